@@ -1,0 +1,197 @@
+package task
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// ErrInvalid is matched by every refusal of bad input in this package.
+var ErrInvalid = errors.New("invalid")
+
+// FieldError refuses one field of what was passed in: its name, its value, why, and what to do about it.
+type FieldError struct {
+	Field  string
+	Value  string
+	Reason string
+	Hint   string
+}
+
+// Error is one line for a person.
+func (e *FieldError) Error() string {
+	var b strings.Builder
+	b.WriteString(e.Field)
+	if e.Value != "" {
+		fmt.Fprintf(&b, " %q", shorten(e.Value))
+	}
+	b.WriteString(": ")
+	b.WriteString(e.Reason)
+	if e.Hint != "" {
+		b.WriteString(" (")
+		b.WriteString(e.Hint)
+		b.WriteString(")")
+	}
+	return b.String()
+}
+
+// Is matches [ErrInvalid].
+func (e *FieldError) Is(target error) bool { return target == ErrInvalid }
+
+func shorten(s string) string {
+	if len(s) <= 64 {
+		return s
+	}
+	cut := 60
+	for cut > 0 && !utf8.RuneStart(s[cut]) {
+		cut--
+	}
+	return s[:cut] + "…"
+}
+
+// Limits bound what a task may hold. The zero value has the defaults.
+type Limits struct {
+	// Payload is the most bytes a payload may have. Default 1 MiB.
+	Payload int
+}
+
+// The bounds of the parts of a task.
+const (
+	DefaultPayloadLimit = 1 << 20
+	MaxIDLen            = 256
+	MaxNameLen          = 128
+	MaxAttemptsLimit    = 1_000_000
+)
+
+var (
+	minDue = time.UnixMilli(0)
+	maxDue = time.Date(9999, 12, 31, 23, 59, 59, 999_000_000, time.UTC)
+)
+
+// Validate refuses, with a [*FieldError], a task that could not be enqueued: no or a bad type, a bad ID, a payload
+// over the limit, a due time before 1970 or after 9999, negative numbers.
+func (t *Task) Validate(l Limits) error {
+	if t.err != nil {
+		return t.err
+	}
+	if err := CheckName("type", t.Type); err != nil {
+		return err
+	}
+	if t.ID != "" {
+		if err := CheckID("id", t.ID); err != nil {
+			return err
+		}
+	}
+	if t.Queue != "" {
+		if err := CheckName("queue", t.Queue); err != nil {
+			return err
+		}
+	}
+	if limit := l.payload(); len(t.Payload) > limit {
+		return &FieldError{Field: "payload", Reason: fmt.Sprintf("%d bytes, the limit is %d", len(t.Payload), limit),
+			Hint: "store the data elsewhere and pass a reference"}
+	}
+	if err := t.checkTimes(); err != nil {
+		return err
+	}
+	return t.checkNumbers()
+}
+
+func (l Limits) payload() int {
+	if l.Payload == 0 {
+		return DefaultPayloadLimit
+	}
+	return l.Payload
+}
+
+func (t *Task) checkTimes() error {
+	if !t.Due.IsZero() {
+		if err := CheckDue("due", t.Due); err != nil {
+			return err
+		}
+	}
+	for _, d := range []struct {
+		field string
+		value time.Duration
+	}{{"in", t.Delay}, {"timeout", t.Timeout}, {"backoff", t.Backoff.Base}, {"backoff_cap", t.Backoff.Cap}, {"unique_for", t.UniqueFor}} {
+		if d.value < 0 {
+			return &FieldError{Field: d.field, Value: d.value.String(), Reason: "negative", Hint: "give a duration of zero or more"}
+		}
+	}
+	return nil
+}
+
+func (t *Task) checkNumbers() error {
+	if t.MaxAttempts < 0 || t.MaxAttempts > MaxAttemptsLimit {
+		return &FieldError{Field: "max_attempts", Value: fmt.Sprint(t.MaxAttempts), Reason: "out of range",
+			Hint: fmt.Sprintf("1 to %d, or 0 for the default of %d", MaxAttemptsLimit, DefaultMaxAttempts)}
+	}
+	if t.KeyLimit < 0 {
+		return &FieldError{Field: "key_limit", Value: fmt.Sprint(t.KeyLimit), Reason: "negative", Hint: "1 or more"}
+	}
+	if t.Priority < Low || t.Priority > High {
+		return &FieldError{Field: "priority", Value: t.Priority.String(), Reason: "unknown priority", Hint: "one of low, normal, high"}
+	}
+	for _, k := range []struct{ field, value string }{{"key", t.Key}, {"unique", t.UniqueKey}} {
+		if k.value != "" {
+			if err := CheckID(k.field, k.value); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// CheckDue refuses a moment before 1970 or after 9999.
+func CheckDue(field string, at time.Time) error {
+	if at.Before(minDue) || at.After(maxDue) {
+		return &FieldError{Field: field, Value: at.Format(time.RFC3339), Reason: "out of range", Hint: "between the years 1970 and 9999"}
+	}
+	return nil
+}
+
+// CheckID refuses an ID or key that is empty, over 256 bytes, not UTF-8, or holds control characters.
+func CheckID(field, id string) error {
+	e := &FieldError{Field: field, Value: id, Hint: fmt.Sprintf("1 to %d bytes of text without control characters", MaxIDLen)}
+	switch {
+	case id == "":
+		e.Reason = "empty"
+	case len(id) > MaxIDLen:
+		e.Reason = fmt.Sprintf("%d bytes long", len(id))
+	case !utf8.ValidString(id):
+		e.Reason = "not valid UTF-8"
+	case strings.ContainsFunc(id, isControl):
+		e.Reason = "has a control character"
+	default:
+		return nil
+	}
+	return e
+}
+
+func isControl(r rune) bool { return r < 0x20 || r >= 0x7f && r < 0xa0 || r == 0x2028 || r == 0x2029 }
+
+// CheckName refuses the name of a type, a queue or a schedule that is empty, over 128 bytes, or holds anything but
+// letters, digits and - _ . : / +
+func CheckName(field, name string) error {
+	e := &FieldError{Field: field, Value: name, Hint: fmt.Sprintf("1 to %d letters, digits or - _ . : / +", MaxNameLen)}
+	switch {
+	case name == "":
+		e.Reason = "empty"
+	case len(name) > MaxNameLen:
+		e.Reason = fmt.Sprintf("%d bytes long", len(name))
+	case strings.ContainsFunc(name, notInName):
+		e.Reason = "has a character that names may not have"
+	default:
+		return nil
+	}
+	return e
+}
+
+func notInName(r rune) bool {
+	switch {
+	case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9':
+		return false
+	}
+	return !strings.ContainsRune("-_.:/+", r)
+}
