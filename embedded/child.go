@@ -1,0 +1,235 @@
+package embedded
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/rs/zerolog"
+)
+
+// attempts is how many free ports are tried. Another process can take a port
+// between our looking at it and Redis's listening on it.
+const attempts = 5
+
+// startChild starts the program at path and waits until it answers.
+func startChild(ctx context.Context, path string, opts Options) (*Server, error) {
+	lock, err := lockDir(opts.Dir)
+	if err != nil {
+		return nil, err
+	}
+	for i := 1; ; i++ {
+		s, err := tryChild(ctx, path, opts, lock)
+		if err == nil {
+			return s, nil
+		}
+		if opts.Port != 0 || i == attempts || !errors.Is(err, errPortTaken) {
+			lock.release()
+			return nil, fmt.Errorf("embedded Redis: %w%s", err, portHint(opts.Port))
+		}
+	}
+}
+
+func tryChild(ctx context.Context, path string, opts Options, lock *dirLock) (*Server, error) {
+	port := opts.Port
+	if port == 0 {
+		var err error
+		if port, err = FreePort(); err != nil {
+			return nil, err
+		}
+	} else if err := probe(port); err != nil {
+		return nil, fmt.Errorf("listen on port %d: %w", port, err)
+	}
+	out := &output{log: opts.Log}
+	cmd := exec.Command(path, args(port, lock.path, opts.Args)...)
+	cmd.Stdout, cmd.Stderr = out, out
+	cmd.WaitDelay = time.Second // a fork that rewrites the file may hold the pipe
+	cmd.SysProcAttr = childAttr()
+	cmd.ExtraFiles = lock.inherit()
+
+	exited, err := spawn(cmd)
+	if err != nil {
+		return nil, fmt.Errorf("start %s: %w", path, err)
+	}
+	s := newServer(Child, func() error { return stopChild(cmd.Process, exited) })
+	s.dir = opts.Dir
+	s.addr = net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+	s.pid = cmd.Process.Pid
+	lock.note(s.pid)
+
+	about, err := awaitReady(ctx, s.addr, s.pid, exited)
+	if err != nil {
+		_ = cmd.Process.Kill()
+		<-exited
+		if out.says("Address already in use", "Failed listening") {
+			err = errPortTaken
+		}
+		return nil, fmt.Errorf("%s on port %d: %w%s", filepath.Base(path), port, err, out.tail())
+	}
+	s.name = about.name()
+
+	go func() {
+		<-exited
+		lock.release()
+		s.ended(fmt.Errorf("%w: %s%s", ErrDied, cmd.ProcessState, out.tail()))
+	}()
+	s.stop = func() error {
+		err := stopChild(cmd.Process, exited)
+		<-s.done
+		return err
+	}
+	return s, nil
+}
+
+var errPortTaken = errors.New("the port is taken by another process")
+
+// args is the command line. Nothing is written to disk unless there is a
+// directory to write to, and no key is ever evicted: a dispatcher whose tasks
+// vanish quietly is worse than one that reports a full memory.
+func args(port int, dir string, more []string) []string {
+	a := []string{
+		"--bind", "127.0.0.1",
+		"--port", strconv.Itoa(port),
+		"--protected-mode", "yes",
+		"--daemonize", "no",
+		"--logfile", "",
+		"--save", "",
+		"--maxmemory-policy", "noeviction",
+	}
+	if dir == "" {
+		a = append(a, "--dir", os.TempDir(), "--appendonly", "no")
+	} else {
+		a = append(a, "--dir", dir, "--appendonly", "yes", "--appendfsync", "everysec")
+	}
+	return append(a, more...)
+}
+
+// spawn starts cmd and returns a channel that is closed once it has ended and
+// been waited for.
+//
+// Linux ends a child when the thread that started it ends, not the process. So
+// one goroutine holds on to its thread for as long as the child lives.
+func spawn(cmd *exec.Cmd) (exited <-chan struct{}, err error) {
+	gone := make(chan struct{})
+	started := make(chan error)
+	go func() {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := cmd.Start()
+		started <- err
+		if err != nil {
+			return
+		}
+		_ = cmd.Wait() // how it ended is read from ProcessState
+		close(gone)
+	}()
+	return gone, <-started
+}
+
+func stopChild(p *os.Process, exited <-chan struct{}) error {
+	if err := terminate(p); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return fmt.Errorf("stop the embedded Redis: %w", err)
+	}
+	late := time.NewTimer(stopTimeout)
+	defer late.Stop()
+	select {
+	case <-exited:
+		return nil
+	case <-late.C:
+	}
+	_ = p.Kill()
+	<-exited
+	return fmt.Errorf("the embedded Redis did not end within %v of being asked to, so it was killed", stopTimeout)
+}
+
+// FreePort finds a TCP port on 127.0.0.1 that nobody listens on. It stays below
+// the range that kernels give to outgoing connections: there, a client that
+// redials a server that is down can end up connected to itself, and hold the port
+// that the server needs to come back.
+func FreePort() (int, error) {
+	const low, high = 15_000, 32_000
+	var last error
+	for range 50 {
+		port := low + rand.IntN(high-low)
+		if last = probe(port); last == nil {
+			return port, nil
+		}
+	}
+	return 0, fmt.Errorf("no free port between %d and %d: %w", low, high, last)
+}
+
+// probe tells whether something can listen on the port.
+func probe(port int) error {
+	ln, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+	if err != nil {
+		return err
+	}
+	return ln.Close()
+}
+
+// output passes what the child prints to the log, and remembers the end of it for
+// the message that explains its death.
+type output struct {
+	log zerolog.Logger
+
+	mu    sync.Mutex
+	part  []byte
+	lines []string
+}
+
+// tailLines is how much of the child's output an error repeats.
+const tailLines = 8
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.part = append(o.part, p...)
+	for {
+		line, rest, found := bytes.Cut(o.part, []byte("\n"))
+		if !found {
+			return len(p), nil
+		}
+		if text := strings.TrimSpace(string(line)); text != "" {
+			o.log.Debug().Str("line", text).Msg("redis-server")
+			o.lines = append(o.lines, text)
+			if over := len(o.lines) - tailLines; over > 0 {
+				o.lines = o.lines[over:]
+			}
+		}
+		o.part = rest
+	}
+}
+
+// says tells whether one of the texts was printed lately.
+func (o *output) says(texts ...string) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	all := strings.Join(o.lines, "\n")
+	for _, text := range texts {
+		if strings.Contains(all, text) {
+			return true
+		}
+	}
+	return false
+}
+
+// tail is the end of the output, as the end of an error.
+func (o *output) tail() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if len(o.lines) == 0 {
+		return ""
+	}
+	return "; it printed last:\n  " + strings.Join(o.lines, "\n  ")
+}

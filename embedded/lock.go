@@ -1,0 +1,100 @@
+package embedded
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// lockName is the file in a data directory whose lock says that a server uses it.
+const lockName = "onbeat-redis.lock"
+
+// lockPatience is how long a lock is waited for. A process that was killed a moment
+// ago leaves a Redis that is about to end.
+const lockPatience = time.Second
+
+// dirLock keeps a data directory for one server. The lock is the kernel's, on an
+// open file, so whatever way the processes that hold it end, it ends with them:
+// a stale lock file is only a file. The child inherits it, so a child that
+// outlives its parent keeps the directory locked.
+type dirLock struct {
+	path    string // absolute; "" for no directory, which needs no lock
+	file    *os.File
+	release func()
+}
+
+func lockDir(dir string) (*dirLock, error) {
+	if dir == "" {
+		return &dirLock{release: func() {}}, nil
+	}
+	path, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, fmt.Errorf("embedded Redis: data directory %s: %w", dir, err)
+	}
+	if err := os.MkdirAll(path, 0o700); err != nil {
+		return nil, fmt.Errorf("embedded Redis: make the data directory: %w", err)
+	}
+	f, err := os.OpenFile(filepath.Join(path, lockName), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("embedded Redis: open the lock: %w", err)
+	}
+	for deadline := time.Now().Add(lockPatience); ; {
+		err := tryLock(f)
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, errLocked) || time.Now().After(deadline) {
+			holder := readHolder(f)
+			_ = f.Close()
+			if errors.Is(err, errLocked) {
+				return nil, fmt.Errorf("embedded Redis: %s: %w%s", dir, ErrInUse, holder)
+			}
+			return nil, fmt.Errorf("embedded Redis: lock %s: %w", dir, err)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	release := sync.OnceFunc(func() {
+		_ = f.Truncate(0)
+		_ = f.Close() // the lock goes with the last process that has it open
+	})
+	return &dirLock{path: path, file: f, release: release}, nil
+}
+
+// note writes who uses the directory, for the message that the next one gets.
+func (l *dirLock) note(child int) {
+	if l.file == nil {
+		return
+	}
+	text := fmt.Sprintf("%d %d\n", os.Getpid(), child)
+	_ = l.file.Truncate(0)
+	_, _ = l.file.WriteAt([]byte(text), 0)
+}
+
+// readHolder says who holds the lock, as far as the file tells.
+func readHolder(f *os.File) string {
+	buf := make([]byte, 64)
+	n, _ := f.ReadAt(buf, 0)
+	pids := strings.Fields(string(buf[:n]))
+	if len(pids) != 2 {
+		return "; stop the other onbeat first, or choose another directory"
+	}
+	for _, pid := range pids {
+		if _, err := strconv.Atoi(pid); err != nil {
+			return ""
+		}
+	}
+	return fmt.Sprintf(" by process %s (its redis-server is process %s); stop that one, or choose another directory", pids[0], pids[1])
+}
+
+// inherit is what the child gets so that it holds the lock too.
+func (l *dirLock) inherit() []*os.File {
+	if l.file == nil || !locksAreInherited {
+		return nil
+	}
+	return []*os.File{l.file}
+}
