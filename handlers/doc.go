@@ -1,0 +1,2 @@
+// Package handlers says what runs.
+package handlers

@@ -1,0 +1,38 @@
+package handlers
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/rs/zerolog"
+
+	"github.com/onbeat/onbeat/task"
+)
+
+// Echo returns a handler that logs each task, at info, with its payload: as JSON if it is, else as text. It refuses nothing. Payloads
+// hold secrets; it is for trying things out.
+func Echo(log zerolog.Logger) TaskHandler {
+	return Func(func(_ context.Context, t *task.Task) error {
+		e := log.Info()
+		if e == nil {
+			return nil
+		}
+		e = e.Str("task", t.ID)
+		if t.Schedule != "" {
+			e = e.Str("schedule", t.Schedule)
+		}
+		if at := slotOf(t); !at.IsZero() {
+			e = e.Str("slot", formatSlot(at))
+		}
+		e = e.Int("attempt", t.Attempt)
+		switch {
+		case len(t.Payload) == 0:
+		case json.Valid(t.Payload):
+			e = e.RawJSON("payload", t.Payload)
+		default:
+			e = e.Str("payload", string(t.Payload))
+		}
+		e.Msg("echo")
+		return nil
+	})
+}

@@ -1,0 +1,204 @@
+package handlers
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/onbeat/onbeat/task"
+)
+
+// ExecConfig tunes the exec handler. The zero value is ready to use.
+type ExecConfig struct {
+	// Grace is how long a command may go on after SIGTERM, before SIGKILL. Default 5s.
+	Grace time.Duration `yaml:"grace"`
+
+	// PassEnv names the environment variables of this process that a command inherits, besides PATH, HOME, USER, LANG,
+	// LC_ALL, TZ and TMPDIR. No other one is passed on, as the environment of a server holds its secrets.
+	PassEnv []string `yaml:"pass_env"`
+
+	// Output is how many bytes are kept of the end of each of stdout and stderr. Default 4096.
+	Output int `yaml:"output"`
+
+	// Log gets the end of both at debug. The zero Logger discards it.
+	Log zerolog.Logger `yaml:"-"`
+}
+
+// Validate refuses, with a [*task.FieldError], a negative number.
+func (c ExecConfig) Validate() error {
+	const hint = "leave it out for the default"
+	if c.Grace < 0 {
+		return &task.FieldError{Field: "grace", Value: c.Grace.String(), Reason: "negative", Hint: hint}
+	}
+	if c.Output < 0 {
+		return &task.FieldError{Field: "output", Value: strconv.Itoa(c.Output), Reason: "negative", Hint: hint}
+	}
+	return nil
+}
+
+func (c ExecConfig) withDefaults() ExecConfig {
+	c.Grace = cmp.Or(max(c.Grace, 0), 5*time.Second)
+	c.Output = cmp.Or(max(c.Output, 0), 4<<10)
+	c.PassEnv = append([]string{"PATH", "HOME", "USER", "LANG", "LC_ALL", "TZ", "TMPDIR"}, c.PassEnv...)
+	return c
+}
+
+// Exec returns the handler that runs a command of the payload's choice, without a shell. Whoever can enqueue can then
+// run anything as this process's user: register it only where that is meant. The payload:
+//
+//	{
+//	  "command": ["pg_dump", "--file", "/backup/db"],  required
+//	  "env":     {"PGHOST": "db"},                     none of ONBEAT_* and TRACEPARENT
+//	  "dir":     "/srv",                               default: that of this process
+//	  "stdin":   "text"
+//	}
+//
+// The command gets ONBEAT_TASK_ID, ONBEAT_TASK_TYPE, ONBEAT_SCHEDULE (of scheduled tasks), ONBEAT_SLOT, ONBEAT_ATTEMPT, ONBEAT_INSTANCE,
+// ONBEAT_RELEASE, ONBEAT_FENCE and TRACEPARENT, which mean the same as the headers of [HTTP].
+//
+// An exit status other than 0 fails the run with an error that wraps [*exec.ExitError] and ends in the end of stderr;
+// the arguments are not in it. When the context ends, the command and all it started (its process group) get SIGTERM and, after the
+// grace, SIGKILL. What a command leaves behind in its group when it exits is killed too: the run is over. Elsewhere
+// than on Unix only the command itself is killed.
+func Exec(cfg ExecConfig) TaskHandler {
+	h := &execHandler{cfg: cfg.withDefaults()}
+	return typed[execPayload]{h.run}
+}
+
+type execHandler struct{ cfg ExecConfig }
+
+type execPayload struct {
+	Command []string          `json:"command"`
+	Env     map[string]string `json:"env"`
+	Dir     string            `json:"dir"`
+	Stdin   string            `json:"stdin"`
+}
+
+// Validate refuses a payload that no command can be made of.
+func (p execPayload) Validate() error {
+	if len(p.Command) == 0 || p.Command[0] == "" {
+		return &task.FieldError{Field: "command", Reason: "missing", Hint: `a program and its arguments, such as ["echo", "hello"]`}
+	}
+	for i, arg := range append(slices.Clone(p.Command), p.Dir) {
+		if strings.ContainsRune(arg, 0) {
+			return &task.FieldError{Field: cmp.Or(map[int]string{len(p.Command): "dir"}[i], fmt.Sprintf("command[%d]", i)),
+				Reason: "has a NUL character", Hint: "leave it out"}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(p.Env)) {
+		e := &task.FieldError{Field: "env", Value: name}
+		switch {
+		case name == "" || strings.ContainsAny(name, "=\x00"):
+			e.Reason, e.Hint = "not a name", "such as PGHOST"
+		case strings.HasPrefix(name, "ONBEAT_") || name == "TRACEPARENT":
+			e.Reason, e.Hint = "is set by onbeat and cannot be overridden", "leave it out"
+		case strings.ContainsRune(p.Env[name], 0):
+			e.Reason, e.Hint = "its value has a NUL character", "leave it out"
+		default:
+			continue
+		}
+		return e
+	}
+	return nil
+}
+
+func (h *execHandler) run(ctx context.Context, p execPayload) error {
+	t := FromContext(ctx)
+	cmd := exec.CommandContext(ctx, p.Command[0], p.Command[1:]...)
+	cmd.Dir, cmd.Env = p.Dir, h.environ(ctx, t, p.Env)
+	cmd.WaitDelay = h.cfg.Grace
+	stdout, stderr := &tail{limit: h.cfg.Output}, &tail{limit: h.cfg.Output}
+	cmd.Stdout, cmd.Stderr = stdout, stderr
+	if p.Stdin != "" {
+		cmd.Stdin = strings.NewReader(p.Stdin)
+	}
+	inGroup(cmd)
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("exec %s: %w", p.Command[0], err)
+	}
+	err := cmd.Wait()
+	endGroup(cmd, ctx.Err() != nil, h.cfg.Grace)
+	if e := h.cfg.Log.Debug(); e != nil {
+		e.Str("task", t.ID).Str("stdout", stdout.String()).Str("stderr", stderr.String()).AnErr("error", err).Msg("command ended")
+	}
+	return execError(ctx, p.Command[0], err, stderr)
+}
+
+func execError(ctx context.Context, name string, err error, stderr *tail) error {
+	switch {
+	case err == nil, errors.Is(err, exec.ErrWaitDelay) && ctx.Err() == nil: // it did exit with 0; only a child of it held the output open
+		return nil
+	case ctx.Err() != nil:
+		err = fmt.Errorf("%w (%w)", context.Cause(ctx), err)
+	}
+	if end := oneLine(stderr.String(), errorBody); end != "" {
+		return fmt.Errorf("exec %s: %w: %s", name, err, end)
+	}
+	return fmt.Errorf("exec %s: %w", name, err)
+}
+
+// environ is what the command sees of the world, each name once: of two, os/exec takes the later.
+func (h *execHandler) environ(ctx context.Context, t *task.Task, own map[string]string) []string {
+	var env []string
+	for _, name := range h.cfg.PassEnv {
+		if v, ok := os.LookupEnv(name); ok {
+			env = append(env, name+"="+v)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(own)) {
+		env = append(env, name+"="+own[name])
+	}
+	facts := [][2]string{
+		{"ONBEAT_TASK_ID", t.ID}, {"ONBEAT_TASK_TYPE", t.Type}, {"ONBEAT_SCHEDULE", t.Schedule},
+		{"ONBEAT_ATTEMPT", strconv.Itoa(t.Attempt)}, {"ONBEAT_INSTANCE", t.Instance}, {"ONBEAT_RELEASE", t.Release},
+		{"ONBEAT_FENCE", strconv.FormatInt(t.Fence, 10)}, {"TRACEPARENT", childTrace(ctx, t.Trace)},
+	}
+	if at := slotOf(t); !at.IsZero() {
+		facts = append(facts, [2]string{"ONBEAT_SLOT", formatSlot(at)})
+	}
+	for _, f := range facts {
+		if f[1] != "" {
+			env = append(env, f[0]+"="+headerText(f[1]))
+		}
+	}
+	return env
+}
+
+// tail is a writer that keeps the end of what it is given.
+type tail struct {
+	limit int
+	buf   []byte
+	cut   bool
+}
+
+var _ io.Writer = (*tail)(nil)
+
+func (w *tail) Write(p []byte) (int, error) {
+	n := len(p)
+	if over := len(p) - w.limit; over > 0 {
+		p, w.cut = p[over:], true
+	}
+	if over := len(w.buf) + len(p) - w.limit; over > 0 {
+		w.buf, w.cut = append(w.buf[:0], w.buf[over:]...), true
+	}
+	w.buf = append(w.buf, p...)
+	return n, nil
+}
+
+func (w *tail) String() string {
+	if w.cut {
+		return "…" + string(w.buf)
+	}
+	return string(w.buf)
+}

@@ -1,0 +1,272 @@
+package handlers
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/onbeat/onbeat/task"
+)
+
+// HTTPConfig tunes the http handler. The zero value is ready to use; a number out of range is refused by
+// [HTTPConfig.Validate] and taken as its default by [HTTP].
+type HTTPConfig struct {
+	// DenyPrivate refuses every address that is not of the public internet: loopback, private and link-local networks,
+	// the metadata services of clouds. It is checked as each connection is made, redirects included, so that no name
+	// can resolve its way around it. Turn it on where others may choose the URL. Default false.
+	DenyPrivate bool `yaml:"deny_private"`
+
+	// Timeout bounds a request whose payload names no timeout. Default 30s.
+	Timeout time.Duration `yaml:"timeout"`
+
+	// MaxRedirects is how many redirects are followed. Negative: none. Default 5.
+	MaxRedirects int `yaml:"max_redirects"`
+
+	// MaxRetryAfter cuts the delay that a server asks for by Retry-After. Default 1h.
+	MaxRetryAfter time.Duration `yaml:"max_retry_after"`
+
+	// IdlePerHost is how many idle connections to one host are kept. Give it the concurrency of the instance, or more:
+	// beyond it, each request has to connect anew. Default 512.
+	IdlePerHost int `yaml:"idle_per_host"`
+
+	// TLS is used for https. Default: that of net/http.
+	TLS *tls.Config `yaml:"-"`
+}
+
+// Validate refuses, with a [*task.FieldError], a negative duration or count.
+func (c HTTPConfig) Validate() error {
+	for _, f := range []struct {
+		name     string
+		negative bool
+		value    string
+	}{
+		{"timeout", c.Timeout < 0, c.Timeout.String()},
+		{"max_retry_after", c.MaxRetryAfter < 0, c.MaxRetryAfter.String()},
+		{"idle_per_host", c.IdlePerHost < 0, fmt.Sprint(c.IdlePerHost)},
+	} {
+		if f.negative {
+			return &task.FieldError{Field: f.name, Value: f.value, Reason: "negative", Hint: "leave it out for the default"}
+		}
+	}
+	return nil
+}
+
+func (c HTTPConfig) withDefaults() HTTPConfig {
+	c.Timeout = cmp.Or(max(c.Timeout, 0), 30*time.Second)
+	c.MaxRedirects = cmp.Or(c.MaxRedirects, 5)
+	c.MaxRetryAfter = cmp.Or(max(c.MaxRetryAfter, 0), time.Hour)
+	c.IdlePerHost = cmp.Or(max(c.IdlePerHost, 0), 512)
+	return c
+}
+
+const (
+	errorBody = 1 << 10  // of an unexpected answer, this much is shown
+	readBody  = 64 << 10 // of any answer, this much is read, so that its connection can be used again
+)
+
+// StatusError is an answer with a status that the payload does not expect. Its body is foreign text.
+type StatusError struct {
+	// Target is the method and URL asked, without user, password and query.
+	Target string
+	// Status is the one that was answered.
+	Status int
+	// Body is the start of the answer on one line, at most 1 KiB.
+	Body string
+}
+
+// Error is one line.
+func (e *StatusError) Error() string {
+	s := strings.TrimSpace(fmt.Sprintf("%s: %d %s", e.Target, e.Status, http.StatusText(e.Status)))
+	if e.Body != "" {
+		s += ": " + e.Body
+	}
+	return s
+}
+
+// HTTP returns the handler that makes an HTTP request of each task. The payload:
+//
+//	{
+//	  "method":  "POST",                        the default
+//	  "url":     "https://shop.example/warm",   required; http or https
+//	  "headers": {"Authorization": "Bearer …"}, none of Onbeat-* and traceparent
+//	  "body":    "text" or any JSON value,      the latter as application/json unless the headers say otherwise
+//	  "timeout": "5s",                          of the whole request, its redirects and the answer; default 30s
+//	  "expect":  [200, 204]                     default any 2xx
+//	}
+//
+// Sent along are Onbeat-Task-Id, Onbeat-Schedule (of scheduled tasks), Onbeat-Slot (RFC 3339 in UTC with nine digits
+// after the second; the slot, else the due time), Onbeat-Attempt, Onbeat-Instance, Onbeat-Release, Onbeat-Fence, a
+// traceparent, and the User-Agent onbeat/RELEASE, which the payload may replace.
+//
+// A status that is not expected fails the run with a [*StatusError]. If it is 429 or 503 and has a Retry-After, that is the delay
+// before the next attempt, at least a second and at most MaxRetryAfter. A payload that cannot be used and an address that is denied ([ErrDenied])
+// make the task dead; all else is tried again.
+//
+// Connections are kept and used again. A request that meets one which the server closes at that very moment, without a
+// byte of an answer, is sent once more on another, with the same Onbeat-Attempt; unless the task allows a single attempt.
+//
+// A redirect is followed within its scheme only, never from https to http nor the other way, and not if its status is expected. To
+// another host it takes none of the payload's headers but Accept and Content-Type.
+//
+// The proxy of the environment (HTTP_PROXY, HTTPS_PROXY, NO_PROXY) is used, except with DenyPrivate: a proxy would look
+// up names on its own. Errors show the method, scheme, host and path; never the user, the password, the query or a header.
+//
+// The handler also is a [PayloadChecker], and an [io.Closer] that closes idle connections.
+func HTTP(cfg HTTPConfig) TaskHandler {
+	cfg = cfg.withDefaults()
+	dialer := &net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}
+	proxy := http.ProxyFromEnvironment
+	if cfg.DenyPrivate {
+		dialer.Control, proxy = denyPrivate, nil
+	}
+	return &httpHandler{cfg: cfg, transport: &http.Transport{
+		Proxy:                  proxy,
+		DialContext:            dialer.DialContext,
+		TLSClientConfig:        cfg.TLS,
+		TLSHandshakeTimeout:    10 * time.Second,
+		ForceAttemptHTTP2:      true,
+		MaxIdleConns:           4 * cfg.IdlePerHost,
+		MaxIdleConnsPerHost:    cfg.IdlePerHost,
+		IdleConnTimeout:        90 * time.Second,
+		ExpectContinueTimeout:  time.Second,
+		MaxResponseHeaderBytes: 64 << 10,
+		DisableCompression:     true, // the answer is thrown away
+	}}
+}
+
+type httpHandler struct {
+	cfg       HTTPConfig
+	transport *http.Transport
+	cache     httpCache
+}
+
+// CheckPayload implements [PayloadChecker].
+func (h *httpHandler) CheckPayload(payload []byte) error {
+	_, err := parseHTTP(payload)
+	return err
+}
+
+// Close closes the connections that are idle.
+func (h *httpHandler) Close() error {
+	h.transport.CloseIdleConnections()
+	return nil
+}
+
+// Handle implements [TaskHandler].
+func (h *httpHandler) Handle(ctx context.Context, t *task.Task) error {
+	call, err := h.call(t.Payload)
+	if err != nil {
+		return Dead(err)
+	}
+	run, cancel := context.WithTimeout(ctx, call.timeout)
+	defer cancel()
+	res, err := call.client.Do(call.request(run, t))
+	if err != nil {
+		return call.failed(ctx, run, err)
+	}
+	defer func() { _ = res.Body.Close() }()
+	if call.expected(res.StatusCode) {
+		_, _ = io.CopyN(io.Discard, res.Body, readBody) // the status has decided
+		return nil
+	}
+	start, _ := io.ReadAll(io.LimitReader(res.Body, errorBody))
+	_, _ = io.CopyN(io.Discard, res.Body, readBody-errorBody)
+	err = &StatusError{Target: call.target, Status: res.StatusCode, Body: oneLine(string(start), errorBody)}
+	if d, ok := retryAfter(res, time.Now()); ok {
+		return RetryAfter(err, min(max(d, time.Second), h.cfg.MaxRetryAfter))
+	}
+	return err
+}
+
+func (h *httpHandler) call(payload []byte) (*httpCall, error) {
+	if c := h.cache.get(payload); c != nil {
+		return c, nil
+	}
+	c, err := parseHTTP(payload)
+	if err != nil {
+		return nil, err
+	}
+	c.timeout = cmp.Or(c.timeout, h.cfg.Timeout)
+	c.client = http.Client{Transport: h.transport, CheckRedirect: func(req *http.Request, via []*http.Request) error {
+		return c.redirect(req, via, h.cfg.MaxRedirects)
+	}}
+	h.cache.put(payload, c)
+	return c, nil
+}
+
+func (c *httpCall) request(ctx context.Context, t *task.Task) *http.Request {
+	req := (&http.Request{
+		Method: c.method, URL: c.url, Host: cmp.Or(c.host, c.url.Host), Header: c.headerFor(ctx, t),
+		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+	}).WithContext(ctx)
+	if c.body != "" {
+		req.ContentLength = int64(len(c.body))
+		req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(c.body)), nil }
+		req.Body, _ = req.GetBody()
+	}
+	return req
+}
+
+var (
+	errOtherScheme   = errors.New("redirect to another scheme refused")
+	errManyRedirects = errors.New("too many redirects")
+)
+
+// redirect decides whether a redirect is followed, and what the next request takes along.
+func (c *httpCall) redirect(req *http.Request, via []*http.Request, most int) error {
+	switch {
+	case len(c.expect) > 0 && c.expected(req.Response.StatusCode), most < 0:
+		return http.ErrUseLastResponse
+	case len(via) > most:
+		return fmt.Errorf("%w: %d", errManyRedirects, most)
+	case req.URL.Scheme != c.url.Scheme:
+		return fmt.Errorf("%w: from %s to %s", errOtherScheme, c.url.Scheme, oneLine(req.URL.Scheme, 32))
+	}
+	req.Header.Del("Referer") // it has the query in it
+	if req.URL.Host != c.url.Host {
+		for k := range req.Header {
+			if !slices.Contains(keptHeaders, k) && !strings.HasPrefix(k, headerPrefix) {
+				delete(req.Header, k)
+			}
+		}
+	}
+	return nil
+}
+
+// keptHeaders go along to another host, with those of onbeat.
+var keptHeaders = []string{"Accept", "Content-Type", headerTraceparent, headerUserAgent}
+
+// failed makes an error of what the client returned, without the URL that it has in it.
+func (c *httpCall) failed(ctx, run context.Context, err error) error {
+	if u, ok := errors.AsType[*url.Error](err); ok {
+		err = u.Err
+	}
+	switch {
+	case ctx.Err() != nil:
+		return fmt.Errorf("%s: %w", c.target, context.Cause(ctx))
+	case run.Err() != nil:
+		return fmt.Errorf("%s: no answer within %s: %w", c.target, c.timeout, context.DeadlineExceeded)
+	}
+	err = fmt.Errorf("%s: %w", c.target, err)
+	if errors.Is(err, ErrDenied) {
+		return Dead(err)
+	}
+	return err
+}
+
+// retryAfter reads the Retry-After of an answer 429 or 503: seconds, or a date, which may have passed.
+func retryAfter(res *http.Response, now time.Time) (time.Duration, bool) {
+	if res.StatusCode != http.StatusTooManyRequests && res.StatusCode != http.StatusServiceUnavailable {
+		return 0, false
+	}
+	return parseRetryAfter(res.Header.Get("Retry-After"), now)
+}

@@ -1,0 +1,97 @@
+package handlers
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"syscall"
+)
+
+// ErrDenied is returned by the http handler, as a [Dead] error, when the operator forbids private addresses and the
+// URL, or a redirect from it, leads to one.
+var ErrDenied = errors.New("address not allowed")
+
+// denyPrivate is a net.Dialer.Control: it sees the address that is about to be connected to, after every look-up of a
+// name, so that a name that resolves to one address now and to another one later gains nothing.
+func denyPrivate(_, address string, _ syscall.RawConn) error {
+	ap, err := netip.ParseAddrPort(address)
+	if err != nil {
+		return fmt.Errorf("%w: not an IP address and port", ErrDenied)
+	}
+	if !isPublic(ap.Addr()) {
+		return fmt.Errorf("%w: %s is not a public address", ErrDenied, ap.Addr())
+	}
+	return nil
+}
+
+// isPublic reports whether an address is one of the public internet: not loopback, private, link-local (with the
+// metadata services of clouds), shared by a carrier, multicast, or set aside for documents and tests; and not an IPv6 address
+// that stands for such an IPv4 one.
+func isPublic(a netip.Addr) bool {
+	a = a.WithZone("").Unmap()
+	if a.Is4() {
+		return !within(notPublic4, a)
+	}
+	if v4, ok := translated(a); ok {
+		return isPublic(v4)
+	}
+	return global6.Contains(a) && !within(notPublic6, a)
+}
+
+func within(list []netip.Prefix, a netip.Addr) bool {
+	for _, p := range list {
+		if p.Contains(a) {
+			return true
+		}
+	}
+	return false
+}
+
+// translated is the IPv4 address that a gateway makes of an IPv6 one: NAT64 (RFC 6052) and 6to4 (RFC 3056).
+func translated(a netip.Addr) (netip.Addr, bool) {
+	b := a.As16()
+	switch {
+	case nat64.Contains(a):
+		return netip.AddrFrom4([4]byte(b[12:16])), true
+	case sixToFour.Contains(a):
+		return netip.AddrFrom4([4]byte(b[2:6])), true
+	}
+	return a, false
+}
+
+var (
+	global6   = netip.MustParsePrefix("2000::/3") // all that is handed out; the rest is local or unassigned
+	nat64     = netip.MustParsePrefix("64:ff9b::/96")
+	sixToFour = netip.MustParsePrefix("2002::/16")
+
+	notPublic4 = prefixes(
+		"0.0.0.0/8",       // this host
+		"10.0.0.0/8",      // private
+		"100.64.0.0/10",   // shared by a carrier
+		"127.0.0.0/8",     // loopback
+		"169.254.0.0/16",  // link-local, cloud metadata
+		"172.16.0.0/12",   // private
+		"192.0.0.0/24",    // protocol assignments
+		"192.0.2.0/24",    // documents
+		"192.88.99.0/24",  // 6to4 relays, withdrawn
+		"192.168.0.0/16",  // private
+		"198.18.0.0/15",   // benchmarks
+		"198.51.100.0/24", // documents
+		"203.0.113.0/24",  // documents
+		"224.0.0.0/4",     // multicast
+		"240.0.0.0/4",     // reserved, broadcast
+	)
+	notPublic6 = prefixes(
+		"2001::/23",     // protocol assignments, among them Teredo
+		"2001:db8::/32", // documents
+		"3fff::/20",     // documents
+	)
+)
+
+func prefixes(list ...string) []netip.Prefix {
+	out := make([]netip.Prefix, len(list))
+	for i, s := range list {
+		out[i] = netip.MustParsePrefix(s)
+	}
+	return out
+}

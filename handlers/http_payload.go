@@ -1,0 +1,240 @@
+package handlers
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/textproto"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/onbeat/onbeat/task"
+)
+
+// httpPayload is what the payload of the http handler may hold.
+type httpPayload struct {
+	Method  *string           `json:"method"`
+	URL     *string           `json:"url"`
+	Headers map[string]string `json:"headers"`
+	Body    json.RawMessage   `json:"body"`
+	Timeout *string           `json:"timeout"`
+	Expect  []int             `json:"expect"`
+}
+
+// httpCall is a payload made ready. It is shared by all runs with the same payload and never changed.
+type httpCall struct {
+	method  string
+	url     *url.URL
+	host    string // a Host header of the payload, or ""
+	header  http.Header
+	body    string
+	timeout time.Duration
+	expect  []int  // none: 2xx
+	target  string // for error messages: method, scheme, host and path; no secrets
+	client  http.Client
+}
+
+func (c *httpCall) expected(status int) bool {
+	if len(c.expect) == 0 {
+		return status >= 200 && status <= 299
+	}
+	return slices.Contains(c.expect, status)
+}
+
+// parseHTTP reads a payload; every error is a [*task.FieldError] that names the field and shows no secret.
+func parseHTTP(payload []byte) (*httpCall, error) {
+	var p httpPayload
+	if err := decodeStrict(payload, &p); err != nil {
+		return nil, err
+	}
+	c := &httpCall{method: http.MethodPost, expect: p.Expect}
+	for _, step := range []func(*httpPayload) error{c.readURL, c.readMethod, c.readHeaders, c.readBody, c.readTimeout, c.readExpect} {
+		if err := step(&p); err != nil {
+			return nil, err
+		}
+	}
+	c.target = c.method + " " + c.url.Scheme + "://" + c.url.Host + c.url.EscapedPath()
+	return c, nil
+}
+
+func (c *httpCall) readURL(p *httpPayload) error {
+	const field, hint = "payload.url", "an absolute URL such as https://shop.example/warm"
+	if p.URL == nil || *p.URL == "" {
+		return &task.FieldError{Field: field, Reason: "missing", Hint: hint}
+	}
+	u, err := url.Parse(*p.URL)
+	if err != nil {
+		// The text of err repeats the URL, and with it a password.
+		return &task.FieldError{Field: field, Reason: "cannot be parsed", Hint: hint}
+	}
+	shown := *u
+	shown.User, shown.RawQuery, shown.Fragment, shown.RawFragment = nil, "", "", ""
+	e := &task.FieldError{Field: field, Value: shown.String(), Hint: hint}
+	switch {
+	case u.Scheme == "":
+		e.Reason = "has no scheme"
+	case u.Scheme != "http" && u.Scheme != "https":
+		e.Reason = "its scheme is neither http nor https"
+	case u.Opaque != "" || u.Hostname() == "":
+		e.Value, e.Reason = "", "has no host"
+	case !goodPort(u):
+		e.Reason = "has a port that is none"
+	default:
+		c.url = u
+		return nil
+	}
+	return e
+}
+
+func goodPort(u *url.URL) bool {
+	if u.Port() == "" {
+		return !strings.HasSuffix(u.Host, ":")
+	}
+	n, err := strconv.ParseUint(u.Port(), 10, 16)
+	return err == nil && n > 0
+}
+
+func (c *httpCall) readMethod(p *httpPayload) error {
+	if p.Method == nil || *p.Method == "" {
+		return nil
+	}
+	m := *p.Method
+	e := &task.FieldError{Field: "payload.method", Value: m, Hint: "POST (the default), GET, PUT, PATCH, DELETE, HEAD"}
+	switch {
+	case m == http.MethodConnect || m == http.MethodTrace:
+		e.Reason = "not allowed"
+	case m != strings.ToUpper(m):
+		e.Reason = "must be in capitals"
+	case len(m) > 32 || strings.ContainsFunc(m, func(r rune) bool { return (r < 'A' || r > 'Z') && r != '-' }):
+		e.Reason = "not an HTTP method"
+	default:
+		c.method = m
+		return nil
+	}
+	return e
+}
+
+// The headers that a payload may not have: those of the connection, which the HTTP client must agree with, and ours.
+var hopHeaders = []string{"Connection", "Content-Length", "Expect", "Keep-Alive", "Proxy-Authorization", "Proxy-Connection", "Te", "Trailer",
+	"Transfer-Encoding", "Upgrade"}
+
+func (c *httpCall) readHeaders(p *httpPayload) error {
+	c.header = make(http.Header, len(p.Headers)+1)
+	for name, value := range p.Headers {
+		e := &task.FieldError{Field: "payload.headers", Value: name}
+		key := textproto.CanonicalMIMEHeaderKey(name)
+		switch {
+		case !isToken(name):
+			e.Reason, e.Hint = "not a header name", "letters, digits and hyphens"
+		case strings.HasPrefix(key, headerPrefix) || key == headerTraceparent:
+			e.Reason, e.Hint = "is set by onbeat and cannot be overridden", "leave it out"
+		case slices.Contains(hopHeaders, key):
+			e.Reason, e.Hint = "belongs to the connection", "leave it out"
+		case strings.ContainsFunc(value, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }):
+			e.Reason, e.Hint = "its value has a control character", "one line of text" // and the value may be a secret
+		case c.header[key] != nil || key == "Host" && c.host != "":
+			e.Reason, e.Hint = "is there twice", "the case of a header name makes no difference"
+		case key == "Host":
+			if value == "" || strings.ContainsAny(value, " \t/?#@") {
+				e.Reason, e.Hint = "its value is not a host", "a name, or a name:port"
+				return e
+			}
+			c.host = value
+			continue
+		default:
+			c.header[key] = []string{value}
+			continue
+		}
+		return e
+	}
+	return nil
+}
+
+func isToken(s string) bool {
+	for i := range len(s) {
+		c := s[i]
+		if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.IndexByte("!#$%&'*+-.^_`|~", c) >= 0 {
+			continue
+		}
+		return false
+	}
+	return s != ""
+}
+
+func (c *httpCall) readBody(p *httpPayload) error {
+	body := bytes.TrimSpace(p.Body)
+	switch {
+	case len(body) == 0 || string(body) == "null":
+		return nil
+	case body[0] == '"':
+		return json.Unmarshal(body, &c.body) // it is valid: it was cut out of valid JSON
+	}
+	c.body = string(body)
+	if c.header["Content-Type"] == nil {
+		c.header["Content-Type"] = []string{"application/json"}
+	}
+	return nil
+}
+
+func (c *httpCall) readTimeout(p *httpPayload) error {
+	if p.Timeout == nil || *p.Timeout == "" {
+		return nil
+	}
+	d, err := time.ParseDuration(*p.Timeout)
+	if err != nil || d <= 0 {
+		return &task.FieldError{Field: "payload.timeout", Value: *p.Timeout, Reason: "not a duration above zero", Hint: `such as "5s" or "1m30s"`}
+	}
+	c.timeout = d
+	return nil
+}
+
+func (c *httpCall) readExpect(p *httpPayload) error {
+	for i, status := range p.Expect {
+		if status < 100 || status > 599 {
+			return &task.FieldError{Field: fmt.Sprintf("payload.expect[%d]", i), Value: strconv.Itoa(status), Reason: "not an HTTP status",
+				Hint: "100 to 599; none means any 2xx"}
+		}
+	}
+	return nil
+}
+
+// httpCache keeps calls by their payload, as a schedule has the same one each time. It is bounded: at the limit, some entry makes
+// room.
+type httpCache struct {
+	mu    sync.RWMutex
+	calls map[string]*httpCall
+}
+
+const (
+	httpCacheEntries = 256
+	httpCachePayload = 4 << 10 // a longer one is parsed each time
+)
+
+func (c *httpCache) get(payload []byte) *httpCall {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.calls[string(payload)]
+}
+
+func (c *httpCache) put(payload []byte, call *httpCall) {
+	if len(payload) > httpCachePayload {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.calls == nil {
+		c.calls = make(map[string]*httpCall)
+	}
+	if len(c.calls) >= httpCacheEntries {
+		for k := range c.calls { // the order of a map is random enough
+			delete(c.calls, k)
+			break
+		}
+	}
+	c.calls[string(payload)] = call
+}

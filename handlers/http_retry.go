@@ -1,0 +1,25 @@
+package handlers
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// parseRetryAfter reads the value of Retry-After (RFC 9110, 10.2.3). What is neither seconds nor a date says nothing.
+func parseRetryAfter(s string, now time.Time) (time.Duration, bool) {
+	s = strings.TrimSpace(s)
+	if s != "" && strings.Trim(s, "0123456789") == "" {
+		n, err := strconv.ParseInt(s, 10, 32)
+		if err != nil {
+			n = 1<<31 - 1 // too long to read: long
+		}
+		return time.Duration(n) * time.Second, true
+	}
+	at, err := http.ParseTime(s)
+	if err != nil {
+		return 0, false
+	}
+	return at.Sub(now), true
+}

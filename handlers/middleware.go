@@ -1,0 +1,101 @@
+package handlers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/onbeat/onbeat/task"
+)
+
+// Middleware wraps a handler in another, as in net/http. Return [Wrap] of the inner one to keep its optional
+// interfaces visible.
+type Middleware func(TaskHandler) TaskHandler
+
+// Recover turns a panic into a [*PanicError], so that it is a failed run and not the end of the process. Put it inside
+// of [Log], which then has it to log.
+//
+// It cannot stop [runtime.Goexit]: no deferred function can. A caller that must hear of every end uses [Do].
+func Recover() Middleware {
+	return func(next TaskHandler) TaskHandler {
+		return Wrap(next, func(ctx context.Context, t *task.Task) (err error) {
+			defer func() {
+				if v := recover(); v != nil { // panic(nil) comes as *runtime.PanicNilError
+					err = newPanicError(v)
+				}
+			}()
+			return next.Handle(ctx, t)
+		})
+	}
+}
+
+// Do runs h and calls done exactly once with the outcome, on the same goroutine, whatever h does: return, panic (then a
+// [*PanicError]) or end the goroutine ([ErrGoexit]; done is then called on its way out, and Do does not return).
+func Do(ctx context.Context, h TaskHandler, t *task.Task, done func(error)) {
+	err := ErrGoexit
+	defer func() {
+		if v := recover(); v != nil {
+			err = newPanicError(v)
+		}
+		done(err)
+	}()
+	err = h.Handle(ctx, t)
+}
+
+// Timeout ends the context of each run after d; zero or less is no bound. The cause matches
+// [context.DeadlineExceeded]. A handler that does not look at its context is not stopped.
+//
+// It is the bound of the program; the bound of the task ([task.Timeout]) is kept by the consumer.
+func Timeout(d time.Duration) Middleware {
+	cause := fmt.Errorf("run took longer than %s: %w", d, context.DeadlineExceeded)
+	return func(next TaskHandler) TaskHandler {
+		if d <= 0 {
+			return next
+		}
+		return Wrap(next, func(ctx context.Context, t *task.Task) error {
+			ctx, cancel := context.WithTimeoutCause(ctx, d, cause)
+			defer cancel()
+			return next.Handle(ctx, t)
+		})
+	}
+}
+
+// Log writes how each run ended: a failure at warn, with the attempt and what follows from the error, a success at debug.
+// It never writes the payload.
+func Log(log zerolog.Logger) Middleware {
+	return func(next TaskHandler) TaskHandler {
+		return Wrap(next, func(ctx context.Context, t *task.Task) error {
+			start := time.Now()
+			err := next.Handle(ctx, t)
+			if err == nil {
+				logRun(log.Debug(), t, start).Msg("task done")
+				return nil
+			}
+			e := logRun(log.Warn(), t, start).Err(err)
+			if d, ok := RetryDelay(err); IsDead(err) {
+				e = e.Bool("dead", true)
+			} else if ok {
+				e = e.Dur("retry_after", d)
+			}
+			if p, ok := errors.AsType[*PanicError](err); ok {
+				e = e.Bytes("stack", p.Stack)
+			}
+			e.Msg("task failed")
+			return err
+		})
+	}
+}
+
+func logRun(e *zerolog.Event, t *task.Task, start time.Time) *zerolog.Event {
+	if e == nil {
+		return nil
+	}
+	e = e.Str("task", t.ID).Str("type", t.Type)
+	if t.Schedule != "" {
+		e = e.Str("schedule", t.Schedule).Time("slot", t.Slot)
+	}
+	return e.Int("attempt", t.Attempt).Dur("took", time.Since(start))
+}

@@ -1,0 +1,125 @@
+package handlers
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/onbeat/onbeat/task"
+)
+
+// Mux gives each task to the handler of its type. Make one with [NewMux].
+//
+// It may be used by any number of goroutines, also while handlers are still being added: a task sees a handler whole or not
+// at all. Handlers are wrapped in the middleware once, when they or it are added, so that a run costs one look-up.
+type Mux struct {
+	mu         sync.Mutex // serialises changes; readers never wait
+	middleware []Middleware
+	entries    atomic.Pointer[map[string]muxEntry]
+}
+
+type muxEntry struct {
+	own TaskHandler // as it was given
+	run TaskHandler // in its middleware
+}
+
+// NewMux returns an empty one.
+func NewMux() *Mux {
+	m := &Mux{}
+	m.entries.Store(&map[string]muxEntry{})
+	return m
+}
+
+// Handle adds the handler of a type. It refuses a bad name (see [task.CheckName]), a nil handler and a type that
+// already has one; which of two handlers runs must not depend on the order of files.
+func (m *Mux) Handle(typ string, h TaskHandler) error {
+	if err := task.CheckName("type", typ); err != nil {
+		return err
+	}
+	if isNil(h) {
+		return &task.FieldError{Field: "type", Value: typ, Reason: "its handler is nil", Hint: "pass a TaskHandler or a Func"}
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	old := *m.entries.Load()
+	if _, taken := old[typ]; taken {
+		return &task.FieldError{Field: "type", Value: typ, Reason: "already has a handler", Hint: "register each type once"}
+	}
+	next := maps.Clone(old)
+	next[typ] = muxEntry{own: h, run: m.compose(h)}
+	m.entries.Store(&next)
+	return nil
+}
+
+// HandleFunc adds a function as the handler of a type, as [Mux.Handle] does.
+func (m *Mux) HandleFunc(typ string, fn func(ctx context.Context, t *task.Task) error) error {
+	return m.Handle(typ, Func(fn))
+}
+
+// Use wraps every handler, those already added and those to come, in middleware: the first is the outermost, and a
+// later call goes inside of an earlier one. It panics if a middleware is nil or returns nil, as both are mistakes in
+// the program.
+func (m *Mux) Use(mw ...Middleware) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if slices.ContainsFunc(mw, func(w Middleware) bool { return w == nil }) {
+		panic("handlers: nil Middleware passed to Mux.Use")
+	}
+	m.middleware = append(m.middleware, mw...)
+	next := maps.Clone(*m.entries.Load())
+	for typ, e := range next {
+		next[typ] = muxEntry{own: e.own, run: m.compose(e.own)}
+	}
+	m.entries.Store(&next)
+}
+
+func (m *Mux) compose(h TaskHandler) TaskHandler {
+	for i := len(m.middleware) - 1; i >= 0; i-- {
+		if h = m.middleware[i](h); isNil(h) {
+			panic(fmt.Sprintf("handlers: Middleware %d of the Mux returned nil", i))
+		}
+	}
+	return h
+}
+
+func isNil(h TaskHandler) bool {
+	f, ok := h.(Func)
+	return h == nil || ok && f == nil
+}
+
+// Handler returns the handler of a type within its middleware.
+func (m *Mux) Handler(typ string) (TaskHandler, bool) {
+	e, ok := (*m.entries.Load())[typ]
+	return e.run, ok
+}
+
+// Types lists, sorted, the types that have a handler.
+func (m *Mux) Types() []string { return slices.Sorted(maps.Keys(*m.entries.Load())) }
+
+// Serve runs a task by the handler of its type. It returns [ErrUnknownType] if there is none; a dispatcher asks
+// [Mux.Handler] first and leaves such a task due.
+//
+// As in net/http, Handle adds and another name serves; handlers.Func(m.Serve) is the mux as a [TaskHandler].
+func (m *Mux) Serve(ctx context.Context, t *task.Task) error {
+	e, ok := (*m.entries.Load())[t.Type]
+	if !ok {
+		return fmt.Errorf("%w: %q", ErrUnknownType, t.Type)
+	}
+	return e.run.Handle(ctx, t)
+}
+
+// CheckPayload asks the handler of a type, if it is a [PayloadChecker], whether it could work with a payload. The error
+// is a [*task.FieldError], or matches [ErrUnknownType]: then nothing is wrong yet, as a newer release may know the type.
+func (m *Mux) CheckPayload(typ string, payload []byte) error {
+	e, ok := (*m.entries.Load())[typ]
+	if !ok {
+		return fmt.Errorf("%w: %q", ErrUnknownType, typ)
+	}
+	if c, ok := As[PayloadChecker](e.own); ok {
+		return c.CheckPayload(payload)
+	}
+	return nil
+}

@@ -1,0 +1,150 @@
+package handlers
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"reflect"
+	"strings"
+
+	"github.com/onbeat/onbeat/task"
+)
+
+// Typed makes a handler of a function that takes its payload decoded from JSON. Decoding is strict: a field that T does not
+// have is refused, and so is anything after the value. A payload that does not decode makes the task dead at once, with the
+// reason, as another attempt would read the same bytes. The task itself is at hand by [FromContext].
+//
+// No payload, or null, is the zero T if T holds nothing that could be missing (struct{}, a pointer, map, slice or
+// interface); else it is refused. If T or *T has a method Validate() error, that is asked too. A T of []byte is the payload as it is,
+// as [task.New] takes it.
+//
+// encoding/json cannot tell a field that is missing from one that is zero: say what is required in Validate.
+func Typed[T any](fn func(ctx context.Context, v T) error) TaskHandler { return typed[T]{fn} }
+
+type typed[T any] struct {
+	fn func(ctx context.Context, v T) error
+}
+
+// Handle implements [TaskHandler].
+func (h typed[T]) Handle(ctx context.Context, t *task.Task) error {
+	v, err := decodePayload[T](t.Payload)
+	if err != nil {
+		return Dead(err)
+	}
+	if FromContext(ctx) != t {
+		ctx = NewContext(ctx, t)
+	}
+	return h.fn(ctx, v)
+}
+
+// CheckPayload implements [PayloadChecker].
+func (h typed[T]) CheckPayload(payload []byte) error {
+	_, err := decodePayload[T](payload)
+	return err
+}
+
+func decodePayload[T any](payload []byte) (v T, err error) {
+	if raw, ok := any(&v).(*[]byte); ok {
+		*raw = payload
+		return v, nil
+	}
+	if err := decodeStrict(payload, &v); err != nil {
+		return v, err
+	}
+	check, ok := any(&v).(interface{ Validate() error })
+	if !ok || isNilPointer(v) {
+		return v, nil
+	}
+	if err := check.Validate(); err != nil {
+		return v, payloadError(err)
+	}
+	return v, nil
+}
+
+// isNilPointer tells a T that is itself a nil pointer, which a Validate of its own may not survive.
+func isNilPointer(v any) bool {
+	r := reflect.ValueOf(v)
+	return !r.IsValid() || r.Kind() == reflect.Pointer && r.IsNil()
+}
+
+// payloadError makes a [*task.FieldError] below "payload" of what Validate returned.
+func payloadError(err error) error {
+	if f, ok := errors.AsType[*task.FieldError](err); ok {
+		below := *f
+		below.Field = "payload." + f.Field
+		return &below
+	}
+	return &task.FieldError{Field: "payload", Reason: oneLine(err.Error(), maxPanicText)}
+}
+
+const payloadHint = "a JSON value with the fields that the handler knows"
+
+// decodeStrict decodes a whole payload into v, a non-nil pointer. The error is a [*task.FieldError] without any value of the payload
+// in it, as payloads hold secrets.
+func decodeStrict(payload []byte, v any) error {
+	blank := bytes.TrimSpace(payload)
+	if len(blank) == 0 || string(blank) == "null" {
+		if mayBeEmpty(reflect.TypeOf(v).Elem()) {
+			return nil
+		}
+		return &task.FieldError{Field: "payload", Reason: "missing", Hint: payloadHint}
+	}
+	d := json.NewDecoder(bytes.NewReader(payload))
+	d.DisallowUnknownFields()
+	if err := d.Decode(v); err != nil {
+		return decodeError(err)
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return &task.FieldError{Field: "payload", Reason: fmt.Sprintf("more follows after the JSON value, at byte %d", d.InputOffset()),
+			Hint: "one JSON value"}
+	}
+	return nil
+}
+
+func mayBeEmpty(t reflect.Type) bool {
+	switch t.Kind() {
+	case reflect.Pointer, reflect.Map, reflect.Slice, reflect.Interface:
+		return true
+	case reflect.Struct:
+		return t.NumField() == 0
+	}
+	return false
+}
+
+func decodeError(err error) error {
+	if f, ok := errors.AsType[*task.FieldError](err); ok { // from an UnmarshalJSON of ours
+		return f
+	}
+	if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		field := "payload"
+		if e.Field != "" {
+			field += "." + e.Field
+		}
+		kind, _, _ := strings.Cut(e.Value, " ") // "number 123" would show the value
+		return &task.FieldError{Field: field, Reason: fmt.Sprintf("is a JSON %s, not a %s", kind, typeName(e.Type)), Hint: payloadHint}
+	}
+	if e, ok := errors.AsType[*json.SyntaxError](err); ok {
+		return &task.FieldError{Field: "payload", Reason: fmt.Sprintf("not JSON: %v, at byte %d", e, e.Offset), Hint: payloadHint}
+	}
+	if name, ok := strings.CutPrefix(err.Error(), `json: unknown field "`); ok {
+		return &task.FieldError{Field: "payload." + oneLine(strings.TrimSuffix(name, `"`), 64), Reason: "unknown field",
+			Hint: "check the spelling; unknown fields are refused"}
+	}
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		return &task.FieldError{Field: "payload", Reason: "not JSON: it ends too early", Hint: payloadHint}
+	}
+	return &task.FieldError{Field: "payload", Reason: oneLine(err.Error(), maxPanicText), Hint: payloadHint}
+}
+
+func typeName(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.Struct, reflect.Map:
+		return "object"
+	case reflect.Slice, reflect.Array:
+		return "list"
+	}
+	return t.String()
+}
