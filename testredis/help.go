@@ -1,0 +1,96 @@
+package testredis
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Namespace is a name that no other test uses: lowercase letters, digits and '-'.
+// When the test ends, every key of the shared Redis that contains it is deleted.
+// Other servers, [Mini] and [Private] ones, go away whole.
+func Namespace(t testing.TB) string {
+	t.Helper()
+	ns := "test-" + strings.ToLower(rand.Text()[:16])
+	t.Cleanup(func() {
+		if err := forget(ns); err != nil {
+			t.Errorf("testredis: delete the keys of namespace %s: %v", ns, err)
+		}
+	})
+	return ns
+}
+
+// forget deletes a namespace from the shared server, if there is one.
+func forget(ns string) error {
+	srv := shared.used()
+	if srv == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	opts, err := redis.ParseURL(srv.url)
+	if err != nil {
+		return err
+	}
+	rdb := newClient(opts)
+	defer rdb.Close()
+	var keys []string
+	scan := rdb.Scan(ctx, 0, "*"+ns+"*", 1000).Iterator()
+	for scan.Next(ctx) {
+		keys = append(keys, scan.Val())
+	}
+	if err := scan.Err(); err != nil {
+		return err
+	}
+	for _, key := range keys {
+		if err := rdb.Del(ctx, key).Err(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+var errNotYet = errors.New("not yet")
+
+// Eventually waits until cond holds, which is to return true or a nil error, and
+// fails the test with the message and the last error if it does not within the
+// timeout. It asks often, so be generous with the timeout: it is what a slow
+// machine gets, not what a fast one waits.
+//
+// Call it from the test's own goroutine.
+func Eventually[C func() bool | func() error](t testing.TB, timeout time.Duration, cond C, format string, args ...any) {
+	t.Helper()
+	check := func() error {
+		switch c := any(cond).(type) {
+		case func() error:
+			return c()
+		case func() bool:
+			if !c() {
+				return errNotYet
+			}
+		}
+		return nil
+	}
+	deadline := time.Now().Add(timeout)
+	for wait := time.Millisecond; ; wait = min(2*wait, 50*time.Millisecond) {
+		err := check()
+		if err == nil {
+			return
+		}
+		left := time.Until(deadline)
+		if left <= 0 {
+			what := fmt.Sprintf(format, args...)
+			if errors.Is(err, errNotYet) {
+				t.Fatalf("%s: not within %v", what, timeout)
+			}
+			t.Fatalf("%s: not within %v: %v", what, timeout, err)
+		}
+		time.Sleep(min(wait, left))
+	}
+}

@@ -1,0 +1,137 @@
+package testredis
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Server is a real Redis that belongs to one test, which may do to it what
+// production does to a Redis. Its methods fail the test if they fail; call them
+// from the test's own goroutine.
+type Server struct {
+	t     testing.TB
+	proc  process
+	about string
+	up    bool
+}
+
+// Private starts a real Redis for this test alone and removes it when the test
+// ends. The args are redis-server's: "--appendonly", "yes" makes one that keeps its
+// data over Kill and Restart; by default it keeps it in memory only. Without a
+// real Redis the test is skipped, or fails if ONBEAT_REQUIRE_REAL=1. The server
+// that ONBEAT_TEST_REDIS names is never used for it.
+func Private(t testing.TB, args ...string) *Server {
+	t.Helper()
+	var why []error
+	for _, b := range backends() {
+		if _, ok := b.(children); ok {
+			args = append([]string{"--dir", t.TempDir()}, args...)
+		}
+		s, err := privateOn(t, b, args)
+		if err == nil {
+			return s
+		}
+		why = append(why, err)
+	}
+	withoutReal(t, why...)
+	return nil
+}
+
+func privateOn(t testing.TB, b backend, args []string) (*Server, error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), startTimeout)
+	defer cancel()
+	p, err := startOn(ctx, b, slices.Clone(args))
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{t: t, proc: p, up: true}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
+		defer cancel()
+		if err := p.remove(ctx); err != nil {
+			t.Errorf("testredis: remove the private Redis: %v", err)
+		}
+	})
+	name, err := version(ctx, s.URL())
+	if err != nil {
+		return nil, errors.Join(err, p.stop(ctx))
+	}
+	s.about = name + " " + b.where()
+	return s, nil
+}
+
+// String says what it is: "redis-server 7.0.15 in a container".
+func (s *Server) String() string { return s.about }
+
+// URL is where it listens. It stays the same over Restart.
+func (s *Server) URL() string { return "redis://" + s.proc.addr() + "/0" }
+
+// Addr is the host and port of URL.
+func (s *Server) Addr() string { return s.proc.addr() }
+
+// Client is a client of this server, closed when the test ends. The functions
+// change its options before it is made: timeouts, retries.
+func (s *Server) Client(change ...func(*redis.Options)) *redis.Client {
+	s.t.Helper()
+	opts := &redis.Options{Addr: s.proc.addr()}
+	for _, f := range change {
+		f(opts)
+	}
+	rdb := newClient(opts)
+	s.t.Cleanup(func() { _ = rdb.Close() })
+	return rdb
+}
+
+// do carries out one operation on the process.
+func (s *Server) do(what string, op func(context.Context) error) {
+	s.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
+	defer cancel()
+	if err := op(ctx); err != nil {
+		s.t.Fatalf("testredis: %s the private Redis: %v", what, err)
+	}
+}
+
+// Stop asks it to end, which lets it write out its data, and waits until it has.
+func (s *Server) Stop() {
+	s.t.Helper()
+	s.do("stop", s.proc.stop)
+	s.up = false
+}
+
+// Kill ends it at once, by SIGKILL, and waits until it is gone.
+func (s *Server) Kill() {
+	s.t.Helper()
+	s.do("kill", s.proc.kill)
+	s.up = false
+}
+
+// Pause freezes it, by SIGSTOP. It keeps its connections and accepts new ones, and
+// answers none of them.
+func (s *Server) Pause() {
+	s.t.Helper()
+	s.do("pause", s.proc.pause)
+}
+
+// Resume lets a paused server run on.
+func (s *Server) Resume() {
+	s.t.Helper()
+	s.do("resume", s.proc.resume)
+}
+
+// Restart starts it again, having stopped it if it runs, and waits until it
+// answers. Port and settings stay the same. Its data does only if it was started
+// with "--appendonly", "yes".
+func (s *Server) Restart() {
+	s.t.Helper()
+	if s.up {
+		s.Stop()
+	}
+	s.do("restart", s.proc.restart)
+	s.up = true
+}

@@ -1,0 +1,303 @@
+// Package testredis is the Redis that tests run on.
+//
+// A package that uses it says so once, and its tests then ask for what they need:
+//
+//	func TestMain(m *testing.M) { testredis.Main(m) }
+//
+//	func TestClaim_takesTheEarliest(t *testing.T) {
+//		t.Parallel()
+//		q := queue.New(testredis.Client(t), testredis.Namespace(t))
+//		...
+//	}
+//
+// All tests of a package share one Redis, told apart by a namespace of their own,
+// so they may all run in parallel. What it is depends on what there is:
+//
+//  1. the server at the URL in ONBEAT_TEST_REDIS;
+//  2. a container, if a Docker engine answers and has the image named by
+//     ONBEAT_TEST_IMAGE (default onbeat-test-redis:local, which
+//     integration/image/build.sh makes); nothing is ever pulled;
+//  3. a redis-server on PATH, as a child process;
+//  4. miniredis, inside the test's process.
+//
+// ONBEAT_TEST_ON narrows 2 to 4 down to one: container, child or miniredis. With
+// ONBEAT_REQUIRE_REAL=1, a test that would run on miniredis, or skip for want of a
+// real server, fails instead.
+//
+// Which test needs which: [Client] for most; [Mini] for fast ones and for
+// testing/synctest; [Each] for what must hold on both; [Real] for what miniredis
+// cannot do; [Private] for faults.
+package testredis
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+	"go.uber.org/goleak"
+
+	"github.com/onbeat/onbeat/embedded"
+)
+
+// Main is what a package's TestMain calls. It runs the tests, ends the servers
+// that they started, fails if goroutines are left over, and exits. It says on
+// stderr which Redis the package ran on, and, if ONBEAT_TEST_REPORT names a file,
+// adds that line to it, because go test hides what passing packages print.
+//
+// The options are for goleak, to ignore what cannot be ended.
+func Main(m *testing.M, opts ...goleak.Option) {
+	mainRuns.Store(true)
+	code := m.Run()
+
+	if used := shared.used(); used != nil {
+		report(os.Stderr, used.about)
+		if err := used.stop(); err != nil {
+			fmt.Fprintln(os.Stderr, "testredis:", err)
+			code = cmp.Or(code, 1)
+		}
+	}
+	docker.close()
+	if code == 0 {
+		if err := goleak.Find(opts...); err != nil {
+			fmt.Fprintln(os.Stderr, "testredis: the tests passed, but left goroutines behind:", err)
+			code = 1
+		}
+	}
+	os.Exit(code)
+}
+
+// mainRuns is set once Main is in charge of ending what the tests start.
+var mainRuns atomic.Bool
+
+func report(w io.Writer, about string) {
+	fmt.Fprintln(w, "testredis:", about)
+	path := os.Getenv("ONBEAT_TEST_REPORT")
+	if path == "" {
+		return
+	}
+	line := fmt.Sprintf("%-32s %s\n", packageUnderTest(), about)
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err == nil {
+		_, err = f.WriteString(line) // one write, so that packages do not mix
+		err = errors.Join(err, f.Close())
+	}
+	if err != nil {
+		fmt.Fprintln(w, "testredis: write ONBEAT_TEST_REPORT:", err)
+	}
+}
+
+func packageUnderTest() string {
+	name := filepath.Base(os.Args[0])
+	if info, ok := debug.ReadBuildInfo(); ok && info.Path != "" {
+		name = info.Path
+	}
+	return strings.TrimSuffix(name, ".test")
+}
+
+// A server is a Redis that tests share.
+type server struct {
+	url   string
+	about string // redis-server 7.0.15 in a container
+	real  bool
+	stop  func() error
+}
+
+// once starts the shared server when the first test asks for it.
+type once struct {
+	mu  sync.Mutex
+	srv *server
+	err error
+}
+
+var shared once
+
+// startTimeout bounds the start of any server.
+const startTimeout = 60 * time.Second
+
+func (o *once) get(t testing.TB) *server {
+	t.Helper()
+	if !mainRuns.Load() {
+		t.Fatal("testredis: nobody would end the Redis that this test asks for; add to the package: func TestMain(m *testing.M) { testredis.Main(m) }")
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.srv == nil && o.err == nil {
+		ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
+		defer cancel()
+		o.srv, o.err = choose(ctx)
+	}
+	if o.err != nil {
+		t.Fatal("testredis: ", o.err)
+	}
+	return o.srv
+}
+
+// used is the shared server, or nil if no test asked for it.
+func (o *once) used() *server {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.srv
+}
+
+func requireReal() bool { return os.Getenv("ONBEAT_REQUIRE_REAL") == "1" }
+
+// The values of ONBEAT_TEST_ON.
+const (
+	onContainer = "container"
+	onChild     = "child"
+	onMiniredis = "miniredis"
+)
+
+// allowed tells whether ONBEAT_TEST_ON leaves this kind of server to choose.
+func allowed(kind string) bool {
+	only := os.Getenv("ONBEAT_TEST_ON")
+	return only == "" || only == kind
+}
+
+// choose starts the first kind of server that there is.
+func choose(ctx context.Context) (*server, error) {
+	if url := os.Getenv("ONBEAT_TEST_REDIS"); url != "" {
+		return chooseGiven(ctx, url)
+	}
+	var why []error
+	for _, b := range backends() {
+		p, err := startOn(ctx, b, nil)
+		if err != nil {
+			why = append(why, err)
+			continue
+		}
+		name, err := version(ctx, "redis://"+p.addr()+"/0")
+		if err != nil {
+			return nil, errors.Join(err, p.remove(ctx))
+		}
+		return &server{
+			url:   "redis://" + p.addr() + "/0",
+			about: name + " " + b.where(),
+			real:  true,
+			stop: func() error {
+				ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
+				defer cancel()
+				return p.remove(ctx)
+			},
+		}, nil
+	}
+	for _, err := range why {
+		fmt.Fprintln(os.Stderr, "testredis:", err)
+	}
+	if requireReal() || !allowed(onMiniredis) {
+		return nil, errors.Join(append([]error{errNoReal}, why...)...)
+	}
+	mini, err := embedded.Start(ctx, embedded.Options{InProcess: true})
+	if err != nil {
+		return nil, err
+	}
+	return &server{url: mini.URL(), about: "miniredis in this process", stop: mini.Close}, nil
+}
+
+// chooseGiven uses the server that the environment names. If that one does not
+// answer, another in its place would prove the wrong thing.
+func chooseGiven(ctx context.Context, url string) (*server, error) {
+	name, err := version(ctx, url)
+	if err != nil {
+		return nil, fmt.Errorf("the Redis that ONBEAT_TEST_REDIS names: %w", err)
+	}
+	return &server{
+		url:   url,
+		about: name + " at the address in ONBEAT_TEST_REDIS",
+		real:  true,
+		stop:  func() error { return nil },
+	}, nil
+}
+
+// errNoReal says how to get a real server.
+var errNoReal = errors.New("no real Redis: set ONBEAT_TEST_REDIS, or install redis-server, or start Docker and run integration/image/build.sh")
+
+// version asks a server for its name and version.
+func version(ctx context.Context, url string) (string, error) {
+	opts, err := redis.ParseURL(url)
+	if err != nil {
+		return "", err
+	}
+	rdb := newClient(opts)
+	defer rdb.Close()
+	info, err := rdb.InfoMap(ctx, "server").Result()
+	if err != nil {
+		return "", fmt.Errorf("ask %s for its version: %w", opts.Addr, err)
+	}
+	about := info["Server"]
+	if v := about["valkey_version"]; v != "" {
+		return "valkey " + v, nil
+	}
+	return "redis-server " + about["redis_version"], nil
+}
+
+func newClient(opts *redis.Options) *redis.Client {
+	opts.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
+	return redis.NewClient(opts)
+}
+
+// Client is a client of the shared Redis, closed when the test ends. Others use the
+// same server at the same time: keep to keys under a [Namespace], and never flush.
+func Client(t testing.TB) *redis.Client {
+	t.Helper()
+	return clientOf(t, shared.get(t).url)
+}
+
+func clientOf(t testing.TB, url string) *redis.Client {
+	t.Helper()
+	opts, err := redis.ParseURL(url)
+	if err != nil {
+		t.Fatal("testredis: ", err)
+	}
+	rdb := newClient(opts)
+	t.Cleanup(func() { _ = rdb.Close() })
+	return rdb
+}
+
+// URL is where the shared Redis listens, for what connects by itself, such as a
+// process that the test starts.
+func URL(t testing.TB) string {
+	t.Helper()
+	return shared.get(t).url
+}
+
+// Real is like Client, for a test of what miniredis cannot do: it skips the test
+// where that is all there is. With ONBEAT_REQUIRE_REAL=1 it fails it instead.
+func Real(t testing.TB) *redis.Client {
+	t.Helper()
+	if !shared.get(t).real {
+		withoutReal(t)
+	}
+	return Client(t)
+}
+
+// withoutReal ends a test that needs a real server where there is none.
+func withoutReal(t testing.TB, why ...error) {
+	t.Helper()
+	reason := errors.Join(append([]error{errNoReal}, why...)...)
+	if requireReal() {
+		t.Fatal("testredis: ", reason)
+	}
+	t.Skip("testredis: ", reason)
+}
+
+// Each runs the test twice, as subtests named miniredis and redis: once on a
+// miniredis of its own and once on the shared real server. Without a real one, the
+// second is skipped, or fails if ONBEAT_REQUIRE_REAL=1.
+func Each(t *testing.T, test func(t *testing.T, rdb *redis.Client)) {
+	t.Helper()
+	t.Run("miniredis", func(t *testing.T) { test(t, Mini(t).Client) })
+	t.Run("redis", func(t *testing.T) { test(t, Real(t)) })
+}
