@@ -1,0 +1,101 @@
+package instance
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/onbeat/onbeat/queue"
+)
+
+// Info is one instance as people see it.
+type Info struct {
+	ID         string        `json:"id"`
+	Release    string        `json:"release"`
+	Generation int64         `json:"generation"`
+	Order      int64         `json:"order"`
+	State      string        `json:"state"` // starting, ready or draining
+	Standby    bool          `json:"standby,omitempty"`
+	Leader     bool          `json:"leader"`
+	Epoch      int64         `json:"epoch,omitempty"` // of the leader
+	Lead       Lead          `json:"lead"`
+	Consume    Consume       `json:"consume"`
+	Lease      time.Duration `json:"-"` // what is left of it
+	Running    int64         `json:"running"`
+	Details
+}
+
+// List reads all registered instances, the highest rank first: what it says may be a moment old.
+func (r *Registry) List(ctx context.Context) ([]Info, error) {
+	pipe := r.rdb.Pipeline()
+	now := pipe.Time(ctx)
+	leases := pipe.ZRangeWithScores(ctx, r.keys.Instances, 0, -1)
+	members := pipe.HGetAll(ctx, r.keys.Members)
+	details := pipe.HGetAll(ctx, r.keys.Details)
+	leader := pipe.HMGet(ctx, r.keys.Leader, "id", "epoch")
+	if _, err := pipe.Exec(ctx); err != nil {
+		return nil, fmt.Errorf("list instances: %w", queue.Classify(err))
+	}
+	list := make([]Info, 0, len(leases.Val()))
+	for _, z := range leases.Val() {
+		id, _ := z.Member.(string)
+		i := parseMember(id, members.Val()[id])
+		_ = json.Unmarshal([]byte(details.Val()[id]), &i.Details) // for people: what is missing stays empty
+		i.Lease = time.UnixMilli(int64(z.Score)).Sub(now.Val())
+		if lead, _ := leader.Val()[0].(string); lead == id {
+			epoch, _ := leader.Val()[1].(string)
+			i.Leader = true
+			i.Epoch, _ = strconv.ParseInt(epoch, 10, 64)
+		}
+		list = append(list, i)
+	}
+	slices.SortFunc(list, func(a, b Info) int {
+		if a.Order != b.Order {
+			return int(b.Order - a.Order)
+		}
+		return int(b.Generation - a.Generation)
+	})
+	return list, r.countRunning(ctx, list)
+}
+
+func (r *Registry) countRunning(ctx context.Context, list []Info) error {
+	if len(list) == 0 {
+		return nil
+	}
+	pipe := r.rdb.Pipeline()
+	counts := make([]*redis.IntCmd, len(list))
+	for i := range list {
+		counts[i] = pipe.HLen(ctx, r.keys.Running(list[i].Generation))
+	}
+	if _, err := pipe.Exec(ctx); err != nil {
+		return fmt.Errorf("count running tasks: %w", queue.Classify(err))
+	}
+	for i, c := range counts {
+		list[i].Running = max(c.Val()-1, 0) // less the entry that holds the last seq
+	}
+	return nil
+}
+
+// parseMember reads what lib_elect.lua packed.
+func parseMember(id, member string) Info {
+	i := Info{ID: id}
+	parts := strings.SplitN(member, " ", 7)
+	if len(parts) < 6 {
+		return i
+	}
+	i.Generation, _ = strconv.ParseInt(parts[0], 10, 64)
+	i.Order, _ = strconv.ParseInt(parts[1], 10, 64)
+	i.State = map[string]string{"s": "starting", "r": "ready", "d": "draining"}[parts[2]]
+	i.Standby = parts[3] == "1"
+	i.Lead, i.Consume = Lead(parts[4]), Consume(parts[5])
+	if len(parts) == 7 {
+		i.Release = parts[6]
+	}
+	return i
+}

@@ -1,0 +1,58 @@
+package instance
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// listen turns messages on the wake channels into bells until ctx ends. Messages can be lost; a heartbeat finds what
+// they would have said, so each is a matter of speed only.
+func (m *Manager) listen(ctx context.Context, s *Stay) {
+	sub := m.rdb.Subscribe(ctx, m.reg.keys.Wake, m.reg.keys.WakeOf(s.ID))
+	defer func() { _ = sub.Close() }()
+	// An idle connection is probed rarely: every probe is a command that Redis has to answer.
+	messages := sub.ChannelWithSubscriptions(redis.WithChannelHealthCheckInterval(time.Minute))
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case msg, ok := <-messages:
+			if !ok {
+				return
+			}
+			switch v := msg.(type) {
+			case *redis.Subscription: // also after the connection broke: whatever was said meanwhile was missed
+				s.wake(0)
+				s.Schedules.Ring()
+				s.beat.Ring()
+			case *redis.Message:
+				m.hear(ctx, s, v)
+			}
+		}
+	}
+}
+
+func (m *Manager) hear(ctx context.Context, s *Stay, msg *redis.Message) {
+	switch msg.Payload {
+	case "leader":
+		s.beat.Ring()
+		s.wake(0)
+	case "lanes":
+		s.wake(0)
+	case "schedules":
+		s.Schedules.Ring()
+	case "cancel":
+		call, done := context.WithTimeout(ctx, m.cfg.heartbeat())
+		defer done()
+		if list, err := m.reg.Cancels(call); err == nil {
+			s.cancelRuns(list)
+		}
+	default:
+		if ms, err := strconv.ParseInt(msg.Payload, 10, 64); err == nil {
+			s.wake(ms)
+		}
+	}
+}

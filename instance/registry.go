@@ -1,0 +1,249 @@
+package instance
+
+import (
+	"context"
+	"embed"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/onbeat/onbeat/queue"
+)
+
+//go:embed scripts/*.lua
+var files embed.FS
+
+func source(name string) string {
+	b, err := files.ReadFile("scripts/" + name + ".lua")
+	if err != nil {
+		panic(err) // a missing embedded file cannot get past any test
+	}
+	return string(b)
+}
+
+func electing(name string) *queue.Script {
+	return queue.NewScript(name, source("lib_elect"), source(name))
+}
+
+var (
+	registerScript   = electing("register")
+	stateScript      = electing("state")
+	heartbeatScript  = electing("heartbeat")
+	deregisterScript = electing("deregister")
+	openScript       = electing("open")
+	declareScript    = electing("declare")
+)
+
+// releaseGrace is how long a release whose last instance was lost still counts as present: time for a supervisor to
+// start it again. A release whose last instance left cleanly is absent at once.
+const releaseGrace = time.Minute
+
+// overslept is how late a watcher may be before a heartbeat tells somebody else to look.
+const overslept = 100 * time.Millisecond
+
+// Registry is the partition's list of instances, one typed method a script. It holds no state.
+type Registry struct {
+	rdb  redis.UniversalClient
+	keys queue.Keys
+}
+
+// NewRegistry returns the registry of a partition. It does not talk to Redis yet.
+func NewRegistry(rdb redis.UniversalClient, p queue.Partition) (*Registry, error) {
+	if err := p.Validate(); err != nil {
+		return nil, err
+	}
+	return &Registry{rdb: rdb, keys: p.Keys()}, nil
+}
+
+// View is what every call of the registry returns: who leads, and what to read again.
+type View struct {
+	Now       time.Time
+	Leader    string // instance, or "" if nobody leads
+	LeaderGen int64
+	Epoch     int64
+	Open      bool // consumers may take work: the leader has dealt with what was missed while nobody led
+	Lanes     int64
+	Schedules int64
+}
+
+// Beat is what a heartbeat returns besides the view.
+type Beat struct {
+	View
+	Overslept bool     // somebody who should have looked for due work did not
+	Orphans   []int64  // generations whose tasks are to be recovered
+	Cancel    []Cancel // runs that are to be cancelled
+}
+
+// Cancel asks whoever runs a task, or tasks with a key, to stop those claimed up to a fence.
+type Cancel struct {
+	Task   string // a task ID, or ""
+	Key    string // a key, or ""
+	Fence  int64
+	Reason string
+}
+
+// Covers reports whether a run is asked to stop.
+func (c Cancel) Covers(id, key string, fence int64) bool {
+	return fence <= c.Fence && (c.Task != "" && c.Task == id || c.Key != "" && c.Key == key)
+}
+
+func (r *Registry) first(more ...string) []string {
+	k := r.keys
+	return append([]string{k.Instances, k.Members, k.Leader, k.Meta, k.Events, k.Wake}, more...)
+}
+
+// Register takes an instance in, as a new generation that is larger than every earlier one and than known. It neither
+// leads nor takes work before [Registry.Ready]. Registering an ID again declares its earlier generation dead.
+func (r *Registry) Register(ctx context.Context, c Config, known int64) (gen, order int64, v View, err error) {
+	standby := "0"
+	if c.Standby {
+		standby = "1"
+	}
+	details, err := json.Marshal(c.details())
+	if err != nil {
+		return 0, 0, v, fmt.Errorf("register: %w", err)
+	}
+	keys := r.first(r.keys.Details, r.keys.Releases, r.keys.Orphans)
+	values, err := r.run(ctx, registerScript, keys, c.ID, c.Lease.Milliseconds(), standby, string(c.Lead), string(c.Consume),
+		c.Release, string(details), releaseGrace.Milliseconds(), known)
+	if err != nil {
+		return 0, 0, v, fmt.Errorf("register: %w", err)
+	}
+	return number(values, 0), number(values, 1), viewOf(values[min(2, len(values)):]), nil
+}
+
+// Ready lets an instance join the contest: from the moment this returns, no older one takes work that the rule gives to
+// the newest. It returns [queue.ErrFenced] if the instance is not registered any more.
+func (r *Registry) Ready(ctx context.Context, id string, gen int64) (View, error) {
+	return r.view(ctx, "ready", stateScript, r.first(), id, gen, "r")
+}
+
+// Resign takes an instance out of the contest while it finishes what it runs. If it led, another leads when this
+// returns.
+func (r *Registry) Resign(ctx context.Context, id string, gen int64) (View, error) {
+	return r.view(ctx, "resign", stateScript, r.first(), id, gen, "d")
+}
+
+// Deregister takes an instance out for good. What it still runs is given to others. It may be called twice.
+func (r *Registry) Deregister(ctx context.Context, id string, gen int64) (View, error) {
+	k := r.keys
+	return r.view(ctx, "deregister", deregisterScript,
+		r.first(k.Details, k.Releases, k.Orphans, k.Watch, k.Running(gen)), id, gen)
+}
+
+// Open lets consumers take work after a time with no leader. Only the leader may: [queue.ErrNotLeader].
+func (r *Registry) Open(ctx context.Context, t queue.Term) (View, error) {
+	return r.view(ctx, "open", openScript, r.first(), t.Instance, t.Gen, t.Epoch)
+}
+
+// Declare asks whether this leader may declare schedules. It may not if a newer release, or a newer generation of the
+// same one, has: an older instance neither brings back what was removed nor prunes what was added.
+func (r *Registry) Declare(ctx context.Context, t queue.Term) (bool, error) {
+	values, err := r.run(ctx, declareScript, r.first(), t.Instance, t.Gen, t.Epoch)
+	if err != nil {
+		return false, fmt.Errorf("declare: %w", err)
+	}
+	return number(values, 0) == 1, nil
+}
+
+// Heartbeat renews the lease, drops instances whose lease ran out, and elects if need be. It returns
+// [queue.ErrFenced] if this instance's own lease had run out.
+func (r *Registry) Heartbeat(ctx context.Context, id string, gen int64, lease time.Duration) (Beat, error) {
+	k := r.keys
+	values, err := r.run(ctx, heartbeatScript, r.first(k.Details, k.Releases, k.Orphans, k.Watch, k.Cancel),
+		id, gen, lease.Milliseconds(), overslept.Milliseconds())
+	if err != nil {
+		return Beat{}, fmt.Errorf("heartbeat: %w", err)
+	}
+	b := Beat{View: viewOf(values), Overslept: number(values, 7) == 1}
+	n := int(number(values, 8))
+	for i := range n {
+		b.Orphans = append(b.Orphans, number(values, 9+i))
+	}
+	for i := 9 + n; i+1 < len(values); i += 2 {
+		b.Cancel = append(b.Cancel, parseCancel(text(values, i), text(values, i+1)))
+	}
+	return b, nil
+}
+
+// Cancels reads the requests to cancel runs.
+func (r *Registry) Cancels(ctx context.Context) ([]Cancel, error) {
+	all, err := r.rdb.HGetAll(ctx, r.keys.Cancel).Result()
+	if err != nil {
+		return nil, fmt.Errorf("read cancel requests: %w", queue.Classify(err))
+	}
+	var list []Cancel
+	for target, value := range all {
+		list = append(list, parseCancel(target, value))
+	}
+	return list, nil
+}
+
+// parseCancel reads "fence asked-at reason". A field that begins with "k:" is a key, unless a task has such an ID: then
+// the worst is that a run of that key is not told.
+func parseCancel(target, value string) Cancel {
+	parts := strings.SplitN(value, " ", 3)
+	c := Cancel{}
+	c.Fence, _ = strconv.ParseInt(parts[0], 10, 64)
+	if len(parts) == 3 {
+		c.Reason = parts[2]
+	}
+	if key, ok := strings.CutPrefix(target, "k:"); ok {
+		c.Key = key
+	}
+	c.Task = target
+	return c
+}
+
+func (r *Registry) view(ctx context.Context, what string, s *queue.Script, keys []string, args ...any) (View, error) {
+	values, err := r.run(ctx, s, keys, args...)
+	if err != nil {
+		return View{}, fmt.Errorf("%s: %w", what, err)
+	}
+	return viewOf(values), nil
+}
+
+func (r *Registry) run(ctx context.Context, s *queue.Script, keys []string, args ...any) ([]any, error) {
+	v, err := s.Run(ctx, r.rdb, keys, args)
+	if err != nil {
+		return nil, err
+	}
+	values, ok := v.([]any)
+	if !ok {
+		return nil, fmt.Errorf("script %s returned %T, not an array", s.Name, v)
+	}
+	return values, nil
+}
+
+func viewOf(values []any) View {
+	return View{
+		Now: queue.FromMs(number(values, 0)), Leader: text(values, 1), LeaderGen: number(values, 2),
+		Epoch: number(values, 3), Open: number(values, 4) == 1, Lanes: number(values, 5), Schedules: number(values, 6),
+	}
+}
+
+func number(values []any, i int) int64 {
+	if i >= len(values) {
+		return 0
+	}
+	switch v := values[i].(type) {
+	case int64:
+		return v
+	case string:
+		n, _ := strconv.ParseInt(v, 10, 64)
+		return n
+	}
+	return 0
+}
+
+func text(values []any, i int) string {
+	if i >= len(values) {
+		return ""
+	}
+	s, _ := values[i].(string)
+	return s
+}

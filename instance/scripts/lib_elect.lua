@@ -1,0 +1,98 @@
+-- lib_elect.lua: who leads. It is put before the scripts of the registry, whose first six keys are always
+--
+-- KEYS[1] instances zset  id -> lease end (unix ms)
+-- KEYS[2] members   hash  id -> "generation order state standby lead consume release"
+--                         state: s starting, r ready, d draining; standby: 0 or 1
+-- KEYS[3] leader    hash  id, gen, epoch, order, consume, open, since
+-- KEYS[4] meta      hash  last generation, epoch and order given
+-- KEYS[5] events    stream
+-- KEYS[6] wake      channel (declared as a key so that it lies in the same slot)
+
+local instances, members, leader, meta, events, channel = unpack(KEYS, 1, 6)
+local cap_events = 10000
+
+local function parse(member)
+  local gen, order, state, standby, lead, consume, release =
+    string.match(member or "", "^(%d+) (%d+) (%a) (%d) (%a+) (%a+) ?(.*)$")
+  return {
+    gen = tonumber(gen), order = tonumber(order), state = state, standby = standby == "1",
+    lead = lead, consume = consume, release = release,
+  }
+end
+
+local function pack(m)
+  return table.concat({
+    int(m.gen), int(m.order), m.state, m.standby and "1" or "0", m.lead, m.consume, m.release,
+  }, " ")
+end
+
+-- rise is the rule by which generations, epochs and orders grow: past the last one, and at least the clock, so that
+-- they rise even after Redis has lost its last writes.
+local function rise(field)
+  local n = math.max(tonumber(redis.call("HGET", meta, field) or 0) + 1, now)
+  redis.call("HSET", meta, field, int(n))
+  return n
+end
+
+-- elect makes the highest-ranked ready instance lead. Rank is (order of its release, generation). With "sticky", an
+-- incumbent of the newest release stays.
+local function elect()
+  local ids = redis.call("ZRANGEBYSCORE", instances, "(" .. int(now), "+inf")
+  local current = redis.call("HMGET", leader, "id", "gen", "open")
+  local best, incumbent
+  for _, id in ipairs(ids) do
+    local m = parse(redis.call("HGET", members, id))
+    m.id = id
+    if m.gen and m.state == "r" and not m.standby then
+      if not best or m.order > best.order or m.order == best.order and m.gen > best.gen then
+        best = m
+      end
+      if id == current[1] and int(m.gen) == current[2] then
+        incumbent = m
+      end
+    end
+  end
+  if best and incumbent and best.lead == "sticky" and incumbent.order == best.order then
+    best = incumbent
+  end
+  if not best then
+    if current[1] and current[1] ~= "" then
+      redis.call("HSET", leader, "id", "", "gen", "0", "epoch", int(rise("epoch")), "open", "0", "since", int(now))
+      record(events, cap_events, "event", "no leader", "instance", current[1])
+      redis.call("PUBLISH", channel, "leader")
+    end
+    return
+  end
+  if best.id == current[1] and int(best.gen) == current[2] then
+    return
+  end
+  -- After a time with no leader the gate is shut until the new one has dealt with the slots missed meanwhile.
+  local open = current[1] and current[1] ~= "" and current[3] or "0"
+  local epoch = int(rise("epoch"))
+  redis.call("HSET", leader, "id", best.id, "gen", int(best.gen), "epoch", epoch, "order", int(best.order),
+    "consume", best.consume, "open", open, "since", int(now))
+  record(events, cap_events, "event", "leader", "instance", best.id, "release", best.release, "epoch", epoch,
+    "before", current[1] or "")
+  redis.call("PUBLISH", channel, "leader")
+end
+
+-- view is what every registry call returns: now, the leader's id, generation, epoch, open, and the versions that tell
+-- an instance what to read again.
+local function view()
+  local lead = redis.call("HMGET", leader, "id", "gen", "epoch", "open")
+  local versions = redis.call("HMGET", meta, "lanes", "schedules")
+  return {
+    now, lead[1] or "", lead[2] or "0", lead[3] or "0", lead[4] or "0", versions[1] or "0", versions[2] or "0",
+  }
+end
+
+-- remains says whether a live member of the release is left.
+local function remains(release)
+  local all = redis.call("HGETALL", members)
+  for i = 2, #all, 2 do
+    if parse(all[i]).release == release then
+      return true
+    end
+  end
+  return false
+end

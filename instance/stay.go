@@ -1,0 +1,213 @@
+package instance
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/onbeat/onbeat/queue"
+)
+
+// Why a stay or a term ended: the causes of their contexts.
+var (
+	// ErrLeaseLost: the lease could not be renewed in time, so others may have taken over. What was claimed is void.
+	ErrLeaseLost = errors.New("the lease ran out")
+	// ErrDeposed: another instance leads.
+	ErrDeposed = errors.New("another instance leads")
+	// ErrResigned: this instance is shutting down.
+	ErrResigned = errors.New("the instance resigned")
+	// ErrLeft: the stay ended in order.
+	ErrLeft = errors.New("the instance left")
+)
+
+// Stay is one registration of an instance: one generation, from joining to leaving.
+type Stay struct {
+	// ID and Gen name it in Redis.
+	ID  string
+	Gen int64
+	// Release is what it runs.
+	Release string
+
+	// Work rings when there may be work to take: a task fell due, leadership moved, a lane is new.
+	Work Bell
+	// Schedules rings when a schedule was changed.
+	Schedules Bell
+
+	ctx      context.Context
+	cancel   context.CancelCauseFunc
+	draining chan struct{}
+	beat     Bell
+
+	lost       chan struct{} // closed when trust in the lease has ended
+	trustTimer *time.Timer
+
+	wakeAt   atomic.Int64
+	mu       sync.Mutex
+	view     View
+	term     *term
+	onCancel func(Cancel)
+	changed  chan struct{} // closed and replaced when the term changes
+}
+
+type term struct {
+	queue.Term
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+}
+
+func newStay(id string, gen int64, release string) *Stay {
+	s := &Stay{
+		ID: id, Gen: gen, Release: release,
+		Work: NewBell(), Schedules: NewBell(), beat: NewBell(),
+		draining: make(chan struct{}), changed: make(chan struct{}), lost: make(chan struct{}),
+	}
+	s.wakeAt.Store(noWake)
+	s.ctx, s.cancel = context.WithCancelCause(context.Background())
+	return s
+}
+
+// Context lives while what this generation claims is its own. It ends, with a cause, before the lease could run out in
+// Redis: everything that acts for a claim must hang on it.
+func (s *Stay) Context() context.Context { return s.ctx }
+
+// Draining is closed when the instance has resigned: claim nothing more, finish what runs.
+func (s *Stay) Draining() <-chan struct{} { return s.draining }
+
+// View is the last answer of the registry. Nothing may be decided by it: scripts check for themselves.
+func (s *Stay) View() View {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.view
+}
+
+// OnCancel sets what is called, on a goroutine of the stay, for each request to cancel a run.
+func (s *Stay) OnCancel(fn func(Cancel)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.onCancel = fn
+}
+
+// TakeWake returns the due time that the last wake-up named, once; zero means "now", and false that there was none.
+func (s *Stay) TakeWake() (time.Time, bool) {
+	ms := s.wakeAt.Swap(noWake)
+	if ms == noWake {
+		return time.Time{}, false
+	}
+	return queue.FromMs(ms), true
+}
+
+const noWake = int64(1<<63 - 1)
+
+// wake notes when to look for work (0: now) and rings.
+func (s *Stay) wake(ms int64) {
+	for {
+		old := s.wakeAt.Load()
+		if old <= ms || s.wakeAt.CompareAndSwap(old, ms) {
+			break
+		}
+	}
+	s.Work.Ring()
+}
+
+// Doubt makes the instance ask Redis at once who leads. Call it when a script answered [queue.ErrNotLeader] or
+// [queue.ErrFenced].
+func (s *Stay) Doubt() { s.beat.Ring() }
+
+// Lead calls fn for each term of leadership, one after the other, until the stay ends or drains. fn's context ends with
+// the term, with a cause; then fn must return. An fn that returns earlier is called again only in the next term.
+func (s *Stay) Lead(fn func(ctx context.Context, t queue.Term)) {
+	var last int64
+	for {
+		s.mu.Lock()
+		t, changed := s.term, s.changed
+		s.mu.Unlock()
+		if t != nil && t.Epoch != last && t.ctx.Err() == nil {
+			last = t.Epoch
+			fn(t.ctx, t.Term)
+			continue
+		}
+		select {
+		case <-changed:
+		case <-s.draining:
+			return
+		case <-s.ctx.Done():
+			return
+		}
+	}
+}
+
+// see takes in a view: it begins or ends the term, and rings for whatever moved.
+func (s *Stay) see(v View) (before, after int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	old := s.view
+	s.view = v
+	if s.term != nil {
+		before = s.term.Epoch
+	}
+	leads := v.Leader == s.ID && v.LeaderGen == s.Gen
+	if s.term != nil && (!leads || s.term.Epoch != v.Epoch) {
+		s.endTerm(ErrDeposed)
+	}
+	if leads && s.term == nil && s.ctx.Err() == nil {
+		t := &term{Term: queue.Term{Instance: s.ID, Gen: s.Gen, Epoch: v.Epoch}}
+		t.ctx, t.cancel = context.WithCancelCause(s.ctx)
+		s.term = t
+		close(s.changed)
+		s.changed = make(chan struct{})
+	}
+	if s.term != nil {
+		after = s.term.Epoch
+	}
+	if old.Leader != v.Leader || old.Open != v.Open || old.Lanes != v.Lanes {
+		s.wake(0)
+	}
+	if old.Schedules != v.Schedules {
+		s.Schedules.Ring()
+	}
+	return before, after
+}
+
+// endTerm needs mu.
+func (s *Stay) endTerm(cause error) {
+	if s.term != nil {
+		s.term.cancel(cause)
+		s.term = nil
+	}
+}
+
+// drain begins the end: no term, no claims.
+func (s *Stay) drain() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	select {
+	case <-s.draining:
+		return
+	default:
+	}
+	s.endTerm(ErrResigned)
+	close(s.draining)
+}
+
+// end ends the stay: everything that hangs on its context is cancelled.
+func (s *Stay) end(cause error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.endTerm(cause)
+	s.cancel(cause)
+	s.trustTimer.Stop()
+}
+
+func (s *Stay) cancelRuns(list []Cancel) {
+	s.mu.Lock()
+	fn := s.onCancel
+	s.mu.Unlock()
+	if fn == nil {
+		return
+	}
+	for _, c := range list {
+		fn(c)
+	}
+}

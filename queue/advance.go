@@ -1,0 +1,106 @@
+package queue
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/onbeat/onbeat/task"
+)
+
+var advanceScript = NewScript("advance", source("lib_wake"), source("advance"))
+
+// Term names a term of leadership. Scripts that only the leader may run compare all of it.
+type Term struct {
+	Instance string
+	Gen      int64
+	Epoch    int64
+}
+
+// Place is where a task lies: its ID in a lane's due set.
+type Place struct {
+	Lane Lane
+	ID   string
+}
+
+// Push is a slot's task to add.
+type Push struct {
+	Task *task.Task
+	Due  time.Time // when it may start; zero: now
+}
+
+// Step moves one schedule on, if its last run is still what was read.
+type Step struct {
+	Name    string
+	Expect  string // last run as it was read
+	Becomes string
+	Note    string  // for the history
+	Drop    []Place // slots missed in an outage: they leave unless they were claimed
+	Push    []Push
+}
+
+// Advance pushes slots. It returns the clock of Redis, how many tasks were dropped, and the indexes of the steps that
+// were not done because their schedule had moved.
+//
+// It returns [ErrNotLeader] or [ErrFenced], and does nothing, if the term is over. Batches are split, so after another
+// error the first steps may have been done; doing them again changes nothing.
+func (q *Queue) Advance(ctx context.Context, term Term, steps []Step) (now time.Time, dropped int, moved []int, err error) {
+	for from := 0; from < len(steps); {
+		to, size := from, 0
+		for to < len(steps) && (to == from || size+stepSize(&steps[to]) <= MaxBatch) {
+			size += stepSize(&steps[to])
+			to++
+		}
+		r, err := q.advanceBatch(ctx, term, steps[from:to])
+		if err != nil {
+			return now, dropped, moved, fmt.Errorf("advance: %w", err)
+		}
+		now = FromMs(r.int())
+		dropped += int(r.int())
+		for _, i := range r.indexes() {
+			moved = append(moved, from+i)
+		}
+		if r.err != nil {
+			return now, dropped, moved, fmt.Errorf("advance: %w", r.err)
+		}
+		from = to
+	}
+	return now, dropped, moved, nil
+}
+
+func stepSize(s *Step) int {
+	n := 1 + len(s.Drop)
+	for i := range s.Push {
+		n += 1 + len(s.Push[i].Task.Payload)*MaxBatch/batchBytes
+	}
+	return n
+}
+
+func (q *Queue) advanceBatch(ctx context.Context, term Term, steps []Step) (*reply, error) {
+	var lanes laneSet
+	body := make([]any, 0, 16*len(steps))
+	body = append(body, len(steps))
+	var buf []byte
+	for i := range steps {
+		s := &steps[i]
+		body = append(body, s.Name, s.Expect, s.Becomes, s.Note, len(s.Drop))
+		for _, d := range s.Drop {
+			body = append(body, lanes.number(d.Lane), d.ID)
+		}
+		body = append(body, len(s.Push))
+		for _, p := range s.Push {
+			from := len(buf)
+			buf = task.Encode(buf, p.Task)
+			body = append(body, lanes.number(LaneOf(p.Task)), p.Task.ID, dueArg(p.Due, 0), buf[from:len(buf):len(buf)])
+		}
+	}
+	k := &q.keys
+	keys := []string{k.Instances, k.Members, k.Leader, k.Last, k.Tasks, k.Lanes, k.Meta, k.Watch, k.History}
+	args := []any{term.Instance, term.Gen, term.Epoch, k.Wake, q.caps.History}
+	keys, args = lanes.declare(k, keys, args)
+	v, err := advanceScript.Run(ctx, q.rdb, keys, append(args, body...))
+	if err != nil {
+		return nil, err
+	}
+	return newReply(v), nil
+}

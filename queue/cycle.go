@@ -1,0 +1,255 @@
+package queue
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/onbeat/onbeat/task"
+)
+
+var cycleScript = NewScript("cycle", source("lib_wake"), source("lib_held"), source("cycle"))
+
+// MaxBatch is the most tasks one call settles or claims. A caller with more makes more calls.
+const MaxBatch = 1000
+
+// Outcome is what became of a run.
+type Outcome uint8
+
+// The outcomes, in the order in which cycle.lua takes them.
+const (
+	Finished Outcome = iota // done, and leaves
+	Kept                    // done, and stays visible for Keep
+	Moved                   // due again at Due: a retry with a new record, or handed back with none
+	Died                    // dead, with a new record
+	outcomes
+)
+
+// Settlement says what became of one run. ID and Fence name the claim; the rest depends on Outcome.
+type Settlement struct {
+	ID      string
+	Fence   int64
+	Outcome Outcome
+	Keep    time.Duration // Kept
+	Lane    Lane          // Moved
+	Delay   time.Duration // Moved, from the clock of Redis
+	Due     time.Time     // Moved, if not zero, instead of Delay
+	Record  []byte        // Kept, Moved (nil leaves the record as it is), Died
+	Note    string        // for the history, if the task is a slot of a schedule
+}
+
+// LaneClaim is a lane in the order a consumer reads them.
+type LaneClaim struct {
+	Lane  Lane
+	Group int // lanes with the same number, next to each other, share what is claimed
+	Limit int // most of this type to run at once over all instances; 0: no limit; negative: not ours to claim
+}
+
+// CycleRequest is one round trip of a consumer.
+type CycleRequest struct {
+	Instance string
+	Gen      int64
+	Seq      int64 // larger than in every earlier call of this generation
+	Want     int   // most tasks to claim, at most MaxBatch
+	Lanes    []LaneClaim
+	Settle   []Settlement // at most MaxBatch
+}
+
+// CycleReply is what a cycle returned.
+type CycleReply struct {
+	Now       time.Time // by the clock of Redis, in microseconds
+	NextDue   time.Time // of the lanes that may be claimed; zero if nothing waits
+	MayClaim  bool      // by the leader's rule; if not, wait to be woken
+	Watching  bool      // this instance is to look again at NextDue; if not, another does
+	LeftDue   bool      // due work was left behind
+	LanesVer  int64
+	Void      []int // indexes of settlements that changed nothing: the claim was not held any more
+	Skipped   int   // slots that left because of their overlap policy
+	Claimed   []*task.Task
+	Malformed []Malformed
+}
+
+// Malformed is a claimed task whose record cannot be read: written by a much newer release, or damaged.
+type Malformed struct {
+	ID     string
+	Fence  int64
+	Lane   Lane
+	Record string
+	Err    error
+}
+
+// Cycle settles runs that ended and claims due tasks in one step. It is sent at most once. After an error that leaves
+// the outcome open ([ErrUnreachable]), or [ErrStale], call [Queue.Held] to learn what this generation holds; settling
+// twice is harmless.
+//
+// It returns [ErrFenced], and does nothing, if the instance's lease ran out.
+func (q *Queue) Cycle(ctx context.Context, r *CycleRequest) (*CycleReply, error) {
+	k := &q.keys
+	keys := make([]string, 0, 13+len(r.Lanes))
+	keys = append(keys, k.Instances, k.Members, k.Leader, k.Meta, k.Watch, k.Tasks, k.Running(r.Gen), k.Done, k.Dead,
+		k.History, k.Active, k.Held, k.Cancel)
+	numbers := make(map[Lane]int, len(r.Lanes))
+	args := make([]any, 0, 32+3*len(r.Lanes)+5*len(r.Settle))
+	args = append(args, r.Instance, r.Gen, r.Seq, r.Want, q.caps.History, q.caps.Dead, q.caps.Done, k.Wake, len(r.Lanes))
+	for i, l := range r.Lanes {
+		keys = append(keys, k.Due(l.Lane))
+		numbers[l.Lane] = i + 1
+		args = append(args, l.Group, l.Limit, l.Lane.Type)
+	}
+	order, args, err := appendSettlements(args, r.Settle, numbers)
+	if err != nil {
+		return nil, err
+	}
+	v, err := cycleScript.Run(ctx, q.rdb, keys, args)
+	if err != nil {
+		return nil, fmt.Errorf("cycle: %w", err)
+	}
+	return decodeCycle(newReply(v), r, order)
+}
+
+// appendSettlements writes settlements grouped by outcome, as cycle.lua reads them, and returns that order.
+func appendSettlements(args []any, settle []Settlement, lanes map[Lane]int) ([]int, []any, error) {
+	order := make([]int, 0, len(settle))
+	var counts [outcomes]int
+	for o := range outcomes {
+		for i := range settle {
+			if settle[i].Outcome == o {
+				order = append(order, i)
+				counts[o]++
+			}
+		}
+	}
+	args = append(args, len(settle))
+	for _, i := range order {
+		args = append(args, settle[i].ID)
+	}
+	for _, i := range order {
+		args = append(args, settle[i].Fence)
+	}
+	at := counts[Finished]
+	args = append(args, counts[Finished])
+	for _, o := range []Outcome{Kept, Moved, Died} {
+		args = append(args, counts[o])
+		for _, i := range order[at : at+counts[o]] {
+			s := &settle[i]
+			switch o {
+			case Kept:
+				args = append(args, max(s.Keep.Milliseconds(), 1), s.Record)
+			case Moved:
+				lane, ok := lanes[s.Lane]
+				if !ok {
+					return nil, nil, fmt.Errorf("cycle: settle %s: lane %s is not in the request", s.ID, s.Lane)
+				}
+				args = append(args, lane, dueArg(s.Due, s.Delay), s.Record)
+			case Died:
+				args = append(args, s.Record)
+			}
+		}
+		at += counts[o]
+	}
+	notes := len(args)
+	args = append(args, 0)
+	n := 0
+	for place, i := range order {
+		if settle[i].Note != "" {
+			args = append(args, place+1, settle[i].Note)
+			n++
+		}
+	}
+	args[notes] = n
+	return order, args, nil
+}
+
+// dueArg is a moment as scripts read it: unix ms, or "+ms" from the clock of Redis.
+func dueArg(at time.Time, delay time.Duration) any {
+	if !at.IsZero() {
+		return at.UnixMilli()
+	}
+	ms := delay.Milliseconds()
+	if delay > 0 && delay%time.Millisecond != 0 {
+		ms++ // never early
+	}
+	return "+" + strconv.FormatInt(max(ms, 0), 10)
+}
+
+func decodeCycle(r *reply, req *CycleRequest, order []int) (*CycleReply, error) {
+	out := &CycleReply{Now: time.UnixMicro(r.int()).UTC()}
+	next, flags := r.int(), r.int()
+	if next >= 0 {
+		out.NextDue = time.UnixMilli(next).UTC()
+	}
+	out.MayClaim, out.Watching, out.LeftDue = flags&1 != 0, flags&2 != 0, flags&4 != 0
+	out.LanesVer = r.int()
+	fence := r.int()
+	if void := r.string(); void != "" {
+		for s := range strings.SplitSeq(void, ",") {
+			if i, err := strconv.Atoi(s); err == nil && i < len(order) {
+				out.Void = append(out.Void, order[i])
+			}
+		}
+	}
+	out.Skipped = int(r.int())
+	for r.more() {
+		number := r.int()
+		ids, dues, lengths, records := r.string(), r.string(), r.string(), r.string()
+		if r.err != nil || number < 1 || int(number) > len(req.Lanes) {
+			break
+		}
+		out.decodeLane(req, req.Lanes[number-1].Lane, fence, ids, dues, lengths, records)
+	}
+	if r.err != nil {
+		return nil, fmt.Errorf("cycle: %w", r.err)
+	}
+	return out, nil
+}
+
+// decodeLane cuts the four joined strings of a lane into tasks. All tasks of a lane share one allocation.
+func (c *CycleReply) decodeLane(req *CycleRequest, lane Lane, fence int64, ids, dues, lengths, records string) {
+	n := strings.Count(ids, "\n") + 1
+	tasks := make([]task.Task, n)
+	if c.Claimed == nil {
+		c.Claimed = make([]*task.Task, 0, n)
+	}
+	for i := range tasks {
+		var id, due, length string
+		id, ids, _ = strings.Cut(ids, "\n")
+		due, dues, _ = strings.Cut(dues, "\n")
+		length, lengths, _ = strings.Cut(lengths, "\n")
+		size, err := strconv.Atoi(length)
+		if err != nil || size > len(records) {
+			size = len(records)
+		}
+		t := &tasks[i]
+		t.ID = id
+		if err := task.Decode(records[:size], t); err != nil {
+			c.Malformed = append(c.Malformed, Malformed{ID: id, Fence: fence, Lane: lane, Record: records[:size], Err: err})
+		} else {
+			claimed(t, c.Now, fence, req.Instance, parseScore(due))
+			c.Claimed = append(c.Claimed, t)
+		}
+		records = records[size:]
+	}
+}
+
+// parseScore reads a score as Redis prints it: an integer, or a float if someone else wrote it.
+func parseScore(s string) time.Time {
+	if ms, err := strconv.ParseInt(s, 10, 64); err == nil {
+		return time.UnixMilli(ms).UTC()
+	}
+	f, err := strconv.ParseFloat(s, 64)
+	if err != nil || math.IsNaN(f) || math.IsInf(f, 0) {
+		return time.Time{}
+	}
+	return time.UnixMilli(int64(f)).UTC()
+}
+
+// claimed fills in what a claim says of a task. Due stays the first due time over all attempts.
+func claimed(t *task.Task, now time.Time, fence int64, instance string, due time.Time) {
+	if t.Due.IsZero() {
+		t.Due = due
+	}
+	t.Attempt, t.Fence, t.Claimed, t.Instance = t.Attempts+1, fence, now, instance
+}

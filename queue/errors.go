@@ -1,0 +1,87 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// What Redis can answer, told apart. Match with errors.Is.
+var (
+	// ErrUnreachable: no connection, or it broke. What was asked may or may not have happened. Try again with backoff.
+	ErrUnreachable = errors.New("redis is unreachable")
+	// ErrBusy: Redis answers, but cannot serve now (loading, a replica, a slot that moves). Try again.
+	ErrBusy = errors.New("redis cannot serve now")
+	// ErrFull: Redis is at maxmemory and refused to take more. Nothing was written.
+	ErrFull = errors.New("redis is out of memory")
+	// ErrFenced: this instance is not registered any more, or its lease ran out. Nothing was done.
+	ErrFenced = errors.New("instance is fenced")
+	// ErrNotLeader: another instance leads, or a newer epoch has begun. Nothing was done.
+	ErrNotLeader = errors.New("not the leader")
+	// ErrStale: a later call of the same instance came first. Nothing was done.
+	ErrStale = errors.New("stale call")
+	// ErrAlive: the generation whose tasks were to be recovered was not declared dead. Nothing was done.
+	ErrAlive = errors.New("generation is alive")
+	// ErrDenied: Redis refuses the user or password, or the command to this user.
+	ErrDenied = errors.New("redis denies access")
+	// ErrNotFound: there is no such task or schedule.
+	ErrNotFound = errors.New("not found")
+	// ErrChanged: somebody else changed it at the same time, more often than we tried again.
+	ErrChanged = errors.New("changed at the same time")
+)
+
+// Retryable reports whether the same call may succeed a moment later without anybody doing anything.
+func Retryable(err error) bool {
+	return errors.Is(err, ErrUnreachable) || errors.Is(err, ErrBusy)
+}
+
+var replies = []struct {
+	prefix string
+	err    error
+}{
+	{"FENCED", ErrFenced}, {"NOTLEADER", ErrNotLeader}, {"STALE", ErrStale}, {"ALIVE", ErrAlive},
+	{"OOM", ErrFull},
+	{"LOADING", ErrBusy}, {"READONLY", ErrBusy}, {"MOVED", ErrBusy}, {"ASK", ErrBusy}, {"TRYAGAIN", ErrBusy},
+	{"CLUSTERDOWN", ErrBusy}, {"MASTERDOWN", ErrBusy}, {"BUSY", ErrBusy}, {"NOREPLICAS", ErrBusy},
+	{"UNBLOCKED", ErrBusy}, {"MISCONF", ErrBusy}, {"ERR max number of clients", ErrBusy},
+	{"NOAUTH", ErrDenied}, {"WRONGPASS", ErrDenied}, {"NOPERM", ErrDenied},
+}
+
+// Classify wraps what go-redis returned with the sentinel it means. A nil error, redis.Nil, and what it does not know
+// stay as they are; so does the end of the caller's own context.
+func Classify(err error) error {
+	if err == nil || errors.Is(err, redis.Nil) {
+		return err
+	}
+	var reply redis.Error
+	if errors.As(err, &reply) {
+		text := strings.TrimPrefix(reply.Error(), "ERR ")
+		for _, r := range replies {
+			if strings.HasPrefix(text, r.prefix) || strings.HasPrefix(reply.Error(), r.prefix) || strings.Contains(text, "-"+r.prefix+" ") {
+				return fmt.Errorf("%w: %w", r.err, err)
+			}
+		}
+		return err
+	}
+	var network net.Error
+	switch {
+	case errors.Is(err, context.Canceled):
+		return err
+	case errors.As(err, &network), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF),
+		errors.Is(err, net.ErrClosed), errors.Is(err, redis.ErrClosed), errors.Is(err, redis.ErrPoolTimeout),
+		errors.Is(err, context.DeadlineExceeded):
+		return fmt.Errorf("%w: %w", ErrUnreachable, err)
+	}
+	return err
+}
+
+// notSent reports whether the call surely did not reach Redis.
+func notSent(err error) bool {
+	var op *net.OpError
+	return errors.As(err, &op) && op.Op == "dial" || errors.Is(err, redis.ErrPoolTimeout) || errors.Is(err, redis.ErrClosed)
+}

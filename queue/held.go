@@ -1,0 +1,75 @@
+package queue
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/onbeat/onbeat/task"
+)
+
+// Claim is what a generation holds of a task, as it lies in the running hash.
+type Claim struct {
+	Task  *task.Task
+	Value string // as it lies there: recover.lua compares it
+	Err   error  // the record could not be read; Task has only ID and fence
+}
+
+// Held reads all that a generation holds, and the last seq that Redis saw of it. It is how a consumer learns what it
+// has claimed when a reply was lost, and what is to be recovered of a dead generation. Tasks that ended while it was
+// read are left out.
+func (q *Queue) Held(ctx context.Context, gen int64, instance string) ([]Claim, int64, error) {
+	var claims []Claim
+	var seq int64
+	var cursor uint64
+	seen := map[string]bool{}
+	for {
+		kv, next, err := q.rdb.HScan(ctx, q.keys.Running(gen), cursor, "", MaxBatch).Result()
+		if err != nil {
+			return nil, 0, fmt.Errorf("read what generation %d runs: %w", gen, Classify(err))
+		}
+		var ids, values []string
+		for i := 0; i+1 < len(kv); i += 2 {
+			if kv[i] == "" {
+				seq, _ = strconv.ParseInt(kv[i+1], 10, 64)
+			} else if !seen[kv[i]] {
+				seen[kv[i]] = true
+				ids, values = append(ids, kv[i]), append(values, kv[i+1])
+			}
+		}
+		if claims, err = q.appendClaims(ctx, claims, ids, values, instance); err != nil {
+			return nil, 0, err
+		}
+		if cursor = next; cursor == 0 {
+			return claims, seq, nil
+		}
+	}
+}
+
+func (q *Queue) appendClaims(ctx context.Context, claims []Claim, ids, values []string, instance string) ([]Claim, error) {
+	if len(ids) == 0 {
+		return claims, nil
+	}
+	records, err := q.rdb.HMGet(ctx, q.keys.Tasks, ids...).Result()
+	if err != nil {
+		return nil, fmt.Errorf("read records: %w", Classify(err))
+	}
+	for i, id := range ids {
+		rec, ok := records[i].(string)
+		if !ok {
+			continue
+		}
+		t := &task.Task{ID: id}
+		c := Claim{Task: t, Value: values[i], Err: task.Decode(rec, t)}
+		plain, _, _ := strings.Cut(values[i], "\x1f")
+		parts := strings.Fields(plain)
+		if len(parts) == 3 {
+			fence, _ := strconv.ParseInt(parts[0], 10, 64)
+			at, _ := strconv.ParseInt(parts[1], 10, 64)
+			claimed(t, FromMs(at), fence, instance, parseScore(parts[2]))
+		}
+		claims = append(claims, c)
+	}
+	return claims, nil
+}

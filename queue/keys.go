@@ -1,0 +1,111 @@
+package queue
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/onbeat/onbeat/task"
+)
+
+// Partition is one dispatcher's share of a Redis: a namespace, or one part of it. Everything in it shares one hash
+// tag, so every script is safe on Redis Cluster.
+type Partition struct {
+	// Namespace is the name of the dispatcher.
+	Namespace string
+	// Number is this part's number, from 1. Zero: the namespace is not split.
+	Number int
+}
+
+// Validate refuses a namespace that is empty, over 128 bytes, or holds anything but letters, digits and - _ . : / +
+// (braces would move the hash tag, spaces and globs make keys that nobody can type).
+func (p Partition) Validate() error { return task.CheckName("namespace", p.Namespace) }
+
+// Prefix is what every key of the partition begins with.
+func (p Partition) Prefix() string {
+	if p.Number > 0 {
+		return fmt.Sprintf("onbeat:{%s#%d}:", p.Namespace, p.Number)
+	}
+	return "onbeat:{" + p.Namespace + "}:"
+}
+
+// Keys names every key of a partition, once. Scripts get them as KEYS and build none of their own. Times in them are
+// unix milliseconds.
+type Keys struct {
+	prefix string
+
+	Tasks   string // hash   task -> record (see task.Encode)
+	Lanes   string // hash   lane -> first used
+	Held    string // zset   due tasks that wait for their key (see lib_held.lua)
+	Active  string // hash   "k:key", "t:type" -> running
+	Dead    string // zset   task -> when it died
+	Done    string // zset   task -> end of keeping
+	Cancel  string // hash   task or "k:key" -> "fence asked-at reason"
+	Watch   string // zset   instance -> the moment it will look again
+	Orphans string // zset   generation -> when it was declared dead
+
+	Schedules string // hash schedule -> definition
+	Last      string // hash schedule -> "rev slot runs anchor paused"
+	Changed   string // zset schedule -> version of its last change
+
+	Instances string // zset instance -> lease end
+	Members   string // hash instance -> rank and state (see lib_elect.lua)
+	Details   string // hash instance -> JSON for people
+	Leader    string // hash id, gen, epoch, order, consume, open, since
+	Releases  string // hash release -> "order gone"
+	Meta      string // hash counters: gen, epoch, order, fence, lanes, schedules, done, retried, died, declared
+
+	Events  string // stream state changes, capped
+	History string // stream what became of the slots of schedules, capped
+	Wake    string // channel; Wake + ":" + instance for one instance
+}
+
+// Keys returns the names of the partition's keys.
+func (p Partition) Keys() Keys {
+	x := p.Prefix()
+	return Keys{
+		prefix: x,
+		Tasks:  x + "tasks", Lanes: x + "lanes", Held: x + "held", Active: x + "active",
+		Dead: x + "dead", Done: x + "done", Cancel: x + "cancel", Watch: x + "watch", Orphans: x + "orphans",
+		Schedules: x + "schedules", Last: x + "last", Changed: x + "changed",
+		Instances: x + "instances", Members: x + "members", Details: x + "details", Leader: x + "leader",
+		Releases: x + "releases", Meta: x + "meta",
+		Events: x + "events", History: x + "history", Wake: x + "wake",
+	}
+}
+
+// Running is the hash of what a generation runs.
+func (k Keys) Running(gen int64) string { return fmt.Sprintf("%srunning:%d", k.prefix, gen) }
+
+// Due is the due set of a lane: a zset of task -> due time.
+func (k Keys) Due(l Lane) string { return k.prefix + "due:" + l.String() }
+
+// Unique is the key that holds a unique window open.
+func (k Keys) Unique(key string) string { return k.prefix + "unique:" + key }
+
+// WakeOf is the channel of one instance.
+func (k Keys) WakeOf(instance string) string { return k.Wake + ":" + instance }
+
+// Lane is what one due set holds: the tasks of one queue, priority and type. A consumer reads only the lanes of types
+// it handles, which is how unknown work waits without costing anybody anything.
+type Lane struct {
+	Queue    string
+	Priority task.Priority
+	Type     string
+}
+
+// LaneOf is the lane a task belongs in.
+func LaneOf(t *task.Task) Lane { return Lane{Queue: t.QueueName(), Priority: t.Priority, Type: t.Type} }
+
+// String is queue|priority|type; names have no bar.
+func (l Lane) String() string { return l.Queue + "|" + l.Priority.String() + "|" + l.Type }
+
+// ParseLane reads what String wrote.
+func ParseLane(s string) (Lane, error) {
+	queue, rest, ok := strings.Cut(s, "|")
+	priority, typ, ok2 := strings.Cut(rest, "|")
+	p, err := task.ParsePriority(priority)
+	if !ok || !ok2 || err != nil {
+		return Lane{}, fmt.Errorf("lane %q: not queue|priority|type", s)
+	}
+	return Lane{Queue: queue, Priority: p, Type: typ}, nil
+}

@@ -1,0 +1,108 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/onbeat/onbeat/task"
+)
+
+var (
+	cancelScript = NewScript("cancel", source("lib_held"), source("cancel"))
+	reviveScript = NewScript("revive", source("lib_wake"), source("revive"))
+	tidyScript   = NewScript("tidy", source("lib_held"), source("tidy"))
+)
+
+// Cancel takes a due task out, or asks whoever runs it to stop. It returns where the task was: due (it is gone),
+// running (the handler's context ends; the task then counts as cancelled), dead or done (left alone, unless forget is
+// set: then it is forgotten). It returns [ErrNotFound] for an unknown task.
+func (q *Queue) Cancel(ctx context.Context, id, reason string, forget bool) (task.State, error) {
+	rec, err := q.rdb.HGet(ctx, q.keys.Tasks, id).Result()
+	if errors.Is(err, redis.Nil) {
+		return "", fmt.Errorf("task %q: %w", id, ErrNotFound)
+	}
+	if err != nil {
+		return "", fmt.Errorf("task %q: %w", id, Classify(err))
+	}
+	t := task.Task{ID: id}
+	if err := task.Decode(rec, &t); err != nil {
+		return "", fmt.Errorf("task %q: %w", id, err)
+	}
+	k := &q.keys
+	keys := []string{k.Tasks, k.Held, k.Cancel, k.Dead, k.Done, k.Events, k.Meta, k.Due(LaneOf(&t))}
+	flag := "0"
+	if forget {
+		flag = "1"
+	}
+	v, err := cancelScript.Run(ctx, q.rdb, keys, []any{id, k.Wake, q.caps.Events, reason, flag, t.Key})
+	if err != nil {
+		return "", fmt.Errorf("cancel task %q: %w", id, err)
+	}
+	where, _ := v.(string)
+	if where == "" {
+		return "", fmt.Errorf("task %q: %w", id, ErrNotFound)
+	}
+	return task.State(where), nil
+}
+
+// Revive makes dead tasks due again, with their attempts counted from zero and their errors kept. It returns how many
+// were dead.
+func (q *Queue) Revive(ctx context.Context, tasks []*task.Task) (int, error) {
+	revived := 0
+	for from := 0; from < len(tasks); from += MaxBatch {
+		part := tasks[from:min(from+MaxBatch, len(tasks))]
+		var lanes laneSet
+		body := []any{len(part)}
+		for _, t := range part {
+			again := *t
+			again.Attempts = 0
+			body = append(body, t.ID, lanes.number(LaneOf(t)), Rewrite(&again))
+		}
+		k := &q.keys
+		keys := []string{k.Dead, k.Tasks, k.Lanes, k.Meta, k.Watch, k.Events}
+		args := []any{k.Wake, q.caps.Events}
+		keys, args = lanes.declare(k, keys, args)
+		v, err := reviveScript.Run(ctx, q.rdb, keys, append(args, body...))
+		if err != nil {
+			return revived, fmt.Errorf("retry dead tasks: %w", err)
+		}
+		r := newReply(v)
+		r.int()
+		revived += int(r.int())
+		if r.err != nil {
+			return revived, fmt.Errorf("retry dead tasks: %w", r.err)
+		}
+	}
+	return revived, nil
+}
+
+// laneAge is how long a lane must have been known before it may be forgotten for being empty.
+const laneAge = time.Hour
+
+// Tidy removes what has outlived its time or its cap, a bounded share at a time, and returns how much it removed. The
+// leader calls it now and then.
+func (q *Queue) Tidy(ctx context.Context) (int, error) {
+	lanes, _, err := q.Lanes(ctx)
+	if err != nil {
+		return 0, err
+	}
+	set := laneSet{}
+	for _, l := range lanes {
+		set.number(l)
+	}
+	k := &q.keys
+	keys := []string{k.Done, k.Dead, k.Tasks, k.Lanes, k.Meta, k.Cancel, k.Active, k.Held}
+	args := []any{q.caps.Done, q.caps.Dead, MaxBatch, laneAge.Milliseconds()}
+	keys, args = set.declare(k, keys, args)
+	v, err := tidyScript.Run(ctx, q.rdb, keys, args)
+	if err != nil {
+		return 0, fmt.Errorf("tidy: %w", err)
+	}
+	r := newReply(v)
+	removed := int(r.int())
+	return removed, r.err
+}

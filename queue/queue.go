@@ -1,0 +1,99 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Caps bound what has no natural end. The zero value has the defaults.
+type Caps struct {
+	// Dead is how many dead tasks are kept, the newest. Default 10,000.
+	Dead int
+	// Done is how many finished tasks are kept, besides their time to be kept. Default 100,000.
+	Done int
+	// History is about how many entries the history of slots keeps; an entry holds a batch. Default 100,000.
+	History int
+	// Events is about how many state changes are kept. Default 10,000.
+	Events int
+}
+
+func (c Caps) withDefaults() Caps {
+	for _, f := range []struct {
+		value    *int
+		fallback int
+	}{{&c.Dead, 10_000}, {&c.Done, 100_000}, {&c.History, 100_000}, {&c.Events, 10_000}} {
+		if *f.value <= 0 {
+			*f.value = f.fallback
+		}
+	}
+	return c
+}
+
+// Queue is one partition's due sets and what belongs to them. It is safe for concurrent use and holds no state of its
+// own: everything is in Redis.
+type Queue struct {
+	rdb  redis.UniversalClient
+	keys Keys
+	caps Caps
+}
+
+// New returns the queue of a partition. It does not talk to Redis yet.
+func New(rdb redis.UniversalClient, p Partition, caps Caps) (*Queue, error) {
+	if err := p.Validate(); err != nil {
+		return nil, err
+	}
+	return &Queue{rdb: rdb, keys: p.Keys(), caps: caps.withDefaults()}, nil
+}
+
+// Keys are the names of the partition's keys.
+func (q *Queue) Keys() Keys { return q.keys }
+
+// Redis is the client the queue was made with.
+func (q *Queue) Redis() redis.UniversalClient { return q.rdb }
+
+// Now is the clock of Redis: the only one that decides anything.
+func (q *Queue) Now(ctx context.Context) (time.Time, error) {
+	t, err := q.rdb.Time(ctx).Result()
+	if err != nil {
+		return time.Time{}, fmt.Errorf("read the clock of redis: %w", Classify(err))
+	}
+	return t.UTC(), nil
+}
+
+// Lanes lists the lanes that have been used. The version rises whenever the list changes; cycle and heartbeat return
+// it.
+func (q *Queue) Lanes(ctx context.Context) (lanes []Lane, version int64, err error) {
+	pipe := q.rdb.Pipeline()
+	v := pipe.HGet(ctx, q.keys.Meta, "lanes") // before the list: a lane added in between only makes us read again
+	names := pipe.HKeys(ctx, q.keys.Lanes)
+	if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) {
+		return nil, 0, fmt.Errorf("list lanes: %w", Classify(err))
+	}
+	for _, name := range names.Val() {
+		if l, err := ParseLane(name); err == nil {
+			lanes = append(lanes, l)
+		}
+	}
+	version, _ = v.Int64()
+	return lanes, version, nil
+}
+
+// Ms and FromMs are the edge between Go's times and the integers of Redis; zero is "none".
+func Ms(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixMilli()
+}
+
+// FromMs is the inverse of [Ms].
+func FromMs(ms int64) time.Time {
+	if ms <= 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(ms).UTC()
+}

@@ -1,0 +1,217 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+var changeScript = NewScript("change", source("change"))
+
+// Stored is a schedule as it lies in Redis. What the definition says is not this package's matter.
+type Stored struct {
+	Name       string
+	Definition string // "" if there is no such schedule
+	Last       string // as it was read: what a change must find unchanged
+}
+
+// Ahead is a slot that was pushed and has not come.
+type Ahead struct {
+	Slot  time.Time
+	Place Place
+}
+
+// Anchor says what a change does to slot zero. The zero value leaves it.
+type Anchor struct {
+	At    time.Time     // a moment
+	In    bool          // now, by the clock of Redis
+	Align time.Duration // the next multiple of this since 1970
+}
+
+func (a Anchor) arg() string {
+	switch {
+	case a.In:
+		return "+0"
+	case a.Align > 0:
+		return "^" + strconv.FormatInt(a.Align.Milliseconds(), 10)
+	case !a.At.IsZero():
+		return strconv.FormatInt(a.At.UnixMilli(), 10)
+	}
+	return ""
+}
+
+// Change creates, changes, pauses, resumes or deletes a schedule.
+type Change struct {
+	Name       string
+	Expect     string // last run as it was read; "" for a schedule that must not exist
+	Definition string // "" leaves it
+	Delete     bool
+	Anchor     Anchor
+	Pause      *bool
+	FromNow    bool    // slots up to now are settled: the next is the first after it
+	Event      string  // for the events
+	Note       string  // for the history
+	Ahead      []Ahead // newest first: what may have been pushed ahead of now
+}
+
+// Change applies changes, each if its schedule is as it was read, and returns the clock of Redis and the indexes of
+// those that were not. Slots that the leader had pushed ahead of now leave in the same step. With an epoch other than
+// zero it returns [ErrNotLeader], and does nothing, unless that epoch still leads.
+func (q *Queue) Change(ctx context.Context, epoch int64, changes []Change) (now time.Time, moved []int, err error) {
+	for from := 0; from < len(changes); {
+		to, size := from, 0
+		for to < len(changes) && (to == from || size+1+len(changes[to].Ahead) <= MaxBatch) {
+			size += 1 + len(changes[to].Ahead)
+			to++
+		}
+		r, err := q.changeBatch(ctx, epoch, changes[from:to])
+		if err != nil {
+			return now, moved, fmt.Errorf("change schedules: %w", err)
+		}
+		now = FromMs(r.int())
+		for _, i := range r.indexes() {
+			moved = append(moved, from+i)
+		}
+		if r.err != nil {
+			return now, moved, fmt.Errorf("change schedules: %w", r.err)
+		}
+		from = to
+	}
+	return now, moved, nil
+}
+
+func (q *Queue) changeBatch(ctx context.Context, epoch int64, changes []Change) (*reply, error) {
+	k := &q.keys
+	keys := []string{k.Schedules, k.Last, k.Changed, k.Tasks, k.Meta, k.Leader, k.History, k.Events}
+	var lanes laneSet
+	term := ""
+	if epoch != 0 {
+		term = strconv.FormatInt(epoch, 10)
+	}
+	args := []any{k.Wake, q.caps.History, q.caps.Events, term, len(changes)}
+	for i := range changes {
+		c := &changes[i]
+		definition, pause, slot := c.Definition, "", ""
+		if c.Delete {
+			definition = "-"
+		}
+		if c.Pause != nil {
+			pause = "0"
+			if *c.Pause {
+				pause = "1"
+			}
+		}
+		if c.FromNow {
+			slot = "now"
+		}
+		args = append(args, c.Name, c.Expect, definition, c.Anchor.arg(), pause, slot, c.Event, c.Note, len(c.Ahead))
+		for _, a := range c.Ahead {
+			args = append(args, a.Slot.UnixMilli(), lanes.number(a.Place.Lane), a.Place.ID)
+		}
+	}
+	for _, l := range lanes.list {
+		keys = append(keys, k.Due(l))
+	}
+	v, err := changeScript.Run(ctx, q.rdb, keys, args)
+	if err != nil {
+		return nil, err
+	}
+	return newReply(v), nil
+}
+
+// Schedule reads one schedule. A definition that is not there is "".
+func (q *Queue) Schedule(ctx context.Context, name string) (Stored, error) {
+	list, err := q.SchedulesNamed(ctx, []string{name})
+	if err != nil {
+		return Stored{}, err
+	}
+	return list[0], nil
+}
+
+// SchedulesNamed reads schedules by name, in that order.
+func (q *Queue) SchedulesNamed(ctx context.Context, names []string) ([]Stored, error) {
+	out := make([]Stored, 0, len(names))
+	for from := 0; from < len(names); from += MaxBatch {
+		part := names[from:min(from+MaxBatch, len(names))]
+		pipe := q.rdb.TxPipeline() // definition and last run of one moment
+		definitions := pipe.HMGet(ctx, q.keys.Schedules, part...)
+		lasts := pipe.HMGet(ctx, q.keys.Last, part...)
+		if _, err := pipe.Exec(ctx); err != nil {
+			return nil, fmt.Errorf("read schedules: %w", Classify(err))
+		}
+		for i, name := range part {
+			definition, _ := definitions.Val()[i].(string)
+			last, _ := lasts.Val()[i].(string)
+			out = append(out, Stored{Name: name, Definition: definition, Last: last})
+		}
+	}
+	return out, nil
+}
+
+// Schedules calls fn with all schedules, a part at a time, in no order. A schedule that is changed meanwhile may come
+// twice. It returns the version before which every change is seen; see [Queue.ChangedSince].
+func (q *Queue) Schedules(ctx context.Context, fn func([]Stored) error) (version int64, err error) {
+	version, err = q.SchedulesVersion(ctx)
+	if err != nil {
+		return 0, err
+	}
+	var cursor uint64
+	for {
+		kv, next, err := q.rdb.HScan(ctx, q.keys.Schedules, cursor, "", MaxBatch).Result()
+		if err != nil {
+			return 0, fmt.Errorf("read schedules: %w", Classify(err))
+		}
+		names := make([]string, 0, len(kv)/2)
+		for i := 0; i+1 < len(kv); i += 2 {
+			names = append(names, kv[i])
+		}
+		for from := 0; from < len(names); from += MaxBatch { // a small hash comes whole, whatever its size
+			part := names[from:min(from+MaxBatch, len(names))]
+			lasts, err := q.rdb.HMGet(ctx, q.keys.Last, part...).Result()
+			if err != nil {
+				return 0, fmt.Errorf("read last runs: %w", Classify(err))
+			}
+			list := make([]Stored, len(part))
+			for i, name := range part {
+				last, _ := lasts[i].(string)
+				list[i] = Stored{Name: name, Definition: kv[2*(from+i)+1], Last: last}
+			}
+			if err := fn(list); err != nil {
+				return 0, err
+			}
+		}
+		if cursor = next; cursor == 0 {
+			return version, nil
+		}
+	}
+}
+
+// SchedulesVersion rises with every change of any schedule.
+func (q *Queue) SchedulesVersion(ctx context.Context) (int64, error) {
+	v, err := q.rdb.HGet(ctx, q.keys.Meta, "schedules").Int64()
+	if err != nil && !errors.Is(err, redis.Nil) {
+		return 0, fmt.Errorf("read the version of the schedules: %w", Classify(err))
+	}
+	return v, nil
+}
+
+// ChangedSince names the schedules changed after a version, and the version that this is the state of.
+func (q *Queue) ChangedSince(ctx context.Context, version int64) (names []string, now int64, err error) {
+	rows, err := q.rdb.ZRangeByScoreWithScores(ctx, q.keys.Changed, &redis.ZRangeBy{
+		Min: "(" + strconv.FormatInt(version, 10), Max: "+inf",
+	}).Result()
+	if err != nil {
+		return nil, 0, fmt.Errorf("read changed schedules: %w", Classify(err))
+	}
+	now = version
+	for _, z := range rows {
+		name, _ := z.Member.(string)
+		names = append(names, name)
+		now = max(now, int64(z.Score))
+	}
+	return names, now, nil
+}

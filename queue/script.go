@@ -1,0 +1,67 @@
+package queue
+
+import (
+	"context"
+	"crypto/sha1" //nolint:gosec // the name Redis gives a script; no secret hangs on it
+	"embed"
+	"encoding/hex"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+)
+
+//go:embed scripts/*.lua
+var files embed.FS
+
+// Script is one atomic step: a Lua source known to Redis by its hash. Make it once, at start.
+type Script struct {
+	Name string
+	src  string
+	sha  string
+}
+
+// NewScript joins the library, what the script needs of its own, and its source. Every source begins with a header
+// that names keys, arguments, return and complexity.
+func NewScript(name string, sources ...string) *Script {
+	src := strings.Join(append([]string{source("lib")}, sources...), "\n")
+	sum := sha1.Sum([]byte(src)) //nolint:gosec // as above
+	return &Script{Name: name, src: src, sha: hex.EncodeToString(sum[:])}
+}
+
+func source(name string) string {
+	b, err := files.ReadFile("scripts/" + name + ".lua")
+	if err != nil {
+		panic(err) // a missing embedded file cannot get past any test
+	}
+	return string(b)
+}
+
+// Run calls the script by its hash, and by its source once if Redis does not know it. It is sent at most once: a reply
+// that was lost is the caller's to judge, because only the caller knows whether asking again is safe.
+func (s *Script) Run(ctx context.Context, rdb redis.UniversalClient, keys []string, args []any) (any, error) {
+	v, err := s.call(ctx, rdb, "evalsha", s.sha, keys, args)
+	if err != nil && redis.HasErrorPrefix(err, "NOSCRIPT") {
+		v, err = s.call(ctx, rdb, "eval", s.src, keys, args)
+	}
+	return v, Classify(err)
+}
+
+func (s *Script) call(ctx context.Context, rdb redis.UniversalClient, command, body string, keys []string, args []any) (any, error) {
+	all := make([]any, 3, 3+len(keys)+len(args))
+	all[0], all[1], all[2] = command, body, len(keys)
+	for _, k := range keys {
+		all = append(all, k)
+	}
+	all = append(all, args...)
+	cmd := redis.NewCmd(ctx, all...)
+	if len(keys) > 0 {
+		cmd.SetFirstKeyPos(3)
+	}
+	_ = rdb.Process(ctx, once{cmd})
+	return cmd.Result()
+}
+
+// once is a command that go-redis does not send a second time when the reply was lost.
+type once struct{ *redis.Cmd }
+
+func (once) NoRetry() bool { return true }

@@ -1,0 +1,106 @@
+-- advance.lua pushes the next slots of schedules into the due sets, if the caller still leads and nobody moved a
+-- schedule since it was read. Comparing and moving the last run here is what makes a slot be pushed at most once.
+--
+-- KEYS[1] instances zset    KEYS[2] members hash    KEYS[3] leader hash
+-- KEYS[4] last      hash    schedule -> "rev slot runs anchor paused"
+-- KEYS[5] tasks     hash    KEYS[6] lanes hash  KEYS[7] meta hash  KEYS[8] watch zset
+-- KEYS[9] history   stream  what became of the slots
+-- KEYS[10] ..       due sets
+--
+-- ARGV[1] id  [2] generation  [3] epoch  [4] wake channel  [5] cap of history  [6] n lanes, then their names
+-- then n schedules, then for each:
+--   name, last as it was read, last as it becomes, note for the history or "",
+--   n to drop, then for each: lane, task (a slot missed in an outage: it leaves, unless it was claimed)
+--   n to push, then for each: lane, task, due ("+ms" from now, or unix ms), record
+--
+-- Returns {now, dropped, then the indexes from 0 of the schedules that had moved: nothing of those was done}.
+-- Errors: NOTLEADER, FENCED. O(n * log(due)).
+local instances, members, leader, last, tasks, lanes = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
+local meta, watch, history, channel = KEYS[7], KEYS[8], KEYS[9], ARGV[4]
+local id, gen, epoch = ARGV[1], ARGV[2], ARGV[3]
+
+if not live(instances, members, id, gen) then
+  return redis.error_reply("FENCED instance " .. id)
+end
+local lead = redis.call("HMGET", leader, "id", "gen", "epoch")
+if lead[1] ~= id or lead[2] ~= gen or lead[3] ~= epoch then
+  return redis.error_reply("NOTLEADER epoch " .. (lead[3] or "0"))
+end
+
+local n_lanes = tonumber(ARGV[6])
+local at = 7 + n_lanes
+local function arg()
+  at = at + 1
+  return ARGV[at - 1]
+end
+
+local n = tonumber(arg())
+local names, plans = {}, {}
+for i = 1, n do
+  local plan = { name = arg(), expect = arg(), becomes = arg(), note = arg() }
+  plan.drop = at + 1
+  at = at + 1 + 2 * tonumber(ARGV[at])
+  plan.push = at + 1
+  at = at + 1 + 4 * tonumber(ARGV[at])
+  names[i], plans[i] = plan.name, plan
+end
+local current = {}
+for from = 1, n, chunk do
+  for i, value in ipairs(redis.call("HMGET", last, unpack(names, from, math.min(from + chunk - 1, n)))) do
+    current[from + i - 1] = value
+  end
+end
+
+local moved, becomes, records, sets, used, notes = {}, {}, {}, {}, {}, {}
+local dropped, earliest = 0, nil
+for i, plan in ipairs(plans) do
+  if current[i] ~= plan.expect then
+    moved[#moved + 1] = i - 1
+  else
+    becomes[#becomes + 1], becomes[#becomes + 2] = plan.name, plan.becomes
+    if plan.note ~= "" then
+      notes[#notes + 1] = plan.note
+    end
+    for d = 1, tonumber(ARGV[plan.drop - 1]) do
+      local p = plan.drop + 2 * d - 2
+      if redis.call("ZREM", KEYS[9 + tonumber(ARGV[p])], ARGV[p + 1]) == 1 then
+        redis.call("HDEL", tasks, ARGV[p + 1])
+        notes[#notes + 1] = ARGV[p + 1] .. " missed outage"
+        dropped = dropped + 1
+      end
+    end
+    for t = 1, tonumber(ARGV[plan.push - 1]) do
+      local p = plan.push + 4 * t - 4
+      local lane, task, due = tonumber(ARGV[p]), ARGV[p + 1], ARGV[p + 2]
+      if string.byte(due) == 43 then
+        due = int(now + tonumber(string.sub(due, 2)))
+      end
+      local ms = tonumber(due)
+      if not earliest or ms < earliest then
+        earliest = ms
+      end
+      local set = sets[lane]
+      if not set then
+        set = {}
+        sets[lane] = set
+        used[#used + 1] = ARGV[6 + lane]
+      end
+      set[#set + 1], set[#set + 2] = due, task
+      records[#records + 1], records[#records + 2] = task, ARGV[p + 3]
+    end
+  end
+end
+
+many("HSET", last, becomes)
+many("HSET", tasks, records)
+for lane, set in pairs(sets) do
+  many("ZADD", KEYS[9 + lane], set)
+end
+if #used > 0 then
+  lanes_known(lanes, meta, channel, used)
+  wake(watch, channel, earliest)
+end
+if #notes > 0 then
+  record(history, ARGV[5], "slots", table.concat(notes, "\n"), "gen", gen)
+end
+return { now, dropped, unpack(moved) }

@@ -1,0 +1,101 @@
+-- change.lua creates, changes, pauses, resumes or deletes schedules. What the leader had pushed ahead of now leaves the
+-- due sets in the same step, so the change holds for every slot after it.
+--
+-- KEYS[1] schedules hash    schedule -> definition
+-- KEYS[2] last      hash    schedule -> "rev slot runs anchor paused"
+-- KEYS[3] changed   zset    schedule -> version
+-- KEYS[4] tasks     hash    KEYS[5] meta hash  KEYS[6] leader hash
+-- KEYS[7] history   stream  KEYS[8] events stream
+-- KEYS[9] ..        due sets
+--
+-- ARGV[1] wake channel  [2] cap of history  [3] cap of events  [4] epoch that must still lead, or ""
+-- then n schedules, then for each:
+--   name, last as it was read ("" for none), definition ("" leaves it, "-" deletes),
+--   anchor (unix ms, "+ms" from now, "^ms" the next multiple, "" leaves it), paused ("0", "1", "" leaves it),
+--   slot ("" leaves it, "now": slots up to now are settled), event, note for the history or "",
+--   n ahead, newest first, then for each: slot (unix ms), lane, task
+--
+-- Returns {now, then the indexes from 0 of the schedules that had moved: nothing of those was done}.
+-- Errors: NOTLEADER. O(n + ahead * log(due)).
+local schedules, last, changed, tasks, meta, leader, history, events = unpack(KEYS, 1, 8)
+local channel, epoch = ARGV[1], ARGV[4]
+if epoch ~= "" and redis.call("HGET", leader, "epoch") ~= epoch then
+  return redis.error_reply("NOTLEADER epoch " .. (redis.call("HGET", leader, "epoch") or "0"))
+end
+
+local at = 5
+local function arg()
+  at = at + 1
+  return ARGV[at - 1]
+end
+
+-- withdraw takes back what was pushed ahead of now, and returns the newest slot that stays and how many left.
+local function withdraw(n, slot)
+  local stays, left = slot, 0
+  for _ = 1, n do
+    local ms, lane, task = tonumber(arg()), tonumber(arg()), arg()
+    if ms > now then
+      if redis.call("ZREM", KEYS[8 + lane], task) == 1 then
+        redis.call("HDEL", tasks, task)
+        left = left + 1
+      end
+      stays = math.min(stays, now)
+    end
+  end
+  return stays, left
+end
+
+local moved, notes, any = {}, {}, false
+for i = 1, tonumber(arg()) do
+  local name, expect, definition, anchor, paused, slot = arg(), arg(), arg(), arg(), arg(), arg()
+  local event, note, n = arg(), arg(), tonumber(arg())
+  local current = redis.call("HGET", last, name) or ""
+  if current ~= expect then
+    moved[#moved + 1] = i - 1
+    at = at + 3 * n
+  else
+    any = true
+    local rev, was, runs, zero, stopped = string.match(current, "^(%d+) (%d+) (%d+) (%d+) (%d)$")
+    rev, was, runs = tonumber(rev or 0), tonumber(was or 0), tonumber(runs or 0)
+    zero, stopped = zero or "0", stopped or "0"
+    local stays, left = withdraw(n, was)
+    local version = redis.call("HINCRBY", meta, "schedules", 1)
+    redis.call("ZADD", changed, version, name)
+    if definition == "-" then
+      redis.call("HDEL", schedules, name)
+      redis.call("HDEL", last, name)
+    else
+      if definition ~= "" then
+        redis.call("HSET", schedules, name, definition)
+      end
+      local kind = string.sub(anchor, 1, 1)
+      if kind == "+" then
+        zero = int(now + tonumber(string.sub(anchor, 2)))
+      elseif kind == "^" then
+        local step = tonumber(string.sub(anchor, 2))
+        zero = int(math.ceil(now / step) * step)
+      elseif anchor ~= "" then
+        zero = anchor
+      end
+      if slot == "now" then
+        stays = math.max(stays, now)
+      end
+      -- The revision never repeats, even when a schedule is deleted and made again: the version is larger than any.
+      rev = math.max(rev + 1, version)
+      redis.call("HSET", last, name, table.concat({
+        int(rev), int(stays), int(runs - left), zero, paused == "" and stopped or paused,
+      }, " "))
+    end
+    if note ~= "" then
+      notes[#notes + 1] = note
+    end
+    record(events, ARGV[3], "event", event, "schedule", name)
+  end
+end
+if #notes > 0 then
+  record(history, ARGV[2], "slots", table.concat(notes, "\n"))
+end
+if any then
+  redis.call("PUBLISH", channel, "schedules")
+end
+return { now, unpack(moved) }

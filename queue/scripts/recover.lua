@@ -1,0 +1,57 @@
+-- recover.lua takes back tasks that a dead generation was running. Anyone may call it; each task moves once, because
+-- it must still lie there with the value that was read.
+--
+-- KEYS[1] orphans zset  generation -> when it was declared dead
+-- KEYS[2] running hash  of that generation
+-- KEYS[3] tasks   hash  KEYS[4] dead zset  KEYS[5] active hash  KEYS[6] held zset  KEYS[7] history stream
+-- KEYS[8] meta    hash  KEYS[9] watch zset
+-- KEYS[10] ..     due sets
+--
+-- ARGV[1] generation  [2] wake channel  [3] cap of history  [4] n lanes
+-- then n tasks, then for each: task, its value in running, lane (0: it is dead now), due, record, note or ""
+--
+-- Returns {now, moved, left}; the generation is forgotten when none is left. O(n * log(due)).
+-- Errors: ALIVE (the generation was not declared dead).
+local orphans, running, tasks, dead, active, held, history, meta, watch = unpack(KEYS, 1, 9)
+local gen, channel = ARGV[1], ARGV[2]
+if not redis.call("ZSCORE", orphans, gen) then
+  return redis.error_reply("ALIVE generation " .. gen)
+end
+local declared = {}
+for i = 1, tonumber(ARGV[4]) do
+  declared[KEYS[9 + i]] = true
+end
+
+local at, notes, moved, earliest = 6, {}, 0, nil
+redis.call("HDEL", running, "")
+for _ = 1, tonumber(ARGV[5]) do
+  local task, value, lane, due, body, note = unpack(ARGV, at, at + 5)
+  at = at + 6
+  if redis.call("HGET", running, task) == value then
+    redis.call("HDEL", running, task)
+    redis.call("HSET", tasks, task, body)
+    if tonumber(lane) == 0 then
+      redis.call("ZADD", dead, now, task)
+      redis.call("HINCRBY", meta, "died", 1)
+    else
+      redis.call("ZADD", KEYS[9 + tonumber(lane)], due, task)
+      earliest = math.min(earliest or tonumber(due), tonumber(due))
+    end
+    unlimit(active, held, value, declared)
+    if note ~= "" then
+      notes[#notes + 1] = note
+    end
+    moved = moved + 1
+  end
+end
+if earliest then
+  wake(watch, channel, earliest)
+end
+if #notes > 0 then
+  record(history, ARGV[3], "runs", table.concat(notes, "\n"), "gen", gen)
+end
+local left = redis.call("HLEN", running)
+if left == 0 then
+  redis.call("ZREM", orphans, gen)
+end
+return { now, moved, left }
