@@ -1,0 +1,249 @@
+package schedule
+
+import (
+	"cmp"
+	"time"
+)
+
+// StartAligned as [Rule.Start] puts the slots of an every rule on multiples of
+// its interval since 1970-01-01T00:00:00Z.
+const StartAligned = "aligned"
+
+// DefaultCatchUp is what a zero [Rule.CatchUp] means.
+const DefaultCatchUp = time.Hour
+
+// Rule says when something happens. Exactly one of Every and Cron is set, so the
+// zero Rule is invalid; every other zero field is a default. Rules are made by
+// [Every] and [Cron] or read from JSON, and checked by [Rule.Validate].
+type Rule struct {
+	// Every is a fixed interval: 1 ms to 100 years, in whole milliseconds.
+	Every time.Duration
+
+	// Cron is an expression of five fields, or six with leading seconds. The
+	// package documentation describes the syntax.
+	Cron string
+
+	// Timezone is the IANA name of the zone that Cron is read in, such as
+	// "Asia/Seoul". Default UTC. An every rule has none: its grid is elapsed time.
+	Timezone string
+
+	// DST says how Cron meets changes of the zone's clock. Default automatic.
+	DST DST
+
+	// Start says where slot zero lies: "" is the instant the rule is first applied,
+	// "aligned" (every only) the next multiple of Every since the Unix epoch, and an
+	// RFC 3339 time that time. With Cron a time means no slot before it.
+	Start string
+
+	// Until is the last instant that a slot may have, inclusive. Default: no end.
+	Until time.Time
+
+	// MaxRuns ends the schedule after so many runs. Default 0, no limit. A [Grid]
+	// does not apply it: it counts runs, and only the scheduler knows those.
+	MaxRuns int64
+
+	// Jitter delays each slot's due time by an amount in [0, Jitter) that depends
+	// only on the schedule's name and the slot; see [Rule.JitterFor]. At most Every,
+	// so that due times keep the order of their slots. Default 0.
+	Jitter time.Duration
+
+	// Missed says what becomes of slots nobody was there to run. Default "once".
+	Missed Missed
+
+	// CatchUp is how far back MissedAll reaches. Default 1h.
+	CatchUp time.Duration
+
+	// Overlap says what happens when the run before is still going. Default "allow".
+	Overlap Overlap
+}
+
+// Every returns the rule of one slot each d, starting when it is first applied.
+// An interval out of range is reported by [Rule.Validate].
+func Every(d time.Duration) Rule { return Rule{Every: d} }
+
+// Cron returns the rule of expr read in loc; nil is UTC. A bad expression is
+// reported by [Rule.Validate], and so is a zone that other machines could not
+// find by its name: time.Local, or one made by time.FixedZone.
+func Cron(expr string, loc *time.Location) Rule {
+	r := Rule{Cron: expr}
+	if loc != nil && loc != time.UTC {
+		r.Timezone = loc.String()
+	}
+	return r
+}
+
+// Validate reports what is wrong with the rule as a *[FieldError], which matches
+// [ErrInvalid]; nil if nothing is. It reports the first fault only.
+func (r Rule) Validate() error {
+	_, err := r.compile()
+	return err
+}
+
+// compiled is a valid rule's expression, zone and bounds; cal and zone only for cron.
+type compiled struct {
+	cal      calendar
+	zone     *zone
+	dst      DST
+	start    int64 // unix ms
+	hasStart bool
+	until    int64 // unix ms
+}
+
+func (r Rule) compile() (compiled, error) {
+	var c compiled
+	if err := r.compileWhen(&c); err != nil {
+		return c, err
+	}
+	if err := r.compileBounds(&c); err != nil {
+		return c, err
+	}
+	return c, r.checkPolicies()
+}
+
+func (r Rule) compileWhen(c *compiled) (err error) {
+	switch {
+	case r.Every == 0 && r.Cron == "":
+		return invalid("every", "", "neither every nor cron is set", `say when: every: 1m, or cron: "*/5 * * * *"`)
+	case r.Every != 0 && r.Cron != "":
+		return invalid("every", FormatDuration(r.Every), "every and cron exclude each other", "remove one of them")
+	case r.Every != 0 && r.Timezone != "":
+		return invalid("timezone", r.Timezone, "an every rule has no timezone", "remove it, or use cron")
+	case r.Every != 0 && r.DST != DST{}:
+		return invalid("dst", "", "an every rule knows no daylight saving", "remove it, or use cron")
+	case r.Every != 0:
+		return checkDuration("every", r.Every, 1)
+	}
+	if c.cal, err = parseCron(r.Cron); err != nil {
+		return err
+	}
+	if c.zone, err = loadZone(r.Timezone); err != nil {
+		return err
+	}
+	if err := oneOf("dst gap", r.DST.Gap, DSTGapSkip, DSTGapAfter); err != nil {
+		return err
+	}
+	if err := oneOf("dst overlap", r.DST.Overlap, DSTOverlapFirst, DSTOverlapSecond, DSTOverlapBoth); err != nil {
+		return err
+	}
+	c.dst = r.DST.resolve(&c.cal)
+	return nil
+}
+
+func (r Rule) compileBounds(c *compiled) error {
+	switch {
+	case r.Start == "":
+	case r.Start == StartAligned && r.Every == 0:
+		return invalid("start", r.Start, "a cron rule is aligned already", "remove it, or give a time")
+	case r.Start == StartAligned:
+		c.hasStart = true // and start is the epoch
+	default:
+		t, err := time.Parse(time.RFC3339, r.Start)
+		if err != nil {
+			return invalid("start", r.Start, "not a start", `use "aligned" or an RFC 3339 time such as 2030-01-31T09:00:00Z`)
+		}
+		if err := checkInstant("start", t); err != nil {
+			return err
+		}
+		c.start, c.hasStart = t.UnixMilli(), true
+	}
+	c.until = maxMilli
+	if r.Until.IsZero() {
+		return nil
+	}
+	if err := checkInstant("until", r.Until); err != nil {
+		return err
+	}
+	c.until = r.Until.UnixMilli()
+	if c.hasStart && c.until < c.start {
+		return invalid("until", r.Until.UTC().Format(time.RFC3339Nano), "lies before the start", "give a later time")
+	}
+	return nil
+}
+
+func (r Rule) checkPolicies() error {
+	if r.MaxRuns < 0 {
+		return invalid("max_runs", formatInt(r.MaxRuns), "negative", "use 0 for no limit")
+	}
+	if err := checkDuration("jitter", r.Jitter, 0); err != nil {
+		return err
+	}
+	if r.Every != 0 && r.Jitter > r.Every {
+		return invalid("jitter", FormatDuration(r.Jitter), "longer than the interval of "+FormatDuration(r.Every),
+			"a later slot would come due before an earlier one; use at most the interval")
+	}
+	if err := checkDuration("catch_up", r.CatchUp, 0); err != nil {
+		return err
+	}
+	if err := oneOf("missed", r.Missed, MissedOnce, MissedAll, MissedSkip); err != nil {
+		return err
+	}
+	return oneOf("overlap", r.Overlap, OverlapAllow, OverlapSkip, OverlapQueue, OverlapReplace)
+}
+
+// checkInstant reports whether t can be a slot: from 1970 to 9999, in whole milliseconds.
+func checkInstant(field string, t time.Time) error {
+	if sec := t.Unix(); sec < 0 || sec > maxMilli/1000 {
+		return invalid(field, t.UTC().Format(time.RFC3339), "out of range", "use a time from 1970 to 9999")
+	}
+	if t.Nanosecond()%int(time.Millisecond) != 0 {
+		return invalid(field, t.UTC().Format(time.RFC3339Nano), "finer than a millisecond", "use whole milliseconds")
+	}
+	return nil
+}
+
+// WithDefaults returns r with its policies spelled out: Missed, CatchUp and
+// Overlap are what they mean when they are not set. DST stays automatic, since
+// what that means depends on the expression.
+func (r Rule) WithDefaults() Rule {
+	r.Missed = cmp.Or(r.Missed, MissedOnce)
+	r.CatchUp = cmp.Or(r.CatchUp, DefaultCatchUp)
+	r.Overlap = cmp.Or(r.Overlap, OverlapAllow)
+	return r
+}
+
+// Equal reports whether r and o say the same in every field, once defaults are
+// spelled out. Two spellings of one cron expression are not equal.
+func (r Rule) Equal(o Rule) bool {
+	if !r.Until.Equal(o.Until) {
+		return false
+	}
+	r, o = r.WithDefaults(), o.WithDefaults()
+	r.Until, o.Until = time.Time{}, time.Time{}
+	return r == o
+}
+
+// Location returns the zone that a cron rule's slots are read in, to print them
+// in; UTC for an every rule and for an invalid one.
+func (r Rule) Location() *time.Location {
+	z, err := loadZone(r.Timezone)
+	if err != nil {
+		return time.UTC
+	}
+	return z.loc
+}
+
+// FirstAnchor returns the anchor of a rule that is first applied at now, rounded
+// down to the millisecond. For every, that is slot zero: now itself, the first
+// multiple of the interval that is not before now, or the start time, which may
+// lie in the past. For cron, it is now or a start time after that: the grid has
+// no slot before it. Keep the result: applying the rule again must not move it.
+//
+// FirstAnchor returns the zero Time if r is invalid.
+func (r Rule) FirstAnchor(now time.Time) time.Time {
+	c, err := r.compile()
+	if err != nil {
+		return time.Time{}
+	}
+	ms := floorMilli(now)
+	switch {
+	case !c.hasStart:
+	case r.Cron != "":
+		ms = max(ms, c.start)
+	case r.Start == StartAligned:
+		every := r.Every.Milliseconds()
+		ms = -floorDiv(-ms, every) * every
+	default:
+		ms = c.start
+	}
+	return time.UnixMilli(ms).UTC()
+}
