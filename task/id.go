@@ -42,14 +42,15 @@ func SlotID(schedule string, slot time.Time) string {
 	return schedule + "@" + strconv.FormatInt(slot.UnixMilli(), 10)
 }
 
-// ParseSlotID splits what [SlotID] made. It reports false for any other ID.
+// ParseSlotID splits what [SlotID] made. It reports false for an ID of any other form; one that a caller chose may
+// have this form too, so trust it only for a task with a schedule.
 func ParseSlotID(id string) (schedule string, slot time.Time, ok bool) {
 	i := strings.LastIndexByte(id, '@')
 	if i <= 0 {
 		return "", time.Time{}, false
 	}
 	ms, err := strconv.ParseInt(id[i+1:], 10, 64)
-	if err != nil {
+	if err != nil || strconv.FormatInt(ms, 10) != id[i+1:] || CheckName("schedule", id[:i]) != nil {
 		return "", time.Time{}, false
 	}
 	return id[:i], time.UnixMilli(ms).UTC(), true

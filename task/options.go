@@ -12,9 +12,13 @@ func ID(id string) Option { return func(t *Task) { t.ID = id } }
 // In makes it due this long after it is enqueued, by the clock of Redis.
 func In(d time.Duration) Option { return func(t *Task) { t.Delay, t.Due = d, time.Time{} } }
 
-// At makes it due at a moment, cut to whole milliseconds.
+// At makes it due at a moment, rounded up to a whole millisecond so that it does not run early.
 func At(at time.Time) Option {
-	return func(t *Task) { t.Due, t.Delay = at.Truncate(time.Millisecond), 0 }
+	due := at.Truncate(time.Millisecond)
+	if due.Before(at) {
+		due = due.Add(time.Millisecond)
+	}
+	return func(t *Task) { t.Due, t.Delay = due, 0 }
 }
 
 // Unique refuses the task if one with the same key was enqueued within the window. Zero: [DefaultUniqueFor].

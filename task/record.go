@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -285,7 +284,7 @@ func (t *Task) setBytes(field uint64, s string) bool {
 		if !ok {
 			return false
 		}
-		t.Failures = append(slices.Clip(t.Failures), f)
+		t.addFailure(f)
 	default:
 		return false
 	}

@@ -154,9 +154,11 @@ func (t *Task) RunTimeout() time.Duration {
 // [MaxFailureText] bytes.
 func (t *Task) Fail(f Failure) {
 	t.Attempts++
-	if len(f.Error) > MaxFailureText {
-		f.Error = f.Error[:MaxFailureText] + "…"
-	}
+	f.Error = cut(f.Error, MaxFailureText)
+	t.addFailure(f)
+}
+
+func (t *Task) addFailure(f Failure) {
 	t.Failures = append(t.Failures, f)
 	if n := len(t.Failures) - MaxFailures; n > 0 {
 		t.Failures = append(t.Failures[:0:0], t.Failures[n:]...)

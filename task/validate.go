@@ -43,11 +43,18 @@ func shorten(s string) string {
 	if len(s) <= 64 {
 		return s
 	}
-	cut := 60
-	for cut > 0 && !utf8.RuneStart(s[cut]) {
-		cut--
+	return cut(s, 60)
+}
+
+// cut shortens s to at most limit bytes and an ellipsis, between two characters.
+func cut(s string, limit int) string {
+	if len(s) <= limit {
+		return s
 	}
-	return s[:cut] + "…"
+	for limit > 0 && !utf8.RuneStart(s[limit]) {
+		limit--
+	}
+	return s[:limit] + "…"
 }
 
 // Limits bound what a task may hold. The zero value has the defaults.
@@ -133,7 +140,13 @@ func (t *Task) checkNumbers() error {
 	if t.Priority < Low || t.Priority > High {
 		return &FieldError{Field: "priority", Value: t.Priority.String(), Reason: "unknown priority", Hint: "one of low, normal, high"}
 	}
-	for _, k := range []struct{ field, value string }{{"key", t.Key}, {"unique", t.UniqueKey}} {
+	switch t.Conflict {
+	case Wait, Skip, QueueUp, Replace:
+	default:
+		return &FieldError{Field: "conflict", Value: string(rune(t.Conflict)), Reason: "unknown conflict policy",
+			Hint: "one of Wait, Skip, QueueUp, Replace"}
+	}
+	for _, k := range []struct{ field, value string }{{"key", t.Key}, {"unique", t.UniqueKey}, {"trace", t.Trace}} {
 		if k.value != "" {
 			if err := CheckID(k.field, k.value); err != nil {
 				return err
