@@ -11,9 +11,10 @@ import (
 
 // Claim is what a generation holds of a task, as it lies in the running hash.
 type Claim struct {
-	Task  *task.Task
-	Value string // as it lies there: recover.lua compares it
-	Err   error  // the record could not be read; Task has only ID and fence
+	Task   *task.Task
+	Value  string // as it lies there: recover.lua compares it
+	Record string
+	Err    error // the record could not be read; Task has only ID and fence
 }
 
 // Held reads all that a generation holds, and the last seq that Redis saw of it. It is how a consumer learns what it
@@ -61,7 +62,7 @@ func (q *Queue) appendClaims(ctx context.Context, claims []Claim, ids, values []
 			continue
 		}
 		t := &task.Task{ID: id}
-		c := Claim{Task: t, Value: values[i], Err: task.Decode(rec, t)}
+		c := Claim{Task: t, Value: values[i], Record: rec, Err: task.Decode(rec, t)}
 		plain, _, _ := strings.Cut(values[i], "\x1f")
 		parts := strings.Fields(plain)
 		if len(parts) == 3 {

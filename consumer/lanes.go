@@ -1,0 +1,112 @@
+package consumer
+
+import (
+	"cmp"
+	"context"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/onbeat/onbeat/queue"
+)
+
+// lanes is what the consumer knows of the partition's lanes: which it reads, in groups of one queue and priority.
+type lanes struct {
+	version int64
+	queues  []laneQueue
+	others  []queue.LaneClaim // lanes that are not ours: named only so that a script may put something back there
+	count   int
+}
+
+// laneQueue is one queue's lanes, the highest priority first.
+type laneQueue struct {
+	name   string
+	weight int
+	groups [][]queue.LaneClaim
+}
+
+// load reads the lanes again.
+func (l *lanes) load(ctx context.Context, q *queue.Queue, h Handlers, cfg *Config) error {
+	all, version, err := q.Lanes(ctx)
+	if err != nil {
+		return err
+	}
+	types := map[string]bool{}
+	for _, t := range h.Types() {
+		types[t] = true
+	}
+	slices.SortFunc(all, func(a, b queue.Lane) int {
+		return cmp.Or(cmp.Compare(a.Queue, b.Queue), cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.Type, b.Type))
+	})
+	*l = lanes{version: version}
+	for _, lane := range all {
+		weight, wanted := cfg.Queues[lane.Queue], len(cfg.Queues) == 0
+		if !types[lane.Type] || weight == 0 && !wanted {
+			l.others = append(l.others, queue.LaneClaim{Lane: lane, Limit: -1})
+			continue
+		}
+		l.add(queue.LaneClaim{Lane: lane, Limit: cfg.Limits[lane.Type]}, max(weight, 1))
+	}
+	return nil
+}
+
+func (l *lanes) add(c queue.LaneClaim, weight int) {
+	n := len(l.queues)
+	if n == 0 || l.queues[n-1].name != c.Lane.Queue {
+		l.queues = append(l.queues, laneQueue{name: c.Lane.Queue, weight: weight})
+		n++
+	}
+	q := &l.queues[n-1]
+	if g := len(q.groups); g == 0 || q.groups[g-1][0].Lane.Priority != c.Lane.Priority {
+		q.groups = append(q.groups, nil)
+	}
+	last := &q.groups[len(q.groups)-1]
+	*last = append(*last, c)
+	l.count++
+}
+
+// order lists the lanes in the order in which this cycle asks them: strictly by weight, or a draw in which each place
+// goes to a queue with a chance in proportion to its weight.
+func (l *lanes) order(into []queue.LaneClaim, strict, withOthers bool) []queue.LaneClaim {
+	if len(l.queues) > 1 {
+		keys := make(map[string]float64, len(l.queues))
+		for _, q := range l.queues {
+			keys[q.name] = float64(q.weight)
+			if !strict { // Efraimidis and Spirakis, "Weighted random sampling with a reservoir", 2006
+				keys[q.name] = math.Pow(1-rand.Float64(), 1/float64(q.weight))
+			}
+		}
+		slices.SortStableFunc(l.queues, func(a, b laneQueue) int { return cmp.Compare(keys[b.name], keys[a.name]) })
+	}
+	group := 0
+	for _, q := range l.queues {
+		for _, g := range q.groups {
+			group++
+			for _, c := range g {
+				c.Group = group
+				into = append(into, c)
+			}
+		}
+	}
+	if withOthers {
+		into = append(into, l.others...)
+	}
+	return into
+}
+
+// knows reports whether order names a lane.
+func (l *lanes) knows(lane queue.Lane) bool {
+	for _, q := range l.queues {
+		if q.name != lane.Queue {
+			continue
+		}
+		for _, g := range q.groups {
+			for _, c := range g {
+				if c.Lane == lane {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}

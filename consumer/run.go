@@ -1,0 +1,135 @@
+package consumer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/onbeat/onbeat/handlers"
+	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/task"
+)
+
+// Why a run's context ended: its causes, besides those of the stay.
+var (
+	// ErrTimeout: the run took longer than its task allows.
+	ErrTimeout = errors.New("the run timed out")
+	// ErrCancelled: somebody asked for the task to be cancelled.
+	ErrCancelled = errors.New("the task was cancelled")
+	// ErrReplaced: a newer slot of the same schedule takes its place.
+	ErrReplaced = errors.New("a newer slot takes its place")
+	// ErrDrained: the instance is shutting down and the time to drain is over. The task is handed back.
+	ErrDrained = errors.New("the instance is shutting down")
+)
+
+// run is one claimed task on its way through a handler.
+type run struct {
+	task   *task.Task
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+}
+
+// result is a run that ended. Drop says that there is nothing to settle: the claim is void.
+type result struct {
+	run    *run
+	settle queue.Settlement
+	drop   bool
+}
+
+// start runs a task on a goroutine of its own. Its result is sent exactly once.
+func (c *Consumer) start(parent context.Context, t *task.Task) *run {
+	r := &run{task: t}
+	r.ctx, r.cancel = context.WithCancelCause(parent)
+	c.inflight[t.ID] = r
+	go c.work(r)
+	return r
+}
+
+func (c *Consumer) work(r *run) {
+	ctx, done := context.WithTimeoutCause(handlers.NewContext(r.ctx, r.task), r.task.RunTimeout(), ErrTimeout)
+	h, ok := c.handlers.Handler(r.task.Type)
+	if !ok { // the claim reads only lanes of known types
+		h = handlers.Func(func(context.Context, *task.Task) error { return handlers.ErrUnknownType })
+	}
+	defer r.cancel(nil)
+	defer done()
+	handlers.Do(ctx, h, r.task, func(err error) {
+		c.results <- c.outcome(r, context.Cause(ctx), err)
+	})
+}
+
+// outcome says what becomes of a run whose handler returned err, when its context's cause (nil: it lives) is known.
+func (c *Consumer) outcome(r *run, cause, err error) result {
+	t := r.task
+	out := result{run: r, settle: queue.Settlement{ID: t.ID, Fence: t.Fence}}
+	s := &out.settle
+	switch {
+	case err == nil:
+		c.finish(s, t, "done")
+	case errors.Is(cause, ErrDrained):
+		handBack(s, t)
+	case errors.Is(cause, ErrCancelled), errors.Is(cause, ErrReplaced):
+		c.log.Info().Str("task", t.ID).AnErr("cause", cause).Msg("run cancelled")
+		c.finish(s, t, "cancelled")
+	case r.ctx.Err() != nil && cause != nil && !errors.Is(cause, ErrTimeout):
+		out.drop = true // the lease is lost: whoever takes the task over settles it
+	default:
+		if errors.Is(cause, ErrTimeout) && !handlers.IsDead(err) {
+			err = fmt.Errorf("%w after %s: %w", ErrTimeout, t.RunTimeout(), err)
+		}
+		c.fail(s, t, err)
+	}
+	return out
+}
+
+// finish takes a task out, or keeps it visible for as long as it asks.
+func (c *Consumer) finish(s *queue.Settlement, t *task.Task, word string) {
+	s.Note = note(t, word)
+	if t.Keep <= 0 {
+		s.Outcome = queue.Finished
+		return
+	}
+	kept := *t
+	kept.Attempts = t.Attempt
+	if len(kept.Payload) > keptPayload {
+		kept.Payload = nil
+	}
+	s.Outcome, s.Keep, s.Record = queue.Kept, t.Keep, task.Encode(nil, &kept)
+}
+
+// keptPayload is the largest payload that a finished task keeps.
+const keptPayload = 1 << 10
+
+// handBack returns a task as if it had not been claimed.
+func handBack(s *queue.Settlement, t *task.Task) {
+	s.Outcome, s.Lane, s.Due, s.Note = queue.Moved, queue.LaneOf(t), t.Due, note(t, "returned")
+}
+
+// fail counts the attempt, and makes the task due again, or dead if that was the last.
+func (c *Consumer) fail(s *queue.Settlement, t *task.Task, err error) {
+	failed := *t
+	failed.Fail(task.Failure{At: time.Now().UTC(), Attempt: t.Attempt, Instance: t.Instance, Error: handlers.Report(err)})
+	failed.Conflict = task.Wait // a task that has begun is not skipped for its own schedule's overlap
+	s.Record = queue.Rewrite(&failed)
+	event := c.log.Warn().Str("task", t.ID).Str("type", t.Type).Int("attempt", t.Attempt).Err(err)
+	if handlers.IsDead(err) || failed.Attempts >= t.AttemptsAllowed() {
+		s.Outcome, s.Note = queue.Died, note(t, "dead")
+		event.Msg("task is dead")
+		return
+	}
+	delay, given := handlers.RetryDelay(err)
+	if !given {
+		delay = t.Backoff.Delay(failed.Attempts)
+	}
+	s.Outcome, s.Lane, s.Delay, s.Note = queue.Moved, queue.LaneOf(t), delay, note(t, "failed")
+	event.Dur("retry_in", delay).Msg("run failed")
+}
+
+// note is what the history says of a slot's run; other tasks leave none.
+func note(t *task.Task, word string) string {
+	if t.Schedule == "" {
+		return ""
+	}
+	return fmt.Sprintf("%s %s %d %d", t.ID, word, t.Attempt, t.Claimed.UnixMilli())
+}
