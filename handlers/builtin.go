@@ -17,6 +17,18 @@ type BuiltinConfig struct {
 	Log zerolog.Logger `yaml:"-"`
 }
 
+// Validate refuses, with a [*task.FieldError], a number out of range; the field has its handler in front, as in
+// http.timeout.
+func (c BuiltinConfig) Validate() error {
+	if err := c.HTTP.Validate(); err != nil {
+		return within("http", err)
+	}
+	if err := c.Exec.Validate(); err != nil {
+		return within("exec", err)
+	}
+	return nil
+}
+
 // Builtin makes the handlers that the program brings, by type: http, echo, sleep, and exec if it is allowed.
 func Builtin(cfg BuiltinConfig) map[string]TaskHandler {
 	all := map[string]TaskHandler{"http": HTTP(cfg.HTTP), "echo": Echo(cfg.Log), "sleep": Sleep()}

@@ -85,10 +85,12 @@ func (e *PanicError) Unwrap() error {
 
 const maxPanicText = 1 << 10
 
-// newPanicError is called by the deferred function that recovered, where the frames of the panic are still on the stack.
+// newPanicError is called by the deferred function that recovered, where the frames of the panic are still on the
+// stack.
 func newPanicError(value any) *PanicError {
 	stack := debug.Stack()
-	// Above the call that panicked lie the frames of this recovery, which say nothing: all up to "panic(...)" and its place.
+	// Above the call that panicked lie the frames of this recovery, which say nothing: all up to "panic(...)" and its
+	// place.
 	if i := bytes.Index(stack, []byte("\npanic(")); i >= 0 {
 		rest := stack[i+1:]
 		for range 2 {
@@ -101,8 +103,8 @@ func newPanicError(value any) *PanicError {
 	return &PanicError{Value: value, Stack: stack}
 }
 
-// Report is the text of err that is worth keeping with the task: its message and, if it holds a [*PanicError], the stack.
-// It is longer than one line only then.
+// Report is the text of err that is worth keeping with the task: its message and, if it holds a [*PanicError], the
+// stack. It is longer than one line only then.
 func Report(err error) string {
 	if err == nil {
 		return ""

@@ -24,8 +24,8 @@ type ExecConfig struct {
 	// Grace is how long a command may go on after SIGTERM, before SIGKILL. Default 5s.
 	Grace time.Duration `yaml:"grace"`
 
-	// PassEnv names the environment variables of this process that a command inherits, besides PATH, HOME, USER, LANG,
-	// LC_ALL, TZ and TMPDIR. No other one is passed on, as the environment of a server holds its secrets.
+	// PassEnv names the environment variables of this process that a command inherits, besides PATH, HOME, USER,
+	// LANG, LC_ALL, TZ and TMPDIR. No other one is passed on, as the environment of a server holds its secrets.
 	PassEnv []string `yaml:"pass_env"`
 
 	// Output is how many bytes are kept of the end of each of stdout and stderr. Default 4096.
@@ -64,13 +64,14 @@ func (c ExecConfig) withDefaults() ExecConfig {
 //	  "stdin":   "text"
 //	}
 //
-// The command gets ONBEAT_TASK_ID, ONBEAT_TASK_TYPE, ONBEAT_SCHEDULE (of scheduled tasks), ONBEAT_SLOT, ONBEAT_ATTEMPT, ONBEAT_INSTANCE,
-// ONBEAT_RELEASE, ONBEAT_FENCE and TRACEPARENT, which mean the same as the headers of [HTTP].
+// The command gets ONBEAT_TASK_ID, ONBEAT_TASK_TYPE, ONBEAT_SCHEDULE (of scheduled tasks), ONBEAT_SLOT,
+// ONBEAT_ATTEMPT, ONBEAT_INSTANCE, ONBEAT_RELEASE, ONBEAT_FENCE and TRACEPARENT, which mean the same as the headers
+// of [HTTP].
 //
 // An exit status other than 0 fails the run with an error that wraps [*exec.ExitError] and ends in the end of stderr;
-// the arguments are not in it. When the context ends, the command and all it started (its process group) get SIGTERM and, after the
-// grace, SIGKILL. What a command leaves behind in its group when it exits is killed too: the run is over. Elsewhere
-// than on Unix only the command itself is killed.
+// the arguments are not in it. When the context ends, the command and all it started (its process group) get SIGTERM
+// and, after the grace, SIGKILL. What a command leaves behind in its group when it exits is killed too: the run is
+// over. Elsewhere than on Unix only the command itself is killed.
 func Exec(cfg ExecConfig) TaskHandler {
 	h := &execHandler{cfg: cfg.withDefaults()}
 	return typed[execPayload]{h.run}
@@ -125,7 +126,7 @@ func (h *execHandler) run(ctx context.Context, p execPayload) error {
 	}
 	inGroup(cmd)
 	if err := cmd.Start(); err != nil {
-		return fmt.Errorf("exec %s: %w", p.Command[0], err)
+		return execError(ctx, p.Command[0], err, stderr)
 	}
 	err := cmd.Wait()
 	endGroup(cmd, ctx.Err() != nil, h.cfg.Grace)
@@ -139,6 +140,8 @@ func execError(ctx context.Context, name string, err error, stderr *tail) error 
 	switch {
 	case err == nil, errors.Is(err, exec.ErrWaitDelay) && ctx.Err() == nil: // it did exit with 0; only a child of it held the output open
 		return nil
+	case errors.Is(err, ctx.Err()): // it exited with 0 on being told to end
+		err = context.Cause(ctx)
 	case ctx.Err() != nil:
 		err = fmt.Errorf("%w (%w)", context.Cause(ctx), err)
 	}

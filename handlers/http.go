@@ -20,9 +20,9 @@ import (
 // HTTPConfig tunes the http handler. The zero value is ready to use; a number out of range is refused by
 // [HTTPConfig.Validate] and taken as its default by [HTTP].
 type HTTPConfig struct {
-	// DenyPrivate refuses every address that is not of the public internet: loopback, private and link-local networks,
-	// the metadata services of clouds. It is checked as each connection is made, redirects included, so that no name
-	// can resolve its way around it. Turn it on where others may choose the URL. Default false.
+	// DenyPrivate refuses every address that is not of the public internet: loopback, private and link-local
+	// networks, the metadata services of clouds. It is checked as each connection is made, redirects included, so
+	// that no name can resolve its way around it. Turn it on where others may choose the URL. Default false.
 	DenyPrivate bool `yaml:"deny_private"`
 
 	// Timeout bounds a request whose payload names no timeout. Default 30s.
@@ -34,8 +34,8 @@ type HTTPConfig struct {
 	// MaxRetryAfter cuts the delay that a server asks for by Retry-After. Default 1h.
 	MaxRetryAfter time.Duration `yaml:"max_retry_after"`
 
-	// IdlePerHost is how many idle connections to one host are kept. Give it the concurrency of the instance, or more:
-	// beyond it, each request has to connect anew. Default 512.
+	// IdlePerHost is how many idle connections to one host are kept. Give it the concurrency of the instance, or
+	// more: beyond it, each request has to connect anew. Default 512.
 	IdlePerHost int `yaml:"idle_per_host"`
 
 	// TLS is used for https. Default: that of net/http.
@@ -107,18 +107,20 @@ func (e *StatusError) Error() string {
 // after the second; the slot, else the due time), Onbeat-Attempt, Onbeat-Instance, Onbeat-Release, Onbeat-Fence, a
 // traceparent, and the User-Agent onbeat/RELEASE, which the payload may replace.
 //
-// A status that is not expected fails the run with a [*StatusError]. If it is 429 or 503 and has a Retry-After, that is the delay
-// before the next attempt, at least a second and at most MaxRetryAfter. A payload that cannot be used and an address that is denied ([ErrDenied])
-// make the task dead; all else is tried again.
+// A status that is not expected fails the run with a [*StatusError]. If it is 429 or 503 and has a Retry-After, that
+// is the delay before the next attempt, at least a second and at most MaxRetryAfter. A payload that cannot be used
+// and an address that is denied ([ErrDenied]) make the task dead; all else is tried again.
 //
-// Connections are kept and used again. A request that meets one which the server closes at that very moment, without a
-// byte of an answer, is sent once more on another, with the same Onbeat-Attempt; unless the task allows a single attempt.
+// Connections are kept and used again. A request that meets one which the server closes at that very moment, without
+// a byte of an answer, is sent once more on another, with the same Onbeat-Attempt; unless the task allows a single
+// attempt.
 //
-// A redirect is followed within its scheme only, never from https to http nor the other way, and not if its status is expected. To
-// another host it takes none of the payload's headers but Accept and Content-Type.
+// A redirect is followed within its scheme only, never from https to http nor the other way, and not if its status is
+// expected. To another host it takes none of the payload's headers but Accept and Content-Type.
 //
-// The proxy of the environment (HTTP_PROXY, HTTPS_PROXY, NO_PROXY) is used, except with DenyPrivate: a proxy would look
-// up names on its own. Errors show the method, scheme, host and path; never the user, the password, the query or a header.
+// The proxy of the environment (HTTP_PROXY, HTTPS_PROXY, NO_PROXY) is used, except with DenyPrivate: a proxy would
+// look up names on its own. Errors show the method, scheme, host and path; never the user, the password, the query or
+// a header.
 //
 // The handler also is a [PayloadChecker], and an [io.Closer] that closes idle connections.
 func HTTP(cfg HTTPConfig) TaskHandler {
@@ -128,10 +130,14 @@ func HTTP(cfg HTTPConfig) TaskHandler {
 	if cfg.DenyPrivate {
 		dialer.Control, proxy = denyPrivate, nil
 	}
+	return newHTTP(cfg, dialer, proxy)
+}
+
+func newHTTP(cfg HTTPConfig, dialer *net.Dialer, proxy func(*http.Request) (*url.URL, error)) *httpHandler {
 	return &httpHandler{cfg: cfg, transport: &http.Transport{
 		Proxy:                  proxy,
 		DialContext:            dialer.DialContext,
-		TLSClientConfig:        cfg.TLS,
+		TLSClientConfig:        cfg.TLS.Clone(),
 		TLSHandshakeTimeout:    10 * time.Second,
 		ForceAttemptHTTP2:      true,
 		MaxIdleConns:           4 * cfg.IdlePerHost,
@@ -219,13 +225,14 @@ func (c *httpCall) request(ctx context.Context, t *task.Task) *http.Request {
 var (
 	errOtherScheme   = errors.New("redirect to another scheme refused")
 	errManyRedirects = errors.New("too many redirects")
+	errBadRedirect   = errors.New("redirect without a usable Location")
 )
 
 // redirect decides whether a redirect is followed, and what the next request takes along.
 func (c *httpCall) redirect(req *http.Request, via []*http.Request, most int) error {
 	switch {
 	case len(c.expect) > 0 && c.expected(req.Response.StatusCode), most < 0:
-		return http.ErrUseLastResponse
+		return http.ErrUseLastResponse // the redirect is the answer
 	case len(via) > most:
 		return fmt.Errorf("%w: %d", errManyRedirects, most)
 	case req.URL.Scheme != c.url.Scheme:
@@ -249,6 +256,9 @@ var keptHeaders = []string{"Accept", "Content-Type", headerTraceparent, headerUs
 func (c *httpCall) failed(ctx, run context.Context, err error) error {
 	if u, ok := errors.AsType[*url.Error](err); ok {
 		err = u.Err
+	}
+	if strings.Contains(err.Error(), "Location header") {
+		err = errBadRedirect // the text of net/http repeats the header
 	}
 	switch {
 	case ctx.Err() != nil:

@@ -25,20 +25,20 @@ func denyPrivate(_, address string, _ syscall.RawConn) error {
 }
 
 // isPublic reports whether an address is one of the public internet: not loopback, private, link-local (with the
-// metadata services of clouds), shared by a carrier, multicast, or set aside for documents and tests; and not an IPv6 address
-// that stands for such an IPv4 one.
+// metadata services of clouds), shared by a carrier, multicast, or set aside for documents and tests; and not an IPv6
+// address that stands for such an IPv4 one.
 func isPublic(a netip.Addr) bool {
 	a = a.WithZone("").Unmap()
 	if a.Is4() {
-		return !within(notPublic4, a)
+		return !inAny(notPublic4, a)
 	}
 	if v4, ok := translated(a); ok {
 		return isPublic(v4)
 	}
-	return global6.Contains(a) && !within(notPublic6, a)
+	return global6.Contains(a) && !inAny(notPublic6, a)
 }
 
-func within(list []netip.Prefix, a netip.Addr) bool {
+func inAny(list []netip.Prefix, a netip.Addr) bool {
 	for _, p := range list {
 		if p.Contains(a) {
 			return true

@@ -14,8 +14,8 @@ import (
 	"github.com/onbeat/onbeat/task"
 )
 
-// The headers of every request, as the receiver of a task sees them. They are written in canonical form here, since the
-// header is filled without going through http.Header.Set.
+// The headers of every request, as the receiver of a task sees them. They are written in canonical form here, since
+// the header is filled without going through http.Header.Set.
 const (
 	headerPrefix      = "Onbeat-"
 	headerTaskID      = "Onbeat-Task-Id"
@@ -73,7 +73,8 @@ func userAgent(release string) string {
 	return "onbeat/" + headerText(release)
 }
 
-// headerText drops what may not be in the value of a header. An ID or a release that was checked where it came in passes as it is.
+// headerText drops what may not be in the value of a header. An ID or a release that was checked where it came in
+// passes as it is.
 func headerText(s string) string {
 	bad := func(r rune) bool { return r < ' ' || r == 0x7f }
 	if !strings.ContainsFunc(s, bad) {

@@ -75,13 +75,16 @@ func (c *httpCall) readURL(p *httpPayload) error {
 	shown := *u
 	shown.User, shown.RawQuery, shown.Fragment, shown.RawFragment = nil, "", "", ""
 	e := &task.FieldError{Field: field, Value: shown.String(), Hint: hint}
+	if strings.Contains(e.Value, "@") { // a password without its scheme
+		e.Value = ""
+	}
 	switch {
 	case u.Scheme == "":
 		e.Reason = "has no scheme"
 	case u.Scheme != "http" && u.Scheme != "https":
 		e.Reason = "its scheme is neither http nor https"
 	case u.Opaque != "" || u.Hostname() == "":
-		e.Value, e.Reason = "", "has no host"
+		e.Reason = "has no host"
 	case !goodPort(u):
 		e.Reason = "has a port that is none"
 	default:
@@ -203,8 +206,8 @@ func (c *httpCall) readExpect(p *httpPayload) error {
 	return nil
 }
 
-// httpCache keeps calls by their payload, as a schedule has the same one each time. It is bounded: at the limit, some entry makes
-// room.
+// httpCache keeps calls by their payload, as a schedule has the same one each time. It is bounded: at the limit, some
+// entry makes room.
 type httpCache struct {
 	mu    sync.RWMutex
 	calls map[string]*httpCall

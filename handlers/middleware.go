@@ -15,8 +15,8 @@ import (
 // interfaces visible.
 type Middleware func(TaskHandler) TaskHandler
 
-// Recover turns a panic into a [*PanicError], so that it is a failed run and not the end of the process. Put it inside
-// of [Log], which then has it to log.
+// Recover turns a panic into a [*PanicError], so that it is a failed run and not the end of the process. Put it
+// inside of [Log], which then has it to log.
 //
 // It cannot stop [runtime.Goexit]: no deferred function can. A caller that must hear of every end uses [Do].
 func Recover() Middleware {
@@ -32,8 +32,8 @@ func Recover() Middleware {
 	}
 }
 
-// Do runs h and calls done exactly once with the outcome, on the same goroutine, whatever h does: return, panic (then a
-// [*PanicError]) or end the goroutine ([ErrGoexit]; done is then called on its way out, and Do does not return).
+// Do runs h and calls done exactly once with the outcome, on the same goroutine, whatever h does: return, panic (then
+// a [*PanicError]) or end the goroutine ([ErrGoexit]; done is then called on its way out, and Do does not return).
 func Do(ctx context.Context, h TaskHandler, t *task.Task, done func(error)) {
 	err := ErrGoexit
 	defer func() {
@@ -63,8 +63,8 @@ func Timeout(d time.Duration) Middleware {
 	}
 }
 
-// Log writes how each run ended: a failure at warn, with the attempt and what follows from the error, a success at debug.
-// It never writes the payload.
+// Log writes how each run ended: a failure at warn, with the attempt and what follows from the error, a success at
+// debug. It never writes the payload.
 func Log(log zerolog.Logger) Middleware {
 	return func(next TaskHandler) TaskHandler {
 		return Wrap(next, func(ctx context.Context, t *task.Task) error {

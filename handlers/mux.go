@@ -13,8 +13,9 @@ import (
 
 // Mux gives each task to the handler of its type. Make one with [NewMux].
 //
-// It may be used by any number of goroutines, also while handlers are still being added: a task sees a handler whole or not
-// at all. Handlers are wrapped in the middleware once, when they or it are added, so that a run costs one look-up.
+// It may be used by any number of goroutines, also while handlers are still being added: a task sees a handler whole
+// or not at all. Handlers are wrapped in the middleware once, when they or it are added, so that a run costs one
+// look-up.
 type Mux struct {
 	mu         sync.Mutex // serialises changes; readers never wait
 	middleware []Middleware
@@ -111,8 +112,9 @@ func (m *Mux) Serve(ctx context.Context, t *task.Task) error {
 	return e.run.Handle(ctx, t)
 }
 
-// CheckPayload asks the handler of a type, if it is a [PayloadChecker], whether it could work with a payload. The error
-// is a [*task.FieldError], or matches [ErrUnknownType]: then nothing is wrong yet, as a newer release may know the type.
+// CheckPayload asks the handler of a type, if it is a [PayloadChecker], whether it could work with a payload. The
+// error is a [*task.FieldError], or matches [ErrUnknownType]: then nothing is wrong yet, as a newer release may know
+// the type.
 func (m *Mux) CheckPayload(typ string, payload []byte) error {
 	e, ok := (*m.entries.Load())[typ]
 	if !ok {

@@ -2,8 +2,8 @@ package handlers
 
 import "github.com/onbeat/onbeat/schedule"
 
-// Scheduled is an optional interface of a [TaskHandler]: one that says when it runs is scheduled by being registered, under the name of
-// its type.
+// Scheduled is an optional interface of a [TaskHandler]: one that says when it runs is scheduled by being registered,
+// under the name of its type.
 type Scheduled interface {
 	Schedule() schedule.Rule
 }

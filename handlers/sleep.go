@@ -8,8 +8,8 @@ import (
 	"github.com/onbeat/onbeat/task"
 )
 
-// Sleep returns a handler that does nothing for as long as the payload {"for":"3s"} says, or until the context ends: then it fails
-// with the cause. It is for trying things out.
+// Sleep returns a handler that does nothing for as long as the payload {"for":"3s"} says, or until the context ends:
+// then it fails with the cause. It is for trying things out.
 func Sleep() TaskHandler {
 	return Typed(func(ctx context.Context, p sleepPayload) error {
 		timer := time.NewTimer(time.Duration(*p.For))

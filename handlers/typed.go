@@ -13,13 +13,13 @@ import (
 	"github.com/onbeat/onbeat/task"
 )
 
-// Typed makes a handler of a function that takes its payload decoded from JSON. Decoding is strict: a field that T does not
-// have is refused, and so is anything after the value. A payload that does not decode makes the task dead at once, with the
-// reason, as another attempt would read the same bytes. The task itself is at hand by [FromContext].
+// Typed makes a handler of a function that takes its payload decoded from JSON. Decoding is strict: a field that T
+// does not have is refused, and so is anything after the value. A payload that does not decode makes the task dead at
+// once, with the reason, as another attempt would read the same bytes. The task itself is at hand by [FromContext].
 //
 // No payload, or null, is the zero T if T holds nothing that could be missing (struct{}, a pointer, map, slice or
-// interface); else it is refused. If T or *T has a method Validate() error, that is asked too. A T of []byte is the payload as it is,
-// as [task.New] takes it.
+// interface); else it is refused. If T or *T has a method Validate() error, that is asked too. A T of []byte is the
+// payload as it is, as [task.New] takes it.
 //
 // encoding/json cannot tell a field that is missing from one that is zero: say what is required in Validate.
 func Typed[T any](fn func(ctx context.Context, v T) error) TaskHandler { return typed[T]{fn} }
@@ -59,7 +59,7 @@ func decodePayload[T any](payload []byte) (v T, err error) {
 		return v, nil
 	}
 	if err := check.Validate(); err != nil {
-		return v, payloadError(err)
+		return v, within("payload", err)
 	}
 	return v, nil
 }
@@ -70,20 +70,20 @@ func isNilPointer(v any) bool {
 	return !r.IsValid() || r.Kind() == reflect.Pointer && r.IsNil()
 }
 
-// payloadError makes a [*task.FieldError] below "payload" of what Validate returned.
-func payloadError(err error) error {
+// within makes a [*task.FieldError] of err, whose field lies within another one.
+func within(parent string, err error) error {
 	if f, ok := errors.AsType[*task.FieldError](err); ok {
 		below := *f
-		below.Field = "payload." + f.Field
+		below.Field = parent + "." + f.Field
 		return &below
 	}
-	return &task.FieldError{Field: "payload", Reason: oneLine(err.Error(), maxPanicText)}
+	return &task.FieldError{Field: parent, Reason: oneLine(err.Error(), maxPanicText)}
 }
 
 const payloadHint = "a JSON value with the fields that the handler knows"
 
-// decodeStrict decodes a whole payload into v, a non-nil pointer. The error is a [*task.FieldError] without any value of the payload
-// in it, as payloads hold secrets.
+// decodeStrict decodes a whole payload into v, a non-nil pointer. The error is a [*task.FieldError] without any value
+// of the payload in it, as payloads hold secrets.
 func decodeStrict(payload []byte, v any) error {
 	blank := bytes.TrimSpace(payload)
 	if len(blank) == 0 || string(blank) == "null" {
