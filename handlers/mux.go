@@ -50,7 +50,7 @@ func (m *Mux) Handle(typ string, h TaskHandler) error {
 		return &task.FieldError{Field: "type", Value: typ, Reason: "already has a handler", Hint: "register each type once"}
 	}
 	next := maps.Clone(old)
-	next[typ] = muxEntry{own: h, run: m.compose(h)}
+	next[typ] = muxEntry{own: h, run: compose(m.middleware, h)}
 	m.entries.Store(&next)
 	return nil
 }
@@ -69,17 +69,18 @@ func (m *Mux) Use(mw ...Middleware) {
 	if slices.ContainsFunc(mw, func(w Middleware) bool { return w == nil }) {
 		panic("handlers: nil Middleware passed to Mux.Use")
 	}
-	m.middleware = append(m.middleware, mw...)
+	all := append(slices.Clip(m.middleware), mw...)
 	next := maps.Clone(*m.entries.Load())
 	for typ, e := range next {
-		next[typ] = muxEntry{own: e.own, run: m.compose(e.own)}
+		next[typ] = muxEntry{own: e.own, run: compose(all, e.own)}
 	}
+	m.middleware = all
 	m.entries.Store(&next)
 }
 
-func (m *Mux) compose(h TaskHandler) TaskHandler {
-	for i := len(m.middleware) - 1; i >= 0; i-- {
-		if h = m.middleware[i](h); isNil(h) {
+func compose(middleware []Middleware, h TaskHandler) TaskHandler {
+	for i := len(middleware) - 1; i >= 0; i-- {
+		if h = middleware[i](h); isNil(h) {
 			panic(fmt.Sprintf("handlers: Middleware %d of the Mux returned nil", i))
 		}
 	}

@@ -54,7 +54,10 @@ func decodePayload[T any](payload []byte) (v T, err error) {
 	if err := decodeStrict(payload, &v); err != nil {
 		return v, err
 	}
-	check, ok := any(&v).(interface{ Validate() error })
+	check, ok := any(v).(validator)
+	if !ok {
+		check, ok = any(&v).(validator)
+	}
 	if !ok || isNilPointer(v) {
 		return v, nil
 	}
@@ -63,6 +66,8 @@ func decodePayload[T any](payload []byte) (v T, err error) {
 	}
 	return v, nil
 }
+
+type validator interface{ Validate() error }
 
 // isNilPointer tells a T that is itself a nil pointer, which a Validate of its own may not survive.
 func isNilPointer(v any) bool {
@@ -124,7 +129,7 @@ func decodeError(err error) error {
 			field += "." + e.Field
 		}
 		kind, _, _ := strings.Cut(e.Value, " ") // "number 123" would show the value
-		return &task.FieldError{Field: field, Reason: fmt.Sprintf("is a JSON %s, not a %s", kind, typeName(e.Type)), Hint: payloadHint}
+		return &task.FieldError{Field: field, Reason: fmt.Sprintf("want %s, got a JSON %s", typeName(e.Type), kind), Hint: payloadHint}
 	}
 	if e, ok := errors.AsType[*json.SyntaxError](err); ok {
 		return &task.FieldError{Field: "payload", Reason: fmt.Sprintf("not JSON: %v, at byte %d", e, e.Offset), Hint: payloadHint}

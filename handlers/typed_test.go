@@ -1,0 +1,174 @@
+package handlers_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"reflect"
+	"testing"
+
+	"github.com/onbeat/onbeat/handlers"
+	"github.com/onbeat/onbeat/task"
+)
+
+type invoice struct {
+	Number int      `json:"number"`
+	To     *address `json:"to"`
+	Tags   []string `json:"tags"`
+}
+
+type address struct {
+	City string `json:"city"`
+}
+
+func (i invoice) Validate() error {
+	if i.Number == 0 {
+		return &task.FieldError{Field: "number", Reason: "missing", Hint: "a number above zero"}
+	}
+	if i.Number < 0 {
+		return errors.New("a negative\nnumber")
+	}
+	return nil
+}
+
+type checked struct{ N int }
+
+func (c *checked) Validate() error { // would not survive a nil receiver
+	if c.N > 9 {
+		return errors.New("too big")
+	}
+	return nil
+}
+
+func TestTyped_decodes(t *testing.T) {
+	t.Parallel()
+	var got invoice
+	h := handlers.Typed(func(_ context.Context, v invoice) error { got = v; return nil })
+	if err := h.Handle(t.Context(), &task.Task{Payload: []byte(` {"number":4,"to":{"city":"Seoul"},"tags":["a"]} `)}); err != nil {
+		t.Fatal(err)
+	}
+	if want := (invoice{4, &address{"Seoul"}, []string{"a"}}); !reflect.DeepEqual(got, want) {
+		t.Fatalf("got %+v, want %+v", got, want)
+	}
+}
+
+func TestTyped_makesABadPayloadDead(t *testing.T) {
+	t.Parallel()
+	const hint = " (a JSON value with the fields that the handler knows)"
+	for payload, want := range map[string]string{
+		``:                               "payload: missing" + hint,
+		` null `:                         "payload: missing" + hint,
+		`{`:                              "payload: not JSON: it ends too early" + hint,
+		`nonsense`:                       "payload: not JSON: invalid character 'o' in literal null (expecting 'u'), at byte 2" + hint,
+		`[1]`:                            "payload: want object, got a JSON array" + hint,
+		`{"number":"4"}`:                 "payload.number: want int, got a JSON string" + hint,
+		`{"number":1e99}`:                "payload.number: want int, got a JSON number" + hint,
+		`{"number":1,"tags":{}}`:         "payload.tags: want list, got a JSON object" + hint,
+		`{"number":1,"to":{"city":1}}`:   "payload.to.city: want string, got a JSON number" + hint,
+		`{"number":1,"nummer":2}`:        "payload.nummer: unknown field (check the spelling; unknown fields are refused)",
+		`{"number":1,"to":{"town":"x"}}`: "payload.town: unknown field (check the spelling; unknown fields are refused)",
+		`{"number":1} {"number":2}`:      "payload: more follows after the JSON value, at byte 14 (one JSON value)",
+		`{"number":1}x`:                  "payload: more follows after the JSON value, at byte 12 (one JSON value)",
+		`{}`:                             "payload.number: missing (a number above zero)",
+		`{"number":-1}`:                  "payload: a negative number",
+	} {
+		called := false
+		h := handlers.Typed(func(context.Context, invoice) error { called = true; return nil })
+		err := h.Handle(t.Context(), &task.Task{Payload: []byte(payload)})
+		if err == nil || err.Error() != want {
+			t.Errorf("%s: %v\nwant %s", payload, err, want)
+		}
+		if called || !handlers.IsDead(err) || !errors.Is(err, task.ErrInvalid) {
+			t.Errorf("%s: called %t, dead %t, invalid %t", payload, called, handlers.IsDead(err), errors.Is(err, task.ErrInvalid))
+		}
+		checkErr := h.(handlers.PayloadChecker).CheckPayload([]byte(payload))
+		if checkErr == nil || checkErr.Error() != want || handlers.IsDead(checkErr) {
+			t.Errorf("CheckPayload(%s) = %v", payload, checkErr)
+		}
+	}
+}
+
+func accepts[T any](t *testing.T, payload string, want T) {
+	t.Helper()
+	var got T
+	h := handlers.Typed(func(_ context.Context, v T) error { got = v; return nil })
+	if err := h.Handle(t.Context(), &task.Task{Payload: []byte(payload)}); err != nil {
+		t.Errorf("Typed[%T](%q) = %v", want, payload, err)
+	} else if !reflect.DeepEqual(got, want) {
+		t.Errorf("Typed[%T](%q) got %#v", want, payload, got)
+	}
+}
+
+func TestTyped_takesNoPayloadWhereNothingCanBeMissing(t *testing.T) {
+	t.Parallel()
+	accepts(t, "", struct{}{})
+	accepts(t, "{}", struct{}{})
+	accepts[*invoice](t, "", nil)
+	accepts[*checked](t, "null", nil)
+	accepts[map[string]int](t, "", nil)
+	accepts[[]int](t, "", nil)
+	accepts[any](t, "", nil)
+}
+
+func TestTyped_takesEveryKind(t *testing.T) {
+	t.Parallel()
+	accepts(t, `"text"`, "text")
+	accepts(t, `3`, 3)
+	accepts(t, "raw \x00", []byte("raw \x00"))
+	accepts(t, `{"a":1}`, json.RawMessage(`{"a":1}`))
+	accepts[any](t, `[1]`, []any{1.0})
+	accepts(t, `{"N":3}`, checked{3})
+	accepts(t, `{"N":3}`, &checked{3})
+}
+
+func TestTyped_asksAValidateOnThePointerToo(t *testing.T) {
+	t.Parallel()
+	byValue := handlers.Typed(func(context.Context, checked) error { return nil })
+	err := byValue.Handle(t.Context(), &task.Task{Payload: []byte(`{"N":10}`)})
+	if err == nil || err.Error() != "payload: too big" {
+		t.Errorf("by value: %v", err)
+	}
+	if byPointer := handlers.Typed(func(context.Context, *checked) error { return nil }); byPointer.Handle(t.Context(),
+		&task.Task{Payload: []byte(`{"N":10}`)}) == nil {
+		t.Error("by pointer: no error")
+	}
+}
+
+func TestTyped_handsOnTheTaskAndTheError(t *testing.T) {
+	t.Parallel()
+	boom, own := errors.New("boom"), &task.Task{ID: "x"}
+	h := handlers.Typed(func(ctx context.Context, _ struct{}) error {
+		if got := handlers.FromContext(ctx); got != own {
+			t.Errorf("FromContext = %+v", got)
+		}
+		return boom
+	})
+	for _, ctx := range []context.Context{t.Context(), handlers.NewContext(t.Context(), own), handlers.NewContext(t.Context(), &task.Task{})} {
+		if err := h.Handle(ctx, own); err != boom {
+			t.Errorf("Handle = %v", err)
+		}
+	}
+}
+
+func TestFromContext_isNilOutsideOfARun(t *testing.T) {
+	t.Parallel()
+	if got := handlers.FromContext(t.Context()); got != nil {
+		t.Errorf("FromContext = %+v", got)
+	}
+}
+
+func FuzzTyped(f *testing.F) {
+	for _, p := range []string{``, `null`, `{"number":1}`, `{"number":1}}`, `{"to":{"city":""}}`, `[]`, "\xff"} {
+		f.Add([]byte(p))
+	}
+	h := handlers.Typed(func(context.Context, invoice) error { return nil })
+	f.Fuzz(func(t *testing.T, payload []byte) {
+		err := h.Handle(t.Context(), &task.Task{Payload: payload})
+		if err != nil && (!handlers.IsDead(err) || !errors.Is(err, task.ErrInvalid)) {
+			t.Fatalf("%q: %v is not a dead refusal", payload, err)
+		}
+		if err == nil && !json.Valid(payload) {
+			t.Fatalf("%q was taken for JSON", payload)
+		}
+	})
+}
