@@ -23,6 +23,12 @@ type Place struct {
 	ID   string
 }
 
+// Drop is a slot's task to take out, if it still waits for its first run.
+type Drop struct {
+	Place
+	Due time.Time // as it was pushed
+}
+
 // Push is a slot's task to add.
 type Push struct {
 	Task *task.Task
@@ -34,8 +40,8 @@ type Step struct {
 	Name    string
 	Expect  string // last run as it was read
 	Becomes string
-	Note    string  // for the history
-	Drop    []Place // slots missed in an outage: they leave unless they were claimed
+	Note    string // for the history
+	Drop    []Drop // slots missed in an outage: they leave unless they were claimed
 	Push    []Push
 }
 
@@ -85,7 +91,7 @@ func (q *Queue) advanceBatch(ctx context.Context, term Term, steps []Step) (*rep
 		s := &steps[i]
 		body = append(body, s.Name, s.Expect, s.Becomes, s.Note, len(s.Drop))
 		for _, d := range s.Drop {
-			body = append(body, lanes.number(d.Lane), d.ID)
+			body = append(body, lanes.number(d.Lane), d.ID, d.Due.UnixMilli())
 		}
 		body = append(body, len(s.Push))
 		for _, p := range s.Push {

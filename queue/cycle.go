@@ -87,17 +87,20 @@ type Malformed struct {
 //
 // It returns [ErrFenced], and does nothing, if the instance's lease ran out.
 func (q *Queue) Cycle(ctx context.Context, r *CycleRequest) (*CycleReply, error) {
+	if r.Want > MaxBatch || len(r.Settle) > MaxBatch {
+		return nil, fmt.Errorf("cycle: %d to claim and %d to settle, the limit is %d", r.Want, len(r.Settle), MaxBatch)
+	}
 	k := &q.keys
-	keys := make([]string, 0, 13+len(r.Lanes))
+	keys := make([]string, 0, 14+len(r.Lanes))
 	keys = append(keys, k.Instances, k.Members, k.Leader, k.Meta, k.Watch, k.Tasks, k.Running(r.Gen), k.Done, k.Dead,
-		k.History, k.Active, k.Held, k.Cancel)
+		k.History, k.Active, k.Held, k.Cancel, k.Lanes)
 	numbers := make(map[Lane]int, len(r.Lanes))
 	args := make([]any, 0, 32+3*len(r.Lanes)+5*len(r.Settle))
 	args = append(args, r.Instance, r.Gen, r.Seq, r.Want, q.caps.History, q.caps.Dead, q.caps.Done, k.Wake, len(r.Lanes))
 	for i, l := range r.Lanes {
 		keys = append(keys, k.Due(l.Lane))
 		numbers[l.Lane] = i + 1
-		args = append(args, l.Group, l.Limit, l.Lane.Type)
+		args = append(args, l.Group, l.Limit, l.Lane.String())
 	}
 	order, args, err := appendSettlements(args, r.Settle, numbers)
 	if err != nil {
@@ -122,7 +125,7 @@ func appendSettlements(args []any, settle []Settlement, lanes map[Lane]int) ([]i
 			}
 		}
 	}
-	args = append(args, len(settle))
+	args = append(args, len(order))
 	for _, i := range order {
 		args = append(args, settle[i].ID)
 	}
@@ -166,6 +169,9 @@ func appendSettlements(args []any, settle []Settlement, lanes map[Lane]int) ([]i
 // dueArg is a moment as scripts read it: unix ms, or "+ms" from the clock of Redis.
 func dueArg(at time.Time, delay time.Duration) any {
 	if !at.IsZero() {
+		if ms := at.UnixMilli(); at.After(time.UnixMilli(ms)) {
+			return ms + 1 // never early
+		}
 		return at.UnixMilli()
 	}
 	ms := delay.Milliseconds()
@@ -186,7 +192,7 @@ func decodeCycle(r *reply, req *CycleRequest, order []int) (*CycleReply, error) 
 	fence := r.int()
 	if void := r.string(); void != "" {
 		for s := range strings.SplitSeq(void, ",") {
-			if i, err := strconv.Atoi(s); err == nil && i < len(order) {
+			if i, err := strconv.Atoi(s); err == nil && i >= 0 && i < len(order) {
 				out.Void = append(out.Void, order[i])
 			}
 		}
@@ -219,7 +225,7 @@ func (c *CycleReply) decodeLane(req *CycleRequest, lane Lane, fence int64, ids, 
 		due, dues, _ = strings.Cut(dues, "\n")
 		length, lengths, _ = strings.Cut(lengths, "\n")
 		size, err := strconv.Atoi(length)
-		if err != nil || size > len(records) {
+		if err != nil || size < 0 || size > len(records) {
 			size = len(records)
 		}
 		t := &tasks[i]

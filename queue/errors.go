@@ -80,8 +80,8 @@ func Classify(err error) error {
 	return err
 }
 
-// notSent reports whether the call surely did not reach Redis.
-func notSent(err error) bool {
+// NotSent reports whether the call surely did not reach Redis.
+func NotSent(err error) bool {
 	var op *net.OpError
 	return errors.As(err, &op) && op.Op == "dial" || errors.Is(err, redis.ErrPoolTimeout) || errors.Is(err, redis.ErrClosed)
 }

@@ -12,9 +12,9 @@ import (
 )
 
 var (
-	cancelScript = NewScript("cancel", source("lib_held"), source("cancel"))
+	cancelScript = NewScript("cancel", source("lib_wake"), source("lib_held"), source("cancel"))
 	reviveScript = NewScript("revive", source("lib_wake"), source("revive"))
-	tidyScript   = NewScript("tidy", source("lib_held"), source("tidy"))
+	tidyScript   = NewScript("tidy", source("lib_wake"), source("lib_held"), source("tidy"))
 )
 
 // Cancel takes a due task out, or asks whoever runs it to stop. It returns where the task was: due (it is gone),
@@ -33,12 +33,19 @@ func (q *Queue) Cancel(ctx context.Context, id, reason string, forget bool) (tas
 		return "", fmt.Errorf("task %q: %w", id, err)
 	}
 	k := &q.keys
-	keys := []string{k.Tasks, k.Held, k.Cancel, k.Dead, k.Done, k.Events, k.Meta, k.Due(LaneOf(&t))}
+	keys := []string{k.Tasks, k.Held, k.Cancel, k.Dead, k.Done, k.Events, k.Meta, k.Due(LaneOf(&t)), k.Active, k.Watch,
+		k.History}
 	flag := "0"
 	if forget {
 		flag = "1"
 	}
-	v, err := cancelScript.Run(ctx, q.rdb, keys, []any{id, k.Wake, q.caps.Events, reason, flag, t.Key})
+	note := ""
+	if t.Schedule != "" {
+		note = fmt.Sprintf("%s cancelled %d 0", id, t.Attempts)
+	}
+	v, err := cancelScript.Run(ctx, q.rdb, keys, []any{
+		id, k.Wake, q.caps.Events, reason, flag, t.Key, max(t.KeyLimit, 1), q.caps.History, note,
+	})
 	if err != nil {
 		return "", fmt.Errorf("cancel task %q: %w", id, err)
 	}
@@ -80,8 +87,12 @@ func (q *Queue) Revive(ctx context.Context, tasks []*task.Task) (int, error) {
 	return revived, nil
 }
 
-// laneAge is how long a lane must have been known before it may be forgotten for being empty.
-const laneAge = time.Hour
+const (
+	// laneAge is how long a lane is kept while nothing waits in it.
+	laneAge = time.Hour
+	// changesKept is how many changes of schedules back a deleted one is still named to those who follow changes.
+	changesKept = 10_000
+)
 
 // Tidy removes what has outlived its time or its cap, a bounded share at a time, and returns how much it removed. The
 // leader calls it now and then.
@@ -95,8 +106,9 @@ func (q *Queue) Tidy(ctx context.Context) (int, error) {
 		set.number(l)
 	}
 	k := &q.keys
-	keys := []string{k.Done, k.Dead, k.Tasks, k.Lanes, k.Meta, k.Cancel, k.Active, k.Held}
-	args := []any{q.caps.Done, q.caps.Dead, MaxBatch, laneAge.Milliseconds()}
+	keys := []string{k.Done, k.Dead, k.Tasks, k.Lanes, k.Meta, k.Cancel, k.Active, k.Held, k.Watch,
+		k.Schedules, k.Changed}
+	args := []any{q.caps.Done, q.caps.Dead, MaxBatch, laneAge.Milliseconds(), k.Wake, changesKept}
 	keys, args = set.declare(k, keys, args)
 	v, err := tidyScript.Run(ctx, q.rdb, keys, args)
 	if err != nil {

@@ -35,11 +35,9 @@ func (q *Queue) Recover(ctx context.Context, gen int64, list []Recovery) (moved,
 			body = append(body, r.Claim.Task.ID, r.Claim.Value, lane, Ms(r.Claim.Task.Due), r.Record, r.Note)
 		}
 		k := &q.keys
-		keys := []string{k.Orphans, k.Running(gen), k.Tasks, k.Dead, k.Active, k.Held, k.History, k.Meta, k.Watch}
-		args := []any{gen, k.Wake, q.caps.History, len(lanes.list)}
-		for _, l := range lanes.list {
-			keys = append(keys, k.Due(l))
-		}
+		keys := []string{k.Orphans, k.Running(gen), k.Tasks, k.Dead, k.Active, k.Held, k.History, k.Meta, k.Watch, k.Lanes}
+		args := []any{gen, k.Wake, q.caps.History}
+		keys, args = lanes.declare(k, keys, args)
 		v, err := recoverScript.Run(ctx, q.rdb, keys, append(args, body...))
 		if err != nil {
 			return moved, left, fmt.Errorf("recover generation %d: %w", gen, err)

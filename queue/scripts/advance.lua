@@ -10,7 +10,8 @@
 -- ARGV[1] id  [2] generation  [3] epoch  [4] wake channel  [5] cap of history  [6] n lanes, then their names
 -- then n schedules, then for each:
 --   name, last as it was read, last as it becomes, note for the history or "",
---   n to drop, then for each: lane, task (a slot missed in an outage: it leaves, unless it was claimed)
+--   n to drop, then for each: lane, task, due (a slot missed in an outage: it leaves, unless it was claimed, or waits
+--   for another attempt: then it is due at another time)
 --   n to push, then for each: lane, task, due ("+ms" from now, or unix ms), record
 --
 -- Returns {now, dropped, then the indexes from 0 of the schedules that had moved: nothing of those was done}.
@@ -39,7 +40,7 @@ local names, plans = {}, {}
 for i = 1, n do
   local plan = { name = arg(), expect = arg(), becomes = arg(), note = arg() }
   plan.drop = at + 1
-  at = at + 1 + 2 * tonumber(ARGV[at])
+  at = at + 1 + 3 * tonumber(ARGV[at])
   plan.push = at + 1
   at = at + 1 + 4 * tonumber(ARGV[at])
   names[i], plans[i] = plan.name, plan
@@ -62,8 +63,11 @@ for i, plan in ipairs(plans) do
       notes[#notes + 1] = plan.note
     end
     for d = 1, tonumber(ARGV[plan.drop - 1]) do
-      local p = plan.drop + 2 * d - 2
-      if redis.call("ZREM", KEYS[9 + tonumber(ARGV[p])], ARGV[p + 1]) == 1 then
+      local p = plan.drop + 3 * d - 3
+      local set = KEYS[9 + tonumber(ARGV[p])]
+      local due = redis.call("ZSCORE", set, ARGV[p + 1])
+      if due and tonumber(due) == tonumber(ARGV[p + 2]) then
+        redis.call("ZREM", set, ARGV[p + 1])
         redis.call("HDEL", tasks, ARGV[p + 1])
         notes[#notes + 1] = ARGV[p + 1] .. " missed outage"
         dropped = dropped + 1

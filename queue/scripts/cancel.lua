@@ -1,25 +1,31 @@
 -- cancel.lua takes a task out before it has run, or asks whoever runs it to stop.
 --
 -- KEYS[1] tasks hash  KEYS[2] held zset  KEYS[3] cancel hash  KEYS[4] dead zset  KEYS[5] done zset
--- KEYS[6] events stream  KEYS[7] meta hash  KEYS[8] due set of the task
+-- KEYS[6] events stream  KEYS[7] meta hash  KEYS[8] due set of the task  KEYS[9] active hash  KEYS[10] watch zset
+-- KEYS[11] history stream
 -- ARGV[1] task  [2] wake channel  [3] cap of events  [4] reason  [5] "1": also forget it if it is dead or done
---         [6] its key, or ""
+--         [6] its key, or ""  [7] limit of its key  [8] cap of history  [9] note for the history if it was due, or ""
 -- Returns "due" (taken out), "running" (asked to stop), "dead" or "done" (forgotten, or left alone), or "" (unknown).
 -- O(log(due)), and O(waiting for the key) for a task that waits for its key.
-local tasks, held, cancel, dead, done, events, meta, set = unpack(KEYS, 1, 8)
-local task = ARGV[1]
+local tasks, held, cancel, dead, done, events, meta, set, active, watch, history = unpack(KEYS, 1, 11)
+local task, channel, key = ARGV[1], ARGV[2], ARGV[6]
 if redis.call("HEXISTS", tasks, task) == 0 then
   return ""
 end
 local where
 if redis.call("ZREM", set, task) == 1 then
   where = "due"
+  -- It may have been the one whose turn it was: then it is the turn of the next.
+  if key ~= "" and tonumber(redis.call("HGET", active, "k:" .. key) or 0) < tonumber(ARGV[7]) and
+    unhold(held, key, { [set] = true }) == "moved" then
+    wake(watch, channel, now)
+  end
 elseif redis.call("ZSCORE", dead, task) then
   where = "dead"
 elseif redis.call("ZSCORE", done, task) then
   where = "done"
-elseif ARGV[6] ~= "" then
-  local low, high = held_range(ARGV[6])
+elseif key ~= "" then
+  local low, high = held_range(key)
   for _, member in ipairs(redis.call("ZRANGEBYLEX", held, low, high)) do
     if string.match(member, "([^\31]*)$") == task then
       redis.call("ZREM", held, member)
@@ -37,10 +43,13 @@ end
 if where then
   redis.call("HDEL", tasks, task)
   record(events, ARGV[3], "event", "task deleted", "task", task, "state", where, "reason", ARGV[4])
+  if where == "due" and ARGV[9] ~= "" then
+    record(history, ARGV[8], "runs", ARGV[9])
+  end
   return where
 end
 local fence = tonumber(redis.call("HGET", meta, "fence") or 0)
 redis.call("HSET", cancel, task, int(fence) .. " " .. int(now) .. " " .. ARGV[4])
-redis.call("PUBLISH", ARGV[2], "cancel")
+redis.call("PUBLISH", channel, "cancel")
 record(events, ARGV[3], "event", "task cancel asked", "task", task, "reason", ARGV[4])
 return "running"

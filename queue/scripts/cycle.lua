@@ -13,12 +13,13 @@
 -- KEYS[11] active     hash    "k:key" or "t:type" -> running
 -- KEYS[12] held       zset    see lib_held.lua
 -- KEYS[13] cancel     hash    task or "k:key" -> "fence asked-at"
--- KEYS[14..] due sets, one a lane, in the order in which they are to be read
+-- KEYS[14] lanes      hash    lane -> last seen in use (unix ms)
+-- KEYS[15..] due sets, one a lane, in the order in which they are to be read
 --
 -- ARGV[1] id  [2] generation  [3] seq: larger than in every earlier call of this generation
 -- ARGV[4] want: most tasks to claim  [5] cap of history  [6] cap of dead  [7] cap of done  [8] wake channel
 -- ARGV[9] n lanes, then for each: group (lanes of one group share), most to run at once (0: no limit, -1: not ours
---         to claim), its type
+--         to claim), its name
 -- then n settled, n ids, n fences; of these, in this order:
 --   n finished
 --   n kept, then for each: ms to keep, record
@@ -35,8 +36,9 @@
 -- is the ZREM: settling, which frees memory, must always pass.
 local instances, members, leader, meta, watch, tasks, running = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
 local done, dead, history, active, held, cancel = KEYS[8], KEYS[9], KEYS[10], KEYS[11], KEYS[12], KEYS[13]
-local first_lane = 13
+local lanes_hash, first_lane = KEYS[14], 14
 local id, gen, seq, want, channel = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]), ARGV[8]
+want = math.min(want, chunk)
 
 local alive, member = live(instances, members, id, gen)
 if not alive then
@@ -56,7 +58,7 @@ end
 
 local lanes = {}
 for i = 1, tonumber(arg()) do
-  lanes[i] = { key = KEYS[first_lane + i], number = i, group = arg(), limit = tonumber(arg()), type = arg() }
+  lanes[i] = { key = KEYS[first_lane + i], number = i, group = arg(), limit = tonumber(arg()), name = arg() }
 end
 local declared
 local function declare()
@@ -71,6 +73,11 @@ end
 
 -- Settle: only what this generation still holds under the same fence. Everything else is void.
 local void = {}
+local stirred -- the earliest moment at which settling lets a task start that could not before
+local function stir(due)
+  stirred = math.min(stirred or due, due)
+end
+
 local function settle()
   local n = tonumber(arg())
   local ids, fences, ok = at, at + n, {}
@@ -87,12 +94,13 @@ local function settle()
           limited[#limited + 1] = value
         end
       else
-        void[#void + 1] = i - 1
+        void[#void + 1] = int(i - 1)
       end
     end
     many("HDEL", running, gone)
     for _, value in ipairs(limited) do
       unlimit(active, held, value, declare())
+      stir(now)
     end
   end
   local i = 0 -- index among the settled, over all four blocks
@@ -131,7 +139,7 @@ local function settle()
   end
 
   local moved = 0
-  local sets, rewritten = {}, {}
+  local sets, rewritten, used = {}, {}, {}
   for _ = 1, tonumber(arg()) do
     i = i + 1
     local lane, due, body = tonumber(arg()), arg(), arg()
@@ -139,9 +147,14 @@ local function settle()
       if string.byte(due) == 43 then
         due = int(now + tonumber(string.sub(due, 2)))
       end
+      stir(tonumber(due))
       local key = KEYS[first_lane + lane]
-      sets[key] = sets[key] or {}
       local set = sets[key]
+      if not set then
+        set = {}
+        sets[key] = set
+        used[#used + 1] = lanes[lane].name
+      end
       set[#set + 1], set[#set + 2] = due, ARGV[ids + i - 1]
       if body ~= "" then
         rewritten[#rewritten + 1], rewritten[#rewritten + 2] = ARGV[ids + i - 1], body
@@ -152,6 +165,9 @@ local function settle()
   many("HSET", tasks, rewritten)
   for key, list in pairs(sets) do
     many("ZADD", key, list)
+  end
+  if #used > 0 then -- a lane that was empty while the task ran may have been forgotten meanwhile
+    lanes_known(lanes_hash, meta, channel, used)
   end
 
   local died, bodies = {}, {}
@@ -208,14 +224,16 @@ local function permitted()
   return state == "r" and (lead[4] == "all" or lead[4] == "release" and lead[3] == order)
 end
 
-local claimed, skipped, notes = {}, 0, {}
+local skipped, notes = 0, {}
 local prefix -- "fence claimed ", made when the first task is claimed: one fence a claim
-local fence = 0
 local entries = { "", int(seq) }
+local looks = 2 * want + 100 -- tasks whose key is taken cost a look, and are no claim
+local counters = redis.call("HMGET", meta, "fence", "lanes")
+local fence = tonumber(counters[1] or 0)
 
 local function claim_value(due)
   if not prefix then
-    fence = math.max(tonumber(redis.call("HGET", meta, "fence") or 0) + 1, now * 1000)
+    fence = math.max(fence + 1, now * 1000)
     redis.call("HSET", meta, "fence", int(fence))
     prefix = int(fence) .. " " .. int(now) .. " "
   end
@@ -237,7 +255,6 @@ local function conflict(lane, task, due, key, limit, policy)
         redis.call("ZREM", held, waiting)
         drop[#drop + 1] = string.match(waiting, "([^\31]*)$")
       end
-      fence = math.max(fence, tonumber(redis.call("HGET", meta, "fence") or 0))
       redis.call("HSET", cancel, "k:" .. key, int(fence) .. " " .. int(now) .. " replaced")
       redis.call("PUBLISH", channel, "cancel")
     end
@@ -251,34 +268,52 @@ local function conflict(lane, task, due, key, limit, policy)
   return false
 end
 
--- take claims up to n due tasks of a lane and returns how many it looked at.
+-- head is the due time of a lane's first task, or false.
+local function head(lane)
+  if lane.first == nil then
+    local first = redis.call("ZRANGE", lane.key, 0, 0, "WITHSCORES")
+    lane.first = first[2] and tonumber(first[2]) or false
+  end
+  return lane.first
+end
+
+-- take looks at up to n due tasks of a lane, which there are, and returns how many of them it claimed.
 local function take(lane, n)
   if lane.limit > 0 then
-    n = math.min(n, lane.limit - tonumber(redis.call("HGET", active, "t:" .. lane.type) or 0))
+    lane.slot = lane.slot or "t:" .. string.match(lane.name, "[^|]*$")
+    n = math.min(n, lane.limit - tonumber(redis.call("HGET", active, lane.slot) or 0))
+    if n <= 0 then
+      lane.full = true
+      return 0
+    end
   end
-  if n <= 0 then
-    lane.full = true
-    return 0
-  end
-  local rows = redis.call("ZRANGEBYSCORE", lane.key, "-inf", now, "WITHSCORES", "LIMIT", 0, n)
-  if #rows == 0 then
-    return 0
-  end
+  -- One more than asked for, which says what is due next.
+  local rows = redis.call("ZRANGE", lane.key, 0, n, "WITHSCORES")
   local ids, dues = {}, {}
+  lane.first = false
   for i = 1, #rows, 2 do
-    ids[#ids + 1] = rows[i]
-    dues[#dues + 1] = rows[i + 1]
+    local due = tonumber(rows[i + 1])
+    if #ids == n or due > now then
+      lane.first = due
+      break
+    end
+    ids[#ids + 1], dues[#dues + 1] = rows[i], rows[i + 1]
   end
+  looks = looks - #ids
   redis.call("ZREMRANGEBYRANK", lane.key, 0, #ids - 1)
   local records = redis.call("HMGET", tasks, unpack(ids))
   local out = lane.out or { {}, {}, {}, {} }
   lane.out = out
-  local count = #out[1]
+  local before = #out[1]
+  local count = before
   for i, body in ipairs(records) do
     local tail = ""
     local run = body ~= false
+    local limit, policy, length, stop
     if run and string.byte(body, 2) == 107 then
-      local limit, policy, length, stop = string.match(body, "^1k(%d+),(%a)(%d+):()")
+      limit, policy, length, stop = string.match(body, "^1k(%d+),(%a)(%d+):()")
+    end
+    if limit then
       local key = string.sub(body, stop, stop + length - 1)
       run = conflict(lane, ids[i], dues[i], key, tonumber(limit), policy)
       if run then
@@ -288,7 +323,7 @@ local function take(lane, n)
     end
     if run then
       if lane.limit > 0 then
-        tail = tail .. "\31t:" .. lane.type
+        tail = tail .. "\31" .. lane.slot
       end
       count = count + 1
       out[1][count], out[2][count], out[3][count], out[4][count] = ids[i], dues[i], #body, body
@@ -296,29 +331,21 @@ local function take(lane, n)
       entries[#entries + 1] = claim_value(dues[i]) .. tail
     end
   end
-  if lane.limit > 0 and count > (lane.counted or 0) then
-    redis.call("HINCRBY", active, "t:" .. lane.type, count - (lane.counted or 0))
-    lane.counted = count
+  if lane.limit > 0 and count > before then
+    redis.call("HINCRBY", active, lane.slot, count - before)
   end
-  return #ids
-end
-
--- head is the due time of a lane's first task, or nil.
-local function head(lane)
-  local first = redis.call("ZRANGE", lane.key, 0, 0, "WITHSCORES")
-  return first[2] and tonumber(first[2])
+  return count - before
 end
 
 -- share claims from the lanes of one group (one queue and priority, several types): the longest waiting first, and an
 -- even share for each, so that a flood of one type holds up no other.
 local function share(group, n)
   local left = n
-  while left > 0 do
+  while left > 0 and looks > 0 do
     local due = {}
     for _, lane in ipairs(group) do
       local first = not lane.full and head(lane)
       if first and first <= now then
-        lane.first = first
         due[#due + 1] = lane
       end
     end
@@ -328,7 +355,10 @@ local function share(group, n)
     table.sort(due, function(a, b) return a.first < b.first end)
     local part = math.ceil(left / #due)
     for _, lane in ipairs(due) do
-      left = left - take(lane, math.min(part, left))
+      local most = math.min(part, left, looks)
+      if most > 0 then
+        left = left - take(lane, most)
+      end
     end
   end
   return n - left
@@ -361,9 +391,7 @@ if permitted() then
   end
   if next_due >= 0 and next_due <= now then
     flags = flags + 4
-    if want > 0 then
-      wake(watch, channel, now)
-    end
+    wake(watch, channel, now)
   elseif want > 0 then
     -- Two watch the next due time closely; the others wait until they are told, or a heartbeat finds it overslept.
     local due = next_due < 0 and 9e15 or next_due
@@ -376,13 +404,17 @@ if permitted() then
   end
 end
 
+if stirred and (flags == 0 or want == 0) then -- this instance will not look itself
+  wake(watch, channel, stirred)
+end
+
 many("HSET", running, entries)
 if #notes > 0 then
   record(history, ARGV[5], "runs", table.concat(notes, "\n"), "gen", gen)
 end
 
 local reply = {
-  clock[1] * 1000000 + clock[2], next_due, flags, tonumber(redis.call("HGET", meta, "lanes") or 0), fence, table.concat(void, ","), skipped,
+  clock[1] * 1000000 + clock[2], next_due, flags, tonumber(counters[2] or 0), fence, table.concat(void, ","), skipped,
 }
 for _, lane in ipairs(lanes) do
   if lane.out and #lane.out[1] > 0 then
@@ -390,7 +422,7 @@ for _, lane in ipairs(lanes) do
     reply[n + 1] = lane.number
     reply[n + 2] = table.concat(out[1], "\n")
     reply[n + 3] = table.concat(out[2], "\n")
-    reply[n + 4] = table.concat(out[3], "\n")
+    reply[n + 4] = table.concat(out[3], "\n") .. "" -- a string, even of one number
     reply[n + 5] = table.concat(out[4])
   end
 end

@@ -9,7 +9,7 @@ end
 
 -- hold parks a due task behind its key.
 local function hold(held, key, due, set, id)
-  redis.call("ZADD", held, 0, table.concat({ key, string.format("%016.0f", due), set, id }, "\31"))
+  redis.call("ZADD", held, 0, table.concat({ key, string.format("%016.0f", tonumber(due)), set, id }, "\31"))
 end
 
 -- unhold puts the first task that waits for a key back into its due set. It leaves it, and says so, when that set is

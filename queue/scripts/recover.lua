@@ -4,27 +4,27 @@
 -- KEYS[1] orphans zset  generation -> when it was declared dead
 -- KEYS[2] running hash  of that generation
 -- KEYS[3] tasks   hash  KEYS[4] dead zset  KEYS[5] active hash  KEYS[6] held zset  KEYS[7] history stream
--- KEYS[8] meta    hash  KEYS[9] watch zset
--- KEYS[10] ..     due sets
+-- KEYS[8] meta    hash  KEYS[9] watch zset  KEYS[10] lanes hash
+-- KEYS[11] ..     due sets
 --
--- ARGV[1] generation  [2] wake channel  [3] cap of history  [4] n lanes
+-- ARGV[1] generation  [2] wake channel  [3] cap of history  [4] n lanes, then their names
 -- then n tasks, then for each: task, its value in running, lane (0: it is dead now), due, record, note or ""
 --
 -- Returns {now, moved, left}; the generation is forgotten when none is left. O(n * log(due)).
 -- Errors: ALIVE (the generation was not declared dead).
-local orphans, running, tasks, dead, active, held, history, meta, watch = unpack(KEYS, 1, 9)
+local orphans, running, tasks, dead, active, held, history, meta, watch, lanes = unpack(KEYS, 1, 10)
 local gen, channel = ARGV[1], ARGV[2]
 if not redis.call("ZSCORE", orphans, gen) then
   return redis.error_reply("ALIVE generation " .. gen)
 end
-local declared = {}
-for i = 1, tonumber(ARGV[4]) do
-  declared[KEYS[9 + i]] = true
+local declared, n_lanes = {}, tonumber(ARGV[4])
+for i = 1, n_lanes do
+  declared[KEYS[10 + i]] = true
 end
 
-local at, notes, moved, earliest = 6, {}, 0, nil
+local at, notes, moved, earliest = 6 + n_lanes, {}, 0, now
 redis.call("HDEL", running, "")
-for _ = 1, tonumber(ARGV[5]) do
+for _ = 1, tonumber(ARGV[5 + n_lanes]) do
   local task, value, lane, due, body, note = unpack(ARGV, at, at + 5)
   at = at + 6
   if redis.call("HGET", running, task) == value then
@@ -34,8 +34,8 @@ for _ = 1, tonumber(ARGV[5]) do
       redis.call("ZADD", dead, now, task)
       redis.call("HINCRBY", meta, "died", 1)
     else
-      redis.call("ZADD", KEYS[9 + tonumber(lane)], due, task)
-      earliest = math.min(earliest or tonumber(due), tonumber(due))
+      redis.call("ZADD", KEYS[10 + tonumber(lane)], due, task)
+      earliest = math.min(earliest, tonumber(due))
     end
     unlimit(active, held, value, declared)
     if note ~= "" then
@@ -44,7 +44,10 @@ for _ = 1, tonumber(ARGV[5]) do
     moved = moved + 1
   end
 end
-if earliest then
+if moved > 0 then
+  if n_lanes > 0 then -- a lane that was empty while the task ran may have been forgotten meanwhile
+    lanes_known(lanes, meta, channel, { unpack(ARGV, 5, 4 + n_lanes) })
+  end
   wake(watch, channel, earliest)
 end
 if #notes > 0 then

@@ -1,12 +1,15 @@
 -- tidy.lua keeps what has no natural end bounded: kept tasks past their time, the dead over the cap, lanes that have
--- been empty, cancel requests nobody needs, keys whose waiters were left behind. The leader calls it now and then.
+-- been empty, cancel requests nobody needs, names of deleted schedules, keys whose waiters were left behind. The leader
+-- calls it now and then.
 --
 -- KEYS[1] done zset  KEYS[2] dead zset  KEYS[3] tasks hash  KEYS[4] lanes hash  KEYS[5] meta hash
--- KEYS[6] cancel hash  KEYS[7] active hash  KEYS[8] held zset  KEYS[9] .. due sets
--- ARGV[1] cap of done  [2] cap of dead  [3] most to remove at once  [4] lane's age before it may go (ms)
--- ARGV[5] n lanes, then their names
+-- KEYS[6] cancel hash  KEYS[7] active hash  KEYS[8] held zset  KEYS[9] watch zset
+-- KEYS[10] schedules hash  KEYS[11] changed zset  KEYS[12] .. due sets
+-- ARGV[1] cap of done  [2] cap of dead  [3] most to remove at once  [4] how long a lane is kept while empty (ms)
+-- ARGV[5] wake channel  [6] how many changes of schedules back a deleted one is still named
+-- ARGV[7] n lanes, then their names
 -- Returns {removed, lanes removed}. O(removed * log(n) + lanes).
-local done, dead, tasks, lanes, meta, cancel, active, held = unpack(KEYS, 1, 8)
+local done, dead, tasks, lanes, meta, cancel, active, held, watch, schedules, changed = unpack(KEYS, 1, 11)
 local most = math.min(tonumber(ARGV[3]), chunk)
 
 local function shrink(set, old)
@@ -22,19 +25,37 @@ for set, cap in pairs({ [done] = tonumber(ARGV[1]), [dead] = tonumber(ARGV[2]) }
   end
 end
 
-local gone, declared = 0, {}
-local n = tonumber(ARGV[5])
-for i = 1, n do
-  local name, key = ARGV[5 + i], KEYS[8 + i]
+-- turn is where to begin in a list of n, of which each call looks at a hundred.
+local function turn(n)
+  return n > 100 and math.floor(now / 1000) * 97 % n or 0
+end
+
+local gone, used, declared = {}, {}, {}
+local waiting = redis.call("ZCARD", held)
+for i = 1, tonumber(ARGV[7]) do
+  local name, key = ARGV[7 + i], KEYS[11 + i]
   declared[key] = true
-  local since = tonumber(redis.call("HGET", lanes, name) or now)
-  if now - since > tonumber(ARGV[4]) and redis.call("EXISTS", key) == 0 and redis.call("EXISTS", held) == 0 then
-    redis.call("HDEL", lanes, name)
-    gone = gone + 1
+  local since = tonumber(redis.call("HGET", lanes, name))
+  if redis.call("EXISTS", key) == 1 then
+    used[#used + 1], used[#used + 2] = name, int(now)
+  elseif since and now - since > tonumber(ARGV[4]) and waiting == 0 then
+    gone[#gone + 1] = name
   end
 end
-if gone > 0 then
+many("HSET", lanes, used)
+if #gone > 0 then
+  many("HDEL", lanes, gone)
   redis.call("HINCRBY", meta, "lanes", 1)
+end
+
+-- A deleted schedule stays named for those who read what changed since they last looked.
+local behind = tonumber(redis.call("HGET", meta, "schedules") or 0) - tonumber(ARGV[6])
+local n_old = behind > 0 and redis.call("ZCOUNT", changed, "-inf", int(behind)) or 0
+local old = n_old > 0 and redis.call("ZRANGE", changed, turn(n_old), math.min(turn(n_old) + 99, n_old - 1)) or {}
+for _, name in ipairs(old) do
+  if redis.call("HEXISTS", schedules, name) == 0 then
+    redis.call("ZREM", changed, name)
+  end
 end
 
 local requests = redis.call("HGETALL", cancel)
@@ -46,10 +67,16 @@ for i = 1, #requests, 2 do
 end
 
 -- A key that nobody runs has no waiters, unless whoever ended its last run did not know the waiter's lane.
-for _, member in ipairs(redis.call("ZRANGE", held, 0, 99)) do
+local from = turn(waiting)
+local freed, last = false, nil
+for _, member in ipairs(redis.call("ZRANGE", held, from, from + 99)) do
   local key = string.match(member, "^([^\31]*)")
-  if not redis.call("HGET", active, "k:" .. key) then
-    unhold(held, key, declared)
+  if key ~= last and not redis.call("HGET", active, "k:" .. key) then
+    freed = unhold(held, key, declared) == "moved" or freed
   end
+  last = key
 end
-return { removed, gone }
+if freed then
+  wake(watch, ARGV[5], now)
+end
+return { removed, #gone }
