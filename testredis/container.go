@@ -33,8 +33,15 @@ const defaultImage = "onbeat-test-redis:local"
 type engine struct {
 	provider *testcontainers.DockerProvider
 	image    string
-	net      string // "host", or "bridge"
+	net      string // onHost or onBridge
 }
+
+// The networks that a container can be on, which are also the values of
+// ONBEAT_TEST_NETWORK, for an engine that is judged wrongly.
+const (
+	onHost   = "host"
+	onBridge = "bridge"
+)
 
 // lookup finds the engine once. It stays nil where there is none to use.
 type lookup struct {
@@ -88,35 +95,36 @@ func findEngine() (e *engine, err error) {
 	}
 	tclog.SetDefault(tclog.NewNoopLogger())
 
-	mode := "host"
 	// Naming a network that exists as the default keeps testcontainers from making
 	// one of its own, which an engine without bridges cannot.
-	provider, err := testcontainers.NewDockerProvider(testcontainers.WithDefaultBridgeNetwork("host"))
+	mode := os.Getenv("ONBEAT_TEST_NETWORK")
+	provider, err := testcontainers.NewDockerProvider(testcontainers.WithDefaultBridgeNetwork(cmp.Or(mode, onHost)))
 	if err != nil {
 		return nil, fmt.Errorf("no Docker engine answers: %w", err)
 	}
-	defer func() { _ = provider.Close() }()
+	defer provider.Close() // of connections, which the next call opens again
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	info, err := dockerClient(provider).Info(ctx, client.InfoOptions{})
-	if err != nil {
-		return nil, fmt.Errorf("no Docker engine answers: %w", err)
-	}
 	image := cmp.Or(os.Getenv("ONBEAT_TEST_IMAGE"), defaultImage)
 	if _, err := dockerClient(provider).ImageInspect(ctx, image); err != nil {
 		return nil, fmt.Errorf("image %s (integration/image/build.sh makes it): %w", image, err)
 	}
-	if !sharesOurNetwork(provider, info.Info.OperatingSystem, info.Info.SecurityOptions) {
-		mode = "bridge"
+	e = &engine{provider: provider, image: image, net: mode}
+	if mode != "" {
+		return e, nil
 	}
-	mode = cmp.Or(os.Getenv("ONBEAT_TEST_NETWORK"), mode)
-	if mode == "bridge" {
-		_ = provider.Close()
-		if provider, err = testcontainers.NewDockerProvider(); err != nil {
+	info, err := e.docker().Info(ctx, client.InfoOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("no Docker engine answers: %w", err)
+	}
+	e.net = onHost
+	if !sharesOurNetwork(provider, info.Info.OperatingSystem, info.Info.SecurityOptions) {
+		e.net = onBridge
+		if e.provider, err = testcontainers.NewDockerProvider(testcontainers.WithDefaultBridgeNetwork(onBridge)); err != nil {
 			return nil, err
 		}
 	}
-	return &engine{provider: provider, image: image, net: mode}, nil
+	return e, nil
 }
 
 // sharesOurNetwork tells whether the engine's host is ours, so that a container on
@@ -158,22 +166,22 @@ func (e *engine) run(ctx context.Context, port int, args []string, owner int) (p
 		Image:  e.image,
 		Labels: map[string]string{labelHost: hostname(), labelPID: strconv.Itoa(owner)},
 	}
-	if e.net == "host" {
+	if e.net == onHost {
 		cmd = append(cmd, "--bind", "127.0.0.1")
-		req.HostConfigModifier = func(hc *container.HostConfig) { hc.NetworkMode = "host" }
+		req.HostConfigModifier = func(hc *container.HostConfig) { hc.NetworkMode = onHost }
 	} else {
-		// Only the mapped port can be reached, and that from here alone.
 		cmd = append(cmd, "--bind", "0.0.0.0", "--protected-mode", "no")
-		req.ExposedPorts = []string{inside.String()}
-		req.HostConfigModifier = func(hc *container.HostConfig) {
-			hc.PortBindings = network.PortMap{inside: {{
-				HostIP:   netip.MustParseAddr("127.0.0.1"),
-				HostPort: strconv.Itoa(port), // given, so that a restart keeps it
-			}}}
-		}
 		var err error
 		if host, err = e.provider.DaemonHost(ctx); err != nil {
 			return nil, err
+		}
+		mapped := network.PortBinding{HostPort: strconv.Itoa(port)} // given, so that a restart keeps it
+		if host == "localhost" || host == "127.0.0.1" {
+			mapped.HostIP = netip.MustParseAddr("127.0.0.1") // nobody else need reach it
+		}
+		req.ExposedPorts = []string{inside.String()}
+		req.HostConfigModifier = func(hc *container.HostConfig) {
+			hc.PortBindings = network.PortMap{inside: {mapped}}
 		}
 	}
 	req.Cmd = append(cmd, args...)

@@ -20,7 +20,9 @@
 //  3. a redis-server on PATH, as a child process;
 //  4. miniredis, inside the test's process.
 //
-// ONBEAT_TEST_ON narrows 2 to 4 down to one: container, child or miniredis. With
+// ONBEAT_TEST_ON narrows 2 to 4 down to one: container, child or miniredis. A
+// container shares this host's network where it can, else its port is mapped;
+// ONBEAT_TEST_NETWORK, host or bridge, decides it by hand. With
 // ONBEAT_REQUIRE_REAL=1, a test that would run on miniredis, or skip for want of a
 // real server, fails instead.
 //
@@ -59,6 +61,7 @@ import (
 // The options are for goleak, to ignore what cannot be ended.
 func Main(m *testing.M, opts ...goleak.Option) {
 	mainRuns.Store(true)
+	redis.SetLogger(silent{}) // a test that takes a server away knows that dials fail
 	code := m.Run()
 
 	if used := shared.used(); used != nil {
@@ -77,6 +80,11 @@ func Main(m *testing.M, opts ...goleak.Option) {
 	}
 	os.Exit(code)
 }
+
+// silent drops what go-redis would print.
+type silent struct{}
+
+func (silent) Printf(context.Context, string, ...any) {}
 
 // mainRuns is set once Main is in charge of ending what the tests start.
 var mainRuns atomic.Bool
@@ -123,8 +131,9 @@ type once struct {
 
 var shared once
 
-// startTimeout bounds the start of any server.
-const startTimeout = 60 * time.Second
+// startTimeout bounds the start of any one server. A container takes a second; a
+// busy machine takes longer.
+const startTimeout = 30 * time.Second
 
 func (o *once) get(t testing.TB) *server {
 	t.Helper()
@@ -134,12 +143,10 @@ func (o *once) get(t testing.TB) *server {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.srv == nil && o.err == nil {
-		ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
-		defer cancel()
-		o.srv, o.err = choose(ctx)
+		o.srv, o.err = choose(context.Background())
 	}
 	if o.err != nil {
-		t.Fatal("testredis: ", o.err)
+		t.Fatal("testredis:", o.err)
 	}
 	return o.srv
 }
@@ -173,6 +180,8 @@ func choose(ctx context.Context) (*server, error) {
 	}
 	var why []error
 	for _, b := range backends() {
+		ctx, cancel := context.WithTimeout(ctx, startTimeout)
+		defer cancel()
 		p, err := startOn(ctx, b, nil)
 		if err != nil {
 			why = append(why, err)
@@ -209,6 +218,8 @@ func choose(ctx context.Context) (*server, error) {
 // chooseGiven uses the server that the environment names. If that one does not
 // answer, another in its place would prove the wrong thing.
 func chooseGiven(ctx context.Context, url string) (*server, error) {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
 	name, err := version(ctx, url)
 	if err != nil {
 		return nil, fmt.Errorf("the Redis that ONBEAT_TEST_REDIS names: %w", err)
@@ -230,6 +241,7 @@ func version(ctx context.Context, url string) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	opts.MaxRetries = -1 // whoever set the address wants to hear soon that it is wrong
 	rdb := newClient(opts)
 	defer rdb.Close()
 	info, err := rdb.InfoMap(ctx, "server").Result()
@@ -259,7 +271,7 @@ func clientOf(t testing.TB, url string) *redis.Client {
 	t.Helper()
 	opts, err := redis.ParseURL(url)
 	if err != nil {
-		t.Fatal("testredis: ", err)
+		t.Fatal("testredis:", err)
 	}
 	rdb := newClient(opts)
 	t.Cleanup(func() { _ = rdb.Close() })
@@ -288,9 +300,9 @@ func withoutReal(t testing.TB, why ...error) {
 	t.Helper()
 	reason := errors.Join(append([]error{errNoReal}, why...)...)
 	if requireReal() {
-		t.Fatal("testredis: ", reason)
+		t.Fatal("testredis:", reason)
 	}
-	t.Skip("testredis: ", reason)
+	t.Skip("testredis:", reason)
 }
 
 // Each runs the test twice, as subtests named miniredis and redis: once on a
