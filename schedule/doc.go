@@ -1,3 +1,76 @@
-// Package schedule says when: it turns a [Rule], every or cron, into the times on
-// its grid. It is arithmetic only, and does nothing by itself.
+// Package schedule says when. It turns a [Rule] into the times on its grid by
+// arithmetic alone: it starts nothing, waits for nothing, and asks no clock.
+//
+// # Tour
+//
+// A rule is either an interval or a cron expression:
+//
+//	schedule.Every(time.Second)
+//	schedule.Cron("0 2 * * *", seoul)
+//
+// [Rule.Validate] says in one line what is wrong with it. [Rule.FirstAnchor]
+// chooses its anchor when it is first applied, and [Rule.Grid] nails it there.
+// The [Grid] then answers for any instant: [Grid.Next], [Grid.Prev],
+// [Grid.Between], [Grid.Count]. It keeps no position, so every process that has
+// the rule and the anchor computes the same slots, whenever it was started.
+//
+// [Rule.JitterFor] delays a slot by an amount that is also the same everywhere,
+// [Rule.Explain] says what daylight saving did to a slot, and [Describe] puts a
+// rule into words. Missed, CatchUp, Overlap and MaxRuns are only carried and
+// checked here; the scheduler acts on them.
+//
+// All times are in whole milliseconds, in UTC, from 1970 to 9999.
+//
+// # Intervals
+//
+// Slot k of an every rule is the anchor plus k intervals of elapsed time, for k
+// from 0. It does not drift and knows no daylight saving: every 1d is every 24
+// hours. For a time of day, use cron.
+//
+// # Cron expressions
+//
+// An expression has five fields, or six with seconds first:
+//
+//	second        0-59
+//	minute        0-59
+//	hour          0-23
+//	day of month  1-31   also ? L L-3 LW 15W
+//	month         1-12   or JAN-DEC
+//	day of week   0-7    or SUN-SAT, 0 and 7 are Sunday; also ? 5L MON#2
+//
+// A field is a list, separated by commas, of * (all), a value, a range 1-5, and
+// any of these with a step: */15, 9-17/2, and 5/10, which is 5 to the end by 10.
+// Names and letters may be in either case. A step is at most the size of its
+// field, and starts again with the next hour, day or month.
+//
+//   - L is the last day of the month, L-3 the third before it, LW the last working
+//     day, 15W the working day (Monday to Friday) nearest to the 15th in the same
+//     month. A month without such a day has no slot.
+//   - 5L is the last Friday of the month, MON#2 the second Monday.
+//   - A range must not run backwards, so that a slip such as 9-5 is no night shift;
+//     the error spells out the list to write instead. Only Sunday may end a range
+//     that begins later in the week: FRI-SUN.
+//   - ? means * and stands alone, in either day field.
+//   - @yearly, @annually, @monthly, @weekly, @daily, @midnight and @hourly stand for
+//     what they say, at its first second. @every is refused: use an every rule. So
+//     is a prefix TZ= or CRON_TZ=: use [Rule.Timezone].
+//
+// When both day fields are restricted, a day matches if either does: "0 0 13 * FRI"
+// is each 13th and each Friday. A field counts as restricted unless its first
+// character is * or ?. So */2 is not restricted, and a day must then match both:
+// "0 0 */2 * MON" is the Mondays on odd days. This is how Vixie's cron and its
+// descendants do it.
+//
+// An expression that no date can match, such as "0 0 30 2 *", is an error.
+//
+// # Daylight saving
+//
+// A zone's clock goes forward over times that then do not exist, and back over
+// times that then happen twice. [DST] says what to do about either; left alone, it
+// does what the expression most likely means. All changes of offset are treated
+// alike, be it by half an hour, at midnight, by a whole day, or for good.
+//
+// Zones come from the machine if it has them, else from a copy in the program.
+// Machines with zone databases of different age may disagree on changes that were
+// announced in between.
 package schedule
