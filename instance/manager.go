@@ -3,7 +3,7 @@ package instance
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
+	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -19,7 +19,11 @@ type Manager struct {
 	q   *queue.Queue
 	cfg Config
 	log zerolog.Logger
-	gen int64 // the last generation it had
+
+	// What it brings when it comes back.
+	gen    int64 // the last generation it had
+	order  int64 // of its release
+	proven bool  // it has been ready for MinReady before
 }
 
 // New returns the manager of an instance. It refuses a bad config; it does not talk to Redis yet.
@@ -74,14 +78,14 @@ func (m *Manager) join(ctx context.Context) (*Stay, error) {
 	for {
 		call, done := context.WithTimeout(ctx, m.cfg.Lease)
 		asked := time.Now()
-		gen, _, v, err := m.reg.Register(call, m.cfg, m.gen)
+		gen, order, v, err := m.reg.register(call, m.cfg, m.gen, m.order)
 		done()
 		switch {
 		case err == nil:
 			if b.tries > 0 {
 				m.log.Info().Msg("redis answers again")
 			}
-			m.gen = gen
+			m.gen, m.order = gen, order
 			s := newStay(m.cfg.ID, gen, m.cfg.Release)
 			s.trust(asked.Add(m.cfg.Lease - m.cfg.margin()))
 			s.see(v)
@@ -95,181 +99,30 @@ func (m *Manager) join(ctx context.Context) (*Stay, error) {
 		if b.tries == 0 {
 			m.log.Warn().Err(err).Msg("waiting for redis")
 		}
-		if !b.wait(ctx, m.cfg.heartbeat()) {
+		if !pause(ctx, b.next(m.cfg.heartbeat())) {
 			return nil, context.Cause(ctx)
 		}
 	}
 }
 
 // stay lives through one registration. It reports whether the lease was lost, in which case there is to be another.
-func (m *Manager) stay(ctx context.Context, s *Stay, serve func(*Stay) error) (lost bool, err error) {
+func (m *Manager) stay(ctx context.Context, s *Stay, serve func(*Stay) error) (again bool, err error) {
 	background, stop := context.WithCancel(context.Background())
 	served := make(chan error, 1)
-	listening := make(chan struct{})
-	go func() { defer close(listening); m.listen(background, s) }()
+	var helpers sync.WaitGroup
+	helpers.Go(func() { m.listen(background, s) })
+	helpers.Go(func() { m.takeBack(background, s.orphans) })
 	go func() { served <- serve(s) }()
 
-	err = m.keep(ctx, s, served)
-	lost = errors.Is(err, ErrLeaseLost)
-	if lost {
-		err = nil
-	}
+	lost, err := m.keep(ctx, s, served)
 	stop()
-	<-listening
-	if !lost {
+	helpers.Wait()
+	again = lost && err == nil && ctx.Err() == nil
+	if !again { // else registering again says that this generation is over
 		m.leave(s)
 	}
 	s.end(ErrLeft)
-	return lost && ctx.Err() == nil, err
-}
-
-// keep keeps the lease until serve has returned. When the lease is lost it ends the stay's context and waits for serve.
-func (m *Manager) keep(ctx context.Context, s *Stay, served <-chan error) error {
-	ready := m.readiness(ctx, s)
-	beat := time.NewTimer(m.spread())
-	defer beat.Stop()
-	done := ctx.Done()
-	var b backoff
-	for {
-		var err error
-		select {
-		case err := <-served:
-			return err
-		case <-done:
-			done, ready = nil, nil
-			err = m.resign(s)
-		case <-ready:
-			ready = nil
-			err = m.call(s, "ready", m.reg.Ready)
-			if err != nil && !errors.Is(err, queue.ErrFenced) {
-				ready = again(m.cfg.heartbeat())
-			}
-		case <-beat.C:
-			err = m.heartbeat(s)
-		case <-s.beat:
-			err = m.heartbeat(s)
-		case <-s.expired():
-			err = ErrLeaseLost
-		}
-		switch {
-		case err == nil:
-			b = backoff{}
-			beat.Reset(m.spread())
-		case errors.Is(err, queue.ErrFenced), errors.Is(err, ErrLeaseLost):
-			m.log.Warn().AnErr("cause", err).Msg("lease lost: what was claimed is void")
-			s.end(ErrLeaseLost)
-			if err := <-served; err != nil {
-				return err
-			}
-			return ErrLeaseLost
-		default:
-			if b.tries == 0 {
-				m.log.Warn().Err(err).Msg("heartbeat failed")
-			}
-			beat.Reset(b.next(m.cfg.heartbeat()))
-		}
-	}
-}
-
-// again fires once, for a step that is to be tried once more.
-func again(d time.Duration) <-chan struct{} {
-	c := make(chan struct{})
-	time.AfterFunc(d, func() { close(c) })
-	return c
-}
-
-// spread is the time to the next heartbeat, a little uneven so that a crowd started together spreads out.
-func (m *Manager) spread() time.Duration {
-	h := m.cfg.heartbeat()
-	return h - time.Duration(rand.Int64N(int64(h/10)+1))
-}
-
-// readiness closes the channel when the check has passed and min_ready has gone by.
-func (m *Manager) readiness(ctx context.Context, s *Stay) <-chan struct{} {
-	ready := make(chan struct{})
-	if m.cfg.ReadyCheck == nil && m.cfg.MinReady == 0 {
-		close(ready)
-		return ready
-	}
-	go func() {
-		select {
-		case <-time.After(m.cfg.MinReady):
-		case <-s.ctx.Done():
-			return
-		case <-ctx.Done():
-			return
-		}
-		check, stop := context.WithCancel(s.ctx)
-		defer stop()
-		defer context.AfterFunc(ctx, stop)()
-		var b backoff
-		for m.cfg.ReadyCheck != nil {
-			err := m.cfg.ReadyCheck(check)
-			if err == nil {
-				break
-			}
-			if b.tries == 0 {
-				m.log.Warn().Err(err).Msg("not ready yet")
-			}
-			if !b.wait(check, m.cfg.heartbeat()) {
-				return
-			}
-		}
-		close(ready)
-	}()
-	return ready
-}
-
-// call makes one call of the registry that renews nothing, bounded by what is left of the lease.
-func (m *Manager) call(s *Stay, what string, fn func(context.Context, string, int64) (View, error)) error {
-	ctx, done := context.WithTimeout(s.ctx, m.cfg.heartbeat())
-	defer done()
-	v, err := fn(ctx, s.ID, s.Gen)
-	if err != nil {
-		return err
-	}
-	m.log.Info().Msg(what)
-	m.see(s, v)
-	return nil
-}
-
-func (m *Manager) see(s *Stay, v View) {
-	before, after := s.see(v)
-	switch {
-	case after != 0 && after != before:
-		m.log.Info().Int64("epoch", after).Msg("leads")
-	case after == 0 && before != 0:
-		m.log.Info().Str("leader", v.Leader).Msg("no longer leads")
-	}
-}
-
-func (m *Manager) heartbeat(s *Stay) error {
-	ctx, done := context.WithTimeout(s.ctx, m.cfg.heartbeat())
-	defer done()
-	asked := time.Now() // not after the reply: a slow reply must not lengthen the lease
-	b, err := m.reg.Heartbeat(ctx, s.ID, s.Gen, m.cfg.Lease)
-	if err != nil {
-		return err
-	}
-	s.trust(asked.Add(m.cfg.Lease - m.cfg.margin()))
-	m.see(s, b.View)
-	s.cancelRuns(b.Cancel)
-	if b.Overslept {
-		s.wake(0)
-	}
-	for _, gen := range b.Orphans {
-		if err := m.recover(s.ctx, gen); err != nil {
-			m.log.Warn().Err(err).Int64("generation", gen).Msg("could not take back the tasks of a lost instance")
-		}
-	}
-	return nil
-}
-
-// resign gives up leadership, so that it moves before anything else is done.
-func (m *Manager) resign(s *Stay) error {
-	err := m.call(s, "resigned", m.reg.Resign)
-	s.drain()
-	return err
+	return again, err
 }
 
 // leave deregisters, on a context of its own: the one that ended is why we leave.
@@ -281,22 +134,4 @@ func (m *Manager) leave(s *Stay) {
 		return
 	}
 	m.log.Info().Msg("deregistered")
-}
-
-// backoff spaces tries: doubling from a fiftieth of the cap, with jitter.
-type backoff struct{ tries int }
-
-func (b *backoff) next(limit time.Duration) time.Duration {
-	d := min(limit, (limit/50)<<min(b.tries, 10))
-	b.tries++
-	return d/2 + time.Duration(rand.Int64N(int64(d/2)+1))
-}
-
-func (b *backoff) wait(ctx context.Context, limit time.Duration) bool {
-	select {
-	case <-time.After(b.next(limit)):
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

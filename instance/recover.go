@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"time"
 
 	"github.com/onbeat/onbeat/queue"
 	"github.com/onbeat/onbeat/task"
@@ -12,18 +14,49 @@ import (
 // lostText is the error a task gets when whoever ran it was declared dead.
 const lostText = "the instance that ran it was lost"
 
+// stuckPause is how long tasks that cannot be read here are left alone before they are looked at again.
+const stuckPause = time.Minute
+
+// takeBack recovers generations as heartbeats name them, until ctx ends: beside the heartbeats, which must not wait.
+func (m *Manager) takeBack(ctx context.Context, orphans <-chan []int64) {
+	later := map[int64]time.Time{} // generations that hold what only another release can read
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case gens := <-orphans:
+			maps.DeleteFunc(later, func(_ int64, at time.Time) bool { return time.Now().After(at) })
+			for _, gen := range gens {
+				if _, wait := later[gen]; wait {
+					continue
+				}
+				stuck, err := m.recover(ctx, gen)
+				switch {
+				case ctx.Err() != nil:
+					return
+				case err != nil:
+					m.log.Warn().Err(err).Int64("generation", gen).Msg("could not take back the tasks of a lost instance")
+				case stuck:
+					later[gen] = time.Now().Add(stuckPause)
+				}
+			}
+		}
+	}
+}
+
 // recover gives the tasks of a dead generation back: due again with the attempt counted, or dead if that was the last.
-// Several instances may do so at once; each task moves once.
-func (m *Manager) recover(ctx context.Context, gen int64) error {
+// Several instances may do so at once; each task moves once. It reports whether some could not be read here.
+func (m *Manager) recover(ctx context.Context, gen int64) (stuck bool, err error) {
 	claims, _, err := m.q.Held(ctx, gen, "")
 	if err != nil {
-		return err
+		return false, err
 	}
 	list := make([]queue.Recovery, 0, len(claims))
 	died := 0
 	for _, c := range claims {
-		if c.Err != nil { // unreadable here: leave it to a release that can read it
-			m.log.Warn().Err(c.Err).Str("task", c.Task.ID).Msg("cannot take back a task")
+		if c.Err != nil {
+			stuck = true
+			m.log.Warn().Err(c.Err).Str("task", c.Task.ID).Msg("cannot take back a task: it is left to a release that can read it")
 			continue
 		}
 		r := recovery(c)
@@ -34,25 +67,24 @@ func (m *Manager) recover(ctx context.Context, gen int64) error {
 	}
 	moved, left, err := m.q.Recover(ctx, gen, list)
 	if errors.Is(err, queue.ErrAlive) { // somebody else was faster
-		return nil
+		return false, nil
 	}
 	if err != nil {
-		return err
+		return false, err
 	}
 	if moved > 0 || left > 0 {
 		m.log.Info().Int64("generation", gen).Int("tasks", moved).Int("dead", died).Int("left", left).
 			Msg("took back the tasks of a lost instance")
 	}
-	return nil
+	return stuck, nil
 }
 
 func recovery(c queue.Claim) queue.Recovery {
 	t := *c.Task
-	claim := c
 	t.Fail(task.Failure{At: t.Claimed, Attempt: t.Attempt, Error: lostText})
 	// A run that had begun is not skipped for overlapping itself: it waits for its key like any other.
 	t.Conflict = task.Wait
-	r := queue.Recovery{Claim: claim, Lane: queue.LaneOf(&t), Dead: t.Attempts >= t.AttemptsAllowed(), Record: queue.Rewrite(&t)}
+	r := queue.Recovery{Claim: c, Lane: queue.LaneOf(&t), Dead: t.Attempts >= t.AttemptsAllowed(), Record: queue.Rewrite(&t)}
 	if t.Schedule != "" {
 		r.Note = fmt.Sprintf("%s lost %d %d", t.ID, t.Attempt, t.Claimed.UnixMilli())
 	}

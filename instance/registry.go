@@ -93,12 +93,19 @@ func (c Cancel) Covers(id, key string, fence int64) bool {
 
 func (r *Registry) first(more ...string) []string {
 	k := r.keys
-	return append([]string{k.Instances, k.Members, k.Leader, k.Meta, k.Events, k.Wake}, more...)
+	return append([]string{
+		k.Instances, k.Members, k.Leader, k.Meta, k.Events, k.Wake, k.Details, k.Releases, k.Orphans, k.Watch,
+	}, more...)
 }
 
 // Register takes an instance in, as a new generation that is larger than every earlier one and than known. It neither
 // leads nor takes work before [Registry.Ready]. Registering an ID again declares its earlier generation dead.
 func (r *Registry) Register(ctx context.Context, c Config, known int64) (gen, order int64, v View, err error) {
+	return r.register(ctx, c.withDefaults(), known, 0)
+}
+
+// register also takes the order that a process that comes back had before: coming back does not make its release newer.
+func (r *Registry) register(ctx context.Context, c Config, known, had int64) (gen, order int64, v View, err error) {
 	standby := "0"
 	if c.Standby {
 		standby = "1"
@@ -107,9 +114,8 @@ func (r *Registry) Register(ctx context.Context, c Config, known int64) (gen, or
 	if err != nil {
 		return 0, 0, v, fmt.Errorf("register: %w", err)
 	}
-	keys := r.first(r.keys.Details, r.keys.Releases, r.keys.Orphans)
-	values, err := r.run(ctx, registerScript, keys, c.ID, c.Lease.Milliseconds(), standby, string(c.Lead), string(c.Consume),
-		c.Release, string(details), releaseGrace.Milliseconds(), known)
+	values, err := r.run(ctx, registerScript, r.first(), c.ID, c.Lease.Milliseconds(), standby, string(c.Lead), string(c.Consume),
+		c.Release, string(details), releaseGrace.Milliseconds(), known, had)
 	if err != nil {
 		return 0, 0, v, fmt.Errorf("register: %w", err)
 	}
@@ -130,9 +136,7 @@ func (r *Registry) Resign(ctx context.Context, id string, gen int64) (View, erro
 
 // Deregister takes an instance out for good. What it still runs is given to others. It may be called twice.
 func (r *Registry) Deregister(ctx context.Context, id string, gen int64) (View, error) {
-	k := r.keys
-	return r.view(ctx, "deregister", deregisterScript,
-		r.first(k.Details, k.Releases, k.Orphans, k.Watch, k.Running(gen)), id, gen)
+	return r.view(ctx, "deregister", deregisterScript, r.first(r.keys.Running(gen)), id, gen)
 }
 
 // Open lets consumers take work after a time with no leader. Only the leader may: [queue.ErrNotLeader].
@@ -153,8 +157,7 @@ func (r *Registry) Declare(ctx context.Context, t queue.Term) (bool, error) {
 // Heartbeat renews the lease, drops instances whose lease ran out, and elects if need be. It returns
 // [queue.ErrFenced] if this instance's own lease had run out.
 func (r *Registry) Heartbeat(ctx context.Context, id string, gen int64, lease time.Duration) (Beat, error) {
-	k := r.keys
-	values, err := r.run(ctx, heartbeatScript, r.first(k.Details, k.Releases, k.Orphans, k.Watch, k.Cancel),
+	values, err := r.run(ctx, heartbeatScript, r.first(r.keys.Cancel),
 		id, gen, lease.Milliseconds(), overslept.Milliseconds())
 	if err != nil {
 		return Beat{}, fmt.Errorf("heartbeat: %w", err)
@@ -207,8 +210,26 @@ func (r *Registry) view(ctx context.Context, what string, s *queue.Script, keys 
 	return viewOf(values), nil
 }
 
+// run gives up waiting when ctx ends, whether or not the client listens to contexts while it waits for a reply (by
+// default it does not). A reply that comes later is thrown away.
 func (r *Registry) run(ctx context.Context, s *queue.Script, keys []string, args ...any) ([]any, error) {
-	v, err := s.Run(ctx, r.rdb, keys, args)
+	type reply struct {
+		v   any
+		err error
+	}
+	replied := make(chan reply, 1)
+	go func() {
+		v, err := s.Run(ctx, r.rdb, keys, args)
+		replied <- reply{v, err}
+	}()
+	var v any
+	var err error
+	select {
+	case got := <-replied:
+		v, err = got.v, got.err
+	case <-ctx.Done():
+		err = queue.Classify(ctx.Err())
+	}
 	if err != nil {
 		return nil, err
 	}

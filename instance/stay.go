@@ -39,6 +39,7 @@ type Stay struct {
 	cancel   context.CancelCauseFunc
 	draining chan struct{}
 	beat     Bell
+	orphans  chan []int64 // generations whose tasks are to be taken back
 
 	lost       chan struct{} // closed when trust in the lease has ended
 	trustTimer *time.Timer
@@ -47,6 +48,7 @@ type Stay struct {
 	mu       sync.Mutex
 	view     View
 	term     *term
+	resigned bool
 	onCancel func(Cancel)
 	changed  chan struct{} // closed and replaced when the term changes
 }
@@ -62,6 +64,7 @@ func newStay(id string, gen int64, release string) *Stay {
 		ID: id, Gen: gen, Release: release,
 		Work: NewBell(), Schedules: NewBell(), beat: NewBell(),
 		draining: make(chan struct{}), changed: make(chan struct{}), lost: make(chan struct{}),
+		orphans: make(chan []int64, 1),
 	}
 	s.wakeAt.Store(noWake)
 	s.ctx, s.cancel = context.WithCancelCause(context.Background())
@@ -82,7 +85,8 @@ func (s *Stay) View() View {
 	return s.view
 }
 
-// OnCancel sets what is called, on a goroutine of the stay, for each request to cancel a run.
+// OnCancel sets what is called for each request to cancel a run, again with every heartbeat while the request stands.
+// It is called on goroutines of the stay, perhaps two at once, and must not block: the lease waits for it.
 func (s *Stay) OnCancel(fn func(Cancel)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -147,7 +151,7 @@ func (s *Stay) see(v View) (before, after int64) {
 	if s.term != nil {
 		before = s.term.Epoch
 	}
-	leads := v.Leader == s.ID && v.LeaderGen == s.Gen
+	leads := v.Leader == s.ID && v.LeaderGen == s.Gen && !s.resigned
 	if s.term != nil && (!leads || s.term.Epoch != v.Epoch) {
 		s.endTerm(ErrDeposed)
 	}
@@ -178,18 +182,16 @@ func (s *Stay) endTerm(cause error) {
 	}
 }
 
-// drain begins the end: no term, no claims.
-func (s *Stay) drain() {
+// resign ends the term, and there is no other in this stay, whatever Redis hears of it.
+func (s *Stay) resign() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	select {
-	case <-s.draining:
-		return
-	default:
-	}
+	s.resigned = true
 	s.endTerm(ErrResigned)
-	close(s.draining)
 }
+
+// drain begins the end: nothing more is claimed.
+func (s *Stay) drain() { close(s.draining) }
 
 // end ends the stay: everything that hangs on its context is cancelled.
 func (s *Stay) end(cause error) {

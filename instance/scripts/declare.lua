@@ -2,7 +2,7 @@
 -- generation of the same one, has declared before. An older instance that leads because the newer one died must
 -- neither bring back what was removed nor prune what was added.
 --
--- KEYS[1..6] see lib_elect.lua
+-- KEYS[1..10] see lib_elect.lua
 -- ARGV[1] id  [2] generation  [3] epoch
 -- Returns {1 or 0, "order generation" of whoever declared last}. Errors: FENCED, NOTLEADER. O(1).
 local alive, member = live(instances, members, ARGV[1], ARGV[2])

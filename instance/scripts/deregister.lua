@@ -1,12 +1,10 @@
 -- deregister.lua takes an instance out for good. What it still runs can be recovered from then on.
 --
--- KEYS[1..6] see lib_elect.lua
--- KEYS[7] details hash   KEYS[8] releases hash   KEYS[9] orphans zset   KEYS[10] watch zset
+-- KEYS[1..10] see lib_elect.lua
 -- KEYS[11] running hash of the generation
 -- ARGV[1] id  [2] generation
 -- Returns view. Not being registered is no error. O(instances).
-local details, releases, orphans, watch, running = KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11]
-local id = ARGV[1]
+local id, running = ARGV[1], KEYS[11]
 local m = parse(redis.call("HGET", members, id))
 if m.gen and int(m.gen) == ARGV[2] then
   redis.call("ZREM", instances, id)
@@ -17,6 +15,7 @@ if m.gen and int(m.gen) == ARGV[2] then
   if redis.call("EXISTS", running) == 1 then
     redis.call("ZADD", orphans, now, ARGV[2])
   end
+  sweep()
   if m.release ~= "" and not remains(m.release) then
     redis.call("HDEL", releases, m.release)
   end

@@ -1,15 +1,24 @@
--- lib_elect.lua: who leads. It is put before the scripts of the registry, whose first six keys are always
+-- lib_elect.lua: who leads. It is put before the scripts of the registry, whose first ten keys are always
 --
--- KEYS[1] instances zset  id -> lease end (unix ms)
--- KEYS[2] members   hash  id -> "generation order state standby lead consume release"
---                         state: s starting, r ready, d draining; standby: 0 or 1
--- KEYS[3] leader    hash  id, gen, epoch, order, consume, open, since
--- KEYS[4] meta      hash  last generation, epoch and order given
--- KEYS[5] events    stream
--- KEYS[6] wake      channel (declared as a key so that it lies in the same slot)
+-- KEYS[1]  instances zset  id -> lease end (unix ms)
+-- KEYS[2]  members   hash  id -> "generation order state standby lead consume release"
+--                          state: s starting, r ready, d draining; standby: 0 or 1
+-- KEYS[3]  leader    hash  id, gen, epoch, order, consume, open, since
+-- KEYS[4]  meta      hash  last generation, epoch and order given
+-- KEYS[5]  events    stream
+-- KEYS[6]  wake      channel (declared as a key so that it lies in the same slot)
+-- KEYS[7]  details   hash  id -> JSON for people
+-- KEYS[8]  releases  hash  release -> "order gone", gone: when its last instance was lost, 0 while any is registered
+-- KEYS[9]  orphans   zset  generation -> when it was declared dead
+-- KEYS[10] watch     zset  id -> the moment it will look again
 
 local instances, members, leader, meta, events, channel = unpack(KEYS, 1, 6)
+local details, releases, orphans, watch = unpack(KEYS, 7, 10)
 local cap_events = 10000
+
+-- At maxmemory Redis refuses the first write of a script if it may take memory, and only the first. Who leads must be
+-- settled then too, or nothing would ever run and give memory back: so the first write is one that takes none.
+redis.call("ZREM", instances, "")
 
 local function parse(member)
   local gen, order, state, standby, lead, consume, release =
@@ -86,7 +95,7 @@ local function view()
   }
 end
 
--- remains says whether a live member of the release is left.
+-- remains says whether an instance of the release is registered.
 local function remains(release)
   local all = redis.call("HGETALL", members)
   for i = 2, #all, 2 do
@@ -95,4 +104,46 @@ local function remains(release)
     end
   end
   return false
+end
+
+-- lose marks the releases of lost instances, release -> lease end, that have no instance left. O(instances).
+local function lose(ends)
+  local all = redis.call("HGETALL", members)
+  for i = 2, #all, 2 do
+    ends[parse(all[i]).release] = nil
+  end
+  for release, lease_end in pairs(ends) do
+    local order = string.match(redis.call("HGET", releases, release) or "", "^%d+")
+    if order then
+      redis.call("HSET", releases, release, order .. " " .. int(lease_end))
+    end
+  end
+end
+
+-- sweep drops instances whose lease ran out, and elects if it found any. Every script that changes the registry calls
+-- it first, so that who led until now is known before the change. It returns whether it found any.
+local function sweep()
+  local lost = redis.call("ZRANGEBYSCORE", instances, "-inf", now, "WITHSCORES", "LIMIT", 0, 100)
+  if #lost == 0 then
+    return false
+  end
+  local ends = {}
+  for i = 1, #lost, 2 do
+    local id, lease_end = lost[i], tonumber(lost[i + 1])
+    local m = parse(redis.call("HGET", members, id))
+    redis.call("ZREM", instances, id)
+    redis.call("HDEL", members, id)
+    redis.call("HDEL", details, id)
+    redis.call("ZREM", watch, id)
+    if m.gen then
+      redis.call("ZADD", orphans, now, int(m.gen))
+      if m.release ~= "" then
+        ends[m.release] = math.max(ends[m.release] or 0, lease_end)
+      end
+      record(events, cap_events, "event", "lost", "instance", id, "release", m.release, "generation", int(m.gen))
+    end
+  end
+  lose(ends)
+  elect()
+  return true
 end

@@ -1,35 +1,46 @@
 -- register.lua takes an instance into the registry, as a new generation. It does not lead or take work before it is
 -- ready (state.lua).
 --
--- KEYS[1..6] see lib_elect.lua
--- KEYS[7] details  hash  id -> JSON for people
--- KEYS[8] releases hash  release -> "order gone", gone: when its last instance was lost, 0 while any lives
--- KEYS[9] orphans  zset  generation -> when it was declared dead
+-- KEYS[1..10] see lib_elect.lua
 -- ARGV[1] id  [2] lease ms  [3] standby 0|1  [4] lead  [5] consume  [6] release  [7] details
 -- ARGV[8] how long a release may be lost before it counts as absent (ms)
 -- ARGV[9] the largest generation the caller knows of, or 0: the next is larger, even if Redis lost its memory
--- Returns {generation, order, view...}. O(instances).
+-- ARGV[10] the order the caller had before, or 0: it has run all the while, so its release has not been absent
+-- Returns {generation, order, view...}. O(instances + releases).
 --
 -- A release is newer the later it was first seen after being absent. Leaving cleanly makes it absent at once, so that
 -- a rollback is newest again; being lost does not for a while, so that a crashed instance of an old release that
--- comes back in the middle of a rollout is still of the old release.
-local details, releases, orphans = KEYS[7], KEYS[8], KEYS[9]
+-- comes back in the middle of a rollout is still of the old release. Nor does losing Redis, or being paused: a process
+-- that comes back from it is as old as it was.
 local id, release = ARGV[1], ARGV[6]
 
+local function at_least(field, value)
+  value = tonumber(value) or 0
+  if value > tonumber(redis.call("HGET", meta, field) or 0) then
+    redis.call("HSET", meta, field, int(value))
+  end
+end
+
+sweep()
+local all = redis.call("HGETALL", releases)
+for i = 1, #all, 2 do
+  local gone = tonumber(string.match(all[i + 1], " (%d+)$") or 0)
+  if gone > 0 and now - gone >= tonumber(ARGV[8]) then
+    redis.call("HDEL", releases, all[i])
+  end
+end
 local before = parse(redis.call("HGET", members, id))
 if before.gen then
   redis.call("ZADD", orphans, now, int(before.gen))
+  redis.call("ZREM", watch, id)
 end
-local known = tonumber(ARGV[9]) or 0
-if known > tonumber(redis.call("HGET", meta, "gen") or 0) then
-  redis.call("HSET", meta, "gen", int(known))
-end
+
+at_least("gen", ARGV[9])
+at_least("order", ARGV[10])
 local gen, order = rise("gen"), 0
 if release ~= "" then
-  local had, gone = string.match(redis.call("HGET", releases, release) or "", "^(%d+) (%d+)$")
-  if had and (gone == "0" or now - tonumber(gone) < tonumber(ARGV[8])) then
-    order = tonumber(had)
-  else
+  order = tonumber(string.match(redis.call("HGET", releases, release) or "", "^%d+") or ARGV[10])
+  if order == 0 then
     order = rise("order")
   end
   redis.call("HSET", releases, release, int(order) .. " 0")
@@ -41,6 +52,9 @@ redis.call("HSET", details, id, ARGV[7])
 redis.call("ZADD", instances, now + tonumber(ARGV[2]), id)
 record(events, cap_events, "event", "joined", "instance", id, "release", release, "generation", int(gen))
 if before.gen then
+  if before.release ~= release and not remains(before.release) then
+    redis.call("HDEL", releases, before.release)
+  end
   elect()
 end
 return { int(gen), int(order), unpack(view()) }

@@ -1,0 +1,185 @@
+package instance
+
+import (
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/testredis"
+)
+
+func (r *rig) wantOpen(want bool) {
+	r.Helper()
+	if id, _, open := r.lead(); open != want {
+		r.Fatalf("open is %v under leader %q, want %v", open, id, want)
+	}
+}
+
+func TestGate_isShutUntilTheFirstLeaderOpensIt(t *testing.T) {
+	t.Parallel()
+	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
+		t.Parallel()
+		r := newRig(t, rdb)
+		r.enqueue("x")
+		a := r.up("a", "")
+		r.wantOpen(false)
+		r.wantClaims(a, 0)
+		r.open(a)
+		r.open(a)
+		r.wantOpen(true)
+		r.wantClaims(a, 1)
+	})
+}
+
+func TestGate_staysOpenOnHandover(t *testing.T) {
+	t.Parallel()
+	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
+		t.Parallel()
+		r := newRig(t, rdb)
+		a := r.up("a", "")
+		r.open(a)
+		b := r.up("b", "")
+		r.wantOpen(true) // a newer one
+		c := r.up("c", "")
+		r.resign(c)
+		r.wantLeader("b")
+		r.wantOpen(true) // resigned
+		r.expire(b, time.Millisecond)
+		r.beat(a)
+		r.wantLeader("a")
+		r.wantOpen(true) // crashed, and another was there
+	})
+}
+
+func TestGate_stillShutAfterAHandoverBeforeItWasOpened(t *testing.T) {
+	t.Parallel()
+	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
+		t.Parallel()
+		r := newRig(t, rdb)
+		r.up("a", "")
+		r.up("b", "")
+		r.wantOpen(false)
+	})
+}
+
+func TestGate_isShutAfterATimeWithNoLeader(t *testing.T) {
+	t.Parallel()
+	endings := map[string]func(*rig, member){
+		"resigned": func(r *rig, m member) { r.resign(m) },
+		"left":     func(r *rig, m member) { r.leave(m) },
+		// A crash of the only instance is seen by whoever starts next, perhaps much later.
+		"crashed":                func(r *rig, m member) { r.expire(m, time.Hour) },
+		"crashed, seen by a new": func(r *rig, m member) { r.beat(r.join("new", "")); r.expire(m, time.Second) },
+	}
+	for name, end := range endings {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
+				t.Parallel()
+				r := newRig(t, rdb)
+				a := r.up("a", "")
+				r.open(a)
+				end(r, a)
+				b := r.up("b", "")
+				r.wantLeader("b")
+				r.wantOpen(false)
+				r.open(b)
+				r.wantOpen(true)
+			})
+		})
+	}
+}
+
+func TestOpen_isForTheLeaderOfThisEpoch(t *testing.T) {
+	t.Parallel()
+	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
+		t.Parallel()
+		r := newRig(t, rdb)
+		a := r.up("a", "")
+		term := r.term(a)
+		b := r.up("b", "")
+		_, err := r.reg.Open(t.Context(), term)
+		r.wantErr(err, queue.ErrNotLeader)
+		_, err = r.reg.Open(t.Context(), r.term(a))
+		r.wantErr(err, queue.ErrNotLeader)
+		r.leave(b)
+		_, err = r.reg.Open(t.Context(), term) // it leads again, in another epoch
+		r.wantErr(err, queue.ErrNotLeader)
+		_, err = r.reg.Declare(t.Context(), term)
+		r.wantErr(err, queue.ErrNotLeader)
+		r.wantOpen(false)
+	})
+}
+
+func TestDeclare_goesToTheNewer(t *testing.T) {
+	t.Parallel()
+	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
+		t.Parallel()
+		r := newRig(t, rdb)
+		declares := func(m member, want bool) {
+			t.Helper()
+			r.wantLeader(m.id)
+			got, err := r.reg.Declare(t.Context(), r.term(m))
+			must(t, err)
+			if got != want {
+				t.Fatalf("%s may declare: %v, want %v", m.id, got, want)
+			}
+		}
+		a := r.up("a", "v1")
+		declares(a, true)
+		declares(a, true) // again, in the same term
+		b := r.up("b", "v2")
+		declares(b, true)
+		r.expire(b, time.Millisecond)
+		r.beat(a)
+		declares(a, false) // an older one that leads because the newer died
+		b2 := r.up("b2", "v2")
+		declares(b2, true) // the newer is back
+		b3 := r.up("b3", "v2")
+		declares(b3, true) // a newer generation of the same release
+		r.leave(b3)
+		declares(b2, false)
+		r.leave(b2)
+		r.leave(a)
+		declares(r.up("a2", "v1"), true) // rolled back
+	})
+}
+
+func TestConsume_byTheRuleOfTheLeader(t *testing.T) {
+	t.Parallel()
+	rules := map[Consume]struct{ leader, mate, older, starting, draining int }{
+		ConsumeNewest:  {leader: 1},
+		ConsumeRelease: {leader: 1, mate: 1},
+		ConsumeAll:     {leader: 1, mate: 1, older: 1},
+	}
+	for rule, want := range rules {
+		t.Run(string(rule), func(t *testing.T) {
+			t.Parallel()
+			testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
+				t.Parallel()
+				r := newRig(t, rdb)
+				older := r.up("older", "v1", consume(ConsumeAll))
+				mate := r.up("mate", "v2", consume(ConsumeAll))
+				leader := r.up("leader", "v2", consume(rule))
+				draining := r.up("draining", "v2", consume(rule))
+				r.resign(draining)
+				starting := r.join("starting", "v2", consume(rule))
+				r.wantLeader("leader")
+				r.open(leader)
+				r.want = 1
+				r.enqueue("1", "2", "3", "4", "5")
+				for _, c := range []struct {
+					m    member
+					want int
+				}{
+					{draining, want.draining}, {starting, want.starting}, {older, want.older},
+					{mate, want.mate}, {leader, want.leader},
+				} {
+					r.wantClaims(c.m, c.want)
+				}
+			})
+		})
+	}
+}

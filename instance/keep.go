@@ -1,0 +1,135 @@
+package instance
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/onbeat/onbeat/queue"
+)
+
+// keep keeps the lease until serve has returned. When the lease is lost it ends the stay's context and waits for serve.
+func (m *Manager) keep(ctx context.Context, s *Stay, served <-chan error) (lost bool, err error) {
+	ready, done := m.readiness(ctx, s), ctx.Done()
+	next := time.NewTimer(m.spread())
+	defer next.Stop()
+	var owed func(*Stay) error // a change of state that Redis has not heard of yet
+	var b backoff
+	for {
+		var err error
+		select {
+		case err := <-served:
+			if errors.Is(context.Cause(s.ctx), ErrLeaseLost) {
+				return true, unlessVoid(err)
+			}
+			return false, err
+		case <-done:
+			done, ready = nil, nil
+			owed, err = m.settle(s, m.resign)
+			s.drain()
+		case <-ready:
+			ready = nil
+			owed, err = m.settle(s, m.ready)
+		case <-next.C:
+			err = m.heartbeat(s)
+		case <-s.beat:
+			err = m.heartbeat(s)
+		case <-s.expired():
+			err = ErrLeaseLost
+		}
+		if err == nil && owed != nil {
+			owed, err = m.settle(s, owed)
+		}
+		switch {
+		case err == nil:
+			if b.tries > 0 {
+				m.log.Info().Msg("redis answers again")
+			}
+			b = backoff{}
+			next.Reset(m.spread())
+		case errors.Is(err, queue.ErrFenced), errors.Is(err, ErrLeaseLost):
+			m.log.Warn().AnErr("cause", err).Msg("lease lost: what was claimed is void")
+			s.end(ErrLeaseLost)
+			return true, unlessVoid(<-served)
+		default:
+			if b.tries == 0 {
+				m.log.Warn().Err(err).Msg("heartbeat failed")
+			}
+			next.Reset(b.next(m.cfg.heartbeat()))
+		}
+	}
+}
+
+// settle tries a change of state, and returns it if it is still owed.
+func (m *Manager) settle(s *Stay, change func(*Stay) error) (owed func(*Stay) error, err error) {
+	if err := change(s); err != nil {
+		return change, err
+	}
+	return nil, nil
+}
+
+// unlessVoid is the error of a serve whose lease was lost: to stop because of that is none.
+func unlessVoid(err error) error {
+	if errors.Is(err, ErrLeaseLost) || errors.Is(err, context.Canceled) || errors.Is(err, queue.ErrFenced) {
+		return nil
+	}
+	return err
+}
+
+func (m *Manager) heartbeat(s *Stay) error {
+	ctx, done := context.WithTimeout(s.ctx, m.cfg.heartbeat())
+	defer done()
+	asked := time.Now() // not after the reply: a slow reply must not lengthen the lease
+	b, err := m.reg.Heartbeat(ctx, s.ID, s.Gen, m.cfg.Lease)
+	if err != nil {
+		return err
+	}
+	s.trust(asked.Add(m.cfg.Lease - m.cfg.margin()))
+	m.see(s, b.View)
+	s.cancelRuns(b.Cancel)
+	if b.Overslept {
+		s.wake(0)
+	}
+	if len(b.Orphans) > 0 {
+		select {
+		case s.orphans <- b.Orphans:
+		default: // still busy with the last ones; the leader's next heartbeat names them again
+		}
+	}
+	return nil
+}
+
+func (m *Manager) ready(s *Stay) error {
+	err := m.call(s, "ready", m.reg.Ready)
+	m.proven = m.proven || err == nil
+	return err
+}
+
+// resign gives up leadership, so that it moves before anything else is done.
+func (m *Manager) resign(s *Stay) error {
+	s.resign()
+	return m.call(s, "resigned", m.reg.Resign)
+}
+
+// call makes one call of the registry that renews nothing.
+func (m *Manager) call(s *Stay, what string, fn func(context.Context, string, int64) (View, error)) error {
+	ctx, done := context.WithTimeout(s.ctx, m.cfg.heartbeat())
+	defer done()
+	v, err := fn(ctx, s.ID, s.Gen)
+	if err != nil {
+		return err
+	}
+	m.log.Info().Msg(what)
+	m.see(s, v)
+	return nil
+}
+
+func (m *Manager) see(s *Stay, v View) {
+	before, after := s.see(v)
+	switch {
+	case after != 0 && after != before:
+		m.log.Info().Int64("epoch", after).Msg("leads")
+	case after == 0 && before != 0:
+		m.log.Info().Str("leader", v.Leader).Msg("no longer leads")
+	}
+}

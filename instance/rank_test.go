@@ -1,0 +1,224 @@
+package instance
+
+import (
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/onbeat/onbeat/testredis"
+)
+
+func TestRank_withoutReleasesTheNewestLeads(t *testing.T) {
+	t.Parallel()
+	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
+		t.Parallel()
+		r := newRig(t, rdb)
+		r.up("a", "")
+		b := r.join("b", "")
+		c := r.up("c", "")
+		r.ready(b) // ready later, but older
+		r.wantLeader("c")
+		r.leave(c)
+		r.wantLeader("b")
+	})
+}
+
+func TestRank_standbyAndDrainingNeverLead(t *testing.T) {
+	t.Parallel()
+	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
+		t.Parallel()
+		r := newRig(t, rdb)
+		s := r.up("s", "v9", standby)
+		r.beat(s)
+		r.wantLeader("")
+		a := r.up("a", "v1")
+		r.resign(a)
+		r.beat(a)
+		r.beat(s)
+		r.wantLeader("")
+		r.up("b", "v0")
+		r.wantLeader("b")
+	})
+}
+
+func TestRank_aReleaseIsNewerTheLaterItWasFirstSeen(t *testing.T) {
+	t.Parallel()
+	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
+		t.Parallel()
+		r := newRig(t, rdb)
+		r.up("z", "")
+		r.up("a", "v2")
+		r.wantLeader("a") // any release is newer than none
+		r.up("y", "")
+		r.wantLeader("a")
+		r.up("b", "v1") // the name says nothing
+		r.wantLeader("b")
+		r.up("c", "v2") // the newest instance, but of the older release
+		r.wantLeader("b")
+	})
+}
+
+func TestRank_restartOfAnOldReleaseInARolloutIsNotNewer(t *testing.T) {
+	t.Parallel()
+	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
+		t.Parallel()
+		r := newRig(t, rdb)
+		a := r.up("a", "v1")
+		b := r.up("b", "v1")
+		n := r.up("n", "v2")
+		r.leave(a)
+		r.up("a2", "v1") // in order, while b lives
+		r.wantLeader("n")
+
+		r.leave(member{"a2", r.genOf("a2")})
+		r.expire(b, time.Second) // the last of v1 crashes
+		r.beat(n)
+		r.up("b2", "v1")
+		r.wantLeader("n")
+	})
+}
+
+func (r *rig) genOf(id string) int64 {
+	r.Helper()
+	list, err := r.reg.List(r.Context())
+	must(r, err)
+	for _, i := range list {
+		if i.ID == id {
+			return i.Generation
+		}
+	}
+	r.Fatalf("no instance %s", id)
+	return 0
+}
+
+func TestRank_aReleaseLostForLongIsNewWhenItReturns(t *testing.T) {
+	t.Parallel()
+	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
+		t.Parallel()
+		r := newRig(t, rdb)
+		b := r.up("b", "v1")
+		n := r.up("n", "v2")
+		r.expire(b, releaseGrace+time.Second)
+		r.beat(n)
+		r.up("b2", "v1")
+		r.wantLeader("b2")
+
+		// The same if nobody was there to see it.
+		r.expire(n, releaseGrace+time.Second)
+		r.expire(member{id: "b2"}, releaseGrace+time.Second)
+		r.up("n2", "v2")
+		r.up("b3", "v1")
+		r.wantLeader("b3")
+		if left, _ := rdb.HLen(t.Context(), r.q.Keys().Releases).Result(); left != 2 {
+			t.Fatalf("%d releases are remembered, want 2", left)
+		}
+	})
+}
+
+func TestRank_releasesLongAbsentAreForgotten(t *testing.T) {
+	t.Parallel()
+	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
+		t.Parallel()
+		r := newRig(t, rdb)
+		for _, release := range []string{"v1", "v2", "v3", "v4"} {
+			r.expire(r.up("i-"+release, release), 2*releaseGrace)
+		}
+		r.up("a", "v5")
+		if left, _ := rdb.HKeys(t.Context(), r.q.Keys().Releases).Result(); len(left) != 1 {
+			t.Fatalf("releases %q are remembered, want only v5", left)
+		}
+	})
+}
+
+func TestRank_rollbackIsNewestAgain(t *testing.T) {
+	t.Parallel()
+	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
+		t.Parallel()
+		r := newRig(t, rdb)
+		a := r.up("a", "v1")
+		r.up("b", "v2")
+		r.leave(a)
+		r.wantLeader("b")
+		r.up("a2", "v1")
+		r.wantLeader("a2")
+	})
+}
+
+func TestRank_aProcessThatComesBackIsAsOldAsItWas(t *testing.T) {
+	t.Parallel()
+	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
+		t.Parallel()
+		r := newRig(t, rdb)
+		back := func(id, release string, had member, order int64) {
+			t.Helper()
+			c := Config{ID: id, Release: release, Lead: LeadNewest, Consume: ConsumeNewest, Lease: time.Minute}
+			gen, got, _, err := r.reg.register(t.Context(), c, had.gen, order)
+			must(t, err)
+			if got != order || gen <= had.gen {
+				t.Fatalf("%s is back with order %d and generation %d, had %d and %d", id, got, gen, order, had.gen)
+			}
+			r.ready(member{id, gen})
+		}
+		one := r.up("one", "v1")
+		two := r.up("two", "v2")
+		list, err := r.reg.List(t.Context())
+		must(t, err)
+		order1, order2 := list[1].Order, list[0].Order
+
+		// Paused for long, while the other went on.
+		r.expire(one, 2*releaseGrace)
+		r.beat(two)
+		back("one", "v1", one, order1)
+		r.wantLeader("two")
+
+		// Redis lost its memory: whoever is the first to be back.
+		r.forget()
+		back("two", "v2", two, order2)
+		back("one", "v1", one, order1)
+		r.wantLeader("two")
+		r.up("three", "v3")
+		r.wantLeader("three")
+	})
+}
+
+func TestSticky_movesOnceAtARollout(t *testing.T) {
+	t.Parallel()
+	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
+		t.Parallel()
+		r := newRig(t, rdb)
+		a := r.up("a", "v1", sticky)
+		epoch := r.wantLeader("a")
+		b := r.up("b", "v1", sticky) // scaling up
+		c := r.up("c", "v1", sticky)
+		if got := r.wantLeader("a"); got != epoch {
+			t.Fatalf("epoch %d after scaling up, was %d", got, epoch)
+		}
+		x := r.up("x", "v2", sticky)
+		epoch = r.wantLeader("x")
+		for _, old := range []member{a, b, c} {
+			r.up("for-"+old.id, "v2", sticky)
+			r.resign(old)
+			r.leave(old)
+			r.beat(x)
+		}
+		if got := r.wantLeader("x"); got != epoch {
+			t.Fatalf("epoch %d after the rollout, was %d", got, epoch)
+		}
+		r.leave(x)
+		r.wantLeader("for-c")
+	})
+}
+
+func TestSticky_holdsByTheRuleOfTheNewest(t *testing.T) {
+	t.Parallel()
+	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
+		t.Parallel()
+		r := newRig(t, rdb)
+		r.up("a", "v1", sticky)
+		r.up("b", "v1") // newest
+		r.wantLeader("b")
+		r.up("c", "v1", sticky)
+		r.wantLeader("b")
+	})
+}
