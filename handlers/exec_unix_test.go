@@ -1,0 +1,261 @@
+//go:build unix
+
+package handlers_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/onbeat/onbeat/handlers"
+	"github.com/onbeat/onbeat/task"
+)
+
+// shell runs a script by the exec handler.
+func shell(t *testing.T, ctx context.Context, cfg handlers.ExecConfig, x *task.Task, script string, pairs ...any) error {
+	t.Helper()
+	x.Payload = payload(append([]any{"command", []string{"/bin/sh", "-c", script}}, pairs...)...)
+	return handlers.Exec(cfg).Handle(ctx, x)
+}
+
+func TestExec_runsACommand(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	err := shell(t, t.Context(), handlers.ExecConfig{}, &task.Task{}, `cat > out; pwd >> out; echo "$GREETING" >> out`,
+		"dir", dir, "stdin", "from stdin\n", "env", map[string]string{"GREETING": "hello"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := os.ReadFile(filepath.Join(dir, "out"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	real, _ := filepath.EvalSymlinks(dir)
+	if want := "from stdin\n" + real + "\nhello\n"; string(got) != want && string(got) != "from stdin\n"+dir+"\nhello\n" {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestExec_tellsTheCommandWhatRuns(t *testing.T) {
+	t.Setenv("ONBEAT_REDIS_URL", "redis://:secret@host")
+	t.Setenv("PASSED", "on")
+	out := filepath.Join(t.TempDir(), "env")
+	x := &task.Task{ID: "a@1", Type: "exec", Schedule: "a", Slot: time.UnixMilli(1), Attempt: 2, Fence: 9, Instance: "i", Release: "v1", Trace: parent}
+	cfg := handlers.ExecConfig{PassEnv: []string{"PASSED", "NOT_SET_ANYWHERE"}}
+	if err := shell(t, t.Context(), cfg, x, `env > "$OUT"`, "env", map[string]string{"OUT": out, "PATH": "/bin:/usr/bin"}); err != nil {
+		t.Fatal(err)
+	}
+	raw, err := os.ReadFile(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]string{}
+	for line := range strings.Lines(string(raw)) {
+		k, v, _ := strings.Cut(strings.TrimSpace(line), "=")
+		got[k] = v
+	}
+	for k, want := range map[string]string{
+		"ONBEAT_TASK_ID": "a@1", "ONBEAT_TASK_TYPE": "exec", "ONBEAT_SCHEDULE": "a", "ONBEAT_SLOT": "1970-01-01T00:00:00.001000000Z",
+		"ONBEAT_ATTEMPT": "2", "ONBEAT_FENCE": "9", "ONBEAT_INSTANCE": "i", "ONBEAT_RELEASE": "v1", "PASSED": "on", "PATH": "/bin:/usr/bin",
+		"ONBEAT_REDIS_URL": "", "NOT_SET_ANYWHERE": "",
+	} {
+		if got[k] != want {
+			t.Errorf("%s = %q, want %q", k, got[k], want)
+		}
+	}
+	if !strings.HasPrefix(got["TRACEPARENT"], parent[:36]) {
+		t.Errorf("TRACEPARENT = %q", got["TRACEPARENT"])
+	}
+}
+
+func TestExec_failsWithTheStatusAndTheEndOfStderr(t *testing.T) {
+	t.Parallel()
+	err := shell(t, t.Context(), handlers.ExecConfig{}, &task.Task{}, `echo fine; echo "it is" >&2; echo broken >&2; exit 3`)
+	if want := "exec /bin/sh: exit status 3: it is broken"; err == nil || err.Error() != want || handlers.IsDead(err) {
+		t.Fatalf("%v, want %s", err, want)
+	}
+	if e, ok := errors.AsType[*exec.ExitError](err); !ok || e.ExitCode() != 3 {
+		t.Errorf("%v holds no ExitError", err)
+	}
+	if err := shell(t, t.Context(), handlers.ExecConfig{}, &task.Task{}, `exit 1`); err == nil || err.Error() != "exec /bin/sh: exit status 1" {
+		t.Errorf("without stderr: %v", err)
+	}
+	if err := shell(t, t.Context(), handlers.ExecConfig{}, &task.Task{}, `kill -9 $$`); err == nil || err.Error() != "exec /bin/sh: signal: killed" {
+		t.Errorf("killed by another: %v", err)
+	}
+}
+
+func TestExec_capsTheOutputItKeeps(t *testing.T) {
+	t.Parallel()
+	var log bytes.Buffer
+	err := shell(t, t.Context(), handlers.ExecConfig{Output: 100, Log: zerolog.New(&log)}, &task.Task{ID: "x"},
+		`i=0; while [ $i -lt 20000 ]; do echo 0123456789; i=$((i+1)); done; head -c 100000 /dev/zero | tr '\0' y; printf done; echo short >&2`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got struct{ Task, Stdout, Stderr, Message string }
+	if err := json.Unmarshal(log.Bytes(), &got); err != nil {
+		t.Fatalf("%s: %v", log.String(), err)
+	}
+	if got.Stdout != "…"+strings.Repeat("y", 96)+"done" || got.Stderr != "short\n" || got.Task != "x" || got.Message != "command ended" {
+		t.Errorf("logged %+v", got)
+	}
+}
+
+func TestExec_reportsACommandThatCannotStart(t *testing.T) {
+	t.Parallel()
+	h := handlers.Exec(handlers.ExecConfig{})
+	err := h.Handle(t.Context(), &task.Task{Payload: payload("command", []string{"/nowhere/at-all", "secret"})})
+	if !errors.Is(err, os.ErrNotExist) || handlers.IsDead(err) || strings.Contains(err.Error(), "secret") {
+		t.Errorf("%v", err)
+	}
+	gone := errors.New("lease lost")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(gone)
+	if err := shell(t, ctx, handlers.ExecConfig{}, &task.Task{}, "true"); !errors.Is(err, gone) || err.Error() != "exec /bin/sh: lease lost" {
+		t.Errorf("on an ended context: %v", err)
+	}
+}
+
+// waitFor reads the process number that a script writes to a file.
+func waitFor(t *testing.T, file string) int {
+	t.Helper()
+	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		if raw, err := os.ReadFile(file); err == nil && bytes.HasSuffix(raw, []byte("\n")) {
+			pid, err := strconv.Atoi(strings.TrimSpace(string(raw)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return pid
+		}
+	}
+	t.Fatalf("nothing was written to %s", file)
+	return 0
+}
+
+// expectGone waits until a process is no more, or a zombie that nobody reaps.
+func expectGone(t *testing.T, pid int) {
+	t.Helper()
+	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		if errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
+			return
+		}
+		if raw, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat"); err == nil && strings.Contains(string(raw), ") Z ") {
+			return
+		}
+	}
+	t.Errorf("process %d lives on", pid)
+	_ = syscall.Kill(pid, syscall.SIGKILL)
+}
+
+func TestExec_endsTheWholeGroupWithTheContext(t *testing.T) {
+	t.Parallel()
+	lost := errors.New("lease lost")
+	for name, c := range map[string]struct{ script, want string }{
+		"all obey": {`sleep 60 & echo $! > "$OUT"; wait`, "exec /bin/sh: lease lost (signal: terminated)"},
+		"a child that holds the output and does not obey": {`sh -c 'trap "" TERM; echo $$ > "$OUT"; while :; do sleep 0.1; done' & wait`,
+			"exec /bin/sh: lease lost (signal: terminated)"},
+		"a quiet child that does not obey": {`sh -c 'trap "" TERM; echo $$ > "$OUT"; while :; do sleep 0.1; done' >/dev/null 2>&1 & wait`,
+			"exec /bin/sh: lease lost (signal: terminated)"},
+		"none obeys":      {`trap "" TERM; sh -c 'echo $$ > "$OUT"; while :; do sleep 0.1; done' & while :; do sleep 0.1; done`, "exec /bin/sh: lease lost (signal: killed)"},
+		"it exits with 0": {`trap "echo bye >&2; exit 0" TERM; sh -c 'echo $$ > "$OUT"; sleep 60' & wait`, "exec /bin/sh: lease lost: bye"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			out := filepath.Join(t.TempDir(), "pid")
+			ctx, cancel := context.WithCancelCause(t.Context())
+			defer cancel(nil)
+			ended := make(chan error, 1)
+			x := &task.Task{Payload: payload("command", []string{"/bin/sh", "-c", c.script}, "env", map[string]string{"OUT": out})}
+			go func() { ended <- handlers.Exec(handlers.ExecConfig{Grace: 300 * time.Millisecond}).Handle(ctx, x) }()
+			child := waitFor(t, out)
+			cancel(lost)
+			select {
+			case err := <-ended:
+				if !errors.Is(err, lost) || err.Error() != c.want {
+					t.Errorf("%v\nwant %s", err, c.want)
+				}
+			case <-time.After(10 * time.Second):
+				t.Fatal("it did not end")
+			}
+			expectGone(t, child)
+		})
+	}
+}
+
+func TestExec_killsWhatACommandLeavesBehind(t *testing.T) {
+	t.Parallel()
+	for name, script := range map[string]string{
+		"with the output open": `sleep 60 & echo $! > "$OUT"`,
+		"quietly":              `sleep 60 >/dev/null 2>&1 & echo $! > "$OUT"`,
+	} {
+		out := filepath.Join(t.TempDir(), "pid")
+		err := shell(t, t.Context(), handlers.ExecConfig{Grace: 100 * time.Millisecond}, &task.Task{}, script, "env", map[string]string{"OUT": out})
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		expectGone(t, waitFor(t, out))
+	}
+}
+
+func TestExec_refuses(t *testing.T) {
+	t.Parallel()
+	const command = ` (a program and its arguments, such as ["echo", "hello"])`
+	h := handlers.Exec(handlers.ExecConfig{})
+	for p, want := range map[string]string{
+		`{}`:                                      "payload.command: missing" + command,
+		`{"command":[]}`:                          "payload.command: missing" + command,
+		`{"command":[""]}`:                        "payload.command: missing" + command,
+		`{"command":"ls"}`:                        "payload.command: want list, got a JSON string (a JSON value with the fields that the handler knows)",
+		`{"command":["a","b\u0000"]}`:             "payload.command[1]: has a NUL character (leave it out)",
+		`{"command":["a"],"dir":"\u0000"}`:        "payload.dir: has a NUL character (leave it out)",
+		`{"command":["a"],"env":{"A=B":""}}`:      `payload.env "A=B": not a name (such as PGHOST)`,
+		`{"command":["a"],"env":{"":""}}`:         `payload.env: not a name (such as PGHOST)`,
+		`{"command":["a"],"env":{"A":"x\u0000"}}`: `payload.env "A": its value has a NUL character (leave it out)`,
+		`{"command":["a"],"env":{"A":"","ONBEAT_TASK_ID":"x"}}`: `payload.env "ONBEAT_TASK_ID": is set by onbeat and cannot be overridden (leave it out)`,
+		`{"command":["a"],"env":{"TRACEPARENT":"x"}}`:           `payload.env "TRACEPARENT": is set by onbeat and cannot be overridden (leave it out)`,
+		`{"command":["a"],"cwd":"/"}`:                           "payload.cwd: unknown field (check the spelling; unknown fields are refused)",
+	} {
+		if err := h.(handlers.PayloadChecker).CheckPayload([]byte(p)); !errors.Is(err, task.ErrInvalid) || err.Error() != want {
+			t.Errorf("%s: %v\nwant %s", p, err, want)
+		}
+		if err := h.Handle(t.Context(), &task.Task{Payload: []byte(p)}); !handlers.IsDead(err) {
+			t.Errorf("%s: the run ends with %v, want it dead", p, err)
+		}
+	}
+}
+
+func TestExecConfig_Validate(t *testing.T) {
+	t.Parallel()
+	for want, cfg := range map[string]handlers.ExecConfig{
+		`grace "-1s": negative (leave it out for the default)`: {Grace: -time.Second},
+		`output "-1": negative (leave it out for the default)`: {Output: -1},
+	} {
+		if err := cfg.Validate(); err == nil || err.Error() != want {
+			t.Errorf("Validate = %v, want %s", err, want)
+		}
+		if err := shell(t, t.Context(), cfg, &task.Task{}, "true"); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func ExampleExec() {
+	h := handlers.Exec(handlers.ExecConfig{})
+	err := h.Handle(context.Background(), task.New("exec", map[string]any{"command": []string{"sh", "-c", "echo no disk >&2; exit 3"}}))
+	fmt.Println(err)
+	// Output:
+	// exec sh: exit status 3: no disk
+}
