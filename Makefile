@@ -1,0 +1,86 @@
+# The same targets serve people and CI.
+
+GO      ?= go
+BIN     := bin/onbeat
+PKG     := github.com/onbeat/onbeat
+
+# The version in the program: a tag if there is one, else the commit.
+VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+LDFLAGS := -s -w -X main.version=$(VERSION)
+
+# golangci-lint is run at this version wherever it is not installed.
+LINT_VERSION := v2.15.0
+
+# The race detector needs a C compiler. gcc is what cgo asks for unless CC says else.
+CC_FOUND := $(shell command -v $$($(GO) env CC | cut -d' ' -f1) 2>/dev/null)
+RACE     := $(if $(CC_FOUND),-race,)
+TESTENV  := $(if $(CC_FOUND),CGO_ENABLED=1,)
+
+# Two packages at a time: each may have a Redis and a few processes of its own.
+PARALLEL ?= 2
+FUZZTIME ?= 20s
+
+# What `make test` notes which Redis each package ran on in.
+REPORT := $(CURDIR)/bin/test-redis.txt
+
+# The packages that a promise is made of.
+CORE := task schedule queue instance producer consumer handlers
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## Say what can be made.
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: ## Build bin/onbeat, with its version in it.
+	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/onbeat
+
+.PHONY: test
+test: ## Run every test, with the race detector, on a real Redis where there is one.
+	@$(if $(CC_FOUND),:,echo "no C compiler: running without -race")
+	@mkdir -p $(dir $(REPORT)) && rm -f $(REPORT)
+	$(GO) vet ./...
+	$(TESTENV) ONBEAT_TEST_REPORT=$(REPORT) $(GO) test $(RACE) -count=1 -p $(PARALLEL) -timeout 6m ./...; \
+		code=$$?; \
+		if [ -s $(REPORT) ]; then echo; echo "Which Redis each package ran on:"; sort -u $(REPORT); fi; \
+		exit $$code
+
+.PHONY: test-fast
+test-fast: ## Run the short tests without containers or the race detector; results are cached.
+	ONBEAT_TEST_ON=$${ONBEAT_TEST_ON:-child} $(GO) test -short -p $(PARALLEL) ./...
+
+.PHONY: lint
+lint: ## Check style and structure with golangci-lint.
+	@if command -v golangci-lint >/dev/null 2>&1 && golangci-lint version 2>/dev/null | grep -q 'version v\{0,1\}2\.'; then \
+		set -x; golangci-lint run ./...; \
+	else \
+		set -x; $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINT_VERSION) run ./...; \
+	fi
+
+.PHONY: fuzz
+fuzz: ## Run each fuzz test for FUZZTIME (default 20s).
+	@grep -rhoE --include='*_test.go' '^func Fuzz[A-Za-z0-9_]+' . >/dev/null || { echo "there are no fuzz tests"; exit 0; }; \
+	set -e; for pkg in $$($(GO) list ./...); do \
+		for name in $$($(GO) test -list '^Fuzz' $$pkg | grep '^Fuzz' || true); do \
+			echo "$$pkg $$name"; \
+			$(GO) test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) $$pkg; \
+		done; \
+	done
+
+.PHONY: cover
+cover: ## Show how much of each core package the tests run.
+	@mkdir -p bin
+	@for pkg in $(CORE); do \
+		$(GO) test -count=1 -coverprofile=bin/cover-$$pkg.out ./$$pkg >bin/cover.log 2>&1 || { cat bin/cover.log; exit 1; }; \
+		printf '  %-10s %s\n' $$pkg "$$($(GO) tool cover -func=bin/cover-$$pkg.out | awk '/^total:/ {print $$3}')"; \
+	done
+
+.PHONY: demo
+demo: ## Build it, and show a rollout that loses no beat.
+	@$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/onbeat
+	@./$(BIN) demo
+
+.PHONY: clean
+clean: ## Remove what was built and measured.
+	rm -rf bin coverage cover.out
