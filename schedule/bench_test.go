@@ -66,6 +66,7 @@ func BenchmarkRule_Grid(b *testing.B) {
 	}
 }
 
+// Not parallel: allocations are counted for the whole process.
 func TestGrid_NextAllocatesNothing(t *testing.T) {
 	at := ts("2026-06-01 12:34:56")
 	for _, bench := range benches {

@@ -35,7 +35,8 @@ type Rule struct {
 	// RFC 3339 time that time. With Cron a time means no slot before it.
 	Start string
 
-	// Until is the last instant that a slot may have, inclusive. Default: no end.
+	// Until is the last instant that a slot may have, inclusive, up to the year 9999.
+	// Default: no end.
 	Until time.Time
 
 	// MaxRuns ends the schedule after so many runs. Default 0, no limit. A [Grid]
@@ -150,10 +151,12 @@ func (r Rule) compileBounds(c *compiled) error {
 	if r.Until.IsZero() {
 		return nil
 	}
-	if err := checkInstant("until", r.Until); err != nil {
+	// Slots are in whole milliseconds, so rounding down loses none.
+	until := r.Until.Truncate(time.Millisecond)
+	if err := checkInstant("until", until); err != nil {
 		return err
 	}
-	c.until = r.Until.UnixMilli()
+	c.until = until.UnixMilli()
 	if c.hasStart && c.until < c.start {
 		return invalid("until", r.Until.UTC().Format(time.RFC3339Nano), "lies before the start", "give a later time")
 	}
@@ -203,13 +206,16 @@ func (r Rule) WithDefaults() Rule {
 
 // Equal reports whether r and o say the same in every field, once defaults are
 // spelled out. Two spellings of one cron expression are not equal.
-func (r Rule) Equal(o Rule) bool {
-	if !r.Until.Equal(o.Until) {
-		return false
+func (r Rule) Equal(o Rule) bool { return r.Until.Equal(o.Until) && r.comparable() == o.comparable() }
+
+// comparable returns r without what == would tell apart and nobody else.
+func (r Rule) comparable() Rule {
+	r = r.WithDefaults()
+	r.Until = time.Time{}
+	if r.Timezone == "UTC" {
+		r.Timezone = ""
 	}
-	r, o = r.WithDefaults(), o.WithDefaults()
-	r.Until, o.Until = time.Time{}, time.Time{}
-	return r == o
+	return r
 }
 
 // Location returns the zone that a cron rule's slots are read in, to print them
