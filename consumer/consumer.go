@@ -31,7 +31,7 @@ type Consumer struct {
 	seq      int64
 	doubt    bool // a reply was lost: what is held has to be read
 	alarm    *alarm
-	clock    clock
+	clock    queue.Clock
 	keyed    bool // a task with a key is among settled
 }
 
@@ -126,7 +126,7 @@ func (c *Consumer) woken() bool {
 	if !ok {
 		return false
 	}
-	at := c.clock.local(due)
+	at := c.clock.Local(due)
 	if due.IsZero() || !at.After(time.Now()) {
 		return true
 	}
@@ -192,7 +192,7 @@ func (c *Consumer) cycle(want int) (again bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	c.clock.set(asked, time.Now(), reply.Now)
+	c.clock.Set(asked, time.Now(), reply.Now)
 	c.settled = c.settled[:copy(c.settled, c.settled[len(batch):])]
 	c.keyed = c.keyed && len(c.settled) > 0
 	if n := len(reply.Void); n > 0 {
@@ -252,7 +252,7 @@ func (c *Consumer) plan(ctx context.Context, r *queue.CycleReply) (again bool, e
 		c.alarm.Set(time.Time{})
 		return free > 0, nil
 	case r.Watching && !r.NextDue.IsZero():
-		c.alarm.Set(c.clock.local(r.NextDue))
+		c.alarm.Set(c.clock.Local(r.NextDue))
 	default:
 		c.alarm.Set(time.Time{})
 	}

@@ -1,0 +1,266 @@
+// Package onbeat keeps fixed-cadence jobs on the beat through every deploy: a central, time-based task dispatcher on a
+// Redis sorted set.
+//
+// A [Dispatcher] is the front door. Register handlers and schedules, then Run it in every process: the newest instance
+// leads, turns schedules into tasks, and works; the others stand by. A rolling update, a crash or a restart moves no
+// slot, drops none and runs none twice by mistake.
+//
+//	d, err := onbeat.New(rdb, onbeat.Config{Namespace: "billing", Release: version})
+//	d.Handle("invoice.send", handlers.Typed(func(ctx context.Context, inv Invoice) error { ... }))
+//	d.Schedule("nightly-report", schedule.Cron("0 2 * * *", seoul), "report.build", Report{Day: "yesterday"})
+//	id, err := d.Enqueue(ctx, task.New("invoice.send", inv), task.In(10*time.Minute), task.Unique("inv-42", time.Hour))
+//	err = d.Run(ctx) // until ctx ends; then resigns, drains, returns
+//
+// Delivery is at least once. Each run carries its slot, its attempt and a rising fencing token, so that a handler can
+// make its effect exactly once. The rooms behind the door are packages of their own; data flows one way through them:
+// schedule, producer, queue, consumer, handlers, with instance at both ends.
+package onbeat
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/rs/zerolog"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/onbeat/onbeat/consumer"
+	"github.com/onbeat/onbeat/handlers"
+	"github.com/onbeat/onbeat/instance"
+	"github.com/onbeat/onbeat/producer"
+	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/schedule"
+	"github.com/onbeat/onbeat/task"
+)
+
+// Config describes a dispatcher. Only Namespace is required.
+type Config struct {
+	// Namespace names the dispatcher: instances with the same one, on the same Redis, are of one.
+	Namespace string
+	// Release is the version this process runs. Instances without one are all of the same.
+	Release string
+
+	// Lead, Consume, Standby, Lease, MinReady and ReadyCheck say how instances share the work; see instance.Config.
+	Lead       instance.Lead
+	Consume    instance.Consume
+	Standby    bool
+	Lease      time.Duration
+	MinReady   time.Duration
+	ReadyCheck func(context.Context) error
+
+	// Concurrency, Queues, Strict, Limits and Drain say how tasks are run; see consumer.Config.
+	Concurrency int
+	Queues      map[string]int
+	Strict      bool
+	Limits      map[string]int
+	Drain       time.Duration
+
+	// PayloadLimit is the most bytes a payload may have. Default 1 MiB.
+	PayloadLimit int
+	// Caps bound what is kept in Redis of work that has ended.
+	Caps queue.Caps
+	// Log receives state changes and failures. The zero Logger discards them.
+	Log zerolog.Logger
+}
+
+// Dispatcher is one process's part of a namespace. Register first, then run; enqueueing works at any time.
+type Dispatcher struct {
+	cfg      Config
+	q        *queue.Queue
+	reg      *instance.Registry
+	mux      *handlers.Mux
+	producer *producer.Producer
+
+	mu        sync.Mutex
+	schedules []producer.Schedule
+	scheduler *producer.Scheduler // while it runs
+	bad       error               // what was refused at registration
+}
+
+// New returns a dispatcher on a Redis client, which the caller closes. It refuses a bad config with a
+// [*task.FieldError]; it does not talk to Redis yet.
+func New(rdb redis.UniversalClient, cfg Config) (*Dispatcher, error) {
+	p := queue.Partition{Namespace: cfg.Namespace}
+	q, err := queue.New(rdb, p, cfg.Caps)
+	if err != nil {
+		return nil, err
+	}
+	reg, err := instance.NewRegistry(rdb, p)
+	if err != nil {
+		return nil, err
+	}
+	d := &Dispatcher{cfg: cfg, q: q, reg: reg, mux: handlers.NewMux()}
+	if err := errors.Join(d.instanceConfig().Validate(), d.consumerConfig().Validate()); err != nil {
+		return nil, err
+	}
+	if cfg.PayloadLimit < 0 {
+		return nil, &task.FieldError{Field: "payload_limit", Value: fmt.Sprint(cfg.PayloadLimit), Reason: "negative", Hint: "bytes; the default is 1 MiB"}
+	}
+	d.producer = producer.New(q, producer.Config{Limits: task.Limits{Payload: cfg.PayloadLimit}, Check: d.checkPayload})
+	return d, nil
+}
+
+func (d *Dispatcher) instanceConfig() instance.Config {
+	c := d.cfg
+	return instance.Config{
+		Release: c.Release, Lead: c.Lead, Consume: c.Consume, Standby: c.Standby, Lease: c.Lease, MinReady: c.MinReady,
+		ReadyCheck: c.ReadyCheck, Types: d.mux.Types(), Concurrency: c.Concurrency, Log: c.Log,
+	}
+}
+
+func (d *Dispatcher) consumerConfig() consumer.Config {
+	c := d.cfg
+	return consumer.Config{
+		Concurrency: c.Concurrency, Queues: c.Queues, Strict: c.Strict, Limits: c.Limits, Drain: c.Drain, Log: c.Log,
+	}
+}
+
+// checkPayload asks the handler of a type, if this process has one. Others may handle types that it does not.
+func (d *Dispatcher) checkPayload(typ string, payload []byte) error {
+	if _, ok := d.mux.Handler(typ); !ok {
+		return nil
+	}
+	return d.mux.CheckPayload(typ, payload)
+}
+
+// Handle registers what runs tasks of a type. A handler that also says its schedule (see [handlers.Scheduled]) is
+// scheduled by it, under the name of the type. What is refused is returned, and returned again by Run.
+func (d *Dispatcher) Handle(typ string, h handlers.TaskHandler) error {
+	if err := d.mux.Handle(typ, h); err != nil {
+		return d.refuse(fmt.Errorf("handle %q: %w", typ, err))
+	}
+	s, ok := handlers.As[handlers.Scheduled](h)
+	if !ok {
+		return nil
+	}
+	var payload any
+	if p, ok := handlers.As[handlers.WithPayload](h); ok {
+		payload = p.Payload()
+	}
+	return d.Schedule(typ, s.Schedule(), typ, payload)
+}
+
+// Use wraps the handlers registered so far and from now on in middleware, the first outermost.
+func (d *Dispatcher) Use(mw ...handlers.Middleware) { d.mux.Use(mw...) }
+
+// Schedule declares a schedule: each slot of the rule becomes a task of the type, with the payload and the options
+// (queue, priority, timeout, attempts, backoff). It belongs to this release, and is retired when a newer one that does
+// not declare it leads. What is refused is returned, and returned again by Run.
+func (d *Dispatcher) Schedule(name string, rule schedule.Rule, typ string, payload any, opts ...task.Option) error {
+	t := task.New(typ, payload, opts...)
+	s := producer.Schedule{
+		Name: name, Rule: rule, Task: typ, Payload: t.Payload,
+		Queue: t.Queue, Priority: t.Priority, Timeout: t.Timeout, MaxAttempts: t.MaxAttempts, Backoff: t.Backoff,
+	}
+	err := t.Validate(task.Limits{Payload: d.cfg.PayloadLimit})
+	if err == nil {
+		err = d.Schedules().Check(&s)
+	}
+	if err != nil {
+		return d.refuse(fmt.Errorf("schedule %q: %w", name, err))
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if slices.ContainsFunc(d.schedules, func(o producer.Schedule) bool { return o.Name == name }) {
+		d.bad = errors.Join(d.bad, fmt.Errorf("schedule %q: %w", name, errTwice))
+		return fmt.Errorf("schedule %q: %w", name, errTwice)
+	}
+	d.schedules = append(d.schedules, s)
+	return nil
+}
+
+var errTwice = &task.FieldError{Field: "name", Reason: "declared twice", Hint: "give each schedule a name of its own"}
+
+func (d *Dispatcher) refuse(err error) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.bad = errors.Join(d.bad, err)
+	return err
+}
+
+// Declare replaces all declared schedules, also while the dispatcher runs: if it leads, what changed takes effect at
+// once. Nothing changes if one of them is refused.
+func (d *Dispatcher) Declare(list []producer.Schedule) error {
+	named := map[string]bool{}
+	for i := range list {
+		if err := d.Schedules().Check(&list[i]); err != nil {
+			return fmt.Errorf("schedule %q: %w", list[i].Name, err)
+		}
+		if named[list[i].Name] {
+			return fmt.Errorf("schedule %q: %w", list[i].Name, errTwice)
+		}
+		named[list[i].Name] = true
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.schedules = slices.Clone(list)
+	if d.scheduler != nil {
+		d.scheduler.Redeclare()
+	}
+	return nil
+}
+
+func (d *Dispatcher) declared() []producer.Schedule {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return append([]producer.Schedule{}, d.schedules...) // never nil: no schedules is a declaration too
+}
+
+// Enqueue adds a task, shaped by options, and returns its ID. See [producer.Producer.Enqueue] for the errors.
+func (d *Dispatcher) Enqueue(ctx context.Context, t *task.Task, opts ...task.Option) (string, error) {
+	return d.producer.Enqueue(ctx, t, opts...)
+}
+
+// EnqueueAll adds tasks, thousands a round trip. See [producer.Producer.EnqueueAll].
+func (d *Dispatcher) EnqueueAll(ctx context.Context, tasks []*task.Task) ([]producer.Result, error) {
+	return d.producer.EnqueueAll(ctx, tasks)
+}
+
+// Schedules lists, changes, pauses and triggers the namespace's schedules.
+func (d *Dispatcher) Schedules() *producer.Schedules { return producer.NewSchedules(d.q, d.producer) }
+
+// Queue is the namespace's queue, for looking into.
+func (d *Dispatcher) Queue() *queue.Queue { return d.q }
+
+// Instances is the namespace's registry, for looking into.
+func (d *Dispatcher) Instances() *instance.Registry { return d.reg }
+
+// Run works until ctx ends; then it resigns, so that another leads at once, lets what runs finish for as long as
+// Config.Drain, hands back the rest and returns nil. Redis being out of reach is waited out. Run returns an error for
+// what was refused at registration, and if Redis refuses this client. It is called once.
+func (d *Dispatcher) Run(ctx context.Context) error {
+	d.mu.Lock()
+	bad := d.bad
+	d.mu.Unlock()
+	if bad != nil {
+		return bad
+	}
+	node, err := instance.New(d.q, queue.Partition{Namespace: d.cfg.Namespace}, d.instanceConfig())
+	if err != nil {
+		return err
+	}
+	log := d.cfg.Log.With().Str("instance", node.ID()).Logger()
+	tasks := d.consumerConfig()
+	tasks.Log = log
+	work, err := consumer.New(d.q, d.mux, tasks)
+	if err != nil {
+		return err
+	}
+	schedules := producer.NewScheduler(d.q, d.reg, producer.SchedulerConfig{
+		Horizon: 2 * node.Lease(), Declared: d.declared, Log: log,
+	})
+	d.mu.Lock()
+	d.scheduler = schedules
+	d.mu.Unlock()
+
+	return node.Run(ctx, func(stay *instance.Stay) error {
+		var g errgroup.Group
+		g.Go(func() error { return schedules.Run(stay) }) // only the leader schedules
+		g.Go(func() error { return work.Run(stay) })      // who may take work, Redis decides
+		return g.Wait()
+	})
+}

@@ -1,0 +1,112 @@
+package producer
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/task"
+)
+
+// changeTries is how often a change is worked out again because somebody else was faster.
+const changeTries = 20
+
+// The functions here work out a change from what was read at now: pure, so that they can be tried again.
+
+// replace makes a schedule say s. It returns nil if it does already.
+func replace(st queue.Stored, s *Schedule, head definitionHead, now time.Time) (*queue.Change, error) {
+	next := definition{definitionHead: head, Schedule: *s}
+	text, err := next.encode()
+	if err != nil {
+		return nil, err
+	}
+	c := &queue.Change{Name: s.Name, Expect: st.Last, Definition: text, Event: "schedule changed"}
+	if st.Definition == "" || st.Last == "" {
+		c.Event = "schedule made"
+		c.Anchor, c.FromNow = s.anchor()
+		return c, nil
+	}
+	old, err := newEntry(st)
+	if err != nil { // unreadable here, but its name is ours to say now: start over
+		c.Anchor, c.FromNow = s.anchor()
+		return c, nil
+	}
+	was, err := decodeDefinition(st.Name, st.Definition)
+	if err != nil {
+		return nil, err
+	}
+	if same(&was.Schedule, s) && was.Origin == head.Origin {
+		return nil, nil
+	}
+	if was.Start != s.Start { // told otherwise: else the anchor stays
+		c.Anchor, _ = s.anchor()
+	}
+	c.Ahead = old.ahead(now)
+	if !sameTimes(&was.Schedule, s) {
+		c.FromNow = true
+		c.Note = old.unpushed(now, "changed")
+	}
+	return c, nil
+}
+
+// sameTimes reports whether two schedules have the same slots.
+func sameTimes(a, b *Schedule) bool {
+	return a.Every == b.Every && a.Cron == b.Cron && a.Timezone == b.Timezone && a.DST == b.DST && a.Start == b.Start
+}
+
+// remove deletes a schedule.
+func remove(st queue.Stored, event string, now time.Time) (*queue.Change, error) {
+	c := &queue.Change{Name: st.Name, Expect: st.Last, Delete: true, Event: "schedule " + event}
+	if e, err := newEntry(st); err == nil && e != nil {
+		c.Ahead = e.ahead(now)
+		c.Note = e.unpushed(now, strings.ReplaceAll(event, " ", "_"))
+	}
+	return c, nil
+}
+
+// pause stops a schedule, or lets it go on. It returns nil if it is so already.
+func pause(st queue.Stored, paused bool, now time.Time) (*queue.Change, error) {
+	e, err := newEntry(st)
+	if err != nil {
+		return nil, err
+	}
+	if e.last.Paused == paused {
+		return nil, nil
+	}
+	c := &queue.Change{Name: st.Name, Expect: st.Last, Pause: &paused, Event: "schedule paused"}
+	if paused {
+		c.Ahead = e.ahead(now)
+		return c, nil
+	}
+	c.Event, c.FromNow = "schedule resumed", true
+	c.Note = e.unpushed(now, "paused")
+	return c, nil
+}
+
+// withdrawn is how far back of now slots are listed as ahead, because now has passed by the time the script looks.
+const withdrawn = 2 * time.Second
+
+// ahead lists what may have been pushed ahead of now, newest first.
+func (e *entry) ahead(now time.Time) []queue.Ahead {
+	if !e.last.Slot.After(now.Add(-withdrawn)) {
+		return nil
+	}
+	var list []queue.Ahead
+	lane := queue.LaneOf(e.s.slotTask(now))
+	for slot := range e.grid.Between(now.Add(-withdrawn), e.last.Slot) {
+		list = append(list, queue.Ahead{Slot: slot, Place: queue.Place{Lane: lane, ID: task.SlotID(e.s.Name, slot)}})
+	}
+	slices.Reverse(list)
+	return list
+}
+
+// unpushed notes the slots up to now that were never pushed and now will not be.
+func (e *entry) unpushed(now time.Time, word string) string {
+	first := e.after(e.last.Slot)
+	if first.IsZero() || first.After(now) || e.exhausted() {
+		return ""
+	}
+	n := e.grid.Count(first.Add(-time.Millisecond), now)
+	return rangeNote(e.s.Name, first, e.grid.Prev(now.Add(time.Millisecond)), word, n, "schedule was "+word)
+}

@@ -1,0 +1,205 @@
+package producer
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/schedule"
+	"github.com/onbeat/onbeat/task"
+)
+
+// ScheduleMaxAttempts is how many runs the task of a slot gets when its schedule does not say: enough to survive a
+// crash or two, few enough that a broken job does not pile up on its own cadence.
+const ScheduleMaxAttempts = 3
+
+// Schedule is a named rule for when, and the task that each of its slots becomes.
+type Schedule struct {
+	// Name is unique in the namespace.
+	Name string
+	// Rule says when.
+	schedule.Rule
+	// Task is the type of its tasks. Required.
+	Task string
+	// Payload is theirs too.
+	Payload json.RawMessage
+
+	// Queue, Priority, Timeout, MaxAttempts and Backoff are those of its tasks; see task.Task. MaxAttempts defaults to
+	// ScheduleMaxAttempts.
+	Queue       string
+	Priority    task.Priority
+	Timeout     time.Duration
+	MaxAttempts int
+	Backoff     task.Backoff
+}
+
+// Validate refuses a schedule that could not run: a bad name, rule, task or number.
+func (s *Schedule) Validate(l task.Limits) error {
+	if err := task.CheckName("name", s.Name); err != nil {
+		return err
+	}
+	if s.Task == "" {
+		return &task.FieldError{Field: "task", Reason: "missing", Hint: "name the task type that each slot runs, for example http"}
+	}
+	if err := s.Rule.Validate(); err != nil {
+		return err
+	}
+	if len(s.Payload) > 0 && !json.Valid(s.Payload) {
+		return &task.FieldError{Field: "payload", Reason: "not valid JSON"}
+	}
+	return s.slotTask(time.UnixMilli(0)).Validate(l)
+}
+
+// Origins of a schedule.
+const (
+	// Declared schedules come from the code or config of a release, and leave with it.
+	Declared = "declared"
+	// Applied schedules were made by hand, and stay until somebody deletes them.
+	Applied = "applied"
+)
+
+// definition is a schedule as it lies in Redis.
+type definition struct {
+	definitionHead
+	Schedule
+}
+
+// definitionHead are the fields of a definition besides its schedule. V is 1; a field that is added must be one that an
+// older release may ignore, or V rises and older releases leave the schedule alone.
+type definitionHead struct {
+	V       int    `json:"v"`
+	Origin  string `json:"origin"`
+	Release string `json:"release,omitempty"`
+}
+
+const definitionVersion = 1
+
+// MarshalJSON is needed because Schedule has its own, which embedding would make the whole's.
+func (d definition) MarshalJSON() ([]byte, error) { return joinJSON(d.definitionHead, d.Schedule) }
+
+// UnmarshalJSON is the inverse of MarshalJSON.
+func (d *definition) UnmarshalJSON(b []byte) error {
+	if err := json.Unmarshal(b, &d.definitionHead); err != nil {
+		return err
+	}
+	return json.Unmarshal(b, &d.Schedule)
+}
+
+// scheduleFields are the fields of a Schedule besides its rule.
+type scheduleFields struct {
+	Name        string          `json:"name"`
+	Task        string          `json:"task"`
+	Payload     json.RawMessage `json:"payload,omitempty"`
+	Queue       string          `json:"queue,omitempty"`
+	Priority    *task.Priority  `json:"priority,omitempty"`
+	Timeout     int64           `json:"timeout_ms,omitempty"`
+	MaxAttempts int             `json:"max_attempts,omitempty"`
+	Backoff     int64           `json:"backoff_ms,omitempty"`
+	BackoffCap  int64           `json:"backoff_cap_ms,omitempty"`
+}
+
+// MarshalJSON writes the rule's fields and the task's side by side.
+func (s Schedule) MarshalJSON() ([]byte, error) {
+	f := scheduleFields{
+		Name: s.Name, Task: s.Task, Payload: s.Payload, Queue: s.Queue, Timeout: s.Timeout.Milliseconds(),
+		MaxAttempts: s.MaxAttempts, Backoff: s.Backoff.Base.Milliseconds(), BackoffCap: s.Backoff.Cap.Milliseconds(),
+	}
+	if s.Priority != task.Normal {
+		f.Priority = &s.Priority
+	}
+	return joinJSON(f, s.Rule)
+}
+
+// joinJSON writes two objects as one. The first must have a field.
+func joinJSON(a, b any) ([]byte, error) {
+	x, err := json.Marshal(a)
+	if err != nil {
+		return nil, err
+	}
+	y, err := json.Marshal(b)
+	if err != nil || len(y) <= len("{}") {
+		return x, err
+	}
+	return append(append(x[:len(x)-1], ','), y[1:]...), nil
+}
+
+// UnmarshalJSON reads what MarshalJSON wrote. Fields it does not know are ignored: a newer release wrote them.
+func (s *Schedule) UnmarshalJSON(b []byte) error {
+	var f scheduleFields
+	if err := json.Unmarshal(b, &f); err != nil {
+		return err
+	}
+	*s = Schedule{
+		Name: f.Name, Task: f.Task, Payload: f.Payload, Queue: f.Queue, Timeout: ms(f.Timeout), MaxAttempts: f.MaxAttempts,
+		Backoff: task.Backoff{Base: ms(f.Backoff), Cap: ms(f.BackoffCap)},
+	}
+	if f.Priority != nil {
+		s.Priority = *f.Priority
+	}
+	return json.Unmarshal(b, &s.Rule)
+}
+
+func ms(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
+
+func (d *definition) encode() (string, error) {
+	b, err := json.Marshal(d)
+	if err != nil {
+		return "", fmt.Errorf("schedule %q: %w", d.Name, err)
+	}
+	return string(b), nil
+}
+
+func decodeDefinition(name, text string) (*definition, error) {
+	d := &definition{}
+	if err := json.Unmarshal([]byte(text), d); err != nil {
+		return nil, fmt.Errorf("schedule %q: unreadable definition: %w", name, err)
+	}
+	if d.V > definitionVersion {
+		return nil, fmt.Errorf("schedule %q: written by a newer release (format %d, this one reads %d)", name, d.V, definitionVersion)
+	}
+	d.Name = name
+	return d, nil
+}
+
+// same reports whether two schedules say the same, whoever declared them.
+func same(a, b *Schedule) bool {
+	x, err1 := json.Marshal(a)
+	y, err2 := json.Marshal(b)
+	return err1 == nil && err2 == nil && bytes.Equal(x, y)
+}
+
+// slotTask is the task of one slot.
+func (s *Schedule) slotTask(slot time.Time) *task.Task {
+	t := &task.Task{
+		ID: task.SlotID(s.Name, slot), Type: s.Task, Payload: s.Payload, Queue: s.Queue, Priority: s.Priority,
+		Timeout: s.Timeout, MaxAttempts: s.MaxAttempts, Backoff: s.Backoff, Schedule: s.Name, Slot: slot,
+	}
+	if t.MaxAttempts == 0 {
+		t.MaxAttempts = ScheduleMaxAttempts
+	}
+	switch s.Overlap {
+	case schedule.OverlapSkip:
+		t.Conflict = task.Skip
+	case schedule.OverlapQueue:
+		t.Conflict = task.QueueUp
+	case schedule.OverlapReplace:
+		t.Conflict = task.Replace
+	default:
+		return t
+	}
+	t.Key, t.KeyLimit = "schedule:"+s.Name, 1
+	return t
+}
+
+// anchor says how slot zero is found when the schedule is new, and whether slots before now are to be passed over.
+func (s *Schedule) anchor() (a queue.Anchor, fromNow bool) {
+	switch {
+	case s.Start == "" || s.Cron != "" && s.Start == schedule.StartAligned:
+		return queue.Anchor{In: true}, false
+	case s.Start == schedule.StartAligned:
+		return queue.Anchor{Align: s.Every}, false
+	}
+	return queue.Anchor{At: s.FirstAnchor(time.UnixMilli(0))}, true
+}

@@ -1,0 +1,99 @@
+package producer
+
+import (
+	"container/heap"
+	"fmt"
+	"time"
+
+	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/schedule"
+)
+
+// entry is a schedule as the leader holds it.
+type entry struct {
+	s    *Schedule
+	grid schedule.Grid
+	raw  string // last run as it lies in Redis
+	last queue.Last
+	next time.Time // the first slot not dealt with; zero if there is none
+	at   int       // its place in the plan, -1 if it has none
+}
+
+// newEntry makes an entry of what lies in Redis. It returns nil for a schedule that is not there any more.
+func newEntry(st queue.Stored) (*entry, error) {
+	if st.Definition == "" || st.Last == "" {
+		return nil, nil
+	}
+	d, err := decodeDefinition(st.Name, st.Definition)
+	if err != nil {
+		return nil, err
+	}
+	last, err := queue.ParseLast(st.Last)
+	if err != nil {
+		return nil, fmt.Errorf("schedule %q: %w", st.Name, err)
+	}
+	grid, err := d.Grid(last.Anchor)
+	if err != nil {
+		return nil, fmt.Errorf("schedule %q: %w", st.Name, err)
+	}
+	s := d.Schedule
+	e := &entry{s: &s, grid: grid, at: -1}
+	e.set(last)
+	e.raw = st.Last
+	return e, nil
+}
+
+// set moves the entry on.
+func (e *entry) set(last queue.Last) {
+	e.last, e.raw, e.next = last, last.String(), time.Time{}
+	if !last.Paused && !e.exhausted() {
+		e.next = e.after(last.Slot)
+	}
+}
+
+func (e *entry) exhausted() bool { return e.s.MaxRuns > 0 && e.last.Runs >= e.s.MaxRuns }
+
+// after is the first slot after a moment; the zero moment is before every slot.
+func (e *entry) after(t time.Time) time.Time {
+	if t.IsZero() {
+		t = e.last.Anchor.Add(-time.Millisecond)
+	}
+	return e.grid.Next(t)
+}
+
+// plan is a heap of entries by their next slot.
+type plan []*entry
+
+func (p plan) Len() int           { return len(p) }
+func (p plan) Less(i, j int) bool { return p[i].next.Before(p[j].next) }
+func (p plan) Swap(i, j int)      { p[i], p[j] = p[j], p[i]; p[i].at, p[j].at = i, j }
+
+// Push is for container/heap.
+func (p *plan) Push(x any) {
+	e, _ := x.(*entry)
+	e.at = len(*p)
+	*p = append(*p, e)
+}
+
+// Pop is for container/heap.
+func (p *plan) Pop() any {
+	old := *p
+	e := old[len(old)-1]
+	old[len(old)-1] = nil
+	*p = old[:len(old)-1]
+	e.at = -1
+	return e
+}
+
+// fix puts an entry where its next slot belongs, in or out.
+func (p *plan) fix(e *entry) {
+	switch {
+	case e.next.IsZero() && e.at >= 0:
+		heap.Remove(p, e.at)
+	case e.next.IsZero():
+	case e.at >= 0:
+		heap.Fix(p, e.at)
+	default:
+		heap.Push(p, e)
+	}
+}

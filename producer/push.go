@@ -1,0 +1,163 @@
+package producer
+
+import (
+	"context"
+	"time"
+
+	"github.com/onbeat/onbeat/queue"
+)
+
+// ahead is how far beyond the horizon slots are pushed once they are pushed at all, so that a schedule that is due
+// often is pushed in batches and not slot by slot.
+func (t *tenure) ahead() time.Duration { return t.cfg.Horizon / 4 }
+
+// wait is how long until a schedule's next slot comes within the horizon.
+func (t *tenure) wait() time.Duration {
+	if len(t.plan) == 0 {
+		return time.Hour
+	}
+	return max(t.clock.Local(t.plan[0].next.Add(-t.cfg.Horizon)).Sub(time.Now()), 0)
+}
+
+// push pushes the slots of every schedule whose next slot is within the horizon, or soon will be.
+func (t *tenure) push(ctx context.Context) error {
+	for {
+		now := t.clock.Now()
+		more, err := t.pushOnce(ctx, now, now.Add(-lateGrace))
+		if err != nil || !more {
+			return err
+		}
+	}
+}
+
+// pushOnce makes one step for each schedule that has one, and reports whether any may have another.
+func (t *tenure) pushOnce(ctx context.Context, now, missed time.Time) (more bool, err error) {
+	soon := now.Add(t.cfg.Horizon + t.ahead()/2)
+	until := now.Add(t.cfg.Horizon + t.ahead())
+	var moves []move
+	var rest []*entry
+	for size := 0; len(t.plan) > 0 && !t.plan[0].next.After(soon) && size < pushBatch; {
+		e := t.plan[0]
+		next := e.next
+		step, last, ok := e.step(now, missed, until)
+		if ok {
+			moves = append(moves, move{e, step, last})
+			size += 1 + len(step.Push)
+		}
+		rest = append(rest, e)
+		e.next = time.Time{} // out of the plan until the step is done
+		t.plan.fix(e)
+		e.next = next
+	}
+	err = t.advance(ctx, moves)
+	for _, e := range rest {
+		if t.entries[e.s.Name] == e {
+			t.plan.fix(e)
+		}
+	}
+	return len(moves) > 0 && len(t.plan) > 0 && !t.plan[0].next.After(soon), err
+}
+
+// pushBatch is about how many slots are worked out before they are sent.
+const pushBatch = 10 * queue.MaxBatch
+
+// move is a step and where it takes its schedule.
+type move struct {
+	e    *entry
+	step queue.Step
+	last queue.Last
+}
+
+// advance sends steps and moves their schedules on. Those that somebody moved meanwhile are read again.
+func (t *tenure) advance(ctx context.Context, moves []move) error {
+	if len(moves) == 0 {
+		return nil
+	}
+	steps := make([]queue.Step, len(moves))
+	for i := range moves {
+		steps[i] = moves[i].step
+	}
+	asked := time.Now()
+	now, dropped, moved, err := t.q.Advance(ctx, t.term, steps)
+	if err != nil {
+		// Some may have been done: what is read again is true, whatever was.
+		return t.afterError(ctx, moves, err)
+	}
+	if dropped > 0 {
+		t.log.Info().Int("slots", dropped).Msg("dropped slots missed while nobody led, by their policy")
+	}
+	if now.After(t.clock.Now().Add(time.Second)) || now.Before(t.clock.Now().Add(-time.Second)) {
+		t.clock.Set(asked, time.Now(), now) // the clock of Redis was set
+	}
+	var again []string
+	for _, i := range moved {
+		again = append(again, moves[i].e.s.Name)
+		moves[i].e = nil
+	}
+	for _, m := range moves {
+		if m.e != nil {
+			m.e.set(m.last)
+		}
+	}
+	return t.reload(ctx, again)
+}
+
+func (t *tenure) afterError(ctx context.Context, moves []move, err error) error {
+	names := make([]string, len(moves))
+	for i := range moves {
+		names[i] = moves[i].e.s.Name
+	}
+	_ = t.reload(ctx, names) // if it fails too, the steps fail to compare, and are read again then
+	return err
+}
+
+// reload reads schedules again.
+func (t *tenure) reload(ctx context.Context, names []string) error {
+	if len(names) == 0 {
+		return nil
+	}
+	list, err := t.q.SchedulesNamed(ctx, names)
+	if err != nil {
+		return err
+	}
+	for _, st := range list {
+		t.put(st)
+	}
+	return nil
+}
+
+// refresh takes in what was changed since the schedules were last read.
+func (t *tenure) refresh(ctx context.Context) error {
+	names, version, err := t.q.ChangedSince(ctx, t.version)
+	if err != nil {
+		return err
+	}
+	if err := t.reload(ctx, names); err != nil {
+		return err
+	}
+	t.version = version
+	return nil
+}
+
+// catchUp deals with what was missed while nobody led: slots that were pushed and not claimed, and slots that were
+// never pushed, up to the moment this term began. Consumers wait until it is done.
+func (t *tenure) catchUp(ctx context.Context, began time.Time) error {
+	var moves []move
+	for _, e := range t.entries {
+		drops := e.sweep(began, 2*(t.cfg.Horizon+t.ahead()))
+		if len(drops) > 0 {
+			step := queue.Step{Name: e.s.Name, Expect: e.raw, Becomes: e.raw, Drop: drops}
+			moves = append(moves, move{e, step, e.last})
+		}
+	}
+	if err := t.advance(ctx, moves); err != nil {
+		return err
+	}
+	for {
+		now := t.clock.Now()
+		more, err := t.pushOnce(ctx, now, began)
+		if err != nil || !more {
+			return err
+		}
+	}
+}

@@ -1,0 +1,204 @@
+package producer
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/onbeat/onbeat/instance"
+	"github.com/onbeat/onbeat/queue"
+)
+
+// SchedulerConfig tunes a Scheduler.
+type SchedulerConfig struct {
+	// Horizon is how far ahead of its time a slot is pushed. Default 10s: two leases of 5s.
+	Horizon time.Duration
+	// Declared returns the schedules that this release's code or config declares, or nil if it declares none and lets
+	// those of others be. It is called when the instance begins to lead, and after Redeclare.
+	Declared func() []Schedule
+	// Log receives state changes. The zero Logger discards them.
+	Log zerolog.Logger
+}
+
+// lateGrace is how late a slot may be pushed and still be on time rather than missed: a pause of the leader's process
+// is no downtime.
+const lateGrace = time.Second
+
+// tidyEvery is how often the leader removes what outlived its time.
+const tidyEvery = 30 * time.Second
+
+// Scheduler is the CentralScheduler: while its instance leads, it pushes the slots of every schedule.
+type Scheduler struct {
+	q         *queue.Queue
+	reg       *instance.Registry
+	cfg       SchedulerConfig
+	log       zerolog.Logger
+	redeclare instance.Bell
+}
+
+// NewScheduler returns a scheduler.
+func NewScheduler(q *queue.Queue, reg *instance.Registry, cfg SchedulerConfig) *Scheduler {
+	if cfg.Horizon <= 0 {
+		cfg.Horizon = 10 * time.Second
+	}
+	return &Scheduler{q: q, reg: reg, cfg: cfg, log: cfg.Log, redeclare: instance.NewBell()}
+}
+
+// Redeclare has the declared schedules read and compared again, if the instance leads; else that happens when it does.
+func (s *Scheduler) Redeclare() { s.redeclare.Ring() }
+
+// Run pushes slots in every term of the stay, and returns when the stay drains or ends.
+func (s *Scheduler) Run(stay *instance.Stay) error {
+	stay.Lead(func(ctx context.Context, term queue.Term) {
+		t := &tenure{Scheduler: s, stay: stay, term: term}
+		err := t.run(ctx)
+		switch {
+		case ctx.Err() != nil: // the term is over, which has been said already
+		case errors.Is(err, queue.ErrNotLeader), errors.Is(err, queue.ErrFenced):
+			stay.Doubt()
+		case err != nil:
+			s.log.Error().Err(err).Msg("scheduling stopped")
+		}
+	})
+	return nil
+}
+
+// tenure is one term of leadership.
+type tenure struct {
+	*Scheduler
+	stay    *instance.Stay
+	term    queue.Term
+	clock   queue.Clock
+	entries map[string]*entry
+	plan    plan
+	version int64 // of the schedules, as far as they are known
+}
+
+// run leads: it takes stock, opens the gate if nobody led before, and pushes until the term ends.
+func (t *tenure) run(ctx context.Context) error {
+	if err := t.insist(ctx, t.takeStock); err != nil {
+		return err
+	}
+	tidy := time.NewTicker(tidyEvery)
+	defer tidy.Stop()
+	alarm := time.NewTimer(0)
+	defer alarm.Stop()
+	for {
+		var err error
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-alarm.C:
+			err = t.insist(ctx, t.push)
+		case <-t.stay.Schedules:
+			err = t.insist(ctx, t.refresh)
+		case <-t.redeclare:
+			err = t.insist(ctx, t.declare)
+		case <-tidy.C:
+			if _, err := t.q.Tidy(ctx); err != nil && ctx.Err() == nil {
+				t.log.Warn().Err(err).Msg("could not tidy up")
+			}
+		}
+		if err != nil {
+			return err
+		}
+		alarm.Reset(t.wait())
+	}
+}
+
+// insist calls fn until it succeeds, the term ends, or trying again is of no use.
+func (t *tenure) insist(ctx context.Context, fn func(context.Context) error) error {
+	for n := 0; ; n++ {
+		call, done := context.WithTimeout(ctx, time.Minute)
+		err := fn(call)
+		done()
+		switch {
+		case err == nil:
+			if n > 0 {
+				t.log.Info().Msg("scheduling goes on")
+			}
+			return nil
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case errors.Is(err, queue.ErrNotLeader), errors.Is(err, queue.ErrFenced):
+			return err
+		}
+		// Whatever it is, giving up would stop every schedule: keep trying, and say so once. Redis that is full is the
+		// same: the slots wait here until it has room.
+		if n == 0 {
+			t.log.Warn().Err(err).Msg("cannot schedule: trying again")
+		}
+		d := min(time.Second, 20*time.Millisecond<<min(n, 10))
+		select {
+		case <-time.After(d/2 + rand.N(d/2+1)):
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// takeStock begins a term: it declares, reads all schedules, deals with what was missed while nobody led, and opens
+// the gate.
+func (t *tenure) takeStock(ctx context.Context) error {
+	if err := t.tick(ctx); err != nil {
+		return err
+	}
+	began := t.clock.Now()
+	if err := t.declare(ctx); err != nil {
+		return err
+	}
+	t.entries, t.plan = map[string]*entry{}, nil
+	version, err := t.q.Schedules(ctx, func(list []queue.Stored) error {
+		for _, st := range list {
+			t.put(st)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	t.version = version
+	// Whether the gate is shut was decided as the term began, and only this leader opens it.
+	if !t.stay.View().Open {
+		if err := t.catchUp(ctx, began); err != nil {
+			return err
+		}
+		if _, err := t.reg.Open(ctx, t.term); err != nil {
+			return err
+		}
+	}
+	t.log.Info().Int("schedules", len(t.entries)).Int64("epoch", t.term.Epoch).Msg("scheduling")
+	return nil
+}
+
+// tick reads the clock of Redis.
+func (t *tenure) tick(ctx context.Context) error {
+	asked := time.Now()
+	now, err := t.q.Now(ctx)
+	if err != nil {
+		return err
+	}
+	t.clock.Set(asked, time.Now(), now)
+	return nil
+}
+
+// put takes in a schedule as it lies in Redis now.
+func (t *tenure) put(st queue.Stored) {
+	if old := t.entries[st.Name]; old != nil {
+		old.next = time.Time{}
+		t.plan.fix(old)
+		delete(t.entries, st.Name)
+	}
+	e, err := newEntry(st)
+	if err != nil {
+		t.log.Error().Err(err).Msg("schedule left alone")
+		return
+	}
+	if e != nil {
+		t.entries[st.Name] = e
+		t.plan.fix(e)
+	}
+}

@@ -1,0 +1,307 @@
+package producer
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/schedule"
+	"github.com/onbeat/onbeat/task"
+)
+
+// Schedules lists, changes, pauses and triggers schedules: from anywhere, whoever leads. What it changes holds for every
+// slot after the call returned.
+type Schedules struct {
+	q *queue.Queue
+	p *Producer
+}
+
+// NewSchedules returns the schedules of a partition.
+func NewSchedules(q *queue.Queue, p *Producer) *Schedules { return &Schedules{q: q, p: p} }
+
+// Status is a schedule and how far it has come.
+type Status struct {
+	Schedule Schedule
+	Origin   string // Declared or Applied
+	Release  string // that declared it
+	Paused   bool
+	Anchor   time.Time
+	Last     time.Time // the newest slot that has come; zero before the first
+	Next     time.Time // the next slot; zero if there is none, or while paused
+	Runs     int64     // slots pushed so far, those ahead of now included
+	Pushed   time.Time // slots up to here have been dealt with
+}
+
+// MarshalJSON writes the schedule's fields and the status's side by side.
+func (s Status) MarshalJSON() ([]byte, error) {
+	return joinJSON(struct {
+		Origin  string    `json:"origin"`
+		Release string    `json:"release,omitempty"`
+		Paused  bool      `json:"paused"`
+		Anchor  time.Time `json:"anchor,omitzero"`
+		Last    time.Time `json:"last,omitzero"`
+		Next    time.Time `json:"next,omitzero"`
+		Runs    int64     `json:"runs"`
+	}{s.Origin, s.Release, s.Paused, s.Anchor, s.Last, s.Next, s.Runs}, s.Schedule)
+}
+
+// Grid is the schedule's grid as it stands.
+func (s *Status) Grid() (schedule.Grid, error) { return s.Schedule.Grid(s.Anchor) }
+
+func statusOf(st queue.Stored, now time.Time) (Status, error) {
+	d, err := decodeDefinition(st.Name, st.Definition)
+	if err != nil {
+		return Status{}, err
+	}
+	e, err := newEntry(st)
+	if err != nil {
+		return Status{}, err
+	}
+	s := Status{Schedule: d.Schedule, Origin: d.Origin, Release: d.Release}
+	if e == nil {
+		return s, nil
+	}
+	s.Paused, s.Anchor, s.Runs, s.Pushed = e.last.Paused, e.last.Anchor, e.last.Runs, e.last.Slot
+	if s.Runs > 0 {
+		s.Last = e.grid.Prev(minTime(now, e.last.Slot).Add(time.Millisecond))
+	}
+	if !s.Paused {
+		s.Next = e.after(maxTime(e.last.Slot, now))
+		if e.last.Slot.After(now) {
+			s.Next = e.grid.Next(now) // it is pushed, and has not come
+		} else if e.exhausted() {
+			s.Next = time.Time{}
+		}
+	}
+	return s, nil
+}
+
+// List returns all schedules by name. Ones that cannot be read here, because a newer release wrote them, are returned
+// as an error, joined, besides the others.
+func (s *Schedules) List(ctx context.Context) ([]Status, error) {
+	now, err := s.q.Now(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var list []Status
+	var unread []error
+	if _, err := s.q.Schedules(ctx, func(part []queue.Stored) error {
+		for _, st := range part {
+			status, err := statusOf(st, now)
+			if err != nil {
+				unread = append(unread, err)
+				continue
+			}
+			list = append(list, status)
+		}
+		return nil
+	}); err != nil {
+		return nil, err
+	}
+	slices.SortFunc(list, func(a, b Status) int { return strings.Compare(a.Schedule.Name, b.Schedule.Name) })
+	list = slices.CompactFunc(list, func(a, b Status) bool { return a.Schedule.Name == b.Schedule.Name })
+	return list, errors.Join(unread...)
+}
+
+// Get returns one schedule. The error matches [queue.ErrNotFound] if there is none.
+func (s *Schedules) Get(ctx context.Context, name string) (Status, error) {
+	st, now, err := s.read(ctx, name)
+	if err != nil {
+		return Status{}, err
+	}
+	return statusOf(st, now)
+}
+
+func (s *Schedules) read(ctx context.Context, name string) (queue.Stored, time.Time, error) {
+	now, err := s.q.Now(ctx)
+	if err != nil {
+		return queue.Stored{}, now, err
+	}
+	st, err := s.q.Schedule(ctx, name)
+	if err == nil && st.Definition == "" {
+		err = fmt.Errorf("schedule %q: %w", name, queue.ErrNotFound)
+	}
+	return st, now, err
+}
+
+// Applied says what Apply did.
+type ApplyResult string
+
+// What Apply did.
+const (
+	Made      ApplyResult = "made"
+	Changed   ApplyResult = "changed"
+	Unchanged ApplyResult = "unchanged"
+)
+
+// Apply makes a schedule, or changes the one of that name. Its anchor stays unless its start is another. A schedule
+// that a release declared is changed too, until that release's next leader declares it again.
+func (s *Schedules) Apply(ctx context.Context, want Schedule) (ApplyResult, error) {
+	if err := s.Check(&want); err != nil {
+		return "", err
+	}
+	did := Unchanged
+	err := s.change(ctx, want.Name, true, func(st queue.Stored, now time.Time) (*queue.Change, error) {
+		head := definitionHead{V: definitionVersion, Origin: Applied}
+		if d, err := decodeDefinition(st.Name, st.Definition); err == nil {
+			head.Origin, head.Release = d.Origin, d.Release
+		}
+		did = Changed
+		if st.Definition == "" {
+			did = Made
+		}
+		return replace(st, &want, head, now)
+	}, func() { did = Unchanged })
+	return did, err
+}
+
+// Check refuses a schedule that could not run.
+func (s *Schedules) Check(want *Schedule) error {
+	if err := want.Validate(s.p.cfg.Limits); err != nil {
+		return err
+	}
+	if s.p.cfg.Check != nil {
+		return s.p.cfg.Check(want.Task, want.Payload)
+	}
+	return nil
+}
+
+// Pause stops a schedule: no slot after the call returned is run. It reports whether it was running.
+func (s *Schedules) Pause(ctx context.Context, name string) (bool, error) {
+	return s.pause(ctx, name, true)
+}
+
+// Resume lets a paused schedule go on, on its old grid; the slots of the pause are recorded as paused. It reports
+// whether it was paused.
+func (s *Schedules) Resume(ctx context.Context, name string) (bool, error) {
+	return s.pause(ctx, name, false)
+}
+
+func (s *Schedules) pause(ctx context.Context, name string, paused bool) (bool, error) {
+	did := true
+	err := s.change(ctx, name, false, func(st queue.Stored, now time.Time) (*queue.Change, error) {
+		return pause(st, paused, now)
+	}, func() { did = false })
+	return did && err == nil, err
+}
+
+// Delete deletes a schedule: no slot after the call returned is run. Tasks of slots that have come stay.
+func (s *Schedules) Delete(ctx context.Context, name string) error {
+	return s.change(ctx, name, false, func(st queue.Stored, now time.Time) (*queue.Change, error) {
+		return remove(st, "deleted", now)
+	}, func() {})
+}
+
+// change reads, works out and changes a schedule until nobody else was faster. unchanged is called if there was
+// nothing to do.
+func (s *Schedules) change(ctx context.Context, name string, mayBeNew bool,
+	work func(queue.Stored, time.Time) (*queue.Change, error), unchanged func(),
+) error {
+	for range changeTries {
+		st, now, err := s.read(ctx, name)
+		if err != nil && !(mayBeNew && errors.Is(err, queue.ErrNotFound)) {
+			return err
+		}
+		c, err := work(st, now)
+		if err != nil {
+			return err
+		}
+		if c == nil {
+			unchanged()
+			return nil
+		}
+		_, moved, err := s.q.Change(ctx, 0, []queue.Change{*c})
+		if err != nil {
+			return err
+		}
+		if len(moved) == 0 {
+			return nil
+		}
+	}
+	return fmt.Errorf("schedule %q: %w", name, queue.ErrChanged)
+}
+
+// Trigger runs a schedule's task once, now, besides its grid, and returns the task's ID. It works while the schedule is
+// paused too.
+func (s *Schedules) Trigger(ctx context.Context, name string, payload json.RawMessage) (string, error) {
+	status, err := s.Get(ctx, name)
+	if err != nil {
+		return "", err
+	}
+	t := status.Schedule.slotTask(time.Time{})
+	t.ID = name + "!" + task.NewID(time.Now())
+	t.Slot = time.Time{}
+	if payload != nil {
+		t.Payload = payload
+	}
+	return s.p.Enqueue(ctx, t)
+}
+
+// maxBackfill bounds one call of Backfill.
+const maxBackfill = 100_000
+
+// Backfill runs the task of every slot in [from, to], oldest first and behind everything that is on time, whether or
+// not the slot has been run before. It returns how many it added; a slot that is being backfilled already is not added
+// again. Slots before the anchor are reached by following the grid backwards. More than 100,000 are refused.
+func (s *Schedules) Backfill(ctx context.Context, name string, from, to time.Time, progress func(done, of int)) (int, error) {
+	status, err := s.Get(ctx, name)
+	if err != nil {
+		return 0, err
+	}
+	if to.Before(from) {
+		return 0, &task.FieldError{Field: "to", Value: to.Format(time.RFC3339), Reason: "before from", Hint: "the older time comes first"}
+	}
+	grid, err := status.Schedule.Grid(anchorBefore(&status, from))
+	if err != nil {
+		return 0, err
+	}
+	n := grid.Count(from.Add(-time.Millisecond), to)
+	if n > maxBackfill {
+		return 0, &task.FieldError{Field: "from", Value: from.Format(time.RFC3339), Reason: fmt.Sprintf("%d slots, the limit is %d", n, maxBackfill), Hint: "backfill a shorter time, then the next"}
+	}
+	var batch []*task.Task
+	added, done := 0, 0
+	flush := func() error {
+		results, err := s.p.EnqueueAll(ctx, batch)
+		for _, r := range results {
+			if r.Err == nil {
+				added++
+			}
+		}
+		done += len(batch)
+		batch = batch[:0]
+		if err == nil && progress != nil {
+			progress(done, int(n))
+		}
+		return err
+	}
+	for slot := range grid.Between(from.Add(-time.Millisecond), to) {
+		t := status.Schedule.slotTask(slot)
+		t.ID += "+backfill"
+		t.Priority, t.Keep = task.Low, -1
+		if batch = append(batch, t); len(batch) == queue.MaxBatch {
+			if err := flush(); err != nil {
+				return added, err
+			}
+		}
+	}
+	return added, flush()
+}
+
+// anchorBefore is a slot zero that is not after a time, on the same grid.
+func anchorBefore(s *Status, from time.Time) time.Time {
+	if !s.Anchor.After(from) {
+		return s.Anchor
+	}
+	if s.Schedule.Every == 0 {
+		return from
+	}
+	every := s.Schedule.Every.Milliseconds()
+	k := (s.Anchor.UnixMilli() - from.UnixMilli() + every - 1) / every
+	return time.UnixMilli(s.Anchor.UnixMilli() - k*every).UTC()
+}
