@@ -121,7 +121,7 @@ func oneLine(s string, limit int) string {
 	var b strings.Builder
 	blank := false
 	for _, r := range s { // a bad byte comes as U+FFFD
-		if r <= ' ' || r >= 0x7f && r <= 0xa0 || r == 0x2028 || r == 0x2029 || r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069 {
+		if !shows(r) {
 			blank = b.Len() > 0
 			continue
 		}
@@ -136,4 +136,14 @@ func oneLine(s string, limit int) string {
 		b.WriteRune(r)
 	}
 	return b.String()
+}
+
+// shows tells a character that a line may have from white space, control characters and those that turn the direction
+// of text around.
+func shows(r rune) bool {
+	switch {
+	case r <= ' ', r >= 0x7f && r <= 0xa0, r >= 0x2028 && r <= 0x202e, r >= 0x2066 && r <= 0x2069:
+		return false
+	}
+	return true
 }

@@ -89,7 +89,8 @@ type execPayload struct {
 // Validate refuses a payload that no command can be made of.
 func (p execPayload) Validate() error {
 	if len(p.Command) == 0 || p.Command[0] == "" {
-		return &task.FieldError{Field: "command", Reason: "missing", Hint: `a program and its arguments, such as ["echo", "hello"]`}
+		return &task.FieldError{Field: "command", Reason: "missing",
+			Hint: `a program and its arguments, such as ["echo", "hello"]`}
 	}
 	for i, arg := range append(slices.Clone(p.Command), p.Dir) {
 		if strings.ContainsRune(arg, 0) {
@@ -138,8 +139,10 @@ func (h *execHandler) run(ctx context.Context, p execPayload) error {
 
 func execError(ctx context.Context, name string, err error, stderr *tail) error {
 	switch {
-	case err == nil, errors.Is(err, exec.ErrWaitDelay) && ctx.Err() == nil: // it did exit with 0; only a child of it held the output open
+	case err == nil:
 		return nil
+	case errors.Is(err, exec.ErrWaitDelay) && ctx.Err() == nil:
+		return nil // it did exit with 0; only a child of it held the output open
 	case errors.Is(err, ctx.Err()): // it exited with 0 on being told to end
 		err = context.Cause(ctx)
 	case ctx.Err() != nil:

@@ -53,7 +53,9 @@ func parseHTTP(payload []byte) (*httpCall, error) {
 		return nil, err
 	}
 	c := &httpCall{method: http.MethodPost, expect: p.Expect}
-	for _, step := range []func(*httpPayload) error{c.readURL, c.readMethod, c.readHeaders, c.readBody, c.readTimeout, c.readExpect} {
+	for _, step := range []func(*httpPayload) error{
+		c.readURL, c.readMethod, c.readHeaders, c.readBody, c.readTimeout, c.readExpect,
+	} {
 		if err := step(&p); err != nil {
 			return nil, err
 		}
@@ -123,8 +125,8 @@ func (c *httpCall) readMethod(p *httpPayload) error {
 }
 
 // The headers that a payload may not have: those of the connection, which the HTTP client must agree with, and ours.
-var hopHeaders = []string{"Connection", "Content-Length", "Expect", "Keep-Alive", "Proxy-Authorization", "Proxy-Connection", "Te", "Trailer",
-	"Transfer-Encoding", "Upgrade"}
+var hopHeaders = []string{"Connection", "Content-Length", "Expect", "Keep-Alive", "Proxy-Authorization", "Proxy-Connection",
+	"Te", "Trailer", "Transfer-Encoding", "Upgrade"}
 
 func (c *httpCall) readHeaders(p *httpPayload) error {
 	c.header = make(http.Header, len(p.Headers)+1)
@@ -190,7 +192,8 @@ func (c *httpCall) readTimeout(p *httpPayload) error {
 	}
 	d, err := time.ParseDuration(*p.Timeout)
 	if err != nil || d <= 0 {
-		return &task.FieldError{Field: "payload.timeout", Value: *p.Timeout, Reason: "not a duration above zero", Hint: `such as "5s" or "1m30s"`}
+		return &task.FieldError{Field: "payload.timeout", Value: *p.Timeout, Reason: "not a duration above zero",
+			Hint: `such as "5s" or "1m30s"`}
 	}
 	c.timeout = d
 	return nil
@@ -199,8 +202,8 @@ func (c *httpCall) readTimeout(p *httpPayload) error {
 func (c *httpCall) readExpect(p *httpPayload) error {
 	for i, status := range p.Expect {
 		if status < 100 || status > 599 {
-			return &task.FieldError{Field: fmt.Sprintf("payload.expect[%d]", i), Value: strconv.Itoa(status), Reason: "not an HTTP status",
-				Hint: "100 to 599; none means any 2xx"}
+			return &task.FieldError{Field: fmt.Sprintf("payload.expect[%d]", i), Value: strconv.Itoa(status),
+				Reason: "not an HTTP status", Hint: "100 to 599; none means any 2xx"}
 		}
 	}
 	return nil

@@ -2,12 +2,10 @@ package handlers_test
 
 import (
 	"context"
-	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -143,36 +141,6 @@ func TestHTTP_showsTheStartOfTheBodyOnOneLine(t *testing.T) {
 	}
 }
 
-func TestHTTP_readsLittleOfAHugeBody(t *testing.T) {
-	t.Parallel()
-	for _, code := range []int{200, 500} {
-		var wrote atomic.Int64
-		ended := make(chan struct{})
-		s := serve(t, func(w http.ResponseWriter, _ *http.Request) {
-			defer close(ended)
-			w.WriteHeader(code)
-			for chunk := make([]byte, 64<<10); ; {
-				n, err := w.Write(chunk)
-				wrote.Add(int64(n))
-				if err != nil {
-					return
-				}
-			}
-		})
-		start := time.Now()
-		if err := ask(t, newHTTP(t, handlers.HTTPConfig{}), "url", s.URL); (err == nil) != (code == 200) {
-			t.Errorf("%d: %v", code, err)
-		}
-		<-ended // the connection is closed, not drained
-		if took := time.Since(start); took > 10*time.Second {
-			t.Errorf("%d: took %s", code, took)
-		}
-		if wrote.Load() > 64<<20 {
-			t.Errorf("%d: the server could write %d bytes", code, wrote.Load())
-		}
-	}
-}
-
 func TestHTTP_usesAConnectionAgain(t *testing.T) {
 	t.Parallel()
 	var conns atomic.Int32
@@ -204,133 +172,7 @@ func TestHTTP_usesAConnectionAgain(t *testing.T) {
 }
 
 // hang answers when the test ends.
-func hang(t *testing.T) http.HandlerFunc {
-	end := make(chan struct{})
-	t.Cleanup(func() { close(end) })
-	return func(w http.ResponseWriter, r *http.Request) {
-		_, _ = io.Copy(io.Discard, r.Body)
-		select {
-		case <-end:
-		case <-r.Context().Done():
-		}
-	}
-}
-
 // hangServer is served until the hanging requests have been let go.
-func hangServer(t *testing.T, before http.HandlerFunc) *httptest.Server {
-	t.Helper()
-	var s *httptest.Server
-	t.Cleanup(func() { s.Close() })
-	last := hang(t)
-	s = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if before != nil {
-			before(w, r)
-			_ = http.NewResponseController(w).Flush()
-		}
-		last(w, r)
-	}))
-	return s
-}
-
-func TestHTTP_timesOut(t *testing.T) {
-	t.Parallel()
-	s := hangServer(t, nil)
-	for name, c := range map[string]struct {
-		cfg   handlers.HTTPConfig
-		pairs []any
-	}{
-		"of the payload": {handlers.HTTPConfig{}, []any{"url", s.URL, "timeout", "50ms"}},
-		"of the config":  {handlers.HTTPConfig{Timeout: 50 * time.Millisecond}, []any{"url", s.URL}},
-	} {
-		err := ask(t, newHTTP(t, c.cfg), c.pairs...)
-		want := "POST " + s.URL + ": no answer within 50ms: context deadline exceeded"
-		if !errors.Is(err, context.DeadlineExceeded) || err.Error() != want || handlers.IsDead(err) {
-			t.Errorf("%s: %v\nwant %s", name, err, want)
-		}
-	}
-}
-
-func TestHTTP_slowBody(t *testing.T) {
-	t.Parallel()
-	for code, want := range map[int]bool{200: true, 500: false} { // the status has decided
-		s := hangServer(t, func(w http.ResponseWriter, _ *http.Request) {
-			w.WriteHeader(code)
-			_, _ = io.WriteString(w, "so far")
-		})
-		start := time.Now()
-		err := ask(t, newHTTP(t, handlers.HTTPConfig{}), "url", s.URL, "timeout", "100ms")
-		if (err == nil) != want {
-			t.Errorf("%d: %v", code, err)
-		}
-		if err != nil && !strings.HasSuffix(err.Error(), "500 Internal Server Error: so far") {
-			t.Errorf("%d: %v", code, err)
-		}
-		if took := time.Since(start); took > 5*time.Second {
-			t.Errorf("%d: took %s", code, took)
-		}
-	}
-}
-
-func TestHTTP_stopsWithTheCauseOfItsContext(t *testing.T) {
-	t.Parallel()
-	lost := errors.New("lease lost")
-	ctx, cancel := context.WithCancelCause(t.Context())
-	s := serve(t, func(_ http.ResponseWriter, r *http.Request) {
-		cancel(lost)
-		<-r.Context().Done()
-	})
-	for _, when := range []string{"during the request", "before it"} {
-		err := newHTTP(t, handlers.HTTPConfig{}).Handle(ctx, &task.Task{Payload: payload("url", s.URL)})
-		if !errors.Is(err, lost) || err.Error() != "POST "+s.URL+": lease lost" || handlers.IsDead(err) {
-			t.Errorf("%s: %v", when, err)
-		}
-	}
-}
-
-func TestHTTP_obeysRetryAfter(t *testing.T) {
-	t.Parallel()
-	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Retry-After", r.Header.Get("Want"))
-		var code int
-		_, _ = fmt.Sscan(r.URL.Path[1:], &code)
-		w.WriteHeader(code)
-	})
-	h := newHTTP(t, handlers.HTTPConfig{MaxRetryAfter: time.Minute})
-	in := func(d time.Duration) string { return time.Now().Add(d).UTC().Format(http.TimeFormat) }
-	for _, c := range []struct {
-		code   int
-		value  string
-		lo, hi time.Duration // zero: no delay
-	}{
-		{429, "7", 7 * time.Second, 7 * time.Second},
-		{503, "7", 7 * time.Second, 7 * time.Second},
-		{503, in(20 * time.Second), 15 * time.Second, 20 * time.Second},
-		{503, in(-time.Hour), time.Second, time.Second},
-		{503, "0", time.Second, time.Second},
-		{503, "86400", time.Minute, time.Minute},
-		{503, in(24 * time.Hour), time.Minute, time.Minute},
-		{503, strings.Repeat("9", 40), time.Minute, time.Minute},
-		{429, "", 0, 0},
-		{429, "soon", 0, 0},
-		{429, "-5", 0, 0},
-		{429, "1.5", 0, 0},
-		{500, "7", 0, 0},
-		{404, "7", 0, 0},
-	} {
-		err := ask(t, h, "url", fmt.Sprintf("%s/%d", s.URL, c.code), "headers", map[string]string{"Want": c.value})
-		if se, ok := errors.AsType[*handlers.StatusError](err); !ok || se.Status != c.code {
-			t.Fatalf("%d: %v", c.code, err)
-		}
-		d, ok := handlers.RetryDelay(err)
-		if ok != (c.hi > 0) || d < c.lo || d > c.hi {
-			t.Errorf("%d with Retry-After %q: %s, %t; want %s to %s", c.code, c.value, d, ok, c.lo, c.hi)
-		}
-	}
-	if err := ask(t, h, "url", s.URL+"/503", "headers", map[string]string{"Want": "7"}, "expect", []int{503}); err != nil {
-		t.Errorf("an expected 503: %v", err)
-	}
-}
-
 func TestHTTP_hidesSecretsInErrors(t *testing.T) {
 	t.Parallel()
 	closed := serve(t, nil)
@@ -370,101 +212,6 @@ func TestHTTP_sendsUserAndPasswordOfTheURL(t *testing.T) {
 		if err := ask(t, h, "url", strings.Replace(s.URL, "//", "//u:p%20w@", 1)); err != nil {
 			t.Error(err)
 		}
-	}
-}
-
-func TestHTTP_followsRedirects(t *testing.T) {
-	t.Parallel()
-	type seen struct{ method, body, id, referer, secret string }
-	var last seen
-	final := func(w http.ResponseWriter, r *http.Request) {
-		body, _ := io.ReadAll(r.Body)
-		last = seen{r.Method, string(body), r.Header.Get("Onbeat-Task-Id"), r.Header.Get("Referer"), r.Header.Get("X-Secret")}
-	}
-	other := serve(t, final)
-	mux := http.NewServeMux()
-	mux.HandleFunc("/final", final)
-	mux.HandleFunc("/302", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/final", 302) })
-	mux.HandleFunc("/307", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/final", 307) })
-	mux.HandleFunc("/other", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, other.URL, 307) })
-	mux.HandleFunc("/loop", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/loop", 302) })
-	mux.HandleFunc("/scheme", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "https://127.0.0.1:1/", 302) })
-	mux.HandleFunc("/file", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "file:///etc/passwd", 302) })
-	mux.HandleFunc("/nowhere", status(302))
-	mux.HandleFunc("/hop/{n}", func(w http.ResponseWriter, r *http.Request) {
-		var n int
-		_, _ = fmt.Sscan(r.PathValue("n"), &n)
-		if n > 0 {
-			http.Redirect(w, r, fmt.Sprint("/hop/", n-1), 302)
-		}
-	})
-	s := httptest.NewServer(mux)
-	t.Cleanup(s.Close)
-	h := newHTTP(t, handlers.HTTPConfig{})
-	headers := map[string]string{"X-Secret": "s", "Authorization": "a"}
-	for path, want := range map[string]seen{
-		"/302":   {"GET", "", "id", "", "s"},
-		"/307":   {"POST", "b", "id", "", "s"},
-		"/other": {"POST", "b", "id", "", ""},
-	} {
-		last = seen{}
-		if err := ask(t, h, "url", s.URL+path+"?token=1", "body", "b", "headers", headers); err != nil {
-			t.Errorf("%s: %v", path, err)
-		}
-		if last != want {
-			t.Errorf("%s: arrived as %+v, want %+v", path, last, want)
-		}
-	}
-	for path, want := range map[string]string{
-		"/loop":    "too many redirects: 5",
-		"/hop/6":   "too many redirects: 5",
-		"/scheme":  "redirect to another scheme refused: from http to https",
-		"/file":    "redirect to another scheme refused: from http to file",
-		"/nowhere": "302 Found",
-	} {
-		if err := ask(t, h, "url", s.URL+path); err == nil || err.Error() != "POST "+s.URL+path+": "+want || handlers.IsDead(err) {
-			t.Errorf("%s: %v, want %s", path, err, want)
-		}
-	}
-	if err := ask(t, h, "url", s.URL+"/hop/5"); err != nil {
-		t.Errorf("5 redirects: %v", err)
-	}
-	if err := ask(t, h, "url", s.URL+"/302", "expect", []int{302}); err != nil {
-		t.Errorf("an expected 302: %v", err)
-	}
-	if err := ask(t, h, "url", s.URL+"/302", "expect", []int{200}); err != nil {
-		t.Errorf("an expected 200 behind a 302: %v", err)
-	}
-	none := newHTTP(t, handlers.HTTPConfig{MaxRedirects: -1})
-	if se, ok := errors.AsType[*handlers.StatusError](ask(t, none, "url", s.URL+"/302")); !ok || se.Status != 302 {
-		t.Errorf("with no redirects: %v", se)
-	}
-}
-
-func TestHTTP_neverFallsBackFromHTTPS(t *testing.T) {
-	t.Parallel()
-	plain := serve(t, func(http.ResponseWriter, *http.Request) { t.Error("reached over http") })
-	secure := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == "/ok" {
-			return
-		}
-		http.Redirect(w, r, plain.URL, 307)
-	}))
-	secure.Config.ErrorLog = log.New(io.Discard, "", 0)
-	secure.StartTLS()
-	t.Cleanup(secure.Close)
-	h := newHTTP(t, handlers.HTTPConfig{TLS: secure.Client().Transport.(*http.Transport).TLSClientConfig})
-	if err := ask(t, h, "url", secure.URL+"/ok"); err != nil {
-		t.Error(err)
-	}
-	want := "POST " + secure.URL + ": redirect to another scheme refused: from https to http"
-	if err := ask(t, h, "url", secure.URL); err == nil || err.Error() != want {
-		t.Errorf("%v\nwant %s", err, want)
-	}
-	if err := ask(t, newHTTP(t, handlers.HTTPConfig{}), "url", secure.URL+"/ok"); err == nil {
-		t.Error("an unknown certificate was taken")
-	} else if _, ok := errors.AsType[*tls.CertificateVerificationError](err); !ok {
-		t.Error(err)
 	}
 }
 

@@ -103,8 +103,8 @@ func decodeStrict(payload []byte, v any) error {
 		return decodeError(err)
 	}
 	if _, err := d.Token(); err != io.EOF {
-		return &task.FieldError{Field: "payload", Reason: fmt.Sprintf("more follows after the JSON value, at byte %d", d.InputOffset()),
-			Hint: "one JSON value"}
+		return &task.FieldError{Field: "payload", Hint: "one JSON value",
+			Reason: fmt.Sprintf("more follows after the JSON value, at byte %d", d.InputOffset())}
 	}
 	return nil
 }

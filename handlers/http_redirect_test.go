@@ -1,0 +1,109 @@
+package handlers_test
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/onbeat/onbeat/handlers"
+)
+
+func TestHTTP_followsRedirects(t *testing.T) {
+	t.Parallel()
+	type seen struct{ method, body, id, referer, secret string }
+	var last seen
+	final := func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		last = seen{r.Method, string(body), r.Header.Get("Onbeat-Task-Id"), r.Header.Get("Referer"), r.Header.Get("X-Secret")}
+	}
+	other := serve(t, final)
+	mux := http.NewServeMux()
+	mux.HandleFunc("/final", final)
+	mux.HandleFunc("/302", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/final", 302) })
+	mux.HandleFunc("/307", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/final", 307) })
+	mux.HandleFunc("/other", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, other.URL, 307) })
+	mux.HandleFunc("/loop", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/loop", 302) })
+	mux.HandleFunc("/scheme", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "https://127.0.0.1:1/", 302) })
+	mux.HandleFunc("/file", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "file:///etc/passwd", 302) })
+	mux.HandleFunc("/nowhere", status(302))
+	mux.HandleFunc("/hop/{n}", func(w http.ResponseWriter, r *http.Request) {
+		var n int
+		_, _ = fmt.Sscan(r.PathValue("n"), &n)
+		if n > 0 {
+			http.Redirect(w, r, fmt.Sprint("/hop/", n-1), 302)
+		}
+	})
+	s := httptest.NewServer(mux)
+	t.Cleanup(s.Close)
+	h := newHTTP(t, handlers.HTTPConfig{})
+	headers := map[string]string{"X-Secret": "s", "Authorization": "a"}
+	for path, want := range map[string]seen{
+		"/302":   {"GET", "", "id", "", "s"},
+		"/307":   {"POST", "b", "id", "", "s"},
+		"/other": {"POST", "b", "id", "", ""},
+	} {
+		last = seen{}
+		if err := ask(t, h, "url", s.URL+path+"?token=1", "body", "b", "headers", headers); err != nil {
+			t.Errorf("%s: %v", path, err)
+		}
+		if last != want {
+			t.Errorf("%s: arrived as %+v, want %+v", path, last, want)
+		}
+	}
+	for path, want := range map[string]string{
+		"/loop":    "too many redirects: 5",
+		"/hop/6":   "too many redirects: 5",
+		"/scheme":  "redirect to another scheme refused: from http to https",
+		"/file":    "redirect to another scheme refused: from http to file",
+		"/nowhere": "302 Found",
+	} {
+		if err := ask(t, h, "url", s.URL+path); err == nil || err.Error() != "POST "+s.URL+path+": "+want || handlers.IsDead(err) {
+			t.Errorf("%s: %v, want %s", path, err, want)
+		}
+	}
+	if err := ask(t, h, "url", s.URL+"/hop/5"); err != nil {
+		t.Errorf("5 redirects: %v", err)
+	}
+	if err := ask(t, h, "url", s.URL+"/302", "expect", []int{302}); err != nil {
+		t.Errorf("an expected 302: %v", err)
+	}
+	if err := ask(t, h, "url", s.URL+"/302", "expect", []int{200}); err != nil {
+		t.Errorf("an expected 200 behind a 302: %v", err)
+	}
+	none := newHTTP(t, handlers.HTTPConfig{MaxRedirects: -1})
+	if se, ok := errors.AsType[*handlers.StatusError](ask(t, none, "url", s.URL+"/302")); !ok || se.Status != 302 {
+		t.Errorf("with no redirects: %v", se)
+	}
+}
+
+func TestHTTP_neverFallsBackFromHTTPS(t *testing.T) {
+	t.Parallel()
+	plain := serve(t, func(http.ResponseWriter, *http.Request) { t.Error("reached over http") })
+	secure := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/ok" {
+			return
+		}
+		http.Redirect(w, r, plain.URL, 307)
+	}))
+	secure.Config.ErrorLog = log.New(io.Discard, "", 0)
+	secure.StartTLS()
+	t.Cleanup(secure.Close)
+	h := newHTTP(t, handlers.HTTPConfig{TLS: secure.Client().Transport.(*http.Transport).TLSClientConfig})
+	if err := ask(t, h, "url", secure.URL+"/ok"); err != nil {
+		t.Error(err)
+	}
+	want := "POST " + secure.URL + ": redirect to another scheme refused: from https to http"
+	if err := ask(t, h, "url", secure.URL); err == nil || err.Error() != want {
+		t.Errorf("%v\nwant %s", err, want)
+	}
+	if err := ask(t, newHTTP(t, handlers.HTTPConfig{}), "url", secure.URL+"/ok"); err == nil {
+		t.Error("an unknown certificate was taken")
+	} else if _, ok := errors.AsType[*tls.CertificateVerificationError](err); !ok {
+		t.Error(err)
+	}
+}
