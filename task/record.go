@@ -284,7 +284,10 @@ func (t *Task) setBytes(field uint64, s string) bool {
 		if !ok {
 			return false
 		}
-		t.addFailure(f)
+		if n := len(t.Failures); n >= MaxFailures { // in place: a corrupt record may hold any number
+			t.Failures = t.Failures[:copy(t.Failures, t.Failures[n-MaxFailures+1:])]
+		}
+		t.Failures = append(t.Failures, f)
 	default:
 		return false
 	}

@@ -155,10 +155,6 @@ func (t *Task) RunTimeout() time.Duration {
 func (t *Task) Fail(f Failure) {
 	t.Attempts++
 	f.Error = cut(f.Error, MaxFailureText)
-	t.addFailure(f)
-}
-
-func (t *Task) addFailure(f Failure) {
 	t.Failures = append(t.Failures, f)
 	if n := len(t.Failures) - MaxFailures; n > 0 {
 		t.Failures = append(t.Failures[:0:0], t.Failures[n:]...)
