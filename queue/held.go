@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strconv"
-	"strings"
 
 	"github.com/onbeat/onbeat/task"
 )
@@ -63,12 +62,8 @@ func (q *Queue) appendClaims(ctx context.Context, claims []Claim, ids, values []
 		}
 		t := &task.Task{ID: id}
 		c := Claim{Task: t, Value: values[i], Record: rec, Err: task.Decode(rec, t)}
-		plain, _, _ := strings.Cut(values[i], "\x1f")
-		parts := strings.Fields(plain)
-		if len(parts) == 3 {
-			fence, _ := strconv.ParseInt(parts[0], 10, 64)
-			at, _ := strconv.ParseInt(parts[1], 10, 64)
-			claimed(t, FromMs(at), fence, instance, parseScore(parts[2]))
+		if fence, at, due, ok := parseClaim(values[i]); ok {
+			claimed(t, at, fence, instance, due)
 		}
 		claims = append(claims, c)
 	}

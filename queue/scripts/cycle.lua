@@ -394,11 +394,11 @@ if permitted() then
     wake(watch, channel, now)
   elseif want > 0 then
     -- Two watch the next due time closely; the others wait until they are told, or a heartbeat finds it overslept.
-    local due = next_due < 0 and 9e15 or next_due
+    local due = next_due < 0 and never or next_due
     if next_due < 0 or redis.call("ZCOUNT", watch, "-inf", due) < 2 then
       flags = flags + 2
     else
-      due = 9e15
+      due = never
     end
     redis.call("ZADD", watch, due, id)
   end

@@ -1,5 +1,9 @@
 -- lib_wake.lua: waking whoever watches for the next due task.
 
+-- never is the score of those who wait to be told: past any due time. (Not 9e15: the embedded server's Lua does not read
+-- the exponent it is printed with.)
+local never = 9007199254740991
+
 -- wake tells the earliest watcher that a task is due at the given time, if that is earlier than what it waits for.
 -- Only one is told; whoever leaves due work behind tells the next.
 local function wake(watch, channel, due)

@@ -1,0 +1,128 @@
+package queue
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// LaneCount is how much lies in a lane's due set. Tasks that wait for their key are not counted here.
+type LaneCount struct {
+	Lane    Lane
+	Due     int64     // all of them, also those of the future
+	Overdue int64     // those whose time has come
+	Head    time.Time // when the first is due; zero if there is none
+}
+
+// Counts is the state of a partition in numbers, as of about Now.
+type Counts struct {
+	Now   time.Time // by the clock of Redis
+	Lanes []LaneCount
+
+	Due     int64 // over all lanes
+	Overdue int64
+	Held    int64 // waiting for their key
+	Running int64
+	Dead    int64
+	Done    int64 // kept
+
+	// Totals since the partition was made.
+	Finished, Retried, Died int64
+
+	Schedules int64
+}
+
+// Counts reads the state in numbers, in two round trips whose cost does not depend on how many tasks there are.
+// O(lanes + instances).
+func (q *Queue) Counts(ctx context.Context) (Counts, error) {
+	c, err := q.counts(ctx)
+	if err != nil {
+		return Counts{}, fmt.Errorf("count tasks: %w", err)
+	}
+	return c, nil
+}
+
+func (q *Queue) counts(ctx context.Context) (c Counts, err error) {
+	k := &q.keys
+	pipe := q.rdb.Pipeline()
+	now := pipe.Time(ctx)
+	names := pipe.HKeys(ctx, k.Lanes)
+	members := pipe.HGetAll(ctx, k.Members)
+	orphans := pipe.ZRange(ctx, k.Orphans, 0, -1)
+	held, dead, done := pipe.ZCard(ctx, k.Held), pipe.ZCard(ctx, k.Dead), pipe.ZCard(ctx, k.Done)
+	totals := pipe.HMGet(ctx, k.Meta, "done", "retried", "died")
+	schedules := pipe.HLen(ctx, k.Schedules)
+	if err := exec(ctx, pipe); err != nil {
+		return c, err
+	}
+	c = Counts{
+		Now: now.Val().UTC(), Held: held.Val(), Dead: dead.Val(), Done: done.Val(), Schedules: schedules.Val(),
+	}
+	for i, total := range []*int64{&c.Finished, &c.Retried, &c.Died} {
+		s, _ := totals.Val()[i].(string)
+		*total, _ = strconv.ParseInt(s, 10, 64)
+	}
+
+	pipe = q.rdb.Pipeline()
+	ms := strconv.FormatInt(c.Now.UnixMilli(), 10)
+	var cards, overdue []*redis.IntCmd
+	var heads []*redis.ZSliceCmd
+	for _, name := range names.Val() {
+		l, err := ParseLane(name)
+		if err != nil {
+			continue
+		}
+		c.Lanes = append(c.Lanes, LaneCount{Lane: l})
+		key := k.Due(l)
+		cards = append(cards, pipe.ZCard(ctx, key))
+		overdue = append(overdue, pipe.ZCount(ctx, key, "-inf", ms))
+		heads = append(heads, pipe.ZRangeWithScores(ctx, key, 0, 0))
+	}
+	var running []*redis.IntCmd
+	var seqs []*redis.BoolCmd
+	for _, g := range generations(members.Val(), orphans.Val()) {
+		running = append(running, pipe.HLen(ctx, k.Running(g.gen)))
+		seqs = append(seqs, pipe.HExists(ctx, k.Running(g.gen), ""))
+	}
+	if err := exec(ctx, pipe); err != nil {
+		return c, err
+	}
+	for i := range c.Lanes {
+		l := &c.Lanes[i]
+		l.Due, l.Overdue = cards[i].Val(), overdue[i].Val()
+		if head := heads[i].Val(); len(head) > 0 {
+			l.Head = time.UnixMilli(int64(head[0].Score)).UTC()
+		}
+		c.Due += l.Due
+		c.Overdue += l.Overdue
+	}
+	slices.SortFunc(c.Lanes, func(a, b LaneCount) int {
+		return cmp.Or(cmp.Compare(a.Lane.Queue, b.Lane.Queue), cmp.Compare(b.Lane.Priority, a.Lane.Priority),
+			cmp.Compare(a.Lane.Type, b.Lane.Type))
+	})
+	for i := range running {
+		c.Running += running[i].Val()
+		if seqs[i].Val() { // the entry that holds the last seq
+			c.Running--
+		}
+	}
+	return c, nil
+}
+
+// Unhandled are the lanes that hold tasks of none of the given types: work that waits for somebody who can do it.
+func (c Counts) Unhandled(types []string) []LaneCount {
+	var list []LaneCount
+	for _, l := range c.Lanes {
+		if l.Due > 0 && !slices.Contains(types, l.Lane.Type) {
+			list = append(list, l)
+		}
+	}
+	return list
+}
+
+func formatScore(score float64) string { return strconv.FormatFloat(score, 'f', -1, 64) }

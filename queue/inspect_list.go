@@ -1,0 +1,299 @@
+package queue
+
+import (
+	"cmp"
+	"context"
+	"encoding/base64"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/onbeat/onbeat/task"
+)
+
+// ListOptions say which tasks to list. The zero value is the first hundred.
+type ListOptions struct {
+	// Queue, Type and Schedule leave out what is of another. Empty: any.
+	Queue, Type, Schedule string
+	// Limit is the most tasks on a page. Default 100, at most 1000.
+	Limit int
+	// After is the Next of the page before.
+	After string
+}
+
+func (o ListOptions) withDefaults() ListOptions {
+	if o.Limit <= 0 {
+		o.Limit = 100
+	}
+	o.Limit = min(o.Limit, 1000)
+	return o
+}
+
+// mayBe tells from the ID alone whether a task may be of the schedule asked for: slots are name@ms, runs by hand
+// name!...
+func (o *ListOptions) mayBe(id string) bool {
+	if o.Schedule == "" {
+		return true
+	}
+	rest, ok := strings.CutPrefix(id, o.Schedule)
+	return ok && rest != "" && (rest[0] == '@' || rest[0] == '!')
+}
+
+func (o *ListOptions) ofLane(l Lane) bool {
+	return (o.Queue == "" || o.Queue == l.Queue) && (o.Type == "" || o.Type == l.Type)
+}
+
+func (o *ListOptions) match(t *task.Task) bool {
+	return o.ofLane(LaneOf(t)) && (o.Schedule == "" || o.Schedule == t.Schedule)
+}
+
+// Page is part of a list.
+type Page struct {
+	Tasks []Found
+	// Next is the After of the next page; "" if this is the last.
+	Next string
+}
+
+// scanMost is how many tasks one page looks at, at most, to find those asked for.
+const scanMost = 20_000
+
+// List reads a page of the tasks in a state: due ones in due order, followed by those that wait for their key;
+// running ones, the longest running first; dead ones, the newest first; done ones, those kept longest first.
+//
+// A page may be short, even empty, and still have a Next: a page looks at a bounded number of tasks. Tasks move while
+// they are listed; one that moves may be missed. A task whose record cannot be read is listed with its ID only, unless
+// a filter leaves it out.
+func (q *Queue) List(ctx context.Context, state task.State, opts ListOptions) (Page, error) {
+	o := opts.withDefaults()
+	after, err := parseCursor(o.After)
+	if err != nil {
+		return Page{}, fmt.Errorf("list %s tasks: %w", state, err)
+	}
+	var p Page
+	switch state {
+	case task.Due:
+		p, err = q.listDue(ctx, &o, after)
+	case task.Running:
+		p, err = q.listRunning(ctx, &o, after)
+	case task.Dead:
+		p, err = q.listEnded(ctx, q.keys.Dead, state, &o, after)
+	case task.Done:
+		p, err = q.listEnded(ctx, q.keys.Done, state, &o, after)
+	default:
+		_, err = task.ParseState(string(state))
+	}
+	if err != nil {
+		return Page{}, fmt.Errorf("list %s tasks: %w", state, err)
+	}
+	return p, nil
+}
+
+// cursor is the last thing a page looked at: a place in an order of scores and members. The zero value is before all.
+type cursor struct {
+	kind   byte // 't' a task; 'h' a held member; 0: none
+	score  float64
+	member string
+}
+
+func (c cursor) String() string {
+	if c.kind == 0 {
+		return ""
+	}
+	s := string(c.kind) + strconv.FormatFloat(c.score, 'f', -1, 64) + " " + c.member
+	return base64.RawURLEncoding.EncodeToString([]byte(s))
+}
+
+func parseCursor(s string) (cursor, error) {
+	if s == "" {
+		return cursor{}, nil
+	}
+	bad := &task.FieldError{Field: "after", Value: s, Reason: "not a cursor", Hint: "pass what the page before gave as next"}
+	b, err := base64.RawURLEncoding.DecodeString(s)
+	if err != nil || len(b) < 3 || b[0] != 't' && b[0] != 'h' {
+		return cursor{}, bad
+	}
+	score, member, ok := strings.Cut(string(b[1:]), " ")
+	at, err := strconv.ParseFloat(score, 64)
+	if err != nil || !ok || math.IsNaN(at) {
+		return cursor{}, bad
+	}
+	return cursor{kind: b[0], score: at, member: member}, nil
+}
+
+// listEnded pages backwards through a zset of tasks that have ended.
+func (q *Queue) listEnded(ctx context.Context, key string, state task.State, o *ListOptions, after cursor) (Page, error) {
+	end, err := q.rdb.ZCard(ctx, key).Result()
+	if err != nil {
+		return Page{}, Classify(err)
+	}
+	if after.kind != 0 {
+		ends, err := q.seek(ctx, []string{key}, after, false)
+		if err != nil {
+			return Page{}, err
+		}
+		end = ends[0]
+	}
+	var p Page
+	for looked := 0; end > 0 && looked < scanMost; {
+		rows, err := q.rdb.ZRangeWithScores(ctx, key, max(end-int64(o.Limit), 0), end-1).Result()
+		if err != nil {
+			return Page{}, Classify(err)
+		}
+		if len(rows) == 0 {
+			return p, nil
+		}
+		slices.Reverse(rows)
+		end -= int64(len(rows))
+		looked += len(rows)
+		list := make([]row, 0, len(rows))
+		for _, z := range rows {
+			r := rowOf(z)
+			list = append(list, row{id: r.id, score: r.score, found: Found{State: state, At: FromMs(int64(r.score))}})
+		}
+		n, err := q.appendRecords(ctx, &p, list, o)
+		if err != nil {
+			return Page{}, err
+		}
+		if last := list[n-1]; n < len(list) || end > 0 {
+			p.Next = cursor{kind: 't', score: last.score, member: last.id}.String()
+		} else {
+			p.Next = ""
+		}
+		if len(p.Tasks) == o.Limit {
+			return p, nil
+		}
+	}
+	return p, nil
+}
+
+// row is one task on its way to a page.
+type row struct {
+	id    string
+	score float64
+	found Found // but for the task
+	claim string
+	by    generation
+}
+
+func rowOf(z redis.Z) row {
+	id, _ := z.Member.(string)
+	return row{id: id, score: z.Score}
+}
+
+// appendRecords reads the records of rows and appends those that match, until the page is full. It returns how many
+// rows it used.
+func (q *Queue) appendRecords(ctx context.Context, p *Page, rows []row, o *ListOptions) (used int, err error) {
+	var wanted []string
+	for _, r := range rows {
+		if o.mayBe(r.id) {
+			wanted = append(wanted, r.id)
+		}
+	}
+	if len(wanted) == 0 {
+		return len(rows), nil
+	}
+	records, err := q.rdb.HMGet(ctx, q.keys.Tasks, wanted...).Result()
+	if err != nil {
+		return 0, Classify(err)
+	}
+	for i, r := range rows {
+		if len(p.Tasks) == o.Limit {
+			return i, nil
+		}
+		if !o.mayBe(r.id) {
+			continue
+		}
+		rec, ok := records[0].(string)
+		records = records[1:]
+		if !ok {
+			continue // it left in between
+		}
+		t := &task.Task{ID: r.id}
+		damaged := task.Decode(rec, t) != nil
+		if damaged {
+			*t = task.Task{ID: r.id}
+		}
+		if damaged && *o != (ListOptions{Limit: o.Limit, After: o.After}) || !damaged && !o.match(t) {
+			continue
+		}
+		f := r.found
+		f.Task = t
+		switch f.State {
+		case task.Due:
+			f = foundDue(t, r.score)
+			f.Held = r.found.Held
+		case task.Running:
+			f = foundRunning(t, r.claim, r.by)
+		}
+		p.Tasks = append(p.Tasks, f)
+	}
+	return len(rows), nil
+}
+
+// listRunning reads what all generations run: as many tasks as there are workers, so it reads them all.
+func (q *Queue) listRunning(ctx context.Context, o *ListOptions, after cursor) (Page, error) {
+	gens, err := q.generations(ctx)
+	if err != nil {
+		return Page{}, err
+	}
+	pipe := q.rdb.Pipeline()
+	all := make([]*redis.MapStringStringCmd, len(gens))
+	for i, g := range gens {
+		all[i] = pipe.HGetAll(ctx, q.keys.Running(g.gen))
+	}
+	if len(gens) > 0 {
+		if err := exec(ctx, pipe); err != nil {
+			return Page{}, err
+		}
+	}
+	var rows []row
+	for i, g := range gens {
+		for id, value := range all[i].Val() {
+			if id == "" { // the last seq
+				continue
+			}
+			_, at, _, _ := parseClaim(value)
+			rows = append(rows, row{id: id, score: float64(Ms(at)), claim: value, by: g, found: Found{State: task.Running}})
+		}
+	}
+	slices.SortFunc(rows, func(a, b row) int { return cmp.Or(cmp.Compare(a.score, b.score), cmp.Compare(a.id, b.id)) })
+	if after.kind != 0 {
+		from, found := slices.BinarySearchFunc(rows, after, func(r row, c cursor) int {
+			return cmp.Or(cmp.Compare(r.score, c.score), cmp.Compare(r.id, c.member))
+		})
+		if found {
+			from++
+		}
+		rows = rows[from:]
+	}
+	var p Page
+	for len(rows) > 0 && len(p.Tasks) < o.Limit {
+		part := rows[:min(len(rows), MaxBatch)]
+		n, err := q.appendRecords(ctx, &p, part, o)
+		if err != nil {
+			return Page{}, err
+		}
+		if n < len(rows) {
+			p.Next = cursor{kind: 't', score: rows[n-1].score, member: rows[n-1].id}.String()
+		} else {
+			p.Next = ""
+		}
+		rows = rows[n:]
+	}
+	return p, nil
+}
+
+// generations reads those that may hold running tasks.
+func (q *Queue) generations(ctx context.Context) ([]generation, error) {
+	pipe := q.rdb.Pipeline()
+	members := pipe.HGetAll(ctx, q.keys.Members)
+	orphans := pipe.ZRange(ctx, q.keys.Orphans, 0, -1)
+	if err := exec(ctx, pipe); err != nil {
+		return nil, err
+	}
+	return generations(members.Val(), orphans.Val()), nil
+}
