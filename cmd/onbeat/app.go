@@ -1,0 +1,62 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/alecthomas/kong"
+	"github.com/mattn/go-isatty"
+	"github.com/rs/zerolog"
+)
+
+// app is what every command gets: the flags they share, and the world outside.
+type app struct {
+	*globals
+	env    func(string) string
+	in     io.Reader
+	out    io.Writer
+	err    io.Writer
+	style  style // of out
+	parser *kong.Kong
+}
+
+func newApp(g *globals, env func(string) string, stdin io.Reader, stdout, stderr io.Writer) *app {
+	a := &app{globals: g, env: env, in: stdin, out: stdout, err: stderr}
+	a.style.on = a.colour(stdout)
+	return a
+}
+
+// isTerminal reports whether a person reads or writes there.
+func isTerminal(f any) bool {
+	file, ok := f.(*os.File)
+	return ok && isatty.IsTerminal(file.Fd())
+}
+
+// colour reports whether to colour what is written to w. See no-color.org.
+func (a *app) colour(w io.Writer) bool {
+	return isTerminal(w) && a.env("NO_COLOR") == "" && a.env("TERM") != "dumb"
+}
+
+// log makes the log of this process on stderr: JSON, or for people if asked or if stderr is a terminal.
+func (a *app) log(level zerolog.Level, format string) zerolog.Logger {
+	w := a.err
+	if format == "console" || format == "" && isTerminal(a.err) {
+		w = zerolog.ConsoleWriter{Out: a.err, NoColor: !a.colour(a.err), TimeFormat: "15:04:05.000"}
+	}
+	return zerolog.New(w).Level(level).With().Timestamp().Logger()
+}
+
+// printJSON prints one JSON value.
+func (a *app) printJSON(v any) error {
+	e := json.NewEncoder(a.out)
+	e.SetEscapeHTML(false)
+	if isTerminal(a.out) {
+		e.SetIndent("", "  ")
+	}
+	return e.Encode(v)
+}
+
+// printf prints a line for a person.
+func (a *app) printf(format string, args ...any) { fmt.Fprintf(a.out, format+"\n", args...) }

@@ -1,0 +1,121 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/onbeat/onbeat"
+	"github.com/onbeat/onbeat/handlers"
+	"github.com/onbeat/onbeat/producer"
+	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/task"
+)
+
+// connectTime is how long a command waits for Redis before it gives up.
+const connectTime = 3 * time.Second
+
+const defaultRedis = "redis://127.0.0.1:6379/0"
+
+// client is a namespace on a Redis, as the commands other than serve see it.
+type client struct {
+	*onbeat.Dispatcher
+	rdb       redis.UniversalClient
+	url       string // without its password
+	namespace string
+	limits    task.Limits
+}
+
+// target says where to work: flags first, then the environment, then the config file.
+type target struct {
+	url, namespace string
+	limits         task.Limits
+	caps           queue.Caps
+}
+
+func (a *app) target() (target, error) {
+	t := target{
+		url:       cmp.Or(a.Redis, a.env("ONBEAT_REDIS_URL")),
+		namespace: cmp.Or(a.Namespace, a.env("ONBEAT_NAMESPACE")),
+	}
+	if a.Config != "" {
+		cfg, err := a.loadConfig(a.Config)
+		if err != nil {
+			return t, err
+		}
+		t.url, t.namespace = cmp.Or(t.url, cfg.Redis.URL), cmp.Or(t.namespace, cfg.Namespace)
+		t.limits, t.caps = task.Limits{Payload: cfg.PayloadLimit}, cfg.Keep.caps()
+	}
+	t.url = cmp.Or(t.url, defaultRedis)
+	if t.namespace == "" {
+		return t, refuse("namespace", "", "missing", "pass --namespace, set ONBEAT_NAMESPACE, or name a config file with -c")
+	}
+	return t, queue.Partition{Namespace: t.namespace}.Validate()
+}
+
+// connect opens the namespace, and fails at once if Redis does not answer. Close it.
+func (a *app) connect(ctx context.Context) (*client, error) {
+	t, err := a.target()
+	if err != nil {
+		return nil, err
+	}
+	c, err := t.open()
+	if err != nil {
+		return nil, err
+	}
+	if err := c.ping(ctx); err != nil {
+		c.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+// open makes the client. It does not talk to Redis.
+func (t target) open() (*client, error) {
+	rdb, err := onbeat.Dial(t.url)
+	if err != nil {
+		return nil, err
+	}
+	d, err := onbeat.New(rdb, onbeat.Config{Namespace: t.namespace, PayloadLimit: t.limits.Payload, Caps: t.caps})
+	if err != nil {
+		_ = rdb.Close()
+		return nil, err
+	}
+	for typ, h := range handlers.Builtin(handlers.BuiltinConfig{AllowExec: true}) { // to check payloads; nothing runs here
+		if err := d.Handle(typ, h); err != nil {
+			_ = rdb.Close()
+			return nil, err
+		}
+	}
+	return &client{Dispatcher: d, rdb: rdb, url: onbeat.Redacted(t.url), namespace: t.namespace, limits: t.limits}, nil
+}
+
+// ping asks whether Redis is there.
+func (c *client) ping(ctx context.Context) error {
+	ctx, done := context.WithTimeout(ctx, connectTime)
+	defer done()
+	answer := make(chan error, 1)
+	go func() { answer <- c.rdb.Ping(ctx).Err() }() // some waits of the client do not end with the context
+	var err error
+	select {
+	case err = <-answer:
+	case <-ctx.Done():
+		err = ctx.Err()
+	}
+	err = queue.Classify(err)
+	if queue.Retryable(err) {
+		return &failure{fmt.Errorf("%s: %w", c.url, err), "is it running? name another with --redis or ONBEAT_REDIS_URL; onbeat dev brings its own"}
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", c.url, err)
+	}
+	return nil
+}
+
+// Close closes the connection.
+func (c *client) Close() { _ = c.rdb.Close() }
+
+var _ = producer.Made

@@ -1,0 +1,113 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/schedule"
+	"github.com/onbeat/onbeat/task"
+)
+
+// The exit codes.
+const (
+	exitFine   = 0
+	exitFailed = 1 // it failed
+	exitAsked  = 2 // you asked wrongly
+)
+
+// usageError is a question that makes no sense: exit code 2.
+type usageError struct{ text, hint string }
+
+func (e *usageError) Error() string { return withHint(e.text, e.hint) }
+
+// failure is what failed, and what may help: exit code 1.
+type failure struct {
+	err  error
+	hint string
+}
+
+func (e *failure) Error() string { return withHint(e.err.Error(), e.hint) }
+func (e *failure) Unwrap() error { return e.err }
+
+// errSaid ends a command with code 1 after it has said all there is to say.
+var errSaid = errors.New("said")
+
+func withHint(text, hint string) string {
+	if hint == "" {
+		return text
+	}
+	return text + " (" + hint + ")"
+}
+
+// parseError is what the parser refuses, in one line.
+func parseError(err error, args []string) error {
+	hint := "see onbeat --help"
+	if len(args) == 0 {
+		return &usageError{"no command", hint}
+	}
+	return &usageError{err.Error(), hint}
+}
+
+// complain says in one line on stderr what went wrong, and returns the exit code.
+func complain(stderr io.Writer, err error) int {
+	switch {
+	case err == nil:
+		return exitFine
+	case errors.Is(err, errSaid):
+		return exitFailed
+	}
+	fmt.Fprintln(stderr, "onbeat:", oneLine(explain(err)))
+	if askedWrongly(err) {
+		return exitAsked
+	}
+	return exitFailed
+}
+
+func askedWrongly(err error) bool {
+	var usage *usageError
+	return errors.As(err, &usage) || errors.Is(err, task.ErrInvalid) || errors.Is(err, schedule.ErrInvalid)
+}
+
+// explain adds a hint to what has a common cause.
+func explain(err error) string {
+	var failed *failure
+	if errors.As(err, &failed) {
+		return err.Error()
+	}
+	switch {
+	case errors.Is(err, queue.ErrFull):
+		return withHint(err.Error(), "nothing was written; raise maxmemory, or see onbeat doctor")
+	case errors.Is(err, queue.ErrDenied):
+		return withHint(err.Error(), "check the user and password of the Redis URL, and its ACL")
+	case errors.Is(err, context.Canceled):
+		return "interrupted"
+	}
+	return err.Error()
+}
+
+func oneLine(s string) string {
+	return strings.Join(strings.FieldsFunc(s, func(r rune) bool { return r == '\n' || r == '\r' }), "; ")
+}
+
+// fieldError is err as the one shape in which fields are refused, or nil.
+func fieldError(err error) *task.FieldError {
+	var t *task.FieldError
+	if errors.As(err, &t) {
+		return t
+	}
+	var s *schedule.FieldError
+	if errors.As(err, &s) {
+		return &task.FieldError{Field: s.Field, Value: s.Value, Reason: s.Reason, Hint: s.Hint}
+	}
+	return nil
+}
+
+// refuse is a field that a flag or argument got wrong.
+func refuse(field, value, reason, hint string) error {
+	return &task.FieldError{Field: field, Value: cmp.Or(value), Reason: reason, Hint: hint}
+}

@@ -1,0 +1,76 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/alecthomas/kong"
+)
+
+// cli is the command line: one field a command, each in a file of its own.
+type cli struct {
+	globals
+
+	Demo       demoCmd       `cmd:"" help:"Show a rollout that loses no beat: no Redis, no config, under 40 seconds."`
+	Dev        devCmd        `cmd:"" help:"Run an instance with a Redis of its own, to try things out."`
+	Serve      serveCmd      `cmd:"" help:"Run an instance: schedule, take and run tasks until told to stop."`
+	Enqueue    enqueueCmd    `cmd:"" help:"Add a task, or a file of them."`
+	Schedules  schedulesCmd  `cmd:"" help:"List, change, pause and trigger schedules."`
+	Tasks      tasksCmd      `cmd:"" help:"List, cancel, retry and delete tasks."`
+	Instances  instancesCmd  `cmd:"" help:"List the instances: who leads, who works, since when."`
+	Events     eventsCmd     `cmd:"" help:"Show what changed: who came, led and left; what was done by hand."`
+	Audit      auditCmd      `cmd:"" help:"Compare the slots that should have run with what happened to each."`
+	Preview    previewCmd    `cmd:"" help:"Show the next slots of a rule, daylight saving explained. Needs no Redis."`
+	Doctor     doctorCmd     `cmd:"" help:"Check Redis and the namespace for what goes wrong in production."`
+	Completion completionCmd `cmd:"" help:"Print a completion script for bash, zsh or fish."`
+	Version    versionCmd    `cmd:"" help:"Print the version."`
+}
+
+// globals are the flags of every command.
+type globals struct {
+	Config    string `short:"c" placeholder:"FILE" predict:"file" help:"Config file (YAML). Commands other than serve take its redis and namespace."`
+	Redis     string `placeholder:"URL" help:"Redis to use: redis://, rediss://, redis-sentinel:// or redis-cluster://. Default: $$ONBEAT_REDIS_URL, the config, or redis://127.0.0.1:6379/0."`
+	Namespace string `short:"n" placeholder:"NAME" help:"Namespace to work in. Default: $$ONBEAT_NAMESPACE, or the config."`
+	JSON      bool   `name:"json" help:"Print JSON."`
+}
+
+// exited is how --help ends the parser early.
+type exited int
+
+// run is the whole program but its process: what it reads and writes is passed in, and the exit code comes back.
+func run(ctx context.Context, args []string, env func(string) string, stdin io.Reader, stdout, stderr io.Writer) (code int) {
+	defer func() {
+		switch e := recover().(type) {
+		case nil:
+		case exited:
+			code = int(e)
+		default:
+			panic(e)
+		}
+	}()
+	var c cli
+	parser, err := newParser(&c, stdout, stderr)
+	if err != nil {
+		fmt.Fprintln(stderr, "onbeat:", err)
+		return exitFailed
+	}
+	command, err := parser.Parse(args)
+	if err != nil {
+		return complain(stderr, parseError(err, args))
+	}
+	a := newApp(&c.globals, env, stdin, stdout, stderr)
+	a.parser = parser
+	command.BindTo(ctx, (*context.Context)(nil))
+	return complain(stderr, command.Run(a))
+}
+
+func newParser(c *cli, stdout, stderr io.Writer) (*kong.Kong, error) {
+	return kong.New(c,
+		kong.Name("onbeat"),
+		kong.Description("Keeps fixed-cadence jobs on the beat through every deploy."),
+		kong.Writers(stdout, stderr),
+		kong.Exit(func(code int) { panic(exited(code)) }),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, FlagsLast: true, NoExpandSubcommands: true}),
+	)
+}
