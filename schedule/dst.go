@@ -100,7 +100,7 @@ func (g *cronGrid) count(from, to int64) int64 {
 		lo, hi := g.window(s)
 		lo, hi = max(lo, t+s.offset), min(hi, to+1+s.offset)
 		n += g.cal.count(lo, hi)
-		if t == s.start && g.gapSlot(s) && (lo > t+s.offset || !g.cal.matches(t+s.offset)) {
+		if t == s.start && g.gapSlot(s) && !g.cal.matches(t+s.offset) {
 			n++
 		}
 		t = s.end

@@ -47,6 +47,10 @@ func TestCron_daylightSaving(t *testing.T) {
 			[]string{"2026-10-25 02:30:00+02:00", "2026-10-25 02:30:00+01:00"},
 		},
 		{
+			"or twice, and then not for a year", "30 2 25 10 *", "Europe/Berlin", DST{Overlap: DSTOverlapBoth}, "2026-10-24T12:00:00Z", "2027-10-24T12:00:00Z",
+			[]string{"2026-10-25 02:30:00+02:00", "2026-10-25 02:30:00+01:00"},
+		},
+		{
 			"a cadence does not fall silent for an hour", "0,30 * * * *", "Europe/Berlin", auto, "2026-10-24T23:59:00Z", "2026-10-25T02:00:00Z",
 			[]string{
 				"2026-10-25 02:00:00+02:00", "2026-10-25 02:30:00+02:00", "2026-10-25 02:00:00+01:00",
@@ -94,10 +98,16 @@ func TestCron_daylightSaving(t *testing.T) {
 			t.Parallel()
 			r := cronIn(test.expr, test.zone)
 			r.DST = test.dst
-			got := local(mustGrid(t, r, ts("1970-01-01")), r.Location(), ts(test.from), ts(test.to))
+			g := mustGrid(t, r, ts("1970-01-01"))
+			got := local(g, r.Location(), ts(test.from), ts(test.to))
 			if !slices.Equal(got, test.want) {
 				t.Errorf("%s\n got %v\nwant %v", Describe(r), got, test.want)
 			}
+			var unix []int64
+			for s := range g.Between(ts(test.from), ts(test.to)) {
+				unix = append(unix, s.Unix())
+			}
+			compareSlots(t, r, ts(test.from), ts(test.to), unix)
 		})
 	}
 }
