@@ -55,7 +55,7 @@ func (m *Manager) keep(ctx context.Context, s *Stay, served <-chan error) (lost 
 			if b.tries == 0 {
 				m.log.Warn().Err(err).Msg("heartbeat failed")
 			}
-			next.Reset(b.next(m.cfg.heartbeat()))
+			next.Reset(b.next(m.cfg.heartbeat() / 4)) // the lease is at stake
 		}
 	}
 }

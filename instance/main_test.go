@@ -3,6 +3,7 @@ package instance
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strconv"
 	"testing"
 	"time"
@@ -220,4 +221,24 @@ func (r *rig) events() (list []string) {
 		list = append(list, what+" "+who)
 	}
 	return list
+}
+
+// heir is a new leader with an open gate.
+func (r *rig) heir() member {
+	r.Helper()
+	m := r.up("heir", "newer-than-all")
+	r.open(m)
+	return m
+}
+
+func z(member string, at time.Time) redis.Z {
+	return redis.Z{Member: member, Score: float64(at.UnixMilli())}
+}
+
+func scan(t testing.TB, text any, into ...any) {
+	t.Helper()
+	s, _ := text.(string)
+	if _, err := fmt.Sscan(s, into...); err != nil {
+		t.Fatalf("%q: %v", text, err)
+	}
 }

@@ -1,0 +1,262 @@
+package instance
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/task"
+	"github.com/onbeat/onbeat/testredis"
+)
+
+func TestLead_runsOncePerTermOneAfterTheOther(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, r *rig, _ *testredis.Miniredis) {
+		s := r.node(Config{ID: "a"}).stay()
+		type step struct {
+			epoch int64
+			at    string
+		}
+		steps := make(chan step, 100)
+		returned := make(chan struct{})
+		go func() {
+			defer close(returned)
+			s.Lead(func(ctx context.Context, term queue.Term) {
+				steps <- step{term.Epoch, "begins"}
+				<-ctx.Done()
+				time.Sleep(3 * time.Second) // slow to return: the next term waits
+				steps <- step{term.Epoch, "ends"}
+			})
+		}()
+		var epochs []int64
+		for range 3 {
+			began := wait(t, steps, "term")
+			b := r.up("b", "")
+			r.leave(b) // a leads again at once
+			ended := wait(t, steps, "end of the term")
+			if began.at != "begins" || ended != (step{began.epoch, "ends"}) {
+				t.Fatalf("%v then %v", began, ended)
+			}
+			epochs = append(epochs, began.epoch)
+		}
+		if !rising(epochs) {
+			t.Fatalf("epochs %v do not rise", epochs)
+		}
+		s.resign()
+		s.drain()
+		wait(t, returned, "return of Lead")
+		s.end(ErrLeft)
+	})
+}
+
+func TestLead_thatReturnedEarlyWaitsForTheNextTerm(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, r *rig, _ *testredis.Miniredis) {
+		n := r.node(Config{ID: "a"})
+		s := n.stay()
+		terms := make(chan queue.Term, 100)
+		returned := make(chan struct{})
+		go func() {
+			defer close(returned)
+			s.Lead(func(_ context.Context, term queue.Term) { terms <- term })
+		}()
+		wait(t, terms, "term")
+		time.Sleep(time.Minute)
+		if len(terms) != 0 {
+			t.Fatal("called twice in one term")
+		}
+		r.leave(r.up("b", ""))
+		wait(t, terms, "next term")
+		must(t, n.leave())
+		wait(t, returned, "return of Lead")
+	})
+}
+
+func TestDoubt_asksAtOnce(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, r *rig, mini *testredis.Miniredis) {
+		other, line := r.other(mini)
+		s := other.node(Config{ID: "a", Lease: time.Hour}).stay()
+		time.Sleep(time.Minute)
+		before := line.count()
+		s.Doubt()
+		s.Doubt()
+		time.Sleep(time.Millisecond)
+		if n := line.count() - before; n < 1 || n > 2 {
+			t.Fatalf("%d calls after a doubt", n)
+		}
+	})
+}
+
+func TestWork_ringsForWhatAMessageSays(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, r *rig, _ *testredis.Miniredis) {
+		s := r.node(Config{ID: "a", Lease: time.Hour}).stay()
+		quiet := func() {
+			time.Sleep(time.Minute)
+			for _, b := range []Bell{s.Work, s.Schedules} {
+				select {
+				case <-b:
+				default:
+				}
+			}
+			s.TakeWake()
+		}
+		say := func(channel, text string) {
+			t.Helper()
+			must(t, r.rdb.Publish(t.Context(), channel, text).Err())
+		}
+		k := r.q.Keys()
+		quiet()
+		if _, ok := s.TakeWake(); ok {
+			t.Fatal("a wake-up without a message")
+		}
+		say(k.WakeOf("b"), "5")
+		say(k.WakeOf("a"), "nonsense")
+		say(k.WakeOf("a"), "946684860500")
+		say(k.WakeOf("a"), "946684860250")
+		say(k.WakeOf("a"), "946684860750")
+		time.Sleep(time.Millisecond)
+		wait(t, s.Work, "ring")
+		if at, ok := s.TakeWake(); !ok || at.UnixMilli() != 946684860250 {
+			t.Fatalf("woken for %v, want the earliest", at)
+		}
+		if _, ok := s.TakeWake(); ok {
+			t.Fatal("the same wake-up twice")
+		}
+		for _, text := range []string{"lanes", "leader"} {
+			quiet()
+			say(k.Wake, text)
+			time.Sleep(time.Millisecond)
+			wait(t, s.Work, "ring for "+text)
+			if at, ok := s.TakeWake(); !ok || !at.IsZero() {
+				t.Fatalf("%s: woken for %v, %v; want now", text, at, ok)
+			}
+		}
+		quiet()
+		say(k.Wake, "schedules")
+		wait(t, s.Schedules, "ring for schedules")
+	})
+}
+
+func TestWork_ringsForWhatAHeartbeatFinds(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, r *rig, _ *testredis.Miniredis) {
+		s := r.node(Config{ID: "a"}).stay()
+		time.Sleep(10 * time.Second)
+		s.TakeWake()
+		wait(t, s.Work, "first ring")
+		meta := r.q.Keys().Meta
+
+		must(t, r.rdb.HSet(t.Context(), meta, "schedules", 7).Err()) // nobody said so
+		<-s.Schedules
+		wait(t, s.Schedules, "ring for a schedule whose message was lost")
+
+		must(t, r.rdb.HSet(t.Context(), meta, "lanes", 7).Err())
+		wait(t, s.Work, "ring for a lane")
+		s.TakeWake()
+		must(t, r.rdb.ZAdd(t.Context(), r.q.Keys().Watch, z("b", time.Now().Add(-time.Second))).Err())
+		wait(t, s.Work, "ring for due work that another overslept")
+	})
+}
+
+func TestOnCancel_isToldByMessageAndByHeartbeat(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, r *rig, _ *testredis.Miniredis) {
+		s := r.node(Config{ID: "a"}).stay()
+		time.Sleep(10 * time.Second)
+		told := make(chan Cancel, 100)
+		ask := func(target, value string) {
+			t.Helper()
+			must(t, r.rdb.HSet(t.Context(), r.q.Keys().Cancel, target, value).Err())
+		}
+		ask("x", "5 1 not needed any more")
+		must(t, r.rdb.Publish(t.Context(), r.q.Keys().Wake, "cancel").Err())
+		time.Sleep(time.Millisecond) // nobody listens yet
+		s.OnCancel(func(c Cancel) { told <- c })
+		want := Cancel{Task: "x", Fence: 5, Reason: "not needed any more"}
+		if got := wait(t, told, "request by heartbeat"); got != want {
+			t.Fatalf("told %+v, want %+v", got, want)
+		}
+		must(t, r.rdb.Del(t.Context(), r.q.Keys().Cancel).Err())
+		time.Sleep(time.Minute)
+		for len(told) > 0 {
+			<-told
+		}
+		ask("k:y", "9 1 replaced")
+		began := time.Now()
+		must(t, r.rdb.Publish(t.Context(), r.q.Keys().Wake, "cancel").Err())
+		got := wait(t, told, "request by message")
+		if took := time.Since(began); took > 100*time.Millisecond {
+			t.Fatalf("told after %v", took)
+		}
+		for _, c := range []struct {
+			id, key string
+			fence   int64
+			want    bool
+		}{
+			{"z", "y", 9, true}, {"z", "y", 10, false}, {"z", "", 9, false}, {"k:y", "", 8, true},
+		} {
+			if covers := got.Covers(c.id, c.key, c.fence); covers != c.want {
+				t.Errorf("%+v covers %+v: %v", got, c, covers)
+			}
+		}
+	})
+}
+
+func TestManager_takesBackTheTasksOfTheLost(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, r *rig, mini *testredis.Miniredis) {
+		dead := r.up("dead", "", consume(ConsumeAll))
+		r.open(dead)
+		r.add(
+			&task.Task{ID: "again", Type: "t", MaxAttempts: 2},
+			&task.Task{ID: "last", Type: "t", MaxAttempts: 1},
+			&task.Task{ID: "slot", Type: "t", Schedule: "nightly", Slot: time.Now().Truncate(time.Second)},
+			&task.Task{ID: "keyed", Type: "t", Key: "k", Conflict: task.Skip},
+		)
+		r.wantClaims(dead, 4)
+		must(t, r.rdb.HSet(t.Context(), r.q.Keys().Running(dead.gen), "strange", "1 2 3").Err())
+		must(t, r.rdb.HSet(t.Context(), r.q.Keys().Tasks, "strange", "9 of a much newer release").Err())
+
+		other, _ := r.other(mini)
+		r.node(Config{ID: "a"}).stay()
+		other.node(Config{ID: "b"}).stay() // two recoverers
+		r.expire(dead, time.Millisecond)
+		testredis.Eventually(t, testTimeout, func() bool {
+			n, err := r.rdb.HLen(t.Context(), r.q.Keys().Running(dead.gen)).Result()
+			return err == nil && n == 1 // but for the one that cannot be read
+		}, "the tasks are taken back")
+		time.Sleep(3 * time.Minute)
+
+		if died, _ := r.rdb.ZRange(t.Context(), r.q.Keys().Dead, 0, -1).Result(); len(died) != 1 || died[0] != "last" {
+			t.Fatalf("dead: %q, want last", died)
+		}
+		if n, _ := r.rdb.HGet(t.Context(), r.q.Keys().Meta, "died").Int(); n != 1 {
+			t.Fatalf("%d deaths counted", n)
+		}
+		notes, err := r.rdb.XRange(t.Context(), r.q.Keys().History, "-", "+").Result()
+		must(t, err)
+		if len(notes) != 1 {
+			t.Fatalf("notes %v, want one", notes)
+		}
+		var id, what string
+		var attempt, at int64
+		scan(t, notes[0].Values["runs"], &id, &what, &attempt, &at)
+		if id != "slot" || what != "lost" || attempt != 1 {
+			t.Fatalf("note %v", notes[0].Values)
+		}
+
+		leader := r.heir()
+		got := r.wantClaims(leader, 3)
+		for _, c := range got {
+			if c.Attempts != 1 || c.Attempt != 2 || c.LastError() != lostText {
+				t.Errorf("%s: %d attempts, run %d, error %q", c.ID, c.Attempts, c.Attempt, c.LastError())
+			}
+		}
+		if orphans := r.beat(leader).Orphans; len(orphans) != 1 || orphans[0] != dead.gen {
+			t.Fatalf("orphans %v, want the one with the task that cannot be read", orphans)
+		}
+	})
+}
