@@ -76,9 +76,12 @@ func (m *Manager) Run(ctx context.Context, serve func(*Stay) error) error {
 func (m *Manager) join(ctx context.Context) (*Stay, error) {
 	var b backoff
 	for {
-		call, done := context.WithTimeout(ctx, m.cfg.Lease)
+		// A call under way when ctx ends gets a moment to return: whoever was registered has to leave.
+		call, done := context.WithTimeout(context.WithoutCancel(ctx), m.cfg.Lease)
+		unhook := context.AfterFunc(ctx, func() { time.AfterFunc(m.cfg.heartbeat(), done) })
 		asked := time.Now()
 		gen, order, v, err := m.reg.register(call, m.cfg, m.gen, m.order)
+		unhook()
 		done()
 		switch {
 		case err == nil:
@@ -90,6 +93,11 @@ func (m *Manager) join(ctx context.Context) (*Stay, error) {
 			s.trust(asked.Add(m.cfg.Lease - m.cfg.margin()))
 			s.see(v)
 			m.log.Info().Int64("generation", gen).Str("release", m.cfg.Release).Msg("registered")
+			if ctx.Err() != nil {
+				m.leave(s)
+				s.end(ErrLeft)
+				return nil, context.Cause(ctx)
+			}
 			return s, nil
 		case ctx.Err() != nil:
 			return nil, context.Cause(ctx)
