@@ -91,7 +91,7 @@ func (q *Queue) advanceBatch(ctx context.Context, term Term, steps []Step) (*rep
 		s := &steps[i]
 		body = append(body, s.Name, s.Expect, s.Becomes, s.Note, len(s.Drop))
 		for _, d := range s.Drop {
-			body = append(body, lanes.number(d.Lane), d.ID, d.Due.UnixMilli())
+			body = append(body, lanes.number(d.Lane), d.ID, dueMs(d.Due))
 		}
 		body = append(body, len(s.Push))
 		for _, p := range s.Push {

@@ -169,16 +169,22 @@ func appendSettlements(args []any, settle []Settlement, lanes map[Lane]int) ([]i
 // dueArg is a moment as scripts read it: unix ms, or "+ms" from the clock of Redis.
 func dueArg(at time.Time, delay time.Duration) any {
 	if !at.IsZero() {
-		if ms := at.UnixMilli(); at.After(time.UnixMilli(ms)) {
-			return ms + 1 // never early
-		}
-		return at.UnixMilli()
+		return dueMs(at)
 	}
 	ms := delay.Milliseconds()
 	if delay > 0 && delay%time.Millisecond != 0 {
 		ms++ // never early
 	}
 	return "+" + strconv.FormatInt(max(ms, 0), 10)
+}
+
+// dueMs is the first whole millisecond that is not before a moment.
+func dueMs(at time.Time) int64 {
+	ms := at.UnixMilli()
+	if at.After(time.UnixMilli(ms)) {
+		ms++
+	}
+	return ms
 }
 
 func decodeCycle(r *reply, req *CycleRequest, order []int) (*CycleReply, error) {

@@ -1,0 +1,59 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Standing reports, of each ID, whether there is a task of it: due, running, dead or kept.
+func (q *Queue) Standing(ctx context.Context, ids []string) ([]bool, error) {
+	found := make([]bool, 0, len(ids))
+	for from := 0; from < len(ids); from += MaxBatch {
+		part := ids[from:min(from+MaxBatch, len(ids))]
+		records, err := q.rdb.HMGet(ctx, q.keys.Tasks, part...).Result()
+		if err != nil {
+			return nil, fmt.Errorf("look for tasks: %w", Classify(err))
+		}
+		for _, r := range records {
+			found = append(found, r != nil)
+		}
+	}
+	return found, nil
+}
+
+// InPlace reports whether a task is where a task can be, rather than only recorded: [Queue.Standing] for one task, in
+// full.
+func (q *Queue) InPlace(ctx context.Context, id string) (bool, error) {
+	_, err := q.Task(ctx, id)
+	if errors.Is(err, ErrNotFound) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// HistorySince is the moment from which the history has everything; zero if nothing was ever dropped from it. Of an
+// empty history it is zero too.
+func (q *Queue) HistorySince(ctx context.Context) (time.Time, error) {
+	first, err := q.rdb.XRangeN(ctx, q.keys.History, "-", "+", 1).Result()
+	if err != nil {
+		return time.Time{}, fmt.Errorf("read the history: %w", Classify(err))
+	}
+	if len(first) == 0 {
+		return time.Time{}, nil
+	}
+	info, err := q.rdb.XInfoStream(ctx, q.keys.History).Result()
+	if err != nil {
+		return time.Time{}, fmt.Errorf("read the history: %w", Classify(err))
+	}
+	// Redis before 7 does not count what was added. Trimming never goes below the cap.
+	whole := info.EntriesAdded == info.Length
+	if info.EntriesAdded == 0 {
+		whole = info.Length < int64(q.caps.History)
+	}
+	if whole {
+		return time.Time{}, nil
+	}
+	return streamTime(first[0].ID), nil
+}
