@@ -1,11 +1,14 @@
 package producer
 
 import (
+	"bytes"
+	"encoding/json"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/schedule"
 	"github.com/onbeat/onbeat/task"
 )
 
@@ -25,6 +28,7 @@ func replace(st queue.Stored, s *Schedule, head definitionHead, now time.Time) (
 	if st.Definition == "" || st.Last == "" {
 		c.Event = "schedule made"
 		c.Anchor, c.FromNow = s.anchor()
+		c.Note = s.beforeMade(now)
 		return c, nil
 	}
 	old, err := newEntry(st)
@@ -47,7 +51,44 @@ func replace(st queue.Stored, s *Schedule, head definitionHead, now time.Time) (
 		c.FromNow = true
 		c.Note = old.unpushed(now, "changed")
 	}
+	if !sameRule(was.Rule, s.Rule) {
+		c.Note = joinNotes(c.Note, old.was(now))
+	}
 	return c, nil
+}
+
+func sameRule(a, b schedule.Rule) bool {
+	x, err1 := json.Marshal(a)
+	y, err2 := json.Marshal(b)
+	return err1 == nil && err2 == nil && bytes.Equal(x, y)
+}
+
+// beforeMade notes the slots of a schedule whose start lies in the past: those before it was made are not run.
+func (s *Schedule) beforeMade(now time.Time) string {
+	a, fromNow := s.anchor()
+	if !fromNow || !a.At.Before(now) {
+		return ""
+	}
+	grid, err := s.Grid(a.At)
+	if err != nil {
+		return ""
+	}
+	first := grid.Next(a.At.Add(-time.Millisecond))
+	if first.IsZero() || first.After(now) {
+		return ""
+	}
+	n := grid.Count(first.Add(-time.Millisecond), now)
+	return rangeNote(s.Name, first, grid.Prev(now.Add(time.Millisecond)), "changed", n, "schedule was made")
+}
+
+// was notes the rule that held until now, from its anchor on: without it nobody could tell, later, which slots there
+// should have been.
+func (e *entry) was(now time.Time) string {
+	rule, err := json.Marshal(e.s.Rule)
+	if err != nil {
+		return ""
+	}
+	return rangeNote(e.s.Name, e.last.Anchor, now, "was", 0, string(rule))
 }
 
 // sameTimes reports whether two schedules have the same slots.
@@ -60,7 +101,7 @@ func remove(st queue.Stored, event string, now time.Time) (*queue.Change, error)
 	c := &queue.Change{Name: st.Name, Expect: st.Last, Delete: true, Event: "schedule " + event}
 	if e, err := newEntry(st); err == nil && e != nil {
 		c.Ahead = e.ahead(now)
-		c.Note = e.unpushed(now, strings.ReplaceAll(event, " ", "_"))
+		c.Note = joinNotes(e.unpushed(now, strings.ReplaceAll(event, " ", "_")), e.was(now))
 	}
 	return c, nil
 }

@@ -1,0 +1,96 @@
+package audit
+
+import (
+	"cmp"
+	"fmt"
+	"iter"
+	"time"
+
+	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/schedule"
+)
+
+// Period is a time in which a schedule had one rule.
+type Period struct {
+	Rule schedule.Rule
+	Grid schedule.Grid
+	// Until is the moment of the change that ended it: slots up to it are of this period. Zero if the rule still holds.
+	Until time.Time
+	// Looked is when whoever made that change last looked. A slot between Looked and Until was neither pushed nor noted.
+	Looked time.Time
+}
+
+// NewPeriod nails a rule to its anchor.
+func NewPeriod(r schedule.Rule, anchor time.Time) (Period, error) {
+	grid, err := r.Grid(anchor)
+	if err != nil {
+		return Period{}, fmt.Errorf("audit: %w", err)
+	}
+	return Period{Rule: r, Grid: grid}, nil
+}
+
+// Input is what is known of one schedule.
+type Input struct {
+	// Schedule is its name.
+	Schedule string
+	// Periods are the rules it had, the oldest first. A period begins where the one before ended. If the last has an
+	// Until, the schedule was deleted then.
+	Periods []Period
+	// From and To bound the slots that are judged; both are included.
+	From, To time.Time
+	// Known is where the history begins: a slot before it that has no note is unknown. Zero: it has everything.
+	Known time.Time
+	// Settled is the schedule's last run: slots after it have not been dealt with, which is no fault as long as nobody
+	// leads.
+	Settled time.Time
+	// Over: the schedule has had all its runs. Slots after Settled are not expected.
+	Over bool
+	// Paused: the schedule is paused now.
+	Paused bool
+	// Resumed are moments at which a pause ended.
+	Resumed []time.Time
+
+	// Tolerance is how long after it fell due a slot may be claimed and be on time. Default 1s.
+	Tolerance time.Duration
+	// Grace is how long before To a slot without a note is still pending. Default 2s.
+	Grace time.Duration
+	// MaxSlots is the most slots that are judged: the newest. Default 10,000,000, which take 16 bytes each.
+	MaxSlots int
+
+	// Notes is the history, oldest first. Notes of other schedules are passed over.
+	Notes iter.Seq[queue.Note]
+	// Standing reports whether the task of a slot is due or running. It is asked only for slots that no note settles.
+	Standing func(slot time.Time) bool
+	// Later is the history that was written after Notes was read, until after Standing was asked.
+	Later iter.Seq[queue.Note]
+}
+
+func (in Input) withDefaults() Input {
+	in.Tolerance = cmp.Or(in.Tolerance, time.Second)
+	in.Grace = cmp.Or(in.Grace, 2*time.Second)
+	in.MaxSlots = cmp.Or(in.MaxSlots, 10_000_000)
+	return in
+}
+
+// Judge gives every slot its verdict.
+func Judge(in Input) Report {
+	l := Open(in)
+	if in.Notes != nil {
+		for n := range in.Notes {
+			l.Note(n)
+		}
+	}
+	if in.Standing != nil {
+		for slot := range l.Unaccounted() {
+			if in.Standing(slot) {
+				l.Stands(slot)
+			}
+		}
+	}
+	if in.Later != nil {
+		for n := range in.Later {
+			l.Note(n)
+		}
+	}
+	return l.Report()
+}

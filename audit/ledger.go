@@ -1,0 +1,325 @@
+package audit
+
+import (
+	"cmp"
+	"iter"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/onbeat/onbeat/queue"
+)
+
+// Ledger judges one schedule step by step, for those who audit many in one pass over the history: [Open] it, tell it
+// every [Ledger.Note], what stands of [Ledger.Unaccounted], the notes written since, then read the [Ledger.Report].
+type Ledger struct {
+	in     Input
+	slots  []slot // ascending
+	whys   []string
+	strays []Break
+	stray  int64
+
+	failed, lost, returned int64 // runs
+}
+
+// slot is what is known of one slot, in 16 bytes.
+type slot struct {
+	ms      int64
+	lag     int32 // ms from due to the first claim
+	state   state
+	flags   flags
+	attempt uint8 // the last that was counted, at most 255
+	why     uint8 // index of its reason
+}
+
+type state uint8
+
+// What the last note said.
+const (
+	silent  state = iota // nothing
+	again                // it is to run again
+	done                 // it ran to the end
+	dead                 // it failed for good
+	undone               // cancelled
+	skipped              // by its overlap policy
+	missed               // by its missed policy
+	paused               //
+	changed              //
+	obscure              // a word of a newer release
+)
+
+type flags uint8
+
+const (
+	ran flags = 1 << iota
+	twice
+	early
+	retried
+	stands
+)
+
+// Open prepares the slots that are expected.
+func Open(in Input) *Ledger {
+	l := &Ledger{in: in.withDefaults(), whys: []string{""}}
+	bounds := make([][2]time.Time, len(in.Periods))
+	start, room := in.From.Add(-time.Millisecond), int64(l.in.MaxSlots)
+	for i, p := range in.Periods {
+		end := in.To
+		if !p.Until.IsZero() && p.Until.Before(end) {
+			end = p.Until
+		}
+		if p.Until.IsZero() && in.Over && in.Settled.Before(end) {
+			end = in.Settled
+		}
+		bounds[i] = [2]time.Time{start, end}
+		if end.After(start) {
+			start = end
+		}
+	}
+	for i := len(bounds) - 1; i >= 0; i-- { // the newest slots are those that fit
+		b := &bounds[i]
+		n := in.Periods[i].Grid.Count(b[0], b[1])
+		if n > room {
+			b[0] = nthBefore(&in.Periods[i], b[0], b[1], room)
+			l.in.From = b[0].Add(time.Millisecond)
+			n = room
+			bounds = slices.Delete(bounds, 0, i)
+			l.in.Periods = l.in.Periods[i:]
+			i = 0
+		}
+		room -= n
+	}
+	l.slots = make([]slot, 0, int64(l.in.MaxSlots)-room)
+	for i, b := range bounds {
+		for at := range l.in.Periods[i].Grid.Between(b[0], b[1]) {
+			l.slots = append(l.slots, slot{ms: at.UnixMilli()})
+		}
+	}
+	return l
+}
+
+// nthBefore is a moment so that (it, to] has at most n slots, and nearly as many.
+func nthBefore(p *Period, from, to time.Time, n int64) time.Time {
+	for p.Grid.Count(from, to) > n {
+		step := to.Sub(from) / 64
+		from = from.Add(max(step, time.Millisecond))
+	}
+	return from
+}
+
+func (l *Ledger) find(at time.Time) *slot {
+	i, ok := slices.BinarySearchFunc(l.slots, at.UnixMilli(), func(s slot, ms int64) int { return cmp.Compare(s.ms, ms) })
+	if !ok {
+		return nil
+	}
+	return &l.slots[i]
+}
+
+// period is the one that a slot is of.
+func (l *Ledger) period(at time.Time) *Period {
+	for i := range l.in.Periods {
+		if p := &l.in.Periods[i]; p.Until.IsZero() || !at.After(p.Until) {
+			return p
+		}
+	}
+	return nil
+}
+
+// Note takes in one line of the history. Lines come in the order in which they were written, each once; those of other
+// schedules are passed over.
+func (l *Ledger) Note(n queue.Note) {
+	switch {
+	case n.Schedule != l.in.Schedule:
+	case !n.From.IsZero():
+		l.noteRange(n)
+	case n.Slot.Before(l.in.From) || n.Slot.After(l.in.To):
+	default:
+		if s := l.find(n.Slot); s != nil {
+			l.noteSlot(s, n)
+		} else if !n.Claimed.IsZero() && !l.onAnyGrid(n.Slot) {
+			l.stray++
+			l.strays = keep(l.strays, Break{Slot: n.Slot, Verdict: OffGrid, Detail: "ran, and is on no grid that the schedule had"})
+		}
+	}
+}
+
+// onAnyGrid reports whether a time is a slot of any rule that held: a change moves slots that were on their way.
+func (l *Ledger) onAnyGrid(at time.Time) bool {
+	return slices.ContainsFunc(l.in.Periods, func(p Period) bool {
+		return p.Grid.Next(at.Add(-time.Millisecond)).Equal(at)
+	})
+}
+
+func (l *Ledger) noteRange(n queue.Note) {
+	to := state(obscure)
+	switch n.Word {
+	case "was": // says what the rule was, and nothing of slots
+		return
+	case "missed":
+		to = missed
+	case "skipped":
+		to = skipped
+	case "paused":
+		to = paused
+	case "changed", "deleted", "retired":
+		to = changed
+	}
+	from, end := n.From.UnixMilli(), n.To.UnixMilli()
+	i, _ := slices.BinarySearchFunc(l.slots, from, func(s slot, ms int64) int { return cmp.Compare(s.ms, ms) })
+	for ; i < len(l.slots) && l.slots[i].ms <= end; i++ {
+		if s := &l.slots[i]; s.state == silent {
+			s.state, s.why = to, l.reason(n.Why)
+		}
+	}
+}
+
+// reason is the index of a reason. Of more than there is room for, the rest have none.
+func (l *Ledger) reason(why string) uint8 {
+	i := slices.Index(l.whys, why)
+	if i < 0 && len(l.whys) < math.MaxUint8 {
+		i = len(l.whys)
+		l.whys = append(l.whys, why)
+	}
+	return uint8(max(i, 0))
+}
+
+func (l *Ledger) noteSlot(s *slot, n queue.Note) {
+	if n.Claimed.IsZero() {
+		switch n.Word {
+		case "skipped":
+			s.state, s.why = skipped, l.reason(n.Why)
+		case "missed":
+			s.state, s.why = missed, l.reason(n.Why)
+		case "cancelled":
+			s.state = undone
+		default:
+			s.state = obscure
+		}
+		return
+	}
+	l.claim(s, n)
+	switch n.Word {
+	case "done":
+		s.state = done
+	case "cancelled":
+		s.state = undone
+	case "dead": // if it is retried by hand, its attempts begin anew
+		s.state, s.attempt = dead, 0
+		l.failed++
+	case "failed":
+		s.state = again
+		l.failed++
+	case "lost":
+		s.state = again
+		l.lost++
+	case "returned": // the attempt does not count
+		s.state = again
+		l.returned++
+		s.attempt--
+	default:
+		s.state = obscure
+	}
+	if s.state == again {
+		s.flags |= retried
+	}
+}
+
+// claim takes in that a slot was claimed once, or once more.
+func (l *Ledger) claim(s *slot, n queue.Note) {
+	due := n.Slot
+	if p := l.period(n.Slot); p != nil {
+		due = p.Rule.JitterFor(l.in.Schedule, n.Slot)
+	}
+	lag := n.Claimed.Sub(due).Milliseconds()
+	if s.flags&ran == 0 {
+		s.lag = int32(min(max(lag, math.MinInt32), math.MaxInt32))
+	}
+	if lag < 0 {
+		s.flags |= early
+	}
+	attempt := uint8(min(max(n.Attempt, 1), math.MaxUint8))
+	if s.state == done || attempt <= s.attempt && attempt < math.MaxUint8 {
+		s.flags |= twice
+	}
+	s.flags |= ran
+	s.attempt = max(s.attempt, attempt)
+}
+
+// Unaccounted are the slots that would be called lost: ask whether their tasks are due or running.
+func (l *Ledger) Unaccounted() iter.Seq[time.Time] {
+	return func(yield func(time.Time) bool) {
+		for i := range l.slots {
+			if l.verdict(&l.slots[i]) == Lost && !yield(time.UnixMilli(l.slots[i].ms).UTC()) {
+				return
+			}
+		}
+	}
+}
+
+// Stands notes that the task of a slot is due or running.
+func (l *Ledger) Stands(at time.Time) {
+	if s := l.find(at); s != nil {
+		s.flags |= stands
+	}
+}
+
+// verdict is what is known of a slot, with what has been told so far.
+func (l *Ledger) verdict(s *slot) Verdict {
+	switch {
+	case s.flags&twice != 0:
+		return Duplicated
+	case s.flags&early != 0:
+		return Early
+	}
+	switch s.state {
+	case done:
+		if time.Duration(s.lag)*time.Millisecond <= l.in.Tolerance {
+			return OnTime
+		}
+		return Late
+	case dead:
+		return Failed
+	case undone:
+		return Cancelled
+	case skipped:
+		return Skipped
+	case missed:
+		return Missed
+	case paused:
+		return Paused
+	case changed:
+		return Changed
+	case obscure:
+		return Unknown
+	}
+	return l.silence(s)
+}
+
+// silence is the verdict on a slot whose end no note tells.
+func (l *Ledger) silence(s *slot) Verdict {
+	at := time.UnixMilli(s.ms)
+	p := l.period(at)
+	switch {
+	case s.flags&stands != 0:
+		return Pending
+	case at.After(l.in.Settled) && l.in.Paused:
+		return Paused
+	case at.After(l.in.Settled):
+		return Pending
+	case s.state == silent && !l.in.Known.IsZero() && at.Before(l.in.Known):
+		return Unknown
+	case s.state == silent && at.After(l.in.To.Add(-l.in.Grace)):
+		return Pending
+	case s.state == silent && p != nil && !p.Until.IsZero() && at.After(p.Looked):
+		return Changed
+	case s.state == silent && slices.ContainsFunc(l.in.Resumed, func(r time.Time) bool {
+		return !at.After(r) && at.After(r.Add(-resumeEdge))
+	}):
+		return Paused
+	}
+	return Lost
+}
+
+// resumeEdge is how long before the end of a pause a slot may have come and be noted by nobody: whoever ended it looked
+// a moment earlier.
+const resumeEdge = 2 * time.Second

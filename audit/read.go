@@ -1,0 +1,268 @@
+package audit
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/onbeat/onbeat/producer"
+	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/schedule"
+	"github.com/onbeat/onbeat/task"
+)
+
+// Options tune an audit. The zero value is ready to use.
+type Options struct {
+	// Schedule is the one to audit. Default: all, those included that were deleted lately.
+	Schedule string
+	// Since is how far back to look. Default 1h.
+	Since time.Duration
+	// Tolerance and Grace are as in [Input].
+	Tolerance, Grace time.Duration
+}
+
+// groupSlots is about how many slots are judged in one pass over the history.
+const groupSlots = 4_000_000
+
+// maxPlaced is how many tasks that have long been due are looked up in full.
+const maxPlaced = 1000
+
+// longDue is how late a task is before its place is looked up in full.
+const longDue = time.Minute
+
+// Run audits schedules, by name, up to the present of Redis. It changes nothing. It returns [queue.ErrNotFound] for a
+// schedule that is not there, and was not within the time looked back. Schedules that this release cannot read are
+// returned as an error, joined, besides the reports of the others.
+func Run(ctx context.Context, q *queue.Queue, s *producer.Schedules, opts Options) ([]Report, error) {
+	if opts.Since <= 0 {
+		opts.Since = time.Hour
+	}
+	a := &auditor{q: q, opts: opts, known: map[string]*Input{}}
+	if err := a.read(ctx, s); err != nil {
+		return nil, err
+	}
+	var reports []Report
+	var group []*Ledger
+	slots := 0
+	names := slices.Sorted(maps.Keys(a.known))
+	for i, name := range names {
+		l := Open(*a.known[name])
+		group, slots = append(group, l), slots+len(l.slots)
+		if slots < groupSlots && i+1 < len(names) {
+			continue
+		}
+		if err := a.judge(ctx, group); err != nil {
+			return nil, err
+		}
+		for _, l := range group {
+			reports = append(reports, l.Report())
+		}
+		group, slots = nil, 0
+	}
+	return reports, errors.Join(a.unread...)
+}
+
+type auditor struct {
+	q        *queue.Queue
+	opts     Options
+	from, to time.Time
+	known    map[string]*Input
+	unread   []error
+}
+
+// read takes stock of the schedules and of the rules that they had.
+func (a *auditor) read(ctx context.Context, s *producer.Schedules) error {
+	// First what the schedules say, then the history: what they have dealt with by now is in it by then.
+	list, err := a.list(ctx, s)
+	if err != nil {
+		return err
+	}
+	since, err := a.q.HistorySince(ctx)
+	if err != nil {
+		return err
+	}
+	now := map[string]*producer.Status{}
+	for i := range list {
+		now[list[i].Schedule.Name] = &list[i]
+		a.input(list[i].Schedule.Name)
+	}
+	err = a.q.History(ctx, a.from, func(e queue.HistoryEntry) error {
+		for _, n := range e.Notes {
+			if n.Word == "was" && a.wanted(n.Schedule) {
+				a.was(n)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if len(a.known) == 0 && a.opts.Schedule != "" {
+		return fmt.Errorf("schedule %q: %w", a.opts.Schedule, errors.Join(append(a.unread, queue.ErrNotFound)...))
+	}
+	for name, in := range a.known {
+		in.Known = since
+		if err := in.complete(now[name]); err != nil {
+			a.unread = append(a.unread, err)
+			delete(a.known, name)
+		}
+	}
+	return a.resumed(ctx)
+}
+
+func (a *auditor) list(ctx context.Context, s *producer.Schedules) (list []producer.Status, err error) {
+	if a.opts.Schedule == "" {
+		list, err = s.List(ctx)
+	} else {
+		var one producer.Status
+		if one, err = s.Get(ctx, a.opts.Schedule); err == nil {
+			list = []producer.Status{one}
+		}
+	}
+	switch {
+	case errors.Is(err, queue.ErrNotFound): // it may have been deleted lately
+	case err != nil && len(list) == 0 && (queue.Retryable(err) || errors.Is(err, queue.ErrDenied)):
+		return nil, err
+	case err != nil:
+		a.unread = append(a.unread, err)
+	}
+	now, err := a.q.Now(ctx)
+	a.to = now
+	a.from = now.Add(-a.opts.Since)
+	return list, err
+}
+
+func (a *auditor) wanted(name string) bool { return a.opts.Schedule == "" || a.opts.Schedule == name }
+
+func (a *auditor) input(name string) *Input {
+	in := a.known[name]
+	if in == nil {
+		in = &Input{Schedule: name, From: a.from, To: a.to, Tolerance: a.opts.Tolerance, Grace: a.opts.Grace}
+		a.known[name] = in
+	}
+	return in
+}
+
+// was takes in the rule that a schedule had until it was changed or deleted.
+func (a *auditor) was(n queue.Note) {
+	var r schedule.Rule
+	err := json.Unmarshal([]byte(n.Why), &r)
+	if err == nil {
+		var p Period
+		if p, err = NewPeriod(r, n.From); err == nil {
+			p.Until, p.Looked = n.At, n.To
+			in := a.input(n.Schedule)
+			in.Periods = append(in.Periods, p)
+			return
+		}
+	}
+	a.unread = append(a.unread, fmt.Errorf("schedule %q: the rule that it had until %s: %w", n.Schedule, n.At.Format(time.RFC3339), err))
+}
+
+// complete adds the rule that a schedule has now. Nil stands for one that was deleted.
+func (in *Input) complete(s *producer.Status) error {
+	if s == nil {
+		in.Settled = in.To
+		return nil
+	}
+	in.Settled, in.Paused = s.Pushed, s.Paused
+	in.Over = s.Schedule.MaxRuns > 0 && s.Runs >= s.Schedule.MaxRuns
+	p, err := NewPeriod(s.Schedule.Rule, s.Anchor)
+	if err != nil {
+		return fmt.Errorf("schedule %q: %w", in.Schedule, err)
+	}
+	in.Periods = append(in.Periods, p)
+	return nil
+}
+
+// maxEvents is more than are kept.
+const maxEvents = 100_000
+
+// resumed reads when pauses ended.
+func (a *auditor) resumed(ctx context.Context) error {
+	events, err := a.q.Events(ctx, a.from, maxEvents)
+	for _, e := range events {
+		if in := a.known[e.Fields["schedule"]]; in != nil && e.Kind == "schedule resumed" {
+			in.Resumed = append(in.Resumed, e.At)
+		}
+	}
+	return err
+}
+
+// judge reads the history once for a group of schedules, asks for what it leaves open, and reads what was written
+// meanwhile.
+func (a *auditor) judge(ctx context.Context, group []*Ledger) error {
+	of := make(map[string]*Ledger, len(group))
+	for _, l := range group {
+		of[l.in.Schedule] = l
+	}
+	var last entryID
+	note := func(e queue.HistoryEntry) error {
+		id := parseEntryID(e.ID)
+		if !last.before(id) {
+			return nil // read before
+		}
+		last = id
+		for _, n := range e.Notes {
+			if l := of[n.Schedule]; l != nil {
+				l.Note(n)
+			}
+		}
+		return nil
+	}
+	// A run that was early may have ended before its slot.
+	if err := a.q.History(ctx, a.from.Add(-time.Minute), note); err != nil {
+		return err
+	}
+	for _, l := range group {
+		if err := a.stand(ctx, l); err != nil {
+			return err
+		}
+	}
+	return a.q.History(ctx, queue.FromMs(last.ms), note)
+}
+
+// stand asks for the tasks of slots that no note settles.
+func (a *auditor) stand(ctx context.Context, l *Ledger) error {
+	slots := slices.Collect(l.Unaccounted())
+	ids := make([]string, len(slots))
+	for i, at := range slots {
+		ids[i] = task.SlotID(l.in.Schedule, at)
+	}
+	found, err := a.q.Standing(ctx, ids)
+	if err != nil {
+		return err
+	}
+	placed := 0
+	for i, ok := range found {
+		if ok && placed < maxPlaced && slots[i].Before(a.to.Add(-longDue)) {
+			placed++
+			if ok, err = a.q.InPlace(ctx, ids[i]); err != nil {
+				return err
+			}
+		}
+		if ok {
+			l.Stands(slots[i])
+		}
+	}
+	return nil
+}
+
+// entryID is the place of an entry in a stream.
+type entryID struct{ ms, seq int64 }
+
+func parseEntryID(s string) entryID {
+	ms, seq, _ := strings.Cut(s, "-")
+	var id entryID
+	id.ms, _ = strconv.ParseInt(ms, 10, 64)
+	id.seq, _ = strconv.ParseInt(seq, 10, 64)
+	return id
+}
+
+func (a entryID) before(b entryID) bool { return a.ms < b.ms || a.ms == b.ms && a.seq < b.seq }

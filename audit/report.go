@@ -1,0 +1,167 @@
+package audit
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// maxBreaks is how many broken slots a report names.
+const maxBreaks = 20
+
+// Break is a slot of which a promise broke.
+type Break struct {
+	Slot    time.Time `json:"slot"`
+	Verdict Verdict   `json:"verdict"`
+	Detail  string    `json:"detail,omitempty"`
+}
+
+// Report is the outcome of an audit of one schedule.
+type Report struct {
+	Schedule string
+	// From and To are what was judged: both are included. From is later than asked for if there were too many slots.
+	From, To time.Time
+	// Slots is how many were expected. Every one has a verdict; OffGrid alone is counted besides them.
+	Slots  int64
+	Counts map[Verdict]int64
+	// Why counts the reasons of those that did not run: "missed: policy once".
+	Why map[string]int64
+
+	// Retried is how many slots took more than one run; the others count runs, by why they were not the last.
+	Retried, FailedRuns, LostRuns, ReturnedRuns int64
+
+	// P50, P99 and Max are of the time from due to first claim, over all slots that ran.
+	P50, P99, Max time.Duration
+	// Gap is the longest time between two runs, which began at GapAt. Zero if fewer than two ran.
+	Gap   time.Duration
+	GapAt time.Time
+
+	// Breaks are the first slots of which a promise broke, at most 20.
+	Breaks []Break
+}
+
+// Broken reports whether a promise broke.
+func (r *Report) Broken() bool { return r.BrokenSlots() > 0 }
+
+// BrokenSlots is how many slots a promise broke of.
+func (r *Report) BrokenSlots() int64 {
+	var n int64
+	for v, count := range r.Counts {
+		if v.Broken() {
+			n += count
+		}
+	}
+	return n
+}
+
+// MarshalJSON writes durations in milliseconds.
+func (r Report) MarshalJSON() ([]byte, error) {
+	ms := func(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+	return json.Marshal(struct {
+		Schedule     string            `json:"schedule"`
+		From         time.Time         `json:"from"`
+		To           time.Time         `json:"to"`
+		Slots        int64             `json:"slots"`
+		Counts       map[Verdict]int64 `json:"counts"`
+		Why          map[string]int64  `json:"why,omitempty"`
+		Retried      int64             `json:"retried,omitempty"`
+		FailedRuns   int64             `json:"failed_runs,omitempty"`
+		LostRuns     int64             `json:"lost_runs,omitempty"`
+		ReturnedRuns int64             `json:"returned_runs,omitempty"`
+		P50          float64           `json:"lag_p50_ms"`
+		P99          float64           `json:"lag_p99_ms"`
+		Max          float64           `json:"lag_max_ms"`
+		Gap          float64           `json:"longest_gap_ms"`
+		GapAt        time.Time         `json:"longest_gap_at,omitzero"`
+		Broken       bool              `json:"broken"`
+		Breaks       []Break           `json:"breaks,omitempty"`
+	}{
+		r.Schedule, r.From.UTC(), r.To.UTC(), r.Slots, r.Counts, r.Why, r.Retried, r.FailedRuns, r.LostRuns, r.ReturnedRuns,
+		ms(r.P50), ms(r.P99), ms(r.Max), ms(r.Gap), r.GapAt, r.Broken(), r.Breaks,
+	})
+}
+
+func keep(list []Break, b Break) []Break {
+	if len(list) < maxBreaks {
+		list = append(list, b)
+	}
+	return list
+}
+
+// Report counts the verdicts as they stand.
+func (l *Ledger) Report() Report {
+	r := Report{
+		Schedule: l.in.Schedule, From: l.in.From, To: l.in.To, Slots: int64(len(l.slots)),
+		Counts: map[Verdict]int64{}, FailedRuns: l.failed, LostRuns: l.lost, ReturnedRuns: l.returned,
+	}
+	lags, claims := make([]int32, 0, len(l.slots)), make([]int64, 0, len(l.slots))
+	for i := range l.slots {
+		s := &l.slots[i]
+		v := l.verdict(s)
+		r.Counts[v]++
+		if v == Missed || v == Skipped {
+			if r.Why == nil {
+				r.Why = map[string]int64{}
+			}
+			r.Why[v.String()+": "+l.whys[s.why]]++
+		}
+		if v.Broken() {
+			r.Breaks = keep(r.Breaks, Break{Slot: time.UnixMilli(s.ms).UTC(), Verdict: v, Detail: l.detail(s, v)})
+		}
+		if s.flags&retried != 0 {
+			r.Retried++
+		}
+		if s.flags&ran != 0 {
+			lags = append(lags, s.lag)
+			claims = append(claims, l.due(s.ms).UnixMilli()+int64(s.lag))
+		}
+	}
+	if l.stray > 0 {
+		r.Counts[OffGrid] = l.stray
+		r.Breaks = append(r.Breaks, l.strays...)
+		r.Breaks = r.Breaks[:min(len(r.Breaks), maxBreaks)]
+	}
+	r.times(lags, claims)
+	return r
+}
+
+func (l *Ledger) due(ms int64) time.Time {
+	at := time.UnixMilli(ms)
+	if p := l.period(at); p != nil {
+		return p.Rule.JitterFor(l.in.Schedule, at)
+	}
+	return at
+}
+
+func (r *Report) times(lags []int32, claims []int64) {
+	if len(lags) == 0 {
+		return
+	}
+	slices.Sort(lags)
+	at := func(share float64) time.Duration {
+		return time.Duration(lags[int(share*float64(len(lags)-1)+0.5)]) * time.Millisecond
+	}
+	r.P50, r.P99, r.Max = at(0.50), at(0.99), at(1)
+	slices.Sort(claims)
+	for i := 1; i < len(claims); i++ {
+		if gap := time.Duration(claims[i]-claims[i-1]) * time.Millisecond; gap > r.Gap {
+			r.Gap, r.GapAt = gap, time.UnixMilli(claims[i-1]).UTC()
+		}
+	}
+}
+
+func (l *Ledger) detail(s *slot, v Verdict) string {
+	switch v {
+	case Early:
+		return fmt.Sprintf("claimed %d ms before it was due", -s.lag)
+	case Duplicated:
+		return "ran again though nothing had gone wrong with the run before"
+	case Lost:
+		if s.state == again {
+			return fmt.Sprintf("attempt %d was to be followed by another, and its task is gone", max(s.attempt, 1))
+		}
+		return "nothing says what became of it, and its task is neither due nor running"
+	}
+	return ""
+}
