@@ -46,8 +46,8 @@ func (a *app) target() (target, error) {
 		if err != nil {
 			return t, err
 		}
-		t.url, t.namespace = cmp.Or(t.url, cfg.Redis.URL), cmp.Or(t.namespace, cfg.Namespace)
-		t.limits, t.caps = task.Limits{Payload: cfg.PayloadLimit}, cfg.Keep.caps()
+		t.url, t.namespace = cmp.Or(t.url, string(cfg.Redis.URL)), cmp.Or(t.namespace, string(cfg.Namespace))
+		t.limits, t.caps = task.Limits{Payload: int(cfg.PayloadLimit)}, cfg.Keep.caps()
 	}
 	t.url = cmp.Or(t.url, defaultRedis)
 	if t.namespace == "" {

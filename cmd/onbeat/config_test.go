@@ -1,0 +1,203 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/onbeat/onbeat/producer"
+)
+
+const goodConfig = `
+redis: {url: "redis://user:${SECRET}@127.0.0.1:6379/0"}
+namespace: shop
+release: 1.10
+lead: sticky
+consume: release
+standby: true
+concurrency: 20
+queues: {default: 2, low: 1}
+strict: true
+limits: {http: 5}
+lease: 10s
+min_ready: 10s
+drain: 0s
+payload_limit: 2048
+keep: {dead: 1, done: 2, history: 3, events: 4}
+api: {listen: 127.0.0.1:8080}
+http: {deny_private: true, timeout: 5s, max_redirects: -1, max_retry_after: 1d, idle_per_host: 3}
+log: {level: debug, format: json}
+schedules:
+  - name: warm-cache
+    every: 1s
+    task: http
+    payload: {method: POST, url: https://shop.example/warm, headers: {}, body: "", timeout: 5s, expect: [200, 204]}
+    missed: once
+    overlap: skip
+    jitter: 100ms
+    start: aligned
+    max_runs: 7
+  - &report
+    name: report
+    cron: "30 2 * * MON-FRI"
+    timezone: Europe/Berlin
+    dst: {gap: after, overlap: first}
+    until: 2030-01-31T09:00:00Z
+    task: echo
+    payload: [1, 2.5, {b: yes, a: ~}]
+    missed: all
+    catch_up: 2h
+    queue: low
+    priority: low
+    timeout: 1m
+    max_attempts: 4
+    backoff: {base: 2s, cap: 1m}
+  - {<<: *report, name: again, backoff: 3s}
+`
+
+func testEnv(pairs ...string) func(string) string {
+	return func(name string) string {
+		for i := 0; i < len(pairs); i += 2 {
+			if pairs[i] == name {
+				return pairs[i+1]
+			}
+		}
+		return ""
+	}
+}
+
+func TestConfig_saysEverything(t *testing.T) {
+	t.Parallel()
+	c, err := parseConfig("shop.yaml", []byte(goodConfig), testEnv("SECRET", "s3cret"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Redis.URL != "redis://user:s3cret@127.0.0.1:6379/0" || c.Release != "1.10" || c.Concurrency != 20 || c.Queues["default"] != 2 {
+		t.Errorf("%+v", c)
+	}
+	if d := c.consumer().Drain; d >= 0 {
+		t.Errorf("drain 0s means not at all, got %v", d)
+	}
+	if caps := c.Keep.caps(); caps.Dead != 1 || caps.Events != 4 {
+		t.Errorf("caps %+v", caps)
+	}
+	var names []string
+	by := map[string]producer.Schedule{}
+	for _, s := range c.declared {
+		names = append(names, s.Name)
+		by[s.Name] = s
+	}
+	if got := strings.Join(names, " "); got != "warm-cache report again" {
+		t.Fatalf("schedules %q", got)
+	}
+	if s := by["report"]; string(s.Payload) != `[1,2.5,{"a":null,"b":"yes"}]` || s.Backoff.Cap.String() != "1m0s" || s.Priority.String() != "low" || s.MaxAttempts != 4 {
+		t.Errorf("%+v payload %s", s, s.Payload)
+	}
+	if s := by["again"]; s.Cron != by["report"].Cron || s.Backoff.Base.String() != "3s" || s.Backoff.Cap != 0 {
+		t.Errorf("the merged schedule is %+v", s)
+	}
+}
+
+// Each refusal is one line with file, line, field, value and hint.
+var badConfigs = []struct{ name, yaml, want string }{
+	{"unknown field", "namespace: x\nconcurency: 5\n", "x.yaml:2: concurency: unknown field (did you mean concurrency?)"},
+	{"unknown field of redis", "redis: {uri: x}\n", "x.yaml:1: redis.uri: unknown field (did you mean url?)"},
+	{"unknown field of a schedule", "schedules:\n  - name: a\n    evry: 1s\n    task: echo\n", "x.yaml:3: schedules[0].evry: unknown field (did you mean every?)"},
+	{"unknown field of backoff", "schedules:\n  - {name: a, every: 1s, task: echo, backoff: {bse: 1s}}\n", "x.yaml:2: schedules[0].backoff.bse: unknown field (did you mean base?)"},
+	{"unknown field of keep", "keep: {wombat: 1}\n", "x.yaml:1: keep.wombat: unknown field (known are dead, done, history, events)"},
+	{"a word for a number", "concurrency: many\n", `x.yaml:1: concurrency "many": not a whole number`},
+	{"a fraction", "concurrency: 1.5\n", `x.yaml:1: concurrency "1.5": not a whole number`},
+	{"a quoted number", "concurrency: '5'\n", `x.yaml:1: concurrency "5": not a whole number`},
+	{"a huge number", "concurrency: 99999999999999999999\n", `x.yaml:1: concurrency "99999999999999999999": not a whole number`},
+	{"negative concurrency", "concurrency: -1\n", `x.yaml:1: concurrency "-1": out of range (1 to 100000; the default is 10)`},
+	{"not a bool", "standby: 1\n", `x.yaml:1: standby "1": not true or false`},
+	{"not a mapping", "queues: 5\n", `x.yaml:1: queues "5": a number, where a mapping belongs`},
+	{"not a list", "schedules: {name: a}\n", "x.yaml:1: schedules: a mapping, where a list belongs"},
+	{"a list for text", "namespace: [a]\n", "x.yaml:1: namespace: not a plain value"},
+	{"a weight of zero", "queues: {low: 0}\n", `x.yaml:1: queues.low "0": out of range (a weight of 1 or more)`},
+	{"a limit of zero", "limits: {http: 0}\n", `x.yaml:1: limits.http "0": out of range (1 or more)`},
+	{"namespace with braces", "namespace: a{b}\n", `x.yaml:1: namespace "a{b}": has a character that names may not have (1 to 128 letters, digits or - _ . : / +)`},
+	{"empty namespace", "\nnamespace: ''\n", "x.yaml:2: namespace: empty (1 to 128 letters, digits or - _ . : / +)"},
+	{"redis of another scheme", "redis:\n  url: http://u:hunter2@h\n", `x.yaml:2: redis.url "http://u:…@h": unknown scheme (redis://`},
+	{"redis with an unset variable", "redis:\n  url: redis://:${NOPE}@h\n", `x.yaml:2: redis.url "${NOPE}": the environment variable is not set (set NOPE, or write the URL out)`},
+	{"lease too short", "lease: 5ms\n", `x.yaml:1: lease "5ms": out of range (500ms to 1h; the default is 5s)`},
+	{"lease without unit", "lease: 5\n", `x.yaml:1: lease "5": a number without a unit (write numbers with units`},
+	{"negative drain", "drain: -5s\n", `x.yaml:1: drain "-5s": negative (durations count forward)`},
+	{"unknown rule", "lead: oldest\n", `x.yaml:1: lead "oldest": unknown rule (newest or sticky)`},
+	{"unknown rule of taking work", "consume: some\n", `x.yaml:1: consume "some": unknown rule (newest, release or all)`},
+	{"bad address", "api: {listen: nowhere}\n", `x.yaml:1: api.listen "nowhere": not an address (host:port, such as 127.0.0.1:8080)`},
+	{"bad port", "api: {listen: 'h:99999'}\n", `x.yaml:1: api.listen "h:99999": has a port that is none`},
+	{"bad level", "log: {level: loud}\n", `x.yaml:1: log.level "loud": unknown level (debug, info, warn or error)`},
+	{"bad format", "log: {format: xml}\n", `x.yaml:1: log.format "xml": unknown format (json or console)`},
+	{"negative payload limit", "payload_limit: -1\n", `x.yaml:1: payload_limit "-1": negative`},
+	{"keep nothing", "keep:\n  dead: 0\n", `x.yaml:2: keep.dead "0": out of range`},
+	{"negative idle_per_host", "http: {idle_per_host: -1}\n", `x.yaml:1: http.idle_per_host "-1": negative`},
+
+	{"no when", "schedules:\n  - {name: a, task: echo}\n", "x.yaml:2: schedules[0].every: neither every nor cron is set (say when:"},
+	{"every and cron", "schedules:\n  - name: a\n    every: 1s\n    cron: '* * * * *'\n    task: echo\n", `x.yaml:3: schedules[0].every "1s": every and cron exclude each other (remove one of them)`},
+	{"zero interval", "schedules:\n  - name: a\n    task: echo\n    every: 0s\n", `x.yaml:4: schedules[0].every "0s": zero (the shortest is 1ms)`},
+	{"negative interval", "schedules:\n  - {name: a, task: echo, every: -1s}\n", `x.yaml:2: schedules[0].every "-1s": negative (durations count forward)`},
+	{"bad cron", "schedules:\n  - {name: a, task: echo, cron: '61 * * * *'}\n", `x.yaml:2: schedules[0].cron minute "61":`},
+	{"impossible cron", "schedules:\n  - {name: a, task: echo, cron: '0 0 31 2 *'}\n", `x.yaml:2: schedules[0].cron`},
+	{"bad timezone", "schedules:\n  - name: a\n    task: echo\n    cron: '0 0 * * *'\n    timezone: Mars/Olympus\n", `x.yaml:5: schedules[0].timezone "Mars/Olympus": unknown zone (use an IANA name`},
+	{"bad dst", "schedules:\n  - name: a\n    task: echo\n    cron: '0 0 * * *'\n    dst: {gap: jump}\n", `x.yaml:5: schedules[0].dst gap "jump": unknown policy (use skip or after)`},
+	{"the same name twice", "schedules:\n  - {name: a, task: echo, every: 1s}\n  - {name: a, task: echo, every: 2s}\n", `x.yaml:3: schedules[1].name "a": declared twice (line 2 has it too; give each schedule a name of its own)`},
+	{"no name", "schedules:\n  - {task: echo, every: 1s}\n", "x.yaml:2: schedules[0].name: empty"},
+	{"no task", "schedules:\n  - {name: a, every: 1s}\n", "x.yaml:2: schedules[0].task: missing (name the task type"},
+	{"unknown handler", "schedules:\n  - {name: a, every: 1s, task: htpt}\n", `x.yaml:2: schedules[0].task "htpt": no handler of that type (did you mean http? known are echo, exec, http, sleep)`},
+	{"http without url", "schedules:\n  - name: a\n    every: 1s\n    task: http\n    payload:\n      method: POST\n", "x.yaml:5: schedules[0].payload.url: missing (an absolute URL such as"},
+	{"http without payload", "schedules:\n  - {name: a, every: 1s, task: http}\n", "x.yaml:2: schedules[0].payload"},
+	{"a field unknown to http", "schedules:\n  - name: a\n    every: 1s\n    task: http\n    payload: {url: 'http://h', urll: x}\n", "x.yaml:5: schedules[0].payload.urll"},
+	{"payload over the limit", "payload_limit: 10\nschedules:\n  - {name: a, every: 1s, task: echo, payload: aaaaaaaaaaaaaaaa}\n", "x.yaml:3: schedules[0].payload: 18 bytes, the limit is 10 (store the data elsewhere"},
+	{"a payload JSON cannot hold", "schedules:\n  - {name: a, every: 1s, task: echo, payload: .nan}\n", "x.yaml:2: schedules[0].payload: cannot be written as JSON"},
+	{"bad until", "schedules:\n  - {name: a, every: 1s, task: echo, until: 2030-01-01}\n", `x.yaml:2: schedules[0].until "2030-01-01": not a time (RFC 3339`},
+	{"until too late", "schedules:\n  - {name: a, every: 1s, task: echo, until: '1969-01-01T00:00:00Z'}\n", `x.yaml:2: schedules[0].until "1969-01-01T00:00:00Z": out of range`},
+	{"bad priority", "schedules:\n  - {name: a, every: 1s, task: echo, priority: urgent}\n", `x.yaml:2: schedules[0].priority "urgent": unknown priority`},
+	{"bad missed", "schedules:\n  - {name: a, every: 1s, task: echo, missed: never}\n", `x.yaml:2: schedules[0].missed "never": unknown policy`},
+	{"bad backoff", "schedules:\n  - {name: a, every: 1s, task: echo, backoff: soon}\n", `x.yaml:2: schedules[0].backoff "soon":`},
+	{"negative attempts", "schedules:\n  - {name: a, every: 1s, task: echo, max_attempts: -1}\n", `x.yaml:2: schedules[0].max_attempts "-1": out of range`},
+
+	{"not YAML", "a: b: c\n", "x.yaml:1: mapping value is not allowed in this context"},
+	{"a tab", "redis:\n\turl: x\n", "x.yaml:2: found character"},
+	{"the same field twice", "lease: 5s\nlease: 6s\n", `x.yaml:2: mapping key "lease" already defined`},
+	{"two documents", "lease: 5s\n---\nlease: 6s\n", "x.yaml:3: a second document (one file holds one)"},
+	{"nothing", "# nothing\n", "x.yaml: empty"},
+	{"a list", "- a\n", "x.yaml:1:"},
+	{"binary", "a\x00b", "x.yaml: not a text file"},
+}
+
+func TestConfig_refusesInOneLine(t *testing.T) {
+	t.Parallel()
+	for _, c := range badConfigs {
+		_, err := parseConfig("x.yaml", []byte(c.yaml), testEnv())
+		if err == nil {
+			t.Errorf("%s: accepted", c.name)
+			continue
+		}
+		if got := err.Error(); !strings.HasPrefix(got, c.want) || strings.Contains(got, "\n") {
+			t.Errorf("%s:\n got %s\nwant %s", c.name, got, c.want)
+		}
+		if !askedWrongly(err) {
+			t.Errorf("%s: is not exit code 2: %v", c.name, err)
+		}
+		if strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("%s: the password is shown: %v", c.name, err)
+		}
+	}
+}
+
+func FuzzConfig(f *testing.F) {
+	f.Add(goodConfig)
+	for _, c := range badConfigs {
+		f.Add(c.yaml)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		_, err := parseConfig("x.yaml", []byte(text), testEnv())
+		switch {
+		case err == nil:
+		case !askedWrongly(err):
+			t.Errorf("%q: not exit code 2: %v", text, err)
+		case strings.ContainsAny(oneLine(err.Error()), "\r\n"):
+			t.Errorf("%q: more than one line: %v", text, err)
+		}
+	})
+}

@@ -1,0 +1,146 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"strconv"
+	"time"
+
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+
+	"github.com/onbeat/onbeat/schedule"
+)
+
+// nodeError is a value that its type refuses; [yamlFile] knows where it stands.
+type nodeError struct {
+	node                ast.Node
+	value, reason, hint string
+}
+
+func (e *nodeError) Error() string { return withHint(e.reason, e.hint) }
+
+// scalar is the text of a plain value, with anchors, aliases and tags seen through.
+func scalar(ctx context.Context, n ast.Node) (text string, plain ast.Node, err error) {
+	anchors, _ := ctx.Value(anchorsKey{}).(map[string]ast.Node)
+	node := n
+	for range 8 {
+		switch x := node.(type) {
+		case *ast.AnchorNode:
+			node = x.Value
+		case *ast.TagNode:
+			node = x.Value
+		case *ast.AliasNode:
+			node = anchors[x.Value.GetToken().Value]
+		case *ast.StringNode:
+			return x.Value, node, nil
+		case *ast.LiteralNode:
+			return x.Value.Value, node, nil
+		case *ast.NullNode:
+			return "", node, nil
+		case ast.ScalarNode:
+			return x.GetToken().Value, node, nil
+		default:
+			return "", nil, &nodeError{node: n, reason: "not a plain value"}
+		}
+	}
+	return "", nil, &nodeError{node: n, reason: "an alias that leads nowhere"}
+}
+
+// duration is one as [schedule.ParseDuration] reads it.
+type duration time.Duration
+
+// UnmarshalYAML reads the text of a plain value.
+func (d *duration) UnmarshalYAML(ctx context.Context, n ast.Node) error {
+	return unmarshalDuration(ctx, n, d, schedule.ParseDuration)
+}
+
+// UnmarshalText reads the value of a flag.
+func (d *duration) UnmarshalText(b []byte) error {
+	v, err := schedule.ParseDuration(string(b))
+	if e := fieldError(err); e != nil {
+		return &usageError{strconv.Quote(e.Value) + ": " + e.Reason, e.Hint}
+	}
+	*d = duration(v)
+	return nil
+}
+
+// interval is one as [schedule.ParseEvery] reads it: not zero.
+type interval time.Duration
+
+// UnmarshalYAML reads the text of a plain value.
+func (d *interval) UnmarshalYAML(ctx context.Context, n ast.Node) error {
+	return unmarshalDuration(ctx, n, d, schedule.ParseEvery)
+}
+
+// UnmarshalText reads the value of a flag.
+func (d *interval) UnmarshalText(b []byte) error {
+	v, err := schedule.ParseEvery(string(b))
+	if e := fieldError(err); e != nil {
+		return &usageError{strconv.Quote(e.Value) + ": " + e.Reason, e.Hint}
+	}
+	*d = interval(v)
+	return nil
+}
+
+func unmarshalDuration[D ~int64](ctx context.Context, n ast.Node, d *D, parse func(string) (time.Duration, error)) error {
+	text, _, err := scalar(ctx, n)
+	if err != nil {
+		return err
+	}
+	v, err := parse(text)
+	if e := fieldError(err); e != nil {
+		return &nodeError{n, e.Value, e.Reason, e.Hint}
+	}
+	*d = D(v)
+	return nil
+}
+
+// integer is a whole number: 1.5 and "5" are not.
+type integer int
+
+// UnmarshalYAML reads a number.
+func (i *integer) UnmarshalYAML(ctx context.Context, n ast.Node) error {
+	text, plain, err := scalar(ctx, n)
+	if err != nil {
+		return err
+	}
+	if plain.Type() == ast.NullType {
+		return nil
+	}
+	v, err := strconv.ParseInt(text, 0, 64)
+	switch {
+	case plain.Type() != ast.IntegerType, errors.Is(err, strconv.ErrSyntax):
+		return &nodeError{n, text, "not a whole number", ""}
+	case err != nil:
+		return &nodeError{n, text, "out of range", ""}
+	}
+	*i = integer(v)
+	return nil
+}
+
+// text is a plain value as it is written: 1.10 is not 1.1.
+type text string
+
+// UnmarshalYAML reads the text of a plain value.
+func (t *text) UnmarshalYAML(ctx context.Context, n ast.Node) error {
+	s, _, err := scalar(ctx, n)
+	*t = text(s)
+	return err
+}
+
+// backoffConfig is a duration, or a mapping of base and cap.
+type backoffConfig struct {
+	Base duration `yaml:"base"`
+	Cap  duration `yaml:"cap"`
+}
+
+// UnmarshalYAML reads either form.
+func (b *backoffConfig) UnmarshalYAML(ctx context.Context, n ast.Node) error {
+	if n.Type() != ast.MappingType && n.Type() != ast.MappingValueType {
+		return b.Base.UnmarshalYAML(ctx, n)
+	}
+	type plain backoffConfig
+	return yaml.NewDecoder(bytes.NewReader(nil), yaml.DisallowUnknownField(), yaml.AllowDuplicateMapKey()).DecodeFromNodeContext(ctx, n, (*plain)(b))
+}
