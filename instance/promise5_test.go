@@ -22,6 +22,7 @@ func TestPromise5_onceReadyNoOlderInstanceClaims(t *testing.T) {
 			t.Parallel()
 			r := newRig(t, testredis.Real(t))
 			const rounds = 12
+			var late member          // of the release before, started again in the middle of the rollout
 			var release atomic.Int64 // the newest that is ready
 			release.Store(-1)
 			ctx, stop := context.WithCancel(t.Context())
@@ -34,6 +35,9 @@ func TestPromise5_onceReadyNoOlderInstanceClaims(t *testing.T) {
 				r.ready(a)
 				r.ready(b)
 				release.Store(int64(round))
+				if round > 0 {
+					late = r.up(fmt.Sprint("late", round), fmt.Sprint("v", round-1), consume(rule))
+				}
 				if round == 0 {
 					r.open(b)
 				}
@@ -61,6 +65,9 @@ func TestPromise5_onceReadyNoOlderInstanceClaims(t *testing.T) {
 					})
 				}
 				r.flood(fmt.Sprint("r", round), 200)
+				if round > 0 {
+					r.wantClaims(late, 0)
+				}
 				testredis.Eventually(t, testTimeout, func() bool { return claimed[round].Load() > 20 }, "round %d claims", round)
 			}
 			stop()

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/onbeat/onbeat/queue"
-	"github.com/onbeat/onbeat/task"
 	"github.com/onbeat/onbeat/testredis"
 )
 
@@ -201,62 +200,6 @@ func TestOnCancel_isToldByMessageAndByHeartbeat(t *testing.T) {
 			if covers := got.Covers(c.id, c.key, c.fence); covers != c.want {
 				t.Errorf("%+v covers %+v: %v", got, c, covers)
 			}
-		}
-	})
-}
-
-func TestManager_takesBackTheTasksOfTheLost(t *testing.T) {
-	t.Parallel()
-	bubble(t, func(t *testing.T, r *rig, mini *testredis.Miniredis) {
-		dead := r.up("dead", "", consume(ConsumeAll))
-		r.open(dead)
-		r.add(
-			&task.Task{ID: "again", Type: "t", MaxAttempts: 2},
-			&task.Task{ID: "last", Type: "t", MaxAttempts: 1},
-			&task.Task{ID: "slot", Type: "t", Schedule: "nightly", Slot: time.Now().Truncate(time.Second)},
-			&task.Task{ID: "keyed", Type: "t", Key: "k", Conflict: task.Skip},
-		)
-		r.wantClaims(dead, 4)
-		must(t, r.rdb.HSet(t.Context(), r.q.Keys().Running(dead.gen), "strange", "1 2 3").Err())
-		must(t, r.rdb.HSet(t.Context(), r.q.Keys().Tasks, "strange", "9 of a much newer release").Err())
-
-		other, _ := r.other(mini)
-		r.node(Config{ID: "a"}).stay()
-		other.node(Config{ID: "b"}).stay() // two recoverers
-		r.expire(dead, time.Millisecond)
-		testredis.Eventually(t, testTimeout, func() bool {
-			n, err := r.rdb.HLen(t.Context(), r.q.Keys().Running(dead.gen)).Result()
-			return err == nil && n == 1 // but for the one that cannot be read
-		}, "the tasks are taken back")
-		time.Sleep(3 * time.Minute)
-
-		if died, _ := r.rdb.ZRange(t.Context(), r.q.Keys().Dead, 0, -1).Result(); len(died) != 1 || died[0] != "last" {
-			t.Fatalf("dead: %q, want last", died)
-		}
-		if n, _ := r.rdb.HGet(t.Context(), r.q.Keys().Meta, "died").Int(); n != 1 {
-			t.Fatalf("%d deaths counted", n)
-		}
-		notes, err := r.rdb.XRange(t.Context(), r.q.Keys().History, "-", "+").Result()
-		must(t, err)
-		if len(notes) != 1 {
-			t.Fatalf("notes %v, want one", notes)
-		}
-		var id, what string
-		var attempt, at int64
-		scan(t, notes[0].Values["runs"], &id, &what, &attempt, &at)
-		if id != "slot" || what != "lost" || attempt != 1 {
-			t.Fatalf("note %v", notes[0].Values)
-		}
-
-		leader := r.heir()
-		got := r.wantClaims(leader, 3)
-		for _, c := range got {
-			if c.Attempts != 1 || c.Attempt != 2 || c.LastError() != lostText {
-				t.Errorf("%s: %d attempts, run %d, error %q", c.ID, c.Attempts, c.Attempt, c.LastError())
-			}
-		}
-		if orphans := r.beat(leader).Orphans; len(orphans) != 1 || orphans[0] != dead.gen {
-			t.Fatalf("orphans %v, want the one with the task that cannot be read", orphans)
 		}
 	})
 }

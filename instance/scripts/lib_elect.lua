@@ -45,6 +45,9 @@ end
 
 -- elect makes the highest-ranked ready instance lead. Rank is (order of its release, generation). With "sticky", an
 -- incumbent of the newest release stays.
+--
+-- A new leader means that others may take work. Nobody watches for the next due task then, until everybody, told by
+-- the message, has looked: a wake-up must not go to one that may not take work any more, or is frozen.
 local function elect()
   local ids = redis.call("ZRANGEBYSCORE", instances, "(" .. int(now), "+inf")
   local current = redis.call("HMGET", leader, "id", "gen", "open")
@@ -68,6 +71,7 @@ local function elect()
     if current[1] and current[1] ~= "" then
       redis.call("HSET", leader, "id", "", "gen", "0", "epoch", int(rise("epoch")), "open", "0", "since", int(now))
       record(events, cap_events, "event", "no leader", "instance", current[1])
+      redis.call("DEL", watch)
       redis.call("PUBLISH", channel, "leader")
     end
     return
@@ -82,6 +86,7 @@ local function elect()
     "consume", best.consume, "open", open, "since", int(now))
   record(events, cap_events, "event", "leader", "instance", best.id, "release", best.release, "epoch", epoch,
     "before", current[1] or "")
+  redis.call("DEL", watch)
   redis.call("PUBLISH", channel, "leader")
 end
 
