@@ -50,6 +50,7 @@ var replies = []struct {
 	{"CLUSTERDOWN", ErrBusy}, {"MASTERDOWN", ErrBusy}, {"BUSY", ErrBusy}, {"NOREPLICAS", ErrBusy},
 	{"UNBLOCKED", ErrBusy}, {"MISCONF", ErrBusy}, {"ERR max number of clients", ErrBusy},
 	{"NOAUTH", ErrDenied}, {"WRONGPASS", ErrDenied}, {"NOPERM", ErrDenied},
+	{"Protocol error: unauthenticated", ErrDenied}, // a long command, without a password
 }
 
 // Classify wraps what go-redis returned with the sentinel it means. A nil error, redis.Nil, and what it does not know

@@ -122,6 +122,7 @@ func TestClassify(t *testing.T) {
 		{replyError("NOAUTH Authentication required."), queue.ErrDenied},
 		{replyError("WRONGPASS invalid username-password pair or user is disabled."), queue.ErrDenied},
 		{replyError("NOPERM this user has no permissions to run the 'evalsha' command"), queue.ErrDenied},
+		{replyError("ERR Protocol error: unauthenticated multibulk length"), queue.ErrDenied},
 		{replyError("WRONGTYPE Operation against a key"), nil},
 		{replyError("ERR unknown command 'X'"), nil},
 		{replyError("ERR value says LOADING"), nil},

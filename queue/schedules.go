@@ -10,7 +10,10 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-var changeScript = NewScript("change", source("change"))
+var (
+	changeScript    = NewScript("change", source("change"))
+	schedulesScript = NewScript("schedules", source("schedules"))
+)
 
 // Stored is a schedule as it lies in Redis. What the definition says is not this package's matter.
 type Stored struct {
@@ -52,10 +55,11 @@ type Change struct {
 	Delete     bool
 	Anchor     Anchor
 	Pause      *bool
-	FromNow    bool    // slots up to now are settled: the next is the first after it
-	Event      string  // for the events
-	Note       string  // for the history
-	Ahead      []Ahead // newest first: what may have been pushed ahead of now
+	FromNow    bool      // slots up to now are settled: the next is the first after it
+	Settled    time.Time // the same up to this moment, if it is not zero: the one to which Note was worked out
+	Event      string    // for the events
+	Note       string    // for the history
+	Ahead      []Ahead   // newest first: what may have been pushed ahead of now
 }
 
 // Change applies changes, each if its schedule is as it was read, and returns the clock of Redis and the indexes of
@@ -107,6 +111,8 @@ func (q *Queue) changeBatch(ctx context.Context, epoch int64, changes []Change) 
 		}
 		if c.FromNow {
 			slot = "now"
+		} else if !c.Settled.IsZero() {
+			slot = strconv.FormatInt(c.Settled.UnixMilli(), 10)
 		}
 		args = append(args, c.Name, c.Expect, definition, c.Anchor.arg(), pause, slot, c.Event, c.Note, len(c.Ahead))
 		for _, a := range c.Ahead {
@@ -137,16 +143,24 @@ func (q *Queue) SchedulesNamed(ctx context.Context, names []string) ([]Stored, e
 	out := make([]Stored, 0, len(names))
 	for from := 0; from < len(names); from += MaxBatch {
 		part := names[from:min(from+MaxBatch, len(names))]
-		pipe := q.rdb.TxPipeline() // definition and last run of one moment
-		definitions := pipe.HMGet(ctx, q.keys.Schedules, part...)
-		lasts := pipe.HMGet(ctx, q.keys.Last, part...)
-		if _, err := pipe.Exec(ctx); err != nil {
-			return nil, fmt.Errorf("read schedules: %w", Classify(err))
-		}
+		args := make([]any, len(part))
 		for i, name := range part {
-			definition, _ := definitions.Val()[i].(string)
-			last, _ := lasts.Val()[i].(string)
-			out = append(out, Stored{Name: name, Definition: definition, Last: last})
+			args[i] = name
+		}
+		v, err := schedulesScript.Run(ctx, q.rdb, []string{q.keys.Schedules, q.keys.Last}, args)
+		if err != nil {
+			return nil, fmt.Errorf("read schedules: %w", err)
+		}
+		r := newReply(v)
+		first := len(out)
+		for _, name := range part {
+			out = append(out, Stored{Name: name, Definition: r.string()})
+		}
+		for i := range part {
+			out[first+i].Last = r.string()
+		}
+		if r.err != nil {
+			return nil, fmt.Errorf("read schedules: %w", r.err)
 		}
 	}
 	return out, nil

@@ -58,7 +58,9 @@ for i, plan in ipairs(plans) do
   if current[i] ~= plan.expect then
     moved[#moved + 1] = i - 1
   else
-    becomes[#becomes + 1], becomes[#becomes + 2] = plan.name, plan.becomes
+    if plan.becomes ~= plan.expect then -- dropping alone takes no memory, and must not be refused for want of it
+      becomes[#becomes + 1], becomes[#becomes + 2] = plan.name, plan.becomes
+    end
     if plan.note ~= "" then
       notes[#notes + 1] = plan.note
     end

@@ -12,7 +12,7 @@
 -- then n schedules, then for each:
 --   name, last as it was read ("" for none), definition ("" leaves it, "-" deletes),
 --   anchor (unix ms, "+ms" from now, "^ms" the next multiple, "" leaves it), paused ("0", "1", "" leaves it),
---   slot ("" leaves it, "now": slots up to now are settled), event, note for the history or "",
+--   slot ("" leaves it, "now" or unix ms: slots up to it are settled), event, note for the history or "",
 --   n ahead, newest first, then for each: slot (unix ms), lane, task
 --
 -- Returns {now, then the indexes from 0 of the schedules that had moved: nothing of those was done}.
@@ -68,17 +68,20 @@ for i = 1, tonumber(arg()) do
       if definition ~= "" then
         redis.call("HSET", schedules, name, definition)
       end
-      local kind = string.sub(anchor, 1, 1)
+      -- When what was before is settled up to now, a slot zero of now is yet to come.
+      local kind, base = string.sub(anchor, 1, 1), slot == "" and now or now + 1
       if kind == "+" then
-        zero = int(now + tonumber(string.sub(anchor, 2)))
+        zero = int(base + tonumber(string.sub(anchor, 2)))
       elseif kind == "^" then
         local step = tonumber(string.sub(anchor, 2))
-        zero = int(math.ceil(now / step) * step)
+        zero = int(math.ceil(base / step) * step)
       elseif anchor ~= "" then
         zero = anchor
       end
       if slot == "now" then
         stays = math.max(stays, now)
+      elseif slot ~= "" then
+        stays = math.max(stays, tonumber(slot))
       end
       -- The revision never repeats, even when a schedule is deleted and made again: the version is larger than any.
       rev = math.max(rev + 1, version)

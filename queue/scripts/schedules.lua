@@ -1,0 +1,15 @@
+-- schedules.lua reads definitions and last runs of one moment. It is a script and no MULTI because Redis refuses even
+-- reads in a MULTI while it is at maxmemory.
+--
+-- KEYS[1] schedules hash  schedule -> definition
+-- KEYS[2] last      hash  schedule -> "rev slot runs anchor paused"
+-- ARGV    schedules, at most chunk
+-- Returns for each: definition or "", then for each: last run or "". O(n).
+local reply = redis.call("HMGET", KEYS[1], unpack(ARGV))
+for _, last in ipairs(redis.call("HMGET", KEYS[2], unpack(ARGV))) do
+  reply[#reply + 1] = last
+end
+for i = 1, #reply do
+  reply[i] = reply[i] or ""
+end
+return reply
