@@ -198,3 +198,29 @@ func TestConsume_byTheRuleOfTheLeader(t *testing.T) {
 		})
 	}
 }
+
+// After a handover nobody is watching: a wake-up must not go to one that may not take work any more.
+func TestElect_forgetsWhoWatched(t *testing.T) {
+	t.Parallel()
+	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
+		t.Parallel()
+		r := newRig(t, rdb)
+		watching := func(want int64) {
+			t.Helper()
+			if got, err := rdb.ZCard(t.Context(), r.q.Keys().Watch).Result(); err != nil || got != want {
+				t.Fatalf("%d watch, want %d; %v", got, want, err)
+			}
+		}
+		a := r.up("a", "", consume(ConsumeAll))
+		r.open(a)
+		r.wantClaims(a, 0)
+		watching(1)
+		b := r.up("b", "", consume(ConsumeAll))
+		watching(0)
+		r.wantClaims(a, 0)
+		r.wantClaims(b, 0)
+		watching(2)
+		r.resign(a) // does not lead
+		watching(1)
+	})
+}
