@@ -76,8 +76,8 @@ func TestErrors_ofARealRedis(t *testing.T) {
 		if !errors.Is(err, want) {
 			t.Errorf("%s: enqueue: %v, want %v", what, err, want)
 		}
-		if want == queue.ErrBusy {
-			return // reading works
+		if want == queue.ErrBusy || what == "no password" {
+			return // reading works; after a long command without a password the connection is closed
 		}
 		_, err = w.q.Now(ctx)
 		reads := []error{err}
