@@ -55,30 +55,53 @@ func (r *Report) BrokenSlots() int64 {
 	return n
 }
 
-// MarshalJSON writes durations in milliseconds.
+// wireReport is a Report in JSON.
+type wireReport struct {
+	Schedule string    `json:"schedule"`
+	From     time.Time `json:"from"`
+	To       time.Time `json:"to"`
+	Slots    int64     `json:"slots"`
+
+	OnTime     int64 `json:"on_time"`
+	Late       int64 `json:"late"`
+	Missed     int64 `json:"missed"`
+	Skipped    int64 `json:"skipped"`
+	Paused     int64 `json:"paused"`
+	Changed    int64 `json:"changed"`
+	Cancelled  int64 `json:"cancelled"`
+	Failed     int64 `json:"failed"`
+	Pending    int64 `json:"pending"`
+	Unknown    int64 `json:"unknown"`
+	Lost       int64 `json:"lost"`
+	Duplicated int64 `json:"duplicated"`
+	Early      int64 `json:"early"`
+	OffGrid    int64 `json:"off_grid"`
+
+	Why          map[string]int64 `json:"why,omitempty"`
+	Retried      int64            `json:"retried"`
+	FailedRuns   int64            `json:"failed_runs"`
+	LostRuns     int64            `json:"lost_runs"`
+	ReturnedRuns int64            `json:"returned_runs"`
+	P50          float64          `json:"lag_p50_ms"`
+	P99          float64          `json:"lag_p99_ms"`
+	Max          float64          `json:"lag_max_ms"`
+	Gap          float64          `json:"longest_gap_ms"`
+	GapAt        time.Time        `json:"longest_gap_at,omitzero"`
+	Broken       bool             `json:"broken"`
+	Breaks       []Break          `json:"breaks,omitempty"`
+}
+
+// MarshalJSON writes a field for each verdict, and durations in milliseconds.
 func (r Report) MarshalJSON() ([]byte, error) {
 	ms := func(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
-	return json.Marshal(struct {
-		Schedule     string            `json:"schedule"`
-		From         time.Time         `json:"from"`
-		To           time.Time         `json:"to"`
-		Slots        int64             `json:"slots"`
-		Counts       map[Verdict]int64 `json:"counts"`
-		Why          map[string]int64  `json:"why,omitempty"`
-		Retried      int64             `json:"retried,omitempty"`
-		FailedRuns   int64             `json:"failed_runs,omitempty"`
-		LostRuns     int64             `json:"lost_runs,omitempty"`
-		ReturnedRuns int64             `json:"returned_runs,omitempty"`
-		P50          float64           `json:"lag_p50_ms"`
-		P99          float64           `json:"lag_p99_ms"`
-		Max          float64           `json:"lag_max_ms"`
-		Gap          float64           `json:"longest_gap_ms"`
-		GapAt        time.Time         `json:"longest_gap_at,omitzero"`
-		Broken       bool              `json:"broken"`
-		Breaks       []Break           `json:"breaks,omitempty"`
-	}{
-		r.Schedule, r.From.UTC(), r.To.UTC(), r.Slots, r.Counts, r.Why, r.Retried, r.FailedRuns, r.LostRuns, r.ReturnedRuns,
-		ms(r.P50), ms(r.P99), ms(r.Max), ms(r.Gap), r.GapAt, r.Broken(), r.Breaks,
+	c := r.Counts
+	return json.Marshal(wireReport{
+		Schedule: r.Schedule, From: r.From.UTC(), To: r.To.UTC(), Slots: r.Slots,
+		OnTime: c[OnTime], Late: c[Late], Missed: c[Missed], Skipped: c[Skipped], Paused: c[Paused], Changed: c[Changed],
+		Cancelled: c[Cancelled], Failed: c[Failed], Pending: c[Pending], Unknown: c[Unknown],
+		Lost: c[Lost], Duplicated: c[Duplicated], Early: c[Early], OffGrid: c[OffGrid],
+		Why: r.Why, Retried: r.Retried, FailedRuns: r.FailedRuns, LostRuns: r.LostRuns, ReturnedRuns: r.ReturnedRuns,
+		P50: ms(r.P50), P99: ms(r.P99), Max: ms(r.Max), Gap: ms(r.Gap), GapAt: r.GapAt, Broken: r.Broken(), Breaks: r.Breaks,
 	})
 }
 

@@ -3,9 +3,145 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/onbeat/onbeat/audit"
+	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/schedule"
 )
 
-type auditCmd struct{}
+type auditCmd struct {
+	Schedule  string `arg:"" optional:"" help:"The schedule to audit. Default: all, those included that were deleted lately."`
+	Since     string `default:"1h" placeholder:"D" help:"How far to look back (default ${default})."`
+	Tolerance string `default:"1s" placeholder:"D" help:"How long after its time a slot is still on time (default ${default})."`
+}
+
+// Help is shown by onbeat audit --help.
+func (c *auditCmd) Help() string {
+	return "Every slot that should have been gets one verdict from the history in Redis: it ran on time or late; it was " +
+		"missed, skipped or paused, by the schedule's own policy or by hand; it is pending; or a promise broke: it was " +
+		"lost, ran twice for no reason, ran early, or ran off the grid. Exits 1 if a promise broke."
+}
 
 // Run is called when the command is given.
-func (c *auditCmd) Run(_ context.Context, _ *app) error { return errors.New("not here yet") }
+func (c *auditCmd) Run(ctx context.Context, a *app) error {
+	opts := audit.Options{Schedule: c.Schedule}
+	for _, f := range []struct {
+		name, text string
+		into       *time.Duration
+	}{{"since", c.Since, &opts.Since}, {"tolerance", c.Tolerance, &opts.Tolerance}} {
+		d, err := schedule.ParseDuration(f.text)
+		if err != nil || d <= 0 {
+			return refuse(f.name, f.text, "not a duration above zero", "for example 90s, 1h30m or 7d")
+		}
+		*f.into = d
+	}
+	client, err := a.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	reports, err := audit.Run(ctx, client.Queue(), client.Schedules(), opts)
+	if err != nil && len(reports) == 0 {
+		if errors.Is(err, queue.ErrNotFound) {
+			return &failure{err, "see onbeat schedules list"}
+		}
+		return err
+	}
+	if shown := a.showAudit(reports, opts); shown != nil {
+		return shown
+	}
+	if err != nil { // some could not be read
+		return err
+	}
+	if slices.ContainsFunc(reports, func(r audit.Report) bool { return r.Broken() }) {
+		return errSaid
+	}
+	return nil
+}
+
+func (a *app) showAudit(reports []audit.Report, opts audit.Options) error {
+	if a.JSON {
+		if reports == nil {
+			reports = []audit.Report{}
+		}
+		return a.printJSON(struct {
+			Schedules []audit.Report `json:"schedules"`
+		}{reports})
+	}
+	if len(reports) == 0 {
+		a.printf("no schedules in the last %s: nothing to audit", schedule.FormatDuration(opts.Since))
+		return nil
+	}
+	t := a.table("SCHEDULE", "SLOTS", "ON TIME", "LATE", "MISSED", "SKIPPED", "PAUSED", "PENDING", "LOST", "DUPLICATED", "LAG p99", "")
+	for i := range reports {
+		r := &reports[i]
+		verdict := cell{"✓", a.style.green}
+		if r.Broken() {
+			verdict = cell{"✗", a.style.red}
+		}
+		n := func(v audit.Verdict) string { return strconv.FormatInt(r.Counts[v], 10) }
+		bad := func(v audit.Verdict) cell {
+			if r.Counts[v] == 0 {
+				return cell{text: "0"}
+			}
+			return cell{n(v), a.style.red}
+		}
+		t.add(r.Schedule, strconv.FormatInt(r.Slots, 10), n(audit.OnTime), n(audit.Late), n(audit.Missed), n(audit.Skipped),
+			n(audit.Paused), n(audit.Pending), bad(audit.Lost), bad(audit.Duplicated), lagText(r), verdict)
+	}
+	t.print(a.out)
+	for i := range reports {
+		a.showAuditDetails(&reports[i])
+	}
+	return nil
+}
+
+func lagText(r *audit.Report) string {
+	if r.Counts[audit.OnTime]+r.Counts[audit.Late]+r.Counts[audit.Failed] == 0 {
+		return "-"
+	}
+	return r.P99.String()
+}
+
+// showAuditDetails says what the table has no room for.
+func (a *app) showAuditDetails(r *audit.Report) {
+	var lines []string
+	for _, why := range slices.Sorted(maps.Keys(r.Why)) {
+		lines = append(lines, fmt.Sprintf("%d %s", r.Why[why], why))
+	}
+	for _, v := range []struct {
+		verdict audit.Verdict
+		text    string
+	}{
+		{audit.Failed, "failed for good: see onbeat tasks list --state dead"},
+		{audit.Cancelled, "cancelled"},
+		{audit.Changed, "fell away: the schedule was changed, made or deleted"},
+		{audit.Unknown, "are older than the history, or of a newer release"},
+	} {
+		if n := r.Counts[v.verdict]; n > 0 {
+			lines = append(lines, fmt.Sprintf("%d %s", n, v.text))
+		}
+	}
+	if r.Retried > 0 {
+		lines = append(lines, fmt.Sprintf("%d took more than one run: %d failed, %d lost with their instance, %d handed back",
+			r.Retried, r.FailedRuns, r.LostRuns, r.ReturnedRuns))
+	}
+	for _, b := range r.Breaks {
+		lines = append(lines, a.style.red(fmt.Sprintf("✗ %s %s: %s", b.Slot.Format("2006-01-02T15:04:05.000Z07:00"), b.Verdict, b.Detail)))
+	}
+	if more := r.BrokenSlots() - int64(len(r.Breaks)); more > 0 {
+		lines = append(lines, a.style.red(fmt.Sprintf("✗ and %d more", more)))
+	}
+	if len(lines) == 0 {
+		return
+	}
+	a.printf("\n%s", a.style.bold(r.Schedule))
+	for _, line := range lines {
+		a.printf("  %s", line)
+	}
+}

@@ -1,0 +1,230 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"time"
+)
+
+// demoShow is the picture of the demo: redrawn in place on a terminal, else a line for each thing that happens.
+type demoShow struct {
+	d       *demo
+	w       io.Writer
+	live    bool
+	quiet   bool
+	style   style
+	mu      sync.Mutex
+	caption [2]string
+	height  int // lines drawn
+	told    int // arrivals that were told, in lines
+	over    bool
+}
+
+func newDemoShow(a *app, d *demo) *demoShow {
+	return &demoShow{d: d, w: a.out, live: isTerminal(a.out) && a.env("TERM") != "dumb", quiet: a.JSON, style: a.style}
+}
+
+// printf prints a line that stays.
+func (s *demoShow) printf(format string, args ...any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.quiet {
+		fmt.Fprintf(s.w, format+"\n", args...)
+	}
+}
+
+// act says what is being done, and why it matters.
+func (s *demoShow) act(what, why string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.caption = [2]string{what, why}
+	switch {
+	case s.quiet:
+	case s.live:
+		s.paint()
+	default:
+		s.tell(1)
+		fmt.Fprintf(s.w, "%5.1fs  %s\n        %s\n", time.Since(s.d.began).Seconds(), what, why)
+	}
+}
+
+// draw brings the picture up to date.
+func (s *demoShow) draw() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.quiet || s.over:
+	case s.live:
+		s.paint()
+	default:
+		s.tell(3)
+	}
+}
+
+// end draws it for the last time.
+func (s *demoShow) end() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.caption = [2]string{}
+	switch {
+	case s.quiet || s.over:
+	case s.live:
+		s.paint()
+	default:
+		s.tell(1)
+	}
+	s.over = true
+}
+
+// tell prints the beats since the last line, if they are at least so many. It needs mu.
+func (s *demoShow) tell(least int) {
+	list := s.d.rec.arrivals()
+	for len(list)-s.told >= least && len(list) > s.told {
+		from := s.told
+		to := from + 1
+		for to < len(list) && list[to].release == list[from].release {
+			to++
+		}
+		worst := time.Duration(0)
+		for _, a := range list[from:to] {
+			worst = max(worst, a.at.Sub(a.slot))
+		}
+		s.told = to
+		first, last := s.number(list[from], list), s.number(list[to-1], list)
+		beats := fmt.Sprintf("beat %d", first)
+		if last != first {
+			beats = fmt.Sprintf("beats %d to %d", first, last)
+		}
+		fmt.Fprintf(s.w, "        %s on %s, at most %.1f ms after the slot\n", beats, list[from].release, millis(worst))
+	}
+}
+
+// number is which slot it is, from 0.
+func (s *demoShow) number(a demoArrival, list []demoArrival) int {
+	return int(a.slot.Sub(list[0].slot).Round(demoEvery/2) / demoEvery)
+}
+
+// colourOf is the colour of a lane's release.
+func (s *demoShow) colourOf(lane int, text string) string {
+	return []func(string) string{s.style.cyan, s.style.yellow, s.style.green}[lane%3](text)
+}
+
+// lateBeat is from when on a beat is drawn as late.
+const lateBeat = 100 * time.Millisecond
+
+// paint draws everything over what it drew before. It needs mu.
+func (s *demoShow) paint() {
+	list := s.d.rec.arrivals()
+	var b strings.Builder
+	if s.height > 0 {
+		fmt.Fprintf(&b, "\x1b[%dA", s.height)
+	}
+	lines := []string{""}
+	for i, l := range s.d.lanes {
+		lines = append(lines, fmt.Sprintf("  %s  %s %s", s.style.bold(l.release), s.state(i, l.is()), s.marks(i, l.release, list)))
+	}
+	lines = append(lines, s.style.dim("                 "+ruler(list))+" ", "")
+	lines = append(lines, s.captionLines()...)
+	for _, line := range lines {
+		b.WriteString("\x1b[2K" + line + "\n")
+	}
+	s.height = len(lines)
+	_, _ = io.WriteString(s.w, b.String())
+}
+
+// captionLines is what is being done, or at the end the legend; always as many lines, so that the picture stays put.
+func (s *demoShow) captionLines() []string {
+	lines := []string{s.style.dim("  ● on time  ◐ held up  · played by another")}
+	if s.caption[0] != "" {
+		lines[0] = fmt.Sprintf("  %s  ", s.style.dim(fmt.Sprintf("%4.1fs", time.Since(s.d.began).Seconds())))
+		for i, text := range wrap(s.caption[0], captionWidth) {
+			if i > 0 {
+				lines = append(lines, "         ")
+			}
+			lines[i] += s.style.bold(text)
+		}
+		for _, text := range wrap(s.caption[1], captionWidth) {
+			lines = append(lines, "         "+s.style.dim(text))
+		}
+	}
+	for len(lines) < 4 {
+		lines = append(lines, "")
+	}
+	return lines[:4]
+}
+
+// captionWidth leaves room for the time on a terminal of 80 columns.
+const captionWidth = 70
+
+// wrap breaks a text into lines between words.
+func wrap(text string, width int) []string {
+	lines := []string{""}
+	for _, word := range strings.Fields(text) {
+		last := &lines[len(lines)-1]
+		switch {
+		case *last == "":
+			*last = word
+		case len(*last)+1+len(word) <= width:
+			*last += " " + word
+		default:
+			lines = append(lines, word)
+		}
+	}
+	return lines
+}
+
+func (s *demoShow) state(lane int, state string) string {
+	text := fmt.Sprintf("%-10s", state)
+	switch state {
+	case "leads":
+		return s.colourOf(lane, text)
+	case "killed", "frozen":
+		return s.style.red(text)
+	}
+	return s.style.dim(text)
+}
+
+// marks are the beats of one lane, a column a slot.
+func (s *demoShow) marks(lane int, release string, list []demoArrival) string {
+	if len(list) == 0 {
+		return ""
+	}
+	columns := 0
+	for _, a := range list {
+		columns = max(columns, s.number(a, list)+1)
+	}
+	cells := make([]string, columns)
+	for i := range cells {
+		cells[i] = " "
+	}
+	for _, a := range list {
+		n := s.number(a, list)
+		if n < 0 {
+			continue
+		}
+		switch {
+		case a.release != release && cells[n] == " ":
+			cells[n] = s.style.dim("·")
+		case a.release != release:
+		case a.at.Sub(a.slot) > lateBeat:
+			cells[n] = s.colourOf(lane, "◐")
+		default:
+			cells[n] = s.colourOf(lane, "●")
+		}
+	}
+	return strings.Join(cells, "")
+}
+
+// ruler numbers the columns by fives.
+func ruler(list []demoArrival) string {
+	if len(list) == 0 {
+		return ""
+	}
+	text := ""
+	for n := 0; time.Duration(n)*demoEvery <= list[len(list)-1].slot.Sub(list[0].slot); n += 5 {
+		text += fmt.Sprintf("%-5d", n)
+	}
+	return text
+}
