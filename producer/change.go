@@ -3,8 +3,8 @@ package producer
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/onbeat/onbeat/queue"
@@ -27,13 +27,16 @@ func replace(st queue.Stored, s *Schedule, head definitionHead, now time.Time) (
 	c := &queue.Change{Name: s.Name, Expect: st.Last, Definition: text, Event: "schedule changed"}
 	if st.Definition == "" || st.Last == "" {
 		c.Event = "schedule made"
-		c.Anchor, c.FromNow = s.anchor()
-		c.Note = s.beforeMade(now)
+		var past bool
+		if c.Anchor, past = s.anchor(); past {
+			c.Settled, c.Note = now, s.beforeMade(now)
+		}
 		return c, nil
 	}
 	old, err := newEntry(st)
 	if err != nil { // unreadable here, but its name is ours to say now: start over
-		c.Anchor, c.FromNow = s.anchor()
+		c.Anchor, _ = s.anchor()
+		c.Settled = now
 		return c, nil
 	}
 	was, err := decodeDefinition(st.Name, st.Definition)
@@ -47,9 +50,9 @@ func replace(st queue.Stored, s *Schedule, head definitionHead, now time.Time) (
 		c.Anchor, _ = s.anchor()
 	}
 	c.Ahead = old.ahead(now)
-	if !sameTimes(&was.Schedule, s) {
-		c.FromNow = true
-		c.Note = old.unpushed(now, "changed")
+	if old.ended() || !sameTimes(&was.Schedule, s) {
+		c.Settled = now // what lies behind was of the old times
+		c.Note = old.unpushed(now, "changed", "schedule was changed")
 	}
 	if !sameRule(was.Rule, s.Rule) {
 		c.Note = joinNotes(c.Note, old.was(now))
@@ -73,12 +76,12 @@ func (s *Schedule) beforeMade(now time.Time) string {
 	if err != nil {
 		return ""
 	}
-	first := grid.Next(a.At.Add(-time.Millisecond))
+	first := grid.Next(a.At.Add(-time.Nanosecond))
 	if first.IsZero() || first.After(now) {
 		return ""
 	}
-	n := grid.Count(first.Add(-time.Millisecond), now)
-	return rangeNote(s.Name, first, grid.Prev(now.Add(time.Millisecond)), "changed", n, "schedule was made")
+	n := grid.Count(first.Add(-time.Nanosecond), now)
+	return rangeNote(s.Name, first, grid.Prev(now.Add(time.Nanosecond)), "changed", n, "schedule was made")
 }
 
 // was notes the rule that held until now, from its anchor on: without it nobody could tell, later, which slots there
@@ -101,7 +104,7 @@ func remove(st queue.Stored, event string, now time.Time) (*queue.Change, error)
 	c := &queue.Change{Name: st.Name, Expect: st.Last, Delete: true, Event: "schedule " + event}
 	if e, err := newEntry(st); err == nil && e != nil {
 		c.Ahead = e.ahead(now)
-		c.Note = joinNotes(e.unpushed(now, strings.ReplaceAll(event, " ", "_")), e.was(now))
+		c.Note = joinNotes(e.unpushed(now, event, "schedule was "+event), e.was(now))
 	}
 	return c, nil
 }
@@ -112,6 +115,9 @@ func pause(st queue.Stored, paused bool, now time.Time) (*queue.Change, error) {
 	if err != nil {
 		return nil, err
 	}
+	if e == nil { // a definition without a last run: somebody else's doing
+		return nil, fmt.Errorf("schedule %q: %w", st.Name, queue.ErrNotFound)
+	}
 	if e.last.Paused == paused {
 		return nil, nil
 	}
@@ -120,8 +126,8 @@ func pause(st queue.Stored, paused bool, now time.Time) (*queue.Change, error) {
 		c.Ahead = e.ahead(now)
 		return c, nil
 	}
-	c.Event, c.FromNow = "schedule resumed", true
-	c.Note = e.unpushed(now, "paused")
+	c.Event, c.Settled = "schedule resumed", now
+	c.Note = e.unpushed(now, "paused", "schedule was paused")
 	return c, nil
 }
 
@@ -143,11 +149,14 @@ func (e *entry) ahead(now time.Time) []queue.Ahead {
 }
 
 // unpushed notes the slots up to now that were never pushed and now will not be.
-func (e *entry) unpushed(now time.Time, word string) string {
+func (e *entry) unpushed(now time.Time, word, why string) string {
 	first := e.after(e.last.Slot)
 	if first.IsZero() || first.After(now) || e.exhausted() {
 		return ""
 	}
-	n := e.grid.Count(first.Add(-time.Millisecond), now)
-	return rangeNote(e.s.Name, first, e.grid.Prev(now.Add(time.Millisecond)), word, n, "schedule was "+word)
+	if e.last.Paused {
+		word, why = "paused", "schedule was paused"
+	}
+	n := e.grid.Count(first.Add(-time.Nanosecond), now)
+	return rangeNote(e.s.Name, first, e.upTo(now), word, n, why)
 }

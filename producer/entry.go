@@ -51,6 +51,9 @@ func (e *entry) set(last queue.Last) {
 	}
 }
 
+// ended reports whether no slot is to come, though nobody paused it.
+func (e *entry) ended() bool { return !e.last.Paused && e.next.IsZero() }
+
 func (e *entry) exhausted() bool { return e.s.MaxRuns > 0 && e.last.Runs >= e.s.MaxRuns }
 
 // after is the first slot after a moment; the zero moment is before every slot.
@@ -60,6 +63,9 @@ func (e *entry) after(t time.Time) time.Time {
 	}
 	return e.grid.Next(t)
 }
+
+// upTo is the last slot that is not after a moment.
+func (e *entry) upTo(t time.Time) time.Time { return e.grid.Prev(t.Add(time.Nanosecond)) }
 
 // plan is a heap of entries by their next slot.
 type plan []*entry

@@ -53,7 +53,8 @@ func (s *Scheduler) Redeclare() { s.redeclare.Ring() }
 // Run pushes slots in every term of the stay, and returns when the stay drains or ends.
 func (s *Scheduler) Run(stay *instance.Stay) error {
 	stay.Lead(func(ctx context.Context, term queue.Term) {
-		t := &tenure{Scheduler: s, stay: stay, term: term}
+		// Whether the gate is shut was decided as the term began, and only this leader opens it.
+		t := &tenure{Scheduler: s, stay: stay, term: term, open: stay.View().Open}
 		err := t.run(ctx)
 		switch {
 		case ctx.Err() != nil: // the term is over, which has been said already
@@ -71,6 +72,8 @@ type tenure struct {
 	*Scheduler
 	stay    *instance.Stay
 	term    queue.Term
+	began   time.Time // by the clock of Redis
+	open    bool      // consumers may take work
 	clock   queue.Clock
 	entries map[string]*entry
 	plan    plan
@@ -141,14 +144,17 @@ func (t *tenure) insist(ctx context.Context, fn func(context.Context) error) err
 }
 
 // takeStock begins a term: it declares, reads all schedules, deals with what was missed while nobody led, and opens
-// the gate.
+// the gate. A Redis that is full does not keep the gate shut: only the work behind it would ever make room.
 func (t *tenure) takeStock(ctx context.Context) error {
 	if err := t.tick(ctx); err != nil {
 		return err
 	}
-	began := t.clock.Now()
-	if err := t.declare(ctx); err != nil {
-		return err
+	if t.began.IsZero() { // tried again: what was due since then was not missed
+		t.began = t.clock.Now()
+	}
+	declared := t.declare(ctx)
+	if declared != nil && !errors.Is(declared, queue.ErrFull) {
+		return declared
 	}
 	t.entries, t.plan = map[string]*entry{}, nil
 	version, err := t.q.Schedules(ctx, func(list []queue.Stored) error {
@@ -161,14 +167,21 @@ func (t *tenure) takeStock(ctx context.Context) error {
 		return err
 	}
 	t.version = version
-	// Whether the gate is shut was decided as the term began, and only this leader opens it.
-	if !t.stay.View().Open {
-		if err := t.catchUp(ctx, began); err != nil {
+	// A schedule changed while they were read may have come as two halves that do not belong together.
+	if err := t.refresh(ctx); err != nil {
+		return err
+	}
+	if !t.open {
+		if err := t.catchUp(ctx, t.began); err != nil && !errors.Is(err, queue.ErrFull) {
 			return err
 		}
 		if _, err := t.reg.Open(ctx, t.term); err != nil {
 			return err
 		}
+		t.open = true
+	}
+	if declared != nil {
+		return declared
 	}
 	t.log.Info().Int("schedules", len(t.entries)).Int64("epoch", t.term.Epoch).Msg("scheduling")
 	return nil

@@ -68,7 +68,7 @@ func statusOf(st queue.Stored, now time.Time) (Status, error) {
 	}
 	s.Paused, s.Anchor, s.Runs, s.Pushed = e.last.Paused, e.last.Anchor, e.last.Runs, e.last.Slot
 	if s.Runs > 0 {
-		s.Last = e.grid.Prev(minTime(now, e.last.Slot).Add(time.Millisecond))
+		s.Last = e.upTo(minTime(now, e.last.Slot))
 	}
 	if !s.Paused {
 		s.Next = e.after(maxTime(e.last.Slot, now))
@@ -129,7 +129,7 @@ func (s *Schedules) read(ctx context.Context, name string) (queue.Stored, time.T
 	return st, now, err
 }
 
-// Applied says what Apply did.
+// ApplyResult says what Apply did.
 type ApplyResult string
 
 // What Apply did.
@@ -260,7 +260,7 @@ func (s *Schedules) Backfill(ctx context.Context, name string, from, to time.Tim
 	if err != nil {
 		return 0, err
 	}
-	n := grid.Count(from.Add(-time.Millisecond), to)
+	n := grid.Count(from.Add(-time.Nanosecond), to)
 	if n > maxBackfill {
 		return 0, &task.FieldError{Field: "from", Value: from.Format(time.RFC3339), Reason: fmt.Sprintf("%d slots, the limit is %d", n, maxBackfill), Hint: "backfill a shorter time, then the next"}
 	}
@@ -280,7 +280,7 @@ func (s *Schedules) Backfill(ctx context.Context, name string, from, to time.Tim
 		}
 		return err
 	}
-	for slot := range grid.Between(from.Add(-time.Millisecond), to) {
+	for slot := range grid.Between(from.Add(-time.Nanosecond), to) {
 		t := status.Schedule.slotTask(slot)
 		t.ID += "+backfill"
 		t.Priority, t.Keep = task.Low, -1

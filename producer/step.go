@@ -2,6 +2,7 @@ package producer
 
 import (
 	"fmt"
+	"sort"
 	"time"
 
 	"github.com/onbeat/onbeat/queue"
@@ -53,7 +54,7 @@ func (e *entry) left(last queue.Last) int64 {
 
 // stepMissed deals with slots nobody pushed in time, by the schedule's policy.
 func (e *entry) stepMissed(s *queue.Step, last *queue.Last, now, missed time.Time) {
-	latest := e.grid.Prev(missed.Add(time.Millisecond))
+	latest := e.upTo(missed)
 	switch e.s.Missed {
 	case schedule.MissedSkip:
 		e.dispose(s, last, latest, "policy skip")
@@ -73,19 +74,25 @@ func (e *entry) catchUp(s *queue.Step, last *queue.Last, now, missed, latest tim
 	if reach <= 0 {
 		reach = schedule.DefaultCatchUp
 	}
-	from := now.Add(-reach - time.Millisecond) // a slot exactly at the edge is within reach
+	from := now.Add(-reach) // a slot exactly at the edge is within reach
 	why := "older than catch_up"
-	if e.grid.Count(maxTime(from, last.Slot), latest) > maxCatchUp {
-		if every := e.s.Every; every > 0 {
-			from, why = latest.Add(-maxCatchUp*every), "more than can be caught up"
-		}
+	if since := maxTime(from, e.next).Add(-time.Nanosecond); e.grid.Count(since, latest) > maxCatchUp {
+		from, why = e.newest(maxCatchUp, since, latest), "more than can be caught up"
 	}
-	if old := e.grid.Prev(from.Add(time.Millisecond)); !old.IsZero() && !old.Before(e.next) {
+	if old := e.grid.Prev(minTime(from, missed.Add(time.Nanosecond))); !old.IsZero() && !old.Before(e.next) {
 		e.dispose(s, last, old, why)
 	}
 	for slot := e.after(last.Slot); len(s.Push) < stepSlots && !slot.IsZero() && !slot.After(missed) && e.left(*last) > 0; slot = e.grid.Next(slot) {
 		e.pushLate(s, last, slot, task.Low)
 	}
+}
+
+// newest is a moment in (from, to] since which there are at most n slots, and no later than it has to be.
+func (e *entry) newest(n int64, from, to time.Time) time.Time {
+	ms := sort.Search(int(to.Sub(from)/time.Millisecond), func(i int) bool {
+		return e.grid.Count(from.Add(time.Duration(i)*time.Millisecond), to) <= n
+	})
+	return from.Add(time.Duration(ms)*time.Millisecond + time.Nanosecond)
 }
 
 // pushLate pushes a missed slot to run now.
@@ -99,7 +106,7 @@ func (e *entry) pushLate(s *queue.Step, last *queue.Last, slot time.Time, p task
 
 // dispose records that the slots up to one are not run, and why.
 func (e *entry) dispose(s *queue.Step, last *queue.Last, to time.Time, why string) {
-	n := e.grid.Count(e.next.Add(-time.Millisecond), to)
+	n := e.grid.Count(e.next.Add(-time.Nanosecond), to)
 	if n > 0 {
 		s.Note = joinNotes(s.Note, rangeNote(e.s.Name, e.next, to, "missed", n, why))
 	}
@@ -131,7 +138,7 @@ func (e *entry) sweep(missed time.Time, window time.Duration) []queue.Drop {
 	if e.s.Missed == schedule.MissedAll || e.last.Slot.IsZero() {
 		return nil
 	}
-	newest := e.grid.Prev(minTime(missed, e.last.Slot).Add(time.Millisecond))
+	newest := e.upTo(minTime(missed, e.last.Slot))
 	if newest.IsZero() {
 		return nil
 	}
