@@ -10,7 +10,6 @@ import (
 
 	"github.com/onbeat/onbeat"
 	"github.com/onbeat/onbeat/handlers"
-	"github.com/onbeat/onbeat/producer"
 	"github.com/onbeat/onbeat/queue"
 	"github.com/onbeat/onbeat/task"
 )
@@ -37,19 +36,23 @@ type target struct {
 }
 
 func (a *app) target() (target, error) {
+	if a.Config == "" {
+		return a.targetOf(&config{})
+	}
+	cfg, err := a.loadConfig(a.Config)
+	if err != nil {
+		return target{}, err
+	}
+	return a.targetOf(cfg)
+}
+
+func (a *app) targetOf(cfg *config) (target, error) {
 	t := target{
-		url:       cmp.Or(a.Redis, a.env("ONBEAT_REDIS_URL")),
-		namespace: cmp.Or(a.Namespace, a.env("ONBEAT_NAMESPACE")),
+		url:       cmp.Or(a.Redis, a.env("ONBEAT_REDIS_URL"), string(cfg.Redis.URL), defaultRedis),
+		namespace: cmp.Or(a.Namespace, a.env("ONBEAT_NAMESPACE"), string(cfg.Namespace)),
+		limits:    task.Limits{Payload: int(cfg.PayloadLimit)},
+		caps:      cfg.Keep.caps(),
 	}
-	if a.Config != "" {
-		cfg, err := a.loadConfig(a.Config)
-		if err != nil {
-			return t, err
-		}
-		t.url, t.namespace = cmp.Or(t.url, string(cfg.Redis.URL)), cmp.Or(t.namespace, string(cfg.Namespace))
-		t.limits, t.caps = task.Limits{Payload: int(cfg.PayloadLimit)}, cfg.Keep.caps()
-	}
-	t.url = cmp.Or(t.url, defaultRedis)
 	if t.namespace == "" {
 		return t, refuse("namespace", "", "missing", "pass --namespace, set ONBEAT_NAMESPACE, or name a config file with -c")
 	}
@@ -62,6 +65,10 @@ func (a *app) connect(ctx context.Context) (*client, error) {
 	if err != nil {
 		return nil, err
 	}
+	return a.connectTo(ctx, t)
+}
+
+func (a *app) connectTo(ctx context.Context, t target) (*client, error) {
 	c, err := t.open()
 	if err != nil {
 		return nil, err
@@ -117,5 +124,3 @@ func (c *client) ping(ctx context.Context) error {
 
 // Close closes the connection.
 func (c *client) Close() { _ = c.rdb.Close() }
-
-var _ = producer.Made

@@ -2,10 +2,104 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
+
+	"github.com/onbeat/onbeat/queue"
 )
 
-type enqueueCmd struct{}
+type enqueueCmd struct {
+	Type string `arg:"" optional:"" help:"Type of the task: it picks the handler."`
 
-// Run is called when the command is given.
-func (c *enqueueCmd) Run(_ context.Context, _ *app) error { return errors.New("not here yet") }
+	File    string `short:"f" placeholder:"FILE" predict:"file" help:"Add the tasks of a file, one JSON object a line; - is stdin. Fields as the flags: type, payload, in, at, id, queue, priority, timeout, max_attempts, backoff, backoff_cap, unique, unique_for, key, key_limit, keep."`
+	SkipBad bool   `help:"Go on after a bad line, and report it."`
+
+	Payload     string  `short:"p" placeholder:"JSON" help:"What the handler gets."`
+	In          string  `placeholder:"D" help:"Due this long from now: 10m, 1.5h, 2d."`
+	At          string  `placeholder:"T" help:"Due at a time (RFC 3339)."`
+	ID          *string `placeholder:"ID" help:"An ID of your own: the same one again adds nothing."`
+	Unique      *string `placeholder:"KEY" help:"Add nothing if a task with this key was added less than --unique-for ago."`
+	UniqueFor   string  `placeholder:"D" help:"Window of --unique. Default 24h."`
+	Queue       *string `placeholder:"Q" help:"Queue to wait in. Default: default."`
+	Priority    string  `placeholder:"P" help:"low, normal or high. Default normal."`
+	Timeout     string  `placeholder:"D" help:"Longest time of one run. Default 30m."`
+	MaxAttempts int     `placeholder:"N" help:"Most runs. Default 10."`
+	Backoff     string  `placeholder:"D" help:"Longest delay after the first failure; it doubles with each. Default 1s."`
+	BackoffCap  string  `placeholder:"D" help:"Longest delay of all. Default 1h."`
+	Key         *string `placeholder:"KEY" help:"Of the tasks with this key, at most --key-limit run at once."`
+	KeyLimit    int     `placeholder:"N" help:"Limit of --key. Default 1."`
+	Keep        string  `placeholder:"D" help:"Keep the finished task visible this long. Default 24h with --id, else not at all."`
+}
+
+// Run adds one task or the tasks of a file.
+func (c *enqueueCmd) Run(ctx context.Context, a *app) error {
+	switch {
+	case c.File != "" && c.Type != "":
+		return &usageError{"a type and a file exclude each other", "each line of a file names its type"}
+	case c.File != "":
+		return c.file(ctx, a)
+	case c.Type == "":
+		return &usageError{"no task type and no file", "onbeat enqueue TYPE, or onbeat enqueue --file tasks.jsonl"}
+	}
+	return c.one(ctx, a)
+}
+
+func (c *enqueueCmd) spec() (*taskSpec, error) {
+	s := &taskSpec{
+		Type: c.Type, ID: c.ID, In: c.In, At: c.At, Queue: c.Queue, Priority: c.Priority, Timeout: c.Timeout,
+		MaxAttempts: c.MaxAttempts, Backoff: c.Backoff, BackoffCap: c.BackoffCap, Unique: c.Unique, UniqueFor: c.UniqueFor,
+		Key: c.Key, KeyLimit: c.KeyLimit, Keep: c.Keep,
+	}
+	if c.Payload != "" {
+		if !json.Valid([]byte(c.Payload)) {
+			return nil, refuse("payload", c.Payload, "not JSON", `text needs quotes of its own: --payload '"text"'`)
+		}
+		s.Payload = json.RawMessage(c.Payload)
+	}
+	return s, nil
+}
+
+func (c *enqueueCmd) one(ctx context.Context, a *app) error {
+	target, err := a.target()
+	if err != nil {
+		return err
+	}
+	spec, err := c.spec()
+	if err != nil {
+		return err
+	}
+	t, err := newChecker(target.limits).task(spec)
+	if err != nil {
+		return err
+	}
+	client, err := a.connectTo(ctx, target)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	id, err := client.Enqueue(ctx, t)
+	var taken *queue.Refused
+	if err != nil && !errors.As(err, &taken) {
+		return err
+	}
+	if a.JSON {
+		if err := a.printJSON(enqueued{ID: id, Added: taken == nil}); err != nil {
+			return err
+		}
+	} else if taken == nil {
+		a.printf("%s", id)
+	}
+	if taken != nil && taken.By == "unique" {
+		return fmt.Errorf("already there: task %q holds the unique key %q", id, t.UniqueKey)
+	}
+	if taken != nil {
+		return fmt.Errorf("already there: task %q", id)
+	}
+	return nil
+}
+
+type enqueued struct {
+	ID    string `json:"id"`
+	Added bool   `json:"added"`
+}

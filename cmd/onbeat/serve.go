@@ -1,11 +1,109 @@
 package main
 
 import (
+	"cmp"
 	"context"
-	"errors"
+	"os"
+	"os/signal"
+
+	"github.com/rs/zerolog"
+
+	"github.com/onbeat/onbeat"
+	"github.com/onbeat/onbeat/handlers"
 )
 
-type serveCmd struct{}
+type serveCmd struct {
+	Release   string `placeholder:"R" help:"Version that this instance runs. Default: $$ONBEAT_RELEASE, the config, or the revision in the build."`
+	AllowExec bool   `help:"Let tasks run programs on this machine (the exec handler)."`
+}
 
-// Run is called when the command is given.
-func (c *serveCmd) Run(_ context.Context, _ *app) error { return errors.New("not here yet") }
+// Run is an instance, until ctx ends.
+func (c *serveCmd) Run(ctx context.Context, a *app) error {
+	hangups := make(chan os.Signal, 1)
+	signal.Notify(hangups, hangup)
+	defer signal.Stop(hangups)
+	cfg, err := c.config(a)
+	if err != nil {
+		return err
+	}
+	level, _ := cfg.Log.level() // checked when it was loaded
+	log := a.log(level, string(cfg.Log.Format))
+	target, err := a.targetOf(cfg)
+	if err != nil {
+		return err
+	}
+	rdb, err := onbeat.Dial(target.url)
+	if err != nil {
+		return err
+	}
+	defer rdb.Close()
+	d, err := onbeat.New(rdb, c.dispatcher(a, cfg, target.namespace, log))
+	if err != nil {
+		return err
+	}
+	builtin := cfg.builtin()
+	builtin.AllowExec, builtin.Log, builtin.Exec.Log = c.AllowExec, log, log
+	for typ, h := range handlers.Builtin(builtin) {
+		if err := d.Handle(typ, h); err != nil {
+			return err
+		}
+	}
+	if err := d.Declare(cfg.declared); err != nil {
+		return err
+	}
+	if cfg.API.Listen != "" {
+		log.Debug().Str("listen", string(cfg.API.Listen)).Msg("this build has no API: not listening")
+	}
+	log.Info().Str("namespace", target.namespace).Str("redis", onbeat.Redacted(target.url)).Str("version", buildVersion()).
+		Int("schedules", len(cfg.declared)).Msg("starting")
+	background, stop := context.WithCancel(ctx)
+	defer stop()
+	go c.reload(background, hangups, a, d, target, log)
+	return d.Run(ctx)
+}
+
+// config reads the config file, or takes the defaults if there is none.
+func (c *serveCmd) config(a *app) (*config, error) {
+	if a.Config == "" {
+		return &config{}, nil
+	}
+	cfg, err := a.loadConfig(a.Config)
+	if err != nil {
+		return nil, err
+	}
+	return cfg, cfg.checkExec(c.AllowExec)
+}
+
+func (c *serveCmd) dispatcher(a *app, cfg *config, namespace string, log zerolog.Logger) onbeat.Config {
+	i, tasks := cfg.instance(), cfg.consumer()
+	return onbeat.Config{
+		Namespace: namespace,
+		Release:   cmp.Or(c.Release, a.env("ONBEAT_RELEASE"), i.Release, buildRevision()),
+		Lead:      i.Lead, Consume: i.Consume, Standby: cfg.Standby, Lease: i.Lease, MinReady: i.MinReady,
+		Concurrency: tasks.Concurrency, Queues: tasks.Queues, Strict: tasks.Strict, Limits: tasks.Limits, Drain: tasks.Drain,
+		PayloadLimit: int(cfg.PayloadLimit), Caps: cfg.Keep.caps(), Log: log,
+	}
+}
+
+// reload declares the schedules of the config file again at each hangup. Nothing else of the file changes.
+func (c *serveCmd) reload(ctx context.Context, hangups <-chan os.Signal, a *app, d *onbeat.Dispatcher, was target, log zerolog.Logger) {
+	for {
+		select {
+		case <-hangups:
+		case <-ctx.Done():
+			return
+		}
+		cfg, err := c.config(a)
+		if err == nil {
+			err = d.Declare(cfg.declared)
+		}
+		if err != nil {
+			log.Error().Err(err).Msg("kept the old schedules: the config cannot be used")
+			continue
+		}
+		log.Info().Int("schedules", len(cfg.declared)).Msg("read the schedules again")
+		if now, err := a.targetOf(cfg); err == nil && (now.url != was.url || now.namespace != was.namespace) {
+			log.Warn().Msg("redis and namespace change only with a restart")
+		}
+	}
+}

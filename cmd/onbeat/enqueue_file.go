@@ -1,0 +1,172 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/onbeat/onbeat/task"
+)
+
+// fileBatch is how many lines are checked, then added, together.
+const fileBatch = 1000
+
+// fileSummary is what became of the lines.
+type fileSummary struct {
+	Enqueued     int `json:"enqueued"`
+	AlreadyThere int `json:"already_there"`
+	Bad          int `json:"bad"`
+}
+
+// taskFile is a file of tasks on its way into the queue.
+type taskFile struct {
+	app     *app
+	name    string // as errors show it
+	check   *checker
+	skipBad bool
+	summary fileSummary
+}
+
+// file adds the tasks of a file: all are checked before the first is added. Of a stream, batch by batch are.
+func (c *enqueueCmd) file(ctx context.Context, a *app) error {
+	target, err := a.target()
+	if err != nil {
+		return err
+	}
+	f := &taskFile{app: a, name: c.File, check: newChecker(target.limits), skipBad: c.SkipBad}
+	source, again, err := f.open()
+	if err != nil {
+		return err
+	}
+	defer source.Close()
+	if again && !c.SkipBad {
+		if err := f.read(ctx, source, func([]*task.Task) error { return nil }); err != nil {
+			return err
+		}
+		if _, err := source.(io.Seeker).Seek(0, io.SeekStart); err != nil {
+			return err
+		}
+	}
+	client, err := a.connectTo(ctx, target)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	p := a.progress()
+	err = f.read(ctx, source, func(batch []*task.Task) error {
+		defer p.say("enqueued %d", f.summary.Enqueued)
+		return f.add(ctx, client, batch)
+	})
+	p.clear()
+	if err != nil {
+		return f.partly(err)
+	}
+	return f.report()
+}
+
+// open opens the file. again says that it can be read twice.
+func (f *taskFile) open() (source io.ReadCloser, again bool, err error) {
+	if f.name == "-" {
+		f.name = "stdin"
+		return io.NopCloser(f.app.in), false, nil
+	}
+	file, err := os.Open(f.name)
+	if err != nil {
+		_, err := readFile(f.name, "file")
+		return nil, false, err
+	}
+	info, err := file.Stat()
+	if err == nil && info.IsDir() {
+		err = refuse("file", f.name, "is a directory", "name a file of tasks, one JSON object a line")
+	}
+	if err != nil {
+		_ = file.Close()
+		return nil, false, err
+	}
+	return file, info.Mode().IsRegular(), nil
+}
+
+// read calls add with each batch of good tasks.
+func (f *taskFile) read(ctx context.Context, source io.Reader, add func([]*task.Task) error) error {
+	payload := f.check.limits.Payload
+	if payload == 0 {
+		payload = task.DefaultPayloadLimit
+	}
+	lines := newLineReader(source, 6*payload+64<<10) // JSON may write a byte in six
+	batch := make([]*task.Task, 0, fileBatch)
+	for {
+		t, err := f.next(lines)
+		switch {
+		case errors.Is(err, io.EOF):
+			if len(batch) == 0 {
+				return nil
+			}
+			return add(batch)
+		case err != nil && f.skipBad && askedWrongly(err):
+			f.summary.Bad++
+			fmt.Fprintln(f.app.err, "onbeat:", oneLine(err.Error()))
+			continue
+		case err != nil:
+			return err
+		}
+		if batch = append(batch, t); len(batch) == fileBatch {
+			if err := add(batch); err != nil {
+				return err
+			}
+			batch = batch[:0]
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+	}
+}
+
+func (f *taskFile) next(lines *lineReader) (*task.Task, error) {
+	line, err := lines.next()
+	if errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	var spec *taskSpec
+	var t *task.Task
+	if err == nil {
+		spec, err = parseSpec(line)
+	}
+	if err == nil {
+		t, err = f.check.task(spec)
+	}
+	if err != nil {
+		return nil, &fileError{f.name, lines.n, err}
+	}
+	return t, nil
+}
+
+func (f *taskFile) add(ctx context.Context, c *client, batch []*task.Task) error {
+	results, err := c.EnqueueAll(ctx, batch)
+	for _, r := range results {
+		if r.Err == nil {
+			f.summary.Enqueued++
+		} else {
+			f.summary.AlreadyThere++
+		}
+	}
+	return err
+}
+
+// partly adds to an error what had been added before it.
+func (f *taskFile) partly(err error) error {
+	if n := f.summary.Enqueued; n > 0 {
+		return fmt.Errorf("%w; %d tasks before that were enqueued", err, n)
+	}
+	return err
+}
+
+func (f *taskFile) report() error {
+	if f.app.JSON {
+		return f.app.printJSON(f.summary)
+	}
+	s := f.summary
+	f.app.printf("enqueued %d, %d already there, %d bad", s.Enqueued, s.AlreadyThere, s.Bad)
+	return nil
+}

@@ -1,0 +1,40 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"time"
+)
+
+// progress says on a terminal how far long work has come. Elsewhere it is silent.
+type progress struct {
+	w     io.Writer // nil: silent
+	last  time.Time
+	began time.Time
+	shown bool
+}
+
+func (a *app) progress() *progress {
+	p := &progress{began: time.Now()}
+	if isTerminal(a.err) {
+		p.w = a.err
+	}
+	return p
+}
+
+// say shows how far it is, a few times a second and not before the work has taken a moment.
+func (p *progress) say(format string, args ...any) {
+	now := time.Now()
+	if p.w == nil || now.Sub(p.began) < 300*time.Millisecond || now.Sub(p.last) < 100*time.Millisecond {
+		return
+	}
+	p.last, p.shown = now, true
+	fmt.Fprintf(p.w, "\r\x1b[K"+format, args...)
+}
+
+// clear takes it away again.
+func (p *progress) clear() {
+	if p.shown {
+		fmt.Fprint(p.w, "\r\x1b[K")
+	}
+}

@@ -1,0 +1,152 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/onbeat/onbeat/handlers"
+	"github.com/onbeat/onbeat/schedule"
+	"github.com/onbeat/onbeat/task"
+)
+
+// taskSpec is a task as flags or a line of a file say it.
+type taskSpec struct {
+	Type        string          `json:"type"`
+	Payload     json.RawMessage `json:"payload"`
+	ID          *string         `json:"id"`
+	In          string          `json:"in"`
+	At          string          `json:"at"`
+	Queue       *string         `json:"queue"`
+	Priority    string          `json:"priority"`
+	Timeout     string          `json:"timeout"`
+	MaxAttempts int             `json:"max_attempts"`
+	Backoff     string          `json:"backoff"`
+	BackoffCap  string          `json:"backoff_cap"`
+	Unique      *string         `json:"unique"`
+	UniqueFor   string          `json:"unique_for"`
+	Key         *string         `json:"key"`
+	KeyLimit    int             `json:"key_limit"`
+	Keep        string          `json:"keep"`
+}
+
+// checker refuses what could not be enqueued, without asking Redis.
+type checker struct {
+	limits task.Limits
+	mux    *handlers.Mux
+}
+
+func newChecker(limits task.Limits) *checker { return &checker{limits: limits, mux: builtinMux()} }
+
+// task makes the task, or refuses it with a field error.
+func (k *checker) task(s *taskSpec) (*task.Task, error) {
+	t := task.New(s.Type, s.Payload)
+	if len(s.Payload) == 0 {
+		t.Payload = nil
+	}
+	t.MaxAttempts, t.KeyLimit = s.MaxAttempts, s.KeyLimit
+	for _, p := range []struct {
+		field string
+		value *string
+		into  *string
+	}{{"id", s.ID, &t.ID}, {"unique", s.Unique, &t.UniqueKey}, {"key", s.Key, &t.Key}, {"queue", s.Queue, &t.Queue}} {
+		if p.value == nil {
+			continue
+		}
+		if *p.value == "" {
+			return nil, refuse(p.field, "", "empty", "leave it out, or say what it is")
+		}
+		*p.into = *p.value
+	}
+	if err := s.times(t); err != nil {
+		return nil, err
+	}
+	var err error
+	if t.Priority, err = task.ParsePriority(s.Priority); err != nil {
+		return nil, err
+	}
+	if err := t.Validate(k.limits); err != nil {
+		if f := fieldError(err); f.Field == "due" {
+			f.Field = "at"
+		}
+		return nil, err
+	}
+	return t, checkPayload(k.mux, t.Type, t.Payload, false)
+}
+
+// times reads the moment and the durations.
+func (s *taskSpec) times(t *task.Task) error {
+	for _, d := range []struct {
+		field, value string
+		into         *time.Duration
+	}{
+		{"in", s.In, &t.Delay}, {"timeout", s.Timeout, &t.Timeout}, {"backoff", s.Backoff, &t.Backoff.Base},
+		{"backoff_cap", s.BackoffCap, &t.Backoff.Cap}, {"unique_for", s.UniqueFor, &t.UniqueFor}, {"keep", s.Keep, &t.Keep},
+	} {
+		if d.value == "" {
+			continue
+		}
+		v, err := schedule.ParseDuration(d.value)
+		if e := fieldError(err); e != nil {
+			return refuse(d.field, e.Value, e.Reason, e.Hint)
+		}
+		*d.into = v
+	}
+	if s.Keep != "" && t.Keep == 0 {
+		t.Keep = -1 // said, not left out
+	}
+	switch {
+	case s.UniqueFor != "" && s.Unique == nil:
+		return refuse("unique_for", s.UniqueFor, "without a unique key", "say unique too")
+	case s.In != "" && s.At != "":
+		return refuse("at", s.At, "in and at exclude each other", "remove one of them")
+	case s.At == "":
+		return nil
+	}
+	at, err := parseTime("at", s.At)
+	if err != nil {
+		return err
+	}
+	t.Apply(task.At(at))
+	return nil
+}
+
+// parseSpec reads one line of a file of tasks, strictly.
+func parseSpec(line []byte) (*taskSpec, error) {
+	s := &taskSpec{}
+	d := json.NewDecoder(bytes.NewReader(line))
+	d.DisallowUnknownFields()
+	err := d.Decode(s)
+	if err == nil {
+		if _, more := d.Token(); !errors.Is(more, io.EOF) {
+			return nil, &usageError{"more than one JSON value", "one task a line"}
+		}
+		return s, nil
+	}
+	var typ *json.UnmarshalTypeError
+	name, unknown := strings.CutPrefix(err.Error(), "json: unknown field ")
+	switch {
+	case unknown:
+		name = strings.Trim(name, `"`)
+		return nil, refuse(name, "", "unknown field", suggest(name, jsonFields(s)))
+	case errors.As(err, &typ) && typ.Field != "":
+		return nil, refuse(typ.Field, "", "a "+typ.Value+", not "+nounOf(typ.Type), "")
+	case errors.As(err, &typ):
+		return nil, &usageError{"a " + typ.Value + ", not a task", `one JSON object a line, such as {"type":"echo"}`}
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return nil, &usageError{"not JSON: it ends too early", `one JSON object a line, such as {"type":"echo"}`}
+	}
+	return nil, &usageError{"not JSON: " + strings.TrimPrefix(err.Error(), "json: "), `one JSON object a line, such as {"type":"echo"}`}
+}
+
+func jsonFields(v any) []string {
+	var names []string
+	for _, f := range reflect.VisibleFields(reflect.TypeOf(v).Elem()) {
+		names = append(names, f.Tag.Get("json"))
+	}
+	return names
+}
