@@ -1,11 +1,144 @@
 package main
 
 import (
+	"cmp"
 	"context"
-	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/onbeat/onbeat/embedded"
 )
 
-type devCmd struct{}
+type devCmd struct {
+	Dir       string `default:".onbeat" placeholder:"DIR" help:"Where the redis-server keeps its data (default ${default})."`
+	Port      int    `placeholder:"N" help:"Port of the Redis on 127.0.0.1. Default: a free one."`
+	InProcess bool   `help:"Use the Redis inside this process even where a redis-server is on PATH. It keeps nothing."`
+	Release   string `placeholder:"R" help:"Version that this instance runs."`
+	AllowExec bool   `help:"Let tasks run programs on this machine (the exec handler)."`
+}
 
-// Run is called when the command is given.
-func (c *devCmd) Run(_ context.Context, _ *app) error { return errors.New("not here yet") }
+// Help is shown by onbeat dev --help.
+func (c *devCmd) Help() string {
+	return "Runs an instance like serve, with a Redis of its own: a redis-server on PATH as a child, whose data stays under " +
+		".onbeat/ from one run to the next, else one inside this process. Without a config file it writes a small one to " +
+		".onbeat/dev.yaml, for you to change."
+}
+
+// sampleConfig is what a newcomer begins with.
+const sampleConfig = `# The config of onbeat dev. Change it: SIGHUP or a restart reads it again.
+namespace: dev
+schedules:
+  - name: heartbeat
+    every: 5s             # or cron: "*/5 * * * *"
+    task: echo            # or http, with payload: {url: https://example.com/hook}
+    payload: {message: "a beat"}
+`
+
+// Run is an instance and its Redis, until ctx ends.
+func (c *devCmd) Run(ctx context.Context, a *app) error {
+	if a.Redis != "" {
+		return &usageError{"dev brings its own Redis, and --redis names another", "use onbeat serve with that one"}
+	}
+	own, err := c.prepare(a)
+	if err != nil {
+		return err
+	}
+	redis, err := embedded.Start(ctx, embedded.Options{Dir: c.Dir, Port: c.Port, InProcess: c.InProcess})
+	if err != nil {
+		return err
+	}
+	defer redis.Close() // after the instance has left
+	a.Redis = redis.URL()
+	if err := c.greet(a, redis, own); err != nil {
+		return err
+	}
+
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	go func() { // serve would wait for it to come back
+		select {
+		case <-redis.Done():
+			stop()
+		case <-ctx.Done():
+		}
+	}()
+	serve := serveCmd{Release: c.Release, AllowExec: c.AllowExec}
+	err = serve.Run(ctx, a)
+	return cmp.Or(redis.Err(), err)
+}
+
+// prepare finds the config and the namespace. It reports whether the config is one of dev's own.
+func (c *devCmd) prepare(a *app) (own bool, err error) {
+	if a.Config == "" {
+		if a.Config, err = c.sample(); err != nil {
+			return false, err
+		}
+		own = true
+	}
+	cfg, err := a.loadConfig(a.Config) // before a Redis is started for it
+	if err != nil {
+		return own, err
+	}
+	if cfg.Namespace == "" {
+		a.Namespace = cmp.Or(a.Namespace, a.env("ONBEAT_NAMESPACE"), "dev")
+	}
+	_, err = a.targetOf(cfg)
+	return own, err
+}
+
+// sample is dev's own config file, made if it is not there.
+func (c *devCmd) sample() (string, error) {
+	name := filepath.Join(c.Dir, "dev.yaml")
+	if _, err := os.Stat(name); err == nil {
+		return name, nil
+	}
+	if err := os.MkdirAll(c.Dir, 0o700); err != nil {
+		return "", refuse("dir", c.Dir, "cannot be made: "+err.Error(), "name a folder that can be written")
+	}
+	// What lies here is nobody else's.
+	_ = os.WriteFile(filepath.Join(c.Dir, ".gitignore"), []byte("*\n"), 0o600)
+	if err := os.WriteFile(name, []byte(sampleConfig), 0o600); err != nil {
+		return "", fmt.Errorf("write the sample config: %w", err)
+	}
+	return name, nil
+}
+
+// greet says what runs, and what to try.
+func (c *devCmd) greet(a *app, redis *embedded.Server, own bool) error {
+	cfg, err := a.loadConfig(a.Config)
+	if err != nil {
+		return err
+	}
+	t, err := a.targetOf(cfg)
+	if err != nil {
+		return err
+	}
+	if a.JSON {
+		return a.printJSON(struct {
+			Redis     string `json:"redis"`
+			URL       string `json:"url"`
+			Namespace string `json:"namespace"`
+			Config    string `json:"config"`
+		}{redis.String(), t.url, t.namespace, a.Config})
+	}
+	program := "onbeat"
+	if strings.ContainsRune(os.Args[0], os.PathSeparator) {
+		program = os.Args[0]
+	}
+	flags := fmt.Sprintf("--redis %s --namespace %s", t.url, t.namespace)
+	a.printf("Redis: %s", redis)
+	a.printf("URL: %s, namespace: %s, config: %s", a.style.bold(t.url), t.namespace, a.Config)
+	if own {
+		a.printf("A heartbeat is due every 5s; see it below. Change the config file to your liking.")
+	}
+	if cfg.Redis.URL != "" {
+		a.printf("The redis.url of the config is not used here: onbeat serve uses it.")
+	}
+	a.printf("\nTry in another terminal:")
+	a.printf("  %s enqueue echo --payload '{\"hello\":\"world\"}' --in 3s %s", program, flags)
+	a.printf("  %s schedules list %s", program, flags)
+	a.printf("  %s audit %s\n", program, flags)
+	return nil
+}
