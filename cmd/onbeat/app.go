@@ -60,3 +60,10 @@ func (a *app) printJSON(v any) error {
 
 // printf prints a line for a person.
 func (a *app) printf(format string, args ...any) { fmt.Fprintf(a.out, format+"\n", args...) }
+
+// printLine prints one JSON value on one line.
+func (a *app) printLine(v any) error {
+	e := json.NewEncoder(a.out)
+	e.SetEscapeHTML(false)
+	return e.Encode(v)
+}

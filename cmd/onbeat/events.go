@@ -2,10 +2,104 @@ package main
 
 import (
 	"context"
-	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/onbeat/onbeat/queue"
 )
 
-type eventsCmd struct{}
+type eventsCmd struct {
+	Follow bool   `short:"f" help:"Go on as events happen."`
+	Since  string `placeholder:"T" help:"Only since this time: RFC 3339, or how long ago."`
+	Limit  int    `default:"50" placeholder:"N" help:"Most events of the past, the newest. Default 50."`
+}
 
-// Run is called when the command is given.
-func (c *eventsCmd) Run(_ context.Context, _ *app) error { return errors.New("not here yet") }
+// eventLine is an event as people see it.
+type eventLine struct {
+	ID     string            `json:"id"`
+	At     time.Time         `json:"at"`
+	Event  string            `json:"event"`
+	Fields map[string]string `json:"fields"`
+}
+
+// Run shows events.
+func (c *eventsCmd) Run(ctx context.Context, a *app) error {
+	since, err := parseMoment("since", c.Since, time.Now())
+	if err != nil {
+		return err
+	}
+	if c.Limit < 1 || c.Limit > 100_000 {
+		return refuse("limit", fmt.Sprint(c.Limit), "out of range", "1 to 100000")
+	}
+	cl, err := a.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	list, err := cl.Queue().Events(ctx, since, c.Limit)
+	if err != nil {
+		return err
+	}
+	if a.JSON && !c.Follow {
+		lines := []eventLine{}
+		for _, e := range list {
+			lines = append(lines, eventLine{e.ID, e.At, e.Kind, e.Fields})
+		}
+		return a.printJSON(lines)
+	}
+	last := "0-0"
+	for _, e := range list {
+		last = e.ID
+		if err := a.printEvent(e); err != nil {
+			return err
+		}
+	}
+	if !c.Follow {
+		return nil
+	}
+	return a.follow(ctx, cl, last)
+}
+
+// follow prints events until ctx ends. Redis being away is waited out.
+func (a *app) follow(ctx context.Context, cl *client, last string) error {
+	away := false
+	for {
+		err := cl.Queue().FollowEvents(ctx, last, func(e queue.Event) error {
+			last, away = e.ID, false
+			return a.printEvent(e)
+		})
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err != nil && !queue.Retryable(err):
+			return err
+		case err != nil && !away:
+			away = true
+			fmt.Fprintln(a.err, "onbeat:", oneLine(err.Error())+" (trying again)")
+		}
+		select {
+		case <-time.After(500 * time.Millisecond):
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+func (a *app) printEvent(e queue.Event) error {
+	if a.JSON {
+		return a.printLine(eventLine{e.ID, e.At, e.Kind, e.Fields})
+	}
+	var more []string
+	for _, k := range slices.Sorted(maps.Keys(e.Fields)) {
+		if v := e.Fields[k]; v != "" {
+			more = append(more, a.style.dim(k+"=")+v)
+		}
+	}
+	_, err := fmt.Fprintf(a.out, "%s  %s  %s\n", a.style.dim(e.At.Format("2006-01-02T15:04:05.000Z07:00")),
+		a.style.bold(fmt.Sprintf("%-18s", e.Kind)), strings.Join(more, " "))
+	return err
+}
+

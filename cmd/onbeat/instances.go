@@ -2,10 +2,76 @@ package main
 
 import (
 	"context"
-	"errors"
+	"fmt"
+	"time"
+
+	"github.com/onbeat/onbeat/instance"
 )
 
 type instancesCmd struct{}
 
-// Run is called when the command is given.
-func (c *instancesCmd) Run(_ context.Context, _ *app) error { return errors.New("not here yet") }
+// instanceLine adds to an instance what is left of its lease.
+type instanceLine struct {
+	instance.Info
+	LeaseMS int64 `json:"lease_left_ms"`
+}
+
+// Run lists the instances, the newest first.
+func (c *instancesCmd) Run(ctx context.Context, a *app) error {
+	cl, err := a.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	list, err := cl.Instances().List(ctx)
+	if err != nil {
+		return err
+	}
+	now, err := cl.Queue().Now(ctx)
+	if err != nil {
+		return err
+	}
+	if a.JSON {
+		lines := []instanceLine{}
+		for _, i := range list {
+			lines = append(lines, instanceLine{i, i.Lease.Milliseconds()})
+		}
+		return a.printJSON(lines)
+	}
+	if len(list) == 0 {
+		a.printf("no instances in %s (start one with onbeat serve)", cl.namespace)
+		return nil
+	}
+	t := a.table("ID", "RELEASE", "STATE", "LEADER", "LEASE LEFT", "RUNNING", "HOST:PID", "UPTIME")
+	for _, i := range list {
+		state, leader := i.State, ""
+		if i.Standby {
+			state += ", standby"
+		}
+		if i.Leader {
+			leader = fmt.Sprintf("leads, epoch %d", i.Epoch)
+		}
+		running := fmt.Sprint(i.Running)
+		if i.Concurrency > 0 {
+			running += fmt.Sprintf(" of %d", i.Concurrency)
+		}
+		t.add(i.ID, dash(i.Release), state, cell{leader, a.style.green}, leaseLeft(a, i.Lease), running,
+			fmt.Sprintf("%s:%d", i.Host, i.PID), span(now.Sub(i.Started)))
+	}
+	t.print(a.out)
+	return nil
+}
+
+func leaseLeft(a *app, left time.Duration) cell {
+	if left <= 0 {
+		return cell{"ran out", a.style.red}
+	}
+	return cell{text: span(left)}
+}
+
+func dash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}

@@ -3,9 +3,127 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/onbeat/onbeat/queue"
 )
 
-type schedulesCmd struct{}
+type schedulesCmd struct {
+	List     schedulesListCmd     `cmd:"" help:"List the schedules."`
+	Show     schedulesShowCmd     `cmd:"" help:"Show a schedule and its next slots."`
+	Apply    schedulesApplyCmd    `cmd:"" help:"Make or change the schedules of a file."`
+	Pause    schedulesPauseCmd    `cmd:"" help:"Stop schedules: no slot after this is run."`
+	Resume   schedulesResumeCmd   `cmd:"" help:"Let paused schedules go on, on their old grid."`
+	Trigger  schedulesTriggerCmd  `cmd:"" help:"Run a schedule's task once, now, besides its grid."`
+	Backfill schedulesBackfillCmd `cmd:"" help:"Run the task of every slot of a time, oldest first."`
+	Delete   schedulesDeleteCmd   `cmd:"" help:"Delete schedules."`
+}
 
-// Run is called when the command is given.
-func (c *schedulesCmd) Run(_ context.Context, _ *app) error { return errors.New("not here yet") }
+// notFound adds to an error that a schedule is unknown the name that may have been meant.
+func (c *client) notFound(ctx context.Context, name string, err error) error {
+	if !errors.Is(err, queue.ErrNotFound) {
+		return err
+	}
+	var names []string
+	list, _ := c.Schedules().List(ctx)
+	for i := range list {
+		names = append(names, list[i].Schedule.Name)
+	}
+	hint := "see onbeat schedules list"
+	if best := nearest(name, names); best != "" {
+		hint = "did you mean " + best + "?"
+	}
+	return &failure{fmt.Errorf("schedule %q: not found", name), hint}
+}
+
+type schedulesPauseCmd struct {
+	Names []string `arg:"" name:"name" predict:"schedule" help:"Schedules."`
+}
+
+// Run pauses schedules.
+func (c *schedulesPauseCmd) Run(ctx context.Context, a *app) error {
+	return a.eachSchedule(ctx, c.Names, func(cl *client, name string) (string, error) {
+		did, err := cl.Schedules().Pause(ctx, name)
+		return did2word(did, "paused", "already paused"), err
+	})
+}
+
+type schedulesResumeCmd struct {
+	Names []string `arg:"" name:"name" predict:"schedule" help:"Schedules."`
+}
+
+// Run resumes schedules.
+func (c *schedulesResumeCmd) Run(ctx context.Context, a *app) error {
+	return a.eachSchedule(ctx, c.Names, func(cl *client, name string) (string, error) {
+		did, err := cl.Schedules().Resume(ctx, name)
+		return did2word(did, "resumed", "not paused"), err
+	})
+}
+
+type schedulesDeleteCmd struct {
+	Names []string `arg:"" name:"name" predict:"schedule" help:"Schedules."`
+}
+
+// Run deletes schedules.
+func (c *schedulesDeleteCmd) Run(ctx context.Context, a *app) error {
+	return a.eachSchedule(ctx, c.Names, func(cl *client, name string) (string, error) {
+		return "deleted", cl.Schedules().Delete(ctx, name)
+	})
+}
+
+func did2word(did bool, yes, no string) string {
+	if did {
+		return yes
+	}
+	return no
+}
+
+// result is what was done to one thing.
+type result struct {
+	Name   string `json:"name"`
+	Result string `json:"result"`
+}
+
+// eachSchedule does something to schedules, one after the other, and says what.
+func (a *app) eachSchedule(ctx context.Context, names []string, do func(*client, string) (string, error)) error {
+	c, err := a.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	return a.each(names, func(name string) (string, error) {
+		word, err := do(c, name)
+		return word, c.notFound(ctx, name, err)
+	})
+}
+
+// each does something to each name until one fails, and says what was done.
+func (a *app) each(names []string, do func(string) (string, error)) error {
+	results := []result{}
+	var failed error
+	for _, name := range names {
+		word, err := do(name)
+		if failed = err; err != nil {
+			break
+		}
+		results = append(results, result{name, word})
+		if !a.JSON {
+			a.printf("%s %s", a.wordStyle(word), name)
+		}
+	}
+	if a.JSON {
+		if err := a.printJSON(results); err != nil {
+			return err
+		}
+	}
+	return failed
+}
+
+// wordStyle colours a word that says whether anything changed.
+func (a *app) wordStyle(word string) string {
+	if strings.HasPrefix(word, "already") || strings.HasPrefix(word, "not ") || word == "unchanged" {
+		return a.style.dim(word)
+	}
+	return a.style.green(word)
+}

@@ -1,0 +1,97 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/goccy/go-yaml/ast"
+
+	"github.com/onbeat/onbeat/producer"
+	"github.com/onbeat/onbeat/task"
+)
+
+type schedulesApplyCmd struct {
+	File string `arg:"" predict:"file" help:"YAML with schedules as in the config file, or only their list; - is stdin."`
+}
+
+// Run makes and changes schedules, after all have been checked.
+func (c *schedulesApplyCmd) Run(ctx context.Context, a *app) error {
+	t, err := a.target()
+	if err != nil {
+		return err
+	}
+	list, err := c.read(a, t.limits)
+	if err != nil {
+		return err
+	}
+	cl, err := a.connectTo(ctx, t)
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	by := map[string]producer.Schedule{}
+	names := make([]string, len(list))
+	for i := range list {
+		names[i] = list[i].Name
+		by[names[i]] = list[i]
+	}
+	if err := a.each(names, func(name string) (string, error) {
+		did, err := cl.Schedules().Apply(ctx, by[name])
+		return string(did), err
+	}); err != nil {
+		return err
+	}
+	a.sayUnhandled(ctx, cl, list)
+	return nil
+}
+
+// read reads a list of schedules, alone or within a config.
+func (c *schedulesApplyCmd) read(a *app, limits task.Limits) ([]producer.Schedule, error) {
+	name, data, err := c.File, []byte(nil), error(nil)
+	if name == "-" {
+		name = "stdin"
+		data, err = io.ReadAll(io.LimitReader(a.in, 64<<20))
+	} else {
+		data, err = readFile(name, "file")
+	}
+	if err != nil {
+		return nil, err
+	}
+	f, err := parseYAML(name, data)
+	if err != nil {
+		return nil, err
+	}
+	var within config
+	if f.body.Type() == ast.SequenceType {
+		f.root = "schedules"
+		err = f.decode(&within.Schedules)
+	} else {
+		err = f.decode(&within)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return checkSchedules(f, within.Schedules, limits, false)
+}
+
+// sayUnhandled notes on stderr the task types that no instance handles.
+func (a *app) sayUnhandled(ctx context.Context, cl *client, list []producer.Schedule) {
+	instances, err := cl.Instances().List(ctx)
+	if err != nil || len(instances) == 0 {
+		return
+	}
+	var said []string
+	for i := range list {
+		typ := list[i].Task
+		handled := slices.Contains(said, typ)
+		for _, x := range instances {
+			handled = handled || slices.Contains(x.Types, typ)
+		}
+		if !handled {
+			said = append(said, typ)
+			fmt.Fprintf(a.err, "onbeat: note: no instance handles %q: its tasks wait until one does\n", typ)
+		}
+	}
+}

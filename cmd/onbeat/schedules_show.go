@@ -1,0 +1,101 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/onbeat/onbeat/producer"
+	"github.com/onbeat/onbeat/schedule"
+)
+
+type schedulesShowCmd struct {
+	Name string `arg:"" predict:"schedule" help:"Schedule."`
+}
+
+// shownSlots is how many coming slots are shown.
+const shownSlots = 5
+
+// Run shows a schedule.
+func (c *schedulesShowCmd) Run(ctx context.Context, a *app) error {
+	cl, err := a.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	s, err := cl.Schedules().Get(ctx, c.Name)
+	if err != nil {
+		return cl.notFound(ctx, c.Name, err)
+	}
+	now, err := cl.Queue().Now(ctx)
+	if err != nil {
+		return err
+	}
+	slots := upcoming(&s, now)
+	if a.JSON {
+		return a.printScheduleJSON(&s, slots)
+	}
+	a.printSchedule(&s, slots, now)
+	return nil
+}
+
+// upcoming are the next slots. A paused schedule has none.
+func upcoming(s *producer.Status, now time.Time) []slotLine {
+	grid, err := s.Grid()
+	if err != nil || s.Next.IsZero() {
+		return []slotLine{}
+	}
+	left := int64(shownSlots)
+	if s.Schedule.MaxRuns > 0 {
+		left = min(left, s.Schedule.MaxRuns-s.Runs)
+	}
+	return slotLines(s.Schedule.Rule, s.Schedule.Name, grid, s.Next.Add(-time.Millisecond), now, int(max(left, 1)))
+}
+
+// printScheduleJSON adds the slots to the status's own JSON.
+func (a *app) printScheduleJSON(s *producer.Status, slots []slotLine) error {
+	b, err := json.Marshal(s)
+	if err != nil {
+		return err
+	}
+	more, err := json.Marshal(struct {
+		Upcoming []slotLine `json:"upcoming"`
+	}{slots})
+	if err != nil {
+		return err
+	}
+	return a.printJSON(json.RawMessage(append(append(b[:len(b)-1], ','), more[1:]...)))
+}
+
+func (a *app) printSchedule(s *producer.Status, slots []slotLine, now time.Time) {
+	f := a.fields()
+	loc := s.Schedule.Location()
+	f.add("name", a.style.bold(s.Schedule.Name))
+	f.add("when", schedule.Describe(s.Schedule.Rule))
+	f.add("state", scheduleState(s))
+	f.add("task", s.Schedule.Task)
+	f.add("payload", string(s.Schedule.Payload))
+	f.add("queue", s.Schedule.Queue)
+	if s.Schedule.Priority != 0 {
+		f.add("priority", s.Schedule.Priority.String())
+	}
+	if s.Schedule.Timeout > 0 {
+		f.add("timeout", schedule.FormatDuration(s.Schedule.Timeout))
+	}
+	if s.Schedule.MaxAttempts > 0 {
+		f.add("max attempts", fmt.Sprint(s.Schedule.MaxAttempts))
+	}
+	if b := s.Schedule.Backoff; b.Base > 0 || b.Cap > 0 {
+		base, limit := b.Bounds()
+		f.add("backoff", schedule.FormatDuration(base)+" up to "+schedule.FormatDuration(limit))
+	}
+	f.add("anchor", at(s.Anchor.In(loc)))
+	f.add("last", both(s.Last.In(loc), now))
+	f.add("runs", fmt.Sprint(s.Runs))
+	f.print(a.out)
+	if len(slots) > 0 {
+		a.printf("\n%s", a.style.dim("next slots"))
+		a.slotTable(slots, now).print(a.out)
+	}
+}

@@ -1,0 +1,74 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/onbeat/onbeat/schedule"
+)
+
+type tasksShowCmd struct {
+	ID string `arg:"" help:"Task."`
+}
+
+// Run shows a task.
+func (c *tasksShowCmd) Run(ctx context.Context, a *app) error {
+	cl, err := a.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	found, err := cl.Queue().Task(ctx, c.ID)
+	if err != nil {
+		return noTask(c.ID, err)
+	}
+	now, err := cl.Queue().Now(ctx)
+	if err != nil {
+		return err
+	}
+	l := lineOfTask(&found)
+	if a.JSON {
+		return a.printJSON(l)
+	}
+	a.printTask(&l, now)
+	return nil
+}
+
+func (a *app) printTask(l *taskLine, now time.Time) {
+	f := a.fields()
+	state := string(l.State)
+	if paint := a.stateStyle(l.State); paint != nil {
+		state = paint(state)
+	}
+	f.add("id", a.style.bold(l.ID))
+	f.add("type", l.Type)
+	f.add("state", state+", "+l.when(now))
+	f.add("queue", l.Queue+", "+l.Priority)
+	if l.Schedule != "" {
+		f.add("schedule", l.Schedule)
+	}
+	if !l.Slot.IsZero() {
+		f.add("slot", at(l.Slot))
+	}
+	if !l.Due.IsZero() {
+		f.add("due", at(l.Due))
+	}
+	if !l.Created.IsZero() {
+		f.add("created", at(l.Created))
+	}
+	f.add("attempts", l.attempts())
+	f.add("timeout", schedule.FormatDuration(time.Duration(l.TimeoutMS)*time.Millisecond))
+	f.add("key", l.Key)
+	f.add("instance", l.Instance)
+	if l.Fence > 0 {
+		f.add("fence", fmt.Sprint(l.Fence))
+	}
+	f.add("payload", string(l.Payload)+l.PayloadText)
+	f.print(a.out)
+	for _, x := range l.Failures {
+		a.printf("\n%s %s", a.style.red(fmt.Sprintf("attempt %d failed", x.Attempt)), a.style.dim(ago(x.At, now)+", on "+x.Instance))
+		a.printf("  %s", strings.ReplaceAll(strings.TrimRight(x.Error, "\n"), "\n", "\n  "))
+	}
+}
