@@ -157,6 +157,9 @@ func (d *Dispatcher) Schedule(name string, rule schedule.Rule, typ string, paylo
 		Queue: t.Queue, Priority: t.Priority, Timeout: t.Timeout, MaxAttempts: t.MaxAttempts, Backoff: t.Backoff,
 	}
 	err := t.Validate(task.Limits{Payload: d.cfg.PayloadLimit})
+	if err == nil && (t.ID != "" || !t.Due.IsZero() || t.Delay != 0 || t.UniqueKey != "" || t.Key != "" || t.Keep != 0 || t.Trace != "") {
+		err = errOption
+	}
 	if err == nil {
 		err = d.Schedules().Check(&s)
 	}
@@ -171,6 +174,12 @@ func (d *Dispatcher) Schedule(name string, rule schedule.Rule, typ string, paylo
 	}
 	d.schedules = append(d.schedules, s)
 	return nil
+}
+
+// errOption refuses what would otherwise be ignored.
+var errOption = &task.FieldError{
+	Field: "options", Reason: "one that the tasks of a schedule cannot have",
+	Hint: "queue, priority, timeout, attempts and backoff; the rule says when, and its overlap how many at once",
 }
 
 var errTwice = &task.FieldError{Field: "name", Reason: "declared twice", Hint: "give each schedule a name of its own"}

@@ -27,9 +27,10 @@ type Consumer struct {
 	inflight map[string]*run
 	results  chan result
 	settled  []queue.Settlement // ended, not yet taken by Redis
-	cancels  chan instance.Cancel
+	cancels  *cancels
 	seq      int64
 	doubt    bool // a reply was lost: what is held has to be read
+	draining bool // nothing more is begun
 	alarm    *alarm
 	clock    queue.Clock
 	keyed    bool // a task with a key is among settled
@@ -48,21 +49,14 @@ func New(q *queue.Queue, h Handlers, cfg Config) (*Consumer, error) {
 // first, the lease is lost: everything running is cancelled and settled by nobody here. Run returns when nothing runs
 // any more. It must not run twice at once.
 func (c *Consumer) Run(s *instance.Stay) error {
-	c.stay, c.lanes, c.seq, c.doubt = s, lanes{}, 0, false
+	c.stay, c.lanes, c.seq, c.doubt, c.draining, c.keyed = s, lanes{}, 0, false, false, false
 	c.inflight = make(map[string]*run, c.cfg.Concurrency)
 	c.results = make(chan result, c.cfg.Concurrency)
 	c.settled = c.settled[:0]
-	c.cancels = make(chan instance.Cancel, 16)
+	c.cancels = newCancels()
 	c.alarm = newAlarm()
 	defer c.alarm.Stop()
-	stopped := make(chan struct{})
-	defer close(stopped)
-	s.OnCancel(func(r instance.Cancel) {
-		select {
-		case c.cancels <- r:
-		case <-stopped:
-		}
-	})
+	s.OnCancel(c.cancels.add)
 	c.consume()
 	c.drain()
 	return nil
@@ -105,8 +99,8 @@ func (c *Consumer) consume() {
 			look = true
 		case <-c.stay.Work:
 			look = c.woken() || look
-		case r := <-c.cancels:
-			c.cancelRuns(r)
+		case <-c.cancels.bell:
+			c.cancelRuns()
 		case <-retry:
 			retry = nil
 		case <-c.stay.Draining():
@@ -275,11 +269,14 @@ func (c *Consumer) adopt(ctx context.Context) error {
 			continue
 		}
 		n++
-		if claim.Err != nil {
+		switch {
+		case claim.Err != nil:
 			c.malformed(queue.Malformed{ID: claim.Task.ID, Fence: claim.Task.Fence, Record: claim.Record, Err: claim.Err})
-			continue
+		case c.draining:
+			c.handBack(claim.Task)
+		default:
+			c.accept(claim.Task)
 		}
-		c.accept(claim.Task)
 	}
 	c.doubt = false
 	if n > 0 {
@@ -293,7 +290,10 @@ func (c *Consumer) adopt(ctx context.Context) error {
 func (c *Consumer) malformed(m queue.Malformed) {
 	c.log.Error().Err(m.Err).Str("task", m.ID).Msg("unreadable task record")
 	s := queue.Settlement{ID: m.ID, Fence: m.Fence, Outcome: queue.Died, Record: []byte(m.Record)}
-	if newer := m.Record != "" && m.Record[0] > '1' && m.Record[0] <= '9'; newer && m.Lane.Type != "" {
+	if newer := m.Record != "" && m.Record[0] > '1' && m.Record[0] <= '9'; newer {
+		if m.Lane == (queue.Lane{}) {
+			return // where it belongs is in its record: it stays claimed until a release that can read it takes it back
+		}
 		s = queue.Settlement{ID: m.ID, Fence: m.Fence, Outcome: queue.Moved, Lane: m.Lane, Delay: time.Minute}
 	}
 	c.settled = append(c.settled, s)
@@ -311,16 +311,4 @@ func (c *Consumer) troubled(err error, failures int) time.Duration {
 	}
 	d := min(time.Second, 10*time.Millisecond<<min(failures, 10))
 	return d/2 + rand.N(d/2+1)
-}
-
-func (c *Consumer) cancelRuns(r instance.Cancel) {
-	cause := ErrCancelled
-	if r.Reason == "replaced" {
-		cause = ErrReplaced
-	}
-	for id, run := range c.inflight {
-		if r.Covers(id, run.task.Key, run.task.Fence) {
-			run.cancel(cause)
-		}
-	}
 }

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/task"
 )
 
 // drain ends the stay's work: what runs may finish, then is cancelled, then is handed back. If the lease is lost
@@ -17,8 +18,10 @@ func (c *Consumer) drain() {
 	if n := len(c.inflight); n > 0 && c.stay.Context().Err() == nil {
 		c.log.Info().Int("running", n).Dur("drain", c.cfg.Drain).Msg("finishing what runs")
 	}
-	for len(c.inflight) > 0 || len(c.settled) > 0 && ended != nil {
-		if len(c.settled) > 0 && retry == nil && ended != nil {
+	c.draining = true
+	owes := func() bool { return ended != nil && (len(c.settled) > 0 || c.doubt) }
+	for len(c.inflight) > 0 || owes() {
+		if owes() && retry == nil {
 			if _, err := c.cycle(0); err != nil {
 				failures++
 				retry = time.After(c.troubled(err, failures))
@@ -38,12 +41,12 @@ func (c *Consumer) drain() {
 			abandoned = time.After(abandon)
 		case <-abandoned:
 			c.abandon()
-		case r := <-c.cancels:
-			c.cancelRuns(r)
+		case <-c.cancels.bell:
+			c.cancelRuns()
 		case <-retry:
 			retry = nil
 		case <-ended: // the runs hang on this context too: they are cancelled
-			ended, retry, c.settled = nil, nil, nil
+			ended, retry = nil, nil
 			abandoned = time.After(abandon)
 		}
 	}
@@ -58,9 +61,14 @@ func (c *Consumer) abandon() {
 		if c.stay.Context().Err() != nil {
 			continue
 		}
-		var s queue.Settlement
-		s.ID, s.Fence = id, r.task.Fence
-		handBack(&s, r.task)
-		c.settled = append(c.settled, s)
+		c.handBack(r.task)
 	}
+}
+
+// handBack returns a task that was claimed, and is not run, or not to its end.
+func (c *Consumer) handBack(t *task.Task) {
+	s := queue.Settlement{ID: t.ID, Fence: t.Fence}
+	handBack(&s, t)
+	c.keyed = c.keyed || t.Key != ""
+	c.settled = append(c.settled, s)
 }

@@ -42,11 +42,12 @@ func (c *Consumer) start(parent context.Context, t *task.Task) *run {
 	r := &run{task: t}
 	r.ctx, r.cancel = context.WithCancelCause(parent)
 	c.inflight[t.ID] = r
-	go c.work(r)
+	go c.work(r, c.results)
 	return r
 }
 
-func (c *Consumer) work(r *run) {
+// work runs the handler. One that was given up on may end in a later stay: its result goes where it began.
+func (c *Consumer) work(r *run, results chan<- result) {
 	ctx, done := context.WithTimeoutCause(handlers.NewContext(r.ctx, r.task), r.task.RunTimeout(), ErrTimeout)
 	h, ok := c.handlers.Handler(r.task.Type)
 	if !ok { // the claim reads only lanes of known types
@@ -55,7 +56,7 @@ func (c *Consumer) work(r *run) {
 	defer r.cancel(nil)
 	defer done()
 	handlers.Do(ctx, h, r.task, func(err error) {
-		c.results <- c.outcome(r, context.Cause(ctx), err)
+		results <- c.outcome(r, context.Cause(ctx), err)
 	})
 }
 
