@@ -49,17 +49,22 @@ func New(q *queue.Queue, h Handlers, cfg Config) (*Consumer, error) {
 // first, the lease is lost: everything running is cancelled and settled by nobody here. Run returns when nothing runs
 // any more. It must not run twice at once.
 func (c *Consumer) Run(s *instance.Stay) error {
+	c.reset(s)
+	defer c.alarm.Stop()
+	s.OnCancel(c.cancels.add)
+	c.consume()
+	c.drain()
+	return nil
+}
+
+// reset begins a stay: nothing of an earlier one is left.
+func (c *Consumer) reset(s *instance.Stay) {
 	c.stay, c.lanes, c.seq, c.doubt, c.draining, c.keyed = s, lanes{}, 0, false, false, false
 	c.inflight = make(map[string]*run, c.cfg.Concurrency)
 	c.results = make(chan result, c.cfg.Concurrency)
 	c.settled = c.settled[:0]
 	c.cancels = newCancels()
 	c.alarm = newAlarm()
-	defer c.alarm.Stop()
-	s.OnCancel(c.cancels.add)
-	c.consume()
-	c.drain()
-	return nil
 }
 
 // consume is the loop: it returns when the stay drains or has ended.
