@@ -21,7 +21,8 @@ type Caps struct {
 	Events int
 }
 
-func (c Caps) withDefaults() Caps {
+// WithDefaults spells out what is not set.
+func (c Caps) WithDefaults() Caps {
 	for _, f := range []struct {
 		value    *int
 		fallback int
@@ -46,7 +47,7 @@ func New(rdb redis.UniversalClient, p Partition, caps Caps) (*Queue, error) {
 	if err := p.Validate(); err != nil {
 		return nil, err
 	}
-	return &Queue{rdb: rdb, keys: p.Keys(), caps: caps.withDefaults()}, nil
+	return &Queue{rdb: rdb, keys: p.Keys(), caps: caps.WithDefaults()}, nil
 }
 
 // Keys are the names of the partition's keys.

@@ -5,6 +5,8 @@ import (
 	"crypto/sha1" //nolint:gosec // the name Redis gives a script; no secret hangs on it
 	"embed"
 	"encoding/hex"
+	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
@@ -25,7 +27,23 @@ type Script struct {
 func NewScript(name string, sources ...string) *Script {
 	src := strings.Join(append([]string{source("lib")}, sources...), "\n")
 	sum := sha1.Sum([]byte(src)) //nolint:gosec // as above
-	return &Script{Name: name, src: src, sha: hex.EncodeToString(sum[:])}
+	s := &Script{Name: name, src: src, sha: hex.EncodeToString(sum[:])}
+	made = append(made, s)
+	return s
+}
+
+// made are all scripts. They are made at start, so that nobody reads while one is added.
+var made []*Script
+
+// Scripts are all scripts of the program, for who wants to know whether Redis takes them.
+func Scripts() []*Script { return slices.Clone(made) }
+
+// Load makes a script known to Redis ahead of its first call.
+func (s *Script) Load(ctx context.Context, rdb redis.UniversalClient) error {
+	if err := rdb.ScriptLoad(ctx, s.src).Err(); err != nil {
+		return fmt.Errorf("load script %s: %w", s.Name, Classify(err))
+	}
+	return nil
 }
 
 func source(name string) string {
