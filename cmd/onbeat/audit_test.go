@@ -1,0 +1,129 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/onbeat/onbeat/embedded"
+	"github.com/onbeat/onbeat/producer"
+	"github.com/onbeat/onbeat/schedule"
+)
+
+// auditHouse is a namespace on a Redis of its own, in which one schedule ran for a while.
+type auditHouse struct {
+	*testing.T
+	*client
+}
+
+func newAuditHouse(t *testing.T) *auditHouse {
+	t.Helper()
+	server, err := embedded.Start(t.Context(), embedded.Options{InProcess: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = server.Close() })
+	c, err := (target{url: server.URL(), namespace: "shop"}).open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return &auditHouse{t, c}
+}
+
+func (h *auditHouse) beat() {
+	h.Helper()
+	s := producer.Schedule{Name: "beat", Rule: schedule.Rule{Every: 50 * time.Millisecond}, Task: "echo"}
+	if _, err := h.Schedules().Apply(h.Context(), s); err != nil {
+		h.Fatal(err)
+	}
+	ctx, done := context.WithTimeout(h.Context(), 600*time.Millisecond)
+	defer done()
+	if err := h.client.Run(ctx); err != nil {
+		h.Fatal(err)
+	}
+}
+
+func (h *auditHouse) audit(args ...string) (code int, out, errs string) {
+	h.Helper()
+	var stdout, stderr bytes.Buffer
+	args = append([]string{"audit", "--redis", h.url, "--namespace", h.namespace}, args...)
+	code = run(h.Context(), args, func(string) string { return "" }, strings.NewReader(""), &stdout, &stderr)
+	return code, stdout.String(), stderr.String()
+}
+
+func TestAudit_ofNothingSaysSo(t *testing.T) {
+	t.Parallel()
+	h := newAuditHouse(t)
+	if code, out, errs := h.audit(); code != exitFine || !strings.Contains(out, "nothing to audit") {
+		t.Errorf("exit %d: %s%s", code, out, errs)
+	}
+	if code, out, errs := h.audit("--json"); code != exitFine || strings.TrimSpace(out) != `{"schedules":[]}` {
+		t.Errorf("exit %d: %s%s", code, out, errs)
+	}
+	if code, _, errs := h.audit("never"); code != exitFailed || !strings.Contains(errs, "not found") {
+		t.Errorf("of a schedule that is not there: exit %d: %s", code, errs)
+	}
+}
+
+func TestAudit_refusesWhatMakesNoSense(t *testing.T) {
+	t.Parallel()
+	h := newAuditHouse(t)
+	for _, args := range [][]string{{"--since", "yesterday"}, {"--since", "-1h"}, {"--tolerance", "0s"}, {"--what"}, {"a", "b"}} {
+		code, out, errs := h.audit(args...)
+		if code != exitAsked || out != "" || strings.Count(errs, "\n") != 1 {
+			t.Errorf("%v: exit %d: %s%s; want 2 and one line", args, code, out, errs)
+		}
+	}
+}
+
+func TestAudit_exitsOneIfAPromiseBroke(t *testing.T) {
+	t.Parallel()
+	h := newAuditHouse(t)
+	h.beat()
+	code, out, errs := h.audit("beat")
+	if code != exitFine || !strings.Contains(out, "✓") || !strings.Contains(out, "LAG p99") {
+		t.Fatalf("exit %d: %s%s", code, out, errs)
+	}
+
+	status, err := h.Schedules().Get(t.Context(), "beat")
+	if err != nil {
+		t.Fatal(err)
+	}
+	zero := status.Anchor.UnixMilli()
+	var again []string // slots 0 to 2 ran again, and so did one that is none
+	for k := range 3 {
+		again = append(again, fmt.Sprintf("beat@%d done 1 %d", zero+int64(k)*50, zero+500))
+	}
+	again = append(again, fmt.Sprintf("beat@%d done 1 %d", zero+7, zero+500))
+	err = h.rdb.XAdd(t.Context(), &redis.XAddArgs{
+		Stream: h.Queue().Keys().History, Values: []any{"runs", strings.Join(again, "\n"), "gen", 1},
+	}).Err()
+	if err != nil {
+		t.Fatal(err)
+	}
+	code, out, errs = h.audit()
+	if code != exitFailed || !strings.Contains(out, "✗") || strings.Count(out, "duplicated: ran again") != 3 || !strings.Contains(out, "off_grid") {
+		t.Errorf("exit %d: %s%s", code, out, errs)
+	}
+	code, out, _ = h.audit("--json")
+	var said struct {
+		Schedules []struct {
+			Schedule   string `json:"schedule"`
+			Duplicated int    `json:"duplicated"`
+			Broken     bool   `json:"broken"`
+		} `json:"schedules"`
+	}
+	if err := json.Unmarshal([]byte(out), &said); err != nil {
+		t.Fatal(err)
+	}
+	if code != exitFailed || len(said.Schedules) != 1 || said.Schedules[0].Duplicated != 3 || !said.Schedules[0].Broken {
+		t.Errorf("exit %d: %s", code, out)
+	}
+}

@@ -1,0 +1,173 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/onbeat/onbeat/producer"
+	"github.com/onbeat/onbeat/schedule"
+)
+
+// needServer skips where there is no redis-server, except where one is required.
+func needServer(t *testing.T) {
+	t.Helper()
+	if _, err := exec.LookPath("redis-server"); err == nil {
+		return
+	}
+	if os.Getenv("ONBEAT_REQUIRE_REAL") == "1" {
+		t.Fatal("ONBEAT_REQUIRE_REAL=1, and there is no redis-server on PATH")
+	}
+	t.Skip("no redis-server on PATH")
+}
+
+var devURL = regexp.MustCompile(`redis://127\.0\.0\.1:\d+/0`)
+
+// clientOf is a client of the Redis that a dev said it runs.
+func clientOf(t *testing.T, said string) *client {
+	t.Helper()
+	c, err := (target{url: devURL.FindString(said), namespace: "dev"}).open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return c
+}
+
+// awaitHeartbeat waits until the sample's schedule runs.
+func awaitHeartbeat(t *testing.T, c *client) {
+	t.Helper()
+	for end := time.Now().Add(10 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		if s, err := c.Schedules().Get(t.Context(), "heartbeat"); err == nil && s.Runs > 0 {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatal("the sample's heartbeat does not run")
+		}
+	}
+}
+
+func (p *program) interrupt() {
+	p.Helper()
+	if err := p.Process.Signal(syscall.SIGINT); err != nil {
+		p.Fatal(err)
+	}
+}
+
+func TestDev_keepsWhatWasAppliedOverARestart(t *testing.T) {
+	t.Parallel()
+	needServer(t)
+	dir := t.TempDir()
+	first := startProgram(t, dir, nil, "dev")
+	said := first.says("Try in another terminal")
+	if !strings.Contains(said, "child process, data in .onbeat/") {
+		t.Errorf("it does not say which Redis: %s", said)
+	}
+	c := clientOf(t, said)
+	awaitHeartbeat(t, c)
+	want := producer.Schedule{Name: "mine", Rule: schedule.Rule{Every: time.Hour}, Task: "echo"}
+	if _, err := c.Schedules().Apply(t.Context(), want); err != nil {
+		t.Fatal(err)
+	}
+	before, err := c.Schedules().Get(t.Context(), "mine")
+	if err != nil {
+		t.Fatal(err)
+	}
+	first.interrupt()
+	if code := first.exit(20 * time.Second); code != exitFine {
+		t.Errorf("exit %d after an interrupt, want %d", code, exitFine)
+	}
+
+	second := startProgram(t, dir, nil, "dev")
+	c = clientOf(t, second.says("Try in another terminal"))
+	after, err := c.Schedules().Get(t.Context(), "mine")
+	if err != nil {
+		t.Fatalf("after a restart: %v", err)
+	}
+	if !after.Anchor.Equal(before.Anchor) {
+		t.Errorf("the anchor moved from %v to %v", before.Anchor, after.Anchor)
+	}
+	if _, err := c.Schedules().Get(t.Context(), "heartbeat"); err != nil {
+		t.Errorf("the sample: %v", err)
+	}
+	second.interrupt()
+	second.exit(20 * time.Second)
+}
+
+func TestDev_refusesASecondInTheSameFolder(t *testing.T) {
+	t.Parallel()
+	needServer(t)
+	dir := t.TempDir()
+	startProgram(t, dir, nil, "dev").says("Try in another terminal")
+	second := startProgram(t, dir, nil, "dev")
+	if code := second.exit(20 * time.Second); code != exitFailed {
+		t.Errorf("exit %d, want %d", code, exitFailed)
+	}
+	if text := second.errs.String(); !strings.Contains(text, "in use") || strings.Count(text, "\n") != 1 {
+		t.Errorf("stderr = %q, want one line that says it is in use", text)
+	}
+}
+
+func TestDev_runsWithoutARedisServer(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	p := startProgram(t, dir, []string{"PATH="}, "dev")
+	said := p.says("Try in another terminal")
+	if !strings.Contains(said, "in-process Redis (miniredis; data is lost at exit)") {
+		t.Errorf("it does not say which Redis: %s", said)
+	}
+	c := clientOf(t, said)
+	awaitHeartbeat(t, c)
+	p.interrupt()
+	if code := p.exit(20 * time.Second); code != exitFine {
+		t.Errorf("exit %d after an interrupt, want %d", code, exitFine)
+	}
+}
+
+func TestDev_leavesAConfigOfYoursAlone(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	name := filepath.Join(dir, "mine.yaml")
+	if err := os.WriteFile(name, []byte("namespace: dev\nschedules:\n  - {name: tick, every: 1h, task: echo}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := startProgram(t, dir, nil, "dev", "--in-process", "-c", "mine.yaml")
+	c := clientOf(t, p.says("Try in another terminal"))
+	for end := time.Now().Add(10 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		list, err := c.Schedules().List(t.Context())
+		if err == nil && len(list) == 1 && list[0].Schedule.Name == "tick" {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatalf("schedules = %v, %v; want tick alone", list, err)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(dir, ".onbeat")); err == nil {
+		t.Error("a sample was written though a config was named")
+	}
+}
+
+func TestDev_refuses(t *testing.T) {
+	t.Parallel()
+	for name, args := range map[string][]string{
+		"another redis":              {"--redis", "redis://127.0.0.1:1/0"},
+		"a config that is not there": {"-c", "nowhere.yaml"},
+		"a namespace with a brace":   {"--namespace", "a{b"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := startProgram(t, t.TempDir(), nil, append([]string{"dev", "--in-process"}, args...)...)
+			if code := p.exit(20 * time.Second); code != exitAsked {
+				t.Errorf("exit %d, want %d", code, exitAsked)
+			}
+			if text := p.errs.String(); strings.Count(text, "\n") != 1 {
+				t.Errorf("stderr = %q, want one line", text)
+			}
+		})
+	}
+}

@@ -1,0 +1,101 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// asProgram makes the test's own binary be the program: what it starts of itself, such as the instances of a demo, is
+// the program too.
+const asProgram = "BE_THE_PROGRAM"
+
+func init() {
+	if os.Getenv(asProgram) == "1" {
+		main()
+	}
+}
+
+// program is a run of the program in a process of its own.
+type program struct {
+	*testing.T
+	*exec.Cmd
+	out, errs lockedBuffer
+	exited    chan struct{}
+}
+
+// startProgram starts it in a folder, with more of the environment. It is killed when the test ends.
+func startProgram(t *testing.T, dir string, env []string, args ...string) *program {
+	t.Helper()
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &program{T: t, Cmd: exec.Command(exe, args...), exited: make(chan struct{})}
+	p.Dir, p.Stdout, p.Stderr = dir, &p.out, &p.errs
+	for _, v := range os.Environ() {
+		if !strings.HasPrefix(v, "ONBEAT_") && !strings.HasPrefix(v, "GOCOVERDIR=") {
+			p.Env = append(p.Env, v)
+		}
+	}
+	p.Env = append(append(p.Env, asProgram+"=1"), env...)
+	if err := p.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		_ = p.Cmd.Wait()
+		close(p.exited)
+	}()
+	t.Cleanup(func() {
+		_ = p.Process.Kill()
+		<-p.exited
+		if t.Failed() {
+			t.Logf("%v said:\n%s%s", args, p.out.String(), p.errs.String())
+		}
+	})
+	return p
+}
+
+// exit waits until it has ended, and returns its exit code.
+func (p *program) exit(limit time.Duration) int {
+	p.Helper()
+	select {
+	case <-p.exited:
+	case <-time.After(limit):
+		p.Fatalf("still running after %s", limit)
+	}
+	return p.ProcessState.ExitCode()
+}
+
+// says waits until it has printed a text, and returns all that it has.
+func (p *program) says(text string) string {
+	p.Helper()
+	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		if out := p.out.String(); strings.Contains(out, text) {
+			return out
+		}
+	}
+	p.Fatalf("never said %q", text)
+	return ""
+}
+
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
+}
