@@ -25,7 +25,7 @@ type client struct {
 	rdb       redis.UniversalClient
 	url       string // without its password
 	namespace string
-	limits    task.Limits
+	caps      queue.Caps
 }
 
 // target says where to work: flags first, then the environment, then the config file.
@@ -97,7 +97,7 @@ func (t target) open() (*client, error) {
 			return nil, err
 		}
 	}
-	return &client{Dispatcher: d, rdb: rdb, url: onbeat.Redacted(t.url), namespace: t.namespace, limits: t.limits}, nil
+	return &client{Dispatcher: d, rdb: rdb, url: onbeat.Redacted(t.url), namespace: t.namespace, caps: t.caps}, nil
 }
 
 // ping asks whether Redis is there.

@@ -2,10 +2,95 @@ package main
 
 import (
 	"context"
-	"errors"
+	"fmt"
+
+	"github.com/redis/go-redis/v9"
 )
 
 type doctorCmd struct{}
 
-// Run is called when the command is given.
-func (c *doctorCmd) Run(_ context.Context, _ *app) error { return errors.New("not here yet") }
+// The states of a check.
+const (
+	checkOK   = "ok"
+	checkWarn = "warn"
+	checkFail = "fail"
+)
+
+// check is one thing the doctor looked at.
+type check struct {
+	Name   string `json:"name"`
+	State  string `json:"state"`
+	Detail string `json:"detail"`
+	Hint   string `json:"hint,omitempty"`
+}
+
+// doctor looks at a namespace and the Redis it is on.
+type doctor struct {
+	*client
+	node   *redis.Client // the one that holds the namespace
+	info   map[string]string
+	checks []check
+}
+
+// Run checks and says what it found.
+func (c *doctorCmd) Run(ctx context.Context, a *app) error {
+	cl, err := a.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	d := &doctor{client: cl}
+	for _, look := range []func(context.Context){
+		d.server, d.role, d.cluster, d.persistence, d.memory, d.scripts, d.latency, d.clock,
+		d.namespaceOverview, d.keysOverCaps, d.unhandled, d.lateness, d.dead,
+	} {
+		look(ctx)
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := d.report(a); err != nil {
+		return err
+	}
+	for _, c := range d.checks {
+		if c.State == checkFail {
+			return errSaid
+		}
+	}
+	return nil
+}
+
+func (d *doctor) ok(name, format string, args ...any) { d.note(name, checkOK, "", format, args...) }
+
+func (d *doctor) warn(name, hint, format string, args ...any) {
+	d.note(name, checkWarn, hint, format, args...)
+}
+
+func (d *doctor) fail(name, hint, format string, args ...any) {
+	d.note(name, checkFail, hint, format, args...)
+}
+
+func (d *doctor) note(name, state, hint, format string, args ...any) {
+	d.checks = append(d.checks, check{name, state, oneLine(fmt.Sprintf(format, args...)), hint})
+}
+
+func (d *doctor) report(a *app) error {
+	if a.JSON {
+		return a.printJSON(struct {
+			Redis     string  `json:"redis"`
+			Namespace string  `json:"namespace"`
+			Checks    []check `json:"checks"`
+		}{d.url, d.client.namespace, d.checks})
+	}
+	a.printf("%s on %s\n", a.style.bold(d.client.namespace), d.url)
+	paint := map[string]func(string) string{checkOK: a.style.green, checkWarn: a.style.yellow, checkFail: a.style.red}
+	t := a.table("CHECK", "STATE", "FOUND")
+	for _, c := range d.checks {
+		t.add(c.Name, cell{c.State, paint[c.State]}, c.Detail)
+		if c.Hint != "" {
+			t.add("", "", cell{"→ " + c.Hint, a.style.dim})
+		}
+	}
+	t.print(a.out)
+	return nil
+}

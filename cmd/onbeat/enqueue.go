@@ -22,7 +22,7 @@ type enqueueCmd struct {
 	Unique      *string `placeholder:"KEY" help:"Add nothing if a task with this key was added less than --unique-for ago."`
 	UniqueFor   string  `placeholder:"D" help:"Window of --unique. Default 24h."`
 	Queue       *string `placeholder:"Q" help:"Queue to wait in. Default: default."`
-	Priority    string  `placeholder:"P" help:"low, normal or high. Default normal."`
+	Priority    string  `placeholder:"P" values:"low,normal,high" help:"low, normal or high. Default normal."`
 	Timeout     string  `placeholder:"D" help:"Longest time of one run. Default 30m."`
 	MaxAttempts int     `placeholder:"N" help:"Most runs. Default 10."`
 	Backoff     string  `placeholder:"D" help:"Longest delay after the first failure; it doubles with each. Default 1s."`

@@ -50,7 +50,7 @@ func (c *eventsCmd) Run(ctx context.Context, a *app) error {
 		}
 		return a.printJSON(lines)
 	}
-	last := "0-0"
+	last := "" // from now on
 	for _, e := range list {
 		last = e.ID
 		if err := a.printEvent(e); err != nil {
@@ -102,4 +102,3 @@ func (a *app) printEvent(e queue.Event) error {
 		a.style.bold(fmt.Sprintf("%-18s", e.Kind)), strings.Join(more, " "))
 	return err
 }
-

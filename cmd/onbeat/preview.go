@@ -16,8 +16,8 @@ type previewCmd struct {
 	Until      string   `placeholder:"T" help:"Last moment a slot may have."`
 	Start      string   `placeholder:"S" help:"aligned, or a time."`
 	Count      int      `default:"10" placeholder:"N" help:"How many slots. Default 10."`
-	DSTGap     string   `name:"dst-gap" placeholder:"P" help:"skip or after."`
-	DSTOverlap string   `name:"dst-overlap" placeholder:"P" help:"first, second or both."`
+	DSTGap     string   `name:"dst-gap" placeholder:"P" values:"skip,after" help:"skip or after."`
+	DSTOverlap string   `name:"dst-overlap" placeholder:"P" values:"first,second,both" help:"first, second or both."`
 	Jitter     duration `placeholder:"D" help:"Longest delay of a slot's due time."`
 	Name       string   `default:"preview" placeholder:"NAME" help:"Name that the jitter is computed for."`
 }

@@ -9,7 +9,7 @@ import (
 )
 
 type tasksListCmd struct {
-	State    string `placeholder:"S" help:"due, running, dead or done. Default: each."`
+	State    string `placeholder:"S" values:"due,running,dead,done" help:"due, running, dead or done. Default: each."`
 	Queue    string `placeholder:"Q" help:"Only of this queue."`
 	Type     string `placeholder:"T" help:"Only of this type."`
 	Schedule string `placeholder:"NAME" predict:"schedule" help:"Only of this schedule."`

@@ -1,0 +1,76 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+)
+
+// bashCompletion follows the words up to the cursor to a command, and offers what that command takes.
+func bashCompletion(list []commandModel) string {
+	var b strings.Builder
+	b.WriteString("# bash completion of onbeat. Load it with: source <(onbeat completion bash)\n_onbeat() {\n")
+	b.WriteString("  local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} command=onbeat words='' i\n  COMPREPLY=()\n")
+	bashWalk(&b, list)
+	bashValues(&b, list)
+	b.WriteString("  case $command in\n")
+	for _, c := range list {
+		fmt.Fprintf(&b, "  %s)\n", quote(c.path))
+		bashOffer(&b, c)
+		b.WriteString("    ;;\n")
+	}
+	b.WriteString("  esac\n")
+	b.WriteString("  COMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))\n}\ncomplete -F _onbeat onbeat\n")
+	return b.String()
+}
+
+// bashWalk finds the command.
+func bashWalk(b *strings.Builder, list []commandModel) {
+	b.WriteString("  for ((i = 1; i < COMP_CWORD; i++)); do\n    case \"$command ${COMP_WORDS[i]}\" in\n")
+	for _, c := range list[1:] {
+		fmt.Fprintf(b, "    %s) command=%s ;;\n", quote(c.path), quote(c.path))
+	}
+	b.WriteString("    esac\n  done\n")
+}
+
+// bashValues offers the values of the flag before the cursor.
+func bashValues(b *strings.Builder, list []commandModel) {
+	b.WriteString("  case $prev in\n")
+	arm := func(words []string, do string) {
+		if len(words) > 0 {
+			fmt.Fprintf(b, "  %s)\n    %s\n    return ;;\n", strings.Join(words, "|"), do)
+		}
+	}
+	arm(flagsBy(list, func(f flagModel) bool { return f.predict == "file" }), `COMPREPLY=($(compgen -f -- "$cur"))`)
+	arm(flagsBy(list, func(f flagModel) bool { return f.predict == "schedule" }), `COMPREPLY=($(compgen -W "$(`+listSchedules+`)" -- "$cur"))`)
+	done := map[string]bool{}
+	for _, c := range list {
+		for _, f := range c.flags {
+			if len(f.values) > 0 && !done[f.name] {
+				done[f.name] = true
+				arm(f.words(), fmt.Sprintf(`COMPREPLY=($(compgen -W %s -- "$cur"))`, quote(strings.Join(f.values, " "))))
+			}
+		}
+	}
+	// -f is a file to enqueue, and to follow elsewhere: only what always takes a value ends here.
+	arm(flagsBy(list, func(f flagModel) bool { return f.predict == "" && len(f.values) == 0 }), ":")
+	b.WriteString("  esac\n")
+}
+
+// bashOffer sets words to what may come next.
+func bashOffer(b *strings.Builder, c commandModel) {
+	var words []string
+	for _, s := range c.subs {
+		words = append(words, s.name)
+	}
+	words = append(words, c.values...)
+	for _, f := range c.flags {
+		words = append(words, "--"+f.name)
+	}
+	fmt.Fprintf(b, "    words=%s\n", quote(strings.Join(words, " ")))
+	switch c.predict {
+	case "schedule":
+		fmt.Fprintf(b, "    [[ $cur == -* ]] || words=\"$(%s)\"\n", listSchedules)
+	case "file":
+		b.WriteString("    [[ $cur == -* ]] || { COMPREPLY=($(compgen -f -- \"$cur\")); return; }\n")
+	}
+}

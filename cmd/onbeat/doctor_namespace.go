@@ -1,0 +1,123 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/onbeat/onbeat/instance"
+	"github.com/onbeat/onbeat/queue"
+)
+
+func (d *doctor) namespaceOverview(ctx context.Context) {
+	n, err := d.Queue().Counts(ctx)
+	if err != nil {
+		d.fail("namespace", "", "%v", err)
+		return
+	}
+	instances, err := d.Instances().List(ctx)
+	if err != nil {
+		d.fail("namespace", "", "%v", err)
+		return
+	}
+	overview := fmt.Sprintf("%d schedules, %d due, %d running, %d dead, %d kept", n.Schedules, n.Due+n.Held, n.Running, n.Dead, n.Done)
+	d.ok("namespace", "%s; %d done since ever, %d retries, %d died", overview, n.Finished, n.Retried, n.Died)
+	leader := slices.IndexFunc(instances, func(i instance.Info) bool { return i.Leader })
+	switch {
+	case len(instances) == 0 && (n.Schedules > 0 || n.Due > 0):
+		d.warn("instances", "start one: onbeat serve", "none runs, and there is work")
+	case len(instances) == 0:
+		d.ok("instances", "none runs")
+	case leader < 0:
+		d.warn("instances", "all standby, or not ready yet? see onbeat instances", "%d, and none leads", len(instances))
+	default:
+		d.ok("instances", "%d; %s of release %s leads", len(instances), instances[leader].ID, dash(instances[leader].Release))
+	}
+	if _, err := d.Schedules().List(ctx); err != nil {
+		d.warn("schedules", "written by a newer release? upgrade this one", "%v", err)
+	}
+}
+
+// keysOverCaps looks for what grows beyond its bound.
+func (d *doctor) keysOverCaps(ctx context.Context) {
+	k := d.Queue().Keys()
+	caps := d.caps.WithDefaults()
+	var over []string
+	for _, c := range []struct {
+		name   string
+		length func() (int64, error)
+		most   int
+	}{
+		{"events", d.node.XLen(ctx, k.Events).Result, caps.Events}, {"history", d.node.XLen(ctx, k.History).Result, caps.History},
+		{"dead", d.node.ZCard(ctx, k.Dead).Result, caps.Dead}, {"done", d.node.ZCard(ctx, k.Done).Result, caps.Done},
+	} {
+		n, err := c.length()
+		if err != nil {
+			d.fail("caps", "", "%s: %v", c.name, err)
+			return
+		}
+		if n > int64(c.most)+int64(c.most)/10+1000 { // trimming is approximate, and now and then
+			over = append(over, fmt.Sprintf("%s holds %d of %d", c.name, n, c.most))
+		}
+	}
+	if len(over) > 0 {
+		d.warn("caps", "does an instance lead? the leader tidies; were the caps lowered?", "%s", strings.Join(over, ", "))
+		return
+	}
+	d.ok("caps", "every key is within its cap")
+}
+
+// unhandled looks for work that nobody can do.
+func (d *doctor) unhandled(ctx context.Context) {
+	n, err1 := d.Queue().Counts(ctx)
+	instances, err2 := d.Instances().List(ctx)
+	if err1 != nil || err2 != nil || len(instances) == 0 {
+		return // said before
+	}
+	var types, waiting []string
+	for _, i := range instances {
+		types = append(types, i.Types...)
+	}
+	for _, l := range n.Unhandled(types) {
+		if l.Overdue > 0 {
+			waiting = append(waiting, fmt.Sprintf("%d of type %s", l.Overdue, l.Lane.Type))
+		}
+	}
+	if len(waiting) > 0 {
+		d.warn("handlers", "deploy a release that handles them, or delete the tasks", "due, and no instance handles them: %s", strings.Join(waiting, ", "))
+		return
+	}
+	d.ok("handlers", "every due type has one")
+}
+
+// lateness looks for work that waits too long for a worker.
+func (d *doctor) lateness(ctx context.Context) {
+	n, err := d.Queue().Counts(ctx)
+	if err != nil {
+		return
+	}
+	var worst queue.LaneCount
+	for _, l := range n.Lanes {
+		if l.Overdue > 0 && (worst.Head.IsZero() || l.Head.Before(worst.Head)) {
+			worst = l
+		}
+	}
+	if late := n.Now.Sub(worst.Head); !worst.Head.IsZero() && late > 10*time.Second {
+		d.warn("lateness", "raise concurrency, or consume: release and more instances", "the oldest due task (%s) waits since %s", worst.Lane.Type, span(late))
+		return
+	}
+	d.ok("lateness", "%d overdue", n.Overdue)
+}
+
+func (d *doctor) dead(ctx context.Context) {
+	n, err := d.Queue().Counts(ctx)
+	switch {
+	case err != nil:
+	case n.Dead > 0:
+		d.warn("dead", "onbeat tasks list --state dead, then retry or delete them", "%d tasks failed for good", n.Dead)
+	default:
+		d.ok("dead", "no dead tasks")
+	}
+}

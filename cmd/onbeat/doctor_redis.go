@@ -1,0 +1,177 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/onbeat/onbeat/queue"
+)
+
+// server finds the node that holds the namespace, and what runs there.
+func (d *doctor) server(ctx context.Context) {
+	d.info = map[string]string{}
+	switch rdb := d.rdb.(type) {
+	case *redis.Client:
+		d.node = rdb
+	case *redis.ClusterClient:
+		node, err := rdb.MasterForKey(ctx, d.Queue().Keys().Meta)
+		if err != nil {
+			d.fail("server", "is every slot of the cluster served?", "%v", err)
+			return
+		}
+		d.node = node
+	}
+	text, err := d.node.Info(ctx).Result()
+	if err != nil {
+		d.warn("server", "allow the user INFO, to let the doctor see more", "INFO: %v", err)
+		return
+	}
+	for line := range strings.SplitSeq(text, "\n") {
+		if name, value, ok := strings.Cut(strings.TrimSpace(line), ":"); ok {
+			d.info[name] = value
+		}
+	}
+	name, version := "redis", d.info["redis_version"]
+	if v := d.info["valkey_version"]; v != "" {
+		d.ok("server", "valkey %s", v)
+		return
+	}
+	switch {
+	case version == "":
+		d.warn("server", "", "says no version")
+	case !atLeast(version, 6, 2):
+		d.fail("server", "onbeat needs Redis 6.2 or newer, or Valkey", "%s %s", name, version)
+	default:
+		d.ok("server", "%s %s", name, version)
+	}
+}
+
+func atLeast(version string, major, minor int) bool {
+	parts := strings.SplitN(version, ".", 3)
+	a, _ := strconv.Atoi(parts[0])
+	b := 0
+	if len(parts) > 1 {
+		b, _ = strconv.Atoi(parts[1])
+	}
+	return a > major || a == major && b >= minor
+}
+
+// role checks that it can be written to, and says who follows it.
+func (d *doctor) role(context.Context) {
+	replicas := d.info["connected_slaves"]
+	switch role := d.info["role"]; {
+	case role == "":
+	case role != "master":
+		d.fail("role", "name the primary, or use redis-sentinel:// or redis-cluster://", "%s of %s", role, d.info["master_host"])
+	case replicas == "" || replicas == "0":
+		d.ok("role", "primary without replicas")
+	default:
+		d.ok("role", "primary with %s replicas; a failover may lose what they had not yet received", replicas)
+	}
+}
+
+func (d *doctor) cluster(ctx context.Context) {
+	_, speaks := d.rdb.(*redis.ClusterClient)
+	on := d.info["cluster_enabled"] == "1"
+	switch {
+	case !on:
+		return
+	case !speaks:
+		d.fail("cluster", "use redis-cluster://", "the URL is of one node of a cluster")
+		return
+	}
+	text, err := d.node.ClusterInfo(ctx).Result()
+	switch {
+	case err != nil:
+		d.warn("cluster", "", "CLUSTER INFO: %v", err)
+	case !strings.Contains(text, "cluster_state:ok"):
+		d.fail("cluster", "see CLUSTER INFO", "the cluster is not ok")
+	default:
+		d.ok("cluster", "ok; the namespace is on %s", d.node.Options().Addr)
+	}
+}
+
+// configOf reads a setting. It is "" where CONFIG is not allowed.
+func (d *doctor) configOf(ctx context.Context, name string) (string, bool) {
+	m, err := d.node.ConfigGet(ctx, name).Result()
+	v, ok := m[name]
+	return v, err == nil && ok
+}
+
+// persistence says what a crash of Redis may lose.
+func (d *doctor) persistence(ctx context.Context) {
+	if d.info["aof_enabled"] == "" {
+		return
+	}
+	save, known := d.configOf(ctx, "save")
+	fsync, _ := d.configOf(ctx, "appendfsync")
+	const hint = "set appendonly yes and appendfsync everysec"
+	switch {
+	case d.info["aof_last_write_status"] == "err", d.info["rdb_last_bgsave_status"] == "err":
+		d.fail("persistence", "see the log of Redis: disk full?", "the last write to disk failed")
+	case d.info["aof_enabled"] == "1" && fsync == "no":
+		d.warn("persistence", hint, "append-only, flushed when the system likes: a crash of the machine may lose half a minute")
+	case d.info["aof_enabled"] == "1" && fsync == "always":
+		d.ok("persistence", "append-only, flushed with each write: nothing that was answered is lost")
+	case d.info["aof_enabled"] == "1":
+		d.ok("persistence", "append-only, flushed each second: a crash of the machine may lose the last second")
+	case known && save == "":
+		d.warn("persistence", hint, "none: a restart of Redis loses every schedule and task")
+	default:
+		d.warn("persistence", hint, "snapshots only (save %q): a crash loses what came after the last one", save)
+	}
+}
+
+// memory checks that no key may be dropped, and that there is room.
+func (d *doctor) memory(ctx context.Context) {
+	policy := d.info["maxmemory_policy"]
+	if v, ok := d.configOf(ctx, "maxmemory-policy"); ok {
+		policy = v
+	}
+	used, _ := strconv.ParseInt(d.info["used_memory"], 10, 64)
+	most, _ := strconv.ParseInt(d.info["maxmemory"], 10, 64)
+	if policy != "" && policy != "noeviction" {
+		d.fail("eviction", "set maxmemory-policy noeviction: a full Redis then refuses writes instead of dropping keys",
+			"%s: Redis may drop keys, and with them tasks and schedules", policy)
+	} else if policy != "" {
+		d.ok("eviction", "noeviction")
+	}
+	switch {
+	case used == 0:
+	case most == 0:
+		d.ok("memory", "%s used, no limit", bytesText(used))
+	case used > most*9/10:
+		d.warn("memory", "raise maxmemory, or keep less", "%s of %s used", bytesText(used), bytesText(most))
+	default:
+		d.ok("memory", "%s of %s used", bytesText(used), bytesText(most))
+	}
+}
+
+func bytesText(n int64) string {
+	units := []string{"B", "KiB", "MiB", "GiB", "TiB"}
+	f, i := float64(n), 0
+	for f >= 1024 && i < len(units)-1 {
+		f /= 1024
+		i++
+	}
+	if i == 0 {
+		return fmt.Sprintf("%d B", n)
+	}
+	return fmt.Sprintf("%.1f %s", f, units[i])
+}
+
+// scripts checks that Redis takes every script.
+func (d *doctor) scripts(ctx context.Context) {
+	all := queue.Scripts()
+	for _, s := range all {
+		if err := s.Load(ctx, d.node); err != nil {
+			d.fail("scripts", "the user needs SCRIPT LOAD, EVALSHA and EVAL", "%s: %v", s.Name, err)
+			return
+		}
+	}
+	d.ok("scripts", "%d load", len(all))
+}

@@ -1,0 +1,85 @@
+package main
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Latency is measured over so many calls, or for so long.
+const (
+	latencyCalls = 200
+	latencyTime  = 2 * time.Second
+)
+
+// latency measures the round trip alone, then with a script that does a little.
+func (d *doctor) latency(ctx context.Context) {
+	ping, err := measure(ctx, func() error { return d.node.Ping(ctx).Err() })
+	if err != nil {
+		d.fail("latency", "", "%v", err)
+		return
+	}
+	meta := d.Queue().Keys().Meta
+	script, err := measure(ctx, func() error {
+		err := d.node.Eval(ctx, `return {redis.call("TIME"), redis.call("HGET", KEYS[1], "gen")}`, []string{meta}).Err()
+		if err == redis.Nil { //nolint:errorlint // go-redis returns it as it is
+			return nil
+		}
+		return err
+	})
+	if err != nil {
+		d.fail("latency", "the user needs EVAL", "%v", err)
+		return
+	}
+	const format = "ping %s, script %s (p50/p99/max of %d)"
+	if p99 := at99(script); p99 > 20*time.Millisecond {
+		d.warn("latency", "see redis-cli --latency and SLOWLOG; each task waits for this twice", format, spread(ping), spread(script), len(script))
+		return
+	}
+	d.ok("latency", format, spread(ping), spread(script), len(script))
+}
+
+// measure returns how long calls took, sorted.
+func measure(ctx context.Context, call func() error) ([]time.Duration, error) {
+	var took []time.Duration
+	began := time.Now()
+	for len(took) < latencyCalls && time.Since(began) < latencyTime && ctx.Err() == nil {
+		asked := time.Now()
+		if err := call(); err != nil {
+			return nil, err
+		}
+		took = append(took, time.Since(asked))
+	}
+	slices.Sort(took)
+	return took, ctx.Err()
+}
+
+func at99(sorted []time.Duration) time.Duration { return sorted[len(sorted)*99/100] }
+
+func spread(sorted []time.Duration) string {
+	return fine(sorted[len(sorted)/2]) + "/" + fine(at99(sorted)) + "/" + fine(sorted[len(sorted)-1])
+}
+
+func fine(d time.Duration) string { return d.Round(10 * time.Microsecond).String() }
+
+// clock compares the clock here with that of Redis: information only, as nothing hangs on the one here.
+func (d *doctor) clock(ctx context.Context) {
+	asked := time.Now()
+	there, err := d.Queue().Now(ctx)
+	if err != nil {
+		d.fail("clock", "", "%v", err)
+		return
+	}
+	took := time.Since(asked)
+	skew := asked.Add(took / 2).Sub(there).Round(time.Millisecond)
+	switch {
+	case skew.Abs() <= took+time.Millisecond:
+		d.ok("clock", "the same here and there")
+	case skew > 0:
+		d.ok("clock", "here %s ahead of Redis, whose clock decides", skew)
+	default:
+		d.ok("clock", "here %s behind Redis, whose clock decides", -skew)
+	}
+}
