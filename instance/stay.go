@@ -119,6 +119,10 @@ func (s *Stay) wake(ms int64) {
 // [queue.ErrFenced].
 func (s *Stay) Doubt() { s.beat.Ring() }
 
+// Look has this instance's consumer look for work now. The messages of Redis would say so too, but they can be lost,
+// and at start there is nobody to hear them yet.
+func (s *Stay) Look() { s.wake(0) }
+
 // Lead calls fn for each term of leadership, one after the other, until the stay ends or drains. fn's context ends with
 // the term, with a cause; then fn must return. An fn that returns earlier is called again only in the next term.
 func (s *Stay) Lead(fn func(ctx context.Context, t queue.Term)) {

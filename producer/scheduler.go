@@ -179,6 +179,7 @@ func (t *tenure) takeStock(ctx context.Context) error {
 			return err
 		}
 		t.open = true
+		t.stay.Look()
 	}
 	if declared != nil {
 		return declared
