@@ -51,7 +51,6 @@ func bashValues(b *strings.Builder, list []commandModel) {
 			}
 		}
 	}
-	// -f is a file to enqueue, and to follow elsewhere: only what always takes a value ends here.
 	arm(flagsBy(list, func(f flagModel) bool { return f.predict == "" && len(f.values) == 0 }), ":")
 	b.WriteString("  esac\n")
 }

@@ -12,7 +12,7 @@ import (
 type enqueueCmd struct {
 	Type string `arg:"" optional:"" help:"Type of the task: it picks the handler."`
 
-	File    string `short:"f" placeholder:"FILE" predict:"file" help:"Add the tasks of a file, one JSON object a line; - is stdin. Fields as the flags: type, payload, in, at, id, queue, priority, timeout, max_attempts, backoff, backoff_cap, unique, unique_for, key, key_limit, keep."`
+	File    string `placeholder:"FILE" predict:"file" help:"Add the tasks of a file, one JSON object a line; - is stdin. Fields as the flags: type, payload, in, at, id, queue, priority, timeout, max_attempts, backoff, backoff_cap, unique, unique_for, key, key_limit, keep."`
 	SkipBad bool   `help:"Go on after a bad line, and report it."`
 
 	Payload     string  `short:"p" placeholder:"JSON" help:"What the handler gets."`

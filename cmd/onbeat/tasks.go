@@ -70,11 +70,11 @@ func (l *taskLine) when(now time.Time) string {
 	case l.State == task.Due:
 		return "due " + both(l.At, now)
 	case l.State == task.Running:
-		return "since " + ago(l.At, now)
+		return "for " + span(now.Sub(l.At))
 	case l.State == task.Dead:
 		return "died " + ago(l.At, now)
 	}
-	return "kept until " + both(l.At, now)
+	return "kept for " + span(l.At.Sub(now))
 }
 
 func (l *taskLine) attempts() string {

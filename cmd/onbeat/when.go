@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/onbeat/onbeat/schedule"
@@ -28,17 +29,22 @@ func ago(t, now time.Time) string {
 	}
 }
 
-// span is a duration in its two largest units.
+// span is a duration as people say it: 437ms, 4.4s, 24m3s, 5h12m, 12d3h.
 func span(d time.Duration) string {
-	for _, step := range []struct{ from, unit time.Duration }{
-		{48 * time.Hour, time.Hour}, {2 * time.Hour, time.Minute}, {10 * time.Second, time.Second},
-		{time.Second, 100 * time.Millisecond}, {0, time.Millisecond},
-	} {
-		if d >= step.from {
-			return schedule.FormatDuration(d.Truncate(step.unit))
-		}
+	minutes, hours := int(d.Minutes()), int(d.Hours())
+	switch {
+	case d < time.Second:
+		return fmt.Sprintf("%dms", d.Milliseconds())
+	case d < 10*time.Second:
+		return fmt.Sprintf("%.1fs", d.Truncate(100*time.Millisecond).Seconds())
+	case d < time.Minute:
+		return fmt.Sprintf("%ds", int(d.Seconds()))
+	case d < time.Hour:
+		return fmt.Sprintf("%dm%ds", minutes, int(d.Seconds())%60)
+	case d < 72*time.Hour:
+		return fmt.Sprintf("%dh%dm", hours, minutes%60)
 	}
-	return "0s"
+	return fmt.Sprintf("%dd%dh", hours/24, hours%24)
 }
 
 // both is a moment as a table shows it: relative, then absolute.
