@@ -113,7 +113,8 @@ type Note struct {
 	// Slot of a single task; From and To (both included) of a range of slots that were not pushed.
 	Slot, From, To time.Time
 	// Word is done, failed (to be retried), dead, lost (with its instance), cancelled, returned (handed back at
-	// shutdown), skipped, missed; of ranges missed, paused, changed or skipped; or what a newer release writes.
+	// shutdown), skipped, missed; of ranges missed, paused, changed, deleted, retired or skipped; or what a newer release
+	// writes. "was" says nothing of slots, but which rule, in Why, a schedule had from its anchor, From, until At.
 	Word string
 	// Attempt and Claimed tell of the run, if there was one.
 	Attempt int
