@@ -16,7 +16,6 @@ import (
 type world struct {
 	t     *rapid.T
 	notes []queue.Note
-	now   time.Time
 	due   map[int64]bool // slots whose tasks stand
 	want  map[audit.Verdict]int64
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/onbeat/onbeat/embedded"
@@ -50,6 +51,9 @@ func (c *demoCmd) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
+	if !v.OK {
+		fmt.Fprint(a.err, d.lastWords())
+	}
 	if a.JSON {
 		err = a.printJSON(v)
 	} else {
@@ -61,11 +65,12 @@ func (c *demoCmd) Run(ctx context.Context, a *app) error {
 	return err
 }
 
-// The demo's job, and the lease of its instances: short, so that a crash holds up few beats.
+// The demo's job, and the lease of its instances: short, so that a crash holds up few beats, and long enough that a busy
+// machine is not taken for a dead one.
 const (
 	demoSchedule = "beat"
 	demoEvery    = time.Second
-	demoLease    = 1500 * time.Millisecond
+	demoLease    = 2500 * time.Millisecond
 )
 
 // demo is the stage: a Redis, a recorder, and a lane for each release.
@@ -80,6 +85,7 @@ type demo struct {
 	lanes  []*demoLane
 	show   *demoShow
 	trials []demoTrial
+	stall  atomic.Int64       // the longest time, in ns, that this process did not get to run
 	stop   context.CancelFunc // of the watcher
 	idle   chan struct{}      // closed when it has stopped
 }
@@ -162,6 +168,9 @@ func (d *demo) close() {
 	}
 }
 
+// lastLines is how much of each log lastWords repeats.
+const lastLines = 40
+
 // lastWords is the end of what each process logged, for whoever must find out what went wrong.
 func (d *demo) lastWords() string {
 	var b strings.Builder
@@ -171,7 +180,7 @@ func (d *demo) lastWords() string {
 			continue
 		}
 		lines := strings.Split(strings.TrimSpace(string(text)), "\n")
-		for _, line := range lines[max(0, len(lines)-6):] {
+		for _, line := range lines[max(0, len(lines)-lastLines):] {
 			fmt.Fprintf(&b, "%s: %s\n", l.release, line)
 		}
 	}

@@ -34,7 +34,7 @@ func (d *demo) start(l *demoLane) error {
 	if err != nil {
 		return err
 	}
-	defer log.Close()
+	defer func() { _ = log.Close() }() // the child has its own
 	cmd := exec.Command(d.exe, "serve", "--config", d.config(), "--release", l.release)
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.Dir = d.dir
@@ -158,14 +158,14 @@ func (l *demoLane) ended() error {
 // watch keeps the picture true until ctx ends.
 func (d *demo) watch(ctx context.Context) {
 	defer close(d.idle)
-	tick := time.NewTicker(100 * time.Millisecond)
-	defer tick.Stop()
 	for {
+		asleep := time.Now()
 		select {
-		case <-tick.C:
+		case <-time.After(100 * time.Millisecond):
 		case <-ctx.Done():
 			return
 		}
+		d.stall.Store(max(d.stall.Load(), int64(time.Since(asleep)-100*time.Millisecond)))
 		call, done := context.WithTimeout(ctx, time.Second)
 		list, err := d.client.Instances().List(call)
 		done()
@@ -196,7 +196,7 @@ func (d *demo) until(ctx context.Context, what string, ok func(context.Context) 
 			}
 		}
 		select {
-		case <-time.After(10 * time.Millisecond):
+		case <-time.After(20 * time.Millisecond):
 		case <-d.redis.Done():
 			return errors.Join(errors.New("the Redis of the demo ended"), d.redis.Err())
 		case <-ctx.Done():

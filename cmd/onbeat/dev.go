@@ -49,7 +49,7 @@ func (c *devCmd) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	defer redis.Close() // after the instance has left
+	defer func() { _ = redis.Close() }() // after the instance has left
 	a.Redis = redis.URL()
 	if err := c.greet(a, redis, own); err != nil {
 		return err
