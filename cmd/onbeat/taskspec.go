@@ -134,9 +134,9 @@ func parseSpec(line []byte) (*taskSpec, error) {
 		name = strings.Trim(name, `"`)
 		return nil, refuse(name, "", "unknown field", suggest(name, jsonFields(s)))
 	case errors.As(err, &typ) && typ.Field != "":
-		return nil, refuse(typ.Field, "", "a "+typ.Value+", not "+nounOf(typ.Type), "")
+		return nil, refuse(typ.Field, "", article(typ.Value)+", not "+nounOf(typ.Type), "")
 	case errors.As(err, &typ):
-		return nil, &usageError{"a " + typ.Value + ", not a task", `one JSON object a line, such as {"type":"echo"}`}
+		return nil, &usageError{article(typ.Value) + ", not a task", `one JSON object a line, such as {"type":"echo"}`}
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return nil, &usageError{"not JSON: it ends too early", `one JSON object a line, such as {"type":"echo"}`}
 	}
@@ -149,4 +149,11 @@ func jsonFields(v any) []string {
 		names = append(names, f.Tag.Get("json"))
 	}
 	return names
+}
+
+func article(noun string) string {
+	if strings.HasPrefix(noun, "array") || strings.HasPrefix(noun, "object") {
+		return "an " + noun
+	}
+	return "a " + noun
 }

@@ -1,0 +1,168 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/onbeat/onbeat/task"
+)
+
+// file writes a file, and returns its name.
+func (s *shell) file(name, text string) string {
+	s.Helper()
+	path := filepath.Join(s.TempDir(), name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		s.Fatal(err)
+	}
+	return path
+}
+
+func TestEnqueue_printsTheIDOnce(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	if id := strings.TrimSpace(s.must("enqueue", "invoice.send", "--payload", `{"n":1}`)); len(id) != 20 {
+		t.Errorf("id %q", id)
+	}
+	if out := s.must("enqueue", "echo", "--id", "one", "--in", "1h"); out != "one\n" {
+		t.Errorf("printed %q", out)
+	}
+	s.fails(1, []string{"enqueue", "echo", "--id", "one"}, `already there: task "one"`)
+	s.must("enqueue", "echo", "--unique", "k", "--unique-for", "1h", "--id", "two")
+	s.fails(1, []string{"enqueue", "echo", "--unique", "k"}, `already there: task "two" holds the unique key "k"`)
+	r := s.run("", "enqueue", "echo", "--id", "one", "--json")
+	if r.code != 1 || r.out != `{"id":"one","added":false}`+"\n" {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestEnqueue_keepsWhatTheFlagsSay(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	s.must("enqueue", "echo", "--id", "all", "--payload", `{"a":[1]}`, "--at", "2030-01-31T09:00:00+09:00", "--queue", "low", "--priority", "high",
+		"--timeout", "5s", "--max-attempts", "3", "--backoff", "2s", "--backoff-cap", "1m", "--key", "k", "--key-limit", "2", "--keep", "1d")
+	var l taskLine
+	s.json(&l, "tasks", "show", "all")
+	if l.State != "due" || l.Queue != "low" || l.Priority != "high" || l.TimeoutMS != 5000 || l.MaxAttempts != 3 || l.Key != "k" || string(l.Payload) != `{"a":[1]}` {
+		t.Errorf("%+v", l)
+	}
+	if got := at(l.Due); got != "2030-01-31T00:00:00Z" {
+		t.Errorf("due %s", got)
+	}
+}
+
+func TestEnqueue_refusesAndWritesNothing(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	long := strings.Repeat("x", 257)
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{nil, "no task type and no file"},
+		{[]string{"echo", "--file", "x"}, "exclude each other"},
+		{[]string{"two words"}, `type "two words": has a character that names may not have`},
+		{[]string{"http"}, "payload"},
+		{[]string{"http", "-p", `{"method":"GET"}`}, "payload.url: missing"},
+		{[]string{"sleep", "-p", `{}`}, "payload.for: missing"},
+		{[]string{"echo", "-p", `{`}, `payload "{": not JSON`},
+		{[]string{"echo", "-p", `"` + strings.Repeat("x", 1<<20) + `"`}, "payload: 1048578 bytes, the limit is 1048576"},
+		{[]string{"echo", "--id", ""}, "id: empty"},
+		{[]string{"echo", "--id", "a\nb"}, `id "a\nb": has a control character`},
+		{[]string{"echo", "--id", long}, "257 bytes long"},
+		{[]string{"echo", "--at", "1969-12-31T00:00:00Z"}, `at "1969-12-31T00:00:00Z": out of range (between the years 1970 and 9999)`},
+		{[]string{"echo", "--at", "12000-01-01T00:00:00Z"}, `at "12000-01-01T00:00:00Z": not a time`},
+		{[]string{"echo", "--at", "2030-01-01T00:00:00Z", "--in", "1s"}, "in and at exclude each other"},
+		{[]string{"echo", "--in", "soon"}, `in "soon": not a duration`},
+		{[]string{"echo", "--in=-5s"}, `in "-5s": negative`},
+		{[]string{"echo", "--in", "101w1000000h"}, "out of range"},
+		{[]string{"echo", "--timeout", "1"}, `timeout "1": a number without a unit`},
+		{[]string{"echo", "--unique-for", "1h"}, "without a unique key"},
+		{[]string{"echo", "--unique", ""}, "unique: empty"},
+		{[]string{"echo", "--queue", "a b"}, `queue "a b"`},
+		{[]string{"echo", "--priority", "urgent"}, `priority "urgent"`},
+		{[]string{"echo", "--max-attempts=-1"}, `max_attempts "-1"`},
+		{[]string{"echo", "--key", "k", "--key-limit=-1"}, `key_limit "-1"`},
+	} {
+		s.fails(2, append([]string{"enqueue"}, c.args...), c.want)
+	}
+	s.nothingWritten()
+}
+
+func TestEnqueueFile_addsEachOnce(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	var b strings.Builder
+	b.WriteString("\xef\xbb\xbf")
+	for i := range 2500 {
+		fmt.Fprintf(&b, `{"type":"job","id":"job-%d","in":"1h","payload":{"n":%d}}`+"\r\n\n", i, i)
+	}
+	file := s.file("tasks.jsonl", strings.TrimRight(b.String(), "\r\n"))
+	if out := s.must("enqueue", "--file", file); out != "enqueued 2500, 0 already there, 0 bad\n" {
+		t.Errorf("%q", out)
+	}
+	if out := s.must("enqueue", "--file", file); out != "enqueued 0, 2500 already there, 0 bad\n" {
+		t.Errorf("again: %q", out)
+	}
+	r := s.run(`{"type":"job","id":"job-1"}`+"\n"+`{"type":"job"}`, "enqueue", "--file", "-", "--json")
+	if r.code != 0 || r.out != `{"enqueued":1,"already_there":1,"bad":0}`+"\n" {
+		t.Errorf("stdin: %+v", r)
+	}
+}
+
+var badLines = []struct{ line, want string }{
+	{`{"type":"echo","inn":"5s"}`, `tasks.jsonl:7: inn: unknown field (did you mean in?)`},
+	{`{"type":"echo"`, "tasks.jsonl:7: not JSON: it ends too early"},
+	{`{"type":"echo"} {"type":"echo"}`, "tasks.jsonl:7: more than one JSON value"},
+	{`{"type":5}`, "tasks.jsonl:7: type: a number, not text"},
+	{`{"type":"echo","max_attempts":"5"}`, "tasks.jsonl:7: max_attempts: a string, not a whole number"},
+	{`["echo"]`, "tasks.jsonl:7: an array, not a task"},
+	{`nonsense`, "tasks.jsonl:7: not JSON: invalid character"},
+	{`{}`, "tasks.jsonl:7: type: empty"},
+	{`{"type":"http","payload":{}}`, "tasks.jsonl:7: payload.url: missing"},
+	{`{"type":"echo","id":"a\u0007"}`, `tasks.jsonl:7: id "a\a": has a control character`},
+	{`{"type":"echo","at":"1960-01-01T00:00:00Z"}`, `tasks.jsonl:7: at "1960-01-01T00:00:00Z": out of range`},
+}
+
+func TestEnqueueFile_namesTheBadLine(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	good := `{"type":"job"}` + "\n"
+	for _, c := range badLines {
+		file := s.file("tasks.jsonl", strings.Repeat(good, 6)+c.line+"\n"+good)
+		s.fails(2, []string{"enqueue", "--file", file}, c.want)
+	}
+	s.failed(s.run(strings.Repeat(good, 6)+"x\n", "enqueue", "--file", "-"), 2, "stdin", "stdin:7: not JSON")
+	s.nothingWritten()
+
+	r := s.run(strings.Repeat(good, fileBatch+6)+"x\n"+good, "enqueue", "--file", "-")
+	s.failed(r, 2, "a later batch", "stdin:1007: not JSON", "1000 tasks before that were enqueued")
+	file := s.file("tasks.jsonl", strings.Repeat(good, 6)+"x\n"+good+strings.Repeat("y", 8<<20)+"\n"+good)
+	r = s.run("", "enqueue", "--file", file, "--skip-bad")
+	if r.code != 0 || r.out != "enqueued 8, 0 already there, 2 bad\n" || strings.Count(r.err, "\n") != 2 ||
+		!strings.Contains(r.err, "tasks.jsonl:7: ") || !strings.Contains(r.err, "tasks.jsonl:9: longer than any task") {
+		t.Errorf("--skip-bad: %+v", r)
+	}
+}
+
+func FuzzTaskLine(f *testing.F) {
+	f.Add(`{"type":"job","id":"job-1","in":"1h","payload":{"n":1},"unique":"k","unique_for":"1s","key":"k","key_limit":1,"keep":"0s"}`)
+	for _, c := range badLines {
+		f.Add(c.line)
+	}
+	check := newChecker(task.Limits{})
+	f.Fuzz(func(t *testing.T, line string) {
+		spec, err := parseSpec([]byte(line))
+		if err == nil {
+			var made any
+			if made, err = check.task(spec); err == nil && made == nil {
+				t.Errorf("%q: no task and no error", line)
+			}
+		}
+		if err != nil && !askedWrongly(err) {
+			t.Errorf("%q: not exit code 2: %v", line, err)
+		}
+	})
+}

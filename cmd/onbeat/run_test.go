@@ -1,0 +1,205 @@
+package main
+
+import (
+	"encoding/json"
+	"net"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestRun_asksAgainInOneLine(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	for _, c := range []struct {
+		args string
+		want string
+	}{
+		{"", "no command"},
+		{"frobnicate", "unexpected argument frobnicate"},
+		{"schedules", "expected one of"},
+		{"instances --colour", "unknown flag --colour"},
+		{"tasks list --limit x", "--limit"},
+		{"tasks list --limit 0", `limit "0": out of range`},
+		{"tasks list --state odd", `state "odd": unknown state`},
+		{"tasks list --after abc", "without a state"},
+		{"tasks list --state due --after !!", `after "!!": not a cursor`},
+		{"tasks retry", "which tasks?"},
+		{"tasks retry x --type y", "without --all"},
+		{"events --since whenever", `since "whenever": neither a time nor a duration`},
+		{"events --limit 0", `limit "0"`},
+		{"schedules backfill x --from never", `from "never"`},
+		{"schedules backfill x --from 1h --to 1x", `to "1x"`},
+		{"schedules trigger x --payload {", `payload "{": not JSON`},
+		{"completion tcsh", `shell "tcsh": unknown shell`},
+		{"instances --redis http://u:hunter2@h", `redis.url "http://u:…@h": unknown scheme`},
+		{"instances --namespace a{b}", `namespace "a{b}"`},
+		{"instances -c /nowhere.yaml", `config "/nowhere.yaml": no such file`},
+		{"serve -c /nowhere.yaml", `config "/nowhere.yaml": no such file`},
+		{"serve --release \x01", "release"},
+		{"schedules apply /nowhere.yaml", `file "/nowhere.yaml"`},
+		{"enqueue --file /nowhere.jsonl", `file "/nowhere.jsonl"`},
+		{"enqueue --file /", "is a directory"},
+	} {
+		s.fails(2, strings.Fields(c.args), c.want)
+	}
+	s.nothingWritten()
+}
+
+func TestRun_needsANamespace(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	for _, command := range []string{"instances", "serve", "enqueue echo"} {
+		r := runWith(t.Context(), testEnv("ONBEAT_REDIS_URL", s.url), "", strings.Fields(command)...)
+		s.failed(r, 2, command, "namespace: missing", "ONBEAT_NAMESPACE")
+	}
+}
+
+func TestRun_takesRedisAndNamespaceFromTheConfig(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	file := s.file("c.yaml", "redis: {url: '"+s.url+"'}\nnamespace: "+s.ns+"\n")
+	r := runWith(t.Context(), testEnv(), "", "schedules", "list", "-c", file)
+	if r.code != 0 || !strings.Contains(r.out, "no schedules in "+s.ns) {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestRun_failsFastAndKeepsThePasswordWhenRedisIsAway(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	mute, err := net.Listen("tcp", "127.0.0.1:0") // takes connections and never answers
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer mute.Close()
+	for _, addr := range []string{"127.0.0.1:1", mute.Addr().String()} {
+		began := time.Now()
+		s.fails(1, []string{"instances", "--redis", "redis://u:hunter2@" + addr}, "redis://u:…@"+addr, "unreachable", "is it running?")
+		if took := time.Since(began); took > 2*connectTime {
+			t.Errorf("%s: gave up after %s", addr, took)
+		}
+	}
+}
+
+func TestHelp_isOnStdoutAndFine(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	for _, args := range []string{"--help", "serve --help", "schedules --help", "schedules apply --help"} {
+		if out := s.must(strings.Fields(args)...); !strings.Contains(out, "Usage: onbeat") {
+			t.Errorf("%s: %s", args, out)
+		}
+	}
+}
+
+func TestVersion(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	if out := s.must("version"); !strings.HasPrefix(out, "onbeat ") || strings.Count(out, "\n") != 1 {
+		t.Errorf("%q", out)
+	}
+	var v map[string]string
+	s.json(&v, "version")
+	if v["version"] == "" || v["go"] == "" {
+		t.Errorf("%v", v)
+	}
+}
+
+func TestCompletion_isWhatTheShellsUnderstand(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	for _, shell := range []string{"bash", "zsh", "fish"} {
+		script := s.must("completion", shell)
+		for _, word := range []string{"backfill", "completion", "--namespace", "dst-gap", "due"} {
+			if !strings.Contains(script, strings.TrimPrefix(word, "--")) {
+				t.Errorf("%s: %s is not completed", shell, word)
+			}
+		}
+		path, err := exec.LookPath(shell)
+		if err != nil {
+			continue
+		}
+		check := exec.CommandContext(t.Context(), path, "-n")
+		check.Stdin = strings.NewReader(script)
+		if out, err := check.CombinedOutput(); err != nil {
+			t.Errorf("%s -n: %v: %s", shell, err, out)
+		}
+	}
+}
+
+func TestCompletion_inBashOffersWhatComesNext(t *testing.T) {
+	t.Parallel()
+	bash, err := exec.LookPath("bash")
+	if err != nil {
+		t.Skip("no bash here")
+	}
+	s := newShell(t)
+	script := s.must("completion", "bash")
+	for _, c := range []struct{ words, want string }{
+		{"onbeat sch", "schedules"},
+		{"onbeat schedules re", "resume"},
+		{"onbeat --json tasks l", "list"},
+		{"onbeat tasks list --sta", "--state"},
+		{"onbeat tasks list --state d", "due dead done"},
+		{"onbeat completion z", "zsh"},
+		{"onbeat preview --dst-overlap b", "both"},
+	} {
+		words := strings.Fields(c.words)
+		ask := script + "\nCOMP_WORDS=(" + c.words + ")\nCOMP_CWORD=" + string(rune('0'+len(words)-1)) + "\n_onbeat\necho ${COMPREPLY[*]}\n"
+		check := exec.CommandContext(t.Context(), bash)
+		check.Stdin = strings.NewReader(ask)
+		out, err := check.CombinedOutput()
+		if err != nil || strings.TrimSpace(string(out)) != c.want {
+			t.Errorf("%s: offers %q (%v), want %q", c.words, out, err, c.want)
+		}
+	}
+}
+
+func TestPreview_explainsDaylightSaving(t *testing.T) {
+	t.Parallel()
+	r := runWith(t.Context(), testEnv(), "", "preview", "--cron", "30 2 * * *", "--timezone", "Europe/Berlin", "--from", "2026-03-28T00:00:00Z", "--count", "3")
+	if r.code != 0 || !strings.Contains(r.out, "2026-03-29T03:00:00+02:00  CEST") || !strings.Contains(r.out, "02:30 does not exist") {
+		t.Errorf("%+v", r)
+	}
+	var v struct {
+		Rule  string
+		Slots []slotLine
+	}
+	r = runWith(t.Context(), testEnv(), "", "preview", "--every", "90s", "--jitter", "10s", "--from", "2026-01-01T00:00:00Z", "--count", "4", "--json")
+	if err := json.Unmarshal([]byte(r.out), &v); err != nil || len(v.Slots) != 4 {
+		t.Fatalf("%v: %+v", err, r)
+	}
+	for i, l := range v.Slots {
+		if want := time.Date(2026, 1, 1, 0, 0, 90*i, 0, time.UTC); !l.Slot.Equal(want) || l.Due.Before(l.Slot) || l.Due.Sub(l.Slot) >= 10*time.Second {
+			t.Errorf("slot %d is %s, due %s; want %s", i, l.Slot, l.Due, want)
+		}
+	}
+	if r := runWith(t.Context(), testEnv(), "", "preview", "--every", "1h", "--jitter", "5m"); !strings.Contains(r.out, "DUE") {
+		t.Errorf("no column for the jitter: %+v", r)
+	}
+}
+
+func TestPreview_refuses(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{}, "neither every nor cron"},
+		{[]string{"--every", "1s", "--cron", "* * * * *"}, "exclude each other"},
+		{[]string{"--every", "0s"}, "zero"},
+		{[]string{"--every", "soon"}, "not a duration"},
+		{[]string{"--jitter", "soon", "--every", "1s"}, "not a duration"},
+		{[]string{"--cron", "99 * * * *"}, `cron minute "99"`},
+		{[]string{"--cron", "0 0 31 2 *"}, "cron"},
+		{[]string{"--cron", "* * * * *", "--timezone", "Mars"}, `timezone "Mars": unknown zone`},
+		{[]string{"--cron", "* * * * *", "--dst-gap", "jump"}, "unknown policy"},
+		{[]string{"--cron", "* * * * *", "--count", "0"}, `count "0"`},
+		{[]string{"--cron", "* * * * *", "--from", "x"}, `from "x": not a time`},
+		{[]string{"--cron", "* * * * *", "--until", "x"}, `until "x": not a time`},
+	} {
+		s.fails(2, append([]string{"preview"}, c.args...), c.want)
+	}
+}
