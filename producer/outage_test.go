@@ -1,0 +1,153 @@
+package producer
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/schedule"
+	"github.com/onbeat/onbeat/task"
+	"github.com/onbeat/onbeat/testredis"
+)
+
+func TestSweep(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name   string
+		missed schedule.Missed
+		last   float64 // pushed up to here
+		began  float64
+		want   string
+	}{
+		{"once: an outage within the horizon keeps the newest", "", 10, 7.5, "6 5 4 3 2 1 0"},
+		{"once: exactly on a slot", "", 10, 7, "6 5 4 3 2 1 0"},
+		{"once: beyond the horizon the newest is yet to be pushed", "", 10, 12, "10 9 8 7 6 5 4 3 2 1 0"},
+		{"skip: all that were missed", schedule.MissedSkip, 10, 7.5, "7 6 5 4 3 2 1 0"},
+		{"all: none", schedule.MissedAll, 10, 7.5, ""},
+		{"no further back than the window", schedule.MissedSkip, 40, 38.5, "38 37 36 35 34 33 32 31 30 29 28 27 26 25 24 23 22 21 20"},
+		{"before the first slot", "", 10, -1, ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			e := entryOf(t, Schedule{Rule: schedule.Rule{Every: time.Second, Missed: tt.missed}}, lastSlot(tt.last))
+			var got []time.Time
+			for _, d := range e.sweep(sec(tt.began), 20*time.Second) {
+				got = append(got, d.Due)
+				if d.ID != task.SlotID("s", d.Due) {
+					t.Errorf("%+v", d)
+				}
+			}
+			if s := seconds(got); s != tt.want {
+				t.Errorf("drops %q, want %q", s, tt.want)
+			}
+		})
+	}
+	if drops := entryOf(t, every(time.Second)).sweep(sec(5), time.Minute); drops != nil {
+		t.Errorf("nothing was pushed, and %v are dropped", drops)
+	}
+}
+
+// TestOutage stops every instance for shorter and longer than the horizon.
+func TestOutage(t *testing.T) {
+	t.Parallel()
+	for _, gap := range []time.Duration{200 * time.Millisecond, 1500 * time.Millisecond} {
+		t.Run(gap.String(), func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, testredis.Real(t))
+			ctx := t.Context()
+			for _, m := range []schedule.Missed{schedule.MissedOnce, schedule.MissedAll, schedule.MissedSkip} {
+				w.apply(string(m), schedule.Rule{Every: 50 * time.Millisecond, Missed: m})
+			}
+			tn := w.lead("one", "", nil)
+			must(t, tn.takeStock(ctx))
+			must(t, tn.push(ctx))
+			from := w.now()
+			_, err := w.reg.Deregister(ctx, "one", tn.term.Gen)
+			must(t, err)
+			time.Sleep(gap)
+			tn = w.lead("two", "", nil)
+			if tn.open {
+				t.Fatal("the gate is open though nobody led")
+			}
+			must(t, tn.takeStock(ctx))
+			must(t, tn.push(ctx))
+			if open := w.rdb.HGet(ctx, w.q.Keys().Leader, "open").Val(); open != "1" {
+				t.Fatal("the gate is shut")
+			}
+			missed := func(name string) (n int) {
+				for ms := range w.pushed(name) {
+					if ms > from.UnixMilli() && ms <= tn.began.UnixMilli() {
+						n++
+					}
+				}
+				return n
+			}
+			slots := int(gap / (50 * time.Millisecond))
+			if n := missed("once"); n != 1 {
+				t.Errorf("once: %d of the missed slots run", n)
+			}
+			if n := missed("skip"); n != 0 {
+				t.Errorf("skip: %d of the missed slots run", n)
+			}
+			if n := missed("all"); n < slots {
+				t.Errorf("all: %d of at least %d missed slots run", n, slots)
+			}
+			for _, name := range []string{"once", "all", "skip"} {
+				w.account(name)
+			}
+		})
+	}
+}
+
+// TestFull: at maxmemory slots wait, and come; and the gate opens, because only work that leaves makes room.
+func TestFull(t *testing.T) {
+	t.Parallel()
+	srv := testredis.Private(t, "--maxmemory-policy", "noeviction")
+	w := worldIn(t, srv.Client(), "full")
+	ctx := t.Context()
+	w.apply("s", schedule.Every(50*time.Millisecond))
+	if _, err := w.p.Enqueue(ctx, task.New("job", nil, task.ID("waits"))); err != nil {
+		t.Fatal(err)
+	}
+	must(t, w.rdb.ConfigSet(ctx, "maxmemory", "1").Err())
+	if _, err := w.p.Enqueue(ctx, task.New("job", nil)); !errors.Is(err, queue.ErrFull) {
+		t.Fatalf("enqueue: %v", err)
+	}
+	n := w.start("v1", declare("new"))
+	w.leads(n) // which waits for the gate
+	if got := len(w.pushed("s")); got != 0 {
+		t.Fatalf("%d slots were pushed into a full Redis", got)
+	}
+	must(t, w.rdb.ConfigSet(ctx, "maxmemory", "0").Err())
+	testredis.Eventually(t, patience, func() bool { return len(w.pushed("s")) > 10 && len(w.pushed("new")) == 1 }, "slots come")
+	n.stop()
+	w.account("s")
+}
+
+func TestRedisRestarts(t *testing.T) {
+	t.Parallel()
+	srv := testredis.Private(t, "--appendonly", "yes", "--appendfsync", "always")
+	w := worldIn(t, srv.Client(), "restarts")
+	w.apply("s", schedule.Rule{Every: 20 * time.Millisecond, Missed: schedule.MissedAll})
+	n := w.start("v1", nil)
+	w.leads(n)
+	for range 2 {
+		srv.Kill()
+		srv.Restart()
+		now := w.now().UnixMilli()
+		testredis.Eventually(t, patience, func() bool {
+			for ms := range w.pushed("s") {
+				if ms > now+100 {
+					return true
+				}
+			}
+			return false
+		}, "it goes on")
+	}
+	n.stop()
+	if _, noted := w.account("s"); noted != 0 {
+		t.Errorf("%d slots did not run", noted)
+	}
+}
