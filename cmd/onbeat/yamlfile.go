@@ -170,7 +170,7 @@ func (f *yamlFile) broken(err error, into reflect.Type) error {
 	switch {
 	case errors.As(err, &unknown) && t != nil:
 		path := f.pathAt(t)
-		parent := strings.TrimSuffix(strings.TrimSuffix(path, t.Value), ".")
+		parent := strings.TrimPrefix(strings.TrimSuffix(strings.TrimSuffix(path, t.Value), "."), f.root)
 		return &fileError{f.name, line, &task.FieldError{Field: path, Reason: "unknown field", Hint: suggest(t.Value, fieldsAt(into, parent))}}
 	case errors.As(err, &typ) && t != nil:
 		return &fileError{f.name, line, &task.FieldError{Field: f.pathAt(t), Value: shownValue(t.Value), Reason: "not " + nounOf(typ.DstType)}}

@@ -1,0 +1,121 @@
+package main
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/onbeat/onbeat/testredis"
+)
+
+type diagnosis struct {
+	Redis, Namespace string
+	Checks           []check
+}
+
+func (d diagnosis) of(name string) check {
+	for _, c := range d.Checks {
+		if c.Name == name {
+			return c
+		}
+	}
+	return check{}
+}
+
+func diagnose(t *testing.T, s *shell, code int) diagnosis {
+	t.Helper()
+	r := s.run("", "doctor", "--json")
+	if r.code != code || r.err != "" {
+		t.Errorf("exit %d, want %d: %s%s", r.code, code, r.out, r.err)
+	}
+	var d diagnosis
+	if err := json.Unmarshal([]byte(r.out), &d); err != nil {
+		t.Fatalf("%v in %s", err, r.out)
+	}
+	return d
+}
+
+func TestDoctor_findsAHealthyRedisHealthy(t *testing.T) {
+	t.Parallel()
+	srv := testredis.Private(t, "--appendonly", "yes")
+	s := &shell{T: t, ns: testredis.Namespace(t), url: srv.URL(), rdb: srv.Client()}
+	d := diagnose(t, s, 0)
+	for _, name := range []string{"server", "role", "persistence", "eviction", "memory", "scripts", "clock", "namespace", "instances", "caps", "dead"} {
+		if c := d.of(name); c.State != checkOK || c.Detail == "" {
+			t.Errorf("%s: %+v", name, c)
+		}
+	}
+	if c := d.of("persistence"); !strings.Contains(c.Detail, "may lose the last second") {
+		t.Errorf("%+v", c)
+	}
+	out := s.must("doctor")
+	if head := strings.Join(cells(out, "CHECK"), " "); head != "CHECK STATE FOUND" {
+		t.Errorf("head %q", head)
+	}
+}
+
+func TestDoctor_findsWhatGoesWrong(t *testing.T) {
+	t.Parallel()
+	srv := testredis.Private(t)
+	rdb := srv.Client()
+	s := &shell{T: t, ns: testredis.Namespace(t), url: srv.URL(), rdb: rdb}
+	set := func(name, value string) {
+		t.Helper()
+		if err := rdb.ConfigSet(t.Context(), name, value).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set("maxmemory-policy", "allkeys-lru")
+	d := diagnose(t, s, 1)
+	if c := d.of("eviction"); c.State != checkFail || !strings.Contains(c.Detail, "allkeys-lru") || !strings.Contains(c.Hint, "noeviction") {
+		t.Errorf("%+v", c)
+	}
+	set("maxmemory-policy", "noeviction")
+	s.must("enqueue", "mine.own")
+	d = diagnose(t, s, 0)
+	if c := d.of("persistence"); c.State != checkWarn {
+		t.Errorf("nothing is kept, and: %+v", c)
+	}
+	if c := d.of("instances"); c.State != checkWarn || !strings.Contains(c.Detail, "none runs") {
+		t.Errorf("%+v", c)
+	}
+	s.serving("--release", "v1")
+	d = diagnose(t, s, 0)
+	if c := d.of("handlers"); c.State != checkWarn || !strings.Contains(c.Detail, "1 of type mine.own") {
+		t.Errorf("%+v", c)
+	}
+	if c := d.of("instances"); c.State != checkOK || !strings.Contains(c.Detail, "of release v1 leads") {
+		t.Errorf("%+v", c)
+	}
+	s.failed(s.run("", "doctor", "--redis", "redis://127.0.0.1:1"), 1, "no redis", "unreachable")
+}
+
+func TestDoctor_mayDoWithoutInfoAndConfig(t *testing.T) {
+	t.Parallel()
+	srv := testredis.Private(t)
+	rdb := srv.Client()
+	if err := rdb.Do(t.Context(), "ACL", "SETUSER", "app", "on", ">pw", "~*", "&*", "+@all", "-info", "-config").Err(); err != nil {
+		t.Fatal(err)
+	}
+	s := &shell{T: t, ns: testredis.Namespace(t), url: strings.Replace(srv.URL(), "redis://", "redis://app:pw@", 1), rdb: rdb}
+	d := diagnose(t, s, 0)
+	if c := d.of("server"); c.State != checkWarn || !strings.Contains(d.Redis, "app:…@") {
+		t.Errorf("%+v of %s", c, d.Redis)
+	}
+	s.url = strings.Replace(s.url, ":pw@", ":wrong@", 1)
+	s.fails(1, []string{"doctor"}, "redis denies access", "check the user and password")
+}
+
+func TestVersions(t *testing.T) {
+	t.Parallel()
+	for version, want := range map[string]bool{"6.2.0": true, "6.0.16": false, "7.0.15": true, "5": false, "7": true, "10.1": true, "x": false} {
+		if got := atLeast(version, 6, 2); got != want {
+			t.Errorf("%s: %v", version, got)
+		}
+	}
+	for n, want := range map[int64]string{5: "5 B", 2048: "2.0 KiB", 3 << 30: "3.0 GiB"} {
+		if got := bytesText(n); got != want {
+			t.Errorf("%d: %s", n, got)
+		}
+	}
+}

@@ -1,0 +1,220 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/onbeat/onbeat/testredis"
+)
+
+// recorder notes the slots that arrive, and who sent them.
+type recorder struct {
+	*httptest.Server
+	mu    sync.Mutex
+	slots map[string]int // "schedule slot" -> times
+	by    []string       // release, in order of arrival
+}
+
+func newRecorder(t *testing.T) *recorder {
+	t.Helper()
+	r := &recorder{slots: map[string]int{}}
+	r.Server = httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, q *http.Request) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.slots[q.Header.Get("Onbeat-Schedule")+" "+q.Header.Get("Onbeat-Slot")]++
+		r.by = append(r.by, q.Header.Get("Onbeat-Release"))
+	}))
+	t.Cleanup(r.Close)
+	return r
+}
+
+// count is how many requests came from a release; "" counts all.
+func (r *recorder) count(release string) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n := 0
+	for _, by := range r.by {
+		if release == "" || by == release {
+			n++
+		}
+	}
+	return n
+}
+
+func (r *recorder) names() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	seen := map[string]bool{}
+	var list []string
+	for k := range r.slots {
+		name, _, _ := strings.Cut(k, " ")
+		if !seen[name] {
+			seen[name] = true
+			list = append(list, name)
+		}
+	}
+	return strings.Join(list, " ")
+}
+
+func (r *recorder) twice() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var list []string
+	for k, n := range r.slots {
+		if n > 1 {
+			list = append(list, fmt.Sprintf("%s ran %d times", k, n))
+		}
+	}
+	return list
+}
+
+// logs waits until an instance has logged a message.
+func (p *program) logs(message string) {
+	p.Helper()
+	testredis.Eventually(p.T, 30*time.Second, func() bool {
+		return strings.Contains(p.errs.String(), `"message":"`+message+`"`)
+	}, "never logged %q", message)
+}
+
+func (p *program) signal(s os.Signal) {
+	p.Helper()
+	if err := p.Process.Signal(s); err != nil {
+		p.Fatal(err)
+	}
+}
+
+func configText(url, ns, target string, names ...string) string {
+	text := fmt.Sprintf("redis: {url: %q}\nnamespace: %s\nlease: 1s\napi: {listen: 127.0.0.1:0}\nlog: {level: debug}\n", url, ns)
+	if len(names) > 0 {
+		text += "schedules:\n"
+	}
+	for _, name := range names {
+		text += fmt.Sprintf("  - {name: %s, every: 100ms, task: http, payload: {url: %q}}\n", name, target)
+	}
+	return text
+}
+
+func TestServe_handsOverToTheNewestAndReloads(t *testing.T) {
+	t.Parallel()
+	testredis.Real(t)
+	s, rec := newShell(t), newRecorder(t)
+	config := s.file("onbeat.yaml", configText(s.url, s.ns, rec.URL, "a"))
+	one := startProgram(t, t.TempDir(), []string{"ONBEAT_RELEASE=v1"}, "serve", "-c", config)
+	one.logs("leads")
+	testredis.Eventually(t, 20*time.Second, func() bool { return rec.count("v1") > 2 }, "v1 does not work")
+	two := startProgram(t, t.TempDir(), nil, "serve", "-c", config, "--release", "v2")
+	two.logs("leads")
+	testredis.Eventually(t, 20*time.Second, func() bool { return rec.count("v2") > 2 }, "v2 does not work")
+	if out := s.must("instances"); !strings.Contains(out, "leads, epoch") || cells(out, "ID") == nil || strings.Count(out, "\n") != 3 {
+		t.Errorf("instances:\n%s", out)
+	}
+
+	// A bad file keeps the old schedules, and is one line of the log; a good one is declared at once.
+	write := func(text string) {
+		if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		two.signal(syscall.SIGHUP)
+	}
+	write("concurency: 1\n")
+	two.logs("kept the old schedules: the config cannot be used")
+	if !strings.Contains(two.errs.String(), "onbeat.yaml:1: concurency: unknown field (did you mean concurrency?)") {
+		t.Errorf("the log does not say what is wrong: %s", two.errs.String())
+	}
+	write(configText(s.url, s.ns, rec.URL, "a", "b"))
+	two.logs("read the schedules again")
+	testredis.Eventually(t, 20*time.Second, func() bool { return strings.Contains(rec.names(), "b") }, "b is not declared")
+	if out := s.must("schedules", "list"); cells(out, "a") == nil || cells(out, "b") == nil || !strings.Contains(out, "declared by v2") {
+		t.Errorf("schedules:\n%s", out)
+	}
+
+	two.signal(syscall.SIGTERM)
+	if code := two.exit(20 * time.Second); code != 0 {
+		t.Errorf("SIGTERM: exit %d", code)
+	}
+	before := rec.count("v1")
+	testredis.Eventually(t, 20*time.Second, func() bool { return rec.count("v1") > before+2 }, "v1 does not take over again")
+	one.signal(os.Interrupt)
+	if code := one.exit(20 * time.Second); code != 0 {
+		t.Errorf("SIGINT: exit %d", code)
+	}
+	if list := rec.twice(); len(list) > 0 {
+		t.Errorf("%v", list)
+	}
+}
+
+func TestServe_waitsForRedisAndSurvivesItsRestart(t *testing.T) {
+	t.Parallel()
+	srv := testredis.Private(t, "--appendonly", "yes")
+	rec, ns := newRecorder(t), testredis.Namespace(t)
+	srv.Stop()
+	s := &shell{T: t, ns: ns, url: srv.URL()}
+	p := startProgram(t, t.TempDir(), nil, "serve", "-c", s.file("onbeat.yaml", configText(srv.URL(), ns, rec.URL, "a")))
+	p.logs("waiting for redis")
+	srv.Restart()
+	p.logs("redis answers again")
+	p.logs("leads")
+	testredis.Eventually(t, 20*time.Second, func() bool { return rec.count("") > 2 }, "nothing runs")
+	srv.Stop()
+	p.logs("heartbeat failed")
+	srv.Restart()
+	before := rec.count("")
+	testredis.Eventually(t, 30*time.Second, func() bool { return rec.count("") > before+5 }, "nothing runs after the restart")
+	if n := strings.Count(p.errs.String(), `"message":"waiting for redis"`); n > 2 {
+		t.Errorf("waiting is logged %d times", n)
+	}
+	p.signal(syscall.SIGTERM)
+	if code := p.exit(20 * time.Second); code != 0 {
+		t.Errorf("SIGTERM: exit %d", code)
+	}
+}
+
+func TestServe_isInAHurryAtTheSecondSignal(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	p := startProgram(t, t.TempDir(), nil, "serve", "-c", s.file("onbeat.yaml", configText(s.url, s.ns, "http://127.0.0.1:1")))
+	p.logs("leads")
+	s.must("enqueue", "sleep", "--payload", `{"for":"1h"}`, "--id", "long")
+	testredis.Eventually(t, 20*time.Second, func() bool { return strings.Contains(s.must("tasks", "list", "--state", "running"), "long") }, "it does not run")
+	p.signal(syscall.SIGTERM)
+	p.logs("finishing what runs")
+	p.signal(syscall.SIGTERM)
+	if code := p.exit(20 * time.Second); code != 1 {
+		t.Errorf("the second signal: exit %d, want 1", code)
+	}
+}
+
+func TestServe_refusesABadConfigAndWritesNothing(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	for _, c := range badConfigs {
+		r := s.run("", "serve", "-c", s.file("x.yaml", c.yaml))
+		s.failed(r, 2, c.name, strings.TrimPrefix(c.want, "x.yaml"))
+	}
+	exec := "schedules:\n  - {name: a, every: 1s, task: exec, payload: {command: [ls]}}\n"
+	s.failed(s.run("", "serve", "-c", s.file("x.yaml", exec)), 2, "exec", `x.yaml:2: schedules[0].task "exec": exec is not allowed (start with --allow-exec`)
+	s.failed(s.run("", "serve", "-c", s.file("x.yaml", "exec: {grace: 1s}\n")), 2, "exec", "x.yaml:1: exec: exec is not allowed")
+	s.nothingWritten()
+}
+
+// serving runs an instance within the test.
+func (s *shell) serving(args ...string) (stop func() ran) {
+	s.Helper()
+	ctx, cancel := context.WithCancel(s.Context())
+	done := make(chan ran, 1)
+	go func() { done <- runWith(ctx, s.env(), "", append([]string{"serve"}, args...)...) }()
+	testredis.Eventually(s.T, 20*time.Second, func() bool { return strings.Contains(s.must("instances"), "leads") }, "nobody leads")
+	var once sync.Once
+	var r ran
+	stop = func() ran { once.Do(func() { cancel(); r = <-done }); return r }
+	s.Cleanup(func() { stop() })
+	return stop
+}

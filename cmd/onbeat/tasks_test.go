@@ -1,0 +1,126 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/onbeat/onbeat/testredis"
+)
+
+func TestTasks_listPagesAndFilters(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	if out := s.must("tasks", "list"); out != "0 due (0 overdue, 0 held), 0 running, 0 dead, 0 done and kept\n" {
+		t.Errorf("%q", out)
+	}
+	for i := range 5 {
+		s.must("enqueue", "job", "--id", fmt.Sprintf("job-%d", i), "--in", fmt.Sprintf("%dh", i+1))
+	}
+	s.must("enqueue", "other", "--id", "now", "--queue", "low")
+	out := s.must("tasks", "list")
+	if head := strings.Join(cells(out, "ID"), " "); head != "ID TYPE STATE WHEN ATTEMPTS QUEUE NOTE" {
+		t.Errorf("head %q", head)
+	}
+	if row := strings.Join(cells(out, "job-0"), " "); !strings.HasPrefix(row, "job-0 job due due in 59m") || !strings.HasSuffix(row, "0/10 default") {
+		t.Errorf("row %q", row)
+	}
+	if !strings.Contains(out, "6 due (1 overdue, 0 held)") {
+		t.Errorf("%s", out)
+	}
+	var ids []string
+	after := ""
+	for range 10 {
+		var page taskPage
+		s.json(&page, "tasks", "list", "--state", "due", "--type", "job", "--limit", "2", "--after", after)
+		for _, l := range page.Tasks {
+			ids = append(ids, l.ID)
+		}
+		if after = page.Next; after == "" {
+			break
+		}
+	}
+	if got := strings.Join(ids, " "); got != "job-0 job-1 job-2 job-3 job-4" {
+		t.Errorf("pages: %s", got)
+	}
+	var page taskPage
+	s.json(&page, "tasks", "list", "--queue", "low")
+	if len(page.Tasks) != 1 || page.Tasks[0].ID != "now" {
+		t.Errorf("%+v", page)
+	}
+	if out := s.must("tasks", "list", "--limit", "1", "--state", "due"); !strings.Contains(out, "more: --after ") {
+		t.Errorf("%s", out)
+	}
+}
+
+func TestTasks_cancelAndDelete(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	s.must("enqueue", "job", "--id", "a", "--payload", `"text"`)
+	s.must("enqueue", "job", "--id", "b")
+	if out := s.must("tasks", "cancel", "a", "b"); out != "cancelled a\ncancelled b\n" {
+		t.Errorf("%q", out)
+	}
+	for _, verb := range []string{"show", "cancel", "delete", "retry"} {
+		s.fails(1, []string{"tasks", verb, "a"}, `task "a": not found`)
+	}
+	s.must("enqueue", "job", "--id", "c")
+	s.fails(1, []string{"tasks", "retry", "c"}, `task "c": is due, not dead`)
+	if out := s.must("tasks", "delete", "c", "--json"); out != `[{"name":"c","result":"deleted"}]`+"\n" {
+		t.Errorf("%q", out)
+	}
+}
+
+func TestTasks_ofEachState(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	s.serving("--release", "v1")
+	s.must("enqueue", "http", "--id", "fails", "--max-attempts", "1", "--payload", `{"url":"http://127.0.0.1:1/x"}`)
+	s.must("enqueue", "http", "--id", "fails-too", "--max-attempts", "1", "--payload", `{"url":"http://127.0.0.1:1/x"}`)
+	s.must("enqueue", "echo", "--id", "works")
+	s.must("enqueue", "sleep", "--id", "long", "--payload", `{"for":"1h"}`)
+	waitFor := func(state string, ids ...string) {
+		t.Helper()
+		testredis.Eventually(t, 20*time.Second, func() bool {
+			out := s.must("tasks", "list", "--state", state)
+			for _, id := range ids {
+				if cells(out, id) == nil {
+					return false
+				}
+			}
+			return true
+		}, "%v are not %s", ids, state)
+	}
+	waitFor("dead", "fails", "fails-too")
+	waitFor("done", "works")
+	waitFor("running", "long")
+
+	if out := s.must("tasks", "show", "fails"); !strings.Contains(out, "dead, died") || !strings.Contains(out, "attempt 1 failed") || !strings.Contains(out, "connection refused") {
+		t.Errorf("%s", out)
+	}
+	if out := s.must("tasks", "list"); !strings.Contains(out, "connection refused") || !strings.Contains(out, "kept for 23h59m") {
+		t.Errorf("%s", out)
+	}
+	if out := s.must("doctor"); !strings.Contains(out, "2 tasks failed for good") {
+		t.Errorf("%s", out)
+	}
+	s.fails(1, []string{"tasks", "cancel", "works"}, `task "works": is done already`)
+	if out := s.must("tasks", "retry", "fails"); out != "due again: fails\n" {
+		t.Errorf("%q", out)
+	}
+	waitFor("dead", "fails")
+	if out := s.must("tasks", "retry", "--all"); out != "2 due again, 0 cannot be read\n" {
+		t.Errorf("%q", out)
+	}
+	waitFor("dead", "fails", "fails-too")
+	if out := s.must("tasks", "retry", "--all", "--type", "echo", "--json"); out != `{"retried":0,"unreadable":0}`+"\n" {
+		t.Errorf("%q", out)
+	}
+	if out := s.must("tasks", "cancel", "long"); out != "asked to stop long\n" {
+		t.Errorf("%q", out)
+	}
+	testredis.Eventually(t, 20*time.Second, func() bool { return s.run("", "tasks", "show", "long").code == 1 }, "it does not stop")
+	s.must("tasks", "delete", "works")
+	s.fails(1, []string{"tasks", "show", "works"}, "not found")
+}
