@@ -87,12 +87,13 @@ func (s *demoShow) tell(least int) {
 		for to < len(list) && list[to].release == list[from].release {
 			to++
 		}
+		first, last := s.number(list[from], list), 0
 		worst := time.Duration(0)
-		for _, a := range list[from:to] {
+		for _, a := range list[from:to] { // those that were held up come together, in any order
+			first, last = min(first, s.number(a, list)), max(last, s.number(a, list))
 			worst = max(worst, a.at.Sub(a.slot))
 		}
 		s.told = to
-		first, last := s.number(list[from], list), s.number(list[to-1], list)
 		beats := fmt.Sprintf("beat %d", first)
 		if last != first {
 			beats = fmt.Sprintf("beats %d to %d", first, last)
