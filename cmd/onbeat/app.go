@@ -41,9 +41,9 @@ func (a *app) colour(w io.Writer) bool {
 
 // log makes the log of this process on stderr: JSON, or for people if asked or if stderr is a terminal.
 func (a *app) log(level zerolog.Level, format string) zerolog.Logger {
-	w := a.err
+	w := zerolog.SyncWriter(a.err)
 	if format == "console" || format == "" && isTerminal(a.err) {
-		w = zerolog.ConsoleWriter{Out: a.err, NoColor: !a.colour(a.err), TimeFormat: "15:04:05.000"}
+		w = zerolog.ConsoleWriter{Out: w, NoColor: !a.colour(a.err), TimeFormat: "15:04:05.000"}
 	}
 	return zerolog.New(w).Level(level).With().Timestamp().Logger()
 }

@@ -120,7 +120,9 @@ func TestTasks_ofEachState(t *testing.T) {
 	if out := s.must("tasks", "cancel", "long"); out != "asked to stop long\n" {
 		t.Errorf("%q", out)
 	}
-	testredis.Eventually(t, 20*time.Second, func() bool { return s.run("", "tasks", "show", "long").code == 1 }, "it does not stop")
+	testredis.Eventually(t, 20*time.Second, func() bool {
+		return cells(s.must("tasks", "list", "--state", "running"), "long") == nil
+	}, "it does not stop")
 	s.must("tasks", "delete", "works")
 	s.fails(1, []string{"tasks", "show", "works"}, "not found")
 }
