@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -40,8 +41,11 @@ func (c *doctorCmd) Run(ctx context.Context, a *app) error {
 	}
 	defer cl.Close()
 	d := &doctor{client: cl}
+	if d.server(ctx); d.node == nil {
+		return cmp.Or(d.report(a), errSaid)
+	}
 	for _, look := range []func(context.Context){
-		d.server, d.role, d.cluster, d.persistence, d.memory, d.scripts, d.latency, d.clock,
+		d.role, d.cluster, d.persistence, d.memory, d.scripts, d.latency, d.clock,
 		d.namespaceOverview, d.keysOverCaps, d.unhandled, d.lateness, d.dead,
 	} {
 		look(ctx)

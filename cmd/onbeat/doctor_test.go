@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/onbeat/onbeat/testredis"
 )
 
@@ -104,6 +106,61 @@ func TestDoctor_mayDoWithoutInfoAndConfig(t *testing.T) {
 	}
 	s.url = strings.Replace(s.url, ":pw@", ":wrong@", 1)
 	s.fails(1, []string{"doctor"}, "redis denies access", "check the user and password")
+}
+
+func TestDoctor_judgesWhatRedisSays(t *testing.T) {
+	t.Parallel()
+	srv := testredis.Private(t)
+	rdb := srv.Client()
+	for _, c := range []struct {
+		info         map[string]string
+		fsync, save  string
+		check, state string
+		says         string
+	}{
+		{map[string]string{"role": "slave", "master_host": "h"}, "", "", "role", checkFail, "slave of h"},
+		{map[string]string{"role": "master", "connected_slaves": "2"}, "", "", "role", checkOK, "2 replicas"},
+		{map[string]string{"cluster_enabled": "1"}, "", "", "cluster", checkFail, "one node of a cluster"},
+		{map[string]string{"aof_enabled": "1", "aof_last_write_status": "err"}, "", "", "persistence", checkFail, "failed"},
+		{map[string]string{"aof_enabled": "1"}, "always", "", "persistence", checkOK, "nothing that was answered is lost"},
+		{map[string]string{"aof_enabled": "1"}, "no", "", "persistence", checkWarn, "half a minute"},
+		{map[string]string{"aof_enabled": "0"}, "", "3600 1", "persistence", checkWarn, "snapshots only"},
+		{map[string]string{"used_memory": "95", "maxmemory": "100"}, "", "", "memory", checkWarn, "95 B of 100 B"},
+		{map[string]string{"used_memory": "50", "maxmemory": "100"}, "", "", "memory", checkOK, "50 B of 100 B"},
+	} {
+		for name, value := range map[string]string{"appendfsync": c.fsync, "save": c.save} {
+			if value == "" && name == "appendfsync" {
+				value = "everysec"
+			}
+			if err := rdb.ConfigSet(t.Context(), name, value).Err(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		d := &doctor{client: &client{rdb: rdb}, node: rdb, info: c.info}
+		d.role(t.Context())
+		d.cluster(t.Context())
+		d.persistence(t.Context())
+		d.memory(t.Context())
+		if got := (diagnosis{Checks: d.checks}).of(c.check); got.State != c.state || !strings.Contains(got.Detail, c.says) {
+			t.Errorf("%v: %+v, want %s and %q", c.info, got, c.state, c.says)
+		}
+	}
+}
+
+func TestDoctor_seesKeysOverTheirCaps(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	pipe := s.rdb.Pipeline()
+	for i := range 1200 {
+		pipe.ZAdd(t.Context(), "onbeat:{"+s.ns+"}:dead", redis.Z{Score: float64(i), Member: i})
+	}
+	if _, err := pipe.Exec(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	config := s.file("c.yaml", "keep: {dead: 10}\n")
+	if out := s.must("doctor", "-c", config); !strings.Contains(out, "dead holds 1200 of 10") {
+		t.Errorf("%s", out)
+	}
 }
 
 func TestVersions(t *testing.T) {

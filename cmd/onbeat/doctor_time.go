@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -24,7 +25,7 @@ func (d *doctor) latency(ctx context.Context) {
 	meta := d.Queue().Keys().Meta
 	script, err := measure(ctx, func() error {
 		err := d.node.Eval(ctx, `return {redis.call("TIME"), redis.call("HGET", KEYS[1], "gen")}`, []string{meta}).Err()
-		if err == redis.Nil { //nolint:errorlint // go-redis returns it as it is
+		if errors.Is(err, redis.Nil) {
 			return nil
 		}
 		return err

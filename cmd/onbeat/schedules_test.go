@@ -1,9 +1,12 @@
 package main
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/onbeat/onbeat/testredis"
 )
 
 const applied = `
@@ -168,5 +171,39 @@ func TestEvents_followGoesOn(t *testing.T) {
 		if !strings.HasPrefix(line, `{"id":`) || !strings.HasSuffix(line, "}\n") {
 			t.Errorf("not a JSON value a line: %q", line)
 		}
+	}
+}
+
+func TestEvents_followWaitsOutAnOutage(t *testing.T) {
+	t.Parallel()
+	srv := testredis.Private(t, "--appendonly", "yes")
+	s := &shell{T: t, ns: testredis.Namespace(t), url: srv.URL()}
+	ctx, stop := context.WithCancel(t.Context())
+	var out, errs lockedBuffer
+	ended := make(chan int, 1)
+	go func() { ended <- run(ctx, []string{"events", "--follow"}, s.env(), strings.NewReader(""), &out, &errs) }()
+	says := func(b *lockedBuffer, text string) {
+		t.Helper()
+		testredis.Eventually(t, 20*time.Second, func() bool { return strings.Contains(b.String(), text) }, "never says %q", text)
+	}
+	apply := func(name string) {
+		t.Helper()
+		if r := s.run("- {name: "+name+", every: 1h, task: echo}", "schedules", "apply", "-"); r.code != 0 {
+			t.Fatalf("%+v", r)
+		}
+	}
+	apply("before")
+	says(&out, "schedule=before")
+	srv.Stop()
+	says(&errs, "(trying again)")
+	srv.Restart()
+	apply("after")
+	says(&out, "schedule=after")
+	stop()
+	if code := <-ended; code != 0 {
+		t.Errorf("exit %d: %s", code, errs.String())
+	}
+	if n := strings.Count(errs.String(), "\n"); n > 2 {
+		t.Errorf("said %d lines: %s", n, errs.String())
 	}
 }

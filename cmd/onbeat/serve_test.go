@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -11,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/rs/zerolog"
 
 	"github.com/onbeat/onbeat/testredis"
 )
@@ -217,4 +220,41 @@ func (s *shell) serving(args ...string) (stop func() ran) {
 	stop = func() ran { once.Do(func() { cancel(); r = <-done }); return r }
 	s.Cleanup(func() { stop() })
 	return stop
+}
+
+func TestServe_reloadsWhileItRuns(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	file := s.file("c.yaml", "schedules: [{name: a, every: 1h, task: echo}]\n")
+	a := newApp(&globals{Config: file}, s.env(), strings.NewReader(""), io.Discard, io.Discard)
+	target, err := a.target()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := a.connect(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	var log lockedBuffer
+	ctx, stop := context.WithCancel(t.Context())
+	hangups, ended := make(chan os.Signal), make(chan struct{})
+	go func() {
+		(&serveCmd{}).reload(ctx, hangups, a, c.Dispatcher, target, zerolog.New(&log))
+		close(ended)
+	}()
+	for _, step := range []struct{ text, want string }{
+		{"schedules: [{name: a, every: 1h, task: echo}, {name: b, every: 1h, task: echo}]\n", `"schedules":2`},
+		{"schedules: [{name: a, every: 0s, task: echo}]\n", "kept the old schedules"},
+		{"schedules: [{name: a, every: 1h, task: exec, payload: {command: [ls]}}]\n", "exec is not allowed"},
+		{"namespace: other\n", `"schedules":0`},
+	} {
+		if err := os.WriteFile(file, []byte(step.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		hangups <- syscall.SIGHUP
+		testredis.Eventually(t, 10*time.Second, func() bool { return strings.Contains(log.String(), step.want) }, "%s: the log lacks %s: %s", step.text, step.want, &log)
+	}
+	stop()
+	<-ended
 }
