@@ -84,3 +84,17 @@ demo: ## Build it, and show a rollout that loses no beat.
 .PHONY: clean
 clean: ## Remove what was built and measured.
 	rm -rf bin coverage cover.out
+
+# BullMQ is measured if Node and npm are there, River if PostgreSQL is.
+BENCH_NODE = @if command -v npm >/dev/null 2>&1 && [ ! -d bench/node/node_modules ]; then \
+	cd bench/node && npm install --no-package-lock --ignore-scripts --no-audit --no-fund --silent || echo "BullMQ could not be installed"; fi
+
+.PHONY: bench
+bench: ## Measure onbeat beside its peers (an hour), and write docs/performance.md.
+	$(BENCH_NODE)
+	cd bench && $(GO) run . $(BENCH)
+
+.PHONY: bench-quick
+bench-quick: ## Measure with smaller numbers, under 5 minutes; written to bench/results/quick.md.
+	$(BENCH_NODE)
+	cd bench && $(GO) run . -quick -out results/quick.jsonl -doc results/quick.md $(BENCH)

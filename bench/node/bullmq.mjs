@@ -1,0 +1,256 @@
+// The BullMQ side of the bench: it speaks the lines of package wire, and does what package scenario does for the others.
+import { createInterface } from 'node:readline';
+import { Queue, Worker } from 'bullmq';
+import Redis from 'ioredis';
+
+const lines = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
+const job = JSON.parse((await lines.next()).value);
+const { params } = job;
+
+// Answers: "go" lets the next stretch begin, "stop" says that several processes together are done.
+let answer = () => {};
+let stop;
+const stopped = new Promise((resolve) => { stop = resolve; });
+(async () => {
+  for await (const line of { [Symbol.asyncIterator]: () => lines }) {
+    if (line === 'stop') stop();
+    else answer();
+  }
+  process.exit(1); // the parent is gone
+})();
+const say = (event) => process.stdout.write(`${JSON.stringify(event)}\n`);
+const ask = (event) => new Promise((resolve) => { answer = resolve; say(event); });
+
+// Calls counts the commands sent to Redis; those inside scripts are not among them.
+let calls = 0;
+const send = Redis.prototype.sendCommand;
+Redis.prototype.sendCommand = function count(...args) {
+  calls++;
+  return send.apply(this, args);
+};
+
+const [host, port] = job.redis.split(':');
+const redisOptions = { host, port: Number(port), maxRetriesPerRequest: null };
+const options = { connection: redisOptions };
+const queue = new Queue('bench', { ...options, defaultJobOptions: { removeOnComplete: true } });
+await queue.waitUntilReady();
+
+const off = 10_000_000;
+const data = (n, bytes) => {
+  const empty = '{"n":10000000,"p":""}'.length;
+  return { n: off + n, p: 'x'.repeat(Math.max(bytes - empty, 0)) };
+};
+const jobOf = ({ n, bytes, due }) => ({
+  name: 'bench', data: data(n, bytes), opts: due ? { delay: Math.max(due - Date.now(), 0) } : {},
+});
+
+const clock = () => performance.now();
+let from;
+async function begin(name = '') {
+  globalThis.gc?.();
+  await ask({ do: 'begin', name });
+  from = { calls, cpu: process.cpuUsage(), at: clock() };
+}
+async function end(event) {
+  const cpu = process.cpuUsage(from.cpu);
+  await ask({
+    do: 'end', name: '', seconds: (clock() - from.at) / 1e3, ...event,
+    client: {
+      cpu_us: cpu.user + cpu.system, allocs: -1, bytes: -1, calls: calls - from.calls,
+      rss_mb: process.resourceUsage().maxRSS / 1e3,
+    },
+  });
+}
+
+async function spread(n, callers, part, fn) {
+  let next = 0;
+  await Promise.all(Array.from({ length: callers }, async () => {
+    while (next < n) {
+      const start = next;
+      next += part;
+      await fn(start, Math.min(start + part, n));
+    }
+  }));
+}
+const bulk = (tasks, callers = 4, batch = 500) => spread(tasks.length, callers, batch, (a, b) => queue.addBulk(tasks.slice(a, b).map(jobOf)));
+const numbered = (n, bytes, due) => Array.from({ length: n }, (_, i) => ({ n: i, bytes, due: due?.(i) }));
+
+function work(handle, { concurrency = 1, servers = 1 } = {}) {
+  const workers = Array.from({ length: servers }, () => new Worker('bench', async (j) => { handle(j); }, {
+    ...options, concurrency, removeOnComplete: { count: 0 },
+  }));
+  for (const w of workers) w.on('error', (err) => say({ do: 'error', text: String(err) }));
+  return () => Promise.all(workers.map((w) => w.close()));
+}
+
+const patience = 60_000;
+// tally counts how often each task is handled, and resolves when n were.
+function tally(n) {
+  const t = { counts: new Uint8Array(n), handled: 0, last: 0, first: 0, strange: 0 };
+  let done;
+  const all = new Promise((resolve) => { done = resolve; });
+  t.handle = (i) => {
+    if (!(i >= 0 && i < n)) { t.strange++; return; }
+    t.counts[i]++;
+    t.handled++;
+    t.last = clock();
+    if (t.handled === 1) t.first = t.last;
+    if (t.handled === n) done();
+  };
+  t.wait = async () => {
+    for (let seen = -1; ;) {
+      let timer;
+      const quiet = new Promise((resolve) => { timer = setTimeout(() => resolve('quiet'), patience); });
+      const what = await Promise.race([all, quiet]);
+      clearTimeout(timer);
+      if (what !== 'quiet') return;
+      if (t.handled === seen) throw new Error(`only ${t.handled} of ${n} tasks were handled`);
+      seen = t.handled;
+    }
+  };
+  t.once = () => {
+    if (t.strange) throw new Error(`${t.strange} runs of tasks that nobody added`);
+    const wrong = t.counts.reduce((k, c) => k + (c !== 1), 0);
+    if (wrong) throw new Error(`not exactly once: ${wrong} of ${n} tasks`);
+  };
+  return t;
+}
+
+async function left(want) {
+  const c = await queue.getJobCounts('wait', 'waiting', 'active', 'delayed', 'prioritized', 'failed');
+  const n = c.waiting + c.active + c.delayed + c.prioritized + c.failed;
+  if (n !== want) throw new Error(`${n} tasks are left, not ${want}`);
+}
+
+function quantiles(metrics, name, list) {
+  list.sort((a, b) => a - b);
+  for (const [label, at] of [['p1', 0.01], ['p5', 0.05], ['p10', 0.1], ['p25', 0.25], ['p50', 0.5], ['p75', 0.75], ['p90', 0.9],
+    ['p95', 0.95], ['p99', 0.99], ['p99.9', 0.999]]) {
+    metrics[`${name}_${label}_ms`] = list[Math.min(Math.floor(at * list.length), list.length - 1)];
+  }
+  metrics[`${name}_max_ms`] = list.at(-1);
+  metrics.early = list.filter((d) => d < 0).length;
+  metrics[`${name}_n`] = list.length;
+}
+
+const wall = () => performance.timeOrigin + performance.now();
+const sleep = (ms) => new Promise((resolve) => { setTimeout(resolve, ms); });
+const far = 30 * 24 * 3600e3;
+
+const scenarios = {
+  async S1() {
+    const due = Date.now() + far;
+    await queue.addBulk([{ n: 0, bytes: params.payload_bytes, due }].map(jobOf));
+    const tasks = numbered(params.tasks, params.payload_bytes, (i) => due + (i % 100_000));
+    await begin();
+    if (params.how === 'one') {
+      await spread(tasks.length, params.callers, 16, async (a, b) => {
+        for (const t of tasks.slice(a, b)) {
+          const { name, data: d, opts } = jobOf(t);
+          await queue.add(name, d, opts);
+        }
+      });
+    } else {
+      await bulk(tasks, params.callers, params.batch);
+    }
+    const seconds = (clock() - from.at) / 1e3;
+    await end({ tasks: params.tasks, seconds, metrics: { tasks_per_s: params.tasks / seconds } });
+    await left(params.tasks + 1);
+  },
+  async S2() {
+    await bulk(numbered(params.tasks, params.payload_bytes));
+    const t = tally(params.tasks);
+    await begin();
+    const close = work((j) => t.handle(j.data.n - off), params);
+    await t.wait();
+    const seconds = (t.last - from.at) / 1e3;
+    await end({ tasks: params.tasks, seconds, metrics: { tasks_per_s: params.tasks / seconds, first_ms: t.first - from.at } });
+    await close();
+    t.once();
+    await left(0);
+  },
+  async S3() {
+    const n = params.rate * params.seconds;
+    const start = Math.floor(wall()) + 3000 + n / 8;
+    const tasks = numbered(n, params.payload_bytes, () => Math.floor(start) + Math.floor(Math.random() * params.seconds * 1e3));
+    await bulk(tasks);
+    if (start - wall() < 1000) throw new Error('adding the tasks took so long that the first are due');
+    const t = tally(n);
+    const late = new Float64Array(n);
+    await begin();
+    const close = work((j) => {
+      const i = j.data.n - off;
+      late[i] = wall() - tasks[i].due;
+      t.handle(i);
+    }, params);
+    await t.wait();
+    await close();
+    const metrics = {};
+    quantiles(metrics, 'lag', Array.from(late));
+    await end({ tasks: n, metrics });
+    t.once();
+    await left(0);
+  },
+  async S4() {
+    const beats = [];
+    const close = work((j) => beats.push([j.data.job, Number(j.id.split(':').at(-1)), wall()]), { concurrency: 100 });
+    for (let i = 0; i < params.jobs; i++) await queue.upsertJobScheduler(`job-${i}`, { every: 1000 }, { name: 'beat', data: { job: i } });
+    while (!beats.length) await sleep(10);
+    await sleep(2000);
+    await begin();
+    const since = Math.floor(wall() / 1000) * 1000 + 1000;
+    await sleep(params.seconds * 1e3);
+    const until = Math.floor(wall() / 1000) * 1000;
+    await sleep(500);
+    const slots = Array.from({ length: params.jobs }, () => new Map());
+    const late = [];
+    for (const [i, slot, at] of beats) {
+      if (slot < since || slot >= until) continue;
+      slots[i].set(slot, (slots[i].get(slot) ?? 0) + 1);
+      late.push(at - slot);
+    }
+    const metrics = { missed: 0, doubled: 0 };
+    for (const s of slots) {
+      metrics.missed += (until - since) / 1000 - s.size;
+      for (const k of s.values()) metrics.doubled += k - 1;
+    }
+    if (late.length) quantiles(metrics, 'jitter', late);
+    await end({ tasks: late.length, metrics });
+    await close();
+  },
+  async S5() {
+    const t = tally(1);
+    const close = work((j) => t.handle(j.data.n - off), { concurrency: 10, servers: params.instances });
+    await bulk(numbered(1, 64));
+    await t.wait();
+    await sleep(Math.min(params.seconds, 5) * 1e3);
+    await begin();
+    await sleep(params.seconds * 1e3);
+    await end({ instances: params.instances, seconds: params.seconds, metrics: {} });
+    t.once();
+    await close();
+  },
+  async S8() {
+    if (!job.part) await bulk(numbered(params.tasks, params.payload_bytes));
+    const t = tally(params.tasks);
+    await begin();
+    const close = work((j) => t.handle(j.data.n - off), params);
+    let seen = 0;
+    const timer = setInterval(() => {
+      if (t.handled !== seen) say({ do: 'handled', n: seen = t.handled });
+    }, 5);
+    await stopped;
+    clearInterval(timer);
+    await close();
+    const handled = Buffer.from(t.counts).toString('base64');
+    await end({ tasks: t.handled, seconds: (t.last - from.at) / 1e3, metrics: {}, handled });
+  },
+};
+
+try {
+  await scenarios[job.scenario]();
+  say({ do: 'done' });
+} catch (err) {
+  say({ do: 'error', text: String(err?.stack ?? err) });
+}
+process.exit(0);

@@ -1,0 +1,193 @@
+package peer
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/onbeat/onbeat"
+	"github.com/onbeat/onbeat/handlers"
+	"github.com/onbeat/onbeat/instance"
+	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/schedule"
+	"github.com/onbeat/onbeat/task"
+)
+
+// Namespace is the namespace of every run: each has a server of its own.
+const Namespace = "bench"
+
+// Onbeat is onbeat, through its front door.
+type Onbeat struct {
+	addr  string
+	rdb   redis.UniversalClient
+	d     *onbeat.Dispatcher // for enqueueing and looking; it does not run
+	calls counter
+	// Claims counts the calls that asked for work, and those that got none.
+	Claims claims
+}
+
+// NewOnbeat returns onbeat on a server.
+func NewOnbeat(addr string) (*Onbeat, error) {
+	o := &Onbeat{addr: addr}
+	rdb, err := o.Dial()
+	if err != nil {
+		return nil, err
+	}
+	o.rdb = rdb
+	o.d, err = onbeat.New(rdb, onbeat.Config{Namespace: Namespace})
+	return o, err
+}
+
+// Dial returns a client whose calls are counted.
+func (o *Onbeat) Dial() (redis.UniversalClient, error) {
+	rdb, err := onbeat.Dial("redis://" + o.addr)
+	if err == nil {
+		rdb.AddHook(&o.calls)
+		rdb.AddHook(&o.Claims)
+	}
+	return rdb, err
+}
+
+// Bulk enqueues by EnqueueAll.
+func (o *Onbeat) Bulk(ctx context.Context, tasks []Task) error {
+	list := make([]*task.Task, len(tasks))
+	for i, t := range tasks {
+		list[i] = makeTask(t)
+	}
+	results, err := o.d.EnqueueAll(ctx, list)
+	for _, r := range results {
+		err = errors.Join(err, r.Err)
+	}
+	return err
+}
+
+// One enqueues by Enqueue.
+func (o *Onbeat) One(ctx context.Context, t Task) error {
+	_, err := o.d.Enqueue(ctx, makeTask(t))
+	return err
+}
+
+func makeTask(t Task) *task.Task {
+	x := task.New("bench", payload(t))
+	if !t.Due.IsZero() {
+		x.Due = t.Due
+	}
+	return x
+}
+
+// Dispatch runs dispatchers.
+func (o *Onbeat) Dispatch(ctx context.Context, opts Options, handle Handler) (func() error, error) {
+	var stops []func() error
+	for range max(opts.Servers, 1) {
+		rdb, err := o.Dial()
+		if err != nil {
+			return nil, err
+		}
+		cfg := onbeat.Config{Namespace: Namespace, Concurrency: opts.Concurrency, Lease: opts.Lease}
+		if opts.Share || opts.Servers > 1 {
+			cfg.Lead, cfg.Consume = instance.LeadSticky, instance.ConsumeRelease
+		}
+		d, err := onbeat.New(rdb, cfg)
+		if err != nil {
+			return nil, err
+		}
+		if err := d.Handle("bench", handlers.Func(func(_ context.Context, t *task.Task) error {
+			handle(number(t.Payload))
+			return nil
+		})); err != nil {
+			return nil, err
+		}
+		stop := Run(ctx, d)
+		stops = append(stops, func() error { return errors.Join(stop(), rdb.Close()) })
+	}
+	return joinStops(stops), nil
+}
+
+// Run runs a dispatcher until it is stopped.
+func Run(ctx context.Context, d *onbeat.Dispatcher) (stop func() error) {
+	ctx, cancel := context.WithCancel(ctx)
+	ended := make(chan error, 1)
+	go func() { ended <- d.Run(ctx) }()
+	return func() error {
+		cancel()
+		return <-ended
+	}
+}
+
+// joinStops stops all at once.
+func joinStops(stops []func() error) func() error {
+	return func() error {
+		ended := make(chan error, len(stops))
+		for _, stop := range stops {
+			go func() { ended <- stop() }()
+		}
+		var all error
+		for range stops {
+			all = errors.Join(all, <-ended)
+		}
+		return all
+	}
+}
+
+// Cadence declares schedules on whole seconds.
+func (o *Onbeat) Cadence(ctx context.Context, jobs int, beat func(Beat)) (func() error, error) {
+	rdb, err := o.Dial()
+	if err != nil {
+		return nil, err
+	}
+	d, err := onbeat.New(rdb, onbeat.Config{Namespace: Namespace, Concurrency: 100})
+	if err != nil {
+		return nil, err
+	}
+	if err := d.Handle("beat", handlers.Func(func(_ context.Context, t *task.Task) error {
+		job, err := strconv.Atoi(string(t.Payload))
+		beat(Beat{Job: job, Slot: t.Slot, Start: time.Now()})
+		return err
+	})); err != nil {
+		return nil, err
+	}
+	rule := schedule.Every(time.Second)
+	rule.Start = schedule.StartAligned
+	for i := range jobs {
+		if err := d.Schedule(fmt.Sprintf("job-%06d", i), rule, "beat", json.RawMessage(strconv.Itoa(i))); err != nil {
+			return nil, err
+		}
+	}
+	stop := Run(ctx, d)
+	return func() error { return errors.Join(stop(), rdb.Close()) }, nil
+}
+
+// List reads a page as `onbeat tasks list` does.
+func (o *Onbeat) List(ctx context.Context) error {
+	p, err := o.d.Queue().List(ctx, task.Due, queue.ListOptions{Limit: 100})
+	if err == nil && len(p.Tasks) != 100 {
+		err = fmt.Errorf("listed %d tasks, not 100", len(p.Tasks))
+	}
+	return err
+}
+
+// Scrape reads what a scrape of the metrics reads.
+func (o *Onbeat) Scrape(ctx context.Context) error {
+	_, err := o.d.Queue().Counts(ctx)
+	return err
+}
+
+// Left counts what is due, held or running.
+func (o *Onbeat) Left(ctx context.Context) (int64, error) {
+	c, err := o.d.Queue().Counts(ctx)
+	return c.Due + c.Held + c.Running, err
+}
+
+// Queue is for looking in.
+func (o *Onbeat) Queue() *queue.Queue { return o.d.Queue() }
+
+// Calls counts the commands sent.
+func (o *Onbeat) Calls() int64 { return o.calls.n.Load() }
+
+// Close closes the client.
+func (o *Onbeat) Close() error { return o.rdb.Close() }
