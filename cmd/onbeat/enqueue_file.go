@@ -36,7 +36,7 @@ func (c *enqueueCmd) file(ctx context.Context, a *app) error {
 		return err
 	}
 	f := &taskFile{app: a, name: c.File, check: newChecker(target.limits), skipBad: c.SkipBad}
-	source, again, err := f.open()
+	source, again, err := f.open(ctx)
 	if err != nil {
 		return err
 	}
@@ -67,10 +67,10 @@ func (c *enqueueCmd) file(ctx context.Context, a *app) error {
 }
 
 // open opens the file. again says that it can be read twice.
-func (f *taskFile) open() (source io.ReadCloser, again bool, err error) {
+func (f *taskFile) open(ctx context.Context) (source io.ReadCloser, again bool, err error) {
 	if f.name == "-" {
 		f.name = "stdin"
-		return io.NopCloser(f.app.in), false, nil
+		return io.NopCloser(f.app.stdin(ctx)), false, nil
 	}
 	file, err := os.Open(f.name)
 	if err != nil {

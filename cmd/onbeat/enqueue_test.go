@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bytes"
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -165,4 +167,26 @@ func FuzzTaskLine(f *testing.F) {
 			t.Errorf("%q: not exit code 2: %v", line, err)
 		}
 	})
+}
+
+func TestEnqueueFile_fromAPipeEndsWhenInterrupted(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	if _, err := w.WriteString(`{"type":"job"}` + "\n"); err != nil {
+		t.Fatal(err)
+	}
+	ctx, interrupt := context.WithCancel(t.Context())
+	var out, errs bytes.Buffer
+	ended := make(chan int)
+	go func() { ended <- run(ctx, []string{"enqueue", "--file", "-"}, s.env(), r, &out, &errs) }()
+	interrupt()
+	if code := <-ended; code != 1 || errs.String() != "onbeat: interrupted\n" {
+		t.Errorf("exit %d: %s", code, errs.String())
+	}
+	_ = w.Close()
 }

@@ -22,7 +22,7 @@ func (c *schedulesApplyCmd) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	list, err := c.read(a, t.limits)
+	list, err := c.read(ctx, a, t.limits)
 	if err != nil {
 		return err
 	}
@@ -48,11 +48,11 @@ func (c *schedulesApplyCmd) Run(ctx context.Context, a *app) error {
 }
 
 // read reads a list of schedules, alone or within a config.
-func (c *schedulesApplyCmd) read(a *app, limits task.Limits) ([]producer.Schedule, error) {
+func (c *schedulesApplyCmd) read(ctx context.Context, a *app, limits task.Limits) ([]producer.Schedule, error) {
 	name, data, err := c.File, []byte(nil), error(nil)
 	if name == "-" {
 		name = "stdin"
-		data, err = io.ReadAll(io.LimitReader(a.in, 64<<20))
+		data, err = io.ReadAll(io.LimitReader(a.stdin(ctx), 64<<20))
 	} else {
 		data, err = readFile(name, "file")
 	}
