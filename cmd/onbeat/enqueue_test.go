@@ -158,7 +158,7 @@ func FuzzTaskLine(f *testing.F) {
 	f.Fuzz(func(t *testing.T, line string) {
 		spec, err := parseSpec([]byte(line))
 		if err == nil {
-			var made any
+			var made *task.Task
 			if made, err = check.task(spec); err == nil && made == nil {
 				t.Errorf("%q: no task and no error", line)
 			}

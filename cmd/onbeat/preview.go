@@ -48,7 +48,8 @@ func (c *previewCmd) Run(_ context.Context, a *app) error {
 		a.printf("no slots")
 		return nil
 	}
-	a.slotTable(lines, now).print(a.out)
+	t := a.slotTable(lines, now)
+	t.print(a.out)
 	return nil
 }
 

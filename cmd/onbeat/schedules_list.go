@@ -35,7 +35,8 @@ func (c *schedulesListCmd) Run(ctx context.Context, a *app) error {
 	case len(list) == 0:
 		a.printf("no schedules in %s", cl.namespace)
 	default:
-		a.scheduleTable(list, now).print(a.out)
+		t := a.scheduleTable(list, now)
+		t.print(a.out)
 	}
 	return unread
 }

@@ -96,6 +96,7 @@ func (a *app) printSchedule(s *producer.Status, slots []slotLine, now time.Time)
 	f.print(a.out)
 	if len(slots) > 0 {
 		a.printf("\n%s", a.style.dim("next slots"))
-		a.slotTable(slots, now).print(a.out)
+		t := a.slotTable(slots, now)
+		t.print(a.out)
 	}
 }

@@ -36,7 +36,7 @@ func (c *serveCmd) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	defer rdb.Close()
+	defer func() { _ = rdb.Close() }()
 	d, err := onbeat.New(rdb, c.dispatcher(a, cfg, target.namespace, log))
 	if err != nil {
 		return err
