@@ -193,7 +193,7 @@ func (b *bench) run(ctx context.Context, j wire.Job) (wire.Metrics, error) {
 func (b *bench) saveCommands(r *server.Redis, j *wire.Job) {
 	text, err := r.Commands(context.Background())
 	if err == nil {
-		err = os.WriteFile(filepath.Join(b.profile, j.Peer+"-"+j.Scenario+"-commandstats.txt"), []byte(text), 0o644)
+		err = os.WriteFile(filepath.Join(b.profile, j.Title()+".commandstats.txt"), []byte(text), 0o644)
 	}
 	if err != nil {
 		fmt.Fprintln(b.log, "commandstats:", err)

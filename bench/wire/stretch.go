@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"runtime/pprof"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -28,8 +29,8 @@ func (c *Child) Begin(name string, calls func() int64) *Stretch {
 	runtime.GC()
 	c.Ask(Event{Do: "begin", Name: name})
 	if dir := c.Job.Profile; dir != "" {
-		base := filepath.Join(dir, c.Job.Peer+"-"+c.Job.Scenario+"-"+name)
-		if f, err := os.Create(base + "cpu.pprof"); err == nil && pprof.StartCPUProfile(f) == nil {
+		file := strings.Trim(c.Job.Title()+"-"+name, "-")
+		if f, err := os.Create(filepath.Join(dir, file+".cpu.pprof")); err == nil && pprof.StartCPUProfile(f) == nil {
 			s.profile = f
 		}
 	}
@@ -52,7 +53,7 @@ func (s *Stretch) End(e Event) {
 	if s.profile != nil {
 		pprof.StopCPUProfile()
 		s.profile.Close()
-		if f, err := os.Create(s.profile.Name() + ".allocs"); err == nil {
+		if f, err := os.Create(strings.Replace(s.profile.Name(), ".cpu.", ".allocs.", 1)); err == nil {
 			_ = pprof.Lookup("allocs").WriteTo(f, 0)
 			f.Close()
 		}

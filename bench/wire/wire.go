@@ -5,6 +5,12 @@
 // parent reads the server's counters for every peer, whatever language it is written in.
 package wire
 
+import (
+	"slices"
+	"strconv"
+	"strings"
+)
+
 // Job is the first line a child reads: what to do.
 type Job struct {
 	Peer     string `json:"peer"`
@@ -17,6 +23,18 @@ type Job struct {
 	Part     int    `json:"part,omitempty"`     // this process's number, from 0, of several
 	Parts    int    `json:"parts,omitempty"`
 	Profile  string `json:"profile,omitempty"` // folder for pprof files
+}
+
+// Title names the job, for the files it leaves.
+func (j *Job) Title() string {
+	w := &j.Params
+	parts := []string{j.Scenario, j.Peer, w.Store, w.How}
+	for _, n := range []int{w.Bytes, w.Concurrency, w.Servers, w.Rate, w.Backlog, w.Instances, w.Jobs, w.Schedules, w.Processes} {
+		if n > 0 {
+			parts = append(parts, strconv.Itoa(n))
+		}
+	}
+	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), "-")
 }
 
 // Params are what a run is made of. They are written beside its figures, so zero fields are left out.
