@@ -154,6 +154,11 @@ func TestRun_cancelReachesTheHandler(t *testing.T) {
 	if !errors.Is(cause.get(), ErrCancelled) {
 		t.Errorf("cause %v", cause.get())
 	}
+	found, err := w.q.Task(t.Context(), "victim")
+	must(t, err)
+	if got := found.Task.LastError(); got != ErrCancelled.Error() || found.Task.Attempts != 1 {
+		t.Errorf("what is kept says %q after %d attempts, want that it was cancelled, after 1", got, found.Task.Attempts)
+	}
 	if running.Load() != 1 {
 		t.Error("ran again")
 	}

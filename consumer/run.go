@@ -67,12 +67,12 @@ func (c *Consumer) outcome(r *run, cause, err error) result {
 	s := &out.settle
 	switch {
 	case err == nil:
-		c.finish(s, t, "done")
+		c.finish(s, t, "done", nil)
 	case errors.Is(cause, ErrDrained):
 		handBack(s, t)
 	case errors.Is(cause, ErrCancelled), errors.Is(cause, ErrReplaced):
 		c.log.Info().Str("task", t.ID).AnErr("cause", cause).Msg("run cancelled")
-		c.finish(s, t, "cancelled")
+		c.finish(s, t, "cancelled", cause)
 	case r.ctx.Err() != nil && cause != nil && !errors.Is(cause, ErrTimeout):
 		out.drop = true // the lease is lost: whoever takes the task over settles it
 	default:
@@ -84,14 +84,17 @@ func (c *Consumer) outcome(r *run, cause, err error) result {
 	return out
 }
 
-// finish takes a task out, or keeps it visible for as long as it asks.
-func (c *Consumer) finish(s *queue.Settlement, t *task.Task, word string) {
+// finish takes a task out, or keeps it visible for as long as it asks; then its last error says what cut it short.
+func (c *Consumer) finish(s *queue.Settlement, t *task.Task, word string, cause error) {
 	s.Note = note(t, word)
 	if t.Keep <= 0 {
 		s.Outcome = queue.Finished
 		return
 	}
 	kept := *t
+	if cause != nil {
+		kept.Fail(task.Failure{At: time.Now().UTC(), Attempt: t.Attempt, Instance: t.Instance, Error: cause.Error()})
+	}
 	kept.Attempts = t.Attempt
 	if len(kept.Payload) > keptPayload {
 		kept.Payload = nil

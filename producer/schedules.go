@@ -33,7 +33,7 @@ type Status struct {
 	Anchor   time.Time
 	Last     time.Time // the newest slot that has come; zero before the first
 	Next     time.Time // the next slot; zero if there is none, or while paused
-	Runs     int64     // slots pushed so far, those ahead of now included
+	Runs     int64     // slots run so far: those that have come, and were not disposed of
 	Pushed   time.Time // slots up to here have been dealt with
 }
 
@@ -69,6 +69,9 @@ func statusOf(st queue.Stored, now time.Time) (Status, error) {
 	s.Paused, s.Anchor, s.Runs, s.Pushed = e.last.Paused, e.last.Anchor, e.last.Runs, e.last.Slot
 	if s.Runs > 0 {
 		s.Last = e.upTo(minTime(now, e.last.Slot))
+	}
+	if s.Pushed.After(now) { // what was pushed ahead has not come
+		s.Runs = max(s.Runs-e.grid.Count(now, s.Pushed), 0)
 	}
 	if !s.Paused {
 		s.Next = e.after(maxTime(e.last.Slot, now))

@@ -286,7 +286,7 @@ func TestStatus(t *testing.T) {
 		must(t, err)
 		return s
 	}
-	if s := at(7.5, last); !s.Last.Equal(sec(7)) || !s.Next.Equal(sec(8)) || s.Runs != 11 || !s.Pushed.Equal(sec(10)) {
+	if s := at(7.5, last); !s.Last.Equal(sec(7)) || !s.Next.Equal(sec(8)) || s.Runs != 8 || !s.Pushed.Equal(sec(10)) {
 		t.Errorf("while slots lie ahead: %+v", s)
 	}
 	if s := at(30, last); !s.Last.Equal(sec(10)) || !s.Next.Equal(sec(31)) {

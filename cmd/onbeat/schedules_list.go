@@ -51,7 +51,7 @@ func (a *app) scheduleTable(list []producer.Status, now time.Time) *table {
 			state.paint = a.style.yellow
 		}
 		t.add(cell{s.Schedule.Name, a.style.bold}, shortWhen(s.Schedule.Rule), s.Schedule.Task, both(s.Next.In(loc), now),
-			cell{ago(s.Last, now), a.style.dim}, fmt.Sprint(runsSoFar(s, now)), state)
+			cell{ago(s.Last, now), a.style.dim}, fmt.Sprint(s.Runs), state)
 	}
 	return t
 }
@@ -75,13 +75,4 @@ func scheduleState(s *producer.Status) string {
 		return "ended, " + whose
 	}
 	return whose
-}
-
-// runsSoFar leaves out the slots that were pushed ahead and have not come.
-func runsSoFar(s *producer.Status, now time.Time) int64 {
-	grid, err := s.Grid()
-	if err != nil || !s.Pushed.After(now) {
-		return s.Runs
-	}
-	return max(s.Runs-grid.Count(now, s.Pushed), 0)
 }

@@ -92,7 +92,7 @@ func (a *app) printSchedule(s *producer.Status, slots []slotLine, now time.Time)
 	}
 	f.add("anchor", at(s.Anchor.In(loc)))
 	f.add("last", both(s.Last.In(loc), now))
-	f.add("runs", fmt.Sprint(runsSoFar(s, now)))
+	f.add("runs", fmt.Sprint(s.Runs))
 	f.print(a.out)
 	if len(slots) > 0 {
 		a.printf("\n%s", a.style.dim("next slots"))
