@@ -24,6 +24,7 @@ type Consumer struct {
 	// The rest belongs to the loop of one stay.
 	stay     *instance.Stay
 	lanes    lanes
+	reads    string // names what it reads
 	inflight map[string]*run
 	results  chan result
 	settled  []queue.Settlement // ended, not yet taken by Redis
@@ -63,6 +64,7 @@ func (c *Consumer) reset(s *instance.Stay) {
 	c.inflight = make(map[string]*run, c.cfg.Concurrency)
 	c.results = make(chan result, c.cfg.Concurrency)
 	c.settled = c.settled[:0]
+	c.reads = reads(c.handlers, &c.cfg)
 	c.cancels = newCancels()
 	c.alarm = newAlarm()
 }
@@ -184,7 +186,7 @@ func (c *Consumer) cycle(want int) (again bool, err error) {
 	batch := c.settled[:min(len(c.settled), queue.MaxBatch)]
 	req := &queue.CycleRequest{
 		Instance: c.stay.ID, Gen: c.stay.Gen, Seq: c.seq, Want: want, Settle: batch,
-		Lanes: c.laneClaims(batch),
+		Lanes: c.laneClaims(batch), Reads: c.reads,
 	}
 	asked := time.Now()
 	reply, err := c.q.Cycle(ctx, req)
@@ -208,6 +210,9 @@ func (c *Consumer) cycle(want int) (again bool, err error) {
 	}
 	return c.plan(ctx, reply)
 }
+
+// backstop is how long after a due time one looks that others watch.
+const backstop = time.Second
 
 // callTimeout bounds one call to Redis.
 const callTimeout = 5 * time.Second
@@ -252,6 +257,8 @@ func (c *Consumer) plan(ctx context.Context, r *queue.CycleReply) (again bool, e
 		return free > 0, nil
 	case r.Watching && !r.NextDue.IsZero():
 		c.alarm.Set(c.clock.Local(r.NextDue))
+	case free > 0 && !r.NextDue.IsZero(): // others watch: if they leave, or a message is lost, this one comes later
+		c.alarm.Set(c.clock.Local(r.NextDue.Add(backstop + rand.N(backstop/2))))
 	default:
 		c.alarm.Set(time.Time{})
 	}

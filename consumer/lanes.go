@@ -3,9 +3,12 @@ package consumer
 import (
 	"cmp"
 	"context"
+	"hash/fnv"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 
 	"github.com/onbeat/onbeat/queue"
 )
@@ -23,6 +26,17 @@ type laneQueue struct {
 	name   string
 	weight int
 	groups [][]queue.LaneClaim
+}
+
+// reads names what a consumer reads: the same types of the same queues have the same name.
+func reads(h Handlers, cfg *Config) string {
+	types := slices.Clone(h.Types())
+	slices.Sort(types)
+	sum := fnv.New64a()
+	for _, name := range slices.Concat(types, []string{"|"}, slices.Sorted(maps.Keys(cfg.Queues))) {
+		_, _ = sum.Write([]byte(name + "\n")) // names have no line breaks and no bar
+	}
+	return strconv.FormatUint(sum.Sum64(), 36)
 }
 
 // load reads the lanes again.

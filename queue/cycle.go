@@ -56,6 +56,7 @@ type CycleRequest struct {
 	Want     int   // most tasks to claim, at most MaxBatch
 	Lanes    []LaneClaim
 	Settle   []Settlement // at most MaxBatch
+	Reads    string       // a name for the lanes it reads: those who have the same one watch for each other
 }
 
 // CycleReply is what a cycle returned.
@@ -96,7 +97,7 @@ func (q *Queue) Cycle(ctx context.Context, r *CycleRequest) (*CycleReply, error)
 		k.History, k.Active, k.Held, k.Cancel, k.Lanes)
 	numbers := make(map[Lane]int, len(r.Lanes))
 	args := make([]any, 0, 32+3*len(r.Lanes)+5*len(r.Settle))
-	args = append(args, r.Instance, r.Gen, r.Seq, r.Want, q.caps.History, q.caps.Dead, q.caps.Done, k.Wake, len(r.Lanes))
+	args = append(args, r.Instance, r.Gen, r.Seq, r.Want, q.caps.History, q.caps.Dead, q.caps.Done, k.Wake, r.Reads, len(r.Lanes))
 	for i, l := range r.Lanes {
 		keys = append(keys, k.Due(l.Lane))
 		numbers[l.Lane] = i + 1

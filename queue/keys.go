@@ -40,7 +40,7 @@ type Keys struct {
 	Dead    string // zset   task -> when it died
 	Done    string // zset   task -> end of keeping
 	Cancel  string // hash   task or "k:key" -> "fence asked-at reason"
-	Watch   string // zset   instance -> the moment it will look again
+	Watch   string // zset   instance (and what it reads) -> the moment it will look again
 	Orphans string // zset   generation -> when it was declared dead
 
 	Schedules string // hash schedule -> definition

@@ -10,7 +10,7 @@ if m.gen and int(m.gen) == ARGV[2] then
   redis.call("ZREM", instances, id)
   redis.call("HDEL", members, id)
   redis.call("HDEL", details, id)
-  redis.call("ZREM", watch, id)
+  unwatch(id)
   redis.call("HDEL", running, "")
   if redis.call("EXISTS", running) == 1 then
     redis.call("ZADD", orphans, now, ARGV[2])

@@ -10,7 +10,7 @@
 -- KEYS[7]  details   hash  id -> JSON for people
 -- KEYS[8]  releases  hash  release -> "order gone", gone: when its last instance was lost, 0 while any is registered
 -- KEYS[9]  orphans   zset  generation -> when it was declared dead
--- KEYS[10] watch     zset  id -> the moment it will look again
+-- KEYS[10] watch     zset  who will look again, and when (see queue/scripts/lib_wake.lua)
 
 local instances, members, leader, meta, events, channel = unpack(KEYS, 1, 6)
 local details, releases, orphans, watch = unpack(KEYS, 7, 10)
@@ -125,6 +125,20 @@ local function lose(ends)
   end
 end
 
+-- unwatch takes an instance out of those that watch; what stands behind <1f> is of no matter here. If it was to look at
+-- some moment, the others, who relied on it, are told to look now. O(instances).
+local function unwatch(id)
+  local list = redis.call("ZRANGE", watch, 0, -1, "WITHSCORES")
+  for i = 1, #list, 2 do
+    if string.match(list[i], "^[^\31]*") == id then
+      redis.call("ZREM", watch, list[i])
+      if tonumber(list[i + 1]) < 9007199254740991 then
+        redis.call("PUBLISH", channel, "0")
+      end
+    end
+  end
+end
+
 -- sweep drops instances whose lease ran out, and elects if it found any. Every script that changes the registry calls
 -- it first, so that who led until now is known before the change. It returns whether it found any.
 local function sweep()
@@ -139,7 +153,7 @@ local function sweep()
     redis.call("ZREM", instances, id)
     redis.call("HDEL", members, id)
     redis.call("HDEL", details, id)
-    redis.call("ZREM", watch, id)
+    unwatch(id)
     if m.gen then
       redis.call("ZADD", orphans, now, int(m.gen))
       if m.release ~= "" then

@@ -32,7 +32,7 @@ end
 local before = parse(redis.call("HGET", members, id))
 if before.gen then
   redis.call("ZADD", orphans, now, int(before.gen))
-  redis.call("ZREM", watch, id)
+  unwatch(id)
 end
 
 at_least("gen", ARGV[9])

@@ -16,7 +16,7 @@ if m.state ~= ARGV[3] and m.state ~= "d" then
   redis.call("HSET", members, id, pack(m))
   record(events, cap_events, "event", ARGV[3] == "r" and "ready" or "draining", "instance", id, "release", m.release)
   if m.state == "d" then
-    redis.call("ZREM", watch, id) -- a wake-up for it would wake nobody
+    unwatch(id) -- a wake-up for it would wake nobody
   end
   elect()
 end

@@ -5,7 +5,7 @@
 -- KEYS[2]  members    hash    id -> "generation order state ..."
 -- KEYS[3]  leader     hash    id, gen, order, consume, open
 -- KEYS[4]  meta       hash    fence, lanes, counters
--- KEYS[5]  watch      zset    id -> the moment it will look again
+-- KEYS[5]  watch      zset    see lib_wake.lua: who will look again, and when
 -- KEYS[6]  tasks      hash    task -> record
 -- KEYS[7]  running    hash    of this generation: task -> "fence claimed due <1f>limit..", "" -> last seq
 -- KEYS[8]  done       zset    task -> end of keeping
@@ -19,7 +19,7 @@
 --
 -- ARGV[1] id  [2] generation  [3] seq: larger than in every earlier call of this generation
 -- ARGV[4] want: most tasks to claim  [5] cap of history  [6] cap of dead  [7] cap of done  [8] wake channel
--- ARGV[9] n lanes, then for each: group (lanes of one group share), most to run at once (0: no limit, -1: not ours
+-- ARGV[9] a name for the lanes it reads: who has the same reads the same  [10] n lanes, then for each: group (lanes of one group share), most to run at once (0: no limit, -1: not ours
 --         to claim), its name
 -- then n settled, n ids, n fences; of these, in this order:
 --   n finished
@@ -39,6 +39,8 @@ local instances, members, leader, meta, watch, tasks, running = KEYS[1], KEYS[2]
 local done, dead, history, active, held, cancel = KEYS[8], KEYS[9], KEYS[10], KEYS[11], KEYS[12], KEYS[13]
 local lanes_hash, first_lane = KEYS[14], 14
 local id, gen, seq, want, channel = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]), ARGV[8]
+local reads = ARGV[9]
+local me = reads == "" and id or id .. "\31" .. reads
 want = math.min(want, chunk)
 
 local alive, member = live(instances, members, id, gen)
@@ -49,9 +51,9 @@ local last_seq = tonumber(redis.call("HGET", running, "") or 0)
 if seq <= last_seq then
   return redis.error_reply("STALE " .. int(last_seq))
 end
-redis.call("ZREM", watch, id)
+redis.call("ZREM", watch, me)
 
-local at = 9
+local at = 10
 local function arg()
   at = at + 1
   return ARGV[at - 1]
@@ -75,6 +77,7 @@ end
 -- Settle: only what this generation still holds under the same fence. Everything else is void.
 local void = {}
 local stirred -- the earliest moment at which settling lets a task start that could not before
+local away = false -- one of them lies in a lane that is not ours
 local function stir(due)
   stirred = math.min(stirred or due, due)
 end
@@ -99,9 +102,13 @@ local function settle()
       end
     end
     many("HDEL", running, gone)
+    local freed = {}
     for _, value in ipairs(limited) do
-      unlimit(active, held, value, declare())
+      unlimit(active, held, value, declare(), freed)
       stir(now)
+    end
+    for _, lane in ipairs(lanes) do
+      away = away or lane.limit < 0 and freed[lane.key] or false
     end
   end
   local i = 0 -- index among the settled, over all four blocks

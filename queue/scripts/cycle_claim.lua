@@ -88,6 +88,9 @@ local function take(lane, n)
     end
     ids[#ids + 1], dues[#dues + 1] = rows[i], rows[i + 1]
   end
+  if #ids == 0 then -- nothing is due, and the ranks from 0 to -1 would be all
+    return 0
+  end
   looks = looks - #ids
   redis.call("ZREMRANGEBYRANK", lane.key, 0, #ids - 1)
   local records = redis.call("HMGET", tasks, unpack(ids))
@@ -153,6 +156,16 @@ local function share(group, n)
   return n - left
 end
 
+-- watching counts those who will have looked, at a moment, for whoever reads the same lanes.
+local function watching(due)
+  local n = 0
+  for _, member in ipairs(redis.call("ZRANGEBYSCORE", watch, "-inf", int(due))) do
+    local _, theirs = watcher(member)
+    n = n + (theirs == reads and 1 or 0)
+  end
+  return n
+end
+
 settle()
 
 local flags, next_due = 0, -1
@@ -180,20 +193,22 @@ if permitted() then
   end
   if next_due >= 0 and next_due <= now then
     flags = flags + 4
-    wake(watch, channel, now)
-  elseif want > 0 then
+    wake(watch, channel, now, reads)
+  elseif left > 0 then
     -- Two watch the next due time closely; the others wait until they are told, or a heartbeat finds it overslept.
     local due = next_due < 0 and never or next_due
-    if next_due < 0 or redis.call("ZCOUNT", watch, "-inf", due) < 2 then
+    if next_due < 0 or watching(due) < 2 then
       flags = flags + 2
     else
       due = never
     end
-    redis.call("ZADD", watch, due, id)
+    redis.call("ZADD", watch, due, me)
+  elseif next_due >= 0 then -- it has no worker free to take what comes next: another looks in its place
+    wake(watch, channel, next_due, reads)
   end
 end
 
-if stirred and (flags == 0 or want == 0) then -- this instance will not look itself
+if stirred and (flags == 0 or want == 0 or away) then -- this instance will not look itself
   wake(watch, channel, stirred)
 end
 

@@ -4,7 +4,7 @@
 -- KEYS[1] tasks   hash  task -> record
 -- KEYS[2] lanes   hash  lane -> first used (unix ms)
 -- KEYS[3] meta    hash
--- KEYS[4] watch   zset  id -> the moment it will look again
+-- KEYS[4] watch   zset  see lib_wake.lua
 -- KEYS[5] ..      the due sets, then the unique keys (strings that expire)
 --
 -- ARGV[1] wake channel  [2] "1": look for IDs that exist  [3] n lanes, then their names

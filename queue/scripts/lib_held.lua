@@ -26,17 +26,21 @@ local function unhold(held, key, declared)
   end
   redis.call("ZREM", held, first)
   redis.call("ZADD", set, due, id)
-  return "moved"
+  return "moved", set
 end
 
--- unlimit gives back what a claim took of its limits: the names behind <1f> in its value in the running hash.
-local function unlimit(active, held, value, declared)
+-- unlimit gives back what a claim took of its limits: the names behind <1f> in its value in the running hash. It notes
+-- in freed the due sets that it put a waiting task back into.
+local function unlimit(active, held, value, declared, freed)
   for name in string.gmatch(value, "\31([^\31]+)") do
     if redis.call("HINCRBY", active, name, -1) <= 0 then
       redis.call("HDEL", active, name)
     end
     if string.sub(name, 1, 2) == "k:" then
-      unhold(held, string.sub(name, 3), declared)
+      local what, set = unhold(held, string.sub(name, 3), declared)
+      if what == "moved" then
+        freed[set] = true
+      end
     end
   end
 end

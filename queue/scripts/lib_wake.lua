@@ -4,13 +4,25 @@
 -- the exponent it is printed with.)
 local never = 9007199254740991
 
--- wake tells the earliest watcher that a task is due at the given time, if that is earlier than what it waits for.
--- Only one is told; whoever leaves due work behind tells the next.
-local function wake(watch, channel, due)
-  local first = redis.call("ZRANGE", watch, 0, 0, "WITHSCORES")
-  if first[1] and tonumber(first[2]) > due then
-    redis.call("ZADD", watch, due, first[1])
-    redis.call("PUBLISH", channel .. ":" .. first[1], int(due))
+-- A member of watch is an instance and, behind <1f>, a name for the lanes it reads. Those who read the same lanes watch
+-- for each other, and for nobody else.
+local function watcher(member)
+  return string.match(member, "^([^\31]*)\31?(.*)$")
+end
+
+-- wake tells the earliest watcher that a task is due at the given time, if that is earlier than what it waits for: one
+-- of each who read the same lanes, or of those who read the given ones. Whoever leaves due work behind tells the next.
+local function wake(watch, channel, due, only)
+  local list, asked = redis.call("ZRANGE", watch, 0, -1, "WITHSCORES"), {}
+  for i = 1, #list, 2 do
+    local id, reads = watcher(list[i])
+    if not asked[reads] and (not only or only == reads) then
+      asked[reads] = true
+      if tonumber(list[i + 1]) > due then
+        redis.call("ZADD", watch, due, list[i])
+        redis.call("PUBLISH", channel .. ":" .. id, int(due))
+      end
+    end
   end
 end
 

@@ -37,7 +37,7 @@ for _ = 1, tonumber(ARGV[5 + n_lanes]) do
       redis.call("ZADD", KEYS[10 + tonumber(lane)], due, task)
       earliest = math.min(earliest, tonumber(due))
     end
-    unlimit(active, held, value, declared)
+    unlimit(active, held, value, declared, {})
     if note ~= "" then
       notes[#notes + 1] = note
     end

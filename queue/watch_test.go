@@ -1,0 +1,127 @@
+package queue_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/task"
+	"github.com/onbeat/onbeat/testredis"
+)
+
+// reading is the next cycle of i under a name for what it reads.
+func (i *inst) reading(name string, want int, lanes []queue.LaneClaim) *queue.CycleReply {
+	i.Helper()
+	r := i.request(want, lanes)
+	r.Reads = name
+	reply, err := i.q.Cycle(i.Context(), r)
+	i.must(err)
+	return reply
+}
+
+func (w *world) wakes(id string) <-chan *redis.Message {
+	w.Helper()
+	sub := w.rdb.Subscribe(w.Context(), w.keys.WakeOf(id))
+	w.Cleanup(func() { _ = sub.Close() })
+	_, err := sub.Receive(w.Context())
+	w.must(err)
+	return sub.Channel()
+}
+
+func (w *world) told(what string, messages <-chan *redis.Message) {
+	w.Helper()
+	select {
+	case <-messages:
+	case <-time.After(5 * time.Second):
+		w.Fatalf("%s: nobody was told", what)
+	}
+}
+
+// One whose workers are all busy would take a wake-up in vain: whoever has one free gets it, and what it watched.
+func TestCycle_fullDoesNotWatch(t *testing.T) {
+	t.Parallel()
+	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
+		w := newWorld(t, rdb)
+		a, b := w.join("a", consume("all")), w.join("b", consume("all"))
+		same(t, "a watches", a.cycle(1, lanesOf("job")).Watching, true)
+		same(t, "b watches", b.cycle(1, lanesOf("job")).Watching, true)
+		messages := w.wakes("b")
+		w.add(job("x"))
+		a.claim(1, lanesOf("job"))
+		same(t, "a watches", w.score(w.keys.Watch, "a"), -1)
+		w.add(job("y"))
+		w.told("y is due", messages)
+		b.claim(1, lanesOf("job"))
+
+		c, d := w.join("c", consume("all")), w.join("d", consume("all"))
+		due := w.now().Add(time.Hour).Truncate(time.Millisecond)
+		w.add(job("later", task.At(due)), job("z"))
+		same(t, "d watches", d.cycle(0, lanesOf("job")).Watching, false)
+		c.cycle(2, lanesOf("job"))
+		d.cycle(1, lanesOf("job"))
+		w.must(rdb.ZAdd(t.Context(), w.keys.Watch, redis.Z{Score: 9007199254740991, Member: "d"}).Err())
+		messages = w.wakes("d")
+		w.add(job("u"))
+		w.must(rdb.ZAdd(t.Context(), w.keys.Watch, redis.Z{Score: 9007199254740991, Member: "d"}).Err())
+		for len(messages) > 0 {
+			<-messages
+		}
+		c.claim(1, lanesOf("job")) // full, and there is one due later
+		w.told("later is due", messages)
+		same(t, "d watches it", int64(w.score(w.keys.Watch, "d")), due.UnixMilli())
+	})
+}
+
+// Those who read other lanes watch for themselves.
+func TestCycle_watchesForThoseWhoReadTheSame(t *testing.T) {
+	t.Parallel()
+	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
+		w := newWorld(t, rdb)
+		due := w.now().Add(time.Hour).Truncate(time.Millisecond)
+		w.add(task.New("one", nil, task.ID("one"), task.At(due)), task.New("two", nil, task.ID("two"), task.At(due)))
+		names := []string{"a", "b", "c", "d", "e", "f"}
+		types := []string{"one", "two", "one", "two", "one", "two"}
+		var all []*inst
+		for _, name := range names {
+			all = append(all, w.join(name, consume("all")))
+		}
+		watching := map[string]int{}
+		for i, inst := range all {
+			if inst.reading(types[i], 1, lanesOf(types[i])).Watching {
+				watching[types[i]]++
+			}
+		}
+		same(t, "one is watched by", watching["one"], 2)
+		same(t, "two is watched by", watching["two"], 2)
+
+		one, two := w.wakes("a"), w.wakes("b")
+		w.add(task.New("two", nil, task.ID("sooner")))
+		w.told("of one", one)
+		w.told("of two", two)
+
+		// Who leaves is forgotten, whatever it reads, and the others take its place.
+		sub := rdb.Subscribe(t.Context(), w.keys.Wake)
+		defer sub.Close()
+		_, err := sub.Receive(t.Context())
+		w.must(err)
+		_, err = w.reg.Resign(t.Context(), "a", all[0].gen)
+		w.must(err)
+		same(t, "watching", w.count(w.keys.Watch), 5)
+		m := <-sub.Channel()
+		same(t, "all look", m.Payload, "0")
+	})
+}
+
+// A lane that is named twice is no reason to take more than what is due.
+func TestCycle_aLaneNamedTwice(t *testing.T) {
+	t.Parallel()
+	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
+		w := newWorld(t, rdb)
+		a := w.join("a")
+		w.add(job("due"), job("later", task.In(time.Hour)))
+		same(t, "claimed", len(a.cycle(4, lanesOf("job", "job")).Claimed), 1)
+		same(t, "later is still due", w.count(w.keys.Due(lane("job"))), 1)
+	})
+}
