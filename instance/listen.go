@@ -14,6 +14,7 @@ func (m *Manager) listen(ctx context.Context, s *Stay) {
 	sub := m.rdb.Subscribe(ctx, m.reg.keys.Wake, m.reg.keys.WakeOf(s.ID))
 	defer func() { _ = sub.Close() }()
 	// An idle connection is probed rarely: every probe is a command that Redis has to answer.
+	heard := false
 	messages := sub.ChannelWithSubscriptions(redis.WithChannelHealthCheckInterval(time.Minute))
 	for {
 		select {
@@ -25,6 +26,10 @@ func (m *Manager) listen(ctx context.Context, s *Stay) {
 			}
 			switch v := msg.(type) {
 			case *redis.Subscription: // also after the connection broke: whatever was said meanwhile was missed
+				if v.Channel == m.reg.keys.Wake {
+					s.again.Store(heard)
+					heard = true
+				}
 				s.wake(0)
 				s.Schedules.Ring()
 				s.beat.Ring()

@@ -45,6 +45,7 @@ type Stay struct {
 	trustTimer *time.Timer
 
 	wakeAt   atomic.Int64
+	again    atomic.Bool // Redis was connected to again
 	mu       sync.Mutex
 	view     View
 	term     *term
@@ -101,6 +102,10 @@ func (s *Stay) TakeWake() (time.Time, bool) {
 	}
 	return queue.FromMs(ms), true
 }
+
+// Reconnected reports, once, that Redis was connected to again. It may be another one since, or the same one from an
+// earlier moment: what was written last may be lost.
+func (s *Stay) Reconnected() bool { return s.again.Swap(false) }
 
 const noWake = int64(1<<63 - 1)
 
@@ -169,7 +174,7 @@ func (s *Stay) see(v View) (before, after int64) {
 	if s.term != nil {
 		after = s.term.Epoch
 	}
-	if old.Leader != v.Leader || old.Open != v.Open || old.Lanes != v.Lanes {
+	if old.Epoch != v.Epoch || old.Open != v.Open || old.Lanes != v.Lanes {
 		s.wake(0)
 	}
 	if old.Schedules != v.Schedules {

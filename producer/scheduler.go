@@ -82,6 +82,7 @@ type tenure struct {
 
 // run leads: it takes stock, opens the gate if nobody led before, and pushes until the term ends.
 func (t *tenure) run(ctx context.Context) error {
+	t.stay.Reconnected() // whatever was before, all is read now
 	if err := t.insist(ctx, t.takeStock); err != nil {
 		return err
 	}
@@ -97,13 +98,15 @@ func (t *tenure) run(ctx context.Context) error {
 		case <-alarm.C:
 			err = t.insist(ctx, t.push)
 		case <-t.stay.Schedules:
-			err = t.insist(ctx, t.refresh)
+			if t.stay.Reconnected() { // Redis may have lost what was pushed or changed last: a failover, say
+				err = t.insist(ctx, t.takeStock)
+			} else {
+				err = t.insist(ctx, t.refresh)
+			}
 		case <-t.redeclare:
 			err = t.insist(ctx, t.declare)
 		case <-tidy.C:
-			if _, err := t.q.Tidy(ctx); err != nil && ctx.Err() == nil {
-				t.log.Warn().Err(err).Msg("could not tidy up")
-			}
+			t.tidy(ctx)
 		}
 		if err != nil {
 			return err
@@ -130,9 +133,12 @@ func (t *tenure) insist(ctx context.Context, fn func(context.Context) error) err
 			return err
 		}
 		// Whatever it is, giving up would stop every schedule: keep trying, and say so once. Redis that is full is the
-		// same: the slots wait here until it has room.
+		// same: the slots wait here until it has room, and what is kept past its time must not be why it has none.
 		if n == 0 {
 			t.log.Warn().Err(err).Msg("cannot schedule: trying again")
+		}
+		if errors.Is(err, queue.ErrFull) {
+			t.tidy(ctx)
 		}
 		d := min(time.Second, 20*time.Millisecond<<min(n, 10))
 		select {
@@ -143,8 +149,15 @@ func (t *tenure) insist(ctx context.Context, fn func(context.Context) error) err
 	}
 }
 
-// takeStock begins a term: it declares, reads all schedules, deals with what was missed while nobody led, and opens
-// the gate. A Redis that is full does not keep the gate shut: only the work behind it would ever make room.
+func (t *tenure) tidy(ctx context.Context) {
+	if _, err := t.q.Tidy(ctx); err != nil && ctx.Err() == nil {
+		t.log.Warn().Err(err).Msg("could not tidy up")
+	}
+}
+
+// takeStock begins a term, and begins it again when Redis may have lost what was written last: it declares, reads all
+// schedules, deals with what was missed while nobody led, and opens the gate. A Redis that is full does not keep the
+// gate shut: only the work behind it would ever make room.
 func (t *tenure) takeStock(ctx context.Context) error {
 	if err := t.tick(ctx); err != nil {
 		return err

@@ -10,6 +10,7 @@
 -- ARGV[7] n lanes, then their names
 -- Returns {removed, lanes removed}. O(removed * log(n) + lanes).
 local done, dead, tasks, lanes, meta, cancel, active, held, watch, schedules, changed = unpack(KEYS, 1, 11)
+redis.call("ZREM", watch, "") -- a first write that takes no memory: the others then pass at maxmemory
 local most = math.min(tonumber(ARGV[3]), chunk)
 
 local function shrink(set, old)
