@@ -38,6 +38,9 @@ func (t *tenure) declare(ctx context.Context) error {
 		}); err != nil {
 			return err
 		}
+		if err := t.tick(ctx); err != nil { // what is settled, is settled up to now
+			return err
+		}
 		changes, err := t.compare(declared, stored)
 		if err != nil {
 			return err

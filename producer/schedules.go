@@ -287,6 +287,7 @@ func (s *Schedules) Backfill(ctx context.Context, name string, from, to time.Tim
 		t := status.Schedule.slotTask(slot)
 		t.ID += "+backfill"
 		t.Priority, t.Keep = task.Low, -1
+		t.Conflict = task.Wait // all are due at once, and each was asked for: one after the other
 		if batch = append(batch, t); len(batch) == queue.MaxBatch {
 			if err := flush(); err != nil {
 				return added, err

@@ -81,7 +81,7 @@ for i = 1, tonumber(arg()) do
       if slot == "now" then
         stays = math.max(stays, now)
       elseif slot ~= "" then
-        stays = math.max(stays, tonumber(slot))
+        stays = math.max(stays, math.min(tonumber(slot), now)) -- whose clock is ahead settles nothing that is to come
       end
       -- The revision never repeats, even when a schedule is deleted and made again: the version is larger than any.
       rev = math.max(rev + 1, version)

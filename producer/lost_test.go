@@ -1,0 +1,140 @@
+package producer
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/schedule"
+	"github.com/onbeat/onbeat/task"
+	"github.com/onbeat/onbeat/testredis"
+)
+
+// A failover may lose the last writes while the leader still leads: what it had pushed is pushed again, and a schedule
+// made since is found though its version is one that was given before.
+func TestLostWrites(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	w := worldIn(t, testredis.Private(t).Client(), "lost")
+	n := w.start("v1", nil)
+	w.leads(n)
+	w.apply("s", schedule.Every(time.Hour))
+	testredis.Eventually(t, patience, func() bool { return len(w.pushed("s")) == 1 }, "the first slot is pushed")
+	st, err := w.q.Schedule(ctx, "s")
+	must(t, err)
+	last, err := queue.ParseLast(st.Last)
+	must(t, err)
+	id := task.SlotID("s", last.Slot)
+
+	k := w.q.Keys()
+	before := queue.Last{Rev: last.Rev, Anchor: last.Anchor}
+	_, err = w.rdb.TxPipelined(ctx, func(p redis.Pipeliner) error {
+		p.HSet(ctx, k.Last, "s", before.String())
+		p.HDel(ctx, k.Tasks, id)
+		p.ZRem(ctx, k.Due(queue.Lane{Queue: task.DefaultQueue, Type: "job"}), id)
+		p.HIncrBy(ctx, k.Meta, "schedules", -1)
+		return nil
+	})
+	must(t, err)
+	must(t, w.rdb.Do(ctx, "client", "kill", "type", "pubsub").Err())
+	w.apply("new", schedule.Every(time.Hour))
+	testredis.Eventually(t, patience, func() bool { return len(w.pushed("s")) == 1 }, "the lost slot is pushed again")
+	testredis.Eventually(t, patience, func() bool { return len(w.pushed("new")) == 1 }, "the new schedule is found")
+}
+
+// What is kept past its time leaves while slots wait for room: it may be all that Redis is full of.
+func TestFull_tidiesUp(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	w := worldIn(t, testredis.Private(t, "--maxmemory-policy", "noeviction").Client(), "tidy")
+	w.apply("s", schedule.Every(50*time.Millisecond))
+	k := w.q.Keys()
+	must(t, w.rdb.HSet(ctx, k.Tasks, "old", "record").Err())
+	must(t, w.rdb.ZAdd(ctx, k.Done, redis.Z{Score: 1, Member: "old"}).Err())
+	must(t, w.rdb.ConfigSet(ctx, "maxmemory", "1").Err())
+	n := w.start("", nil)
+	w.leads(n)
+	testredis.Eventually(t, patience, func() bool { return w.rdb.ZCard(ctx, k.Done).Val() == 0 }, "what was kept leaves")
+	must(t, w.rdb.ConfigSet(ctx, "maxmemory", "0").Err())
+}
+
+// A change worked out by a clock that is ahead settles no slot that is to come.
+func TestChange_byAClockThatIsAhead(t *testing.T) {
+	t.Parallel()
+	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
+		ctx := t.Context()
+		w := newWorld(t, rdb)
+		w.apply("s", schedule.Every(100*time.Millisecond))
+		st, err := w.q.Schedule(ctx, "s")
+		must(t, err)
+		c, err := remove(st, "deleted", w.now())
+		must(t, err)
+		c.Delete, c.Settled = false, w.now().Add(time.Minute)
+		now, moved, err := w.q.Change(ctx, 0, []queue.Change{*c})
+		must(t, err)
+		if st, err = w.q.Schedule(ctx, "s"); err != nil || len(moved) > 0 {
+			t.Fatal(moved, err)
+		}
+		if last, err := queue.ParseLast(st.Last); err != nil || last.Slot.After(now) {
+			t.Errorf("settled up to %v, now %v, %v", last.Slot, now, err)
+		}
+	})
+}
+
+// Redeclaring late in a term, with a clock that has drifted from that of Redis, loses no slot.
+func TestDeclare_afterTheClockDrifted(t *testing.T) {
+	t.Parallel()
+	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
+		ctx := t.Context()
+		w := newWorld(t, rdb)
+		period := 50 * time.Millisecond
+		tn := w.lead("one", "v1", func() []Schedule {
+			return []Schedule{{Name: "s", Rule: schedule.Rule{Every: period, Start: schedule.StartAligned}, Task: "job"}}
+		})
+		must(t, tn.takeStock(ctx))
+		must(t, tn.push(ctx))
+		tn.clock.Set(time.Now(), time.Now(), w.now().Add(900*time.Millisecond))
+		period = 25 * time.Millisecond
+		must(t, tn.declare(ctx))
+		after := w.now()
+		must(t, tn.refresh(ctx))
+		must(t, tn.push(ctx))
+		st, err := w.q.Schedule(ctx, "s")
+		must(t, err)
+		e, err := newEntry(st)
+		must(t, err)
+		pushed := w.pushed("s")
+		for slot := range e.grid.Between(after, after.Add(300*time.Millisecond)) {
+			if !pushed[slot.UnixMilli()] {
+				t.Fatalf("slot %v is lost: declared at %v, settled up to it", slot, after)
+			}
+		}
+	})
+}
+
+// Backfilled slots are all due at once: the schedule's overlap policy does not skip all but one.
+func TestBackfill_isNotSkippedForOverlap(t *testing.T) {
+	t.Parallel()
+	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
+		w := newWorld(t, rdb)
+		for _, o := range []schedule.Overlap{schedule.OverlapSkip, schedule.OverlapQueue, schedule.OverlapReplace} {
+			name := string(o)
+			w.apply(name, schedule.Rule{Every: time.Minute, Overlap: o})
+			n, err := w.Backfill(t.Context(), name, w.now().Add(-10*time.Minute), w.now(), nil)
+			if err != nil || n < 10 {
+				t.Fatalf("%d added, %v", n, err)
+			}
+			for id, rec := range rdb.HGetAll(t.Context(), w.q.Keys().Tasks).Val() {
+				tk := task.Task{ID: id}
+				must(t, task.Decode(rec, &tk))
+				if strings.HasPrefix(id, name) && (tk.Key == "" || tk.Conflict != task.Wait) {
+					t.Fatalf("%s: key %q, conflict %q", id, tk.Key, tk.Conflict)
+				}
+			}
+		}
+	})
+}
