@@ -3,6 +3,8 @@ package queue
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/onbeat/onbeat/task"
 )
@@ -34,6 +36,9 @@ func (q *Queue) Recover(ctx context.Context, gen int64, list []Recovery) (moved,
 			}
 			body = append(body, r.Claim.Task.ID, r.Claim.Value, lane, Ms(r.Claim.Task.Due), r.Record, r.Note)
 		}
+		if err := q.declareWaiters(ctx, &lanes, part); err != nil {
+			return moved, left, fmt.Errorf("recover generation %d: %w", gen, err)
+		}
 		k := &q.keys
 		keys := []string{k.Orphans, k.Running(gen), k.Tasks, k.Dead, k.Active, k.Held, k.History, k.Meta, k.Watch, k.Lanes}
 		args := []any{gen, k.Wake, q.caps.History}
@@ -51,6 +56,21 @@ func (q *Queue) Recover(ctx context.Context, gen int64, list []Recovery) (moved,
 		}
 	}
 	return moved, left, nil
+}
+
+// declareWaiters adds every lane if a task of a key is among those to be recovered: the next of its key may lie in any.
+func (q *Queue) declareWaiters(ctx context.Context, lanes *laneSet, part []Recovery) error {
+	if !slices.ContainsFunc(part, func(r Recovery) bool { return strings.Contains(r.Claim.Value, "\x1fk:") }) {
+		return nil
+	}
+	all, _, err := q.Lanes(ctx)
+	if err != nil || len(all) > MaxBatch { // so many are left to tidy.lua
+		return err
+	}
+	for _, l := range all {
+		lanes.number(l)
+	}
+	return nil
 }
 
 // Rewrite is the record of a task that stays, with its first due time written down because its score may change.

@@ -125,3 +125,23 @@ func TestCycle_aLaneNamedTwice(t *testing.T) {
 		same(t, "later is still due", w.count(w.keys.Due(lane("job"))), 1)
 	})
 }
+
+// The last of a key dies with its instance, and the next is of another type: its turn comes with the recovery.
+func TestRecover_givesTheTurnToAnotherType(t *testing.T) {
+	t.Parallel()
+	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
+		w := newWorld(t, rdb)
+		a := w.join("a")
+		w.add(job("x", task.Key("k", 1), task.MaxAttempts(1)))
+		a.claim(1, lanesOf("job"))
+		w.add(task.New("other", nil, task.ID("y"), task.Key("k", 1)))
+		same(t, "claimed", len(a.cycle(1, lanesOf("job", "other")).Claimed), 0)
+		same(t, "held", w.count(w.keys.Held), 1)
+		b := w.join("b")
+		a.lose(b)
+		_, _, err := w.q.Recover(t.Context(), a.gen, w.recoveries(a.gen))
+		w.must(err)
+		same(t, "dead", w.count(w.keys.Dead), 1)
+		same(t, "claimed by another", b.claim(1, lanesOf("other"))[0].ID, "y")
+	})
+}
