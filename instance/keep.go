@@ -13,7 +13,8 @@ func (m *Manager) keep(ctx context.Context, s *Stay, served <-chan error) (lost 
 	ready, done := m.readiness(ctx, s), ctx.Done()
 	next := time.NewTimer(m.spread())
 	defer next.Stop()
-	var owed func(*Stay) error // a change of state that Redis has not heard of yet
+	var owed func(*Stay) error  // a change of state that Redis has not heard of yet
+	var state func(*Stay) error // the last one
 	var b backoff
 	for {
 		var err error
@@ -25,14 +26,19 @@ func (m *Manager) keep(ctx context.Context, s *Stay, served <-chan error) (lost 
 			return false, err
 		case <-done:
 			done, ready = nil, nil
-			owed, err = m.settle(s, m.resign)
+			state = m.resign
+			owed, err = m.settle(s, state)
 			s.drain()
 		case <-ready:
 			ready = nil
-			owed, err = m.settle(s, m.ready)
+			state = m.ready
+			owed, err = m.settle(s, state)
 		case <-next.C:
 			err = m.heartbeat(s)
 		case <-s.beat:
+			if s.unsure.Swap(false) { // Redis may have lost it: saying it twice changes nothing
+				owed = state
+			}
 			err = m.heartbeat(s)
 		case <-s.expired():
 			err = ErrLeaseLost

@@ -28,6 +28,7 @@ func (m *Manager) listen(ctx context.Context, s *Stay) {
 			case *redis.Subscription: // also after the connection broke: whatever was said meanwhile was missed
 				if v.Channel == m.reg.keys.Wake {
 					s.again.Store(heard)
+					s.unsure.Store(heard)
 					heard = true
 				}
 				s.wake(0)

@@ -45,7 +45,8 @@ type Stay struct {
 	trustTimer *time.Timer
 
 	wakeAt   atomic.Int64
-	again    atomic.Bool // Redis was connected to again
+	again    atomic.Bool // Redis was connected to again: the scheduler has not looked yet
+	unsure   atomic.Bool // the same: the state that Redis knows may be an earlier one
 	mu       sync.Mutex
 	view     View
 	term     *term
@@ -131,13 +132,13 @@ func (s *Stay) Look() { s.wake(0) }
 // Lead calls fn for each term of leadership, one after the other, until the stay ends or drains. fn's context ends with
 // the term, with a cause; then fn must return. An fn that returns earlier is called again only in the next term.
 func (s *Stay) Lead(fn func(ctx context.Context, t queue.Term)) {
-	var last int64
+	var last *term // not its epoch: a Redis that lost its last writes may give one twice
 	for {
 		s.mu.Lock()
 		t, changed := s.term, s.changed
 		s.mu.Unlock()
-		if t != nil && t.Epoch != last && t.ctx.Err() == nil {
-			last = t.Epoch
+		if t != nil && t != last && t.ctx.Err() == nil {
+			last = t
 			fn(t.ctx, t.Term)
 			continue
 		}

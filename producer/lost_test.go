@@ -31,6 +31,7 @@ func TestLostWrites(t *testing.T) {
 	id := task.SlotID("s", last.Slot)
 
 	k := w.q.Keys()
+	testredis.Eventually(t, patience, func() bool { return w.rdb.PubSubNumSub(ctx, k.Wake).Val()[k.Wake] == 1 }, "it listens")
 	before := queue.Last{Rev: last.Rev, Anchor: last.Anchor}
 	_, err = w.rdb.TxPipelined(ctx, func(p redis.Pipeliner) error {
 		p.HSet(ctx, k.Last, "s", before.String())
@@ -137,4 +138,17 @@ func TestBackfill_isNotSkippedForOverlap(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A slot may be a month ahead, and two clocks drift apart: the leader does not trust an old reading.
+func TestUpkeep_readsTheClock(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, testredis.Client(t))
+	tn := w.lead("one", "", nil)
+	must(t, tn.takeStock(t.Context()))
+	tn.clock.Set(time.Now(), time.Now(), w.now().Add(-time.Hour))
+	tn.upkeep(t.Context())
+	if off := tn.clock.Now().Sub(w.now()).Abs(); off > 10*time.Second {
+		t.Errorf("off by %v", off)
+	}
 }

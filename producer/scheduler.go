@@ -106,7 +106,7 @@ func (t *tenure) run(ctx context.Context) error {
 		case <-t.redeclare:
 			err = t.insist(ctx, t.declare)
 		case <-tidy.C:
-			t.tidy(ctx)
+			t.upkeep(ctx)
 		}
 		if err != nil {
 			return err
@@ -146,6 +146,14 @@ func (t *tenure) insist(ctx context.Context, fn func(context.Context) error) err
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
+	}
+}
+
+// upkeep is done now and then. The clock is read again because a slot may be far ahead, and two clocks drift apart.
+func (t *tenure) upkeep(ctx context.Context) {
+	t.tidy(ctx)
+	if err := t.tick(ctx); err != nil && ctx.Err() == nil {
+		t.log.Warn().Err(err).Msg("could not read the clock of redis")
 	}
 }
 
