@@ -145,3 +145,22 @@ func TestRecover_givesTheTurnToAnotherType(t *testing.T) {
 		same(t, "claimed by another", b.claim(1, lanesOf("other"))[0].ID, "y")
 	})
 }
+
+// A claim whose record is gone would keep its generation, and its place under a limit, for ever.
+func TestRecover_forgetsWhatHasNoRecord(t *testing.T) {
+	t.Parallel()
+	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
+		w := newWorld(t, rdb)
+		a := w.join("a")
+		w.add(job("x", task.Key("k", 1)))
+		a.claim(1, lanesOf("job"))
+		w.must(rdb.HDel(t.Context(), w.keys.Tasks, "x").Err())
+		b := w.join("b")
+		a.lose(b)
+		_, left, err := w.q.Recover(t.Context(), a.gen, w.recoveries(a.gen))
+		w.must(err)
+		same(t, "left", left, 0)
+		same(t, "orphans", w.count(w.keys.Orphans), 0)
+		same(t, "active", w.count(w.keys.Active), 0)
+	})
+}

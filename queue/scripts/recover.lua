@@ -53,6 +53,15 @@ end
 if #notes > 0 then
   record(history, ARGV[3], "runs", table.concat(notes, "\n"), "gen", gen)
 end
+if tonumber(ARGV[5 + n_lanes]) == 0 then -- nothing to give back: what has no record either is over
+  local rest = redis.call("HGETALL", running)
+  for i = 1, #rest, 2 do
+    if redis.call("HEXISTS", tasks, rest[i]) == 0 then
+      redis.call("HDEL", running, rest[i])
+      unlimit(active, held, rest[i + 1], declared, {})
+    end
+  end
+end
 local left = redis.call("HLEN", running)
 if left == 0 then
   redis.call("ZREM", orphans, gen)
