@@ -108,6 +108,9 @@ const keptPayload = 1 << 10
 // handBack returns a task as if it had not been claimed.
 func handBack(s *queue.Settlement, t *task.Task) {
 	s.Outcome, s.Lane, s.Due, s.Note = queue.Moved, queue.LaneOf(t), t.Due, note(t, "returned")
+	if t.Attempts > 0 {
+		s.Due = queue.Again(t.Due)
+	}
 }
 
 // fail counts the attempt, and makes the task due again, or dead if that was the last.

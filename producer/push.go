@@ -19,11 +19,27 @@ func (t *tenure) wait() time.Duration {
 	return max(t.clock.Local(t.plan[0].next.Add(-t.cfg.Horizon)).Sub(time.Now()), 0)
 }
 
-// push pushes the slots of every schedule whose next slot is within the horizon, or soon will be.
+// push pushes the slots of every schedule whose next slot is within the horizon, or soon will be. What is due
+// soonest goes first: a new leader with many schedules must not fill the horizon of one before the next slot of another.
 func (t *tenure) push(ctx context.Context) error {
+	first := t.clock.Now().Add(min(time.Second, t.cfg.Horizon/2))
+	if err := t.pushUntil(ctx, time.Time{}, first, first); err != nil {
+		return err
+	}
+	now := t.clock.Now()
+	return t.pushUntil(ctx, time.Time{}, now.Add(t.cfg.Horizon+t.ahead()/2), now.Add(t.cfg.Horizon+t.ahead()))
+}
+
+// pushUntil makes steps for the schedules whose next slot is not after soon, which take them up to until. Slots up to
+// missed were missed; if that is zero, those are that should have been pushed a while ago.
+func (t *tenure) pushUntil(ctx context.Context, missed, soon, until time.Time) error {
 	for {
 		now := t.clock.Now()
-		more, err := t.pushOnce(ctx, now, now.Add(-lateGrace))
+		late := missed
+		if late.IsZero() {
+			late = now.Add(-lateGrace)
+		}
+		more, err := t.pushOnce(ctx, now, late, soon, until)
 		if err != nil || !more {
 			return err
 		}
@@ -31,9 +47,7 @@ func (t *tenure) push(ctx context.Context) error {
 }
 
 // pushOnce makes one step for each schedule that has one, and reports whether any may have another.
-func (t *tenure) pushOnce(ctx context.Context, now, missed time.Time) (more bool, err error) {
-	soon := now.Add(t.cfg.Horizon + t.ahead()/2)
-	until := now.Add(t.cfg.Horizon + t.ahead())
+func (t *tenure) pushOnce(ctx context.Context, now, missed, soon, until time.Time) (more bool, err error) {
 	var moves []move
 	var rest []*entry
 	for size := 0; len(t.plan) > 0 && !t.plan[0].next.After(soon) && size < pushBatch; {
@@ -153,11 +167,6 @@ func (t *tenure) catchUp(ctx context.Context, began time.Time) error {
 	if err := t.advance(ctx, moves); err != nil {
 		return err
 	}
-	for {
-		now := t.clock.Now()
-		more, err := t.pushOnce(ctx, now, began)
-		if err != nil || !more {
-			return err
-		}
-	}
+	now := t.clock.Now() // what comes after it waits until the gate is open
+	return t.pushUntil(ctx, began, now, now)
 }

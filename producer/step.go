@@ -84,6 +84,7 @@ func (e *entry) catchUp(s *queue.Step, last *queue.Last, now, missed, latest tim
 	}
 	for slot := e.after(last.Slot); len(s.Push) < stepSlots && !slot.IsZero() && !slot.After(missed) && e.left(*last) > 0; slot = e.grid.Next(slot) {
 		e.pushLate(s, last, slot, task.Low)
+		s.Push[len(s.Push)-1].Task.Conflict = task.Wait // each runs, so one after the other where none may overlap
 	}
 }
 

@@ -53,7 +53,7 @@ type Step struct {
 func (q *Queue) Advance(ctx context.Context, term Term, steps []Step) (now time.Time, dropped int, moved []int, err error) {
 	for from := 0; from < len(steps); {
 		to, size := from, 0
-		for to < len(steps) && (to == from || size+stepSize(&steps[to]) <= MaxBatch) {
+		for to < len(steps) && (to == from || size+stepSize(&steps[to]) <= advanceBatch) {
 			size += stepSize(&steps[to])
 			to++
 		}
@@ -73,6 +73,9 @@ func (q *Queue) Advance(ctx context.Context, term Term, steps []Step) (now time.
 	}
 	return now, dropped, moved, nil
 }
+
+// advanceBatch is about how many slots one call pushes: while it runs, nobody can claim what is due.
+const advanceBatch = 200
 
 func stepSize(s *Step) int {
 	n := 1 + len(s.Drop)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/onbeat/onbeat/task"
 )
@@ -34,7 +35,7 @@ func (q *Queue) Recover(ctx context.Context, gen int64, list []Recovery) (moved,
 			if !r.Dead {
 				lane = lanes.number(r.Lane)
 			}
-			body = append(body, r.Claim.Task.ID, r.Claim.Value, lane, Ms(r.Claim.Task.Due), r.Record, r.Note)
+			body = append(body, r.Claim.Task.ID, r.Claim.Value, lane, Ms(Again(r.Claim.Task.Due)), r.Record, r.Note)
 		}
 		if err := q.declareWaiters(ctx, &lanes, part); err != nil {
 			return moved, left, fmt.Errorf("recover generation %d: %w", gen, err)
@@ -72,6 +73,11 @@ func (q *Queue) declareWaiters(ctx context.Context, lanes *laneSet, part []Recov
 	}
 	return nil
 }
+
+// Again is when a task that has begun, and comes back for another run without a delay, is due: a millisecond after its
+// first due time. It keeps its place in line, and no policy for slots that nobody began takes it out, because those are
+// told by the due time they were pushed with ([Drop]).
+func Again(due time.Time) time.Time { return due.Add(time.Millisecond) }
 
 // Rewrite is the record of a task that stays, with its first due time written down because its score may change.
 func Rewrite(t *task.Task) []byte { return task.Encode(nil, t) }
