@@ -42,7 +42,7 @@ func (c *Consumer) cancelRuns() {
 		}
 		for id, run := range c.inflight {
 			if r.Covers(id, run.task.Key, run.task.Fence) {
-				run.cancel(cause)
+				run.end(cause)
 			}
 		}
 	}

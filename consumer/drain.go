@@ -36,7 +36,7 @@ func (c *Consumer) drain() {
 			c.gather()
 		case <-grace.C:
 			for _, r := range c.inflight {
-				r.cancel(ErrDrained)
+				r.end(ErrDrained)
 			}
 			abandoned = time.After(abandon)
 		case <-abandoned:

@@ -24,11 +24,7 @@ var (
 )
 
 // run is one claimed task on its way through a handler.
-type run struct {
-	task   *task.Task
-	ctx    context.Context
-	cancel context.CancelCauseFunc
-}
+type run struct{ runContext }
 
 // result is a run that ended. Drop says that there is nothing to settle: the claim is void.
 type result struct {
@@ -38,25 +34,22 @@ type result struct {
 }
 
 // start runs a task on a goroutine of its own. Its result is sent exactly once.
-func (c *Consumer) start(parent context.Context, t *task.Task) *run {
-	r := &run{task: t}
-	r.ctx, r.cancel = context.WithCancelCause(parent)
+func (c *Consumer) start(parent context.Context, t *task.Task) {
+	r := &run{runContext{parent: parent, task: t, deadline: time.Now().Add(t.RunTimeout())}}
 	c.inflight[t.ID] = r
 	go c.work(r, c.results)
-	return r
 }
 
 // work runs the handler. One that was given up on may end in a later stay: its result goes where it began.
 func (c *Consumer) work(r *run, results chan<- result) {
-	ctx, done := context.WithTimeoutCause(handlers.NewContext(r.ctx, r.task), r.task.RunTimeout(), ErrTimeout)
 	h, ok := c.handlers.Handler(r.task.Type)
 	if !ok { // the claim reads only lanes of known types
 		h = handlers.Func(func(context.Context, *task.Task) error { return handlers.ErrUnknownType })
 	}
-	defer r.cancel(nil)
-	defer done()
-	handlers.Do(ctx, h, r.task, func(err error) {
-		results <- c.outcome(r, context.Cause(ctx), err)
+	handlers.Do(r, h, r.task, func(err error) {
+		out := c.outcome(r, r.why(), err)
+		r.over()
+		results <- out
 	})
 }
 
@@ -73,7 +66,7 @@ func (c *Consumer) outcome(r *run, cause, err error) result {
 	case errors.Is(cause, ErrCancelled), errors.Is(cause, ErrReplaced):
 		c.log.Info().Str("task", t.ID).AnErr("cause", cause).Msg("run cancelled")
 		c.finish(s, t, "cancelled", cause)
-	case r.ctx.Err() != nil && cause != nil && !errors.Is(cause, ErrTimeout):
+	case cause != nil && !errors.Is(cause, ErrTimeout):
 		out.drop = true // the lease is lost: whoever takes the task over settles it
 	default:
 		if errors.Is(cause, ErrTimeout) && !handlers.IsDead(err) {

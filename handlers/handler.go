@@ -61,6 +61,10 @@ func As[T any](h TaskHandler) (T, bool) {
 
 type taskKey struct{}
 
+// TaskKey is the key under which a context carries its task to [FromContext], for who makes contexts of their own.
+// Everybody else uses [NewContext].
+var TaskKey any = taskKey{}
+
 // NewContext returns a context that carries t to [FromContext].
 func NewContext(ctx context.Context, t *task.Task) context.Context {
 	return context.WithValue(ctx, taskKey{}, t)

@@ -128,10 +128,14 @@ func appendSettlements(args []any, settle []Settlement, lanes map[Lane]int) ([]i
 	}
 	args = append(args, len(order))
 	for _, i := range order {
-		args = append(args, settle[i].ID)
+		args = append(args, &settle[i].ID) // a pointer fits into an interface as it is: nothing is allocated
 	}
-	for _, i := range order {
-		args = append(args, settle[i].Fence)
+	var fence any
+	for n, i := range order { // tasks of one claim share their fence, and so its box
+		if n == 0 || settle[i].Fence != settle[order[n-1]].Fence {
+			fence = settle[i].Fence
+		}
+		args = append(args, fence)
 	}
 	at := counts[Finished]
 	args = append(args, counts[Finished])
