@@ -35,7 +35,7 @@ func sizesOf(s *settings) sizes {
 	case s.tiny:
 		return sizes{1000, 2, []int{100, 500}, 2, []int{1, 20}, 2, []int{3}, []int{200, 1000}, 500, []int{50}, 3, []int{1, 2}}
 	case s.quick:
-		return sizes{20_000, 3, []int{100, 1000}, 5, []int{1, 200}, 4, []int{10}, []int{1000, 100_000}, 10_000, []int{1000}, 10, []int{1, 2}}
+		return sizes{10_000, 2, []int{100, 1000}, 3, []int{1, 200}, 3, []int{10}, []int{1000, 100_000}, 10_000, []int{1000}, 10, []int{1, 2}}
 	}
 	return sizes{
 		100_000, 20, []int{100, 1000, 5000}, 60, []int{1, 1000}, 20, []int{10, 100}, []int{1000, 100_000, 1_000_000, 5_000_000},
@@ -97,7 +97,7 @@ func cells(name, p string, z sizes, s *settings) (list []cell) {
 		}
 		list = append(list, cell{params: best, candidates: try})
 	case "S3":
-		for _, rate := range z.rates {
+		for _, rate := range few(s, p, z.rates) {
 			w := wire.Params{Rate: rate, Seconds: z.lagSeconds, Bytes: 64, Concurrency: 100, Servers: 1}
 			add(w)
 			if p != "onbeat" && p != "raw" {
@@ -106,7 +106,7 @@ func cells(name, p string, z sizes, s *settings) (list []cell) {
 			}
 		}
 	case "S4":
-		for _, n := range z.beatJobs {
+		for _, n := range few(s, p, z.beatJobs) {
 			if p != "raw" {
 				add(wire.Params{Jobs: n, Seconds: z.beatSeconds})
 			}
@@ -193,6 +193,14 @@ func candidates(p string, w wire.Params) (list []wire.Params) {
 		try(2, 250, 500)
 	}
 	return list
+}
+
+// few leaves, of a quick bench's sizes, only the largest to the peers.
+func few(s *settings, p string, sizes []int) []int {
+	if s.quick && p != "onbeat" {
+		return sizes[len(sizes)-1:]
+	}
+	return sizes
 }
 
 // likely picks the few candidates of a quick search.
