@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/onbeat/onbeat/queue"
@@ -13,6 +14,9 @@ import (
 
 // lostText is the error a task gets when whoever ran it was declared dead.
 const lostText = "the instance that ran it was lost"
+
+// cancelledText is the error of a task that was to be cancelled too.
+const cancelledText = lostText + ", and it was to be cancelled"
 
 // stuckPause is how long tasks that cannot be read here are left alone before they are looked at again.
 const stuckPause = time.Minute
@@ -51,6 +55,10 @@ func (m *Manager) recover(ctx context.Context, gen int64) (stuck bool, err error
 	if err != nil {
 		return false, err
 	}
+	asked, err := m.reg.Cancels(ctx)
+	if err != nil {
+		return false, err
+	}
 	list := make([]queue.Recovery, 0, len(claims))
 	died := 0
 	for _, c := range claims {
@@ -59,7 +67,7 @@ func (m *Manager) recover(ctx context.Context, gen int64) (stuck bool, err error
 			m.log.Warn().Err(c.Err).Str("task", c.Task.ID).Msg("cannot take back a task: it is left to a release that can read it")
 			continue
 		}
-		r := recovery(c)
+		r := recovery(c, asked)
 		if r.Dead {
 			died++
 		}
@@ -79,12 +87,19 @@ func (m *Manager) recover(ctx context.Context, gen int64) (stuck bool, err error
 	return stuck, nil
 }
 
-func recovery(c queue.Claim) queue.Recovery {
+// recovery is what becomes of one task. One that somebody asked to cancel, after its instance was gone and could not
+// hear it, does not run again.
+func recovery(c queue.Claim, asked []Cancel) queue.Recovery {
 	t := *c.Task
-	t.Fail(task.Failure{At: t.Claimed, Attempt: t.Attempt, Error: lostText})
+	text := lostText
+	cancelled := slices.ContainsFunc(asked, func(a Cancel) bool { return a.Covers(t.ID, t.Key, t.Fence) })
+	if cancelled {
+		text = cancelledText
+	}
+	t.Fail(task.Failure{At: t.Claimed, Attempt: t.Attempt, Error: text})
 	// A run that had begun is not skipped for overlapping itself: it waits for its key like any other.
 	t.Conflict = task.Wait
-	r := queue.Recovery{Claim: c, Lane: queue.LaneOf(&t), Dead: t.Attempts >= t.AttemptsAllowed(), Record: queue.Rewrite(&t)}
+	r := queue.Recovery{Claim: c, Lane: queue.LaneOf(&t), Dead: cancelled || t.Attempts >= t.AttemptsAllowed(), Record: queue.Rewrite(&t)}
 	if t.Schedule != "" {
 		r.Note = fmt.Sprintf("%s lost %d %d", t.ID, t.Attempt, t.Claimed.UnixMilli())
 	}
