@@ -66,6 +66,20 @@ local function head(lane)
   return lane.first
 end
 
+-- fitting is how many of the records fit into the reply: at least the first of a call, whatever its size.
+local room = 4 * 1024 * 1024
+local function fitting(records)
+  for i = 1, #records do
+    local size = records[i] and #records[i] or 0
+    if size > room and room < 4 * 1024 * 1024 then
+      room, looks = 0, 0
+      return i - 1
+    end
+    room = room - size
+  end
+  return #records
+end
+
 -- take looks at up to n due tasks of a lane, which there are, and returns how many of them it claimed.
 local function take(lane, n)
   if lane.limit > 0 then
@@ -91,15 +105,22 @@ local function take(lane, n)
   if #ids == 0 then -- nothing is due, and the ranks from 0 to -1 would be all
     return 0
   end
-  looks = looks - #ids
-  redis.call("ZREMRANGEBYRANK", lane.key, 0, #ids - 1)
   local records = redis.call("HMGET", tasks, unpack(ids))
+  local fit = fitting(records)
+  if fit < #ids then -- the rest is left behind, and taken by the next call
+    lane.first = tonumber(dues[fit + 1])
+    if fit == 0 then
+      return 0
+    end
+  end
+  looks = math.max(looks - fit, 0)
+  redis.call("ZREMRANGEBYRANK", lane.key, 0, fit - 1)
   local out = lane.out or { {}, {}, {}, {} }
   lane.out = out
   local before = #out[1]
   local count = before
-  for i, body in ipairs(records) do
-    local tail = ""
+  for i = 1, fit do
+    local body, tail = records[i], ""
     local run = body ~= false
     local limit, policy, length, stop
     if run and string.byte(body, 2) == 107 then
