@@ -90,7 +90,9 @@ func (c *Consumer) consume() {
 				retry = time.After(c.troubled(err, failures))
 			} else {
 				failures, look = 0, again
-				c.gather()
+				if !again || c.cfg.Concurrency-len(c.inflight) < queue.MaxBatch {
+					c.gather()
+				} // else the next batch is claimed while this one runs
 			}
 			continue
 		}

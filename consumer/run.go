@@ -80,10 +80,17 @@ func (c *Consumer) outcome(r *run, cause, err error) result {
 // finish takes a task out, or keeps it visible for as long as it asks; then its last error says what cut it short.
 func (c *Consumer) finish(s *queue.Settlement, t *task.Task, word string, cause error) {
 	s.Note = note(t, word)
-	if t.Keep <= 0 {
-		s.Outcome = queue.Finished
-		return
+	s.Outcome = queue.Finished
+	if t.Keep > 0 {
+		keep(s, t, cause)
 	}
+}
+
+// keep is a function of its own so that the copy of the task is not on the stack of every run: a new goroutine would
+// have to grow its stack for it, which costs more than all the rest of a short run.
+//
+//go:noinline
+func keep(s *queue.Settlement, t *task.Task, cause error) {
 	kept := *t
 	if cause != nil {
 		kept.Fail(task.Failure{At: time.Now().UTC(), Attempt: t.Attempt, Instance: t.Instance, Error: cause.Error()})
@@ -106,7 +113,10 @@ func handBack(s *queue.Settlement, t *task.Task) {
 	}
 }
 
-// fail counts the attempt, and makes the task due again, or dead if that was the last.
+// fail counts the attempt, and makes the task due again, or dead if that was the last. It is not inlined for the same
+// reason as keep.
+//
+//go:noinline
 func (c *Consumer) fail(s *queue.Settlement, t *task.Task, err error) {
 	failed := *t
 	failed.Fail(task.Failure{At: time.Now().UTC(), Attempt: t.Attempt, Instance: t.Instance, Error: handlers.Report(err)})

@@ -81,9 +81,8 @@ func (p *Producer) EnqueueAll(ctx context.Context, tasks []*task.Task) ([]Result
 		refused, added, err := p.q.Enqueue(ctx, rest, look)
 		for i := range added {
 			r := Result{ID: rest[i].ID, Err: refused[i]}
-			var taken *queue.Refused
-			if errors.As(refused[i], &taken) {
-				r.ID = taken.ID
+			if refused[i] != nil {
+				r.ID = standing(refused[i], r.ID)
 			}
 			results = append(results, r)
 		}
@@ -95,6 +94,15 @@ func (p *Producer) EnqueueAll(ctx context.Context, tasks []*task.Task) ([]Result
 		}
 	}
 	return results, nil
+}
+
+// standing is the ID of the task that a refused one met, or its own.
+func standing(refused error, id string) string {
+	var taken *queue.Refused
+	if errors.As(refused, &taken) {
+		return taken.ID
+	}
+	return id
 }
 
 // Check refuses a task that could not be enqueued.

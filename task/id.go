@@ -36,6 +36,22 @@ func NewID(now time.Time) string {
 	return string(b[:])
 }
 
+// idTime is when an ID was made by [NewID], or false for an ID that was not, or could not have been.
+func idTime(id string) (time.Time, bool) {
+	if len(id) != 20 {
+		return time.Time{}, false
+	}
+	var ms int64
+	for i := range 8 {
+		d := strings.IndexByte(base62, id[i])
+		if d < 0 {
+			return time.Time{}, false
+		}
+		ms = ms*62 + int64(d)
+	}
+	return time.UnixMilli(ms).UTC(), ms <= maxDue.UnixMilli()
+}
+
 // SlotID is the ID of the task of one slot of a schedule: name@milliseconds. It is the same in every process, which
 // makes a slot that is pushed twice one task.
 func SlotID(schedule string, slot time.Time) string {

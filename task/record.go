@@ -33,7 +33,7 @@ const (
 	fPayload     = 2
 	fQueue       = 3
 	fPriority    = 4 // Low is 1, High is 2
-	fCreated     = 5 // unix ms
+	fCreated     = 5 // unix ms; left out if the ID says it
 	fDue         = 6 // unix ms; only once the score no longer says it
 	fSchedule    = 7
 	fSlot        = 8
@@ -61,7 +61,9 @@ func Encode(b []byte, t *Task) []byte {
 	case High:
 		b = appendUint(b, fPriority, 2)
 	}
-	b = appendTime(b, fCreated, t.Created)
+	if made, ok := idTime(t.ID); !ok || !made.Equal(t.Created) { // else the ID says it
+		b = appendTime(b, fCreated, t.Created)
+	}
 	b = appendTime(b, fDue, t.Due)
 	b = appendString(b, fSchedule, t.Schedule)
 	b = appendTime(b, fSlot, t.Slot)
@@ -164,6 +166,9 @@ func Decode(rec string, t *Task) error {
 	}
 	if err == nil && t.Type == "" {
 		err = errors.New("no type")
+	}
+	if made, ok := idTime(t.ID); ok && t.Created.IsZero() {
+		t.Created = made
 	}
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrRecord, err)
