@@ -320,14 +320,17 @@ func answers(ctx context.Context, addr, mark string) bool {
 	if err := conn.SetDeadline(time.Now().Add(2 * time.Second)); err != nil {
 		return false
 	}
-	if _, err := io.WriteString(conn, "CONFIG GET dbfilename\r\n"); err != nil {
+	if _, err := io.WriteString(conn, "PING\r\nCONFIG GET dbfilename\r\n"); err != nil {
 		return false
 	}
-	// An array of the name and the value, each as a length and a text.
 	lines := bufio.NewScanner(conn)
+	if !lines.Scan() || lines.Text() != "+PONG" {
+		return false // it still loads its data, during which CONFIG would be answered all the same
+	}
+	// An array of the name and the value, each as a length and a text.
 	for n := 0; n < 5 && lines.Scan(); n++ {
 		if n == 0 && lines.Text() != "*2" {
-			return false // an error: it still loads its data
+			return false
 		}
 		if n == 4 {
 			return lines.Text() == mark
