@@ -92,7 +92,10 @@ func TestRun_accountsForEverySlotOfALife(t *testing.T) {
 			func() error { _, err := h.Schedules().Pause(ctx, "beat"); return err },
 			func() error { _, err := h.Schedules().Resume(ctx, "beat"); return err },
 			func() error { h.apply("beat", schedule.Rule{Every: 30 * time.Millisecond}); return nil },
-			func() error { h.apply("beat", schedule.Rule{Every: 30 * time.Millisecond, Jitter: 20 * time.Millisecond}); return nil },
+			func() error {
+				h.apply("beat", schedule.Rule{Every: 30 * time.Millisecond, Jitter: 20 * time.Millisecond})
+				return nil
+			},
 			func() error { return h.Schedules().Delete(ctx, "beat") },
 			func() error {
 				h.apply("beat", schedule.Rule{Every: 25 * time.Millisecond, Start: "2020-01-01T00:00:00Z"})
