@@ -2,7 +2,6 @@
 
 GO      ?= go
 BIN     := bin/onbeat
-PKG     := github.com/onbeat/onbeat
 
 # The version in the program: a tag if there is one, else the commit.
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
