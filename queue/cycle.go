@@ -127,16 +127,13 @@ func appendSettlements(args []any, settle []Settlement, lanes map[Lane]int) ([]i
 		}
 	}
 	args = append(args, len(order))
+	if len(order) == 0 {
+		return nil, args, nil
+	}
 	for _, i := range order {
 		args = append(args, &settle[i].ID) // a pointer fits into an interface as it is: nothing is allocated
 	}
-	var fence any
-	for n, i := range order { // tasks of one claim share their fence, and so its box
-		if n == 0 || settle[i].Fence != settle[order[n-1]].Fence {
-			fence = settle[i].Fence
-		}
-		args = append(args, fence)
-	}
+	args = appendFences(args, settle, order)
 	at := counts[Finished]
 	args = append(args, counts[Finished])
 	for _, o := range []Outcome{Kept, Moved, Died} {
@@ -171,25 +168,21 @@ func appendSettlements(args []any, settle []Settlement, lanes map[Lane]int) ([]i
 	return order, args, nil
 }
 
-// dueArg is a moment as scripts read it: unix ms, or "+ms" from the clock of Redis.
-func dueArg(at time.Time, delay time.Duration) any {
-	if !at.IsZero() {
-		return dueMs(at)
+// appendFences writes the fences of what is settled, each with how many that follow each other have it: tasks of one
+// claim mostly end together.
+func appendFences(args []any, settle []Settlement, order []int) []any {
+	at, runs := len(args), 0
+	args = append(args, 0)
+	for from := 0; from < len(order); runs++ {
+		to := from + 1
+		for to < len(order) && settle[order[to]].Fence == settle[order[from]].Fence {
+			to++
+		}
+		args = append(args, settle[order[from]].Fence, to-from)
+		from = to
 	}
-	ms := delay.Milliseconds()
-	if delay > 0 && delay%time.Millisecond != 0 {
-		ms++ // never early
-	}
-	return "+" + strconv.FormatInt(max(ms, 0), 10)
-}
-
-// dueMs is the first whole millisecond that is not before a moment.
-func dueMs(at time.Time) int64 {
-	ms := at.UnixMilli()
-	if at.After(time.UnixMilli(ms)) {
-		ms++
-	}
-	return ms
+	args[at] = runs
+	return args
 }
 
 func decodeCycle(r *reply, req *CycleRequest, order []int) (*CycleReply, error) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/onbeat/onbeat/task"
 )
@@ -57,69 +56,8 @@ func (q *Queue) Enqueue(ctx context.Context, tasks []*task.Task, look bool) (ref
 	return refused, len(tasks), nil
 }
 
-// laneSet numbers the lanes that one call uses, from 1, in the order in which they first appear.
-type laneSet struct {
-	list    []Lane
-	numbers map[Lane]int
-}
-
-func (s *laneSet) number(l Lane) int {
-	n, ok := s.numbers[l]
-	if !ok {
-		if s.numbers == nil {
-			s.numbers = make(map[Lane]int, 4)
-		}
-		s.list = append(s.list, l)
-		n = len(s.list)
-		s.numbers[l] = n
-	}
-	return n
-}
-
-// declare appends the due sets to keys and the names to args, behind their count.
-func (s *laneSet) declare(k *Keys, keys []string, args []any) ([]string, []any) {
-	args = append(args, len(s.list))
-	for _, l := range s.list {
-		keys = append(keys, k.Due(l))
-		args = append(args, l.String())
-	}
-	return keys, args
-}
-
 func (q *Queue) enqueueBatch(ctx context.Context, tasks []*task.Task, look bool, refused []error) error {
-	var lanes laneSet
-	var uniques []string
-	var windows []any
-	body := make([]any, 0, 1+5*len(tasks))
-	body = append(body, len(tasks))
-	var buf []byte
-	for _, t := range tasks {
-		unique := 0
-		if t.UniqueKey != "" {
-			uniques = append(uniques, q.keys.Unique(t.UniqueKey))
-			window := t.UniqueFor
-			if window <= 0 {
-				window = task.DefaultUniqueFor
-			}
-			windows = append(windows, max(window.Milliseconds(), 1))
-			unique = len(uniques)
-		}
-		from := len(buf)
-		buf = encodeNew(buf, t)
-		body = append(body, t.ID, lanes.number(LaneOf(t)), dueArg(t.Due, t.Delay), buf[from:len(buf):len(buf)], unique)
-	}
-	k := &q.keys
-	keys := []string{k.Tasks, k.Lanes, k.Meta, k.Watch}
-	flag := "0"
-	if look {
-		flag = "1"
-	}
-	args := make([]any, 0, len(body)+len(lanes.list)+8)
-	args = append(args, k.Wake, flag)
-	keys, args = lanes.declare(k, keys, args)
-	keys = append(keys, uniques...)
-	args = append(append(args, body...), windows...)
-
+	keys, args := newBatch(&q.keys, tasks, look).request(&q.keys, look)
 	v, err := enqueueScript.Run(ctx, q.rdb, keys, args)
 	if err != nil {
 		return err
@@ -134,13 +72,4 @@ func (q *Queue) enqueueBatch(ctx context.Context, tasks []*task.Task, look bool,
 		}
 	}
 	return r.err
-}
-
-// encodeNew is the record of a task that has not run: its due time is its score, so the record leaves it out.
-func encodeNew(b []byte, t *task.Task) []byte {
-	due := t.Due
-	t.Due = time.Time{}
-	b = task.Encode(b, t)
-	t.Due = due
-	return b
 }

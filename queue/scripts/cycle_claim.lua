@@ -14,19 +14,22 @@ local function permitted()
 end
 
 local skipped, notes = 0, {}
-local prefix -- "fence claimed ", made when the first task is claimed: one fence a claim
-local entries = { "", int(seq) }
 local looks = 2 * want + 100 -- tasks whose key is taken cost a look, and are no claim
 local counters = redis.call("HMGET", meta, "fence", "lanes")
 local fence = tonumber(counters[1] or 0)
 
-local function claim_value(due)
-  if not prefix then
+-- entries are what the running hash is to hold. A hash of few and short values would be kept as a list, in which each
+-- look reads on average half of it; a long value makes it a table from the start.
+local entries = { "", string.format("%065.0f", seq) }
+
+local claim -- "fence claimed ", made when the first task is claimed: one fence a call
+local function claim_prefix()
+  if not claim then
     fence = math.max(fence + 1, now * 1000)
     redis.call("HSET", meta, "fence", int(fence))
-    prefix = int(fence) .. " " .. int(now) .. " "
+    claim = int(fence) .. " " .. int(now) .. " "
   end
-  return prefix .. due
+  return claim
 end
 
 -- conflict settles what happens to a task whose key is taken. It returns true if the task may run after all.
@@ -66,88 +69,99 @@ local function head(lane)
   return lane.first
 end
 
--- fitting is how many of the records fit into the reply: at least the first of a call, whatever its size.
-local room = 4 * 1024 * 1024
-local function fitting(records)
-  for i = 1, #records do
+-- first_due reads the ids, due times and records of the first tasks of a lane that are due: up to n, and as many as fit into
+-- the reply, but at least the first of a call, whatever its size.
+local most_room = 4 * 1024 * 1024
+local room = most_room
+local function first_due(lane, n)
+  -- One more than asked for, which says what is due next.
+  local rows = redis.call("ZRANGE", lane.key, "-inf", int(now), "BYSCORE", "LIMIT", 0, n + 1, "WITHSCORES")
+  local found = math.min(#rows / 2, n)
+  lane.first = rows[2 * n + 2] and tonumber(rows[2 * n + 2]) -- else to be read when asked for
+  if found == 0 then
+    return 0
+  end
+  local ids, dues = {}, {}
+  for i = 1, found do
+    ids[i], dues[i] = rows[2 * i - 1], rows[2 * i]
+  end
+  local records = redis.call("HMGET", tasks, unpack(ids))
+  for i = 1, found do
     local size = records[i] and #records[i] or 0
-    if size > room and room < 4 * 1024 * 1024 then
-      room, looks = 0, 0
-      return i - 1
+    if size > room and room < most_room then
+      room, looks, lane.first = 0, 0, tonumber(dues[i]) -- the rest is left behind, and taken by the next call
+      return i - 1, ids, dues, records
     end
     room = room - size
   end
-  return #records
+  return found, ids, dues, records
 end
 
--- take looks at up to n due tasks of a lane, which there are, and returns how many of them it claimed.
+-- limits is what a task takes of its limits, as its value in the running hash has it, or nil if it may not run.
+local function limits(lane, id, due, body)
+  local tail = lane.slot and "\31" .. lane.slot or ""
+  if string.byte(body, 2) ~= 107 then
+    return tail
+  end
+  local limit, policy, length, stop = string.match(body, "^1k(%d+),(%a)(%d+):()")
+  if not limit then
+    return tail
+  end
+  local key = string.sub(body, stop, stop + length - 1)
+  if not conflict(lane, id, due, key, tonumber(limit), policy) then
+    return nil
+  end
+  redis.call("HINCRBY", active, "k:" .. key, 1)
+  return "\31k:" .. key .. tail
+end
+
+-- take looks at up to n due tasks of a lane, and returns how many of them it claimed.
+local gave = {} -- the reply, lane by lane
+local text = {} -- of numbers, which are expensive to write
 local function take(lane, n)
   if lane.limit > 0 then
-    lane.slot = lane.slot or "t:" .. string.match(lane.name, "[^|]*$")
+    lane.slot = "t:" .. string.match(lane.name, "[^|]*$")
     n = math.min(n, lane.limit - tonumber(redis.call("HGET", active, lane.slot) or 0))
     if n <= 0 then
       lane.full = true
       return 0
     end
   end
-  -- One more than asked for, which says what is due next.
-  local rows = redis.call("ZRANGE", lane.key, 0, n, "WITHSCORES")
-  local ids, dues = {}, {}
-  lane.first = false
-  for i = 1, #rows, 2 do
-    local due = tonumber(rows[i + 1])
-    if #ids == n or due > now then
-      lane.first = due
-      break
-    end
-    ids[#ids + 1], dues[#dues + 1] = rows[i], rows[i + 1]
-  end
-  if #ids == 0 then -- nothing is due, and the ranks from 0 to -1 would be all
+  local found, ids, dues, records = first_due(lane, n)
+  if found == 0 then
     return 0
   end
-  local records = redis.call("HMGET", tasks, unpack(ids))
-  local fit = fitting(records)
-  if fit < #ids then -- the rest is left behind, and taken by the next call
-    lane.first = tonumber(dues[fit + 1])
-    if fit == 0 then
-      return 0
-    end
-  end
-  looks = math.max(looks - fit, 0)
-  redis.call("ZREMRANGEBYRANK", lane.key, 0, fit - 1)
-  local out = lane.out or { {}, {}, {}, {} }
-  lane.out = out
-  local before = #out[1]
-  local count = before
-  for i = 1, fit do
-    local body, tail = records[i], ""
-    local run = body ~= false
-    local limit, policy, length, stop
-    if run and string.byte(body, 2) == 107 then
-      limit, policy, length, stop = string.match(body, "^1k(%d+),(%a)(%d+):()")
-    end
-    if limit then
-      local key = string.sub(body, stop, stop + length - 1)
-      run = conflict(lane, ids[i], dues[i], key, tonumber(limit), policy)
-      if run then
-        redis.call("HINCRBY", active, "k:" .. key, 1)
-        tail = "\31k:" .. key
-      end
-    end
-    if run then
-      if lane.limit > 0 then
-        tail = tail .. "\31" .. lane.slot
+  looks = math.max(looks - found, 0)
+  redis.call("ZREMRANGEBYRANK", lane.key, 0, found - 1)
+  local count, at, lengths = 0, #entries, {}
+  local last_due, last_tail, value -- most values of a claim are the same
+  for i = 1, found do
+    local body, id, due = records[i], ids[i], dues[i]
+    local tail = body and limits(lane, id, due, body)
+    if tail then
+      if due ~= last_due or tail ~= last_tail then
+        value, last_due, last_tail = claim_prefix() .. due .. tail, due, tail
       end
       count = count + 1
-      out[1][count], out[2][count], out[3][count], out[4][count] = ids[i], dues[i], #body, body
-      entries[#entries + 1] = ids[i]
-      entries[#entries + 1] = claim_value(dues[i]) .. tail
+      ids[count], dues[count], records[count] = id, due, body
+      local length = #body
+      text[length] = text[length] or int(length)
+      lengths[count] = text[length]
+      entries[at + 1], entries[at + 2] = id, value
+      at = at + 2
     end
   end
-  if lane.limit > 0 and count > before then
-    redis.call("HINCRBY", active, lane.slot, count - before)
+  if count > 0 then
+    if lane.limit > 0 then
+      redis.call("HINCRBY", active, lane.slot, count)
+    end
+    gave[#gave + 1] = lane.number
+    gave[#gave + 1] = table.concat(ids, "\n", 1, count)
+    gave[#gave + 1] = table.concat(dues, "\n", 1, count)
+    gave[#gave + 1] = table.concat(lengths, "\n", 1, count)
+    gave[#gave + 1] = table.concat(records, "", 1, count)
   end
-  return count - before
+  return count
 end
 
 -- share claims from the lanes of one group (one queue and priority, several types): the longest waiting first, and an
@@ -155,19 +169,19 @@ end
 local function share(group, n)
   local left = n
   while left > 0 and looks > 0 do
-    local due = {}
+    local ready = {}
     for _, lane in ipairs(group) do
       local first = not lane.full and head(lane)
       if first and first <= now then
-        due[#due + 1] = lane
+        ready[#ready + 1] = lane
       end
     end
-    if #due == 0 then
+    if #ready == 0 then
       break
     end
-    table.sort(due, function(a, b) return a.first < b.first end)
-    local part = math.ceil(left / #due)
-    for _, lane in ipairs(due) do
+    table.sort(ready, function(a, b) return a.first < b.first end)
+    local part = math.ceil(left / #ready)
+    for _, lane in ipairs(ready) do
       local most = math.min(part, left, looks)
       if most > 0 then
         left = left - take(lane, most)
@@ -241,14 +255,7 @@ end
 local reply = {
   clock[1] * 1000000 + clock[2], next_due, flags, tonumber(counters[2] or 0), fence, table.concat(void, ","), skipped,
 }
-for _, lane in ipairs(lanes) do
-  if lane.out and #lane.out[1] > 0 then
-    local out, n = lane.out, #reply
-    reply[n + 1] = lane.number
-    reply[n + 2] = table.concat(out[1], "\n")
-    reply[n + 3] = table.concat(out[2], "\n")
-    reply[n + 4] = table.concat(out[3], "\n") .. "" -- a string, even of one number
-    reply[n + 5] = table.concat(out[4])
-  end
+for _, value in ipairs(gave) do
+  reply[#reply + 1] = value
 end
 return reply

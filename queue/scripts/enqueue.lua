@@ -7,80 +7,110 @@
 -- KEYS[4] watch   zset  see lib_wake.lua
 -- KEYS[5] ..      the due sets, then the unique keys (strings that expire)
 --
--- ARGV[1] wake channel  [2] "1": look for IDs that exist  [3] n lanes, then their names
--- then n tasks, then for each: id, lane, due ("+ms" from now, or unix ms), record, and its unique key's number or 0
--- then for each unique key: its window in ms
+-- ARGV[1] wake channel  [2] "1": look for IDs that exist  [3] earliest due time (unix ms), or "" for none
+--     [4] least delay in ms, or "" if all due times are given  [5] n lanes, then their names
+-- then n runs of tasks of one lane, then for each: number of the lane, how many
+-- then n tasks, for each: due ("+ms" from now, or unix ms), id; then for each again: id, record
+-- then n unique keys; if there are any: for each task its unique key's number or 0, then for each key its window in ms
 --
 -- Returns {now, n added, then for each one refused: its index from 0, "id" or "unique", the ID that stands}.
 -- O(n * log(due)).
 local tasks, lanes, meta, watch, channel = KEYS[1], KEYS[2], KEYS[3], KEYS[4], ARGV[1]
-local look = ARGV[2] == "1"
-local n_lanes = tonumber(ARGV[3])
-local n = tonumber(ARGV[4 + n_lanes])
-local base = 4 + n_lanes
-local windows = base + 5 * n
+local look, earliest, delay = ARGV[2] == "1", tonumber(ARGV[3]), tonumber(ARGV[4])
+local n_lanes = tonumber(ARGV[5])
+local runs = 6 + n_lanes -- where they begin, as the two below
+local n_runs = tonumber(ARGV[runs])
+local scores = runs + 2 * n_runs + 2
+local n = tonumber(ARGV[scores - 1])
+local records = scores + 2 * n
+local uniques = records + 2 * n + 1
+local n_uniques = tonumber(ARGV[uniques - 1])
 
-local exists = {}
-if look then
-  for from = 1, n, chunk do
-    local ids = {}
-    for i = from, math.min(from + chunk - 1, n) do
-      ids[#ids + 1] = ARGV[base + 5 * i - 4]
-    end
-    for i, found in ipairs(redis.call("HMGET", tasks, unpack(ids))) do
-      exists[from + i - 1] = found
+if delay then
+  earliest = math.min(earliest or now + delay, now + delay)
+  local due = {} -- of a delay: many tasks of a batch have the same
+  for p = scores, records - 2, 2 do
+    local text = ARGV[p]
+    if string.byte(text) == 43 then
+      due[text] = due[text] or int(now + tonumber(string.sub(text, 2)))
+      ARGV[p] = due[text]
     end
   end
 end
 
-local refused, records, sets, used, uniques = {}, {}, {}, {}, {}
-local seen, earliest, added = {}, nil, 0
-for i = 1, n do
-  local p = base + 5 * i - 4
-  local id, lane, due, unique = ARGV[p], tonumber(ARGV[p + 1]), ARGV[p + 2], tonumber(ARGV[p + 4])
-  local key = unique > 0 and KEYS[4 + n_lanes + unique]
-  local holder = key and (seen[key] or redis.call("GET", key))
-  if exists[i] or look and seen[id] then
-    refused[#refused + 1], refused[#refused + 2], refused[#refused + 3] = i - 1, "id", id
-  elseif holder then
-    refused[#refused + 1], refused[#refused + 2], refused[#refused + 3] = i - 1, "unique", holder
-  else
-    if look then
-      seen[id] = id
+local refused, out, taken = {}, {}, {} -- what to reply, which tasks are out, who takes which unique key
+local function refuse(i, by, id)
+  out[i] = true
+  refused[#refused + 1], refused[#refused + 2], refused[#refused + 3] = i - 1, by, id
+end
+
+-- known says, for each task numbered from on, up to the one numbered to, whether its ID exists.
+local function known(from, to)
+  local ids = {}
+  for i = from, to do
+    ids[#ids + 1] = ARGV[scores + 2 * i - 1]
+  end
+  return redis.call("HMGET", tasks, unpack(ids))
+end
+
+if look or n_uniques > 0 then
+  local seen, exists = {}, {}
+  for i = 1, n do
+    if look and i % chunk == 1 then
+      exists = known(i, math.min(i + chunk - 1, n))
     end
-    if key then
-      seen[key] = id
-      uniques[#uniques + 1] = { key, id, ARGV[windows + unique] }
-    end
-    local at
-    if string.byte(due) == 43 then
-      at = now + tonumber(string.sub(due, 2))
-      due = int(at)
+    local id = ARGV[scores + 2 * i - 1]
+    local unique = n_uniques > 0 and tonumber(ARGV[uniques + i - 1]) or 0
+    local key = unique > 0 and KEYS[4 + n_lanes + unique]
+    local holder = key and (taken[key] or redis.call("GET", key))
+    if look and (seen[id] or exists[(i - 1) % chunk + 1]) then
+      refuse(i, "id", id)
+    elseif holder then
+      refuse(i, "unique", holder)
     else
-      at = tonumber(due)
+      seen[id] = true
+      if key then
+        taken[key] = id
+      end
     end
-    if not earliest or at < earliest then
-      earliest = at
-    end
-    local set = sets[lane]
-    if not set then
-      set = {}
-      sets[lane] = set
-      used[#used + 1] = ARGV[3 + lane]
-    end
-    set[#set + 1], set[#set + 2] = due, id
-    records[#records + 1], records[#records + 2] = id, ARGV[p + 3]
-    added = added + 1
   end
 end
 
-if added > 0 then
-  many("HSET", tasks, records)
-  for lane, set in pairs(sets) do
-    many("ZADD", KEYS[4 + lane], set)
+-- put writes the pairs of ARGV from the task numbered from on, up to the one numbered to, less those that are out, and
+-- returns whether there were any.
+local function put(command, key, pairs, from, to)
+  if #refused == 0 then
+    for i = from, to, chunk / 2 do
+      redis.call(command, key, unpack(ARGV, pairs + 2 * i - 2, pairs + 2 * math.min(i + chunk / 2 - 1, to) - 1))
+    end
+    return true
   end
-  for _, unique in ipairs(uniques) do
-    redis.call("SET", unique[1], unique[2], "PX", unique[3])
+  local list = {}
+  for i = from, to do
+    if not out[i] then
+      list[#list + 1], list[#list + 2] = ARGV[pairs + 2 * i - 2], ARGV[pairs + 2 * i - 1]
+    end
+  end
+  many(command, key, list)
+  return #list > 0
+end
+
+local added = n - #refused / 3
+if added > 0 then
+  put("HSET", tasks, records, 1, n)
+  local used, from = {}, 1
+  for r = 1, n_runs do
+    local lane, count = tonumber(ARGV[runs + 2 * r - 1]), tonumber(ARGV[runs + 2 * r])
+    if put("ZADD", KEYS[4 + lane], scores, from, from + count - 1) then
+      used[#used + 1] = ARGV[5 + lane]
+    end
+    from = from + count
+  end
+  for i = 1, n_uniques do
+    local key = KEYS[4 + n_lanes + i]
+    if taken[key] then
+      redis.call("SET", key, taken[key], "PX", ARGV[uniques + n + i - 1])
+    end
   end
   lanes_known(lanes, meta, channel, used)
   wake(watch, channel, earliest)
