@@ -1,8 +1,6 @@
 package consumer
 
 import (
-	"context"
-	"errors"
 	"math/rand/v2"
 	"runtime"
 	"time"
@@ -11,7 +9,6 @@ import (
 
 	"github.com/onbeat/onbeat/instance"
 	"github.com/onbeat/onbeat/queue"
-	"github.com/onbeat/onbeat/task"
 )
 
 // Consumer is a TaskConsumer: it claims due tasks, runs them, and settles them.
@@ -30,6 +27,8 @@ type Consumer struct {
 	settled  []queue.Settlement // ended, not yet taken by Redis
 	cancels  *cancels
 	seq      int64
+	answers  chan answer
+	calling  bool // a call is under way
 	doubt    bool // a reply was lost: what is held has to be read
 	draining bool // nothing more is begun
 	alarm    *alarm
@@ -63,6 +62,7 @@ func (c *Consumer) reset(s *instance.Stay) {
 	c.stay, c.lanes, c.seq, c.doubt, c.draining, c.keyed = s, lanes{}, 0, false, false, false
 	c.inflight = make(map[string]*run, c.cfg.Concurrency)
 	c.results = make(chan result, c.cfg.Concurrency)
+	c.answers, c.calling = make(chan answer, 1), false
 	c.settled = c.settled[:0]
 	c.reads = reads(c.handlers, &c.cfg)
 	c.cancels = newCancels()
@@ -75,8 +75,7 @@ func (c *Consumer) consume() {
 	var retry <-chan time.Time
 	var failures int
 	for {
-		free := c.cfg.Concurrency - len(c.inflight)
-		if retry == nil && (len(c.settled) > 0 || look && free > 0) {
+		if free := c.free(); !c.calling && retry == nil && (len(c.settled) > 0 || look && free > 0) {
 			select {
 			case <-c.stay.Draining():
 				return
@@ -84,19 +83,18 @@ func (c *Consumer) consume() {
 				return
 			default:
 			}
-			again, err := c.cycle(min(free, queue.MaxBatch))
-			if err != nil {
-				failures++
-				retry = time.After(c.troubled(err, failures))
-			} else {
-				failures, look = 0, again
-				if !again || c.cfg.Concurrency-len(c.inflight) < queue.MaxBatch {
-					c.gather()
-				} // else the next batch is claimed while this one runs
-			}
-			continue
+			c.send(free)
+			look = false
 		}
 		select {
+		case a := <-c.answers:
+			again, err := c.answered(a)
+			if err != nil {
+				failures++
+				retry, look = time.After(c.troubled(err, failures)), true
+			} else {
+				failures, look = 0, look || again
+			}
 		case r := <-c.results:
 			c.ended(r)
 			c.gather()
@@ -120,6 +118,9 @@ func (c *Consumer) consume() {
 	}
 }
 
+// free is how many more tasks it may claim.
+func (c *Consumer) free() int { return c.cfg.Concurrency - len(c.inflight) }
+
 // canSleep reports whether the loop knows when to look next. After a time with no free worker it does not.
 func (c *Consumer) canSleep() bool { return !c.alarm.at.IsZero() }
 
@@ -142,6 +143,9 @@ func (c *Consumer) woken() bool {
 // gather takes in the results that are there. It lets running handlers go on first: short ones then end together, and
 // are settled in one call instead of one call each.
 func (c *Consumer) gather() {
+	if c.calling {
+		return // they have until its answer
+	}
 	for quiet := 0; quiet < 2 && len(c.inflight) > 0; quiet++ {
 		runtime.Gosched()
 		for more := true; more; {
@@ -172,58 +176,6 @@ func (c *Consumer) ended(r result) {
 	c.settled = append(c.settled, r.settle)
 }
 
-// cycle makes one round trip and reports whether to look again at once. Settlements stay until a call has succeeded.
-func (c *Consumer) cycle(want int) (again bool, err error) {
-	ctx, done := context.WithTimeout(c.stay.Context(), callTimeout)
-	defer done()
-	if c.lanes.count == 0 && c.lanes.version == 0 {
-		if err := c.lanes.load(ctx, c.q, c.handlers, &c.cfg); err != nil {
-			return false, err
-		}
-	}
-	if c.doubt {
-		want = 0 // first a call that makes every earlier one stale
-	}
-	c.seq++
-	batch := c.settled[:min(len(c.settled), queue.MaxBatch)]
-	req := &queue.CycleRequest{
-		Instance: c.stay.ID, Gen: c.stay.Gen, Seq: c.seq, Want: want, Settle: batch,
-		Lanes: c.laneClaims(batch), Reads: c.reads,
-	}
-	asked := time.Now()
-	reply, err := c.q.Cycle(ctx, req)
-	if err != nil {
-		return false, err
-	}
-	c.clock.Set(asked, time.Now(), reply.Now)
-	c.settled = c.settled[:copy(c.settled, c.settled[len(batch):])]
-	c.keyed = c.keyed && len(c.settled) > 0
-	if n := len(reply.Void); n > 0 {
-		c.log.Warn().Int("runs", n).Msg("settled in vain: the claim was not held any more")
-	}
-	for _, t := range reply.Claimed {
-		c.accept(t)
-	}
-	for _, m := range reply.Malformed {
-		c.malformed(m)
-	}
-	if c.doubt {
-		return true, c.adopt(ctx)
-	}
-	return c.plan(ctx, reply)
-}
-
-// backstop is how long after a due time one looks that others watch.
-const backstop = time.Second
-
-// callTimeout bounds one call to Redis.
-const callTimeout = 5 * time.Second
-
-func (c *Consumer) accept(t *task.Task) {
-	t.Release = c.stay.Release
-	c.start(c.stay.Context(), t)
-}
-
 // laneClaims lists the lanes of a call: those it may claim from, and those in which the script may have to put
 // something down.
 func (c *Consumer) laneClaims(batch []queue.Settlement) []queue.LaneClaim {
@@ -244,19 +196,15 @@ func (c *Consumer) laneClaims(batch []queue.Settlement) []queue.LaneClaim {
 	return list
 }
 
-// plan decides from a reply when to look next.
-func (c *Consumer) plan(ctx context.Context, r *queue.CycleReply) (again bool, err error) {
-	if r.LanesVer != c.lanes.version {
-		return true, c.lanes.load(ctx, c.q, c.handlers, &c.cfg)
-	}
-	free := c.cfg.Concurrency - len(c.inflight)
+// plan decides from a reply when to look next, with so many workers free.
+func (c *Consumer) plan(r *queue.CycleReply, free int) (again bool) {
 	switch {
 	case !r.MayClaim:
 		c.alarm.Set(time.Time{}) // a change of leader wakes us
-		return false, nil
+		return false
 	case r.LeftDue:
 		c.alarm.Set(time.Time{})
-		return free > 0, nil
+		return free > 0
 	case r.Watching && !r.NextDue.IsZero():
 		c.alarm.Set(c.clock.Local(r.NextDue))
 	case free > 0 && !r.NextDue.IsZero(): // others watch: if they leave, or a message is lost, this one comes later
@@ -264,65 +212,5 @@ func (c *Consumer) plan(ctx context.Context, r *queue.CycleReply) (again bool, e
 	default:
 		c.alarm.Set(time.Time{})
 	}
-	return false, nil
-}
-
-// adopt starts what this generation holds without knowing: tasks claimed by a call whose reply was lost.
-func (c *Consumer) adopt(ctx context.Context) error {
-	claims, _, err := c.q.Held(ctx, c.stay.Gen, c.stay.ID)
-	if err != nil {
-		return err
-	}
-	ended := make(map[string]bool, len(c.settled))
-	for i := range c.settled {
-		ended[c.settled[i].ID] = true
-	}
-	n := 0
-	for _, claim := range claims {
-		if c.inflight[claim.Task.ID] != nil || ended[claim.Task.ID] {
-			continue
-		}
-		n++
-		switch {
-		case claim.Err != nil:
-			c.malformed(queue.Malformed{ID: claim.Task.ID, Fence: claim.Task.Fence, Record: claim.Record, Err: claim.Err})
-		case c.draining:
-			c.handBack(claim.Task)
-		default:
-			c.accept(claim.Task)
-		}
-	}
-	c.doubt = false
-	if n > 0 {
-		c.log.Info().Int("tasks", n).Msg("took up what a lost reply had claimed")
-	}
-	return nil
-}
-
-// malformed deals with a record that cannot be read: one of a newer format waits for a newer release, a damaged one is
-// dead.
-func (c *Consumer) malformed(m queue.Malformed) {
-	c.log.Error().Err(m.Err).Str("task", m.ID).Msg("unreadable task record")
-	s := queue.Settlement{ID: m.ID, Fence: m.Fence, Outcome: queue.Died, Record: []byte(m.Record)}
-	if newer := m.Record != "" && m.Record[0] > '1' && m.Record[0] <= '9'; newer {
-		if m.Lane == (queue.Lane{}) {
-			return // where it belongs is in its record: it stays claimed until a release that can read it takes it back
-		}
-		s = queue.Settlement{ID: m.ID, Fence: m.Fence, Outcome: queue.Moved, Lane: m.Lane, Delay: time.Minute}
-	}
-	c.settled = append(c.settled, s)
-}
-
-// troubled takes in a failed call and returns how long to wait before the next.
-func (c *Consumer) troubled(err error, failures int) time.Duration {
-	c.doubt = true
-	switch {
-	case errors.Is(err, queue.ErrFenced):
-		c.stay.Doubt()
-	case errors.Is(err, queue.ErrStale), c.stay.Context().Err() != nil:
-	case failures == 1:
-		c.log.Warn().Err(err).Msg("cannot take or settle tasks: trying again")
-	}
-	d := min(time.Second, 10*time.Millisecond<<min(failures, 10))
-	return d/2 + rand.N(d/2+1)
+	return false
 }

@@ -20,17 +20,18 @@ func (c *Consumer) drain() {
 	}
 	c.draining = true
 	owes := func() bool { return ended != nil && (len(c.settled) > 0 || c.doubt) }
-	for len(c.inflight) > 0 || owes() {
-		if owes() && retry == nil {
-			if _, err := c.cycle(0); err != nil {
+	for len(c.inflight) > 0 || c.calling || owes() {
+		if owes() && !c.calling && retry == nil {
+			c.send(0)
+		}
+		select {
+		case a := <-c.answers:
+			if _, err := c.answered(a); err != nil {
 				failures++
 				retry = time.After(c.troubled(err, failures))
 			} else {
 				failures = 0
 			}
-			continue
-		}
-		select {
 		case r := <-c.results:
 			c.ended(r)
 			c.gather()

@@ -1,0 +1,164 @@
+package consumer
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"time"
+
+	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/task"
+)
+
+// backstop is how long after a due time one looks that others watch.
+const backstop = time.Second
+
+// callTimeout bounds one call to Redis.
+const callTimeout = 5 * time.Second
+
+// answer is what came of a call. At most one call is under way: results gather until it is answered.
+type answer struct {
+	sent, came time.Time
+	settled    int // of the settlements, the first ones
+	reply      *queue.CycleReply
+	err        error
+}
+
+// send makes a call under way that settles what there is to settle and wants up to so many tasks.
+func (c *Consumer) send(want int) {
+	c.calling = true
+	ctx, done := context.WithTimeout(c.stay.Context(), callTimeout)
+	if c.lanes.count == 0 && c.lanes.version == 0 {
+		if err := c.lanes.load(ctx, c.q, c.handlers, &c.cfg); err != nil {
+			done()
+			c.answers <- answer{err: err}
+			return
+		}
+	}
+	if c.doubt {
+		want = 0 // first a call that makes every earlier one stale
+	}
+	c.seq++
+	batch := c.settled[:min(len(c.settled), queue.MaxBatch)]
+	req := &queue.CycleRequest{
+		Instance: c.stay.ID, Gen: c.stay.Gen, Seq: c.seq, Want: min(want, queue.MaxBatch), Settle: batch,
+		Lanes: c.laneClaims(batch), Reads: c.reads,
+	}
+	go func() {
+		defer done()
+		a := answer{sent: time.Now(), settled: len(batch)}
+		a.reply, a.err = c.q.Cycle(ctx, req)
+		a.came = time.Now()
+		c.answers <- a
+	}()
+}
+
+// answered takes in an answer and reports whether to look again at once. Settlements stay until a call has succeeded.
+func (c *Consumer) answered(a answer) (again bool, err error) {
+	c.calling = false
+	if a.err != nil {
+		return false, a.err
+	}
+	r := a.reply
+	c.clock.Set(a.sent, a.came, r.Now)
+	c.settled = c.settled[:copy(c.settled, c.settled[a.settled:])]
+	c.keyed = c.keyed && len(c.settled) > 0
+	if n := len(r.Void); n > 0 {
+		c.log.Warn().Int("runs", n).Msg("settled in vain: the claim was not held any more")
+	}
+	free := c.free() - len(r.Claimed)
+	again = c.plan(r, free)
+	ahead := again && free >= queue.MaxBatch && !c.draining && !c.doubt && r.LanesVer == c.lanes.version
+	if ahead { // the next batch is claimed while this one runs
+		c.send(free)
+	}
+	for _, t := range r.Claimed {
+		c.accept(t)
+	}
+	for _, m := range r.Malformed {
+		c.malformed(m)
+	}
+	if ahead {
+		return false, nil
+	}
+	c.gather()
+	return c.caughtUp(r, again)
+}
+
+// caughtUp reads what a reply says has changed: what is held after a lost reply, or the lanes there are.
+func (c *Consumer) caughtUp(r *queue.CycleReply, again bool) (bool, error) {
+	ctx, done := context.WithTimeout(c.stay.Context(), callTimeout)
+	defer done()
+	switch {
+	case c.doubt:
+		return true, c.adopt(ctx)
+	case r.LanesVer != c.lanes.version:
+		return true, c.lanes.load(ctx, c.q, c.handlers, &c.cfg)
+	}
+	return again, nil
+}
+
+func (c *Consumer) accept(t *task.Task) {
+	t.Release = c.stay.Release
+	c.start(c.stay.Context(), t)
+}
+
+// adopt starts what this generation holds without knowing: tasks claimed by a call whose reply was lost.
+func (c *Consumer) adopt(ctx context.Context) error {
+	claims, _, err := c.q.Held(ctx, c.stay.Gen, c.stay.ID)
+	if err != nil {
+		return err
+	}
+	ended := make(map[string]bool, len(c.settled))
+	for i := range c.settled {
+		ended[c.settled[i].ID] = true
+	}
+	n := 0
+	for _, claim := range claims {
+		if c.inflight[claim.Task.ID] != nil || ended[claim.Task.ID] {
+			continue
+		}
+		n++
+		switch {
+		case claim.Err != nil:
+			c.malformed(queue.Malformed{ID: claim.Task.ID, Fence: claim.Task.Fence, Record: claim.Record, Err: claim.Err})
+		case c.draining:
+			c.handBack(claim.Task)
+		default:
+			c.accept(claim.Task)
+		}
+	}
+	c.doubt = false
+	if n > 0 {
+		c.log.Info().Int("tasks", n).Msg("took up what a lost reply had claimed")
+	}
+	return nil
+}
+
+// malformed deals with a record that cannot be read: one of a newer format waits for a newer release, a damaged one is
+// dead.
+func (c *Consumer) malformed(m queue.Malformed) {
+	c.log.Error().Err(m.Err).Str("task", m.ID).Msg("unreadable task record")
+	s := queue.Settlement{ID: m.ID, Fence: m.Fence, Outcome: queue.Died, Record: []byte(m.Record)}
+	if newer := m.Record != "" && m.Record[0] > '1' && m.Record[0] <= '9'; newer {
+		if m.Lane == (queue.Lane{}) {
+			return // where it belongs is in its record: it stays claimed until a release that can read it takes it back
+		}
+		s = queue.Settlement{ID: m.ID, Fence: m.Fence, Outcome: queue.Moved, Lane: m.Lane, Delay: time.Minute}
+	}
+	c.settled = append(c.settled, s)
+}
+
+// troubled takes in a failed call and returns how long to wait before the next.
+func (c *Consumer) troubled(err error, failures int) time.Duration {
+	c.doubt = true
+	switch {
+	case errors.Is(err, queue.ErrFenced):
+		c.stay.Doubt()
+	case errors.Is(err, queue.ErrStale), c.stay.Context().Err() != nil:
+	case failures == 1:
+		c.log.Warn().Err(err).Msg("cannot take or settle tasks: trying again")
+	}
+	d := min(time.Second, 10*time.Millisecond<<min(failures, 10))
+	return d/2 + rand.N(d/2+1)
+}
