@@ -11,7 +11,8 @@ import (
 	"github.com/onbeat/onbeat/task"
 )
 
-var cycleScript = NewScript("cycle", source("lib_wake"), source("lib_held"), source("cycle"), source("cycle_claim"))
+var cycleScript = NewScript("cycle", source("lib_wake"), source("lib_held"), source("cycle"), source("cycle_settle"),
+	source("cycle_claim"))
 
 // MaxBatch is the most tasks one call settles or claims. A caller with more makes more calls.
 const MaxBatch = 1000

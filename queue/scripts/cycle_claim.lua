@@ -1,4 +1,4 @@
--- cycle_claim.lua is the second half of cycle.lua, which names keys and arguments: it settles, claims, and replies.
+-- cycle_claim.lua is the last part of cycle.lua, which names keys and arguments: it settles, claims, and replies.
 
 -- permitted says whether this instance may take work now, by the leader's rule.
 local function permitted()
@@ -14,7 +14,6 @@ local function permitted()
 end
 
 local skipped, notes = 0, {}
-local looks = 2 * want + 100 -- tasks whose key is taken cost a look, and are no claim
 local counters = redis.call("HMGET", meta, "fence", "lanes")
 local fence = tonumber(counters[1] or 0)
 
@@ -22,43 +21,7 @@ local fence = tonumber(counters[1] or 0)
 -- look reads on average half of it; a long value makes it a table from the start.
 local entries = { "", string.format("%065.0f", seq) }
 
-local claim -- "fence claimed ", made when the first task is claimed: one fence a call
-local function claim_prefix()
-  if not claim then
-    fence = math.max(fence + 1, now * 1000)
-    redis.call("HSET", meta, "fence", int(fence))
-    claim = int(fence) .. " " .. int(now) .. " "
-  end
-  return claim
-end
-
--- conflict settles what happens to a task whose key is taken. It returns true if the task may run after all.
-local function conflict(lane, task, due, key, limit, policy)
-  if tonumber(redis.call("HGET", active, "k:" .. key) or 0) < limit then
-    return true
-  end
-  local low, high = held_range(key)
-  local drop = {}
-  if policy == "s" or policy == "q" and redis.call("ZLEXCOUNT", held, low, high) > 0 then
-    drop[1] = task
-  else
-    if policy == "r" then
-      for _, waiting in ipairs(redis.call("ZRANGEBYLEX", held, low, high, "LIMIT", 0, chunk)) do
-        redis.call("ZREM", held, waiting)
-        drop[#drop + 1] = string.match(waiting, "([^\31]*)$")
-      end
-      redis.call("HSET", cancel, "k:" .. key, int(fence) .. " " .. int(now) .. " replaced")
-      redis.call("PUBLISH", channel, "cancel")
-    end
-    hold(held, key, due, lane.key, task)
-  end
-  many("HDEL", tasks, drop)
-  for _, gone in ipairs(drop) do
-    notes[#notes + 1] = gone .. " skipped overlap"
-  end
-  skipped = skipped + #drop
-  return false
-end
+local gave = {} -- the reply, lane by lane
 
 -- head is the due time of a lane's first task, or false.
 local function head(lane)
@@ -69,126 +32,170 @@ local function head(lane)
   return lane.first
 end
 
--- first_due reads the ids, due times and records of the first tasks of a lane that are due: up to n, and as many as fit into
--- the reply, but at least the first of a call, whatever its size.
-local most_room = 4 * 1024 * 1024
-local room = most_room
-local function first_due(lane, n)
-  -- One more than asked for, which says what is due next.
-  local rows = redis.call("ZRANGE", lane.key, "-inf", int(now), "BYSCORE", "LIMIT", 0, n + 1, "WITHSCORES")
-  local found = math.min(#rows / 2, n)
-  lane.first = rows[2 * n + 2] and tonumber(rows[2 * n + 2]) -- else to be read when asked for
-  if found == 0 then
-    return 0
-  end
-  local ids, dues = {}, {}
-  for i = 1, found do
-    ids[i], dues[i] = rows[2 * i - 1], rows[2 * i]
-  end
-  local records = redis.call("HMGET", tasks, unpack(ids))
-  for i = 1, found do
-    local size = records[i] and #records[i] or 0
-    if size > room and room < most_room then
-      room, looks, lane.first = 0, 0, tonumber(dues[i]) -- the rest is left behind, and taken by the next call
-      return i - 1, ids, dues, records
+-- claimer returns the function that claims. It is made when there is something to claim: see cycle_settle.lua.
+local function claimer()
+  local looks = 2 * want + 100 -- tasks whose key is taken cost a look, and are no claim
+  local prefix -- "fence claimed ", made when the first task is claimed: one fence a call
+  local function claim_prefix()
+    if not prefix then
+      fence = math.max(fence + 1, now * 1000)
+      redis.call("HSET", meta, "fence", int(fence))
+      prefix = int(fence) .. " " .. int(now) .. " "
     end
-    room = room - size
+    return prefix
   end
-  return found, ids, dues, records
-end
 
--- limits is what a task takes of its limits, as its value in the running hash has it, or nil if it may not run.
-local function limits(lane, id, due, body)
-  local tail = lane.slot and "\31" .. lane.slot or ""
-  if string.byte(body, 2) ~= 107 then
-    return tail
+  -- conflict settles what happens to a task whose key is taken. It returns true if the task may run after all.
+  local function conflict(lane, task, due, key, limit, policy)
+    if tonumber(redis.call("HGET", active, "k:" .. key) or 0) < limit then
+      return true
+    end
+    local low, high = held_range(key)
+    local drop = {}
+    if policy == "s" or policy == "q" and redis.call("ZLEXCOUNT", held, low, high) > 0 then
+      drop[1] = task
+    else
+      if policy == "r" then
+        for _, waiting in ipairs(redis.call("ZRANGEBYLEX", held, low, high, "LIMIT", 0, chunk)) do
+          redis.call("ZREM", held, waiting)
+          drop[#drop + 1] = string.match(waiting, "([^\31]*)$")
+        end
+        redis.call("HSET", cancel, "k:" .. key, int(fence) .. " " .. int(now) .. " replaced")
+        redis.call("PUBLISH", channel, "cancel")
+      end
+      hold(held, key, due, lane.key, task)
+    end
+    many("HDEL", tasks, drop)
+    for _, gone in ipairs(drop) do
+      notes[#notes + 1] = gone .. " skipped overlap"
+    end
+    skipped = skipped + #drop
+    return false
   end
-  local limit, policy, length, stop = string.match(body, "^1k(%d+),(%a)(%d+):()")
-  if not limit then
-    return tail
-  end
-  local key = string.sub(body, stop, stop + length - 1)
-  if not conflict(lane, id, due, key, tonumber(limit), policy) then
-    return nil
-  end
-  redis.call("HINCRBY", active, "k:" .. key, 1)
-  return "\31k:" .. key .. tail
-end
 
--- take looks at up to n due tasks of a lane, and returns how many of them it claimed.
-local gave = {} -- the reply, lane by lane
-local text = {} -- of numbers, which are expensive to write
-local function take(lane, n)
-  if lane.limit > 0 then
-    lane.slot = "t:" .. string.match(lane.name, "[^|]*$")
-    n = math.min(n, lane.limit - tonumber(redis.call("HGET", active, lane.slot) or 0))
-    if n <= 0 then
-      lane.full = true
+  -- first_due reads the ids, due times and records of the first tasks of a lane that are due: up to n, and as many as
+  -- fit into the reply, but at least the first of a call, whatever its size.
+  local most_room = 4 * 1024 * 1024
+  local room = most_room
+  local function first_due(lane, n)
+    -- One more than asked for, which says what is due next.
+    local rows = redis.call("ZRANGE", lane.key, "-inf", int(now), "BYSCORE", "LIMIT", 0, n + 1, "WITHSCORES")
+    local found = math.min(#rows / 2, n)
+    lane.first = rows[2 * n + 2] and tonumber(rows[2 * n + 2]) -- else to be read when asked for
+    if found == 0 then
       return 0
     end
-  end
-  local found, ids, dues, records = first_due(lane, n)
-  if found == 0 then
-    return 0
-  end
-  looks = math.max(looks - found, 0)
-  redis.call("ZREMRANGEBYRANK", lane.key, 0, found - 1)
-  local count, at, lengths = 0, #entries, {}
-  local last_due, last_tail, value -- most values of a claim are the same
-  for i = 1, found do
-    local body, id, due = records[i], ids[i], dues[i]
-    local tail = body and limits(lane, id, due, body)
-    if tail then
-      if due ~= last_due or tail ~= last_tail then
-        value, last_due, last_tail = claim_prefix() .. due .. tail, due, tail
+    local ids, dues = {}, {}
+    for i = 1, found do
+      ids[i], dues[i] = rows[2 * i - 1], rows[2 * i]
+    end
+    local records = redis.call("HMGET", tasks, unpack(ids))
+    for i = 1, found do
+      local size = records[i] and #records[i] or 0
+      if size > room and room < most_room then
+        room, looks, lane.first = 0, 0, tonumber(dues[i]) -- the rest is left behind, and taken by the next call
+        return i - 1, ids, dues, records
       end
-      count = count + 1
-      ids[count], dues[count], records[count] = id, due, body
-      local length = #body
-      text[length] = text[length] or int(length)
-      lengths[count] = text[length]
-      entries[at + 1], entries[at + 2] = id, value
-      at = at + 2
+      room = room - size
     end
+    return found, ids, dues, records
   end
-  if count > 0 then
-    if lane.limit > 0 then
-      redis.call("HINCRBY", active, lane.slot, count)
-    end
-    gave[#gave + 1] = lane.number
-    gave[#gave + 1] = table.concat(ids, "\n", 1, count)
-    gave[#gave + 1] = table.concat(dues, "\n", 1, count)
-    gave[#gave + 1] = table.concat(lengths, "\n", 1, count)
-    gave[#gave + 1] = table.concat(records, "", 1, count)
-  end
-  return count
-end
 
--- share claims from the lanes of one group (one queue and priority, several types): the longest waiting first, and an
--- even share for each, so that a flood of one type holds up no other.
-local function share(group, n)
-  local left = n
-  while left > 0 and looks > 0 do
-    local ready = {}
-    for _, lane in ipairs(group) do
-      local first = not lane.full and head(lane)
-      if first and first <= now then
-        ready[#ready + 1] = lane
-      end
+  -- limits is what a task takes of its limits, as its value in the running hash has it, or nil if it may not run.
+  local function limits(lane, id, due, body)
+    local tail = lane.slot and "\31" .. lane.slot or ""
+    if string.byte(body, 2) ~= 107 then
+      return tail
     end
-    if #ready == 0 then
-      break
+    local limit, policy, length, stop = string.match(body, "^1k(%d+),(%a)(%d+):()")
+    if not limit then
+      return tail
     end
-    table.sort(ready, function(a, b) return a.first < b.first end)
-    local part = math.ceil(left / #ready)
-    for _, lane in ipairs(ready) do
-      local most = math.min(part, left, looks)
-      if most > 0 then
-        left = left - take(lane, most)
-      end
+    local key = string.sub(body, stop, stop + length - 1)
+    if not conflict(lane, id, due, key, tonumber(limit), policy) then
+      return nil
     end
+    redis.call("HINCRBY", active, "k:" .. key, 1)
+    return "\31k:" .. key .. tail
   end
-  return n - left
+
+  local text = {} -- of numbers, which are expensive to write
+
+  -- take looks at up to n due tasks of a lane, and returns how many of them it claimed.
+  local function take(lane, n)
+    if lane.limit > 0 then
+      lane.slot = "t:" .. string.match(lane.name, "[^|]*$")
+      n = math.min(n, lane.limit - tonumber(redis.call("HGET", active, lane.slot) or 0))
+      if n <= 0 then
+        lane.full = true
+        return 0
+      end
+    end
+    local found, ids, dues, records = first_due(lane, n)
+    if found == 0 then
+      return 0
+    end
+    looks = math.max(looks - found, 0)
+    redis.call("ZREMRANGEBYRANK", lane.key, 0, found - 1)
+    local count, at, lengths = 0, #entries, {}
+    local last_due, last_tail, value -- most values of a claim are the same
+    for i = 1, found do
+      local body, id, due = records[i], ids[i], dues[i]
+      local tail = body and limits(lane, id, due, body)
+      if tail then
+        if due ~= last_due or tail ~= last_tail then
+          value, last_due, last_tail = claim_prefix() .. due .. tail, due, tail
+        end
+        count = count + 1
+        ids[count], dues[count], records[count] = id, due, body
+        local length = #body
+        text[length] = text[length] or int(length)
+        lengths[count] = text[length]
+        entries[at + 1], entries[at + 2] = id, value
+        at = at + 2
+      end
+    end
+    if count > 0 then
+      if lane.limit > 0 then
+        redis.call("HINCRBY", active, lane.slot, count)
+      end
+      gave[#gave + 1] = lane.number
+      gave[#gave + 1] = table.concat(ids, "\n", 1, count)
+      gave[#gave + 1] = table.concat(dues, "\n", 1, count)
+      gave[#gave + 1] = table.concat(lengths, "\n", 1, count)
+      gave[#gave + 1] = table.concat(records, "", 1, count)
+    end
+    return count
+  end
+
+  -- share claims from the lanes of one group (one queue and priority, several types): the longest waiting first, and an
+  -- even share for each, so that a flood of one type holds up no other.
+  local function share(group, n)
+    local left = n
+    while left > 0 and looks > 0 do
+      local ready = {}
+      for _, lane in ipairs(group) do
+        local first = not lane.full and head(lane)
+        if first and first <= now then
+          ready[#ready + 1] = lane
+        end
+      end
+      if #ready == 0 then
+        break
+      end
+      table.sort(ready, function(a, b) return a.first < b.first end)
+      local part = math.ceil(left / #ready)
+      for _, lane in ipairs(ready) do
+        local most = math.min(part, left, looks)
+        if most > 0 then
+          left = left - take(lane, most)
+        end
+      end
+    end
+    return n - left
+  end
+
+  return share
 end
 
 -- watching counts those who will have looked, at a moment, for whoever reads the same lanes.
@@ -201,12 +208,15 @@ local function watching(due)
   return n
 end
 
-settle()
+local settled = tonumber(arg())
+if settled > 0 then
+  settle(settled)
+end
 
 local flags, next_due = 0, -1
 if permitted() then
   flags = 1
-  local left, i = want, 1
+  local left, i, share = want, 1, nil
   while i <= #lanes do
     local group = {}
     local name = lanes[i].group
@@ -216,7 +226,13 @@ if permitted() then
       end
       i = i + 1
     end
-    if left > 0 then
+    local ready = false
+    for _, lane in ipairs(group) do
+      local first = left > 0 and head(lane)
+      ready = ready or first and first <= now
+    end
+    if ready then
+      share = share or claimer()
       left = left - share(group, left)
     end
     for _, lane in ipairs(group) do

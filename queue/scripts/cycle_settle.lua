@@ -1,0 +1,198 @@
+-- cycle_settle.lua is the part of cycle.lua, which names keys and arguments, that settles. Its functions lie in one,
+-- because a function costs most where it is made, and many calls have nothing to settle.
+
+local void = {} -- the indexes from 0 of what is not held any more
+local stirred -- the earliest moment at which settling lets a task start that could not before
+local away = false -- one of them lies in a lane that is not ours
+
+-- settle ends n runs: those that this generation still holds under the same fence. Everything else is void.
+local function settle(n)
+  local ids, ok = at, {} -- where the ids begin, which of them are settled
+  local i = 0 -- the settled looked at so far, over all blocks
+  at = at + n
+
+  local function stir(due)
+    stirred = math.min(stirred or due, due)
+  end
+
+  local function settled_id()
+    return ARGV[ids + i - 1]
+  end
+
+  -- drop removes the settled ones numbered from on, up to the one numbered to, from a hash, and returns how many.
+  local function drop(key, from, to)
+    local list = ARGV
+    local first, last = ids + from - 1, ids + to - 1
+    if #void > 0 then
+      list, first = {}, 1
+      for n = from, to do
+        list[#list + 1] = ok[n] and ARGV[ids + n - 1] or nil
+      end
+      last = #list
+    end
+    if last >= first then
+      redis.call("HDEL", key, unpack(list, first, last))
+    end
+    return last - first + 1
+  end
+
+  -- look notes which of n are still held, and returns the values of those that took of a limit.
+  local function look(n)
+    local values = redis.call("HMGET", running, unpack(ARGV, ids, ids + n - 1))
+    local limits = redis.call("EXISTS", active, held) > 0 -- else no value names any
+    local limited = {}
+    for _ = 1, tonumber(arg()) do
+      local fence = arg() .. " "
+      for _ = 1, tonumber(arg()) do
+        i = i + 1
+        local value = values[i]
+        if value and string.find(value, fence, 1, true) == 1 then
+          ok[i] = true
+          if limits and string.find(value, "\31", 1, true) then
+            limited[#limited + 1] = value
+          end
+        else
+          void[#void + 1] = int(i - 1)
+        end
+      end
+    end
+    return limited
+  end
+
+  -- free takes the settled ones out of the running, and gives back what they took of their limits.
+  local function free(n)
+    local limited, declared, freed = look(n), {}, {}
+    drop(running, 1, n)
+    if #limited > 0 then
+      for _, lane in ipairs(lanes) do
+        declared[lane.key] = true
+      end
+    end
+    for _, value in ipairs(limited) do
+      unlimit(active, held, value, declared, freed)
+      stir(now)
+    end
+    for _, lane in ipairs(lanes) do
+      away = away or lane.limit < 0 and freed[lane.key] or false
+    end
+  end
+
+  local function finish(n)
+    i = i + n
+    return n > 0 and drop(tasks, i - n + 1, i) or 0
+  end
+
+  -- keep writes records that stay for a while, and returns how many.
+  local function keep(n)
+    local ends, bodies = {}, {}
+    for _ = 1, n do
+      i = i + 1
+      local ttl, body = tonumber(arg()), arg()
+      if ok[i] then
+        ends[#ends + 1], ends[#ends + 2] = int(now + ttl), settled_id()
+        bodies[#bodies + 1], bodies[#bodies + 2] = settled_id(), body
+      end
+    end
+    if #ends > 0 then
+      many("HSET", tasks, bodies)
+      many("ZADD", done, ends)
+      -- What was kept long enough leaves, twice as fast as it can come in; so does what is over the cap.
+      local old = redis.call("ZRANGEBYSCORE", done, "-inf", now, "LIMIT", 0, #ends)
+      local over = redis.call("ZCARD", done) - #old - tonumber(ARGV[7])
+      if over > 0 then
+        old = redis.call("ZRANGE", done, 0, #old + math.min(over, chunk) - 1)
+      end
+      many("ZREM", done, old)
+      many("HDEL", tasks, old)
+    end
+    return #ends / 2
+  end
+
+  -- move puts tasks back into their due sets, and returns how many of them with a new record.
+  local function move(n)
+    local sets, bodies, used = {}, {}, {}
+    for _ = 1, n do
+      i = i + 1
+      local lane, due, body = lanes[tonumber(arg())], arg(), arg()
+      if ok[i] then
+        if string.byte(due) == 43 then
+          due = int(now + tonumber(string.sub(due, 2)))
+        end
+        stir(tonumber(due))
+        local set = sets[lane.key]
+        if not set then
+          set = {}
+          sets[lane.key] = set
+          used[#used + 1] = lane.name
+        end
+        set[#set + 1], set[#set + 2] = due, settled_id()
+        if body ~= "" then
+          bodies[#bodies + 1], bodies[#bodies + 2] = settled_id(), body
+        end
+      end
+    end
+    many("HSET", tasks, bodies)
+    for key, list in pairs(sets) do
+      many("ZADD", key, list)
+    end
+    if #used > 0 then -- a lane that was empty while the task ran may have been forgotten meanwhile
+      lanes_known(lanes_hash, meta, channel, used)
+    end
+    return #bodies / 2
+  end
+
+  -- die writes the records of tasks that are given up, and returns how many.
+  local function die(n)
+    local died, bodies = {}, {}
+    for _ = 1, n do
+      i = i + 1
+      local body = arg()
+      if ok[i] then
+        died[#died + 1], died[#died + 2] = int(now), settled_id()
+        bodies[#bodies + 1], bodies[#bodies + 2] = settled_id(), body
+      end
+    end
+    if #died > 0 then
+      many("HSET", tasks, bodies)
+      many("ZADD", dead, died)
+      local over = redis.call("ZCARD", dead) - tonumber(ARGV[6])
+      if over > 0 then
+        local old = redis.call("ZRANGE", dead, 0, math.min(over, chunk) - 1)
+        many("ZREM", dead, old)
+        many("HDEL", tasks, old)
+      end
+    end
+    return #died / 2
+  end
+
+  -- remember writes down what became of slots.
+  local function remember(n)
+    local notes = {}
+    for _ = 1, n do
+      local index, text = tonumber(arg()), arg()
+      if ok[index] then
+        notes[#notes + 1] = text
+      end
+    end
+    if #notes > 0 then
+      record(history, ARGV[5], "runs", table.concat(notes, "\n"), "gen", gen)
+    end
+  end
+
+  local function count(field, n)
+    if n > 0 then
+      redis.call("HINCRBY", meta, field, n)
+    end
+  end
+
+  free(n)
+  i = 0
+  local ended = finish(tonumber(arg()))
+  ended = ended + keep(tonumber(arg()))
+  local moved = move(tonumber(arg()))
+  local died = die(tonumber(arg()))
+  remember(tonumber(arg()))
+  count("done", ended)
+  count("retried", moved)
+  count("died", died)
+end
