@@ -5,11 +5,14 @@ import (
 	"time"
 )
 
-// preciseSleep blocks its thread in the kernel, whose timers are exact to some tens of microseconds.
+// preciseSleep blocks its thread in the kernel, whose timers are exact to some tens of microseconds. By default the
+// kernel lets a thread oversleep by 50 more, to wake several at once: this thread is asked not to.
 func preciseSleep(d time.Duration) {
 	if d <= 0 {
 		return
 	}
+	const setTimerSlack, leastNs = 29, 1 // PR_SET_TIMERSLACK of prctl(2)
+	_, _, _ = syscall.RawSyscall(syscall.SYS_PRCTL, setTimerSlack, leastNs, 0)
 	spec := syscall.NsecToTimespec(int64(d))
 	_ = syscall.Nanosleep(&spec, nil) // cut short by a signal is as good: the caller looks at the clock
 }
