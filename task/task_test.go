@@ -248,3 +248,10 @@ func TestCheckID_refusesNone(t *testing.T) {
 		t.Errorf("CheckID = %v", err)
 	}
 }
+
+func TestValidate_ofAGoodTaskAllocatesNothing(t *testing.T) {
+	good := task.New("invoice.send", nil, task.ID("a"), task.Queue("mail"), task.Key("k", 1), task.Unique("u", time.Hour), task.At(time.Now()))
+	if n := testing.AllocsPerRun(100, func() { _ = good.Validate(task.Limits{}) }); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}

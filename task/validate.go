@@ -166,20 +166,21 @@ func CheckDue(field string, at time.Time) error {
 
 // CheckID refuses an ID or key that is empty, over 256 bytes, not UTF-8, or holds control characters.
 func CheckID(field, id string) error {
-	e := &FieldError{Field: field, Value: id, Hint: fmt.Sprintf("1 to %d bytes of text without control characters", MaxIDLen)}
+	var reason string
 	switch {
 	case id == "":
-		e.Reason = "empty"
+		reason = "empty"
 	case len(id) > MaxIDLen:
-		e.Reason = fmt.Sprintf("%d bytes long", len(id))
+		reason = fmt.Sprintf("%d bytes long", len(id))
 	case !utf8.ValidString(id):
-		e.Reason = "not valid UTF-8"
+		reason = "not valid UTF-8"
 	case strings.ContainsFunc(id, isControl):
-		e.Reason = "has a control character"
+		reason = "has a control character"
 	default:
 		return nil
 	}
-	return e
+	return &FieldError{Field: field, Value: id, Reason: reason,
+		Hint: fmt.Sprintf("1 to %d bytes of text without control characters", MaxIDLen)}
 }
 
 func isControl(r rune) bool { return r < 0x20 || r >= 0x7f && r < 0xa0 || r == 0x2028 || r == 0x2029 }
@@ -187,18 +188,19 @@ func isControl(r rune) bool { return r < 0x20 || r >= 0x7f && r < 0xa0 || r == 0
 // CheckName refuses the name of a type, a queue or a schedule that is empty, over 128 bytes, or holds anything but
 // letters, digits and - _ . : / +
 func CheckName(field, name string) error {
-	e := &FieldError{Field: field, Value: name, Hint: fmt.Sprintf("1 to %d letters, digits or - _ . : / +", MaxNameLen)}
+	var reason string
 	switch {
 	case name == "":
-		e.Reason = "empty"
+		reason = "empty"
 	case len(name) > MaxNameLen:
-		e.Reason = fmt.Sprintf("%d bytes long", len(name))
+		reason = fmt.Sprintf("%d bytes long", len(name))
 	case strings.ContainsFunc(name, notInName):
-		e.Reason = "has a character that names may not have"
+		reason = "has a character that names may not have"
 	default:
 		return nil
 	}
-	return e
+	return &FieldError{Field: field, Value: name, Reason: reason,
+		Hint: fmt.Sprintf("1 to %d letters, digits or - _ . : / +", MaxNameLen)}
 }
 
 func notInName(r rune) bool {
