@@ -21,12 +21,13 @@ type Config struct {
 
 // Producer is a TaskProducer: it adds tasks. It is safe for concurrent use.
 type Producer struct {
-	q   *queue.Queue
-	cfg Config
+	q     *queue.Queue
+	cfg   Config
+	group group // of single calls
 }
 
 // New returns a producer.
-func New(q *queue.Queue, cfg Config) *Producer { return &Producer{q: q, cfg: cfg} }
+func New(q *queue.Queue, cfg Config) *Producer { return &Producer{q: q, cfg: cfg, group: group{q: q}} }
 
 // Result is what became of one task of a batch.
 type Result struct {
@@ -37,16 +38,27 @@ type Result struct {
 	Err error
 }
 
-// Enqueue adds one task, shaped by options, and returns its ID. The error matches [task.ErrInvalid] for a task that
-// could not be enqueued, [queue.ErrDuplicate] if its ID or unique key is taken (the ID returned is the one that
-// stands), [queue.ErrFull] if Redis has no memory for it: nothing was added. After [queue.ErrUnreachable] it may have
-// been added; enqueueing the same ID again is refused if it was.
+// Enqueue adds one task, shaped by options, and returns its ID. Many goroutines that call it at the same time share
+// round trips; one by itself is not delayed for that.
+//
+// The error matches [task.ErrInvalid] for a task that could not be enqueued, [queue.ErrDuplicate] if its ID or unique
+// key is taken (the ID returned is the one that stands), [queue.ErrFull] if Redis has no memory for it: nothing was
+// added. After [queue.ErrUnreachable] it may have been added; enqueueing the same ID again is refused if it was. An error
+// that matches that of ctx, and not [queue.ErrUnreachable], says that ctx ended before the task was sent.
 func (p *Producer) Enqueue(ctx context.Context, t *task.Task, opts ...task.Option) (string, error) {
-	results, err := p.EnqueueAll(ctx, []*task.Task{t.Apply(opts...)})
-	if err != nil {
-		return t.ID, err
+	if err := p.Check(t.Apply(opts...)); err != nil {
+		return t.ID, &BatchError{Of: 1, Err: err}
 	}
-	return results[0].ID, results[0].Err
+	look := named(t, time.Now())
+	for tries := 0; ; tries++ {
+		refused, err := p.group.add(ctx, t, look)
+		if err == nil {
+			return standing(refused, t.ID), refused
+		}
+		if !p.again(ctx, err, tries) {
+			return t.ID, err
+		}
+	}
 }
 
 // EnqueueAll adds tasks, thousands a round trip. Every task is checked before the first is added: a bad one is an
@@ -63,28 +75,14 @@ func (p *Producer) EnqueueAll(ctx context.Context, tasks []*task.Task) ([]Result
 		}
 	}
 	for _, t := range tasks {
-		if t.ID == "" {
-			t.ID = task.NewID(now)
-		} else {
-			look = true
-			if t.Keep == 0 {
-				t.Keep = task.DefaultKeepByID
-			}
-		}
-		if t.Created.IsZero() {
-			t.Created = now.Truncate(time.Millisecond)
-		}
+		look = named(t, now) || look
 	}
 	results := make([]Result, 0, len(tasks))
 	for tries := 0; len(results) < len(tasks); tries++ {
 		rest := tasks[len(results):]
 		refused, added, err := p.q.Enqueue(ctx, rest, look)
 		for i := range added {
-			r := Result{ID: rest[i].ID, Err: refused[i]}
-			if refused[i] != nil {
-				r.ID = standing(refused[i], r.ID)
-			}
-			results = append(results, r)
+			results = append(results, Result{ID: standing(refused[i], rest[i].ID), Err: refused[i]})
 		}
 		if added > 0 {
 			tries = 0
@@ -96,8 +94,26 @@ func (p *Producer) EnqueueAll(ctx context.Context, tasks []*task.Task) ([]Result
 	return results, nil
 }
 
+// named gives a task what it needs to be added, and reports whether its ID was the caller's choice: it may be taken.
+func named(t *task.Task, now time.Time) bool {
+	if t.Created.IsZero() {
+		t.Created = now.Truncate(time.Millisecond)
+	}
+	if t.ID == "" {
+		t.ID = task.NewID(now)
+		return false
+	}
+	if t.Keep == 0 {
+		t.Keep = task.DefaultKeepByID
+	}
+	return true
+}
+
 // standing is the ID of the task that a refused one met, or its own.
 func standing(refused error, id string) string {
+	if refused == nil {
+		return id
+	}
 	var taken *queue.Refused
 	if errors.As(refused, &taken) {
 		return taken.ID
