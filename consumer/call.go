@@ -16,6 +16,10 @@ const backstop = time.Second
 // callTimeout bounds one call to Redis.
 const callTimeout = 5 * time.Second
 
+// firstPortion is how many tasks a call claims at most, that finds the first of many. Each call that leaves due work
+// behind is followed by one for twice as many: the first of a burst are not to wait until Redis has found the last.
+const firstPortion = 128
+
 // answer is what came of a call. At most one call is under way: results gather until it is answered.
 type answer struct {
 	sent, came time.Time
@@ -41,7 +45,7 @@ func (c *Consumer) send(want int) {
 	c.seq++
 	batch := c.settled[:min(len(c.settled), queue.MaxBatch)]
 	req := &queue.CycleRequest{
-		Instance: c.stay.ID, Gen: c.stay.Gen, Seq: c.seq, Want: min(want, queue.MaxBatch), Settle: batch,
+		Instance: c.stay.ID, Gen: c.stay.Gen, Seq: c.seq, Want: min(want, c.portion), Settle: batch,
 		Lanes: c.laneClaims(batch), Reads: c.reads,
 	}
 	go func() {
@@ -66,9 +70,13 @@ func (c *Consumer) answered(a answer) (again bool, err error) {
 	if n := len(r.Void); n > 0 {
 		c.log.Warn().Int("runs", n).Msg("settled in vain: the claim was not held any more")
 	}
+	c.portion = firstPortion
+	if r.LeftDue {
+		c.portion = min(2*max(len(r.Claimed), firstPortion), queue.MaxBatch)
+	}
 	free := c.free() - len(r.Claimed)
 	again = c.plan(r, free)
-	ahead := again && free >= queue.MaxBatch && !c.draining && !c.doubt && r.LanesVer == c.lanes.version
+	ahead := again && free >= c.portion && !c.draining && !c.doubt && r.LanesVer == c.lanes.version
 	if ahead { // the next batch is claimed while this one runs
 		c.send(free)
 	}

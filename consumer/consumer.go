@@ -29,6 +29,7 @@ type Consumer struct {
 	seq      int64
 	answers  chan answer
 	calling  bool // a call is under way
+	portion  int  // most tasks to claim with the next
 	doubt    bool // a reply was lost: what is held has to be read
 	draining bool // nothing more is begun
 	alarm    *alarm
@@ -62,7 +63,7 @@ func (c *Consumer) reset(s *instance.Stay) {
 	c.stay, c.lanes, c.seq, c.doubt, c.draining, c.keyed = s, lanes{}, 0, false, false, false
 	c.inflight = make(map[string]*run, c.cfg.Concurrency)
 	c.results = make(chan result, c.cfg.Concurrency)
-	c.answers, c.calling = make(chan answer, 1), false
+	c.answers, c.calling, c.portion = make(chan answer, 1), false, firstPortion
 	c.settled = c.settled[:0]
 	c.reads = reads(c.handlers, &c.cfg)
 	c.cancels = newCancels()

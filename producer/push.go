@@ -16,7 +16,18 @@ func (t *tenure) wait() time.Duration {
 	if len(t.plan) == 0 {
 		return time.Hour
 	}
-	return max(t.clock.Local(t.plan[0].next.Add(-t.cfg.Horizon)).Sub(time.Now()), 0)
+	at := quiet(t.plan[0].next.Add(-t.cfg.Horizon), t.ahead()/2)
+	return max(t.clock.Local(at).Sub(time.Now()), 0)
+}
+
+// quiet is a moment before at, by less than most, at which little is due: most slots lie on whole seconds, and a push
+// then would keep them waiting. If there is none, it is at.
+func quiet(at time.Time, most time.Duration) time.Time {
+	half := at.Add(-time.Second / 2).Truncate(time.Second).Add(time.Second / 2)
+	if at.Sub(half) < most {
+		return half
+	}
+	return at
 }
 
 // push pushes the slots of every schedule whose next slot is within the horizon, or soon will be. What is due

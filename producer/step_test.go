@@ -344,3 +344,20 @@ func oracleEntry(s Schedule) (*entry, error) {
 	}
 	return newEntry(queue.Stored{Name: s.Name, Definition: text, Last: queue.Last{Rev: 1, Anchor: epoch}.String()})
 }
+
+// A push waits for half past a second, where it keeps nothing waiting, if that is not too early.
+func TestQuiet(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		at := epoch.Add(time.Duration(rapid.Int64Range(0, 3e9).Draw(t, "at")))
+		most := time.Duration(rapid.Int64Range(0, 2e9).Draw(t, "most"))
+		got := quiet(at, most)
+		half := at.Sub(epoch.Add(-time.Second/2)) % time.Second // since the last half
+		switch {
+		case half < most && got != at.Add(-half):
+			t.Errorf("%v, at most %v before: %v", at, most, got)
+		case half >= most && got != at:
+			t.Errorf("%v, not %v before: %v", at, most, got)
+		}
+	})
+}
