@@ -193,7 +193,7 @@ const scenarios = {
   },
   async S4() {
     const beats = [];
-    const close = work((j) => beats.push([j.data.job, Number(j.id.split(':').at(-1)), wall()]), { concurrency: 100 });
+    const close = work((j) => beats.push([j.data.job, Number(j.id.split(':').at(-1)), wall()]), { concurrency: Math.max(100, params.jobs) });
     for (let i = 0; i < params.jobs; i++) await queue.upsertJobScheduler(`job-${i}`, { every: 1000 }, { name: 'beat', data: { job: i } });
     while (!beats.length) await sleep(10);
     await sleep(2000);

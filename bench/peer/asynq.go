@@ -87,7 +87,7 @@ func (a *asynqPeer) Cadence(_ context.Context, jobs int, beat func(Beat)) (func(
 		beat(Beat{Job: job, Slot: start.Truncate(time.Second), Start: start})
 		return err
 	})
-	stop, err := a.serve(asynq.Config{Concurrency: 100, LogLevel: asynq.FatalLevel}, 1, mux)
+	stop, err := a.serve(asynq.Config{Concurrency: max(100, jobs), LogLevel: asynq.FatalLevel}, 1, mux)
 	if err != nil {
 		return nil, err
 	}

@@ -140,7 +140,7 @@ func (o *Onbeat) Cadence(ctx context.Context, jobs int, beat func(Beat)) (func()
 	if err != nil {
 		return nil, err
 	}
-	d, err := onbeat.New(rdb, onbeat.Config{Namespace: Namespace, Concurrency: 100})
+	d, err := onbeat.New(rdb, onbeat.Config{Namespace: Namespace, Concurrency: max(100, jobs)})
 	if err != nil {
 		return nil, err
 	}

@@ -136,7 +136,7 @@ func (r *riverPeer) Cadence(ctx context.Context, jobs int, beat func(Beat)) (fun
 		beat(Beat{Job: job.Args.Job, Slot: job.ScheduledAt, Start: time.Now()})
 		return nil
 	}))
-	cfg := riverConfig(100, workers)
+	cfg := riverConfig(max(100, jobs), workers)
 	for i := range jobs {
 		cfg.PeriodicJobs = append(cfg.PeriodicJobs, river.NewPeriodicJob(river.PeriodicInterval(time.Second),
 			func() (river.JobArgs, *river.InsertOpts) { return beatArgs{Job: i}, nil },
