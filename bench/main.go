@@ -63,7 +63,7 @@ func child(ctx context.Context) {
 type settings struct {
 	scenarios, peers, stores []string
 	runs                     int
-	quick, tiny              bool
+	quick, tiny, add         bool
 	out, doc, profile        string
 	log                      io.Writer
 }
@@ -78,6 +78,7 @@ func run(ctx context.Context, args []string, log io.Writer) error {
 	f.IntVar(&s.runs, "runs", 0, "runs of each (default 3, quick 1)")
 	f.BoolVar(&s.quick, "quick", false, "smaller numbers")
 	f.BoolVar(&s.tiny, "tiny", false, "very small numbers: does it work at all")
+	f.BoolVar(&s.add, "add", false, "keep the figures that are there of other scenarios and peers")
 	f.StringVar(&s.out, "out", "results/latest.jsonl", "the figures")
 	f.StringVar(&s.doc, "doc", "../docs/performance.md", "the report; empty: none")
 	f.StringVar(&s.profile, "profile", "", "folder for pprof files of Go peers and commandstats of Redis")

@@ -47,6 +47,13 @@ func measure(ctx context.Context, s *settings) error {
 		return err
 	}
 	defer f.Close()
+	if s.add {
+		if err := report.Copy(f, s.out, func(r *report.Result) bool {
+			return !slices.Contains(s.scenarios, r.Scenario) || !slices.Contains(s.peers, r.Peer)
+		}); err != nil {
+			return err
+		}
+	}
 	b.out = json.NewEncoder(f)
 	defer func() {
 		if b.postgres != nil {

@@ -78,7 +78,7 @@ func (p *page) machine() {
 	if m.Node != "" {
 		fmt.Fprintf(p, ", Node %s", strings.TrimPrefix(m.Node, "v"))
 	}
-	fmt.Fprintf(p, ". Measured on %s.\n\n", m.Date)
+	fmt.Fprintf(p, ". Measured on %s.\n\n%s\n\n", m.Date, p.all.runs())
 	for _, name := range slices.Sorted(maps.Keys(m.Modules)) {
 		fmt.Fprintf(p, "- %s %s\n", name, m.Modules[name])
 	}

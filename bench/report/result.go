@@ -4,9 +4,14 @@ package report
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
+	"io/fs"
+	"maps"
 	"os"
 	"slices"
+	"strings"
 
 	"github.com/onbeat/onbeat/bench/wire"
 )
@@ -23,25 +28,51 @@ type Result struct {
 // results are all lines of a bench.
 type results []Result
 
+// read reads the figures at path, without those of a search.
 func read(path string) (results, error) {
+	var all results
+	err := scan(path, func(r Result) error {
+		if !r.Params.Search {
+			all = append(all, r)
+		}
+		return nil
+	})
+	return all, err
+}
+
+// Copy writes the lines of path that are to be kept. A file that is not there has none.
+func Copy(w io.Writer, path string, keep func(*Result) bool) error {
+	out := json.NewEncoder(w)
+	err := scan(path, func(r Result) error {
+		if !keep(&r) {
+			return nil
+		}
+		return out.Encode(r)
+	})
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+func scan(path string, each func(Result) error) error {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer f.Close()
-	var all results
 	lines := bufio.NewScanner(f)
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
 		var r Result
 		if err := json.Unmarshal(lines.Bytes(), &r); err != nil {
-			return nil, fmt.Errorf("%s: %w", path, err)
+			return fmt.Errorf("%s: %w", path, err)
 		}
-		if !r.Params.Search {
-			all = append(all, r)
+		if err := each(r); err != nil {
+			return err
 		}
 	}
-	return all, lines.Err()
+	return lines.Err()
 }
 
 // where returns the results that a test accepts.
@@ -104,4 +135,26 @@ func (rs results) groups() []results {
 		out[i] = append(out[i], r)
 	}
 	return out
+}
+
+// runs says how often each thing was measured.
+func (rs results) runs() string {
+	most := 0
+	fewer := map[int]map[string]bool{}
+	for _, g := range rs.groups() {
+		most = max(most, len(g))
+	}
+	for _, g := range rs.groups() {
+		if n := len(g); n < most {
+			if fewer[n] == nil {
+				fewer[n] = map[string]bool{}
+			}
+			fewer[n][g[0].Scenario+" of "+g[0].Peer] = true
+		}
+	}
+	text := fmt.Sprintf("Runs of each: %d", most)
+	for _, n := range slices.Sorted(maps.Keys(fewer)) {
+		text += fmt.Sprintf("; %d of %s", n, strings.Join(slices.Sorted(maps.Keys(fewer[n])), ", "))
+	}
+	return text + "."
 }
