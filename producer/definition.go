@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/onbeat/onbeat/queue"
@@ -149,6 +150,19 @@ func (d *definition) encode() (string, error) {
 		return "", fmt.Errorf("schedule %q: %w", d.Name, err)
 	}
 	return string(b), nil
+}
+
+// saidBy reports whether a stored definition has the same schedule and origin as this one, whose text is given. It goes
+// by the text, which is much faster than reading it: a new release compares all of its schedules. What is spelt
+// otherwise may still be the same.
+func (d *definition) saidBy(stored, text string) bool {
+	head, err := json.Marshal(d.definitionHead)
+	if err != nil || len(head) >= len(text) {
+		return false
+	}
+	was, ok := strings.CutSuffix(stored, text[len(head)-1:]) // from the comma behind the head
+	var old definitionHead
+	return ok && json.Unmarshal([]byte(was+"}"), &old) == nil && old.V == d.V && old.Origin == d.Origin
 }
 
 func decodeDefinition(name, text string) (*definition, error) {

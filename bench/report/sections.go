@@ -152,8 +152,12 @@ var sections = []section{
 			{title: "in the set 0.5 s before", metric: "in_set_before"}, {title: "lag p50, ms", metric: "lag_p50_ms"},
 			{title: "p99, ms", metric: "lag_p99_ms"}, {title: "max, ms", metric: "lag_max_ms"}, {title: "leader, MB", metric: "leader_mb"},
 			{title: "of that heap", metric: "leader_heap_mb"}, {title: "client CPU, µs a slot", metric: "client_cpu_us_per_task"},
-			{title: "start, ms", metric: "startup_ms"}, {title: "newer takes over, ms", metric: "takeover_newer_ms"},
-			{title: "after a resignation, ms", metric: "takeover_resign_ms"}, {title: "after a cut cable, ms", metric: "takeover_crash_ms"},
+		}},
+		{"Until an instance runs tasks, and until it knows all schedules, in ms:", nil, with("%s schedules", func(r *Result) int { return r.Params.Schedules }), []column{
+			{title: "start", metric: "startup_ms"}, {title: "all known", metric: "startup_knows_ms"},
+			{title: "newer takes over", metric: "takeover_newer_ms"}, {title: "all known", metric: "takeover_newer_knows_ms"},
+			{title: "after a resignation", metric: "takeover_resign_ms"}, {title: "all known", metric: "takeover_resign_knows_ms"},
+			{title: "after a cut cable", metric: "takeover_crash_ms"}, {title: "all known", metric: "takeover_crash_knows_ms"},
 		}},
 	}},
 	{"S8", "Fan-out", nil, []table{

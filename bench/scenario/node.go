@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/rs/zerolog"
 
 	"github.com/onbeat/onbeat"
 	"github.com/onbeat/onbeat/bench/peer"
@@ -24,6 +26,7 @@ type node struct {
 	stop  func() error
 	from  time.Time
 	first atomic.Int64 // ns after from, of the first probe
+	knows atomic.Int64 // the same, of the moment from which it pushes the slots of all schedules
 	slot  atomic.Pointer[slotTally]
 }
 
@@ -34,7 +37,7 @@ func newNode(ctx context.Context, o *peer.Onbeat, declared []producer.Schedule, 
 		return nil, err
 	}
 	n := &node{rdb: rdb}
-	d, err := onbeat.New(rdb, onbeat.Config{Namespace: peer.Namespace, Concurrency: concurrency})
+	d, err := onbeat.New(rdb, onbeat.Config{Namespace: peer.Namespace, Concurrency: concurrency, Log: zerolog.New(n)})
 	if err != nil {
 		return nil, err
 	}
@@ -60,20 +63,29 @@ func newNode(ctx context.Context, o *peer.Onbeat, declared []producer.Schedule, 
 	return n, nil
 }
 
-// took is how long it was until the node took a task, in milliseconds.
-func (n *node) took() (float64, error) {
+// Write is given what the instance logs: it says when it has taken stock of the schedules.
+func (n *node) Write(line []byte) (int, error) {
+	if bytes.Contains(line, []byte(`"message":"scheduling"`)) {
+		n.knows.CompareAndSwap(0, int64(time.Since(n.from)))
+	}
+	return len(line), nil
+}
+
+// took is how long it was until the node took a task, and until it knew all schedules, in milliseconds.
+func (n *node) took() (first, knows float64, err error) {
 	for until := time.Now().Add(2 * patience); time.Now().Before(until); time.Sleep(time.Millisecond) {
-		if d := n.first.Load(); d != 0 {
-			return ms(time.Duration(d)), nil
+		if d, k := n.first.Load(), n.knows.Load(); d != 0 && k != 0 {
+			return ms(time.Duration(d)), ms(time.Duration(k)), nil
 		}
 	}
-	return 0, fmt.Errorf("an instance took no task in %s", 2*patience)
+	return 0, 0, fmt.Errorf("an instance did not take over in %s", 2*patience)
 }
 
 // again makes took run from now.
 func (n *node) again() {
 	n.from = time.Now()
 	n.first.Store(0)
+	n.knows.Store(0)
 }
 
 // slotTally counts the tasks of one slot.
@@ -128,7 +140,7 @@ func (p *prober) stop() {
 	p.ended.Wait()
 }
 
-// takeOvers measures how long it takes until another instance works: a newer one that starts, the old one when the
+// takeOvers measures how long it takes until another instance works, and knows all schedules: a newer one that starts, the old one when the
 // newer resigns, and when the newer is cut off from Redis (which includes its lease). a is the one that runs, or nil.
 func takeOvers(ctx context.Context, o *peer.Onbeat, a *node, declared []producer.Schedule, m wire.Metrics) (err error) {
 	probes := newProber(ctx, o)
@@ -138,40 +150,37 @@ func takeOvers(ctx context.Context, o *peer.Onbeat, a *node, declared []producer
 		if a, err = newNode(ctx, o, declared, concurrency); err != nil {
 			return err
 		}
-		if m["startup_ms"], err = a.took(); err != nil {
+		if m["startup_ms"], _, err = a.took(); err != nil {
 			return err
 		}
 	}
-	newer := func() (*node, float64, error) {
-		b, err := newNode(ctx, o, declared, concurrency)
-		if err != nil {
-			return nil, 0, err
-		}
-		took, err := b.took()
-		return b, took, err
-	}
-	b, took, err := newer()
+	b, err := newNode(ctx, o, declared, concurrency)
 	if err != nil {
 		return err
 	}
-	m["takeover_newer_ms"] = took
+	if m["takeover_newer_ms"], m["takeover_newer_knows_ms"], err = b.took(); err != nil {
+		return err
+	}
 
 	a.again()
 	if err := errors.Join(b.stop(), b.rdb.Close()); err != nil {
 		return err
 	}
-	if m["takeover_resign_ms"], err = a.took(); err != nil {
+	if m["takeover_resign_ms"], m["takeover_resign_knows_ms"], err = a.took(); err != nil {
 		return err
 	}
 
-	if b, _, err = newer(); err != nil {
+	if b, err = newNode(ctx, o, declared, concurrency); err != nil {
+		return err
+	}
+	if _, _, err = b.took(); err != nil {
 		return err
 	}
 	a.again()
 	if err := b.rdb.Close(); err != nil { // as if the cable had been pulled
 		return err
 	}
-	if m["takeover_crash_ms"], err = a.took(); err != nil {
+	if m["takeover_crash_ms"], m["takeover_crash_knows_ms"], err = a.took(); err != nil {
 		return err
 	}
 	_ = b.stop() // it cannot say goodbye

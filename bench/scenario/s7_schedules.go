@@ -24,15 +24,14 @@ func schedules(ctx context.Context, c *wire.Child) error {
 	}
 	defer o.Close()
 	every := time.Duration(j.EveryS) * time.Second
-	declared := declarations(j.Schedules, every)
 	m := wire.Metrics{}
 
 	probes := newProber(ctx, o)
-	a, err := newNode(ctx, o, declared, j.Concurrency)
+	a, err := newNode(ctx, o, declarations(j.Schedules, every), j.Concurrency)
 	if err != nil {
 		return err
 	}
-	if m["startup_ms"], err = a.took(); err != nil {
+	if m["startup_ms"], m["startup_knows_ms"], err = a.took(); err != nil {
 		return err
 	}
 	probes.stop()
@@ -53,7 +52,7 @@ func schedules(ctx context.Context, c *wire.Child) error {
 	s.End(wire.Event{Tasks: j.Schedules, Seconds: time.Since(s.Began()).Seconds()})
 	quantiles(m, "lag", slots.late)
 	m["leader_mb"], m["leader_heap_mb"] = memoryMB()
-	if err := takeOvers(ctx, o, a, declared, m); err != nil {
+	if err := takeOvers(ctx, o, a, declarations(j.Schedules, every), m); err != nil {
 		return err
 	}
 	c.Say(wire.Event{Do: "metrics", Metrics: m})
