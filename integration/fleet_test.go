@@ -1,0 +1,189 @@
+package integration
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/onbeat/onbeat/testredis"
+)
+
+// fleetEvery is the interval of a fleet's schedules. Two of them are the longest gap that a rollout may leave.
+const fleetEvery = 100 * time.Millisecond
+
+// fleet is a world with twenty schedules, each every 100 ms, and releases that follow one another.
+//
+// Its tests do not run in parallel: they judge milliseconds, and each keeps two cores busy enough.
+type fleet struct {
+	*world
+	head  string    // of every config file: how instances lead and consume
+	beats []string  // the schedules' names
+	ended time.Time // when the last release was asked to stop
+}
+
+func newFleet(t *testing.T, head string) *fleet {
+	t.Helper()
+	f := &fleet{world: newWorld(t), head: "concurrency: 50\n" + head}
+	for i := range 20 {
+		f.beats = append(f.beats, fmt.Sprintf("beat-%02d", i))
+	}
+	return f
+}
+
+// release is a number of replicas of one version.
+type release struct {
+	*fleet
+	version, config string
+	args            []string
+	replicas        []*process
+}
+
+// release prepares a version that declares the twenty schedules, and those given besides.
+func (f *fleet) release(version string, more ...string) *release {
+	f.Helper()
+	var list []string
+	for _, name := range f.beats {
+		list = append(list, f.beat(name, fleetEvery))
+	}
+	return f.only(version, append(list, more...)...)
+}
+
+// only prepares a version that declares just these schedules.
+func (f *fleet) only(version string, schedules ...string) *release {
+	f.Helper()
+	return &release{fleet: f, version: version, config: f.config(version+".yaml", f.head, schedules...)}
+}
+
+// start starts one more replica.
+func (r *release) start() *process {
+	r.Helper()
+	name := fmt.Sprintf("%s replica %d", r.version, len(r.replicas)+1)
+	p := r.serve(name, r.config, append([]string{"--release", r.version}, r.args...)...)
+	r.replicas = append(r.replicas, p)
+	return p
+}
+
+// up starts n replicas, each when the one before is ready.
+func (r *release) up(n int) *release {
+	r.Helper()
+	for range n {
+		r.start().said("ready")
+	}
+	return r
+}
+
+// down sends SIGTERM to the replicas that are left, all at once, and waits for clean exits.
+func (r *release) down() {
+	r.Helper()
+	left := slices.DeleteFunc(slices.Clone(r.replicas), func(p *process) bool { return p.gone })
+	for _, p := range left {
+		p.signal(syscall.SIGTERM)
+	}
+	for _, p := range left {
+		if err := p.wait(); err != nil {
+			r.Errorf("%s did not exit cleanly: %v", p.name, err)
+		}
+	}
+}
+
+// rollout replaces the old release replica by replica: each new one is up before an old one gets SIGTERM. Both happen
+// at random offsets from the slots.
+func (r *release) rollout(old *release) *release {
+	r.Helper()
+	for _, p := range old.replicas {
+		if p.gone {
+			continue
+		}
+		anyOffset()
+		r.up(1)
+		anyOffset()
+		p.stop()
+	}
+	return r
+}
+
+// anyOffset lets a random part of an interval go by, so that what follows comes anywhere between two slots.
+func anyOffset() { time.Sleep(rand.N(fleetEvery)) }
+
+// goesOn waits until the schedules have beaten for a number of intervals more.
+func (f *fleet) goesOn(intervals int) {
+	f.Helper()
+	seen := f.rec.count()
+	testredis.Eventually(f, 30*time.Second, func() bool { return f.rec.count() >= seen+intervals*len(f.beats) }, "the beat stopped")
+}
+
+// ends takes the last release down.
+func (f *fleet) ends(last *release) {
+	f.Helper()
+	f.ended = time.Now()
+	last.down()
+}
+
+// reigns are the releases in the order in which they claimed tasks: "v1 v2" says that v1 claimed nothing after the
+// first claim of v2, so all that it still ran it had held before. A fence rises with every claim, so no clock is asked.
+func (f *fleet) reigns() string {
+	list := f.rec.all()
+	slices.SortStableFunc(list, func(a, b arrival) int { return int(a.fence - b.fence) })
+	var order []string
+	for _, a := range list {
+		order = append(order, a.release)
+	}
+	return strings.Join(slices.Compact(order), " ")
+}
+
+func (f *fleet) wantReigns(want ...string) {
+	f.Helper()
+	if got := f.reigns(); got != strings.Join(want, " ") {
+		f.Errorf("the releases claimed in the order %s, want %s", got, strings.Join(want, " "))
+	}
+}
+
+// term is one change of leader, as the program tells it.
+type term struct {
+	release string
+	at      time.Time
+}
+
+// terms are all changes of leader so far.
+func (w *world) terms() (list []term) {
+	w.Helper()
+	var events []struct {
+		At     time.Time         `json:"at"`
+		Event  string            `json:"event"`
+		Fields map[string]string `json:"fields"`
+	}
+	if err := json.Unmarshal([]byte(w.must("events", "--json", "--limit", "10000")), &events); err != nil {
+		w.Fatal(err)
+	}
+	for _, e := range events {
+		if e.Event == "leader" {
+			list = append(list, term{e.Fields["release"], e.At})
+		}
+	}
+	return list
+}
+
+// wantTerms fails unless these releases led, one term each, before the last one was taken down.
+func (f *fleet) wantTerms(want ...string) {
+	f.Helper()
+	if got := f.led(); !slices.Equal(got, want) {
+		f.Errorf("terms of %v, want %v", got, want)
+	}
+}
+
+// led are the releases of all terms that began before the last release was taken down: its replicas, which end all at
+// once, hand the lead on from one to another.
+func (f *fleet) led() (releases []string) {
+	f.Helper()
+	for _, t := range f.terms() {
+		if t.at.Before(f.ended.Truncate(time.Millisecond)) { // events have milliseconds
+			releases = append(releases, t.release)
+		}
+	}
+	return releases
+}

@@ -1,0 +1,72 @@
+package integration
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/onbeat/onbeat/testredis"
+)
+
+// A new release that crashes in a loop, each time before min_ready has gone by, never leads and never works.
+func TestLead_aReleaseThatCrashLoopsNeverLeadsWithMinReady(t *testing.T) {
+	f := newFleet(t, "consume: release\nlease: 1s\nmin_ready: 1500ms\n")
+	old := f.release("v1").up(1)
+	f.goesOn(5)
+	next := f.release("v2")
+	for range size(4, 20) {
+		p := next.start()
+		p.said("registered")
+		f.goesOn(10) // its life, shorter than min_ready
+		p.kill()
+	}
+	f.goesOn(5)
+	f.ends(old)
+
+	f.wantReigns("v1")
+	f.wantTerms("v1")
+	f.wantSteady("new release crash-loops, min_ready", 2*fleetEvery)
+}
+
+// Without min_ready a release that crashes in a loop leads each time, for as long as its lease. Then the old one leads
+// again, and what was due meanwhile runs late: no slot is lost to it.
+//
+// Others notice that a lease ran out at their next heartbeat, so it is the lease and a heartbeat, a fifth of it.
+func TestLead_theOldReleaseLeadsAgainWithinALeaseOfACrash(t *testing.T) {
+	const lease = time.Second
+	f := newFleet(t, fmt.Sprintf("consume: release\nlease: %s\n", lease))
+	old := f.release("v1").up(1)
+	f.goesOn(5)
+	next := f.release("v2")
+	want := []string{"v1"}
+	var worst time.Duration
+	for range size(4, 20) {
+		p := next.start()
+		p.said("leads")
+		anyOffset()
+		p.kill()
+		worst = max(worst, f.leadsAgain("v1", time.Now()))
+		want = append(want, "v2", "v1")
+		f.goesOn(5)
+	}
+	f.ends(old)
+
+	f.wantTerms(want...)
+	if limit := lease + lease/5; worst > limit {
+		t.Errorf("v1 led again %s after the crash, want it within %s", worst, limit)
+	}
+	f.wantSteady("new release crash-loops, no min_ready", 0,
+		fmt.Sprintf("lease %s; the old one led again within %s", lease, worst.Round(time.Millisecond)))
+}
+
+// leadsAgain waits until a release leads and returns how long after a moment that was, by the events.
+func (f *fleet) leadsAgain(version string, since time.Time) time.Duration {
+	f.Helper()
+	var last term
+	testredis.Eventually(f, 20*time.Second, func() bool {
+		list := f.terms()
+		last = list[len(list)-1]
+		return last.release == version
+	}, "%s does not lead again", version)
+	return last.at.Sub(since)
+}
