@@ -1,0 +1,171 @@
+package lock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/task"
+)
+
+// TryAcquire takes a lock if it is free. It returns a [*HeldError] at once if it is not, and [ErrUnreachable] within
+// about a quarter of the TTL if Redis does not answer. Names are as those of tasks: letters, digits and - _ . : / +
+//
+// The lock's context is a child of ctx. Release it always: it is kept until then, also after ctx has ended.
+func (l *Locker) TryAcquire(ctx context.Context, name string) (*Lock, error) {
+	if err := task.CheckName("lock", name); err != nil {
+		return nil, err
+	}
+	a := l.attempt(name)
+	held, err := a.try(ctx, "")
+	return held, a.fail(ctx, err)
+}
+
+// Acquire is TryAcquire that waits for a lock which is held: until [Options.Wait] is over (a [*HeldError]) or ctx ends
+// (its cause). Redis must answer when it is first asked. If it goes away while Acquire waits, it is waited for.
+func (l *Locker) Acquire(ctx context.Context, name string) (*Lock, error) {
+	if err := task.CheckName("lock", name); err != nil {
+		return nil, err
+	}
+	a := l.attempt(name)
+	held, err := a.try(ctx, "")
+	if errors.Is(err, ErrHeld) {
+		held, err = a.wait(ctx)
+	}
+	return held, a.fail(ctx, err)
+}
+
+// attempt is one caller's way to a lock.
+type attempt struct {
+	*Locker
+	name  string
+	keys  keys
+	token string
+	last  *ballot
+	split int // rounds in a row in which nobody had a majority
+}
+
+func (l *Locker) attempt(name string) *attempt {
+	return &attempt{Locker: l, name: name, keys: l.opts.keys(name), token: uuid.NewString()}
+}
+
+// try asks once. A reply that was lost leaves open whether the lock was taken; trying again, with the same token, tells.
+func (a *attempt) try(ctx context.Context, waiter string) (*Lock, error) {
+	asked := time.Now() // not after the reply: a slow reply must not lengthen the lease
+	b := a.poll(ctx, a.keys, a.token, waiter)
+	a.last = b
+	if b.taken < a.majority() {
+		err := a.refusal(a.name, b)
+		if b.taken > 0 {
+			a.again(ctx)
+			a.split++
+		} else {
+			a.split = 0
+		}
+		return nil, err
+	}
+	fence := b.fence()
+	if len(a.nodes) > 1 && !a.agree(ctx, fence) || time.Since(asked) >= a.opts.trusted() {
+		err := fmt.Errorf("%w: lock %q was not taken in time", ErrUnreachable, a.name)
+		a.again(ctx)
+		return nil, err
+	}
+	return newLock(ctx, a, asked, fence), nil
+}
+
+// agree tells the nodes that gave the lock the largest fence of all, so that whoever has a majority next gets a larger
+// one: any two majorities share a node.
+func (a *attempt) agree(ctx context.Context, fence int64) bool {
+	agreed := make([]bool, len(a.nodes))
+	a.each(func(i int, n node) {
+		if g := a.last.grants[i]; g.taken {
+			kept, _, err := n.extend(ctx, a.keys, a.token, a.opts, a.until(g.now), fence, false)
+			agreed[i] = err == nil && kept == keptOurs
+		}
+	})
+	return countOf(agreed, yes) >= a.majority()
+}
+
+// until is the time by a node's clock before which the lock may not end.
+func (a *attempt) until(taken int64) int64 {
+	if a.opts.AtLeastFor == 0 {
+		return 0
+	}
+	return taken + ms(a.opts.AtLeastFor)
+}
+
+// again gives back what was taken. The next try has another token: the release may still be on its way, and must not
+// hit what that one takes.
+func (a *attempt) again(ctx context.Context) {
+	a.drop(ctx, a.keys, a.token, a.last)
+	a.token = uuid.NewString()
+}
+
+// fail is the error of an attempt, or nil. What it may have taken, unheard, is given back.
+func (a *attempt) fail(ctx context.Context, err error) error {
+	if err == nil {
+		return nil
+	}
+	if a.last.taken == 0 && a.last.heard < len(a.nodes) {
+		a.drop(ctx, a.keys, a.token, a.last)
+	}
+	switch {
+	case ctx.Err() != nil:
+		err = context.Cause(ctx)
+	case errors.Is(err, ErrHeld):
+		return err
+	}
+	return fmt.Errorf("acquire lock %q: %w", a.name, err)
+}
+
+// errWaited ends the wait, and not the work.
+var errWaited = errors.New("waited for as long as allowed")
+
+// wait stands in line until the lock is taken or the time is over.
+func (a *attempt) wait(ctx context.Context) (*Lock, error) {
+	waited := ctx
+	if a.opts.Wait > 0 {
+		var done context.CancelFunc
+		waited, done = context.WithTimeoutCause(ctx, a.opts.Wait, errWaited)
+		defer done()
+	}
+	w := a.join(waited, a.name)
+	defer w.leave()
+	for {
+		held, err := a.try(ctx, w.member)
+		if err == nil {
+			w.took(a.last)
+			return held, nil
+		}
+		look, err := a.pause(err)
+		if err != nil {
+			return nil, err
+		}
+		if cause := w.sleep(waited, look); errors.Is(cause, errWaited) {
+			return nil, a.refusal(a.name, a.last)
+		} else if cause != nil {
+			return nil, cause
+		}
+	}
+}
+
+// pause is for how long to sleep after a try that failed, or the error if there is no use in another.
+func (a *attempt) pause(err error) (time.Duration, error) {
+	beat := a.opts.heartbeat()
+	switch {
+	case a.split > 0:
+		// Several try at once, or a node forgot the lock: not all again at the same moment, and ever more rarely.
+		most := min(20*time.Millisecond<<min(a.split, 10), beat)
+		return most/4 + rand.N(most), nil
+	case errors.Is(err, ErrHeld):
+		return a.last.soonest(a.majority(), func(g grant) time.Duration { return g.look }), nil
+	case queue.Retryable(err):
+		return beat/4 + rand.N(beat/4), nil
+	}
+	return 0, err
+}

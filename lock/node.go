@@ -1,0 +1,150 @@
+package lock
+
+import (
+	"context"
+	"embed"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/onbeat/onbeat/queue"
+)
+
+//go:embed scripts/*.lua
+var files embed.FS
+
+func source(name string) string {
+	b, err := files.ReadFile("scripts/" + name + ".lua")
+	if err != nil {
+		panic(err) // a missing embedded file cannot get past any test
+	}
+	return string(b)
+}
+
+var (
+	acquireScript = queue.NewScript("lock/acquire", source("lib_line"), source("acquire"))
+	extendScript  = queue.NewScript("lock/extend", source("extend"))
+	releaseScript = queue.NewScript("lock/release", source("lib_line"), source("release"))
+	leaveScript   = queue.NewScript("lock/leave", source("lib_line"), source("leave"))
+)
+
+// keys are the names of one lock. They share a hash tag of their own, so the locks of a Redis Cluster are spread over it.
+type keys struct {
+	lock, fence, wait string
+	wake              string // channel; the name of a line follows
+}
+
+func (o Options) keys(name string) keys {
+	x := "onbeat:{" + o.Namespace + "|" + name + "}:" // names have no bar
+	return keys{lock: x + "lock", fence: x + "fence", wait: x + "wait", wake: x + "wake:"}
+}
+
+// step is how far apart in time the waiters of a lock look for a holder that died.
+const step = 5 * time.Millisecond
+
+// node is one Redis, one method a script.
+type node struct {
+	rdb     redis.UniversalClient
+	timeout time.Duration
+}
+
+// grant is what a node says to acquire.
+type grant struct {
+	taken bool
+	fence int64
+	now   int64         // by the clock of the node, ms
+	left  time.Duration // if it is held: what its lease has left
+	look  time.Duration // and when a waiter is to look again
+}
+
+func (n node) acquire(ctx context.Context, k keys, token string, o Options, waiter string) (grant, error) {
+	v, err := n.run(ctx, acquireScript, []string{k.lock, k.fence, k.wait},
+		token, ms(o.first()), ms(o.TTL), waiter, ms(step))
+	if err != nil {
+		return grant{}, err
+	}
+	if at(v, 0) == 1 {
+		return grant{taken: true, fence: at(v, 1), now: at(v, 2)}, nil
+	}
+	return grant{left: millis(at(v, 1)), look: millis(at(v, 2))}, nil
+}
+
+// What a node says to extend.
+const (
+	keptNot = iota
+	keptOurs
+	keptAgain // nobody had it
+)
+
+func (n node) extend(ctx context.Context, k keys, token string, o Options, until, fence int64, heal bool) (kept int, now int64, err error) {
+	again := 0
+	if heal {
+		again = 1
+	}
+	v, err := n.run(ctx, extendScript, []string{k.lock, k.fence}, token, ms(o.TTL), until, fence, again)
+	return int(at(v, 0)), at(v, 1), err
+}
+
+func (n node) release(ctx context.Context, k keys, token string, until int64, quiet bool) (ours bool, err error) {
+	silent := 0
+	if quiet {
+		silent = 1
+	}
+	v, err := n.run(ctx, releaseScript, []string{k.lock, k.wait}, token, until, k.wake, silent)
+	return at(v, 0) == 1, err
+}
+
+func (n node) leave(ctx context.Context, k keys, waiter string) error {
+	_, err := n.run(ctx, leaveScript, []string{k.wait}, waiter, k.wake)
+	return err
+}
+
+// run gives up waiting at the node's timeout or when ctx ends, whether or not the client listens to contexts while it
+// waits for a reply (by default it does not). A reply that comes later is thrown away.
+func (n node) run(ctx context.Context, s *queue.Script, keys []string, args ...any) ([]any, error) {
+	ctx, done := context.WithTimeout(ctx, n.timeout)
+	defer done()
+	type reply struct {
+		v   any
+		err error
+	}
+	replied := make(chan reply, 1)
+	go func() {
+		v, err := s.Run(ctx, n.rdb, keys, args)
+		replied <- reply{v, err}
+	}()
+	var got reply
+	select {
+	case got = <-replied:
+	case <-ctx.Done():
+		got.err = queue.Classify(ctx.Err())
+	}
+	if got.err != nil {
+		return nil, got.err
+	}
+	switch v := got.v.(type) {
+	case []any:
+		return v, nil
+	case int64:
+		return []any{v}, nil
+	}
+	return nil, fmt.Errorf("script %s returned %T", s.Name, got.v)
+}
+
+func at(values []any, i int) int64 {
+	if i >= len(values) {
+		return 0
+	}
+	switch v := values[i].(type) {
+	case int64:
+		return v
+	case string:
+		n, _ := strconv.ParseInt(v, 10, 64)
+		return n
+	}
+	return 0
+}
+
+func millis(n int64) time.Duration { return time.Duration(n) * time.Millisecond }

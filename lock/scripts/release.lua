@@ -1,0 +1,22 @@
+-- release.lua gives a lock back, if it is still the caller's, and wakes one who waits.
+--
+-- KEYS[1] lock  string  see acquire.lua
+-- KEYS[2] wait  zset    see lib_line.lua
+-- ARGV[1] token  [2] not before this time may anybody have it (ms), or 0  [3] channel of the lock
+-- ARGV[4] 1: wake nobody
+-- Returns 1, or 0 if it was not the caller's. O(log waiters).
+local lock, wait = KEYS[1], KEYS[2]
+if redis.call("GET", lock) ~= ARGV[1] then
+  return 0
+end
+local left = tonumber(ARGV[2]) - now
+if left > 0 then
+  redis.call("PEXPIRE", lock, int(left)) -- first: at maxmemory Redis would refuse a SET that came before
+  redis.call("SET", lock, "", "KEEPTTL")
+else
+  redis.call("DEL", lock)
+end
+if ARGV[4] ~= "1" then
+  wake(wait, ARGV[3]) -- also if it is kept: who is woken learns for how long
+end
+return 1

@@ -1,0 +1,101 @@
+package lock
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/onbeat/onbeat/queue"
+)
+
+// ballot is what one round of asking all nodes came to.
+type ballot struct {
+	grants []grant
+	errs   []error
+	taken  int
+	heard  int // nodes that answered
+}
+
+// each asks all nodes at once, and waits until each has answered or had its time.
+func (l *Locker) each(ask func(i int, n node)) {
+	if len(l.nodes) == 1 {
+		ask(0, l.nodes[0])
+		return
+	}
+	var wg sync.WaitGroup
+	for i, n := range l.nodes {
+		wg.Go(func() { ask(i, n) })
+	}
+	wg.Wait()
+}
+
+// poll asks all nodes for a lock.
+func (l *Locker) poll(ctx context.Context, k keys, token, waiter string) *ballot {
+	b := &ballot{grants: make([]grant, len(l.nodes)), errs: make([]error, len(l.nodes))}
+	l.each(func(i int, n node) { b.grants[i], b.errs[i] = n.acquire(ctx, k, token, l.opts, waiter) })
+	for i, g := range b.grants {
+		if b.errs[i] == nil {
+			b.heard++
+		}
+		if g.taken {
+			b.taken++
+		}
+	}
+	return b
+}
+
+// fence is the largest that a node gave.
+func (b *ballot) fence() (largest int64) {
+	for _, g := range b.grants {
+		largest = max(largest, g.fence)
+	}
+	return largest
+}
+
+// soonest is when a majority could be free, of what a pick of the grants says.
+func (b *ballot) soonest(majority int, pick func(grant) time.Duration) time.Duration {
+	var all []time.Duration
+	for i, g := range b.grants {
+		if b.errs[i] == nil {
+			all = append(all, pick(g))
+		}
+	}
+	slices.Sort(all)
+	return all[min(majority, len(all))-1]
+}
+
+// refusal is why the lock was not taken: enough nodes say that another has it, or too few say anything.
+func (l *Locker) refusal(name string, b *ballot) error {
+	if b.heard >= l.majority() {
+		return &HeldError{Name: name, For: b.soonest(l.majority(), func(g grant) time.Duration { return g.left })}
+	}
+	return l.unheard(b.heard, b.errs)
+}
+
+// unheard is the error of a round in which too few nodes answered.
+func (l *Locker) unheard(heard int, errs []error) error {
+	var first error
+	for _, err := range errs {
+		if err != nil && (first == nil || !queue.Retryable(first)) {
+			first = err
+		}
+	}
+	if len(l.nodes) == 1 {
+		return first
+	}
+	return fmt.Errorf("%d of %d nodes answered: %w", heard, len(l.nodes), first)
+}
+
+// drop gives back what an attempt took or may have taken. Quiet wakes nobody: an attempt of one of several who try at
+// once must not set off the next one's.
+func (l *Locker) drop(ctx context.Context, k keys, token string, b *ballot) {
+	ctx = context.WithoutCancel(ctx)
+	l.each(func(i int, n node) {
+		if b.grants[i].taken || b.errs[i] != nil && !queue.NotSent(b.errs[i]) {
+			n.timeout = l.opts.TTL / 20 // the caller waits
+			_, _ = n.release(ctx, k, token, 0, len(l.nodes) > 1)
+		}
+	})
+}
