@@ -34,6 +34,15 @@ type failure struct {
 func (e *failure) Error() string { return withHint(e.err.Error(), e.hint) }
 func (e *failure) Unwrap() error { return e.err }
 
+// exitStatus is an exit code of its own, and what to say, if anything.
+type exitStatus struct {
+	code int
+	err  error
+}
+
+func (e *exitStatus) Error() string { return fmt.Sprintf("exit %d: %v", e.code, e.err) }
+func (e *exitStatus) Unwrap() error { return e.err }
+
 // errSaid ends a command with code 1 after it has said all there is to say.
 var errSaid = errors.New("said")
 
@@ -55,7 +64,11 @@ func parseError(err error, args []string) error {
 
 // complain says in one line on stderr what went wrong, and returns the exit code.
 func complain(stderr io.Writer, err error) int {
+	var status *exitStatus
 	switch {
+	case errors.As(err, &status):
+		complain(stderr, status.err)
+		return status.code
 	case err == nil:
 		return exitFine
 	case errors.Is(err, errSaid):

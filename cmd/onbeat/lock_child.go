@@ -1,0 +1,92 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"strconv"
+	"time"
+
+	"github.com/onbeat/onbeat/lock"
+)
+
+// lockChild is a command that runs under a lock.
+type lockChild struct {
+	a      *app
+	held   *lock.Lock
+	grace  time.Duration
+	cmd    *exec.Cmd
+	shares bool // our process group, because it shares our terminal
+	exited chan struct{}
+}
+
+func newLockChild(a *app, held *lock.Lock, p *lockPlan, command []string) *lockChild {
+	cmd := exec.Command(command[0], command[1:]...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = a.in, a.out, a.err
+	cmd.Env = append(os.Environ(), "ONBEAT_LOCK_NAME="+held.Name(), "ONBEAT_LOCK_FENCE="+strconv.FormatInt(held.Fence(), 10))
+	shares := isTerminal(a.in)
+	cmd.SysProcAttr = lockChildAttr(!shares)
+	return &lockChild{a: a, held: held, grace: p.grace, cmd: cmd, shares: shares, exited: make(chan struct{})}
+}
+
+// run runs the command to its end, releases the lock, and returns how that ended.
+func (c *lockChild) run(signals <-chan os.Signal) error {
+	if err := c.start(); err != nil {
+		return &exitStatus{exitCannot, errors.Join(err, c.held.Release(context.Background()))}
+	}
+	over := c.held.Context().Done()
+	var kill <-chan time.Time
+	for {
+		select {
+		case <-c.exited:
+			return c.end()
+		case s := <-signals:
+			// What is typed in a terminal goes to all of the group without our help.
+			if !c.shares || !typed(s) {
+				c.tell(s)
+			}
+		case <-over:
+			over = nil
+			c.tell(terminate)
+			kill = time.After(c.grace)
+		case <-kill:
+			c.tell(os.Kill)
+		}
+	}
+}
+
+func (c *lockChild) start() error {
+	started := make(chan error)
+	go func() {
+		// Linux ends the child with the thread that started it: hold on to that for as long as the child lives.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := c.cmd.Start()
+		started <- err
+		if err == nil {
+			_ = c.cmd.Wait()
+			close(c.exited)
+		}
+	}()
+	return <-started
+}
+
+func (c *lockChild) tell(s os.Signal) { tell(c.cmd.Process, s, !c.shares) }
+
+// end is how it ends once the command has.
+func (c *lockChild) end() error {
+	why := context.Cause(c.held.Context()) // nil: it ended by itself
+	released := c.held.Release(context.Background())
+	switch {
+	case errors.Is(why, lock.ErrAtMost):
+		return &exitStatus{exitAtMost, fmt.Errorf("lock %q: %w: the command was ended", c.held.Name(), why)}
+	case errors.Is(why, lock.ErrLost):
+		return &exitStatus{exitLost, fmt.Errorf("lock %q: %w: the command was ended", c.held.Name(), why)}
+	case errors.Is(released, lock.ErrLost):
+		return &exitStatus{exitLost, fmt.Errorf("%w while the command ran", released)}
+	}
+	return &exitStatus{exitCode(c.cmd.ProcessState), released}
+}

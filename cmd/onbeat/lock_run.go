@@ -1,0 +1,194 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/onbeat/onbeat"
+	"github.com/onbeat/onbeat/lock"
+	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/schedule"
+)
+
+// The exit codes of lock run, beside that of the command: those of flock(1), which are of sysexits.h, then two more.
+const (
+	exitUsage   = 64  // EX_USAGE: you asked wrongly
+	exitCannot  = 69  // EX_UNAVAILABLE: the command cannot be started
+	exitRefused = 71  // EX_OSERR: Redis does not let us
+	exitNoRedis = 75  // EX_TEMPFAIL: Redis does not answer
+	exitLost    = 79  // the lock was lost; the first number that sysexits.h leaves free
+	exitAtMost  = 124 // --at-most is over, as in timeout(1)
+)
+
+type lockRunCmd struct {
+	Name    string   `arg:"" help:"Name of the lock."`
+	Command []string `arg:"" passthrough:"" optional:"" predict:"file" help:"Command to run, and its arguments, behind --. It gets ONBEAT_LOCK_NAME and ONBEAT_LOCK_FENCE."`
+
+	Nonblock         bool   `aliases:"nb" help:"Do not wait if another has the lock."`
+	Wait             string `short:"w" aliases:"timeout" placeholder:"SECONDS" help:"Wait at most this long: 1.5, or 1m. Default: for ever."`
+	ConflictExitCode string `short:"E" placeholder:"N" help:"Exit code if another has the lock still. Default 1."`
+
+	TTL     string `name:"ttl" placeholder:"D" help:"How long the lock outlives this process if it dies. Default 30s."`
+	AtLeast string `placeholder:"D" help:"Keep the lock at least this long: more than the clocks of your machines differ, so that a short job runs once."`
+	AtMost  string `placeholder:"D" help:"End the command after this long, with exit code 124."`
+	Grace   string `placeholder:"D" help:"From SIGTERM to SIGKILL, when the lock is lost or --at-most is over. Default: a tenth of --ttl."`
+	Verbose bool   `help:"Say so if another has the lock."`
+}
+
+// Run takes the lock, runs the command, and ends with its exit code.
+func (c *lockRunCmd) Run(ctx context.Context, a *app) error {
+	// From here on a signal is for the command, and a second one does not end us before it.
+	signal.Reset(os.Interrupt, syscall.SIGTERM)
+	signals := make(chan os.Signal, 16)
+	for _, s := range forwarded {
+		if !signal.Ignored(s) { // as by nohup
+			signal.Notify(signals, s)
+		}
+	}
+	defer signal.Stop(signals)
+
+	p, err := c.plan(a)
+	if err != nil {
+		return &exitStatus{exitUsage, err}
+	}
+	rdb, err := onbeat.Dial(p.url)
+	if err != nil {
+		return &exitStatus{exitUsage, err}
+	}
+	defer func() { _ = rdb.Close() }()
+	locker, err := lock.New(rdb, p.opts)
+	if err != nil {
+		return &exitStatus{exitUsage, err}
+	}
+	held, err := c.acquire(ctx, locker, p, signals)
+	if err != nil {
+		return c.notHeld(err, p)
+	}
+	return newLockChild(a, held, p, c.Command).run(signals)
+}
+
+// lockPlan is what the flags came to.
+type lockPlan struct {
+	url      string
+	opts     lock.Options
+	try      bool // do not wait
+	conflict int
+	grace    time.Duration
+}
+
+func (c *lockRunCmd) plan(a *app) (*lockPlan, error) {
+	if len(c.Command) > 0 && c.Command[0] == "--" {
+		c.Command = c.Command[1:]
+	}
+	if len(c.Command) == 0 {
+		return nil, &usageError{"no command", "onbeat lock run NAME -- COMMAND [ARGUMENT...]"}
+	}
+	t, err := a.target()
+	if err != nil && (t.url == "" || t.namespace != "") { // a lock can do without a namespace
+		return nil, err
+	}
+	p := &lockPlan{url: t.url, try: c.Nonblock, conflict: 1, opts: lock.Options{Namespace: t.namespace, TTL: 30 * time.Second}}
+	if c.ConflictExitCode != "" {
+		p.conflict, err = strconv.Atoi(c.ConflictExitCode)
+		if err != nil || p.conflict < 0 || p.conflict > 255 {
+			return nil, refuse("conflict-exit-code", c.ConflictExitCode, "not an exit code", "0 to 255")
+		}
+	}
+	if c.Wait != "" {
+		if p.opts.Wait, err = waitOf(c.Wait); err != nil {
+			return nil, err
+		}
+		p.try = p.try || p.opts.Wait == 0
+	}
+	for _, f := range []struct {
+		name, value string
+		to          *time.Duration
+	}{
+		{"ttl", c.TTL, &p.opts.TTL}, {"at-least", c.AtLeast, &p.opts.AtLeastFor}, {"at-most", c.AtMost, &p.opts.AtMostFor},
+		{"grace", c.Grace, &p.grace},
+	} {
+		if f.value == "" {
+			continue
+		}
+		if *f.to, err = schedule.ParseDuration(f.value); err != nil || *f.to < 0 {
+			return nil, refuse(f.name, f.value, "not a duration", "such as 30s or 5m")
+		}
+	}
+	p.grace = cmp.Or(p.grace, p.opts.TTL/10) // then the next one can have the lock
+	return p, p.opts.Validate()
+}
+
+// waitOf reads seconds, as flock(1) does, or a duration.
+func waitOf(s string) (time.Duration, error) {
+	if n, err := strconv.ParseFloat(s, 64); err == nil && n >= 0 && n < 1e9 {
+		return time.Duration(n * float64(time.Second)), nil
+	}
+	d, err := schedule.ParseDuration(s)
+	if err != nil || d < 0 {
+		return 0, refuse("wait", s, "not a time to wait", "seconds, such as 10 or 0.5, or 5m")
+	}
+	return d, nil
+}
+
+// acquire takes the lock. A signal ends the waiting.
+func (c *lockRunCmd) acquire(ctx context.Context, l *lock.Locker, p *lockPlan, signals <-chan os.Signal) (*lock.Lock, error) {
+	type result struct {
+		held *lock.Lock
+		err  error
+	}
+	waited, stop := context.WithCancelCause(ctx)
+	defer context.AfterFunc(ctx, func() { stop(context.Cause(ctx)) })()
+	got := make(chan result, 1)
+	go func() {
+		take := l.Acquire
+		if p.try {
+			take = l.TryAcquire
+		}
+		held, err := take(waited, c.Name)
+		got <- result{held, err}
+	}()
+	select {
+	case r := <-got:
+		return r.held, r.err
+	case s := <-signals:
+		stop(&signalled{s})
+		r := <-got
+		if r.held != nil { // at the same moment
+			_ = r.held.Release(ctx)
+			r.err = &signalled{s}
+		}
+		return nil, r.err
+	}
+}
+
+// signalled ends the waiting.
+type signalled struct{ os.Signal }
+
+func (s *signalled) Error() string { return s.String() }
+
+// notHeld is how it ends if there is no lock.
+func (c *lockRunCmd) notHeld(err error, p *lockPlan) error {
+	var s *signalled
+	switch {
+	case errors.As(err, &s):
+		return &exitStatus{exitOf(s.Signal), nil}
+	case errors.Is(err, lock.ErrHeld):
+		if !c.Verbose { // nor does flock(1): cron would send a mail
+			err = nil
+		}
+		return &exitStatus{p.conflict, err}
+	case askedWrongly(err):
+		return &exitStatus{exitUsage, err}
+	case queue.Retryable(err):
+		err = &failure{fmt.Errorf("%s: %w", onbeat.Redacted(p.url), err), "is it running? name another with --redis or ONBEAT_REDIS_URL"}
+		return &exitStatus{exitNoRedis, err}
+	}
+	return &exitStatus{exitRefused, fmt.Errorf("%s: %w", onbeat.Redacted(p.url), err)}
+}

@@ -1,0 +1,40 @@
+//go:build unix
+
+package main
+
+import (
+	"os"
+	"syscall"
+)
+
+// forwarded are the signals that go on to a command that runs under a lock.
+var forwarded = []os.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGUSR1, syscall.SIGUSR2}
+
+const terminate = syscall.SIGTERM
+
+// typed tells the signals that a terminal sends.
+func typed(s os.Signal) bool { return s == syscall.SIGINT || s == syscall.SIGQUIT }
+
+// tell sends a signal to a process, or to all of its group. One that is gone already is told nothing.
+func tell(p *os.Process, s os.Signal, group bool) {
+	if n, ok := s.(syscall.Signal); ok && group {
+		_ = syscall.Kill(-p.Pid, n)
+		return
+	}
+	_ = p.Signal(s)
+}
+
+// exitOf is the exit code that a shell has for a process that a signal ended.
+func exitOf(s os.Signal) int {
+	if n, ok := s.(syscall.Signal); ok {
+		return 128 + int(n)
+	}
+	return exitFailed
+}
+
+func exitCode(state *os.ProcessState) int {
+	if w, ok := state.Sys().(syscall.WaitStatus); ok && w.Signaled() {
+		return exitOf(w.Signal())
+	}
+	return state.ExitCode()
+}
