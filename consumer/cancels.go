@@ -33,6 +33,15 @@ func (c *cancels) take() map[instance.Cancel]struct{} {
 	return set
 }
 
+// cancelled rings when there are requests. Not while a call is under way: they may be about what it claims, of which
+// nothing is known before its answer.
+func (c *Consumer) cancelled() instance.Bell {
+	if c.calling {
+		return nil
+	}
+	return c.cancels.bell
+}
+
 // cancelRuns cancels what was asked for.
 func (c *Consumer) cancelRuns() {
 	for r := range c.cancels.take() {

@@ -107,7 +107,7 @@ func (c *Consumer) consume() {
 			look = true
 		case <-c.stay.Work:
 			look = c.woken() || look
-		case <-c.cancels.bell:
+		case <-c.cancelled():
 			c.cancelRuns()
 		case <-retry:
 			retry = nil

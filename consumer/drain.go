@@ -42,7 +42,7 @@ func (c *Consumer) drain() {
 			abandoned = time.After(abandon)
 		case <-abandoned:
 			c.abandon()
-		case <-c.cancels.bell:
+		case <-c.cancelled():
 			c.cancelRuns()
 		case <-retry:
 			retry = nil
