@@ -3,6 +3,7 @@ package consumer
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"time"
 
@@ -51,13 +52,15 @@ func TestCancel_beforeTheClaimIsKnown(t *testing.T) {
 		ended <- context.Cause(ctx)
 		return ctx.Err()
 	}), over(rdb), lease(time.Minute)) // its heartbeats, which repeat the request, are too far apart to help
+	letGo := sync.OnceFunc(func() { close(h.letGo) })
+	t.Cleanup(letGo) // before the instance is stopped, which waits for the reply
 	w.leads(n)
 	w.add(job("x"))
 	<-h.claimed
 	n.cancels.add(instance.Cancel{Task: "x", Fence: 1 << 62})
 	testredis.Eventually(t, patience, func() bool { return len(n.cancels.bell) == 1 }, "the bell rings")
 	time.Sleep(20 * time.Millisecond) // a loop that hears it now would take the request, and find nothing to cancel
-	close(h.letGo)
+	letGo()
 	select {
 	case cause := <-ended:
 		if !errors.Is(cause, ErrCancelled) {
