@@ -41,7 +41,7 @@ test: ## Run every test, with the race detector, on a real Redis where there is 
 	@mkdir -p $(dir $(REPORT)) && rm -f $(REPORT)
 	$(GO) vet ./...
 	$(TESTENV) ONBEAT_TEST_REPORT=$(REPORT) $(GO) test $(RACE) -count=1 -p $(PARALLEL) -timeout 6m ./...; \
-		code=$$?; \
+		code=$$?; $(GO) test -count=1 ./model || code=1; \
 		if [ -s $(REPORT) ]; then echo; echo "Which Redis each package ran on:"; sort -u $(REPORT); fi; \
 		exit $$code
 

@@ -1,0 +1,260 @@
+package model
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/onbeat/onbeat/queue"
+)
+
+// action is one thing that may happen next.
+type action struct {
+	name string
+	do   func(w *world)
+}
+
+// luck is what becomes of a call on its way.
+type luck uint8
+
+const (
+	heard luck = iota
+	lost       // it is done, and the answer does not come back
+	late       // it has not arrived when its caller gives up waiting
+)
+
+// send makes a call of an instance, or lets it lie on the way.
+func (w *world) send(i int, c call, l luck) {
+	p := &w.procs[i]
+	switch l {
+	case heard:
+		p.learn(c, w.do(c))
+	case lost:
+		w.do(c)
+	case late:
+		p.flight = &c
+	}
+	if l != heard && c.op == "cycle" {
+		p.unsure, p.tried = true, c.settle // whose runs have ended, whether Redis heard of it or not
+		p.claims = slices.DeleteFunc(p.claims, func(x claim) bool { return slices.Contains(c.settle, x) })
+	}
+}
+
+// menu gathers the actions of a moment that a room has.
+type menu struct {
+	*state
+	room *room
+	list []action
+}
+
+func (r *room) menu(s *state) []action {
+	m := &menu{state: s, room: r}
+	for i := range s.procs {
+		m.instance(i)
+	}
+	m.tasks()
+	m.schedule()
+	m.clock()
+	return m.list
+}
+
+// add adds an action if the room has the verb.
+func (m *menu) add(verb, name string, do func(w *world)) {
+	if m.room.has(verb) {
+		m.list = append(m.list, action{name, do})
+	}
+}
+
+// call adds a call of an instance, and, if the room says so, the same with its answer lost, and with it coming late.
+func (m *menu) call(i int, verb string, make func(p *proc) call) {
+	p := &m.procs[i]
+	for n, suffix := range []string{heard: "", lost: " lost", late: " late"} {
+		l := luck(n)
+		if l == late && p.flight != nil {
+			continue
+		}
+		m.add(verb+suffix, fmt.Sprint(p.id, " ", verb, suffix), func(w *world) { w.send(i, make(&w.procs[i]), l) })
+	}
+}
+
+func asks(op string) func(*proc) call { return func(p *proc) call { return p.call(op) } }
+
+func (m *menu) instance(i int) {
+	p := &m.procs[i]
+	if p.flight != nil {
+		m.list = append(m.list, action{fmt.Sprint(p.id, " ", p.flight.op, " arrives"), func(w *world) {
+			c := w.procs[i].flight
+			w.procs[i].flight = nil
+			w.do(*c)
+		}})
+	}
+	if p.phase == out {
+		if m.book.joins < m.room.joins {
+			m.call(i, "join", asks("join"))
+		}
+		return
+	}
+	m.add("crash", p.id+" crash", func(w *world) { w.procs[i].crash() })
+	m.call(i, "beat", asks("beat"))
+	switch p.phase {
+	case joined:
+		m.call(i, "ready", asks("ready"))
+	case ready:
+		m.call(i, "resign", asks("resign"))
+		m.call(i, "quit", asks("leave"))
+	case drained:
+		m.call(i, "leave", asks("leave"))
+	}
+	m.leads(i, p)
+	m.consumes(i, p)
+	m.recovers(i, p)
+}
+
+// leads is what an instance does that believes to lead.
+func (m *menu) leads(i int, p *proc) {
+	if p.epoch == 0 {
+		return
+	}
+	m.call(i, "declare", asks("declare"))
+	m.call(i, "read", asks("read"))
+	if p.may && p.read && (p.last != "" || m.remade()) {
+		m.call(i, "define", asks("define"))
+	}
+	if last, _ := queue.ParseLast(p.last); p.read && p.last != "" && !last.Paused {
+		m.call(i, "advance", asks("advance"))
+		m.call(i, "catchup", asks("catchup"))
+	}
+	if p.caught || m.room.eager {
+		m.call(i, "open", asks("open"))
+	}
+}
+
+// consumes is what a consumer does: after a reply was lost it makes sure of what it holds before anything else.
+func (m *menu) consumes(i int, p *proc) {
+	if p.unsure {
+		m.add("take", p.id+" makes sure", func(w *world) { w.makeSure(i) })
+		return
+	}
+	m.call(i, "take", func(p *proc) call { return p.cycle(m.room.want, false, queue.Finished) })
+	if len(p.tried) > 0 {
+		m.call(i, "again", func(p *proc) call {
+			c := p.cycle(0, false, queue.Finished)
+			c.settle, p.tried = p.tried, nil
+			return c
+		})
+	}
+	if len(p.claims) == 0 {
+		return
+	}
+	for _, verb := range []struct {
+		name string
+		o    queue.Outcome
+	}{{"finish", queue.Finished}, {"keep", queue.Kept}, {"return", queue.Moved}, {"die", queue.Died}} {
+		m.call(i, verb.name, func(p *proc) call { return p.cycle(m.room.want, true, verb.o) })
+	}
+	m.call(i, "settle", func(p *proc) call { return p.cycle(0, true, queue.Finished) })
+}
+
+func (w *world) makeSure(i int) {
+	p := &w.procs[i]
+	c := p.cycle(0, false, queue.Finished)
+	a := w.do(c)
+	p.learn(c, a)
+	if a.refused != done {
+		return
+	}
+	held, _, err := w.q.Held(w.ctx, p.gen, p.id)
+	if err != nil {
+		panic(fault{err.Error()})
+	}
+	p.unsure, p.claims = false, nil
+	for _, h := range held {
+		p.claims = append(p.claims, claim{h.Task.ID, h.Task.Fence, h.Task.Due.UnixMilli()})
+	}
+	slices.SortFunc(p.claims, func(a, b claim) int { return int(a.fence - b.fence) })
+}
+
+func (m *menu) recovers(i int, p *proc) {
+	for _, gen := range p.orphans {
+		m.call(i, "look", func(p *proc) call {
+			c := p.call("look")
+			c.orphan = gen
+			return c
+		})
+	}
+	if p.lost == 0 {
+		return
+	}
+	for _, verb := range []string{"recover", "recover one"} {
+		if verb == "recover one" && len(p.looked) < 2 {
+			continue
+		}
+		m.call(i, verb, func(p *proc) call {
+			c := p.call(verb)
+			c.orphan, c.looked = p.lost, p.looked
+			return c
+		})
+	}
+}
+
+// tasks is what a client does with tasks.
+func (m *menu) tasks() {
+	ask := func(op, id string) {
+		m.add(op, op+" "+id, func(w *world) { w.do(call{op: op, task: id}) })
+	}
+	for _, id := range slices.Sorted(maps.Keys(m.room.tasks)) {
+		ask("enqueue", id)
+	}
+	for _, id := range slices.Sorted(maps.Keys(m.book.tasks)) {
+		ask("cancel", id)
+		ask("forget", id)
+		if m.book.tasks[id].place == dead || m.book.tasks[id].place == kept {
+			ask("revive", id)
+		}
+	}
+	ask("tidy", "")
+}
+
+// client is who changes the schedule by hand: as it last read it.
+type client struct {
+	last    string
+	read    bool
+	deleted int64 // when
+}
+
+func (m *menu) schedule() {
+	m.add("look at it", "the client reads", func(w *world) {
+		w.client.last, w.client.read = w.do(call{op: "read"}).last, true
+	})
+	if !m.client.read {
+		return
+	}
+	last, _ := queue.ParseLast(m.client.last)
+	may := map[string]bool{
+		"make": m.client.last == "" && m.remade(), "pause": !last.Paused && m.client.last != "", "resume": last.Paused,
+		"delete": m.client.last != "", "alter": m.client.last != "",
+	}
+	for _, op := range slices.Sorted(maps.Keys(may)) {
+		if may[op] {
+			m.add(op, "the client "+op+"s", func(w *world) {
+				if a := w.do(call{op: op, last: w.client.last}); op == "delete" && !a.moved {
+					w.client.deleted = w.now
+				}
+				w.client.last, w.client.read = "", false
+			})
+		}
+	}
+}
+
+// remade says whether a schedule may be made under this name. One that is deleted and made again in the same millisecond,
+// which is that of a slot, pushes that slot again: two schedules, and one name for a slot of each. Nobody does so.
+func (m *menu) remade() bool { return m.client.deleted != m.now }
+
+func (m *menu) clock() {
+	next := m.next()
+	m.add("tick", "tick", func(w *world) { w.tick(next) })
+	if next-1 > m.now {
+		m.add("brink", "tick to the brink", func(w *world) { w.tick(next - 1) })
+	}
+	m.add("minute", "a minute passes", func(w *world) { w.tick(w.now + grace) })
+}

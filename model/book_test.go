@@ -1,0 +1,177 @@
+package model
+
+import (
+	"fmt"
+	"hash/maphash"
+	"maps"
+	"slices"
+)
+
+// book is what must be true, by the contracts of the scripts and the promises. It is kept by what was asked and what was
+// answered; what Redis holds is only compared with it.
+type book struct {
+	rule  rule
+	tasks map[string]entry
+	// registry
+	members  map[int64]member
+	orphans  map[int64]bool
+	releases map[string]presence
+	leader   int64 // generation
+	epoch    int64
+	open     bool
+	joins    int
+	gen      int64 // the largest ever given, as the two below
+	order    int64
+	fence    int64
+	seqs     map[int64]int64
+	declared rank // of who declared last
+	// schedule
+	rev    int64
+	fates  map[int64]fate // of each slot there was
+	unique map[string]holder
+}
+
+// rule is what all instances of a room agree on.
+type rule struct{ lead, consume string }
+
+type fate uint8
+
+const (
+	pushed fate = iota + 1
+	noted
+)
+
+// holder is who holds a unique window, and until when.
+type holder struct {
+	id    string
+	until int64
+}
+
+// fault is what the search looks for: something is not as it must be.
+type fault struct{ text string }
+
+// broken stops the run: a promise does not hold.
+func broken(promise int, format string, args ...any) {
+	panic(fault{fmt.Sprintf("promise %d: ", promise) + fmt.Sprintf(format, args...)})
+}
+
+func newBook(r rule) book {
+	return book{
+		rule: r, tasks: map[string]entry{}, members: map[int64]member{}, orphans: map[int64]bool{},
+		releases: map[string]presence{}, seqs: map[int64]int64{}, fates: map[int64]fate{}, unique: map[string]holder{},
+	}
+}
+
+func (b *book) clone() book {
+	c := *b
+	c.tasks, c.members, c.orphans = maps.Clone(b.tasks), maps.Clone(b.members), maps.Clone(b.orphans)
+	c.releases, c.seqs = maps.Clone(b.releases), maps.Clone(b.seqs)
+	c.fates, c.unique = maps.Clone(b.fates), maps.Clone(b.unique)
+	return c
+}
+
+// mark writes down what of the book Redis does not say as well.
+func (b *book) mark(h *maphash.Hash, ranks func(int64) int) {
+	for _, id := range slices.Sorted(maps.Keys(b.tasks)) {
+		e := b.tasks[id]
+		e.fence = int64(ranks(e.fence))
+		fmt.Fprintf(h, "%s %v\n", id, e)
+	}
+	fmt.Fprintf(h, "%v %v %v %v\n", b.fates, b.members, b.orphans, b.declared)
+}
+
+// refusal is what a call must be answered if it may not be done.
+func (b *book) refusal(c call, now int64) refusal {
+	m, known := b.members[c.gen]
+	switch c.op {
+	case "ready", "resign", "beat", "open", "declare", "advance", "catchup", "cycle":
+		if !known || m.id != c.id || m.lease <= now {
+			return fenced
+		}
+	}
+	switch c.op {
+	case "open", "declare", "advance", "catchup":
+		if b.leader != c.gen || b.epoch != c.epoch {
+			return notLeader
+		}
+	case "define":
+		if b.epoch != c.epoch {
+			return notLeader
+		}
+	case "cycle":
+		if c.seq <= b.seqs[c.gen] {
+			return stale
+		}
+	case "recover", "recover one":
+		if !b.orphans[c.orphan] {
+			return alive
+		}
+	case "cancel", "forget":
+		if e := b.tasks[c.task]; e.place == gone {
+			return notFound
+		}
+	}
+	return done
+}
+
+// promiseOf is the promise that a refusal serves.
+func promiseOf(c call, why refusal) int {
+	switch {
+	case c.op == "define" || c.op == "declare":
+		return 9
+	case why == notLeader:
+		return 1
+	case c.op == "cycle" || c.op == "recover" || c.op == "recover one":
+		return 4
+	}
+	return 5
+}
+
+// judge compares an answer, and what it left in Redis, with what the call had to do, and keeps the book.
+func (b *book) judge(w *world, c call, a answer, before disk, notes []string) {
+	if want := b.refusal(c, w.now); want != a.refused {
+		broken(promiseOf(c, want), "%s of %s must be answered %q, and was answered %q", c.op, c.id, want, a.refused)
+	}
+	if a.refused != done {
+		if !before.equal(w.disk, func(string) bool { return false }) || len(notes) > 0 {
+			broken(promiseOf(c, a.refused), "%s was refused (%v) and changed something", c.op, a.refused)
+		}
+		return
+	}
+	var said []string // what the history must say of this call
+	switch c.op {
+	case "join", "ready", "resign", "leave", "beat", "open", "declare":
+		b.judgeRegistry(w, c, a)
+	case "cycle":
+		said = b.judgeCycle(w, c, a, notes)
+	case "recover", "recover one":
+		said = b.judgeRecover(c, a)
+	case "enqueue":
+		b.judgeEnqueue(w, c, a)
+	case "cancel", "forget":
+		said = b.judgeCancel(w, c, a)
+	case "revive":
+		b.judgeRevive(w.now, c, a)
+	case "advance", "catchup":
+		said = b.judgeAdvance(w, a, before)
+	case "read":
+		if last := w.disk.get(keys.Last, scheduleName); a.last != last {
+			broken(1, "it was read as %q, and is %q", a.last, last)
+		}
+	case "make", "pause", "resume", "delete", "alter", "define":
+		said = b.judgeChange(w, c, a, before)
+	}
+	slices.Sort(said)
+	slices.Sort(notes)
+	if !slices.Equal(said, notes) {
+		broken(2, "%s: the history must say %q, and says %q", c.op, said, notes)
+	}
+}
+
+// check compares all that lies in Redis with the book.
+func (b *book) check(w *world) {
+	b.checkPlaces(w)
+	b.checkHolders(w)
+	b.checkRegistry(w)
+	b.checkSlots(w)
+}

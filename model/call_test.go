@@ -1,0 +1,247 @@
+package model
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/onbeat/onbeat/instance"
+	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/task"
+)
+
+// call is one script call, with what its caller knew when it made it.
+type call struct {
+	op          string
+	id, release string
+	standby     bool
+	gen, order  int64
+	epoch, seq  int64
+	want        int
+	settle      []claim
+	outcome     queue.Outcome
+	last        string // of the schedule, as it was read
+	orphan      int64
+	looked      []queue.Claim
+	task        string
+}
+
+// answer is what came back.
+type answer struct {
+	refused    refusal
+	view       *instance.View
+	gen, order int64
+	may        bool
+	orphans    []int64
+	claims     []claim
+	cycle      *queue.CycleReply
+	looked     []queue.Claim
+	last       string
+	moved      bool // the schedule was not as it had been read
+	count      int
+	state      task.State
+	dup        string // by what a task was refused
+	step       queue.Step
+	change     queue.Change
+	recoveries []queue.Recovery
+}
+
+// refusal is what a script may answer in place of doing what it was asked.
+type refusal string
+
+const (
+	done      refusal = ""
+	fenced    refusal = "fenced"
+	notLeader refusal = "not the leader"
+	stale     refusal = "stale"
+	alive     refusal = "alive"
+	notFound  refusal = "not found"
+)
+
+var refusals = map[refusal]error{
+	fenced: queue.ErrFenced, notLeader: queue.ErrNotLeader, stale: queue.ErrStale, alive: queue.ErrAlive, notFound: queue.ErrNotFound,
+}
+
+// make makes a call as an instance makes it.
+func (w *world) make(c call) answer {
+	var a answer
+	err := w.ask(c, &a)
+	for refusal, means := range refusals {
+		if errors.Is(err, means) {
+			return answer{refused: refusal}
+		}
+	}
+	if err != nil {
+		panic(fault{fmt.Sprintf("%s: %v", c.op, err)})
+	}
+	return a
+}
+
+func (w *world) ask(c call, a *answer) error {
+	ctx := w.ctx
+	term := queue.Term{Instance: c.id, Gen: c.gen, Epoch: c.epoch}
+	view := func(v instance.View, err error) error { a.view = &v; return err }
+	switch c.op {
+	case "join":
+		return w.join(c, a)
+	case "ready":
+		return view(w.reg.Ready(ctx, c.id, c.gen))
+	case "resign":
+		return view(w.reg.Resign(ctx, c.id, c.gen))
+	case "leave":
+		return view(w.reg.Deregister(ctx, c.id, c.gen))
+	case "open":
+		return view(w.reg.Open(ctx, term))
+	case "beat":
+		b, err := w.reg.Heartbeat(ctx, c.id, c.gen, time.Duration(lease)*time.Millisecond)
+		a.orphans, a.count = b.Orphans, len(b.Cancel)
+		return view(b.View, err)
+	case "declare":
+		var err error
+		a.may, err = w.reg.Declare(ctx, term)
+		return err
+	case "cycle":
+		return w.cycle(c, a)
+	case "look":
+		var err error
+		a.looked, _, err = w.q.Held(ctx, c.orphan, "")
+		return err
+	case "recover", "recover one":
+		return w.recover(c, a)
+	case "advance", "catchup":
+		return w.advance(c, a, term)
+	case "read":
+		st, err := w.q.Schedule(ctx, scheduleName)
+		a.last = st.Last
+		return err
+	}
+	return w.askClient(ctx, c, a)
+}
+
+// join registers by the script itself, because a process that comes back says what order it had, and only the manager
+// of instances can say so.
+func (w *world) join(c call, a *answer) error {
+	standby := "0"
+	if c.standby {
+		standby = "1"
+	}
+	k := keys
+	v, err := w.scripts["register"].Run(w.ctx, w.rdb, []string{
+		k.Instances, k.Members, k.Leader, k.Meta, k.Events, k.Wake, k.Details, k.Releases, k.Orphans, k.Watch,
+	}, []any{c.id, lease, standby, w.room.lead, w.room.consume, c.release, "{}", grace, c.gen, c.order})
+	if err != nil {
+		return err
+	}
+	values, _ := v.([]any)
+	if len(values) < 7 {
+		return fmt.Errorf("register answered %v", v)
+	}
+	text := func(i int) string { return fmt.Sprint(values[i]) }
+	a.gen, a.order = number(text(0)), number(text(1))
+	a.view = &instance.View{
+		Leader: text(3), LeaderGen: number(text(4)), Epoch: number(text(5)), Open: text(6) == "1",
+	}
+	return nil
+}
+
+// lanes are what every consumer reads.
+var lanes = []queue.LaneClaim{
+	{Lane: queue.Lane{Queue: task.DefaultQueue, Type: "job"}},
+	{Lane: queue.Lane{Queue: task.DefaultQueue, Type: "rare"}, Limit: 1},
+}
+
+func (w *world) cycle(c call, a *answer) error {
+	r := queue.CycleRequest{Instance: c.id, Gen: c.gen, Seq: c.seq, Want: c.want, Lanes: lanes, Reads: "x"}
+	for _, x := range c.settle {
+		r.Settle = append(r.Settle, w.settlement(c, x))
+	}
+	reply, err := w.q.Cycle(w.ctx, &r)
+	if err != nil {
+		return err
+	}
+	a.cycle = reply
+	for _, t := range reply.Claimed {
+		a.claims = append(a.claims, claim{t.ID, t.Fence, t.Due.UnixMilli()})
+	}
+	return nil
+}
+
+const (
+	keepFor = 1500 * time.Millisecond
+	// settledAttempts is what the records that settlements write say, to tell them from others.
+	settledAttempts = 7
+)
+
+func (w *world) settlement(c call, x claim) queue.Settlement {
+	t := *w.room.task(x.id)
+	t.Attempts = settledAttempts
+	s := queue.Settlement{ID: x.id, Fence: x.fence, Outcome: c.outcome, Note: settleNote(c, x)}
+	switch c.outcome {
+	case queue.Kept:
+		s.Keep, s.Record = keepFor, queue.Rewrite(&t)
+	case queue.Moved:
+		s.Lane, s.Due = queue.LaneOf(&t), queue.Again(queue.FromMs(x.due)) // handed back
+	case queue.Died:
+		s.Record = queue.Rewrite(&t)
+	}
+	return s
+}
+
+var words = [...]string{queue.Finished: "done", queue.Kept: "done", queue.Moved: "returned", queue.Died: "dead"}
+
+// settleNote is what the history is to say of a slot that was settled.
+func settleNote(c call, x claim) string {
+	if _, _, ok := task.ParseSlotID(x.id); !ok {
+		return ""
+	}
+	return fmt.Sprintf("%s %s 1", x.id, words[c.outcome])
+}
+
+// recover gives back what was seen of a dead generation: all, or the first of it as when there is more than fits a call.
+func (w *world) recover(c call, a *answer) error {
+	for _, x := range c.looked {
+		t := *x.Task
+		t.Fail(task.Failure{Attempt: t.Attempt, Error: "lost"})
+		t.Conflict = task.Wait
+		a.recoveries = append(a.recoveries, queue.Recovery{
+			Claim: x, Lane: queue.LaneOf(&t), Dead: t.Attempts >= t.AttemptsAllowed(), Record: queue.Rewrite(&t), Note: lostNote(&t),
+		})
+	}
+	if c.op == "recover one" {
+		a.recoveries = a.recoveries[:1]
+	}
+	var err error
+	_, a.count, err = w.q.Recover(w.ctx, c.orphan, a.recoveries)
+	return err
+}
+
+func lostNote(t *task.Task) string {
+	if t.Schedule == "" {
+		return ""
+	}
+	return fmt.Sprintf("%s lost %d", t.ID, t.Attempt)
+}
+
+// askClient is what those ask who are no instance: they add tasks and change schedules.
+func (w *world) askClient(ctx context.Context, c call, a *answer) (err error) {
+	switch c.op {
+	case "enqueue":
+		t := *w.room.task(c.task)
+		refused, _, err := w.q.Enqueue(ctx, []*task.Task{&t}, true)
+		var r *queue.Refused
+		if err == nil && errors.As(refused[0], &r) {
+			a.dup = r.By
+		}
+		return err
+	case "cancel", "forget":
+		a.state, err = w.q.Cancel(ctx, c.task, "asked", c.op == "forget")
+	case "revive":
+		a.count, err = w.q.Revive(ctx, []*task.Task{w.room.task(c.task)})
+	case "tidy":
+		_, err = w.q.Tidy(ctx)
+	default:
+		return w.change(c, a)
+	}
+	return err
+}

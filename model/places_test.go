@@ -1,0 +1,126 @@
+package model
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/onbeat/onbeat/task"
+)
+
+// found is where a task lies in Redis.
+type found struct {
+	entry
+	times int
+	where string
+	held  bool
+}
+
+var (
+	duePrefix     = strings.TrimSuffix(keys.Due(lanes[0].Lane), lanes[0].Lane.String())
+	runningPrefix = strings.TrimSuffix(keys.Running(0), "0")
+)
+
+// places finds every task that lies anywhere.
+func (d disk) places() map[string]found {
+	all := map[string]found{}
+	put := func(id, where string, e entry, held bool) {
+		all[id] = found{entry: e, times: all[id].times + 1, where: all[id].where + " " + where, held: held}
+	}
+	for key, v := range d {
+		for _, f := range v.fields {
+			switch {
+			case strings.HasPrefix(key, duePrefix):
+				put(f.name, key, entry{place: waiting, due: int64(f.score)}, false)
+			case key == keys.Held:
+				parts := strings.Split(f.name, "\x1f")
+				put(parts[3], key, entry{place: waiting, due: number(strings.TrimLeft(parts[1], "0"))}, true)
+			case strings.HasPrefix(key, runningPrefix) && f.name != "":
+				fence, _, _ := strings.Cut(f.text, " ")
+				put(f.name, key, entry{place: running, gen: number(key[len(runningPrefix):]), fence: number(fence)}, false)
+			case key == keys.Dead:
+				put(f.name, key, entry{place: dead}, false)
+			case key == keys.Done:
+				put(f.name, key, entry{place: kept}, false)
+			}
+		}
+	}
+	return all
+}
+
+// checkPlaces: each task is where the book says, and nowhere else, with its record; the limits count what runs.
+func (b *book) checkPlaces(w *world) {
+	all := w.disk.places()
+	for id, e := range b.tasks {
+		f, ok := all[id]
+		if e.place == gone || e.place == kept && e.end <= w.now && !ok {
+			delete(b.tasks, id) // what was kept long enough may leave in any call, and not before
+			continue
+		}
+		if !ok {
+			broken(3, "%s is lost: it must be %v", id, e)
+		}
+		b.checkPlace(w, id, e, f)
+	}
+	for id, f := range all {
+		if _, ok := b.tasks[id]; !ok {
+			broken(3, "%s must be gone, and lies in%s", id, f.where)
+		}
+	}
+	for _, f := range w.disk[keys.Tasks].fields {
+		if _, ok := b.tasks[f.name]; !ok {
+			broken(3, "the record of %s was left behind", f.name)
+		}
+	}
+	b.checkLimits(w)
+}
+
+func (b *book) checkPlace(w *world, id string, e entry, f found) {
+	if f.times != 1 || f.place != e.place || f.gen != e.gen || f.fence != e.fence || e.place == waiting && f.due != e.due {
+		broken(3, "%s must be %v, and lies in%s: %v", id, e, f.where, f.entry)
+	}
+	var t task.Task
+	if err := task.Decode(w.disk.get(keys.Tasks, id), &t); err != nil {
+		broken(3, "%s: its record: %v", id, err)
+	}
+	if t.Attempts != e.attempts || t.Type != e.typ || t.Key != e.key {
+		broken(3, "%s: its record says %d attempts, type %s, key %q; it is %v", id, t.Attempts, t.Type, t.Key, e)
+	}
+	if f.held {
+		b.checkHeld(w, id, e)
+	}
+}
+
+// checkHeld: who waits for a key waits for somebody, who runs or is about to.
+func (b *book) checkHeld(w *world, id string, e entry) {
+	for other, o := range b.tasks {
+		_, inLane := w.disk.find(duePrefix+"default|normal|"+o.typ, other)
+		if o.key == e.key && (o.place == running || inLane) {
+			return
+		}
+	}
+	broken(2, "%s waits for its key, and nobody has it", id)
+}
+
+func (b *book) checkLimits(w *world) {
+	want := map[string]int{}
+	for _, e := range b.tasks {
+		if e.place != running {
+			continue
+		}
+		if e.key != "" {
+			want["k:"+e.key]++
+		}
+		if e.typ == "rare" {
+			want["t:rare"]++
+		}
+	}
+	for _, f := range w.disk[keys.Active].fields {
+		if n := want[f.name]; n == 0 || f.text != fmt.Sprint(n) {
+			broken(3, "%s of %s are counted, %d run", f.text, f.name, want[f.name])
+		}
+		delete(want, f.name)
+	}
+	for name, n := range want {
+		broken(3, "none of %s are counted, %d run", name, n)
+	}
+}

@@ -1,0 +1,184 @@
+package model
+
+import (
+	"time"
+
+	"github.com/onbeat/onbeat/task"
+)
+
+// two are an instance of an older release, and one of a newer.
+var two = []proc{{id: "a", release: "v1"}, {id: "b", release: "v2"}}
+
+var rooms = []*room{
+	{
+		// A rollout: who leads, through every order of joining, leaving, being lost and coming back.
+		name: "registry", lead: "newest", consume: "newest", eager: true,
+		procs: []proc{{id: "a", release: "v1"}, {id: "b", release: "v2"}, {id: "c", release: "v1"}},
+		joins: 5, want: 1,
+		setup: []string{"a join", "a ready", "b join"},
+		verbs: "join, ready, beat, resign, leave, open, crash, tick, brink, join lost, ready late",
+		depth: 4, states: 2130,
+	},
+	{
+		// One that is started again under its old name, while calls of its earlier life are still on their way.
+		name: "restarts", lead: "newest", consume: "newest", eager: true,
+		procs: []proc{{id: "a", release: "v1"}},
+		tasks: map[string]*task.Task{"x": task.New("job", nil)},
+		joins: 4, want: 1,
+		setup: []string{"a join", "a ready", "enqueue x", "the client reads", "the client makes", "a read"},
+		verbs: "join, crash, tick, ready, ready late, quit late, advance, open, declare, resign late, leave late, beat late, open, open late, declare late, advance late, take late, take, leave, resign",
+		depth: 4, states: 1490,
+	},
+	{
+		// The newest of four is lost, or quits: who comes next.
+		name: "election", lead: "newest", consume: "release",
+		procs: []proc{{id: "a", release: "v1"}, {id: "b", release: "v2"}, {id: "c", release: "v2"}, {id: "d", release: "v3"}},
+		joins: 5, want: 1,
+		setup: []string{"a join", "a ready", "b join", "b ready", "c join", "c ready", "d join", "d ready",
+			"tick to the brink", "a beat", "b beat", "c beat"},
+		verbs: "beat, resign, quit, leave, tick, join",
+		depth: 4, states: 1250,
+	},
+	{
+		// One release, whose first instance leads for as long as it can.
+		name: "sticky", lead: "sticky", consume: "release", eager: true,
+		procs: []proc{{id: "a", release: "v1"}, {id: "b", release: "v1"}, {id: "c", release: "v1"}, {id: "d", release: "v2"}},
+		joins: 5, want: 1,
+		setup: opened("b join", "c join", "c ready", "d join", "tick to the brink", "a beat", "b beat", "d beat"),
+		verbs: "beat, ready, resign, quit, leave, tick, join, open",
+		depth: 4, states: 1060,
+	},
+	{
+		// An older release that was lost, found by the newer one in one way or the other, and comes back later.
+		name: "forgotten", lead: "newest", consume: "newest", eager: true,
+		procs: []proc{{id: "a", release: "v1"}, {id: "b", release: "v2"}, {id: "c", release: "v3"}},
+		joins: 5, want: 1,
+		setup: opened("b join", "c join", "c ready", "a crash", "tick to the brink", "b beat", "c beat", "tick"),
+		verbs: "beat, ready, quit, minute, join, crash",
+		depth: 5, states: 2720,
+	},
+	{
+		// Calls of a term that is over, and of one that has come again.
+		name: "terms", lead: "newest", consume: "newest", eager: true,
+		procs: two,
+		joins: 3, want: 1,
+		setup: opened("the client reads", "the client makes", "a read", "a declare", "b join"),
+		verbs: "ready, resign, tick, beat, advance late, open late, define late, declare late, read, declare, define",
+		depth: 5, states: 2180,
+	},
+	{
+		// One was lost with all it ran, and two take it back.
+		name: "lost", lead: "newest", consume: "newest", eager: true,
+		procs: []proc{{id: "a", release: "v1"}, {id: "b", release: "v2"}, {id: "c", release: "v1"}},
+		tasks: map[string]*task.Task{
+			"x": keyed("x", "k", task.Wait), "y": task.New("rare", nil, task.MaxAttempts(1)), "z": keyed("z", "k", task.Wait),
+		},
+		joins: 4, want: 4,
+		setup: opened("enqueue x", "enqueue y", "enqueue z", "the client reads", "the client makes", "a read", "a advance", "a take",
+			"b join", "b ready", "c join", "tick to the brink", "b beat", "c beat", "tick", "c beat", "b beat"),
+		verbs: "look, recover, recover one, beat, tick, take, settle, cancel",
+		depth: 4, states: 2020,
+	},
+	{
+		// What became of tasks that died or are kept, and of unique ones.
+		name: "ended", lead: "newest", consume: "newest", eager: true,
+		procs: two[:1],
+		tasks: map[string]*task.Task{
+			"x": task.New("job", nil), "y": task.New("job", nil),
+			"u": task.New("job", nil, task.Unique("u", 1500*time.Millisecond)), "v": task.New("job", nil, task.Unique("u", time.Second)),
+		},
+		joins: 1, want: 1,
+		setup: opened("enqueue x", "a take", "enqueue y", "a die", "a keep"),
+		verbs: "enqueue, cancel, forget, revive, tidy, tick, beat, take, settle",
+		depth: 4, states: 360,
+	},
+	{
+		// Three of one key, each of which waits for the one before.
+		name: "queue", lead: "newest", consume: "newest", eager: true,
+		procs: two[:1],
+		tasks: map[string]*task.Task{"x": keyed("x", "k", task.Wait), "y": keyed("y", "k", task.Wait), "z": keyed("z", "k", task.Wait)},
+		joins: 1, want: 3,
+		setup: opened("enqueue x", "a take", "enqueue y", "enqueue z"),
+		verbs: "enqueue, cancel, take, settle, finish, return, die, tick, beat, tidy",
+		depth: 5, states: 2590,
+	},
+	{
+		// Releases that come, go and come back, and are lost for a while.
+		name: "releases", lead: "sticky", consume: "release", eager: true,
+		procs: []proc{{id: "a", release: "v1"}, {id: "b", release: "v2"}, {id: "c", release: "v1", standby: true}},
+		tasks: map[string]*task.Task{"x": task.New("job", nil)},
+		joins: 6, want: 1,
+		setup: opened("b join", "enqueue x"),
+		verbs: "join, ready, beat, resign, leave, take, crash, minute, tick, open",
+		depth: 4, states: 1560,
+	},
+	{
+		// Tasks that are claimed, settled in every way, and lost with their instance.
+		name: "tasks", lead: "newest", consume: "newest", eager: true,
+		procs: two,
+		tasks: map[string]*task.Task{"x": task.New("job", nil, task.MaxAttempts(2)), "y": task.New("rare", nil, task.MaxAttempts(1))},
+		joins: 4, want: 2,
+		setup: opened("enqueue x", "enqueue y", "b join", "b ready"),
+		verbs: "join, beat, crash, tick, take, finish, keep, return, die, look, recover, recover one, revive, tidy, enqueue",
+		depth: 5, states: 990,
+	},
+	{
+		// Cycles whose replies are lost, and that come late.
+		name: "replies", lead: "newest", consume: "all", eager: true,
+		procs: two,
+		tasks: map[string]*task.Task{"x": task.New("job", nil), "y": task.New("rare", nil)},
+		joins: 4, want: 1,
+		setup: opened("enqueue x", "enqueue y", "b join", "b ready"),
+		verbs: "beat, tick, take, finish, return, look, recover, leave, resign, take lost, take late, finish lost, finish late, return lost, again",
+		depth: 4, states: 2340,
+	},
+	{
+		// A task that came back and was claimed anew, by a cycle whose reply was lost: what its first run says is void.
+		name: "again", lead: "newest", consume: "newest", eager: true,
+		procs: two[:1],
+		tasks: map[string]*task.Task{"x": task.New("job", nil)},
+		joins: 1, want: 1,
+		setup: opened("enqueue x", "a take", "tick to the brink"),
+		verbs: "beat, tick, take, return lost, return late, finish lost, again, settle",
+		depth: 6, states: 330,
+	},
+	{
+		// Tasks of one key, of which one may run at a time, and what becomes of the others.
+		name: "keys", lead: "newest", consume: "all", eager: true,
+		procs: two,
+		tasks: map[string]*task.Task{
+			"w": keyed("w", "k", task.Wait), "s": keyed("s", "k", task.Skip), "q": keyed("q", "k", task.QueueUp), "r": keyed("r", "k", task.Replace),
+		},
+		joins: 2, want: 2,
+		setup: opened("enqueue w", "a take", "b join", "b ready"),
+		verbs: "enqueue, take, finish, die, return, cancel, tick, beat, look, recover, tidy",
+		depth: 4, states: 1690,
+	},
+	{
+		// One schedule, two that may lead, and a client that changes it.
+		name: "slots", lead: "newest", consume: "newest", eager: true,
+		procs: two,
+		joins: 4, want: 2,
+		setup: opened("the client reads", "the client makes", "a read"),
+		verbs: "join, ready, beat, advance, advance late, advance lost, read, tick, look at it, make, pause, resume, delete, alter, take, settle, cancel",
+		depth: 5, states: 2550,
+	},
+	{
+		// Nobody leads for a while: the gate, and what was missed.
+		name: "outage", lead: "newest", consume: "newest",
+		procs: two,
+		joins: 4, want: 2,
+		setup: opened("the client reads", "the client makes", "a read", "a advance"),
+		verbs: "join, ready, beat, crash, resign, tick, read, advance, catchup, open, take, settle, return, look, recover",
+		depth: 6, states: 3610,
+	},
+	{
+		// Schedules that releases declare.
+		name: "declared", lead: "newest", consume: "newest", eager: true,
+		procs: two,
+		joins: 4, want: 1,
+		setup: opened("a read", "a declare", "b join"),
+		verbs: "join, ready, beat, resign, declare, declare late, read, define, define late, advance late, open late, tick, crash",
+		depth: 5, states: 3440,
+	},
+}

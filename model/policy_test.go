@@ -1,0 +1,141 @@
+package model
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/task"
+)
+
+// scheduleName is the one schedule there is: every interval, and of the slots that were missed the latest runs.
+const scheduleName = "s"
+
+func slotTask(slot int64) *task.Task {
+	t := task.New("job", nil, task.ID(slotID(slot)))
+	t.Schedule, t.Slot = scheduleName, queue.FromMs(slot)
+	return t
+}
+
+func slotID(slot int64) string { return task.SlotID(scheduleName, queue.FromMs(slot)) }
+
+// after is the first slot after a moment.
+func after(anchor, ms int64) int64 {
+	if ms < anchor {
+		return anchor
+	}
+	return anchor + ((ms-anchor)/interval+1)*interval
+}
+
+// slots are those of a grid in (from, to].
+func slots(anchor, from, to int64) []int64 {
+	var list []int64
+	for s := after(anchor, from); s <= to; s += interval {
+		if len(list) > 10_000 {
+			broken(2, "the grid of %d has far too many slots up to %d", anchor, to)
+		}
+		list = append(list, s)
+	}
+	return list
+}
+
+// rangeNote is what the history says of slots that were never pushed.
+func rangeNote(list []int64, word string) string {
+	if len(list) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s@%d..%d %s %d x", scheduleName, list[0], list[len(list)-1], word, len(list))
+}
+
+// advance is one call of a leader: the next slots up to its horizon, or, to catch up after a time with no leader, what
+// was pushed and not claimed taken out, but for the newest.
+func (w *world) advance(c call, a *answer, term queue.Term) error {
+	last, err := queue.ParseLast(c.last)
+	if err != nil {
+		return err
+	}
+	a.step = queue.Step{Name: scheduleName, Expect: c.last}
+	if c.op == "catchup" {
+		a.step.Becomes = c.last
+		list := slots(queue.Ms(last.Anchor), w.now-4*interval, min(w.now, queue.Ms(last.Slot)))
+		for _, s := range list[:max(len(list)-1, 0)] {
+			lane := queue.LaneOf(slotTask(s))
+			a.step.Drop = append(a.step.Drop, queue.Drop{Place: queue.Place{Lane: lane, ID: slotID(s)}, Due: queue.FromMs(s)})
+		}
+	} else {
+		w.steps(&a.step, &last)
+	}
+	_, a.count, _, err = w.sendAdvance(term, a)
+	if !a.moved && err == nil {
+		a.last = a.step.Becomes
+	}
+	return err
+}
+
+// steps pushes what is due soon. Of several slots that were missed only the latest runs; the others are noted.
+func (w *world) steps(s *queue.Step, last *queue.Last) {
+	anchor, from := queue.Ms(last.Anchor), queue.Ms(last.Slot)
+	missed := slots(anchor, from, w.now)
+	if n := len(missed) - 1; n > 0 {
+		s.Note = rangeNote(missed[:n], "missed")
+		from = missed[n-1]
+	}
+	for _, slot := range slots(anchor, from, w.now+horizon) {
+		p := queue.Push{Task: slotTask(slot)}
+		if slot > w.now {
+			p.Due = queue.FromMs(slot)
+		}
+		s.Push = append(s.Push, p)
+		last.Runs++
+		from = slot
+	}
+	last.Slot = queue.FromMs(from)
+	s.Becomes = last.String()
+}
+
+func (w *world) sendAdvance(term queue.Term, a *answer) (time.Time, int, []int, error) {
+	now, dropped, moved, err := w.q.Advance(w.ctx, term, []queue.Step{a.step})
+	a.moved = len(moved) > 0
+	return now, dropped, moved, err
+}
+
+// change is one call of whoever changes schedules: the client by hand, or a leader that declares.
+func (w *world) change(c call, a *answer) error {
+	last, err := queue.ParseLast(c.last)
+	if err != nil {
+		return err
+	}
+	x := queue.Change{Name: scheduleName, Expect: c.last, Event: c.op}
+	yes, no := true, false
+	anchor := queue.Ms(last.Anchor)
+	var unpushed []int64
+	if c.last != "" {
+		unpushed = slots(anchor, queue.Ms(last.Slot), w.now)
+		for _, s := range slots(anchor, w.now-interval, queue.Ms(last.Slot)) {
+			x.Ahead = append(x.Ahead, queue.Ahead{Slot: queue.FromMs(s), Place: queue.Place{Lane: queue.LaneOf(slotTask(s)), ID: slotID(s)}})
+		}
+	}
+	switch c.op {
+	case "make":
+		x.Definition, x.Anchor.In = "by hand", true
+	case "pause":
+		x.Pause = &yes
+	case "resume":
+		x.Pause, x.Settled, x.Note, x.Ahead = &no, queue.FromMs(w.now), rangeNote(unpushed, "paused"), nil
+	case "delete":
+		x.Delete, x.Note = true, rangeNote(unpushed, "deleted")
+	case "alter": // the grid begins anew
+		x.Definition, x.Anchor.In, x.Settled, x.Note = "altered", true, queue.FromMs(w.now), rangeNote(unpushed, "changed")
+	case "define":
+		x.Definition = "declared by " + c.release
+		if c.last == "" {
+			x.Anchor.In = true
+		}
+	default:
+		return fmt.Errorf("nobody knows how to %s", c.op)
+	}
+	a.change = x
+	_, moved, err := w.q.Change(w.ctx, c.epoch, []queue.Change{x})
+	a.moved = len(moved) > 0
+	return err
+}

@@ -1,0 +1,171 @@
+package model
+
+import (
+	"fmt"
+	"hash/maphash"
+	"slices"
+
+	"github.com/onbeat/onbeat/instance"
+	"github.com/onbeat/onbeat/queue"
+)
+
+// phase is how far an instance has come, as it knows.
+type phase uint8
+
+const (
+	out phase = iota
+	joined
+	ready
+	drained
+)
+
+// proc is an instance: what it knows, true or not. It acts by nothing else.
+type proc struct {
+	id, release string
+	standby     bool
+
+	phase  phase
+	gen    int64 // its own, or the last one it had
+	order  int64
+	epoch  int64 // of the term it believes to be in; 0: it does not lead
+	seq    int64
+	caught bool // in this term it has dealt with what was missed
+	may    bool // in this term it was told that it may declare
+	unsure bool // the reply of a cycle was lost: claims may be unheard of
+
+	claims  []claim
+	tried   []claim // what was settled by a cycle whose reply was lost: it may be settled again
+	last    string  // of the schedule, as it was read in this term
+	read    bool
+	orphans []int64
+	looked  []queue.Claim // what it saw of a dead generation, to be recovered
+	lost    int64         // that generation
+	flight  *call         // a call of its own that it gave up waiting for, and that has not arrived
+}
+
+// claim is a task that an instance holds, as it knows.
+type claim struct {
+	id    string
+	fence int64
+	due   int64
+}
+
+func (p *proc) clone() proc {
+	c := *p
+	c.claims = slices.Clone(p.claims)
+	c.tried = slices.Clone(p.tried)
+	c.orphans = slices.Clone(p.orphans)
+	return c
+}
+
+// mark writes down what p knows, with sequence numbers as their distance to what Redis saw last.
+func (p *proc) mark(h *maphash.Hash, s *state, ranks func(int64) int) {
+	seen := func(gen int64) int64 { return number(s.disk.get(keys.Running(gen), "")) }
+	fmt.Fprintf(h, "%s %s %d %d %d %d %d %t %t %t %s %t %v %d\n", p.id, p.release, p.phase, p.gen, p.order,
+		ranks(p.epoch), max(p.seq-seen(p.gen), -1), p.caught, p.may, p.unsure, p.last, p.read, p.orphans, p.lost)
+	for _, c := range slices.Concat(p.claims, []claim{{}}, p.tried) {
+		fmt.Fprintf(h, "%s %d %d\n", c.id, ranks(c.fence), c.due)
+	}
+	for _, c := range p.looked {
+		fmt.Fprintf(h, "%s %s\n", c.Task.ID, c.Value)
+	}
+	if f := p.flight; f != nil {
+		fmt.Fprintf(h, "%s %d %d %d %d %s %d\n", f.op, f.gen, ranks(f.epoch), max(f.seq-seen(f.gen), -1), f.want, f.last, f.outcome)
+		for _, c := range f.settle {
+			fmt.Fprintf(h, "%s %d\n", c.id, ranks(c.fence))
+		}
+	}
+}
+
+// call is what p would ask of Redis now.
+func (p *proc) call(op string) call {
+	return call{
+		op: op, id: p.id, release: p.release, standby: p.standby, gen: p.gen, order: p.order, epoch: p.epoch, last: p.last,
+	}
+}
+
+// cycle is p's next cycle: it settles all it holds with an outcome, or nothing.
+func (p *proc) cycle(want int, settles bool, o queue.Outcome) call {
+	c := p.call("cycle")
+	p.seq++
+	c.seq, c.want, c.outcome = p.seq, want, o
+	if settles {
+		c.settle = slices.Clone(p.claims)
+	}
+	return c
+}
+
+// see takes in who leads.
+func (p *proc) see(v instance.View) {
+	epoch := int64(0)
+	if v.Leader == p.id && v.LeaderGen == p.gen && p.phase != drained {
+		epoch = v.Epoch
+	}
+	if epoch != p.epoch {
+		p.epoch, p.caught, p.may, p.last, p.read = epoch, false, false, "", false
+	}
+}
+
+// void is what p does when it hears that its lease has run out: what it claimed is void.
+func (p *proc) void() {
+	*p = proc{id: p.id, release: p.release, standby: p.standby, gen: p.gen, order: p.order, flight: p.flight}
+}
+
+// crash is p as a supervisor starts it again: it knows nothing.
+func (p *proc) crash() {
+	*p = proc{id: p.id, release: p.release, standby: p.standby, flight: p.flight}
+}
+
+// learn takes in the answer to a call.
+func (p *proc) learn(c call, a answer) {
+	switch a.refused {
+	case fenced:
+		p.void()
+		return
+	case notLeader:
+		p.see(instance.View{})
+		return
+	case alive:
+		p.looked, p.lost = nil, 0
+		return
+	}
+	if a.refused != done {
+		return
+	}
+	switch c.op {
+	case "join":
+		p.phase, p.gen, p.order, p.seq, p.claims = joined, a.gen, a.order, 0, nil
+	case "ready":
+		p.phase = max(p.phase, ready)
+	case "resign":
+		p.phase = drained
+	case "leave":
+		p.crash()
+		return
+	case "beat":
+		p.orphans = a.orphans
+	case "open":
+	case "declare":
+		p.may = a.may
+	case "read":
+		p.last, p.read = a.last, true
+	case "advance", "catchup", "define":
+		p.caught = p.caught || c.op == "catchup"
+		p.last, p.read = a.last, a.last != ""
+	case "cycle":
+		p.settled(c, a)
+	case "look":
+		p.looked, p.lost = a.looked, c.orphan
+	case "recover", "recover one":
+		p.looked, p.lost = nil, 0
+	}
+	if a.view != nil {
+		p.see(*a.view)
+	}
+}
+
+// settled takes in what a cycle settled and claimed. What was void is somebody else's now.
+func (p *proc) settled(c call, a answer) {
+	p.claims = slices.DeleteFunc(slices.Clone(p.claims), func(x claim) bool { return slices.Contains(c.settle, x) })
+	p.claims = append(p.claims, a.claims...)
+}

@@ -1,0 +1,245 @@
+package model
+
+import (
+	"fmt"
+	"strings"
+)
+
+// grace is how long a release whose last instance was lost still counts as present.
+const grace = int64(60_000)
+
+// rank says who is newer.
+type rank struct{ order, gen int64 }
+
+func (r rank) less(o rank) bool { return r.order < o.order || r.order == o.order && r.gen < o.gen }
+
+// member is a registered instance, by the book.
+type member struct {
+	id, release string
+	rank        rank
+	ready       bool
+	drains      bool
+	standby     bool
+	lease       int64 // when it ends
+}
+
+// presence is a release's order, and when its last instance was lost; 0 while it has one.
+type presence struct{ order, gone int64 }
+
+func (m member) candidate(now int64) bool {
+	return m.ready && !m.drains && !m.standby && m.lease > now
+}
+
+// best is who must lead: the newest that is ready and lives.
+func (b *book) best(now int64) (member, bool) {
+	var best member
+	found := false
+	for _, m := range b.members {
+		if m.candidate(now) && (!found || best.rank.less(m.rank)) {
+			best, found = m, true
+		}
+	}
+	return best, found
+}
+
+func (b *book) elect(now int64) {
+	best, ok := b.best(now)
+	if !ok {
+		b.leader, b.open = 0, false
+		return
+	}
+	incumbent, is := b.members[b.leader]
+	if b.rule.lead == "sticky" && is && incumbent.candidate(now) && incumbent.rank.order == best.rank.order {
+		return
+	}
+	b.leader = best.rank.gen
+}
+
+// sweep takes out whose lease ran out.
+func (b *book) sweep(now int64) {
+	lost := map[string]int64{}
+	found := false
+	for gen, m := range b.members {
+		if m.lease <= now {
+			found = true
+			delete(b.members, gen)
+			b.orphans[gen] = true
+			lost[m.release] = max(lost[m.release], m.lease)
+		}
+	}
+	for release, end := range lost {
+		if p, ok := b.releases[release]; ok && !b.present(release) {
+			b.releases[release] = presence{p.order, end}
+		}
+	}
+	if found {
+		b.elect(now)
+	}
+}
+
+func (b *book) present(release string) bool {
+	for _, m := range b.members {
+		if m.release == release {
+			return true
+		}
+	}
+	return false
+}
+
+func (b *book) judgeRegistry(w *world, c call, a answer) {
+	led, epoch := b.leader, b.epoch
+	m, known := b.members[c.gen]
+	known = known && m.id == c.id
+	switch c.op {
+	case "join":
+		b.judgeJoin(w, c, a)
+	case "ready", "resign":
+		b.sweep(w.now)
+		m.drains = m.drains || c.op == "resign"
+		m.ready = m.ready || c.op == "ready"
+		b.members[c.gen] = m
+		b.elect(w.now)
+	case "beat":
+		m.lease = w.now + lease
+		b.members[c.gen] = m
+		b.sweep(w.now)
+		if b.leader == 0 {
+			b.elect(w.now)
+		}
+		b.judgeBeat(w, c, a)
+	case "leave":
+		if known {
+			b.judgeLeave(w.now, c.gen, m)
+		}
+	case "open":
+		b.open = true
+	case "declare":
+		b.judgeDeclare(m, a)
+		return
+	}
+	v := a.view
+	if v.LeaderGen != b.leader || v.Open != b.open {
+		broken(5, "after %s of %s %q (%d) leads, gate open: %v; must be %d, %v", c.op, c.id, v.Leader, v.LeaderGen, v.Open, b.leader, b.open)
+	}
+	if changed := b.leader != led; changed && v.Epoch <= epoch || !changed && v.Epoch != epoch {
+		broken(1, "epoch %d after %d, leader %d after %d", v.Epoch, epoch, b.leader, led)
+	}
+	b.epoch = v.Epoch
+}
+
+// judgeBeat: the leader hears of all that are to be recovered, and everybody of all that is to be cancelled.
+func (b *book) judgeBeat(w *world, c call, a answer) {
+	if b.leader == c.gen && len(a.orphans) != min(len(b.orphans), 16) { // a few at a time
+		broken(3, "%s hears that %v are to be recovered; must be %v", c.id, a.orphans, b.orphans)
+	}
+	if asked := len(w.disk[keys.Cancel].fields); a.count != asked {
+		broken(4, "%s hears of %d runs to be cancelled; must be %d", c.id, a.count, asked)
+	}
+}
+
+func (b *book) judgeJoin(w *world, c call, a answer) {
+	b.sweep(w.now)
+	for release, p := range b.releases {
+		if p.gone > 0 && w.now-p.gone >= grace {
+			delete(b.releases, release)
+		}
+	}
+	again := false
+	for gen, m := range b.members {
+		if m.id == c.id {
+			delete(b.members, gen)
+			b.orphans[gen] = true
+			again = true
+		}
+	}
+	if a.gen <= b.gen || a.gen <= c.gen {
+		broken(5, "generation %d after %d", a.gen, max(b.gen, c.gen))
+	}
+	order := b.releases[c.release].order
+	if order == 0 {
+		order = c.order
+	}
+	if order == 0 && a.order <= b.order || order > 0 && a.order != order {
+		broken(5, "%s got order %d; the largest was %d, its own %d", c.release, a.order, b.order, order)
+	}
+	b.joins++
+	b.gen, b.order = a.gen, max(a.order, b.order)
+	b.releases[c.release] = presence{order: a.order}
+	b.members[a.gen] = member{
+		id: c.id, release: c.release, standby: c.standby, rank: rank{a.order, a.gen}, lease: w.now + lease,
+	}
+	if again {
+		b.elect(w.now)
+	}
+}
+
+func (b *book) judgeLeave(now, gen int64, m member) {
+	delete(b.members, gen)
+	for _, e := range b.tasks {
+		if e.place == running && e.gen == gen {
+			b.orphans[gen] = true
+		}
+	}
+	b.sweep(now)
+	if !b.present(m.release) {
+		delete(b.releases, m.release)
+	}
+	b.elect(now)
+}
+
+// judgeDeclare: an older one never declares after a newer one has.
+func (b *book) judgeDeclare(m member, a answer) {
+	if may := !m.rank.less(b.declared); a.may != may {
+		broken(9, "%s %v may declare: %v; last was %v", m.id, m.rank, a.may, b.declared)
+	}
+	if a.may {
+		b.declared = m.rank
+	}
+}
+
+// checkHolders: whoever lives and believes to hold a task does, so that never two do.
+func (b *book) checkHolders(w *world) {
+	holds := map[string]string{}
+	for i := range w.procs {
+		p := &w.procs[i]
+		if m, ok := b.members[p.gen]; !ok || m.id != p.id || m.lease <= w.now || p.phase == out {
+			continue
+		}
+		for _, c := range p.claims {
+			if other := holds[c.id]; other != "" {
+				broken(4, "%s and %s both hold %s", p.id, other, c.id)
+			}
+			holds[c.id] = p.id
+			if e := b.tasks[c.id]; !p.unsure && (e.place != running || e.gen != p.gen || e.fence != c.fence) {
+				broken(4, "%s lives and holds %s under %d, which is %v", p.id, c.id, c.fence, e)
+			}
+		}
+	}
+}
+
+// checkRegistry compares who is registered, who leads, and whose tasks are to be recovered.
+func (b *book) checkRegistry(w *world) {
+	if got := w.disk.get(keys.Leader, "gen"); number(got) != b.leader {
+		broken(5, "%q leads, and %d must", got, b.leader)
+	}
+	for gen, m := range b.members {
+		end, _ := w.disk.find(keys.Instances, m.id)
+		text := w.disk.get(keys.Members, m.id)
+		if !strings.HasPrefix(text, fmt.Sprintf("%d %d ", gen, m.rank.order)) || int64(end.score) != m.lease {
+			broken(5, "%v is registered, and Redis has %q with a lease until %v", m, text, end.score)
+		}
+	}
+	if n := len(w.disk[keys.Members].fields); n != len(b.members) {
+		broken(5, "%d are registered; must be %d", n, len(b.members))
+	}
+	for release, p := range b.releases {
+		if got := w.disk.get(keys.Releases, release); got != fmt.Sprint(p.order, " ", p.gone) {
+			broken(5, "release %s is known as %q; must be %v", release, got, p)
+		}
+	}
+	for gen := range b.orphans {
+		if _, ok := w.disk.find(keys.Orphans, fmt.Sprint(gen)); !ok {
+			broken(3, "nobody is told that generation %d is to be recovered", gen)
+		}
+	}
+}

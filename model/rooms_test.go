@@ -1,0 +1,122 @@
+package model
+
+import (
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/task"
+)
+
+// room is who is there, what they do, and from which moment on: small enough to be searched to the end of its depth.
+type room struct {
+	name          string
+	lead, consume string
+	procs         []proc
+	tasks         map[string]*task.Task
+	want          int // most tasks a cycle claims
+	joins         int // most generations there may be
+	setup         []string
+	verbs         string // what may happen; "x lost" and "x late": with its answer lost, or coming late
+	depth         int
+	states        int // at least, or the search has shrunk
+
+	eager  bool // the gate may be opened though nothing was caught up with
+	parsed []string
+}
+
+func (r *room) has(verb string) bool { return slices.Contains(r.parsed, verb) }
+
+// menuOf is what may happen in a moment; in the setup, anything.
+func (r *room) menuOf(s *state, setup bool) []action {
+	c := *r
+	verbs := r.verbs
+	if setup {
+		c.eager = true
+		verbs += ", join, ready, beat, resign, leave, open, declare, define, read, advance, catchup, take, finish, keep, " +
+			"return, die, settle, look, recover, enqueue, cancel, look at it, make, pause, resume, delete, alter, tick, brink, crash, " +
+			"advance late, define late, quit late"
+	}
+	c.parsed = strings.Split(verbs, ", ")
+	return c.menu(s)
+}
+
+func keyed(id, key string, conflict task.Conflict) *task.Task {
+	t := task.New("job", nil, task.ID(id), task.Key(key, 1))
+	t.Conflict = conflict
+	return t
+}
+
+// opened is the setup in which a leads and the gate is open.
+func opened(more ...string) []string { return append([]string{"a join", "a ready", "a open"}, more...) }
+
+// keepMoments is how many moments of a room are remembered, for the mutants to begin from.
+const keepMoments = 2500
+
+// slow has rooms searched a step less far, and without mutants.
+var slow bool
+
+// far is how far a room is searched, and whether this is as it is meant: to its depth, and with mutants.
+func (r *room) far() (depth int, exact bool) {
+	if slow || testing.Short() {
+		return r.depth - 1, false
+	}
+	return r.depth + int(soak), soak == 0
+}
+
+// TestModel goes through every room, and then again with the scripts broken on purpose, one thing at a time: each must
+// be noticed. A promise is held to only as far as a test fails when it is broken.
+func TestModel(t *testing.T) {
+	t.Parallel()
+	originals := sources(t)
+	var states, steps atomic.Int64
+	for _, r := range rooms {
+		t.Run(r.name, func(t *testing.T) {
+			began := time.Now()
+			x := newSearch(t, r, nil, 2)
+			depth, exact := r.far()
+			if exact {
+				x.keep = keepMoments
+			}
+			got := x.run(depth)
+			states.Add(int64(got.states))
+			steps.Add(int64(got.steps))
+			t.Logf("%d states, %d steps to depth %d in %v", got.states, got.steps, depth, time.Since(began).Round(time.Millisecond))
+			if got.fault != "" {
+				t.Fatalf("%s\nafter:\n  %s", got.fault, got.trace)
+			}
+			if exact && got.states < r.states {
+				t.Errorf("%d states were seen, and there are %d: what was left out?", got.states, r.states)
+			}
+			for _, m := range mutants() {
+				if m.room == r.name && exact {
+					t.Run("without/"+m.script+"/"+m.old, func(t *testing.T) {
+						t.Parallel()
+						m.mustBeFound(t, x, originals[m.script])
+					})
+				}
+			}
+		})
+	}
+	t.Logf("%d states, %d steps", states.Load(), steps.Load())
+}
+
+// Every script has something broken in it, and every mutant has a room.
+func TestMutants_breakEveryScript(t *testing.T) {
+	t.Parallel()
+	covered := map[string]bool{}
+	for _, m := range mutants() {
+		covered[m.script] = true
+		if !slices.ContainsFunc(rooms, func(r *room) bool { return r.name == m.room }) {
+			t.Errorf("there is no room %q", m.room)
+		}
+	}
+	for _, script := range queue.Scripts() {
+		if !covered[script.Name] {
+			t.Errorf("no mutant of %s: break something in it", script.Name)
+		}
+	}
+}

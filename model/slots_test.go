@@ -1,0 +1,183 @@
+package model
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/task"
+)
+
+// stored is how far the schedule has come, as it lies in Redis.
+func stored(d disk) (last queue.Last, raw string) {
+	raw = d.get(keys.Last, scheduleName)
+	last, err := queue.ParseLast(raw)
+	if err != nil {
+		broken(2, "last run %q: %v", raw, err)
+	}
+	return last, raw
+}
+
+// judgeAdvance: what was worked out from a schedule as it is, is done; else nothing.
+func (b *book) judgeAdvance(w *world, a answer, before disk) (said []string) {
+	was, now := before.get(keys.Last, scheduleName), w.disk.get(keys.Last, scheduleName)
+	b.judgeMoved(a.step.Expect, a.moved, was, now)
+	if a.moved {
+		return nil
+	}
+	if now != a.step.Becomes {
+		broken(1, "the last run is %q; must be %q", now, a.step.Becomes)
+	}
+	lies := before.places()
+	for _, d := range a.step.Drop {
+		f := lies[d.ID]
+		if f.place != waiting || f.held || f.due != queue.Ms(d.Due) {
+			continue
+		}
+		delete(b.tasks, d.ID)
+		said = append(said, d.ID+" missed outage")
+	}
+	if a.count != len(said) {
+		broken(2, "%d slots were dropped; must be %d", a.count, len(said))
+	}
+	for _, p := range a.step.Push {
+		b.push(p, w.now)
+	}
+	return append(said, b.note(a.step.Note, was)...)
+}
+
+// judgeMoved: a schedule that somebody else moved is left alone.
+func (b *book) judgeMoved(read string, moved bool, was, now string) {
+	if must := read != was; moved != must {
+		broken(1, "it was read as %q, was %q: left alone %v; must be %v", read, was, moved, must)
+	}
+	if moved && was != now {
+		broken(1, "it was left alone, and went from %q to %q", was, now)
+	}
+}
+
+// push notes that a slot was pushed: the first and only time, and not after it was disposed of.
+func (b *book) push(p queue.Push, now int64) {
+	slot := queue.Ms(p.Task.Slot)
+	if b.fates[slot] != 0 {
+		broken(1, "slot %d is pushed, and was pushed (1) or disposed of (2) before: %d", slot, b.fates[slot])
+	}
+	b.fates[slot] = pushed
+	due := queue.Ms(p.Due)
+	if due == 0 {
+		due = now
+	}
+	b.tasks[p.Task.ID] = waitingEntry(p.Task, due)
+}
+
+// note notes that slots were disposed of, and returns what the history must say.
+func (b *book) note(text, last string) []string {
+	if text == "" {
+		return nil
+	}
+	l, err := queue.ParseLast(last)
+	if err != nil {
+		broken(2, "last run %q: %v", last, err)
+	}
+	var name, rest string
+	var from, to int64
+	var n int
+	name, rest, _ = strings.Cut(text, "@")
+	var word string
+	if _, err := fmt.Sscanf(rest, "%d..%d %s %d", &from, &to, &word, &n); err != nil || name != scheduleName {
+		broken(2, "note %q: %v", text, err)
+	}
+	list := slots(queue.Ms(l.Anchor), from-1, to)
+	if len(list) != n {
+		broken(2, "note %q: these are %d slots", text, len(list))
+	}
+	for _, s := range list {
+		if b.fates[s] != 0 {
+			broken(2, "slot %d is %s, and was dealt with before", s, word)
+		}
+		b.fates[s] = noted
+	}
+	return []string{text}
+}
+
+// judgeChange: what was pushed ahead of now leaves in the same step, and the revision goes on.
+func (b *book) judgeChange(w *world, c call, a answer, before disk) (said []string) {
+	was, wasRaw := stored(before)
+	now, raw := stored(w.disk)
+	b.judgeMoved(c.last, a.moved, wasRaw, raw)
+	if a.moved {
+		return nil
+	}
+	for _, x := range a.change.Ahead {
+		if queue.Ms(x.Slot) > w.now {
+			// It may be pushed again: the first time did not count, nobody could have run it. That holds for one that the
+			// client cancelled too, though it was told otherwise.
+			delete(b.tasks, x.Place.ID)
+			delete(b.fates, queue.Ms(x.Slot))
+		}
+	}
+	said = b.note(a.change.Note, wasRaw)
+	if c.op == "delete" {
+		if _, ok := w.disk.find(keys.Schedules, scheduleName); ok || raw != "" {
+			broken(2, "it was deleted, and is there: %q", raw)
+		}
+		b.allDealtWith(queue.Ms(was.Anchor), w.now, wasRaw)
+		return said
+	}
+	if now.Rev <= b.rev { // ever: else a step worked out for a deleted schedule fits the next of its name
+		broken(1, "revision %d after %d", now.Rev, b.rev)
+	}
+	b.rev = now.Rev
+	paused := was.Paused
+	if a.change.Pause != nil {
+		paused = *a.change.Pause
+	}
+	if now.Paused != paused {
+		broken(2, "after %s it is paused: %v", c.op, now.Paused)
+	}
+	if d := w.disk.get(keys.Schedules, scheduleName); a.change.Definition != "" && d != a.change.Definition {
+		broken(9, "after %s it is %q; must be %q", c.op, d, a.change.Definition)
+	}
+	if c.op != "alter" && was.Rev > 0 && !now.Anchor.Equal(was.Anchor) {
+		broken(2, "after %s slot zero is %v and was %v", c.op, now.Anchor, was.Anchor)
+	}
+	if c.op == "alter" && queue.Ms(now.Anchor) <= w.now {
+		broken(2, "slot zero is %v, and all slots up to now are settled: it is lost", now.Anchor)
+	}
+	if !a.change.Settled.IsZero() {
+		if now.Slot.Before(a.change.Settled) {
+			broken(1, "slots up to %v are settled, and the last run is %v", a.change.Settled, now.Slot)
+		}
+		b.allDealtWith(queue.Ms(was.Anchor), w.now, wasRaw)
+	}
+	return said
+}
+
+// allDealtWith: each slot from slot zero to a moment was pushed, or disposed of and noted.
+func (b *book) allDealtWith(anchor, to int64, last string) {
+	for _, s := range slots(anchor, anchor-1, to) {
+		if b.fates[s] == 0 {
+			broken(2, "slot %d is lost: last run %q", s, last)
+		}
+	}
+}
+
+// checkSlots: no slot up to the last run is lost, and none ahead of it waits.
+func (b *book) checkSlots(w *world) {
+	last, raw := stored(w.disk)
+	if raw == "" {
+		return
+	}
+	anchor, slot := queue.Ms(last.Anchor), queue.Ms(last.Slot)
+	b.allDealtWith(anchor, slot, raw)
+	for s, f := range b.fates {
+		if f == pushed && s > slot && (s-anchor)%interval == 0 && s >= anchor {
+			broken(1, "slot %d was pushed, and the last run is %d: it would be pushed again", s, slot)
+		}
+	}
+	for id, e := range b.tasks {
+		if _, at, ok := task.ParseSlotID(id); ok && e.place == waiting && last.Paused && queue.Ms(at) > w.now {
+			broken(2, "%s waits, and the schedule is paused", id)
+		}
+	}
+}

@@ -1,0 +1,72 @@
+package model
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/onbeat/onbeat/task"
+)
+
+// soak asks for what takes long: rooms are searched that many steps further, without mutants, and walks are longer. How
+// many walks is rapid's own flag: -rapid.checks.
+var soak = number(os.Getenv("ONBEAT_SOAK"))
+
+// everything is what rooms have, all in one: far too much to be searched, so it is walked through at random.
+func everything(lead, consume string) *room {
+	return &room{
+		name: "everything", lead: lead, consume: consume, eager: true,
+		procs: []proc{
+			{id: "a", release: "v1"}, {id: "b", release: "v2"}, {id: "c", release: "v1"}, {id: "d", release: "v2", standby: true},
+		},
+		tasks: map[string]*task.Task{
+			"x": task.New("job", nil, task.MaxAttempts(2)), "y": task.New("rare", nil), "z": task.New("rare", nil, task.MaxAttempts(1)),
+			"w": keyed("w", "k", task.Wait), "s": keyed("s", "k", task.Skip), "q": keyed("q", "k", task.QueueUp), "r": keyed("r", "k", task.Replace),
+		},
+		joins: 1000, want: 3,
+		verbs: "join, join lost, beat, beat lost, beat late, ready, ready late, resign, resign late, quit, leave, leave late, crash, " +
+			"read, advance, advance lost, advance late, open, open late, declare, declare late, define, define late, " +
+			"take, take lost, take late, finish, finish lost, finish late, keep, return, return lost, die, settle, again, " +
+			"look, recover, recover one, enqueue, cancel, forget, revive, tidy, look at it, make, pause, resume, delete, alter, " +
+			"tick, brink",
+	}
+}
+
+// Long random walks, beyond the depth to which everything is searched.
+func TestModel_walks(t *testing.T) {
+	t.Parallel()
+	for _, lead := range []string{"newest", "sticky"} {
+		for _, consume := range []string{"newest", "release", "all"} {
+			t.Run(lead+" "+consume, func(t *testing.T) {
+				r := everything(lead, consume)
+				w := newWorld(t, r, nil)
+				rapid.Check(t, func(rt *rapid.T) { walk(rt, w) })
+			})
+		}
+	}
+}
+
+func walk(rt *rapid.T, w *world) {
+	most := 80
+	switch {
+	case soak > 0:
+		most = 1000
+	case slow:
+		most = 20
+	}
+	s := w.room.begin()
+	var names []string
+	for i := range rapid.IntRange(most/4, most).Draw(rt, "steps") {
+		list := w.room.menuOf(s, false)
+		n := rapid.IntRange(0, len(list)-1).Draw(rt, "step")
+		a := list[(n+31*i)%len(list)] // rapid prefers small numbers, and no step is to be preferred
+		names = append(names, a.name)
+		next, text := w.try(s, a)
+		if text != "" {
+			rt.Fatalf("%s\nafter:\n  %s", text, strings.Join(names, "\n  "))
+		}
+		s = next
+	}
+}
