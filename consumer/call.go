@@ -70,9 +70,9 @@ func (c *Consumer) answered(a answer) (again bool, err error) {
 	if n := len(r.Void); n > 0 {
 		c.log.Warn().Int("runs", n).Msg("settled in vain: the claim was not held any more")
 	}
-	c.portion = firstPortion
-	if r.LeftDue {
-		c.portion = min(2*max(len(r.Claimed), firstPortion), queue.MaxBatch)
+	c.portion = min(2*c.portion, queue.MaxBatch)
+	if !r.LeftDue {
+		c.portion = firstPortion
 	}
 	free := c.free() - len(r.Claimed)
 	again = c.plan(r, free)
