@@ -246,8 +246,8 @@ func (m *menu) schedule() {
 	}
 }
 
-// remade says whether a schedule may be made under this name. One that is deleted and made again in the same millisecond,
-// which is that of a slot, pushes that slot again: two schedules, and one name for a slot of each. Nobody does so.
+// remade says whether a schedule may be made under this name. The scripts break promise 1 for one that is deleted and made
+// again within one millisecond, that of a slot: both have that slot, by one ID. So here nobody is as quick as that.
 func (m *menu) remade() bool { return m.client.deleted != m.now }
 
 func (m *menu) clock() {
