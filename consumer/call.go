@@ -148,6 +148,9 @@ func (c *Consumer) adopt(ctx context.Context) error {
 func (c *Consumer) malformed(m queue.Malformed) {
 	c.log.Error().Err(m.Err).Str("task", m.ID).Msg("unreadable task record")
 	s := queue.Settlement{ID: m.ID, Fence: m.Fence, Outcome: queue.Died, Record: []byte(m.Record)}
+	if _, _, ok := task.ParseSlotID(m.ID); ok { // what its run was is not known; that its slot was is
+		s.Note = m.ID + " dead 0 0"
+	}
 	if newer := m.Record != "" && m.Record[0] > '1' && m.Record[0] <= '9'; newer {
 		if m.Lane == (queue.Lane{}) {
 			return // where it belongs is in its record: it stays claimed until a release that can read it takes it back

@@ -120,6 +120,7 @@ func (m *Manager) stay(ctx context.Context, s *Stay, serve func(*Stay) error) (a
 	var helpers sync.WaitGroup
 	helpers.Go(func() { m.listen(background, s) })
 	helpers.Go(func() { m.takeBack(background, s.orphans) })
+	helpers.Go(func() { m.warnOfEviction(background) })
 	go func() { served <- serve(s) }()
 
 	lost, err := m.keep(ctx, s, served)

@@ -62,6 +62,12 @@ func (m *Manager) recover(ctx context.Context, gen int64) (stuck bool, err error
 	list := make([]queue.Recovery, 0, len(claims))
 	died := 0
 	for _, c := range claims {
+		if c.Err != nil && !ofNewer(c.Record) {
+			m.log.Error().Err(c.Err).Str("task", c.Task.ID).Msg("unreadable task record")
+			list = append(list, damaged(c))
+			died++
+			continue
+		}
 		if c.Err != nil {
 			stuck = true
 			m.log.Warn().Err(c.Err).Str("task", c.Task.ID).Msg("cannot take back a task: it is left to a release that can read it")
@@ -85,6 +91,19 @@ func (m *Manager) recover(ctx context.Context, gen int64) (stuck bool, err error
 			Msg("took back the tasks of a lost instance")
 	}
 	return stuck, nil
+}
+
+// ofNewer reports whether a record is of a later format, rather than of none.
+func ofNewer(record string) bool { return record != "" && record[0] > '1' && record[0] <= '9' }
+
+// damaged is what becomes of a task whose record nobody will ever read: it is dead, and shown as such. What its run was
+// is not known; that its slot was is.
+func damaged(c queue.Claim) queue.Recovery {
+	r := queue.Recovery{Claim: c, Dead: true, Record: []byte(c.Record)}
+	if _, _, ok := task.ParseSlotID(c.Task.ID); ok {
+		r.Note = c.Task.ID + " dead 0 0"
+	}
+	return r
 }
 
 // recovery is what becomes of one task. One that somebody asked to cancel, after its instance was gone and could not

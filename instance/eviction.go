@@ -1,0 +1,44 @@
+package instance
+
+import (
+	"context"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// warnOfEviction says so if Redis is set up to drop keys when it is full. It asks INFO, which is allowed in more places
+// than CONFIG; where that is denied too, it says nothing: `onbeat doctor` does.
+func (m *Manager) warnOfEviction(ctx context.Context) {
+	ctx, done := context.WithTimeout(ctx, m.cfg.Lease)
+	defer done()
+	policy := m.policy(ctx)
+	if policy == "" || policy == "noeviction" {
+		return
+	}
+	m.log.Error().Str("policy", policy).
+		Msg("redis may drop keys, and with them tasks and schedules: set maxmemory-policy noeviction")
+}
+
+// policy is the maxmemory-policy of the node that holds the partition; "" if it does not say.
+func (m *Manager) policy(ctx context.Context) string {
+	node, ok := m.rdb.(*redis.Client)
+	if cluster, is := m.rdb.(*redis.ClusterClient); is {
+		var err error
+		node, err = cluster.MasterForKey(ctx, m.reg.keys.Meta)
+		ok = err == nil
+	}
+	if !ok {
+		return ""
+	}
+	text, err := node.Info(ctx, "memory").Result()
+	if err != nil {
+		return ""
+	}
+	for line := range strings.SplitSeq(text, "\n") {
+		if policy, ok := strings.CutPrefix(strings.TrimSpace(line), "maxmemory_policy:"); ok {
+			return policy
+		}
+	}
+	return ""
+}
