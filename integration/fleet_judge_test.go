@@ -15,12 +15,8 @@ func (w *world) judge(every time.Duration, until time.Time, names ...string) fig
 	var all []arrival
 	for _, name := range names {
 		list := w.rec.of(name)
-		if len(list) == 0 {
-			w.Errorf("%s: nothing arrived", name)
-			continue
-		}
 		all = append(all, list...)
-		f.add(w.judgeOne(list, every, until))
+		f.add(w.judgeOne(name, list, every, until))
 	}
 	l := lags(all)
 	f.p50, f.p99 = quantile(l, .5), quantile(l, .99)
@@ -36,8 +32,13 @@ func (f *figures) add(g figures) {
 	f.gap = max(f.gap, g.gap)
 }
 
-func (w *world) judgeOne(list []arrival, every time.Duration, until time.Time) (f figures) {
+// judgeOne judges what arrived of one schedule, or the part of it that lies on one grid.
+func (w *world) judgeOne(name string, list []arrival, every time.Duration, until time.Time) (f figures) {
 	w.Helper()
+	if len(list) == 0 {
+		w.Errorf("%s: nothing arrived", name)
+		return f
+	}
 	slots := bySlot(w.T, list)
 	first := slices.Min(slices.Collect(maps.Keys(slots)))
 	step := every.Milliseconds()
@@ -57,7 +58,7 @@ func (w *world) judgeOne(list []arrival, every time.Duration, until time.Time) (
 			f.repeated++
 		case len(runs) > 1:
 			f.duplicated++
-			w.Logf("duplicated: %s", describe(runs))
+			w.Logf("%s: duplicated: %s", name, describe(runs))
 		}
 	}
 	f.gap = longestGap(arrivals)
@@ -81,9 +82,7 @@ func longestGap(arrivals []time.Time) (gap time.Duration) {
 func (f *fleet) wantSteady(scenario string, gap time.Duration, besides ...string) {
 	f.Helper()
 	got := f.judge(fleetEvery, f.ended.Add(-2*fleetEvery), f.beats...)
-	if got.missed > 0 || got.duplicated > 0 || got.offGrid > 0 {
-		f.Errorf("%d missed, %d duplicated, %d off the grid, of %d slots", got.missed, got.duplicated, got.offGrid, got.slots)
-	}
+	f.wantWhole("the beats", got)
 	if gap > 0 && (got.gap >= gap || got.repeated > 0) {
 		f.Errorf("longest gap %s, want under %s; %d repeated, want none", got.gap, gap, got.repeated)
 	}
@@ -96,12 +95,20 @@ func (f *fleet) wantSteady(scenario string, gap time.Duration, besides ...string
 	}
 	f.row(scenario, got, besides...)
 	if f.Failed() {
-		f.showLongestGaps()
+		f.showLatest()
 	}
 }
 
-// showLongestGaps says where the beat was late, for whoever has to find out why.
-func (f *fleet) showLongestGaps() {
+// wantWhole fails if a slot was missed, duplicated or off the grid.
+func (w *world) wantWhole(what string, f figures) {
+	w.Helper()
+	if f.missed > 0 || f.duplicated > 0 || f.offGrid > 0 {
+		w.Errorf("%s: %d missed, %d duplicated, %d off the grid, of %d slots", what, f.missed, f.duplicated, f.offGrid, f.slots)
+	}
+}
+
+// showLatest says which runs were latest, for whoever has to find out why.
+func (f *fleet) showLatest() {
 	list := f.rec.all()
 	slices.SortFunc(list, func(a, b arrival) int { return cmp.Compare(b.at.Sub(b.slot), a.at.Sub(a.slot)) })
 	for _, a := range list[:min(len(list), 5)] {

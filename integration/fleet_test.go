@@ -143,29 +143,21 @@ func (f *fleet) wantReigns(want ...string) {
 	}
 }
 
-// term is one change of leader, as the program tells it.
-type term struct {
-	release string
-	at      time.Time
+// event is one change of state, as the program tells it.
+type event struct {
+	At     time.Time         `json:"at"`
+	Event  string            `json:"event"`
+	Fields map[string]string `json:"fields"`
 }
 
-// terms are all changes of leader so far.
-func (w *world) terms() (list []term) {
+// events are all of one kind so far.
+func (w *world) events(kind string) []event {
 	w.Helper()
-	var events []struct {
-		At     time.Time         `json:"at"`
-		Event  string            `json:"event"`
-		Fields map[string]string `json:"fields"`
-	}
-	if err := json.Unmarshal([]byte(w.must("events", "--json", "--limit", "10000")), &events); err != nil {
+	var list []event
+	if err := json.Unmarshal([]byte(w.must("events", "--json", "--limit", "10000")), &list); err != nil {
 		w.Fatal(err)
 	}
-	for _, e := range events {
-		if e.Event == "leader" {
-			list = append(list, term{e.Fields["release"], e.At})
-		}
-	}
-	return list
+	return slices.DeleteFunc(list, func(e event) bool { return e.Event != kind })
 }
 
 // wantTerms fails unless these releases led, one term each, before the last one was taken down.
@@ -180,9 +172,9 @@ func (f *fleet) wantTerms(want ...string) {
 // once, hand the lead on from one to another.
 func (f *fleet) led() (releases []string) {
 	f.Helper()
-	for _, t := range f.terms() {
-		if t.at.Before(f.ended.Truncate(time.Millisecond)) { // events have milliseconds
-			releases = append(releases, t.release)
+	for _, e := range f.events("leader") {
+		if e.At.Before(f.ended.Truncate(time.Millisecond)) { // events have milliseconds
+			releases = append(releases, e.Fields["release"])
 		}
 	}
 	return releases

@@ -14,7 +14,7 @@ func TestLead_aReleaseThatCrashLoopsNeverLeadsWithMinReady(t *testing.T) {
 	old := f.release("v1").up(1)
 	f.goesOn(5)
 	next := f.release("v2")
-	for range size(4, 20) {
+	for range size(3, 20) {
 		p := next.start()
 		p.said("registered")
 		f.goesOn(10) // its life, shorter than min_ready
@@ -40,7 +40,7 @@ func TestLead_theOldReleaseLeadsAgainWithinALeaseOfACrash(t *testing.T) {
 	next := f.release("v2")
 	want := []string{"v1"}
 	var worst time.Duration
-	for range size(4, 20) {
+	for range size(3, 20) {
 		p := next.start()
 		p.said("leads")
 		anyOffset()
@@ -62,11 +62,11 @@ func TestLead_theOldReleaseLeadsAgainWithinALeaseOfACrash(t *testing.T) {
 // leadsAgain waits until a release leads and returns how long after a moment that was, by the events.
 func (f *fleet) leadsAgain(version string, since time.Time) time.Duration {
 	f.Helper()
-	var last term
+	var last event
 	testredis.Eventually(f, 20*time.Second, func() bool {
-		list := f.terms()
+		list := f.events("leader")
 		last = list[len(list)-1]
-		return last.release == version
+		return last.Fields["release"] == version
 	}, "%s does not lead again", version)
-	return last.at.Sub(since)
+	return last.At.Sub(since)
 }

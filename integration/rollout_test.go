@@ -81,6 +81,7 @@ func TestRollout_scaleUpInTheMiddleChangesNothing(t *testing.T) {
 	old := f.release("v1").up(2)
 	f.goesOn(5)
 	next := f.release("v2").up(1)
+	f.goesOn(5)
 	old.up(2)
 	f.goesOn(5)
 	next.up(3)
@@ -103,9 +104,9 @@ func TestRollout_anOldReplicaThatRestartsDoesNotLead(t *testing.T) {
 	next := f.release("v2").up(1)
 	f.goesOn(5)
 	old.replicas[0].stop()
-	for range size(2, 5) {
+	for range size(1, 5) {
 		old.replicas[len(old.replicas)-1].kill()
-		f.goesOn(20) // longer than its lease
+		f.goesOn(15) // longer than its lease
 		old.up(1)
 		f.goesOn(5)
 	}

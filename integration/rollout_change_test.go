@@ -1,0 +1,148 @@
+package integration
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/onbeat/onbeat/testredis"
+)
+
+// A release that removes a schedule, adds one and changes an interval. Each holds from one moment on, which the events
+// name; the grid that turns keeps its anchor; the schedules that stay miss no beat.
+func TestRollout_aReleaseThatChangesItsSchedules(t *testing.T) {
+	const turned = 250 * time.Millisecond
+	f := newFleet(t, "")
+	old := f.release("v1", f.beat("goes", fleetEvery), f.beat("turns", fleetEvery)).up(1)
+	f.goesOn(10)
+	next := f.release("v2", f.beat("comes", fleetEvery), f.beat("turns", turned)).rollout(old)
+	f.goesOn(size(20, 100))
+	f.ends(next)
+
+	f.wantReigns("v1", "v2")
+	f.wantGone("goes")
+	f.wantNew("comes")
+	f.wantTurned("turns", fleetEvery, turned)
+	f.wantAuditAgrees("goes", "comes", "turns")
+	f.wantSteady("a schedule removed, one added, one changed", 2*fleetEvery)
+}
+
+// wantGone fails unless a schedule beat until it was retired, and no slot after that ran.
+func (f *fleet) wantGone(name string) {
+	f.Helper()
+	retired := f.happened("schedule retired", name)
+	list := f.rec.of(name)
+	f.wantWhole(name, f.judgeOne(name, list, fleetEvery, retired.Add(-fleetEvery)))
+	for _, a := range list {
+		if a.slot.After(retired) {
+			f.Errorf("%s ran, of a slot %s after it was retired", a.id, a.slot.Sub(retired))
+		}
+	}
+}
+
+// wantNew fails unless a schedule has beaten since it was made, by the new release alone.
+func (f *fleet) wantNew(name string) {
+	f.Helper()
+	made := f.happened("schedule made", name)
+	list := f.rec.of(name)
+	f.wantWhole(name, f.judgeOne(name, list, fleetEvery, f.ended.Add(-2*fleetEvery)))
+	for _, a := range list {
+		if a.slot.Before(made) || a.release != "v2" {
+			f.Errorf("%s ran on %s, %s after it was made", a.id, a.release, a.slot.Sub(made))
+		}
+	}
+	if first := slices.MinFunc(list, bySlotTime); first.slot.Sub(made) > fleetEvery {
+		f.Errorf("%s: its first slot is %s after it was made", name, first.slot.Sub(made))
+	}
+}
+
+// wantTurned fails unless a schedule beat on one grid until it was changed, then on another with the same anchor.
+func (f *fleet) wantTurned(name string, before, after time.Duration) {
+	f.Helper()
+	changed := f.happened("schedule changed", name)
+	was := f.rec.of(name)
+	slices.SortFunc(was, bySlotTime)
+	i := slices.IndexFunc(was, func(a arrival) bool { return a.slot.After(changed) })
+	if i <= 0 {
+		f.Fatalf("%s: %d slots arrived, %d of them before the change", name, len(was), i)
+	}
+	was, is := was[:i], was[i:]
+	f.wantWhole(name+" as it was", f.judgeOne(name, was, before, changed.Add(-before)))
+	f.wantWhole(name+" as it is", f.judgeOne(name, is, after, f.ended.Add(-2*after)))
+	if off := is[0].slot.Sub(was[0].slot) % after; off != 0 {
+		f.Errorf("%s: the new grid is %s off its anchor", name, off)
+	}
+	if wait := is[0].slot.Sub(changed); wait > after {
+		f.Errorf("%s: its first slot is %s after the change, want %s at most", name, wait, after)
+	}
+}
+
+func bySlotTime(a, b arrival) int { return a.slot.Compare(b.slot) }
+
+// happened is when an event befell a schedule, of which there is to be one.
+func (f *fleet) happened(kind, name string) time.Time {
+	f.Helper()
+	list := slices.DeleteFunc(f.events(kind), func(e event) bool { return e.Fields["schedule"] != name })
+	if len(list) != 1 {
+		f.Fatalf("%d times %q of %s, want it once", len(list), kind, name)
+	}
+	return list[0].At
+}
+
+// A release that drops a handler whose tasks are due: they wait, cost no attempt, and the doctor reports them, until a
+// release has the handler again. Everything else goes on.
+func TestRollout_aReleaseThatDropsAHandlerWithWork(t *testing.T) {
+	const jobs = 5
+	f := newFleet(t, "consume: release\n")
+	effects := filepath.Join(f.dir, "effects")
+	able := func(version string) *release {
+		r := f.release(version)
+		r.args = []string{"--allow-exec"}
+		return r
+	}
+	old := able("v1").up(1)
+	for i := range jobs {
+		f.must("enqueue", "exec", "--id", fmt.Sprintf("job-%d", i), "--in", "3s",
+			"--payload", fmt.Sprintf(`{"command":["/bin/sh","-c","echo %d >>%s"]}`, i, effects))
+	}
+	without := f.release("v2").rollout(old)
+	f.goesOn(35) // past their due time
+	reported := fmt.Sprintf("no instance handles them: %d of type exec", jobs)
+	testredis.Eventually(t, 20*time.Second, func() bool {
+		_, out, _ := f.run("", "doctor", "--json")
+		return contains(out, reported)
+	}, "the doctor does not say: %s", reported)
+	f.wantJobs(jobs, `"due"`, 0)
+	if text, err := os.ReadFile(effects); err == nil {
+		t.Errorf("something ran without the handler: %s", text)
+	}
+
+	with := able("v3").rollout(without)
+	testredis.Eventually(t, 20*time.Second, func() bool {
+		text, err := os.ReadFile(effects)
+		return err == nil && strings.Count(string(text), "\n") >= jobs
+	}, "the tasks do not run")
+	f.goesOn(5)
+	f.ends(with)
+	f.wantJobs(jobs, `"done"`, 1)
+	if text, err := os.ReadFile(effects); err != nil || strings.Count(string(text), "\n") != jobs {
+		t.Errorf("the effects of %d tasks: %q, %v", jobs, text, err)
+	}
+	f.wantReigns("v1", "v2", "v3")
+	f.wantSteady("a handler dropped with tasks due", 2*fleetEvery)
+}
+
+// wantJobs fails unless every job is in a state, after so many attempts.
+func (f *fleet) wantJobs(jobs int, state string, attempts int) {
+	f.Helper()
+	for i := range jobs {
+		text := strings.ReplaceAll(f.must("tasks", "show", fmt.Sprintf("job-%d", i), "--json"), " ", "")
+		if !contains(text, `"state":`+state) || !contains(text, fmt.Sprintf(`"attempts":%d,`, attempts)) {
+			f.Errorf("job-%d is not %s after %d attempts: %s", i, state, attempts, text)
+		}
+	}
+}
