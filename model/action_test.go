@@ -117,7 +117,7 @@ func (m *menu) leads(i int, p *proc) {
 	}
 	m.call(i, "declare", asks("declare"))
 	m.call(i, "read", asks("read"))
-	if p.may && p.read && (p.last != "" || m.remade()) {
+	if p.may && p.read {
 		m.call(i, "define", asks("define"))
 	}
 	if last, _ := queue.ParseLast(p.last); p.read && p.last != "" && !last.Paused {
@@ -219,7 +219,6 @@ func (m *menu) tasks() {
 type client struct {
 	last    string
 	read    bool
-	deleted int64 // when
 }
 
 func (m *menu) schedule() {
@@ -231,24 +230,18 @@ func (m *menu) schedule() {
 	}
 	last, _ := queue.ParseLast(m.client.last)
 	may := map[string]bool{
-		"make": m.client.last == "" && m.remade(), "pause": !last.Paused && m.client.last != "", "resume": last.Paused,
+		"make": m.client.last == "", "pause": !last.Paused && m.client.last != "", "resume": last.Paused,
 		"delete": m.client.last != "", "alter": m.client.last != "",
 	}
 	for _, op := range slices.Sorted(maps.Keys(may)) {
 		if may[op] {
 			m.add(op, "the client "+op+"s", func(w *world) {
-				if a := w.do(call{op: op, last: w.client.last}); op == "delete" && !a.moved {
-					w.client.deleted = w.now
-				}
+				w.do(call{op: op, last: w.client.last})
 				w.client.last, w.client.read = "", false
 			})
 		}
 	}
 }
-
-// remade says whether a schedule may be made under this name. The scripts break promise 1 for one that is deleted and made
-// again within one millisecond, that of a slot: both have that slot, by one ID. So here nobody is as quick as that.
-func (m *menu) remade() bool { return m.client.deleted != m.now }
 
 func (m *menu) clock() {
 	next := m.next()

@@ -65,7 +65,7 @@ func mutants() []mutant {
 		{"change", "slots", `stays = math.max(stays, math.min(tonumber(slot), now))`, ``},
 		{"change", "slots", `notes[#notes + 1] = note`, ``},
 		{"change", "slots", `redis.call("HSET", schedules, name, definition)`, ``},
-		{"change", "slots", `slot == "" and now or now + 1`, `now`},
+		{"change", "slots", `slot == "" and not again and now or now + 1`, `now`},
 
 		{"schedules", "slots", `redis.call("HMGET", KEYS[2], unpack(ARGV))`, `redis.call("HMGET", KEYS[2], "other")`},
 

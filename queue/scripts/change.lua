@@ -59,6 +59,8 @@ for i = 1, tonumber(arg()) do
     rev, was, runs = tonumber(rev or 0), tonumber(was or 0), tonumber(runs or 0)
     zero, stopped = zero or "0", stopped or "0"
     local stays, left = withdraw(n, was)
+    -- One that is made again begins a millisecond later: a slot of now may have been pushed under the same ID.
+    local again = current == "" and redis.call("ZSCORE", changed, name)
     local version = redis.call("HINCRBY", meta, "schedules", 1)
     redis.call("ZADD", changed, version, name)
     if definition == "-" then
@@ -69,7 +71,7 @@ for i = 1, tonumber(arg()) do
         redis.call("HSET", schedules, name, definition)
       end
       -- When what was before is settled up to now, a slot zero of now is yet to come.
-      local kind, base = string.sub(anchor, 1, 1), slot == "" and now or now + 1
+      local kind, base = string.sub(anchor, 1, 1), slot == "" and not again and now or now + 1
       if kind == "+" then
         zero = int(base + tonumber(string.sub(anchor, 2)))
       elseif kind == "^" then

@@ -1,0 +1,58 @@
+package queue_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/task"
+	"github.com/onbeat/onbeat/testredis"
+)
+
+func slotOf(at time.Time) *task.Task {
+	x := job(task.SlotID("s", at))
+	x.Schedule, x.Slot = "s", at
+	return x
+}
+
+// A schedule that is deleted and made again within the millisecond of a slot has that slot once.
+func TestPromise1_madeAgainInTheMillisecondOfASlot(t *testing.T) {
+	t.Parallel()
+	m := testredis.Mini(t)
+	at := time.UnixMilli(1_700_000_000_000)
+	m.SetTime(at)
+	w := newWorld(t, m.Client)
+	a := w.join("a")
+	change := func(c queue.Change) {
+		c.Name, c.Expect = "s", w.lastRaw()
+		_, moved, err := w.q.Change(t.Context(), 0, []queue.Change{c})
+		w.must(err)
+		same(t, "moved", len(moved), 0)
+	}
+	push := func() {
+		raw := w.lastRaw()
+		l, err := queue.ParseLast(raw)
+		w.must(err)
+		slot := l.Anchor
+		l.Slot, l.Runs = slot, 1
+		_, _, moved, err := w.q.Advance(t.Context(), a.term(), []queue.Step{{Name: "s", Expect: raw, Becomes: l.String(), Push: []queue.Push{{Task: slotOf(slot)}}}})
+		w.must(err)
+		same(t, "moved", len(moved), 0)
+	}
+	change(queue.Change{Definition: "d", Anchor: queue.Anchor{In: true}})
+	push()
+	a.claim(1, lanesOf("job"))
+	change(queue.Change{Delete: true})
+	change(queue.Change{Definition: "d", Anchor: queue.Anchor{In: true}})
+	push()
+	m.SetTime(at.Add(time.Millisecond))
+	var all []string
+	for range 2 {
+		all = append(all, ids(a.cycle(1, lanesOf("job")).Claimed)...)
+	}
+	if want := task.SlotID("s", at.Add(time.Millisecond)); len(all) != 1 || all[0] != want {
+		t.Errorf("claimed %v while slot %v runs, want %s", all, at, want)
+	}
+}
+
+func (w *world) lastRaw() string { return w.rdb.HGet(w.Context(), w.keys.Last, "s").Val() }
