@@ -12,20 +12,21 @@ import (
 type cli struct {
 	globals
 
-	Demo       demoCmd       `cmd:"" help:"Show a rollout that loses no beat: no Redis, no config, under 40 seconds."`
-	Dev        devCmd        `cmd:"" help:"Run an instance with a Redis of its own, to try things out."`
-	Serve      serveCmd      `cmd:"" help:"Run an instance: schedule, take and run tasks until told to stop."`
-	Enqueue    enqueueCmd    `cmd:"" help:"Add a task, or a file of them."`
-	Schedules  schedulesCmd  `cmd:"" help:"List, change, pause and trigger schedules."`
-	Tasks      tasksCmd      `cmd:"" help:"List, cancel, retry and delete tasks."`
-	Instances  instancesCmd  `cmd:"" help:"List the instances: who leads, who works, since when."`
-	Events     eventsCmd     `cmd:"" help:"Show what changed: who came, led and left; what was done by hand."`
-	Audit      auditCmd      `cmd:"" help:"Compare the slots that should have run with what happened to each."`
-	Lock       lockCmd       `cmd:"" help:"Run a command under a lock: a crontab on many machines that runs on one."`
-	Preview    previewCmd    `cmd:"" help:"Show the next slots of a rule, daylight saving explained. Needs no Redis."`
-	Doctor     doctorCmd     `cmd:"" help:"Check Redis and the namespace for what goes wrong in production."`
-	Completion completionCmd `cmd:"" help:"Print a completion script for bash, zsh or fish."`
-	Version    versionCmd    `cmd:"" help:"Print the version."`
+	Demo        demoCmd        `cmd:"" help:"Show a rollout that loses no beat: no Redis, no config, under 40 seconds."`
+	Dev         devCmd         `cmd:"" help:"Run an instance with a Redis of its own, to try things out."`
+	Serve       serveCmd       `cmd:"" help:"Run an instance: schedule, take and run tasks until told to stop."`
+	Enqueue     enqueueCmd     `cmd:"" help:"Add a task, or a file of them."`
+	Schedules   schedulesCmd   `cmd:"" help:"List, change, pause and trigger schedules."`
+	Tasks       tasksCmd       `cmd:"" help:"List, cancel, retry and delete tasks."`
+	Instances   instancesCmd   `cmd:"" help:"List the instances: who leads, who works, since when."`
+	Events      eventsCmd      `cmd:"" help:"Show what changed: who came, led and left; what was done by hand."`
+	Audit       auditCmd       `cmd:"" help:"Compare the slots that should have run with what happened to each."`
+	Lock        lockCmd        `cmd:"" help:"Run a command under a lock: a crontab on many machines that runs on one."`
+	Preview     previewCmd     `cmd:"" help:"Show the next slots of a rule, daylight saving explained. Needs no Redis."`
+	Doctor      doctorCmd      `cmd:"" help:"Check Redis and the namespace for what goes wrong in production."`
+	Conformance conformanceCmd `cmd:"" help:"Try rollouts and faults against your own Redis, and judge every slot."`
+	Completion  completionCmd  `cmd:"" help:"Print a completion script for bash, zsh or fish."`
+	Version     versionCmd     `cmd:"" help:"Print the version."`
 }
 
 // globals are the flags of every command.

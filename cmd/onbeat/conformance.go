@@ -1,0 +1,192 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/onbeat/onbeat"
+	"github.com/onbeat/onbeat/conformance"
+	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/schedule"
+)
+
+type conformanceCmd struct {
+	Rollouts    string `default:"10" placeholder:"N" help:"How many rolling updates to try (default ${default}); half as many of three replicas."`
+	ScriptFlush bool   `help:"Also flush the script cache of Redis under load. It is shared: a program that does not load its scripts again would fail."`
+}
+
+// Help is shown by onbeat conformance --help.
+func (c *conformanceCmd) Help() string {
+	return "Runs rollouts and faults against your own Redis, with real instances of this program: rolling updates of one and of " +
+		"three replicas, a leader killed, frozen and cut off from Redis, everything stopped and started, a client that floods. " +
+		"Each slot is judged by what an HTTP receiver here saw and by onbeat audit, and both must agree. Exits 1 if a promise " +
+		"broke.\n\n" +
+		"It works in namespaces with random names and removes them, also on ^C; if it is killed, they go by themselves after " +
+		"ten minutes. It flushes nothing, changes no setting, and disturbs no connection but its own, at some 100 tasks a " +
+		"second and, once, 2,000. It cannot try the death of Redis itself, which is yours to kill: if you like, trigger a " +
+		"failover while it runs. Writes that Redis loses in one are shown as what they cost."
+}
+
+// Run is called when the command is given.
+func (c *conformanceCmd) Run(ctx context.Context, a *app) error {
+	n, err := strconv.Atoi(c.Rollouts)
+	if err != nil || n < 1 || n > conformance.MaxRollouts {
+		return refuse("rollouts", c.Rollouts, "not a number of rollouts", fmt.Sprintf("1 to %d", conformance.MaxRollouts))
+	}
+	if a.Namespace != "" {
+		return refuse("namespace", a.Namespace, "conformance makes its own", "leave it out: the names are random, and removed at the end")
+	}
+	a.Namespace = "conformance" // to find the target takes one; the suite makes its own
+	t, err := a.target()
+	if err != nil {
+		return err
+	}
+	client, err := a.connectTo(ctx, t) // so that a Redis that is not there is said at once
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	show := &conformanceShow{a: a, bar: a.progress(), began: time.Now()}
+	if !a.JSON {
+		a.printf("About %s on %s, at some 100 tasks a second, in namespaces conformance-… that are removed at the end",
+			conformance.Estimate(n).Round(5*time.Second), client.url)
+	}
+	opts := conformance.Options{
+		URL: t.url, Rollouts: n, FlushScripts: c.ScriptFlush, Watch: show.see,
+		Open: func(namespace string) (*conformance.Scratch, error) { return openScratch(t, namespace) },
+	}
+	conformanceHook(&opts)
+	report, err := conformance.Run(ctx, opts)
+	show.bar.clear()
+	if err != nil {
+		return conformanceFailed(err, t)
+	}
+	if a.JSON {
+		err = a.printJSON(report)
+	} else {
+		show.report(report)
+	}
+	if err == nil && !report.OK {
+		return errSaid
+	}
+	return err
+}
+
+// conformanceHook lets tests try less, and break a promise.
+var conformanceHook = func(*conformance.Options) {}
+
+// conformanceFailed says why the suite could not go on.
+func conformanceFailed(err error, t target) error {
+	switch {
+	case errors.Is(err, conformance.ErrUnsupported):
+		return &failure{err, "run it on Linux or macOS"}
+	case errors.Is(err, conformance.ErrLeft):
+		return &failure{fmt.Errorf("%s: %w", onbeat.Redacted(t.url), err), "its keys go by themselves within " + schedule.FormatDuration(conformance.KeysLive)}
+	case errors.Is(err, context.Canceled):
+		return err
+	case queue.Retryable(err):
+		return &failure{fmt.Errorf("%s: %w", onbeat.Redacted(t.url), err), "nothing was judged: Redis has to stay reachable while the suite runs"}
+	}
+	return fmt.Errorf("%s: %w", onbeat.Redacted(t.url), err)
+}
+
+// barWidth fits a terminal of 80 columns: a line that wraps cannot be drawn over.
+const barWidth = 79
+
+// conformanceShow says how far the suite has come, and what it found.
+type conformanceShow struct {
+	a     *app
+	bar   *progress
+	began time.Time
+	told  int // the scenario that was announced last
+}
+
+// see is told what happens.
+func (s *conformanceShow) see(now conformance.Status) {
+	line := fmt.Sprintf("%3.0fs  %d/%d  %d arrived  %s: %s", time.Since(s.began).Seconds(), now.Number, now.Of, now.Arrived, now.Scenario, now.Act)
+	if len(line) > barWidth {
+		line = line[:barWidth-3] + "..."
+	}
+	s.bar.say("%s", line)
+	if now.Number > s.told && !s.a.JSON && !isTerminal(s.a.err) {
+		s.told = now.Number
+		s.a.printf("%d/%d %s", now.Number, now.Of, now.Scenario)
+	}
+}
+
+// report prints the table, and below it what it has no room for.
+func (s *conformanceShow) report(r *conformance.Report) {
+	a := s.a
+	t := a.table("SCENARIO", "SLOTS", "MISSED", "DUPLICATED", "EARLY", "OFF GRID", "GAP", "LAG p50", "LAG p99", "AUDIT", "")
+	for _, x := range r.Scenarios {
+		if x.Skipped != "" {
+			t.add(x.Scenario, "-", "-", "-", "-", "-", "-", "-", "-", "-", cell{"skipped", a.style.yellow})
+			continue
+		}
+		verdict, agrees := cell{"✓", a.style.green}, cell{text: "agrees"}
+		if !x.OK {
+			verdict = cell{"✗", a.style.red}
+		}
+		if !x.Audit {
+			agrees = cell{"differs", a.style.red}
+		}
+		t.add(x.Scenario, strconv.Itoa(x.Slots), s.bad(x.Missed), s.bad(x.Duplicated), s.bad(x.Early), s.bad(x.OffGrid),
+			lagMillis(x.Gap), lagMillis(x.P50), lagMillis(x.P99), agrees, verdict)
+	}
+	a.printf("")
+	t.print(a.out)
+	for _, x := range r.Scenarios {
+		s.details(x)
+	}
+	if r.OK {
+		a.printf("\n%s", a.style.green(fmt.Sprintf("✓ No promise broke in %.0f s.", r.Seconds)))
+		return
+	}
+	a.printf("\n%s", a.style.red("✗ A promise broke."))
+}
+
+func (s *conformanceShow) bad(n int) cell {
+	if n == 0 {
+		return cell{text: "0"}
+	}
+	return cell{strconv.Itoa(n), s.a.style.red}
+}
+
+func lagMillis(ms float64) string {
+	if ms >= 1000 {
+		return fmt.Sprintf("%.2f s", ms/1000)
+	}
+	return fmt.Sprintf("%.1f ms", ms)
+}
+
+func (s *conformanceShow) details(x *conformance.Result) {
+	var lines []string
+	add := func(n int, text string) {
+		if n > 0 {
+			lines = append(lines, fmt.Sprintf("%d %s", n, text))
+		}
+	}
+	add(x.ByPolicy, "slots fell away by the policy of the schedules (missed: once), while nobody was there")
+	add(x.Repeated, "repeated as the next attempt: the instance that ran it was lost before it could say so")
+	add(x.Tasks, "tasks were enqueued besides, each to arrive once")
+	if more := strings.TrimSpace(x.Skipped + x.Note); more != "" {
+		lines = append(lines, more)
+	}
+	for _, w := range x.Wrong {
+		lines = append(lines, s.a.style.red("✗ "+w))
+	}
+	if len(lines) == 0 {
+		return
+	}
+	s.a.printf("\n%s", s.a.style.bold(x.Scenario))
+	for _, line := range lines {
+		s.a.printf("  %s", line)
+	}
+	for _, line := range x.Logs {
+		fmt.Fprintln(s.a.err, line)
+	}
+}

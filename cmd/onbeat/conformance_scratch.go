@@ -1,0 +1,113 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/onbeat/onbeat/conformance"
+	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/task"
+)
+
+// openScratch opens a namespace that is to be removed.
+func openScratch(t target, namespace string) (*conformance.Scratch, error) {
+	c, err := target{url: t.url, namespace: namespace}.open()
+	if err != nil {
+		return nil, err
+	}
+	s := &scratch{c}
+	return &conformance.Scratch{Dispatcher: c.Dispatcher, Expire: s.expire, Remove: s.remove, FlushScripts: s.flushScripts, Close: c.Close}, nil
+}
+
+// scratch is a namespace whose every key can be named. Nothing is searched for: a scan would read through all that
+// others keep on that Redis.
+type scratch struct{ *client }
+
+// keys are all that the namespace may have.
+func (s *scratch) keys(ctx context.Context) ([]string, error) {
+	k := s.Queue().Keys()
+	names := []string{
+		k.Tasks, k.Lanes, k.Held, k.Active, k.Dead, k.Done, k.Cancel, k.Watch, k.Orphans, k.Schedules, k.Last, k.Changed,
+		k.Instances, k.Members, k.Details, k.Leader, k.Releases, k.Meta, k.Events, k.History,
+	}
+	lanes, err := s.rdb.HKeys(ctx, k.Lanes).Result()
+	if err != nil {
+		return nil, err
+	}
+	for _, text := range lanes {
+		if lane, err := queue.ParseLane(text); err == nil {
+			names = append(names, k.Due(lane))
+		}
+	}
+	for _, typ := range []string{"http", "echo"} { // of lanes that were empty for long, too
+		for _, p := range []task.Priority{task.High, task.Normal, task.Low} {
+			names = append(names, k.Due(queue.LaneOf(task.New(typ, nil, task.WithPriority(p)))))
+		}
+	}
+	generations, err := s.generations(ctx)
+	for _, g := range generations {
+		names = append(names, k.Running(g))
+	}
+	return names, err
+}
+
+// generations are all that ever registered: each is in the events, as long as there are fewer than are kept.
+func (s *scratch) generations(ctx context.Context) (list []int64, err error) {
+	events, err := s.rdb.XRange(ctx, s.Queue().Keys().Events, "-", "+").Result()
+	for _, e := range events {
+		text, _ := e.Values["generation"].(string)
+		if g, err := strconv.ParseInt(text, 10, 64); err == nil {
+			list = append(list, g)
+		}
+	}
+	return list, err
+}
+
+// expire lets every key go by itself after a time.
+func (s *scratch) expire(ctx context.Context, after time.Duration) error {
+	names, err := s.keys(ctx)
+	if err != nil {
+		return queue.Classify(err)
+	}
+	_, err = s.rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
+		for _, name := range names {
+			p.PExpire(ctx, name, after)
+		}
+		return nil
+	})
+	return queue.Classify(err)
+}
+
+// remove removes every key. What an instance that was killed had on its way may come after: look until nothing is left.
+func (s *scratch) remove(ctx context.Context) error {
+	for {
+		names, err := s.keys(ctx)
+		if err != nil {
+			return queue.Classify(err)
+		}
+		gone, err := s.rdb.Del(ctx, names...).Result()
+		if err != nil || gone == 0 {
+			return queue.Classify(err)
+		}
+		select {
+		case <-time.After(20 * time.Millisecond):
+		case <-ctx.Done():
+			return fmt.Errorf("keys of %s come back: %w", strings.TrimSuffix(s.Queue().Keys().Wake, "wake"), ctx.Err())
+		}
+	}
+}
+
+// flushScripts empties the script cache, of each node of a cluster.
+func (s *scratch) flushScripts(ctx context.Context) error {
+	if cluster, ok := s.rdb.(*redis.ClusterClient); ok {
+		return queue.Classify(cluster.ForEachMaster(ctx, func(ctx context.Context, node *redis.Client) error {
+			return node.ScriptFlush(ctx).Err()
+		}))
+	}
+	return queue.Classify(s.rdb.ScriptFlush(ctx).Err())
+}

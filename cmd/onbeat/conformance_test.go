@@ -1,0 +1,284 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/onbeat/onbeat/conformance"
+	"github.com/onbeat/onbeat/testredis"
+)
+
+// How a test asks the program that it starts to try less, and to break a promise.
+const (
+	tryOnly   = "CONFORMANCE_ONLY"
+	breakThis = "CONFORMANCE_BREAK"
+)
+
+func init() {
+	conformanceHook = func(o *conformance.Options) {
+		if only := os.Getenv(tryOnly); only != "" {
+			o.Only = []string{only}
+		}
+		o.Receive = map[string]func([]conformance.Arrival) []conformance.Arrival{
+			"drop":  func(l []conformance.Arrival) []conformance.Arrival { return slices.Delete(l, 5, 6) },
+			"twice": func(l []conformance.Arrival) []conformance.Arrival { return append(l, l[5]) },
+		}[os.Getenv(breakThis)]
+	}
+}
+
+const quickest = "everything stopped and started"
+
+// trialOf starts onbeat conformance on a Redis of its own, on which somebody else has something.
+func trialOf(t *testing.T, env []string, args ...string) (*program, *redis.Client, string) {
+	t.Helper()
+	srv := testredis.Private(t)
+	rdb := srv.Client()
+	if err := rdb.Set(t.Context(), "mine", "1", 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	temp := t.TempDir()
+	env = append(env, "TMPDIR="+temp)
+	return startProgram(t, t.TempDir(), env, append([]string{"conformance", "--redis", srv.URL()}, args...)...), rdb, temp
+}
+
+// wantOnlyMine checks that nothing is left in Redis, on disk or running, and that what was there is.
+func wantOnlyMine(t *testing.T, rdb *redis.Client, temp string) {
+	t.Helper()
+	if keys, err := rdb.Keys(t.Context(), "*").Result(); err != nil || !slices.Equal(keys, []string{"mine"}) {
+		t.Errorf("keys %q, %v; want only what was there before", keys, err)
+	}
+	if left, _ := filepath.Glob(filepath.Join(temp, "onbeat-conformance-*")); len(left) > 0 {
+		t.Errorf("files left behind: %q", left)
+	}
+	wantNothingLeft(t, temp)
+}
+
+func reportOf(t *testing.T, p *program) (r conformance.Report) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(p.out.String()), &r); err != nil {
+		t.Fatalf("%v in %q", err, p.out.String())
+	}
+	return r
+}
+
+func TestConformance_findsEveryPromiseKeptAndTouchesNothingElse(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("takes half a minute")
+	}
+	p, rdb, temp := trialOf(t, nil, "--rollouts", "3", "--json")
+	code := p.exit(3 * time.Minute)
+	r := reportOf(t, p)
+	if code != exitFine || !r.OK || len(r.Scenarios) != 7 {
+		t.Errorf("exit %d, ok %v, %d scenarios", code, r.OK, len(r.Scenarios))
+	}
+	for _, s := range r.Scenarios {
+		if s.Skipped != "" || s.Slots < 100 || s.Missed+s.Duplicated+s.Early+s.OffGrid+s.Older > 0 || !s.Audit {
+			t.Errorf("%+v", s)
+		}
+		t.Logf("%-31s %4d slots in %4.1f s, gap %.0f ms, lag p50 %.1f, p99 %.1f ms, %d repeated, %d by policy",
+			s.Scenario, s.Slots, s.Seconds, s.Gap, s.P50, s.P99, s.Repeated, s.ByPolicy)
+	}
+	stats, err := rdb.Info(t.Context(), "commandstats").Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, bad := range []string{
+		"flushall", "flushdb", "swapdb", "config", "debug", "shutdown", "failover", "replicaof", "slaveof", "client|kill",
+		"client|pause", "script|flush", "script|kill", "keys", "scan", "save", "bgsave", "bgrewriteaof",
+	} {
+		if strings.Contains(stats, "cmdstat_"+bad+":") || strings.Contains(stats, "cmdstat_"+bad+"|") {
+			t.Errorf("it sent %s", strings.ToUpper(strings.ReplaceAll(bad, "|", " ")))
+		}
+	}
+	wantOnlyMine(t, rdb, temp)
+}
+
+func TestConformance_exits1WhenAPromiseBreaks(t *testing.T) {
+	t.Parallel()
+	for fault, says := range map[string]string{"drop": "never arrived", "twice": "arrived 2 times"} {
+		t.Run(fault, func(t *testing.T) {
+			t.Parallel()
+			p, rdb, temp := trialOf(t, []string{tryOnly + "=" + quickest, breakThis + "=" + fault})
+			if code := p.exit(time.Minute); code != exitFailed {
+				t.Errorf("exit %d, want %d", code, exitFailed)
+			}
+			for _, want := range []string{says, "✗ A promise broke"} {
+				if !strings.Contains(p.out.String(), want) {
+					t.Errorf("it does not say %q", want)
+				}
+			}
+			if !strings.Contains(p.errs.String(), `"message":"leads"`) {
+				t.Error("what the instances logged is not shown")
+			}
+			wantOnlyMine(t, rdb, temp)
+		})
+	}
+}
+
+func TestConformance_takesEverythingAwayWhenInterrupted(t *testing.T) {
+	t.Parallel()
+	p, rdb, temp := trialOf(t, nil)
+	p.says("1/7 rolling updates")
+	testredis.Eventually(t, 20*time.Second, func() bool {
+		n, err := rdb.DBSize(t.Context()).Result()
+		return err == nil && n > 5
+	}, "no key of it is in Redis: the test sees nothing")
+	p.interrupt()
+	if code := p.exit(20 * time.Second); code != exitFailed {
+		t.Errorf("exit %d, want %d", code, exitFailed)
+	}
+	if text := p.errs.String(); !strings.Contains(text, "interrupted") || strings.Count(text, "\n") != 1 {
+		t.Errorf("stderr = %q, want one line", text)
+	}
+	wantOnlyMine(t, rdb, temp)
+}
+
+// expiring reports whether every key of a scratch namespace goes by itself, and how many there are.
+func expiring(t *testing.T, rdb *redis.Client) (n int, err error) {
+	t.Helper()
+	keys, err := rdb.Keys(t.Context(), "onbeat:*").Result()
+	for _, key := range keys {
+		left, err := rdb.PTTL(t.Context(), key).Result()
+		if err != nil || left == -1 || left > conformance.KeysLive {
+			return 0, fmt.Errorf("%s lives for %s: %w", key, left, err)
+		}
+	}
+	return len(keys), err
+}
+
+func TestConformance_leavesNothingForLongWhenKilled(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS != "linux" {
+		t.Skip("only Linux ends the instances with the process that started them")
+	}
+	p, rdb, temp := trialOf(t, []string{tryOnly + "=leader killed"})
+	testredis.Eventually(t, 20*time.Second, func() error {
+		n, err := expiring(t, rdb)
+		if err == nil && n < 10 {
+			return fmt.Errorf("%d keys", n)
+		}
+		return err
+	}, "the keys do not expire")
+	_ = p.Process.Kill()
+	p.exit(10 * time.Second)
+	testredis.Eventually(t, 10*time.Second, func() bool { return len(childrenWith(t, temp)) == 0 }, "its instances live on")
+	if _, err := expiring(t, rdb); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestConformance_saysWhyItCannotTry(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	try := func(args ...string) []string { return append([]string{"conformance", "--redis", s.url}, args...) }
+	for _, c := range []struct {
+		args  []string
+		code  int
+		parts []string
+	}{
+		{try("--rollouts", "0"), exitAsked, []string{`rollouts "0"`, "1 to 1000"}},
+		{try("--rollouts", "1001"), exitAsked, []string{`rollouts "1001"`}},
+		{try("--rollouts", "many"), exitAsked, []string{`rollouts "many"`}},
+		{try("--namespace", "shop"), exitAsked, []string{`namespace "shop"`, "leave it out"}},
+		{try("--redis", "http://x"), exitAsked, []string{"unknown scheme"}},
+		{try("now"), exitAsked, []string{"now"}},
+		{try("--redis", "redis://127.0.0.1:1"), exitFailed, []string{"unreachable", "is it running?"}},
+	} {
+		r := runWith(t.Context(), testEnv(), "", c.args...)
+		s.failed(r, c.code, c.args, c.parts...)
+		if r.out != "" {
+			t.Errorf("%v: it printed %q", c.args, r.out)
+		}
+	}
+}
+
+func TestConformance_saysWhatRedisDenies(t *testing.T) {
+	t.Parallel()
+	srv := testredis.Private(t)
+	rdb := srv.Client()
+	user := func(name string, rules ...any) string {
+		t.Helper()
+		args := append([]any{"ACL", "SETUSER", name, "on", ">pw", "&*"}, rules...)
+		if err := rdb.Do(t.Context(), args...).Err(); err != nil {
+			t.Fatal(err)
+		}
+		return "redis://" + name + ":pw@" + srv.Addr()
+	}
+	elsewhere := user("elsewhere", "~shop:*", "+@all")
+	s := &shell{T: t}
+	s.failed(runWith(t.Context(), testEnv(), "", "conformance", "--json", "--redis", elsewhere), exitFailed, "other keys", "denies access")
+
+	flushless := user("flushless", "~onbeat:*", "+@all", "-script|flush")
+	p := startProgram(t, t.TempDir(), []string{tryOnly + "=a client that floods"}, "conformance", "--json", "--script-flush", "--redis", flushless)
+	code := p.exit(time.Minute)
+	if r := reportOf(t, p); code != exitFine || !strings.Contains(r.Scenarios[0].Note, "without SCRIPT FLUSH: redis denies access") || r.Scenarios[0].Tasks != 2000 {
+		t.Errorf("exit %d, %+v", code, r.Scenarios[0])
+	}
+
+	p = startProgram(t, t.TempDir(), []string{tryOnly + "=a client that floods"}, "conformance", "--json", "--script-flush", "--redis", srv.URL())
+	code = p.exit(time.Minute)
+	if r := reportOf(t, p); code != exitFine || r.Scenarios[0].Note != "with SCRIPT FLUSH under load" {
+		t.Errorf("exit %d, %+v", code, r.Scenarios[0])
+	}
+}
+
+func TestConformance_saysThatRedisWentAway(t *testing.T) {
+	t.Parallel()
+	srv := testredis.Private(t)
+	temp := t.TempDir()
+	p := startProgram(t, t.TempDir(), []string{"TMPDIR=" + temp}, "conformance", "--redis", srv.URL())
+	testredis.Eventually(t, 20*time.Second, func() bool {
+		n, err := srv.Client().DBSize(t.Context()).Result()
+		return err == nil && n > 5
+	}, "it does not begin")
+	srv.Kill()
+	if code := p.exit(90 * time.Second); code != exitFailed {
+		t.Errorf("exit %d, want %d", code, exitFailed)
+	}
+	if text := p.errs.String(); !strings.Contains(text, "unreachable") || strings.Count(text, "\n") != 1 {
+		t.Errorf("stderr = %q, want one line", text)
+	}
+	wantNothingLeft(t, temp)
+}
+
+func TestConformanceShow_printsATable(t *testing.T) {
+	t.Parallel()
+	var out, errs lockedBuffer
+	show := &conformanceShow{a: &app{globals: &globals{}, out: &out, err: &errs}}
+	show.report(&conformance.Report{Scenarios: []*conformance.Result{
+		{Scenario: "rollouts", OK: true, Audit: true, Slots: 270, Gap: 109.2, P50: 1.7, P99: 10.2},
+		{Scenario: "killed", OK: true, Audit: true, Slots: 420, Gap: 2100, P50: 28.9, P99: 2000, Repeated: 3},
+		{Scenario: "cut", OK: true, Skipped: "no way"},
+		{Scenario: "broken", Slots: 9, Missed: 1, Duplicated: 2, Early: 3, OffGrid: 4, Wrong: []string{"it is"}, Logs: []string{"r1: help"}},
+	}})
+	text := out.String()
+	for name, want := range map[string]string{
+		"SCENARIO": "SCENARIO SLOTS MISSED DUPLICATED EARLY OFF GRID GAP LAG p50 LAG p99 AUDIT",
+		"rollouts": "rollouts 270 0 0 0 0 109.2 ms 1.7 ms 10.2 ms agrees ✓",
+		"killed":   "killed 420 0 0 0 0 2.10 s 28.9 ms 2.00 s agrees ✓",
+		"cut":      "cut - - - - - - - - - skipped",
+		"broken":   "broken 9 1 2 3 4 0.0 ms 0.0 ms 0.0 ms differs ✗",
+	} {
+		if got := strings.Join(cells(text, name), " "); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	for _, want := range []string{"3 repeated as the next attempt", "no way", "✗ it is", "✗ A promise broke"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("it does not say %q:\n%s", want, text)
+		}
+	}
+	if errs.String() != "r1: help\n" {
+		t.Errorf("stderr = %q", errs.String())
+	}
+}

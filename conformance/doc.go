@@ -1,0 +1,10 @@
+// Package conformance puts onbeat on trial against somebody's own Redis: real processes of the program, in scratch
+// namespaces, under rollouts and faults, judged by what a receiver saw and by what the audit says of it.
+//
+// [Run] carries out the scenarios, [Judge] is pure: it holds the evidence against the promises. The two witnesses are
+// independent: the receiver knows nothing but the requests that reached it, the audit reads nothing but the history in
+// Redis. A scenario is fine only if no promise broke and both agree.
+//
+// It is harmless to whatever else lives on that Redis: it flushes nothing, changes no setting, and disturbs no
+// connection but its own. What it cannot try is the death of Redis itself, because that is not its to kill.
+package conformance

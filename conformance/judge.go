@@ -1,0 +1,212 @@
+package conformance
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/onbeat/onbeat/schedule"
+)
+
+// Result is what became of one scenario.
+type Result struct {
+	Scenario   string   `json:"scenario"`
+	OK         bool     `json:"ok"`
+	Skipped    string   `json:"skipped,omitempty"` // why it was not tried
+	Seconds    float64  `json:"seconds"`
+	Slots      int      `json:"slots"`
+	Missed     int      `json:"missed"`
+	Duplicated int      `json:"duplicated"`
+	OffGrid    int      `json:"off_grid"`
+	Early      int      `json:"early"`
+	Older      int      `json:"by_an_older_release"`
+	ByPolicy   int      `json:"missed_by_policy"` // nobody was there, and missed: once
+	Repeated   int      `json:"repeated"`         // runs, as the next attempt, because the instance that ran them was lost
+	Tasks      int      `json:"tasks,omitempty"`
+	Gap        float64  `json:"longest_gap_ms"`
+	P50        float64  `json:"lag_p50_ms"`
+	P99        float64  `json:"lag_p99_ms"`
+	Max        float64  `json:"lag_max_ms"`
+	Audit      bool     `json:"audit_agrees"`
+	Wrong      []string `json:"wrong,omitempty"`
+	Note       string   `json:"note,omitempty"`
+	Logs       []string `json:"logs,omitempty"` // the last words of the processes, if something was wrong
+
+	lags    []time.Duration
+	repeats map[string]int64 // by schedule
+	more    int              // of what is wrong, beyond Wrong
+}
+
+// maxWrong is how much of what is wrong is told.
+const maxWrong = 10
+
+func (r *Result) wrong(format string, args ...any) {
+	r.OK = false
+	if len(r.Wrong) < maxWrong {
+		r.Wrong = append(r.Wrong, fmt.Sprintf(format, args...))
+		return
+	}
+	r.more++
+}
+
+// Judge holds the evidence against the promises.
+func Judge(e Evidence) *Result {
+	r := &Result{OK: true, repeats: map[string]int64{}}
+	if len(e.Grids) == 0 {
+		r.wrong("no schedule was there to be judged")
+	}
+	by := map[string][]Arrival{}
+	for _, a := range e.Arrivals {
+		by[a.Schedule] = append(by[a.Schedule], a)
+	}
+	for _, name := range slices.Sorted(maps.Keys(e.Grids)) {
+		r.judgeSchedule(e, name, e.Grids[name], by[name])
+	}
+	r.judgeTasks(e.Tasks, by[""])
+	r.judgeTerms(e)
+	r.judgeAudit(e, by)
+	r.times()
+	if r.more > 0 {
+		r.Wrong = append(r.Wrong, fmt.Sprintf("and %d more", r.more))
+	}
+	return r
+}
+
+// judgeSchedule looks at every slot that one schedule should have had, and at every run that it had.
+func (r *Result) judgeSchedule(e Evidence, name string, grid schedule.Grid, list []Arrival) {
+	seen := map[int64][]Arrival{}
+	last := e.Until
+	for _, a := range list {
+		seen[a.Slot.UnixMilli()] = append(seen[a.Slot.UnixMilli()], a)
+		if !onGrid(grid, a.Slot) {
+			r.OffGrid++
+			r.wrong("%s: %s is not on the grid", name, clock(a.Slot))
+		}
+		if early := a.Slot.Sub(a.At); early > e.Slack {
+			r.Early++
+			r.wrong("%s: slot %s arrived %s early", name, clock(a.Slot), early)
+		}
+		if a.Slot.After(last) {
+			last = a.Slot
+		}
+	}
+	slots, absent, within := 0, []time.Time{}, 0
+	for slot := range grid.Between(time.Time{}, last) {
+		runs := seen[slot.UnixMilli()]
+		switch {
+		case len(runs) > 0:
+			r.judgeRuns(name, slot, runs)
+			if e.Empty.holds(slot) {
+				within++
+			}
+		case slot.After(e.Until):
+			continue // it may be pending
+		default:
+			absent = append(absent, slot)
+		}
+		slots++
+	}
+	r.Slots += slots
+	if slots == 0 {
+		r.wrong("%s: it had no slots", name)
+	}
+	r.judgeAbsent(e, name, absent)
+	if within > 1 {
+		r.wrong("%s: %d slots of the time with nobody there were run, and the policy is to run the latest", name, within)
+	}
+	r.Gap = max(r.Gap, millis(longestGap(list)))
+}
+
+func onGrid(grid schedule.Grid, slot time.Time) bool {
+	return grid.Next(slot.Add(-time.Millisecond)).Equal(slot)
+}
+
+// judgeRuns looks at the runs of one slot. More than one is right only if each is a further attempt.
+func (r *Result) judgeRuns(name string, slot time.Time, runs []Arrival) {
+	slices.SortFunc(runs, func(a, b Arrival) int { return a.At.Compare(b.At) })
+	r.lags = append(r.lags, runs[0].At.Sub(slot))
+	if len(runs) == 1 {
+		return
+	}
+	attempts := map[int]bool{}
+	for _, a := range runs {
+		attempts[a.Attempt] = true
+	}
+	if len(attempts) == len(runs) { // the audit is asked whether it knows why
+		r.Repeated += len(runs) - 1
+		r.repeats[name] += int64(len(runs) - 1)
+		return
+	}
+	r.Duplicated++
+	r.wrong("%s: slot %s arrived %d times: %s", name, clock(slot), len(runs), describe(runs))
+}
+
+// judgeAbsent tells slots that the policy gave up, because nobody was there, from those that were missed.
+func (r *Result) judgeAbsent(e Evidence, name string, absent []time.Time) {
+	for _, slot := range absent {
+		if e.Away.holds(slot) {
+			r.ByPolicy++
+			continue
+		}
+		r.Missed++
+		r.wrong("%s: slot %s never arrived", name, clock(slot))
+	}
+}
+
+// judgeTasks looks for the tasks that no schedule made.
+func (r *Result) judgeTasks(want []string, list []Arrival) {
+	seen := map[string]int{}
+	for _, a := range list {
+		seen[a.ID]++
+	}
+	r.Tasks = len(want)
+	for _, id := range want {
+		switch n := seen[id]; {
+		case n == 0:
+			r.Missed++
+			r.wrong("task %s never arrived", id)
+		case n > 1:
+			r.Duplicated++
+			r.wrong("task %s arrived %d times", id, n)
+		}
+	}
+}
+
+// judgeTerms looks for slots that an older release ran although a newer one had taken over before they fell due.
+func (r *Result) judgeTerms(e Evidence) {
+	order := map[string]int{}
+	for i, t := range e.Terms {
+		order[t.Release] = i
+	}
+	for _, a := range e.Arrivals {
+		for i := order[a.Release] + 1; i < len(e.Terms); i++ {
+			if t := e.Terms[i]; a.Slot.After(t.From) {
+				r.Older++
+				r.wrong("%s: slot %s was run by %s, %s after %s had taken over", a.Schedule, clock(a.Slot), a.Release, a.Slot.Sub(t.From), t.Release)
+				break
+			}
+		}
+	}
+}
+
+func longestGap(list []Arrival) (longest time.Duration) {
+	at := make([]time.Time, len(list))
+	for i, a := range list {
+		at[i] = a.At
+	}
+	slices.SortFunc(at, time.Time.Compare)
+	for i := 1; i < len(at); i++ {
+		longest = max(longest, at[i].Sub(at[i-1]))
+	}
+	return longest
+}
+
+func (r *Result) times() {
+	n := len(r.lags)
+	if n == 0 {
+		return
+	}
+	slices.Sort(r.lags)
+	r.P50, r.P99, r.Max = millis(r.lags[n/2]), millis(r.lags[(n*99-1)/100]), millis(r.lags[n-1])
+}

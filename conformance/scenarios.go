@@ -1,0 +1,238 @@
+package conformance
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/onbeat/onbeat/internal/trial"
+	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/task"
+)
+
+// scenarios are all there are, in order.
+func scenarios(o Options) []*scenario {
+	cannotCut := ""
+	if _, _, ok := linkable(o.URL); !ok {
+		cannotCut = "only a redis:// URL can be led through a connection that is cut"
+	}
+	return []*scenario{
+		{name: "rolling updates", play: rollouts(o.Rollouts, 1)},
+		{name: "rolling updates of 3 replicas", head: "consume: release\n", play: rollouts((o.Rollouts+1)/2, 3)},
+		{name: "leader killed", play: killed},
+		{name: "leader frozen past its lease", play: frozen},
+		{name: "leader cut off from Redis", skip: cannotCut, play: cutOff},
+		{name: "everything stopped and started", play: allStopped},
+		{name: "a client that floods", play: flooded},
+	}
+}
+
+// settled is how many beats show that all is well again: about a second of them.
+const settled = beats * 10
+
+// rollouts replaces all replicas by those of a new release, again and again, at random moments around the slots.
+func rollouts(n, replicas int) func(context.Context, *stage) error {
+	return func(ctx context.Context, s *stage) error {
+		var old []*actor
+		for i := range n + 1 {
+			release := fmt.Sprintf("r%d", i)
+			s.act("rollout %d of %d", i, n)
+			next, err := s.startAll(release, replicas)
+			if err != nil {
+				return err
+			}
+			if err := s.leads(ctx, next...); err != nil {
+				return err
+			}
+			s.took(release)
+			if err := s.pause(ctx, 0, 2*beatEvery); err != nil {
+				return err
+			}
+			if err := s.stop(ctx, old...); err != nil {
+				return err
+			}
+			if err := s.pause(ctx, beatEvery, 3*beatEvery); err != nil {
+				return err
+			}
+			old = next
+		}
+		return s.grow(ctx, settled)
+	}
+}
+
+// pair starts an instance that stands by, and one that leads: the second.
+func (s *stage) pair(ctx context.Context, url string) (heir, leader *actor, err error) {
+	s.act("two instances start")
+	if heir, err = s.start("heir", "r1"); err != nil {
+		return nil, nil, err
+	}
+	if err := s.leads(ctx, heir); err != nil {
+		return nil, nil, err
+	}
+	if leader, err = s.startOn(url, "leader", "r2"); err != nil {
+		return nil, nil, err
+	}
+	if err := s.leads(ctx, leader); err != nil {
+		return nil, nil, err
+	}
+	return heir, leader, s.grow(ctx, settled)
+}
+
+// killed: no goodbye, no handover.
+func killed(ctx context.Context, s *stage) error {
+	heir, leader, err := s.pair(ctx, s.o.URL)
+	if err != nil {
+		return err
+	}
+	s.act("SIGKILL to the leader; another takes over when its lease runs out")
+	leader.leaving = true
+	if err := leader.Signal(trial.SigKill); err != nil {
+		return err
+	}
+	if err := s.leads(ctx, heir); err != nil {
+		return err
+	}
+	return s.grow(ctx, settled)
+}
+
+// frozen: the leader does not know that time goes by, and wakes as one that thinks that it leads.
+func frozen(ctx context.Context, s *stage) error {
+	heir, leader, err := s.pair(ctx, s.o.URL)
+	if err != nil {
+		return err
+	}
+	s.act("SIGSTOP to the leader; another takes over when its lease runs out")
+	if err := leader.Signal(trial.SigStop); err != nil {
+		return err
+	}
+	if err := s.leads(ctx, heir); err != nil {
+		return err
+	}
+	if err := s.grow(ctx, settled); err != nil {
+		return err
+	}
+	s.act("SIGCONT: it wakes, and what it held is void")
+	if err := leader.Signal(trial.SigCont); err != nil {
+		return err
+	}
+	if err := s.leads(ctx, leader); err != nil {
+		return err
+	}
+	return s.grow(ctx, settled)
+}
+
+// cutOff: the leader runs on, and its connections to Redis are open, but nothing passes.
+func cutOff(ctx context.Context, s *stage) error {
+	addr, through, _ := linkable(s.o.URL)
+	link, err := newLink(addr)
+	if err != nil {
+		return err
+	}
+	s.link = link
+	heir, leader, err := s.pair(ctx, through(link.addr()))
+	if err != nil {
+		return err
+	}
+	s.act("the leader's connection to Redis goes silent; another takes over when its lease runs out")
+	link.cut()
+	if err := s.leads(ctx, heir); err != nil {
+		return err
+	}
+	if err := s.grow(ctx, settled); err != nil {
+		return err
+	}
+	s.act("the connection is mended: the newest leads again")
+	link.mend()
+	if err := s.leads(ctx, leader); err != nil {
+		return err
+	}
+	return s.grow(ctx, settled)
+}
+
+// outage is how long nobody is there.
+const outage = 1500 * time.Millisecond
+
+// allStopped: of the slots of a time with nobody there the latest runs, by the policy of the schedules (missed: once).
+func allStopped(ctx context.Context, s *stage) error {
+	s.act("one instance starts")
+	first, err := s.start("first", "r1")
+	if err != nil {
+		return err
+	}
+	if err := s.grow(ctx, settled); err != nil {
+		return err
+	}
+	s.act("nobody is there for %s", outage)
+	s.away.From = s.clock.now().Add(-s.clock.slack - time.Millisecond)
+	if err := s.stop(ctx, first); err != nil {
+		return err
+	}
+	s.empty.From = s.clock.now().Add(s.clock.slack)
+	if err := s.pause(ctx, outage, outage+beatEvery); err != nil {
+		return err
+	}
+	s.empty.To = s.clock.now().Add(-s.clock.slack)
+	second, err := s.start("second", "r1")
+	if err != nil {
+		return err
+	}
+	if err := s.leads(ctx, second); err != nil {
+		return err
+	}
+	s.away.To = s.clock.now().Add(s.clock.slack + time.Millisecond)
+	return s.grow(ctx, settled)
+}
+
+// flood is how many tasks come at once, in how many portions.
+const (
+	flood    = 2000
+	portions = 10
+)
+
+// flooded: a client enqueues far more than the workers can take at once, and the beat goes on.
+func flooded(ctx context.Context, s *stage) error {
+	s.act("one instance starts")
+	if _, err := s.start("first", "r1"); err != nil {
+		return err
+	}
+	if err := s.grow(ctx, settled/2); err != nil {
+		return err
+	}
+	s.note = "without SCRIPT FLUSH, which would touch others on this Redis: --script-flush allows it"
+	for i := range portions {
+		s.act("%d tasks at once", flood)
+		if err := s.flood(ctx, i*flood/portions, (i+1)*flood/portions); err != nil {
+			return err
+		}
+		if s.o.FlushScripts {
+			s.note = "with SCRIPT FLUSH under load"
+			if err := s.Scratch.FlushScripts(ctx); err != nil {
+				s.note = "without SCRIPT FLUSH: " + err.Error()
+			}
+		}
+		if err := s.pause(ctx, 0, beatEvery); err != nil {
+			return err
+		}
+	}
+	return s.grow(ctx, settled)
+}
+
+// flood enqueues a portion. While Redis does not answer it asks again: the IDs make that safe.
+func (s *stage) flood(ctx context.Context, from, to int) error {
+	var list []*task.Task
+	for i := from; i < to; i++ {
+		id := fmt.Sprintf("flood-%04d", i)
+		s.tasks = append(s.tasks, id)
+		list = append(list, task.New("http", map[string]any{"url": s.rec.URL("flood")}, task.ID(id), task.WithPriority(task.Low)))
+	}
+	return s.wait(ctx, "an answer to what was enqueued", func(ctx context.Context) (bool, error) {
+		results, err := s.EnqueueAll(ctx, list)
+		for _, r := range results {
+			if r.Err != nil && !errors.Is(r.Err, queue.ErrDuplicate) {
+				return false, r.Err
+			}
+		}
+		return err == nil, err
+	})
+}

@@ -1,0 +1,61 @@
+package conformance
+
+import (
+	"context"
+	"time"
+
+	"github.com/onbeat/onbeat"
+)
+
+// Scratch is a namespace that a scenario may do with as it likes.
+type Scratch struct {
+	*onbeat.Dispatcher
+	// Expire lets every key of the namespace go by itself after a time, should nobody be left to remove them.
+	Expire func(context.Context, time.Duration) error
+	// Remove removes every key of the namespace, and nothing else.
+	Remove func(context.Context) error
+	// FlushScripts makes Redis forget every script, those of others included.
+	FlushScripts func(context.Context) error
+	// Close closes the connection.
+	Close func()
+}
+
+// removeTime is how long removing a namespace may take.
+const removeTime = 10 * time.Second
+
+// KeysLive is how long the keys of a scratch namespace live if nobody is left to remove them.
+const KeysLive = 10 * time.Minute
+
+// remove removes the namespace even if the suite was interrupted.
+func (s *Scratch) remove() error {
+	ctx, done := context.WithTimeout(context.Background(), removeTime)
+	defer done()
+	return s.Remove(ctx)
+}
+
+// redisClock is how far the clock of Redis is ahead of the one here, give or take.
+type redisClock struct{ ahead, slack time.Duration }
+
+// clockCalls is how often the clock is asked: the quickest answer says it best.
+const clockCalls = 10
+
+func readClock(ctx context.Context, s *Scratch) (redisClock, error) {
+	best := redisClock{slack: time.Hour}
+	for range clockCalls {
+		asked := time.Now()
+		there, err := s.Queue().Now(ctx)
+		if err != nil {
+			return best, err
+		}
+		if took := time.Since(asked); took/2 < best.slack {
+			best = redisClock{there.Sub(asked.Add(took / 2)), took / 2}
+		}
+	}
+	return best, nil
+}
+
+// of is a moment of here by the clock of Redis.
+func (c redisClock) of(t time.Time) time.Time { return t.Add(c.ahead) }
+
+// now is the present by the clock of Redis.
+func (c redisClock) now() time.Time { return c.of(time.Now()) }

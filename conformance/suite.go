@@ -1,0 +1,107 @@
+package conformance
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/onbeat/onbeat/internal/trial"
+	"github.com/onbeat/onbeat/task"
+)
+
+// Options say what to try, and where.
+type Options struct {
+	// URL is the Redis. The processes get it through their environment, where only their user can read it.
+	URL string
+	// Open opens a scratch namespace on it.
+	Open func(namespace string) (*Scratch, error)
+	// Rollouts is how many rolling updates there are. Half as many are made of three replicas.
+	Rollouts int
+	// FlushScripts lets the suite flush the script cache of Redis under load. Others share that cache: a program that
+	// does not load its scripts again has to be restarted.
+	FlushScripts bool
+	// Only names the scenarios to try. Empty: all.
+	Only []string
+	// Receive, if it is not nil, changes what the receiver saw before it is judged: with it, tests break a promise and
+	// see that it is found.
+	Receive func([]Arrival) []Arrival
+	// Watch is told what happens, many times a second. Nil: nobody.
+	Watch func(Status)
+}
+
+// Status is how far the suite has come.
+type Status struct {
+	Number, Of int // of the scenario, from 1
+	Scenario   string
+	Act        string // what is being done
+	Arrived    int
+}
+
+// Report is what became of all scenarios.
+type Report struct {
+	OK        bool      `json:"ok"`
+	Namespace string    `json:"namespace"` // what the names of the scratch namespaces began with
+	Seconds   float64   `json:"seconds"`
+	Scenarios []*Result `json:"scenarios"`
+}
+
+// MaxRollouts bounds Options.Rollouts: about twenty minutes.
+const MaxRollouts = 1000
+
+// Estimate is about how long a run takes.
+func Estimate(rollouts int) time.Duration {
+	return 22*time.Second + time.Duration(rollouts)*1300*time.Millisecond
+}
+
+// ErrLeft: a scratch namespace could not be removed.
+var ErrLeft = errors.New("a scratch namespace is left behind")
+
+// ErrUnsupported: this system cannot stop, kill and freeze processes.
+var ErrUnsupported = errors.New("the suite stops, kills and freezes processes by signals, which this system lacks")
+
+// Run carries out every scenario, one after the other, and removes all that it made, also if ctx ends. A promise that
+// broke is in the report and is no error; an error says that the suite could not go on.
+func Run(ctx context.Context, o Options) (*Report, error) {
+	if !trial.CanSignal {
+		return nil, ErrUnsupported
+	}
+	began := time.Now()
+	report := &Report{OK: true, Namespace: "conformance-" + strings.ToLower(rand.Text()[:12])}
+	if err := probe(ctx, o, report.Namespace+"-probe"); err != nil {
+		return nil, err
+	}
+	all := slices.DeleteFunc(scenarios(o), func(c *scenario) bool {
+		return len(o.Only) > 0 && !slices.Contains(o.Only, c.name)
+	})
+	for i, c := range all {
+		status := Status{Number: i + 1, Of: len(all), Scenario: c.name}
+		result, err := c.run(ctx, o, fmt.Sprintf("%s-%d", report.Namespace, i+1), status)
+		if err != nil {
+			return report, err
+		}
+		report.Scenarios = append(report.Scenarios, result)
+		report.OK = report.OK && result.OK
+	}
+	report.Seconds = seconds(time.Since(began))
+	return report, nil
+}
+
+func seconds(d time.Duration) float64 { return d.Round(100 * time.Millisecond).Seconds() }
+
+// probe writes one task and removes it, so that what Redis refuses is said before anything starts.
+func probe(ctx context.Context, o Options, namespace string) error {
+	s, err := o.Open(namespace)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	_, err = s.Enqueue(ctx, task.New("echo", nil))
+	if removed := s.remove(); err == nil {
+		err = removed
+	}
+	return err
+}

@@ -1,0 +1,86 @@
+package trial
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+)
+
+// Process is a process of the program itself. It is in a process group of its own, so that what is typed in a terminal
+// does not reach it; on Linux the kernel kills it when this process is gone.
+type Process struct {
+	name   string
+	proc   *os.Process
+	exited chan struct{}
+}
+
+// Start starts one that writes its log to a file. Of this process's environment it gets what is not onbeat's, and more.
+func Start(name, dir, log string, more []string, args ...string) (*Process, error) {
+	exe, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	file, err := os.OpenFile(log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = file.Close() }() // the child has its own
+	cmd := exec.Command(exe, args...)
+	cmd.Stdout, cmd.Stderr = file, file
+	cmd.Dir = dir
+	cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "ONBEAT_") })
+	cmd.Env = append(cmd.Env, more...)
+	cmd.SysProcAttr = ofOurs()
+	p := &Process{name: name, exited: make(chan struct{})}
+	started := make(chan error)
+	go func() {
+		// Linux ends the child with the thread that started it: hold on to that for as long as the child lives.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := cmd.Start()
+		started <- err
+		if err == nil {
+			_ = cmd.Wait()
+			close(p.exited)
+		}
+	}()
+	if err := <-started; err != nil {
+		return nil, fmt.Errorf("start %s: %w", name, err)
+	}
+	p.proc = cmd.Process
+	return p, nil
+}
+
+// PID is its ID.
+func (p *Process) PID() int { return p.proc.Pid }
+
+// Exited is closed when it has ended and was waited for.
+func (p *Process) Exited() <-chan struct{} { return p.exited }
+
+// HasExited reports whether it has.
+func (p *Process) HasExited() bool {
+	select {
+	case <-p.exited:
+		return true
+	default:
+		return false
+	}
+}
+
+// Signal sends it a signal, by its ID alone.
+func (p *Process) Signal(s syscall.Signal) error {
+	if err := p.proc.Signal(s); err != nil {
+		return fmt.Errorf("signal %s: %w", p.name, err)
+	}
+	return nil
+}
+
+// Kill ends it, in whatever state it is, and waits until it is gone.
+func (p *Process) Kill() {
+	_ = p.proc.Kill()
+	<-p.exited
+}
