@@ -217,8 +217,8 @@ func (m *menu) tasks() {
 
 // client is who changes the schedule by hand: as it last read it.
 type client struct {
-	last    string
-	read    bool
+	last string
+	read bool
 }
 
 func (m *menu) schedule() {
