@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/onbeat/onbeat/embedded"
+	"github.com/onbeat/onbeat/internal/trial"
 )
 
 type demoCmd struct {
@@ -78,9 +79,8 @@ type demo struct {
 	a      *app
 	redis  *embedded.Server
 	client *client
-	rec    *demoRecorder
+	rec    *trial.Recorder
 	dir    string
-	exe    string
 	began  time.Time
 	lanes  []*demoLane
 	show   *demoShow
@@ -91,7 +91,7 @@ type demo struct {
 }
 
 func newDemo(ctx context.Context, a *app, inProcess bool) (d *demo, err error) {
-	if !canSignal {
+	if !trial.CanSignal {
 		return nil, &failure{errors.New("the demo stops, kills and freezes processes by signals, which this system lacks"), "run it on Linux or macOS"}
 	}
 	d = &demo{a: a, stop: func() {}}
@@ -100,16 +100,13 @@ func newDemo(ctx context.Context, a *app, inProcess bool) (d *demo, err error) {
 			d.close()
 		}
 	}()
-	if d.exe, err = os.Executable(); err != nil {
-		return nil, err
-	}
 	if d.dir, err = os.MkdirTemp("", "onbeat-demo-"); err != nil {
 		return nil, err
 	}
 	if d.redis, err = embedded.Start(ctx, embedded.Options{InProcess: inProcess}); err != nil {
 		return nil, err
 	}
-	if d.rec, err = newDemoRecorder(); err != nil {
+	if d.rec, err = trial.NewRecorder(); err != nil {
 		return nil, err
 	}
 	if d.client, err = (target{url: d.redis.URL(), namespace: "demo"}).open(); err != nil {
@@ -142,7 +139,7 @@ schedules:
     every: %s
     task: http
     payload: {url: %q, timeout: 5s}
-`, d.redis.URL(), demoLease, demoSchedule, demoEvery, d.rec.url())
+`, d.redis.URL(), demoLease, demoSchedule, demoEvery, d.rec.URL(demoSchedule))
 }
 
 // close takes everything away, in whatever state it is.
@@ -158,7 +155,7 @@ func (d *demo) close() {
 		d.client.Close()
 	}
 	if d.rec != nil {
-		d.rec.close()
+		d.rec.Close()
 	}
 	if d.redis != nil {
 		_ = d.redis.Close()

@@ -4,16 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"os/exec"
-	"runtime"
 	"slices"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
 
 	"github.com/onbeat/onbeat/instance"
+	"github.com/onbeat/onbeat/internal/trial"
 )
 
 // demoLane is one release and the process that runs it.
@@ -21,8 +18,7 @@ type demoLane struct {
 	release string
 
 	mu      sync.Mutex
-	proc    *os.Process
-	exited  chan struct{} // closed when proc has been waited for
+	proc    *trial.Process
 	frozen  bool
 	leaving bool   // it was told to end
 	state   string // for people
@@ -30,35 +26,13 @@ type demoLane struct {
 
 // start starts a process of the lane's release.
 func (d *demo) start(l *demoLane) error {
-	log, err := os.OpenFile(d.logOf(l), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	p, err := trial.Start(l.release, d.dir, d.logOf(l), nil, "serve", "--config", d.config(), "--release", l.release)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = log.Close() }() // the child has its own
-	cmd := exec.Command(d.exe, "serve", "--config", d.config(), "--release", l.release)
-	cmd.Stdout, cmd.Stderr = log, log
-	cmd.Dir = d.dir
-	cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "ONBEAT_") })
-	cmd.SysProcAttr = childOfOurs()
-	exited := make(chan struct{})
-	started := make(chan error)
-	go func() {
-		// Linux ends the child with the thread that started it: hold on to that for as long as the child lives.
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		err := cmd.Start()
-		started <- err
-		if err == nil {
-			_ = cmd.Wait()
-			close(exited)
-		}
-	}()
-	if err := <-started; err != nil {
-		return fmt.Errorf("start %s: %w", l.release, err)
-	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.proc, l.exited, l.state = cmd.Process, exited, "starting"
+	l.proc, l.state = p, "starting"
 	l.frozen, l.leaving = false, false
 	return nil
 }
@@ -71,17 +45,14 @@ func (l *demoLane) signal(s syscall.Signal, state string) error {
 		return fmt.Errorf("%s does not run", l.release)
 	}
 	l.state = state
-	l.frozen, l.leaving = s == sigStop, s == sigTerm || s == sigKill
-	if err := l.proc.Signal(s); err != nil {
-		return fmt.Errorf("signal %s: %w", l.release, err)
-	}
-	return nil
+	l.frozen, l.leaving = s == trial.SigStop, s == trial.SigTerm || s == trial.SigKill
+	return l.proc.Signal(s)
 }
 
 // gone waits until the process has ended.
 func (l *demoLane) gone(ctx context.Context, state string) error {
 	l.mu.Lock()
-	exited := l.exited
+	exited := l.proc.Exited()
 	l.mu.Unlock()
 	ctx, done := context.WithTimeoutCause(ctx, demoPatience, fmt.Errorf("%s does not end", l.release))
 	defer done()
@@ -101,8 +72,7 @@ func (l *demoLane) kill() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.proc != nil {
-		_ = l.proc.Kill()
-		<-l.exited
+		l.proc.Kill()
 		l.proc = nil
 	}
 }
@@ -111,16 +81,11 @@ func (l *demoLane) kill() {
 func (l *demoLane) see(list []instance.Info) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.proc == nil || l.frozen || l.leaving {
+	if l.proc == nil || l.frozen || l.leaving || l.proc.HasExited() {
 		return
-	}
-	select {
-	case <-l.exited:
-		return
-	default:
 	}
 	for _, i := range list {
-		if i.PID != l.proc.Pid {
+		if i.PID != l.proc.PID() {
 			continue
 		}
 		switch {
@@ -144,15 +109,10 @@ func (l *demoLane) is() string {
 func (l *demoLane) ended() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.proc == nil || l.leaving {
-		return nil
-	}
-	select {
-	case <-l.exited:
+	if l.proc != nil && !l.leaving && l.proc.HasExited() {
 		return fmt.Errorf("%s ended by itself", l.release)
-	default:
-		return nil
 	}
+	return nil
 }
 
 // watch keeps the picture true until ctx ends.
@@ -212,7 +172,7 @@ func (d *demo) leads(ctx context.Context, l *demoLane) error {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		return slices.ContainsFunc(list, func(i instance.Info) bool {
-			return i.Leader && l.proc != nil && i.PID == l.proc.Pid
+			return i.Leader && l.proc != nil && i.PID == l.proc.PID()
 		}), err
 	})
 }

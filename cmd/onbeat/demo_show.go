@@ -6,6 +6,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/onbeat/onbeat/internal/trial"
 )
 
 // demoShow is the picture of the demo: redrawn in place on a terminal, else a line for each thing that happens.
@@ -80,31 +82,31 @@ func (s *demoShow) end() {
 
 // tell prints the beats since the last line, if they are at least so many. It needs mu.
 func (s *demoShow) tell(least int) {
-	list := s.d.rec.arrivals()
+	list := s.d.rec.Arrivals()
 	for len(list)-s.told >= least && len(list) > s.told {
 		from := s.told
 		to := from + 1
-		for to < len(list) && list[to].release == list[from].release {
+		for to < len(list) && list[to].Release == list[from].Release {
 			to++
 		}
 		first, last := s.number(list[from], list), 0
 		worst := time.Duration(0)
 		for _, a := range list[from:to] { // those that were held up come together, in any order
 			first, last = min(first, s.number(a, list)), max(last, s.number(a, list))
-			worst = max(worst, a.at.Sub(a.slot))
+			worst = max(worst, a.At.Sub(a.Slot))
 		}
 		s.told = to
 		beats := fmt.Sprintf("beat %d", first)
 		if last != first {
 			beats = fmt.Sprintf("beats %d to %d", first, last)
 		}
-		fmt.Fprintf(s.w, "        %s on %s, at most %.1f ms after the slot\n", beats, list[from].release, millis(worst))
+		fmt.Fprintf(s.w, "        %s on %s, at most %.1f ms after the slot\n", beats, list[from].Release, millis(worst))
 	}
 }
 
 // number is which slot it is, from 0.
-func (s *demoShow) number(a demoArrival, list []demoArrival) int {
-	return int(a.slot.Sub(list[0].slot).Round(demoEvery/2) / demoEvery)
+func (s *demoShow) number(a trial.Arrival, list []trial.Arrival) int {
+	return int(a.Slot.Sub(list[0].Slot).Round(demoEvery/2) / demoEvery)
 }
 
 // colourOf is the colour of a lane's release.
@@ -117,7 +119,7 @@ const lateBeat = 100 * time.Millisecond
 
 // paint draws everything over what it drew before. It needs mu.
 func (s *demoShow) paint() {
-	list := s.d.rec.arrivals()
+	list := s.d.rec.Arrivals()
 	var b strings.Builder
 	if s.height > 0 {
 		fmt.Fprintf(&b, "\x1b[%dA", s.height)
@@ -188,7 +190,7 @@ func (s *demoShow) state(lane int, state string) string {
 }
 
 // marks are the beats of one lane, a column a slot.
-func (s *demoShow) marks(lane int, release string, list []demoArrival) string {
+func (s *demoShow) marks(lane int, release string, list []trial.Arrival) string {
 	if len(list) == 0 {
 		return ""
 	}
@@ -206,10 +208,10 @@ func (s *demoShow) marks(lane int, release string, list []demoArrival) string {
 			continue
 		}
 		switch {
-		case a.release != release && cells[n] == " ":
+		case a.Release != release && cells[n] == " ":
 			cells[n] = s.style.dim("·")
-		case a.release != release:
-		case a.at.Sub(a.slot) > lateBeat:
+		case a.Release != release:
+		case a.At.Sub(a.Slot) > lateBeat:
 			cells[n] = s.colourOf(lane, "◐")
 		default:
 			cells[n] = s.colourOf(lane, "●")
@@ -219,12 +221,12 @@ func (s *demoShow) marks(lane int, release string, list []demoArrival) string {
 }
 
 // ruler numbers the columns by fives.
-func ruler(list []demoArrival) string {
+func ruler(list []trial.Arrival) string {
 	if len(list) == 0 {
 		return ""
 	}
 	text := ""
-	for n := 0; time.Duration(n)*demoEvery <= list[len(list)-1].slot.Sub(list[0].slot); n += 5 {
+	for n := 0; time.Duration(n)*demoEvery <= list[len(list)-1].Slot.Sub(list[0].Slot); n += 5 {
 		text += fmt.Sprintf("%-5d", n)
 	}
 	return text

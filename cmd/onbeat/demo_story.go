@@ -4,6 +4,8 @@ import (
 	"context"
 	"syscall"
 	"time"
+
+	"github.com/onbeat/onbeat/internal/trial"
 )
 
 // demoTrial is something done to the leader, and the time in which it held up beats.
@@ -23,18 +25,18 @@ func (d *demo) story(ctx context.Context) error {
 		d.rollOut(v2, "v2 is rolled out beside v1. The newest leads, from its next beat on; v1 stands by.",
 			"With timers in memory, a restart begins to count anew. Here the grid is in Redis."),
 		d.beats(3),
-		d.strike(v2, v1, sigTerm, "stopped", "SIGTERM to v2, which leads: it is taken back.",
+		d.strike(v2, v1, trial.SigTerm, "stopped", "SIGTERM to v2, which leads: it is taken back.",
 			"It resigns before it does anything else, so v1 leads milliseconds later."),
 		d.beats(2),
 		d.rollOut(v3, "v3 is rolled out and leads.",
 			"Two instances believe in themselves for a moment; Redis lets one of them push and claim."),
 		d.beats(3),
-		d.strike(v3, v1, sigKill, "killed", "kill -9 on v3, which leads: no goodbye, no handover.",
+		d.strike(v3, v1, trial.SigKill, "killed", "kill -9 on v3, which leads: no goodbye, no handover.",
 			"The next beats lie in Redis already. v1 takes over when v3's lease ("+demoLease.String()+") runs out: late, not lost."),
 		d.beats(1),
 		d.rollOut(v3, "Its supervisor starts v3 again. It is the newest, so it leads.", "No slot moved off the grid meanwhile."),
 		d.beats(3),
-		d.strike(v3, v1, sigStop, "frozen", "SIGSTOP to v3, which leads: a long pause, as of a virtual machine that is moved.",
+		d.strike(v3, v1, trial.SigStop, "frozen", "SIGSTOP to v3, which leads: a long pause, as of a virtual machine that is moved.",
 			"It does not know that time goes by. Its lease runs out, and v1 takes over."),
 		d.beats(2),
 		d.thaw(v3, "SIGCONT: v3 wakes and still thinks that it leads.",
@@ -54,9 +56,9 @@ func (d *demo) story(ctx context.Context) error {
 // beats waits for n more beats.
 func (d *demo) beats(n int) func(context.Context) error {
 	return func(ctx context.Context) error {
-		want := len(d.rec.arrivals()) + n
+		want := len(d.rec.Arrivals()) + n
 		return d.until(ctx, "the next beat", func(context.Context) (bool, error) {
-			return len(d.rec.arrivals()) >= want, nil
+			return len(d.rec.Arrivals()) >= want, nil
 		})
 	}
 }
@@ -64,19 +66,19 @@ func (d *demo) beats(n int) func(context.Context) error {
 // quiet waits for a moment between two beats, in which nothing is due and nobody runs anything.
 func (d *demo) quiet(ctx context.Context) error {
 	return d.until(ctx, "a quiet moment", func(ctx context.Context) (bool, error) {
-		list := d.rec.arrivals()
+		list := d.rec.Arrivals()
 		if len(list) == 0 {
 			return false, nil
 		}
 		last := list[len(list)-1]
-		if time.Since(last.at) < demoEvery/5 {
+		if time.Since(last.At) < demoEvery/5 {
 			return false, nil
 		}
 		c, err := d.client.Queue().Counts(ctx)
 		if err != nil || c.Running > 0 || c.Overdue > 0 {
 			return false, err
 		}
-		into := time.Since(last.slot) % demoEvery
+		into := time.Since(last.Slot) % demoEvery
 		return into > demoEvery/5 && into < demoEvery*3/5, nil
 	})
 }
@@ -84,7 +86,7 @@ func (d *demo) quiet(ctx context.Context) error {
 // rollOut starts a release, and waits until it leads.
 func (d *demo) rollOut(l *demoLane, what, why string) func(context.Context) error {
 	return func(ctx context.Context) error {
-		if len(d.rec.arrivals()) > 0 {
+		if len(d.rec.Arrivals()) > 0 {
 			if err := d.quiet(ctx); err != nil {
 				return err
 			}
@@ -104,16 +106,16 @@ func (d *demo) strike(l, heir *demoLane, s syscall.Signal, state, what, why stri
 			return err
 		}
 		d.show.act(what, why)
-		trial := demoTrial{what: signalName(s), from: time.Now()}
+		deed := demoTrial{what: signalName(s), from: time.Now()}
 		if err := l.signal(s, state); err != nil {
 			return err
 		}
 		if err := d.leads(ctx, heir); err != nil {
 			return err
 		}
-		trial.to = time.Now()
-		d.trials = append(d.trials, trial)
-		if s == sigStop {
+		deed.to = time.Now()
+		d.trials = append(d.trials, deed)
+		if s == trial.SigStop {
 			return nil
 		}
 		return l.gone(ctx, state)
@@ -122,9 +124,9 @@ func (d *demo) strike(l, heir *demoLane, s syscall.Signal, state, what, why stri
 
 func signalName(s syscall.Signal) string {
 	switch s {
-	case sigTerm:
+	case trial.SigTerm:
 		return "SIGTERM"
-	case sigKill:
+	case trial.SigKill:
 		return "SIGKILL"
 	}
 	return "SIGSTOP"
@@ -137,7 +139,7 @@ func (d *demo) thaw(l *demoLane, what, why string) func(context.Context) error {
 			return err
 		}
 		d.show.act(what, why)
-		if err := l.signal(sigCont, "starting"); err != nil {
+		if err := l.signal(trial.SigCont, "starting"); err != nil {
 			return err
 		}
 		return d.leads(ctx, l)
@@ -151,7 +153,7 @@ func (d *demo) retire(l *demoLane, what, why string) func(context.Context) error
 			return err
 		}
 		d.show.act(what, why)
-		if err := l.signal(sigTerm, "draining"); err != nil {
+		if err := l.signal(trial.SigTerm, "draining"); err != nil {
 			return err
 		}
 		return l.gone(ctx, "stopped")
@@ -170,7 +172,7 @@ func (d *demo) finish(ctx context.Context) error {
 		if !there {
 			continue
 		}
-		if err := l.signal(sigTerm, "draining"); err != nil {
+		if err := l.signal(trial.SigTerm, "draining"); err != nil {
 			return err
 		}
 		if err := l.gone(ctx, "stopped"); err != nil {

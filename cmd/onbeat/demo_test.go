@@ -12,6 +12,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/onbeat/onbeat/internal/trial"
 	"github.com/onbeat/onbeat/schedule"
 )
 
@@ -85,13 +86,13 @@ func wantNothingLeft(t *testing.T, temp string) {
 }
 
 // demoBeats are arrivals of slots 0 to n-1, a second apart, each 2 ms after its slot.
-func demoBeats(n int) (schedule.Grid, []demoArrival) {
+func demoBeats(n int) (schedule.Grid, []trial.Arrival) {
 	zero := time.UnixMilli(1_700_000_000_000).UTC()
 	grid, _ := schedule.Rule{Every: demoEvery}.Grid(zero)
-	var list []demoArrival
+	var list []trial.Arrival
 	for i := range n {
 		slot := zero.Add(time.Duration(i) * demoEvery)
-		list = append(list, demoArrival{release: "v1", slot: slot, at: slot.Add(2 * time.Millisecond), attempt: 1})
+		list = append(list, trial.Arrival{Release: "v1", Slot: slot, At: slot.Add(2 * time.Millisecond), Attempt: 1})
 	}
 	return grid, list
 }
@@ -100,35 +101,35 @@ func TestJudgeDemo_countsWhatTheRecorderSaw(t *testing.T) {
 	t.Parallel()
 	type counts struct{ slots, missed, duplicated, early, offGrid, heldUp int }
 	for name, tt := range map[string]struct {
-		change func([]demoArrival) []demoArrival
+		change func([]trial.Arrival) []trial.Arrival
 		want   counts
 	}{
-		"every slot once": {func(l []demoArrival) []demoArrival { return l }, counts{slots: 10}},
+		"every slot once": {func(l []trial.Arrival) []trial.Arrival { return l }, counts{slots: 10}},
 		"one missed": {
-			func(l []demoArrival) []demoArrival { return slices.Delete(l, 4, 5) }, counts{slots: 10, missed: 1},
+			func(l []trial.Arrival) []trial.Arrival { return slices.Delete(l, 4, 5) }, counts{slots: 10, missed: 1},
 		},
 		"one twice, though the second says that it is attempt 2": {
-			func(l []demoArrival) []demoArrival {
+			func(l []trial.Arrival) []trial.Arrival {
 				again := l[4]
-				again.attempt = 2
+				again.Attempt = 2
 				return append(l, again)
 			}, counts{slots: 10, duplicated: 1},
 		},
 		"one early": {
-			func(l []demoArrival) []demoArrival {
-				l[4].at = l[4].slot.Add(-time.Millisecond)
+			func(l []trial.Arrival) []trial.Arrival {
+				l[4].At = l[4].Slot.Add(-time.Millisecond)
 				return l
 			}, counts{slots: 10, early: 1},
 		},
 		"one off the grid, in place of one on it": {
-			func(l []demoArrival) []demoArrival {
-				l[4].slot = l[4].slot.Add(time.Millisecond)
+			func(l []trial.Arrival) []trial.Arrival {
+				l[4].Slot = l[4].Slot.Add(time.Millisecond)
 				return l
 			}, counts{slots: 10, missed: 1, offGrid: 1},
 		},
 		"one held up": {
-			func(l []demoArrival) []demoArrival {
-				l[7].at = l[7].slot.Add(900 * time.Millisecond)
+			func(l []trial.Arrival) []trial.Arrival {
+				l[7].At = l[7].Slot.Add(900 * time.Millisecond)
 				return l
 			}, counts{slots: 10, heldUp: 1},
 		},
@@ -136,10 +137,10 @@ func TestJudgeDemo_countsWhatTheRecorderSaw(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			grid, list := demoBeats(10)
-			trial := demoTrial{from: list[6].slot.Add(demoEvery / 2), to: list[7].slot.Add(900 * time.Millisecond)}
+			deed := demoTrial{from: list[6].Slot.Add(demoEvery / 2), to: list[7].Slot.Add(900 * time.Millisecond)}
 			var trials []demoTrial
 			if tt.want.heldUp > 0 {
-				trials = append(trials, trial)
+				trials = append(trials, deed)
 			}
 			v := judgeDemo(grid, tt.change(list), trials)
 			got := counts{v.Slots, v.Missed, v.Duplicated, v.Early, v.OffGrid, v.HeldUp}
@@ -159,15 +160,21 @@ func TestJudgeDemo_countsWhatTheRecorderSaw(t *testing.T) {
 	}
 }
 
+func recorderOf(list []trial.Arrival) *trial.Recorder {
+	r := &trial.Recorder{}
+	r.Note(list...)
+	return r
+}
+
 var escapes = regexp.MustCompile("\x1b\\[[0-9;]*[A-Za-z]")
 
 func TestDemoShow_redrawsInPlaceWithinEightyColumns(t *testing.T) {
 	t.Parallel()
 	_, list := demoBeats(30)
-	list[20].release, list[21].release = "v2", "v2"
-	list[20].at = list[20].slot.Add(time.Second)
+	list[20].Release, list[21].Release = "v2", "v2"
+	list[20].At = list[20].Slot.Add(time.Second)
 	var out lockedBuffer
-	d := &demo{rec: &demoRecorder{list: list}, began: time.Now()}
+	d := &demo{rec: recorderOf(list), began: time.Now()}
 	for _, release := range []string{"v1", "v2", "v3"} {
 		d.lanes = append(d.lanes, &demoLane{release: release, state: "stands by"})
 	}
@@ -198,9 +205,9 @@ func TestDemoShow_redrawsInPlaceWithinEightyColumns(t *testing.T) {
 func TestDemoShow_tellsBeatsInLinesWhereNothingCanBeRedrawn(t *testing.T) {
 	t.Parallel()
 	_, list := demoBeats(5)
-	list[4].release = "v2"
+	list[4].Release = "v2"
 	var out lockedBuffer
-	s := &demoShow{d: &demo{rec: &demoRecorder{list: list}, began: time.Now()}, w: &out}
+	s := &demoShow{d: &demo{rec: recorderOf(list), began: time.Now()}, w: &out}
 	s.draw()
 	s.act("kill -9", "a crash")
 	s.end()

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/onbeat/onbeat/audit"
+	"github.com/onbeat/onbeat/internal/trial"
 	"github.com/onbeat/onbeat/schedule"
 )
 
@@ -41,7 +42,7 @@ func (d *demo) verdict(ctx context.Context) (*demoVerdict, error) {
 	if err != nil {
 		return nil, err
 	}
-	list := d.rec.arrivals()
+	list := d.rec.Arrivals()
 	v := judgeDemo(grid, list, d.trials)
 	v.Redis, v.Seconds = d.redis.Version(), time.Since(d.began).Round(100*time.Millisecond).Seconds()
 
@@ -71,29 +72,29 @@ func (v *demoVerdict) wrong(format string, args ...any) {
 
 // judgeDemo holds what arrived against the grid, up to the newest slot that arrived. Slots that fell due within a trial
 // are measured apart.
-func judgeDemo(grid schedule.Grid, list []demoArrival, trials []demoTrial) *demoVerdict {
+func judgeDemo(grid schedule.Grid, list []trial.Arrival, trials []demoTrial) *demoVerdict {
 	v := &demoVerdict{}
 	if len(list) == 0 {
 		v.wrong("nothing arrived")
 		return v
 	}
-	seen := map[int64][]demoArrival{}
-	newest := list[0].slot
+	seen := map[int64][]trial.Arrival{}
+	newest := list[0].Slot
 	for i, a := range list {
-		seen[a.slot.UnixMilli()] = append(seen[a.slot.UnixMilli()], a)
-		if a.slot.After(newest) {
-			newest = a.slot
+		seen[a.Slot.UnixMilli()] = append(seen[a.Slot.UnixMilli()], a)
+		if a.Slot.After(newest) {
+			newest = a.Slot
 		}
-		if a.at.Before(a.slot) {
+		if a.At.Before(a.Slot) {
 			v.Early++
-			v.wrong("slot %s arrived %s early", clock(a.slot), a.slot.Sub(a.at))
+			v.wrong("slot %s arrived %s early", clock(a.Slot), a.Slot.Sub(a.At))
 		}
-		if !grid.Next(a.slot.Add(-time.Millisecond)).Equal(a.slot) {
+		if !grid.Next(a.Slot.Add(-time.Millisecond)).Equal(a.Slot) {
 			v.OffGrid++
-			v.wrong("slot %s is not on the grid", clock(a.slot))
+			v.wrong("slot %s is not on the grid", clock(a.Slot))
 		}
 		if i > 0 {
-			v.Gap = max(v.Gap, millis(a.at.Sub(list[i-1].at)))
+			v.Gap = max(v.Gap, millis(a.At.Sub(list[i-1].At)))
 		}
 	}
 	var calm, held []time.Duration
@@ -109,7 +110,7 @@ func judgeDemo(grid schedule.Grid, list []demoArrival, trials []demoTrial) *demo
 			v.Duplicated++
 			v.wrong("slot %s arrived %d times: %s", clock(slot), len(runs), describeRuns(runs))
 		}
-		lag := runs[0].at.Sub(slot)
+		lag := runs[0].At.Sub(slot)
 		if slices.ContainsFunc(trials, func(t demoTrial) bool { return slot.After(t.from) && slot.Before(t.to) }) {
 			held = append(held, lag)
 		} else {
@@ -126,10 +127,10 @@ func judgeDemo(grid schedule.Grid, list []demoArrival, trials []demoTrial) *demo
 	return v
 }
 
-func describeRuns(runs []demoArrival) string {
+func describeRuns(runs []trial.Arrival) string {
 	var parts []string
 	for _, r := range runs {
-		parts = append(parts, fmt.Sprintf("attempt %d by %s at %s", r.attempt, r.release, clock(r.at)))
+		parts = append(parts, fmt.Sprintf("attempt %d by %s at %s", r.Attempt, r.Release, clock(r.At)))
 	}
 	return strings.Join(parts, ", ")
 }
