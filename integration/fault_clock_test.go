@@ -1,0 +1,141 @@
+package integration
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// offsetVariable shifts the clock of a program that shiftedBinary built, by so many seconds.
+const offsetVariable = "ONBEAT_TEST_CLOCK"
+
+// shiftedBinary is the program under test, built with a time.Now that is off by what the environment says. libfaketime
+// cannot do it: it replaces functions of libc, and Go asks the kernel without them.
+var shiftedBinary = sync.OnceValues(func() (string, error) {
+	const call = "sec, nsec, mono := runtimeNow()"
+	path := filepath.Join(runtime.GOROOT(), "src", "time", "time.go")
+	source, err := os.ReadFile(path)
+	if err != nil {
+		return "", err
+	}
+	if n := strings.Count(string(source), call); n != 1 {
+		return "", fmt.Errorf("%s has %q %d times, want once: this Go has another time.Now", path, call, n)
+	}
+	dir := filepath.Dir(binary)
+	shifted := filepath.Join(dir, "time.go.txt")
+	text := strings.Replace(string(source), call, call+"\n\tsec += testOffset", 1) + `
+var testOffset = func() int64 {
+	text, _ := syscall.Getenv("` + offsetVariable + `")
+	n, _ := atoi(text)
+	return int64(n)
+}()
+`
+	text = strings.Replace(text, "\nimport (\n", "\nimport (\n\t\"syscall\"\n", 1)
+	if err := os.WriteFile(shifted, []byte(text), 0o600); err != nil {
+		return "", err
+	}
+	overlay, err := json.Marshal(map[string]map[string]string{"Replace": {path: shifted}})
+	if err != nil {
+		return "", err
+	}
+	list := filepath.Join(dir, "overlay.json")
+	if err := os.WriteFile(list, overlay, 0o600); err != nil {
+		return "", err
+	}
+	out := filepath.Join(dir, "onbeat-shifted")
+	if said, err := exec.Command("go", "build", "-overlay", list, "-o", out, "../cmd/onbeat").CombinedOutput(); err != nil {
+		return "", fmt.Errorf("%w: %s", err, said)
+	}
+	return out, nil
+})
+
+// serveShifted starts an instance whose clock is off, and proves by its own log that it is.
+func (w *world) serveShifted(off time.Duration, name, config string, args ...string) *process {
+	w.Helper()
+	path, err := shiftedBinary()
+	if err != nil {
+		w.Fatal(err)
+	}
+	began := time.Now()
+	p := w.serveAs(name, path, []string{offset(off)}, append([]string{"--config", config}, args...)...)
+	p.said("starting")
+	var line struct {
+		Time time.Time `json:"time"`
+	}
+	first, _, _ := strings.Cut(p.log.String(), "\n")
+	if err := json.Unmarshal([]byte(first), &line); err != nil {
+		w.Fatalf("%s: %v in %q", name, err, first)
+	}
+	if was := line.Time.Sub(began); (was - off).Abs() > 20*time.Second {
+		w.Fatalf("the clock of %s is off by %s, want %s: this proves nothing", name, was, off)
+	}
+	return p
+}
+
+func offset(off time.Duration) string {
+	return fmt.Sprintf("%s=%d", offsetVariable, int(off.Seconds()))
+}
+
+// Two instances, one an hour ahead and one an hour behind, hand the lead to each other: every slot comes at its own
+// time by the true clock, none early, once; and a task enqueued by a clock that is wrong comes when it was asked for.
+func TestPromise6_aClockWrongByAnHourChangesNothing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	if _, err := shiftedBinary(); err != nil { // takes a minute where nothing is cached
+		t.Fatal(err)
+	}
+	cron := fmt.Sprintf("  - name: cron\n    cron: \"* * * * * *\"\n    task: http\n    payload: {url: %q}\n", w.rec.URL+"/cron")
+	config := w.config("onbeat.yaml", "concurrency: 20\nlease: 1s\n", w.beat("a", beatEvery), w.beat("b", time.Second), cron)
+	began := time.Now()
+	var live []*process
+	for i, off := range []time.Duration{time.Hour, -time.Hour, 0} {
+		name := fmt.Sprintf("off-%d", i)
+		p := w.serveShifted(off, name, config, "--release", name)
+		p.said("leads")
+		w.grow(20, "nothing arrives from "+name)
+		path, _ := shiftedBinary()
+		asked := time.Now()
+		id := "in-" + name
+		code, out, errs := w.runAs(path, []string{offset(-off)}, "enqueue", "http", "--id", id, "--in", "1s", "--payload", fmt.Sprintf(`{"url":%q}`, w.rec.URL+"/in"))
+		if code != 0 {
+			t.Fatalf("enqueue: exit %d: %s%s", code, out, errs)
+		}
+		took := time.Since(asked)
+		came := w.arrived(id).at.Sub(asked)
+		if came < time.Second || came > time.Second+took+2*time.Second {
+			t.Errorf("a task in 1s, of a clock off by %s, came after %s", -off, came)
+		}
+		t.Logf("off by %s: a task in 1s came after %s", off, came.Round(time.Millisecond))
+		if i%2 == 1 {
+			p.kill()
+			continue
+		}
+		live = append(live, p)
+	}
+	var ended time.Time
+	for _, p := range live {
+		ended = time.Now()
+		p.stop()
+	}
+	for _, name := range []string{"a", "b", "cron"} {
+		list := w.rec.of(name)
+		l := lags(list)
+		if len(list) == 0 || l[len(l)-1] > 4*time.Second || list[0].slot.Before(began.Add(-2*time.Second)) {
+			t.Errorf("%s: %d arrived, from slot to arrival at most %v, the first slot %v", name, len(list), l, list[0].slot)
+		}
+		every := time.Second
+		if name == "a" {
+			every = beatEvery
+		}
+		wantEverySlot(t, name, list, every, true)
+	}
+	w.wantAuditAgrees("b", "cron")
+	w.wantBeats("clocks of two instances an hour ahead and an hour behind", ended, []string{"a"})
+}

@@ -1,0 +1,124 @@
+package integration
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/onbeat/onbeat/testredis"
+)
+
+// 50 MB of garbage in the record of a due task: the task dies, once, its neighbours run, the beat goes on, and every
+// command still answers.
+func TestFault_garbageInARecordHarmsNobodyElse(t *testing.T) {
+	t.Parallel()
+	w, srv := privateWorld(t)
+	rdb := srv.Client()
+	config := w.config("onbeat.yaml", "concurrency: 20\nlease: 2s\n", w.beat("a", beatEvery), w.beat("slots", time.Second))
+	p := w.serve("one", config)
+	p.said("leads")
+	random := make([]byte, 50<<20)
+	chacha := rand.NewChaCha8([32]byte{1})
+	_, _ = chacha.Read(random)
+	kinds := []struct {
+		name   string
+		record []byte
+	}{
+		{"random", random}, {"headed", append([]byte("1.\x03\x04http"), random...)}, // which begins as a record does
+		{"zeros", make([]byte, 50<<20)}, {"lines", bytes.Repeat([]byte("\n"), 50<<20)},
+	}[:size(2, 4)]
+	for _, kind := range kinds {
+		name, record := kind.name, kind.record
+		for _, id := range []string{"before-" + name, name, "behind-" + name} {
+			w.must("enqueue", "http", "--id", id, "--in", "1h", "--payload", fmt.Sprintf(`{"url":%q}`, w.rec.URL+"/neighbour"))
+		}
+		ctx := context.Background()
+		if err := rdb.HSet(ctx, "onbeat:{"+w.ns+"}:tasks", name, record).Err(); err != nil {
+			t.Fatal(err)
+		}
+		lanes := rdb.Keys(ctx, "onbeat:{"+w.ns+"}:due:*http").Val()
+		if len(lanes) != 1 {
+			t.Fatalf("lanes %v", lanes)
+		}
+		now := float64(time.Now().UnixMilli())
+		for _, id := range []string{"before-" + name, name, "behind-" + name} { // they fall due now
+			if err := rdb.ZAddXX(ctx, lanes[0], redis.Z{Score: now, Member: id}).Err(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		w.arrived("before-" + name)
+		w.arrived("behind-" + name)
+		testredis.Eventually(t, 30*time.Second, func() bool { return w.dead(name) }, "the damaged task %s is not among the dead", name)
+		w.grow(5, "the beat stopped")
+		if code, out, errs := w.run("", "tasks", "show", name); code != 1 || strings.Count(errs, "\n") != 1 || len(out)+len(errs) > 1000 {
+			t.Errorf("tasks show %s: exit %d, %.300s%.300s, want 1 and one line", name, code, out, errs)
+		}
+		for _, args := range [][]string{{"tasks", "list", "--json"}, {"instances"}, {"doctor"}, {"events"}} {
+			if code, out, errs := w.run("", args...); code != 0 || len(out)+len(errs) > 100_000 {
+				t.Errorf("%v: exit %d, %d bytes, %.300s", args, code, len(out)+len(errs), errs)
+			}
+		}
+	}
+	slot := w.damageSlot(rdb, "slots", random)
+	testredis.Eventually(t, 30*time.Second, func() bool { return w.dead(slot) }, "the damaged slot is not among the dead")
+	w.grow(10, "the beat stopped")
+	most := p.mostMemory()
+	ended := time.Now()
+	p.stop()
+	for _, a := range w.rec.all() {
+		if a.id == slot || a.id == "random" || a.id == "zeros" || a.id == "lines" {
+			t.Errorf("%s was run", a.id)
+		}
+	}
+	if n := len(p.log.String()); n > 1<<20 {
+		t.Errorf("it logged %d bytes", n)
+	}
+	w.wantBeats("50 MB of garbage in the record of a due task", ended, []string{"a"}, fmt.Sprintf("%d kinds of it", len(kinds)), "most memory of the instance "+most)
+}
+
+// dead reports whether a task is among the dead.
+func (w *world) dead(id string) bool {
+	code, out, _ := w.run("", "tasks", "list", "--state", "dead", "--json")
+	return code == 0 && strings.Contains(out, `"`+id+`"`)
+}
+
+// damageSlot puts garbage into the record of the last slot that lies ahead, and returns its ID.
+func (w *world) damageSlot(rdb *redis.Client, schedule string, garbage []byte) (id string) {
+	w.Helper()
+	var page struct {
+		Tasks []struct {
+			ID string `json:"id"`
+		} `json:"tasks"`
+	}
+	out := w.must("tasks", "list", "--state", "due", "--schedule", schedule, "--json")
+	if err := json.Unmarshal([]byte(out), &page); err != nil || len(page.Tasks) == 0 {
+		w.Fatalf("%v: no slot of %s lies ahead in %s", err, schedule, out)
+	}
+	id = page.Tasks[len(page.Tasks)-1].ID
+	if err := rdb.HSet(context.Background(), "onbeat:{"+w.ns+"}:tasks", id, garbage).Err(); err != nil {
+		w.Fatal(err)
+	}
+	return id
+}
+
+// mostMemory is the most memory that a process has had, where the system says it.
+func (p *process) mostMemory() string {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.Process.Pid))
+	if err != nil {
+		return "unknown"
+	}
+	for line := range strings.SplitSeq(string(status), "\n") {
+		if size, ok := strings.CutPrefix(line, "VmHWM:"); ok {
+			return strings.TrimSpace(size)
+		}
+	}
+	return "unknown"
+}

@@ -1,0 +1,238 @@
+package integration
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/onbeat/onbeat/testredis"
+)
+
+// epoch is the number of the leader's term, as Redis holds it.
+func (w *world) epoch(rdb *redis.Client) int64 {
+	w.Helper()
+	text, err := rdb.HGet(context.Background(), "onbeat:{"+w.ns+"}:leader", "epoch").Result()
+	if err != nil {
+		w.Fatal(err)
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		w.Fatal(err)
+	}
+	return n
+}
+
+// Redis is killed under load and comes back with its append-only file. With appendfsync always and everysec alike,
+// what was answered is there: everysec writes before it answers, and loses its last second only with the machine.
+func TestFault_redisIsKilledAndKeepsItsFile(t *testing.T) {
+	t.Parallel()
+	for _, fsync := range []string{"always", "everysec"} {
+		t.Run(fsync, func(t *testing.T) {
+			t.Parallel()
+			w, srv := privateWorld(t, "--appendonly", "yes", "--appendfsync", fsync)
+			rdb := srv.Client()
+			config := w.config("onbeat.yaml", "concurrency: 20\nlease: 1s\n", w.beat("a", beatEvery, "missed: all"), w.beat("b", time.Second, "missed: all"))
+			p := w.serve("one", config)
+			p.said("leads")
+			w.grow(10, "nothing arrives")
+			n := size(2, 20)
+			for i := range n {
+				before := w.epoch(rdb)
+				id := fmt.Sprintf("answered-%d", i)
+				time.Sleep(rand.N(300 * time.Millisecond)) // the fault's own moment
+				w.must("enqueue", "http", "--id", id, "--payload", fmt.Sprintf(`{"url":%q}`, w.rec.URL+"/answered"))
+				srv.Kill()
+				time.Sleep(rand.N(2 * time.Second)) // the outage: shorter and longer than the lease
+				srv.Restart()
+				w.arrived(id)
+				w.grow(10, "the beat stopped after Redis came back")
+				if after := w.epoch(rdb); after < before {
+					t.Errorf("epoch %d after %d", after, before)
+				}
+			}
+			ended := time.Now()
+			p.stop()
+			wantEverySlot(t, "b", w.rec.of("b"), time.Second, true)
+			w.wantAuditAgrees("b")
+			w.wantBeats("Redis killed, appendfsync "+fsync, ended, []string{"a"}, fmt.Sprintf("%d times, down up to 2 s", n))
+		})
+	}
+}
+
+// Redis comes back empty: the instance registers again, declares its schedules again and leads in a later epoch; no
+// slot runs twice, and fences go on rising.
+func TestFault_redisRestartsEmpty(t *testing.T) {
+	t.Parallel()
+	w, srv := privateWorld(t)
+	rdb := srv.Client()
+	p := w.serve("one", w.config("onbeat.yaml", "concurrency: 20\nlease: 1s\n", w.beat("a", beatEvery), w.beat("b", time.Second)))
+	p.said("leads")
+	n := size(2, 20)
+	for range n {
+		w.grow(20, "nothing arrives")
+		before, seen := w.epoch(rdb), w.rec.all()
+		leads := strings.Count(p.log.String(), `"message":"leads"`)
+		srv.Kill()
+		srv.Restart()
+		testredis.Eventually(t, 20*time.Second, func() bool { return strings.Count(p.log.String(), `"message":"leads"`) > leads }, "it never leads again")
+		back := time.Now()
+		w.grow(20, "the beat does not come back")
+		if after := w.epoch(rdb); after <= before {
+			t.Errorf("epoch %d after %d: it must rise though Redis knew nothing", after, before)
+		}
+		last := slices.MaxFunc(seen, func(a, b arrival) int { return cmp.Compare(a.fence, b.fence) })
+		for _, a := range w.rec.all() {
+			if a.at.After(back) && a.fence <= last.fence {
+				t.Errorf("%s came with fence %d, and %s before Redis was empty with %d", a.id, a.fence, last.id, last.fence)
+			}
+		}
+	}
+	p.stop()
+	var got figures
+	for name, every := range map[string]time.Duration{"a": beatEvery, "b": time.Second} {
+		list := w.rec.of(name)
+		for _, again := range bySlot(t, list) {
+			if len(again) != 1 {
+				t.Errorf("slot %s ran %d times: %s", again[0].id, len(again), describe(again))
+			}
+		}
+		got.add(w.judgeOne(name, list, every, list[0].slot))
+	}
+	w.wantAuditClean()
+	w.row("Redis restarted empty", got, fmt.Sprintf("%d times; schedules are declared again, on a new grid; what else was there is gone", n))
+}
+
+// SCRIPT FLUSH again and again, under load: every script is loaded again by whoever needs it, and nothing is lost or
+// doubled.
+func TestFault_scriptsAreFlushedUnderLoad(t *testing.T) {
+	t.Parallel()
+	w, srv := privateWorld(t)
+	rdb := srv.Client()
+	p := w.serve("one", w.config("onbeat.yaml", "concurrency: 20\nlease: 2s\n", w.beat("a", beatEvery)))
+	p.said("leads")
+	n := size(2000, 20_000)
+	var lines strings.Builder
+	for i := range n {
+		fmt.Fprintf(&lines, `{"type":"http","id":"job-%05d","in":"%dms","payload":{"url":%q}}`+"\n", i, 2*i, w.rec.URL+"/job")
+	}
+	file := filepath.Join(w.dir, "tasks.jsonl")
+	if err := os.WriteFile(file, []byte(lines.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	flushed := make(chan int)
+	go func() {
+		count := 0
+		for tick := time.NewTicker(5 * time.Millisecond); ; {
+			select {
+			case <-tick.C:
+				if rdb.ScriptFlush(ctx).Err() == nil {
+					count++
+				}
+			case <-ctx.Done():
+				tick.Stop()
+				flushed <- count
+				return
+			}
+		}
+	}()
+	code, out, errs := w.run("", "enqueue", "--file", file)
+	if code != 0 {
+		t.Errorf("exit %d: %s%s", code, out, errs)
+	}
+	testredis.Eventually(t, 2*time.Minute, func() bool { return w.rec.count() >= n }, "not all arrive")
+	w.arrived(fmt.Sprintf("job-%05d", n-1))
+	w.must("tasks", "list", "--json")
+	stop()
+	count := <-flushed
+	ended := time.Now()
+	p.stop()
+	seen := map[string]int{}
+	for _, a := range w.rec.all() {
+		if seen[a.id]++; seen[a.id] > 1 {
+			t.Errorf("%s came %d times", a.id, seen[a.id])
+		}
+	}
+	for i := range n {
+		if id := fmt.Sprintf("job-%05d", i); seen[id] != 1 {
+			t.Errorf("%s came %d times", id, seen[id])
+		}
+	}
+	if count < 100 {
+		t.Errorf("only %d flushes: this proves nothing", count)
+	}
+	if strings.Contains(p.log.String(), "NOSCRIPT") {
+		t.Error("a NOSCRIPT came through to the log")
+	}
+	w.wantBeats("SCRIPT FLUSH under load", ended, []string{"a"}, fmt.Sprintf("%d flushes, %d tasks besides", count, n))
+}
+
+// Redis is at maxmemory and evicts nothing: what is new is refused in one line, leases are kept, what lies there runs;
+// and when there is room again every slot has run, on the grid.
+func TestFault_redisIsFull(t *testing.T) {
+	t.Parallel()
+	w, srv := privateWorld(t, "--maxmemory-policy", "noeviction")
+	rdb := srv.Client()
+	p := w.serve("one", w.config("onbeat.yaml", "concurrency: 20\nlease: 1s\n", w.beat("a", beatEvery, "missed: all"), w.beat("b", time.Second, "missed: all")))
+	p.said("leads")
+	w.grow(20, "nothing arrives")
+	epoch := w.epoch(rdb)
+	n := size(1, 10)
+	for range n {
+		if err := rdb.ConfigSet(t.Context(), "maxmemory", "1").Err(); err != nil {
+			t.Fatal(err)
+		}
+		code, out, errs := w.run("", "enqueue", "http", "--id", "refused", "--payload", fmt.Sprintf(`{"url":%q}`, w.rec.URL))
+		if code != 1 || strings.Count(errs, "\n") != 1 || !strings.Contains(errs, "redis is out of memory") {
+			t.Errorf("enqueue into a full Redis: exit %d, %q%q, want 1 and one line that says it is full", code, out, errs)
+		}
+		time.Sleep(4 * time.Second) // the outage: longer than the horizon, so that slots could not be pushed in time
+		if err := rdb.ConfigSet(t.Context(), "maxmemory", "0").Err(); err != nil {
+			t.Fatal(err)
+		}
+		w.grow(20, "the beat does not come back")
+	}
+	if now := w.epoch(rdb); now != epoch {
+		t.Errorf("epoch %d after %d: the lease was lost though Redis answered", now, epoch)
+	}
+	ended := time.Now()
+	p.stop()
+	wantEverySlot(t, "b", w.rec.of("b"), time.Second, false)
+	w.wantAuditAgrees("b")
+	w.wantBeats("Redis at maxmemory, noeviction", ended, []string{"a"}, fmt.Sprintf("%d times for 4 s", n))
+}
+
+// With a policy that may drop keys an instance says so when it starts, and the doctor fails.
+func TestFault_anEvictionPolicyThatDropsKeysIsNamed(t *testing.T) {
+	t.Parallel()
+	for policy, bad := range map[string]bool{"allkeys-lru": true, "volatile-ttl": true, "noeviction": false} {
+		t.Run(policy, func(t *testing.T) {
+			t.Parallel()
+			w, _ := privateWorld(t, "--maxmemory-policy", policy)
+			p := w.serve("one", w.config("onbeat.yaml", "", w.beat("a", beatEvery)))
+			p.said("leads")
+			w.grow(1, "nothing arrives")
+			p.stop()
+			const want = `"message":"redis may drop keys`
+			if got := strings.Contains(p.log.String(), want); got != bad {
+				t.Errorf("an instance says %q: %v, want %v", want, got, bad)
+			}
+			if bad && !strings.Contains(p.log.String(), policy) {
+				t.Errorf("it does not name %s", policy)
+			}
+			if code, out, _ := w.run("", "doctor"); (code == 1) != bad || bad && !strings.Contains(out, policy) {
+				t.Errorf("doctor: exit %d: %s", code, out)
+			}
+		})
+	}
+}
