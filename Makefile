@@ -22,6 +22,12 @@ FUZZTIME ?= 20s
 # What `make test` notes which Redis each package ran on in.
 REPORT := $(CURDIR)/bin/test-redis.txt
 
+# The tests behind toxiproxy are a module of their own.
+NETWORK := integration/network
+
+# What the rows of `make soak` are gathered in.
+SOAK := $(CURDIR)/bin/soak.md
+
 # The packages that a promise is made of.
 CORE := task schedule queue instance producer consumer handlers
 
@@ -40,10 +46,22 @@ test: ## Run every test, with the race detector, on a real Redis where there is 
 	@$(if $(CC_FOUND),:,echo "no C compiler: running without -race")
 	@mkdir -p $(dir $(REPORT)) && rm -f $(REPORT)
 	$(GO) vet ./...
-	$(TESTENV) ONBEAT_TEST_REPORT=$(REPORT) $(GO) test $(RACE) -count=1 -p $(PARALLEL) -timeout 6m ./...; \
+	cd $(NETWORK) && $(GO) vet ./...
+	$(TESTENV) ONBEAT_TEST_REPORT=$(REPORT) $(GO) test $(RACE) -count=1 -p $(PARALLEL) -timeout 10m ./...; \
 		code=$$?; $(GO) test -count=1 ./model || code=1; \
+		(cd $(NETWORK) && $(TESTENV) ONBEAT_TEST_REPORT=$(REPORT) $(GO) test $(RACE) -count=1 -timeout 6m ./...) || code=1; \
 		if [ -s $(REPORT) ]; then echo; echo "Which Redis each package ran on:"; sort -u $(REPORT); fi; \
 		exit $$code
+
+.PHONY: soak
+soak: ## Run the rollouts and the faults in full, and write the table of docs/reliability.md.
+	@mkdir -p $(dir $(SOAK)) && rm -f $(SOAK)
+	@code=0; for dir in integration $(NETWORK); do \
+		(cd $$dir && $(TESTENV) ONBEAT_SOAK=1 ONBEAT_SOAK_TABLE=$(SOAK) $(GO) test $(RACE) -count=1 -timeout 5h .) || code=1; \
+	done; \
+	awk '{ print } /^<!-- make soak/ { exit }' docs/reliability.md >bin/reliability.md && \
+		{ echo; cat $(SOAK); } >>bin/reliability.md && mv bin/reliability.md docs/reliability.md || code=1; \
+	exit $$code
 
 .PHONY: test-fast
 test-fast: ## Run the short tests without containers or the race detector; results are cached.
