@@ -23,6 +23,7 @@ type machine struct {
 	Cores    int               `json:"cores"`
 	Memory   string            `json:"memory"`
 	Kernel   string            `json:"kernel"`
+	Stolen   float64           `json:"stolen,omitempty"` // percent of the busy time since it started
 	Go       string            `json:"go"`
 	Redis    string            `json:"redis"`
 	Postgres string            `json:"postgres,omitempty"`
@@ -40,7 +41,7 @@ func machinePath(results string) string {
 func WriteMachine(ctx context.Context, results string, missing map[string]error) error {
 	m := machine{
 		Date: time.Now().UTC().Format(time.DateOnly), Cores: runtime.NumCPU(), Go: strings.TrimPrefix(runtime.Version(), "go"),
-		CPU: field("/proc/cpuinfo", "model name"), Memory: memory(), Kernel: firstLine("/proc/sys/kernel/osrelease"),
+		CPU: field("/proc/cpuinfo", "model name"), Memory: memory(), Kernel: firstLine("/proc/sys/kernel/osrelease"), Stolen: stolen(firstLine("/proc/stat")),
 		Redis: server.RedisVersion(ctx), Postgres: server.PostgresVersion(ctx), Node: output(ctx, "node", "--version"),
 		Modules: map[string]string{}, Skipped: map[string]string{},
 	}
@@ -98,6 +99,17 @@ func firstLine(path string) string {
 	b, _ := os.ReadFile(path)
 	line, _, _ := bytes.Cut(b, []byte("\n"))
 	return string(line)
+}
+
+// stolen is the percentage of the time in which this machine wanted a processor, and its host gave it to others, of a
+// line of /proc/stat: cpu, user, nice, system, idle, iowait, irq, softirq, steal.
+func stolen(line string) float64 {
+	var v [8]float64
+	if _, err := fmt.Sscanf(line, "cpu %f %f %f %f %f %f %f %f", &v[0], &v[1], &v[2], &v[3], &v[4], &v[5], &v[6], &v[7]); err != nil {
+		return 0
+	}
+	busy := v[0] + v[1] + v[2] + v[5] + v[6] + v[7]
+	return 100 * v[7] / max(busy, 1)
 }
 
 func output(ctx context.Context, name string, args ...string) string {

@@ -78,6 +78,9 @@ func (p *page) machine() {
 	if m.Node != "" {
 		fmt.Fprintf(p, ", Node %s", strings.TrimPrefix(m.Node, "v"))
 	}
+	if m.Stolen >= 0.1 {
+		fmt.Fprintf(p, ". It is a guest: %.1f %% of the time in which it wanted a processor, its host gave to others", m.Stolen)
+	}
 	fmt.Fprintf(p, ". Measured on %s.\n\n%s\n\n", m.Date, p.all.runs())
 	for _, name := range slices.Sorted(maps.Keys(m.Modules)) {
 		fmt.Fprintf(p, "- %s %s\n", name, m.Modules[name])
