@@ -29,7 +29,7 @@ NETWORK := integration/network
 SOAK := $(CURDIR)/bin/soak.md
 
 # The packages that a promise is made of.
-CORE := task schedule queue instance producer consumer handlers
+CORE := task schedule queue instance producer consumer handlers lock
 
 .DEFAULT_GOAL := help
 
