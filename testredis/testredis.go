@@ -28,7 +28,8 @@
 //
 // Which test needs which: [Client] for most; [Mini] for fast ones and for
 // testing/synctest; [Each] for what must hold on both; [Real] for what miniredis
-// cannot do; [Private] for faults.
+// cannot do; [Private] for faults; [Replicated], [Sentinels], [Cluster] and [OnDisk]
+// for what a Redis may lose.
 package testredis
 
 import (

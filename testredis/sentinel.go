@@ -1,0 +1,156 @@
+package testredis
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/onbeat/onbeat/embedded"
+)
+
+// sentinelMaster is the name that sentinels know the primary by.
+const sentinelMaster = "beat"
+
+// SentinelGroup is a primary with two replicas, and three sentinels that promote one of them about a second after the
+// primary is gone. It belongs to one test.
+type SentinelGroup struct {
+	Primary  *Server
+	Replicas []*Server
+
+	addrs []string
+}
+
+// Sentinels starts a group and returns when the sentinels agree on all of it. The args are given to the primary and to
+// the replicas. The test is skipped, or fails if ONBEAT_REQUIRE_REAL=1, where there is no redis-server on PATH.
+func Sentinels(t testing.TB, args ...string) *SentinelGroup {
+	t.Helper()
+	needProgram(t)
+	g := &SentinelGroup{Primary: member(t, args...)}
+	for range 2 {
+		g.Replicas = append(g.Replicas, follower(t, g.Primary, args...))
+	}
+	for _, r := range g.Replicas {
+		awaitReplica(t, r)
+	}
+	for range 3 {
+		g.addrs = append(g.addrs, startSentinel(t, g.Primary.Addr()))
+	}
+	for _, addr := range g.addrs {
+		g.awaitAgreed(t, addr)
+	}
+	return g
+}
+
+// URL is where onbeat connects.
+func (g *SentinelGroup) URL() string {
+	return "redis-sentinel://" + strings.Join(g.addrs, ",") + "/" + sentinelMaster + "/0"
+}
+
+// Leading is the address of the primary by the word of a sentinel.
+func (g *SentinelGroup) Leading(t testing.TB) string {
+	t.Helper()
+	s := sentinelClient(g.addrs[0])
+	defer s.Close()
+	got, err := s.GetMasterAddrByName(t.Context(), sentinelMaster).Result()
+	if err != nil || len(got) != 2 {
+		t.Fatalf("testredis: ask a sentinel for the primary: %v, %v", got, err)
+	}
+	return net.JoinHostPort(got[0], got[1])
+}
+
+// awaitAgreed waits until a sentinel knows both replicas and both other sentinels: before, it can promote nobody.
+func (g *SentinelGroup) awaitAgreed(t testing.TB, addr string) {
+	t.Helper()
+	s := sentinelClient(addr)
+	defer s.Close()
+	Eventually(t, startTimeout, func() error {
+		m, err := s.Master(t.Context(), sentinelMaster).Result()
+		if err != nil {
+			return err
+		}
+		if m["num-slaves"] != "2" || m["num-other-sentinels"] != "2" || m["flags"] != "master" {
+			return fmt.Errorf("%s replicas, %s other sentinels, %s", m["num-slaves"], m["num-other-sentinels"], m["flags"])
+		}
+		return nil
+	}, "the sentinel at %s knows the group", addr)
+}
+
+func sentinelClient(addr string) *redis.SentinelClient {
+	return redis.NewSentinelClient(&redis.Options{Addr: addr})
+}
+
+// startSentinel starts one, which ends with the test.
+func startSentinel(t testing.TB, primary string) string {
+	t.Helper()
+	host, port, err := net.SplitHostPort(primary)
+	must(t, err)
+	own, err := embedded.FreePort()
+	must(t, err)
+	conf := filepath.Join(t.TempDir(), "sentinel.conf")
+	text := fmt.Sprintf("port %d\nbind 127.0.0.1\ndir %s\nsentinel monitor %s %s %s 2\n", own, filepath.Dir(conf), sentinelMaster, host, port)
+	for _, setting := range []string{"down-after-milliseconds %s 1000", "failover-timeout %s 5000", "parallel-syncs %s 2"} {
+		text += "sentinel " + fmt.Sprintf(setting, sentinelMaster) + "\n"
+	}
+	must(t, os.WriteFile(conf, []byte(text), 0o600))
+	cmd := exec.Command("redis-server", conf, "--sentinel")
+	must(t, runUntilCleanup(t, cmd))
+	addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(own))
+	s := sentinelClient(addr)
+	defer s.Close()
+	Eventually(t, startTimeout, func() error { return s.Ping(t.Context()).Err() }, "the sentinel at %s answers", addr)
+	return addr
+}
+
+// runUntilCleanup starts a process that is killed when the test ends, or with this process. It holds on to the thread
+// that started it, because that is what the kernel takes for the parent.
+func runUntilCleanup(t testing.TB, cmd *exec.Cmd) error {
+	t.Helper()
+	cmd.SysProcAttr = dieWithParent()
+	started, gone := make(chan error), make(chan struct{})
+	go func() {
+		defer close(gone)
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := cmd.Start()
+		started <- err
+		if err == nil {
+			_ = cmd.Wait()
+		}
+	}()
+	if err := <-started; err != nil {
+		return err
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		<-gone
+	})
+	return nil
+}
+
+// Part cuts the replicas off from the primary, which goes on: what is written from now on is lost with it, and the
+// sentinels, who still reach all, see nothing amiss. [SentinelGroup.Join] ends it.
+func (g *SentinelGroup) Part(t testing.TB) {
+	t.Helper()
+	for _, r := range g.Replicas {
+		rdb := r.Client()
+		must(t, rdb.ConfigSet(t.Context(), "masterauth", "the wrong one").Err()) // so it cannot come back
+		must(t, rdb.Do(t.Context(), "client", "kill", "type", "master").Err())
+		Eventually(t, startTimeout, func() bool { return follows(t.Context(), rdb) != nil }, "the replica at %s is cut off", r.Addr())
+	}
+}
+
+// Join lets the replicas follow a primary again.
+func (g *SentinelGroup) Join(t testing.TB) {
+	t.Helper()
+	for _, r := range g.Replicas {
+		must(t, r.Client().ConfigSet(t.Context(), "masterauth", "").Err())
+	}
+}
