@@ -59,6 +59,8 @@ type Config struct {
 	Limits      map[string]int
 	Drain       time.Duration
 
+	// Durability says for how many replicas of Redis a write waits; see queue.Durability. Default: none.
+	Durability queue.Durability
 	// PayloadLimit is the most bytes a payload may have. Default 1 MiB.
 	PayloadLimit int
 	// Caps bound what is kept in Redis of work that has ended.
@@ -84,8 +86,11 @@ type Dispatcher struct {
 // New returns a dispatcher on a Redis client, which the caller closes. It refuses a bad config with a
 // [*task.FieldError]; it does not talk to Redis yet.
 func New(rdb redis.UniversalClient, cfg Config) (*Dispatcher, error) {
+	if err := cfg.Durability.Validate(); err != nil {
+		return nil, err
+	}
 	p := queue.Partition{Namespace: cfg.Namespace}
-	q, err := queue.New(rdb, p, cfg.Caps)
+	q, err := queue.New(queue.Durable(rdb, cfg.durability()), p, cfg.Caps)
 	if err != nil {
 		return nil, err
 	}
@@ -102,6 +107,21 @@ func New(rdb redis.UniversalClient, cfg Config) (*Dispatcher, error) {
 	}
 	d.producer = producer.New(q, producer.Config{Limits: task.Limits{Payload: cfg.PayloadLimit}, Check: d.checkPayload})
 	return d, nil
+}
+
+// durability logs what nobody else asks to hear.
+func (c *Config) durability() queue.Durability {
+	d := c.Durability
+	if d.Report == nil {
+		d.Report = func(n int, enough bool) {
+			if enough {
+				c.Log.Info().Int("replicas", n).Msg("writes are on enough replicas again")
+				return
+			}
+			c.Log.Warn().Int("replicas", n).Int("want", d.Replicas).Msg("writes are on too few replicas: a failover may lose them")
+		}
+	}
+	return d
 }
 
 func (d *Dispatcher) instanceConfig() instance.Config {

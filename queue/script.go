@@ -17,9 +17,10 @@ var files embed.FS
 
 // Script is one atomic step: a Lua source known to Redis by its hash. Make it once, at start.
 type Script struct {
-	Name string
-	src  string
-	sha  string
+	Name     string
+	src      string
+	sha      string
+	fleeting bool
 }
 
 // NewScript joins the library, what the script needs of its own, and its source. Every source begins with a header
@@ -29,6 +30,13 @@ func NewScript(name string, sources ...string) *Script {
 	sum := sha1.Sum([]byte(src)) //nolint:gosec // as above
 	s := &Script{Name: name, src: src, sha: hex.EncodeToString(sum[:])}
 	made = append(made, s)
+	return s
+}
+
+// Fleeting says that what the script writes is said again anyway, as a heartbeat is: nobody waits for replicas to have
+// it, whatever the [Durability].
+func (s *Script) Fleeting() *Script {
+	s.fleeting = true
 	return s
 }
 
@@ -75,11 +83,32 @@ func (s *Script) call(ctx context.Context, rdb redis.UniversalClient, command, b
 	if len(keys) > 0 {
 		cmd.SetFirstKeyPos(3)
 	}
-	_ = rdb.Process(ctx, once{cmd})
-	return cmd.Result()
+	if s.fleeting {
+		_ = rdb.Process(ctx, fleeting{cmd})
+	} else {
+		_ = rdb.Process(ctx, once{cmd})
+	}
+	v, err := cmd.Result()
+	if err != nil && Retryable(Classify(err)) {
+		reloadState(ctx, rdb)
+	}
+	return v, err
+}
+
+// reloadState has the client of a cluster ask who took the place of a node. By itself it does so only when it may send
+// the command again.
+func reloadState(ctx context.Context, rdb redis.UniversalClient) {
+	if c, ok := rdb.(interface{ ReloadState(ctx context.Context) }); ok {
+		c.ReloadState(ctx)
+	}
 }
 
 // once is a command that go-redis does not send a second time when the reply was lost.
 type once struct{ *redis.Cmd }
 
 func (once) NoRetry() bool { return true }
+
+// fleeting is the same for a [Script.Fleeting] one.
+type fleeting struct{ *redis.Cmd }
+
+func (fleeting) NoRetry() bool { return true }

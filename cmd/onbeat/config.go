@@ -39,8 +39,9 @@ type config struct {
 	MinReady    duration           `yaml:"min_ready"`
 	Drain       *duration          `yaml:"drain"`
 
-	PayloadLimit integer    `yaml:"payload_limit"`
-	Keep         keepConfig `yaml:"keep"`
+	PayloadLimit integer          `yaml:"payload_limit"`
+	Keep         keepConfig       `yaml:"keep"`
+	Durability   durabilityConfig `yaml:"durability"`
 	API          struct {
 		Listen text `yaml:"listen"`
 	} `yaml:"api"`
@@ -117,7 +118,7 @@ func parseConfig(name string, data []byte, env func(string) string) (*config, er
 	}
 	for _, check := range []func() error{
 		c.checkRedis, c.checkNamespace, c.checkNumbers, c.instance().Validate, c.consumer().Validate, c.builtin().Validate,
-		c.checkAPI, c.checkLog,
+		c.Durability.queue().Validate, c.checkAPI, c.checkLog,
 	} {
 		if err := check(); err != nil {
 			return nil, f.at("", err)

@@ -33,6 +33,7 @@ type target struct {
 	url, namespace string
 	limits         task.Limits
 	caps           queue.Caps
+	durability     queue.Durability
 }
 
 func (a *app) target() (target, error) {
@@ -51,7 +52,7 @@ func (a *app) targetOf(cfg *config) (target, error) {
 		url:       cmp.Or(a.Redis, a.env("ONBEAT_REDIS_URL"), string(cfg.Redis.URL), defaultRedis),
 		namespace: cmp.Or(a.Namespace, a.env("ONBEAT_NAMESPACE"), string(cfg.Namespace)),
 		limits:    task.Limits{Payload: int(cfg.PayloadLimit)},
-		caps:      cfg.Keep.caps(),
+		caps:      cfg.Keep.caps(), durability: cfg.Durability.queue(),
 	}
 	if t.namespace == "" {
 		return t, refuse("namespace", "", "missing", "pass --namespace, set ONBEAT_NAMESPACE, or name a config file with -c")
@@ -86,7 +87,7 @@ func (t target) open() (*client, error) {
 	if err != nil {
 		return nil, err
 	}
-	d, err := onbeat.New(rdb, onbeat.Config{Namespace: t.namespace, PayloadLimit: t.limits.Payload, Caps: t.caps})
+	d, err := onbeat.New(rdb, onbeat.Config{Namespace: t.namespace, PayloadLimit: t.limits.Payload, Caps: t.caps, Durability: t.durability})
 	if err != nil {
 		_ = rdb.Close()
 		return nil, err

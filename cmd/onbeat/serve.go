@@ -81,7 +81,7 @@ func (c *serveCmd) dispatcher(a *app, cfg *config, namespace string, log zerolog
 		Release:   cmp.Or(c.Release, a.env("ONBEAT_RELEASE"), i.Release, buildRevision()),
 		Lead:      i.Lead, Consume: i.Consume, Standby: cfg.Standby, Lease: i.Lease, MinReady: i.MinReady,
 		Concurrency: tasks.Concurrency, Queues: tasks.Queues, Strict: tasks.Strict, Limits: tasks.Limits, Drain: tasks.Drain,
-		PayloadLimit: int(cfg.PayloadLimit), Caps: cfg.Keep.caps(), Log: log,
+		PayloadLimit: int(cfg.PayloadLimit), Caps: cfg.Keep.caps(), Durability: cfg.Durability.queue(), Log: log,
 	}
 }
 

@@ -1,0 +1,17 @@
+package main
+
+import (
+	"time"
+
+	"github.com/onbeat/onbeat/queue"
+)
+
+// durabilityConfig says for how many replicas a write waits.
+type durabilityConfig struct {
+	Replicas integer  `yaml:"replicas"`
+	Timeout  duration `yaml:"timeout"`
+}
+
+func (d durabilityConfig) queue() queue.Durability {
+	return queue.Durability{Replicas: int(d.Replicas), Timeout: time.Duration(d.Timeout)}
+}

@@ -1,0 +1,141 @@
+package queue_test
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/task"
+	"github.com/onbeat/onbeat/testredis"
+)
+
+// waits counts what asks Redis to wait for replicas.
+type waits struct{ n atomic.Int64 }
+
+func (*waits) DialHook(next redis.DialHook) redis.DialHook          { return next }
+func (*waits) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
+
+func (w *waits) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		for _, c := range cmds {
+			if c.Name() == "wait" {
+				w.n.Add(1)
+			}
+		}
+		return next(ctx, cmds)
+	}
+}
+
+// With a replica that answers, each write waits for it. With one that does not, one write waits, those of the next
+// second do not, and it is said once; and again when there are enough.
+func TestDurable_waitsForReplicasAndSaysWhenThereAreTooFew(t *testing.T) {
+	t.Parallel()
+	primary, replica := testredis.Replicated(t)
+	type report struct {
+		replicas int
+		enough   bool
+	}
+	reports := make(chan report, 10)
+	client, asked := primary.Client(), &waits{}
+	client.AddHook(asked)
+	for _, s := range queue.Scripts() { // so that none is sent twice
+		if err := s.Load(t.Context(), client); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rdb := queue.Durable(client, queue.Durability{
+		Replicas: 1, Timeout: 2 * time.Second,
+		Report: func(n int, enough bool) { reports <- report{n, enough} },
+	})
+	w := worldIn(t, rdb, "durable")
+	add := func() {
+		t.Helper()
+		refused, _, err := w.q.Enqueue(t.Context(), []*task.Task{{ID: task.NewID(time.Now()), Type: "job"}}, true)
+		w.must(err)
+		w.must(errors.Join(refused...))
+	}
+	for range 3 {
+		add()
+	}
+	w.join("one") // an instance's own calls do not wait
+	if n := asked.n.Load(); n != 3 || len(reports) != 0 {
+		t.Fatalf("WAIT was sent %d times for 3 writes, and there were %d reports", n, len(reports))
+	}
+	there, err := replica.Client().HLen(t.Context(), w.keys.Tasks).Result()
+	if there != 3 || err != nil {
+		t.Errorf("%d of 3 tasks are on the replica, %v", there, err)
+	}
+
+	replica.Pause()
+	began := time.Now()
+	add()
+	if took := time.Since(began); took < 1900*time.Millisecond {
+		t.Errorf("it waited %s for a replica that does not answer, want 2s", took)
+	}
+	add()
+	if n := asked.n.Load(); n != 4 {
+		t.Errorf("WAIT was sent %d times, want 4: none in the second after it came to nothing", n)
+	}
+	if got := <-reports; got != (report{0, false}) {
+		t.Errorf("report %+v", got)
+	}
+	replica.Resume()
+	testredis.Eventually(t, 20*time.Second, func() bool { add(); return len(reports) > 0 }, "there are enough again")
+	if got := <-reports; got != (report{1, true}) {
+		t.Errorf("report %+v", got)
+	}
+}
+
+// A write whose primary is lost while it waits was not answered, whatever became of it.
+func TestDurable_aPrimaryLostWhileWaitingHasNotAnswered(t *testing.T) {
+	t.Parallel()
+	primary, replica := testredis.Replicated(t)
+	w := worldIn(t, queue.Durable(primary.Client(), queue.Durability{Replicas: 1, Timeout: 2 * time.Second}), "durable")
+	replica.Pause()
+	plain := primary.Client()
+	enqueued := make(chan error, 1)
+	go func() {
+		_, _, err := w.q.Enqueue(t.Context(), []*task.Task{{ID: "t", Type: "job"}}, true)
+		enqueued <- err
+	}()
+	testredis.Eventually(t, 20*time.Second, func() bool {
+		return plain.HLen(t.Context(), w.keys.Tasks).Val() == 1
+	}, "the primary has the task")
+	primary.Kill()
+	if err := <-enqueued; !queue.Retryable(err) {
+		t.Errorf("enqueue: %v, want that Redis is out of reach", err)
+	}
+}
+
+func TestDurability_refusesWhatCouldNotWork(t *testing.T) {
+	t.Parallel()
+	for _, d := range []queue.Durability{{Replicas: -1}, {Replicas: 101}, {Timeout: time.Microsecond}, {Timeout: 3 * time.Second}} {
+		if err := d.Validate(); err == nil || !strings.Contains(err.Error(), "durability.") {
+			t.Errorf("%+v: %v", d, err)
+		}
+	}
+	if err := (queue.Durability{Replicas: 1, Timeout: time.Second}).Validate(); err != nil {
+		t.Error(err)
+	}
+}
+
+// What waiting for a replica costs one caller. On two cores with Redis 7.0, all of it on one machine: see docs/design.md.
+func BenchmarkDurable(b *testing.B) {
+	for _, n := range []int{0, 1} {
+		b.Run(strconv.Itoa(n)+" replicas", func(b *testing.B) {
+			primary, _ := testredis.Replicated(b)
+			w := worldIn(b, queue.Durable(primary.Client(), queue.Durability{Replicas: n}), "durable")
+			for b.Loop() {
+				_, _, err := w.q.Enqueue(b.Context(), []*task.Task{{ID: task.NewID(time.Now()), Type: "job"}}, true)
+				w.must(err)
+			}
+		})
+	}
+}
