@@ -86,11 +86,12 @@ func (m *Manager) heartbeat(s *Stay) error {
 	ctx, done := context.WithTimeout(s.ctx, m.cfg.heartbeat())
 	defer done()
 	asked := time.Now() // not after the reply: a slow reply must not lengthen the lease
-	b, err := m.reg.Heartbeat(ctx, s.ID, s.Gen, m.cfg.Lease)
+	b, err := m.reg.heartbeat(ctx, s.ID, s.Gen, m.cfg.Lease, m.seen)
 	if err != nil {
 		return err
 	}
 	s.trust(asked.Add(m.cfg.Lease - m.cfg.margin()))
+	m.heard(s, b.View)
 	m.see(s, b.View)
 	s.cancelRuns(b.Cancel)
 	if b.Overslept {

@@ -27,8 +27,10 @@ func (m *Manager) listen(ctx context.Context, s *Stay) {
 			switch v := msg.(type) {
 			case *redis.Subscription: // also after the connection broke: whatever was said meanwhile was missed
 				if v.Channel == m.reg.keys.Wake {
-					s.again.Store(heard)
-					s.unsure.Store(heard)
+					if heard {
+						s.again.Store(true)
+						s.unsure.Store(true)
+					}
 					heard = true
 				}
 				s.wake(0)

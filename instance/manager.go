@@ -21,9 +21,10 @@ type Manager struct {
 	log zerolog.Logger
 
 	// What it brings when it comes back.
-	gen    int64 // the last generation it had
-	order  int64 // of its release
-	proven bool  // it has been ready for MinReady before
+	gen    int64     // the last generation it had
+	order  int64     // of its release
+	seen   time.Time // the clock of Redis when it last answered a heartbeat
+	proven bool      // it has been ready for MinReady before
 }
 
 // New returns the manager of an instance. It refuses a bad config; it does not talk to Redis yet.
@@ -80,7 +81,7 @@ func (m *Manager) join(ctx context.Context) (*Stay, error) {
 		call, done := context.WithTimeout(context.WithoutCancel(ctx), m.cfg.Lease)
 		unhook := context.AfterFunc(ctx, func() { time.AfterFunc(m.cfg.heartbeat(), done) })
 		asked := time.Now()
-		gen, order, v, err := m.reg.register(call, m.cfg, m.gen, m.order)
+		gen, order, v, err := m.reg.register(call, m.cfg, m.gen, m.order, m.seen)
 		unhook()
 		done()
 		switch {
@@ -91,6 +92,7 @@ func (m *Manager) join(ctx context.Context) (*Stay, error) {
 			m.gen, m.order = gen, order
 			s := newStay(m.cfg.ID, gen, m.cfg.Release)
 			s.trust(asked.Add(m.cfg.Lease - m.cfg.margin()))
+			m.heard(s, v)
 			s.see(v)
 			m.log.Info().Int64("generation", gen).Str("release", m.cfg.Release).Msg("registered")
 			if ctx.Err() != nil {

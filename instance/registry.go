@@ -26,7 +26,7 @@ func source(name string) string {
 }
 
 func electing(name string) *queue.Script {
-	return queue.NewScript(name, source("lib_elect"), source(name))
+	return queue.NewScript(name, source("lib_elect"), source(name)).Fleeting() // the lease must not wait for replicas
 }
 
 var (
@@ -68,6 +68,10 @@ type View struct {
 	Open      bool // consumers may take work: the leader has dealt with what was missed while nobody led
 	Lanes     int64
 	Schedules int64
+
+	// Forgot: Redis lacks writes that it had answered. Kept is the last heartbeat of anybody that it has, or zero.
+	Forgot bool
+	Kept   time.Time
 }
 
 // Beat is what a heartbeat returns besides the view.
@@ -101,11 +105,12 @@ func (r *Registry) first(more ...string) []string {
 // Register takes an instance in, as a new generation that is larger than every earlier one and than known. It neither
 // leads nor takes work before [Registry.Ready]. Registering an ID again declares its earlier generation dead.
 func (r *Registry) Register(ctx context.Context, c Config, known int64) (gen, order int64, v View, err error) {
-	return r.register(ctx, c.withDefaults(), known, 0)
+	return r.register(ctx, c.withDefaults(), known, 0, time.Time{})
 }
 
-// register also takes the order that a process that comes back had before: coming back does not make its release newer.
-func (r *Registry) register(ctx context.Context, c Config, known, had int64) (gen, order int64, v View, err error) {
+// register also takes what a process that comes back has seen: the order that it had, because coming back does not make
+// its release newer, and when Redis last answered it a heartbeat.
+func (r *Registry) register(ctx context.Context, c Config, known, had int64, seen time.Time) (gen, order int64, v View, err error) {
 	standby := "0"
 	if c.Standby {
 		standby = "1"
@@ -115,7 +120,7 @@ func (r *Registry) register(ctx context.Context, c Config, known, had int64) (ge
 		return 0, 0, v, fmt.Errorf("register: %w", err)
 	}
 	values, err := r.run(ctx, registerScript, r.first(), c.ID, c.Lease.Milliseconds(), standby, string(c.Lead), string(c.Consume),
-		c.Release, string(details), releaseGrace.Milliseconds(), known, had)
+		c.Release, string(details), releaseGrace.Milliseconds(), known, had, queue.Ms(seen))
 	if err != nil {
 		return 0, 0, v, fmt.Errorf("register: %w", err)
 	}
@@ -157,17 +162,22 @@ func (r *Registry) Declare(ctx context.Context, t queue.Term) (bool, error) {
 // Heartbeat renews the lease, drops instances whose lease ran out, and elects if need be. It returns
 // [queue.ErrFenced] if this instance's own lease had run out.
 func (r *Registry) Heartbeat(ctx context.Context, id string, gen int64, lease time.Duration) (Beat, error) {
+	return r.heartbeat(ctx, id, gen, lease, time.Time{})
+}
+
+// heartbeat also says when Redis last answered one, so that Redis can tell if it has forgotten it.
+func (r *Registry) heartbeat(ctx context.Context, id string, gen int64, lease time.Duration, seen time.Time) (Beat, error) {
 	values, err := r.run(ctx, heartbeatScript, r.first(r.keys.Cancel),
-		id, gen, lease.Milliseconds(), overslept.Milliseconds())
+		id, gen, lease.Milliseconds(), overslept.Milliseconds(), queue.Ms(seen))
 	if err != nil {
 		return Beat{}, fmt.Errorf("heartbeat: %w", err)
 	}
-	b := Beat{View: viewOf(values), Overslept: number(values, 7) == 1}
-	n := int(number(values, 8))
+	b := Beat{View: viewOf(values), Overslept: number(values, 8) == 1}
+	n := int(number(values, 9))
 	for i := range n {
-		b.Orphans = append(b.Orphans, number(values, 9+i))
+		b.Orphans = append(b.Orphans, number(values, 10+i))
 	}
-	for i := 9 + n; i+1 < len(values); i += 2 {
+	for i := 10 + n; i+1 < len(values); i += 2 {
 		b.Cancel = append(b.Cancel, parseCancel(text(values, i), text(values, i+1)))
 	}
 	return b, nil
@@ -244,6 +254,7 @@ func viewOf(values []any) View {
 	return View{
 		Now: queue.FromMs(number(values, 0)), Leader: text(values, 1), LeaderGen: number(values, 2),
 		Epoch: number(values, 3), Open: number(values, 4) == 1, Lanes: number(values, 5), Schedules: number(values, 6),
+		Forgot: text(values, 7) != "", Kept: queue.FromMs(number(values, 7)),
 	}
 }
 

@@ -47,6 +47,7 @@ type Stay struct {
 	wakeAt   atomic.Int64
 	again    atomic.Bool // Redis was connected to again: the scheduler has not looked yet
 	unsure   atomic.Bool // the same: the state that Redis knows may be an earlier one
+	loss     atomic.Pointer[Loss]
 	mu       sync.Mutex
 	view     View
 	term     *term

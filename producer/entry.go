@@ -11,6 +11,7 @@ import (
 
 // entry is a schedule as the leader holds it.
 type entry struct {
+	head definitionHead
 	s    *Schedule
 	grid schedule.Grid
 	raw  string // last run as it lies in Redis
@@ -37,7 +38,7 @@ func newEntry(st queue.Stored) (*entry, error) {
 		return nil, fmt.Errorf("schedule %q: %w", st.Name, err)
 	}
 	s := d.Schedule
-	e := &entry{s: &s, grid: grid, at: -1}
+	e := &entry{head: d.definitionHead, s: &s, grid: grid, at: -1}
 	e.set(last)
 	e.raw = st.Last
 	return e, nil

@@ -2,6 +2,7 @@ package producer
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/onbeat/onbeat/queue"
@@ -128,6 +129,9 @@ func (t *tenure) advance(ctx context.Context, moves []move) error {
 }
 
 func (t *tenure) afterError(ctx context.Context, moves []move, err error) error {
+	if errors.Is(err, queue.ErrNotLeader) || errors.Is(err, queue.ErrFenced) {
+		return err // nothing was done, and what this leader knows may be more than Redis does
+	}
 	names := make([]string, len(moves))
 	for i := range moves {
 		names[i] = moves[i].e.s.Name

@@ -37,6 +37,7 @@ type Scheduler struct {
 	cfg       SchedulerConfig
 	log       zerolog.Logger
 	redeclare instance.Bell
+	memory    memory // of the last term
 }
 
 // NewScheduler returns a scheduler.
@@ -52,10 +53,12 @@ func (s *Scheduler) Redeclare() { s.redeclare.Ring() }
 
 // Run pushes slots in every term of the stay, and returns when the stay drains or ends.
 func (s *Scheduler) Run(stay *instance.Stay) error {
+	s.recall(stay)
 	stay.Lead(func(ctx context.Context, term queue.Term) {
 		// Whether the gate is shut was decided as the term began, and only this leader opens it.
 		t := &tenure{Scheduler: s, stay: stay, term: term, open: stay.View().Open}
 		err := t.run(ctx)
+		s.remember(ctx, t, err)
 		switch {
 		case ctx.Err() != nil: // the term is over, which has been said already
 		case errors.Is(err, queue.ErrNotLeader), errors.Is(err, queue.ErrFenced):
@@ -78,6 +81,7 @@ type tenure struct {
 	entries map[string]*entry
 	plan    plan
 	version int64 // of the schedules, as far as they are known
+	whole   bool  // entries are all there are
 }
 
 // run leads: it takes stock, opens the gate if nobody led before, and pushes until the term ends.
@@ -173,11 +177,14 @@ func (t *tenure) takeStock(ctx context.Context) error {
 	if t.began.IsZero() { // tried again: what was due since then was not missed
 		t.began = t.clock.Now()
 	}
+	if err := t.restore(ctx, t.known()); err != nil {
+		return err
+	}
 	declared := t.declare(ctx)
 	if declared != nil && !errors.Is(declared, queue.ErrFull) {
 		return declared
 	}
-	t.entries, t.plan = map[string]*entry{}, nil
+	t.entries, t.plan, t.whole = map[string]*entry{}, nil, false
 	version, err := t.q.Schedules(ctx, func(list []queue.Stored) error {
 		for _, st := range list {
 			t.put(st)
@@ -192,6 +199,8 @@ func (t *tenure) takeStock(ctx context.Context) error {
 	if err := t.refresh(ctx); err != nil {
 		return err
 	}
+	t.whole = true
+	t.stay.SettleLoss()
 	if !t.open {
 		if err := t.catchUp(ctx, t.began); err != nil && !errors.Is(err, queue.ErrFull) {
 			return err

@@ -112,7 +112,11 @@ func (q *Queue) Cycle(ctx context.Context, r *CycleRequest) (*CycleReply, error)
 	if err != nil {
 		return nil, fmt.Errorf("cycle: %w", err)
 	}
-	return decodeCycle(newReply(v), r, order)
+	out, err := decodeCycle(newReply(v), r, order)
+	if err == nil && r.Want > 0 && out.MayClaim && !out.LeftDue {
+		q.caughtUp.Store(out.Now.UnixMilli())
+	}
+	return out, err
 }
 
 // appendSettlements writes settlements grouped by outcome, as cycle.lua reads them, and returns that order.

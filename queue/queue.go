@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -35,11 +36,13 @@ func (c Caps) WithDefaults() Caps {
 }
 
 // Queue is one partition's due sets and what belongs to them. It is safe for concurrent use and holds no state of its
-// own: everything is in Redis.
+// own, but for what [Queue.CaughtUp] returns: everything is in Redis.
 type Queue struct {
 	rdb  redis.UniversalClient
 	keys Keys
 	caps Caps
+
+	caughtUp atomic.Int64 // unix ms
 }
 
 // New returns the queue of a partition. It does not talk to Redis yet.
@@ -55,6 +58,10 @@ func (q *Queue) Keys() Keys { return q.keys }
 
 // Redis is the client the queue was made with.
 func (q *Queue) Redis() redis.UniversalClient { return q.rdb }
+
+// CaughtUp is the last moment, by the clock of Redis, up to which this process has seen all that it may claim be
+// claimed; zero if it never has. Should Redis lose its memory, what was due by then need not be run again.
+func (q *Queue) CaughtUp() time.Time { return FromMs(q.caughtUp.Load()) }
 
 // Now is the clock of Redis: the only one that decides anything.
 func (q *Queue) Now(ctx context.Context) (time.Time, error) {

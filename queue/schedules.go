@@ -57,6 +57,7 @@ type Change struct {
 	Pause      *bool
 	FromNow    bool      // slots up to now are settled: the next is the first after it
 	Settled    time.Time // the same up to this moment, if it is not zero: the one to which Note was worked out
+	Runs       int64     // how often a schedule that is made again has run
 	Event      string    // for the events
 	Note       string    // for the history
 	Ahead      []Ahead   // newest first: what may have been pushed ahead of now
@@ -114,7 +115,7 @@ func (q *Queue) changeBatch(ctx context.Context, epoch int64, changes []Change) 
 		} else if !c.Settled.IsZero() {
 			slot = strconv.FormatInt(c.Settled.UnixMilli(), 10)
 		}
-		args = append(args, c.Name, c.Expect, definition, c.Anchor.arg(), pause, slot, c.Event, c.Note, len(c.Ahead))
+		args = append(args, c.Name, c.Expect, definition, c.Anchor.arg(), pause, slot, c.Event, c.Note, c.Runs, len(c.Ahead))
 		for _, a := range c.Ahead {
 			args = append(args, a.Slot.UnixMilli(), lanes.number(a.Place.Lane), a.Place.ID)
 		}

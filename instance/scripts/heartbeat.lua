@@ -3,6 +3,7 @@
 -- KEYS[1..10] see lib_elect.lua
 -- KEYS[11] cancel hash  task or "k:key" -> "fence asked-at reason"
 -- ARGV[1] id  [2] generation  [3] lease ms  [4] how late a watcher may be before others look (ms)
+-- ARGV[5] the clock of Redis when it last answered the caller a heartbeat, or 0
 -- Returns {view..., overslept 0|1, n orphans, orphans..., cancel requests as field, value...}.
 -- Orphans are returned to the leader, and to whoever found them.
 -- Errors: FENCED: the lease had run out, or another generation took the ID. O(1) while nothing changes.
@@ -12,6 +13,7 @@ if not live(instances, members, id, ARGV[2]) then
   return redis.error_reply("FENCED instance " .. id)
 end
 redis.call("ZADD", instances, now + tonumber(ARGV[3]), id)
+remember(id, ARGV[5])
 
 local found = sweep()
 local lead = redis.call("HGET", leader, "id")

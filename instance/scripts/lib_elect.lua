@@ -4,7 +4,7 @@
 -- KEYS[2]  members   hash  id -> "generation order state standby lead consume release"
 --                          state: s starting, r ready, d draining; standby: 0 or 1
 -- KEYS[3]  leader    hash  id, gen, epoch, order, consume, open, since
--- KEYS[4]  meta      hash  last generation, epoch and order given
+-- KEYS[4]  meta      hash  last generation, epoch and order given; beat: when Redis last answered a heartbeat
 -- KEYS[5]  events    stream
 -- KEYS[6]  wake      channel (declared as a key so that it lies in the same slot)
 -- KEYS[7]  details   hash  id -> JSON for people
@@ -90,13 +90,28 @@ local function elect()
   redis.call("PUBLISH", channel, "leader")
 end
 
--- view is what every registry call returns: now, the leader's id, generation, epoch, open, and the versions that tell
--- an instance what to read again.
+-- forgot is the last heartbeat that Redis has, if the caller was answered a later one: Redis lost its last writes.
+local forgot = ""
+
+-- remember notes a heartbeat, and finds out whether Redis still has the last one that the caller was answered. What is
+-- noted only rises, whatever the clock does.
+local function remember(id, known)
+  local kept = tonumber(redis.call("HGET", meta, "beat") or 0)
+  known = tonumber(known or 0)
+  redis.call("HSET", meta, "beat", int(math.max(kept, now)))
+  if kept < known then
+    forgot = int(kept)
+    record(events, cap_events, "event", "lost writes", "instance", id, "kept", forgot, "known", int(known))
+  end
+end
+
+-- view is what every registry call returns: now, the leader's id, generation, epoch, open, the versions that tell an
+-- instance what to read again, and what Redis forgot.
 local function view()
   local lead = redis.call("HMGET", leader, "id", "gen", "epoch", "open")
   local versions = redis.call("HMGET", meta, "lanes", "schedules")
   return {
-    now, lead[1] or "", lead[2] or "0", lead[3] or "0", lead[4] or "0", versions[1] or "0", versions[2] or "0",
+    now, lead[1] or "", lead[2] or "0", lead[3] or "0", lead[4] or "0", versions[1] or "0", versions[2] or "0", forgot,
   }
 end
 

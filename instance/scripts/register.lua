@@ -6,6 +6,7 @@
 -- ARGV[8] how long a release may be lost before it counts as absent (ms)
 -- ARGV[9] the largest generation the caller knows of, or 0: the next is larger, even if Redis lost its memory
 -- ARGV[10] the order the caller had before, or 0: it has run all the while, so its release has not been absent
+-- ARGV[11] the clock of Redis when it last answered the caller a heartbeat, or 0
 -- Returns {generation, order, view...}. O(instances + releases).
 --
 -- A release is newer the later it was first seen after being absent. Leaving cleanly makes it absent at once, so that
@@ -48,6 +49,7 @@ end
 redis.call("HSET", members, id, pack({
   gen = gen, order = order, state = "s", standby = ARGV[3] == "1", lead = ARGV[4], consume = ARGV[5], release = release,
 }))
+remember(id, ARGV[11])
 redis.call("HSET", details, id, ARGV[7])
 redis.call("ZADD", instances, now + tonumber(ARGV[2]), id)
 record(events, cap_events, "event", "joined", "instance", id, "release", release, "generation", int(gen))

@@ -13,7 +13,7 @@
 --   name, last as it was read ("" for none), definition ("" leaves it, "-" deletes),
 --   anchor (unix ms, "+ms" from now, "^ms" the next multiple, "" leaves it), paused ("0", "1", "" leaves it),
 --   slot ("" leaves it, "now" or unix ms: slots up to it are settled), event, note for the history or "",
---   n ahead, newest first, then for each: slot (unix ms), lane, task
+--   runs that a schedule which is made again has had, n ahead, newest first, then for each: slot (unix ms), lane, task
 --
 -- Returns {now, then the indexes from 0 of the schedules that had moved: nothing of those was done}.
 -- Errors: NOTLEADER. O(n + ahead * log(due)).
@@ -48,7 +48,7 @@ end
 local moved, notes, any = {}, {}, false
 for i = 1, tonumber(arg()) do
   local name, expect, definition, anchor, paused, slot = arg(), arg(), arg(), arg(), arg(), arg()
-  local event, note, n = arg(), arg(), tonumber(arg())
+  local event, note, had, n = arg(), arg(), tonumber(arg()), tonumber(arg())
   local current = redis.call("HGET", last, name) or ""
   if current ~= expect then
     moved[#moved + 1] = i - 1
@@ -88,7 +88,7 @@ for i = 1, tonumber(arg()) do
       -- The revision never repeats, even when a schedule is deleted and made again: the version is larger than any.
       rev = math.max(rev + 1, version)
       redis.call("HSET", last, name, table.concat({
-        int(rev), int(stays), int(runs - left), zero, paused == "" and stopped or paused,
+        int(rev), int(stays), int(runs + had - left), zero, paused == "" and stopped or paused,
       }, " "))
     end
     if note ~= "" then

@@ -1,0 +1,99 @@
+package instance
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/onbeat/onbeat/testredis"
+)
+
+// A heartbeat finds out that Redis has gone back to a moment before one that it had answered, and one that joins again
+// that it came back empty. Each says so, once.
+func TestLoss_isFoundAndReported(t *testing.T) {
+	t.Parallel()
+	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
+		ctx := t.Context()
+		r := newRig(t, rdb)
+		gen, _, v, err := r.reg.register(ctx, Config{ID: "a", Lease: time.Minute}, 0, 0, time.Time{})
+		must(t, err)
+		if v.Forgot {
+			t.Error("the first to join found a loss")
+		}
+		beat := func(seen time.Time) Beat {
+			t.Helper()
+			b, err := r.reg.heartbeat(ctx, "a", gen, time.Minute, seen)
+			must(t, err)
+			return b
+		}
+		first := beat(v.Now)
+		if first.Forgot {
+			t.Error("nothing was lost, and a heartbeat says so")
+		}
+		kept := first.Now
+		seen := first.Now.Add(time.Second) // a heartbeat that was answered and is not in this Redis
+		b := beat(seen)
+		if !b.Forgot || !b.Kept.Equal(kept) {
+			t.Errorf("forgot %v, kept %v; want %v", b.Forgot, b.Kept, kept)
+		}
+		if b := beat(b.Now); b.Forgot {
+			t.Error("the same loss is found again")
+		}
+
+		r.forget()
+		if _, err := r.reg.heartbeat(ctx, "a", gen, time.Minute, seen); err == nil {
+			t.Fatal("a Redis that came back empty knows the instance")
+		}
+		_, _, v, err = r.reg.register(ctx, Config{ID: "a", Lease: time.Minute}, gen, 0, seen)
+		must(t, err)
+		if !v.Forgot || !v.Kept.IsZero() {
+			t.Errorf("forgot %v, kept %v; want that nothing was kept", v.Forgot, v.Kept)
+		}
+		if got := r.events(); len(got) != 2 || got[0] != "lost writes a" || got[1] != "joined a" {
+			t.Errorf("events %q", got)
+		}
+	})
+}
+
+// A clock that is set back is no loss.
+func TestLoss_isNotAClockThatIsSetBack(t *testing.T) {
+	t.Parallel()
+	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
+		ctx := t.Context()
+		r := newRig(t, rdb)
+		m := r.join("a", "")
+		seen := r.beat(m).Now.Add(time.Hour)
+		must(t, r.rdb.HSet(ctx, r.q.Keys().Meta, "beat", seen.UnixMilli()).Err()) // written before the clock was set back
+		for range 2 {
+			b, err := r.reg.heartbeat(ctx, m.id, m.gen, time.Minute, seen)
+			must(t, err)
+			if b.Forgot {
+				t.Error("it was taken for a loss")
+			}
+		}
+	})
+}
+
+// The stay knows of the loss until it is dealt with, and its scheduler is called.
+func TestLoss_callsTheScheduler(t *testing.T) {
+	t.Parallel()
+	srv := testredis.Private(t)
+	r := rigOf(t, srv.Client(), "ns")
+	n := r.node(Config{Lease: 2 * time.Second})
+	s := n.stay()
+	ctx, k := context.Background(), r.q.Keys()
+	testredis.Eventually(t, testTimeout, func() bool { return r.rdb.PubSubNumSub(ctx, k.Wake).Val()[k.Wake] == 1 }, "it listens")
+	testredis.Eventually(t, testTimeout, func() bool {
+		must(t, r.rdb.HSet(ctx, k.Meta, "beat", 1).Err()) // what a replica has that was behind
+		l, ok := s.Loss()
+		return ok && l.Kept.UnixMilli() == 1 && l.Known.After(l.Kept)
+	}, "it finds the loss")
+	testredis.Eventually(t, testTimeout, s.Reconnected, "the scheduler is told to take stock")
+	must(t, n.leave())
+	s.SettleLoss()
+	if l, ok := s.Loss(); ok {
+		t.Errorf("dealt with, and still there: %+v", l)
+	}
+}

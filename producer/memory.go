@@ -1,0 +1,109 @@
+package producer
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/onbeat/onbeat/instance"
+	"github.com/onbeat/onbeat/queue"
+)
+
+// memory is what an instance that led knows of the schedules: if Redis comes back without them, they go on as they were,
+// on their grid. Who never led knows nothing, and declares them anew.
+type memory struct {
+	version int64
+	entries map[string]*entry
+	seen    time.Time // the clock of Redis when it last answered; what was due by then was claimed
+}
+
+// known is what this term knows.
+func (t *tenure) known() memory {
+	if !t.whole {
+		return memory{}
+	}
+	return memory{version: t.version, entries: t.entries, seen: maxTime(t.stay.View().Now, t.q.CaughtUp())}
+}
+
+// remember keeps what a term knew when it ended, unless somebody else leads now, who will know better.
+func (s *Scheduler) remember(ctx context.Context, t *tenure, err error) {
+	if t.whole && !errors.Is(err, queue.ErrNotLeader) && !errors.Is(context.Cause(ctx), instance.ErrDeposed) {
+		s.memory = t.known()
+	}
+}
+
+// recall makes the schedules again that Redis lost, before anybody leads who would make them anew.
+func (s *Scheduler) recall(stay *instance.Stay) {
+	if len(s.memory.entries) == 0 {
+		return
+	}
+	t := &tenure{Scheduler: s, stay: stay}
+	if t.insist(stay.Context(), func(ctx context.Context) error { return t.restore(ctx, s.memory) }) == nil {
+		s.memory = memory{} // it is in Redis, where others may change it
+	}
+}
+
+// restore makes the schedules again that are known and not there. If their version has not gone back, Redis lost none:
+// who is not there was deleted. One that is there is left as it is, whatever it was.
+func (t *tenure) restore(ctx context.Context, known memory) error {
+	if len(known.entries) == 0 {
+		return nil
+	}
+	version, err := t.q.SchedulesVersion(ctx)
+	if err != nil || version >= known.version {
+		return err
+	}
+	if loss, ok := t.stay.Loss(); ok && !loss.Kept.IsZero() { // what was heard since may be of after the loss
+		known.seen = loss.Known
+	}
+	list, err := t.q.SchedulesNamed(ctx, slices.Sorted(maps.Keys(known.entries)))
+	if err != nil {
+		return err
+	}
+	var changes []queue.Change
+	for _, st := range list {
+		if st.Definition != "" || st.Last != "" {
+			continue
+		}
+		c, err := known.entries[st.Name].restored(known.seen)
+		if err != nil {
+			return err
+		}
+		changes = append(changes, *c)
+	}
+	if len(changes) == 0 {
+		return nil
+	}
+	_, moved, err := t.q.Change(ctx, 0, changes)
+	if err != nil {
+		return err
+	}
+	t.log.Warn().Int("schedules", len(changes)-len(moved)).Msg("restored the schedules that redis lost")
+	return nil
+}
+
+// restored makes the schedule as it was at seen. A slot up to then has run as far as anybody knows, which is more than
+// Redis does; one after it is pushed, perhaps again.
+func (e *entry) restored(seen time.Time) (*queue.Change, error) {
+	d := definition{definitionHead: e.head, Schedule: *e.s}
+	text, err := d.encode()
+	if err != nil {
+		return nil, err
+	}
+	c := &queue.Change{
+		Name: e.s.Name, Definition: text, Anchor: queue.Anchor{At: e.last.Anchor}, Pause: &e.last.Paused,
+		Runs: e.last.Runs, Event: "schedule restored",
+	}
+	if e.last.Slot.IsZero() {
+		return c, nil
+	}
+	c.Settled = minTime(seen, e.last.Slot)
+	c.Runs = max(0, c.Runs-e.grid.Count(c.Settled, e.last.Slot))
+	if first := e.after(time.Time{}); !first.IsZero() && !first.After(c.Settled) {
+		n := e.grid.Count(first.Add(-time.Nanosecond), c.Settled)
+		c.Note = rangeNote(e.s.Name, first, e.upTo(c.Settled), "forgotten", n, "redis lost its last writes")
+	}
+	return c, nil
+}

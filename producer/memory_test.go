@@ -1,0 +1,132 @@
+package producer
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/schedule"
+	"github.com/onbeat/onbeat/testredis"
+)
+
+// forget deletes every key of the namespace: a Redis that came back empty.
+func (w *world) forget() {
+	w.Helper()
+	ctx := context.Background()
+	keys, err := w.rdb.Keys(ctx, "onbeat:{"+w.ns+"}*").Result()
+	must(w, err)
+	must(w, w.rdb.Del(ctx, keys...).Err())
+}
+
+func (w *world) entry(name string) *entry {
+	w.Helper()
+	st, err := w.q.Schedule(context.Background(), name)
+	must(w, err)
+	e, err := newEntry(st)
+	must(w, err)
+	if e == nil {
+		w.Fatalf("there is no schedule %s", name)
+	}
+	return e
+}
+
+// A Redis that came back empty gets its schedules back from the instance that led: by hand and declared, paused and
+// not, on their grids, and pushed again from where it last answered.
+func TestRestore_fromWhatTheLeaderKnows(t *testing.T) {
+	t.Parallel()
+	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
+		ctx := t.Context()
+		w := newWorld(t, rdb)
+		w.apply("hand", schedule.Rule{Every: 10 * time.Millisecond, MaxRuns: 100_000})
+		w.apply("paused", schedule.Every(time.Hour))
+		_, err := w.Pause(ctx, "paused")
+		must(t, err)
+		declared := func() []Schedule {
+			return []Schedule{{Name: "declared", Rule: schedule.Every(10 * time.Millisecond), Task: "job"}}
+		}
+		tn := w.lead("one", "v1", declared)
+		must(t, tn.takeStock(ctx))
+		must(t, tn.push(ctx))
+		known := tn.known()
+		known.seen = w.now().Truncate(time.Millisecond)
+		seen := known.seen
+		before := map[string]*entry{}
+		for _, name := range []string{"hand", "paused", "declared"} {
+			before[name] = w.entry(name)
+		}
+
+		w.forget()
+		must(t, tn.restore(ctx, known))
+		for name, was := range before {
+			e := w.entry(name)
+			if !e.last.Anchor.Equal(was.last.Anchor) || e.last.Paused != was.last.Paused || e.head != was.head {
+				t.Errorf("%s is %+v of %+v, was %+v of %+v", name, e.last, e.head, was.last, was.head)
+			}
+			if name == "paused" {
+				continue
+			}
+			if next := was.after(seen); !e.next.Equal(next) {
+				t.Errorf("%s goes on at %v, want %v: the first slot after %v", name, e.next, next, seen)
+			}
+			again := was.grid.Count(seen, was.last.Slot)
+			if again == 0 || e.last.Runs != was.last.Runs-again {
+				t.Errorf("%s has run %d times, was %d, of which %d are pushed again", name, e.last.Runs, was.last.Runs, again)
+			}
+			notes := w.notes(name)
+			if len(notes) != 1 || notes[0].Word != "forgotten" || notes[0].Count != was.grid.Count(was.last.Anchor.Add(-time.Millisecond), seen) {
+				t.Errorf("%s: notes %+v", name, notes)
+			}
+		}
+
+		tn = w.lead("one", "v1", declared)
+		must(t, tn.takeStock(ctx))
+		must(t, tn.push(ctx))
+		if e := w.entry("declared"); !e.last.Anchor.Equal(before["declared"].last.Anchor) {
+			t.Errorf("declared anew: anchor %v, was %v", e.last.Anchor, before["declared"].last.Anchor)
+		}
+	})
+}
+
+// What was deleted while somebody else led stays deleted.
+func TestRestore_leavesDeletedSchedulesAlone(t *testing.T) {
+	t.Parallel()
+	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
+		ctx := t.Context()
+		w := newWorld(t, rdb)
+		w.apply("s", schedule.Every(time.Second))
+		tn := w.lead("one", "v1", nil)
+		must(t, tn.takeStock(ctx))
+		must(t, w.Delete(ctx, "s"))
+		must(t, tn.restore(ctx, tn.known()))
+		st, err := w.q.Schedule(ctx, "s")
+		must(t, err)
+		if st != (queue.Stored{Name: "s"}) {
+			t.Errorf("it came back: %+v", st)
+		}
+	})
+}
+
+// A leader whose Redis came back empty hears that it is fenced, and must not take in that there are no schedules.
+func TestRestore_afterAStepThatWasFenced(t *testing.T) {
+	t.Parallel()
+	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
+		ctx := t.Context()
+		w := newWorld(t, rdb)
+		w.apply("s", schedule.Every(10*time.Millisecond))
+		tn := w.lead("one", "v1", nil)
+		must(t, tn.takeStock(ctx))
+		must(t, tn.push(ctx))
+		anchor := w.entry("s").last.Anchor
+		w.forget()
+		testredis.Eventually(t, patience, func() bool { return tn.push(ctx) != nil }, "a step is fenced")
+		known := tn.known()
+		known.seen = w.now()
+		must(t, tn.restore(ctx, known))
+		if e := w.entry("s"); !e.last.Anchor.Equal(anchor) {
+			t.Errorf("anchor %v, was %v", e.last.Anchor, anchor)
+		}
+	})
+}
