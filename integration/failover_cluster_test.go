@@ -1,0 +1,96 @@
+package integration
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/onbeat/onbeat/testredis"
+)
+
+// Every command of the program, and an instance, on a cluster of three primaries: no script asks for keys of two nodes.
+// Then the primary that has the namespace is killed, and the beat goes on with its replica.
+func TestFailover_clusterTakesEveryCommandAndPromotesAReplica(t *testing.T) {
+	t.Parallel()
+	c := testredis.Cluster(t)
+	w := worldOn(t, c.URL())
+	names, schedules := w.twenty()
+	p := w.serve("one", w.config("onbeat.yaml", "concurrency: 40\n", schedules...))
+	p.said("leads")
+	w.everyCommand("before")
+	w.grows(400, "nothing arrives")
+
+	key := "onbeat:{" + w.ns + "}:meta"
+	primary := c.Owner(t, key)
+	killed := time.Now()
+	primary.Kill()
+	testredis.Eventually(t, 40*time.Second, func() bool { return c.Owner(t, key) != primary }, "nobody is promoted")
+	promoted := time.Now()
+	w.grows(800, "the beat does not go on")
+	w.everyCommand("after")
+	p.stop()
+
+	repeats := w.wantRepeatsWithin(names, killed.Add(-time.Second), promoted)
+	t.Logf("promoted after %s, %d of %d arrivals are repeats", promoted.Sub(killed).Round(time.Millisecond), repeats, w.rec.count())
+	w.wantAuditAgrees(names...)
+	if log := p.log.String(); strings.Contains(log, "CROSSSLOT") {
+		t.Error("the instance asked for keys of two nodes")
+	}
+}
+
+// everyCommand runs each command that asks Redis for something, at least once with success.
+func (w *world) everyCommand(round string) {
+	w.Helper()
+	id := func(s string) string { return s + "-" + round }
+	hand := filepath.Join(w.dir, "hand.yaml")
+	if err := os.WriteFile(hand, []byte("schedules:\n"+w.beat("hand", time.Hour)), 0o600); err != nil {
+		w.Fatal(err)
+	}
+	file := filepath.Join(w.dir, "tasks.jsonl")
+	if err := os.WriteFile(file, []byte(strings.Repeat(`{"type":"echo","key":"k","payload":{}}`+"\n", 50)), 0o600); err != nil {
+		w.Fatal(err)
+	}
+	fails := fmt.Sprintf(`{"url":%q,"expect":[500]}`, w.rec.URL+"/fails")
+	steps := [][]string{
+		{"enqueue", "echo", "--id", id("done"), "--unique", id("u"), "--key", "k"},
+		{"enqueue", "--file", file},
+		{"enqueue", "echo", "--id", id("later"), "--in", "1h", "--priority", "high", "--queue", "q"},
+		{"tasks", "show", id("later")},
+		{"tasks", "list"},
+		{"tasks", "cancel", id("later")},
+		{"enqueue", "echo", "--id", id("never"), "--in", "1h"},
+		{"tasks", "delete", id("never")},
+		{"enqueue", "http", "--id", id("dead"), "--max-attempts", "1", "--payload", fails},
+		nil, // it dies
+		{"tasks", "list", "--state", "dead"},
+		{"tasks", "retry", id("dead")},
+		{"schedules", "apply", hand},
+		{"schedules", "list"},
+		{"schedules", "show", "hand"},
+		{"schedules", "pause", "hand"},
+		{"schedules", "resume", "hand"},
+		{"schedules", "trigger", "hand"},
+		{"schedules", "backfill", "hand", "--from", "3h"},
+		{"schedules", "delete", "hand"},
+		{"instances"},
+		{"events"},
+		{"audit"},
+		{"doctor"},
+	}
+	for _, args := range steps {
+		if args == nil {
+			testredis.Eventually(w, 20*time.Second, func() bool {
+				code, out, _ := w.run("", "tasks", "show", id("dead"), "--json")
+				return code == 0 && strings.Contains(out, `"dead"`)
+			}, "the task that fails does not die")
+			continue
+		}
+		code, out, errs := w.run("", args...)
+		if code != 0 || strings.Contains(out+errs, "CROSSSLOT") {
+			w.Errorf("onbeat %s: exit %d: %s%s", strings.Join(args, " "), code, out, errs)
+		}
+	}
+}
