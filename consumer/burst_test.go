@@ -39,3 +39,26 @@ func TestConsume_claimsABurstInGrowingPortions(t *testing.T) {
 		t.Errorf("%d calls for %d tasks: %v", len(claims), burst, claims)
 	}
 }
+
+// A claim that took all it was to take says nothing of workers that are still free: the next task must not wait for a
+// run to end.
+func TestConsume_looksOnAfterAFullPortion(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, testredis.Real(t))
+	var ran ledger
+	n := w.start(one(t, func(ctx context.Context, tk *task.Task) error {
+		ran.note(tk)
+		<-ctx.Done()
+		return ctx.Err()
+	}), concurrency(2*firstPortion), drain(-1))
+	w.leads(n)
+	due := time.Now().Add(300 * time.Millisecond)
+	list := make([]*task.Task, firstPortion)
+	for i := range list {
+		list[i] = job("", task.At(due))
+	}
+	w.add(list...)
+	testredis.Eventually(t, patience, func() bool { return ran.total() == firstPortion }, "all of the portion run")
+	w.add(job("next"))
+	testredis.Eventually(t, patience, func() bool { return ran.count("next") == 1 }, "the next runs beside them")
+}

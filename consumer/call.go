@@ -24,13 +24,14 @@ const firstPortion = 128
 type answer struct {
 	sent, came time.Time
 	settled    int // of the settlements, the first ones
+	want       int // most tasks it was to claim
 	reply      *queue.CycleReply
 	err        error
 }
 
 // send makes a call under way that settles what there is to settle and wants up to so many tasks.
 func (c *Consumer) send(want int) {
-	c.calling = true
+	c.calling, c.wake = true, time.Time{}
 	ctx, done := context.WithTimeout(c.stay.Context(), callTimeout)
 	if c.lanes.count == 0 && c.lanes.version == 0 {
 		if err := c.lanes.load(ctx, c.q, c.handlers, &c.cfg); err != nil {
@@ -50,7 +51,7 @@ func (c *Consumer) send(want int) {
 	}
 	go func() {
 		defer done()
-		a := answer{sent: time.Now(), settled: len(batch)}
+		a := answer{sent: time.Now(), settled: len(batch), want: req.Want}
 		a.reply, a.err = c.q.Cycle(ctx, req)
 		a.came = time.Now()
 		c.answers <- a
@@ -76,7 +77,11 @@ func (c *Consumer) answered(a answer) (again bool, err error) {
 	}
 	free := c.free() - len(r.Claimed)
 	again = c.plan(r, free)
-	ahead := again && free >= c.portion && !c.draining && !c.doubt && r.LanesVer == c.lanes.version
+	if r.MayClaim && a.want > 0 && len(r.Claimed)+len(r.Malformed) >= a.want {
+		again = again || free > 0 // it took all it was to take, and may have said of nothing else what is due, nor watch
+	}
+	c.wakeBy(c.wake)
+	ahead := again && r.LeftDue && free >= c.portion && !c.draining && !c.doubt && r.LanesVer == c.lanes.version
 	if ahead { // the next batch is claimed while this one runs
 		c.send(free)
 	}
@@ -86,6 +91,7 @@ func (c *Consumer) answered(a answer) (again bool, err error) {
 	for _, m := range r.Malformed {
 		c.malformed(m)
 	}
+	c.cancelAgain()
 	if ahead {
 		return false, nil
 	}
@@ -106,7 +112,15 @@ func (c *Consumer) caughtUp(r *queue.CycleReply, again bool) (bool, error) {
 	return again, nil
 }
 
+// accept begins a run. One that is claimed while the instance drains is handed back, and dropped if its lease is lost.
 func (c *Consumer) accept(t *task.Task) {
+	switch {
+	case c.stay.Context().Err() != nil:
+		return
+	case c.draining:
+		c.handBack(t)
+		return
+	}
 	t.Release = c.stay.Release
 	c.start(c.stay.Context(), t)
 }

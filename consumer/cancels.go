@@ -33,26 +33,33 @@ func (c *cancels) take() map[instance.Cancel]struct{} {
 	return set
 }
 
-// cancelled rings when there are requests. Not while a call is under way: they may be about what it claims, of which
-// nothing is known before its answer.
-func (c *Consumer) cancelled() instance.Bell {
-	if c.calling {
-		return nil
-	}
-	return c.cancels.bell
-}
-
-// cancelRuns cancels what was asked for.
+// cancelRuns cancels what was asked for. A request that comes while a call is under way may be about what that call
+// claims: it is kept for its answer.
 func (c *Consumer) cancelRuns() {
 	for r := range c.cancels.take() {
-		cause := ErrCancelled
-		if r.Reason == "replaced" {
-			cause = ErrReplaced
+		c.cancelRun(r)
+		if c.calling {
+			c.asked = append(c.asked, r)
 		}
-		for id, run := range c.inflight {
-			if r.Covers(id, run.task.Key, run.task.Fence) {
-				run.end(cause)
-			}
+	}
+}
+
+// cancelAgain is for what an answer has brought.
+func (c *Consumer) cancelAgain() {
+	for _, r := range c.asked {
+		c.cancelRun(r)
+	}
+	c.asked = c.asked[:0]
+}
+
+func (c *Consumer) cancelRun(r instance.Cancel) {
+	cause := ErrCancelled
+	if r.Reason == "replaced" {
+		cause = ErrReplaced
+	}
+	for id, run := range c.inflight {
+		if r.Covers(id, run.task.Key, run.task.Fence) {
+			run.end(cause)
 		}
 	}
 }

@@ -26,12 +26,14 @@ type Consumer struct {
 	results  chan result
 	settled  []queue.Settlement // ended, not yet taken by Redis
 	cancels  *cancels
+	asked    []instance.Cancel // requests that came while a call was under way
 	seq      int64
 	answers  chan answer
-	calling  bool // a call is under way
-	portion  int  // most tasks to claim with the next
-	doubt    bool // a reply was lost: what is held has to be read
-	draining bool // nothing more is begun
+	calling  bool      // a call is under way
+	portion  int       // most tasks to claim with the next
+	wake     time.Time // the earliest that was heard of while it was
+	doubt    bool      // a reply was lost: what is held has to be read
+	draining bool      // nothing more is begun
 	alarm    *alarm
 	clock    queue.Clock
 	keyed    bool // a task with a key is among settled
@@ -60,6 +62,8 @@ func (c *Consumer) Run(s *instance.Stay) error {
 
 // reset begins a stay: nothing of an earlier one is left.
 func (c *Consumer) reset(s *instance.Stay) {
+	c.clock, c.wake = queue.Clock{}, time.Time{}
+	c.asked = c.asked[:0]
 	c.stay, c.lanes, c.seq, c.doubt, c.draining, c.keyed = s, lanes{}, 0, false, false, false
 	c.inflight = make(map[string]*run, c.cfg.Concurrency)
 	c.results = make(chan result, c.cfg.Concurrency)
@@ -107,7 +111,7 @@ func (c *Consumer) consume() {
 			look = true
 		case <-c.stay.Work:
 			look = c.woken() || look
-		case <-c.cancelled():
+		case <-c.cancels.bell:
 			c.cancelRuns()
 		case <-retry:
 			retry = nil
@@ -135,10 +139,18 @@ func (c *Consumer) woken() bool {
 	if due.IsZero() || !at.After(time.Now()) {
 		return true
 	}
-	if c.alarm.at.IsZero() || at.Before(c.alarm.at) {
+	if c.calling && (c.wake.IsZero() || at.Before(c.wake)) {
+		c.wake = at // the answer under way may be of before, and must not put it off
+	}
+	c.wakeBy(at)
+	return false
+}
+
+// wakeBy sets the alarm to a moment, if there is one and it is not set to an earlier one.
+func (c *Consumer) wakeBy(at time.Time) {
+	if !at.IsZero() && (c.alarm.at.IsZero() || at.Before(c.alarm.at)) {
 		c.alarm.Set(at)
 	}
-	return false
 }
 
 // gather takes in the results that are there. It lets running handlers go on first: short ones then end together, and

@@ -42,7 +42,7 @@ func (c *Consumer) drain() {
 			abandoned = time.After(abandon)
 		case <-abandoned:
 			c.abandon()
-		case <-c.cancelled():
+		case <-c.cancels.bell:
 			c.cancelRuns()
 		case <-retry:
 			retry = nil

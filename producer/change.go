@@ -24,7 +24,7 @@ func replace(st queue.Stored, s *Schedule, head definitionHead, now time.Time) (
 	if err != nil {
 		return nil, err
 	}
-	if st.Last != "" && next.saidBy(st.Definition, text) {
+	if _, err := queue.ParseLast(st.Last); err == nil && next.saidBy(st.Definition, text) {
 		return nil, nil
 	}
 	c := &queue.Change{Name: s.Name, Expect: st.Last, Definition: text, Event: "schedule changed"}

@@ -17,14 +17,14 @@ const drift = 100 * time.Microsecond
 
 // Set takes in what a call returned: when it was asked, when the answer was heard, and what Redis read in between.
 func (c *Clock) Set(asked, heard, redis time.Time) {
-	age := asked.Sub(c.asked)
+	took, age := heard.Sub(asked), asked.Sub(c.asked)
 	round := c.round + time.Duration(age.Seconds()*float64(drift))
-	// What the two say of the difference between the clocks must overlap, or one clock was set.
-	least, most := redis.Sub(heard), redis.Sub(asked)
-	was := c.there.Sub(c.asked)
-	set := c.there.IsZero() || most < was-round || least > was+round-c.round
-	if set || heard.Sub(asked) <= round {
-		c.asked, c.round, c.there = asked, heard.Sub(asked), redis
+	// By the call it goes by, Redis would have read this; if it is off by more than both calls together can explain, one
+	// of the clocks was set, or stopped.
+	off := redis.Sub(c.there) - age
+	set := c.there.IsZero() || off < -round || off > took+round-c.round
+	if set || took <= round {
+		c.asked, c.round, c.there = asked, took, redis
 	}
 }
 

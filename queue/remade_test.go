@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/onbeat/onbeat/queue"
 	"github.com/onbeat/onbeat/task"
 	"github.com/onbeat/onbeat/testredis"
@@ -56,3 +58,19 @@ func TestPromise1_madeAgainInTheMillisecondOfASlot(t *testing.T) {
 }
 
 func (w *world) lastRaw() string { return w.rdb.HGet(w.Context(), w.keys.Last, "s").Val() }
+
+// Of two tasks of a batch with one unique key, the window is that of the one that was added.
+func TestEnqueue_theWindowIsThatOfTheOneThatStands(t *testing.T) {
+	t.Parallel()
+	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
+		w := newWorld(t, rdb)
+		refused, _, err := w.q.Enqueue(t.Context(), []*task.Task{
+			job("a", task.Unique("u", time.Hour)), job("b", task.Unique("u", time.Second)),
+		}, true)
+		w.must(err)
+		same(t, "refused", refused[0] == nil && refused[1] != nil, true)
+		if left := rdb.PTTL(t.Context(), w.keys.Unique("u")).Val(); left < 59*time.Minute {
+			t.Errorf("the window ends in %v", left)
+		}
+	})
+}

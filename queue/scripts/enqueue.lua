@@ -38,7 +38,8 @@ if delay then
   end
 end
 
-local refused, out, taken = {}, {}, {} -- what to reply, which tasks are out, who takes which unique key
+local refused, out = {}, {} -- what to reply, which tasks are out
+local taken, takes = {}, {} -- who takes which unique key, and which of the windows holds
 local function refuse(i, by, id)
   out[i] = true
   refused[#refused + 1], refused[#refused + 2], refused[#refused + 3] = i - 1, by, id
@@ -70,7 +71,7 @@ if look or n_uniques > 0 then
     else
       seen[id] = true
       if key then
-        taken[key] = id
+        taken[key], takes[unique] = id, true
       end
     end
   end
@@ -108,7 +109,7 @@ if added > 0 then
   end
   for i = 1, n_uniques do
     local key = KEYS[4 + n_lanes + i]
-    if taken[key] then
+    if takes[i] then
       redis.call("SET", key, taken[key], "PX", ARGV[uniques + n + i - 1])
     end
   end
