@@ -52,7 +52,7 @@ func (p *proxy) accept() {
 		if err != nil {
 			return
 		}
-		server, err := net.Dial("tcp", p.to) //nolint:noctx // closed with the client's connection
+		server, err := net.Dial("tcp", p.to)
 		if err != nil {
 			_ = client.Close()
 			continue

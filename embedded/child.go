@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -92,7 +93,8 @@ func tryChild(ctx context.Context, path string, opts Options, lock *dirLock) (*S
 	return s, nil
 }
 
-var errPortTaken = errors.New("the port is taken by another process")
+// errPortTaken is a port that was free when it was looked at, or the bus of a cluster's node that was not looked at.
+var errPortTaken = fmt.Errorf("the port is taken by another process: %w", syscall.EADDRINUSE)
 
 // args is the command line. Nothing is written to disk unless there is a
 // directory to write to, and no key is ever evicted: a dispatcher whose tasks

@@ -19,10 +19,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer server.Close()
 	rdb := redis.NewClient(&redis.Options{Addr: server.Addr()})
-	defer rdb.Close()
-
 	part := queue.Partition{Namespace: "shop"}
 	q, err := queue.New(rdb, part, queue.Caps{})
 	if err != nil {
@@ -32,6 +29,9 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
+
+	defer server.Close()
+	defer rdb.Close()
 
 	ctx, stop := context.WithCancel(context.Background()) // signal.NotifyContext in a program
 	err = node.Run(ctx, func(s *instance.Stay) error {

@@ -6,7 +6,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -20,7 +19,11 @@ const offsetVariable = "ONBEAT_TEST_CLOCK"
 // cannot do it: it replaces functions of libc, and Go asks the kernel without them.
 var shiftedBinary = sync.OnceValues(func() (string, error) {
 	const call = "sec, nsec, mono := runtimeNow()"
-	path := filepath.Join(runtime.GOROOT(), "src", "time", "time.go")
+	root, err := exec.Command("go", "env", "GOROOT").Output()
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(strings.TrimSpace(string(root)), "src", "time", "time.go")
 	source, err := os.ReadFile(path)
 	if err != nil {
 		return "", err

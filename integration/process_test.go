@@ -3,13 +3,11 @@ package integration
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -202,26 +200,4 @@ func (w *world) must(args ...string) string {
 		w.Fatalf("onbeat %v: exit %d: %s", args, code, errs)
 	}
 	return out
-}
-
-// leader is the release of the instance that leads, by the program's own word.
-func (w *world) leader() string {
-	w.Helper()
-	var list []struct {
-		Release string `json:"release"`
-		Leader  bool   `json:"leader"`
-	}
-	if err := json.Unmarshal([]byte(w.must("instances", "--json")), &list); err != nil {
-		w.Fatal(err)
-	}
-	i := slices.IndexFunc(list, func(x struct {
-		Release string `json:"release"`
-		Leader  bool   `json:"leader"`
-	}) bool {
-		return x.Leader
-	})
-	if i < 0 {
-		return ""
-	}
-	return list[i].Release
 }

@@ -18,7 +18,7 @@ func (t *tenure) wait() time.Duration {
 		return time.Hour
 	}
 	at := quiet(t.plan[0].next.Add(-t.cfg.Horizon), t.ahead()/2)
-	return max(t.clock.Local(at).Sub(time.Now()), 0)
+	return max(time.Until(t.clock.Local(at)), 0)
 }
 
 // quiet is a moment before at, by less than most, at which little is due: most slots lie on whole seconds, and a push

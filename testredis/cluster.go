@@ -99,7 +99,7 @@ func (c *ClusterGroup) Owner(t testing.TB, key string) *Server {
 	rdb := c.Nodes[i].Client()
 	slot, err := rdb.ClusterKeySlot(ctx, key).Result()
 	must(t, err)
-	ranges, err := rdb.ClusterSlots(ctx).Result()
+	ranges, err := rdb.ClusterSlots(ctx).Result() //nolint:staticcheck // what replaces it begins with Redis 7
 	must(t, err)
 	for _, r := range ranges {
 		if int64(r.Start) <= slot && slot <= int64(r.End) {
