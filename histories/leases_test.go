@@ -1,0 +1,225 @@
+package histories
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/onbeat/onbeat/instance"
+	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/testredis"
+)
+
+// leaseTime is how long an instance is believed to live here: short, so that many leases run out in a run.
+const leaseTime = 150 * time.Millisecond
+
+const (
+	fenced    = "fenced"
+	notLeader = "not the leader"
+)
+
+// Who leads, in which epoch, and what leaders bring about: instances come, go, pause for longer than their lease, and
+// act for terms that are over.
+func TestLeases_areLinearizable(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	calls := 0
+	for range size(3, 60) {
+		h := leasesRun(s)
+		mustHold(t, leasesSpec.model(), h)
+		calls += len(h.ops)
+	}
+	t.Logf("%d calls", calls)
+}
+
+// leasesRun is one run of some instances in a namespace of its own.
+func leasesRun(s *stage) *history {
+	s.Helper()
+	h := newHistory()
+	p := queue.Partition{Namespace: testredis.Namespace(s)}
+	last := queue.Last{Rev: 1}.String()
+	if err := s.admin.HSet(s.Context(), p.Keys().Last, scheduleName, last).Err(); err != nil {
+		s.Fatal(err)
+	}
+	var all [crowd]*candidate
+	for i := range all {
+		all[i] = s.candidate(h, p, i)
+	}
+	s.run(1200*time.Millisecond, true, crowd, func(ctx context.Context, i int, r *rand.Rand) { all[i].live(ctx, r) })
+	return h
+}
+
+const scheduleName = "beat"
+
+// candidate is an instance: what it knows, true or not.
+type candidate struct {
+	h    *history
+	who  int
+	reg  *instance.Registry
+	q    *queue.Queue
+	gen  int64
+	term []int64 // the epochs in which this generation led, as it was told
+	last string  // of the schedule, as it was read
+	step int
+}
+
+func (s *stage) candidate(h *history, p queue.Partition, i int) *candidate {
+	s.Helper()
+	rdb := s.client()
+	reg, err := instance.NewRegistry(rdb, p)
+	if err != nil {
+		s.Fatal(err)
+	}
+	q, err := queue.New(rdb, p, queue.Caps{})
+	if err != nil {
+		s.Fatal(err)
+	}
+	return &candidate{h: h, who: i, reg: reg, q: q}
+}
+
+func name(who int) string { return fmt.Sprint("i", who) }
+
+// live does one thing after the other, mostly what an instance does, until the context ends.
+func (c *candidate) live(ctx context.Context, r *rand.Rand) {
+	for pause(ctx, rand.N(12*time.Millisecond)) {
+		if r.IntN(40) == 0 && !pause(ctx, leaseTime/2+rand.N(leaseTime)) {
+			return
+		}
+		switch n := r.IntN(100); {
+		case c.gen == 0 || n < 2:
+			c.join()
+		case n < 15:
+			c.call("ready", c.reg.Ready)
+		case n < 45:
+			c.call("beat", func(ctx context.Context, id string, gen int64) (instance.View, error) {
+				b, err := c.reg.Heartbeat(ctx, id, gen, leaseTime)
+				return b.View, err
+			})
+		case n < 48:
+			c.call("resign", c.reg.Resign)
+		case n < 50:
+			c.call("leave", c.reg.Deregister)
+		case n < 58:
+			c.open(r)
+		case n < 65 || c.last == "":
+			c.read()
+		default:
+			c.advance(r)
+		}
+	}
+}
+
+func (c *candidate) ask(op string) leaseAsk { return leaseAsk{op: op, who: c.who, gen: c.gen} }
+
+// said is a reply without what only some calls return.
+func said(a told, v instance.View) leaseSaid {
+	r := leaseSaid{lost: a.fate == lost, now: queue.Ms(v.Now), leader: -1, leaderGen: v.LeaderGen, epoch: v.Epoch, open: v.Open}
+	if _, err := fmt.Sscanf(v.Leader, "i%d", &r.leader); err != nil {
+		r.leader = -1
+	}
+	switch {
+	case errors.Is(a.refused, queue.ErrFenced):
+		r.refused = fenced
+	case errors.Is(a.refused, queue.ErrNotLeader):
+		r.refused = notLeader
+	}
+	if r.lost || r.refused != "" {
+		r = leaseSaid{lost: r.lost, refused: r.refused}
+	}
+	return r
+}
+
+// learn takes in what a view says of the caller's term.
+func (c *candidate) learn(v instance.View) {
+	if v.Leader == name(c.who) && v.LeaderGen == c.gen && !slices.Contains(c.term, v.Epoch) {
+		c.term = append(c.term, v.Epoch)
+	}
+}
+
+func (c *candidate) join() {
+	var gen, order int64
+	var v instance.View
+	release := fmt.Sprint("v", c.who%2)
+	a := c.h.ask(c.who, func() (err error) {
+		cfg := instance.Config{ID: name(c.who), Lease: leaseTime, Release: release}
+		gen, order, v, err = c.reg.Register(context.Background(), cfg, 0)
+		return err
+	})
+	r := said(a, v)
+	r.gen, r.order = gen, order
+	a.wrote(leaseAsk{op: "join", who: c.who}, r)
+	c.gen, c.term = 0, nil
+	if a.ok() {
+		c.gen = gen
+	}
+}
+
+func (c *candidate) call(op string, f func(ctx context.Context, id string, gen int64) (instance.View, error)) {
+	var v instance.View
+	a := c.h.ask(c.who, func() (err error) { v, err = f(context.Background(), name(c.who), c.gen); return err })
+	a.wrote(c.ask(op), said(a, v))
+	c.learn(v)
+	if a.refused != nil || op == "leave" && a.ok() {
+		c.gen, c.term = 0, nil
+	}
+}
+
+// believed is a term that the caller once was told of: mostly the last one, now and then one that is over.
+func (c *candidate) believed(r *rand.Rand) queue.Term {
+	t := queue.Term{Instance: name(c.who), Gen: c.gen, Epoch: 1}
+	if n := len(c.term); n > 0 {
+		t.Epoch = c.term[n-1]
+		if r.IntN(4) == 0 {
+			t.Epoch = c.term[r.IntN(n)]
+		}
+	}
+	return t
+}
+
+func (c *candidate) open(r *rand.Rand) {
+	var v instance.View
+	t := c.believed(r)
+	a := c.h.ask(c.who, func() (err error) { v, err = c.reg.Open(context.Background(), t); return err })
+	ask := c.ask("open")
+	ask.epoch = t.Epoch
+	a.wrote(ask, said(a, v))
+}
+
+func (c *candidate) read() {
+	var got queue.Stored
+	a := c.h.ask(c.who, func() (err error) { got, err = c.q.Schedule(context.Background(), scheduleName); return err })
+	a.wrote(c.ask("read"), leaseSaid{lost: a.fate == lost, last: got.Last})
+	if a.ok() {
+		c.last = got.Last
+	}
+}
+
+// advance moves the schedule on, if it is as it was read last, to what nobody else moves it to.
+func (c *candidate) advance(r *rand.Rand) {
+	t := c.believed(r)
+	c.step++
+	becomes := queue.Last{Rev: 1, Runs: int64(c.step*crowd + c.who)}.String()
+	step := queue.Step{Name: scheduleName, Expect: c.last, Becomes: becomes}
+	var now time.Time
+	var moved []int
+	a := c.h.ask(c.who, func() (err error) {
+		now, _, moved, err = c.q.Advance(context.Background(), t, []queue.Step{step})
+		return err
+	})
+	ask := c.ask("advance")
+	ask.epoch, ask.expect, ask.becomes = t.Epoch, step.Expect, becomes
+	reply := said(a, instance.View{Now: now})
+	reply.moved = len(moved) > 0
+	a.wrote(ask, reply)
+	switch {
+	case !a.ok():
+	case len(moved) > 0:
+		c.last = ""
+	default:
+		c.last = becomes
+	}
+}

@@ -1,0 +1,95 @@
+package histories
+
+import (
+	"fmt"
+	"hash/maphash"
+	"testing"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+)
+
+// spec is what is promised, as states and the steps between them: S a state, C what is asked, R what is replied.
+type spec[S comparable, C, R any] struct {
+	start S
+	step  func(S, C, R) []S // all states that may follow; none if the reply is not allowed
+	part  func(C) string    // what is asked of one part has nothing to do with the others; nil: all is one part
+}
+
+var seed = maphash.MakeSeed()
+
+func (p spec[S, C, R]) model() porcupine.Model {
+	m := porcupine.NondeterministicModel{
+		Init: func() []any { return []any{p.start} },
+		Step: func(state, asked, replied any) []any {
+			var next []any
+			for _, s := range p.step(state.(S), asked.(C), replied.(R)) {
+				next = append(next, s)
+			}
+			return next
+		},
+		Hash:              func(state any) uint64 { return maphash.Comparable(seed, state.(S)) },
+		DescribeOperation: func(asked, replied any) string { return fmt.Sprintf("%+v: %+v", asked, replied) },
+		DescribeState:     func(state any) string { return fmt.Sprintf("%+v", state) },
+	}
+	if p.part != nil {
+		m.Partition = p.parts
+	}
+	return m.ToModel()
+}
+
+func (p spec[S, C, R]) parts(all []porcupine.Operation) [][]porcupine.Operation {
+	var list [][]porcupine.Operation
+	at := map[string]int{}
+	for _, op := range all {
+		name := p.part(op.Input.(C))
+		if _, ok := at[name]; !ok {
+			at[name] = len(list)
+			list = append(list, nil)
+		}
+		list[at[name]] = append(list[at[name]], op)
+	}
+	return list
+}
+
+// patience is how long one history is judged at most.
+const patience = 30 * time.Second
+
+// verdict is what porcupine found.
+type verdict struct {
+	result porcupine.CheckResult
+	model  porcupine.Model
+	info   porcupine.LinearizationInfo
+	ops    []porcupine.Operation
+}
+
+func judge(m porcupine.Model, h *history) verdict {
+	v := verdict{model: m, ops: h.all()}
+	v.result, v.info = porcupine.CheckOperationsVerbose(m, v.ops, patience)
+	return v
+}
+
+// mustHold fails the test unless the history is one that the specification allows.
+func mustHold(t *testing.T, m porcupine.Model, h *history) {
+	t.Helper()
+	if err := h.stray(); err != nil {
+		t.Errorf("a call failed in a way that no fault explains: %v", err)
+		return
+	}
+	v := judge(m, h)
+	switch v.result {
+	case porcupine.Ok:
+		return
+	case porcupine.Unknown:
+		t.Errorf("%d calls could not be judged in %v: make the run shorter, or its faults fewer, until fewer replies are lost",
+			len(v.ops), patience)
+	default:
+		t.Errorf("no order of these %d calls keeps the promise", len(v.ops))
+	}
+	t.Log(v.where())
+	if path, err := v.draw(t); err != nil {
+		t.Errorf("draw the history: %v", err)
+	} else {
+		t.Logf("the history is drawn in %s", path)
+	}
+}

@@ -1,0 +1,71 @@
+package histories
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/anishathalye/porcupine"
+)
+
+// draw writes the history, as a page for a browser, to where it outlives the test.
+func (v verdict) draw(t *testing.T) (string, error) {
+	dir, err := t.ArtifactDir(), error(nil)
+	if f := flag.Lookup("test.artifacts"); f == nil || f.Value.String() != "true" { // then it goes with the test
+		dir, err = os.MkdirTemp("", "onbeat-history-") //nolint:usetesting // whoever sees the failure wants to look at it
+	}
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, "history.html")
+	return path, porcupine.VisualizePath(v.model, v.info, path)
+}
+
+// where is, for each part with a fault, the end of the longest order that was found, and the calls that do not fit.
+func (v verdict) where() string {
+	parts := [][]porcupine.Operation{v.ops}
+	if v.model.Partition != nil {
+		parts = v.model.Partition(v.ops)
+	}
+	var text strings.Builder
+	for i, orders := range v.info.PartialLinearizationsOperations() {
+		var longest []porcupine.Operation
+		for _, o := range orders {
+			if len(o) > len(longest) {
+				longest = o
+			}
+		}
+		if rest := without(parts[i], longest); len(rest) > 0 {
+			v.show(&text, longest, rest)
+		}
+	}
+	return text.String()
+}
+
+// show writes the seam between what can be put in order and what cannot.
+func (v verdict) show(text *strings.Builder, longest, rest []porcupine.Operation) {
+	const shown = 8
+	line := func(op porcupine.Operation) {
+		fmt.Fprintf(text, "  %9.3f - %9.3f ms  client %d  %s\n", float64(op.Call)/1e6, float64(op.Return)/1e6, op.ClientId,
+			v.model.DescribeOperation(op.Input, op.Output))
+	}
+	fmt.Fprintf(text, "%d calls can be put in order; the last of them:\n", len(longest))
+	for _, op := range longest[max(0, len(longest)-shown):] {
+		line(op)
+	}
+	fmt.Fprintf(text, "%d cannot; the first of them:\n", len(rest))
+	for _, op := range rest[:min(len(rest), shown)] {
+		line(op)
+	}
+}
+
+// without are the operations that are not among others, the first to return first.
+func without(all, others []porcupine.Operation) []porcupine.Operation {
+	rest := slices.DeleteFunc(slices.Clone(all), func(op porcupine.Operation) bool { return slices.Contains(others, op) })
+	slices.SortFunc(rest, func(a, b porcupine.Operation) int { return int(a.Return - b.Return) })
+	return rest
+}
