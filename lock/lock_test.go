@@ -343,6 +343,22 @@ func TestKeys_allExpire(t *testing.T) {
 	})
 }
 
+// A fence is kept for a day after its holder, however long that one held the lock.
+func TestLock_fenceOutlivesALongTerm(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		mini := testredis.Mini(t)
+		r := newRig(t, mini.Client, func(o *lock.Options) { o.TTL = time.Hour })
+		h := r.take()
+		time.Sleep(48 * time.Hour)
+		r.lives(h)
+		if left := mini.TTL(r.key("fence")); left < 24*time.Hour {
+			t.Errorf("after two days the fence has %v left", left)
+		}
+		r.release(h)
+	})
+}
+
 // slow is a hook that makes replies late.
 type slow struct{ by time.Duration }
 

@@ -16,7 +16,11 @@ elseif not holder and ARGV[5] == "1" then
   redis.call("SET", lock, ARGV[1], "PX", px)
   kept = 2
 end
-if kept > 0 and tonumber(ARGV[4]) > tonumber(redis.call("GET", fence) or 0) then
-  redis.call("SET", fence, ARGV[4], "PX", 86400000 + px)
+if kept > 0 then
+  if tonumber(ARGV[4]) > tonumber(redis.call("GET", fence) or 0) then
+    redis.call("SET", fence, ARGV[4], "PX", 86400000 + px)
+  else
+    redis.call("PEXPIRE", fence, 86400000 + px)
+  end
 end
 return { kept, now }
