@@ -70,7 +70,7 @@ func (a *attempt) try(ctx context.Context, waiter string) (*Lock, error) {
 		return nil, err
 	}
 	fence := b.fence()
-	if len(a.nodes) > 1 && !a.agree(ctx, fence) || time.Since(asked) >= a.opts.trusted() {
+	if len(a.nodes) > 1 && !a.agree(ctx, fence) || time.Since(asked) >= a.opts.trusted() || ctx.Err() != nil {
 		err := fmt.Errorf("%w: lock %q was not taken in time", ErrUnreachable, a.name)
 		a.again(ctx)
 		return nil, err
@@ -158,14 +158,14 @@ func (a *attempt) wait(ctx context.Context) (*Lock, error) {
 func (a *attempt) pause(err error) (time.Duration, error) {
 	beat := a.opts.heartbeat()
 	switch {
+	case !errors.Is(err, ErrHeld) && !queue.Retryable(err):
+		return 0, err
 	case a.split > 0:
 		// Several try at once, or a node forgot the lock: not all again at the same moment, and ever more rarely.
 		most := min(20*time.Millisecond<<min(a.split, 10), beat)
 		return most/4 + rand.N(most), nil
 	case errors.Is(err, ErrHeld):
 		return a.last.soonest(a.majority(), func(g grant) time.Duration { return g.look }), nil
-	case queue.Retryable(err):
-		return beat/4 + rand.N(beat/4), nil
 	}
-	return 0, err
+	return beat/4 + rand.N(beat/4), nil
 }

@@ -164,11 +164,18 @@ func (n *line) confirm() {
 	}
 }
 
+// wake wakes the waiter with that number. If it has left, and Redis did not hear so, any other: Redis takes the wake-up
+// for delivered, and wakes nobody else.
 func (n *line) wake(number string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if w := n.waiters[number]; w != nil {
 		w.wake()
+		return
+	}
+	for _, w := range n.waiters {
+		w.wake()
+		return
 	}
 }
 

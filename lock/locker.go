@@ -35,8 +35,9 @@ func New(rdb redis.UniversalClient, opts Options) (*Locker, error) {
 //
 // What it promises, it promises while clocks and processes behave:
 //
-//   - A node whose clock jumps ahead lets go early. With a minority of such nodes nothing happens; with a majority there
-//     are two holders, until the first hears of it with its next heartbeat.
+//   - A node whose clock jumps ahead lets go early. Nothing happens while those, and the ones that were away when the
+//     lock was taken, are a minority; the next heartbeat gives it to both. With a majority there are two holders, until
+//     the first hears of it with its next heartbeat.
 //   - A node that restarts empty has forgotten the lock, which is the same. Let it stay away for a TTL, or keep its data
 //     (appendfsync always), if more than a minority may restart within one.
 //   - A holder that is paused past its lease goes on without the lock until it notices: see the package's doc.

@@ -103,8 +103,14 @@ func (n node) leave(ctx context.Context, k keys, waiter string) error {
 
 // run gives up waiting at the node's timeout or when ctx ends, whether or not the client listens to contexts while it
 // waits for a reply (by default it does not). A reply that comes later is thrown away.
+//
+// When ctx ends it still waits for a moment: what was just sent may be on its way, and what undoes it, on another
+// connection, must not overtake it.
 func (n node) run(ctx context.Context, s *queue.Script, keys []string, args ...any) ([]any, error) {
-	ctx, done := context.WithTimeout(ctx, n.timeout)
+	if ctx.Err() != nil {
+		return nil, queue.Classify(ctx.Err())
+	}
+	call, done := context.WithTimeout(context.WithoutCancel(ctx), n.timeout)
 	defer done()
 	type reply struct {
 		v   any
@@ -112,14 +118,20 @@ func (n node) run(ctx context.Context, s *queue.Script, keys []string, args ...a
 	}
 	replied := make(chan reply, 1)
 	go func() {
-		v, err := s.Run(ctx, n.rdb, keys, args)
+		v, err := s.Run(call, n.rdb, keys, args)
 		replied <- reply{v, err}
 	}()
 	var got reply
 	select {
 	case got = <-replied:
+	case <-call.Done():
+		got.err = queue.Classify(call.Err())
 	case <-ctx.Done():
-		got.err = queue.Classify(ctx.Err())
+		select {
+		case got = <-replied:
+		case <-time.After(n.timeout / 5):
+			got.err = queue.Classify(ctx.Err())
+		}
 	}
 	if got.err != nil {
 		return nil, got.err

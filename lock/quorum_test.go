@@ -5,11 +5,13 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/onbeat/onbeat/lock"
+	"github.com/onbeat/onbeat/queue"
 	"github.com/onbeat/onbeat/testredis"
 )
 
@@ -179,6 +181,23 @@ func TestQuorum_bearsAClockThatJumps(t *testing.T) {
 	must(t, h.Release(context.Background()))
 }
 
+// A node that was away when the lock was taken gets it with a heartbeat, and counts from then on.
+func TestQuorum_aNodeThatWasAwayGetsTheLockToo(t *testing.T) {
+	t.Parallel()
+	q := newNodes(t, 3)
+	a, b := q.quorum(), q.quorum()
+	q.servers[2].Kill()
+	h := q.take(a)
+	q.servers[2].Restart()
+	testredis.Eventually(t, testTimeout, q.sameToken, "node 2 has the lock")
+	q.jump(0)
+	q.wantHeldOrUnheard(b) // 1 and 2 keep everybody out
+	if err := h.Context().Err(); err != nil {
+		t.Fatal(context.Cause(h.Context()))
+	}
+	must(t, h.Release(context.Background()))
+}
+
 func (q *nodes) sameToken() bool {
 	first := q.on(0, "GET", q.key("lock"))
 	for i := range q.servers {
@@ -247,6 +266,32 @@ func TestQuorum_isLostWithTheMajorityEvenIfNobodyElseTookIt(t *testing.T) {
 	(&rig{T: t}).ends(h, lock.ErrLost)
 	wantErr(t, h.Release(context.Background()), lock.ErrLost)
 	q.take(q.quorum()) // at once: the release took back what the heartbeat had taken
+}
+
+// Who waits hears that most of the nodes refuse it, although one would give it the lock.
+func TestQuorum_saysThatItIsRefusedWhileItWaits(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, nil)
+		var clients []redis.UniversalClient
+		var minis []*testredis.Miniredis
+		for range 3 {
+			mini := testredis.Mini(t)
+			r.rdb = mini.Client
+			r.do("SET", r.key("lock"), "somebody", "PX", r.opts.TTL.Milliseconds())
+			minis, clients = append(minis, mini), append(clients, mini.Client)
+		}
+		l, err := lock.Quorum(clients, r.opts)
+		must(t, err)
+		ctx, cancel := context.WithTimeout(t.Context(), 10*r.opts.TTL)
+		defer cancel()
+		waits := r.waiting(ctx, l)
+		time.Sleep(r.opts.TTL / 2) // of the bubble
+		minis[1].SetError("NOPERM this user may not")
+		minis[2].SetError("NOPERM this user may not")
+		wantErr(t, (<-waits).err, queue.ErrDenied)
+		time.Sleep(time.Second) // a subscription that broke ends with its next try
+	})
 }
 
 func TestQuorum_oneOfManyContendersAtATime(t *testing.T) {

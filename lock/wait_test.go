@@ -3,6 +3,7 @@ package lock_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -68,6 +69,24 @@ func TestAcquire_aDeadWaiterSwallowsNoWakeUp(t *testing.T) {
 		for _, dead := range []string{"gone 1", "gone 2", "gone 3"} {
 			r.do("ZADD", r.key("wait"), time.Now().Add(time.Second).UnixMilli(), dead)
 		}
+		r.release(h)
+		r.get(waits)
+	})
+}
+
+// A waiter that gave up while Redis did not answer is still in line, and its process still listens. The wake-up goes to
+// another who waits there.
+func TestAcquire_oneWhoLeftUnheardSwallowsNoWakeUp(t *testing.T) {
+	t.Parallel()
+	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
+		r := newRig(t, rdb, long)
+		h := r.take()
+		waits := r.waiting(t.Context(), r.locker())
+		r.inLine(1)
+		members, err := rdb.ZRange(t.Context(), r.key("wait"), 0, 0).Result()
+		must(t, err)
+		line, _, _ := strings.Cut(members[0], " ")
+		r.do("ZADD", r.key("wait"), time.Now().Add(time.Second).UnixMilli(), line+" 999")
 		r.release(h)
 		r.get(waits)
 	})
@@ -237,6 +256,51 @@ func TestAcquire_takesWhatItTookUnheard(t *testing.T) {
 		}
 		r.release(next)
 	})
+}
+
+// Who gives up while its request is on its way leaves nothing behind: what undoes it comes after it.
+func TestAcquire_aRequestThatWasGivenUpTakesNothing(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		mini := testredis.Mini(t)
+		r := newRig(t, mini.Client, func(o *lock.Options) { o.AtLeastFor = time.Hour })
+		other := mini.Dialed(t)
+		warm, err := lock.TryAcquire(t.Context(), other, "another", r.opts) // Redis knows the script from now on
+		must(t, err)
+		must(t, warm.Release(t.Context()))
+		other.AddHook(&underway{by: 50 * time.Millisecond})
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(10*time.Millisecond, cancel)
+		h, err := lock.TryAcquire(ctx, other, name, r.opts)
+		if h != nil {
+			t.Error("it was taken")
+		}
+		wantErr(t, err, context.Canceled)
+		time.Sleep(r.opts.TTL)
+		if mini.Exists(r.key("lock")) {
+			t.Errorf("nobody has the lock, for %v", mini.TTL(r.key("lock")))
+		}
+	})
+}
+
+// underway is a hook: the first script is on its way for some time, and nobody can call it back.
+type underway struct {
+	by    time.Duration
+	first atomic.Bool
+}
+
+func (*underway) DialHook(next redis.DialHook) redis.DialHook { return next }
+func (u *underway) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if cmd.Name() == "evalsha" && u.first.CompareAndSwap(false, true) {
+			time.Sleep(u.by)
+			ctx = context.WithoutCancel(ctx)
+		}
+		return next(ctx, cmd)
+	}
+}
+func (*underway) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
 }
 
 // deaf is a hook that loses replies.
