@@ -164,6 +164,7 @@ func (u *redisURL) single() (redis.UniversalClient, error) {
 	o.Username, o.Password = u.credentials()
 	tune(&o.ClientName, &o.DialTimeout, &o.ContextTimeoutEnabled)
 	o.DialerRetries, o.MaintNotificationsConfig = dialTries, noMaintenance
+	o.Dialer = dialAlways(o)
 	return redis.NewClient(o), nil
 }
 
@@ -187,6 +188,7 @@ func (u *redisURL) sentinel() (redis.UniversalClient, error) {
 	tune(&o.ClientName, &o.DialTimeout, &o.ContextTimeoutEnabled)
 	o.DialerRetries = dialTries
 	unpin(o.TLSConfig)
+	o.Dialer = dialAlways(&redis.Options{DialTimeout: o.DialTimeout, TLSConfig: o.TLSConfig})
 	return redis.NewFailoverClient(o), nil
 }
 
@@ -203,6 +205,7 @@ func (u *redisURL) cluster() (redis.UniversalClient, error) {
 	tune(&o.ClientName, &o.DialTimeout, &o.ContextTimeoutEnabled)
 	o.DialerRetries, o.MaintNotificationsConfig = dialTries, noMaintenance
 	unpin(o.TLSConfig)
+	o.Dialer = dialAlways(&redis.Options{DialTimeout: o.DialTimeout, TLSConfig: o.TLSConfig})
 	return redis.NewClusterClient(o), nil
 }
 

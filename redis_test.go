@@ -3,12 +3,17 @@ package onbeat_test
 import (
 	"context"
 	"errors"
+	"net"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
+	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/onbeat/onbeat"
+	"github.com/onbeat/onbeat/embedded"
 	"github.com/onbeat/onbeat/task"
 )
 
@@ -124,5 +129,33 @@ func TestDial_doesNotWaitLongForNobody(t *testing.T) {
 	defer done()
 	if err := rdb.Ping(ctx).Err(); err == nil {
 		t.Error("somebody answered on port 1")
+	}
+}
+
+// Whoever tried in vain many times is connected as soon as there is somebody.
+func TestDial_connectsAsSoonAsRedisIsBack(t *testing.T) {
+	t.Parallel()
+	port, err := embedded.FreePort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+	rdb, err := onbeat.Dial("redis://" + addr + "?pool_size=2&max_retries=-1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = rdb.Close() }()
+	for range 20 {
+		if err := rdb.Ping(t.Context()).Err(); !errors.Is(err, syscall.ECONNREFUSED) {
+			t.Fatalf("with nobody there: %v, want that the connection was refused", err)
+		}
+	}
+	srv := miniredis.NewMiniRedis()
+	if err := srv.StartAddr(addr); err != nil {
+		t.Fatal(err)
+	}
+	defer srv.Close()
+	if err := rdb.Ping(t.Context()).Err(); err != nil {
+		t.Errorf("the first call after Redis came back: %v", err)
 	}
 }

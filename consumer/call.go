@@ -16,6 +16,9 @@ const backstop = time.Second
 // callTimeout bounds one call to Redis.
 const callTimeout = 5 * time.Second
 
+// longestPause is between two tries while Redis is away: what is due waits for the next one after it is back.
+const longestPause = 200 * time.Millisecond
+
 // firstPortion is how many tasks a call claims at most, that finds the first of many. Each call that leaves due work
 // behind is followed by one for twice as many: the first of a burst are not to wait until Redis has found the last.
 const firstPortion = 128
@@ -184,6 +187,6 @@ func (c *Consumer) troubled(err error, failures int) time.Duration {
 	case failures == 1:
 		c.log.Warn().Err(err).Msg("cannot take or settle tasks: trying again")
 	}
-	d := min(time.Second, 10*time.Millisecond<<min(failures, 10))
+	d := min(longestPause, 10*time.Millisecond<<min(failures, 10))
 	return d/2 + rand.N(d/2+1)
 }

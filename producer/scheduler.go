@@ -27,6 +27,9 @@ type SchedulerConfig struct {
 // is no downtime.
 const lateGrace = time.Second
 
+// longestPause is between two tries while Redis is away.
+const longestPause = 200 * time.Millisecond
+
 // tidyEvery is how often the leader removes what outlived its time.
 const tidyEvery = 30 * time.Second
 
@@ -144,7 +147,7 @@ func (t *tenure) insist(ctx context.Context, fn func(context.Context) error) err
 		if errors.Is(err, queue.ErrFull) {
 			t.tidy(ctx)
 		}
-		d := min(time.Second, 20*time.Millisecond<<min(n, 10))
+		d := min(longestPause, 20*time.Millisecond<<min(n, 10))
 		select {
 		case <-time.After(d/2 + rand.N(d/2+1)):
 		case <-ctx.Done():

@@ -1,0 +1,49 @@
+package onbeat
+
+import (
+	"context"
+	"net"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// dialAlways has a client dial each time that it needs a connection.
+//
+// go-redis counts dials that failed, over the whole life of a client, and after the pool's size of them refuses to dial
+// until a probe of its own has got through, one a second. Whoever keeps a beat cannot wait for that second after Redis
+// is back. So a dial never fails here: it returns a connection whose use does, with what the dial failed with. Everyone
+// who needs Redis waits a little between two tries.
+func dialAlways(o *redis.Options) func(ctx context.Context, network, addr string) (net.Conn, error) {
+	dial := redis.NewDialer(o)
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		conn, err := dial(ctx, network, addr)
+		if err != nil {
+			return noConn{err: err, network: network, addr: addr}, nil
+		}
+		return conn, nil
+	}
+}
+
+// noConn is a connection that could not be made.
+type noConn struct {
+	err           error
+	network, addr string
+}
+
+func (c noConn) Read([]byte) (int, error)  { return 0, c.err }
+func (c noConn) Write([]byte) (int, error) { return 0, c.err }
+func (c noConn) Close() error              { return nil }
+
+func (c noConn) LocalAddr() net.Addr  { return c }
+func (c noConn) RemoteAddr() net.Addr { return c }
+
+// A deadline that cannot be set would hide why.
+func (c noConn) SetDeadline(time.Time) error      { return nil }
+func (c noConn) SetReadDeadline(time.Time) error  { return nil }
+func (c noConn) SetWriteDeadline(time.Time) error { return nil }
+
+// Network and String make it its own address.
+func (c noConn) Network() string { return c.network }
+func (c noConn) String() string  { return c.addr }
+
