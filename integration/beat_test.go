@@ -2,10 +2,11 @@ package integration
 
 import (
 	"fmt"
-	"syscall"
 	"testing"
 	"time"
 
+	"github.com/onbeat/onbeat/integration/internal/rig"
+	"github.com/onbeat/onbeat/internal/trial"
 	"github.com/onbeat/onbeat/testredis"
 )
 
@@ -15,7 +16,7 @@ const beatEvery = 200 * time.Millisecond
 func (w *world) fifty() []string {
 	var list []string
 	for i := range 50 {
-		list = append(list, w.beat(fmt.Sprintf("beat-%02d", i), beatEvery))
+		list = append(list, w.Beat(fmt.Sprintf("beat-%02d", i), beatEvery))
 	}
 	return list
 }
@@ -24,33 +25,33 @@ func (w *world) fifty() []string {
 func TestPromise5_theNewestOfTwoProcessesDoesAllTheWork(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	config := w.config("onbeat.yaml", "concurrency: 50\n", w.fifty()...)
-	old := w.serve("v1", config, "--release", "v1")
-	testredis.Eventually(t, 20*time.Second, func() bool { return w.rec.count() > 500 }, "v1 delivers nothing")
+	config := w.Config("onbeat.yaml", "concurrency: 50\n", w.fifty()...)
+	old := w.Serve("v1", config, "--release", "v1")
+	testredis.Eventually(t, 20*time.Second, func() bool { return w.Rec.Count() > 500 }, "v1 delivers nothing")
 
-	next := w.serve("v2", config, "--release", "v2")
-	next.said("leads")
+	next := w.Serve("v2", config, "--release", "v2")
+	next.Said("leads")
 	ready := time.Now() // it was ready a moment before
-	seen := w.rec.count()
-	testredis.Eventually(t, 20*time.Second, func() bool { return w.rec.count() > seen+750 }, "v2 delivers nothing")
-	old.stop()
-	seen = w.rec.count()
-	testredis.Eventually(t, 20*time.Second, func() bool { return w.rec.count() > seen+500 }, "v2 stopped with v1")
-	next.stop()
+	seen := w.Rec.Count()
+	testredis.Eventually(t, 20*time.Second, func() bool { return w.Rec.Count() > seen+750 }, "v2 delivers nothing")
+	old.Stop()
+	seen = w.Rec.Count()
+	testredis.Eventually(t, 20*time.Second, func() bool { return w.Rec.Count() > seen+500 }, "v2 stopped with v1")
+	next.Stop()
 
-	all := w.rec.all()
+	all := w.Rec.Arrivals()
 	for _, a := range all {
-		if a.release == "v1" && a.slot.After(ready.Add(beatEvery)) {
-			t.Errorf("v1 ran %s, %s after v2 led", a.id, a.slot.Sub(ready))
+		if a.Release == "v1" && a.Slot.After(ready.Add(beatEvery)) {
+			t.Errorf("v1 ran %s, %s after v2 led", a.ID, a.Slot.Sub(ready))
 		}
 	}
 	for i := range 50 {
 		name := fmt.Sprintf("beat-%02d", i)
-		wantEverySlot(t, name, w.rec.of(name), beatEvery, false)
+		w.WantEverySlot(name, beatEvery, false)
 	}
-	l := lags(all)
-	t.Logf("%d slots, lag from slot to arrival: p50 %s, p99 %s, max %s", len(all), quantile(l, .5), quantile(l, .99), l[len(l)-1])
-	w.wantAuditClean()
+	l := rig.Lags(all)
+	t.Logf("%d slots, lag from slot to arrival: p50 %s, p99 %s, max %s", len(all), rig.Quantile(l, .5), rig.Quantile(l, .99), l[len(l)-1])
+	w.WantAuditClean()
 }
 
 // A leader that is killed, one that is frozen past its lease, and one that is stopped in order: with another there to
@@ -58,36 +59,31 @@ func TestPromise5_theNewestOfTwoProcessesDoesAllTheWork(t *testing.T) {
 func TestPromise2_noSlotIsLostToCrashFreezeAndStop(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	config := w.config("onbeat.yaml", "concurrency: 20\nlease: 1s\n", w.beat("a", beatEvery), w.beat("b", beatEvery), w.beat("c", time.Second))
-	grow := func(n int, what string) {
-		t.Helper()
-		seen := w.rec.count()
-		testredis.Eventually(t, 30*time.Second, func() bool { return w.rec.count() >= seen+n }, "%s", what)
-	}
-	spare := w.serve("spare", config, "--release", "v1")
-	spare.said("leads")
-	killed := w.serve("killed", config, "--release", "v2")
-	killed.said("leads")
-	grow(20, "nothing arrives from the second")
-	killed.kill()
-	grow(20, "nobody took over from the killed one")
+	config := w.Config("onbeat.yaml", "concurrency: 20\nlease: 1s\n", w.Beat("a", beatEvery), w.Beat("b", beatEvery), w.Beat("c", time.Second))
+	spare := w.Serve("spare", config, "--release", "v1")
+	spare.Said("leads")
+	killed := w.Serve("killed", config, "--release", "v2")
+	killed.Said("leads")
+	w.Grow(20, "nothing arrives from the second")
+	killed.Kill()
+	w.Grow(20, "nobody took over from the killed one")
 
-	frozen := w.serve("frozen", config, "--release", "v3")
-	frozen.said("leads")
-	grow(20, "nothing arrives from the third")
-	frozen.signal(syscall.SIGSTOP)
-	grow(20, "nobody took over from the frozen one")
-	frozen.signal(syscall.SIGCONT)
-	frozen.said("lease lost: what was claimed is void")
-	grow(20, "the beat stopped after the frozen one woke")
-	frozen.stop()
-	grow(20, "nobody took over from the one that stopped")
-	spare.stop()
+	frozen := w.Serve("frozen", config, "--release", "v3")
+	frozen.Said("leads")
+	w.Grow(20, "nothing arrives from the third")
+	frozen.Send(trial.SigStop)
+	w.Grow(20, "nobody took over from the frozen one")
+	frozen.Send(trial.SigCont)
+	frozen.Said("lease lost: what was claimed is void")
+	w.Grow(20, "the beat stopped after the frozen one woke")
+	frozen.Stop()
+	w.Grow(20, "nobody took over from the one that stopped")
+	spare.Stop()
 
-	wantEverySlot(t, "a", w.rec.of("a"), beatEvery, true)
-	wantEverySlot(t, "b", w.rec.of("b"), beatEvery, true)
-	wantEverySlot(t, "c", w.rec.of("c"), time.Second, true)
-	w.wantAuditClean()
+	w.WantEverySlot("a", beatEvery, true)
+	w.WantEverySlot("b", beatEvery, true)
+	w.WantEverySlot("c", time.Second, true)
+	w.WantAuditClean()
 }
 
 // All instances stop for 3.3 s, which is shorter than the horizon, so the slots of that time lie in the due sets: the
@@ -95,25 +91,25 @@ func TestPromise2_noSlotIsLostToCrashFreezeAndStop(t *testing.T) {
 func TestPromise7_theGridAndThePolicyHoldWhenAllInstancesStop(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	config := w.config("onbeat.yaml", "concurrency: 50\n",
-		w.beat("once", beatEvery), w.beat("all", beatEvery, "missed: all"), w.beat("skip", beatEvery, "missed: skip"))
-	first := w.serve("first", config)
-	testredis.Eventually(t, 20*time.Second, func() bool { return w.rec.count() > 30 }, "nothing arrives")
-	first.stop()
+	config := w.Config("onbeat.yaml", "concurrency: 50\n",
+		w.Beat("once", beatEvery), w.Beat("all", beatEvery, "missed: all"), w.Beat("skip", beatEvery, "missed: skip"))
+	first := w.Serve("first", config)
+	testredis.Eventually(t, 20*time.Second, func() bool { return w.Rec.Count() > 30 }, "nothing arrives")
+	first.Stop()
 	stopped := time.Now()
 	time.Sleep(3300 * time.Millisecond) // the outage itself, not a wait for anything
-	second := w.serve("second", config)
-	second.said("leads")
+	second := w.Serve("second", config)
+	second.Said("leads")
 	back := time.Now()
 	testredis.Eventually(t, 20*time.Second, func() bool {
-		return len(w.rec.of("once")) > 0 && w.rec.of("once")[len(w.rec.of("once"))-1].slot.After(back.Add(time.Second))
+		return len(w.Of("once")) > 0 && w.Of("once")[len(w.Of("once"))-1].Slot.After(back.Add(time.Second))
 	}, "the beat does not go on")
-	second.stop()
+	second.Stop()
 
-	wantEverySlot(t, "all", w.rec.of("all"), beatEvery, false)
+	w.WantEverySlot("all", beatEvery, false)
 	during := func(name string) (n int) {
-		for _, a := range w.rec.of(name) {
-			if a.slot.After(stopped) && a.slot.Before(back.Add(-beatEvery)) {
+		for _, a := range w.Of(name) {
+			if a.Slot.After(stopped) && a.Slot.Before(back.Add(-beatEvery)) {
 				n++
 			}
 		}
@@ -129,15 +125,15 @@ func TestPromise7_theGridAndThePolicyHoldWhenAllInstancesStop(t *testing.T) {
 		t.Errorf("missed: skip ran %d slots of the outage", n)
 	}
 	for _, name := range []string{"once", "skip"} {
-		list := w.rec.of(name)
-		for ms, again := range bySlot(t, list) {
+		list := w.Of(name)
+		for ms, again := range rig.BySlot(t, list) {
 			if len(again) != 1 {
 				t.Errorf("%s: slot %d arrived %d times", name, ms, len(again))
 			}
-			if off := (ms - list[0].slot.UnixMilli()) % beatEvery.Milliseconds(); off != 0 {
+			if off := (ms - list[0].Slot.UnixMilli()) % beatEvery.Milliseconds(); off != 0 {
 				t.Errorf("%s: slot %d is %d ms off the grid", name, ms, off)
 			}
 		}
 	}
-	w.wantAuditAgrees("once", "all", "skip")
+	w.WantAuditAgrees("once", "all", "skip")
 }

@@ -2,34 +2,26 @@ package integration
 
 import (
 	"fmt"
-	"net/http"
-	"net/http/httptest"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/onbeat/onbeat/integration/internal/rig"
+	"github.com/onbeat/onbeat/internal/trial"
 	"github.com/onbeat/onbeat/testredis"
 )
 
-// patient hands requests to the recorder and counts how each ended: answered, or cut off by whoever sent it.
-type patient struct {
-	*httptest.Server
-	answered, cut atomic.Int64
-}
-
-func (w *world) patient() *patient {
-	p := &patient{}
-	p.Server = httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, req *http.Request) {
-		w.rec.ServeHTTP(rw, req)
-		if req.Context().Err() != nil {
-			p.cut.Add(1)
-			return
+// ends counts how the requests of a schedule or of tasks ended: answered, or given up by whoever sent them.
+func ends(list []trial.Arrival) (answered, cut int) {
+	for _, a := range list {
+		switch {
+		case a.GivenUp:
+			cut++
+		case !a.Ended.IsZero():
+			answered++
 		}
-		p.answered.Add(1)
-	}))
-	w.Cleanup(p.Close)
-	return p
+	}
+	return answered, cut
 }
 
 // Runs that are longer than the rollout finish on the old instance. Those that are longer than the drain have their
@@ -44,21 +36,23 @@ func TestPromise3_aRunSurvivesTheRolloutOrIsHandedBack(t *testing.T) {
 			t.Parallel()
 			const tasks = 5
 			w := newWorld(t)
-			receiver := w.patient()
-			config := w.config("onbeat.yaml", "drain: "+c.drain+"\n")
-			old := w.serve("v1", config, "--release", "v1")
-			old.said("leads")
+			config := w.Config("onbeat.yaml", "drain: "+c.drain+"\n")
+			old := w.Serve("v1", config, "--release", "v1")
+			old.Said("leads")
 			for i := range tasks {
-				w.must("enqueue", "http", "--id", fmt.Sprintf("long-%d", i), "--payload", fmt.Sprintf(`{"url":%q}`, receiver.URL+"/?for=3s"))
+				w.Must("enqueue", "http", "--id", fmt.Sprintf("long-%d", i), "--payload", w.Payload("?for=3s"))
 			}
-			testredis.Eventually(t, 10*time.Second, func() bool { return w.rec.count() == tasks }, "the tasks do not start")
-			next := w.serve("v2", config, "--release", "v2")
-			next.said("leads")
-			old.stop()
-			testredis.Eventually(t, 20*time.Second, func() bool { return receiver.answered.Load() == tasks }, "they never finish")
-			next.stop()
+			testredis.Eventually(t, 10*time.Second, func() bool { return w.Rec.Count() == tasks }, "the tasks do not start")
+			next := w.Serve("v2", config, "--release", "v2")
+			next.Said("leads")
+			old.Stop()
+			testredis.Eventually(t, 20*time.Second, func() bool {
+				answered, _ := ends(w.Rec.Arrivals())
+				return answered == tasks
+			}, "they never finish")
+			next.Stop()
 
-			if cut := receiver.cut.Load(); int(cut) != tasks*(len(c.releases)-1) {
+			if _, cut := ends(w.Rec.Arrivals()); cut != tasks*(len(c.releases)-1) {
 				t.Errorf("%d runs were cancelled, want %d", cut, tasks*(len(c.releases)-1))
 			}
 			for i := range tasks {
@@ -74,23 +68,20 @@ func (w *world) wantRuns(id string, releases []string) {
 	w.Helper()
 	var on []string
 	var fence int64
-	for _, a := range w.rec.all() {
-		if a.id != id {
-			continue
+	for _, a := range w.Task(id) {
+		on = append(on, a.Release)
+		if a.Attempt != 1 {
+			w.Errorf("%s: attempt %d: handing back must not count one", id, a.Attempt)
 		}
-		on = append(on, a.release)
-		if a.attempt != 1 {
-			w.Errorf("%s: attempt %d: handing back must not count one", id, a.attempt)
+		if a.Fence <= fence {
+			w.Errorf("%s: fence %d after %d: it must rise", id, a.Fence, fence)
 		}
-		if a.fence <= fence {
-			w.Errorf("%s: fence %d after %d: it must rise", id, a.fence, fence)
-		}
-		fence = a.fence
+		fence = a.Fence
 	}
 	if strings.Join(on, " ") != strings.Join(releases, " ") {
 		w.Errorf("%s ran on %v, want %v", id, on, releases)
 	}
-	if out := w.must("tasks", "show", id, "--json"); !contains(out, `"done"`) {
+	if out := w.Must("tasks", "show", id, "--json"); !contains(out, `"done"`) {
 		w.Errorf("%s is not done: %s", id, out)
 	}
 }
@@ -100,12 +91,11 @@ func (w *world) wantRuns(id string, releases []string) {
 func TestDrain_slowRunsFinishWhileTheBeatGoesOn(t *testing.T) {
 	const every = 500 * time.Millisecond
 	f := newFleet(t, "")
-	receiver := f.patient()
-	slow := strings.Replace(f.beat("slow", every), f.rec.URL+"/slow", receiver.URL+"/slow?for=3s", 1)
+	slow := f.BeatTo("slow?for=3s", "slow", every)
 	live := f.release("v1", slow).up(1)
 	versions := []string{"v1"}
 	f.goesOn(10)
-	for n := range size(1, 5) {
+	for n := range rig.Size(1, 5) {
 		version := fmt.Sprintf("v%d", n+2)
 		live = f.release(version, slow).rollout(live)
 		versions = append(versions, version)
@@ -113,12 +103,12 @@ func TestDrain_slowRunsFinishWhileTheBeatGoesOn(t *testing.T) {
 	}
 	f.ends(live)
 
-	got := f.judge(every, f.ended.Add(-2*every), "slow")
-	f.wantWhole("slow", got)
-	f.wantAuditAgrees("slow")
-	if cut, answered := receiver.cut.Load(), receiver.answered.Load(); cut > 0 || int(answered) != got.slots {
-		t.Errorf("%d runs of 3 s were cancelled, %d finished, of %d slots", cut, answered, got.slots)
+	got := f.Judge(every, f.ended.Add(-2*every), "slow")
+	f.WantWhole("slow", got)
+	f.WantAuditAgrees("slow")
+	if answered, cut := ends(f.Of("slow")); cut > 0 || answered != got.Slots {
+		t.Errorf("%d runs of 3 s were cancelled, %d finished, of %d slots", cut, answered, got.Slots)
 	}
 	f.wantReigns(versions...)
-	f.wantSteady("runs of 3 s through rollouts", 2*fleetEvery, fmt.Sprintf("%d slow runs finished", got.slots))
+	f.wantSteady("runs of 3 s through rollouts", 2*fleetEvery, fmt.Sprintf("%d slow runs finished", got.Slots))
 }

@@ -2,8 +2,6 @@ package integration
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -15,37 +13,34 @@ import (
 func TestEnqueueFile_deliversEachOnceAndAddsNothingTheSecondTime(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	server := w.serve("one", w.config("onbeat.yaml", "concurrency: 50\n"))
-	server.said("leads")
+	server := w.Serve("one", w.Config("onbeat.yaml", "concurrency: 50\n"))
+	server.Said("leads")
 
 	var lines strings.Builder
 	for i := range 5000 {
-		fmt.Fprintf(&lines, `{"type":"http","id":"job-%04d","in":"%dms","payload":{"url":%q}}`+"\n", i, i, w.rec.URL+"/job")
+		fmt.Fprintf(&lines, `{"type":"http","id":"job-%04d","in":"%dms","payload":{"url":%q}}`+"\n", i, i, w.Rec.URL("job"))
 	}
-	file := filepath.Join(w.dir, "tasks.jsonl")
-	if err := os.WriteFile(file, []byte(lines.String()), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	file := w.File("tasks.jsonl", lines.String())
 	began := time.Now()
-	code, out, errs := w.run("", "enqueue", "--file", file)
+	code, out, errs := w.Try("enqueue", "--file", file)
 	if code != 0 || !strings.Contains(out+errs, "enqueued 5000") {
 		t.Fatalf("exit %d: %s%s", code, out, errs)
 	}
-	testredis.Eventually(t, 60*time.Second, func() bool { return w.rec.count() >= 5000 }, "not all were delivered")
+	testredis.Eventually(t, 60*time.Second, func() bool { return w.Rec.Count() >= 5000 }, "not all were delivered")
 	t.Logf("the last of 5,000 tasks over 5 s arrived after %s", time.Since(began))
 
-	code, out, errs = w.run("", "enqueue", "--file", file)
+	code, out, errs = w.Try("enqueue", "--file", file)
 	if code != 0 || !strings.Contains(out+errs, "enqueued 0, 5000 already there") {
 		t.Errorf("the same file again: exit %d: %s%s", code, out, errs)
 	}
-	server.stop()
+	server.Stop()
 	seen := map[string]int{}
-	for _, a := range w.rec.all() {
-		if seen[a.id]++; seen[a.id] > 1 {
-			t.Errorf("%s was delivered %d times", a.id, seen[a.id])
+	for _, a := range w.Rec.Arrivals() {
+		if seen[a.ID]++; seen[a.ID] > 1 {
+			t.Errorf("%s was delivered %d times", a.ID, seen[a.ID])
 		}
-		if a.at.Before(a.slot) {
-			t.Errorf("%s arrived %s early", a.id, a.slot.Sub(a.at))
+		if a.At.Before(a.Slot) {
+			t.Errorf("%s arrived %s early", a.ID, a.Slot.Sub(a.At))
 		}
 	}
 	if len(seen) != 5000 {
@@ -58,18 +53,15 @@ func TestEnqueueFile_refusesAFileWithABadLine(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	good := `{"type":"echo","payload":{}}` + "\n"
-	file := filepath.Join(w.dir, "tasks.jsonl")
-	if err := os.WriteFile(file, []byte(strings.Repeat(good, 6)+`{"type":"echo","inn":"5s"}`+"\n"+good), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	code, out, errs := w.run("", "enqueue", "--file", file)
+	file := w.File("tasks.jsonl", strings.Repeat(good, 6)+`{"type":"echo","inn":"5s"}`+"\n"+good)
+	code, out, errs := w.Try("enqueue", "--file", file)
 	if code != 2 || !strings.Contains(errs, "tasks.jsonl:7") || strings.Count(errs, "\n") != 1 {
 		t.Errorf("exit %d, stdout %q, stderr %q: want exit 2 and one line that names line 7", code, out, errs)
 	}
-	if list := strings.TrimSpace(w.must("tasks", "list", "--json")); strings.Contains(list, `"echo"`) {
+	if list := strings.TrimSpace(w.Must("tasks", "list", "--json")); strings.Contains(list, `"echo"`) {
 		t.Errorf("something was enqueued: %s", list)
 	}
-	code, out, errs = w.run("", "enqueue", "--file", file, "--skip-bad")
+	code, out, errs = w.Try("enqueue", "--file", file, "--skip-bad")
 	if code != 0 || !strings.Contains(errs, "tasks.jsonl:7") || !strings.Contains(out+errs, "enqueued 7") {
 		t.Errorf("--skip-bad: exit %d: %s%s", code, out, errs)
 	}

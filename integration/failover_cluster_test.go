@@ -2,8 +2,6 @@ package integration
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -18,25 +16,25 @@ func TestFailover_clusterTakesEveryCommandAndPromotesAReplica(t *testing.T) {
 	c := testredis.Cluster(t)
 	w := worldOn(t, c.URL())
 	names, schedules := w.twenty()
-	p := w.serve("one", w.config("onbeat.yaml", "concurrency: 40\n", schedules...))
-	p.said("leads")
+	p := w.Serve("one", w.Config("onbeat.yaml", "concurrency: 40\n", schedules...))
+	p.Said("leads")
 	w.everyCommand("before")
-	w.grows(400, "nothing arrives")
+	w.Grow(400, "nothing arrives")
 
-	key := "onbeat:{" + w.ns + "}:meta"
+	key := "onbeat:{" + w.NS + "}:meta"
 	primary := c.Owner(t, key)
 	killed := time.Now()
 	primary.Kill()
 	testredis.Eventually(t, 40*time.Second, func() bool { return c.Owner(t, key) != primary }, "nobody is promoted")
 	promoted := time.Now()
-	w.grows(800, "the beat does not go on")
+	w.Grow(800, "the beat does not go on")
 	w.everyCommand("after")
-	p.stop()
+	p.Stop()
 
 	repeats := w.wantRepeatsWithin(names, killed.Add(-time.Second), promoted)
-	t.Logf("promoted after %s, %d of %d arrivals are repeats", promoted.Sub(killed).Round(time.Millisecond), repeats, w.rec.count())
-	w.wantAuditAgrees(names...)
-	if log := p.log.String(); strings.Contains(log, "CROSSSLOT") {
+	t.Logf("promoted after %s, %d of %d arrivals are repeats", promoted.Sub(killed).Round(time.Millisecond), repeats, w.Rec.Count())
+	w.WantAuditAgrees(names...)
+	if log := p.Log(); strings.Contains(log, "CROSSSLOT") {
 		t.Error("the instance asked for keys of two nodes")
 	}
 }
@@ -45,15 +43,9 @@ func TestFailover_clusterTakesEveryCommandAndPromotesAReplica(t *testing.T) {
 func (w *world) everyCommand(round string) {
 	w.Helper()
 	id := func(s string) string { return s + "-" + round }
-	hand := filepath.Join(w.dir, "hand.yaml")
-	if err := os.WriteFile(hand, []byte("schedules:\n"+w.beat("hand", time.Hour)), 0o600); err != nil {
-		w.Fatal(err)
-	}
-	file := filepath.Join(w.dir, "tasks.jsonl")
-	if err := os.WriteFile(file, []byte(strings.Repeat(`{"type":"echo","key":"k","payload":{}}`+"\n", 50)), 0o600); err != nil {
-		w.Fatal(err)
-	}
-	fails := fmt.Sprintf(`{"url":%q,"expect":[500]}`, w.rec.URL+"/fails")
+	hand := w.File("hand.yaml", "schedules:\n"+w.Beat("hand", time.Hour))
+	file := w.File("tasks.jsonl", strings.Repeat(`{"type":"echo","key":"k","payload":{}}`+"\n", 50))
+	fails := fmt.Sprintf(`{"url":%q,"expect":[500]}`, w.Rec.URL("fails"))
 	steps := [][]string{
 		{"enqueue", "echo", "--id", id("done"), "--unique", id("u"), "--key", "k"},
 		{"enqueue", "--file", file},
@@ -83,12 +75,12 @@ func (w *world) everyCommand(round string) {
 	for _, args := range steps {
 		if args == nil {
 			testredis.Eventually(w, 20*time.Second, func() bool {
-				code, out, _ := w.run("", "tasks", "show", id("dead"), "--json")
+				code, out, _ := w.Try("tasks", "show", id("dead"), "--json")
 				return code == 0 && strings.Contains(out, `"dead"`)
 			}, "the task that fails does not die")
 			continue
 		}
-		code, out, errs := w.run("", args...)
+		code, out, errs := w.Try(args...)
 		if code != 0 || strings.Contains(out+errs, "CROSSSLOT") {
 			w.Errorf("onbeat %s: exit %d: %s%s", strings.Join(args, " "), code, out, errs)
 		}

@@ -1,9 +1,6 @@
 package integration
 
 import (
-	"os"
-	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -34,12 +31,12 @@ func (w *world) wantOneLoss(from, to time.Time, heartbeat time.Duration) loss {
 func (w *world) wantFencesRise(lost, back time.Time) {
 	w.Helper()
 	var before, after int64
-	for _, a := range w.rec.all() {
+	for _, a := range w.Rec.Arrivals() {
 		switch {
-		case a.at.Before(lost):
-			before = max(before, a.fence)
-		case a.slot.After(back) && (after == 0 || a.fence < after):
-			after = a.fence
+		case a.At.Before(lost):
+			before = max(before, a.Fence)
+		case a.Slot.After(back) && (after == 0 || a.Fence < after):
+			after = a.Fence
 		}
 	}
 	if before == 0 || after <= before {
@@ -55,27 +52,27 @@ func TestFailover_whatNoReplicaHadIsReportedAndRunsAgain(t *testing.T) {
 	g := testredis.Sentinels(t)
 	w := worldOn(t, g.URL())
 	names, schedules := w.twenty()
-	config := w.config("onbeat.yaml", "concurrency: 40\nlease: 5s\ndurability: {replicas: 1}\n", schedules...)
-	one := w.serve("one", config, "--release", "v1")
-	one.said("leads")
-	w.grows(400, "nothing arrives")
+	config := w.Config("onbeat.yaml", "concurrency: 40\nlease: 5s\ndurability: {replicas: 1}\n", schedules...)
+	one := w.Serve("one", config, "--release", "v1")
+	one.Said("leads")
+	w.Grow(400, "nothing arrives")
 	old := g.Leading(t)
 	parted := time.Now()
 	g.Part(t)
-	one.said("writes are on too few replicas: a failover may lose them")
+	one.Said("writes are on too few replicas: a failover may lose them")
 	time.Sleep(2*time.Second - time.Since(parted)) // the loss itself, not a wait for anything
 	killed := time.Now()
 	g.Primary.Kill()
 	g.Join(t)
 	testredis.Eventually(t, 40*time.Second, func() bool { return g.Leading(t) != old }, "nobody is promoted")
-	one.said("redis lost its last writes")
+	one.Said("redis lost its last writes")
 	back := time.Now()
-	w.grows(800, "the beat does not go on")
-	two := w.serve("two", config, "--release", "v2")
-	two.said("leads")
-	w.grows(200, "the beat does not go on with the next release")
-	one.stop()
-	two.stop()
+	w.Grow(800, "the beat does not go on")
+	two := w.Serve("two", config, "--release", "v2")
+	two.Said("leads")
+	w.Grow(200, "the beat does not go on with the next release")
+	one.Stop()
+	two.Stop()
 
 	l := w.wantOneLoss(parted, killed, time.Second)
 	repeats := w.wantRepeatsWithin(names, l.kept.Add(-skew), killed.Add(skew))
@@ -84,10 +81,10 @@ func TestFailover_whatNoReplicaHadIsReportedAndRunsAgain(t *testing.T) {
 	}
 	t.Logf("%d slots ran twice; %s were lost, and %s reported", repeats, killed.Sub(parted), l.known.Sub(l.kept))
 	w.wantFencesRise(killed, back)
-	if a, b := one.epochs(), two.epochs(); len(a) == 0 || len(b) == 0 || b[0] <= a[len(a)-1] {
+	if a, b := epochs(one), epochs(two); len(a) == 0 || len(b) == 0 || b[0] <= a[len(a)-1] {
 		t.Errorf("epochs %v, then %v: they must rise", a, b)
 	}
-	w.wantAuditAgrees(names...)
+	w.WantAuditAgrees(names...)
 }
 
 // The machine of a Redis crashes, which takes with it what is not on disk. With appendfsync always that is nothing that
@@ -100,9 +97,9 @@ func TestFailover_aCrashLosesWhatIsNotOnDisk(t *testing.T) {
 			d := testredis.OnDisk(t, fsync)
 			w := worldOn(t, d.URL())
 			names, schedules := w.twenty()
-			p := w.serve("one", w.config("onbeat.yaml", "concurrency: 40\nlease: 2s\n", schedules...))
-			p.said("leads")
-			w.grows(400, "nothing arrives")
+			p := w.Serve("one", w.Config("onbeat.yaml", "concurrency: 40\nlease: 2s\n", schedules...))
+			p.Said("leads")
+			w.Grow(400, "nothing arrives")
 			lost := time.Now()
 			kept := d.Written()
 			if fsync == "everysec" {
@@ -116,8 +113,8 @@ func TestFailover_aCrashLosesWhatIsNotOnDisk(t *testing.T) {
 			}
 			d.Restart()
 			back := time.Now()
-			w.grows(800, "the beat does not go on")
-			p.stop()
+			w.Grow(800, "the beat does not go on")
+			p.Stop()
 
 			if fsync == "always" {
 				if repeats := w.wantRepeatsWithin(names, killed, killed); repeats > 0 || len(w.losses()) > 0 {
@@ -132,7 +129,7 @@ func TestFailover_aCrashLosesWhatIsNotOnDisk(t *testing.T) {
 				t.Logf("%d slots ran twice; %s were lost, and %s reported", repeats, killed.Sub(lost), l.known.Sub(l.kept))
 			}
 			w.wantFencesRise(killed, back)
-			w.wantAuditAgrees(names...)
+			w.WantAuditAgrees(names...)
 		})
 	}
 }
@@ -144,23 +141,20 @@ func TestFailover_aRedisThatComesBackEmptyGetsItsSchedulesBack(t *testing.T) {
 	d := testredis.Private(t)
 	w := worldOn(t, d.URL())
 	names, schedules := w.twenty()
-	p := w.serve("one", w.config("onbeat.yaml", "concurrency: 40\n", schedules...))
-	p.said("leads")
-	hand := filepath.Join(w.dir, "hand.yaml")
-	if err := os.WriteFile(hand, []byte("schedules:\n"+w.beat("hand", beatEvery, "missed: all")), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	w.must("schedules", "apply", hand)
+	p := w.Serve("one", w.Config("onbeat.yaml", "concurrency: 40\n", schedules...))
+	p.Said("leads")
+	hand := w.File("hand.yaml", "schedules:\n"+w.Beat("hand", beatEvery, "missed: all"))
+	w.Must("schedules", "apply", hand)
 	names = append(names, "hand")
-	testredis.Eventually(t, 20*time.Second, func() bool { return len(w.rec.of("hand")) > 10 }, "what was made by hand does not arrive")
+	testredis.Eventually(t, 20*time.Second, func() bool { return len(w.Of("hand")) > 10 }, "what was made by hand does not arrive")
 	killed := time.Now()
 	d.Kill()
 	d.Restart()
 	restarted := time.Now()
-	p.said("restored the schedules that redis lost")
+	p.Said("restored the schedules that redis lost")
 	back := time.Now()
-	w.grows(800, "the beat does not go on")
-	p.stop()
+	w.Grow(800, "the beat does not go on")
+	p.Stop()
 
 	list := w.losses()
 	if len(list) != 1 || list[0].kept.UnixMilli() != 0 || list[0].known.Before(killed.Add(-time.Second-skew)) || list[0].known.After(killed.Add(skew)) {
@@ -169,23 +163,22 @@ func TestFailover_aRedisThatComesBackEmptyGetsItsSchedulesBack(t *testing.T) {
 	repeats := w.wantRepeatsWithin(names, killed.Add(-skew), killed.Add(skew))
 	t.Logf("%d slots ran twice", repeats)
 	w.wantFencesRise(killed, back)
-	if e := p.epochs(); len(e) != 2 || e[1] <= e[0] {
+	if e := epochs(p); len(e) != 2 || e[1] <= e[0] {
 		t.Errorf("epochs %v: want two, rising", e)
 	}
-	w.wantAuditClean()
-	_, lines := w.audit()
+	lines := w.WantAuditClean()
 	for _, name := range names {
 		slots := map[string]bool{}
-		for _, a := range w.rec.of(name) {
-			if a.at.After(restarted) {
-				slots[a.id] = true
+		for _, a := range w.Of(name) {
+			if a.At.After(restarted) {
+				slots[a.ID] = true
 			}
 		}
 		if got := lines[name].OnTime + lines[name].Late; got != len(slots) {
 			t.Errorf("audit says that %d slots of %s ran, the recorder saw %d since the loss: %+v", got, name, len(slots), lines[name])
 		}
 	}
-	if events := w.must("events", "--limit", "1000"); strings.Count(events, "schedule restored") != len(names) {
-		t.Errorf("want an event for each schedule that was restored:\n%s", events)
+	if events := w.events("schedule restored"); len(events) != len(names) {
+		t.Errorf("want an event for each schedule that was restored: %v", events)
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/onbeat/onbeat/integration/internal/rig"
 )
 
 // offsetVariable shifts the clock of a program that shiftedBinary built, by so many seconds.
@@ -31,7 +33,11 @@ var shiftedBinary = sync.OnceValues(func() (string, error) {
 	if n := strings.Count(string(source), call); n != 1 {
 		return "", fmt.Errorf("%s has %q %d times, want once: this Go has another time.Now", path, call, n)
 	}
-	dir := filepath.Dir(binary)
+	dir, err := os.MkdirTemp("", "onbeat-clock-")
+	if err != nil {
+		return "", err
+	}
+	defer os.RemoveAll(dir)
 	shifted := filepath.Join(dir, "time.go.txt")
 	text := strings.Replace(string(source), call, call+"\n\tsec += testOffset", 1) + `
 var testOffset = func() int64 {
@@ -52,27 +58,23 @@ var testOffset = func() int64 {
 	if err := os.WriteFile(list, overlay, 0o600); err != nil {
 		return "", err
 	}
-	out := filepath.Join(dir, "onbeat-shifted")
-	if said, err := exec.Command("go", "build", "-overlay", list, "-o", out, "../cmd/onbeat").CombinedOutput(); err != nil {
-		return "", fmt.Errorf("%w: %s", err, said)
-	}
-	return out, nil
+	return rig.Build("onbeat-shifted", "-overlay", list)
 })
 
 // serveShifted starts an instance whose clock is off, and proves by its own log that it is.
-func (w *world) serveShifted(off time.Duration, name, config string, args ...string) *process {
+func (w *world) serveShifted(off time.Duration, name, config string, args ...string) *rig.Process {
 	w.Helper()
 	path, err := shiftedBinary()
 	if err != nil {
 		w.Fatal(err)
 	}
 	began := time.Now()
-	p := w.serveAs(name, path, []string{offset(off)}, append([]string{"--config", config}, args...)...)
-	p.said("starting")
+	p := w.ServeAs(path, []string{offset(off)}, name, config, args...)
+	p.Said("starting")
 	var line struct {
 		Time time.Time `json:"time"`
 	}
-	first, _, _ := strings.Cut(p.log.String(), "\n")
+	first, _, _ := strings.Cut(p.Log(), "\n")
 	if err := json.Unmarshal([]byte(first), &line); err != nil {
 		w.Fatalf("%s: %v in %q", name, err, first)
 	}
@@ -94,30 +96,30 @@ func TestPromise6_aClockWrongByAnHourChangesNothing(t *testing.T) {
 	if _, err := shiftedBinary(); err != nil { // takes a minute where nothing is cached
 		t.Fatal(err)
 	}
-	cron := fmt.Sprintf("  - name: cron\n    cron: \"* * * * * *\"\n    task: http\n    payload: {url: %q}\n", w.rec.URL+"/cron")
-	config := w.config("onbeat.yaml", "concurrency: 20\nlease: 1s\n", w.beat("a", beatEvery), w.beat("b", time.Second), cron)
+	cron := fmt.Sprintf("  - name: cron\n    cron: \"* * * * * *\"\n    task: http\n    payload: {url: %q}\n", w.Rec.URL("cron"))
+	config := w.Config("onbeat.yaml", "concurrency: 20\nlease: 1s\n", w.Beat("a", beatEvery), w.Beat("b", time.Second), cron)
 	began := time.Now()
-	var live []*process
+	var live []*rig.Process
 	for i, off := range []time.Duration{time.Hour, -time.Hour, 0} {
 		name := fmt.Sprintf("off-%d", i)
 		p := w.serveShifted(off, name, config, "--release", name)
-		p.said("leads")
-		w.grow(20, "nothing arrives from "+name)
+		p.Said("leads")
+		w.Grow(20, "nothing arrives from "+name)
 		path, _ := shiftedBinary()
 		asked := time.Now()
 		id := "in-" + name
-		code, out, errs := w.runAs(path, []string{offset(-off)}, "enqueue", "http", "--id", id, "--in", "1s", "--payload", fmt.Sprintf(`{"url":%q}`, w.rec.URL+"/in"))
+		code, out, errs := w.TryAs(path, []string{offset(-off)}, "enqueue", "http", "--id", id, "--in", "1s", "--payload", w.Payload("in"))
 		if code != 0 {
 			t.Fatalf("enqueue: exit %d: %s%s", code, out, errs)
 		}
 		took := time.Since(asked)
-		came := w.arrived(id).at.Sub(asked)
+		came := w.Arrived(id).At.Sub(asked)
 		if came < time.Second || came > time.Second+took+2*time.Second {
 			t.Errorf("a task in 1s, of a clock off by %s, came after %s", -off, came)
 		}
 		t.Logf("off by %s: a task in 1s came after %s", off, came.Round(time.Millisecond))
 		if i%2 == 1 {
-			p.kill()
+			p.Kill()
 			continue
 		}
 		live = append(live, p)
@@ -125,20 +127,20 @@ func TestPromise6_aClockWrongByAnHourChangesNothing(t *testing.T) {
 	var ended time.Time
 	for _, p := range live {
 		ended = time.Now()
-		p.stop()
+		p.Stop()
 	}
 	for _, name := range []string{"a", "b", "cron"} {
-		list := w.rec.of(name)
-		l := lags(list)
-		if len(list) == 0 || l[len(l)-1] > 4*time.Second || list[0].slot.Before(began.Add(-2*time.Second)) {
-			t.Errorf("%s: %d arrived, from slot to arrival at most %v, the first slot %v", name, len(list), l, list[0].slot)
+		list := w.Of(name)
+		l := rig.Lags(list)
+		if len(list) == 0 || l[len(l)-1] > 4*time.Second || list[0].Slot.Before(began.Add(-2*time.Second)) {
+			t.Errorf("%s: %d arrived, from slot to arrival at most %v, the first slot %v", name, len(list), l, list[0].Slot)
 		}
 		every := time.Second
 		if name == "a" {
 			every = beatEvery
 		}
-		wantEverySlot(t, name, list, every, true)
+		w.WantEverySlot(name, every, true)
 	}
-	w.wantAuditAgrees("b", "cron")
+	w.WantAuditAgrees("b", "cron")
 	w.wantBeats("clocks of two instances an hour ahead and an hour behind", ended, []string{"a"})
 }

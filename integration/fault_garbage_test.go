@@ -13,6 +13,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/onbeat/onbeat/integration/internal/rig"
 	"github.com/onbeat/onbeat/testredis"
 )
 
@@ -22,9 +23,9 @@ func TestFault_garbageInARecordHarmsNobodyElse(t *testing.T) {
 	t.Parallel()
 	w, srv := privateWorld(t)
 	rdb := srv.Client()
-	config := w.config("onbeat.yaml", "concurrency: 20\nlease: 2s\n", w.beat("a", beatEvery), w.beat("slots", time.Second))
-	p := w.serve("one", config)
-	p.said("leads")
+	config := w.Config("onbeat.yaml", "concurrency: 20\nlease: 5s\n", w.Beat("a", beatEvery), w.Beat("slots", time.Second))
+	p := w.Serve("one", config)
+	p.Said("leads")
 	random := make([]byte, 50<<20)
 	chacha := rand.NewChaCha8([32]byte{1})
 	_, _ = chacha.Read(random)
@@ -34,17 +35,17 @@ func TestFault_garbageInARecordHarmsNobodyElse(t *testing.T) {
 	}{
 		{"random", random}, {"headed", append([]byte("1.\x03\x04http"), random...)}, // which begins as a record does
 		{"zeros", make([]byte, 50<<20)}, {"lines", bytes.Repeat([]byte("\n"), 50<<20)},
-	}[:size(2, 4)]
+	}[:rig.Size(2, 4)]
 	for _, kind := range kinds {
 		name, record := kind.name, kind.record
 		for _, id := range []string{"before-" + name, name, "behind-" + name} {
-			w.must("enqueue", "http", "--id", id, "--in", "1h", "--payload", fmt.Sprintf(`{"url":%q}`, w.rec.URL+"/neighbour"))
+			w.Must("enqueue", "http", "--id", id, "--in", "1h", "--payload", w.Payload("neighbour"))
 		}
 		ctx := context.Background()
-		if err := rdb.HSet(ctx, "onbeat:{"+w.ns+"}:tasks", name, record).Err(); err != nil {
+		if err := rdb.HSet(ctx, "onbeat:{"+w.NS+"}:tasks", name, record).Err(); err != nil {
 			t.Fatal(err)
 		}
-		lanes := rdb.Keys(ctx, "onbeat:{"+w.ns+"}:due:*http").Val()
+		lanes := rdb.Keys(ctx, "onbeat:{"+w.NS+"}:due:*http").Val()
 		if len(lanes) != 1 {
 			t.Fatalf("lanes %v", lanes)
 		}
@@ -54,31 +55,31 @@ func TestFault_garbageInARecordHarmsNobodyElse(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		w.arrived("before-" + name)
-		w.arrived("behind-" + name)
+		w.Arrived("before-" + name)
+		w.Arrived("behind-" + name)
 		testredis.Eventually(t, 30*time.Second, func() bool { return w.dead(name) }, "the damaged task %s is not among the dead", name)
-		w.grow(5, "the beat stopped")
-		if code, out, errs := w.run("", "tasks", "show", name); code != 1 || strings.Count(errs, "\n") != 1 || len(out)+len(errs) > 1000 {
+		w.Grow(5, "the beat stopped")
+		if code, out, errs := w.Try("tasks", "show", name); code != 1 || strings.Count(errs, "\n") != 1 || len(out)+len(errs) > 1000 {
 			t.Errorf("tasks show %s: exit %d, %.300s%.300s, want 1 and one line", name, code, out, errs)
 		}
 		for _, args := range [][]string{{"tasks", "list", "--json"}, {"instances"}, {"doctor"}, {"events"}} {
-			if code, out, errs := w.run("", args...); code != 0 || len(out)+len(errs) > 100_000 {
+			if code, out, errs := w.Try(args...); code != 0 || len(out)+len(errs) > 100_000 {
 				t.Errorf("%v: exit %d, %d bytes, %.300s", args, code, len(out)+len(errs), errs)
 			}
 		}
 	}
 	slot := w.damageSlot(rdb, "slots", random)
 	testredis.Eventually(t, 30*time.Second, func() bool { return w.dead(slot) }, "the damaged slot is not among the dead")
-	w.grow(10, "the beat stopped")
-	most := p.mostMemory()
+	w.Grow(10, "the beat stopped")
+	most := mostMemory(p)
 	ended := time.Now()
-	p.stop()
-	for _, a := range w.rec.all() {
-		if a.id == slot || a.id == "random" || a.id == "zeros" || a.id == "lines" {
-			t.Errorf("%s was run", a.id)
+	p.Stop()
+	for _, a := range w.Rec.Arrivals() {
+		if a.ID == slot || a.ID == "random" || a.ID == "zeros" || a.ID == "lines" {
+			t.Errorf("%s was run", a.ID)
 		}
 	}
-	if n := len(p.log.String()); n > 1<<20 {
+	if n := len(p.Log()); n > 1<<20 {
 		t.Errorf("it logged %d bytes", n)
 	}
 	w.wantBeats("50 MB of garbage in the record of a due task", ended, []string{"a"}, fmt.Sprintf("%d kinds of it", len(kinds)), "most memory of the instance "+most)
@@ -86,7 +87,7 @@ func TestFault_garbageInARecordHarmsNobodyElse(t *testing.T) {
 
 // dead reports whether a task is among the dead.
 func (w *world) dead(id string) bool {
-	code, out, _ := w.run("", "tasks", "list", "--state", "dead", "--json")
+	code, out, _ := w.Try("tasks", "list", "--state", "dead", "--json")
 	return code == 0 && strings.Contains(out, `"`+id+`"`)
 }
 
@@ -98,20 +99,20 @@ func (w *world) damageSlot(rdb *redis.Client, schedule string, garbage []byte) (
 			ID string `json:"id"`
 		} `json:"tasks"`
 	}
-	out := w.must("tasks", "list", "--state", "due", "--schedule", schedule, "--json")
+	out := w.Must("tasks", "list", "--state", "due", "--schedule", schedule, "--json")
 	if err := json.Unmarshal([]byte(out), &page); err != nil || len(page.Tasks) == 0 {
 		w.Fatalf("%v: no slot of %s lies ahead in %s", err, schedule, out)
 	}
 	id = page.Tasks[len(page.Tasks)-1].ID
-	if err := rdb.HSet(context.Background(), "onbeat:{"+w.ns+"}:tasks", id, garbage).Err(); err != nil {
+	if err := rdb.HSet(context.Background(), "onbeat:{"+w.NS+"}:tasks", id, garbage).Err(); err != nil {
 		w.Fatal(err)
 	}
 	return id
 }
 
 // mostMemory is the most memory that a process has had, where the system says it.
-func (p *process) mostMemory() string {
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.Process.Pid))
+func mostMemory(p *rig.Process) string {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.PID()))
 	if err != nil {
 		return "unknown"
 	}

@@ -4,16 +4,15 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
+	"github.com/onbeat/onbeat/integration/internal/rig"
+	"github.com/onbeat/onbeat/internal/trial"
 	"github.com/onbeat/onbeat/testredis"
 )
 
@@ -22,23 +21,23 @@ import (
 func TestFault_theLeaderIsKilledAtRandomMoments(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	config := w.config("onbeat.yaml", "concurrency: 20\nlease: 1s\n", w.beat("a", beatEvery),
-		strings.Replace(w.beat("b", beatEvery), `/b"`, `/b?for=150ms"`, 1), w.beat("c", time.Second)) // b nearly always runs
-	spare := w.serve("spare", config, "--release", "spare")
-	spare.said("leads")
-	n := size(4, 100)
+	config := w.Config("onbeat.yaml", "concurrency: 20\nlease: 1s\n", w.Beat("a", beatEvery),
+		w.BeatTo("b?for=150ms", "b", beatEvery), w.Beat("c", time.Second)) // b nearly always runs
+	spare := w.Serve("spare", config, "--release", "spare")
+	spare.Said("leads")
+	n := rig.Size(4, 100)
 	for i := range n {
 		name := fmt.Sprintf("killed-%d", i)
-		p := w.serve(name, config, "--release", name)
-		p.said("registered")
+		p := w.Serve(name, config, "--release", name)
+		p.Said("registered")
 		time.Sleep(rand.N(700 * time.Millisecond)) // the fault's own moment: before it leads, while it claims, runs or settles
-		p.kill()
-		w.grow(12, "nobody took over from "+name)
+		p.Kill()
+		w.Grow(12, "nobody took over from "+name)
 	}
 	ended := time.Now()
-	spare.stop()
-	wantEverySlot(t, "c", w.rec.of("c"), time.Second, true)
-	w.wantAuditAgrees("c")
+	spare.Stop()
+	w.WantEverySlot("c", time.Second, true)
+	w.WantAuditAgrees("c")
 	w.wantBeats("leader killed at a random moment (lease 1s)", ended, []string{"a", "b"}, fmt.Sprintf("%d times", n))
 }
 
@@ -53,25 +52,19 @@ func TestFault_aClientIsKilledInTheMiddleOfABatch(t *testing.T) {
 	for i := range all {
 		fmt.Fprintf(&lines, `{"type":"http","id":"job-%05d","in":"1h","payload":{"url":"http://127.0.0.1:1/"}}`+"\n", i)
 	}
-	file := filepath.Join(w.dir, "tasks.jsonl")
-	if err := os.WriteFile(file, []byte(lines.String()), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	tasks := "onbeat:{" + w.ns + "}:tasks"
+	file := w.File("tasks.jsonl", lines.String())
+	tasks := "onbeat:{" + w.NS + "}:tasks"
 	there := func() int { return int(rdb.HLen(context.Background(), tasks).Val()) }
 	partly := 0
-	for i := range size(4, 20) {
-		cmd := exec.Command(binary, "enqueue", "--file", file)
-		cmd.Env = append(os.Environ(), "ONBEAT_REDIS_URL="+w.url, "ONBEAT_NAMESPACE="+w.ns)
-		cmd.SysProcAttr = dieWithParent()
-		if err := cmd.Start(); err != nil {
+	for i := range rig.Size(4, 20) {
+		client, err := trial.StartProgram(w.Binary(), "client", "", filepath.Join(w.Dir, "client.log"), w.Env(), "enqueue", "--file", file)
+		if err != nil {
 			t.Fatal(err)
 		}
 		before := there()
 		testredis.Eventually(t, 20*time.Second, func() bool { return there() > before || there() == all }, "round %d adds nothing", i)
 		time.Sleep(rand.N(20 * time.Millisecond)) // the fault's own moment
-		_ = cmd.Process.Signal(syscall.SIGKILL)
-		_ = cmd.Wait()
+		client.Kill()
 		n := there()
 		if n%batch != 0 {
 			t.Errorf("%d tasks are there after the kill: a batch is half there", n)
@@ -84,7 +77,7 @@ func TestFault_aClientIsKilledInTheMiddleOfABatch(t *testing.T) {
 		t.Error("no kill came in the middle: this proves nothing")
 	}
 	before := there()
-	code, out, errs := w.run("", "enqueue", "--file", file)
+	code, out, errs := w.Try("enqueue", "--file", file)
 	said := regexp.MustCompile(`enqueued (\d+)(?:, (\d+) already there)?`).FindStringSubmatch(out + errs)
 	if code != 0 || said == nil {
 		t.Fatalf("exit %d: %s%s", code, out, errs)
@@ -95,11 +88,11 @@ func TestFault_aClientIsKilledInTheMiddleOfABatch(t *testing.T) {
 		t.Errorf("%d were there; then %s; now %d are there, want %d", before, said[0], there(), all)
 	}
 	lanes := 0
-	for _, key := range rdb.Keys(context.Background(), "onbeat:{"+w.ns+"}:due:*").Val() {
+	for _, key := range rdb.Keys(context.Background(), "onbeat:{"+w.NS+"}:due:*").Val() {
 		lanes += int(rdb.ZCard(context.Background(), key).Val())
 	}
 	if lanes != all {
 		t.Errorf("%d tasks are due, %d have a record", lanes, all)
 	}
-	w.row("client killed in the middle of a batch", figures{}, fmt.Sprintf("%d times; %d of %d tasks were there before the last call: %s", partly, before, all, said[0]))
+	w.Row("client killed in the middle of a batch", rig.Figures{}, fmt.Sprintf("%d times; %d of %d tasks were there before the last call: %s", partly, before, all, said[0]))
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/onbeat/onbeat"
 	"github.com/onbeat/onbeat/handlers"
+	"github.com/onbeat/onbeat/integration/internal/rig"
 	"github.com/onbeat/onbeat/schedule"
 	"github.com/onbeat/onbeat/task"
 	"github.com/onbeat/onbeat/testredis"
@@ -28,7 +29,7 @@ func TestFault_startAndStopLeaveNothing(t *testing.T) {
 	testredis.Eventually(t, 5*time.Second, func() error { return watch.Ping(ctx).Err() }, "no Redis")
 	before, conns, goroutines := goleak.IgnoreCurrent(), connections(), runtime.NumGoroutine()
 	ns := testredis.Namespace(t)
-	n, ran := size(40, 1000), 0
+	n, ran := rig.Size(40, 1000), 0
 	for i := range n {
 		rdb, err := onbeat.Dial(srv.URL())
 		if err != nil {
@@ -87,6 +88,6 @@ func TestFault_startAndStopLeaveNothing(t *testing.T) {
 	if ran < n/4 {
 		t.Errorf("only %d of %d rounds ran a task", ran, n)
 	}
-	(&world{T: t}).row("dispatchers started and stopped", figures{}, fmt.Sprintf("%d rounds, %d of them ran a task; goroutines %d before, %d after; %d connections and %d keys left",
+	(&rig.World{T: t}).Row("dispatchers started and stopped", rig.Figures{}, fmt.Sprintf("%d rounds, %d of them ran a task; goroutines %d before, %d after; %d connections and %d keys left",
 		n, ran, goroutines, runtime.NumGoroutine(), connections(), len(left)))
 }

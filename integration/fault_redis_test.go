@@ -5,8 +5,6 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,13 +13,15 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/onbeat/onbeat/integration/internal/rig"
+	"github.com/onbeat/onbeat/internal/trial"
 	"github.com/onbeat/onbeat/testredis"
 )
 
 // epoch is the number of the leader's term, as Redis holds it.
 func (w *world) epoch(rdb *redis.Client) int64 {
 	w.Helper()
-	text, err := rdb.HGet(context.Background(), "onbeat:{"+w.ns+"}:leader", "epoch").Result()
+	text, err := rdb.HGet(context.Background(), "onbeat:{"+w.NS+"}:leader", "epoch").Result()
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -41,29 +41,29 @@ func TestFault_redisIsKilledAndKeepsItsFile(t *testing.T) {
 			t.Parallel()
 			w, srv := privateWorld(t, "--appendonly", "yes", "--appendfsync", fsync)
 			rdb := srv.Client()
-			config := w.config("onbeat.yaml", "concurrency: 20\nlease: 1s\n", w.beat("a", beatEvery, "missed: all"), w.beat("b", time.Second, "missed: all"))
-			p := w.serve("one", config)
-			p.said("leads")
-			w.grow(10, "nothing arrives")
-			n := size(2, 20)
+			config := w.Config("onbeat.yaml", "concurrency: 20\nlease: 1s\n", w.Beat("a", beatEvery, "missed: all"), w.Beat("b", time.Second, "missed: all"))
+			p := w.Serve("one", config)
+			p.Said("leads")
+			w.Grow(10, "nothing arrives")
+			n := rig.Size(2, 20)
 			for i := range n {
 				before := w.epoch(rdb)
 				id := fmt.Sprintf("answered-%d", i)
 				time.Sleep(rand.N(300 * time.Millisecond)) // the fault's own moment
-				w.must("enqueue", "http", "--id", id, "--payload", fmt.Sprintf(`{"url":%q}`, w.rec.URL+"/answered"))
+				w.Must("enqueue", "http", "--id", id, "--payload", w.Payload("answered"))
 				srv.Kill()
 				time.Sleep(rand.N(2 * time.Second)) // the outage: shorter and longer than the lease
 				srv.Restart()
-				w.arrived(id)
-				w.grow(10, "the beat stopped after Redis came back")
+				w.Arrived(id)
+				w.Grow(10, "the beat stopped after Redis came back")
 				if after := w.epoch(rdb); after < before {
 					t.Errorf("epoch %d after %d", after, before)
 				}
 			}
 			ended := time.Now()
-			p.stop()
-			wantEverySlot(t, "b", w.rec.of("b"), time.Second, true)
-			w.wantAuditAgrees("b")
+			p.Stop()
+			w.WantEverySlot("b", time.Second, true)
+			w.WantAuditAgrees("b")
 			w.wantBeats("Redis killed, appendfsync "+fsync, ended, []string{"a"}, fmt.Sprintf("%d times, down up to 2 s", n))
 		})
 	}
@@ -75,41 +75,41 @@ func TestFault_redisRestartsEmpty(t *testing.T) {
 	t.Parallel()
 	w, srv := privateWorld(t)
 	rdb := srv.Client()
-	p := w.serve("one", w.config("onbeat.yaml", "concurrency: 20\nlease: 1s\n", w.beat("a", beatEvery), w.beat("b", time.Second)))
-	p.said("leads")
-	n := size(2, 20)
+	p := w.Serve("one", w.Config("onbeat.yaml", "concurrency: 20\nlease: 1s\n", w.Beat("a", beatEvery), w.Beat("b", time.Second)))
+	p.Said("leads")
+	n := rig.Size(2, 20)
 	for range n {
-		w.grow(20, "nothing arrives")
-		before, seen := w.epoch(rdb), w.rec.all()
-		leads := strings.Count(p.log.String(), `"message":"leads"`)
+		w.Grow(20, "nothing arrives")
+		before, seen := w.epoch(rdb), w.Rec.Arrivals()
+		leads := p.Says("leads")
 		srv.Kill()
 		srv.Restart()
-		testredis.Eventually(t, 20*time.Second, func() bool { return strings.Count(p.log.String(), `"message":"leads"`) > leads }, "it never leads again")
+		p.SaidTimes("leads", leads+1)
 		back := time.Now()
-		w.grow(20, "the beat does not come back")
+		w.Grow(20, "the beat does not come back")
 		if after := w.epoch(rdb); after <= before {
 			t.Errorf("epoch %d after %d: it must rise though Redis knew nothing", after, before)
 		}
-		last := slices.MaxFunc(seen, func(a, b arrival) int { return cmp.Compare(a.fence, b.fence) })
-		for _, a := range w.rec.all() {
-			if a.at.After(back) && a.fence <= last.fence {
-				t.Errorf("%s came with fence %d, and %s before Redis was empty with %d", a.id, a.fence, last.id, last.fence)
+		last := slices.MaxFunc(seen, func(a, b trial.Arrival) int { return cmp.Compare(a.Fence, b.Fence) })
+		for _, a := range w.Rec.Arrivals() {
+			if a.At.After(back) && a.Fence <= last.Fence {
+				t.Errorf("%s came with fence %d, and %s before Redis was empty with %d", a.ID, a.Fence, last.ID, last.Fence)
 			}
 		}
 	}
-	p.stop()
-	var got figures
+	p.Stop()
+	var got rig.Figures
 	for name, every := range map[string]time.Duration{"a": beatEvery, "b": time.Second} {
-		list := w.rec.of(name)
-		for _, again := range bySlot(t, list) {
+		list := w.Of(name)
+		for _, again := range rig.BySlot(t, list) {
 			if len(again) != 1 {
-				t.Errorf("slot %s ran %d times: %s", again[0].id, len(again), describe(again))
+				t.Errorf("slot %s ran %d times: %s", again[0].ID, len(again), rig.Describe(again))
 			}
 		}
-		got.add(w.judgeOne(name, list, every, list[0].slot))
+		got.Add(w.JudgeOne(name, list, every, list[0].Slot))
 	}
-	w.wantAuditClean()
-	w.row("Redis restarted empty", got, fmt.Sprintf("%d times; schedules are declared again, on a new grid; what else was there is gone", n))
+	w.WantAuditClean()
+	w.Row("Redis restarted empty", got, fmt.Sprintf("%d times; schedules are declared again, on a new grid; what else was there is gone", n))
 }
 
 // SCRIPT FLUSH again and again, under load: every script is loaded again by whoever needs it, and nothing is lost or
@@ -118,17 +118,14 @@ func TestFault_scriptsAreFlushedUnderLoad(t *testing.T) {
 	t.Parallel()
 	w, srv := privateWorld(t)
 	rdb := srv.Client()
-	p := w.serve("one", w.config("onbeat.yaml", "concurrency: 20\nlease: 2s\n", w.beat("a", beatEvery)))
-	p.said("leads")
-	n := size(2000, 20_000)
+	p := w.Serve("one", w.Config("onbeat.yaml", "concurrency: 20\nlease: 2s\n", w.Beat("a", beatEvery)))
+	p.Said("leads")
+	n := rig.Size(2000, 20_000)
 	var lines strings.Builder
 	for i := range n {
-		fmt.Fprintf(&lines, `{"type":"http","id":"job-%05d","in":"%dms","payload":{"url":%q}}`+"\n", i, 2*i, w.rec.URL+"/job")
+		fmt.Fprintf(&lines, `{"type":"http","id":"job-%05d","in":"%dms","payload":{"url":%q}}`+"\n", i, 2*i, w.Rec.URL("job"))
 	}
-	file := filepath.Join(w.dir, "tasks.jsonl")
-	if err := os.WriteFile(file, []byte(lines.String()), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	file := w.File("tasks.jsonl", lines.String())
 	ctx, stop := context.WithCancel(context.Background())
 	flushed := make(chan int)
 	go func() {
@@ -146,21 +143,21 @@ func TestFault_scriptsAreFlushedUnderLoad(t *testing.T) {
 			}
 		}
 	}()
-	code, out, errs := w.run("", "enqueue", "--file", file)
+	code, out, errs := w.Try("enqueue", "--file", file)
 	if code != 0 {
 		t.Errorf("exit %d: %s%s", code, out, errs)
 	}
-	testredis.Eventually(t, 2*time.Minute, func() bool { return w.rec.count() >= n }, "not all arrive")
-	w.arrived(fmt.Sprintf("job-%05d", n-1))
-	w.must("tasks", "list", "--json")
+	testredis.Eventually(t, 2*time.Minute, func() bool { return w.Rec.Count() >= n }, "not all arrive")
+	w.Arrived(fmt.Sprintf("job-%05d", n-1))
+	w.Must("tasks", "list", "--json")
 	stop()
 	count := <-flushed
 	ended := time.Now()
-	p.stop()
+	p.Stop()
 	seen := map[string]int{}
-	for _, a := range w.rec.all() {
-		if seen[a.id]++; seen[a.id] > 1 {
-			t.Errorf("%s came %d times", a.id, seen[a.id])
+	for _, a := range w.Rec.Arrivals() {
+		if seen[a.ID]++; seen[a.ID] > 1 {
+			t.Errorf("%s came %d times", a.ID, seen[a.ID])
 		}
 	}
 	for i := range n {
@@ -171,7 +168,7 @@ func TestFault_scriptsAreFlushedUnderLoad(t *testing.T) {
 	if count < 100 {
 		t.Errorf("only %d flushes: this proves nothing", count)
 	}
-	if strings.Contains(p.log.String(), "NOSCRIPT") {
+	if strings.Contains(p.Log(), "NOSCRIPT") {
 		t.Error("a NOSCRIPT came through to the log")
 	}
 	w.wantBeats("SCRIPT FLUSH under load", ended, []string{"a"}, fmt.Sprintf("%d flushes, %d tasks besides", count, n))
@@ -183,16 +180,16 @@ func TestFault_redisIsFull(t *testing.T) {
 	t.Parallel()
 	w, srv := privateWorld(t, "--maxmemory-policy", "noeviction")
 	rdb := srv.Client()
-	p := w.serve("one", w.config("onbeat.yaml", "concurrency: 20\nlease: 1s\n", w.beat("a", beatEvery, "missed: all"), w.beat("b", time.Second, "missed: all")))
-	p.said("leads")
-	w.grow(20, "nothing arrives")
+	p := w.Serve("one", w.Config("onbeat.yaml", "concurrency: 20\nlease: 1s\n", w.Beat("a", beatEvery, "missed: all"), w.Beat("b", time.Second, "missed: all")))
+	p.Said("leads")
+	w.Grow(20, "nothing arrives")
 	epoch := w.epoch(rdb)
-	n := size(1, 10)
+	n := rig.Size(1, 10)
 	for range n {
 		if err := rdb.ConfigSet(t.Context(), "maxmemory", "1").Err(); err != nil {
 			t.Fatal(err)
 		}
-		code, out, errs := w.run("", "enqueue", "http", "--id", "refused", "--payload", fmt.Sprintf(`{"url":%q}`, w.rec.URL))
+		code, out, errs := w.Try("enqueue", "http", "--id", "refused", "--payload", w.Payload(""))
 		if code != 1 || strings.Count(errs, "\n") != 1 || !strings.Contains(errs, "redis is out of memory") {
 			t.Errorf("enqueue into a full Redis: exit %d, %q%q, want 1 and one line that says it is full", code, out, errs)
 		}
@@ -200,15 +197,15 @@ func TestFault_redisIsFull(t *testing.T) {
 		if err := rdb.ConfigSet(t.Context(), "maxmemory", "0").Err(); err != nil {
 			t.Fatal(err)
 		}
-		w.grow(20, "the beat does not come back")
+		w.Grow(20, "the beat does not come back")
 	}
 	if now := w.epoch(rdb); now != epoch {
 		t.Errorf("epoch %d after %d: the lease was lost though Redis answered", now, epoch)
 	}
 	ended := time.Now()
-	p.stop()
-	wantEverySlot(t, "b", w.rec.of("b"), time.Second, false)
-	w.wantAuditAgrees("b")
+	p.Stop()
+	w.WantEverySlot("b", time.Second, false)
+	w.WantAuditAgrees("b")
 	w.wantBeats("Redis at maxmemory, noeviction", ended, []string{"a"}, fmt.Sprintf("%d times for 4 s", n))
 }
 
@@ -219,18 +216,18 @@ func TestFault_anEvictionPolicyThatDropsKeysIsNamed(t *testing.T) {
 		t.Run(policy, func(t *testing.T) {
 			t.Parallel()
 			w, _ := privateWorld(t, "--maxmemory-policy", policy)
-			p := w.serve("one", w.config("onbeat.yaml", "", w.beat("a", beatEvery)))
-			p.said("leads")
-			w.grow(1, "nothing arrives")
-			p.stop()
+			p := w.Serve("one", w.Config("onbeat.yaml", "", w.Beat("a", beatEvery)))
+			p.Said("leads")
+			w.Grow(1, "nothing arrives")
+			p.Stop()
 			const want = `"message":"redis may drop keys`
-			if got := strings.Contains(p.log.String(), want); got != bad {
+			if got := strings.Contains(p.Log(), want); got != bad {
 				t.Errorf("an instance says %q: %v, want %v", want, got, bad)
 			}
-			if bad && !strings.Contains(p.log.String(), policy) {
+			if bad && !strings.Contains(p.Log(), policy) {
 				t.Errorf("it does not name %s", policy)
 			}
-			if code, out, _ := w.run("", "doctor"); (code == 1) != bad || bad && !strings.Contains(out, policy) {
+			if code, out, _ := w.Try("doctor"); (code == 1) != bad || bad && !strings.Contains(out, policy) {
 				t.Errorf("doctor: exit %d: %s", code, out)
 			}
 		})

@@ -1,15 +1,15 @@
 package integration
 
 import (
-	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
+	"github.com/onbeat/onbeat/integration/internal/rig"
+	"github.com/onbeat/onbeat/internal/trial"
 	"github.com/onbeat/onbeat/testredis"
 )
 
@@ -40,7 +40,7 @@ type release struct {
 	*fleet
 	version, config string
 	args            []string
-	replicas        []*process
+	replicas        []*rig.Process
 }
 
 // release prepares a version that declares the twenty schedules, and those given besides.
@@ -48,7 +48,7 @@ func (f *fleet) release(version string, more ...string) *release {
 	f.Helper()
 	var list []string
 	for _, name := range f.beats {
-		list = append(list, f.beat(name, fleetEvery))
+		list = append(list, f.Beat(name, fleetEvery))
 	}
 	return f.only(version, append(list, more...)...)
 }
@@ -56,14 +56,14 @@ func (f *fleet) release(version string, more ...string) *release {
 // only prepares a version that declares just these schedules.
 func (f *fleet) only(version string, schedules ...string) *release {
 	f.Helper()
-	return &release{fleet: f, version: version, config: f.config(version+".yaml", f.head, schedules...)}
+	return &release{fleet: f, version: version, config: f.Config(version+".yaml", f.head, schedules...)}
 }
 
 // start starts one more replica.
-func (r *release) start() *process {
+func (r *release) start() *rig.Process {
 	r.Helper()
 	name := fmt.Sprintf("%s replica %d", r.version, len(r.replicas)+1)
-	p := r.serve(name, r.config, append([]string{"--release", r.version}, r.args...)...)
+	p := r.Serve(name, r.config, append([]string{"--release", r.version}, r.args...)...)
 	r.replicas = append(r.replicas, p)
 	return p
 }
@@ -72,7 +72,7 @@ func (r *release) start() *process {
 func (r *release) up(n int) *release {
 	r.Helper()
 	for range n {
-		r.start().said("ready")
+		r.start().Said("ready")
 	}
 	return r
 }
@@ -80,14 +80,12 @@ func (r *release) up(n int) *release {
 // down sends SIGTERM to the replicas that are left, all at once, and waits for clean exits.
 func (r *release) down() {
 	r.Helper()
-	left := slices.DeleteFunc(slices.Clone(r.replicas), func(p *process) bool { return p.gone })
+	left := slices.DeleteFunc(slices.Clone(r.replicas), func(p *rig.Process) bool { return p.HasExited() })
 	for _, p := range left {
-		p.signal(syscall.SIGTERM)
+		p.Send(trial.SigTerm)
 	}
 	for _, p := range left {
-		if err := p.wait(); err != nil {
-			r.Errorf("%s did not exit cleanly: %v", p.name, err)
-		}
+		p.WantExit()
 	}
 }
 
@@ -96,13 +94,13 @@ func (r *release) down() {
 func (r *release) rollout(old *release) *release {
 	r.Helper()
 	for _, p := range old.replicas {
-		if p.gone {
+		if p.HasExited() {
 			continue
 		}
 		anyOffset()
 		r.up(1)
 		anyOffset()
-		p.stop()
+		p.Stop()
 	}
 	return r
 }
@@ -113,8 +111,8 @@ func anyOffset() { time.Sleep(rand.N(fleetEvery)) }
 // goesOn waits until the schedules have beaten for a number of intervals more.
 func (f *fleet) goesOn(intervals int) {
 	f.Helper()
-	seen := f.rec.count()
-	testredis.Eventually(f, 30*time.Second, func() bool { return f.rec.count() >= seen+intervals*len(f.beats) }, "the beat stopped")
+	seen := f.Rec.Count()
+	testredis.Eventually(f, 30*time.Second, func() bool { return f.Rec.Count() >= seen+intervals*len(f.beats) }, "the beat stopped")
 }
 
 // ends takes the last release down.
@@ -127,11 +125,11 @@ func (f *fleet) ends(last *release) {
 // reigns are the releases in the order in which they claimed tasks: "v1 v2" says that v1 claimed nothing after the
 // first claim of v2, so all that it still ran it had held before. A fence rises with every claim, so no clock is asked.
 func (f *fleet) reigns() string {
-	list := f.rec.all()
-	slices.SortStableFunc(list, func(a, b arrival) int { return int(a.fence - b.fence) })
+	list := f.Rec.Arrivals()
+	slices.SortStableFunc(list, func(a, b trial.Arrival) int { return int(a.Fence - b.Fence) })
 	var order []string
 	for _, a := range list {
-		order = append(order, a.release)
+		order = append(order, a.Release)
 	}
 	return strings.Join(slices.Compact(order), " ")
 }
@@ -141,23 +139,6 @@ func (f *fleet) wantReigns(want ...string) {
 	if got := f.reigns(); got != strings.Join(want, " ") {
 		f.Errorf("the releases claimed in the order %s, want %s", got, strings.Join(want, " "))
 	}
-}
-
-// event is one change of state, as the program tells it.
-type event struct {
-	At     time.Time         `json:"at"`
-	Event  string            `json:"event"`
-	Fields map[string]string `json:"fields"`
-}
-
-// events are all of one kind so far.
-func (w *world) events(kind string) []event {
-	w.Helper()
-	var list []event
-	if err := json.Unmarshal([]byte(w.must("events", "--json", "--limit", "10000")), &list); err != nil {
-		w.Fatal(err)
-	}
-	return slices.DeleteFunc(list, func(e event) bool { return e.Event != kind })
 }
 
 // wantTerms fails unless these releases led, one term each, before the last one was taken down.

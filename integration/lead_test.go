@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/onbeat/onbeat/integration/internal/rig"
 	"github.com/onbeat/onbeat/testredis"
 )
 
@@ -14,11 +15,11 @@ func TestLead_aReleaseThatCrashLoopsNeverLeadsWithMinReady(t *testing.T) {
 	old := f.release("v1").up(1)
 	f.goesOn(5)
 	next := f.release("v2")
-	for range size(3, 20) {
+	for range rig.Size(3, 20) {
 		p := next.start()
-		p.said("registered")
+		p.Said("registered")
 		f.goesOn(10) // its life, shorter than min_ready
-		p.kill()
+		p.Kill()
 	}
 	f.goesOn(5)
 	f.ends(old)
@@ -40,11 +41,11 @@ func TestLead_theOldReleaseLeadsAgainWithinALeaseOfACrash(t *testing.T) {
 	next := f.release("v2")
 	want := []string{"v1"}
 	var worst time.Duration
-	for range size(3, 20) {
+	for range rig.Size(3, 20) {
 		p := next.start()
-		p.said("leads")
+		p.Said("leads")
 		anyOffset()
-		p.kill()
+		p.Kill()
 		worst = max(worst, f.leadsAgain("v1", time.Now()))
 		want = append(want, "v2", "v1")
 		f.goesOn(5)

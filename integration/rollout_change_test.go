@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/onbeat/onbeat/integration/internal/rig"
+	"github.com/onbeat/onbeat/internal/trial"
 	"github.com/onbeat/onbeat/testredis"
 )
 
@@ -17,17 +19,17 @@ import (
 func TestRollout_aReleaseThatChangesItsSchedules(t *testing.T) {
 	const turned = 250 * time.Millisecond
 	f := newFleet(t, "")
-	old := f.release("v1", f.beat("goes", fleetEvery), f.beat("turns", fleetEvery)).up(1)
+	old := f.release("v1", f.Beat("goes", fleetEvery), f.Beat("turns", fleetEvery)).up(1)
 	f.goesOn(10)
-	next := f.release("v2", f.beat("comes", fleetEvery), f.beat("turns", turned)).rollout(old)
-	f.goesOn(size(20, 100))
+	next := f.release("v2", f.Beat("comes", fleetEvery), f.Beat("turns", turned)).rollout(old)
+	f.goesOn(rig.Size(20, 100))
 	f.ends(next)
 
 	f.wantReigns("v1", "v2")
 	f.wantGone("goes")
 	f.wantNew("comes")
 	f.wantTurned("turns", fleetEvery, turned)
-	f.wantAuditAgrees("goes", "comes", "turns")
+	f.WantAuditAgrees("goes", "comes", "turns")
 	f.wantSteady("a schedule removed, one added, one changed", 2*fleetEvery)
 }
 
@@ -35,11 +37,11 @@ func TestRollout_aReleaseThatChangesItsSchedules(t *testing.T) {
 func (f *fleet) wantGone(name string) {
 	f.Helper()
 	retired := f.happened("schedule retired", name)
-	list := f.rec.of(name)
-	f.wantWhole(name, f.judgeOne(name, list, fleetEvery, retired.Add(-fleetEvery)))
+	list := f.Of(name)
+	f.WantWhole(name, f.JudgeOne(name, list, fleetEvery, retired.Add(-fleetEvery)))
 	for _, a := range list {
-		if a.slot.After(retired) {
-			f.Errorf("%s ran, of a slot %s after it was retired", a.id, a.slot.Sub(retired))
+		if a.Slot.After(retired) {
+			f.Errorf("%s ran, of a slot %s after it was retired", a.ID, a.Slot.Sub(retired))
 		}
 	}
 }
@@ -48,15 +50,15 @@ func (f *fleet) wantGone(name string) {
 func (f *fleet) wantNew(name string) {
 	f.Helper()
 	made := f.happened("schedule made", name)
-	list := f.rec.of(name)
-	f.wantWhole(name, f.judgeOne(name, list, fleetEvery, f.ended.Add(-2*fleetEvery)))
+	list := f.Of(name)
+	f.WantWhole(name, f.JudgeOne(name, list, fleetEvery, f.ended.Add(-2*fleetEvery)))
 	for _, a := range list {
-		if a.slot.Before(made) || a.release != "v2" {
-			f.Errorf("%s ran on %s, %s after it was made", a.id, a.release, a.slot.Sub(made))
+		if a.Slot.Before(made) || a.Release != "v2" {
+			f.Errorf("%s ran on %s, %s after it was made", a.ID, a.Release, a.Slot.Sub(made))
 		}
 	}
-	if first := slices.MinFunc(list, bySlotTime); first.slot.Sub(made) > fleetEvery {
-		f.Errorf("%s: its first slot is %s after it was made", name, first.slot.Sub(made))
+	if first := slices.MinFunc(list, bySlotTime); first.Slot.Sub(made) > fleetEvery {
+		f.Errorf("%s: its first slot is %s after it was made", name, first.Slot.Sub(made))
 	}
 }
 
@@ -64,24 +66,24 @@ func (f *fleet) wantNew(name string) {
 func (f *fleet) wantTurned(name string, before, after time.Duration) {
 	f.Helper()
 	changed := f.happened("schedule changed", name)
-	was := f.rec.of(name)
+	was := f.Of(name)
 	slices.SortFunc(was, bySlotTime)
-	i := slices.IndexFunc(was, func(a arrival) bool { return a.slot.After(changed) })
+	i := slices.IndexFunc(was, func(a trial.Arrival) bool { return a.Slot.After(changed) })
 	if i <= 0 {
 		f.Fatalf("%s: %d slots arrived, %d of them before the change", name, len(was), i)
 	}
 	was, is := was[:i], was[i:]
-	f.wantWhole(name+" as it was", f.judgeOne(name, was, before, changed.Add(-before)))
-	f.wantWhole(name+" as it is", f.judgeOne(name, is, after, f.ended.Add(-2*after)))
-	if off := is[0].slot.Sub(was[0].slot) % after; off != 0 {
+	f.WantWhole(name+" as it was", f.JudgeOne(name, was, before, changed.Add(-before)))
+	f.WantWhole(name+" as it is", f.JudgeOne(name, is, after, f.ended.Add(-2*after)))
+	if off := is[0].Slot.Sub(was[0].Slot) % after; off != 0 {
 		f.Errorf("%s: the new grid is %s off its anchor", name, off)
 	}
-	if wait := is[0].slot.Sub(changed); wait > after {
+	if wait := is[0].Slot.Sub(changed); wait > after {
 		f.Errorf("%s: its first slot is %s after the change, want %s at most", name, wait, after)
 	}
 }
 
-func bySlotTime(a, b arrival) int { return a.slot.Compare(b.slot) }
+func bySlotTime(a, b trial.Arrival) int { return a.Slot.Compare(b.Slot) }
 
 // happened is when an event befell a schedule, of which there is to be one.
 func (f *fleet) happened(kind, name string) time.Time {
@@ -98,7 +100,7 @@ func (f *fleet) happened(kind, name string) time.Time {
 func TestRollout_aReleaseThatDropsAHandlerWithWork(t *testing.T) {
 	const jobs = 5
 	f := newFleet(t, "consume: release\n")
-	effects := filepath.Join(f.dir, "effects")
+	effects := filepath.Join(f.Dir, "effects")
 	able := func(version string) *release {
 		r := f.release(version)
 		r.args = []string{"--allow-exec"}
@@ -106,14 +108,14 @@ func TestRollout_aReleaseThatDropsAHandlerWithWork(t *testing.T) {
 	}
 	old := able("v1").up(1)
 	for i := range jobs {
-		f.must("enqueue", "exec", "--id", fmt.Sprintf("job-%d", i), "--in", "3s",
+		f.Must("enqueue", "exec", "--id", fmt.Sprintf("job-%d", i), "--in", "3s",
 			"--payload", fmt.Sprintf(`{"command":["/bin/sh","-c","echo %d >>%s"]}`, i, effects))
 	}
 	without := f.release("v2").rollout(old)
 	f.goesOn(35) // past their due time
 	reported := fmt.Sprintf("no instance handles them: %d of type exec", jobs)
 	testredis.Eventually(t, 20*time.Second, func() bool {
-		_, out, _ := f.run("", "doctor", "--json")
+		_, out, _ := f.Try("doctor", "--json")
 		return contains(out, reported)
 	}, "the doctor does not say: %s", reported)
 	f.wantJobs(jobs, `"due"`, 0)
@@ -140,7 +142,7 @@ func TestRollout_aReleaseThatDropsAHandlerWithWork(t *testing.T) {
 func (f *fleet) wantJobs(jobs int, state string, attempts int) {
 	f.Helper()
 	for i := range jobs {
-		text := strings.ReplaceAll(f.must("tasks", "show", fmt.Sprintf("job-%d", i), "--json"), " ", "")
+		text := strings.ReplaceAll(f.Must("tasks", "show", fmt.Sprintf("job-%d", i), "--json"), " ", "")
 		if !contains(text, `"state":`+state) || !contains(text, fmt.Sprintf(`"attempts":%d,`, attempts)) {
 			f.Errorf("job-%d is not %s after %d attempts: %s", i, state, attempts, text)
 		}

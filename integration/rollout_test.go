@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+
+	"github.com/onbeat/onbeat/integration/internal/rig"
 )
 
 // Releases in a row, each new one up before the old one gets SIGTERM, at random offsets around the slots.
@@ -21,11 +23,11 @@ func TestRollout_releasesInARowMissNoBeat(t *testing.T) {
 			f := newFleet(t, c.head)
 			live := f.release("v1").up(c.replicas)
 			versions := []string{"v1"}
-			f.goesOn(size(5, 20))
-			for n := range size(3, 10) {
+			f.goesOn(rig.Size(5, 20))
+			for n := range rig.Size(3, 10) {
 				version := fmt.Sprintf("v%d", n+2)
 				live = f.release(version).rollout(live)
-				f.goesOn(size(5, 20))
+				f.goesOn(rig.Size(5, 20))
 				versions = append(versions, version)
 			}
 			f.ends(live)
@@ -65,7 +67,7 @@ func TestRollout_blueGreenWorksOnOneSide(t *testing.T) {
 	blue := f.release("blue").up(3)
 	f.goesOn(5)
 	green := f.release("green").up(3)
-	f.goesOn(size(15, 100))
+	f.goesOn(rig.Size(15, 100))
 	blue.down()
 	f.goesOn(5)
 	f.ends(green)
@@ -103,9 +105,9 @@ func TestRollout_anOldReplicaThatRestartsDoesNotLead(t *testing.T) {
 	f.goesOn(5)
 	next := f.release("v2").up(1)
 	f.goesOn(5)
-	old.replicas[0].stop()
-	for range size(1, 5) {
-		old.replicas[len(old.replicas)-1].kill()
+	old.replicas[0].Stop()
+	for range rig.Size(1, 5) {
+		old.replicas[len(old.replicas)-1].Kill()
 		f.goesOn(15) // longer than its lease
 		old.up(1)
 		f.goesOn(5)

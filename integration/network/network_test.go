@@ -1,10 +1,12 @@
 package network
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"testing"
 	"time"
 
+	"github.com/onbeat/onbeat/integration/internal/rig"
 	"github.com/onbeat/onbeat/testredis"
 )
 
@@ -13,19 +15,19 @@ func TestNetwork_aSlowRedisIsOnlySlow(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	n := w.serve("slow", "5s")
-	n.said("leads", 1)
-	w.grow(20, "nothing arrives")
+	n.Said("leads")
+	w.Grow(20, "nothing arrives")
 	n.toxic("latency", "upstream", `"latency": 250, "jitter": 100`)
 	n.toxic("latency", "downstream", `"latency": 250, "jitter": 100`)
-	time.Sleep(size(6*time.Second, time.Minute)) // the fault
+	time.Sleep(rig.Size(6*time.Second, time.Minute)) // the fault
 	n.heal()
-	w.grow(20, "the beat stopped")
+	w.Grow(20, "the beat stopped")
 	n.stop()
-	if n.says("leads") != 1 || n.says("registered") != 1 {
+	if n.Says("leads") != 1 || n.Says("registered") != 1 {
 		t.Error("it lost its lease, though every answer came in time")
 	}
-	if j := w.wantSteady("Redis answers after 0.3 to 0.7 s"); j.repeated > 0 || j.worst > 4*time.Second || j.worst < 400*time.Millisecond {
-		t.Errorf("from slot to arrival at most %s, %d repeated: want some round trips, and none repeated", j.worst, j.repeated)
+	if j := w.wantSteady("Redis answers after 0.3 to 0.7 s"); j.Repeated > 0 || j.Worst > 4*time.Second || j.Worst < 400*time.Millisecond {
+		t.Errorf("from slot to arrival at most %s, %d repeated: want some round trips, and none repeated", j.Worst, j.Repeated)
 	}
 }
 
@@ -34,10 +36,10 @@ func TestNetwork_droppedConnectionsDropNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	n := w.serve("dropped", "2s")
-	n.said("leads", 1)
-	w.grow(20, "nothing arrives")
+	n.Said("leads")
+	w.Grow(20, "nothing arrives")
 	times := 0
-	for until := time.Now().Add(size(6*time.Second, time.Minute)); time.Now().Before(until); times++ {
+	for until := time.Now().Add(rig.Size(6*time.Second, time.Minute)); time.Now().Before(until); times++ {
 		if times%2 == 0 {
 			n.down()
 			time.Sleep(rand.N(100 * time.Millisecond)) // the outage
@@ -49,13 +51,12 @@ func TestNetwork_droppedConnectionsDropNothing(t *testing.T) {
 		}
 		time.Sleep(rand.N(300 * time.Millisecond)) // between two
 	}
-	w.grow(20, "the beat stopped")
+	w.Grow(20, "the beat stopped")
 	n.stop()
-	if n.says("leads") != 1 {
+	if n.Says("leads") != 1 {
 		t.Error("it lost its lease, though Redis was there most of the time")
 	}
-	w.wantSteady("connections dropped again and again")
-	t.Logf("dropped %d times", times)
+	w.wantSteady("connections dropped again and again", fmt.Sprintf("%d times", times))
 }
 
 // The leader is cut off for longer than its lease: what it runs is given up before another may begin it, the other
@@ -68,36 +69,35 @@ func TestNetwork_theLeaderIsCutOff(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			spare := w.serve("spare", "1s")
-			spare.said("leads", 1)
+			spare.Said("leads")
 			leader := w.serve("leader", "1s")
-			leader.said("leads", 1)
-			w.grow(10, "nothing arrives")
-			if first := w.long("long", 6*time.Second); first.release != "leader" {
-				t.Fatalf("the task began on %s, want the leader", first.release)
+			leader.Said("leads")
+			w.Grow(10, "nothing arrives")
+			if first := w.long("long", 6*time.Second); first.Release != "leader" {
+				t.Fatalf("the task began on %s, want the leader", first.Release)
 			}
 			leader.swallow(directions...)
 			began := time.Now()
-			spare.said("leads", 2)
+			spare.SaidTimes("leads", 2)
 			took := time.Since(began)
-			testredis.Eventually(t, 20*time.Second, func() bool { return len(w.rec.task("long")) == 2 }, "nobody took the task over")
-			leader.said("lease lost: what was claimed is void", 1)
+			testredis.Eventually(t, 20*time.Second, func() bool { return len(w.Task("long")) == 2 }, "nobody took the task over")
+			leader.Said("lease lost: what was claimed is void")
 			time.Sleep(time.Second) // the rest of the fault: the spare leads alone
 			leader.heal()
-			leader.said("leads", 2)
-			w.grow(20, "the beat stopped")
-			testredis.Eventually(t, 20*time.Second, func() bool { return !w.rec.task("long")[1].ended.IsZero() }, "the task never ends")
+			leader.SaidTimes("leads", 2)
+			w.Grow(20, "the beat stopped")
+			testredis.Eventually(t, 20*time.Second, func() bool { return !w.Task("long")[1].Ended.IsZero() }, "the task never ends")
 			leader.stop()
 			spare.stop()
-			runs := w.rec.task("long")
-			if !runs[0].givenUp || !runs[0].ended.Before(runs[1].at) || runs[1].fence <= runs[0].fence || runs[1].release != "spare" {
+			runs := w.Task("long")
+			if !runs[0].GivenUp || !runs[0].Ended.Before(runs[1].At) || runs[1].Fence <= runs[0].Fence || runs[1].Release != "spare" {
 				t.Errorf("the task ran as %+v: want the first given up before the second began, elsewhere, with a larger fence", runs)
 			}
 			if took > 3*time.Second {
 				t.Errorf("the spare led after %s, want a lease (1s) or so", took)
 			}
-			j := w.wantSteady("leader cut off (lease 1s), " + name)
-			t.Logf("the spare led after %s; the first run was given up %s before the second began; longest gap %s", took.Round(time.Millisecond),
-				runs[1].at.Sub(runs[0].ended).Round(time.Millisecond), j.gap.Round(time.Millisecond))
+			w.wantSteady("leader cut off (lease 1s), "+name, fmt.Sprintf("the spare led after %s; the first run was given up %s before the second began",
+				took.Round(time.Millisecond), runs[1].At.Sub(runs[0].Ended).Round(time.Millisecond)))
 		})
 	}
 }
@@ -107,24 +107,24 @@ func TestNetwork_aStandbyIsCutOff(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	spare := w.serve("spare", "1s")
-	spare.said("leads", 1)
+	spare.Said("leads")
 	leader := w.serve("leader", "1s")
-	leader.said("leads", 1)
-	spare.said("no longer leads", 1)
-	w.grow(10, "nothing arrives")
+	leader.Said("leads")
+	spare.Said("no longer leads")
+	w.Grow(10, "nothing arrives")
 	spare.swallow("upstream", "downstream")
-	spare.said("lease lost: what was claimed is void", 1)
-	time.Sleep(size(2*time.Second, 20*time.Second)) // the rest of the fault
+	spare.Said("lease lost: what was claimed is void")
+	time.Sleep(rig.Size(2*time.Second, 20*time.Second)) // the rest of the fault
 	spare.heal()
-	spare.said("registered", 2)
-	spare.said("ready", 2)
-	w.grow(20, "the beat stopped")
-	if leader.says("leads") != 1 || leader.says("no longer leads") != 0 || spare.says("leads") != 1 {
+	spare.SaidTimes("registered", 2)
+	spare.SaidTimes("ready", 2)
+	w.Grow(20, "the beat stopped")
+	if leader.Says("leads") != 1 || leader.Says("no longer leads") != 0 || spare.Says("leads") != 1 {
 		t.Error("the lead moved")
 	}
 	spare.stop()
 	leader.stop()
-	if j := w.wantSteady("standby cut off"); j.gap > time.Second {
-		t.Errorf("longest gap %s: the beat took notice", j.gap)
+	if j := w.wantSteady("standby cut off"); j.Gap > time.Second {
+		t.Errorf("longest gap %s: the beat took notice", j.Gap)
 	}
 }

@@ -14,7 +14,7 @@ import (
 // does not reach it; on Linux the kernel kills it when this process is gone.
 type Process struct {
 	name   string
-	proc   *os.Process
+	cmd    *exec.Cmd
 	exited chan struct{}
 }
 
@@ -24,6 +24,11 @@ func Start(name, dir, log string, more []string, args ...string) (*Process, erro
 	if err != nil {
 		return nil, err
 	}
+	return StartProgram(exe, name, dir, log, more, args...)
+}
+
+// StartProgram is Start for another build of the program.
+func StartProgram(exe, name, dir, log string, more []string, args ...string) (*Process, error) {
 	file, err := os.OpenFile(log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil, err
@@ -35,7 +40,7 @@ func Start(name, dir, log string, more []string, args ...string) (*Process, erro
 	cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "ONBEAT_") })
 	cmd.Env = append(cmd.Env, more...)
 	cmd.SysProcAttr = ofOurs()
-	p := &Process{name: name, exited: make(chan struct{})}
+	p := &Process{name: name, cmd: cmd, exited: make(chan struct{})}
 	started := make(chan error)
 	go func() {
 		// Linux ends the child with the thread that started it: hold on to that for as long as the child lives.
@@ -51,12 +56,11 @@ func Start(name, dir, log string, more []string, args ...string) (*Process, erro
 	if err := <-started; err != nil {
 		return nil, fmt.Errorf("start %s: %w", name, err)
 	}
-	p.proc = cmd.Process
 	return p, nil
 }
 
 // PID is its ID.
-func (p *Process) PID() int { return p.proc.Pid }
+func (p *Process) PID() int { return p.cmd.Process.Pid }
 
 // Exited is closed when it has ended and was waited for.
 func (p *Process) Exited() <-chan struct{} { return p.exited }
@@ -71,9 +75,12 @@ func (p *Process) HasExited() bool {
 	}
 }
 
+// ExitCode is what it exited with, or -1 if a signal ended it. It has to have exited.
+func (p *Process) ExitCode() int { return p.cmd.ProcessState.ExitCode() }
+
 // Signal sends it a signal, by its ID alone.
 func (p *Process) Signal(s syscall.Signal) error {
-	if err := p.proc.Signal(s); err != nil {
+	if err := p.cmd.Process.Signal(s); err != nil {
 		return fmt.Errorf("signal %s: %w", p.name, err)
 	}
 	return nil
@@ -81,6 +88,6 @@ func (p *Process) Signal(s syscall.Signal) error {
 
 // Kill ends it, in whatever state it is, and waits until it is gone.
 func (p *Process) Kill() {
-	_ = p.proc.Kill()
+	_ = p.cmd.Process.Kill()
 	<-p.exited
 }

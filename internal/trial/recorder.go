@@ -15,6 +15,11 @@ type Arrival struct {
 	ID, Schedule, Release string
 	Slot, At              time.Time
 	Attempt               int
+	Fence                 int64
+
+	// Ended is when it was answered, or given up by its caller. It is zero until then.
+	Ended   time.Time
+	GivenUp bool
 }
 
 // Recorder is an HTTP server on 127.0.0.1 that notes every request, and when it came.
@@ -46,7 +51,7 @@ func (r *Recorder) URL(path string) string {
 // Close ends it. What it noted stays.
 func (r *Recorder) Close() { _ = r.server.Close() }
 
-// ServeHTTP notes the time first.
+// ServeHTTP notes the time first. A request to ?for=D is answered after D, or when its caller goes away.
 func (r *Recorder) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	a := Arrival{
 		At: time.Now(), ID: req.Header.Get("Onbeat-Task-Id"),
@@ -54,16 +59,35 @@ func (r *Recorder) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	}
 	a.Slot, _ = time.Parse(time.RFC3339Nano, req.Header.Get("Onbeat-Slot"))
 	a.Attempt, _ = strconv.Atoi(req.Header.Get("Onbeat-Attempt"))
+	a.Fence, _ = strconv.ParseInt(req.Header.Get("Onbeat-Fence"), 10, 64)
 	_, _ = io.Copy(io.Discard, req.Body)
-	r.Note(a)
+	at := r.note(a)
+	if d, err := time.ParseDuration(req.URL.Query().Get("for")); err == nil {
+		select {
+		case <-time.After(d):
+		case <-req.Context().Done():
+			a.GivenUp = true
+		}
+	}
+	r.mu.Lock()
+	r.list[at].Ended, r.list[at].GivenUp = time.Now(), a.GivenUp
+	r.mu.Unlock()
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// Note adds an arrival.
+// Note adds arrivals.
 func (r *Recorder) Note(list ...Arrival) {
+	for _, a := range list {
+		r.note(a)
+	}
+}
+
+// note adds one, and says which it is.
+func (r *Recorder) note(a Arrival) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.list = append(r.list, list...)
+	r.list = append(r.list, a)
+	return len(r.list) - 1
 }
 
 // Arrivals is what came so far.

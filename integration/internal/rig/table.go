@@ -1,4 +1,4 @@
-package integration
+package rig
 
 import (
 	"fmt"
@@ -7,40 +7,25 @@ import (
 	"time"
 )
 
-// soak reports whether ONBEAT_SOAK=1 asks for the long scenarios in full.
-func soak() bool { return os.Getenv("ONBEAT_SOAK") == "1" }
-
-// size is how many of something a scenario has: few in CI, all of them in a soak.
-func size(few, all int) int {
-	if soak() {
+// Size is how much of something a scenario has: few in CI, all of it in a soak, ONBEAT_SOAK=1.
+func Size[T int | time.Duration](few, all T) T {
+	if os.Getenv("ONBEAT_SOAK") == "1" {
 		return all
 	}
 	return few
 }
 
-// figures are what a scenario is judged by.
-type figures struct {
-	slots, missed, duplicated, offGrid int
-
-	// repeated is how many slots took a later attempt because a run was lost with its instance: no duplicates.
-	repeated int
-
-	// gap is the longest time between two neighbouring arrivals of one schedule, a repeated run not counted.
-	// p50 and p99 are of the time from slot to arrival.
-	gap, p50, p99 time.Duration
-}
-
-func (f figures) cells() []string {
-	ms := func(d time.Duration) string { return fmt.Sprintf("%.1f ms", float64(d.Microseconds())/1000) }
-	n := func(i int) string { return fmt.Sprint(i) }
-	return []string{n(f.slots), n(f.missed), n(f.duplicated), n(f.offGrid), n(f.repeated), ms(f.gap), ms(f.p50), ms(f.p99)}
-}
-
 var columns = []string{"scenario", "slots", "missed", "duplicated", "off grid", "repeated", "longest gap", "lag p50", "lag p99", "besides"}
 
-// row logs the result of a scenario, and what there is to say besides. If ONBEAT_SOAK_TABLE names a file, it adds a row
+func (f Figures) cells() []string {
+	ms := func(d time.Duration) string { return fmt.Sprintf("%.1f ms", float64(d.Microseconds())/1000) }
+	n := func(i int) string { return fmt.Sprint(i) }
+	return []string{n(f.Slots), n(f.Missed), n(f.Duplicated), n(f.OffGrid), n(f.Repeated), ms(f.Gap), ms(f.P50), ms(f.P99)}
+}
+
+// Row logs the result of a scenario, and what there is to say besides. If ONBEAT_SOAK_TABLE names a file, it adds a row
 // to the Markdown table there, and begins the table if the file is empty.
-func (w *world) row(scenario string, f figures, besides ...string) {
+func (w *World) Row(scenario string, f Figures, besides ...string) {
 	w.Helper()
 	cells := append(append([]string{scenario}, f.cells()...), strings.Join(besides, "; "))
 	said := make([]string, len(cells))

@@ -1,0 +1,56 @@
+package rig
+
+import (
+	"encoding/json"
+
+	"github.com/onbeat/onbeat/task"
+)
+
+// AuditLine is what `onbeat audit --json` says of one schedule.
+type AuditLine struct {
+	Schedule string `json:"schedule"`
+	OnTime   int    `json:"on_time"`
+	Late     int    `json:"late"`
+	Missed   int    `json:"missed"`
+}
+
+// WantAuditClean fails if the audit says that a promise broke. It returns what it says, by schedule.
+func (w *World) WantAuditClean() map[string]AuditLine {
+	w.Helper()
+	code, out, errs := w.Try("audit", "--json")
+	var report struct {
+		Schedules []AuditLine `json:"schedules"`
+	}
+	if err := json.Unmarshal([]byte(out), &report); err != nil {
+		w.Fatalf("audit: exit %d: %v: %s%s", code, err, out, errs)
+	}
+	if code != 0 {
+		w.Errorf("audit: exit %d: %s", code, out)
+	}
+	lines := map[string]AuditLine{}
+	for _, l := range report.Schedules {
+		lines[l.Schedule] = l
+	}
+	if len(lines) == 0 {
+		w.Error("audit: it knows no schedule")
+	}
+	return lines
+}
+
+// WantAuditAgrees fails unless it also counts as many slots run as the recorder saw.
+func (w *World) WantAuditAgrees(names ...string) map[string]AuditLine {
+	w.Helper()
+	lines := w.WantAuditClean()
+	for _, name := range names {
+		slots := map[string]bool{}
+		for _, a := range w.Of(name) {
+			if _, _, ok := task.ParseSlotID(a.ID); ok {
+				slots[a.ID] = true
+			}
+		}
+		if got := lines[name].OnTime + lines[name].Late; got != len(slots) {
+			w.Errorf("audit says that %d slots of %s ran, the recorder saw %d: %+v", got, name, len(slots), lines[name])
+		}
+	}
+	return lines
+}

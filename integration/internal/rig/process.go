@@ -1,0 +1,102 @@
+package rig
+
+import (
+	"os"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/onbeat/onbeat/internal/trial"
+	"github.com/onbeat/onbeat/testredis"
+)
+
+// Process is one running `onbeat serve`.
+type Process struct {
+	*trial.Process
+	Name string
+
+	w   *World
+	log string
+}
+
+// Serve starts an instance. It is killed when the test ends, and its log shown if the test failed.
+func (w *World) Serve(name, config string, args ...string) *Process {
+	w.Helper()
+	return w.ServeAs(w.Binary(), nil, name, config, args...)
+}
+
+// ServeAs starts one of another build of the program, with more environment.
+func (w *World) ServeAs(path string, env []string, name, config string, args ...string) *Process {
+	w.Helper()
+	file, err := os.CreateTemp(w.Dir, name+"-*.log")
+	if err != nil {
+		w.Fatal(err)
+	}
+	_ = file.Close()
+	p := &Process{Name: name, w: w, log: file.Name()}
+	if p.Process, err = trial.StartProgram(path, name, "", p.log, env, append([]string{"serve", "--config", config}, args...)...); err != nil {
+		w.Fatal(err)
+	}
+	w.Cleanup(func() {
+		p.Kill()
+		if w.Failed() {
+			w.Logf("%s said:\n%s", name, p.Log())
+		}
+	})
+	return p
+}
+
+// Log is what it has logged.
+func (p *Process) Log() string {
+	text, err := os.ReadFile(p.log)
+	if err != nil {
+		p.w.Error(err)
+	}
+	return string(text)
+}
+
+// Says counts how often it has logged a message.
+func (p *Process) Says(message string) int {
+	return strings.Count(p.Log(), `"message":"`+message+`"`)
+}
+
+// Said waits until it has logged a message.
+func (p *Process) Said(message string) {
+	p.w.Helper()
+	p.SaidTimes(message, 1)
+}
+
+// SaidTimes waits until it has logged a message so often.
+func (p *Process) SaidTimes(message string, times int) {
+	p.w.Helper()
+	testredis.Eventually(p.w, 20*time.Second, func() bool { return p.Says(message) >= times },
+		"%s never said %q %d times", p.Name, message, times)
+}
+
+// Send sends a signal.
+func (p *Process) Send(s syscall.Signal) {
+	p.w.Helper()
+	if err := p.Signal(s); err != nil {
+		p.w.Fatal(err)
+	}
+}
+
+// Stop sends SIGTERM and waits for a clean exit.
+func (p *Process) Stop() {
+	p.w.Helper()
+	p.Send(trial.SigTerm)
+	p.WantExit()
+}
+
+// WantExit waits for a clean exit.
+func (p *Process) WantExit() {
+	p.w.Helper()
+	select {
+	case <-p.Exited():
+		if code := p.ExitCode(); code != 0 {
+			p.w.Errorf("%s did not exit cleanly: exit %d", p.Name, code)
+		}
+	case <-time.After(40 * time.Second):
+		p.w.Fatalf("%s does not exit", p.Name)
+	}
+}

@@ -1,0 +1,183 @@
+// Package rig is what the tests of both modules drive the program with: a namespace on a Redis, real processes of the
+// real binary, and a judgement by a recorder that knows nothing of onbeat but the headers of the http handler.
+package rig
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/onbeat/onbeat/internal/trial"
+	"github.com/onbeat/onbeat/testredis"
+)
+
+// World is one namespace on a Redis, and the processes that a test starts in it.
+type World struct {
+	*testing.T
+	NS, URL, Dir string
+	Rec          *trial.Recorder
+}
+
+// New uses the shared real Redis.
+func New(t *testing.T) *World {
+	t.Helper()
+	testredis.Real(t)
+	return On(t, testredis.URL(t))
+}
+
+// On uses the Redis at a URL.
+func On(t *testing.T, url string) *World {
+	t.Helper()
+	rec, err := trial.NewRecorder()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(rec.Close)
+	return &World{T: t, NS: testredis.Namespace(t), URL: url, Rec: rec, Dir: t.TempDir()}
+}
+
+// Private uses a Redis of the test's own, to which things may happen.
+func Private(t *testing.T, args ...string) (*World, *testredis.Server) {
+	t.Helper()
+	srv := testredis.Private(t, args...)
+	return On(t, srv.URL()), srv
+}
+
+// Config writes a config file: the head that all share, and the schedules.
+func (w *World) Config(name, head string, schedules ...string) string {
+	w.Helper()
+	text := fmt.Sprintf("redis: {url: %q}\nnamespace: %s\n%s\n", w.URL, w.NS, head)
+	if len(schedules) > 0 {
+		text += "schedules:\n" + strings.Join(schedules, "")
+	}
+	return w.File(name, text)
+}
+
+// File writes a file.
+func (w *World) File(name, text string) (path string) {
+	w.Helper()
+	path = filepath.Join(w.Dir, name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		w.Fatal(err)
+	}
+	return path
+}
+
+// Beat is a schedule that calls the recorder.
+func (w *World) Beat(name string, every time.Duration, more ...string) string {
+	return w.BeatTo(name, name, every, more...)
+}
+
+// BeatTo is one that calls a path of it.
+func (w *World) BeatTo(path, name string, every time.Duration, more ...string) string {
+	s := fmt.Sprintf("  - name: %s\n    every: %s\n    task: http\n    payload: {url: %q}\n", name, every, w.Rec.URL(path))
+	for _, line := range more {
+		s += "    " + line + "\n"
+	}
+	return s
+}
+
+// Payload is that of a task which calls a path of the recorder.
+func (w *World) Payload(path string) string { return fmt.Sprintf(`{"url":%q}`, w.Rec.URL(path)) }
+
+// Of is what arrived of one schedule.
+func (w *World) Of(schedule string) []trial.Arrival {
+	return slices.DeleteFunc(w.Rec.Arrivals(), func(a trial.Arrival) bool { return a.Schedule != schedule })
+}
+
+// Task is what arrived of one task.
+func (w *World) Task(id string) []trial.Arrival {
+	return slices.DeleteFunc(w.Rec.Arrivals(), func(a trial.Arrival) bool { return a.ID != id })
+}
+
+// Arrived waits for a task and returns its first arrival.
+func (w *World) Arrived(id string) trial.Arrival {
+	w.Helper()
+	testredis.Eventually(w, 30*time.Second, func() bool { return len(w.Task(id)) > 0 }, "%s never arrived", id)
+	return w.Task(id)[0]
+}
+
+// Grow waits until n more requests have arrived.
+func (w *World) Grow(n int, what string) {
+	w.Helper()
+	seen := w.Rec.Count()
+	testredis.Eventually(w, 40*time.Second, func() bool { return w.Rec.Count() >= seen+n }, "%s", what)
+}
+
+// Try runs a command of the program.
+func (w *World) Try(args ...string) (code int, stdout, stderr string) {
+	w.Helper()
+	return w.TryAs(w.Binary(), nil, args...)
+}
+
+// TryAs runs one of another build of it, with more environment.
+func (w *World) TryAs(path string, env []string, args ...string) (code int, stdout, stderr string) {
+	w.Helper()
+	ctx, done := context.WithTimeout(context.Background(), time.Minute)
+	defer done()
+	cmd := exec.CommandContext(ctx, path, args...)
+	cmd.Env = append(append(os.Environ(), w.Env()...), env...)
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		w.Fatalf("onbeat %v: %v", args, err)
+	}
+	return cmd.ProcessState.ExitCode(), out.String(), errs.String()
+}
+
+// Env is what tells a command where the namespace is.
+func (w *World) Env() []string {
+	return []string{"ONBEAT_REDIS_URL=" + w.URL, "ONBEAT_NAMESPACE=" + w.NS}
+}
+
+// Must runs a command that is to succeed and returns its stdout.
+func (w *World) Must(args ...string) string {
+	w.Helper()
+	code, out, errs := w.Try(args...)
+	if code != 0 {
+		w.Fatalf("onbeat %v: exit %d: %s", args, code, errs)
+	}
+	return out
+}
+
+// Binary is the program under test, built once.
+func (w *World) Binary() string {
+	w.Helper()
+	path, err := binary()
+	if err != nil {
+		w.Fatal(err)
+	}
+	return path
+}
+
+var binary = sync.OnceValues(func() (string, error) { return Build("onbeat") })
+
+// Build builds the program, beside the binary of the test, with which the go command removes it.
+func Build(name string, flags ...string) (path string, err error) {
+	self, err := os.Executable()
+	if err != nil {
+		return "", err
+	}
+	path = filepath.Join(filepath.Dir(self), name)
+	root, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/onbeat/onbeat").Output()
+	if err != nil {
+		return "", fmt.Errorf("find the module: %w", err)
+	}
+	cmd := exec.Command("go", append(append([]string{"build", "-o", path}, flags...), "./cmd/onbeat")...)
+	cmd.Dir = strings.TrimSpace(string(root))
+	if said, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build the program: %w: %s", err, said)
+	}
+	return path, nil
+}

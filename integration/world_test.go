@@ -1,0 +1,61 @@
+package integration
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/onbeat/onbeat/integration/internal/rig"
+	"github.com/onbeat/onbeat/testredis"
+)
+
+func TestMain(m *testing.M) { testredis.Main(m) }
+
+// world is one namespace on a Redis, and the processes that a test starts in it.
+type world struct{ *rig.World }
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	return &world{rig.New(t)}
+}
+
+func worldOn(t *testing.T, url string) *world {
+	t.Helper()
+	return &world{rig.On(t, url)}
+}
+
+// privateWorld is one on a Redis of its own, to which things may happen.
+func privateWorld(t *testing.T, args ...string) (*world, *testredis.Server) {
+	t.Helper()
+	w, srv := rig.Private(t, args...)
+	return &world{w}, srv
+}
+
+// wantBeats judges schedules with an interval of beatEvery and reports the scenario: nothing missed, duplicated or off
+// the grid, by the recorder and by the audit alike. ended is when the last instance was asked to stop; slots of the
+// last second before it may be left to nobody.
+func (w *world) wantBeats(scenario string, ended time.Time, names []string, besides ...string) {
+	w.Helper()
+	w.Row(scenario, w.Steady(beatEvery, ended.Add(-time.Second), names...), besides...)
+}
+
+// event is one change of state, as the program tells it.
+type event struct {
+	At     time.Time         `json:"at"`
+	Event  string            `json:"event"`
+	Fields map[string]string `json:"fields"`
+}
+
+// events are all of one kind so far.
+func (w *world) events(kind string) []event {
+	w.Helper()
+	var list []event
+	if err := json.Unmarshal([]byte(w.Must("events", "--json", "--limit", "10000")), &list); err != nil {
+		w.Fatal(err)
+	}
+	return slices.DeleteFunc(list, func(e event) bool { return e.Event != kind })
+}
+
+func contains(s, part string) bool { return strings.Contains(s, part) }
