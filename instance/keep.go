@@ -52,7 +52,7 @@ func (m *Manager) keep(ctx context.Context, s *Stay, served <-chan error) (lost 
 				m.log.Info().Msg("redis answers again")
 			}
 			b = backoff{}
-			next.Reset(m.spread())
+			next.Reset(m.untilBeat(s))
 		case errors.Is(err, queue.ErrFenced), errors.Is(err, ErrLeaseLost):
 			m.log.Warn().AnErr("cause", err).Msg("lease lost: what was claimed is void")
 			s.end(ErrLeaseLost)
@@ -93,6 +93,10 @@ func (m *Manager) heartbeat(s *Stay) error {
 	s.trust(asked.Add(m.cfg.Lease - m.cfg.margin()))
 	m.heard(s, b.View)
 	m.see(s, b.View)
+	s.reign = time.Time{}
+	if b.Left >= 0 {
+		s.reign = time.Now().Add(b.Left)
+	}
 	s.cancelRuns(b.Cancel)
 	if b.Overslept {
 		s.wake(0)

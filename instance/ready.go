@@ -57,6 +57,15 @@ func (m *Manager) spread() time.Duration {
 	return h - time.Duration(rand.Int64N(int64(h/10)+1))
 }
 
+// untilBeat is the time to the next heartbeat: if the leader does not renew its lease by then, the moment that it runs
+// out, so that another leads from then on.
+func (m *Manager) untilBeat(s *Stay) time.Duration {
+	if s.reign.IsZero() {
+		return m.spread()
+	}
+	return min(m.spread(), max(time.Until(s.reign), 0)+time.Millisecond)
+}
+
 // backoff spaces tries: doubling from a fiftieth of the limit, with jitter.
 type backoff struct{ tries int }
 

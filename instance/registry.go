@@ -77,9 +77,10 @@ type View struct {
 // Beat is what a heartbeat returns besides the view.
 type Beat struct {
 	View
-	Overslept bool     // somebody who should have looked for due work did not
-	Orphans   []int64  // generations whose tasks are to be recovered
-	Cancel    []Cancel // runs that are to be cancelled
+	Left      time.Duration // of the leader's lease; negative if nobody leads
+	Overslept bool          // somebody who should have looked for due work did not
+	Orphans   []int64       // generations whose tasks are to be recovered
+	Cancel    []Cancel      // runs that are to be cancelled
 }
 
 // Cancel asks whoever runs a task, or tasks with a key, to stop those claimed up to a fence.
@@ -172,12 +173,12 @@ func (r *Registry) heartbeat(ctx context.Context, id string, gen int64, lease ti
 	if err != nil {
 		return Beat{}, fmt.Errorf("heartbeat: %w", err)
 	}
-	b := Beat{View: viewOf(values), Overslept: number(values, 8) == 1}
-	n := int(number(values, 9))
+	b := Beat{View: viewOf(values), Left: time.Duration(number(values, 8)) * time.Millisecond, Overslept: number(values, 9) == 1}
+	n := int(number(values, 10))
 	for i := range n {
-		b.Orphans = append(b.Orphans, number(values, 10+i))
+		b.Orphans = append(b.Orphans, number(values, 11+i))
 	}
-	for i := 10 + n; i+1 < len(values); i += 2 {
+	for i := 11 + n; i+1 < len(values); i += 2 {
 		b.Cancel = append(b.Cancel, parseCancel(text(values, i), text(values, i+1)))
 	}
 	return b, nil

@@ -44,6 +44,8 @@ type Stay struct {
 	lost       chan struct{} // closed when trust in the lease has ended
 	trustTimer *time.Timer
 
+	reign time.Time // until when the leader's lease lasts, or zero; the keeper's own
+
 	wakeAt   atomic.Int64
 	again    atomic.Bool // Redis was connected to again: the scheduler has not looked yet
 	unsure   atomic.Bool // the same: the state that Redis knows may be an earlier one

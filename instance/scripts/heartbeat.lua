@@ -4,7 +4,7 @@
 -- KEYS[11] cancel hash  task or "k:key" -> "fence asked-at reason"
 -- ARGV[1] id  [2] generation  [3] lease ms  [4] how late a watcher may be before others look (ms)
 -- ARGV[5] the clock of Redis when it last answered the caller a heartbeat, or 0
--- Returns {view..., overslept 0|1, n orphans, orphans..., cancel requests as field, value...}.
+-- Returns {view..., what is left of the leader's lease (ms, -1 if nobody leads), overslept 0|1, n orphans, orphans..., cancel requests as field, value...}.
 -- Orphans are returned to the leader, and to whoever found them.
 -- Errors: FENCED: the lease had run out, or another generation took the ID. O(1) while nothing changes.
 local cancel = KEYS[11]
@@ -22,6 +22,8 @@ if not lead or lead == "" or not redis.call("ZSCORE", instances, lead) then
 end
 
 local reply = view()
+local ends = redis.call("ZSCORE", instances, reply[2])
+reply[#reply + 1] = ends and math.max(tonumber(ends) - now, 0) or -1
 reply[#reply + 1] = math.min(redis.call("ZCOUNT", watch, "-inf", int(now - tonumber(ARGV[4]))), 1)
 local lost = {}
 if found or reply[2] == id then
