@@ -32,7 +32,7 @@ func TestLead_aReleaseThatCrashLoopsNeverLeadsWithMinReady(t *testing.T) {
 // Without min_ready a release that crashes in a loop leads each time, for as long as its lease. Then the old one leads
 // again, and what was due meanwhile runs late: no slot is lost to it.
 //
-// Others notice that a lease ran out at their next heartbeat, so it is the lease and a heartbeat, a fifth of it.
+// Others ask at the moment that the lease runs out. The limit leaves a little for two cores that others use too.
 func TestLead_theOldReleaseLeadsAgainWithinALeaseOfACrash(t *testing.T) {
 	const lease = time.Second
 	f := newFleet(t, fmt.Sprintf("consume: release\nlease: %s\n", lease))
@@ -53,7 +53,7 @@ func TestLead_theOldReleaseLeadsAgainWithinALeaseOfACrash(t *testing.T) {
 	f.ends(old)
 
 	f.wantTerms(want...)
-	if limit := lease + lease/5; worst > limit {
+	if limit := lease + lease/20; worst > limit {
 		t.Errorf("v1 led again %s after the crash, want it within %s", worst, limit)
 	}
 	f.wantSteady("new release crash-loops, no min_ready", 0,
