@@ -23,6 +23,8 @@ type Found struct {
 	Gen int64
 	// At is when it is due, was claimed, died, or until when it is kept, by its state.
 	At time.Time
+	// Unreadable is why its record cannot be read. Of its task only the ID is known then.
+	Unreadable error
 }
 
 // generation is one that may hold running tasks: registered, or declared dead and not yet recovered.
@@ -32,7 +34,8 @@ type generation struct {
 	release  string
 }
 
-// Task finds a task by its ID, in whatever state it is. It returns [ErrNotFound] for an unknown one.
+// Task finds a task by its ID, in whatever state it is. It returns [ErrNotFound] for an unknown one, and an error for one
+// whose record cannot be read, unless it has ended.
 func (q *Queue) Task(ctx context.Context, id string) (Found, error) {
 	// A task may move from a place not yet looked at to one already looked at; it does not keep doing so.
 	for range 5 {
@@ -58,7 +61,7 @@ func (q *Queue) find(ctx context.Context, id string) (f Found, ok bool, err erro
 	}
 	t := &task.Task{ID: id}
 	if err := task.Decode(rec, t); err != nil {
-		return f, false, err
+		return q.findUnreadable(ctx, id, err)
 	}
 
 	pipe := q.rdb.Pipeline()
@@ -82,6 +85,26 @@ func (q *Queue) find(ctx context.Context, id string) (f Found, ok bool, err erro
 			return f, ok, err
 		}
 		return q.findHeld(ctx, t)
+	}
+	return f, true, nil
+}
+
+// findUnreadable finds a task that has ended by its ID alone. One that has not stands where its record would say.
+func (q *Queue) findUnreadable(ctx context.Context, id string, why error) (f Found, ok bool, err error) {
+	pipe := q.rdb.Pipeline()
+	dead := pipe.ZScore(ctx, q.keys.Dead, id)
+	done := pipe.ZScore(ctx, q.keys.Done, id)
+	if err := exec(ctx, pipe); err != nil {
+		return f, false, err
+	}
+	f = Found{Task: &task.Task{ID: id}, Unreadable: why}
+	switch {
+	case dead.Err() == nil:
+		f.State, f.At = task.Dead, FromMs(int64(dead.Val()))
+	case done.Err() == nil:
+		f.State, f.At = task.Done, FromMs(int64(done.Val()))
+	default:
+		return Found{}, false, why
 	}
 	return f, true, nil
 }

@@ -213,7 +213,8 @@ func (q *Queue) appendRecords(ctx context.Context, p *Page, rows []row, o *ListO
 			continue // it left in between
 		}
 		t := &task.Task{ID: r.id}
-		damaged := task.Decode(rec, t) != nil
+		unreadable := task.Decode(rec, t)
+		damaged := unreadable != nil
 		if damaged {
 			*t = task.Task{ID: r.id}
 		}
@@ -221,7 +222,7 @@ func (q *Queue) appendRecords(ctx context.Context, p *Page, rows []row, o *ListO
 			continue
 		}
 		f := r.found
-		f.Task = t
+		f.Task, f.Unreadable = t, unreadable
 		switch f.State {
 		case task.Due:
 			f = foundDue(t, r.score)

@@ -65,6 +65,12 @@ func TestTask_isFoundWhereverItIs(t *testing.T) {
 		if _, err := w.q.Task(t.Context(), "bad"); !errors.Is(err, task.ErrRecord) {
 			t.Errorf("a damaged record: %v", err)
 		}
+		w.must(rdb.HSet(t.Context(), w.keys.Tasks, "dies", "?").Err())
+		f = find("dies")
+		same(t, "dead and damaged", f.State, task.Dead)
+		if !errors.Is(f.Unreadable, task.ErrRecord) || f.Task.ID != "dies" || f.Task.Type != "" {
+			t.Errorf("dead and damaged: %+v %+v", f, f.Task)
+		}
 	})
 }
 
@@ -205,6 +211,8 @@ func TestList_doneAndDamaged(t *testing.T) {
 		got := w.all(task.Done, queue.ListOptions{Limit: 2})
 		equal(t, "without the one that left", foundIDs(got), slices.Delete(slices.Clone(want), 1, 2))
 		same(t, "damaged", got[0].Task.Type, "")
+		same(t, "damaged is said", errors.Is(got[0].Unreadable, task.ErrRecord), true)
+		same(t, "the others are not", got[1].Unreadable, nil)
 		same(t, "damaged, filtered", len(w.all(task.Done, queue.ListOptions{Type: "job"})), 3)
 
 		for _, o := range []string{"x", "eDA", "!", "dG5vcGU"} {

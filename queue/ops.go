@@ -19,7 +19,8 @@ var (
 
 // Cancel takes a due task out, or asks whoever runs it to stop. It returns where the task was: due (it is gone),
 // running (the handler's context ends; the task then counts as cancelled), dead or done (left alone, unless forget is
-// set: then it is forgotten). It returns [ErrNotFound] for an unknown task.
+// set: then it is forgotten). It returns [ErrNotFound] for an unknown task, and an error for one whose record cannot be
+// read, unless it is to be forgotten and has ended.
 func (q *Queue) Cancel(ctx context.Context, id, reason string, forget bool) (task.State, error) {
 	rec, err := q.rdb.HGet(ctx, q.keys.Tasks, id).Result()
 	if errors.Is(err, redis.Nil) {
@@ -30,7 +31,10 @@ func (q *Queue) Cancel(ctx context.Context, id, reason string, forget bool) (tas
 	}
 	t := task.Task{ID: id}
 	if err := task.Decode(rec, &t); err != nil {
-		return "", fmt.Errorf("task %q: %w", id, err)
+		if _, ended, _ := q.findUnreadable(ctx, id, err); !forget || !ended {
+			return "", fmt.Errorf("task %q: %w", id, err)
+		}
+		t = task.Task{ID: id}
 	}
 	k := &q.keys
 	keys := []string{k.Tasks, k.Held, k.Cancel, k.Dead, k.Done, k.Events, k.Meta, k.Due(LaneOf(&t)), k.Active, k.Watch,

@@ -62,6 +62,33 @@ func TestCancel_byState(t *testing.T) {
 	})
 }
 
+// One whose record is damaged can be forgotten once it has ended; before that nobody knows where it stands.
+func TestCancel_forgetsTheUnreadable(t *testing.T) {
+	t.Parallel()
+	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
+		w := newWorld(t, rdb)
+		a := w.join("a")
+		w.add(job("dead"), job("due"))
+		for _, x := range a.claimAll(10, "dead", "due") {
+			s := queue.Settlement{ID: x.ID, Fence: x.Fence, Outcome: queue.Died, Record: []byte("?")}
+			if x.ID == "due" {
+				s.Outcome, s.Lane, s.Delay = queue.Moved, queue.LaneOf(x), time.Hour
+			}
+			a.cycle(0, lanesOf("job"), s)
+		}
+		for _, id := range []string{"dead", "due"} {
+			if _, err := w.q.Cancel(t.Context(), id, "by hand", false); !errors.Is(err, task.ErrRecord) {
+				t.Errorf("%s, not to be forgotten: %v", id, err)
+			}
+		}
+		same(t, "forgotten", w.cancel("dead", true), task.Dead)
+		if _, err := w.q.Cancel(t.Context(), "due", "by hand", true); !errors.Is(err, task.ErrRecord) {
+			t.Errorf("due: %v", err)
+		}
+		same(t, "records", w.count(w.keys.Tasks), 1)
+	})
+}
+
 // claimAll claims up to n and checks what it got.
 func (i *inst) claimAll(n int, want ...string) []*task.Task {
 	i.Helper()

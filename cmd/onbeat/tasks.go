@@ -42,6 +42,7 @@ type taskLine struct {
 	Payload     json.RawMessage `json:"payload,omitempty"`
 	PayloadText string          `json:"payload_text,omitempty"` // of one that is not JSON
 	Failures    []task.Failure  `json:"failures,omitempty"`
+	Unreadable  string          `json:"unreadable,omitempty"` // why its record cannot be read: only id, state and at are known
 }
 
 func lineOfTask(f *queue.Found) taskLine {
@@ -51,6 +52,9 @@ func lineOfTask(f *queue.Found) taskLine {
 		Due: t.Due, At: f.At, Schedule: t.Schedule, Slot: t.Slot, Attempts: t.Attempts, Attempt: t.Attempt,
 		MaxAttempts: t.AttemptsAllowed(), Instance: t.Instance, Fence: t.Fence, Key: t.Key, Created: t.Created,
 		TimeoutMS: t.RunTimeout().Milliseconds(), Failures: t.Failures,
+	}
+	if f.Unreadable != nil {
+		return taskLine{ID: t.ID, State: f.State, At: f.At, Unreadable: f.Unreadable.Error()}
 	}
 	if json.Valid(t.Payload) {
 		l.Payload = t.Payload
@@ -78,6 +82,9 @@ func (l *taskLine) when(now time.Time) string {
 }
 
 func (l *taskLine) attempts() string {
+	if l.Unreadable != "" {
+		return ""
+	}
 	return fmt.Sprintf("%d/%d", max(l.Attempts, l.Attempt), l.MaxAttempts)
 }
 

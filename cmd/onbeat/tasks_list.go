@@ -106,6 +106,9 @@ func (c *tasksListCmd) print(ctx context.Context, a *app, cl *client, page taskP
 
 // note is the last error, or who runs it.
 func (l *taskLine) note() string {
+	if l.Unreadable != "" {
+		return clip(oneLine(l.Unreadable), 80)
+	}
 	if l.State == task.Running {
 		return "on " + l.Instance
 	}

@@ -43,6 +43,12 @@ func (a *app) printTask(l *taskLine, now time.Time) {
 		state = paint(state)
 	}
 	f.add("id", a.style.bold(l.ID))
+	if l.Unreadable != "" {
+		f.add("state", state+", "+l.when(now))
+		f.add("record", l.Unreadable)
+		f.print(a.out)
+		return
+	}
 	f.add("type", l.Type)
 	f.add("state", state+", "+l.when(now))
 	f.add("queue", l.Queue+", "+l.Priority)

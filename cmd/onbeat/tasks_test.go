@@ -6,6 +6,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
+	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/task"
 	"github.com/onbeat/onbeat/testredis"
 )
 
@@ -70,6 +74,37 @@ func TestTasks_cancelAndDelete(t *testing.T) {
 	if out := s.must("tasks", "delete", "c", "--json"); out != `[{"name":"c","result":"deleted"}]`+"\n" {
 		t.Errorf("%q", out)
 	}
+}
+
+// A task whose record is damaged is shown for what it is, and can be deleted.
+func TestTasks_unreadable(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	s.must("enqueue", "job", "--id", "bad", "--in", "1h")
+	s.must("enqueue", "job", "--id", "good", "--in", "1h")
+	keys := queue.Partition{Namespace: s.ns}.Keys()
+	rdb := s.rdb
+	for _, err := range []error{
+		rdb.HSet(t.Context(), keys.Tasks, "bad", "?").Err(),
+		rdb.ZRem(t.Context(), keys.Due(queue.LaneOf(task.New("job", nil))), "bad").Err(),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.fails(1, []string{"tasks", "show", "bad"}, "record")
+	if err := rdb.ZAdd(t.Context(), keys.Dead, redis.Z{Score: float64(time.Now().UnixMilli()), Member: "bad"}).Err(); err != nil {
+		t.Fatal(err)
+	}
+	if out := s.must("tasks", "show", "bad"); !strings.Contains(out, "dead, died") || !strings.Contains(out, "record") {
+		t.Errorf("%s", out)
+	}
+	if row := strings.Join(cells(s.must("tasks", "list", "--state", "dead"), "bad"), " "); !strings.Contains(row, "record") {
+		t.Errorf("%q", row)
+	}
+	s.must("tasks", "delete", "bad")
+	s.fails(1, []string{"tasks", "show", "bad"}, "not found")
+	s.must("tasks", "show", "good")
 }
 
 func TestTasks_ofEachState(t *testing.T) {
