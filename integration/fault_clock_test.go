@@ -104,7 +104,7 @@ func TestPromise6_aClockWrongByAnHourChangesNothing(t *testing.T) {
 		name := fmt.Sprintf("off-%d", i)
 		p := w.serveShifted(off, name, config, "--release", name)
 		p.Said("leads")
-		w.Grow(20, "nothing arrives from "+name)
+		w.Grow(rig.Size(10, 100), "nothing arrives from "+name)
 		path, _ := shiftedBinary()
 		asked := time.Now()
 		id := "in-" + name
