@@ -72,11 +72,12 @@ func (s leases) after(a leaseAsk, r leaseSaid) []leases {
 	return append(s.does(a, r), s) // or it never was done
 }
 
-func only(s leases, ok bool) []leases {
+// only is one state that may follow, or none.
+func only[S any](s S, ok bool) []S {
 	if !ok {
 		return nil
 	}
-	return []leases{s}
+	return []S{s}
 }
 
 // refuses is what must have been for a call to be refused: nothing was done.

@@ -27,13 +27,7 @@ const (
 func TestLeases_areLinearizable(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
-	calls := 0
-	for range size(3, 60) {
-		h := leasesRun(s)
-		mustHold(t, leasesSpec.model(), h)
-		calls += len(h.ops)
-	}
-	t.Logf("%d calls", calls)
+	s.hold("leases", size(2, 60), leasesRun, leasesSpec.model())
 }
 
 // leasesRun is one run of some instances in a namespace of its own.
@@ -49,7 +43,7 @@ func leasesRun(s *stage) *history {
 	for i := range all {
 		all[i] = s.candidate(h, p, i)
 	}
-	s.run(1200*time.Millisecond, true, crowd, func(ctx context.Context, i int, r *rand.Rand) { all[i].live(ctx, r) })
+	s.run(time.Second, true, crowd, func(ctx context.Context, i int, r *rand.Rand) { all[i].live(ctx, r) })
 	return h
 }
 

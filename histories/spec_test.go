@@ -3,6 +3,7 @@ package histories
 import (
 	"fmt"
 	"hash/maphash"
+	"os"
 	"testing"
 	"time"
 
@@ -29,8 +30,8 @@ func (p spec[S, C, R]) model() porcupine.Model {
 			return next
 		},
 		Hash:              func(state any) uint64 { return maphash.Comparable(seed, state.(S)) },
-		DescribeOperation: func(asked, replied any) string { return fmt.Sprintf("%+v: %+v", asked, replied) },
-		DescribeState:     func(state any) string { return fmt.Sprintf("%+v", state) },
+		DescribeOperation: func(asked, replied any) string { return terse(asked) + " -> " + terse(replied) },
+		DescribeState:     terse,
 	}
 	if p.part != nil {
 		m.Partition = p.parts
@@ -67,6 +68,35 @@ func judge(m porcupine.Model, h *history) verdict {
 	v := verdict{model: m, ops: h.all()}
 	v.result, v.info = porcupine.CheckOperationsVerbose(m, v.ops, patience)
 	return v
+}
+
+// hold makes runs, each of whose histories must be one that the specification allows, and reports them as a soak does.
+func (s *stage) hold(what string, runs int, run func(*stage) *history, m porcupine.Model) {
+	s.Helper()
+	calls, unheard := 0, 0
+	for range runs {
+		h := run(s)
+		mustHold(s.T, m, h)
+		calls, unheard = calls+len(h.ops), unheard+len(h.lost)
+	}
+	besides := fmt.Sprintf("%d runs, %d calls, the replies of %d lost: porcupine found an order for all", runs, calls, unheard)
+	if s.Failed() {
+		besides = fmt.Sprintf("%d runs, %d calls (FAILED)", runs, calls)
+	}
+	s.Log(besides)
+	path := os.Getenv("ONBEAT_SOAK_TABLE")
+	if path == "" {
+		return
+	}
+	file, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	if err != nil {
+		s.Fatal(err)
+	}
+	defer file.Close()
+	const none = " 0 | 0 | 0 | 0 | 0 | 0.0 ms | 0.0 ms | 0.0 ms "
+	if _, err := fmt.Fprintf(file, "| histories of %s |%s| %s |\n", what, none, besides); err != nil {
+		s.Error(err)
+	}
 }
 
 // mustHold fails the test unless the history is one that the specification allows.

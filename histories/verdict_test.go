@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -25,13 +26,14 @@ func (v verdict) draw(t *testing.T) (string, error) {
 	return path, porcupine.VisualizePath(v.model, v.info, path)
 }
 
-// where is, for each part with a fault, the end of the longest order that was found, and the calls that do not fit.
+// where is, for the first parts with a fault, the end of the longest order that was found, and the calls that do not fit.
 func (v verdict) where() string {
 	parts := [][]porcupine.Operation{v.ops}
 	if v.model.Partition != nil {
 		parts = v.model.Partition(v.ops)
 	}
 	var text strings.Builder
+	shown := 0
 	for i, orders := range v.info.PartialLinearizationsOperations() {
 		var longest []porcupine.Operation
 		for _, o := range orders {
@@ -39,7 +41,8 @@ func (v verdict) where() string {
 				longest = o
 			}
 		}
-		if rest := without(parts[i], longest); len(rest) > 0 {
+		if rest := without(parts[i], longest); len(rest) > 0 && shown < 2 {
+			shown++
 			v.show(&text, longest, rest)
 		}
 	}
@@ -68,4 +71,26 @@ func without(all, others []porcupine.Operation) []porcupine.Operation {
 	rest := slices.DeleteFunc(slices.Clone(all), func(op porcupine.Operation) bool { return slices.Contains(others, op) })
 	slices.SortFunc(rest, func(a, b porcupine.Operation) int { return int(a.Return - b.Return) })
 	return rest
+}
+
+// terse is a struct, or several, without the fields that are zero.
+func terse(v any) string {
+	if list, ok := v.([]any); ok {
+		all := make([]string, len(list))
+		for i, v := range list {
+			all[i] = terse(v)
+		}
+		return strings.Join(all, " or ")
+	}
+	r := reflect.ValueOf(v)
+	if r.Kind() != reflect.Struct {
+		return fmt.Sprintf("%+v", v)
+	}
+	var words []string
+	for i := range r.NumField() {
+		if f := r.Field(i); !f.IsZero() {
+			words = append(words, fmt.Sprintf("%s:%+v", r.Type().Field(i).Name, f))
+		}
+	}
+	return "{" + strings.Join(words, " ") + "}"
 }

@@ -1,0 +1,201 @@
+package histories
+
+import (
+	"fmt"
+
+	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/task"
+)
+
+// claimAsk is what one call asks of one task; or, where task is empty, of the generation that makes it. Generations
+// are numbered from 0.
+type claimAsk struct {
+	op      string // enqueue claim settle look recover die cancel find cycle
+	task    string
+	gen     int
+	fence   int64         // settle, recover
+	outcome queue.Outcome // settle
+	again   bool          // settle: handed back, or retried without delay; recover: it is to run again
+	counts  bool          // settle: the attempt counts
+	forget  bool          // cancel: also what is dead or done
+	seq     int64         // cycle
+}
+
+// claimSaid is what was replied.
+type claimSaid struct {
+	lost    bool
+	refused string
+	now     int64 // of a cycle, by the clock of Redis (ms)
+	ok      bool  // it was done: added, settled, moved
+	fence   int64 // claim; look: 0 if it is not held
+	attempt int   // claim
+	due     int64 // settle: when the task is due again at the earliest
+	state   task.State
+}
+
+// place is where a task is, and what its claims were so far.
+type place struct {
+	at       task.State // "": nowhere
+	gen      int        // which runs it
+	fence    int64      // under which; 0: nobody was told
+	top      int64      // the largest fence that anybody was told
+	attempts int        // that ended, and count
+	due      int64      // not before this moment does it run
+	gone     uint64     // generations that are dead
+	seq      int64      // of a generation: of the last cycle
+}
+
+var claimsSpec = spec[place, claimAsk, claimSaid]{
+	step: place.after,
+	part: func(a claimAsk) string {
+		if a.task == "" {
+			return fmt.Sprint("generation ", a.gen)
+		}
+		return a.task
+	},
+}
+
+const (
+	stale = "stale"
+	alive = "alive"
+)
+
+func (s place) after(a claimAsk, r claimSaid) []place {
+	if !r.lost {
+		return s.does(a, r)
+	}
+	next := []place{s} // it never was done
+	switch a.op {
+	case "look", "find":
+		return next
+	case "claim":
+		if s.at == task.Due && !s.dead(a.gen) {
+			next = append(next, s.run(a.gen, 0))
+		}
+		return next
+	case "cancel":
+		r.state = s.at
+	default:
+		r.ok = true
+	}
+	return append(next, s.does(a, r)...)
+}
+
+func (s place) dead(gen int) bool { return s.gone&(1<<gen) != 0 }
+
+func (s place) run(gen int, fence int64) place {
+	s.at, s.gen, s.fence, s.top = task.Running, gen, fence, max(s.top, fence)
+	return s
+}
+
+// holds says whether a generation runs the task under a fence.
+func (s place) holds(gen int, fence int64) bool {
+	return s.at == task.Running && s.gen == gen && s.fence == fence
+}
+
+// does is what may be after a call that was answered.
+func (s place) does(a claimAsk, r claimSaid) []place {
+	switch a.op {
+	case "die":
+		s.gone |= 1 << a.gen
+	case "cycle":
+		return s.cycles(a, r)
+	case "enqueue":
+		if r.ok != (s.at == "") {
+			return nil
+		}
+		if r.ok {
+			s.at, s.attempts, s.due = task.Due, 0, 0
+		}
+	case "claim":
+		if s.at != task.Due || s.dead(a.gen) || r.fence <= s.top || r.attempt != s.attempts+1 || r.now < s.due {
+			return nil
+		}
+		s = s.run(a.gen, r.fence)
+	case "settle":
+		if s.dead(a.gen) || r.ok != s.holds(a.gen, a.fence) {
+			return nil
+		}
+		if r.ok {
+			s = s.settled(a, r)
+		}
+	case "recover":
+		return s.recovers(a, r)
+	case "look":
+		return s.looks(a, r)
+	case "cancel":
+		if r.state != s.at {
+			return nil
+		}
+		if s.at == task.Due || a.forget && s.at != task.Running {
+			s.at = ""
+		}
+	case "find":
+		if r.state != s.at {
+			return nil
+		}
+	}
+	return []place{s}
+}
+
+// settled is the task after its run ended.
+func (s place) settled(a claimAsk, r claimSaid) place {
+	switch a.outcome {
+	case queue.Finished:
+		s.at = ""
+	case queue.Kept:
+		s.at = task.Done
+	case queue.Died:
+		s.at = task.Dead
+	case queue.Moved:
+		s.at, s.due = task.Due, r.due
+		if a.counts {
+			s.attempts++
+		}
+	}
+	return s
+}
+
+// recovers: only what a dead generation still ran, under the fence that was read, goes back.
+func (s place) recovers(a claimAsk, r claimSaid) []place {
+	if r.refused == alive {
+		return []place{s}
+	}
+	if r.ok != s.holds(a.gen, a.fence) || !s.dead(a.gen) {
+		return nil
+	}
+	if r.ok {
+		s.at = task.Dead
+		if a.again {
+			s.at, s.due = task.Due, 0
+			s.attempts++
+		}
+	}
+	return []place{s}
+}
+
+// looks: what was claimed unheard is heard of.
+func (s place) looks(a claimAsk, r claimSaid) []place {
+	held := s.at == task.Running && s.gen == a.gen
+	switch {
+	case held != (r.fence != 0):
+		return nil
+	case held && s.fence == 0 && r.fence > s.top:
+		s = s.run(a.gen, r.fence)
+	case held && s.fence != r.fence:
+		return nil
+	}
+	return []place{s}
+}
+
+// cycles: each has a larger number than the last, and none is of the dead.
+func (s place) cycles(a claimAsk, r claimSaid) []place {
+	switch {
+	case r.refused == fenced:
+		return only(s, s.dead(a.gen))
+	case s.dead(a.gen) || (r.refused == stale) != (a.seq <= s.seq):
+		return nil
+	}
+	s.seq = max(s.seq, a.seq)
+	return []place{s}
+}
