@@ -56,7 +56,7 @@ test: ## Run every test, with the race detector, on a real Redis where there is 
 .PHONY: soak
 soak: ## Run the rollouts and the faults in full, and write the table of docs/reliability.md.
 	@mkdir -p $(dir $(SOAK)) && rm -f $(SOAK)
-	@code=0; for dir in integration $(NETWORK); do \
+	@code=0; for dir in integration $(NETWORK) histories; do \
 		(cd $$dir && $(TESTENV) ONBEAT_SOAK=1 ONBEAT_SOAK_TABLE=$(SOAK) $(GO) test $(RACE) -count=1 -timeout 5h .) || code=1; \
 	done; \
 	awk '{ print } /^<!-- make soak/ { exit }' docs/reliability.md >bin/reliability.md && \
