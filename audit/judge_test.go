@@ -248,9 +248,10 @@ func TestJudge_followsChangesOfTheRule(t *testing.T) {
 		"beat@{5} done 1 {5}", "beat@{7} done 1 {7}",
 		"beat@{6} done 1 {6}", // on the old grid: it was on its way
 		"beat@{7.5} done 1 {7.5}",
+		"beat@{8} done 1 {8}", // on the old grid long after it was given up
 	))
 	r := audit.Judge(in)
-	want := map[audit.Verdict]int64{audit.OnTime: 6, audit.Changed: 1, audit.OffGrid: 1}
+	want := map[audit.Verdict]int64{audit.OnTime: 6, audit.Changed: 1, audit.OffGrid: 2}
 	if !maps.Equal(r.Counts, want) || r.Slots != 7 {
 		t.Errorf("%d slots, %v; want 7, %v", r.Slots, r.Counts, want)
 	}

@@ -136,18 +136,28 @@ func (l *Ledger) Note(n queue.Note) {
 	default:
 		if s := l.find(n.Slot); s != nil {
 			l.noteSlot(s, n)
-		} else if !n.Claimed.IsZero() && !l.onAnyGrid(n.Slot) {
+		} else if !n.Claimed.IsZero() && !l.onGrid(n.Slot) {
 			l.stray++
-			l.strays = keep(l.strays, Break{Slot: n.Slot, Verdict: OffGrid, Detail: "ran, and is on no grid that the schedule had"})
+			l.strays = keep(l.strays, Break{Slot: n.Slot, Verdict: OffGrid, Detail: "ran, and is on no grid that the schedule had then"})
 		}
 	}
 }
 
-// onAnyGrid reports whether a time is a slot of any rule that held: a change moves slots that were on their way.
-func (l *Ledger) onAnyGrid(at time.Time) bool {
-	return slices.ContainsFunc(l.in.Periods, func(p Period) bool {
-		return p.Grid.Next(at.Add(-time.Millisecond)).Equal(at)
-	})
+// changing is how long about a change slots of both rules may run.
+const changing = 2 * time.Second
+
+// onGrid reports whether a time is a slot of a rule that held about then: one that was on its way when the rule changed
+// may run yet.
+func (l *Ledger) onGrid(at time.Time) bool {
+	var since time.Time
+	for _, p := range l.in.Periods {
+		held := at.After(since.Add(-changing)) && (p.Until.IsZero() || at.Before(p.Until.Add(changing)))
+		if held && p.Grid.Next(at.Add(-time.Millisecond)).Equal(at) {
+			return true
+		}
+		since = p.Until
+	}
+	return false
 }
 
 func (l *Ledger) noteRange(n queue.Note) {
