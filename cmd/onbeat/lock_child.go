@@ -19,7 +19,7 @@ type lockChild struct {
 	held   *lock.Lock
 	grace  time.Duration
 	cmd    *exec.Cmd
-	shares bool // our process group, because it shares our terminal
+	shares bool // our process group, because it shares our terminal, wherever our stdin comes from
 	exited chan struct{}
 }
 
@@ -27,7 +27,7 @@ func newLockChild(a *app, held *lock.Lock, p *lockPlan, command []string) *lockC
 	cmd := exec.Command(command[0], command[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = a.in, a.out, a.err
 	cmd.Env = append(os.Environ(), "ONBEAT_LOCK_NAME="+held.Name(), "ONBEAT_LOCK_FENCE="+strconv.FormatInt(held.Fence(), 10))
-	shares := isTerminal(a.in)
+	shares := hasTerminal()
 	cmd.SysProcAttr = lockChildAttr(!shares)
 	return &lockChild{a: a, held: held, grace: p.grace, cmd: cmd, shares: shares, exited: make(chan struct{})}
 }
@@ -35,14 +35,14 @@ func newLockChild(a *app, held *lock.Lock, p *lockPlan, command []string) *lockC
 // run runs the command to its end, releases the lock, and returns how that ended.
 func (c *lockChild) run(signals <-chan os.Signal) error {
 	if err := c.start(); err != nil {
-		return &exitStatus{exitCannot, errors.Join(err, c.held.Release(context.Background()))}
+		return &exitStatus{exitCannot, errors.Join(err, c.release(signals))}
 	}
 	over := c.held.Context().Done()
 	var kill <-chan time.Time
 	for {
 		select {
 		case <-c.exited:
-			return c.end()
+			return c.end(signals)
 		case s := <-signals:
 			// What is typed in a terminal goes to all of the group without our help.
 			if !c.shares || !typed(s) {
@@ -77,9 +77,9 @@ func (c *lockChild) start() error {
 func (c *lockChild) tell(s os.Signal) { tell(c.cmd.Process, s, !c.shares) }
 
 // end is how it ends once the command has.
-func (c *lockChild) end() error {
+func (c *lockChild) end(signals <-chan os.Signal) error {
 	why := context.Cause(c.held.Context()) // nil: it ended by itself
-	released := c.held.Release(context.Background())
+	released := c.release(signals)
 	switch {
 	case errors.Is(why, lock.ErrAtMost):
 		return &exitStatus{exitAtMost, fmt.Errorf("lock %q: %w: the command was ended", c.held.Name(), why)}
@@ -89,4 +89,21 @@ func (c *lockChild) end() error {
 		return &exitStatus{exitLost, fmt.Errorf("%w while the command ran", released)}
 	}
 	return &exitStatus{exitCode(c.cmd.ProcessState), released}
+}
+
+// release gives the lock back. A signal ends that if Redis does not answer: there is no command any more to tell it to.
+func (c *lockChild) release(signals <-chan os.Signal) error {
+	released := make(chan error, 1)
+	go func() { released <- c.held.Release(context.Background()) }()
+	select {
+	case err := <-released:
+		return err
+	case <-signals:
+	}
+	select { // it may have come just now, for the command
+	case err := <-released:
+		return err
+	case <-time.After(time.Second):
+		return fmt.Errorf("release lock %q: not waited for: it is free when its lease is over", c.held.Name())
+	}
 }

@@ -15,6 +15,8 @@ var terminate = os.Kill
 
 func typed(s os.Signal) bool { return s == os.Interrupt }
 
+func hasTerminal() bool { return true } // a console
+
 func tell(p *os.Process, _ os.Signal, _ bool) { _ = p.Kill() }
 
 func exitOf(os.Signal) int { return exitFailed }

@@ -1,12 +1,13 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"os/signal"
+	"slices"
 	"strconv"
 	"syscall"
 	"time"
@@ -38,25 +39,28 @@ type lockRunCmd struct {
 	TTL     string `name:"ttl" placeholder:"D" help:"How long the lock outlives this process if it dies. Default 30s."`
 	AtLeast string `placeholder:"D" help:"Keep the lock at least this long: more than the clocks of your machines differ, so that a short job runs once."`
 	AtMost  string `placeholder:"D" help:"End the command after this long, with exit code 124."`
-	Grace   string `placeholder:"D" help:"From SIGTERM to SIGKILL, when the lock is lost or --at-most is over. Default: a tenth of --ttl."`
+	Grace   string `placeholder:"D" help:"From SIGTERM to SIGKILL, when the lock is lost or --at-most is over. Default: a tenth of --ttl; after a longer one another may have the lock already."`
 	Verbose bool   `help:"Say so if another has the lock."`
 }
+
+// heeded are the signals to forward that we were not started to ignore, as by nohup, or in the background of a script.
+// It is found out before main asks for any.
+var heeded = slices.DeleteFunc(slices.Clone(forwarded), signal.Ignored)
 
 // Run takes the lock, runs the command, and ends with its exit code.
 func (c *lockRunCmd) Run(ctx context.Context, a *app) error {
 	// From here on a signal is for the command, and a second one does not end us before it.
 	signal.Reset(os.Interrupt, syscall.SIGTERM)
 	signals := make(chan os.Signal, 16)
-	for _, s := range forwarded {
-		if !signal.Ignored(s) { // as by nohup
-			signal.Notify(signals, s)
-		}
-	}
+	signal.Notify(signals, heeded...)
 	defer signal.Stop(signals)
 
 	p, err := c.plan(a)
 	if err != nil {
 		return &exitStatus{exitUsage, err}
+	}
+	if _, err := exec.LookPath(c.Command[0]); err != nil { // another machine may have it: no lock, and so no --at-least, is taken
+		return &exitStatus{exitCannot, err}
 	}
 	rdb, err := onbeat.Dial(p.url)
 	if err != nil {
@@ -121,7 +125,12 @@ func (c *lockRunCmd) plan(a *app) (*lockPlan, error) {
 			return nil, refuse(f.name, f.value, "not a duration", "such as 30s or 5m")
 		}
 	}
-	p.grace = cmp.Or(p.grace, p.opts.TTL/10) // then the next one can have the lock
+	if p.opts.TTL == 0 { // elsewhere that is the default
+		return nil, refuse("ttl", c.TTL, "out of range", "500ms to 1h; the default is 30s")
+	}
+	if c.Grace == "" {
+		p.grace = p.opts.TTL / 10 // then the next one can have the lock
+	}
 	return p, p.opts.Validate()
 }
 

@@ -63,10 +63,12 @@ func TestLockRun_hasTheExitCodesOfFlock(t *testing.T) {
 		{64, "conflict-exit-code", "-E 256 job -- echo ran"},
 		{64, "wait", "-w soon job -- echo ran"},
 		{64, "ttl", "--ttl 1ms job -- echo ran"},
+		{64, "ttl", "--ttl 0 job -- echo ran"},
 		{64, "lock", "no{name} -- echo ran"},
 		{64, "no command", "job"},
 		{64, "no command", "job --"},
 		{69, "no-such-program", "other -- no-such-program"},
+		{69, "no-such-program", "--at-least 1m other -- no-such-program"}, // and leaves the lock to another machine
 		{75, "127.0.0.1:1", "--redis redis://127.0.0.1:1/0?max_retries=-1 job -- echo ran"},
 		{2, "unknown flag", "--shared job -- echo ran"}, // as everywhere in onbeat
 	} {
@@ -103,6 +105,11 @@ func TestLockRun_atMostEndsTheCommand(t *testing.T) {
 	s := newShell(t)
 	s.fails(exitAtMost, []string{"lock", "run", "job", "--at-most", "300ms", "--", "sleep", "60"}, "as long as allowed")
 	s.free("job")
+	at := time.Now() // a command that does not heed SIGTERM, and no grace
+	s.fails(exitAtMost, []string{"lock", "run", "job", "--ttl", "1m", "--at-most", "300ms", "--grace", "0", "--", "sh", "-c", "trap '' TERM; exec sleep 60"}, "")
+	if took := time.Since(at); took > 5*time.Second {
+		t.Errorf("it was ended after %v", took)
+	}
 }
 
 func TestLockRun_waitsForTheLock(t *testing.T) {

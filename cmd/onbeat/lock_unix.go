@@ -15,6 +15,16 @@ const terminate = syscall.SIGTERM
 // typed tells the signals that a terminal sends.
 func typed(s os.Signal) bool { return s == syscall.SIGINT || s == syscall.SIGQUIT }
 
+// hasTerminal reports whether we have a terminal: a person who types signals, and something for the command to read.
+func hasTerminal() bool {
+	f, err := os.OpenFile("/dev/tty", os.O_RDONLY|syscall.O_NOCTTY, 0)
+	if err != nil {
+		return false
+	}
+	_ = f.Close()
+	return true
+}
+
 // tell sends a signal to a process, or to all of its group. One that is gone already is told nothing.
 func tell(p *os.Process, s os.Signal, group bool) {
 	if n, ok := s.(syscall.Signal); ok && group {

@@ -3,6 +3,8 @@
 package main
 
 import (
+	"io"
+	"os/exec"
 	"runtime"
 	"strconv"
 	"strings"
@@ -13,11 +15,24 @@ import (
 	"github.com/onbeat/onbeat/testredis"
 )
 
-// locked starts a shell script under the lock "job", in a process of its own, and waits until it says ready.
-func (s *shell) locked(script string, flags ...string) *program {
+// underLock is a shell script under the lock "job", in a process of its own that has no terminal. It is not started yet.
+func (s *shell) underLock(script string, flags ...string) *program {
 	s.Helper()
 	args := append(append([]string{"lock", "run"}, flags...), "job", "--", "sh", "-c", script)
-	p := startProgram(s.T, s.TempDir(), []string{"ONBEAT_REDIS_URL=" + s.url, "ONBEAT_NAMESPACE=" + s.ns}, args...)
+	p := newProgram(s.T, s.TempDir(), []string{"ONBEAT_REDIS_URL=" + s.url, "ONBEAT_NAMESPACE=" + s.ns}, args...)
+	p.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	return p
+}
+
+// locked starts a shell script under the lock "job", and waits until it says ready.
+func (s *shell) locked(script string, flags ...string) *program {
+	s.Helper()
+	return s.ready(s.underLock(script, flags...))
+}
+
+func (s *shell) ready(p *program) *program {
+	s.Helper()
+	p.start()
 	p.says("ready")
 	leader := p.pid()
 	s.Cleanup(func() { _ = syscall.Kill(-leader, syscall.SIGKILL) }) // if it was not ended
@@ -71,6 +86,74 @@ func TestLockRun_forwardsSignals(t *testing.T) {
 		t.Errorf("exit %d", code)
 	}
 	s.free("job")
+}
+
+// What a shell started to ignore ^C, as it does with what a script sends to the background, goes on ignoring it.
+func TestLockRun_ignoresWhatItWasStartedToIgnore(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	p := s.underLock("trap 'exit 6' USR1; " + loops)
+	p.Args = append([]string{"sh", "-c", `trap "" INT; exec "$@"`, "sh", p.Path}, p.Args[1:]...)
+	p.Path = "/bin/sh"
+	s.ready(p)
+	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGUSR1} {
+		if err := p.Process.Signal(sig); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if code := p.exit(20 * time.Second); code != 6 {
+		t.Errorf("exit %d", code)
+	}
+}
+
+// In a terminal the command may read from it (a password for ssh), and ^Z stops both, wherever stdin comes from.
+func TestLockRun_leavesTheTerminalToTheCommand(t *testing.T) {
+	t.Parallel()
+	script, err := exec.LookPath("script")
+	if err != nil || runtime.GOOS != "linux" {
+		t.Skip("it takes the script(1) of Linux to have a terminal")
+	}
+	s := newShell(t)
+	p := s.underLock(`echo ready; read line </dev/tty; echo "read $line"`, "--at-most", "10s")
+	p.Args = []string{"script", "-qec", p.Path + ` lock run job --at-most 10s -- sh -c '` + p.Args[len(p.Args)-1] + `' </dev/null`, "/dev/null"}
+	p.Path = script
+	stdin, err := p.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stdin.Close()
+	p.start()
+	p.says("ready")
+	if _, err := io.WriteString(stdin, "word\n"); err != nil {
+		t.Fatal(err)
+	}
+	if code := p.exit(20 * time.Second); code != 0 || !strings.Contains(p.out.String(), "read word") {
+		t.Errorf("exit %d, %q", code, p.out.String())
+	}
+}
+
+// Once the command has ended, and Redis does not answer, a signal is for us.
+func TestLockRun_aSignalEndsTheRelease(t *testing.T) {
+	t.Parallel()
+	srv := testredis.Private(t)
+	s := newShell(t)
+	s.url = srv.URL()
+	p := s.locked("trap 'exit 4' USR1; " + loops)
+	srv.Pause()
+	defer srv.Resume()
+	if err := p.Process.Signal(syscall.SIGUSR1); err != nil {
+		t.Fatal(err)
+	}
+	p.gone(p.pid())
+	if err := p.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if code := p.exit(5 * time.Second); code != 4 {
+		t.Errorf("exit %d", code)
+	}
+	if errs := p.errs.String(); !strings.Contains(errs, "release") {
+		t.Errorf("onbeat said %q", errs)
+	}
 }
 
 func TestLockRun_aSignalEndsTheWaiting(t *testing.T) {

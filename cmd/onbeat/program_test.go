@@ -31,33 +31,46 @@ type program struct {
 // startProgram starts it in a folder, with more of the environment. It is killed when the test ends.
 func startProgram(t *testing.T, dir string, env []string, args ...string) *program {
 	t.Helper()
+	p := newProgram(t, dir, env, args...)
+	p.start()
+	return p
+}
+
+// newProgram is one that is not started yet.
+func newProgram(t *testing.T, dir string, env []string, args ...string) *program {
+	t.Helper()
 	exe, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
 	p := &program{T: t, Cmd: exec.Command(exe, args...), exited: make(chan struct{})}
 	p.Dir, p.Stdout, p.Stderr = dir, &p.out, &p.errs
+	p.WaitDelay = 5 * time.Second // what it started may outlive it, with its stdout
 	for _, v := range os.Environ() {
 		if !strings.HasPrefix(v, "ONBEAT_") && !strings.HasPrefix(v, "GOCOVERDIR=") {
 			p.Env = append(p.Env, v)
 		}
 	}
 	p.Env = append(append(p.Env, asProgram+"=1"), env...)
+	return p
+}
+
+func (p *program) start() {
+	p.Helper()
 	if err := p.Start(); err != nil {
-		t.Fatal(err)
+		p.Fatal(err)
 	}
 	go func() {
 		_ = p.Cmd.Wait()
 		close(p.exited)
 	}()
-	t.Cleanup(func() {
+	p.Cleanup(func() {
 		_ = p.Process.Kill()
 		<-p.exited
-		if t.Failed() {
-			t.Logf("%v said:\n%s%s", args, p.out.String(), p.errs.String())
+		if p.Failed() {
+			p.Logf("%v said:\n%s%s", p.Args[1:], p.out.String(), p.errs.String())
 		}
 	})
-	return p
 }
 
 // exit waits until it has ended, and returns its exit code.
