@@ -23,7 +23,8 @@ func TestFault_garbageInARecordHarmsNobodyElse(t *testing.T) {
 	t.Parallel()
 	w, srv := privateWorld(t)
 	rdb := srv.Client()
-	config := w.Config("onbeat.yaml", "concurrency: 20\nlease: 5s\n", w.Beat("a", beatEvery), w.Beat("slots", time.Second))
+	// The lease is long: Redis answers nobody while it is handed 50 MB, and who loses the lease leaves slots to the policy.
+	config := w.Config("onbeat.yaml", "concurrency: 20\nlease: 20s\n", w.Beat("a", beatEvery), w.Beat("slots", time.Second))
 	p := w.Serve("one", config)
 	p.Said("leads")
 	random := make([]byte, 50<<20)
@@ -59,8 +60,8 @@ func TestFault_garbageInARecordHarmsNobodyElse(t *testing.T) {
 		w.Arrived("behind-" + name)
 		testredis.Eventually(t, 30*time.Second, func() bool { return w.dead(name) }, "the damaged task %s is not among the dead", name)
 		w.Grow(5, "the beat stopped")
-		if code, out, errs := w.Try("tasks", "show", name); code != 1 || strings.Count(errs, "\n") != 1 || len(out)+len(errs) > 1000 {
-			t.Errorf("tasks show %s: exit %d, %.300s%.300s, want 1 and one line", name, code, out, errs)
+		if code, out, errs := w.Try("tasks", "show", name); code != 0 || !strings.Contains(out, "unreadable task record") || len(out)+len(errs) > 1000 {
+			t.Errorf("tasks show %s: exit %d, %.300s%.300s, want 0 and a few lines that say it is unreadable", name, code, out, errs)
 		}
 		for _, args := range [][]string{{"tasks", "list", "--json"}, {"instances"}, {"doctor"}, {"events"}} {
 			if code, out, errs := w.Try(args...); code != 0 || len(out)+len(errs) > 100_000 {
