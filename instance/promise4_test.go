@@ -22,10 +22,7 @@ func TestPromise4_theContextEndsBeforeTheLease(t *testing.T) {
 			r := newRig(t, shared)
 			rdb, line := slowClient(t)
 			theirs := rigOf(t, rdb, r.p.Namespace)
-			n := theirs.nodeServing(Config{ID: "a", Lease: 2 * time.Second}, func(s *Stay) error {
-				<-s.Context().Done()
-				return nil
-			})
+			n := theirs.node(Config{ID: "a", Lease: 2 * time.Second})
 			s := n.stay()
 			a := member{"a", s.Gen}
 			testredis.Eventually(t, testTimeout, func() bool { id, _, _ := r.lead(); return id == "a" }, "a leads")
