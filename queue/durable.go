@@ -3,6 +3,7 @@ package queue
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -88,6 +89,11 @@ func (d *durable) Process(ctx context.Context, cmd redis.Cmder) error {
 	var refused redis.Error
 	if err != nil && !errors.As(err, &refused) {
 		cmd.SetErr(err) // the primary was lost before a replica was known to have it: as if nothing had been answered
+		return err
+	}
+	if err != nil && redis.HasErrorPrefix(err, "UNBLOCKED") {
+		err = fmt.Errorf("%w: %s", ErrUnreachable, err.Error()) // it became a replica meanwhile, which is the same
+		cmd.SetErr(err)
 		return err
 	}
 	d.note(int(acked))

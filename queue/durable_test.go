@@ -3,6 +3,7 @@ package queue_test
 import (
 	"context"
 	"errors"
+	"net"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -137,5 +138,29 @@ func BenchmarkDurable(b *testing.B) {
 				w.must(err)
 			}
 		})
+	}
+}
+
+// A primary that becomes a replica while it waits has not answered either: what it was told is about to be lost.
+func TestDurable_aPrimaryDemotedWhileWaitingHasNotAnswered(t *testing.T) {
+	t.Parallel()
+	primary, replica := testredis.Replicated(t)
+	w := worldIn(t, queue.Durable(primary.Client(), queue.Durability{Replicas: 1, Timeout: 2 * time.Second}), "durable")
+	replica.Pause()
+	defer replica.Resume()
+	plain := primary.Client()
+	enqueued := make(chan error, 1)
+	go func() {
+		_, _, err := w.q.Enqueue(t.Context(), []*task.Task{{ID: "t", Type: "job"}}, true)
+		enqueued <- err
+	}()
+	testredis.Eventually(t, 20*time.Second, func() bool {
+		return plain.HLen(t.Context(), w.keys.Tasks).Val() == 1
+	}, "the primary has the task")
+	host, port, err := net.SplitHostPort(replica.Addr())
+	w.must(err)
+	w.must(plain.ReplicaOf(t.Context(), host, port).Err())
+	if err := <-enqueued; !errors.Is(err, queue.ErrUnreachable) {
+		t.Errorf("enqueue: %v, want that Redis is out of reach", err)
 	}
 }
