@@ -1,6 +1,7 @@
 package rig
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -51,12 +52,11 @@ func addRow(path string, cells []string) error {
 	if err != nil {
 		return err
 	}
-	defer file.Close()
 	line := func(cells []string) string { return "| " + strings.Join(cells, " | ") + " |\n" }
 	text := line(cells)
 	if info, err := file.Stat(); err == nil && info.Size() == 0 {
 		text = line(columns) + "|---" + strings.Repeat("|--:", len(columns)-2) + "|---|\n" + text
 	}
 	_, err = file.WriteString(text)
-	return err
+	return errors.Join(err, file.Close())
 }
