@@ -24,7 +24,8 @@ type auditCmd struct {
 func (c *auditCmd) Help() string {
 	return "Every slot that should have been gets one verdict from the history in Redis: it ran on time or late; it was " +
 		"missed, skipped or paused, by the schedule's own policy or by hand; it is pending; or a promise broke: it was " +
-		"lost, ran twice for no reason, ran early, or ran off the grid. Exits 1 if a promise broke."
+		"lost, ran twice for no reason, ran early, or ran off the grid. Exits 1 if a promise broke. " +
+		"It also says from when to when Redis lost writes that it had answered."
 }
 
 // Run is called when the command is given.
@@ -52,7 +53,11 @@ func (c *auditCmd) Run(ctx context.Context, a *app) error {
 		}
 		return err
 	}
-	if shown := a.showAudit(reports, opts); shown != nil {
+	losses, lossErr := audit.Losses(ctx, client.Queue(), opts.Since)
+	if lossErr != nil {
+		return lossErr
+	}
+	if shown := a.showAudit(reports, losses, opts); shown != nil {
 		return shown
 	}
 	if err != nil { // some could not be read
@@ -64,17 +69,19 @@ func (c *auditCmd) Run(ctx context.Context, a *app) error {
 	return nil
 }
 
-func (a *app) showAudit(reports []audit.Report, opts audit.Options) error {
+func (a *app) showAudit(reports []audit.Report, losses []audit.Loss, opts audit.Options) error {
 	if a.JSON {
 		if reports == nil {
 			reports = []audit.Report{}
 		}
 		return a.printJSON(struct {
-			Schedules []audit.Report `json:"schedules"`
-		}{reports})
+			Schedules  []audit.Report `json:"schedules"`
+			LostWrites []audit.Loss   `json:"lost_writes,omitempty"`
+		}{reports, losses})
 	}
 	if len(reports) == 0 {
 		a.printf("no schedules in the last %s: nothing to audit", schedule.FormatDuration(opts.Since))
+		a.showLosses(losses)
 		return nil
 	}
 	t := a.table("SCHEDULE", "SLOTS", "ON TIME", "LATE", "MISSED", "SKIPPED", "PAUSED", "PENDING", "LOST", "DUPLICATED", "LAG p99", "")
@@ -98,7 +105,21 @@ func (a *app) showAudit(reports []audit.Report, opts audit.Options) error {
 	for i := range reports {
 		a.showAuditDetails(&reports[i])
 	}
+	a.showLosses(losses)
 	return nil
+}
+
+// showLosses says of what time Redis lost its writes: no verdict knows what happened then.
+func (a *app) showLosses(losses []audit.Loss) {
+	const layout = "2006-01-02T15:04:05.000Z07:00"
+	for _, l := range losses {
+		if l.From.IsZero() {
+			a.printf("\n%s", a.style.red("! Redis came back empty after "+l.Until.Format(layout)+": nothing is known of before"))
+			continue
+		}
+		a.printf("\n%s", a.style.red("! Redis lost its writes from "+l.From.Format(layout)+" to "+l.Until.Format(layout)+
+			": what ran then may have run again"))
+	}
 }
 
 func lagText(r *audit.Report) string {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/onbeat/onbeat/audit"
 	"github.com/onbeat/onbeat/embedded"
 	"github.com/onbeat/onbeat/producer"
 	"github.com/onbeat/onbeat/schedule"
@@ -126,5 +127,38 @@ func TestAudit_exitsOneIfAPromiseBroke(t *testing.T) {
 	}
 	if code != exitFailed || len(said.Schedules) != 1 || said.Schedules[0].Duplicated != 3 || !said.Schedules[0].Broken {
 		t.Errorf("exit %d: %s", code, out)
+	}
+}
+
+// What Redis lost is said beside the verdicts, which cannot know of it.
+func TestAudit_saysWhatRedisLost(t *testing.T) {
+	t.Parallel()
+	h := newAuditHouse(t)
+	h.beat()
+	kept := time.Now().Add(-time.Minute)
+	for _, fields := range [][]any{
+		{"event", "lost writes", "instance", "a", "kept", kept.UnixMilli(), "known", kept.Add(time.Second).UnixMilli()},
+		{"event", "lost writes", "instance", "a", "kept", 0, "known", kept.Add(2 * time.Second).UnixMilli()},
+	} {
+		if err := h.rdb.XAdd(t.Context(), &redis.XAddArgs{Stream: h.Queue().Keys().Events, Values: fields}).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const layout = "2006-01-02T15:04:05.000Z"
+	_, out, _ := h.audit()
+	for _, want := range []string{
+		"Redis lost its writes from " + kept.UTC().Format(layout) + " to " + kept.Add(time.Second).UTC().Format(layout),
+		"Redis came back empty after " + kept.Add(2*time.Second).UTC().Format(layout),
+	} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+	_, out, _ = h.audit("--json")
+	var said struct {
+		LostWrites []audit.Loss `json:"lost_writes"`
+	}
+	if err := json.Unmarshal([]byte(out), &said); err != nil || len(said.LostWrites) != 2 || !said.LostWrites[1].From.IsZero() {
+		t.Errorf("%v: %s", err, out)
 	}
 }
