@@ -80,13 +80,15 @@ func name(who int) string { return fmt.Sprint("i", who) }
 // live does one thing after the other, mostly what an instance does, until the context ends.
 func (c *candidate) live(ctx context.Context, r *rand.Rand) {
 	for pause(ctx, rand.N(12*time.Millisecond)) {
-		if r.IntN(40) == 0 && !pause(ctx, leaseTime/2+rand.N(leaseTime)) {
+		if r.IntN(25) == 0 && !pause(ctx, leaseTime/2+rand.N(leaseTime)) {
 			return
 		}
 		switch n := r.IntN(100); {
 		case c.gen == 0 || n < 2:
-			c.join()
-		case n < 15:
+			if c.join(); c.gen != 0 && r.IntN(5) > 0 {
+				c.call("ready", c.reg.Ready)
+			}
+		case n < 5:
 			c.call("ready", c.reg.Ready)
 		case n < 45:
 			c.call("beat", func(ctx context.Context, id string, gen int64) (instance.View, error) {

@@ -64,9 +64,9 @@ type verdict struct {
 	ops    []porcupine.Operation
 }
 
-func judge(m porcupine.Model, h *history) verdict {
+func judge(m porcupine.Model, h *history, most time.Duration) verdict {
 	v := verdict{model: m, ops: h.all()}
-	v.result, v.info = porcupine.CheckOperationsVerbose(m, v.ops, patience)
+	v.result, v.info = porcupine.CheckOperationsVerbose(m, v.ops, most)
 	return v
 }
 
@@ -106,7 +106,7 @@ func mustHold(t *testing.T, m porcupine.Model, h *history) {
 		t.Errorf("a call failed in a way that no fault explains: %v", err)
 		return
 	}
-	v := judge(m, h)
+	v := judge(m, h, patience)
 	switch v.result {
 	case porcupine.Ok:
 		return
