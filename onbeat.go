@@ -86,7 +86,7 @@ type Dispatcher struct {
 // New returns a dispatcher on a Redis client, which the caller closes. It refuses a bad config with a
 // [*task.FieldError]; it does not talk to Redis yet.
 func New(rdb redis.UniversalClient, cfg Config) (*Dispatcher, error) {
-	if err := cfg.Durability.Validate(); err != nil {
+	if err := cfg.Durability.ValidateFor(rdb); err != nil {
 		return nil, err
 	}
 	p := queue.Partition{Namespace: cfg.Namespace}

@@ -22,6 +22,17 @@ func (s *Stay) Loss() (Loss, bool) {
 // SettleLoss says that the loss has been dealt with.
 func (s *Stay) SettleLoss() { s.loss.Store(nil) }
 
+// lose notes a loss. One before it that has not been dealt with began it.
+func (s *Stay) lose(l Loss) {
+	if old := s.loss.Load(); old != nil {
+		l.Known = old.Known
+		if old.Kept.Before(l.Kept) {
+			l.Kept = old.Kept
+		}
+	}
+	s.loss.Store(&l)
+}
+
 // stamp is a time to the millisecond.
 func stamp(t time.Time) string {
 	if t.IsZero() {
@@ -35,7 +46,7 @@ func stamp(t time.Time) string {
 func (m *Manager) heard(s *Stay, v View) {
 	if v.Forgot {
 		m.log.Warn().Str("kept", stamp(v.Kept)).Str("known", stamp(m.seen)).Msg("redis lost its last writes")
-		s.loss.Store(&Loss{Kept: v.Kept, Known: m.seen})
+		s.lose(Loss{Kept: v.Kept, Known: m.seen})
 		s.again.Store(true)
 		s.Schedules.Ring()
 	}

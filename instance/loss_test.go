@@ -97,3 +97,17 @@ func TestLoss_callsTheScheduler(t *testing.T) {
 		t.Errorf("dealt with, and still there: %+v", l)
 	}
 }
+
+func TestLoss_twoMakeOneThatBeganWithTheFirst(t *testing.T) {
+	t.Parallel()
+	s, at := newStay("a", 1, ""), func(sec int64) time.Time { return time.Unix(sec, 0) }
+	s.lose(Loss{Kept: at(5), Known: at(6)})
+	s.lose(Loss{Kept: at(7), Known: at(9)})
+	if l, ok := s.Loss(); !ok || l != (Loss{Kept: at(5), Known: at(6)}) {
+		t.Errorf("%v %+v", ok, l)
+	}
+	s.lose(Loss{Known: at(10)}) // came back empty
+	if l, _ := s.Loss(); l != (Loss{Known: at(6)}) {
+		t.Errorf("%+v", l)
+	}
+}

@@ -48,6 +48,31 @@ func (d Durability) Validate() error {
 	return nil
 }
 
+// ValidateFor refuses, with a [*task.FieldError], what could not work with a client: one that gives up on an answer
+// before the replicas are waited for.
+func (d Durability) ValidateFor(rdb redis.UniversalClient) error {
+	if err := d.Validate(); err != nil {
+		return err
+	}
+	var read time.Duration
+	switch c := rdb.(type) {
+	case *redis.Client:
+		read = c.Options().ReadTimeout
+	case *redis.ClusterClient:
+		read = c.Options().ReadTimeout
+	}
+	if d.Timeout == 0 {
+		d.Timeout = durableTimeout
+	}
+	if d.Replicas == 0 || read <= 0 || d.Timeout < read {
+		return nil
+	}
+	return &task.FieldError{
+		Field: "durability.timeout", Value: d.Timeout.String(), Reason: "not less than the client's read_timeout of " + read.String(),
+		Hint: "an answer comes after it: raise read_timeout in the URL of Redis, or lower this",
+	}
+}
+
 // Durable is a client whose scripts are answered when replicas have what they wrote, but for fleeting ones. Closing it
 // closes rdb.
 func Durable(rdb redis.UniversalClient, d Durability) redis.UniversalClient {

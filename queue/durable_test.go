@@ -164,3 +164,34 @@ func TestDurable_aPrimaryDemotedWhileWaitingHasNotAnswered(t *testing.T) {
 		t.Errorf("enqueue: %v, want that Redis is out of reach", err)
 	}
 }
+
+func TestDurability_refusesAClientThatGivesUpBefore(t *testing.T) {
+	t.Parallel()
+	one := queue.Durability{Replicas: 1}
+	for _, c := range []struct {
+		read    time.Duration
+		d       queue.Durability
+		refused bool
+	}{
+		{0, one, false},  // the client's default, which is more
+		{-1, one, false}, // it waits for ever
+		{100 * time.Millisecond, one, true},
+		{200 * time.Millisecond, one, true},
+		{300 * time.Millisecond, one, false},
+		{100 * time.Millisecond, queue.Durability{}, false},
+		{time.Second, queue.Durability{Replicas: 1, Timeout: 2 * time.Second}, true},
+		{time.Minute, queue.Durability{Replicas: 1, Timeout: 3 * time.Second}, true},
+	} {
+		for _, rdb := range []redis.UniversalClient{
+			redis.NewClient(&redis.Options{ReadTimeout: c.read}),
+			redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{"127.0.0.1:1"}, ReadTimeout: c.read}),
+		} {
+			err := c.d.ValidateFor(rdb)
+			var field *task.FieldError
+			if refused := errors.As(err, &field) && field.Field == "durability.timeout"; refused != c.refused || (err != nil) != c.refused {
+				t.Errorf("read timeout %v, %+v, %T: %v", c.read, c.d, rdb, err)
+			}
+			_ = rdb.Close()
+		}
+	}
+}
