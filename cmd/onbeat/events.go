@@ -39,6 +39,10 @@ func (c *eventsCmd) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	defer cl.Close()
+	now, err := cl.Queue().Now(ctx)
+	if err != nil {
+		return err
+	}
 	list, err := cl.Queue().Events(ctx, since, c.Limit)
 	if err != nil {
 		return err
@@ -50,7 +54,7 @@ func (c *eventsCmd) Run(ctx context.Context, a *app) error {
 		}
 		return a.printJSON(lines)
 	}
-	last := "" // from now on
+	last := fmt.Sprint(now.UnixMilli() - 1) // with none so far, what happened since they were read is not to be missed
 	for _, e := range list {
 		last = e.ID
 		if err := a.printEvent(e); err != nil {
