@@ -142,7 +142,7 @@ func (a *app) showAuditDetails(r *audit.Report) {
 		{audit.Failed, "failed for good: see onbeat tasks list --state dead"},
 		{audit.Cancelled, "cancelled"},
 		{audit.Changed, "fell away: the schedule was changed, made or deleted"},
-		{audit.Unknown, "are older than the history, or of a newer release"},
+		{audit.Unknown, "are unknown: older than the history, lost with it, or of a newer release"},
 	} {
 		if n := r.Counts[v.verdict]; n > 0 {
 			lines = append(lines, fmt.Sprintf("%d %s", n, v.text))

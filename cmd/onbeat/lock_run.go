@@ -43,6 +43,13 @@ type lockRunCmd struct {
 	Verbose bool   `help:"Say so if another has the lock."`
 }
 
+// Help is shown by onbeat lock run --help.
+func (c *lockRunCmd) Help() string {
+	return "Exits with the exit code of the command; with 1 (or -E) if another has the lock, 64 if asked wrongly (2 if the flags " +
+		"cannot be read), 69 if the command cannot be started, 71 if Redis refuses, 75 if it does not answer, 79 if the lock was " +
+		"lost, 124 if --at-most is over. It needs no namespace: without one, all who use that Redis without one share the names."
+}
+
 // heeded are the signals to forward that we were not started to ignore, as by nohup, or in the background of a script.
 // It is found out before main asks for any.
 var heeded = slices.DeleteFunc(slices.Clone(forwarded), signal.Ignored)
