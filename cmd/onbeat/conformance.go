@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"os/signal"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/onbeat/onbeat"
@@ -25,7 +28,7 @@ func (c *conformanceCmd) Help() string {
 		"three replicas, a leader killed, frozen and cut off from Redis, everything stopped and started, a client that floods. " +
 		"Each slot is judged by what an HTTP receiver here saw and by onbeat audit, and both must agree. Exits 1 if a promise " +
 		"broke.\n\n" +
-		"It works in namespaces with random names and removes them, also on ^C; if it is killed, they go by themselves after " +
+		"It works in namespaces with random names and removes them, also on ^C or when the terminal closes; if it is killed, they go by themselves after " +
 		"ten minutes. It flushes nothing, changes no setting, and disturbs no connection but its own, at some 100 tasks a " +
 		"second and, once, 2,000. It cannot try the death of Redis itself, which is yours to kill: if you like, trigger a " +
 		"failover while it runs. Writes that Redis loses in one are shown as what they cost."
@@ -50,6 +53,8 @@ func (c *conformanceCmd) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	defer client.Close()
+	ctx, stop := untilNobodyLooks(ctx)
+	defer stop()
 	show := &conformanceShow{a: a, bar: a.progress(), began: time.Now()}
 	if !a.JSON {
 		a.printf("About %s on %s, at some 100 tasks a second, in namespaces conformance-… that are removed at the end",
@@ -74,6 +79,25 @@ func (c *conformanceCmd) Run(ctx context.Context, a *app) error {
 		return errSaid
 	}
 	return err
+}
+
+// untilNobodyLooks is a context that also ends when the terminal is closed, or whoever reads what is printed: what is in
+// Redis is to be removed then, too.
+func untilNobodyLooks(ctx context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, hangup, syscall.SIGPIPE)
+	go func() {
+		select {
+		case <-signals:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() {
+		signal.Stop(signals)
+		cancel()
+	}
 }
 
 // conformanceHook lets tests try less, and break a promise.

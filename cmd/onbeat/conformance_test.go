@@ -127,20 +127,27 @@ func TestConformance_exits1WhenAPromiseBreaks(t *testing.T) {
 
 func TestConformance_takesEverythingAwayWhenInterrupted(t *testing.T) {
 	t.Parallel()
-	p, rdb, temp := trialOf(t, nil)
-	p.says("1/7 rolling updates")
-	testredis.Eventually(t, 20*time.Second, func() bool {
-		n, err := rdb.DBSize(t.Context()).Result()
-		return err == nil && n > 5
-	}, "no key of it is in Redis: the test sees nothing")
-	p.interrupt()
-	if code := p.exit(20 * time.Second); code != exitFailed {
-		t.Errorf("exit %d, want %d", code, exitFailed)
+	for _, signal := range []os.Signal{os.Interrupt, hangup} { // ^C, and a terminal that is closed
+		t.Run(signal.String(), func(t *testing.T) {
+			t.Parallel()
+			p, rdb, temp := trialOf(t, nil)
+			p.says("1/7 rolling updates")
+			testredis.Eventually(t, 20*time.Second, func() bool {
+				n, err := rdb.DBSize(t.Context()).Result()
+				return err == nil && n > 5
+			}, "no key of it is in Redis: the test sees nothing")
+			if err := p.Process.Signal(signal); err != nil {
+				t.Fatal(err)
+			}
+			if code := p.exit(20 * time.Second); code != exitFailed {
+				t.Errorf("exit %d, want %d", code, exitFailed)
+			}
+			if text := p.errs.String(); !strings.Contains(text, "interrupted") || strings.Count(text, "\n") != 1 {
+				t.Errorf("stderr = %q, want one line", text)
+			}
+			wantOnlyMine(t, rdb, temp)
+		})
 	}
-	if text := p.errs.String(); !strings.Contains(text, "interrupted") || strings.Count(text, "\n") != 1 {
-		t.Errorf("stderr = %q, want one line", text)
-	}
-	wantOnlyMine(t, rdb, temp)
 }
 
 // expiring reports whether every key of a scratch namespace goes by itself, and how many there are.
