@@ -69,14 +69,15 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	if !trial.CanSignal {
 		return nil, ErrUnsupported
 	}
+	all, err := chosen(o)
+	if err != nil {
+		return nil, err
+	}
 	began := time.Now()
-	report := &Report{OK: true, Namespace: "conformance-" + strings.ToLower(rand.Text()[:12])}
+	report := &Report{Namespace: "conformance-" + strings.ToLower(rand.Text()[:12])}
 	if err := probe(ctx, o, report.Namespace+"-probe"); err != nil {
 		return nil, err
 	}
-	all := slices.DeleteFunc(scenarios(o), func(c *scenario) bool {
-		return len(o.Only) > 0 && !slices.Contains(o.Only, c.name)
-	})
 	for i, c := range all {
 		status := Status{Number: i + 1, Of: len(all), Scenario: c.name}
 		result, err := c.run(ctx, o, fmt.Sprintf("%s-%d", report.Namespace, i+1), status)
@@ -84,10 +85,30 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 			return report, err
 		}
 		report.Scenarios = append(report.Scenarios, result)
-		report.OK = report.OK && result.OK
 	}
+	report.OK = !slices.ContainsFunc(report.Scenarios, func(r *Result) bool { return !r.OK })
 	report.Seconds = seconds(time.Since(began))
 	return report, nil
+}
+
+// chosen are the scenarios to try. To try none would say that all is well.
+func chosen(o Options) ([]*scenario, error) {
+	if o.Rollouts < 1 || o.Rollouts > MaxRollouts {
+		return nil, fmt.Errorf("%d rollouts: there may be 1 to %d", o.Rollouts, MaxRollouts)
+	}
+	all := scenarios(o)
+	if len(o.Only) == 0 {
+		return all, nil
+	}
+	var list []*scenario
+	for _, name := range o.Only {
+		i := slices.IndexFunc(all, func(c *scenario) bool { return c.name == name })
+		if i < 0 {
+			return nil, fmt.Errorf("there is no scenario %q", name)
+		}
+		list = append(list, all[i])
+	}
+	return list, nil
 }
 
 func seconds(d time.Duration) float64 { return d.Round(100 * time.Millisecond).Seconds() }
