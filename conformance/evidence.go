@@ -19,15 +19,17 @@ type Evidence struct {
 	Arrivals []Arrival
 	// Until bounds what must have arrived: at that moment nothing was overdue or running.
 	Until time.Time
-	// Slack is by how much the receiver's clock may be off that of Redis.
+	// Slack is by how much the receiver's clock may be off that of Redis: what is early by less is not noticed.
 	Slack time.Duration
 	// Away is a time in which nobody was there, if there was one, from the first that was told to leave until the next
-	// led: the policy of the schedules is to run the latest slot of it. Empty is the part in which surely nobody was.
+	// ran something: the policy of the schedules is to run the latest slot of it. Empty is the part in which surely nobody was.
 	Away, Empty Span
 	// Terms say from when on a release worked: no older one may run a slot after it.
 	Terms []Term
 	// Tasks are the IDs of tasks that were enqueued besides; each must arrive once.
 	Tasks []string
+	// Setbacks is how many instances were lost, and how many runs failed: one of those may arrive again for it.
+	Setbacks int64
 	// Reports is the audit. A slot may arrive again, as a further attempt, only if the audit knows of a run that was lost
 	// with its instance, or failed.
 	Reports []audit.Report

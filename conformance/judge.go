@@ -63,7 +63,8 @@ func Judge(e Evidence) *Result {
 	for _, name := range slices.Sorted(maps.Keys(e.Grids)) {
 		r.judgeSchedule(e, name, e.Grids[name], by[name])
 	}
-	r.judgeTasks(e.Tasks, by[""])
+	r.judgeTasks(e, by[""])
+	r.judgeStrangers(e)
 	r.judgeTerms(e)
 	r.judgeAudit(e, by)
 	r.times()
@@ -136,10 +137,21 @@ func (r *Result) judgeRuns(name string, slot time.Time, runs []Arrival) {
 	if len(attempts) == len(runs) { // the audit is asked whether it knows why
 		r.Repeated += len(runs) - 1
 		r.repeats[name] += int64(len(runs) - 1)
+		r.judgeFences(fmt.Sprintf("%s: slot %s", name, clock(slot)), runs)
 		return
 	}
 	r.Duplicated++
 	r.wrong("%s: slot %s arrived %d times: %s", name, clock(slot), len(runs), describe(runs))
+}
+
+// judgeFences looks whether each further attempt has a larger fence, by which a receiver could refuse the one before.
+func (r *Result) judgeFences(what string, runs []Arrival) {
+	slices.SortFunc(runs, func(a, b Arrival) int { return a.Attempt - b.Attempt })
+	for i, a := range runs[1:] {
+		if before := runs[i]; a.Fence <= before.Fence {
+			r.wrong("%s: attempt %d has fence %d, and attempt %d had %d", what, a.Attempt, a.Fence, before.Attempt, before.Fence)
+		}
+	}
 }
 
 // judgeAbsent tells slots that the policy gave up, because nobody was there, from those that were missed.
@@ -154,21 +166,42 @@ func (r *Result) judgeAbsent(e Evidence, name string, absent []time.Time) {
 	}
 }
 
-// judgeTasks looks for the tasks that no schedule made.
-func (r *Result) judgeTasks(want []string, list []Arrival) {
-	seen := map[string]int{}
+// judgeTasks looks for the tasks that no schedule made. As with slots, a further attempt is right if there is a reason.
+func (r *Result) judgeTasks(e Evidence, list []Arrival) {
+	seen := map[string][]Arrival{}
 	for _, a := range list {
-		seen[a.ID]++
+		seen[a.ID] = append(seen[a.ID], a)
 	}
-	r.Tasks = len(want)
-	for _, id := range want {
-		switch n := seen[id]; {
+	r.Tasks = len(e.Tasks)
+	for _, id := range e.Tasks {
+		runs := seen[id]
+		attempts := map[int]bool{}
+		for _, a := range runs {
+			attempts[a.Attempt] = true
+		}
+		switch n := len(runs); {
 		case n == 0:
 			r.Missed++
 			r.wrong("task %s never arrived", id)
+		case n > 1 && len(attempts) == n && e.Setbacks > 0:
+			r.Repeated += n - 1
+			r.judgeFences("task "+id, runs)
 		case n > 1:
 			r.Duplicated++
-			r.wrong("task %s arrived %d times", id, n)
+			r.wrong("task %s arrived %d times: %s", id, n, describe(runs))
+		}
+	}
+}
+
+// judgeStrangers looks for runs of what nobody asked for.
+func (r *Result) judgeStrangers(e Evidence) {
+	asked := map[string]bool{}
+	for _, id := range e.Tasks {
+		asked[id] = true
+	}
+	for _, a := range e.Arrivals {
+		if _, known := e.Grids[a.Schedule]; !known && a.ID != "" && !asked[a.ID] {
+			r.wrong("task %s of schedule %q arrived, and nobody asked for it", a.ID, a.Schedule)
 		}
 	}
 }

@@ -26,7 +26,7 @@ func evidenceOf20(t *testing.T) *Evidence {
 	}
 	for i := range 20 {
 		slot := zero.Add(time.Duration(i) * beatEvery)
-		e.Arrivals = append(e.Arrivals, Arrival{Schedule: "a", Release: "r1", Slot: slot, At: slot.Add(2 * time.Millisecond), Attempt: 1})
+		e.Arrivals = append(e.Arrivals, Arrival{Schedule: "a", Release: "r1", Slot: slot, At: slot.Add(2 * time.Millisecond), Attempt: 1, Fence: int64(100 + i)})
 	}
 	return e
 }
@@ -41,8 +41,14 @@ func (e *Evidence) drop(from, to int) { e.Arrivals = slices.Delete(e.Arrivals, f
 // again lets one arrive again.
 func (e *Evidence) again(i, attempt int) {
 	a := e.Arrivals[i]
-	a.At, a.Attempt = a.At.Add(time.Second), attempt
+	a.At, a.Attempt, a.Fence = a.At.Add(time.Second), attempt, a.Fence+int64(attempt-1)*1000
 	e.Arrivals = append(e.Arrivals, a)
+}
+
+// taskTwice lets a task arrive as its first attempt, and as another.
+func (e *Evidence) taskTwice(attempt int) {
+	e.Tasks = []string{"x"}
+	e.Arrivals = append(e.Arrivals, Arrival{ID: "x", Attempt: 1, Fence: 1}, Arrival{ID: "x", Attempt: attempt, Fence: 2})
 }
 
 func TestJudge_findsEachBrokenPromise(t *testing.T) {
@@ -78,6 +84,9 @@ func TestJudge_findsEachBrokenPromise(t *testing.T) {
 		},
 		"one repeated, and the audit does not know why": {
 			func(e *Evidence) { e.again(4, 2) }, counts{repeated: 1}, false, "knows of 0",
+		},
+		"one repeated under the same fence": {
+			func(e *Evidence) { e.again(4, 2); e.Arrivals[20].Fence = 104; e.Reports[0].LostRuns = 1 }, counts{repeated: 1}, true, "attempt 2 has fence 104",
 		},
 		"one repeated twice as the same attempt": {
 			func(e *Evidence) { e.again(4, 2); e.again(4, 2); e.Reports[0].LostRuns = 2 }, counts{duplicated: 1}, true, "arrived 3 times",
@@ -144,6 +153,14 @@ func TestJudge_findsEachBrokenPromise(t *testing.T) {
 				e.Arrivals = append(e.Arrivals, Arrival{ID: "x"}, Arrival{ID: "y"}, Arrival{ID: "y"})
 			}, counts{missed: 1, duplicated: 1}, true, "task z never arrived",
 		},
+		"a task is repeated, and an instance was lost": {
+			func(e *Evidence) { e.taskTwice(2); e.Setbacks = 1 }, counts{repeated: 1}, true, "",
+		},
+		"a task is repeated for no reason":      {func(e *Evidence) { e.taskTwice(2) }, counts{duplicated: 1}, true, "task x arrived 2 times"},
+		"a task is run twice in one attempt":    {func(e *Evidence) { e.taskTwice(1); e.Setbacks = 1 }, counts{duplicated: 1}, true, "task x arrived 2 times"},
+		"a task that nobody enqueued":           {func(e *Evidence) { e.Arrivals = append(e.Arrivals, Arrival{ID: "x"}) }, counts{}, true, "nobody asked"},
+		"a slot of a schedule that nobody made": {func(e *Evidence) { e.Arrivals[4].Schedule, e.Arrivals[4].ID = "b", "b@1" }, counts{missed: 1}, false, "nobody asked"},
+		"a request that is no run":              {func(e *Evidence) { e.Arrivals = append(e.Arrivals, Arrival{}) }, counts{}, true, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
