@@ -52,9 +52,18 @@ func (s *stage) stop(ctx context.Context, list ...*actor) error {
 			return err
 		}
 	}
-	return s.wait(ctx, "the end of what was stopped", func(context.Context) (bool, error) {
+	err := s.wait(ctx, "the end of what was stopped", func(context.Context) (bool, error) {
 		return !slices.ContainsFunc(list, func(a *actor) bool { return !a.HasExited() }), nil
 	})
+	if err != nil {
+		return err
+	}
+	for _, a := range list { // 1 is no crash: Redis was not there to be told
+		if code := a.ExitCode(); code != 0 && code != 1 {
+			s.found = append(s.found, fmt.Sprintf("%s was told to end, and crashed with exit code %d", a.name, code))
+		}
+	}
+	return nil
 }
 
 // endAll kills what still runs.

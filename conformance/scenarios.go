@@ -67,7 +67,8 @@ func (s *stage) pair(ctx context.Context, url string) (heir, leader *actor, err 
 	if heir, err = s.start("heir", "r1"); err != nil {
 		return nil, nil, err
 	}
-	if err := s.leads(ctx, heir); err != nil {
+	first, err := s.termOf(ctx, heir)
+	if err != nil {
 		return nil, nil, err
 	}
 	if leader, err = s.startOn(url, "leader", "r2"); err != nil {
@@ -76,6 +77,10 @@ func (s *stage) pair(ctx context.Context, url string) (heir, leader *actor, err 
 	if err := s.leads(ctx, leader); err != nil {
 		return nil, nil, err
 	}
+	if err := s.deposed(ctx, first); err != nil {
+		return nil, nil, err
+	}
+	s.before = first
 	return heir, leader, s.grow(ctx, settled)
 }
 
@@ -102,12 +107,22 @@ func frozen(ctx context.Context, s *stage) error {
 	if err != nil {
 		return err
 	}
+	second, err := s.termOf(ctx, leader)
+	if err != nil {
+		return err
+	}
 	s.act("SIGSTOP to the leader; another takes over when its lease runs out")
 	if err := leader.Signal(trial.SigStop); err != nil {
 		return err
 	}
 	if err := s.leads(ctx, heir); err != nil {
 		return err
+	}
+	s.took("r1")
+	for _, over := range []queue.Term{s.before, second} { // of the heir itself, which leads again, and of the frozen one
+		if err := s.deposed(ctx, over); err != nil {
+			return err
+		}
 	}
 	if err := s.grow(ctx, settled); err != nil {
 		return err
@@ -116,10 +131,7 @@ func frozen(ctx context.Context, s *stage) error {
 	if err := leader.Signal(trial.SigCont); err != nil {
 		return err
 	}
-	if err := s.leads(ctx, leader); err != nil {
-		return err
-	}
-	return s.grow(ctx, settled)
+	return s.leadsAgain(ctx, leader, "r2")
 }
 
 // cutOff: the leader runs on, and its connections to Redis are open, but nothing passes.
@@ -139,15 +151,13 @@ func cutOff(ctx context.Context, s *stage) error {
 	if err := s.leads(ctx, heir); err != nil {
 		return err
 	}
+	s.took("r1")
 	if err := s.grow(ctx, settled); err != nil {
 		return err
 	}
 	s.act("the connection is mended: the newest leads again")
 	link.mend()
-	if err := s.leads(ctx, leader); err != nil {
-		return err
-	}
-	return s.grow(ctx, settled)
+	return s.leadsAgain(ctx, leader, "r2")
 }
 
 // outage is how long nobody is there.
@@ -178,6 +188,9 @@ func allStopped(ctx context.Context, s *stage) error {
 		return err
 	}
 	if err := s.leads(ctx, second); err != nil {
+		return err
+	}
+	if err := s.grow(ctx, 1); err != nil { // up to when it began to lead it gives up slots, and then it runs some
 		return err
 	}
 	s.away.To = s.clock.now().Add(s.clock.slack + time.Millisecond)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/onbeat/onbeat/audit"
 	"github.com/onbeat/onbeat/internal/trial"
+	"github.com/onbeat/onbeat/queue"
 	"github.com/onbeat/onbeat/schedule"
 )
 
@@ -43,12 +44,14 @@ type stage struct {
 	link      *link
 	actors    []*actor
 
-	terms []Term
-	away  Span
-	empty Span
-	until time.Time
-	tasks []string
-	note  string
+	before queue.Term // the first there was
+	terms  []Term
+	away   Span
+	empty  Span
+	until  time.Time
+	tasks  []string
+	note   string
+	found  []string // what broke and stops nothing
 
 	expired time.Time     // when the keys were last told to go by themselves
 	stall   time.Duration // the longest time that this process did not get to run
@@ -213,11 +216,24 @@ func (s *stage) finish(ctx context.Context) error {
 	return s.stop(ctx, left...)
 }
 
+// slack is by how much the clock here may be off that of Redis: a call's way, and what they went apart meanwhile.
+func (s *stage) slack(ctx context.Context) (time.Duration, error) {
+	end, err := readClock(ctx, s.Scratch)
+	return max(s.clock.slack, end.slack) + (end.ahead - s.clock.ahead).Abs() + time.Millisecond, err
+}
+
 // evidence gathers what there is when every process has ended.
 func (s *stage) evidence(ctx context.Context) (Evidence, error) {
 	e := Evidence{
-		Grids: map[string]schedule.Grid{}, Arrivals: s.rec.Arrivals(), Until: s.until, Slack: s.clock.slack + time.Millisecond,
+		Grids: map[string]schedule.Grid{}, Arrivals: s.rec.Arrivals(), Until: s.until,
 		Away: s.away, Empty: s.empty, Terms: s.terms, Tasks: s.tasks,
+	}
+	var err error
+	if e.Slack, err = s.slack(ctx); err != nil {
+		return e, err
+	}
+	if e.Setbacks, err = s.setbacks(ctx); err != nil {
+		return e, err
 	}
 	if s.o.Receive != nil {
 		e.Arrivals = s.o.Receive(e.Arrivals)
@@ -236,4 +252,23 @@ func (s *stage) evidence(ctx context.Context) (Evidence, error) {
 	}
 	e.Reports, err = audit.Run(ctx, s.Queue(), s.Schedules(), audit.Options{})
 	return e, err
+}
+
+// manyEvents is more than one scenario makes, and how many are kept.
+const manyEvents = 10_000
+
+// setbacks counts what may have made a task run again: instances that were lost, and runs that failed.
+func (s *stage) setbacks(ctx context.Context) (int64, error) {
+	counts, err := s.Queue().Counts(ctx)
+	if err != nil {
+		return 0, err
+	}
+	n := counts.Retried
+	events, err := s.Queue().Events(ctx, time.Time{}, manyEvents)
+	for _, e := range events {
+		if e.Kind == "lost" {
+			n++
+		}
+	}
+	return n, err
 }

@@ -1,0 +1,66 @@
+package conformance
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/onbeat/onbeat/instance"
+	"github.com/onbeat/onbeat/queue"
+)
+
+// termOf is the term in which an instance leads now.
+func (s *stage) termOf(ctx context.Context, a *actor) (term queue.Term, err error) {
+	err = s.wait(ctx, a.name+" in the lead", func(ctx context.Context) (bool, error) {
+		there, err := s.Instances().List(ctx)
+		i := slices.IndexFunc(there, func(i instance.Info) bool { return i.PID == a.PID() && i.Leader })
+		if i < 0 {
+			return false, err
+		}
+		term = queue.Term{Instance: there[i].ID, Gen: there[i].Generation, Epoch: there[i].Epoch}
+		return true, nil
+	})
+	return term, err
+}
+
+// deposed sends what a leader of a term that is over may still have on its way: a step of a schedule as it is stored now.
+// So nothing but the term tells that it must not be done. It would change nothing if it was.
+func (s *stage) deposed(ctx context.Context, term queue.Term) error {
+	const name = "beat-00"
+	var accepted bool
+	err := s.wait(ctx, "an answer to a leader that was deposed", func(ctx context.Context) (bool, error) {
+		is, err := s.Queue().Schedule(ctx, name)
+		if err != nil {
+			return false, err
+		}
+		_, _, _, err = s.Queue().Advance(ctx, term, []queue.Step{{Name: name, Expect: is.Last, Becomes: is.Last}})
+		accepted = err == nil
+		if errors.Is(err, queue.ErrNotLeader) || errors.Is(err, queue.ErrFenced) {
+			return true, nil
+		}
+		return accepted, err
+	})
+	if err == nil && accepted {
+		s.found = append(s.found, fmt.Sprintf("%s could push slots in epoch %d, which is over", term.Instance, term.Epoch))
+	}
+	return err
+}
+
+// leadsAgain waits until an instance leads, and for the beat. Meanwhile no older one may work, unless this one loses the
+// lead once more, as on a machine that does not let it run.
+func (s *stage) leadsAgain(ctx context.Context, a *actor, release string) error {
+	term, err := s.termOf(ctx, a)
+	if err != nil {
+		return err
+	}
+	from := s.clock.now().Add(s.clock.slack)
+	if err := s.grow(ctx, settled); err != nil {
+		return err
+	}
+	still, err := s.termOf(ctx, a)
+	if err == nil && still == term {
+		s.terms = append(s.terms, Term{release, from})
+	}
+	return err
+}
