@@ -64,7 +64,7 @@ func (t *tenure) restore(ctx context.Context, known memory) error {
 	}
 	var changes []queue.Change
 	for _, st := range list {
-		if st.Definition != "" || st.Last != "" {
+		if !st.Absent() {
 			continue
 		}
 		c, err := known.entries[st.Name].restored(known.seen)

@@ -2,6 +2,7 @@ package producer
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -127,6 +128,43 @@ func TestRestore_afterAStepThatWasFenced(t *testing.T) {
 		must(t, tn.restore(ctx, known))
 		if e := w.entry("s"); !e.last.Anchor.Equal(anchor) {
 			t.Errorf("anchor %v, was %v", e.last.Anchor, anchor)
+		}
+	})
+}
+
+// A step whose reply was lost has the schedules read again. A Redis that came back empty meanwhile must not be taken for
+// one in which they were deleted.
+func TestRestore_afterAStepWithoutAReply(t *testing.T) {
+	t.Parallel()
+	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
+		ctx := t.Context()
+		w := newWorld(t, rdb)
+		w.apply("lost", schedule.Every(10*time.Millisecond))
+		w.apply("idle", schedule.Every(time.Hour))
+		w.apply("gone", schedule.Every(10*time.Millisecond))
+		tn := w.lead("one", "v1", nil)
+		must(t, tn.takeStock(ctx))
+		must(t, tn.push(ctx))
+		anchor := w.entry("lost").last.Anchor
+		step := []move{{e: tn.entries["lost"]}, {e: tn.entries["gone"]}}
+
+		must(t, w.Delete(ctx, "gone"))
+		must(t, tn.refresh(ctx))
+		if tn.entries["gone"] != nil {
+			t.Error("it was deleted, and the leader goes on with it")
+		}
+		w.forget()
+		if err := tn.afterError(ctx, step, queue.ErrUnreachable); !errors.Is(err, queue.ErrUnreachable) {
+			t.Errorf("after it: %v", err)
+		}
+		if e := w.entry("lost"); !e.last.Anchor.Equal(anchor) || tn.entries["lost"] == nil {
+			t.Errorf("anchor %v, was %v; the leader knows %v", e.last.Anchor, anchor, tn.entries["lost"])
+		}
+		if w.entry("idle"); tn.entries["idle"] == nil {
+			t.Error("the leader forgot one that it did not read again")
+		}
+		if st, err := w.q.Schedule(ctx, "gone"); err != nil || !st.Absent() {
+			t.Errorf("what was deleted came back: %+v %v", st, err)
 		}
 	})
 }

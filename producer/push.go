@@ -3,6 +3,7 @@ package producer
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/onbeat/onbeat/queue"
@@ -140,12 +141,17 @@ func (t *tenure) afterError(ctx context.Context, moves []move, err error) error 
 	return err
 }
 
-// reload reads schedules again.
+// reload reads schedules again. One that is not there was deleted, or lost by Redis: then it is made again first.
 func (t *tenure) reload(ctx context.Context, names []string) error {
 	if len(names) == 0 {
 		return nil
 	}
 	list, err := t.q.SchedulesNamed(ctx, names)
+	if err == nil && slices.ContainsFunc(list, queue.Stored.Absent) {
+		if err = t.restore(ctx, t.known()); err == nil {
+			list, err = t.q.SchedulesNamed(ctx, names)
+		}
+	}
 	if err != nil {
 		return err
 	}

@@ -22,6 +22,9 @@ type Stored struct {
 	Last       string // as it was read: what a change must find unchanged
 }
 
+// Absent reports whether there is no such schedule.
+func (s Stored) Absent() bool { return s.Definition == "" && s.Last == "" }
+
 // Ahead is a slot that was pushed and has not come.
 type Ahead struct {
 	Slot  time.Time
