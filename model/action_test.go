@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/onbeat/onbeat/queue"
 )
@@ -153,6 +154,7 @@ func (m *menu) consumes(i int, p *proc) {
 		m.call(i, verb.name, func(p *proc) call { return p.cycle(m.room.want, true, verb.o) })
 	}
 	m.call(i, "settle", func(p *proc) call { return p.cycle(0, true, queue.Finished) })
+	m.call(i, "hand back", func(p *proc) call { return p.cycle(0, true, queue.Moved) })
 }
 
 func (w *world) makeSure(i int) {
@@ -250,4 +252,5 @@ func (m *menu) clock() {
 		m.add("brink", "tick to the brink", func(w *world) { w.tick(next - 1) })
 	}
 	m.add("minute", "a minute passes", func(w *world) { w.tick(w.now + grace) })
+	m.add("hour", "an hour passes", func(w *world) { w.tick(w.now + time.Hour.Milliseconds() + 1) })
 }

@@ -78,6 +78,7 @@ func (b *book) mark(h *maphash.Hash, ranks func(int64) int) {
 		fmt.Fprintf(h, "%s %v\n", id, e)
 	}
 	fmt.Fprintf(h, "%v %v %v %v\n", b.fates, b.members, b.orphans, b.declared)
+	fmt.Fprintf(h, "%d %d %d %d\n", b.joins, b.gen, b.order, b.rev)
 }
 
 // refusal is what a call must be answered if it may not be done.
@@ -138,6 +139,7 @@ func (b *book) judge(w *world, c call, a answer, before disk, notes []string) {
 		}
 		return
 	}
+	judgeLanes(w.disk, before)
 	var said []string // what the history must say of this call
 	switch c.op {
 	case "join", "ready", "resign", "leave", "beat", "open", "declare":

@@ -21,6 +21,7 @@ func mutants() []mutant {
 		{"cycle", "tasks", "if #died > 0 then many(\"HSET\", tasks, bodies)", `if #died > 0 then`},
 		{"cycle", "slots", "if ok[index] then notes[#notes + 1] = text", `if false then`},
 		{"cycle", "keys", `unlimit(active, held, value, declared, freed) stir(now)`, `stir(now)`},
+		{"cycle", "lanes", `lanes_known(lanes_hash, meta, channel, used)`, ``},
 		// cycle_claim.lua
 		{"cycle", "tasks", `redis.call("ZREMRANGEBYRANK", lane.key, 0, found - 1)`, ``},
 		{"cycle", "slots", `"-inf", int(now), "BYSCORE"`, `"-inf", "+inf", "BYSCORE"`},
@@ -46,6 +47,7 @@ func mutants() []mutant {
 		{"advance", "slots", `many("HSET", tasks, records)`, ``},
 		{"advance", "slots", `many("ZADD", KEYS[9 + lane], set)`, ``},
 		{"advance", "slots", `notes[#notes + 1] = plan.note`, ``},
+		{"advance", "slots", `lanes_known(lanes, meta, channel, used)`, ``},
 		{"advance", "outage", `due and tonumber(due) == tonumber(ARGV[p + 2])`, `due`},
 		{"advance", "outage", `redis.call("ZREM", set, ARGV[p + 1])`, ``},
 		{"advance", "outage", `redis.call("HDEL", tasks, ARGV[p + 1])`, ``},
@@ -80,6 +82,8 @@ func mutants() []mutant {
 		{"recover", "lost", `if left == 0 then`, `if false then`},
 		{"recover", "lost", `notes[#notes + 1] = note`, ``},
 
+		{"recover", "lanes", `lanes_known(lanes, meta, channel, { unpack(ARGV, 5, 4 + n_lanes) })`, ``},
+
 		{"cancel", "keys", `redis.call("ZREM", set, task) == 1`, `redis.call("ZSCORE", set, task)`},
 		{"cancel", "keys", `redis.call("ZREM", held, member)`, ``},
 		{"cancel", "queue", `if key ~= "" and tonumber(`, `if false and tonumber(`},
@@ -93,11 +97,14 @@ func mutants() []mutant {
 		{"revive", "ended", `redis.call("ZREM", dead, task) == 1`, `true`},
 		{"revive", "ended", `redis.call("HSET", tasks, task, body)`, ``},
 		{"revive", "ended", `redis.call("ZADD", KEYS[6 + lane], now, task)`, ``},
+		{"revive", "lanes", `lanes_known(lanes, meta, ARGV[1], used)`, ``},
 
 		{"enqueue", "ended", `look and (seen[id] or`, `false and (seen[id] or`},
 		{"enqueue", "ended", `elseif holder then`, `elseif false then`},
 		{"enqueue", "ended", `put("HSET", tasks, records, 1, n)`, ``},
 		{"enqueue", "ended", `redis.call("SET", key, taken[key], "PX", ARGV[uniques + n + i - 1])`, ``},
+		{"enqueue", "ended", `lanes_known(lanes, meta, channel, used)`, ``},
+		{"enqueue", "ended", `redis.call("HINCRBY", meta, "lanes", 1)`, ``},
 
 		{"tidy", "ended", `"-inf", now, "LIMIT", 0, most`, `"-inf", "+inf", "LIMIT", 0, most`},
 		{"tidy", "ended", `many("HDEL", tasks, old)`, ``},

@@ -88,7 +88,7 @@ func (d disk) equal(other disk, skip func(key string) bool) bool {
 		}
 		count++
 		o, ok := other[key]
-		if !ok || v.kind != o.kind || v.text != o.text || !slices.Equal(v.fields, o.fields) {
+		if !ok || v.kind != o.kind || v.text != o.text || v.ttl != o.ttl || !slices.Equal(v.fields, o.fields) {
 			return false
 		}
 	}

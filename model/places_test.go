@@ -47,6 +47,24 @@ func (d disk) places() map[string]found {
 	return all
 }
 
+// judgeLanes: a lane that holds tasks is known, and who knows an older list is told that there is another. Else nobody
+// reads it, and what lies in it is lost.
+func judgeLanes(now, before disk) {
+	for key, v := range now {
+		lane, is := strings.CutPrefix(key, duePrefix)
+		if !is || len(v.fields) == 0 {
+			continue
+		}
+		if _, known := now.find(keys.Lanes, lane); !known {
+			broken(2, "lane %s holds %d tasks, and nobody knows of it", lane, len(v.fields))
+		}
+		_, was := before.find(keys.Lanes, lane)
+		if version := now.get(keys.Meta, "lanes"); !was && version == before.get(keys.Meta, "lanes") {
+			broken(2, "lane %s is new, and the lanes are still in version %s", lane, version)
+		}
+	}
+}
+
 // checkPlaces: each task is where the book says, and nowhere else, with its record; the limits count what runs.
 func (b *book) checkPlaces(w *world) {
 	all := w.disk.places()

@@ -85,12 +85,22 @@ var rooms = []*room{
 		procs: two[:1],
 		tasks: map[string]*task.Task{
 			"x": task.New("job", nil), "y": task.New("job", nil),
-			"u": task.New("job", nil, task.Unique("u", 1500*time.Millisecond)), "v": task.New("job", nil, task.Unique("u", time.Second)),
+			"u": task.New("job", nil, task.Unique("u", 1500*time.Millisecond)), "v": task.New("rare", nil, task.Unique("u", time.Second)),
 		},
 		joins: 1, want: 1,
 		setup: opened("enqueue x", "a take", "enqueue y", "a die", "a keep"),
 		verbs: "enqueue, cancel, forget, revive, tidy, tick, beat, take, settle",
 		depth: 4, states: 360,
+	},
+	{
+		// Lanes that were empty for long are forgotten, and tasks come back to them.
+		name: "lanes", lead: "newest", consume: "newest", eager: true,
+		procs: two[:1],
+		tasks: map[string]*task.Task{"x": task.New("job", nil), "y": task.New("rare", nil), "z": task.New("job", nil)},
+		joins: 2, want: 1,
+		setup: opened("enqueue x", "a take", "enqueue y", "a die", "enqueue z", "an hour passes", "a beat", "a join", "a ready", "a open"),
+		verbs: "beat, take, tidy, hand back, look, recover, revive, enqueue",
+		depth: 4, states: 50,
 	},
 	{
 		// Three of one key, each of which waits for the one before.

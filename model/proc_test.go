@@ -70,7 +70,10 @@ func (p *proc) mark(h *maphash.Hash, s *state, ranks func(int64) int) {
 		fmt.Fprintf(h, "%s %s\n", c.Task.ID, c.Value)
 	}
 	if f := p.flight; f != nil {
-		fmt.Fprintf(h, "%s %d %d %d %d %s %d\n", f.op, f.gen, ranks(f.epoch), max(f.seq-seen(f.gen), -1), f.want, f.last, f.outcome)
+		fmt.Fprintf(h, "%s %d %d %d %d %s %d %d %d\n", f.op, f.gen, ranks(f.epoch), max(f.seq-seen(f.gen), -1), f.want, f.last, f.outcome, f.order, f.orphan)
+		for _, c := range f.looked {
+			fmt.Fprintf(h, "%s %s\n", c.Task.ID, c.Value)
+		}
 		for _, c := range f.settle {
 			fmt.Fprintf(h, "%s %d\n", c.id, ranks(c.fence))
 		}

@@ -2,7 +2,6 @@ package model
 
 import (
 	"fmt"
-	"strings"
 )
 
 // grace is how long a release whose last instance was lost still counts as present.
@@ -217,15 +216,33 @@ func (b *book) checkHolders(w *world) {
 	}
 }
 
+// text is what Redis must say of a member.
+func (b *book) text(m member) string {
+	state, standby := "s", 0
+	switch {
+	case m.drains:
+		state = "d"
+	case m.ready:
+		state = "r"
+	}
+	if m.standby {
+		standby = 1
+	}
+	return fmt.Sprintf("%d %d %s %d %s %s %s", m.rank.gen, m.rank.order, state, standby, b.rule.lead, b.rule.consume, m.release)
+}
+
 // checkRegistry compares who is registered, who leads, and whose tasks are to be recovered.
 func (b *book) checkRegistry(w *world) {
 	if got := w.disk.get(keys.Leader, "gen"); number(got) != b.leader {
 		broken(5, "%q leads, and %d must", got, b.leader)
 	}
-	for gen, m := range b.members {
+	if epoch, open := number(w.disk.get(keys.Leader, "epoch")), w.disk.get(keys.Leader, "open") == "1"; epoch != b.epoch || open != b.open {
+		broken(5, "the epoch is %d, the gate open: %v; must be %d, %v", epoch, open, b.epoch, b.open)
+	}
+	for _, m := range b.members {
 		end, _ := w.disk.find(keys.Instances, m.id)
 		text := w.disk.get(keys.Members, m.id)
-		if !strings.HasPrefix(text, fmt.Sprintf("%d %d ", gen, m.rank.order)) || int64(end.score) != m.lease {
+		if text != b.text(m) || int64(end.score) != m.lease {
 			broken(5, "%v is registered, and Redis has %q with a lease until %v", m, text, end.score)
 		}
 	}
@@ -236,6 +253,12 @@ func (b *book) checkRegistry(w *world) {
 		if got := w.disk.get(keys.Releases, release); got != fmt.Sprint(p.order, " ", p.gone) {
 			broken(5, "release %s is known as %q; must be %v", release, got, p)
 		}
+	}
+	if n := len(w.disk[keys.Releases].fields); n != len(b.releases) {
+		broken(5, "%d releases are known; must be %d", n, len(b.releases))
+	}
+	if n := len(w.disk[keys.Orphans].fields); n != len(b.orphans) {
+		broken(4, "%d generations are declared dead; must be %d", n, len(b.orphans))
 	}
 	for gen := range b.orphans {
 		if _, ok := w.disk.find(keys.Orphans, fmt.Sprint(gen)); !ok {

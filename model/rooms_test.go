@@ -38,7 +38,7 @@ func (r *room) menuOf(s *state, setup bool) []action {
 		c.eager = true
 		verbs += ", join, ready, beat, resign, leave, open, declare, define, read, advance, catchup, take, finish, keep, " +
 			"return, die, settle, look, recover, enqueue, cancel, look at it, make, pause, resume, delete, alter, tick, brink, crash, " +
-			"advance late, define late, quit late"
+			"advance late, define late, quit late, hour"
 	}
 	c.parsed = strings.Split(verbs, ", ")
 	return c.menu(s)
