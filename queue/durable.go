@@ -40,6 +40,11 @@ func (d Durability) Validate() error {
 			Field: "durability.replicas", Value: strconv.Itoa(d.Replicas), Reason: "out of range", Hint: "0 to 100; the default is 0",
 		}
 	}
+	if d.Timeout != 0 && d.Replicas == 0 {
+		return &task.FieldError{
+			Field: "durability.replicas", Reason: "missing: with a timeout alone nobody is waited for", Hint: "for example 1",
+		}
+	}
 	if d.Timeout != 0 && (d.Timeout < time.Millisecond || d.Timeout > 2*time.Second) {
 		return &task.FieldError{
 			Field: "durability.timeout", Value: d.Timeout.String(), Reason: "out of range", Hint: "1ms to 2s; the default is 200ms",

@@ -117,7 +117,8 @@ func TestDurable_aPrimaryLostWhileWaitingHasNotAnswered(t *testing.T) {
 
 func TestDurability_refusesWhatCouldNotWork(t *testing.T) {
 	t.Parallel()
-	for _, d := range []queue.Durability{{Replicas: -1}, {Replicas: 101}, {Timeout: time.Microsecond}, {Timeout: 3 * time.Second}} {
+	for _, d := range []queue.Durability{{Replicas: -1}, {Replicas: 101}, {Replicas: 1, Timeout: time.Microsecond}, {Replicas: 1, Timeout: 3 * time.Second},
+		{Timeout: time.Second}} {
 		if err := d.Validate(); err == nil || !strings.Contains(err.Error(), "durability.") {
 			t.Errorf("%+v: %v", d, err)
 		}

@@ -154,6 +154,11 @@ func TestAudit_saysWhatRedisLost(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, out)
 		}
 	}
+	var events, errs bytes.Buffer
+	run(t.Context(), []string{"events", "--redis", h.url, "--namespace", h.namespace}, testEnv(), strings.NewReader(""), &events, &errs)
+	if want := "kept=nothing known=" + kept.Add(2*time.Second).UTC().Format(layout); !strings.Contains(events.String(), want) {
+		t.Errorf("no %q in\n%s%s", want, events.String(), errs.String())
+	}
 	_, out, _ = h.audit("--json")
 	var said struct {
 		LostWrites []audit.Loss `json:"lost_writes"`

@@ -26,6 +26,8 @@ type client struct {
 	url       string // without its password
 	namespace string
 	caps      queue.Caps
+
+	durability queue.Durability
 }
 
 // target says where to work: flags first, then the environment, then the config file.
@@ -70,6 +72,12 @@ func (a *app) connect(ctx context.Context) (*client, error) {
 }
 
 func (a *app) connectTo(ctx context.Context, t target) (*client, error) {
+	want := t.durability.Replicas
+	t.durability.Report = func(replicas int, enough bool) {
+		if !enough {
+			fmt.Fprintf(a.err, "onbeat: written, but to %d of the %d replicas that durability asks for: a failover may lose it\n", replicas, want)
+		}
+	}
 	c, err := t.open()
 	if err != nil {
 		return nil, err
@@ -98,7 +106,7 @@ func (t target) open() (*client, error) {
 			return nil, err
 		}
 	}
-	return &client{Dispatcher: d, rdb: rdb, url: onbeat.Redacted(t.url), namespace: t.namespace, caps: t.caps}, nil
+	return &client{Dispatcher: d, rdb: rdb, url: onbeat.Redacted(t.url), namespace: t.namespace, caps: t.caps, durability: t.durability}, nil
 }
 
 // ping asks whether Redis is there.

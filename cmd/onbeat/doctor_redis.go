@@ -63,11 +63,15 @@ func atLeast(version string, major, minor int) bool {
 // role checks that it can be written to, and says who follows it.
 func (d *doctor) role(context.Context) {
 	replicas := d.info["connected_slaves"]
+	have, _ := strconv.Atoi(replicas)
 	switch role := d.info["role"]; {
 	case role == "":
 	case role != "master":
-		d.fail("role", "name the primary, or use redis-sentinel:// or redis-cluster://", "%s of %s", role, d.info["master_host"])
-	case replicas == "" || replicas == "0":
+		d.fail("role", namePrimary, "%s of %s", role, d.info["master_host"])
+	case have < d.durability.Replicas:
+		d.warn("role", "add replicas, or lower durability.replicas: until then writes are only on the primary",
+			"primary with %d replicas, and durability asks for %d", have, d.durability.Replicas)
+	case have == 0:
 		d.ok("role", "primary without replicas")
 	default:
 		d.ok("role", "primary with %s replicas; a failover may lose what they had not yet received", replicas)

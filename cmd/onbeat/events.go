@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -99,10 +100,25 @@ func (a *app) printEvent(e queue.Event) error {
 	var more []string
 	for _, k := range slices.Sorted(maps.Keys(e.Fields)) {
 		if v := e.Fields[k]; v != "" {
-			more = append(more, a.style.dim(k+"=")+v)
+			more = append(more, a.style.dim(k+"=")+fieldText(e.Kind, k, v))
 		}
 	}
 	_, err := fmt.Fprintf(a.out, "%s  %s  %s\n", a.style.dim(e.At.Format("2006-01-02T15:04:05.000Z07:00")),
 		a.style.bold(fmt.Sprintf("%-18s", e.Kind)), strings.Join(more, " "))
 	return err
+}
+
+// fieldText shows a moment as one.
+func fieldText(kind, name, value string) string {
+	if kind != "lost writes" || name != "kept" && name != "known" {
+		return value
+	}
+	switch ms, err := strconv.ParseInt(value, 10, 64); {
+	case err != nil:
+		return value
+	case ms == 0:
+		return "nothing"
+	default:
+		return time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.000Z07:00")
+	}
 }

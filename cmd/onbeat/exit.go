@@ -97,10 +97,21 @@ func explain(err error) string {
 		return withHint(err.Error(), "nothing was written; raise maxmemory, or see onbeat doctor")
 	case errors.Is(err, queue.ErrDenied):
 		return withHint(err.Error(), "check the user and password of the Redis URL, and its ACL")
+	case ofReplica(err):
+		said, _, _ := strings.Cut(err.Error(), " script: ") // where in a script is nobody's matter
+		return withHint(said, namePrimary)
 	case errors.Is(err, context.Canceled):
 		return "interrupted"
 	}
 	return err.Error()
+}
+
+// namePrimary is what to do about a Redis that takes no writes.
+const namePrimary = "name the primary, or use redis-sentinel:// or redis-cluster://"
+
+// ofReplica reports whether a replica was asked to write.
+func ofReplica(err error) bool {
+	return errors.Is(err, queue.ErrBusy) && strings.Contains(err.Error(), "READONLY")
 }
 
 func oneLine(s string) string {

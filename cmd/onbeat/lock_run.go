@@ -9,6 +9,7 @@ import (
 	"os/signal"
 	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -95,8 +96,11 @@ type lockPlan struct {
 }
 
 func (c *lockRunCmd) plan(a *app) (*lockPlan, error) {
-	if len(c.Command) > 0 && c.Command[0] == "--" {
+	switch {
+	case len(c.Command) > 0 && c.Command[0] == "--":
 		c.Command = c.Command[1:]
+	case len(c.Command) > 0 && strings.HasPrefix(c.Command[0], "-"):
+		return nil, &usageError{"unknown flag " + c.Command[0], "flags come before NAME or behind it, and the command behind --"}
 	}
 	if len(c.Command) == 0 {
 		return nil, &usageError{"no command", "onbeat lock run NAME -- COMMAND [ARGUMENT...]"}
@@ -202,6 +206,8 @@ func (c *lockRunCmd) notHeld(err error, p *lockPlan) error {
 		return &exitStatus{p.conflict, err}
 	case askedWrongly(err):
 		return &exitStatus{exitUsage, err}
+	case ofReplica(err):
+		return &exitStatus{exitNoRedis, fmt.Errorf("%s: %s", onbeat.Redacted(p.url), explain(err))}
 	case queue.Retryable(err):
 		err = &failure{fmt.Errorf("%s: %w", onbeat.Redacted(p.url), err), "is it running? name another with --redis or ONBEAT_REDIS_URL"}
 		return &exitStatus{exitNoRedis, err}

@@ -67,6 +67,7 @@ func TestLockRun_hasTheExitCodesOfFlock(t *testing.T) {
 		{64, "lock", "no{name} -- echo ran"},
 		{64, "no command", "job"},
 		{64, "no command", "job --"},
+		{64, "unknown flag --nonblok", "job --nonblok -- true"},
 		{69, "no-such-program", "other -- no-such-program"},
 		{69, "no-such-program", "--at-least 1m other -- no-such-program"}, // and leaves the lock to another machine
 		{75, "127.0.0.1:1", "--redis redis://127.0.0.1:1/0?max_retries=-1 job -- echo ran"},

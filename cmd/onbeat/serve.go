@@ -52,7 +52,7 @@ func (c *serveCmd) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	if cfg.API.Listen != "" {
-		log.Debug().Str("listen", string(cfg.API.Listen)).Msg("this build has no API: not listening")
+		log.Warn().Str("listen", string(cfg.API.Listen)).Msg("api.listen is set, and this version has no API: not listening")
 	}
 	log.Info().Str("namespace", target.namespace).Str("redis", onbeat.Redacted(target.url)).Str("version", buildVersion()).
 		Int("schedules", len(cfg.declared)).Msg("starting")
