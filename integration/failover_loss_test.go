@@ -1,6 +1,7 @@
 package integration
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -71,6 +72,7 @@ func TestFailover_whatNoReplicaHadIsReportedAndRunsAgain(t *testing.T) {
 	two := w.Serve("two", config, "--release", "v2")
 	two.Said("leads")
 	w.Grow(200, "the beat does not go on with the next release")
+	ended := time.Now()
 	one.Stop()
 	two.Stop()
 
@@ -79,12 +81,17 @@ func TestFailover_whatNoReplicaHadIsReportedAndRunsAgain(t *testing.T) {
 	if repeats == 0 {
 		t.Error("nothing ran twice: nothing was lost, and this shows nothing")
 	}
-	t.Logf("%d slots ran twice; %s were lost, and %s reported", repeats, killed.Sub(parted), l.known.Sub(l.kept))
 	w.wantFencesRise(killed, back)
 	if a, b := epochs(one), epochs(two); len(a) == 0 || len(b) == 0 || b[0] <= a[len(a)-1] {
 		t.Errorf("epochs %v, then %v: they must rise", a, b)
 	}
 	w.WantAuditAgrees(names...)
+	w.failoverRow("Sentinel, the primary killed 2 s after its replicas were cut off", names, ended, lostText(l))
+}
+
+// lostText says what of a loss was reported.
+func lostText(l loss) string {
+	return fmt.Sprintf("what ran twice did so in the %s whose writes Redis lost and onbeat reported", l.known.Sub(l.kept).Round(time.Millisecond))
 }
 
 // The machine of a Redis crashes, which takes with it what is not on disk. With appendfsync always that is nothing that
@@ -114,8 +121,10 @@ func TestFailover_aCrashLosesWhatIsNotOnDisk(t *testing.T) {
 			d.Restart()
 			back := time.Now()
 			w.Grow(800, "the beat does not go on")
+			ended := time.Now()
 			p.Stop()
 
+			said := "nothing that was answered was lost"
 			if fsync == "always" {
 				if repeats := w.wantRepeatsWithin(names, killed, killed); repeats > 0 || len(w.losses()) > 0 {
 					t.Errorf("%d slots ran twice, losses %v: want none", repeats, w.losses())
@@ -126,10 +135,11 @@ func TestFailover_aCrashLosesWhatIsNotOnDisk(t *testing.T) {
 				if repeats == 0 {
 					t.Error("nothing ran twice: nothing was lost, and this shows nothing")
 				}
-				t.Logf("%d slots ran twice; %s were lost, and %s reported", repeats, killed.Sub(lost), l.known.Sub(l.kept))
+				said = lostText(l)
 			}
 			w.wantFencesRise(killed, back)
 			w.WantAuditAgrees(names...)
+			w.failoverRow("the machine of Redis crashes, appendfsync "+fsync, names, ended, said)
 		})
 	}
 }
@@ -154,14 +164,14 @@ func TestFailover_aRedisThatComesBackEmptyGetsItsSchedulesBack(t *testing.T) {
 	p.Said("restored the schedules that redis lost")
 	back := time.Now()
 	w.Grow(800, "the beat does not go on")
+	ended := time.Now()
 	p.Stop()
 
 	list := w.losses()
 	if len(list) != 1 || list[0].kept.UnixMilli() != 0 || list[0].known.Before(killed.Add(-time.Second-skew)) || list[0].known.After(killed.Add(skew)) {
 		t.Fatalf("losses %v: want one, of all, known up to a heartbeat before %v", list, killed)
 	}
-	repeats := w.wantRepeatsWithin(names, killed.Add(-skew), killed.Add(skew))
-	t.Logf("%d slots ran twice", repeats)
+	w.wantRepeatsWithin(names, killed.Add(-skew), killed.Add(skew))
 	w.wantFencesRise(killed, back)
 	if e := epochs(p); len(e) != 2 || e[1] <= e[0] {
 		t.Errorf("epochs %v: want two, rising", e)
@@ -181,4 +191,5 @@ func TestFailover_aRedisThatComesBackEmptyGetsItsSchedulesBack(t *testing.T) {
 	if events := w.events("schedule restored"); len(events) != len(names) {
 		t.Errorf("want an event for each schedule that was restored: %v", events)
 	}
+	w.failoverRow("Redis comes back empty, every slot to be caught up", names, ended)
 }

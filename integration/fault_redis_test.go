@@ -108,6 +108,8 @@ func TestFault_redisRestartsEmpty(t *testing.T) {
 		}
 		got.Add(w.JudgeOne(name, list, every, list[0].Slot))
 	}
+	lags := rig.Lags(w.Rec.Arrivals())
+	got.P50, got.P99 = rig.Quantile(lags, .5), rig.Quantile(lags, .99)
 	if got.OffGrid > 0 {
 		t.Errorf("%d slots are not on the grid of the first", got.OffGrid)
 	}

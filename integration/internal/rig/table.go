@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 )
@@ -19,6 +20,9 @@ func Size[T int | time.Duration](few, all T) T {
 var columns = []string{"scenario", "slots", "missed", "duplicated", "off grid", "repeated", "longest gap", "lag p50", "lag p99", "besides"}
 
 func (f Figures) cells() []string {
+	if f.Slots == 0 { // a scenario without a beat
+		return slices.Repeat([]string{"-"}, len(columns)-2)
+	}
 	ms := func(d time.Duration) string { return fmt.Sprintf("%.1f ms", float64(d.Microseconds())/1000) }
 	n := func(i int) string { return fmt.Sprint(i) }
 	return []string{n(f.Slots), n(f.Missed), n(f.Duplicated), n(f.OffGrid), n(f.Repeated), ms(f.Gap), ms(f.P50), ms(f.P99)}
