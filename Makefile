@@ -54,13 +54,15 @@ test: ## Run every test, with the race detector, on a real Redis where there is 
 		exit $$code
 
 .PHONY: soak
-soak: ## Run the rollouts and the faults in full, and write the table of docs/reliability.md.
+soak: ## Run the rollouts and the faults in full (a quarter of an hour), and write the table of docs/reliability.md.
 	@mkdir -p $(dir $(SOAK)) && rm -f $(SOAK)
 	@code=0; for dir in integration $(NETWORK) histories; do \
 		(cd $$dir && $(TESTENV) ONBEAT_SOAK=1 ONBEAT_SOAK_TABLE=$(SOAK) $(GO) test $(RACE) -count=1 -timeout 5h .) || code=1; \
 	done; \
 	awk '{ print } /^<!-- make soak/ { exit }' docs/reliability.md >bin/reliability.md && \
-		{ echo; cat $(SOAK); } >>bin/reliability.md && mv bin/reliability.md docs/reliability.md || code=1; \
+		{ printf '\nOf %s, commit %s, on %s cores with %s.\n\n' "$$(date -u +%F)" "$$(git rev-parse --short HEAD)" "$$(getconf _NPROCESSORS_ONLN)" \
+			"$$(redis-server --version 2>/dev/null | cut -d' ' -f1-3)"; \
+		head -n 2 $(SOAK); tail -n +3 $(SOAK) | sort; } >>bin/reliability.md && mv bin/reliability.md docs/reliability.md || code=1; \
 	exit $$code
 
 .PHONY: test-fast

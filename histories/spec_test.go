@@ -93,7 +93,7 @@ func (s *stage) hold(what string, runs int, run func(*stage) *history, m porcupi
 		s.Fatal(err)
 	}
 	defer file.Close()
-	const none = " 0 | 0 | 0 | 0 | 0 | 0.0 ms | 0.0 ms | 0.0 ms "
+	const none = " - | - | - | - | - | - | - | - "
 	if _, err := fmt.Fprintf(file, "| histories of %s |%s| %s |\n", what, none, besides); err != nil {
 		s.Error(err)
 	}
