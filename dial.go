@@ -3,19 +3,21 @@ package onbeat
 import (
 	"context"
 	"net"
+	"syscall"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 )
 
-// dialAlways has a client dial each time that it needs a connection.
+// dialAlways is a hook that has a client dial each time that it needs a connection.
 //
 // go-redis counts dials that failed, over the whole life of a client, and after the pool's size of them refuses to dial
 // until a probe of its own has got through, one a second. Whoever keeps a beat cannot wait for that second after Redis
 // is back. So a dial never fails here: it returns a connection whose use does, with what the dial failed with. Everyone
 // who needs Redis waits a little between two tries.
-func dialAlways(o *redis.Options) func(ctx context.Context, network, addr string) (net.Conn, error) {
-	dial := redis.NewDialer(o)
+type dialAlways struct{}
+
+func (dialAlways) DialHook(dial redis.DialHook) redis.DialHook {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		conn, err := dial(ctx, network, addr)
 		if err != nil {
@@ -23,6 +25,11 @@ func dialAlways(o *redis.Options) func(ctx context.Context, network, addr string
 		}
 		return conn, nil
 	}
+}
+
+func (dialAlways) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
+func (dialAlways) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
 }
 
 // noConn is a connection that could not be made.
@@ -35,6 +42,10 @@ func (c noConn) Read([]byte) (int, error)  { return 0, c.err }
 func (c noConn) Write([]byte) (int, error) { return 0, c.err }
 func (c noConn) Close() error              { return nil }
 
+// SyscallConn fails, by which a pool tells that a connection is dead: one that nobody waited for any more would lie in it
+// and fail a call when Redis is long back.
+func (c noConn) SyscallConn() (syscall.RawConn, error) { return nil, c.err }
+
 func (c noConn) LocalAddr() net.Addr  { return c }
 func (c noConn) RemoteAddr() net.Addr { return c }
 
@@ -46,4 +57,3 @@ func (c noConn) SetWriteDeadline(time.Time) error { return nil }
 // Network and String make it its own address.
 func (c noConn) Network() string { return c.network }
 func (c noConn) String() string  { return c.addr }
-

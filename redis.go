@@ -164,8 +164,9 @@ func (u *redisURL) single() (redis.UniversalClient, error) {
 	o.Username, o.Password = u.credentials()
 	tune(&o.ClientName, &o.DialTimeout, &o.ContextTimeoutEnabled)
 	o.DialerRetries, o.MaintNotificationsConfig = dialTries, noMaintenance
-	o.Dialer = dialAlways(o)
-	return redis.NewClient(o), nil
+	rdb := redis.NewClient(o)
+	rdb.AddHook(dialAlways{})
+	return rdb, nil
 }
 
 func (u *redisURL) sentinel() (redis.UniversalClient, error) {
@@ -188,8 +189,9 @@ func (u *redisURL) sentinel() (redis.UniversalClient, error) {
 	tune(&o.ClientName, &o.DialTimeout, &o.ContextTimeoutEnabled)
 	o.DialerRetries = dialTries
 	unpin(o.TLSConfig)
-	o.Dialer = dialAlways(&redis.Options{DialTimeout: o.DialTimeout, TLSConfig: o.TLSConfig})
-	return redis.NewFailoverClient(o), nil
+	rdb := redis.NewFailoverClient(o)
+	rdb.AddHook(dialAlways{}) // around the dialer that asks the sentinels
+	return rdb, nil
 }
 
 func (u *redisURL) cluster() (redis.UniversalClient, error) {
@@ -205,8 +207,9 @@ func (u *redisURL) cluster() (redis.UniversalClient, error) {
 	tune(&o.ClientName, &o.DialTimeout, &o.ContextTimeoutEnabled)
 	o.DialerRetries, o.MaintNotificationsConfig = dialTries, noMaintenance
 	unpin(o.TLSConfig)
-	o.Dialer = dialAlways(&redis.Options{DialTimeout: o.DialTimeout, TLSConfig: o.TLSConfig})
-	return redis.NewClusterClient(o), nil
+	rdb := redis.NewClusterClient(o)
+	rdb.OnNewNode(func(node *redis.Client) { node.AddHook(dialAlways{}) })
+	return rdb, nil
 }
 
 // unpin lets each node be verified by its own name instead of the first's.

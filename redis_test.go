@@ -6,8 +6,10 @@ import (
 	"net"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
@@ -15,6 +17,7 @@ import (
 	"github.com/onbeat/onbeat"
 	"github.com/onbeat/onbeat/embedded"
 	"github.com/onbeat/onbeat/task"
+	"github.com/onbeat/onbeat/testredis"
 )
 
 func TestDial_understandsEachScheme(t *testing.T) {
@@ -132,30 +135,132 @@ func TestDial_doesNotWaitLongForNobody(t *testing.T) {
 	}
 }
 
-// Whoever tried in vain many times is connected as soon as there is somebody.
+// Whoever tried in vain many times is connected as soon as there is somebody, whatever is left of the tries.
 func TestDial_connectsAsSoonAsRedisIsBack(t *testing.T) {
 	t.Parallel()
-	port, err := embedded.FreePort()
+	for name, more := range map[string]string{"lean": "pool_size=2", "idle connections": "pool_size=9&min_idle_conns=9"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			addr := nobody(t)
+			rdb, err := onbeat.Dial("redis://" + addr + "?max_retries=-1&" + more)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = rdb.Close() }()
+			for range 20 {
+				if err := rdb.Ping(t.Context()).Err(); !errors.Is(err, syscall.ECONNREFUSED) {
+					t.Fatalf("with nobody there: %v, want that the connection was refused", err)
+				}
+			}
+			srv := miniredis.NewMiniRedis()
+			if err := srv.StartAddr(addr); err != nil {
+				t.Fatal(err)
+			}
+			defer srv.Close()
+			for i := range 20 {
+				if err := rdb.Ping(t.Context()).Err(); err != nil {
+					t.Errorf("call %d after Redis came back: %v", i, err)
+				}
+			}
+		})
+	}
+}
+
+// What was dialled for somebody who gave up meanwhile fails nobody later.
+func TestDial_leavesNoDeadConnectionsBehind(t *testing.T) {
+	t.Parallel()
+	srv := miniredis.RunT(t)
+	rdb, err := onbeat.Dial("redis://" + srv.Addr() + "?max_retries=-1")
 	if err != nil {
 		t.Fatal(err)
 	}
-	addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
-	rdb, err := onbeat.Dial("redis://" + addr + "?pool_size=2&max_retries=-1")
+	defer func() { _ = rdb.Close() }()
+	away := &awayDials{}
+	away.Store(true)
+	rdb.AddHook(away)
+	for range 5 {
+		ctx, done := context.WithTimeout(t.Context(), 10*time.Millisecond)
+		if err := rdb.Ping(ctx).Err(); err == nil {
+			t.Fatal("somebody answered")
+		}
+		done()
+	}
+	away.Store(false)
+	testredis.Eventually(t, 10*time.Second, func() bool { return away.failed.Load() == 5 }, "the dials end")
+	time.Sleep(50 * time.Millisecond) // the pool takes them in
+	for i := range 10 {
+		if err := rdb.Ping(t.Context()).Err(); err != nil {
+			t.Errorf("call %d after Redis came back: %v", i, err)
+		}
+	}
+}
+
+// awayDials is a hook: while it is set a dial fails after a time, whoever has given up.
+type awayDials struct {
+	atomic.Bool
+	failed atomic.Int64
+}
+
+func (a *awayDials) DialHook(dial redis.DialHook) redis.DialHook {
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		if !a.Load() {
+			return dial(ctx, network, addr)
+		}
+		time.Sleep(100 * time.Millisecond)
+		defer a.failed.Add(1)
+		return nil, &net.OpError{Op: "dial", Net: network, Err: syscall.EHOSTUNREACH}
+	}
+}
+
+func (*awayDials) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
+func (*awayDials) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+// The same if it was the sentinels that were away.
+func TestDial_asksSentinelsAsSoonAsTheyAreBack(t *testing.T) {
+	t.Parallel()
+	addr := nobody(t)
+	rdb, err := onbeat.Dial("redis-sentinel://" + addr + "/main?pool_size=2&max_retries=-1")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = rdb.Close() }()
 	for range 20 {
-		if err := rdb.Ping(t.Context()).Err(); !errors.Is(err, syscall.ECONNREFUSED) {
-			t.Fatalf("with nobody there: %v, want that the connection was refused", err)
+		if err := rdb.Ping(t.Context()).Err(); err == nil {
+			t.Fatal("somebody answered")
 		}
 	}
-	srv := miniredis.NewMiniRedis()
-	if err := srv.StartAddr(addr); err != nil {
+	ln, err := net.Listen("tcp", addr)
+	if err != nil {
 		t.Fatal(err)
 	}
-	defer srv.Close()
-	if err := rdb.Ping(t.Context()).Err(); err != nil {
-		t.Errorf("the first call after Redis came back: %v", err)
+	defer ln.Close()
+	asked := make(chan time.Time, 1)
+	go func() {
+		if conn, err := ln.Accept(); err == nil {
+			asked <- time.Now()
+			_ = conn.Close()
+		}
+	}()
+	back := time.Now()
+	_ = rdb.Ping(t.Context()).Err() // it is asked, and hangs up
+	select {
+	case at := <-asked:
+		if took := at.Sub(back); took > 700*time.Millisecond {
+			t.Errorf("it was asked after %v", took)
+		}
+	case <-time.After(5 * time.Second):
+		t.Error("it is not asked")
 	}
+}
+
+// nobody is an address where nobody listens, and somebody can.
+func nobody(t *testing.T) string {
+	t.Helper()
+	port, err := embedded.FreePort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
 }
