@@ -59,10 +59,11 @@ soak: ## Run the rollouts and the faults in full (a quarter of an hour), and wri
 	@code=0; for dir in integration $(NETWORK) histories; do \
 		(cd $$dir && $(TESTENV) ONBEAT_SOAK=1 ONBEAT_SOAK_TABLE=$(SOAK) $(GO) test $(RACE) -count=1 -timeout 5h .) || code=1; \
 	done; \
+	[ -s $(SOAK) ] || exit 1; \
 	awk '{ print } /^<!-- make soak/ { exit }' docs/reliability.md >bin/reliability.md && \
 		{ printf '\nOf %s, commit %s, on %s cores with %s.\n\n' "$$(date -u +%F)" "$$(git rev-parse --short HEAD)" "$$(getconf _NPROCESSORS_ONLN)" \
 			"$$(redis-server --version 2>/dev/null | cut -d' ' -f1-3)"; \
-		head -n 2 $(SOAK); tail -n +3 $(SOAK) | sort; } >>bin/reliability.md && mv bin/reliability.md docs/reliability.md || code=1; \
+		head -n 2 $(SOAK); tail -n +3 $(SOAK) | LC_ALL=C sort; } >>bin/reliability.md && mv bin/reliability.md docs/reliability.md || code=1; \
 	exit $$code
 
 .PHONY: test-fast

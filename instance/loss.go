@@ -19,8 +19,12 @@ func (s *Stay) Loss() (Loss, bool) {
 	return *l, true
 }
 
-// SettleLoss says that the loss has been dealt with.
-func (s *Stay) SettleLoss() { s.loss.Store(nil) }
+// SettleLoss says that a loss has been dealt with. One that was found meanwhile stays.
+func (s *Stay) SettleLoss(l Loss) {
+	if found := s.loss.Load(); found != nil && *found == l {
+		s.loss.CompareAndSwap(found, nil)
+	}
+}
 
 // lose notes a loss. One before it that has not been dealt with began it.
 func (s *Stay) lose(l Loss) {

@@ -92,7 +92,14 @@ func TestLoss_callsTheScheduler(t *testing.T) {
 	}, "it finds the loss")
 	testredis.Eventually(t, testTimeout, s.Reconnected, "the scheduler is told to take stock")
 	must(t, n.leave())
-	s.SettleLoss()
+	l, _ := s.Loss()
+	s.lose(Loss{Kept: l.Kept, Known: l.Known.Add(time.Second)})
+	s.SettleLoss(Loss{Kept: l.Kept.Add(-time.Hour)})
+	if _, ok := s.Loss(); !ok {
+		t.Error("another was dealt with, and this one is gone")
+	}
+	l, _ = s.Loss()
+	s.SettleLoss(l)
 	if l, ok := s.Loss(); ok {
 		t.Errorf("dealt with, and still there: %+v", l)
 	}

@@ -180,6 +180,7 @@ func (t *tenure) takeStock(ctx context.Context) error {
 	if t.began.IsZero() { // tried again: what was due since then was not missed
 		t.began = t.clock.Now()
 	}
+	loss, lost := t.stay.Loss()
 	if err := t.restore(ctx, t.known()); err != nil {
 		return err
 	}
@@ -203,7 +204,9 @@ func (t *tenure) takeStock(ctx context.Context) error {
 		return err
 	}
 	t.whole = true
-	t.stay.SettleLoss()
+	if lost {
+		t.stay.SettleLoss(loss)
+	}
 	if !t.open {
 		if err := t.catchUp(ctx, t.began); err != nil && !errors.Is(err, queue.ErrFull) {
 			return err

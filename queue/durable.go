@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -121,8 +122,8 @@ func (d *durable) Process(ctx context.Context, cmd redis.Cmder) error {
 		cmd.SetErr(err) // the primary was lost before a replica was known to have it: as if nothing had been answered
 		return err
 	}
-	if err != nil && redis.HasErrorPrefix(err, "UNBLOCKED") {
-		err = fmt.Errorf("%w: %s", ErrUnreachable, err.Error()) // it became a replica meanwhile, which is the same
+	if err != nil && (redis.HasErrorPrefix(err, "UNBLOCKED") || strings.Contains(err.Error(), "replica instances")) {
+		err = fmt.Errorf("%w: %s", ErrUnreachable, err.Error()) // it became a replica while or before it waited, which is the same
 		cmd.SetErr(err)
 		return err
 	}

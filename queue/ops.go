@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -31,7 +32,10 @@ func (q *Queue) Cancel(ctx context.Context, id, reason string, forget bool) (tas
 	}
 	t := task.Task{ID: id}
 	if err := task.Decode(rec, &t); err != nil {
-		if _, ended, _ := q.findUnreadable(ctx, id, err); !forget || !ended {
+		if !forget {
+			return "", fmt.Errorf("task %q: %w", id, err)
+		}
+		if _, _, err := q.findUnreadable(ctx, id, err); err != nil {
 			return "", fmt.Errorf("task %q: %w", id, err)
 		}
 		t = task.Task{ID: id}
@@ -61,8 +65,14 @@ func (q *Queue) Cancel(ctx context.Context, id, reason string, forget bool) (tas
 }
 
 // Revive makes dead tasks due again, with their attempts counted from zero and their errors kept. It returns how many
-// were dead.
+// were dead. It refuses one without a type, with a [*task.FieldError]: its record could not be read, and is not to be
+// written over.
 func (q *Queue) Revive(ctx context.Context, tasks []*task.Task) (int, error) {
+	for _, t := range tasks {
+		if t.Type == "" {
+			return 0, &task.FieldError{Field: "type", Reason: "missing, of task " + strconv.Quote(t.ID), Hint: "a task that cannot be read cannot be retried"}
+		}
+	}
 	revived := 0
 	for from := 0; from < len(tasks); from += MaxBatch {
 		part := tasks[from:min(from+MaxBatch, len(tasks))]

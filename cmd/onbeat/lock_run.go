@@ -60,7 +60,9 @@ func (c *lockRunCmd) Run(ctx context.Context, a *app) error {
 	// From here on a signal is for the command, and a second one does not end us before it.
 	signal.Reset(os.Interrupt, syscall.SIGTERM)
 	signals := make(chan os.Signal, 16)
-	signal.Notify(signals, heeded...)
+	if len(heeded) > 0 { // none would be all
+		signal.Notify(signals, heeded...)
+	}
 	defer signal.Stop(signals)
 
 	p, err := c.plan(a)

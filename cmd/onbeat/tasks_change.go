@@ -67,6 +67,9 @@ func (c *tasksRetryCmd) Run(ctx context.Context, a *app) error {
 		if err != nil {
 			return "", err
 		}
+		if found.Unreadable != nil {
+			return "", &failure{fmt.Errorf("task %q: %w", id, found.Unreadable), "it is of a newer release, or damaged: nobody here can run it"}
+		}
 		n := 0
 		if found.State == task.Dead {
 			n, err = cl.Queue().Revive(ctx, []*task.Task{found.Task})

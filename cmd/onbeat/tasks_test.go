@@ -102,6 +102,10 @@ func TestTasks_unreadable(t *testing.T) {
 	if row := strings.Join(cells(s.must("tasks", "list", "--state", "dead"), "bad"), " "); !strings.Contains(row, "record") {
 		t.Errorf("%q", row)
 	}
+	s.fails(1, []string{"tasks", "retry", "bad"}, "record")
+	if rec := rdb.HGet(t.Context(), keys.Tasks, "bad").Val(); rec != "?" {
+		t.Errorf("its record is %q now", rec)
+	}
 	s.must("tasks", "delete", "bad")
 	s.fails(1, []string{"tasks", "show", "bad"}, "not found")
 	s.must("tasks", "show", "good")
