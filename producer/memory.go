@@ -40,34 +40,38 @@ func (s *Scheduler) recall(stay *instance.Stay) {
 		return
 	}
 	t := &tenure{Scheduler: s, stay: stay}
-	if t.insist(stay.Context(), func(ctx context.Context) error { return t.restore(ctx, s.memory) }) == nil {
+	if t.insist(stay.Context(), func(ctx context.Context) error { return t.restore(ctx, s.memory, nil) }) == nil {
 		s.memory = memory{} // it is in Redis, where others may change it
 	}
 }
 
-// restore makes the schedules again that are known and not there. If their version has not gone back, Redis lost none:
-// who is not there was deleted. One that is there is left as it is, whatever it was.
-func (t *tenure) restore(ctx context.Context, known memory) error {
+// restore makes those schedules again, of some names (nil: all), that are known and were lost by Redis. One that is there
+// is left as it is, whatever it was.
+func (t *tenure) restore(ctx context.Context, known memory, names []string) error {
 	if len(known.entries) == 0 {
 		return nil
 	}
 	version, err := t.q.SchedulesVersion(ctx)
-	if err != nil || version >= known.version {
+	if err != nil || version == known.version {
 		return err
 	}
 	if loss, ok := t.stay.Loss(); ok && !loss.Kept.IsZero() { // what was heard since may be of after the loss
 		known.seen = loss.Known
 	}
-	list, err := t.q.SchedulesNamed(ctx, slices.Sorted(maps.Keys(known.entries)))
+	if names == nil {
+		names = slices.Sorted(maps.Keys(known.entries))
+	}
+	lost, err := t.lost(ctx, known.version, version, names)
 	if err != nil {
 		return err
 	}
 	var changes []queue.Change
-	for _, st := range list {
-		if !st.Absent() {
+	for _, name := range lost {
+		e := known.entries[name]
+		if e == nil {
 			continue
 		}
-		c, err := known.entries[st.Name].restored(known.seen)
+		c, err := e.restored(known.seen)
 		if err != nil {
 			return err
 		}
@@ -82,6 +86,35 @@ func (t *tenure) restore(ctx context.Context, known memory) error {
 	}
 	t.log.Warn().Int("schedules", len(changes)-len(moved)).Msg("restored the schedules that redis lost")
 	return nil
+}
+
+// lost names the schedules that are not there although nobody deleted them since a version was known: of a deletion
+// Redis would know a later one. When that is so long ago that it may have forgotten, they count as deleted.
+func (t *tenure) lost(ctx context.Context, known, version int64, names []string) ([]string, error) {
+	list, err := t.q.SchedulesNamed(ctx, names)
+	if err != nil {
+		return nil, err
+	}
+	var absent, lost []string
+	for _, st := range list {
+		if st.Absent() {
+			absent = append(absent, st.Name)
+		}
+	}
+	if len(absent) == 0 {
+		return nil, nil
+	}
+	changed, err := t.q.ChangedAt(ctx, absent)
+	if err != nil {
+		return nil, err
+	}
+	old := version-known > queue.NamesKept.Milliseconds()
+	for i, name := range absent {
+		if changed[i] <= known && !(changed[i] == 0 && old) {
+			lost = append(lost, name)
+		}
+	}
+	return lost, nil
 }
 
 // restored makes the schedule as it was at seen. A slot up to then has run as far as anybody knows, which is more than

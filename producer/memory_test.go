@@ -60,7 +60,7 @@ func TestRestore_fromWhatTheLeaderKnows(t *testing.T) {
 		}
 
 		w.forget()
-		must(t, tn.restore(ctx, known))
+		must(t, tn.restore(ctx, known, nil))
 		for name, was := range before {
 			e := w.entry(name)
 			if !e.last.Anchor.Equal(was.last.Anchor) || e.last.Paused != was.last.Paused || e.head != was.head {
@@ -101,7 +101,7 @@ func TestRestore_leavesDeletedSchedulesAlone(t *testing.T) {
 		tn := w.lead("one", "v1", nil)
 		must(t, tn.takeStock(ctx))
 		must(t, w.Delete(ctx, "s"))
-		must(t, tn.restore(ctx, tn.known()))
+		must(t, tn.restore(ctx, tn.known(), nil))
 		st, err := w.q.Schedule(ctx, "s")
 		must(t, err)
 		if st != (queue.Stored{Name: "s"}) {
@@ -125,7 +125,7 @@ func TestRestore_afterAStepThatWasFenced(t *testing.T) {
 		testredis.Eventually(t, patience, func() bool { return tn.push(ctx) != nil }, "a step is fenced")
 		known := tn.known()
 		known.seen = w.now()
-		must(t, tn.restore(ctx, known))
+		must(t, tn.restore(ctx, known, nil))
 		if e := w.entry("s"); !e.last.Anchor.Equal(anchor) {
 			t.Errorf("anchor %v, was %v", e.last.Anchor, anchor)
 		}
@@ -160,11 +160,65 @@ func TestRestore_afterAStepWithoutAReply(t *testing.T) {
 		if e := w.entry("lost"); !e.last.Anchor.Equal(anchor) || tn.entries["lost"] == nil {
 			t.Errorf("anchor %v, was %v; the leader knows %v", e.last.Anchor, anchor, tn.entries["lost"])
 		}
+		must(t, tn.restore(ctx, tn.known(), nil)) // as it takes stock
 		if w.entry("idle"); tn.entries["idle"] == nil {
 			t.Error("the leader forgot one that it did not read again")
 		}
 		if st, err := w.q.Schedule(ctx, "gone"); err != nil || !st.Absent() {
 			t.Errorf("what was deleted came back: %+v %v", st, err)
+		}
+	})
+}
+
+// A loss shows by the schedules, not by how many changes there were since: as many as before the loss hide none, and one
+// that was deleted after it stays deleted.
+func TestRestore_tellsTheLostFromTheDeleted(t *testing.T) {
+	t.Parallel()
+	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
+		ctx := t.Context()
+		w := newWorld(t, rdb)
+		for _, name := range []string{"lost", "deleted", "there"} {
+			w.apply(name, schedule.Every(time.Hour))
+		}
+		tn := w.lead("one", "v1", nil)
+		must(t, tn.takeStock(ctx))
+		known := tn.known()
+		anchor := w.entry("lost").last.Anchor
+
+		w.forget()
+		for _, name := range []string{"deleted", "there", "other", "another"} { // somebody else was faster
+			w.apply(name, schedule.Every(time.Minute))
+		}
+		must(t, w.Delete(ctx, "deleted"))
+		must(t, tn.restore(ctx, known, nil))
+		if e := w.entry("lost"); !e.last.Anchor.Equal(anchor) {
+			t.Errorf("anchor %v, was %v", e.last.Anchor, anchor)
+		}
+		if e := w.entry("there"); e.s.Rule.Every != time.Minute {
+			t.Errorf("one that was made meanwhile was made over: %+v", e.s)
+		}
+		if st, err := w.q.Schedule(ctx, "deleted"); err != nil || !st.Absent() {
+			t.Errorf("what was deleted came back: %+v %v", st, err)
+		}
+	})
+}
+
+// When Redis may have forgotten that a schedule was deleted, it counts as deleted.
+func TestRestore_leavesWhatIsTooLongAgo(t *testing.T) {
+	t.Parallel()
+	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
+		ctx := t.Context()
+		w := newWorld(t, rdb)
+		w.apply("s", schedule.Every(time.Hour))
+		tn := w.lead("one", "v1", nil)
+		must(t, tn.takeStock(ctx))
+		known := tn.known()
+		w.forget()
+		w.apply("other", schedule.Every(time.Hour))
+		known.version -= queue.NamesKept.Milliseconds() + 1
+		must(t, tn.restore(ctx, known, nil))
+		if st, err := w.q.Schedule(ctx, "s"); err != nil || !st.Absent() {
+			t.Errorf("it came back: %+v %v", st, err)
 		}
 	})
 }

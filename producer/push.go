@@ -148,7 +148,7 @@ func (t *tenure) reload(ctx context.Context, names []string) error {
 	}
 	list, err := t.q.SchedulesNamed(ctx, names)
 	if err == nil && slices.ContainsFunc(list, queue.Stored.Absent) {
-		if err = t.restore(ctx, t.known()); err == nil {
+		if err = t.restore(ctx, t.known(), names); err == nil {
 			list, err = t.q.SchedulesNamed(ctx, names)
 		}
 	}

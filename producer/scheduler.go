@@ -181,7 +181,7 @@ func (t *tenure) takeStock(ctx context.Context) error {
 		t.began = t.clock.Now()
 	}
 	loss, lost := t.stay.Loss()
-	if err := t.restore(ctx, t.known()); err != nil {
+	if err := t.restore(ctx, t.known(), nil); err != nil {
 		return err
 	}
 	declared := t.declare(ctx)

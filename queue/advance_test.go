@@ -132,7 +132,9 @@ func TestAdvance_movesManySchedulesAtOnce(t *testing.T) {
 		})
 		w.must(err)
 		same(t, "schedules", len(steps), n)
-		same(t, "version", version, n)
+		latest, err := w.q.SchedulesVersion(t.Context())
+		w.must(err)
+		same(t, "version", version, latest)
 		for _, i := range []int{0, 999, 1000, 2499} { // these moved
 			steps[i].Expect = "1 1 1 1 0"
 		}

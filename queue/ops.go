@@ -104,9 +104,10 @@ func (q *Queue) Revive(ctx context.Context, tasks []*task.Task) (int, error) {
 const (
 	// laneAge is how long a lane is kept while nothing waits in it.
 	laneAge = time.Hour
-	// changesKept is how many changes of schedules back a deleted one is still named to those who follow changes.
-	changesKept = 10_000
 )
+
+// NamesKept is how long a schedule that was deleted is still named to those who follow changes.
+const NamesKept = 24 * time.Hour
 
 // Tidy removes what has outlived its time or its cap, a bounded share at a time, and returns how much it removed. The
 // leader calls it now and then.
@@ -122,7 +123,7 @@ func (q *Queue) Tidy(ctx context.Context) (int, error) {
 	k := &q.keys
 	keys := []string{k.Done, k.Dead, k.Tasks, k.Lanes, k.Meta, k.Cancel, k.Active, k.Held, k.Watch,
 		k.Schedules, k.Changed}
-	args := []any{q.caps.Done, q.caps.Dead, MaxBatch, laneAge.Milliseconds(), k.Wake, changesKept}
+	args := []any{q.caps.Done, q.caps.Dead, MaxBatch, laneAge.Milliseconds(), k.Wake, NamesKept.Milliseconds()}
 	keys, args = set.declare(k, keys, args)
 	v, err := tidyScript.Run(ctx, q.rdb, keys, args)
 	if err != nil {

@@ -187,7 +187,7 @@ func TestTidy_forgetsTheNamesOfDeletedSchedules(t *testing.T) {
 			w.schedule(name)
 		}
 		w.change(queue.Change{Name: "goes", Delete: true})
-		w.must(rdb.HIncrBy(t.Context(), w.keys.Meta, "schedules", 10_000).Err())
+		w.must(rdb.HIncrBy(t.Context(), w.keys.Meta, "schedules", queue.NamesKept.Milliseconds()+1).Err())
 		w.change(queue.Change{Name: "recent", Delete: true})
 		_, err := w.q.Tidy(t.Context())
 		w.must(err)

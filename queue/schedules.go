@@ -208,7 +208,24 @@ func (q *Queue) Schedules(ctx context.Context, fn func([]Stored) error) (version
 	}
 }
 
-// SchedulesVersion rises with every change of any schedule.
+// ChangedAt returns the versions at which schedules were last changed or deleted, in the order of the names: zero for
+// one of which nothing is known, or that was deleted longer than [NamesKept] ago.
+func (q *Queue) ChangedAt(ctx context.Context, names []string) ([]int64, error) {
+	versions := make([]int64, 0, len(names))
+	for from := 0; from < len(names); from += MaxBatch {
+		scores, err := q.rdb.ZMScore(ctx, q.keys.Changed, names[from:min(from+MaxBatch, len(names))]...).Result()
+		if err != nil {
+			return nil, fmt.Errorf("read changed schedules: %w", Classify(err))
+		}
+		for _, score := range scores {
+			versions = append(versions, int64(score))
+		}
+	}
+	return versions, nil
+}
+
+// SchedulesVersion rises with every change of any schedule, and is at least the clock of Redis in milliseconds when the
+// last was changed.
 func (q *Queue) SchedulesVersion(ctx context.Context) (int64, error) {
 	v, err := q.rdb.HGet(ctx, q.keys.Meta, "schedules").Int64()
 	if err != nil && !errors.Is(err, redis.Nil) {

@@ -45,6 +45,8 @@ local function withdraw(n, slot)
   return stays, left
 end
 
+-- The version is past the last one and at least the clock, as all numbers that must rise over a loss of writes.
+local version = tonumber(redis.call("HGET", meta, "schedules") or 0)
 local moved, notes, any = {}, {}, false
 for i = 1, tonumber(arg()) do
   local name, expect, definition, anchor, paused, slot = arg(), arg(), arg(), arg(), arg(), arg()
@@ -61,8 +63,8 @@ for i = 1, tonumber(arg()) do
     local stays, left = withdraw(n, was)
     -- One that is made again begins a millisecond later: a slot of now may have been pushed under the same ID.
     local again = current == "" and redis.call("ZSCORE", changed, name)
-    local version = redis.call("HINCRBY", meta, "schedules", 1)
-    redis.call("ZADD", changed, version, name)
+    version = math.max(version + 1, now)
+    redis.call("ZADD", changed, int(version), name)
     if definition == "-" then
       redis.call("HDEL", schedules, name)
       redis.call("HDEL", last, name)
@@ -101,6 +103,7 @@ if #notes > 0 then
   record(history, ARGV[2], "slots", table.concat(notes, "\n"))
 end
 if any then
+  redis.call("HSET", meta, "schedules", int(version))
   redis.call("PUBLISH", channel, "schedules")
 end
 return { now, unpack(moved) }

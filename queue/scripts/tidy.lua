@@ -6,7 +6,7 @@
 -- KEYS[6] cancel hash  KEYS[7] active hash  KEYS[8] held zset  KEYS[9] watch zset
 -- KEYS[10] schedules hash  KEYS[11] changed zset  KEYS[12] .. due sets
 -- ARGV[1] cap of done  [2] cap of dead  [3] most to remove at once  [4] how long a lane is kept while empty (ms)
--- ARGV[5] wake channel  [6] how many changes of schedules back a deleted one is still named
+-- ARGV[5] wake channel  [6] how long a deleted schedule is still named (ms: versions are at least the clock)
 -- ARGV[7] n lanes, then their names
 -- Returns {removed, lanes removed}. O(removed * log(n) + lanes).
 local done, dead, tasks, lanes, meta, cancel, active, held, watch, schedules, changed = unpack(KEYS, 1, 11)
