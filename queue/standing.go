@@ -24,7 +24,7 @@ func (q *Queue) Standing(ctx context.Context, ids []string) ([]bool, error) {
 }
 
 // InPlace reports whether a task is where a task can be, rather than only recorded: [Queue.Standing] for one task, in
-// full.
+// full. One that has ended is, though its record cannot be read; of another that cannot be read it returns an error.
 func (q *Queue) InPlace(ctx context.Context, id string) (bool, error) {
 	_, err := q.Task(ctx, id)
 	if errors.Is(err, ErrNotFound) {
