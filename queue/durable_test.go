@@ -166,6 +166,16 @@ func TestDurable_aPrimaryDemotedWhileWaitingHasNotAnswered(t *testing.T) {
 	}
 }
 
+// The same if it has become one when it is asked to wait: a script that only reads stands for one that wrote before.
+func TestDurable_aPrimaryDemotedBeforeWaitingHasNotAnswered(t *testing.T) {
+	t.Parallel()
+	_, replica := testredis.Replicated(t)
+	w := worldIn(t, queue.Durable(replica.Client(), queue.Durability{Replicas: 1}), "durable")
+	if _, err := w.q.Schedule(t.Context(), "s"); !errors.Is(err, queue.ErrUnreachable) {
+		t.Errorf("%v, want that Redis is out of reach", err)
+	}
+}
+
 func TestDurability_refusesAClientThatGivesUpBefore(t *testing.T) {
 	t.Parallel()
 	one := queue.Durability{Replicas: 1}
