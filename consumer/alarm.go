@@ -1,6 +1,10 @@
 package consumer
 
-import "time"
+import (
+	"time"
+
+	"github.com/onbeat/onbeat/internal/precise"
+)
 
 // alarm goes off at a moment, more exactly than a timer of an idle program, which the Go runtime lets sleep in whole
 // milliseconds: the last stretch is slept on a thread of its own.
@@ -52,7 +56,7 @@ func (a *alarm) Stop() {
 
 func (a *alarm) sleep() {
 	for at := range a.set {
-		preciseSleep(time.Until(at))
+		precise.Sleep(time.Until(at))
 		select {
 		case a.C <- struct{}{}:
 		default:
