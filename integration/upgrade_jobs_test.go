@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/onbeat/onbeat/internal/trial"
 )
@@ -57,13 +58,22 @@ func (u *upgrade) enqueues(by program) {
 	u.must(by, "enqueue", "--file", u.File(fmt.Sprintf("tasks-%d.jsonl", round), text.String()))
 }
 
-// done waits until every job has succeeded.
+// done waits until every job has succeeded, and names those that do not.
 func (u *upgrade) done() {
 	u.Helper()
 	u.step("every one-off task is to be done")
-	u.eventually(func() bool { return len(u.undone()) == 0 || u.Failed() }, "one-off tasks are not done")
-	for _, j := range u.undone() {
-		u.Errorf("task %s, enqueued by the %s in %s, is not done: %+v", j.id, j.by, j.step, u.Task(j.id))
+	for deadline := time.Now().Add(30 * time.Second); len(u.undone()) > 0 && time.Now().Before(deadline); {
+		time.Sleep(20 * time.Millisecond) // between two looks
+	}
+	left := u.undone()
+	for _, j := range left[:min(len(left), 5)] {
+		_, was, errs := u.try(u.old, "tasks", "show", j.id, "--json")
+		_, is, moreErrs := u.try(u.next, "tasks", "show", j.id, "--json")
+		u.Errorf("task %s, enqueued by the %s in %s, is not done after 30s. Runs: %s; to the %s: %s%s; to the %s: %s%s", j.id, j.by,
+			j.step, u.told(u.Task(j.id)), u.old, was, errs, u.next, is, moreErrs)
+	}
+	if len(left) > 0 {
+		u.Fatalf("%s: %d of %d one-off tasks are not done", u.now(), len(left), len(u.jobs))
 	}
 }
 

@@ -178,7 +178,8 @@ func (u *upgrade) tellMissed(c cadence, first, last time.Time, slots map[int64][
 			continue
 		}
 		told++
-		u.Errorf("%s: slot %s never ran. It fell in %s; the slot before ran on %s", c.name, slot.UTC().Format(stampLayout), u.during(slot), before)
+		u.Errorf("%s: slot %s never ran. It fell in %s, was to be pushed there or since %s, and the slot before ran on %s", c.name,
+			slot.UTC().Format(stampLayout), u.during(slot), u.during(slot.Add(-pushedAhead)), before)
 	}
 }
 
@@ -239,14 +240,15 @@ func (u *upgrade) audited(p program) map[string]verdicts {
 	for _, v := range report.Schedules {
 		by[v.Schedule] = v
 		for _, b := range v.Breaks {
-			if told++; told <= 5 {
-				u.Errorf("%s: the audit of the %s: slot %s of %s: %s: %s. It fell in %s", u.now(), p, b.Slot.Format(stampLayout),
-					v.Schedule, b.Verdict, b.Detail, u.during(b.Slot))
+			what := fmt.Sprintf("the audit of the %s: slot %s of %s: %s: %s", p, b.Slot.Format(stampLayout), v.Schedule, b.Verdict, b.Detail)
+			if told++; told <= 10 && !u.broken[what] {
+				u.Errorf("%s: %s. It fell in %s", u.now(), what, u.during(b.Slot))
 			}
+			u.broken[what] = true
 		}
 	}
 	if code != 0 {
-		u.Errorf("%s: the audit of the %s: exit %d, %d broken slots named: %s", u.now(), p, code, told, strings.TrimSpace(errs))
+		u.Errorf("%s: the audit of the %s: exit %d, %d broken slots in all: %s", u.now(), p, code, told, strings.TrimSpace(errs))
 	}
 	return by
 }

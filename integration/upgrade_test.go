@@ -36,7 +36,7 @@ func TestUpgrade_rolledOnAndBackMissesNoBeat(t *testing.T) {
 				live = u.crew(p, version).rollout(live)
 				order = append(order, version)
 				u.meddles(other, n%2 == 0)
-				u.goesOn(rig.Size(8, 25))
+				u.goesOn(rig.Size(12, 25))
 				u.audited(u.old)
 				u.audited(u.next)
 			}
@@ -56,7 +56,7 @@ func TestUpgrade_rolledOnAndBackMissesNoBeat(t *testing.T) {
 // held by the one is taken back and run by the other.
 func TestUpgrade_aKilledLeaderIsFollowedByTheOtherProgram(t *testing.T) {
 	t.Parallel()
-	u := newUpgrade(t, "lease: 1s\n")
+	u := newUpgrade(t, "")
 	u.step("v1 of the %s starts", u.old)
 	old := u.crew(u.old, "v1").up(1)
 	u.appliesByHand()
@@ -105,6 +105,6 @@ func TestUpgrade_aKilledLeaderIsFollowedByTheOtherProgram(t *testing.T) {
 	u.wantReigns(order...)
 	u.wantJobs(true)
 	u.wantUntouched()
-	u.wantWhole("a leader of either program killed (lease 1s), the other takes over", true,
+	u.wantWhole(fmt.Sprintf("a leader of either program killed (lease %s), the other takes over", upgradeLease), true,
 		fmt.Sprintf("%d kills; %d of %d one-off tasks ran on the other program", 2*rig.Size(1, 10), u.crossed(), len(u.jobs)))
 }

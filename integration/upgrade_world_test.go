@@ -23,6 +23,13 @@ const earlierRelease = "43df4da4920b6a3af475510ac8a609856f184f5b"
 
 var earlierBinary = sync.OnceValues(func() (string, error) { return rig.BuildAt(earlierRelease) })
 
+// upgradeLease is short, because a leader pushes slots two leases ahead, and a quarter more: each reign is to be longer
+// than that, so that each program runs slots that it pushed itself, and slots that the other did.
+const (
+	upgradeLease = 1500 * time.Millisecond
+	pushedAhead  = 2*upgradeLease + upgradeLease/2
+)
+
 // program is one of the two builds, under the name that messages give it.
 type program struct{ name, path string }
 
@@ -36,6 +43,8 @@ type upgrade struct {
 	tasks *httptest.Server // where one-off tasks go
 	steps []step
 	jobs  []job
+
+	broken map[string]bool // what an audit has said already, so that no later step says it again
 }
 
 // step is what the test did from a moment on.
@@ -54,7 +63,7 @@ func newUpgrade(t *testing.T, head string) *upgrade {
 	case err != nil:
 		t.Fatal("the program of the earlier release:", err)
 	}
-	u := &upgrade{fleet: &fleet{world: w, head: "concurrency: 50\n" + head}}
+	u := &upgrade{broken: map[string]bool{}, fleet: &fleet{world: w, head: fmt.Sprintf("concurrency: 50\nlease: %s\n%s", upgradeLease, head)}}
 	u.old, u.next = program{"old program (" + earlierRelease[:7] + ")", path}, program{"new program", w.Binary()}
 	if said := u.must(u.old, "version"); !contains(said, earlierRelease[:7]) {
 		t.Fatalf("the %s says that its version is %q: this proves nothing", u.old, said)
