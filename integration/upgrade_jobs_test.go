@@ -35,7 +35,7 @@ func (u *upgrade) enqueues(by program) {
 			l[k] = v
 		}
 		if key != "" {
-			l["key"] = key
+			l["key"], l["key_limit"] = key, 1
 		}
 		b, err := json.Marshal(l)
 		if err != nil {
@@ -51,10 +51,13 @@ func (u *upgrade) enqueues(by program) {
 	add("retried", "?fails=2", 2, "", nil)
 	add("retried-later", "?fails=1&again=2", 1, "", line{"in": "300ms"})
 	add("long", "?for=1500ms", 0, "", nil)
+	alone := fmt.Sprintf("alone-%d", round) // what it joins goes over a handover: one runs, one waits
+	add("keyed-long", "?for=1500ms", 0, alone, nil)
+	add("keyed-behind", "", 0, alone, line{"in": "300ms"})
 	for i := range 3 {
-		add(fmt.Sprintf("keyed-%d", i), "?for=80ms", 0, "key", line{"key_limit": 1})
+		add(fmt.Sprintf("keyed-%d", i), "?for=80ms", 0, "key", nil)
 	}
-	add("keyed-later", "?fails=1&for=80ms", 1, "key", line{"key_limit": 1, "in": "1s"})
+	add("keyed-later", "?fails=1&for=80ms", 1, "key", line{"in": "1s"})
 	u.must(by, "enqueue", "--file", u.File(fmt.Sprintf("tasks-%d.jsonl", round), text.String()))
 }
 
@@ -73,7 +76,7 @@ func (u *upgrade) done() {
 			j.step, u.told(u.Task(j.id)), u.old, was, errs, u.next, is, moreErrs)
 	}
 	if len(left) > 0 {
-		u.Fatalf("%s: %d of %d one-off tasks are not done", u.now(), len(left), len(u.jobs))
+		u.Errorf("%s: %d of %d one-off tasks are not done", u.now(), len(left), len(u.jobs))
 	}
 }
 

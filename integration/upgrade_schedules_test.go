@@ -153,6 +153,7 @@ func (u *upgrade) wantSlots(c cadence) (f rig.Figures, skipped int64) {
 	if c.alone {
 		skipped, f.Missed = int64(f.Missed), 0
 		u.wantAlone(c.name, list)
+		u.wantLively(c.name, list)
 	}
 	if f.Missed+f.Duplicated+f.OffGrid > 0 {
 		u.Errorf("%s: %d slots missed, %d doubled, %d off the grid, of %d", c.name, f.Missed, f.Duplicated, f.OffGrid, f.Slots)
@@ -210,6 +211,19 @@ func (u *upgrade) wantAlone(name string, list []trial.Arrival) {
 		if a, b := list[i-1], list[i]; !a.Ended.IsZero() && b.At.Before(a.Ended) {
 			u.Errorf("%s: %s began on %s while %s still ran on %s, in %s", name, b.ID, u.whose(b.Release), a.ID,
 				u.whose(a.Release), u.during(b.At))
+		}
+	}
+}
+
+// wantLively fails if a schedule whose slots may be skipped had none run for long: a run that was lost or handed back
+// would hold its key for good.
+func (u *upgrade) wantLively(name string, list []trial.Arrival) {
+	u.Helper()
+	const longest = 2*upgradeLease + 2*time.Second
+	list = append(slices.SortedFunc(slices.Values(list), byArrival), trial.Arrival{At: u.ended})
+	for i := 1; i < len(list); i++ {
+		if a, b := list[i-1], list[i]; b.At.Sub(a.At) > longest {
+			u.Errorf("%s: no slot ran for %s after %s, which ran on %s, in %s", name, b.At.Sub(a.At), a.ID, u.whose(a.Release), u.during(a.At))
 		}
 	}
 }
