@@ -40,6 +40,8 @@ type Stay struct {
 	draining chan struct{}
 	beat     Bell
 	orphans  chan []int64 // generations whose tasks are to be taken back
+	lease    time.Duration
+	takeBack func(context.Context) error
 
 	lost       chan struct{} // closed when trust in the lease has ended
 	trustTimer *time.Timer
@@ -131,6 +133,19 @@ func (s *Stay) Doubt() { s.beat.Ring() }
 // Look has this instance's consumer look for work now. The messages of Redis would say so too, but they can be lost,
 // and at start there is nobody to hear them yet.
 func (s *Stay) Look() { s.wake(0) }
+
+// TakeBack gives back what dead generations were running. A leader calls it before it opens the gate, so that no slot is
+// dropped for overlapping a run that is known to be dead. It returns within half a lease, with an error if a generation
+// could not be taken back. One that holds what only another release can read is no error.
+func (s *Stay) TakeBack(ctx context.Context) error {
+	if s.takeBack == nil {
+		return nil
+	}
+	return s.takeBack(ctx)
+}
+
+// Lease is how long the instance is believed to live after a heartbeat.
+func (s *Stay) Lease() time.Duration { return s.lease }
 
 // Lead calls fn for each term of leadership, one after the other, until the stay ends or drains. fn's context ends with
 // the term, with a cause; then fn must return. An fn that returns earlier is called again only in the next term.

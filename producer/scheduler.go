@@ -76,15 +76,16 @@ func (s *Scheduler) Run(stay *instance.Stay) error {
 // tenure is one term of leadership.
 type tenure struct {
 	*Scheduler
-	stay    *instance.Stay
-	term    queue.Term
-	began   time.Time // by the clock of Redis
-	open    bool      // consumers may take work
-	clock   queue.Clock
-	entries map[string]*entry
-	plan    plan
-	version int64 // of the schedules, as far as they are known
-	whole   bool  // entries are all there are
+	stay     *instance.Stay
+	term     queue.Term
+	began    time.Time // by the clock of Redis
+	open     bool      // consumers may take work
+	tookBack bool      // the runs of the dead, as far as they could be
+	clock    queue.Clock
+	entries  map[string]*entry
+	plan     plan
+	version  int64 // of the schedules, as far as they are known
+	whole    bool  // entries are all there are
 }
 
 // run leads: it takes stock, opens the gate if nobody led before, and pushes until the term ends.
@@ -211,6 +212,7 @@ func (t *tenure) takeStock(ctx context.Context) error {
 		if err := t.catchUp(ctx, t.began); err != nil && !errors.Is(err, queue.ErrFull) {
 			return err
 		}
+		t.takeBack(ctx)
 		if _, err := t.reg.Open(ctx, t.term); err != nil {
 			return err
 		}
@@ -222,6 +224,17 @@ func (t *tenure) takeStock(ctx context.Context) error {
 	}
 	t.log.Info().Int("schedules", len(t.entries)).Int64("epoch", t.term.Epoch).Msg("scheduling")
 	return nil
+}
+
+// takeBack has the runs of the dead taken back, once a term: the gate opens when that is done, or after half a lease.
+func (t *tenure) takeBack(ctx context.Context) {
+	if t.tookBack {
+		return
+	}
+	t.tookBack = true
+	if err := t.stay.TakeBack(ctx); err != nil && ctx.Err() == nil {
+		t.log.Warn().Err(err).Msg("opening the gate before all runs of lost instances were taken back")
+	}
 }
 
 // tick reads the clock of Redis.

@@ -154,6 +154,15 @@ local function unwatch(id)
   end
 end
 
+-- hasten has the leader take back at once what a lost generation ran: it would hear of it with its next heartbeat, and
+-- until then slots would be skipped for overlapping a run that is known to be dead.
+local function hasten()
+  local id = redis.call("HGET", leader, "id")
+  if id and id ~= "" then
+    redis.pcall("PUBLISH", channel .. ":" .. id, "lost")
+  end
+end
+
 -- sweep drops instances whose lease ran out, and elects if it found any. Every script that changes the registry calls
 -- it first, so that who led until now is known before the change. It returns whether it found any.
 local function sweep()
@@ -179,5 +188,6 @@ local function sweep()
   end
   lose(ends)
   elect()
+  hasten()
   return true
 end
