@@ -26,6 +26,9 @@ type Manager struct {
 	seen   time.Time // the clock of Redis when it last answered a heartbeat
 	proven bool      // it has been ready for MinReady before
 
+	stoodDown time.Time     // when it last did
+	rest      time.Duration // for how long, then
+
 	recovering chan struct{}       // held by whoever recovers generations
 	later      map[int64]time.Time // generations that hold what only another release can read, until they are tried again
 }

@@ -36,6 +36,7 @@ var (
 	deregisterScript = electing("deregister")
 	openScript       = electing("open")
 	declareScript    = electing("declare")
+	standDownScript  = electing("standdown")
 )
 
 // releaseGrace is how long a release whose last instance was lost still counts as present: time for a supervisor to
