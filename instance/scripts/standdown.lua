@@ -26,6 +26,7 @@ local function another()
   return false
 end
 
+sweep()
 local m, stood = parse(member), 0
 if ARGV[5] == "1" and another() then
   stood = 1
