@@ -66,6 +66,9 @@ func (m *Manager) keep(ctx context.Context, s *Stay, served <-chan error) (lost 
 		if err == nil && owed != nil {
 			owed, err = m.settle(s, owed)
 		}
+		if err != nil && s.overdue() { // Redis cannot be asked, and the machine may have been suspended
+			err = ErrLeaseLost
+		}
 		switch {
 		case err == nil:
 			if b.tries > 0 {

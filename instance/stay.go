@@ -47,6 +47,8 @@ type Stay struct {
 
 	lost       chan struct{} // closed when trust in the lease has ended
 	trustTimer *time.Timer
+	trusted    time.Time        // until when, by the wall clock
+	wall       func() time.Time // the wall clock
 
 	reign time.Time // until when the leader's lease lasts, or zero; the keeper's own
 
@@ -75,6 +77,7 @@ func newStay(id string, gen int64, release string) *Stay {
 		ID: id, Gen: gen, Release: release,
 		Work: NewBell(), Schedules: NewBell(), beat: NewBell(),
 		draining: make(chan struct{}), changed: make(chan struct{}), lost: make(chan struct{}),
+		wall:    func() time.Time { return time.Now().Round(0) },
 		orphans: make(chan []int64, 1), stuck: make(chan stuck), heard: make(chan struct{}),
 	}
 	s.wakeAt.Store(noWake)

@@ -2,6 +2,7 @@ package instance
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -89,6 +90,32 @@ func TestLead_isCalledAgainWhileTheTermLives(t *testing.T) {
 		}
 		must(t, n.leave())
 		wait(t, returned, "return of Lead")
+	})
+}
+
+// A machine that was suspended wakes up, and Redis does not answer yet: its timers have not moved, and yet the lease is
+// over. While Redis answers, a wall clock that was set changes nothing.
+func TestTrust_endsByTheWallClockWhenRedisDoesNotAnswer(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, r *rig, mini *testredis.Miniredis) {
+		other, line := r.other(mini)
+		s := other.node(Config{ID: "a"}).stay()
+		var ahead atomic.Int64
+		s.mu.Lock()
+		s.wall = func() time.Time { return time.Now().Round(0).Add(time.Duration(ahead.Load())) }
+		s.mu.Unlock()
+		ahead.Store(int64(time.Hour))
+		time.Sleep(time.Minute)
+		if s.Context().Err() != nil {
+			t.Fatal("the clock was set, and the lease is lost")
+		}
+		line.hold()
+		began := time.Now()
+		wantCause(t, cause(t, s.Context()), ErrLeaseLost)
+		if took := time.Since(began); took > 2*time.Second+100*time.Millisecond {
+			t.Fatalf("the lease was trusted for %v more, want two heartbeats at most", took)
+		}
+		line.release()
 	})
 }
 
