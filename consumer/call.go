@@ -32,6 +32,18 @@ type answer struct {
 	err        error
 }
 
+// errSlept is what comes of an answer that lay here while the machine was suspended: by now others may have what it gave,
+// though no timer here has noticed that the lease ran out. It counts as lost, so that Redis is asked what is held before
+// anything is begun.
+var errSlept = errors.New("the machine was suspended, or its clock set, while redis answered")
+
+// slept is for how long the machine was suspended since a moment: timers and the monotonic clock stood still, the wall
+// clock did not. If that was set meanwhile, it is by how much.
+func slept(since time.Time) time.Duration {
+	now := time.Now()
+	return now.Round(0).Sub(since.Round(0)) - now.Sub(since)
+}
+
 // send makes a call under way that settles what there is to settle and wants up to so many tasks.
 func (c *Consumer) send(want int) {
 	c.calling, c.wake = true, time.Time{}
@@ -64,6 +76,9 @@ func (c *Consumer) send(want int) {
 // answered takes in an answer and reports whether to look again at once. Settlements stay until a call has succeeded.
 func (c *Consumer) answered(a answer) (again bool, err error) {
 	c.calling = false
+	if a.err == nil && c.slept(a.sent) > c.stay.Lease()/10 {
+		a.err = errSlept
+	}
 	if a.err != nil {
 		return false, a.err
 	}

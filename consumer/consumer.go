@@ -37,6 +37,7 @@ type Consumer struct {
 	alarm    *alarm
 	clock    queue.Clock
 	keyed    bool // a task with a key is among settled
+	slept    func(since time.Time) time.Duration
 }
 
 // New returns a consumer. It refuses a bad config.
@@ -44,7 +45,7 @@ func New(q *queue.Queue, h Handlers, cfg Config) (*Consumer, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	return &Consumer{q: q, handlers: h, cfg: cfg.withDefaults(), log: cfg.Log}, nil
+	return &Consumer{q: q, handlers: h, cfg: cfg.withDefaults(), log: cfg.Log, slept: slept}, nil
 }
 
 // Run works for one stay of an instance. It takes due tasks until the stay drains, lets what runs finish for as long as

@@ -65,6 +65,7 @@ type setup struct {
 	Config
 	instance instance.Config
 	rdb      redis.UniversalClient
+	slept    func(time.Time) time.Duration
 }
 
 func concurrency(n int) func(*setup)     { return func(s *setup) { s.Concurrency = n } }
@@ -92,6 +93,9 @@ func (w *world) start(h Handlers, changes ...func(*setup)) *node {
 	must(w, err)
 	c, err := New(q, h, s.Config)
 	must(w, err)
+	if s.slept != nil {
+		c.slept = s.slept
+	}
 	n := &node{Consumer: c, id: m.ID(), over: make(chan struct{})}
 	ctx, stop := context.WithCancel(context.Background())
 	go func() {

@@ -36,6 +36,7 @@ var (
 	deregisterScript = electing("deregister")
 	openScript       = electing("open")
 	declareScript    = electing("declare")
+	standDownScript  = electing("standdown")
 )
 
 // releaseGrace is how long a release whose last instance was lost still counts as present: time for a supervisor to
@@ -182,6 +183,21 @@ func (r *Registry) heartbeat(ctx context.Context, id string, gen int64, lease ti
 		b.Cancel = append(b.Cancel, parseCancel(text(values, i), text(values, i+1)))
 	}
 	return b, nil
+}
+
+// Orphans lists the generations that were declared dead and may still hold tasks.
+func (r *Registry) Orphans(ctx context.Context) ([]int64, error) {
+	all, err := r.rdb.ZRange(ctx, r.keys.Orphans, 0, -1).Result()
+	if err != nil {
+		return nil, fmt.Errorf("read lost generations: %w", queue.Classify(err))
+	}
+	gens := make([]int64, 0, len(all))
+	for _, text := range all {
+		if gen, err := strconv.ParseInt(text, 10, 64); err == nil {
+			gens = append(gens, gen)
+		}
+	}
+	return gens, nil
 }
 
 // Cancels reads the requests to cancel runs.

@@ -117,6 +117,7 @@ func (m *menu) leads(i int, p *proc) {
 		return
 	}
 	m.call(i, "declare", asks("declare"))
+	m.call(i, "stand down", asks("stand down"))
 	m.call(i, "read", asks("read"))
 	if p.may && p.read {
 		m.call(i, "define", asks("define"))

@@ -85,13 +85,13 @@ func (b *book) mark(h *maphash.Hash, ranks func(int64) int) {
 func (b *book) refusal(c call, now int64) refusal {
 	m, known := b.members[c.gen]
 	switch c.op {
-	case "ready", "resign", "beat", "open", "declare", "advance", "catchup", "cycle":
+	case "ready", "resign", "beat", "open", "declare", "stand down", "advance", "catchup", "cycle":
 		if !known || m.id != c.id || m.lease <= now {
 			return fenced
 		}
 	}
 	switch c.op {
-	case "open", "declare", "advance", "catchup":
+	case "open", "declare", "stand down", "advance", "catchup":
 		if b.leader != c.gen || b.epoch != c.epoch {
 			return notLeader
 		}
@@ -142,7 +142,7 @@ func (b *book) judge(w *world, c call, a answer, before disk, notes []string) {
 	judgeLanes(w.disk, before)
 	var said []string // what the history must say of this call
 	switch c.op {
-	case "join", "ready", "resign", "leave", "beat", "open", "declare":
+	case "join", "ready", "resign", "leave", "beat", "open", "declare", "stand down":
 		b.judgeRegistry(w, c, a)
 	case "cycle":
 		said = b.judgeCycle(w, c, a, notes)

@@ -140,6 +140,13 @@ func mutants() []mutant {
 		{"open", "restarts", `lead[1] ~= ARGV[1] or lead[2] ~= ARGV[2] or lead[3] ~= ARGV[3]`, `false`},
 		{"open", "registry", `redis.call("HSET", leader, "open", "1")`, ``},
 
+		{"standdown", "stand down", `lead[1] ~= id or lead[2] ~= ARGV[2] or lead[3] ~= ARGV[3]`, `false`},
+		{"standdown", "stand down", `m.state = "s"`, ``},
+		{"standdown", "stand down", `and another()`, ``},
+		{"standdown", "stand down", `other ~= id and`, ``},
+		{"standdown", "stand down", `redis.call("HSET", members, id, pack(m))`, ``},
+		{"standdown", "stand down", `ARGV[4]) elect() elseif`, `ARGV[4]) elseif`},
+
 		{"declare", "declared", `order > m.order or order == m.order and gen > m.gen`, `false`},
 		{"declare", "declared", `lead[1] ~= ARGV[1] or lead[2] ~= ARGV[2] or lead[3] ~= ARGV[3]`, `false`},
 		{"declare", "declared", `redis.call("HSET", meta, "declared", int(m.order)`, `redis.call("HSET", meta, "declares", int(m.order)`},

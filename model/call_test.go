@@ -97,6 +97,10 @@ func (w *world) ask(c call, a *answer) error {
 		b, err := w.reg.Heartbeat(ctx, c.id, c.gen, time.Duration(lease)*time.Millisecond)
 		a.orphans, a.count = b.Orphans, len(b.Cancel)
 		return view(b.View, err)
+	case "stand down":
+		stood, v, err := w.reg.StandDown(ctx, term, "asked", true, true)
+		a.may = stood
+		return view(v, err)
 	case "declare":
 		var err error
 		a.may, err = w.reg.Declare(ctx, term)

@@ -49,6 +49,15 @@ var rooms = []*room{
 		depth: 4, states: 1060,
 	},
 	{
+		// A leader that cannot schedule hands over, and comes back.
+		name: "stand down", lead: "newest", consume: "release", eager: true,
+		procs: []proc{{id: "a", release: "v1"}, {id: "b", release: "v2"}, {id: "c", release: "v2", standby: true}},
+		joins: 4, want: 1,
+		setup: opened("b join", "c join", "c ready"),
+		verbs: "stand down, stand down late, ready, beat, resign, tick, crash, join",
+		depth: 4, states: 730,
+	},
+	{
 		// An older release that was lost, found by the newer one in one way or the other, and comes back later.
 		name: "forgotten", lead: "newest", consume: "newest", eager: true,
 		procs: []proc{{id: "a", release: "v1"}, {id: "b", release: "v2"}, {id: "c", release: "v3"}},

@@ -142,6 +142,10 @@ func (p *proc) learn(c call, a answer) {
 		p.phase = max(p.phase, ready)
 	case "resign":
 		p.phase = drained
+	case "stand down":
+		if a.may {
+			p.phase = joined
+		}
 	case "leave":
 		p.crash()
 		return

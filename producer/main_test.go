@@ -163,10 +163,18 @@ type node struct {
 
 func (w *world) start(release string, declared func() []Schedule) *node {
 	w.Helper()
+	return w.startOver(w.rdb, release, declared)
+}
+
+// startOver starts an instance with a client of its own.
+func (w *world) startOver(rdb redis.UniversalClient, release string, declared func() []Schedule) *node {
+	w.Helper()
 	part := queue.Partition{Namespace: w.ns}
-	m, err := instance.New(w.q, part, instance.Config{Release: release, Lease: time.Second})
+	q, err := queue.New(rdb, part, queue.Caps{})
 	must(w, err)
-	s := NewScheduler(w.q, w.reg, SchedulerConfig{Horizon: 2 * time.Second, Declared: declared})
+	m, err := instance.New(q, part, instance.Config{Release: release, Lease: time.Second})
+	must(w, err)
+	s := NewScheduler(q, m.Registry(), SchedulerConfig{Horizon: 2 * time.Second, Declared: declared})
 	ctx, cancel := context.WithCancel(context.Background())
 	over := make(chan error, 1)
 	go func() { over <- m.Run(ctx, s.Run) }()

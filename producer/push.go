@@ -105,7 +105,7 @@ func (t *tenure) advance(ctx context.Context, moves []move) error {
 		steps[i] = moves[i].step
 	}
 	asked := time.Now()
-	now, dropped, moved, err := t.q.Advance(ctx, t.term, steps)
+	now, dropped, moved, err := t.send(ctx, steps)
 	if err != nil {
 		// Some may have been done: what is read again is true, whatever was.
 		return t.afterError(ctx, moves, err)

@@ -52,7 +52,7 @@ type Keys struct {
 	Details   string // hash instance -> JSON for people
 	Leader    string // hash id, gen, epoch, order, consume, open, since
 	Releases  string // hash release -> "order gone"
-	Meta      string // hash counters: gen, epoch, order, fence, lanes, schedules, done, retried, died, declared; beat
+	Meta      string // hash counters: gen, epoch, order, fence, lanes, schedules, done, retried, died, declared; beat, clock
 
 	Events  string // stream state changes, capped
 	History string // stream what became of the slots of schedules, capped

@@ -93,12 +93,30 @@ end
 -- forgot is the last heartbeat that Redis has, if the caller was answered a later one: Redis lost its last writes.
 local forgot = ""
 
+-- set_back is called when the clock of Redis was set back by at least so much. Leases were given by the old time, and would
+-- last until it has come again: a dead leader would lead for hours. All but the caller's are moved with the clock, by no
+-- more than it was, so that none ends before its holder expects. O(instances).
+local function set_back(by, id)
+  for _, other in ipairs(redis.call("ZRANGE", instances, 0, -1)) do
+    if other ~= id then
+      redis.call("ZINCRBY", instances, int(-by), other)
+    end
+  end
+  if by >= 1000 then
+    record(events, cap_events, "event", "clock set back", "instance", id, "ms", int(by))
+  end
+end
+
 -- remember notes a heartbeat, and finds out whether Redis still has the last one that the caller was answered. What is
--- noted only rises, whatever the clock does.
+-- noted as beat only rises, whatever the clock does; clock is what it said last.
 local function remember(id, known)
-  local kept = tonumber(redis.call("HGET", meta, "beat") or 0)
+  local had = redis.call("HMGET", meta, "beat", "clock")
+  local kept, clock = tonumber(had[1] or 0), tonumber(had[2] or 0)
   known = tonumber(known or 0)
-  redis.call("HSET", meta, "beat", int(math.max(kept, now)))
+  redis.call("HSET", meta, "beat", int(math.max(kept, now)), "clock", int(now))
+  if clock > now then
+    set_back(clock - now, id)
+  end
   if kept < known then
     forgot = int(kept)
     record(events, cap_events, "event", "lost writes", "instance", id, "kept", forgot, "known", int(known))
@@ -154,6 +172,15 @@ local function unwatch(id)
   end
 end
 
+-- hasten has the leader take back at once what a lost generation ran: it would hear of it with its next heartbeat, and
+-- until then slots would be skipped for overlapping a run that is known to be dead.
+local function hasten()
+  local id = redis.call("HGET", leader, "id")
+  if id and id ~= "" then
+    redis.pcall("PUBLISH", channel .. ":" .. id, "lost")
+  end
+end
+
 -- sweep drops instances whose lease ran out, and elects if it found any. Every script that changes the registry calls
 -- it first, so that who led until now is known before the change. It returns whether it found any.
 local function sweep()
@@ -179,5 +206,6 @@ local function sweep()
   end
   lose(ends)
   elect()
+  hasten()
   return true
 end

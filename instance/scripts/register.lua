@@ -57,6 +57,7 @@ if before.gen then
   if before.release ~= release and not remains(before.release) then
     redis.call("HDEL", releases, before.release)
   end
+  hasten()
   elect()
 end
 return { int(gen), int(order), unpack(view()) }

@@ -17,10 +17,24 @@
 --
 -- Returns {now, then the indexes from 0 of the schedules that had moved: nothing of those was done}.
 -- Errors: NOTLEADER. O(n + ahead * log(due)).
+--
+-- At maxmemory Redis refuses the first write of a script if it may take memory, and only the first. Pausing, resuming and
+-- deleting pass then; a call that brings a definition is refused whole.
 local schedules, last, changed, tasks, meta, leader, history, events = unpack(KEYS, 1, 8)
 local channel, epoch = ARGV[1], ARGV[4]
 if epoch ~= "" and redis.call("HGET", leader, "epoch") ~= epoch then
   return redis.error_reply("NOTLEADER epoch " .. (redis.call("HGET", leader, "epoch") or "0"))
+end
+
+local defines, head = false, 6
+for _ = 1, tonumber(ARGV[5]) do
+  defines = defines or ARGV[head + 2] ~= "" and ARGV[head + 2] ~= "-"
+  head = head + 10 + 3 * tonumber(ARGV[head + 9])
+end
+if defines then
+  redis.call("ZADD", changed, "XX", 0, "") -- changes nothing: no schedule has that name
+else
+  redis.call("ZREM", changed, "")
 end
 
 local at = 5
