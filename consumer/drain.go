@@ -19,6 +19,7 @@ func (c *Consumer) drain() {
 		c.log.Info().Int("running", n).Dur("drain", c.cfg.Drain).Msg("finishing what runs")
 	}
 	c.draining = true
+	c.stay.Watch("")
 	owes := func() bool { return ended != nil && (len(c.settled) > 0 || c.doubt) }
 	for len(c.inflight) > 0 || c.calling || owes() {
 		if owes() && !c.calling && retry == nil {

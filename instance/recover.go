@@ -34,7 +34,7 @@ func (m *Manager) takeBack(ctx context.Context, orphans <-chan []int64) {
 				if _, wait := later[gen]; wait {
 					continue
 				}
-				stuck, err := m.recover(ctx, gen)
+				stuck, err := m.recoverWithin(ctx, gen)
 				switch {
 				case ctx.Err() != nil:
 					return
@@ -46,6 +46,16 @@ func (m *Manager) takeBack(ctx context.Context, orphans <-chan []int64) {
 			}
 		}
 	}
+}
+
+// recoverTimeout bounds taking back one generation. What has been moved by then stays moved, and the next heartbeat names
+// the rest.
+const recoverTimeout = time.Minute
+
+func (m *Manager) recoverWithin(ctx context.Context, gen int64) (stuck bool, err error) {
+	ctx, done := context.WithTimeout(ctx, recoverTimeout)
+	defer done()
+	return queue.Within(ctx, func() (bool, error) { return m.recover(ctx, gen) })
 }
 
 // recover gives the tasks of a dead generation back: due again with the attempt counted, or dead if that was the last.
