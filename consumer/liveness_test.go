@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -332,5 +333,55 @@ func TestConsume_claimsThoughLanesComeAllTheTime(t *testing.T) {
 		w.add(typed("x", "x"))
 		time.Sleep(2 * beat)
 		w.soon(&ran, "x", 10*time.Millisecond)
+	})
+}
+
+// silent is a client whose calls of one kind are never answered, for as long as it is said.
+type silent struct {
+	redis.UniversalClient
+	swallows func(cmd redis.Cmder) bool
+	over     chan struct{}
+}
+
+func (s *silent) Process(ctx context.Context, cmd redis.Cmder) error {
+	if s.swallows(cmd) {
+		<-s.over
+		cmd.SetErr(context.Canceled)
+		return context.Canceled
+	}
+	return s.UniversalClient.Process(ctx, cmd)
+}
+
+// A client without a read timeout waits for an answer for ever: the consumer does not, nor does its end, though heartbeats
+// are answered.
+func TestConsume_givesUpACallThatIsNotAnswered(t *testing.T) {
+	bubble(t, func(w *world) {
+		var ran began
+		var none atomic.Bool
+		keys := w.q.Keys()
+		s := &silent{UniversalClient: w.rdb, over: make(chan struct{}), swallows: func(cmd redis.Cmder) bool {
+			args := cmd.Args() // those of a cycle: its ninth key
+			return none.Load() && len(args) > 11 && args[11] == keys.Dead
+		}}
+		w.Cleanup(func() { close(s.over) })
+		n := w.start(handles(w, ran.run, "x"), over(s))
+		w.leads(n)
+		w.add(typed("x", "warm"))
+		w.gone("warm")
+		none.Store(true)
+		w.add(typed("x", "x"))
+		time.Sleep(time.Second)
+		none.Store(false)
+		time.Sleep(10 * time.Second)
+		w.soon(&ran, "x", callTimeout+longestPause)
+
+		none.Store(true)
+		w.add(typed("x", "y"))
+		time.Sleep(time.Second) // the call that is to claim it is under way
+		began := time.Now()
+		n.stop()
+		if took := time.Since(began); took > settleTimeout+time.Second {
+			w.Errorf("it took %v to stop", took)
+		}
 	})
 }
