@@ -11,12 +11,16 @@ import (
 
 	"github.com/onbeat/onbeat/handlers"
 	"github.com/onbeat/onbeat/instance"
+	"github.com/onbeat/onbeat/internal/precise"
 	"github.com/onbeat/onbeat/queue"
 	"github.com/onbeat/onbeat/task"
 	"github.com/onbeat/onbeat/testredis"
 )
 
-func TestMain(m *testing.M) { testredis.Main(m) }
+func TestMain(m *testing.M) {
+	precise.Use(time.Sleep) // a system call would hold up tests in virtual time
+	testredis.Main(m)
+}
 
 // patience is what a slow machine gets.
 const patience = 30 * time.Second

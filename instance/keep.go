@@ -109,7 +109,7 @@ func (m *Manager) heartbeat(s *Stay) error {
 	ctx, done := context.WithTimeout(s.ctx, m.cfg.heartbeat())
 	defer done()
 	asked := time.Now() // not after the reply: a slow reply must not lengthen the lease
-	b, err := m.reg.heartbeat(ctx, s.ID, s.Gen, m.cfg.Lease, m.seen)
+	b, err := m.reg.heartbeat(ctx, s.ID, s.Gen, m.cfg.Lease, m.seen, s.watches())
 	if err != nil {
 		return err
 	}

@@ -64,7 +64,7 @@ func (m *Manager) recoverAll(ctx context.Context, gens []int64) (failed error) {
 		if _, wait := m.later[gen]; wait {
 			continue
 		}
-		stuck, err := m.recover(ctx, gen)
+		stuck, err := m.recoverWithin(ctx, gen)
 		switch {
 		case err != nil && ctx.Err() != nil:
 			return context.Cause(ctx)
@@ -76,6 +76,16 @@ func (m *Manager) recoverAll(ctx context.Context, gens []int64) (failed error) {
 		}
 	}
 	return failed
+}
+
+// recoverTimeout bounds taking back one generation. What has been moved by then stays moved, and the next heartbeat names
+// the rest.
+const recoverTimeout = time.Minute
+
+func (m *Manager) recoverWithin(ctx context.Context, gen int64) (stuck bool, err error) {
+	ctx, done := context.WithTimeout(ctx, recoverTimeout)
+	defer done()
+	return queue.Within(ctx, func() (bool, error) { return m.recover(ctx, gen) })
 }
 
 // recover gives the tasks of a dead generation back: due again with the attempt counted, or dead if that was the last.

@@ -58,6 +58,8 @@ type Stay struct {
 	loss     atomic.Pointer[Loss]
 	mu       sync.Mutex
 	view     View
+	refused  bool   // the consumer was last told that it may not take work
+	reads    string // what the consumer reads, while it relies on being woken
 	term     *term
 	resigned bool
 	onCancel func(Cancel)
@@ -154,6 +156,27 @@ func (s *Stay) TakeBack(ctx context.Context) error {
 // Lease is how long the instance is believed to live after a heartbeat.
 func (s *Stay) Lease() time.Duration { return s.lease }
 
+// Refused notes that Redis lets this instance take no work. Work rings when an answer of the registry says that it may.
+func (s *Stay) Refused() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.refused = true
+}
+
+// Watch notes that the consumer of what is named so relies on being woken, until it notes "". Should Redis have forgotten
+// that, as it may when it loses its last writes, the next heartbeat rings Work.
+func (s *Stay) Watch(reads string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.reads = reads
+}
+
+func (s *Stay) watches() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.reads
+}
+
 // Lead calls fn for each term of leadership, one after the other, until the stay ends or drains. fn's context ends with
 // the term, with a cause; then fn must return. If fn returns while the term lives, it is called again: after Redis has
 // said that this instance still leads, and a pause that grows to a heartbeat.
@@ -228,7 +251,13 @@ func (s *Stay) see(v View) (before, after int64) {
 	if s.term != nil {
 		after = s.term.Epoch
 	}
-	if old.Epoch != v.Epoch || old.Open != v.Open || old.Lanes != v.Lanes {
+	// Being allowed may change with nobody else to notice, as when this instance becomes ready; and the consumer may have
+	// asked in between.
+	allowed := v.May && (s.refused || !old.May)
+	if allowed {
+		s.refused = false
+	}
+	if allowed || old.Epoch != v.Epoch || old.Open != v.Open || old.Lanes != v.Lanes {
 		s.wake(0)
 	}
 	if old.Schedules != v.Schedules {

@@ -176,4 +176,5 @@ func (b *book) check(w *world) {
 	b.checkHolders(w)
 	b.checkRegistry(w)
 	b.checkSlots(w)
+	b.checkWatch(w)
 }

@@ -20,7 +20,7 @@ func mutants() []mutant {
 		{"cycle", "tasks", `many("ZADD", dead, died)`, ``},
 		{"cycle", "tasks", "if #died > 0 then many(\"HSET\", tasks, bodies)", `if #died > 0 then`},
 		{"cycle", "slots", "if ok[index] then notes[#notes + 1] = text", `if false then`},
-		{"cycle", "keys", `unlimit(active, held, value, declared, freed) stir(now)`, `stir(now)`},
+		{"cycle", "keys", `unlimit(active, held, value, declared, freed) if string`, `if string`},
 		{"cycle", "lanes", `lanes_known(lanes_hash, meta, channel, used)`, ``},
 		// cycle_claim.lua
 		{"cycle", "tasks", `redis.call("ZREMRANGEBYRANK", lane.key, 0, found - 1)`, ``},
@@ -35,6 +35,12 @@ func mutants() []mutant {
 		{"cycle", "tasks", `many("HSET", running, entries)`, ``},
 		{"cycle", "tasks", `math.max(fence + 1, now * 1000)`, `math.max(fence, now * 1000)`},
 		{"cycle", "tasks", `redis.call("HSET", meta, "fence", int(fence))`, ``},
+		{"cycle", "keys", `if stirred then`, `if false then`},
+		{"cycle", "keys", `reads ~= except and`, `reads == except and`},
+		{"cycle", "watches", `wake(watch, channel, next_due, reads)`, ``},
+		{"cycle", "watches", `wake(watch, channel, now, reads)`, ``},
+		{"cycle", "watches", `string.find(value, "\31t:", 1, true)`, `false`},
+		{"cycle", "watches", `stir(tonumber(due))`, ``},
 		// lib_held.lua, where cycle uses it
 		{"cycle", "keys", `redis.call("ZREM", held, first)`, ``},
 		{"cycle", "keys", `redis.call("ZADD", set, due, id)`, ``},
@@ -104,7 +110,7 @@ func mutants() []mutant {
 		{"enqueue", "ended", `put("HSET", tasks, records, 1, n)`, ``},
 		{"enqueue", "ended", `redis.call("SET", key, taken[key], "PX", ARGV[uniques + n + i - 1])`, ``},
 		{"enqueue", "ended", `lanes_known(lanes, meta, channel, used)`, ``},
-		{"enqueue", "ended", `redis.call("HINCRBY", meta, "lanes", 1)`, ``},
+		{"enqueue", "ended", `lanes_changed(meta) redis.call("PUBLISH"`, `redis.call("PUBLISH"`},
 
 		{"tidy", "ended", `"-inf", now, "LIMIT", 0, most`, `"-inf", "+inf", "LIMIT", 0, most`},
 		{"tidy", "ended", `many("HDEL", tasks, old)`, ``},
@@ -120,6 +126,8 @@ func mutants() []mutant {
 		{"register", "registry", `or 0) + 1, now)`, `or 0), now)`},
 
 		{"state", "registry", `and m.state ~= "d"`, ``},
+		{"state", "watches", `return view(id, pack(m))`, `return view(id, member)`},
+		{"state", "watches", `redis.call("ZREM", watch, list[i])`, ``},
 		{"state", "registry", "end\nsweep()", `end`},
 		{"state", "registry", "end\n  elect()", `end`},
 		{"state", "registry", `redis.call("HSET", members, id, pack(m))`, ``},

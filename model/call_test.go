@@ -138,13 +138,13 @@ func (w *world) join(c call, a *answer) error {
 		return err
 	}
 	values, _ := v.([]any)
-	if len(values) < 7 {
+	if len(values) < 11 {
 		return fmt.Errorf("register answered %v", v)
 	}
 	text := func(i int) string { return fmt.Sprint(values[i]) }
 	a.gen, a.order = number(text(0)), number(text(1))
 	a.view = &instance.View{
-		Leader: text(3), LeaderGen: number(text(4)), Epoch: number(text(5)), Open: text(6) == "1",
+		Leader: text(3), LeaderGen: number(text(4)), Epoch: number(text(5)), Open: text(6) == "1", May: text(10) == "1",
 	}
 	return nil
 }
@@ -155,8 +155,16 @@ var lanes = []queue.LaneClaim{
 	{Lane: queue.Lane{Queue: task.DefaultQueue, Type: "rare"}, Limit: 1},
 }
 
+// kind names what an instance reads: all read the same, and half of them watch for themselves.
+func kind(id string) string {
+	if id == "a" || id == "c" {
+		return "x"
+	}
+	return "y"
+}
+
 func (w *world) cycle(c call, a *answer) error {
-	r := queue.CycleRequest{Instance: c.id, Gen: c.gen, Seq: c.seq, Want: c.want, Lanes: lanes, Reads: "x"}
+	r := queue.CycleRequest{Instance: c.id, Gen: c.gen, Seq: c.seq, Want: c.want, Lanes: lanes, Reads: kind(c.id)}
 	for _, x := range c.settle {
 		r.Settle = append(r.Settle, w.settlement(c, x))
 	}

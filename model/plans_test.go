@@ -174,6 +174,19 @@ var rooms = []*room{
 		depth: 4, states: 1690,
 	},
 	{
+		// Who looks for what is due, and when: a and c watch for each other, b for itself.
+		name: "watches", lead: "sticky", consume: "release", eager: true, watched: true,
+		procs: []proc{{id: "a", release: "v1"}, {id: "b", release: "v1"}, {id: "c", release: "v1"}},
+		tasks: map[string]*task.Task{
+			"x": task.New("job", nil, task.In(700*time.Millisecond)), "w": task.New("job", nil),
+			"y": task.New("rare", nil), "z": task.New("rare", nil),
+		},
+		joins: 3, want: 1,
+		setup: opened("b join", "b ready", "c join", "a take", "b take", "c ready", "c take"),
+		verbs: "enqueue, take, settle, finish, hand back, ready, resign",
+		depth: 5, states: 2190,
+	},
+	{
 		// One schedule, two that may lead, and a client that changes it.
 		name: "slots", lead: "newest", consume: "newest", eager: true,
 		procs: two,

@@ -124,6 +124,13 @@ func (b *book) judgeRegistry(w *world, c call, a answer) {
 	if v.LeaderGen != b.leader || v.Open != b.open {
 		broken(5, "after %s of %s %q (%d) leads, gate open: %v; must be %d, %v", c.op, c.id, v.Leader, v.LeaderGen, v.Open, b.leader, b.open)
 	}
+	gen := c.gen
+	if c.op == "join" {
+		gen = a.gen
+	}
+	if may := c.op != "leave" && b.permits(gen); v.May != may {
+		broken(5, "after %s %s is told that it may take work: %v; must be %v", c.op, c.id, v.May, may)
+	}
 	if changed := b.leader != led; changed && v.Epoch <= epoch || !changed && v.Epoch != epoch {
 		broken(1, "epoch %d after %d, leader %d after %d", v.Epoch, epoch, b.leader, led)
 	}

@@ -58,6 +58,7 @@ type CycleRequest struct {
 	Lanes    []LaneClaim
 	Settle   []Settlement // at most MaxBatch
 	Reads    string       // a name for the lanes it reads: those who have the same one watch for each other
+	LanesVer int64        // if the list of lanes has another version, nothing is claimed; 0 claims all the same
 }
 
 // CycleReply is what a cycle returned.
@@ -66,7 +67,7 @@ type CycleReply struct {
 	NextDue   time.Time // of the lanes that may be claimed; zero if nothing waits
 	MayClaim  bool      // by the leader's rule; if not, wait to be woken
 	Watching  bool      // this instance is to look again at NextDue; if not, another does
-	LeftDue   bool      // due work was left behind
+	LeftDue   bool      // due work was left behind, or not looked for because the lanes are others than LanesVer asked
 	LanesVer  int64
 	Void      []int // indexes of settlements that changed nothing: the claim was not held any more
 	Skipped   int   // slots that left because of their overlap policy
@@ -98,7 +99,7 @@ func (q *Queue) Cycle(ctx context.Context, r *CycleRequest) (*CycleReply, error)
 		k.History, k.Active, k.Held, k.Cancel, k.Lanes)
 	numbers := make(map[Lane]int, len(r.Lanes))
 	args := make([]any, 0, 32+3*len(r.Lanes)+5*len(r.Settle))
-	args = append(args, r.Instance, r.Gen, r.Seq, r.Want, q.caps.History, q.caps.Dead, q.caps.Done, k.Wake, r.Reads, len(r.Lanes))
+	args = append(args, r.Instance, r.Gen, r.Seq, r.Want, q.caps.History, q.caps.Dead, q.caps.Done, k.Wake, r.Reads, r.LanesVer, len(r.Lanes))
 	for i, l := range r.Lanes {
 		keys = append(keys, k.Due(l.Lane))
 		numbers[l.Lane] = i + 1

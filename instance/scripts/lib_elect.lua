@@ -1,4 +1,5 @@
--- lib_elect.lua: who leads. It is put before the scripts of the registry, whose first ten keys are always
+-- lib_elect.lua: who leads. It is put, behind lib_wake.lua, before the scripts of the registry, whose first ten keys are
+-- always
 --
 -- KEYS[1]  instances zset  id -> lease end (unix ms)
 -- KEYS[2]  members   hash  id -> "generation order state standby lead consume release"
@@ -124,12 +125,14 @@ local function remember(id, known)
 end
 
 -- view is what every registry call returns: now, the leader's id, generation, epoch, open, the versions that tell an
--- instance what to read again, and what Redis forgot.
-local function view()
-  local lead = redis.call("HMGET", leader, "id", "gen", "epoch", "open")
+-- instance what to read again, what Redis forgot, and whether the caller (as it is in members; nil: not any more) may
+-- take work.
+local function view(id, member)
+  local lead = redis.call("HMGET", leader, "id", "gen", "order", "consume", "open", "epoch")
   local versions = redis.call("HMGET", meta, "lanes", "schedules")
   return {
-    now, lead[1] or "", lead[2] or "0", lead[3] or "0", lead[4] or "0", versions[1] or "0", versions[2] or "0", forgot,
+    now, lead[1] or "", lead[2] or "0", lead[6] or "0", lead[5] or "0", versions[1] or "0", versions[2] or "0", forgot,
+    member and may(lead, id, string.match(member, "^%d+"), member) and 1 or 0,
   }
 end
 
@@ -158,16 +161,15 @@ local function lose(ends)
   end
 end
 
--- unwatch takes an instance out of those that watch; what stands behind <1f> is of no matter here. If it was to look at
--- some moment, the others, who relied on it, are told to look now. O(instances).
+-- unwatch takes an instance out of those that watch. Others of its kind relied on it: one looks in its place, when it was
+-- to look. O(instances).
 local function unwatch(id)
   local list = redis.call("ZRANGE", watch, 0, -1, "WITHSCORES")
   for i = 1, #list, 2 do
-    if string.match(list[i], "^[^\31]*") == id then
+    local who, reads = watcher(list[i])
+    if who == id then
       redis.call("ZREM", watch, list[i])
-      if tonumber(list[i + 1]) < 9007199254740991 then
-        redis.call("PUBLISH", channel, "0")
-      end
+      wake(watch, channel, tonumber(list[i + 1]), reads)
     end
   end
 end

@@ -1,18 +1,5 @@
 -- cycle_claim.lua is the last part of cycle.lua, which names keys and arguments: it settles, claims, and replies.
 
--- permitted says whether this instance may take work now, by the leader's rule.
-local function permitted()
-  local lead = redis.call("HMGET", leader, "id", "gen", "order", "consume", "open")
-  if lead[5] ~= "1" then
-    return false
-  end
-  if lead[1] == id and lead[2] == gen then
-    return true
-  end
-  local order, state = string.match(member, "^%d+ (%d+) (%a)")
-  return state == "r" and (lead[4] == "all" or lead[4] == "release" and lead[3] == order)
-end
-
 local skipped, notes = 0, {}
 local counters = redis.call("HMGET", meta, "fence", "lanes")
 local fence = tonumber(counters[1] or 0)
@@ -214,7 +201,13 @@ if settled > 0 then
 end
 
 local flags, next_due = 0, -1
-if permitted() then
+local permitted = may(redis.call("HMGET", leader, "id", "gen", "order", "consume", "open"), id, gen, member)
+if permitted and want > 0 and known ~= "0" and known ~= (counters[2] or "0") then
+  -- A lane that it does not know may hold what is more urgent: it takes nothing before it has read the list, and looks
+  -- again then. Should it not come to that, it is found to have overslept.
+  flags = 1 + 4
+  redis.call("ZADD", watch, now, me)
+elseif permitted then
   flags = 1
   local left, i, share = want, 1, nil
   while i <= #lanes do
@@ -259,8 +252,8 @@ if permitted() then
   end
 end
 
-if stirred and (flags == 0 or want == 0 or away) then -- this instance will not look itself
-  wake(watch, channel, stirred)
+if stirred then -- of its own kind somebody looks, if this instance does
+  wake(watch, channel, stirred, nil, flags > 0 and want > 0 and not away and reads or nil)
 end
 
 many("HSET", running, entries)

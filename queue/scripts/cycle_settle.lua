@@ -70,6 +70,11 @@ local function settle(n)
     end
     for _, value in ipairs(limited) do
       unlimit(active, held, value, declared, freed)
+      if string.find(value, "\31t:", 1, true) then -- which of the type is due is not known here
+        stir(now)
+      end
+    end
+    if next(freed) then
       stir(now)
     end
     for _, lane in ipairs(lanes) do
@@ -119,6 +124,7 @@ local function settle(n)
           due = int(now + tonumber(string.sub(due, 2)))
         end
         stir(tonumber(due))
+        away = away or lane.limit < 0
         local set = sets[lane.key]
         if not set then
           set = {}

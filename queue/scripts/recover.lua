@@ -59,6 +59,7 @@ if tonumber(ARGV[5 + n_lanes]) == 0 then -- nothing to give back: what has no re
     if redis.call("HEXISTS", tasks, rest[i]) == 0 then
       redis.call("HDEL", running, rest[i])
       unlimit(active, held, rest[i + 1], declared, {})
+      wake(watch, channel, now)
     end
   end
 end
