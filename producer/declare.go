@@ -38,7 +38,7 @@ func (t *tenure) declare(ctx context.Context) error {
 		}); err != nil {
 			return err
 		}
-		if err := t.tick(ctx); err != nil { // what is settled, is settled up to now
+		if _, err := t.tick(ctx); err != nil { // what is settled, is settled up to now
 			return err
 		}
 		changes, err := t.compare(declared, stored)

@@ -175,11 +175,11 @@ func (t *tenure) refresh(ctx context.Context) error {
 }
 
 // catchUp deals with what was missed while nobody led: slots that were pushed and not claimed, and slots that were
-// never pushed, up to the moment this term began. Consumers wait until it is done.
-func (t *tenure) catchUp(ctx context.Context, began time.Time) error {
+// never pushed, up to the last moment before this term began. Consumers wait until it is done.
+func (t *tenure) catchUp(ctx context.Context, missed time.Time) error {
 	var moves []move
 	for _, e := range t.entries {
-		drops := e.sweep(began, 2*(t.cfg.Horizon+t.ahead()))
+		drops := e.sweep(missed, 2*(t.cfg.Horizon+t.ahead()))
 		if len(drops) > 0 {
 			step := queue.Step{Name: e.s.Name, Expect: e.raw, Becomes: e.raw, Drop: drops}
 			moves = append(moves, move{e, step, e.last})
@@ -189,5 +189,5 @@ func (t *tenure) catchUp(ctx context.Context, began time.Time) error {
 		return err
 	}
 	now := t.clock.Now() // what comes after it waits until the gate is open
-	return t.pushUntil(ctx, began, now, now)
+	return t.pushUntil(ctx, missed, now, now)
 }

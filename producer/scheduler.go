@@ -78,7 +78,7 @@ type tenure struct {
 	*Scheduler
 	stay    *instance.Stay
 	term    queue.Term
-	began   time.Time // by the clock of Redis
+	began   time.Time // by the clock of Redis, in whole milliseconds, before anything was declared
 	open    bool      // consumers may take work
 	clock   queue.Clock
 	entries map[string]*entry
@@ -159,7 +159,7 @@ func (t *tenure) insist(ctx context.Context, fn func(context.Context) error) err
 // upkeep is done now and then. The clock is read again because a slot may be far ahead, and two clocks drift apart.
 func (t *tenure) upkeep(ctx context.Context) {
 	t.tidy(ctx)
-	if err := t.tick(ctx); err != nil && ctx.Err() == nil {
+	if _, err := t.tick(ctx); err != nil && ctx.Err() == nil {
 		t.log.Warn().Err(err).Msg("could not read the clock of redis")
 	}
 }
@@ -174,11 +174,12 @@ func (t *tenure) tidy(ctx context.Context) {
 // schedules, deals with what was missed while nobody led, and opens the gate. A Redis that is full does not keep the
 // gate shut: only the work behind it would ever make room.
 func (t *tenure) takeStock(ctx context.Context) error {
-	if err := t.tick(ctx); err != nil {
+	now, err := t.tick(ctx)
+	if err != nil {
 		return err
 	}
 	if t.began.IsZero() { // tried again: what was due since then was not missed
-		t.began = t.clock.Now()
+		t.began = now.Truncate(time.Millisecond)
 	}
 	loss, lost := t.stay.Loss()
 	if err := t.restore(ctx, t.known(), nil); err != nil {
@@ -208,7 +209,7 @@ func (t *tenure) takeStock(ctx context.Context) error {
 		t.stay.SettleLoss(loss)
 	}
 	if !t.open {
-		if err := t.catchUp(ctx, t.began); err != nil && !errors.Is(err, queue.ErrFull) {
+		if err := t.catchUp(ctx, before(t.began)); err != nil && !errors.Is(err, queue.ErrFull) {
 			return err
 		}
 		if _, err := t.reg.Open(ctx, t.term); err != nil {
@@ -224,16 +225,19 @@ func (t *tenure) takeStock(ctx context.Context) error {
 	return nil
 }
 
-// tick reads the clock of Redis.
-func (t *tenure) tick(ctx context.Context) error {
+// tick reads the clock of Redis, and returns what it read: the tenure's own clock is an estimate.
+func (t *tenure) tick(ctx context.Context) (time.Time, error) {
 	asked := time.Now()
 	now, err := t.q.Now(ctx)
 	if err != nil {
-		return err
+		return now, err
 	}
 	t.clock.Set(asked, time.Now(), now)
-	return nil
+	return now, nil
 }
+
+// before is the millisecond before a moment: slots lie on whole milliseconds, so those up to it came before the moment.
+func before(ms time.Time) time.Time { return ms.Add(-time.Millisecond) }
 
 // put takes in a schedule as it lies in Redis now.
 func (t *tenure) put(st queue.Stored) {
