@@ -57,6 +57,15 @@ func (e *entry) ended() bool { return !e.last.Paused && e.next.IsZero() }
 
 func (e *entry) exhausted() bool { return e.s.MaxRuns > 0 && e.last.Runs >= e.s.MaxRuns }
 
+// takenBack is the last moment whose slot a change may have taken back out of the due sets, if nothing was pushed since.
+// Every change leaves a revision that is at least the clock, and the last run at no more than that.
+func (e *entry) takenBack(pushedAhead time.Duration) time.Time {
+	if queue.Ms(e.last.Slot) > e.last.Rev {
+		return time.Time{}
+	}
+	return maxTime(e.last.Slot, e.last.Anchor).Add(pushedAhead)
+}
+
 // after is the first slot after a moment; the zero moment is before every slot.
 func (e *entry) after(t time.Time) time.Time {
 	if t.IsZero() {

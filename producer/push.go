@@ -35,28 +35,54 @@ func quiet(at time.Time, most time.Duration) time.Time {
 // push pushes the slots of every schedule whose next slot is within the horizon, or soon will be. What is due
 // soonest goes first: a new leader with many schedules must not fill the horizon of one before the next slot of another.
 func (t *tenure) push(ctx context.Context) error {
-	first := t.clock.Now().Add(min(time.Second, t.cfg.Horizon/2))
-	if err := t.pushUntil(ctx, time.Time{}, first, first); err != nil {
+	if err := t.pushSoon(ctx); err != nil {
 		return err
 	}
+	t.since = time.Time{} // all that had come is pushed
 	now := t.clock.Now()
 	return t.pushUntil(ctx, time.Time{}, now.Add(t.cfg.Horizon+t.ahead()/2), now.Add(t.cfg.Horizon+t.ahead()))
 }
 
+// pushSoon pushes what has come and what comes next.
+func (t *tenure) pushSoon(ctx context.Context) error {
+	first := t.clock.Now().Add(min(time.Second, t.cfg.Horizon/2))
+	return t.pushUntil(ctx, time.Time{}, first, first)
+}
+
+// late is the moment up to which slots that were not pushed were missed, though somebody leads. A slot that is pushed
+// late runs late, as one does that was pushed ahead and waits; only a leader that pushed nothing for longer than it
+// pushes ahead is like a time with nobody. How long it takes stock is not counted.
+func (t *tenure) late(now time.Time) time.Time {
+	if !t.since.IsZero() {
+		now = t.since
+	}
+	return maxTime(now.Add(-max(t.cfg.Horizon, lateGrace)), t.outage)
+}
+
 // pushUntil makes steps for the schedules whose next slot is not after soon, which take them up to until. Slots up to
-// missed were missed; if that is zero, those are that should have been pushed a while ago.
+// missed were missed; if that is zero, those that are too late.
 func (t *tenure) pushUntil(ctx context.Context, missed, soon, until time.Time) error {
 	for {
 		now := t.clock.Now()
 		late := missed
 		if late.IsZero() {
-			late = now.Add(-lateGrace)
+			late = t.late(now)
 		}
 		more, err := t.pushOnce(ctx, now, late, soon, until)
 		if err != nil || !more {
 			return err
 		}
 	}
+}
+
+// step is the next step of a schedule. Slots that a change took back had been pushed ahead: they run late, however long
+// ago that was.
+func (t *tenure) step(e *entry, now, missed, until time.Time) (queue.Step, queue.Last, bool) {
+	back := e.takenBack(t.cfg.Horizon + t.ahead())
+	if e.next.After(t.outage) && !e.next.After(missed) && !e.next.After(back) {
+		return e.step(now, before(e.next), minTime(until, back))
+	}
+	return e.step(now, missed, until)
 }
 
 // pushOnce makes one step for each schedule that has one, and reports whether any may have another.
@@ -66,7 +92,7 @@ func (t *tenure) pushOnce(ctx context.Context, now, missed, soon, until time.Tim
 	for size := 0; len(t.plan) > 0 && !t.plan[0].next.After(soon) && size < pushBatch; {
 		e := t.plan[0]
 		next := e.next
-		step, last, ok := e.step(now, missed, until)
+		step, last, ok := t.step(e, now, missed, until)
 		if ok {
 			moves = append(moves, move{e, step, last})
 			size += 1 + len(step.Push)

@@ -23,8 +23,7 @@ type SchedulerConfig struct {
 	Log zerolog.Logger
 }
 
-// lateGrace is how late a slot may be pushed and still be on time rather than missed: a pause of the leader's process
-// is no downtime.
+// lateGrace is the least that a slot may be pushed late and not be missed; see [tenure.late].
 const lateGrace = time.Second
 
 // longestPause is between two tries while Redis is away.
@@ -79,6 +78,8 @@ type tenure struct {
 	stay    *instance.Stay
 	term    queue.Term
 	began   time.Time // by the clock of Redis, in whole milliseconds, before anything was declared
+	outage  time.Time // slots up to here came while nobody led; zero if there was no such time
+	since   time.Time // when it began to take stock, until all that had come by then is pushed
 	open    bool      // consumers may take work
 	clock   queue.Clock
 	entries map[string]*entry
@@ -111,7 +112,7 @@ func (t *tenure) run(ctx context.Context) error {
 				err = t.insist(ctx, t.refresh)
 			}
 		case <-t.redeclare:
-			err = t.insist(ctx, t.declare)
+			err = t.insist(ctx, t.declareAgain)
 		case <-tidy.C:
 			t.upkeep(ctx)
 		}
@@ -170,8 +171,8 @@ func (t *tenure) tidy(ctx context.Context) {
 	}
 }
 
-// takeStock begins a term, and begins it again when Redis may have lost what was written last: it declares, reads all
-// schedules, deals with what was missed while nobody led, and opens the gate. A Redis that is full does not keep the
+// takeStock begins a term, and begins it again when Redis may have lost what was written last: it reads all schedules,
+// declares, deals with what was missed while nobody led, and opens the gate. A Redis that is full does not keep the
 // gate shut: only the work behind it would ever make room.
 func (t *tenure) takeStock(ctx context.Context) error {
 	now, err := t.tick(ctx)
@@ -181,35 +182,27 @@ func (t *tenure) takeStock(ctx context.Context) error {
 	if t.began.IsZero() { // tried again: what was due since then was not missed
 		t.began = now.Truncate(time.Millisecond)
 	}
+	if !t.open {
+		t.outage = before(t.began)
+	}
+	t.since = now
 	loss, lost := t.stay.Loss()
 	if err := t.restore(ctx, t.known(), nil); err != nil {
 		return err
 	}
-	declared := t.declare(ctx)
-	if declared != nil && !errors.Is(declared, queue.ErrFull) {
-		return declared
-	}
-	t.entries, t.plan, t.whole = map[string]*entry{}, nil, false
-	version, err := t.q.Schedules(ctx, func(list []queue.Stored) error {
-		for _, st := range list {
-			t.put(st)
-		}
-		return nil
-	})
+	stored, err := t.stock(ctx)
 	if err != nil {
 		return err
 	}
-	t.version = version
-	// A schedule changed while they were read may have come as two halves that do not belong together.
-	if err := t.refresh(ctx); err != nil {
-		return err
+	declared := t.declare(ctx, stored)
+	if declared != nil && !errors.Is(declared, queue.ErrFull) {
+		return declared
 	}
-	t.whole = true
 	if lost {
 		t.stay.SettleLoss(loss)
 	}
 	if !t.open {
-		if err := t.catchUp(ctx, before(t.began)); err != nil && !errors.Is(err, queue.ErrFull) {
+		if err := t.catchUp(ctx, t.outage); err != nil && !errors.Is(err, queue.ErrFull) {
 			return err
 		}
 		if _, err := t.reg.Open(ctx, t.term); err != nil {
@@ -223,6 +216,30 @@ func (t *tenure) takeStock(ctx context.Context) error {
 	}
 	t.log.Info().Int("schedules", len(t.entries)).Int64("epoch", t.term.Epoch).Msg("scheduling")
 	return nil
+}
+
+// stock reads all schedules.
+func (t *tenure) stock(ctx context.Context) (map[string]queue.Stored, error) {
+	stored := map[string]queue.Stored{}
+	version, err := t.q.Schedules(ctx, func(list []queue.Stored) error {
+		for _, st := range list {
+			stored[st.Name] = st
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	t.entries, t.plan, t.version, t.whole = make(map[string]*entry, len(stored)), nil, version, false
+	for _, st := range stored {
+		t.put(st)
+	}
+	// A schedule changed while they were read may have come as two halves that do not belong together.
+	if err := t.refresh(ctx); err != nil {
+		return nil, err
+	}
+	t.whole = true
+	return stored, nil
 }
 
 // tick reads the clock of Redis, and returns what it read: the tenure's own clock is an estimate.
