@@ -52,6 +52,7 @@ func mutants() []mutant {
 		{"advance", "outage", `redis.call("ZREM", set, ARGV[p + 1])`, ``},
 		{"advance", "outage", `redis.call("HDEL", tasks, ARGV[p + 1])`, ``},
 		{"advance", "outage", `notes[#notes + 1] = ARGV[p + 1] .. " missed outage"`, ``},
+		{"advance", "outage", `int(math.max(runs - left, 0))`, `runs`},
 
 		{"change", "terms", `epoch ~= "" and redis.call("HGET", leader, "epoch") ~= epoch`, `false`},
 		{"change", "slots", `current ~= expect`, `false`},

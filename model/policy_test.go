@@ -67,7 +67,7 @@ func (w *world) advance(c call, a *answer, term queue.Term) error {
 	}
 	_, a.count, _, err = w.sendAdvance(term, a)
 	if !a.moved && err == nil {
-		a.last = a.step.Becomes
+		a.last = a.step.After()
 	}
 	return err
 }
@@ -94,8 +94,9 @@ func (w *world) steps(s *queue.Step, last *queue.Last) {
 }
 
 func (w *world) sendAdvance(term queue.Term, a *answer) (time.Time, int, []int, error) {
-	now, dropped, moved, err := w.q.Advance(w.ctx, term, []queue.Step{a.step})
-	a.moved = len(moved) > 0
+	steps := []queue.Step{a.step}
+	now, dropped, moved, err := w.q.Advance(w.ctx, term, steps)
+	a.step, a.moved = steps[0], len(moved) > 0
 	return now, dropped, moved, err
 }
 

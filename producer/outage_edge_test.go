@@ -32,3 +32,45 @@ func TestOutage_aSlotOfTheTermsFirstMillisecondIsNotMissed(t *testing.T) {
 		}
 	})
 }
+
+// Slots that an outage dropped did not run: the schedule has them yet, also if all had been pushed ahead.
+func TestOutage_whatItDropsIsNoRun(t *testing.T) {
+	t.Parallel()
+	for _, policy := range []schedule.Missed{schedule.MissedSkip, schedule.MissedOnce} {
+		for _, gap := range []time.Duration{2500 * time.Millisecond, 20 * time.Second} {
+			t.Run(string(policy)+" "+gap.String(), func(t *testing.T) {
+				t.Parallel()
+				bubble(t, func(t *testing.T, w *world) {
+					ctx := t.Context()
+					w.apply("s", schedule.Rule{Every: time.Second, Missed: policy, MaxRuns: 5})
+					one := w.lead("one", "v1", nil)
+					one.cfg.Horizon, one.open = 10*time.Second, true
+					must(t, one.takeStock(ctx))
+					must(t, one.push(ctx))
+					if n := len(w.pushed("s")); n != 5 {
+						t.Fatalf("%d pushed", n)
+					}
+					_, err := w.reg.Deregister(ctx, "one", one.term.Gen)
+					must(t, err)
+					time.Sleep(gap)
+					two := w.lead("two", "v1", nil)
+					two.cfg.Horizon = 10 * time.Second
+					must(t, two.takeStock(ctx))
+					must(t, two.push(ctx))
+					if pushed, noted := w.account("s"); pushed != 5 || noted == 0 {
+						t.Errorf("%d are to run, %d were dropped; want 5 and some", pushed, noted)
+					}
+					late := 0
+					for ms := range w.pushed("s") {
+						if ms < two.began.UnixMilli() {
+							late++
+						}
+					}
+					if want := map[schedule.Missed]int{schedule.MissedOnce: 1}[policy]; late != want {
+						t.Errorf("%d missed slots run, want %d", late, want)
+					}
+				})
+			})
+		}
+	}
+}

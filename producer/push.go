@@ -147,9 +147,11 @@ func (t *tenure) advance(ctx context.Context, moves []move) error {
 		again = append(again, moves[i].e.s.Name)
 		moves[i].e = nil
 	}
-	for _, m := range moves {
+	for i, m := range moves {
 		if m.e != nil {
+			m.last.Runs = max(m.last.Runs-int64(steps[i].Dropped), 0)
 			m.e.set(m.last)
+			t.plan.fix(m.e)
 		}
 	}
 	return t.reload(ctx, again)

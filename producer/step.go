@@ -134,7 +134,8 @@ func maxTime(a, b time.Time) time.Time {
 }
 
 // sweep drops what was pushed and not claimed before a time in which nobody led: the slots up to missed, by policy.
-// With "once" the latest missed slot runs: if it is still to be pushed, all go; else all but it.
+// With "once" the latest missed slot runs: if it is still to be pushed, all go; else all but it. What goes does not count
+// as a run, so a schedule that has had its last run goes on.
 func (e *entry) sweep(missed time.Time, window time.Duration) []queue.Drop {
 	if e.s.Missed == schedule.MissedAll || e.last.Slot.IsZero() {
 		return nil
@@ -145,7 +146,8 @@ func (e *entry) sweep(missed time.Time, window time.Duration) []queue.Drop {
 	}
 	var drops []queue.Drop
 	lane := queue.LaneOf(e.s.slotTask(newest))
-	keepNewest := e.s.Missed != schedule.MissedSkip && (e.next.IsZero() || e.next.After(missed))
+	next := e.after(e.last.Slot)
+	keepNewest := e.s.Missed != schedule.MissedSkip && (e.last.Paused || next.IsZero() || next.After(missed))
 	for slot := newest; !slot.IsZero() && e.last.Slot.Sub(slot) <= window && len(drops) < maxCatchUp; slot = e.grid.Prev(slot) {
 		due := e.s.JitterFor(e.s.Name, slot)
 		if slot.Equal(newest) && keepNewest || due.After(missed) {

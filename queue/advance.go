@@ -43,10 +43,23 @@ type Step struct {
 	Note    string // for the history
 	Drop    []Drop // slots missed in an outage: they leave unless they were claimed
 	Push    []Push
+
+	// Dropped is set by Advance: how many of Drop left. They did not run, so Becomes lies in Redis with as many runs less.
+	Dropped int
 }
 
-// Advance pushes slots. It returns the clock of Redis, how many tasks were dropped, and the indexes of the steps that
-// were not done because their schedule had moved.
+// After is what the schedule became.
+func (s *Step) After() string {
+	last, err := ParseLast(s.Becomes)
+	if err != nil || s.Dropped == 0 {
+		return s.Becomes
+	}
+	last.Runs = max(last.Runs-int64(s.Dropped), 0)
+	return last.String()
+}
+
+// Advance pushes slots. It returns the clock of Redis, how many tasks were dropped, of which the steps say whose they
+// were, and the indexes of the steps that were not done because their schedule had moved.
 //
 // It returns [ErrNotLeader] or [ErrFenced], and does nothing, if the term is over. Batches are split, so after another
 // error the first steps may have been done; doing them again changes nothing.
@@ -62,7 +75,12 @@ func (q *Queue) Advance(ctx context.Context, term Term, steps []Step) (now time.
 			return now, dropped, moved, fmt.Errorf("advance: %w", err)
 		}
 		now = FromMs(r.int())
-		dropped += int(r.int())
+		for range r.int() {
+			if i, n := int(r.int()), int(r.int()); from+i < to {
+				steps[from+i].Dropped = n
+				dropped += n
+			}
+		}
 		for _, i := range r.indexes() {
 			moved = append(moved, from+i)
 		}

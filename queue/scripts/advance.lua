@@ -11,10 +11,11 @@
 -- then n schedules, then for each:
 --   name, last as it was read, last as it becomes, note for the history or "",
 --   n to drop, then for each: lane, task, due (a slot missed in an outage: it leaves, unless it was claimed, or waits
---   for another attempt: then it is due at another time)
+--   for another attempt: then it is due at another time; one that leaves is taken off the runs of the last run)
 --   n to push, then for each: lane, task, due ("+ms" from now, or unix ms), record
 --
--- Returns {now, dropped, then the indexes from 0 of the schedules that had moved: nothing of those was done}.
+-- Returns {now, n schedules of which slots were dropped, then for each: its index from 0, how many; then the indexes of
+-- the schedules that had moved: nothing of those was done}.
 -- Errors: NOTLEADER, FENCED. O(n * log(due)).
 local instances, members, leader, last, tasks, lanes = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local meta, watch, history, channel = KEYS[7], KEYS[8], KEYS[9], ARGV[4]
@@ -53,17 +54,15 @@ for from = 1, n, chunk do
 end
 
 local moved, becomes, records, sets, used, notes = {}, {}, {}, {}, {}, {}
-local dropped, earliest = 0, nil
+local dropped, earliest = {}, nil
 for i, plan in ipairs(plans) do
   if current[i] ~= plan.expect then
     moved[#moved + 1] = i - 1
   else
-    if plan.becomes ~= plan.expect then -- dropping alone takes no memory, and must not be refused for want of it
-      becomes[#becomes + 1], becomes[#becomes + 2] = plan.name, plan.becomes
-    end
     if plan.note ~= "" then
       notes[#notes + 1] = plan.note
     end
+    local left = 0 -- dropping goes first and takes no memory: it must not be refused for want of it
     for d = 1, tonumber(ARGV[plan.drop - 1]) do
       local p = plan.drop + 3 * d - 3
       local set = KEYS[9 + tonumber(ARGV[p])]
@@ -72,8 +71,16 @@ for i, plan in ipairs(plans) do
         redis.call("ZREM", set, ARGV[p + 1])
         redis.call("HDEL", tasks, ARGV[p + 1])
         notes[#notes + 1] = ARGV[p + 1] .. " missed outage"
-        dropped = dropped + 1
+        left = left + 1
       end
+    end
+    if left > 0 then -- they did not run: only here it is known how many
+      local how_far, runs, rest = string.match(plan.becomes, "^(%d+ %d+) (%d+) (.*)$")
+      plan.becomes = how_far .. " " .. int(math.max(runs - left, 0)) .. " " .. rest
+      dropped[#dropped + 1], dropped[#dropped + 2] = i - 1, left
+    end
+    if plan.becomes ~= plan.expect then
+      becomes[#becomes + 1], becomes[#becomes + 2] = plan.name, plan.becomes
     end
     for t = 1, tonumber(ARGV[plan.push - 1]) do
       local p = plan.push + 4 * t - 4
@@ -109,4 +116,10 @@ end
 if #notes > 0 then
   record(history, ARGV[5], "slots", table.concat(notes, "\n"), "gen", gen)
 end
-return { now, dropped, unpack(moved) }
+local reply = { now, #dropped / 2 }
+for _, list in ipairs({ dropped, moved }) do
+  for _, value in ipairs(list) do
+    reply[#reply + 1] = value
+  end
+end
+return reply
