@@ -122,7 +122,9 @@ func (s slow) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	}
 }
 
-func (slow) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook { return next }
+func (slow) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
 
 // How long a leader takes to read many schedules is no time with nobody.
 func TestTakeStock_takesNoSlotsTime(t *testing.T) {

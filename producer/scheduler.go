@@ -84,8 +84,9 @@ type tenure struct {
 	clock   queue.Clock
 	entries map[string]*entry
 	plan    plan
-	version int64 // of the schedules, as far as they are known
-	whole   bool  // entries are all there are
+	behind  []*entry // those that are behind, in the order of their turns
+	version int64    // of the schedules, as far as they are known
+	whole   bool     // entries are all there are
 }
 
 // run leads: it takes stock, opens the gate if nobody led before, and pushes until the term ends.
@@ -230,7 +231,7 @@ func (t *tenure) stock(ctx context.Context) (map[string]queue.Stored, error) {
 	if err != nil {
 		return nil, err
 	}
-	t.entries, t.plan, t.version, t.whole = make(map[string]*entry, len(stored)), nil, version, false
+	t.entries, t.plan, t.behind, t.version, t.whole = make(map[string]*entry, len(stored)), nil, nil, version, false
 	for _, st := range stored {
 		t.put(st)
 	}
@@ -239,7 +240,7 @@ func (t *tenure) stock(ctx context.Context) (map[string]queue.Stored, error) {
 		return nil, err
 	}
 	t.whole = true
-	return stored, nil
+	return stored, t.forsake(ctx, stored)
 }
 
 // tick reads the clock of Redis, and returns what it read: the tenure's own clock is an estimate.
@@ -271,5 +272,6 @@ func (t *tenure) put(st queue.Stored) {
 	if e != nil {
 		t.entries[st.Name] = e
 		t.plan.fix(e)
+		t.owe(e)
 	}
 }
