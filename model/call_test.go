@@ -22,6 +22,7 @@ type call struct {
 	settle      []claim
 	outcome     queue.Outcome
 	last        string // of the schedule, as it was read
+	behind      string // the same
 	orphan      int64
 	looked      []queue.Claim
 	task        string
@@ -38,6 +39,7 @@ type answer struct {
 	cycle      *queue.CycleReply
 	looked     []queue.Claim
 	last       string
+	behind     string
 	moved      bool // the schedule was not as it had been read
 	count      int
 	state      task.State
@@ -113,11 +115,11 @@ func (w *world) ask(c call, a *answer) error {
 		return err
 	case "recover", "recover one":
 		return w.recover(c, a)
-	case "advance", "catchup":
+	case "advance", "catchup", "put off", "repay", "give up":
 		return w.advance(c, a, term)
 	case "read":
 		st, err := w.q.Schedule(ctx, scheduleName)
-		a.last = st.Last
+		a.last, a.behind = st.Last, st.Behind
 		return err
 	}
 	return w.askClient(ctx, c, a)

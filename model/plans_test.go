@@ -205,6 +205,16 @@ var rooms = []*room{
 		depth: 6, states: 3610,
 	},
 	{
+		// What was missed and is to run behind all that is on time: pushed late, given up late, and given up by a client.
+		name: "behind", lead: "newest", consume: "newest", eager: true,
+		procs: two[:1],
+		joins: 1, want: 1,
+		setup: opened("the client reads", "the client makes", "a read", "tick to the brink", "a beat", "tick", "a beat",
+			"tick to the brink", "a beat", "tick", "a beat", "a put off"),
+		verbs: "beat, tick, read, advance, put off, repay, repay late, repay lost, give up, give up late, look at it, delete, alter, pause, make",
+		depth: 4, states: 1090,
+	},
+	{
 		// Schedules that releases declare.
 		name: "declared", lead: "newest", consume: "newest", eager: true,
 		procs: two,

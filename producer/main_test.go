@@ -107,7 +107,8 @@ func (w *world) notes(name string) (list []queue.Note) {
 	return list
 }
 
-// account fails unless each slot from the anchor to the last run was either pushed or noted, and once.
+// account fails unless each slot from the anchor to the last run was either pushed or noted, or the schedule is behind
+// with it, and once.
 func (w *world) account(name string) (pushed, noted int) {
 	w.Helper()
 	st, err := w.q.Schedule(context.Background(), name)
@@ -141,6 +142,11 @@ func (w *world) account(name string) (pushed, noted int) {
 			w.Errorf("note %+v covers %d slots", n, count)
 		}
 		noted += int(count)
+	}
+	for _, s := range e.behind {
+		for slot := range e.grid.Between(s.From, s.To) {
+			mark(slot.UnixMilli(), "behind")
+		}
 	}
 	want := 0
 	for slot := range e.grid.Between(e.last.Anchor.Add(-time.Nanosecond), e.last.Slot) {

@@ -138,7 +138,7 @@ func (e *entry) restored(seen time.Time) (*queue.Change, error) {
 	}
 	c := &queue.Change{
 		Name: e.s.Name, Definition: text, Anchor: queue.Anchor{At: e.last.Anchor}, Pause: &e.last.Paused,
-		Runs: e.last.Runs, Event: "schedule restored",
+		Runs: e.last.Runs, Remains: e.owed, Event: "schedule restored",
 	}
 	if e.last.Slot.IsZero() {
 		return c, nil

@@ -24,8 +24,7 @@ type SchedulerConfig struct {
 	Log zerolog.Logger
 }
 
-// lateGrace is how late a slot may be pushed and still be on time rather than missed: a pause of the leader's process
-// is no downtime.
+// lateGrace is the least that a slot may be pushed late and not be missed; see [tenure.late].
 const lateGrace = time.Second
 
 // longestPause is between two tries while Redis is away.
@@ -81,21 +80,24 @@ func (s *Scheduler) Run(stay *instance.Stay) error {
 // tenure is one term of leadership.
 type tenure struct {
 	*Scheduler
-	stay     *instance.Stay
-	term     queue.Term
-	began    time.Time // by the clock of Redis
-	open     bool      // consumers may take work
-	tookBack bool      // the runs of the dead, as far as they could be
-	clock    queue.Clock
-	entries  map[string]*entry
-	plan     plan
-	version  int64 // of the schedules, as far as they are known
-	whole    bool  // entries are all there are
+	stay    *instance.Stay
+	term    queue.Term
+	began   time.Time // by the clock of Redis, in whole milliseconds, before anything was declared
+	outage  time.Time // slots up to here came while nobody led; zero if there was no such time
+	since   time.Time // when it began to take stock, until all that had come by then is pushed
+	open    bool      // consumers may take work
+	clock   queue.Clock
+	entries map[string]*entry
+	plan    plan
+	behind  []*entry // those that are behind, in the order of their turns
+	version int64    // of the schedules, as far as they are known
+	whole   bool     // entries are all there are
 
-	before  memory            // what was known before all was read, until it has been
-	lacking error             // why stock could not be taken of everything; it is tried again
-	aside   map[string]string // schedules that Redis refuses, as they were then: last run
-	refused bool              // one was, and since then no step was made
+	tookBack bool              // the runs of the dead, as far as they could be
+	before   memory            // what was known before all was read, until it has been
+	lacking  error             // why stock could not be taken of everything; it is tried again
+	aside    map[string]string // schedules that Redis refuses, as they were then: last run
+	refused  bool              // one was, and since then no step was made
 }
 
 // run leads: it takes stock, opens the gate if nobody led before, and pushes until the term ends.
@@ -130,7 +132,7 @@ func (t *tenure) run(ctx context.Context) error {
 				err = t.insist(ctx, t.refresh)
 			}
 		case <-t.redeclare:
-			err = t.insist(ctx, t.announce)
+			err = t.insist(ctx, t.declareAgain)
 		case <-again:
 			again = nil
 			t.tidy(ctx)
@@ -192,7 +194,7 @@ func (t *tenure) insist(ctx context.Context, fn func(context.Context) error) err
 // upkeep is done now and then. The clock is read again because a slot may be far ahead, and two clocks drift apart.
 func (t *tenure) upkeep(ctx context.Context) {
 	t.tidy(ctx)
-	if err := t.tick(ctx); err != nil && ctx.Err() == nil {
+	if _, err := t.tick(ctx); err != nil && ctx.Err() == nil {
 		t.log.Warn().Err(err).Msg("could not read the clock of redis")
 	}
 }
@@ -205,17 +207,22 @@ func (t *tenure) tidy(ctx context.Context) {
 	}
 }
 
-// takeStock begins a term, and begins it again when Redis may have lost what was written last: it declares, reads all
-// schedules, deals with what was missed while nobody led, and opens the gate. What cannot be restored or declared keeps
+// takeStock begins a term, and begins it again when Redis may have lost what was written last: it reads all schedules,
+// declares, deals with what was missed while nobody led, and opens the gate. What cannot be restored or declared keeps
 // neither the gate shut nor the other schedules waiting: a Redis that is full gets room only by the work behind the gate.
 // It is tried again; see lacking.
 func (t *tenure) takeStock(ctx context.Context) error {
-	if err := t.tick(ctx); err != nil {
+	now, err := t.tick(ctx)
+	if err != nil {
 		return err
 	}
 	if t.began.IsZero() { // tried again: what was due since then was not missed
-		t.began = t.clock.Now()
+		t.began = now.Truncate(time.Millisecond)
 	}
+	if !t.open {
+		t.outage = before(t.began)
+	}
+	t.since = now
 	loss, lost := t.stay.Loss()
 	was := t.lacking
 	t.before, t.lacking = t.known(), nil
@@ -223,29 +230,17 @@ func (t *tenure) takeStock(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if !unrestored { // else it would be made anew
-		if err := t.announce(ctx); err != nil {
+	stored, err := t.stock(ctx)
+	if err != nil {
+		return err
+	}
+	t.whole = !unrestored
+	if t.whole { // else what is lacking would be made anew
+		if err := t.announce(ctx, stored); err != nil {
 			return err
 		}
 	}
 	t.progress.made()
-	t.entries, t.plan, t.whole = map[string]*entry{}, nil, false
-	version, err := t.q.Schedules(ctx, func(list []queue.Stored) error {
-		for _, st := range list {
-			t.put(st)
-		}
-		t.progress.made()
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	t.version = version
-	// A schedule changed while they were read may have come as two halves that do not belong together.
-	if err := t.refresh(ctx); err != nil {
-		return err
-	}
-	t.whole = !unrestored
 	if lost && t.whole {
 		t.stay.SettleLoss(loss)
 	}
@@ -264,7 +259,7 @@ func (t *tenure) openGate(ctx context.Context) error {
 	if t.open {
 		return nil
 	}
-	if err := t.catchUp(ctx, t.began); err != nil && !errors.Is(err, queue.ErrFull) {
+	if err := t.catchUp(ctx, t.outage); err != nil && !errors.Is(err, queue.ErrFull) {
 		return err
 	}
 	t.progress.made()
@@ -278,8 +273,8 @@ func (t *tenure) openGate(ctx context.Context) error {
 }
 
 // announce declares. What keeps it from that keeps it from nothing else.
-func (t *tenure) announce(ctx context.Context) error {
-	_, err := t.without(ctx, t.declare(ctx))
+func (t *tenure) announce(ctx context.Context, stored map[string]queue.Stored) error {
+	_, err := t.without(ctx, t.declare(ctx, stored))
 	return err
 }
 
@@ -303,16 +298,43 @@ func (t *tenure) takeBack(ctx context.Context) {
 	}
 }
 
-// tick reads the clock of Redis.
-func (t *tenure) tick(ctx context.Context) error {
+// stock reads all schedules. Whether they are whole is the caller's to say.
+func (t *tenure) stock(ctx context.Context) (map[string]queue.Stored, error) {
+	stored := map[string]queue.Stored{}
+	version, err := t.q.Schedules(ctx, func(list []queue.Stored) error {
+		for _, st := range list {
+			stored[st.Name] = st
+		}
+		t.progress.made()
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	t.entries, t.plan, t.behind, t.version, t.whole = make(map[string]*entry, len(stored)), nil, nil, version, false
+	for _, st := range stored {
+		t.put(st)
+	}
+	// A schedule changed while they were read may have come as two halves that do not belong together.
+	if err := t.refresh(ctx); err != nil {
+		return nil, err
+	}
+	return stored, t.forsake(ctx, stored)
+}
+
+// tick reads the clock of Redis, and returns what it read: the tenure's own clock is an estimate.
+func (t *tenure) tick(ctx context.Context) (time.Time, error) {
 	asked := time.Now()
 	now, err := t.q.Now(ctx)
 	if err != nil {
-		return err
+		return now, err
 	}
 	t.clock.Set(asked, time.Now(), now)
-	return nil
+	return now, nil
 }
+
+// before is the millisecond before a moment: slots lie on whole milliseconds, so those up to it came before the moment.
+func before(ms time.Time) time.Time { return ms.Add(-time.Millisecond) }
 
 // put takes in a schedule as it lies in Redis now.
 func (t *tenure) put(st queue.Stored) {
@@ -332,5 +354,6 @@ func (t *tenure) put(st queue.Stored) {
 		}
 		t.entries[st.Name] = e
 		t.plan.fix(e)
+		t.owe(e)
 	}
 }

@@ -23,6 +23,7 @@ type full struct {
 	running *task.Task
 	s, p    queue.Last
 	ahead   queue.Ahead
+	place   queue.Place // of it
 }
 
 func newFull(t *testing.T, srv *testredis.Server, ns string) *full {
@@ -42,7 +43,8 @@ func newFull(t *testing.T, srv *testredis.Server, ns string) *full {
 	slot := w.now().Add(time.Hour).Truncate(time.Second)
 	f.a.advance(step("pushed", f.p, slot))
 	f.p = w.last("pushed")
-	f.ahead = queue.Ahead{Slot: slot, Place: queue.Place{Lane: lane("job"), ID: task.SlotID("pushed", slot)}}
+	f.ahead = queue.Ahead{Slot: slot, Count: 1}
+	f.place = queue.Place{Lane: lane("job"), ID: task.SlotID("pushed", slot)}
 	w.must(w.rdb.ConfigSet(t.Context(), "maxmemory-policy", "noeviction").Err())
 	w.must(w.rdb.ConfigSet(t.Context(), "maxmemory", "1").Err())
 	return f
@@ -95,6 +97,10 @@ func TestFullRedis_whatPassesAndWhatIsRefused(t *testing.T) {
 			return err
 		}},
 		{"asking to declare", "declare", false, func(f *full) error { _, err := f.reg.Declare(ctx, f.a.term()); return err }},
+		{"saying that nobody can schedule", "standdown", false, func(f *full) error {
+			_, _, err := f.reg.StandDown(ctx, f.a.term(), "full", true, true)
+			return err
+		}},
 		{"claiming and settling", "cycle", false, func(f *full) error {
 			_, err := f.q.Cycle(ctx, f.a.request(9, lanesOf("job"), finished(f.running)))
 			return err
@@ -112,7 +118,7 @@ func TestFullRedis_whatPassesAndWhatIsRefused(t *testing.T) {
 		{"reading schedules", "schedules", false, func(f *full) error { _, err := f.q.SchedulesNamed(ctx, []string{"s"}); return err }},
 		{"dropping a missed slot", "advance", false, func(f *full) error {
 			s := step("pushed", f.p)
-			s.Becomes, s.Drop = s.Expect, []queue.Drop{{Place: f.ahead.Place, Due: f.ahead.Slot}}
+			s.Becomes, s.Drop = s.Expect, []queue.Drop{{Place: f.place, Due: f.ahead.Slot}}
 			_, dropped, _, err := f.q.Advance(ctx, f.a.term(), []queue.Step{s})
 			if err == nil && dropped != 1 {
 				return fmt.Errorf("%d dropped", dropped)
@@ -123,13 +129,13 @@ func TestFullRedis_whatPassesAndWhatIsRefused(t *testing.T) {
 			return f.changes(queue.Change{Name: "s", Expect: f.s.String(), Pause: yes(true), Event: "schedule paused", Note: "s@1..2 paused 1"})
 		}},
 		{"pausing with slots ahead", "change", false, func(f *full) error {
-			return f.changes(queue.Change{Name: "pushed", Expect: f.p.String(), Pause: yes(true), Ahead: []queue.Ahead{f.ahead}})
+			return f.changes(queue.Change{Name: "pushed", Expect: f.p.String(), Pause: yes(true), Lane: f.place.Lane, Ahead: []queue.Ahead{f.ahead}})
 		}},
 		{"resuming", "change", false, func(f *full) error {
 			return f.changes(queue.Change{Name: "s", Expect: f.s.String(), Pause: yes(false), FromNow: true})
 		}},
 		{"deleting", "change", false, func(f *full) error {
-			return f.changes(queue.Change{Name: "s", Expect: f.s.String(), Delete: true}, queue.Change{Name: "pushed", Expect: f.p.String(), Delete: true, Ahead: []queue.Ahead{f.ahead}})
+			return f.changes(queue.Change{Name: "s", Expect: f.s.String(), Delete: true}, queue.Change{Name: "pushed", Expect: f.p.String(), Delete: true, Lane: f.place.Lane, Ahead: []queue.Ahead{f.ahead}})
 		}},
 		{"enqueueing", "enqueue", true, func(f *full) error {
 			_, _, err := f.q.Enqueue(ctx, []*task.Task{job("new", task.Unique("u", time.Hour))}, true)
@@ -149,11 +155,11 @@ func TestFullRedis_whatPassesAndWhatIsRefused(t *testing.T) {
 		}},
 		{"changing one with slots ahead", "change", true, func(f *full) error {
 			c := define
-			c.Name, c.Expect, c.Ahead = "pushed", f.p.String(), []queue.Ahead{f.ahead}
+			c.Name, c.Expect, c.Lane, c.Ahead = "pushed", f.p.String(), f.place.Lane, []queue.Ahead{f.ahead}
 			return f.changes(c)
 		}},
 		{"deleting one and making another", "change", true, func(f *full) error {
-			return f.changes(queue.Change{Name: "pushed", Expect: f.p.String(), Delete: true, Ahead: []queue.Ahead{f.ahead}}, queue.Change{Name: "new", Definition: "{}"})
+			return f.changes(queue.Change{Name: "pushed", Expect: f.p.String(), Delete: true, Lane: f.place.Lane, Ahead: []queue.Ahead{f.ahead}}, queue.Change{Name: "new", Definition: "{}"})
 		}},
 	}
 	tried := map[string]bool{}
