@@ -250,3 +250,32 @@ func TestOnCancel_isToldByMessageAndByHeartbeat(t *testing.T) {
 		}
 	})
 }
+
+// Nobody else notices when an instance that does not lead becomes ready: the answer to its own call says that it may take
+// work, and so does each heartbeat.
+func TestWork_ringsWhenTheInstanceMayTakeWork(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, r *rig, _ *testredis.Miniredis) {
+		a := r.up("a", "", consume(ConsumeAll))
+		r.open(a)
+		s := r.node(Config{ID: "b", Standby: true, MinReady: 10500 * time.Millisecond}).stay()
+		time.Sleep(10 * time.Second)
+		s.TakeWake()
+		wait(t, s.Work, "first ring")
+		if s.View().May {
+			t.Fatal("it may take work before it is ready")
+		}
+		began := time.Now()
+		wait(t, s.Work, "ring when it is ready")
+		if took := time.Since(began); took > 600*time.Millisecond || !s.View().May {
+			t.Fatalf("it rang after %v, may take work: %v", took, s.View().May)
+		}
+		s.TakeWake()
+		time.Sleep(10 * time.Second)
+		if _, rang := s.TakeWake(); rang {
+			t.Fatal("it rang again, and nothing has changed")
+		}
+		s.Refused() // it was told no before, and hears of it later
+		wait(t, s.Work, "ring after a refusal")
+	})
+}

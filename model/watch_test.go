@@ -2,8 +2,8 @@ package model
 
 import "strings"
 
-// checkWatch: of each kind that has an idle instance, one looks no later than when something is due that it may take, and
-// whoever watches may take it. Else it would lie there until something else happens.
+// checkWatch: of each kind that has an idle instance, one looks no later than when something is due that it may take, or
+// now, and whoever watches may take it. Else it would lie there until something else happens.
 func (b *book) checkWatch(w *world) {
 	first := map[string]float64{}
 	for _, f := range w.disk[keys.Watch].fields {
@@ -22,7 +22,7 @@ func (b *book) checkWatch(w *world) {
 		}
 		for _, f := range w.disk[keys.Due(l.Lane)].fields {
 			for kind, at := range first {
-				if f.score < at {
+				if max(f.score, float64(w.now)) < at {
 					broken(2, "%s is due at %.0f, and of kind %s nobody looks before %.0f", f.name, f.score, kind, at)
 				}
 			}
