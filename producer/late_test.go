@@ -70,7 +70,7 @@ func TestChange_whatItTookBackIsLateAfterAnyTime(t *testing.T) {
 		must(t, one.refresh(ctx))
 		must(t, one.push(ctx))
 		w.account("s")
-		for slot := range w.entry("s").grid.Between(epoch, reached) {
+		for slot := range w.entry("s").grid.Between(time.Time{}, reached) {
 			if !w.pushed("s")[slot.UnixMilli()] {
 				t.Errorf("%v was pushed ahead, taken back and not pushed again", slot)
 			}

@@ -319,7 +319,10 @@ func (t *tenure) stock(ctx context.Context) (map[string]queue.Stored, error) {
 	if err := t.refresh(ctx); err != nil {
 		return nil, err
 	}
-	return stored, t.forsake(ctx, stored)
+	if err := t.forsake(ctx, stored); err != nil && !errors.Is(err, queue.ErrFull) { // it can wait for room
+		return nil, err
+	}
+	return stored, nil
 }
 
 // tick reads the clock of Redis, and returns what it read: the tenure's own clock is an estimate.
