@@ -98,8 +98,18 @@ func TestFullRedis_whatPassesAndWhatIsRefused(t *testing.T) {
 			return err
 		}},
 		{"asking to declare", "declare", false, func(f *full) error { _, err := f.reg.Declare(ctx, f.a.term()); return err }},
-		{"saying that nobody can schedule", "standdown", false, func(f *full) error {
-			_, _, err := f.reg.StandDown(ctx, f.a.term(), "full", true, true)
+		{"standing down", "standdown", false, func(f *full) error {
+			b := f.join("b", release("newer"))
+			f.join("a2", release("newest"))
+			_, err := f.reg.Resign(ctx, "a", f.a.gen)
+			f.must(err)
+			lead := f.rdb.HGetAll(ctx, f.keys.Leader).Val()
+			epoch, _ := strconv.ParseInt(lead["epoch"], 10, 64)
+			gen, _ := strconv.ParseInt(lead["gen"], 10, 64)
+			stood, v, err := f.reg.StandDown(ctx, queue.Term{Instance: "a2", Gen: gen, Epoch: epoch}, "stuck", true, true)
+			if err == nil && (!stood || v.LeaderGen != b.gen) {
+				return errors.New("it leads on")
+			}
 			return err
 		}},
 		{"claiming and settling", "cycle", false, func(f *full) error {

@@ -66,7 +66,7 @@ type duty struct {
 	idleLook  int
 	earlier   []*run // of an earlier time that it was asked for
 	sibling   bool   // another slot of its schedule began while it waited, and overlap may have taken it out
-	asked     bool    // to be cancelled
+	asked     bool   // to be cancelled
 	blamed    bool
 	passed    []passed // runs that were claimed while it waited
 	forgiven  bool     // Redis may have lost what it knew of it

@@ -77,6 +77,9 @@ func (d *drawer) fit() {
 		load += float64(t.Does.Takes.d()*time.Duration(1+t.Does.Fails)) / float64(every)
 	}
 	workers := float64(p.Processes[0].Concurrency)
+	for _, n := range p.Limits {
+		workers = min(workers, float64(n))
+	}
 	for most := 0.6 * workers; load > most; load /= 2 {
 		for i := range p.Schedules {
 			p.Schedules[i].Does.Takes /= 2
@@ -113,6 +116,7 @@ func (d *drawer) behaviour(every time.Duration) behaviour {
 		b.Panics = d.chance(20)
 	}
 	b.Ignores = d.chance(7)
+	b.Takes = min(b.Takes, span(5*time.Second))
 	return b
 }
 

@@ -204,6 +204,9 @@ func (n *node) handle(ctx context.Context, t *task.Task) error {
 	if !n.gate() {
 		return errPlanned
 	}
+	if ctx.Err() != nil { // it was frozen before it could begin
+		return ctx.Err()
+	}
 	var does behaviour
 	if err := json.Unmarshal(t.Payload, &does); err != nil {
 		return handlers.Dead(err)

@@ -214,10 +214,10 @@ func (w *world) call(s *step) {
 		if s.Does != nil {
 			plan.Does = *s.Does
 		}
-		sameGrid := s.Every == 0 || s.Every == plan.Every
 		if s.Every > 0 {
 			plan.Every = s.Every
 		}
+		sameGrid := plan.Every == was.Every
 		_, err = schedules.Apply(ctx, plan.schedule("", w.began))
 		after = func(at time.Time) {
 			fresh := !l.active && !l.paused
@@ -340,6 +340,9 @@ func (w *world) backfill(ctx context.Context, l *timeline, s *step) error {
 	}
 	every := l.plan.Every.d()
 	to := anchor.Add(w.redis.now().Sub(anchor).Truncate(every))
+	if to.After(w.redis.now()) { // it starts later
+		to = to.Add(-every)
+	}
 	from := to.Add(-time.Duration(s.N-1) * every)
 	asked := map[string]time.Time{}
 	for slot := from; !slot.After(to); slot = slot.Add(every) {
