@@ -47,11 +47,21 @@ func (w *world) judgeStall(n *node, l *timeline, lease time.Duration) {
 			since = time.Time{}
 		case since.IsZero():
 			since = d.due
-		case d.due.Sub(since) > w.costs(since, d.due, lease):
+		case w.losses(since, d.due, lease) > 1 && d.due.Sub(since) > w.costs(since, d.due, lease):
 			w.blame("stalled", "%s has not run in time for %v while %s is there", l.name, d.due.Sub(since), n.plan.Name)
 			return
 		}
 	}
+}
+
+// losses counts the processes that were lost about a time: without any, other bounds hold.
+func (w *world) losses(from, to time.Time, lease time.Duration) (count int) {
+	for _, n := range w.nodes {
+		if !n.crashed.IsZero() && n.crashed.After(from.Add(-lease)) && n.crashed.Before(to) {
+			count++
+		}
+	}
+	return count
 }
 
 // costs is how long the processes that were lost in a time may stop the beat.

@@ -210,7 +210,8 @@ func (d *drawer) replicas(base process, n int, from time.Duration) (names []stri
 		}
 		if n > 1 && len(names) > 0 {
 			q.Standby = d.chance(15)
-			if len(q.Types) > 1 && d.chance(25) { // one that lacks a type
+			// One that lacks a type; where only the leader works, that type would have nobody while it leads.
+			if len(q.Types) > 1 && base.Consume != instance.ConsumeNewest && d.chance(25) {
 				q.Types = slices.Clone(q.Types[:len(q.Types)-1])
 			}
 		}

@@ -21,6 +21,7 @@ var (
 	seedFlag = flag.Uint64("seed", 0, "the first seed; 0: one of the clock")
 	forFlag  = flag.Duration("for", 0, "how long seeds are tried; 0: one seed if -seed is set, else ONBEAT_SIMULATE or 20s")
 	planFlag = flag.String("plan", "", "play this plan and no other")
+	once     = flag.Bool("first", false, "end at the first seed that shows a fault, and do not shrink it")
 	keepFlag = flag.String("keep", "", "write the shrunk plan of the first fault to this file, and all that happened beside it")
 )
 
@@ -85,7 +86,7 @@ func TestSeeds(t *testing.T) {
 			}
 			t.Run(itoa(i), func(t *testing.T) {
 				t.Parallel()
-				for once := true; once || !one && time.Now().Before(s.end) && (s.failed.Load() == 0 || testing.Short()); once = false {
+				for first := true; first || !one && time.Now().Before(s.end) && (s.failed.Load() == 0 || testing.Short()); first = false {
 					s.play(t, s.next.Add(1)-1)
 				}
 			})
@@ -121,7 +122,7 @@ func (s *season) play(t *testing.T, seed uint64) {
 		return
 	}
 	keep(t, p, v)
-	if testing.Short() {
+	if testing.Short() || *once {
 		return
 	}
 	small := shrink(t, p, v.faults[0].Kind, time.Minute)

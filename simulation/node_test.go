@@ -42,6 +42,7 @@ type node struct {
 
 	running   map[*run]struct{}
 	freeSince time.Time // it has had a worker free since; zero: it has none
+	backlog   time.Time // it last began something that had waited: it is on its way through what is due
 	permitted time.Time // the leader's rule has let it take work since
 	late      bool      // it was blamed for not being ready
 	cut       bool      // nothing goes through to Redis, or back

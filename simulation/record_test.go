@@ -61,6 +61,9 @@ func (w *world) begin(n *node, t *task.Task, does behaviour) *run {
 	d.runs = append(d.runs, r)
 	d.state = dutyRuns
 	n.running[r] = struct{}{}
+	if now.Sub(d.due) > 5*time.Millisecond {
+		n.backlog = now
+	}
 	if len(n.running) >= n.plan.Concurrency {
 		n.freeSince = time.Time{}
 	}

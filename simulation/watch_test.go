@@ -241,7 +241,7 @@ func (w *world) idle(now time.Time, lead leadership) []*node {
 		if n.freeSince.IsZero() {
 			continue
 		}
-		if now.Sub(later2(later2(at, n.permitted), n.freeSince)) >= w.bound() {
+		if now.Sub(later2(later2(at, n.permitted), later2(n.freeSince, n.backlog))) >= w.bound() {
 			list = append(list, n)
 		}
 	}
@@ -285,6 +285,10 @@ func (w *world) hasRoom(now time.Time, d *duty, for_ time.Duration) bool {
 
 // watchDuty blames a due task that waits though it need not.
 func (w *world) watchDuty(now time.Time, d *duty, idle []*node) {
+	if x := w.book.keys[d.key]; d.line != nil && d.key != "" && !d.behind && len(d.runs) == 0 && x != nil && x.runs > 0 {
+		d.loose = "overlap" // another slot of it runs: its policy may take this one out
+		return
+	}
 	var by *node
 	if now.After(w.calm) && now.Sub(w.calm) > w.bound() && w.hasRoom(now, d, w.bound()) {
 		for _, n := range idle {
