@@ -29,7 +29,7 @@ func (h *claimHeld) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
 		err := next(ctx, cmd)
 		if r, ok := cmd.(interface{ Slice() ([]any, error) }); ok && err == nil {
-			if values, _ := r.Slice(); len(values) == 7+5 { // a cycle's reply with one lane
+			if values, _ := r.Slice(); len(values) == 9+5 { // a cycle's reply with one lane
 				close(h.claimed)
 				<-h.letGo
 			}

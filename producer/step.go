@@ -84,7 +84,6 @@ func (e *entry) catchUp(s *queue.Step, last *queue.Last, now, missed, latest tim
 	}
 	for slot := e.after(last.Slot); len(s.Push) < stepSlots && !slot.IsZero() && !slot.After(missed) && e.left(*last) > 0; slot = e.grid.Next(slot) {
 		e.pushLate(s, last, slot, task.Low)
-		s.Push[len(s.Push)-1].Task.Conflict = task.Wait // each runs, so one after the other where none may overlap
 	}
 }
 
@@ -96,10 +95,10 @@ func (e *entry) newest(n int64, from, to time.Time) time.Time {
 	return from.Add(time.Duration(ms)*time.Millisecond + time.Nanosecond)
 }
 
-// pushLate pushes a missed slot to run now.
+// pushLate pushes a missed slot to run now. Where runs may not overlap, it runs behind the slots on time.
 func (e *entry) pushLate(s *queue.Step, last *queue.Last, slot time.Time, p task.Priority) {
 	t := e.s.slotTask(slot)
-	t.Priority = min(t.Priority, p)
+	t.Priority, t.Conflict = min(t.Priority, p), task.Behind
 	s.Push = append(s.Push, queue.Push{Task: t})
 	last.Slot = slot
 	last.Runs++
@@ -134,9 +133,10 @@ func maxTime(a, b time.Time) time.Time {
 }
 
 // sweep drops what was pushed and not claimed before a time in which nobody led: the slots up to missed, by policy.
-// With "once" the latest missed slot runs: if it is still to be pushed, all go; else all but it.
+// With "once" the latest missed slot runs: if it is still to be pushed, all go; else all but it. Where runs may not
+// overlap, those that stay run behind the slots on time, as those do that are pushed late.
 func (e *entry) sweep(missed time.Time, window time.Duration) []queue.Drop {
-	if e.s.Missed == schedule.MissedAll || e.last.Slot.IsZero() {
+	if e.last.Slot.IsZero() || e.s.Missed == schedule.MissedAll && !e.s.exclusive() {
 		return nil
 	}
 	newest := e.upTo(minTime(missed, e.last.Slot))
@@ -148,10 +148,13 @@ func (e *entry) sweep(missed time.Time, window time.Duration) []queue.Drop {
 	keepNewest := e.s.Missed != schedule.MissedSkip && (e.next.IsZero() || e.next.After(missed))
 	for slot := newest; !slot.IsZero() && e.last.Slot.Sub(slot) <= window && len(drops) < maxCatchUp; slot = e.grid.Prev(slot) {
 		due := e.s.JitterFor(e.s.Name, slot)
-		if slot.Equal(newest) && keepNewest || due.After(missed) {
+		stays := e.s.Missed == schedule.MissedAll || slot.Equal(newest) && keepNewest
+		if due.After(missed) || stays && !e.s.exclusive() {
 			continue
 		}
-		drops = append(drops, queue.Drop{Place: queue.Place{Lane: lane, ID: task.SlotID(e.s.Name, slot)}, Due: due})
+		drops = append(drops, queue.Drop{
+			Place: queue.Place{Lane: lane, ID: task.SlotID(e.s.Name, slot)}, Due: due, Behind: stays,
+		})
 	}
 	return drops
 }

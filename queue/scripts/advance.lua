@@ -10,8 +10,8 @@
 -- ARGV[1] id  [2] generation  [3] epoch  [4] wake channel  [5] cap of history  [6] n lanes, then their names
 -- then n schedules, then for each:
 --   name, last as it was read, last as it becomes, note for the history or "",
---   n to drop, then for each: lane, task, due (a slot missed in an outage: it leaves, unless it was claimed, or waits
---   for another attempt: then it is due at another time)
+--   n to drop, then for each: lane, task, due, "1" if it stays, behind those on time (a slot missed in an outage: it
+--   leaves, unless it was claimed, or waits for another attempt: then it is due at another time)
 --   n to push, then for each: lane, task, due ("+ms" from now, or unix ms), record
 --
 -- Returns {now, dropped, then the indexes from 0 of the schedules that had moved: nothing of those was done}.
@@ -40,7 +40,7 @@ local names, plans = {}, {}
 for i = 1, n do
   local plan = { name = arg(), expect = arg(), becomes = arg(), note = arg() }
   plan.drop = at + 1
-  at = at + 1 + 3 * tonumber(ARGV[at])
+  at = at + 1 + 4 * tonumber(ARGV[at])
   plan.push = at + 1
   at = at + 1 + 4 * tonumber(ARGV[at])
   names[i], plans[i] = plan.name, plan
@@ -65,10 +65,15 @@ for i, plan in ipairs(plans) do
       notes[#notes + 1] = plan.note
     end
     for d = 1, tonumber(ARGV[plan.drop - 1]) do
-      local p = plan.drop + 3 * d - 3
+      local p = plan.drop + 4 * d - 4
       local set = KEYS[9 + tonumber(ARGV[p])]
       local due = redis.call("ZSCORE", set, ARGV[p + 1])
-      if due and tonumber(due) == tonumber(ARGV[p + 2]) then
+      local missed = due and tonumber(due) == tonumber(ARGV[p + 2])
+      local body = missed and ARGV[p + 3] == "1" and redis.call("HGET", tasks, ARGV[p + 1])
+      if body then
+        redis.call("ZREM", set, "") -- its record gets no longer: the write must not be refused for want of memory
+        records[#records + 1], records[#records + 2] = ARGV[p + 1], string.gsub(body, "^(1k%d+,)%a", "%1b")
+      elseif missed then
         redis.call("ZREM", set, ARGV[p + 1])
         redis.call("HDEL", tasks, ARGV[p + 1])
         notes[#notes + 1] = ARGV[p + 1] .. " missed outage"
