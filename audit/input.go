@@ -43,6 +43,8 @@ type Input struct {
 	// Settled is the schedule's last run: slots after it have not been dealt with, which is no fault as long as nobody
 	// leads.
 	Settled time.Time
+	// Behind are slots up to Settled that were missed and are still to be pushed.
+	Behind []queue.Span
 	// Over: the schedule has had all its runs. Slots after Settled are not expected.
 	Over bool
 	// Paused: the schedule is paused now.

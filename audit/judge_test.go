@@ -159,6 +159,11 @@ func TestJudge_givesEverySlotOneVerdict(t *testing.T) {
 			lines: ranBut(7, 8, 9), change: func(in *audit.Input) { in.Settled = at(6) },
 			want: counts{audit.OnTime: 7, audit.Pending: 3},
 		},
+		"missed, and still to be pushed": {
+			lines: ranBut(2, 3, 4, 5), broken: true,
+			change: func(in *audit.Input) { in.Behind = []queue.Span{{From: at(1), To: at(2)}, {From: at(3), To: at(5)}} },
+			want:   counts{audit.OnTime: 6, audit.Pending: 3, audit.Lost: 1},
+		},
 		"ended between the readings": {
 			lines: ranBut(3),
 			change: func(in *audit.Input) {

@@ -314,7 +314,9 @@ func (l *Ledger) silence(s *slot) Verdict {
 		return Pending
 	case at.After(l.in.Settled) && l.in.Paused:
 		return Paused
-	case at.After(l.in.Settled):
+	case at.After(l.in.Settled), s.state == silent && slices.ContainsFunc(l.in.Behind, func(b queue.Span) bool {
+		return at.After(b.From) && !at.After(b.To)
+	}):
 		return Pending
 	case s.state == silent && !l.in.Known.IsZero() && at.Before(l.in.Known):
 		return Unknown

@@ -171,7 +171,7 @@ func (in *Input) complete(s *producer.Status) error {
 		in.Settled = in.To
 		return nil
 	}
-	in.Settled, in.Paused = s.Pushed, s.Paused
+	in.Settled, in.Paused, in.Behind = s.Pushed, s.Paused, s.Spans
 	in.Over = s.Schedule.MaxRuns > 0 && s.Runs >= s.Schedule.MaxRuns
 	p, err := NewPeriod(s.Schedule.Rule, s.Anchor)
 	if err != nil {

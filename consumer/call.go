@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/onbeat/onbeat/queue"
@@ -23,6 +24,10 @@ const longestPause = 200 * time.Millisecond
 // behind is followed by one for twice as many: the first of a burst are not to wait until Redis has found the last.
 const firstPortion = 128
 
+// mostStale is how many calls in a row may claim nothing because the list of lanes is another than the one that is known.
+// Then one claims all the same, so that who makes lanes all the time holds nobody up.
+const mostStale = 3
+
 // answer is what came of a call. At most one call is under way: results gather until it is answered.
 type answer struct {
 	sent, came time.Time
@@ -32,9 +37,22 @@ type answer struct {
 	err        error
 }
 
+// errSlept is what comes of an answer that lay here while the machine was suspended: by now others may have what it gave,
+// though no timer here has noticed that the lease ran out. It counts as lost, so that Redis is asked what is held before
+// anything is begun.
+var errSlept = errors.New("the machine was suspended, or its clock set, while redis answered")
+
+// slept is for how long the machine was suspended since a moment: timers and the monotonic clock stood still, the wall
+// clock did not. If that was set meanwhile, it is by how much.
+func slept(since time.Time) time.Duration {
+	now := time.Now()
+	return now.Round(0).Sub(since.Round(0)) - now.Sub(since)
+}
+
 // send makes a call under way that settles what there is to settle and wants up to so many tasks.
 func (c *Consumer) send(want int) {
 	c.calling, c.wake = true, time.Time{}
+	c.stay.Watch("") // Redis takes it out of those who watch
 	ctx, done := context.WithTimeout(c.stay.Context(), callTimeout)
 	if c.lanes.count == 0 && c.lanes.version == 0 {
 		if err := c.lanes.load(ctx, c.q, c.handlers, &c.cfg); err != nil {
@@ -52,10 +70,13 @@ func (c *Consumer) send(want int) {
 		Instance: c.stay.ID, Gen: c.stay.Gen, Seq: c.seq, Want: min(want, c.portion), Settle: batch,
 		Lanes: c.laneClaims(batch), Reads: c.reads, Owed: c.owed,
 	}
+	if c.stale < mostStale {
+		req.LanesVer = c.lanes.version
+	}
 	go func() {
 		defer done()
 		a := answer{sent: time.Now(), settled: len(batch), want: req.Want}
-		a.reply, a.err = c.q.Cycle(ctx, req)
+		a.reply, a.err = queue.Within(ctx, func() (*queue.CycleReply, error) { return c.q.Cycle(ctx, req) })
 		a.came = time.Now()
 		c.answers <- a
 	}()
@@ -64,7 +85,11 @@ func (c *Consumer) send(want int) {
 // answered takes in an answer and reports whether to look again at once. Settlements stay until a call has succeeded.
 func (c *Consumer) answered(a answer) (again bool, err error) {
 	c.calling = false
+	if a.err == nil && c.slept(a.sent) > c.stay.Lease()/10 {
+		a.err = errSlept
+	}
 	if a.err != nil {
+		c.settled = slices.Clone(c.settled) // a call that was given up may still be reading the other
 		return false, a.err
 	}
 	r := a.reply
@@ -85,8 +110,13 @@ func (c *Consumer) answered(a answer) (again bool, err error) {
 	}
 	free := c.free() - len(r.Claimed)
 	again = c.plan(r, free)
-	if r.MayClaim && a.want > 0 && len(r.Claimed)+len(r.Malformed) >= a.want {
+	switch full := len(r.Claimed)+len(r.Malformed) >= a.want; {
+	case !r.MayClaim:
+		c.stay.Refused()
+	case full && a.want > 0:
 		again = again || free > 0 // it took all it was to take, and may have said of nothing else what is due, nor watch
+	case !full && !r.LeftDue:
+		c.stay.Watch(c.reads)
 	}
 	c.wakeBy(c.wake)
 	ahead := again && r.LeftDue && free >= c.portion && !c.draining && !c.doubt && len(c.owed) == 0 && r.LanesVer == c.lanes.version
@@ -114,9 +144,13 @@ func (c *Consumer) caughtUp(r *queue.CycleReply, again bool) (bool, error) {
 	switch {
 	case c.doubt:
 		return true, c.adopt(ctx)
-	case r.LanesVer != c.lanes.version, len(c.owed) > 0:
+	case r.LanesVer != c.lanes.version:
+		c.stale++
+		return true, c.lanes.load(ctx, c.q, c.handlers, &c.cfg)
+	case len(c.owed) > 0:
 		return true, c.lanes.load(ctx, c.q, c.handlers, &c.cfg)
 	}
+	c.stale = 0
 	return again, nil
 }
 
@@ -135,7 +169,10 @@ func (c *Consumer) accept(t *task.Task) {
 
 // adopt starts what this generation holds without knowing: tasks claimed by a call whose reply was lost.
 func (c *Consumer) adopt(ctx context.Context) error {
-	claims, _, err := c.q.Held(ctx, c.stay.Gen, c.stay.ID)
+	claims, err := queue.Within(ctx, func() ([]queue.Claim, error) {
+		claims, _, err := c.q.Held(ctx, c.stay.Gen, c.stay.ID)
+		return claims, err
+	})
 	if err != nil {
 		return err
 	}

@@ -29,7 +29,8 @@ func (h *claimHeld) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
 		err := next(ctx, cmd)
 		if r, ok := cmd.(interface{ Slice() ([]any, error) }); ok && err == nil {
-			if values, _ := r.Slice(); len(values) == 9+5 { // a cycle's reply with one lane
+			// A cycle's reply, whose first value is in microseconds, with one lane.
+			if values, _ := r.Slice(); len(values) == 9+5 && values[0].(int64) > 1e15 {
 				close(h.claimed)
 				<-h.letGo
 			}

@@ -31,6 +31,7 @@ type Consumer struct {
 	answers  chan answer
 	calling  bool      // a call is under way
 	portion  int       // most tasks to claim with the next
+	stale    int       // calls in a row that found other lanes than the ones that are known
 	wake     time.Time // the earliest that was heard of while it was
 	doubt    bool      // a reply was lost: what is held has to be read
 	draining bool      // nothing more is begun
@@ -38,6 +39,7 @@ type Consumer struct {
 	clock    queue.Clock
 	keyed    bool     // a task with a key is among settled
 	owed     []string // keys for which others wait in lanes that are not known here yet
+	slept    func(since time.Time) time.Duration
 }
 
 // New returns a consumer. It refuses a bad config.
@@ -45,7 +47,7 @@ func New(q *queue.Queue, h Handlers, cfg Config) (*Consumer, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	return &Consumer{q: q, handlers: h, cfg: cfg.withDefaults(), log: cfg.Log}, nil
+	return &Consumer{q: q, handlers: h, cfg: cfg.withDefaults(), log: cfg.Log, slept: slept}, nil
 }
 
 // Run works for one stay of an instance. It takes due tasks until the stay drains, lets what runs finish for as long as
@@ -68,7 +70,7 @@ func (c *Consumer) reset(s *instance.Stay) {
 	c.stay, c.lanes, c.seq, c.doubt, c.draining, c.keyed, c.owed = s, lanes{}, 0, false, false, false, nil
 	c.inflight = make(map[string]*run, c.cfg.Concurrency)
 	c.results = make(chan result, c.cfg.Concurrency)
-	c.answers, c.calling, c.portion = make(chan answer, 1), false, firstPortion
+	c.answers, c.calling, c.portion, c.stale = make(chan answer, 1), false, firstPortion, 0
 	c.settled = c.settled[:0]
 	c.reads = reads(c.handlers, &c.cfg)
 	c.cancels = newCancels()
@@ -214,7 +216,7 @@ func (c *Consumer) laneClaims(batch []queue.Settlement) []queue.LaneClaim {
 func (c *Consumer) plan(r *queue.CycleReply, free int) (again bool) {
 	switch {
 	case !r.MayClaim:
-		c.alarm.Set(time.Time{}) // a change of leader wakes us
+		c.alarm.Set(time.Time{}) // the stay wakes us when it may
 		return false
 	case r.LeftDue:
 		c.alarm.Set(time.Time{})

@@ -7,22 +7,29 @@ import (
 	"github.com/onbeat/onbeat/task"
 )
 
+// settleTimeout is how long Redis may refuse, or not answer, the last settlements while it answers heartbeats.
+const settleTimeout = 10 * time.Second
+
 // drain ends the stay's work: what runs may finish, then is cancelled, then is handed back. If the lease is lost
-// meanwhile nothing is settled.
+// meanwhile nothing is settled. What cannot be settled in time is left to whoever takes back what this instance ran.
 func (c *Consumer) drain() {
 	ended := c.stay.Context().Done()
 	grace := time.NewTimer(c.cfg.Drain)
 	defer grace.Stop()
-	var abandoned, retry <-chan time.Time
+	var abandoned, retry, unpaid <-chan time.Time
 	failures := 0
 	if n := len(c.inflight); n > 0 && c.stay.Context().Err() == nil {
 		c.log.Info().Int("running", n).Dur("drain", c.cfg.Drain).Msg("finishing what runs")
 	}
 	c.draining = true
+	c.stay.Watch("")
 	owes := func() bool { return ended != nil && (len(c.settled) > 0 || c.doubt || len(c.owed) > 0) }
 	for len(c.inflight) > 0 || c.calling || owes() {
 		if owes() && !c.calling && retry == nil {
 			c.send(0)
+		}
+		if len(c.inflight) == 0 && unpaid == nil {
+			unpaid = time.After(settleTimeout)
 		}
 		select {
 		case a := <-c.answers:
@@ -46,6 +53,10 @@ func (c *Consumer) drain() {
 			c.cancelRuns()
 		case <-retry:
 			retry = nil
+		case <-unpaid:
+			c.log.Error().Int("runs", len(c.settled)).Msg("cannot settle the last runs: leaving without")
+			c.settled = nil // a call that is under way may still be reading it
+			return
 		case <-ended: // the runs hang on this context too: they are cancelled
 			ended, retry = nil, nil
 			abandoned = time.After(abandon)

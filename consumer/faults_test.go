@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -70,9 +71,11 @@ func TestDrain_handsBackWhatALostReplyClaimed(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	must(t, m.Run(ctx, func(s *instance.Stay) error {
 		opened := make(chan struct{})
+		var once sync.Once
 		go s.Lead(func(ctx context.Context, term queue.Term) {
 			_, _ = w.reg.Open(ctx, term)
-			close(opened)
+			once.Do(func() { close(opened) })
+			<-ctx.Done()
 		})
 		<-opened
 		// The call of which the reply is lost.

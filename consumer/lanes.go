@@ -28,23 +28,38 @@ type laneQueue struct {
 	groups [][]queue.LaneClaim
 }
 
-// reads names what a consumer reads: the same types of the same queues have the same name.
+// reads names what a consumer reads: the same types of the same queues, with the same limits, have the same name. Who
+// lets fewer of a type run does not see what another could still take, and cannot watch for it.
 func reads(h Handlers, cfg *Config) string {
 	types := slices.Clone(h.Types())
 	slices.Sort(types)
 	sum := fnv.New64a()
+	write := func(name string) { _, _ = sum.Write([]byte(name + "\n")) } // names have no line breaks and no bar
 	for _, name := range slices.Concat(types, []string{"|"}, slices.Sorted(maps.Keys(cfg.Queues))) {
-		_, _ = sum.Write([]byte(name + "\n")) // names have no line breaks and no bar
+		write(name)
+	}
+	for _, typ := range types {
+		if n := cfg.Limits[typ]; n > 0 {
+			write("|" + typ + "|" + strconv.Itoa(n))
+		}
 	}
 	return strconv.FormatUint(sum.Sum64(), 36)
 }
 
 // load reads the lanes again.
 func (l *lanes) load(ctx context.Context, q *queue.Queue, h Handlers, cfg *Config) error {
-	all, version, err := q.Lanes(ctx)
+	type list struct {
+		lanes   []queue.Lane
+		version int64
+	}
+	read, err := queue.Within(ctx, func() (list, error) {
+		all, version, err := q.Lanes(ctx)
+		return list{all, version}, err
+	})
 	if err != nil {
 		return err
 	}
+	all := read.lanes
 	types := map[string]bool{}
 	for _, t := range h.Types() {
 		types[t] = true
@@ -52,7 +67,7 @@ func (l *lanes) load(ctx context.Context, q *queue.Queue, h Handlers, cfg *Confi
 	slices.SortFunc(all, func(a, b queue.Lane) int {
 		return cmp.Or(cmp.Compare(a.Queue, b.Queue), cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.Type, b.Type))
 	})
-	*l = lanes{version: version}
+	*l = lanes{version: read.version}
 	for _, lane := range all {
 		weight, wanted := cfg.Queues[lane.Queue], len(cfg.Queues) == 0
 		if !types[lane.Type] || weight == 0 && !wanted {

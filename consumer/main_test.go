@@ -11,12 +11,16 @@ import (
 
 	"github.com/onbeat/onbeat/handlers"
 	"github.com/onbeat/onbeat/instance"
+	"github.com/onbeat/onbeat/internal/precise"
 	"github.com/onbeat/onbeat/queue"
 	"github.com/onbeat/onbeat/task"
 	"github.com/onbeat/onbeat/testredis"
 )
 
-func TestMain(m *testing.M) { testredis.Main(m) }
+func TestMain(m *testing.M) {
+	precise.Use(time.Sleep) // a system call would hold up tests in virtual time
+	testredis.Main(m)
+}
 
 // patience is what a slow machine gets.
 const patience = 30 * time.Second
@@ -65,6 +69,7 @@ type setup struct {
 	Config
 	instance instance.Config
 	rdb      redis.UniversalClient
+	slept    func(time.Time) time.Duration
 }
 
 func concurrency(n int) func(*setup)     { return func(s *setup) { s.Concurrency = n } }
@@ -92,6 +97,9 @@ func (w *world) start(h Handlers, changes ...func(*setup)) *node {
 	must(w, err)
 	c, err := New(q, h, s.Config)
 	must(w, err)
+	if s.slept != nil {
+		c.slept = s.slept
+	}
 	n := &node{Consumer: c, id: m.ID(), over: make(chan struct{})}
 	ctx, stop := context.WithCancel(context.Background())
 	go func() {

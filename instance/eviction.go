@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/onbeat/onbeat/queue"
 )
 
 // warnOfEviction says so if Redis is set up to drop keys when it is full. It asks INFO, which is allowed in more places
@@ -31,7 +33,7 @@ func (m *Manager) policy(ctx context.Context) string {
 	if !ok {
 		return ""
 	}
-	text, err := node.Info(ctx, "memory").Result()
+	text, err := queue.Within(ctx, func() (string, error) { return node.Info(ctx, "memory").Result() })
 	if err != nil {
 		return ""
 	}

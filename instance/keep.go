@@ -13,6 +13,10 @@ func (m *Manager) keep(ctx context.Context, s *Stay, served <-chan error) (lost 
 	ready, done := m.readiness(ctx, s), ctx.Done()
 	next := time.NewTimer(m.spread())
 	defer next.Stop()
+	rest := time.NewTimer(0) // fires when one that stood down may lead again
+	rest.Stop()
+	defer rest.Stop()
+	resting := false
 	var owed func(*Stay) error  // a change of state that Redis has not heard of yet
 	var state func(*Stay) error // the last one
 	var b backoff
@@ -26,13 +30,26 @@ func (m *Manager) keep(ctx context.Context, s *Stay, served <-chan error) (lost 
 			return false, err
 		case <-done:
 			done, ready = nil, nil
-			state = m.resign
+			state, resting = m.resign, false
 			owed, err = m.settle(s, state)
 			s.drain()
 		case <-ready:
 			ready = nil
 			state = m.ready
 			owed, err = m.settle(s, state)
+		case x := <-s.stuck:
+			var d time.Duration
+			if d, err = m.standDown(s, x); d > 0 {
+				state, owed, resting = nil, nil, true
+				rest.Reset(d)
+			}
+		case <-rest.C:
+			if resting && m.rested(s) {
+				resting, state = false, m.ready
+				owed, err = m.settle(s, state)
+			} else if resting {
+				rest.Reset(m.cfg.Lease)
+			}
 		case <-next.C:
 			err = m.heartbeat(s)
 		case <-s.beat:
@@ -43,8 +60,14 @@ func (m *Manager) keep(ctx context.Context, s *Stay, served <-chan error) (lost 
 		case <-s.expired():
 			err = ErrLeaseLost
 		}
+		if err == nil && resting && s.View().Leader == "" && !s.serving.Load() {
+			rest.Reset(0) // better one that may fail than nobody
+		}
 		if err == nil && owed != nil {
 			owed, err = m.settle(s, owed)
+		}
+		if err != nil && s.overdue() { // Redis cannot be asked, and the machine may have been suspended
+			err = ErrLeaseLost
 		}
 		switch {
 		case err == nil:
@@ -86,7 +109,7 @@ func (m *Manager) heartbeat(s *Stay) error {
 	ctx, done := context.WithTimeout(s.ctx, m.cfg.heartbeat())
 	defer done()
 	asked := time.Now() // not after the reply: a slow reply must not lengthen the lease
-	b, err := m.reg.heartbeat(ctx, s.ID, s.Gen, m.cfg.Lease, m.seen)
+	b, err := m.reg.heartbeat(ctx, s.ID, s.Gen, m.cfg.Lease, m.seen, s.watches())
 	if err != nil {
 		return err
 	}

@@ -48,6 +48,8 @@ func (m *Manager) hear(ctx context.Context, s *Stay, msg *redis.Message) {
 	case "leader":
 		s.beat.Ring()
 		s.wake(0)
+	case "lost": // a generation: the heartbeat says which
+		s.beat.Ring()
 	case "lanes":
 		s.wake(0)
 	case "schedules":

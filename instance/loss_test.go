@@ -24,7 +24,7 @@ func TestLoss_isFoundAndReported(t *testing.T) {
 		}
 		beat := func(seen time.Time) Beat {
 			t.Helper()
-			b, err := r.reg.heartbeat(ctx, "a", gen, time.Minute, seen)
+			b, err := r.reg.heartbeat(ctx, "a", gen, time.Minute, seen, "")
 			must(t, err)
 			return b
 		}
@@ -43,7 +43,7 @@ func TestLoss_isFoundAndReported(t *testing.T) {
 		}
 
 		r.forget()
-		if _, err := r.reg.heartbeat(ctx, "a", gen, time.Minute, seen); err == nil {
+		if _, err := r.reg.heartbeat(ctx, "a", gen, time.Minute, seen, ""); err == nil {
 			t.Fatal("a Redis that came back empty knows the instance")
 		}
 		_, _, v, err = r.reg.register(ctx, Config{ID: "a", Lease: time.Minute}, gen, 0, seen)
@@ -67,7 +67,7 @@ func TestLoss_isNotAClockThatIsSetBack(t *testing.T) {
 		seen := r.beat(m).Now.Add(time.Hour)
 		must(t, r.rdb.HSet(ctx, r.q.Keys().Meta, "beat", seen.UnixMilli()).Err()) // written before the clock was set back
 		for range 2 {
-			b, err := r.reg.heartbeat(ctx, m.id, m.gen, time.Minute, seen)
+			b, err := r.reg.heartbeat(ctx, m.id, m.gen, time.Minute, seen, "")
 			must(t, err)
 			if b.Forgot {
 				t.Error("it was taken for a loss")

@@ -25,6 +25,12 @@ type Manager struct {
 	order  int64     // of its release
 	seen   time.Time // the clock of Redis when it last answered a heartbeat
 	proven bool      // it has been ready for MinReady before
+
+	stoodDown time.Time     // when it last did
+	rest      time.Duration // for how long, then
+
+	recovering chan struct{}       // held by whoever recovers generations
+	later      map[int64]time.Time // generations that hold what only another release can read, until they are tried again
 }
 
 // New returns the manager of an instance. It refuses a bad config; it does not talk to Redis yet.
@@ -38,7 +44,10 @@ func New(q *queue.Queue, p queue.Partition, cfg Config) (*Manager, error) {
 	}
 	cfg = cfg.withDefaults()
 	log := cfg.Log.With().Str("instance", cfg.ID).Logger()
-	return &Manager{rdb: q.Redis(), reg: reg, q: q, cfg: cfg, log: log}, nil
+	return &Manager{
+		rdb: q.Redis(), reg: reg, q: q, cfg: cfg, log: log,
+		recovering: make(chan struct{}, 1), later: map[int64]time.Time{},
+	}, nil
 }
 
 // Registry is the registry the manager works with.
@@ -91,6 +100,7 @@ func (m *Manager) join(ctx context.Context) (*Stay, error) {
 			}
 			m.gen, m.order = gen, order
 			s := newStay(m.cfg.ID, gen, m.cfg.Release)
+			s.lease, s.takeBack = m.cfg.Lease, m.takeBackNow
 			s.trust(asked.Add(m.cfg.Lease - m.cfg.margin()))
 			m.heard(s, v)
 			s.see(v)

@@ -22,29 +22,69 @@ const stuckPause = time.Minute
 
 // takeBack recovers generations as heartbeats name them, until ctx ends: beside the heartbeats, which must not wait.
 func (m *Manager) takeBack(ctx context.Context, orphans <-chan []int64) {
-	later := map[int64]time.Time{} // generations that hold what only another release can read
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case gens := <-orphans:
-			maps.DeleteFunc(later, func(_ int64, at time.Time) bool { return time.Now().After(at) })
-			for _, gen := range gens {
-				if _, wait := later[gen]; wait {
-					continue
-				}
-				stuck, err := m.recover(ctx, gen)
-				switch {
-				case ctx.Err() != nil:
-					return
-				case err != nil:
-					m.log.Warn().Err(err).Int64("generation", gen).Msg("could not take back the tasks of a lost instance")
-				case stuck:
-					later[gen] = time.Now().Add(stuckPause)
-				}
-			}
+			_ = m.recoverAll(ctx, gens) // it is logged, and the leader's next heartbeat names them again
 		}
 	}
+}
+
+// takeBackNow recovers every generation that was declared dead, before the gate opens. It tries for at most half a
+// lease: work must not wait for a generation that cannot be recovered.
+func (m *Manager) takeBackNow(ctx context.Context) error {
+	ctx, done := context.WithTimeout(ctx, m.cfg.Lease/2)
+	defer done()
+	var b backoff
+	for {
+		gens, err := m.reg.Orphans(ctx)
+		if err == nil {
+			err = m.recoverAll(ctx, gens)
+		}
+		if err == nil || !pause(ctx, b.next(m.cfg.heartbeat())) {
+			return err
+		}
+	}
+}
+
+// recoverAll recovers generations and returns what failed, if anything did: one that fails keeps no other waiting. It
+// does so for one caller at a time, so that the next finds nothing left to do.
+func (m *Manager) recoverAll(ctx context.Context, gens []int64) (failed error) {
+	select {
+	case m.recovering <- struct{}{}:
+		defer func() { <-m.recovering }()
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	maps.DeleteFunc(m.later, func(_ int64, at time.Time) bool { return time.Now().After(at) })
+	for _, gen := range gens {
+		if _, wait := m.later[gen]; wait {
+			continue
+		}
+		stuck, err := m.recoverWithin(ctx, gen)
+		switch {
+		case err != nil && ctx.Err() != nil:
+			return context.Cause(ctx)
+		case err != nil:
+			m.log.Warn().Err(err).Int64("generation", gen).Msg("could not take back the tasks of a lost instance")
+			failed = err
+		case stuck:
+			m.later[gen] = time.Now().Add(stuckPause)
+		}
+	}
+	return failed
+}
+
+// recoverTimeout bounds taking back one generation. What has been moved by then stays moved, and the next heartbeat names
+// the rest.
+const recoverTimeout = time.Minute
+
+func (m *Manager) recoverWithin(ctx context.Context, gen int64) (stuck bool, err error) {
+	ctx, done := context.WithTimeout(ctx, recoverTimeout)
+	defer done()
+	return queue.Within(ctx, func() (bool, error) { return m.recover(ctx, gen) })
 }
 
 // recover gives the tasks of a dead generation back: due again with the attempt counted, or dead if that was the last.

@@ -66,6 +66,26 @@ func TestManager_takesBackTheTasksOfTheLost(t *testing.T) {
 	})
 }
 
+// A leader is told at once that somebody else found a lost instance: until its runs are taken back they hold their keys,
+// and slots would be dropped for overlapping them.
+func TestManager_takesBackAtOnceWhatAnotherFound(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, r *rig, _ *testredis.Miniredis) {
+		s := r.node(Config{ID: "leader", Consume: ConsumeAll, Lease: time.Hour}).stay()
+		dead := r.up("dead", "", standby)
+		time.Sleep(30 * time.Second)
+		r.open(member{"leader", s.Gen})
+		r.enqueue("x")
+		r.wantClaims(dead, 1)
+		r.expire(dead, time.Millisecond)
+		r.join("finder", "")
+		time.Sleep(10 * time.Millisecond)
+		if n := r.rdb.HLen(t.Context(), r.q.Keys().Running(dead.gen)).Val(); n != 0 {
+			t.Fatal("what the lost instance ran waits for a heartbeat, which is minutes away")
+		}
+	})
+}
+
 func TestRecover_onceEvenByManyAtOnce(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, testredis.Real(t))

@@ -26,7 +26,7 @@ func source(name string) string {
 }
 
 func electing(name string) *queue.Script {
-	return queue.NewScript(name, source("lib_elect"), source(name)).Fleeting() // the lease must not wait for replicas
+	return queue.NewScript(name, queue.WakeLib, source("lib_elect"), source(name)).Fleeting() // the lease must not wait for replicas
 }
 
 var (
@@ -36,6 +36,7 @@ var (
 	deregisterScript = electing("deregister")
 	openScript       = electing("open")
 	declareScript    = electing("declare")
+	standDownScript  = electing("standdown")
 )
 
 // releaseGrace is how long a release whose last instance was lost still counts as present: time for a supervisor to
@@ -68,6 +69,7 @@ type View struct {
 	Open      bool // consumers may take work: the leader has dealt with what was missed while nobody led
 	Lanes     int64
 	Schedules int64
+	May       bool // the caller may take work, by the leader's rule
 
 	// Forgot: Redis lacks writes that it had answered. Kept is the last heartbeat of anybody that it has, or zero.
 	Forgot bool
@@ -163,30 +165,47 @@ func (r *Registry) Declare(ctx context.Context, t queue.Term) (bool, error) {
 // Heartbeat renews the lease, drops instances whose lease ran out, and elects if need be. It returns
 // [queue.ErrFenced] if this instance's own lease had run out.
 func (r *Registry) Heartbeat(ctx context.Context, id string, gen int64, lease time.Duration) (Beat, error) {
-	return r.heartbeat(ctx, id, gen, lease, time.Time{})
+	return r.heartbeat(ctx, id, gen, lease, time.Time{}, "")
 }
 
-// heartbeat also says when Redis last answered one, so that Redis can tell if it has forgotten it.
-func (r *Registry) heartbeat(ctx context.Context, id string, gen int64, lease time.Duration, seen time.Time) (Beat, error) {
+// heartbeat also says when Redis last answered one, and what the consumer reads if it believes that it watches, so that
+// Redis can tell if it has forgotten either.
+func (r *Registry) heartbeat(ctx context.Context, id string, gen int64, lease time.Duration, seen time.Time, reads string) (Beat, error) {
 	values, err := r.run(ctx, heartbeatScript, r.first(r.keys.Cancel),
-		id, gen, lease.Milliseconds(), overslept.Milliseconds(), queue.Ms(seen))
+		id, gen, lease.Milliseconds(), overslept.Milliseconds(), queue.Ms(seen), reads)
 	if err != nil {
 		return Beat{}, fmt.Errorf("heartbeat: %w", err)
 	}
-	b := Beat{View: viewOf(values), Left: time.Duration(number(values, 8)) * time.Millisecond, Overslept: number(values, 9) == 1}
-	n := int(number(values, 10))
+	left, late, n := number(values, viewed), number(values, viewed+1), int(number(values, viewed+2))
+	b := Beat{View: viewOf(values), Left: time.Duration(left) * time.Millisecond, Overslept: late == 1}
+	rest := viewed + 3
 	for i := range n {
-		b.Orphans = append(b.Orphans, number(values, 11+i))
+		b.Orphans = append(b.Orphans, number(values, rest+i))
 	}
-	for i := 11 + n; i+1 < len(values); i += 2 {
+	for i := rest + n; i+1 < len(values); i += 2 {
 		b.Cancel = append(b.Cancel, parseCancel(text(values, i), text(values, i+1)))
 	}
 	return b, nil
 }
 
+// Orphans lists the generations that were declared dead and may still hold tasks.
+func (r *Registry) Orphans(ctx context.Context) ([]int64, error) {
+	all, err := r.rdb.ZRange(ctx, r.keys.Orphans, 0, -1).Result()
+	if err != nil {
+		return nil, fmt.Errorf("read lost generations: %w", queue.Classify(err))
+	}
+	gens := make([]int64, 0, len(all))
+	for _, text := range all {
+		if gen, err := strconv.ParseInt(text, 10, 64); err == nil {
+			gens = append(gens, gen)
+		}
+	}
+	return gens, nil
+}
+
 // Cancels reads the requests to cancel runs.
 func (r *Registry) Cancels(ctx context.Context) ([]Cancel, error) {
-	all, err := r.rdb.HGetAll(ctx, r.keys.Cancel).Result()
+	all, err := queue.Within(ctx, func() (map[string]string, error) { return r.rdb.HGetAll(ctx, r.keys.Cancel).Result() })
 	if err != nil {
 		return nil, fmt.Errorf("read cancel requests: %w", queue.Classify(err))
 	}
@@ -221,26 +240,9 @@ func (r *Registry) view(ctx context.Context, what string, s *queue.Script, keys 
 	return viewOf(values), nil
 }
 
-// run gives up waiting when ctx ends, whether or not the client listens to contexts while it waits for a reply (by
-// default it does not). A reply that comes later is thrown away.
+// run gives up waiting when ctx ends. A reply that comes later is thrown away.
 func (r *Registry) run(ctx context.Context, s *queue.Script, keys []string, args ...any) ([]any, error) {
-	type reply struct {
-		v   any
-		err error
-	}
-	replied := make(chan reply, 1)
-	go func() {
-		v, err := s.Run(ctx, r.rdb, keys, args)
-		replied <- reply{v, err}
-	}()
-	var v any
-	var err error
-	select {
-	case got := <-replied:
-		v, err = got.v, got.err
-	case <-ctx.Done():
-		err = queue.Classify(ctx.Err())
-	}
+	v, err := queue.Within(ctx, func() (any, error) { return s.Run(ctx, r.rdb, keys, args) })
 	if err != nil {
 		return nil, err
 	}
@@ -251,11 +253,14 @@ func (r *Registry) run(ctx context.Context, s *queue.Script, keys []string, args
 	return values, nil
 }
 
+// viewed is how many values a view has.
+const viewed = 9
+
 func viewOf(values []any) View {
 	return View{
 		Now: queue.FromMs(number(values, 0)), Leader: text(values, 1), LeaderGen: number(values, 2),
 		Epoch: number(values, 3), Open: number(values, 4) == 1, Lanes: number(values, 5), Schedules: number(values, 6),
-		Forgot: text(values, 7) != "", Kept: queue.FromMs(number(values, 7)),
+		Forgot: text(values, 7) != "", Kept: queue.FromMs(number(values, 7)), May: number(values, 8) == 1,
 	}
 }
 

@@ -40,9 +40,15 @@ type Stay struct {
 	draining chan struct{}
 	beat     Bell
 	orphans  chan []int64 // generations whose tasks are to be taken back
+	lease    time.Duration
+	takeBack func(context.Context) error
+	stuck    chan stuck  // what a leader that cannot schedule says
+	serving  atomic.Bool // fn of Lead has not returned
 
 	lost       chan struct{} // closed when trust in the lease has ended
 	trustTimer *time.Timer
+	trusted    time.Time        // until when, by the wall clock
+	wall       func() time.Time // the wall clock
 
 	reign time.Time // until when the leader's lease lasts, or zero; the keeper's own
 
@@ -52,14 +58,18 @@ type Stay struct {
 	loss     atomic.Pointer[Loss]
 	mu       sync.Mutex
 	view     View
+	refused  bool   // the consumer was last told that it may not take work
+	reads    string // what the consumer reads, while it relies on being woken
 	term     *term
 	resigned bool
 	onCancel func(Cancel)
 	changed  chan struct{} // closed and replaced when the term changes
+	heard    chan struct{} // closed and replaced with each view
 }
 
 type term struct {
 	queue.Term
+	began  time.Time
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 }
@@ -69,7 +79,8 @@ func newStay(id string, gen int64, release string) *Stay {
 		ID: id, Gen: gen, Release: release,
 		Work: NewBell(), Schedules: NewBell(), beat: NewBell(),
 		draining: make(chan struct{}), changed: make(chan struct{}), lost: make(chan struct{}),
-		orphans: make(chan []int64, 1),
+		wall:    func() time.Time { return time.Now().Round(0) },
+		orphans: make(chan []int64, 1), stuck: make(chan stuck), heard: make(chan struct{}),
 	}
 	s.wakeAt.Store(noWake)
 	s.ctx, s.cancel = context.WithCancelCause(context.Background())
@@ -132,27 +143,87 @@ func (s *Stay) Doubt() { s.beat.Ring() }
 // and at start there is nobody to hear them yet.
 func (s *Stay) Look() { s.wake(0) }
 
+// TakeBack gives back what dead generations were running. A leader calls it before it opens the gate, so that no slot is
+// dropped for overlapping a run that is known to be dead. It returns within half a lease, with an error if a generation
+// could not be taken back. One that holds what only another release can read is no error.
+func (s *Stay) TakeBack(ctx context.Context) error {
+	if s.takeBack == nil {
+		return nil
+	}
+	return s.takeBack(ctx)
+}
+
+// Lease is how long the instance is believed to live after a heartbeat.
+func (s *Stay) Lease() time.Duration { return s.lease }
+
+// Refused notes that Redis lets this instance take no work. Work rings when an answer of the registry says that it may.
+func (s *Stay) Refused() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.refused = true
+}
+
+// Watch notes that the consumer of what is named so relies on being woken, until it notes "". Should Redis have forgotten
+// that, as it may when it loses its last writes, the next heartbeat rings Work.
+func (s *Stay) Watch(reads string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.reads = reads
+}
+
+func (s *Stay) watches() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.reads
+}
+
 // Lead calls fn for each term of leadership, one after the other, until the stay ends or drains. fn's context ends with
-// the term, with a cause; then fn must return. An fn that returns earlier is called again only in the next term.
+// the term, with a cause; then fn must return. If fn returns while the term lives, it is called again: after Redis has
+// said that this instance still leads, and a pause that grows to a heartbeat.
 func (s *Stay) Lead(fn func(ctx context.Context, t queue.Term)) {
 	var last *term // not its epoch: a Redis that lost its last writes may give one twice
+	var b backoff
 	for {
 		s.mu.Lock()
 		t, changed := s.term, s.changed
 		s.mu.Unlock()
-		if t != nil && t != last && t.ctx.Err() == nil {
-			last = t
-			fn(t.ctx, t.Term)
+		switch {
+		case t == nil || t.ctx.Err() != nil:
+			select {
+			case <-changed:
+			case <-s.draining:
+				return
+			case <-s.ctx.Done():
+				return
+			}
+			continue
+		case t != last:
+			b = backoff{}
+		case !s.confirmed(t, b.next(s.lease/5)):
 			continue
 		}
-		select {
-		case <-changed:
-		case <-s.draining:
-			return
-		case <-s.ctx.Done():
-			return
+		last = t
+		began := time.Now()
+		s.serving.Store(true)
+		fn(t.ctx, t.Term)
+		s.serving.Store(false)
+		if time.Since(began) > s.lease {
+			b = backoff{} // it worked for a while
 		}
 	}
+}
+
+// confirmed waits for d, and until Redis has said again that the term lives. It returns false when the term has ended.
+func (s *Stay) confirmed(t *term, d time.Duration) bool {
+	s.mu.Lock()
+	heard := s.heard
+	s.mu.Unlock()
+	s.Doubt()
+	select {
+	case <-heard:
+	case <-t.ctx.Done():
+	}
+	return pause(t.ctx, d)
 }
 
 // see takes in a view: it begins or ends the term, and rings for whatever moved.
@@ -161,6 +232,8 @@ func (s *Stay) see(v View) (before, after int64) {
 	defer s.mu.Unlock()
 	old := s.view
 	s.view = v
+	close(s.heard)
+	s.heard = make(chan struct{})
 	if s.term != nil {
 		before = s.term.Epoch
 	}
@@ -169,7 +242,7 @@ func (s *Stay) see(v View) (before, after int64) {
 		s.endTerm(ErrDeposed)
 	}
 	if leads && s.term == nil && s.ctx.Err() == nil {
-		t := &term{Term: queue.Term{Instance: s.ID, Gen: s.Gen, Epoch: v.Epoch}}
+		t := &term{Term: queue.Term{Instance: s.ID, Gen: s.Gen, Epoch: v.Epoch}, began: time.Now()}
 		t.ctx, t.cancel = context.WithCancelCause(s.ctx)
 		s.term = t
 		close(s.changed)
@@ -178,7 +251,13 @@ func (s *Stay) see(v View) (before, after int64) {
 	if s.term != nil {
 		after = s.term.Epoch
 	}
-	if old.Epoch != v.Epoch || old.Open != v.Open || old.Lanes != v.Lanes {
+	// Being allowed may change with nobody else to notice, as when this instance becomes ready; and the consumer may have
+	// asked in between.
+	allowed := v.May && (s.refused || !old.May)
+	if allowed {
+		s.refused = false
+	}
+	if allowed || old.Epoch != v.Epoch || old.Open != v.Open || old.Lanes != v.Lanes {
 		s.wake(0)
 	}
 	if old.Schedules != v.Schedules {

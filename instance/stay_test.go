@@ -2,6 +2,7 @@ package instance
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -49,26 +50,72 @@ func TestLead_runsOncePerTermOneAfterTheOther(t *testing.T) {
 	})
 }
 
-func TestLead_thatReturnedEarlyWaitsForTheNextTerm(t *testing.T) {
+func TestLead_isCalledAgainWhileTheTermLives(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T, r *rig, _ *testredis.Miniredis) {
-		n := r.node(Config{ID: "a"})
+	bubble(t, func(t *testing.T, r *rig, mini *testredis.Miniredis) {
+		other, line := r.other(mini)
+		n := other.node(Config{ID: "a"})
 		s := n.stay()
-		terms := make(chan queue.Term, 100)
+		type begun struct {
+			queue.Term
+			calls int // that Redis has answered
+		}
+		terms := make(chan begun, 1000)
 		returned := make(chan struct{})
 		go func() {
 			defer close(returned)
-			s.Lead(func(_ context.Context, term queue.Term) { terms <- term })
+			s.Lead(func(_ context.Context, term queue.Term) { terms <- begun{term, line.count()} })
 		}()
-		wait(t, terms, "term")
-		time.Sleep(time.Minute)
-		if len(terms) != 0 {
-			t.Fatal("called twice in one term")
+		first := wait(t, terms, "term")
+		second := wait(t, terms, "the same term again")
+		if second.Term != first.Term || second.calls == first.calls {
+			t.Fatalf("%+v, and then %+v: nobody asked whether it still leads", first, second)
 		}
-		r.leave(r.up("b", ""))
-		wait(t, terms, "next term")
+		time.Sleep(time.Minute)
+		if n := len(terms); n < 50 || n > 130 {
+			t.Fatalf("called %d times in a minute", n)
+		}
+		b := r.up("b", "")
+		time.Sleep(2 * time.Second)
+		for len(terms) > 0 {
+			<-terms
+		}
+		time.Sleep(30 * time.Second)
+		if len(terms) != 0 {
+			t.Fatal("called though another leads")
+		}
+		r.leave(b)
+		if next := wait(t, terms, "next term"); next.Epoch <= first.Epoch {
+			t.Fatalf("epoch %d after %d", next.Epoch, first.Epoch)
+		}
 		must(t, n.leave())
 		wait(t, returned, "return of Lead")
+	})
+}
+
+// A machine that was suspended wakes up, and Redis does not answer yet: its timers have not moved, and yet the lease is
+// over. While Redis answers, a wall clock that was set changes nothing.
+func TestTrust_endsByTheWallClockWhenRedisDoesNotAnswer(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, r *rig, mini *testredis.Miniredis) {
+		other, line := r.other(mini)
+		s := other.node(Config{ID: "a"}).stay()
+		var ahead atomic.Int64
+		s.mu.Lock()
+		s.wall = func() time.Time { return time.Now().Round(0).Add(time.Duration(ahead.Load())) }
+		s.mu.Unlock()
+		ahead.Store(int64(time.Hour))
+		time.Sleep(time.Minute)
+		if s.Context().Err() != nil {
+			t.Fatal("the clock was set, and the lease is lost")
+		}
+		line.hold()
+		began := time.Now()
+		wantCause(t, cause(t, s.Context()), ErrLeaseLost)
+		if took := time.Since(began); took > 2*time.Second+100*time.Millisecond {
+			t.Fatalf("the lease was trusted for %v more, want two heartbeats at most", took)
+		}
+		line.release()
 	})
 }
 
@@ -201,5 +248,34 @@ func TestOnCancel_isToldByMessageAndByHeartbeat(t *testing.T) {
 				t.Errorf("%+v covers %+v: %v", got, c, covers)
 			}
 		}
+	})
+}
+
+// Nobody else notices when an instance that does not lead becomes ready: the answer to its own call says that it may take
+// work, and so does each heartbeat.
+func TestWork_ringsWhenTheInstanceMayTakeWork(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, r *rig, _ *testredis.Miniredis) {
+		a := r.up("a", "", consume(ConsumeAll))
+		r.open(a)
+		s := r.node(Config{ID: "b", Standby: true, MinReady: 10500 * time.Millisecond}).stay()
+		time.Sleep(10 * time.Second)
+		s.TakeWake()
+		wait(t, s.Work, "first ring")
+		if s.View().May {
+			t.Fatal("it may take work before it is ready")
+		}
+		began := time.Now()
+		wait(t, s.Work, "ring when it is ready")
+		if took := time.Since(began); took > 600*time.Millisecond || !s.View().May {
+			t.Fatalf("it rang after %v, may take work: %v", took, s.View().May)
+		}
+		s.TakeWake()
+		time.Sleep(10 * time.Second)
+		if _, rang := s.TakeWake(); rang {
+			t.Fatal("it rang again, and nothing has changed")
+		}
+		s.Refused() // it was told no before, and hears of it later
+		wait(t, s.Work, "ring after a refusal")
 	})
 }

@@ -7,6 +7,7 @@ import "time"
 func (s *Stay) trust(until time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.trusted = until.Round(0)
 	if s.trustTimer == nil {
 		s.trustTimer = time.AfterFunc(time.Until(until), func() {
 			close(s.lost)
@@ -18,6 +19,14 @@ func (s *Stay) trust(until time.Time) {
 	if s.trustTimer.Stop() {
 		s.trustTimer.Reset(time.Until(until))
 	}
+}
+
+// overdue reports whether trust has ended by the wall clock. That may be set at any moment, so by itself it says nothing;
+// but timers stand still while a machine is suspended, and it does not.
+func (s *Stay) overdue() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !s.trusted.IsZero() && s.wall().After(s.trusted)
 }
 
 // expired is closed when trust has ended.

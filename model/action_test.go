@@ -117,6 +117,7 @@ func (m *menu) leads(i int, p *proc) {
 		return
 	}
 	m.call(i, "declare", asks("declare"))
+	m.call(i, "stand down", asks("stand down"))
 	m.call(i, "read", asks("read"))
 	if p.may && p.read {
 		m.call(i, "define", asks("define"))
@@ -124,6 +125,11 @@ func (m *menu) leads(i int, p *proc) {
 	if last, _ := queue.ParseLast(p.last); p.read && p.last != "" && !last.Paused {
 		m.call(i, "advance", asks("advance"))
 		m.call(i, "catchup", asks("catchup"))
+		m.call(i, "put off", asks("put off"))
+		if p.behind != "" {
+			m.call(i, "repay", asks("repay"))
+			m.call(i, "give up", asks("give up"))
+		}
 	}
 	if p.caught || m.room.eager {
 		m.call(i, "open", asks("open"))
@@ -219,13 +225,14 @@ func (m *menu) tasks() {
 
 // client is who changes the schedule by hand: as it last read it.
 type client struct {
-	last string
-	read bool
+	last, behind string
+	read         bool
 }
 
 func (m *menu) schedule() {
 	m.add("look at it", "the client reads", func(w *world) {
-		w.client.last, w.client.read = w.do(call{op: "read"}).last, true
+		a := w.do(call{op: "read"})
+		w.client = client{a.last, a.behind, true}
 	})
 	if !m.client.read {
 		return
@@ -238,8 +245,8 @@ func (m *menu) schedule() {
 	for _, op := range slices.Sorted(maps.Keys(may)) {
 		if may[op] {
 			m.add(op, "the client "+op+"s", func(w *world) {
-				w.do(call{op: op, last: w.client.last})
-				w.client.last, w.client.read = "", false
+				w.do(call{op: op, last: w.client.last, behind: w.client.behind})
+				w.client = client{}
 			})
 		}
 	}

@@ -39,6 +39,7 @@ type fate uint8
 const (
 	pushed fate = iota + 1
 	noted
+	owing // it was missed, and is still to be pushed
 )
 
 // holder is who holds a unique window, and until when.
@@ -85,13 +86,13 @@ func (b *book) mark(h *maphash.Hash, ranks func(int64) int) {
 func (b *book) refusal(c call, now int64) refusal {
 	m, known := b.members[c.gen]
 	switch c.op {
-	case "ready", "resign", "beat", "open", "declare", "advance", "catchup", "cycle":
+	case "ready", "resign", "beat", "open", "declare", "stand down", "advance", "catchup", "put off", "repay", "give up", "cycle":
 		if !known || m.id != c.id || m.lease <= now {
 			return fenced
 		}
 	}
 	switch c.op {
-	case "open", "declare", "advance", "catchup":
+	case "open", "declare", "stand down", "advance", "catchup", "put off", "repay", "give up":
 		if b.leader != c.gen || b.epoch != c.epoch {
 			return notLeader
 		}
@@ -142,7 +143,7 @@ func (b *book) judge(w *world, c call, a answer, before disk, notes []string) {
 	judgeLanes(w.disk, before)
 	var said []string // what the history must say of this call
 	switch c.op {
-	case "join", "ready", "resign", "leave", "beat", "open", "declare":
+	case "join", "ready", "resign", "leave", "beat", "open", "declare", "stand down":
 		b.judgeRegistry(w, c, a)
 	case "cycle":
 		said = b.judgeCycle(w, c, a, before, notes)
@@ -154,7 +155,7 @@ func (b *book) judge(w *world, c call, a answer, before disk, notes []string) {
 		said = b.judgeCancel(w, c, a)
 	case "revive":
 		b.judgeRevive(w.now, c, a, waitingEntry(w.room.task(c.task), 0))
-	case "advance", "catchup":
+	case "advance", "catchup", "put off", "repay", "give up":
 		said = b.judgeAdvance(w, a, before)
 	case "read":
 		if last := w.disk.get(keys.Last, scheduleName); a.last != last {
@@ -176,4 +177,5 @@ func (b *book) check(w *world) {
 	b.checkHolders(w)
 	b.checkRegistry(w)
 	b.checkSlots(w)
+	b.checkWatch(w)
 }

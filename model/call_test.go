@@ -22,6 +22,7 @@ type call struct {
 	settle      []claim
 	outcome     queue.Outcome
 	last        string // of the schedule, as it was read
+	behind      string // the same
 	orphan      int64
 	looked      []queue.Claim
 	task        string
@@ -38,6 +39,7 @@ type answer struct {
 	cycle      *queue.CycleReply
 	looked     []queue.Claim
 	last       string
+	behind     string
 	moved      bool // the schedule was not as it had been read
 	count      int
 	state      task.State
@@ -97,6 +99,10 @@ func (w *world) ask(c call, a *answer) error {
 		b, err := w.reg.Heartbeat(ctx, c.id, c.gen, time.Duration(lease)*time.Millisecond)
 		a.orphans, a.count = b.Orphans, len(b.Cancel)
 		return view(b.View, err)
+	case "stand down":
+		stood, v, err := w.reg.StandDown(ctx, term, "asked", true, true)
+		a.may = stood
+		return view(v, err)
 	case "declare":
 		var err error
 		a.may, err = w.reg.Declare(ctx, term)
@@ -109,11 +115,11 @@ func (w *world) ask(c call, a *answer) error {
 		return err
 	case "recover", "recover one":
 		return w.recover(c, a)
-	case "advance", "catchup":
+	case "advance", "catchup", "put off", "repay", "give up":
 		return w.advance(c, a, term)
 	case "read":
 		st, err := w.q.Schedule(ctx, scheduleName)
-		a.last = st.Last
+		a.last, a.behind = st.Last, st.Behind
 		return err
 	}
 	return w.askClient(ctx, c, a)
@@ -134,13 +140,13 @@ func (w *world) join(c call, a *answer) error {
 		return err
 	}
 	values, _ := v.([]any)
-	if len(values) < 7 {
+	if len(values) < 11 {
 		return fmt.Errorf("register answered %v", v)
 	}
 	text := func(i int) string { return fmt.Sprint(values[i]) }
 	a.gen, a.order = number(text(0)), number(text(1))
 	a.view = &instance.View{
-		Leader: text(3), LeaderGen: number(text(4)), Epoch: number(text(5)), Open: text(6) == "1",
+		Leader: text(3), LeaderGen: number(text(4)), Epoch: number(text(5)), Open: text(6) == "1", May: text(10) == "1",
 	}
 	return nil
 }
@@ -151,8 +157,16 @@ var lanes = []queue.LaneClaim{
 	{Lane: queue.Lane{Queue: task.DefaultQueue, Type: "rare"}, Limit: 1},
 }
 
+// kind names what an instance reads: all read the same, and half of them watch for themselves.
+func kind(id string) string {
+	if id == "a" || id == "c" {
+		return "x"
+	}
+	return "y"
+}
+
 func (w *world) cycle(c call, a *answer) error {
-	r := queue.CycleRequest{Instance: c.id, Gen: c.gen, Seq: c.seq, Want: c.want, Lanes: lanes, Reads: "x"}
+	r := queue.CycleRequest{Instance: c.id, Gen: c.gen, Seq: c.seq, Want: c.want, Lanes: lanes, Reads: kind(c.id)}
 	for _, x := range c.settle {
 		r.Settle = append(r.Settle, w.settlement(c, x))
 	}

@@ -49,6 +49,15 @@ var rooms = []*room{
 		depth: 4, states: 1060,
 	},
 	{
+		// A leader that cannot schedule hands over, and comes back.
+		name: "stand down", lead: "newest", consume: "release", eager: true,
+		procs: []proc{{id: "a", release: "v1"}, {id: "b", release: "v2"}, {id: "c", release: "v2", standby: true}},
+		joins: 4, want: 1,
+		setup: opened("b join", "c join", "c ready"),
+		verbs: "stand down, stand down late, ready, beat, resign, tick, crash, join",
+		depth: 4, states: 730,
+	},
+	{
 		// An older release that was lost, found by the newer one in one way or the other, and comes back later.
 		name: "forgotten", lead: "newest", consume: "newest", eager: true,
 		procs: []proc{{id: "a", release: "v1"}, {id: "b", release: "v2"}, {id: "c", release: "v3"}},
@@ -166,7 +175,7 @@ var rooms = []*room{
 	},
 	{
 		// Tasks of one key that are behind, and others on time.
-		name: "behind", lead: "newest", consume: "all", eager: true,
+		name: "on time", lead: "newest", consume: "all", eager: true,
 		procs: two[:1],
 		tasks: map[string]*task.Task{
 			"b": keyed("b", "k", task.Behind), "c": keyed("c", "k", task.Behind),
@@ -190,6 +199,19 @@ var rooms = []*room{
 		depth: 4, states: 2370,
 	},
 	{
+		// Who looks for what is due, and when: a and c watch for each other, b for itself.
+		name: "watches", lead: "sticky", consume: "release", eager: true, watched: true,
+		procs: []proc{{id: "a", release: "v1"}, {id: "b", release: "v1"}, {id: "c", release: "v1"}},
+		tasks: map[string]*task.Task{
+			"x": task.New("job", nil, task.In(700*time.Millisecond)), "w": task.New("job", nil),
+			"y": task.New("rare", nil), "z": task.New("rare", nil),
+		},
+		joins: 3, want: 1,
+		setup: opened("b join", "b ready", "c join", "a take", "b take", "c ready", "c take"),
+		verbs: "enqueue, take, settle, finish, hand back, ready, resign",
+		depth: 5, states: 2190,
+	},
+	{
 		// One schedule, two that may lead, and a client that changes it.
 		name: "slots", lead: "newest", consume: "newest", eager: true,
 		procs: two,
@@ -206,6 +228,16 @@ var rooms = []*room{
 		setup: opened("the client reads", "the client makes", "a read", "a advance"),
 		verbs: "join, ready, beat, crash, resign, tick, read, advance, catchup, open, take, settle, return, look, recover",
 		depth: 6, states: 3610,
+	},
+	{
+		// What was missed and is to run behind all that is on time: pushed late, given up late, and given up by a client.
+		name: "behind", lead: "newest", consume: "newest", eager: true,
+		procs: two[:1],
+		joins: 1, want: 1,
+		setup: opened("the client reads", "the client makes", "a read", "tick to the brink", "a beat", "tick", "a beat",
+			"tick to the brink", "a beat", "tick", "a beat", "a put off"),
+		verbs: "beat, tick, read, advance, put off, repay, repay late, repay lost, give up, give up late, look at it, delete, alter, pause, make",
+		depth: 4, states: 1090,
 	},
 	{
 		// Schedules that releases declare.

@@ -2,6 +2,8 @@ package model
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/onbeat/onbeat/queue"
@@ -54,20 +56,23 @@ func (w *world) advance(c call, a *answer, term queue.Term) error {
 	if err != nil {
 		return err
 	}
-	a.step = queue.Step{Name: scheduleName, Expect: c.last}
-	if c.op == "catchup" {
+	a.step = queue.Step{Name: scheduleName, Expect: c.last, Behind: c.behind, Remains: c.behind}
+	switch c.op {
+	case "put off", "repay", "give up":
+		w.late(c.op, &a.step, &last)
+	case "catchup":
 		a.step.Becomes = c.last
 		list := slots(queue.Ms(last.Anchor), w.now-4*interval, min(w.now, queue.Ms(last.Slot)))
 		for _, s := range list[:max(len(list)-1, 0)] {
 			lane := queue.LaneOf(slotTask(s))
 			a.step.Drop = append(a.step.Drop, queue.Drop{Place: queue.Place{Lane: lane, ID: slotID(s)}, Due: queue.FromMs(s)})
 		}
-	} else {
+	default:
 		w.steps(&a.step, &last)
 	}
 	_, a.count, _, err = w.sendAdvance(term, a)
 	if !a.moved && err == nil {
-		a.last = a.step.Becomes
+		a.last, a.behind = a.step.After(), a.step.Remains
 	}
 	return err
 }
@@ -93,9 +98,55 @@ func (w *world) steps(s *queue.Step, last *queue.Last) {
 	s.Becomes = last.String()
 }
 
+// owed are the slots that lie in Redis as what the schedule is behind with.
+func owed(text string) []int64 {
+	b, err := queue.ParseBehind(text)
+	if err != nil {
+		broken(2, "%v", err)
+	}
+	var list []int64
+	for _, s := range b.Spans {
+		list = append(list, slots(queue.Ms(b.Anchor), queue.Ms(s.From), queue.Ms(s.To))...)
+	}
+	return list
+}
+
+// late is what a leader does with slots that were missed and are all to run: it puts off those that it has not dealt with,
+// pushes the first of those, or gives it up, because it has become too old.
+func (w *world) late(op string, s *queue.Step, last *queue.Last) {
+	b, err := queue.ParseBehind(s.Behind)
+	if err != nil {
+		broken(2, "%v", err)
+	}
+	if op == "put off" {
+		b.Anchor, b.Times = last.Anchor, "x"
+		missed := slots(queue.Ms(last.Anchor), queue.Ms(last.Slot), w.now)
+		if n := len(missed); n > 0 {
+			last.Slot = queue.FromMs(missed[n-1])
+			b.Spans = append(b.Spans, queue.Span{From: queue.FromMs(missed[0] - 1), To: last.Slot})
+		}
+		s.Becomes, s.Remains = last.String(), b.String()
+		return
+	}
+	first := owed(s.Behind)[0]
+	b.Spans[0].From = queue.FromMs(first)
+	if b.Spans[0].From.Equal(b.Spans[0].To) {
+		b.Spans = b.Spans[1:]
+	}
+	s.Remains = b.String()
+	if op == "give up" {
+		s.Note = rangeNote([]int64{first}, "missed")
+	} else {
+		s.Push = []queue.Push{{Task: slotTask(first)}}
+		last.Runs++
+	}
+	s.Becomes = last.String()
+}
+
 func (w *world) sendAdvance(term queue.Term, a *answer) (time.Time, int, []int, error) {
-	now, dropped, moved, err := w.q.Advance(w.ctx, term, []queue.Step{a.step})
-	a.moved = len(moved) > 0
+	steps := []queue.Step{a.step}
+	now, dropped, moved, err := w.q.Advance(w.ctx, term, steps)
+	a.step, a.moved = steps[0], len(moved) > 0
 	return now, dropped, moved, err
 }
 
@@ -111,9 +162,12 @@ func (w *world) change(c call, a *answer) error {
 	var unpushed []int64
 	if c.last != "" {
 		unpushed = slots(anchor, queue.Ms(last.Slot), w.now)
+		var ahead []time.Time
 		for _, s := range slots(anchor, w.now-interval, queue.Ms(last.Slot)) {
-			x.Ahead = append(x.Ahead, queue.Ahead{Slot: queue.FromMs(s), Place: queue.Place{Lane: queue.LaneOf(slotTask(s)), ID: slotID(s)}})
+			ahead = append(ahead, queue.FromMs(s))
 		}
+		slices.Reverse(ahead)
+		x.Lane, x.Ahead = queue.LaneOf(slotTask(0)), queue.RunsOf(ahead)
 	}
 	switch c.op {
 	case "make":
@@ -123,9 +177,10 @@ func (w *world) change(c call, a *answer) error {
 	case "resume":
 		x.Pause, x.Settled, x.Note, x.Ahead = &no, queue.FromMs(w.now), rangeNote(unpushed, "paused"), nil
 	case "delete":
-		x.Delete, x.Note = true, rangeNote(unpushed, "deleted")
+		x.Delete, x.Behind, x.Note = true, c.behind, rangeNote(unpushed, "deleted")
 	case "alter": // the grid begins anew
 		x.Definition, x.Anchor.In, x.Settled, x.Note = "altered", true, queue.FromMs(w.now), rangeNote(unpushed, "changed")
+		x.Behind = c.behind
 	case "define":
 		x.Definition = "declared by " + c.release
 		if c.last == "" {
@@ -133,6 +188,11 @@ func (w *world) change(c call, a *answer) error {
 		}
 	default:
 		return fmt.Errorf("nobody knows how to %s", c.op)
+	}
+	if x.Behind != "" {
+		for _, s := range owed(x.Behind) {
+			x.Note = strings.TrimPrefix(x.Note+"\n"+rangeNote([]int64{s}, "forgone"), "\n")
+		}
 	}
 	a.change = x
 	_, moved, err := w.q.Change(w.ctx, c.epoch, []queue.Change{x})

@@ -36,6 +36,7 @@ type proc struct {
 	claims  []claim
 	tried   []claim // what was settled by a cycle whose reply was lost: it may be settled again
 	last    string  // of the schedule, as it was read in this term
+	behind  string  // the same
 	read    bool
 	orphans []int64
 	looked  []queue.Claim // what it saw of a dead generation, to be recovered
@@ -61,7 +62,7 @@ func (p *proc) clone() proc {
 // mark writes down what p knows, with sequence numbers as their distance to what Redis saw last.
 func (p *proc) mark(h *maphash.Hash, s *state, ranks func(int64) int) {
 	seen := func(gen int64) int64 { return number(s.disk.get(keys.Running(gen), "")) }
-	fmt.Fprintf(h, "%s %s %d %d %d %d %d %t %t %t %s %t %v %d\n", p.id, p.release, p.phase, p.gen, p.order,
+	fmt.Fprintf(h, "%s\n%s %s %d %d %d %d %d %t %t %t %s %t %v %d\n", p.behind, p.id, p.release, p.phase, p.gen, p.order,
 		ranks(p.epoch), max(p.seq-seen(p.gen), -1), p.caught, p.may, p.unsure, p.last, p.read, p.orphans, p.lost)
 	for _, c := range slices.Concat(p.claims, []claim{{}}, p.tried) {
 		fmt.Fprintf(h, "%s %d %d\n", c.id, ranks(c.fence), c.due)
@@ -70,7 +71,7 @@ func (p *proc) mark(h *maphash.Hash, s *state, ranks func(int64) int) {
 		fmt.Fprintf(h, "%s %s\n", c.Task.ID, c.Value)
 	}
 	if f := p.flight; f != nil {
-		fmt.Fprintf(h, "%s %d %d %d %d %s %d %d %d\n", f.op, f.gen, ranks(f.epoch), max(f.seq-seen(f.gen), -1), f.want, f.last, f.outcome, f.order, f.orphan)
+		fmt.Fprintf(h, "%s %s %d %d %d %d %s %d %d %d\n", f.behind, f.op, f.gen, ranks(f.epoch), max(f.seq-seen(f.gen), -1), f.want, f.last, f.outcome, f.order, f.orphan)
 		for _, c := range f.looked {
 			fmt.Fprintf(h, "%s %s\n", c.Task.ID, c.Value)
 		}
@@ -84,6 +85,7 @@ func (p *proc) mark(h *maphash.Hash, s *state, ranks func(int64) int) {
 func (p *proc) call(op string) call {
 	return call{
 		op: op, id: p.id, release: p.release, standby: p.standby, gen: p.gen, order: p.order, epoch: p.epoch, last: p.last,
+		behind: p.behind,
 	}
 }
 
@@ -105,7 +107,7 @@ func (p *proc) see(v instance.View) {
 		epoch = v.Epoch
 	}
 	if epoch != p.epoch {
-		p.epoch, p.caught, p.may, p.last, p.read = epoch, false, false, "", false
+		p.epoch, p.caught, p.may, p.last, p.behind, p.read = epoch, false, false, "", "", false
 	}
 }
 
@@ -142,6 +144,10 @@ func (p *proc) learn(c call, a answer) {
 		p.phase = max(p.phase, ready)
 	case "resign":
 		p.phase = drained
+	case "stand down":
+		if a.may {
+			p.phase = joined
+		}
 	case "leave":
 		p.crash()
 		return
@@ -151,10 +157,13 @@ func (p *proc) learn(c call, a answer) {
 	case "declare":
 		p.may = a.may
 	case "read":
-		p.last, p.read = a.last, true
-	case "advance", "catchup", "define":
+		p.last, p.behind, p.read = a.last, a.behind, true
+	case "advance", "catchup", "define", "put off", "repay", "give up":
 		p.caught = p.caught || c.op == "catchup"
 		p.last, p.read = a.last, a.last != ""
+		if c.op != "define" {
+			p.behind = a.behind
+		}
 	case "cycle":
 		p.settled(c, a)
 	case "look":

@@ -2,6 +2,7 @@ package model
 
 import (
 	"fmt"
+	"maps"
 )
 
 // grace is how long a release whose last instance was lost still counts as present.
@@ -112,6 +113,9 @@ func (b *book) judgeRegistry(w *world, c call, a answer) {
 		}
 	case "open":
 		b.open = true
+	case "stand down":
+		b.sweep(w.now)
+		b.judgeStandDown(w.now, c, m, a)
 	case "declare":
 		b.judgeDeclare(m, a)
 		return
@@ -119,6 +123,13 @@ func (b *book) judgeRegistry(w *world, c call, a answer) {
 	v := a.view
 	if v.LeaderGen != b.leader || v.Open != b.open {
 		broken(5, "after %s of %s %q (%d) leads, gate open: %v; must be %d, %v", c.op, c.id, v.Leader, v.LeaderGen, v.Open, b.leader, b.open)
+	}
+	gen := c.gen
+	if c.op == "join" {
+		gen = a.gen
+	}
+	if may := c.op != "leave" && b.permits(gen); v.May != may {
+		broken(5, "after %s %s is told that it may take work: %v; must be %v", c.op, c.id, v.May, may)
 	}
 	if changed := b.leader != led; changed && v.Epoch <= epoch || !changed && v.Epoch != epoch {
 		broken(1, "epoch %d after %d, leader %d after %d", v.Epoch, epoch, b.leader, led)
@@ -184,6 +195,22 @@ func (b *book) judgeLeave(now, gen int64, m member) {
 		delete(b.releases, m.release)
 	}
 	b.elect(now)
+}
+
+// judgeStandDown: it hands over if another can lead, and leads on if none can.
+func (b *book) judgeStandDown(now int64, c call, m member, a answer) {
+	others := *b
+	others.members = maps.Clone(b.members)
+	delete(others.members, c.gen)
+	_, can := others.best(now)
+	if a.may != can {
+		broken(5, "%s stood down: %v, and another could lead: %v", c.id, a.may, can)
+	}
+	if can {
+		m.ready = false
+		b.members[c.gen] = m
+		b.elect(now)
+	}
 }
 
 // judgeDeclare: an older one never declares after a newer one has.

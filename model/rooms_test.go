@@ -24,8 +24,9 @@ type room struct {
 	depth         int
 	states        int // at least, or the search has shrunk
 
-	eager  bool // the gate may be opened though nothing was caught up with
-	parsed []string
+	eager   bool // the gate may be opened though nothing was caught up with
+	watched bool // moments that differ only in who watches are told apart
+	parsed  []string
 }
 
 func (r *room) has(verb string) bool { return slices.Contains(r.parsed, verb) }

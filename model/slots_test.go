@@ -2,6 +2,7 @@ package model
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/onbeat/onbeat/queue"
@@ -21,12 +22,9 @@ func stored(d disk) (last queue.Last, raw string) {
 // judgeAdvance: what was worked out from a schedule as it is, is done; else nothing.
 func (b *book) judgeAdvance(w *world, a answer, before disk) (said []string) {
 	was, now := before.get(keys.Last, scheduleName), w.disk.get(keys.Last, scheduleName)
-	b.judgeMoved(a.step.Expect, a.moved, was, now)
+	b.judgeMoved(a.step.Expect, a.moved, was, now, a.step.Behind != a.step.Remains && a.step.Behind != behind(before))
 	if a.moved {
 		return nil
-	}
-	if now != a.step.Becomes {
-		broken(1, "the last run is %q; must be %q", now, a.step.Becomes)
 	}
 	lies := before.places()
 	for _, d := range a.step.Drop {
@@ -40,15 +38,33 @@ func (b *book) judgeAdvance(w *world, a answer, before disk) (said []string) {
 	if a.count != len(said) {
 		broken(2, "%d slots were dropped; must be %d", a.count, len(said))
 	}
+	want, _ := queue.ParseLast(a.step.Becomes)
+	want.Runs -= int64(len(said)) // they did not run
+	if now != want.String() {
+		broken(1, "the last run is %q; must be %q", now, want)
+	}
 	for _, p := range a.step.Push {
 		b.push(p, w.now)
 	}
-	return append(said, b.note(a.step.Note, was)...)
+	said = append(said, b.note(a.step.Note, was)...)
+	if a.step.Remains == a.step.Behind {
+		return said
+	}
+	for _, s := range owed(a.step.Remains) {
+		if b.fates[s] != 0 && b.fates[s] != owing {
+			broken(1, "slot %d is put off, and was dealt with before", s)
+		}
+		b.fates[s] = owing
+	}
+	return said
 }
 
-// judgeMoved: a schedule that somebody else moved is left alone.
-func (b *book) judgeMoved(read string, moved bool, was, now string) {
-	if must := read != was; moved != must {
+// behind is what the schedule is behind with, as it lies in Redis.
+func behind(d disk) string { return d.get(keys.Behind, scheduleName) }
+
+// judgeMoved: a schedule that somebody else moved, or what it is behind with, is left alone.
+func (b *book) judgeMoved(read string, moved bool, was, now string, late bool) {
+	if must := read != was || late; moved != must {
 		broken(1, "it was read as %q, was %q: left alone %v; must be %v", read, was, moved, must)
 	}
 	if moved && was != now {
@@ -59,7 +75,7 @@ func (b *book) judgeMoved(read string, moved bool, was, now string) {
 // push notes that a slot was pushed: the first and only time, and not after it was disposed of.
 func (b *book) push(p queue.Push, now int64) {
 	slot := queue.Ms(p.Task.Slot)
-	if b.fates[slot] != 0 {
+	if f := b.fates[slot]; f != 0 && f != owing {
 		broken(1, "slot %d is pushed, and was pushed (1) or disposed of (2) before: %d", slot, b.fates[slot])
 	}
 	b.fates[slot] = pushed
@@ -74,6 +90,9 @@ func (b *book) push(p queue.Push, now int64) {
 func (b *book) note(text, last string) []string {
 	if text == "" {
 		return nil
+	}
+	if one, more, ok := strings.Cut(text, "\n"); ok {
+		return append(b.note(one, last), b.note(more, last)...)
 	}
 	l, err := queue.ParseLast(last)
 	if err != nil {
@@ -92,7 +111,7 @@ func (b *book) note(text, last string) []string {
 		broken(2, "note %q: these are %d slots", text, len(list))
 	}
 	for _, s := range list {
-		if b.fates[s] != 0 {
+		if b.fates[s] != 0 && b.fates[s] != owing {
 			broken(2, "slot %d is %s, and was dealt with before", s, word)
 		}
 		b.fates[s] = noted
@@ -104,16 +123,16 @@ func (b *book) note(text, last string) []string {
 func (b *book) judgeChange(w *world, c call, a answer, before disk) (said []string) {
 	was, wasRaw := stored(before)
 	now, raw := stored(w.disk)
-	b.judgeMoved(c.last, a.moved, wasRaw, raw)
+	b.judgeMoved(c.last, a.moved, wasRaw, raw, wasRaw != "" && a.change.Behind != "" && a.change.Behind != behind(before))
 	if a.moved {
 		return nil
 	}
 	for _, x := range a.change.Ahead {
-		if queue.Ms(x.Slot) > w.now {
+		for slot := queue.Ms(x.Slot); x.Count > 0 && slot > w.now; slot, x.Count = slot-x.Every.Milliseconds(), x.Count-1 {
 			// It may be pushed again: the first time did not count, nobody could have run it. That holds for one that the
 			// client cancelled too, though it was told otherwise.
-			delete(b.tasks, x.Place.ID)
-			delete(b.fates, queue.Ms(x.Slot))
+			delete(b.tasks, slotID(slot))
+			delete(b.fates, slot)
 		}
 	}
 	said = b.note(a.change.Note, wasRaw)
@@ -165,7 +184,16 @@ func (b *book) allDealtWith(anchor, to int64, last string) {
 // checkSlots: no slot up to the last run is lost, and none ahead of it waits.
 func (b *book) checkSlots(w *world) {
 	last, raw := stored(w.disk)
+	late := owed(behind(w.disk))
+	for s, f := range b.fates {
+		if (f == owing) != slices.Contains(late, s) {
+			broken(2, "slot %d: fate %d, and it is behind with %v", s, f, late)
+		}
+	}
 	if raw == "" {
+		if len(late) > 0 {
+			broken(2, "there is no schedule, and it is behind with %v", late)
+		}
 		return
 	}
 	anchor, slot := queue.Ms(last.Anchor), queue.Ms(last.Slot)

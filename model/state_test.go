@@ -31,6 +31,8 @@ type state struct {
 	procs  []proc
 	client client
 	book   book
+
+	watched bool // see room
 }
 
 func (s *state) clone() *state {
@@ -47,7 +49,8 @@ var seed = maphash.MakeSeed()
 
 // mark is the same for states that no call can tell apart. Fences and epochs are compared and never computed with, and
 // a new one is larger than all before, so their order is all that matters; of sequence numbers, how far a caller is
-// from what Redis saw last. What nobody decides by is left out: counters, since when somebody leads, who watches.
+// from what Redis saw last. What nobody decides by is left out: counters, the version of
+// the lanes, since when somebody leads, and mostly who watches.
 func (s *state) mark() uint64 {
 	var h maphash.Hash
 	h.SetSeed(seed)
@@ -65,7 +68,7 @@ func (s *state) mark() uint64 {
 }
 
 func (s *state) markKey(h *maphash.Hash, key string, ranks func(int64) int) {
-	if key == keys.Watch || key == keys.Details {
+	if key == keys.Watch && !s.watched || key == keys.Details {
 		return
 	}
 	v := s.disk[key]
@@ -73,7 +76,7 @@ func (s *state) markKey(h *maphash.Hash, key string, ranks func(int64) int) {
 	for _, f := range v.fields {
 		text := f.text
 		switch {
-		case key == keys.Meta && (f.name == "done" || f.name == "retried" || f.name == "died"),
+		case key == keys.Meta && (f.name == "done" || f.name == "retried" || f.name == "died" || f.name == "lanes"),
 			key == keys.Leader && f.name == "since":
 			continue
 		case key == keys.Meta && (f.name == "fence" || f.name == "epoch"), key == keys.Leader && f.name == "epoch":

@@ -53,9 +53,7 @@ func (b *book) judgeCycle(w *world, c call, a answer, before disk, notes []strin
 	b.seqs[c.gen] = c.seq
 	said := b.judgeSettled(w, c, a, before)
 	m := b.members[c.gen]
-	leader := b.members[b.leader]
-	permitted := b.open && (b.leader == c.gen || m.ready && !m.drains && (b.rule.consume == "all" ||
-		b.rule.consume == "release" && leader.rank.order == m.rank.order))
+	permitted := b.permits(c.gen)
 	r := a.cycle
 	if r.MayClaim != permitted || !permitted && len(r.Claimed) > 0 {
 		broken(5, "%s may claim: %v (claimed %d); must be %v", c.id, r.MayClaim, len(r.Claimed), permitted)
@@ -82,6 +80,13 @@ func (b *book) judgeCycle(w *world, c call, a answer, before disk, notes []strin
 	b.judgeClaimed(w, c, r, m)
 	b.judgeOverlap(w, before)
 	return said
+}
+
+// permits is the rule by which a generation may take work.
+func (b *book) permits(gen int64) bool {
+	m, leader := b.members[gen], b.members[b.leader]
+	return b.open && (b.leader == gen || m.ready && !m.drains && (b.rule.consume == "all" ||
+		b.rule.consume == "release" && leader.rank.order == m.rank.order))
 }
 
 // judgeSettled: what is held under its fence by a living generation goes where it was sent, unless it would run again

@@ -27,7 +27,7 @@ func everything(lead, consume string) *room {
 		},
 		joins: 1000, want: 3,
 		verbs: "join, join lost, beat, beat lost, beat late, ready, ready late, resign, resign late, quit, leave, leave late, crash, " +
-			"read, advance, advance lost, advance late, open, open late, declare, declare late, define, define late, " +
+			"read, advance, advance lost, advance late, put off, repay, repay late, give up, open, open late, declare, declare late, define, define late, " +
 			"take, take lost, take late, finish, finish lost, finish late, keep, return, return lost, die, settle, again, " +
 			"look, recover, recover one, enqueue, cancel, forget, revive, tidy, look at it, make, pause, resume, delete, alter, " +
 			"tick, brink",

@@ -64,7 +64,7 @@ func (w *world) setClock() {
 
 // begin is the first moment of a room: nobody is there.
 func (r *room) begin() *state {
-	s := &state{now: begin, disk: disk{}, book: newBook(rule{r.lead, r.consume})}
+	s := &state{now: begin, disk: disk{}, book: newBook(rule{r.lead, r.consume}), watched: r.watched}
 	for _, p := range r.procs {
 		s.procs = append(s.procs, p.clone())
 	}

@@ -9,7 +9,6 @@ import (
 
 	"github.com/onbeat/onbeat/queue"
 	"github.com/onbeat/onbeat/schedule"
-	"github.com/onbeat/onbeat/task"
 )
 
 // changeTries is how often a change is worked out again because somebody else was faster.
@@ -39,7 +38,7 @@ func replace(st queue.Stored, s *Schedule, head definitionHead, now time.Time) (
 	old, err := newEntry(st)
 	if err != nil { // unreadable here, but its name is ours to say now: start over
 		c.Anchor, _ = s.anchor()
-		c.Settled = now
+		c.Settled, c.Behind = now, st.Behind
 		return c, nil
 	}
 	was, err := decodeDefinition(st.Name, st.Definition)
@@ -52,10 +51,13 @@ func replace(st queue.Stored, s *Schedule, head definitionHead, now time.Time) (
 	if was.Start != s.Start { // told otherwise: else the anchor stays
 		c.Anchor, _ = s.anchor()
 	}
-	c.Ahead = old.ahead(now)
+	c.Lane, c.Ahead = old.ahead(now)
+	if !sameTimes(&was.Schedule, s) {
+		c.Behind, c.Note = st.Behind, old.forgone("changed", "schedule was changed")
+	}
 	if old.ended() || !sameTimes(&was.Schedule, s) {
 		c.Settled = now // what lies behind was of the old times
-		c.Note = old.unpushed(now, "changed", "schedule was changed")
+		c.Note = joinNotes(c.Note, old.unpushed(now, "changed", "schedule was changed"))
 	}
 	if !sameRule(was.Rule, s.Rule) {
 		c.Note = joinNotes(c.Note, old.was(now))
@@ -106,8 +108,10 @@ func sameTimes(a, b *Schedule) bool {
 func remove(st queue.Stored, event string, now time.Time) (*queue.Change, error) {
 	c := &queue.Change{Name: st.Name, Expect: st.Last, Delete: true, Event: "schedule " + event}
 	if e, err := newEntry(st); err == nil && e != nil {
-		c.Ahead = e.ahead(now)
-		c.Note = joinNotes(e.unpushed(now, event, "schedule was "+event), e.was(now))
+		c.Lane, c.Ahead = e.ahead(now)
+		c.Behind = st.Behind
+		why := "schedule was " + event
+		c.Note = joinNotes(joinNotes(e.forgone(event, why), e.unpushed(now, event, why)), e.was(now))
 	}
 	return c, nil
 }
@@ -126,7 +130,7 @@ func pause(st queue.Stored, paused bool, now time.Time) (*queue.Change, error) {
 	}
 	c := &queue.Change{Name: st.Name, Expect: st.Last, Pause: &paused, Event: "schedule paused"}
 	if paused {
-		c.Ahead = e.ahead(now)
+		c.Lane, c.Ahead = e.ahead(now)
 		return c, nil
 	}
 	c.Event, c.Settled = "schedule resumed", now
@@ -138,17 +142,13 @@ func pause(st queue.Stored, paused bool, now time.Time) (*queue.Change, error) {
 const withdrawn = 2 * time.Second
 
 // ahead lists what may have been pushed ahead of now, newest first.
-func (e *entry) ahead(now time.Time) []queue.Ahead {
+func (e *entry) ahead(now time.Time) (queue.Lane, []queue.Ahead) {
 	if !e.last.Slot.After(now.Add(-withdrawn)) {
-		return nil
+		return queue.Lane{}, nil
 	}
-	var list []queue.Ahead
-	lane := queue.LaneOf(e.s.slotTask(now))
-	for slot := range e.grid.Between(now.Add(-withdrawn), e.last.Slot) {
-		list = append(list, queue.Ahead{Slot: slot, Place: queue.Place{Lane: lane, ID: task.SlotID(e.s.Name, slot)}})
-	}
+	list := slices.Collect(e.grid.Between(now.Add(-withdrawn), e.last.Slot))
 	slices.Reverse(list)
-	return list
+	return queue.LaneOf(e.s.slotTask(now)), queue.RunsOf(list)
 }
 
 // unpushed notes the slots up to now that were never pushed and now will not be.

@@ -12,7 +12,9 @@ import (
 // declare makes the stored schedules those that this release declares: new ones are made, changed ones changed, and
 // declared ones that are gone retired. What was applied by hand stays. An older release, or an older instance, that
 // leads because the newer died changes nothing.
-func (t *tenure) declare(ctx context.Context) error {
+//
+// A change takes back what was pushed ahead, so where there are many, slots are pushed between them.
+func (t *tenure) declare(ctx context.Context, stored map[string]queue.Stored) error {
 	if t.cfg.Declared == nil {
 		return nil
 	}
@@ -28,38 +30,81 @@ func (t *tenure) declare(ctx context.Context) error {
 		t.log.Warn().Msg("a newer instance declared the schedules: leaving them as they are")
 		return nil
 	}
-	for tries := 0; ; tries++ {
-		stored := map[string]queue.Stored{}
-		if _, err := t.q.Schedules(ctx, func(list []queue.Stored) error {
-			for _, st := range list {
-				stored[st.Name] = st
-			}
-			return nil
-		}); err != nil {
+	changes, err := t.compare(declared, stored)
+	if err != nil || len(changes) == 0 {
+		return err
+	}
+	want := make(map[string]Schedule, len(declared))
+	for _, s := range declared {
+		want[s.Name] = s
+	}
+	for part := range slices.Chunk(changes, declareChunk) {
+		if err := t.declarePart(ctx, want, part); err != nil {
 			return err
 		}
-		if err := t.tick(ctx); err != nil { // what is settled, is settled up to now
+	}
+	t.log.Info().Int("schedules", len(changes)).Msg("declared schedules")
+	return nil
+}
+
+// declareAgain reads all schedules, and declares.
+func (t *tenure) declareAgain(ctx context.Context) error {
+	whole := t.whole
+	stored, err := t.stock(ctx)
+	if err != nil {
+		return err
+	}
+	t.whole = whole
+	return t.announce(ctx, stored)
+}
+
+// declareChunk is how many schedules are changed before slots are pushed that have come meanwhile.
+const declareChunk = 500
+
+// declarePart makes those of some schedules that differ say what is wanted. Others, and this leader's own pushing, may
+// have moved them since they were compared, so they are read and compared again.
+func (t *tenure) declarePart(ctx context.Context, want map[string]Schedule, part []queue.Change) error {
+	names := make([]string, len(part))
+	var declared []Schedule
+	for i := range part {
+		names[i] = part[i].Name
+		if s, ok := want[names[i]]; ok {
+			declared = append(declared, s)
+		}
+	}
+	for tries := 0; ; tries++ {
+		list, err := t.q.SchedulesNamed(ctx, names)
+		if err != nil {
+			return err
+		}
+		stored := make(map[string]queue.Stored, len(list))
+		for _, st := range list {
+			if !st.Absent() {
+				stored[st.Name] = st
+			}
+		}
+		if _, err := t.tick(ctx); err != nil { // what is settled, is settled up to now
 			return err
 		}
 		changes, err := t.compare(declared, stored)
 		if err != nil {
 			return err
 		}
-		if len(changes) == 0 {
-			return nil
-		}
 		_, moved, err := t.q.Change(ctx, t.term.Epoch, changes)
 		if err != nil {
 			return err
 		}
-		t.log.Info().Int("schedules", len(changes)-len(moved)).Msg("declared schedules")
 		if len(moved) == 0 {
-			return nil
+			break
 		}
 		if tries == changeTries {
 			return fmt.Errorf("declare %q: %w", changes[moved[0]].Name, queue.ErrChanged)
 		}
 	}
+	if err := t.refresh(ctx); err != nil || !t.open {
+		return err
+	}
+	return t.pushSoon(ctx)
 }
 
 // compare lists what has to change for stored to say what is declared.

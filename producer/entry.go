@@ -18,6 +18,11 @@ type entry struct {
 	last queue.Last
 	next time.Time // the first slot not dealt with; zero if there is none
 	at   int       // its place in the plan, -1 if it has none
+
+	owed   string       // what it is behind with, as it lies in Redis
+	behind []queue.Span // the same
+	stray  []queue.Span // the same, if it is of another grid
+	queued bool         // it waits for its turn to push it
 }
 
 // newEntry makes an entry of what lies in Redis. It returns nil for a schedule that is not there any more.
@@ -39,9 +44,17 @@ func newEntry(st queue.Stored) (*entry, error) {
 	}
 	s := d.Schedule
 	e := &entry{head: d.definitionHead, s: &s, grid: grid, at: -1}
+	e.last = last
+	e.owes(st.Behind)
 	e.set(last)
 	e.raw = st.Last
 	return e, nil
+}
+
+// follow takes in that a move was made.
+func (e *entry) follow(m *move) {
+	e.owed, e.behind, e.stray = m.step.Remains, m.behind, nil
+	e.set(m.last)
 }
 
 // set moves the entry on.
@@ -55,7 +68,18 @@ func (e *entry) set(last queue.Last) {
 // ended reports whether no slot is to come, though nobody paused it.
 func (e *entry) ended() bool { return !e.last.Paused && e.next.IsZero() }
 
-func (e *entry) exhausted() bool { return e.s.MaxRuns > 0 && e.last.Runs >= e.s.MaxRuns }
+func (e *entry) exhausted() bool {
+	return e.s.MaxRuns > 0 && e.last.Runs+e.count(e.behind) >= e.s.MaxRuns
+}
+
+// takenBack is the last moment whose slot a change may have taken back out of the due sets, if nothing was pushed since.
+// Every change leaves a revision that is at least the clock, and the last run at no more than that.
+func (e *entry) takenBack(pushedAhead time.Duration) time.Time {
+	if queue.Ms(e.last.Slot) > e.last.Rev {
+		return time.Time{}
+	}
+	return maxTime(e.last.Slot, e.last.Anchor).Add(pushedAhead)
+}
 
 // after is the first slot after a moment; the zero moment is before every slot.
 func (e *entry) after(t time.Time) time.Time {

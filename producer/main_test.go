@@ -107,7 +107,8 @@ func (w *world) notes(name string) (list []queue.Note) {
 	return list
 }
 
-// account fails unless each slot from the anchor to the last run was either pushed or noted, and once.
+// account fails unless each slot from the anchor to the last run was either pushed or noted, or the schedule is behind
+// with it, and once.
 func (w *world) account(name string) (pushed, noted int) {
 	w.Helper()
 	st, err := w.q.Schedule(context.Background(), name)
@@ -142,6 +143,11 @@ func (w *world) account(name string) (pushed, noted int) {
 		}
 		noted += int(count)
 	}
+	for _, s := range e.behind {
+		for slot := range e.grid.Between(s.From, s.To) {
+			mark(slot.UnixMilli(), "behind")
+		}
+	}
 	want := 0
 	for slot := range e.grid.Between(e.last.Anchor.Add(-time.Nanosecond), e.last.Slot) {
 		want++
@@ -163,10 +169,18 @@ type node struct {
 
 func (w *world) start(release string, declared func() []Schedule) *node {
 	w.Helper()
+	return w.startOver(w.rdb, release, declared)
+}
+
+// startOver starts an instance with a client of its own.
+func (w *world) startOver(rdb redis.UniversalClient, release string, declared func() []Schedule) *node {
+	w.Helper()
 	part := queue.Partition{Namespace: w.ns}
-	m, err := instance.New(w.q, part, instance.Config{Release: release, Lease: time.Second})
+	q, err := queue.New(rdb, part, queue.Caps{})
 	must(w, err)
-	s := NewScheduler(w.q, w.reg, SchedulerConfig{Horizon: 2 * time.Second, Declared: declared})
+	m, err := instance.New(q, part, instance.Config{Release: release, Lease: time.Second})
+	must(w, err)
+	s := NewScheduler(q, m.Registry(), SchedulerConfig{Horizon: 2 * time.Second, Declared: declared})
 	ctx, cancel := context.WithCancel(context.Background())
 	over := make(chan error, 1)
 	go func() { over <- m.Run(ctx, s.Run) }()

@@ -19,30 +19,41 @@ type memory struct {
 	seen    time.Time // the clock of Redis when it last answered; what was due by then was claimed
 }
 
-// known is what this term knows.
+// known is what this term knows: until it has read all there is, what was known before.
 func (t *tenure) known() memory {
 	if !t.whole {
-		return memory{}
+		return t.before
 	}
 	return memory{version: t.version, entries: t.entries, seen: maxTime(t.stay.View().Now, t.q.CaughtUp())}
 }
 
-// remember keeps what a term knew when it ended, unless somebody else leads now, who will know better.
+// remember keeps what a term knew when it ended, unless somebody else leads now, who knows better.
 func (s *Scheduler) remember(ctx context.Context, t *tenure, err error) {
-	if t.whole && !errors.Is(err, queue.ErrNotLeader) && !errors.Is(context.Cause(ctx), instance.ErrDeposed) {
-		s.memory = t.known()
+	s.memory = t.known()
+	if errors.Is(err, queue.ErrNotLeader) || errors.Is(context.Cause(ctx), instance.ErrDeposed) {
+		s.memory = memory{}
 	}
 }
 
-// recall makes the schedules again that Redis lost, before anybody leads who would make them anew.
+// forget drops what is remembered when a stay ends in which somebody else led.
+func (s *Scheduler) forget(stay *instance.Stay) {
+	if v := stay.View(); v.Leader != "" && v.Leader != stay.ID {
+		s.memory = memory{}
+	}
+}
+
+// recall makes the schedules again that Redis lost, before anybody leads who would make them anew. It waits for Redis to
+// answer, for as long as the stay lives; what Redis refuses, because it is full, is left to the term. Until then all stays
+// remembered: Redis may be lost once more.
 func (s *Scheduler) recall(stay *instance.Stay) {
 	if len(s.memory.entries) == 0 {
 		return
 	}
 	t := &tenure{Scheduler: s, stay: stay}
-	if t.insist(stay.Context(), func(ctx context.Context) error { return t.restore(ctx, s.memory, nil) }) == nil {
-		s.memory = memory{} // it is in Redis, where others may change it
-	}
+	_ = t.insist(stay.Context(), func(ctx context.Context) error {
+		_, err := t.without(ctx, t.restore(ctx, s.memory, nil))
+		return err
+	})
 }
 
 // restore makes those schedules again, of some names (nil: all), that are known and were lost by Redis. One that is there
@@ -127,7 +138,7 @@ func (e *entry) restored(seen time.Time) (*queue.Change, error) {
 	}
 	c := &queue.Change{
 		Name: e.s.Name, Definition: text, Anchor: queue.Anchor{At: e.last.Anchor}, Pause: &e.last.Paused,
-		Runs: e.last.Runs, Event: "schedule restored",
+		Runs: e.last.Runs, Remains: e.owed, Event: "schedule restored",
 	}
 	if e.last.Slot.IsZero() {
 		return c, nil

@@ -15,6 +15,9 @@ func (t *tenure) ahead() time.Duration { return t.cfg.Horizon / 4 }
 
 // wait is how long until a schedule's next slot comes within the horizon.
 func (t *tenure) wait() time.Duration {
+	if len(t.behind) > 0 {
+		return 0
+	}
 	if len(t.plan) == 0 {
 		return time.Hour
 	}
@@ -34,29 +37,59 @@ func quiet(at time.Time, most time.Duration) time.Time {
 
 // push pushes the slots of every schedule whose next slot is within the horizon, or soon will be. What is due
 // soonest goes first: a new leader with many schedules must not fill the horizon of one before the next slot of another.
+// Then comes a part of what schedules are behind with.
 func (t *tenure) push(ctx context.Context) error {
-	first := t.clock.Now().Add(min(time.Second, t.cfg.Horizon/2))
-	if err := t.pushUntil(ctx, time.Time{}, first, first); err != nil {
+	if err := t.pushSoon(ctx); err != nil {
 		return err
 	}
+	t.since = time.Time{} // all that had come is pushed
 	now := t.clock.Now()
-	return t.pushUntil(ctx, time.Time{}, now.Add(t.cfg.Horizon+t.ahead()/2), now.Add(t.cfg.Horizon+t.ahead()))
+	if err := t.pushUntil(ctx, time.Time{}, now.Add(t.cfg.Horizon+t.ahead()/2), now.Add(t.cfg.Horizon+t.ahead())); err != nil {
+		return err
+	}
+	return t.repay(ctx)
+}
+
+// pushSoon pushes what has come and what comes next.
+func (t *tenure) pushSoon(ctx context.Context) error {
+	first := t.clock.Now().Add(min(time.Second, t.cfg.Horizon/2))
+	return t.pushUntil(ctx, time.Time{}, first, first)
+}
+
+// late is the moment up to which slots that were not pushed were missed, though somebody leads. A slot that is pushed
+// late runs late, as one does that was pushed ahead and waits; only a leader that pushed nothing for longer than it
+// pushes ahead is like a time with nobody. How long it takes stock is not counted.
+func (t *tenure) late(now time.Time) time.Time {
+	if !t.since.IsZero() {
+		now = t.since
+	}
+	return maxTime(now.Add(-max(t.cfg.Horizon, lateGrace)), t.outage)
 }
 
 // pushUntil makes steps for the schedules whose next slot is not after soon, which take them up to until. Slots up to
-// missed were missed; if that is zero, those are that should have been pushed a while ago.
+// missed were missed; if that is zero, those that are too late.
 func (t *tenure) pushUntil(ctx context.Context, missed, soon, until time.Time) error {
 	for {
 		now := t.clock.Now()
 		late := missed
 		if late.IsZero() {
-			late = now.Add(-lateGrace)
+			late = t.late(now)
 		}
 		more, err := t.pushOnce(ctx, now, late, soon, until)
 		if err != nil || !more {
 			return err
 		}
 	}
+}
+
+// step is the next step of a schedule. Slots that a change took back had been pushed ahead: they run late, however long
+// ago that was.
+func (t *tenure) step(e *entry, now, missed, until time.Time) (move, bool) {
+	back := e.takenBack(t.cfg.Horizon + t.ahead())
+	if e.next.After(t.outage) && !e.next.After(missed) && !e.next.After(back) {
+		return e.step(now, before(e.next), minTime(until, back))
+	}
+	return e.step(now, missed, until)
 }
 
 // pushOnce makes one step for each schedule that has one, and reports whether any may have another.
@@ -66,10 +99,9 @@ func (t *tenure) pushOnce(ctx context.Context, now, missed, soon, until time.Tim
 	for size := 0; len(t.plan) > 0 && !t.plan[0].next.After(soon) && size < pushBatch; {
 		e := t.plan[0]
 		next := e.next
-		step, last, ok := e.step(now, missed, until)
-		if ok {
-			moves = append(moves, move{e, step, last})
-			size += 1 + len(step.Push)
+		if m, ok := t.step(e, now, missed, until); ok {
+			moves = append(moves, m)
+			size += 1 + len(m.step.Push)
 		}
 		rest = append(rest, e)
 		e.next = time.Time{} // out of the plan until the step is done
@@ -90,9 +122,10 @@ const pushBatch = 10 * queue.MaxBatch
 
 // move is a step and where it takes its schedule.
 type move struct {
-	e    *entry
-	step queue.Step
-	last queue.Last
+	e      *entry
+	step   queue.Step
+	last   queue.Last
+	behind []queue.Span
 }
 
 // advance sends steps and moves their schedules on. Those that somebody moved meanwhile are read again.
@@ -105,7 +138,7 @@ func (t *tenure) advance(ctx context.Context, moves []move) error {
 		steps[i] = moves[i].step
 	}
 	asked := time.Now()
-	now, dropped, moved, err := t.q.Advance(ctx, t.term, steps)
+	now, dropped, moved, err := t.send(ctx, steps)
 	if err != nil {
 		// Some may have been done: what is read again is true, whatever was.
 		return t.afterError(ctx, moves, err)
@@ -121,9 +154,12 @@ func (t *tenure) advance(ctx context.Context, moves []move) error {
 		again = append(again, moves[i].e.s.Name)
 		moves[i].e = nil
 	}
-	for _, m := range moves {
+	for i, m := range moves {
 		if m.e != nil {
-			m.e.set(m.last)
+			m.last.Runs = max(m.last.Runs-int64(steps[i].Dropped), 0)
+			m.e.follow(&m)
+			t.plan.fix(m.e)
+			t.owe(m.e)
 		}
 	}
 	return t.reload(ctx, again)
@@ -138,6 +174,11 @@ func (t *tenure) afterError(ctx context.Context, moves []move, err error) error 
 		names[i] = moves[i].e.s.Name
 	}
 	_ = t.reload(ctx, names) // if it fails too, the steps fail to compare, and are read again then
+	for _, m := range moves {
+		if t.entries[m.e.s.Name] == m.e {
+			t.owe(m.e)
+		}
+	}
 	return err
 }
 
@@ -175,19 +216,20 @@ func (t *tenure) refresh(ctx context.Context) error {
 }
 
 // catchUp deals with what was missed while nobody led: slots that were pushed and not claimed, and slots that were
-// never pushed, up to the moment this term began. Consumers wait until it is done.
-func (t *tenure) catchUp(ctx context.Context, began time.Time) error {
+// never pushed, up to the last moment before this term began. Consumers wait until it is done, so what is to run of them
+// behind all that is on time is only put off.
+func (t *tenure) catchUp(ctx context.Context, missed time.Time) error {
 	var moves []move
 	for _, e := range t.entries {
-		drops := e.sweep(began, 2*(t.cfg.Horizon+t.ahead()))
+		drops := e.sweep(missed, 2*(t.cfg.Horizon+t.ahead()))
 		if len(drops) > 0 {
-			step := queue.Step{Name: e.s.Name, Expect: e.raw, Becomes: e.raw, Drop: drops}
-			moves = append(moves, move{e, step, e.last})
+			step := queue.Step{Name: e.s.Name, Expect: e.raw, Becomes: e.raw, Behind: e.owed, Remains: e.owed, Drop: drops}
+			moves = append(moves, move{e, step, e.last, e.behind})
 		}
 	}
 	if err := t.advance(ctx, moves); err != nil {
 		return err
 	}
 	now := t.clock.Now() // what comes after it waits until the gate is open
-	return t.pushUntil(ctx, began, now, now)
+	return t.pushUntil(ctx, missed, now, now)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"sync"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -23,8 +24,7 @@ type SchedulerConfig struct {
 	Log zerolog.Logger
 }
 
-// lateGrace is how late a slot may be pushed and still be on time rather than missed: a pause of the leader's process
-// is no downtime.
+// lateGrace is the least that a slot may be pushed late and not be missed; see [tenure.late].
 const lateGrace = time.Second
 
 // longestPause is between two tries while Redis is away.
@@ -41,6 +41,7 @@ type Scheduler struct {
 	log       zerolog.Logger
 	redeclare instance.Bell
 	memory    memory // of the last term
+	progress  progress
 }
 
 // NewScheduler returns a scheduler.
@@ -56,20 +57,23 @@ func (s *Scheduler) Redeclare() { s.redeclare.Ring() }
 
 // Run pushes slots in every term of the stay, and returns when the stay drains or ends.
 func (s *Scheduler) Run(stay *instance.Stay) error {
+	ctx, stop := context.WithCancel(stay.Context())
+	var watch sync.WaitGroup
+	watch.Go(func() { s.watch(ctx, stay) })
+	defer watch.Wait()
+	defer stop()
 	s.recall(stay)
 	stay.Lead(func(ctx context.Context, term queue.Term) {
 		// Whether the gate is shut was decided as the term began, and only this leader opens it.
-		t := &tenure{Scheduler: s, stay: stay, term: term, open: stay.View().Open}
+		t := &tenure{Scheduler: s, stay: stay, term: term, open: stay.View().Open, before: s.memory}
 		err := t.run(ctx)
 		s.remember(ctx, t, err)
-		switch {
-		case ctx.Err() != nil: // the term is over, which has been said already
-		case errors.Is(err, queue.ErrNotLeader), errors.Is(err, queue.ErrFenced):
-			stay.Doubt()
-		case err != nil:
-			s.log.Error().Err(err).Msg("scheduling stopped")
+		if err != nil && ctx.Err() == nil { // else the term is over, which has been said already
+			s.progress.failed(err)
+			s.log.Warn().Err(err).Msg("scheduling stopped: it begins again if this instance still leads")
 		}
 	})
+	s.forget(stay)
 	return nil
 }
 
@@ -78,13 +82,22 @@ type tenure struct {
 	*Scheduler
 	stay    *instance.Stay
 	term    queue.Term
-	began   time.Time // by the clock of Redis
+	began   time.Time // by the clock of Redis, in whole milliseconds, before anything was declared
+	outage  time.Time // slots up to here came while nobody led; zero if there was no such time
+	since   time.Time // when it began to take stock, until all that had come by then is pushed
 	open    bool      // consumers may take work
 	clock   queue.Clock
 	entries map[string]*entry
 	plan    plan
-	version int64 // of the schedules, as far as they are known
-	whole   bool  // entries are all there are
+	behind  []*entry // those that are behind, in the order of their turns
+	version int64    // of the schedules, as far as they are known
+	whole   bool     // entries are all there are
+
+	tookBack bool              // the runs of the dead, as far as they could be
+	before   memory            // what was known before all was read, until it has been
+	lacking  error             // why stock could not be taken of everything; it is tried again
+	aside    map[string]string // schedules that Redis refuses, as they were then: last run
+	refused  bool              // one was, and since then no step was made
 }
 
 // run leads: it takes stock, opens the gate if nobody led before, and pushes until the term ends.
@@ -97,7 +110,15 @@ func (t *tenure) run(ctx context.Context) error {
 	defer tidy.Stop()
 	alarm := time.NewTimer(0)
 	defer alarm.Stop()
-	for {
+	var again <-chan time.Time // when to take stock of what is lacking
+	for tries := 0; ; {
+		switch {
+		case t.lacking == nil:
+			again, tries = nil, 0
+		case again == nil:
+			again = time.After(min(longestAgain, time.Second<<min(tries, 10)))
+			tries++
+		}
 		var err error
 		select {
 		case <-ctx.Done():
@@ -111,22 +132,35 @@ func (t *tenure) run(ctx context.Context) error {
 				err = t.insist(ctx, t.refresh)
 			}
 		case <-t.redeclare:
-			err = t.insist(ctx, t.declare)
+			err = t.insist(ctx, t.declareAgain)
+		case <-again:
+			again = nil
+			t.tidy(ctx)
+			err = t.insist(ctx, t.takeStock)
 		case <-tidy.C:
 			t.upkeep(ctx)
+			err = t.insist(ctx, t.retryAside)
 		}
 		if err != nil {
 			return err
 		}
-		alarm.Reset(t.wait())
+		d := t.wait()
+		alarm.Reset(d)
+		if !t.refused {
+			t.progress.rest(d)
+		}
 	}
 }
 
+// longestAgain is between two tries to take stock of what could not be declared or restored.
+const longestAgain = 30 * time.Second
+
 // insist calls fn until it succeeds, the term ends, or trying again is of no use.
 func (t *tenure) insist(ctx context.Context, fn func(context.Context) error) error {
+	t.progress.begin()
 	for n := 0; ; n++ {
-		call, done := context.WithTimeout(ctx, time.Minute)
-		err := fn(call)
+		attempt, done := t.progress.attempt(ctx, callLimit(t.stay))
+		err := fn(attempt)
 		done()
 		switch {
 		case err == nil:
@@ -136,9 +170,10 @@ func (t *tenure) insist(ctx context.Context, fn func(context.Context) error) err
 			return nil
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
-		case errors.Is(err, queue.ErrNotLeader), errors.Is(err, queue.ErrFenced):
+		case over(err):
 			return err
 		}
+		t.progress.failed(err)
 		// Whatever it is, giving up would stop every schedule: keep trying, and say so once. Redis that is full is the
 		// same: the slots wait here until it has room, and what is kept past its time must not be why it has none.
 		if n == 0 {
@@ -159,81 +194,150 @@ func (t *tenure) insist(ctx context.Context, fn func(context.Context) error) err
 // upkeep is done now and then. The clock is read again because a slot may be far ahead, and two clocks drift apart.
 func (t *tenure) upkeep(ctx context.Context) {
 	t.tidy(ctx)
-	if err := t.tick(ctx); err != nil && ctx.Err() == nil {
+	if _, err := t.tick(ctx); err != nil && ctx.Err() == nil {
 		t.log.Warn().Err(err).Msg("could not read the clock of redis")
 	}
 }
 
 func (t *tenure) tidy(ctx context.Context) {
+	ctx, done := t.progress.attempt(ctx, callLimit(t.stay))
+	defer done()
 	if _, err := t.q.Tidy(ctx); err != nil && ctx.Err() == nil {
 		t.log.Warn().Err(err).Msg("could not tidy up")
 	}
 }
 
-// takeStock begins a term, and begins it again when Redis may have lost what was written last: it declares, reads all
-// schedules, deals with what was missed while nobody led, and opens the gate. A Redis that is full does not keep the
-// gate shut: only the work behind it would ever make room.
+// takeStock begins a term, and begins it again when Redis may have lost what was written last: it reads all schedules,
+// declares, deals with what was missed while nobody led, and opens the gate. What cannot be restored or declared keeps
+// neither the gate shut nor the other schedules waiting: a Redis that is full gets room only by the work behind the gate.
+// It is tried again; see lacking.
 func (t *tenure) takeStock(ctx context.Context) error {
-	if err := t.tick(ctx); err != nil {
-		return err
-	}
-	if t.began.IsZero() { // tried again: what was due since then was not missed
-		t.began = t.clock.Now()
-	}
-	loss, lost := t.stay.Loss()
-	if err := t.restore(ctx, t.known(), nil); err != nil {
-		return err
-	}
-	declared := t.declare(ctx)
-	if declared != nil && !errors.Is(declared, queue.ErrFull) {
-		return declared
-	}
-	t.entries, t.plan, t.whole = map[string]*entry{}, nil, false
-	version, err := t.q.Schedules(ctx, func(list []queue.Stored) error {
-		for _, st := range list {
-			t.put(st)
-		}
-		return nil
-	})
+	now, err := t.tick(ctx)
 	if err != nil {
 		return err
 	}
-	t.version = version
-	// A schedule changed while they were read may have come as two halves that do not belong together.
-	if err := t.refresh(ctx); err != nil {
-		return err
-	}
-	t.whole = true
-	if lost {
-		t.stay.SettleLoss(loss)
+	if t.began.IsZero() { // tried again: what was due since then was not missed
+		t.began = now.Truncate(time.Millisecond)
 	}
 	if !t.open {
-		if err := t.catchUp(ctx, t.began); err != nil && !errors.Is(err, queue.ErrFull) {
-			return err
-		}
-		if _, err := t.reg.Open(ctx, t.term); err != nil {
-			return err
-		}
-		t.open = true
-		t.stay.Look()
+		t.outage = before(t.began)
 	}
-	if declared != nil {
-		return declared
+	t.since = now
+	loss, lost := t.stay.Loss()
+	was := t.lacking
+	t.before, t.lacking = t.known(), nil
+	unrestored, err := t.without(ctx, t.restore(ctx, t.before, nil))
+	if err != nil {
+		return err
+	}
+	stored, err := t.stock(ctx)
+	if err != nil {
+		return err
+	}
+	t.whole = !unrestored
+	if t.whole { // else what is lacking would be made anew
+		if err := t.announce(ctx, stored); err != nil {
+			return err
+		}
+	}
+	t.progress.made()
+	if lost && t.whole {
+		t.stay.SettleLoss(loss)
+	}
+	if err := t.openGate(ctx); err != nil {
+		return err
+	}
+	if t.lacking != nil && was == nil {
+		t.log.Error().Err(t.lacking).Msg("not all schedules could be restored or declared: trying again")
 	}
 	t.log.Info().Int("schedules", len(t.entries)).Int64("epoch", t.term.Epoch).Msg("scheduling")
 	return nil
 }
 
-// tick reads the clock of Redis.
-func (t *tenure) tick(ctx context.Context) error {
+// openGate lets consumers take work, once what was missed while nobody led has been dealt with.
+func (t *tenure) openGate(ctx context.Context) error {
+	if t.open {
+		return nil
+	}
+	if err := t.catchUp(ctx, t.outage); err != nil && !errors.Is(err, queue.ErrFull) {
+		return err
+	}
+	t.progress.made()
+	t.takeBack(ctx)
+	if _, err := t.reg.Open(ctx, t.term); err != nil {
+		return err
+	}
+	t.open = true
+	t.stay.Look()
+	return nil
+}
+
+// announce declares. What keeps it from that keeps it from nothing else.
+func (t *tenure) announce(ctx context.Context, stored map[string]queue.Stored) error {
+	_, err := t.without(ctx, t.declare(ctx, stored))
+	return err
+}
+
+// without takes in the error of something that scheduling can go on without, and returns those that it cannot.
+func (t *tenure) without(ctx context.Context, err error) (lacks bool, _ error) {
+	if err == nil || over(err) || queue.Retryable(err) || ctx.Err() != nil {
+		return false, err
+	}
+	t.lacking = err
+	return true, nil
+}
+
+// takeBack has the runs of the dead taken back, once a term: the gate opens when that is done, or after half a lease.
+func (t *tenure) takeBack(ctx context.Context) {
+	if t.tookBack {
+		return
+	}
+	t.tookBack = true
+	if err := t.stay.TakeBack(ctx); err != nil && ctx.Err() == nil {
+		t.log.Warn().Err(err).Msg("opening the gate before all runs of lost instances were taken back")
+	}
+}
+
+// stock reads all schedules. Whether they are whole is the caller's to say.
+func (t *tenure) stock(ctx context.Context) (map[string]queue.Stored, error) {
+	stored := map[string]queue.Stored{}
+	version, err := t.q.Schedules(ctx, func(list []queue.Stored) error {
+		for _, st := range list {
+			stored[st.Name] = st
+		}
+		t.progress.made()
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	t.entries, t.plan, t.behind, t.version, t.whole = make(map[string]*entry, len(stored)), nil, nil, version, false
+	for _, st := range stored {
+		t.put(st)
+	}
+	// A schedule changed while they were read may have come as two halves that do not belong together.
+	if err := t.refresh(ctx); err != nil {
+		return nil, err
+	}
+	if err := t.forsake(ctx, stored); err != nil && !errors.Is(err, queue.ErrFull) { // it can wait for room
+		return nil, err
+	}
+	return stored, nil
+}
+
+// tick reads the clock of Redis, and returns what it read: the tenure's own clock is an estimate.
+func (t *tenure) tick(ctx context.Context) (time.Time, error) {
 	asked := time.Now()
 	now, err := t.q.Now(ctx)
 	if err != nil {
-		return err
+		return now, err
 	}
 	t.clock.Set(asked, time.Now(), now)
-	return nil
+	return now, nil
 }
+
+// before is the millisecond before a moment: slots lie on whole milliseconds, so those up to it came before the moment.
+func before(ms time.Time) time.Time { return ms.Add(-time.Millisecond) }
 
 // put takes in a schedule as it lies in Redis now.
 func (t *tenure) put(st queue.Stored) {
@@ -248,7 +352,11 @@ func (t *tenure) put(st queue.Stored) {
 		return
 	}
 	if e != nil {
+		if t.isAside(st) {
+			e.next = time.Time{}
+		}
 		t.entries[st.Name] = e
 		t.plan.fix(e)
+		t.owe(e)
 	}
 }

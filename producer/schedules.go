@@ -34,7 +34,10 @@ type Status struct {
 	Last     time.Time // the newest slot that has come; zero before the first
 	Next     time.Time // the next slot; zero if there is none, or while paused
 	Runs     int64     // slots run so far: those that have come, and were not disposed of
-	Pushed   time.Time // slots up to here have been dealt with
+	Pushed   time.Time // slots up to here have been dealt with, but for those that it is behind with
+
+	Behind int64        // slots that were missed and are still to be run
+	Spans  []queue.Span // where they lie
 }
 
 // MarshalJSON writes the schedule's fields and the status's side by side.
@@ -47,7 +50,8 @@ func (s Status) MarshalJSON() ([]byte, error) {
 		Last    time.Time `json:"last,omitzero"`
 		Next    time.Time `json:"next,omitzero"`
 		Runs    int64     `json:"runs"`
-	}{s.Origin, s.Release, s.Paused, s.Anchor, s.Last, s.Next, s.Runs}, s.Schedule)
+		Behind  int64     `json:"behind,omitempty"`
+	}{s.Origin, s.Release, s.Paused, s.Anchor, s.Last, s.Next, s.Runs, s.Behind}, s.Schedule)
 }
 
 // Grid is the schedule's grid as it stands.
@@ -67,6 +71,7 @@ func statusOf(st queue.Stored, now time.Time) (Status, error) {
 		return s, nil
 	}
 	s.Paused, s.Anchor, s.Runs, s.Pushed = e.last.Paused, e.last.Anchor, e.last.Runs, e.last.Slot
+	s.Behind, s.Spans = e.count(e.behind), e.behind
 	if s.Runs > 0 {
 		s.Last = e.upTo(minTime(now, e.last.Slot))
 	}

@@ -2,7 +2,7 @@ package producer
 
 import (
 	"fmt"
-	"sort"
+	"slices"
 	"time"
 
 	"github.com/onbeat/onbeat/queue"
@@ -13,104 +13,92 @@ import (
 // stepSlots is the most slots one step pushes, so that no schedule holds up the others.
 const stepSlots = queue.MaxBatch / 2
 
-// maxCatchUp bounds how many missed slots a schedule runs after a downtime, whatever its catch_up: what lies in Redis
-// must stay bounded. Older ones are recorded as missed.
-const maxCatchUp = 100_000
-
 // step is the next thing to do for a schedule at now: slots up to missed were missed, those after it up to until are
 // on time. It is pure, and returns false if there is nothing to do.
 //
-// Slots are dealt with in order, and last.Slot says how far: one number is enough to never push a slot twice.
-func (e *entry) step(now, missed, until time.Time) (queue.Step, queue.Last, bool) {
-	s := queue.Step{Name: e.s.Name, Expect: e.raw}
-	last := e.last
+// Slots are dealt with in order, and last.Slot says how far: one number is enough to never push a slot twice. Those that
+// are missed and all to run would hold up those on time, so the schedule falls behind with them: see [entry.repay].
+func (e *entry) step(now, missed, until time.Time) (move, bool) {
+	m := e.stay()
 	if e.next.IsZero() || e.next.After(until) {
-		return s, last, false
+		return m, false
 	}
 	if !e.next.After(missed) {
-		e.stepMissed(&s, &last, now, missed)
+		e.stepMissed(&m, now, missed)
 	}
-	n := 0
-	for slot := e.after(last.Slot); len(s.Push) < stepSlots && !slot.IsZero() && !slot.After(until) && e.left(last) > 0; slot = e.grid.Next(slot) {
-		if !slot.After(missed) {
-			break // more catching up to do first, in the next step
-		}
-		s.Push = append(s.Push, queue.Push{Task: e.s.slotTask(slot), Due: e.s.JitterFor(e.s.Name, slot)})
-		last.Slot = slot
-		last.Runs++
-		n++
+	most := e.mostPushes(stepSlots)
+	for slot := e.after(m.last.Slot); len(m.step.Push) < most && !slot.IsZero() && !slot.After(until) && e.left(&m) > 0; slot = e.grid.Next(slot) {
+		m.push(e.s.slotTask(slot), e.s.JitterFor(e.s.Name, slot))
+		m.last.Slot = slot
 	}
-	s.Becomes = last.String()
-	return s, last, n > 0 || s.Becomes != e.raw
+	return m, e.moves(&m)
 }
 
-// left is how many more runs the schedule may have.
-func (e *entry) left(last queue.Last) int64 {
+// stay is a move that changes nothing yet, but that what is behind on another grid is given up.
+func (e *entry) stay() move {
+	return move{
+		e: e, last: e.last, behind: slices.Clone(e.behind),
+		step: queue.Step{Name: e.s.Name, Expect: e.raw, Behind: e.owed, Note: e.changed()},
+	}
+}
+
+// moves completes a move, and reports whether it changes anything.
+func (e *entry) moves(m *move) bool {
+	m.step.Becomes, m.step.Remains = m.last.String(), e.owing(m.behind)
+	return m.step.Becomes != e.raw || m.step.Remains != e.owed
+}
+
+// push adds a slot's task to a move.
+func (m *move) push(t *task.Task, due time.Time) {
+	m.step.Push = append(m.step.Push, queue.Push{Task: t, Due: due})
+	m.last.Runs++
+}
+
+// mostPushes is how many slots one step pushes at most: fewer than n if they are large, because a step is never split.
+func (e *entry) mostPushes(n int) int {
+	return max(n/queue.PushSize(&task.Task{Payload: e.s.Payload}), 1)
+}
+
+// left is how many more runs the schedule may have, besides those that it is behind with.
+func (e *entry) left(m *move) int64 {
 	if e.s.MaxRuns == 0 {
 		return stepSlots
 	}
-	return e.s.MaxRuns - last.Runs
+	return e.s.MaxRuns - m.last.Runs - e.count(m.behind)
 }
 
 // stepMissed deals with slots nobody pushed in time, by the schedule's policy.
-func (e *entry) stepMissed(s *queue.Step, last *queue.Last, now, missed time.Time) {
+func (e *entry) stepMissed(m *move, now, missed time.Time) {
 	latest := e.upTo(missed)
 	switch e.s.Missed {
 	case schedule.MissedSkip:
-		e.dispose(s, last, latest, "policy skip")
+		e.dispose(m, latest, "policy skip")
 	case schedule.MissedAll:
-		e.catchUp(s, last, now, missed, latest)
+		e.fallBehind(m, now, missed, latest)
 	default:
-		if before := e.grid.Prev(latest); before.After(last.Slot) && !before.Before(e.next) {
-			e.dispose(s, last, before, "policy once")
+		if before := e.grid.Prev(latest); before.After(m.last.Slot) && !before.Before(e.next) {
+			e.dispose(m, before, "policy once")
 		}
-		e.pushLate(s, last, latest, task.Normal)
+		e.pushLatest(m, latest)
+		m.last.Slot = latest
 	}
 }
 
-// catchUp pushes missed slots, oldest first, a bounded number a step, behind everything that is on time.
-func (e *entry) catchUp(s *queue.Step, last *queue.Last, now, missed, latest time.Time) {
-	reach := e.s.CatchUp
-	if reach <= 0 {
-		reach = schedule.DefaultCatchUp
-	}
-	from := now.Add(-reach) // a slot exactly at the edge is within reach
-	why := "older than catch_up"
-	if since := maxTime(from, e.next).Add(-time.Nanosecond); e.grid.Count(since, latest) > maxCatchUp {
-		from, why = e.newest(maxCatchUp, since, latest), "more than can be caught up"
-	}
-	if old := e.grid.Prev(minTime(from, missed.Add(time.Nanosecond))); !old.IsZero() && !old.Before(e.next) {
-		e.dispose(s, last, old, why)
-	}
-	for slot := e.after(last.Slot); len(s.Push) < stepSlots && !slot.IsZero() && !slot.After(missed) && e.left(*last) > 0; slot = e.grid.Next(slot) {
-		e.pushLate(s, last, slot, task.Low)
-	}
-}
-
-// newest is a moment in (from, to] since which there are at most n slots, and no later than it has to be.
-func (e *entry) newest(n int64, from, to time.Time) time.Time {
-	ms := sort.Search(int(to.Sub(from)/time.Millisecond), func(i int) bool {
-		return e.grid.Count(from.Add(time.Duration(i)*time.Millisecond), to) <= n
-	})
-	return from.Add(time.Duration(ms)*time.Millisecond + time.Nanosecond)
-}
-
-// pushLate pushes a missed slot to run now. Where runs may not overlap, it runs behind the slots on time.
-func (e *entry) pushLate(s *queue.Step, last *queue.Last, slot time.Time, p task.Priority) {
+// pushLatest pushes the latest missed slot to run now; where runs may not overlap, behind the slots on time. It is due at its own time, as if it had been pushed ahead: should
+// nobody have claimed it when the next time with nobody ends, it is swept, and that one's latest slot runs.
+func (e *entry) pushLatest(m *move, slot time.Time) {
 	t := e.s.slotTask(slot)
-	t.Priority, t.Conflict = min(t.Priority, p), task.Behind
-	s.Push = append(s.Push, queue.Push{Task: t})
-	last.Slot = slot
-	last.Runs++
+	t.Priority, t.Conflict = min(t.Priority, task.Normal), task.Behind
+	m.push(t, e.s.JitterFor(e.s.Name, slot))
 }
 
 // dispose records that the slots up to one are not run, and why.
-func (e *entry) dispose(s *queue.Step, last *queue.Last, to time.Time, why string) {
-	n := e.grid.Count(e.next.Add(-time.Nanosecond), to)
+func (e *entry) dispose(m *move, to time.Time, why string) {
+	n := e.grid.Count(before(e.next), to)
 	if n > 0 {
-		s.Note = joinNotes(s.Note, rangeNote(e.s.Name, e.next, to, "missed", n, why))
+		m.step.Note = joinNotes(m.step.Note, rangeNote(e.s.Name, e.next, to, "missed", n, why))
 	}
-	last.Slot = to
+	m.last.Slot = to
 }
 
 // rangeNote is what the history says of slots that were never pushed.
@@ -119,8 +107,11 @@ func rangeNote(name string, from, to time.Time, word string, n int64, why string
 }
 
 func joinNotes(a, b string) string {
-	if a == "" {
+	switch "" {
+	case a:
 		return b
+	case b:
+		return a
 	}
 	return a + "\n" + b
 }
@@ -134,7 +125,8 @@ func maxTime(a, b time.Time) time.Time {
 
 // sweep drops what was pushed and not claimed before a time in which nobody led: the slots up to missed, by policy.
 // With "once" the latest missed slot runs: if it is still to be pushed, all go; else all but it. Where runs may not
-// overlap, those that stay run behind the slots on time, as those do that are pushed late.
+// overlap, those that stay run behind the slots on time, as those do that are pushed late. What goes does not count as a
+// run, so a schedule that has had its last run goes on.
 func (e *entry) sweep(missed time.Time, window time.Duration) []queue.Drop {
 	if e.last.Slot.IsZero() || e.s.Missed == schedule.MissedAll && !e.s.exclusive() {
 		return nil
@@ -145,7 +137,8 @@ func (e *entry) sweep(missed time.Time, window time.Duration) []queue.Drop {
 	}
 	var drops []queue.Drop
 	lane := queue.LaneOf(e.s.slotTask(newest))
-	keepNewest := e.s.Missed != schedule.MissedSkip && (e.next.IsZero() || e.next.After(missed))
+	next := e.after(e.last.Slot)
+	keepNewest := e.s.Missed != schedule.MissedSkip && (e.last.Paused || next.IsZero() || next.After(missed))
 	for slot := newest; !slot.IsZero() && e.last.Slot.Sub(slot) <= window && len(drops) < maxCatchUp; slot = e.grid.Prev(slot) {
 		due := e.s.JitterFor(e.s.Name, slot)
 		stays := e.s.Missed == schedule.MissedAll || slot.Equal(newest) && keepNewest

@@ -62,24 +62,48 @@ type noted struct {
 
 // drive makes steps until there is none left to make at now, as the leader does.
 func drive(t interface{ Fatalf(string, ...any) }, e *entry, now, missed, until time.Time) fate {
+	return driveUp(t, e, now, missed, until, 1<<30)
+}
+
+// driveUp is the same, with no more than so many steps of those that push what the schedule is behind with.
+func driveUp(t interface{ Fatalf(string, ...any) }, e *entry, now, missed, until time.Time, repays int) fate {
 	f := fate{due: map[time.Time]time.Time{}, low: map[time.Time]bool{}}
 	for {
-		step, last, ok := e.step(now, missed, until)
+		m, ok := e.step(now, missed, until)
+		if !ok && repays > 0 {
+			m, ok = e.repay(now, turnSlots)
+			repays--
+		}
 		if !ok {
 			return f
 		}
 		if f.steps++; f.steps > 100_000 {
-			t.Fatalf("still stepping after %d steps, at %v", f.steps, last.Slot)
+			t.Fatalf("still stepping after %d steps, at %v", f.steps, m.last.Slot)
 		}
+		step := &m.step
 		if len(step.Push) > stepSlots+1 {
 			t.Fatalf("a step pushes %d slots", len(step.Push))
 		}
-		if step.Expect != e.raw || step.Becomes != last.String() || step.Name != e.s.Name {
-			t.Fatalf("step %+v does not follow from %q", step, e.raw)
+		if step.Expect != e.raw || step.Becomes != m.last.String() || step.Name != e.s.Name || step.Behind != e.owed {
+			t.Fatalf("step %+v does not follow from %q and %q", step, e.raw, e.owed)
 		}
-		f.take(t, e, &step)
-		e.set(last)
+		f.take(t, e, step)
+		e.follow(&m)
+		again, err := newEntry(queue.Stored{Name: e.s.Name, Definition: e.text(t), Last: step.Becomes, Behind: step.Remains})
+		if err != nil || again.owing(again.behind) != step.Remains || !again.next.Equal(e.next) {
+			t.Fatalf("%+v is read as %+v: %v", e, again, err)
+		}
 	}
+}
+
+// text is an entry's definition.
+func (e *entry) text(t interface{ Fatalf(string, ...any) }) string {
+	d := definition{e.head, *e.s}
+	text, err := d.encode()
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
+	return text
 }
 
 func (f *fate) take(t interface{ Fatalf(string, ...any) }, e *entry, step *queue.Step) {
@@ -178,9 +202,9 @@ func TestStep(t *testing.T) {
 		{"once: the clock lies within a millisecond of a slot", every, lastSlot(3), 7, 6.9995, 8, "6 7 8", "6", "4 5:2 policy once"},
 		{"skip: none of them", skip, lastSlot(3), 8.5, 7.5, 9, "8 9", "", "4 7:4 policy skip"},
 		{"skip: all up to the present", skip, lastSlot(3), 8, 8, 8.5, "", "", "4 8:5 policy skip"},
-		{"all: oldest first, then on time", all, lastSlot(3), 6.5, 5.5, 7, "4 5 6 7", "4 5", ""},
-		{"all: at the edge of catch_up", all, lastSlot(3), 10, 9, 10, "7 8 9 10", "7 8 9", "4 6:3 older than catch_up"},
-		{"all: within a millisecond past the edge", all, lastSlot(3), 10.001, 9, 10, "8 9 10", "8 9", "4 7:4 older than catch_up"},
+		{"all: on time first, then the oldest first", all, lastSlot(3), 6.5, 5.5, 7, "6 7 4 5", "4 5", ""},
+		{"all: at the edge of catch_up", all, lastSlot(3), 10, 9, 10, "10 7 8 9", "7 8 9", "4 6:3 older than catch_up"},
+		{"all: within a millisecond past the edge", all, lastSlot(3), 10.001, 9, 10, "10 8 9", "8 9", "4 7:4 older than catch_up"},
 		{"all: everything is too old", all, lastSlot(3), 100, 90, 100, "91 92 93 94 95 96 97 98 99 100", "", "4 90:87 older than catch_up"},
 		{"until is the last", with(func(r *schedule.Rule) { r.Until = sec(5) }), lastSlot(3), 3, 2, 9, "4 5", "", ""},
 		{"until was missed", with(func(r *schedule.Rule) { r.Until = sec(5) }), lastSlot(3), 30, 29, 40, "5", "5", "4 4:1 policy once"},
@@ -206,12 +230,12 @@ func TestStep(t *testing.T) {
 			}
 			var late []time.Time
 			for _, slot := range f.pushed {
-				if f.due[slot].IsZero() {
+				if !slot.After(sec(tt.missed)) {
 					late = append(late, slot)
 				}
 			}
 			if got := seconds(late); got != tt.late {
-				t.Errorf("to run now %q, want %q", got, tt.late)
+				t.Errorf("missed, and to run %q, want %q", got, tt.late)
 			}
 			if got := f.notes(); got != tt.disposed {
 				t.Errorf("noted %q, want %q", got, tt.disposed)
@@ -285,16 +309,24 @@ func TestStep_everySlotOnce(t *testing.T) {
 		}
 		now := epoch
 		seen := map[int64]int{}
-		var before time.Time
-		for range rapid.IntRange(1, 6).Draw(t, "rounds") {
+		before := map[bool]time.Time{}
+		for rounds := rapid.IntRange(1, 6).Draw(t, "rounds"); rounds > 0; rounds-- {
 			now = now.Add(time.Duration(rapid.IntRange(0, 30_000_000).Draw(t, "pause in us")) * time.Microsecond)
 			until := now.Add(5 * time.Second)
-			f := drive(t, e, now, now.Add(-lateGrace), until)
+			repays := 1 << 30
+			if rounds > 1 {
+				repays = rapid.SampledFrom([]int{0, 1, 1 << 30}).Draw(t, "steps to catch up")
+			}
+			f := driveUp(t, e, now, now.Add(-lateGrace), until, repays)
 			for _, slot := range f.pushed {
-				if !slot.After(before) {
-					t.Fatalf("slot %v after %v", slot, before)
+				late := f.due[slot].IsZero() // its schedule was behind with it
+				if !slot.After(before[late]) {
+					t.Fatalf("slot %v after %v", slot, before[late])
 				}
-				before = slot
+				before[late] = slot
+				if late && !f.low[slot] {
+					t.Fatalf("slot %v was missed, and is in front of what is on time", slot)
+				}
 				seen[slot.UnixMilli()]++
 				if due := f.due[slot]; !due.IsZero() && (due.Before(slot) || r.Jitter > 0 && due.Sub(slot) >= r.Jitter) {
 					t.Fatalf("slot %v is due %v", slot, due)
@@ -319,7 +351,14 @@ func TestStep_everySlotOnce(t *testing.T) {
 			if r.MaxRuns > 0 && e.last.Runs > r.MaxRuns {
 				t.Fatalf("%d runs of %d", e.last.Runs, r.MaxRuns)
 			}
-			if e.exhausted() {
+			for _, s := range e.behind {
+				for slot := range e.grid.Between(s.From, s.To) {
+					if seen[slot.UnixMilli()] != 0 {
+						t.Fatalf("slot %v was dealt with, and is behind", slot)
+					}
+				}
+			}
+			if e.exhausted() || len(e.behind) > 0 {
 				continue
 			}
 			for slot := range e.grid.Between(epoch.Add(-time.Millisecond), until) {

@@ -42,12 +42,27 @@ type Step struct {
 	Expect  string // last run as it was read
 	Becomes string
 	Note    string // for the history
+	Behind  string // what it was behind with, as it was read
+	Remains string // what it is behind with then; if that is the same, Redis does not look
 	Drop    []Drop // slots missed in an outage: they leave unless they were claimed
 	Push    []Push
+
+	// Dropped is set by Advance: how many of Drop left. They did not run, so Becomes lies in Redis with as many runs less.
+	Dropped int
 }
 
-// Advance pushes slots. It returns the clock of Redis, how many tasks were dropped, and the indexes of the steps that
-// were not done because their schedule had moved.
+// After is what the schedule became.
+func (s *Step) After() string {
+	last, err := ParseLast(s.Becomes)
+	if err != nil || s.Dropped == 0 {
+		return s.Becomes
+	}
+	last.Runs = max(last.Runs-int64(s.Dropped), 0)
+	return last.String()
+}
+
+// Advance pushes slots. It returns the clock of Redis, how many tasks were dropped, of which the steps say whose they
+// were, and the indexes of the steps that were not done because their schedule had moved.
 //
 // It returns [ErrNotLeader] or [ErrFenced], and does nothing, if the term is over. Batches are split, so after another
 // error the first steps may have been done; doing them again changes nothing.
@@ -63,7 +78,12 @@ func (q *Queue) Advance(ctx context.Context, term Term, steps []Step) (now time.
 			return now, dropped, moved, fmt.Errorf("advance: %w", err)
 		}
 		now = FromMs(r.int())
-		dropped += int(r.int())
+		for range r.int() {
+			if i, n := int(r.int()), int(r.int()); from+i < to {
+				steps[from+i].Dropped = n
+				dropped += n
+			}
+		}
 		for _, i := range r.indexes() {
 			moved = append(moved, from+i)
 		}
@@ -78,10 +98,13 @@ func (q *Queue) Advance(ctx context.Context, term Term, steps []Step) (now time.
 // advanceBatch is about how many slots one call pushes: while it runs, nobody can claim what is due.
 const advanceBatch = 200
 
+// PushSize is as how many slots one counts in a step, for its payload: one with a small payload is one.
+func PushSize(t *task.Task) int { return 1 + len(t.Payload)*MaxBatch/batchBytes }
+
 func stepSize(s *Step) int {
 	n := 1 + len(s.Drop)
 	for i := range s.Push {
-		n += 1 + len(s.Push[i].Task.Payload)*MaxBatch/batchBytes
+		n += PushSize(s.Push[i].Task)
 	}
 	return n
 }
@@ -93,7 +116,7 @@ func (q *Queue) advanceBatch(ctx context.Context, term Term, steps []Step) (*rep
 	var buf []byte
 	for i := range steps {
 		s := &steps[i]
-		body = append(body, s.Name, s.Expect, s.Becomes, s.Note, len(s.Drop))
+		body = append(body, s.Name, s.Expect, s.Becomes, s.Note, s.Behind, s.Remains, len(s.Drop))
 		for _, d := range s.Drop {
 			body = append(body, lanes.number(d.Lane), d.ID, dueMs(d.Due), d.Behind)
 		}
@@ -105,7 +128,7 @@ func (q *Queue) advanceBatch(ctx context.Context, term Term, steps []Step) (*rep
 		}
 	}
 	k := &q.keys
-	keys := []string{k.Instances, k.Members, k.Leader, k.Last, k.Tasks, k.Lanes, k.Meta, k.Watch, k.History}
+	keys := []string{k.Instances, k.Members, k.Leader, k.Last, k.Tasks, k.Lanes, k.Meta, k.Watch, k.History, k.Behind}
 	args := []any{term.Instance, term.Gen, term.Epoch, k.Wake, q.caps.History}
 	keys, args = lanes.declare(k, keys, args)
 	v, err := advanceScript.Run(ctx, q.rdb, keys, append(args, body...))

@@ -116,15 +116,15 @@ func TestChange_pauseWithdrawsOnlyWhatIsAhead(t *testing.T) {
 		a.advance(step("s", w.schedule("s"), slots...))
 		var ahead []queue.Ahead
 		for i := len(slots) - 1; i >= 0; i-- {
-			ahead = append(ahead, queue.Ahead{Slot: slots[i], Place: queue.Place{Lane: lane("job"), ID: task.SlotID("s", slots[i])}})
+			ahead = append(ahead, queue.Ahead{Slot: slots[i], Count: 1})
 		}
-		l := w.change(queue.Change{Name: "s", Pause: yes(true), Ahead: ahead})
+		l := w.change(queue.Change{Name: "s", Pause: yes(true), Lane: lane("job"), Ahead: ahead})
 		same(t, "paused", l.Paused, true)
 		same(t, "runs", l.Runs, 2)
 		if l.Slot.Before(now) || l.Slot.After(w.now()) {
 			t.Errorf("the slots are settled up to %v, want now", l.Slot)
 		}
-		equal(t, "what stays", sortedIDs(a.cycle(10, lanesOf("job")).Claimed), []string{ahead[3].Place.ID, ahead[2].Place.ID})
+		equal(t, "what stays", sortedIDs(a.cycle(10, lanesOf("job")).Claimed), []string{task.SlotID("s", slots[0]), task.SlotID("s", slots[1])})
 		same(t, "records", w.count(w.keys.Tasks), 2)
 
 		l = w.change(queue.Change{Name: "s", Pause: yes(false), FromNow: true})
@@ -144,15 +144,15 @@ func TestChange_doesNothingToWhatMoved(t *testing.T) {
 		l := w.schedule("s")
 		at := w.now().Add(time.Hour).Truncate(time.Millisecond)
 		a.advance(step("s", l, at))
-		ahead := []queue.Ahead{{Slot: at, Place: queue.Place{Lane: lane("job"), ID: task.SlotID("s", at)}}}
+		ahead := []queue.Ahead{{Slot: at, Count: 1}}
 		_, moved, err := w.q.Change(t.Context(), 0, []queue.Change{
-			{Name: "s", Expect: l.String(), Delete: true, Ahead: ahead}, {Name: "s2", Definition: "{}"},
+			{Name: "s", Expect: l.String(), Delete: true, Lane: lane("job"), Ahead: ahead}, {Name: "s2", Definition: "{}"},
 		})
 		w.must(err)
 		equal(t, "moved", moved, []int{0})
 		same(t, "pushed", w.count(w.keys.Due(lane("job"))), 1)
 		same(t, "the next in the batch", w.last("s2").Rev > 0, true)
-		w.change(queue.Change{Name: "s", Delete: true, Ahead: ahead})
+		w.change(queue.Change{Name: "s", Delete: true, Lane: lane("job"), Ahead: ahead})
 		same(t, "pushed", w.count(w.keys.Due(lane("job"))), 0)
 	})
 }

@@ -60,6 +60,7 @@ type CycleRequest struct {
 	Lanes    []LaneClaim
 	Settle   []Settlement // at most MaxBatch
 	Reads    string       // a name for the lanes it reads: those who have the same one watch for each other
+	LanesVer int64        // if the list of lanes has another version, nothing is claimed; 0 claims all the same
 	Owed     []string     // keys that the reply to an earlier one named
 }
 
@@ -69,7 +70,7 @@ type CycleReply struct {
 	NextDue  time.Time // of the lanes that may be claimed; zero if nothing waits
 	MayClaim bool      // by the leader's rule; if not, wait to be woken
 	Watching bool      // this instance is to look again at NextDue; if not, another does
-	LeftDue  bool      // due work was left behind
+	LeftDue  bool      // due work was left behind, or not looked for because the lanes are others than LanesVer asked
 	LanesVer int64
 	Void     []int // indexes of settlements that changed nothing: the claim was not held any more
 	Skipped  int   // slots that left because of their overlap policy
@@ -106,7 +107,7 @@ func (q *Queue) Cycle(ctx context.Context, r *CycleRequest) (*CycleReply, error)
 	numbers := make(map[Lane]int, len(r.Lanes))
 	args := make([]any, 0, 32+3*len(r.Lanes)+5*len(r.Settle))
 	args = append(args, r.Instance, r.Gen, r.Seq, r.Want, q.caps.History, q.caps.Dead, q.caps.Done, k.Wake, r.Reads,
-		strings.Join(r.Owed, keySeparator), len(r.Lanes))
+		r.LanesVer, strings.Join(r.Owed, keySeparator), len(r.Lanes))
 	for i, l := range r.Lanes {
 		keys = append(keys, k.Due(l.Lane))
 		numbers[l.Lane] = i + 1

@@ -243,7 +243,7 @@ func TestScripts_onACluster(t *testing.T) {
 	s = step("s", w.last("s"))
 	s.Drop = []queue.Drop{drop("s", ms(1000), ms(1000))}
 	b.advance(s)
-	w.change(queue.Change{Name: "s", Delete: true, Ahead: []queue.Ahead{{Slot: w.now().Add(time.Hour), Place: queue.Place{Lane: lane("job"), ID: "s@5"}}}})
+	w.change(queue.Change{Name: "s", Delete: true, Lane: lane("job"), Ahead: []queue.Ahead{{Slot: w.now().Add(time.Hour), Count: 1}}})
 	claims := a.cycle(20, lanes).Claimed
 	if len(claims) == 0 {
 		t.Fatal("nothing to recover")

@@ -45,6 +45,7 @@ type Keys struct {
 
 	Schedules string // hash schedule -> definition
 	Last      string // hash schedule -> "rev slot runs anchor paused"
+	Behind    string // hash schedule -> what was missed and is still to be pushed (see Behind)
 	Changed   string // zset schedule -> version of its last change
 
 	Instances string // zset instance -> lease end
@@ -52,7 +53,7 @@ type Keys struct {
 	Details   string // hash instance -> JSON for people
 	Leader    string // hash id, gen, epoch, order, consume, open, since
 	Releases  string // hash release -> "order gone"
-	Meta      string // hash counters: gen, epoch, order, fence, lanes, schedules, done, retried, died, declared; beat
+	Meta      string // hash counters: gen, epoch, order, fence, lanes, schedules, done, retried, died, declared; beat, clock
 
 	Events  string // stream state changes, capped
 	History string // stream what became of the slots of schedules, capped
@@ -66,7 +67,7 @@ func (p Partition) Keys() Keys {
 		prefix: x,
 		Tasks:  x + "tasks", Lanes: x + "lanes", Held: x + "held", Active: x + "active",
 		Dead: x + "dead", Done: x + "done", Cancel: x + "cancel", Watch: x + "watch", Orphans: x + "orphans",
-		Schedules: x + "schedules", Last: x + "last", Changed: x + "changed",
+		Schedules: x + "schedules", Last: x + "last", Behind: x + "behind", Changed: x + "changed",
 		Instances: x + "instances", Members: x + "members", Details: x + "details", Leader: x + "leader",
 		Releases: x + "releases", Meta: x + "meta",
 		Events: x + "events", History: x + "history", Wake: x + "wake",

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -20,15 +21,42 @@ type Stored struct {
 	Name       string
 	Definition string // "" if there is no such schedule
 	Last       string // as it was read: what a change must find unchanged
+	Behind     string // what it is behind with: see [Behind]
 }
 
 // Absent reports whether there is no such schedule.
 func (s Stored) Absent() bool { return s.Definition == "" && s.Last == "" }
 
-// Ahead is a slot that was pushed and has not come.
+// Ahead are slots that were pushed and have not come: Count of them, Every apart, the last of which is Slot. Slots that
+// lie close together are so many that no command could name each.
 type Ahead struct {
 	Slot  time.Time
-	Place Place
+	Every time.Duration
+	Count int
+}
+
+// RunsOf lists slots, newest first, as few runs of slots that are equally far apart.
+func RunsOf(slots []time.Time) (runs []Ahead) {
+	for i, slot := range slots {
+		if i > 0 {
+			r, gap := &runs[len(runs)-1], slots[i-1].Sub(slot)
+			if r.Count == 1 || r.Every == gap {
+				r.Every = gap
+				r.Count++
+				continue
+			}
+		}
+		runs = append(runs, Ahead{Slot: slot, Count: 1})
+	}
+	return runs
+}
+
+func (c *Change) size() int {
+	n := 1
+	for _, a := range c.Ahead {
+		n += a.Count
+	}
+	return n
 }
 
 // Anchor says what a change does to slot zero. The zero value leaves it.
@@ -63,7 +91,10 @@ type Change struct {
 	Runs       int64     // how often a schedule that is made again has run
 	Event      string    // for the events
 	Note       string    // for the history
-	Ahead      []Ahead   // newest first: what may have been pushed ahead of now
+	Behind     string    // what it was behind with, as it was read
+	Remains    string    // what it is behind with then; if that is the same, it is left alone
+	Lane       Lane      // of what may have been pushed ahead of now
+	Ahead      []Ahead   // newest first: that
 }
 
 // Change applies changes, each if its schedule is as it was read, and returns the clock of Redis and the indexes of
@@ -72,8 +103,8 @@ type Change struct {
 func (q *Queue) Change(ctx context.Context, epoch int64, changes []Change) (now time.Time, moved []int, err error) {
 	for from := 0; from < len(changes); {
 		to, size := from, 0
-		for to < len(changes) && (to == from || size+1+len(changes[to].Ahead) <= MaxBatch) {
-			size += 1 + len(changes[to].Ahead)
+		for to < len(changes) && (to == from || size+changes[to].size() <= MaxBatch) {
+			size += changes[to].size()
 			to++
 		}
 		r, err := q.changeBatch(ctx, epoch, changes[from:to])
@@ -118,14 +149,20 @@ func (q *Queue) changeBatch(ctx context.Context, epoch int64, changes []Change) 
 		} else if !c.Settled.IsZero() {
 			slot = strconv.FormatInt(c.Settled.UnixMilli(), 10)
 		}
-		args = append(args, c.Name, c.Expect, definition, c.Anchor.arg(), pause, slot, c.Event, c.Note, c.Runs, len(c.Ahead))
+		lane := 0
+		if len(c.Ahead) > 0 {
+			lane = lanes.number(c.Lane)
+		}
+		args = append(args, c.Name, c.Expect, definition, c.Anchor.arg(), pause, slot, c.Event, c.Note, c.Runs,
+			c.Behind, c.Remains, lane, len(c.Ahead))
 		for _, a := range c.Ahead {
-			args = append(args, a.Slot.UnixMilli(), lanes.number(a.Place.Lane), a.Place.ID)
+			args = append(args, a.Slot.UnixMilli(), a.Every.Milliseconds(), a.Count)
 		}
 	}
 	for _, l := range lanes.list {
 		keys = append(keys, k.Due(l))
 	}
+	keys = append(keys, k.Behind)
 	v, err := changeScript.Run(ctx, q.rdb, keys, args)
 	if err != nil {
 		return nil, err
@@ -151,7 +188,7 @@ func (q *Queue) SchedulesNamed(ctx context.Context, names []string) ([]Stored, e
 		for i, name := range part {
 			args[i] = name
 		}
-		v, err := schedulesScript.Run(ctx, q.rdb, []string{q.keys.Schedules, q.keys.Last}, args)
+		v, err := schedulesScript.Run(ctx, q.rdb, []string{q.keys.Schedules, q.keys.Last, q.keys.Behind}, args)
 		if err != nil {
 			return nil, fmt.Errorf("read schedules: %w", err)
 		}
@@ -162,6 +199,9 @@ func (q *Queue) SchedulesNamed(ctx context.Context, names []string) ([]Stored, e
 		}
 		for i := range part {
 			out[first+i].Last = r.string()
+		}
+		for i := range part {
+			out[first+i].Behind = r.string()
 		}
 		if r.err != nil {
 			return nil, fmt.Errorf("read schedules: %w", r.err)
@@ -189,14 +229,17 @@ func (q *Queue) Schedules(ctx context.Context, fn func([]Stored) error) (version
 		}
 		for from := 0; from < len(names); from += MaxBatch { // a small hash comes whole, whatever its size
 			part := names[from:min(from+MaxBatch, len(names))]
-			lasts, err := q.rdb.HMGet(ctx, q.keys.Last, part...).Result()
-			if err != nil {
+			pipe := q.rdb.Pipeline()
+			lasts := pipe.HMGet(ctx, q.keys.Last, part...)
+			behind := pipe.HMGet(ctx, q.keys.Behind, part...) // later: a slot that is put off is in one of them
+			if _, err := pipe.Exec(ctx); err != nil {
 				return 0, fmt.Errorf("read last runs: %w", Classify(err))
 			}
 			list := make([]Stored, len(part))
 			for i, name := range part {
-				last, _ := lasts[i].(string)
-				list[i] = Stored{Name: name, Definition: kv[2*(from+i)+1], Last: last}
+				last, _ := lasts.Val()[i].(string)
+				late, _ := behind.Val()[i].(string)
+				list[i] = Stored{Name: name, Definition: kv[2*(from+i)+1], Last: last, Behind: late}
 			}
 			if err := fn(list); err != nil {
 				return 0, err
@@ -204,6 +247,24 @@ func (q *Queue) Schedules(ctx context.Context, fn func([]Stored) error) (version
 		}
 		if cursor = next; cursor == 0 {
 			return version, nil
+		}
+	}
+}
+
+// Behind is what schedules are behind with, by name: as [Stored] has it. Those are few, as a rule none; and some may be
+// there no more.
+func (q *Queue) Behind(ctx context.Context) (map[string]string, error) {
+	all := map[string]string{}
+	for cursor := uint64(0); ; {
+		kv, next, err := q.rdb.HScan(ctx, q.keys.Behind, cursor, "", MaxBatch).Result()
+		if err != nil {
+			return nil, fmt.Errorf("read what schedules are behind with: %w", Classify(err))
+		}
+		for pair := range slices.Chunk(kv, 2) {
+			all[pair[0]] = pair[1]
+		}
+		if cursor = next; cursor == 0 {
+			return all, nil
 		}
 	}
 }

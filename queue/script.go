@@ -62,6 +62,10 @@ func source(name string) string {
 	return string(b)
 }
 
+// WakeLib is the Lua by which scripts wake whoever watches for the next due task (lib_wake.lua). Those of the registry
+// need it too: an instance that leaves hands its watch to another.
+var WakeLib = source("lib_wake")
+
 // Run calls the script by its hash, and by its source once if Redis does not know it. It is sent at most once: a reply
 // that was lost is the caller's to judge, because only the caller knows whether asking again is safe.
 func (s *Script) Run(ctx context.Context, rdb redis.UniversalClient, keys []string, args []any) (any, error) {

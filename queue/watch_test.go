@@ -101,16 +101,88 @@ func TestCycle_watchesForThoseWhoReadTheSame(t *testing.T) {
 		w.told("of one", one)
 		w.told("of two", two)
 
-		// Who leaves is forgotten, whatever it reads, and the others take its place.
-		sub := rdb.Subscribe(t.Context(), w.keys.Wake)
-		defer sub.Close()
-		_, err := sub.Receive(t.Context())
-		w.must(err)
-		_, err = w.reg.Resign(t.Context(), "a", all[0].gen)
+		// Who leaves is forgotten, whatever it reads, and another of its kind looks when it was to.
+		w.must(rdb.ZAdd(t.Context(), w.keys.Watch, redis.Z{Score: 9007199254740991, Member: "c\x1fone"},
+			redis.Z{Score: 9007199254740991, Member: "e\x1fone"}, redis.Z{Score: 77, Member: "a\x1fone"}).Err())
+		next := w.wakes("c")
+		_, err := w.reg.Resign(t.Context(), "a", all[0].gen)
 		w.must(err)
 		same(t, "watching", w.count(w.keys.Watch), 5)
-		m := <-sub.Channel()
-		same(t, "all look", m.Payload, "0")
+		w.told("to look in its place", next)
+		same(t, "c looks", w.score(w.keys.Watch, "c\x1fone"), 77)
+		same(t, "e waits", w.score(w.keys.Watch, "e\x1fone"), 9007199254740991)
+	})
+}
+
+// What is settled into a lane, or makes room under a limit, is told to one of each kind: whoever settled it may be busy
+// when it is due.
+func TestCycle_tellsEveryKindOfWhatItSettles(t *testing.T) {
+	t.Parallel()
+	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
+		w := newWorld(t, rdb)
+		lanes := lanesOf("job")
+		lanes[0].Limit = 1
+		a := w.join("a", consume("all"))
+		settle := func(s queue.Settlement) {
+			t.Helper()
+			r := a.request(1, lanes, s)
+			r.Reads = "x y"
+			_, err := w.q.Cycle(t.Context(), r)
+			w.must(err)
+		}
+		w.add(job("x"))
+		x := a.claim(1, lanes)[0]
+		b := w.join("b", consume("all"))
+		b.reading("x", 1, lanes)
+		same(t, "b waits", w.score(w.keys.Watch, "b\x1fx"), 9007199254740991)
+		told := w.wakes("b")
+		settle(queue.Settlement{ID: x.ID, Fence: x.Fence, Outcome: queue.Moved, Lane: lane("job"), Delay: time.Hour})
+		w.told("of the retry, and of room under the limit", told)
+		if s := int64(w.score(w.keys.Watch, "b\x1fx")); s > w.now().UnixMilli() {
+			t.Errorf("b looks at %d", s)
+		}
+
+		// With no limit it is told of the moment when the next attempt is due, and no sooner.
+		lanes[0].Limit = 0
+		w.add(job("z"))
+		z := a.claim(1, lanes)[0]
+		b.reading("x", 1, lanesOf("other"))
+		due := w.now().Add(time.Minute).Truncate(time.Millisecond)
+		settle(queue.Settlement{ID: z.ID, Fence: z.Fence, Outcome: queue.Moved, Lane: lane("job"), Due: due})
+		same(t, "b looks", int64(w.score(w.keys.Watch, "b\x1fx")), due.UnixMilli())
+	})
+}
+
+// Who knows an older list of lanes claims nothing, settles all the same, and is counted on to look again.
+func TestCycle_claimsNothingByAnOlderListOfLanes(t *testing.T) {
+	t.Parallel()
+	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
+		w := newWorld(t, rdb)
+		a := w.join("a")
+		w.add(jobs("j", 2)...)
+		j := a.claim(1, lanesOf("job"))[0]
+		_, version, err := w.q.Lanes(t.Context())
+		w.must(err)
+		cycle := func(known int64, s ...queue.Settlement) *queue.CycleReply {
+			t.Helper()
+			r := a.request(1, lanesOf("job"), s...)
+			r.LanesVer = known
+			reply, err := w.q.Cycle(t.Context(), r)
+			w.must(err)
+			return reply
+		}
+		r := cycle(version+1, finished(j)) // larger: Redis may have lost its last writes
+		same(t, "claimed", len(r.Claimed), 0)
+		same(t, "may claim", r.MayClaim, true)
+		same(t, "left due work", r.LeftDue, true)
+		same(t, "version", r.LanesVer, version)
+		same(t, "settled", w.rdb.HExists(t.Context(), w.keys.Tasks, j.ID).Val(), false)
+		if s := int64(w.score(w.keys.Watch, "a")); s > w.now().UnixMilli() {
+			t.Errorf("it looks at %d", s)
+		}
+		same(t, "claimed by the list that there is", len(cycle(version).Claimed), 1)
+		w.add(job("k"))
+		same(t, "claimed whatever the list", len(cycle(0).Claimed), 1)
 	})
 }
 

@@ -93,6 +93,9 @@ func (a *app) printSchedule(s *producer.Status, slots []slotLine, now time.Time)
 	f.add("anchor", at(s.Anchor.In(loc)))
 	f.add("last", both(s.Last.In(loc), now))
 	f.add("runs", fmt.Sprint(s.Runs))
+	if s.Behind > 0 {
+		f.add("behind", fmt.Sprintf("%d missed slots are still to be run", s.Behind))
+	}
 	f.print(a.out)
 	if len(slots) > 0 {
 		a.printf("\n%s", a.style.dim("next slots"))

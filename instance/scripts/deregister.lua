@@ -14,6 +14,7 @@ if m.gen and int(m.gen) == ARGV[2] then
   redis.call("HDEL", running, "")
   if redis.call("EXISTS", running) == 1 then
     redis.call("ZADD", orphans, now, ARGV[2])
+    hasten()
   end
   sweep()
   if m.release ~= "" and not remains(m.release) then

@@ -4,12 +4,15 @@
 -- KEYS[11] cancel hash  task or "k:key" -> "fence asked-at reason"
 -- ARGV[1] id  [2] generation  [3] lease ms  [4] how late a watcher may be before others look (ms)
 -- ARGV[5] the clock of Redis when it last answered the caller a heartbeat, or 0
+-- ARGV[6] what the caller reads, if it believes that it watches; else ""
 -- Returns {view..., what is left of the leader's lease (ms, -1 if nobody leads), overslept 0|1, n orphans, orphans..., cancel requests as field, value...}.
+-- Overslept: a watcher is late, or the caller does not watch: it must look.
 -- Orphans are returned to the leader, and to whoever found them.
 -- Errors: FENCED: the lease had run out, or another generation took the ID. O(1) while nothing changes.
 local cancel = KEYS[11]
 local id = ARGV[1]
-if not live(instances, members, id, ARGV[2]) then
+local alive, member = live(instances, members, id, ARGV[2])
+if not alive then
   return redis.error_reply("FENCED instance " .. id)
 end
 redis.call("ZADD", instances, now + tonumber(ARGV[3]), id)
@@ -21,10 +24,12 @@ if not lead or lead == "" or not redis.call("ZSCORE", instances, lead) then
   elect()
 end
 
-local reply = view()
+local reply = view(id, member)
 local ends = redis.call("ZSCORE", instances, reply[2])
 reply[#reply + 1] = ends and math.max(tonumber(ends) - now, 0) or -1
-reply[#reply + 1] = math.min(redis.call("ZCOUNT", watch, "-inf", int(now - tonumber(ARGV[4]))), 1)
+local overslept = redis.call("ZCOUNT", watch, "-inf", int(now - tonumber(ARGV[4]))) > 0
+  or ARGV[6] ~= "" and not redis.call("ZSCORE", watch, id .. "\31" .. ARGV[6])
+reply[#reply + 1] = overslept and 1 or 0
 local lost = {}
 if found or reply[2] == id then
   -- A few at a time, and not always the same: some may hold tasks that only another release can read.

@@ -1,4 +1,5 @@
--- lib_elect.lua: who leads. It is put before the scripts of the registry, whose first ten keys are always
+-- lib_elect.lua: who leads. It is put, behind lib_wake.lua, before the scripts of the registry, whose first ten keys are
+-- always
 --
 -- KEYS[1]  instances zset  id -> lease end (unix ms)
 -- KEYS[2]  members   hash  id -> "generation order state standby lead consume release"
@@ -93,12 +94,30 @@ end
 -- forgot is the last heartbeat that Redis has, if the caller was answered a later one: Redis lost its last writes.
 local forgot = ""
 
+-- set_back is called when the clock of Redis was set back by at least so much. Leases were given by the old time, and would
+-- last until it has come again: a dead leader would lead for hours. All but the caller's are moved with the clock, by no
+-- more than it was, so that none ends before its holder expects. O(instances).
+local function set_back(by, id)
+  for _, other in ipairs(redis.call("ZRANGE", instances, 0, -1)) do
+    if other ~= id then
+      redis.call("ZINCRBY", instances, int(-by), other)
+    end
+  end
+  if by >= 1000 then
+    record(events, cap_events, "event", "clock set back", "instance", id, "ms", int(by))
+  end
+end
+
 -- remember notes a heartbeat, and finds out whether Redis still has the last one that the caller was answered. What is
--- noted only rises, whatever the clock does.
+-- noted as beat only rises, whatever the clock does; clock is what it said last.
 local function remember(id, known)
-  local kept = tonumber(redis.call("HGET", meta, "beat") or 0)
+  local had = redis.call("HMGET", meta, "beat", "clock")
+  local kept, clock = tonumber(had[1] or 0), tonumber(had[2] or 0)
   known = tonumber(known or 0)
-  redis.call("HSET", meta, "beat", int(math.max(kept, now)))
+  redis.call("HSET", meta, "beat", int(math.max(kept, now)), "clock", int(now))
+  if clock > now then
+    set_back(clock - now, id)
+  end
   if kept < known then
     forgot = int(kept)
     record(events, cap_events, "event", "lost writes", "instance", id, "kept", forgot, "known", int(known))
@@ -106,12 +125,14 @@ local function remember(id, known)
 end
 
 -- view is what every registry call returns: now, the leader's id, generation, epoch, open, the versions that tell an
--- instance what to read again, and what Redis forgot.
-local function view()
-  local lead = redis.call("HMGET", leader, "id", "gen", "epoch", "open")
+-- instance what to read again, what Redis forgot, and whether the caller (as it is in members; nil: not any more) may
+-- take work.
+local function view(id, member)
+  local lead = redis.call("HMGET", leader, "id", "gen", "order", "consume", "open", "epoch")
   local versions = redis.call("HMGET", meta, "lanes", "schedules")
   return {
-    now, lead[1] or "", lead[2] or "0", lead[3] or "0", lead[4] or "0", versions[1] or "0", versions[2] or "0", forgot,
+    now, lead[1] or "", lead[2] or "0", lead[6] or "0", lead[5] or "0", versions[1] or "0", versions[2] or "0", forgot,
+    member and may(lead, id, string.match(member, "^%d+"), member) and 1 or 0,
   }
 end
 
@@ -140,17 +161,25 @@ local function lose(ends)
   end
 end
 
--- unwatch takes an instance out of those that watch; what stands behind <1f> is of no matter here. If it was to look at
--- some moment, the others, who relied on it, are told to look now. O(instances).
+-- unwatch takes an instance out of those that watch. Others of its kind relied on it: one looks in its place, when it was
+-- to look. O(instances).
 local function unwatch(id)
   local list = redis.call("ZRANGE", watch, 0, -1, "WITHSCORES")
   for i = 1, #list, 2 do
-    if string.match(list[i], "^[^\31]*") == id then
+    local who, reads = watcher(list[i])
+    if who == id then
       redis.call("ZREM", watch, list[i])
-      if tonumber(list[i + 1]) < 9007199254740991 then
-        redis.call("PUBLISH", channel, "0")
-      end
+      wake(watch, channel, tonumber(list[i + 1]), reads)
     end
+  end
+end
+
+-- hasten has the leader take back at once what a lost generation ran: it would hear of it with its next heartbeat, and
+-- until then slots would be skipped for overlapping a run that is known to be dead.
+local function hasten()
+  local id = redis.call("HGET", leader, "id")
+  if id and id ~= "" then
+    redis.pcall("PUBLISH", channel .. ":" .. id, "lost")
   end
 end
 
@@ -179,5 +208,6 @@ local function sweep()
   end
   lose(ends)
   elect()
+  hasten()
   return true
 end

@@ -4,7 +4,8 @@
 -- KEYS[1..10] see lib_elect.lua
 -- ARGV[1] id  [2] generation  [3] epoch
 -- Returns view. Errors: FENCED, NOTLEADER. O(1).
-if not live(instances, members, ARGV[1], ARGV[2]) then
+local alive, member = live(instances, members, ARGV[1], ARGV[2])
+if not alive then
   return redis.error_reply("FENCED instance " .. ARGV[1])
 end
 local lead = redis.call("HMGET", leader, "id", "gen", "epoch", "open")
@@ -15,4 +16,4 @@ if lead[4] ~= "1" then
   redis.call("HSET", leader, "open", "1")
   redis.call("PUBLISH", channel, "leader")
 end
-return view()
+return view(ARGV[1], member)

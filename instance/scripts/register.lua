@@ -46,9 +46,10 @@ if release ~= "" then
   end
   redis.call("HSET", releases, release, int(order) .. " 0")
 end
-redis.call("HSET", members, id, pack({
+local member = pack({
   gen = gen, order = order, state = "s", standby = ARGV[3] == "1", lead = ARGV[4], consume = ARGV[5], release = release,
-}))
+})
+redis.call("HSET", members, id, member)
 remember(id, ARGV[11])
 redis.call("HSET", details, id, ARGV[7])
 redis.call("ZADD", instances, now + tonumber(ARGV[2]), id)
@@ -57,6 +58,7 @@ if before.gen then
   if before.release ~= release and not remains(before.release) then
     redis.call("HDEL", releases, before.release)
   end
+  hasten()
   elect()
 end
-return { int(gen), int(order), unpack(view()) }
+return { int(gen), int(order), unpack(view(id, member)) }

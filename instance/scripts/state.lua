@@ -20,4 +20,4 @@ if m.state ~= ARGV[3] and m.state ~= "d" then
   end
   elect()
 end
-return view()
+return view(id, pack(m))

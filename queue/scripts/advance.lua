@@ -5,19 +5,23 @@
 -- KEYS[4] last      hash    schedule -> "rev slot runs anchor paused"
 -- KEYS[5] tasks     hash    KEYS[6] lanes hash  KEYS[7] meta hash  KEYS[8] watch zset
 -- KEYS[9] history   stream  what became of the slots
--- KEYS[10] ..       due sets
+-- KEYS[10] behind   hash    schedule -> what was missed and is still to be pushed
+-- KEYS[11] ..       due sets
 --
 -- ARGV[1] id  [2] generation  [3] epoch  [4] wake channel  [5] cap of history  [6] n lanes, then their names
 -- then n schedules, then for each:
 --   name, last as it was read, last as it becomes, note for the history or "",
+--   what it was behind with as it was read, what it is behind with then ("" for nothing; if equal, it is not looked at)
 --   n to drop, then for each: lane, task, due, "1" if it stays, behind those on time (a slot missed in an outage: it
---   leaves, unless it was claimed, or waits for another attempt: then it is due at another time)
+--   leaves, unless it was claimed, or waits for another attempt: then it is due at another time; one that leaves is taken
+--   off the runs of the last run)
 --   n to push, then for each: lane, task, due ("+ms" from now, or unix ms), record
 --
--- Returns {now, dropped, then the indexes from 0 of the schedules that had moved: nothing of those was done}.
+-- Returns {now, n schedules of which slots were dropped, then for each: its index from 0, how many; then the indexes of
+-- the schedules that had moved: nothing of those was done}.
 -- Errors: NOTLEADER, FENCED. O(n * log(due)).
 local instances, members, leader, last, tasks, lanes = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
-local meta, watch, history, channel = KEYS[7], KEYS[8], KEYS[9], ARGV[4]
+local meta, watch, history, behind, channel = KEYS[7], KEYS[8], KEYS[9], KEYS[10], ARGV[4]
 local id, gen, epoch = ARGV[1], ARGV[2], ARGV[3]
 
 if not live(instances, members, id, gen) then
@@ -38,7 +42,7 @@ end
 local n = tonumber(arg())
 local names, plans = {}, {}
 for i = 1, n do
-  local plan = { name = arg(), expect = arg(), becomes = arg(), note = arg() }
+  local plan = { name = arg(), expect = arg(), becomes = arg(), note = arg(), behind = arg(), remains = arg() }
   plan.drop = at + 1
   at = at + 1 + 4 * tonumber(ARGV[at])
   plan.push = at + 1
@@ -52,21 +56,25 @@ for from = 1, n, chunk do
   end
 end
 
+-- elsewhere says whether somebody moved what a schedule is behind with. Few steps do, so it is read one by one.
+local function elsewhere(plan)
+  return plan.behind ~= plan.remains and (redis.call("HGET", behind, plan.name) or "") ~= plan.behind
+end
+
+local owing, settled = {}, {} -- which schedules are behind then, and with what; which are not any more
 local moved, becomes, records, sets, used, notes = {}, {}, {}, {}, {}, {}
-local dropped, earliest = 0, nil
+local dropped, earliest = {}, nil
 for i, plan in ipairs(plans) do
-  if current[i] ~= plan.expect then
+  if current[i] ~= plan.expect or elsewhere(plan) then
     moved[#moved + 1] = i - 1
   else
-    if plan.becomes ~= plan.expect then -- dropping alone takes no memory, and must not be refused for want of it
-      becomes[#becomes + 1], becomes[#becomes + 2] = plan.name, plan.becomes
-    end
     if plan.note ~= "" then
       notes[#notes + 1] = plan.note
     end
+    local left = 0 -- dropping goes first and takes no memory: it must not be refused for want of it
     for d = 1, tonumber(ARGV[plan.drop - 1]) do
       local p = plan.drop + 4 * d - 4
-      local set = KEYS[9 + tonumber(ARGV[p])]
+      local set = KEYS[10 + tonumber(ARGV[p])]
       local due = redis.call("ZSCORE", set, ARGV[p + 1])
       local missed = due and tonumber(due) == tonumber(ARGV[p + 2])
       local body = missed and ARGV[p + 3] == "1" and redis.call("HGET", tasks, ARGV[p + 1])
@@ -77,8 +85,21 @@ for i, plan in ipairs(plans) do
         redis.call("ZREM", set, ARGV[p + 1])
         redis.call("HDEL", tasks, ARGV[p + 1])
         notes[#notes + 1] = ARGV[p + 1] .. " missed outage"
-        dropped = dropped + 1
+        left = left + 1
       end
+    end
+    if left > 0 then -- they did not run: only here it is known how many
+      local how_far, runs, rest = string.match(plan.becomes, "^(%d+ %d+) (%d+) (.*)$")
+      plan.becomes = how_far .. " " .. int(math.max(runs - left, 0)) .. " " .. rest
+      dropped[#dropped + 1], dropped[#dropped + 2] = i - 1, left
+    end
+    if plan.becomes ~= plan.expect then
+      becomes[#becomes + 1], becomes[#becomes + 2] = plan.name, plan.becomes
+    end
+    if plan.behind ~= plan.remains and plan.remains ~= "" then
+      owing[#owing + 1], owing[#owing + 2] = plan.name, plan.remains
+    elseif plan.behind ~= plan.remains then
+      settled[#settled + 1] = plan.name
     end
     for t = 1, tonumber(ARGV[plan.push - 1]) do
       local p = plan.push + 4 * t - 4
@@ -103,9 +124,11 @@ for i, plan in ipairs(plans) do
 end
 
 many("HSET", last, becomes)
+many("HSET", behind, owing)
+many("HDEL", behind, settled)
 many("HSET", tasks, records)
 for lane, set in pairs(sets) do
-  many("ZADD", KEYS[9 + lane], set)
+  many("ZADD", KEYS[10 + lane], set)
 end
 if #used > 0 then
   lanes_known(lanes, meta, channel, used)
@@ -114,4 +137,10 @@ end
 if #notes > 0 then
   record(history, ARGV[5], "slots", table.concat(notes, "\n"), "gen", gen)
 end
-return { now, dropped, unpack(moved) }
+local reply = { now, #dropped / 2 }
+for _, list in ipairs({ dropped, moved }) do
+  for _, value in ipairs(list) do
+    reply[#reply + 1] = value
+  end
+end
+return reply

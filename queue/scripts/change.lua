@@ -6,21 +6,39 @@
 -- KEYS[3] changed   zset    schedule -> version
 -- KEYS[4] tasks     hash    KEYS[5] meta hash  KEYS[6] leader hash
 -- KEYS[7] history   stream  KEYS[8] events stream
--- KEYS[9] ..        due sets
+-- KEYS[9] ..        due sets, and the last one:
+-- KEYS[#KEYS] behind hash   schedule -> what was missed and is still to be pushed
 --
 -- ARGV[1] wake channel  [2] cap of history  [3] cap of events  [4] epoch that must still lead, or ""
 -- then n schedules, then for each:
 --   name, last as it was read ("" for none), definition ("" leaves it, "-" deletes),
 --   anchor (unix ms, "+ms" from now, "^ms" the next multiple, "" leaves it), paused ("0", "1", "" leaves it),
 --   slot ("" leaves it, "now" or unix ms: slots up to it are settled), event, note for the history or "",
---   runs that a schedule which is made again has had, n ahead, newest first, then for each: slot (unix ms), lane, task
+--   runs that a schedule which is made again has had,
+--   what it was behind with as it was read, what it is behind with then ("" for nothing; if equal, it is left alone),
+--   lane of its tasks, n runs of slots ahead, newest first, then for each: the last slot (unix ms), how many ms it is
+--   after the one before it, how many slots
 --
 -- Returns {now, then the indexes from 0 of the schedules that had moved: nothing of those was done}.
 -- Errors: NOTLEADER. O(n + ahead * log(due)).
+--
+-- At maxmemory Redis refuses the first write of a script if it may take memory, and only the first. Pausing, resuming and
+-- deleting pass then; a call that brings a definition is refused whole.
 local schedules, last, changed, tasks, meta, leader, history, events = unpack(KEYS, 1, 8)
-local channel, epoch = ARGV[1], ARGV[4]
+local behind, channel, epoch = KEYS[#KEYS], ARGV[1], ARGV[4]
 if epoch ~= "" and redis.call("HGET", leader, "epoch") ~= epoch then
   return redis.error_reply("NOTLEADER epoch " .. (redis.call("HGET", leader, "epoch") or "0"))
+end
+
+local defines, head = false, 6
+for _ = 1, tonumber(ARGV[5]) do
+  defines = defines or ARGV[head + 2] ~= "" and ARGV[head + 2] ~= "-"
+  head = head + 13 + 3 * tonumber(ARGV[head + 12])
+end
+if defines then
+  redis.call("ZADD", changed, "XX", 0, "") -- changes nothing: no schedule has that name
+else
+  redis.call("ZREM", changed, "")
 end
 
 local at = 5
@@ -30,16 +48,18 @@ local function arg()
 end
 
 -- withdraw takes back what was pushed ahead of now, and returns the newest slot that stays and how many left.
-local function withdraw(n, slot)
+local function withdraw(name, lane, n, slot)
   local stays, left = slot, 0
   for _ = 1, n do
-    local ms, lane, task = tonumber(arg()), tonumber(arg()), arg()
-    if ms > now then
+    local ms, every, count = tonumber(arg()), tonumber(arg()), tonumber(arg())
+    while count > 0 and ms > now do
+      local task = name .. "@" .. int(ms)
       if redis.call("ZREM", KEYS[8 + lane], task) == 1 then
         redis.call("HDEL", tasks, task)
         left = left + 1
       end
       stays = math.min(stays, now)
+      ms, count = ms - every, count - 1
     end
   end
   return stays, left
@@ -50,9 +70,10 @@ local version = tonumber(redis.call("HGET", meta, "schedules") or 0)
 local moved, notes, any = {}, {}, false
 for i = 1, tonumber(arg()) do
   local name, expect, definition, anchor, paused, slot = arg(), arg(), arg(), arg(), arg(), arg()
-  local event, note, had, n = arg(), arg(), tonumber(arg()), tonumber(arg())
+  local event, note, had, owed, remains = arg(), arg(), tonumber(arg()), arg(), arg()
+  local lane, n = tonumber(arg()), tonumber(arg())
   local current = redis.call("HGET", last, name) or ""
-  if current ~= expect then
+  if current ~= expect or current ~= "" and owed ~= remains and (redis.call("HGET", behind, name) or "") ~= owed then
     moved[#moved + 1] = i - 1
     at = at + 3 * n
   else
@@ -60,11 +81,16 @@ for i = 1, tonumber(arg()) do
     local rev, was, runs, zero, stopped = string.match(current, "^(%d+) (%d+) (%d+) (%d+) (%d)$")
     rev, was, runs = tonumber(rev or 0), tonumber(was or 0), tonumber(runs or 0)
     zero, stopped = zero or "0", stopped or "0"
-    local stays, left = withdraw(n, was)
+    local stays, left = withdraw(name, lane, n, was)
     -- One that is made again begins a millisecond later: a slot of now may have been pushed under the same ID.
     local again = current == "" and redis.call("ZSCORE", changed, name)
     version = math.max(version + 1, now)
     redis.call("ZADD", changed, int(version), name)
+    if remains ~= "" then
+      redis.call("HSET", behind, name, remains)
+    elseif owed ~= "" or current == "" or definition == "-" then
+      redis.call("HDEL", behind, name)
+    end
     if definition == "-" then
       redis.call("HDEL", schedules, name)
       redis.call("HDEL", last, name)

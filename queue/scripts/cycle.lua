@@ -19,9 +19,10 @@
 --
 -- ARGV[1] id  [2] generation  [3] seq: larger than in every earlier call of this generation
 -- ARGV[4] want: most tasks to claim  [5] cap of history  [6] cap of dead  [7] cap of done  [8] wake channel
--- ARGV[9] a name for the lanes it reads: who has the same reads the same  [10] keys, joined by <1f>, that an earlier
---     call left tasks waiting for in lanes it did not declare
--- ARGV[11] n lanes, then for each: its group (lanes of one group share), most to run at once (0: no limit, -1: not ours
+-- ARGV[9] a name for the lanes it reads: who has the same reads the same
+-- ARGV[10] the version of the lanes it knows: if there is another, nothing is claimed; 0: claim all the same
+-- ARGV[11] keys, joined by <1f>, that an earlier call left tasks waiting for in lanes it did not declare
+-- ARGV[12] n lanes, then for each: its group (lanes of one group share), most to run at once (0: no limit, -1: not ours
 --     to claim), its name
 -- then n settled, the end if there are none; how many finished, kept, moved and died; their ids, in that order; n runs
 -- of settled of one claim, then for each: its fence, how many; then
@@ -35,7 +36,7 @@
 --   cancelled; keys, joined by <1f>, that have room and tasks waiting for them in lanes that were not declared;
 --   then for each lane that gave tasks, and each time it did: its number, ids, dues, record lengths (each joined by
 --   newlines), records}.
--- flags: 1 may claim, 2 watches next due, 4 due work left behind.
+-- flags: 1 may claim, 2 watches next due, 4 due work left behind (or not looked for, because the lanes are others).
 -- Errors: FENCED (not registered, or the lease ran out), STALE seq (this call, or a later one, ran before).
 --
 -- O(batch * log(due)). At maxmemory only the first write of a script is refused if it may take memory, so the first
@@ -44,7 +45,7 @@ local instances, members, leader, meta, watch, tasks, running = KEYS[1], KEYS[2]
 local done, dead, history, active, held, cancel = KEYS[8], KEYS[9], KEYS[10], KEYS[11], KEYS[12], KEYS[13]
 local lanes_hash, first_lane = KEYS[14], 14
 local id, gen, seq, want, channel = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]), ARGV[8]
-local reads = ARGV[9]
+local reads, known = ARGV[9], ARGV[10]
 local me = reads == "" and id or id .. "\31" .. reads
 want = math.min(want, chunk)
 
@@ -58,7 +59,7 @@ if seq <= last_seq then
 end
 redis.call("ZREM", watch, me)
 
-local at = 11
+local at = 12
 local function arg()
   at = at + 1
   return ARGV[at - 1]

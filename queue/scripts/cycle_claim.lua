@@ -1,18 +1,5 @@
 -- cycle_claim.lua is the last part of cycle.lua, which names keys and arguments: it settles, claims, and replies.
 
--- permitted says whether this instance may take work now, by the leader's rule.
-local function permitted()
-  local lead = redis.call("HMGET", leader, "id", "gen", "order", "consume", "open")
-  if lead[5] ~= "1" then
-    return false
-  end
-  if lead[1] == id and lead[2] == gen then
-    return true
-  end
-  local order, state = string.match(member, "^%d+ (%d+) (%a)")
-  return state == "r" and (lead[4] == "all" or lead[4] == "release" and lead[3] == order)
-end
-
 local skipped, notes = 0, {}
 local counters = redis.call("HMGET", meta, "fence", "lanes")
 local fence = tonumber(counters[1] or 0)
@@ -225,14 +212,21 @@ local settled, keys = tonumber(arg()), {} -- the keys of which there may be room
 if settled > 0 then
   keys = settle(settled)
 end
-for key in string.gmatch(ARGV[10], "[^\31]+") do
+for key in string.gmatch(ARGV[11], "[^\31]+") do
   keys[#keys + 1] = key
 end
 if #keys > 0 then
   release(keys, false)
 end
 
-local flags, next_due, left, share = permitted() and 1 or 0, -1, want, nil
+local permitted = may(redis.call("HMGET", leader, "id", "gen", "order", "consume", "open"), id, gen, member)
+local flags, next_due, left, share = permitted and 1 or 0, -1, want, nil
+if permitted and want > 0 and known ~= "0" and known ~= (counters[2] or "0") then
+  -- A lane that it does not know may hold what is more urgent: it takes nothing before it has read the list, and looks
+  -- again then. Should it not come to that, it is found to have overslept.
+  flags = 1 + 4
+  redis.call("ZADD", watch, now, me)
+end
 
 -- claim asks the lanes, group by group, and finds out what is due next.
 local function claim()
@@ -289,8 +283,8 @@ if flags == 1 then
   end
 end
 
-if stirred and (flags == 0 or want == 0 or away) then -- this instance will not look itself
-  wake(watch, channel, stirred)
+if stirred then -- of its own kind somebody looks, if this instance does
+  wake(watch, channel, stirred, nil, flags > 0 and want > 0 and not away and reads or nil)
 end
 
 many("HSET", running, entries)

@@ -72,8 +72,10 @@ local function settle(n)
   local function free(n)
     local limited = look(n)
     drop(running, 1, n)
-    if #limited > 0 then
-      stir(now)
+    for _, value in ipairs(limited) do
+      if string.find(value, "\31t:", 1, true) then -- which of the type is due is not known here
+        stir(now)
+      end
     end
     return unlimit(active, limited)
   end
@@ -120,6 +122,7 @@ local function settle(n)
           due = int(now + tonumber(string.sub(due, 2)))
         end
         stir(tonumber(due))
+        away = away or lane.limit < 0
         local set = sets[lane.key]
         if not set then
           set = {}

@@ -33,3 +33,16 @@ local function live(instances, members, id, gen)
   local lease = redis.call("ZSCORE", instances, id)
   return lease and tonumber(lease) > now, member
 end
+
+-- may says whether a registered instance may take work now, by the leader's rule. lead is what leader holds of id, gen,
+-- order, consume and open.
+local function may(lead, id, gen, member)
+  if lead[5] ~= "1" then
+    return false
+  end
+  if lead[1] == id and lead[2] == gen then
+    return true
+  end
+  local order, state = string.match(member, "^%d+ (%d+) (%a)")
+  return state == "r" and (lead[4] == "all" or lead[4] == "release" and lead[3] == order)
+end

@@ -65,7 +65,8 @@ if tonumber(ARGV[5 + n_lanes]) == 0 then -- nothing to give back: what has no re
     end
   end
 end
-if turn_over(tasks, active, held, unlimit(active, values), declared) or moved > 0 then
+turn_over(tasks, active, held, unlimit(active, values), declared)
+if #values > 0 then
   wake(watch, channel, earliest)
 end
 local left = redis.call("HLEN", running)

@@ -46,7 +46,7 @@ end
 many("HSET", lanes, used)
 if #gone > 0 then
   many("HDEL", lanes, gone)
-  redis.call("HINCRBY", meta, "lanes", 1)
+  lanes_changed(meta)
 end
 
 -- A deleted schedule stays named for those who read what changed since they last looked.

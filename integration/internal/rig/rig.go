@@ -170,14 +170,23 @@ func Build(name string, flags ...string) (path string, err error) {
 		return "", err
 	}
 	path = filepath.Join(filepath.Dir(self), name)
-	root, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/onbeat/onbeat").Output()
+	root, err := moduleRoot()
 	if err != nil {
-		return "", fmt.Errorf("find the module: %w", err)
+		return "", err
 	}
 	cmd := exec.Command("go", append(append([]string{"build", "-o", path}, flags...), "./cmd/onbeat")...)
-	cmd.Dir = strings.TrimSpace(string(root))
+	cmd.Dir = root
 	if said, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build the program: %w: %s", err, said)
 	}
 	return path, nil
+}
+
+// moduleRoot is the directory of the module.
+func moduleRoot() (string, error) {
+	root, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/onbeat/onbeat").Output()
+	if err != nil {
+		return "", fmt.Errorf("find the module: %w", err)
+	}
+	return strings.TrimSpace(string(root)), nil
 }

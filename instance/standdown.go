@@ -1,0 +1,112 @@
+package instance
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/onbeat/onbeat/queue"
+)
+
+// An instance that stood down becomes ready again after a pause of this many leases, twice as many each time that it
+// stands down soon again, and at most an hour: what kept it from scheduling may have passed. It does so at once if nobody
+// leads.
+const (
+	standDownLeases = 12
+	longestRest     = time.Hour
+)
+
+// StandDown takes a leader that cannot schedule out of the contest, if hand is set and another instance could lead, which
+// then does when this returns. It reports whether it did. If it did not, and say is set, an event tells why it leads on.
+// It returns [queue.ErrNotLeader] or [queue.ErrFenced] if the term is over. [Registry.Ready] undoes it.
+func (r *Registry) StandDown(ctx context.Context, t queue.Term, why string, hand, say bool) (bool, View, error) {
+	values, err := r.run(ctx, standDownScript, r.first(), t.Instance, t.Gen, t.Epoch, why, flag(hand), flag(say))
+	if err != nil {
+		return false, View{}, fmt.Errorf("stand down: %w", err)
+	}
+	return number(values, 0) == 1, viewOf(values[min(1, len(values)):]), nil
+}
+
+func flag(on bool) string {
+	if on {
+		return "1"
+	}
+	return "0"
+}
+
+// stuck is a leader's word that it cannot schedule.
+type stuck struct {
+	term      queue.Term
+	why       string
+	hand, say bool
+	stood     chan bool // gets one value: whether it stood down
+}
+
+// StandDown is called by a leader that cannot schedule. If hand is set and another instance could lead, that one does so
+// from now on, and this one rests for a while: a minute with a lease of 5s, longer if it happens again soon. It reports
+// whether that happened. If it did not, and say is set, an event tells why.
+func (s *Stay) StandDown(ctx context.Context, t queue.Term, why string, hand, say bool) bool {
+	x := stuck{term: t, why: why, hand: hand, say: say, stood: make(chan bool, 1)}
+	select {
+	case s.stuck <- x:
+	case <-ctx.Done():
+		return false
+	}
+	select {
+	case stood := <-x.stood:
+		return stood
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// Term is the term that this instance leads in, as far as it knows, and when it began here.
+func (s *Stay) Term() (t queue.Term, began time.Time, leads bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.term == nil || s.term.ctx.Err() != nil {
+		return queue.Term{}, time.Time{}, false
+	}
+	return s.term.Term, s.term.began, true
+}
+
+// standDown has Redis take a leader out of the contest, if another could lead. It returns how long it is to rest, or
+// zero if it leads on.
+func (m *Manager) standDown(s *Stay, x stuck) (time.Duration, error) {
+	ctx, done := context.WithTimeout(s.ctx, m.cfg.heartbeat())
+	defer done()
+	stood, v, err := m.reg.StandDown(ctx, x.term, x.why, x.hand, x.say)
+	x.stood <- stood
+	if errors.Is(err, queue.ErrNotLeader) { // which the next heartbeat says too
+		s.beat.Ring()
+		return 0, nil
+	}
+	if err != nil && !errors.Is(err, queue.ErrFenced) && !queue.Retryable(err) { // the lease does not hang on it
+		m.log.Error().Err(err).Msg("cannot schedule, and could not stand down")
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	m.see(s, v)
+	if !stood {
+		return 0, nil
+	}
+	rest := standDownLeases * m.cfg.Lease
+	if since := time.Since(m.stoodDown); !m.stoodDown.IsZero() && since < 4*m.rest {
+		rest = 2 * m.rest
+	}
+	m.stoodDown, m.rest = time.Now(), min(rest, max(longestRest, m.cfg.Lease))
+	m.log.Error().Str("reason", x.why).Dur("rest", m.rest).Msg("stood down: another instance leads")
+	return m.rest, nil
+}
+
+// rested reports whether an instance that stood down may lead again.
+func (m *Manager) rested(s *Stay) bool {
+	if s.serving.Load() {
+		m.log.Error().Msg("cannot lead again: the scheduler of its last term has not returned")
+		return false
+	}
+	return true
+}

@@ -1,0 +1,254 @@
+package producer
+
+import (
+	"context"
+	"fmt"
+	"hash/crc32"
+	"sort"
+	"time"
+
+	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/schedule"
+	"github.com/onbeat/onbeat/task"
+)
+
+// maxCatchUp bounds how many missed slots a schedule runs after a downtime, whatever its catch_up: what lies in Redis
+// must stay bounded. Older ones are recorded as missed.
+const maxCatchUp = 100_000
+
+// maxSpans bounds how many times with nobody a schedule is behind with at once.
+const maxSpans = 16
+
+// What is pushed of what schedules are behind with: so many slots of one before it is another's turn, and so many of all
+// before the leader looks again whether slots on time are to be pushed.
+const (
+	turnSlots  = 100
+	roundSlots = 1000
+)
+
+// reach is how far back missed slots are run.
+func (e *entry) reach() time.Duration {
+	if e.s.CatchUp > 0 {
+		return e.s.CatchUp
+	}
+	return schedule.DefaultCatchUp
+}
+
+// count is how many slots there are in spans.
+func (e *entry) count(spans []queue.Span) (n int64) {
+	for _, s := range spans {
+		n += e.grid.Count(s.From, s.To)
+	}
+	return n
+}
+
+// times names the grid, but for its anchor: what [sameTimes] compares.
+func (e *entry) times() string {
+	return fmt.Sprintf("%08x", crc32.ChecksumIEEE(fmt.Appendf(nil, "%d %s %s %v %s", e.s.Every, e.s.Cron, e.s.Timezone, e.s.DST, e.s.Start)))
+}
+
+// owing is how spans lie in Redis.
+func (e *entry) owing(spans []queue.Span) string {
+	if len(spans) == 0 {
+		return ""
+	}
+	return queue.Behind{Anchor: e.last.Anchor, Times: e.times(), Spans: spans}.String()
+}
+
+// owes takes in what lies in Redis. What is of another grid is not run: an older release, which knows nothing of it,
+// changed the schedule or made it anew.
+func (e *entry) owes(text string) {
+	e.owed, e.behind, e.stray = text, nil, nil
+	if text == "" {
+		return
+	}
+	b, err := queue.ParseBehind(text)
+	if err != nil || !b.Anchor.Equal(e.last.Anchor) || b.Times != e.times() {
+		e.stray = b.Spans
+		return
+	}
+	e.behind = b.Spans
+}
+
+// fallBehind puts missed slots off, up to the latest: oldest first, they are pushed behind everything that is on time.
+func (e *entry) fallBehind(m *move, now, missed, latest time.Time) {
+	from := now.Add(-e.reach()) // a slot exactly at the edge is within reach
+	if old := e.grid.Prev(minTime(from, missed.Add(time.Nanosecond))); !old.IsZero() && !old.Before(e.next) {
+		e.dispose(m, old, "older than catch_up")
+	}
+	first := e.after(m.last.Slot)
+	if first.IsZero() || first.After(latest) {
+		return
+	}
+	if n := len(m.behind) - 1; n >= 0 && m.behind[n].To.Equal(m.last.Slot) { // nothing was on time since
+		m.behind[n].To = latest
+	} else {
+		m.behind = append(m.behind, queue.Span{From: before(first), To: latest})
+	}
+	m.last.Slot = latest
+	e.trim(m)
+}
+
+// trim keeps what a schedule is behind with bounded, and within its max_runs: then it ends with the last that may run.
+func (e *entry) trim(m *move) {
+	const why = "more than can be caught up"
+	if n := len(m.behind) - maxSpans; n > 0 {
+		e.shed(m, m.behind[n-1].To, why)
+	}
+	for over := e.count(m.behind) - maxCatchUp; over > 0; over = e.count(m.behind) - maxCatchUp {
+		s := m.behind[0]
+		to := s.To
+		if n := e.grid.Count(s.From, s.To); n > over {
+			to = e.grid.Prev(e.newest(n-over, s.From, s.To))
+		}
+		e.shed(m, to, why)
+	}
+	if over := -e.left(m); e.s.MaxRuns > 0 && over > 0 {
+		s := &m.behind[len(m.behind)-1]
+		keep := e.grid.Count(s.From, s.To) - over
+		s.To = s.From
+		for range keep {
+			s.To = e.grid.Next(s.To)
+		}
+		m.last.Slot = s.To
+	}
+}
+
+// newest is a moment in (from, to] since which there are at most n slots, and no later than it has to be.
+func (e *entry) newest(n int64, from, to time.Time) time.Time {
+	ms := sort.Search(int(to.Sub(from)/time.Millisecond), func(i int) bool {
+		return e.grid.Count(from.Add(time.Duration(i)*time.Millisecond), to) <= n
+	})
+	return from.Add(time.Duration(ms)*time.Millisecond + time.Nanosecond)
+}
+
+// shed records that the slots up to a moment that the schedule is behind with are not run.
+func (e *entry) shed(m *move, to time.Time, why string) {
+	for len(m.behind) > 0 {
+		s := &m.behind[0]
+		end := minTime(to, s.To)
+		if n := e.grid.Count(s.From, end); n > 0 {
+			m.step.Note = joinNotes(m.step.Note, rangeNote(e.s.Name, e.grid.Next(s.From), e.upTo(end), "missed", n, why))
+		}
+		if end.Before(s.To) {
+			s.From = maxTime(s.From, end)
+			return
+		}
+		m.behind = m.behind[1:]
+	}
+}
+
+// repay is the next step of a schedule that is behind: it pushes up to most of the slots that were missed. Policy is
+// looked at again, for it may have changed, and time has passed.
+func (e *entry) repay(now time.Time, most int) (move, bool) {
+	m := e.stay()
+	if e.last.Paused {
+		return m, false
+	}
+	if len(e.behind) == 0 {
+		return m, e.moves(&m)
+	}
+	end := e.behind[len(e.behind)-1].To
+	switch e.s.Missed {
+	case schedule.MissedAll:
+		e.shed(&m, now.Add(-e.reach()-time.Nanosecond), "older than catch_up")
+	case schedule.MissedSkip:
+		e.shed(&m, end, "policy skip")
+	default:
+		e.shed(&m, e.grid.Prev(end), "policy once")
+		e.pushLatest(&m, end)
+		m.behind = nil
+		return m, e.moves(&m)
+	}
+	most = e.mostPushes(most)
+	for len(m.behind) > 0 && len(m.step.Push) < most && (e.s.MaxRuns == 0 || m.last.Runs < e.s.MaxRuns) {
+		e.pushOldest(&m)
+	}
+	if e.s.MaxRuns > 0 && m.last.Runs >= e.s.MaxRuns {
+		e.shed(&m, end, "max_runs")
+	}
+	return m, e.moves(&m)
+}
+
+// pushOldest pushes the oldest slot that the schedule is behind with, behind everything that is on time.
+func (e *entry) pushOldest(m *move) {
+	s := &m.behind[0]
+	s.From = e.grid.Next(s.From)
+	t := e.s.slotTask(s.From)
+	t.Priority, t.Conflict = min(t.Priority, task.Low), task.Behind
+	m.push(t, time.Time{})
+	if !s.From.Before(s.To) {
+		m.behind = m.behind[1:]
+	}
+}
+
+// forgone notes that the slots that the schedule is behind with are not run. How many those of a grid that is not known
+// any more were, nobody can tell.
+func (e *entry) forgone(word, why string) (note string) {
+	for _, s := range e.behind {
+		note = joinNotes(note, rangeNote(e.s.Name, e.grid.Next(s.From), s.To, word, e.grid.Count(s.From, s.To), why))
+	}
+	for _, s := range e.stray {
+		note = joinNotes(note, rangeNote(e.s.Name, s.From.Add(time.Millisecond), s.To, word, 0, why))
+	}
+	return note
+}
+
+// changed notes what is behind on another grid.
+func (e *entry) changed() string {
+	if len(e.stray) == 0 {
+		return ""
+	}
+	return e.forgone("changed", "schedule was changed")
+}
+
+// owe has the leader push what an entry is behind with, when it is its turn.
+func (t *tenure) owe(e *entry) {
+	if e.owed != "" && !e.last.Paused && !e.queued {
+		e.queued = true
+		t.behind = append(t.behind, e)
+	}
+}
+
+// repay pushes some of what schedules are behind with, each in its turn.
+func (t *tenure) repay(ctx context.Context) error {
+	var moves []move
+	now := t.clock.Now()
+	for size := 0; len(t.behind) > 0 && size < roundSlots; {
+		e := t.behind[0]
+		t.behind, e.queued = t.behind[1:], false
+		if t.entries[e.s.Name] != e {
+			continue // it was read again since
+		}
+		if m, ok := e.repay(now, turnSlots); ok {
+			moves = append(moves, m)
+			size += 1 + len(m.step.Push)
+		}
+	}
+	return t.advance(ctx, moves)
+}
+
+// forsake notes what schedules were behind with that are not there any more: an older release, which knows nothing of
+// it, deleted them.
+func (t *tenure) forsake(ctx context.Context, stored map[string]queue.Stored) error {
+	all, err := t.q.Behind(ctx)
+	if err != nil {
+		return err
+	}
+	var changes []queue.Change
+	for name, text := range all {
+		if _, ok := stored[name]; ok {
+			continue
+		}
+		e := &entry{s: &Schedule{Name: name}}
+		e.owes(text)
+		changes = append(changes, queue.Change{
+			Name: name, Delete: true, Event: "schedule deleted", Note: e.forgone("deleted", "schedule was deleted"),
+		})
+	}
+	if len(changes) == 0 {
+		return nil
+	}
+	_, _, err = t.q.Change(ctx, t.term.Epoch, changes)
+	return err
+}

@@ -1,0 +1,76 @@
+package producer
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/onbeat/onbeat/schedule"
+	"github.com/onbeat/onbeat/testredis"
+)
+
+// bubble is a world in virtual time, in which a call takes none.
+func bubble(t *testing.T, test func(t *testing.T, w *world)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		test(t, newWorld(t, testredis.Mini(t).Client))
+	})
+}
+
+// A schedule that is new to a Redis where nobody led has its first slot in the millisecond in which the term began.
+func TestOutage_aSlotOfTheTermsFirstMillisecondIsNotMissed(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, w *world) {
+		time.Sleep(700 * time.Microsecond)
+		tn := w.lead("one", "v1", func() []Schedule {
+			return []Schedule{{Name: "s", Task: "job", Rule: schedule.Rule{Every: time.Minute, Missed: schedule.MissedSkip}}}
+		})
+		must(t, tn.takeStock(t.Context()))
+		must(t, tn.push(t.Context()))
+		if pushed, noted := w.account("s"); pushed != 1 || noted != 0 {
+			t.Errorf("%d pushed, %d noted; want slot zero pushed", pushed, noted)
+		}
+	})
+}
+
+// Slots that an outage dropped did not run: the schedule has them yet, also if all had been pushed ahead.
+func TestOutage_whatItDropsIsNoRun(t *testing.T) {
+	t.Parallel()
+	for _, policy := range []schedule.Missed{schedule.MissedSkip, schedule.MissedOnce} {
+		for _, gap := range []time.Duration{2500 * time.Millisecond, 20 * time.Second} {
+			t.Run(string(policy)+" "+gap.String(), func(t *testing.T) {
+				t.Parallel()
+				bubble(t, func(t *testing.T, w *world) {
+					ctx := t.Context()
+					w.apply("s", schedule.Rule{Every: time.Second, Missed: policy, MaxRuns: 5})
+					one := w.lead("one", "v1", nil)
+					one.cfg.Horizon, one.open = 10*time.Second, true
+					must(t, one.takeStock(ctx))
+					must(t, one.push(ctx))
+					if n := len(w.pushed("s")); n != 5 {
+						t.Fatalf("%d pushed", n)
+					}
+					_, err := w.reg.Deregister(ctx, "one", one.term.Gen)
+					must(t, err)
+					time.Sleep(gap)
+					two := w.lead("two", "v1", nil)
+					two.cfg.Horizon = 10 * time.Second
+					must(t, two.takeStock(ctx))
+					must(t, two.push(ctx))
+					if pushed, noted := w.account("s"); pushed != 5 || noted == 0 {
+						t.Errorf("%d are to run, %d were dropped; want 5 and some", pushed, noted)
+					}
+					late := 0
+					for ms := range w.pushed("s") {
+						if ms < two.began.UnixMilli() {
+							late++
+						}
+					}
+					if want := map[schedule.Missed]int{schedule.MissedOnce: 1}[policy]; late != want {
+						t.Errorf("%d missed slots run, want %d", late, want)
+					}
+				})
+			})
+		}
+	}
+}

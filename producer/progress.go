@@ -1,0 +1,147 @@
+package producer
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/onbeat/onbeat/instance"
+	"github.com/onbeat/onbeat/queue"
+)
+
+// progress is how a leader's work gets on. The goroutine that works writes it, and another reads it, because the first may
+// be blocked.
+type progress struct {
+	mu    sync.Mutex
+	owed  time.Time   // since when there has been work of which nothing was done, or when there will be some
+	err   error       // what failed last, since then
+	alarm *time.Timer // ends the attempt under way
+}
+
+// stalled is how long an attempt goes on in which no step is made.
+const stalled = time.Minute
+
+// begin says that there is work now.
+func (p *progress) begin() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if now := time.Now(); p.owed.IsZero() || p.owed.After(now) {
+		p.owed = now
+	}
+}
+
+// made says that a step of it was made.
+func (p *progress) made() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.owed, p.err = time.Now(), nil
+	if p.alarm != nil {
+		p.alarm.Reset(stalled)
+	}
+}
+
+// rest says that there is nothing to do for a while.
+func (p *progress) rest(d time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.owed, p.err = time.Now().Add(d), nil
+}
+
+func (p *progress) failed(err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.err = err
+}
+
+func (p *progress) state() (owed time.Time, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.owed, p.err
+}
+
+// attempt is the context of one attempt at something: each call in it may take so long, and all of it may take as long as
+// steps are made.
+func (p *progress) attempt(ctx context.Context, call time.Duration) (context.Context, func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	alarm := time.AfterFunc(stalled, cancel)
+	p.alarm = alarm
+	return eachCall{ctx, call}, func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		alarm.Stop()
+		p.alarm = nil
+		cancel()
+	}
+}
+
+// eachCall is a context whose deadline is always so far off: a client asks for it with each call.
+type eachCall struct {
+	context.Context
+	most time.Duration
+}
+
+// Deadline is that of a call that begins now.
+func (c eachCall) Deadline() (time.Time, bool) { return time.Now().Add(c.most), true }
+
+// callLimit bounds one call. Slots are pushed two leases ahead, so a call that is given up is tried again in time.
+func callLimit(stay *instance.Stay) time.Duration { return max(stay.Lease()/2, 500*time.Millisecond) }
+
+// stuckAfter is for how long a leader may owe work without a step: then it hands over, a lease before the first slot is
+// late.
+func stuckAfter(stay *instance.Stay) time.Duration { return max(stay.Lease(), 2*time.Second) }
+
+// sayEvery is how often it is said, while it lasts, that a leader cannot schedule.
+const sayEvery = time.Minute
+
+// watch sees to it that an instance that leads schedules, until ctx ends: if it makes no step for a lease, it
+// says so, and hands over if another instance could lead. Else it goes on trying.
+func (s *Scheduler) watch(ctx context.Context, stay *instance.Stay) {
+	most := stuckAfter(stay)
+	tick := time.NewTicker(most / 4)
+	defer tick.Stop()
+	var asked, said time.Time
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		term, began, leads := stay.Term()
+		owed, err := s.progress.state()
+		since := maxTime(began, owed)
+		if !leads || time.Since(since) < most {
+			asked, said = time.Time{}, time.Time{}
+			continue
+		}
+		if time.Since(asked) < most {
+			continue
+		}
+		asked = time.Now()
+		say := time.Since(said) >= sayEvery
+		if say {
+			said = asked
+		}
+		s.standDown(ctx, stay, term, time.Since(since), err, say)
+	}
+}
+
+// standDown says that the leader cannot schedule, and hands over if that helps: a Redis that is full is full for all.
+func (s *Scheduler) standDown(ctx context.Context, stay *instance.Stay, term queue.Term, since time.Duration, err error, say bool) {
+	why := "no call returns"
+	if err != nil {
+		why = err.Error()
+	}
+	if say {
+		s.log.Error().Str("reason", why).Dur("for", since).Msg("leads, and cannot schedule: slots will be late")
+	}
+	hand := !errors.Is(err, queue.ErrFull)
+	if !hand && !say {
+		return
+	}
+	call, done := context.WithTimeout(ctx, stuckAfter(stay))
+	defer done()
+	stay.StandDown(call, term, why, hand, say)
+}

@@ -1,0 +1,58 @@
+package queue
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Behind is what a schedule is behind with: slots that were missed and are still to be pushed, while those on time go
+// on. It lies in Redis as text, "anchor times" and then "from to" for each span, and is compared there as text.
+type Behind struct {
+	// Anchor and Times say of which grid the slots are. A release that knows nothing of this may have changed it since.
+	Anchor time.Time
+	Times  string
+	Spans  []Span // ascending
+}
+
+// Span has the slots after From, up to To.
+type Span struct{ From, To time.Time }
+
+// String is the text that lies in Redis: none if there is nothing to push.
+func (b Behind) String() string {
+	if len(b.Spans) == 0 {
+		return ""
+	}
+	text := strconv.FormatInt(Ms(b.Anchor), 10) + " " + b.Times
+	for _, s := range b.Spans {
+		text += fmt.Sprintf(" %d %d", Ms(s.From), Ms(s.To))
+	}
+	return text
+}
+
+// ParseBehind reads what String wrote; the empty string is the zero Behind.
+func ParseBehind(text string) (Behind, error) {
+	var b Behind
+	if text == "" {
+		return b, nil
+	}
+	words := strings.Split(text, " ")
+	if len(words) < 4 || len(words)%2 != 0 {
+		return Behind{}, fmt.Errorf("behind with %q: %d words", text, len(words))
+	}
+	times := make([]time.Time, 0, len(words)-1)
+	for _, word := range slices.Delete(slices.Clone(words), 1, 2) {
+		ms, err := strconv.ParseInt(word, 10, 64)
+		if err != nil {
+			return Behind{}, fmt.Errorf("behind with %q: %w", text, err)
+		}
+		times = append(times, FromMs(ms))
+	}
+	b.Anchor, b.Times = times[0], words[1]
+	for pair := range slices.Chunk(times[1:], 2) {
+		b.Spans = append(b.Spans, Span{pair[0], pair[1]})
+	}
+	return b, nil
+}

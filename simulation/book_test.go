@@ -1,0 +1,325 @@
+package simulation
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/onbeat/onbeat/schedule"
+	"github.com/onbeat/onbeat/task"
+)
+
+// book is what was asked for, and how far it has come. The world's mu guards it.
+type book struct {
+	world     *world
+	schedules map[string]*timeline
+	tasks     map[string]*duty
+	waiting   []*duty // those that are to run now or later, as far as anybody knows; pruned now and then
+	types     map[string]*room
+	keys      map[string]*room
+	slots     int
+	asked     int
+}
+
+// room is how many run of something that has a limit.
+type room struct {
+	runs  int
+	since time.Time // the number last went down, so that there may be room since
+}
+
+// dutyState is where a task is, as the handlers show it.
+type dutyState int
+
+const (
+	dutyWaits dutyState = iota
+	dutyRuns
+	dutyOver
+)
+
+// duty is one task that is to run.
+type duty struct {
+	id       string
+	line     *timeline // its schedule, or nil
+	slot     time.Time
+	behind   bool // a slot that was asked for again, or a run besides the grid
+	typ      string
+	queue    string
+	priority task.Priority
+	key      string
+	limit    int
+	tries    int
+	does     behaviour
+
+	state  dutyState
+	known  time.Time // Redis has it since
+	due    time.Time // it may begin
+	first  time.Time // it must not begin before, by the clock of Redis
+	loose  string    // why its beginning in time, or at all, cannot be demanded; "" if it can
+	lost   int       // attempts that may have been lost without a beginning
+	gone   string    // it must not begin any more, and why
+	goneAt time.Time
+	runs   []*run
+
+	idle      *node     // a node that could have taken it at the last look
+	idleSince time.Time // and at each look since
+	idleLook  int
+	earlier   []*run // of an earlier time that it was asked for
+	sibling   bool   // another slot of its schedule began while it waited, and overlap may have taken it out
+	asked     bool   // to be cancelled
+	blamed    bool
+	passed    []passed // runs that were claimed while it waited
+	forgiven  bool     // Redis may have lost what it knew of it
+}
+
+// timeline is a schedule and what became of it.
+type timeline struct {
+	name   string
+	plan   *timetable
+	rule   schedule.Rule
+	grid   schedule.Grid
+	anchor time.Time // by the clock of Redis
+	common bool      // all declare it, or it was applied: it is always known whether it is in force
+	active bool
+	from   time.Time // of the present span, by the clock of Redis
+	made   time.Time // slots have been written down up to here
+	duties []*duty   // its slots
+	edges  []edge
+	paused bool
+	seen   bool // it was found to be declared
+	unsure bool // a call of which nobody knows what came: it is not judged any more
+}
+
+// edge is a stretch in which what holds of a schedule changed: its slots may go by the rule before or after.
+type edge struct {
+	from, to time.Time // by the clock of Redis
+	why      string
+}
+
+func (b *book) line(name string) *timeline {
+	l := b.schedules[name]
+	if l == nil {
+		l = &timeline{name: name, plan: b.world.plan.timetable(name)}
+		b.schedules[name] = l
+	}
+	return l
+}
+
+// edge notes a change of a schedule. Slots in it, and those that wait, are not judged by one rule.
+func (l *timeline) edge(from, to time.Time, why string) {
+	l.edges = append(l.edges, edge{from.Add(-2 * time.Millisecond), to.Add(2 * time.Millisecond), why})
+	for _, d := range l.duties {
+		if d.state == dutyWaits && !d.slot.Before(from.Add(-2*time.Millisecond)) && d.loose == "" {
+			d.loose = why
+		}
+	}
+}
+
+func (l *timeline) onEdge(slot time.Time) string {
+	for _, e := range l.edges {
+		if !slot.Before(e.from) && !slot.After(e.to) {
+			return e.why
+		}
+	}
+	return ""
+}
+
+// begin puts a schedule in force: slots after a moment, by the clock of Redis, are due.
+func (l *timeline) begin(from time.Time) { l.active, l.from, l.made = true, from, from }
+
+// write adds the slots that have come by now.
+func (b *book) write(now time.Time, offset time.Duration) {
+	there := now.Add(offset)
+	for _, l := range b.schedules {
+		if !l.active || !l.common || l.anchor.IsZero() {
+			continue
+		}
+		for slot := l.grid.Next(l.made.Add(-time.Nanosecond)); !slot.IsZero() && !slot.After(there); slot = l.grid.Next(slot) {
+			l.made = slot.Add(time.Millisecond)
+			due := l.rule.JitterFor(l.name, slot).Add(-offset)
+			d := b.duty(task.SlotID(l.name, slot))
+			if d.line == nil { // else it has begun already
+				b.fill(d, l, slot)
+			}
+			l.duties = append(l.duties, d)
+			b.slots++
+			d.known, d.due, d.first = now, later2(due, now), l.rule.JitterFor(l.name, slot)
+			if d.loose == "" {
+				d.loose = l.onEdge(slot)
+			}
+			if l.plan.MaxRuns > 0 {
+				d.loose = "max_runs"
+			}
+			if x := b.keys[d.key]; d.key != "" && d.loose == "" && x != nil && (x.runs > 0 || now.Sub(x.since) < 50*time.Millisecond || now.Before(b.world.calm)) {
+				d.loose = "overlap"
+			}
+			if d.state == dutyWaits {
+				b.waiting = append(b.waiting, d)
+			}
+		}
+	}
+}
+
+// nextSlot is when the next slot of any schedule comes, by the bubble's clock.
+func (b *book) nextSlot(offset time.Duration) time.Time {
+	var first time.Time
+	for _, l := range b.schedules {
+		if !l.active || !l.common || l.anchor.IsZero() {
+			continue
+		}
+		at := l.grid.Next(l.made.Add(-time.Nanosecond))
+		if at.IsZero() {
+			continue
+		}
+		if at = at.Add(-offset); first.IsZero() || at.Before(first) {
+			first = at
+		}
+	}
+	return first
+}
+
+func (b *book) duty(id string) *duty {
+	d := b.tasks[id]
+	if d == nil {
+		d = &duty{id: id}
+		b.tasks[id] = d
+	}
+	return d
+}
+
+// fill is what a slot's task is like.
+func (b *book) fill(d *duty, l *timeline, slot time.Time) {
+	d.line, d.slot, d.typ, d.queue = l, slot, l.plan.Type, queueName(l.plan.Queue)
+	d.priority = priorityOf(l.plan.Priority)
+	d.first = slot
+	d.tries = l.plan.Attempts
+	if d.tries == 0 {
+		d.tries = 3
+	}
+	d.does = l.plan.Does
+	if l.plan.Overlap != "" && l.plan.Overlap != schedule.OverlapAllow {
+		d.key, d.limit = "schedule of "+l.name, 1
+	}
+}
+
+// dutyOf finds the task of a run. One that nobody asked for is a fault, and is written down all the same.
+func (b *book) dutyOf(t *task.Task) *duty {
+	d := b.tasks[t.ID]
+	if d != nil && d.typ != "" {
+		return d
+	}
+	d = b.duty(t.ID)
+	d.typ, d.queue, d.priority, d.tries = t.Type, t.QueueName(), t.Priority, t.AttemptsAllowed()
+	if t.Schedule == "" {
+		b.world.blame("unasked", "task %s runs, and nobody asked for it", t.ID)
+		return d
+	}
+	l := b.line(t.Schedule)
+	if l.plan == nil {
+		b.world.blame("unasked", "a schedule %s that nobody has runs", t.Schedule)
+		return d
+	}
+	b.fill(d, l, t.Slot)
+	d.behind = strings.Contains(t.ID, "+") || t.Slot.IsZero()
+	return d
+}
+
+// occupy counts runs of a type and a key.
+func (b *book) occupy(r *run, n int, now time.Time) {
+	for _, at := range []struct {
+		rooms *map[string]*room
+		name  string
+	}{{&b.types, r.duty.typ}, {&b.keys, r.duty.key}} {
+		if at.name == "" {
+			continue
+		}
+		if *at.rooms == nil {
+			*at.rooms = map[string]*room{}
+		}
+		x := (*at.rooms)[at.name]
+		if x == nil {
+			x = &room{}
+			(*at.rooms)[at.name] = x
+		}
+		x.runs += n
+		if n < 0 {
+			x.since = now
+		}
+	}
+}
+
+// next says what a task is to do after a run.
+func (b *book) next(r *run, now time.Time) {
+	d := r.duty
+	again := func(at time.Time) {
+		d.state, d.due = dutyWaits, at
+		b.waiting = append(b.waiting, d)
+	}
+	lease := b.world.plan.longestLease()
+	left := r.attempt < d.tries
+	d.state = dutyOver
+	switch r.how {
+	case endGood, endCancelled:
+	case endBad:
+		switch {
+		case !left:
+		case r.does.Retry > 0 && !r.does.Panics:
+			again(now.Add(r.does.Retry.d()))
+		default:
+			again(now.Add(backoffMost))
+		}
+	case endDrained:
+		again(now.Add(50 * time.Millisecond))
+	case endLost, endCrashed:
+		if left && d.lost+1 < d.tries {
+			again(now.Add(lease + lease/5 + time.Second))
+		} else if left {
+			d.loose = "its attempts may be used up"
+			again(now.Add(lease + time.Second))
+		}
+	}
+	if d.gone != "" {
+		d.state = dutyOver
+	}
+}
+
+// backoffMost is the longest that a task of the simulation waits for its next attempt when it does not say.
+const backoffMost = time.Second
+
+// prune leaves those that still wait.
+func (b *book) prune() {
+	b.waiting = slices.DeleteFunc(b.waiting, func(d *duty) bool { return d.state != dutyWaits })
+}
+
+// risk notes that whoever is lost now may have taken tasks with it that nobody saw begin.
+func (b *book) risk(n *node, now time.Time) {
+	for _, d := range b.waiting {
+		if d.state == dutyWaits && !d.due.After(now.Add(50*time.Millisecond)) && slices.Contains(n.plan.Types, d.typ) {
+			if d.lost++; d.lost >= d.tries && d.loose == "" {
+				d.loose = "its attempts may be used up"
+			}
+		}
+	}
+}
+
+func queueName(s string) string {
+	if s == "" {
+		return task.DefaultQueue
+	}
+	return s
+}
+
+func priorityOf(s string) task.Priority {
+	if s == "" {
+		return task.Normal
+	}
+	p, err := task.ParsePriority(s)
+	if err != nil {
+		panic(err)
+	}
+	return p
+}
+
+func (d *duty) String() string {
+	return fmt.Sprintf("%s (type %s, queue %s, %s, due %s)", d.id, d.typ, d.queue, d.priority, d.due.Format("15:04:05.000"))
+}

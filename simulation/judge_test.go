@@ -1,0 +1,415 @@
+package simulation
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/onbeat/onbeat/instance"
+	"github.com/onbeat/onbeat/schedule"
+)
+
+// judgeBegin judges a run as it begins. It needs mu.
+func (w *world) judgeBegin(r *run, now time.Time) {
+	d := r.duty
+	there := now.Add(w.redis.offsetNow())
+	if !d.first.IsZero() && there.Before(d.first.Add(-time.Millisecond)) && !d.forgiven {
+		w.blame("early", "%s begins %v before its time", d.id, d.first.Sub(there))
+	}
+	if d.gone != "" && now.After(d.goneAt) && !d.forgiven && !r.claimed.Before(d.goneAt.Add(w.redis.offsetNow())) {
+		w.blame("undead", "%s runs on %s though it was %s at %v", d.id, r.node.plan.Name, d.gone, d.goneAt.Sub(w.began))
+	}
+	if d.line != nil && !r.slot.IsZero() && !d.line.anchor.IsZero() && !d.forgiven {
+		w.judgeGrid(r)
+	}
+	w.judgeHolder(r, now)
+	w.judgeLimits(r)
+	w.noteOrder(r)
+	w.judgeOrder(r)
+	if !r.node.plan.isAllowed(d) {
+		w.blame("unhandled", "%s runs on %s, which does not read it", d.id, r.node.plan.Name)
+	}
+}
+
+func (p *process) isAllowed(d *duty) bool {
+	return slices.Contains(p.Types, d.typ) && (len(p.Queues) == 0 || p.Queues[d.queue] > 0)
+}
+
+// judgeGrid: a slot lies on the grid of its schedule.
+func (w *world) judgeGrid(r *run) {
+	l := r.duty.line
+	every := l.plan.Every.d()
+	if every == 0 || len(l.edges) > 0 && l.onEdge(r.slot) != "" {
+		return
+	}
+	if off := r.slot.Sub(l.anchor) % every; off != 0 {
+		w.blame("off the grid", "%s is %v off the grid of %v from %v", r.duty.id, off, every, l.anchor)
+	}
+}
+
+// judgeHolder: a task has one holder, and does not run again when it has ended well.
+func (w *world) judgeHolder(r *run, now time.Time) {
+	for _, o := range r.duty.runs {
+		if r.duty.forgiven {
+			return
+		}
+		if o.fence >= r.fence {
+			w.blame("fence", "%s runs under fence %d after %d", r.duty.id, r.fence, o.fence)
+		}
+		switch {
+		case o.until().IsZero() && o.node.thaw != nil: // what is frozen does nothing; its lease runs out meanwhile
+		case o.until().IsZero():
+			w.blame("doubled", "%s runs on %s while it still runs on %s", r.duty.id, r.node.plan.Name, o.node.plan.Name)
+		case o.how == endGood && o.heardAt.IsZero() && !w.mayRepeat(o):
+			w.blame("doubled", "%s runs again on %s, and ended well on %s at %v", r.duty.id, r.node.plan.Name, o.node.plan.Name, o.ended.Sub(w.began))
+		}
+	}
+	if n := r.duty.tries; r.attempt > n && n > 0 && !r.duty.forgiven {
+		w.blame("attempts", "%s runs for the %d. time of %d", r.duty.id, r.attempt, n)
+	}
+}
+
+// mayRepeat reports whether something may have kept the end of a run from Redis.
+func (w *world) mayRepeat(r *run) bool {
+	n := r.node
+	for _, at := range []time.Time{n.crashed, n.ill} {
+		if !at.IsZero() && at.After(r.began) {
+			return true
+		}
+	}
+	return !n.stopping.IsZero() && r.ended.After(n.stopping.Add(n.plan.Drain.d())) // it was given up on
+}
+
+// judgeLimits: never more than a limit allows. Runs count until they could not act any more.
+func (w *world) judgeLimits(r *run) {
+	count := func(same func(*duty) bool) (n int) {
+		for _, node := range w.nodes {
+			if node.thaw != nil || !node.crashed.IsZero() {
+				continue
+			}
+			for o := range node.running {
+				if o.until().IsZero() && same(o.duty) && !o.duty.forgiven {
+					n++
+				}
+			}
+		}
+		return n + 1
+	}
+	if limit := w.plan.Limits[r.duty.typ]; limit > 0 {
+		if n := count(func(d *duty) bool { return d.typ == r.duty.typ }); n > limit {
+			w.blame("limit", "%s: %d of type %s run, the limit is %d", r.duty.id, n, r.duty.typ, limit)
+		}
+	}
+	if r.duty.key != "" && !r.duty.forgiven {
+		if n := count(func(d *duty) bool { return d.key == r.duty.key }); n > r.duty.limit {
+			w.blame("limit", "%s: %d of key %q run, the limit is %d", r.duty.id, n, r.duty.key, r.duty.limit)
+		}
+	}
+}
+
+// passed is a run that was claimed while a task waited that should have gone before it.
+type passed struct {
+	by      *run
+	claimed time.Time
+}
+
+// noteOrder notes the tasks that a run seems to have passed: of a higher priority, or older ones of its own kind, which
+// the same process could have claimed in its place. Those of the same claim may still be on their way to their handlers.
+func (w *world) noteOrder(r *run) {
+	claimed := r.claimed.Add(-w.redis.offsetNow())
+	if claimed.Before(w.calm.Add(w.bound())) || r.attempt > 1 {
+		return
+	}
+	for _, o := range w.book.waiting {
+		if o == r.duty || o.state != dutyWaits || o.loose != "" || o.queue != r.duty.queue || o.key != "" || len(o.runs) > 0 ||
+			later2(o.due, o.known).After(claimed.Add(-20*time.Millisecond)) || !r.node.handles(o) || !w.hasRoom(claimed, o, 20*time.Millisecond) {
+			continue
+		}
+		older := o.priority == r.duty.priority && o.typ == r.duty.typ && !r.duty.behind && !o.behind &&
+			o.due.Before(r.duty.due.Add(-20*time.Millisecond))
+		if o.priority > r.duty.priority || older {
+			o.passed = append(o.passed, passed{r, r.claimed})
+		}
+	}
+}
+
+// judgeOrder blames a task that was passed, when it begins and shows that it was claimed later.
+func (w *world) judgeOrder(r *run) {
+	for _, p := range r.duty.passed {
+		if r.claimed.After(p.claimed.Add(time.Millisecond)) {
+			w.blame("order", "%s was claimed at %v, before %s", p.by.duty.id, p.claimed.Add(-w.redis.offsetNow()).Sub(w.began), r.duty)
+			break
+		}
+	}
+	r.duty.passed = nil
+}
+
+// judge is done when everybody has left.
+func (w *world) judge() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, name := range slices.Sorted(mapKeys(w.book.tasks)) {
+		w.judgeDuty(w.book.tasks[name])
+	}
+	for _, name := range slices.Sorted(mapKeys(w.book.schedules)) {
+		l := w.book.schedules[name]
+		if l.plan == nil || l.unsure {
+			continue
+		}
+		w.judgeCount(l)
+		for _, g := range w.gaps {
+			w.judgeGap(l, g)
+		}
+	}
+	w.judgeLeadership()
+	w.judgeStalls()
+}
+
+// judgeDuty: what was to run has run, unless its schedule's overlap took it out.
+func (w *world) judgeDuty(d *duty) {
+	for _, r := range d.runs {
+		if r.ended.IsZero() && r.node.crashed.IsZero() {
+			w.blame("unended", "%s still runs on %s", d.id, r.node.plan.Name)
+		}
+	}
+	w.judgeCancelled(d)
+	if d.known.IsZero() || d.gone != "" || d.forgiven {
+		return
+	}
+	if len(d.runs) > 0 {
+		w.judgeOwed(d)
+		return
+	}
+	if w.excused(d) {
+		return
+	}
+	if !w.overlapped(d) {
+		w.blame("missed", "%s never ran", d)
+	}
+}
+
+// excused reports whether something explains that a task never ran.
+func (w *world) excused(d *duty) bool {
+	why := d.loose
+	if d.line != nil && !d.behind && why == "" {
+		why = d.line.onEdge(d.slot)
+	}
+	// Slot zero of a schedule that starts when it is made is not missed, though nobody was there a moment before.
+	zero := d.line != nil && d.slot.Equal(d.line.anchor) && d.line.plan.Start == "" && d.line.plan.Cron == "" && !w.redisFailed()
+	return why != "" && why != "overlap" && !(zero && why == "nobody was there")
+}
+
+// judgeOwed: a task that has begun, and did not end well, begins again for as long as it has attempts.
+func (w *world) judgeOwed(d *duty) {
+	last := d.runs[len(d.runs)-1]
+	fails := last.how == endBad || last.how == endLost || last.how == endCrashed
+	owed := last.how == endDrained || fails && last.attempt < d.tries && d.lost < d.tries
+	if owed && d.due.Before(w.quiet) && d.loose != "its attempts may be used up" && w.served(d) {
+		w.blame("missed", "%s was to run again after attempt %d of %d, which %s on %s", d, last.attempt, d.tries, last.how, last.node.plan.Name)
+	}
+}
+
+// judgeCancelled: a run that was to be cancelled hears of it soon.
+func (w *world) judgeCancelled(d *duty) {
+	if d.gone != "cancelled (running)" {
+		return
+	}
+	for _, r := range d.runs {
+		if r.began.After(d.goneAt) || w.mayRepeat(r) || d.goneAt.Before(w.calm) {
+			continue
+		}
+		by := d.goneAt.Add(w.plan.longestLease()/5 + slack)
+		if r.ended.After(by) && (r.heardAt.IsZero() || r.heardAt.After(by)) {
+			w.blame("cancel", "%s on %s was not told that it is cancelled", d.id, r.node.plan.Name)
+		}
+	}
+}
+
+// overlapped reports whether the policy of a schedule explains that a slot never ran: another run of it was going on.
+func (w *world) overlapped(d *duty) bool {
+	if d.line == nil || d.behind {
+		return false
+	}
+	policy := d.line.plan.Overlap
+	if policy == "" || policy == schedule.OverlapAllow {
+		return false
+	}
+	if d.sibling {
+		return true
+	}
+	from, to := d.due.Add(-20*time.Millisecond), d.due.Add(w.bound())
+	if w.stormy(from.Add(-slack), to.Add(w.plan.longestLease()+slack)) {
+		return true // what held its key may have been claimed by a process that was gone before it began
+	}
+	for _, o := range w.runs {
+		if o.duty.line != d.line || o.duty.behind && policy != "" || o.duty == d {
+			continue
+		}
+		end := o.ended
+		if o.how == endCrashed || o.how == endLost {
+			end = end.Add(w.plan.longestLease() + slack)
+		}
+		if o.began.Before(to) && end.After(from) {
+			return true
+		}
+		// One that waited: for "queue" and "replace" it is what stood in the way, or came in the place of this one.
+		if o.duty.due.Before(to.Add(d.line.plan.Every.d())) && o.began.After(from) && o.began.Sub(o.duty.due) > w.bound() {
+			return true
+		}
+	}
+	return false
+}
+
+// stormy reports whether something was wrong that could be felt in a time.
+func (w *world) stormy(from, to time.Time) bool {
+	return slices.ContainsFunc(w.storms, func(g gap) bool { return g.to.After(from) && g.from.Before(to) })
+}
+
+// judgeCount: as many slots run as max_runs says, neither more nor fewer.
+func (w *world) judgeCount(l *timeline) {
+	most := int(l.plan.MaxRuns)
+	if most == 0 || !l.common || l.plan.Overlap != "" && l.plan.Overlap != schedule.OverlapAllow {
+		return
+	}
+	ran, forgiven, after := 0, false, 0
+	for _, d := range l.duties {
+		forgiven = forgiven || d.forgiven
+		if len(d.runs) > 0 {
+			ran++
+		} else if l.onEdge(d.slot) == "" {
+			after++ // it came when nothing was wrong
+		}
+	}
+	if ran > most && !forgiven {
+		w.blame("max_runs", "%s ran %d slots, and was to end after %d", l.name, ran, most)
+	}
+	if ran < most && after > 1 && !forgiven {
+		w.blame("max_runs", "%s ran %d slots of %d, and then %d more slots came", l.name, ran, most, after)
+	}
+}
+
+// judgeGap: what became of the slots of a time in which nobody was there is what the schedule's policy says. Only gaps
+// that are clear are judged: long ones, with nothing else wrong.
+func (w *world) judgeGap(l *timeline, g gap) {
+	offset := w.redis.offsetNow()
+	lease := w.plan.longestLease()
+	if !l.common || l.plan.MaxRuns > 0 || g.to.Sub(g.from) < 2*lease+2*time.Second || w.unclear(l, g) {
+		return
+	}
+	var inside []*duty
+	for _, d := range l.duties {
+		if at := d.slot.Add(-offset); at.After(g.from.Add(lease+slack)) && at.Before(g.to.Add(-slack)) {
+			inside = append(inside, d)
+		}
+	}
+	if len(inside) == 0 {
+		return
+	}
+	latest, ran := inside[len(inside)-1], 0
+	for _, d := range inside {
+		if len(d.runs) > 0 {
+			ran++
+		}
+	}
+	switch l.plan.Missed {
+	case schedule.MissedSkip:
+		if ran > 0 {
+			w.blame("policy", "%s: %d slots that were missed ran, and its policy is skip", l.name, ran)
+		}
+	case schedule.MissedAll:
+		reach := l.plan.CatchUp.d()
+		if reach == 0 {
+			reach = schedule.DefaultCatchUp
+		}
+		for _, d := range inside {
+			if at := d.slot.Add(-offset); len(d.runs) == 0 && g.to.Sub(at) < reach-2*time.Second && g.to.Before(w.quiet.Add(-20*time.Second)) {
+				w.blame("policy", "%s: %s was missed and never ran, and its policy is all", l.name, d.id)
+				return
+			}
+		}
+	default:
+		if ran > 1 || ran == 1 && len(latest.runs) == 0 {
+			w.blame("policy", "%s: %d slots that were missed ran, and its policy is once", l.name, ran)
+		}
+		if ran == 0 && !w.ranAbout(l, g.to) {
+			w.blame("policy", "%s: the latest missed slot, %s, never ran, and its policy is once", l.name, latest.id)
+		}
+	}
+}
+
+// ranAbout reports whether a slot at the very end of a gap ran, which was then the latest missed one.
+func (w *world) ranAbout(l *timeline, at time.Time) bool {
+	offset := w.redis.offsetNow()
+	for _, d := range l.duties {
+		if slot := d.slot.Add(-offset); slot.After(at.Add(-slack)) && slot.Before(at.Add(slack)) && len(d.runs) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// unclear reports whether something else went on that changes what becomes of missed slots.
+func (w *world) unclear(l *timeline, g gap) bool {
+	offset := w.redis.offsetNow()
+	for _, e := range l.edges {
+		if e.why != "nobody was there" && e.to.Add(-offset).After(g.from.Add(-slack)) && e.from.Add(-offset).Before(g.to.Add(slack)) {
+			return true
+		}
+	}
+	for _, o := range w.gaps {
+		if o != g && o.to.After(g.from.Add(-2*time.Second)) && o.from.Before(g.to.Add(5*time.Second)) {
+			return true
+		}
+	}
+	for _, d := range l.duties {
+		if d.forgiven {
+			return true
+		}
+		if overlap := l.plan.Overlap; overlap != "" && overlap != schedule.OverlapAllow && d.tries > 1 {
+			return true // a run that was lost comes back, and what is late may overlap it
+		}
+	}
+	return false
+}
+
+// judgeLeadership: with the rule that only the leader works, nobody else did.
+func (w *world) judgeLeadership() {
+	for i := range w.plan.Processes {
+		if c := w.plan.Processes[i].Consume; c != "" && c != instance.ConsumeNewest {
+			return
+		}
+	}
+	// Runs are in the order in which they began; a process that others have followed does not claim again, unless it
+	// leads again.
+	for i := 1; i < len(w.runs); i++ {
+		a, b := w.runs[i-1], w.runs[i]
+		if a.node != b.node && b.claimed.Before(a.claimed.Add(-time.Second)) && b.node.ill.IsZero() && !a.duty.forgiven && !b.duty.forgiven {
+			w.blame("followed", "%s begins %s, claimed %v before %s took over", b.node.plan.Name, b.duty.id, a.claimed.Sub(b.claimed), a.node.plan.Name)
+			return
+		}
+	}
+}
+
+func (w *world) verdict() verdict {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	v := verdict{
+		faults: w.found, lines: w.lines, slots: w.book.slots, runs: len(w.runs), tasks: w.book.asked, steps: len(w.plan.Steps),
+		virtual: time.Since(w.began),
+	}
+	return v
+}
+
+func mapKeys[V any](m map[string]V) func(func(string) bool) {
+	return func(yield func(string) bool) {
+		for k := range m {
+			if !yield(k) {
+				return
+			}
+		}
+	}
+}
+
+func (v verdict) String() string {
+	return fmt.Sprintf("%d slots, %d tasks, %d runs, %d steps in %v", v.slots, v.tasks, v.runs, v.steps, v.virtual.Round(time.Second))
+}

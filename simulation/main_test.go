@@ -1,0 +1,165 @@
+package simulation
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/onbeat/onbeat/internal/precise"
+	"github.com/onbeat/onbeat/testredis"
+)
+
+var (
+	seedFlag = flag.Uint64("seed", 0, "the first seed; 0: one of the clock")
+	forFlag  = flag.Duration("for", 0, "how long seeds are tried; 0: one seed if -seed is set, else ONBEAT_SIMULATE or 20s")
+	planFlag = flag.String("plan", "", "play this plan and no other")
+	keepFlag = flag.String("keep", "", "write the shrunk plan of the first fault to this file, and all that happened beside it")
+)
+
+func TestMain(m *testing.M) {
+	precise.Use(time.Sleep) // a system call would hold up virtual time
+	debug.SetGCPercent(400) // a plan makes much garbage and keeps little
+	testredis.Main(m)
+}
+
+// TestPlans plays every plan that was kept.
+func TestPlans(t *testing.T) {
+	files, err := filepath.Glob("testdata/plans/*.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if *planFlag != "" {
+		files = []string{*planFlag}
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".json"), func(t *testing.T) {
+			t.Parallel()
+			p, err := loadPlan(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			v := play(t, p)
+			t.Log(v)
+			keep(t, p, v)
+			if len(v.faults) > 0 {
+				t.Errorf("%s", v.blames())
+			}
+		})
+	}
+}
+
+// TestSeeds draws plans of new seeds for a while, on as many processors as there are. It ends at the first that shows a
+// fault, which is shrunk; with -short it shrinks none, and goes on.
+func TestSeeds(t *testing.T) {
+	if *planFlag != "" {
+		t.Skip("one plan was asked for")
+	}
+	seed, budget, one := *seedFlag, *forFlag, *seedFlag != 0 && *forFlag == 0
+	if seed == 0 {
+		seed = uint64(time.Now().UnixMilli()) % 1_000_000_000
+	}
+	if budget == 0 && !one {
+		budget = 20 * time.Second
+		if text := os.Getenv("ONBEAT_SIMULATE"); text != "" {
+			var err error
+			if budget, err = time.ParseDuration(text); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	t.Logf("seeds from %d on", seed)
+	s := &season{end: time.Now().Add(budget)}
+	s.next.Store(seed)
+	t.Run("workers", func(t *testing.T) {
+		for i := range runtime.GOMAXPROCS(0) {
+			if one && i > 0 {
+				break
+			}
+			t.Run(itoa(i), func(t *testing.T) {
+				t.Parallel()
+				for once := true; once || !one && time.Now().Before(s.end) && (s.failed.Load() == 0 || testing.Short()); once = false {
+					s.play(t, s.next.Add(1)-1)
+				}
+			})
+		}
+	})
+	s.report(t, seed)
+}
+
+// season is a time of trying seeds.
+type season struct {
+	end                                      time.Time
+	next, failed                             atomic.Uint64
+	plans, slots, tasks, runs, steps, faults atomic.Int64
+	virtual                                  atomic.Int64
+}
+
+// play plays the plan of one seed, and shrinks it if it shows a fault.
+func (s *season) play(t *testing.T, seed uint64) {
+	p := draw(seed)
+	v := play(t, p)
+	s.plans.Add(1)
+	s.slots.Add(int64(v.slots))
+	s.tasks.Add(int64(v.tasks))
+	s.runs.Add(int64(v.runs))
+	s.steps.Add(int64(v.steps))
+	s.virtual.Add(int64(v.virtual))
+	if len(v.faults) == 0 {
+		return
+	}
+	s.faults.Add(int64(len(v.faults)))
+	t.Errorf("seed %d:\n%s", seed, v.blames())
+	if !s.failed.CompareAndSwap(0, seed) {
+		return
+	}
+	keep(t, p, v)
+	if testing.Short() {
+		return
+	}
+	small := shrink(t, p, v.faults[0].Kind, time.Minute)
+	again := play(t, small)
+	keep(t, small, again)
+	t.Logf("the same, shrunk, as a plan for testdata/plans:\n%s\n%s", small, again.blames())
+}
+
+func (s *season) report(t *testing.T, seed uint64) {
+	t.Helper()
+	t.Logf("%d seeds from %d on: %v of virtual time, %d slots, %d tasks, %d runs, %d steps", s.plans.Load(), seed,
+		time.Duration(s.virtual.Load()).Round(time.Second), s.slots.Load(), s.tasks.Load(), s.runs.Load(), s.steps.Load())
+}
+
+// blames lists the first faults.
+func (v verdict) blames() string {
+	var b strings.Builder
+	kinds := map[string]int{}
+	for _, f := range v.faults {
+		if kinds[f.Kind]++; kinds[f.Kind] <= 3 {
+			fmt.Fprintf(&b, "  %s\n", f)
+		}
+	}
+	for _, kind := range slices.Sorted(mapKeys(kinds)) {
+		fmt.Fprintf(&b, "  %d %s\n", kinds[kind], kind)
+	}
+	return b.String()
+}
+
+// keep writes a plan and what happened to the files that -keep names.
+func keep(t *testing.T, p *plan, v verdict) {
+	t.Helper()
+	if *keepFlag == "" {
+		return
+	}
+	for file, text := range map[string]string{*keepFlag: p.String(), *keepFlag + ".log": strings.Join(v.lines, "\n")} {
+		if err := os.WriteFile(file, []byte(text+"\n"), 0o600); err != nil {
+			t.Error(err)
+		}
+	}
+}

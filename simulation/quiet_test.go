@@ -1,0 +1,182 @@
+package simulation
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/onbeat/onbeat/audit"
+	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/task"
+)
+
+// patience is how long work that is left may take after all that was planned.
+const patience = 3 * time.Minute
+
+// tidyTime is after how long the leader has removed what outlived its time.
+const tidyTime = 31 * time.Second
+
+// settle waits until everything is calm, stops the schedules, waits for the work, and looks at what is left over.
+func (w *world) settle() {
+	for {
+		var left time.Duration
+		w.with(func() { left = time.Until(w.calm.Add(3 * time.Second)) })
+		if left <= 0 {
+			break
+		}
+		time.Sleep(left)
+	}
+	if w.plan.differ() {
+		time.Sleep(grace)
+	}
+	w.with(func() {
+		w.quiet = time.Now()
+		w.trace("quiet")
+		for _, l := range w.book.schedules {
+			if l.common && !l.anchor.IsZero() {
+				l.edge(w.quiet.Add(w.redis.offset-2*time.Millisecond), w.quiet.Add(time.Hour), "quiet")
+			}
+			l.active = false
+		}
+	})
+	w.judgeInForce()
+	ctx, done := context.WithTimeout(context.Background(), 20*time.Second)
+	defer done()
+	w.audit(ctx)
+	schedules := w.operator.Schedules()
+	list, err := schedules.List(ctx)
+	if err != nil {
+		w.with(func() { w.blame("error", "list schedules when all is quiet: %v", err) })
+	}
+	for _, s := range list {
+		if _, err := schedules.Pause(ctx, s.Schedule.Name); err != nil && !errors.Is(err, queue.ErrNotFound) {
+			w.with(func() { w.blame("error", "pause %s when all is quiet: %v", s.Schedule.Name, err) })
+		}
+	}
+	until := time.Now().Add(patience)
+	for time.Now().Before(until) && w.busy() {
+		time.Sleep(100 * time.Millisecond)
+	}
+	time.Sleep(w.plan.longestLease() + tidyTime)
+	w.leftOver()
+}
+
+// busy reports whether something runs, or waits that somebody is there for.
+func (w *world) busy() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, n := range w.nodes {
+		if len(n.running) > 0 && n.crashed.IsZero() {
+			return true
+		}
+	}
+	for _, d := range w.book.tasks {
+		if d.state == dutyWaits && !d.known.IsZero() && w.served(d) && (d.loose == "" || d.behind) {
+			return true
+		}
+	}
+	return false
+}
+
+// served reports whether a process that is there reads where a task waits. It needs mu.
+func (w *world) served(d *duty) bool {
+	for _, n := range w.nodes {
+		if n.alive() && n.handles(d) {
+			return true
+		}
+	}
+	return false
+}
+
+// leftOver looks at what Redis holds when nothing runs, and nothing that can run waits.
+func (w *world) leftOver() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	keys := queue.Partition{Namespace: namespace}.Keys()
+	m := w.redis.mini
+	fields := func(key string) []string {
+		names, _ := m.HKeys(key)
+		return names
+	}
+	members := func(key string) []string {
+		names, _ := m.ZMembers(key)
+		return names
+	}
+	if names := fields(keys.Active); len(names) > 0 {
+		w.blame("left over", "limits still count %v", names)
+	}
+	for _, member := range members(keys.Held) {
+		parts := strings.Split(member, "\x1f")
+		if lane, err := queue.ParseLane(strings.TrimPrefix(parts[2], keys.Due(queue.Lane{})[:len(keys.Due(queue.Lane{}))-len(queue.Lane{}.String())])); err == nil {
+			if d := (&duty{typ: lane.Type, queue: lane.Queue}); !w.served(d) {
+				continue
+			}
+		}
+		w.blame("left over", "a task still waits for its key: %q", member)
+		break
+	}
+	if gens := members(keys.Orphans); len(gens) > 0 {
+		w.blame("left over", "generations are still to be recovered: %v", gens)
+	}
+	for _, key := range m.Keys() {
+		if !strings.Contains(key, "running:") {
+			continue
+		}
+		if names := slices.DeleteFunc(fields(key), func(s string) bool { return s == "" }); len(names) > 0 {
+			w.blame("left over", "%s still holds %v", key, names)
+		}
+	}
+	live := members(keys.Instances)
+	for _, member := range members(keys.Watch) {
+		if id, _, _ := strings.Cut(member, "\x1f"); !slices.Contains(live, id) {
+			w.blame("left over", "%s, which is gone, still watches", id)
+		}
+	}
+	for _, key := range m.Keys() {
+		lane, ok := strings.CutPrefix(key, keys.Due(queue.Lane{})[:len(keys.Due(queue.Lane{}))-len(queue.Lane{}.String())])
+		if !ok {
+			continue
+		}
+		l, err := queue.ParseLane(lane)
+		if err != nil || !w.served(&duty{typ: l.Type, queue: l.Queue}) {
+			continue
+		}
+		for _, id := range members(key) {
+			score, _ := m.ZScore(key, id)
+			if d := w.book.tasks[id]; int64(score) <= time.Now().Add(w.redis.offsetNow()).UnixMilli() && (d == nil || !d.forgiven) {
+				w.blame("left over", "%s is due in lane %s, and nobody takes it", id, lane)
+				break
+			}
+		}
+	}
+}
+
+// audit compares what onbeat says of itself with what the handlers saw.
+func (w *world) audit(ctx context.Context) {
+	reports, err := audit.Run(ctx, w.operator.Queue(), w.operator.Schedules(), audit.Options{})
+	if err != nil {
+		w.with(func() { w.blame("error", "audit: %v", err) })
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, r := range reports {
+		if l := w.book.schedules[r.Schedule]; l != nil && slices.ContainsFunc(l.duties, func(d *duty) bool { return d.forgiven }) {
+			continue // Redis lost what it would be told by
+		}
+		for _, b := range r.Breaks {
+			w.blame("audit", "%s: %+v", r.Schedule, b)
+			break
+		}
+	}
+}
+
+func slotOf(id string) time.Time {
+	_, slot, ok := task.ParseSlotID(id)
+	if !ok {
+		return time.Time{}
+	}
+	return slot
+}

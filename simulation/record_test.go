@@ -1,0 +1,127 @@
+package simulation
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/onbeat/onbeat/consumer"
+	"github.com/onbeat/onbeat/task"
+)
+
+// end is how a run ended, as its process and the simulation saw it.
+type end string
+
+const (
+	endGood      end = "done"
+	endBad       end = "failed"
+	endCancelled end = "cancelled"
+	endDrained   end = "drained" // the task is handed back
+	endLost      end = "lost"    // the lease was lost: the claim is void
+	endCrashed   end = "crashed"
+)
+
+// run is one call of a handler.
+type run struct {
+	node    *node
+	duty    *duty
+	does    behaviour
+	slot    time.Time
+	attempt int
+	fence   int64
+	claimed time.Time // by the clock of Redis
+	began   time.Time
+	heardAt time.Time // its context ended
+	cause   error
+	ended   time.Time
+	how     end
+}
+
+// until is when the run could last act for its task; zero while it can.
+func (r *run) until() time.Time {
+	switch {
+	case r.heardAt.IsZero():
+		return r.ended
+	case r.ended.IsZero() || r.heardAt.Before(r.ended):
+		return r.heardAt
+	}
+	return r.ended
+}
+
+// begin notes that a handler was called, and judges what can be judged at once.
+func (w *world) begin(n *node, t *task.Task, does behaviour) *run {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	now := time.Now()
+	d := w.book.dutyOf(t)
+	r := &run{node: n, duty: d, does: does, slot: t.Slot, attempt: t.Attempt, fence: t.Fence, claimed: t.Claimed, began: now}
+	w.trace("%s: begin %s attempt %d", n.plan.Name, t.ID, t.Attempt)
+	w.judgeBegin(r, now)
+	w.runs = append(w.runs, r)
+	d.runs = append(d.runs, r)
+	d.state = dutyRuns
+	n.running[r] = struct{}{}
+	if len(n.running) >= n.plan.Concurrency {
+		n.freeSince = time.Time{}
+	}
+	w.book.occupy(r, 1, now)
+	if d.key != "" && d.line != nil && !d.behind {
+		for _, o := range w.book.waiting {
+			if o != d && o.line == d.line && !o.behind && o.state == dutyWaits && !o.due.After(now) && len(o.runs) == 0 {
+				o.sibling = true
+				if o.loose == "" {
+					o.loose = "overlap"
+				}
+			}
+		}
+	}
+	return r
+}
+
+// heard notes that a run's context has ended.
+func (w *world) heard(r *run, cause error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if r.heardAt.IsZero() {
+		r.heardAt, r.cause = time.Now(), cause
+	}
+}
+
+// finish notes that a handler returned.
+func (w *world) finish(r *run, ctx context.Context, err error) {
+	cause := context.Cause(ctx)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !r.ended.IsZero() {
+		return
+	}
+	switch {
+	case err == nil:
+		w.over(r, endGood, nil)
+	case errors.Is(cause, consumer.ErrDrained):
+		w.over(r, endDrained, cause)
+	case errors.Is(cause, consumer.ErrCancelled), errors.Is(cause, consumer.ErrReplaced):
+		w.over(r, endCancelled, cause)
+	case cause != nil && !errors.Is(cause, consumer.ErrTimeout):
+		w.over(r, endLost, cause)
+	default:
+		w.over(r, endBad, err)
+	}
+}
+
+// over ends a run, and says what its task is to do next. It needs mu.
+func (w *world) over(r *run, how end, cause error) {
+	now := time.Now()
+	r.ended, r.how = now, how
+	if r.cause == nil {
+		r.cause = cause
+	}
+	w.trace("%s: end %s attempt %d: %s %v", r.node.plan.Name, r.duty.id, r.attempt, how, cause)
+	n := r.node
+	delete(n.running, r)
+	if n.freeSince.IsZero() && len(n.running) < n.plan.Concurrency {
+		n.freeSince = now
+	}
+	w.book.occupy(r, -1, now)
+	w.book.next(r, now)
+}
