@@ -2,8 +2,13 @@ package onbeat_test
 
 import (
 	"testing"
+	"time"
 
+	"github.com/onbeat/onbeat/internal/precise"
 	"github.com/onbeat/onbeat/testredis"
 )
 
-func TestMain(m *testing.M) { testredis.Main(m) }
+func TestMain(m *testing.M) {
+	precise.Use(time.Sleep) // some tests are in virtual time
+	testredis.Main(m)
+}

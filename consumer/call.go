@@ -68,7 +68,7 @@ func (c *Consumer) send(want int) {
 	batch := c.settled[:min(len(c.settled), queue.MaxBatch)]
 	req := &queue.CycleRequest{
 		Instance: c.stay.ID, Gen: c.stay.Gen, Seq: c.seq, Want: min(want, c.portion), Settle: batch,
-		Lanes: c.laneClaims(batch), Reads: c.reads,
+		Lanes: c.laneClaims(batch), Reads: c.reads, Owed: c.owed,
 	}
 	if c.stale < mostStale {
 		req.LanesVer = c.lanes.version
@@ -94,8 +94,13 @@ func (c *Consumer) answered(a answer) (again bool, err error) {
 	}
 	r := a.reply
 	c.clock.Set(a.sent, a.came, r.Now)
-	c.settled = c.settled[:copy(c.settled, c.settled[a.settled:])]
+	refused := c.refused(r)
+	c.settled = append(c.settled[:copy(c.settled, c.settled[a.settled:])], refused...)
 	c.keyed = c.keyed && len(c.settled) > 0
+	if len(c.owed) > 0 {
+		r.Owed = nil // asked for twice: who still waits is left to the leader
+	}
+	c.owed = r.Owed
 	if n := len(r.Void); n > 0 {
 		c.log.Warn().Int("runs", n).Msg("settled in vain: the claim was not held any more")
 	}
@@ -114,7 +119,7 @@ func (c *Consumer) answered(a answer) (again bool, err error) {
 		c.stay.Watch(c.reads)
 	}
 	c.wakeBy(c.wake)
-	ahead := again && r.LeftDue && free >= c.portion && !c.draining && !c.doubt && r.LanesVer == c.lanes.version
+	ahead := again && r.LeftDue && free >= c.portion && !c.draining && !c.doubt && len(c.owed) == 0 && r.LanesVer == c.lanes.version
 	if ahead { // the next batch is claimed while this one runs
 		c.send(free)
 	}
@@ -142,6 +147,8 @@ func (c *Consumer) caughtUp(r *queue.CycleReply, again bool) (bool, error) {
 	case r.LanesVer != c.lanes.version:
 		c.stale++
 		return true, c.lanes.load(ctx, c.q, c.handlers, &c.cfg)
+	case len(c.owed) > 0:
+		return true, c.lanes.load(ctx, c.q, c.handlers, &c.cfg)
 	}
 	c.stale = 0
 	return again, nil
@@ -153,7 +160,7 @@ func (c *Consumer) accept(t *task.Task) {
 	case c.stay.Context().Err() != nil:
 		return
 	case c.draining:
-		c.handBack(t)
+		c.handBack(t, false)
 		return
 	}
 	t.Release = c.stay.Release
@@ -183,7 +190,7 @@ func (c *Consumer) adopt(ctx context.Context) error {
 		case claim.Err != nil:
 			c.malformed(queue.Malformed{ID: claim.Task.ID, Fence: claim.Task.Fence, Record: claim.Record, Err: claim.Err})
 		case c.draining:
-			c.handBack(claim.Task)
+			c.handBack(claim.Task, false)
 		default:
 			c.accept(claim.Task)
 		}

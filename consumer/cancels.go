@@ -4,6 +4,7 @@ import (
 	"sync"
 
 	"github.com/onbeat/onbeat/instance"
+	"github.com/onbeat/onbeat/queue"
 )
 
 // cancels are requests to cancel runs, on their way from the stay's goroutines to the loop. The lease waits for whoever
@@ -62,4 +63,19 @@ func (c *Consumer) cancelRun(r instance.Cancel) {
 			run.end(cause)
 		}
 	}
+}
+
+// refused are new settlements for runs that failed, or were handed back, at the moment in which somebody asked to cancel
+// them: Redis has seen the request, and does not let them run again.
+func (c *Consumer) refused(r *queue.CycleReply) (list []queue.Settlement) {
+	for _, i := range r.Refused {
+		was := &c.settled[i]
+		s := queue.Settlement{ID: was.ID, Fence: was.Fence}
+		if was.Task != nil { // its record could be read
+			c.finish(&s, was.Task, "cancelled", ErrCancelled)
+		}
+		c.log.Info().Str("task", was.ID).AnErr("cause", ErrCancelled).Msg("run cancelled")
+		list = append(list, s)
+	}
+	return list
 }

@@ -30,7 +30,7 @@ func (h *claimHeld) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 		err := next(ctx, cmd)
 		if r, ok := cmd.(interface{ Slice() ([]any, error) }); ok && err == nil {
 			// A cycle's reply, whose first value is in microseconds, with one lane.
-			if values, _ := r.Slice(); len(values) == 7+5 && values[0].(int64) > 1e15 {
+			if values, _ := r.Slice(); len(values) == 9+5 && values[0].(int64) > 1e15 {
 				close(h.claimed)
 				<-h.letGo
 			}

@@ -37,7 +37,8 @@ type Consumer struct {
 	draining bool      // nothing more is begun
 	alarm    *alarm
 	clock    queue.Clock
-	keyed    bool // a task with a key is among settled
+	keyed    bool     // a task with a key is among settled
+	owed     []string // keys for which others wait in lanes that are not known here yet
 	slept    func(since time.Time) time.Duration
 }
 
@@ -66,7 +67,7 @@ func (c *Consumer) Run(s *instance.Stay) error {
 func (c *Consumer) reset(s *instance.Stay) {
 	c.clock, c.wake = queue.Clock{}, time.Time{}
 	c.asked = c.asked[:0]
-	c.stay, c.lanes, c.seq, c.doubt, c.draining, c.keyed = s, lanes{}, 0, false, false, false
+	c.stay, c.lanes, c.seq, c.doubt, c.draining, c.keyed, c.owed = s, lanes{}, 0, false, false, false, nil
 	c.inflight = make(map[string]*run, c.cfg.Concurrency)
 	c.results = make(chan result, c.cfg.Concurrency)
 	c.answers, c.calling, c.portion, c.stale = make(chan answer, 1), false, firstPortion, 0
@@ -82,7 +83,7 @@ func (c *Consumer) consume() {
 	var retry <-chan time.Time
 	var failures int
 	for {
-		if free := c.free(); !c.calling && retry == nil && (len(c.settled) > 0 || look && free > 0) {
+		if free := c.free(); !c.calling && retry == nil && (len(c.settled)+len(c.owed) > 0 || look && free > 0) {
 			select {
 			case <-c.stay.Draining():
 				return
@@ -194,7 +195,7 @@ func (c *Consumer) ended(r result) {
 // laneClaims lists the lanes of a call: those it may claim from, and those in which the script may have to put
 // something down.
 func (c *Consumer) laneClaims(batch []queue.Settlement) []queue.LaneClaim {
-	list := c.lanes.order(make([]queue.LaneClaim, 0, c.lanes.count+len(c.lanes.others)), c.cfg.Strict, c.keyed)
+	list := c.lanes.order(make([]queue.LaneClaim, 0, c.lanes.count+len(c.lanes.others)), c.cfg.Strict, c.keyed || len(c.owed) > 0)
 	for i := range batch {
 		s := &batch[i]
 		if s.Outcome != queue.Moved || c.lanes.knows(s.Lane) {

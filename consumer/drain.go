@@ -23,7 +23,7 @@ func (c *Consumer) drain() {
 	}
 	c.draining = true
 	c.stay.Watch("")
-	owes := func() bool { return ended != nil && (len(c.settled) > 0 || c.doubt) }
+	owes := func() bool { return ended != nil && (len(c.settled) > 0 || c.doubt || len(c.owed) > 0) }
 	for len(c.inflight) > 0 || c.calling || owes() {
 		if owes() && !c.calling && retry == nil {
 			c.send(0)
@@ -73,14 +73,14 @@ func (c *Consumer) abandon() {
 		if c.stay.Context().Err() != nil {
 			continue
 		}
-		c.handBack(r.task)
+		c.handBack(r.task, true)
 	}
 }
 
 // handBack returns a task that was claimed, and is not run, or not to its end.
-func (c *Consumer) handBack(t *task.Task) {
+func (c *Consumer) handBack(t *task.Task, begun bool) {
 	s := queue.Settlement{ID: t.ID, Fence: t.Fence}
-	handBack(&s, t)
+	handBack(&s, t, begun)
 	c.keyed = c.keyed || t.Key != ""
 	c.settled = append(c.settled, s)
 }

@@ -62,7 +62,7 @@ func (c *Consumer) outcome(r *run, cause, err error) result {
 	case err == nil:
 		c.finish(s, t, "done", nil)
 	case errors.Is(cause, ErrDrained):
-		handBack(s, t)
+		handBack(s, t, true)
 	case errors.Is(cause, ErrCancelled), errors.Is(cause, ErrReplaced):
 		c.log.Info().Str("task", t.ID).AnErr("cause", cause).Msg("run cancelled")
 		c.finish(s, t, "cancelled", cause)
@@ -105,10 +105,10 @@ func keep(s *queue.Settlement, t *task.Task, cause error) {
 // keptPayload is the largest payload that a finished task keeps.
 const keptPayload = 1 << 10
 
-// handBack returns a task as if it had not been claimed.
-func handBack(s *queue.Settlement, t *task.Task) {
-	s.Outcome, s.Lane, s.Due, s.Note = queue.Moved, queue.LaneOf(t), t.Due, note(t, "returned")
-	if t.Attempts > 0 {
+// handBack returns a task without counting the attempt. One that never began is as if it had not been claimed.
+func handBack(s *queue.Settlement, t *task.Task, begun bool) {
+	s.Outcome, s.Lane, s.Due, s.Note, s.Task = queue.Moved, queue.LaneOf(t), t.Due, note(t, "returned"), t
+	if begun || t.Attempts > 0 {
 		s.Due = queue.Again(t.Due)
 	}
 }
@@ -120,7 +120,7 @@ func handBack(s *queue.Settlement, t *task.Task) {
 func (c *Consumer) fail(s *queue.Settlement, t *task.Task, err error) {
 	failed := *t
 	failed.Fail(task.Failure{At: time.Now().UTC(), Attempt: t.Attempt, Instance: t.Instance, Error: handlers.Report(err)})
-	failed.Conflict = task.Wait // a task that has begun is not skipped for its own schedule's overlap
+	failed.Conflict = t.Conflict.Begun()
 	s.Record = queue.Rewrite(&failed)
 	event := c.log.Warn().Str("task", t.ID).Str("type", t.Type).Int("attempt", t.Attempt).Err(err)
 	if handlers.IsDead(err) || failed.Attempts >= t.AttemptsAllowed() {
@@ -132,7 +132,7 @@ func (c *Consumer) fail(s *queue.Settlement, t *task.Task, err error) {
 	if !given {
 		delay = t.Backoff.Delay(failed.Attempts)
 	}
-	s.Outcome, s.Lane, s.Delay, s.Note = queue.Moved, queue.LaneOf(t), delay, note(t, "failed")
+	s.Outcome, s.Lane, s.Delay, s.Note, s.Task = queue.Moved, queue.LaneOf(t), delay, note(t, "failed"), t
 	event.Dur("retry_in", delay).Msg("run failed")
 }
 

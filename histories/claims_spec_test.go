@@ -39,6 +39,7 @@ type place struct {
 	gen      int        // which runs it
 	fence    int64      // under which; 0: nobody was told
 	top      int64      // the largest fence that anybody was told
+	asked    bool       // somebody asked to cancel this run
 	attempts int        // that ended, and count
 	due      int64      // not before this moment does it run
 	gone     uint64     // generations that are dead
@@ -84,7 +85,7 @@ func (s place) after(a claimAsk, r claimSaid) []place {
 func (s place) dead(gen int) bool { return s.gone&(1<<gen) != 0 }
 
 func (s place) run(gen int, fence int64) place {
-	s.at, s.gen, s.fence, s.top = task.Running, gen, fence, max(s.top, fence)
+	s.at, s.gen, s.fence, s.top, s.asked = task.Running, gen, fence, max(s.top, fence), false
 	return s
 }
 
@@ -113,6 +114,9 @@ func (s place) does(a claimAsk, r claimSaid) []place {
 		}
 		s = s.run(a.gen, r.fence)
 	case "settle":
+		if s.asked && a.outcome == queue.Moved && !s.dead(a.gen) && s.holds(a.gen, a.fence) {
+			return only(s, r.lost || !r.ok) // it does not run again, and is still held
+		}
 		if s.dead(a.gen) || r.ok != s.holds(a.gen, a.fence) {
 			return nil
 		}
@@ -130,6 +134,7 @@ func (s place) does(a claimAsk, r claimSaid) []place {
 		if s.at == task.Due || a.forget && s.at != task.Running {
 			s.at = ""
 		}
+		s.asked = s.at == task.Running
 	case "find":
 		if r.state != s.at {
 			return nil
@@ -140,6 +145,7 @@ func (s place) does(a claimAsk, r claimSaid) []place {
 
 // settled is the task after its run ended.
 func (s place) settled(a claimAsk, r claimSaid) place {
+	s.asked = false
 	switch a.outcome {
 	case queue.Finished:
 		s.at = ""
@@ -156,7 +162,8 @@ func (s place) settled(a claimAsk, r claimSaid) place {
 	return s
 }
 
-// recovers: only what a dead generation still ran, under the fence that was read, goes back.
+// recovers: only what a dead generation still ran, under the fence that was read, goes back; what was to be cancelled is
+// dead.
 func (s place) recovers(a claimAsk, r claimSaid) []place {
 	if r.refused == alive {
 		return []place{s}
@@ -166,10 +173,11 @@ func (s place) recovers(a claimAsk, r claimSaid) []place {
 	}
 	if r.ok {
 		s.at = task.Dead
-		if a.again {
+		if a.again && !s.asked {
 			s.at, s.due = task.Due, 0
 			s.attempts++
 		}
+		s.asked = false
 	}
 	return []place{s}
 }
@@ -181,7 +189,9 @@ func (s place) looks(a claimAsk, r claimSaid) []place {
 	case held != (r.fence != 0):
 		return nil
 	case held && s.fence == 0 && r.fence > s.top:
+		asked := s.asked
 		s = s.run(a.gen, r.fence)
+		s.asked = asked
 	case held && s.fence != r.fence:
 		return nil
 	}

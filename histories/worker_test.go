@@ -148,7 +148,7 @@ func (w *worker) unheard(a told, as *generation, req *queue.CycleRequest) {
 func (w *worker) heard(a told, as *generation, req *queue.CycleRequest, reply *queue.CycleReply) {
 	now := reply.Now.UnixMilli()
 	for i, s := range req.Settle {
-		a.wrote(settling(as, s), claimSaid{ok: !slices.Contains(reply.Void, i), due: now + s.Delay.Milliseconds()})
+		a.wrote(settling(as, s), claimSaid{ok: !slices.Contains(reply.Void, i) && !slices.Contains(reply.Refused, i), due: now + s.Delay.Milliseconds()})
 		if as == w.me {
 			w.held = slices.DeleteFunc(w.held, func(t *task.Task) bool { return t.ID == s.ID && t.Fence == s.Fence })
 		}
@@ -213,6 +213,10 @@ func (w *worker) recover(from *generation, c queue.Claim, again bool) {
 	t := *c.Task
 	t.Fail(task.Failure{Attempt: t.Attempt, Error: "lost"})
 	rec := queue.Recovery{Claim: c, Lane: queue.LaneOf(&t), Dead: !again, Record: queue.Rewrite(&t)}
+	if again {
+		cancelled := rec
+		cancelled.Dead, rec.Asked = true, &cancelled
+	}
 	var moved int
 	a := w.h.ask(w.who, func() (err error) {
 		moved, _, err = w.q.Recover(context.Background(), from.gen, []queue.Recovery{rec})

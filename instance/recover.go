@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"slices"
 	"time"
 
 	"github.com/onbeat/onbeat/queue"
@@ -95,10 +94,6 @@ func (m *Manager) recover(ctx context.Context, gen int64) (stuck bool, err error
 	if err != nil {
 		return false, err
 	}
-	asked, err := m.reg.Cancels(ctx)
-	if err != nil {
-		return false, err
-	}
 	list := make([]queue.Recovery, 0, len(claims))
 	died := 0
 	for _, c := range claims {
@@ -113,7 +108,7 @@ func (m *Manager) recover(ctx context.Context, gen int64) (stuck bool, err error
 			m.log.Warn().Err(c.Err).Str("task", c.Task.ID).Msg("cannot take back a task: it is left to a release that can read it")
 			continue
 		}
-		r := recovery(c, asked)
+		r := recovery(c)
 		if r.Dead {
 			died++
 		}
@@ -148,19 +143,22 @@ func damaged(c queue.Claim) queue.Recovery {
 
 // recovery is what becomes of one task. One that somebody asked to cancel, after its instance was gone and could not
 // hear it, does not run again.
-func recovery(c queue.Claim, asked []Cancel) queue.Recovery {
-	t := *c.Task
-	text := lostText
-	cancelled := slices.ContainsFunc(asked, func(a Cancel) bool { return a.Covers(t.ID, t.Key, t.Fence) })
-	if cancelled {
-		text = cancelledText
+func recovery(c queue.Claim) queue.Recovery {
+	r := lost(c, lostText, "lost")
+	if !r.Dead {
+		cancelled := lost(c, cancelledText, "cancelled")
+		cancelled.Dead, r.Asked = true, &cancelled
 	}
+	return r
+}
+
+func lost(c queue.Claim, text, word string) queue.Recovery {
+	t := *c.Task
 	t.Fail(task.Failure{At: t.Claimed, Attempt: t.Attempt, Error: text})
-	// A run that had begun is not skipped for overlapping itself: it waits for its key like any other.
-	t.Conflict = task.Wait
-	r := queue.Recovery{Claim: c, Lane: queue.LaneOf(&t), Dead: cancelled || t.Attempts >= t.AttemptsAllowed(), Record: queue.Rewrite(&t)}
+	t.Conflict = t.Conflict.Begun()
+	r := queue.Recovery{Claim: c, Lane: queue.LaneOf(&t), Dead: t.Attempts >= t.AttemptsAllowed(), Record: queue.Rewrite(&t)}
 	if t.Schedule != "" {
-		r.Note = fmt.Sprintf("%s lost %d %d", t.ID, t.Attempt, t.Claimed.UnixMilli())
+		r.Note = fmt.Sprintf("%s %s %d %d", t.ID, word, t.Attempt, t.Claimed.UnixMilli())
 	}
 	return r
 }

@@ -146,15 +146,15 @@ func (b *book) judge(w *world, c call, a answer, before disk, notes []string) {
 	case "join", "ready", "resign", "leave", "beat", "open", "declare", "stand down":
 		b.judgeRegistry(w, c, a)
 	case "cycle":
-		said = b.judgeCycle(w, c, a, notes)
+		said = b.judgeCycle(w, c, a, before, notes)
 	case "recover", "recover one":
-		said = b.judgeRecover(c, a)
+		said = b.judgeRecover(c, a, before)
 	case "enqueue":
 		b.judgeEnqueue(w, c, a)
 	case "cancel", "forget":
 		said = b.judgeCancel(w, c, a)
 	case "revive":
-		b.judgeRevive(w.now, c, a)
+		b.judgeRevive(w.now, c, a, waitingEntry(w.room.task(c.task), 0))
 	case "advance", "catchup", "put off", "repay", "give up":
 		said = b.judgeAdvance(w, a, before)
 	case "read":

@@ -217,10 +217,15 @@ func (w *world) recover(c call, a *answer) error {
 	for _, x := range c.looked {
 		t := *x.Task
 		t.Fail(task.Failure{Attempt: t.Attempt, Error: "lost"})
-		t.Conflict = task.Wait
-		a.recoveries = append(a.recoveries, queue.Recovery{
+		t.Conflict = t.Conflict.Begun()
+		r := queue.Recovery{
 			Claim: x, Lane: queue.LaneOf(&t), Dead: t.Attempts >= t.AttemptsAllowed(), Record: queue.Rewrite(&t), Note: lostNote(&t),
-		})
+		}
+		if !r.Dead {
+			cancelled := r
+			cancelled.Dead, r.Asked = true, &cancelled
+		}
+		a.recoveries = append(a.recoveries, r)
 	}
 	if c.op == "recover one" {
 		a.recoveries = a.recoveries[:1]

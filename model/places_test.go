@@ -2,8 +2,10 @@ package model
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
+	"github.com/onbeat/onbeat/queue"
 	"github.com/onbeat/onbeat/task"
 )
 
@@ -100,23 +102,32 @@ func (b *book) checkPlace(w *world, id string, e entry, f found) {
 	if err := task.Decode(w.disk.get(keys.Tasks, id), &t); err != nil {
 		broken(3, "%s: its record: %v", id, err)
 	}
-	if t.Attempts != e.attempts || t.Type != e.typ || t.Key != e.key {
-		broken(3, "%s: its record says %d attempts, type %s, key %q; it is %v", id, t.Attempts, t.Type, t.Key, e)
+	if t.Attempts != e.attempts || t.Type != e.typ || t.Key != e.key || t.Conflict != e.conflict {
+		broken(3, "%s: its record says %d attempts, type %s, key %q, policy %q; it is %v", id, t.Attempts, t.Type, t.Key, t.Conflict, e)
 	}
 	if f.held {
 		b.checkHeld(w, id, e)
 	}
 }
 
-// checkHeld: who waits for a key waits for somebody, who runs or is about to.
+// checkHeld: who waits for a key waits for as many as may have it, who run or can be claimed.
 func (b *book) checkHeld(w *world, id string, e entry) {
+	n := 0
 	for other, o := range b.tasks {
 		_, inLane := w.disk.find(duePrefix+"default|normal|"+o.typ, other)
-		if o.key == e.key && (o.place == running || inLane) {
-			return
+		if o.key == e.key && (o.place == running || inLane && !b.full(o.typ)) {
+			n++
 		}
 	}
-	broken(2, "%s waits for its key, and nobody has it", id)
+	if n < e.limit {
+		broken(2, "%s waits for its key, of which %d may run, and %d run or can", id, e.limit, n)
+	}
+}
+
+// full reports whether as many of a type run as may.
+func (b *book) full(typ string) bool {
+	n := b.count(func(o entry) bool { return o.typ == typ })
+	return slices.ContainsFunc(lanes, func(l queue.LaneClaim) bool { return l.Lane.Type == typ && l.Limit > 0 && n >= l.Limit })
 }
 
 func (b *book) checkLimits(w *world) {
@@ -127,6 +138,9 @@ func (b *book) checkLimits(w *world) {
 		}
 		if e.key != "" {
 			want["k:"+e.key]++
+		}
+		if e.conflict == task.Behind {
+			want["b:"+e.key]++
 		}
 		if e.typ == "rare" {
 			want["t:rare"]++

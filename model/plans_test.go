@@ -119,7 +119,7 @@ var rooms = []*room{
 		joins: 1, want: 3,
 		setup: opened("enqueue x", "a take", "enqueue y", "enqueue z"),
 		verbs: "enqueue, cancel, take, settle, finish, return, die, tick, beat, tidy",
-		depth: 5, states: 2590,
+		depth: 5, states: 2360,
 	},
 	{
 		// Releases that come, go and come back, and are lost for a while.
@@ -171,7 +171,32 @@ var rooms = []*room{
 		joins: 2, want: 2,
 		setup: opened("enqueue w", "a take", "b join", "b ready"),
 		verbs: "enqueue, take, finish, die, return, cancel, tick, beat, look, recover, tidy",
-		depth: 4, states: 1690,
+		depth: 4, states: 1680,
+	},
+	{
+		// Tasks of one key that are behind, and others on time.
+		name: "on time", lead: "newest", consume: "all", eager: true,
+		procs: two[:1],
+		tasks: map[string]*task.Task{
+			"b": keyed("b", "k", task.Behind), "c": keyed("c", "k", task.Behind),
+			"s": keyed("s", "k", task.Skip), "q": keyed("q", "k", task.QueueUp), "r": keyed("r", "k", task.Replace),
+		},
+		joins: 1, want: 3,
+		setup: opened("enqueue b", "enqueue c", "a take", "tick to the brink"),
+		verbs: "enqueue, take, finish, return, cancel, tick, beat",
+		depth: 4, states: 1460,
+	},
+	{
+		// A key of which two may run, and whose tasks wait in two lanes, one of which has a limit of its own.
+		name: "line", lead: "newest", consume: "all", eager: true,
+		procs: two,
+		tasks: map[string]*task.Task{
+			"v": pair("v", "job"), "w": pair("w", "job"), "x": pair("x", "rare"), "y": pair("y", "rare"), "z": pair("z", "job"),
+		},
+		joins: 3, want: 3,
+		setup: opened("enqueue v", "enqueue w", "a take", "b join", "b ready", "enqueue x", "enqueue y", "tick to the brink", "enqueue z", "a take"),
+		verbs: "take, finish, settle, return, die, cancel, beat, tidy",
+		depth: 4, states: 2370,
 	},
 	{
 		// Who looks for what is due, and when: a and c watch for each other, b for itself.

@@ -179,5 +179,8 @@ func (p *proc) learn(c call, a answer) {
 // settled takes in what a cycle settled and claimed. What was void is somebody else's now.
 func (p *proc) settled(c call, a answer) {
 	p.claims = slices.DeleteFunc(slices.Clone(p.claims), func(x claim) bool { return slices.Contains(c.settle, x) })
+	for _, i := range a.cycle.Refused { // to be settled as cancelled
+		p.claims = append(p.claims, c.settle[i])
+	}
 	p.claims = append(p.claims, a.claims...)
 }

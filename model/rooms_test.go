@@ -51,6 +51,8 @@ func keyed(id, key string, conflict task.Conflict) *task.Task {
 	return t
 }
 
+func pair(id, typ string) *task.Task { return task.New(typ, nil, task.ID(id), task.Key("k", 2)) }
+
 // opened is the setup in which a leads and the gate is open.
 func opened(more ...string) []string { return append([]string{"a join", "a ready", "a open"}, more...) }
 

@@ -31,10 +31,11 @@ type entry struct {
 	typ      string
 	key      string
 	limit    int
+	conflict task.Conflict
 }
 
 func waitingEntry(t *task.Task, due int64) entry {
-	return entry{place: waiting, due: due, typ: t.Type, key: t.Key, limit: max(t.KeyLimit, 1)}
+	return entry{place: waiting, due: due, typ: t.Type, key: t.Key, limit: max(t.KeyLimit, 1), conflict: t.Conflict}
 }
 
 // count is how many run that share a key, or a type.
@@ -48,9 +49,9 @@ func (b *book) count(same func(entry) bool) int {
 	return n
 }
 
-func (b *book) judgeCycle(w *world, c call, a answer, notes []string) []string {
+func (b *book) judgeCycle(w *world, c call, a answer, before disk, notes []string) []string {
 	b.seqs[c.gen] = c.seq
-	said := b.judgeSettled(w, c, a)
+	said := b.judgeSettled(w, c, a, before)
 	m := b.members[c.gen]
 	permitted := b.permits(c.gen)
 	r := a.cycle
@@ -64,9 +65,10 @@ func (b *book) judgeCycle(w *world, c call, a answer, notes []string) []string {
 	for _, note := range notes {
 		id, ok := strings.CutSuffix(note, " skipped overlap")
 		if e := b.tasks[id]; ok {
-			if e.place != waiting || e.key == "" {
+			if e.place != waiting || e.key == "" || e.conflict == task.Behind {
 				broken(3, "%s was skipped, and is %v", id, e)
 			}
+			b.judgeSkipped(id, e)
 			delete(b.tasks, id)
 			said = append(said, note)
 			skipped++
@@ -76,6 +78,7 @@ func (b *book) judgeCycle(w *world, c call, a answer, notes []string) []string {
 		broken(2, "%d were skipped, and %d noted", r.Skipped, skipped)
 	}
 	b.judgeClaimed(w, c, r, m)
+	b.judgeOverlap(w, before)
 	return said
 }
 
@@ -86,13 +89,18 @@ func (b *book) permits(gen int64) bool {
 		b.rule.consume == "release" && leader.rank.order == m.rank.order))
 }
 
-// judgeSettled: what is held under its fence by a living generation goes where it was sent; nothing else moves.
-func (b *book) judgeSettled(w *world, c call, a answer) (said []string) {
-	var void []int
+// judgeSettled: what is held under its fence by a living generation goes where it was sent, unless it would run again
+// though somebody asked to cancel it; nothing else moves.
+func (b *book) judgeSettled(w *world, c call, a answer, before disk) (said []string) {
+	var void, refused []int
 	for i, x := range c.settle {
 		e := b.tasks[x.id]
 		if e.place != running || e.gen != c.gen || e.fence != x.fence {
 			void = append(void, i)
+			continue
+		}
+		if c.outcome == queue.Moved && e.asked(x.id, before) {
+			refused = append(refused, i)
 			continue
 		}
 		e.gen, e.fence = 0, 0
@@ -113,6 +121,9 @@ func (b *book) judgeSettled(w *world, c call, a answer) (said []string) {
 	}
 	if !slices.Equal(void, a.cycle.Void) {
 		broken(4, "of what %s settled %v is void; must be %v", c.id, a.cycle.Void, void)
+	}
+	if !slices.Equal(refused, a.cycle.Refused) {
+		broken(4, "of what %s put back %v was to be cancelled; must be %v", c.id, a.cycle.Refused, refused)
 	}
 	return said
 }
@@ -168,14 +179,17 @@ func (b *book) leftBehind(w *world, c call, r *queue.CycleReply) {
 	}
 }
 
-func (b *book) judgeRecover(c call, a answer) (said []string) {
+func (b *book) judgeRecover(c call, a answer, before disk) (said []string) {
 	for _, r := range a.recoveries {
 		id := r.Claim.Task.ID
 		e := b.tasks[id]
 		if e.place != running || e.gen != c.orphan {
 			continue
 		}
-		e.place, e.gen, e.fence = waiting, 0, 0
+		if r.Asked != nil && e.asked(id, before) {
+			r = *r.Asked
+		}
+		e.place, e.gen, e.fence, e.conflict = waiting, 0, 0, e.conflict.Begun()
 		e.due, e.attempts = queue.Ms(r.Claim.Task.Due)+1, r.Claim.Task.Attempts+1
 		if r.Dead {
 			e.place = dead
@@ -238,13 +252,13 @@ func (b *book) judgeCancel(w *world, c call, a answer) (said []string) {
 	return said
 }
 
-func (b *book) judgeRevive(now int64, c call, a answer) {
+func (b *book) judgeRevive(now int64, c call, a answer, revived entry) {
 	e := b.tasks[c.task]
 	if (a.count == 1) != (e.place == dead) {
 		broken(3, "%d of %s came back to life, and it was %v", a.count, c.task, e)
 	}
 	if e.place == dead {
-		e.place, e.due, e.attempts = waiting, now, 0
+		e.place, e.due, e.attempts, e.conflict = waiting, now, 0, revived.conflict
 		b.tasks[c.task] = e
 	}
 }

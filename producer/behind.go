@@ -175,8 +175,7 @@ func (e *entry) pushOldest(m *move) {
 	s := &m.behind[0]
 	s.From = e.grid.Next(s.From)
 	t := e.s.slotTask(s.From)
-	t.Priority = min(t.Priority, task.Low)
-	t.Conflict = task.Wait // each runs, so one after the other where none may overlap
+	t.Priority, t.Conflict = min(t.Priority, task.Low), task.Behind
 	m.push(t, time.Time{})
 	if !s.From.Before(s.To) {
 		m.behind = m.behind[1:]

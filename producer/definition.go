@@ -207,6 +207,9 @@ func (s *Schedule) slotTask(slot time.Time) *task.Task {
 	return t
 }
 
+// exclusive reports whether its runs may not overlap.
+func (s *Schedule) exclusive() bool { return s.slotTask(time.Time{}).Key != "" }
+
 // anchor says how slot zero is found when the schedule is new, and whether slots before now are to be passed over.
 func (s *Schedule) anchor() (a queue.Anchor, fromNow bool) {
 	switch {

@@ -117,7 +117,7 @@ func TestDeclare_afterTheClockDrifted(t *testing.T) {
 	})
 }
 
-// Backfilled slots are all due at once: the schedule's overlap policy does not skip all but one.
+// Backfilled slots are all due at once: the schedule's overlap policy does not skip all but one, nor those on time.
 func TestBackfill_isNotSkippedForOverlap(t *testing.T) {
 	t.Parallel()
 	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
@@ -132,7 +132,7 @@ func TestBackfill_isNotSkippedForOverlap(t *testing.T) {
 			for id, rec := range rdb.HGetAll(t.Context(), w.q.Keys().Tasks).Val() {
 				tk := task.Task{ID: id}
 				must(t, task.Decode(rec, &tk))
-				if strings.HasPrefix(id, name) && (tk.Key == "" || tk.Conflict != task.Wait) {
+				if strings.HasPrefix(id, name) && (tk.Key == "" || tk.Conflict != task.Behind) {
 					t.Fatalf("%s: key %q, conflict %q", id, tk.Key, tk.Conflict)
 				}
 			}

@@ -49,6 +49,25 @@ func TestSweep(t *testing.T) {
 	}
 }
 
+// What stays of the slots that had been pushed ahead runs behind those on time, where runs may not overlap.
+func TestSweep_whatStaysIsBehind(t *testing.T) {
+	t.Parallel()
+	for missed, want := range map[schedule.Missed]string{schedule.MissedAll: "3 2 1 0", schedule.MissedOnce: "3", schedule.MissedSkip: ""} {
+		rule := schedule.Rule{Every: time.Second, Missed: missed, Overlap: schedule.OverlapSkip}
+		var behind, gone []time.Time
+		for _, d := range entryOf(t, Schedule{Rule: rule}, lastSlot(10)).sweep(sec(3.5), 20*time.Second) {
+			if d.Behind {
+				behind = append(behind, d.Due)
+			} else {
+				gone = append(gone, d.Due)
+			}
+		}
+		if s := seconds(behind); s != want || len(behind)+len(gone) != 4 {
+			t.Errorf("%s: %q are behind, %q gone; want %q behind", missed, s, seconds(gone), want)
+		}
+	}
+}
+
 // TestOutage stops every instance for shorter and longer than the horizon.
 func TestOutage(t *testing.T) {
 	t.Parallel()

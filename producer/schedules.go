@@ -234,8 +234,9 @@ func (s *Schedules) change(ctx context.Context, name string, mayBeNew bool,
 	return fmt.Errorf("schedule %q: %w", name, queue.ErrChanged)
 }
 
-// Trigger runs a schedule's task once, now, besides its grid, and returns the task's ID. It works while the schedule is
-// paused too.
+// Trigger runs a schedule's task once, now, besides its grid, and returns the task's ID. If its runs may not overlap, it
+// waits behind the slots on time, and none of them is skipped or cancelled for it. It works while the schedule is paused
+// too.
 func (s *Schedules) Trigger(ctx context.Context, name string, payload json.RawMessage) (string, error) {
 	status, err := s.Get(ctx, name)
 	if err != nil {
@@ -243,7 +244,7 @@ func (s *Schedules) Trigger(ctx context.Context, name string, payload json.RawMe
 	}
 	t := status.Schedule.slotTask(time.Time{})
 	t.ID = name + "!" + task.NewID(time.Now())
-	t.Slot = time.Time{}
+	t.Slot, t.Conflict = time.Time{}, task.Behind
 	if payload != nil {
 		t.Payload = payload
 	}
@@ -292,7 +293,7 @@ func (s *Schedules) Backfill(ctx context.Context, name string, from, to time.Tim
 		t := status.Schedule.slotTask(slot)
 		t.ID += "+backfill"
 		t.Priority, t.Keep = task.Low, -1
-		t.Conflict = task.Wait // all are due at once, and each was asked for: one after the other
+		t.Conflict = task.Behind // all are due at once, and each was asked for: one after the other
 		if batch = append(batch, t); len(batch) == queue.MaxBatch {
 			if err := flush(); err != nil {
 				return added, err

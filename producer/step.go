@@ -84,11 +84,11 @@ func (e *entry) stepMissed(m *move, now, missed time.Time) {
 	}
 }
 
-// pushLatest pushes the latest missed slot to run now. It is due at its own time, as if it had been pushed ahead: should
+// pushLatest pushes the latest missed slot to run now; where runs may not overlap, behind the slots on time. It is due at its own time, as if it had been pushed ahead: should
 // nobody have claimed it when the next time with nobody ends, it is swept, and that one's latest slot runs.
 func (e *entry) pushLatest(m *move, slot time.Time) {
 	t := e.s.slotTask(slot)
-	t.Priority = min(t.Priority, task.Normal)
+	t.Priority, t.Conflict = min(t.Priority, task.Normal), task.Behind
 	m.push(t, e.s.JitterFor(e.s.Name, slot))
 }
 
@@ -124,10 +124,11 @@ func maxTime(a, b time.Time) time.Time {
 }
 
 // sweep drops what was pushed and not claimed before a time in which nobody led: the slots up to missed, by policy.
-// With "once" the latest missed slot runs: if it is still to be pushed, all go; else all but it. What goes does not count
-// as a run, so a schedule that has had its last run goes on.
+// With "once" the latest missed slot runs: if it is still to be pushed, all go; else all but it. Where runs may not
+// overlap, those that stay run behind the slots on time, as those do that are pushed late. What goes does not count as a
+// run, so a schedule that has had its last run goes on.
 func (e *entry) sweep(missed time.Time, window time.Duration) []queue.Drop {
-	if e.s.Missed == schedule.MissedAll || e.last.Slot.IsZero() {
+	if e.last.Slot.IsZero() || e.s.Missed == schedule.MissedAll && !e.s.exclusive() {
 		return nil
 	}
 	newest := e.upTo(minTime(missed, e.last.Slot))
@@ -140,10 +141,13 @@ func (e *entry) sweep(missed time.Time, window time.Duration) []queue.Drop {
 	keepNewest := e.s.Missed != schedule.MissedSkip && (e.last.Paused || next.IsZero() || next.After(missed))
 	for slot := newest; !slot.IsZero() && e.last.Slot.Sub(slot) <= window && len(drops) < maxCatchUp; slot = e.grid.Prev(slot) {
 		due := e.s.JitterFor(e.s.Name, slot)
-		if slot.Equal(newest) && keepNewest || due.After(missed) {
+		stays := e.s.Missed == schedule.MissedAll || slot.Equal(newest) && keepNewest
+		if due.After(missed) || stays && !e.s.exclusive() {
 			continue
 		}
-		drops = append(drops, queue.Drop{Place: queue.Place{Lane: lane, ID: task.SlotID(e.s.Name, slot)}, Due: due})
+		drops = append(drops, queue.Drop{
+			Place: queue.Place{Lane: lane, ID: task.SlotID(e.s.Name, slot)}, Due: due, Behind: stays,
+		})
 	}
 	return drops
 }

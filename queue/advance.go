@@ -26,7 +26,8 @@ type Place struct {
 // Drop is a slot's task to take out, if it still waits for its first run.
 type Drop struct {
 	Place
-	Due time.Time // as it was pushed
+	Due    time.Time // as it was pushed
+	Behind bool      // it stays, but from now on is [task.Behind]
 }
 
 // Push is a slot's task to add.
@@ -117,7 +118,7 @@ func (q *Queue) advanceBatch(ctx context.Context, term Term, steps []Step) (*rep
 		s := &steps[i]
 		body = append(body, s.Name, s.Expect, s.Becomes, s.Note, s.Behind, s.Remains, len(s.Drop))
 		for _, d := range s.Drop {
-			body = append(body, lanes.number(d.Lane), d.ID, dueMs(d.Due))
+			body = append(body, lanes.number(d.Lane), d.ID, dueMs(d.Due), d.Behind)
 		}
 		body = append(body, len(s.Push))
 		for _, p := range s.Push {

@@ -11,7 +11,7 @@ import (
 	"github.com/onbeat/onbeat/task"
 )
 
-var cycleScript = NewScript("cycle", source("lib_wake"), source("lib_held"), source("cycle"), source("cycle_settle"),
+var cycleScript = NewScript("cycle", source("lib_wake"), source("lib_held"), source("lib_cancel"), source("cycle"), source("cycle_settle"),
 	source("cycle_claim"))
 
 // MaxBatch is the most tasks one call settles or claims. A caller with more makes more calls.
@@ -40,6 +40,8 @@ type Settlement struct {
 	Due     time.Time     // Moved, if not zero, instead of Delay
 	Record  []byte        // Kept, Moved (nil leaves the record as it is), Died
 	Note    string        // for the history, if the task is a slot of a schedule
+
+	Task *task.Task // Moved: whose run it was, for a caller that is told to cancel it. It is not sent.
 }
 
 // LaneClaim is a lane in the order a consumer reads them.
@@ -59,18 +61,23 @@ type CycleRequest struct {
 	Settle   []Settlement // at most MaxBatch
 	Reads    string       // a name for the lanes it reads: those who have the same one watch for each other
 	LanesVer int64        // if the list of lanes has another version, nothing is claimed; 0 claims all the same
+	Owed     []string     // keys that the reply to an earlier one named
 }
 
 // CycleReply is what a cycle returned.
 type CycleReply struct {
-	Now       time.Time // by the clock of Redis, in microseconds
-	NextDue   time.Time // of the lanes that may be claimed; zero if nothing waits
-	MayClaim  bool      // by the leader's rule; if not, wait to be woken
-	Watching  bool      // this instance is to look again at NextDue; if not, another does
-	LeftDue   bool      // due work was left behind, or not looked for because the lanes are others than LanesVer asked
-	LanesVer  int64
-	Void      []int // indexes of settlements that changed nothing: the claim was not held any more
-	Skipped   int   // slots that left because of their overlap policy
+	Now      time.Time // by the clock of Redis, in microseconds
+	NextDue  time.Time // of the lanes that may be claimed; zero if nothing waits
+	MayClaim bool      // by the leader's rule; if not, wait to be woken
+	Watching bool      // this instance is to look again at NextDue; if not, another does
+	LeftDue  bool      // due work was left behind, or not looked for because the lanes are others than LanesVer asked
+	LanesVer int64
+	Void     []int // indexes of settlements that changed nothing: the claim was not held any more
+	Skipped  int   // slots that left because of their overlap policy
+	Refused  []int // indexes of settlements that would have moved what somebody asked to cancel: settle it as cancelled
+	// Owed are keys that have room, and tasks waiting for them in lanes that the request did not name: read the lanes
+	// again, and ask again with these keys.
+	Owed      []string
 	Claimed   []*task.Task
 	Malformed []Malformed
 }
@@ -99,7 +106,8 @@ func (q *Queue) Cycle(ctx context.Context, r *CycleRequest) (*CycleReply, error)
 		k.History, k.Active, k.Held, k.Cancel, k.Lanes)
 	numbers := make(map[Lane]int, len(r.Lanes))
 	args := make([]any, 0, 32+3*len(r.Lanes)+5*len(r.Settle))
-	args = append(args, r.Instance, r.Gen, r.Seq, r.Want, q.caps.History, q.caps.Dead, q.caps.Done, k.Wake, r.Reads, r.LanesVer, len(r.Lanes))
+	args = append(args, r.Instance, r.Gen, r.Seq, r.Want, q.caps.History, q.caps.Dead, q.caps.Done, k.Wake, r.Reads,
+		r.LanesVer, strings.Join(r.Owed, keySeparator), len(r.Lanes))
 	for i, l := range r.Lanes {
 		keys = append(keys, k.Due(l.Lane))
 		numbers[l.Lane] = i + 1
@@ -136,14 +144,15 @@ func appendSettlements(args []any, settle []Settlement, lanes map[Lane]int) ([]i
 	if len(order) == 0 {
 		return nil, args, nil
 	}
+	for _, n := range counts {
+		args = append(args, n)
+	}
 	for _, i := range order {
 		args = append(args, &settle[i].ID) // a pointer fits into an interface as it is: nothing is allocated
 	}
 	args = appendFences(args, settle, order)
 	at := counts[Finished]
-	args = append(args, counts[Finished])
 	for _, o := range []Outcome{Kept, Moved, Died} {
-		args = append(args, counts[o])
 		for _, i := range order[at : at+counts[o]] {
 			s := &settle[i]
 			switch o {
@@ -200,14 +209,12 @@ func decodeCycle(r *reply, req *CycleRequest, order []int) (*CycleReply, error) 
 	out.MayClaim, out.Watching, out.LeftDue = flags&1 != 0, flags&2 != 0, flags&4 != 0
 	out.LanesVer = r.int()
 	fence := r.int()
-	if void := r.string(); void != "" {
-		for s := range strings.SplitSeq(void, ",") {
-			if i, err := strconv.Atoi(s); err == nil && i >= 0 && i < len(order) {
-				out.Void = append(out.Void, order[i])
-			}
-		}
-	}
+	out.Void = indexes(r.string(), order)
 	out.Skipped = int(r.int())
+	out.Refused = indexes(r.string(), order)
+	if owed := r.string(); owed != "" {
+		out.Owed = strings.Split(owed, keySeparator)
+	}
 	for r.more() {
 		number := r.int()
 		ids, dues, lengths, records := r.string(), r.string(), r.string(), r.string()
@@ -220,6 +227,22 @@ func decodeCycle(r *reply, req *CycleRequest, order []int) (*CycleReply, error) 
 		return nil, fmt.Errorf("cycle: %w", r.err)
 	}
 	return out, nil
+}
+
+// keySeparator stands between keys, which may not contain it.
+const keySeparator = "\x1f"
+
+// indexes are those of settlements that a script named by their places in the order in which it got them.
+func indexes(places string, order []int) (list []int) {
+	if places == "" {
+		return nil
+	}
+	for s := range strings.SplitSeq(places, ",") {
+		if i, err := strconv.Atoi(s); err == nil && i >= 0 && i < len(order) {
+			list = append(list, order[i])
+		}
+	}
+	return list
 }
 
 // decodeLane cuts the four joined strings of a lane into tasks. All tasks of a lane share one allocation.

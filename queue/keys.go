@@ -36,7 +36,7 @@ type Keys struct {
 	Tasks   string // hash   task -> record (see task.Encode)
 	Lanes   string // hash   lane -> first used
 	Held    string // zset   due tasks that wait for their key (see lib_held.lua)
-	Active  string // hash   "k:key", "t:type" -> running
+	Active  string // hash   "k:key", "b:key" (those of it that are behind), "t:type" -> running
 	Dead    string // zset   task -> when it died
 	Done    string // zset   task -> end of keeping
 	Cancel  string // hash   task or "k:key" -> "fence asked-at reason"

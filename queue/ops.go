@@ -51,8 +51,17 @@ func (q *Queue) Cancel(ctx context.Context, id, reason string, forget bool) (tas
 	if t.Schedule != "" {
 		note = fmt.Sprintf("%s cancelled %d 0", id, t.Attempts)
 	}
+	if t.Key != "" { // it may be its turn: then that of the next, which may lie in any lane
+		lanes, _, err := q.Lanes(ctx)
+		if err != nil {
+			return "", fmt.Errorf("cancel task %q: %w", id, err)
+		}
+		for _, l := range lanes {
+			keys = append(keys, k.Due(l))
+		}
+	}
 	v, err := cancelScript.Run(ctx, q.rdb, keys, []any{
-		id, k.Wake, q.caps.Events, reason, flag, t.Key, max(t.KeyLimit, 1), q.caps.History, note,
+		id, k.Wake, q.caps.Events, reason, flag, t.Key, q.caps.History, note,
 	})
 	if err != nil {
 		return "", fmt.Errorf("cancel task %q: %w", id, err)

@@ -10,7 +10,7 @@ import (
 	"github.com/onbeat/onbeat/task"
 )
 
-var recoverScript = NewScript("recover", source("lib_wake"), source("lib_held"), source("recover"))
+var recoverScript = NewScript("recover", source("lib_wake"), source("lib_held"), source("lib_cancel"), source("recover"))
 
 // Recovery is what becomes of one task of a dead generation: due again, or dead.
 type Recovery struct {
@@ -19,39 +19,31 @@ type Recovery struct {
 	Dead   bool
 	Record []byte
 	Note   string
+
+	// Asked is what becomes of it instead of being due again, if somebody asked for it to be cancelled. Nil: it stays as
+	// it is, and counts as left.
+	Asked *Recovery
 }
 
 // Recover moves tasks that a dead generation was running, each if it still lies there as it was read. It returns how
 // many moved and how many are left. It returns [ErrAlive], and does nothing, unless the generation was declared dead.
 // With no recoveries it forgets a generation that holds nothing.
 func (q *Queue) Recover(ctx context.Context, gen int64, list []Recovery) (moved, left int, err error) {
-	for from := 0; from == 0 || from < len(list); from += MaxBatch {
-		part := list[from:min(from+MaxBatch, len(list))]
-		var lanes laneSet
-		body := []any{len(part)}
-		for i := range part {
-			r := &part[i]
-			lane := 0
-			if !r.Dead {
-				lane = lanes.number(r.Lane)
-			}
-			body = append(body, r.Claim.Task.ID, r.Claim.Value, lane, Ms(Again(r.Claim.Task.Due)), r.Record, r.Note)
-		}
-		if err := q.declareWaiters(ctx, &lanes, part); err != nil {
-			return moved, left, fmt.Errorf("recover generation %d: %w", gen, err)
-		}
-		k := &q.keys
-		keys := []string{k.Orphans, k.Running(gen), k.Tasks, k.Dead, k.Active, k.Held, k.History, k.Meta, k.Watch, k.Lanes}
-		args := []any{gen, k.Wake, q.caps.History}
-		keys, args = lanes.declare(k, keys, args)
-		v, err := recoverScript.Run(ctx, q.rdb, keys, append(args, body...))
+	for first := true; first || len(list) > 0; first = false {
+		part := list[:min(MaxBatch, len(list))]
+		list = slices.Clip(list[len(part):])
+		r, err := q.recoverBatch(ctx, gen, part)
 		if err != nil {
 			return moved, left, fmt.Errorf("recover generation %d: %w", gen, err)
 		}
-		r := newReply(v)
 		r.int()
 		moved += int(r.int())
 		left = int(r.int())
+		for _, i := range r.indexes() {
+			if asked := part[i].Asked; asked != nil {
+				list = append(list, *asked)
+			}
+		}
 		if r.err != nil {
 			return moved, left, fmt.Errorf("recover generation %d: %w", gen, r.err)
 		}
@@ -59,9 +51,36 @@ func (q *Queue) Recover(ctx context.Context, gen int64, list []Recovery) (moved,
 	return moved, left, nil
 }
 
-// declareWaiters adds every lane if a task of a key is among those to be recovered: the next of its key may lie in any.
+func (q *Queue) recoverBatch(ctx context.Context, gen int64, part []Recovery) (*reply, error) {
+	var lanes laneSet
+	body := []any{len(part)}
+	for i := range part {
+		r := &part[i]
+		lane := 0
+		if !r.Dead {
+			lane = lanes.number(r.Lane)
+		}
+		body = append(body, r.Claim.Task.ID, r.Claim.Value, lane, Ms(Again(r.Claim.Task.Due)), r.Record, r.Note)
+	}
+	if err := q.declareWaiters(ctx, &lanes, part); err != nil {
+		return nil, err
+	}
+	k := &q.keys
+	keys := []string{k.Orphans, k.Running(gen), k.Tasks, k.Dead, k.Active, k.Held, k.History, k.Meta, k.Watch, k.Lanes, k.Cancel}
+	args := []any{gen, k.Wake, q.caps.History}
+	keys, args = lanes.declare(k, keys, args)
+	v, err := recoverScript.Run(ctx, q.rdb, keys, append(args, body...))
+	if err != nil {
+		return nil, err
+	}
+	return newReply(v), nil
+}
+
+// declareWaiters adds every lane if a task of a key is among those to be recovered, or claims whose tasks are gone: the
+// next of their keys may lie in any.
 func (q *Queue) declareWaiters(ctx context.Context, lanes *laneSet, part []Recovery) error {
-	if !slices.ContainsFunc(part, func(r Recovery) bool { return strings.Contains(r.Claim.Value, "\x1fk:") }) {
+	keyed := func(r Recovery) bool { return strings.Contains(r.Claim.Value, "\x1fk:") }
+	if len(part) > 0 && !slices.ContainsFunc(part, keyed) {
 		return nil
 	}
 	all, _, err := q.Lanes(ctx)

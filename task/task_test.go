@@ -192,7 +192,7 @@ func TestValidate_namesTheField(t *testing.T) {
 		`max_attempts "1000001": out of range (1 to 1000000, or 0 for the default of 10)`: with(task.MaxAttempts(1_000_001)),
 		`key_limit "-1": negative (1 or more)`:                                            with(task.Key("k", -1)),
 		`priority "Priority(2)": unknown priority (one of low, normal, high)`:             with(task.WithPriority(2)),
-		`conflict ":": unknown conflict policy (one of Wait, Skip, QueueUp, Replace)`:     with(func(t *task.Task) { t.Conflict = ':' }),
+		`conflict ":": unknown conflict policy (Wait, Skip, QueueUp, Replace or Behind)`:  with(func(t *task.Task) { t.Conflict = ':' }),
 		`due "1969-12-31T23:59:59Z": out of range (between the years 1970 and 9999)`:      with(task.At(ms(-1000))),
 		`due "10000-01-01T00:00:00Z": out of range (between the years 1970 and 9999)`:     with(task.At(ms(253402300800000))),
 	} {

@@ -141,10 +141,10 @@ func (t *Task) checkNumbers() error {
 		return &FieldError{Field: "priority", Value: t.Priority.String(), Reason: "unknown priority", Hint: "one of low, normal, high"}
 	}
 	switch t.Conflict {
-	case Wait, Skip, QueueUp, Replace:
+	case Wait, Skip, QueueUp, Replace, Behind:
 	default:
 		return &FieldError{Field: "conflict", Value: string(rune(t.Conflict)), Reason: "unknown conflict policy",
-			Hint: "one of Wait, Skip, QueueUp, Replace"}
+			Hint: "Wait, Skip, QueueUp, Replace or Behind"}
 	}
 	for _, k := range []struct{ field, value string }{{"key", t.Key}, {"unique", t.UniqueKey}, {"trace", t.Trace}} {
 		if k.value != "" {

@@ -75,10 +75,20 @@ func (p *Priority) UnmarshalText(b []byte) error {
 // cycle.lua.
 type Conflict byte
 
-// The four answers. A schedule's overlap policy is one of the last three, with its name as the key.
+// The five answers. A schedule's overlap policy is one of Skip, QueueUp and Replace, with its name as the key. They look
+// at the tasks on time only: one that is Behind makes them wait, and is neither skipped nor cancelled for them.
 const (
 	Wait    Conflict = 0   // wait its turn, in due order
 	Skip    Conflict = 's' // leave the set, and be recorded as skipped
 	QueueUp Conflict = 'q' // wait, but only one may; a later one is skipped
 	Replace Conflict = 'r' // cancel the one that runs, wait for it to end; an earlier waiter is skipped
+	Behind  Conflict = 'b' // wait behind all others: what was missed, or asked for besides the schedule
 )
+
+// Begun is the policy of a task that has begun and comes back: it is not skipped for its own schedule's overlap.
+func (c Conflict) Begun() Conflict {
+	if c == Behind {
+		return c
+	}
+	return Wait
+}

@@ -12,8 +12,9 @@
 -- then n schedules, then for each:
 --   name, last as it was read, last as it becomes, note for the history or "",
 --   what it was behind with as it was read, what it is behind with then ("" for nothing; if equal, it is not looked at)
---   n to drop, then for each: lane, task, due (a slot missed in an outage: it leaves, unless it was claimed, or waits
---   for another attempt: then it is due at another time; one that leaves is taken off the runs of the last run)
+--   n to drop, then for each: lane, task, due, "1" if it stays, behind those on time (a slot missed in an outage: it
+--   leaves, unless it was claimed, or waits for another attempt: then it is due at another time; one that leaves is taken
+--   off the runs of the last run)
 --   n to push, then for each: lane, task, due ("+ms" from now, or unix ms), record
 --
 -- Returns {now, n schedules of which slots were dropped, then for each: its index from 0, how many; then the indexes of
@@ -43,7 +44,7 @@ local names, plans = {}, {}
 for i = 1, n do
   local plan = { name = arg(), expect = arg(), becomes = arg(), note = arg(), behind = arg(), remains = arg() }
   plan.drop = at + 1
-  at = at + 1 + 3 * tonumber(ARGV[at])
+  at = at + 1 + 4 * tonumber(ARGV[at])
   plan.push = at + 1
   at = at + 1 + 4 * tonumber(ARGV[at])
   names[i], plans[i] = plan.name, plan
@@ -72,10 +73,15 @@ for i, plan in ipairs(plans) do
     end
     local left = 0 -- dropping goes first and takes no memory: it must not be refused for want of it
     for d = 1, tonumber(ARGV[plan.drop - 1]) do
-      local p = plan.drop + 3 * d - 3
+      local p = plan.drop + 4 * d - 4
       local set = KEYS[10 + tonumber(ARGV[p])]
       local due = redis.call("ZSCORE", set, ARGV[p + 1])
-      if due and tonumber(due) == tonumber(ARGV[p + 2]) then
+      local missed = due and tonumber(due) == tonumber(ARGV[p + 2])
+      local body = missed and ARGV[p + 3] == "1" and redis.call("HGET", tasks, ARGV[p + 1])
+      if body then
+        redis.call("ZREM", set, "") -- its record gets no longer: the write must not be refused for want of memory
+        records[#records + 1], records[#records + 2] = ARGV[p + 1], string.gsub(body, "^(1k%d+,)%a", "%1b")
+      elseif missed then
         redis.call("ZREM", set, ARGV[p + 1])
         redis.call("HDEL", tasks, ARGV[p + 1])
         notes[#notes + 1] = ARGV[p + 1] .. " missed outage"

@@ -2,13 +2,17 @@
 --
 -- KEYS[1] tasks hash  KEYS[2] held zset  KEYS[3] cancel hash  KEYS[4] dead zset  KEYS[5] done zset
 -- KEYS[6] events stream  KEYS[7] meta hash  KEYS[8] due set of the task  KEYS[9] active hash  KEYS[10] watch zset
--- KEYS[11] history stream
+-- KEYS[11] history stream  KEYS[12] .. due sets of the tasks of its key
 -- ARGV[1] task  [2] wake channel  [3] cap of events  [4] reason  [5] "1": also forget it if it is dead or done
---         [6] its key, or ""  [7] limit of its key  [8] cap of history  [9] note for the history if it was due, or ""
+--         [6] its key, or ""  [7] cap of history  [8] note for the history if it was due, or ""
 -- Returns "due" (taken out), "running" (asked to stop), "dead" or "done" (forgotten, or left alone), or "" (unknown).
 -- O(log(due)), and O(waiting for the key) for a task that waits for its key.
 local tasks, held, cancel, dead, done, events, meta, set, active, watch, history = unpack(KEYS, 1, 11)
 local task, channel, key = ARGV[1], ARGV[2], ARGV[6]
+local declared = { [set] = true }
+for i = 12, #KEYS do
+  declared[KEYS[i]] = true
+end
 if redis.call("HEXISTS", tasks, task) == 0 then
   return ""
 end
@@ -16,8 +20,7 @@ local where
 if redis.call("ZREM", set, task) == 1 then
   where = "due"
   -- It may have been the one whose turn it was: then it is the turn of the next.
-  if key ~= "" and tonumber(redis.call("HGET", active, "k:" .. key) or 0) < tonumber(ARGV[7]) and
-    unhold(held, key, { [set] = true }) == "moved" then
+  if key ~= "" and turn_over(tasks, active, held, { key }, declared) then
     wake(watch, channel, now)
   end
 elseif redis.call("ZSCORE", dead, task) then
@@ -43,8 +46,8 @@ end
 if where then
   redis.call("HDEL", tasks, task)
   record(events, ARGV[3], "event", "task deleted", "task", task, "state", where, "reason", ARGV[4])
-  if where == "due" and ARGV[9] ~= "" then
-    record(history, ARGV[8], "runs", ARGV[9])
+  if where == "due" and ARGV[8] ~= "" then
+    record(history, ARGV[7], "runs", ARGV[8])
   end
   return where
 end

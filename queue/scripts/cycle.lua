@@ -11,9 +11,9 @@
 -- KEYS[8]  done       zset    task -> end of keeping
 -- KEYS[9]  dead       zset    task -> when it died
 -- KEYS[10] history    stream  what became of the slots of schedules
--- KEYS[11] active     hash    "k:key" or "t:type" -> running
+-- KEYS[11] active     hash    "k:key", "b:key" (those of it that are behind) or "t:type" -> running
 -- KEYS[12] held       zset    see lib_held.lua
--- KEYS[13] cancel     hash    task or "k:key" -> "fence asked-at"
+-- KEYS[13] cancel     hash    task or "k:key" -> "fence asked-at reason"
 -- KEYS[14] lanes      hash    lane -> last seen in use (unix ms)
 -- KEYS[15..] due sets, one a lane, in the order in which they are to be read
 --
@@ -21,17 +21,19 @@
 -- ARGV[4] want: most tasks to claim  [5] cap of history  [6] cap of dead  [7] cap of done  [8] wake channel
 -- ARGV[9] a name for the lanes it reads: who has the same reads the same
 -- ARGV[10] the version of the lanes it knows: if there is another, nothing is claimed; 0: claim all the same
--- ARGV[11] n lanes, then for each: its group (lanes of one group share), most to run at once (0: no limit, -1: not ours
+-- ARGV[11] keys, joined by <1f>, that an earlier call left tasks waiting for in lanes it did not declare
+-- ARGV[12] n lanes, then for each: its group (lanes of one group share), most to run at once (0: no limit, -1: not ours
 --     to claim), its name
--- then n settled, the end if there are none; their ids; n runs of settled of one claim, then for each: its fence, how
--- many; then, in this order:
---   n finished
---   n kept, then for each: ms to keep, record
---   n moved, then for each: lane, due ("+ms" from now), record ("" leaves it)
---   n died, then for each: record
+-- then n settled, the end if there are none; how many finished, kept, moved and died; their ids, in that order; n runs
+-- of settled of one claim, then for each: its fence, how many; then
+--   for each kept: ms to keep, record
+--   for each moved: lane, due ("+ms" from now), record ("" leaves it)
+--   for each that died: record
 --   n notes, then for each: number among the settled, text for the history
 --
 -- Returns {now in microseconds, next due or -1, flags, lanes version, fence, void indexes joined by ",", skipped,
+--   indexes joined by "," of those to be moved that somebody asked to cancel: they are still held, to be settled as
+--   cancelled; keys, joined by <1f>, that have room and tasks waiting for them in lanes that were not declared;
 --   then for each lane that gave tasks, and each time it did: its number, ids, dues, record lengths (each joined by
 --   newlines), records}.
 -- flags: 1 may claim, 2 watches next due, 4 due work left behind (or not looked for, because the lanes are others).
@@ -57,7 +59,7 @@ if seq <= last_seq then
 end
 redis.call("ZREM", watch, me)
 
-local at = 11
+local at = 12
 local function arg()
   at = at + 1
   return ARGV[at - 1]

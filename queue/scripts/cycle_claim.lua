@@ -32,25 +32,34 @@ local function claimer()
     return prefix
   end
 
-  -- conflict settles what happens to a task whose key is taken. It returns true if the task may run after all.
+  -- conflict settles what happens to a task whose key is taken. It returns true if the task may run after all. No task
+  -- that is behind (policy b) is in the way of one on time: it counts neither as running nor as waiting.
   local function conflict(lane, task, due, key, limit, policy)
-    if tonumber(redis.call("HGET", active, "k:" .. key) or 0) < limit then
+    local runs = tonumber(redis.call("HGET", active, "k:" .. key) or 0)
+    if runs < limit then
       return true
     end
-    local low, high = held_range(key)
-    local drop = {}
-    if policy == "s" or policy == "q" and redis.call("ZLEXCOUNT", held, low, high) > 0 then
+    local drop, low, high = {}, on_time_range(key)
+    local function on_time()
+      return runs - tonumber(redis.call("HGET", active, "b:" .. key) or 0)
+    end
+    local function waiting()
+      return redis.call("ZLEXCOUNT", held, low, high)
+    end
+    if policy == "s" and (on_time() >= limit or on_time() + waiting() >= limit) or policy == "q" and waiting() > 0 then
       drop[1] = task
     else
       if policy == "r" then
-        for _, waiting in ipairs(redis.call("ZRANGEBYLEX", held, low, high, "LIMIT", 0, chunk)) do
-          redis.call("ZREM", held, waiting)
-          drop[#drop + 1] = string.match(waiting, "([^\31]*)$")
+        for _, waits in ipairs(redis.call("ZRANGEBYLEX", held, low, high, "LIMIT", 0, chunk)) do
+          redis.call("ZREM", held, waits)
+          drop[#drop + 1] = string.match(waits, "([^\31]*)$")
         end
-        redis.call("HSET", cancel, "k:" .. key, int(fence) .. " " .. int(now) .. " replaced")
-        redis.call("PUBLISH", channel, "cancel")
+        if on_time() > 0 then
+          redis.call("HSET", cancel, "k:" .. key, int(fence) .. " " .. int(now) .. " replaced")
+          redis.call("PUBLISH", channel, "cancel")
+        end
       end
-      hold(held, key, due, lane.key, task)
+      hold(held, key, due, lane.key, task, policy == "b")
     end
     many("HDEL", tasks, drop)
     for _, gone in ipairs(drop) do
@@ -103,6 +112,10 @@ local function claimer()
       return nil
     end
     redis.call("HINCRBY", active, "k:" .. key, 1)
+    if policy == "b" then
+      redis.call("HINCRBY", active, "b:" .. key, 1)
+      tail = "\31b:" .. key .. tail
+    end
     return "\31k:" .. key .. tail
   end
 
@@ -195,21 +208,30 @@ local function watching(due)
   return n
 end
 
-local settled = tonumber(arg())
+local settled, keys = tonumber(arg()), {} -- the keys of which there may be room now
 if settled > 0 then
-  settle(settled)
+  keys = settle(settled)
+end
+for key in string.gmatch(ARGV[11], "[^\31]+") do
+  keys[#keys + 1] = key
+end
+if #keys > 0 then
+  release(keys, false)
 end
 
-local flags, next_due = 0, -1
 local permitted = may(redis.call("HMGET", leader, "id", "gen", "order", "consume", "open"), id, gen, member)
+local flags, next_due, left, share = permitted and 1 or 0, -1, want, nil
 if permitted and want > 0 and known ~= "0" and known ~= (counters[2] or "0") then
   -- A lane that it does not know may hold what is more urgent: it takes nothing before it has read the list, and looks
   -- again then. Should it not come to that, it is found to have overslept.
   flags = 1 + 4
   redis.call("ZADD", watch, now, me)
-elseif permitted then
-  flags = 1
-  local left, i, share = want, 1, nil
+end
+
+-- claim asks the lanes, group by group, and finds out what is due next.
+local function claim()
+  local i = 1
+  next_due = -1
   while i <= #lanes do
     local group = {}
     local name = lanes[i].group
@@ -235,6 +257,15 @@ elseif permitted then
       end
     end
   end
+end
+
+if flags == 1 then
+  claim()
+end
+if #keys > 0 and release(keys, true) and flags == 1 then
+  claim()
+end
+if flags == 1 then
   if next_due >= 0 and next_due <= now then
     flags = flags + 4
     wake(watch, channel, now, reads)
@@ -263,6 +294,7 @@ end
 
 local reply = {
   clock[1] * 1000000 + clock[2], next_due, flags, tonumber(counters[2] or 0), fence, table.concat(void, ","), skipped,
+  table.concat(refused, ","), table.concat(owed, "\31"),
 }
 for _, value in ipairs(gave) do
   reply[#reply + 1] = value

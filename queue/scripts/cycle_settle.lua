@@ -2,11 +2,14 @@
 -- because a function costs most where it is made, and many calls have nothing to settle.
 
 local void = {} -- the indexes from 0 of what is not held any more
+local refused = {} -- the indexes of what was to be moved, and is to be cancelled: it stays held
 local stirred -- the earliest moment at which settling lets a task start that could not before
 local away = false -- one of them lies in a lane that is not ours
 
--- settle ends n runs: those that this generation still holds under the same fence. Everything else is void.
+-- settle ends n runs: those that this generation still holds under the same fence. Everything else is void. It returns
+-- the keys of which a run ended.
 local function settle(n)
+  local finished, kept, moved, died = tonumber(arg()), tonumber(arg()), tonumber(arg()), tonumber(arg())
   local ids, ok = at, {} -- where the ids begin, which of them are settled
   local i = 0 -- the settled looked at so far, over all blocks
   at = at + n
@@ -23,7 +26,7 @@ local function settle(n)
   local function drop(key, from, to)
     local list = ARGV
     local first, last = ids + from - 1, ids + to - 1
-    if #void > 0 then
+    if #void + #refused > 0 then
       list, first = {}, 1
       for n = from, to do
         list[#list + 1] = ok[n] and ARGV[ids + n - 1] or nil
@@ -36,10 +39,12 @@ local function settle(n)
     return last - first + 1
   end
 
-  -- look notes which of n are still held, and returns the values of those that took of a limit.
+  -- look notes which of n are to be settled: those still held, but not to be moved when somebody asked to cancel them.
+  -- It returns the values of those that took of a limit.
   local function look(n)
     local values = redis.call("HMGET", running, unpack(ARGV, ids, ids + n - 1))
     local limits = redis.call("EXISTS", active, held) > 0 -- else no value names any
+    local requests = moved > 0 and redis.call("EXISTS", cancel) > 0
     local limited = {}
     for _ = 1, tonumber(arg()) do
       local fence = arg() .. " "
@@ -47,9 +52,13 @@ local function settle(n)
         i = i + 1
         local value = values[i]
         if value and string.find(value, fence, 1, true) == 1 then
-          ok[i] = true
-          if limits and string.find(value, "\31", 1, true) then
-            limited[#limited + 1] = value
+          if requests and i > finished + kept and i <= finished + kept + moved and asked(cancel, settled_id(), value) then
+            refused[#refused + 1] = int(i - 1)
+          else
+            ok[i] = true
+            if limits and string.find(value, "\31", 1, true) then
+              limited[#limited + 1] = value
+            end
           end
         else
           void[#void + 1] = int(i - 1)
@@ -61,25 +70,14 @@ local function settle(n)
 
   -- free takes the settled ones out of the running, and gives back what they took of their limits.
   local function free(n)
-    local limited, declared, freed = look(n), {}, {}
+    local limited = look(n)
     drop(running, 1, n)
-    if #limited > 0 then
-      for _, lane in ipairs(lanes) do
-        declared[lane.key] = true
-      end
-    end
     for _, value in ipairs(limited) do
-      unlimit(active, held, value, declared, freed)
       if string.find(value, "\31t:", 1, true) then -- which of the type is due is not known here
         stir(now)
       end
     end
-    if next(freed) then
-      stir(now)
-    end
-    for _, lane in ipairs(lanes) do
-      away = away or lane.limit < 0 and freed[lane.key] or false
-    end
+    return unlimit(active, limited)
   end
 
   local function finish(n)
@@ -191,14 +189,42 @@ local function settle(n)
     end
   end
 
-  free(n)
+  local keys = free(n)
   i = 0
-  local ended = finish(tonumber(arg()))
-  ended = ended + keep(tonumber(arg()))
-  local moved = move(tonumber(arg()))
-  local died = die(tonumber(arg()))
+  local ended = finish(finished)
+  ended = ended + keep(kept)
+  local again = move(moved)
+  local dead_now = die(died)
   remember(tonumber(arg()))
   count("done", ended)
-  count("retried", moved)
-  count("died", died)
+  count("retried", again)
+  count("died", dead_now)
+  return keys
+end
+
+local lines, owed = {}, {} -- of keys; the keys with tasks that wait in lanes that were not declared
+
+-- release lets those have keys who wait for them, and reports whether there were any: as many as there is room for, the
+-- first in line; and then, where a claim has left room, as many in each lane, because the first may lie where nobody
+-- reads, or has a worker free.
+local function release(keys, left)
+  local declared, freed = {}, {}
+  for _, lane in ipairs(lanes) do
+    declared[lane.key] = true
+  end
+  for _, key in ipairs(keys) do
+    if not left then
+      lines[key] = line_of(tasks, held, key)
+    end
+    if lines[key] and unhold(active, held, key, lines[key], left and chunk, declared, freed) and left then
+      owed[#owed + 1] = key
+    end
+  end
+  for _, lane in ipairs(lanes) do
+    if freed[lane.key] then
+      lane.first, stirred = nil, math.min(stirred or now, now)
+      away = away or lane.limit < 0
+    end
+  end
+  return next(freed) ~= nil
 end

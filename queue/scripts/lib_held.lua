@@ -1,46 +1,87 @@
 -- lib_held.lua: tasks that wait for their key, and the count of running tasks a key.
 --
--- A held member is KEY <1f> DUE <1f> DUE-SET <1f> ID, all with score 0, so that the members of one key lie together
--- in due order. An ID may not contain the separator: control characters are refused at the edge.
+-- A held member is KEY <1f> DUE <1f> DUE-SET <1f> ID, all with score 0, so that the members of one key lie together,
+-- in line. An ID may not contain the separator: control characters are refused at the edge. Due times have 16 digits;
+-- those of tasks that are behind have 13, and so lie behind those on time, until 2286, also for an older release.
 
 local function held_range(key)
   return "[" .. key .. "\31", "[" .. key .. "\32"
 end
 
--- hold parks a due task behind its key.
-local function hold(held, key, due, set, id)
-  redis.call("ZADD", held, 0, table.concat({ key, string.format("%016.0f", tonumber(due)), set, id }, "\31"))
+-- on_time_range is where those lie that are not behind.
+local function on_time_range(key)
+  return "[" .. key .. "\31", "(" .. key .. "\031001"
 end
 
--- unhold puts the first task that waits for a key back into its due set. It leaves it, and says so, when that set is
--- none of the keys this call declared.
-local function unhold(held, key, declared)
+-- hold parks a due task behind its key.
+local function hold(held, key, due, set, id, behind)
+  local digits = string.format(behind and "%013.0f" or "%016.0f", tonumber(due))
+  redis.call("ZADD", held, 0, table.concat({ key, digits, set, id }, "\31"))
+end
+
+-- line_of is who waits for a key, or nil if none does: how many may run, as the first in line says; and how many were put
+-- into each due set.
+local function line_of(tasks, held, key)
   local low, high = held_range(key)
   local first = redis.call("ZRANGEBYLEX", held, low, high, "LIMIT", 0, 1)[1]
   if not first then
     return nil
   end
-  local due, set, id = string.match(string.sub(first, #key + 2), "^(%d+)\31([^\31]*)\31(.*)$")
-  if not declared[set] then
-    return "undeclared"
-  end
-  redis.call("ZREM", held, first)
-  redis.call("ZADD", set, due, id)
-  return "moved", set
+  local body = redis.call("HGET", tasks, string.match(first, "([^\31]*)$"))
+  return { limit = tonumber(body and string.match(body, "^1k(%d+),") or 1), put = {} }
 end
 
--- unlimit gives back what a claim took of its limits: the names behind <1f> in its value in the running hash. It notes
--- in freed the due sets that it put a waiting task back into.
-local function unlimit(active, held, value, declared, freed)
-  for name in string.gmatch(value, "\31([^\31]+)") do
-    if redis.call("HINCRBY", active, name, -1) <= 0 then
-      redis.call("HDEL", active, name)
+-- unhold looks at so many of those that wait for a key, from the first in line, and puts them back into their due sets:
+-- as many as the key has room for into each, because which of the sets are still read is not known here. Room is taken
+-- when a task is claimed, not by this; those that come too late wait again, where they were. Those whose set the call
+-- did not declare stay, and unhold reports whether there are any. It notes in freed the sets that got some.
+local function unhold(active, held, key, line, look, declared, freed)
+  local n = line.limit - tonumber(redis.call("HGET", active, "k:" .. key) or 0)
+  if n <= 0 then
+    return false
+  end
+  local low, high = held_range(key)
+  local put, stay = line.put, false
+  for _, member in ipairs(redis.call("ZRANGEBYLEX", held, low, high, "LIMIT", 0, look or n)) do
+    local due, set, id = string.match(string.sub(member, #key + 2), "^(%d+)\31([^\31]*)\31(.*)$")
+    local count = put[set] or 0
+    if not declared[set] then
+      stay = true
+    elseif count < n then
+      redis.call("ZREM", held, member)
+      redis.call("ZADD", set, due, id)
+      put[set], freed[set] = count + 1, true
     end
-    if string.sub(name, 1, 2) == "k:" then
-      local what, set = unhold(held, string.sub(name, 3), declared)
-      if what == "moved" then
-        freed[set] = true
+  end
+  return stay
+end
+
+-- unlimit gives back what claims took of their limits: the names behind <1f> in their values in the running hash. It
+-- returns the keys among them, each once.
+local function unlimit(active, values)
+  local keys, seen = {}, {}
+  for _, value in ipairs(values) do
+    for name in string.gmatch(value, "\31([^\31]+)") do
+      if redis.call("HINCRBY", active, name, -1) <= 0 then
+        redis.call("HDEL", active, name)
+      end
+      if string.sub(name, 1, 2) == "k:" and not seen[name] then
+        seen[name] = true
+        keys[#keys + 1] = string.sub(name, 3)
       end
     end
   end
+  return keys
+end
+
+-- turn_over lets those have a key who wait for it, in whichever lane, and reports whether there were any.
+local function turn_over(tasks, active, held, keys, declared)
+  local freed = {}
+  for _, key in ipairs(keys) do
+    local line = line_of(tasks, held, key)
+    if line then
+      unhold(active, held, key, line, chunk, declared, freed)
+    end
+  end
+  return next(freed) ~= nil
 end

@@ -5,50 +5,53 @@
 -- KEYS[2] running hash  of that generation
 -- KEYS[3] tasks   hash  KEYS[4] dead zset  KEYS[5] active hash  KEYS[6] held zset  KEYS[7] history stream
 -- KEYS[8] meta    hash  KEYS[9] watch zset  KEYS[10] lanes hash
--- KEYS[11] ..     due sets
+-- KEYS[11] cancel hash   KEYS[12] .. due sets
 --
 -- ARGV[1] generation  [2] wake channel  [3] cap of history  [4] n lanes, then their names
 -- then n tasks, then for each: task, its value in running, lane (0: it is dead now), due, record, note or ""
 --
--- Returns {now, moved, left}; the generation is forgotten when none is left. O(n * log(due)).
+-- Returns {now, moved, left, then the indexes from 0 of those that were to be due again, and that somebody asked to
+-- cancel: they stay as they are}. The generation is forgotten when none is left. O(n * log(due)).
 -- Errors: ALIVE (the generation was not declared dead).
-local orphans, running, tasks, dead, active, held, history, meta, watch, lanes = unpack(KEYS, 1, 10)
+local orphans, running, tasks, dead, active, held, history, meta, watch, lanes, cancel = unpack(KEYS, 1, 11)
 local gen, channel = ARGV[1], ARGV[2]
 if not redis.call("ZSCORE", orphans, gen) then
   return redis.error_reply("ALIVE generation " .. gen)
 end
 local declared, n_lanes = {}, tonumber(ARGV[4])
 for i = 1, n_lanes do
-  declared[KEYS[10 + i]] = true
+  declared[KEYS[11 + i]] = true
 end
 
 local at, notes, moved, earliest = 6 + n_lanes, {}, 0, now
+local values, refused = {}, {}
+local requests = redis.call("EXISTS", cancel) == 1
 redis.call("HDEL", running, "")
-for _ = 1, tonumber(ARGV[5 + n_lanes]) do
+for i = 1, tonumber(ARGV[5 + n_lanes]) do
   local task, value, lane, due, body, note = unpack(ARGV, at, at + 5)
   at = at + 6
-  if redis.call("HGET", running, task) == value then
+  local is_held = redis.call("HGET", running, task) == value
+  if is_held and requests and tonumber(lane) > 0 and asked(cancel, task, value) then
+    refused[#refused + 1] = i - 1
+  elseif is_held then
     redis.call("HDEL", running, task)
     redis.call("HSET", tasks, task, body)
     if tonumber(lane) == 0 then
       redis.call("ZADD", dead, now, task)
       redis.call("HINCRBY", meta, "died", 1)
     else
-      redis.call("ZADD", KEYS[10 + tonumber(lane)], due, task)
+      redis.call("ZADD", KEYS[11 + tonumber(lane)], due, task)
       earliest = math.min(earliest, tonumber(due))
     end
-    unlimit(active, held, value, declared, {})
+    values[#values + 1] = value
     if note ~= "" then
       notes[#notes + 1] = note
     end
     moved = moved + 1
   end
 end
-if moved > 0 then
-  if n_lanes > 0 then -- a lane that was empty while the task ran may have been forgotten meanwhile
-    lanes_known(lanes, meta, channel, { unpack(ARGV, 5, 4 + n_lanes) })
-  end
-  wake(watch, channel, earliest)
+if moved > 0 and n_lanes > 0 then -- a lane that was empty while the task ran may have been forgotten meanwhile
+  lanes_known(lanes, meta, channel, { unpack(ARGV, 5, 4 + n_lanes) })
 end
 if #notes > 0 then
   record(history, ARGV[3], "runs", table.concat(notes, "\n"), "gen", gen)
@@ -58,13 +61,16 @@ if tonumber(ARGV[5 + n_lanes]) == 0 then -- nothing to give back: what has no re
   for i = 1, #rest, 2 do
     if redis.call("HEXISTS", tasks, rest[i]) == 0 then
       redis.call("HDEL", running, rest[i])
-      unlimit(active, held, rest[i + 1], declared, {})
-      wake(watch, channel, now)
+      values[#values + 1] = rest[i + 1]
     end
   end
+end
+turn_over(tasks, active, held, unlimit(active, values), declared)
+if #values > 0 then
+  wake(watch, channel, earliest)
 end
 local left = redis.call("HLEN", running)
 if left == 0 then
   redis.call("ZREM", orphans, gen)
 end
-return { now, moved, left }
+return { now, moved, left, unpack(refused) }

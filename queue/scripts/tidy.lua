@@ -67,17 +67,17 @@ for i = 1, #requests, 2 do
   end
 end
 
--- A key that nobody runs has no waiters, unless whoever ended its last run did not know the waiter's lane.
-local from = turn(waiting)
-local freed, last = false, nil
-for _, member in ipairs(redis.call("ZRANGE", held, from, from + 99)) do
-  local key = string.match(member, "^([^\31]*)")
-  if key ~= last and not redis.call("HGET", active, "k:" .. key) then
-    freed = unhold(held, key, declared) == "moved" or freed
-  end
-  last = key
+-- A key that has room has no waiters, unless a call that ended one of its runs did not know their lanes, or many of a
+-- lane that nobody reads lie before them. One look a key, however many wait for it.
+local keys, low = {}, "-"
+local first = redis.call("ZRANGE", held, turn(waiting), turn(waiting))[1]
+while first and #keys < 100 do
+  local key = string.match(first, "^([^\31]*)")
+  keys[#keys + 1] = key
+  low = select(2, held_range(key))
+  first = redis.call("ZRANGEBYLEX", held, low, "+", "LIMIT", 0, 1)[1]
 end
-if freed then
+if turn_over(tasks, active, held, keys, declared) then
   wake(watch, ARGV[5], now)
 end
 return { removed, #gone }
