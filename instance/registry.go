@@ -100,6 +100,7 @@ func (r *Registry) first(more ...string) []string {
 	k := r.keys
 	return append([]string{
 		k.Instances, k.Members, k.Leader, k.Meta, k.Events, k.Wake, k.Details, k.Releases, k.Orphans, k.Watch,
+		k.Trial, k.Strikes, k.Declarers,
 	}, more...)
 }
 
@@ -150,14 +151,15 @@ func (r *Registry) Open(ctx context.Context, t queue.Term) (View, error) {
 	return r.view(ctx, "open", openScript, r.first(), t.Instance, t.Gen, t.Epoch)
 }
 
-// Declare asks whether this leader may declare schedules. It may not if a newer release, or a newer generation of the
-// same one, has: an older instance neither brings back what was removed nor prunes what was added.
-func (r *Registry) Declare(ctx context.Context, t queue.Term) (bool, error) {
-	values, err := r.run(ctx, declareScript, r.first(), t.Instance, t.Gen, t.Epoch)
+// Declare asks whether this leader may declare schedules. It may not while a newer release, or a newer generation of the
+// same one, that has declared is present: an older instance neither brings back what was removed nor prunes what was
+// added. It is to ask again after a time.
+func (r *Registry) Declare(ctx context.Context, t queue.Term) (may bool, again time.Duration, err error) {
+	values, err := r.run(ctx, declareScript, r.first(), t.Instance, t.Gen, t.Epoch, releaseGrace.Milliseconds())
 	if err != nil {
-		return false, fmt.Errorf("declare: %w", err)
+		return false, 0, fmt.Errorf("declare: %w", err)
 	}
-	return number(values, 0) == 1, nil
+	return number(values, 0) == 1, time.Duration(number(values, 1)) * time.Millisecond, nil
 }
 
 // Heartbeat renews the lease, drops instances whose lease ran out, and elects if need be. It returns

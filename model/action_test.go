@@ -233,7 +233,8 @@ func (m *menu) schedule() {
 	last, _ := queue.ParseLast(m.client.last)
 	may := map[string]bool{
 		"make": m.client.last == "", "pause": !last.Paused && m.client.last != "", "resume": last.Paused,
-		"delete": m.client.last != "", "alter": m.client.last != "",
+		"delete": m.client.last != "", "alter": m.client.last != "", "retire": m.client.last != "",
+		"restore": m.client.last == "" && m.disk.get(keys.Retired, scheduleName) != "",
 	}
 	for _, op := range slices.Sorted(maps.Keys(may)) {
 		if may[op] {

@@ -69,6 +69,13 @@ func mutants() []mutant {
 		{"change", "slots", `redis.call("HSET", schedules, name, definition)`, ``},
 		{"change", "slots", `slot == "" and not again and now or now + 1`, `now`},
 
+		{"change", "retired", `redis.call("HSET", retired, name, table.concat({`, `redis.call("HSET", retired, "", table.concat({`},
+		{"change", "retired", `redis.call("ZADD", retirements, now, name)`, ``},
+		{"change", "retired", `int(stays), int(runs - left), zero`, `int(was), int(runs - left), zero`},
+		{"change", "retired", `int(stays), int(runs - left), zero`, `int(stays), int(runs), zero`},
+		{"change", "retired", `redis.call("HDEL", retired, name)`, ``},
+		{"change", "retired", `if by or definition == "-" then`, `if definition == "-" then`},
+
 		{"schedules", "slots", `redis.call("HMGET", KEYS[2], unpack(ARGV))`, `redis.call("HMGET", KEYS[2], "other")`},
 
 		{"recover", "lost", `not redis.call("ZSCORE", orphans, gen)`, `false`},
@@ -131,18 +138,26 @@ func mutants() []mutant {
 
 		{"deregister", "replies", `redis.call("ZADD", orphans, now, ARGV[2])`, ``},
 		{"deregister", "restarts", `m.gen and int(m.gen) == ARGV[2]`, `m.gen`},
-		{"deregister", "registry", `redis.call("HDEL", releases, m.release)`, ``},
+		{"deregister", "registry", `absent(m.release)`, ``},
+		{"deregister", "declared", `over(m, 0)`, ``},
 		{"deregister", "election", "\n  elect()\nend\nreturn view()", "\nend\nreturn view()"},
-		{"deregister", "registry", "end\n  sweep()", `end`},
+		{"deregister", "registry", `over(m, 0) sweep()`, `over(m, 0)`},
 		{"deregister", "registry", `redis.call("HDEL", members, id) redis.call("HDEL", details, id) unwatch(id) redis.call("HDEL", running, "")`, ``},
 
 		{"open", "terms", `or lead[3] ~= ARGV[3]`, ``},
 		{"open", "restarts", `lead[1] ~= ARGV[1] or lead[2] ~= ARGV[2] or lead[3] ~= ARGV[3]`, `false`},
 		{"open", "registry", `redis.call("HSET", leader, "open", "1")`, ``},
 
-		{"declare", "declared", `order > m.order or order == m.order and gen > m.gen`, `false`},
+		{"declare", "undone", `order > m.order or order == m.order and gen > m.gen`, `false`},
+		{"declare", "undone", `order > m.order or order == m.order and gen > m.gen`, `order > m.order`},
+		{"declare", "undone", `math.max(gone + grace - now, 0)`, `math.huge`},
+		{"declare", "undone", `math.max(gone + grace - now, 0)`, `0`},
+		{"declare", "undone", `if orders[order] then`, `if false then`},
+		{"declare", "undone", `gone = lost[order] or 0`, ``},
+		{"declare", "declared", `if other.state == "d" then`, `if false then`},
+		{"declare", "undone", `redis.call("HDEL", declarers, declared[i])`, ``},
 		{"declare", "declared", `lead[1] ~= ARGV[1] or lead[2] ~= ARGV[2] or lead[3] ~= ARGV[3]`, `false`},
-		{"declare", "declared", `redis.call("HSET", meta, "declared", int(m.order)`, `redis.call("HSET", meta, "declares", int(m.order)`},
+		{"declare", "declared", `redis.call("HSET", declarers, ARGV[2], int(m.order) .. " 0")`, ``},
 	}
 	// What every script that acts for an instance must look at, and what each that moves leadership shares.
 	for script, room := range map[string]string{
@@ -171,6 +186,8 @@ func electing(script string) []mutant {
 		{script, "registry", `"epoch", int(rise("epoch")), "open", "0"`, `"epoch", int(rise("epoch")), "open", "1"`},
 		{script, "registry", "    redis.call(\"ZADD\", orphans, now, int(m.gen))", ``},
 		{script, "forgotten", "lose(ends) elect()", `elect()`},
+		{script, "drained", `lease_end = 0`, ``},
+		{script, "undone", `over(m, lease_end)`, ``},
 		{script, "sticky", `best.lead == "sticky" and`, `false and`},
 	}
 }

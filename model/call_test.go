@@ -99,7 +99,7 @@ func (w *world) ask(c call, a *answer) error {
 		return view(b.View, err)
 	case "declare":
 		var err error
-		a.may, err = w.reg.Declare(ctx, term)
+		a.may, _, err = w.reg.Declare(ctx, term)
 		return err
 	case "cycle":
 		return w.cycle(c, a)
@@ -129,6 +129,7 @@ func (w *world) join(c call, a *answer) error {
 	k := keys
 	v, err := w.scripts["register"].Run(w.ctx, w.rdb, []string{
 		k.Instances, k.Members, k.Leader, k.Meta, k.Events, k.Wake, k.Details, k.Releases, k.Orphans, k.Watch,
+		k.Trial, k.Strikes, k.Declarers,
 	}, []any{c.id, lease, standby, w.room.lead, w.room.consume, c.release, "{}", grace, c.gen, c.order})
 	if err != nil {
 		return err

@@ -63,16 +63,36 @@ func (b *book) sweep(now int64) {
 			found = true
 			delete(b.members, gen)
 			b.orphans[gen] = true
-			lost[m.release] = max(lost[m.release], m.lease)
+			end := m.lease
+			if m.drains {
+				end = 0 // it was leaving
+			}
+			b.over(gen, end)
+			lost[m.release] = max(lost[m.release], end)
 		}
 	}
 	for release, end := range lost {
-		if p, ok := b.releases[release]; ok && !b.present(release) {
+		switch p, ok := b.releases[release]; {
+		case !ok || b.present(release):
+		case end == 0:
+			delete(b.releases, release)
+		default:
 			b.releases[release] = presence{p.order, end}
 		}
 	}
 	if found {
 		b.elect(now)
+	}
+}
+
+// over notes that a generation is gone: lost, or left (0).
+func (b *book) over(gen, lost int64) {
+	p, ok := b.declarers[gen]
+	switch {
+	case ok && lost > 0:
+		b.declarers[gen] = presence{p.order, lost}
+	case ok:
+		delete(b.declarers, gen)
 	}
 }
 
@@ -113,7 +133,7 @@ func (b *book) judgeRegistry(w *world, c call, a answer) {
 	case "open":
 		b.open = true
 	case "declare":
-		b.judgeDeclare(m, a)
+		b.judgeDeclare(w.now, m, a)
 		return
 	}
 	v := a.view
@@ -148,6 +168,7 @@ func (b *book) judgeJoin(w *world, c call, a answer) {
 		if m.id == c.id {
 			delete(b.members, gen)
 			b.orphans[gen] = true
+			b.over(gen, w.now)
 			again = true
 		}
 	}
@@ -174,6 +195,7 @@ func (b *book) judgeJoin(w *world, c call, a answer) {
 
 func (b *book) judgeLeave(now, gen int64, m member) {
 	delete(b.members, gen)
+	b.over(gen, 0)
 	for _, e := range b.tasks {
 		if e.place == running && e.gen == gen {
 			b.orphans[gen] = true
@@ -186,14 +208,43 @@ func (b *book) judgeLeave(now, gen int64, m member) {
 	b.elect(now)
 }
 
-// judgeDeclare: an older one never declares after a newer one has.
-func (b *book) judgeDeclare(m member, a answer) {
-	if may := !m.rank.less(b.declared); a.may != may {
-		broken(9, "%s %v may declare: %v; last was %v", m.id, m.rank, a.may, b.declared)
+// judgeDeclare: an older one does not declare while a newer one is there that has, or was lost a moment ago; and it does
+// when that one is gone.
+func (b *book) judgeDeclare(now int64, m member, a answer) {
+	may := true
+	for gen, p := range b.declarers {
+		switch r := (rank{p.order, gen}); {
+		case !b.declarer(now, m, r, p.gone):
+			delete(b.declarers, gen)
+		case m.rank.less(r):
+			may = false
+		}
 	}
-	if a.may {
-		b.declared = m.rank
+	if a.may != may {
+		broken(9, "%s %v may declare: %v; those who did and are there: %v", m.id, m.rank, a.may, b.declarers)
 	}
+	if may {
+		b.declarers[m.rank.gen] = presence{order: m.rank.order}
+	}
+}
+
+// declarer reports whether one that declared counts as present: for those of the same release it counts whether that
+// instance is there, for others whether any of its release is.
+func (b *book) declarer(now int64, m member, r rank, gone int64) bool {
+	for _, o := range b.members {
+		if !o.drains && (o.rank == r || o.rank.order == r.order && r.order != m.rank.order) {
+			return true
+		}
+	}
+	if r.order != m.rank.order {
+		gone = 0
+		for _, p := range b.releases {
+			if p.order == r.order {
+				gone = p.gone
+			}
+		}
+	}
+	return gone > 0 && now < gone+grace
 }
 
 // checkHolders: whoever lives and believes to hold a task does, so that never two do.
@@ -256,6 +307,14 @@ func (b *book) checkRegistry(w *world) {
 	}
 	if n := len(w.disk[keys.Releases].fields); n != len(b.releases) {
 		broken(5, "%d releases are known; must be %d", n, len(b.releases))
+	}
+	if n := len(w.disk[keys.Declarers].fields); n != len(b.declarers) {
+		broken(9, "%d are known that declared; must be %v", n, b.declarers)
+	}
+	for gen, p := range b.declarers {
+		if got := w.disk.get(keys.Declarers, fmt.Sprint(gen)); got != fmt.Sprint(p.order, " ", p.gone) {
+			broken(9, "that %d declared is known as %q; must be %v", gen, got, p)
+		}
 	}
 	if n := len(w.disk[keys.Orphans].fields); n != len(b.orphans) {
 		broken(4, "%d generations are declared dead; must be %d", n, len(b.orphans))

@@ -157,8 +157,9 @@ func (w *world) account(name string) (pushed, noted int) {
 
 // node is an instance that schedules.
 type node struct {
-	stop func()
-	id   string
+	stop      func()
+	redeclare func()
+	id        string
 }
 
 func (w *world) start(release string, declared func() []Schedule) *node {
@@ -171,7 +172,7 @@ func (w *world) start(release string, declared func() []Schedule) *node {
 	over := make(chan error, 1)
 	go func() { over <- m.Run(ctx, s.Run) }()
 	stopped := false
-	n := &node{id: m.ID()}
+	n := &node{id: m.ID(), redeclare: s.Redeclare}
 	n.stop = func() {
 		if stopped {
 			return

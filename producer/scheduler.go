@@ -85,6 +85,9 @@ type tenure struct {
 	plan    plan
 	version int64 // of the schedules, as far as they are known
 	whole   bool  // entries are all there are
+
+	refused bool             // a newer release's schedules are in force
+	again   <-chan time.Time // when to ask whether they still are; nil: no need
 }
 
 // run leads: it takes stock, opens the gate if nobody led before, and pushes until the term ends.
@@ -111,6 +114,8 @@ func (t *tenure) run(ctx context.Context) error {
 				err = t.insist(ctx, t.refresh)
 			}
 		case <-t.redeclare:
+			err = t.insist(ctx, t.declare)
+		case <-t.again:
 			err = t.insist(ctx, t.declare)
 		case <-tidy.C:
 			t.upkeep(ctx)

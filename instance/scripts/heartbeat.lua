@@ -1,13 +1,13 @@
 -- heartbeat.lua renews a lease, drops those that ran out, elects if need be, and returns the view.
 --
--- KEYS[1..10] see lib_elect.lua
--- KEYS[11] cancel hash  task or "k:key" -> "fence asked-at reason"
+-- KEYS[1..13] see lib_elect.lua
+-- KEYS[14] cancel hash  task or "k:key" -> "fence asked-at reason"
 -- ARGV[1] id  [2] generation  [3] lease ms  [4] how late a watcher may be before others look (ms)
 -- ARGV[5] the clock of Redis when it last answered the caller a heartbeat, or 0
 -- Returns {view..., what is left of the leader's lease (ms, -1 if nobody leads), overslept 0|1, n orphans, orphans..., cancel requests as field, value...}.
 -- Orphans are returned to the leader, and to whoever found them.
 -- Errors: FENCED: the lease had run out, or another generation took the ID. O(1) while nothing changes.
-local cancel = KEYS[11]
+local cancel = KEYS[14]
 local id = ARGV[1]
 if not live(instances, members, id, ARGV[2]) then
   return redis.error_reply("FENCED instance " .. id)

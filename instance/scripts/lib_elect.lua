@@ -1,4 +1,4 @@
--- lib_elect.lua: who leads. It is put before the scripts of the registry, whose first ten keys are always
+-- lib_elect.lua: who leads. It is put before the scripts of the registry, whose first keys are always
 --
 -- KEYS[1]  instances zset  id -> lease end (unix ms)
 -- KEYS[2]  members   hash  id -> "generation order state standby lead consume release"
@@ -11,9 +11,12 @@
 -- KEYS[8]  releases  hash  release -> "order gone", gone: when its last instance was lost, 0 while any is registered
 -- KEYS[9]  orphans   zset  generation -> when it was declared dead
 -- KEYS[10] watch     zset  who will look again, and when (see queue/scripts/lib_wake.lua)
+-- KEYS[11] trial     zset  generation -> until when it is on probation, or, once it is ready, has to prove itself
+-- KEYS[12] strikes   hash  release -> "how often it was lost soon after becoming ready, when last"
+-- KEYS[13] declarers hash  generation that declared schedules -> "order gone", gone: when it was lost, or 0
 
 local instances, members, leader, meta, events, channel = unpack(KEYS, 1, 6)
-local details, releases, orphans, watch = unpack(KEYS, 7, 10)
+local details, releases, orphans, watch, trial, strikes, declarers = unpack(KEYS, 7, 13)
 local cap_events = 10000
 
 -- At maxmemory Redis refuses the first write of a script if it may take memory, and only the first. Who leads must be
@@ -126,7 +129,13 @@ local function remains(release)
   return false
 end
 
--- lose marks the releases of lost instances, release -> lease end, that have no instance left. O(instances).
+-- absent forgets a release whose last instance left.
+local function absent(release)
+  redis.call("HDEL", releases, release)
+end
+
+-- lose marks the releases of lost instances, release -> lease end, that have no instance left: 0 for one whose instances
+-- had resigned, which means that it left, though it was killed before it could say so. O(instances).
 local function lose(ends)
   local all = redis.call("HGETALL", members)
   for i = 2, #all, 2 do
@@ -134,9 +143,22 @@ local function lose(ends)
   end
   for release, lease_end in pairs(ends) do
     local order = string.match(redis.call("HGET", releases, release) or "", "^%d+")
-    if order then
+    if lease_end == 0 then
+      absent(release)
+    elseif order then
       redis.call("HSET", releases, release, order .. " " .. int(lease_end))
     end
+  end
+end
+
+-- over notes that a generation is gone: lost at some time, or left (0).
+local function over(m, lost)
+  local gen = int(m.gen)
+  local order = string.match(redis.call("HGET", declarers, gen) or "", "^%d+")
+  if order and lost > 0 then
+    redis.call("HSET", declarers, gen, order .. " " .. int(lost))
+  elseif order then
+    redis.call("HDEL", declarers, gen)
   end
 end
 
@@ -171,6 +193,10 @@ local function sweep()
     unwatch(id)
     if m.gen then
       redis.call("ZADD", orphans, now, int(m.gen))
+      if m.state == "d" then
+        lease_end = 0
+      end
+      over(m, lease_end)
       if m.release ~= "" then
         ends[m.release] = math.max(ends[m.release] or 0, lease_end)
       end

@@ -1,7 +1,7 @@
 -- register.lua takes an instance into the registry, as a new generation. It does not lead or take work before it is
 -- ready (state.lua).
 --
--- KEYS[1..10] see lib_elect.lua
+-- KEYS[1..13] see lib_elect.lua
 -- ARGV[1] id  [2] lease ms  [3] standby 0|1  [4] lead  [5] consume  [6] release  [7] details
 -- ARGV[8] how long a release may be lost before it counts as absent (ms)
 -- ARGV[9] the largest generation the caller knows of, or 0: the next is larger, even if Redis lost its memory
@@ -33,6 +33,7 @@ end
 local before = parse(redis.call("HGET", members, id))
 if before.gen then
   redis.call("ZADD", orphans, now, int(before.gen))
+  over(before, now)
   unwatch(id)
 end
 
@@ -55,7 +56,7 @@ redis.call("ZADD", instances, now + tonumber(ARGV[2]), id)
 record(events, cap_events, "event", "joined", "instance", id, "release", release, "generation", int(gen))
 if before.gen then
   if before.release ~= release and not remains(before.release) then
-    redis.call("HDEL", releases, before.release)
+    absent(before.release)
   end
   elect()
 end

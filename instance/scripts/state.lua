@@ -1,7 +1,7 @@
 -- state.lua moves an instance to ready (it joins the contest) or draining (it resigns), and elects in the same step:
 -- there is no moment in which nobody leads while somebody could, and none in which an older one still takes work.
 --
--- KEYS[1..10] see lib_elect.lua
+-- KEYS[1..13] see lib_elect.lua
 -- ARGV[1] id  [2] generation  [3] state: r or d. Who drains stays draining: a late "ready" changes nothing.
 -- Returns view. Errors: FENCED. O(instances).
 local id = ARGV[1]
