@@ -36,11 +36,16 @@ var (
 	deregisterScript = electing("deregister")
 	openScript       = electing("open")
 	declareScript    = electing("declare")
+	promoteScript    = electing("promote")
 )
 
-// releaseGrace is how long a release whose last instance was lost still counts as present: time for a supervisor to
-// start it again. A release whose last instance left cleanly is absent at once.
+// releaseGrace is how long what a release declared stays in force when its last instance was lost: time for a supervisor
+// to start it again. A release whose last instance left cleanly is absent at once.
 const releaseGrace = time.Minute
+
+// releaseMemory is how long a release whose last instance was lost keeps its order: a supervisor that starts it again
+// after a long pause does not mean a rollback.
+const releaseMemory = 24 * time.Hour
 
 // overslept is how late a watcher may be before a heartbeat tells somebody else to look.
 const overslept = 100 * time.Millisecond
@@ -122,7 +127,7 @@ func (r *Registry) register(ctx context.Context, c Config, known, had int64, see
 		return 0, 0, v, fmt.Errorf("register: %w", err)
 	}
 	values, err := r.run(ctx, registerScript, r.first(), c.ID, c.Lease.Milliseconds(), standby, string(c.Lead), string(c.Consume),
-		c.Release, string(details), releaseGrace.Milliseconds(), known, had, queue.Ms(seen))
+		c.Release, string(details), releaseMemory.Milliseconds(), known, had, queue.Ms(seen))
 	if err != nil {
 		return 0, 0, v, fmt.Errorf("register: %w", err)
 	}
@@ -149,6 +154,19 @@ func (r *Registry) Deregister(ctx context.Context, id string, gen int64) (View, 
 // Open lets consumers take work after a time with no leader. Only the leader may: [queue.ErrNotLeader].
 func (r *Registry) Open(ctx context.Context, t queue.Term) (View, error) {
 	return r.view(ctx, "open", openScript, r.first(), t.Instance, t.Gen, t.Epoch)
+}
+
+// Promote makes a release newer than all others, as if it had been rolled out now: an instance of it that is ready leads
+// when this returns. It returns [queue.ErrNotFound] for one of which no instance is registered and none was lost lately.
+func (r *Registry) Promote(ctx context.Context, release string) (View, error) {
+	values, err := r.run(ctx, promoteScript, r.first(), release)
+	if err == nil && number(values, 0) == 0 {
+		err = queue.ErrNotFound
+	}
+	if err != nil {
+		return View{}, fmt.Errorf("promote release %q: %w", release, err)
+	}
+	return viewOf(values[1:]), nil
 }
 
 // Declare asks whether this leader may declare schedules. It may not while a newer release, or a newer generation of the

@@ -144,7 +144,7 @@ func (b *book) judge(w *world, c call, a answer, before disk, notes []string) {
 	judgeLanes(w.disk, before)
 	var said []string // what the history must say of this call
 	switch c.op {
-	case "join", "ready", "resign", "leave", "beat", "open", "declare":
+	case "join", "ready", "resign", "leave", "beat", "open", "declare", "promote":
 		b.judgeRegistry(w, c, a)
 	case "cycle":
 		said = b.judgeCycle(w, c, a, notes)

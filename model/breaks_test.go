@@ -126,6 +126,14 @@ func mutants() []mutant {
 		{"register", "registry", `redis.call("ZADD", instances, now + tonumber(ARGV[2]), id)`, `redis.call("ZADD", instances, now + 1, id)`},
 		{"register", "registry", `or 0) + 1, now)`, `or 0), now)`},
 
+		{"promote", "promoted", "-- lately. O(instances).\nsweep()", ``},
+		{"promote", "promoted", `order = rise("order")`, `order = tonumber(string.match(known, "^%d+"))`},
+		{"promote", "promoted", `redis.call("HSET", releases, release, int(order) .. (`, `redis.call("HSET", releases, "", int(order) .. (`},
+		{"promote", "promoted", `redis.call("HEXISTS", declarers, int(m.gen)) == 1`, `false`},
+		{"promote", "promoted", `redis.call("HSET", members, all[i], pack(m))`, ``},
+		{"promote", "promoted", `redis.call("HSET", leader, "order", int(order))`, ``},
+		{"promote", "promoted", `elect() end return { int(order)`, `end return { int(order)`},
+
 		{"state", "registry", `and m.state ~= "d"`, ``},
 		{"state", "registry", "end\nsweep()", `end`},
 		{"state", "registry", "end\n  elect()", `end`},

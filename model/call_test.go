@@ -93,6 +93,8 @@ func (w *world) ask(c call, a *answer) error {
 		return view(w.reg.Deregister(ctx, c.id, c.gen))
 	case "open":
 		return view(w.reg.Open(ctx, term))
+	case "promote":
+		return view(w.reg.Promote(ctx, c.release))
 	case "beat":
 		b, err := w.reg.Heartbeat(ctx, c.id, c.gen, time.Duration(lease)*time.Millisecond)
 		a.orphans, a.count = b.Orphans, len(b.Cancel)

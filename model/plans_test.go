@@ -201,6 +201,16 @@ var rooms = []*room{
 		depth: 5, states: 3440,
 	},
 	{
+		// Somebody says that an older release is the newest.
+		name: "promoted", lead: "newest", consume: "release", eager: true,
+		procs: []proc{{id: "a", release: "v1"}, {id: "b", release: "v2"}, {id: "c", release: "v1"}},
+		tasks: map[string]*task.Task{"x": task.New("job", nil)},
+		joins: 4, want: 1,
+		setup: opened("c join", "c ready", "b join", "b ready", "a declare", "enqueue x", "tick to the brink", "a beat", "b beat"),
+		verbs: "promote, declare, resign, beat, take, join, tick",
+		depth: 4, states: 900,
+	},
+	{
 		// One that was draining is lost: it was leaving.
 		name: "drained", lead: "newest", consume: "newest", eager: true,
 		procs: []proc{{id: "a", release: "v1"}, {id: "b", release: "v2"}, {id: "c", release: "v3"}},

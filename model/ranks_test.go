@@ -132,6 +132,8 @@ func (b *book) judgeRegistry(w *world, c call, a answer) {
 		}
 	case "open":
 		b.open = true
+	case "promote":
+		b.judgePromote(w, c)
 	case "declare":
 		b.judgeDeclare(w.now, m, a)
 		return
@@ -191,6 +193,27 @@ func (b *book) judgeJoin(w *world, c call, a answer) {
 	if again {
 		b.elect(w.now)
 	}
+}
+
+// judgePromote: its release is newer than all there were.
+func (b *book) judgePromote(w *world, c call) {
+	b.sweep(w.now)
+	order := number(w.disk.get(keys.Meta, "order"))
+	if order <= b.order {
+		broken(5, "%s was promoted to order %d; the largest was %d", c.release, order, b.order)
+	}
+	b.order = order
+	b.releases[c.release] = presence{order, b.releases[c.release].gone}
+	for gen, m := range b.members {
+		if m.release == c.release {
+			m.rank.order = order
+			b.members[gen] = m
+			if _, ok := b.declarers[gen]; ok {
+				b.declarers[gen] = presence{order: order}
+			}
+		}
+	}
+	b.elect(w.now)
 }
 
 func (b *book) judgeLeave(now, gen int64, m member) {
@@ -289,6 +312,9 @@ func (b *book) checkRegistry(w *world) {
 	}
 	if epoch, open := number(w.disk.get(keys.Leader, "epoch")), w.disk.get(keys.Leader, "open") == "1"; epoch != b.epoch || open != b.open {
 		broken(5, "the epoch is %d, the gate open: %v; must be %d, %v", epoch, open, b.epoch, b.open)
+	}
+	if m, ok := b.members[b.leader]; ok && w.disk.get(keys.Leader, "order") != fmt.Sprint(m.rank.order) {
+		broken(5, "the leader's order is known as %q; must be %d", w.disk.get(keys.Leader, "order"), m.rank.order)
 	}
 	for _, m := range b.members {
 		end, _ := w.disk.find(keys.Instances, m.id)

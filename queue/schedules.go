@@ -56,8 +56,8 @@ type Change struct {
 	Expect     string // last run as it was read; "" for a schedule that must not exist
 	Definition string // "" leaves it
 	Delete     bool
-	Retire     bool      // deletes it, and keeps what it was: see [Queue.Retired]
-	By         string    // the release that retires it
+	Retire     bool   // deletes it, and keeps what it was: see [Queue.Retired]
+	By         string // the release that retires it
 	Anchor     Anchor
 	Pause      *bool
 	FromNow    bool      // slots up to now are settled: the next is the first after it
