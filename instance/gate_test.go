@@ -147,6 +147,7 @@ func TestDeclare_goesToTheNewer(t *testing.T) {
 		declares(a, true) // again, in the same term
 		b := r.up("b", "v2")
 		declares(b, true)
+		r.prove(b)
 		r.expire(b, time.Millisecond)
 		r.beat(a)
 		declares(a, false) // an older one that leads because the newer died

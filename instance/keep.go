@@ -32,7 +32,7 @@ func (m *Manager) keep(ctx context.Context, s *Stay, served <-chan error) (lost 
 		case <-ready:
 			ready = nil
 			state = m.ready
-			owed, err = m.settle(s, state)
+			owed = state
 		case <-next.C:
 			err = m.heartbeat(s)
 		case <-s.beat:
@@ -66,13 +66,19 @@ func (m *Manager) keep(ctx context.Context, s *Stay, served <-chan error) (lost 
 	}
 }
 
-// settle tries a change of state, and returns it if it is still owed.
+// settle tries a change of state, and returns it if it is still owed: with the next heartbeat it is tried again.
 func (m *Manager) settle(s *Stay, change func(*Stay) error) (owed func(*Stay) error, err error) {
-	if err := change(s); err != nil {
+	switch err := change(s); {
+	case errors.Is(err, errProbation):
+		return change, nil
+	case err != nil:
 		return change, err
 	}
 	return nil, nil
 }
+
+// errProbation: the instance is not ready before its probation is over.
+var errProbation = errors.New("on probation")
 
 // unlessVoid is the error of a serve whose lease was lost: to stop because of that is none.
 func unlessVoid(err error) error {
@@ -111,28 +117,44 @@ func (m *Manager) heartbeat(s *Stay) error {
 }
 
 func (m *Manager) ready(s *Stay) error {
-	err := m.call(s, "ready", m.reg.Ready)
-	m.proven = m.proven || err == nil
-	return err
+	v, err := m.call(s, func(ctx context.Context, id string, gen int64) (View, error) {
+		return m.reg.state(ctx, "ready", id, gen, "r", m.cfg.Lease)
+	})
+	switch {
+	case err != nil:
+		return err
+	case v.Probation > 0:
+		if s.probation.IsZero() {
+			m.log.Warn().Dur("for_ms", v.Probation).Msg("on probation: this release was lost soon after it became ready, and another can lead")
+		}
+		s.probation = time.Now().Add(v.Probation)
+		return errProbation
+	}
+	s.probation, m.proven = time.Time{}, true
+	m.log.Info().Msg("ready")
+	return nil
 }
 
 // resign gives up leadership, so that it moves before anything else is done.
 func (m *Manager) resign(s *Stay) error {
 	s.resign()
-	return m.call(s, "resigned", m.reg.Resign)
+	s.probation = time.Time{}
+	_, err := m.call(s, m.reg.Resign)
+	if err == nil {
+		m.log.Info().Msg("resigned")
+	}
+	return err
 }
 
 // call makes one call of the registry that renews nothing.
-func (m *Manager) call(s *Stay, what string, fn func(context.Context, string, int64) (View, error)) error {
+func (m *Manager) call(s *Stay, fn func(context.Context, string, int64) (View, error)) (View, error) {
 	ctx, done := context.WithTimeout(s.ctx, m.cfg.heartbeat())
 	defer done()
 	v, err := fn(ctx, s.ID, s.Gen)
-	if err != nil {
-		return err
+	if err == nil {
+		m.see(s, v)
 	}
-	m.log.Info().Msg(what)
-	m.see(s, v)
-	return nil
+	return v, err
 }
 
 func (m *Manager) see(s *Stay, v View) {

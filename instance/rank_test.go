@@ -109,6 +109,7 @@ func TestRank_aReleaseThatWasLostIsAsOldAsItWas(t *testing.T) {
 		r.wantLeader("n")
 
 		// The same if all were lost, and the older is the first to be back.
+		r.prove(n)
 		r.expire(n, releaseMemory-time.Minute)
 		r.expire(b2, releaseMemory-time.Minute)
 		r.up("b3", "v1")

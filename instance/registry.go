@@ -77,6 +77,9 @@ type View struct {
 	// Forgot: Redis lacks writes that it had answered. Kept is the last heartbeat of anybody that it has, or zero.
 	Forgot bool
 	Kept   time.Time
+
+	// Probation: the instance is not ready yet, and is to ask again in that time. See [Registry.Ready].
+	Probation time.Duration
 }
 
 // Beat is what a heartbeat returns besides the view.
@@ -136,14 +139,27 @@ func (r *Registry) register(ctx context.Context, c Config, known, had int64, see
 
 // Ready lets an instance join the contest: from the moment this returns, no older one takes work that the rule gives to
 // the newest. It returns [queue.ErrFenced] if the instance is not registered any more.
+//
+// If its release was lost soon after becoming ready, and a candidate of another release is there, it is not ready but on
+// [View.Probation]: it becomes ready by asking again after that, or by nobody else being there to lead.
 func (r *Registry) Ready(ctx context.Context, id string, gen int64) (View, error) {
-	return r.view(ctx, "ready", stateScript, r.first(), id, gen, "r")
+	return r.state(ctx, "ready", id, gen, "r", Config{}.withDefaults().Lease)
+}
+
+func (r *Registry) state(ctx context.Context, what, id string, gen int64, state string, lease time.Duration) (View, error) {
+	values, err := r.run(ctx, stateScript, r.first(), id, gen, state, lease.Milliseconds())
+	if err != nil {
+		return View{}, fmt.Errorf("%s: %w", what, err)
+	}
+	v := viewOf(values[min(1, len(values)):])
+	v.Probation = time.Duration(number(values, 0)) * time.Millisecond
+	return v, nil
 }
 
 // Resign takes an instance out of the contest while it finishes what it runs. If it led, another leads when this
 // returns.
 func (r *Registry) Resign(ctx context.Context, id string, gen int64) (View, error) {
-	return r.view(ctx, "resign", stateScript, r.first(), id, gen, "d")
+	return r.state(ctx, "resign", id, gen, "d", 0)
 }
 
 // Deregister takes an instance out for good. What it still runs is given to others. It may be called twice.

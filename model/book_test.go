@@ -26,6 +26,8 @@ type book struct {
 	seqs     map[int64]int64
 	// who declared, by generation
 	declarers map[int64]presence
+	trial     map[int64]int64 // generation -> until when it is on probation, or has to prove itself
+	strikes   map[string]strike
 	// schedule
 	rev    int64
 	fates  map[int64]fate // of each slot there was
@@ -59,7 +61,8 @@ func broken(promise int, format string, args ...any) {
 func newBook(r rule) book {
 	return book{
 		rule: r, tasks: map[string]entry{}, members: map[int64]member{}, orphans: map[int64]bool{},
-		releases: map[string]presence{}, declarers: map[int64]presence{}, seqs: map[int64]int64{}, fates: map[int64]fate{}, unique: map[string]holder{},
+		releases: map[string]presence{}, declarers: map[int64]presence{}, trial: map[int64]int64{}, strikes: map[string]strike{},
+		seqs: map[int64]int64{}, fates: map[int64]fate{}, unique: map[string]holder{},
 	}
 }
 
@@ -67,7 +70,7 @@ func (b *book) clone() book {
 	c := *b
 	c.tasks, c.members, c.orphans = maps.Clone(b.tasks), maps.Clone(b.members), maps.Clone(b.orphans)
 	c.releases, c.seqs = maps.Clone(b.releases), maps.Clone(b.seqs)
-	c.declarers = maps.Clone(b.declarers)
+	c.declarers, c.trial, c.strikes = maps.Clone(b.declarers), maps.Clone(b.trial), maps.Clone(b.strikes)
 	c.fates, c.unique = maps.Clone(b.fates), maps.Clone(b.unique)
 	return c
 }
@@ -80,6 +83,7 @@ func (b *book) mark(h *maphash.Hash, ranks func(int64) int) {
 		fmt.Fprintf(h, "%s %v\n", id, e)
 	}
 	fmt.Fprintf(h, "%v %v %v %v\n", b.fates, b.members, b.orphans, b.declarers)
+	fmt.Fprintf(h, "%v %v\n", b.trial, b.strikes)
 	fmt.Fprintf(h, "%d %d %d %d\n", b.joins, b.gen, b.order, b.rev)
 }
 

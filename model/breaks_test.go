@@ -126,6 +126,14 @@ func mutants() []mutant {
 		{"register", "registry", `redis.call("ZADD", instances, now + tonumber(ARGV[2]), id)`, `redis.call("ZADD", instances, now + 1, id)`},
 		{"register", "registry", `or 0) + 1, now)`, `or 0), now)`},
 
+		{"state", "loop", `n == 0 or m.standby or not rival()`, `true`},
+		{"state", "loop", `n == 0 or m.standby or not rival()`, `n == 0 or m.standby`},
+		{"state", "loop", `redis.call("ZADD", trial, now + proof, int(m.gen))`, ``},
+		{"deregister", "loop", `best = best or pardon(ids)`, ``},
+		{"heartbeat", "loop", `best = best or pardon(ids)`, ``},
+		{"heartbeat", "loop", `redis.call("HSET", strikes, m.release, int(n + 1) .. " " .. int(now))`, ``},
+		{"deregister", "loop", `redis.call("HDEL", strikes, release)`, ``},
+
 		{"promote", "promoted", "-- lately. O(instances).\nsweep()", ``},
 		{"promote", "promoted", `order = rise("order")`, `order = tonumber(string.match(known, "^%d+"))`},
 		{"promote", "promoted", `redis.call("HSET", releases, release, int(order) .. (`, `redis.call("HSET", releases, "", int(order) .. (`},
@@ -188,7 +196,7 @@ func electing(script string) []mutant {
 		{script, "election", `m.order > best.order or`, `m.order < best.order or`},
 		{script, "election", `m.order == best.order and m.gen > best.gen`, `m.order == best.order and m.gen < best.gen`},
 		{script, "registry", `m.gen and m.state == "r" and`, `m.gen and`},
-		{script, "releases", `and not m.standby`, ``},
+		{script, "releases", `m.state == "r" and not m.standby`, `m.state == "r"`},
 		{script, "election", `local epoch = int(rise("epoch"))`, `local epoch = redis.call("HGET", meta, "epoch") or "1"`},
 		{script, "election", `current[3] or "0"`, `"1" or "0"`},
 		{script, "registry", `"epoch", int(rise("epoch")), "open", "0"`, `"epoch", int(rise("epoch")), "open", "1"`},

@@ -201,6 +201,16 @@ var rooms = []*room{
 		depth: 5, states: 3440,
 	},
 	{
+		// A release that is lost soon after becoming ready, twice so far, and is back beside another.
+		name: "loop", lead: "newest", consume: "newest", eager: true,
+		procs: []proc{{id: "a", release: "v1"}, {id: "b", release: "v2"}, {id: "c", release: "v2"}},
+		joins: 6, want: 1,
+		setup: opened("b join", "b ready", "b crash", "tick to the brink", "a beat", "tick", "a beat",
+			"b join", "c join", "tick to the brink", "a beat", "b beat", "c beat"),
+		verbs: "ready, beat, crash, tick, brink, quit, join",
+		depth: 5, states: 1500,
+	},
+	{
 		// Somebody says that an older release is the newest.
 		name: "promoted", lead: "newest", consume: "release", eager: true,
 		procs: []proc{{id: "a", release: "v1"}, {id: "b", release: "v2"}, {id: "c", release: "v1"}},

@@ -9,11 +9,17 @@
 -- Errors: FENCED: the lease had run out, or another generation took the ID. O(1) while nothing changes.
 local cancel = KEYS[14]
 local id = ARGV[1]
-if not live(instances, members, id, ARGV[2]) then
+local alive, member = live(instances, members, id, ARGV[2])
+if not alive then
   return redis.error_reply("FENCED instance " .. id)
 end
 redis.call("ZADD", instances, now + tonumber(ARGV[3]), id)
 remember(id, ARGV[5])
+local proves = redis.call("ZSCORE", trial, ARGV[2])
+if proves and tonumber(proves) <= now and parse(member).state == "r" then
+  redis.call("ZREM", trial, ARGV[2])
+  redis.call("HDEL", strikes, parse(member).release)
+end
 
 local found = sweep()
 local lead = redis.call("HGET", leader, "id")

@@ -46,6 +46,40 @@ local function rise(field)
   return n
 end
 
+-- proof is how long an instance stays ready until its release has proven itself (ms). One that is lost before is a
+-- strike against it, and strikes put the next on probation: see state.lua.
+local proof = 120000
+
+-- become makes an instance ready (r), or has it drain (d).
+local function become(id, m, state)
+  m.state = state
+  redis.call("HSET", members, id, pack(m))
+  redis.call("ZREM", trial, int(m.gen))
+  if state == "r" and m.release ~= "" and not m.standby then
+    redis.call("ZADD", trial, now + proof, int(m.gen))
+  end
+  record(events, cap_events, "event", state == "r" and "ready" or "draining", "instance", id, "release", m.release)
+end
+
+local function newer(m, best)
+  return not best or m.order > best.order or m.order == best.order and m.gen > best.gen
+end
+
+-- pardon makes the highest-ranked of those on probation ready, and returns it: nobody else could lead.
+local function pardon(ids)
+  local best
+  for _, id in ipairs(ids) do
+    local m = parse(redis.call("HGET", members, id))
+    if m.state == "s" and newer(m, best) and redis.call("ZSCORE", trial, int(m.gen)) then
+      best, m.id = m, id
+    end
+  end
+  if best then
+    become(best.id, best, "r")
+  end
+  return best
+end
+
 -- elect makes the highest-ranked ready instance lead. Rank is (order of its release, generation). With "sticky", an
 -- incumbent of the newest release stays.
 --
@@ -59,7 +93,7 @@ local function elect()
     local m = parse(redis.call("HGET", members, id))
     m.id = id
     if m.gen and m.state == "r" and not m.standby then
-      if not best or m.order > best.order or m.order == best.order and m.gen > best.gen then
+      if newer(m, best) then
         best = m
       end
       if id == current[1] and int(m.gen) == current[2] then
@@ -70,6 +104,7 @@ local function elect()
   if best and incumbent and best.lead == "sticky" and incumbent.order == best.order then
     best = incumbent
   end
+  best = best or pardon(ids)
   if not best then
     if current[1] and current[1] ~= "" then
       redis.call("HSET", leader, "id", "", "gen", "0", "epoch", int(rise("epoch")), "open", "0", "since", int(now))
@@ -132,6 +167,7 @@ end
 -- absent forgets a release whose last instance left.
 local function absent(release)
   redis.call("HDEL", releases, release)
+  redis.call("HDEL", strikes, release)
 end
 
 -- lose marks the releases of lost instances, release -> lease end, that have no instance left: 0 for one whose instances
@@ -159,6 +195,15 @@ local function over(m, lost)
     redis.call("HSET", declarers, gen, order .. " " .. int(lost))
   elseif order then
     redis.call("HDEL", declarers, gen)
+  end
+  local proves = redis.call("ZSCORE", trial, gen)
+  redis.call("ZREM", trial, gen)
+  if proves and lost > 0 and m.state == "r" then
+    -- Several that were lost together are one strike: the next is by one that became ready after it.
+    local n, at = string.match(redis.call("HGET", strikes, m.release) or "0 0", "^(%d+) (%d+)$")
+    if tonumber(proves) - proof > tonumber(at) then
+      redis.call("HSET", strikes, m.release, int(n + 1) .. " " .. int(now))
+    end
   end
 end
 

@@ -10,6 +10,7 @@ local release, order = ARGV[1], 0
 local known = redis.call("HGET", releases, release)
 if known then
   order = rise("order")
+  redis.call("HDEL", strikes, release)
   redis.call("HSET", releases, release, int(order) .. (string.match(known, " %d+$") or " 0"))
   local lead = redis.call("HGET", leader, "id")
   local all = redis.call("HGETALL", members)
@@ -20,6 +21,9 @@ if known then
       redis.call("HSET", members, all[i], pack(m))
       if redis.call("HEXISTS", declarers, int(m.gen)) == 1 then
         redis.call("HSET", declarers, int(m.gen), int(order) .. " 0")
+      end
+      if m.state == "s" and redis.call("ZSCORE", trial, int(m.gen)) then
+        become(all[i], m, "r") -- it was on probation
       end
       if all[i] == lead then
         redis.call("HSET", leader, "order", int(order)) -- by which its release is known to those who take work

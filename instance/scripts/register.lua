@@ -38,9 +38,19 @@ if #lost > 100 then -- one that is named anew at each start, and always killed
     absent(lost[i].release)
   end
 end
+-- What a program of before there were strikes left behind.
+for _, struck in ipairs(redis.call("HKEYS", strikes)) do
+  if redis.call("HEXISTS", releases, struck) == 0 then
+    redis.call("HDEL", strikes, struck)
+  end
+end
+redis.call("ZREMRANGEBYSCORE", trial, "-inf", int(now - 7200000))
 local before = parse(redis.call("HGET", members, id))
 if before.gen then
   redis.call("ZADD", orphans, now, int(before.gen))
+  if tonumber(ARGV[10]) > 0 then
+    redis.call("ZREM", trial, int(before.gen)) -- it has run all the while: no crash
+  end
   over(before, now)
   unwatch(id)
 end
