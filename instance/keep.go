@@ -128,10 +128,12 @@ func (m *Manager) ready(s *Stay) error {
 			m.log.Warn().Dur("for_ms", v.Probation).Msg("on probation: this release was lost soon after it became ready, and another can lead")
 		}
 		s.probation = time.Now().Add(v.Probation)
+		m.see(s, v)
 		return errProbation
 	}
 	s.probation, m.proven = time.Time{}, true
 	m.log.Info().Msg("ready")
+	m.see(s, v)
 	return nil
 }
 
@@ -139,22 +141,20 @@ func (m *Manager) ready(s *Stay) error {
 func (m *Manager) resign(s *Stay) error {
 	s.resign()
 	s.probation = time.Time{}
-	_, err := m.call(s, m.reg.Resign)
-	if err == nil {
-		m.log.Info().Msg("resigned")
+	v, err := m.call(s, m.reg.Resign)
+	if err != nil {
+		return err
 	}
-	return err
+	m.log.Info().Msg("resigned")
+	m.see(s, v)
+	return nil
 }
 
 // call makes one call of the registry that renews nothing.
 func (m *Manager) call(s *Stay, fn func(context.Context, string, int64) (View, error)) (View, error) {
 	ctx, done := context.WithTimeout(s.ctx, m.cfg.heartbeat())
 	defer done()
-	v, err := fn(ctx, s.ID, s.Gen)
-	if err == nil {
-		m.see(s, v)
-	}
-	return v, err
+	return fn(ctx, s.ID, s.Gen)
 }
 
 func (m *Manager) see(s *Stay, v View) {

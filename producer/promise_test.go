@@ -256,6 +256,7 @@ func TestPromise9_olderNeverOverwritesNewer(t *testing.T) {
 	}
 	lost := func(ago time.Duration) {
 		t.Helper()
+		must(t, w.rdb.Del(ctx, w.q.Keys().Trial).Err()) // after it had been ready for long
 		end := w.now().Add(-ago).UnixMilli()
 		must(t, w.rdb.ZAdd(ctx, w.q.Keys().Instances, redis.Z{Score: float64(end), Member: "two"}).Err())
 	}
