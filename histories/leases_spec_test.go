@@ -28,6 +28,7 @@ type leaseSaid struct {
 	epoch      int64
 	open       bool
 
+	waits bool   // ready: it is on probation
 	last  string // read
 	moved bool   // advance: the last run was not as expected
 }
@@ -37,6 +38,7 @@ type enrolled struct {
 	gen, order int64 // gen -1: it joined, and nobody was told as what
 	ready      bool
 	draining   bool
+	waits      bool // it said that it was ready, and is on probation
 	lo, hi     int64
 }
 
@@ -164,14 +166,41 @@ func (s leases) acts(a leaseAsk, r leaseSaid, until int64) []leases {
 			}
 		})
 	}
-	return each(s.sweeps(until), func(s *leases) {
-		m := &s.members[me]
-		if m.draining || a.op == "ready" && m.ready {
-			return
-		}
-		m.ready, m.draining = a.op == "ready", a.op == "resign"
+	var next []leases
+	for _, s := range s.sweeps(until) {
+		next = append(next, s.states(a, r)...)
+	}
+	return next
+}
+
+// states has an instance be ready, on probation, or draining. How often its release was lost is not kept here: so any
+// that is not ready may be put on probation, if another release could lead.
+func (s leases) states(a leaseAsk, r leaseSaid) (next []leases) {
+	m := &s.members[a.who]
+	if m.draining || a.op == "ready" && m.ready {
+		return only(s, !r.waits)
+	}
+	if a.op == "ready" && (r.waits || r.lost) && s.rival(a.who) {
+		held := s
+		held.members[a.who].waits = true
+		next = append(next, held)
+	}
+	if !r.waits {
+		m.ready, m.draining, m.waits = a.op == "ready", a.op == "resign", false
 		s.elect()
-	})
+		next = append(next, s)
+	}
+	return next
+}
+
+// rival says whether one of another release is ready.
+func (s *leases) rival(who int) bool {
+	for i, m := range s.members {
+		if m.ready && releaseOf(i) != releaseOf(who) {
+			return true
+		}
+	}
+	return false
 }
 
 func (s leases) advances(a leaseAsk, r leaseSaid) []leases {
@@ -250,12 +279,23 @@ func (s leases) sweeps(until int64) []leases {
 	return out
 }
 
-// elect has the newest lead of those that are ready.
-func (s *leases) elect() {
+// best is the newest of some.
+func (s *leases) best(of func(enrolled) bool) int {
 	best := -1
 	for i, m := range s.members {
-		if m.ready && (best < 0 || m.newer(s.members[best])) {
+		if of(m) && (best < 0 || m.newer(s.members[best])) {
 			best = i
+		}
+	}
+	return best
+}
+
+// elect has the newest lead of those that are ready; if there are none, of those on probation.
+func (s *leases) elect() {
+	best := s.best(func(m enrolled) bool { return m.ready })
+	if best < 0 {
+		if best = s.best(func(m enrolled) bool { return m.waits }); best >= 0 {
+			s.members[best].ready, s.members[best].waits = true, false
 		}
 	}
 	switch {

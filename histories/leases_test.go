@@ -75,6 +75,8 @@ func (s *stage) candidate(h *history, p queue.Partition, i int) *candidate {
 	return &candidate{h: h, who: i, reg: reg, q: q}
 }
 
+func releaseOf(who int) string { return fmt.Sprint("v", who%2) }
+
 func name(who int) string { return fmt.Sprint("i", who) }
 
 // live does one thing after the other, mostly what an instance does, until the context ends.
@@ -113,7 +115,10 @@ func (c *candidate) ask(op string) leaseAsk { return leaseAsk{op: op, who: c.who
 
 // said is a reply without what only some calls return.
 func said(a told, v instance.View) leaseSaid {
-	r := leaseSaid{lost: a.fate == lost, now: queue.Ms(v.Now), leader: -1, leaderGen: v.LeaderGen, epoch: v.Epoch, open: v.Open}
+	r := leaseSaid{
+		lost: a.fate == lost, now: queue.Ms(v.Now), leader: -1, leaderGen: v.LeaderGen, epoch: v.Epoch, open: v.Open,
+		waits: v.Probation > 0,
+	}
 	if _, err := fmt.Sscanf(v.Leader, "i%d", &r.leader); err != nil {
 		r.leader = -1
 	}
@@ -139,9 +144,8 @@ func (c *candidate) learn(v instance.View) {
 func (c *candidate) join() {
 	var gen, order int64
 	var v instance.View
-	release := fmt.Sprint("v", c.who%2)
 	a := c.h.ask(c.who, func() (err error) {
-		cfg := instance.Config{ID: name(c.who), Lease: leaseTime, Release: release}
+		cfg := instance.Config{ID: name(c.who), Lease: leaseTime, Release: releaseOf(c.who)}
 		gen, order, v, err = c.reg.Register(context.Background(), cfg, 0)
 		return err
 	})

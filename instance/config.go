@@ -52,7 +52,8 @@ type Config struct {
 	// heartbeat goes out every fifth of it.
 	Lease time.Duration
 	// MinReady is how long the instance must have been up and ready before it joins the contest, so that a release
-	// that crashes at start never leads. Coming back after a lost lease takes no such proof. Default 0.
+	// that crashes at start never leads; one that crashes soon after becoming ready is put on probation in any case, see
+	// [Registry.Ready]. Coming back after a lost lease takes no such proof. Default 0.
 	MinReady time.Duration
 	// ReadyCheck is asked until it returns nil before the instance joins the contest, and once more after MinReady. It must
 	// heed its context. Default: ready at once.

@@ -70,7 +70,7 @@ func TestList_withoutRedis(t *testing.T) {
 	if _, err := r.reg.Cancels(t.Context()); !errors.Is(err, queue.ErrUnreachable) {
 		t.Fatal(err)
 	}
-	if _, err := r.reg.Declare(t.Context(), queue.Term{}); !errors.Is(err, queue.ErrUnreachable) {
+	if _, _, err := r.reg.Declare(t.Context(), queue.Term{}); !errors.Is(err, queue.ErrUnreachable) {
 		t.Fatal(err)
 	}
 }

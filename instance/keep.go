@@ -36,7 +36,7 @@ func (m *Manager) keep(ctx context.Context, s *Stay, served <-chan error) (lost 
 		case <-ready:
 			ready = nil
 			state = m.ready
-			owed, err = m.settle(s, state)
+			owed = state
 		case x := <-s.stuck:
 			var d time.Duration
 			if d, err = m.standDown(s, x); d > 0 {
@@ -46,7 +46,7 @@ func (m *Manager) keep(ctx context.Context, s *Stay, served <-chan error) (lost 
 		case <-rest.C:
 			if resting && m.rested(s) {
 				resting, state = false, m.ready
-				owed, err = m.settle(s, state)
+				owed = state
 			} else if resting {
 				rest.Reset(m.cfg.Lease)
 			}
@@ -89,13 +89,19 @@ func (m *Manager) keep(ctx context.Context, s *Stay, served <-chan error) (lost 
 	}
 }
 
-// settle tries a change of state, and returns it if it is still owed.
+// settle tries a change of state, and returns it if it is still owed: with the next heartbeat it is tried again.
 func (m *Manager) settle(s *Stay, change func(*Stay) error) (owed func(*Stay) error, err error) {
-	if err := change(s); err != nil {
+	switch err := change(s); {
+	case errors.Is(err, errProbation):
+		return change, nil
+	case err != nil:
 		return change, err
 	}
 	return nil, nil
 }
+
+// errProbation: the instance is not ready before its probation is over.
+var errProbation = errors.New("on probation")
 
 // unlessVoid is the error of a serve whose lease was lost: to stop because of that is none.
 func unlessVoid(err error) error {
@@ -134,28 +140,44 @@ func (m *Manager) heartbeat(s *Stay) error {
 }
 
 func (m *Manager) ready(s *Stay) error {
-	err := m.call(s, "ready", m.reg.Ready)
-	m.proven = m.proven || err == nil
-	return err
+	v, err := m.call(s, func(ctx context.Context, id string, gen int64) (View, error) {
+		return m.reg.state(ctx, "ready", id, gen, "r", m.cfg.Lease)
+	})
+	switch {
+	case err != nil:
+		return err
+	case v.Probation > 0:
+		if s.probation.IsZero() {
+			m.log.Warn().Dur("for_ms", v.Probation).Msg("on probation: this release was lost soon after it became ready, and another can lead")
+		}
+		s.probation = time.Now().Add(v.Probation)
+		m.see(s, v)
+		return errProbation
+	}
+	s.probation, m.proven = time.Time{}, true
+	m.log.Info().Msg("ready")
+	m.see(s, v)
+	return nil
 }
 
 // resign gives up leadership, so that it moves before anything else is done.
 func (m *Manager) resign(s *Stay) error {
 	s.resign()
-	return m.call(s, "resigned", m.reg.Resign)
-}
-
-// call makes one call of the registry that renews nothing.
-func (m *Manager) call(s *Stay, what string, fn func(context.Context, string, int64) (View, error)) error {
-	ctx, done := context.WithTimeout(s.ctx, m.cfg.heartbeat())
-	defer done()
-	v, err := fn(ctx, s.ID, s.Gen)
+	s.probation = time.Time{}
+	v, err := m.call(s, m.reg.Resign)
 	if err != nil {
 		return err
 	}
-	m.log.Info().Msg(what)
+	m.log.Info().Msg("resigned")
 	m.see(s, v)
 	return nil
+}
+
+// call makes one call of the registry that renews nothing.
+func (m *Manager) call(s *Stay, fn func(context.Context, string, int64) (View, error)) (View, error) {
+	ctx, done := context.WithTimeout(s.ctx, m.cfg.heartbeat())
+	defer done()
+	return fn(ctx, s.ID, s.Gen)
 }
 
 func (m *Manager) see(s *Stay, v View) {

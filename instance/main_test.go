@@ -112,6 +112,12 @@ func (r *rig) beat(m member) Beat {
 	return b
 }
 
+// prove lets an instance have been ready for long: that it is lost is no strike against its release.
+func (r *rig) prove(m member) {
+	r.Helper()
+	must(r, r.rdb.ZRem(context.Background(), r.q.Keys().Trial, m.gen).Err())
+}
+
 // expire lets the lease of an instance have run out some time ago, as if it had crashed.
 func (r *rig) expire(m member, ago time.Duration) {
 	r.Helper()

@@ -1,11 +1,14 @@
 package instance
 
 import (
+	"errors"
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/onbeat/onbeat/queue"
 	"github.com/onbeat/onbeat/testredis"
 )
 
@@ -92,27 +95,62 @@ func (r *rig) genOf(id string) int64 {
 	return 0
 }
 
-func TestRank_aReleaseLostForLongIsNewWhenItReturns(t *testing.T) {
+// Being lost is not leaving: a supervisor that waits for five minutes between two tries does not roll back.
+func TestRank_aReleaseThatWasLostIsAsOldAsItWas(t *testing.T) {
 	t.Parallel()
 	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
 		t.Parallel()
 		r := newRig(t, rdb)
 		b := r.up("b", "v1")
 		n := r.up("n", "v2")
-		r.expire(b, releaseGrace+time.Second)
+		r.expire(b, 5*time.Minute)
+		r.beat(n)
+		b2 := r.up("b2", "v1")
+		r.wantLeader("n")
+
+		// The same if all were lost, and the older is the first to be back.
+		r.prove(n)
+		r.expire(n, releaseMemory-time.Minute)
+		r.expire(b2, releaseMemory-time.Minute)
+		r.up("b3", "v1")
+		r.wantLeader("b3")
+		n2 := r.up("n2", "v2")
+		r.wantLeader("n2")
+
+		r.leave(n2) // whoever means it stops the newer one
+		r.wantLeader("b3")
+		r.up("n3", "v2")
+		r.wantLeader("n3")
+	})
+}
+
+func TestRank_aReleaseLostForADayIsNewWhenItReturns(t *testing.T) {
+	t.Parallel()
+	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
+		t.Parallel()
+		r := newRig(t, rdb)
+		b := r.up("b", "v1")
+		n := r.up("n", "v2")
+		r.expire(b, releaseMemory+time.Second)
 		r.beat(n)
 		r.up("b2", "v1")
 		r.wantLeader("b2")
+	})
+}
 
-		// The same if nobody was there to see it.
-		r.expire(n, releaseGrace+time.Second)
-		r.expire(member{id: "b2"}, releaseGrace+time.Second)
-		r.up("n2", "v2")
-		r.up("b3", "v1")
-		r.wantLeader("b3")
-		if left, _ := rdb.HLen(t.Context(), r.q.Keys().Releases).Result(); left != 2 {
-			t.Fatalf("%d releases are remembered, want 2", left)
-		}
+// One that was killed while it drained had been told to go.
+func TestRank_whatIsLostWhileItDrainsHasLeft(t *testing.T) {
+	t.Parallel()
+	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
+		t.Parallel()
+		r := newRig(t, rdb)
+		b := r.up("b", "v1")
+		n := r.up("n", "v2")
+		r.resign(b)
+		r.expire(b, time.Millisecond)
+		r.beat(n)
+		r.up("b2", "v1")
+		r.wantLeader("b2")
 	})
 }
 
@@ -122,11 +160,72 @@ func TestRank_releasesLongAbsentAreForgotten(t *testing.T) {
 		t.Parallel()
 		r := newRig(t, rdb)
 		for _, release := range []string{"v1", "v2", "v3", "v4"} {
-			r.expire(r.up("i-"+release, release), 2*releaseGrace)
+			r.expire(r.up("i-"+release, release), 2*releaseMemory)
 		}
 		r.up("a", "v5")
 		if left, _ := rdb.HKeys(t.Context(), r.q.Keys().Releases).Result(); len(left) != 1 {
 			t.Fatalf("releases %q are remembered, want only v5", left)
+		}
+	})
+}
+
+// A release for each start, and none of them stopped in order: the last hundred are remembered.
+func TestRank_notEveryLostReleaseIsRemembered(t *testing.T) {
+	t.Parallel()
+	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
+		t.Parallel()
+		r := newRig(t, rdb)
+		for i := range 150 {
+			r.expire(r.up(fmt.Sprint("i", i), fmt.Sprint("v", i)), time.Hour)
+		}
+		left, err := rdb.HGetAll(t.Context(), r.q.Keys().Releases).Result()
+		must(t, err)
+		if _, first := left["v0"]; first || len(left) > 102 || left["v148"] == "" {
+			t.Fatalf("%d releases are remembered, the first among them: %v", len(left), first)
+		}
+	})
+}
+
+func TestPromote_makesAReleaseTheNewest(t *testing.T) {
+	t.Parallel()
+	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
+		t.Parallel()
+		r := newRig(t, rdb)
+		promote := func(release string, want queue.Term) {
+			t.Helper()
+			got, err := r.reg.Promote(t.Context(), release)
+			must(t, err)
+			if got.Leader != want.Instance || got.LeaderGen != want.Gen {
+				t.Fatalf("after promoting %s %s (%d) leads, want %+v", release, got.Leader, got.LeaderGen, want)
+			}
+		}
+		a := r.up("a", "v1", consume(ConsumeRelease))
+		mate := r.up("mate", "v1", consume(ConsumeRelease))
+		b := r.up("b", "v2", consume(ConsumeRelease))
+		epoch := r.wantLeader("b")
+		promote("v1", r.term(mate))
+		if now := r.wantLeader("mate"); now <= epoch {
+			t.Fatalf("epoch %d after %d", now, epoch)
+		}
+		promote("v1", r.term(mate)) // which leads, and goes on in the same epoch
+		r.open(mate)
+		r.want = 1
+		r.enqueue("1", "2", "3")
+		r.wantClaims(a, 1) // of the leader's release still
+		r.wantClaims(b, 0)
+		r.up("c", "v2") // the release that was newer
+		r.wantLeader("mate")
+
+		// A release that was lost, for when it returns.
+		x := r.up("x", "v3")
+		r.expire(x, time.Hour)
+		r.beat(a)
+		promote("v2", r.term(member{"c", r.genOf("c")}))
+		promote("v3", r.term(member{"c", r.genOf("c")}))
+		r.up("x2", "v3")
+		r.wantLeader("x2")
+		if _, err := r.reg.Promote(t.Context(), "v9"); !errors.Is(err, queue.ErrNotFound) {
+			t.Fatalf("an unknown release: %v", err)
 		}
 	})
 }
@@ -167,7 +266,7 @@ func TestRank_aProcessThatComesBackIsAsOldAsItWas(t *testing.T) {
 		order1, order2 := list[1].Order, list[0].Order
 
 		// Paused for long, while the other went on.
-		r.expire(one, 2*releaseGrace)
+		r.expire(one, 2*releaseMemory)
 		r.beat(two)
 		back("one", "v1", one, order1)
 		r.wantLeader("two")

@@ -58,12 +58,15 @@ func (m *Manager) spread() time.Duration {
 }
 
 // untilBeat is the time to the next heartbeat: if the leader does not renew its lease by then, the moment that it runs
-// out, so that another leads from then on.
+// out, so that another leads from then on; if the instance is on probation, the end of that.
 func (m *Manager) untilBeat(s *Stay) time.Duration {
-	if s.reign.IsZero() {
-		return m.spread()
+	next := m.spread()
+	for _, at := range []time.Time{s.reign, s.probation} {
+		if !at.IsZero() {
+			next = min(next, max(time.Until(at), 0)+time.Millisecond)
+		}
 	}
-	return min(m.spread(), max(time.Until(s.reign), 0)+time.Millisecond)
+	return next
 }
 
 // backoff spaces tries: doubling from a fiftieth of the limit, with jitter.

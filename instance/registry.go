@@ -37,11 +37,16 @@ var (
 	openScript       = electing("open")
 	declareScript    = electing("declare")
 	standDownScript  = electing("standdown")
+	promoteScript    = electing("promote")
 )
 
-// releaseGrace is how long a release whose last instance was lost still counts as present: time for a supervisor to
-// start it again. A release whose last instance left cleanly is absent at once.
+// releaseGrace is how long what a release declared stays in force when its last instance was lost: time for a supervisor
+// to start it again. A release whose last instance left cleanly is absent at once.
 const releaseGrace = time.Minute
+
+// releaseMemory is how long a release whose last instance was lost keeps its order: a supervisor that starts it again
+// after a long pause does not mean a rollback.
+const releaseMemory = 24 * time.Hour
 
 // overslept is how late a watcher may be before a heartbeat tells somebody else to look.
 const overslept = 100 * time.Millisecond
@@ -74,6 +79,9 @@ type View struct {
 	// Forgot: Redis lacks writes that it had answered. Kept is the last heartbeat of anybody that it has, or zero.
 	Forgot bool
 	Kept   time.Time
+
+	// Probation: the instance is not ready yet, and is to ask again in that time. See [Registry.Ready].
+	Probation time.Duration
 }
 
 // Beat is what a heartbeat returns besides the view.
@@ -102,6 +110,7 @@ func (r *Registry) first(more ...string) []string {
 	k := r.keys
 	return append([]string{
 		k.Instances, k.Members, k.Leader, k.Meta, k.Events, k.Wake, k.Details, k.Releases, k.Orphans, k.Watch,
+		k.Trial, k.Strikes, k.Declarers,
 	}, more...)
 }
 
@@ -123,7 +132,7 @@ func (r *Registry) register(ctx context.Context, c Config, known, had int64, see
 		return 0, 0, v, fmt.Errorf("register: %w", err)
 	}
 	values, err := r.run(ctx, registerScript, r.first(), c.ID, c.Lease.Milliseconds(), standby, string(c.Lead), string(c.Consume),
-		c.Release, string(details), releaseGrace.Milliseconds(), known, had, queue.Ms(seen))
+		c.Release, string(details), releaseMemory.Milliseconds(), known, had, queue.Ms(seen))
 	if err != nil {
 		return 0, 0, v, fmt.Errorf("register: %w", err)
 	}
@@ -132,14 +141,27 @@ func (r *Registry) register(ctx context.Context, c Config, known, had int64, see
 
 // Ready lets an instance join the contest: from the moment this returns, no older one takes work that the rule gives to
 // the newest. It returns [queue.ErrFenced] if the instance is not registered any more.
+//
+// If its release was lost soon after becoming ready, and a candidate of another release is there, it is not ready but on
+// [View.Probation]: it becomes ready by asking again after that, or by nobody else being there to lead.
 func (r *Registry) Ready(ctx context.Context, id string, gen int64) (View, error) {
-	return r.view(ctx, "ready", stateScript, r.first(), id, gen, "r")
+	return r.state(ctx, "ready", id, gen, "r", Config{}.withDefaults().Lease)
+}
+
+func (r *Registry) state(ctx context.Context, what, id string, gen int64, state string, lease time.Duration) (View, error) {
+	values, err := r.run(ctx, stateScript, r.first(), id, gen, state, lease.Milliseconds())
+	if err != nil {
+		return View{}, fmt.Errorf("%s: %w", what, err)
+	}
+	v := viewOf(values[min(1, len(values)):])
+	v.Probation = time.Duration(number(values, 0)) * time.Millisecond
+	return v, nil
 }
 
 // Resign takes an instance out of the contest while it finishes what it runs. If it led, another leads when this
 // returns.
 func (r *Registry) Resign(ctx context.Context, id string, gen int64) (View, error) {
-	return r.view(ctx, "resign", stateScript, r.first(), id, gen, "d")
+	return r.state(ctx, "resign", id, gen, "d", 0)
 }
 
 // Deregister takes an instance out for good. What it still runs is given to others. It may be called twice.
@@ -152,14 +174,28 @@ func (r *Registry) Open(ctx context.Context, t queue.Term) (View, error) {
 	return r.view(ctx, "open", openScript, r.first(), t.Instance, t.Gen, t.Epoch)
 }
 
-// Declare asks whether this leader may declare schedules. It may not if a newer release, or a newer generation of the
-// same one, has: an older instance neither brings back what was removed nor prunes what was added.
-func (r *Registry) Declare(ctx context.Context, t queue.Term) (bool, error) {
-	values, err := r.run(ctx, declareScript, r.first(), t.Instance, t.Gen, t.Epoch)
-	if err != nil {
-		return false, fmt.Errorf("declare: %w", err)
+// Promote makes a release newer than all others, as if it had been rolled out now: an instance of it that is ready leads
+// when this returns. It returns [queue.ErrNotFound] for one of which no instance is registered and none was lost lately.
+func (r *Registry) Promote(ctx context.Context, release string) (View, error) {
+	values, err := r.run(ctx, promoteScript, r.first(), release)
+	if err == nil && number(values, 0) == 0 {
+		err = queue.ErrNotFound
 	}
-	return number(values, 0) == 1, nil
+	if err != nil {
+		return View{}, fmt.Errorf("promote release %q: %w", release, err)
+	}
+	return viewOf(values[1:]), nil
+}
+
+// Declare asks whether this leader may declare schedules. It may not while a newer release, or a newer generation of the
+// same one, that has declared is present: an older instance neither brings back what was removed nor prunes what was
+// added. It is to ask again after a time.
+func (r *Registry) Declare(ctx context.Context, t queue.Term) (may bool, again time.Duration, err error) {
+	values, err := r.run(ctx, declareScript, r.first(), t.Instance, t.Gen, t.Epoch, releaseGrace.Milliseconds())
+	if err != nil {
+		return false, 0, fmt.Errorf("declare: %w", err)
+	}
+	return number(values, 0) == 1, time.Duration(number(values, 1)) * time.Millisecond, nil
 }
 
 // Heartbeat renews the lease, drops instances whose lease ran out, and elects if need be. It returns

@@ -139,7 +139,7 @@ func TestHeartbeat_renewsAndFences(t *testing.T) {
 		r.wantErr(err, queue.ErrFenced)
 		_, err = r.reg.Open(t.Context(), r.term(m))
 		r.wantErr(err, queue.ErrFenced)
-		_, err = r.reg.Declare(t.Context(), r.term(m))
+		_, _, err = r.reg.Declare(t.Context(), r.term(m))
 		r.wantErr(err, queue.ErrFenced)
 	})
 }
@@ -291,7 +291,7 @@ func TestRegistry_worksWhenRedisIsFull(t *testing.T) {
 	r.leave(a)
 	c := r.up("c", "v3")
 	r.open(c)
-	if ok, err := r.reg.Declare(t.Context(), r.term(c)); err != nil || !ok {
+	if ok, _, err := r.reg.Declare(t.Context(), r.term(c)); err != nil || !ok {
 		t.Fatalf("declare: %v, %v", ok, err)
 	}
 }

@@ -50,7 +50,8 @@ type Stay struct {
 	trusted    time.Time        // until when, by the wall clock
 	wall       func() time.Time // the wall clock
 
-	reign time.Time // until when the leader's lease lasts, or zero; the keeper's own
+	reign     time.Time // until when the leader's lease lasts, or zero; the keeper's own
+	probation time.Time // when to ask again to be ready, or zero; the same
 
 	wakeAt   atomic.Int64
 	again    atomic.Bool // Redis was connected to again: the scheduler has not looked yet

@@ -54,6 +54,7 @@ func (r *room) menu(s *state) []action {
 		m.instance(i)
 	}
 	m.tasks()
+	m.promotes()
 	m.schedule()
 	m.clock()
 	return m.list
@@ -223,6 +224,19 @@ func (m *menu) tasks() {
 	ask("tidy", "")
 }
 
+// promotes is what somebody says by hand of a release of which an instance lives.
+func (m *menu) promotes() {
+	live := map[string]bool{}
+	for _, i := range m.book.members {
+		live[i.release] = live[i.release] || i.lease > m.now
+	}
+	for _, release := range slices.Sorted(maps.Keys(live)) {
+		if live[release] {
+			m.add("promote", "promote "+release, func(w *world) { w.do(call{op: "promote", release: release}) })
+		}
+	}
+}
+
 // client is who changes the schedule by hand: as it last read it.
 type client struct {
 	last, behind string
@@ -240,7 +254,8 @@ func (m *menu) schedule() {
 	last, _ := queue.ParseLast(m.client.last)
 	may := map[string]bool{
 		"make": m.client.last == "", "pause": !last.Paused && m.client.last != "", "resume": last.Paused,
-		"delete": m.client.last != "", "alter": m.client.last != "",
+		"delete": m.client.last != "", "alter": m.client.last != "", "retire": m.client.last != "",
+		"restore": m.client.last == "" && m.disk.get(keys.Retired, scheduleName) != "",
 	}
 	for _, op := range slices.Sorted(maps.Keys(may)) {
 		if may[op] {

@@ -24,7 +24,10 @@ type book struct {
 	order    int64
 	fence    int64
 	seqs     map[int64]int64
-	declared rank // of who declared last
+	// who declared, by generation
+	declarers map[int64]presence
+	trial     map[int64]int64 // generation -> until when it is on probation, or has to prove itself
+	strikes   map[string]strike
 	// schedule
 	rev    int64
 	fates  map[int64]fate // of each slot there was
@@ -59,7 +62,8 @@ func broken(promise int, format string, args ...any) {
 func newBook(r rule) book {
 	return book{
 		rule: r, tasks: map[string]entry{}, members: map[int64]member{}, orphans: map[int64]bool{},
-		releases: map[string]presence{}, seqs: map[int64]int64{}, fates: map[int64]fate{}, unique: map[string]holder{},
+		releases: map[string]presence{}, declarers: map[int64]presence{}, trial: map[int64]int64{}, strikes: map[string]strike{},
+		seqs: map[int64]int64{}, fates: map[int64]fate{}, unique: map[string]holder{},
 	}
 }
 
@@ -67,6 +71,7 @@ func (b *book) clone() book {
 	c := *b
 	c.tasks, c.members, c.orphans = maps.Clone(b.tasks), maps.Clone(b.members), maps.Clone(b.orphans)
 	c.releases, c.seqs = maps.Clone(b.releases), maps.Clone(b.seqs)
+	c.declarers, c.trial, c.strikes = maps.Clone(b.declarers), maps.Clone(b.trial), maps.Clone(b.strikes)
 	c.fates, c.unique = maps.Clone(b.fates), maps.Clone(b.unique)
 	return c
 }
@@ -78,7 +83,8 @@ func (b *book) mark(h *maphash.Hash, ranks func(int64) int) {
 		e.fence = int64(ranks(e.fence))
 		fmt.Fprintf(h, "%s %v\n", id, e)
 	}
-	fmt.Fprintf(h, "%v %v %v %v\n", b.fates, b.members, b.orphans, b.declared)
+	fmt.Fprintf(h, "%v %v %v %v\n", b.fates, b.members, b.orphans, b.declarers)
+	fmt.Fprintf(h, "%v %v\n", b.trial, b.strikes)
 	fmt.Fprintf(h, "%d %d %d %d\n", b.joins, b.gen, b.order, b.rev)
 }
 
@@ -143,7 +149,7 @@ func (b *book) judge(w *world, c call, a answer, before disk, notes []string) {
 	judgeLanes(w.disk, before)
 	var said []string // what the history must say of this call
 	switch c.op {
-	case "join", "ready", "resign", "leave", "beat", "open", "declare", "stand down":
+	case "join", "ready", "resign", "leave", "beat", "open", "declare", "promote", "stand down":
 		b.judgeRegistry(w, c, a)
 	case "cycle":
 		said = b.judgeCycle(w, c, a, before, notes)
@@ -161,7 +167,7 @@ func (b *book) judge(w *world, c call, a answer, before disk, notes []string) {
 		if last := w.disk.get(keys.Last, scheduleName); a.last != last {
 			broken(1, "it was read as %q, and is %q", a.last, last)
 		}
-	case "make", "pause", "resume", "delete", "alter", "define":
+	case "make", "pause", "resume", "delete", "retire", "restore", "alter", "define":
 		said = b.judgeChange(w, c, a, before)
 	}
 	slices.Sort(said)

@@ -92,6 +92,13 @@ func mutants() []mutant {
 		{"change", "slots", `redis.call("HSET", schedules, name, definition)`, ``},
 		{"change", "slots", `slot == "" and not again and now or now + 1`, `now`},
 
+		{"change", "retired", `redis.call("HSET", retired, name, table.concat({`, `redis.call("HSET", retired, "", table.concat({`},
+		{"change", "retired", `redis.call("ZADD", retirements, now, name)`, ``},
+		{"change", "retired", `int(stays), int(runs - left), zero`, `int(was), int(runs - left), zero`},
+		{"change", "retired", `int(stays), int(runs - left), zero`, `int(stays), int(runs), zero`},
+		{"change", "retired", `redis.call("HDEL", retired, name)`, ``},
+		{"change", "retired", `if by or definition == "-" then`, `if definition == "-" then`},
+
 		{"schedules", "slots", `redis.call("HMGET", KEYS[key], unpack(ARGV))`, `redis.call("HMGET", KEYS[2], "other")`},
 
 		{"recover", "lost", `not redis.call("ZSCORE", orphans, gen)`, `false`},
@@ -145,6 +152,22 @@ func mutants() []mutant {
 		{"register", "registry", `redis.call("ZADD", instances, now + tonumber(ARGV[2]), id)`, `redis.call("ZADD", instances, now + 1, id)`},
 		{"register", "registry", `or 0) + 1, now)`, `or 0), now)`},
 
+		{"state", "loop", `n == 0 or m.standby or not rival()`, `true`},
+		{"state", "loop", `n == 0 or m.standby or not rival()`, `n == 0 or m.standby`},
+		{"state", "loop", `redis.call("ZADD", trial, now + proof, int(m.gen))`, ``},
+		{"deregister", "loop", `best = best or pardon(ids)`, ``},
+		{"heartbeat", "loop", `best = best or pardon(ids)`, ``},
+		{"heartbeat", "loop", `redis.call("HSET", strikes, m.release, int(n + 1) .. " " .. int(now))`, ``},
+		{"deregister", "loop", `redis.call("HDEL", strikes, release)`, ``},
+
+		{"promote", "promoted", "-- lately. O(instances).\nsweep()", ``},
+		{"promote", "promoted", `order = rise("order")`, `order = tonumber(string.match(known, "^%d+"))`},
+		{"promote", "promoted", `redis.call("HSET", releases, release, int(order) .. (`, `redis.call("HSET", releases, "", int(order) .. (`},
+		{"promote", "promoted", `redis.call("HEXISTS", declarers, int(m.gen)) == 1`, `false`},
+		{"promote", "promoted", `redis.call("HSET", members, all[i], pack(m))`, ``},
+		{"promote", "promoted", `redis.call("HSET", leader, "order", int(order))`, ``},
+		{"promote", "promoted", `elect() end return { int(order)`, `end return { int(order)`},
+
 		{"state", "registry", `and m.state ~= "d"`, ``},
 		{"state", "watches", `return view(id, pack(m))`, `return view(id, member)`},
 		{"state", "watches", `redis.call("ZREM", watch, list[i])`, ``},
@@ -159,9 +182,10 @@ func mutants() []mutant {
 
 		{"deregister", "replies", `redis.call("ZADD", orphans, now, ARGV[2])`, ``},
 		{"deregister", "restarts", `m.gen and int(m.gen) == ARGV[2]`, `m.gen`},
-		{"deregister", "registry", `redis.call("HDEL", releases, m.release)`, ``},
+		{"deregister", "registry", `absent(m.release)`, ``},
+		{"deregister", "declared", `over(m, 0)`, ``},
 		{"deregister", "election", "\n  elect()\nend\nreturn view()", "\nend\nreturn view()"},
-		{"deregister", "registry", "end\n  sweep()", `end`},
+		{"deregister", "registry", `over(m, 0) sweep()`, `over(m, 0)`},
 		{"deregister", "registry", `redis.call("HDEL", members, id) redis.call("HDEL", details, id) unwatch(id) redis.call("HDEL", running, "")`, ``},
 
 		{"open", "terms", `or lead[3] ~= ARGV[3]`, ``},
@@ -175,9 +199,16 @@ func mutants() []mutant {
 		{"standdown", "stand down", `redis.call("HSET", members, id, pack(m))`, ``},
 		{"standdown", "stand down", `ARGV[4]) elect() elseif`, `ARGV[4]) elseif`},
 
-		{"declare", "declared", `order > m.order or order == m.order and gen > m.gen`, `false`},
+		{"declare", "undone", `order > m.order or order == m.order and gen > m.gen`, `false`},
+		{"declare", "undone", `order > m.order or order == m.order and gen > m.gen`, `order > m.order`},
+		{"declare", "undone", `math.max(gone + grace - now, 0)`, `math.huge`},
+		{"declare", "undone", `math.max(gone + grace - now, 0)`, `0`},
+		{"declare", "undone", `if orders[order] then`, `if false then`},
+		{"declare", "undone", `gone = lost[order] or 0`, ``},
+		{"declare", "declared", `if other.state == "d" then`, `if false then`},
+		{"declare", "undone", `redis.call("HDEL", declarers, declared[i])`, ``},
 		{"declare", "declared", `lead[1] ~= ARGV[1] or lead[2] ~= ARGV[2] or lead[3] ~= ARGV[3]`, `false`},
-		{"declare", "declared", `redis.call("HSET", meta, "declared", int(m.order)`, `redis.call("HSET", meta, "declares", int(m.order)`},
+		{"declare", "declared", `redis.call("HSET", declarers, ARGV[2], int(m.order) .. " 0")`, ``},
 	}
 	// What every script that acts for an instance must look at, and what each that moves leadership shares.
 	for script, room := range map[string]string{
@@ -200,12 +231,14 @@ func electing(script string) []mutant {
 		{script, "election", `m.order > best.order or`, `m.order < best.order or`},
 		{script, "election", `m.order == best.order and m.gen > best.gen`, `m.order == best.order and m.gen < best.gen`},
 		{script, "registry", `m.gen and m.state == "r" and`, `m.gen and`},
-		{script, "releases", `and not m.standby`, ``},
+		{script, "releases", `m.state == "r" and not m.standby`, `m.state == "r"`},
 		{script, "election", `local epoch = int(rise("epoch"))`, `local epoch = redis.call("HGET", meta, "epoch") or "1"`},
 		{script, "election", `current[3] or "0"`, `"1" or "0"`},
 		{script, "registry", `"epoch", int(rise("epoch")), "open", "0"`, `"epoch", int(rise("epoch")), "open", "1"`},
 		{script, "registry", "    redis.call(\"ZADD\", orphans, now, int(m.gen))", ``},
 		{script, "forgotten", "lose(ends) elect()", `elect()`},
+		{script, "drained", `lease_end = 0`, ``},
+		{script, "undone", `over(m, lease_end)`, ``},
 		{script, "sticky", `best.lead == "sticky" and`, `false and`},
 	}
 }

@@ -95,6 +95,8 @@ func (w *world) ask(c call, a *answer) error {
 		return view(w.reg.Deregister(ctx, c.id, c.gen))
 	case "open":
 		return view(w.reg.Open(ctx, term))
+	case "promote":
+		return view(w.reg.Promote(ctx, c.release))
 	case "beat":
 		b, err := w.reg.Heartbeat(ctx, c.id, c.gen, time.Duration(lease)*time.Millisecond)
 		a.orphans, a.count = b.Orphans, len(b.Cancel)
@@ -105,7 +107,7 @@ func (w *world) ask(c call, a *answer) error {
 		return view(v, err)
 	case "declare":
 		var err error
-		a.may, err = w.reg.Declare(ctx, term)
+		a.may, _, err = w.reg.Declare(ctx, term)
 		return err
 	case "cycle":
 		return w.cycle(c, a)
@@ -135,6 +137,7 @@ func (w *world) join(c call, a *answer) error {
 	k := keys
 	v, err := w.scripts["register"].Run(w.ctx, w.rdb, []string{
 		k.Instances, k.Members, k.Leader, k.Meta, k.Events, k.Wake, k.Details, k.Releases, k.Orphans, k.Watch,
+		k.Trial, k.Strikes, k.Declarers,
 	}, []any{c.id, lease, standby, w.room.lead, w.room.consume, c.release, "{}", grace, c.gen, c.order})
 	if err != nil {
 		return err

@@ -221,6 +221,15 @@ var rooms = []*room{
 		depth: 5, states: 2550,
 	},
 	{
+		// A schedule that is retired, and comes back or is made anew.
+		name: "retired", lead: "newest", consume: "newest", eager: true,
+		procs: two[:1],
+		joins: 1, want: 1,
+		setup: opened("the client reads", "the client makes", "a read", "a advance", "the client reads"),
+		verbs: "advance, read, tick, look at it, make, pause, retire, restore, delete, take",
+		depth: 6, states: 500,
+	},
+	{
 		// Nobody leads for a while: the gate, and what was missed.
 		name: "outage", lead: "newest", consume: "newest",
 		procs: two,
@@ -245,7 +254,45 @@ var rooms = []*room{
 		procs: two,
 		joins: 4, want: 1,
 		setup: opened("a read", "a declare", "b join"),
-		verbs: "join, ready, beat, resign, declare, declare late, read, define, define late, advance late, open late, tick, crash",
+		verbs: "join, ready, beat, resign, leave, declare, declare late, read, define, define late, advance late, open late, tick, crash",
 		depth: 5, states: 3440,
+	},
+	{
+		// A release that is lost soon after becoming ready, twice so far, and is back beside another.
+		name: "loop", lead: "newest", consume: "newest", eager: true,
+		procs: []proc{{id: "a", release: "v1"}, {id: "b", release: "v2"}, {id: "c", release: "v2"}},
+		joins: 6, want: 1,
+		setup: opened("b join", "b ready", "b crash", "tick to the brink", "a beat", "tick", "a beat",
+			"b join", "c join", "tick to the brink", "a beat", "b beat", "c beat"),
+		verbs: "ready, beat, crash, tick, brink, quit, join",
+		depth: 5, states: 1500,
+	},
+	{
+		// Somebody says that an older release is the newest.
+		name: "promoted", lead: "newest", consume: "release", eager: true,
+		procs: []proc{{id: "a", release: "v1"}, {id: "b", release: "v2"}, {id: "c", release: "v1"}},
+		tasks: map[string]*task.Task{"x": task.New("job", nil)},
+		joins: 4, want: 1,
+		setup: opened("c join", "c ready", "b join", "b ready", "a declare", "enqueue x", "tick to the brink", "a beat", "b beat"),
+		verbs: "promote, declare, resign, beat, take, join, tick",
+		depth: 4, states: 900,
+	},
+	{
+		// One that was draining is lost: it was leaving.
+		name: "drained", lead: "newest", consume: "newest", eager: true,
+		procs: []proc{{id: "a", release: "v1"}, {id: "b", release: "v2"}, {id: "c", release: "v3"}},
+		joins: 5, want: 1,
+		setup: opened("b join", "b ready", "c join", "c ready", "a resign", "b crash", "tick to the brink", "c beat"),
+		verbs: "join, beat, ready, quit, tick",
+		depth: 4, states: 50,
+	},
+	{
+		// The newest that declared is lost, and may come back, while one of its release and one of an older are there.
+		name: "undone", lead: "newest", consume: "newest", eager: true,
+		procs: []proc{{id: "a", release: "v1"}, {id: "b", release: "v2"}, {id: "c", release: "v2"}},
+		joins: 5, want: 1,
+		setup: opened("a declare", "c join", "c ready", "b join", "b ready", "b declare", "tick to the brink", "a beat", "c beat"),
+		verbs: "join, beat, ready, declare, resign, leave, tick, minute, crash",
+		depth: 5, states: 3000,
 	},
 }

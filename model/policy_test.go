@@ -1,6 +1,7 @@
 package model
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -178,6 +179,10 @@ func (w *world) change(c call, a *answer) error {
 		x.Pause, x.Settled, x.Note, x.Ahead = &no, queue.FromMs(w.now), rangeNote(unpushed, "paused"), nil
 	case "delete":
 		x.Delete, x.Behind, x.Note = true, c.behind, rangeNote(unpushed, "deleted")
+	case "retire":
+		x.Retire, x.By, x.Settled, x.Behind, x.Note = true, "v9", queue.FromMs(w.now), c.behind, rangeNote(unpushed, "retired")
+	case "restore":
+		return w.restore(c, a)
 	case "alter": // the grid begins anew
 		x.Definition, x.Anchor.In, x.Settled, x.Note = "altered", true, queue.FromMs(w.now), rangeNote(unpushed, "changed")
 		x.Behind = c.behind
@@ -194,6 +199,25 @@ func (w *world) change(c call, a *answer) error {
 			x.Note = strings.TrimPrefix(x.Note+"\n"+rangeNote([]int64{s}, "forgone"), "\n")
 		}
 	}
+	return w.sendChange(c, a, x)
+}
+
+// restore makes a schedule that was retired as it was: the slots since then are noted.
+func (w *world) restore(c call, a *answer) error {
+	found, err := w.q.Retired(w.ctx, []string{scheduleName})
+	a.last = found[scheduleName].Last
+	last, err2 := queue.ParseLast(a.last)
+	if err = errors.Join(err, err2); err != nil {
+		return err
+	}
+	since := slots(queue.Ms(last.Anchor), queue.Ms(last.Slot), w.now)
+	return w.sendChange(c, a, queue.Change{
+		Name: scheduleName, Expect: c.last, Event: c.op, Definition: found[scheduleName].Definition, Pause: &last.Paused,
+		Runs: last.Runs, Anchor: queue.Anchor{At: last.Anchor}, Settled: queue.FromMs(w.now), Note: rangeNote(since, "retired"),
+	})
+}
+
+func (w *world) sendChange(c call, a *answer, x queue.Change) error {
 	a.change = x
 	_, moved, err := w.q.Change(w.ctx, c.epoch, []queue.Change{x})
 	a.moved = len(moved) > 0

@@ -141,7 +141,9 @@ func (p *proc) learn(c call, a answer) {
 	case "join":
 		p.phase, p.gen, p.order, p.seq, p.claims = joined, a.gen, a.order, 0, nil
 	case "ready":
-		p.phase = max(p.phase, ready)
+		if a.view.Probation == 0 {
+			p.phase = max(p.phase, ready)
+		}
 	case "resign":
 		p.phase = drained
 	case "stand down":

@@ -42,7 +42,57 @@ func (b *book) best(now int64) (member, bool) {
 	return best, found
 }
 
+// proof is how long an instance stays ready until its release has proven itself.
+const proof = int64(120_000)
+
+// strike is how often a release was lost soon after becoming ready, and when last.
+type strike struct{ n, at int64 }
+
+// become makes a member ready.
+func (b *book) become(m member, now int64) {
+	m.ready = true
+	b.members[m.rank.gen] = m
+	delete(b.trial, m.rank.gen)
+	if !m.standby {
+		b.trial[m.rank.gen] = now + proof
+	}
+}
+
+// pardon makes the newest of those on probation ready, when nobody else could lead.
+func (b *book) pardon(now int64) {
+	var best member
+	for gen, m := range b.members {
+		if _, ok := b.trial[gen]; ok && !m.ready && m.lease > now && best.rank.less(m.rank) {
+			best = m
+		}
+	}
+	if best.id != "" {
+		b.become(best, now)
+	}
+}
+
+// probation is for how long yet an instance that says it is ready is not.
+func (b *book) probation(m member, now int64) int64 {
+	n := b.strikes[m.release].n
+	rival := false
+	for _, o := range b.members {
+		rival = rival || o.candidate(now) && o.release != m.release
+	}
+	if n == 0 || m.standby || !rival {
+		return 0
+	}
+	most := min(int64(5000)<<(n-1), 300_000) // by leases of the default
+	ends, ok := b.trial[m.rank.gen]
+	if !ok {
+		ends = m.rank.gen + most
+	}
+	return max(min(ends, now+most)-now, 0)
+}
+
 func (b *book) elect(now int64) {
+	if _, ok := b.best(now); !ok {
+		b.pardon(now)
+	}
 	best, ok := b.best(now)
 	if !ok {
 		b.leader, b.open = 0, false
@@ -64,16 +114,46 @@ func (b *book) sweep(now int64) {
 			found = true
 			delete(b.members, gen)
 			b.orphans[gen] = true
-			lost[m.release] = max(lost[m.release], m.lease)
+			end := m.lease
+			if m.drains {
+				end = 0 // it was leaving
+			}
+			b.over(m, end, now)
+			lost[m.release] = max(lost[m.release], end)
 		}
 	}
 	for release, end := range lost {
-		if p, ok := b.releases[release]; ok && !b.present(release) {
+		switch p, ok := b.releases[release]; {
+		case !ok || b.present(release):
+		case end == 0:
+			b.absent(release)
+		default:
 			b.releases[release] = presence{p.order, end}
 		}
 	}
 	if found {
 		b.elect(now)
+	}
+}
+
+func (b *book) absent(release string) {
+	delete(b.releases, release)
+	delete(b.strikes, release)
+}
+
+// over notes that a generation is gone: lost, or left (0).
+func (b *book) over(m member, lost, now int64) {
+	gen := m.rank.gen
+	if ends, ok := b.trial[gen]; ok && lost > 0 && m.ready && !m.drains && ends-proof > b.strikes[m.release].at {
+		b.strikes[m.release] = strike{b.strikes[m.release].n + 1, now}
+	}
+	delete(b.trial, gen)
+	p, ok := b.declarers[gen]
+	switch {
+	case ok && lost > 0:
+		b.declarers[gen] = presence{p.order, lost}
+	case ok:
+		delete(b.declarers, gen)
 	}
 }
 
@@ -95,13 +175,14 @@ func (b *book) judgeRegistry(w *world, c call, a answer) {
 		b.judgeJoin(w, c, a)
 	case "ready", "resign":
 		b.sweep(w.now)
-		m.drains = m.drains || c.op == "resign"
-		m.ready = m.ready || c.op == "ready"
-		b.members[c.gen] = m
-		b.elect(w.now)
+		b.judgeState(w.now, c, a)
 	case "beat":
 		m.lease = w.now + lease
 		b.members[c.gen] = m
+		if ends, ok := b.trial[c.gen]; ok && ends <= w.now && m.ready && !m.drains {
+			delete(b.trial, c.gen)
+			delete(b.strikes, m.release)
+		}
 		b.sweep(w.now)
 		if b.leader == 0 {
 			b.elect(w.now)
@@ -116,8 +197,10 @@ func (b *book) judgeRegistry(w *world, c call, a answer) {
 	case "stand down":
 		b.sweep(w.now)
 		b.judgeStandDown(w.now, c, m, a)
+	case "promote":
+		b.judgePromote(w, c)
 	case "declare":
-		b.judgeDeclare(m, a)
+		b.judgeDeclare(w.now, m, a)
 		return
 	}
 	v := a.view
@@ -137,6 +220,31 @@ func (b *book) judgeRegistry(w *world, c call, a answer) {
 	b.epoch = v.Epoch
 }
 
+// judgeState: one that says it is ready is, or is on probation; one that resigns drains.
+func (b *book) judgeState(now int64, c call, a answer) {
+	m := b.members[c.gen]
+	wait := int64(0)
+	switch {
+	case m.drains:
+	case c.op == "resign":
+		m.drains = true
+		b.members[c.gen] = m
+		delete(b.trial, c.gen)
+		b.elect(now)
+	case m.ready:
+	default:
+		if wait = b.probation(m, now); wait > 0 {
+			b.trial[c.gen] = now + wait
+		} else {
+			b.become(m, now)
+			b.elect(now)
+		}
+	}
+	if got := a.view.Probation.Milliseconds(); got != wait {
+		broken(5, "%s is on probation for %d; must be %d: %v", c.id, got, wait, b.strikes)
+	}
+}
+
 // judgeBeat: the leader hears of all that are to be recovered, and everybody of all that is to be cancelled.
 func (b *book) judgeBeat(w *world, c call, a answer) {
 	if b.leader == c.gen && len(a.orphans) != min(len(b.orphans), 16) { // a few at a time
@@ -151,7 +259,7 @@ func (b *book) judgeJoin(w *world, c call, a answer) {
 	b.sweep(w.now)
 	for release, p := range b.releases {
 		if p.gone > 0 && w.now-p.gone >= grace {
-			delete(b.releases, release)
+			b.absent(release)
 		}
 	}
 	again := false
@@ -159,6 +267,10 @@ func (b *book) judgeJoin(w *world, c call, a answer) {
 		if m.id == c.id {
 			delete(b.members, gen)
 			b.orphans[gen] = true
+			if c.order > 0 {
+				delete(b.trial, gen) // it has run all the while
+			}
+			b.over(m, w.now, w.now)
 			again = true
 		}
 	}
@@ -183,8 +295,34 @@ func (b *book) judgeJoin(w *world, c call, a answer) {
 	}
 }
 
+// judgePromote: its release is newer than all there were.
+func (b *book) judgePromote(w *world, c call) {
+	b.sweep(w.now)
+	order := number(w.disk.get(keys.Meta, "order"))
+	if order <= b.order {
+		broken(5, "%s was promoted to order %d; the largest was %d", c.release, order, b.order)
+	}
+	b.order = order
+	b.releases[c.release] = presence{order, b.releases[c.release].gone}
+	delete(b.strikes, c.release)
+	for gen, m := range b.members {
+		if m.release == c.release {
+			m.rank.order = order
+			b.members[gen] = m
+			if _, ok := b.trial[gen]; ok && !m.ready {
+				b.become(m, w.now)
+			}
+			if _, ok := b.declarers[gen]; ok {
+				b.declarers[gen] = presence{order: order}
+			}
+		}
+	}
+	b.elect(w.now)
+}
+
 func (b *book) judgeLeave(now, gen int64, m member) {
 	delete(b.members, gen)
+	b.over(m, 0, now)
 	for _, e := range b.tasks {
 		if e.place == running && e.gen == gen {
 			b.orphans[gen] = true
@@ -192,7 +330,7 @@ func (b *book) judgeLeave(now, gen int64, m member) {
 	}
 	b.sweep(now)
 	if !b.present(m.release) {
-		delete(b.releases, m.release)
+		b.absent(m.release)
 	}
 	b.elect(now)
 }
@@ -209,18 +347,48 @@ func (b *book) judgeStandDown(now int64, c call, m member, a answer) {
 	if can {
 		m.ready = false
 		b.members[c.gen] = m
+		delete(b.trial, c.gen)
 		b.elect(now)
 	}
 }
 
-// judgeDeclare: an older one never declares after a newer one has.
-func (b *book) judgeDeclare(m member, a answer) {
-	if may := !m.rank.less(b.declared); a.may != may {
-		broken(9, "%s %v may declare: %v; last was %v", m.id, m.rank, a.may, b.declared)
+// judgeDeclare: an older one does not declare while a newer one is there that has, or was lost a moment ago; and it does
+// when that one is gone.
+func (b *book) judgeDeclare(now int64, m member, a answer) {
+	may := true
+	for gen, p := range b.declarers {
+		switch r := (rank{p.order, gen}); {
+		case !b.declarer(now, m, r, p.gone):
+			delete(b.declarers, gen)
+		case m.rank.less(r):
+			may = false
+		}
 	}
-	if a.may {
-		b.declared = m.rank
+	if a.may != may {
+		broken(9, "%s %v may declare: %v; those who did and are there: %v", m.id, m.rank, a.may, b.declarers)
 	}
+	if may {
+		b.declarers[m.rank.gen] = presence{order: m.rank.order}
+	}
+}
+
+// declarer reports whether one that declared counts as present: for those of the same release it counts whether that
+// instance is there, for others whether any of its release is.
+func (b *book) declarer(now int64, m member, r rank, gone int64) bool {
+	for _, o := range b.members {
+		if !o.drains && (o.rank == r || o.rank.order == r.order && r.order != m.rank.order) {
+			return true
+		}
+	}
+	if r.order != m.rank.order {
+		gone = 0
+		for _, p := range b.releases {
+			if p.order == r.order {
+				gone = p.gone
+			}
+		}
+	}
+	return gone > 0 && now < gone+grace
 }
 
 // checkHolders: whoever lives and believes to hold a task does, so that never two do.
@@ -258,6 +426,23 @@ func (b *book) text(m member) string {
 	return fmt.Sprintf("%d %d %s %d %s %s %s", m.rank.gen, m.rank.order, state, standby, b.rule.lead, b.rule.consume, m.release)
 }
 
+// checkTrial compares who is on probation or has to prove itself, and for what.
+func (b *book) checkTrial(w *world) {
+	if n, m := len(w.disk[keys.Trial].fields), len(w.disk[keys.Strikes].fields); n != len(b.trial) || m != len(b.strikes) {
+		broken(5, "%d are on trial, %d releases have strikes; must be %v, %v", n, m, b.trial, b.strikes)
+	}
+	for gen, ends := range b.trial {
+		if f, _ := w.disk.find(keys.Trial, fmt.Sprint(gen)); int64(f.score) != ends {
+			broken(5, "%d is on trial until %v; must be %d", gen, f.score, ends)
+		}
+	}
+	for release, s := range b.strikes {
+		if got := w.disk.get(keys.Strikes, release); got != fmt.Sprint(s.n, " ", s.at) {
+			broken(5, "the strikes of %s are %q; must be %v", release, got, s)
+		}
+	}
+}
+
 // checkRegistry compares who is registered, who leads, and whose tasks are to be recovered.
 func (b *book) checkRegistry(w *world) {
 	if got := w.disk.get(keys.Leader, "gen"); number(got) != b.leader {
@@ -265,6 +450,9 @@ func (b *book) checkRegistry(w *world) {
 	}
 	if epoch, open := number(w.disk.get(keys.Leader, "epoch")), w.disk.get(keys.Leader, "open") == "1"; epoch != b.epoch || open != b.open {
 		broken(5, "the epoch is %d, the gate open: %v; must be %d, %v", epoch, open, b.epoch, b.open)
+	}
+	if m, ok := b.members[b.leader]; ok && w.disk.get(keys.Leader, "order") != fmt.Sprint(m.rank.order) {
+		broken(5, "the leader's order is known as %q; must be %d", w.disk.get(keys.Leader, "order"), m.rank.order)
 	}
 	for _, m := range b.members {
 		end, _ := w.disk.find(keys.Instances, m.id)
@@ -283,6 +471,15 @@ func (b *book) checkRegistry(w *world) {
 	}
 	if n := len(w.disk[keys.Releases].fields); n != len(b.releases) {
 		broken(5, "%d releases are known; must be %d", n, len(b.releases))
+	}
+	b.checkTrial(w)
+	if n := len(w.disk[keys.Declarers].fields); n != len(b.declarers) {
+		broken(9, "%d are known that declared; must be %v", n, b.declarers)
+	}
+	for gen, p := range b.declarers {
+		if got := w.disk.get(keys.Declarers, fmt.Sprint(gen)); got != fmt.Sprint(p.order, " ", p.gone) {
+			broken(9, "that %d declared is known as %q; must be %v", gen, got, p)
+		}
 	}
 	if n := len(w.disk[keys.Orphans].fields); n != len(b.orphans) {
 		broken(4, "%d generations are declared dead; must be %d", n, len(b.orphans))

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/onbeat/onbeat/queue"
 	"github.com/onbeat/onbeat/task"
@@ -135,8 +136,21 @@ func (b *book) judgeChange(w *world, c call, a answer, before disk) (said []stri
 			delete(b.fates, slot)
 		}
 	}
-	said = b.note(a.change.Note, wasRaw)
-	if c.op == "delete" {
+	kept, err := queue.ParseLast(a.last)
+	if err != nil {
+		broken(2, "it was retired at %q: %v", a.last, err)
+	}
+	if c.op == "restore" {
+		was, wasRaw = kept, a.last
+		said = b.note(a.change.Note, wasRaw)
+		if !now.Anchor.Equal(kept.Anchor) || now.Runs != kept.Runs || now.Paused != kept.Paused {
+			broken(2, "it was retired at %q, and came back as %q", a.last, raw)
+		}
+	} else {
+		said = b.note(a.change.Note, wasRaw)
+	}
+	b.judgeKept(w, c, a, before)
+	if c.op == "delete" || c.op == "retire" {
 		if _, ok := w.disk.find(keys.Schedules, scheduleName); ok || raw != "" {
 			broken(2, "it was deleted, and is there: %q", raw)
 		}
@@ -170,6 +184,32 @@ func (b *book) judgeChange(w *world, c call, a answer, before disk) (said []stri
 		b.allDealtWith(queue.Ms(was.Anchor), w.now, wasRaw)
 	}
 	return said
+}
+
+// judgeKept: what is retired is kept as it was, and nothing else is.
+func (b *book) judgeKept(w *world, c call, a answer, before disk) {
+	text := w.disk.get(keys.Retired, scheduleName)
+	_, listed := w.disk.find(keys.Retirements, scheduleName)
+	if is := text != ""; is != (c.op == "retire") || is != listed {
+		broken(2, "after %s it is kept as %q, and listed: %v", c.op, text, listed)
+	}
+	if c.op != "retire" {
+		return
+	}
+	last, _ := stored(before)
+	last.Slot = a.change.Settled
+	for _, x := range a.change.Ahead {
+		for k := range x.Count {
+			slot := x.Slot.Add(-time.Duration(k) * x.Every)
+			if f := before.places()[task.SlotID(scheduleName, slot)]; queue.Ms(slot) > w.now && f.place == waiting && !f.held {
+				last.Runs--
+			}
+		}
+	}
+	lines := strings.SplitN(text, "\n", 3)
+	if len(lines) < 3 || !strings.HasSuffix(lines[0], " v9") || lines[1] != last.String() || lines[2] != before.get(keys.Schedules, scheduleName) {
+		broken(2, "it was retired at %q, and is kept as %q", last.String(), text)
+	}
 }
 
 // allDealtWith: each slot from slot zero to a moment was pushed, or disposed of and noted.

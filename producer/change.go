@@ -111,9 +111,61 @@ func remove(st queue.Stored, event string, now time.Time) (*queue.Change, error)
 		c.Lane, c.Ahead = e.ahead(now)
 		c.Behind = st.Behind
 		why := "schedule was " + event
-		c.Note = joinNotes(joinNotes(e.forgone(event, why), e.unpushed(now, event, why)), e.was(now))
+		note := e.unpushed(now, event, why)
+		if e.exhausted() { // its rule will be taken for one that held to the end
+			note = e.rest(now, event, "schedule had had all its runs")
+		}
+		c.Note = joinNotes(joinNotes(e.forgone(event, why), note), e.was(now))
 	}
 	return c, nil
+}
+
+// retire deletes a schedule that a release does not declare any more, and keeps what it was, settled up to now.
+func retire(st queue.Stored, release string, now time.Time) (*queue.Change, error) {
+	c, err := remove(st, "retired", now)
+	if err != nil {
+		return nil, err
+	}
+	c.Retire, c.By = true, release
+	if e, err := newEntry(st); err == nil && e != nil && !e.exhausted() {
+		c.Settled = now
+	}
+	return c, nil
+}
+
+// comeBack makes of the change that makes a schedule one by which it goes on as it was when it was retired: on its grid,
+// with its runs, and paused if it was. The slots since then are noted, and none of them is run. What cannot be read of
+// it here is made anew.
+func comeBack(r queue.Retired, made *queue.Change, s *Schedule, now time.Time) (*queue.Change, error) {
+	was, err := decodeDefinition(r.Name, r.Definition)
+	if err != nil {
+		return made, nil //nolint:nilerr // a newer release wrote it
+	}
+	last, err := queue.ParseLast(r.Last)
+	if err != nil {
+		return made, nil //nolint:nilerr // damaged
+	}
+	c := *made
+	c.Event, c.Note, c.Settled = "schedule restored", "", time.Time{}
+	c.Pause, c.Runs = &last.Paused, last.Runs
+	if was.Start == s.Start { // told otherwise, it begins anew
+		c.Anchor = queue.Anchor{At: last.Anchor}
+	}
+	if c.Anchor.At.IsZero() {
+		return &c, nil
+	}
+	last.Anchor = c.Anchor.At
+	grid, err := s.Grid(last.Anchor)
+	if err != nil {
+		return nil, fmt.Errorf("schedule %q: %w", s.Name, err)
+	}
+	e := &entry{s: s, grid: grid, last: last}
+	if e.exhausted() {
+		c.Settled = last.Slot
+		return &c, nil
+	}
+	c.Settled, c.Note = now, e.unpushed(now, "retired", "schedule was retired")
+	return &c, nil
 }
 
 // pause stops a schedule, or lets it go on. It returns nil if it is so already.
@@ -153,12 +205,20 @@ func (e *entry) ahead(now time.Time) (queue.Lane, []queue.Ahead) {
 
 // unpushed notes the slots up to now that were never pushed and now will not be.
 func (e *entry) unpushed(now time.Time, word, why string) string {
-	first := e.after(e.last.Slot)
-	if first.IsZero() || first.After(now) || e.exhausted() {
+	if e.exhausted() {
 		return ""
 	}
 	if e.last.Paused {
 		word, why = "paused", "schedule was paused"
+	}
+	return e.rest(now, word, why)
+}
+
+// rest notes the slots behind the last run up to now.
+func (e *entry) rest(now time.Time, word, why string) string {
+	first := e.after(e.last.Slot)
+	if first.IsZero() || first.After(now) {
+		return ""
 	}
 	n := e.grid.Count(first.Add(-time.Nanosecond), now)
 	return rangeNote(e.s.Name, first, e.upTo(now), word, n, why)

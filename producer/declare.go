@@ -5,16 +5,18 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/onbeat/onbeat/queue"
 )
 
-// declare makes the stored schedules those that this release declares: new ones are made, changed ones changed, and
-// declared ones that are gone retired. What was applied by hand stays. An older release, or an older instance, that
-// leads because the newer died changes nothing.
+// declare makes the stored schedules those that this release declares: new ones are made, changed ones changed,
+// declared ones that are gone retired, and those that another release retired go on. What was applied by hand stays. An
+// older release, or an older instance, changes nothing while a newer one that declared is present: it asks again.
 //
 // A change takes back what was pushed ahead, so where there are many, slots are pushed between them.
 func (t *tenure) declare(ctx context.Context, stored map[string]queue.Stored) error {
+	t.askAgain = nil
 	if t.cfg.Declared == nil {
 		return nil
 	}
@@ -22,15 +24,23 @@ func (t *tenure) declare(ctx context.Context, stored map[string]queue.Stored) er
 	if declared == nil {
 		return nil
 	}
-	may, err := t.reg.Declare(ctx, t.term)
+	may, again, err := t.reg.Declare(ctx, t.term)
 	if err != nil {
 		return err
 	}
 	if !may {
-		t.log.Warn().Msg("a newer instance declared the schedules: leaving them as they are")
+		if !t.yields {
+			t.log.Warn().Msg("a newer instance declared the schedules: leaving them as they are while it is present")
+		}
+		t.yields, t.askAgain = true, time.After(again)
 		return nil
 	}
-	changes, err := t.compare(declared, stored)
+	t.yields = false
+	retired, err := t.retired(ctx, declared, stored)
+	if err != nil {
+		return err
+	}
+	changes, err := t.compare(declared, stored, retired)
 	if err != nil || len(changes) == 0 {
 		return err
 	}
@@ -86,7 +96,11 @@ func (t *tenure) declarePart(ctx context.Context, want map[string]Schedule, part
 		if _, err := t.tick(ctx); err != nil { // what is settled, is settled up to now
 			return err
 		}
-		changes, err := t.compare(declared, stored)
+		retired, err := t.retired(ctx, declared, stored)
+		if err != nil {
+			return err
+		}
+		changes, err := t.compare(declared, stored, retired)
 		if err != nil {
 			return err
 		}
@@ -107,14 +121,29 @@ func (t *tenure) declarePart(ctx context.Context, want map[string]Schedule, part
 	return t.pushSoon(ctx)
 }
 
+// retired reads what those were that are declared, and not there because another release retired them.
+func (t *tenure) retired(ctx context.Context, declared []Schedule, stored map[string]queue.Stored) (map[string]queue.Retired, error) {
+	var absent []string
+	for i := range declared {
+		if stored[declared[i].Name].Absent() {
+			absent = append(absent, declared[i].Name)
+		}
+	}
+	return t.q.Retired(ctx, absent)
+}
+
 // compare lists what has to change for stored to say what is declared.
-func (t *tenure) compare(declared []Schedule, stored map[string]queue.Stored) ([]queue.Change, error) {
+func (t *tenure) compare(declared []Schedule, stored map[string]queue.Stored, retired map[string]queue.Retired) ([]queue.Change, error) {
+	head, now := definitionHead{V: definitionVersion, Origin: Declared, Release: t.stay.Release}, t.clock.Now()
 	var changes []queue.Change
 	named := make(map[string]bool, len(declared))
 	for i := range declared {
 		s := &declared[i]
 		named[s.Name] = true
-		c, err := replace(stored[s.Name], s, definitionHead{V: definitionVersion, Origin: Declared, Release: t.stay.Release}, t.clock.Now())
+		c, err := replace(stored[s.Name], s, head, now)
+		if r, ok := retired[s.Name]; ok && err == nil {
+			c, err = comeBack(r, c, s, now)
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -130,7 +159,7 @@ func (t *tenure) compare(declared []Schedule, stored map[string]queue.Stored) ([
 		if err != nil || d.Origin != Declared {
 			continue // unreadable: a newer release's own
 		}
-		c, err := remove(stored[name], "retired", t.clock.Now())
+		c, err := retire(stored[name], t.stay.Release, now)
 		if err != nil {
 			return nil, err
 		}

@@ -163,8 +163,9 @@ func (w *world) account(name string) (pushed, noted int) {
 
 // node is an instance that schedules.
 type node struct {
-	stop func()
-	id   string
+	stop      func()
+	redeclare func()
+	id        string
 }
 
 func (w *world) start(release string, declared func() []Schedule) *node {
@@ -185,7 +186,7 @@ func (w *world) startOver(rdb redis.UniversalClient, release string, declared fu
 	over := make(chan error, 1)
 	go func() { over <- m.Run(ctx, s.Run) }()
 	stopped := false
-	n := &node{id: m.ID()}
+	n := &node{id: m.ID(), redeclare: s.Redeclare}
 	n.stop = func() {
 		if stopped {
 			return

@@ -254,9 +254,13 @@ func TestPromise9_olderNeverOverwritesNewer(t *testing.T) {
 	if s, err := w.Get(ctx, "a"); err != nil || !s.Paused {
 		t.Errorf("a: paused %v, %v", s.Paused, err)
 	}
-	_, err = w.reg.Deregister(ctx, "two", two.term.Gen)
-	must(t, err)
-
+	lost := func(ago time.Duration) {
+		t.Helper()
+		must(t, w.rdb.Del(ctx, w.q.Keys().Trial).Err()) // after it had been ready for long
+		end := w.now().Add(-ago).UnixMilli()
+		must(t, w.rdb.ZAdd(ctx, w.q.Keys().Instances, redis.Z{Score: float64(end), Member: "two"}).Err())
+	}
+	lost(0)
 	v, err := w.reg.Heartbeat(ctx, "one", one.term.Gen, time.Minute)
 	must(t, err)
 	if v.Leader != "one" {
@@ -265,7 +269,18 @@ func TestPromise9_olderNeverOverwritesNewer(t *testing.T) {
 	again := *one
 	again.term.Epoch, again.began = v.Epoch, time.Time{}
 	must(t, again.takeStock(ctx))
-	want("v1 leads because v2 died: nothing changes", "a by-hand c")
+	want("v1 leads because v2 was lost: nothing changes", "a by-hand c")
+
+	two = w.lead("two", "v2", declare("a", "c"))
+	lost(time.Minute + time.Second)
+	v, err = w.reg.Heartbeat(ctx, "one", one.term.Gen, time.Minute)
+	must(t, err)
+	again.term.Epoch = v.Epoch
+	must(t, again.takeStock(ctx))
+	want("v2 has been lost for a minute", "a b by-hand")
+	two = w.lead("two", "v2", declare("a", "c"))
+	must(t, two.takeStock(ctx))
+	want("v2 is back", "a by-hand c")
 
 	// A rollback: v1 was away, and is newest again.
 	_, err = w.reg.Deregister(ctx, "one", one.term.Gen)

@@ -98,6 +98,9 @@ type tenure struct {
 	lacking  error             // why stock could not be taken of everything; it is tried again
 	aside    map[string]string // schedules that Redis refuses, as they were then: last run
 	refused  bool              // one was, and since then no step was made
+
+	yields   bool             // a newer release's schedules are in force
+	askAgain <-chan time.Time // when to ask whether they still are; nil: no need
 }
 
 // run leads: it takes stock, opens the gate if nobody led before, and pushes until the term ends.
@@ -137,6 +140,8 @@ func (t *tenure) run(ctx context.Context) error {
 			again = nil
 			t.tidy(ctx)
 			err = t.insist(ctx, t.takeStock)
+		case <-t.askAgain:
+			err = t.insist(ctx, t.declareAgain)
 		case <-tidy.C:
 			t.upkeep(ctx)
 			err = t.insist(ctx, t.retryAside)

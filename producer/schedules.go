@@ -38,6 +38,14 @@ type Status struct {
 
 	Behind int64        // slots that were missed and are still to be run
 	Spans  []queue.Span // where they lie
+
+	Retired *Retirement // of one that is kept for when its release is in force again; else nil
+}
+
+// Retirement says who did not declare a schedule any more, and since when it has not run.
+type Retirement struct {
+	At      time.Time `json:"at"`
+	Release string    `json:"release"`
 }
 
 // MarshalJSON writes the schedule's fields and the status's side by side.
@@ -51,7 +59,9 @@ func (s Status) MarshalJSON() ([]byte, error) {
 		Next    time.Time `json:"next,omitzero"`
 		Runs    int64     `json:"runs"`
 		Behind  int64     `json:"behind,omitempty"`
-	}{s.Origin, s.Release, s.Paused, s.Anchor, s.Last, s.Next, s.Runs, s.Behind}, s.Schedule)
+
+		Retired *Retirement `json:"retired,omitempty"`
+	}{s.Origin, s.Release, s.Paused, s.Anchor, s.Last, s.Next, s.Runs, s.Behind, s.Retired}, s.Schedule)
 }
 
 // Grid is the schedule's grid as it stands.
@@ -123,6 +133,25 @@ func (s *Schedules) Get(ctx context.Context, name string) (Status, error) {
 		return Status{}, err
 	}
 	return statusOf(st, now)
+}
+
+// Retired returns a schedule that a release retired, as it was then. The error matches [queue.ErrNotFound] if there is
+// none, or if it was so long ago that it is not kept any more.
+func (s *Schedules) Retired(ctx context.Context, name string) (Status, error) {
+	found, err := s.q.Retired(ctx, []string{name})
+	if err != nil {
+		return Status{}, err
+	}
+	r, ok := found[name]
+	if !ok {
+		return Status{}, fmt.Errorf("retired schedule %q: %w", name, queue.ErrNotFound)
+	}
+	status, err := statusOf(queue.Stored{Name: name, Definition: r.Definition, Last: r.Last}, r.At)
+	if err != nil {
+		return Status{}, err
+	}
+	status.Next, status.Retired = time.Time{}, &Retirement{At: r.At, Release: r.By}
+	return status, nil
 }
 
 func (s *Schedules) read(ctx context.Context, name string) (queue.Stored, time.Time, error) {

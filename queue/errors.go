@@ -29,7 +29,7 @@ var (
 	ErrAlive = errors.New("generation is alive")
 	// ErrDenied: Redis refuses the user or password, or the command to this user.
 	ErrDenied = errors.New("redis denies access")
-	// ErrNotFound: there is no such task or schedule.
+	// ErrNotFound: there is no such task, schedule or release.
 	ErrNotFound = errors.New("not found")
 	// ErrChanged: somebody else changed it at the same time, more often than we tried again.
 	ErrChanged = errors.New("changed at the same time")

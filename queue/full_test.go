@@ -97,7 +97,8 @@ func TestFullRedis_whatPassesAndWhatIsRefused(t *testing.T) {
 			_, err := f.reg.Open(ctx, f.a.term())
 			return err
 		}},
-		{"asking to declare", "declare", false, func(f *full) error { _, err := f.reg.Declare(ctx, f.a.term()); return err }},
+		{"asking to declare", "declare", false, func(f *full) error { _, _, err := f.reg.Declare(ctx, f.a.term()); return err }},
+		{"promoting a release", "promote", false, func(f *full) error { _, err := f.reg.Promote(ctx, "newer"); return err }},
 		{"standing down", "standdown", false, func(f *full) error {
 			b := f.join("b", release("newer"))
 			f.join("a2", release("newest"))

@@ -48,12 +48,18 @@ type Keys struct {
 	Behind    string // hash schedule -> what was missed and is still to be pushed (see Behind)
 	Changed   string // zset schedule -> version of its last change
 
+	Retired     string // hash retired schedule -> when and by whom, last run, definition (see change.lua)
+	Retirements string // zset retired schedule -> when
+
 	Instances string // zset instance -> lease end
 	Members   string // hash instance -> rank and state (see lib_elect.lua)
 	Details   string // hash instance -> JSON for people
 	Leader    string // hash id, gen, epoch, order, consume, open, since
 	Releases  string // hash release -> "order gone"
-	Meta      string // hash counters: gen, epoch, order, fence, lanes, schedules, done, retried, died, declared; beat, clock
+	Trial     string // zset generation -> until when it is on probation, or has to prove itself (see lib_elect.lua)
+	Strikes   string // hash release -> "how often it was lost soon after becoming ready, when last"
+	Declarers string // hash generation that declared schedules -> "order gone"
+	Meta      string // hash counters: gen, epoch, order, fence, lanes, schedules, done, retried, died, declared, declarer; beat, clock
 
 	Events  string // stream state changes, capped
 	History string // stream what became of the slots of schedules, capped
@@ -69,7 +75,8 @@ func (p Partition) Keys() Keys {
 		Dead: x + "dead", Done: x + "done", Cancel: x + "cancel", Watch: x + "watch", Orphans: x + "orphans",
 		Schedules: x + "schedules", Last: x + "last", Behind: x + "behind", Changed: x + "changed",
 		Instances: x + "instances", Members: x + "members", Details: x + "details", Leader: x + "leader",
-		Releases: x + "releases", Meta: x + "meta",
+		Releases: x + "releases", Trial: x + "trial", Strikes: x + "strikes", Declarers: x + "declarers", Meta: x + "meta",
+		Retired: x + "retired", Retirements: x + "retirements",
 		Events: x + "events", History: x + "history", Wake: x + "wake",
 	}
 }

@@ -134,6 +134,7 @@ func (q *Queue) Tidy(ctx context.Context) (int, error) {
 		k.Schedules, k.Changed}
 	args := []any{q.caps.Done, q.caps.Dead, MaxBatch, laneAge.Milliseconds(), k.Wake, NamesKept.Milliseconds()}
 	keys, args = set.declare(k, keys, args)
+	keys, args = append(keys, k.Retired, k.Retirements), append(args, RetiredKept.Milliseconds())
 	v, err := tidyScript.Run(ctx, q.rdb, keys, args)
 	if err != nil {
 		return 0, fmt.Errorf("tidy: %w", err)

@@ -84,6 +84,8 @@ type Change struct {
 	Expect     string // last run as it was read; "" for a schedule that must not exist
 	Definition string // "" leaves it
 	Delete     bool
+	Retire     bool   // deletes it, and keeps what it was: see [Queue.Retired]
+	By         string // the release that retires it
 	Anchor     Anchor
 	Pause      *bool
 	FromNow    bool      // slots up to now are settled: the next is the first after it
@@ -135,7 +137,10 @@ func (q *Queue) changeBatch(ctx context.Context, epoch int64, changes []Change) 
 	for i := range changes {
 		c := &changes[i]
 		definition, pause, slot := c.Definition, "", ""
-		if c.Delete {
+		switch {
+		case c.Retire:
+			definition = "~" + c.By
+		case c.Delete:
 			definition = "-"
 		}
 		if c.Pause != nil {
@@ -162,7 +167,7 @@ func (q *Queue) changeBatch(ctx context.Context, epoch int64, changes []Change) 
 	for _, l := range lanes.list {
 		keys = append(keys, k.Due(l))
 	}
-	keys = append(keys, k.Behind)
+	keys = append(keys, k.Behind, k.Retired, k.Retirements)
 	v, err := changeScript.Run(ctx, q.rdb, keys, args)
 	if err != nil {
 		return nil, err

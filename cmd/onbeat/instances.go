@@ -8,7 +8,12 @@ import (
 	"github.com/onbeat/onbeat/instance"
 )
 
-type instancesCmd struct{}
+type instancesCmd struct {
+	List    instancesListCmd    `cmd:"" default:"1" help:"List the instances: who leads, who works, since when."`
+	Promote instancesPromoteCmd `cmd:"" help:"Make a release the newest, as if it had been rolled out now."`
+}
+
+type instancesListCmd struct{}
 
 // instanceLine adds to an instance what is left of its lease.
 type instanceLine struct {
@@ -17,7 +22,7 @@ type instanceLine struct {
 }
 
 // Run lists the instances, the newest first.
-func (c *instancesCmd) Run(ctx context.Context, a *app) error {
+func (c *instancesListCmd) Run(ctx context.Context, a *app) error {
 	cl, err := a.connect(ctx)
 	if err != nil {
 		return err

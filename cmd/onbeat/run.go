@@ -18,7 +18,7 @@ type cli struct {
 	Enqueue     enqueueCmd     `cmd:"" help:"Add a task, or a file of them."`
 	Schedules   schedulesCmd   `cmd:"" help:"List, change, pause and trigger schedules."`
 	Tasks       tasksCmd       `cmd:"" help:"List, cancel, retry and delete tasks."`
-	Instances   instancesCmd   `cmd:"" help:"List the instances: who leads, who works, since when."`
+	Instances   instancesCmd   `cmd:"" help:"List the instances, and promote a release."`
 	Events      eventsCmd      `cmd:"" help:"Show what changed: who came, led and left; what was done by hand."`
 	Audit       auditCmd       `cmd:"" help:"Compare the slots that should have run with what happened to each."`
 	Lock        lockCmd        `cmd:"" help:"Run a command under a lock: a crontab on many machines that runs on one."`

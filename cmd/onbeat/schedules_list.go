@@ -69,6 +69,10 @@ func scheduleState(s *producer.Status) string {
 		whose += " by " + s.Release
 	}
 	switch {
+	case s.Retired != nil && s.Retired.Release != "":
+		return "retired by " + s.Retired.Release + ", " + whose
+	case s.Retired != nil:
+		return "retired, " + whose
 	case s.Paused:
 		return "paused, " + whose
 	case s.Next.IsZero() && !s.Anchor.IsZero():

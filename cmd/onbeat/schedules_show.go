@@ -3,10 +3,12 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/onbeat/onbeat/producer"
+	"github.com/onbeat/onbeat/queue"
 	"github.com/onbeat/onbeat/schedule"
 )
 
@@ -17,7 +19,7 @@ type schedulesShowCmd struct {
 // shownSlots is how many coming slots are shown.
 const shownSlots = 5
 
-// Run shows a schedule.
+// Run shows a schedule, also one that was retired and may come back.
 func (c *schedulesShowCmd) Run(ctx context.Context, a *app) error {
 	cl, err := a.connect(ctx)
 	if err != nil {
@@ -25,6 +27,11 @@ func (c *schedulesShowCmd) Run(ctx context.Context, a *app) error {
 	}
 	defer cl.Close()
 	s, err := cl.Schedules().Get(ctx, c.Name)
+	if errors.Is(err, queue.ErrNotFound) {
+		if was, err2 := cl.Schedules().Retired(ctx, c.Name); err2 == nil {
+			s, err = was, nil
+		}
+	}
 	if err != nil {
 		return cl.notFound(ctx, c.Name, err)
 	}
@@ -74,6 +81,9 @@ func (a *app) printSchedule(s *producer.Status, slots []slotLine, now time.Time)
 	f.add("name", a.style.bold(s.Schedule.Name))
 	f.add("when", schedule.Describe(s.Schedule.Rule))
 	f.add("state", scheduleState(s))
+	if s.Retired != nil {
+		f.add("retired", both(s.Retired.At.In(loc), now))
+	}
 	f.add("task", s.Schedule.Task)
 	f.add("payload", string(s.Schedule.Payload))
 	f.add("queue", s.Schedule.Queue)

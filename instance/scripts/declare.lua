@@ -1,10 +1,12 @@
--- declare.lua asks for the right to declare schedules: it goes to the leader, unless a newer release, or a newer
--- generation of the same one, has declared before. An older instance that leads because the newer one died must
--- neither bring back what was removed nor prune what was added.
+-- declare.lua asks for the right to declare schedules. The schedules in force are those of the newest that is present:
+-- the leader may declare unless a newer release, or a newer generation of its own, has declared before and is present.
+-- A release is present while an instance of it is registered and does not drain, and for a while after its last one was
+-- lost: an older instance that leads meanwhile must neither bring back what was removed nor prune what was added.
 --
--- KEYS[1..10] see lib_elect.lua
--- ARGV[1] id  [2] generation  [3] epoch
--- Returns {1 or 0, "order generation" of whoever declared last}. Errors: FENCED, NOTLEADER. O(1).
+-- KEYS[1..13] see lib_elect.lua
+-- ARGV[1] id  [2] generation  [3] epoch  [4] how long a release, or a generation, may be lost and count as present (ms)
+-- Returns {1 or 0, when 0: in how many ms to ask again}. What ends the wait: who is newer leaves, or was lost for ARGV[4].
+-- Errors: FENCED, NOTLEADER. O(instances + releases).
 local alive, member = live(instances, members, ARGV[1], ARGV[2])
 if not alive then
   return redis.error_reply("FENCED instance " .. ARGV[1])
@@ -13,12 +15,70 @@ local lead = redis.call("HMGET", leader, "id", "gen", "epoch")
 if lead[1] ~= ARGV[1] or lead[2] ~= ARGV[2] or lead[3] ~= ARGV[3] then
   return redis.error_reply("NOTLEADER epoch " .. (lead[3] or "0"))
 end
-local m = parse(member)
-local had = redis.call("HGET", meta, "declared") or "0 0"
-local order, gen = string.match(had, "^(%d+) (%d+)$")
-order, gen = tonumber(order), tonumber(gen)
-if order > m.order or order == m.order and gen > m.gen then
-  return { 0, had }
+local m, grace = parse(member), tonumber(ARGV[4])
+
+-- Who is there, and when each release that is not there was lost.
+local gens, drains, orders, lost = {}, {}, {}, {}
+for i, text in ipairs(redis.call("HGETALL", members)) do
+  local other = i % 2 == 0 and parse(text) or {}
+  if other.state == "d" then
+    drains[other.gen] = true -- as good as gone
+  elseif other.gen then
+    gens[other.gen], orders[other.order] = true, true
+  end
 end
-redis.call("HSET", meta, "declared", int(m.order) .. " " .. int(m.gen))
-return { 1, had }
+for i, text in ipairs(redis.call("HGETALL", releases)) do
+  local order, gone = string.match(text, "^(%d+) (%d+)$")
+  if i % 2 == 0 and order then
+    lost[tonumber(order)] = tonumber(gone)
+  end
+end
+
+-- present returns for how long yet one that declared is present, if nothing else happens: 0 if it is absent.
+local function present(order, gen, gone)
+  if gens[gen] then
+    return math.huge
+  end
+  if order > 0 and order ~= m.order then
+    if orders[order] then
+      return math.huge
+    end
+    gone = lost[order] or 0 -- a release that left is not known any more
+  end
+  return drains[gen] and 0 or math.max(gone + grace - now, 0)
+end
+
+-- A program of before there were declarers notes only that it declared: that is taken over once.
+local had = redis.call("HMGET", meta, "declared", "declarer")
+local had_order, had_gen = string.match(had[1] or "0 0", "^(%d+) (%d+)$")
+if had[1] and had[2] ~= had_gen then
+  redis.call("HSET", declarers, had_gen, had_order .. " 0")
+  redis.call("HSET", meta, "declarer", had_gen)
+end
+local declared = redis.call("HGETALL", declarers)
+local wait = 0
+for i = 1, #declared, 2 do
+  local order, gone = string.match(declared[i + 1], "^(%d+) (%d+)$")
+  local gen = tonumber(declared[i])
+  order, gone = tonumber(order), tonumber(gone)
+  if gone == 0 and not gens[gen] and not drains[gen] then -- nobody noted when it was lost: then it was now
+    gone = now
+    redis.call("HSET", declarers, declared[i], int(order) .. " " .. int(gone))
+  end
+  local stays = present(order, gen, gone)
+  if stays == 0 then
+    redis.call("HDEL", declarers, declared[i])
+  elseif order > m.order or order == m.order and gen > m.gen then
+    wait = math.max(wait, stays)
+  end
+end
+if wait > 0 then
+  return { 0, math.min(wait, 1000) }
+end
+had_order, had_gen = tonumber(had_order), tonumber(had_gen)
+if had_order > m.order or had_order == m.order and had_gen > m.gen then
+  record(events, cap_events, "event", "declares again", "instance", ARGV[1], "release", m.release)
+end
+redis.call("HSET", meta, "declared", int(m.order) .. " " .. int(m.gen), "declarer", ARGV[2])
+redis.call("HSET", declarers, ARGV[2], int(m.order) .. " 0")
+return { 1, 0 }

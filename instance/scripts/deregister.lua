@@ -1,10 +1,10 @@
 -- deregister.lua takes an instance out for good. What it still runs can be recovered from then on.
 --
--- KEYS[1..10] see lib_elect.lua
--- KEYS[11] running hash of the generation
+-- KEYS[1..13] see lib_elect.lua
+-- KEYS[14] running hash of the generation
 -- ARGV[1] id  [2] generation
 -- Returns view. Not being registered is no error. O(instances).
-local id, running = ARGV[1], KEYS[11]
+local id, running = ARGV[1], KEYS[14]
 local m = parse(redis.call("HGET", members, id))
 if m.gen and int(m.gen) == ARGV[2] then
   redis.call("ZREM", instances, id)
@@ -16,9 +16,10 @@ if m.gen and int(m.gen) == ARGV[2] then
     redis.call("ZADD", orphans, now, ARGV[2])
     hasten()
   end
+  over(m, 0)
   sweep()
   if m.release ~= "" and not remains(m.release) then
-    redis.call("HDEL", releases, m.release)
+    absent(m.release)
   end
   record(events, cap_events, "event", "left", "instance", id, "release", m.release)
   elect()

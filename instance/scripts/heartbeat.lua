@@ -1,7 +1,7 @@
 -- heartbeat.lua renews a lease, drops those that ran out, elects if need be, and returns the view.
 --
--- KEYS[1..10] see lib_elect.lua
--- KEYS[11] cancel hash  task or "k:key" -> "fence asked-at reason"
+-- KEYS[1..13] see lib_elect.lua
+-- KEYS[14] cancel hash  task or "k:key" -> "fence asked-at reason"
 -- ARGV[1] id  [2] generation  [3] lease ms  [4] how late a watcher may be before others look (ms)
 -- ARGV[5] the clock of Redis when it last answered the caller a heartbeat, or 0
 -- ARGV[6] what the caller reads, if it believes that it watches; else ""
@@ -9,7 +9,7 @@
 -- Overslept: a watcher is late, or the caller does not watch: it must look.
 -- Orphans are returned to the leader, and to whoever found them.
 -- Errors: FENCED: the lease had run out, or another generation took the ID. O(1) while nothing changes.
-local cancel = KEYS[11]
+local cancel = KEYS[14]
 local id = ARGV[1]
 local alive, member = live(instances, members, id, ARGV[2])
 if not alive then
@@ -17,6 +17,11 @@ if not alive then
 end
 redis.call("ZADD", instances, now + tonumber(ARGV[3]), id)
 remember(id, ARGV[5])
+local proves = redis.call("ZSCORE", trial, ARGV[2])
+if proves and tonumber(proves) <= now and parse(member).state == "r" then
+  redis.call("ZREM", trial, ARGV[2])
+  redis.call("HDEL", strikes, parse(member).release)
+end
 
 local found = sweep()
 local lead = redis.call("HGET", leader, "id")
@@ -24,7 +29,7 @@ if not lead or lead == "" or not redis.call("ZSCORE", instances, lead) then
   elect()
 end
 
-local reply = view(id, member)
+local reply = view(id, redis.call("HGET", members, id) or member) -- its probation may have ended just now
 local ends = redis.call("ZSCORE", instances, reply[2])
 reply[#reply + 1] = ends and math.max(tonumber(ends) - now, 0) or -1
 local overslept = redis.call("ZCOUNT", watch, "-inf", int(now - tonumber(ARGV[4]))) > 0

@@ -1,4 +1,4 @@
--- lib_elect.lua: who leads. It is put, behind lib_wake.lua, before the scripts of the registry, whose first ten keys are
+-- lib_elect.lua: who leads. It is put, behind lib_wake.lua, before the scripts of the registry, whose first keys are
 -- always
 --
 -- KEYS[1]  instances zset  id -> lease end (unix ms)
@@ -12,9 +12,12 @@
 -- KEYS[8]  releases  hash  release -> "order gone", gone: when its last instance was lost, 0 while any is registered
 -- KEYS[9]  orphans   zset  generation -> when it was declared dead
 -- KEYS[10] watch     zset  who will look again, and when (see queue/scripts/lib_wake.lua)
+-- KEYS[11] trial     zset  generation -> until when it is on probation, or, once it is ready, has to prove itself
+-- KEYS[12] strikes   hash  release -> "how often it was lost soon after becoming ready, when last"
+-- KEYS[13] declarers hash  generation that declared schedules -> "order gone", gone: when it was lost, or 0
 
 local instances, members, leader, meta, events, channel = unpack(KEYS, 1, 6)
-local details, releases, orphans, watch = unpack(KEYS, 7, 10)
+local details, releases, orphans, watch, trial, strikes, declarers = unpack(KEYS, 7, 13)
 local cap_events = 10000
 
 -- At maxmemory Redis refuses the first write of a script if it may take memory, and only the first. Who leads must be
@@ -44,6 +47,40 @@ local function rise(field)
   return n
 end
 
+-- proof is how long an instance stays ready until its release has proven itself (ms). One that is lost before is a
+-- strike against it, and strikes put the next on probation: see state.lua.
+local proof = 120000
+
+-- become makes an instance ready (r), or has it drain (d).
+local function become(id, m, state)
+  m.state = state
+  redis.call("HSET", members, id, pack(m))
+  redis.call("ZREM", trial, int(m.gen))
+  if state == "r" and m.release ~= "" and not m.standby then
+    redis.call("ZADD", trial, now + proof, int(m.gen))
+  end
+  record(events, cap_events, "event", state == "r" and "ready" or "draining", "instance", id, "release", m.release)
+end
+
+local function newer(m, best)
+  return not best or m.order > best.order or m.order == best.order and m.gen > best.gen
+end
+
+-- pardon makes the highest-ranked of those on probation ready, and returns it: nobody else could lead.
+local function pardon(ids)
+  local best
+  for _, id in ipairs(ids) do
+    local m = parse(redis.call("HGET", members, id))
+    if m.state == "s" and newer(m, best) and redis.call("ZSCORE", trial, int(m.gen)) then
+      best, m.id = m, id
+    end
+  end
+  if best then
+    become(best.id, best, "r")
+  end
+  return best
+end
+
 -- elect makes the highest-ranked ready instance lead. Rank is (order of its release, generation). With "sticky", an
 -- incumbent of the newest release stays.
 --
@@ -57,7 +94,7 @@ local function elect()
     local m = parse(redis.call("HGET", members, id))
     m.id = id
     if m.gen and m.state == "r" and not m.standby then
-      if not best or m.order > best.order or m.order == best.order and m.gen > best.gen then
+      if newer(m, best) then
         best = m
       end
       if id == current[1] and int(m.gen) == current[2] then
@@ -68,6 +105,7 @@ local function elect()
   if best and incumbent and best.lead == "sticky" and incumbent.order == best.order then
     best = incumbent
   end
+  best = best or pardon(ids)
   if not best then
     if current[1] and current[1] ~= "" then
       redis.call("HSET", leader, "id", "", "gen", "0", "epoch", int(rise("epoch")), "open", "0", "since", int(now))
@@ -147,7 +185,14 @@ local function remains(release)
   return false
 end
 
--- lose marks the releases of lost instances, release -> lease end, that have no instance left. O(instances).
+-- absent forgets a release whose last instance left.
+local function absent(release)
+  redis.call("HDEL", releases, release)
+  redis.call("HDEL", strikes, release)
+end
+
+-- lose marks the releases of lost instances, release -> lease end, that have no instance left: 0 for one whose instances
+-- had resigned, which means that it left, though it was killed before it could say so. O(instances).
 local function lose(ends)
   local all = redis.call("HGETALL", members)
   for i = 2, #all, 2 do
@@ -155,8 +200,30 @@ local function lose(ends)
   end
   for release, lease_end in pairs(ends) do
     local order = string.match(redis.call("HGET", releases, release) or "", "^%d+")
-    if order then
+    if lease_end == 0 then
+      absent(release)
+    elseif order then
       redis.call("HSET", releases, release, order .. " " .. int(lease_end))
+    end
+  end
+end
+
+-- over notes that a generation is gone: lost at some time, or left (0).
+local function over(m, lost)
+  local gen = int(m.gen)
+  local order = string.match(redis.call("HGET", declarers, gen) or "", "^%d+")
+  if order and lost > 0 then
+    redis.call("HSET", declarers, gen, order .. " " .. int(lost))
+  elseif order then
+    redis.call("HDEL", declarers, gen)
+  end
+  local proves = redis.call("ZSCORE", trial, gen)
+  redis.call("ZREM", trial, gen)
+  if proves and lost > 0 and m.state == "r" then
+    -- Several that were lost together are one strike: the next is by one that became ready after it.
+    local n, at = string.match(redis.call("HGET", strikes, m.release) or "0 0", "^(%d+) (%d+)$")
+    if tonumber(proves) - proof > tonumber(at) then
+      redis.call("HSET", strikes, m.release, int(n + 1) .. " " .. int(now))
     end
   end
 end
@@ -200,6 +267,10 @@ local function sweep()
     unwatch(id)
     if m.gen then
       redis.call("ZADD", orphans, now, int(m.gen))
+      if m.state == "d" then
+        lease_end = 0
+      end
+      over(m, lease_end)
       if m.release ~= "" then
         ends[m.release] = math.max(ends[m.release] or 0, lease_end)
       end

@@ -1,18 +1,18 @@
 -- register.lua takes an instance into the registry, as a new generation. It does not lead or take work before it is
 -- ready (state.lua).
 --
--- KEYS[1..10] see lib_elect.lua
+-- KEYS[1..13] see lib_elect.lua
 -- ARGV[1] id  [2] lease ms  [3] standby 0|1  [4] lead  [5] consume  [6] release  [7] details
--- ARGV[8] how long a release may be lost before it counts as absent (ms)
+-- ARGV[8] how long a release that was lost keeps its order (ms)
 -- ARGV[9] the largest generation the caller knows of, or 0: the next is larger, even if Redis lost its memory
 -- ARGV[10] the order the caller had before, or 0: it has run all the while, so its release has not been absent
 -- ARGV[11] the clock of Redis when it last answered the caller a heartbeat, or 0
 -- Returns {generation, order, view...}. O(instances + releases).
 --
 -- A release is newer the later it was first seen after being absent. Leaving cleanly makes it absent at once, so that
--- a rollback is newest again; being lost does not for a while, so that a crashed instance of an old release that
--- comes back in the middle of a rollout is still of the old release. Nor does losing Redis, or being paused: a process
--- that comes back from it is as old as it was.
+-- a rollback is newest again; being lost does not for a day, so that a crashed instance of an old release that comes
+-- back, in the middle of a rollout or long after, is still of the old release. Nor does losing Redis, or being paused: a
+-- process that comes back from it is as old as it was.
 local id, release = ARGV[1], ARGV[6]
 
 local function at_least(field, value)
@@ -23,16 +23,35 @@ local function at_least(field, value)
 end
 
 sweep()
-local all = redis.call("HGETALL", releases)
+local all, lost = redis.call("HGETALL", releases), {}
 for i = 1, #all, 2 do
   local gone = tonumber(string.match(all[i + 1], " (%d+)$") or 0)
   if gone > 0 and now - gone >= tonumber(ARGV[8]) then
-    redis.call("HDEL", releases, all[i])
+    absent(all[i])
+  elseif gone > 0 then
+    lost[#lost + 1] = { order = tonumber(string.match(all[i + 1], "^%d+")), release = all[i] }
   end
 end
+if #lost > 100 then -- one that is named anew at each start, and always killed
+  table.sort(lost, function(a, b) return a.order > b.order end)
+  for i = 101, #lost do
+    absent(lost[i].release)
+  end
+end
+-- What a program of before there were strikes left behind.
+for _, struck in ipairs(redis.call("HKEYS", strikes)) do
+  if redis.call("HEXISTS", releases, struck) == 0 then
+    redis.call("HDEL", strikes, struck)
+  end
+end
+redis.call("ZREMRANGEBYSCORE", trial, "-inf", int(now - 7200000))
 local before = parse(redis.call("HGET", members, id))
 if before.gen then
   redis.call("ZADD", orphans, now, int(before.gen))
+  if tonumber(ARGV[10]) > 0 then
+    redis.call("ZREM", trial, int(before.gen)) -- it has run all the while: no crash
+  end
+  over(before, now)
   unwatch(id)
 end
 
@@ -56,7 +75,7 @@ redis.call("ZADD", instances, now + tonumber(ARGV[2]), id)
 record(events, cap_events, "event", "joined", "instance", id, "release", release, "generation", int(gen))
 if before.gen then
   if before.release ~= release and not remains(before.release) then
-    redis.call("HDEL", releases, before.release)
+    absent(before.release)
   end
   hasten()
   elect()

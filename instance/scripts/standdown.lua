@@ -1,7 +1,7 @@
 -- standdown.lua is called for a leader that cannot schedule. If another instance could lead, the caller goes back to
 -- starting and the other is elected, in this step; state.lua makes it ready again. Else the caller leads on.
 --
--- KEYS[1..10] see lib_elect.lua
+-- KEYS[1..13] see lib_elect.lua
 -- ARGV[1] id  [2] generation  [3] epoch  [4] why, for people
 -- ARGV[5] "1": hand over if possible, else only say so  [6] "1": leading on is worth an event
 -- Returns {1 or 0: whether it stood down, view...}. Errors: FENCED, NOTLEADER. O(instances).
@@ -32,6 +32,7 @@ if ARGV[5] == "1" and another() then
   stood = 1
   m.state = "s"
   redis.call("HSET", members, id, pack(m))
+  redis.call("ZREM", trial, ARGV[2]) -- else it would be taken for one on probation, and made ready too soon
   record(events, cap_events, "event", "stood down", "instance", id, "release", m.release, "reason", ARGV[4])
   elect()
 elseif ARGV[6] == "1" then

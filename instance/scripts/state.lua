@@ -1,23 +1,60 @@
 -- state.lua moves an instance to ready (it joins the contest) or draining (it resigns), and elects in the same step:
 -- there is no moment in which nobody leads while somebody could, and none in which an older one still takes work.
 --
--- KEYS[1..10] see lib_elect.lua
+-- An instance of a release that was lost soon after becoming ready is not ready yet, as long as a candidate of another
+-- release is: it is on probation for a lease, and twice as long after each further strike, up to five minutes, from its
+-- registration on. Else a release that crashes in a loop would take the lead with each start, and have it run out with
+-- each crash. What ends the wait: time, for which the caller asks again; or that nobody else can lead (see pardon).
+--
+-- KEYS[1..13] see lib_elect.lua
 -- ARGV[1] id  [2] generation  [3] state: r or d. Who drains stays draining: a late "ready" changes nothing.
--- Returns view. Errors: FENCED. O(instances).
+-- ARGV[4] lease ms
+-- Returns {in how many ms to ask again, or 0, view...}. Errors: FENCED. O(instances).
 local id = ARGV[1]
 local alive, member = live(instances, members, id, ARGV[2])
 if not alive then
   return redis.error_reply("FENCED instance " .. id)
 end
 sweep()
-local m = parse(member)
-if m.state ~= ARGV[3] and m.state ~= "d" then
-  m.state = ARGV[3]
-  redis.call("HSET", members, id, pack(m))
-  record(events, cap_events, "event", ARGV[3] == "r" and "ready" or "draining", "instance", id, "release", m.release)
-  if m.state == "d" then
-    unwatch(id) -- a wake-up for it would wake nobody
+local m = parse(redis.call("HGET", members, id) or member) -- its probation may have ended just now
+
+local function rival()
+  for _, other in ipairs(redis.call("ZRANGEBYSCORE", instances, "(" .. int(now), "+inf")) do
+    local o = parse(redis.call("HGET", members, other))
+    if o.state == "r" and not o.standby and o.release ~= m.release then
+      return true
+    end
   end
-  elect()
+  return false
 end
-return view(id, pack(m))
+
+local function probation()
+  local n = tonumber(string.match(redis.call("HGET", strikes, m.release) or "0", "^%d+"))
+  if n == 0 or m.standby or not rival() then
+    return 0
+  end
+  local most = math.min(tonumber(ARGV[4]) * 2 ^ math.min(n - 1, 20), 300000)
+  local before = redis.call("ZSCORE", trial, ARGV[2])
+  local ends = math.min(tonumber(before) or m.gen + most, now + most)
+  if ends <= now then
+    return 0
+  end
+  redis.call("ZADD", trial, ends, ARGV[2])
+  if not before then
+    record(events, cap_events, "event", "on probation", "instance", id, "release", m.release, "strikes", int(n), "ms", int(ends - now))
+  end
+  return ends - now
+end
+
+local wait = 0
+if m.state ~= ARGV[3] and m.state ~= "d" then
+  wait = ARGV[3] == "r" and probation() or 0
+  if wait == 0 then
+    become(id, m, ARGV[3])
+    if m.state == "d" then
+      unwatch(id) -- a wake-up for it would wake nobody
+    end
+    elect()
+  end
+end
+return { wait, unpack(view(id, pack(m))) }

@@ -1,17 +1,20 @@
 -- change.lua creates, changes, pauses, resumes or deletes schedules. What the leader had pushed ahead of now leaves the
--- due sets in the same step, so the change holds for every slot after it.
+-- due sets in the same step, so the change holds for every slot after it. One that is retired is kept aside, for the
+-- release that declared it may come back.
 --
 -- KEYS[1] schedules hash    schedule -> definition
 -- KEYS[2] last      hash    schedule -> "rev slot runs anchor paused"
 -- KEYS[3] changed   zset    schedule -> version
 -- KEYS[4] tasks     hash    KEYS[5] meta hash  KEYS[6] leader hash
 -- KEYS[7] history   stream  KEYS[8] events stream
--- KEYS[9] ..        due sets, and the last one:
--- KEYS[#KEYS] behind hash   schedule -> what was missed and is still to be pushed
+-- KEYS[9] ..        due sets, and the last three:
+-- behind      hash  schedule -> what was missed and is still to be pushed
+-- retired     hash  schedule -> "when version release" of who retired it, last and definition, a line each
+-- retirements zset  schedule -> when it was retired
 --
 -- ARGV[1] wake channel  [2] cap of history  [3] cap of events  [4] epoch that must still lead, or ""
 -- then n schedules, then for each:
---   name, last as it was read ("" for none), definition ("" leaves it, "-" deletes),
+--   name, last as it was read ("" for none), definition ("" leaves it, "-" deletes, "~release" retires),
 --   anchor (unix ms, "+ms" from now, "^ms" the next multiple, "" leaves it), paused ("0", "1", "" leaves it),
 --   slot ("" leaves it, "now" or unix ms: slots up to it are settled), event, note for the history or "",
 --   runs that a schedule which is made again has had,
@@ -25,14 +28,15 @@
 -- At maxmemory Redis refuses the first write of a script if it may take memory, and only the first. Pausing, resuming and
 -- deleting pass then; a call that brings a definition is refused whole.
 local schedules, last, changed, tasks, meta, leader, history, events = unpack(KEYS, 1, 8)
-local behind, channel, epoch = KEYS[#KEYS], ARGV[1], ARGV[4]
+local behind, retired, retirements = unpack(KEYS, #KEYS - 2, #KEYS)
+local channel, epoch = ARGV[1], ARGV[4]
 if epoch ~= "" and redis.call("HGET", leader, "epoch") ~= epoch then
   return redis.error_reply("NOTLEADER epoch " .. (redis.call("HGET", leader, "epoch") or "0"))
 end
 
 local defines, head = false, 6
 for _ = 1, tonumber(ARGV[5]) do
-  defines = defines or ARGV[head + 2] ~= "" and ARGV[head + 2] ~= "-"
+  defines = defines or ARGV[head + 2] ~= "" and not string.find(ARGV[head + 2], "^[-~]")
   head = head + 13 + 3 * tonumber(ARGV[head + 12])
 end
 if defines then
@@ -86,12 +90,29 @@ for i = 1, tonumber(arg()) do
     local again = current == "" and redis.call("ZSCORE", changed, name)
     version = math.max(version + 1, now)
     redis.call("ZADD", changed, int(version), name)
+    if slot == "now" then
+      stays = math.max(stays, now)
+    elseif slot ~= "" then
+      stays = math.max(stays, math.min(tonumber(slot), now)) -- whose clock is ahead settles nothing that is to come
+    end
+    local by = string.match(definition, "^~(.*)$")
     if remains ~= "" then
       redis.call("HSET", behind, name, remains)
-    elseif owed ~= "" or current == "" or definition == "-" then
+    elseif owed ~= "" or current == "" or by or definition == "-" then
       redis.call("HDEL", behind, name)
     end
-    if definition == "-" then
+    if by then
+      redis.call("HSET", retired, name, table.concat({
+        int(now) .. " " .. int(version) .. " " .. by,
+        table.concat({ int(rev or 0), int(stays), int(runs - left), zero, stopped }, " "),
+        redis.call("HGET", schedules, name) or "",
+      }, "\n"))
+      redis.call("ZADD", retirements, now, name)
+    elseif current == "" or definition == "-" then
+      redis.call("HDEL", retired, name)
+      redis.call("ZREM", retirements, name)
+    end
+    if by or definition == "-" then
       redis.call("HDEL", schedules, name)
       redis.call("HDEL", last, name)
     else
@@ -108,11 +129,6 @@ for i = 1, tonumber(arg()) do
       elseif anchor ~= "" then
         zero = anchor
       end
-      if slot == "now" then
-        stays = math.max(stays, now)
-      elseif slot ~= "" then
-        stays = math.max(stays, math.min(tonumber(slot), now)) -- whose clock is ahead settles nothing that is to come
-      end
       -- The revision never repeats, even when a schedule is deleted and made again: the version is larger than any.
       rev = math.max(rev + 1, version)
       redis.call("HSET", last, name, table.concat({
@@ -122,7 +138,7 @@ for i = 1, tonumber(arg()) do
     if note ~= "" then
       notes[#notes + 1] = note
     end
-    record(events, ARGV[3], "event", event, "schedule", name)
+    record(events, ARGV[3], "event", event, "schedule", name, unpack(by and { "release", by } or {}))
   end
 end
 if #notes > 0 then

@@ -1,13 +1,14 @@
 -- tidy.lua keeps what has no natural end bounded: kept tasks past their time, the dead over the cap, lanes that have
--- been empty, cancel requests nobody needs, names of deleted schedules, keys whose waiters were left behind. The leader
--- calls it now and then.
+-- been empty, cancel requests nobody needs, names of deleted schedules, what retired ones were, keys whose waiters were
+-- left behind. The leader calls it now and then.
 --
 -- KEYS[1] done zset  KEYS[2] dead zset  KEYS[3] tasks hash  KEYS[4] lanes hash  KEYS[5] meta hash
 -- KEYS[6] cancel hash  KEYS[7] active hash  KEYS[8] held zset  KEYS[9] watch zset
 -- KEYS[10] schedules hash  KEYS[11] changed zset  KEYS[12] .. due sets
+-- the last but one: retired hash  the last: retirements zset
 -- ARGV[1] cap of done  [2] cap of dead  [3] most to remove at once  [4] how long a lane is kept while empty (ms)
 -- ARGV[5] wake channel  [6] how long a deleted schedule is still named (ms: versions are at least the clock)
--- ARGV[7] n lanes, then their names
+-- ARGV[7] n lanes, then their names, then how long a retired schedule is kept (ms)
 -- Returns {removed, lanes removed}. O(removed * log(n) + lanes).
 local done, dead, tasks, lanes, meta, cancel, active, held, watch, schedules, changed = unpack(KEYS, 1, 11)
 redis.call("ZREM", watch, "") -- a first write that takes no memory: the others then pass at maxmemory
@@ -58,6 +59,12 @@ for _, name in ipairs(old) do
     redis.call("ZREM", changed, name)
   end
 end
+
+-- What was retired long ago does not come back.
+local retired, retirements = unpack(KEYS, #KEYS - 1, #KEYS)
+local forgotten = redis.call("ZRANGEBYSCORE", retirements, "-inf", int(now - tonumber(ARGV[#ARGV])), "LIMIT", 0, 100)
+many("ZREM", retirements, forgotten)
+many("HDEL", retired, forgotten)
 
 local requests = redis.call("HGETALL", cancel)
 for i = 1, #requests, 2 do

@@ -1,0 +1,62 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/onbeat/onbeat/testredis"
+)
+
+func TestInstances_listsAsBefore(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	if out := s.must("instances"); out != "no instances in "+s.ns+" (start one with onbeat serve)\n" {
+		t.Errorf("%q", out)
+	}
+	if out := s.must("instances", "--json"); out != "[]\n" {
+		t.Errorf("%q", out)
+	}
+	s.release("v1")
+	testredis.Eventually(t, 10*time.Second, func() bool { return strings.Contains(s.must("instances"), "leads") }, "v1 leads")
+	if head := strings.Join(cells(s.must("instances", "list"), "ID"), " "); head != "ID RELEASE STATE LEADER LEASE LEFT RUNNING HOST:PID UPTIME" {
+		t.Errorf("head %q", head)
+	}
+}
+
+func TestInstancesPromote(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	leads := func(id string) {
+		t.Helper()
+		testredis.Eventually(t, 10*time.Second, func() bool {
+			var list []instanceLine
+			s.json(&list, "instances")
+			for _, i := range list {
+				if i.ID == id {
+					return i.Leader
+				}
+			}
+			return false
+		}, "%s leads", id)
+	}
+	one := s.release("v41")
+	leads(one.ID())
+	two := s.release("v42")
+	leads(two.ID())
+	s.fails(1, []string{"instances", "promote", "v4"}, `release "v4": no instance of it is registered`, "did you mean v4")
+	s.fails(1, []string{"instances", "promote", "elsewhere"}, "known are v4")
+	if out, want := s.must("instances", "promote", "v41"), fmt.Sprintf("promoted v41: %s leads\n", one.ID()); out != want {
+		t.Errorf("%q, want %q", out, want)
+	}
+	leads(one.ID())
+	var p promoted
+	s.json(&p, "instances", "promote", "v42")
+	if p != (promoted{"v42", two.ID(), true}) {
+		t.Errorf("%+v", p)
+	}
+	if out := s.must("events"); strings.Count(out, "promoted") != 2 {
+		t.Errorf("events:\n%s", out)
+	}
+}

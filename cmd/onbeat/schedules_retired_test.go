@@ -1,0 +1,71 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/onbeat/onbeat"
+	"github.com/onbeat/onbeat/instance"
+	"github.com/onbeat/onbeat/producer"
+	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/schedule"
+	"github.com/onbeat/onbeat/testredis"
+)
+
+// release runs an instance of a release that declares schedules, each due every hour.
+func (s *shell) release(name string, declared ...string) *instance.Manager {
+	s.Helper()
+	part := queue.Partition{Namespace: s.ns}
+	d, err := onbeat.New(s.rdb, onbeat.Config{Namespace: s.ns})
+	if err != nil {
+		s.Fatal(err)
+	}
+	m, err := instance.New(d.Queue(), part, instance.Config{Release: name})
+	if err != nil {
+		s.Fatal(err)
+	}
+	list := []producer.Schedule{}
+	for _, name := range declared {
+		list = append(list, producer.Schedule{Name: name, Rule: schedule.Every(time.Hour), Task: "echo"})
+	}
+	work := producer.NewScheduler(d.Queue(), m.Registry(), producer.SchedulerConfig{
+		Declared: func() []producer.Schedule { return list },
+	})
+	ended := make(chan error, 1)
+	go func() { ended <- m.Run(s.Context(), work.Run) }()
+	s.Cleanup(func() {
+		if err := <-ended; err != nil {
+			s.Error(err)
+		}
+	})
+	return m
+}
+
+func TestSchedulesShow_saysWhoDeclaredAndWhoRetired(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	has := func(part string, args ...string) {
+		t.Helper()
+		testredis.Eventually(t, 10*time.Second, func() bool { return strings.Contains(s.run("", args...).out, part) }, "onbeat %v says %q", args, part)
+	}
+	s.release("v2", "billing")
+	has("declared by v2", "schedules", "show", "billing")
+	s.release("v3", "other")
+	has("retired by v3, declared by v2", "schedules", "show", "billing")
+	var v struct {
+		Name, Origin, Release string
+		Retired               struct {
+			At      time.Time
+			Release string
+		}
+		Upcoming []slotLine
+	}
+	s.json(&v, "schedules", "show", "billing")
+	if v.Name != "billing" || v.Origin != "declared" || v.Release != "v2" || v.Retired.Release != "v3" || v.Retired.At.IsZero() || len(v.Upcoming) != 0 {
+		t.Errorf("%+v", v)
+	}
+	if out := s.must("schedules", "list"); strings.Contains(out, "billing") {
+		t.Errorf("it is listed though it is retired:\n%s", out)
+	}
+}

@@ -1,0 +1,36 @@
+-- promote.lua makes a release newer than all others, as if it had been rolled out now, and elects in the same step. It
+-- is how to say that going back to a release that was lost is meant.
+--
+-- KEYS[1..13] see lib_elect.lua
+-- ARGV[1] release
+-- Returns {its order, view...}: order 0, and nothing was done, if no instance of it is registered and none was lost
+-- lately. O(instances).
+sweep()
+local release, order = ARGV[1], 0
+local known = redis.call("HGET", releases, release)
+if known then
+  order = rise("order")
+  redis.call("HDEL", strikes, release)
+  redis.call("HSET", releases, release, int(order) .. (string.match(known, " %d+$") or " 0"))
+  local lead = redis.call("HGET", leader, "id")
+  local all = redis.call("HGETALL", members)
+  for i = 1, #all, 2 do
+    local m = parse(all[i + 1])
+    if m.release == release then
+      m.order = order
+      redis.call("HSET", members, all[i], pack(m))
+      if redis.call("HEXISTS", declarers, int(m.gen)) == 1 then
+        redis.call("HSET", declarers, int(m.gen), int(order) .. " 0")
+      end
+      if m.state == "s" and redis.call("ZSCORE", trial, int(m.gen)) then
+        become(all[i], m, "r") -- it was on probation
+      end
+      if all[i] == lead then
+        redis.call("HSET", leader, "order", int(order)) -- by which its release is known to those who take work
+      end
+    end
+  end
+  record(events, cap_events, "event", "promoted", "release", release)
+  elect()
+end
+return { int(order), unpack(view()) }
