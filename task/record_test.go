@@ -277,7 +277,7 @@ func drawTask(r *rapid.T) *task.Task {
 	if rapid.Bool().Draw(r, "has key") {
 		t.Key = rapid.StringN(1, 20, -1).Draw(r, "key")
 		t.KeyLimit = rapid.IntRange(1, 1e6).Draw(r, "key limit")
-		t.Conflict = rapid.SampledFrom([]task.Conflict{task.Wait, task.Skip, task.QueueUp, task.Replace}).Draw(r, "conflict")
+		t.Conflict = rapid.SampledFrom([]task.Conflict{task.Wait, task.Skip, task.QueueUp, task.Replace, task.Behind}).Draw(r, "conflict")
 	}
 	for range rapid.IntRange(0, task.MaxFailures).Draw(r, "failures") {
 		t.Failures = append(t.Failures, task.Failure{At: millis.Draw(r, "at"), Attempt: rapid.IntRange(0, task.MaxAttemptsLimit).Draw(r, "attempt"),
