@@ -111,11 +111,7 @@ func remove(st queue.Stored, event string, now time.Time) (*queue.Change, error)
 		c.Lane, c.Ahead = e.ahead(now)
 		c.Behind = st.Behind
 		why := "schedule was " + event
-		note := e.unpushed(now, event, why)
-		if e.exhausted() { // its rule will be taken for one that held to the end
-			note = e.rest(now, event, "schedule had had all its runs")
-		}
-		c.Note = joinNotes(joinNotes(e.forgone(event, why), note), e.was(now))
+		c.Note = joinNotes(joinNotes(e.forgone(event, why), e.unpushed(now, event, why)), e.was(now))
 	}
 	return c, nil
 }
@@ -205,11 +201,11 @@ func (e *entry) ahead(now time.Time) (queue.Lane, []queue.Ahead) {
 
 // unpushed notes the slots up to now that were never pushed and now will not be.
 func (e *entry) unpushed(now time.Time, word, why string) string {
-	if e.exhausted() {
-		return ""
-	}
-	if e.last.Paused {
+	switch {
+	case e.last.Paused:
 		word, why = "paused", "schedule was paused"
+	case e.exhausted(): // its rule alone does not say that they are none
+		why = "schedule had had all its runs"
 	}
 	return e.rest(now, word, why)
 }

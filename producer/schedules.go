@@ -285,7 +285,8 @@ const maxBackfill = 100_000
 
 // Backfill runs the task of every slot in [from, to], oldest first and behind everything that is on time, whether or
 // not the slot has been run before. It returns how many it added; a slot that is being backfilled already is not added
-// again. Slots before the anchor are reached by following the grid backwards. More than 100,000 are refused.
+// again. Slots before the anchor are reached by following the grid backwards. More than 100,000 are refused, and so
+// is a time that has not come.
 func (s *Schedules) Backfill(ctx context.Context, name string, from, to time.Time, progress func(done, of int)) (int, error) {
 	status, err := s.Get(ctx, name)
 	if err != nil {
@@ -293,6 +294,13 @@ func (s *Schedules) Backfill(ctx context.Context, name string, from, to time.Tim
 	}
 	if to.Before(from) {
 		return 0, &task.FieldError{Field: "to", Value: to.Format(time.RFC3339), Reason: "before from", Hint: "the older time comes first"}
+	}
+	now, err := s.q.Now(ctx)
+	if err != nil {
+		return 0, err
+	}
+	if to.After(now) {
+		return 0, &task.FieldError{Field: "to", Value: to.Format(time.RFC3339), Reason: "in the future", Hint: "slots to come run by themselves"}
 	}
 	grid, err := status.Schedule.Grid(anchorBefore(&status, from))
 	if err != nil {

@@ -98,7 +98,11 @@ func TestFullRedis_whatPassesAndWhatIsRefused(t *testing.T) {
 			return err
 		}},
 		{"asking to declare", "declare", false, func(f *full) error { _, _, err := f.reg.Declare(ctx, f.a.term()); return err }},
-		{"promoting a release", "promote", false, func(f *full) error { _, err := f.reg.Promote(ctx, "newer"); return err }},
+		{"promoting a release", "promote", false, func(f *full) error {
+			f.join("b", release("newer"))
+			_, err := f.reg.Promote(ctx, "newer")
+			return err
+		}},
 		{"standing down", "standdown", false, func(f *full) error {
 			b := f.join("b", release("newer"))
 			f.join("a2", release("newest"))

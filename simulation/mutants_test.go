@@ -36,7 +36,7 @@ func TestMutants_areFound(t *testing.T) {
 	switch {
 	case *planFlag != "" || *seedFlag != 0:
 		t.Skip("a plan or a seed was asked for")
-	case testing.Short():
+	case testing.Short(), slow:
 		t.Skip("it builds the tests anew for each")
 	}
 	list := mutants()

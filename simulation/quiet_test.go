@@ -40,9 +40,14 @@ func (w *world) settle() {
 			}
 			l.active = false
 		}
+		for _, d := range w.book.tasks {
+			if d.state == dutyWaits && !w.served(d) {
+				d.loose = "nobody handles it"
+			}
+		}
 	})
 	w.judgeInForce()
-	ctx, done := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, done := context.WithTimeout(context.Background(), time.Hour)
 	defer done()
 	w.audit(ctx)
 	schedules := w.operator.Schedules()

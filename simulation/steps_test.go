@@ -467,7 +467,7 @@ func (w *world) cancel(ctx context.Context, s *step) {
 		if where == task.Due || where == task.Running {
 			pick.gone, pick.goneAt = "cancelled ("+string(where)+")", time.Now()
 		}
-		if where == task.Due {
+		if pick.state == dutyWaits {
 			pick.state = dutyOver
 		}
 	})
