@@ -58,14 +58,40 @@ func (t *tenure) declare(ctx context.Context, stored map[string]queue.Stored) er
 }
 
 // declareAgain reads all schedules, and declares.
-func (t *tenure) declareAgain(ctx context.Context) error {
-	whole := t.whole
-	stored, err := t.stock(ctx)
-	if err != nil {
-		return err
+func (t *tenure) declareAgain(ctx context.Context) error { return t.declaring()(ctx) }
+
+// ask has the schedules declared if that is allowed by now. Until then it reads none: it is called every second.
+func (t *tenure) ask(ctx context.Context) error {
+	may, again, err := t.reg.Declare(ctx, t.term)
+	if err == nil && !may {
+		t.askAgain = time.After(again)
+		return nil
 	}
-	t.whole = whole
-	return t.announce(ctx, stored)
+	if err != nil && !over(err) && !queue.Retryable(err) && ctx.Err() == nil {
+		t.lacking = err // takeStock asks again
+		t.askAgain = nil
+		return nil
+	}
+	if err == nil {
+		t.askAgain = nil
+		t.redeclare.Ring()
+	}
+	return err
+}
+
+// declaring returns what reads all schedules, and declares. Until it has succeeded, what was known before counts, however
+// often it is tried.
+func (t *tenure) declaring() func(context.Context) error {
+	whole := t.whole
+	t.before = t.known()
+	return func(ctx context.Context) error {
+		stored, err := t.stock(ctx)
+		if err != nil {
+			return err
+		}
+		t.whole = whole
+		return t.announce(ctx, stored)
+	}
 }
 
 // declareChunk is how many schedules are changed before slots are pushed that have come meanwhile.

@@ -135,13 +135,13 @@ func (t *tenure) run(ctx context.Context) error {
 				err = t.insist(ctx, t.refresh)
 			}
 		case <-t.redeclare:
-			err = t.insist(ctx, t.declareAgain)
+			err = t.insist(ctx, t.declaring())
 		case <-again:
 			again = nil
 			t.tidy(ctx)
 			err = t.insist(ctx, t.takeStock)
 		case <-t.askAgain:
-			err = t.insist(ctx, t.declareAgain)
+			err = t.insist(ctx, t.ask)
 		case <-tidy.C:
 			t.upkeep(ctx)
 			err = t.insist(ctx, t.retryAside)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/onbeat/onbeat/instance"
 	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/task"
 )
 
 type instancesPromoteCmd struct {
@@ -30,6 +31,9 @@ func (*instancesPromoteCmd) Help() string {
 
 // Run makes a release the newest.
 func (c *instancesPromoteCmd) Run(ctx context.Context, a *app) error {
+	if err := task.CheckID("release", c.Release); err != nil {
+		return err
+	}
 	cl, err := a.connect(ctx)
 	if err != nil {
 		return err
