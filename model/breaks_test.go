@@ -157,7 +157,7 @@ func mutants() []mutant {
 		{"state", "loop", `redis.call("ZADD", trial, now + proof, int(m.gen))`, ``},
 		{"deregister", "loop", `best = best or pardon(ids)`, ``},
 		{"heartbeat", "loop", `best = best or pardon(ids)`, ``},
-		{"heartbeat", "loop", `redis.call("HSET", strikes, m.release, int(n + 1) .. " " .. int(now))`, ``},
+		{"heartbeat", "loop", `redis.call("HSET", strikes, m.release, int((n or 0) + 1) .. " " .. int(now))`, ``},
 		{"deregister", "loop", `redis.call("HDEL", strikes, release)`, ``},
 
 		{"promote", "promoted", "-- lately. O(instances).\nsweep()", ``},
@@ -169,7 +169,7 @@ func mutants() []mutant {
 		{"promote", "promoted", `elect() end return { int(order)`, `end return { int(order)`},
 
 		{"state", "registry", `and m.state ~= "d"`, ``},
-		{"state", "watches", `return view(id, pack(m))`, `return view(id, member)`},
+		{"state", "watches", `unpack(view(id, pack(m)))`, `unpack(view(id, member))`},
 		{"state", "watches", `redis.call("ZREM", watch, list[i])`, ``},
 		{"state", "registry", "end\nsweep()", `end`},
 		{"state", "registry", "end\n  elect()", `end`},
@@ -196,7 +196,7 @@ func mutants() []mutant {
 		{"standdown", "stand down", `m.state = "s"`, ``},
 		{"standdown", "stand down", `and another()`, ``},
 		{"standdown", "stand down", `other ~= id and`, ``},
-		{"standdown", "stand down", `redis.call("HSET", members, id, pack(m))`, ``},
+		{"standdown", "stand down", `m.state = "s" redis.call("HSET", members, id, pack(m))`, ``},
 		{"standdown", "stand down", `ARGV[4]) elect() elseif`, `ARGV[4]) elseif`},
 
 		{"declare", "undone", `order > m.order or order == m.order and gen > m.gen`, `false`},

@@ -199,7 +199,7 @@ func (e *entry) pushOldest(m *move) {
 	s.From = e.grid.Next(s.From)
 	t := e.s.slotTask(s.From)
 	t.Priority, t.Conflict = min(t.Priority, task.Low), task.Behind
-	m.push(t, time.Time{})
+	m.push(t, e.s.JitterFor(e.s.Name, s.From)) // not before: it may have been missed by less than its jitter
 	if !s.From.Before(s.To) {
 		m.behind = m.behind[1:]
 	}

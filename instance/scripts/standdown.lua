@@ -38,4 +38,4 @@ if ARGV[5] == "1" and another() then
 elseif ARGV[6] == "1" then
   record(events, cap_events, "event", "leads but cannot schedule", "instance", id, "release", m.release, "reason", ARGV[4])
 end
-return { stood, unpack(view()) }
+return { stood, unpack(view(id, pack(m))) }

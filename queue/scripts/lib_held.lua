@@ -19,7 +19,8 @@ local function hold(held, key, due, set, id, behind)
   redis.call("ZADD", held, 0, table.concat({ key, digits, set, id }, "\31"))
 end
 
--- line_of is nil if no task waits for a key; else it has how many may run, as the first in line says.
+-- line_of is nil if no task waits for a key; else it has how many may run, as the first in line says, and how many were
+-- put into each due set.
 local function line_of(tasks, held, key)
   local low, high = held_range(key)
   local first = redis.call("ZRANGEBYLEX", held, low, high, "LIMIT", 0, 1)[1]
@@ -27,7 +28,7 @@ local function line_of(tasks, held, key)
     return nil
   end
   local body = redis.call("HGET", tasks, string.match(first, "([^\31]*)$"))
-  return { limit = tonumber(body and string.match(body, "^1k(%d+),") or 1) }
+  return { limit = tonumber(body and string.match(body, "^1k(%d+),") or 1), put = {} }
 end
 
 -- unhold looks at so many of those that wait for a key, from the first in line, and puts them back into their due sets:
@@ -40,13 +41,14 @@ local function unhold(active, held, key, line, look, declared, freed)
     return false
   end
   local low, high = held_range(key)
-  local put, stay = {}, false
+  line.room = line.room or n -- of those put back, some may have been claimed since: they count in n, and in put
+  local put, stay = line.put, false
   for _, member in ipairs(redis.call("ZRANGEBYLEX", held, low, high, "LIMIT", 0, look or n)) do
     local due, set, id = string.match(string.sub(member, #key + 2), "^(%d+)\31([^\31]*)\31(.*)$")
     local count = put[set] or 0
     if not declared[set] then
       stay = true
-    elseif count < n then
+    elseif count < line.room then
       redis.call("ZREM", held, member)
       redis.call("ZADD", set, due, id)
       put[set], freed[set] = count + 1, true
