@@ -85,6 +85,35 @@ func TestBehind_nothingOnTimeWaits(t *testing.T) {
 	})
 }
 
+// Nothing runs early: a slot that was missed may have a jitter that has not gone by when its turn comes, whatever becomes
+// of missed slots.
+func TestPromise6_whatIsPushedLateWaitsForItsJitter(t *testing.T) {
+	t.Parallel()
+	for _, missed := range []schedule.Missed{schedule.MissedAll, schedule.MissedOnce} {
+		ahead := 0
+		for _, name := range []string{"a", "b", "c", "d", "e", "f"} {
+			s := Schedule{Name: name, Rule: schedule.Rule{Every: 10 * time.Second, Jitter: 10 * time.Second, Missed: missed}}
+			now := sec(102)
+			f := drive(t, entryOf(t, s, lastSlot(60)), now, sec(100), sec(100))
+			for _, slot := range f.pushed {
+				first, due := s.JitterFor(name, slot), f.due[slot]
+				if due.IsZero() {
+					due = now
+				}
+				if due.Before(first) {
+					t.Errorf("%s: slot %v of %s is due at %v, and its time is %v", missed, slot, name, due, first)
+				}
+				if first.After(now) {
+					ahead++
+				}
+			}
+		}
+		if ahead == 0 {
+			t.Errorf("%s: all jitter had gone by: nothing was put to the test", missed)
+		}
+	}
+}
+
 // A leader that dies in the middle, or before it has opened the gate, is followed by one that goes on from there.
 func TestBehind_goesOnWithTheNextLeader(t *testing.T) {
 	t.Parallel()

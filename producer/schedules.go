@@ -286,7 +286,7 @@ const maxBackfill = 100_000
 // Backfill runs the task of every slot in [from, to], oldest first and behind everything that is on time, whether or
 // not the slot has been run before. It returns how many it added; a slot that is being backfilled already is not added
 // again. Slots before the anchor are reached by following the grid backwards. More than 100,000 are refused, and so
-// is a time that has not come.
+// is a time that has not come. A slot whose jitter has not gone by waits for it.
 func (s *Schedules) Backfill(ctx context.Context, name string, from, to time.Time, progress func(done, of int)) (int, error) {
 	status, err := s.Get(ctx, name)
 	if err != nil {
@@ -331,6 +331,9 @@ func (s *Schedules) Backfill(ctx context.Context, name string, from, to time.Tim
 		t.ID += "+backfill"
 		t.Priority, t.Keep = task.Low, -1
 		t.Conflict = task.Behind // all are due at once, and each was asked for: one after the other
+		if due := status.Schedule.JitterFor(name, slot); due.After(now) {
+			t.Due = due
+		}
 		if batch = append(batch, t); len(batch) == queue.MaxBatch {
 			if err := flush(); err != nil {
 				return added, err

@@ -222,6 +222,41 @@ func TestApply_aLaterEndBringsNoBacklog(t *testing.T) {
 	}
 }
 
+// A slot that is backfilled soon after it came waits for its jitter.
+func TestPromise6_aBackfillRunsNothingEarly(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, testredis.Real(t))
+	ctx := t.Context()
+	rule := schedule.Rule{Every: time.Minute, Jitter: time.Minute}
+	ahead := 0
+	for _, name := range []string{"a", "b", "c", "d", "e", "f"} {
+		_, err := w.Apply(ctx, Schedule{Name: name, Rule: rule, Task: "job"})
+		must(t, err)
+		s, err := w.Get(ctx, name)
+		must(t, err)
+		n, err := w.Backfill(ctx, name, s.Anchor.Add(-time.Minute), s.Anchor, nil)
+		if n != 2 || err != nil {
+			t.Fatalf("%d were added: %v", n, err)
+		}
+		now := w.now()
+		for _, slot := range []time.Time{s.Anchor.Add(-time.Minute), s.Anchor} {
+			tk := task.Task{ID: task.SlotID(name, slot) + "+backfill", Type: "job", Priority: task.Low}
+			score, err := w.rdb.ZScore(ctx, w.q.Keys().Due(queue.LaneOf(&tk)), tk.ID).Result()
+			must(t, err)
+			due, first := queue.FromMs(int64(score)), rule.JitterFor(name, slot)
+			if due.Before(first) || first.Before(now.Add(-10*time.Second)) && due.After(now) {
+				t.Errorf("slot %v of %s is due at %v, and its time is %v", slot, name, due, first)
+			}
+			if first.After(now) {
+				ahead++
+			}
+		}
+	}
+	if ahead == 0 {
+		t.Error("all jitter had gone by: nothing was put to the test")
+	}
+}
+
 func TestTriggerAndBackfill(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, testredis.Real(t))

@@ -84,8 +84,9 @@ func (e *entry) stepMissed(m *move, now, missed time.Time) {
 	}
 }
 
-// pushLatest pushes the latest missed slot to run now; where runs may not overlap, behind the slots on time. It is due at its own time, as if it had been pushed ahead: should
-// nobody have claimed it when the next time with nobody ends, it is swept, and that one's latest slot runs.
+// pushLatest pushes the latest missed slot to run now: where runs may not overlap, behind the slots on time. It is due at
+// its own time, as if it had been pushed ahead: should nobody have claimed it when the next time with nobody ends, it is
+// swept, and that one's latest slot runs.
 func (e *entry) pushLatest(m *move, slot time.Time) {
 	t := e.s.slotTask(slot)
 	t.Priority, t.Conflict = min(t.Priority, task.Normal), task.Behind
