@@ -169,7 +169,7 @@ func mutants() []mutant {
 		{"promote", "promoted", `elect() end return { int(order)`, `end return { int(order)`},
 
 		{"state", "registry", `and m.state ~= "d"`, ``},
-		{"state", "watches", `return view(id, pack(m))`, `return view(id, member)`},
+		{"state", "watches", `unpack(view(id, pack(m)))`, `unpack(view(id, member))`},
 		{"state", "watches", `redis.call("ZREM", watch, list[i])`, ``},
 		{"state", "registry", "end\nsweep()", `end`},
 		{"state", "registry", "end\n  elect()", `end`},
@@ -196,8 +196,11 @@ func mutants() []mutant {
 		{"standdown", "stand down", `m.state = "s"`, ``},
 		{"standdown", "stand down", `and another()`, ``},
 		{"standdown", "stand down", `other ~= id and`, ``},
-		{"standdown", "stand down", `redis.call("HSET", members, id, pack(m))`, ``},
+		{"standdown", "stand down", `m.state = "s" redis.call("HSET", members, id, pack(m))`, ``},
 		{"standdown", "stand down", `ARGV[4]) elect() elseif`, `ARGV[4]) elseif`},
+		{"standdown", "stand down", `redis.call("ZREM", trial, ARGV[2])`, ``},
+		{"standdown", "stand down", `unpack(view(id, pack(m)))`, `unpack(view())`},
+		{"standdown", "loop", `not m.standby or on_probation(m))`, `not m.standby)`},
 
 		{"declare", "undone", `order > m.order or order == m.order and gen > m.gen`, `false`},
 		{"declare", "undone", `order > m.order or order == m.order and gen > m.gen`, `order > m.order`},

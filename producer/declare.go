@@ -16,31 +16,11 @@ import (
 //
 // A change takes back what was pushed ahead, so where there are many, slots are pushed between them.
 func (t *tenure) declare(ctx context.Context, stored map[string]queue.Stored) error {
-	t.askAgain = nil
-	if t.cfg.Declared == nil {
-		return nil
-	}
-	declared := t.cfg.Declared()
-	if declared == nil {
-		return nil
-	}
-	may, again, err := t.reg.Declare(ctx, t.term)
-	if err != nil {
+	declared, err := t.declared(ctx)
+	if err != nil || declared == nil {
 		return err
 	}
-	if !may {
-		if !t.yields {
-			t.log.Warn().Msg("a newer instance declared the schedules: leaving them as they are while it is present")
-		}
-		t.yields, t.askAgain = true, time.After(again)
-		return nil
-	}
-	t.yields = false
-	retired, err := t.retired(ctx, declared, stored)
-	if err != nil {
-		return err
-	}
-	changes, err := t.compare(declared, stored, retired)
+	changes, err := t.compare(declared, stored, nil) // only which they are: the rest is worked out when it is read again
 	if err != nil || len(changes) == 0 {
 		return err
 	}
@@ -57,14 +37,49 @@ func (t *tenure) declare(ctx context.Context, stored map[string]queue.Stored) er
 	return nil
 }
 
-// declareAgain reads all schedules, and declares.
+// declared returns what this release declares, or nil if that is nothing, or is not in force: then it is asked again
+// after a time.
+func (t *tenure) declared(ctx context.Context) ([]Schedule, error) {
+	t.askAgain = nil
+	if t.cfg.Declared == nil {
+		return nil, nil
+	}
+	declared := t.cfg.Declared()
+	if declared == nil {
+		return nil, nil
+	}
+	may, again, err := t.reg.Declare(ctx, t.term)
+	if err != nil {
+		return nil, err
+	}
+	if may {
+		t.yields = false
+		return declared, nil
+	}
+	if !t.yields {
+		t.log.Warn().Msg("a newer instance declared the schedules: leaving them as they are while it is present")
+	}
+	t.yields, t.askAgain = true, time.After(again)
+	return nil, nil
+}
+
+// declareAgain reads all schedules, and declares, if this release's are in force by now: who asks every second must not
+// read all of them each time.
 func (t *tenure) declareAgain(ctx context.Context) error {
-	whole := t.whole
+	if !t.whole && t.lacking != nil { // stock is taken again, and that declares
+		t.askAgain = nil
+		return nil
+	}
+	declared, err := t.declared(ctx)
+	if err != nil || declared == nil {
+		_, err = t.without(ctx, err)
+		return err
+	}
 	stored, err := t.stock(ctx)
 	if err != nil {
 		return err
 	}
-	t.whole = whole
+	t.whole = true
 	return t.announce(ctx, stored)
 }
 

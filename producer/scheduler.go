@@ -18,7 +18,8 @@ type SchedulerConfig struct {
 	// Horizon is how far ahead of its time a slot is pushed. Default 10s: two leases of 5s.
 	Horizon time.Duration
 	// Declared returns the schedules that this release's code or config declares, or nil if it declares none and lets
-	// those of others be. It is called when the instance begins to lead, and after Redeclare.
+	// those of others be. It is called when the instance begins to lead, after Redeclare, and each second while a newer
+	// release's are in force.
 	Declared func() []Schedule
 	// Log receives state changes. The zero Logger discards them.
 	Log zerolog.Logger
