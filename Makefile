@@ -54,7 +54,7 @@ test: ## Run every test, with the race detector, on a real Redis where there is 
 		exit $$code
 
 .PHONY: soak
-soak: ## Run the rollouts and the faults in full (a quarter of an hour), and write the table of docs/reliability.md.
+soak: soak-simulation ## Run the rollouts and the faults in full (two hours), and write the tables of docs/reliability.md.
 	@mkdir -p $(dir $(SOAK)) && rm -f $(SOAK)
 	@code=0; for dir in integration $(NETWORK) histories; do \
 		(cd $$dir && $(TESTENV) ONBEAT_SOAK=1 ONBEAT_SOAK_TABLE=$(SOAK) $(GO) test $(RACE) -count=1 -timeout 5h .) || code=1; \
@@ -64,6 +64,23 @@ soak: ## Run the rollouts and the faults in full (a quarter of an hour), and wri
 		{ printf '\nOf %s, commit %s, on %s cores with %s.\n\n' "$$(date -u +%F)" "$$(git rev-parse --short HEAD)" "$$(getconf _NPROCESSORS_ONLN)" \
 			"$$(redis-server --version 2>/dev/null | cut -d' ' -f1-3)"; \
 		head -n 2 $(SOAK); tail -n +3 $(SOAK) | LC_ALL=C sort; } >>bin/reliability.md && mv bin/reliability.md docs/reliability.md || code=1; \
+	exit $$code
+
+# How long seeds are tried, and what the figures are gathered in.
+SIMULATE ?= 1h
+SEEDS    := $(CURDIR)/bin/simulation.md
+MUTANTS  := $(CURDIR)/bin/mutants.md
+
+.PHONY: soak-simulation
+soak-simulation: ## Try seeds for SIMULATE (default 1h), put every fault back, and write both to docs/reliability.md.
+	@mkdir -p bin && rm -f $(SEEDS) $(MUTANTS)
+	@code=0; ONBEAT_SIMULATE=$(SIMULATE) ONBEAT_SIMULATION_TABLE=$(SEEDS) $(GO) test -count=1 -timeout 0 -run TestSeeds ./simulation || code=1; \
+	ONBEAT_SOAK=1 ONBEAT_MUTANTS_TABLE=$(MUTANTS) $(GO) test -count=1 -timeout 0 -run TestMutants ./simulation || code=1; \
+	[ -s $(SEEDS) ] || exit 1; \
+	{ awk '{ print } /^<!-- make soak-simulation/ { exit }' docs/reliability.md; \
+		printf '\nOf %s, commit %s, on %s cores.\n\n' "$$(date -u +%F)" "$$(git rev-parse --short HEAD)" "$$(getconf _NPROCESSORS_ONLN)"; \
+		cat $(SEEDS) $(MUTANTS); echo; \
+		awk '/^<!-- end of make soak-simulation/ { on = 1 } on { print }' docs/reliability.md; } >bin/reliability.md && mv bin/reliability.md docs/reliability.md || code=1; \
 	exit $$code
 
 .PHONY: test-fast

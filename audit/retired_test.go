@@ -86,7 +86,7 @@ func TestRun_acceptsASchedulesReturn(t *testing.T) {
 		if name == "over" {
 			continue
 		}
-		if n := r.Counts[audit.Changed] + r.Counts[audit.Paused]; n < 10 || n > 70 {
+		if n := r.Counts[audit.Changed] + r.Counts[audit.Paused]; n < 10 || n > 200 {
 			t.Errorf("%s: %d slots are changed or paused, of those of 0.7 s: %+v", name, n, r)
 		}
 	}

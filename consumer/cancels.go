@@ -5,6 +5,7 @@ import (
 
 	"github.com/onbeat/onbeat/instance"
 	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/task"
 )
 
 // cancels are requests to cancel runs, on their way from the stay's goroutines to the loop. The lease waits for whoever
@@ -59,7 +60,9 @@ func (c *Consumer) cancelRun(r instance.Cancel) {
 		cause = ErrReplaced
 	}
 	for id, run := range c.inflight {
-		if r.Covers(id, run.task.Key, run.task.Fence) {
+		// What runs behind is not replaced by a slot on time; see lib_cancel.lua.
+		spared := r.Reason == "replaced" && id != r.Task && run.task.Conflict == task.Behind
+		if !spared && r.Covers(id, run.task.Key, run.task.Fence) {
 			run.end(cause)
 		}
 	}

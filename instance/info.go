@@ -27,6 +27,7 @@ type Info struct {
 	Lead       Lead          `json:"lead"`
 	Consume    Consume       `json:"consume"`
 	Lease      time.Duration `json:"-"` // what is left of it
+	Probation  time.Duration `json:"-"` // what is left of it, of one that is starting; zero: it is not on probation
 	Running    int64         `json:"running"`
 	Details
 }
@@ -38,9 +39,15 @@ func (r *Registry) List(ctx context.Context) ([]Info, error) {
 	leases := pipe.ZRangeWithScores(ctx, r.keys.Instances, 0, -1)
 	members := pipe.HGetAll(ctx, r.keys.Members)
 	details := pipe.HGetAll(ctx, r.keys.Details)
+	trial := pipe.ZRangeWithScores(ctx, r.keys.Trial, 0, -1)
 	leader := pipe.HMGet(ctx, r.keys.Leader, "id", "epoch")
 	if _, err := pipe.Exec(ctx); err != nil {
 		return nil, fmt.Errorf("list instances: %w", queue.Classify(err))
+	}
+	ends := make(map[string]time.Time, len(trial.Val()))
+	for _, z := range trial.Val() {
+		gen, _ := z.Member.(string)
+		ends[gen] = time.UnixMilli(int64(z.Score))
 	}
 	list := make([]Info, 0, len(leases.Val()))
 	for _, z := range leases.Val() {
@@ -48,6 +55,9 @@ func (r *Registry) List(ctx context.Context) ([]Info, error) {
 		i := parseMember(id, members.Val()[id])
 		_ = json.Unmarshal([]byte(details.Val()[id]), &i.Details) // for people: what is missing stays empty
 		i.Lease = time.UnixMilli(int64(z.Score)).Sub(now.Val())
+		if end, ok := ends[strconv.FormatInt(i.Generation, 10)]; ok && i.State == "starting" {
+			i.Probation = max(end.Sub(now.Val()), 0)
+		}
 		if lead, _ := leader.Val()[0].(string); lead == id {
 			epoch, _ := leader.Val()[1].(string)
 			i.Leader = true

@@ -157,7 +157,7 @@ func mutants() []mutant {
 		{"state", "loop", `redis.call("ZADD", trial, now + proof, int(m.gen))`, ``},
 		{"deregister", "loop", `best = best or pardon(ids)`, ``},
 		{"heartbeat", "loop", `best = best or pardon(ids)`, ``},
-		{"heartbeat", "loop", `redis.call("HSET", strikes, m.release, int(n + 1) .. " " .. int(now))`, ``},
+		{"heartbeat", "loop", `redis.call("HSET", strikes, m.release, int((n or 0) + 1) .. " " .. int(now))`, ``},
 		{"deregister", "loop", `redis.call("HDEL", strikes, release)`, ``},
 
 		{"promote", "promoted", "-- lately. O(instances).\nsweep()", ``},

@@ -145,10 +145,11 @@ func (e *entry) repay(now time.Time, most int) (move, bool) {
 	if e.last.Paused {
 		return m, false
 	}
-	if len(e.behind) == 0 {
+	e.clip(&m)
+	if len(m.behind) == 0 {
 		return m, e.moves(&m)
 	}
-	end := e.behind[len(e.behind)-1].To
+	end := m.behind[len(m.behind)-1].To
 	switch e.s.Missed {
 	case schedule.MissedAll:
 		e.shed(&m, now.Add(-e.reach()-time.Nanosecond), "older than catch_up")
@@ -156,6 +157,10 @@ func (e *entry) repay(now time.Time, most int) (move, bool) {
 		e.shed(&m, end, "policy skip")
 	default:
 		e.shed(&m, e.grid.Prev(end), "policy once")
+		if e.s.MaxRuns > 0 && m.last.Runs >= e.s.MaxRuns {
+			e.shed(&m, end, "max_runs")
+			return m, e.moves(&m)
+		}
 		e.pushLatest(&m, end)
 		m.behind = nil
 		return m, e.moves(&m)
@@ -168,6 +173,24 @@ func (e *entry) repay(now time.Time, most int) (move, bool) {
 		e.shed(&m, end, "max_runs")
 	}
 	return m, e.moves(&m)
+}
+
+// clip gives up what lies after the rule's until, which may be an earlier one since. How many slots those were is not known
+// any more.
+func (e *entry) clip(m *move) {
+	for n := len(m.behind) - 1; n >= 0; n-- {
+		s := &m.behind[n]
+		to := e.upTo(s.To)
+		if !to.Before(s.To) {
+			return
+		}
+		to = maxTime(to, s.From)
+		m.step.Note = joinNotes(m.step.Note, rangeNote(e.s.Name, to.Add(time.Millisecond), s.To, "changed", 0, "schedule was changed"))
+		if s.To = to; to.After(s.From) {
+			return
+		}
+		m.behind = m.behind[:n]
+	}
 }
 
 // pushOldest pushes the oldest slot that the schedule is behind with, behind everything that is on time.

@@ -16,11 +16,31 @@ import (
 //
 // A change takes back what was pushed ahead, so where there are many, slots are pushed between them.
 func (t *tenure) declare(ctx context.Context, stored map[string]queue.Stored) error {
-	declared, err := t.declared(ctx)
-	if err != nil || declared == nil {
+	t.askAgain = nil
+	if t.cfg.Declared == nil {
+		return nil
+	}
+	declared := t.cfg.Declared()
+	if declared == nil {
+		return nil
+	}
+	may, again, err := t.reg.Declare(ctx, t.term)
+	if err != nil {
 		return err
 	}
-	changes, err := t.compare(declared, stored, nil) // only which they are: the rest is worked out when it is read again
+	if !may {
+		if !t.yields {
+			t.log.Warn().Msg("a newer instance declared the schedules: leaving them as they are while it is present")
+		}
+		t.yields, t.askAgain = true, time.After(again)
+		return nil
+	}
+	t.yields = false
+	retired, err := t.retired(ctx, declared, stored)
+	if err != nil {
+		return err
+	}
+	changes, err := t.compare(declared, stored, retired)
 	if err != nil || len(changes) == 0 {
 		return err
 	}
@@ -37,50 +57,41 @@ func (t *tenure) declare(ctx context.Context, stored map[string]queue.Stored) er
 	return nil
 }
 
-// declared returns what this release declares, or nil if that is nothing, or is not in force: then it is asked again
-// after a time.
-func (t *tenure) declared(ctx context.Context) ([]Schedule, error) {
-	t.askAgain = nil
-	if t.cfg.Declared == nil {
-		return nil, nil
-	}
-	declared := t.cfg.Declared()
-	if declared == nil {
-		return nil, nil
-	}
-	may, again, err := t.reg.Declare(ctx, t.term)
-	if err != nil {
-		return nil, err
-	}
-	if may {
-		t.yields = false
-		return declared, nil
-	}
-	if !t.yields {
-		t.log.Warn().Msg("a newer instance declared the schedules: leaving them as they are while it is present")
-	}
-	t.yields, t.askAgain = true, time.After(again)
-	return nil, nil
-}
+// declareAgain reads all schedules, and declares.
+func (t *tenure) declareAgain(ctx context.Context) error { return t.declaring()(ctx) }
 
-// declareAgain reads all schedules, and declares, if this release's are in force by now: who asks every second must not
-// read all of them each time.
-func (t *tenure) declareAgain(ctx context.Context) error {
-	if !t.whole && t.lacking != nil { // stock is taken again, and that declares
+// ask has the schedules declared if that is allowed by now. Until then it reads none: it is called every second.
+func (t *tenure) ask(ctx context.Context) error {
+	may, again, err := t.reg.Declare(ctx, t.term)
+	if err == nil && !may {
+		t.askAgain = time.After(again)
+		return nil
+	}
+	if err != nil && !over(err) && !queue.Retryable(err) && ctx.Err() == nil {
+		t.lacking = err // takeStock asks again
 		t.askAgain = nil
 		return nil
 	}
-	declared, err := t.declared(ctx)
-	if err != nil || declared == nil {
-		_, err = t.without(ctx, err)
-		return err
+	if err == nil {
+		t.askAgain = nil
+		t.redeclare.Ring()
 	}
-	stored, err := t.stock(ctx)
-	if err != nil {
-		return err
+	return err
+}
+
+// declaring returns what reads all schedules, and declares. Until it has succeeded, what was known before counts, however
+// often it is tried.
+func (t *tenure) declaring() func(context.Context) error {
+	whole := t.whole
+	t.before = t.known()
+	return func(ctx context.Context) error {
+		stored, err := t.stock(ctx)
+		if err != nil {
+			return err
+		}
+		t.whole = whole
+		return t.announce(ctx, stored)
 	}
-	t.whole = true
-	return t.announce(ctx, stored)
 }
 
 // declareChunk is how many schedules are changed before slots are pushed that have come meanwhile.

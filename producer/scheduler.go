@@ -18,8 +18,7 @@ type SchedulerConfig struct {
 	// Horizon is how far ahead of its time a slot is pushed. Default 10s: two leases of 5s.
 	Horizon time.Duration
 	// Declared returns the schedules that this release's code or config declares, or nil if it declares none and lets
-	// those of others be. It is called when the instance begins to lead, after Redeclare, and each second while a newer
-	// release's are in force.
+	// those of others be. It is called when the instance begins to lead, and after Redeclare.
 	Declared func() []Schedule
 	// Log receives state changes. The zero Logger discards them.
 	Log zerolog.Logger
@@ -136,13 +135,13 @@ func (t *tenure) run(ctx context.Context) error {
 				err = t.insist(ctx, t.refresh)
 			}
 		case <-t.redeclare:
-			err = t.insist(ctx, t.declareAgain)
+			err = t.insist(ctx, t.declaring())
 		case <-again:
 			again = nil
 			t.tidy(ctx)
 			err = t.insist(ctx, t.takeStock)
 		case <-t.askAgain:
-			err = t.insist(ctx, t.declareAgain)
+			err = t.insist(ctx, t.ask)
 		case <-tidy.C:
 			t.upkeep(ctx)
 			err = t.insist(ctx, t.retryAside)

@@ -395,7 +395,7 @@ func (w *world) verdict() verdict {
 	defer w.mu.Unlock()
 	v := verdict{
 		faults: w.found, lines: w.lines, slots: w.book.slots, runs: len(w.runs), tasks: w.book.asked, steps: len(w.plan.Steps),
-		virtual: time.Since(w.began),
+		virtual: time.Since(w.began), slowest: w.slowest,
 	}
 	return v
 }

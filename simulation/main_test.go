@@ -106,6 +106,7 @@ type season struct {
 	next, failed                             atomic.Uint64
 	plans, slots, tasks, runs, steps, faults atomic.Int64
 	virtual                                  atomic.Int64
+	slowest                                  atomic.Int64
 }
 
 // play plays the plan of one seed, and shrinks it if it shows a fault.
@@ -118,6 +119,8 @@ func (s *season) play(t *testing.T, seed uint64) {
 	s.runs.Add(int64(v.runs))
 	s.steps.Add(int64(v.steps))
 	s.virtual.Add(int64(v.virtual))
+	for old := s.slowest.Load(); old < int64(v.slowest) && !s.slowest.CompareAndSwap(old, int64(v.slowest)); old = s.slowest.Load() {
+	}
 	if len(v.faults) == 0 {
 		return
 	}
@@ -138,8 +141,20 @@ func (s *season) play(t *testing.T, seed uint64) {
 
 func (s *season) report(t *testing.T, seed uint64) {
 	t.Helper()
-	t.Logf("%d seeds from %d on: %v of virtual time, %d slots, %d tasks, %d runs, %d steps", s.plans.Load(), seed,
-		time.Duration(s.virtual.Load()).Round(time.Second), s.slots.Load(), s.tasks.Load(), s.runs.Load(), s.steps.Load())
+	virtual := time.Duration(s.virtual.Load()).Round(time.Second)
+	slowest := time.Duration(s.slowest.Load()).Round(100 * time.Microsecond)
+	t.Logf("%d seeds from %d on: %v of virtual time, %d slots, %d tasks, %d runs, %d steps; the slowest start took %v",
+		s.plans.Load(), seed, virtual, s.slots.Load(), s.tasks.Load(), s.runs.Load(), s.steps.Load(), slowest)
+	name := os.Getenv("ONBEAT_SIMULATION_TABLE")
+	if name == "" {
+		return
+	}
+	row := fmt.Sprintf("| seeds | simulated | slots | tasks | runs | faults and operations | broken | slowest start |\n|---|---|---|---|---|---|---|---|\n"+
+		"| %d, from %d | %.1f hours | %d | %d | %d | %d | %d | %v |\n", s.plans.Load(), seed, virtual.Hours(), s.slots.Load(), s.tasks.Load(),
+		s.runs.Load(), s.steps.Load(), s.faults.Load(), slowest)
+	if err := os.WriteFile(name, []byte(row), 0o600); err != nil {
+		t.Error(err)
+	}
 }
 
 // blames lists the first faults.

@@ -53,5 +53,61 @@ func mutants() []mutant {
 			"15-new-lane",
 			[]string{"order"},
 		},
+		{
+			"who declared newer is present for good", one("instance/scripts/declare.lua", "  local stays = present(order, gen, gone)\n", "  local stays = math.huge\n"),
+			"02-rollout-undone",
+			[]string{"in force"},
+		},
+		{
+			"what is behind holds its key like any other", one("queue/scripts/cycle_claim.lua",
+				"      return runs - tonumber(redis.call(\"HGET\", active, \"b:\" .. key) or 0)\n", "      return runs\n"),
+			"03-backfill-beside-the-beat",
+			[]string{"late", "missed"},
+		},
+		{
+			"a key is filled from the first in line alone", []edit{
+				{"queue/scripts/cycle_claim.lua", "if #keys > 0 and release(keys, true) and flags == 1 then", "if false then"},
+			},
+			"09-key-over-lanes",
+			[]string{"late"},
+		},
+		{
+			"what had begun comes back as if it had not", one("consumer/run.go", "	if begun || t.Attempts > 0 {\n", "	if t.Attempts > 0 {\n"),
+			"10-handed-back-is-not-missed",
+			[]string{"late", "missed"},
+		},
+		{
+			"a request to cancel does not hold a retry", one("queue/scripts/cycle_settle.lua", "            refused[#refused + 1] = int(i - 1)\n", "            ok[i] = true\n"),
+			"12-cancel-while-it-fails",
+			[]string{"undead"},
+		},
+		{
+			"nobody is on probation", one("instance/scripts/state.lua", "  if n == 0 or m.standby or not rival() then", "  if true then"),
+			"14-crash-loop",
+			[]string{"stalled"},
+		},
+		{
+			"what was lost is forgotten after a minute", one("instance/registry.go", "const releaseMemory = 24 * time.Hour\n", "const releaseMemory = time.Minute\n"),
+			"16-lost-is-not-gone",
+			[]string{"off the grid", "in force"},
+		},
+		{
+			"the gate opens behind all that was missed", one("producer/push.go", "	return t.pushUntil(ctx, missed, now, now)\n",
+				"	if err := t.pushUntil(ctx, missed, now, now); err != nil {\n		return err\n	}\n	for len(t.behind) > 0 {\n		if err := t.repay(ctx); err != nil {\n			return err\n		}\n	}\n	return nil\n"),
+			"17-gate-opens-before-the-rest",
+			[]string{"leaderless", "late"},
+		},
+
+		// What was never wrong, in the loops of Go. Seeds find these.
+		{name: "a wake-up is dropped", edits: one("consumer/consumer.go", "			look = c.woken() || look\n", "			_ = c.woken()\n")},
+		{name: "the alarm is not set to what comes next", edits: one("consumer/consumer.go", "		c.alarm.Set(c.clock.Local(r.NextDue))\n", "		c.alarm.Set(time.Time{})\n")},
+		{name: "a lost reply raises no doubt", edits: one("consumer/call.go", "	c.doubt = true\n", "")},
+		{name: "an overslept watcher is nobody's matter", edits: one("instance/keep.go", "	if b.Overslept {\n", "	if false {\n")},
+		{name: "what was lost is not taken back", edits: one("instance/keep.go", "		case s.orphans <- b.Orphans:\n", "		case s.orphans <- nil:\n")},
+		{name: "a heartbeat cancels nothing", edits: one("instance/keep.go", "	s.cancelRuns(b.Cancel)\n", "")},
+		{name: "the end of a term is not noticed", edits: one("instance/stay.go", "		s.endTerm(ErrDeposed)\n", "		_ = ErrDeposed\n")},
+		{name: "trust outlives the lease", edits: one("instance/trust.go", "			s.end(ErrLeaseLost)\n", "")},
+		{name: "a change is not read", edits: one("producer/scheduler.go", "				err = t.insist(ctx, t.refresh)\n", "				err = nil\n")},
+		{name: "the leader sleeps too long", edits: one("producer/scheduler.go", "		alarm.Reset(d)\n", "		alarm.Reset(10*d + 5*time.Second)\n")},
 	}
 }

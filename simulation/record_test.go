@@ -57,6 +57,7 @@ func (w *world) begin(n *node, t *task.Task, does behaviour) *run {
 	r := &run{node: n, duty: d, does: does, slot: t.Slot, attempt: t.Attempt, fence: t.Fence, claimed: t.Claimed, began: now}
 	w.trace("%s: begin %s attempt %d", n.plan.Name, t.ID, t.Attempt)
 	w.judgeBegin(r, now)
+	w.measure(r, now)
 	w.runs = append(w.runs, r)
 	d.runs = append(d.runs, r)
 	d.state = dutyRuns
@@ -79,6 +80,20 @@ func (w *world) begin(n *node, t *task.Task, does behaviour) *run {
 		}
 	}
 	return r
+}
+
+// measure takes the time from when a task could begin to when it did, where nothing was wrong: the process that took it
+// might have all the while, and had a worker free.
+func (w *world) measure(r *run, now time.Time) {
+	d, n := r.duty, r.node
+	from := later2(d.due, d.known)
+	before := from.Add(-w.bound())
+	free := func(since time.Time) bool { return !since.IsZero() && !since.After(before) }
+	if len(d.runs) > 0 || d.loose != "" || d.known.IsZero() || w.calm.After(before) || !free(n.freeSince) || !free(n.ready) || !free(n.permitted) ||
+		!w.hasRoom(now, d, now.Sub(before)) || !n.backlog.Before(before) {
+		return
+	}
+	w.slowest = max(w.slowest, now.Sub(from))
 }
 
 // heard notes that a run's context has ended.

@@ -34,6 +34,7 @@ type world struct {
 	found []fault
 
 	looks        int
+	slowest      time.Duration
 	gaps         []gap
 	storms       []gap     // when something was wrong that could be felt
 	unmanned     time.Time // no candidate has been there since; zero: one is

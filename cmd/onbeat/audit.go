@@ -141,7 +141,7 @@ func (a *app) showAuditDetails(r *audit.Report) {
 	}{
 		{audit.Failed, "failed for good: see onbeat tasks list --state dead"},
 		{audit.Cancelled, "cancelled"},
-		{audit.Changed, "fell away: the schedule was changed, made or deleted"},
+		{audit.Changed, "were not run: the schedule was changed, made, retired or deleted"},
 		{audit.Unknown, "are unknown: older than the history, lost with it, or of a newer release"},
 	} {
 		if n := r.Counts[v.verdict]; n > 0 {

@@ -148,6 +148,9 @@ func (d *doctor) memory(ctx context.Context) {
 	case used == 0:
 	case most == 0:
 		d.ok("memory", "%s used, no limit", bytesText(used))
+	case used >= most:
+		d.fail("memory", "raise maxmemory, or keep less",
+			"%s of %s used: Redis takes no new tasks and schedules", bytesText(used), bytesText(most))
 	case used > most*9/10:
 		d.warn("memory", "raise maxmemory, or keep less", "%s of %s used", bytesText(used), bytesText(most))
 	default:

@@ -18,7 +18,8 @@ type instancesListCmd struct{}
 // instanceLine adds to an instance what is left of its lease.
 type instanceLine struct {
 	instance.Info
-	LeaseMS int64 `json:"lease_left_ms"`
+	LeaseMS     int64 `json:"lease_left_ms"`
+	ProbationMS int64 `json:"probation_left_ms,omitempty"`
 }
 
 // Run lists the instances, the newest first.
@@ -39,7 +40,7 @@ func (c *instancesListCmd) Run(ctx context.Context, a *app) error {
 	if a.JSON {
 		lines := []instanceLine{}
 		for _, i := range list {
-			lines = append(lines, instanceLine{i, i.Lease.Milliseconds()})
+			lines = append(lines, instanceLine{i, i.Lease.Milliseconds(), i.Probation.Milliseconds()})
 		}
 		return a.printJSON(lines)
 	}
@@ -50,6 +51,9 @@ func (c *instancesListCmd) Run(ctx context.Context, a *app) error {
 	t := a.table("ID", "RELEASE", "STATE", "LEADER", "LEASE LEFT", "RUNNING", "HOST:PID", "UPTIME")
 	for _, i := range list {
 		state, leader := i.State, ""
+		if i.Probation > 0 {
+			state = "on probation, " + span(i.Probation) + " left"
+		}
 		if i.Standby {
 			state += ", standby"
 		}

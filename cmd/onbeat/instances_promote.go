@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/onbeat/onbeat/instance"
 	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/task"
 )
 
 type instancesPromoteCmd struct {
@@ -28,6 +31,9 @@ func (*instancesPromoteCmd) Help() string {
 
 // Run makes a release the newest.
 func (c *instancesPromoteCmd) Run(ctx context.Context, a *app) error {
+	if err := task.CheckID("release", c.Release); err != nil {
+		return err
+	}
 	cl, err := a.connect(ctx)
 	if err != nil {
 		return err
@@ -74,9 +80,11 @@ func (c *client) unknownRelease(ctx context.Context, release string) error {
 			known = append(known, list[i].Release)
 		}
 	}
-	hint := suggest(release, known)
-	if hint == "" {
-		hint = "see onbeat instances"
+	// Releases differ by a digit: the nearest name is as likely the wrong one.
+	hint := "a release that was stopped is the newest again when it is started"
+	if len(known) > 0 {
+		slices.Sort(known)
+		hint = "known are " + strings.Join(slices.Compact(known), ", ") + "; " + hint
 	}
 	return &failure{fmt.Errorf("release %q: no instance of it is registered, and none was lost lately", release), hint}
 }

@@ -16,7 +16,7 @@ type schedulesCmd struct {
 	Pause    schedulesPauseCmd    `cmd:"" help:"Stop schedules: no slot after this is run."`
 	Resume   schedulesResumeCmd   `cmd:"" help:"Let paused schedules go on, on their old grid."`
 	Trigger  schedulesTriggerCmd  `cmd:"" help:"Run a schedule's task once, now, besides its grid."`
-	Backfill schedulesBackfillCmd `cmd:"" help:"Run the task of every slot of a time, oldest first."`
+	Backfill schedulesBackfillCmd `cmd:"" help:"Run the task of every slot of a time, oldest first: also of those that have run, and of those before the schedule began."`
 	Delete   schedulesDeleteCmd   `cmd:"" help:"Delete schedules."`
 }
 

@@ -53,14 +53,25 @@ func (c *schedulesBackfillCmd) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	if to.IsZero() {
-		to = now
-	}
 	cl, err := a.connect(ctx)
 	if err != nil {
 		return err
 	}
 	defer cl.Close()
+	// What is meant by now, and by so long ago, the clock of Redis says: this machine's may be ahead of it.
+	there, err := cl.Queue().Now(ctx)
+	if err != nil {
+		return err
+	}
+	if from, err = parseMoment("from", c.From, there); err != nil {
+		return err
+	}
+	if to, err = parseMoment("to", c.To, there); err != nil {
+		return err
+	}
+	if to.IsZero() {
+		to = there
+	}
 	p := a.progress()
 	of := 0
 	added, err := cl.Schedules().Backfill(ctx, c.Name, from, to, func(done, all int) {
@@ -78,6 +89,6 @@ func (c *schedulesBackfillCmd) Run(ctx context.Context, a *app) error {
 			Added int    `json:"added"`
 		}{c.Name, of, added})
 	}
-	a.printf("added %d of %d slots, %d already there", added, of, of-added)
+	a.printf("added %d of %d slots, %d already being backfilled", added, of, of-added)
 	return nil
 }

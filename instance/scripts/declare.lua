@@ -51,7 +51,7 @@ end
 -- A program of before there were declarers notes only that it declared: that is taken over once.
 local had = redis.call("HMGET", meta, "declared", "declarer")
 local had_order, had_gen = string.match(had[1] or "0 0", "^(%d+) (%d+)$")
-if had[1] and had[2] ~= had_gen then
+if had_gen and had[1] and had[2] ~= had_gen then
   redis.call("HSET", declarers, had_gen, had_order .. " 0")
   redis.call("HSET", meta, "declarer", had_gen)
 end
@@ -60,8 +60,8 @@ local wait = 0
 for i = 1, #declared, 2 do
   local order, gone = string.match(declared[i + 1], "^(%d+) (%d+)$")
   local gen = tonumber(declared[i])
-  order, gone = tonumber(order), tonumber(gone)
-  if gone == 0 and not gens[gen] and not drains[gen] then -- nobody noted when it was lost: then it was now
+  order, gone = tonumber(order or 0), math.min(tonumber(gone or 1), now) -- what is damaged was lost long ago
+  if gone == 0 and gen and not gens[gen] and not drains[gen] then -- nobody noted when it was lost: then it was now
     gone = now
     redis.call("HSET", declarers, declared[i], int(order) .. " " .. int(gone))
   end
@@ -75,7 +75,7 @@ end
 if wait > 0 then
   return { 0, math.min(wait, 1000) }
 end
-had_order, had_gen = tonumber(had_order), tonumber(had_gen)
+had_order, had_gen = tonumber(had_order or 0), tonumber(had_gen or 0)
 if had_order > m.order or had_order == m.order and had_gen > m.gen then
   record(events, cap_events, "event", "declares again", "instance", ARGV[1], "release", m.release)
 end

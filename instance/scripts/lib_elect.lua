@@ -169,7 +169,7 @@ end
 -- noted as beat only rises, whatever the clock does; clock is what it said last.
 local function remember(id, known)
   local had = redis.call("HMGET", meta, "beat", "clock")
-  local kept, clock = tonumber(had[1] or 0), tonumber(had[2] or 0)
+  local kept, clock = tonumber(had[1] or 0) or 0, tonumber(had[2] or 0) or 0
   known = tonumber(known or 0)
   redis.call("HSET", meta, "beat", int(math.max(kept, now)), "clock", int(now))
   if clock > now then
@@ -241,8 +241,8 @@ local function over(m, lost)
   if proves and lost > 0 and m.state == "r" then
     -- Several that were lost together are one strike: the next is by one that became ready after it.
     local n, at = string.match(redis.call("HGET", strikes, m.release) or "0 0", "^(%d+) (%d+)$")
-    if tonumber(proves) - proof > tonumber(at) then
-      redis.call("HSET", strikes, m.release, int(n + 1) .. " " .. int(now))
+    if tonumber(proves) - proof > tonumber(at or 0) then
+      redis.call("HSET", strikes, m.release, int((n or 0) + 1) .. " " .. int(now))
     end
   end
 end

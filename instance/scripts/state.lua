@@ -29,7 +29,7 @@ local function rival()
 end
 
 local function probation()
-  local n = tonumber(string.match(redis.call("HGET", strikes, m.release) or "0", "^%d+"))
+  local n = tonumber(string.match(redis.call("HGET", strikes, m.release) or "", "^%d+") or 0)
   if n == 0 or m.standby or not rival() then
     return 0
   end
