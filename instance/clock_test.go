@@ -38,3 +38,48 @@ func TestHeartbeat_shortensLeasesWhenTheClockIsSetBack(t *testing.T) {
 		t.Log("the gate was never opened") // nobody opened it
 	}
 }
+
+// What was lost counts as lost for as long as before, by whatever clock; and so does the proof that a release owes.
+func TestHeartbeat_movesWhatCountsFromAMomentWhenTheClockIsSetBack(t *testing.T) {
+	t.Parallel()
+	mini := testredis.Mini(t)
+	r := rigOf(t, mini.Client, "back")
+	ctx := t.Context()
+	at := time.Now()
+	tick := func(d time.Duration) {
+		at = at.Add(d)
+		mini.SetTime(at)
+	}
+	tick(0)
+	old := r.up("old", "v1")
+	fresh := r.up("fresh", "v2", func(c *Config) { c.Lease = 30 * time.Second })
+	if may, _, err := r.reg.Declare(ctx, r.term(fresh)); err != nil || !may {
+		t.Fatal(may, err)
+	}
+	tick(20 * time.Second)
+	r.beat(old)
+	tick(20 * time.Second)
+	r.beat(old) // fresh is lost
+	r.wantLeader("old")
+	tick(-time.Hour)
+	r.beat(old)
+	for range 3 {
+		if may, _, err := r.reg.Declare(ctx, r.term(old)); err != nil || may {
+			t.Fatalf("it may declare, and the newer release was lost a moment ago: %v", err)
+		}
+		tick(17 * time.Second)
+		r.beat(old)
+	}
+	tick(10 * time.Second)
+	r.beat(old)
+	if may, _, err := r.reg.Declare(ctx, r.term(old)); err != nil || !may {
+		t.Fatalf("it may not declare a minute later: %v", err)
+	}
+	tick(25 * time.Second)
+	r.beat(old)
+	tick(25 * time.Second)
+	r.beat(old)
+	if n := r.rdb.ZCard(ctx, r.q.Keys().Trial).Val(); n != 0 {
+		t.Errorf("it has been ready for two minutes, and is on trial: %d", n)
+	}
+}

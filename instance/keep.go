@@ -40,7 +40,7 @@ func (m *Manager) keep(ctx context.Context, s *Stay, served <-chan error) (lost 
 		case x := <-s.stuck:
 			var d time.Duration
 			if d, err = m.standDown(s, x); d > 0 {
-				state, owed, resting = nil, nil, true
+				state, owed, resting, s.probation = nil, nil, true, time.Time{}
 				rest.Reset(d)
 			}
 		case <-rest.C:

@@ -2,6 +2,7 @@ package instance
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -101,5 +102,50 @@ func TestStandDown_waitsForTheLastTermToReturn(t *testing.T) {
 		close(stop)
 		time.Sleep(10 * time.Second)
 		r.wantLeader("a")
+	})
+}
+
+// One on probation waits for as long as somebody else leads. A leader that cannot schedule does not, so it hands over; and
+// it is not taken for one on probation itself: nobody but it knows when its scheduler has returned.
+func TestStandDown_handsOverToOneOnProbation(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, r *rig, mini *testredis.Miniredis) {
+		s := r.node(Config{ID: "good", Release: "v1"}).stay()
+		terms := make(chan queue.Term, 100)
+		stop := make(chan struct{})
+		go s.Lead(func(_ context.Context, term queue.Term) {
+			terms <- term
+			<-stop // deaf to its context
+		})
+		term := wait(t, terms, "term")
+		for i := range 3 {
+			if i > 0 {
+				term = wait(t, terms, "term")
+			}
+			r.crash(mini, Config{ID: fmt.Sprint("bad", i), Release: "v2"}, 31*time.Second)
+			stop <- struct{}{}
+			time.Sleep(6 * time.Second)
+		}
+		r.wantLeader("good")
+		term = wait(t, terms, "term")
+		other, line := r.other(mini)
+		n := other.node(Config{ID: "last", Release: "v2"})
+		lead := leading(n.stay())
+		time.Sleep(3 * time.Second)
+		r.wantLeader("good")
+		if !s.StandDown(t.Context(), term, "blocked", true, true) {
+			t.Fatal("it did not hand over")
+		}
+		r.wantLeader("last")
+		wait(t, lead.began, "term of the one on probation")
+		line.hold()
+		n.stop()
+		time.Sleep(10 * time.Minute) // its rest is over, and its scheduler has not returned
+		if id, _, _ := r.lead(); id == "good" {
+			t.Error("it leads, and its scheduler has not returned")
+		}
+		close(stop)
+		time.Sleep(10 * time.Second)
+		r.wantLeader("good")
 	})
 }

@@ -245,7 +245,8 @@ var rooms = []*room{
 		joins: 1, want: 1,
 		setup: opened("the client reads", "the client makes", "a read", "tick to the brink", "a beat", "tick", "a beat",
 			"tick to the brink", "a beat", "tick", "a beat", "a put off"),
-		verbs: "beat, tick, read, advance, put off, repay, repay late, repay lost, give up, give up late, look at it, delete, alter, pause, make",
+		verbs: "beat, tick, read, advance, put off, repay, repay late, repay lost, give up, give up late, look at it, delete, alter, pause, make, " +
+			"retire, restore",
 		depth: 4, states: 1090,
 	},
 	{
@@ -264,7 +265,7 @@ var rooms = []*room{
 		joins: 6, want: 1,
 		setup: opened("b join", "b ready", "b crash", "tick to the brink", "a beat", "tick", "a beat",
 			"b join", "c join", "tick to the brink", "a beat", "b beat", "c beat"),
-		verbs: "ready, beat, crash, tick, brink, quit, join",
+		verbs: "ready, beat, crash, tick, brink, quit, join, stand down",
 		depth: 5, states: 1500,
 	},
 	{

@@ -60,15 +60,19 @@ func (b *book) become(m member, now int64) {
 
 // pardon makes the newest of those on probation ready, when nobody else could lead.
 func (b *book) pardon(now int64) {
-	var best member
-	for gen, m := range b.members {
-		if _, ok := b.trial[gen]; ok && !m.ready && m.lease > now && best.rank.less(m.rank) {
-			best = m
-		}
-	}
-	if best.id != "" {
+	if best, ok := b.waiting(now); ok {
 		b.become(best, now)
 	}
+}
+
+// waiting is the newest of those on probation.
+func (b *book) waiting(now int64) (best member, ok bool) {
+	for gen, m := range b.members {
+		if _, on := b.trial[gen]; on && !m.ready && m.lease > now && best.rank.less(m.rank) {
+			best, ok = m, true
+		}
+	}
+	return best, ok
 }
 
 // probation is for how long yet an instance that says it is ready is not.
@@ -341,6 +345,9 @@ func (b *book) judgeStandDown(now int64, c call, m member, a answer) {
 	others.members = maps.Clone(b.members)
 	delete(others.members, c.gen)
 	_, can := others.best(now)
+	if _, waits := others.waiting(now); waits {
+		can = true
+	}
 	if a.may != can {
 		broken(5, "%s stood down: %v, and another could lead: %v", c.id, a.may, can)
 	}

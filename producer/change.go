@@ -123,7 +123,7 @@ func retire(st queue.Stored, release string, now time.Time) (*queue.Change, erro
 		return nil, err
 	}
 	c.Retire, c.By = true, release
-	if e, err := newEntry(st); err == nil && e != nil && !e.exhausted() {
+	if e, err := newEntry(st); err == nil && e != nil && !e.spent() {
 		c.Settled = now
 	}
 	return c, nil

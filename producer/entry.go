@@ -68,9 +68,13 @@ func (e *entry) set(last queue.Last) {
 // ended reports whether no slot is to come, though nobody paused it.
 func (e *entry) ended() bool { return !e.last.Paused && e.next.IsZero() }
 
+// exhausted reports whether it has had all its runs, or will have when it is behind with none.
 func (e *entry) exhausted() bool {
 	return e.s.MaxRuns > 0 && e.last.Runs+e.count(e.behind) >= e.s.MaxRuns
 }
+
+// spent reports whether it has had all its runs.
+func (e *entry) spent() bool { return e.s.MaxRuns > 0 && e.last.Runs >= e.s.MaxRuns }
 
 // takenBack is the last moment whose slot a change may have taken back out of the due sets, if nothing was pushed since.
 // Every change leaves a revision that is at least the clock, and the last run at no more than that.

@@ -153,6 +153,15 @@ func TestFullRedis_whatPassesAndWhatIsRefused(t *testing.T) {
 		{"deleting", "change", false, func(f *full) error {
 			return f.changes(queue.Change{Name: "s", Expect: f.s.String(), Delete: true}, queue.Change{Name: "pushed", Expect: f.p.String(), Delete: true, Lane: f.place.Lane, Ahead: []queue.Ahead{f.ahead}})
 		}},
+		{"retiring", "change", false, func(f *full) error {
+			return f.changes(queue.Change{Name: "s", Expect: f.s.String(), Retire: true, By: "v2", Note: "s@1..2 retired 1"}, queue.Change{Name: "pushed", Expect: f.p.String(), Retire: true, By: "v2", Lane: f.place.Lane, Ahead: []queue.Ahead{f.ahead}})
+		}},
+		{"retiring for a release without a name", "change", false, func(f *full) error {
+			return f.changes(queue.Change{Name: "s", Expect: f.s.String(), Retire: true})
+		}},
+		{"retiring one and making another", "change", true, func(f *full) error {
+			return f.changes(queue.Change{Name: "pushed", Expect: f.p.String(), Retire: true, By: "v2", Lane: f.place.Lane, Ahead: []queue.Ahead{f.ahead}}, queue.Change{Name: "new", Definition: "{}"})
+		}},
 		{"enqueueing", "enqueue", true, func(f *full) error {
 			_, _, err := f.q.Enqueue(ctx, []*task.Task{job("new", task.Unique("u", time.Hour))}, true)
 			return err

@@ -66,12 +66,18 @@ local function newer(m, best)
   return not best or m.order > best.order or m.order == best.order and m.gen > best.gen
 end
 
+-- on_probation says whether an instance waits for that to end. One that stood down is starting too, and waits for its
+-- own rest to end, which only it knows: so it is not on trial.
+local function on_probation(m)
+  return m.state == "s" and redis.call("ZSCORE", trial, int(m.gen))
+end
+
 -- pardon makes the highest-ranked of those on probation ready, and returns it: nobody else could lead.
 local function pardon(ids)
   local best
   for _, id in ipairs(ids) do
     local m = parse(redis.call("HGET", members, id))
-    if m.state == "s" and newer(m, best) and redis.call("ZSCORE", trial, int(m.gen)) then
+    if on_probation(m) and newer(m, best) then
       best, m.id = m, id
     end
   end
@@ -134,11 +140,24 @@ local forgot = ""
 
 -- set_back is called when the clock of Redis was set back by at least so much. Leases were given by the old time, and would
 -- last until it has come again: a dead leader would lead for hours. All but the caller's are moved with the clock, by no
--- more than it was, so that none ends before its holder expects. O(instances).
+-- more than it was, so that none ends before its holder expects. So is what else counts from a moment: how long ago
+-- something was lost, and until when somebody has to prove itself. O(instances + releases).
 local function set_back(by, id)
   for _, other in ipairs(redis.call("ZRANGE", instances, 0, -1)) do
     if other ~= id then
       redis.call("ZINCRBY", instances, int(-by), other)
+    end
+  end
+  for _, gen in ipairs(redis.call("ZRANGE", trial, 0, -1)) do
+    redis.call("ZINCRBY", trial, int(-by), gen)
+  end
+  for _, noted in ipairs({ releases, strikes, declarers }) do
+    local all = redis.call("HGETALL", noted)
+    for i = 1, #all, 2 do
+      local what, at = string.match(all[i + 1], "^(%d+) (%d+)$")
+      if at and at ~= "0" then
+        redis.call("HSET", noted, all[i], what .. " " .. int(math.max(tonumber(at) - by, 1)))
+      end
     end
   end
   if by >= 1000 then

@@ -22,8 +22,8 @@ if known then
       if redis.call("HEXISTS", declarers, int(m.gen)) == 1 then
         redis.call("HSET", declarers, int(m.gen), int(order) .. " 0")
       end
-      if m.state == "s" and redis.call("ZSCORE", trial, int(m.gen)) then
-        become(all[i], m, "r") -- it was on probation
+      if on_probation(m) then
+        become(all[i], m, "r")
       end
       if all[i] == lead then
         redis.call("HSET", leader, "order", int(order)) -- by which its release is known to those who take work

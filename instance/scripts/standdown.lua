@@ -1,5 +1,6 @@
 -- standdown.lua is called for a leader that cannot schedule. If another instance could lead, the caller goes back to
--- starting and the other is elected, in this step; state.lua makes it ready again. Else the caller leads on.
+-- starting and the other is elected, in this step; state.lua makes it ready again. Else the caller leads on. One on
+-- probation could lead: it waits only for as long as somebody else does that, so this ends its wait (see pardon).
 --
 -- KEYS[1..13] see lib_elect.lua
 -- ARGV[1] id  [2] generation  [3] epoch  [4] why, for people
@@ -19,7 +20,7 @@ end
 local function another()
   for _, other in ipairs(redis.call("ZRANGEBYSCORE", instances, "(" .. int(now), "+inf")) do
     local m = parse(redis.call("HGET", members, other))
-    if other ~= id and m.gen and m.state == "r" and not m.standby then
+    if other ~= id and m.gen and (m.state == "r" and not m.standby or on_probation(m)) then
       return true
     end
   end

@@ -25,8 +25,8 @@
 -- Returns {now, then the indexes from 0 of the schedules that had moved: nothing of those was done}.
 -- Errors: NOTLEADER. O(n + ahead * log(due)).
 --
--- At maxmemory Redis refuses the first write of a script if it may take memory, and only the first. Pausing, resuming and
--- deleting pass then; a call that brings a definition is refused whole.
+-- At maxmemory Redis refuses the first write of a script if it may take memory, and only the first. Pausing, resuming,
+-- deleting and retiring pass then; a call that brings a definition is refused whole.
 local schedules, last, changed, tasks, meta, leader, history, events = unpack(KEYS, 1, 8)
 local behind, retired, retirements = unpack(KEYS, #KEYS - 2, #KEYS)
 local channel, epoch = ARGV[1], ARGV[4]
