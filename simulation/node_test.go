@@ -1,13 +1,11 @@
 package simulation
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"hash/fnv"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -266,9 +264,7 @@ func (r *run) fails() bool {
 
 // hearing takes in a process's log: what it is called, when it was ready, and all lines for people.
 type hearing struct {
-	n    *node
-	mu   sync.Mutex
-	kept bytes.Buffer
+	n *node
 }
 
 func (h *hearing) Write(p []byte) (int, error) {

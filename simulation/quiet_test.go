@@ -9,7 +9,6 @@ import (
 
 	"github.com/onbeat/onbeat/audit"
 	"github.com/onbeat/onbeat/queue"
-	"github.com/onbeat/onbeat/task"
 )
 
 // patience is how long work that is left may take after all that was planned.
@@ -89,6 +88,16 @@ func (w *world) busy() bool {
 func (w *world) served(d *duty) bool {
 	for _, n := range w.nodes {
 		if n.alive() && n.handles(d) {
+			return true
+		}
+	}
+	return false
+}
+
+// wasServed is the same of the moment when all became quiet: by the time of the judge everybody has left.
+func (w *world) wasServed(d *duty) bool {
+	for _, n := range w.nodes {
+		if n.crashed.IsZero() && !n.stopping.Before(w.quiet) && n.handles(d) {
 			return true
 		}
 	}
@@ -176,12 +185,4 @@ func (w *world) audit(ctx context.Context) {
 			break
 		}
 	}
-}
-
-func slotOf(id string) time.Time {
-	_, slot, ok := task.ParseSlotID(id)
-	if !ok {
-		return time.Time{}
-	}
-	return slot
 }

@@ -61,7 +61,6 @@ func (w *world) doTo(n *node, s *step) {
 		w.with(func() {
 			w.disturb(now.Add(lease+slack), "crash "+n.plan.Name)
 			w.book.risk(n, now)
-			w.strike(n)
 		})
 		n.crash()
 	case "freeze":
@@ -96,17 +95,6 @@ func (w *world) doTo(n *node, s *step) {
 		n.link.set(func(l *link) { l.deaf = false })
 	default:
 		w.t.Fatalf("plan %d: unknown step %q", w.plan.Seed, s.Do)
-	}
-}
-
-// strike notes that a release lost an instance soon after its start: it may have to prove itself before it leads again.
-func (w *world) strike(n *node) {
-	for i := range w.plan.Processes {
-		p := &w.plan.Processes[i]
-		if p.Release == n.plan.Release && p.Name != n.plan.Name {
-			w.trace("release %s lost %s", p.Release, n.plan.Name)
-			break
-		}
 	}
 }
 

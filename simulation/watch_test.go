@@ -3,7 +3,6 @@ package simulation
 import (
 	"context"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -314,5 +313,3 @@ func (r *virtualRedis) offsetNow() time.Duration {
 	defer r.mu.Unlock()
 	return r.offset
 }
-
-func ms(t time.Time) string { return strconv.FormatInt(t.UnixMilli(), 10) }
