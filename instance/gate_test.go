@@ -58,9 +58,37 @@ func TestGate_stillShutAfterAHandoverBeforeItWasOpened(t *testing.T) {
 	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
 		t.Parallel()
 		r := newRig(t, rdb)
-		r.up("a", "")
-		r.up("b", "")
+		a := r.up("a", "")
+		led := r.beat(a).Back
+		if led.IsZero() {
+			t.Error("the gate is shut, and nobody knows since when somebody leads again")
+		}
+		time.Sleep(2 * time.Millisecond)
+		b := r.up("b", "")
 		r.wantOpen(false)
+		if got := r.beat(b).Back; !got.Equal(led) {
+			t.Errorf("somebody leads again since %v, and after a handover since %v", led, got)
+		}
+		r.open(b)
+		if got := r.beat(b).Back; !got.IsZero() {
+			t.Errorf("the gate is open, and somebody leads again since %v", got)
+		}
+	})
+}
+
+// A release that knows nothing of it leaves what it does not know as it was when it elects.
+func TestGate_sinceWhenSomebodyLeadsAgainIsOfItsOwnEpoch(t *testing.T) {
+	t.Parallel()
+	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
+		t.Parallel()
+		r := newRig(t, rdb)
+		a := r.up("a", "")
+		if err := rdb.HIncrBy(t.Context(), r.q.Keys().Leader, "epoch", 1).Err(); err != nil {
+			t.Fatal(err)
+		}
+		if got := r.beat(a).Back; !got.IsZero() {
+			t.Errorf("it is taken for true: %v", got)
+		}
 	})
 }
 

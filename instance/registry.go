@@ -76,6 +76,10 @@ type View struct {
 	Schedules int64
 	May       bool // the caller may take work, by the leader's rule
 
+	// Back is when somebody led again after a time with nobody, for as long as the gate is shut. It is zero if a release
+	// that knows nothing of it elected the leader.
+	Back time.Time
+
 	// Forgot: Redis lacks writes that it had answered. Kept is the last heartbeat of anybody that it has, or zero.
 	Forgot bool
 	Kept   time.Time
@@ -290,13 +294,14 @@ func (r *Registry) run(ctx context.Context, s *queue.Script, keys []string, args
 }
 
 // viewed is how many values a view has.
-const viewed = 9
+const viewed = 10
 
 func viewOf(values []any) View {
 	return View{
 		Now: queue.FromMs(number(values, 0)), Leader: text(values, 1), LeaderGen: number(values, 2),
 		Epoch: number(values, 3), Open: number(values, 4) == 1, Lanes: number(values, 5), Schedules: number(values, 6),
 		Forgot: text(values, 7) != "", Kept: queue.FromMs(number(values, 7)), May: number(values, 8) == 1,
+		Back: queue.FromMs(number(values, 9)),
 	}
 }
 

@@ -190,7 +190,7 @@ func mutants() []mutant {
 
 		{"open", "terms", `or lead[3] ~= ARGV[3]`, ``},
 		{"open", "restarts", `lead[1] ~= ARGV[1] or lead[2] ~= ARGV[2] or lead[3] ~= ARGV[3]`, `false`},
-		{"open", "registry", `redis.call("HSET", leader, "open", "1")`, ``},
+		{"open", "registry", `redis.call("HSET", leader, "open", "1", "back", "")`, ``},
 
 		{"standdown", "stand down", `lead[1] ~= id or lead[2] ~= ARGV[2] or lead[3] ~= ARGV[3]`, `false`},
 		{"standdown", "stand down", `m.state = "s"`, ``},

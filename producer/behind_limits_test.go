@@ -3,6 +3,7 @@ package producer
 import (
 	"context"
 	"io"
+	"sync"
 	"testing"
 	"time"
 
@@ -51,17 +52,37 @@ func TestBehind_maxRunsEndsOnceToo(t *testing.T) {
 
 // watched counts commands, and fails the first of a name.
 type watched struct {
+	mu     sync.Mutex
 	counts map[string]int
 	fails  string
+}
+
+func watch(fails string) *watched { return &watched{counts: map[string]int{}, fails: fails} }
+
+// counted returns how many commands of a name there were.
+func (h *watched) counted(name string) int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.counts[name]
+}
+
+// count counts a command, and says whether it is the one to fail.
+func (h *watched) count(name string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.counts[name]++
+	if name != h.fails {
+		return false
+	}
+	h.fails = ""
+	return true
 }
 
 func (h *watched) DialHook(next redis.DialHook) redis.DialHook { return next }
 
 func (h *watched) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
-		h.counts[cmd.Name()]++
-		if cmd.Name() == h.fails {
-			h.fails = ""
+		if h.count(cmd.Name()) {
 			cmd.SetErr(io.ErrUnexpectedEOF)
 			return io.ErrUnexpectedEOF
 		}
@@ -80,7 +101,7 @@ func TestDeclare_againAfterAFailedReadKnowsAll(t *testing.T) {
 		w.applied(all("a"))
 		tn := w.after(time.Second, nil)
 		must(w, tn.push(w.Context()))
-		w.rdb.AddHook(&watched{counts: map[string]int{}, fails: "zrangebyscore"})
+		w.rdb.AddHook(watch("zrangebyscore"))
 		must(w, tn.insist(w.Context(), tn.declaring()))
 		if !tn.whole || len(tn.known().entries) != 1 {
 			t.Errorf("whole: %v, and it knows %d schedules", tn.whole, len(tn.known().entries))
@@ -100,12 +121,12 @@ func TestDeclare_aLeaderThatYieldsReadsNothing(t *testing.T) {
 		v, err := w.reg.Ready(w.Context(), "old", older.term.Gen)
 		must(w, err)
 		older.term.Epoch, older.open = v.Epoch, v.Open
-		h := &watched{counts: map[string]int{}}
+		h := watch("")
 		w.rdb.AddHook(h)
 		ctx, done := context.WithTimeout(w.Context(), 30*time.Second)
 		defer done()
 		_ = older.run(ctx)
-		if n := h.counts["hscan"]; n > 6 {
+		if n := h.counted("hscan"); n > 6 {
 			t.Errorf("it read all schedules %d times in 30 s", n/2)
 		}
 	})

@@ -57,9 +57,6 @@ func (t *tenure) declare(ctx context.Context, stored map[string]queue.Stored) er
 	return nil
 }
 
-// declareAgain reads all schedules, and declares.
-func (t *tenure) declareAgain(ctx context.Context) error { return t.declaring()(ctx) }
-
 // ask has the schedules declared if that is allowed by now. Until then it reads none: it is called every second.
 func (t *tenure) ask(ctx context.Context) error {
 	may, again, err := t.reg.Declare(ctx, t.term)
@@ -89,7 +86,9 @@ func (t *tenure) declaring() func(context.Context) error {
 		if err != nil {
 			return err
 		}
-		t.whole = whole
+		if t.whole = whole; !whole { // what is lacking would be made anew: takeStock declares when it is not
+			return nil
+		}
 		return t.announce(ctx, stored)
 	}
 }

@@ -100,7 +100,7 @@ func TestDeclare_afterTheClockDrifted(t *testing.T) {
 		must(t, tn.push(ctx))
 		tn.clock.Set(time.Now(), time.Now(), w.now().Add(900*time.Millisecond))
 		period = 25 * time.Millisecond
-		must(t, tn.declareAgain(ctx))
+		must(t, tn.declaring()(ctx))
 		after := w.now()
 		must(t, tn.refresh(ctx))
 		must(t, tn.push(ctx))

@@ -33,6 +33,33 @@ func TestOutage_aSlotOfTheTermsFirstMillisecondIsNotMissed(t *testing.T) {
 	})
 }
 
+// Before the first leader opens the gate, another follows it: what came since the first one led is late, and not missed.
+func TestOutage_whoFollowsBeforeTheGateOpensMissesNothingSince(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, w *world) {
+		w.apply("s", schedule.Rule{Every: 100 * time.Millisecond, Missed: schedule.MissedSkip})
+		time.Sleep(time.Second)
+		led := w.now()
+		w.lead("one", "v1", nil)
+		time.Sleep(250 * time.Millisecond)
+		w.lead("two", "v2", nil)
+		time.Sleep(250 * time.Millisecond)
+		tn := w.lead("three", "v3", nil)
+		must(t, tn.takeStock(t.Context()))
+		must(t, tn.push(t.Context()))
+		pushed := w.pushed("s")
+		for ms := range pushed {
+			if ms < led.UnixMilli() {
+				t.Errorf("slot %d was pushed: nobody led then", ms)
+			}
+		}
+		if n := len(pushed); n < 8 {
+			t.Errorf("%d slots were pushed, of 5 since somebody led and 4 ahead", n)
+		}
+		w.account("s")
+	})
+}
+
 // Slots that an outage dropped did not run: the schedule has them yet, also if all had been pushed ahead.
 func TestOutage_whatItDropsIsNoRun(t *testing.T) {
 	t.Parallel()

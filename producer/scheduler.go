@@ -65,7 +65,7 @@ func (s *Scheduler) Run(stay *instance.Stay) error {
 	s.recall(stay)
 	stay.Lead(func(ctx context.Context, term queue.Term) {
 		// Whether the gate is shut was decided as the term began, and only this leader opens it.
-		t := &tenure{Scheduler: s, stay: stay, term: term, open: stay.View().Open, before: s.memory}
+		t := &tenure{Scheduler: s, stay: stay, term: term, open: stay.View().Open, back: stay.View().Back, before: s.memory}
 		err := t.run(ctx)
 		s.remember(ctx, t, err)
 		if err != nil && ctx.Err() == nil { // else the term is over, which has been said already
@@ -83,6 +83,7 @@ type tenure struct {
 	stay    *instance.Stay
 	term    queue.Term
 	began   time.Time // by the clock of Redis, in whole milliseconds, before anything was declared
+	back    time.Time // when somebody led again, if nobody did before
 	outage  time.Time // slots up to here came while nobody led; zero if there was no such time
 	since   time.Time // when it began to take stock, until all that had come by then is pushed
 	open    bool      // consumers may take work
@@ -225,7 +226,7 @@ func (t *tenure) takeStock(ctx context.Context) error {
 		t.began = now.Truncate(time.Millisecond)
 	}
 	if !t.open {
-		t.outage = before(t.began)
+		t.outage = before(t.returned())
 	}
 	t.since = now
 	loss, lost := t.stay.Loss()
@@ -257,6 +258,15 @@ func (t *tenure) takeStock(ctx context.Context) error {
 	}
 	t.log.Info().Int("schedules", len(t.entries)).Int64("epoch", t.term.Epoch).Msg("scheduling")
 	return nil
+}
+
+// returned is when somebody led again: not always this leader, if the gate is still shut. What came since then was another's
+// to push, who did not come to it: it is late, and not missed.
+func (t *tenure) returned() time.Time {
+	if t.back.IsZero() {
+		return t.began
+	}
+	return minTime(t.back, t.began)
 }
 
 // openGate lets consumers take work, once what was missed while nobody led has been dealt with.

@@ -15,8 +15,13 @@ func mutants() []mutant {
 			[]string{"late"},
 		},
 		{
-			"slot zero may be missed", one("producer/scheduler.go", "		t.outage = before(t.began)\n", "		t.outage = t.clock.Now()\n"),
+			"slot zero may be missed", one("producer/scheduler.go", "		t.outage = before(t.returned())\n", "		t.outage = t.clock.Now()\n"),
 			"05-first-slot-is-not-missed",
+			[]string{"missed"},
+		},
+		{
+			"each leader counts from itself", one("producer/scheduler.go", "		t.outage = before(t.returned())\n", "		t.outage = before(t.began)\n"),
+			"18-led-before-the-gate-opened",
 			[]string{"missed"},
 		},
 		{

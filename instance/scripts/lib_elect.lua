@@ -4,7 +4,7 @@
 -- KEYS[1]  instances zset  id -> lease end (unix ms)
 -- KEYS[2]  members   hash  id -> "generation order state standby lead consume release"
 --                          state: s starting, r ready, d draining; standby: 0 or 1
--- KEYS[3]  leader    hash  id, gen, epoch, order, consume, open, since
+-- KEYS[3]  leader    hash  id, gen, epoch, order, consume, open, since, back
 -- KEYS[4]  meta      hash  last generation, epoch and order given; beat: when Redis last answered a heartbeat
 -- KEYS[5]  events    stream
 -- KEYS[6]  wake      channel (declared as a key so that it lies in the same slot)
@@ -87,6 +87,13 @@ local function pardon(ids)
   return best
 end
 
+-- since reads when somebody led again after a time with no leader. It is kept with the epoch for which it was written: a
+-- release that knows nothing of it leaves it as it was.
+local function since(back, epoch)
+  local of, at = string.match(back or "", "^(%d+) (%d+)$")
+  return of and of == epoch and tonumber(at) or nil
+end
+
 -- elect makes the highest-ranked ready instance lead. Rank is (order of its release, generation). With "sticky", an
 -- incumbent of the newest release stays.
 --
@@ -94,7 +101,7 @@ end
 -- the message, has looked: a wake-up must not go to one that may not take work any more, or is frozen.
 local function elect()
   local ids = redis.call("ZRANGEBYSCORE", instances, "(" .. int(now), "+inf")
-  local current = redis.call("HMGET", leader, "id", "gen", "open")
+  local current = redis.call("HMGET", leader, "id", "gen", "open", "epoch", "back")
   local best, incumbent
   for _, id in ipairs(ids) do
     local m = parse(redis.call("HGET", members, id))
@@ -125,10 +132,12 @@ local function elect()
     return
   end
   -- After a time with no leader the gate is shut until the new one has dealt with the slots missed meanwhile.
+  -- One that follows before it was opened counts from the moment in which the first one was there.
   local open = current[1] and current[1] ~= "" and current[3] or "0"
   local epoch = int(rise("epoch"))
+  local back = open == "1" and "" or epoch .. " " .. int(since(current[5], current[4]) or now)
   redis.call("HSET", leader, "id", best.id, "gen", int(best.gen), "epoch", epoch, "order", int(best.order),
-    "consume", best.consume, "open", open, "since", int(now))
+    "consume", best.consume, "open", open, "since", int(now), "back", back)
   record(events, cap_events, "event", "leader", "instance", best.id, "release", best.release, "epoch", epoch,
     "before", current[1] or "")
   redis.call("DEL", watch)
@@ -182,14 +191,15 @@ local function remember(id, known)
 end
 
 -- view is what every registry call returns: now, the leader's id, generation, epoch, open, the versions that tell an
--- instance what to read again, what Redis forgot, and whether the caller (as it is in members; nil: not any more) may
--- take work.
+-- instance what to read again, what Redis forgot, whether the caller (as it is in members; nil: not any more) may take work,
+-- and, while the gate is shut, when somebody led again (0: not known).
 local function view(id, member)
-  local lead = redis.call("HMGET", leader, "id", "gen", "order", "consume", "open", "epoch")
+  local lead = redis.call("HMGET", leader, "id", "gen", "order", "consume", "open", "epoch", "back")
   local versions = redis.call("HMGET", meta, "lanes", "schedules")
   return {
     now, lead[1] or "", lead[2] or "0", lead[6] or "0", lead[5] or "0", versions[1] or "0", versions[2] or "0", forgot,
     member and may(lead, id, string.match(member, "^%d+"), member) and 1 or 0,
+    int(since(lead[7], lead[6]) or 0),
   }
 end
 
