@@ -62,6 +62,30 @@ func TestRestore_whenRedisIsLostAgain(t *testing.T) {
 	})
 }
 
+// The schedules are declared again just when Redis was lost: what was known is not forgotten for an empty Redis.
+func TestRestore_whenItDeclaresInAnEmptyRedis(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, w *world) {
+		ctx := t.Context()
+		w.apply("hand", schedule.Every(time.Hour))
+		tn := w.lead("one", "v1", declare("mine"))
+		must(t, tn.insist(ctx, tn.takeStock))
+		hand, mine := w.entry("hand").last.Anchor, w.entry("mine").last.Anchor
+		time.Sleep(time.Minute - time.Second)
+		w.forget()
+		err := tn.insist(ctx, tn.declaring())
+		if err == nil {
+			t.Fatal("it declares though its term is lost")
+		}
+		tn.remember(ctx, tn, err)
+		next := w.lead("one", "v1", declare("mine"))
+		next.before = tn.memory
+		must(t, next.insist(ctx, next.takeStock))
+		w.wantAnchor("hand", hand)
+		w.wantAnchor("mine", mine)
+	})
+}
+
 // Reading the schedules again fails half way, and Redis is empty when it is back: what was known before is what counts.
 func TestRestore_whenTakingStockWasInterrupted(t *testing.T) {
 	t.Parallel()

@@ -79,15 +79,11 @@ func (t *tenure) ask(ctx context.Context) error {
 // declaring returns what reads all schedules, and declares. Until it has succeeded, what was known before counts, however
 // often it is tried.
 func (t *tenure) declaring() func(context.Context) error {
-	whole := t.whole
 	t.before = t.known()
 	return func(ctx context.Context) error {
 		stored, err := t.stock(ctx)
-		if err != nil {
+		if err != nil || !t.whole { // what is lacking would be made anew: takeStock declares when it is not
 			return err
-		}
-		if t.whole = whole; !whole { // what is lacking would be made anew: takeStock declares when it is not
-			return nil
 		}
 		return t.announce(ctx, stored)
 	}

@@ -3,8 +3,6 @@ package producer
 import (
 	"context"
 	"errors"
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/onbeat/onbeat/instance"
@@ -54,78 +52,6 @@ func (s *Scheduler) recall(stay *instance.Stay) {
 		_, err := t.without(ctx, t.restore(ctx, s.memory, nil))
 		return err
 	})
-}
-
-// restore makes those schedules again, of some names (nil: all), that are known and were lost by Redis. One that is there
-// is left as it is, whatever it was.
-func (t *tenure) restore(ctx context.Context, known memory, names []string) error {
-	if len(known.entries) == 0 {
-		return nil
-	}
-	version, err := t.q.SchedulesVersion(ctx)
-	if err != nil || version == known.version {
-		return err
-	}
-	if loss, ok := t.stay.Loss(); ok && !loss.Kept.IsZero() { // what was heard since may be of after the loss
-		known.seen = loss.Known
-	}
-	if names == nil {
-		names = slices.Sorted(maps.Keys(known.entries))
-	}
-	lost, err := t.lost(ctx, known.version, version, names)
-	if err != nil {
-		return err
-	}
-	var changes []queue.Change
-	for _, name := range lost {
-		e := known.entries[name]
-		if e == nil {
-			continue
-		}
-		c, err := e.restored(known.seen)
-		if err != nil {
-			return err
-		}
-		changes = append(changes, *c)
-	}
-	if len(changes) == 0 {
-		return nil
-	}
-	_, moved, err := t.q.Change(ctx, 0, changes)
-	if err != nil {
-		return err
-	}
-	t.log.Warn().Int("schedules", len(changes)-len(moved)).Msg("restored the schedules that redis lost")
-	return nil
-}
-
-// lost names the schedules that are not there although nobody deleted them since a version was known: of a deletion
-// Redis would know a later one. When that is so long ago that it may have forgotten, they count as deleted.
-func (t *tenure) lost(ctx context.Context, known, version int64, names []string) ([]string, error) {
-	list, err := t.q.SchedulesNamed(ctx, names)
-	if err != nil {
-		return nil, err
-	}
-	var absent, lost []string
-	for _, st := range list {
-		if st.Absent() {
-			absent = append(absent, st.Name)
-		}
-	}
-	if len(absent) == 0 {
-		return nil, nil
-	}
-	changed, err := t.q.ChangedAt(ctx, absent)
-	if err != nil {
-		return nil, err
-	}
-	old := version-known > queue.NamesKept.Milliseconds()
-	for i, name := range absent {
-		if changed[i] <= known && !(changed[i] == 0 && old) {
-			lost = append(lost, name)
-		}
-	}
-	return lost, nil
 }
 
 // restored makes the schedule as it was at seen. A slot up to then has run as far as anybody knows, which is more than

@@ -232,15 +232,10 @@ func (t *tenure) takeStock(ctx context.Context) error {
 	loss, lost := t.stay.Loss()
 	was := t.lacking
 	t.before, t.lacking = t.known(), nil
-	unrestored, err := t.without(ctx, t.restore(ctx, t.before, nil))
-	if err != nil {
-		return err
-	}
 	stored, err := t.stock(ctx)
 	if err != nil {
 		return err
 	}
-	t.whole = !unrestored
 	if t.whole { // else what is lacking would be made anew
 		if err := t.announce(ctx, stored); err != nil {
 			return err
@@ -311,33 +306,6 @@ func (t *tenure) takeBack(ctx context.Context) {
 	if err := t.stay.TakeBack(ctx); err != nil && ctx.Err() == nil {
 		t.log.Warn().Err(err).Msg("opening the gate before all runs of lost instances were taken back")
 	}
-}
-
-// stock reads all schedules. Whether they are whole is the caller's to say.
-func (t *tenure) stock(ctx context.Context) (map[string]queue.Stored, error) {
-	stored := map[string]queue.Stored{}
-	version, err := t.q.Schedules(ctx, func(list []queue.Stored) error {
-		for _, st := range list {
-			stored[st.Name] = st
-		}
-		t.progress.made()
-		return nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	t.entries, t.plan, t.behind, t.version, t.whole = make(map[string]*entry, len(stored)), nil, nil, version, false
-	for _, st := range stored {
-		t.put(st)
-	}
-	// A schedule changed while they were read may have come as two halves that do not belong together.
-	if err := t.refresh(ctx); err != nil {
-		return nil, err
-	}
-	if err := t.forsake(ctx, stored); err != nil && !errors.Is(err, queue.ErrFull) { // it can wait for room
-		return nil, err
-	}
-	return stored, nil
 }
 
 // tick reads the clock of Redis, and returns what it read: the tenure's own clock is an estimate.

@@ -1,0 +1,159 @@
+package producer
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+
+	"github.com/onbeat/onbeat/queue"
+)
+
+// stock reads all schedules, after those that Redis lost have been made again. Those that cannot be made again are lacking:
+// then what it knows is not whole.
+func (t *tenure) stock(ctx context.Context) (map[string]queue.Stored, error) {
+	for {
+		unrestored, err := t.without(ctx, t.restore(ctx, t.before, nil))
+		if err != nil {
+			return nil, err
+		}
+		stored, err := t.read(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if unrestored {
+			return stored, nil
+		}
+		// Redis may have been lost while they were read: what was known is not forgotten for that.
+		lost, err := t.lacks(ctx, stored)
+		if err != nil {
+			return nil, err
+		}
+		if !lost {
+			t.whole = true
+			return stored, nil
+		}
+	}
+}
+
+// read reads all schedules as they lie in Redis.
+func (t *tenure) read(ctx context.Context) (map[string]queue.Stored, error) {
+	stored := map[string]queue.Stored{}
+	version, err := t.q.Schedules(ctx, func(list []queue.Stored) error {
+		for _, st := range list {
+			stored[st.Name] = st
+		}
+		t.progress.made()
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	t.entries, t.plan, t.behind, t.version, t.whole = make(map[string]*entry, len(stored)), nil, nil, version, false
+	for _, st := range stored {
+		t.put(st)
+	}
+	// A schedule changed while they were read may have come as two halves that do not belong together.
+	if err := t.refresh(ctx); err != nil {
+		return nil, err
+	}
+	if err := t.forsake(ctx, stored); err != nil && !errors.Is(err, queue.ErrFull) { // it can wait for room
+		return nil, err
+	}
+	return stored, nil
+}
+
+// lacks reports whether a schedule that was known, and that nobody deleted, is not among those that were read: it is lost, or
+// somebody has made it again since.
+func (t *tenure) lacks(ctx context.Context, stored map[string]queue.Stored) (bool, error) {
+	var names []string
+	for name := range t.before.entries {
+		if _, ok := stored[name]; !ok {
+			names = append(names, name)
+		}
+	}
+	if len(names) == 0 {
+		return false, nil
+	}
+	list, err := t.q.SchedulesNamed(ctx, names)
+	if err != nil {
+		return false, err
+	}
+	if slices.ContainsFunc(list, func(st queue.Stored) bool { return !st.Absent() }) {
+		return true, nil
+	}
+	lost, err := t.lost(ctx, t.before.version, names)
+	return len(lost) > 0, err
+}
+
+// restore makes those schedules again, of some names (nil: all), that are known and were lost by Redis. One that is there
+// is left as it is, whatever it was.
+func (t *tenure) restore(ctx context.Context, known memory, names []string) error {
+	if len(known.entries) == 0 {
+		return nil
+	}
+	if loss, ok := t.stay.Loss(); ok && !loss.Kept.IsZero() { // what was heard since may be of after the loss
+		known.seen = loss.Known
+	}
+	if names == nil {
+		names = slices.Sorted(maps.Keys(known.entries))
+	}
+	lost, err := t.lost(ctx, known.version, names)
+	if err != nil {
+		return err
+	}
+	var changes []queue.Change
+	for _, name := range lost {
+		e := known.entries[name]
+		if e == nil {
+			continue
+		}
+		c, err := e.restored(known.seen)
+		if err != nil {
+			return err
+		}
+		changes = append(changes, *c)
+	}
+	if len(changes) == 0 {
+		return nil
+	}
+	_, moved, err := t.q.Change(ctx, 0, changes)
+	if err != nil {
+		return err
+	}
+	t.log.Warn().Int("schedules", len(changes)-len(moved)).Msg("restored the schedules that redis lost")
+	return nil
+}
+
+// lost names the schedules that are not there although nobody deleted them since a version was known: of a deletion
+// Redis would know a later one. When that is so long ago that it may have forgotten, they count as deleted.
+func (t *tenure) lost(ctx context.Context, known int64, names []string) ([]string, error) {
+	version, err := t.q.SchedulesVersion(ctx)
+	if err != nil || version == known {
+		return nil, err
+	}
+	list, err := t.q.SchedulesNamed(ctx, names)
+	if err != nil {
+		return nil, err
+	}
+	var absent, lost []string
+	for _, st := range list {
+		if st.Absent() {
+			absent = append(absent, st.Name)
+		}
+	}
+	if len(absent) == 0 {
+		return nil, nil
+	}
+	changed, err := t.q.ChangedAt(ctx, absent)
+	if err != nil {
+		return nil, err
+	}
+	old := version-known > queue.NamesKept.Milliseconds()
+	for i, name := range absent {
+		if changed[i] <= known && !(changed[i] == 0 && old) {
+			lost = append(lost, name)
+		}
+	}
+	return lost, nil
+}
