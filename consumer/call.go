@@ -101,6 +101,9 @@ func (c *Consumer) answered(a answer) (again bool, err error) {
 		r.Owed = nil // asked for twice: who still waits is left to the leader
 	}
 	c.owed = r.Owed
+	if r.LanesVer == c.lanes.version {
+		c.stale = 0
+	}
 	if n := len(r.Void); n > 0 {
 		c.log.Warn().Int("runs", n).Msg("settled in vain: the claim was not held any more")
 	}
@@ -150,7 +153,6 @@ func (c *Consumer) caughtUp(r *queue.CycleReply, again bool) (bool, error) {
 	case len(c.owed) > 0:
 		return true, c.lanes.load(ctx, c.q, c.handlers, &c.cfg)
 	}
-	c.stale = 0
 	return again, nil
 }
 

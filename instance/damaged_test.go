@@ -46,3 +46,32 @@ func TestRecover_aDamagedTaskIsDead(t *testing.T) {
 		t.Errorf("orphans %v", orphans)
 	}
 }
+
+// What is noted of releases and of who declared is read by each that joins, leaves or leads: damage there stops nobody.
+func TestRegistry_damagedNotesStopNobody(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{"", "x", "-1 -1", "1 x", "1 99999999999999999", "9 1 1", strings.Repeat("\x00", 1000)} {
+		t.Run(strings.ToValidUTF8(text[:min(len(text), 20)], "?"), func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, testredis.Real(t))
+			ctx, k := t.Context(), r.q.Keys()
+			old := r.up("old", "v1")
+			for _, key := range []string{k.Declarers, k.Strikes, k.Releases} {
+				must(t, r.rdb.HSet(ctx, key, "v1", text, "v2", text, "1", text, "2", text, "x", text).Err())
+			}
+			must(t, r.rdb.HSet(ctx, k.Meta, "declared", text, "declarer", text, "clock", text).Err())
+			r.expire(old, time.Millisecond)
+			m := r.join("new", "v2")
+			// Its release may have strikes by what is noted: then it leads after all, for there is nobody else.
+			r.ready(m)
+			r.beat(m)
+			r.open(m)
+			r.wantLeader("new")
+			if may, again, err := r.reg.Declare(ctx, r.term(m)); err != nil || !may && again > time.Second {
+				t.Errorf("it may declare: %v, else again in %v (%v)", may, again, err)
+			}
+			r.resign(m)
+			r.leave(m)
+		})
+	}
+}
