@@ -59,9 +59,9 @@ local declared = redis.call("HGETALL", declarers)
 local wait = 0
 for i = 1, #declared, 2 do
   local order, gone = string.match(declared[i + 1], "^(%d+) (%d+)$")
-  local gen = tonumber(declared[i])
+  local gen = tonumber(declared[i]) or 0
   order, gone = tonumber(order or 0), math.min(tonumber(gone or 1), now) -- what is damaged was lost long ago
-  if gone == 0 and gen and not gens[gen] and not drains[gen] then -- nobody noted when it was lost: then it was now
+  if gone == 0 and gen > 0 and not gens[gen] and not drains[gen] then -- nobody noted when it was lost: then it was now
     gone = now
     redis.call("HSET", declarers, declared[i], int(order) .. " " .. int(gone))
   end
