@@ -1,6 +1,8 @@
 package simulation
 
 import (
+	"errors"
+	"io"
 	"strings"
 	"sync"
 	"testing"
@@ -19,6 +21,7 @@ type virtualRedis struct {
 	mu      sync.Mutex
 	offset  time.Duration // of its clock from the bubble's
 	away    bool
+	left    bool // it was away once: idle connections may be broken, which a client looks for on a real one
 	full    bool
 	hangs   bool
 	waiting []func() // what was sent while it hangs
@@ -189,7 +192,7 @@ func (r *virtualRedis) forget(c *conn) {
 // leave ends every connection and takes no new ones; with comeBack it takes them again.
 func (r *virtualRedis) leave() {
 	r.mu.Lock()
-	r.away, r.waiting, r.hangs = true, nil, false
+	r.away, r.left, r.waiting, r.hangs = true, true, nil, false
 	var open []*conn
 	for c := range r.conns {
 		open = append(open, c)
@@ -270,4 +273,10 @@ func command(b []byte) (args []string, length int) {
 		s = s[size+2:]
 	}
 	return args, total - len(s)
+}
+
+// brokeIdle reports whether an error is that of an idle connection which Redis closed when it went away.
+func (r *virtualRedis) brokeIdle(err error) (broke bool) {
+	r.with(func() { broke = r.left && errors.Is(err, io.EOF) })
+	return broke
 }

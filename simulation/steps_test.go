@@ -270,7 +270,7 @@ func (w *world) call(s *step) {
 				l.unsure, l.active = true, false
 			}
 			passes := s.Do == "pause" || s.Do == "resume" || s.Do == "delete" // they take no memory
-			if now := time.Now(); now.After(w.calm) || passes && errors.Is(err, queue.ErrFull) {
+			if now := time.Now(); now.After(w.calm) && !w.redis.brokeIdle(err) || passes && errors.Is(err, queue.ErrFull) {
 				w.blame("refused", "%s %s: %v", s.Do, s.Name, err)
 			}
 		}
@@ -405,7 +405,7 @@ func (w *world) enqueue(ctx context.Context, s *step) {
 			switch {
 			case i >= len(results):
 				w.trace("enqueue %s: %v", d.id, err)
-				if now.After(w.calm) {
+				if now.After(w.calm) && !w.redis.brokeIdle(err) {
 					w.blame("refused", "enqueue %s: %v", d.id, err)
 				}
 			case results[i].Err != nil:
