@@ -112,7 +112,9 @@ type season struct {
 // play plays the plan of one seed, and shrinks it if it shows a fault.
 func (s *season) play(t *testing.T, seed uint64) {
 	p := draw(seed)
+	long := time.AfterFunc(time.Minute, func() { fmt.Fprintf(os.Stderr, "seed %d has been played for a minute\n", seed) })
 	v := play(t, p)
+	long.Stop()
 	s.plans.Add(1)
 	s.slots.Add(int64(v.slots))
 	s.tasks.Add(int64(v.tasks))

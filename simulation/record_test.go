@@ -60,7 +60,7 @@ func (w *world) begin(n *node, t *task.Task, does behaviour) *run {
 	w.measure(r, now)
 	w.runs = append(w.runs, r)
 	d.runs = append(d.runs, r)
-	d.state = dutyRuns
+	d.state, d.sibling = dutyRuns, false
 	n.running[r] = struct{}{}
 	if now.Sub(d.due) > 5*time.Millisecond {
 		n.backlog = now
@@ -71,7 +71,7 @@ func (w *world) begin(n *node, t *task.Task, does behaviour) *run {
 	w.book.occupy(r, 1, now)
 	if d.key != "" && d.line != nil && !d.behind {
 		for _, o := range w.book.waiting {
-			if o != d && o.line == d.line && !o.behind && o.state == dutyWaits && !o.due.After(now) && len(o.runs) == 0 {
+			if o != d && o.line == d.line && !o.behind && o.state == dutyWaits && !o.due.After(now) { // its policy may drop the other, also one that waits to run again
 				o.sibling = true
 				if o.loose == "" {
 					o.loose = "overlap"

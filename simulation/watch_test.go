@@ -275,8 +275,14 @@ func (w *world) hasRoom(now time.Time, d *duty, for_ time.Duration) bool {
 		}
 	}
 	if d.key != "" {
-		if x := w.book.keys[d.key]; x != nil && (x.runs >= d.limit || now.Sub(x.since) < for_) {
+		x := w.book.keys[d.key]
+		if x != nil && (x.runs >= d.limit || now.Sub(x.since) < for_) {
 			return false
+		}
+		for _, o := range w.book.waiting { // the first in line says how many may run
+			if x != nil && o.key == d.key && o.limit <= x.runs && o.state == dutyWaits && !o.due.After(d.due) {
+				return false
+			}
 		}
 	}
 	return true

@@ -43,7 +43,8 @@ func Queue(name string) Option { return func(t *Task) { t.Queue = name } }
 // WithPriority orders it within its queue.
 func WithPriority(p Priority) Option { return func(t *Task) { t.Priority = p } }
 
-// Key lets at most limit tasks of the same key run at once, over all instances; the others wait their turn.
+// Key lets at most limit tasks of the same key run at once, over all instances; the others wait their turn. Give all tasks
+// of a key the same limit: while some wait, the limit of the first in line counts for all of them.
 func Key(key string, limit int) Option {
 	return func(t *Task) { t.Key, t.KeyLimit = key, limit }
 }
