@@ -89,6 +89,7 @@ func Judge(in Input) Report {
 			}
 		}
 	}
+	l.Asked()
 	if in.Later != nil {
 		for n := range in.Later {
 			l.Note(n)

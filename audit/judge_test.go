@@ -164,6 +164,14 @@ func TestJudge_givesEverySlotOneVerdict(t *testing.T) {
 			change: func(in *audit.Input) { in.Behind = []queue.Span{{From: at(1), To: at(2)}, {From: at(3), To: at(5)}} },
 			want:   counts{audit.OnTime: 6, audit.Pending: 3, audit.Lost: 1},
 		},
+		"failed between the readings, and waits for its next attempt": {
+			lines: ranBut(9),
+			change: func(in *audit.Input) {
+				in.Later = slices.Values(notes(t, "beat@{9} failed 1 {9.004}"))
+				in.Standing = func(time.Time) bool { return false } // as of a moment at which nobody had to ask
+			},
+			want: counts{audit.OnTime: 9, audit.Pending: 1},
+		},
 		"ended between the readings": {
 			lines: ranBut(3),
 			change: func(in *audit.Input) {

@@ -20,6 +20,8 @@ type Ledger struct {
 	stray  int64
 
 	failed, lost, returned int64 // runs
+
+	asked bool
 }
 
 // slot is what is known of one slot, in 16 bytes.
@@ -231,6 +233,9 @@ func (l *Ledger) noteSlot(s *slot, n queue.Note) {
 	}
 	if s.state == again {
 		s.flags |= retried
+		if l.asked { // its task was put back when this was written
+			s.flags |= stands
+		}
 	}
 }
 
@@ -272,6 +277,9 @@ func (l *Ledger) Stands(at time.Time) {
 		s.flags |= stands
 	}
 }
+
+// Asked says that all that is unaccounted for has been asked for. Of what a note sends back after that, nobody asks again.
+func (l *Ledger) Asked() { l.asked = true }
 
 // verdict is what is known of a slot, with what has been told so far.
 func (l *Ledger) verdict(s *slot) Verdict {

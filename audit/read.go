@@ -225,6 +225,9 @@ func (a *auditor) judge(ctx context.Context, group []*Ledger) error {
 			return err
 		}
 	}
+	for _, l := range group {
+		l.Asked()
+	}
 	return a.q.History(ctx, queue.FromMs(last.ms), note)
 }
 

@@ -251,6 +251,9 @@ func (b *book) occupy(r *run, n int, now time.Time) {
 // next says what a task is to do after a run.
 func (b *book) next(r *run, now time.Time) {
 	d := r.duty
+	if d.runs[len(d.runs)-1] != r {
+		return // it was lost, and others have run it since
+	}
 	again := func(at time.Time) {
 		d.state, d.due = dutyWaits, at
 		b.waiting = append(b.waiting, d)

@@ -12,7 +12,7 @@ import (
 
 // draw makes a plan of a seed.
 func draw(seed uint64) *plan {
-	d := &drawer{rng: rand.New(rand.NewPCG(seed, 2)), p: &plan{Seed: seed}}
+	d := &drawer{rng: rand.New(rand.NewPCG(seed, 2)), p: &plan{Seed: seed}, limits: map[string]int{}}
 	d.plan()
 	return d.p
 }
@@ -21,6 +21,8 @@ type drawer struct {
 	rng *rand.Rand
 	p   *plan
 	end time.Duration // nothing is planned to begin after it
+
+	limits map[string]int // of keys
 }
 
 func (d *drawer) chance(percent int) bool { return d.rng.IntN(100) < percent }
@@ -74,7 +76,11 @@ func (d *drawer) fit() {
 			}
 			every = t.Every.d()
 		}
-		load += float64(t.Does.Takes.d()*time.Duration(1+t.Does.Fails)) / float64(every)
+		longest := t.Does.load()
+		for _, does := range t.Versions {
+			longest = max(longest, does.load())
+		}
+		load += float64(longest) / float64(every)
 	}
 	workers := float64(p.Processes[0].Concurrency)
 	for _, n := range p.Limits {
@@ -82,7 +88,12 @@ func (d *drawer) fit() {
 	}
 	for most := 0.6 * workers; load > most; load /= 2 {
 		for i := range p.Schedules {
-			p.Schedules[i].Does.Takes /= 2
+			t := &p.Schedules[i]
+			t.Does.Takes /= 2
+			for release, does := range t.Versions {
+				does.Takes /= 2
+				t.Versions[release] = does
+			}
 		}
 	}
 	for i := range p.Steps {
@@ -99,6 +110,9 @@ func (d *drawer) fit() {
 		}
 	}
 }
+
+// load is for how long a slot keeps a worker busy, with all its attempts.
+func (b *behaviour) load() time.Duration { return b.Takes.d() * time.Duration(1+b.Fails) }
 
 func (d *drawer) behaviour(every time.Duration) behaviour {
 	b := behaviour{}
@@ -312,7 +326,11 @@ func (d *drawer) calls(types []string) {
 			s.For = span(d.between(0, 5*time.Second)) // a delay
 		}
 		if d.chance(25) {
-			s.Key, s.Limit = pick(d, "k1", "k2"), 1+d.rng.IntN(5)
+			s.Key = pick(d, "k1", "k2")
+			if d.limits[s.Key] == 0 { // all tasks of a key should have the same
+				d.limits[s.Key] = 1 + d.rng.IntN(5)
+			}
+			s.Limit = d.limits[s.Key]
 		}
 		s.Unique = d.chance(8)
 		p.Steps = append(p.Steps, s)

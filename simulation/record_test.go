@@ -71,7 +71,7 @@ func (w *world) begin(n *node, t *task.Task, does behaviour) *run {
 	w.book.occupy(r, 1, now)
 	if d.key != "" && d.line != nil && !d.behind {
 		for _, o := range w.book.waiting {
-			if o != d && o.line == d.line && !o.behind && o.state == dutyWaits && !o.due.After(now) { // its policy may drop the other, also one that waits to run again
+			if o != d && o.line == d.line && !o.behind && o.state == dutyWaits && (!o.due.After(now) || len(o.runs) > 0 || o.lost > 0) { // its policy may drop the other
 				o.sibling = true
 				if o.loose == "" {
 					o.loose = "overlap"

@@ -1,6 +1,11 @@
 package simulation
 
-import "time"
+import (
+	"slices"
+	"time"
+
+	"github.com/onbeat/onbeat/queue"
+)
 
 // slack is what a fault may be felt for after its stated w.bound(): round trips, and the moment until somebody looks.
 const slack = 500 * time.Millisecond
@@ -131,10 +136,12 @@ func (w *world) doToRedis(s *step) {
 		w.redis.comeBack()
 	case "empty":
 		all(3*lease+3*time.Second, true)
+		knew := w.leader().id
 		w.redis.leave()
 		w.redis.restore(nil)
 		time.Sleep(d)
 		w.redis.comeBack()
+		w.madeAnew(knew)
 	case "full":
 		all(2*time.Second, false)
 		w.redis.with(func() { w.redis.full = true })
@@ -147,6 +154,34 @@ func (w *world) doToRedis(s *step) {
 		w.with(func() { w.forgive(now.Add(-slack), s.Do) })
 		w.redis.with(func() { w.redis.offset += s.Back.d() })
 	}
+}
+
+// madeAnew has the grids read again if the first to lead in an empty Redis is another than who led before: it knows nothing
+// of them, and declares its schedules anew.
+func (w *world) madeAnew(knew string) {
+	keys := queue.Partition{Namespace: namespace}.Keys()
+	first := ""
+	for range 10_000 {
+		events, _ := w.redis.mini.Stream(keys.Events)
+		for _, e := range events {
+			if i := slices.Index(e.Values, "leader"); i > 0 && e.Values[i-1] == "event" {
+				first = e.Values[slices.Index(e.Values, "instance")+1]
+				break
+			}
+		}
+		if first != "" {
+			break
+		}
+		time.Sleep(time.Millisecond)
+	}
+	if first == knew {
+		return
+	}
+	w.with(func() {
+		for _, l := range w.book.schedules {
+			l.anchor = time.Time{}
+		}
+	})
 }
 
 // forgive says that Redis may have lost what it was told since a moment: runs may be repeated, and tasks gone.

@@ -122,7 +122,7 @@ func (w *world) findAnchors() (pending bool) {
 		}
 		l.anchor = last.Anchor
 		l.regrid(w)
-		if !last.Paused {
+		if l.paused = last.Paused; !l.paused {
 			l.begin(last.Anchor)
 		}
 	}
@@ -275,14 +275,8 @@ func (w *world) hasRoom(now time.Time, d *duty, for_ time.Duration) bool {
 		}
 	}
 	if d.key != "" {
-		x := w.book.keys[d.key]
-		if x != nil && (x.runs >= d.limit || now.Sub(x.since) < for_) {
+		if x := w.book.keys[d.key]; x != nil && (x.runs >= d.limit || now.Sub(x.since) < for_) {
 			return false
-		}
-		for _, o := range w.book.waiting { // the first in line says how many may run
-			if x != nil && o.key == d.key && o.limit <= x.runs && o.state == dutyWaits && !o.due.After(d.due) {
-				return false
-			}
 		}
 	}
 	return true
