@@ -31,7 +31,7 @@ func (w *world) settle() {
 		time.Sleep(grace)
 	}
 	w.with(func() {
-		w.quiet = time.Now()
+		w.quiet, w.quietLead = time.Now(), w.leader()
 		w.trace("quiet")
 		for _, l := range w.book.schedules {
 			if l.common && !l.anchor.IsZero() {
@@ -84,10 +84,11 @@ func (w *world) busy() bool {
 	return false
 }
 
-// served reports whether a process that is there reads where a task waits. It needs mu.
+// served reports whether a process that is there reads where a task waits, and may take it. It needs mu.
 func (w *world) served(d *duty) bool {
+	lead := w.leader()
 	for _, n := range w.nodes {
-		if n.alive() && n.handles(d) {
+		if n.alive() && n.handles(d) && w.permitted(n, lead) {
 			return true
 		}
 	}
@@ -97,7 +98,7 @@ func (w *world) served(d *duty) bool {
 // wasServed is the same of the moment when all became quiet: by the time of the judge everybody has left.
 func (w *world) wasServed(d *duty) bool {
 	for _, n := range w.nodes {
-		if n.crashed.IsZero() && !n.stopping.Before(w.quiet) && n.handles(d) {
+		if n.crashed.IsZero() && !n.stopping.Before(w.quiet) && n.handles(d) && w.permitted(n, w.quietLead) {
 			return true
 		}
 	}

@@ -40,7 +40,8 @@ type world struct {
 	unmanned     time.Time // no candidate has been there since; zero: one is
 	leaderless   time.Time
 	blamedLeader bool
-	quiet        time.Time // nothing is planned after it
+	quiet        time.Time  // nothing is planned after it
+	quietLead    leadership // who led then
 }
 
 // fault is something that should not have happened. Its kind stays the same while a plan is shrunk.
