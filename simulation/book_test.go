@@ -87,6 +87,7 @@ type timeline struct {
 	edges  []edge
 	paused bool
 	seen   bool // it was found to be declared
+	stale  bool // it may have been made anew: its anchor is to be read
 	unsure bool // a call of which nobody knows what came: it is not judged any more
 }
 
@@ -131,7 +132,7 @@ func (l *timeline) begin(from time.Time) { l.active, l.from, l.made = true, from
 func (b *book) write(now time.Time, offset time.Duration) {
 	there := now.Add(offset)
 	for _, l := range b.schedules {
-		if !l.active || !l.common || l.anchor.IsZero() {
+		if !l.active || !l.common || l.anchor.IsZero() || l.stale {
 			continue
 		}
 		for slot := l.grid.Next(l.made.Add(-time.Nanosecond)); !slot.IsZero() && !slot.After(there); slot = l.grid.Next(slot) {
@@ -164,7 +165,7 @@ func (b *book) write(now time.Time, offset time.Duration) {
 func (b *book) nextSlot(offset time.Duration) time.Time {
 	var first time.Time
 	for _, l := range b.schedules {
-		if !l.active || !l.common || l.anchor.IsZero() {
+		if !l.active || !l.common || l.anchor.IsZero() || l.stale {
 			continue
 		}
 		at := l.grid.Next(l.made.Add(-time.Nanosecond))

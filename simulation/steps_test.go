@@ -179,7 +179,7 @@ func (w *world) madeAnew(knew string) {
 	}
 	w.with(func() {
 		for _, l := range w.book.schedules {
-			l.anchor = time.Time{}
+			l.stale = !l.anchor.IsZero()
 		}
 	})
 }

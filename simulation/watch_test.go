@@ -112,12 +112,15 @@ func (w *world) findAnchors() (pending bool) {
 		}
 	}
 	for _, l := range w.book.schedules {
-		if !l.common || !l.anchor.IsZero() || l.unsure {
+		if !l.common || !l.anchor.IsZero() && !l.stale || l.unsure {
 			continue
 		}
 		last, err := queue.ParseLast(w.redis.mini.HGet(keys.Last, l.name))
 		if err != nil || last.Anchor.IsZero() {
 			pending = true
+			continue
+		}
+		if l.stale = false; last.Anchor.Equal(l.anchor) {
 			continue
 		}
 		l.anchor = last.Anchor
