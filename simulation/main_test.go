@@ -22,7 +22,7 @@ var (
 	forFlag  = flag.Duration("for", 0, "how long seeds are tried; 0: one seed if -seed is set, else ONBEAT_SIMULATE or 20s")
 	planFlag = flag.String("plan", "", "play this plan and no other")
 	once     = flag.Bool("first", false, "end at the first seed that shows a fault, and do not shrink it")
-	keepFlag = flag.String("keep", "", "write the shrunk plan of the first fault to this file, and all that happened beside it")
+	keepFlag = flag.String("keep", "", "write the shrunk plan of the first fault, or the plan of the one seed, to this file, and all that happened beside it")
 )
 
 // slow is set where a plan takes much longer than it should.
@@ -124,6 +124,9 @@ func (s *season) play(t *testing.T, seed uint64) {
 	for old := s.slowest.Load(); old < int64(v.slowest) && !s.slowest.CompareAndSwap(old, int64(v.slowest)); old = s.slowest.Load() {
 	}
 	if len(v.faults) == 0 {
+		if *seedFlag != 0 && *forFlag == 0 {
+			keep(t, p, v)
+		}
 		return
 	}
 	s.faults.Add(int64(len(v.faults)))

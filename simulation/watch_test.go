@@ -102,12 +102,12 @@ func (w *world) findAnchors() (pending bool) {
 	}
 	for i := range w.plan.Schedules {
 		l := w.book.line(w.plan.Schedules[i].Name)
-		if l.common || !l.anchor.IsZero() || !w.declared(l.name) {
+		if l.common || !l.anchor.IsZero() && !l.stale || !w.declared(l.name) {
 			continue
 		}
 		// It comes and goes with its releases; its grid stays.
 		if last, err := queue.ParseLast(w.redis.mini.HGet(keys.Last, l.name)); err == nil && !last.Anchor.IsZero() {
-			l.anchor, l.rule = last.Anchor, l.plan.rule(w.began)
+			l.anchor, l.stale, l.rule = last.Anchor, false, l.plan.rule(w.began)
 			l.regrid(w)
 		}
 	}
