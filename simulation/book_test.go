@@ -299,7 +299,11 @@ func (b *book) prune() {
 func (b *book) risk(n *node, now time.Time) {
 	for _, d := range b.waiting {
 		if d.state == dutyWaits && !d.due.After(now.Add(50*time.Millisecond)) && slices.Contains(n.plan.Types, d.typ) {
-			if d.lost++; d.lost >= d.tries && d.loose == "" {
+			used := 0
+			if n := len(d.runs); n > 0 {
+				used = d.runs[n-1].attempt
+			}
+			if d.lost++; used+d.lost >= d.tries && d.loose == "" {
 				d.loose = "its attempts may be used up"
 			}
 		}

@@ -291,7 +291,10 @@ func (h *hearing) Write(p []byte) (int, error) {
 			n.world.ids[line.Instance] = n
 		case "ready":
 			n.ready = time.Now()
-		case "lease lost: what was claimed is void", "resigned":
+		case "lease lost: what was claimed is void":
+			n.ready = time.Time{}
+			n.world.book.risk(n, time.Now().Add(n.world.plan.longestLease())) // its last call may be on its way yet
+		case "resigned":
 			n.ready = time.Time{}
 		}
 		n.world.trace("%s: %s %s %s%s%s", n.plan.Name, line.Level, line.Message, line.Error, line.Cause, line.Task)
