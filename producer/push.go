@@ -22,7 +22,7 @@ func (t *tenure) wait() time.Duration {
 		return time.Hour
 	}
 	at := quiet(t.plan[0].next.Add(-t.cfg.Horizon), t.ahead()/2)
-	return max(time.Until(t.clock.Local(at)), 0)
+	return max(at.Sub(t.clock.Now()), 0) // by the clock that push goes by: by another it might wake and find nothing to do
 }
 
 // quiet is a moment before at, by less than most, at which little is due: most slots lie on whole seconds, and a push
