@@ -54,7 +54,7 @@ func walk(rt *rapid.T, w *world) {
 	case soak > 0:
 		most = 1000
 	case slow:
-		most = 20
+		most = 8
 	}
 	s := w.room.begin()
 	var names []string

@@ -113,6 +113,16 @@ func (s *span) UnmarshalText(b []byte) error {
 
 func (s span) d() time.Duration { return time.Duration(s) }
 
+// slots is about how many slots its schedules have.
+func (p *plan) slots() (n int) {
+	for i := range p.Schedules {
+		if every := p.Schedules[i].Every.d(); every > 0 {
+			n += int(p.For.d() / every)
+		}
+	}
+	return n
+}
+
 func (p *plan) String() string {
 	b, err := json.MarshalIndent(p, "", " ")
 	if err != nil {
