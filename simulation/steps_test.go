@@ -128,6 +128,7 @@ func (w *world) doToRedis(s *step) {
 	case "rewind":
 		kept := w.redis.snapshot()
 		time.Sleep(s.Back.d())
+		w.undone(now)
 		now = time.Now()
 		all(3*lease+3*time.Second, true)
 		w.redis.leave()
@@ -154,6 +155,20 @@ func (w *world) doToRedis(s *step) {
 		w.with(func() { w.forgive(now.Add(-slack), s.Do) })
 		w.redis.with(func() { w.redis.offset += s.Back.d() })
 	}
+}
+
+// undone gives up judging schedules of which somebody asked something since a moment: Redis forgets that.
+func (w *world) undone(since time.Time) {
+	w.with(func() {
+		from := since.Add(w.redis.offsetNow() - slack)
+		for _, l := range w.book.schedules {
+			for _, e := range l.edges {
+				if slices.Contains([]string{"apply", "change", "pause", "resume", "delete"}, e.why) && e.from.After(from) {
+					l.unsure, l.active = true, false
+				}
+			}
+		}
+	})
 }
 
 // madeAnew has the grids read again if the first to lead in an empty Redis is another than who led before: it knows nothing
