@@ -86,6 +86,34 @@ func TestRestore_whenItDeclaresInAnEmptyRedis(t *testing.T) {
 	})
 }
 
+// A schedule that is there by half, or that comes and goes while all are read, does not keep the leader reading.
+func TestDeclare_isNotHeldUpByOneThatIsThereByHalf(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, w *world) {
+		ctx := t.Context()
+		w.apply("half", schedule.Every(time.Second))
+		w.apply("whole", schedule.Every(time.Second))
+		tn := w.lead("one", "v1", declare("mine"))
+		must(t, tn.insist(ctx, tn.takeStock))
+		w.apply("whole", schedule.Every(2*time.Second))
+		must(t, w.rdb.HDel(ctx, w.q.Keys().Schedules, "half").Err())
+		attempt, stop := context.WithCancel(ctx)
+		defer stop()
+		reads := 0
+		w.rdb.AddHook(afterwards(func(args []any) {
+			if args[0] == "hscan" {
+				if reads++; reads > 20 {
+					stop()
+				}
+			}
+		}))
+		must(t, tn.declaring()(attempt))
+		if reads > 6 {
+			t.Errorf("it read all %d times", reads/2)
+		}
+	})
+}
+
 // Reading the schedules again fails half way, and Redis is empty when it is back: what was known before is what counts.
 func TestRestore_whenTakingStockWasInterrupted(t *testing.T) {
 	t.Parallel()

@@ -82,8 +82,12 @@ func (t *tenure) declaring() func(context.Context) error {
 	t.before = t.known()
 	return func(ctx context.Context) error {
 		stored, err := t.stock(ctx)
-		if err != nil || !t.whole { // what is lacking would be made anew: takeStock declares when it is not
+		if err != nil {
 			return err
+		}
+		if !t.whole { // what is lacking would be made anew: takeStock declares when it is not
+			t.log.Error().Err(t.lacking).Msg("not all schedules could be restored: declaring when they are")
+			return nil
 		}
 		return t.announce(ctx, stored)
 	}

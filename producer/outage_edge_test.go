@@ -1,6 +1,7 @@
 package producer
 
 import (
+	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -58,6 +59,30 @@ func TestOutage_whoFollowsBeforeTheGateOpensMissesNothingSince(t *testing.T) {
 		}
 		w.account("s")
 	})
+}
+
+// Leaders follow each other for an hour, and none comes to open the gate: what is older than the horizon is missed.
+func TestOutage_leadersThatNeverOpenTheGateForgiveNoMoreThanTheHorizon(t *testing.T) {
+	t.Parallel()
+	for _, policy := range []schedule.Missed{schedule.MissedSkip, schedule.MissedOnce} {
+		t.Run(string(policy), func(t *testing.T) {
+			t.Parallel()
+			bubble(t, func(t *testing.T, w *world) {
+				w.apply("s", schedule.Rule{Every: time.Second, Missed: policy})
+				for i := range 72 {
+					w.lead("dead"+strconv.Itoa(i), "v1", nil)
+					time.Sleep(50 * time.Second)
+				}
+				tn := w.lead("alive", "v1", nil)
+				must(t, tn.takeStock(t.Context()))
+				must(t, tn.push(t.Context()))
+				if n := len(w.pushed("s")); n > 5 {
+					t.Errorf("%d slots of the hour run", n)
+				}
+				w.account("s")
+			})
+		})
+	}
 }
 
 // Slots that an outage dropped did not run: the schedule has them yet, also if all had been pushed ahead.

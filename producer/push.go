@@ -63,8 +63,11 @@ func (t *tenure) late(now time.Time) time.Time {
 	if !t.since.IsZero() {
 		now = t.since
 	}
-	return maxTime(now.Add(-max(t.cfg.Horizon, lateGrace)), t.outage)
+	return maxTime(now.Add(-t.forgives()), t.outage)
 }
+
+// forgives is how late a slot may be pushed and not be missed.
+func (t *tenure) forgives() time.Duration { return max(t.cfg.Horizon, lateGrace) }
 
 // pushUntil makes steps for the schedules whose next slot is not after soon, which take them up to until. Slots up to
 // missed were missed; if that is zero, those that are too late.

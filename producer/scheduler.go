@@ -226,7 +226,7 @@ func (t *tenure) takeStock(ctx context.Context) error {
 		t.began = now.Truncate(time.Millisecond)
 	}
 	if !t.open {
-		t.outage = before(t.returned())
+		t.outage = maxTime(before(t.returned()), now.Add(-t.forgives()))
 	}
 	t.since = now
 	loss, lost := t.stay.Loss()

@@ -63,8 +63,8 @@ func (t *tenure) read(ctx context.Context) (map[string]queue.Stored, error) {
 	return stored, nil
 }
 
-// lacks reports whether a schedule that was known, and that nobody deleted, is not among those that were read: it is lost, or
-// somebody has made it again since.
+// lacks reports whether a schedule that was known, and that nobody deleted, is not among those that were read. One that
+// somebody has made again since is taken in.
 func (t *tenure) lacks(ctx context.Context, stored map[string]queue.Stored) (bool, error) {
 	var names []string
 	for name := range t.before.entries {
@@ -79,10 +79,17 @@ func (t *tenure) lacks(ctx context.Context, stored map[string]queue.Stored) (boo
 	if err != nil {
 		return false, err
 	}
-	if slices.ContainsFunc(list, func(st queue.Stored) bool { return !st.Absent() }) {
-		return true, nil
+	for _, st := range list {
+		if !st.Absent() {
+			stored[st.Name] = st
+			t.put(st)
+		}
 	}
-	lost, err := t.lost(ctx, t.before.version, names)
+	version, err := t.q.SchedulesVersion(ctx)
+	if err != nil || version == t.before.version {
+		return false, err
+	}
+	lost, err := t.lost(ctx, t.before.version, version, names)
 	return len(lost) > 0, err
 }
 
@@ -92,13 +99,17 @@ func (t *tenure) restore(ctx context.Context, known memory, names []string) erro
 	if len(known.entries) == 0 {
 		return nil
 	}
+	version, err := t.q.SchedulesVersion(ctx)
+	if err != nil || version == known.version {
+		return err
+	}
 	if loss, ok := t.stay.Loss(); ok && !loss.Kept.IsZero() { // what was heard since may be of after the loss
 		known.seen = loss.Known
 	}
 	if names == nil {
 		names = slices.Sorted(maps.Keys(known.entries))
 	}
-	lost, err := t.lost(ctx, known.version, names)
+	lost, err := t.lost(ctx, known.version, version, names)
 	if err != nil {
 		return err
 	}
@@ -127,11 +138,7 @@ func (t *tenure) restore(ctx context.Context, known memory, names []string) erro
 
 // lost names the schedules that are not there although nobody deleted them since a version was known: of a deletion
 // Redis would know a later one. When that is so long ago that it may have forgotten, they count as deleted.
-func (t *tenure) lost(ctx context.Context, known int64, names []string) ([]string, error) {
-	version, err := t.q.SchedulesVersion(ctx)
-	if err != nil || version == known {
-		return nil, err
-	}
+func (t *tenure) lost(ctx context.Context, known, version int64, names []string) ([]string, error) {
 	list, err := t.q.SchedulesNamed(ctx, names)
 	if err != nil {
 		return nil, err

@@ -15,12 +15,12 @@ func mutants() []mutant {
 			[]string{"late"},
 		},
 		{
-			"slot zero may be missed", one("producer/scheduler.go", "		t.outage = before(t.returned())\n", "		t.outage = t.clock.Now()\n"),
+			"slot zero may be missed", one("producer/scheduler.go", "		t.outage = maxTime(before(t.returned()), now.Add(-t.forgives()))\n", "		t.outage = t.clock.Now()\n"),
 			"05-first-slot-is-not-missed",
 			[]string{"missed"},
 		},
 		{
-			"each leader counts from itself", one("producer/scheduler.go", "		t.outage = before(t.returned())\n", "		t.outage = before(t.began)\n"),
+			"each leader counts from itself", one("producer/scheduler.go", "		t.outage = maxTime(before(t.returned()), now.Add(-t.forgives()))\n", "		t.outage = before(t.began)\n"),
 			"18-led-before-the-gate-opened",
 			[]string{"missed"},
 		},
@@ -37,7 +37,7 @@ func mutants() []mutant {
 		},
 		{
 			"what a change takes back may be missed", []edit{
-				{"producer/push.go", "	return maxTime(now.Add(-max(t.cfg.Horizon, lateGrace)), t.outage)\n", "	return maxTime(now.Add(-lateGrace), t.outage)\n"},
+				{"producer/push.go", "	return maxTime(now.Add(-t.forgives()), t.outage)\n", "	return maxTime(now.Add(-lateGrace), t.outage)\n"},
 				{"producer/push.go", "	if e.next.After(t.outage) && !e.next.After(missed) && !e.next.After(back) {\n", "	if e.next.After(t.outage) && false {\n"},
 			},
 			"08-change-loses-no-slot",

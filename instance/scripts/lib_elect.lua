@@ -101,7 +101,7 @@ end
 -- the message, has looked: a wake-up must not go to one that may not take work any more, or is frozen.
 local function elect()
   local ids = redis.call("ZRANGEBYSCORE", instances, "(" .. int(now), "+inf")
-  local current = redis.call("HMGET", leader, "id", "gen", "open", "epoch", "back")
+  local current = redis.call("HMGET", leader, "id", "gen", "open", "epoch", "back", "since")
   local best, incumbent
   for _, id in ipairs(ids) do
     local m = parse(redis.call("HGET", members, id))
@@ -135,7 +135,8 @@ local function elect()
   -- One that follows before it was opened counts from the moment in which the first one was there.
   local open = current[1] and current[1] ~= "" and current[3] or "0"
   local epoch = int(rise("epoch"))
-  local back = open == "1" and "" or epoch .. " " .. int(since(current[5], current[4]) or now)
+  local led = current[1] and current[1] ~= "" and tonumber(current[6]) -- who elected it knows nothing of "back"
+  local back = open == "1" and "" or epoch .. " " .. int(since(current[5], current[4]) or led or now)
   redis.call("HSET", leader, "id", best.id, "gen", int(best.gen), "epoch", epoch, "order", int(best.order),
     "consume", best.consume, "open", open, "since", int(now), "back", back)
   record(events, cap_events, "event", "leader", "instance", best.id, "release", best.release, "epoch", epoch,
@@ -199,7 +200,7 @@ local function view(id, member)
   return {
     now, lead[1] or "", lead[2] or "0", lead[6] or "0", lead[5] or "0", versions[1] or "0", versions[2] or "0", forgot,
     member and may(lead, id, string.match(member, "^%d+"), member) and 1 or 0,
-    int(since(lead[7], lead[6]) or 0),
+    lead[5] ~= "1" and int(since(lead[7], lead[6]) or 0) or 0,
   }
 end
 
