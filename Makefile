@@ -49,9 +49,9 @@ test: ## Run every test, with the race detector, on a real Redis where there is 
 	@mkdir -p $(dir $(REPORT)) && rm -f $(REPORT)
 	$(GO) vet ./...
 	cd $(NETWORK) && $(GO) vet ./...
-	$(TESTENV) ONBEAT_TEST_REPORT=$(REPORT) $(GO) test $(RACE) -count=1 -p $(PARALLEL) -parallel $(TOGETHER) -timeout 10m ./...; \
+	$(TESTENV) ONBEAT_TEST_REPORT=$(REPORT) $(GO) test $(RACE) -count=1 -p $(PARALLEL) -parallel $(TOGETHER) -timeout 20m ./...; \
 		code=$$?; $(GO) test -count=1 -timeout 20m ./model ./simulation || code=1; \
-		(cd $(NETWORK) && $(TESTENV) ONBEAT_TEST_REPORT=$(REPORT) $(GO) test $(RACE) -count=1 -timeout 6m ./...) || code=1; \
+		(cd $(NETWORK) && $(TESTENV) ONBEAT_TEST_REPORT=$(REPORT) $(GO) test $(RACE) -count=1 -timeout 12m ./...) || code=1; \
 		if [ -s $(REPORT) ]; then echo; echo "Which Redis each package ran on:"; sort -u $(REPORT); fi; \
 		exit $$code
 
