@@ -31,7 +31,8 @@ type edit struct{ file, old, text string }
 const someMutants = 3
 
 // TestMutants_areFound puts faults back, and demands that the simulation shows each. ONBEAT_SOAK=1 tries all of them,
-// and counts the seeds that it takes to find each; ONBEAT_MUTANTS=1 tries all that have a plan.
+// and counts the seeds that it takes to find each, for at most ONBEAT_MUTANT_SEEDS (3m); ONBEAT_MUTANTS=1 tries all that have a
+// plan.
 func TestMutants_areFound(t *testing.T) {
 	soak := os.Getenv("ONBEAT_SOAK") != ""
 	switch {
@@ -48,6 +49,12 @@ func TestMutants_areFound(t *testing.T) {
 		from := int(time.Now().Unix()/60) * someMutants % len(list)
 		list = append(list, list...)[from : from+someMutants]
 	}
+	budget := 3 * time.Minute
+	if text := os.Getenv("ONBEAT_MUTANT_SEEDS"); text != "" {
+		var err error
+		budget, err = time.ParseDuration(text)
+		must(t, err)
+	}
 	table := soakTable(t)
 	if soak {
 		fmt.Fprint(table, "\n| put back | its plan | found in so many seeds |\n|---|---|---|\n")
@@ -61,7 +68,7 @@ func TestMutants_areFound(t *testing.T) {
 			if !soak {
 				return
 			}
-			seeds := m.seeds(t, program, 3*time.Minute)
+			seeds := m.seeds(t, program, budget)
 			fmt.Fprintf(table, "| %s | %s | %s |\n", m.name, m.plan, seeds)
 		})
 	}
