@@ -15,10 +15,8 @@ CC_FOUND := $(shell command -v $$($(GO) env CC | cut -d' ' -f1) 2>/dev/null)
 RACE     := $(if $(CC_FOUND),-race,)
 TESTENV  := $(if $(CC_FOUND),CGO_ENABLED=1,)
 
-# Two packages at a time: each may have a Redis and a few processes of its own. Of each, more tests at a time than there
-# are processors: most of them wait.
+# Two packages at a time: each may have a Redis and a few processes of its own.
 PARALLEL ?= 2
-TOGETHER ?= 4
 FUZZTIME ?= 20s
 
 # What `make test` notes which Redis each package ran on in.
@@ -49,7 +47,7 @@ test: ## Run every test, with the race detector, on a real Redis where there is 
 	@mkdir -p $(dir $(REPORT)) && rm -f $(REPORT)
 	$(GO) vet ./...
 	cd $(NETWORK) && $(GO) vet ./...
-	$(TESTENV) ONBEAT_TEST_REPORT=$(REPORT) $(GO) test $(RACE) -count=1 -p $(PARALLEL) -parallel $(TOGETHER) -timeout 20m ./...; \
+	$(TESTENV) ONBEAT_TEST_REPORT=$(REPORT) $(GO) test $(RACE) -count=1 -p $(PARALLEL) -timeout 20m ./...; \
 		code=$$?; $(GO) test -count=1 -timeout 20m ./model ./simulation || code=1; \
 		(cd $(NETWORK) && $(TESTENV) ONBEAT_TEST_REPORT=$(REPORT) $(GO) test $(RACE) -count=1 -timeout 12m ./...) || code=1; \
 		if [ -s $(REPORT) ]; then echo; echo "Which Redis each package ran on:"; sort -u $(REPORT); fi; \

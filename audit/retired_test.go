@@ -2,6 +2,7 @@ package audit_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -70,13 +71,21 @@ func TestRun_acceptsASchedulesReturn(t *testing.T) {
 	one()
 	rules["turns"] = every(30 * time.Millisecond)
 	one = h.release("v1", rules) // which left, and is newest again
-	time.Sleep(300 * time.Millisecond)
+	testredis.Eventually(t, 20*time.Second, func() error {
+		for name := range rules {
+			if s, err := h.Schedules().Get(h.Context(), name); err != nil || s.Retired != nil {
+				return fmt.Errorf("%s: retired %+v, %v", name, s.Retired, err)
+			}
+		}
+		return nil
+	}, "its schedules come back")
+	time.Sleep(100 * time.Millisecond)
 	if _, err := h.Schedules().Resume(h.Context(), "paused"); err != nil {
 		t.Fatal(err)
 	}
 	time.Sleep(500 * time.Millisecond)
-	one()
 	two()
+	one()
 	time.Sleep(10 * time.Millisecond)
 	for name := range rules {
 		r := h.audit(name)

@@ -97,7 +97,7 @@ func TestOutage(t *testing.T) {
 			}
 			missed := func(name string) (n int) {
 				for ms := range w.pushed(name) {
-					if ms > from.UnixMilli() && ms <= tn.began.UnixMilli() {
+					if ms > from.UnixMilli() && ms < tn.back.UnixMilli() {
 						n++
 					}
 				}
