@@ -39,7 +39,7 @@ func (p *process) isAllowed(d *duty) bool {
 func (w *world) judgeGrid(r *run) {
 	l := r.duty.line
 	every := l.plan.Every.d()
-	if every == 0 || r.duty.behind || r.slot.Before(l.from) || len(l.edges) > 0 && l.onEdge(r.slot) != "" {
+	if every == 0 || l.unsure || l.stale || r.duty.behind || r.slot.Before(l.from) || len(l.edges) > 0 && l.onEdge(r.slot) != "" {
 		return
 	}
 	if off := r.slot.Sub(l.anchor) % every; off != 0 {
