@@ -86,12 +86,16 @@ func (w *world) orders() map[string]time.Time {
 		at      time.Time
 		release string
 		change  int // of its processes
+		lost    bool
 	}
 	var events []event
 	for _, n := range w.nodes {
-		events = append(events, event{n.started, n.plan.Release, 1})
-		if !n.ended.IsZero() && n.crashed.IsZero() {
-			events = append(events, event{n.ended, n.plan.Release, -1})
+		events = append(events, event{at: n.started, release: n.plan.Release, change: 1})
+		switch {
+		case !n.crashed.IsZero():
+			events = append(events, event{n.crashed.Add(n.plan.Lease.d()), n.plan.Release, -1, true})
+		case !n.ended.IsZero():
+			events = append(events, event{n.ended, n.plan.Release, -1, false})
 		}
 	}
 	slices.SortFunc(events, func(a, b event) int { return a.at.Compare(b.at) })
@@ -101,7 +105,7 @@ func (w *world) orders() map[string]time.Time {
 		switch {
 		case e.change > 0 && orders[e.release].IsZero():
 			orders[e.release] = e.at
-		case e.change < 0 && counts[e.release] == 0:
+		case e.change < 0 && counts[e.release] == 0 && !e.lost:
 			delete(orders, e.release)
 		}
 	}

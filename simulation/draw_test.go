@@ -98,6 +98,9 @@ func (d *drawer) fit() {
 	}
 	for i := range p.Steps {
 		s := &p.Steps[i]
+		if t := p.timetable(s.Name); t != nil && s.Does != nil { // of a change
+			s.Does.Takes = min(s.Does.Takes, max(t.Does.Takes, t.Every/4))
+		}
 		if s.Do != "enqueue" {
 			continue
 		}
