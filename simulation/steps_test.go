@@ -202,7 +202,7 @@ func (w *world) madeAnew(knew string) {
 // forgive says that Redis may have lost what it was told since a moment: runs may be repeated, and tasks gone.
 func (w *world) forgive(since time.Time, why string) {
 	for _, d := range w.book.tasks {
-		open := d.state != dutyOver
+		open := d.state != dutyOver || d.goneAt.After(since)
 		for _, r := range d.runs {
 			open = open || r.ended.After(since) || r.began.After(since)
 		}
