@@ -9,21 +9,31 @@ import (
 )
 
 // skew is how far a moment that a test notes may be from the one that a process does.
-const skew = 250 * time.Millisecond
+const skew = 400 * time.Millisecond
 
-// wantOneLoss fails unless one loss was reported that covers the time between two moments, but for a heartbeat.
-func (w *world) wantOneLoss(from, to time.Time, heartbeat time.Duration) loss {
+// span is when something was asked for, and when it was done: a container takes its time to die.
+type span struct{ asked, done time.Time }
+
+// during is the time that do takes.
+func during(do func()) span {
+	asked := time.Now()
+	do()
+	return span{asked, time.Now()}
+}
+
+// wantOneLoss fails unless one loss was reported that covers the time between two events, but for a heartbeat.
+func (w *world) wantOneLoss(from, to span, heartbeat time.Duration) loss {
 	w.Helper()
 	list := w.losses()
 	if len(list) != 1 {
 		w.Fatalf("%d losses were reported, want one: %v", len(list), list)
 	}
 	l := list[0]
-	if l.kept.Before(from.Add(-heartbeat-skew)) || l.kept.After(from.Add(skew)) {
-		w.Errorf("what was kept is said to end at %s, writes were lost from %s on", l.kept.Format("05.000"), from.Format("05.000"))
+	if l.kept.Before(from.asked.Add(-heartbeat-skew)) || l.kept.After(from.done.Add(skew)) {
+		w.Errorf("what was kept is said to end at %s, writes were lost from %s on", l.kept.Format("05.000"), from.done.Format("05.000"))
 	}
-	if l.known.Before(to.Add(-heartbeat-skew)) || l.known.After(to.Add(skew)) {
-		w.Errorf("what was known is said to end at %s, Redis died at %s", l.known.Format("05.000"), to.Format("05.000"))
+	if l.known.Before(to.asked.Add(-heartbeat-skew)) || l.known.After(to.done.Add(skew)) {
+		w.Errorf("what was known is said to end at %s, Redis died at %s", l.known.Format("05.000"), to.done.Format("05.000"))
 	}
 	return l
 }
@@ -58,12 +68,10 @@ func TestFailover_whatNoReplicaHadIsReportedAndRunsAgain(t *testing.T) {
 	one.Said("leads")
 	w.Grow(400, "nothing arrives")
 	old := g.Leading(t)
-	parted := time.Now()
-	g.Part(t)
+	parted := during(func() { g.Part(t) })
 	one.Said("writes are on too few replicas: a failover may lose them")
-	time.Sleep(2*time.Second - time.Since(parted)) // the loss itself, not a wait for anything
-	killed := time.Now()
-	g.Primary.Kill()
+	time.Sleep(2*time.Second - time.Since(parted.asked)) // the loss itself, not a wait for anything
+	killed := during(g.Primary.Kill)
 	g.Join(t)
 	testredis.Eventually(t, 40*time.Second, func() bool { return g.Leading(t) != old }, "nobody is promoted")
 	one.Said("redis lost its last writes")
@@ -77,11 +85,11 @@ func TestFailover_whatNoReplicaHadIsReportedAndRunsAgain(t *testing.T) {
 	two.Stop()
 
 	l := w.wantOneLoss(parted, killed, time.Second)
-	repeats := w.wantRepeatsWithin(names, l.kept.Add(-skew), killed.Add(skew))
+	repeats := w.wantRepeatsWithin(names, l.kept.Add(-skew), killed.done.Add(skew))
 	if repeats == 0 {
 		t.Error("nothing ran twice: nothing was lost, and this shows nothing")
 	}
-	w.wantFencesRise(killed, back)
+	w.wantFencesRise(killed.asked, back)
 	if a, b := epochs(one), epochs(two); len(a) == 0 || len(b) == 0 || b[0] <= a[len(a)-1] {
 		t.Errorf("epochs %v, then %v: they must rise", a, b)
 	}
@@ -107,17 +115,14 @@ func TestFailover_aCrashLosesWhatIsNotOnDisk(t *testing.T) {
 			p := w.Serve("one", w.Config("onbeat.yaml", "concurrency: 40\nlease: 2s\n", schedules...))
 			p.Said("leads")
 			w.Grow(400, "nothing arrives")
-			lost := time.Now()
-			kept := d.Written()
+			var kept int64
+			lost := during(func() { kept = d.Written() })
+			die := d.Kill // all that was answered is on disk
 			if fsync == "everysec" {
 				time.Sleep(time.Second) // what everysec may lose
+				die = func() { d.Crash(kept) }
 			}
-			killed := time.Now()
-			if fsync == "everysec" {
-				d.Crash(kept)
-			} else {
-				d.Kill() // all that was answered is on disk
-			}
+			killed := during(die)
 			d.Restart()
 			back := time.Now()
 			w.Grow(800, "the beat does not go on")
@@ -126,18 +131,18 @@ func TestFailover_aCrashLosesWhatIsNotOnDisk(t *testing.T) {
 
 			said := "nothing that was answered was lost"
 			if fsync == "always" {
-				if repeats := w.wantRepeatsWithin(names, killed, killed); repeats > 0 || len(w.losses()) > 0 {
+				if repeats := w.wantRepeatsWithin(names, killed.asked, killed.asked); repeats > 0 || len(w.losses()) > 0 {
 					t.Errorf("%d slots ran twice, losses %v: want none", repeats, w.losses())
 				}
 			} else {
 				l := w.wantOneLoss(lost, killed, 400*time.Millisecond)
-				repeats := w.wantRepeatsWithin(names, l.kept.Add(-skew), killed.Add(skew))
+				repeats := w.wantRepeatsWithin(names, l.kept.Add(-skew), killed.done.Add(skew))
 				if repeats == 0 {
 					t.Error("nothing ran twice: nothing was lost, and this shows nothing")
 				}
 				said = lostText(l)
 			}
-			w.wantFencesRise(killed, back)
+			w.wantFencesRise(killed.asked, back)
 			w.WantAuditAgrees(names...)
 			w.failoverRow("the machine of Redis crashes, appendfsync "+fsync, names, ended, said)
 		})
@@ -157,8 +162,7 @@ func TestFailover_aRedisThatComesBackEmptyGetsItsSchedulesBack(t *testing.T) {
 	w.Must("schedules", "apply", hand)
 	names = append(names, "hand")
 	testredis.Eventually(t, 20*time.Second, func() bool { return len(w.Of("hand")) > 10 }, "what was made by hand does not arrive")
-	killed := time.Now()
-	d.Kill()
+	killed := during(d.Kill)
 	d.Restart()
 	restarted := time.Now()
 	p.Said("restored the schedules that redis lost")
@@ -168,11 +172,11 @@ func TestFailover_aRedisThatComesBackEmptyGetsItsSchedulesBack(t *testing.T) {
 	p.Stop()
 
 	list := w.losses()
-	if len(list) != 1 || list[0].kept.UnixMilli() != 0 || list[0].known.Before(killed.Add(-time.Second-skew)) || list[0].known.After(killed.Add(skew)) {
-		t.Fatalf("losses %v: want one, of all, known up to a heartbeat before %v", list, killed)
+	if len(list) != 1 || list[0].kept.UnixMilli() != 0 || list[0].known.Before(killed.asked.Add(-time.Second-skew)) || list[0].known.After(killed.done.Add(skew)) {
+		t.Fatalf("losses %v: want one, of all, known up to a heartbeat before %v", list, killed.done)
 	}
-	w.wantRepeatsWithin(names, killed.Add(-skew), killed.Add(skew))
-	w.wantFencesRise(killed, back)
+	w.wantRepeatsWithin(names, killed.asked.Add(-skew), killed.done.Add(skew))
+	w.wantFencesRise(killed.asked, back)
 	if e := epochs(p); len(e) != 2 || e[1] <= e[0] {
 		t.Errorf("epochs %v: want two, rising", e)
 	}

@@ -34,7 +34,7 @@ func TestLead_aReleaseThatCrashLoopsNeverLeadsWithMinReady(t *testing.T) {
 //
 // Others ask at the moment that the lease runs out. The limit leaves a little for two cores that others use too.
 func TestLead_theOldReleaseLeadsAgainWithinALeaseOfACrash(t *testing.T) {
-	const lease = time.Second
+	const lease = 2 * time.Second
 	f := newFleet(t, fmt.Sprintf("consume: release\nlease: %s\n", lease))
 	old := f.release("v1").up(1)
 	f.goesOn(5)

@@ -2,6 +2,7 @@ package producer
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -63,8 +64,11 @@ func TestTakeStock_takesBackTheRunsOfTheDeadBeforeTheGateOpens(t *testing.T) {
 
 		k := w.q.Keys()
 		var held []string // as the gate opened
+		var mu sync.Mutex
 		opened := false
 		mini.Client.AddHook(after(func() {
+			mu.Lock()
+			defer mu.Unlock()
 			if !opened && mini.HGet(k.Leader, "open") == "1" && mini.HGet(k.Leader, "id") != "dead" {
 				opened = true
 				held, _ = mini.HKeys(k.Active)
@@ -72,9 +76,11 @@ func TestTakeStock_takesBackTheRunsOfTheDeadBeforeTheGateOpens(t *testing.T) {
 		}))
 		n := w.start("", nil)
 		w.leads(n)
+		mu.Lock()
 		if len(held) > 0 {
 			t.Errorf("the gate is open, and a dead run holds %v", held)
 		}
+		mu.Unlock()
 		if dead := w.rdb.ZCard(t.Context(), k.Dead).Val(); dead != 1 {
 			t.Errorf("%d runs are dead, want the one that had one attempt", dead)
 		}

@@ -204,6 +204,10 @@ func TestEnqueue_splitsLargeBatches(t *testing.T) {
 func TestEnqueue_carriesPayloadsOfAnySize(t *testing.T) {
 	t.Parallel()
 	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
+		patient := *rdb.Options() // the race detector makes a script in this process slow
+		patient.ReadTimeout = time.Minute
+		rdb = redis.NewClient(&patient)
+		t.Cleanup(func() { rdb.Close() })
 		w := newWorld(t, rdb)
 		a := w.join("a")
 		var list []*task.Task
