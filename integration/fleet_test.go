@@ -108,11 +108,19 @@ func (r *release) rollout(old *release) *release {
 // anyOffset lets a random part of an interval go by, so that what follows comes anywhere between two slots.
 func anyOffset() { time.Sleep(rand.N(fleetEvery)) }
 
-// goesOn waits until the schedules have beaten for a number of intervals more.
+// goesOn waits until the schedules have beaten for a number of intervals from now on: what is behind is caught up by then.
 func (f *fleet) goesOn(intervals int) {
 	f.Helper()
-	seen := f.Rec.Count()
-	testredis.Eventually(f, 30*time.Second, func() bool { return f.Rec.Count() >= seen+intervals*len(f.beats) }, "the beat stopped")
+	begin := time.Now()
+	testredis.Eventually(f, 30*time.Second, func() bool {
+		beats := 0
+		for _, a := range f.Rec.Arrivals() {
+			if a.Slot.After(begin) {
+				beats++
+			}
+		}
+		return beats >= intervals*len(f.beats)
+	}, "the beat stopped")
 }
 
 // ends takes the last release down.
