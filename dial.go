@@ -9,15 +9,12 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// dialAlways is a hook that has a client dial each time that it needs a connection.
+// dialAlways makes a dialer that never fails: it returns a connection whose use does, with what the dial failed with.
 //
 // go-redis counts dials that failed, over the whole life of a client, and after the pool's size of them refuses to dial
 // until a probe of its own has got through, one a second. Whoever keeps a beat cannot wait for that second after Redis
-// is back. So a dial never fails here: it returns a connection whose use does, with what the dial failed with. Everyone
-// who needs Redis waits a little between two tries.
-type dialAlways struct{}
-
-func (dialAlways) DialHook(dial redis.DialHook) redis.DialHook {
+// is back. Everyone who needs Redis waits a little between two tries.
+func dialAlways(dial redis.DialHook) redis.DialHook {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		conn, err := dial(ctx, network, addr)
 		if err != nil {
@@ -27,8 +24,12 @@ func (dialAlways) DialHook(dial redis.DialHook) redis.DialHook {
 	}
 }
 
-func (dialAlways) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
-func (dialAlways) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+// dialHook is dialAlways for a client that comes with a dialer of its own.
+type dialHook struct{}
+
+func (dialHook) DialHook(dial redis.DialHook) redis.DialHook          { return dialAlways(dial) }
+func (dialHook) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
+func (dialHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return next
 }
 

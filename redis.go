@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"net/url"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -164,9 +165,8 @@ func (u *redisURL) single() (redis.UniversalClient, error) {
 	o.Username, o.Password = u.credentials()
 	tune(&o.ClientName, &o.DialTimeout, &o.ContextTimeoutEnabled)
 	o.DialerRetries, o.MaintNotificationsConfig = dialTries, noMaintenance
-	rdb := redis.NewClient(o)
-	rdb.AddHook(dialAlways{})
-	return rdb, nil
+	o.Dialer = dialAlways(redis.NewDialer(o))
+	return redis.NewClient(o), nil
 }
 
 func (u *redisURL) sentinel() (redis.UniversalClient, error) {
@@ -189,8 +189,12 @@ func (u *redisURL) sentinel() (redis.UniversalClient, error) {
 	tune(&o.ClientName, &o.DialTimeout, &o.ContextTimeoutEnabled)
 	o.DialerRetries = dialTries
 	unpin(o.TLSConfig)
+	if o.PoolSize == 0 {
+		o.PoolSize = 10 * runtime.GOMAXPROCS(0) // as go-redis has it
+	}
+	o.MinIdleConns = min(o.MinIdleConns, o.PoolSize-1) // these are dialled before there is the hook: see dialAlways
 	rdb := redis.NewFailoverClient(o)
-	rdb.AddHook(dialAlways{}) // around the dialer that asks the sentinels
+	rdb.AddHook(dialHook{}) // around the dialer that asks the sentinels
 	return rdb, nil
 }
 
@@ -207,9 +211,8 @@ func (u *redisURL) cluster() (redis.UniversalClient, error) {
 	tune(&o.ClientName, &o.DialTimeout, &o.ContextTimeoutEnabled)
 	o.DialerRetries, o.MaintNotificationsConfig = dialTries, noMaintenance
 	unpin(o.TLSConfig)
-	rdb := redis.NewClusterClient(o)
-	rdb.OnNewNode(func(node *redis.Client) { node.AddHook(dialAlways{}) })
-	return rdb, nil
+	o.Dialer = dialAlways(redis.NewDialer(&redis.Options{DialTimeout: o.DialTimeout, TLSConfig: o.TLSConfig}))
+	return redis.NewClusterClient(o), nil
 }
 
 // unpin lets each node be verified by its own name instead of the first's.

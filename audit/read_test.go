@@ -64,7 +64,7 @@ func (h *house) apply(name string, r schedule.Rule) {
 	}
 }
 
-// ran is the first slot that the history says was done.
+// ran is the first slot that the history says was done, or zero.
 func (h *house) ran(name string) (slot time.Time) {
 	h.Helper()
 	err := h.Queue().History(h.Context(), time.Time{}, func(e queue.HistoryEntry) error {
@@ -75,8 +75,8 @@ func (h *house) ran(name string) (slot time.Time) {
 		}
 		return nil
 	})
-	if err != nil || slot.IsZero() {
-		h.Fatalf("no slot of %s was done: %v", name, err)
+	if err != nil {
+		h.Fatal(err)
 	}
 	return slot
 }
@@ -191,7 +191,7 @@ func TestRun_findsWhatIsBroken(t *testing.T) {
 		h.apply("beat", schedule.Rule{Every: 50 * time.Millisecond})
 		for range 20 { // a slow machine has only begun by then
 			h.run(400 * time.Millisecond)
-			if s, err := h.Schedules().Get(ctx, "beat"); err != nil || s.Runs > 4 {
+			if s, err := h.Schedules().Get(ctx, "beat"); err != nil || s.Runs > 4 && !h.ran("beat").IsZero() {
 				break
 			}
 		}

@@ -14,8 +14,8 @@ import (
 // backstop is how long after a due time one looks that others watch.
 const backstop = time.Second
 
-// callTimeout bounds one call to Redis.
-const callTimeout = 5 * time.Second
+// readTimeout bounds the reading of lists of any size: the lanes, or what is held.
+const readTimeout = 5 * time.Second
 
 // longestPause is between two tries while Redis is away: what is due waits for the next one after it is back.
 const longestPause = 200 * time.Millisecond
@@ -53,7 +53,7 @@ func slept(since time.Time) time.Duration {
 func (c *Consumer) send(want int) {
 	c.calling, c.wake = true, time.Time{}
 	c.stay.Watch("") // Redis takes it out of those who watch
-	ctx, done := context.WithTimeout(c.stay.Context(), callTimeout)
+	ctx, done := context.WithTimeout(c.stay.Context(), c.stay.CallLimit())
 	if c.lanes.count == 0 && c.lanes.version == 0 {
 		if err := c.lanes.load(ctx, c.q, c.handlers, &c.cfg); err != nil {
 			done()
@@ -142,7 +142,7 @@ func (c *Consumer) answered(a answer) (again bool, err error) {
 
 // caughtUp reads what a reply says has changed: what is held after a lost reply, or the lanes there are.
 func (c *Consumer) caughtUp(r *queue.CycleReply, again bool) (bool, error) {
-	ctx, done := context.WithTimeout(c.stay.Context(), callTimeout)
+	ctx, done := context.WithTimeout(c.stay.Context(), readTimeout)
 	defer done()
 	switch {
 	case c.doubt:

@@ -165,7 +165,7 @@ const longestAgain = 30 * time.Second
 func (t *tenure) insist(ctx context.Context, fn func(context.Context) error) error {
 	t.progress.begin()
 	for n := 0; ; n++ {
-		attempt, done := t.progress.attempt(ctx, callLimit(t.stay))
+		attempt, done := t.progress.attempt(ctx, t.stay.CallLimit())
 		err := fn(attempt)
 		done()
 		switch {
@@ -206,7 +206,7 @@ func (t *tenure) upkeep(ctx context.Context) {
 }
 
 func (t *tenure) tidy(ctx context.Context) {
-	ctx, done := t.progress.attempt(ctx, callLimit(t.stay))
+	ctx, done := t.progress.attempt(ctx, t.stay.CallLimit())
 	defer done()
 	if _, err := t.q.Tidy(ctx); err != nil && ctx.Err() == nil {
 		t.log.Warn().Err(err).Msg("could not tidy up")

@@ -24,8 +24,9 @@ type book struct {
 
 // room is how many run of something that has a limit.
 type room struct {
-	runs  int
-	since time.Time // the number last went down, so that there may be room since
+	runs   int
+	onTime int       // of those, the ones that are not behind
+	since  time.Time // the number last went down, so that there may be room since
 }
 
 // dutyState is where a task is, as the handlers show it.
@@ -65,7 +66,9 @@ type duty struct {
 	idleSince time.Time // and at each look since
 	idleLook  int
 	earlier   []*run // of an earlier time that it was asked for
-	sibling   bool   // another slot of its schedule began while it waited, and overlap may have taken it out
+	looked    bool   // it was looked at when it was due
+	held      bool   // something else than its key kept it from beginning then
+	sibling   bool   // another slot of its schedule began while it was held, and overlap may have taken it out
 	asked     bool   // to be cancelled
 	blamed    bool
 	passed    []passed // runs that were claimed while it waited
@@ -151,7 +154,7 @@ func (b *book) write(now time.Time, offset time.Duration) {
 			if l.plan.MaxRuns > 0 {
 				d.loose = "max_runs"
 			}
-			if x := b.keys[d.key]; d.key != "" && d.loose == "" && x != nil && (x.runs > 0 || now.Sub(x.since) < 50*time.Millisecond || now.Before(b.world.calm)) {
+			if x := b.keys[d.key]; d.key != "" && d.loose == "" && x != nil && (x.onTime > 0 || now.Sub(x.since) < 50*time.Millisecond || now.Before(b.world.calm)) {
 				d.loose = "overlap"
 			}
 			if d.state == dutyWaits {
@@ -243,6 +246,9 @@ func (b *book) occupy(r *run, n int, now time.Time) {
 			(*at.rooms)[at.name] = x
 		}
 		x.runs += n
+		if !r.duty.behind {
+			x.onTime += n
+		}
 		if n < 0 {
 			x.since = now
 		}

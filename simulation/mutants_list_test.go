@@ -1,7 +1,7 @@
 package simulation
 
-// mutants are the faults that were once there, and others of their kind. Those without a plan are left to seeds: there is
-// none that shows them, or it shows the fault that was there and not this way of putting it back.
+// mutants are the faults that were once there, and others of their kind. Where something built since covers a fault, that
+// is taken away with it. Those without a plan are left to seeds.
 func mutants() []mutant {
 	one := func(file, old, text string) []edit { return []edit{{file, old, text}} }
 	return []mutant{
@@ -26,14 +26,22 @@ func mutants() []mutant {
 			[]string{"missed"},
 		},
 		{
-			"the gate opens before the dead are taken back", one("producer/scheduler.go", "	t.takeBack(ctx)\n", ""),
-			"",
+			"the gate opens before the dead are taken back, and a missed slot counts like one on time", []edit{
+				{"producer/scheduler.go", "	t.takeBack(ctx)\n", ""},
+				{"producer/step.go", "	t.Priority, t.Conflict = min(t.Priority, task.Normal), task.Behind\n", "	t.Priority = min(t.Priority, task.Normal)\n"},
+			},
+			"06-dead-runs-hold-no-key",
 			[]string{"policy"},
 		},
 		{
-			"a term's work is not begun again", one("instance/stay.go", "		case !s.confirmed(t, b.next(s.lease/5)):\n			continue\n",
-				"		case s.confirmed(t, b.next(s.lease/5)):\n			<-t.ctx.Done()\n			continue\n"),
-			"",
+			"a term's work is not begun again, and nobody notices", []edit{
+				{
+					"instance/stay.go", "		case !s.confirmed(t, b.next(s.lease/5)):\n			continue\n",
+					"		case s.confirmed(t, b.next(s.lease/5)):\n			<-t.ctx.Done()\n			continue\n",
+				},
+				{"producer/progress.go", "		if !leads || time.Since(since) < most {\n", "		if leads || true {\n"},
+			},
+			"07-leads-and-schedules-notleader",
 			[]string{"late", "missed", "stalled"},
 		},
 		{
@@ -60,14 +68,17 @@ func mutants() []mutant {
 			[]string{"order"},
 		},
 		{
-			"who declared newer is present for good", one("instance/scripts/declare.lua", "  local stays = present(order, gen, gone)\n", "  local stays = math.huge\n"),
-			"",
+			"who declared newer is present for good", []edit{
+				{"instance/scripts/declare.lua", "  local stays = present(order, gen, gone)\n", "  local stays = math.huge\n"},
+				{"instance/scripts/lib_elect.lua", "    redis.call(\"HDEL\", declarers, gen)\n", ""},
+			},
+			"02-rollout-undone",
 			[]string{"in force"},
 		},
 		{
 			"what is behind holds its key like any other", one("queue/scripts/cycle_claim.lua",
 				"      return runs - tonumber(redis.call(\"HGET\", active, \"b:\" .. key) or 0)\n", "      return runs\n"),
-			"",
+			"03-backfill-beside-the-beat",
 			[]string{"late", "missed"},
 		},
 		{
@@ -102,6 +113,11 @@ func mutants() []mutant {
 				"	if err := t.pushUntil(ctx, missed, now, now); err != nil {\n		return err\n	}\n	for len(t.behind) > 0 {\n		if err := t.repay(ctx); err != nil {\n			return err\n		}\n	}\n	return nil\n"),
 			"17-gate-opens-before-the-rest",
 			[]string{"leaderless", "late"},
+		},
+		{
+			"a call is waited for longer than the lease", one("instance/stay.go", "{ return max(s.lease/2, 500*time.Millisecond) }", "{ return max(s.lease/2, 5*time.Second) }"),
+			"19-a-call-on-a-dead-connection",
+			[]string{"late"},
 		},
 
 		// What was never wrong, in the loops of Go. Seeds find these.

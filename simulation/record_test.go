@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/onbeat/onbeat/consumer"
+	"github.com/onbeat/onbeat/schedule"
 	"github.com/onbeat/onbeat/task"
 )
 
@@ -70,16 +71,25 @@ func (w *world) begin(n *node, t *task.Task, does behaviour) *run {
 	}
 	w.book.occupy(r, 1, now)
 	if d.key != "" && d.line != nil && !d.behind {
-		for _, o := range w.book.waiting {
-			if o != d && o.line == d.line && !o.behind && o.state == dutyWaits && (!o.due.After(now) || len(o.runs) > 0 || o.lost > 0) { // its policy may drop the other
-				o.sibling = true
-				if o.loose == "" {
-					o.loose = "overlap"
-				}
-			}
-		}
+		w.passSiblings(d, now)
 	}
 	return r
+}
+
+// passSiblings notes the other slots of a schedule that its policy may drop as one begins: those that wait, and not only
+// for a run behind them.
+func (w *world) passSiblings(d *duty, now time.Time) {
+	for _, o := range w.book.waiting {
+		late := !o.due.After(now) || len(o.runs) > 0 || o.lost > 0
+		held := o.held || o.loose != "" || len(o.runs) > 0 || now.Sub(o.due) < w.bound() || d.line.plan.Overlap == schedule.OverlapReplace
+		if o == d || o.line != d.line || o.behind || o.state != dutyWaits || !late || !held {
+			continue
+		}
+		o.sibling = true
+		if o.loose == "" {
+			o.loose = "overlap"
+		}
+	}
 }
 
 // measure takes the time from when a task could begin to when it did, where nothing was wrong: the process that took it

@@ -272,33 +272,31 @@ func (n *node) handles(d *duty) bool {
 
 // hasRoom reports whether the limits have let the task begin for a while.
 func (w *world) hasRoom(now time.Time, d *duty, for_ time.Duration) bool {
-	if limit := w.plan.Limits[d.typ]; limit > 0 {
-		if x := w.book.types[d.typ]; x != nil && (x.runs >= limit || now.Sub(x.since) < for_) {
-			return false
-		}
-	}
-	if d.key != "" {
-		if x := w.book.keys[d.key]; x != nil && (x.runs >= d.limit || now.Sub(x.since) < for_) {
-			return false
-		}
-	}
-	return true
+	return w.typeHasRoom(now, d, for_) && w.keyHasRoom(now, d, for_)
+}
+
+func (w *world) typeHasRoom(now time.Time, d *duty, for_ time.Duration) bool {
+	limit, x := w.plan.Limits[d.typ], w.book.types[d.typ]
+	return limit <= 0 || x == nil || x.runs < limit && now.Sub(x.since) >= for_
+}
+
+func (w *world) keyHasRoom(now time.Time, d *duty, for_ time.Duration) bool {
+	x := w.book.keys[d.key]
+	return d.key == "" || x == nil || x.runs < d.limit && now.Sub(x.since) >= for_
 }
 
 // watchDuty blames a due task that waits though it need not.
 func (w *world) watchDuty(now time.Time, d *duty, idle []*node) {
-	if x := w.book.keys[d.key]; d.line != nil && d.key != "" && !d.behind && len(d.runs) == 0 && x != nil && x.runs > 0 {
+	if x := w.book.keys[d.key]; d.line != nil && d.key != "" && !d.behind && len(d.runs) == 0 && x != nil && x.onTime > 0 {
 		d.loose = "overlap" // another slot of it runs: its policy may take this one out
 		return
 	}
-	var by *node
-	if now.After(w.calm) && now.Sub(w.calm) > w.bound() && w.hasRoom(now, d, w.bound()) {
-		for _, n := range idle {
-			if n.handles(d) {
-				by = n
-				break
-			}
-		}
+	by := w.couldTake(now, d, idle)
+	if !d.looked {
+		d.looked, d.held = true, by == nil
+	}
+	if !w.keyHasRoom(now, d, w.bound()) {
+		by = nil
 	}
 	if by == nil || d.idle != by || d.idleLook != w.looks-1 {
 		d.idle, d.idleSince = by, now
@@ -308,6 +306,19 @@ func (w *world) watchDuty(now time.Time, d *duty, idle []*node) {
 		d.blamed = true
 		w.blame("late", "%s waits, due %v ago, and %s could take it since %v", d, now.Sub(d.due), by.plan.Name, now.Sub(d.idleSince)+w.bound())
 	}
+}
+
+// couldTake is a node that could take a task, but for its key, or nil.
+func (w *world) couldTake(now time.Time, d *duty, idle []*node) *node {
+	if now.Sub(w.calm) <= w.bound() || !w.typeHasRoom(now, d, w.bound()) {
+		return nil
+	}
+	for _, n := range idle {
+		if n.handles(d) {
+			return n
+		}
+	}
+	return nil
 }
 
 // offsetNow is how far the clock of Redis is from the bubble's.
