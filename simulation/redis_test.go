@@ -77,6 +77,7 @@ func (r *virtualRedis) execute(c *conn, commands [][]string) {
 		if lie := r.lies[c.link]; lie != "" && isAdvance(args) {
 			delete(r.lies, c.link)
 			c.peer.WriteError(lie)
+			c.peer.Flush()
 			continue
 		}
 		r.mini.Server().Dispatch(c.peer, args)
