@@ -21,7 +21,7 @@ func (w *world) judgeStalls() {
 		}
 		for _, line := range slices.Sorted(mapKeys(w.book.schedules)) {
 			l := w.book.schedules[line]
-			if !l.common || l.plan.MaxRuns > 0 || l.plan.Every.d() > time.Second || l.plan.Does.Takes.d() > time.Second ||
+			if !l.common || l.plan.MaxRuns > 0 || w.plan.Limits[l.plan.Type] > 0 || l.plan.Every.d() > time.Second || l.plan.Does.Takes.d() > time.Second ||
 				!n.handles(&duty{typ: l.plan.Type, queue: queueName(l.plan.Queue)}) {
 				continue
 			}
