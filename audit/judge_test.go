@@ -136,6 +136,9 @@ func TestJudge_givesEverySlotOneVerdict(t *testing.T) {
 			lines: append(ranBut(3), "beat@{3} failed 1 {3}", "beat@{3} dead 2 {4}"),
 			want:  counts{audit.OnTime: 9, audit.Failed: 1},
 		},
+		"cancelled, retried by hand, done": {
+			lines: append(ranBut(3), "beat@{3} cancelled 1 {3}", "beat@{3} done 1 {8}"), want: counts{audit.OnTime: 10},
+		},
 		"dead, retried by hand, done": {
 			lines: append(ranBut(3), "beat@{3} dead 1 {3}", "beat@{3} done 1 {8}"), want: counts{audit.OnTime: 10},
 		},

@@ -213,9 +213,9 @@ func (l *Ledger) noteSlot(s *slot, n queue.Note) {
 	switch n.Word {
 	case "done":
 		s.state = done
-	case "cancelled":
-		s.state = undone
-	case "dead": // if it is retried by hand, its attempts begin anew
+	case "cancelled": // if it is retried by hand, its attempts begin anew
+		s.state, s.attempt = undone, 0
+	case "dead": // the same
 		s.state, s.attempt = dead, 0
 		l.failed++
 	case "failed":

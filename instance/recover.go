@@ -157,6 +157,9 @@ func lost(c queue.Claim, text, word string) queue.Recovery {
 	t.Fail(task.Failure{At: t.Claimed, Attempt: t.Attempt, Error: text})
 	t.Conflict = t.Conflict.Begun()
 	r := queue.Recovery{Claim: c, Lane: queue.LaneOf(&t), Dead: t.Attempts >= t.AttemptsAllowed(), Record: queue.Rewrite(&t)}
+	if r.Dead {
+		word = "dead" // as of a run that failed for good: it does not run again, unless somebody retries it by hand
+	}
 	if t.Schedule != "" {
 		r.Note = fmt.Sprintf("%s %s %d %d", t.ID, word, t.Attempt, t.Claimed.UnixMilli())
 	}

@@ -1,11 +1,11 @@
 package instance
 
 import (
-	"fmt"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/onbeat/onbeat/queue"
 	"github.com/onbeat/onbeat/task"
 	"github.com/onbeat/onbeat/testredis"
 )
@@ -94,7 +94,8 @@ func TestRecover_onceEvenByManyAtOnce(t *testing.T) {
 	const n = 500
 	var list []*task.Task
 	for i := range n {
-		list = append(list, &task.Task{ID: fmt.Sprint("t", i), Type: lane.Type, MaxAttempts: 1 + i%2})
+		slot := time.UnixMilli(int64(1000 * (i + 1)))
+		list = append(list, &task.Task{ID: task.SlotID("beat", slot), Schedule: "beat", Slot: slot, Type: lane.Type, MaxAttempts: 1 + i%2})
 	}
 	r.add(list...)
 	r.want = n
@@ -123,6 +124,16 @@ func TestRecover_onceEvenByManyAtOnce(t *testing.T) {
 	}
 	if counted, err := r.rdb.HGet(t.Context(), k.Meta, "died").Int(); err != nil || counted != n/2 {
 		t.Fatalf("%d deaths counted, want %d; %v", counted, n/2, err)
+	}
+	noted := map[string]int{}
+	must(t, r.q.History(t.Context(), time.Time{}, func(e queue.HistoryEntry) error {
+		for _, note := range e.Notes {
+			noted[note.Word]++
+		}
+		return nil
+	}))
+	if noted["lost"] != n/2 || noted["dead"] != n/2 {
+		t.Fatalf("noted %v, want %d lost and as many dead: what has no attempt left does not run again", noted, n/2)
 	}
 	for _, c := range r.wantClaims(leader, n/2) {
 		if c.Attempts != 1 || c.Attempt != 2 {

@@ -65,11 +65,12 @@ type duty struct {
 	idle      *node     // a node that could have taken it at the last look
 	idleSince time.Time // and at each look since
 	idleLook  int
-	earlier   []*run // of an earlier time that it was asked for
-	looked    bool   // it was looked at when it was due
-	held      bool   // something else than its key kept it from beginning then
-	sibling   bool   // another slot of its schedule began while it was held, and overlap may have taken it out
-	asked     bool   // to be cancelled
+	earlier   []*run    // of an earlier time that it was asked for
+	looked    bool      // it was looked at when it was due
+	held      bool      // something else than its key kept it from beginning then
+	sibling   bool      // another slot of its schedule began while it was held, and overlap may have taken it out
+	asked     bool      // to be cancelled
+	revived   time.Time // it was dead, and asked for again
 	blamed    bool
 	passed    []passed // runs that were claimed while it waited
 	forgiven  bool     // Redis may have lost what it knew of it

@@ -23,6 +23,9 @@ func (w *world) call(s *step) {
 	case "cancel":
 		w.cancel(ctx, s)
 		return
+	case "retry":
+		w.retry(ctx)
+		return
 	}
 	l := w.lineOf(s.Name)
 	schedules := w.operator.Schedules()

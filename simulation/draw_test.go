@@ -341,6 +341,9 @@ func (d *drawer) calls(types []string) {
 	for range d.rng.IntN(5) {
 		p.Steps = append(p.Steps, step{At: d.moment(), Do: "cancel"})
 	}
+	for range d.rng.IntN(3) {
+		p.Steps = append(p.Steps, step{At: d.moment(), Do: "retry"})
+	}
 	for range d.rng.IntN(6) {
 		t := pick(d, p.Schedules...)
 		at := d.moment()

@@ -203,7 +203,7 @@ func (w *world) excused(d *duty) bool {
 func (w *world) judgeOwed(d *duty) {
 	last := d.runs[len(d.runs)-1]
 	fails := last.how == endBad || last.how == endLost || last.how == endCrashed
-	owed := last.how == endDrained || fails && last.attempt < d.tries && d.lost < d.tries
+	owed := last.how == endDrained || fails && last.attempt < d.tries && d.lost < d.tries || d.revived.After(last.began) && d.loose == ""
 	if owed && d.due.Before(w.quiet) && d.loose != "its attempts may be used up" && w.wasServed(d) && !w.overlapped(d) {
 		w.blame("missed", "%s was to run again after attempt %d of %d, which %s on %s", d, last.attempt, d.tries, last.how, last.node.plan.Name)
 	}

@@ -15,7 +15,7 @@ func (w *world) judgeCount(l *timeline) {
 	ran, forgiven, after := 0, false, 0
 	for _, d := range l.duties {
 		forgiven = forgiven || d.forgiven
-		if len(d.runs) > 0 {
+		if len(d.runs) > 0 || d.gone != "" { // what is cancelled was one of them
 			ran++
 		} else if l.onEdge(d.slot) == "" {
 			after++ // it came when nothing was wrong
