@@ -8,6 +8,7 @@ import (
 
 	"github.com/onbeat/onbeat/instance"
 	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/schedule"
 )
 
 // bound is within which a due task begins where nothing failed: a worker is free, and its limits leave room. A plan whose
@@ -294,6 +295,9 @@ func (w *world) watchDuty(now time.Time, d *duty, idle []*node) {
 	by := w.couldTake(now, d, idle)
 	if !d.looked {
 		d.looked, d.held = true, by == nil
+		if w.waitsInLine(d) {
+			return
+		}
 	}
 	if !w.keyHasRoom(now, d, w.bound()) {
 		by = nil
@@ -306,6 +310,27 @@ func (w *world) watchDuty(now time.Time, d *duty, idle []*node) {
 		d.blamed = true
 		w.blame("late", "%s waits, due %v ago, and %s could take it since %v", d, now.Sub(d.due), by.plan.Name, now.Sub(d.idleSince)+w.bound())
 	}
+}
+
+// waitsInLine reports whether the policy of a slot's schedule may drop it, or drops another, as it comes to wait for a run
+// behind those on time.
+func (w *world) waitsInLine(d *duty) bool {
+	if d.line == nil || d.key == "" || d.behind || len(d.runs) > 0 {
+		return false
+	}
+	for _, o := range w.book.waiting {
+		if o == d || o.line != d.line || o.behind || o.state != dutyWaits || o.due.After(d.due) {
+			continue
+		}
+		if d.line.plan.Overlap != schedule.OverlapReplace {
+			d.loose = "overlap"
+			return true
+		}
+		if o.loose == "" {
+			o.loose = "overlap"
+		}
+	}
+	return false
 }
 
 // couldTake is a node that could take a task, but for its key, or nil.
