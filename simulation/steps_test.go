@@ -138,6 +138,7 @@ func (w *world) doToRedis(s *step) {
 	case "empty":
 		all(3*lease+3*time.Second, true)
 		knew := w.leader().id
+		w.undone(now.Add(-2 * lease)) // a leader that is frozen or deaf had not read it
 		w.redis.leave()
 		w.redis.restore(nil)
 		time.Sleep(d)
