@@ -76,6 +76,9 @@ func parseRedisURL(raw string) (*redisURL, error) {
 		return nil, u.refuse("cannot be parsed") // the text of err repeats the URL, and with it the password
 	}
 	u.user, u.query = parsed.User, parsed.Query()
+	if err := u.checkTail(parsed); err != nil {
+		return nil, err
+	}
 	u.path = strings.FieldsFunc(parsed.Path, func(r rune) bool { return r == '/' })
 	hosts := strings.Split(authority[strings.LastIndexByte(authority, '@')+1:], ",")
 	if len(hosts) > 1 && kind == "" {
@@ -89,6 +92,30 @@ func parseRedisURL(raw string) (*redisURL, error) {
 		u.hosts = append(u.hosts, addr)
 	}
 	return u, nil
+}
+
+// mostConns is more connections than any process has use for. go-redis panics for what it cannot count.
+const mostConns = 100_000
+
+// checkTail refuses what comes after the host if it is part of a password, or would end the process.
+func (u *redisURL) checkTail(parsed *url.URL) error {
+	cut := strings.Contains(parsed.EscapedPath(), "@") || parsed.Fragment != ""
+	for name := range u.query {
+		cut = cut || strings.Contains(name, "@")
+	}
+	if cut {
+		return u.refuse("has an @ or a # behind its host: in a password / is %2F, ? is %3F, # is %23 and @ is %40")
+	}
+	for _, name := range []string{"pool_size", "min_idle_conns", "max_idle_conns", "max_active_conns"} {
+		text := u.query.Get(name)
+		if n, err := strconv.Atoi(text); text != "" && (err != nil || n < 0 || n > mostConns) {
+			return u.refuse(name + " is no number from 0 to " + strconv.Itoa(mostConns))
+		}
+	}
+	if n, err := strconv.Atoi(u.query.Get("db")); err == nil && n < 0 {
+		return u.refuse("has a negative database number")
+	}
+	return nil
 }
 
 // hostPort spells out the defaults of an address.
@@ -143,6 +170,9 @@ func (u *redisURL) refused(err error) error {
 	if errors.As(err, &broken) || strings.Contains(reason, "://") {
 		reason = "cannot be parsed"
 	}
+	if head, _, quotes := strings.Cut(reason, `"`); quotes { // what it quotes may be part of a password
+		reason, _, _ = strings.Cut(head, ":")
+	}
 	return u.refuse(reason)
 }
 
@@ -183,6 +213,9 @@ func (u *redisURL) sentinel() (redis.UniversalClient, error) {
 	o, err := redis.ParseFailoverURL(u.rebuilt(strings.Join(append([]string{""}, path...), "/"), more))
 	if err != nil {
 		return nil, u.refused(err)
+	}
+	if o.DB < 0 {
+		return nil, u.refuse("has a negative database number")
 	}
 	o.Username, o.Password = u.credentials()
 	o.SentinelUsername, o.SentinelPassword = u.query.Get("sentinel_username"), u.query.Get("sentinel_password")

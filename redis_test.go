@@ -85,6 +85,10 @@ func TestDial_refusesWhatItCannotUse_andKeepsThePassword(t *testing.T) {
 		"redis://h:port", "redis://h:99999", "redis://h:0", "redis://a,b", "redis://h/x", "redis://h/1/2", "redis://h/-1",
 		"redis://u:hunter2@h?nonsense=1", "redis://u:hunter2@h?pool_size=x", "redis://u:hunter2 %zz@h", "redis://u:hunter2/x@h",
 		"redis-sentinel://u:hunter2@h", "redis-sentinel://h/m/x", "redis-cluster://h/3", "redis://h:1:2", "redis://u:hunter2?@h",
+		"redis://:42/hunter2+x@h", "redis-sentinel://user:42/hunter2@h", "redis-sentinel://user:42/m/hunter2@h", "redis://:42#hunter2@h",
+		"redis://:42?hunter2@h", "redis-cluster://u:42/hunter2@h", "redis://h?pool_size=-1", "redis-sentinel://h/m?pool_size=-1",
+		"redis-cluster://h?pool_size=-1", "redis://h?pool_size=99999999999", "redis://h?min_idle_conns=-1", "redis://h?max_active_conns=99999999999",
+		"redis-sentinel://h/m/-1", "redis-sentinel://h/m?db=-3", "redis://h?db=-3",
 	} {
 		rdb, err := onbeat.Dial(url)
 		if err == nil {

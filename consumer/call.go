@@ -14,8 +14,13 @@ import (
 // backstop is how long after a due time one looks that others watch.
 const backstop = time.Second
 
-// readTimeout bounds the reading of lists of any size: the lanes, or what is held.
-const readTimeout = 5 * time.Second
+// callTimeout bounds one call to Redis. With a shorter lease that does: a connection that is dead and does not say so must
+// not hold up for longer what others still get through.
+const callTimeout = 5 * time.Second
+
+// batchBytes bounds what one call settles: a retry carries its record, and a call that cannot be sent in time would be
+// made again for ever.
+const batchBytes = 4 << 20
 
 // longestPause is between two tries while Redis is away: what is due waits for the next one after it is back.
 const longestPause = 200 * time.Millisecond
@@ -53,7 +58,7 @@ func slept(since time.Time) time.Duration {
 func (c *Consumer) send(want int) {
 	c.calling, c.wake = true, time.Time{}
 	c.stay.Watch("") // Redis takes it out of those who watch
-	ctx, done := context.WithTimeout(c.stay.Context(), c.stay.CallLimit())
+	ctx, done := context.WithTimeout(c.stay.Context(), min(c.stay.Lease(), callTimeout))
 	if c.lanes.count == 0 && c.lanes.version == 0 {
 		if err := c.lanes.load(ctx, c.q, c.handlers, &c.cfg); err != nil {
 			done()
@@ -65,7 +70,7 @@ func (c *Consumer) send(want int) {
 		want = 0 // first a call that makes every earlier one stale
 	}
 	c.seq++
-	batch := c.settled[:min(len(c.settled), queue.MaxBatch)]
+	batch := c.batch()
 	req := &queue.CycleRequest{
 		Instance: c.stay.ID, Gen: c.stay.Gen, Seq: c.seq, Want: min(want, c.portion), Settle: batch,
 		Lanes: c.laneClaims(batch), Reads: c.reads, Owed: c.owed,
@@ -80,6 +85,18 @@ func (c *Consumer) send(want int) {
 		a.came = time.Now()
 		c.answers <- a
 	}()
+}
+
+// batch is what the next call settles: at least one, if there is any.
+func (c *Consumer) batch() []queue.Settlement {
+	n, size := 0, 0
+	for n < min(len(c.settled), queue.MaxBatch) {
+		if size += len(c.settled[n].Record); n > 0 && size > batchBytes {
+			break
+		}
+		n++
+	}
+	return c.settled[:n]
 }
 
 // answered takes in an answer and reports whether to look again at once. Settlements stay until a call has succeeded.
@@ -142,11 +159,12 @@ func (c *Consumer) answered(a answer) (again bool, err error) {
 
 // caughtUp reads what a reply says has changed: what is held after a lost reply, or the lanes there are.
 func (c *Consumer) caughtUp(r *queue.CycleReply, again bool) (bool, error) {
-	ctx, done := context.WithTimeout(c.stay.Context(), readTimeout)
+	if c.doubt {
+		return true, c.adopt(c.stay.Context())
+	}
+	ctx, done := context.WithTimeout(c.stay.Context(), callTimeout)
 	defer done()
 	switch {
-	case c.doubt:
-		return true, c.adopt(ctx)
 	case r.LanesVer != c.lanes.version:
 		c.stale++
 		return true, c.lanes.load(ctx, c.q, c.handlers, &c.cfg)

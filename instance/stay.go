@@ -157,10 +157,6 @@ func (s *Stay) TakeBack(ctx context.Context) error {
 // Lease is how long the instance is believed to live after a heartbeat.
 func (s *Stay) Lease() time.Duration { return s.lease }
 
-// CallLimit is after how long a call to Redis is given up and tried again: half a lease, and half a second at least. A
-// connection that is dead and does not say so must not hold up for longer what others still get through.
-func (s *Stay) CallLimit() time.Duration { return max(s.lease/2, 500*time.Millisecond) }
-
 // Refused notes that Redis lets this instance take no work. Work rings when an answer of the registry says that it may.
 func (s *Stay) Refused() {
 	s.mu.Lock()

@@ -261,7 +261,7 @@ func (w *world) askClient(ctx context.Context, c call, a *answer) (err error) {
 	case "revive":
 		a.count, err = w.q.Revive(ctx, []*task.Task{w.room.task(c.task)})
 	case "tidy":
-		_, err = w.q.Tidy(ctx)
+		_, err = w.q.Tidy(ctx, 5*time.Second)
 	default:
 		return w.change(c, a)
 	}

@@ -94,6 +94,20 @@ func (b *book) judgeBeat(w *world, c call, a answer) {
 	}
 }
 
+// drainsAll reports whether instances of a release are there, and each of them drains.
+func (b *book) drainsAll(release string) bool {
+	any := false
+	for _, m := range b.members {
+		if m.release == release {
+			if !m.drains {
+				return false
+			}
+			any = true
+		}
+	}
+	return any
+}
+
 func (b *book) judgeJoin(w *world, c call, a answer) {
 	b.sweep(w.now)
 	for release, p := range b.releases {
@@ -101,7 +115,7 @@ func (b *book) judgeJoin(w *world, c call, a answer) {
 			b.absent(release)
 		}
 	}
-	again := false
+	again, leaves := false, b.drainsAll(c.release)
 	for gen, m := range b.members {
 		if m.id == c.id {
 			delete(b.members, gen)
@@ -115,6 +129,9 @@ func (b *book) judgeJoin(w *world, c call, a answer) {
 	}
 	if a.gen <= b.gen || a.gen <= c.gen {
 		broken(5, "generation %d after %d", a.gen, max(b.gen, c.gen))
+	}
+	if c.order == 0 && leaves {
+		b.absent(c.release)
 	}
 	order := b.releases[c.release].order
 	if order == 0 {

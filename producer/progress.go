@@ -86,6 +86,9 @@ type eachCall struct {
 // Deadline is that of a call that begins now.
 func (c eachCall) Deadline() (time.Time, bool) { return time.Now().Add(c.most), true }
 
+// callLimit bounds one call. Slots are pushed two leases ahead, so a call that is given up is tried again in time.
+func callLimit(stay *instance.Stay) time.Duration { return max(stay.Lease()/2, 500*time.Millisecond) }
+
 // stuckAfter is for how long a leader may owe work without a step: then it hands over, a lease before the first slot is
 // late.
 func stuckAfter(stay *instance.Stay) time.Duration { return max(stay.Lease(), 2*time.Second) }

@@ -165,7 +165,7 @@ const longestAgain = 30 * time.Second
 func (t *tenure) insist(ctx context.Context, fn func(context.Context) error) error {
 	t.progress.begin()
 	for n := 0; ; n++ {
-		attempt, done := t.progress.attempt(ctx, t.stay.CallLimit())
+		attempt, done := t.progress.attempt(ctx, callLimit(t.stay))
 		err := fn(attempt)
 		done()
 		switch {
@@ -206,9 +206,9 @@ func (t *tenure) upkeep(ctx context.Context) {
 }
 
 func (t *tenure) tidy(ctx context.Context) {
-	ctx, done := t.progress.attempt(ctx, t.stay.CallLimit())
+	ctx, done := t.progress.attempt(ctx, callLimit(t.stay))
 	defer done()
-	if _, err := t.q.Tidy(ctx); err != nil && ctx.Err() == nil {
+	if _, err := t.q.Tidy(ctx, t.stay.Lease()); err != nil && ctx.Err() == nil {
 		t.log.Warn().Err(err).Msg("could not tidy up")
 	}
 }

@@ -185,7 +185,7 @@ func TestDeclare_whatWasRetiredAMonthAgoBeginsAnew(t *testing.T) {
 		must(t, w.lead("two", "v2", declare()).takeStock(ctx))
 		tidy := func(want int64) {
 			t.Helper()
-			_, err := w.q.Tidy(ctx)
+			_, err := w.q.Tidy(ctx, 5*time.Second)
 			must(t, err)
 			k := w.q.Keys()
 			if n, m := w.rdb.HLen(ctx, k.Retired).Val(), w.rdb.ZCard(ctx, k.Retirements).Val(); n != want || m != want {

@@ -143,7 +143,7 @@ func TestCycle_waitersOfUnknownLanesAreFreedByTidy(t *testing.T) {
 		same(t, "claimed", len(a.cycle(1, lanesOf("job", "other")).Claimed), 0)
 		a.cycle(1, lanesOf("job"), finished(one))
 		same(t, "held", w.count(w.keys.Held), 1)
-		_, err := w.q.Tidy(t.Context())
+		_, err := w.q.Tidy(t.Context(), 5*time.Second)
 		w.must(err)
 		same(t, "held", w.count(w.keys.Held), 0)
 		a.claim(1, lanesOf("other"))

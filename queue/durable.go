@@ -109,7 +109,7 @@ func (d *durable) Process(ctx context.Context, cmd redis.Cmder) error {
 		cmd.SetErr(err)
 		return err
 	}
-	wait := redis.NewIntCmd(ctx, "wait", d.want.Replicas, d.want.Timeout.Milliseconds())
+	wait := redis.NewIntCmd(ctx, "wait", d.want.Replicas, d.patience(ctx).Milliseconds())
 	_ = pipe.Process(ctx, cmd)
 	_ = pipe.Process(ctx, wait)
 	_, _ = pipe.Exec(ctx) // each has its own error
@@ -129,6 +129,15 @@ func (d *durable) Process(ctx context.Context, cmd redis.Cmder) error {
 	}
 	d.note(int(acked))
 	return nil
+}
+
+// patience is how long replicas are waited for: no longer than half of what the caller has left, or a call that is given
+// up and tried again would never learn that there are too few.
+func (d *durable) patience(ctx context.Context) time.Duration {
+	if end, ok := ctx.Deadline(); ok {
+		return max(min(d.want.Timeout, time.Until(end)/2), time.Millisecond)
+	}
+	return d.want.Timeout
 }
 
 // pipeline is one to the node that has the script's keys.

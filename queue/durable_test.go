@@ -206,3 +206,22 @@ func TestDurability_refusesAClientThatGivesUpBefore(t *testing.T) {
 		}
 	}
 }
+
+// A caller that gives up before replicas have been waited for would never learn that there are too few, and wait again
+// with each try.
+func TestDurable_waitsNoLongerThanItsCallerDoes(t *testing.T) {
+	t.Parallel()
+	reports := make(chan bool, 10)
+	rdb := queue.Durable(testredis.Private(t).Client(), queue.Durability{
+		Replicas: 1, Timeout: 2 * time.Second, Report: func(_ int, enough bool) { reports <- enough },
+	})
+	w := worldIn(t, rdb, "durable")
+	ctx, done := context.WithTimeout(t.Context(), time.Second)
+	defer done()
+	refused, _, err := w.q.Enqueue(ctx, []*task.Task{job("x")}, true)
+	w.must(err)
+	w.must(errors.Join(refused...))
+	if enough := <-reports; enough {
+		t.Error("there are enough replicas, and there are none")
+	}
+}

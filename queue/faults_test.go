@@ -99,7 +99,7 @@ func TestErrors_ofARealRedis(t *testing.T) {
 		reads = append(reads, err)
 		_, err = w.q.Cancel(ctx, "x", "", false)
 		reads = append(reads, err)
-		_, err = w.q.Tidy(ctx)
+		_, err = w.q.Tidy(ctx, 5*time.Second)
 		reads = append(reads, err)
 		_, _, err = w.q.ChangedSince(ctx, 0)
 		reads = append(reads, err)
@@ -264,7 +264,7 @@ func TestScripts_onACluster(t *testing.T) {
 			w.cancel(f.Task.ID, true)
 		}
 	}
-	_, err = w.q.Tidy(ctx)
+	_, err = w.q.Tidy(ctx, 5*time.Second)
 	w.must(err)
 	c, err := w.q.Counts(ctx)
 	w.must(err)

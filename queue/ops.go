@@ -119,8 +119,9 @@ const (
 const NamesKept = 24 * time.Hour
 
 // Tidy removes what has outlived its time or its cap, a bounded share at a time, and returns how much it removed. The
-// leader calls it now and then.
-func (q *Queue) Tidy(ctx context.Context) (int, error) {
+// leader calls it now and then. A request to cancel is kept for two leases, and a minute at least: the run of an instance
+// that was lost is taken back when its lease is over.
+func (q *Queue) Tidy(ctx context.Context, lease time.Duration) (int, error) {
 	lanes, _, err := q.Lanes(ctx)
 	if err != nil {
 		return 0, err
@@ -134,7 +135,7 @@ func (q *Queue) Tidy(ctx context.Context) (int, error) {
 		k.Schedules, k.Changed}
 	args := []any{q.caps.Done, q.caps.Dead, MaxBatch, laneAge.Milliseconds(), k.Wake, NamesKept.Milliseconds()}
 	keys, args = set.declare(k, keys, args)
-	keys, args = append(keys, k.Retired, k.Retirements), append(args, RetiredKept.Milliseconds())
+	keys, args = append(keys, k.Retired, k.Retirements), append(args, max(2*lease, time.Minute).Milliseconds(), RetiredKept.Milliseconds())
 	v, err := tidyScript.Run(ctx, q.rdb, keys, args)
 	if err != nil {
 		return 0, fmt.Errorf("tidy: %w", err)

@@ -3,6 +3,7 @@ package queue_test
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -166,7 +167,7 @@ func TestTidy_bounds(t *testing.T) {
 		w.must(rdb.HSet(ctx, w.keys.Lanes, "default|normal|gone", hour, lane("job").String(), hour, "default|normal|young", int64(now)).Err())
 		w.must(rdb.HSet(ctx, w.keys.Cancel, "old", fmt.Sprintf("1 %d x", int64(now)-61_000), "new", fmt.Sprintf("1 %d x", int64(now))).Err())
 		before := w.meta("lanes")
-		n, err := w.q.Tidy(ctx)
+		n, err := w.q.Tidy(ctx, 5*time.Second)
 		w.must(err)
 		same(t, "removed", n, 5)
 		same(t, "done", w.count(w.keys.Done), 2)
@@ -189,10 +190,32 @@ func TestTidy_forgetsTheNamesOfDeletedSchedules(t *testing.T) {
 		w.change(queue.Change{Name: "goes", Delete: true})
 		w.must(rdb.HIncrBy(t.Context(), w.keys.Meta, "schedules", queue.NamesKept.Milliseconds()+1).Err())
 		w.change(queue.Change{Name: "recent", Delete: true})
-		_, err := w.q.Tidy(t.Context())
+		_, err := w.q.Tidy(t.Context(), 5*time.Second)
 		w.must(err)
 		names, _, err := w.q.ChangedSince(t.Context(), 0)
 		w.must(err)
 		equal(t, "named", names, []string{"stays", "recent"})
+	})
+}
+
+// A run whose instance was lost is taken back when its lease is over: until then a request to cancel it is kept.
+func TestTidy_keepsARequestToCancelForTwoLeases(t *testing.T) {
+	t.Parallel()
+	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
+		w := newWorld(t, rdb)
+		now := w.now().UnixMilli()
+		ago := func(d time.Duration) string { return fmt.Sprintf("7 %d gone", now-d.Milliseconds()) }
+		w.must(rdb.HSet(t.Context(), w.keys.Cancel, "new", ago(50*time.Second), "old", ago(70*time.Second), "older", ago(5*time.Minute)).Err())
+		left := func(lease time.Duration) []string {
+			t.Helper()
+			_, err := w.q.Tidy(t.Context(), lease)
+			w.must(err)
+			list, err := rdb.HKeys(t.Context(), w.keys.Cancel).Result()
+			w.must(err)
+			slices.Sort(list)
+			return list
+		}
+		equal(t, "with a long lease", left(100*time.Second), []string{"new", "old"})
+		equal(t, "with the default", left(5*time.Second), []string{"new"})
 	})
 }

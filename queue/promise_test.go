@@ -171,7 +171,7 @@ func walk(w *world, rnd *rand.Rand, steps int) {
 				leader.advance(step("s", slots, ms(int64(n))))
 				slots = w.last("s")
 			}
-			_, err := w.q.Tidy(ctx)
+			_, err := w.q.Tidy(ctx, 5*time.Second)
 			w.must(err)
 		}
 		w.checkPlaces(gens)

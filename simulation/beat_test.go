@@ -94,8 +94,8 @@ func (w *world) orders() map[string]time.Time {
 		switch {
 		case !n.crashed.IsZero():
 			events = append(events, event{n.crashed.Add(n.plan.Lease.d()), n.plan.Release, -1, true})
-		case !n.ended.IsZero():
-			events = append(events, event{n.ended, n.plan.Release, -1, false})
+		case !n.stopping.IsZero(): // what drains is as good as gone
+			events = append(events, event{n.stopping, n.plan.Release, -1, false})
 		}
 	}
 	slices.SortFunc(events, func(a, b event) int { return a.at.Compare(b.at) })

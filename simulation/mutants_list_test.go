@@ -115,7 +115,7 @@ func mutants() []mutant {
 			[]string{"leaderless", "late"},
 		},
 		{
-			"a call is waited for longer than the lease", one("instance/stay.go", "{ return max(s.lease/2, 500*time.Millisecond) }", "{ return max(s.lease/2, 5*time.Second) }"),
+			"a call is waited for longer than the lease", one("consumer/call.go", "min(c.stay.Lease(), callTimeout))", "callTimeout)"),
 			"19-a-call-on-a-dead-connection",
 			[]string{"late"},
 		},

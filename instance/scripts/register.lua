@@ -10,7 +10,7 @@
 -- Returns {generation, order, view...}. O(instances + releases).
 --
 -- A release is newer the later it was first seen after being absent. Leaving cleanly makes it absent at once, so that
--- a rollback is newest again; being lost does not for a day, so that a crashed instance of an old release that comes
+-- a rollback is newest again, also while the last of its instances drain; being lost does not for a day, so that a crashed instance of an old release that comes
 -- back, in the middle of a rollout or long after, is still of the old release. Nor does losing Redis, or being paused: a
 -- process that comes back from it is as old as it was.
 local id, release = ARGV[1], ARGV[6]
@@ -20,6 +20,21 @@ local function at_least(field, value)
   if value > tonumber(redis.call("HGET", meta, field) or 0) then
     redis.call("HSET", meta, field, int(value))
   end
+end
+
+-- drains_all says whether instances of a release are registered, and each of them drains: it is leaving.
+local function drains_all(name)
+  local any = false
+  for _, text in ipairs(redis.call("HVALS", members)) do
+    local m = parse(text)
+    if m.release == name then
+      if m.state ~= "d" then
+        return false
+      end
+      any = true
+    end
+  end
+  return any
 end
 
 sweep()
@@ -59,6 +74,9 @@ at_least("gen", ARGV[9])
 at_least("order", ARGV[10])
 local gen, order = rise("gen"), 0
 if release ~= "" then
+  if ARGV[10] == "0" and drains_all(release) then
+    absent(release)
+  end
   order = tonumber(string.match(redis.call("HGET", releases, release) or "", "^%d+") or ARGV[10])
   if order == 0 then
     order = rise("order")

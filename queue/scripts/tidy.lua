@@ -8,7 +8,7 @@
 -- the last but one: retired hash  the last: retirements zset
 -- ARGV[1] cap of done  [2] cap of dead  [3] most to remove at once  [4] how long a lane is kept while empty (ms)
 -- ARGV[5] wake channel  [6] how long a deleted schedule is still named (ms: versions are at least the clock)
--- ARGV[7] n lanes, then their names, then how long a retired schedule is kept (ms)
+-- ARGV[7] n lanes, then their names, then how long a request to cancel is kept, and a retired schedule (ms)
 -- Returns {removed, lanes removed}. O(removed * log(n) + lanes).
 local done, dead, tasks, lanes, meta, cancel, active, held, watch, schedules, changed = unpack(KEYS, 1, 11)
 redis.call("ZREM", watch, "") -- a first write that takes no memory: the others then pass at maxmemory
@@ -69,7 +69,7 @@ many("HDEL", retired, forgotten)
 local requests = redis.call("HGETALL", cancel)
 for i = 1, #requests, 2 do
   local asked = tonumber(string.match(requests[i + 1], "^%d+ (%d+)") or 0)
-  if now - asked > 60000 then
+  if now - asked > tonumber(ARGV[#ARGV - 1]) then -- what it was for has ended, or was taken back
     redis.call("HDEL", cancel, requests[i])
   end
 end
