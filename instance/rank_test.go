@@ -230,6 +230,37 @@ func TestPromote_makesAReleaseTheNewest(t *testing.T) {
 	})
 }
 
+// A rollback does not wait for the last runs of the release that it brings back.
+func TestRank_aReleaseIsNewWhileItsLastInstancesDrain(t *testing.T) {
+	t.Parallel()
+	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
+		t.Parallel()
+		r := newRig(t, rdb)
+		a, b := r.up("a", "v1"), r.up("b", "v1")
+		r.up("new", "v2")
+		r.resign(a)
+		r.up("c", "v1") // b is there
+		r.wantLeader("new")
+		r.resign(b)
+		r.up("d", "v1") // c is
+		r.wantLeader("new")
+	})
+	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
+		t.Parallel()
+		r := newRig(t, rdb)
+		a, b := r.up("a", "v1"), r.up("b", "v1")
+		r.up("new", "v2")
+		r.resign(a)
+		r.resign(b)
+		r.up("c", "v1")
+		r.wantLeader("c")
+		r.leave(a)
+		r.leave(b)
+		r.up("d", "v2")
+		r.wantLeader("c")
+	})
+}
+
 func TestRank_rollbackIsNewestAgain(t *testing.T) {
 	t.Parallel()
 	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {

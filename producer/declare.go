@@ -30,7 +30,7 @@ func (t *tenure) declare(ctx context.Context, stored map[string]queue.Stored) er
 	}
 	if !may {
 		if !t.yields {
-			t.log.Warn().Msg("a newer instance declared the schedules: leaving them as they are while it is present")
+			t.log.Warn().Msg("a newer instance declared the schedules: leaving them as they are while it is present, and for a minute after it was lost")
 		}
 		t.yields, t.askAgain = true, time.After(again)
 		return nil

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"time"
 
 	"github.com/alecthomas/kong"
 	"github.com/mattn/go-isatty"
@@ -39,13 +40,18 @@ func (a *app) colour(w io.Writer) bool {
 	return isTerminal(w) && a.env("NO_COLOR") == "" && a.env("TERM") != "dumb"
 }
 
+// logTime is RFC 3339 with milliseconds: many schedules beat more than once a second.
+const logTime = "2006-01-02T15:04:05.000Z07:00"
+
 // log makes the log of this process on stderr: JSON, or for people if asked or if stderr is a terminal.
 func (a *app) log(level zerolog.Level, format string) zerolog.Logger {
 	w := zerolog.SyncWriter(a.err)
 	if format == "console" || format == "" && isTerminal(a.err) {
 		w = zerolog.ConsoleWriter{Out: w, NoColor: !a.colour(a.err), TimeFormat: "15:04:05.000"}
 	}
-	return zerolog.New(w).Level(level).With().Timestamp().Logger()
+	return zerolog.New(w).Level(level).Hook(zerolog.HookFunc(func(e *zerolog.Event, _ zerolog.Level, _ string) {
+		e.Str(zerolog.TimestampFieldName, time.Now().UTC().Format(logTime))
+	}))
 }
 
 // printJSON prints one JSON value.
