@@ -13,6 +13,9 @@ const old = 30 * time.Second
 // judgeStalls: while one process is there all the time and nothing else is wrong, the beat does not stop for longer than
 // the leases of those that were lost last.
 func (w *world) judgeStalls() {
+	if w.plan.load() > 2*time.Second {
+		return // what is late may have waited for a worker
+	}
 	lease := w.plan.longestLease()
 	for _, name := range slices.Sorted(mapKeys(w.nodes)) {
 		n := w.nodes[name]
@@ -28,6 +31,20 @@ func (w *world) judgeStalls() {
 			w.judgeStall(n, l, lease)
 		}
 	}
+}
+
+// load is how long the tasks of callers may keep a process busy.
+func (p *plan) load() (d time.Duration) {
+	least := p.Processes[0].Concurrency
+	for i := range p.Processes {
+		least = min(least, p.Processes[i].Concurrency)
+	}
+	for i := range p.Steps {
+		if s := &p.Steps[i]; s.Do == "enqueue" && s.Does != nil {
+			d += time.Duration(s.N*max(s.Tries, 1)) * s.Does.Takes.d() / time.Duration(max(least, 1))
+		}
+	}
+	return d
 }
 
 // redisFailed reports whether anything was done to Redis, which has bounds of its own.

@@ -150,7 +150,7 @@ func (n *node) canLead() bool {
 func (n *node) dueReady() time.Time {
 	p := n.plan
 	d := p.CheckFails.d() + 2*p.CheckTakes.d() + p.MinReady.d() + p.Lease.d()/5
-	return n.started.Add(d + 250*time.Millisecond)
+	return later2(n.started, n.world.back).Add(d + 250*time.Millisecond)
 }
 
 // crash ends everything of the process at this moment. Its goroutines go on for a while, cut off from everything.

@@ -156,6 +156,7 @@ func (w *world) doToRedis(s *step) {
 		w.with(func() { w.forgive(now.Add(-slack), s.Do) })
 		w.redis.with(func() { w.redis.offset += s.Back.d() })
 	}
+	w.with(func() { w.back = time.Now().Add(time.Second) })
 }
 
 // undone gives up judging schedules of which somebody asked something since a moment: Redis forgets that.

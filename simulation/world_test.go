@@ -28,6 +28,7 @@ type world struct {
 	ids   map[string]*node // by the ID of the instance
 	runs  []*run
 	book  book
+	back  time.Time // Redis, when it was away last, and who waited for it has been connected to it again
 	calm  time.Time // the bounds hold from here on: nothing that went wrong can be felt any more
 	why   string    // what went wrong last
 	lines []string  // what happened, for people
