@@ -315,7 +315,7 @@ func (w *world) watchDuty(now time.Time, d *duty, idle []*node) {
 // waitsInLine reports whether the policy of a slot's schedule may drop it, or drops another, as it comes to wait for a run
 // behind those on time.
 func (w *world) waitsInLine(d *duty) bool {
-	if d.line == nil || d.key == "" || d.behind || len(d.runs) > 0 {
+	if x := w.book.keys[d.key]; d.line == nil || d.key == "" || d.behind || len(d.runs) > 0 || x == nil || x.runs == 0 {
 		return false
 	}
 	for _, o := range w.book.waiting {
