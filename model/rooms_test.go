@@ -59,14 +59,14 @@ func opened(more ...string) []string { return append([]string{"a join", "a ready
 // keepMoments is how many moments of a room are remembered, for the mutants to begin from.
 const keepMoments = 2500
 
-// slow has rooms searched two steps less far, and without mutants.
+// slow has rooms searched three steps less far, and without mutants.
 var slow bool
 
 // far is how far a room is searched, and whether this is as it is meant: to its depth, and with mutants.
 func (r *room) far() (depth int, exact bool) {
 	switch {
 	case slow:
-		return r.depth - 2, false
+		return r.depth - 3, false
 	case testing.Short():
 		return r.depth - 1, false
 	}
