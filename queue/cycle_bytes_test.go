@@ -6,6 +6,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/onbeat/onbeat/queue"
 	"github.com/onbeat/onbeat/task"
 	"github.com/onbeat/onbeat/testredis"
 )
@@ -41,6 +42,31 @@ func TestCycle_boundsTheBytesOfAClaim(t *testing.T) {
 		same(t, "claimed", len(got), n+1)
 		if calls < 3 {
 			t.Errorf("%d calls", calls)
+		}
+	})
+}
+
+// A flood of large tasks takes its part of a claim, and leaves the other types of its queue theirs. What is less urgent
+// waits for all of it.
+func TestCycle_sharesTheBytesOfAClaim(t *testing.T) {
+	t.Parallel()
+	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
+		w := newWorld(t, rdb)
+		a := w.join("a")
+		for i := range 10 {
+			w.add(task.New("big", make([]byte, 1<<20), task.ID(fmt.Sprint("big", i))))
+		}
+		w.add(task.New("beat", nil, task.ID("beat")), task.New("big", nil, task.ID("later"), task.WithPriority(task.Low)))
+		r := a.cycle(100, append(lanesOf("big", "beat"), queue.LaneClaim{Lane: queue.Lane{Queue: task.DefaultQueue, Priority: task.Low, Type: "big"}, Group: 1}))
+		got := map[string]bool{}
+		for _, x := range r.Claimed {
+			got[x.ID] = true
+		}
+		if !got["big0"] || !got["beat"] || got["later"] || len(got) > 5 {
+			t.Errorf("claimed %v: want a few large ones and the beat, and nothing less urgent", got)
+		}
+		if !r.LeftDue {
+			t.Error("due work was left behind, and nobody is told")
 		}
 	})
 }

@@ -70,10 +70,11 @@ local function claimer()
   end
 
   -- first_due reads the ids, due times and records of the first tasks of a lane that are due: up to n, and as many as
-  -- fit into the reply, but at least the first of a call, whatever its size.
+  -- fit into its part of the reply, but at least the first of a call, whatever its size. Records are read a few at a time:
+  -- of large ones few fit, and the others would be read in vain.
   local most_room = 4 * 1024 * 1024
   local room = most_room
-  local function first_due(lane, n)
+  local function first_due(lane, n, part)
     -- One more than asked for, which says what is due next.
     local rows = redis.call("ZRANGE", lane.key, "-inf", int(now), "BYSCORE", "LIMIT", 0, n + 1, "WITHSCORES")
     local found = math.min(#rows / 2, n)
@@ -85,14 +86,21 @@ local function claimer()
     for i = 1, found do
       ids[i], dues[i] = rows[2 * i - 1], rows[2 * i]
     end
-    local records = redis.call("HMGET", tasks, unpack(ids))
+    local step = room == most_room and 32 or 8
+    local records = redis.call("HMGET", tasks, unpack(ids, 1, math.min(step, found)))
     for i = 1, found do
+      if i > #records then
+        step = 4 * step
+        for _, record in ipairs(redis.call("HMGET", tasks, unpack(ids, i, math.min(i - 1 + step, found)))) do
+          records[#records + 1] = record
+        end
+      end
       local size = records[i] and #records[i] or 0
-      if size > room and room < most_room then
-        room, looks, lane.first = 0, 0, tonumber(dues[i]) -- the rest is left behind, and taken by the next call
+      if size > part and room < most_room then
+        lane.spent, lane.first = true, tonumber(dues[i]) -- the rest is left behind, and taken by the next call
         return i - 1, ids, dues, records
       end
-      room = room - size
+      room, part = room - size, part - size
     end
     return found, ids, dues, records
   end
@@ -122,7 +130,7 @@ local function claimer()
   local text = {} -- of numbers, which are expensive to write
 
   -- take looks at up to n due tasks of a lane, and returns how many of them it claimed.
-  local function take(lane, n)
+  local function take(lane, n, part)
     if lane.limit > 0 then
       lane.slot = "t:" .. string.match(lane.name, "[^|]*$")
       n = math.min(n, lane.limit - tonumber(redis.call("HGET", active, lane.slot) or 0))
@@ -131,7 +139,7 @@ local function claimer()
         return 0
       end
     end
-    local found, ids, dues, records = first_due(lane, n)
+    local found, ids, dues, records = first_due(lane, n, part)
     if found == 0 then
       return 0
     end
@@ -169,13 +177,13 @@ local function claimer()
   end
 
   -- share claims from the lanes of one group (one queue and priority, several types): the longest waiting first, and an
-  -- even share for each, so that a flood of one type holds up no other.
+  -- even share for each, in number and in bytes, so that a flood of one type holds up no other.
   local function share(group, n)
     local left = n
-    while left > 0 and looks > 0 do
+    while left > 0 and looks > 0 and room > 0 do
       local ready = {}
       for _, lane in ipairs(group) do
-        local first = not lane.full and head(lane)
+        local first = not lane.full and not lane.spent and head(lane)
         if first and first <= now then
           ready[#ready + 1] = lane
         end
@@ -184,12 +192,17 @@ local function claimer()
         break
       end
       table.sort(ready, function(a, b) return a.first < b.first end)
-      local part = math.ceil(left / #ready)
+      local part, bytes = math.ceil(left / #ready), room / #ready
       for _, lane in ipairs(ready) do
         local most = math.min(part, left, looks)
         if most > 0 then
-          left = left - take(lane, most)
+          left = left - take(lane, most, bytes)
         end
+      end
+    end
+    for _, lane in ipairs(group) do
+      if lane.spent then
+        looks = 0 -- what did not fit goes before all that comes behind this group
       end
     end
     return n - left
