@@ -86,14 +86,15 @@ local function claimer()
     for i = 1, found do
       ids[i], dues[i] = rows[2 * i - 1], rows[2 * i]
     end
-    local step = room == most_room and 32 or 8
-    local records = redis.call("HMGET", tasks, unpack(ids, 1, math.min(step, found)))
+    local have = math.min(room == most_room and 32 or 8, found)
+    local records = redis.call("HMGET", tasks, unpack(ids, 1, have))
     for i = 1, found do
-      if i > #records then
-        step = 4 * step
-        for _, record in ipairs(redis.call("HMGET", tasks, unpack(ids, i, math.min(i - 1 + step, found)))) do
-          records[#records + 1] = record
+      if i > have then
+        local more = redis.call("HMGET", tasks, unpack(ids, i, math.min(8 * have, found)))
+        for k = 1, #more do
+          records[have + k] = more[k]
         end
+        have = have + #more
       end
       local size = records[i] and #records[i] or 0
       if size > part and room < most_room then
