@@ -223,11 +223,13 @@ func (q *Queue) Schedules(ctx context.Context, fn func([]Stored) error) (version
 		return 0, err
 	}
 	var cursor uint64
+	size := firstEntries
 	for {
-		kv, next, err := q.rdb.HScan(ctx, q.keys.Schedules, cursor, "", MaxBatch).Result()
+		kv, next, err := q.rdb.HScan(ctx, q.keys.Schedules, cursor, "", int64(size)).Result()
 		if err != nil {
 			return 0, fmt.Errorf("read schedules: %w", Classify(err))
 		}
+		size.took(kv)
 		names := make([]string, 0, len(kv)/2)
 		for i := 0; i+1 < len(kv); i += 2 {
 			names = append(names, kv[i])
