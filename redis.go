@@ -62,7 +62,7 @@ func parseRedisURL(raw string) (*redisURL, error) {
 		return nil, u.refuse("has no scheme")
 	}
 	base, kind, _ := strings.Cut(scheme, "-")
-	if base != "redis" && base != "rediss" || !slices.Contains([]string{"redis", "redis-sentinel", "redis-cluster"}, strings.Replace(scheme, "rediss", "redis", 1)) {
+	if !slices.Contains(schemes, scheme) {
 		return nil, u.refuse("unknown scheme")
 	}
 	u.tls, u.kind = base == "rediss", kind
@@ -271,35 +271,4 @@ func tune(name *string, dial *time.Duration, heedContext *bool) {
 		*dial = 3 * time.Second
 	}
 	*heedContext = true
-}
-
-// Redacted is a Redis URL, or what was meant as one, without its passwords.
-func Redacted(rawURL string) string {
-	scheme, rest, ok := strings.Cut(rawURL, "://")
-	if !ok {
-		if i := strings.LastIndexByte(rawURL, '@'); i >= 0 {
-			return "…" + rawURL[i:]
-		}
-		return rawURL
-	}
-	shown, query, has := strings.Cut(rest, "?")
-	if i := strings.LastIndexByte(rest, '@'); i >= 0 {
-		// A password that was not escaped may hold anything, so all up to the last @ is taken as one.
-		user, _, secret := strings.Cut(rest[:i], ":")
-		if shown = user; secret {
-			shown += ":…"
-		}
-		shown, query, has = strings.Cut(shown+rest[i:], "?")
-	}
-	if !has {
-		return scheme + "://" + shown
-	}
-	var params []string
-	for _, p := range strings.Split(query, "&") {
-		if key, _, _ := strings.Cut(p, "="); strings.Contains(strings.ToLower(key), "password") {
-			p = key + "=…"
-		}
-		params = append(params, p)
-	}
-	return scheme + "://" + shown + "?" + strings.Join(params, "&")
 }

@@ -62,6 +62,9 @@ func Classify(err error) error {
 	var reply redis.Error
 	if errors.As(err, &reply) {
 		text := strings.TrimPrefix(reply.Error(), "ERR ")
+		if known, _, ok := strings.Cut(text, ", with args beginning with"); ok {
+			return errors.New(known) // the arguments of AUTH are a password, and a proxy may know no AUTH
+		}
 		for _, r := range replies {
 			if strings.HasPrefix(text, r.prefix) || strings.HasPrefix(reply.Error(), r.prefix) || strings.Contains(text, "-"+r.prefix+" ") {
 				return fmt.Errorf("%w: %w", r.err, err)

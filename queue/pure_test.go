@@ -139,6 +139,8 @@ func TestClassify(t *testing.T) {
 		{errors.New("else"), nil},
 		{nil, nil},
 	}
+	said := queue.Classify(replyError("ERR unknown command `AUTH`, with args beginning with: `default` `hunter2` "))
+	same(t, "a proxy that knows no AUTH", said.Error(), "unknown command `AUTH`")
 	for _, tt := range tests {
 		got := queue.Classify(tt.err)
 		if tt.want == nil && got != tt.err || tt.want != nil && !errors.Is(got, tt.want) || !errors.Is(got, tt.err) {
