@@ -164,7 +164,7 @@ func (w *world) judgeInForce() {
 	from := time.Now().Add(-3 * time.Second)
 	for _, name := range slices.Sorted(mapKeys(w.book.schedules)) {
 		l := w.book.schedules[name]
-		if l.common || l.plan == nil || l.plan.Every == 0 || l.plan.Every.d() > time.Second || l.plan.Does.Takes.d() > time.Second ||
+		if l.common || l.paused || l.plan == nil || l.plan.Every == 0 || l.plan.Every.d() > time.Second || l.plan.Does.Takes.d() > time.Second ||
 			l.plan.MaxRuns > 0 || l.plan.Until > 0 || !w.declared(name) {
 			continue
 		}

@@ -288,8 +288,9 @@ func (w *world) keyHasRoom(now time.Time, d *duty, for_ time.Duration) bool {
 
 // watchDuty blames a due task that waits though it need not.
 func (w *world) watchDuty(now time.Time, d *duty, idle []*node) {
-	if x := w.book.keys[d.key]; d.line != nil && d.key != "" && !d.behind && len(d.runs) == 0 && x != nil && x.onTime > 0 {
-		d.loose = "overlap" // another slot of it runs: its policy may take this one out
+	if x := w.book.keys[d.key]; d.line != nil && d.key != "" && !d.behind && len(d.runs) == 0 && x != nil &&
+		(x.onTime > 0 || !d.looked && now.Sub(x.since) < w.bound()) {
+		d.loose = "overlap" // another slot of it runs, or did until just now: its policy may take this one out
 		return
 	}
 	by := w.couldTake(now, d, idle)
