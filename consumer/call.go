@@ -157,7 +157,7 @@ func (c *Consumer) answered(a answer) (again bool, err error) {
 	return c.caughtUp(r, again)
 }
 
-// caughtUp reads what a reply says has changed: what is held after a lost reply, or the lanes there are.
+// caughtUp reads what a reply says has changed: what is held after a lost reply or lost writes, or the lanes there are.
 func (c *Consumer) caughtUp(r *queue.CycleReply, again bool) (bool, error) {
 	if c.doubt {
 		return true, c.adopt(c.stay.Context())
@@ -187,7 +187,8 @@ func (c *Consumer) accept(t *task.Task) {
 	c.start(c.stay.Context(), t)
 }
 
-// adopt starts what this generation holds without knowing: tasks claimed by a call whose reply was lost.
+// adopt starts what this generation holds without knowing: tasks claimed by a call whose reply was lost, or settled by one
+// that Redis has lost. Those may be more than there are workers for.
 func (c *Consumer) adopt(ctx context.Context) error {
 	claims, err := queue.Within(ctx, func() ([]queue.Claim, error) {
 		claims, _, err := c.q.Held(ctx, c.stay.Gen, c.stay.ID)
@@ -209,7 +210,7 @@ func (c *Consumer) adopt(ctx context.Context) error {
 		switch {
 		case claim.Err != nil:
 			c.malformed(queue.Malformed{ID: claim.Task.ID, Fence: claim.Task.Fence, Record: claim.Record, Err: claim.Err})
-		case c.draining:
+		case c.draining || c.free() <= 0:
 			c.handBack(claim.Task, false)
 		default:
 			c.accept(claim.Task)
@@ -217,7 +218,7 @@ func (c *Consumer) adopt(ctx context.Context) error {
 	}
 	c.doubt = false
 	if n > 0 {
-		c.log.Info().Int("tasks", n).Msg("took up what a lost reply had claimed")
+		c.log.Info().Int("tasks", n).Msg("took up what redis believes is held here: a reply or its last writes were lost")
 	}
 	return nil
 }

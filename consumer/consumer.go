@@ -33,7 +33,7 @@ type Consumer struct {
 	portion  int       // most tasks to claim with the next
 	stale    int       // calls in a row that found other lanes than the ones that are known
 	wake     time.Time // the earliest that was heard of while it was
-	doubt    bool      // a reply was lost: what is held has to be read
+	doubt    bool      // a reply, or what was settled, was lost: what is held has to be read
 	draining bool      // nothing more is begun
 	alarm    *alarm
 	clock    queue.Clock
@@ -83,7 +83,7 @@ func (c *Consumer) consume() {
 	var retry <-chan time.Time
 	var failures int
 	for {
-		if free := c.free(); !c.calling && retry == nil && (len(c.settled)+len(c.owed) > 0 || look && free > 0) {
+		if free := c.free(); !c.calling && retry == nil && (len(c.settled)+len(c.owed) > 0 || c.doubt || look && free > 0) {
 			select {
 			case <-c.stay.Draining():
 				return
@@ -134,6 +134,9 @@ func (c *Consumer) canSleep() bool { return !c.alarm.at.IsZero() }
 
 // woken takes in a wake-up and reports whether to look now; if it names a later moment, the alarm is set to it.
 func (c *Consumer) woken() bool {
+	if c.stay.ClaimsInDoubt() {
+		c.doubt = true
+	}
 	due, ok := c.stay.TakeWake()
 	if !ok {
 		return false

@@ -30,6 +30,7 @@ func (m *Manager) listen(ctx context.Context, s *Stay) {
 					if heard {
 						s.again.Store(true)
 						s.unsure.Store(true)
+						s.claims.Store(true)
 					}
 					heard = true
 				}

@@ -52,6 +52,8 @@ func (m *Manager) heard(s *Stay, v View) {
 		m.log.Warn().Str("kept", stamp(v.Kept)).Str("known", stamp(m.seen)).Msg("redis lost its last writes")
 		s.lose(Loss{Kept: v.Kept, Known: m.seen})
 		s.again.Store(true)
+		s.claims.Store(true)
+		s.wake(0)
 		s.Schedules.Ring()
 	}
 	m.seen = v.Now

@@ -56,6 +56,7 @@ type Stay struct {
 	wakeAt   atomic.Int64
 	again    atomic.Bool // Redis was connected to again: the scheduler has not looked yet
 	unsure   atomic.Bool // the same: the state that Redis knows may be an earlier one
+	claims   atomic.Bool // the same: the consumer has not asked yet what Redis believes that it holds
 	loss     atomic.Pointer[Loss]
 	mu       sync.Mutex
 	view     View
@@ -122,6 +123,10 @@ func (s *Stay) TakeWake() (time.Time, bool) {
 // Reconnected reports, once, that Redis was connected to again. It may be another one since, or the same one from an
 // earlier moment: what was written last may be lost.
 func (s *Stay) Reconnected() bool { return s.again.Swap(false) }
+
+// ClaimsInDoubt reports, once, that Redis may have gone back to an earlier moment, so that the consumer may be thought to
+// hold what it has settled. Work rings for it.
+func (s *Stay) ClaimsInDoubt() bool { return s.claims.Swap(false) }
 
 const noWake = int64(1<<63 - 1)
 

@@ -119,6 +119,11 @@ func mutants() []mutant {
 			"19-a-call-on-a-dead-connection",
 			[]string{"late"},
 		},
+		{
+			"what redis holds after it lost writes is not asked for", one("instance/stay.go", "return s.claims.Swap(false) }", "return false }"),
+			"20-held-after-it-was-lost",
+			[]string{"left over", "late"},
+		},
 
 		// What was never wrong, in the loops of Go. Seeds find these.
 		{name: "a wake-up is dropped", edits: one("consumer/consumer.go", "			look = c.woken() || look\n", "			_ = c.woken()\n")},
