@@ -166,11 +166,19 @@ func (n *node) crash() {
 	n.stop()
 }
 
-// freeze stops the process for a while, as SIGSTOP does.
+// freeze stops the process for a while, as SIGSTOP does. One that is stopped is not stopped again: it would go on in part
+// when the shorter time is over.
 func (n *node) freeze(d time.Duration) {
-	thaw := make(chan struct{})
+	thaw, stopped := make(chan struct{}), false
+	n.world.with(func() {
+		if stopped = n.thaw != nil; !stopped {
+			n.thaw = thaw
+		}
+	})
+	if stopped {
+		return
+	}
 	n.link.set(func(l *link) { l.frozen = thaw })
-	n.world.with(func() { n.thaw = thaw })
 	time.AfterFunc(d, func() {
 		n.link.set(func(l *link) { l.frozen = nil })
 		n.world.with(func() { n.thaw = nil })
