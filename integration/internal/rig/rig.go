@@ -25,6 +25,7 @@ type World struct {
 	*testing.T
 	NS, URL, Dir string
 	Rec          *trial.Recorder
+	stalls       *stall
 }
 
 // New uses the shared real Redis.
@@ -42,7 +43,7 @@ func On(t *testing.T, url string) *World {
 		t.Fatal(err)
 	}
 	t.Cleanup(rec.Close)
-	return &World{T: t, NS: testredis.Namespace(t), URL: url, Rec: rec, Dir: t.TempDir()}
+	return &World{T: t, NS: testredis.Namespace(t), URL: url, Rec: rec, Dir: t.TempDir(), stalls: watchStalls(t)}
 }
 
 // Private uses a Redis of the test's own, to which things may happen.
