@@ -26,7 +26,7 @@ func source(name string) string {
 }
 
 func electing(name string) *queue.Script {
-	return queue.NewScript(name, queue.WakeLib, source("lib_elect"), source(name)).Fleeting() // the lease must not wait for replicas
+	return queue.NewScript(name, queue.CarefulLib, queue.WakeLib, source("lib_elect"), source(name)).Fleeting() // the lease must not wait for replicas
 }
 
 var (

@@ -13,9 +13,9 @@ import (
 )
 
 var (
-	cancelScript = NewScript("cancel", source("lib_wake"), source("lib_held"), source("cancel"))
-	reviveScript = NewScript("revive", source("lib_wake"), source("revive"))
-	tidyScript   = NewScript("tidy", source("lib_wake"), source("lib_held"), source("tidy"))
+	cancelScript = NewScript("cancel", source("careful"), source("lib_wake"), source("lib_held"), source("cancel"))
+	reviveScript = NewScript("revive", source("careful"), source("lib_wake"), source("revive"))
+	tidyScript   = NewScript("tidy", source("careful"), source("lib_wake"), source("lib_held"), source("tidy"))
 )
 
 // Cancel takes a due task out, or asks whoever runs it to stop. It returns where the task was: due (it is gone),

@@ -10,7 +10,7 @@ import (
 	"github.com/onbeat/onbeat/task"
 )
 
-var recoverScript = NewScript("recover", source("lib_wake"), source("lib_held"), source("lib_cancel"), source("recover"))
+var recoverScript = NewScript("recover", source("careful"), source("lib_wake"), source("lib_held"), source("lib_cancel"), source("recover"))
 
 // Recovery is what becomes of one task of a dead generation: due again, or dead.
 type Recovery struct {

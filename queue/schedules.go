@@ -12,7 +12,7 @@ import (
 )
 
 var (
-	changeScript    = NewScript("change", source("change"))
+	changeScript    = NewScript("change", source("careful"), source("change"))
 	schedulesScript = NewScript("schedules", source("schedules"))
 )
 

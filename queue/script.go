@@ -24,9 +24,10 @@ type Script struct {
 }
 
 // NewScript joins the library, what the script needs of its own, and its source. Every source begins with a header
-// that names keys, arguments, return and complexity.
+// that names keys, arguments, return and complexity. It happens whole or not at all if it says, by the undo of lib.lua,
+// what takes back each thing it does, or begins with [CarefulLib], which does.
 func NewScript(name string, sources ...string) *Script {
-	src := strings.Join(append([]string{source("lib")}, sources...), "\n")
+	src := source("lib") + "\nreturn whole(function()\n" + strings.Join(sources, "\n") + "\nend)"
 	sum := sha1.Sum([]byte(src)) //nolint:gosec // as above
 	s := &Script{Name: name, src: src, sha: hex.EncodeToString(sum[:])}
 	made = append(made, s)
@@ -65,6 +66,9 @@ func source(name string) string {
 // WakeLib is the Lua by which scripts wake whoever watches for the next due task (lib_wake.lua). Those of the registry
 // need it too: an instance that leaves hands its watch to another.
 var WakeLib = source("lib_wake")
+
+// CarefulLib is the Lua that makes what follows it note how each thing that it does is taken back (careful.lua).
+var CarefulLib = source("careful")
 
 // Run calls the script by its hash, and by its source once if Redis does not know it. It is sent at most once: a reply
 // that was lost is the caller's to judge, because only the caller knows whether asking again is safe.

@@ -42,7 +42,7 @@ end
 -- rise is the rule by which generations, epochs and orders grow: past the last one, and at least the clock, so that
 -- they rise even after Redis has lost its last writes.
 local function rise(field)
-  local n = math.max(tonumber(redis.call("HGET", meta, field) or 0) + 1, now)
+  local n = math.max((num(redis.call("HGET", meta, field)) or 0) + 1, now)
   redis.call("HSET", meta, field, int(n))
   return n
 end
@@ -124,7 +124,7 @@ local function elect()
       redis.call("HSET", leader, "id", "", "gen", "0", "epoch", int(rise("epoch")), "open", "0", "since", int(now))
       record(events, cap_events, "event", "no leader", "instance", current[1])
       redis.call("DEL", watch)
-      redis.call("PUBLISH", channel, "leader")
+      tell(channel, "leader")
     end
     return
   end
@@ -142,7 +142,7 @@ local function elect()
   record(events, cap_events, "event", "leader", "instance", best.id, "release", best.release, "epoch", epoch,
     "before", current[1] or "")
   redis.call("DEL", watch)
-  redis.call("PUBLISH", channel, "leader")
+  tell(channel, "leader")
 end
 
 -- forgot is the last heartbeat that Redis has, if the caller was answered a later one: Redis lost its last writes.
@@ -179,7 +179,7 @@ end
 -- noted as beat only rises, whatever the clock does; clock is what it said last.
 local function remember(id, known)
   local had = redis.call("HMGET", meta, "beat", "clock")
-  local kept, clock = tonumber(had[1] or 0) or 0, tonumber(had[2] or 0) or 0
+  local kept, clock = num(had[1]) or 0, num(had[2]) or 0
   known = tonumber(known or 0)
   redis.call("HSET", meta, "beat", int(math.max(kept, now)), "clock", int(now))
   if clock > now then
@@ -276,7 +276,7 @@ end
 local function hasten()
   local id = redis.call("HGET", leader, "id")
   if id and id ~= "" then
-    redis.pcall("PUBLISH", channel .. ":" .. id, "lost")
+    tell(channel .. ":" .. id, "lost")
   end
 end
 

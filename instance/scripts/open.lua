@@ -14,6 +14,6 @@ if lead[1] ~= ARGV[1] or lead[2] ~= ARGV[2] or lead[3] ~= ARGV[3] then
 end
 if lead[4] ~= "1" then
   redis.call("HSET", leader, "open", "1", "back", "")
-  redis.call("PUBLISH", channel, "leader")
+  tell(channel, "leader")
 end
 return view(ARGV[1], member)

@@ -17,7 +17,7 @@ local id, release = ARGV[1], ARGV[6]
 
 local function at_least(field, value)
   value = tonumber(value) or 0
-  if value > tonumber(redis.call("HGET", meta, field) or 0) then
+  if value > (num(redis.call("HGET", meta, field)) or 0) then
     redis.call("HSET", meta, field, int(value))
   end
 end

@@ -15,7 +15,8 @@ local function wake(wait, channel)
       return
     end
     local line, waiter = string.match(first, "^(%S+) (%S+)$")
-    if line and redis.call("PUBLISH", channel .. line, waiter) > 0 then
+    local heard = line and redis.pcall("PUBLISH", channel .. line, waiter)
+    if type(heard) == "table" or heard and heard > 0 then -- who may not publish wakes nobody: all look by themselves
       return
     end
   end

@@ -64,6 +64,7 @@ end
 local owing, settled = {}, {} -- which schedules are behind then, and with what; which are not any more
 local moved, becomes, records, sets, used, notes = {}, {}, {}, {}, {}, {}
 local dropped, earliest = {}, nil
+local leaving = {} -- what is to leave: due set, task and due time
 for i, plan in ipairs(plans) do
   if current[i] ~= plan.expect or elsewhere(plan) then
     moved[#moved + 1] = i - 1
@@ -79,11 +80,12 @@ for i, plan in ipairs(plans) do
       local missed = due and tonumber(due) == tonumber(ARGV[p + 2])
       local body = missed and ARGV[p + 3] == "1" and redis.call("HGET", tasks, ARGV[p + 1])
       if body then
-        redis.call("ZREM", set, "") -- its record gets no longer: the write must not be refused for want of memory
+        redis.call("ZREM", set, nobody) -- its record gets no longer: the write must not be refused for want of memory
+        undo("HSET", tasks, ARGV[p + 1], body)
         records[#records + 1], records[#records + 2] = ARGV[p + 1], string.gsub(body, "^(1k%d+,)%a", "%1b")
       elseif missed then
-        redis.call("ZREM", set, ARGV[p + 1])
-        redis.call("HDEL", tasks, ARGV[p + 1])
+        redis.call("ZREM", set, nobody)
+        leaving[#leaving + 1] = { set, ARGV[p + 1] }
         notes[#notes + 1] = ARGV[p + 1] .. " missed outage"
         left = left + 1
       end
@@ -123,11 +125,42 @@ for i, plan in ipairs(plans) do
   end
 end
 
+-- back brings back what a hash had of the fields of a list of pairs.
+local function back(hash, list, had)
+  undos[#undos + 1] = function()
+    for i = 1, #list, 2 do
+      if had[list[i]] then
+        redis.pcall("HSET", hash, list[i], had[list[i]])
+      else
+        redis.pcall("HDEL", hash, list[i])
+      end
+    end
+  end
+end
+
+local lasts, debts = {}, {}
+for i, plan in ipairs(plans) do
+  lasts[plan.name] = current[i]
+  debts[plan.name] = plan.behind ~= "" and plan.behind or nil
+end
+if #becomes + #owing + #settled + #records > 0 then
+  redis.call("ZADD", watch, "XX", 0, nobody)
+  redis.call("HDEL", tasks, nobody)
+end
+back(last, becomes, lasts)
 many("HSET", last, becomes)
+back(behind, owing, debts)
 many("HSET", behind, owing)
-many("HDEL", behind, settled)
 many("HSET", tasks, records)
+undos[#undos + 1] = function()
+  for _, set in pairs(sets) do
+    for i = 2, #set, 2 do
+      redis.pcall("HDEL", tasks, set[i])
+    end
+  end
+end
 for lane, set in pairs(sets) do
+  undo_added(KEYS[10 + lane], set)
   many("ZADD", KEYS[10 + lane], set)
 end
 if #used > 0 then
@@ -137,6 +170,15 @@ end
 if #notes > 0 then
   record(history, ARGV[5], "slots", table.concat(notes, "\n"), "gen", gen)
 end
+for _, l in ipairs(leaving) do
+  remove_last("ZREM", l[1], { l[2] })
+end
+local gone = {}
+for i, l in ipairs(leaving) do
+  gone[i] = l[2]
+end
+remove_last("HDEL", tasks, gone)
+remove_last("HDEL", behind, settled)
 local reply = { now, #dropped / 2 }
 for _, list in ipairs({ dropped, moved }) do
   for _, value in ipairs(list) do

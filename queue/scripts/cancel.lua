@@ -44,15 +44,15 @@ if where == "dead" or where == "done" then
   redis.call("ZREM", done, task)
 end
 if where then
-  redis.call("HDEL", tasks, task)
+  remove_last("HDEL", tasks, { task })
   record(events, ARGV[3], "event", "task deleted", "task", task, "state", where, "reason", ARGV[4])
   if where == "due" and ARGV[8] ~= "" then
     record(history, ARGV[7], "runs", ARGV[8])
   end
   return where
 end
-local fence = tonumber(redis.call("HGET", meta, "fence") or 0)
+local fence = num(redis.call("HGET", meta, "fence")) or 0
 redis.call("HSET", cancel, task, int(fence) .. " " .. int(now) .. " " .. ARGV[4])
-redis.call("PUBLISH", channel, "cancel")
+tell(channel, "cancel")
 record(events, ARGV[3], "event", "task cancel asked", "task", task, "reason", ARGV[4])
 return "running"

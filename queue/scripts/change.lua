@@ -51,6 +51,8 @@ local function arg()
   return ARGV[at - 1]
 end
 
+local withdrawn = {}
+
 -- withdraw takes back what was pushed ahead of now, and returns the newest slot that stays and how many left.
 local function withdraw(name, lane, n, slot)
   local stays, left = slot, 0
@@ -59,7 +61,7 @@ local function withdraw(name, lane, n, slot)
     while count > 0 and ms > now do
       local task = name .. "@" .. int(ms)
       if redis.call("ZREM", KEYS[8 + lane], task) == 1 then
-        redis.call("HDEL", tasks, task)
+        withdrawn[#withdrawn + 1] = task
         left = left + 1
       end
       stays = math.min(stays, now)
@@ -70,7 +72,7 @@ local function withdraw(name, lane, n, slot)
 end
 
 -- The version is past the last one and at least the clock, as all numbers that must rise over a loss of writes.
-local version = tonumber(redis.call("HGET", meta, "schedules") or 0)
+local version = num(redis.call("HGET", meta, "schedules")) or 0
 local moved, notes, any = {}, {}, false
 for i = 1, tonumber(arg()) do
   local name, expect, definition, anchor, paused, slot = arg(), arg(), arg(), arg(), arg(), arg()
@@ -146,6 +148,7 @@ if #notes > 0 then
 end
 if any then
   redis.call("HSET", meta, "schedules", int(version))
-  redis.call("PUBLISH", channel, "schedules")
+  tell(channel, "schedules")
 end
+remove_last("HDEL", tasks, withdrawn)
 return { now, unpack(moved) }

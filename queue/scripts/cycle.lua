@@ -53,11 +53,17 @@ local alive, member = live(instances, members, id, gen)
 if not alive then
   return redis.error_reply("FENCED instance " .. id)
 end
-local last_seq = tonumber(redis.call("HGET", running, "") or 0)
+local last_seq = num(redis.call("HGET", running, "")) or 0
 if seq <= last_seq then
   return redis.error_reply("STALE " .. int(last_seq))
 end
 redis.call("ZREM", watch, me)
+-- What would take back what it does is tried before it does anything.
+redis.call("ZADD", watch, "XX", 0, nobody)
+redis.call("HDEL", tasks, nobody)
+-- A hash of few and short values would be kept as a list, in which each look reads on average half of it; a long value
+-- makes it a table from the start.
+redis.call("HSET", running, "", string.format("%065.0f", seq))
 
 local at = 12
 local function arg()
@@ -68,4 +74,10 @@ end
 local lanes = {}
 for i = 1, tonumber(arg()) do
   lanes[i] = { key = KEYS[first_lane + i], number = i, group = arg(), limit = tonumber(arg()), name = arg() }
+end
+
+local notes = {} -- for the history
+local counters, rises = {}, {} -- what meta holds, and what it is to hold
+for i, value in ipairs(redis.call("HMGET", meta, "fence", "lanes", "done", "retried", "died")) do
+  counters[({ "fence", "lanes", "done", "retried", "died" })[i]] = value
 end

@@ -1,13 +1,8 @@
 -- cycle_claim.lua is the last part of cycle.lua, which names keys and arguments: it settles, claims, and replies.
 
-local skipped, notes = 0, {}
-local counters = redis.call("HMGET", meta, "fence", "lanes")
-local fence = tonumber(counters[1] or 0)
-
--- entries are what the running hash is to hold. A hash of few and short values would be kept as a list, in which each
--- look reads on average half of it; a long value makes it a table from the start.
-local entries = { "", string.format("%065.0f", seq) }
-
+local skipped = 0
+local fence = num(counters.fence) or 0
+local entries = {} -- what the running hash is to hold
 local gave = {} -- the reply, lane by lane
 
 -- head is the due time of a lane's first task, or false.
@@ -26,7 +21,7 @@ local function claimer()
   local function claim_prefix()
     if not prefix then
       fence = math.max(fence + 1, now * 1000)
-      redis.call("HSET", meta, "fence", int(fence))
+      rises[#rises + 1], rises[#rises + 2] = "fence", int(fence)
       prefix = int(fence) .. " " .. int(now) .. " "
     end
     return prefix
@@ -35,13 +30,13 @@ local function claimer()
   -- conflict settles what happens to a task whose key is taken. It returns true if the task may run after all. No task
   -- that is behind (policy b) is in the way of one on time: it counts neither as running nor as waiting.
   local function conflict(lane, task, due, key, limit, policy)
-    local runs = tonumber(redis.call("HGET", active, "k:" .. key) or 0)
+    local runs = num(redis.call("HGET", active, "k:" .. key)) or 0
     if runs < limit then
       return true
     end
     local drop, low, high = {}, on_time_range(key)
     local function on_time()
-      return runs - tonumber(redis.call("HGET", active, "b:" .. key) or 0)
+      return runs - (num(redis.call("HGET", active, "b:" .. key)) or 0)
     end
     local function waiting()
       return redis.call("ZLEXCOUNT", held, low, high)
@@ -52,16 +47,17 @@ local function claimer()
       if policy == "r" then
         for _, waits in ipairs(redis.call("ZRANGEBYLEX", held, low, high, "LIMIT", 0, chunk)) do
           redis.call("ZREM", held, waits)
+          undo("ZADD", held, 0, waits)
           drop[#drop + 1] = string.match(waits, "([^\31]*)$")
         end
         if on_time() > 0 then
           redis.call("HSET", cancel, "k:" .. key, int(fence) .. " " .. int(now) .. " replaced")
-          redis.call("PUBLISH", channel, "cancel")
+          tell(channel, "cancel")
         end
       end
       hold(held, key, due, lane.key, task, policy == "b")
     end
-    many("HDEL", tasks, drop)
+    remove_last("HDEL", tasks, drop)
     for _, gone in ipairs(drop) do
       notes[#notes + 1] = gone .. " skipped overlap"
     end
@@ -99,11 +95,11 @@ local function claimer()
       local size = records[i] and #records[i] or 0
       if size > part and room < most_room then
         lane.spent, lane.first = true, tonumber(dues[i]) -- the rest is left behind, and taken by the next call
-        return i - 1, ids, dues, records
+        return i - 1, ids, dues, records, rows
       end
       room, part = room - size, part - size
     end
-    return found, ids, dues, records
+    return found, ids, dues, records, rows
   end
 
   -- limits is what a task takes of its limits, as its value in the running hash has it, or nil if it may not run.
@@ -120,9 +116,9 @@ local function claimer()
     if not conflict(lane, id, due, key, tonumber(limit), policy) then
       return nil
     end
-    redis.call("HINCRBY", active, "k:" .. key, 1)
+    adjust(active, "k:" .. key, 1)
     if policy == "b" then
-      redis.call("HINCRBY", active, "b:" .. key, 1)
+      adjust(active, "b:" .. key, 1)
       tail = "\31b:" .. key .. tail
     end
     return "\31k:" .. key .. tail
@@ -134,18 +130,19 @@ local function claimer()
   local function take(lane, n, part)
     if lane.limit > 0 then
       lane.slot = "t:" .. string.match(lane.name, "[^|]*$")
-      n = math.min(n, lane.limit - tonumber(redis.call("HGET", active, lane.slot) or 0))
+      n = math.min(n, lane.limit - (num(redis.call("HGET", active, lane.slot)) or 0))
       if n <= 0 then
         lane.full = true
         return 0
       end
     end
-    local found, ids, dues, records = first_due(lane, n, part)
+    local found, ids, dues, records, rows = first_due(lane, n, part)
     if found == 0 then
       return 0
     end
     looks = math.max(looks - found, 0)
     redis.call("ZREMRANGEBYRANK", lane.key, 0, found - 1)
+    undo_removed(lane.key, rows, found)
     local count, at, lengths = 0, #entries, {}
     local last_due, last_tail, value -- most values of a claim are the same
     for i = 1, found do
@@ -166,7 +163,7 @@ local function claimer()
     end
     if count > 0 then
       if lane.limit > 0 then
-        redis.call("HINCRBY", active, lane.slot, count)
+        adjust(active, lane.slot, count)
       end
       gave[#gave + 1] = lane.number
       gave[#gave + 1] = table.concat(ids, "\n", 1, count)
@@ -235,7 +232,7 @@ end
 
 local permitted = may(redis.call("HMGET", leader, "id", "gen", "order", "consume", "open"), id, gen, member)
 local flags, next_due, left, share = permitted and 1 or 0, -1, want, nil
-if permitted and want > 0 and known ~= "0" and known ~= (counters[2] or "0") then
+if permitted and want > 0 and known ~= "0" and known ~= (counters.lanes or "0") then
   -- A lane that it does not know may hold what is more urgent: it takes nothing before it has read the list, and looks
   -- again then. Should it not come to that, it is found to have overslept.
   flags = 1 + 4
@@ -301,13 +298,16 @@ if stirred then -- of its own kind somebody looks, if this instance does
   wake(watch, channel, stirred, nil, flags > 0 and want > 0 and not away and reads or nil)
 end
 
-many("HSET", running, entries)
 if #notes > 0 then
   record(history, ARGV[5], "runs", table.concat(notes, "\n"), "gen", gen)
 end
+if #rises > 0 then
+  redis.call("HSET", meta, unpack(rises))
+end
+many("HSET", running, entries) -- nothing is refused any more
 
 local reply = {
-  clock[1] * 1000000 + clock[2], next_due, flags, tonumber(counters[2] or 0), fence, table.concat(void, ","), skipped,
+  clock[1] * 1000000 + clock[2], next_due, flags, num(counters.lanes) or 0, fence, table.concat(void, ","), skipped,
   table.concat(refused, ","), table.concat(owed, "\31"),
 }
 for _, value in ipairs(gave) do

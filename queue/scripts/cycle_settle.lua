@@ -22,27 +22,23 @@ local function settle(n)
     return ARGV[ids + i - 1]
   end
 
-  -- drop removes the settled ones numbered from on, up to the one numbered to, from a hash, and returns how many.
-  local function drop(key, from, to)
-    local list = ARGV
-    local first, last = ids + from - 1, ids + to - 1
-    if #void + #refused > 0 then
-      list, first = {}, 1
-      for n = from, to do
-        list[#list + 1] = ok[n] and ARGV[ids + n - 1] or nil
-      end
-      last = #list
+  -- settled_from is the ids of the settled ones numbered from on, up to the one numbered to: a list, and which part of it.
+  local function settled_from(from, to)
+    if #void + #refused == 0 then
+      return ARGV, ids + from - 1, ids + to - 1
     end
-    if last >= first then
-      redis.call("HDEL", key, unpack(list, first, last))
+    local list = {}
+    for n = from, to do
+      list[#list + 1] = ok[n] and ARGV[ids + n - 1] or nil
     end
-    return last - first + 1
+    return list, 1, #list
   end
 
   -- look notes which of n are to be settled: those still held, but not to be moved when somebody asked to cancel them.
   -- It returns the values of those that took of a limit.
+  local values
   local function look(n)
-    local values = redis.call("HMGET", running, unpack(ARGV, ids, ids + n - 1))
+    values = redis.call("HMGET", running, unpack(ARGV, ids, ids + n - 1))
     local limits = redis.call("EXISTS", active, held) > 0 -- else no value names any
     local requests = moved > 0 and redis.call("EXISTS", cancel) > 0
     local limited = {}
@@ -69,9 +65,18 @@ local function settle(n)
   end
 
   -- free takes the settled ones out of the running, and gives back what they took of their limits.
-  local function free(n)
-    local limited = look(n)
-    drop(running, 1, n)
+  local function free(n, limited)
+    local list, first, last = settled_from(1, n)
+    if last >= first then
+      redis.call("HDEL", running, unpack(list, first, last))
+      undos[#undos + 1] = function()
+        for k = 1, n do
+          if ok[k] then
+            redis.pcall("HSET", running, ARGV[ids + k - 1], values[k])
+          end
+        end
+      end
+    end
     for _, value in ipairs(limited) do
       if string.find(value, "\31t:", 1, true) then -- which of the type is due is not known here
         stir(now)
@@ -80,9 +85,11 @@ local function settle(n)
     return unlimit(active, limited)
   end
 
-  local function finish(n)
+  local function finished_ones(n)
     i = i + n
-    return n > 0 and drop(tasks, i - n + 1, i) or 0
+    local list, first, last = settled_from(i - n + 1, i)
+    remove_last("HDEL", tasks, list, first, last)
+    return last - first + 1
   end
 
   -- keep writes records that stay for a while, and returns how many.
@@ -97,16 +104,17 @@ local function settle(n)
       end
     end
     if #ends > 0 then
-      many("HSET", tasks, bodies)
       many("ZADD", done, ends)
+      undo_added(done, ends)
+      many("HSET", tasks, bodies)
       -- What was kept long enough leaves, twice as fast as it can come in; so does what is over the cap.
       local old = redis.call("ZRANGEBYSCORE", done, "-inf", now, "LIMIT", 0, #ends)
       local over = redis.call("ZCARD", done) - #old - tonumber(ARGV[7])
       if over > 0 then
         old = redis.call("ZRANGE", done, 0, #old + math.min(over, chunk) - 1)
       end
-      many("ZREM", done, old)
-      many("HDEL", tasks, old)
+      remove_last("ZREM", done, old)
+      remove_last("HDEL", tasks, old)
     end
     return #ends / 2
   end
@@ -135,10 +143,11 @@ local function settle(n)
         end
       end
     end
-    many("HSET", tasks, bodies)
     for key, list in pairs(sets) do
       many("ZADD", key, list)
+      undo_added(key, list)
     end
+    many("HSET", tasks, bodies)
     if #used > 0 then -- a lane that was empty while the task ran may have been forgotten meanwhile
       lanes_known(lanes_hash, meta, channel, used)
     end
@@ -157,49 +166,42 @@ local function settle(n)
       end
     end
     if #died > 0 then
-      many("HSET", tasks, bodies)
       many("ZADD", dead, died)
+      undo_added(dead, died)
+      many("HSET", tasks, bodies)
       local over = redis.call("ZCARD", dead) - tonumber(ARGV[6])
       if over > 0 then
         local old = redis.call("ZRANGE", dead, 0, math.min(over, chunk) - 1)
-        many("ZREM", dead, old)
-        many("HDEL", tasks, old)
+        remove_last("ZREM", dead, old)
+        remove_last("HDEL", tasks, old)
       end
     end
     return #died / 2
   end
 
-  -- remember writes down what became of slots.
+  -- remember notes what became of slots.
   local function remember(n)
-    local notes = {}
     for _ = 1, n do
       local index, text = tonumber(arg()), arg()
       if ok[index] then
         notes[#notes + 1] = text
       end
     end
-    if #notes > 0 then
-      record(history, ARGV[5], "runs", table.concat(notes, "\n"), "gen", gen)
-    end
   end
 
-  local function count(field, n)
+  local function rise(field, n)
     if n > 0 then
-      redis.call("HINCRBY", meta, field, n)
+      rises[#rises + 1], rises[#rises + 2] = field, int((num(counters[field]) or 0) + n)
     end
   end
 
-  local keys = free(n)
+  local limited = look(n)
   i = 0
-  local ended = finish(finished)
-  ended = ended + keep(kept)
-  local again = move(moved)
-  local dead_now = die(died)
+  rise("done", finished_ones(finished) + keep(kept))
+  rise("retried", move(moved))
+  rise("died", die(died))
   remember(tonumber(arg()))
-  count("done", ended)
-  count("retried", again)
-  count("died", dead_now)
-  return keys
+  return free(n, limited)
 end
 
 local lines, owed = {}, {} -- of keys; the keys with tasks that wait in lanes that were not declared

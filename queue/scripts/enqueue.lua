@@ -96,9 +96,38 @@ local function put(command, key, pairs, from, to)
   return #list > 0
 end
 
+-- take_back removes what was added, should the rest be refused.
+local function take_back()
+  for i = 1, n do
+    if not out[i] then
+      redis.pcall("HDEL", tasks, ARGV[scores + 2 * i - 1])
+    end
+  end
+  local i = 1
+  for r = 1, n_runs do
+    local set = KEYS[4 + tonumber(ARGV[runs + 2 * r - 1])]
+    for _ = 1, tonumber(ARGV[runs + 2 * r]) do
+      if not out[i] then
+        redis.pcall("ZREM", set, ARGV[scores + 2 * i - 1])
+      end
+      i = i + 1
+    end
+  end
+  for i = 1, n_uniques do
+    if takes[i] then
+      redis.pcall("DEL", KEYS[4 + n_lanes + i])
+    end
+  end
+end
+
 local added = n - #refused / 3
 if added > 0 then
+  -- What would take it back is tried first; the ZADD is refused at maxmemory.
+  redis.call("ZADD", watch, "XX", 0, nobody)
+  redis.call("HDEL", tasks, nobody)
+  redis.call("ZREM", watch, nobody)
   put("HSET", tasks, records, 1, n)
+  undos[1] = take_back
   local used, from = {}, 1
   for r = 1, n_runs do
     local lane, count = tonumber(ARGV[runs + 2 * r - 1]), tonumber(ARGV[runs + 2 * r])
@@ -107,13 +136,13 @@ if added > 0 then
     end
     from = from + count
   end
+  lanes_known(lanes, meta, channel, used)
   for i = 1, n_uniques do
     local key = KEYS[4 + n_lanes + i]
     if takes[i] then
       redis.call("SET", key, taken[key], "PX", ARGV[uniques + n + i - 1])
     end
   end
-  lanes_known(lanes, meta, channel, used)
   wake(watch, channel, earliest)
 end
 return { now, added, unpack(refused) }

@@ -1,4 +1,5 @@
--- lib.lua is put before every script: the clock of Redis, and helpers that touch only the keys they are given.
+-- lib.lua is put before every script: the clock of Redis, helpers that touch only the keys they are given, and what makes
+-- each script happen whole or not at all. Go puts all that follows into a function, which whole runs.
 
 -- now is the present in whole milliseconds, by the only clock that counts.
 local clock = redis.call("TIME")
@@ -9,19 +10,110 @@ local function int(n)
   return string.format("%.0f", n)
 end
 
+-- num reads a whole number that a script wrote. What is none, or is more than Lua can count, is as if it were not there:
+-- a damaged entry stops nobody.
+local function num(text)
+  local n = text and string.find(text, "^%d+$") and tonumber(text)
+  return n and n < 9e15 and n or nil
+end
+
 -- chunk is how many values one command takes at most: Lua's unpack has a limit of about 8,000.
 local chunk = 2000
+
+-- write is redis.call, or what stands for it in a script that begins with careful.lua.
+local write = redis.call
 
 -- many calls a variadic command with a list of any length, in as few calls as unpack allows.
 local function many(command, key, list)
   for i = 1, #list, chunk do
-    redis.call(command, key, unpack(list, i, math.min(i + chunk - 1, #list)))
+    write(command, key, unpack(list, i, math.min(i + chunk - 1, #list)))
   end
+end
+
+-- nobody is a field, or member, that no key has. To remove it changes nothing, and shows that the user may remove, and
+-- that the key is what it should be.
+local nobody = "\0"
+
+-- What takes back what a script has done so far: a command with its key and values, or a function. Should something be
+-- refused later on (the user may not, a key is of another type, an entry is damaged), all of it is done, the last first.
+local undos = {}
+local function undo(...)
+  undos[#undos + 1] = { ... }
+end
+
+-- undo_added takes members, of which a list has each behind its score, out of a sorted set again.
+local function undo_added(zset, list)
+  undos[#undos + 1] = function()
+    for i = 2, #list, 2 do
+      redis.pcall("ZREM", zset, list[i])
+    end
+  end
+end
+
+-- undo_removed brings back the first n members of rows, each with its score behind it.
+local function undo_removed(zset, rows, n)
+  undos[#undos + 1] = function()
+    for i = 1, 2 * n, 2 do
+      redis.pcall("ZADD", zset, rows[i + 1], rows[i])
+    end
+  end
+end
+
+-- What nothing can bring back is removed last, when all else is done: the values from first to last of a list.
+local removals = {}
+local function remove_last(command, key, list, first, last)
+  if (last or #list) >= (first or 1) then
+    removals[#removals + 1] = { command, key, list, first or 1, last or #list }
+  end
+end
+
+-- failure is an error of redis.call, or of Lua, as an error reply. Before Redis 7 the first is a text that says where in
+-- the script it was.
+local function failure(err)
+  if type(err) == "table" then
+    return err
+  end
+  local text = string.gsub(err, "^@?[%w_]*: ?%d+: %-?", "")
+  return redis.error_reply(string.find(text, "^%u+ ") and text or "ERR " .. text)
+end
+
+-- finish does what is left for last. Before any of it, each is tried on nobody.
+local function finish(reply)
+  for _, r in ipairs(removals) do
+    redis.call(r[1], r[2], nobody)
+  end
+  for _, r in ipairs(removals) do
+    for i = r[4], r[5], chunk do
+      redis.call(r[1], r[2], unpack(r[3], i, math.min(i + chunk - 1, r[5])))
+    end
+  end
+  return reply
+end
+
+-- whole runs what a script does: all of it, or, if any of it is refused, none.
+local function whole(body)
+  local ok, reply = pcall(function() return finish(body()) end)
+  if ok then
+    return reply
+  end
+  for i = #undos, 1, -1 do
+    if type(undos[i]) == "function" then
+      undos[i]()
+    else
+      redis.pcall(unpack(undos[i]))
+    end
+  end
+  return failure(reply)
+end
+
+-- tell publishes a message. Messages can be lost, so nothing depends on one, nor on the right to send it.
+local function tell(channel, text)
+  redis.pcall("PUBLISH", channel, text)
 end
 
 -- record appends one entry to a capped stream: what, then pairs of field and value.
 local function record(stream, cap, ...)
-  redis.call("XADD", stream, "MAXLEN", "~", cap, "*", ...)
+  write("XADD", stream, "MAXLEN", "~", cap, "*", ...)
 end
 
 -- live says whether an instance, in this generation, is registered and its lease runs.

@@ -16,7 +16,9 @@ end
 -- hold parks a due task behind its key.
 local function hold(held, key, due, set, id, behind)
   local digits = string.format(behind and "%013.0f" or "%016.0f", tonumber(due))
-  redis.call("ZADD", held, 0, table.concat({ key, digits, set, id }, "\31"))
+  local member = table.concat({ key, digits, set, id }, "\31")
+  redis.call("ZADD", held, 0, member)
+  undo("ZREM", held, member)
 end
 
 -- line_of is nil if no task waits for a key; else it has how many may run, as the first in line says, and how many were
@@ -36,7 +38,7 @@ end
 -- when a task is claimed, not by this; those that come too late wait again, where they were. Those whose set the call
 -- did not declare stay, and unhold reports whether there are any. It notes in freed the sets that got some.
 local function unhold(active, held, key, line, look, declared, freed)
-  local n = line.limit - tonumber(redis.call("HGET", active, "k:" .. key) or 0)
+  local n = line.limit - (num(redis.call("HGET", active, "k:" .. key)) or 0)
   if n <= 0 then
     return false
   end
@@ -45,16 +47,37 @@ local function unhold(active, held, key, line, look, declared, freed)
   local put, stay = line.put, false
   for _, member in ipairs(redis.call("ZRANGEBYLEX", held, low, high, "LIMIT", 0, look or n)) do
     local due, set, id = string.match(string.sub(member, #key + 2), "^(%d+)\31([^\31]*)\31(.*)$")
-    local count = put[set] or 0
-    if not declared[set] then
+    local count = put[set or ""] or 0
+    if not id then
+      redis.call("ZREM", held, member) -- no task of ours
+    elseif not declared[set] then
       stay = true
     elseif count < line.room then
-      redis.call("ZREM", held, member)
       redis.call("ZADD", set, due, id)
+      undo("ZREM", set, id)
+      redis.call("ZREM", held, member)
+      undo("ZADD", held, 0, member)
       put[set], freed[set] = count + 1, true
     end
   end
   return stay
+end
+
+-- adjust adds to a number of active, and returns what it is then. One that cannot be read counts as none.
+local function adjust(active, name, n)
+  local had = redis.call("HGET", active, name)
+  local is = (num(had) or 0) + n
+  if is > 0 then
+    redis.call("HSET", active, name, int(is))
+  elseif had then
+    redis.call("HDEL", active, name)
+  end
+  if had then
+    undo("HSET", active, name, had)
+  else
+    undo("HDEL", active, name)
+  end
+  return is
 end
 
 -- unlimit gives back what claims took of their limits: the names behind <1f> in their values in the running hash. It
@@ -63,9 +86,7 @@ local function unlimit(active, values)
   local keys, seen = {}, {}
   for _, value in ipairs(values) do
     for name in string.gmatch(value, "\31([^\31]+)") do
-      if redis.call("HINCRBY", active, name, -1) <= 0 then
-        redis.call("HDEL", active, name)
-      end
+      adjust(active, name, -1)
       if string.sub(name, 1, 2) == "k:" and not seen[name] then
         seen[name] = true
         keys[#keys + 1] = string.sub(name, 3)

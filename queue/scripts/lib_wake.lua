@@ -26,7 +26,7 @@ local function wake(watch, channel, due, only, except)
       asked[reads] = true
       if tonumber(list[i + 1]) > due then
         redis.call("ZADD", watch, due, list[i])
-        redis.call("PUBLISH", channel .. ":" .. id, int(due))
+        tell(channel .. ":" .. id, int(due))
       end
     end
   end
@@ -35,7 +35,7 @@ end
 -- lanes_changed gives the list of lanes a new version: at least the clock, so that after a loss of writes no version
 -- comes back with another list.
 local function lanes_changed(meta)
-  local version = tonumber(redis.call("HGET", meta, "lanes") or 0)
+  local version = num(redis.call("HGET", meta, "lanes")) or 0
   redis.call("HSET", meta, "lanes", int(math.max(version + 1, now)))
 end
 
@@ -51,6 +51,6 @@ local function lanes_known(lanes, meta, channel, names)
   if #fresh > 0 then
     many("HSET", lanes, fresh)
     lanes_changed(meta)
-    redis.call("PUBLISH", channel, "lanes")
+    tell(channel, "lanes")
   end
 end

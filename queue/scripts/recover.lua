@@ -23,7 +23,7 @@ for i = 1, n_lanes do
   declared[KEYS[11 + i]] = true
 end
 
-local at, notes, moved, earliest = 6 + n_lanes, {}, 0, now
+local at, notes, moved, died, earliest = 6 + n_lanes, {}, 0, 0, now
 local values, refused = {}, {}
 local requests = redis.call("EXISTS", cancel) == 1
 redis.call("HDEL", running, "")
@@ -38,7 +38,7 @@ for i = 1, tonumber(ARGV[5 + n_lanes]) do
     redis.call("HSET", tasks, task, body)
     if tonumber(lane) == 0 then
       redis.call("ZADD", dead, now, task)
-      redis.call("HINCRBY", meta, "died", 1)
+      died = died + 1
     else
       redis.call("ZADD", KEYS[11 + tonumber(lane)], due, task)
       earliest = math.min(earliest, tonumber(due))
@@ -52,6 +52,9 @@ for i = 1, tonumber(ARGV[5 + n_lanes]) do
 end
 if moved > 0 and n_lanes > 0 then -- a lane that was empty while the task ran may have been forgotten meanwhile
   lanes_known(lanes, meta, channel, { unpack(ARGV, 5, 4 + n_lanes) })
+end
+if died > 0 then
+  redis.call("HSET", meta, "died", int((num(redis.call("HGET", meta, "died")) or 0) + died))
 end
 if #notes > 0 then
   record(history, ARGV[3], "runs", table.concat(notes, "\n"), "gen", gen)

@@ -11,19 +11,21 @@
 -- ARGV[7] n lanes, then their names, then how long a request to cancel is kept, and a retired schedule (ms)
 -- Returns {removed, lanes removed}. O(removed * log(n) + lanes).
 local done, dead, tasks, lanes, meta, cancel, active, held, watch, schedules, changed = unpack(KEYS, 1, 11)
-redis.call("ZREM", watch, "") -- a first write that takes no memory: the others then pass at maxmemory
+redis.call("ZREM", watch, nobody) -- a first write that takes no memory: the others then pass at maxmemory
 local most = math.min(tonumber(ARGV[3]), chunk)
 
 local function shrink(set, old)
-  many("ZREM", set, old)
-  many("HDEL", tasks, old)
+  remove_last("ZREM", set, old)
+  remove_last("HDEL", tasks, old)
   return #old
 end
-local removed = shrink(done, redis.call("ZRANGEBYSCORE", done, "-inf", now, "LIMIT", 0, most))
-for set, cap in pairs({ [done] = tonumber(ARGV[1]), [dead] = tonumber(ARGV[2]) }) do
-  local over = redis.call("ZCARD", set) - cap
+local past = shrink(done, redis.call("ZRANGEBYSCORE", done, "-inf", now, "LIMIT", 0, most)) -- the first of them
+local removed = past
+for _, kept in ipairs({ { done, tonumber(ARGV[1]), past }, { dead, tonumber(ARGV[2]), 0 } }) do
+  local set, cap, from = unpack(kept)
+  local over = redis.call("ZCARD", set) - from - cap
   if over > 0 then
-    removed = removed + shrink(set, redis.call("ZRANGE", set, 0, math.min(over, most) - 1))
+    removed = removed + shrink(set, redis.call("ZRANGE", set, from, from + math.min(over, most) - 1))
   end
 end
 
@@ -37,7 +39,7 @@ local waiting = redis.call("ZCARD", held)
 for i = 1, tonumber(ARGV[7]) do
   local name, key = ARGV[7 + i], KEYS[11 + i]
   declared[key] = true
-  local since = tonumber(redis.call("HGET", lanes, name))
+  local since = num(redis.call("HGET", lanes, name))
   if redis.call("EXISTS", key) == 1 then
     used[#used + 1], used[#used + 2] = name, int(now)
   elseif since and now - since > tonumber(ARGV[4]) and waiting == 0 then
@@ -51,7 +53,7 @@ if #gone > 0 then
 end
 
 -- A deleted schedule stays named for those who read what changed since they last looked.
-local behind = tonumber(redis.call("HGET", meta, "schedules") or 0) - tonumber(ARGV[6])
+local behind = (num(redis.call("HGET", meta, "schedules")) or 0) - tonumber(ARGV[6])
 local n_old = behind > 0 and redis.call("ZCOUNT", changed, "-inf", int(behind)) or 0
 local old = n_old > 0 and redis.call("ZRANGE", changed, turn(n_old), math.min(turn(n_old) + 99, n_old - 1)) or {}
 for _, name in ipairs(old) do

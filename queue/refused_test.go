@@ -1,0 +1,255 @@
+package queue_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/onbeat/onbeat/instance"
+	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/task"
+	"github.com/onbeat/onbeat/testredis"
+)
+
+// stock is a namespace with something in every place. a leads; b was lost and ran something.
+type stock struct {
+	*world
+	n          *world // the same, by a user that may lack a right
+	a          *inst
+	lost       int64 // b's generation
+	gens       map[int64]bool
+	lanes      []queue.LaneClaim
+	settles    []queue.Settlement
+	recoveries []queue.Recovery
+	s, p       queue.Last // of schedules s, which has pushed nothing, and p, which pushed two slots
+	missed     queue.Drop
+	stays      queue.Drop
+	ahead      queue.Ahead
+}
+
+func newStock(t *testing.T, admin, narrow redis.UniversalClient) *stock {
+	t.Helper()
+	ns := testredis.Namespace(t)
+	w := worldIn(t, admin, ns)
+	s := &stock{world: w, n: worldIn(t, narrow, ns), lanes: append(lanesOf("job", "other"), queue.LaneClaim{Lane: lane("limited"), Limit: 2})}
+	b := w.join("b", consume("all"))
+	w.add(job("lost"), job("lost with key", task.Key("l", 1)), job("lost and dead"))
+	b.claim(3, s.lanes)
+	s.a, s.lost = w.join("a"), b.gen
+	s.gens = map[int64]bool{b.gen: true, s.a.gen: true}
+
+	w.add(keyed("runs", "k", 1, task.Wait, 1), keyed("r@1", "r", 1, task.Replace, 2), keyed("s@1", "s", 1, task.Skip, 3),
+		job("finishes"), job("is kept"), job("moves", task.Key("m", 1)), job("dies"), job("was kept"), job("died"))
+	limited := func(id string) *task.Task { return task.New("limited", nil, task.ID(id)) }
+	w.add(limited("l1"))
+	of := map[string]*task.Task{}
+	for _, t := range s.a.claim(10, s.lanes) {
+		of[t.ID] = t
+	}
+	settle := func(id string, o queue.Outcome) queue.Settlement {
+		t := of[id]
+		return queue.Settlement{ID: id, Fence: t.Fence, Outcome: o, Keep: time.Hour, Lane: queue.LaneOf(t), Record: queue.Rewrite(t), Note: "s@5 done 1 0"}
+	}
+	s.a.cycle(0, s.lanes, settle("was kept", queue.Kept), settle("died", queue.Died))
+	w.add(keyed("waits", "k", 1, task.Wait, 11))
+	s.a.cycle(10, s.lanes)
+	w.add(job("due"), job("later", task.At(w.now().Add(time.Hour))), keyed("waits too", "k", 1, task.Wait, 12), keyed("r@2", "r", 1, task.Replace, 13),
+		keyed("s@2", "s", 1, task.Skip, 14), keyed("m2", "m", 1, task.Wait, 15), limited("l2"), limited("l3"), task.New("other", nil, task.ID("o")))
+	s.settles = []queue.Settlement{settle("finishes", queue.Finished), settle("runs", queue.Finished), settle("is kept", queue.Kept), settle("moves", queue.Moved), settle("dies", queue.Died)}
+	s.s, s.p = w.schedule("s"), w.schedule("p")
+	long, slot := time.UnixMilli(1_000), w.now().Add(time.Hour).Truncate(time.Second)
+	s.a.advance(step("p", s.p, long, long.Add(time.Second), slot))
+	s.p = w.last("p")
+	s.missed, s.stays = drop("p", long, long), drop("p", long.Add(time.Second), long.Add(time.Second))
+	s.stays.Behind = true
+	s.ahead = queue.Ahead{Slot: slot, Count: 1}
+	s.must(s.rdb.ZAdd(t.Context(), s.keys.Done, redis.Z{Score: 1, Member: "was kept"}).Err())
+	b.lose(s.a)
+	s.join("c", release("v0"), func(c *instance.Config) { c.Standby = true })
+	s.must(s.rdb.ZAdd(t.Context(), s.keys.Instances, redis.Z{Score: 1, Member: "c"}).Err())
+	s.recoveries = w.recoveries(s.lost)
+	s.recoveries[slices.IndexFunc(s.recoveries, func(r queue.Recovery) bool { return r.Claim.Task.ID == "lost and dead" })].Dead = true
+	w.checkPlaces(s.gens)
+	return s
+}
+
+// calls are all that changes something, by the script.
+var calls = []struct {
+	name, script string
+	call         func(ctx context.Context, s *stock) error
+}{
+	{"enqueue", "enqueue", func(ctx context.Context, s *stock) error {
+		_, _, err := s.n.q.Enqueue(ctx, []*task.Task{job("new", task.Unique("u", time.Hour)), task.New("never seen", nil)}, true)
+		return err
+	}},
+	{"settle and claim", "cycle", func(ctx context.Context, s *stock) error {
+		r := s.a.request(20, s.lanes, s.settles...)
+		_, err := s.n.q.Cycle(ctx, r)
+		return err
+	}},
+	{"claim", "cycle", func(ctx context.Context, s *stock) error {
+		_, err := s.n.q.Cycle(ctx, s.a.request(20, s.lanes))
+		return err
+	}},
+	{"settle", "cycle", func(ctx context.Context, s *stock) error {
+		_, err := s.n.q.Cycle(ctx, s.a.request(0, s.lanes, s.settles...))
+		return err
+	}},
+	{"push and drop", "advance", func(ctx context.Context, s *stock) error {
+		p := step("p", s.p, s.ahead.Slot.Add(time.Second))
+		p.Drop, p.Remains = []queue.Drop{s.missed, s.stays}, "1 2 3"
+		_, _, _, err := s.n.q.Advance(ctx, s.a.term(), []queue.Step{p, step("s", s.s, s.now().Add(time.Second))})
+		return err
+	}},
+	{"pause", "change", func(ctx context.Context, s *stock) error {
+		_, _, err := s.n.q.Change(ctx, 0, []queue.Change{{Name: "p", Expect: s.p.String(), Pause: yes(true), Lane: lane("job"), Ahead: []queue.Ahead{s.ahead}, Event: "x", Note: "p@1..2 paused 1"}})
+		return err
+	}},
+	{"change and delete", "change", func(ctx context.Context, s *stock) error {
+		_, _, err := s.n.q.Change(ctx, 0, []queue.Change{
+			{Name: "s", Expect: s.s.String(), Definition: "{}", Event: "x"},
+			{Name: "p", Expect: s.p.String(), Delete: true, Lane: lane("job"), Ahead: []queue.Ahead{s.ahead}, Event: "x"},
+		})
+		return err
+	}},
+	{"retire", "change", func(ctx context.Context, s *stock) error {
+		_, _, err := s.n.q.Change(ctx, 0, []queue.Change{{Name: "p", Expect: s.p.String(), Retire: true, By: "v2", Lane: lane("job"), Ahead: []queue.Ahead{s.ahead}, Event: "x"}})
+		return err
+	}},
+	{"cancel what is due", "cancel", func(ctx context.Context, s *stock) error { _, err := s.n.q.Cancel(ctx, "due", "", false); return err }},
+	{"cancel what waits", "cancel", func(ctx context.Context, s *stock) error { _, err := s.n.q.Cancel(ctx, "waits", "", false); return err }},
+	{"cancel what runs", "cancel", func(ctx context.Context, s *stock) error { _, err := s.n.q.Cancel(ctx, "runs", "", false); return err }},
+	{"delete what is dead", "cancel", func(ctx context.Context, s *stock) error { _, err := s.n.q.Cancel(ctx, "died", "", true); return err }},
+	{"delete what is kept", "cancel", func(ctx context.Context, s *stock) error { _, err := s.n.q.Cancel(ctx, "was kept", "", true); return err }},
+	{"retry the dead", "revive", func(ctx context.Context, s *stock) error { _, err := s.n.q.Revive(ctx, []*task.Task{job("died")}); return err }},
+	{"take back", "recover", func(ctx context.Context, s *stock) error { _, _, err := s.n.q.Recover(ctx, s.lost, s.recoveries); return err }},
+	{"forget a generation", "recover", func(ctx context.Context, s *stock) error { _, _, err := s.n.q.Recover(ctx, s.lost, nil); return err }},
+	{"tidy up", "tidy", func(ctx context.Context, s *stock) error {
+		_, err := s.n.q.Tidy(ctx, time.Second)
+		return err
+	}},
+	{"join", "register", func(ctx context.Context, s *stock) error {
+		_, _, _, err := s.n.reg.Register(ctx, instance.Config{ID: "c", Lease: time.Minute}, 0)
+		return err
+	}},
+	{"find that one is lost", "heartbeat", func(ctx context.Context, s *stock) error {
+		_, err := s.n.reg.Heartbeat(ctx, "a", s.a.gen, time.Minute)
+		return err
+	}},
+	{"leave", "deregister", func(ctx context.Context, s *stock) error { _, err := s.n.reg.Deregister(ctx, "a", s.a.gen); return err }},
+	{"resign", "state", func(ctx context.Context, s *stock) error { _, err := s.n.reg.Resign(ctx, "a", s.a.gen); return err }},
+	{"open", "open", func(ctx context.Context, s *stock) error { _, err := s.n.reg.Open(ctx, s.a.term()); return err }},
+	{"declare", "declare", func(ctx context.Context, s *stock) error { _, _, err := s.n.reg.Declare(ctx, s.a.term()); return err }},
+}
+
+// settledAfter lets everything go on when what was refused is allowed again: nothing is lost, and nothing is left over.
+func (s *stock) settledAfter(t *testing.T) {
+	t.Helper()
+	s.checkPlaces(s.gens)
+}
+
+var called = regexp.MustCompile(`(?:redis\.p?call|many)\("([A-Z]+)"`)
+
+// commandsOf are the commands that scripts name.
+func commandsOf(t *testing.T) (list []string) {
+	t.Helper()
+	for _, pattern := range []string{"scripts/*.lua", "../instance/scripts/*.lua"} {
+		names, err := filepath.Glob(pattern)
+		if err != nil || len(names) == 0 {
+			t.Fatal(pattern, err)
+		}
+		for _, name := range names {
+			body, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, m := range called.FindAllStringSubmatch(string(body), -1) {
+				list = append(list, m[1])
+			}
+		}
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+// user is a client of a user that may do all but one thing.
+func user(t *testing.T, admin *redis.Client, refused ...string) *redis.Client {
+	t.Helper()
+	name := "u" + strings.NewReplacer("/", "-", " ", "-").Replace(testredis.Namespace(t))
+	args := []any{"ACL", "SETUSER", name, "reset", "on", ">secret", "~*", "&*", "+@all"}
+	for _, r := range refused {
+		args = append(args, r)
+	}
+	if err := admin.Do(t.Context(), args...).Err(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { admin.Do(context.Background(), "ACL", "DELUSER", name) })
+	opts := *admin.Options()
+	opts.Username, opts.Password = name, "secret"
+	c := redis.NewClient(&opts)
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// Whatever Redis refuses to the user of a script, at whichever point of it, no task is in no place, or in two.
+func TestScripts_refusedCommandsLoseNothing(t *testing.T) {
+	t.Parallel()
+	admin := testredis.Real(t)
+	for _, command := range commandsOf(t) {
+		narrow := user(t, admin, "-"+strings.ToLower(command))
+		for _, c := range calls {
+			t.Run(command+"/"+c.name, func(t *testing.T) {
+				s := newStock(t, admin, narrow)
+				err := c.call(t.Context(), s)
+				s.settledAfter(t)
+				t.Log(err)
+			})
+		}
+	}
+}
+
+// The same for a key that something else than onbeat has made one of another type.
+func TestScripts_keysOfAnotherTypeLoseNothing(t *testing.T) {
+	t.Parallel()
+	admin := testredis.Real(t)
+	k := queue.Partition{Namespace: "ns"}.Keys()
+	kinds := []string{k.Tasks, k.Lanes, k.Held, k.Active, k.Dead, k.Done, k.Cancel, k.Watch, k.Orphans, k.Schedules, k.Last, k.Behind, k.Changed,
+		k.Retired, k.Retirements, k.Instances, k.Members, k.Details, k.Leader, k.Releases, k.Trial, k.Strikes, k.Declarers, k.Meta, k.Events, k.History,
+		k.Due(lane("job")), k.Due(lane("other")), k.Due(lane("limited")), k.Running(1), k.Running(2)}
+	for _, kind := range kinds {
+		for _, c := range calls {
+			what := kind[strings.LastIndex(kind, "}:")+2:]
+			t.Run(what+"/"+c.name, func(t *testing.T) {
+				s := newStock(t, admin, admin)
+				key := s.part.Prefix() + what
+				switch what {
+				case "running:1":
+					key = s.keys.Running(s.a.gen)
+				case "running:2":
+					key = s.keys.Running(s.lost)
+				}
+				ctx := t.Context()
+				had := s.rdb.Exists(ctx, key).Val() == 1
+				if had {
+					s.must(s.rdb.Rename(ctx, key, key+":aside").Err())
+				}
+				s.must(s.rdb.Set(ctx, key, "of another type", 0).Err())
+				err := c.call(ctx, s)
+				s.must(s.rdb.Del(ctx, key).Err())
+				if had {
+					s.must(s.rdb.Rename(ctx, key+":aside", key).Err())
+				}
+				s.settledAfter(t)
+				t.Log(fmt.Sprint(err))
+			})
+		}
+	}
+}
