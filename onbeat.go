@@ -128,7 +128,7 @@ func (d *Dispatcher) instanceConfig() instance.Config {
 	c := d.cfg
 	return instance.Config{
 		Release: c.Release, Lead: c.Lead, Consume: c.Consume, Standby: c.Standby, Lease: c.Lease, MinReady: c.MinReady,
-		ReadyCheck: c.ReadyCheck, Types: d.mux.Types(), Concurrency: c.Concurrency, Log: c.Log,
+		ReadyCheck: c.ReadyCheck, Types: d.mux.Types(), Concurrency: c.Concurrency, Durable: c.Durability.Replicas > 0, Log: c.Log,
 	}
 }
 

@@ -246,6 +246,8 @@ func (c *Consumer) troubled(err error, failures int) time.Duration {
 	switch {
 	case errors.Is(err, queue.ErrFenced):
 		c.stay.Doubt()
+	case errors.Is(err, queue.ErrWrongType):
+		c.stay.Mend(err)
 	case errors.Is(err, queue.ErrStale), c.stay.Context().Err() != nil:
 	case failures == 1:
 		c.log.Warn().Err(err).Msg("cannot take or settle tasks: trying again")

@@ -62,6 +62,8 @@ type Config struct {
 	Types []string
 	// Concurrency is how many tasks it runs at once, for people to see.
 	Concurrency int
+	// Durable says that writes wait for replicas: the user needs the right to.
+	Durable bool
 	// Log receives state changes. The zero Logger discards them.
 	Log zerolog.Logger
 }

@@ -84,6 +84,9 @@ func (m *Manager) keep(ctx context.Context, s *Stay, served <-chan error) (lost 
 			if b.tries == 0 {
 				m.log.Warn().Err(err).Msg("heartbeat failed")
 			}
+			if errors.Is(err, queue.ErrWrongType) {
+				s.Mend(err)
+			}
 			next.Reset(b.next(m.cfg.heartbeat() / 4)) // the lease is at stake
 		}
 	}

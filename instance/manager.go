@@ -29,6 +29,9 @@ type Manager struct {
 	stoodDown time.Time     // when it last did
 	rest      time.Duration // for how long, then
 
+	mending sync.Mutex
+	mended  time.Time // when keys of another type were last looked for
+
 	recovering chan struct{}       // held by whoever recovers generations
 	later      map[int64]time.Time // generations that hold what only another release can read, until they are tried again
 }
@@ -67,6 +70,9 @@ func (m *Manager) Lease() time.Duration { return m.cfg.Lease }
 // Redis being out of reach is waited out, at start too. Run returns the error of serve, or nil; and
 // [queue.ErrDenied] if Redis refuses the user.
 func (m *Manager) Run(ctx context.Context, serve func(*Stay) error) error {
+	if err := m.mayAll(ctx); err != nil {
+		return err
+	}
 	for {
 		s, err := m.join(ctx)
 		if err != nil {
@@ -100,7 +106,7 @@ func (m *Manager) join(ctx context.Context) (*Stay, error) {
 			}
 			m.gen, m.order = gen, order
 			s := newStay(m.cfg.ID, gen, m.cfg.Release)
-			s.lease, s.takeBack = m.cfg.Lease, m.takeBackNow
+			s.lease, s.takeBack, s.mend = m.cfg.Lease, m.takeBackNow, m.mend
 			s.trust(asked.Add(m.cfg.Lease - m.cfg.margin()))
 			m.heard(s, v)
 			s.see(v)
@@ -113,6 +119,7 @@ func (m *Manager) join(ctx context.Context) (*Stay, error) {
 			return s, nil
 		case ctx.Err() != nil:
 			return nil, context.Cause(ctx)
+		case errors.Is(err, queue.ErrWrongType) && m.mend(ctx, err):
 		case !queue.Retryable(err) && !errors.Is(err, queue.ErrFull):
 			return nil, err
 		}

@@ -256,8 +256,7 @@ func (r *Registry) Cancels(ctx context.Context) ([]Cancel, error) {
 	return list, nil
 }
 
-// parseCancel reads "fence asked-at reason". A field that begins with "k:" is a key, unless a task has such an ID: then
-// the worst is that a run of that key is not told.
+// parseCancel reads "fence asked-at reason" of a key, "k:…", or of a task: as "t:…" if its ID begins like one of the two.
 func parseCancel(target, value string) Cancel {
 	parts := strings.SplitN(value, " ", 3)
 	c := Cancel{}
@@ -267,8 +266,9 @@ func parseCancel(target, value string) Cancel {
 	}
 	if key, ok := strings.CutPrefix(target, "k:"); ok {
 		c.Key = key
+		return c
 	}
-	c.Task = target
+	c.Task = strings.TrimPrefix(target, "t:")
 	return c
 }
 

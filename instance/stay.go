@@ -42,6 +42,7 @@ type Stay struct {
 	orphans  chan []int64 // generations whose tasks are to be taken back
 	lease    time.Duration
 	takeBack func(context.Context) error
+	mend     func(ctx context.Context, cause error) bool
 	stuck    chan stuck  // what a leader that cannot schedule says
 	serving  atomic.Bool // fn of Lead has not returned
 

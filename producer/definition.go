@@ -203,7 +203,7 @@ func (s *Schedule) slotTask(slot time.Time) *task.Task {
 	default:
 		return t
 	}
-	t.Key, t.KeyLimit = "schedule:"+s.Name, 1
+	t.Key, t.KeyLimit = scheduleKey+s.Name, 1
 	return t
 }
 

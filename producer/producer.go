@@ -46,7 +46,15 @@ type Result struct {
 // added. After [queue.ErrUnreachable] it may have been added; enqueueing the same ID again is refused if it was. An error
 // that matches that of ctx, and not [queue.ErrUnreachable], says that ctx ended before the task was sent.
 func (p *Producer) Enqueue(ctx context.Context, t *task.Task, opts ...task.Option) (string, error) {
-	if err := p.Check(t.Apply(opts...)); err != nil {
+	if err := checkNames(t.Apply(opts...)); err != nil {
+		return t.ID, &BatchError{Of: 1, Err: err}
+	}
+	return p.enqueue(ctx, t)
+}
+
+// enqueue is Enqueue for the dispatcher's own names too.
+func (p *Producer) enqueue(ctx context.Context, t *task.Task) (string, error) {
+	if err := p.Check(t); err != nil {
 		return t.ID, &BatchError{Of: 1, Err: err}
 	}
 	look := named(t, time.Now())
@@ -67,6 +75,16 @@ func (p *Producer) Enqueue(ctx context.Context, t *task.Task, opts ...task.Optio
 //
 // Batches over [queue.MaxBatch] are added part by part, each whole or not at all.
 func (p *Producer) EnqueueAll(ctx context.Context, tasks []*task.Task) ([]Result, error) {
+	for i, t := range tasks {
+		if err := checkNames(t); err != nil {
+			return nil, &BatchError{Index: i, Of: len(tasks), Err: err}
+		}
+	}
+	return p.enqueueAll(ctx, tasks)
+}
+
+// enqueueAll is EnqueueAll for the dispatcher's own names too.
+func (p *Producer) enqueueAll(ctx context.Context, tasks []*task.Task) ([]Result, error) {
 	now := time.Now()
 	look := false
 	for i, t := range tasks {

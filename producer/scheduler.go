@@ -93,6 +93,7 @@ type tenure struct {
 	behind  []*entry // those that are behind, in the order of their turns
 	version int64    // of the schedules, as far as they are known
 	whole   bool     // entries are all there are
+	halves  bool     // of some there is only half in Redis: stock is to be taken
 
 	tookBack bool              // the runs of the dead, as far as they could be
 	before   memory            // what was known before all was read, until it has been
@@ -147,6 +148,9 @@ func (t *tenure) run(ctx context.Context) error {
 			t.upkeep(ctx)
 			err = t.insist(ctx, t.retryAside)
 		}
+		if err == nil && t.halves {
+			err = t.insist(ctx, t.takeStock)
+		}
 		if err != nil {
 			return err
 		}
@@ -185,8 +189,11 @@ func (t *tenure) insist(ctx context.Context, fn func(context.Context) error) err
 		if n == 0 {
 			t.log.Warn().Err(err).Msg("cannot schedule: trying again")
 		}
-		if errors.Is(err, queue.ErrFull) {
+		switch {
+		case errors.Is(err, queue.ErrFull):
 			t.tidy(ctx)
+		case errors.Is(err, queue.ErrWrongType) && t.stay.Mend(err):
+			fn = t.takeStock // what lay there is gone: what is known here is brought back
 		}
 		d := min(longestPause, 20*time.Millisecond<<min(n, 10))
 		select {
@@ -324,6 +331,10 @@ func before(ms time.Time) time.Time { return ms.Add(-time.Millisecond) }
 
 // put takes in a schedule as it lies in Redis now.
 func (t *tenure) put(st queue.Stored) {
+	if st.Half() && t.entries[st.Name] != nil {
+		t.halves = true // what is known of it is kept: by that it is made whole
+		return
+	}
 	if old := t.entries[st.Name]; old != nil {
 		old.next = time.Time{}
 		t.plan.fix(old)

@@ -277,7 +277,7 @@ func (s *Schedules) Trigger(ctx context.Context, name string, payload json.RawMe
 	if payload != nil {
 		t.Payload = payload
 	}
-	return s.p.Enqueue(ctx, t)
+	return s.p.enqueue(ctx, t)
 }
 
 // maxBackfill bounds one call of Backfill.
@@ -313,7 +313,7 @@ func (s *Schedules) Backfill(ctx context.Context, name string, from, to time.Tim
 	var batch []*task.Task
 	added, done := 0, 0
 	flush := func() error {
-		results, err := s.p.EnqueueAll(ctx, batch)
+		results, err := s.p.enqueueAll(ctx, batch)
 		for _, r := range results {
 			if r.Err == nil {
 				added++
@@ -328,7 +328,7 @@ func (s *Schedules) Backfill(ctx context.Context, name string, from, to time.Tim
 	}
 	for slot := range grid.Between(from.Add(-time.Nanosecond), to) {
 		t := status.Schedule.slotTask(slot)
-		t.ID += "+backfill"
+		t.ID += backfillMark
 		t.Priority, t.Keep = task.Low, -1
 		t.Conflict = task.Behind // all are due at once, and each was asked for: one after the other
 		if due := status.Schedule.JitterFor(name, slot); due.After(now) {

@@ -49,9 +49,12 @@ func (t *tenure) read(ctx context.Context) (map[string]queue.Stored, error) {
 	if err != nil {
 		return nil, err
 	}
-	t.entries, t.plan, t.behind, t.version, t.whole = make(map[string]*entry, len(stored)), nil, nil, version, false
+	t.entries, t.plan, t.behind, t.version, t.whole, t.halves = make(map[string]*entry, len(stored)), nil, nil, version, false, false
 	for _, st := range stored {
 		t.put(st)
+	}
+	if err := t.complete(ctx, stored); err != nil {
+		return nil, err
 	}
 	// A schedule changed while they were read may have come as two halves that do not belong together.
 	if err := t.refresh(ctx); err != nil {
@@ -61,6 +64,31 @@ func (t *tenure) read(ctx context.Context) (map[string]queue.Stored, error) {
 		return nil, err
 	}
 	return stored, nil
+}
+
+// complete makes schedules whole of which Redis has only the definition: as they are known here, or else with a grid that
+// begins now.
+func (t *tenure) complete(ctx context.Context, stored map[string]queue.Stored) error {
+	var changes []queue.Change
+	for _, st := range stored {
+		if !st.Half() {
+			continue
+		}
+		c := &queue.Change{Definition: st.Definition, Anchor: queue.Anchor{In: true}, Event: "schedule restored"}
+		if e := t.before.entries[st.Name]; e != nil {
+			var err error
+			if c, err = e.restored(t.before.seen); err != nil {
+				return err
+			}
+		}
+		c.Name, c.Expect = st.Name, st.Last
+		changes = append(changes, *c)
+	}
+	if len(changes) == 0 {
+		return nil
+	}
+	_, _, err := t.q.Change(ctx, 0, changes)
+	return err
 }
 
 // lacks reports whether a schedule that was known, and that nobody deleted, is not among those that were read. One that
@@ -80,7 +108,7 @@ func (t *tenure) lacks(ctx context.Context, stored map[string]queue.Stored) (boo
 		return false, err
 	}
 	for _, st := range list {
-		if !st.Absent() {
+		if st.Definition != "" {
 			stored[st.Name] = st
 			t.put(st)
 		}
@@ -114,8 +142,8 @@ func (t *tenure) restore(ctx context.Context, known memory, names []string) erro
 		return err
 	}
 	var changes []queue.Change
-	for _, name := range lost {
-		e := known.entries[name]
+	for _, st := range lost {
+		e := known.entries[st.Name]
 		if e == nil {
 			continue
 		}
@@ -123,6 +151,7 @@ func (t *tenure) restore(ctx context.Context, known memory, names []string) erro
 		if err != nil {
 			return err
 		}
+		c.Expect = st.Last
 		changes = append(changes, *c)
 	}
 	if len(changes) == 0 {
@@ -138,28 +167,27 @@ func (t *tenure) restore(ctx context.Context, known memory, names []string) erro
 
 // lost names the schedules that are not there although nobody deleted them since a version was known: of a deletion
 // Redis would know a later one. When that is so long ago that it may have forgotten, they count as deleted.
-func (t *tenure) lost(ctx context.Context, known, version int64, names []string) ([]string, error) {
+func (t *tenure) lost(ctx context.Context, known, version int64, names []string) (lost []queue.Stored, err error) {
 	list, err := t.q.SchedulesNamed(ctx, names)
 	if err != nil {
 		return nil, err
 	}
-	var absent, lost []string
-	for _, st := range list {
-		if st.Absent() {
-			absent = append(absent, st.Name)
-		}
-	}
-	if len(absent) == 0 {
+	list = slices.DeleteFunc(list, func(st queue.Stored) bool { return st.Definition != "" })
+	if len(list) == 0 {
 		return nil, nil
+	}
+	absent := make([]string, len(list))
+	for i, st := range list {
+		absent[i] = st.Name
 	}
 	changed, err := t.q.ChangedAt(ctx, absent)
 	if err != nil {
 		return nil, err
 	}
 	old := version-known > queue.NamesKept.Milliseconds()
-	for i, name := range absent {
+	for i, st := range list {
 		if changed[i] <= known && !(changed[i] == 0 && old) {
-			lost = append(lost, name)
+			lost = append(lost, st)
 		}
 	}
 	return lost, nil

@@ -101,9 +101,9 @@ func (q *Queue) Cycle(ctx context.Context, r *CycleRequest) (*CycleReply, error)
 		return nil, fmt.Errorf("cycle: %d to claim and %d to settle, the limit is %d", r.Want, len(r.Settle), MaxBatch)
 	}
 	k := &q.keys
-	keys := make([]string, 0, 14+len(r.Lanes))
+	keys := make([]string, 0, 15+len(r.Lanes))
 	keys = append(keys, k.Instances, k.Members, k.Leader, k.Meta, k.Watch, k.Tasks, k.Running(r.Gen), k.Done, k.Dead,
-		k.History, k.Active, k.Held, k.Cancel, k.Lanes)
+		k.History, k.Active, k.Held, k.Cancel, k.Lanes, k.Events)
 	numbers := make(map[Lane]int, len(r.Lanes))
 	args := make([]any, 0, 32+3*len(r.Lanes)+5*len(r.Settle))
 	args = append(args, r.Instance, r.Gen, r.Seq, r.Want, q.caps.History, q.caps.Dead, q.caps.Done, k.Wake, r.Reads,

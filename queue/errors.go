@@ -29,6 +29,8 @@ var (
 	ErrAlive = errors.New("generation is alive")
 	// ErrDenied: Redis refuses the user or password, or the command to this user.
 	ErrDenied = errors.New("redis denies access")
+	// ErrWrongType: a key of onbeat's is of another type, which something else has made. Nothing was done.
+	ErrWrongType = errors.New("a key of onbeat's is of another type")
 	// ErrNotFound: there is no such task, schedule or release.
 	ErrNotFound = errors.New("not found")
 	// ErrChanged: somebody else changed it at the same time, more often than we tried again.
@@ -45,12 +47,13 @@ var replies = []struct {
 	err    error
 }{
 	{"FENCED", ErrFenced}, {"NOTLEADER", ErrNotLeader}, {"STALE", ErrStale}, {"ALIVE", ErrAlive},
-	{"OOM", ErrFull},
+	{"OOM", ErrFull}, {"WRONGTYPE", ErrWrongType},
 	{"LOADING", ErrBusy}, {"READONLY", ErrBusy}, {"MOVED", ErrBusy}, {"ASK", ErrBusy}, {"TRYAGAIN", ErrBusy},
 	{"CLUSTERDOWN", ErrBusy}, {"MASTERDOWN", ErrBusy}, {"BUSY", ErrBusy}, {"NOREPLICAS", ErrBusy},
 	{"UNBLOCKED", ErrBusy}, {"MISCONF", ErrBusy}, {"ERR max number of clients", ErrBusy},
 	{"NOAUTH", ErrDenied}, {"WRONGPASS", ErrDenied}, {"NOPERM", ErrDenied},
-	{"Protocol error: unauthenticated", ErrDenied}, // a long command, without a password
+	{"The user executing the script can't", ErrDenied}, // NOPERM of a command in a script, from Redis 7 on
+	{"Protocol error: unauthenticated", ErrDenied},     // a long command, without a password
 }
 
 // Classify wraps what go-redis returned with the sentinel it means. A nil error, redis.Nil, and what it does not know

@@ -13,7 +13,7 @@ import (
 )
 
 var (
-	cancelScript = NewScript("cancel", source("careful"), source("lib_wake"), source("lib_held"), source("cancel"))
+	cancelScript = NewScript("cancel", source("careful"), source("lib_wake"), source("lib_held"), source("lib_cancel"), source("cancel"))
 	reviveScript = NewScript("revive", source("careful"), source("lib_wake"), source("revive"))
 	tidyScript   = NewScript("tidy", source("careful"), source("lib_wake"), source("lib_held"), source("tidy"))
 )

@@ -128,9 +128,18 @@ var calls = []struct {
 	{"cancel what waits", "cancel", func(ctx context.Context, s *stock) error { _, err := s.n.q.Cancel(ctx, "waits", "", false); return err }},
 	{"cancel what runs", "cancel", func(ctx context.Context, s *stock) error { _, err := s.n.q.Cancel(ctx, "runs", "", false); return err }},
 	{"delete what is dead", "cancel", func(ctx context.Context, s *stock) error { _, err := s.n.q.Cancel(ctx, "died", "", true); return err }},
-	{"delete what is kept", "cancel", func(ctx context.Context, s *stock) error { _, err := s.n.q.Cancel(ctx, "was kept", "", true); return err }},
-	{"retry the dead", "revive", func(ctx context.Context, s *stock) error { _, err := s.n.q.Revive(ctx, []*task.Task{job("died")}); return err }},
-	{"take back", "recover", func(ctx context.Context, s *stock) error { _, _, err := s.n.q.Recover(ctx, s.lost, s.recoveries); return err }},
+	{"delete what is kept", "cancel", func(ctx context.Context, s *stock) error {
+		_, err := s.n.q.Cancel(ctx, "was kept", "", true)
+		return err
+	}},
+	{"retry the dead", "revive", func(ctx context.Context, s *stock) error {
+		_, err := s.n.q.Revive(ctx, []*task.Task{job("died")})
+		return err
+	}},
+	{"take back", "recover", func(ctx context.Context, s *stock) error {
+		_, _, err := s.n.q.Recover(ctx, s.lost, s.recoveries)
+		return err
+	}},
 	{"forget a generation", "recover", func(ctx context.Context, s *stock) error { _, _, err := s.n.q.Recover(ctx, s.lost, nil); return err }},
 	{"tidy up", "tidy", func(ctx context.Context, s *stock) error {
 		_, err := s.n.q.Tidy(ctx, time.Second)

@@ -27,6 +27,10 @@ type Stored struct {
 // Absent reports whether there is no such schedule.
 func (s Stored) Absent() bool { return s.Definition == "" && s.Last == "" }
 
+// Half reports whether there is a definition without a last run, or the other way round: something else than onbeat has
+// written over one of them.
+func (s Stored) Half() bool { return (s.Definition == "") != (s.Last == "") }
+
 // Ahead are slots that were pushed and have not come: Count of them, Every apart, the last of which is Slot. Slots that
 // lie close together are so many that no command could name each.
 type Ahead struct {

@@ -5,6 +5,7 @@ import (
 	"crypto/sha1" //nolint:gosec // the name Redis gives a script; no secret hangs on it
 	"embed"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -77,7 +78,11 @@ func (s *Script) Run(ctx context.Context, rdb redis.UniversalClient, keys []stri
 	if err != nil && redis.HasErrorPrefix(err, "NOSCRIPT") {
 		v, err = s.call(ctx, rdb, "eval", s.src, keys, args)
 	}
-	return v, Classify(err)
+	err = Classify(err)
+	if errors.Is(err, ErrWrongType) {
+		err = &wrongType{err, keys}
+	}
+	return v, err
 }
 
 func (s *Script) call(ctx context.Context, rdb redis.UniversalClient, command, body string, keys []string, args []any) (any, error) {

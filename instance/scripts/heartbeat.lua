@@ -1,7 +1,7 @@
 -- heartbeat.lua renews a lease, drops those that ran out, elects if need be, and returns the view.
 --
 -- KEYS[1..13] see lib_elect.lua
--- KEYS[14] cancel hash  task or "k:key" -> "fence asked-at reason"
+-- KEYS[14] cancel hash  task, "t:task" or "k:key" -> "fence asked-at reason"
 -- ARGV[1] id  [2] generation  [3] lease ms  [4] how late a watcher may be before others look (ms)
 -- ARGV[5] the clock of Redis when it last answered the caller a heartbeat, or 0
 -- ARGV[6] what the caller reads, if it believes that it watches; else ""

@@ -29,7 +29,7 @@ local function parse(member)
     string.match(member or "", "^(%d+) (%d+) (%a) (%d) (%a+) (%a+) ?(.*)$")
   return {
     gen = tonumber(gen), order = tonumber(order), state = state, standby = standby == "1",
-    lead = lead, consume = consume, release = release,
+    lead = lead, consume = consume, release = release or "",
   }
 end
 

@@ -61,10 +61,45 @@ local function elsewhere(plan)
   return plan.behind ~= plan.remains and (redis.call("HGET", behind, plan.name) or "") ~= plan.behind
 end
 
+-- taken finds the slots whose ID somebody else's task has: one that does not say that it is of this schedule. The IDs are
+-- refused from callers, but not by an older release, nor by Redis.
+local pushed = {}
+for _, plan in ipairs(plans) do
+  for t = 1, tonumber(ARGV[plan.push - 1]) do
+    pushed[#pushed + 1] = ARGV[plan.push + 4 * t - 3]
+  end
+end
+local stands = {} -- what lies under those IDs
+for from = 1, #pushed, chunk do
+  for i, body in ipairs(redis.call("HMGET", tasks, unpack(pushed, from, math.min(from + chunk - 1, #pushed)))) do
+    stands[pushed[from + i - 1]] = body
+  end
+end
+local function taken(name, task)
+  local length = #name < 128 and string.char(#name) or string.char(#name % 128 + 128, math.floor(#name / 128))
+  return stands[task] and not string.find(stands[task], "\15" .. length .. name, 1, true)
+end
+
 local owing, settled = {}, {} -- which schedules are behind then, and with what; which are not any more
 local moved, becomes, records, sets, used, notes = {}, {}, {}, {}, {}, {}
 local dropped, earliest = {}, nil
 local leaving = {} -- what is to leave: due set, task and due time
+
+local function push(lane, task, due, body)
+  if string.byte(due) == 43 then
+    due = int(now + tonumber(string.sub(due, 2)))
+  end
+  earliest = math.min(earliest or tonumber(due), tonumber(due))
+  local set = sets[lane]
+  if not set then
+    set = {}
+    sets[lane] = set
+    used[#used + 1] = ARGV[6 + lane]
+  end
+  set[#set + 1], set[#set + 2] = due, task
+  records[#records + 1], records[#records + 2] = task, body
+end
+
 for i, plan in ipairs(plans) do
   if current[i] ~= plan.expect or elsewhere(plan) then
     moved[#moved + 1] = i - 1
@@ -105,22 +140,11 @@ for i, plan in ipairs(plans) do
     end
     for t = 1, tonumber(ARGV[plan.push - 1]) do
       local p = plan.push + 4 * t - 4
-      local lane, task, due = tonumber(ARGV[p]), ARGV[p + 1], ARGV[p + 2]
-      if string.byte(due) == 43 then
-        due = int(now + tonumber(string.sub(due, 2)))
+      if taken(plan.name, ARGV[p + 1]) then
+        notes[#notes + 1] = ARGV[p + 1] .. " skipped taken"
+      else
+        push(tonumber(ARGV[p]), ARGV[p + 1], ARGV[p + 2], ARGV[p + 3])
       end
-      local ms = tonumber(due)
-      if not earliest or ms < earliest then
-        earliest = ms
-      end
-      local set = sets[lane]
-      if not set then
-        set = {}
-        sets[lane] = set
-        used[#used + 1] = ARGV[6 + lane]
-      end
-      set[#set + 1], set[#set + 2] = due, task
-      records[#records + 1], records[#records + 2] = task, ARGV[p + 3]
     end
   end
 end
@@ -155,7 +179,11 @@ many("HSET", tasks, records)
 undos[#undos + 1] = function()
   for _, set in pairs(sets) do
     for i = 2, #set, 2 do
-      redis.pcall("HDEL", tasks, set[i])
+      if stands[set[i]] then
+        redis.pcall("HSET", tasks, set[i], stands[set[i]])
+      else
+        redis.pcall("HDEL", tasks, set[i])
+      end
     end
   end
 end

@@ -52,7 +52,7 @@ if where then
   return where
 end
 local fence = num(redis.call("HGET", meta, "fence")) or 0
-redis.call("HSET", cancel, task, int(fence) .. " " .. int(now) .. " " .. ARGV[4])
+redis.call("HSET", cancel, request_of(task), int(fence) .. " " .. int(now) .. " " .. ARGV[4])
 tell(channel, "cancel")
 record(events, ARGV[3], "event", "task cancel asked", "task", task, "reason", ARGV[4])
 return "running"

@@ -13,12 +13,13 @@
 -- KEYS[10] history    stream  what became of the slots of schedules
 -- KEYS[11] active     hash    "k:key", "b:key" (those of it that are behind) or "t:type" -> running
 -- KEYS[12] held       zset    see lib_held.lua
--- KEYS[13] cancel     hash    task or "k:key" -> "fence asked-at reason"
+-- KEYS[13] cancel     hash    task, "t:task" or "k:key" -> "fence asked-at reason"
 -- KEYS[14] lanes      hash    lane -> last seen in use (unix ms)
--- KEYS[15..] due sets, one a lane, in the order in which they are to be read
+-- KEYS[15] events     stream
+-- KEYS[16..] due sets, one a lane, in the order in which they are to be read
 --
 -- ARGV[1] id  [2] generation  [3] seq: larger than in every earlier call of this generation
--- ARGV[4] want: most tasks to claim  [5] cap of history  [6] cap of dead  [7] cap of done  [8] wake channel
+-- ARGV[4] want: most tasks to claim  [5] cap of history, and of events  [6] cap of dead  [7] cap of done  [8] wake channel
 -- ARGV[9] a name for the lanes it reads: who has the same reads the same
 -- ARGV[10] the version of the lanes it knows: if there is another, nothing is claimed; 0: claim all the same
 -- ARGV[11] keys, joined by <1f>, that an earlier call left tasks waiting for in lanes it did not declare
@@ -43,7 +44,7 @@
 -- is the ZREM: settling, which frees memory, must always pass.
 local instances, members, leader, meta, watch, tasks, running = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
 local done, dead, history, active, held, cancel = KEYS[8], KEYS[9], KEYS[10], KEYS[11], KEYS[12], KEYS[13]
-local lanes_hash, first_lane = KEYS[14], 14
+local lanes_hash, events, first_lane = KEYS[14], KEYS[15], 15
 local id, gen, seq, want, channel = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]), ARGV[8]
 local reads, known = ARGV[9], ARGV[10]
 local me = reads == "" and id or id .. "\31" .. reads

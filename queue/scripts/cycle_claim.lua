@@ -124,6 +124,20 @@ local function claimer()
     return "\31k:" .. key .. tail
   end
 
+  -- set_aside lets those be dead whose IDs nobody could have chosen: the reply could not name them.
+  local function set_aside(lane, n, ids, records)
+    for i = 1, n do
+      if ids[i] == "" or string.find(ids[i], "\n", 1, true) then
+        if records[i] then
+          redis.call("ZADD", dead, now, ids[i])
+          undo("ZREM", dead, ids[i])
+          record(events, ARGV[5], "event", "set aside", "task", ids[i], "lane", lane.name)
+        end
+        records[i] = false
+      end
+    end
+  end
+
   local text = {} -- of numbers, which are expensive to write
 
   -- take looks at up to n due tasks of a lane, and returns how many of them it claimed.
@@ -139,6 +153,10 @@ local function claimer()
     local found, ids, dues, records, rows = first_due(lane, n, part)
     if found == 0 then
       return 0
+    end
+    local list = "\n" .. table.concat(ids, "\n", 1, found) .. "\n"
+    if string.find(list, "\n\n", 1, true) or select(2, string.gsub(list, "\n", "\n")) ~= found + 1 then
+      set_aside(lane, found, ids, records)
     end
     looks = math.max(looks - found, 0)
     redis.call("ZREMRANGEBYRANK", lane.key, 0, found - 1)

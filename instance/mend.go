@@ -1,0 +1,74 @@
+package instance
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/onbeat/onbeat/queue"
+)
+
+// mendEvery is how often at most keys of another type are looked for.
+const mendEvery = time.Second
+
+// mend sets aside what something else than onbeat has made of its keys, and reports whether there was any.
+func (m *Manager) mend(ctx context.Context, cause error) bool {
+	m.mending.Lock()
+	defer m.mending.Unlock()
+	if time.Since(m.mended) < mendEvery {
+		return false
+	}
+	m.mended = time.Now()
+	ctx, done := context.WithTimeout(ctx, m.cfg.heartbeat())
+	defer done()
+	keys, err := m.q.Mend(ctx, cause)
+	if err != nil {
+		m.log.Error().Err(err).Msg("keys of onbeat's are of another type, and cannot be set aside")
+		return false
+	}
+	if len(keys) > 0 {
+		m.log.Error().Strs("keys", keys).Msg("set aside keys of another type: something else writes to them, and what they held is lost")
+	}
+	return len(keys) > 0
+}
+
+// Mend is for whoever was answered [queue.ErrWrongType]: it sets aside the keys that something else than onbeat has made
+// anew, so that work goes on without what they held. What is left is then read again by everybody here. It reports
+// whether there was such a key; it looks once a second at most.
+func (s *Stay) Mend(cause error) bool {
+	if s.mend == nil || !s.mend(s.ctx, cause) {
+		return false
+	}
+	s.claims.Store(true)
+	s.again.Store(true)
+	s.wake(0)
+	s.Schedules.Ring()
+	return true
+}
+
+// mayAll waits for Redis, and returns [queue.ErrDenied], with the rules that would help, if the user may not do all that
+// an instance does.
+func (m *Manager) mayAll(ctx context.Context) error {
+	var b backoff
+	for {
+		call, done := context.WithTimeout(ctx, m.cfg.Lease)
+		missing, err := m.q.Missing(call, queue.AsInstance, m.cfg.Durable)
+		done()
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err == nil && len(missing) > 0:
+			return fmt.Errorf("%w: the user lacks %s; docs/rights.md has the rules for an instance", queue.ErrDenied, strings.Join(missing, " "))
+		case err == nil || !errors.Is(err, queue.ErrUnreachable):
+			return nil // what else there is shows when it registers
+		}
+		if b.tries == 0 {
+			m.log.Warn().Err(err).Msg("waiting for redis")
+		}
+		if !pause(ctx, b.next(m.cfg.heartbeat())) {
+			return nil
+		}
+	}
+}

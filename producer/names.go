@@ -1,0 +1,34 @@
+package producer
+
+import (
+	"strings"
+
+	"github.com/onbeat/onbeat/task"
+)
+
+// What the dispatcher names by itself, and callers may not: slots (name@milliseconds), those of a backfill, and the keys by
+// which the runs of a schedule are held apart. A caller's task under such a name would take the place of a slot, or hold
+// it up.
+const (
+	backfillMark = "+backfill"
+	scheduleKey  = "schedule:"
+)
+
+// checkNames refuses a caller's task that has a name of the dispatcher's.
+func checkNames(t *task.Task) error {
+	switch _, _, slot := task.ParseSlotID(strings.TrimSuffix(t.ID, backfillMark)); {
+	case slot:
+		return &task.FieldError{
+			Field: "id", Value: t.ID, Reason: "the form of a schedule's slot", Hint: "name@number is the dispatcher's: put another character for the @",
+		}
+	case strings.HasPrefix(t.Key, scheduleKey):
+		return &task.FieldError{
+			Field: "key", Value: t.Key, Reason: "holds apart the runs of a schedule", Hint: "begin it with something else than " + scheduleKey,
+		}
+	case t.Schedule != "" || !t.Slot.IsZero():
+		return &task.FieldError{
+			Field: "schedule", Value: t.Schedule, Reason: "is the dispatcher's to set", Hint: "trigger or backfill the schedule",
+		}
+	}
+	return nil
+}

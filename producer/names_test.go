@@ -1,0 +1,35 @@
+package producer
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/onbeat/onbeat/task"
+	"github.com/onbeat/onbeat/testredis"
+)
+
+// A caller cannot take a name that the dispatcher gives by itself: a slot would not run, or wait for a stranger's task.
+func TestEnqueue_refusesNamesOfTheDispatcher(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, testredis.Client(t))
+	p := w.p
+	for what, tk := range map[string]*task.Task{
+		"a slot":     task.New("job", nil, task.ID("nightly@1795338400000")),
+		"a backfill": task.New("job", nil, task.ID("nightly@1795338400000+backfill")),
+		"a key":      task.New("job", nil, task.Key("schedule:nightly", 1)),
+		"a schedule": {Type: "job", Schedule: "nightly"},
+		"a slot's":   {Type: "job", Slot: time.UnixMilli(1)},
+	} {
+		var field *task.FieldError
+		if _, err := p.Enqueue(t.Context(), tk); !errors.Is(err, task.ErrInvalid) || !errors.As(err, &field) {
+			t.Errorf("%s: %v", what, err)
+		}
+		if _, err := p.EnqueueAll(t.Context(), []*task.Task{task.New("job", nil), tk}); !errors.Is(err, task.ErrInvalid) {
+			t.Errorf("%s, of two: %v", what, err)
+		}
+	}
+	if _, err := p.Enqueue(t.Context(), task.New("job", nil, task.ID("someone@example.com"), task.Key("schedules", 1))); err != nil {
+		t.Errorf("an ID that is no slot: %v", err)
+	}
+}

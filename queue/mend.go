@@ -1,0 +1,170 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+var mendScript = NewScript("mend", source("mend"))
+
+// wrongType is [ErrWrongType] with the keys that the script was called with.
+type wrongType struct {
+	error
+	keys []string
+}
+
+func (w *wrongType) Unwrap() error { return w.error }
+
+// types says what each key of a partition is, but for those of lanes and generations.
+func (k *Keys) types() map[string]string {
+	all := map[string]string{k.Events: "stream", k.History: "stream"}
+	for _, key := range []string{
+		k.Tasks, k.Lanes, k.Active, k.Cancel, k.Schedules, k.Last, k.Behind, k.Retired, k.Members, k.Details, k.Leader,
+		k.Releases, k.Strikes, k.Declarers, k.Meta,
+	} {
+		all[key] = "hash"
+	}
+	for _, key := range []string{k.Held, k.Dead, k.Done, k.Watch, k.Orphans, k.Changed, k.Retirements, k.Instances, k.Trial} {
+		all[key] = "zset"
+	}
+	return all
+}
+
+// typeOf is the type of the key of a lane, of a generation, or of a unique window; "" for another key.
+func (k *Keys) typeOf(key string) string {
+	kind, _, _ := strings.Cut(strings.TrimPrefix(key, k.prefix), ":")
+	return map[string]string{"due": "zset", "running": "hash", "unique": "string"}[kind]
+}
+
+// Mend sets aside every key of the partition that is of another type than onbeat's, because something else has written
+// to it, and returns their names: as "…aside:<unix ms>:…" they are kept for a month. No script touches such a key; each
+// answers [ErrWrongType], which is the cause to give here, and has done nothing. What the key held before is lost, and was
+// lost when it was written over.
+func (q *Queue) Mend(ctx context.Context, cause error) (aside []string, err error) {
+	aside, err = q.mend(ctx, q.keys.types())
+	if err != nil {
+		return nil, fmt.Errorf("mend: %w", err)
+	}
+	if slices.Contains(aside, q.keys.Lanes) {
+		if err := q.findLanes(ctx); err != nil {
+			return aside, fmt.Errorf("mend: %w", err)
+		}
+	}
+	more, err := q.madeKeys(ctx, cause)
+	if err == nil && len(more) > 0 {
+		var found []string
+		found, err = q.mend(ctx, more)
+		aside = append(aside, found...)
+	}
+	if err != nil {
+		return aside, fmt.Errorf("mend: %w", err)
+	}
+	return aside, nil
+}
+
+// madeKeys are the keys of lanes and generations that are known, and those that a script was called with.
+func (q *Queue) madeKeys(ctx context.Context, cause error) (map[string]string, error) {
+	types := map[string]string{}
+	add := func(key string) {
+		if typ := q.keys.typeOf(key); typ != "" {
+			types[key] = typ
+		}
+	}
+	if w := (*wrongType)(nil); errors.As(cause, &w) {
+		for _, key := range w.keys {
+			add(key)
+		}
+	}
+	lanes, err := q.rdb.HKeys(ctx, q.keys.Lanes).Result()
+	if err != nil {
+		return nil, Classify(err)
+	}
+	for _, l := range lanes {
+		add(q.keys.prefix + "due:" + l)
+	}
+	members, err := q.rdb.HVals(ctx, q.keys.Members).Result()
+	if err != nil {
+		return nil, Classify(err)
+	}
+	orphans, err := q.rdb.ZRange(ctx, q.keys.Orphans, 0, -1).Result()
+	if err != nil {
+		return nil, Classify(err)
+	}
+	for _, m := range append(orphans, members...) {
+		gen, _, _ := strings.Cut(m, " ")
+		if n, err := strconv.ParseInt(gen, 10, 64); err == nil {
+			add(q.keys.Running(n))
+		}
+	}
+	return types, nil
+}
+
+// mend looks at keys. The events and meta are always among them, and come first.
+func (q *Queue) mend(ctx context.Context, types map[string]string) ([]string, error) {
+	delete(types, q.keys.Events)
+	delete(types, q.keys.Meta)
+	names := append([]string{q.keys.Events, q.keys.Meta}, slices.Sorted(maps.Keys(types))...)
+	keys, args := slices.Clone(names), []any{q.caps.Events, "stream", "hash"}
+	at := time.Now().UnixMilli()
+	for _, name := range names {
+		keys = append(keys, fmt.Sprintf("%saside:%d:%s", q.keys.prefix, at, strings.TrimPrefix(name, q.keys.prefix)))
+	}
+	for _, name := range names[2:] {
+		args = append(args, types[name])
+	}
+	v, err := mendScript.Run(ctx, q.rdb, keys, args)
+	if err != nil {
+		return nil, err
+	}
+	r, aside := newReply(v), []string(nil)
+	for r.more() {
+		aside = append(aside, r.string())
+	}
+	return aside, r.err
+}
+
+// findLanes writes the list of lanes anew, from the due sets that there are.
+func (q *Queue) findLanes(ctx context.Context) error {
+	var mu sync.Mutex
+	var found []any
+	scan := func(ctx context.Context, node *redis.Client) error {
+		due := q.keys.prefix + "due:"
+		for it := node.Scan(ctx, 0, globQuote(due)+"*", 1000).Iterator(); ; {
+			if !it.Next(ctx) {
+				return Classify(it.Err())
+			}
+			mu.Lock()
+			found = append(found, strings.TrimPrefix(it.Val(), due), time.Now().UnixMilli())
+			mu.Unlock()
+		}
+	}
+	var err error
+	switch rdb := q.rdb.(type) {
+	case *redis.ClusterClient:
+		err = rdb.ForEachMaster(ctx, scan)
+	case *redis.Client:
+		err = scan(ctx, rdb)
+	}
+	if err != nil || len(found) == 0 {
+		return err
+	}
+	version := time.Now().UnixMilli()
+	if err := q.rdb.HSet(ctx, q.keys.Lanes, found...).Err(); err != nil {
+		return Classify(err)
+	}
+	return Classify(q.rdb.HSet(ctx, q.keys.Meta, "lanes", version).Err())
+}
+
+// globQuote is a pattern that only the text itself matches.
+func globQuote(text string) string {
+	return strings.NewReplacer("\\", "\\\\", "*", "\\*", "?", "\\?", "[", "\\[").Replace(text)
+}

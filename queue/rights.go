@@ -1,0 +1,154 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Role is what a client is there for, by which it needs rights.
+type Role string
+
+// The roles.
+const (
+	AsInstance Role = "instance" // leads, schedules, consumes; and all that the others do
+	AsProducer Role = "producer" // enqueues tasks
+	AsReader   Role = "reader"   // lists, shows, audits
+)
+
+// tries are the harmless forms: of an entry that is not there, or with a value that Redis refuses when it has looked at
+// the user's rights.
+var tries = map[string]func(k *Keys) []any{
+	"eval":             func(*Keys) []any { return []any{"EVAL", "return 1", 0} },
+	"evalsha":          func(*Keys) []any { return []any{"EVALSHA", strings.Repeat("0", 40), 0} },
+	"script|load":      func(*Keys) []any { return []any{"SCRIPT", "LOAD", "return 1"} },
+	"ping":             func(*Keys) []any { return []any{"PING"} },
+	"time":             func(*Keys) []any { return []any{"TIME"} },
+	"exists":           func(k *Keys) []any { return []any{"EXISTS", k.Active} },
+	"get":              func(k *Keys) []any { return []any{"GET", k.Unique("\x00")} },
+	"set":              func(k *Keys) []any { return []any{"SET", k.Unique("\x00"), "", "PX", "x"} },
+	"del":              func(k *Keys) []any { return []any{"DEL", k.Unique("\x00")} },
+	"type":             func(k *Keys) []any { return []any{"TYPE", k.Tasks} },
+	"rename":           func(k *Keys) []any { return []any{"RENAME", k.Unique("\x00"), k.Unique("\x01")} },
+	"pexpire":          func(k *Keys) []any { return []any{"PEXPIRE", k.Unique("\x00"), 1} },
+	"hget":             func(k *Keys) []any { return []any{"HGET", k.Meta, "\x00"} },
+	"hmget":            func(k *Keys) []any { return []any{"HMGET", k.Tasks, "\x00"} },
+	"hgetall":          func(k *Keys) []any { return []any{"HGETALL", k.Leader} },
+	"hkeys":            func(k *Keys) []any { return []any{"HKEYS", k.Lanes} },
+	"hvals":            func(k *Keys) []any { return []any{"HVALS", k.Members} },
+	"hlen":             func(k *Keys) []any { return []any{"HLEN", k.Tasks} },
+	"hexists":          func(k *Keys) []any { return []any{"HEXISTS", k.Tasks, "\x00"} },
+	"hscan":            func(k *Keys) []any { return []any{"HSCAN", k.Schedules, 0, "MATCH", "\x00"} },
+	"hset":             func(k *Keys) []any { return []any{"HSET", k.Meta, "\x00", "", "\x00"} },
+	"hdel":             func(k *Keys) []any { return []any{"HDEL", k.Tasks, "\x00"} },
+	"zadd":             func(k *Keys) []any { return []any{"ZADD", k.Dead, "x", "\x00"} },
+	"zincrby":          func(k *Keys) []any { return []any{"ZINCRBY", k.Instances, "x", "\x00"} },
+	"zrem":             func(k *Keys) []any { return []any{"ZREM", k.Watch, "\x00"} },
+	"zremrangebyrank":  func(k *Keys) []any { return []any{"ZREMRANGEBYRANK", k.Held, "x", "x"} },
+	"zremrangebyscore": func(k *Keys) []any { return []any{"ZREMRANGEBYSCORE", k.Trial, "x", "x"} },
+	"zscore":           func(k *Keys) []any { return []any{"ZSCORE", k.Done, "\x00"} },
+	"zmscore":          func(k *Keys) []any { return []any{"ZMSCORE", k.Changed, "\x00"} },
+	"zcard":            func(k *Keys) []any { return []any{"ZCARD", k.Orphans} },
+	"zcount":           func(k *Keys) []any { return []any{"ZCOUNT", k.Done, 0, 0} },
+	"zlexcount":        func(k *Keys) []any { return []any{"ZLEXCOUNT", k.Held, "[a", "[a"} },
+	"zrange":           func(k *Keys) []any { return []any{"ZRANGE", k.Retirements, 0, 0} },
+	"zrangebylex":      func(k *Keys) []any { return []any{"ZRANGEBYLEX", k.Held, "[a", "[a"} },
+	"zrangebyscore":    func(k *Keys) []any { return []any{"ZRANGEBYSCORE", k.Changed, 0, 0} },
+	"xadd":             func(k *Keys) []any { return []any{"XADD", k.Events, "x", "a", "b"} },
+	"xdel":             func(k *Keys) []any { return []any{"XDEL", k.History, "0-0"} },
+	"xrange":           func(k *Keys) []any { return []any{"XRANGE", k.History, "-", "+", "COUNT", 1} },
+	"xrevrange":        func(k *Keys) []any { return []any{"XREVRANGE", k.Events, "+", "-", "COUNT", 1} },
+	"xread":            func(k *Keys) []any { return []any{"XREAD", "COUNT", 1, "STREAMS", k.Events, "$"} },
+	"xinfo|stream":     func(k *Keys) []any { return []any{"XINFO", "STREAM", k.History} },
+	"scan":             func(k *Keys) []any { return []any{"SCAN", 0, "MATCH", "\x00", "COUNT", 1} },
+	"wait":             func(*Keys) []any { return []any{"WAIT", 0, 1} },
+	"publish":          func(k *Keys) []any { return []any{"PUBLISH", k.WakeOf("\x00"), ""} },
+}
+
+// needs are the commands of each role.
+var needs = map[Role][]string{
+	AsInstance: {
+		"eval", "evalsha", "script|load", "ping", "time", "exists", "get", "set", "del", "type", "rename", "pexpire", "scan",
+		"hget", "hmget", "hgetall", "hkeys", "hvals", "hlen", "hexists", "hscan", "hset", "hdel",
+		"zadd", "zincrby", "zrem", "zremrangebyrank", "zremrangebyscore", "zscore", "zmscore", "zcard", "zcount", "zlexcount",
+		"zrange", "zrangebylex", "zrangebyscore", "xadd", "xdel", "xrange", "xrevrange", "xread", "xinfo|stream",
+		"publish", "subscribe",
+	},
+	AsProducer: {
+		"eval", "evalsha", "ping", "time", "get", "set", "del", "hget", "hmget", "hset", "hdel", "zadd", "zrem", "zrange", "publish",
+	},
+	AsReader: {
+		"eval", "evalsha", "ping", "time", "get", "hget", "hmget", "hgetall", "hkeys", "hlen", "hexists", "hscan",
+		"zscore", "zmscore", "zcard", "zcount", "zrange", "zrangebylex", "zrangebyscore", "xrange", "xrevrange", "xread", "xinfo|stream",
+	},
+}
+
+// ACL is the rules that a user of a role needs in a partition, as ACL SETUSER takes them. With durability it needs WAIT.
+func ACL(r Role, p Partition, durable bool) string {
+	list := needs[r]
+	if durable {
+		list = append(slices.Clone(list), "wait")
+	}
+	channels := " &" + p.Prefix() + "*"
+	if r == AsReader {
+		channels = "" // it neither wakes nor is woken
+	}
+	return "~" + p.Prefix() + "*" + channels + " +" + strings.Join(list, " +")
+}
+
+// Missing tries all that a role needs, by name, and returns what Redis refuses to this user, as the rules that would allow
+// it: "+publish", "~onbeat:{default}:*". With durability it needs WAIT besides. It changes nothing.
+func (q *Queue) Missing(ctx context.Context, r Role, durable bool) ([]string, error) {
+	refused := map[string]bool{}
+	names := slices.Clone(needs[r])
+	if durable {
+		names = append(names, "wait")
+	}
+	names = slices.DeleteFunc(names, func(n string) bool { return tries[n] == nil })
+	pipe := q.rdb.Pipeline()
+	cmds := make([]*redis.Cmd, len(names))
+	for i, name := range names {
+		cmds[i] = pipe.Do(ctx, tries[name](&q.keys)...)
+	}
+	_, _ = pipe.Exec(ctx)
+	for i, cmd := range cmds {
+		switch err := Classify(cmd.Err()); {
+		case err == nil, !errors.Is(err, ErrDenied):
+			if errors.Is(err, ErrUnreachable) {
+				return nil, fmt.Errorf("try what the user may do: %w", err)
+			}
+		case strings.Contains(err.Error(), "one of the keys"):
+			refused["~"+q.keys.prefix+"*"] = true
+		case strings.Contains(err.Error(), "one of the channels"):
+			refused["&"+q.keys.prefix+"*"] = true
+		default:
+			refused["+"+names[i]] = true
+		}
+	}
+	if r == AsInstance {
+		if err := q.trySubscribe(ctx, refused); err != nil {
+			return nil, err
+		}
+	}
+	return slices.Sorted(maps.Keys(refused)), nil
+}
+
+func (q *Queue) trySubscribe(ctx context.Context, refused map[string]bool) error {
+	sub := q.rdb.Subscribe(ctx, q.keys.WakeOf("\x00"))
+	defer func() { _ = sub.Close() }()
+	_, err := sub.Receive(ctx)
+	switch err := Classify(err); {
+	case errors.Is(err, ErrDenied) && strings.Contains(err.Error(), "one of the channels"):
+		refused["&"+q.keys.prefix+"*"] = true
+	case errors.Is(err, ErrDenied):
+		refused["+subscribe"] = true
+	case errors.Is(err, ErrUnreachable):
+		return fmt.Errorf("try what the user may do: %w", err)
+	}
+	return nil
+}

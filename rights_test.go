@@ -1,0 +1,300 @@
+package onbeat_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/onbeat/onbeat"
+	"github.com/onbeat/onbeat/handlers"
+	"github.com/onbeat/onbeat/lock"
+	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/schedule"
+	"github.com/onbeat/onbeat/task"
+	"github.com/onbeat/onbeat/testredis"
+)
+
+// rightsOf are the rules that docs/rights.md names for a role, in a namespace.
+func rightsOf(t *testing.T, role, namespace string) []string {
+	t.Helper()
+	text, err := os.ReadFile("docs/rights.md")
+	must(t, err)
+	_, rest, ok := strings.Cut(string(text), "\n## "+role+"\n")
+	_, rest, ok2 := strings.Cut(rest, "\n```\n")
+	rules, _, ok3 := strings.Cut(rest, "\n```\n")
+	if !ok || !ok2 || !ok3 {
+		t.Fatalf("docs/rights.md has no rules under %q", role)
+	}
+	rules = strings.ReplaceAll(rules, "NAMESPACE", namespace)
+	return strings.Fields(strings.TrimPrefix(strings.ReplaceAll(rules, "\\\n", " "), "ACL SETUSER NAME on >PASSWORD "))
+}
+
+// user is a client of a user that has these rules and no other.
+func user(t *testing.T, admin *redis.Client, rules []string, change ...func(*redis.Options)) *redis.Client {
+	t.Helper()
+	name := "u-" + testredis.Namespace(t)
+	args := []any{"ACL", "SETUSER", name, "reset", "on", ">secret"}
+	for _, r := range rules {
+		args = append(args, r)
+	}
+	must(t, admin.Do(t.Context(), args...).Err())
+	t.Cleanup(func() { admin.Do(context.Background(), "ACL", "DELUSER", name) })
+	opts := *admin.Options()
+	opts.Username, opts.Password = name, "secret"
+	for _, f := range change {
+		f(&opts)
+	}
+	c := redis.NewClient(&opts)
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// The rules of docs/rights.md are those that the program knows, and each is enough for what its role does.
+func TestRights_documentedAreEnough(t *testing.T) {
+	t.Parallel()
+	admin := testredis.Real(t)
+	t.Run("an instance", func(t *testing.T) {
+		t.Parallel()
+		ns := testredis.Namespace(t)
+		rules := rightsOf(t, "An instance", ns)
+		sameRules(t, rules, queue.ACL(queue.AsInstance, queue.Partition{Namespace: ns}, false))
+		works(t, user(t, admin, rules), ns)
+	})
+	t.Run("a producer", func(t *testing.T) {
+		t.Parallel()
+		ns := testredis.Namespace(t)
+		rules := rightsOf(t, "A producer", ns)
+		sameRules(t, rules, queue.ACL(queue.AsProducer, queue.Partition{Namespace: ns}, false))
+		d := dispatcher(t, user(t, admin, rules), onbeat.Config{Namespace: ns})
+		for _, opts := range [][]task.Option{{task.ID("x")}, {task.Unique("u", time.Hour)}, {task.Key("k", 1), task.In(time.Hour)}} {
+			_, err := d.Enqueue(t.Context(), task.New("job", nil, opts...))
+			must(t, err)
+		}
+		_, err := d.Enqueue(t.Context(), task.New("job", nil, task.Unique("u", time.Hour)))
+		if !errors.Is(err, queue.ErrDuplicate) {
+			t.Errorf("the second of a window: %v", err)
+		}
+		if _, err := d.Queue().Cancel(t.Context(), "x", "", false); !errors.Is(err, queue.ErrDenied) {
+			t.Errorf("a producer cancels: %v", err)
+		}
+	})
+	t.Run("a reader", func(t *testing.T) {
+		t.Parallel()
+		ns := testredis.Namespace(t)
+		works(t, admin, ns)
+		rules := rightsOf(t, "A reader", ns)
+		sameRules(t, rules, queue.ACL(queue.AsReader, queue.Partition{Namespace: ns}, false))
+		d := dispatcher(t, user(t, admin, rules), onbeat.Config{Namespace: ns})
+		reads(t, d)
+		if _, err := d.Enqueue(t.Context(), task.New("job", nil)); !errors.Is(err, queue.ErrDenied) {
+			t.Errorf("a reader enqueues: %v", err)
+		}
+	})
+	t.Run("locks", func(t *testing.T) {
+		t.Parallel()
+		ns := testredis.Namespace(t)
+		rdb := user(t, admin, rightsOf(t, "Locks", ns))
+		locks(t, rdb, ns)
+	})
+}
+
+func sameRules(t *testing.T, documented []string, known string) {
+	t.Helper()
+	want := strings.Fields(known)
+	slices.Sort(documented)
+	slices.Sort(want)
+	if !slices.Equal(documented, want) {
+		t.Errorf("documented: %s\nknown to the program: %s", strings.Join(documented, " "), strings.Join(want, " "))
+	}
+}
+
+// works runs a dispatcher through what it does: slots, overlap, tasks with keys and limits, failures, the dead, cancelling,
+// changes of schedules, a second that takes over.
+func works(t *testing.T, rdb redis.UniversalClient, ns string) {
+	t.Helper()
+	ctx := t.Context()
+	var ran atomic.Int64
+	make := func() *onbeat.Dispatcher {
+		d := dispatcher(t, rdb, onbeat.Config{Namespace: ns, Lease: time.Second, Concurrency: 4, Limits: map[string]int{"job": 2}})
+		must(t, d.Handle("job", handlers.Func(func(ctx context.Context, tk *task.Task) error {
+			ran.Add(1)
+			switch tk.ID {
+			case "fails":
+				return errors.New("it was to")
+			case "long":
+				<-ctx.Done()
+				return ctx.Err()
+			}
+			return nil
+		})))
+		rule := schedule.Every(50 * time.Millisecond)
+		rule.Overlap = schedule.OverlapReplace
+		must(t, d.Schedule("s", rule, "job", nil))
+		return d
+	}
+	d := make()
+	stop := run(t, d)
+	for _, opts := range [][]task.Option{
+		{task.ID("fails"), task.MaxAttempts(2), task.Retry(time.Millisecond, time.Millisecond)}, {task.ID("long")},
+		{task.ID("k1"), task.Key("k", 1)}, {task.ID("k2"), task.Key("k", 1)}, {task.ID("kept"), task.Keep(time.Hour)}, {task.Unique("u", time.Hour)},
+	} {
+		_, err := d.Enqueue(ctx, task.New("job", nil, opts...))
+		must(t, err)
+	}
+	testredis.Eventually(t, patience, func() bool { return ran.Load() > 20 }, "tasks run")
+	testredis.Eventually(t, patience, func() bool { f, err := d.Queue().Task(ctx, "fails"); return err == nil && f.State == task.Dead }, "one is dead")
+	_, err := d.Queue().Cancel(ctx, "long", "by hand", false)
+	must(t, err)
+	f, err := d.Queue().Task(ctx, "fails")
+	must(t, err)
+	_, err = d.Queue().Revive(ctx, []*task.Task{f.Task})
+	must(t, err)
+	reads(t, d)
+	list := d.Schedules()
+	for _, change := range []func(context.Context, string) (bool, error){list.Pause, list.Resume} {
+		_, err := change(ctx, "s")
+		must(t, err)
+	}
+	_, err = list.Trigger(ctx, "s", nil)
+	must(t, err)
+	run(t, make())
+	stop()
+	before := ran.Load()
+	testredis.Eventually(t, patience, func() bool { return ran.Load() > before+5 }, "the other goes on")
+	must(t, list.Delete(ctx, "s"))
+	_, err = d.Queue().Tidy(ctx, time.Second)
+	must(t, err)
+	_, err = d.Queue().Mend(ctx, nil)
+	must(t, err)
+}
+
+// reads makes all calls that change nothing.
+func reads(t *testing.T, d *onbeat.Dispatcher) {
+	t.Helper()
+	ctx, q := t.Context(), d.Queue()
+	for _, s := range []task.State{task.Due, task.Running, task.Dead, task.Done} {
+		_, err := q.List(ctx, s, queue.ListOptions{Limit: 10})
+		must(t, err)
+	}
+	_, err := q.Task(ctx, "kept")
+	if !errors.Is(err, queue.ErrNotFound) {
+		must(t, err)
+	}
+	_, err = q.Counts(ctx)
+	must(t, err)
+	_, err = q.Events(ctx, time.Time{}, 10)
+	must(t, err)
+	must(t, q.History(ctx, time.Time{}, func(queue.HistoryEntry) error { return nil }))
+	_, err = q.HistorySince(ctx)
+	must(t, err)
+	_, err = d.Instances().List(ctx)
+	must(t, err)
+	_, _, err = q.Lanes(ctx)
+	must(t, err)
+	_, err = q.SchedulesNamed(ctx, []string{"s"})
+	must(t, err)
+	_, err = q.Schedules(ctx, func([]queue.Stored) error { return nil })
+	must(t, err)
+	_, _, err = q.ChangedSince(ctx, 0)
+	must(t, err)
+	_, err = q.Retired(ctx, []string{"s"})
+	must(t, err)
+	_, err = q.Standing(ctx, []string{"x"})
+	must(t, err)
+}
+
+// locks takes a lock, waits for one, and gives it on.
+func locks(t *testing.T, rdb redis.UniversalClient, ns string) {
+	t.Helper()
+	l, err := lock.New(rdb, lock.Options{Namespace: ns, TTL: time.Second})
+	must(t, err)
+	first, err := l.Acquire(t.Context(), "x")
+	must(t, err)
+	got := make(chan error, 1)
+	go func() {
+		second, err := l.Acquire(t.Context(), "x")
+		if err == nil {
+			err = second.Release(context.WithoutCancel(t.Context()))
+		}
+		got <- err
+	}()
+	time.Sleep(400 * time.Millisecond) // a heartbeat
+	must(t, first.Release(t.Context()))
+	must(t, <-got)
+}
+
+// Each right that is missing is named, by itself.
+func TestRights_missingOnesAreNamed(t *testing.T) {
+	t.Parallel()
+	admin := testredis.Real(t)
+	for _, role := range []queue.Role{queue.AsInstance, queue.AsProducer, queue.AsReader} {
+		t.Run(string(role), func(t *testing.T) {
+			t.Parallel()
+			p := queue.Partition{Namespace: testredis.Namespace(t)}
+			all := strings.Fields(queue.ACL(role, p, true))
+			for i, rule := range all {
+				q, err := queue.New(user(t, admin, slices.Delete(slices.Clone(all), i, i+1)), p, queue.Caps{})
+				must(t, err)
+				missing, err := q.Missing(t.Context(), role, true)
+				must(t, err)
+				if !slices.Contains(missing, rule) || strings.HasPrefix(rule, "+") && len(missing) > 1 {
+					t.Errorf("without %s: %v is named", rule, missing)
+				}
+			}
+			q, err := queue.New(user(t, admin, all), p, queue.Caps{})
+			must(t, err)
+			missing, err := q.Missing(t.Context(), role, true)
+			must(t, err)
+			if len(missing) > 0 {
+				t.Errorf("with all of them: %v", missing)
+			}
+		})
+	}
+}
+
+// An instance whose user may not do all that it does says what is missing, and does not begin.
+func TestRun_saysWhichRightsAreMissing(t *testing.T) {
+	t.Parallel()
+	admin := testredis.Real(t)
+	ns := testredis.Namespace(t)
+	rules := strings.Fields(queue.ACL(queue.AsInstance, queue.Partition{Namespace: ns}, false))
+	rules = slices.DeleteFunc(rules, func(r string) bool { return r == "+publish" })
+	d := dispatcher(t, user(t, admin, rules), onbeat.Config{Namespace: ns})
+	err := d.Run(t.Context())
+	if !errors.Is(err, queue.ErrDenied) || !strings.Contains(err.Error(), "+publish") {
+		t.Errorf("%v, want %v that names +publish", err, queue.ErrDenied)
+	}
+	if keys := admin.Keys(t.Context(), "onbeat:\\{"+ns+"\\}:*").Val(); len(keys) > 0 {
+		t.Errorf("it left %v", keys)
+	}
+}
+
+// Tenants beside each other: each has its namespace, and nothing of the other's.
+func TestRights_tenantsAreApart(t *testing.T) {
+	t.Parallel()
+	admin := testredis.Real(t)
+	mine, theirs := testredis.Namespace(t), testredis.Namespace(t)
+	rdb := user(t, admin, rightsOf(t, "An instance", mine))
+	d := dispatcher(t, rdb, onbeat.Config{Namespace: theirs})
+	_, err := d.Enqueue(t.Context(), task.New("job", nil))
+	if !errors.Is(err, queue.ErrDenied) {
+		t.Errorf("enqueue in another's namespace: %v", err)
+	}
+	if err := d.Run(t.Context()); !errors.Is(err, queue.ErrDenied) {
+		t.Errorf("run in another's namespace: %v", err)
+	}
+	if err := rdb.Subscribe(t.Context(), "onbeat:{"+theirs+"}:wake").Ping(t.Context()); err == nil {
+		sub := rdb.Subscribe(t.Context(), "onbeat:{"+theirs+"}:wake")
+		defer func() { _ = sub.Close() }()
+		if _, err := sub.Receive(t.Context()); err == nil {
+			t.Error("it hears the other's messages")
+		}
+	}
+}
