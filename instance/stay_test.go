@@ -242,7 +242,7 @@ func TestOnCancel_isToldByMessageAndByHeartbeat(t *testing.T) {
 			fence   int64
 			want    bool
 		}{
-			{"z", "y", 9, true}, {"z", "y", 10, false}, {"z", "", 9, false}, {"k:y", "", 8, true},
+			{"z", "y", 9, true}, {"z", "y", 10, false}, {"z", "", 9, false}, {"k:y", "", 8, false},
 		} {
 			if covers := got.Covers(c.id, c.key, c.fence); covers != c.want {
 				t.Errorf("%+v covers %+v: %v", got, c, covers)

@@ -24,8 +24,17 @@ if proves and tonumber(proves) <= now and parse(member).state == "r" then
 end
 
 local found = sweep()
-local lead = redis.call("HGET", leader, "id")
-if not lead or lead == "" or not redis.call("ZSCORE", instances, lead) then
+local lead = redis.call("HMGET", leader, "id", "gen", "order", "consume", "open", "epoch")
+if lead[1] == id then
+  -- What is not as it was written was damaged by somebody: who leads is settled anew, behind a gate that is shut.
+  local m = parse(redis.call("HGET", members, id))
+  if lead[2] ~= int(m.gen) or lead[3] ~= int(m.order) or lead[4] ~= m.consume or not string.find(lead[5] or "", "^[01]$")
+    or not num(lead[6]) then
+    redis.call("HSET", leader, "id", "", "gen", "0", "open", "0", "back", "")
+    record(events, cap_events, "event", "set aside", "key", "leader", "instance", id)
+    elect()
+  end
+elseif not lead[1] or lead[1] == "" or not redis.call("ZSCORE", instances, lead[1]) then
   elect()
 end
 
