@@ -181,14 +181,16 @@ func TestDamage_stopsNobodyElse(t *testing.T) {
 	w := newDamage(t, seed)
 	ctx := t.Context()
 	w.goesOn(time.Now(), "", "the start")
-	n := 0
+	n, worst := 0, time.Duration(0)
 	for end := time.Now().Add(span); time.Now().Before(end); n++ {
 		what, of := w.once(ctx)
 		t.Logf("%d: %s", n, what)
-		w.goesOn(time.Now(), of, what)
+		began := time.Now()
+		w.goesOn(began, of, what)
+		worst = max(worst, time.Since(began))
 		w.repair(ctx, of)
 	}
-	t.Logf("%d times", n)
+	t.Logf("damaged %d times; at the latest all others had run again after %v", n, worst.Round(time.Millisecond))
 }
 
 func must(t testing.TB, err error) {

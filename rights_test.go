@@ -298,3 +298,44 @@ func TestRights_tenantsAreApart(t *testing.T) {
 		}
 	}
 }
+
+// What Redis refuses for good does not keep an instance that is to end: it leaves when its drain is over.
+func TestRun_aLastingErrorDoesNotOutliveTheDrain(t *testing.T) {
+	t.Parallel()
+	admin := testredis.Real(t)
+	ns := testredis.Namespace(t)
+	rdb := user(t, admin, strings.Fields(queue.ACL(queue.AsInstance, queue.Partition{Namespace: ns}, false)))
+	d := dispatcher(t, rdb, onbeat.Config{Namespace: ns, Lease: time.Second, Drain: time.Second})
+	began, goOn := make(chan struct{}), make(chan struct{})
+	must(t, d.Handle("job", handlers.Func(func(context.Context, *task.Task) error {
+		close(began)
+		<-goOn
+		return nil
+	})))
+	ctx, stop := context.WithCancel(t.Context())
+	over := make(chan error, 1)
+	go func() { over <- d.Run(ctx) }()
+	_, err := d.Enqueue(t.Context(), task.New("job", nil, task.ID("x")))
+	must(t, err)
+	<-began
+	prefix := "onbeat:{" + ns + "}:" // heartbeats pass, and nothing can be settled
+	must(t, admin.Do(t.Context(), "ACL", "SETUSER", rdb.Options().Username, "resetkeys", "%R~"+prefix+"tasks", "~"+prefix+"[^t]*", "~"+prefix+"trial").Err())
+	close(goOn)
+	time.Sleep(300 * time.Millisecond) // it tries, and fails
+	stop()
+	select {
+	case err := <-over:
+		t.Log(err)
+	case <-time.After(6 * time.Second):
+		t.Error("it has not ended 5 s after its drain")
+	}
+	places := 0
+	for _, key := range admin.Keys(t.Context(), "onbeat:\\{"+ns+"\\}:running:*").Val() {
+		if admin.HExists(t.Context(), key, "x").Val() {
+			places++
+		}
+	}
+	if places != 1 {
+		t.Errorf("the task runs in %d places, want one, from which it is taken back", places)
+	}
+}

@@ -1,13 +1,15 @@
 package consumer
 
 import (
+	"errors"
 	"time"
 
 	"github.com/onbeat/onbeat/queue"
 	"github.com/onbeat/onbeat/task"
 )
 
-// settleTimeout is how long Redis may refuse, or not answer, the last settlements while it answers heartbeats.
+// settleTimeout is how long Redis may refuse, or not answer, the last settlements while it answers heartbeats. What it
+// refuses for good is given up when the time to drain is over.
 const settleTimeout = 10 * time.Second
 
 // drain ends the stay's work: what runs may finish, then is cancelled, then is handed back. If the lease is lost
@@ -17,7 +19,8 @@ func (c *Consumer) drain() {
 	grace := time.NewTimer(c.cfg.Drain)
 	defer grace.Stop()
 	var abandoned, retry, unpaid <-chan time.Time
-	failures := 0
+	var failures int
+	var graceOver, lasting bool // the last answer was an error that waiting does not end
 	if n := len(c.inflight); n > 0 && c.stay.Context().Err() == nil {
 		c.log.Info().Int("running", n).Dur("drain", c.cfg.Drain).Msg("finishing what runs")
 	}
@@ -33,7 +36,8 @@ func (c *Consumer) drain() {
 		}
 		select {
 		case a := <-c.answers:
-			if _, err := c.answered(a); err != nil {
+			_, err := c.answered(a)
+			if lasting = err != nil && !queue.Retryable(err) && !errors.Is(err, queue.ErrFull); err != nil {
 				failures++
 				retry = time.After(c.troubled(err, failures))
 			} else {
@@ -43,6 +47,7 @@ func (c *Consumer) drain() {
 			c.ended(r)
 			c.gather()
 		case <-grace.C:
+			graceOver = true
 			for _, r := range c.inflight {
 				r.end(ErrDrained)
 			}
@@ -54,14 +59,23 @@ func (c *Consumer) drain() {
 		case <-retry:
 			retry = nil
 		case <-unpaid:
-			c.log.Error().Int("runs", len(c.settled)).Msg("cannot settle the last runs: leaving without")
-			c.settled = nil // a call that is under way may still be reading it
+			c.leaveUnsettled()
 			return
 		case <-ended: // the runs hang on this context too: they are cancelled
 			ended, retry = nil, nil
 			abandoned = time.After(abandon)
 		}
+		if graceOver && lasting && len(c.inflight) == 0 && ended != nil {
+			c.leaveUnsettled()
+			return
+		}
 	}
+}
+
+// leaveUnsettled gives up what Redis does not take: whoever takes back what this instance ran has it run again.
+func (c *Consumer) leaveUnsettled() {
+	c.log.Error().Int("runs", len(c.settled)).Msg("cannot settle the last runs: leaving without")
+	c.settled = nil // a call that is under way may still be reading it
 }
 
 // abandon gives up on handlers that do not return though their context ended: the task is handed back, and what they
