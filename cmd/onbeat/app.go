@@ -21,6 +21,8 @@ type app struct {
 	err    io.Writer
 	style  style // of out
 	parser *kong.Kong
+
+	private string // a config file that was found, not named
 }
 
 func newApp(g *globals, env func(string) string, stdin io.Reader, stdout, stderr io.Writer) *app {

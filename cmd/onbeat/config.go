@@ -15,6 +15,7 @@ import (
 	"github.com/onbeat/onbeat"
 	"github.com/onbeat/onbeat/handlers"
 	"github.com/onbeat/onbeat/instance"
+	"github.com/onbeat/onbeat/internal/private"
 	"github.com/onbeat/onbeat/producer"
 	"github.com/onbeat/onbeat/queue"
 	"github.com/onbeat/onbeat/task"
@@ -83,12 +84,27 @@ type logConfig struct {
 
 // loadConfig reads and checks a config file.
 func (a *app) loadConfig(name string) (*config, error) {
-	data, err := readFile(name, "config")
+	data, err := a.readConfig(name)
 	if err != nil {
 		return nil, err
 	}
 	return parseConfig(name, data, a.env)
 }
+
+// readConfig reads the file. One that nobody named, but that was found, is used only if it can be nobody else's.
+func (a *app) readConfig(name string) ([]byte, error) {
+	if name != a.private {
+		return readFile(name, "config")
+	}
+	data, err := private.Read(name, maxFile)
+	if err != nil {
+		return nil, refusePrivate("config", name, err, "name another with -c")
+	}
+	return data, nil
+}
+
+// maxFile is the most bytes of a file of settings.
+const maxFile = 16 << 20
 
 // readFile reads a file that somebody named.
 func readFile(name, field string) ([]byte, error) {
@@ -144,7 +160,7 @@ func (c *config) expand(env func(string) string) (err error) {
 }
 
 func (c *config) checkRedis() error {
-	if c.Redis.URL == "" {
+	if _, in := inFile(string(c.Redis.URL)); in || c.Redis.URL == "" {
 		return nil
 	}
 	rdb, err := onbeat.Dial(string(c.Redis.URL))
