@@ -1,11 +1,8 @@
 package main
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
 	"net"
-	"os"
 	"regexp"
 	"strconv"
 	"time"
@@ -99,22 +96,6 @@ func (a *app) readConfig(name string) ([]byte, error) {
 	data, err := private.Read(name, maxFile)
 	if err != nil {
 		return nil, refusePrivate("config", name, err, "name another with -c")
-	}
-	return data, nil
-}
-
-// maxFile is the most bytes of a file of settings.
-const maxFile = 16 << 20
-
-// readFile reads a file that somebody named.
-func readFile(name, field string) ([]byte, error) {
-	data, err := os.ReadFile(name)
-	if err != nil {
-		var path *fs.PathError
-		if errors.As(err, &path) {
-			err = path.Err
-		}
-		return nil, refuse(field, name, err.Error(), "name a file that can be read")
 	}
 	return data, nil
 }
