@@ -17,7 +17,7 @@ func (c *completionCmd) Run(a *app) error {
 	if !ok {
 		return refuse("shell", c.Shell, "unknown shell", "bash, zsh or fish")
 	}
-	a.printf("%s", strings.TrimRight(write(commandsOf(a.parser.Model.Node)), "\n"))
+	a.printf("%s", block(strings.TrimRight(write(commandsOf(a.parser.Model.Node)), "\n")))
 	return nil
 }
 

@@ -51,6 +51,7 @@ func run(ctx context.Context, args []string, env func(string) string, stdin io.R
 			panic(e)
 		}
 	}()
+	stdout, stderr = &terminal{stdout}, &terminal{stderr}
 	var c cli
 	parser, err := newParser(&c, stdout, stderr)
 	if err != nil {
