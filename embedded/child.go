@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -53,7 +54,11 @@ func tryChild(ctx context.Context, path string, opts Options, lock *dirLock) (*S
 		return nil, fmt.Errorf("listen on port %d: %w", port, err)
 	}
 	out := &output{log: opts.Log}
-	cmd := exec.Command(path, args(port, lock.path, opts.Args)...)
+	password := newPassword(opts) // of this try: what is on the port by now may not be ours
+	cmd := exec.Command(path, args(port, lock, password != "", opts.Args)...)
+	if password != "" { // all on this machine can read a command line
+		cmd.Stdin = strings.NewReader("requirepass " + password + "\n")
+	}
 	cmd.Stdout, cmd.Stderr = out, out
 	cmd.WaitDelay = time.Second // a fork that rewrites the file may hold the pipe
 	cmd.SysProcAttr = childAttr()
@@ -66,10 +71,14 @@ func tryChild(ctx context.Context, path string, opts Options, lock *dirLock) (*S
 	s := newServer(Child, func() error { return stopChild(cmd.Process, exited) })
 	s.dir = opts.Dir
 	s.addr = net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
-	s.pid = cmd.Process.Pid
+	s.pid, s.password = cmd.Process.Pid, password
 	lock.note(s.pid)
 
-	about, err := awaitReady(ctx, s.addr, s.pid, exited)
+	bound := out.saidReady
+	if slices.Contains(opts.Args, "--loglevel") || slices.Contains(opts.Args, "--logfile") {
+		bound = func() bool { return true } // it may say nothing
+	}
+	about, err := awaitReady(ctx, s, exited, bound)
 	if err != nil {
 		_ = cmd.Process.Kill()
 		<-exited
@@ -96,11 +105,18 @@ func tryChild(ctx context.Context, path string, opts Options, lock *dirLock) (*S
 // errPortTaken is a port that was free when it was looked at, or the bus of a cluster's node that was not looked at.
 var errPortTaken = fmt.Errorf("the port is taken by another process: %w", syscall.EADDRINUSE)
 
+// dataFile is the name of a file that is never written. Redis loads a dump.rdb that it finds.
+const dataFile = "onbeat.rdb"
+
 // args is the command line. Nothing is written to disk unless there is a
 // directory to write to, and no key is ever evicted: a dispatcher whose tasks
 // vanish quietly is worse than one that reports a full memory.
-func args(port int, dir string, more []string) []string {
-	a := []string{
+func args(port int, lock *dirLock, fromStdin bool, more []string) []string {
+	var a []string
+	if fromStdin {
+		a = append(a, "-") // the rest of the config is read there first
+	}
+	a = append(a,
 		"--bind", "127.0.0.1",
 		"--port", strconv.Itoa(port),
 		"--protected-mode", "yes",
@@ -108,11 +124,13 @@ func args(port int, dir string, more []string) []string {
 		"--logfile", "",
 		"--save", "",
 		"--maxmemory-policy", "noeviction",
-	}
-	if dir == "" {
-		a = append(a, "--dir", os.TempDir(), "--appendonly", "no")
+		"--dir", lock.path,
+		"--dbfilename", dataFile,
+	)
+	if lock.file == nil {
+		a = append(a, "--appendonly", "no")
 	} else {
-		a = append(a, "--dir", dir, "--appendonly", "yes", "--appendfsync", "everysec")
+		a = append(a, "--appendonly", "yes", "--appendfsync", "everysec")
 	}
 	return append(a, more...)
 }
@@ -188,6 +206,7 @@ type output struct {
 	mu    sync.Mutex
 	part  []byte
 	lines []string
+	ready bool
 }
 
 // tailLines is how much of the child's output an error repeats.
@@ -205,12 +224,20 @@ func (o *output) Write(p []byte) (int, error) {
 		if text := strings.TrimSpace(string(line)); text != "" {
 			o.log.Debug().Str("line", text).Msg("redis-server")
 			o.lines = append(o.lines, text)
+			o.ready = o.ready || strings.Contains(text, "Ready to accept connections")
 			if over := len(o.lines) - tailLines; over > 0 {
 				o.lines = o.lines[over:]
 			}
 		}
 		o.part = rest
 	}
+}
+
+// saidReady tells whether the child listens, by its own word.
+func (o *output) saidReady() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.ready
 }
 
 // says tells whether one of the texts was printed lately.

@@ -7,13 +7,15 @@
 // gone when the process ends. [Server.String] says which of the two it is, in one
 // line meant for people.
 //
-// It is not for production: there is no password, no replica, and no other
-// machine can reach it.
+// It is not for production: there is no replica, and no other machine can reach it.
+// Other users of this machine can, and need the password that each start makes anew;
+// [Server.URL] has it.
 package embedded
 
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"os"
@@ -47,7 +49,8 @@ const (
 // that keeps nothing on disk.
 type Options struct {
 	// Dir is where a child keeps its data, in an append-only file that is flushed
-	// to disk each second. It is made, for this user only, if it is missing.
+	// to disk each second. It is made, for this user only, if it is missing, and
+	// refused if others own it or may write to it: a server loads what it finds.
 	// Default "": everything is lost when the server ends. An in-process server
 	// does not read or write it.
 	Dir string
@@ -57,6 +60,10 @@ type Options struct {
 
 	// Port to listen on, on 127.0.0.1. Default 0: a free one.
 	Port int
+
+	// NoPassword lets everyone on this machine in. It is for tests whose servers are
+	// each other's replicas, and for nothing whose tasks run programs.
+	NoPassword bool
 
 	// Args are given to the redis-server after our own, so they win over those:
 	// "--maxmemory", "100mb". An in-process server ignores them.
@@ -74,6 +81,8 @@ type Server struct {
 	dir  string // as it was given
 	addr string
 	pid  int
+
+	password string // "" for none
 
 	stop func() error // ends it and waits; called once
 
@@ -104,6 +113,14 @@ func Start(ctx context.Context, opts Options) (*Server, error) {
 		return startInProcess(opts)
 	}
 	return startChild(ctx, path, opts)
+}
+
+// newPassword is one that nobody can guess, of letters and digits.
+func newPassword(opts Options) string {
+	if opts.NoPassword {
+		return ""
+	}
+	return rand.Text()
 }
 
 // lookServer finds a server program on PATH.
@@ -142,8 +159,14 @@ func (s *Server) ended(err error) {
 	close(s.done)
 }
 
-// URL is where clients connect: redis://127.0.0.1:PORT/0.
-func (s *Server) URL() string { return "redis://" + s.addr + "/0" }
+// URL is where clients connect: redis://:PASSWORD@127.0.0.1:PORT/0. It lets in whoever
+// reads it, so it is for no log and no command line.
+func (s *Server) URL() string {
+	if s.password == "" {
+		return "redis://" + s.addr + "/0"
+	}
+	return "redis://:" + s.password + "@" + s.addr + "/0" // letters and digits: see newPassword
+}
 
 // Addr is the host and port of URL.
 func (s *Server) Addr() string { return s.addr }

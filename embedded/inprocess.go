@@ -9,6 +9,10 @@ import (
 // startInProcess starts a server inside this process.
 func startInProcess(opts Options) (*Server, error) {
 	mini := miniredis.NewMiniRedis()
+	password := newPassword(opts)
+	if password != "" {
+		mini.RequireAuth(password)
+	}
 	if err := mini.StartAddr(fmt.Sprintf("127.0.0.1:%d", opts.Port)); err != nil {
 		return nil, fmt.Errorf("embedded Redis: listen on port %d: %w%s", opts.Port, err, portHint(opts.Port))
 	}
@@ -16,7 +20,7 @@ func startInProcess(opts Options) (*Server, error) {
 
 	s := newServer(InProcess, nil)
 	s.name = "miniredis"
-	s.addr = mini.Addr()
+	s.addr, s.password = mini.Addr(), password
 	s.stop = func() error {
 		mini.Close()
 		s.ended(nil)

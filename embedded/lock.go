@@ -1,14 +1,19 @@
 package embedded
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/onbeat/onbeat/internal/private"
 )
 
 // lockName is the file in a data directory whose lock says that a server uses it.
@@ -23,23 +28,28 @@ const lockPatience = time.Second
 // a stale lock file is only a file. The child inherits it, so a child that
 // outlives its parent keeps the directory locked.
 type dirLock struct {
-	path    string // absolute; "" for no directory, which needs no lock
-	file    *os.File
+	path    string   // absolute
+	file    *os.File // nil for a directory that is nobody else's, and needs no lock
 	release func()
 }
 
 func lockDir(dir string) (*dirLock, error) {
 	if dir == "" {
-		return &dirLock{release: func() {}}, nil
+		return passingDir()
 	}
 	path, err := filepath.Abs(dir)
 	if err != nil {
 		return nil, fmt.Errorf("embedded Redis: data directory %s: %w", dir, err)
 	}
-	if err := os.MkdirAll(path, 0o700); err != nil {
-		return nil, fmt.Errorf("embedded Redis: make the data directory: %w", err)
+	if err := private.Dir(path); err != nil {
+		return nil, fmt.Errorf("embedded Redis: data directory: %w", err)
 	}
-	f, err := os.OpenFile(filepath.Join(path, lockName), os.O_RDWR|os.O_CREATE, 0o600)
+	for _, name := range []string{dataFile, "appendonly.aof", "appendonlydir"} { // what Redis reads and writes there
+		if err := private.Entry(filepath.Join(path, name)); err != nil {
+			return nil, fmt.Errorf("embedded Redis: %w", err)
+		}
+	}
+	f, err := openLock(filepath.Join(path, lockName))
 	if err != nil {
 		return nil, fmt.Errorf("embedded Redis: open the lock: %w", err)
 	}
@@ -64,6 +74,31 @@ func lockDir(dir string) (*dirLock, error) {
 	})
 	return &dirLock{path: path, file: f, release: release}, nil
 }
+
+// passingDir is a directory that goes with the server. Redis wants one to work in also when it keeps nothing.
+func passingDir() (*dirLock, error) {
+	path, err := os.MkdirTemp("", "onbeat-redis-") // for this user only
+	if err != nil {
+		return nil, fmt.Errorf("embedded Redis: make a directory: %w", err)
+	}
+	return &dirLock{path: path, release: sync.OnceFunc(func() { _ = os.RemoveAll(path) })}, nil
+}
+
+// openLock opens a lock file, and refuses what was not written by note: it is going to be overwritten.
+func openLock(name string) (*os.File, error) {
+	f, err := private.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	if text, err := io.ReadAll(io.LimitReader(f, 64)); err != nil || !holders.Match(text) {
+		_ = f.Close()
+		return nil, cmp.Or(err, error(&private.Refusal{Name: name, Reason: "is no lock of onbeat", Hint: "move it away, or choose another directory"}))
+	}
+	return f, nil
+}
+
+// holders is what note writes.
+var holders = regexp.MustCompile(`^(\d+ \d+\n)?$`)
 
 // note writes who uses the directory, for the message that the next one gets.
 func (l *dirLock) note(child int) {

@@ -2,6 +2,7 @@ package embedded
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -39,21 +40,22 @@ func (a about) tooOld() bool {
 // then takes to load its data depends on the data, and is left to the context.
 const answerTimeout = 20 * time.Second
 
-// awaitReady waits until the server at addr answers, has loaded its data, and is
-// the process that we started rather than a stranger on the same port.
-func awaitReady(ctx context.Context, addr string, pid int, exited <-chan struct{}) (about, error) {
+// awaitReady waits until the server answers, has loaded its data, and is the process
+// that we started rather than a stranger on the same port. A stranger can say that it
+// has our child's process ID, so the child has to have said that it is bound.
+func awaitReady(ctx context.Context, s *Server, exited <-chan struct{}, bound func() bool) (about, error) {
 	late := time.NewTimer(answerTimeout)
 	defer late.Stop()
 	for wait := 5 * time.Millisecond; ; wait = min(2*wait, 100*time.Millisecond) {
-		a, err := ask(ctx, addr)
+		a, err := ask(ctx, s.addr, s.password)
 		loading := err == nil && a["loading"] == "1"
 		switch {
-		case err == nil && a["process_id"] != strconv.Itoa(pid):
+		case err == nil && a["process_id"] != strconv.Itoa(s.pid):
 			return nil, errPortTaken
 		case err == nil && a.tooOld():
 			return nil, fmt.Errorf("version %s is older than %s; upgrade it, or take it off PATH to use the in-process one",
 				a["redis_version"], oldest)
-		case err == nil && !loading:
+		case err == nil && !loading && bound():
 			return a, nil
 		}
 		if loading {
@@ -75,9 +77,12 @@ func awaitReady(ctx context.Context, addr string, pid int, exited <-chan struct{
 	}
 }
 
+// errPassword is also the answer while a Redis without our password listens there.
+var errPassword = errors.New("it does not take our password")
+
 // ask reads the sections of INFO that tell who answers and whether it is ready.
 // It speaks the protocol by hand: one request needs no client with its pool.
-func ask(ctx context.Context, addr string) (about, error) {
+func ask(ctx context.Context, addr, password string) (about, error) {
 	dialer := net.Dialer{Timeout: time.Second}
 	conn, err := dialer.DialContext(ctx, "tcp", addr)
 	if err != nil {
@@ -87,10 +92,18 @@ func ask(ctx context.Context, addr string) (about, error) {
 	if err := conn.SetDeadline(time.Now().Add(2 * time.Second)); err != nil {
 		return nil, err
 	}
+	r := bufio.NewReader(conn)
+	if password != "" {
+		if _, err := io.WriteString(conn, "AUTH "+password+"\r\n"); err != nil {
+			return nil, err
+		}
+		if answer, err := r.ReadString('\n'); err != nil || answer != "+OK\r\n" {
+			return nil, cmp.Or(err, errPassword)
+		}
+	}
 	if _, err := io.WriteString(conn, "INFO\r\n"); err != nil {
 		return nil, err
 	}
-	r := bufio.NewReader(conn)
 	head, err := r.ReadString('\n')
 	if err != nil {
 		return nil, err

@@ -129,7 +129,8 @@ func ExampleLocked() {
 		panic(err)
 	}
 	defer srv.Close()
-	rdb := redis.NewClient(&redis.Options{Addr: srv.Addr()})
+	opts, _ := redis.ParseURL(srv.URL())
+	rdb := redis.NewClient(opts)
 	defer rdb.Close()
 
 	locker, err := lock.New(rdb, lock.Options{Namespace: "shop"})

@@ -18,7 +18,8 @@ func inProcess() (rdb *redis.Client, done func()) {
 	if err != nil {
 		panic(err)
 	}
-	rdb = redis.NewClient(&redis.Options{Addr: srv.Addr()})
+	opts, _ := redis.ParseURL(srv.URL())
+	rdb = redis.NewClient(opts)
 	return rdb, func() {
 		_ = rdb.Close()
 		_ = srv.Close()

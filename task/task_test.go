@@ -249,6 +249,35 @@ func TestCheckID_refusesNone(t *testing.T) {
 	}
 }
 
+func TestCheckID_refusesWhatTurnsTheDirectionOfText(t *testing.T) {
+	t.Parallel()
+	for _, r := range "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069" {
+		id := "invoice-" + string(r) + "42"
+		if err := task.CheckID("id", id); err == nil || !strings.Contains(err.Error(), "direction of text") {
+			t.Errorf("%q: %v", id, err)
+		}
+		if err := task.CheckName("name", id); err == nil {
+			t.Errorf("the name %q was accepted", id)
+		}
+	}
+	for _, id := range []string{"счёт-42", "فاتورة", "発注\u200d42", "é"} {
+		if err := task.CheckID("id", id); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// What an earlier version accepted stays readable.
+func TestDecode_readsAKeyThatIsRefusedToday(t *testing.T) {
+	t.Parallel()
+	old := task.New("echo", []byte("1"), task.Key("k\u202e1", 1))
+	old.Trace = "t\u202e"
+	var got task.Task
+	if err := task.Decode(string(task.Encode(nil, old)), &got); err != nil || got.Key != old.Key || got.Trace != old.Trace {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
 func TestValidate_ofAGoodTaskAllocatesNothing(t *testing.T) {
 	good := task.New("invoice.send", nil, task.ID("a"), task.Queue("mail"), task.Key("k", 1), task.Unique("u", time.Hour), task.At(time.Now()))
 	if n := testing.AllocsPerRun(100, func() { _ = good.Validate(task.Limits{}) }); n != 0 {

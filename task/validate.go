@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -164,7 +165,8 @@ func CheckDue(field string, at time.Time) error {
 	return nil
 }
 
-// CheckID refuses an ID or key that is empty, over 256 bytes, not UTF-8, or holds control characters.
+// CheckID refuses an ID or key that is empty, over 256 bytes, not UTF-8, or holds control characters or characters that
+// turn the direction of text, by which one ID looks like another.
 func CheckID(field, id string) error {
 	var reason string
 	switch {
@@ -176,6 +178,8 @@ func CheckID(field, id string) error {
 		reason = "not valid UTF-8"
 	case strings.ContainsFunc(id, isControl):
 		reason = "has a control character"
+	case strings.ContainsFunc(id, isBidi):
+		reason = "has a character that turns the direction of text"
 	default:
 		return nil
 	}
@@ -184,6 +188,8 @@ func CheckID(field, id string) error {
 }
 
 func isControl(r rune) bool { return r < 0x20 || r >= 0x7f && r < 0xa0 || r == 0x2028 || r == 0x2029 }
+
+func isBidi(r rune) bool { return r > 0xff && unicode.Is(unicode.Bidi_Control, r) }
 
 // CheckName refuses the name of a type, a queue or a schedule that is empty, over 128 bytes, or holds anything but
 // letters, digits and - _ . : / +

@@ -209,7 +209,7 @@ func choose(ctx context.Context) (*server, error) {
 	if requireReal() || !allowed(onMiniredis) {
 		return nil, errors.Join(append([]error{errNoReal}, why...)...)
 	}
-	mini, err := embedded.Start(ctx, embedded.Options{InProcess: true})
+	mini, err := embedded.Start(ctx, embedded.Options{InProcess: true, NoPassword: true}) // as the others are
 	if err != nil {
 		return nil, err
 	}

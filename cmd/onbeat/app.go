@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/alecthomas/kong"
@@ -17,10 +18,12 @@ type app struct {
 	*globals
 	env    func(string) string
 	in     io.Reader
-	out    io.Writer
+	out    io.Writer // both of them, in the program, are a terminal
 	err    io.Writer
 	style  style // of out
 	parser *kong.Kong
+
+	private string // a config file that was found, not named
 }
 
 func newApp(g *globals, env func(string) string, stdin io.Reader, stdout, stderr io.Writer) *app {
@@ -31,6 +34,9 @@ func newApp(g *globals, env func(string) string, stdin io.Reader, stdout, stderr
 
 // isTerminal reports whether a person reads or writes there.
 func isTerminal(f any) bool {
+	if t, ok := f.(*terminal); ok {
+		f = t.w
+	}
 	file, ok := f.(*os.File)
 	return ok && isatty.IsTerminal(file.Fd())
 }
@@ -47,7 +53,7 @@ const logTime = "2006-01-02T15:04:05.000Z07:00"
 func (a *app) log(level zerolog.Level, format string) zerolog.Logger {
 	w := zerolog.SyncWriter(a.err)
 	if format == "console" || format == "" && isTerminal(a.err) {
-		w = zerolog.ConsoleWriter{Out: w, NoColor: !a.colour(a.err), TimeFormat: "15:04:05.000"}
+		w = zerolog.SyncWriter(consoleLog(a.err, a.colour(a.err)))
 	}
 	return zerolog.New(w).Level(level).Hook(zerolog.HookFunc(func(e *zerolog.Event, _ zerolog.Level, _ string) {
 		e.Str(zerolog.TimestampFieldName, time.Now().UTC().Format(logTime))
@@ -64,8 +70,18 @@ func (a *app) printJSON(v any) error {
 	return e.Encode(v)
 }
 
-// printf prints a line for a person.
-func (a *app) printf(format string, args ...any) { fmt.Fprintf(a.out, format+"\n", args...) }
+// printf prints a line for a person. Texts that are put into it do not begin another.
+func (a *app) printf(format string, args ...any) {
+	for i, arg := range args {
+		if s, ok := arg.(string); ok {
+			args[i] = strings.ReplaceAll(s, "\n", `\n`)
+		}
+	}
+	fmt.Fprintf(a.out, format+"\n", args...)
+}
+
+// block is a text of several lines, for printf.
+type block string
 
 // printLine prints one JSON value on one line.
 func (a *app) printLine(v any) error {

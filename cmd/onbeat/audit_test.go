@@ -25,7 +25,7 @@ type auditHouse struct {
 
 func newAuditHouse(t *testing.T) *auditHouse {
 	t.Helper()
-	server, err := embedded.Start(t.Context(), embedded.Options{InProcess: true})
+	server, err := embedded.Start(t.Context(), embedded.Options{InProcess: true, NoPassword: true}) // its URL is passed on as it is shown
 	if err != nil {
 		t.Fatal(err)
 	}

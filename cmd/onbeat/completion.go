@@ -17,7 +17,7 @@ func (c *completionCmd) Run(a *app) error {
 	if !ok {
 		return refuse("shell", c.Shell, "unknown shell", "bash, zsh or fish")
 	}
-	a.printf("%s", strings.TrimRight(write(commandsOf(a.parser.Model.Node)), "\n"))
+	a.printf("%s", block(strings.TrimRight(write(commandsOf(a.parser.Model.Node)), "\n")))
 	return nil
 }
 
@@ -110,5 +110,6 @@ func flagsBy(list []commandModel, is func(flagModel) bool) []string {
 // quote is for any of the shells: all know single quotes.
 func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
-// listSchedules prints the names of the schedules, one a line.
-const listSchedules = `onbeat schedules list 2>/dev/null | awk 'NR>1 {print $1}'`
+// listSchedules prints the names of the schedules, one a line. What can be no name (see task.CheckName) is left out:
+// whoever can write to Redis would else choose what a shell is given to complete.
+const listSchedules = `onbeat schedules list 2>/dev/null | env LC_ALL=C awk 'NR>1 && $1 !~ "[^-A-Za-z0-9_.:/+]" {print $1}'`

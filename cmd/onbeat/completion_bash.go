@@ -8,7 +8,9 @@ import (
 // bashCompletion follows the words up to the cursor to a command, and offers what that command takes.
 func bashCompletion(list []commandModel) string {
 	var b strings.Builder
-	b.WriteString("# bash completion of onbeat. Load it with: source <(onbeat completion bash)\n_onbeat() {\n")
+	b.WriteString("# bash completion of onbeat. Load it with: source <(onbeat completion bash)\n")
+	b.WriteString(bashLines)
+	b.WriteString("_onbeat() {\n")
 	b.WriteString("  local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} command=onbeat words='' i\n  COMPREPLY=()\n")
 	bashWalk(&b, list)
 	bashValues(&b, list)
@@ -22,6 +24,22 @@ func bashCompletion(list []commandModel) string {
 	b.WriteString("  COMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))\n}\ncomplete -F _onbeat onbeat\n")
 	return b.String()
 }
+
+// bashLines are functions that offer lines of text as they are. compgen -W would expand them, and run what is in $().
+const bashLines = `_onbeat_schedules() {
+  local name
+  while IFS= read -r name; do
+    [[ $name == "$1"* ]] && COMPREPLY+=("$name")
+  done < <(` + listSchedules + `)
+}
+_onbeat_files() {
+  local name
+  compopt -o filenames 2>/dev/null
+  while IFS= read -r name; do
+    COMPREPLY+=("$name")
+  done < <(compgen -f -- "$1")
+}
+`
 
 // bashWalk finds the command.
 func bashWalk(b *strings.Builder, list []commandModel) {
@@ -40,8 +58,8 @@ func bashValues(b *strings.Builder, list []commandModel) {
 			fmt.Fprintf(b, "  %s)\n    %s\n    return ;;\n", strings.Join(words, "|"), do)
 		}
 	}
-	arm(flagsBy(list, func(f flagModel) bool { return f.predict == "file" }), `COMPREPLY=($(compgen -f -- "$cur"))`)
-	arm(flagsBy(list, func(f flagModel) bool { return f.predict == "schedule" }), `COMPREPLY=($(compgen -W "$(`+listSchedules+`)" -- "$cur"))`)
+	arm(flagsBy(list, func(f flagModel) bool { return f.predict == "file" }), `_onbeat_files "$cur"`)
+	arm(flagsBy(list, func(f flagModel) bool { return f.predict == "schedule" }), `_onbeat_schedules "$cur"`)
 	done := map[string]bool{}
 	for _, c := range list {
 		for _, f := range c.flags {
@@ -68,8 +86,8 @@ func bashOffer(b *strings.Builder, c commandModel) {
 	fmt.Fprintf(b, "    words=%s\n", quote(strings.Join(words, " ")))
 	switch c.predict {
 	case "schedule":
-		fmt.Fprintf(b, "    [[ $cur == -* ]] || words=\"$(%s)\"\n", listSchedules)
+		b.WriteString("    [[ $cur == -* ]] || { _onbeat_schedules \"$cur\"; return; }\n")
 	case "file":
-		b.WriteString("    [[ $cur == -* ]] || { COMPREPLY=($(compgen -f -- \"$cur\")); return; }\n")
+		b.WriteString("    [[ $cur == -* ]] || { _onbeat_files \"$cur\"; return; }\n")
 	}
 }

@@ -1,11 +1,8 @@
 package main
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
 	"net"
-	"os"
 	"regexp"
 	"strconv"
 	"time"
@@ -15,6 +12,7 @@ import (
 	"github.com/onbeat/onbeat"
 	"github.com/onbeat/onbeat/handlers"
 	"github.com/onbeat/onbeat/instance"
+	"github.com/onbeat/onbeat/internal/private"
 	"github.com/onbeat/onbeat/producer"
 	"github.com/onbeat/onbeat/queue"
 	"github.com/onbeat/onbeat/task"
@@ -83,22 +81,21 @@ type logConfig struct {
 
 // loadConfig reads and checks a config file.
 func (a *app) loadConfig(name string) (*config, error) {
-	data, err := readFile(name, "config")
+	data, err := a.readConfig(name)
 	if err != nil {
 		return nil, err
 	}
 	return parseConfig(name, data, a.env)
 }
 
-// readFile reads a file that somebody named.
-func readFile(name, field string) ([]byte, error) {
-	data, err := os.ReadFile(name)
+// readConfig reads the file. One that nobody named, but that was found, is used only if it can be nobody else's.
+func (a *app) readConfig(name string) ([]byte, error) {
+	if name != a.private {
+		return readFile(name, "config")
+	}
+	data, err := private.Read(name, maxFile)
 	if err != nil {
-		var path *fs.PathError
-		if errors.As(err, &path) {
-			err = path.Err
-		}
-		return nil, refuse(field, name, err.Error(), "name a file that can be read")
+		return nil, refusePrivate("config", name, err, "name another with -c")
 	}
 	return data, nil
 }
@@ -144,7 +141,7 @@ func (c *config) expand(env func(string) string) (err error) {
 }
 
 func (c *config) checkRedis() error {
-	if c.Redis.URL == "" {
+	if _, in := inFile(string(c.Redis.URL)); in || c.Redis.URL == "" {
 		return nil
 	}
 	rdb, err := onbeat.Dial(string(c.Redis.URL))

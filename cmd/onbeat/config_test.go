@@ -3,6 +3,7 @@ package main
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/onbeat/onbeat/producer"
 )
@@ -190,8 +191,16 @@ func FuzzConfig(f *testing.F) {
 	for _, c := range badConfigs {
 		f.Add(c.yaml)
 	}
+	for _, c := range hostileConfigs {
+		if len(c.yaml) < 2000 {
+			f.Add(c.yaml)
+		}
+	}
 	f.Fuzz(func(t *testing.T, text string) {
-		_, err := parseConfig("x.yaml", []byte(text), testEnv())
+		var err error
+		within(t, "config", 10*time.Second, 2000, func() {
+			_, err = parseConfig("x.yaml", []byte(text), testEnv())
+		})
 		switch {
 		case err == nil:
 		case !askedWrongly(err):

@@ -49,17 +49,25 @@ func (a *app) target() (target, error) {
 	return a.targetOf(cfg)
 }
 
-func (a *app) targetOf(cfg *config) (target, error) {
-	t := target{
-		url:       cmp.Or(a.Redis, a.env("ONBEAT_REDIS_URL"), string(cfg.Redis.URL), defaultRedis),
-		namespace: cmp.Or(a.Namespace, a.env("ONBEAT_NAMESPACE"), string(cfg.Namespace)),
-		limits:    task.Limits{Payload: int(cfg.PayloadLimit)},
-		caps:      cfg.Keep.caps(), durability: cfg.Durability.queue(),
+func (a *app) targetOf(cfg *config) (t target, err error) {
+	t = target{
+		limits: task.Limits{Payload: int(cfg.PayloadLimit)},
+		caps:   cfg.Keep.caps(), durability: cfg.Durability.queue(),
 	}
-	if t.namespace == "" {
-		return t, refuse("namespace", "", "missing", "pass --namespace, set ONBEAT_NAMESPACE, or name a config file with -c")
+	t.url, err = redisURL(cmp.Or(a.Redis, a.env("ONBEAT_REDIS_URL"), string(cfg.Redis.URL), defaultRedis))
+	if err != nil {
+		return target{}, err
 	}
-	return t, queue.Partition{Namespace: t.namespace}.Validate()
+	t.namespace, err = a.namespaceOf(cfg)
+	return t, err
+}
+
+func (a *app) namespaceOf(cfg *config) (string, error) {
+	name := cmp.Or(a.Namespace, a.env("ONBEAT_NAMESPACE"), string(cfg.Namespace))
+	if name == "" {
+		return "", refuse("namespace", "", "missing", "pass --namespace, set ONBEAT_NAMESPACE, or name a config file with -c")
+	}
+	return name, queue.Partition{Namespace: name}.Validate()
 }
 
 // connect opens the namespace, and fails at once if Redis does not answer. Close it.

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -100,7 +101,7 @@ func (s *demoShow) tell(least int) {
 		if last != first {
 			beats = fmt.Sprintf("beats %d to %d", first, last)
 		}
-		fmt.Fprintf(s.w, "        %s on %s, at most %.1f ms after the slot\n", beats, list[from].Release, millis(worst))
+		fmt.Fprintf(s.w, "        %s on %s, at most %.1f ms after the slot\n", beats, oneCell(list[from].Release), millis(worst))
 	}
 }
 
@@ -122,7 +123,7 @@ func (s *demoShow) paint() {
 	list := s.d.rec.Arrivals()
 	var b strings.Builder
 	if s.height > 0 {
-		fmt.Fprintf(&b, "\x1b[%dA", s.height)
+		b.WriteString(control(strconv.Itoa(s.height) + "A"))
 	}
 	lines := []string{""}
 	for i, l := range s.d.lanes {
@@ -131,7 +132,7 @@ func (s *demoShow) paint() {
 	lines = append(lines, s.style.dim("                 "+ruler(list))+" ", "")
 	lines = append(lines, s.captionLines()...)
 	for _, line := range lines {
-		b.WriteString("\x1b[2K" + line + "\n")
+		b.WriteString(control("2K") + line + "\n")
 	}
 	s.height = len(lines)
 	_, _ = io.WriteString(s.w, b.String())

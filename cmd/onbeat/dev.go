@@ -3,12 +3,15 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 
 	"github.com/onbeat/onbeat/embedded"
+	"github.com/onbeat/onbeat/internal/private"
 )
 
 type devCmd struct {
@@ -23,7 +26,9 @@ type devCmd struct {
 func (c *devCmd) Help() string {
 	return "Runs an instance like serve, with a Redis of its own: a redis-server on PATH as a child, whose data stays under " +
 		".onbeat/ from one run to the next, else one inside this process. Without a config file it writes a small one to " +
-		".onbeat/dev.yaml, for you to change."
+		".onbeat/dev.yaml, for you to change.\n\n" +
+		"Its Redis has a password, each time another, for other users of this machine. Your other commands find it by " +
+		"--redis file:.onbeat/redis.url while it runs."
 }
 
 // sampleConfig is what a newcomer begins with.
@@ -51,7 +56,12 @@ func (c *devCmd) Run(ctx context.Context, a *app) error {
 	}
 	defer func() { _ = redis.Close() }() // after the instance has left
 	a.Redis = redis.URL()
-	if err := c.greet(a, redis, own); err != nil {
+	file, remove, err := c.tellURL(redis.URL())
+	if err != nil {
+		return err
+	}
+	defer remove()
+	if err := c.greet(a, redis, file, own); err != nil {
 		return err
 	}
 
@@ -72,7 +82,7 @@ func (c *devCmd) Run(ctx context.Context, a *app) error {
 // prepare finds the config and the namespace. It reports whether the config is one of dev's own.
 func (c *devCmd) prepare(a *app) (own bool, err error) {
 	if a.Config == "" {
-		if a.Config, err = c.sample(); err != nil {
+		if a.Config, err = c.sample(a); err != nil {
 			return false, err
 		}
 		own = true
@@ -84,34 +94,66 @@ func (c *devCmd) prepare(a *app) (own bool, err error) {
 	if cfg.Namespace == "" {
 		a.Namespace = cmp.Or(a.Namespace, a.env("ONBEAT_NAMESPACE"), "dev")
 	}
-	_, err = a.targetOf(cfg)
+	_, err = a.namespaceOf(cfg)
 	return own, err
 }
 
-// sample is dev's own config file, made if it is not there.
-func (c *devCmd) sample() (string, error) {
+// sample is dev's own config file, made if it is not there. One that others may have written is refused: its tasks run.
+func (c *devCmd) sample(a *app) (string, error) {
+	if err := c.folder(); err != nil {
+		return "", refusePrivate("dir", c.Dir, err, "name a folder that can be written")
+	}
 	name := filepath.Join(c.Dir, "dev.yaml")
-	if _, err := os.Stat(name); err == nil {
-		return name, nil
-	}
-	if err := os.MkdirAll(c.Dir, 0o700); err != nil {
-		return "", refuse("dir", c.Dir, "cannot be made: "+err.Error(), "name a folder that can be written")
-	}
-	// What lies here is nobody else's.
-	_ = os.WriteFile(filepath.Join(c.Dir, ".gitignore"), []byte("*\n"), 0o600)
-	if err := os.WriteFile(name, []byte(sampleConfig), 0o600); err != nil {
+	a.private = name
+	err := private.Create(name, []byte(sampleConfig))
+	if err != nil && !errors.Is(err, fs.ErrExist) {
 		return "", fmt.Errorf("write the sample config: %w", err)
 	}
 	return name, nil
 }
 
+// folder makes the folder of dev, and refuses one that others may have written to.
+func (c *devCmd) folder() error {
+	_, err := os.Lstat(c.Dir)
+	made := errors.Is(err, fs.ErrNotExist)
+	if err := private.Dir(c.Dir); err != nil {
+		return err
+	}
+	if made {
+		_ = private.Create(filepath.Join(c.Dir, ".gitignore"), []byte("*\n")) // what lies here is nobody else's
+	}
+	return nil
+}
+
+// tellURL leaves the URL, which has a password, where other commands of this user find it, until remove is called. Where
+// nothing else has to be kept, a folder that cannot be written is no reason not to run.
+func (c *devCmd) tellURL(url string) (f urlFile, remove func(), err error) {
+	var refusal *private.Refusal
+	dir := c.Dir
+	if err := c.folder(); errors.As(err, &refusal) {
+		return "", nil, refusePrivate("dir", c.Dir, err, "")
+	} else if err != nil {
+		if dir, err = os.MkdirTemp("", "onbeat-dev-"); err != nil { // for this user only
+			return "", nil, err
+		}
+	}
+	f = urlFile(filepath.Join(dir, "redis.url"))
+	remove = func() {
+		_ = os.Remove(string(f))
+		if dir != c.Dir {
+			_ = os.Remove(dir)
+		}
+	}
+	return f, remove, f.write(url)
+}
+
 // greet says what runs, and what to try.
-func (c *devCmd) greet(a *app, redis *embedded.Server, own bool) error {
+func (c *devCmd) greet(a *app, redis *embedded.Server, file urlFile, own bool) error {
 	cfg, err := a.loadConfig(a.Config)
 	if err != nil {
 		return err
 	}
-	t, err := a.targetOf(cfg)
+	namespace, err := a.namespaceOf(cfg)
 	if err != nil {
 		return err
 	}
@@ -119,17 +161,18 @@ func (c *devCmd) greet(a *app, redis *embedded.Server, own bool) error {
 		return a.printJSON(struct {
 			Redis     string `json:"redis"`
 			URL       string `json:"url"`
+			Address   string `json:"address"`
 			Namespace string `json:"namespace"`
 			Config    string `json:"config"`
-		}{redis.String(), t.url, t.namespace, a.Config})
+		}{redis.String(), file.absolute(), redis.Addr(), namespace, a.Config})
 	}
 	program := "onbeat"
 	if strings.ContainsRune(os.Args[0], os.PathSeparator) {
 		program = os.Args[0]
 	}
-	flags := fmt.Sprintf("--redis %s --namespace %s", t.url, t.namespace)
-	a.printf("Redis: %s", redis)
-	a.printf("URL: %s, namespace: %s, config: %s", a.style.bold(t.url), t.namespace, a.Config)
+	flags := fmt.Sprintf("--redis %s --namespace %s", file.argument(), namespace)
+	a.printf("Redis: %s, at %s", redis, redis.Addr())
+	a.printf("URL: %s, namespace: %s, config: %s", a.style.bold(file.argument()), namespace, a.Config)
 	if own {
 		a.printf("A heartbeat is due every 5s; see it below. Change the config file to your liking.")
 	}

@@ -26,12 +26,26 @@ func needServer(t *testing.T) {
 	t.Skip("no redis-server on PATH")
 }
 
-var devURL = regexp.MustCompile(`redis://127\.0\.0\.1:\d+/0`)
+var devURL = regexp.MustCompile(`--redis file:(\S+)`)
 
-// clientOf is a client of the Redis that a dev said it runs.
-func clientOf(t *testing.T, said string) *client {
+// urlOf is the URL of the Redis that a dev said it runs in a folder.
+func urlOf(t *testing.T, dir, said string) string {
 	t.Helper()
-	c, err := (target{url: devURL.FindString(said), namespace: "dev"}).open()
+	file := devURL.FindStringSubmatch(said)
+	if file == nil {
+		t.Fatalf("it names no file with the URL: %s", said)
+	}
+	url, err := redisURL("file:" + filepath.Join(dir, file[1]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return url
+}
+
+// clientOf is a client of that Redis.
+func clientOf(t *testing.T, dir, said string) *client {
+	t.Helper()
+	c, err := (target{url: urlOf(t, dir, said), namespace: "dev"}).open()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +82,7 @@ func TestDev_keepsWhatWasAppliedOverARestart(t *testing.T) {
 	if !strings.Contains(said, "child process, data in .onbeat/") {
 		t.Errorf("it does not say which Redis: %s", said)
 	}
-	c := clientOf(t, said)
+	c := clientOf(t, dir, said)
 	awaitHeartbeat(t, c)
 	want := producer.Schedule{Name: "mine", Rule: schedule.Rule{Every: time.Hour}, Task: "echo"}
 	if _, err := c.Schedules().Apply(t.Context(), want); err != nil {
@@ -84,7 +98,7 @@ func TestDev_keepsWhatWasAppliedOverARestart(t *testing.T) {
 	}
 
 	second := startProgram(t, dir, nil, "dev")
-	c = clientOf(t, second.says("Try in another terminal"))
+	c = clientOf(t, dir, second.says("Try in another terminal"))
 	after, err := c.Schedules().Get(t.Context(), "mine")
 	if err != nil {
 		t.Fatalf("after a restart: %v", err)
@@ -121,7 +135,7 @@ func TestDev_runsWithoutARedisServer(t *testing.T) {
 	if !strings.Contains(said, "in-process Redis (miniredis; data is lost at exit)") {
 		t.Errorf("it does not say which Redis: %s", said)
 	}
-	c := clientOf(t, said)
+	c := clientOf(t, dir, said)
 	awaitHeartbeat(t, c)
 	p.interrupt()
 	if code := p.exit(20 * time.Second); code != exitFine {
@@ -137,7 +151,7 @@ func TestDev_leavesAConfigOfYoursAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := startProgram(t, dir, nil, "dev", "--in-process", "-c", "mine.yaml")
-	c := clientOf(t, p.says("Try in another terminal"))
+	c := clientOf(t, dir, p.says("Try in another terminal"))
 	for end := time.Now().Add(10 * time.Second); ; time.Sleep(20 * time.Millisecond) {
 		list, err := c.Schedules().List(t.Context())
 		if err == nil && len(list) == 1 && list[0].Schedule.Name == "tick" {
@@ -147,7 +161,7 @@ func TestDev_leavesAConfigOfYoursAlone(t *testing.T) {
 			t.Fatalf("schedules = %v, %v; want tick alone", list, err)
 		}
 	}
-	if _, err := os.Stat(filepath.Join(dir, ".onbeat")); err == nil {
+	if _, err := os.Stat(filepath.Join(dir, ".onbeat", "dev.yaml")); err == nil {
 		t.Error("a sample was written though a config was named")
 	}
 }

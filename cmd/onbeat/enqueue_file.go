@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 
 	"github.com/onbeat/onbeat/task"
 )
@@ -72,17 +71,8 @@ func (f *taskFile) open(ctx context.Context) (source io.ReadCloser, again bool, 
 		f.name = "stdin"
 		return io.NopCloser(f.app.stdin(ctx)), false, nil
 	}
-	file, err := os.Open(f.name)
+	file, info, err := openFile(f.name, "file")
 	if err != nil {
-		_, err := readFile(f.name, "file")
-		return nil, false, err
-	}
-	info, err := file.Stat()
-	if err == nil && info.IsDir() {
-		err = refuse("file", f.name, "is a directory", "name a file of tasks, one JSON object a line")
-	}
-	if err != nil {
-		_ = file.Close()
 		return nil, false, err
 	}
 	return file, info.Mode().IsRegular(), nil

@@ -100,11 +100,11 @@ func (a *app) printEvent(e queue.Event) error {
 	var more []string
 	for _, k := range slices.Sorted(maps.Keys(e.Fields)) {
 		if v := e.Fields[k]; v != "" {
-			more = append(more, a.style.dim(k+"=")+fieldText(e.Kind, k, v))
+			more = append(more, a.style.dim(oneCell(k)+"=")+oneCell(fieldText(e.Kind, k, v)))
 		}
 	}
 	_, err := fmt.Fprintf(a.out, "%s  %s  %s\n", a.style.dim(e.At.Format("2006-01-02T15:04:05.000Z07:00")),
-		a.style.bold(fmt.Sprintf("%-18s", e.Kind)), strings.Join(more, " "))
+		a.style.bold(fmt.Sprintf("%-18s", oneCell(e.Kind))), strings.Join(more, " "))
 	return err
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"strings"
 )
 
 // fields are names and values, one a line. Empty values are left out.
@@ -24,7 +25,8 @@ func (f *fields) print(w io.Writer) {
 	for _, r := range f.rows {
 		width = max(width, len(r[0]))
 	}
+	indent := "\n" + strings.Repeat(" ", width+2) // so that no value looks like a field
 	for _, r := range f.rows {
-		fmt.Fprintf(w, "%s  %s\n", f.style.dim(fmt.Sprintf("%-*s", width, r[0])), r[1])
+		fmt.Fprintf(w, "%s  %s\n", f.style.dim(fmt.Sprintf("%-*s", width, r[0])), strings.ReplaceAll(r[1], "\n", indent))
 	}
 }

@@ -25,7 +25,7 @@ type lockChild struct {
 
 func newLockChild(a *app, held *lock.Lock, p *lockPlan, command []string) *lockChild {
 	cmd := exec.Command(command[0], command[1:]...)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = a.in, a.out, a.err
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = a.in, unfiltered(a.out), unfiltered(a.err)
 	cmd.Env = append(os.Environ(), "ONBEAT_LOCK_NAME="+held.Name(), "ONBEAT_LOCK_FENCE="+strconv.FormatInt(held.Fence(), 10))
 	shares := hasTerminal()
 	cmd.SysProcAttr = lockChildAttr(!shares)

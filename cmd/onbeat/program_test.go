@@ -73,6 +73,15 @@ func (p *program) start() {
 	})
 }
 
+func (p *program) hasExited() bool {
+	select {
+	case <-p.exited:
+		return true
+	default:
+		return false
+	}
+}
+
 // exit waits until it has ended, and returns its exit code.
 func (p *program) exit(limit time.Duration) int {
 	p.Helper()

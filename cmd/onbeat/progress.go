@@ -17,7 +17,7 @@ type progress struct {
 func (a *app) progress() *progress {
 	p := &progress{began: time.Now()}
 	if isTerminal(a.err) {
-		p.w = a.err
+		p.w = unfiltered(a.err)
 	}
 	return p
 }
@@ -29,7 +29,7 @@ func (p *progress) say(format string, args ...any) {
 		return
 	}
 	p.last, p.shown = now, true
-	fmt.Fprintf(p.w, "\r\x1b[K"+format, args...)
+	fmt.Fprint(p.w, "\r\x1b[K"+oneCell(fmt.Sprintf(format, args...)))
 }
 
 // clear takes it away again.

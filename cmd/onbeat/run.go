@@ -32,7 +32,7 @@ type cli struct {
 // globals are the flags of every command.
 type globals struct {
 	Config    string `short:"c" placeholder:"FILE" predict:"file" help:"Config file (YAML). Commands other than serve take its redis and namespace."`
-	Redis     string `placeholder:"URL" help:"Redis to use: redis://, rediss://, redis-sentinel:// or redis-cluster://. Default: $$ONBEAT_REDIS_URL, the config, or redis://127.0.0.1:6379/0."`
+	Redis     string `placeholder:"URL" help:"Redis to use: redis://, rediss://, redis-sentinel:// or redis-cluster://, or file:PATH of a file that holds one. Default: $$ONBEAT_REDIS_URL, the config, or redis://127.0.0.1:6379/0."`
 	Namespace string `short:"n" placeholder:"NAME" help:"Namespace to work in. Default: $$ONBEAT_NAMESPACE, or the config."`
 	JSON      bool   `name:"json" help:"Print JSON."`
 }
@@ -51,6 +51,7 @@ func run(ctx context.Context, args []string, env func(string) string, stdin io.R
 			panic(e)
 		}
 	}()
+	stdout, stderr = &terminal{stdout}, &terminal{stderr}
 	var c cli
 	parser, err := newParser(&c, stdout, stderr)
 	if err != nil {

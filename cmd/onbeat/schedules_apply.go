@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
 	"slices"
 
 	"github.com/goccy/go-yaml/ast"
@@ -52,7 +51,7 @@ func (c *schedulesApplyCmd) read(ctx context.Context, a *app, limits task.Limits
 	name, data, err := c.File, []byte(nil), error(nil)
 	if name == "-" {
 		name = "stdin"
-		data, err = io.ReadAll(io.LimitReader(a.stdin(ctx), 64<<20))
+		data, err = readBounded(a.stdin(ctx), name, "file")
 	} else {
 		data, err = readFile(name, "file")
 	}

@@ -7,7 +7,7 @@ func (s style) paint(code, text string) string {
 	if !s.on || text == "" {
 		return text
 	}
-	return "\x1b[" + code + "m" + text + "\x1b[0m"
+	return control(code+"m") + text + control("0m")
 }
 
 func (s style) bold(t string) string   { return s.paint("1", t) }

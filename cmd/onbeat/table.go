@@ -26,9 +26,9 @@ func (t *table) add(values ...any) {
 	for i, v := range values {
 		switch v := v.(type) {
 		case string:
-			row[i] = cell{text: v}
+			row[i] = cell{text: oneCell(v)}
 		case cell:
-			row[i] = v
+			row[i] = cell{oneCell(v.text), v.paint}
 		}
 	}
 	t.rows = append(t.rows, row)

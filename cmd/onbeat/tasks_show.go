@@ -75,6 +75,6 @@ func (a *app) printTask(l *taskLine, now time.Time) {
 	f.print(a.out)
 	for _, x := range l.Failures {
 		a.printf("\n%s %s", a.style.red(fmt.Sprintf("attempt %d failed", x.Attempt)), a.style.dim(ago(x.At, now)+", on "+x.Instance))
-		a.printf("  %s", strings.ReplaceAll(strings.TrimRight(x.Error, "\n"), "\n", "\n  "))
+		a.printf("  %s", block(strings.ReplaceAll(strings.TrimRight(x.Error, "\n"), "\n", "\n  ")))
 	}
 }

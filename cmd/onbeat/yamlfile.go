@@ -10,6 +10,7 @@ import (
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/lexer"
 	"github.com/goccy/go-yaml/parser"
 	"github.com/goccy/go-yaml/token"
 
@@ -50,10 +51,14 @@ func parseYAML(name string, data []byte) (f *yamlFile, err error) {
 			f, err = nil, &fileError{name, 0, &usageError{"not YAML that can be read", ""}}
 		}
 	}()
-	if bytes.IndexByte(data, 0) >= 0 {
-		return nil, &fileError{name, 0, &usageError{"not a text file", "a config file is YAML"}}
+	if err := f.checkText(data); err != nil {
+		return nil, err
 	}
-	file, err := parser.ParseBytes(data, 0)
+	tokens := lexer.Tokenize(string(data))
+	if err := f.checkTokens(tokens); err != nil {
+		return nil, err
+	}
+	file, err := parser.Parse(tokens, 0)
 	if err != nil {
 		return nil, f.broken(err, nil)
 	}
@@ -68,6 +73,9 @@ func parseYAML(name string, data []byte) (f *yamlFile, err error) {
 	}
 	if f.body == nil || f.body.Type() == ast.NullType || f.body.Type() == ast.CommentType {
 		return nil, &fileError{name, 0, &usageError{"empty", ""}}
+	}
+	if err := f.checkExpanded(); err != nil {
+		return nil, err
 	}
 	ast.Walk(f, f.body)
 	return f, nil

@@ -1,0 +1,85 @@
+package main
+
+import (
+	"errors"
+	"io/fs"
+	"path/filepath"
+	"strings"
+
+	"github.com/onbeat/onbeat/internal/private"
+)
+
+// urlFile is a file that holds a Redis URL, so that a password is on no command line and in no log.
+type urlFile string
+
+// filePrefix is what the name of such a file begins with where a URL is asked for.
+const filePrefix = "file:"
+
+// maxURL is more bytes than any URL has.
+const maxURL = 16 << 10
+
+// inFile is the file that holds the URL, if a URL names one.
+func inFile(url string) (urlFile, bool) {
+	name, in := strings.CutPrefix(url, filePrefix)
+	return urlFile(name), in
+}
+
+// redisURL is a URL that may be in a file.
+func redisURL(url string) (string, error) {
+	if f, in := inFile(url); in {
+		return f.read()
+	}
+	return url, nil
+}
+
+// read reads the URL. Whoever may write the file says where tasks go, and which of them come.
+func (f urlFile) read() (string, error) {
+	const hint = "a file of yours that holds a Redis URL; onbeat dev has one at .onbeat/redis.url while it runs"
+	data, err := private.ReadLinked(string(f), maxURL)
+	if err != nil {
+		return "", refusePrivate("redis.url", filePrefix+string(f), err, hint)
+	}
+	url := strings.TrimSpace(string(data))
+	if _, again := inFile(url); url == "" || again || strings.ContainsAny(url, "\r\n") {
+		return "", refuse("redis.url", filePrefix+string(f), "holds no URL alone on a line", hint)
+	}
+	return url, nil
+}
+
+func (f urlFile) write(url string) error {
+	return private.Replace(string(f), []byte(url+"\n"))
+}
+
+// argument is what to pass as --redis, in a shell.
+func (f urlFile) argument() string {
+	if strings.Trim(string(f), safeInShell) == "" {
+		return filePrefix + string(f)
+	}
+	return quote(filePrefix + string(f))
+}
+
+const safeInShell = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./"
+
+// absolute is the argument from whatever folder, for a program.
+func (f urlFile) absolute() string {
+	if name, err := filepath.Abs(string(f)); err == nil {
+		return filePrefix + name
+	}
+	return filePrefix + string(f)
+}
+
+// refusePrivate says of which field a file is not used, and why.
+func refusePrivate(field, value string, err error, hint string) error {
+	var own *private.Refusal
+	var path *fs.PathError
+	switch {
+	case errors.As(err, &own):
+		if own.Name != value && filePrefix+own.Name != value {
+			return refuse(field, value, own.Name+" "+own.Reason, own.Hint)
+		}
+		return refuse(field, value, own.Reason, own.Hint)
+	case errors.As(err, &path):
+		err = path.Err
+	}
+	return refuse(field, value, err.Error(), hint)
+}

@@ -1,0 +1,48 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+)
+
+// What a YAML file may ask of this process. A file of a few hundred bytes can stand for gigabytes, by aliases of aliases,
+// and the parser takes time by the square of some lengths.
+const (
+	maxFile      = 16 << 20          // bytes
+	maxNodes     = 500_000           // of tokens, and of values when aliases are written out
+	maxExpanded  = 64 << 20          // bytes of text when aliases are written out
+	maxDepth     = 100               // of lists and mappings in each other
+	maxKeys      = 10_000            // in one mapping
+	maxKeyWork   = maxKeys * maxKeys // of keys × keys of the same mapping: two that are full
+	maxPathBytes = 64 << 20          // of the names of places: each is as long as all keys that lead to it
+	maxNullWork  = 4_000_000_000     // empty values × tokens
+	maxBlankWork = 4_000_000         // the square of blank lines in a row
+)
+
+// bound refuses a file at a line.
+func (f *yamlFile) bound(line int, reason, hint string) error {
+	return &fileError{f.name, line, &usageError{reason, hint}}
+}
+
+// checkText refuses, before it is cut into tokens, what that would take too long for.
+func (f *yamlFile) checkText(data []byte) error {
+	if len(data) > maxFile {
+		return f.bound(0, fmt.Sprintf("larger than %d MiB", maxFile>>20), "split it, or name the file that you mean")
+	}
+	if bytes.IndexByte(data, 0) >= 0 {
+		return f.bound(0, "not a text file", "a config file is YAML")
+	}
+	work, run, line := 0, 0, 0
+	for text := range bytes.Lines(data) {
+		line++
+		if len(bytes.TrimSpace(text)) > 0 {
+			run = 0
+			continue
+		}
+		run++
+		if work += 2*run - 1; work > maxBlankWork {
+			return f.bound(line, "too many blank lines in a row", "leave some out")
+		}
+	}
+	return nil
+}
