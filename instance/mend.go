@@ -62,6 +62,9 @@ func (m *Manager) mayAll(ctx context.Context) error {
 		case err == nil && len(missing) > 0:
 			return fmt.Errorf("%w: the user lacks %s; docs/rights.md has the rules for an instance", queue.ErrDenied, strings.Join(missing, " "))
 		case err == nil || !errors.Is(err, queue.ErrUnreachable):
+			if b.tries > 0 {
+				m.log.Info().Msg("redis answers again")
+			}
 			return nil // what else there is shows when it registers
 		}
 		if b.tries == 0 {

@@ -8,10 +8,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
-	"github.com/redis/go-redis/v9"
+	"github.com/onbeat/onbeat/task"
 )
 
 var mendScript = NewScript("mend", source("mend"))
@@ -132,39 +131,34 @@ func (q *Queue) mend(ctx context.Context, types map[string]string) ([]string, er
 	return aside, r.err
 }
 
-// findLanes writes the list of lanes anew, from the due sets that there are.
+// findLanes writes the list of lanes anew, from the records of all tasks.
 func (q *Queue) findLanes(ctx context.Context) error {
-	var mu sync.Mutex
-	var found []any
-	scan := func(ctx context.Context, node *redis.Client) error {
-		due := q.keys.prefix + "due:"
-		for it := node.Scan(ctx, 0, globQuote(due)+"*", 1000).Iterator(); ; {
-			if !it.Next(ctx) {
-				return Classify(it.Err())
+	found := map[string]bool{}
+	for cursor := uint64(0); ; {
+		kv, next, err := q.rdb.HScan(ctx, q.keys.Tasks, cursor, "", heldRecords).Result()
+		if err != nil {
+			return Classify(err)
+		}
+		for i := 0; i+1 < len(kv); i += 2 {
+			t := task.Task{ID: kv[i]}
+			if task.Decode(kv[i+1], &t) == nil {
+				found[LaneOf(&t).String()] = true
 			}
-			mu.Lock()
-			found = append(found, strings.TrimPrefix(it.Val(), due), time.Now().UnixMilli())
-			mu.Unlock()
+		}
+		if cursor = next; cursor == 0 {
+			break
 		}
 	}
-	var err error
-	switch rdb := q.rdb.(type) {
-	case *redis.ClusterClient:
-		err = rdb.ForEachMaster(ctx, scan)
-	case *redis.Client:
-		err = scan(ctx, rdb)
-	}
+	now, err := q.Now(ctx)
 	if err != nil || len(found) == 0 {
 		return err
 	}
-	version := time.Now().UnixMilli()
-	if err := q.rdb.HSet(ctx, q.keys.Lanes, found...).Err(); err != nil {
+	lanes := make([]any, 0, 2*len(found))
+	for name := range found {
+		lanes = append(lanes, name, now.UnixMilli())
+	}
+	if err := q.rdb.HSet(ctx, q.keys.Lanes, lanes...).Err(); err != nil {
 		return Classify(err)
 	}
-	return Classify(q.rdb.HSet(ctx, q.keys.Meta, "lanes", version).Err())
-}
-
-// globQuote is a pattern that only the text itself matches.
-func globQuote(text string) string {
-	return strings.NewReplacer("\\", "\\\\", "*", "\\*", "?", "\\?", "[", "\\[").Replace(text)
+	return Classify(q.rdb.HSet(ctx, q.keys.Meta, "lanes", now.UnixMilli()).Err())
 }

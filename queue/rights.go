@@ -65,7 +65,6 @@ var tries = map[string]func(k *Keys) []any{
 	"xrevrange":        func(k *Keys) []any { return []any{"XREVRANGE", k.Events, "+", "-", "COUNT", 1} },
 	"xread":            func(k *Keys) []any { return []any{"XREAD", "COUNT", 1, "STREAMS", k.Events, "$"} },
 	"xinfo|stream":     func(k *Keys) []any { return []any{"XINFO", "STREAM", k.History} },
-	"scan":             func(k *Keys) []any { return []any{"SCAN", 0, "MATCH", "\x00", "COUNT", 1} },
 	"wait":             func(*Keys) []any { return []any{"WAIT", 0, 1} },
 	"publish":          func(k *Keys) []any { return []any{"PUBLISH", k.WakeOf("\x00"), ""} },
 }
@@ -73,7 +72,7 @@ var tries = map[string]func(k *Keys) []any{
 // needs are the commands of each role.
 var needs = map[Role][]string{
 	AsInstance: {
-		"eval", "evalsha", "script|load", "ping", "time", "exists", "get", "set", "del", "type", "rename", "pexpire", "scan",
+		"eval", "evalsha", "script|load", "ping", "time", "exists", "get", "set", "del", "type", "rename", "pexpire",
 		"hget", "hmget", "hgetall", "hkeys", "hvals", "hlen", "hexists", "hscan", "hset", "hdel",
 		"zadd", "zincrby", "zrem", "zremrangebyrank", "zremrangebyscore", "zscore", "zmscore", "zcard", "zcount", "zlexcount",
 		"zrange", "zrangebylex", "zrangebyscore", "xadd", "xdel", "xrange", "xrevrange", "xread", "xinfo|stream",
