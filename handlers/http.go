@@ -68,9 +68,11 @@ func (c HTTPConfig) withDefaults() HTTPConfig {
 	return c
 }
 
+// What is read of the body of an answer, whose status has decided already.
 const (
-	errorBody = 1 << 10  // of an unexpected answer, this much is shown
-	readBody  = 64 << 10 // of any answer, this much is read, so that its connection can be used again
+	errorBody = 1 << 10     // of an unexpected answer, this much is shown
+	readBody  = 64 << 10    // of any answer, this much is read, so that its connection can be used again
+	readTime  = time.Second // and for this long: a body that drips would hold a worker for the whole timeout
 )
 
 // StatusError is an answer with a status that the payload does not expect. Its body is foreign text.
@@ -99,7 +101,7 @@ func (e *StatusError) Error() string {
 //	  "url":     "https://shop.example/warm",   required; http or https
 //	  "headers": {"Authorization": "Bearer …"}, none of Onbeat-* and traceparent
 //	  "body":    "text" or any JSON value,      the latter as application/json unless the headers say otherwise
-//	  "timeout": "5s",                          of the whole request, its redirects and the answer; default 30s
+//	  "timeout": "5s",                          until the answer, redirects included; default 30s
 //	  "expect":  [200, 204]                     default any 2xx
 //	}
 //
@@ -107,9 +109,11 @@ func (e *StatusError) Error() string {
 // after the second; the slot, else the due time), Onbeat-Attempt, Onbeat-Instance, Onbeat-Release, Onbeat-Fence, a
 // traceparent, and the User-Agent onbeat/RELEASE, which the payload may replace.
 //
-// A status that is not expected fails the run with a [*StatusError]. If it is 429 or 503 and has a Retry-After, that
-// is the delay before the next attempt, at least a second and at most MaxRetryAfter. A payload that cannot be used
-// and an address that is denied ([ErrDenied]) make the task dead; all else is tried again.
+// The status decides, as soon as it is there: of the body behind it at most 64 KiB are read, for at most a second, so
+// that the connection can be used again. A status that is not expected fails the run with a [*StatusError]. If it is
+// 429 or 503 and has a Retry-After, that is the delay before the next attempt, at least a second and at most
+// MaxRetryAfter. A payload that cannot be used and an address that is denied ([ErrDenied]) make the task dead; all else
+// is tried again.
 //
 // Connections are kept and used again. A request that meets one which the server closes at that very moment, without
 // a byte of an answer, is sent once more on another, with the same Onbeat-Attempt; unless the task allows a single
@@ -180,6 +184,7 @@ func (h *httpHandler) Handle(ctx context.Context, t *task.Task) error {
 		return call.failed(ctx, run, err)
 	}
 	defer func() { _ = res.Body.Close() }()
+	defer time.AfterFunc(readTime, cancel).Stop()
 	if call.expected(res.StatusCode) {
 		_, _ = io.CopyN(io.Discard, res.Body, readBody) // the status has decided
 		return nil
