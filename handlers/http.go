@@ -31,6 +31,10 @@ type HTTPConfig struct {
 	// MaxRedirects is how many redirects are followed. Negative: none. Default 5.
 	MaxRedirects int `yaml:"max_redirects"`
 
+	// RedirectBody lets a redirect (307 or 308) take the body to another host than that of the payload. Default false:
+	// such a redirect fails the run. Whoever answers could send the body, and the secrets in it, anywhere.
+	RedirectBody bool `yaml:"redirect_body"`
+
 	// MaxRetryAfter cuts the delay that a server asks for by Retry-After. Default 1h.
 	MaxRetryAfter time.Duration `yaml:"max_retry_after"`
 
@@ -120,7 +124,8 @@ func (e *StatusError) Error() string {
 // attempt.
 //
 // A redirect is followed within its scheme only, never from https to http nor the other way, and not if its status is
-// expected. To another host it takes none of the payload's headers but Accept and Content-Type.
+// expected. To another host, or port, it takes none of the payload's headers but Accept and Content-Type, and the body
+// only with RedirectBody: else a 307 or 308 that would take it there fails the run.
 //
 // The proxy of the environment (HTTP_PROXY, HTTPS_PROXY, NO_PROXY) is used, except with DenyPrivate: a proxy would
 // look up names on its own. Errors show the method, scheme, host and path; never the user, the password, the query or
@@ -208,7 +213,7 @@ func (h *httpHandler) call(payload []byte) (*httpCall, error) {
 	}
 	c.timeout = cmp.Or(c.timeout, h.cfg.Timeout)
 	c.client = http.Client{Transport: h.transport, CheckRedirect: func(req *http.Request, via []*http.Request) error {
-		return c.redirect(req, via, h.cfg.MaxRedirects)
+		return c.redirect(req, via, h.cfg)
 	}}
 	h.cache.put(payload, c)
 	return c, nil
@@ -229,22 +234,26 @@ func (c *httpCall) request(ctx context.Context, t *task.Task) *http.Request {
 
 var (
 	errOtherScheme   = errors.New("redirect to another scheme refused")
+	errBodyLeaves    = errors.New("redirect with the body to another host refused")
 	errManyRedirects = errors.New("too many redirects")
 	errBadRedirect   = errors.New("redirect without a usable Location")
 )
 
 // redirect decides whether a redirect is followed, and what the next request takes along.
-func (c *httpCall) redirect(req *http.Request, via []*http.Request, most int) error {
+func (c *httpCall) redirect(req *http.Request, via []*http.Request, cfg HTTPConfig) error {
+	stays := sameHost(req.URL, c.url)
 	switch {
-	case len(c.expect) > 0 && c.expected(req.Response.StatusCode), most < 0:
+	case len(c.expect) > 0 && c.expected(req.Response.StatusCode), cfg.MaxRedirects < 0:
 		return http.ErrUseLastResponse // the redirect is the answer
-	case len(via) > most:
-		return fmt.Errorf("%w: %d", errManyRedirects, most)
+	case len(via) > cfg.MaxRedirects:
+		return fmt.Errorf("%w: %d", errManyRedirects, cfg.MaxRedirects)
 	case req.URL.Scheme != c.url.Scheme:
 		return fmt.Errorf("%w: from %s to %s", errOtherScheme, c.url.Scheme, oneLine(req.URL.Scheme, 32))
+	case !stays && req.Body != nil && !cfg.RedirectBody:
+		return fmt.Errorf("%w: %s", errBodyLeaves, oneLine(req.URL.Host, 256))
 	}
 	req.Header.Del("Referer") // it has the query in it
-	if req.URL.Host != c.url.Host {
+	if !stays {
 		for k := range req.Header {
 			if !slices.Contains(keptHeaders, k) && !strings.HasPrefix(k, headerPrefix) {
 				delete(req.Header, k)
@@ -252,6 +261,12 @@ func (c *httpCall) redirect(req *http.Request, via []*http.Request, most int) er
 		}
 	}
 	return nil
+}
+
+// sameHost compares the hosts of two URLs of one scheme, and their ports.
+func sameHost(a, b *url.URL) bool {
+	standard := map[string]string{"http": "80", "https": "443"}[a.Scheme]
+	return strings.EqualFold(a.Hostname(), b.Hostname()) && cmp.Or(a.Port(), standard) == cmp.Or(b.Port(), standard)
 }
 
 // keptHeaders go along to another host, with those of onbeat.

@@ -66,6 +66,7 @@ type httpConfig struct {
 	DenyPrivate   bool     `yaml:"deny_private"`
 	Timeout       duration `yaml:"timeout"`
 	MaxRedirects  integer  `yaml:"max_redirects"`
+	RedirectBody  bool     `yaml:"redirect_body"`
 	MaxRetryAfter duration `yaml:"max_retry_after"`
 	IdlePerHost   integer  `yaml:"idle_per_host"`
 }
@@ -233,7 +234,7 @@ func (c *config) instance() instance.Config {
 func (c *config) builtin() handlers.BuiltinConfig {
 	b := handlers.BuiltinConfig{HTTP: handlers.HTTPConfig{
 		DenyPrivate: c.HTTP.DenyPrivate, Timeout: time.Duration(c.HTTP.Timeout), MaxRedirects: int(c.HTTP.MaxRedirects),
-		MaxRetryAfter: time.Duration(c.HTTP.MaxRetryAfter), IdlePerHost: int(c.HTTP.IdlePerHost),
+		RedirectBody: c.HTTP.RedirectBody, MaxRetryAfter: time.Duration(c.HTTP.MaxRetryAfter), IdlePerHost: int(c.HTTP.IdlePerHost),
 	}}
 	if c.Exec != nil {
 		b.Exec = handlers.ExecConfig{Grace: time.Duration(c.Exec.Grace), PassEnv: c.Exec.PassEnv, Output: int(c.Exec.Output)}

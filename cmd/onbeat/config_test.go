@@ -24,7 +24,7 @@ drain: 0s
 payload_limit: 2048
 keep: {dead: 1, done: 2, history: 3, events: 4}
 api: {listen: 127.0.0.1:8080}
-http: {deny_private: true, timeout: 5s, max_redirects: -1, max_retry_after: 1d, idle_per_host: 3}
+http: {deny_private: true, timeout: 5s, max_redirects: -1, redirect_body: true, max_retry_after: 1d, idle_per_host: 3}
 log: {level: debug, format: json}
 schedules:
   - name: warm-cache
