@@ -71,6 +71,11 @@ func (c ExecConfig) withDefaults() ExecConfig {
 // the arguments are not in it. When the context ends, the command and all it started (its process group) get SIGTERM
 // and, after the grace, SIGKILL. What a command leaves behind in its group when it exits is killed too: the run is
 // over, and its output is read for at most a second more, whoever holds it open. Elsewhere than on Unix only the command itself is killed.
+//
+// None of this is a boundary. A command runs as the user of this process: it can leave its group, by setsid(1) or as a
+// daemon, and live on; it can read the files that this process can, and on Linux its environment in /proc, unless the
+// process has forbidden that (PR_SET_DUMPABLE), as onbeat serve --allow-exec does. What must end with the run, whatever
+// it does, needs a container or a systemd scope of its own.
 func Exec(cfg ExecConfig) TaskHandler {
 	h := &execHandler{cfg: cfg.withDefaults()}
 	return typed[execPayload]{h.run}

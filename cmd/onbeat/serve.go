@@ -28,6 +28,11 @@ func (c *serveCmd) Run(ctx context.Context, a *app) error {
 	}
 	level, _ := cfg.Log.level() // checked when it was loaded
 	log := a.log(level, string(cfg.Log.Format))
+	if c.AllowExec {
+		if err := hideMemory(); err != nil {
+			log.Warn().Err(err).Msg("commands can read the environment of this process")
+		}
+	}
 	target, err := a.targetOf(cfg)
 	if err != nil {
 		return err
