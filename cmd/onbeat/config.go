@@ -12,7 +12,6 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"github.com/onbeat/onbeat"
 	"github.com/onbeat/onbeat/handlers"
 	"github.com/onbeat/onbeat/instance"
 	"github.com/onbeat/onbeat/producer"
@@ -23,7 +22,10 @@ import (
 // config is the config file. What is left out has the default that the library documents for it.
 type config struct {
 	Redis struct {
-		URL text `yaml:"url"` // the only place where ${NAME} stands for an environment variable
+		URL     text `yaml:"url"` // the only place where ${NAME} stands for an environment variable
+		TLSCA   text `yaml:"tls_ca"`
+		TLSCert text `yaml:"tls_cert"`
+		TLSKey  text `yaml:"tls_key"`
 	} `yaml:"redis"`
 	Namespace text `yaml:"namespace"`
 	Release   text `yaml:"release"`
@@ -52,6 +54,7 @@ type config struct {
 	Schedules []scheduleConfig `yaml:"schedules"`
 
 	file     *yamlFile
+	secret   bool                // the file has a password of Redis in it
 	declared []producer.Schedule // Schedules, checked
 }
 
@@ -133,6 +136,7 @@ var variable = regexp.MustCompile(`\$\{([^}]*)\}`)
 
 // expand puts environment variables into the Redis URL, which may hold a password.
 func (c *config) expand(env func(string) string) (err error) {
+	c.secret = hasPassword(variable.ReplaceAllString(string(c.Redis.URL), ""))
 	c.Redis.URL = text(variable.ReplaceAllStringFunc(string(c.Redis.URL), func(match string) string {
 		name := match[2 : len(match)-1]
 		value := env(name)
@@ -141,17 +145,6 @@ func (c *config) expand(env func(string) string) (err error) {
 		}
 		return value
 	}))
-	return err
-}
-
-func (c *config) checkRedis() error {
-	if c.Redis.URL == "" {
-		return nil
-	}
-	rdb, err := onbeat.Dial(string(c.Redis.URL))
-	if err == nil {
-		_ = rdb.Close()
-	}
 	return err
 }
 

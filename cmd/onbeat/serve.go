@@ -61,6 +61,9 @@ func (c *serveCmd) Run(ctx context.Context, a *app) error {
 	}
 	log.Info().Str("namespace", target.namespace).Str("redis", onbeat.Redacted(target.url)).Str("version", buildVersion()).
 		Int("schedules", len(cfg.declared)).Msg("starting")
+	for _, c := range target.cautions() {
+		log.Warn().Str("hint", c.Hint).Msg(c.Text)
+	}
 	background, stop := context.WithCancel(ctx)
 	defer stop()
 	go c.reload(background, hangups, a, d, target, log)
