@@ -121,5 +121,8 @@ func TestConnect_saysWhatIsWrongWithTLS(t *testing.T) {
 		strings.Replace(plain.URL, "http", "rediss", 1):     "(this port does not speak TLS: redis:// in place of rediss://)",
 	} {
 		s.fails(1, []string{"tasks", "list", "--redis", url}, want)
+		if r := s.run("", "serve", "--redis", url); r.code != 1 || !strings.Contains(r.err, want) {
+			t.Errorf("serve: exit %d: %s", r.code, r.err)
+		}
 	}
 }
