@@ -12,7 +12,7 @@ LDFLAGS := -s -w -X main.version=$(VERSION)
 LINT_VERSION := v2.15.0
 
 # And so is what looks for known vulnerabilities.
-VULN_VERSION := v1.9.0
+VULN_VERSION := v1.8.0
 
 # The race detector needs a C compiler. gcc is what cgo asks for unless CC says else.
 CC_FOUND := $(shell command -v $$($(GO) env CC | cut -d' ' -f1) 2>/dev/null)
