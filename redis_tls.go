@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"slices"
@@ -97,16 +98,30 @@ func readPair(cert, key string) (*tls.Certificate, error) {
 	return nil, badFile("tls_key", key, "has no key in it that can be used")
 }
 
+// mostPEM is more than any file of certificates has; a device has no end.
+const mostPEM = 4 << 20
+
 func readPEM(field, name string) ([]byte, error) {
-	data, err := os.ReadFile(name)
-	if err == nil {
-		return data, nil
-	}
+	data, err := readStart(name, mostPEM+1)
 	var path *fs.PathError
-	if errors.As(err, &path) {
-		err = path.Err
+	switch {
+	case errors.As(err, &path):
+		return nil, badFile(field, name, path.Err.Error())
+	case err != nil:
+		return nil, badFile(field, name, err.Error())
+	case len(data) > mostPEM:
+		return nil, badFile(field, name, "longer than any file of certificates")
 	}
-	return nil, badFile(field, name, err.Error())
+	return data, nil
+}
+
+func readStart(name string, most int64) ([]byte, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, most))
 }
 
 func badFile(field, name, reason string) error {

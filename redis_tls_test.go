@@ -254,6 +254,7 @@ func TestDial_refusesTLSThatCannotBe(t *testing.T) {
 	for query, want := range map[string]string{
 		"tls_ca=/nowhere/ca.pem":                 `redis.tls_ca "/nowhere/ca.pem": no such file or directory`,
 		"tls_ca=" + key:                          `redis.tls_ca "` + key + `": has no certificate in it`,
+		"tls_ca=/dev/zero":                       `redis.tls_ca "/dev/zero": longer than any file of certificates`,
 		"tls_ca=":                                `redis.tls_ca: empty`,
 		"tls_cert=" + cert:                       `redis.tls_key: missing`,
 		"tls_key=" + key:                         `redis.tls_cert: missing`,

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/url"
 	"os"
+	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
@@ -31,9 +32,14 @@ func (c *config) checkRedis() error {
 func (c *config) withTLS(raw string) string {
 	more := url.Values{}
 	for name, file := range map[string]text{"tls_ca": c.Redis.TLSCA, "tls_cert": c.Redis.TLSCert, "tls_key": c.Redis.TLSKey} {
-		if file != "" {
-			more.Set(name, string(file))
+		if file == "" {
+			continue
 		}
+		path, err := filepath.Abs(string(file)) // conformance starts instances in other folders
+		if err != nil {
+			path = string(file)
+		}
+		more.Set(name, path)
 	}
 	params := paramsOf(raw)
 	if len(more) == 0 || params.Has("tls_ca") || params.Has("tls_cert") || params.Has("tls_key") {

@@ -24,7 +24,7 @@ func payloadFlag(text string) (json.RawMessage, error) {
 // bytes that are no text it puts U+FFFD. The data are valid JSON otherwise. The keys of the outermost object are compared
 // by fold, where there is one.
 func checkJSON(data []byte, root string, fold func(string) string) error {
-	w := &jsonWalk{d: json.NewDecoder(bytes.NewReader(data)), data: data, root: root, fold: fold}
+	w := &jsonWalk{d: json.NewDecoder(bytes.NewReader(data)), root: root, fold: fold}
 	w.d.UseNumber() // a number need not fit
 	for {
 		from := w.d.InputOffset()
@@ -41,7 +41,6 @@ func checkJSON(data []byte, root string, fold func(string) string) error {
 // jsonWalk is a walk through a JSON document.
 type jsonWalk struct {
 	d    *json.Decoder
-	data []byte
 	root string
 	fold func(string) string
 	open []*jsonLevel
