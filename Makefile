@@ -11,6 +11,9 @@ LDFLAGS := -s -w -X main.version=$(VERSION)
 # golangci-lint is run at this version wherever it is not installed.
 LINT_VERSION := v2.15.0
 
+# And so is what looks for known vulnerabilities.
+VULN_VERSION := v1.8.0
+
 # The race detector needs a C compiler. gcc is what cgo asks for unless CC says else.
 CC_FOUND := $(shell command -v $$($(GO) env CC | cut -d' ' -f1) 2>/dev/null)
 RACE     := $(if $(CC_FOUND),-race,)
@@ -112,6 +115,14 @@ lint: ## Check style and structure with golangci-lint.
 	else \
 		set -x; $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINT_VERSION) run ./...; \
 	fi
+
+.PHONY: vuln
+vuln: ## Look for known vulnerabilities in what the program calls.
+	$(GO) run golang.org/x/vuln/cmd/govulncheck@$(VULN_VERSION) ./...
+
+.PHONY: licences
+licences: ## Write the licences of all that is linked into THIRD_PARTY_LICENSES; a test says if it is not current.
+	@$(GO) run ./internal/licences >THIRD_PARTY_LICENSES.new && mv THIRD_PARTY_LICENSES.new THIRD_PARTY_LICENSES || { rm -f THIRD_PARTY_LICENSES.new; exit 1; }
 
 .PHONY: fuzz
 fuzz: ## Run each fuzz test for FUZZTIME (default 20s).

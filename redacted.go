@@ -103,8 +103,8 @@ func redactedPath(path string, named bool) string {
 var harmless = []string{
 	"addr", "client_name", "conn_max_idle_time", "conn_max_lifetime", "db", "dial_timeout", "master_name", "max_active_conns",
 	"max_idle_conns", "max_redirects", "max_retries", "max_retry_backoff", "min_idle_conns", "min_retry_backoff", "pool_fifo",
-	"pool_size", "pool_timeout", "protocol", "read_only", "read_timeout", "route_by_latency", "route_randomly", "skip_verify",
-	"write_timeout",
+	"pool_size", "pool_timeout", "protocol", "read_only", "read_timeout", "route_by_latency", "route_randomly", "skip_verify", "tls_ca",
+	"tls_cert", "tls_key", "write_timeout",
 }
 
 var optionName = regexp.MustCompile(`^[a-z_]+$`)

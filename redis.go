@@ -25,13 +25,20 @@ const redisHint = "redis://, rediss://, redis-sentinel:// or redis-cluster://, s
 //	redis-sentinel://user:password@host:26379,host:26379/master-name/0
 //	redis-cluster://user:password@host:6379,host:6379
 //
-// With rediss:// (and rediss-sentinel://, rediss-cluster://) the connection is encrypted. User and password are those
-// of Redis; those of sentinels go into sentinel_username and sentinel_password. Other parameters are go-redis's own:
-// pool_size, dial_timeout, read_timeout, skip_verify and so on.
+// With rediss:// (and rediss-sentinel://, rediss-cluster://) the connection is encrypted, and each server is verified by
+// its own name: with the CAs of the system, or those in the PEM file that tls_ca names. A server that asks for a
+// certificate is shown that of tls_cert and tls_key, which are read for each connection. skip_verify=true takes any
+// server for Redis, and gives it the password.
+//
+// User and password are those of Redis; those of sentinels go into sentinel_username and sentinel_password. Other
+// parameters are go-redis's own: pool_size, dial_timeout, read_timeout and so on.
 //
 // A URL that cannot be used is refused with a [*task.FieldError], which does not show its password.
 func Dial(rawURL string) (redis.UniversalClient, error) {
 	u, err := parseRedisURL(rawURL)
+	if err == nil {
+		u.conf, err = u.secure()
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -53,6 +60,7 @@ type redisURL struct {
 	hosts []string // host:port
 	path  []string
 	query url.Values
+	conf  *tls.Config // nil: without TLS
 }
 
 func parseRedisURL(raw string) (*redisURL, error) {
@@ -149,7 +157,7 @@ func (u *redisURL) refuse(reason string) error {
 func (u *redisURL) rebuilt(path string, more url.Values) string {
 	q := url.Values{}
 	for k, v := range u.query {
-		if k != "sentinel_username" && k != "sentinel_password" {
+		if !slices.Contains(own, k) {
 			q[k] = v
 		}
 	}
@@ -194,7 +202,7 @@ func (u *redisURL) single() (redis.UniversalClient, error) {
 	}
 	o.Username, o.Password = u.credentials()
 	tune(&o.ClientName, &o.DialTimeout, &o.ContextTimeoutEnabled)
-	o.DialerRetries, o.MaintNotificationsConfig = dialTries, noMaintenance
+	o.DialerRetries, o.MaintNotificationsConfig, o.TLSConfig = dialTries, noMaintenance, u.conf
 	o.Dialer = dialAlways(redis.NewDialer(o))
 	return redis.NewClient(o), nil
 }
@@ -220,8 +228,7 @@ func (u *redisURL) sentinel() (redis.UniversalClient, error) {
 	o.Username, o.Password = u.credentials()
 	o.SentinelUsername, o.SentinelPassword = u.query.Get("sentinel_username"), u.query.Get("sentinel_password")
 	tune(&o.ClientName, &o.DialTimeout, &o.ContextTimeoutEnabled)
-	o.DialerRetries = dialTries
-	unpin(o.TLSConfig)
+	o.DialerRetries, o.TLSConfig = dialTries, u.conf
 	if o.PoolSize == 0 {
 		o.PoolSize = 10 * runtime.GOMAXPROCS(0) // as go-redis has it
 	}
@@ -242,17 +249,9 @@ func (u *redisURL) cluster() (redis.UniversalClient, error) {
 	}
 	o.Username, o.Password = u.credentials()
 	tune(&o.ClientName, &o.DialTimeout, &o.ContextTimeoutEnabled)
-	o.DialerRetries, o.MaintNotificationsConfig = dialTries, noMaintenance
-	unpin(o.TLSConfig)
+	o.DialerRetries, o.MaintNotificationsConfig, o.TLSConfig = dialTries, noMaintenance, u.conf
 	o.Dialer = dialAlways(redis.NewDialer(&redis.Options{DialTimeout: o.DialTimeout, TLSConfig: o.TLSConfig}))
 	return redis.NewClusterClient(o), nil
-}
-
-// unpin lets each node be verified by its own name instead of the first's.
-func unpin(c *tls.Config) {
-	if c != nil {
-		c.ServerName = ""
-	}
 }
 
 // dialTries: whoever needs the connection tries again itself, and knows how long that makes sense.

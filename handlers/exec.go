@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"os"
 	"os/exec"
@@ -71,7 +70,12 @@ func (c ExecConfig) withDefaults() ExecConfig {
 // An exit status other than 0 fails the run with an error that wraps [*exec.ExitError] and ends in the end of stderr;
 // the arguments are not in it. When the context ends, the command and all it started (its process group) get SIGTERM
 // and, after the grace, SIGKILL. What a command leaves behind in its group when it exits is killed too: the run is
-// over. Elsewhere than on Unix only the command itself is killed.
+// over, and its output is read for at most a second more, whoever holds it open. Elsewhere than on Unix only the command itself is killed.
+//
+// None of this is a boundary. A command runs as the user of this process: it can leave its group, by setsid(1) or as a
+// daemon, and live on; it can read the files that this process can, and on Linux its environment in /proc, unless the
+// process has forbidden that (PR_SET_DUMPABLE), as onbeat serve --allow-exec does. What must end with the run, whatever
+// it does, needs a container or a systemd scope of its own.
 func Exec(cfg ExecConfig) TaskHandler {
 	h := &execHandler{cfg: cfg.withDefaults()}
 	return typed[execPayload]{h.run}
@@ -117,32 +121,26 @@ func (p execPayload) Validate() error {
 
 func (h *execHandler) run(ctx context.Context, p execPayload) error {
 	t := FromContext(ctx)
-	cmd := exec.CommandContext(ctx, p.Command[0], p.Command[1:]...)
+	if ctx.Err() != nil {
+		return execError(ctx, p.Command[0], ctx.Err(), &tail{})
+	}
+	cmd := exec.Command(p.Command[0], p.Command[1:]...)
 	cmd.Dir, cmd.Env = p.Dir, h.environ(ctx, t, p.Env)
-	cmd.WaitDelay = h.cfg.Grace
-	stdout, stderr := &tail{limit: h.cfg.Output}, &tail{limit: h.cfg.Output}
-	cmd.Stdout, cmd.Stderr = stdout, stderr
-	if p.Stdin != "" {
-		cmd.Stdin = strings.NewReader(p.Stdin)
+	c, err := start(cmd, p.Stdin, h.cfg.Output)
+	if err != nil {
+		return execError(ctx, p.Command[0], err, c.stderr)
 	}
-	inGroup(cmd)
-	if err := cmd.Start(); err != nil {
-		return execError(ctx, p.Command[0], err, stderr)
-	}
-	err := cmd.Wait()
-	endGroup(cmd, ctx.Err() != nil, h.cfg.Grace)
+	err = c.wait(ctx, h.cfg.Grace)
 	if e := h.cfg.Log.Debug(); e != nil {
-		e.Str("task", t.ID).Str("stdout", stdout.String()).Str("stderr", stderr.String()).AnErr("error", err).Msg("command ended")
+		e.Str("task", t.ID).Str("stdout", c.stdout.String()).Str("stderr", c.stderr.String()).AnErr("error", err).Msg("command ended")
 	}
-	return execError(ctx, p.Command[0], err, stderr)
+	return execError(ctx, p.Command[0], err, c.stderr)
 }
 
 func execError(ctx context.Context, name string, err error, stderr *tail) error {
 	switch {
 	case err == nil:
 		return nil
-	case errors.Is(err, exec.ErrWaitDelay) && ctx.Err() == nil:
-		return nil // it did exit with 0; only a child of it held the output open
 	case errors.Is(err, ctx.Err()): // it exited with 0 on being told to end
 		err = context.Cause(ctx)
 	case ctx.Err() != nil:
@@ -179,32 +177,4 @@ func (h *execHandler) environ(ctx context.Context, t *task.Task, own map[string]
 		}
 	}
 	return env
-}
-
-// tail is a writer that keeps the end of what it is given.
-type tail struct {
-	limit int
-	buf   []byte
-	cut   bool
-}
-
-var _ io.Writer = (*tail)(nil)
-
-func (w *tail) Write(p []byte) (int, error) {
-	n := len(p)
-	if over := len(p) - w.limit; over > 0 {
-		p, w.cut = p[over:], true
-	}
-	if over := len(w.buf) + len(p) - w.limit; over > 0 {
-		w.buf, w.cut = append(w.buf[:0], w.buf[over:]...), true
-	}
-	w.buf = append(w.buf, p...)
-	return n, nil
-}
-
-func (w *tail) String() string {
-	if w.cut {
-		return "…" + string(w.buf)
-	}
-	return string(w.buf)
 }

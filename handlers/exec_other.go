@@ -10,4 +10,8 @@ import (
 // inGroup does nothing: there are no process groups, and the command alone is killed when the context ends.
 func inGroup(*exec.Cmd) {}
 
-func endGroup(*exec.Cmd, bool, time.Duration) {}
+func endGroup(cmd *exec.Cmd) { _ = cmd.Process.Kill() }
+
+func awaitGroup(*exec.Cmd, time.Time) {}
+
+func killGroup(cmd *exec.Cmd) { _ = cmd.Process.Kill() }

@@ -210,6 +210,55 @@ func TestExec_killsWhatACommandLeavesBehind(t *testing.T) {
 	}
 }
 
+// The exit has decided: what still holds the output, or does not read its input, holds no worker for a long grace.
+func TestExec_isOverSoonAfterTheExit(t *testing.T) {
+	t.Parallel()
+	setsid, err := exec.LookPath("setsid")
+	for name, c := range map[string]struct {
+		script string
+		skip   bool
+	}{
+		"a child that holds the output":              {script: `sleep 60 & echo $! > "$OUT"`},
+		"one outside the group that holds it":        {`"$SETSID" sh -c 'echo $$ > "$OUT"; exec sleep 60' & while [ ! -s "$OUT" ]; do sleep 0.01; done`, err != nil},
+		"one that holds the input and reads nothing": {script: `exec 3<&0; sleep 60 <&3 >/dev/null 2>&1 & echo $! > "$OUT"`},
+	} {
+		if c.skip {
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			out := filepath.Join(t.TempDir(), "pid")
+			start := time.Now()
+			err := shell(t, t.Context(), handlers.ExecConfig{Grace: time.Minute}, &task.Task{}, c.script,
+				"env", map[string]string{"OUT": out, "SETSID": setsid}, "stdin", strings.Repeat("x", 1<<20))
+			if took := time.Since(start); err != nil || took > 10*time.Second {
+				t.Errorf("after %s: %v", took, err)
+			}
+			_ = syscall.Kill(waitFor(t, out), syscall.SIGKILL)
+		})
+	}
+}
+
+// Told to end, a command's children may use the grace to clean up, and to say what they have to.
+func TestExec_hearsChildrenInTheirGrace(t *testing.T) {
+	t.Parallel()
+	lost := errors.New("lease lost")
+	out := filepath.Join(t.TempDir(), "pid")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	defer cancel(nil)
+	ended := make(chan error, 1)
+	x := &task.Task{Payload: payload("command", []string{"/bin/sh", "-c",
+		`sh -c 'trap "sleep 2; echo cleaned up >&2; exit" TERM; echo $$ > "$OUT"; while :; do sleep 0.1; done' & wait`},
+		"env", map[string]string{"OUT": out})}
+	go func() { ended <- handlers.Exec(handlers.ExecConfig{Grace: 20 * time.Second}).Handle(ctx, x) }()
+	child := waitFor(t, out)
+	cancel(lost)
+	if err := <-ended; !errors.Is(err, lost) || !strings.HasSuffix(err.Error(), " cleaned up") {
+		t.Errorf("%v", err)
+	}
+	expectGone(t, child)
+}
+
 func TestExec_refuses(t *testing.T) {
 	t.Parallel()
 	const command = ` (a program and its arguments, such as ["echo", "hello"])`

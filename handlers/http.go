@@ -31,6 +31,10 @@ type HTTPConfig struct {
 	// MaxRedirects is how many redirects are followed. Negative: none. Default 5.
 	MaxRedirects int `yaml:"max_redirects"`
 
+	// RedirectBody lets a redirect (307 or 308) take the body to another host than that of the payload. Default false:
+	// such a redirect fails the run. Whoever answers could send the body, and the secrets in it, anywhere.
+	RedirectBody bool `yaml:"redirect_body"`
+
 	// MaxRetryAfter cuts the delay that a server asks for by Retry-After. Default 1h.
 	MaxRetryAfter time.Duration `yaml:"max_retry_after"`
 
@@ -68,9 +72,11 @@ func (c HTTPConfig) withDefaults() HTTPConfig {
 	return c
 }
 
+// What is read of the body of an answer, whose status has decided already.
 const (
-	errorBody = 1 << 10  // of an unexpected answer, this much is shown
-	readBody  = 64 << 10 // of any answer, this much is read, so that its connection can be used again
+	errorBody = 1 << 10     // of an unexpected answer, this much is shown
+	readBody  = 64 << 10    // of any answer, this much is read, so that its connection can be used again
+	readTime  = time.Second // and for this long: a body that drips would hold a worker for the whole timeout
 )
 
 // StatusError is an answer with a status that the payload does not expect. Its body is foreign text.
@@ -99,7 +105,7 @@ func (e *StatusError) Error() string {
 //	  "url":     "https://shop.example/warm",   required; http or https
 //	  "headers": {"Authorization": "Bearer …"}, none of Onbeat-* and traceparent
 //	  "body":    "text" or any JSON value,      the latter as application/json unless the headers say otherwise
-//	  "timeout": "5s",                          of the whole request, its redirects and the answer; default 30s
+//	  "timeout": "5s",                          until the answer, redirects included; default 30s
 //	  "expect":  [200, 204]                     default any 2xx
 //	}
 //
@@ -107,16 +113,19 @@ func (e *StatusError) Error() string {
 // after the second; the slot, else the due time), Onbeat-Attempt, Onbeat-Instance, Onbeat-Release, Onbeat-Fence, a
 // traceparent, and the User-Agent onbeat/RELEASE, which the payload may replace.
 //
-// A status that is not expected fails the run with a [*StatusError]. If it is 429 or 503 and has a Retry-After, that
-// is the delay before the next attempt, at least a second and at most MaxRetryAfter. A payload that cannot be used
-// and an address that is denied ([ErrDenied]) make the task dead; all else is tried again.
+// The status decides, as soon as it is there: of the body behind it at most 64 KiB are read, for at most a second, so
+// that the connection can be used again. A status that is not expected fails the run with a [*StatusError]. If it is
+// 429 or 503 and has a Retry-After, that is the delay before the next attempt, at least a second and at most
+// MaxRetryAfter. A payload that cannot be used and an address that is denied ([ErrDenied]) make the task dead; all else
+// is tried again.
 //
 // Connections are kept and used again. A request that meets one which the server closes at that very moment, without
 // a byte of an answer, is sent once more on another, with the same Onbeat-Attempt; unless the task allows a single
 // attempt.
 //
 // A redirect is followed within its scheme only, never from https to http nor the other way, and not if its status is
-// expected. To another host it takes none of the payload's headers but Accept and Content-Type.
+// expected. To another host, or port, it takes none of the payload's headers but Accept and Content-Type, and the body
+// only with RedirectBody: else a 307 or 308 that would take it there fails the run.
 //
 // The proxy of the environment (HTTP_PROXY, HTTPS_PROXY, NO_PROXY) is used, except with DenyPrivate: a proxy would
 // look up names on its own. Errors show the method, scheme, host and path; never the user, the password, the query or
@@ -180,6 +189,7 @@ func (h *httpHandler) Handle(ctx context.Context, t *task.Task) error {
 		return call.failed(ctx, run, err)
 	}
 	defer func() { _ = res.Body.Close() }()
+	defer time.AfterFunc(readTime, cancel).Stop()
 	if call.expected(res.StatusCode) {
 		_, _ = io.CopyN(io.Discard, res.Body, readBody) // the status has decided
 		return nil
@@ -203,7 +213,7 @@ func (h *httpHandler) call(payload []byte) (*httpCall, error) {
 	}
 	c.timeout = cmp.Or(c.timeout, h.cfg.Timeout)
 	c.client = http.Client{Transport: h.transport, CheckRedirect: func(req *http.Request, via []*http.Request) error {
-		return c.redirect(req, via, h.cfg.MaxRedirects)
+		return c.redirect(req, via, h.cfg)
 	}}
 	h.cache.put(payload, c)
 	return c, nil
@@ -224,22 +234,26 @@ func (c *httpCall) request(ctx context.Context, t *task.Task) *http.Request {
 
 var (
 	errOtherScheme   = errors.New("redirect to another scheme refused")
+	errBodyLeaves    = errors.New("redirect with the body to another host refused")
 	errManyRedirects = errors.New("too many redirects")
 	errBadRedirect   = errors.New("redirect without a usable Location")
 )
 
 // redirect decides whether a redirect is followed, and what the next request takes along.
-func (c *httpCall) redirect(req *http.Request, via []*http.Request, most int) error {
+func (c *httpCall) redirect(req *http.Request, via []*http.Request, cfg HTTPConfig) error {
+	stays := sameHost(req.URL, c.url)
 	switch {
-	case len(c.expect) > 0 && c.expected(req.Response.StatusCode), most < 0:
+	case len(c.expect) > 0 && c.expected(req.Response.StatusCode), cfg.MaxRedirects < 0:
 		return http.ErrUseLastResponse // the redirect is the answer
-	case len(via) > most:
-		return fmt.Errorf("%w: %d", errManyRedirects, most)
+	case len(via) > cfg.MaxRedirects:
+		return fmt.Errorf("%w: %d", errManyRedirects, cfg.MaxRedirects)
 	case req.URL.Scheme != c.url.Scheme:
 		return fmt.Errorf("%w: from %s to %s", errOtherScheme, c.url.Scheme, oneLine(req.URL.Scheme, 32))
+	case !stays && req.Body != nil && !cfg.RedirectBody:
+		return fmt.Errorf("%w: %s", errBodyLeaves, oneLine(req.URL.Host, 256))
 	}
 	req.Header.Del("Referer") // it has the query in it
-	if req.URL.Host != c.url.Host {
+	if !stays {
 		for k := range req.Header {
 			if !slices.Contains(keptHeaders, k) && !strings.HasPrefix(k, headerPrefix) {
 				delete(req.Header, k)
@@ -247,6 +261,12 @@ func (c *httpCall) redirect(req *http.Request, via []*http.Request, most int) er
 		}
 	}
 	return nil
+}
+
+// sameHost compares the hosts of two URLs of one scheme, and their ports.
+func sameHost(a, b *url.URL) bool {
+	standard := map[string]string{"http": "80", "https": "443"}[a.Scheme]
+	return strings.EqualFold(a.Hostname(), b.Hostname()) && cmp.Or(a.Port(), standard) == cmp.Or(b.Port(), standard)
 }
 
 // keptHeaders go along to another host, with those of onbeat.

@@ -27,15 +27,19 @@ func denyPrivate(_, address string, _ syscall.RawConn) error {
 // isPublic reports whether an address is one of the public internet: not loopback, private, link-local (with the
 // metadata services of clouds), shared by a carrier, multicast, or set aside for documents and tests; and not an IPv6
 // address that stands for such an IPv4 one.
+//
+// It cannot know a NAT64 prefix of the network's own, which looks like any other address of it.
 func isPublic(a netip.Addr) bool {
 	a = a.WithZone("").Unmap()
 	if a.Is4() {
 		return !inAny(notPublic4, a)
 	}
-	if v4, ok := translated(a); ok {
-		return isPublic(v4)
+	for _, v4 := range carried(a) {
+		if inAny(notPublic4, v4) {
+			return false
+		}
 	}
-	return global6.Contains(a) && !inAny(notPublic6, a)
+	return nat64.Contains(a) || global6.Contains(a) && !inAny(notPublic6, a)
 }
 
 func inAny(list []netip.Prefix, a netip.Addr) bool {
@@ -47,16 +51,17 @@ func inAny(list []netip.Prefix, a netip.Addr) bool {
 	return false
 }
 
-// translated is the IPv4 address that a gateway makes of an IPv6 one: NAT64 (RFC 6052) and 6to4 (RFC 3056).
-func translated(a netip.Addr) (netip.Addr, bool) {
+// carried are the IPv4 addresses within an IPv6 one to which a gateway, or a tunnel, takes what is sent there: NAT64
+// (RFC 6052), 6to4 (RFC 3056) and ISATAP (RFC 5214). Teredo is refused as a whole.
+func carried(a netip.Addr) (list []netip.Addr) {
 	b := a.As16()
-	switch {
-	case nat64.Contains(a):
-		return netip.AddrFrom4([4]byte(b[12:16])), true
-	case sixToFour.Contains(a):
-		return netip.AddrFrom4([4]byte(b[2:6])), true
+	if sixToFour.Contains(a) {
+		list = append(list, netip.AddrFrom4([4]byte(b[2:6])))
 	}
-	return a, false
+	if nat64.Contains(a) || b[8]&^0x02 == 0 && b[9] == 0 && b[10] == 0x5e && b[11] == 0xfe {
+		list = append(list, netip.AddrFrom4([4]byte(b[12:16])))
+	}
+	return list
 }
 
 var (
@@ -65,21 +70,22 @@ var (
 	sixToFour = netip.MustParsePrefix("2002::/16")
 
 	notPublic4 = prefixes(
-		"0.0.0.0/8",       // this host
-		"10.0.0.0/8",      // private
-		"100.64.0.0/10",   // shared by a carrier
-		"127.0.0.0/8",     // loopback
-		"169.254.0.0/16",  // link-local, cloud metadata
-		"172.16.0.0/12",   // private
-		"192.0.0.0/24",    // protocol assignments
-		"192.0.2.0/24",    // documents
-		"192.88.99.0/24",  // 6to4 relays, withdrawn
-		"192.168.0.0/16",  // private
-		"198.18.0.0/15",   // benchmarks
-		"198.51.100.0/24", // documents
-		"203.0.113.0/24",  // documents
-		"224.0.0.0/4",     // multicast
-		"240.0.0.0/4",     // reserved, broadcast
+		"0.0.0.0/8",        // this host
+		"10.0.0.0/8",       // private
+		"100.64.0.0/10",    // shared by a carrier
+		"127.0.0.0/8",      // loopback
+		"168.63.129.16/32", // the host's services in Azure, among them metadata
+		"169.254.0.0/16",   // link-local, cloud metadata
+		"172.16.0.0/12",    // private
+		"192.0.0.0/24",     // protocol assignments
+		"192.0.2.0/24",     // documents
+		"192.88.99.0/24",   // 6to4 relays, withdrawn
+		"192.168.0.0/16",   // private
+		"198.18.0.0/15",    // benchmarks
+		"198.51.100.0/24",  // documents
+		"203.0.113.0/24",   // documents
+		"224.0.0.0/4",      // multicast
+		"240.0.0.0/4",      // reserved, broadcast
 	)
 	notPublic6 = prefixes(
 		"2001::/23",     // protocol assignments, among them Teredo

@@ -133,12 +133,13 @@ func (c *httpCall) readHeaders(p *httpPayload) error {
 	for name, value := range p.Headers {
 		e := &task.FieldError{Field: "payload.headers", Value: name}
 		key := textproto.CanonicalMIMEHeaderKey(name)
+		same := textproto.CanonicalMIMEHeaderKey(hyphened(name))
 		switch {
 		case !isToken(name):
 			e.Reason, e.Hint = "not a header name", "letters, digits and hyphens"
-		case strings.HasPrefix(key, headerPrefix) || key == headerTraceparent:
+		case strings.HasPrefix(same, headerPrefix) || same == headerTraceparent:
 			e.Reason, e.Hint = "is set by onbeat and cannot be overridden", "leave it out"
-		case slices.Contains(hopHeaders, key):
+		case slices.Contains(hopHeaders, same):
 			e.Reason, e.Hint = "belongs to the connection", "leave it out"
 		case strings.ContainsFunc(value, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }):
 			e.Reason, e.Hint = "its value has a control character", "one line of text" // and the value may be a secret
@@ -158,6 +159,17 @@ func (c *httpCall) readHeaders(p *httpPayload) error {
 		return e
 	}
 	return nil
+}
+
+// hyphened is a header name as many receivers see it: CGI and what came after it have the same variable for Onbeat-Fence
+// and Onbeat_Fence, and some for any other character in that place.
+func hyphened(name string) string {
+	return strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' {
+			return r
+		}
+		return '-'
+	}, name)
 }
 
 func isToken(s string) bool {

@@ -8,6 +8,7 @@ import (
 	"log"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/onbeat/onbeat/handlers"
@@ -27,6 +28,8 @@ func TestHTTP_followsRedirects(t *testing.T) {
 	mux.HandleFunc("/302", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/final", 302) })
 	mux.HandleFunc("/307", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/final", 307) })
 	mux.HandleFunc("/other", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, other.URL, 307) })
+	mux.HandleFunc("/around", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/other", 302) })
+	mux.HandleFunc("/see", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, other.URL, 303) })
 	mux.HandleFunc("/loop", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/loop", 302) })
 	mux.HandleFunc("/scheme", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "https://127.0.0.1:1/", 302) })
 	mux.HandleFunc("/file", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "file:///etc/passwd", 302) })
@@ -43,9 +46,9 @@ func TestHTTP_followsRedirects(t *testing.T) {
 	h := newHTTP(t, handlers.HTTPConfig{})
 	headers := map[string]string{"X-Secret": "s", "Authorization": "a"}
 	for path, want := range map[string]seen{
-		"/302":   {"GET", "", "id", "", "s"},
-		"/307":   {"POST", "b", "id", "", "s"},
-		"/other": {"POST", "b", "id", "", ""},
+		"/302": {"GET", "", "id", "", "s"},
+		"/307": {"POST", "b", "id", "", "s"},
+		"/see": {"GET", "", "id", "", ""},
 	} {
 		last = seen{}
 		if err := ask(t, h, "url", s.URL+path+"?token=1", "body", "b", "headers", headers); err != nil {
@@ -54,6 +57,24 @@ func TestHTTP_followsRedirects(t *testing.T) {
 		if last != want {
 			t.Errorf("%s: arrived as %+v, want %+v", path, last, want)
 		}
+	}
+	for _, method := range []string{"POST", "PUT", "GET"} { // the body stays with the host that the payload names
+		last = seen{}
+		err := ask(t, h, "url", s.URL+"/other", "method", method, "body", "b")
+		want := method + " " + s.URL + "/other: redirect with the body to another host refused: " + strings.TrimPrefix(other.URL, "http://")
+		if err == nil || err.Error() != want || handlers.IsDead(err) || last != (seen{}) {
+			t.Errorf("%s: %v; arrived as %+v", method, err, last)
+		}
+		if err := ask(t, h, "url", s.URL+"/around", "method", method, "body", "b"); err != nil || last.body != "" {
+			t.Errorf("%s, by a host that drops the body: %v; arrived as %+v", method, err, last)
+		}
+	}
+	if err := ask(t, h, "url", s.URL+"/other"); err != nil || last.body != "" {
+		t.Errorf("without a body: %v, arrived as %+v", err, last)
+	}
+	allowed := newHTTP(t, handlers.HTTPConfig{RedirectBody: true})
+	if err := ask(t, allowed, "url", s.URL+"/other", "body", "b", "headers", headers); err != nil || last != (seen{"POST", "b", "id", "", ""}) {
+		t.Errorf("where it is allowed: %v, arrived as %+v", err, last)
 	}
 	for path, want := range map[string]string{
 		"/loop":    "too many redirects: 5",

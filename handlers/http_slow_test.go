@@ -112,6 +112,32 @@ func TestHTTP_slowBody(t *testing.T) {
 	}
 }
 
+// The status has decided: a body that drips holds no worker for the rest of the timeout.
+func TestHTTP_drippingBody(t *testing.T) {
+	t.Parallel()
+	for code, want := range map[int]bool{200: true, 500: false} {
+		s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+			w.WriteHeader(code)
+			for r.Context().Err() == nil {
+				_, _ = io.WriteString(w, "drip ")
+				_ = http.NewResponseController(w).Flush()
+				time.Sleep(20 * time.Millisecond)
+			}
+		})
+		start := time.Now()
+		err := ask(t, newHTTP(t, handlers.HTTPConfig{}), "url", s.URL, "timeout", "20s")
+		if (err == nil) != want {
+			t.Errorf("%d: %v", code, err)
+		}
+		if err != nil && !strings.Contains(err.Error(), "500 Internal Server Error: drip drip") {
+			t.Errorf("%d: %v", code, err)
+		}
+		if took := time.Since(start); took > 5*time.Second {
+			t.Errorf("%d: took %s", code, took)
+		}
+	}
+}
+
 func TestHTTP_stopsWithTheCauseOfItsContext(t *testing.T) {
 	t.Parallel()
 	lost := errors.New("lease lost")

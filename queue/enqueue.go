@@ -67,7 +67,7 @@ func (q *Queue) enqueueBatch(ctx context.Context, tasks []*task.Task, look bool,
 	r.int() // added
 	for r.more() {
 		i, by, id := r.int(), r.string(), r.string()
-		if r.err == nil && int(i) < len(refused) {
+		if r.err == nil && i >= 0 && int(i) < len(refused) {
 			refused[i] = &Refused{By: by, ID: id}
 		}
 	}

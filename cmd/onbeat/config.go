@@ -9,7 +9,6 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"github.com/onbeat/onbeat"
 	"github.com/onbeat/onbeat/handlers"
 	"github.com/onbeat/onbeat/instance"
 	"github.com/onbeat/onbeat/internal/private"
@@ -21,7 +20,10 @@ import (
 // config is the config file. What is left out has the default that the library documents for it.
 type config struct {
 	Redis struct {
-		URL text `yaml:"url"` // the only place where ${NAME} stands for an environment variable
+		URL     text `yaml:"url"` // the only place where ${NAME} stands for an environment variable
+		TLSCA   text `yaml:"tls_ca"`
+		TLSCert text `yaml:"tls_cert"`
+		TLSKey  text `yaml:"tls_key"`
 	} `yaml:"redis"`
 	Namespace text `yaml:"namespace"`
 	Release   text `yaml:"release"`
@@ -50,6 +52,7 @@ type config struct {
 	Schedules []scheduleConfig `yaml:"schedules"`
 
 	file     *yamlFile
+	secret   bool                // the file has a password of Redis in it
 	declared []producer.Schedule // Schedules, checked
 }
 
@@ -64,6 +67,7 @@ type httpConfig struct {
 	DenyPrivate   bool     `yaml:"deny_private"`
 	Timeout       duration `yaml:"timeout"`
 	MaxRedirects  integer  `yaml:"max_redirects"`
+	RedirectBody  bool     `yaml:"redirect_body"`
 	MaxRetryAfter duration `yaml:"max_retry_after"`
 	IdlePerHost   integer  `yaml:"idle_per_host"`
 }
@@ -129,6 +133,7 @@ var variable = regexp.MustCompile(`\$\{([^}]*)\}`)
 
 // expand puts environment variables into the Redis URL, which may hold a password.
 func (c *config) expand(env func(string) string) (err error) {
+	c.secret = hasPassword(variable.ReplaceAllString(string(c.Redis.URL), ""))
 	c.Redis.URL = text(variable.ReplaceAllStringFunc(string(c.Redis.URL), func(match string) string {
 		name := match[2 : len(match)-1]
 		value := env(name)
@@ -137,17 +142,6 @@ func (c *config) expand(env func(string) string) (err error) {
 		}
 		return value
 	}))
-	return err
-}
-
-func (c *config) checkRedis() error {
-	if _, in := inFile(string(c.Redis.URL)); in || c.Redis.URL == "" {
-		return nil
-	}
-	rdb, err := onbeat.Dial(string(c.Redis.URL))
-	if err == nil {
-		_ = rdb.Close()
-	}
 	return err
 }
 
@@ -230,7 +224,7 @@ func (c *config) instance() instance.Config {
 func (c *config) builtin() handlers.BuiltinConfig {
 	b := handlers.BuiltinConfig{HTTP: handlers.HTTPConfig{
 		DenyPrivate: c.HTTP.DenyPrivate, Timeout: time.Duration(c.HTTP.Timeout), MaxRedirects: int(c.HTTP.MaxRedirects),
-		MaxRetryAfter: time.Duration(c.HTTP.MaxRetryAfter), IdlePerHost: int(c.HTTP.IdlePerHost),
+		RedirectBody: c.HTTP.RedirectBody, MaxRetryAfter: time.Duration(c.HTTP.MaxRetryAfter), IdlePerHost: int(c.HTTP.IdlePerHost),
 	}}
 	if c.Exec != nil {
 		b.Exec = handlers.ExecConfig{Grace: time.Duration(c.Exec.Grace), PassEnv: c.Exec.PassEnv, Output: int(c.Exec.Output)}

@@ -25,7 +25,7 @@ drain: 0s
 payload_limit: 2048
 keep: {dead: 1, done: 2, history: 3, events: 4}
 api: {listen: 127.0.0.1:8080}
-http: {deny_private: true, timeout: 5s, max_redirects: -1, max_retry_after: 1d, idle_per_host: 3}
+http: {deny_private: true, timeout: 5s, max_redirects: -1, redirect_body: true, max_retry_after: 1d, idle_per_host: 3}
 log: {level: debug, format: json}
 schedules:
   - name: warm-cache
@@ -119,6 +119,9 @@ var badConfigs = []struct{ name, yaml, want string }{
 	{"namespace with braces", "namespace: a{b}\n", `x.yaml:1: namespace "a{b}": has a character that names may not have (1 to 128 letters, digits or - _ . : / +)`},
 	{"empty namespace", "\nnamespace: ''\n", "x.yaml:2: namespace: empty (1 to 128 letters, digits or - _ . : / +)"},
 	{"redis of another scheme", "redis:\n  url: http://u:hunter2@h\n", `x.yaml:2: redis.url "http://u:…@h": unknown scheme (redis://`},
+	{"a CA without TLS", "redis:\n  url: redis://:hunter2@h\n  tls_ca: /nowhere\n", `x.yaml:2: redis.url "redis://:…@h?tls_ca=%2Fnowhere": tls_ca without TLS: begin the URL with rediss (redis://`},
+	{"a CA that is not there", "redis:\n  url: rediss://:hunter2@h\n  tls_ca: /nowhere\n", `x.yaml:3: redis.tls_ca "/nowhere": no such file or directory (a PEM file of the CAs`},
+	{"a certificate without its key", "redis:\n  url: rediss://h\n  tls_cert: /nowhere\n", `x.yaml:1: redis.tls_key: missing (a PEM file of the key`},
 	{"redis with an unset variable", "redis:\n  url: redis://:${NOPE}@h\n", `x.yaml:2: redis.url "${NOPE}": the environment variable is not set (set NOPE, or write the URL out)`},
 	{"lease too short", "lease: 5ms\n", `x.yaml:1: lease "5ms": out of range (500ms to 1h; the default is 5s)`},
 	{"lease without unit", "lease: 5\n", `x.yaml:1: lease "5": a number without a unit (write numbers with units`},

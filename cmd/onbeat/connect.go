@@ -28,6 +28,7 @@ type client struct {
 	caps      queue.Caps
 
 	durability queue.Durability
+	cautions   []caution
 }
 
 // target says where to work: flags first, then the environment, then the config file.
@@ -36,6 +37,7 @@ type target struct {
 	limits         task.Limits
 	caps           queue.Caps
 	durability     queue.Durability
+	secretFile     string // a config file that has a password in it, or ""
 }
 
 func (a *app) target() (target, error) {
@@ -57,6 +59,10 @@ func (a *app) targetOf(cfg *config) (t target, err error) {
 	t.url, err = redisURL(cmp.Or(a.Redis, a.env("ONBEAT_REDIS_URL"), string(cfg.Redis.URL), defaultRedis))
 	if err != nil {
 		return target{}, err
+	}
+	t.url = cfg.withTLS(t.url)
+	if cfg.secret {
+		t.secretFile = cfg.file.name
 	}
 	t.namespace, err = a.namespaceOf(cfg)
 	return t, err
@@ -114,7 +120,8 @@ func (t target) open() (*client, error) {
 			return nil, err
 		}
 	}
-	return &client{Dispatcher: d, rdb: rdb, url: onbeat.Redacted(t.url), namespace: t.namespace, caps: t.caps, durability: t.durability}, nil
+	return &client{Dispatcher: d, rdb: rdb, url: onbeat.Redacted(t.url), namespace: t.namespace, caps: t.caps, durability: t.durability,
+		cautions: t.cautions()}, nil
 }
 
 // ping asks whether Redis is there.
@@ -130,6 +137,9 @@ func (c *client) ping(ctx context.Context) error {
 		err = ctx.Err()
 	}
 	err = queue.Classify(err)
+	if hint, ok := tlsHint(err); ok {
+		return &failure{fmt.Errorf("%s: %w", c.url, err), hint}
+	}
 	if queue.Retryable(err) {
 		return &failure{fmt.Errorf("%s: %w", c.url, err), "is it running? name another with --redis or ONBEAT_REDIS_URL; onbeat dev brings its own"}
 	}

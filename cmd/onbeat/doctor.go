@@ -41,6 +41,7 @@ func (c *doctorCmd) Run(ctx context.Context, a *app) error {
 	}
 	defer cl.Close()
 	d := &doctor{client: cl}
+	d.cautions()
 	if d.server(ctx); d.node == nil {
 		return cmp.Or(d.report(a), errSaid)
 	}
@@ -62,6 +63,13 @@ func (c *doctorCmd) Run(ctx context.Context, a *app) error {
 		}
 	}
 	return nil
+}
+
+// cautions reports how safe the way to Redis is.
+func (d *doctor) cautions() {
+	for _, c := range d.client.cautions {
+		d.warn(c.Check, c.Hint, "%s", c.Text)
+	}
 }
 
 func (d *doctor) ok(name, format string, args ...any) { d.note(name, checkOK, "", format, args...) }

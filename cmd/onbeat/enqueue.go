@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -51,13 +50,9 @@ func (c *enqueueCmd) spec() (*taskSpec, error) {
 		MaxAttempts: c.MaxAttempts, Backoff: c.Backoff, BackoffCap: c.BackoffCap, Unique: c.Unique, UniqueFor: c.UniqueFor,
 		Key: c.Key, KeyLimit: c.KeyLimit, Keep: c.Keep,
 	}
-	if c.Payload != "" {
-		if !json.Valid([]byte(c.Payload)) {
-			return nil, refuse("payload", c.Payload, "not JSON", `text needs quotes of its own: --payload '"text"'`)
-		}
-		s.Payload = json.RawMessage(c.Payload)
-	}
-	return s, nil
+	var err error
+	s.Payload, err = payloadFlag(c.Payload)
+	return s, err
 }
 
 func (c *enqueueCmd) one(ctx context.Context, a *app) error {

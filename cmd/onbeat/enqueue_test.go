@@ -71,6 +71,9 @@ func TestEnqueue_refusesAndWritesNothing(t *testing.T) {
 		{[]string{"sleep", "-p", `{}`}, "payload.for: missing"},
 		{[]string{"echo", "-p", `{`}, `payload "{": not JSON`},
 		{[]string{"echo", "-p", `"` + strings.Repeat("x", 1<<20) + `"`}, "payload: 1048578 bytes, the limit is 1048576"},
+		{[]string{"echo", "-p", `{"a":{"b":1,"b":2}}`}, "payload.a.b: is there twice"},
+		{[]string{"echo", "-p", "[\"\xff\"]"}, "argument 4 is not UTF-8"},
+		{[]string{"echo", "--id=caf\xe9"}, "argument 3 is not UTF-8"},
 		{[]string{"echo", "--id", ""}, "id: empty"},
 		{[]string{"echo", "--id", "a\nb"}, `id "a\nb": has a control character`},
 		{[]string{"echo", "--id", long}, "257 bytes long"},
@@ -125,6 +128,17 @@ var badLines = []struct{ line, want string }{
 	{`{}`, "tasks.jsonl:7: type: empty"},
 	{`{"type":"http","payload":{}}`, "tasks.jsonl:7: payload.url: missing"},
 	{`{"type":"echo","id":"a\u0007"}`, `tasks.jsonl:7: id "a\a": has a control character`},
+	{`{"type":"echo","id":"a","id":"b"}`, `tasks.jsonl:7: id: is there twice (each key once, as one of the two would be lost)`},
+	{`{"type":"echo","\u0069d":"a","id":"b"}`, `tasks.jsonl:7: id: is there twice`},
+	{`{"type":"echo","Type":"job"}`, `tasks.jsonl:7: Type: is there twice`},
+	{`{"type":"echo","payload":{"a":1,"b":[{},{"c":1,"d":{},"c":2}]}}`, `tasks.jsonl:7: payload.b[1].c: is there twice`},
+	{`{"type":"echo","payload":{"a":1,"A":2,"":3,"":4}}`, `tasks.jsonl:7: payload."": is there twice`},
+	{`{"type":"echo","payload":{"two words":1,"two words":2}}`, `tasks.jsonl:7: payload."two words": is there twice`},
+	{"{\"type\":\"echo\",\"id\":\"caf\xe9\"}", `tasks.jsonl:7: id: not UTF-8`},
+	{"{\"type\":\"echo\",\"payload\":[1,{\"a\":\"\xff\"}]}", `tasks.jsonl:7: payload[1].a: not UTF-8`},
+	{"{\"type\":\"echo\",\"payload\":{\"b\xff\":1}}", `tasks.jsonl:7: payload."b\xff": not UTF-8`},
+	{`{"type":"echo","id":"a\ud800"}`, `tasks.jsonl:7: id: has half a surrogate pair`},
+	{`{"type":"echo","payload":["\udc00\ud800"]}`, `tasks.jsonl:7: payload[0]: has half a surrogate pair`},
 	{`{"type":"echo","at":"1960-01-01T00:00:00Z"}`, `tasks.jsonl:7: at "1960-01-01T00:00:00Z": out of range`},
 }
 
@@ -146,6 +160,19 @@ func TestEnqueueFile_namesTheBadLine(t *testing.T) {
 	if r.code != 0 || r.out != "enqueued 8, 0 already there, 2 bad\n" || strings.Count(r.err, "\n") != 2 ||
 		!strings.Contains(r.err, "tasks.jsonl:7: ") || !strings.Contains(r.err, "tasks.jsonl:9: longer than any task") {
 		t.Errorf("--skip-bad: %+v", r)
+	}
+}
+
+func TestParseSpec_keepsAllThatIsGood(t *testing.T) {
+	t.Parallel()
+	for _, payload := range []string{
+		`{"a":1,"A":2,"b":{"a":1}}`, `[{"a":1},{"a":1}]`, `"\ud83d\ude00 \\ud800 \ufffd"`, "\"\ufffd\U0001f600\"", `1e999`, `{}`, `[[],[{}]]`,
+		strings.Repeat("[", 9000) + strings.Repeat("]", 9000),
+	} {
+		spec, err := parseSpec([]byte(`{"type":"echo","payload":` + payload + `}`))
+		if err != nil || string(spec.Payload) != payload {
+			t.Errorf("%.100s: %v", payload, err)
+		}
 	}
 }
 

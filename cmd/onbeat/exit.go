@@ -92,6 +92,9 @@ func explain(err error) string {
 	if errors.As(err, &failed) {
 		return err.Error()
 	}
+	if hint, ok := tlsHint(err); ok {
+		return withHint(err.Error(), hint)
+	}
 	switch {
 	case errors.Is(err, queue.ErrFull):
 		return withHint(err.Error(), "nothing was written; raise maxmemory, or see onbeat doctor")

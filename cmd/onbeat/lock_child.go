@@ -7,7 +7,9 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/onbeat/onbeat/lock"
@@ -26,10 +28,18 @@ type lockChild struct {
 func newLockChild(a *app, held *lock.Lock, p *lockPlan, command []string) *lockChild {
 	cmd := exec.Command(command[0], command[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = a.in, unfiltered(a.out), unfiltered(a.err)
-	cmd.Env = append(os.Environ(), "ONBEAT_LOCK_NAME="+held.Name(), "ONBEAT_LOCK_FENCE="+strconv.FormatInt(held.Fence(), 10))
+	cmd.Env = append(withoutSecrets(os.Environ()), "ONBEAT_LOCK_NAME="+held.Name(), "ONBEAT_LOCK_FENCE="+strconv.FormatInt(held.Fence(), 10))
 	shares := hasTerminal()
 	cmd.SysProcAttr = lockChildAttr(!shares)
 	return &lockChild{a: a, held: held, grace: p.grace, cmd: cmd, shares: shares, exited: make(chan struct{})}
+}
+
+// withoutSecrets is an environment without the URL of Redis, which has the password in it.
+func withoutSecrets(env []string) []string {
+	return slices.DeleteFunc(env, func(v string) bool {
+		name, _, _ := strings.Cut(v, "=")
+		return strings.EqualFold(name, "ONBEAT_REDIS_URL") // on Windows the case makes no difference
+	})
 }
 
 // run runs the command to its end, releases the lock, and returns how that ended.

@@ -31,7 +31,7 @@ const (
 
 type lockRunCmd struct {
 	Name    string   `arg:"" help:"Name of the lock."`
-	Command []string `arg:"" passthrough:"" optional:"" predict:"file" help:"Command to run, and its arguments, behind --. It gets ONBEAT_LOCK_NAME and ONBEAT_LOCK_FENCE."`
+	Command []string `arg:"" passthrough:"" optional:"" predict:"file" help:"Command to run, and its arguments, behind --. It gets ONBEAT_LOCK_NAME and ONBEAT_LOCK_FENCE, and not ONBEAT_REDIS_URL."`
 
 	Nonblock         bool   `aliases:"nb" help:"Do not wait if another has the lock."`
 	Wait             string `short:"w" aliases:"timeout" placeholder:"SECONDS" help:"Wait at most this long: 1.5, or 1m. Default: for ever."`
@@ -81,6 +81,7 @@ func (c *lockRunCmd) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return &exitStatus{exitUsage, err}
 	}
+	_ = hideMemory() // the command is of our own user, and trusted with more than the password
 	held, err := c.acquire(ctx, locker, p, signals)
 	if err != nil {
 		return c.notHeld(err, p)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"unicode/utf8"
 
 	"github.com/alecthomas/kong"
 )
@@ -58,6 +59,9 @@ func run(ctx context.Context, args []string, env func(string) string, stdin io.R
 		fmt.Fprintln(stderr, "onbeat:", err)
 		return exitFailed
 	}
+	if err := checkArgs(args); err != nil {
+		return complain(stderr, err)
+	}
 	command, err := parser.Parse(args)
 	if err != nil {
 		return complain(stderr, parseError(err, args))
@@ -66,6 +70,16 @@ func run(ctx context.Context, args []string, env func(string) string, stdin io.R
 	a.parser = parser
 	command.BindTo(ctx, (*context.Context)(nil))
 	return complain(stderr, command.Run(a))
+}
+
+// checkArgs refuses what the parser would change: it puts U+FFFD for bytes that are no text.
+func checkArgs(args []string) error {
+	for i, arg := range args {
+		if !utf8.ValidString(arg) { // not shown: it may be a password
+			return &usageError{fmt.Sprintf("argument %d is not UTF-8", i+1), "write it in UTF-8"}
+		}
+	}
+	return nil
 }
 
 func newParser(c *cli, stdout, stderr io.Writer) (*kong.Kong, error) {

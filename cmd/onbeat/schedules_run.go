@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"time"
 )
 
@@ -13,12 +12,9 @@ type schedulesTriggerCmd struct {
 
 // Run runs a schedule's task once.
 func (c *schedulesTriggerCmd) Run(ctx context.Context, a *app) error {
-	var payload json.RawMessage
-	if c.Payload != "" {
-		if !json.Valid([]byte(c.Payload)) {
-			return refuse("payload", c.Payload, "not JSON", `text needs quotes of its own: --payload '"text"'`)
-		}
-		payload = json.RawMessage(c.Payload)
+	payload, err := payloadFlag(c.Payload)
+	if err != nil {
+		return err
 	}
 	cl, err := a.connect(ctx)
 	if err != nil {

@@ -28,6 +28,11 @@ func (c *serveCmd) Run(ctx context.Context, a *app) error {
 	}
 	level, _ := cfg.Log.level() // checked when it was loaded
 	log := a.log(level, string(cfg.Log.Format))
+	if c.AllowExec {
+		if err := hideMemory(); err != nil {
+			log.Warn().Err(err).Msg("commands can read the environment of this process")
+		}
+	}
 	target, err := a.targetOf(cfg)
 	if err != nil {
 		return err
@@ -56,6 +61,9 @@ func (c *serveCmd) Run(ctx context.Context, a *app) error {
 	}
 	log.Info().Str("namespace", target.namespace).Str("redis", onbeat.Redacted(target.url)).Str("version", buildVersion()).
 		Int("schedules", len(cfg.declared)).Msg("starting")
+	for _, c := range target.cautions() {
+		log.Warn().Str("hint", c.Hint).Msg(c.Text)
+	}
 	background, stop := context.WithCancel(ctx)
 	defer stop()
 	go c.reload(background, hangups, a, d, target, log)

@@ -125,7 +125,7 @@ func parseSpec(line []byte) (*taskSpec, error) {
 		if _, more := d.Token(); !errors.Is(more, io.EOF) {
 			return nil, &usageError{"more than one JSON value", "one task a line"}
 		}
-		return s, nil
+		return s, checkJSON(line, "", foldKey)
 	}
 	var typ *json.UnmarshalTypeError
 	name, unknown := strings.CutPrefix(err.Error(), "json: unknown field ")

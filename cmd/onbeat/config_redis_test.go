@@ -1,0 +1,128 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/onbeat/onbeat/testredis"
+)
+
+func TestConfig_saysWhichFilesTLSTakes(t *testing.T) {
+	t.Parallel()
+	c := &config{}
+	c.Redis.URL, c.Redis.TLSCA, c.Redis.TLSKey = "rediss://h", "/ca.pem", "/k ey"
+	const files = "tls_ca=%2Fca.pem&tls_key=%2Fk+ey"
+	for raw, want := range map[string]string{
+		"rediss://h":               "rediss://h?" + files,
+		"rediss://h?db=3":          "rediss://h?db=3&" + files,
+		"rediss-cluster://a:1,b:2": "rediss-cluster://a:1,b:2?" + files, // of a flag, say
+		"rediss://h?tls_ca=/other": "rediss://h?tls_ca=/other",
+		"redis://h":                "redis://h",
+	} {
+		if got := c.withTLS(raw); got != want {
+			t.Errorf("%s: %s, want %s", raw, got, want)
+		}
+	}
+}
+
+func TestHasPassword(t *testing.T) {
+	t.Parallel()
+	for raw, want := range map[string]bool{
+		"": false, "redis://h": false, "redis://user@h": false, "redis://user:@h": false, "redis://:@h,i:1": false,
+		"redis://user:p@h": true, "redis://:p@h:1,i:2/m": true, "redis-sentinel://a:1,b:2/m?sentinel_password=p": true,
+		"redis-sentinel://a/m?sentinel_password=": false,
+	} {
+		if got := hasPassword(raw); got != want {
+			t.Errorf("%q: %t", raw, got)
+		}
+	}
+}
+
+func TestDoctor_warnsOfAPasswordThatOthersCanRead(t *testing.T) {
+	t.Parallel()
+	srv := testredis.Private(t)
+	s := &shell{T: t, ns: testredis.Namespace(t), url: srv.URL(), rdb: srv.Client()}
+	if err := s.rdb.Do(t.Context(), "ACL", "SETUSER", "shop", "on", ">hunter2", "~*", "&*", "+@all").Err(); err != nil {
+		t.Fatal(err)
+	}
+	written := strings.Replace(srv.URL(), "redis://", "redis://shop:hunter2@", 1)
+	named := strings.Replace(srv.URL(), "redis://", "redis://shop:${SECRET}@", 1)
+	for _, c := range []struct {
+		url   string
+		mode  os.FileMode
+		warns bool
+	}{{written, 0o644, true}, {written, 0o640, true}, {written, 0o600, false}, {named, 0o644, false}} {
+		name := s.file("c.yaml", "redis: {url: '"+c.url+"'}\nnamespace: "+s.ns+"\n")
+		if err := os.Chmod(name, c.mode); err != nil {
+			t.Fatal(err)
+		}
+		r := runWith(t.Context(), testEnv("SECRET", "hunter2"), "", "doctor", "-c", name)
+		want := fmt.Sprintf("c.yaml has the password of Redis in it, and others can read it (mode %04o)", c.mode)
+		if r.code != 0 || strings.Contains(r.out, want) != c.warns || strings.Contains(r.out, "hunter2") {
+			t.Errorf("%s with mode %o: exit %d\n%s%s", c.url, c.mode, r.code, r.out, r.err)
+		}
+	}
+}
+
+func TestServe_warnsOfWhatIsNotSafe(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	name := s.file("c.yaml", "redis: {url: 'rediss://:hunter2@127.0.0.1:1?skip_verify=true'}\nnamespace: "+s.ns+"\n")
+	if err := os.Chmod(name, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	ctx, done := context.WithTimeout(t.Context(), time.Second)
+	defer done()
+	r := runWith(ctx, testEnv(), "", "serve", "-c", name)
+	for _, want := range []string{`"level":"warn","hint":"remove it, and name the CA with tls_ca"`, "skip_verify: whoever stands in the way",
+		"c.yaml has the password of Redis in it, and others can read it (mode 0644)"} {
+		if !strings.Contains(r.err, want) {
+			t.Errorf("the log has no %q:\n%s", want, r.err)
+		}
+	}
+	if strings.Contains(r.err, "hunter2") {
+		t.Error("the log has the password")
+	}
+}
+
+func TestCautions_knowTheKeyOfACertificate(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	key := s.file("k.pem", "")
+	for mode, want := range map[os.FileMode]int{0o600: 0, 0o604: 1, 0o640: 1} {
+		if err := os.Chmod(key, mode); err != nil {
+			t.Fatal(err)
+		}
+		if got := (target{url: "rediss://h?tls_key=" + key}).cautions(); len(got) != want {
+			t.Errorf("mode %o: %+v", mode, got)
+		}
+	}
+}
+
+func TestConnect_saysWhatIsWrongWithTLS(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	stranger := httptest.NewUnstartedServer(http.NotFoundHandler())
+	stranger.Config.ErrorLog = log.New(io.Discard, "", 0)
+	stranger.StartTLS()
+	t.Cleanup(stranger.Close)
+	plain := httptest.NewServer(http.NotFoundHandler())
+	t.Cleanup(plain.Close)
+	for url, want := range map[string]string{
+		strings.Replace(stranger.URL, "https", "rediss", 1): "unknown authority (name the CA that signed it with tls_ca)",
+		strings.Replace(plain.URL, "http", "rediss", 1):     "(this port does not speak TLS: redis:// in place of rediss://)",
+	} {
+		s.fails(1, []string{"tasks", "list", "--redis", url}, want)
+		if r := s.run("", "serve", "--redis", url); r.code != 1 || !strings.Contains(r.err, want) {
+			t.Errorf("serve: exit %d: %s", r.code, r.err)
+		}
+	}
+}

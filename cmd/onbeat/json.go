@@ -1,0 +1,183 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// payloadFlag is the JSON of a --payload.
+func payloadFlag(text string) (json.RawMessage, error) {
+	if text == "" {
+		return nil, nil
+	}
+	if !json.Valid([]byte(text)) {
+		return nil, refuse("payload", text, "not JSON", `text needs quotes of its own: --payload '"text"'`)
+	}
+	return json.RawMessage(text), checkJSON([]byte(text), "payload", nil)
+}
+
+// checkJSON refuses what encoding/json would take and change: of two equal keys in an object it keeps the last, and for
+// bytes that are no text it puts U+FFFD. The data are valid JSON otherwise. The keys of the outermost object are compared
+// by fold, where there is one.
+func checkJSON(data []byte, root string, fold func(string) string) error {
+	w := &jsonWalk{d: json.NewDecoder(bytes.NewReader(data)), root: root, fold: fold}
+	w.d.UseNumber() // a number need not fit
+	for {
+		from := w.d.InputOffset()
+		token, err := w.d.Token()
+		if err != nil {
+			return nil // the end: it is valid
+		}
+		if err := w.take(token, data[from:w.d.InputOffset()]); err != nil {
+			return err
+		}
+	}
+}
+
+// jsonWalk is a walk through a JSON document.
+type jsonWalk struct {
+	d    *json.Decoder
+	root string
+	fold func(string) string
+	open []*jsonLevel
+}
+
+// jsonLevel is an object or a list that the walk is in.
+type jsonLevel struct {
+	keys    map[string]bool // nil: a list
+	key     string          // of the value that comes
+	isValue bool            // what comes in an object is a value, not a key
+	n       int             // values so far
+}
+
+// take looks at a token, and at the bytes that it came from with what stands before it.
+func (w *jsonWalk) take(token json.Token, raw []byte) error {
+	text, isText := token.(string)
+	delim, _ := token.(json.Delim)
+	if delim == '}' || delim == ']' {
+		w.open = w.open[:len(w.open)-1]
+		return nil
+	}
+	var level *jsonLevel
+	if len(w.open) > 0 {
+		level = w.open[len(w.open)-1]
+	}
+	isKey := level != nil && level.keys != nil && !level.isValue
+	if isKey {
+		level.key, level.isValue = text, true
+	} else if level != nil {
+		level.n++
+		level.isValue = false
+	}
+	switch {
+	case isText && !utf8.Valid(raw):
+		if isKey {
+			level.key = string(raw[bytes.IndexByte(raw, '"')+1 : len(raw)-1])
+		}
+		return w.refuse("not UTF-8", "save the file as UTF-8")
+	case isText && halfPair(raw):
+		return w.refuse("has half a surrogate pair, which is no character", `\ud83d\ude00 is one character, \ud83d alone is none`)
+	case isKey:
+		name := text
+		if w.fold != nil && len(w.open) == 1 {
+			name = w.fold(text)
+		}
+		if level.keys[name] {
+			return w.refuse("is there twice", "each key once, as one of the two would be lost")
+		}
+		level.keys[name] = true
+	case delim == '{':
+		w.open = append(w.open, &jsonLevel{keys: map[string]bool{}})
+	case delim == '[':
+		w.open = append(w.open, &jsonLevel{})
+	}
+	return nil
+}
+
+// refuse names the place where the walk is.
+func (w *jsonWalk) refuse(reason, hint string) error {
+	var path strings.Builder
+	path.WriteString(w.root)
+	for _, l := range w.open {
+		if l.keys == nil {
+			path.WriteString("[" + strconv.Itoa(l.n-1) + "]")
+			continue
+		}
+		if path.Len() > 0 {
+			path.WriteByte('.')
+		}
+		path.WriteString(shownKey(l.key))
+		if path.Len() > 256 {
+			path.WriteString("…")
+			break
+		}
+	}
+	if path.Len() == 0 {
+		path.WriteString("task")
+	}
+	return refuse(path.String(), "", reason, hint)
+}
+
+// shownKey is a key as a path shows it: in quotes if it is not a plain word.
+func shownKey(key string) string {
+	plain := key != "" && utf8.ValidString(key) && !strings.ContainsFunc(key, func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '_' && r != '-'
+	})
+	if plain {
+		return key
+	}
+	return strconv.QuoteToASCII(key)
+}
+
+// foldKey is a key as encoding/json compares it with the name of a field.
+func foldKey(key string) string {
+	return strings.Map(func(r rune) rune {
+		for {
+			next := unicode.SimpleFold(r)
+			if next <= r {
+				return next
+			}
+			r = next
+		}
+	}, key)
+}
+
+// halfPair reports whether JSON text has an escaped surrogate without its other half.
+func halfPair(raw []byte) bool {
+	for i := 0; i+1 < len(raw); i++ {
+		if raw[i] != '\\' {
+			continue
+		}
+		i++
+		if raw[i] != 'u' {
+			continue
+		}
+		switch unit := hexUnit(raw[i+1:]); {
+		case unit >= 0xdc00 && unit < 0xe000:
+			return true
+		case unit >= 0xd800 && unit < 0xdc00:
+			rest := raw[i+5:]
+			if !bytes.HasPrefix(rest, []byte(`\u`)) {
+				return true
+			}
+			if low := hexUnit(rest[2:]); low < 0xdc00 || low >= 0xe000 {
+				return true
+			}
+			i += 6
+		}
+		i += 4
+	}
+	return false
+}
+
+func hexUnit(b []byte) uint64 {
+	if len(b) < 4 {
+		return 0
+	}
+	n, _ := strconv.ParseUint(string(b[:4]), 16, 16)
+	return n
+}

@@ -1,0 +1,122 @@
+package handlers
+
+import (
+	"errors"
+	"net/http"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/onbeat/onbeat/task"
+)
+
+// What exec and sleep are asked is refused in a line that names the field, or can be run.
+func FuzzCommandPayload(f *testing.F) {
+	for _, p := range []string{
+		`{"command":["sh","-c","x"],"env":{"A":"b"},"dir":"/","stdin":"x"}`, `{"command":[""]}`, `{"command":["a\u0000"]}`, `{"env":{"A=B":""}}`,
+		`{"command":["a"],"env":{"ONBEAT_FENCE":"1"}}`, `{"for":"3s"}`, `{"for":"-3s"}`, `{"for":3}`, ``, `null`, "\xff",
+	} {
+		f.Add([]byte(p))
+	}
+	exec, sleep := Exec(ExecConfig{}), Sleep()
+	f.Fuzz(func(t *testing.T, payload []byte) {
+		for _, h := range []TaskHandler{exec, sleep} {
+			err := h.(PayloadChecker).CheckPayload(payload)
+			if err == nil {
+				continue
+			}
+			if fe, ok := errors.AsType[*task.FieldError](err); !ok || !strings.HasPrefix(fe.Field, "payload") || fe.Reason == "" {
+				t.Fatalf("%q: %v names no field", payload, err)
+			}
+			if strings.ContainsAny(err.Error(), "\r\n\x00") {
+				t.Fatalf("%q: %q is not one line", payload, err)
+			}
+		}
+	})
+}
+
+// What a payload that is taken sends beside our headers is none of ours, however a receiver spells names.
+func FuzzHTTPHeader(f *testing.F) {
+	for _, s := range []string{"Onbeat-Fence", "onbeat_fence", "ONBEAT.FENCE", "X-A", "traceparent", "Content_Length", "host", "é", ""} {
+		f.Add(s, "value")
+	}
+	f.Fuzz(func(t *testing.T, name, value string) {
+		c := &httpCall{}
+		if c.readHeaders(&httpPayload{Headers: map[string]string{name: value}}) != nil {
+			return
+		}
+		seen := strings.ToUpper(strings.Map(func(r rune) rune {
+			if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' {
+				return r
+			}
+			return '_'
+		}, name))
+		if strings.HasPrefix(seen, "ONBEAT_") || seen == "TRACEPARENT" || seen == "CONTENT_LENGTH" || seen == "TRANSFER_ENCODING" {
+			t.Fatalf("%q is sent, and may be taken for %s", name, seen)
+		}
+		req := &http.Request{Header: c.header}
+		for k, v := range req.Header {
+			if strings.ContainsAny(k+v[0], "\r\n\x00") {
+				t.Fatalf("%q: %q is sent", name, v)
+			}
+		}
+	})
+}
+
+// What a receiver answers, and what comes with a task.
+func FuzzHTTPAnswer(f *testing.F) {
+	for _, s := range []string{"7", "-5", "99999999999999999999", "Wed, 21 Oct 2026 07:28:00 GMT", "", "00-00112233445566778899aabbccddeeff-0011223344556677-01",
+		"ff-0-0-0", "no\r\n\x1b[31m\u202e\u009b\xff"} {
+		f.Add(s)
+	}
+	now := time.UnixMilli(1_800_000_000_000)
+	f.Fuzz(func(t *testing.T, s string) {
+		_, _ = parseRetryAfter(s, now)
+		if id, flags, ok := parseTrace(s); ok {
+			again := formatTrace(id, trace.SpanID{1}, flags)
+			if same, _, ok := parseTrace(again); !ok || same != id {
+				t.Fatalf("%q: %s", s, again)
+			}
+		}
+		line := oneLine(s, 64)
+		if len(line) > 64+len("…") || strings.ContainsAny(line, "\r\n\x00\x1b\u009b\u202e") {
+			t.Fatalf("%q is shown as %q", s, line)
+		}
+		if text := headerText(s); strings.ContainsAny(text, "\r\n\x00") {
+			t.Fatalf("%q is sent as %q", s, text)
+		}
+	})
+}
+
+// No spelling of an address that is not public gets past the guard.
+func FuzzGuard(f *testing.F) {
+	f.Add([]byte{127, 0, 0, 1}, []byte{})
+	f.Add([]byte{168, 63, 129, 16}, []byte{0x2a, 0, 0x14, 0x50, 0, 0, 0, 0})
+	f.Fuzz(func(t *testing.T, inner, prefix []byte) {
+		if len(inner) != 4 {
+			return
+		}
+		v4 := netip.AddrFrom4([4]byte(inner))
+		if isPublic(v4) {
+			return
+		}
+		spelt := map[string][]byte{
+			"mapped":     append([]byte{10: 0xff, 11: 0xff}, inner...),
+			"compatible": append(make([]byte, 12), inner...),
+			"NAT64":      append([]byte{1: 0x64, 2: 0xff, 3: 0x9b, 11: 0}, inner...),
+			"6to4":       append(append([]byte{0x20, 0x02}, inner...), make([]byte, 10)...),
+		}
+		if len(prefix) == 8 {
+			spelt["ISATAP"] = append(append(prefix[:8:8], 0, 0, 0x5e, 0xfe), inner...)
+			spelt["ISATAP, universal"] = append(append(prefix[:8:8], 2, 0, 0x5e, 0xfe), inner...)
+		}
+		for name, b := range spelt {
+			if a := netip.AddrFrom16([16]byte(b)); isPublic(a) {
+				t.Fatalf("%s is let through as %s, %s", v4, name, a)
+			}
+		}
+	})
+}

@@ -1,0 +1,167 @@
+package queue
+
+import (
+	"errors"
+	"math"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/onbeat/onbeat/task"
+)
+
+// How far a schedule has come: what reads is written so that it reads the same.
+func FuzzParseLast(f *testing.F) {
+	for _, s := range []string{"1 2 3 4 0", "1 2 3 4 1", "", "1 2 3 4", "1 2 3 4 5 6", "-1 -2 -3 -4 0", "9223372036854775808 0 0 0 0", "0x1 2 3 4 0", "1\n2 3 4 0", "a"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		last, err := ParseLast(s)
+		if err != nil {
+			return
+		}
+		if again, err := ParseLast(last.String()); err != nil || again != last {
+			t.Fatalf("%q: %+v, written %q, read %+v, %v", s, last, last.String(), again, err)
+		}
+	})
+}
+
+func FuzzParseBehind(f *testing.F) {
+	for _, s := range []string{"", "1 {} 2 3", "1 {} 2 3 4 5", "1 {}", "1 {} 2", "x {} 2 3", "-1  -2 -3", "9223372036854775807 a 0 9223372036854775807"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		b, err := ParseBehind(s)
+		if err != nil {
+			return
+		}
+		if again, err := ParseBehind(b.String()); err != nil || !reflect.DeepEqual(again, b) {
+			t.Fatalf("%q: %+v, written %q, read %+v, %v", s, b, b.String(), again, err)
+		}
+	})
+}
+
+// A cursor comes back from a person.
+func FuzzParseCursor(f *testing.F) {
+	for _, c := range []cursor{{}, {'t', 1, "a"}, {'h', 1e300, "k\x1f1\x1fs\x1fid"}, {'t', math.Inf(-1), ""}, {'t', 0.5, "a b"}} {
+		f.Add(c.String())
+	}
+	f.Add("dE5hTiBh")
+	f.Add("not base64!")
+	f.Fuzz(func(t *testing.T, s string) {
+		c, err := parseCursor(s)
+		if err != nil {
+			if !errors.Is(err, task.ErrInvalid) {
+				t.Fatalf("%q: %v is no refusal", s, err)
+			}
+			return
+		}
+		if again, err := parseCursor(c.String()); err != nil || again != c {
+			t.Fatalf("%q: %+v, written %q, read %+v, %v", s, c, c.String(), again, err)
+		}
+	})
+}
+
+// The members and values that scripts write, as they may be damaged.
+func FuzzMembers(f *testing.F) {
+	for _, s := range []string{
+		"default|normal|job", "q|urgent|t", "||", "5 1700000000000 1.7e+12", "5 1 2 \x1fjob", "9e300 9e300 9e300", "k\x1f1700000000000\x1fdue\x1fid",
+		"a\x1fnan\x1fb\x1fc", "1 2 v1\nlast\ndefinition", "1 2\n\n", "", "inf", "-9e300",
+	} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		if l, err := ParseLane(s); err == nil {
+			if again, err := ParseLane(l.String()); err != nil || again != l {
+				t.Fatalf("%q is lane %v, which reads %v, %v", s, l, again, err)
+			}
+		}
+		if _, at, due, ok := parseClaim(s); ok {
+			_, _ = at.MarshalJSON()
+			_ = Ms(due)
+		}
+		if id, _, set, ok := parseHeld(s); ok && (strings.Contains(id, "\x1f") || strings.Contains(set, "\x1f")) {
+			t.Fatalf("%q: task %q waits for lane %q", s, id, set)
+		}
+		if r, _, ok := parseRetired("name", s); ok && !strings.HasSuffix(s, "\n"+r.Last+"\n"+r.Definition) {
+			t.Fatalf("%q: %+v", s, r)
+		}
+		if at := parseScore(s); at.Year() > 9999 && at.UnixMilli() < 0 {
+			t.Fatalf("%q is at %v", s, at)
+		}
+	})
+}
+
+// An entry of the history: each line becomes a note, and none is lost.
+func FuzzHistoryEntry(f *testing.F) {
+	f.Add("1700000000000-0", "5", "a@1..2 missed 2\nb@3 done 1 4", "c done 1 2")
+	f.Add("x", "", "\n\n \n", "")
+	f.Fuzz(func(t *testing.T, id, gen, slots, runs string) {
+		e := historyEntry(redis.XMessage{ID: id, Values: map[string]any{"gen": gen, "slots": slots, "runs": runs}})
+		want := 0
+		for line := range strings.SplitSeq(slots+"\n"+runs, "\n") {
+			if line != "" {
+				want++
+			}
+		}
+		if len(e.Notes) != want {
+			t.Fatalf("%d notes of %q and %q, want %d", len(e.Notes), slots, runs, want)
+		}
+	})
+}
+
+// What a script answers is an array of numbers and texts: whatever it is, reading it ends, and says so if it is wrong.
+func FuzzReply(f *testing.F) {
+	f.Add("i5 sabc n f i-1 i99")
+	f.Add("")
+	f.Fuzz(func(t *testing.T, text string) {
+		var values []any
+		for w := range strings.FieldsSeq(text) {
+			switch w[0] {
+			case 'i':
+				values = append(values, int64(len(w))-2)
+			case 's':
+				values = append(values, w[1:])
+			case 'n':
+				values = append(values, nil)
+			default:
+				values = append(values, []any{w})
+			}
+		}
+		r := newReply(values)
+		for r.more() {
+			before := r.at
+			_, _ = r.int(), r.string()
+			if r.err == nil && r.at <= before {
+				t.Fatalf("%q: stuck at %d", text, r.at)
+			}
+		}
+		if all := newReply(values).indexes(); len(all) > len(values) {
+			t.Fatalf("%d numbers of %d values", len(all), len(values))
+		}
+	})
+}
+
+// The text of an error never shows what was passed along with AUTH.
+func FuzzClassify(f *testing.F) {
+	for _, s := range []string{"ERR unknown command 'AUTH', with args beginning with: 'hunter2'", "NOAUTH Authentication required.", "OOM x", "FENCED", "", "ERR "} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		err := Classify(replyError(text))
+		if err == nil {
+			t.Fatalf("%q is no error any more", text)
+		}
+		_, args, cut := strings.Cut(text, ", with args beginning with")
+		if cut && len(args) > 8 && strings.Contains(err.Error(), args) {
+			t.Fatalf("%q is shown as %q", text, err)
+		}
+	})
+}
+
+type replyError string
+
+func (e replyError) Error() string { return string(e) }
+func (replyError) RedisError()     {}
