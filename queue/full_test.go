@@ -131,6 +131,14 @@ func TestFullRedis_whatPassesAndWhatIsRefused(t *testing.T) {
 		{"cancelling what is due", "cancel", false, func(f *full) error { _, err := f.q.Cancel(ctx, "due", "", false); return err }},
 		{"retrying the dead", "revive", false, func(f *full) error { _, err := f.q.Revive(ctx, []*task.Task{job("dies")}); return err }},
 		{"tidying up", "tidy", false, func(f *full) error { _, err := f.q.Tidy(ctx, 5*time.Second); return err }},
+		{"setting aside what is of another type", "mend", false, func(f *full) error {
+			f.must(f.rdb.Rename(ctx, f.keys.Leader, f.keys.Dead).Err())
+			aside, err := f.q.Mend(ctx, nil)
+			if err == nil && !slices.Contains(aside, f.keys.Dead) {
+				return fmt.Errorf("set aside: %v", aside)
+			}
+			return err
+		}},
 		{"reading schedules", "schedules", false, func(f *full) error { _, err := f.q.SchedulesNamed(ctx, []string{"s"}); return err }},
 		{"dropping a missed slot", "advance", false, func(f *full) error {
 			s := step("pushed", f.p)

@@ -58,12 +58,15 @@ func mutants() []mutant {
 			[]string{"max_runs"},
 		},
 		{
-			"a pause takes memory", one("queue/scripts/change.lua", "  redis.call(\"ZREM\", changed, \"\")\n", ""),
+			"a pause takes memory", []edit{
+				{"queue/scripts/change.lua", "  redis.call(\"ZREM\", changed, \"\")\n", ""},
+				{"queue/scripts/careful.lua", "      redis.call(\"ZREM\", key, nobody)\n", ""},
+			},
 			"13-pause-while-full",
 			[]string{"refused"},
 		},
 		{
-			"a new lane is not read first", one("queue/scripts/cycle_claim.lua", "known ~= (counters[2] or \"0\")", "known == \"none\""),
+			"a new lane is not read first", one("queue/scripts/cycle_claim.lua", "known ~= (counters.lanes or \"0\")", "known == \"none\""),
 			"15-new-lane",
 			[]string{"order"},
 		},

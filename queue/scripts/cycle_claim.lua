@@ -20,7 +20,7 @@ local function claimer()
   local prefix -- "fence claimed ", made when the first task is claimed: one fence a call
   local function claim_prefix()
     if not prefix then
-      fence = math.max(fence + 1, now * 1000)
+      fence = math.max(fence + 1, clock[1] * 1000000 + clock[2])
       rises[#rises + 1], rises[#rises + 2] = "fence", int(fence)
       prefix = int(fence) .. " " .. int(now) .. " "
     end
