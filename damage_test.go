@@ -2,6 +2,7 @@ package onbeat_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -18,6 +19,7 @@ import (
 	"github.com/onbeat/onbeat"
 	"github.com/onbeat/onbeat/handlers"
 	"github.com/onbeat/onbeat/producer"
+	"github.com/onbeat/onbeat/queue"
 	"github.com/onbeat/onbeat/schedule"
 	"github.com/onbeat/onbeat/task"
 	"github.com/onbeat/onbeat/testredis"
@@ -93,14 +95,6 @@ func (w *damage) goesOn(since time.Time, but string, what string) {
 				w.Logf("%s last ran %v before", name, since.Sub(w.last[name]))
 			}
 		}
-		for _, key := range w.rdb.Keys(context.Background(), w.prefix+"*").Val() {
-			switch w.rdb.Type(context.Background(), key).Val() {
-			case "hash":
-				w.Logf("STATE %s %.1500q", key, w.rdb.HGetAll(context.Background(), key).Val())
-			case "zset":
-				w.Logf("STATE %s %.1500v", key, w.rdb.ZRangeWithScores(context.Background(), key, 0, 20).Val())
-			}
-		}
 	})
 	testredis.Eventually(w, 20*time.Second, func() bool {
 		w.mu.Lock()
@@ -156,14 +150,19 @@ func (w *damage) repair(ctx context.Context, name string) {
 	if !slices.Contains(w.names, name) {
 		return
 	}
-	for _, key := range []string{"schedules", "last", "behind"} {
-		w.rdb.HDel(ctx, w.prefix+key, name)
-	}
 	n := slices.Index(w.names, name)
-	_, err := w.d.Schedules().Apply(ctx, producer.Schedule{Name: name, Rule: schedule.Every(beatOfDamage), Task: "job" + fmt.Sprint(n%3)})
-	if err != nil {
-		w.Logf("repair %s: %v", name, err)
-	}
+	testredis.Eventually(w, patience, func() bool { // what no instance comes upon, the leader looks for twice a minute
+		for _, key := range []string{"schedules", "last", "behind"} {
+			w.rdb.HDel(ctx, w.prefix+key, name)
+		}
+		_, err := w.d.Schedules().Apply(ctx, producer.Schedule{Name: name, Rule: schedule.Every(beatOfDamage), Task: "job" + fmt.Sprint(n%3)})
+		if errors.Is(err, queue.ErrWrongType) {
+			_, err = w.d.Queue().Mend(ctx, err)
+			must(w.T, err)
+			return false
+		}
+		return err == nil
+	}, "%s is applied again", name)
 }
 
 // Whatever somebody writes into whichever key, it stops nobody but the entry that is damaged. ONBEAT_DAMAGE is for how

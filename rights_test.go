@@ -339,3 +339,55 @@ func TestRun_aLastingErrorDoesNotOutliveTheDrain(t *testing.T) {
 		t.Errorf("the task runs in %d places, want one, from which it is taken back", places)
 	}
 }
+
+// On a Cluster a user needs the rules of its part on every node, and what the client asks the cluster.
+func TestRights_onACluster(t *testing.T) {
+	t.Parallel()
+	c := testredis.Cluster(t)
+	ns := testredis.Namespace(t)
+	rules := append(strings.Fields(queue.ACL(queue.AsInstance, queue.Partition{Namespace: ns}, false)), clusterRules(t)...)
+	admin, err := onbeat.Dial(c.URL())
+	must(t, err)
+	t.Cleanup(func() { _ = admin.Close() })
+	cluster, ok := admin.(*redis.ClusterClient)
+	if !ok {
+		t.Fatalf("%T", admin)
+	}
+	args := []any{"ACL", "SETUSER", "narrow", "reset", "on", ">secret"}
+	for _, r := range rules {
+		args = append(args, r)
+	}
+	must(t, cluster.ForEachShard(t.Context(), func(ctx context.Context, node *redis.Client) error { return node.Do(ctx, args...).Err() }))
+	rdb, err := onbeat.Dial(strings.Replace(c.URL(), "://", "://narrow:secret@", 1))
+	must(t, err)
+	t.Cleanup(func() { _ = rdb.Close() })
+	works(t, rdb, ns)
+}
+
+// clusterRules are those that docs/rights.md has for a Cluster.
+func clusterRules(t *testing.T) []string {
+	t.Helper()
+	text, err := os.ReadFile("docs/rights.md")
+	must(t, err)
+	_, rest, _ := strings.Cut(string(text), "## Redis Cluster\n")
+	_, rest, _ = strings.Cut(rest, "`")
+	rules, _, ok := strings.Cut(rest, "`")
+	if !ok {
+		t.Fatal("docs/rights.md has no rules for a Cluster")
+	}
+	return strings.Fields(rules)
+}
+
+// With durability a user needs WAIT besides, and no more.
+func TestRights_withDurability(t *testing.T) {
+	t.Parallel()
+	primary, _ := testredis.Replicated(t)
+	ns := testredis.Namespace(t)
+	rdb := user(t, primary.Client(), strings.Fields(queue.ACL(queue.AsInstance, queue.Partition{Namespace: ns}, true)))
+	d := dispatcher(t, rdb, onbeat.Config{Namespace: ns, Durability: queue.Durability{Replicas: 1}})
+	var ran atomic.Int64
+	must(t, d.Handle("job", handlers.Func(func(context.Context, *task.Task) error { ran.Add(1); return nil })))
+	must(t, d.Schedule("s", schedule.Every(50*time.Millisecond), "job", nil))
+	run(t, d)
+	testredis.Eventually(t, patience, func() bool { return ran.Load() > 5 }, "slots run")
+}

@@ -23,6 +23,8 @@ type entry struct {
 	behind []queue.Span // the same
 	stray  []queue.Span // the same, if it is of another grid
 	queued bool         // it waits for its turn to push it
+
+	backlog backlog
 }
 
 // newEntry makes an entry of what lies in Redis. It returns nil for a schedule that is not there any more.

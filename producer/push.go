@@ -39,6 +39,9 @@ func quiet(at time.Time, most time.Duration) time.Time {
 // soonest goes first: a new leader with many schedules must not fill the horizon of one before the next slot of another.
 // Then comes a part of what schedules are behind with.
 func (t *tenure) push(ctx context.Context) error {
+	if err := t.lookAtBacklogs(ctx); err != nil {
+		return err
+	}
 	if err := t.pushSoon(ctx); err != nil {
 		return err
 	}
@@ -129,6 +132,7 @@ type move struct {
 	step   queue.Step
 	last   queue.Last
 	behind []queue.Span
+	onTime bool // it pushes what comes next, and not what the schedule is behind with
 }
 
 // advance sends steps and moves their schedules on. Those that somebody moved meanwhile are read again.
@@ -161,6 +165,9 @@ func (t *tenure) advance(ctx context.Context, moves []move) error {
 		if m.e != nil {
 			m.last.Runs = max(m.last.Runs-int64(steps[i].Dropped), 0)
 			m.e.follow(&m)
+			if m.onTime {
+				t.crowd(m.e, &steps[i])
+			}
 			t.plan.fix(m.e)
 			t.owe(m.e)
 		}
@@ -227,7 +234,7 @@ func (t *tenure) catchUp(ctx context.Context, missed time.Time) error {
 		drops := e.sweep(missed, 2*(t.cfg.Horizon+t.ahead()))
 		if len(drops) > 0 {
 			step := queue.Step{Name: e.s.Name, Expect: e.raw, Becomes: e.raw, Behind: e.owed, Remains: e.owed, Drop: drops}
-			moves = append(moves, move{e, step, e.last, e.behind})
+			moves = append(moves, move{e: e, step: step, last: e.last, behind: e.behind})
 		}
 	}
 	if err := t.advance(ctx, moves); err != nil {

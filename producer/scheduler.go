@@ -20,6 +20,9 @@ type SchedulerConfig struct {
 	// Declared returns the schedules that this release's code or config declares, or nil if it declares none and lets
 	// those of others be. It is called when the instance begins to lead, and after Redeclare.
 	Declared func() []Schedule
+	// Backlog is how many slots of a schedule are pushed while the first of them waits for a handler; then new ones are
+	// skipped until it is taken. Twice as many may wait. Default 50,000.
+	Backlog int
 	// Log receives state changes. The zero Logger discards them.
 	Log zerolog.Logger
 }
@@ -48,6 +51,9 @@ type Scheduler struct {
 func NewScheduler(q *queue.Queue, reg *instance.Registry, cfg SchedulerConfig) *Scheduler {
 	if cfg.Horizon <= 0 {
 		cfg.Horizon = 10 * time.Second
+	}
+	if cfg.Backlog <= 0 {
+		cfg.Backlog = defaultBacklog
 	}
 	return &Scheduler{q: q, reg: reg, cfg: cfg, log: cfg.Log, redeclare: instance.NewBell()}
 }
@@ -93,6 +99,7 @@ type tenure struct {
 	behind  []*entry // those that are behind, in the order of their turns
 	version int64    // of the schedules, as far as they are known
 	whole   bool     // entries are all there are
+	crowded []*entry // of which so many slots were pushed that it is to be asked whether the first still waits
 	halves  bool     // of some there is only half in Redis: stock is to be taken
 
 	tookBack bool              // the runs of the dead, as far as they could be
@@ -207,8 +214,18 @@ func (t *tenure) insist(ctx context.Context, fn func(context.Context) error) err
 // upkeep is done now and then. The clock is read again because a slot may be far ahead, and two clocks drift apart.
 func (t *tenure) upkeep(ctx context.Context) {
 	t.tidy(ctx)
+	t.lookForStrangers(ctx)
 	if _, err := t.tick(ctx); err != nil && ctx.Err() == nil {
 		t.log.Warn().Err(err).Msg("could not read the clock of redis")
+	}
+}
+
+// lookForStrangers finds keys of another type that no instance has come upon: a command may need them.
+func (t *tenure) lookForStrangers(ctx context.Context) {
+	ctx, done := t.progress.attempt(ctx, callLimit(t.stay))
+	defer done()
+	if names, err := t.q.OfAnotherType(ctx); err == nil && len(names) > 0 {
+		t.stay.Mend(nil)
 	}
 }
 

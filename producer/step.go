@@ -20,11 +20,16 @@ const stepSlots = queue.MaxBatch / 2
 // are missed and all to run would hold up those on time, so the schedule falls behind with them: see [entry.repay].
 func (e *entry) step(now, missed, until time.Time) (move, bool) {
 	m := e.stay()
+	m.onTime = true
 	if e.next.IsZero() || e.next.After(until) {
 		return m, false
 	}
 	if !e.next.After(missed) {
 		e.stepMissed(&m, now, missed)
+	}
+	if e.backlog.full {
+		e.backlog.skip(e, &m, until)
+		return m, e.moves(&m)
 	}
 	most := e.mostPushes(stepSlots)
 	for slot := e.after(m.last.Slot); len(m.step.Push) < most && !slot.IsZero() && !slot.After(until) && e.left(&m) > 0; slot = e.grid.Next(slot) {

@@ -42,6 +42,7 @@ type Step struct {
 	Expect  string // last run as it was read
 	Becomes string
 	Note    string // for the history
+	Event   string // for the events
 	Behind  string // what it was behind with, as it was read
 	Remains string // what it is behind with then; if that is the same, Redis does not look
 	Drop    []Drop // slots missed in an outage: they leave unless they were claimed
@@ -116,7 +117,7 @@ func (q *Queue) advanceBatch(ctx context.Context, term Term, steps []Step) (*rep
 	var buf []byte
 	for i := range steps {
 		s := &steps[i]
-		body = append(body, s.Name, s.Expect, s.Becomes, s.Note, s.Behind, s.Remains, len(s.Drop))
+		body = append(body, s.Name, s.Expect, s.Becomes, s.Note, s.Event, s.Behind, s.Remains, len(s.Drop))
 		for _, d := range s.Drop {
 			body = append(body, lanes.number(d.Lane), d.ID, dueMs(d.Due), d.Behind)
 		}
@@ -131,6 +132,7 @@ func (q *Queue) advanceBatch(ctx context.Context, term Term, steps []Step) (*rep
 	keys := []string{k.Instances, k.Members, k.Leader, k.Last, k.Tasks, k.Lanes, k.Meta, k.Watch, k.History, k.Behind}
 	args := []any{term.Instance, term.Gen, term.Epoch, k.Wake, q.caps.History}
 	keys, args = lanes.declare(k, keys, args)
+	keys = append(keys, k.Events)
 	v, err := advanceScript.Run(ctx, q.rdb, keys, append(args, body...))
 	if err != nil {
 		return nil, err

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/onbeat/onbeat/task"
 )
 
@@ -68,6 +70,42 @@ func (q *Queue) Mend(ctx context.Context, cause error) (aside []string, err erro
 		return aside, fmt.Errorf("mend: %w", err)
 	}
 	return aside, nil
+}
+
+// OfAnotherType names the keys that [Queue.Mend] would set aside.
+func (q *Queue) OfAnotherType(ctx context.Context) ([]string, error) {
+	types := q.keys.types()
+	strange, err := q.strange(ctx, types)
+	if err != nil || slices.Contains(strange, q.keys.Lanes) || slices.Contains(strange, q.keys.Members) || slices.Contains(strange, q.keys.Orphans) {
+		return strange, err // those are read for the rest
+	}
+	more, err := q.madeKeys(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	rest, err := q.strange(ctx, more)
+	return append(strange, rest...), err
+}
+
+func (q *Queue) strange(ctx context.Context, types map[string]string) (names []string, err error) {
+	pipe := q.rdb.Pipeline()
+	are := map[string]*redis.StatusCmd{}
+	for key := range types {
+		are[key] = pipe.Type(ctx, key)
+	}
+	if len(are) == 0 {
+		return nil, nil
+	}
+	if _, err := pipe.Exec(ctx); err != nil {
+		return nil, fmt.Errorf("look at the types of keys: %w", Classify(err))
+	}
+	for key, is := range are {
+		if is.Val() != "none" && is.Val() != types[key] {
+			names = append(names, key)
+		}
+	}
+	slices.Sort(names)
+	return names, nil
 }
 
 // madeKeys are the keys of lanes and generations that are known, and those that a script was called with.

@@ -22,6 +22,9 @@ func TestMend_setsKeysOfAnotherTypeAside(t *testing.T) {
 	w.must(rdb.Del(ctx, w.keys.Lanes).Err()) // so that no list knows it
 	w.must(rdb.Set(ctx, w.keys.Events, "not ours", 0).Err())
 	w.must(rdb.Set(ctx, w.keys.Running(a.gen), "not ours", 0).Err())
+	if strange, err := w.q.OfAnotherType(ctx); err != nil || len(strange) != 2 { // no list knows the due set
+		t.Errorf("of another type: %v, %v", strange, err)
+	}
 	_, err := w.q.Cycle(ctx, a.request(3, lanesOf("job")))
 	if !errors.Is(err, queue.ErrWrongType) {
 		t.Fatalf("%v, want %v", err, queue.ErrWrongType)

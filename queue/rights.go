@@ -28,6 +28,7 @@ var tries = map[string]func(k *Keys) []any{
 	"evalsha":          func(*Keys) []any { return []any{"EVALSHA", strings.Repeat("0", 40), 0} },
 	"script|load":      func(*Keys) []any { return []any{"SCRIPT", "LOAD", "return 1"} },
 	"ping":             func(*Keys) []any { return []any{"PING"} },
+	"client|setname":   func(*Keys) []any { return []any{"CLIENT", "SETNAME", "no name"} },
 	"time":             func(*Keys) []any { return []any{"TIME"} },
 	"exists":           func(k *Keys) []any { return []any{"EXISTS", k.Active} },
 	"get":              func(k *Keys) []any { return []any{"GET", k.Unique("\x00")} },
@@ -72,17 +73,17 @@ var tries = map[string]func(k *Keys) []any{
 // needs are the commands of each role.
 var needs = map[Role][]string{
 	AsInstance: {
-		"eval", "evalsha", "script|load", "ping", "time", "exists", "get", "set", "del", "type", "rename", "pexpire",
+		"eval", "evalsha", "script|load", "client|setname", "ping", "time", "exists", "get", "set", "del", "type", "rename", "pexpire",
 		"hget", "hmget", "hgetall", "hkeys", "hvals", "hlen", "hexists", "hscan", "hset", "hdel",
 		"zadd", "zincrby", "zrem", "zremrangebyrank", "zremrangebyscore", "zscore", "zmscore", "zcard", "zcount", "zlexcount",
 		"zrange", "zrangebylex", "zrangebyscore", "xadd", "xdel", "xrange", "xrevrange", "xread", "xinfo|stream",
 		"publish", "subscribe",
 	},
 	AsProducer: {
-		"eval", "evalsha", "ping", "time", "get", "set", "del", "hget", "hmget", "hset", "hdel", "zadd", "zrem", "zrange", "publish",
+		"eval", "evalsha", "client|setname", "ping", "time", "get", "set", "del", "hget", "hmget", "hset", "hdel", "zadd", "zrem", "zrange", "publish",
 	},
 	AsReader: {
-		"eval", "evalsha", "ping", "time", "get", "hget", "hmget", "hgetall", "hkeys", "hlen", "hexists", "hscan",
+		"eval", "evalsha", "client|setname", "ping", "time", "get", "hget", "hmget", "hgetall", "hkeys", "hlen", "hexists", "hscan",
 		"zscore", "zmscore", "zcard", "zcount", "zrange", "zrangebylex", "zrangebyscore", "xrange", "xrevrange", "xread", "xinfo|stream",
 	},
 }

@@ -46,8 +46,8 @@ func (c *doctorCmd) Run(ctx context.Context, a *app) error {
 		return cmp.Or(d.report(a), errSaid)
 	}
 	for _, look := range []func(context.Context){
-		d.role, d.cluster, d.persistence, d.memory, d.scripts, d.latency, d.clock,
-		d.namespaceOverview, d.keysOverCaps, d.unhandled, d.lateness, d.dead,
+		d.role, d.cluster, d.persistence, d.memory, d.scripts, d.rights, d.latency, d.clock,
+		d.namespaceOverview, d.keysOverCaps, d.damage, d.unhandled, d.lateness, d.dead,
 	} {
 		look(ctx)
 	}

@@ -6,11 +6,11 @@
 -- KEYS[5] tasks     hash    KEYS[6] lanes hash  KEYS[7] meta hash  KEYS[8] watch zset
 -- KEYS[9] history   stream  what became of the slots
 -- KEYS[10] behind   hash    schedule -> what was missed and is still to be pushed
--- KEYS[11] ..       due sets
+-- KEYS[11] ..       due sets, and the last: events stream
 --
--- ARGV[1] id  [2] generation  [3] epoch  [4] wake channel  [5] cap of history  [6] n lanes, then their names
+-- ARGV[1] id  [2] generation  [3] epoch  [4] wake channel  [5] cap of history, and of events  [6] n lanes, then their names
 -- then n schedules, then for each:
---   name, last as it was read, last as it becomes, note for the history or "",
+--   name, last as it was read, last as it becomes, note for the history or "", event or "",
 --   what it was behind with as it was read, what it is behind with then ("" for nothing; if equal, it is not looked at)
 --   n to drop, then for each: lane, task, due, "1" if it stays, behind those on time (a slot missed in an outage: it
 --   leaves, unless it was claimed, or waits for another attempt: then it is due at another time; one that leaves is taken
@@ -42,7 +42,7 @@ end
 local n = tonumber(arg())
 local names, plans = {}, {}
 for i = 1, n do
-  local plan = { name = arg(), expect = arg(), becomes = arg(), note = arg(), behind = arg(), remains = arg() }
+  local plan = { name = arg(), expect = arg(), becomes = arg(), note = arg(), event = arg(), behind = arg(), remains = arg() }
   plan.drop = at + 1
   at = at + 1 + 4 * tonumber(ARGV[at])
   plan.push = at + 1
@@ -106,6 +106,9 @@ for i, plan in ipairs(plans) do
   else
     if plan.note ~= "" then
       notes[#notes + 1] = plan.note
+    end
+    if plan.event ~= "" then
+      record(KEYS[#KEYS], ARGV[5], "event", plan.event, "schedule", plan.name)
     end
     local left = 0 -- dropping goes first and takes no memory: it must not be refused for want of it
     for d = 1, tonumber(ARGV[plan.drop - 1]) do

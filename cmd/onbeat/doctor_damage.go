@@ -1,0 +1,84 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/onbeat/onbeat/queue"
+)
+
+// rights tries all that an instance does, by name.
+func (d *doctor) rights(ctx context.Context) {
+	missing, err := d.Queue().Missing(ctx, queue.AsInstance, d.durability.Replicas > 0)
+	switch rules := strings.Join(missing, " "); {
+	case err != nil:
+		d.fail("rights", "", "%v", err)
+	case rules != "":
+		d.fail("rights", "ACL SETUSER "+d.user()+" "+rules+" (docs/rights.md has all that each part needs)", "this user lacks %s, which an instance needs", rules)
+	default:
+		d.ok("rights", "all that an instance needs")
+	}
+}
+
+// user is who the doctor is to Redis.
+func (d *doctor) user() string {
+	if name := d.node.Options().Username; name != "" {
+		return name
+	}
+	return "default"
+}
+
+// damage looks for what something else than onbeat has written, and for schedules of which too much waits.
+func (d *doctor) damage(ctx context.Context) {
+	const day = 24 * time.Hour
+	strange, err := d.Queue().OfAnotherType(ctx)
+	if err != nil {
+		d.fail("damage", "", "%v", err)
+		return
+	}
+	now, err := d.Queue().Now(ctx)
+	if err != nil {
+		d.fail("damage", "", "%v", err)
+		return
+	}
+	events, err := d.Queue().Events(ctx, now.Add(-day), 10_000)
+	if err != nil {
+		d.fail("damage", "", "%v", err)
+		return
+	}
+	var aside, full []string
+	for _, e := range events {
+		switch e.Kind {
+		case "set aside":
+			aside = append(aside, strings.TrimSpace(e.Fields["key"]+" "+e.Fields["task"]))
+		case "backlog":
+			full = append(full, e.Fields["schedule"])
+		}
+	}
+	const hint = "something else writes to the keys of onbeat: give it a user that may not (docs/rights.md)"
+	switch {
+	case len(strange) > 0:
+		d.fail("damage", hint, "of another type: %s", some(strange))
+	case len(aside) > 0:
+		d.warn("damage", hint, "set aside in the last day: %s", some(aside))
+	default:
+		d.ok("damage", "no key is of another type, and nothing was set aside in the last day")
+	}
+	if len(full) > 0 {
+		d.warn("backlog", "run an instance that handles them, or pause them", "so many slots waited that new ones were skipped, in the last day, of %s", some(full))
+	}
+}
+
+// some names a few of a list, each once.
+func some(list []string) string {
+	list = slices.Clone(list)
+	slices.Sort(list)
+	list = slices.Compact(list)
+	if n := len(list); n > 5 {
+		return fmt.Sprintf("%s and %d more", strings.Join(list[:5], ", "), n-5)
+	}
+	return strings.Join(list, ", ")
+}

@@ -1,0 +1,61 @@
+package producer
+
+import (
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/schedule"
+	"github.com/onbeat/onbeat/task"
+	"github.com/onbeat/onbeat/testredis"
+)
+
+// The slots of a type that nobody handles do not fill Redis: when so many wait, new ones are skipped, and noted. When the
+// first is taken, the schedule goes on, on its grid.
+func TestBacklog_isBounded(t *testing.T) {
+	t.Parallel()
+	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
+		w := newWorld(t, rdb)
+		w.apply("often", schedule.Every(time.Millisecond))
+		w.apply("else", schedule.Every(50*time.Millisecond))
+		tn := w.lead("a", "", nil)
+		tn.cfg.Backlog = 100
+		ctx := t.Context()
+		must(t, tn.insist(ctx, tn.takeStock))
+		skipped := func() (n int64) {
+			for _, note := range w.notes("often") {
+				if note.Word == "skipped" && note.Why == "backlog" {
+					n += note.Count
+				}
+			}
+			return n
+		}
+		beat := func() { must(t, tn.insist(ctx, tn.push)) }
+		testredis.Eventually(t, patience, func() bool { beat(); return skipped() > 1000 }, "slots are skipped")
+		n, _ := w.account("often")
+		if n > 2000 { // what one push ahead brings, besides
+			t.Errorf("%d wait", n)
+		}
+		if events, err := w.q.Events(ctx, time.Time{}, 1000); err != nil || count(events, "backlog") != 1 {
+			t.Errorf("events %v, %v: want one of the backlog", events, err)
+		}
+		if len(w.pushed("else")) == 0 {
+			t.Error("another schedule is held up")
+		}
+		lane := queue.Lane{Queue: task.DefaultQueue, Type: "job"}
+		must(t, rdb.Del(ctx, w.q.Keys().Due(lane)).Err()) // somebody took all
+		before := n
+		testredis.Eventually(t, patience, func() bool { beat(); n, _ := w.account("often"); return n > before }, "it goes on")
+	})
+}
+
+func count(events []queue.Event, kind string) (n int) {
+	for _, e := range events {
+		if e.Kind == kind {
+			n++
+		}
+	}
+	return n
+}
