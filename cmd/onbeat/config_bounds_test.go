@@ -30,69 +30,73 @@ func lines(n int, format string) string {
 }
 
 // hostileConfigs are small files that ask for much. Each has a size that the parser took seconds or more for, or all memory.
-var hostileConfigs = []struct{ name, yaml, want string }{
-	{"aliases of aliases", bomb(9, "x", "[", "]"), "x.yaml:12: more than 500000 values or 64 MiB of text with its aliases written out"},
-	{"merges of merges", bomb(9, "{b: x}", "{<<: [", "]}"), "x.yaml:12: more than 500000 values"},
-	{"aliases of a long text", bomb(5, strings.Repeat("x", 10_000), "[", "]"), "x.yaml:10: more than 500000 values or 64 MiB"},
-	{"an alias of itself", "queues: {}\nlimits: &a {b: *a}\n", "x.yaml:2: the alias *a is part of what it stands for (write out"},
-	{"a list of itself", "schedules:\n  - name: a\n    every: 1s\n    task: echo\n    payload: &a [1, *a]\n", "x.yaml:5: the alias *a is part of"},
-	{"an anchor named twice", "limits: {a: &a 1}\nqueues: &a {b: *a}\n", "x.yaml:2: the alias *a is part of"},
-	{"an alias of nothing", "namespace: x\nconcurrency: *a\n", "x.yaml:2: the alias *a stands for nothing (an anchor &a"},
-	{"many keys", "queues:\n" + lines(100_000, "  k%d: 1\n"), "x.yaml:10002: more than 10000 keys in a mapping"},
-	{"many keys in braces", "queues: {\n" + lines(100_000, "  k%d: 1,\n") + "}\n", ""},
-	{"many keys with anchors", "queues:\n" + lines(100_000, "  &a%[1]d k%[1]d: 1\n"), "x.yaml:10002: more than 10000 keys"},
-	{"many keys, asked for", "queues:\n" + lines(50_000, "  ? k%d\n  : 1\n"), "x.yaml:20002: more than 10000 keys"},
-	{"many mappings of many keys", lines(50, "m%d:\n"+strings.ReplaceAll(lines(3000, "  k%d: 1\n"), "%", "%%")), "x.yaml:"},
-	{"a list of mappings of many keys", "a:\n" + strings.Repeat("- "+strings.TrimPrefix(lines(5000, "  k%d: 1\n"), "  "), 20), "x.yaml:"},
-	{"many values", "a:\n" + strings.Repeat("  - 1\n", 400_000), "x.yaml:250001: more than 500000 values and marks"},
-	{"many empty values", "a:\n" + strings.Repeat("  - \n", 200_000), "too many values that are empty"},
-	{"many empty keys", "a:\n" + strings.Repeat("  - k:\n", 100_000), "too many values that are empty"},
-	{"a deep list", "a: " + strings.Repeat("[", 200_000) + strings.Repeat("]", 200_000), "x.yaml:1: more than 100 lists and mappings in each other"},
-	{"a deep mapping", "a: " + strings.Repeat("{a: ", 200_000), "x.yaml:1: more than 100 lists"},
-	{"a deep list in lines", "a: \n" + strings.Repeat("- ", 200_000) + "a", "x.yaml:2: more than 100 lists"},
-	{"a deep mapping in lines", func() string {
-		var b strings.Builder
-		for i := range 1000 {
-			b.WriteString(strings.Repeat(" ", i) + "a:\n")
-		}
-		return b.String()
-	}(), "x.yaml:101: more than 100 lists"},
-	{"many tags", "a: " + strings.Repeat("!x ", 200_000) + "a", "x.yaml:1: more than 100"},
-	{"many anchors", "a: " + strings.Repeat("&x ", 200_000) + "a", "x.yaml:1: "},
-	{"long keys", func() string {
-		var b strings.Builder
-		for i := range 50 {
-			b.WriteString(strings.Repeat(" ", i) + strings.Repeat("k", 20_000) + ":\n")
-		}
-		return b.String() + lines(1000, strings.Repeat(" ", 50)+"k%d: 1\n")
-	}(), "too many values below long keys"},
-	{"blank lines in a text", "a: |\n  x\n" + strings.Repeat("\n", 60_000) + "b: 1\n", "too many blank lines in a row"},
-	{"a huge file", "# " + strings.Repeat("x", 17<<20), "x.yaml: larger than 16 MiB"},
+func hostileConfigs() []struct{ name, yaml, want string } {
+	return []struct{ name, yaml, want string }{
+		{"aliases of aliases", bomb(9, "x", "[", "]"), "x.yaml:12: more than 500000 values or 64 MiB of text with its aliases written out"},
+		{"merges of merges", bomb(9, "{b: x}", "{<<: [", "]}"), "x.yaml:12: more than 500000 values"},
+		{"aliases of a long text", bomb(5, strings.Repeat("x", 10_000), "[", "]"), "x.yaml:10: more than 500000 values or 64 MiB"},
+		{"an alias of itself", "queues: {}\nlimits: &a {b: *a}\n", "x.yaml:2: the alias *a is part of what it stands for (write out"},
+		{"a list of itself", "schedules:\n  - name: a\n    every: 1s\n    task: echo\n    payload: &a [1, *a]\n", "x.yaml:5: the alias *a is part of"},
+		{"an anchor named twice", "limits: {a: &a 1}\nqueues: &a {b: *a}\n", "x.yaml:2: the alias *a is part of"},
+		{"an alias of nothing", "namespace: x\nconcurrency: *a\n", "x.yaml:2: the alias *a stands for nothing (an anchor &a"},
+		{"many keys", "queues:\n" + lines(100_000, "  k%d: 1\n"), "x.yaml:10002: more than 10000 keys in a mapping"},
+		{"many keys in braces", "queues: {\n" + lines(100_000, "  k%d: 1,\n") + "}\n", ""},
+		{"many keys with anchors", "queues:\n" + lines(100_000, "  &a%[1]d k%[1]d: 1\n"), "x.yaml:10002: more than 10000 keys"},
+		{"many keys, asked for", "queues:\n" + lines(50_000, "  ? k%d\n  : 1\n"), "x.yaml:20002: more than 10000 keys"},
+		{"many mappings of many keys", lines(50, "m%d:\n"+strings.ReplaceAll(lines(3000, "  k%d: 1\n"), "%", "%%")), "x.yaml:"},
+		{"a list of mappings of many keys", "a:\n" + strings.Repeat("- "+strings.TrimPrefix(lines(5000, "  k%d: 1\n"), "  "), 20), "x.yaml:"},
+		{"many values", "a:\n" + strings.Repeat("  - 1\n", 400_000), "x.yaml:250001: more than 500000 values and marks"},
+		{"many empty values", "a:\n" + strings.Repeat("  - \n", 200_000), "too many values that are empty"},
+		{"many empty keys", "a:\n" + strings.Repeat("  - k:\n", 100_000), "too many values that are empty"},
+		{"a deep list", "a: " + strings.Repeat("[", 200_000) + strings.Repeat("]", 200_000), "x.yaml:1: more than 100 lists and mappings in each other"},
+		{"a deep mapping", "a: " + strings.Repeat("{a: ", 200_000), "x.yaml:1: more than 100 lists"},
+		{"a deep list in lines", "a: \n" + strings.Repeat("- ", 200_000) + "a", "x.yaml:2: more than 100 lists"},
+		{"a deep mapping in lines", func() string {
+			var b strings.Builder
+			for i := range 1000 {
+				b.WriteString(strings.Repeat(" ", i) + "a:\n")
+			}
+			return b.String()
+		}(), "x.yaml:101: more than 100 lists"},
+		{"many tags", "a: " + strings.Repeat("!x ", 200_000) + "a", "x.yaml:1: more than 100"},
+		{"many anchors", "a: " + strings.Repeat("&x ", 200_000) + "a", "x.yaml:1: "},
+		{"long keys", func() string {
+			var b strings.Builder
+			for i := range 50 {
+				b.WriteString(strings.Repeat(" ", i) + strings.Repeat("k", 20_000) + ":\n")
+			}
+			return b.String() + lines(1000, strings.Repeat(" ", 50)+"k%d: 1\n")
+		}(), "too many values below long keys"},
+		{"blank lines in a text", "a: |\n  x\n" + strings.Repeat("\n", 60_000) + "b: 1\n", "too many blank lines in a row"},
+		{"a huge file", "# " + strings.Repeat("x", 17<<20), "x.yaml: larger than 16 MiB"},
+	}
 }
 
 // largeConfigs are as large as the bounds let them be.
-var largeConfigs = []struct{ name, yaml string }{
-	{"aliases", bomb(5, "x", "[", "]")},
-	{"merges", bomb(4, "{b: x}", "{<<: [", "]}")},
-	{"a list", "a:\n" + strings.Repeat("  - 1\n", 240_000)},
-	{"empty values", "a:\n" + strings.Repeat("  - \n", 60_000)},
-	{"keys", "queues:\n" + lines(9_999, "  k%d: 1\n") + "limits:\n" + lines(9_900, "  k%d: 1\n")},
-	{"keys in braces", "queues: {" + lines(120_000, "k%d: 1, ") + "}\n"},
-	{"mappings", "a:\n" + strings.Repeat("  - {a: 1, b: [x]}\n", 38_000)},
-	{"mappings in lines", "a:\n" + strings.Repeat("  - a: 1\n    b:\n      - x\n", 50_000)},
-	{"schedules", "schedules:\n" + lines(18_000, "  - name: s%d\n    every: 1s\n    task: echo\n    payload: {a: 1, b: 2}\n    queue: low\n")},
-	{"schedules of one anchor", "schedules:\n  - &a {name: s, every: 1s, task: echo}\n" + lines(20_000, "  - {<<: *a, name: s%d}\n")},
-	{"depth", "a: " + strings.Repeat("[", 98) + strings.Repeat("]", 98) + "\n"},
-	{"blank lines", "a: |\n  x\n" + strings.Repeat("\n", 1990) + "  y\n"},
-	{"long text", "a: \"" + strings.Repeat("\\u0041 ", 2<<20) + "\"\n"},
-	{"comments", strings.Repeat("# a\n", 400_000) + "a: 1\n"},
+func largeConfigs() []struct{ name, yaml string } {
+	return []struct{ name, yaml string }{
+		{"aliases", bomb(5, "x", "[", "]")},
+		{"merges", bomb(4, "{b: x}", "{<<: [", "]}")},
+		{"a list", "a:\n" + strings.Repeat("  - 1\n", 240_000)},
+		{"empty values", "a:\n" + strings.Repeat("  - \n", 60_000)},
+		{"keys", "queues:\n" + lines(9_999, "  k%d: 1\n") + "limits:\n" + lines(9_900, "  k%d: 1\n")},
+		{"keys in braces", "queues: {" + lines(120_000, "k%d: 1, ") + "}\n"},
+		{"mappings", "a:\n" + strings.Repeat("  - {a: 1, b: [x]}\n", 38_000)},
+		{"mappings in lines", "a:\n" + strings.Repeat("  - a: 1\n    b:\n      - x\n", 50_000)},
+		{"schedules", "schedules:\n" + lines(18_000, "  - name: s%d\n    every: 1s\n    task: echo\n    payload: {a: 1, b: 2}\n    queue: low\n")},
+		{"schedules of one anchor", "schedules:\n  - &a {name: s, every: 1s, task: echo}\n" + lines(20_000, "  - {<<: *a, name: s%d}\n")},
+		{"depth", "a: " + strings.Repeat("[", 98) + strings.Repeat("]", 98) + "\n"},
+		{"blank lines", "a: |\n  x\n" + strings.Repeat("\n", 1990) + "  y\n"},
+		{"long text", "a: \"" + strings.Repeat("\\u0041 ", 2<<20) + "\"\n"},
+		{"comments", strings.Repeat("# a\n", 400_000) + "a: 1\n"},
+	}
 }
 
 func TestConfig_isReadInTimeUpToItsBounds(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")
 	}
-	for i, c := range largeConfigs {
+	for i, c := range largeConfigs() {
 		if raced && i != int(time.Now().Unix()/60)%4 {
 			continue // a minute and more for all
 		}
@@ -131,7 +135,7 @@ func within(t *testing.T, name string, limit time.Duration, megabytes uint64, f 
 
 // It does not run beside others: it counts what is allocated.
 func TestConfig_isBounded(t *testing.T) {
-	for i, c := range hostileConfigs {
+	for i, c := range hostileConfigs() {
 		if raced && i%4 != int(time.Now().Unix()/60)%4 { // they take ten times as long: a part of them, another each minute
 			continue
 		}

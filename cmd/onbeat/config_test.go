@@ -194,7 +194,7 @@ func FuzzConfig(f *testing.F) {
 	for _, c := range badConfigs {
 		f.Add(c.yaml)
 	}
-	for _, c := range hostileConfigs {
+	for _, c := range hostileConfigs() {
 		if len(c.yaml) < 2000 {
 			f.Add(c.yaml)
 		}

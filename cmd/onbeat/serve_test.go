@@ -189,10 +189,25 @@ func TestServe_isInAHurryAtTheSecondSignal(t *testing.T) {
 	testredis.Eventually(t, 20*time.Second, func() bool { return strings.Contains(s.must("tasks", "list", "--state", "running"), "long") }, "it does not run")
 	p.signal(syscall.SIGTERM)
 	p.logs("finishing what runs")
+	time.Sleep(2 * sameSignal) // before that it would be the same
 	p.signal(syscall.SIGTERM)
 	if code := p.exit(20 * time.Second); code != 1 {
 		t.Errorf("the second signal: exit %d, want 1", code)
 	}
+}
+
+// timeout(1) sends its signal to the process, and to the group that it is in.
+func TestServe_takesTwoSignalsAtOnceForOne(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	p := startProgram(t, t.TempDir(), nil, "serve", "-c", s.file("onbeat.yaml", configText(s.url, s.ns, "http://127.0.0.1:1")))
+	p.logs("leads")
+	p.signal(syscall.SIGTERM)
+	p.signal(syscall.SIGINT)
+	if code := p.exit(20 * time.Second); code != exitFine {
+		t.Errorf("exit %d", code)
+	}
+	p.logs("deregistered")
 }
 
 func TestServe_refusesABadConfigAndWritesNothing(t *testing.T) {
