@@ -169,7 +169,7 @@ func (w *damage) repair(ctx context.Context, name string) {
 // long it is tried.
 func TestDamage_stopsNobodyElse(t *testing.T) {
 	t.Parallel()
-	span := 20 * time.Second
+	span := 6 * time.Second
 	if text := os.Getenv("ONBEAT_DAMAGE"); text != "" {
 		var err error
 		span, err = time.ParseDuration(text)

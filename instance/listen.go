@@ -12,10 +12,14 @@ import (
 // they would have said, so each is a matter of speed only.
 func (m *Manager) listen(ctx context.Context, s *Stay) {
 	sub := m.rdb.Subscribe(ctx, m.reg.keys.Wake, m.reg.keys.WakeOf(s.ID))
-	defer func() { _ = sub.Close() }()
 	// An idle connection is probed rarely: every probe is a command that Redis has to answer.
 	heard := false
 	messages := sub.ChannelWithSubscriptions(redis.WithChannelHealthCheckInterval(time.Minute))
+	defer func() {
+		_ = sub.Close()
+		for range messages { //nolint:revive // one that nobody takes would keep its goroutine for a minute
+		}
+	}()
 	for {
 		select {
 		case <-ctx.Done():

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -189,6 +190,32 @@ func commandsOf(t *testing.T) (list []string) {
 	return slices.Compact(list)
 }
 
+// sourcesOf are the files of which a script is made; of its libraries all that it may have.
+func sourcesOf(t *testing.T, script string) (list []string) {
+	t.Helper()
+	patterns := []string{"scripts/lib*.lua", "scripts/" + script + "*.lua"}
+	if _, err := os.Stat("../instance/scripts/" + script + ".lua"); err == nil {
+		patterns = append(patterns, "../instance/scripts/lib*.lua", "../instance/scripts/"+script+".lua")
+	}
+	if !slices.Contains([]string{"cycle", "enqueue", "advance"}, script) {
+		patterns = append(patterns, "scripts/careful.lua")
+	}
+	for _, pattern := range patterns {
+		names, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range names {
+			body, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			list = append(list, string(body))
+		}
+	}
+	return list
+}
+
 // user is a client of a user that may do all but one thing.
 func user(t *testing.T, admin *redis.Client, refused ...string) *redis.Client {
 	t.Helper()
@@ -212,9 +239,16 @@ func user(t *testing.T, admin *redis.Client, refused ...string) *redis.Client {
 func TestScripts_refusedCommandsLoseNothing(t *testing.T) {
 	t.Parallel()
 	admin := testredis.Real(t)
+	sources := map[string]string{}
+	for _, c := range calls {
+		sources[c.script] = strings.ToLower(strings.Join(sourcesOf(t, c.script), "\n"))
+	}
 	for _, command := range commandsOf(t) {
 		narrow := user(t, admin, "-"+strings.ToLower(command))
 		for _, c := range calls {
+			if !strings.Contains(sources[c.script], `"`+strings.ToLower(command)+`"`) {
+				continue
+			}
 			t.Run(command+"/"+c.name, func(t *testing.T) {
 				s := newStock(t, admin, narrow)
 				err := c.call(t.Context(), s)
@@ -233,9 +267,13 @@ func TestScripts_keysOfAnotherTypeLoseNothing(t *testing.T) {
 	kinds := []string{k.Tasks, k.Lanes, k.Held, k.Active, k.Dead, k.Done, k.Cancel, k.Watch, k.Orphans, k.Schedules, k.Last, k.Behind, k.Changed,
 		k.Retired, k.Retirements, k.Instances, k.Members, k.Details, k.Leader, k.Releases, k.Trial, k.Strikes, k.Declarers, k.Meta, k.Events, k.History,
 		k.Due(lane("job")), k.Due(lane("other")), k.Due(lane("limited")), k.Running(1), k.Running(2)}
+	named := keysNamed(t, admin)
 	for _, kind := range kinds {
 		for _, c := range calls {
 			what := kind[strings.LastIndex(kind, "}:")+2:]
+			if first, _, _ := strings.Cut(what, ":"); !named[c.name][first] {
+				continue
+			}
 			t.Run(what+"/"+c.name, func(t *testing.T) {
 				s := newStock(t, admin, admin)
 				key := s.part.Prefix() + what
@@ -260,5 +298,51 @@ func TestScripts_keysOfAnotherTypeLoseNothing(t *testing.T) {
 				t.Log(fmt.Sprint(err))
 			})
 		}
+	}
+}
+
+// keysNamed says which keys each call names, by the first word of theirs.
+func keysNamed(t *testing.T, admin *redis.Client) map[string]map[string]bool {
+	t.Helper()
+	named := map[string]map[string]bool{}
+	for _, c := range calls {
+		heard := redis.NewClient(admin.Options())
+		k := &keyHook{keys: map[string]bool{}}
+		heard.AddHook(k)
+		s := newStock(t, admin, heard)
+		if err := c.call(t.Context(), s); err != nil {
+			t.Fatalf("%s: %v", c.name, err)
+		}
+		if err := heard.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if len(k.keys) == 0 {
+			t.Fatalf("%s names no key", c.name)
+		}
+		named[c.name] = k.keys
+	}
+	return named
+}
+
+// keyHook notes the keys that scripts are called with.
+type keyHook struct{ keys map[string]bool }
+
+func (*keyHook) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (*keyHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+func (k *keyHook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if args := cmd.Args(); len(args) > 3 && strings.HasPrefix(strings.ToLower(fmt.Sprint(args[0])), "eval") {
+			n, _ := strconv.Atoi(fmt.Sprint(args[2]))
+			for _, key := range args[3 : 3+n] {
+				_, rest, _ := strings.Cut(fmt.Sprint(key), "}:")
+				first, _, _ := strings.Cut(rest, ":")
+				k.keys[first] = true
+			}
+		}
+		return next(ctx, cmd)
 	}
 }
