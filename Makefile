@@ -48,7 +48,9 @@ build: ## Build bin/onbeat, with its version in it.
 # The packages whose tests have a clock of their own, or none. They take the processors that the others leave, which have
 # real processes, a real Redis and leases of a second.
 VIRTUAL := $(MODULE)/model $(MODULE)/schedule $(MODULE)/simulation
-REAL    := $(filter-out $(VIRTUAL),$(shell $(GO) list ./...))
+# Those with processes and leases of a second run by themselves.
+PROCESSES := $(MODULE)/integration
+REAL      := $(filter-out $(VIRTUAL) $(PROCESSES),$(shell $(GO) list ./...))
 
 .PHONY: test
 test: ## Run every test, with the race detector, on a real Redis where there is one.
@@ -67,7 +69,9 @@ test-processes:
 
 .PHONY: test-real
 test-real:
-	$(TESTENV) $(GO) test $(RACE) -count=1 -p $(PARALLEL) -timeout 20m $(REAL)
+	@code=0; set -x; $(TESTENV) $(GO) test $(RACE) -count=1 -p $(PARALLEL) -timeout 20m $(REAL) || code=1; \
+		$(TESTENV) $(GO) test $(RACE) -count=1 -timeout 20m $(PROCESSES) || code=1; \
+		exit $$code
 
 .PHONY: test-network
 test-network:

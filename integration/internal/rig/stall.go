@@ -36,5 +36,5 @@ func watchStalls(t testing.TB) *stall {
 // Bound is a limit to a gap between runs, and what the machine adds to it: a gap lies between two runs in different
 // processes, with Redis and a receiver besides, each of which it may have let wait as long.
 func (w *World) Bound(gap time.Duration) time.Duration {
-	return gap + 4*time.Duration(w.stalls.worst.Load())
+	return gap + 6*time.Duration(w.stalls.worst.Load())
 }
