@@ -74,7 +74,6 @@ func TestFailover_whatNoReplicaHadIsReportedAndRunsAgain(t *testing.T) {
 	killed := during(g.Primary.Kill)
 	g.Join(t)
 	testredis.Eventually(t, 40*time.Second, func() bool { return g.Leading(t) != old }, "nobody is promoted")
-	promoted := g.Leading(t)
 	one.Said("redis lost its last writes")
 	back := time.Now()
 	w.Grow(800, "the beat does not go on")
@@ -85,9 +84,6 @@ func TestFailover_whatNoReplicaHadIsReportedAndRunsAgain(t *testing.T) {
 	one.Stop()
 	two.Stop()
 
-	if again := g.Leading(t); again != promoted || len(w.losses()) > 1 {
-		t.Skipf("the sentinels promoted a second time, %s after %s: what ran twice is of two failovers", again, promoted)
-	}
 	l := w.wantOneLoss(parted, killed, time.Second)
 	repeats := w.wantRepeatsWithin(names, l.kept.Add(-skew), killed.done.Add(skew))
 	if repeats == 0 {

@@ -123,7 +123,7 @@ func TestFault_scriptsAreFlushedUnderLoad(t *testing.T) {
 	t.Parallel()
 	w, srv := privateWorld(t)
 	rdb := srv.Client()
-	p := w.Serve("one", w.Config("onbeat.yaml", "concurrency: 20\nlease: 5s\n", w.Beat("a", beatEvery)))
+	p := w.Serve("one", w.Config("onbeat.yaml", "concurrency: 20\nlease: 2s\n", w.Beat("a", beatEvery)))
 	p.Said("leads")
 	n := rig.Size(2000, 20_000)
 	var lines strings.Builder

@@ -25,7 +25,6 @@ type World struct {
 	*testing.T
 	NS, URL, Dir string
 	Rec          *trial.Recorder
-	stalls       *stall
 }
 
 // New uses the shared real Redis.
@@ -43,7 +42,7 @@ func On(t *testing.T, url string) *World {
 		t.Fatal(err)
 	}
 	t.Cleanup(rec.Close)
-	return &World{T: t, NS: testredis.Namespace(t), URL: url, Rec: rec, Dir: t.TempDir(), stalls: watchStalls(t)}
+	return &World{T: t, NS: testredis.Namespace(t), URL: url, Rec: rec, Dir: t.TempDir()}
 }
 
 // Private uses a Redis of the test's own, to which things may happen.
