@@ -66,7 +66,7 @@ func mutants() []mutant {
 		{"advance", "slots", `notes[#notes + 1] = plan.note`, ``},
 		{"advance", "slots", `lanes_known(lanes, meta, channel, used)`, ``},
 		{"advance", "outage", `due and tonumber(due) == tonumber(ARGV[p + 2])`, `due`},
-		{"advance", "outage", `remove_last("ZREM", l[1], { l[2] })`, ``},
+		{"advance", "outage", `remove_last("ZREM", set, list)`, ``},
 		{"advance", "outage", `remove_last("HDEL", tasks, gone)`, ``},
 		{"advance", "outage", `notes[#notes + 1] = ARGV[p + 1] .. " missed outage"`, ``},
 		{"advance", "outage", `int(math.max(runs - left, 0))`, `runs`},

@@ -1,6 +1,7 @@
 package producer
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -12,8 +13,8 @@ import (
 	"github.com/onbeat/onbeat/testredis"
 )
 
-// The slots of a type that nobody handles do not fill Redis: when so many wait, new ones are skipped, and noted. When the
-// first is taken, the schedule goes on, on its grid.
+// The slots of a type that nobody handles do not fill Redis: when so many wait, new ones are skipped, and noted, whoever
+// leads. When the first is taken, the schedule goes on, on its grid.
 func TestBacklog_isBounded(t *testing.T) {
 	t.Parallel()
 	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
@@ -37,6 +38,17 @@ func TestBacklog_isBounded(t *testing.T) {
 		n, _ := w.account("often")
 		if n > 2000 { // what one push ahead brings, besides
 			t.Errorf("%d wait", n)
+		}
+		for i := range 5 { // a rollout of a few: none begins to count anew
+			id := fmt.Sprint("b", i)
+			tn = w.lead(id, id, nil) // of a newer release: it leads at once
+			tn.cfg.Backlog = 100
+			must(t, tn.insist(ctx, tn.takeStock))
+			was := skipped()
+			testredis.Eventually(t, patience, func() bool { beat(); return skipped() > was+100 }, "slots are skipped")
+			if n, _ := w.account("often"); n > 2000 {
+				t.Errorf("%d wait after %d changes of the leader", n, i+1)
+			}
 		}
 		if events, err := w.q.Events(ctx, time.Time{}, 1000); err != nil || count(events, "backlog") != 1 {
 			t.Errorf("events %v, %v: want one of the backlog", events, err)

@@ -24,7 +24,7 @@ type entry struct {
 	stray  []queue.Span // the same, if it is of another grid
 	queued bool         // it waits for its turn to push it
 
-	backlog backlog
+	crowded bool // so many of its slots wait that new ones are skipped: see [entry.probe]
 }
 
 // newEntry makes an entry of what lies in Redis. It returns nil for a schedule that is not there any more.

@@ -39,9 +39,6 @@ func quiet(at time.Time, most time.Duration) time.Time {
 // soonest goes first: a new leader with many schedules must not fill the horizon of one before the next slot of another.
 // Then comes a part of what schedules are behind with.
 func (t *tenure) push(ctx context.Context) error {
-	if err := t.lookAtBacklogs(ctx); err != nil {
-		return err
-	}
 	if err := t.pushSoon(ctx); err != nil {
 		return err
 	}
@@ -142,7 +139,11 @@ func (t *tenure) advance(ctx context.Context, moves []move) error {
 	}
 	steps := make([]queue.Step, len(moves))
 	for i := range moves {
-		steps[i] = moves[i].step
+		m := &moves[i]
+		if m.onTime && len(m.step.Push) > 0 {
+			m.step.Probe = m.e.probe(m.step.Push[0].Task.Slot, t.cfg.Backlog)
+		}
+		steps[i] = m.step
 	}
 	asked := time.Now()
 	now, dropped, moved, err := t.send(ctx, steps)
@@ -150,7 +151,7 @@ func (t *tenure) advance(ctx context.Context, moves []move) error {
 		// Some may have been done: what is read again is true, whatever was.
 		return t.afterError(ctx, moves, err)
 	}
-	if dropped > 0 {
+	if dropped > 0 && len(steps[0].Drop) > 0 {
 		t.log.Info().Int("slots", dropped).Msg("dropped slots missed while nobody led, by their policy")
 	}
 	if now.After(t.clock.Now().Add(time.Second)) || now.Before(t.clock.Now().Add(-time.Second)) {

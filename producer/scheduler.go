@@ -99,7 +99,6 @@ type tenure struct {
 	behind  []*entry // those that are behind, in the order of their turns
 	version int64    // of the schedules, as far as they are known
 	whole   bool     // entries are all there are
-	crowded []*entry // of which so many slots were pushed that it is to be asked whether the first still waits
 	halves  bool     // of some there is only half in Redis: stock is to be taken
 
 	tookBack bool              // the runs of the dead, as far as they could be

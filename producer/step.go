@@ -27,10 +27,6 @@ func (e *entry) step(now, missed, until time.Time) (move, bool) {
 	if !e.next.After(missed) {
 		e.stepMissed(&m, now, missed)
 	}
-	if e.backlog.full {
-		e.backlog.skip(e, &m, until)
-		return m, e.moves(&m)
-	}
 	most := e.mostPushes(stepSlots)
 	for slot := e.after(m.last.Slot); len(m.step.Push) < most && !slot.IsZero() && !slot.After(until) && e.left(&m) > 0; slot = e.grid.Next(slot) {
 		m.push(e.s.slotTask(slot), e.s.JitterFor(e.s.Name, slot))

@@ -42,14 +42,30 @@ type Step struct {
 	Expect  string // last run as it was read
 	Becomes string
 	Note    string // for the history
-	Event   string // for the events
 	Behind  string // what it was behind with, as it was read
 	Remains string // what it is behind with then; if that is the same, Redis does not look
 	Drop    []Drop // slots missed in an outage: they leave unless they were claimed
 	Push    []Push
+	Probe   Probe
 
-	// Dropped is set by Advance: how many of Drop left. They did not run, so Becomes lies in Redis with as many runs less.
+	// Dropped is set by Advance: how many of Drop left, and of Push were not pushed. They did not run, so Becomes lies in
+	// Redis with as many runs less.
 	Dropped int
+}
+
+// Probe bounds what waits of a schedule. It names the slot that lies Bound slots before the first that a step pushes:
+// while that one waits for its first run, in a lane in which as many wait, nothing is pushed, and the history says so.
+type Probe struct {
+	Bound int // zero: there is no bound
+	ID    string
+	Due   time.Time // as it was pushed
+}
+
+func (p Probe) String() string {
+	if p.Bound == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d %s %d", p.Bound, p.ID, Ms(p.Due))
 }
 
 // After is what the schedule became.
@@ -117,7 +133,7 @@ func (q *Queue) advanceBatch(ctx context.Context, term Term, steps []Step) (*rep
 	var buf []byte
 	for i := range steps {
 		s := &steps[i]
-		body = append(body, s.Name, s.Expect, s.Becomes, s.Note, s.Event, s.Behind, s.Remains, len(s.Drop))
+		body = append(body, s.Name, s.Expect, s.Becomes, s.Note, s.Behind, s.Remains, s.Probe.String(), len(s.Drop))
 		for _, d := range s.Drop {
 			body = append(body, lanes.number(d.Lane), d.ID, dueMs(d.Due), d.Behind)
 		}

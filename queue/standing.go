@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 )
 
 // Standing reports, of each ID, whether there is a task of it: due, running, dead or kept.
@@ -23,23 +21,6 @@ func (q *Queue) Standing(ctx context.Context, ids []string) ([]bool, error) {
 		}
 	}
 	return found, nil
-}
-
-// Waiting reports, of each place, whether the task waits there for its first run, or another.
-func (q *Queue) Waiting(ctx context.Context, places []Place) ([]bool, error) {
-	pipe := q.rdb.Pipeline()
-	scores := make([]*redis.FloatCmd, len(places))
-	for i, p := range places {
-		scores[i] = pipe.ZScore(ctx, q.keys.Due(p.Lane), p.ID)
-	}
-	if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) {
-		return nil, fmt.Errorf("look for tasks: %w", Classify(err))
-	}
-	waits := make([]bool, len(places))
-	for i, s := range scores {
-		waits[i] = s.Err() == nil
-	}
-	return waits, nil
 }
 
 // InPlace reports whether a task is where a task can be, rather than only recorded: [Queue.Standing] for one task, in

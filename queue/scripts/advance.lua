@@ -10,15 +10,16 @@
 --
 -- ARGV[1] id  [2] generation  [3] epoch  [4] wake channel  [5] cap of history, and of events  [6] n lanes, then their names
 -- then n schedules, then for each:
---   name, last as it was read, last as it becomes, note for the history or "", event or "",
+--   name, last as it was read, last as it becomes, note for the history or "",
 --   what it was behind with as it was read, what it is behind with then ("" for nothing; if equal, it is not looked at)
+--   probe: "bound task due", the slot so many before the first to push, or "". While it waits, none is pushed; see crowded
 --   n to drop, then for each: lane, task, due, "1" if it stays, behind those on time (a slot missed in an outage: it
 --   leaves, unless it was claimed, or waits for another attempt: then it is due at another time; one that leaves is taken
 --   off the runs of the last run)
 --   n to push, then for each: lane, task, due ("+ms" from now, or unix ms), record
 --
--- Returns {now, n schedules of which slots were dropped, then for each: its index from 0, how many; then the indexes of
--- the schedules that had moved: nothing of those was done}.
+-- Returns {now, n schedules of which slots were dropped, or not pushed, then for each: its index from 0, how many; then the
+-- indexes of the schedules that had moved: nothing of those was done}.
 -- Errors: NOTLEADER, FENCED. O(n * log(due)).
 local instances, members, leader, last, tasks, lanes = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local meta, watch, history, behind, channel = KEYS[7], KEYS[8], KEYS[9], KEYS[10], ARGV[4]
@@ -42,7 +43,8 @@ end
 local n = tonumber(arg())
 local names, plans = {}, {}
 for i = 1, n do
-  local plan = { name = arg(), expect = arg(), becomes = arg(), note = arg(), event = arg(), behind = arg(), remains = arg() }
+  local plan = { name = arg(), expect = arg(), becomes = arg(), note = arg(), behind = arg(), remains = arg() }
+  plan.probe = arg()
   plan.drop = at + 1
   at = at + 1 + 4 * tonumber(ARGV[at])
   plan.push = at + 1
@@ -83,7 +85,8 @@ end
 local owing, settled = {}, {} -- which schedules are behind then, and with what; which are not any more
 local moved, becomes, records, sets, used, notes = {}, {}, {}, {}, {}, {}
 local dropped, earliest = {}, nil
-local leaving = {} -- what is to leave: due set, task and due time
+local leaving = {} -- what is to leave: of each due set the tasks
+local gone = {} -- all of it
 
 local function push(lane, task, due, body)
   if string.byte(due) == 43 then
@@ -100,15 +103,45 @@ local function push(lane, task, due, body)
   records[#records + 1], records[#records + 2] = task, body
 end
 
+-- waits says whether the slot of a probe still is where, and as, it was pushed.
+local function waits(set, probe)
+  local _, task, due = string.match(probe, "^(%d+) (.*) (%d+)$")
+  return task and tonumber(redis.call("ZSCORE", set, task)) == tonumber(due)
+end
+
+-- crowded says whether so many slots of a schedule wait for somebody who handles them that it gets no more for now: a
+-- schedule that is due often would fill Redis. The slot that was found waiting is kept, in meta: as nothing is pushed
+-- meanwhile, the next probe is of a slot that never was.
+local full, unfull = {}, {}
+local function crowded(plan)
+  if plan.probe == "" then
+    return false
+  end
+  local set = KEYS[10 + tonumber(ARGV[plan.push])]
+  if redis.call("ZCARD", set) < tonumber(string.match(plan.probe, "^%d+")) then
+    return false
+  end
+  local field = "backlog:" .. plan.name
+  local found = redis.call("HGET", meta, field)
+  if found and waits(set, found) then
+    return true
+  end
+  if waits(set, plan.probe) then
+    full[#full + 1], full[#full + 2] = field, plan.probe
+    return true
+  end
+  if found then
+    unfull[#unfull + 1] = field
+  end
+  return false
+end
+
 for i, plan in ipairs(plans) do
   if current[i] ~= plan.expect or elsewhere(plan) then
     moved[#moved + 1] = i - 1
   else
     if plan.note ~= "" then
       notes[#notes + 1] = plan.note
-    end
-    if plan.event ~= "" then
-      record(KEYS[#KEYS], ARGV[5], "event", plan.event, "schedule", plan.name)
     end
     local left = 0 -- dropping goes first and takes no memory: it must not be refused for want of it
     for d = 1, tonumber(ARGV[plan.drop - 1]) do
@@ -123,10 +156,18 @@ for i, plan in ipairs(plans) do
         records[#records + 1], records[#records + 2] = ARGV[p + 1], string.gsub(body, "^(1k%d+,)%a", "%1b")
       elseif missed then
         redis.call("ZREM", set, nobody)
-        leaving[#leaving + 1] = { set, ARGV[p + 1] }
+        leaving[set] = leaving[set] or {}
+        table.insert(leaving[set], ARGV[p + 1])
+        gone[#gone + 1] = ARGV[p + 1]
         notes[#notes + 1] = ARGV[p + 1] .. " missed outage"
         left = left + 1
       end
+    end
+    local n_push = tonumber(ARGV[plan.push - 1])
+    if n_push > 0 and crowded(plan) then
+      local first, last_slot = ARGV[plan.push + 1], string.match(ARGV[plan.push + 4 * n_push - 3], "%d+$")
+      notes[#notes + 1] = first .. ".." .. last_slot .. " skipped " .. n_push .. " backlog"
+      left, n_push = left + n_push, 0
     end
     if left > 0 then -- they did not run: only here it is known how many
       local how_far, runs, rest = string.match(plan.becomes, "^(%d+ %d+) (%d+) (.*)$")
@@ -141,7 +182,7 @@ for i, plan in ipairs(plans) do
     elseif plan.behind ~= plan.remains then
       settled[#settled + 1] = plan.name
     end
-    for t = 1, tonumber(ARGV[plan.push - 1]) do
+    for t = 1, n_push do
       local p = plan.push + 4 * t - 4
       if taken(plan.name, ARGV[p + 1]) then
         notes[#notes + 1] = ARGV[p + 1] .. " skipped taken"
@@ -198,18 +239,20 @@ if #used > 0 then
   lanes_known(lanes, meta, channel, used)
   wake(watch, channel, earliest)
 end
+for i = 1, #full, 2 do
+  undo("HDEL", meta, full[i])
+  record(KEYS[#KEYS], ARGV[5], "event", "backlog", "schedule", string.sub(full[i], 9))
+end
+many("HSET", meta, full)
 if #notes > 0 then
   record(history, ARGV[5], "slots", table.concat(notes, "\n"), "gen", gen)
 end
-for _, l in ipairs(leaving) do
-  remove_last("ZREM", l[1], { l[2] })
-end
-local gone = {}
-for i, l in ipairs(leaving) do
-  gone[i] = l[2]
+for set, list in pairs(leaving) do
+  remove_last("ZREM", set, list)
 end
 remove_last("HDEL", tasks, gone)
 remove_last("HDEL", behind, settled)
+remove_last("HDEL", meta, unfull)
 local reply = { now, #dropped / 2 }
 for _, list in ipairs({ dropped, moved }) do
   for _, value in ipairs(list) do

@@ -117,6 +117,7 @@ for i = 1, tonumber(arg()) do
     if by or definition == "-" then
       redis.call("HDEL", schedules, name)
       redis.call("HDEL", last, name)
+      redis.call("HDEL", meta, "backlog:" .. name)
     else
       if definition ~= "" then
         redis.call("HSET", schedules, name, definition)
