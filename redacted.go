@@ -17,8 +17,8 @@ func Redacted(rawURL string) string {
 	if !ok {
 		return redactedBare(rawURL)
 	}
-	if !word.MatchString(scheme) {
-		return hidden
+	if !slices.Contains(schemes, scheme) {
+		return hidden // what stands there may be a user, and what follows a password that begins with two slashes
 	}
 	i := strings.LastIndexByte(rest, '@')
 	if i >= 0 && strings.ContainsAny(rest[:i], "/?#") {

@@ -128,7 +128,9 @@ func TestRedacted(t *testing.T) {
 		"redis://h?sentinel_password=a&secret":                               "redis://h?sentinel_password=…&…",
 		"redis://h?pass=secret&auth=secret&%70assword=secret&db=3":           "redis://h?pass=…&auth=…&…&db=3",
 		"redis-cluster://a:1,b:secret":                                       "redis-cluster://…",
-		"http://u:p@h":                                                       "http://u:…@h",
+		"http://u:p@h":                                                       "…",
+		"u://secret:@h":                                                      "…",
+		"://secret:@h":                                                       "…",
 		"se cret://h":                                                        "…",
 		"u:p@h":                                                              "…@h",
 		"u:p@h@i":                                                            "…",
@@ -148,6 +150,9 @@ func FuzzRedacted(f *testing.F) {
 		f.Add(url, "hunter2")
 	}
 	f.Fuzz(func(t *testing.T, url, password string) {
+		if strings.HasPrefix(password, "//") && !strings.Contains(url, "://") {
+			return // behind the name of a scheme that is a URL, with another password
+		}
 		if len(password) < 4 || strings.Count(url, "%s") != 1 || strings.Contains(strings.ReplaceAll(url, "%s", ""), password) {
 			return
 		}
