@@ -36,26 +36,6 @@ func rightsOf(t *testing.T, role, namespace string) []string {
 	return strings.Fields(strings.TrimPrefix(strings.ReplaceAll(rules, "\\\n", " "), "ACL SETUSER NAME on >PASSWORD "))
 }
 
-// user is a client of a user that has these rules and no other.
-func user(t *testing.T, admin *redis.Client, rules []string, change ...func(*redis.Options)) *redis.Client {
-	t.Helper()
-	name := "u-" + testredis.Namespace(t)
-	args := []any{"ACL", "SETUSER", name, "reset", "on", ">secret"}
-	for _, r := range rules {
-		args = append(args, r)
-	}
-	must(t, admin.Do(t.Context(), args...).Err())
-	t.Cleanup(func() { admin.Do(context.Background(), "ACL", "DELUSER", name) })
-	opts := *admin.Options()
-	opts.Username, opts.Password = name, "secret"
-	for _, f := range change {
-		f(&opts)
-	}
-	c := redis.NewClient(&opts)
-	t.Cleanup(func() { _ = c.Close() })
-	return c
-}
-
 // The rules of docs/rights.md are those that the program knows, and each is enough for what its role does.
 func TestRights_documentedAreEnough(t *testing.T) {
 	t.Parallel()
@@ -65,14 +45,14 @@ func TestRights_documentedAreEnough(t *testing.T) {
 		ns := testredis.Namespace(t)
 		rules := rightsOf(t, "An instance", ns)
 		sameRules(t, rules, queue.ACL(queue.AsInstance, queue.Partition{Namespace: ns}, false))
-		works(t, user(t, admin, rules), ns)
+		works(t, testredis.User(t, admin, rules), ns)
 	})
 	t.Run("a producer", func(t *testing.T) {
 		t.Parallel()
 		ns := testredis.Namespace(t)
 		rules := rightsOf(t, "A producer", ns)
 		sameRules(t, rules, queue.ACL(queue.AsProducer, queue.Partition{Namespace: ns}, false))
-		d := dispatcher(t, user(t, admin, rules), onbeat.Config{Namespace: ns})
+		d := dispatcher(t, testredis.User(t, admin, rules), onbeat.Config{Namespace: ns})
 		for _, opts := range [][]task.Option{{task.ID("x")}, {task.Unique("u", time.Hour)}, {task.Key("k", 1), task.In(time.Hour)}} {
 			_, err := d.Enqueue(t.Context(), task.New("job", nil, opts...))
 			must(t, err)
@@ -91,7 +71,7 @@ func TestRights_documentedAreEnough(t *testing.T) {
 		works(t, admin, ns)
 		rules := rightsOf(t, "A reader", ns)
 		sameRules(t, rules, queue.ACL(queue.AsReader, queue.Partition{Namespace: ns}, false))
-		d := dispatcher(t, user(t, admin, rules), onbeat.Config{Namespace: ns})
+		d := dispatcher(t, testredis.User(t, admin, rules), onbeat.Config{Namespace: ns})
 		reads(t, d)
 		if _, err := d.Enqueue(t.Context(), task.New("job", nil)); !errors.Is(err, queue.ErrDenied) {
 			t.Errorf("a reader enqueues: %v", err)
@@ -100,7 +80,7 @@ func TestRights_documentedAreEnough(t *testing.T) {
 	t.Run("locks", func(t *testing.T) {
 		t.Parallel()
 		ns := testredis.Namespace(t)
-		rdb := user(t, admin, rightsOf(t, "Locks", ns))
+		rdb := testredis.User(t, admin, rightsOf(t, "Locks", ns))
 		locks(t, rdb, ns)
 	})
 }
@@ -240,7 +220,7 @@ func TestRights_missingOnesAreNamed(t *testing.T) {
 			p := queue.Partition{Namespace: testredis.Namespace(t)}
 			all := strings.Fields(queue.ACL(role, p, true))
 			for i, rule := range all {
-				q, err := queue.New(user(t, admin, slices.Delete(slices.Clone(all), i, i+1)), p, queue.Caps{})
+				q, err := queue.New(testredis.User(t, admin, slices.Delete(slices.Clone(all), i, i+1)), p, queue.Caps{})
 				must(t, err)
 				missing, err := q.Missing(t.Context(), role, true)
 				must(t, err)
@@ -248,7 +228,7 @@ func TestRights_missingOnesAreNamed(t *testing.T) {
 					t.Errorf("without %s: %v is named", rule, missing)
 				}
 			}
-			q, err := queue.New(user(t, admin, all), p, queue.Caps{})
+			q, err := queue.New(testredis.User(t, admin, all), p, queue.Caps{})
 			must(t, err)
 			missing, err := q.Missing(t.Context(), role, true)
 			must(t, err)
@@ -259,6 +239,24 @@ func TestRights_missingOnesAreNamed(t *testing.T) {
 	}
 }
 
+// Who is not let in at all lacks no right by name: the error says so.
+func TestRights_ofAWrongPassword(t *testing.T) {
+	t.Parallel()
+	admin := testredis.Real(t)
+	rdb := testredis.User(t, admin, []string{"+@all", "~*", "&*"}, func(o *redis.Options) { o.Password = "wrong" })
+	for _, role := range []queue.Role{queue.AsInstance, queue.AsProducer, queue.AsReader} {
+		q, err := queue.New(rdb, queue.Partition{Namespace: testredis.Namespace(t)}, queue.Caps{})
+		must(t, err)
+		if missing, err := q.Missing(t.Context(), role, true); !errors.Is(err, queue.ErrDenied) || !strings.Contains(err.Error(), "WRONGPASS") {
+			t.Errorf("%s: %v lack, %v", role, missing, err)
+		}
+	}
+	err := dispatcher(t, rdb, onbeat.Config{}).Run(t.Context())
+	if !errors.Is(err, queue.ErrDenied) || !strings.Contains(err.Error(), "WRONGPASS") {
+		t.Errorf("an instance: %v", err)
+	}
+}
+
 // An instance whose user may not do all that it does says what is missing, and does not begin.
 func TestRun_saysWhichRightsAreMissing(t *testing.T) {
 	t.Parallel()
@@ -266,7 +264,7 @@ func TestRun_saysWhichRightsAreMissing(t *testing.T) {
 	ns := testredis.Namespace(t)
 	rules := strings.Fields(queue.ACL(queue.AsInstance, queue.Partition{Namespace: ns}, false))
 	rules = slices.DeleteFunc(rules, func(r string) bool { return r == "+publish" })
-	d := dispatcher(t, user(t, admin, rules), onbeat.Config{Namespace: ns})
+	d := dispatcher(t, testredis.User(t, admin, rules), onbeat.Config{Namespace: ns})
 	err := d.Run(t.Context())
 	if !errors.Is(err, queue.ErrDenied) || !strings.Contains(err.Error(), "+publish") {
 		t.Errorf("%v, want %v that names +publish", err, queue.ErrDenied)
@@ -281,7 +279,7 @@ func TestRights_tenantsAreApart(t *testing.T) {
 	t.Parallel()
 	admin := testredis.Real(t)
 	mine, theirs := testredis.Namespace(t), testredis.Namespace(t)
-	rdb := user(t, admin, rightsOf(t, "An instance", mine))
+	rdb := testredis.User(t, admin, rightsOf(t, "An instance", mine))
 	d := dispatcher(t, rdb, onbeat.Config{Namespace: theirs})
 	_, err := d.Enqueue(t.Context(), task.New("job", nil))
 	if !errors.Is(err, queue.ErrDenied) {
@@ -304,7 +302,7 @@ func TestRun_aLastingErrorDoesNotOutliveTheDrain(t *testing.T) {
 	t.Parallel()
 	admin := testredis.Real(t)
 	ns := testredis.Namespace(t)
-	rdb := user(t, admin, strings.Fields(queue.ACL(queue.AsInstance, queue.Partition{Namespace: ns}, false)))
+	rdb := testredis.User(t, admin, strings.Fields(queue.ACL(queue.AsInstance, queue.Partition{Namespace: ns}, false)))
 	d := dispatcher(t, rdb, onbeat.Config{Namespace: ns, Lease: time.Second, Drain: time.Second})
 	began, goOn := make(chan struct{}), make(chan struct{})
 	must(t, d.Handle("job", handlers.Func(func(context.Context, *task.Task) error {
@@ -383,7 +381,7 @@ func TestRights_withDurability(t *testing.T) {
 	t.Parallel()
 	primary, _ := testredis.Replicated(t)
 	ns := testredis.Namespace(t)
-	rdb := user(t, primary.Client(), strings.Fields(queue.ACL(queue.AsInstance, queue.Partition{Namespace: ns}, true)))
+	rdb := testredis.User(t, primary.Client(), strings.Fields(queue.ACL(queue.AsInstance, queue.Partition{Namespace: ns}, true)))
 	d := dispatcher(t, rdb, onbeat.Config{Namespace: ns, Durability: queue.Durability{Replicas: 1}})
 	var ran atomic.Int64
 	must(t, d.Handle("job", handlers.Func(func(context.Context, *task.Task) error { ran.Add(1); return nil })))

@@ -1,10 +1,14 @@
 package instance
 
 import (
+	"errors"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/onbeat/onbeat/queue"
 	"github.com/onbeat/onbeat/task"
 	"github.com/onbeat/onbeat/testredis"
 )
@@ -72,6 +76,45 @@ func TestRegistry_damagedNotesStopNobody(t *testing.T) {
 			}
 			r.resign(m)
 			r.leave(m)
+		})
+	}
+}
+
+// An instance whose entry was damaged behind its generation hears so with its next call, registers anew, and what it held
+// is taken back: else nobody could lead until its lease ends, as each election would meet the entry.
+func TestRegistry_aDamagedEntryIsRegisteredAnew(t *testing.T) {
+	t.Parallel()
+	for _, rest := range []string{"", " ", " x", " 1 r", " 1 r 0 newest", "\x00", " 1 r 0 1 1 1"} {
+		t.Run(strings.ReplaceAll(rest, "\x00", "zero"), func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, testredis.Real(t))
+			k := r.q.Keys()
+			m := r.up("m", "v1")
+			r.open(m)
+			r.add(&task.Task{ID: "held", Type: lane.Type})
+			r.wantClaims(m, 1)
+			must(t, r.rdb.HSet(t.Context(), k.Members, "m", strconv.FormatInt(m.gen, 10)+rest).Err())
+			for what, call := range map[string]func() error{
+				"heartbeat": func() error { _, err := r.reg.Heartbeat(t.Context(), "m", m.gen, time.Minute); return err },
+				"ready":     func() error { _, err := r.reg.Ready(t.Context(), "m", m.gen); return err },
+				"open":      func() error { _, err := r.reg.Open(t.Context(), r.term(m)); return err },
+				"standdown": func() error { _, _, err := r.reg.StandDown(t.Context(), r.term(m), "", true, true); return err },
+				"advance":   func() error { _, _, _, err := r.q.Advance(t.Context(), r.term(m), make([]queue.Step, 1)); return err },
+			} {
+				if err := call(); !errors.Is(err, queue.ErrFenced) {
+					t.Errorf("%s: %v, want that it is fenced", what, err)
+				}
+			}
+			gen, _, _, err := r.reg.Register(t.Context(), Config{ID: "m", Release: "v1", Lease: time.Minute}, m.gen)
+			must(t, err)
+			lost, err := r.reg.Orphans(t.Context())
+			must(t, err)
+			if gen <= m.gen || !slices.Contains(lost, m.gen) {
+				t.Errorf("generation %d after %d, lost %v", gen, m.gen, lost)
+			}
+			_, err = r.reg.Ready(t.Context(), "m", gen)
+			must(t, err)
+			r.wantLeader("m")
 		})
 	}
 }

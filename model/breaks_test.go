@@ -143,7 +143,7 @@ func mutants() []mutant {
 		{"tidy", "ended", `remove_last("HDEL", tasks, old)`, ``},
 
 		{"register", "registry", "sweep()\nlocal all", `local all`},
-		{"register", "restarts", `redis.call("ZADD", orphans, now, int(before.gen))`, ``},
+		{"register", "restarts", `redis.call("ZADD", orphans, now, int(over_gen))`, ``},
 		{"register", "releases", `or ARGV[10])`, `or 0)`},
 		{"register", "releases", `if gone > 0 and now - gone >= tonumber(ARGV[8]) then`, `if false then`},
 		{"register", "releases", `if gone > 0 and now - gone >= tonumber(ARGV[8]) then`, `if gone > 0 then`},
@@ -219,7 +219,7 @@ func mutants() []mutant {
 	} {
 		list = append(list,
 			mutant{script, room, `return lease and tonumber(lease) > now, member`, `return lease, member`},
-			mutant{script, "restarts", `or string.match(member, "^%d+") ~= gen`, ``})
+			mutant{script, "restarts", `or string.match(member, "^(%d+) %d+ %a %d %a+ %a+") ~= gen`, ``})
 	}
 	list = append(list, mutant{"state", "sticky", `incumbent.order == best.order`, `true`})
 	for _, script := range []string{"state", "heartbeat", "deregister"} {
@@ -238,7 +238,7 @@ func electing(script string) []mutant {
 		{script, "election", `local epoch = int(rise("epoch"))`, `local epoch = redis.call("HGET", meta, "epoch") or "1"`},
 		{script, "election", `current[3] or "0"`, `"1" or "0"`},
 		{script, "registry", `"epoch", int(rise("epoch")), "open", "0"`, `"epoch", int(rise("epoch")), "open", "1"`},
-		{script, "registry", "    redis.call(\"ZADD\", orphans, now, int(m.gen))", ``},
+		{script, "registry", "    redis.call(\"ZADD\", orphans, now, int(gen))", ``},
 		{script, "forgotten", "lose(ends) elect()", `elect()`},
 		{script, "drained", `lease_end = 0`, ``},
 		{script, "undone", `over(m, lease_end)`, ``},

@@ -102,7 +102,8 @@ func ACL(r Role, p Partition, durable bool) string {
 }
 
 // Missing tries all that a role needs, by name, and returns what Redis refuses to this user, as the rules that would allow
-// it: "+publish", "~onbeat:{default}:*". With durability it needs WAIT besides. It changes nothing.
+// it: "+publish", "~onbeat:{default}:*". With durability it needs WAIT besides. It changes nothing. It returns an error that
+// matches [ErrDenied] if Redis does not let the user in at all.
 func (q *Queue) Missing(ctx context.Context, r Role, durable bool) ([]string, error) {
 	refused := map[string]bool{}
 	names := slices.Clone(needs[r])
@@ -115,13 +116,15 @@ func (q *Queue) Missing(ctx context.Context, r Role, durable bool) ([]string, er
 	for i, name := range names {
 		cmds[i] = pipe.Do(ctx, tries[name](&q.keys)...)
 	}
-	_, _ = pipe.Exec(ctx)
+	// The error is that of the first command, or of the connection, of which the commands know nothing.
+	if _, err := pipe.Exec(ctx); lasts(Classify(err)) {
+		return nil, fmt.Errorf("try what the user may do: %w", Classify(err))
+	}
 	for i, cmd := range cmds {
 		switch err := Classify(cmd.Err()); {
-		case err == nil, !errors.Is(err, ErrDenied):
-			if errors.Is(err, ErrUnreachable) {
-				return nil, fmt.Errorf("try what the user may do: %w", err)
-			}
+		case lasts(err):
+			return nil, fmt.Errorf("try what the user may do: %w", err)
+		case !errors.Is(err, ErrDenied):
 		case strings.Contains(err.Error(), "one of the keys"):
 			refused["~"+q.keys.prefix+"*"] = true
 		case strings.Contains(err.Error(), "one of the channels"):
@@ -138,17 +141,23 @@ func (q *Queue) Missing(ctx context.Context, r Role, durable bool) ([]string, er
 	return slices.Sorted(maps.Keys(refused)), nil
 }
 
+// lasts reports whether an error says nothing of one right: Redis is away, or does not know the user or the password.
+func lasts(err error) bool {
+	return errors.Is(err, ErrUnreachable) ||
+		errors.Is(err, ErrDenied) && !strings.Contains(err.Error(), "NOPERM") && !strings.Contains(err.Error(), "The user executing the script")
+}
+
 func (q *Queue) trySubscribe(ctx context.Context, refused map[string]bool) error {
 	sub := q.rdb.Subscribe(ctx, q.keys.WakeOf("\x00"))
 	defer func() { _ = sub.Close() }()
 	_, err := sub.Receive(ctx)
 	switch err := Classify(err); {
+	case lasts(err):
+		return fmt.Errorf("try what the user may do: %w", err)
 	case errors.Is(err, ErrDenied) && strings.Contains(err.Error(), "one of the channels"):
 		refused["&"+q.keys.prefix+"*"] = true
 	case errors.Is(err, ErrDenied):
 		refused["+subscribe"] = true
-	case errors.Is(err, ErrUnreachable):
-		return fmt.Errorf("try what the user may do: %w", err)
 	}
 	return nil
 }

@@ -33,6 +33,11 @@ local function parse(member)
   }
 end
 
+-- generation is that of a member, also of one whose entry is damaged behind it.
+local function generation(member)
+  return num(string.match(member or "", "^(%d+) "))
+end
+
 local function pack(m)
   return table.concat({
     int(m.gen), int(m.order), m.state, m.standby and "1" or "0", m.lead, m.consume, m.release,
@@ -290,13 +295,16 @@ local function sweep()
   local ends = {}
   for i = 1, #lost, 2 do
     local id, lease_end = lost[i], tonumber(lost[i + 1])
-    local m = parse(redis.call("HGET", members, id))
+    local member = redis.call("HGET", members, id)
+    local m, gen = parse(member), generation(member)
     redis.call("ZREM", instances, id)
     redis.call("HDEL", members, id)
     redis.call("HDEL", details, id)
     unwatch(id)
+    if gen then
+      redis.call("ZADD", orphans, now, int(gen))
+    end
     if m.gen then
-      redis.call("ZADD", orphans, now, int(m.gen))
       if m.state == "d" then
         lease_end = 0
       end

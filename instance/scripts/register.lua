@@ -60,9 +60,12 @@ for _, struck in ipairs(redis.call("HKEYS", strikes)) do
   end
 end
 redis.call("ZREMRANGEBYSCORE", trial, "-inf", int(now - 7200000))
-local before = parse(redis.call("HGET", members, id))
+local member = redis.call("HGET", members, id)
+local before, over_gen = parse(member), generation(member) or member and num(ARGV[9])
+if over_gen and over_gen > 0 then
+  redis.call("ZADD", orphans, now, int(over_gen))
+end
 if before.gen then
-  redis.call("ZADD", orphans, now, int(before.gen))
   if tonumber(ARGV[10]) > 0 then
     redis.call("ZREM", trial, int(before.gen)) -- it has run all the while: no crash
   end
@@ -83,7 +86,7 @@ if release ~= "" then
   end
   redis.call("HSET", releases, release, int(order) .. " 0")
 end
-local member = pack({
+member = pack({
   gen = gen, order = order, state = "s", standby = ARGV[3] == "1", lead = ARGV[4], consume = ARGV[5], release = release,
 })
 redis.call("HSET", members, id, member)

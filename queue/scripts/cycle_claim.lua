@@ -51,7 +51,9 @@ local function claimer()
           drop[#drop + 1] = string.match(waits, "([^\31]*)$")
         end
         if on_time() > 0 then
+          local had = redis.call("HGET", cancel, "k:" .. key)
           redis.call("HSET", cancel, "k:" .. key, int(fence) .. " " .. int(now) .. " replaced")
+          undo(had and "HSET" or "HDEL", cancel, "k:" .. key, had or nobody)
           tell(channel, "cancel")
         end
       end

@@ -116,10 +116,11 @@ local function record(stream, cap, ...)
   write("XADD", stream, "MAXLEN", "~", cap, "*", ...)
 end
 
--- live says whether an instance, in this generation, is registered and its lease runs.
+-- live says whether an instance, in this generation, is registered and its lease runs. One whose entry is damaged is not:
+-- it registers anew, which mends the entry.
 local function live(instances, members, id, gen)
   local member = redis.call("HGET", members, id)
-  if not member or string.match(member, "^%d+") ~= gen then
+  if not member or string.match(member, "^(%d+) %d+ %a %d %a+ %a+") ~= gen then
     return false
   end
   local lease = redis.call("ZSCORE", instances, id)
