@@ -84,7 +84,7 @@ func TestRegistry_damagedNotesStopNobody(t *testing.T) {
 // is taken back: else nobody could lead until its lease ends, as each election would meet the entry.
 func TestRegistry_aDamagedEntryIsRegisteredAnew(t *testing.T) {
 	t.Parallel()
-	for _, rest := range []string{"", " ", " x", " 1 r", " 1 r 0 newest", "\x00", " 1 r 0 1 1 1"} {
+	for _, rest := range []string{"", " ", " x", " 1 r", " 1 r 0 newest", "\x00", " 1 r 0 1 1 1", "gone"} {
 		t.Run(strings.ReplaceAll(rest, "\x00", "zero"), func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t, testredis.Real(t))
@@ -94,6 +94,9 @@ func TestRegistry_aDamagedEntryIsRegisteredAnew(t *testing.T) {
 			r.add(&task.Task{ID: "held", Type: lane.Type})
 			r.wantClaims(m, 1)
 			must(t, r.rdb.HSet(t.Context(), k.Members, "m", strconv.FormatInt(m.gen, 10)+rest).Err())
+			if rest == "gone" {
+				must(t, r.rdb.HDel(t.Context(), k.Members, "m").Err())
+			}
 			for what, call := range map[string]func() error{
 				"heartbeat": func() error { _, err := r.reg.Heartbeat(t.Context(), "m", m.gen, time.Minute); return err },
 				"ready":     func() error { _, err := r.reg.Ready(t.Context(), "m", m.gen); return err },

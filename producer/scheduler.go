@@ -234,6 +234,11 @@ func (t *tenure) tidy(ctx context.Context) {
 	if _, err := t.q.Tidy(ctx, t.stay.Lease()); err != nil && ctx.Err() == nil {
 		t.log.Warn().Err(err).Msg("could not tidy up")
 	}
+	if wrong, err := t.q.Recount(ctx); err != nil && ctx.Err() == nil {
+		t.log.Warn().Err(err).Msg("could not recount what runs")
+	} else if wrong > 0 {
+		t.log.Error().Int("counts", wrong).Msg("what runs of keys and types was counted anew: something else writes to onbeat's keys")
+	}
 }
 
 // takeStock begins a term, and begins it again when Redis may have lost what was written last: it reads all schedules,

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -65,6 +64,11 @@ func (q *Queue) Mend(ctx context.Context, cause error) (aside []string, err erro
 		var found []string
 		found, err = q.mend(ctx, more)
 		aside = append(aside, found...)
+	}
+	if err == nil && slices.ContainsFunc(aside, func(key string) bool {
+		return key == q.keys.Active || strings.HasPrefix(key, q.keys.prefix+"running:")
+	}) {
+		_, err = q.Recount(ctx)
 	}
 	if err != nil {
 		return aside, fmt.Errorf("mend: %w", err)
@@ -128,19 +132,12 @@ func (q *Queue) madeKeys(ctx context.Context, cause error) (map[string]string, e
 	for _, l := range lanes {
 		add(q.keys.prefix + "due:" + l)
 	}
-	members, err := q.rdb.HVals(ctx, q.keys.Members).Result()
+	gens, err := q.generations(ctx)
 	if err != nil {
-		return nil, Classify(err)
+		return nil, err
 	}
-	orphans, err := q.rdb.ZRange(ctx, q.keys.Orphans, 0, -1).Result()
-	if err != nil {
-		return nil, Classify(err)
-	}
-	for _, m := range append(orphans, members...) {
-		gen, _, _ := strings.Cut(m, " ")
-		if n, err := strconv.ParseInt(gen, 10, 64); err == nil {
-			add(q.keys.Running(n))
-		}
+	for _, g := range gens {
+		add(q.keys.Running(g.gen))
 	}
 	return types, nil
 }

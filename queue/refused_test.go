@@ -200,9 +200,14 @@ func (s *stock) nothingDone(t *testing.T, err error, before map[string]string) {
 	t.Helper()
 	t.Log(err)
 	s.checkPlaces(s.gens)
-	if err == nil {
-		return
+	if err != nil {
+		s.as(t, before)
 	}
+}
+
+// as fails unless all is as it was before.
+func (s *stock) as(t *testing.T, before map[string]string) {
+	t.Helper()
 	after := s.contents()
 	for key := range before {
 		if after[key] != before[key] {

@@ -54,6 +54,8 @@ func (d *doctor) damage(ctx context.Context) {
 		switch e.Kind {
 		case "set aside":
 			aside = append(aside, strings.TrimSpace(e.Fields["key"]+" "+e.Fields["task"]))
+		case "recounted":
+			aside = append(aside, "counts of what runs")
 		case "backlog":
 			full = append(full, e.Fields["schedule"])
 		}

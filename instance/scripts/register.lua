@@ -61,7 +61,7 @@ for _, struck in ipairs(redis.call("HKEYS", strikes)) do
 end
 redis.call("ZREMRANGEBYSCORE", trial, "-inf", int(now - 7200000))
 local member = redis.call("HGET", members, id)
-local before, over_gen = parse(member), generation(member) or member and num(ARGV[9])
+local before, over_gen = parse(member), generation(member) or num(ARGV[9]) -- its entry may have been lost, or damaged
 if over_gen and over_gen > 0 then
   redis.call("ZADD", orphans, now, int(over_gen))
 end

@@ -1,0 +1,50 @@
+package queue
+
+import (
+	"context"
+	"fmt"
+	"slices"
+)
+
+var recountScript = NewScript("recount", source("careful"), source("lib_wake"), source("lib_held"), source("recount"))
+
+// mostRecounted is how many runs are looked at in one call: all that is due waits for it.
+const mostRecounted = 20_000
+
+// Recount counts anew what runs of each key and of each type that has a limit, and returns how many of the counts were
+// wrong: they are only if something else than onbeat writes to its keys. It looks at all runs at once, and not at all if
+// they are more than 20,000, or an instance joins meanwhile.
+func (q *Queue) Recount(ctx context.Context) (wrong int, err error) {
+	k := &q.keys
+	if n, err := q.rdb.HLen(ctx, k.Active).Result(); err != nil || n == 0 {
+		return 0, Classify(err)
+	}
+	known, err := q.generations(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("recount: %w", err)
+	}
+	gens := make([]int64, 0, len(known))
+	for _, g := range known {
+		gens = append(gens, g.gen)
+	}
+	slices.Sort(gens)
+	gens = slices.Compact(gens) // a damaged entry may name another's
+	keys := []string{k.Active, k.Members, k.Orphans, k.Held, k.Tasks, k.Watch, k.Events}
+	args := []any{k.Wake, q.caps.Events, mostRecounted, len(gens)}
+	for _, gen := range gens {
+		keys, args = append(keys, k.Running(gen)), append(args, gen)
+	}
+	lanes, _, err := q.Lanes(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("recount: %w", err)
+	}
+	for _, l := range lanes {
+		keys = append(keys, k.Due(l))
+	}
+	v, err := recountScript.Run(ctx, q.rdb, keys, args)
+	if err != nil {
+		return 0, fmt.Errorf("recount: %w", err)
+	}
+	r := newReply(v)
+	return int(max(r.int(), 0)), r.err
+}
