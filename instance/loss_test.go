@@ -85,10 +85,13 @@ func TestLoss_callsTheScheduler(t *testing.T) {
 	s := n.stay()
 	ctx, k := context.Background(), r.q.Keys()
 	testredis.Eventually(t, testTimeout, func() bool { return r.rdb.PubSubNumSub(ctx, k.Wake).Val()[k.Wake] == 1 }, "it listens")
+	score, err := r.rdb.ZScore(ctx, k.Instances, s.ID).Result()
+	must(t, err)
+	score -= 100 // what a replica has that was behind
 	testredis.Eventually(t, testTimeout, func() bool {
-		must(t, r.rdb.HSet(ctx, k.Meta, "beat", 1).Err()) // what a replica has that was behind
+		must(t, r.rdb.ZAdd(ctx, k.Instances, redis.Z{Score: score, Member: s.ID}).Err())
 		l, ok := s.Loss()
-		return ok && l.Kept.UnixMilli() == 1 && l.Known.After(l.Kept)
+		return ok && l.Kept.UnixMilli() == int64(score)-2000 && l.Known.After(l.Kept)
 	}, "it finds the loss")
 	testredis.Eventually(t, testTimeout, s.Reconnected, "the scheduler is told to take stock")
 	must(t, n.leave())

@@ -15,8 +15,9 @@ local alive, member = live(instances, members, id, ARGV[2])
 if not alive then
   return redis.error_reply("FENCED instance " .. id)
 end
+local had = redis.call("ZSCORE", instances, id) - tonumber(ARGV[3])
 redis.call("ZADD", instances, now + tonumber(ARGV[3]), id)
-remember(id, ARGV[5])
+remember(id, ARGV[5], had)
 local proves = redis.call("ZSCORE", trial, ARGV[2])
 if proves and tonumber(proves) <= now and parse(member).state == "r" then
   redis.call("ZREM", trial, ARGV[2])

@@ -150,7 +150,7 @@ local function elect()
   tell(channel, "leader")
 end
 
--- forgot is the last heartbeat that Redis has, if the caller was answered a later one: Redis lost its last writes.
+-- forgot is the caller's last heartbeat that Redis has, if it was answered a later one: Redis lost its last writes.
 local forgot = ""
 
 -- set_back is called when the clock of Redis was set back by at least so much. Leases were given by the old time, and would
@@ -180,19 +180,26 @@ local function set_back(by, id)
   end
 end
 
--- remember notes a heartbeat, and finds out whether Redis still has the last one that the caller was answered. What is
--- noted as beat only rises, whatever the clock does; clock is what it said last.
-local function remember(id, known)
-  local had = redis.call("HMGET", meta, "beat", "clock")
-  local kept, clock = num(had[1]) or 0, num(had[2]) or 0
+-- remember notes a heartbeat, and finds out whether Redis still has the last one that the caller was answered (known). had
+-- is the caller's own last one that Redis has, nil if there is none: another's says nothing, as it may have gone on with
+-- this Redis while the caller was still answered by one that is none any more. Only where the clock was set back does
+-- the last of anybody count. What is noted as beat only rises, whatever the clock does; clock is what it said last.
+local function remember(id, known, had)
+  local noted = redis.call("HMGET", meta, "beat", "clock", "back")
+  local kept, clock, back = num(noted[1]) or 0, num(noted[2]) or 0, num(noted[3]) or -1
   known = tonumber(known or 0)
   redis.call("HSET", meta, "beat", int(math.max(kept, now)), "clock", int(now))
   if clock > now then
     set_back(clock - now, id)
+    back = now
+    redis.call("HSET", meta, "back", int(back))
+  end
+  if had and known <= now and had > back then
+    kept = had
   end
   if kept < known then
     forgot = int(kept)
-    record(events, cap_events, "event", "lost writes", "instance", id, "kept", forgot, "known", int(known))
+    record(events, cap_events, "event", "lost writes", "instance", id, "kept", forgot, "known", int(known), "until", int(now))
   end
 end
 
@@ -312,7 +319,8 @@ local function sweep()
       if m.release ~= "" then
         ends[m.release] = math.max(ends[m.release] or 0, lease_end)
       end
-      record(events, cap_events, "event", "lost", "instance", id, "release", m.release, "generation", int(m.gen))
+      record(events, cap_events, "event", "lost", "instance", id, "release", m.release, "generation", int(m.gen),
+        "lease", int(tonumber(lost[i + 1])))
     end
   end
   lose(ends)

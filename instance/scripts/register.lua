@@ -37,6 +37,33 @@ local function drains_all(name)
   return any
 end
 
+-- last_beat is the caller's own last heartbeat that Redis has, or when its lease began that was found to have run out: nil
+-- if it was never here, and 0 if it should be, as it was answered less than a lease ago, and no trace of it is left.
+local function last_beat()
+  local known, lease = tonumber(ARGV[11]), tonumber(ARGV[2])
+  if known == 0 then
+    return nil
+  end
+  local ends = redis.call("ZSCORE", instances, id)
+  if ends then
+    return ends - lease
+  end
+  if known + lease <= now then
+    return nil
+  end
+  for _, entry in ipairs(redis.call("XREVRANGE", events, "+", "-", "COUNT", 1000)) do
+    local e = {}
+    for i = 1, #entry[2], 2 do
+      e[entry[2][i]] = entry[2][i + 1]
+    end
+    if e.event == "lost" and e.instance == id then
+      return num(e.lease) and e.lease - lease or 0
+    end
+  end
+  return 0
+end
+local had = last_beat()
+
 sweep()
 local all, lost = redis.call("HGETALL", releases), {}
 for i = 1, #all, 2 do
@@ -90,7 +117,7 @@ member = pack({
   gen = gen, order = order, state = "s", standby = ARGV[3] == "1", lead = ARGV[4], consume = ARGV[5], release = release,
 })
 redis.call("HSET", members, id, member)
-remember(id, ARGV[11])
+remember(id, ARGV[11], had)
 redis.call("HSET", details, id, ARGV[7])
 redis.call("ZADD", instances, now + tonumber(ARGV[2]), id)
 record(events, cap_events, "event", "joined", "instance", id, "release", release, "generation", int(gen))
