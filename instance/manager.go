@@ -119,7 +119,8 @@ func (m *Manager) join(ctx context.Context) (*Stay, error) {
 			return s, nil
 		case ctx.Err() != nil:
 			return nil, context.Cause(ctx)
-		case errors.Is(err, queue.ErrWrongType) && m.mend(ctx, err):
+		case errors.Is(err, queue.ErrWrongType):
+			m.mend(ctx, err) // it may have been a moment ago, and is tried again
 		case !queue.Retryable(err) && !errors.Is(err, queue.ErrFull):
 			return nil, err
 		}

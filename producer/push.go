@@ -141,7 +141,7 @@ func (t *tenure) advance(ctx context.Context, moves []move) error {
 	for i := range moves {
 		m := &moves[i]
 		if m.onTime && len(m.step.Push) > 0 {
-			m.step.Probe = m.e.probe(m.step.Push[0].Task.Slot, t.cfg.Backlog)
+			m.step.Probe = m.e.probe(t.clock.Now(), t.cfg.Backlog)
 		}
 		steps[i] = m.step
 	}
