@@ -141,6 +141,7 @@ func (m *Manager) stay(ctx context.Context, s *Stay, serve func(*Stay) error) (a
 	helpers.Go(func() { m.listen(background, s) })
 	helpers.Go(func() { m.takeBack(background, s.orphans) })
 	helpers.Go(func() { m.warnOfEviction(background) })
+	helpers.Go(func() { m.findLost(background, s) })
 	go func() { served <- serve(s) }()
 
 	lost, err := m.keep(ctx, s, served)

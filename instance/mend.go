@@ -34,6 +34,28 @@ func (m *Manager) mend(ctx context.Context, cause error) bool {
 	return len(keys) > 0
 }
 
+// findLost finds again what lay in keys that were set aside, as far as other keys know it.
+func (m *Manager) findLost(ctx context.Context, s *Stay) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.strayed:
+		}
+		n, err := m.q.FindLost(ctx)
+		switch {
+		case err != nil && ctx.Err() == nil:
+			m.log.Warn().Err(err).Msg("not all that was set aside could be found again: the leader tries again in half a minute")
+		case n > 0:
+			m.log.Warn().Int("tasks", n).Msg("tasks whose key was set aside are found again")
+		}
+	}
+}
+
+// FindLost has what other keys know of keys that were set aside brought back. The leader calls it now and then, should
+// whoever set them aside have ended before that was done. It does not wait.
+func (s *Stay) FindLost() { s.strayed.Ring() }
+
 // Mend is for whoever was answered [queue.ErrWrongType]: it sets aside the keys that something else than onbeat has made
 // anew, so that work goes on without what they held. What is left is then read again by everybody here. It reports
 // whether there was such a key; it looks once a second at most.
@@ -41,6 +63,7 @@ func (s *Stay) Mend(cause error) bool {
 	if s.mend == nil || !s.mend(s.ctx, cause) {
 		return false
 	}
+	s.strayed.Ring()
 	s.claims.Store(true)
 	s.again.Store(true)
 	s.wake(0)

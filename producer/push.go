@@ -219,6 +219,10 @@ func (t *tenure) refresh(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if slices.Contains(names, queue.Mended) {
+		t.halves = true // taken before the version is: by that it is known that something was lost
+		return nil
+	}
 	if err := t.reload(ctx, names); err != nil {
 		return err
 	}
