@@ -106,17 +106,21 @@ func (t *tenure) completed(ctx context.Context, st queue.Stored) (*queue.Change,
 		c.Anchor, c.FromNow = d.Schedule.anchor()
 		return c, nil
 	}
-	seen := t.before.seen
-	if e.last.Slot.After(seen) {
+	now := t.clock.Now()
+	if e.last.Slot.After(now) {
 		standing, err := t.q.Standing(ctx, []string{task.SlotID(e.s.Name, e.last.Slot)})
 		if err != nil {
 			return nil, err
 		}
-		if standing[0] {
-			seen = e.last.Slot
+		if !standing[0] {
+			return e.restored(t.before.seen)
 		}
 	}
-	return e.restored(seen)
+	c, err := e.restored(now) // what is to come is pushed once more, as the same tasks
+	if err == nil {
+		c.Note = ""
+	}
+	return c, err
 }
 
 // lacks reports whether a schedule that was known, and that nobody deleted, is not among those that were read. One that
