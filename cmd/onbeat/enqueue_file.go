@@ -96,7 +96,7 @@ func (f *taskFile) read(ctx context.Context, source io.Reader, add func([]*task.
 			return add(batch)
 		case err != nil && f.skipBad && askedWrongly(err):
 			f.summary.Bad++
-			fmt.Fprintln(f.app.err, "onbeat:", oneLine(err.Error()))
+			fmt.Fprintln(f.app.err, "onbeat:", said(err))
 			continue
 		case err != nil:
 			return err

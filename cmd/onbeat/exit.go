@@ -74,7 +74,7 @@ func complain(stderr io.Writer, err error) int {
 	case errors.Is(err, errSaid):
 		return exitFailed
 	}
-	fmt.Fprintln(stderr, "onbeat:", oneLine(explain(err)))
+	fmt.Fprintln(stderr, "onbeat:", said(err))
 	if askedWrongly(err) {
 		return exitAsked
 	}
