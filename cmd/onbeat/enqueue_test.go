@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
+	"unicode"
 
 	"github.com/onbeat/onbeat/task"
 )
@@ -157,9 +159,54 @@ func TestEnqueueFile_namesTheBadLine(t *testing.T) {
 	s.failed(r, 2, "a later batch", "stdin:1007: not JSON", "1000 tasks before that were enqueued")
 	file := s.file("tasks.jsonl", strings.Repeat(good, 6)+"x\n"+good+strings.Repeat("y", 8<<20)+"\n"+good)
 	r = s.run("", "enqueue", "--file", file, "--skip-bad")
-	if r.code != 0 || r.out != "enqueued 8, 0 already there, 2 bad\n" || strings.Count(r.err, "\n") != 2 ||
+	if r.code != 1 || r.out != "enqueued 8, 0 already there, 2 bad\n" || strings.Count(r.err, "\n") != 2 ||
 		!strings.Contains(r.err, "tasks.jsonl:7: ") || !strings.Contains(r.err, "tasks.jsonl:9: longer than any task") {
 		t.Errorf("--skip-bad: %+v", r)
+	}
+}
+
+func TestEnqueueFile_refusesTheFlagsOfOneTask(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	file := s.file("tasks.jsonl", `{"type":"job"}`+"\n")
+	flags := reflect.TypeFor[enqueueCmd]()
+	for i := range flags.NumField() {
+		f := flags.Field(i)
+		if f.Name == "Type" || f.Name == "File" || f.Name == "SkipBad" {
+			continue
+		}
+		name := "--" + strings.ReplaceAll(fieldName(f.Name), "_", "-")
+		s.fails(2, []string{"enqueue", "--file", file, name, "1"}, name+" and a file exclude each other")
+	}
+	s.fails(2, []string{"enqueue", "--file", file, "--in", "1h", "--queue", "bulk", "-p", "{}"}, "--payload and a file")
+	s.nothingWritten()
+}
+
+// fieldName is SomeName as some_name.
+func fieldName(name string) string {
+	if name == "ID" {
+		return "id"
+	}
+	var b strings.Builder
+	for i, r := range name {
+		if i > 0 && unicode.IsUpper(r) {
+			b.WriteByte('_')
+		}
+		b.WriteRune(unicode.ToLower(r))
+	}
+	return b.String()
+}
+
+func TestEnqueueFile_skipBadOfGoodLinesIsFine(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	file := s.file("tasks.jsonl", `{"type":"job"}`+"\n")
+	if out := s.must("enqueue", "--file", file, "--skip-bad"); out != "enqueued 1, 0 already there, 0 bad\n" {
+		t.Error(out)
+	}
+	r := s.run("{}\n", "enqueue", "--file", "-", "--skip-bad", "--json")
+	if r.code != 1 || r.out != `{"enqueued":0,"already_there":0,"bad":1}`+"\n" {
+		t.Errorf("%+v", r)
 	}
 }
 
