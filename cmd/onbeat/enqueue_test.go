@@ -17,7 +17,12 @@ import (
 // file writes a file, and returns its name.
 func (s *shell) file(name, text string) string {
 	s.Helper()
-	path := filepath.Join(s.TempDir(), name)
+	return s.write(filepath.Join(s.TempDir(), name), text)
+}
+
+// write is file with a path.
+func (s *shell) write(path, text string) string {
+	s.Helper()
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		s.Fatal(err)
 	}
@@ -77,6 +82,7 @@ func TestEnqueue_refusesAndWritesNothing(t *testing.T) {
 		{[]string{"echo", "-p", "[\"\xff\"]"}, "argument 4 is not UTF-8"},
 		{[]string{"echo", "--id=caf\xe9"}, "argument 3 is not UTF-8"},
 		{[]string{"echo", "--id", ""}, "id: empty"},
+		{[]string{"echo", "--id", "a\u202eb"}, "(leave out U+202A to U+202E, U+2066 to U+2069, "},
 		{[]string{"echo", "--id", "a\nb"}, `id "a\nb": has a control character`},
 		{[]string{"echo", "--id", long}, "257 bytes long"},
 		{[]string{"echo", "--at", "1969-12-31T00:00:00Z"}, `at "1969-12-31T00:00:00Z": out of range (between the years 1970 and 9999)`},
@@ -123,8 +129,10 @@ var badLines = []struct{ line, want string }{
 	{`{"type":"echo","inn":"5s"}`, `tasks.jsonl:7: inn: unknown field (did you mean in?)`},
 	{`{"type":"echo"`, "tasks.jsonl:7: not JSON: it ends too early"},
 	{`{"type":"echo"} {"type":"echo"}`, "tasks.jsonl:7: more than one JSON value"},
-	{`{"type":5}`, "tasks.jsonl:7: type: a number, not text"},
-	{`{"type":"echo","max_attempts":"5"}`, "tasks.jsonl:7: max_attempts: a string, not a whole number"},
+	{`{"type":5}`, "tasks.jsonl:7: type: must be text, but is a number"},
+	{`{"type":"echo","priority":5}`, "tasks.jsonl:7: priority: must be text (low, normal or high), but is a number"},
+	{`{"type":"echo","key_limit":1.5}`, "tasks.jsonl:7: key_limit: must be a whole number, but is 1.5"},
+	{`{"type":"echo","max_attempts":"5"}`, "tasks.jsonl:7: max_attempts: must be a whole number, but is a string"},
 	{`["echo"]`, "tasks.jsonl:7: an array, not a task"},
 	{`nonsense`, "tasks.jsonl:7: not JSON: invalid character"},
 	{`{}`, "tasks.jsonl:7: type: empty"},
