@@ -119,7 +119,7 @@ var badConfigs = []struct{ name, yaml, want string }{
 	{"namespace with braces", "namespace: a{b}\n", `x.yaml:1: namespace "a{b}": has a character that names may not have (1 to 128 letters, digits or - _ . : / +)`},
 	{"empty namespace", "\nnamespace: ''\n", "x.yaml:2: namespace: empty (1 to 128 letters, digits or - _ . : / +)"},
 	{"redis of another scheme", "redis:\n  url: http://u:hunter2@h\n", `x.yaml:2: redis.url "…": unknown scheme (redis://`},
-	{"a CA without TLS", "redis:\n  url: redis://:hunter2@h\n  tls_ca: /nowhere\n", `x.yaml:2: redis.url "redis://:…@h?tls_ca=%2Fnowhere": tls_ca without TLS: begin the URL with rediss (redis://`},
+	{"a CA without TLS", "redis:\n  url: redis://:hunter2@h\n  tls_ca: /nowhere\n", `x.yaml:3: redis.tls_ca "/nowhere": without TLS (begin redis.url with rediss)`},
 	{"a CA that is not there", "redis:\n  url: rediss://:hunter2@h\n  tls_ca: /nowhere\n", `x.yaml:3: redis.tls_ca "/nowhere": no such file or directory (a PEM file of the CAs`},
 	{"a certificate without its key", "redis:\n  url: rediss://h\n  tls_cert: /nowhere\n", `x.yaml:1: redis.tls_key: missing (a PEM file of the key`},
 	{"redis with an unset variable", "redis:\n  url: redis://:${NOPE}@h\n", `x.yaml:2: redis.url "${NOPE}": the environment variable is not set (set NOPE, or write the URL out)`},
