@@ -83,7 +83,7 @@ func (d *doctor) fail(name, hint, format string, args ...any) {
 }
 
 func (d *doctor) note(name, state, hint, format string, args ...any) {
-	d.checks = append(d.checks, check{name, state, oneLine(fmt.Sprintf(format, args...)), hint})
+	d.checks = append(d.checks, check{name, state, withoutPasswords(oneLine(fmt.Sprintf(format, args...))), hint})
 }
 
 func (d *doctor) report(a *app) error {

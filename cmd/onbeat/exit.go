@@ -74,7 +74,7 @@ func complain(stderr io.Writer, err error) int {
 	case errors.Is(err, errSaid):
 		return exitFailed
 	}
-	fmt.Fprintln(stderr, "onbeat:", oneLine(explain(err)))
+	fmt.Fprintln(stderr, "onbeat:", said(err))
 	if askedWrongly(err) {
 		return exitAsked
 	}
@@ -98,6 +98,8 @@ func explain(err error) string {
 	switch {
 	case errors.Is(err, queue.ErrFull):
 		return withHint(err.Error(), "nothing was written; raise maxmemory, or see onbeat doctor")
+	case errors.Is(err, queue.ErrWrongType):
+		return withHint(err.Error(), `"onbeat doctor" names the key; a running leader sets it aside within 30 s`)
 	case errors.Is(err, queue.ErrDenied):
 		return withHint(err.Error(), "check the user and password of the Redis URL, and its ACL")
 	case ofReplica(err):
