@@ -80,7 +80,8 @@ var needs = map[Role][]string{
 		"publish", "subscribe",
 	},
 	AsProducer: {
-		"eval", "evalsha", "client|setname", "ping", "time", "get", "set", "del", "hget", "hmget", "hset", "hdel", "zadd", "zrem", "zrange", "publish",
+		"eval", "evalsha", "client|setname", "ping", "time", "get", "set", "del", "hget", "hmget", "hlen", "hset", "hdel",
+		"zadd", "zrem", "zrange", "publish",
 	},
 	AsReader: {
 		"eval", "evalsha", "client|setname", "ping", "time", "get", "hget", "hmget", "hgetall", "hkeys", "hlen", "hexists", "hscan",
