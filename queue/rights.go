@@ -160,8 +160,12 @@ func (q *Queue) Missing(ctx context.Context, r Role, durable bool) ([]string, er
 		cmds[i] = pipe.Do(ctx, t.args...)
 	}
 	// The error is that of the first command, or of the connection, of which the commands know nothing.
-	if _, err := pipe.Exec(ctx); lasts(Classify(err)) {
-		return nil, fmt.Errorf("try what the user may do: %w", Classify(err))
+	_, err := pipe.Exec(ctx)
+	switch err := Classify(err); {
+	case lasts(err):
+		return nil, fmt.Errorf("try what the user may do: %w", err)
+	case LacksRight(err) && !slices.ContainsFunc(cmds, func(c *redis.Cmd) bool { return c.Err() != nil }):
+		return []string{q.rule(r, try{}, err.Error())}, nil // nothing was tried
 	}
 	for i, cmd := range cmds {
 		switch err := Classify(cmd.Err()); {
@@ -188,7 +192,22 @@ func (q *Queue) rule(r Role, t try, said string) string {
 	case strings.Contains(said, "one of the channels"), strings.Contains(said, "access a channel"):
 		return "&" + covering(channels, t.args)
 	}
-	return "+" + t.name
+	return "+" + refusedCommand(t.name, said)
+}
+
+// refusedCommand is the command that Redis says it refused: the one that was tried, or one by which the client makes its
+// connection.
+func refusedCommand(tried, said string) string {
+	_, rest, _ := strings.Cut(said, "to run the '")
+	name, _, ok := strings.Cut(rest, "'")
+	whole, _, _ := strings.Cut(tried, "|")
+	switch {
+	case !ok || name == whole: // Redis 6.2 leaves out the subcommand
+		return tried
+	case name == "client":
+		return "client|setname"
+	}
+	return name
 }
 
 // covering is the pattern by which a role may use what a try uses.

@@ -24,6 +24,9 @@ func TestRule_readsWhatEachRedisSays(t *testing.T) {
 		{"NOPERM No permissions to access a channel", AsProducer, try{"publish", []any{"PUBLISH", "onbeat:{n}:wake:x", ""}}, "&onbeat:{n}:wake:*"},
 		{"NOPERM this user has no permissions to run the 'zadd' command", AsProducer, due, "+zadd"},
 		{"NOPERM this user has no permissions to run the 'zadd' command or its subcommand", AsInstance, due, "+zadd"},
+		{"NOPERM this user has no permissions to run the 'client|setname' command", AsReader, due, "+client|setname"},
+		{"NOPERM this user has no permissions to run the 'client' command or its subcommand", AsReader, try{}, "+client|setname"},
+		{"NOPERM this user has no permissions to run the 'script' command or its subcommand", AsInstance, try{name: "script|load"}, "+script|load"},
 		{"NOPERM User app has no permissions to run the 'zadd' command", AsInstance, due, "+zadd"},
 	} {
 		if got := q.rule(c.role, c.try, c.said); got != c.want {
