@@ -68,7 +68,7 @@ func (m *Manager) Lease() time.Duration { return m.cfg.Lease }
 // has nothing more to finish.
 //
 // Redis being out of reach is waited out, at start too. Run returns the error of serve, or nil; and
-// [queue.ErrDenied] if Redis refuses the user.
+// [queue.ErrDenied] if Redis refuses the user, which names the rights that are missing.
 func (m *Manager) Run(ctx context.Context, serve func(*Stay) error) error {
 	if err := m.mayAll(ctx); err != nil {
 		return err
@@ -79,11 +79,11 @@ func (m *Manager) Run(ctx context.Context, serve func(*Stay) error) error {
 			if ctx.Err() != nil {
 				return nil
 			}
-			return err
+			return m.named(ctx, err)
 		}
 		lost, err := m.stay(ctx, s, serve)
 		if err != nil || !lost {
-			return err
+			return m.named(ctx, err)
 		}
 	}
 }

@@ -83,7 +83,7 @@ func (m *Manager) mayAll(ctx context.Context) error {
 		case ctx.Err() != nil:
 			return nil
 		case err == nil && len(missing) > 0:
-			return fmt.Errorf("%w: the user lacks %s; docs/rights.md has the rules for an instance", queue.ErrDenied, strings.Join(missing, " "))
+			return lacks(missing)
 		case err == nil || !errors.Is(err, queue.ErrUnreachable):
 			if b.tries > 0 {
 				m.log.Info().Msg("redis answers again")
@@ -97,4 +97,23 @@ func (m *Manager) mayAll(ctx context.Context) error {
 			return nil
 		}
 	}
+}
+
+func lacks(missing []string) error {
+	return fmt.Errorf("%w: the user lacks %s; docs/rights.md has the rules for an instance", queue.ErrDenied, strings.Join(missing, " "))
+}
+
+// named is an error that ends the instance, with the rights by name if some were taken away from its user: Redis says of a
+// command in a script only that it may not be run.
+func (m *Manager) named(ctx context.Context, err error) error {
+	if !queue.LacksRight(err) {
+		return err
+	}
+	ctx, done := context.WithTimeout(context.WithoutCancel(ctx), m.cfg.heartbeat())
+	defer done()
+	missing, unknown := queue.Within(ctx, func() ([]string, error) { return m.q.Missing(ctx, queue.AsInstance, m.cfg.Durable) })
+	if unknown != nil || len(missing) == 0 { // it was given back meanwhile, say
+		return err
+	}
+	return lacks(missing)
 }

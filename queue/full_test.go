@@ -131,6 +131,16 @@ func TestFullRedis_whatPassesAndWhatIsRefused(t *testing.T) {
 		{"cancelling what is due", "cancel", false, func(f *full) error { _, err := f.q.Cancel(ctx, "due", "", false); return err }},
 		{"retrying the dead", "revive", false, func(f *full) error { _, err := f.q.Revive(ctx, []*task.Task{job("dies")}); return err }},
 		{"tidying up", "tidy", false, func(f *full) error { _, err := f.q.Tidy(ctx, 5*time.Second); return err }},
+		{"counting anew what runs", "recount", true, func(f *full) error {
+			f.must(f.rdb.HSet(ctx, f.keys.Active, "k:of nobody", "9").Err())
+			_, err := f.q.Recount(ctx)
+			return err
+		}},
+		{"finding again what was lost", "restock", true, func(f *full) error {
+			f.must(f.rdb.HSet(ctx, f.keys.Meta, "lost:due:"+lane("job").String(), "1").Err())
+			_, err := f.q.FindLost(ctx)
+			return err
+		}},
 		{"setting aside what is of another type", "mend", false, func(f *full) error {
 			f.must(f.rdb.Rename(ctx, f.keys.Leader, f.keys.Dead).Err())
 			aside, err := f.q.Mend(ctx, nil)
