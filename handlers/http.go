@@ -287,7 +287,7 @@ func (c *httpCall) failed(ctx, run context.Context, err error) error {
 	case run.Err() != nil:
 		return fmt.Errorf("%s: no answer within %s: %w", c.target, c.timeout, context.DeadlineExceeded)
 	}
-	err = fmt.Errorf("%s: %w", c.target, err)
+	err = fmt.Errorf("%s: %w", c.target, clean(err))
 	if errors.Is(err, ErrDenied) {
 		return Dead(err)
 	}

@@ -274,3 +274,18 @@ func TestEnqueue_lanesAreBounded(t *testing.T) {
 		same(t, "lanes", rdb.HLen(t.Context(), w.keys.Lanes).Val(), int64(2000))
 	})
 }
+
+// A unique key that something else has written over holds nothing, and blocks nobody.
+func TestEnqueue_aUniqueKeyOfAnotherType(t *testing.T) {
+	t.Parallel()
+	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
+		w := newWorld(t, rdb)
+		w.must(rdb.HSet(t.Context(), w.keys.Unique("u"), "a", "b").Err())
+		w.add(job("x", task.Unique("u", time.Hour)))
+		refused, _, err := w.q.Enqueue(t.Context(), []*task.Task{job("y", task.Unique("u", time.Hour))}, true)
+		w.must(err)
+		if !errors.Is(refused[0], queue.ErrDuplicate) || rdb.TTL(t.Context(), w.keys.Unique("u")).Val() <= 0 {
+			t.Errorf("the second: %v", refused[0])
+		}
+	})
+}

@@ -85,6 +85,19 @@ local function shut_lanes()
 end
 local shut = shut_lanes()
 
+-- holds is the task that holds a unique key. A key of another type, which something else than onbeat has made, is as if it
+-- were not there, and is written over.
+local function holds(key)
+  local reply = redis.pcall("GET", key)
+  if type(reply) == "table" and reply.err then
+    if not string.find(reply.err, "WRONGTYPE", 1, true) then
+      error(reply)
+    end
+    return false
+  end
+  return reply
+end
+
 if look or n_uniques > 0 or shut then
   local seen, exists = {}, {}
   for i = 1, n do
@@ -94,7 +107,7 @@ if look or n_uniques > 0 or shut then
     local id = ARGV[scores + 2 * i - 1]
     local unique = n_uniques > 0 and tonumber(ARGV[uniques + i - 1]) or 0
     local key = unique > 0 and KEYS[4 + n_lanes + unique]
-    local holder = key and (taken[key] or redis.call("GET", key))
+    local holder = key and (taken[key] or holds(key))
     if shut and shut[i] then
       refuse(i, "lane", shut[i])
     elseif look and (seen[id] or exists[(i - 1) % chunk + 1]) then
