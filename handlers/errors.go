@@ -138,6 +138,20 @@ func oneLine(s string, limit int) string {
 	return b.String()
 }
 
+// cleaned is an error whose text is fit for one line, whoever wrote it.
+type cleaned struct{ error }
+
+func (c cleaned) Error() string { return oneLine(c.error.Error(), 4*errorBody) }
+func (c cleaned) Unwrap() error { return c.error }
+
+// clean makes the text of an error that may quote an answer, or a payload, fit for an error message.
+func clean(err error) error {
+	if err == nil || strings.IndexFunc(err.Error(), func(r rune) bool { return r != ' ' && !shows(r) }) < 0 {
+		return err
+	}
+	return cleaned{err}
+}
+
 // shows tells a character that a line may have from white space, control characters and those that turn the direction
 // of text around.
 func shows(r rune) bool {

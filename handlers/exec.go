@@ -146,6 +146,7 @@ func execError(ctx context.Context, name string, err error, stderr *tail) error 
 	case ctx.Err() != nil:
 		err = fmt.Errorf("%w (%w)", context.Cause(ctx), err)
 	}
+	name, err = oneLine(name, errorBody), clean(err)
 	if end := oneLine(stderr.String(), errorBody); end != "" {
 		return fmt.Errorf("exec %s: %w: %s", name, err, end)
 	}

@@ -189,7 +189,8 @@ func (h *httpHandler) Handle(ctx context.Context, t *task.Task) error {
 		return call.failed(ctx, run, err)
 	}
 	defer func() { _ = res.Body.Close() }()
-	defer time.AfterFunc(readTime, cancel).Stop()
+	// Closing it ends a reading for which no context counts: a connection that was switched to another protocol.
+	defer time.AfterFunc(readTime, func() { cancel(); _ = res.Body.Close() }).Stop()
 	if call.expected(res.StatusCode) {
 		_, _ = io.CopyN(io.Discard, res.Body, readBody) // the status has decided
 		return nil
@@ -286,7 +287,7 @@ func (c *httpCall) failed(ctx, run context.Context, err error) error {
 	case run.Err() != nil:
 		return fmt.Errorf("%s: no answer within %s: %w", c.target, c.timeout, context.DeadlineExceeded)
 	}
-	err = fmt.Errorf("%s: %w", c.target, err)
+	err = fmt.Errorf("%s: %w", c.target, clean(err))
 	if errors.Is(err, ErrDenied) {
 		return Dead(err)
 	}

@@ -60,7 +60,7 @@ func parseHTTP(payload []byte) (*httpCall, error) {
 			return nil, err
 		}
 	}
-	c.target = c.method + " " + c.url.Scheme + "://" + c.url.Host + c.url.EscapedPath()
+	c.target = c.method + " " + c.url.Scheme + "://" + oneLine(c.url.Host, errorBody) + c.url.EscapedPath()
 	return c, nil
 }
 

@@ -197,3 +197,28 @@ func TestHTTP_obeysRetryAfter(t *testing.T) {
 		t.Errorf("an expected 503: %v", err)
 	}
 }
+
+// An answer that switches the connection to another protocol, unasked, is one like any other: for what follows it no
+// context counts, and who answers would hold the worker.
+func TestHTTP_switchingProtocols(t *testing.T) {
+	t.Parallel()
+	for _, expect := range [][]any{nil, {"expect", []int{101}}} {
+		s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+			conn, _, err := http.NewResponseController(w).Hijack()
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			_, _ = io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n")
+			t.Cleanup(func() { _ = conn.Close() }) // and it stays open
+		})
+		start := time.Now()
+		err := ask(t, newHTTP(t, handlers.HTTPConfig{}), append([]any{"url", s.URL, "timeout", "20s"}, expect...)...)
+		if (err == nil) != (expect != nil) {
+			t.Errorf("%v: %v", expect, err)
+		}
+		if took := time.Since(start); took > 5*time.Second {
+			t.Errorf("%v: took %s", expect, took)
+		}
+	}
+}

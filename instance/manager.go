@@ -68,7 +68,7 @@ func (m *Manager) Lease() time.Duration { return m.cfg.Lease }
 // has nothing more to finish.
 //
 // Redis being out of reach is waited out, at start too. Run returns the error of serve, or nil; and
-// [queue.ErrDenied] if Redis refuses the user.
+// [queue.ErrDenied] if Redis refuses the user, which names the rights that are missing.
 func (m *Manager) Run(ctx context.Context, serve func(*Stay) error) error {
 	if err := m.mayAll(ctx); err != nil {
 		return err
@@ -79,11 +79,11 @@ func (m *Manager) Run(ctx context.Context, serve func(*Stay) error) error {
 			if ctx.Err() != nil {
 				return nil
 			}
-			return err
+			return m.named(ctx, err)
 		}
 		lost, err := m.stay(ctx, s, serve)
 		if err != nil || !lost {
-			return err
+			return m.named(ctx, err)
 		}
 	}
 }
@@ -119,7 +119,8 @@ func (m *Manager) join(ctx context.Context) (*Stay, error) {
 			return s, nil
 		case ctx.Err() != nil:
 			return nil, context.Cause(ctx)
-		case errors.Is(err, queue.ErrWrongType) && m.mend(ctx, err):
+		case errors.Is(err, queue.ErrWrongType):
+			m.mend(ctx, err) // it may have been a moment ago, and is tried again
 		case !queue.Retryable(err) && !errors.Is(err, queue.ErrFull):
 			return nil, err
 		}
@@ -140,6 +141,7 @@ func (m *Manager) stay(ctx context.Context, s *Stay, serve func(*Stay) error) (a
 	helpers.Go(func() { m.listen(background, s) })
 	helpers.Go(func() { m.takeBack(background, s.orphans) })
 	helpers.Go(func() { m.warnOfEviction(background) })
+	helpers.Go(func() { m.findLost(background, s) })
 	go func() { served <- serve(s) }()
 
 	lost, err := m.keep(ctx, s, served)

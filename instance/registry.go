@@ -135,7 +135,7 @@ func (r *Registry) register(ctx context.Context, c Config, known, had int64, see
 	if err != nil {
 		return 0, 0, v, fmt.Errorf("register: %w", err)
 	}
-	values, err := r.run(ctx, registerScript, r.first(), c.ID, c.Lease.Milliseconds(), standby, string(c.Lead), string(c.Consume),
+	values, err := r.run(ctx, registerScript, r.first(r.keys.Running(known)), c.ID, c.Lease.Milliseconds(), standby, string(c.Lead), string(c.Consume),
 		c.Release, string(details), releaseMemory.Milliseconds(), known, had, queue.Ms(seen))
 	if err != nil {
 		return 0, 0, v, fmt.Errorf("register: %w", err)

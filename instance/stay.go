@@ -39,6 +39,7 @@ type Stay struct {
 	cancel   context.CancelCauseFunc
 	draining chan struct{}
 	beat     Bell
+	strayed  Bell         // keys were set aside: what they held is to be found again
 	orphans  chan []int64 // generations whose tasks are to be taken back
 	lease    time.Duration
 	takeBack func(context.Context) error
@@ -80,7 +81,7 @@ type term struct {
 func newStay(id string, gen int64, release string) *Stay {
 	s := &Stay{
 		ID: id, Gen: gen, Release: release,
-		Work: NewBell(), Schedules: NewBell(), beat: NewBell(),
+		Work: NewBell(), Schedules: NewBell(), beat: NewBell(), strayed: NewBell(),
 		draining: make(chan struct{}), changed: make(chan struct{}), lost: make(chan struct{}),
 		wall:    func() time.Time { return time.Now().Round(0) },
 		orphans: make(chan []int64, 1), stuck: make(chan stuck), heard: make(chan struct{}),

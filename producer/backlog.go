@@ -12,14 +12,30 @@ import (
 // handles it: else a schedule that is due often, and that nobody handles, would fill Redis.
 const defaultBacklog = 50_000
 
-// probe is what a push of the slots from first on is bounded by. That a slot waits is only known in Redis, and leaders
+// centuries is longer than any schedule waits.
+const centuries = math.MaxInt64 / 2 * time.Nanosecond
+
+// probe is what a push is bounded by: the slot that was due so many before the present. That a slot waits is only known in Redis, and leaders
 // change with each rollout: so the leader names the slot, and the script that pushes looks.
-func (e *entry) probe(first time.Time, bound int) queue.Probe {
-	gap := e.grid.Next(first).Sub(first)
-	if e.last.Runs < int64(bound) || gap <= 0 || gap > math.MaxInt64/time.Duration(bound) {
-		return queue.Probe{} // there were not so many yet, or they would take centuries
+func (e *entry) probe(now time.Time, bound int) queue.Probe {
+	first := e.upTo(now)
+	if first.IsZero() {
+		return queue.Probe{}
 	}
-	slot := e.upTo(first.Add(-time.Duration(bound) * gap))
+	gap := e.grid.Next(first).Sub(first)
+	if e.last.Runs < int64(bound) || gap <= 0 {
+		return queue.Probe{} // there were not so many yet
+	}
+	span := centuries
+	if gap < centuries/time.Duration(bound) {
+		span = time.Duration(bound) * gap
+	}
+	for e.grid.Count(first.Add(-span), first) < int64(bound) { // they come in bursts: the gap is not always that
+		if span *= 2; span > centuries {
+			return queue.Probe{}
+		}
+	}
+	slot := e.upTo(first.Add(-span))
 	if slot.IsZero() {
 		return queue.Probe{}
 	}

@@ -71,3 +71,28 @@ func count(events []queue.Event, kind string) (n int) {
 	}
 	return n
 }
+
+// The slot that is looked at lies at least so many before, also of a rule whose slots come in bursts.
+func TestBacklog_probesFarEnoughBack(t *testing.T) {
+	t.Parallel()
+	for name, r := range map[string]schedule.Rule{
+		"every": schedule.Every(time.Millisecond), "burst": schedule.Cron("* * 9 * * *", time.UTC), "minutely": schedule.Cron("* * * * *", time.UTC),
+		"yearly": schedule.Cron("0 0 1 1 *", time.UTC),
+	} {
+		grid, err := r.Grid(time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC))
+		must(t, err)
+		e := &entry{s: &Schedule{Name: name, Rule: r, Task: "job"}, grid: grid, last: queue.Last{Runs: 60_000}}
+		first := grid.Next(time.Date(2026, 11, 22, 8, 59, 59, 0, time.UTC))
+		p := e.probe(first, 50_000)
+		if name == "yearly" {
+			if p != (queue.Probe{}) {
+				t.Errorf("%s: %v", name, p)
+			}
+			continue
+		}
+		_, slot, ok := task.ParseSlotID(p.ID)
+		if n := grid.Count(slot, first); !ok || n < 50_000 || n > 101_000 {
+			t.Errorf("%s: %v lies %d before %v", name, p, n, first)
+		}
+	}
+}

@@ -23,7 +23,7 @@ func checkNames(t *task.Task) error {
 		}
 	case strings.HasPrefix(t.Key, scheduleKey):
 		return &task.FieldError{
-			Field: "key", Value: t.Key, Reason: "holds apart the runs of a schedule", Hint: "begin it with something else than " + scheduleKey,
+			Field: "key", Value: t.Key, Reason: "keys that begin with " + scheduleKey + " are reserved", Hint: "choose another beginning",
 		}
 	case t.Schedule != "" || !t.Slot.IsZero():
 		return &task.FieldError{

@@ -141,7 +141,7 @@ func (t *tenure) advance(ctx context.Context, moves []move) error {
 	for i := range moves {
 		m := &moves[i]
 		if m.onTime && len(m.step.Push) > 0 {
-			m.step.Probe = m.e.probe(m.step.Push[0].Task.Slot, t.cfg.Backlog)
+			m.step.Probe = m.e.probe(t.clock.Now(), t.cfg.Backlog)
 		}
 		steps[i] = m.step
 	}
@@ -218,6 +218,10 @@ func (t *tenure) refresh(ctx context.Context) error {
 	names, version, err := t.q.ChangedSince(ctx, t.version)
 	if err != nil {
 		return err
+	}
+	if slices.Contains(names, queue.Mended) {
+		t.halves = true // taken before the version is: by that it is known that something was lost
+		return nil
 	}
 	if err := t.reload(ctx, names); err != nil {
 		return err

@@ -214,6 +214,7 @@ func (t *tenure) insist(ctx context.Context, fn func(context.Context) error) err
 func (t *tenure) upkeep(ctx context.Context) {
 	t.tidy(ctx)
 	t.lookForStrangers(ctx)
+	t.stay.FindLost()
 	if _, err := t.tick(ctx); err != nil && ctx.Err() == nil {
 		t.log.Warn().Err(err).Msg("could not read the clock of redis")
 	}

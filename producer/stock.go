@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/task"
 )
 
 // stock reads all schedules, after those that Redis lost have been made again. Those that cannot be made again are lacking:
@@ -66,20 +67,20 @@ func (t *tenure) read(ctx context.Context) (map[string]queue.Stored, error) {
 	return stored, nil
 }
 
-// complete makes schedules whole of which Redis has only the definition: as they are known here, or else with a grid that
-// begins now.
+// complete makes schedules whole of which Redis has only the definition: as they are known here, or else as if they were
+// new, on the grid of their rule.
 func (t *tenure) complete(ctx context.Context, stored map[string]queue.Stored) error {
 	var changes []queue.Change
 	for _, st := range stored {
 		if !st.Half() {
 			continue
 		}
-		c := &queue.Change{Definition: st.Definition, Anchor: queue.Anchor{In: true}, Event: "schedule restored"}
-		if e := t.before.entries[st.Name]; e != nil {
-			var err error
-			if c, err = e.restored(t.before.seen); err != nil {
-				return err
-			}
+		c, err := t.completed(ctx, st)
+		if err != nil {
+			return err
+		}
+		if c == nil {
+			continue
 		}
 		c.Name, c.Expect = st.Name, st.Last
 		changes = append(changes, *c)
@@ -89,6 +90,37 @@ func (t *tenure) complete(ctx context.Context, stored map[string]queue.Stored) e
 	}
 	_, _, err := t.q.Change(ctx, 0, changes)
 	return err
+}
+
+// completed is the change that makes a schedule whole. Only its last run was written over: what was pushed still lies where
+// it was, or has run, unless what was pushed ahead is gone too.
+func (t *tenure) completed(ctx context.Context, st queue.Stored) (*queue.Change, error) {
+	e := t.before.entries[st.Name]
+	if e == nil {
+		d, err := decodeDefinition(st.Name, st.Definition)
+		if err != nil {
+			return nil, nil // which was said
+		}
+		t.log.Error().Str("schedule", st.Name).Msg("its last run was lost, and nobody here knows it: it begins anew, and runs, though somebody may have paused it")
+		c := &queue.Change{Definition: st.Definition, Event: "schedule restored"}
+		c.Anchor, c.FromNow = d.Schedule.anchor()
+		return c, nil
+	}
+	now := t.clock.Now()
+	if e.last.Slot.After(now) {
+		standing, err := t.q.Standing(ctx, []string{task.SlotID(e.s.Name, e.last.Slot)})
+		if err != nil {
+			return nil, err
+		}
+		if !standing[0] {
+			return e.restored(t.before.seen)
+		}
+	}
+	c, err := e.restored(now) // what is to come is pushed once more, as the same tasks
+	if err == nil {
+		c.Note = ""
+	}
+	return c, err
 }
 
 // lacks reports whether a schedule that was known, and that nobody deleted, is not among those that were read. One that
@@ -150,6 +182,9 @@ func (t *tenure) restore(ctx context.Context, known memory, names []string) erro
 		c, err := e.restored(known.seen)
 		if err != nil {
 			return err
+		}
+		if st.Last != "" { // only its definition is gone: how far it is, Redis knows
+			c = &queue.Change{Name: c.Name, Definition: c.Definition, Event: c.Event}
 		}
 		c.Expect = st.Last
 		changes = append(changes, *c)

@@ -53,8 +53,8 @@ type Step struct {
 	Dropped int
 }
 
-// Probe bounds what waits of a schedule. It names the slot that lies Bound slots before the first that a step pushes:
-// while that one waits for its first run, in a lane in which as many wait, nothing is pushed, and the history says so.
+// Probe bounds what waits of a schedule. It names the slot that was due Bound slots ago: while that one waits for its first
+// run, in a lane in which as many wait, nothing is pushed, and the history says so.
 type Probe struct {
 	Bound int // zero: there is no bound
 	ID    string

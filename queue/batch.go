@@ -43,6 +43,7 @@ type batch struct {
 	tasks   []*task.Task
 	lanes   laneSet
 	numbers []int // the lane of each task
+	order   []int // where each was in the list that was given; nil: there
 	uniques []string
 	holders []any // for each task, the number of its unique key or 0; nil if there are none
 	windows []any // of each unique key, in ms
@@ -62,7 +63,7 @@ func newBatch(k *Keys, tasks []*task.Task, look bool) *batch {
 		}
 	}
 	if !look && b.holders == nil && len(b.lanes.list) > 1 {
-		b.groupLanes() // nothing can be refused for what stands before it, so the order is free
+		b.groupLanes() // nothing is refused for what stands before it, so the order is free
 	}
 	return b
 }
@@ -94,7 +95,15 @@ func (b *batch) groupLanes() {
 	for i, from := range order {
 		tasks[i], numbers[i] = b.tasks[from], b.numbers[from]
 	}
-	b.tasks, b.numbers = tasks, numbers
+	b.tasks, b.numbers, b.order = tasks, numbers, order
+}
+
+// index is where a task was in the list that was given.
+func (b *batch) index(i int) int {
+	if b.order == nil {
+		return i
+	}
+	return b.order[i]
 }
 
 // request is the call of the script.

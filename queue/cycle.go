@@ -276,13 +276,13 @@ func (c *CycleReply) decodeLane(req *CycleRequest, lane Lane, fence int64, ids, 
 // parseScore reads a score as Redis prints it: an integer, or a float if someone else wrote it.
 func parseScore(s string) time.Time {
 	if ms, err := strconv.ParseInt(s, 10, 64); err == nil {
-		return time.UnixMilli(ms).UTC()
+		return scoreTime(float64(ms))
 	}
 	f, err := strconv.ParseFloat(s, 64)
 	if err != nil || math.IsNaN(f) || math.IsInf(f, 0) {
 		return time.Time{}
 	}
-	return time.UnixMilli(int64(f)).UTC()
+	return scoreTime(f)
 }
 
 // claimed fills in what a claim says of a task. Due stays the first due time over all attempts.

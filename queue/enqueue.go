@@ -35,7 +35,8 @@ func (r *Refused) Is(target error) bool { return target == ErrDuplicate }
 const batchBytes = 4 << 20
 
 // Enqueue adds tasks, each of which must have an ID. With look, an ID that is already known is refused; without it,
-// the caller vouches that the IDs are new. The result has an entry for each task: nil, or a [*Refused].
+// the caller vouches that the IDs are new. The result has an entry for each task: nil; a [*Refused]; or a
+// [*task.FieldError], if its queue, type and priority together are new, and 2,000 such are in use.
 //
 // Batches over [MaxBatch] are split, and each part is added whole or not at all. If a call fails, added says how many
 // tasks were dealt with before it. After [ErrUnreachable] it is open whether the next part was added; enqueueing it
@@ -57,7 +58,8 @@ func (q *Queue) Enqueue(ctx context.Context, tasks []*task.Task, look bool) (ref
 }
 
 func (q *Queue) enqueueBatch(ctx context.Context, tasks []*task.Task, look bool, refused []error) error {
-	keys, args := newBatch(&q.keys, tasks, look).request(&q.keys, look)
+	b := newBatch(&q.keys, tasks, look)
+	keys, args := b.request(&q.keys, look)
 	v, err := enqueueScript.Run(ctx, q.rdb, keys, args)
 	if err != nil {
 		return err
@@ -68,8 +70,18 @@ func (q *Queue) enqueueBatch(ctx context.Context, tasks []*task.Task, look bool,
 	for r.more() {
 		i, by, id := r.int(), r.string(), r.string()
 		if r.err == nil && i >= 0 && int(i) < len(refused) {
-			refused[i] = &Refused{By: by, ID: id}
+			refused[b.index(int(i))] = refusal(by, id)
 		}
 	}
 	return r.err
+}
+
+func refusal(by, id string) error {
+	if by != "lane" {
+		return &Refused{By: by, ID: id}
+	}
+	return &task.FieldError{
+		Field: "queue", Reason: fmt.Sprintf("new with this type and priority (%s), and 2,000 of such are in use, which is the most", id),
+		Hint: "fewer queues, as each costs every instance a look; a key (--key) keeps apart what may not run at the same time",
+	}
 }

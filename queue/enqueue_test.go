@@ -246,3 +246,46 @@ func TestEnqueue_worksAfterScriptsWereFlushed(t *testing.T) {
 		a.cycle(0, lanesOf("job"), allFinished(got)...)
 	}
 }
+
+// Who may only enqueue cannot hold up all by naming queues: a new one that is too many is refused by itself.
+func TestEnqueue_lanesAreBounded(t *testing.T) {
+	t.Parallel()
+	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
+		w := newWorld(t, rdb)
+		w.add(job("known"))
+		names := make([]any, 0, 4000)
+		for i := range 1998 {
+			names = append(names, fmt.Sprintf("q%d|normal|other", i), 1)
+		}
+		w.must(rdb.HSet(t.Context(), w.keys.Lanes, names...).Err())
+		in := func(queue, id string) *task.Task { return job(id, task.Queue(queue)) }
+		for _, look := range []bool{false, true} {
+			mark := fmt.Sprint(look)
+			refused, _, err := w.q.Enqueue(t.Context(), []*task.Task{in("z", "1"+mark), job("2" + mark), in("y", "3"+mark), in("z", "4"+mark), job("5" + mark)}, look)
+			w.must(err)
+			for i, err := range refused {
+				var field *task.FieldError
+				if want := i == 2; errors.As(err, &field) != want || want && field.Field != "queue" {
+					t.Errorf("look %v: task %d: %v", look, i, err)
+				}
+			}
+		}
+		same(t, "records", rdb.HLen(t.Context(), w.keys.Tasks).Val(), int64(9))
+		same(t, "lanes", rdb.HLen(t.Context(), w.keys.Lanes).Val(), int64(2000))
+	})
+}
+
+// A unique key that something else has written over holds nothing, and blocks nobody.
+func TestEnqueue_aUniqueKeyOfAnotherType(t *testing.T) {
+	t.Parallel()
+	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
+		w := newWorld(t, rdb)
+		w.must(rdb.HSet(t.Context(), w.keys.Unique("u"), "a", "b").Err())
+		w.add(job("x", task.Unique("u", time.Hour)))
+		refused, _, err := w.q.Enqueue(t.Context(), []*task.Task{job("y", task.Unique("u", time.Hour))}, true)
+		w.must(err)
+		if !errors.Is(refused[0], queue.ErrDuplicate) || rdb.TTL(t.Context(), w.keys.Unique("u")).Val() <= 0 {
+			t.Errorf("the second: %v", refused[0])
+		}
+	})
+}

@@ -42,6 +42,15 @@ func Retryable(err error) bool {
 	return errors.Is(err, ErrUnreachable) || errors.Is(err, ErrBusy)
 }
 
+// LacksRight reports whether an [ErrDenied] is about one right that the user lacks ([Queue.Missing] names it), rather than
+// about the user or the password.
+func LacksRight(err error) bool {
+	return errors.Is(err, ErrDenied) && (strings.Contains(err.Error(), "NOPERM") || strings.Contains(err.Error(), deniedInScript))
+}
+
+// deniedInScript is NOPERM of a command in a script, from Redis 7 on.
+const deniedInScript = "The user executing the script can't"
+
 var replies = []struct {
 	prefix string
 	err    error
@@ -52,8 +61,8 @@ var replies = []struct {
 	{"CLUSTERDOWN", ErrBusy}, {"MASTERDOWN", ErrBusy}, {"BUSY", ErrBusy}, {"NOREPLICAS", ErrBusy},
 	{"UNBLOCKED", ErrBusy}, {"MISCONF", ErrBusy}, {"ERR max number of clients", ErrBusy},
 	{"NOAUTH", ErrDenied}, {"WRONGPASS", ErrDenied}, {"NOPERM", ErrDenied},
-	{"The user executing the script can't", ErrDenied}, // NOPERM of a command in a script, from Redis 7 on
-	{"Protocol error: unauthenticated", ErrDenied},     // a long command, without a password
+	{deniedInScript, ErrDenied},
+	{"Protocol error: unauthenticated", ErrDenied}, // a long command, without a password
 }
 
 // Classify wraps what go-redis returned with the sentinel it means. A nil error, redis.Nil, and what it does not know

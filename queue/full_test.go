@@ -46,6 +46,8 @@ func newFull(t *testing.T, srv *testredis.Server, ns string) *full {
 	f.p = w.last("pushed")
 	f.ahead = queue.Ahead{Slot: slot, Count: 1}
 	f.place = queue.Place{Lane: lane("job"), ID: task.SlotID("pushed", slot)}
+	w.must(w.rdb.HSet(t.Context(), f.keys.Active, "k:of nobody", "9").Err())
+	w.must(w.rdb.HSet(t.Context(), f.keys.Meta, "lost:due:"+lane("job").String(), "1").Err())
 	w.must(w.rdb.ConfigSet(t.Context(), "maxmemory-policy", "noeviction").Err())
 	w.must(w.rdb.ConfigSet(t.Context(), "maxmemory", "1").Err())
 	return f
@@ -131,6 +133,19 @@ func TestFullRedis_whatPassesAndWhatIsRefused(t *testing.T) {
 		{"cancelling what is due", "cancel", false, func(f *full) error { _, err := f.q.Cancel(ctx, "due", "", false); return err }},
 		{"retrying the dead", "revive", false, func(f *full) error { _, err := f.q.Revive(ctx, []*task.Task{job("dies")}); return err }},
 		{"tidying up", "tidy", false, func(f *full) error { _, err := f.q.Tidy(ctx, 5*time.Second); return err }},
+		{"counting anew what runs", "recount", false, func(f *full) error {
+			wrong, err := f.q.Recount(ctx)
+			if err == nil && wrong != 1 {
+				return fmt.Errorf("%d counts were wrong", wrong)
+			}
+			return err
+		}},
+		{"finding again what was lost", "restock", true, func(f *full) error {
+			f.must(f.rdb.Rename(ctx, f.keys.Due(lane("job")), f.keys.Due(lane("nobody's"))).Err())
+			_, err := f.q.FindLost(ctx)
+			f.must(f.rdb.Rename(ctx, f.keys.Due(lane("nobody's")), f.keys.Due(lane("job"))).Err())
+			return err
+		}},
 		{"setting aside what is of another type", "mend", false, func(f *full) error {
 			f.must(f.rdb.Rename(ctx, f.keys.Leader, f.keys.Dead).Err())
 			aside, err := f.q.Mend(ctx, nil)

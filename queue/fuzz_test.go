@@ -154,8 +154,8 @@ func FuzzClassify(f *testing.F) {
 		if err == nil {
 			t.Fatalf("%q is no error any more", text)
 		}
-		_, args, cut := strings.Cut(text, ", with args beginning with")
-		if cut && len(args) > 8 && strings.Contains(err.Error(), args) {
+		command, args, cut := strings.Cut(text, ", with args beginning with")
+		if cut && len(args) > 8 && !strings.Contains(command, args) && strings.Contains(err.Error(), args) {
 			t.Fatalf("%q is shown as %q", text, err)
 		}
 	})

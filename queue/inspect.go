@@ -77,9 +77,9 @@ func (q *Queue) find(ctx context.Context, id string) (f Found, ok bool, err erro
 	case due.Err() == nil:
 		f = foundDue(t, due.Val())
 	case dead.Err() == nil:
-		f = Found{Task: t, State: task.Dead, At: FromMs(int64(dead.Val()))}
+		f = Found{Task: t, State: task.Dead, At: FromMs(clampMs(dead.Val()))}
 	case done.Err() == nil:
-		f = Found{Task: t, State: task.Done, At: FromMs(int64(done.Val()))}
+		f = Found{Task: t, State: task.Done, At: FromMs(clampMs(done.Val()))}
 	default:
 		if f, ok, err = q.findRunning(ctx, t, generations(members.Val(), orphans.Val())); ok || err != nil {
 			return f, ok, err
@@ -100,9 +100,9 @@ func (q *Queue) findUnreadable(ctx context.Context, id string, why error) (f Fou
 	f = Found{Task: &task.Task{ID: id}, Unreadable: why}
 	switch {
 	case dead.Err() == nil:
-		f.State, f.At = task.Dead, FromMs(int64(dead.Val()))
+		f.State, f.At = task.Dead, FromMs(clampMs(dead.Val()))
 	case done.Err() == nil:
-		f.State, f.At = task.Done, FromMs(int64(done.Val()))
+		f.State, f.At = task.Done, FromMs(clampMs(done.Val()))
 	default:
 		return Found{}, false, why
 	}
@@ -127,7 +127,7 @@ func exec(ctx context.Context, pipe redis.Pipeliner) error {
 }
 
 func foundDue(t *task.Task, score float64) Found {
-	at := time.UnixMilli(int64(score)).UTC()
+	at := scoreTime(score)
 	if t.Due.IsZero() {
 		t.Due = at
 	}
@@ -184,7 +184,7 @@ func parseClaim(value string) (fence int64, at, due time.Time, ok bool) {
 	}
 	fence, _ = strconv.ParseInt(parts[0], 10, 64)
 	ms, _ := strconv.ParseInt(parts[1], 10, 64)
-	return fence, FromMs(ms), parseScore(parts[2]), true
+	return fence, FromMs(clampMs(float64(ms))), parseScore(parts[2]), true
 }
 
 func foundRunning(t *task.Task, value string, g generation) Found {

@@ -96,7 +96,7 @@ func (q *Queue) counts(ctx context.Context) (c Counts, err error) {
 		l := &c.Lanes[i]
 		l.Due, l.Overdue = cards[i].Val(), overdue[i].Val()
 		if head := heads[i].Val(); len(head) > 0 {
-			l.Head = time.UnixMilli(int64(head[0].Score)).UTC()
+			l.Head = scoreTime(head[0].Score)
 		}
 		c.Due += l.Due
 		c.Overdue += l.Overdue

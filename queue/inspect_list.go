@@ -152,7 +152,7 @@ func (q *Queue) listEnded(ctx context.Context, key string, state task.State, o *
 		list := make([]row, 0, len(rows))
 		for _, z := range rows {
 			r := rowOf(z)
-			list = append(list, row{id: r.id, score: r.score, found: Found{State: state, At: FromMs(int64(r.score))}})
+			list = append(list, row{id: r.id, score: r.score, found: Found{State: state, At: FromMs(clampMs(r.score))}})
 		}
 		n, err := q.appendRecords(ctx, &p, list, o)
 		if err != nil {

@@ -103,7 +103,7 @@ func streamStart(since time.Time) string {
 func streamTime(id string) time.Time {
 	ms, _, _ := strings.Cut(id, "-")
 	n, _ := strconv.ParseInt(ms, 10, 64)
-	return FromMs(n)
+	return FromMs(clampMs(float64(n)))
 }
 
 // Note is what became of one task, or of a range of a schedule's slots.
@@ -197,7 +197,7 @@ func ParseNote(line string) Note {
 		a, err1 := strconv.Atoi(attempt)
 		ms, err2 := strconv.ParseInt(last, 10, 64)
 		if ok && err1 == nil && err2 == nil {
-			n.TaskID, n.Word, n.Attempt, n.Claimed = id, word, a, FromMs(ms)
+			n.TaskID, n.Word, n.Attempt, n.Claimed = id, word, a, FromMs(clampMs(float64(ms)))
 		} else {
 			n.TaskID, n.Word, n.Why = head, attempt, last
 		}
@@ -205,7 +205,7 @@ func ParseNote(line string) Note {
 		n.TaskID, n.Word = rest, last
 	}
 	if schedule, slot, ok := task.ParseSlotID(n.TaskID); ok {
-		n.Schedule, n.Slot = schedule, slot
+		n.Schedule, n.Slot = schedule, scoreTime(float64(slot.UnixMilli()))
 	}
 	return n
 }
@@ -231,7 +231,7 @@ func parseRange(line string) (n Note, ok bool) {
 	if !ok || err1 != nil || err2 != nil {
 		return n, false
 	}
-	n = Note{Schedule: schedule, From: from, To: time.UnixMilli(end).UTC(), Word: parts[1], Count: count}
+	n = Note{Schedule: schedule, From: scoreTime(float64(from.UnixMilli())), To: scoreTime(float64(end)), Word: parts[1], Count: count}
 	if len(parts) == 4 {
 		n.Why = parts[3]
 	}

@@ -10,8 +10,6 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-
-	"github.com/onbeat/onbeat/task"
 )
 
 var mendScript = NewScript("mend", source("mend"))
@@ -47,17 +45,12 @@ func (k *Keys) typeOf(key string) string {
 
 // Mend sets aside every key of the partition that is of another type than onbeat's, because something else has written
 // to it, and returns their names: as "…aside:<unix ms>:…" they are kept for a month. No script touches such a key; each
-// answers [ErrWrongType], which is the cause to give here, and has done nothing. What the key held before is lost, and was
-// lost when it was written over.
+// answers [ErrWrongType], which is the cause to give here, and has done nothing. What the key held before was lost when it was
+// written over; what other keys know of it is brought back by [Queue.FindLost].
 func (q *Queue) Mend(ctx context.Context, cause error) (aside []string, err error) {
 	aside, err = q.mend(ctx, q.keys.types())
 	if err != nil {
 		return nil, fmt.Errorf("mend: %w", err)
-	}
-	if slices.Contains(aside, q.keys.Lanes) {
-		if err := q.findLanes(ctx); err != nil {
-			return aside, fmt.Errorf("mend: %w", err)
-		}
 	}
 	more, err := q.madeKeys(ctx, cause)
 	if err == nil && len(more) > 0 {
@@ -142,17 +135,18 @@ func (q *Queue) madeKeys(ctx context.Context, cause error) (map[string]string, e
 	return types, nil
 }
 
-// mend looks at keys. The events and meta are always among them, and come first.
+// mend looks at keys. The events, meta and what changed are always among them, and come first.
 func (q *Queue) mend(ctx context.Context, types map[string]string) ([]string, error) {
 	delete(types, q.keys.Events)
 	delete(types, q.keys.Meta)
-	names := append([]string{q.keys.Events, q.keys.Meta}, slices.Sorted(maps.Keys(types))...)
-	keys, args := slices.Clone(names), []any{q.caps.Events, "stream", "hash"}
+	delete(types, q.keys.Changed)
+	names := append([]string{q.keys.Events, q.keys.Meta, q.keys.Changed}, slices.Sorted(maps.Keys(types))...)
+	keys, args := slices.Clone(names), []any{q.caps.Events, "stream", "hash", "zset"}
 	at := time.Now().UnixMilli()
 	for _, name := range names {
 		keys = append(keys, fmt.Sprintf("%saside:%d:%s", q.keys.prefix, at, strings.TrimPrefix(name, q.keys.prefix)))
 	}
-	for _, name := range names[2:] {
+	for _, name := range names[3:] {
 		args = append(args, types[name])
 	}
 	v, err := mendScript.Run(ctx, q.rdb, keys, args)
@@ -164,36 +158,4 @@ func (q *Queue) mend(ctx context.Context, types map[string]string) ([]string, er
 		aside = append(aside, r.string())
 	}
 	return aside, r.err
-}
-
-// findLanes writes the list of lanes anew, from the records of all tasks.
-func (q *Queue) findLanes(ctx context.Context) error {
-	found := map[string]bool{}
-	for cursor := uint64(0); ; {
-		kv, next, err := q.rdb.HScan(ctx, q.keys.Tasks, cursor, "", heldRecords).Result()
-		if err != nil {
-			return Classify(err)
-		}
-		for i := 0; i+1 < len(kv); i += 2 {
-			t := task.Task{ID: kv[i]}
-			if task.Decode(kv[i+1], &t) == nil {
-				found[LaneOf(&t).String()] = true
-			}
-		}
-		if cursor = next; cursor == 0 {
-			break
-		}
-	}
-	now, err := q.Now(ctx)
-	if err != nil || len(found) == 0 {
-		return err
-	}
-	lanes := make([]any, 0, 2*len(found))
-	for name := range found {
-		lanes = append(lanes, name, now.UnixMilli())
-	}
-	if err := q.rdb.HSet(ctx, q.keys.Lanes, lanes...).Err(); err != nil {
-		return Classify(err)
-	}
-	return Classify(q.rdb.HSet(ctx, q.keys.Meta, "lanes", now.UnixMilli()).Err())
 }

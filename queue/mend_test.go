@@ -2,10 +2,16 @@ package queue_test
 
 import (
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/task"
 	"github.com/onbeat/onbeat/testredis"
 )
 
@@ -59,9 +65,56 @@ func TestMend_findsTheLanes(t *testing.T) {
 	aside, err := w.q.Mend(ctx, nil)
 	w.must(err)
 	equal(t, "set aside", aside, []string{w.keys.Lanes})
+	_, err = w.q.FindLost(ctx)
+	w.must(err)
 	lanes, now, err := w.q.Lanes(ctx)
 	w.must(err)
 	if len(lanes) != 1 || lanes[0] != had[0] || now <= version {
 		t.Errorf("lanes %v, version %d after %d; want %v", lanes, now, version, had)
 	}
+}
+
+// The tasks of a lane that was written over are in their place again: those that were due and nowhere else. Of one that no
+// record says when it is due, it is said; none is in two places.
+func TestMend_findsTheTasksOfALane(t *testing.T) {
+	t.Parallel()
+	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
+		w := newWorld(t, rdb)
+		ctx := t.Context()
+		a := w.join("a")
+		later := w.now().Add(time.Hour).Truncate(time.Second)
+		w.add(job("runs"), job("kept", task.Keep(time.Hour)), keyed("holds", "k", 1, task.Wait, 1))
+		claimed := a.claim(3, lanesOf("job"))
+		kept := claimed[slices.IndexFunc(claimed, func(c *task.Task) bool { return c.ID == "kept" })]
+		a.cycle(0, lanesOf("job"), queue.Settlement{ID: "kept", Fence: kept.Fence, Outcome: queue.Kept, Keep: time.Hour, Lane: lane("job"), Record: queue.Rewrite(kept)})
+		w.add(keyed("waits", "k", 1, task.Wait, 2))
+		same(t, "claimed", len(a.cycle(5, lanesOf("job")).Claimed), 0)
+		slot := &task.Task{ID: task.SlotID("s", later), Type: "job", Schedule: "s", Slot: later}
+		s := w.schedule("s")
+		a.advance(queue.Step{Name: "s", Expect: s.String(), Becomes: queue.Last{Rev: s.Rev, Slot: later, Runs: 1, Anchor: s.Anchor}.String(), Push: []queue.Push{{Task: slot, Due: later}}})
+		w.add(job("plain"), task.New("else", nil, task.ID("elsewhere")))
+		w.must(rdb.Set(ctx, w.keys.Due(lane("job")), "not ours", 0).Err())
+		_, err := w.q.Mend(ctx, nil)
+		w.must(err)
+		if _, err := w.q.Task(ctx, "plain"); !errors.Is(err, queue.ErrNotFound) {
+			t.Fatalf("%v: the test is of nothing", err)
+		}
+		for i, want := range []int{2, 0} {
+			n, err := w.q.FindLost(ctx)
+			w.must(err)
+			same(t, fmt.Sprint("found, time ", i), n, want)
+		}
+		for id, state := range map[string]task.State{
+			"runs": task.Running, "kept": task.Done, "holds": task.Running, "waits": task.Due, slot.ID: task.Due, "plain": task.Dead, "elsewhere": task.Due,
+		} {
+			f, err := w.q.Task(ctx, id)
+			if err != nil || f.State != state {
+				t.Errorf("%s is %v, %v; want %v", id, f.State, err, state)
+			}
+			if id == slot.ID && !f.At.Equal(later) {
+				t.Errorf("the slot is due at %v, not %v", f.At, later)
+			}
+		}
+		w.checkPlaces(map[int64]bool{a.gen: true})
+	})
 }

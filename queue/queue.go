@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"sync/atomic"
 	"time"
 
@@ -97,6 +98,21 @@ func Ms(t time.Time) int64 {
 	}
 	return t.UnixMilli()
 }
+
+// lastMs is the end of the year 9999: later times cannot be written as RFC 3339, nor as JSON.
+const lastMs = 253402300799999
+
+// clampMs is a number that Redis holds as a time, within the years 1970 to 9999. Somebody else may have written it: of a list,
+// one entry that is no time must not hide the others.
+func clampMs(score float64) int64 {
+	if math.IsNaN(score) {
+		return 0
+	}
+	return int64(max(0, min(score, lastMs)))
+}
+
+// scoreTime is the time of a score.
+func scoreTime(score float64) time.Time { return time.UnixMilli(clampMs(score)).UTC() }
 
 // FromMs is the inverse of [Ms].
 func FromMs(ms int64) time.Time {

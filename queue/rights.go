@@ -22,7 +22,7 @@ const (
 )
 
 // tries are the harmless forms: of an entry that is not there, or with a value that Redis refuses when it has looked at
-// the user's rights.
+// the user's rights. What a producer needs too is tried on keys that it may use.
 var tries = map[string]func(k *Keys) []any{
 	"eval":             func(*Keys) []any { return []any{"EVAL", "return 1", 0} },
 	"evalsha":          func(*Keys) []any { return []any{"EVALSHA", strings.Repeat("0", 40), 0} },
@@ -42,12 +42,12 @@ var tries = map[string]func(k *Keys) []any{
 	"hgetall":          func(k *Keys) []any { return []any{"HGETALL", k.Leader} },
 	"hkeys":            func(k *Keys) []any { return []any{"HKEYS", k.Lanes} },
 	"hvals":            func(k *Keys) []any { return []any{"HVALS", k.Members} },
-	"hlen":             func(k *Keys) []any { return []any{"HLEN", k.Tasks} },
+	"hlen":             func(k *Keys) []any { return []any{"HLEN", k.Lanes} },
 	"hexists":          func(k *Keys) []any { return []any{"HEXISTS", k.Tasks, "\x00"} },
 	"hscan":            func(k *Keys) []any { return []any{"HSCAN", k.Schedules, 0, "MATCH", "\x00"} },
 	"hset":             func(k *Keys) []any { return []any{"HSET", k.Meta, "\x00", "", "\x00"} },
 	"hdel":             func(k *Keys) []any { return []any{"HDEL", k.Tasks, "\x00"} },
-	"zadd":             func(k *Keys) []any { return []any{"ZADD", k.Dead, "x", "\x00"} },
+	"zadd":             func(k *Keys) []any { return []any{"ZADD", k.Watch, "x", "\x00"} },
 	"zincrby":          func(k *Keys) []any { return []any{"ZINCRBY", k.Instances, "x", "\x00"} },
 	"zrem":             func(k *Keys) []any { return []any{"ZREM", k.Watch, "\x00"} },
 	"zremrangebyrank":  func(k *Keys) []any { return []any{"ZREMRANGEBYRANK", k.Held, "x", "x"} },
@@ -57,7 +57,7 @@ var tries = map[string]func(k *Keys) []any{
 	"zcard":            func(k *Keys) []any { return []any{"ZCARD", k.Orphans} },
 	"zcount":           func(k *Keys) []any { return []any{"ZCOUNT", k.Done, 0, 0} },
 	"zlexcount":        func(k *Keys) []any { return []any{"ZLEXCOUNT", k.Held, "[a", "[a"} },
-	"zrange":           func(k *Keys) []any { return []any{"ZRANGE", k.Retirements, 0, 0} },
+	"zrange":           func(k *Keys) []any { return []any{"ZRANGE", k.Watch, 0, 0} },
 	"zrangebylex":      func(k *Keys) []any { return []any{"ZRANGEBYLEX", k.Held, "[a", "[a"} },
 	"zrangebyscore":    func(k *Keys) []any { return []any{"ZRANGEBYSCORE", k.Changed, 0, 0} },
 	"xadd":             func(k *Keys) []any { return []any{"XADD", k.Events, "x", "a", "b"} },
@@ -80,7 +80,8 @@ var needs = map[Role][]string{
 		"publish", "subscribe",
 	},
 	AsProducer: {
-		"eval", "evalsha", "client|setname", "ping", "time", "get", "set", "del", "hget", "hmget", "hset", "hdel", "zadd", "zrem", "zrange", "publish",
+		"eval", "evalsha", "client|setname", "ping", "time", "get", "set", "del", "hget", "hmget", "hlen", "hset", "hdel",
+		"zadd", "zrem", "zrange", "publish",
 	},
 	AsReader: {
 		"eval", "evalsha", "client|setname", "ping", "time", "get", "hget", "hmget", "hgetall", "hkeys", "hlen", "hexists", "hscan",
@@ -88,17 +89,64 @@ var needs = map[Role][]string{
 	},
 }
 
+// patterns are the keys and the channels of a role. Who only enqueues has no business with schedules, instances and the
+// leader, by scripts or by hand; a reader neither wakes nor is woken.
+func patterns(r Role, k *Keys) (keys, channels []string) {
+	all := []string{k.prefix + "*"}
+	switch r {
+	case AsProducer:
+		return []string{k.Tasks, k.Lanes, k.Meta, k.Watch, k.prefix + "due:*", k.Unique("*")}, []string{k.Wake, k.WakeOf("*")}
+	case AsReader:
+		return all, nil
+	}
+	return all, all
+}
+
 // ACL is the rules that a user of a role needs in a partition, as ACL SETUSER takes them. With durability it needs WAIT.
 func ACL(r Role, p Partition, durable bool) string {
-	list := needs[r]
+	k := p.Keys()
+	keys, channels := patterns(r, &k)
+	var rules []string
+	for _, key := range keys {
+		rules = append(rules, "~"+key)
+	}
+	for _, channel := range channels {
+		rules = append(rules, "&"+channel)
+	}
+	for _, name := range commands(r, durable) {
+		rules = append(rules, "+"+name)
+	}
+	return strings.Join(rules, " ")
+}
+
+func commands(r Role, durable bool) []string {
 	if durable {
-		list = append(slices.Clone(list), "wait")
+		return append(slices.Clone(needs[r]), "wait")
 	}
-	channels := " &" + p.Prefix() + "*"
-	if r == AsReader {
-		channels = "" // it neither wakes nor is woken
+	return needs[r]
+}
+
+// try is one command that is sent to see whether it is refused, and the name of the command in the rules.
+type try struct {
+	name string
+	args []any
+}
+
+// triesOf are the commands of a role, and one for each pattern of its keys and channels.
+func (q *Queue) triesOf(r Role, durable bool) (list []try) {
+	for _, name := range commands(r, durable) {
+		if args := tries[name]; args != nil {
+			list = append(list, try{name, args(&q.keys)})
+		}
 	}
-	return "~" + p.Prefix() + "*" + channels + " +" + strings.Join(list, " +")
+	keys, channels := patterns(r, &q.keys)
+	for _, p := range keys { // a script that nobody knows, with a key of any type
+		list = append(list, try{"evalsha", []any{"EVALSHA", strings.Repeat("0", 40), 1, strings.Replace(p, "*", "\x00", 1)}})
+	}
+	for _, p := range channels { // a message that says nothing to whoever listens
+		list = append(list, try{"publish", []any{"PUBLISH", strings.Replace(p, "*", "\x00", 1), ""}})
+	}
+	return list
 }
 
 // Missing tries all that a role needs, by name, and returns what Redis refuses to this user, as the rules that would allow
@@ -106,31 +154,25 @@ func ACL(r Role, p Partition, durable bool) string {
 // matches [ErrDenied] if Redis does not let the user in at all.
 func (q *Queue) Missing(ctx context.Context, r Role, durable bool) ([]string, error) {
 	refused := map[string]bool{}
-	names := slices.Clone(needs[r])
-	if durable {
-		names = append(names, "wait")
-	}
-	names = slices.DeleteFunc(names, func(n string) bool { return tries[n] == nil })
-	pipe := q.rdb.Pipeline()
-	cmds := make([]*redis.Cmd, len(names))
-	for i, name := range names {
-		cmds[i] = pipe.Do(ctx, tries[name](&q.keys)...)
+	pipe, list := q.rdb.Pipeline(), q.triesOf(r, durable)
+	cmds := make([]*redis.Cmd, len(list))
+	for i, t := range list {
+		cmds[i] = pipe.Do(ctx, t.args...)
 	}
 	// The error is that of the first command, or of the connection, of which the commands know nothing.
-	if _, err := pipe.Exec(ctx); lasts(Classify(err)) {
-		return nil, fmt.Errorf("try what the user may do: %w", Classify(err))
+	_, err := pipe.Exec(ctx)
+	switch err := Classify(err); {
+	case lasts(err):
+		return nil, fmt.Errorf("try what the user may do: %w", err)
+	case LacksRight(err) && !slices.ContainsFunc(cmds, func(c *redis.Cmd) bool { return c.Err() != nil }):
+		return []string{q.rule(r, try{}, err.Error())}, nil // nothing was tried
 	}
 	for i, cmd := range cmds {
 		switch err := Classify(cmd.Err()); {
 		case lasts(err):
 			return nil, fmt.Errorf("try what the user may do: %w", err)
-		case !errors.Is(err, ErrDenied):
-		case strings.Contains(err.Error(), "one of the keys"):
-			refused["~"+q.keys.prefix+"*"] = true
-		case strings.Contains(err.Error(), "one of the channels"):
-			refused["&"+q.keys.prefix+"*"] = true
-		default:
-			refused["+"+names[i]] = true
+		case errors.Is(err, ErrDenied):
+			refused[q.rule(r, list[i], err.Error())] = true
 		}
 	}
 	if r == AsInstance {
@@ -141,23 +183,61 @@ func (q *Queue) Missing(ctx context.Context, r Role, durable bool) ([]string, er
 	return slices.Sorted(maps.Keys(refused)), nil
 }
 
+// rule is what would allow a try that was refused, by what Redis says: up to 7.0, then since 7.2.
+func (q *Queue) rule(r Role, t try, said string) string {
+	keys, channels := patterns(r, &q.keys)
+	switch {
+	case strings.Contains(said, "one of the keys"), strings.Contains(said, "access a key"):
+		return "~" + covering(keys, t.args)
+	case strings.Contains(said, "one of the channels"), strings.Contains(said, "access a channel"):
+		return "&" + covering(channels, t.args)
+	}
+	return "+" + refusedCommand(t.name, said)
+}
+
+// refusedCommand is the command that Redis says it refused: the one that was tried, or one by which the client makes its
+// connection.
+func refusedCommand(tried, said string) string {
+	_, rest, _ := strings.Cut(said, "to run the '")
+	name, _, ok := strings.Cut(rest, "'")
+	whole, _, _ := strings.Cut(tried, "|")
+	switch {
+	case !ok || name == whole: // Redis 6.2 leaves out the subcommand
+		return tried
+	case name == "client":
+		return "client|setname"
+	}
+	return name
+}
+
+// covering is the pattern by which a role may use what a try uses.
+func covering(patterns []string, args []any) string {
+	for _, p := range patterns {
+		head, open := strings.CutSuffix(p, "*")
+		for _, arg := range args {
+			if s, _ := arg.(string); s == p || open && strings.HasPrefix(s, head) {
+				return p
+			}
+		}
+	}
+	return ""
+}
+
 // lasts reports whether an error says nothing of one right: Redis is away, or does not know the user or the password.
 func lasts(err error) bool {
-	return errors.Is(err, ErrUnreachable) ||
-		errors.Is(err, ErrDenied) && !strings.Contains(err.Error(), "NOPERM") && !strings.Contains(err.Error(), "The user executing the script")
+	return errors.Is(err, ErrUnreachable) || errors.Is(err, ErrDenied) && !LacksRight(err)
 }
 
 func (q *Queue) trySubscribe(ctx context.Context, refused map[string]bool) error {
+	t := try{"subscribe", []any{"SUBSCRIBE", q.keys.WakeOf("\x00")}}
 	sub := q.rdb.Subscribe(ctx, q.keys.WakeOf("\x00"))
 	defer func() { _ = sub.Close() }()
 	_, err := sub.Receive(ctx)
 	switch err := Classify(err); {
 	case lasts(err):
 		return fmt.Errorf("try what the user may do: %w", err)
-	case errors.Is(err, ErrDenied) && strings.Contains(err.Error(), "one of the channels"):
-		refused["&"+q.keys.prefix+"*"] = true
 	case errors.Is(err, ErrDenied):
-		refused["+subscribe"] = true
+		refused[q.rule(AsInstance, t, err.Error())] = true
 	}
 	return nil
 }

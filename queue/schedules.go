@@ -306,6 +306,10 @@ func (q *Queue) SchedulesVersion(ctx context.Context) (int64, error) {
 	return v, nil
 }
 
+// Mended is named by [Queue.ChangedSince] if a key of the schedules was set aside: what they were is to be compared with
+// what is known of them. No schedule can have the name.
+const Mended = "*"
+
 // ChangedSince names the schedules changed after a version, and the version that this is the state of.
 func (q *Queue) ChangedSince(ctx context.Context, version int64) (names []string, now int64, err error) {
 	rows, err := q.rdb.ZRangeByScoreWithScores(ctx, q.keys.Changed, &redis.ZRangeBy{

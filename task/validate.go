@@ -168,7 +168,7 @@ func CheckDue(field string, at time.Time) error {
 // CheckID refuses an ID or key that is empty, over 256 bytes, not UTF-8, or holds control characters or characters that
 // turn the direction of text, by which one ID looks like another.
 func CheckID(field, id string) error {
-	var reason string
+	var reason, hint string
 	switch {
 	case id == "":
 		reason = "empty"
@@ -180,11 +180,14 @@ func CheckID(field, id string) error {
 		reason = "has a control character"
 	case strings.ContainsFunc(id, isBidi):
 		reason = "has a character that turns the direction of text"
+		hint = "leave out U+202A to U+202E, U+2066 to U+2069, U+200E, U+200F and U+061C"
 	default:
 		return nil
 	}
-	return &FieldError{Field: field, Value: id, Reason: reason,
-		Hint: fmt.Sprintf("1 to %d bytes of text without control characters", MaxIDLen)}
+	if hint == "" {
+		hint = fmt.Sprintf("1 to %d bytes of text without control characters", MaxIDLen)
+	}
+	return &FieldError{Field: field, Value: id, Reason: reason, Hint: hint}
 }
 
 func isControl(r rune) bool { return r < 0x20 || r >= 0x7f && r < 0xa0 || r == 0x2028 || r == 0x2029 }

@@ -117,6 +117,7 @@ func parseConfig(name string, data []byte, env func(string) string) (*config, er
 	if err := c.expand(env); err != nil {
 		return nil, f.at("", err)
 	}
+	c.place()
 	for _, check := range []func() error{
 		c.checkRedis, c.checkNamespace, c.checkNumbers, c.instance().Validate, c.consumer().Validate, c.builtin().Validate,
 		c.Durability.queue().Validate, c.checkAPI, c.checkLog,

@@ -20,6 +20,13 @@ func (c *config) checkRedis() error {
 	if _, in := inFile(string(c.Redis.URL)); in || c.Redis.URL == "" {
 		return nil // the file, a flag or the environment may say it
 	}
+	if strings.HasPrefix(string(c.Redis.URL), "redis:") || strings.HasPrefix(string(c.Redis.URL), "redis-") {
+		for _, f := range c.tlsFiles() {
+			if f.file != "" {
+				return refuse("redis."+f.name, string(f.file), "without TLS", "begin redis.url with rediss")
+			}
+		}
+	}
 	rdb, err := onbeat.Dial(c.withTLS(string(c.Redis.URL)))
 	if err == nil {
 		_ = rdb.Close()
@@ -27,25 +34,68 @@ func (c *config) checkRedis() error {
 	return err
 }
 
+// tlsFile is a file for TLS that the config names.
+type tlsFile struct {
+	name string // as a field, and as a parameter of a URL
+	file text
+}
+
+func (c *config) tlsFiles() []tlsFile {
+	return []tlsFile{{"tls_ca", c.Redis.TLSCA}, {"tls_cert", c.Redis.TLSCert}, {"tls_key", c.Redis.TLSKey}}
+}
+
+// path is a file that the config names: relative to its folder, so that it is the same wherever the program is started. A
+// config that comes through a pipe has no folder of its own.
+func (c *config) path(name string) string {
+	if name == "" || filepath.IsAbs(name) {
+		return name
+	}
+	if c.file != nil {
+		if info, err := os.Stat(c.file.name); err == nil && info.Mode().IsRegular() {
+			name = filepath.Join(filepath.Dir(c.file.name), name)
+		}
+	}
+	if path, err := filepath.Abs(name); err == nil { // conformance starts instances in other folders
+		return path
+	}
+	return name
+}
+
+// place makes the files that redis.url names those in the folder of the config.
+func (c *config) place() {
+	raw := string(c.Redis.URL)
+	if f, in := inFile(raw); in {
+		c.Redis.URL = text(filePrefix + c.path(string(f)))
+		return
+	}
+	head, query, _ := strings.Cut(raw, "?")
+	params := strings.Split(query, "&")
+	for i, p := range params {
+		name, value, _ := strings.Cut(p, "=")
+		file, err := url.QueryUnescape(value)
+		if err == nil && file != "" && (name == "tls_ca" || name == "tls_cert" || name == "tls_key") {
+			params[i] = name + "=" + url.QueryEscape(c.path(file))
+		}
+	}
+	if query != "" {
+		c.Redis.URL = text(head + "?" + strings.Join(params, "&"))
+	}
+}
+
 // withTLS adds the TLS files of the config to a URL. One that comes from elsewhere and names files of its own, or has no
 // TLS, stays as it is.
 func (c *config) withTLS(raw string) string {
 	more := url.Values{}
-	for name, file := range map[string]text{"tls_ca": c.Redis.TLSCA, "tls_cert": c.Redis.TLSCert, "tls_key": c.Redis.TLSKey} {
-		if file == "" {
-			continue
+	for _, f := range c.tlsFiles() {
+		if f.file != "" {
+			more.Set(f.name, c.path(string(f.file)))
 		}
-		path, err := filepath.Abs(string(file)) // conformance starts instances in other folders
-		if err != nil {
-			path = string(file)
-		}
-		more.Set(name, path)
 	}
 	params := paramsOf(raw)
 	if len(more) == 0 || params.Has("tls_ca") || params.Has("tls_cert") || params.Has("tls_key") {
 		return raw
 	}
-	if !strings.HasPrefix(raw, "rediss") && raw != string(c.Redis.URL) {
+	if !strings.HasPrefix(raw, "rediss") {
 		return raw
 	}
 	if strings.Contains(raw, "?") {

@@ -3,7 +3,11 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"io"
+	"net"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -140,6 +144,9 @@ func (c *client) ping(ctx context.Context) error {
 	if hint, ok := tlsHint(err); ok {
 		return &failure{fmt.Errorf("%s: %w", c.url, err), hint}
 	}
+	if c.mayLackTLS(err) {
+		return &failure{fmt.Errorf("%s: %w", c.url, err), "does this port speak TLS? use rediss:// if it does, redis:// if not"}
+	}
 	if queue.Retryable(err) {
 		return &failure{fmt.Errorf("%s: %w", c.url, err), "is it running? name another with --redis or ONBEAT_REDIS_URL; onbeat dev brings its own"}
 	}
@@ -147,6 +154,17 @@ func (c *client) ping(ctx context.Context) error {
 		return fmt.Errorf("%s: %w", c.url, err)
 	}
 	return nil
+}
+
+// mayLackTLS reports whether err is what it looks like when one side speaks TLS and the other does not: the server hangs up,
+// or both wait for the other to begin.
+func (c *client) mayLackTLS(err error) bool {
+	if errors.Is(err, io.EOF) {
+		return true
+	}
+	var network net.Error
+	late := errors.Is(err, context.DeadlineExceeded) || errors.As(err, &network) && network.Timeout()
+	return late && strings.HasPrefix(c.url, "rediss")
 }
 
 // Close closes the connection.

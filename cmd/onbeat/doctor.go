@@ -6,6 +6,8 @@ import (
 	"fmt"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/onbeat/onbeat/queue"
 )
 
 type doctorCmd struct{}
@@ -36,6 +38,9 @@ type doctor struct {
 // Run checks and says what it found.
 func (c *doctorCmd) Run(ctx context.Context, a *app) error {
 	cl, err := a.connect(ctx)
+	if queue.LacksRight(err) {
+		return c.denied(ctx, a, err)
+	}
 	if err != nil {
 		return err
 	}
@@ -65,6 +70,26 @@ func (c *doctorCmd) Run(ctx context.Context, a *app) error {
 	return nil
 }
 
+// denied says which right is missing where, for want of it, nothing else can be looked at.
+func (c *doctorCmd) denied(ctx context.Context, a *app, cause error) error {
+	t, err := a.target()
+	if err != nil {
+		return err
+	}
+	cl, err := t.open()
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	d := &doctor{client: cl}
+	d.cautions()
+	d.rights(ctx)
+	if d.checks[len(d.checks)-1].State == checkOK {
+		return cause // of a right that no part of onbeat needs by itself
+	}
+	return cmp.Or(d.report(a), errSaid)
+}
+
 // cautions reports how safe the way to Redis is.
 func (d *doctor) cautions() {
 	for _, c := range d.client.cautions {
@@ -83,7 +108,7 @@ func (d *doctor) fail(name, hint, format string, args ...any) {
 }
 
 func (d *doctor) note(name, state, hint, format string, args ...any) {
-	d.checks = append(d.checks, check{name, state, oneLine(fmt.Sprintf(format, args...)), hint})
+	d.checks = append(d.checks, check{name, state, withoutPasswords(oneLine(fmt.Sprintf(format, args...))), hint})
 }
 
 func (d *doctor) report(a *app) error {

@@ -6,30 +6,7 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/onbeat/onbeat/queue"
 )
-
-// rights tries all that an instance does, by name.
-func (d *doctor) rights(ctx context.Context) {
-	missing, err := d.Queue().Missing(ctx, queue.AsInstance, d.durability.Replicas > 0)
-	switch rules := strings.Join(missing, " "); {
-	case err != nil:
-		d.fail("rights", "", "%v", err)
-	case rules != "":
-		d.fail("rights", "ACL SETUSER "+d.user()+" "+rules+" (docs/rights.md has all that each part needs)", "this user lacks %s, which an instance needs", rules)
-	default:
-		d.ok("rights", "all that an instance needs")
-	}
-}
-
-// user is who the doctor is to Redis.
-func (d *doctor) user() string {
-	if name := d.node.Options().Username; name != "" {
-		return name
-	}
-	return "default"
-}
 
 // damage looks for what something else than onbeat has written, and for schedules of which too much waits.
 func (d *doctor) damage(ctx context.Context) {

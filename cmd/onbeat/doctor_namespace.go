@@ -74,6 +74,9 @@ func (d *doctor) keysOverCaps(ctx context.Context) {
 	d.ok("caps", "every key is within its cap")
 }
 
+// There is no command that deletes the tasks of a type: the hint says what there is.
+const unhandledHint = "deploy a release that handles them; pause or delete the schedule that they come from; single tasks: onbeat tasks delete ID"
+
 // unhandled looks for work that nobody can do.
 func (d *doctor) unhandled(ctx context.Context) {
 	n, err1 := d.Queue().Counts(ctx)
@@ -91,26 +94,36 @@ func (d *doctor) unhandled(ctx context.Context) {
 		}
 	}
 	if len(waiting) > 0 {
-		d.warn("handlers", "deploy a release that handles them, or delete the tasks", "due, and no instance handles them: %s", strings.Join(waiting, ", "))
+		d.warn("handlers", unhandledHint, "due, and no instance handles them: %s", strings.Join(waiting, ", "))
 		return
 	}
 	d.ok("handlers", "every due type has one")
 }
 
-// lateness looks for work that waits too long for a worker.
+// lateness looks for work that waits too long for a worker. What no instance handles waits for another reason: see unhandled.
 func (d *doctor) lateness(ctx context.Context) {
-	n, err := d.Queue().Counts(ctx)
-	if err != nil {
-		return
+	n, err1 := d.Queue().Counts(ctx)
+	instances, err2 := d.Instances().List(ctx)
+	if err1 != nil || err2 != nil {
+		return // said before
+	}
+	hint := "raise concurrency, or consume: release and more instances"
+	if len(instances) == 0 {
+		hint = "start an instance: onbeat serve"
+	}
+	var types []string
+	for _, i := range instances {
+		types = append(types, i.Types...)
 	}
 	var worst queue.LaneCount
 	for _, l := range n.Lanes {
-		if l.Overdue > 0 && (worst.Head.IsZero() || l.Head.Before(worst.Head)) {
+		handled := len(instances) == 0 || slices.Contains(types, l.Lane.Type)
+		if handled && l.Overdue > 0 && (worst.Head.IsZero() || l.Head.Before(worst.Head)) {
 			worst = l
 		}
 	}
 	if late := n.Now.Sub(worst.Head); !worst.Head.IsZero() && late > 10*time.Second {
-		d.warn("lateness", "raise concurrency, or consume: release and more instances", "the oldest due task (%s) waits since %s", worst.Lane.Type, span(late))
+		d.warn("lateness", hint, "the oldest due task (%s) has been waiting for %s", worst.Lane.Type, span(late))
 		return
 	}
 	d.ok("lateness", "%d overdue", n.Overdue)

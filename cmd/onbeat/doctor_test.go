@@ -92,6 +92,32 @@ func TestDoctor_findsWhatGoesWrong(t *testing.T) {
 	s.failed(s.run("", "doctor", "--redis", "redis://127.0.0.1:1"), 1, "no redis", "unreachable")
 }
 
+func TestDoctor_leavesWhatNobodyHandlesOutOfLateness(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	s.must("enqueue", "mine.own", "--at", "2020-01-01T00:00:00Z")
+	if c := diagnose(t, s, 0).of("lateness"); c.State != checkWarn || c.Hint != "start an instance: onbeat serve" {
+		t.Errorf("no instance: %+v", c)
+	}
+	s.serving("--release", "v1")
+	d := diagnose(t, s, 0)
+	if c := d.of("lateness"); c.State != checkOK {
+		t.Errorf("%+v", c)
+	}
+	if c := d.of("handlers"); c.State != checkWarn || !strings.Contains(c.Hint, "onbeat tasks delete ID") {
+		t.Errorf("%+v", c)
+	}
+}
+
+func TestDoctor_saysHowLongTheOldestHasBeenWaiting(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	s.must("enqueue", "old", "--at", "2020-01-01T00:00:00Z")
+	if c := diagnose(t, s, 0).of("lateness"); !strings.Contains(c.Detail, "(old) has been waiting for ") {
+		t.Errorf("%+v", c)
+	}
+}
+
 func TestDoctor_mayDoWithoutInfoAndConfig(t *testing.T) {
 	t.Parallel()
 	srv := testredis.Private(t)

@@ -12,7 +12,7 @@ type enqueueCmd struct {
 	Type string `arg:"" optional:"" help:"Type of the task: it picks the handler."`
 
 	File    string `placeholder:"FILE" predict:"file" help:"Add the tasks of a file, one JSON object a line; - is stdin. Fields as the flags: type, payload, in, at, id, queue, priority, timeout, max_attempts, backoff, backoff_cap, unique, unique_for, key, key_limit, keep."`
-	SkipBad bool   `help:"Go on after a bad line, and report it."`
+	SkipBad bool   `help:"Go on after a bad line, and report it. The exit code is 1 if there was one."`
 
 	Payload     string  `short:"p" placeholder:"JSON" help:"What the handler gets."`
 	In          string  `placeholder:"D" help:"Due this long from now: 10m, 1.5h, 2d."`
@@ -36,12 +36,32 @@ func (c *enqueueCmd) Run(ctx context.Context, a *app) error {
 	switch {
 	case c.File != "" && c.Type != "":
 		return &usageError{"a type and a file exclude each other", "each line of a file names its type"}
+	case c.File != "" && c.ofOne() != "":
+		return &usageError{c.ofOne() + " and a file exclude each other", "each line of a file says it for its task"}
 	case c.File != "":
 		return c.file(ctx, a)
 	case c.Type == "":
 		return &usageError{"no task type and no file", "onbeat enqueue TYPE, or onbeat enqueue --file tasks.jsonl"}
 	}
 	return c.one(ctx, a)
+}
+
+// ofOne is the first flag that says something of one task, or "".
+func (c *enqueueCmd) ofOne() string {
+	for _, f := range []struct {
+		name string
+		said bool
+	}{
+		{"payload", c.Payload != ""}, {"in", c.In != ""}, {"at", c.At != ""}, {"id", c.ID != nil}, {"unique", c.Unique != nil},
+		{"unique-for", c.UniqueFor != ""}, {"queue", c.Queue != nil}, {"priority", c.Priority != ""}, {"timeout", c.Timeout != ""},
+		{"max-attempts", c.MaxAttempts != 0}, {"backoff", c.Backoff != ""}, {"backoff-cap", c.BackoffCap != ""}, {"key", c.Key != nil},
+		{"key-limit", c.KeyLimit != 0}, {"keep", c.Keep != ""},
+	} {
+		if f.said {
+			return "--" + f.name
+		}
+	}
+	return ""
 }
 
 func (c *enqueueCmd) spec() (*taskSpec, error) {

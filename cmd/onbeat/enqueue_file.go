@@ -96,7 +96,7 @@ func (f *taskFile) read(ctx context.Context, source io.Reader, add func([]*task.
 			return add(batch)
 		case err != nil && f.skipBad && askedWrongly(err):
 			f.summary.Bad++
-			fmt.Fprintln(f.app.err, "onbeat:", oneLine(err.Error()))
+			fmt.Fprintln(f.app.err, "onbeat:", said(err))
 			continue
 		case err != nil:
 			return err
@@ -152,11 +152,18 @@ func (f *taskFile) partly(err error) error {
 	return err
 }
 
+// report says what became of the lines. A bad one that was skipped has been named, and is not enqueued: that is no success.
 func (f *taskFile) report() error {
-	if f.app.JSON {
-		return f.app.printJSON(f.summary)
-	}
 	s := f.summary
-	f.app.printf("enqueued %d, %d already there, %d bad", s.Enqueued, s.AlreadyThere, s.Bad)
+	if f.app.JSON {
+		if err := f.app.printJSON(s); err != nil {
+			return err
+		}
+	} else {
+		f.app.printf("enqueued %d, %d already there, %d bad", s.Enqueued, s.AlreadyThere, s.Bad)
+	}
+	if s.Bad > 0 {
+		return errSaid
+	}
 	return nil
 }

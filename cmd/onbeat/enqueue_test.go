@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
+	"unicode"
 
 	"github.com/onbeat/onbeat/task"
 )
@@ -15,7 +17,12 @@ import (
 // file writes a file, and returns its name.
 func (s *shell) file(name, text string) string {
 	s.Helper()
-	path := filepath.Join(s.TempDir(), name)
+	return s.write(filepath.Join(s.TempDir(), name), text)
+}
+
+// write is file with a path.
+func (s *shell) write(path, text string) string {
+	s.Helper()
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		s.Fatal(err)
 	}
@@ -75,6 +82,7 @@ func TestEnqueue_refusesAndWritesNothing(t *testing.T) {
 		{[]string{"echo", "-p", "[\"\xff\"]"}, "argument 4 is not UTF-8"},
 		{[]string{"echo", "--id=caf\xe9"}, "argument 3 is not UTF-8"},
 		{[]string{"echo", "--id", ""}, "id: empty"},
+		{[]string{"echo", "--id", "a\u202eb"}, "(leave out U+202A to U+202E, U+2066 to U+2069, "},
 		{[]string{"echo", "--id", "a\nb"}, `id "a\nb": has a control character`},
 		{[]string{"echo", "--id", long}, "257 bytes long"},
 		{[]string{"echo", "--at", "1969-12-31T00:00:00Z"}, `at "1969-12-31T00:00:00Z": out of range (between the years 1970 and 9999)`},
@@ -121,8 +129,10 @@ var badLines = []struct{ line, want string }{
 	{`{"type":"echo","inn":"5s"}`, `tasks.jsonl:7: inn: unknown field (did you mean in?)`},
 	{`{"type":"echo"`, "tasks.jsonl:7: not JSON: it ends too early"},
 	{`{"type":"echo"} {"type":"echo"}`, "tasks.jsonl:7: more than one JSON value"},
-	{`{"type":5}`, "tasks.jsonl:7: type: a number, not text"},
-	{`{"type":"echo","max_attempts":"5"}`, "tasks.jsonl:7: max_attempts: a string, not a whole number"},
+	{`{"type":5}`, "tasks.jsonl:7: type: must be text, but is a number"},
+	{`{"type":"echo","priority":5}`, "tasks.jsonl:7: priority: must be text (low, normal or high), but is a number"},
+	{`{"type":"echo","key_limit":1.5}`, "tasks.jsonl:7: key_limit: must be a whole number, but is 1.5"},
+	{`{"type":"echo","max_attempts":"5"}`, "tasks.jsonl:7: max_attempts: must be a whole number, but is a string"},
 	{`["echo"]`, "tasks.jsonl:7: an array, not a task"},
 	{`nonsense`, "tasks.jsonl:7: not JSON: invalid character"},
 	{`{}`, "tasks.jsonl:7: type: empty"},
@@ -157,9 +167,54 @@ func TestEnqueueFile_namesTheBadLine(t *testing.T) {
 	s.failed(r, 2, "a later batch", "stdin:1007: not JSON", "1000 tasks before that were enqueued")
 	file := s.file("tasks.jsonl", strings.Repeat(good, 6)+"x\n"+good+strings.Repeat("y", 8<<20)+"\n"+good)
 	r = s.run("", "enqueue", "--file", file, "--skip-bad")
-	if r.code != 0 || r.out != "enqueued 8, 0 already there, 2 bad\n" || strings.Count(r.err, "\n") != 2 ||
+	if r.code != 1 || r.out != "enqueued 8, 0 already there, 2 bad\n" || strings.Count(r.err, "\n") != 2 ||
 		!strings.Contains(r.err, "tasks.jsonl:7: ") || !strings.Contains(r.err, "tasks.jsonl:9: longer than any task") {
 		t.Errorf("--skip-bad: %+v", r)
+	}
+}
+
+func TestEnqueueFile_refusesTheFlagsOfOneTask(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	file := s.file("tasks.jsonl", `{"type":"job"}`+"\n")
+	flags := reflect.TypeFor[enqueueCmd]()
+	for i := range flags.NumField() {
+		f := flags.Field(i)
+		if f.Name == "Type" || f.Name == "File" || f.Name == "SkipBad" {
+			continue
+		}
+		name := "--" + strings.ReplaceAll(fieldName(f.Name), "_", "-")
+		s.fails(2, []string{"enqueue", "--file", file, name, "1"}, name+" and a file exclude each other")
+	}
+	s.fails(2, []string{"enqueue", "--file", file, "--in", "1h", "--queue", "bulk", "-p", "{}"}, "--payload and a file")
+	s.nothingWritten()
+}
+
+// fieldName is SomeName as some_name.
+func fieldName(name string) string {
+	if name == "ID" {
+		return "id"
+	}
+	var b strings.Builder
+	for i, r := range name {
+		if i > 0 && unicode.IsUpper(r) {
+			b.WriteByte('_')
+		}
+		b.WriteRune(unicode.ToLower(r))
+	}
+	return b.String()
+}
+
+func TestEnqueueFile_skipBadOfGoodLinesIsFine(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	file := s.file("tasks.jsonl", `{"type":"job"}`+"\n")
+	if out := s.must("enqueue", "--file", file, "--skip-bad"); out != "enqueued 1, 0 already there, 0 bad\n" {
+		t.Error(out)
+	}
+	r := s.run("{}\n", "enqueue", "--file", "-", "--skip-bad", "--json")
+	if r.code != 1 || r.out != `{"enqueued":0,"already_there":0,"bad":1}`+"\n" {
+		t.Errorf("%+v", r)
 	}
 }
 

@@ -83,7 +83,7 @@ func (a *app) follow(ctx context.Context, cl *client, last string) error {
 			return err
 		case err != nil && !away:
 			away = true
-			fmt.Fprintln(a.err, "onbeat:", oneLine(err.Error())+" (trying again)")
+			fmt.Fprintln(a.err, "onbeat:", said(err)+" (trying again)")
 		}
 		select {
 		case <-time.After(500 * time.Millisecond):

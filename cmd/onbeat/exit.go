@@ -74,7 +74,7 @@ func complain(stderr io.Writer, err error) int {
 	case errors.Is(err, errSaid):
 		return exitFailed
 	}
-	fmt.Fprintln(stderr, "onbeat:", oneLine(explain(err)))
+	fmt.Fprintln(stderr, "onbeat:", said(err))
 	if askedWrongly(err) {
 		return exitAsked
 	}
@@ -98,8 +98,13 @@ func explain(err error) string {
 	switch {
 	case errors.Is(err, queue.ErrFull):
 		return withHint(err.Error(), "nothing was written; raise maxmemory, or see onbeat doctor")
+	case errors.Is(err, queue.ErrWrongType):
+		return withHint(err.Error(), `"onbeat doctor" names the key; a running leader sets it aside within 30 s`)
+	case errors.Is(err, queue.ErrDenied) && strings.Contains(err.Error(), "docs/rights.md"): // it says what is missing
+	case queue.LacksRight(err):
+		return withHint(err.Error(), "the user lacks a right: "+rightsPage)
 	case errors.Is(err, queue.ErrDenied):
-		return withHint(err.Error(), "check the user and password of the Redis URL, and its ACL")
+		return withHint(err.Error(), "check the user and password of the Redis URL")
 	case ofReplica(err):
 		said, _, _ := strings.Cut(err.Error(), " script: ") // where in a script is nobody's matter
 		return withHint(said, namePrimary)

@@ -33,7 +33,7 @@ func TestRun_asksAgainInOneLine(t *testing.T) {
 		{"schedules backfill x --from 1h --to 1x", `to "1x"`},
 		{"schedules trigger x --payload {", `payload "{": not JSON`},
 		{"completion tcsh", `shell "tcsh": unknown shell`},
-		{"instances --redis http://u:hunter2@h", `redis.url "http://u:…@h": unknown scheme`},
+		{"instances --redis http://u:hunter2@h", `redis.url "…": unknown scheme`},
 		{"instances --namespace a{b}", `namespace "a{b}"`},
 		{"instances -c /nowhere.yaml", `config "/nowhere.yaml": no such file`},
 		{"serve -c /nowhere.yaml", `config "/nowhere.yaml": no such file`},

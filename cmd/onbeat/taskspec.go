@@ -134,7 +134,7 @@ func parseSpec(line []byte) (*taskSpec, error) {
 		name = strings.Trim(name, `"`)
 		return nil, refuse(name, "", "unknown field", suggest(name, jsonFields(s)))
 	case errors.As(err, &typ) && typ.Field != "":
-		return nil, refuse(typ.Field, "", article(typ.Value)+", not "+nounOf(typ.Type), "")
+		return nil, refuse(typ.Field, "", "must be "+wanted(typ)+", but is "+isNow(typ), "")
 	case errors.As(err, &typ):
 		return nil, &usageError{article(typ.Value) + ", not a task", `one JSON object a line, such as {"type":"echo"}`}
 	case errors.Is(err, io.ErrUnexpectedEOF):
@@ -149,6 +149,22 @@ func jsonFields(v any) []string {
 		names = append(names, f.Tag.Get("json"))
 	}
 	return names
+}
+
+// wanted is what a field of a task has to be.
+func wanted(typ *json.UnmarshalTypeError) string {
+	if typ.Field == "priority" {
+		return "text (low, normal or high)"
+	}
+	return nounOf(typ.Type)
+}
+
+// isNow is what it is. Of a number that is not whole, or too large, the number is said.
+func isNow(typ *json.UnmarshalTypeError) string {
+	if number, ok := strings.CutPrefix(typ.Value, "number "); ok {
+		return number
+	}
+	return article(typ.Value)
 }
 
 func article(noun string) string {

@@ -2,6 +2,7 @@
 -- ready (state.lua).
 --
 -- KEYS[1..13] see lib_elect.lua
+-- KEYS[14] running hash of the largest generation the caller knows of, which is its last one
 -- ARGV[1] id  [2] lease ms  [3] standby 0|1  [4] lead  [5] consume  [6] release  [7] details
 -- ARGV[8] how long a release that was lost keeps its order (ms)
 -- ARGV[9] the largest generation the caller knows of, or 0: the next is larger, even if Redis lost its memory
@@ -88,8 +89,11 @@ for _, struck in ipairs(redis.call("HKEYS", strikes)) do
 end
 redis.call("ZREMRANGEBYSCORE", trial, "-inf", int(now - 7200000))
 local member = redis.call("HGET", members, id)
-local before, over_gen = parse(member), generation(member) or num(ARGV[9]) -- its entry may have been lost, or damaged
-if over_gen and over_gen > 0 then
+local before, over_gen = parse(member), generation(member)
+if not over_gen and redis.call("EXISTS", KEYS[14]) == 1 then -- its entry was lost, or damaged, and it held something
+  over_gen = num(ARGV[9])
+end
+if over_gen then
   redis.call("ZADD", orphans, now, int(over_gen))
 end
 if before.gen then

@@ -12,7 +12,7 @@
 -- then n schedules, then for each:
 --   name, last as it was read, last as it becomes, note for the history or "",
 --   what it was behind with as it was read, what it is behind with then ("" for nothing; if equal, it is not looked at)
---   probe: "bound task due", the slot so many before the first to push, or "". While it waits, none is pushed; see crowded
+--   probe: "bound task due", the slot that was due so many slots ago, or "". While it waits, none is pushed; see crowded
 --   n to drop, then for each: lane, task, due, "1" if it stays, behind those on time (a slot missed in an outage: it
 --   leaves, unless it was claimed, or waits for another attempt: then it is due at another time; one that leaves is taken
 --   off the runs of the last run)
@@ -103,10 +103,10 @@ local function push(lane, task, due, body)
   records[#records + 1], records[#records + 2] = task, body
 end
 
--- waits says whether the slot of a probe still is where, and as, it was pushed.
+-- waits says whether the slot of a probe still is where, and as, it was pushed, though its time has come.
 local function waits(set, probe)
   local _, task, due = string.match(probe, "^(%d+) (.*) (%d+)$")
-  return task and tonumber(redis.call("ZSCORE", set, task)) == tonumber(due)
+  return task and tonumber(due) <= now and tonumber(redis.call("ZSCORE", set, task)) == tonumber(due)
 end
 
 -- crowded says whether so many slots of a schedule wait for somebody who handles them that it gets no more for now: a

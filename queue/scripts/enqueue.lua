@@ -13,7 +13,8 @@
 -- then n tasks, for each: due ("+ms" from now, or unix ms), id; then for each again: id, record
 -- then n unique keys; if there are any: for each task its unique key's number or 0, then for each key its window in ms
 --
--- Returns {now, n added, then for each one refused: its index from 0, "id" or "unique", the ID that stands}.
+-- Returns {now, n added, then for each one refused: its index from 0, "id" or "unique", the ID that stands; or "lane" and
+-- the lane, if it is one too many}.
 -- O(n * log(due)).
 local tasks, lanes, meta, watch, channel = KEYS[1], KEYS[2], KEYS[3], KEYS[4], ARGV[1]
 local look, earliest, delay = ARGV[2] == "1", tonumber(ARGV[3]), tonumber(ARGV[4])
@@ -54,7 +55,50 @@ local function known(from, to)
   return redis.call("HMGET", tasks, unpack(ids))
 end
 
-if look or n_uniques > 0 then
+-- shut are the lanes that are too many: with each call, an instance reads all lanes of the types that it handles, so who
+-- may only enqueue could hold up all by naming queues. It is the number for each task, or nil if there are none.
+local most_lanes = 2000
+local function shut_lanes()
+  local shut, room = nil, most_lanes - redis.call("HLEN", lanes)
+  if room >= n_lanes then
+    return nil
+  end
+  local lane_of, new, known = {}, {}, redis.call("HMGET", lanes, unpack(ARGV, 6, 5 + n_lanes))
+  for lane = 1, n_lanes do
+    if not known[lane] then
+      room = room - 1
+      new[lane] = room < 0
+    end
+  end
+  local i = 1
+  for r = 1, n_runs do
+    local lane = tonumber(ARGV[runs + 2 * r - 1])
+    for _ = 1, tonumber(ARGV[runs + 2 * r]) do
+      if new[lane] then
+        shut = shut or {}
+        shut[i] = ARGV[5 + lane]
+      end
+      i = i + 1
+    end
+  end
+  return shut
+end
+local shut = shut_lanes()
+
+-- holds is the task that holds a unique key. A key of another type, which something else than onbeat has made, is as if it
+-- were not there, and is written over.
+local function holds(key)
+  local reply = redis.pcall("GET", key)
+  if type(reply) == "table" and reply.err then
+    if not string.find(reply.err, "WRONGTYPE", 1, true) then
+      error(reply)
+    end
+    return false
+  end
+  return reply
+end
+
+if look or n_uniques > 0 or shut then
   local seen, exists = {}, {}
   for i = 1, n do
     if look and i % chunk == 1 then
@@ -63,8 +107,10 @@ if look or n_uniques > 0 then
     local id = ARGV[scores + 2 * i - 1]
     local unique = n_uniques > 0 and tonumber(ARGV[uniques + i - 1]) or 0
     local key = unique > 0 and KEYS[4 + n_lanes + unique]
-    local holder = key and (taken[key] or redis.call("GET", key))
-    if look and (seen[id] or exists[(i - 1) % chunk + 1]) then
+    local holder = key and (taken[key] or holds(key))
+    if shut and shut[i] then
+      refuse(i, "lane", shut[i])
+    elseif look and (seen[id] or exists[(i - 1) % chunk + 1]) then
       refuse(i, "id", id)
     elseif holder then
       refuse(i, "unique", holder)

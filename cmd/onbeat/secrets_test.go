@@ -1,0 +1,108 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+)
+
+// A URL with a password, wherever it was put by mistake: no error shows the password, and each still says what is wrong.
+func TestErrors_showNoPasswordOfRedis(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	const url = "redis://usr:S3CRET@host/0"
+	yaml := s.file("plain.yaml", "redis: "+url+"\n")
+	field := s.file("field.yaml", "namespace: x\n"+url+": 1\n")
+	listed := s.file("list.yaml", "namespace: ["+url+"]\n")
+	bad := s.file("bad.jsonl", `{"type":"`+url+`"}`+"\n")
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"instances", "-c", yaml}, "redis"},
+		{[]string{"serve", "-c", yaml}, "redis"},
+		{[]string{"instances", "-c", field}, "unknown field"},
+		{[]string{"instances", "-c", listed}, "namespace"},
+		{[]string{url}, "unexpected argument redis://usr:…@host/0"},
+		{[]string{"redis://usr:S3CRET@h"}, "unexpected argument redis://usr:…@h"},
+		{[]string{"redis://usr:two S3CRET words@h"}, "unexpected argument redis://usr:…@h"},
+		{[]string{`redis://usr:"S3CRET'@h`}, "unexpected argument redis://usr:…@h"},
+		{[]string{"redis://usr:a@b S3CRET@h"}, "unexpected argument redis://usr:…@h"},
+		{[]string{"instances", url}, "unexpected argument"},
+		{[]string{"instances", "--" + url}, "unknown flag"},
+		{[]string{"instances", "--namespace", url}, `namespace "redis://usr:…@host/0"`},
+		{[]string{"instances", "--namespace", `redis://usr:x"S3CRET@host`}, "namespace"},
+		{[]string{"instances", "--namespace", "redis://usr:S3CRET" + strings.Repeat("x", 60) + "@host"}, "namespace"},
+		{[]string{"instances", "--namespace", "redis://usr:two S3CRET" + strings.Repeat("x", 60) + "@host"}, "namespace"},
+		{[]string{"instances", "--config", url}, `config "redis://usr:…@host/0"`},
+		{[]string{"serve", "--config", "rediss-sentinel://:S3CRET@a,b/m"}, `config "rediss-sentinel://:…@a,b/m"`},
+		{[]string{"instances", "--json=" + url}, "--json"},
+		{[]string{"tasks", "list", "--limit", url}, "--limit"},
+		{[]string{"instances", "--redis", "file:redis://u:S3CRET@h"}, "redis.url"},
+		{[]string{"instances", "--redis", "file:/x/" + url}, "redis.url"},
+		{[]string{"instances", "--redis", "postgres://u:S3CRET@h"}, "unknown scheme"},
+		{[]string{"instances", "--namespace", "REDIS://u:S3CRET@h"}, "namespace"},
+		{[]string{"instances", "--namespace", "http://u:S3CRET@h/x"}, `namespace "http://…@h/x"`},
+		{[]string{"instances", "--namespace", "http://u:S3/CRET@h/x"}, "namespace"},
+		{[]string{"enqueue", "--file", url}, "file"},
+		{[]string{"enqueue", "--file", bad}, "type"},
+		{[]string{"enqueue", "--file", bad, "--skip-bad"}, "type"},
+		{[]string{"schedules", "apply", url}, "file"},
+		{[]string{"preview", "--every", url}, "every"},
+	} {
+		for how, r := range map[string]ran{"in the process": s.run("", c.args...), "built": s.built(c.args...)} {
+			if r.code == 0 && c.want != "type" || !strings.Contains(r.err, c.want) {
+				t.Errorf("%s: %q: exit %d, %q does not say %q", how, c.args, r.code, r.err, c.want)
+			}
+			if said := strings.ToLower(r.out + r.err); strings.Contains(said, "s3cret") || strings.Contains(said, "cret@") {
+				t.Errorf("%s: %q shows the password: %s%s", how, c.args, r.out, r.err)
+			}
+		}
+	}
+}
+
+// built runs the built command, in the same Redis and namespace.
+func (s *shell) built(args ...string) ran {
+	s.Helper()
+	p := startProgram(s.T, s.TempDir(), []string{"ONBEAT_REDIS_URL=" + s.url, "ONBEAT_NAMESPACE=" + s.ns}, args...)
+	return ran{p.exit(20 * time.Second), p.out.String(), p.errs.String()}
+}
+
+func TestWithoutPasswords_leavesTheRest(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"plain": "plain",
+		"redis://u:…@h:1: redis is unreachable":        "redis://u:…@h:1: redis is unreachable",
+		"redis://h:1: task \"x@5\"":                    "redis://h:…@5\"", // nobody can tell: a password may have spaces
+		"(redis://, rediss://h:1/0).":                  "(redis://, rediss://h:1/0).",
+		"such as " + exampleURL + ")":                  "such as " + exampleURL + ")",
+		`"redis://…": in a password # is and @ is %40`: `"redis://…": in a password # is and @ is %40`,
+		"redis://u:a@h, redis-cluster://v:b@i,j":       "redis://u:…@h, redis-cluster://v:…@i,j",
+		"redis:/u:b@h":                                 "redis:/…",
+		"see https://h/a@b and http://h:80/a@b":        "see https://h/a@b and http://h:80/a@b",
+		`Post "https://u:p@h/x": refused`:              `Post "https://…@h/x": refused`,
+		"amqps+x://token@h":                            "amqps+x://…@h",
+	} {
+		if got := withoutPasswords(text); got != want {
+			t.Errorf("%s: %s, want %s", text, got, want)
+		}
+		if again := withoutPasswords(want); again != want && !strings.Contains(text, "x@5") {
+			t.Errorf("%s becomes %s", want, again)
+		}
+	}
+}
+
+func TestLog_showsNoPasswordOfAnError(t *testing.T) {
+	t.Parallel()
+	var said strings.Builder
+	a := newApp(&globals{}, testEnv(), strings.NewReader(""), &said, &said)
+	log := a.log(zerolog.InfoLevel, "json")
+	log.Error().Err(fmt.Errorf("config: %w", errors.New("redis://u:S3CRET@h"))).Msg("the config cannot be used")
+	if !strings.Contains(said.String(), `"error":"config: redis://u:…@h"`) {
+		t.Error(said.String())
+	}
+}

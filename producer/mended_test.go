@@ -1,0 +1,98 @@
+package producer
+
+import (
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/schedule"
+	"github.com/onbeat/onbeat/testredis"
+)
+
+// setAside has a key written over, and set aside by somebody else than the leader.
+func (w *world) setAside(key string) {
+	w.Helper()
+	must(w, w.rdb.Set(w.Context(), key, "not ours", 0).Err())
+	_, err := w.q.Mend(w.Context(), nil)
+	must(w, err)
+}
+
+// takesIn has a leader look at what was changed.
+func (w *world) takesIn(tn *tenure) {
+	w.Helper()
+	must(w, tn.insist(w.Context(), tn.refresh))
+	if tn.halves {
+		must(w, tn.insist(w.Context(), tn.takeStock))
+	}
+}
+
+func (w *world) lastOf(name string) queue.Last {
+	w.Helper()
+	st, err := w.q.Schedule(w.Context(), name)
+	must(w, err)
+	last, err := queue.ParseLast(st.Last)
+	must(w, err)
+	return last
+}
+
+// Whoever sets a key of the schedules aside, the leader brings back what it knows: the definitions as they were, and how
+// far each is. Slots that ran do not run again, and runs are not counted twice.
+func TestMended_theLeaderBringsBackWhatItKnows(t *testing.T) {
+	t.Parallel()
+	for name, key := range map[string]func(k queue.Keys) string{
+		"definitions": func(k queue.Keys) string { return k.Schedules }, "last runs": func(k queue.Keys) string { return k.Last },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
+				w := newWorld(t, rdb)
+				w.apply("a", schedule.Every(50*time.Millisecond))
+				w.apply("paused", schedule.Every(50*time.Millisecond))
+				_, err := w.Pause(t.Context(), "paused")
+				must(t, err)
+				tn := w.lead("a", "", nil)
+				must(t, tn.insist(t.Context(), tn.takeStock))
+				must(t, tn.insist(t.Context(), tn.push))
+				had, paused := w.lastOf("a"), w.lastOf("paused")
+				w.setAside(key(w.q.Keys()))
+				w.apply("new", schedule.Every(time.Minute)) // so that there is a later version
+				w.takesIn(tn)
+				asItWas := func() {
+					if is := w.lastOf("a"); !is.Anchor.Equal(had.Anchor) || is.Runs != int64(is.Slot.Sub(is.Anchor)/(50*time.Millisecond))+1 {
+						t.Errorf("%v, was %v", is, had)
+					}
+				}
+				asItWas()
+				if is := w.lastOf("paused"); !is.Paused || !is.Anchor.Equal(paused.Anchor) {
+					t.Errorf("paused: %+v", is)
+				}
+				time.Sleep(300 * time.Millisecond)
+				must(t, tn.insist(t.Context(), tn.push))
+				if is := w.lastOf("a"); !is.Slot.After(had.Slot) {
+					t.Error("it does not go on")
+				}
+				asItWas()
+				w.account("a")
+			})
+		})
+	}
+}
+
+// A schedule of which nobody knows how far it was begins anew, on the grid of its rule.
+func TestMended_nobodyKnowsHowFarItWas(t *testing.T) {
+	t.Parallel()
+	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
+		w := newWorld(t, rdb)
+		r := schedule.Every(time.Minute)
+		r.Start = schedule.StartAligned
+		w.apply("aligned", r)
+		w.setAside(w.q.Keys().Last)
+		tn := w.lead("a", "", nil)
+		must(t, tn.insist(t.Context(), tn.takeStock))
+		if at := w.had("aligned").Anchor; at.UnixMilli()%60_000 != 0 {
+			t.Errorf("slot zero is %v", at)
+		}
+	})
+}

@@ -1,0 +1,79 @@
+-- restock.lua puts tasks back that lay in a due set which something else than onbeat has written over: those that are in no
+-- other place. It is called for a lane without tasks too, if the list of lanes was lost.
+--
+-- KEYS[1] tasks hash  KEYS[2] dead zset  KEYS[3] done zset  KEYS[4] held zset  KEYS[5] watch zset  KEYS[6] meta hash
+-- KEYS[7] lanes hash  KEYS[8] events stream  KEYS[9] members hash  KEYS[10] orphans zset  KEYS[11] due set
+-- KEYS[12] .. running hashes of the generations
+-- ARGV[1] wake channel  [2] cap of events  [3] the lane  [4] n generations, then they
+-- then n tasks, for each: id, key or "", due time (unix ms), or "" if it is to die, its record then
+--
+-- Returns {how many are due again, how many died}, or {-1} if there are other generations than were named.
+-- O(tasks * (generations + waiters of the key)).
+local tasks, dead, done, held, watch, meta, lanes, events, members, orphans, due_set = unpack(KEYS, 1, 11)
+local n_gens = tonumber(ARGV[4])
+
+local named = {}
+for i = 1, n_gens do
+  named[ARGV[4 + i]] = true
+end
+local there = redis.call("ZRANGE", orphans, 0, -1)
+for _, member in ipairs(redis.call("HVALS", members)) do
+  there[#there + 1] = string.match(member, "^(%d+) ")
+end
+for _, gen in ipairs(there) do
+  if string.find(gen, "^%d+$") and not named[gen] then
+    return { -1 }
+  end
+end
+
+-- waits says whether a task waits for its key.
+local function waits(id, key)
+  local low, high = held_range(key)
+  for _, member in ipairs(redis.call("ZRANGEBYLEX", held, low, high)) do
+    if string.match(member, "([^\31]*)$") == id then
+      return true
+    end
+  end
+  return false
+end
+
+local function placed(id, key)
+  for _, set in ipairs({ due_set, dead, done }) do
+    if redis.call("ZSCORE", set, id) then
+      return true
+    end
+  end
+  for i = 1, n_gens do
+    if redis.call("HEXISTS", KEYS[11 + i], id) == 1 then
+      return true
+    end
+  end
+  return key ~= "" and waits(id, key)
+end
+
+local again, died, earliest = 0, 0, nil
+local at = 5 + n_gens
+for i = 1, tonumber(ARGV[at]) do
+  local id, key, due, body = unpack(ARGV, at + 4 * i - 3, at + 4 * i)
+  if redis.call("HEXISTS", tasks, id) == 1 and not placed(id, key) then
+    if due ~= "" then
+      redis.call("ZADD", due_set, due, id)
+      again, earliest = again + 1, math.min(earliest or tonumber(due), tonumber(due))
+    else
+      redis.call("HSET", tasks, id, body)
+      redis.call("ZADD", dead, now, id)
+      died = died + 1
+    end
+  end
+end
+lanes_known(lanes, meta, ARGV[1], { ARGV[3] })
+if earliest then
+  wake(watch, ARGV[1], earliest)
+end
+if died > 0 then
+  redis.call("HSET", meta, "died", int((num(redis.call("HGET", meta, "died")) or 0) + died))
+end
+if again + died > 0 then
+  record(events, ARGV[2], "event", "found again", "lane", ARGV[3], "due", int(again), "dead", int(died))
+end
+return { again, died }

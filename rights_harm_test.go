@@ -1,0 +1,86 @@
+package onbeat_test
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/testredis"
+)
+
+// What a producer may not do by onbeat it may not do by hand either: of every key but those that enqueueing uses, Redis
+// refuses it all. A key that is new is looked at too.
+func TestRights_aProducerTouchesNoScheduleByHand(t *testing.T) {
+	t.Parallel()
+	admin := testredis.Real(t)
+	ns := testredis.Namespace(t)
+	rdb := testredis.User(t, admin, rightsOf(t, "A producer", ns))
+	k := queue.Partition{Namespace: ns}.Keys()
+	used := []string{k.Tasks, k.Lanes, k.Meta, k.Watch, k.Wake}
+	fields, looked := reflect.ValueOf(k), 0
+	for i := range fields.NumField() {
+		if !fields.Type().Field(i).IsExported() || slices.Contains(used, fields.Field(i).String()) {
+			continue
+		}
+		looked++
+		noHarm(t, rdb, fields.Field(i).String())
+	}
+	if looked < 15 {
+		t.Errorf("only %d keys were looked at", looked)
+	}
+	noHarm(t, rdb, k.Running(1))
+	noHarm(t, rdb, queue.Partition{Namespace: ns + "x"}.Keys().Tasks)
+	for _, channel := range []string{k.Schedules, k.Wake + "x", queue.Partition{Namespace: ns + "x"}.Keys().Wake} {
+		refusesIt(t, rdb, "PUBLISH", channel, "x")
+	}
+}
+
+// noHarm tries what would change a key, as redis-cli would.
+func noHarm(t *testing.T, rdb *redis.Client, key string) {
+	t.Helper()
+	for _, args := range [][]any{
+		{"HDEL", key, "x"}, {"HSET", key, "x", "y"}, {"HGET", key, "x"}, {"DEL", key}, {"SET", key, "x"}, {"ZADD", key, 1, "x"}, {"ZREM", key, "x"},
+		{"EVAL", "return redis.call('DEL', KEYS[1])", 1, key}, {"EVAL", "return redis.call('DEL', ARGV[1])", 0, key},
+	} {
+		refusesIt(t, rdb, args...)
+	}
+}
+
+func refusesIt(t *testing.T, rdb *redis.Client, args ...any) {
+	t.Helper()
+	err := rdb.Do(t.Context(), args...).Err()
+	if err == nil || !strings.Contains(err.Error(), "NOPERM") && !strings.Contains(err.Error(), "The user executing the script can't access") {
+		t.Errorf("%v: %v, want NOPERM", args, err)
+	}
+}
+
+// A reader's commands are none that write, and by a script it writes no more than without.
+func TestRights_aReaderWritesNothing(t *testing.T) {
+	t.Parallel()
+	admin := testredis.Real(t)
+	ns := testredis.Namespace(t)
+	rules := rightsOf(t, "A reader", ns)
+	info, err := admin.Command(t.Context()).Result()
+	must(t, err)
+	for _, rule := range rules {
+		name, isCommand := strings.CutPrefix(rule, "+")
+		if !isCommand {
+			continue
+		}
+		name, _, _ = strings.Cut(name, "|")
+		if c := info[name]; c == nil || slices.Contains(c.Flags, "write") {
+			t.Errorf("%s: %+v", rule, c)
+		}
+	}
+	rdb := testredis.User(t, admin, rules)
+	k := queue.Partition{Namespace: ns}.Keys()
+	refusesIt(t, rdb, "HDEL", k.Schedules, "x")
+	err = rdb.Eval(t.Context(), "return redis.call('HDEL', KEYS[1], 'x')", []string{k.Schedules}).Err()
+	if err == nil || !strings.Contains(err.Error(), "can't run this command") && !strings.Contains(err.Error(), "NOPERM") {
+		t.Errorf("by a script: %v", err)
+	}
+}
