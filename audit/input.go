@@ -49,6 +49,8 @@ type Input struct {
 	Over bool
 	// Paused: the schedule is paused now.
 	Paused bool
+	// Losses are times of which Redis lost the writes.
+	Losses []Loss
 	// Resumed are moments at which a pause ended.
 	Resumed []time.Time
 

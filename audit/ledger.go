@@ -58,6 +58,7 @@ const (
 	early
 	retried
 	stands
+	perhaps // it may have run besides, in a time whose writes are lost
 )
 
 // Open prepares the slots that are expected.
@@ -210,6 +211,9 @@ func (l *Ledger) noteSlot(s *slot, n queue.Note) {
 		return
 	}
 	l.claim(s, n)
+	if repeats(l.in.Losses, l.due(s.ms), n.At) {
+		s.flags |= perhaps
+	}
 	switch n.Word {
 	case "done":
 		s.state = done

@@ -65,6 +65,13 @@ func Run(ctx context.Context, q *queue.Queue, s *producer.Schedules, opts Option
 		}
 		group, slots = nil, 0
 	}
+	attended, err := q.Attended(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("audit: %w", err)
+	}
+	for i := range reports {
+		reports[i].Unattended = !attended && reports[i].Overdue > 0
+	}
 	return reports, errors.Join(a.unread...)
 }
 
@@ -106,8 +113,12 @@ func (a *auditor) read(ctx context.Context, s *producer.Schedules) error {
 	if len(a.known) == 0 && a.opts.Schedule != "" {
 		return fmt.Errorf("schedule %q: %w", a.opts.Schedule, errors.Join(append(a.unread, queue.ErrNotFound)...))
 	}
+	losses, err := Losses(ctx, a.q, a.to.Sub(a.from))
+	if err != nil {
+		return err
+	}
 	for name, in := range a.known {
-		in.Known = since
+		in.Known, in.Losses = since, losses
 		if err := in.complete(now[name]); err != nil {
 			a.unread = append(a.unread, err)
 			delete(a.known, name)

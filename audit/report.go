@@ -31,6 +31,14 @@ type Report struct {
 	// Retried is how many slots took more than one run; the others count runs, by why they were not the last.
 	Retried, FailedRuns, LostRuns, ReturnedRuns int64
 
+	// Repeated is how many slots may have run twice, or once more than the history says: they ran, or wait, and Redis has
+	// lost what it had answered when they were due. None of the verdicts knows.
+	Repeated int64
+	// Overdue is how many of the pending ones were due before the grace began.
+	Overdue int64
+	// Unattended: no instance is there, and slots are overdue.
+	Unattended bool
+
 	// P50, P99 and Max are of the time from due to first claim, over all slots that ran.
 	P50, P99, Max time.Duration
 	// Gap is the longest time between two runs, which began at GapAt. Zero if fewer than two ran.
@@ -78,6 +86,9 @@ type wireReport struct {
 	OffGrid    int64 `json:"off_grid"`
 
 	Why          map[string]int64 `json:"why,omitempty"`
+	Repeated     int64            `json:"possibly_repeated"`
+	Overdue      int64            `json:"overdue"`
+	Unattended   bool             `json:"unattended"`
 	Retried      int64            `json:"retried"`
 	FailedRuns   int64            `json:"failed_runs"`
 	LostRuns     int64            `json:"lost_runs"`
@@ -100,7 +111,7 @@ func (r Report) MarshalJSON() ([]byte, error) {
 		OnTime: c[OnTime], Late: c[Late], Missed: c[Missed], Skipped: c[Skipped], Paused: c[Paused], Changed: c[Changed],
 		Cancelled: c[Cancelled], Failed: c[Failed], Pending: c[Pending], Unknown: c[Unknown],
 		Lost: c[Lost], Duplicated: c[Duplicated], Early: c[Early], OffGrid: c[OffGrid],
-		Why: r.Why, Retried: r.Retried, FailedRuns: r.FailedRuns, LostRuns: r.LostRuns, ReturnedRuns: r.ReturnedRuns,
+		Why: r.Why, Repeated: r.Repeated, Overdue: r.Overdue, Unattended: r.Unattended, Retried: r.Retried, FailedRuns: r.FailedRuns, LostRuns: r.LostRuns, ReturnedRuns: r.ReturnedRuns,
 		P50: ms(r.P50), P99: ms(r.P99), Max: ms(r.Max), Gap: ms(r.Gap), GapAt: r.GapAt, Broken: r.Broken(), Breaks: r.Breaks,
 	})
 }
@@ -135,9 +146,16 @@ func (l *Ledger) Report() Report {
 		if s.flags&retried != 0 {
 			r.Retried++
 		}
+		due := l.due(s.ms)
+		if s.flags&perhaps != 0 || v == Pending && repeats(l.in.Losses, due, time.Time{}) {
+			r.Repeated++
+		}
+		if v == Pending && due.Before(l.in.To.Add(-l.in.Grace)) {
+			r.Overdue++
+		}
 		if s.flags&ran != 0 {
 			lags = append(lags, s.lag)
-			claims = append(claims, l.due(s.ms).UnixMilli()+int64(s.lag))
+			claims = append(claims, due.UnixMilli()+int64(s.lag))
 		}
 	}
 	if l.stray > 0 {

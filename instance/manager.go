@@ -29,6 +29,8 @@ type Manager struct {
 	stoodDown time.Time     // when it last did
 	rest      time.Duration // for how long, then
 
+	lamented time.Time // when it last said that Redis refuses it
+
 	mending sync.Mutex
 	mended  time.Time // when keys of another type were last looked for
 
@@ -68,7 +70,8 @@ func (m *Manager) Lease() time.Duration { return m.cfg.Lease }
 // has nothing more to finish.
 //
 // Redis being out of reach is waited out, at start too. Run returns the error of serve, or nil; and
-// [queue.ErrDenied] if Redis refuses the user, which names the rights that are missing.
+// [queue.ErrDenied] if Redis refuses the user from the start, which names the rights that are missing. One that was
+// registered once waits, and says so loudly, as its password may be put right: an operator's slip ends no instance.
 func (m *Manager) Run(ctx context.Context, serve func(*Stay) error) error {
 	if err := m.mayAll(ctx); err != nil {
 		return err
@@ -121,6 +124,8 @@ func (m *Manager) join(ctx context.Context) (*Stay, error) {
 			return nil, context.Cause(ctx)
 		case errors.Is(err, queue.ErrWrongType):
 			m.mend(ctx, err) // it may have been a moment ago, and is tried again
+		case errors.Is(err, queue.ErrDenied) && m.gen > 0:
+			m.lament(ctx, err)
 		case !queue.Retryable(err) && !errors.Is(err, queue.ErrFull):
 			return nil, err
 		}
@@ -131,6 +136,18 @@ func (m *Manager) join(ctx context.Context) (*Stay, error) {
 			return nil, context.Cause(ctx)
 		}
 	}
+}
+
+// lamentEvery is how often an instance says that Redis refuses it.
+const lamentEvery = time.Minute
+
+// lament says, loudly and now and then, that Redis refuses an instance that it let in before, and what is missing.
+func (m *Manager) lament(ctx context.Context, err error) {
+	if time.Since(m.lamented) < lamentEvery {
+		return
+	}
+	m.lamented = time.Now()
+	m.log.Error().Err(m.named(ctx, err)).Msg("redis does not let this instance in any more: it does nothing, and tries again, until that is put right")
 }
 
 // stay lives through one registration. It reports whether the lease was lost, in which case there is to be another.

@@ -58,8 +58,8 @@ func (w *world) failoverRow(scenario string, names []string, ended time.Time, be
 	w.Row(scenario, w.Judge(beatEvery, ended.Add(-time.Second), names...), besides...)
 }
 
-// loss is a time whose writes Redis lost, as an instance reported it.
-type loss struct{ kept, known time.Time }
+// loss is a time whose writes Redis lost, as instances reported it: each its own, and those that overlap are one.
+type loss struct{ kept, known, found time.Time }
 
 func (w *world) losses() (list []loss) {
 	w.Helper()
@@ -71,7 +71,20 @@ func (w *world) losses() (list []loss) {
 		return time.UnixMilli(ms)
 	}
 	for _, e := range w.events("lost writes") {
-		list = append(list, loss{moment(e.Fields["kept"]), moment(e.Fields["known"])})
+		l := loss{moment(e.Fields["kept"]), moment(e.Fields["known"]), e.At}
+		n := len(list) - 1
+		if n < 0 || l.kept.After(list[n].found) {
+			list = append(list, l)
+			continue
+		}
+		for _, of := range []struct{ mine, its *time.Time }{{&list[n].known, &l.known}, {&list[n].found, &l.found}} {
+			if of.its.After(*of.mine) {
+				*of.mine = *of.its
+			}
+		}
+		if l.kept.Before(list[n].kept) {
+			list[n].kept = l.kept
+		}
 	}
 	return list
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 )
 
@@ -56,4 +57,26 @@ func (q *Queue) HistorySince(ctx context.Context) (time.Time, error) {
 		return time.Time{}, nil
 	}
 	return streamTime(first[0].ID), nil
+}
+
+// Attended reports whether an instance is there: registered, with a lease that runs.
+func (q *Queue) Attended(ctx context.Context) (bool, error) {
+	now, err := q.Now(ctx)
+	if err != nil {
+		return false, err
+	}
+	n, err := q.rdb.ZCount(ctx, q.keys.Instances, "("+strconv.FormatInt(Ms(now), 10), "+inf").Result()
+	if err != nil {
+		return false, fmt.Errorf("count the instances: %w", Classify(err))
+	}
+	return n > 0, nil
+}
+
+// TryWrite tries whether Redis takes writes, as it takes those of an instance, and changes nothing. It returns what Redis
+// says if it does not: too few replicas, no room, a disk that is full, a replica.
+func (q *Queue) TryWrite(ctx context.Context) error {
+	if err := q.rdb.Do(ctx, "ZADD", q.keys.Watch, "XX", 0, "\x00").Err(); err != nil {
+		return fmt.Errorf("write: %w", Classify(err))
+	}
+	return nil
 }

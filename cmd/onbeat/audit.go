@@ -24,8 +24,9 @@ type auditCmd struct {
 func (c *auditCmd) Help() string {
 	return "Every slot that should have been gets one verdict from the history in Redis: it ran on time or late; it was " +
 		"missed, skipped or paused, by the schedule's own policy or by hand; it is pending; or a promise broke: it was " +
-		"lost, ran twice for no reason, ran early, or ran off the grid. Exits 1 if a promise broke. " +
-		"It also says from when to when Redis lost writes that it had answered."
+		"lost, ran twice for no reason, ran early, or ran off the grid. Exits 1 if a promise broke, or if slots are overdue " +
+		"and no instance is there. Where Redis lost writes that it had answered, it says from when until when at the latest, " +
+		"and how many slots may have run twice (!)."
 }
 
 // Run is called when the command is given.
@@ -63,7 +64,7 @@ func (c *auditCmd) Run(ctx context.Context, a *app) error {
 	if err != nil { // some could not be read
 		return err
 	}
-	if slices.ContainsFunc(reports, func(r audit.Report) bool { return r.Broken() }) {
+	if slices.ContainsFunc(reports, func(r audit.Report) bool { return r.Broken() || r.Unattended }) {
 		return errSaid
 	}
 	return nil
@@ -88,8 +89,11 @@ func (a *app) showAudit(reports []audit.Report, losses []audit.Loss, opts audit.
 	for i := range reports {
 		r := &reports[i]
 		verdict := cell{"✓", a.style.green}
-		if r.Broken() {
+		switch {
+		case r.Broken() || r.Unattended:
 			verdict = cell{"✗", a.style.red}
+		case r.Repeated > 0:
+			verdict = cell{"!", a.style.yellow}
 		}
 		n := func(v audit.Verdict) string { return strconv.FormatInt(r.Counts[v], 10) }
 		bad := func(v audit.Verdict) cell {
@@ -114,11 +118,11 @@ func (a *app) showLosses(losses []audit.Loss) {
 	const layout = "2006-01-02T15:04:05.000Z07:00"
 	for _, l := range losses {
 		if l.From.IsZero() {
-			a.printf("\n%s", a.style.red("! Redis came back empty after "+l.Until.Format(layout)+": nothing is known of before"))
+			a.printf("\n%s", a.style.red("! Redis came back empty after "+l.Known.Format(layout)+": nothing is known of before"))
 			continue
 		}
-		a.printf("\n%s", a.style.red("! Redis lost its writes from "+l.From.Format(layout)+" to "+l.Until.Format(layout)+
-			": what ran then may have run again"))
+		a.printf("\n%s", a.style.red("! Redis lost its writes from "+l.From.Format(layout)+" until "+l.Until.Format(layout)+
+			" at the latest: what ran then may have run again"))
 	}
 }
 
@@ -147,6 +151,12 @@ func (a *app) showAuditDetails(r *audit.Report) {
 		if n := r.Counts[v.verdict]; n > 0 {
 			lines = append(lines, fmt.Sprintf("%d %s", n, v.text))
 		}
+	}
+	if r.Unattended {
+		lines = append(lines, a.style.red(fmt.Sprintf("✗ %d are overdue, and no instance is there to run them", r.Overdue)))
+	}
+	if r.Repeated > 0 {
+		lines = append(lines, a.style.yellow(fmt.Sprintf("! %d may have run twice: Redis lost its writes when they were due", r.Repeated)))
 	}
 	if r.Retried > 0 {
 		lines = append(lines, fmt.Sprintf("%d took more than one run: %d failed, %d lost with their instance, %d handed back",

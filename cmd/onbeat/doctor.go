@@ -51,7 +51,7 @@ func (c *doctorCmd) Run(ctx context.Context, a *app) error {
 		return cmp.Or(d.report(a), errSaid)
 	}
 	for _, look := range []func(context.Context){
-		d.role, d.cluster, d.persistence, d.memory, d.scripts, d.rights, d.latency, d.clock,
+		d.role, d.writes, d.cluster, d.persistence, d.memory, d.scripts, d.rights, d.latency, d.clock,
 		d.namespaceOverview, d.keysOverCaps, d.damage, d.unhandled, d.lateness, d.dead,
 	} {
 		look(ctx)

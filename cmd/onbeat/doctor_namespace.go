@@ -25,16 +25,25 @@ func (d *doctor) namespaceOverview(ctx context.Context) {
 	}
 	overview := fmt.Sprintf("%d schedules, %d due, %d running, %d dead, %d kept", n.Schedules, n.Due+n.Held, n.Running, n.Dead, n.Done)
 	d.ok("namespace", "%s; %d done since ever, %d retries, %d died", overview, n.Finished, n.Retried, n.Died)
-	leader := slices.IndexFunc(instances, func(i instance.Info) bool { return i.Leader })
+	var gone []string // whose lease has run out: the next heartbeat of a live one drops them
+	live := slices.DeleteFunc(slices.Clone(instances), func(i instance.Info) bool {
+		if i.Lease <= 0 {
+			gone = append(gone, i.ID)
+		}
+		return i.Lease <= 0
+	})
+	leader := slices.IndexFunc(live, func(i instance.Info) bool { return i.Leader })
 	switch {
+	case len(live) == 0 && len(gone) > 0:
+		d.fail("instances", "start one: onbeat serve", "none lives: the leases of %s have run out", some(gone))
 	case len(instances) == 0 && (n.Schedules > 0 || n.Due > 0):
 		d.warn("instances", "start one: onbeat serve", "none runs, and there is work")
 	case len(instances) == 0:
 		d.ok("instances", "none runs")
 	case leader < 0:
-		d.warn("instances", "all standby, or not ready yet? see onbeat instances", "%d, and none leads", len(instances))
+		d.warn("instances", "all standby, or not ready yet? see onbeat instances", "%d, and none leads", len(live))
 	default:
-		d.ok("instances", "%d; %s of release %s leads", len(instances), instances[leader].ID, dash(instances[leader].Release))
+		d.ok("instances", "%d; %s of release %s leads", len(live), live[leader].ID, dash(live[leader].Release))
 	}
 	if _, err := d.Schedules().List(ctx); err != nil {
 		d.warn("schedules", "written by a newer release? upgrade this one", "%v", err)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -75,6 +76,23 @@ func (d *doctor) role(context.Context) {
 		d.ok("role", "primary without replicas")
 	default:
 		d.ok("role", "primary with %s replicas; a failover may lose what they had not yet received", replicas)
+	}
+}
+
+// writes tries one, as an instance's first would be.
+func (d *doctor) writes(ctx context.Context) {
+	err := d.Queue().TryWrite(ctx)
+	switch text := fmt.Sprint(err); {
+	case err == nil:
+		d.ok("writes", "are taken")
+	case strings.Contains(text, "NOREPLICAS"):
+		d.fail("writes", "min-replicas-to-write asks for more replicas than are there and keep up: add them, or lower it", "%v", err)
+	case errors.Is(err, queue.ErrFull):
+		d.fail("writes", "raise maxmemory", "%v", err)
+	case strings.Contains(text, "MISCONF"):
+		d.fail("writes", "Redis cannot save to its disk: is it full? See its log", "%v", err)
+	default:
+		d.fail("writes", "no instance can register", "%v", err)
 	}
 }
 

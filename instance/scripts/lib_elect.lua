@@ -199,7 +199,7 @@ local function remember(id, known, had)
   end
   if kept < known then
     forgot = int(kept)
-    record(events, cap_events, "event", "lost writes", "instance", id, "kept", forgot, "known", int(known), "until", int(now))
+    record(events, cap_events, "event", "lost writes", "instance", id, "kept", forgot, "known", int(known))
   end
 end
 
