@@ -48,7 +48,7 @@ func TestEnqueueFile_deliversEachOnceAndAddsNothingTheSecondTime(t *testing.T) {
 	}
 }
 
-// A bad line is named, and nothing of the file is enqueued.
+// A bad line is named, and nothing of the file is enqueued; with --skip-bad the rest is, and it is no success.
 func TestEnqueueFile_refusesAFileWithABadLine(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -62,7 +62,7 @@ func TestEnqueueFile_refusesAFileWithABadLine(t *testing.T) {
 		t.Errorf("something was enqueued: %s", list)
 	}
 	code, out, errs = w.Try("enqueue", "--file", file, "--skip-bad")
-	if code != 0 || !strings.Contains(errs, "tasks.jsonl:7") || !strings.Contains(out+errs, "enqueued 7") {
+	if code != 1 || !strings.Contains(errs, "tasks.jsonl:7") || !strings.Contains(out+errs, "enqueued 7") {
 		t.Errorf("--skip-bad: exit %d: %s%s", code, out, errs)
 	}
 }

@@ -120,8 +120,9 @@ func TestMutants_breakEveryScript(t *testing.T) {
 			t.Errorf("there is no room %q", m.room)
 		}
 	}
+	elsewhere := []string{"mend", "recount", "restock"} // no order of calls needs them, only what others write: see package queue
 	for _, script := range queue.Scripts() {
-		if !covered[script.Name] && script.Name != "mend" { // no order of calls makes a key of another type: see package queue
+		if !covered[script.Name] && !slices.Contains(elsewhere, script.Name) {
 			t.Errorf("no mutant of %s: break something in it", script.Name)
 		}
 	}
