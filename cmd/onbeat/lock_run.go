@@ -82,13 +82,13 @@ func (c *lockRunCmd) Run(ctx context.Context, a *app) error {
 		return &exitStatus{exitUsage, err}
 	}
 	_ = hideMemory() // the command is of our own user, and trusted with more than the password
-	said := time.AfterFunc(time.Second, func() { // whoever waits for ever is told for what
+	notice := time.AfterFunc(time.Second, func() { // whoever waits for ever is told for what
 		if err := rdb.Ping(ctx).Err(); err != nil && !p.try {
-			a.complain(fmt.Errorf("waiting for %s: %w", onbeat.Redacted(p.url), queue.Classify(err)))
+			fmt.Fprintln(a.err, "onbeat: waiting for "+onbeat.Redacted(p.url)+":", said(queue.Classify(err)))
 		}
 	})
 	held, err := c.acquire(ctx, locker, p, signals)
-	said.Stop()
+	notice.Stop()
 	if err != nil {
 		return c.notHeld(err, p)
 	}
