@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/onbeat/onbeat/queue"
 	"github.com/onbeat/onbeat/task"
 	"github.com/onbeat/onbeat/testredis"
@@ -117,6 +119,27 @@ func TestRegistry_aDamagedEntryIsRegisteredAnew(t *testing.T) {
 			}
 			_, err = r.reg.Ready(t.Context(), "m", gen)
 			must(t, err)
+			r.wantLeader("m")
+		})
+	}
+}
+
+// Who is said to lead, and is no instance, does not lead, whatever lease somebody gave it: the others elect.
+func TestRegistry_aLeaderThatIsNoInstance(t *testing.T) {
+	t.Parallel()
+	for _, member := range []string{"", "x", "1 1 r 0 newest newest v1"} {
+		t.Run(member, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, testredis.Real(t))
+			k := r.q.Keys()
+			m := r.up("m", "v1")
+			r.open(m)
+			must(t, r.rdb.ZAdd(t.Context(), k.Instances, redis.Z{Score: 1e16, Member: "nobody"}).Err())
+			if member != "" {
+				must(t, r.rdb.HSet(t.Context(), k.Members, "nobody", member).Err())
+			}
+			must(t, r.rdb.HSet(t.Context(), k.Leader, "id", "nobody").Err())
+			r.beat(m)
 			r.wantLeader("m")
 		})
 	}

@@ -2,6 +2,9 @@ package queue_test
 
 import (
 	"errors"
+	"slices"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -218,4 +221,29 @@ func TestParseLast_readsWhatStringWrote(t *testing.T) {
 			t.Errorf("%q was read", s)
 		}
 	}
+}
+
+// A version that somebody has damaged counts as none, and hides no later change.
+func TestChanged_damagedVersions(t *testing.T) {
+	t.Parallel()
+	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
+		w := newWorld(t, rdb)
+		w.schedule("a")
+		for _, text := range []string{"9 9 9 9 9", "x", "", "9007199254740993", strings.Repeat("9", 400)} {
+			w.must(rdb.HSet(t.Context(), w.keys.Meta, "schedules", text).Err())
+			w.must(rdb.ZAdd(t.Context(), w.keys.Changed, redis.Z{Score: 9e300, Member: "z"}).Err())
+			v, err := w.q.SchedulesVersion(t.Context())
+			w.must(err)
+			same(t, text, v, 0)
+			_, known, err := w.q.ChangedSince(t.Context(), 0)
+			w.must(err)
+			testredis.Eventually(t, time.Minute, func() bool { return w.now().UnixMilli() > known }, "a later moment, by which the next version counts")
+			w.schedule("b" + strconv.Itoa(len(text)))
+			names, _, err := w.q.ChangedSince(t.Context(), known)
+			w.must(err)
+			if !slices.Contains(names, "b"+strconv.Itoa(len(text))) {
+				t.Errorf("%q: after %d: %v", text, known, names)
+			}
+		}
+	})
 }

@@ -1,6 +1,7 @@
 package queue_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
@@ -36,6 +37,8 @@ func TestRecount_letsGoOn(t *testing.T) {
 		},
 		"the counts are overwritten": func(t *testing.T, w *world, a *inst) {
 			w.must(w.rdb.HSet(w.Context(), w.keys.Running(a.gen), "k1", "x", "l1", "x").Err())
+			w.must(w.rdb.ZAdd(w.Context(), w.keys.Orphans, redis.Z{Member: strings.Repeat("9", 40)}).Err())
+			w.must(w.rdb.HSet(w.Context(), w.keys.Members, "nobody", strings.Repeat("9", 40)+" 1 r 0 newest newest v1").Err())
 			w.must(w.rdb.HSet(w.Context(), w.keys.Active, "k:k", "9", "t:limited", "rubbish", "k:of nobody", "-1").Err())
 			wrong, err := w.q.Recount(w.Context())
 			w.must(err)

@@ -299,12 +299,19 @@ func (q *Queue) ChangedAt(ctx context.Context, names []string) ([]int64, error) 
 // SchedulesVersion rises with every change of any schedule, and is at least the clock of Redis in milliseconds when the
 // last was changed.
 func (q *Queue) SchedulesVersion(ctx context.Context) (int64, error) {
-	v, err := q.rdb.HGet(ctx, q.keys.Meta, "schedules").Int64()
+	text, err := q.rdb.HGet(ctx, q.keys.Meta, "schedules").Result()
 	if err != nil && !errors.Is(err, redis.Nil) {
 		return 0, fmt.Errorf("read the version of the schedules: %w", Classify(err))
 	}
+	v, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || v >= mostNumber {
+		return 0, nil // damaged: as if it were not there, and the next change writes it anew
+	}
 	return v, nil
 }
+
+// mostNumber is more than any number that a script counts, as lib.lua has it.
+const mostNumber = 9e15
 
 // Mended is named by [Queue.ChangedSince] if a key of the schedules was set aside: what they were is to be compared with
 // what is known of them. No schedule can have the name.
@@ -322,7 +329,9 @@ func (q *Queue) ChangedSince(ctx context.Context, version int64) (names []string
 	for _, z := range rows {
 		name, _ := z.Member.(string)
 		names = append(names, name)
-		now = max(now, int64(z.Score))
+		if z.Score < mostNumber { // a damaged one would hide all later changes
+			now = max(now, int64(z.Score))
+		}
 	}
 	return names, now, nil
 }

@@ -35,8 +35,9 @@ if lead[1] == id then
     record(events, cap_events, "event", "set aside", "key", "leader", "instance", id)
     elect()
   end
-elseif not lead[1] or lead[1] == "" or not redis.call("ZSCORE", instances, lead[1]) then
-  elect()
+elseif not lead[1] or lead[1] == "" or generation(redis.call("HGET", members, lead[1])) ~= num(lead[2])
+  or not redis.call("ZSCORE", instances, lead[1]) then
+  elect() -- nobody leads, or what is said to is no instance: somebody damaged the entry
 end
 
 local reply = view(id, redis.call("HGET", members, id) or member) -- its probation may have ended just now

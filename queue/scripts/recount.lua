@@ -20,7 +20,7 @@ for _, member in ipairs(redis.call("HVALS", members)) do
   there[#there + 1] = string.match(member, "^(%d+) ") -- one that cannot be read runs nothing that is known
 end
 for _, gen in ipairs(there) do
-  if string.find(gen, "^%d+$") and not named[gen] then
+  if num(gen) and not named[gen] then
     return { -1 }
   end
 end

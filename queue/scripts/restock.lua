@@ -21,7 +21,7 @@ for _, member in ipairs(redis.call("HVALS", members)) do
   there[#there + 1] = string.match(member, "^(%d+) ")
 end
 for _, gen in ipairs(there) do
-  if string.find(gen, "^%d+$") and not named[gen] then
+  if num(gen) and not named[gen] then
     return { -1 }
   end
 end
