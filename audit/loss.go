@@ -42,12 +42,12 @@ func Losses(ctx context.Context, q *queue.Queue, since time.Duration) ([]Loss, e
 	return merged(list), nil
 }
 
-// merged makes one of losses that overlap.
+// merged makes one of losses that overlap. One of everything stays what it is.
 func merged(list []Loss) []Loss {
 	slices.SortStableFunc(list, func(a, b Loss) int { return a.From.Compare(b.From) })
-	var out []Loss
+	var out []Loss // those of everything come first
 	for _, l := range list {
-		if n := len(out) - 1; n >= 0 && !l.From.After(out[n].Until) {
+		if n := len(out) - 1; n >= 0 && !out[n].From.IsZero() && !l.From.After(out[n].Until) {
 			out[n].Found, out[n].Until, out[n].Known = later(out[n].Found, l.Found), later(out[n].Until, l.Until), later(out[n].Known, l.Known)
 			continue
 		}

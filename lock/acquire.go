@@ -27,14 +27,14 @@ func (l *Locker) TryAcquire(ctx context.Context, name string) (*Lock, error) {
 }
 
 // Acquire is TryAcquire that waits for a lock which is held: until [Options.Wait] is over (a [*HeldError]) or ctx ends
-// (its cause). It waits for Redis too, where that does not answer: then it returns [ErrUnreachable] when the wait is over.
+// (its cause). Redis must answer when it is first asked. If it goes away while Acquire waits, it is waited for.
 func (l *Locker) Acquire(ctx context.Context, name string) (*Lock, error) {
 	if err := task.CheckName("lock", name); err != nil {
 		return nil, err
 	}
 	a := l.attempt(name)
 	held, err := a.try(ctx, "")
-	if errors.Is(err, ErrHeld) || queue.Retryable(err) {
+	if errors.Is(err, ErrHeld) {
 		held, err = a.wait(ctx)
 	}
 	return held, a.fail(ctx, err)

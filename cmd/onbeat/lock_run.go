@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/onbeat/onbeat"
 	"github.com/onbeat/onbeat/lock"
 	"github.com/onbeat/onbeat/queue"
@@ -77,18 +79,11 @@ func (c *lockRunCmd) Run(ctx context.Context, a *app) error {
 		return &exitStatus{exitUsage, err}
 	}
 	defer func() { _ = rdb.Close() }()
-	locker, err := lock.New(rdb, p.opts)
-	if err != nil {
+	if _, err := lock.New(rdb, p.opts); err != nil {
 		return &exitStatus{exitUsage, err}
 	}
 	_ = hideMemory() // the command is of our own user, and trusted with more than the password
-	notice := time.AfterFunc(time.Second, func() { // whoever waits for ever is told for what
-		if err := rdb.Ping(ctx).Err(); err != nil && !p.try {
-			fmt.Fprintln(a.err, "onbeat: waiting for "+onbeat.Redacted(p.url)+":", said(queue.Classify(err)))
-		}
-	})
-	held, err := c.acquire(ctx, locker, p, signals)
-	notice.Stop()
+	held, err := c.acquire(ctx, a, rdb, p, signals)
 	if err != nil {
 		return c.notHeld(err, p)
 	}
@@ -167,7 +162,7 @@ func waitOf(s string) (time.Duration, error) {
 }
 
 // acquire takes the lock. A signal ends the waiting.
-func (c *lockRunCmd) acquire(ctx context.Context, l *lock.Locker, p *lockPlan, signals <-chan os.Signal) (*lock.Lock, error) {
+func (c *lockRunCmd) acquire(ctx context.Context, a *app, rdb redis.UniversalClient, p *lockPlan, signals <-chan os.Signal) (*lock.Lock, error) {
 	type result struct {
 		held *lock.Lock
 		err  error
@@ -176,11 +171,7 @@ func (c *lockRunCmd) acquire(ctx context.Context, l *lock.Locker, p *lockPlan, s
 	defer context.AfterFunc(ctx, func() { stop(context.Cause(ctx)) })()
 	got := make(chan result, 1)
 	go func() {
-		take := l.Acquire
-		if p.try {
-			take = l.TryAcquire
-		}
-		held, err := take(waited, c.Name)
+		held, err := c.take(waited, a, rdb, p)
 		got <- result{held, err}
 	}()
 	select {
@@ -194,6 +185,42 @@ func (c *lockRunCmd) acquire(ctx context.Context, l *lock.Locker, p *lockPlan, s
 			r.err = &signalled{s}
 		}
 		return nil, r.err
+	}
+}
+
+// betweenTries is how long to wait for a Redis that does not answer until it is asked again.
+const betweenTries = 500 * time.Millisecond
+
+// take takes the lock. It waits as long for Redis as for the lock: a job that begins during a failover runs after it.
+func (c *lockRunCmd) take(ctx context.Context, a *app, rdb redis.UniversalClient, p *lockPlan) (*lock.Lock, error) {
+	began, opts := time.Now(), p.opts
+	for told := false; ; {
+		l, err := lock.New(rdb, opts)
+		if err != nil {
+			return nil, err
+		}
+		if p.try {
+			return l.TryAcquire(ctx, c.Name)
+		}
+		held, err := l.Acquire(ctx, c.Name)
+		if err == nil || errors.Is(err, lock.ErrHeld) || !queue.Retryable(err) {
+			return held, err
+		}
+		pause := betweenTries
+		if p.opts.Wait > 0 {
+			if opts.Wait = p.opts.Wait - time.Since(began) - pause; opts.Wait <= 0 {
+				return nil, err
+			}
+		}
+		if !told {
+			told = true
+			fmt.Fprintln(a.err, "onbeat: waiting for "+onbeat.Redacted(p.url)+":", said(err))
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
 	}
 }
 
