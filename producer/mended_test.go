@@ -60,8 +60,15 @@ func TestMended_theLeaderBringsBackWhatItKnows(t *testing.T) {
 				w.apply("new", schedule.Every(time.Minute)) // so that there is a later version
 				w.takesIn(tn)
 				asItWas := func() {
-					if is := w.lastOf("a"); !is.Anchor.Equal(had.Anchor) || is.Runs != int64(is.Slot.Sub(is.Anchor)/(50*time.Millisecond))+1 {
-						t.Errorf("%v, was %v", is, had)
+					is := w.lastOf("a")
+					runs := int64(is.Slot.Sub(is.Anchor)/(50*time.Millisecond)) + 1
+					for _, n := range w.notes("a") { // on a busy machine some may come too late
+						if n.Word == "missed" {
+							runs -= max(n.Count, 1)
+						}
+					}
+					if !is.Anchor.Equal(had.Anchor) || is.Runs != runs {
+						t.Errorf("%v, was %v: want %d runs", is, had, runs)
 					}
 				}
 				asItWas()
