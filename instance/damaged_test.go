@@ -127,7 +127,7 @@ func TestRegistry_aDamagedEntryIsRegisteredAnew(t *testing.T) {
 // Who is said to lead, and is no instance, does not lead, whatever lease somebody gave it: the others elect.
 func TestRegistry_aLeaderThatIsNoInstance(t *testing.T) {
 	t.Parallel()
-	for _, member := range []string{"", "x", "1 1 r 0 newest newest v1"} {
+	for _, member := range []string{"", "x", "1 1 r 0 newest newest v1", "1 8999999999999999 r 0 newest newest v1"} {
 		t.Run(member, func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t, testredis.Real(t))
@@ -139,6 +139,9 @@ func TestRegistry_aLeaderThatIsNoInstance(t *testing.T) {
 				must(t, r.rdb.HSet(t.Context(), k.Members, "nobody", member).Err())
 			}
 			must(t, r.rdb.HSet(t.Context(), k.Leader, "id", "nobody").Err())
+			r.beat(m)
+			r.wantLeader("m")
+			must(t, r.rdb.ZAdd(t.Context(), k.Instances, redis.Z{Score: 1, Member: "somebody"}).Err()) // found lost: they elect
 			r.beat(m)
 			r.wantLeader("m")
 		})

@@ -71,6 +71,12 @@ local function newer(m, best)
   return not best or m.order > best.order or m.order == best.order and m.gen > best.gen
 end
 
+-- living are the instances whose leases run. No lease is longer than a day: what ends later was written by somebody else,
+-- and must not lead for ever.
+local function living()
+  return redis.call("ZRANGEBYSCORE", instances, "(" .. int(now), int(now + 86400000))
+end
+
 -- on_probation says whether an instance waits for that to end. One that stood down is starting too, and waits for its
 -- own rest to end, which only it knows: so it is not on trial.
 local function on_probation(m)
@@ -105,7 +111,7 @@ end
 -- A new leader means that others may take work. Nobody watches for the next due task then, until everybody, told by
 -- the message, has looked: a wake-up must not go to one that may not take work any more, or is frozen.
 local function elect()
-  local ids = redis.call("ZRANGEBYSCORE", instances, "(" .. int(now), "+inf")
+  local ids = living()
   local current = redis.call("HMGET", leader, "id", "gen", "open", "epoch", "back", "since")
   local best, incumbent
   for _, id in ipairs(ids) do

@@ -18,7 +18,7 @@ end
 
 -- another says whether an instance besides the caller could lead.
 local function another()
-  for _, other in ipairs(redis.call("ZRANGEBYSCORE", instances, "(" .. int(now), "+inf")) do
+  for _, other in ipairs(living()) do
     local m = parse(redis.call("HGET", members, other))
     if other ~= id and m.gen and (m.state == "r" and not m.standby or on_probation(m)) then
       return true

@@ -19,7 +19,7 @@ sweep()
 local m = parse(redis.call("HGET", members, id) or member) -- its probation may have ended just now
 
 local function rival()
-  for _, other in ipairs(redis.call("ZRANGEBYSCORE", instances, "(" .. int(now), "+inf")) do
+  for _, other in ipairs(living()) do
     local o = parse(redis.call("HGET", members, other))
     if o.state == "r" and not o.standby and o.release ~= m.release then
       return true
