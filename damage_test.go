@@ -192,6 +192,24 @@ func TestDamage_stopsNobodyElse(t *testing.T) {
 	t.Logf("damaged %d times; at the latest all others had run again after %v", n, worst.Round(time.Millisecond))
 }
 
+// The tasks of a due set that was written over are found again by the instances themselves.
+func TestDamage_whatWasSetAsideIsFoundAgain(t *testing.T) {
+	t.Parallel()
+	w := newDamage(t, 1)
+	ctx := t.Context()
+	w.goesOn(time.Now(), "", "the start")
+	began := time.Now()
+	must(t, w.rdb.Set(ctx, w.prefix+"due:default|normal|job1", "not ours", 0).Err())
+	testredis.Eventually(t, patience, func() bool {
+		events, err := w.d.Queue().Events(ctx, began.Add(-time.Second), 1000)
+		must(t, err)
+		return slices.ContainsFunc(events, func(e queue.Event) bool {
+			return e.Kind == "found again" && e.Fields["lane"] == "default|normal|job1" && e.Fields["due"] != "0"
+		})
+	}, "slots that were pushed ahead are due again")
+	w.goesOn(time.Now(), "", "that")
+}
+
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {

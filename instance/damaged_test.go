@@ -127,8 +127,12 @@ func TestRegistry_aDamagedEntryIsRegisteredAnew(t *testing.T) {
 // Who is said to lead, and is no instance, does not lead, whatever lease somebody gave it: the others elect.
 func TestRegistry_aLeaderThatIsNoInstance(t *testing.T) {
 	t.Parallel()
-	for _, member := range []string{"", "x", "1 1 r 0 newest newest v1", "1 8999999999999999 r 0 newest newest v1"} {
-		t.Run(member, func(t *testing.T) {
+	for _, entry := range [][2]string{
+		{"", ""}, {"", "x"}, {"", "0"}, {"", "-1"}, {"x", "x"}, {"x", "0"}, {"1 1 r 0 newest newest v1", ""}, {"1 1 r 0 newest newest v1", "x"},
+		{"1 8999999999999999 r 0 newest newest v1", "0"},
+	} {
+		member, gen := entry[0], entry[1]
+		t.Run(member+", "+gen, func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t, testredis.Real(t))
 			k := r.q.Keys()
@@ -139,6 +143,9 @@ func TestRegistry_aLeaderThatIsNoInstance(t *testing.T) {
 				must(t, r.rdb.HSet(t.Context(), k.Members, "nobody", member).Err())
 			}
 			must(t, r.rdb.HSet(t.Context(), k.Leader, "id", "nobody").Err())
+			if gen != "" {
+				must(t, r.rdb.HSet(t.Context(), k.Leader, "gen", gen).Err())
+			}
 			r.beat(m)
 			r.wantLeader("m")
 			must(t, r.rdb.ZAdd(t.Context(), k.Instances, redis.Z{Score: 1, Member: "somebody"}).Err()) // found lost: they elect

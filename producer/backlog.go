@@ -15,14 +15,14 @@ const defaultBacklog = 50_000
 // centuries is longer than any schedule waits.
 const centuries = math.MaxInt64 / 2 * time.Nanosecond
 
-// probe is what a push is bounded by: the slot that was due so many before the present. That a slot waits is only known in Redis, and leaders
-// change with each rollout: so the leader names the slot, and the script that pushes looks.
+// probe is what a push is bounded by: the slot that was due so many slots ago. Whether it waits is only known in Redis, and
+// leaders change with each rollout: so the leader names the slot, and the script that pushes looks.
 func (e *entry) probe(now time.Time, bound int) queue.Probe {
-	first := e.upTo(now)
-	if first.IsZero() {
+	newest := e.upTo(now)
+	if newest.IsZero() {
 		return queue.Probe{}
 	}
-	gap := e.grid.Next(first).Sub(first)
+	gap := e.grid.Next(newest).Sub(newest)
 	if e.last.Runs < int64(bound) || gap <= 0 {
 		return queue.Probe{} // there were not so many yet
 	}
@@ -30,12 +30,12 @@ func (e *entry) probe(now time.Time, bound int) queue.Probe {
 	if gap < centuries/time.Duration(bound) {
 		span = time.Duration(bound) * gap
 	}
-	for e.grid.Count(first.Add(-span), first) < int64(bound) { // they come in bursts: the gap is not always that
+	for e.grid.Count(newest.Add(-span), newest) < int64(bound) { // they come in bursts: the gap is not always that
 		if span *= 2; span > centuries {
 			return queue.Probe{}
 		}
 	}
-	slot := e.upTo(first.Add(-span))
+	slot := e.upTo(newest.Add(-span))
 	if slot.IsZero() {
 		return queue.Probe{}
 	}

@@ -75,11 +75,10 @@ func TestMended_theLeaderBringsBackWhatItKnows(t *testing.T) {
 				if is := w.lastOf("paused"); !is.Paused || !is.Anchor.Equal(paused.Anchor) {
 					t.Errorf("paused: %+v", is)
 				}
-				time.Sleep(300 * time.Millisecond)
-				must(t, tn.insist(t.Context(), tn.push))
-				if is := w.lastOf("a"); !is.Slot.After(had.Slot) {
-					t.Error("it does not go on")
-				}
+				testredis.Eventually(t, patience, func() bool {
+					must(t, tn.insist(t.Context(), tn.push))
+					return w.lastOf("a").Slot.After(had.Slot)
+				}, "it goes on")
 				asItWas()
 				w.account("a")
 			})

@@ -47,7 +47,7 @@ func newFull(t *testing.T, srv *testredis.Server, ns string) *full {
 	f.ahead = queue.Ahead{Slot: slot, Count: 1}
 	f.place = queue.Place{Lane: lane("job"), ID: task.SlotID("pushed", slot)}
 	w.must(w.rdb.HSet(t.Context(), f.keys.Active, "k:of nobody", "9").Err())
-	w.must(w.rdb.HSet(t.Context(), f.keys.Meta, "lost:due:"+lane("job").String(), "1").Err())
+	w.must(w.rdb.HSet(t.Context(), f.keys.Meta, "lost:1:due:"+lane("job").String(), "1").Err())
 	w.must(w.rdb.ConfigSet(t.Context(), "maxmemory-policy", "noeviction").Err())
 	w.must(w.rdb.ConfigSet(t.Context(), "maxmemory", "1").Err())
 	return f

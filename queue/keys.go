@@ -59,7 +59,9 @@ type Keys struct {
 	Trial     string // zset generation -> until when it is on probation, or has to prove itself (see lib_elect.lua)
 	Strikes   string // hash release -> "how often it was lost soon after becoming ready, when last"
 	Declarers string // hash generation that declared schedules -> "order gone"
-	Meta      string // hash counters: gen, epoch, order, fence, lanes, schedules, done, retried, died, declared, declarer; beat, clock
+	// Meta is a hash of counters: gen, epoch, order, fence, lanes, schedules, done, retried, died, declared, declarer; beat,
+	// clock; "backlog:<schedule>" (see advance.lua), "lost:<ms>:<key>" (see mend.lua).
+	Meta string
 
 	Events  string // stream state changes, capped
 	History string // stream what became of the slots of schedules, capped

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-var recountScript = NewScript("recount", source("careful"), source("lib_wake"), source("lib_held"), source("recount"))
+var recountScript = NewScript("recount", source("careful"), source("lib_wake"), source("lib_held"), source("lib_gens"), source("recount"))
 
 // mostRecounted is how many runs are looked at in one call: all that is due waits for it.
 const mostRecounted = 20_000
@@ -16,23 +16,10 @@ const mostRecounted = 20_000
 // they are more than 20,000, or an instance joins meanwhile.
 func (q *Queue) Recount(ctx context.Context) (wrong int, err error) {
 	k := &q.keys
-	if n, err := q.rdb.HLen(ctx, k.Active).Result(); err != nil || n == 0 {
-		return 0, Classify(err)
-	}
-	known, err := q.generations(ctx)
+	keys := []string{k.Active, k.Members, k.Orphans, k.Held, k.Tasks, k.Watch, k.Events}
+	keys, args, err := q.declareRuns(ctx, keys, []any{k.Wake, q.caps.Events, mostRecounted})
 	if err != nil {
 		return 0, fmt.Errorf("recount: %w", err)
-	}
-	gens := make([]int64, 0, len(known))
-	for _, g := range known {
-		gens = append(gens, g.gen)
-	}
-	slices.Sort(gens)
-	gens = slices.Compact(gens) // a damaged entry may name another's
-	keys := []string{k.Active, k.Members, k.Orphans, k.Held, k.Tasks, k.Watch, k.Events}
-	args := []any{k.Wake, q.caps.Events, mostRecounted, len(gens)}
-	for _, gen := range gens {
-		keys, args = append(keys, k.Running(gen)), append(args, gen)
 	}
 	lanes, _, err := q.Lanes(ctx)
 	if err != nil {
@@ -47,4 +34,23 @@ func (q *Queue) Recount(ctx context.Context) (wrong int, err error) {
 	}
 	r := newReply(v)
 	return int(max(r.int(), 0)), r.err
+}
+
+// declareRuns appends the running hashes of all generations to keys, and their count and numbers to args: see lib_gens.lua.
+func (q *Queue) declareRuns(ctx context.Context, keys []string, args []any) ([]string, []any, error) {
+	known, err := q.generations(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	gens := make([]int64, 0, len(known))
+	for _, g := range known {
+		gens = append(gens, g.gen)
+	}
+	slices.Sort(gens)
+	gens = slices.Compact(gens) // a damaged entry may name another's
+	args = append(args, len(gens))
+	for _, gen := range gens {
+		keys, args = append(keys, q.keys.Running(gen)), append(args, gen)
+	}
+	return keys, args, nil
 }

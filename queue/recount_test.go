@@ -26,6 +26,25 @@ func TestRecount_findsNothingWrong(t *testing.T) {
 	s.as(t, before)
 }
 
+// If the counts are written over, those of what runs are there again: nothing runs beside it that may not.
+func TestRecount_holdsWhatRuns(t *testing.T) {
+	t.Parallel()
+	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
+		w := newWorld(t, rdb)
+		a := w.join("a")
+		w.add(keyed("k1", "k", 1, task.Wait, 1), task.New("limited", nil, task.ID("l1")))
+		lanes := append(lanesOf("job"), queue.LaneClaim{Lane: lane("limited"), Limit: 1})
+		running := a.claim(2, lanes)
+		w.must(rdb.Set(t.Context(), w.keys.Active, "not ours", 0).Err())
+		_, err := w.q.Mend(t.Context(), nil)
+		w.must(err)
+		w.add(keyed("k2", "k", 1, task.Wait, 2), task.New("limited", nil, task.ID("l2")))
+		same(t, "claimed beside those that run", len(a.cycle(2, lanes).Claimed), 0)
+		a.cycle(0, lanes, finished(running[0]), finished(running[1]))
+		a.claim(2, lanes)
+	})
+}
+
 // What waits for a key, or a limit, that runs hold which are nowhere any more, is let go on.
 func TestRecount_letsGoOn(t *testing.T) {
 	t.Parallel()

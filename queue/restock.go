@@ -4,16 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/onbeat/onbeat/task"
 )
 
-var restockScript = NewScript("restock", source("careful"), source("lib_wake"), source("lib_held"), source("restock"))
+var restockScript = NewScript("restock", source("careful"), source("lib_wake"), source("lib_held"), source("lib_gens"), source("restock"))
 
-// lostMark begins a field of meta that names what was set aside and is still to be found again.
+// lostMark begins a field of meta that names what was set aside and is still to be found again: "lost:<unix ms>:<key>".
 const lostMark = "lost:"
 
 // restockBatch is how many tasks one call looks at.
@@ -31,10 +30,13 @@ func (q *Queue) FindLost(ctx context.Context) (found int, err error) {
 	if err != nil {
 		return 0, fmt.Errorf("find what was lost: %w", Classify(err))
 	}
+	var marks []string
 	lost := map[string]bool{} // the lanes; "" for the list of them
 	for field := range meta {
-		if what, ok := strings.CutPrefix(field, lostMark); ok {
+		if rest, ok := strings.CutPrefix(field, lostMark); ok {
+			_, what, _ := strings.Cut(rest, ":")
 			lost[strings.TrimPrefix(strings.TrimPrefix(what, "lanes"), "due:")] = true
+			marks = append(marks, field)
 		}
 	}
 	if len(lost) == 0 {
@@ -44,12 +46,8 @@ func (q *Queue) FindLost(ctx context.Context) (found int, err error) {
 	if err != nil {
 		return found, fmt.Errorf("find what was lost: %w", err)
 	}
-	for field := range meta {
-		if strings.HasPrefix(field, lostMark) {
-			if err := q.rdb.HDel(ctx, q.keys.Meta, field).Err(); err != nil {
-				return found, fmt.Errorf("find what was lost: %w", Classify(err))
-			}
-		}
+	if err := q.rdb.HDel(ctx, q.keys.Meta, marks...).Err(); err != nil { // not one that was made meanwhile: each has its time
+		return found, fmt.Errorf("find what was lost: %w", Classify(err))
 	}
 	return found, nil
 }
@@ -100,21 +98,11 @@ func (q *Queue) restockAll(ctx context.Context, lost map[string]bool) (found int
 }
 
 func (q *Queue) restock(ctx context.Context, l Lane, tasks []*task.Task) (int, error) {
-	known, err := q.generations(ctx)
-	if err != nil {
-		return 0, err
-	}
-	gens := make([]int64, 0, len(known))
-	for _, g := range known {
-		gens = append(gens, g.gen)
-	}
-	slices.Sort(gens)
-	gens = slices.Compact(gens)
 	k := &q.keys
 	keys := []string{k.Tasks, k.Dead, k.Done, k.Held, k.Watch, k.Meta, k.Lanes, k.Events, k.Members, k.Orphans, k.Due(l)}
-	args := []any{k.Wake, q.caps.Events, l.String(), len(gens)}
-	for _, gen := range gens {
-		keys, args = append(keys, k.Running(gen)), append(args, gen)
+	keys, args, err := q.declareRuns(ctx, keys, []any{k.Wake, q.caps.Events, l.String()})
+	if err != nil {
+		return 0, err
 	}
 	args = append(args, len(tasks))
 	for _, t := range tasks {

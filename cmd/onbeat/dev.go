@@ -179,9 +179,12 @@ func (c *devCmd) greet(a *app, redis *embedded.Server, file urlFile, own bool) e
 	if cfg.Redis.URL != "" {
 		a.printf("The redis.url of the config is not used here: onbeat serve uses it.")
 	}
-	a.printf("\nTry in another terminal:")
-	a.printf("  %s enqueue echo --payload '{\"hello\":\"world\"}' --in 3s %s", program, flags)
-	a.printf("  %s schedules list %s", program, flags)
-	a.printf("  %s audit %s\n", program, flags)
+	// In one write, for the instance's own lines come out beside these.
+	a.printf(`
+Try in another terminal:
+  %[1]s enqueue echo --payload '{"hello":"world"}' --in 3s %[2]s
+  %[1]s schedules list %[2]s
+  %[1]s audit %[2]s
+`, program, flags)
 	return nil
 }

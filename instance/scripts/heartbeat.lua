@@ -26,6 +26,7 @@ end
 
 local found = sweep()
 local lead = redis.call("HMGET", leader, "id", "gen", "order", "consume", "open", "epoch")
+local leads = lead[1] and generation(redis.call("HGET", members, lead[1]))
 if lead[1] == id then
   -- What is not as it was written was damaged by somebody: who leads is settled anew, behind a gate that is shut.
   local m = parse(redis.call("HGET", members, id))
@@ -35,8 +36,7 @@ if lead[1] == id then
     record(events, cap_events, "event", "set aside", "key", "leader", "instance", id)
     elect()
   end
-elseif not lead[1] or lead[1] == "" or generation(redis.call("HGET", members, lead[1])) ~= num(lead[2])
-  or not redis.call("ZSCORE", instances, lead[1]) then
+elseif not leads or int(leads) ~= lead[2] or not redis.call("ZSCORE", instances, lead[1]) then
   elect() -- nobody leads, or what is said to is no instance: somebody damaged the entry
 end
 

@@ -56,14 +56,15 @@ local function known(from, to)
 end
 
 -- shut are the lanes that are too many: with each call, an instance reads all lanes of the types that it handles, so who
--- may only enqueue could hold up all by naming queues. It is the number for each task, or nil if there are none.
+-- may only enqueue could hold up all by naming queues. It is the lane of each task
+-- of one, or nil if there are none.
 local most_lanes = 2000
 local function shut_lanes()
   local shut, room = nil, most_lanes - redis.call("HLEN", lanes)
   if room >= n_lanes then
     return nil
   end
-  local lane_of, new, known = {}, {}, redis.call("HMGET", lanes, unpack(ARGV, 6, 5 + n_lanes))
+  local new, known = {}, redis.call("HMGET", lanes, unpack(ARGV, 6, 5 + n_lanes))
   for lane = 1, n_lanes do
     if not known[lane] then
       room = room - 1

@@ -17,7 +17,7 @@ for i = 1, n do
     local what = string.match(KEYS[i], "}:(.*)$")
     stock = stock or what == "schedules" or what == "last" or what == "behind" or what == "changed"
     if what == "lanes" or string.find(what, "^due:") then
-      lost[#lost + 1], lost[#lost + 2] = "lost:" .. what, int(now)
+      lost[#lost + 1], lost[#lost + 2] = "lost:" .. int(now) .. ":" .. what, ""
     end
   end
 end

@@ -10,21 +10,11 @@
 local active, members, orphans, held, tasks, watch, events = unpack(KEYS, 1, 7)
 local n = tonumber(ARGV[4])
 
-local named, runs = {}, 0
+local runs = 0
 for i = 1, n do
-  named[ARGV[4 + i]] = true
   runs = runs + redis.call("HLEN", KEYS[7 + i])
 end
-local there = redis.call("ZRANGE", orphans, 0, -1)
-for _, member in ipairs(redis.call("HVALS", members)) do
-  there[#there + 1] = string.match(member, "^(%d+) ") -- one that cannot be read runs nothing that is known
-end
-for _, gen in ipairs(there) do
-  if num(gen) and not named[gen] then
-    return { -1 }
-  end
-end
-if runs > tonumber(ARGV[3]) then
+if runs > tonumber(ARGV[3]) or others(members, orphans, 5, n) then
   return { -1 }
 end
 

@@ -8,33 +8,24 @@
 -- then n tasks, for each: id, key or "", due time (unix ms), or "" if it is to die, its record then
 --
 -- Returns {how many are due again, how many died}, or {-1} if there are other generations than were named.
--- O(tasks * (generations + waiters of the key)).
+-- O(tasks * generations + waiters of their keys).
 local tasks, dead, done, held, watch, meta, lanes, events, members, orphans, due_set = unpack(KEYS, 1, 11)
 local n_gens = tonumber(ARGV[4])
 
-local named = {}
-for i = 1, n_gens do
-  named[ARGV[4 + i]] = true
-end
-local there = redis.call("ZRANGE", orphans, 0, -1)
-for _, member in ipairs(redis.call("HVALS", members)) do
-  there[#there + 1] = string.match(member, "^(%d+) ")
-end
-for _, gen in ipairs(there) do
-  if num(gen) and not named[gen] then
-    return { -1 }
-  end
+if others(members, orphans, 5, n_gens) then
+  return { -1 }
 end
 
--- waits says whether a task waits for its key.
+-- waits says whether a task waits for its key. The line of each key is read once.
+local lines = {}
 local function waits(id, key)
-  local low, high = held_range(key)
-  for _, member in ipairs(redis.call("ZRANGEBYLEX", held, low, high)) do
-    if string.match(member, "([^\31]*)$") == id then
-      return true
+  if not lines[key] then
+    lines[key] = {}
+    for _, member in ipairs(redis.call("ZRANGEBYLEX", held, held_range(key))) do
+      lines[key][string.match(member, "([^\31]*)$")] = true
     end
   end
-  return false
+  return lines[key][id]
 end
 
 local function placed(id, key)
