@@ -12,7 +12,7 @@ import (
 )
 
 var cycleScript = NewScript("cycle", source("lib_wake"), source("lib_held"), source("lib_cancel"), source("cycle"), source("cycle_settle"),
-	source("cycle_claim"))
+	source("cycle_claim")).Claiming()
 
 // MaxBatch is the most tasks one call settles or claims. A caller with more makes more calls.
 const MaxBatch = 1000

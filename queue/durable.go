@@ -17,13 +17,17 @@ import (
 // Durability says for how many replicas a write waits (the WAIT of Redis).
 //
 // With it, what was answered is on that many replicas, and so outlives the primary if one of them is promoted. It is no
-// consensus: a sentinel may promote another one. And it does not stop the beat: with too few replicas, or with too slow
-// ones, the work goes on, is as durable as without, and whoever asked is told.
+// consensus: a sentinel may promote another one. Unless it is strict it does not stop the beat: with too few replicas, or
+// with too slow ones, the work goes on, is as durable as without, and whoever asked is told.
 type Durability struct {
 	// Replicas is how many must have a write before it is answered. Default 0: nobody waits.
 	Replicas int
 	// Timeout is how long they are waited for. Default 200ms, at most 2s: less than the client waits for any answer.
 	Timeout time.Duration
+	// Strict: a write that too few replicas have is answered with [ErrUnreplicated], and asked for again. So no task is
+	// begun whose claim the next primary may not know, and the beat waits for as long as there are too few replicas. With
+	// as many Replicas as there are, no slot runs twice in a failover.
+	Strict bool
 	// Report is called when there are too few replicas, with how many there were, and when there are enough again.
 	Report func(replicas int, enough bool)
 }
@@ -44,6 +48,12 @@ func (d Durability) Validate() error {
 	if d.Timeout != 0 && d.Replicas == 0 {
 		return &task.FieldError{
 			Field: "durability.replicas", Reason: "missing: with a timeout alone nobody is waited for", Hint: "for example 1",
+		}
+	}
+	if d.Strict && d.Replicas == 0 {
+		return &task.FieldError{
+			Field: "durability.replicas", Reason: "missing: strict is about how many replicas have a write",
+			Hint: "as many as there are: then a failover repeats nothing",
 		}
 	}
 	if d.Timeout != 0 && (d.Timeout < time.Millisecond || d.Timeout > 2*time.Second) {
@@ -79,10 +89,11 @@ func (d Durability) ValidateFor(rdb redis.UniversalClient) error {
 	}
 }
 
-// Durable is a client whose scripts are answered when replicas have what they wrote, but for fleeting ones. Closing it
-// closes rdb.
+// Durable is a client whose scripts are answered when replicas have what they wrote, but for fleeting ones. Where a
+// replica may take the place of the primary without its knowing, which is with replicas to wait for and with Sentinel, it
+// also holds back claims of a primary that just lost one: see [suspicion]. Closing it closes rdb.
 func Durable(rdb redis.UniversalClient, d Durability) redis.UniversalClient {
-	if d.Replicas == 0 {
+	if d.Replicas == 0 && !bySentinel(rdb) {
 		return rdb
 	}
 	if d.Timeout == 0 {
@@ -93,15 +104,23 @@ func Durable(rdb redis.UniversalClient, d Durability) redis.UniversalClient {
 
 type durable struct {
 	redis.UniversalClient
-	want  Durability
-	short atomic.Bool  // the last time there were too few
-	again atomic.Int64 // unix ns: until then nobody waits
+	want    Durability
+	suspect suspicion
+	short   atomic.Bool  // the last time there were too few
+	again   atomic.Int64 // unix ns: until then nobody waits, unless it is strict
 }
 
-// Process sends a script and WAIT in one round trip, on one connection: WAIT is about the writes of its own.
+// waits reports whether replicas are to be waited for now.
+func (d *durable) waits() bool {
+	return d.want.Replicas > 0 && (d.want.Strict || !d.short.Load() || time.Now().UnixNano() >= d.again.Load())
+}
+
+// Process sends a script and, behind it, what says whether it may be relied on, in one round trip and on one connection.
+// WAIT is about all that the primary was told before it.
 func (d *durable) Process(ctx context.Context, cmd redis.Cmder) error {
-	script, ok := cmd.(once)
-	if !ok || d.short.Load() && time.Now().UnixNano() < d.again.Load() {
+	script, claims := lasting(cmd)
+	looks, waits := claims && d.suspect.looks(), script != nil && d.waits()
+	if !looks && !waits {
 		return d.UniversalClient.Process(ctx, cmd)
 	}
 	pipe, err := d.pipeline(ctx, script)
@@ -109,25 +128,47 @@ func (d *durable) Process(ctx context.Context, cmd redis.Cmder) error {
 		cmd.SetErr(err)
 		return err
 	}
-	wait := redis.NewIntCmd(ctx, "wait", d.want.Replicas, d.patience(ctx).Milliseconds())
 	_ = pipe.Process(ctx, cmd)
-	_ = pipe.Process(ctx, wait)
+	info := redis.NewStringCmd(ctx, "info", "replication")
+	if looks {
+		_ = pipe.Process(ctx, info)
+	}
+	wait := redis.NewIntCmd(ctx, "wait", d.want.Replicas, d.patience(ctx).Milliseconds())
+	if waits {
+		_ = pipe.Process(ctx, wait)
+	}
 	_, _ = pipe.Exec(ctx) // each has its own error
 	if err := cmd.Err(); err != nil {
 		return err
 	}
+	if looks {
+		err = d.suspect.look(info)
+	}
+	if err == nil && waits {
+		err = d.acknowledged(wait)
+	}
+	if err != nil {
+		cmd.SetErr(err)
+	}
+	return err
+}
+
+// acknowledged takes in what WAIT said, and returns why the script before it is as if it had not been answered.
+func (d *durable) acknowledged(wait *redis.IntCmd) error {
 	acked, err := wait.Result()
 	var refused redis.Error
-	if err != nil && !errors.As(err, &refused) {
-		cmd.SetErr(err) // the primary was lost before a replica was known to have it: as if nothing had been answered
-		return err
-	}
-	if err != nil && (redis.HasErrorPrefix(err, "UNBLOCKED") || strings.Contains(err.Error(), "replica instances")) {
-		err = fmt.Errorf("%w: %s", ErrUnreachable, err.Error()) // it became a replica while or before it waited, which is the same
-		cmd.SetErr(err)
-		return err
+	switch {
+	case err != nil && !errors.As(err, &refused):
+		return err // the primary was lost before a replica was known to have it
+	case err != nil && (redis.HasErrorPrefix(err, "UNBLOCKED") || strings.Contains(err.Error(), "replica instances")):
+		return fmt.Errorf("%w: %s", ErrUnreachable, err.Error()) // it became a replica while or before it waited, which is the same
+	case err != nil && d.want.Strict:
+		return err // the user may not WAIT, say
 	}
 	d.note(int(acked))
+	if d.want.Strict && int(acked) < d.want.Replicas {
+		return fmt.Errorf("%w: %d of the %d that durability asks for have what was written", ErrUnreplicated, acked, d.want.Replicas)
+	}
 	return nil
 }
 
@@ -141,7 +182,7 @@ func (d *durable) patience(ctx context.Context) time.Duration {
 }
 
 // pipeline is one to the node that has the script's keys.
-func (d *durable) pipeline(ctx context.Context, script once) (redis.Pipeliner, error) {
+func (d *durable) pipeline(ctx context.Context, script redis.Cmder) (redis.Pipeliner, error) {
 	c, ok := d.UniversalClient.(interface {
 		MasterForKey(ctx context.Context, key string) (*redis.Client, error)
 	})

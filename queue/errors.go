@@ -17,6 +17,11 @@ var (
 	ErrUnreachable = errors.New("redis is unreachable")
 	// ErrBusy: Redis answers, but cannot serve now (loading, a replica, a slot that moves). Try again.
 	ErrBusy = errors.New("redis cannot serve now")
+	// ErrUnreplicated: too few replicas have what was written, and [Durability] is strict. It is done where it was asked for,
+	// and may be lost with that. Try again.
+	ErrUnreplicated = errors.New("too few replicas")
+	// ErrSuspect: the primary lost a replica a moment ago, and may be none any more. What it gave is held back. Try again.
+	ErrSuspect = errors.New("redis may not be the primary any more")
 	// ErrFull: Redis is at maxmemory and refused to take more. Nothing was written.
 	ErrFull = errors.New("redis is out of memory")
 	// ErrFenced: this instance is not registered any more, or its lease ran out. Nothing was done.
@@ -39,7 +44,7 @@ var (
 
 // Retryable reports whether the same call may succeed a moment later without anybody doing anything.
 func Retryable(err error) bool {
-	return errors.Is(err, ErrUnreachable) || errors.Is(err, ErrBusy)
+	return errors.Is(err, ErrUnreachable) || errors.Is(err, ErrBusy) || errors.Is(err, ErrUnreplicated) || errors.Is(err, ErrSuspect)
 }
 
 // LacksRight reports whether an [ErrDenied] is about one right that the user lacks ([Queue.Missing] names it), rather than

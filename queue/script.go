@@ -22,6 +22,7 @@ type Script struct {
 	src      string
 	sha      string
 	fleeting bool
+	claims   bool
 }
 
 // NewScript joins the library, what the script needs of its own, and its source. Every source begins with a header
@@ -39,6 +40,12 @@ func NewScript(name string, sources ...string) *Script {
 // it, whatever the [Durability].
 func (s *Script) Fleeting() *Script {
 	s.fleeting = true
+	return s
+}
+
+// Claiming says that what the script returns is begun: not while the primary may be none any more.
+func (s *Script) Claiming() *Script {
+	s.claims = true
 	return s
 }
 
@@ -96,11 +103,7 @@ func (s *Script) call(ctx context.Context, rdb redis.UniversalClient, command, b
 	if len(keys) > 0 {
 		cmd.SetFirstKeyPos(3)
 	}
-	if s.fleeting {
-		_ = rdb.Process(ctx, fleeting{cmd})
-	} else {
-		_ = rdb.Process(ctx, once{cmd})
-	}
+	_ = rdb.Process(ctx, once{cmd, s})
 	v, err := cmd.Result()
 	if err != nil && Retryable(Classify(err)) {
 		reloadState(ctx, rdb)
@@ -117,11 +120,17 @@ func reloadState(ctx context.Context, rdb redis.UniversalClient) {
 }
 
 // once is a command that go-redis does not send a second time when the reply was lost.
-type once struct{ *redis.Cmd }
+type once struct {
+	*redis.Cmd
+	script *Script
+}
 
 func (once) NoRetry() bool { return true }
 
-// fleeting is the same for a [Script.Fleeting] one.
-type fleeting struct{ *redis.Cmd }
-
-func (fleeting) NoRetry() bool { return true }
+// lasting is a command that is a script whose writes are to last, or nil, and whether it claims.
+func lasting(cmd redis.Cmder) (script redis.Cmder, claims bool) {
+	if c, ok := cmd.(once); ok && !c.script.fleeting {
+		return c, c.script.claims
+	}
+	return nil, false
+}
