@@ -192,6 +192,31 @@ func TestDamage_stopsNobodyElse(t *testing.T) {
 	t.Logf("damaged %d times; at the latest all others had run again after %v", n, worst.Round(time.Millisecond))
 }
 
+// Damages that once stopped a beat for good, found by hours of the test above.
+func TestDamage_thatStoppedABeat(t *testing.T) {
+	t.Parallel()
+	for name, harm := range map[string]func(ctx context.Context, w *damage) error{
+		"a gate that nobody shut": func(ctx context.Context, w *damage) error {
+			return w.rdb.HSet(ctx, w.prefix+"leader", "open", "0").Err()
+		},
+		"definitions gone, and no later change to be seen": func(ctx context.Context, w *damage) error {
+			damaged := w.rdb.ZAdd(ctx, w.prefix+"changed", redis.Z{Score: 1e15, Member: "x"}).Err()
+			_, err := w.d.Schedules().Pause(ctx, "s0") // so that the leader looks at what has changed
+			time.Sleep(time.Second)
+			_, again := w.d.Schedules().Resume(ctx, "s0")
+			return errors.Join(damaged, err, again, w.rdb.HDel(ctx, w.prefix+"schedules", "s1", "s2", "s3", "s4").Err())
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newDamage(t, 1)
+			w.goesOn(time.Now(), "", "the start")
+			must(t, harm(t.Context(), w))
+			w.goesOn(time.Now().Add(3*time.Second), "", name) // what was pushed ahead has run by then
+		})
+	}
+}
+
 // The tasks of a due set that was written over are found again by the instances themselves.
 func TestDamage_whatWasSetAsideIsFoundAgain(t *testing.T) {
 	t.Parallel()

@@ -18,6 +18,8 @@ var (
 	ErrDeposed = errors.New("another instance leads")
 	// ErrResigned: this instance is shutting down.
 	ErrResigned = errors.New("the instance resigned")
+	// errShut: somebody else than onbeat shut the gate that this leader had opened.
+	errShut = errors.New("the gate was shut by something else")
 	// ErrLeft: the stay ended in order.
 	ErrLeft = errors.New("the instance left")
 )
@@ -246,8 +248,12 @@ func (s *Stay) see(v View) (before, after int64) {
 		before = s.term.Epoch
 	}
 	leads := v.Leader == s.ID && v.LeaderGen == s.Gen && !s.resigned
-	if s.term != nil && (!leads || s.term.Epoch != v.Epoch) {
+	switch {
+	case s.term == nil:
+	case !leads || s.term.Epoch != v.Epoch:
 		s.endTerm(ErrDeposed)
+	case old.Epoch == v.Epoch && old.Open && !v.Open:
+		s.endTerm(errShut) // another term begins, which opens it
 	}
 	if leads && s.term == nil && s.ctx.Err() == nil {
 		t := &term{Term: queue.Term{Instance: s.ID, Gen: s.Gen, Epoch: v.Epoch}, began: time.Now()}

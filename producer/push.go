@@ -70,7 +70,8 @@ func (t *tenure) late(now time.Time) time.Time {
 func (t *tenure) forgives() time.Duration { return max(t.cfg.Horizon, lateGrace) }
 
 // pushUntil makes steps for the schedules whose next slot is not after soon, which take them up to until. Slots up to
-// missed were missed; if that is zero, those that are too late.
+// missed were missed; if that is zero, those that are too late. It ends early when it comes upon one of which only half is
+// left: stock is to be taken first.
 func (t *tenure) pushUntil(ctx context.Context, missed, soon, until time.Time) error {
 	for {
 		now := t.clock.Now()
@@ -79,7 +80,7 @@ func (t *tenure) pushUntil(ctx context.Context, missed, soon, until time.Time) e
 			late = t.late(now)
 		}
 		more, err := t.pushOnce(ctx, now, late, soon, until)
-		if err != nil || !more {
+		if err != nil || !more || t.halves {
 			return err
 		}
 	}

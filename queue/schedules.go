@@ -303,11 +303,16 @@ func (q *Queue) SchedulesVersion(ctx context.Context) (int64, error) {
 	if err != nil && !errors.Is(err, redis.Nil) {
 		return 0, fmt.Errorf("read the version of the schedules: %w", Classify(err))
 	}
+	return schedulesVersion(text), nil
+}
+
+// schedulesVersion reads a version. A damaged one is as if it were not there, and the next change writes it anew.
+func schedulesVersion(text string) int64 {
 	v, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || v >= mostNumber {
-		return 0, nil // damaged: as if it were not there, and the next change writes it anew
+		return 0
 	}
-	return v, nil
+	return v
 }
 
 // mostNumber is more than any number that a script counts, as lib.lua has it.
@@ -319,17 +324,20 @@ const Mended = "*"
 
 // ChangedSince names the schedules changed after a version, and the version that this is the state of.
 func (q *Queue) ChangedSince(ctx context.Context, version int64) (names []string, now int64, err error) {
-	rows, err := q.rdb.ZRangeByScoreWithScores(ctx, q.keys.Changed, &redis.ZRangeBy{
+	pipe := q.rdb.Pipeline()
+	changed := pipe.ZRangeByScoreWithScores(ctx, q.keys.Changed, &redis.ZRangeBy{
 		Min: "(" + strconv.FormatInt(version, 10), Max: "+inf",
-	}).Result()
-	if err != nil {
+	})
+	last := pipe.HGet(ctx, q.keys.Meta, "schedules") // behind the changes: none of them is of a later version
+	if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) {
 		return nil, 0, fmt.Errorf("read changed schedules: %w", Classify(err))
 	}
+	latest := schedulesVersion(last.Val())
 	now = version
-	for _, z := range rows {
+	for _, z := range changed.Val() {
 		name, _ := z.Member.(string)
 		names = append(names, name)
-		if z.Score < mostNumber { // a damaged one would hide all later changes
+		if z.Score < mostNumber && (latest == 0 || int64(z.Score) <= latest) { // a damaged one would hide all later changes
 			now = max(now, int64(z.Score))
 		}
 	}
