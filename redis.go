@@ -13,6 +13,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
+	"github.com/rs/zerolog"
 
 	"github.com/onbeat/onbeat/task"
 )
@@ -30,11 +31,22 @@ const redisHint = "redis://, rediss://, redis-sentinel:// or redis-cluster://, s
 // certificate is shown that of tls_cert and tls_key, which are read for each connection. skip_verify=true takes any
 // server for Redis, and gives it the password.
 //
+// Of sentinels all are asked, and what they name is asked for its role: one that is behind, or wrong, strands nobody.
+//
 // User and password are those of Redis; those of sentinels go into sentinel_username and sentinel_password. Other
 // parameters are go-redis's own: pool_size, dial_timeout, read_timeout and so on.
 //
 // A URL that cannot be used is refused with a [*task.FieldError], which does not show its password.
-func Dial(rawURL string) (redis.UniversalClient, error) {
+func Dial(rawURL string) (redis.UniversalClient, error) { return Dialer{}.Dial(rawURL) }
+
+// Dialer is [Dial] for those who want to read of what a client finds. The zero value is Dial.
+type Dialer struct {
+	// Log is told of sentinels that name an address that is no primary. The zero value discards it.
+	Log zerolog.Logger
+}
+
+// Dial is [Dial].
+func (d Dialer) Dial(rawURL string) (redis.UniversalClient, error) {
 	u, err := parseRedisURL(rawURL)
 	if err == nil {
 		u.conf, err = u.secure()
@@ -44,7 +56,7 @@ func Dial(rawURL string) (redis.UniversalClient, error) {
 	}
 	switch u.kind {
 	case "sentinel":
-		return u.sentinel()
+		return u.sentinel(d.Log)
 	case "cluster":
 		return u.cluster()
 	}
@@ -207,7 +219,7 @@ func (u *redisURL) single() (redis.UniversalClient, error) {
 	return redis.NewClient(o), nil
 }
 
-func (u *redisURL) sentinel() (redis.UniversalClient, error) {
+func (u *redisURL) sentinel(log zerolog.Logger) (redis.UniversalClient, error) {
 	name := u.query.Get("master_name")
 	path := u.path
 	if name == "" && len(path) > 0 {
@@ -233,8 +245,16 @@ func (u *redisURL) sentinel() (redis.UniversalClient, error) {
 		o.PoolSize = 10 * runtime.GOMAXPROCS(0) // as go-redis has it
 	}
 	o.MinIdleConns = min(o.MinIdleConns, o.PoolSize-1) // these are dialled before there is the hook: see dialAlways
+	if o.ReplicaOnly {                                 // whoever asks for a replica wants no primary
+		rdb := redis.NewFailoverClient(o)
+		rdb.AddHook(dialHook{})
+		return rdb, nil
+	}
+	s := newSentinels(o, log)
+	o.Dialer = s.dialPlain
 	rdb := redis.NewFailoverClient(o)
-	rdb.AddHook(dialHook{}) // around the dialer that asks the sentinels
+	rdb.AddHook(s) // around the dialer that believes one sentinel
+	s.ready.Store(true)
 	return rdb, nil
 }
 

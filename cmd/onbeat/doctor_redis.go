@@ -68,7 +68,7 @@ func (d *doctor) role(context.Context) {
 	switch role := d.info["role"]; {
 	case role == "":
 	case role != "master":
-		d.fail("role", namePrimary, "%s of %s", role, d.info["master_host"])
+		d.fail("role", primaryHint(d.url), "%s of %s", role, d.info["master_host"])
 	case have < d.durability.Replicas:
 		d.warn("role", "add replicas, or lower durability.replicas: until then writes are only on the primary",
 			"primary with %d replicas, and durability asks for %d", have, d.durability.Replicas)

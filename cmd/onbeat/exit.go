@@ -106,8 +106,7 @@ func explain(err error) string {
 	case errors.Is(err, queue.ErrDenied):
 		return withHint(err.Error(), "check the user and password of the Redis URL")
 	case ofReplica(err):
-		said, _, _ := strings.Cut(err.Error(), " script: ") // where in a script is nobody's matter
-		return withHint(said, namePrimary)
+		return withHint(ofReplicaSaid(err), namePrimary)
 	case errors.Is(err, context.Canceled):
 		return "interrupted"
 	}
@@ -116,6 +115,32 @@ func explain(err error) string {
 
 // namePrimary is what to do about a Redis that takes no writes.
 const namePrimary = "name the primary, or use redis-sentinel:// or redis-cluster://"
+
+// askSentinels is the same for who has named the sentinels.
+const askSentinels = "the sentinels name a replica, or did until now: look at `redis-cli -p 26379 sentinel masters` of each"
+
+func primaryHint(url string) string {
+	if scheme, _, _ := strings.Cut(url, "://"); strings.HasSuffix(scheme, "-sentinel") {
+		return askSentinels
+	}
+	return namePrimary
+}
+
+// hintOfReplica gives an error of a replica the hint that fits the URL.
+func hintOfReplica(err error, url string) error {
+	var failed *failure
+	var status *exitStatus
+	if !ofReplica(err) || errors.As(err, &failed) || errors.As(err, &status) {
+		return err
+	}
+	return &failure{errors.New(ofReplicaSaid(err)), primaryHint(url)}
+}
+
+// ofReplicaSaid leaves out where in a script it was, which is nobody's matter.
+func ofReplicaSaid(err error) string {
+	said, _, _ := strings.Cut(err.Error(), " script: ")
+	return said
+}
 
 // ofReplica reports whether a replica was asked to write.
 func ofReplica(err error) bool {

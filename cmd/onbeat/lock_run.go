@@ -243,7 +243,7 @@ func (c *lockRunCmd) notHeld(err error, p *lockPlan) error {
 	case askedWrongly(err):
 		return &exitStatus{exitUsage, err}
 	case ofReplica(err):
-		return &exitStatus{exitNoRedis, fmt.Errorf("%s: %s", onbeat.Redacted(p.url), explain(err))}
+		return &exitStatus{exitNoRedis, hintOfReplica(fmt.Errorf("%s: %w", onbeat.Redacted(p.url), err), p.url)}
 	case queue.Retryable(err):
 		err = &failure{fmt.Errorf("%s: %w", onbeat.Redacted(p.url), err), "is it running? name another with --redis or ONBEAT_REDIS_URL"}
 		return &exitStatus{exitNoRedis, err}

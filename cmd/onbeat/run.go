@@ -69,7 +69,13 @@ func run(ctx context.Context, args []string, env func(string) string, stdin io.R
 	a := newApp(&c.globals, env, stdin, stdout, stderr)
 	a.parser = parser
 	command.BindTo(ctx, (*context.Context)(nil))
-	return complain(stderr, command.Run(a))
+	err = command.Run(a)
+	if ofReplica(err) {
+		if t, bad := a.target(); bad == nil {
+			err = hintOfReplica(err, t.url)
+		}
+	}
+	return complain(stderr, err)
 }
 
 // checkArgs refuses what the parser would change: it puts U+FFFD for bytes that are no text.

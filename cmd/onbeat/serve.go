@@ -37,7 +37,7 @@ func (c *serveCmd) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	rdb, err := onbeat.Dial(target.url)
+	rdb, err := onbeat.Dialer{Log: log}.Dial(target.url)
 	if err != nil {
 		return err
 	}

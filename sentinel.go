@@ -1,0 +1,365 @@
+package onbeat
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/rs/zerolog"
+	"golang.org/x/sync/singleflight"
+
+	"github.com/onbeat/onbeat/queue"
+)
+
+const (
+	patience   = 200 * time.Millisecond // for the other sentinels, once one has answered
+	goodFor    = 500 * time.Millisecond // so that a pool that fills asks once
+	checkTime  = time.Second            // for one address, while there are others to try
+	justFollow = "follow"               // a network of which nothing is dialled
+)
+
+var errFollowed = errors.New("nothing to dial")
+
+// sentinels finds the primary that the sentinels of a URL mean. It is a hook around the dialer of go-redis, which believes
+// whichever sentinel answered first, for as long as that one lives: one that is behind would strand the process with a
+// replica or with nobody. That dialer is called all the same, because it hears of failovers and then closes what leads to
+// the old primary.
+type sentinels struct {
+	name    string
+	addrs   []string
+	timeout time.Duration
+	asker   func(addr string) *redis.Options // to ask a sentinel
+	checker func(addr string) *redis.Options // to ask a server for its role
+	dial    redis.DialHook
+	log     zerolog.Logger
+
+	ready     atomic.Bool // the hook is in
+	following atomic.Bool
+	flight    singleflight.Group
+
+	noted map[string]string // by sentinel: what it named last beside the primary; of the flight
+
+	mu    sync.Mutex
+	addr  string // of the primary, as found last
+	until time.Time
+}
+
+func newSentinels(o *redis.FailoverOptions, log zerolog.Logger) *sentinels {
+	dial := redis.NewDialer(&redis.Options{DialTimeout: o.DialTimeout, TLSConfig: o.TLSConfig})
+	once := func(addr, user, password string) *redis.Options {
+		return &redis.Options{
+			Addr: addr, Username: user, Password: password, Dialer: dial, ClientName: o.ClientName, Protocol: o.Protocol,
+			DialTimeout: o.DialTimeout, ReadTimeout: o.ReadTimeout, WriteTimeout: o.WriteTimeout, ContextTimeoutEnabled: true,
+			PoolSize: 1, PipelinePoolSize: -1, MaxRetries: -1, DialerRetries: dialTries, DisableIdentity: true,
+			MaintNotificationsConfig: noMaintenance,
+		}
+	}
+	return &sentinels{
+		name: o.MasterName, addrs: o.SentinelAddrs, timeout: o.DialTimeout, dial: dial, log: log, noted: map[string]string{},
+		asker:   func(addr string) *redis.Options { return once(addr, o.SentinelUsername, o.SentinelPassword) },
+		checker: func(addr string) *redis.Options { return once(addr, o.Username, o.Password) },
+	}
+}
+
+// dialPlain is the dialer that go-redis calls with what it found. Connections that it dials before there is the hook are
+// refused: nobody has checked where they lead.
+func (s *sentinels) dialPlain(ctx context.Context, network, addr string) (net.Conn, error) {
+	if network == justFollow || !s.ready.Load() {
+		return nil, errFollowed
+	}
+	return s.dial(ctx, network, addr)
+}
+
+// DialHook dials the primary in place of what one sentinel named.
+func (s *sentinels) DialHook(follow redis.DialHook) redis.DialHook {
+	return dialAlways(func(ctx context.Context, network, _ string) (net.Conn, error) {
+		addr, err := s.primary(ctx, follow)
+		if err != nil {
+			return nil, err
+		}
+		conn, err := s.dial(ctx, network, addr)
+		if err != nil {
+			s.forget(addr)
+		}
+		return conn, err
+	})
+}
+
+func (s *sentinels) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
+func (s *sentinels) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+// primary is the address of the primary. Those who ask at the same time share the answer, which one of them that gives up
+// does not end for the others.
+func (s *sentinels) primary(ctx context.Context, follow redis.DialHook) (string, error) {
+	if addr := s.known(); addr != "" {
+		return addr, nil
+	}
+	answer := s.flight.DoChan("", func() (any, error) {
+		if addr := s.known(); addr != "" {
+			return addr, nil
+		}
+		ctx, done := context.WithTimeout(context.WithoutCancel(ctx), s.timeout)
+		defer done()
+		followed := s.follow(ctx, follow)
+		addr, err := s.find(ctx)
+		select { // it may close connections that lead elsewhere, so it should not come after ours
+		case <-followed:
+		case <-time.After(patience):
+		}
+		return addr, err
+	})
+	select {
+	case a := <-answer:
+		if a.Err != nil {
+			return "", a.Err
+		}
+		addr, _ := a.Val.(string)
+		return addr, nil
+	case <-ctx.Done():
+		return "", &net.OpError{Op: "dial", Net: "tcp", Err: ctx.Err()}
+	}
+}
+
+func (s *sentinels) known() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if time.Now().Before(s.until) {
+		return s.addr
+	}
+	return ""
+}
+
+func (s *sentinels) forget(addr string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.addr == addr {
+		s.until = time.Time{}
+	}
+}
+
+// follow has go-redis subscribe to a sentinel. What it returns is closed when that is done, or still under way from before.
+func (s *sentinels) follow(ctx context.Context, dial redis.DialHook) <-chan struct{} {
+	done := make(chan struct{})
+	if !s.following.CompareAndSwap(false, true) {
+		close(done)
+		return done
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.timeout)
+	go func() {
+		defer close(done)
+		defer s.following.Store(false)
+		defer cancel()
+		if conn, err := dial(ctx, justFollow, ""); err == nil {
+			_ = conn.Close()
+		}
+	}()
+	return done
+}
+
+// named is what a sentinel said.
+type named struct {
+	by, names string
+	epoch     int64 // of its configuration, or -1
+	err       error
+}
+
+// find asks all sentinels, and checks what they name until one is a primary.
+func (s *sentinels) find(ctx context.Context) (string, error) {
+	ctx, done := context.WithCancel(ctx) // of those who have not answered by then
+	defer done()
+	words := make(chan named, len(s.addrs))
+	for _, by := range s.addrs {
+		go func() { words <- s.ask(ctx, by) }()
+	}
+	var heard []named
+	wrong := map[string]error{}
+	for len(heard) < len(s.addrs) {
+		heard = listen(words, heard, len(s.addrs))
+		for _, c := range ranked(heard) {
+			if wrong[c.names] != nil {
+				continue
+			}
+			if err := s.check(ctx, c.names, len(s.addrs) > 1); err != nil {
+				wrong[c.names] = err
+				continue
+			}
+			s.found(ctx, c, heard, wrong)
+			return c.names, nil
+		}
+	}
+	return "", s.nobody(heard, wrong)
+}
+
+// listen waits until one more sentinel has named an address, and then a little for the others.
+func listen(words <-chan named, heard []named, all int) []named {
+	var late <-chan time.Time
+	for len(heard) < all {
+		select {
+		case w := <-words:
+			heard = append(heard, w)
+			if w.err == nil && late == nil {
+				late = time.After(patience)
+			}
+		case <-late:
+			return heard
+		}
+	}
+	return heard
+}
+
+// ask asks a sentinel. While it promotes a replica, SENTINEL MASTER still has the old address beside the new epoch, so the
+// address is asked for by itself, and after the epoch, so that it is never the older of the two.
+func (s *sentinels) ask(ctx context.Context, by string) named {
+	w := named{by: by, epoch: -1}
+	c := redis.NewSentinelClient(s.asker(by))
+	defer func() { _ = c.Close() }()
+	if m, err := c.Master(ctx, s.name).Result(); err == nil { // the user may lack the right
+		if n, err := strconv.ParseInt(m["config-epoch"], 10, 64); err == nil {
+			w.epoch = n
+		}
+	}
+	addr, err := c.GetMasterAddrByName(ctx, s.name).Result()
+	switch {
+	case err != nil:
+		w.err = err
+	case len(addr) != 2 || addr[0] == "":
+		w.err = redis.Nil
+	default:
+		w.names = net.JoinHostPort(addr[0], addr[1])
+	}
+	return w
+}
+
+// ranked are the addresses that were named, each once, the best first. The newest configuration wins, as among sentinels
+// themselves (https://redis.io/docs/latest/operate/oss_and_stack/management/sentinel/, "Configuration epochs"); among equals,
+// which are sentinels that do not tell, what most of them say.
+func ranked(heard []named) []named {
+	votes := map[string]int{}
+	var best []named
+	for _, w := range heard {
+		if w.err != nil {
+			continue
+		}
+		votes[w.names]++
+		if i := slices.IndexFunc(best, func(b named) bool { return b.names == w.names }); i < 0 {
+			best = append(best, w)
+		} else if best[i].epoch < w.epoch {
+			best[i] = w
+		}
+	}
+	slices.SortStableFunc(best, func(a, b named) int {
+		return cmp.Or(cmp.Compare(b.epoch, a.epoch), cmp.Compare(votes[b.names], votes[a.names]))
+	})
+	return best
+}
+
+// check reports why an address is no primary. A server that answers, but refuses to say what it is, is taken for one: why it
+// refuses is for those to hear who use the connection.
+func (s *sentinels) check(ctx context.Context, addr string, others bool) error {
+	if others {
+		var done context.CancelFunc
+		ctx, done = context.WithTimeout(ctx, checkTime)
+		defer done()
+	}
+	c := redis.NewClient(s.checker(addr))
+	defer func() { _ = c.Close() }()
+	reply, err := c.Do(ctx, "role").Slice()
+	var refused redis.Error
+	switch {
+	case errors.As(err, &refused):
+		return nil
+	case err != nil:
+		return err
+	case len(reply) > 0 && reply[0] == "master":
+		return nil
+	}
+	return errReplica
+}
+
+var errReplica = errors.New("a replica")
+
+// found keeps the primary for a moment, and logs which sentinels name another, once for each change.
+func (s *sentinels) found(ctx context.Context, primary named, heard []named, wrong map[string]error) {
+	for _, w := range heard {
+		what := w.names + " " + primary.names
+		switch {
+		case w.err != nil || w.names == primary.names:
+			delete(s.noted, w.by)
+			continue
+		case s.noted[w.by] == what:
+			continue
+		}
+		s.noted[w.by] = what
+		if wrong[w.names] == nil && w.epoch == primary.epoch && s.check(ctx, w.names, true) == nil {
+			continue // it may be another name of the same server
+		}
+		s.log.Warn().Str("sentinel", w.by).Str("names", w.names).Str("primary", primary.names).
+			Msg("a sentinel names an address that is no primary: going by others")
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.addr, s.until = primary.names, time.Now().Add(goodFor)
+}
+
+// noPrimary is why no sentinel led to a primary. It has more causes than one, because go-redis takes the one cause of what a
+// new connection fails with in place of the error.
+type noPrimary struct {
+	text   string
+	causes []error
+}
+
+func (e *noPrimary) Error() string   { return e.text }
+func (e *noPrimary) Unwrap() []error { return e.causes }
+
+// nobody is the error if no sentinel leads to a primary: one of a dial, because nothing was sent and a moment later it may
+// be otherwise. What sentinels refuse is its cause only if none of them named anybody.
+func (s *sentinels) nobody(heard []named, wrong map[string]error) error {
+	e := &noPrimary{}
+	var parts []string
+	for _, w := range heard {
+		if err := w.err; err != nil {
+			parts = append(parts, "sentinel "+w.by+": "+reason(err))
+			if len(wrong) == 0 && !errors.Is(err, redis.Nil) {
+				e.causes = append(e.causes, err)
+			}
+			continue
+		}
+		parts = append(parts, "sentinel "+w.by+" names "+w.names+" ("+reason(wrong[w.names])+")")
+	}
+	for _, err := range wrong {
+		e.causes = append(e.causes, err)
+	}
+	slices.Sort(parts)
+	e.text = fmt.Sprintf("no primary of %q: %s", s.name, strings.Join(parts, "; "))
+	if len(wrong) > 0 {
+		e.text += "; look at SENTINEL MASTERS of each"
+	}
+	e.causes = append(e.causes, &net.OpError{Op: "dial", Net: "tcp", Err: errors.New(e.text)})
+	return e
+}
+
+// reason is an error in short, without the address, and without what a server quotes of AUTH.
+func reason(err error) string {
+	var op *net.OpError
+	var reply redis.Error
+	switch {
+	case errors.Is(err, redis.Nil):
+		return "knows no such name"
+	case errors.As(err, &reply):
+		return queue.Classify(err).Error()
+	case errors.As(err, &op) && op.Err != nil:
+		return op.Err.Error()
+	}
+	return err.Error()
+}
