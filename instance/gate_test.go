@@ -92,6 +92,86 @@ func TestGate_sinceWhenSomebodyLeadsAgainIsOfItsOwnEpoch(t *testing.T) {
 	})
 }
 
+// Redis lost its last writes, and by the leases that are left nobody was there: but an instance that it answered a moment
+// ago, and that saw somebody lead, was.
+func TestGate_staysOpenIfAnInstanceHasProofThatSomebodyLed(t *testing.T) {
+	t.Parallel()
+	lease := 10 * time.Second
+	for name, c := range map[string]struct {
+		ago  time.Duration
+		led  bool
+		want bool
+	}{
+		"answered a moment ago":      {time.Second, true, true},
+		"answered before the lease":  {lease + time.Second, true, false},
+		"nobody led when it was":     {time.Second, false, false},
+		"a new process, of no proof": {0, false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
+				t.Parallel()
+				r := newRig(t, rdb)
+				ctx := t.Context()
+				a, b := r.up("a", "v1"), r.up("b", "v1")
+				r.open(b)
+				for _, m := range []member{a, b} {
+					r.expire(m, time.Hour)
+				}
+				w := witness{led: c.led}
+				if c.ago > 0 {
+					now, err := r.q.Now(ctx)
+					must(t, err)
+					w.seen = now.Add(-c.ago)
+				}
+				gen, _, _, err := r.reg.register(ctx, Config{ID: "a", Release: "v1", Lease: lease}.withDefaults(), a.gen, a.gen, w)
+				must(t, err)
+				r.ready(member{"a", gen})
+				r.wantLeader("a")
+				r.wantOpen(c.want)
+			})
+		})
+	}
+}
+
+// While there is a pause nobody takes work, who leads included; then everybody may.
+func TestPause_nobodyTakesWork(t *testing.T) {
+	t.Parallel()
+	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
+		t.Parallel()
+		r := newRig(t, rdb)
+		ctx, leader := t.Context(), r.q.Keys().Leader
+		r.enqueue("x", "y", "z")
+		a := r.up("a", "")
+		r.open(a)
+		r.want = 1
+		r.wantClaims(a, 1)
+		_, err := r.reg.Pause(ctx, time.Minute)
+		must(t, err)
+		r.wantClaims(a, 0)
+		if r.beat(a).May {
+			t.Error("a heartbeat says that it may")
+		}
+		v, err := r.reg.Pause(ctx, 0)
+		must(t, err)
+		if v.Leader != "a" || !r.beat(a).May {
+			t.Errorf("the pause is over, %+v, and it may not", v)
+		}
+		r.wantClaims(a, 1)
+		for _, end := range []string{"1", "9e300", "9999999999999999999", "900000000000000"} { // over, or nobody's
+			must(t, rdb.HSet(ctx, leader, "pause", end, "there", end).Err())
+			if !r.beat(a).May {
+				t.Errorf("a pause until %s holds", end)
+			}
+		}
+		for _, d := range []time.Duration{-1, LongestPause + 1} {
+			if _, err := r.reg.Pause(ctx, d); err == nil {
+				t.Errorf("a pause of %s was taken", d)
+			}
+		}
+	})
+}
+
 func TestGate_isShutAfterATimeWithNoLeader(t *testing.T) {
 	t.Parallel()
 	endings := map[string]func(*rig, member){

@@ -56,5 +56,5 @@ func (m *Manager) heard(s *Stay, v View) {
 		s.wake(0)
 		s.Schedules.Ring()
 	}
-	m.seen = v.Now
+	m.seen, m.led = v.Now, v.Open && v.Leader != ""
 }

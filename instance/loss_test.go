@@ -17,7 +17,7 @@ func TestLoss_isFoundAndReported(t *testing.T) {
 	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
 		ctx := t.Context()
 		r := newRig(t, rdb)
-		gen, _, v, err := r.reg.register(ctx, Config{ID: "a", Lease: time.Minute}.withDefaults(), 0, 0, time.Time{})
+		gen, _, v, err := r.reg.register(ctx, Config{ID: "a", Lease: time.Minute}.withDefaults(), 0, 0, witness{})
 		must(t, err)
 		if v.Forgot {
 			t.Error("the first to join found a loss")
@@ -46,7 +46,7 @@ func TestLoss_isFoundAndReported(t *testing.T) {
 		if _, err := r.reg.heartbeat(ctx, "a", gen, time.Minute, seen, ""); err == nil {
 			t.Fatal("a Redis that came back empty knows the instance")
 		}
-		_, _, v, err = r.reg.register(ctx, Config{ID: "a", Lease: time.Minute}.withDefaults(), gen, 0, seen)
+		_, _, v, err = r.reg.register(ctx, Config{ID: "a", Lease: time.Minute}.withDefaults(), gen, 0, witness{seen: seen})
 		must(t, err)
 		if !v.Forgot || !v.Kept.IsZero() {
 			t.Errorf("forgot %v, kept %v; want that nothing was kept", v.Forgot, v.Kept)

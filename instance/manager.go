@@ -24,6 +24,7 @@ type Manager struct {
 	gen    int64     // the last generation it had
 	order  int64     // of its release
 	seen   time.Time // the clock of Redis when it last answered a heartbeat
+	led    bool      // somebody led then, and the gate was open
 	proven bool      // it has been ready for MinReady before
 
 	stoodDown time.Time     // when it last did
@@ -99,7 +100,7 @@ func (m *Manager) join(ctx context.Context) (*Stay, error) {
 		call, done := context.WithTimeout(context.WithoutCancel(ctx), m.cfg.Lease)
 		unhook := context.AfterFunc(ctx, func() { time.AfterFunc(m.cfg.heartbeat(), done) })
 		asked := time.Now()
-		gen, order, v, err := m.reg.register(call, m.cfg, m.gen, m.order, m.seen)
+		gen, order, v, err := m.reg.register(call, m.cfg, m.gen, m.order, witness{m.seen, m.led})
 		unhook()
 		done()
 		switch {

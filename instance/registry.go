@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/task"
 )
 
 //go:embed scripts/*.lua
@@ -38,6 +39,7 @@ var (
 	declareScript    = electing("declare")
 	standDownScript  = electing("standdown")
 	promoteScript    = electing("promote")
+	pauseScript      = electing("pause")
 )
 
 // releaseGrace is how long what a release declared stays in force when its last instance was lost: time for a supervisor
@@ -121,12 +123,19 @@ func (r *Registry) first(more ...string) []string {
 // Register takes an instance in, as a new generation that is larger than every earlier one and than known. It neither
 // leads nor takes work before [Registry.Ready]. Registering an ID again declares its earlier generation dead.
 func (r *Registry) Register(ctx context.Context, c Config, known int64) (gen, order int64, v View, err error) {
-	return r.register(ctx, c.withDefaults(), known, 0, time.Time{})
+	return r.register(ctx, c.withDefaults(), known, 0, witness{})
 }
 
-// register also takes what a process that comes back has seen: the order that it had, because coming back does not make
-// its release newer, and when Redis last answered it a heartbeat.
-func (r *Registry) register(ctx context.Context, c Config, known, had int64, seen time.Time) (gen, order int64, v View, err error) {
+// witness is what a process has seen of Redis: when it was last answered a heartbeat, and whether somebody led then, with
+// the gate open.
+type witness struct {
+	seen time.Time
+	led  bool
+}
+
+// register also takes what a process that comes back knows: the order that it had, because coming back does not make its
+// release newer, and what it has seen.
+func (r *Registry) register(ctx context.Context, c Config, known, had int64, w witness) (gen, order int64, v View, err error) {
 	standby := "0"
 	if c.Standby {
 		standby = "1"
@@ -136,7 +145,7 @@ func (r *Registry) register(ctx context.Context, c Config, known, had int64, see
 		return 0, 0, v, fmt.Errorf("register: %w", err)
 	}
 	values, err := r.run(ctx, registerScript, r.first(r.keys.Running(known)), c.ID, c.Lease.Milliseconds(), standby, string(c.Lead), string(c.Consume),
-		c.Release, string(details), releaseMemory.Milliseconds(), known, had, queue.Ms(seen))
+		c.Release, string(details), releaseMemory.Milliseconds(), known, had, queue.Ms(w.seen), flag(w.led))
 	if err != nil {
 		return 0, 0, v, fmt.Errorf("register: %w", err)
 	}
@@ -189,6 +198,19 @@ func (r *Registry) Promote(ctx context.Context, release string) (View, error) {
 		return View{}, fmt.Errorf("promote release %q: %w", release, err)
 	}
 	return viewOf(values[1:]), nil
+}
+
+// LongestPause is how long nobody may take work by one call of [Registry.Pause].
+const LongestPause = 10 * time.Minute
+
+// Pause lets nobody take work for so long, at most [LongestPause], from now on; zero ends it. What runs goes on, and ends as
+// ever; what falls due meanwhile is late. It is for a planned failover of Redis: what is not begun cannot be begun twice.
+// Instances of a release that knows nothing of it take work as ever.
+func (r *Registry) Pause(ctx context.Context, d time.Duration) (View, error) {
+	if d < 0 || d > LongestPause {
+		return View{}, &task.FieldError{Field: "for", Value: d.String(), Reason: "out of range", Hint: "up to " + LongestPause.String()}
+	}
+	return r.view(ctx, "pause", pauseScript, r.first(), (d + time.Millisecond - 1).Milliseconds())
 }
 
 // Declare asks whether this leader may declare schedules. It may not while a newer release, or a newer generation of the

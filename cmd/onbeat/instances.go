@@ -11,6 +11,8 @@ import (
 type instancesCmd struct {
 	List    instancesListCmd    `cmd:"" default:"1" help:"List the instances: who leads, who works, since when."`
 	Promote instancesPromoteCmd `cmd:"" help:"Make a release the newest, as if it had been rolled out now."`
+	Pause   instancesPauseCmd   `cmd:"" help:"Begin no task for a while, for a planned failover of Redis."`
+	Resume  instancesResumeCmd  `cmd:"" help:"End a pause before its time."`
 }
 
 type instancesListCmd struct{}

@@ -4,7 +4,8 @@
 -- KEYS[1]  instances zset  id -> lease end (unix ms)
 -- KEYS[2]  members   hash  id -> "generation order state standby lead consume release"
 --                          state: s starting, r ready, d draining; standby: 0 or 1
--- KEYS[3]  leader    hash  id, gen, epoch, order, consume, open, since, back
+-- KEYS[3]  leader    hash  id, gen, epoch, order, consume, open, since, back, pause: until when nobody takes work;
+--                          there: until when somebody counts as having been there, see register.lua
 -- KEYS[4]  meta      hash  last generation, epoch and order given; beat: when Redis last answered a heartbeat
 -- KEYS[5]  events    stream
 -- KEYS[6]  wake      channel (declared as a key so that it lies in the same slot)
@@ -112,7 +113,7 @@ end
 -- the message, has looked: a wake-up must not go to one that may not take work any more, or is frozen.
 local function elect()
   local ids = living()
-  local current = redis.call("HMGET", leader, "id", "gen", "open", "epoch", "back", "since")
+  local current = redis.call("HMGET", leader, "id", "gen", "open", "epoch", "back", "since", "there")
   local best, incumbent
   for _, id in ipairs(ids) do
     local m = parse(redis.call("HGET", members, id))
@@ -142,9 +143,12 @@ local function elect()
   if best.id == current[1] and int(best.gen) == current[2] then
     return
   end
-  -- After a time with no leader the gate is shut until the new one has dealt with the slots missed meanwhile.
-  -- One that follows before it was opened counts from the moment in which the first one was there.
-  local open = current[1] and current[1] ~= "" and current[3] or "0"
+  -- After a time with no leader the gate is shut until the new one has dealt with the slots missed meanwhile, unless an
+  -- instance has proof that it was no such time. One that follows before it was opened counts from the moment in which the
+  -- first one was there.
+  local there = num(current[7]) or 0
+  local proven = there > now and there <= now + 86400000 and "1" or "0"
+  local open = current[1] and current[1] ~= "" and current[3] or proven
   local epoch = int(rise("epoch"))
   local led = current[1] and current[1] ~= "" and tonumber(current[6]) -- who elected it knows nothing of "back"
   local back = open == "1" and "" or epoch .. " " .. int(since(current[5], current[4]) or led or now)
@@ -213,12 +217,12 @@ end
 -- instance what to read again, what Redis forgot, whether the caller (as it is in members; nil: not any more) may take work,
 -- and, while the gate is shut, when somebody led again (0: not known).
 local function view(id, member)
-  local lead = redis.call("HMGET", leader, "id", "gen", "order", "consume", "open", "epoch", "back")
+  local lead = redis.call("HMGET", leader, "id", "gen", "order", "consume", "open", "pause", "epoch", "back")
   local versions = redis.call("HMGET", meta, "lanes", "schedules")
   return {
-    now, lead[1] or "", lead[2] or "0", lead[6] or "0", lead[5] or "0", versions[1] or "0", versions[2] or "0", forgot,
+    now, lead[1] or "", lead[2] or "0", lead[7] or "0", lead[5] or "0", versions[1] or "0", versions[2] or "0", forgot,
     member and may(lead, id, string.match(member, "^%d+"), member) and 1 or 0,
-    lead[5] ~= "1" and int(since(lead[7], lead[6]) or 0) or 0,
+    lead[5] ~= "1" and int(since(lead[8], lead[7]) or 0) or 0,
   }
 end
 

@@ -8,12 +8,17 @@
 -- ARGV[9] the largest generation the caller knows of, or 0: the next is larger, even if Redis lost its memory
 -- ARGV[10] the order the caller had before, or 0: it has run all the while, so its release has not been absent
 -- ARGV[11] the clock of Redis when it last answered the caller a heartbeat, or 0
+-- ARGV[12] "1" if somebody led then, and the gate was open
 -- Returns {generation, order, view...}. O(instances + releases).
 --
 -- A release is newer the later it was first seen after being absent. Leaving cleanly makes it absent at once, so that
 -- a rollback is newest again, also while the last of its instances drain; being lost does not for a day, so that a crashed instance of an old release that comes
 -- back, in the middle of a rollout or long after, is still of the old release. Nor does losing Redis, or being paused: a
 -- process that comes back from it is as old as it was.
+--
+-- A caller that was answered less than a lease ago, and is not registered, shows that Redis lost writes: by the leases that it
+-- has, nobody was there. If somebody led then, there was no time with nobody, and what has fallen due since is late, not
+-- missed.
 local id, release = ARGV[1], ARGV[6]
 
 local function at_least(field, value)
@@ -64,6 +69,9 @@ local function last_beat()
   return 0
 end
 local had = last_beat()
+if ARGV[12] == "1" and tonumber(ARGV[11]) + tonumber(ARGV[2]) > now then
+  redis.call("HSET", leader, "there", int(now + tonumber(ARGV[2])))
+end
 
 sweep()
 local all, lost = redis.call("HGETALL", releases), {}

@@ -3,7 +3,7 @@
 --
 -- KEYS[1]  instances  zset    id -> lease end (unix ms)
 -- KEYS[2]  members    hash    id -> "generation order state ..."
--- KEYS[3]  leader     hash    id, gen, order, consume, open
+-- KEYS[3]  leader     hash    id, gen, order, consume, open, pause
 -- KEYS[4]  meta       hash    fence, lanes, counters
 -- KEYS[5]  watch      zset    see lib_wake.lua: who will look again, and when
 -- KEYS[6]  tasks      hash    task -> record

@@ -250,7 +250,7 @@ if #keys > 0 then
   release(keys, false)
 end
 
-local permitted = may(redis.call("HMGET", leader, "id", "gen", "order", "consume", "open"), id, gen, member)
+local permitted = may(redis.call("HMGET", leader, "id", "gen", "order", "consume", "open", "pause"), id, gen, member)
 local flags, next_due, left, share = permitted and 1 or 0, -1, want, nil
 if permitted and want > 0 and known ~= "0" and known ~= (counters.lanes or "0") then
   -- A lane that it does not know may hold what is more urgent: it takes nothing before it has read the list, and looks

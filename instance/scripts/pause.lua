@@ -1,0 +1,13 @@
+-- pause.lua lets nobody take work for a time, or ends that. What runs goes on, and is settled; what falls due waits.
+--
+-- KEYS[1..13] see lib_elect.lua
+-- ARGV[1] for how long (ms); 0 ends it
+-- Returns view. O(1).
+if ARGV[1] ~= "0" then
+  redis.call("HSET", leader, "pause", int(now + tonumber(ARGV[1])))
+  record(events, cap_events, "event", "claims paused", "ms", ARGV[1])
+elseif redis.call("HDEL", leader, "pause") == 1 then
+  record(events, cap_events, "event", "claims resumed")
+end
+tell(channel, "leader")
+return view()
