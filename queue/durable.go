@@ -142,9 +142,7 @@ func (d *durable) patience(ctx context.Context) time.Duration {
 
 // pipeline is one to the node that has the script's keys.
 func (d *durable) pipeline(ctx context.Context, script once) (redis.Pipeliner, error) {
-	c, ok := d.UniversalClient.(interface {
-		MasterForKey(ctx context.Context, key string) (*redis.Client, error)
-	})
+	c, ok := d.UniversalClient.(ofCluster)
 	if !ok {
 		return d.Pipeline(), nil
 	}
@@ -153,7 +151,7 @@ func (d *durable) pipeline(ctx context.Context, script once) (redis.Pipeliner, e
 	if err != nil {
 		return nil, err
 	}
-	return node.Pipeline(), nil
+	return &following{Pipeliner: node.Pipeline(), cluster: c, node: node, key: key}, nil
 }
 
 func (d *durable) note(acked int) {
