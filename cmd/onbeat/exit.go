@@ -108,6 +108,9 @@ func explain(err error) string {
 	case ofReplica(err):
 		said, _, _ := strings.Cut(err.Error(), " script: ") // where in a script is nobody's matter
 		return withHint(said, namePrimary)
+	case hintOf(err) != "":
+		said, _, _ := strings.Cut(err.Error(), " script: ")
+		return withHint(said, hintOf(err))
 	case errors.Is(err, context.Canceled):
 		return "interrupted"
 	}
@@ -116,6 +119,24 @@ func explain(err error) string {
 
 // namePrimary is what to do about a Redis that takes no writes.
 const namePrimary = "name the primary, or use redis-sentinel:// or redis-cluster://"
+
+// hintOf is what to do about what Redis cannot do now, or "".
+func hintOf(err error) string {
+	switch {
+	case !errors.Is(err, queue.ErrBusy):
+		return ""
+	case queue.OfMove(err):
+		return "is the cluster being resharded? it ends with that; a move that was broken off is ended by redis-cli --cluster fix HOST:PORT"
+	case strings.Contains(err.Error(), "CLUSTERDOWN"), strings.Contains(err.Error(), "while the cluster is down"):
+		return "a part of the cluster has no primary: see redis-cli --cluster check HOST:PORT"
+	case strings.Contains(err.Error(), "max number of clients"):
+		return maxClientsHint
+	}
+	return ""
+}
+
+// maxClientsHint is what to do about a Redis that takes no more connections.
+const maxClientsHint = "raise maxclients, or close connections that idle: CLIENT LIST shows whose they are, and timeout closes them"
 
 // ofReplica reports whether a replica was asked to write.
 func ofReplica(err error) bool {
