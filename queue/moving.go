@@ -13,19 +13,14 @@ import (
 // have is refused with TRYAGAIN before it runs: nothing was done, so it may be asked for again. That ends when the last
 // key has moved, or, where a move was broken off, when somebody ends it.
 const (
-	movingFirst    = 5 * time.Millisecond
-	movingMost     = 50 * time.Millisecond
-	movingTime     = 5 * time.Second
-	movingFleeting = time.Second // what is said again anyway gives up sooner, so that the log tells of it
+	movingFirst = 5 * time.Millisecond
+	movingMost  = 50 * time.Millisecond
+	movingTime  = time.Second // then whoever asked is told why, and asks again if it can wait
 )
 
 // untilMoved asks until the answer is another than TRYAGAIN, or too long.
-func (s *Script) untilMoved(ctx context.Context, ask func() (any, error)) (any, error) {
-	patience := movingTime
-	if s.fleeting {
-		patience = movingFleeting
-	}
-	end := time.Now().Add(patience)
+func untilMoved(ctx context.Context, ask func() (any, error)) (any, error) {
+	end := time.Now().Add(movingTime)
 	if d, ok := ctx.Deadline(); ok && d.Before(end) {
 		end = d
 	}

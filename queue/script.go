@@ -74,7 +74,7 @@ var CarefulLib = source("careful")
 // Run calls the script by its hash, and by its source once if Redis does not know it. It runs at most once: a reply
 // that was lost is the caller's to judge, because only the caller knows whether asking again is safe.
 func (s *Script) Run(ctx context.Context, rdb redis.UniversalClient, keys []string, args []any) (any, error) {
-	v, err := s.untilMoved(ctx, func() (any, error) {
+	v, err := untilMoved(ctx, func() (any, error) {
 		v, err := s.call(ctx, rdb, "evalsha", s.sha, keys, args)
 		if err != nil && redis.HasErrorPrefix(err, "NOSCRIPT") {
 			v, err = s.call(ctx, rdb, "eval", s.src, keys, args)

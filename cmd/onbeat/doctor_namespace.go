@@ -69,7 +69,7 @@ func (d *doctor) keysOverCaps(ctx context.Context) {
 			return
 		}
 		if err != nil {
-			d.fail("caps", "", "%s: %v", c.name, err)
+			d.fail("caps", d.cure(err, ""), "%s: %v", c.name, err)
 			return
 		}
 		if n > int64(c.most)+int64(c.most)/10+1000 { // trimming is approximate, and now and then
