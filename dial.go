@@ -18,7 +18,7 @@ func dialAlways(dial redis.DialHook) redis.DialHook {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		conn, err := dial(ctx, network, addr)
 		if err != nil {
-			return noConn{err: err, network: network, addr: addr}, nil
+			return noConn{err: unmade{err}, network: network, addr: addr}, nil
 		}
 		return conn, nil
 	}

@@ -79,7 +79,7 @@ func (c Config) withDefaults() Config {
 		c.Consume = ConsumeNewest
 	}
 	if c.Lease == 0 {
-		c.Lease = 5 * time.Second
+		c.Lease = DefaultLease
 	}
 	return c
 }
@@ -131,11 +131,15 @@ type Details struct {
 	Started     time.Time `json:"started"`
 	Types       []string  `json:"types,omitempty"`
 	Concurrency int       `json:"concurrency,omitempty"`
+	LeaseMS     int64     `json:"lease_ms,omitempty"` // how long a lease is; 0: a release that does not say
 }
+
+// DefaultLease is that of a [Config] that names none.
+const DefaultLease = 5 * time.Second
 
 var started = time.Now().UTC().Truncate(time.Millisecond)
 
 func (c Config) details() Details {
 	host, _ := os.Hostname()
-	return Details{Host: host, PID: os.Getpid(), Started: started, Types: c.Types, Concurrency: c.Concurrency}
+	return Details{Host: host, PID: os.Getpid(), Started: started, Types: c.Types, Concurrency: c.Concurrency, LeaseMS: c.Lease.Milliseconds()}
 }

@@ -183,9 +183,7 @@ func (d *durable) patience(ctx context.Context) time.Duration {
 
 // pipeline is one to the node that has the script's keys.
 func (d *durable) pipeline(ctx context.Context, script redis.Cmder) (redis.Pipeliner, error) {
-	c, ok := d.UniversalClient.(interface {
-		MasterForKey(ctx context.Context, key string) (*redis.Client, error)
-	})
+	c, ok := d.UniversalClient.(ofCluster)
 	if !ok {
 		return d.Pipeline(), nil
 	}
@@ -194,7 +192,7 @@ func (d *durable) pipeline(ctx context.Context, script redis.Cmder) (redis.Pipel
 	if err != nil {
 		return nil, err
 	}
-	return node.Pipeline(), nil
+	return &following{Pipeliner: node.Pipeline(), cluster: c, node: node, key: key}, nil
 }
 
 func (d *durable) note(acked int) {

@@ -64,6 +64,7 @@ var replies = []struct {
 	{"OOM", ErrFull}, {"WRONGTYPE", ErrWrongType},
 	{"LOADING", ErrBusy}, {"READONLY", ErrBusy}, {"MOVED", ErrBusy}, {"ASK", ErrBusy}, {"TRYAGAIN", ErrBusy},
 	{"CLUSTERDOWN", ErrBusy}, {"MASTERDOWN", ErrBusy}, {"BUSY", ErrBusy}, {"NOREPLICAS", ErrBusy},
+	{awayInScript, ErrBusy}, {"Script attempted to execute a write command while the cluster is down", ErrBusy},
 	{"UNBLOCKED", ErrBusy}, {"MISCONF", ErrBusy}, {"ERR max number of clients", ErrBusy},
 	{"NOAUTH", ErrDenied}, {"WRONGPASS", ErrDenied}, {"NOPERM", ErrDenied},
 	{deniedInScript, ErrDenied},

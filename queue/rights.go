@@ -161,6 +161,9 @@ func (q *Queue) Missing(ctx context.Context, r Role, durable bool) ([]string, er
 	}
 	// The error is that of the first command, or of the connection, of which the commands know nothing.
 	_, err := pipe.Exec(ctx)
+	if err := unanswered(err); err != nil {
+		return nil, fmt.Errorf("try what the user may do: %w", err)
+	}
 	switch err := Classify(err); {
 	case lasts(err):
 		return nil, fmt.Errorf("try what the user may do: %w", err)
@@ -168,6 +171,9 @@ func (q *Queue) Missing(ctx context.Context, r Role, durable bool) ([]string, er
 		return []string{q.rule(r, try{}, err.Error())}, nil // nothing was tried
 	}
 	for i, cmd := range cmds {
+		if err := unanswered(cmd.Err()); err != nil {
+			return nil, fmt.Errorf("try what the user may do: %w", err)
+		}
 		switch err := Classify(cmd.Err()); {
 		case lasts(err):
 			return nil, fmt.Errorf("try what the user may do: %w", err)
@@ -221,6 +227,16 @@ func covering(patterns []string, args []any) string {
 		}
 	}
 	return ""
+}
+
+// unanswered is err, classified, if it is no answer of Redis: then nothing is known of the right that was tried. An answer
+// that refuses for another reason, such as CLUSTERDOWN or OOM, comes after Redis has looked at the rights.
+func unanswered(err error) error {
+	var reply redis.Error
+	if err == nil || errors.As(err, &reply) {
+		return nil
+	}
+	return Classify(err)
 }
 
 // lasts reports whether an error says nothing of one right: Redis is away, or does not know the user or the password.

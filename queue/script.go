@@ -78,13 +78,16 @@ var WakeLib = source("lib_wake")
 // CarefulLib is the Lua that makes what follows it note how each thing that it does is taken back (careful.lua).
 var CarefulLib = source("careful")
 
-// Run calls the script by its hash, and by its source once if Redis does not know it. It is sent at most once: a reply
+// Run calls the script by its hash, and by its source once if Redis does not know it. It runs at most once: a reply
 // that was lost is the caller's to judge, because only the caller knows whether asking again is safe.
 func (s *Script) Run(ctx context.Context, rdb redis.UniversalClient, keys []string, args []any) (any, error) {
-	v, err := s.call(ctx, rdb, "evalsha", s.sha, keys, args)
-	if err != nil && redis.HasErrorPrefix(err, "NOSCRIPT") {
-		v, err = s.call(ctx, rdb, "eval", s.src, keys, args)
-	}
+	v, err := untilMoved(ctx, func() (any, error) {
+		v, err := s.call(ctx, rdb, "evalsha", s.sha, keys, args)
+		if err != nil && redis.HasErrorPrefix(err, "NOSCRIPT") {
+			v, err = s.call(ctx, rdb, "eval", s.src, keys, args)
+		}
+		return v, err
+	})
 	err = Classify(err)
 	if errors.Is(err, ErrWrongType) {
 		err = &wrongType{err, keys}
@@ -105,7 +108,7 @@ func (s *Script) call(ctx context.Context, rdb redis.UniversalClient, command, b
 	}
 	_ = rdb.Process(ctx, once{cmd, s})
 	v, err := cmd.Result()
-	if err != nil && Retryable(Classify(err)) {
+	if err != nil && Retryable(Classify(err)) && !OfMove(err) {
 		reloadState(ctx, rdb)
 	}
 	return v, err
@@ -113,7 +116,7 @@ func (s *Script) call(ctx context.Context, rdb redis.UniversalClient, command, b
 
 // reloadState has the client of a cluster ask who took the place of a node. By itself it does so only when it may send
 // the command again.
-func reloadState(ctx context.Context, rdb redis.UniversalClient) {
+func reloadState(ctx context.Context, rdb any) {
 	if c, ok := rdb.(interface{ ReloadState(ctx context.Context) }); ok {
 		c.ReloadState(ctx)
 	}

@@ -32,6 +32,8 @@ type client struct {
 	caps      queue.Caps
 
 	durability queue.Durability
+	lease      time.Duration // of the config; 0: the default
+	sentinels  *sentinels    // nil: the URL names none
 	cautions   []caution
 }
 
@@ -41,6 +43,7 @@ type target struct {
 	limits         task.Limits
 	caps           queue.Caps
 	durability     queue.Durability
+	lease          time.Duration
 	secretFile     string // a config file that has a password in it, or ""
 }
 
@@ -58,7 +61,7 @@ func (a *app) target() (target, error) {
 func (a *app) targetOf(cfg *config) (t target, err error) {
 	t = target{
 		limits: task.Limits{Payload: int(cfg.PayloadLimit)},
-		caps:   cfg.Keep.caps(), durability: cfg.Durability.queue(),
+		caps:   cfg.Keep.caps(), durability: cfg.Durability.queue(), lease: time.Duration(cfg.Lease),
 	}
 	t.url, err = redisURL(cmp.Or(a.Redis, a.env("ONBEAT_REDIS_URL"), string(cfg.Redis.URL), defaultRedis))
 	if err != nil {
@@ -125,7 +128,7 @@ func (t target) open() (*client, error) {
 		}
 	}
 	return &client{Dispatcher: d, rdb: rdb, url: onbeat.Redacted(t.url), namespace: t.namespace, caps: t.caps, durability: t.durability,
-		cautions: t.cautions()}, nil
+		lease: t.lease, sentinels: sentinelsOf(t.url), cautions: t.cautions()}, nil
 }
 
 // ping asks whether Redis is there.
@@ -140,7 +143,10 @@ func (c *client) ping(ctx context.Context) error {
 	case <-ctx.Done():
 		err = ctx.Err()
 	}
-	err = queue.Classify(err)
+	err = whyHungUp(ctx, c.rdb, queue.Classify(err))
+	if errors.Is(err, queue.ErrBusy) { // so it is there
+		return &failure{fmt.Errorf("%s: %w", c.url, err), hintOf(err)}
+	}
 	if hint, ok := tlsHint(err); ok {
 		return &failure{fmt.Errorf("%s: %w", c.url, err), hint}
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -33,6 +34,7 @@ type doctor struct {
 	node   *redis.Client // the one that holds the namespace
 	info   map[string]string
 	checks []check
+	moving bool // the slot of the namespace is on its way to another node of the cluster
 }
 
 // Run checks and says what it found.
@@ -51,10 +53,10 @@ func (c *doctorCmd) Run(ctx context.Context, a *app) error {
 		return cmp.Or(d.report(a), errSaid)
 	}
 	for _, look := range []func(context.Context){
-		d.role, d.writes, d.cluster, d.persistence, d.memory, d.scripts, d.rights, d.latency, d.clock,
+		d.role, d.cluster, d.failover, d.writes, d.persistence, d.memory, d.scripts, d.rights, d.latency, d.clock,
 		d.namespaceOverview, d.keysOverCaps, d.damage, d.unhandled, d.lateness, d.dead,
 	} {
-		look(ctx)
+		d.look(ctx, look)
 	}
 	if err := ctx.Err(); err != nil {
 		return err
@@ -68,6 +70,19 @@ func (c *doctorCmd) Run(ctx context.Context, a *app) error {
 		}
 	}
 	return nil
+}
+
+// movingTime is how long each look may take while the slot of the namespace is on its way: what Redis refuses then is asked
+// for again and again.
+const movingTime = 2 * time.Second
+
+func (d *doctor) look(ctx context.Context, at func(context.Context)) {
+	if d.moving {
+		short, done := context.WithTimeout(ctx, movingTime)
+		defer done()
+		ctx = short
+	}
+	at(ctx)
 }
 
 // denied says which right is missing where, for want of it, nothing else can be looked at.
@@ -88,6 +103,14 @@ func (c *doctorCmd) denied(ctx context.Context, a *app, cause error) error {
 		return cause // of a right that no part of onbeat needs by itself
 	}
 	return cmp.Or(d.report(a), errSaid)
+}
+
+// cure is what helps against err: missing where it is the user who may not, and nothing where it is not known.
+func (d *doctor) cure(err error, missing string) string {
+	if err = queue.Classify(err); queue.LacksRight(err) {
+		return missing
+	}
+	return hintOf(err)
 }
 
 // cautions reports how safe the way to Redis is.

@@ -35,13 +35,13 @@ func (d *doctor) namespaceOverview(ctx context.Context) {
 	leader := slices.IndexFunc(live, func(i instance.Info) bool { return i.Leader })
 	switch {
 	case len(live) == 0 && len(gone) > 0:
-		d.fail("instances", "start one: onbeat serve", "none lives: the leases of %s have run out", some(gone))
+		d.fail("instances", "start one: onbeat serve", "none lives: the leases of %s have run out%s", some(gone), d.leaderless(ctx, instances, n.Now))
 	case len(instances) == 0 && (n.Schedules > 0 || n.Due > 0):
 		d.warn("instances", "start one: onbeat serve", "none runs, and there is work")
 	case len(instances) == 0:
 		d.ok("instances", "none runs")
 	case leader < 0:
-		d.warn("instances", "all standby, or not ready yet? see onbeat instances", "%d, and none leads", len(live))
+		d.warn("instances", "all standby, or not ready yet? see onbeat instances", "%d, and none leads%s", len(live), d.leaderless(ctx, instances, n.Now))
 	default:
 		d.ok("instances", "%d; %s of release %s leads", len(live), live[leader].ID, dash(live[leader].Release))
 	}
@@ -69,7 +69,7 @@ func (d *doctor) keysOverCaps(ctx context.Context) {
 			return
 		}
 		if err != nil {
-			d.fail("caps", "", "%s: %v", c.name, err)
+			d.fail("caps", d.cure(err, ""), "%s: %v", c.name, err)
 			return
 		}
 		if n > int64(c.most)+int64(c.most)/10+1000 { // trimming is approximate, and now and then
@@ -117,7 +117,10 @@ func (d *doctor) lateness(ctx context.Context) {
 		return // said before
 	}
 	hint := "raise concurrency, or consume: release and more instances"
-	if len(instances) == 0 {
+	switch {
+	case d.moving:
+		hint = "no worker can help while the slot of the namespace is on its way: see cluster"
+	case len(instances) == 0:
 		hint = "start an instance: onbeat serve"
 	}
 	var types []string

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,7 +29,7 @@ func (d *doctor) server(ctx context.Context) {
 	}
 	text, err := d.node.Info(ctx).Result()
 	if err != nil {
-		d.warn("server", "allow the user INFO, to let the doctor see more", "INFO: %v", err)
+		d.warn("server", d.cure(err, "allow the user INFO, to let the doctor see more"), "INFO: %v", err)
 		return
 	}
 	for line := range strings.SplitSeq(text, "\n") {
@@ -92,28 +93,7 @@ func (d *doctor) writes(ctx context.Context) {
 	case strings.Contains(text, "MISCONF"):
 		d.fail("writes", "Redis cannot save to its disk: is it full? See its log", "%v", err)
 	default:
-		d.fail("writes", "no instance can register", "%v", err)
-	}
-}
-
-func (d *doctor) cluster(ctx context.Context) {
-	_, speaks := d.rdb.(*redis.ClusterClient)
-	on := d.info["cluster_enabled"] == "1"
-	switch {
-	case !on:
-		return
-	case !speaks:
-		d.fail("cluster", "use redis-cluster://", "the URL is of one node of a cluster")
-		return
-	}
-	text, err := d.node.ClusterInfo(ctx).Result()
-	switch {
-	case err != nil:
-		d.warn("cluster", "", "CLUSTER INFO: %v", err)
-	case !strings.Contains(text, "cluster_state:ok"):
-		d.fail("cluster", "see CLUSTER INFO", "the cluster is not ok")
-	default:
-		d.ok("cluster", "ok; the namespace is on %s", d.node.Options().Addr)
+		d.fail("writes", cmp.Or(d.cure(err, ""), "no instance can register"), "%v", err)
 	}
 }
 
@@ -194,7 +174,7 @@ func (d *doctor) scripts(ctx context.Context) {
 	all := queue.Scripts()
 	for _, s := range all {
 		if err := s.Load(ctx, d.node); err != nil {
-			d.fail("scripts", "the user needs SCRIPT LOAD, EVALSHA and EVAL", "%s: %v", s.Name, err)
+			d.fail("scripts", d.cure(err, "the user needs SCRIPT LOAD, EVALSHA and EVAL"), "%s: %v", s.Name, err)
 			return
 		}
 	}

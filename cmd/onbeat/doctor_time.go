@@ -31,7 +31,7 @@ func (d *doctor) latency(ctx context.Context) {
 		return err
 	})
 	if err != nil {
-		d.fail("latency", "the user needs EVAL", "%v", err)
+		d.fail("latency", d.cure(err, "the user needs EVAL"), "%v", err)
 		return
 	}
 	const format = "ping %s, script %s (p50/p99/max of %d)"

@@ -106,7 +106,9 @@ func explain(err error) string {
 	case errors.Is(err, queue.ErrDenied):
 		return withHint(err.Error(), "check the user and password of the Redis URL")
 	case ofReplica(err):
-		return withHint(ofReplicaSaid(err), namePrimary)
+		return withHint(saidBriefly(err), namePrimary)
+	case hintOf(err) != "":
+		return withHint(saidBriefly(err), hintOf(err))
 	case errors.Is(err, context.Canceled):
 		return "interrupted"
 	}
@@ -133,14 +135,32 @@ func hintOfReplica(err error, url string) error {
 	if !ofReplica(err) || errors.As(err, &failed) || errors.As(err, &status) {
 		return err
 	}
-	return &failure{errors.New(ofReplicaSaid(err)), primaryHint(url)}
+	return &failure{errors.New(saidBriefly(err)), primaryHint(url)}
 }
 
-// ofReplicaSaid leaves out where in a script it was, which is nobody's matter.
-func ofReplicaSaid(err error) string {
+// saidBriefly leaves out where in a script it was, which is nobody's matter.
+func saidBriefly(err error) string {
 	said, _, _ := strings.Cut(err.Error(), " script: ")
 	return said
 }
+
+// hintOf is what to do about what Redis cannot do now, or "".
+func hintOf(err error) string {
+	switch {
+	case !errors.Is(err, queue.ErrBusy):
+		return ""
+	case queue.OfMove(err):
+		return "is the cluster being resharded? it ends with that; a move that was broken off is ended by redis-cli --cluster fix HOST:PORT"
+	case strings.Contains(err.Error(), "CLUSTERDOWN"), strings.Contains(err.Error(), "while the cluster is down"):
+		return "a part of the cluster has no primary: see redis-cli --cluster check HOST:PORT"
+	case strings.Contains(err.Error(), "max number of clients"):
+		return maxClientsHint
+	}
+	return ""
+}
+
+// maxClientsHint is what to do about a Redis that takes no more connections.
+const maxClientsHint = "raise maxclients, or close connections that idle: CLIENT LIST shows whose they are, and timeout closes them"
 
 // ofReplica reports whether a replica was asked to write.
 func ofReplica(err error) bool {

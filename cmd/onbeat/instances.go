@@ -70,6 +70,9 @@ func (c *instancesListCmd) Run(ctx context.Context, a *app) error {
 			fmt.Sprintf("%s:%d", i.Host, i.PID), span(now.Sub(i.Started)))
 	}
 	t.print(a.out)
+	if since := cl.leaderless(ctx, list, now); since != "" {
+		a.printf("nobody leads%s", since)
+	}
 	return nil
 }
 

@@ -85,7 +85,7 @@ func (c *lockRunCmd) Run(ctx context.Context, a *app) error {
 	_ = hideMemory() // the command is of our own user, and trusted with more than the password
 	held, err := c.acquire(ctx, a, rdb, p, signals)
 	if err != nil {
-		return c.notHeld(err, p)
+		return c.notHeld(whyHungUp(ctx, rdb, err), p)
 	}
 	return newLockChild(a, held, p, c.Command).run(signals)
 }
@@ -214,7 +214,7 @@ func (c *lockRunCmd) take(ctx context.Context, a *app, rdb redis.UniversalClient
 		}
 		if !told {
 			told = true
-			fmt.Fprintln(a.err, "onbeat: waiting for "+onbeat.Redacted(p.url)+":", said(err))
+			fmt.Fprintln(a.err, "onbeat: waiting for "+onbeat.Redacted(p.url)+":", said(whyHungUp(ctx, rdb, err)))
 		}
 		select {
 		case <-time.After(pause):
@@ -244,6 +244,8 @@ func (c *lockRunCmd) notHeld(err error, p *lockPlan) error {
 		return &exitStatus{exitUsage, err}
 	case ofReplica(err):
 		return &exitStatus{exitNoRedis, hintOfReplica(fmt.Errorf("%s: %w", onbeat.Redacted(p.url), err), p.url)}
+	case errors.Is(err, queue.ErrBusy):
+		return &exitStatus{exitNoRedis, &failure{fmt.Errorf("%s: %w", onbeat.Redacted(p.url), err), hintOf(err)}}
 	case queue.Retryable(err):
 		err = &failure{fmt.Errorf("%s: %w", onbeat.Redacted(p.url), err), "is it running? name another with --redis or ONBEAT_REDIS_URL"}
 		return &exitStatus{exitNoRedis, err}

@@ -70,7 +70,7 @@ func TestLockRun_hasTheExitCodesOfFlock(t *testing.T) {
 		{64, "unknown flag --nonblok", "job --nonblok -- true"},
 		{69, "no-such-program", "other -- no-such-program"},
 		{69, "no-such-program", "--at-least 1m other -- no-such-program"}, // and leaves the lock to another machine
-		{75, "127.0.0.1:1", "--redis redis://127.0.0.1:1/0?max_retries=-1 job -- echo ran"},
+		{75, "127.0.0.1:1", "--redis redis://127.0.0.1:1/0?max_retries=-1 -w 0.3 job -- echo ran"},
 		{2, "unknown flag", "--shared job -- echo ran"}, // as everywhere in onbeat
 	} {
 		args := append([]string{"lock", "run"}, strings.Fields(c.args)...)

@@ -106,6 +106,9 @@ local function since(back, epoch)
   return of and of == epoch and tonumber(at) or nil
 end
 
+-- ended has the ends of the leases of those that the call has found lost.
+local ended = {}
+
 -- elect makes the highest-ranked ready instance lead. Rank is (order of its release, generation). With "sticky", an
 -- incumbent of the newest release stays.
 --
@@ -134,7 +137,8 @@ local function elect()
   if not best then
     if current[1] and current[1] ~= "" then
       redis.call("HSET", leader, "id", "", "gen", "0", "epoch", int(rise("epoch")), "open", "0", "since", int(now))
-      record(events, cap_events, "event", "no leader", "instance", current[1])
+      -- Found out now, it may have begun long ago: when the lease of the one that led ran out.
+      record(events, cap_events, "event", "no leader", "instance", current[1], "since", int(ended[current[1]] or now))
       redis.call("DEL", watch)
       tell(channel, "leader")
     end
@@ -312,6 +316,7 @@ local function sweep()
   local ends = {}
   for i = 1, #lost, 2 do
     local id, lease_end = lost[i], tonumber(lost[i + 1])
+    ended[id] = lease_end
     local member = redis.call("HGET", members, id)
     local m, gen = parse(member), generation(member)
     redis.call("ZREM", instances, id)

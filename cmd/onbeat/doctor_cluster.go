@@ -1,0 +1,101 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/redis/go-redis/v9"
+)
+
+func (d *doctor) cluster(ctx context.Context) {
+	rdb, speaks := d.rdb.(*redis.ClusterClient)
+	on := d.info["cluster_enabled"] == "1" || speaks // where the user may not ask for INFO
+	switch {
+	case !on:
+		return
+	case !speaks:
+		d.fail("cluster", "use redis-cluster://", "the URL is of one node of a cluster")
+		return
+	}
+	text, err := d.node.ClusterInfo(ctx).Result()
+	at := d.node.Options().Addr
+	slot, move := d.move(ctx, rdb)
+	switch {
+	case err != nil:
+		d.warn("cluster", "", "CLUSTER INFO: %v", err)
+	case !strings.Contains(text, "cluster_state:ok"):
+		d.fail("cluster", "redis-cli --cluster check "+at+" says what is missing", "the cluster is not ok")
+	case move != "":
+		d.moving = true
+		d.fail("cluster", "it ends with the resharding; if none runs, it was broken off: redis-cli --cluster fix "+at,
+			"slot %d, which has the namespace, is on its way %s: until it has arrived, most of what onbeat asks for is refused", slot, move)
+	default:
+		d.ok("cluster", "ok; the namespace is on %s", at)
+	}
+}
+
+// move says where the slot of the namespace is on its way from and to, or "". Each node tells only of its own part, and
+// either may be left over from a move that was broken off.
+func (d *doctor) move(ctx context.Context, rdb *redis.ClusterClient) (slot int64, way string) {
+	slot, err := d.node.ClusterKeySlot(ctx, d.Queue().Keys().Meta).Result()
+	if err != nil {
+		return 0, ""
+	}
+	var (
+		mu       sync.Mutex
+		from, to string
+	)
+	_ = rdb.ForEachMaster(ctx, func(ctx context.Context, node *redis.Client) error {
+		text, err := node.ClusterNodes(ctx).Result()
+		if err != nil {
+			return nil // of the others there is still something to learn
+		}
+		source, target := moveIn(text, slot)
+		mu.Lock()
+		defer mu.Unlock()
+		if source != "" {
+			from = source
+		}
+		if target != "" {
+			to = target
+		}
+		return nil
+	})
+	switch {
+	case from != "" && to != "":
+		return slot, fmt.Sprintf("from %s to %s", from, to)
+	case from != "":
+		return slot, "from " + from
+	case to != "":
+		return slot, "to " + to
+	}
+	return slot, ""
+}
+
+// moveIn reads in the CLUSTER NODES of a node whether it gives a slot away or takes it, and the addresses of both sides as
+// far as it knows the other.
+func moveIn(text string, slot int64) (from, to string) {
+	addrs, own, marks := map[string]string{}, "", []string(nil)
+	for line := range strings.SplitSeq(text, "\n") {
+		f := strings.Fields(line)
+		if len(f) < 3 {
+			continue
+		}
+		addr, _, _ := strings.Cut(f[1], "@")
+		addrs[f[0]] = addr
+		if strings.Contains(f[2], "myself") {
+			own, marks = addr, f
+		}
+	}
+	for _, mark := range marks {
+		if id, ok := strings.CutPrefix(mark, fmt.Sprintf("[%d->-", slot)); ok {
+			return own, addrs[strings.TrimSuffix(id, "]")]
+		}
+		if id, ok := strings.CutPrefix(mark, fmt.Sprintf("[%d-<-", slot)); ok {
+			return addrs[strings.TrimSuffix(id, "]")], own
+		}
+	}
+	return "", ""
+}

@@ -1,0 +1,96 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/onbeat/onbeat/testredis"
+)
+
+// The doctor says that the slot of the namespace is on its way, and does not ask for more workers then. It compares the
+// lease with how long a failover takes, and asks for no right where the cluster is down.
+func TestDoctor_looksAtACluster(t *testing.T) {
+	t.Parallel()
+	c := testredis.Cluster(t)
+	s := &shell{T: t, ns: "doctored", url: c.URL(), rdb: c.Nodes[0].Client()}
+	key := "onbeat:{doctored}:meta"
+	s.must("enqueue", "old", "--at", "2020-01-01T00:00:00Z")
+	d := diagnose(t, s, 0)
+	if r := d.of("cluster"); r.State != checkOK {
+		t.Errorf("%+v", r)
+	}
+	if r := d.of("failover"); r.State != checkOK || !strings.Contains(r.Detail, "takes up to 4s (cluster-node-timeout is 1s), and the shortest lease is 5s") {
+		t.Errorf("%+v", r)
+	}
+	owner := c.Owner(t, key)
+	if err := owner.Client().ConfigSet(t.Context(), "cluster-node-timeout", "15000").Err(); err != nil {
+		t.Fatal(err)
+	}
+	if r := diagnose(t, s, 0).of("failover"); r.State != checkWarn || !strings.Contains(r.Hint, "set lease: 18s or more") {
+		t.Errorf("%+v", r)
+	}
+
+	m := c.BeginMove(t, key)
+	d = diagnose(t, s, 1)
+	want := fmt.Sprintf("slot %d, which has the namespace, is on its way from %s to %s", m.Slot, m.From.Addr(), m.To.Addr())
+	if r := d.of("cluster"); r.State != checkFail || !strings.Contains(r.Detail, want) || !strings.Contains(r.Hint, "redis-cli --cluster fix "+m.From.Addr()) {
+		t.Errorf("%+v, want %s", r, want)
+	}
+	for _, r := range d.Checks {
+		if strings.Contains(r.Hint, "raise concurrency") || strings.Contains(r.Hint, "user needs") {
+			t.Errorf("%+v", r)
+		}
+	}
+	s.fails(1, []string{"enqueue", "new"}, "TRYAGAIN", "a slot of the cluster is being moved", "redis-cli --cluster fix HOST:PORT")
+	m.End()
+	s.must("enqueue", "new")
+	if r := diagnose(t, s, 0).of("cluster"); r.State != checkOK {
+		t.Errorf("%+v", r)
+	}
+}
+
+// What Redis cannot do now is not taken for what the user may not.
+func TestDoctor_takesNoTroubleOfAClusterForAMissingRight(t *testing.T) {
+	t.Parallel()
+	srv := testredis.Private(t, "--cluster-enabled", "yes") // no slot is served
+	rdb := srv.Client()
+	s := &shell{T: t, ns: testredis.Namespace(t), url: srv.URL(), rdb: rdb}
+	d := diagnose(t, s, 1)
+	for _, name := range []string{"scripts", "latency", "writes"} {
+		r := d.of(name)
+		if strings.Contains(r.Hint, "the user needs") {
+			t.Errorf("%+v", r)
+		}
+		if r.State == checkFail && !strings.Contains(r.Hint, "redis-cli --cluster check") {
+			t.Errorf("%+v", r)
+		}
+	}
+	if r := d.of("latency"); r.State != checkFail || !strings.Contains(r.Detail, "CLUSTERDOWN") {
+		t.Errorf("%+v", r)
+	}
+}
+
+// The lease is compared with what the sentinels say.
+func TestDoctor_comparesTheLeaseWithTheSentinels(t *testing.T) {
+	t.Parallel()
+	g := testredis.Sentinels(t)
+	s := &shell{T: t, ns: testredis.Namespace(t), url: g.URL(), rdb: g.Primary.Client()}
+	if r := diagnose(t, s, 0).of("failover"); r.State != checkOK || !strings.Contains(r.Detail, "takes up to 4s (down-after-milliseconds is 1s)") {
+		t.Errorf("%+v", r)
+	}
+	for _, url := range sentinelsOf(g.URL()).urls {
+		rdb := dialed(t, url)
+		if err := rdb.Do(context.Background(), "sentinel", "set", "beat", "down-after-milliseconds", "5000").Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if r := diagnose(t, s, 0).of("failover"); r.State != checkWarn || !strings.Contains(r.Detail, "8s") || !strings.Contains(r.Hint, "set lease: 8s or more, or lower down-after-milliseconds") {
+		t.Errorf("%+v", r)
+	}
+	file := s.file("c.yaml", "lease: 10s\n")
+	if out := s.must("doctor", "-c", file); !strings.Contains(out, "the shortest lease is 10s") {
+		t.Errorf("%s", out)
+	}
+}

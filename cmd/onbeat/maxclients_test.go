@@ -1,0 +1,128 @@
+package main
+
+import (
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/onbeat/onbeat"
+	"github.com/onbeat/onbeat/instance"
+	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/testredis"
+)
+
+func dialed(t *testing.T, url string) redis.UniversalClient {
+	t.Helper()
+	rdb, err := onbeat.Dial(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = rdb.Close() })
+	return rdb
+}
+
+// A Redis that takes no more connections is there, and is not asked for.
+func TestCommands_sayThatRedisTakesNoMoreConnections(t *testing.T) {
+	t.Parallel()
+	srv := testredis.Private(t)
+	rdb := srv.Client()
+	if err := rdb.ConfigSet(t.Context(), "maxclients", "1").Err(); err != nil {
+		t.Fatal(err)
+	}
+	conn, err := net.Dial("tcp", srv.Addr()) // if that of rdb is not kept
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	s := &shell{T: t, ns: testredis.Namespace(t), url: srv.URL(), rdb: rdb}
+	for range 3 {
+		for code, args := range map[int][]string{1: {"instances"}, 75: {"lock", "run", "-w", "1", "job", "--", "true"}} {
+			r := s.run("", args...)
+			if r.code != code || !strings.Contains(r.err, "max number of clients reached (raise maxclients") {
+				t.Errorf("%v: %+v", args, r)
+			}
+			if strings.Contains(r.err, "is it running") {
+				t.Errorf("%s", r.err)
+			}
+		}
+	}
+}
+
+func TestCommands_nameTheAddressThatRefuses(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	for _, url := range []string{"redis://127.0.0.1:1", "redis-cluster://127.0.0.1:1", "redis-sentinel://127.0.0.1:1/beat"} {
+		s.fails(1, []string{"instances", "--redis", url}, "dial tcp 127.0.0.1:1: connect: connection refused")
+	}
+}
+
+// That nobody leads began when the lease of the leader ended, not when somebody noticed.
+func TestInstances_sayWhenNobodyLedAnyMore(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	reg, err := instance.NewRegistry(s.rdb, queue.Partition{Namespace: s.ns})
+	if err != nil {
+		t.Fatal(err)
+	}
+	join := func(id string, lease time.Duration) int64 {
+		gen, _, _, err := reg.Register(t.Context(), instance.Config{ID: id, Lead: instance.LeadNewest, Consume: instance.ConsumeNewest, Lease: lease}, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return gen
+	}
+	if _, err := reg.Ready(t.Context(), "leads", join("leads", 500*time.Millisecond)); err != nil {
+		t.Fatal(err)
+	}
+	follower := join("follows", time.Minute) // and is never ready
+	end, err := s.rdb.ZScore(t.Context(), "onbeat:{"+s.ns+"}:instances", "leads").Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := " since " + queue.FromMs(int64(end)).UTC().Format("2006-01-02 15:04:05")
+	time.Sleep(2500 * time.Millisecond)
+	look := func(when string) {
+		t.Helper()
+		if out := s.must("doctor"); !strings.Contains(out, "none leads"+want) {
+			t.Errorf("%s: want %s in %s", when, want, out)
+		}
+		if out := s.must("instances"); !strings.Contains(out, "nobody leads"+want) {
+			t.Errorf("%s: want %s in %s", when, want, out)
+		}
+	}
+	look("before anybody has noticed")
+	if _, err := reg.Heartbeat(t.Context(), "follows", follower, time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	look("after")
+}
+
+// -w is how long Redis is waited for, too, and without it that is for ever.
+func TestLockRun_waitsForRedis(t *testing.T) {
+	t.Parallel()
+	srv := testredis.Private(t)
+	s := &shell{T: t, ns: testredis.Namespace(t), url: srv.URL(), rdb: srv.Client()}
+	srv.Stop()
+	asked := time.Now()
+	r := s.run("", "lock", "run", "-w", "2", "job", "--", "true")
+	if r.code != exitNoRedis || !strings.Contains(r.err, "waiting for") || !strings.Contains(r.err, "connection refused") {
+		t.Errorf("%+v", r)
+	}
+	if took := time.Since(asked); took < 1400*time.Millisecond || took > 4*time.Second {
+		t.Errorf("-w 2 gave up after %v", took)
+	}
+	done := make(chan ran, 1)
+	go func() { done <- s.run("", "lock", "run", "job", "--", "echo", "ran") }()
+	select {
+	case r := <-done:
+		t.Fatalf("it did not wait: %+v", r)
+	case <-time.After(4 * time.Second):
+	}
+	srv.Restart()
+	if r := <-done; r.code != 0 || r.out != "ran\n" {
+		t.Errorf("%+v", r)
+	}
+}
