@@ -128,7 +128,8 @@ func (s *Scheduler) watch(ctx context.Context, stay *instance.Stay) {
 	}
 }
 
-// standDown says that the leader cannot schedule, and hands over if that helps: a Redis that is full is full for all.
+// standDown says that the leader cannot schedule, and hands over if that helps: a Redis that is full, or lacks replicas, is
+// that for all.
 func (s *Scheduler) standDown(ctx context.Context, stay *instance.Stay, term queue.Term, since time.Duration, err error, say bool) {
 	why := "no call returns"
 	if err != nil {
@@ -137,7 +138,7 @@ func (s *Scheduler) standDown(ctx context.Context, stay *instance.Stay, term que
 	if say {
 		s.log.Error().Str("reason", why).Dur("for", since).Msg("leads, and cannot schedule: slots will be late")
 	}
-	hand := !errors.Is(err, queue.ErrFull)
+	hand := !errors.Is(err, queue.ErrFull) && !errors.Is(err, queue.ErrUnreplicated)
 	if !hand && !say {
 		return
 	}

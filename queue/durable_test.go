@@ -115,9 +115,76 @@ func TestDurable_aPrimaryLostWhileWaitingHasNotAnswered(t *testing.T) {
 	}
 }
 
+// Strict: what no replica has is not answered, so nothing of it is begun; when there is a replica again it is, though it
+// was written before.
+func TestDurable_strict(t *testing.T) {
+	t.Parallel()
+	primary, replica := testredis.Replicated(t)
+	w := worldIn(t, queue.Durable(primary.Client(), queue.Durability{Replicas: 1, Timeout: 500 * time.Millisecond, Strict: true}), "durable")
+	enqueue := func(id string) error {
+		refused, _, err := w.q.Enqueue(t.Context(), []*task.Task{{ID: id, Type: "job"}}, false)
+		return errors.Join(append(refused, err)...)
+	}
+	c := w.join("one")
+	w.must(enqueue("a"))
+	w.must(enqueue("b"))
+	c.claim(1, lanesOf("job"))
+	replica.Pause()
+	for range 3 { // not only the first
+		if err := enqueue("c"); !errors.Is(err, queue.ErrUnreplicated) || !queue.Retryable(err) {
+			t.Errorf("enqueue: %v", err)
+		}
+	}
+	if r, err := w.q.Cycle(t.Context(), c.request(1, lanesOf("job"))); !errors.Is(err, queue.ErrUnreplicated) || r != nil {
+		t.Errorf("it may begin %+v, %v", r, err)
+	}
+	replica.Resume()
+	testredis.Eventually(t, 20*time.Second, func() error {
+		_, err := w.q.Cycle(t.Context(), c.request(0, nil))
+		return err
+	}, "a call is answered again")
+	held, _, err := w.q.Held(t.Context(), c.gen, c.id)
+	w.must(err)
+	if len(held) != 2 {
+		t.Errorf("it holds %d tasks, want a and b, which was claimed before", len(held))
+	}
+}
+
+// A primary that lost a replica gives nothing away for a moment. If it is the primary after all, what was claimed is begun.
+func TestDurable_aPrimaryThatLostAReplicaIsSuspect(t *testing.T) {
+	t.Parallel()
+	primary, replica := testredis.Replicated(t)
+	w := worldIn(t, queue.Durable(primary.Client(), queue.Durability{Replicas: 1, Timeout: 500 * time.Millisecond}), "durable")
+	c := w.join("one")
+	_, _, err := w.q.Enqueue(t.Context(), []*task.Task{{ID: "a", Type: "job"}, {ID: "b", Type: "job"}}, false)
+	w.must(err)
+	c.claim(1, lanesOf("job"))
+	replica.Kill()
+	plain := primary.Client()
+	testredis.Eventually(t, 20*time.Second, func() bool {
+		return strings.Contains(plain.Info(t.Context(), "replication").Val(), "connected_slaves:0")
+	}, "the primary sees that it left")
+	began := time.Now()
+	if _, err := w.q.Cycle(t.Context(), c.request(1, lanesOf("job"))); !errors.Is(err, queue.ErrSuspect) || !queue.Retryable(err) {
+		t.Errorf("claim: %v", err)
+	}
+	testredis.Eventually(t, 20*time.Second, func() error {
+		_, err := w.q.Cycle(t.Context(), c.request(0, nil))
+		return err
+	}, "it is believed again")
+	if took := time.Since(began); took < 2900*time.Millisecond {
+		t.Errorf("it was suspect for %s, want 3s", took)
+	}
+	held, _, err := w.q.Held(t.Context(), c.gen, c.id)
+	w.must(err)
+	if len(held) != 2 {
+		t.Errorf("it holds %d tasks, want a and b, which was claimed meanwhile", len(held))
+	}
+}
+
 func TestDurability_refusesWhatCouldNotWork(t *testing.T) {
 	t.Parallel()
-	for _, d := range []queue.Durability{{Replicas: -1}, {Replicas: 101}, {Replicas: 1, Timeout: time.Microsecond}, {Replicas: 1, Timeout: 3 * time.Second},
+	for _, d := range []queue.Durability{{Replicas: -1}, {Strict: true}, {Replicas: 101}, {Replicas: 1, Timeout: time.Microsecond}, {Replicas: 1, Timeout: 3 * time.Second},
 		{Timeout: time.Second}} {
 		if err := d.Validate(); err == nil || !strings.Contains(err.Error(), "durability.") {
 			t.Errorf("%+v: %v", d, err)

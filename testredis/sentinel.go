@@ -154,3 +154,52 @@ func (g *SentinelGroup) Join(t testing.TB) {
 		must(t, r.Client().ConfigSet(t.Context(), "masterauth", "").Err())
 	}
 }
+
+// Led is the member that the sentinels say is the primary.
+func (g *SentinelGroup) Led(t testing.TB) *Server {
+	t.Helper()
+	addr := g.Leading(t)
+	for _, m := range append([]*Server{g.Primary}, g.Replicas...) {
+		if m.Addr() == addr {
+			return m
+		}
+	}
+	t.Fatalf("testredis: the sentinels name %s, which is no member of the group", addr)
+	return nil
+}
+
+// Failover has the sentinels promote a replica, as for maintenance, and returns when they say that it was. The old primary
+// is told later that it is none: see [SentinelGroup.AwaitWhole].
+func (g *SentinelGroup) Failover(t testing.TB) {
+	t.Helper()
+	old := g.Leading(t)
+	s := sentinelClient(g.addrs[0])
+	defer s.Close()
+	Eventually(t, startTimeout, func() error { return s.Failover(t.Context(), sentinelMaster).Err() }, "a failover begins")
+	Eventually(t, startTimeout, func() bool { return g.Leading(t) != old }, "a replica is promoted")
+}
+
+// AwaitWhole waits until one member is the primary and the others follow it, and all sentinels say so.
+func (g *SentinelGroup) AwaitWhole(t testing.TB) {
+	t.Helper()
+	for _, addr := range g.addrs {
+		s := sentinelClient(addr)
+		Eventually(t, 2*startTimeout, func() error {
+			led := g.Led(t)
+			info := led.Client().Info(t.Context(), "replication").Val()
+			names, err := s.GetMasterAddrByName(t.Context(), sentinelMaster).Result()
+			switch {
+			case err != nil || net.JoinHostPort(names[0], names[1]) != led.Addr():
+				return fmt.Errorf("it names %v, %v", names, err)
+			case !strings.Contains(info, "connected_slaves:2") || strings.Count(info, "state=online") != 2:
+				return fmt.Errorf("the primary says %s", info)
+			}
+			m, err := s.Master(t.Context(), sentinelMaster).Result()
+			if err != nil || m["flags"] != "master" {
+				return fmt.Errorf("its state is %s, %v", m["flags"], err)
+			}
+			return nil
+		}, "the group is whole, by the sentinel at %s", addr)
+		_ = s.Close()
+	}
+}

@@ -10,8 +10,9 @@ import (
 type durabilityConfig struct {
 	Replicas integer  `yaml:"replicas"`
 	Timeout  duration `yaml:"timeout"`
+	Strict   bool     `yaml:"strict"`
 }
 
 func (d durabilityConfig) queue() queue.Durability {
-	return queue.Durability{Replicas: int(d.Replicas), Timeout: time.Duration(d.Timeout)}
+	return queue.Durability{Replicas: int(d.Replicas), Timeout: time.Duration(d.Timeout), Strict: d.Strict}
 }

@@ -1,0 +1,56 @@
+package queue
+
+import (
+	"errors"
+	"testing"
+	"time"
+)
+
+func TestSuspicion(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	type word struct {
+		after time.Duration
+		of    string
+		n     int
+		held  bool
+	}
+	for name, words := range map[string][]word{
+		"all are there":             {{0, "a", 2, false}, {time.Second, "a", 2, false}},
+		"one comes":                 {{0, "a", 1, false}, {0, "a", 2, false}},
+		"one leaves for good":       {{0, "a", 2, false}, {0, "a", 1, true}, {suspectFor - 1, "a", 1, true}, {1, "a", 1, false}, {0, "a", 1, false}},
+		"one leaves, then another":  {{0, "a", 2, false}, {0, "a", 1, true}, {suspectFor, "a", 0, false}},
+		"it comes back":             {{0, "a", 2, false}, {0, "a", 1, true}, {0, "a", 2, false}, {0, "a", 1, true}},
+		"another is the primary":    {{0, "a", 2, false}, {0, "a", 1, true}, {0, "b", 0, false}, {0, "b", 1, false}},
+		"the last one leaves later": {{0, "a", 1, false}, {time.Hour, "a", 0, true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var s suspicion
+			at := now
+			for i, w := range words {
+				at = at.Add(w.after)
+				if err := s.heard(w.of, w.n, true, at); errors.Is(err, ErrSuspect) != w.held {
+					t.Errorf("word %d: %v, want that it is held back: %v", i, err, w.held)
+				}
+			}
+		})
+	}
+	var s suspicion
+	if err := s.heard("", 0, false, now); err != nil || s.looks() {
+		t.Errorf("who may not ask: %v, and asks again: %v", err, s.looks())
+	}
+}
+
+func TestReplicas(t *testing.T) {
+	t.Parallel()
+	of, n, ok := replicas("# Replication\r\nrole:master\r\nconnected_slaves:2\r\nslave0:ip=127.0.0.1\r\nmaster_replid:abc\r\n")
+	if of != "abc" || n != 2 || !ok {
+		t.Errorf("%q, %d, %v", of, n, ok)
+	}
+	for _, text := range []string{"", "role:master\n", "connected_slaves:x\nmaster_replid:a\n", "connected_slaves:1\n"} {
+		if _, _, ok := replicas(text); ok {
+			t.Errorf("%q was read", text)
+		}
+	}
+}
