@@ -75,7 +75,9 @@ type Task struct {
 
 	// Attempt is the number of the present run, from 1. Zero unless the task is running.
 	Attempt int
-	// Fence rises with every claim in the partition: an effect guarded by the largest fence seen happens once.
+	// Fence rises with every claim in the partition, and tasks that were claimed together share one: an effect guarded by the
+	// largest fence seen of its task happens once. Refuse an equal one too if it comes with another attempt, or once more:
+	// two primaries that know nothing of each other may give the same.
 	Fence int64
 	// Claimed is when this run was claimed, by the clock of Redis.
 	Claimed time.Time
