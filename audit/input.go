@@ -51,6 +51,8 @@ type Input struct {
 	Paused bool
 	// Losses are times of which Redis lost the writes.
 	Losses []Loss
+	// Vain are slots that ran to their end under a claim that Redis did not know any more.
+	Vain []time.Time
 	// Resumed are moments at which a pause ended.
 	Resumed []time.Time
 

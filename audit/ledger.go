@@ -98,6 +98,11 @@ func Open(in Input) *Ledger {
 			l.slots = append(l.slots, slot{ms: at.UnixMilli()})
 		}
 	}
+	for _, at := range in.Vain {
+		if s := l.find(at); s != nil {
+			s.flags |= perhaps
+		}
+	}
 	return l
 }
 
@@ -182,7 +187,15 @@ func (l *Ledger) noteRange(n queue.Note) {
 	for ; i < len(l.slots) && l.slots[i].ms <= end; i++ {
 		if s := &l.slots[i]; s.state == silent {
 			s.state, s.why = to, l.reason(n.Why)
+			l.doubt(s, n)
 		}
+	}
+}
+
+// doubt marks a slot that may have run though it is noted as missed.
+func (l *Ledger) doubt(s *slot, n queue.Note) {
+	if s.state == missed && mayHaveRun(l.in.Losses, l.due(s.ms), n.At) {
+		s.flags |= perhaps
 	}
 }
 
@@ -203,6 +216,7 @@ func (l *Ledger) noteSlot(s *slot, n queue.Note) {
 			s.state, s.why = skipped, l.reason(n.Why)
 		case "missed":
 			s.state, s.why = missed, l.reason(n.Why)
+			l.doubt(s, n)
 		case "cancelled":
 			s.state = undone
 		default:
@@ -306,6 +320,9 @@ func (l *Ledger) verdict(s *slot) Verdict {
 	case skipped:
 		return Skipped
 	case missed:
+		if s.flags&perhaps != 0 && s.flags&ran == 0 {
+			return Unknown
+		}
 		return Missed
 	case paused:
 		return Paused

@@ -33,13 +33,17 @@ func Losses(ctx context.Context, q *queue.Queue, since time.Duration) ([]Loss, e
 	if err != nil {
 		return nil, fmt.Errorf("audit: %w", err)
 	}
+	return lossesOf(events), nil
+}
+
+func lossesOf(events []queue.Event) []Loss {
 	var list []Loss
 	for _, e := range events {
 		if e.Kind == "lost writes" {
 			list = append(list, Loss{Found: e.At, From: moment(e.Fields["kept"]), Known: moment(e.Fields["known"]), Until: e.At})
 		}
 	}
-	return merged(list), nil
+	return merged(list)
 }
 
 // merged makes one of losses that overlap. One of everything stays what it is.
@@ -69,6 +73,12 @@ func repeats(losses []Loss, due, noted time.Time) bool {
 	return slices.ContainsFunc(losses, func(l Loss) bool {
 		return !due.After(l.Until) && (noted.IsZero() || !noted.Before(l.From))
 	})
+}
+
+// mayHaveRun reports whether a slot that was noted as missed may have run all the same: before that was noted, in a time whose
+// writes are lost and in which Redis is known to have lived.
+func mayHaveRun(losses []Loss, due, noted time.Time) bool {
+	return slices.ContainsFunc(losses, func(l Loss) bool { return !due.After(l.Known) && !noted.Before(l.From) })
 }
 
 // moment reads unix milliseconds.

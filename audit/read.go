@@ -113,10 +113,11 @@ func (a *auditor) read(ctx context.Context, s *producer.Schedules) error {
 	if len(a.known) == 0 && a.opts.Schedule != "" {
 		return fmt.Errorf("schedule %q: %w", a.opts.Schedule, errors.Join(append(a.unread, queue.ErrNotFound)...))
 	}
-	losses, err := Losses(ctx, a.q, a.to.Sub(a.from))
+	events, err := a.q.Events(ctx, a.from, maxEvents)
 	if err != nil {
 		return err
 	}
+	losses := lossesOf(events)
 	for name, in := range a.known {
 		in.Known, in.Losses = since, losses
 		if err := in.complete(now[name]); err != nil {
@@ -124,7 +125,8 @@ func (a *auditor) read(ctx context.Context, s *producer.Schedules) error {
 			delete(a.known, name)
 		}
 	}
-	return a.resumed(ctx)
+	a.take(events)
+	return nil
 }
 
 func (a *auditor) list(ctx context.Context, s *producer.Schedules) (list []producer.Status, err error) {
@@ -195,15 +197,19 @@ func (in *Input) complete(s *producer.Status) error {
 // maxEvents is more than are kept.
 const maxEvents = 100_000
 
-// resumed reads when pauses ended.
-func (a *auditor) resumed(ctx context.Context) error {
-	events, err := a.q.Events(ctx, a.from, maxEvents)
-	for _, e := range events {
+// take notes when pauses ended, and what was settled in vain.
+func (a *auditor) take(events []queue.Event) {
+	for i := range events {
+		e := &events[i]
 		if in := a.known[e.Fields["schedule"]]; in != nil && e.Kind == "schedule resumed" {
 			in.Resumed = append(in.Resumed, e.At)
 		}
+		for _, id := range e.Vain() {
+			if name, at, ok := task.ParseSlotID(id); ok && a.known[name] != nil {
+				a.known[name].Vain = append(a.known[name].Vain, at)
+			}
+		}
 	}
-	return err
 }
 
 // judge reads the history once for a group of schedules, asks for what it leaves open, and reads what was written

@@ -25,7 +25,8 @@ const (
 	Failed
 	// Pending: it is due, running or waits to be tried again.
 	Pending
-	// Unknown: the history does not reach back to it, or a newer release says what this one does not know.
+	// Unknown: the history does not reach back to it, a newer release says what this one does not know, or it is noted as
+	// missed and was due in a time whose writes Redis lost, in which it may have run.
 	Unknown
 	// Lost: nobody accounts for it.
 	Lost

@@ -111,6 +111,7 @@ func (c *Consumer) answered(a answer) (again bool, err error) {
 	}
 	r := a.reply
 	c.clock.Set(a.sent, a.came, r.Now)
+	c.vain(r.Void)
 	refused := c.refused(r)
 	c.settled = append(c.settled[:copy(c.settled, c.settled[a.settled:])], refused...)
 	c.keyed = c.keyed && len(c.settled) > 0
@@ -120,9 +121,6 @@ func (c *Consumer) answered(a answer) (again bool, err error) {
 	c.owed = r.Owed
 	if r.LanesVer == c.lanes.version {
 		c.stale = 0
-	}
-	if n := len(r.Void); n > 0 {
-		c.log.Warn().Int("runs", n).Msg("settled in vain: the claim was not held any more")
 	}
 	c.portion = min(2*c.portion, queue.MaxBatch)
 	if !r.LeftDue {
@@ -155,6 +153,27 @@ func (c *Consumer) answered(a answer) (again bool, err error) {
 	}
 	c.gather()
 	return c.caughtUp(r, again)
+}
+
+// vain says that the claims of some runs were not held any more when they were settled: they have run, and may once more. What
+// is settled again because a reply was lost was settled before, and says nothing.
+func (c *Consumer) vain(void []int) {
+	if len(void) == 0 || c.doubt {
+		return
+	}
+	ids := make([]string, len(void))
+	for i, n := range void {
+		ids[i] = c.settled[n].ID
+	}
+	c.log.Warn().Int("runs", len(ids)).Strs("tasks", ids[:min(len(ids), 20)]).Msg("settled in vain: the claim was not held any more")
+	stay := c.stay
+	go func() {
+		ctx, done := context.WithTimeout(stay.Context(), callTimeout)
+		defer done()
+		if err := c.q.SettledInVain(ctx, stay.ID, ids); err != nil && ctx.Err() == nil {
+			c.log.Warn().Err(err).Msg("the event that says so is missing")
+		}
+	}()
 }
 
 // caughtUp reads what a reply says has changed: what is held after a lost reply or lost writes, or the lanes there are.
