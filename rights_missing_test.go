@@ -1,13 +1,14 @@
 package onbeat_test
 
 import (
-	"errors"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/rs/zerolog"
 
 	"github.com/onbeat/onbeat"
 	"github.com/onbeat/onbeat/queue"
@@ -36,7 +37,16 @@ func TestRights_ofTheConnectionAreNamed(t *testing.T) {
 	}
 }
 
-// A right that is taken away while an instance runs ends it when its lease is over, with the name of the right.
+// lines are those of a log, as a channel.
+type lines chan string
+
+func (l lines) Write(p []byte) (int, error) {
+	l <- string(p)
+	return len(p), nil
+}
+
+// A right that is taken away from an instance that runs is named by it, loudly; it does not end for that, and goes on when it
+// has the right again.
 func TestRun_namesARightThatIsTakenAway(t *testing.T) {
 	t.Parallel()
 	admin := testredis.Real(t)
@@ -44,26 +54,33 @@ func TestRun_namesARightThatIsTakenAway(t *testing.T) {
 		t.Run(right, func(t *testing.T) {
 			t.Parallel()
 			p := queue.Partition{Namespace: testredis.Namespace(t)}
-			rdb := testredis.User(t, admin, strings.Fields(queue.ACL(queue.AsInstance, p, false)))
-			d := dispatcher(t, rdb, onbeat.Config{Namespace: p.Namespace, Lease: time.Second})
-			over := make(chan error, 1)
-			go func() { over <- d.Run(t.Context()) }()
-			testredis.Eventually(t, patience, func() bool {
-				return admin.HGet(t.Context(), p.Keys().Leader, "id").Val() != ""
-			}, "it leads")
+			rules := strings.Fields(queue.ACL(queue.AsInstance, p, false))
+			rdb := testredis.User(t, admin, rules)
+			said := make(lines, 1000)
+			d := dispatcher(t, rdb, onbeat.Config{Namespace: p.Namespace, Lease: time.Second, Log: zerolog.New(said).Level(zerolog.ErrorLevel)})
+			run(t, d)
+			leads := func() bool { return admin.HGet(t.Context(), p.Keys().Leader, "id").Val() != "" }
+			testredis.Eventually(t, patience, leads, "it leads")
 			change, want := "-"+right[1:], right
 			if right == "~" {
 				change, want = "resetkeys", "~"+p.Prefix()+"*"
 			}
-			must(t, admin.Do(t.Context(), "ACL", "SETUSER", rdb.Options().Username, change).Err())
-			select {
-			case err := <-over:
-				if !errors.Is(err, queue.ErrDenied) || !strings.Contains(err.Error(), "the user lacks "+want+"; docs/rights.md") {
-					t.Errorf("%v does not name %s", err, want)
+			user := []any{"ACL", "SETUSER", rdb.Options().Username}
+			must(t, admin.Do(t.Context(), append(user, change)...).Err())
+			for found := false; !found; {
+				select {
+				case line := <-said:
+					found = strings.Contains(line, "the user lacks "+want+"; docs/rights.md") && strings.Contains(line, "does not let this instance in any more")
+				case <-time.After(patience):
+					t.Fatalf("%s is not named", want)
 				}
-			case <-time.After(patience):
-				t.Error("it has not ended")
 			}
+			for _, rule := range rules {
+				user = append(user, rule)
+			}
+			must(t, admin.Del(t.Context(), p.Keys().Leader).Err())
+			must(t, admin.Do(t.Context(), user...).Err())
+			testredis.Eventually(t, patience, leads, "it leads again")
 		})
 	}
 }
