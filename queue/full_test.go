@@ -105,6 +105,11 @@ func TestFullRedis_whatPassesAndWhatIsRefused(t *testing.T) {
 			_, err := f.reg.Promote(ctx, "newer")
 			return err
 		}},
+		{"pausing", "pause", false, func(f *full) error {
+			_, err := f.reg.Pause(ctx, time.Second)
+			_, again := f.reg.Pause(ctx, 0)
+			return errors.Join(err, again)
+		}},
 		{"standing down", "standdown", false, func(f *full) error {
 			b := f.join("b", release("newer"))
 			f.join("a2", release("newest"))
