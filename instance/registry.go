@@ -4,6 +4,7 @@ import (
 	"context"
 	"embed"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -211,6 +212,22 @@ func (r *Registry) Pause(ctx context.Context, d time.Duration) (View, error) {
 		return View{}, &task.FieldError{Field: "for", Value: d.String(), Reason: "out of range", Hint: "up to " + LongestPause.String()}
 	}
 	return r.view(ctx, "pause", pauseScript, r.first(), (d + time.Millisecond - 1).Milliseconds())
+}
+
+// Paused returns until when nobody may take work, by the clock of Redis, and how long that is yet; zero if there is no pause.
+func (r *Registry) Paused(ctx context.Context) (until time.Time, left time.Duration, err error) {
+	pipe := r.rdb.Pipeline()
+	now, pause := pipe.Time(ctx), pipe.HGet(ctx, r.keys.Leader, "pause")
+	if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) {
+		return until, 0, fmt.Errorf("read the pause: %w", queue.Classify(err))
+	}
+	ms, _ := pause.Int64()
+	until = queue.FromMs(ms)
+	left = until.Sub(now.Val())
+	if left <= 0 || left > LongestPause {
+		return time.Time{}, 0, nil
+	}
+	return until, left, nil
 }
 
 // Declare asks whether this leader may declare schedules. It may not while a newer release, or a newer generation of the

@@ -35,6 +35,8 @@ type doctor struct {
 	info   map[string]string
 	checks []check
 	moving bool // the slot of the namespace is on its way to another node of the cluster
+
+	inPause bool // nobody may begin a task now
 }
 
 // Run checks and says what it found.
@@ -54,7 +56,7 @@ func (c *doctorCmd) Run(ctx context.Context, a *app) error {
 	}
 	for _, look := range []func(context.Context){
 		d.role, d.cluster, d.failover, d.writes, d.persistence, d.memory, d.scripts, d.rights, d.latency, d.clock,
-		d.namespaceOverview, d.keysOverCaps, d.damage, d.unhandled, d.lateness, d.dead,
+		d.namespaceOverview, d.paused, d.keysOverCaps, d.damage, d.unhandled, d.lateness, d.dead,
 	} {
 		d.look(ctx, look)
 	}

@@ -109,6 +109,14 @@ func (d *doctor) unhandled(ctx context.Context) {
 	d.ok("handlers", "every due type has one")
 }
 
+// paused says that nobody may begin a task now.
+func (d *doctor) paused(ctx context.Context) {
+	if until, left, err := d.Instances().Paused(ctx); err == nil && left > 0 {
+		d.inPause = true
+		d.warn("pause", "onbeat instances resume ends it", "nobody begins a task until %s (%s yet)", until.Format(time.RFC3339), span(left))
+	}
+}
+
 // lateness looks for work that waits too long for a worker. What no instance handles waits for another reason: see unhandled.
 func (d *doctor) lateness(ctx context.Context) {
 	n, err1 := d.Queue().Counts(ctx)
@@ -120,6 +128,8 @@ func (d *doctor) lateness(ctx context.Context) {
 	switch {
 	case d.moving:
 		hint = "no worker can help while the slot of the namespace is on its way: see cluster"
+	case d.inPause:
+		hint = "nobody begins a task: see pause"
 	case len(instances) == 0:
 		hint = "start an instance: onbeat serve"
 	}

@@ -105,6 +105,8 @@ func explain(err error) string {
 		return withHint(err.Error(), "the user lacks a right: "+rightsPage)
 	case errors.Is(err, queue.ErrDenied):
 		return withHint(err.Error(), "check the user and password of the Redis URL")
+	case errors.Is(err, queue.ErrUnreplicated):
+		return withHint(err.Error(), "it is done on the primary, and lost if that is lost now; ask again when replicas are back: onbeat doctor")
 	case ofReplica(err):
 		return withHint(saidBriefly(err), namePrimary)
 	case hintOf(err) != "":

@@ -70,6 +70,10 @@ func (c *instancesListCmd) Run(ctx context.Context, a *app) error {
 			fmt.Sprintf("%s:%d", i.Host, i.PID), span(now.Sub(i.Started)))
 	}
 	t.print(a.out)
+	if until, left, err := cl.Instances().Paused(ctx); err == nil && left > 0 {
+		a.printf("%s until %s (%s yet): nobody begins a task; onbeat instances resume ends it", a.style.yellow("paused"),
+			until.Format(time.RFC3339), span(left))
+	}
 	if since := cl.leaderless(ctx, list, now); since != "" {
 		a.printf("nobody leads%s", since)
 	}
