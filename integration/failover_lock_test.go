@@ -1,0 +1,120 @@
+package integration
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/onbeat/onbeat"
+	"github.com/onbeat/onbeat/integration/internal/rig"
+	"github.com/onbeat/onbeat/lock"
+	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/testredis"
+)
+
+// hold is a time in which somebody believed that the lock was theirs.
+type hold struct{ from, to time.Time }
+
+// contend takes a lock for a moment, again and again, until ctx ends.
+func contend(ctx context.Context, rdb redis.UniversalClient, name string, had func(hold)) {
+	for ctx.Err() == nil {
+		held, err := lock.Acquire(ctx, rdb, name, lock.Options{TTL: 2 * time.Second})
+		if err != nil {
+			continue
+		}
+		h := hold{from: time.Now()}
+		select {
+		case <-time.After(20 * time.Millisecond):
+		case <-held.Context().Done():
+		}
+		h.to = time.Now()
+		had(h)
+		_ = held.Release(context.WithoutCancel(ctx))
+	}
+}
+
+// together is how many holds began while another lasted, and for how long at most two did.
+func together(holds []hold) (n int, longest time.Duration) {
+	slices.SortFunc(holds, func(a, b hold) int { return a.from.Compare(b.from) })
+	var last time.Time
+	for _, h := range holds {
+		if h.from.Before(last) {
+			n++
+			end := last
+			if h.to.Before(end) {
+				end = h.to
+			}
+			longest = max(longest, end.Sub(h.from))
+		}
+		if h.to.After(last) {
+			last = h.to
+		}
+	}
+	return n, longest
+}
+
+// A lock does not outlive what Redis forgets in a failover: now and then two hold it. On a client that is strict about all
+// replicas never.
+func TestFailover_locks(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name string
+		want queue.Durability
+	}{
+		{"as it is", queue.Durability{}},
+		{"strict durability of all replicas", queue.Durability{Replicas: 2, Strict: true, Timeout: 500 * time.Millisecond}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			g := testredis.Sentinels(t)
+			w := worldOn(t, g.URL())
+			var mu sync.Mutex
+			var holds []hold
+			count := func() int {
+				mu.Lock()
+				defer mu.Unlock()
+				return len(holds)
+			}
+			ctx, stop := context.WithCancel(t.Context())
+			var all sync.WaitGroup
+			defer all.Wait()
+			defer stop()
+			for range 4 {
+				rdb, err := onbeat.Dial(g.URL())
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer rdb.Close()
+				all.Go(func() {
+					contend(ctx, queue.Durable(rdb, c.want), "nightly", func(h hold) {
+						mu.Lock()
+						defer mu.Unlock()
+						holds = append(holds, h)
+					})
+				})
+			}
+			n := rig.Size(1, 50)
+			for range n {
+				before := count()
+				testredis.Eventually(t, 40*time.Second, func() bool { return count() > before+20 }, "the lock is taken")
+				g.Failover(t)
+				g.AwaitWhole(t)
+			}
+			before := count()
+			testredis.Eventually(t, 40*time.Second, func() bool { return count() > before+20 }, "the lock is taken again")
+			stop()
+			all.Wait()
+			two, longest := together(holds)
+			if c.want.Strict && two > 0 {
+				t.Errorf("%d of %d held it while another did, for %s", two, len(holds), longest)
+			}
+			w.Row("locks, Sentinel, planned failovers, "+c.name, rig.Figures{},
+				fmt.Sprintf("%d failovers; %d of %d holders were not alone, for %s at most", n, two, len(holds), longest.Round(time.Millisecond)))
+		})
+	}
+}
