@@ -3,7 +3,6 @@ package queue
 import (
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -66,17 +65,18 @@ func (s *suspicion) heard(of string, n int, ok bool, now time.Time) error {
 	return fmt.Errorf("%w: it has %d of its %d replicas", ErrSuspect, n, s.most)
 }
 
-// replicas reads INFO replication: whose history a primary goes on with, and how many replicas it has.
+// replicas reads INFO replication: whose history a primary goes on with, and how many replicas follow it. One that only takes
+// a copy, as for a backup, is never online.
 func replicas(info string) (of string, n int, ok bool) {
 	for line := range strings.Lines(info) {
 		name, value, _ := strings.Cut(strings.TrimSpace(line), ":")
-		switch name {
-		case "master_replid":
+		switch {
+		case name == "master_replid":
 			of = value
-		case "connected_slaves":
-			var err error
-			n, err = strconv.Atoi(value)
-			ok = err == nil
+		case name == "connected_slaves":
+			ok = true
+		case strings.HasPrefix(name, "slave") && strings.Contains(value, "state=online"):
+			n++
 		}
 	}
 	return of, n, ok && of != ""

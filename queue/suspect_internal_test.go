@@ -44,11 +44,12 @@ func TestSuspicion(t *testing.T) {
 
 func TestReplicas(t *testing.T) {
 	t.Parallel()
-	of, n, ok := replicas("# Replication\r\nrole:master\r\nconnected_slaves:2\r\nslave0:ip=127.0.0.1\r\nmaster_replid:abc\r\n")
+	of, n, ok := replicas("# Replication\r\nrole:master\r\nconnected_slaves:3\r\nslave0:ip=127.0.0.1,port=1,state=online,offset=9\r\n" +
+		"slave1:ip=127.0.0.1,port=0,state=wait_bgsave,offset=0\r\nslave2:ip=127.0.0.1,port=2,state=online\r\nmaster_replid:abc\r\n")
 	if of != "abc" || n != 2 || !ok {
 		t.Errorf("%q, %d, %v", of, n, ok)
 	}
-	for _, text := range []string{"", "role:master\n", "connected_slaves:x\nmaster_replid:a\n", "connected_slaves:1\n"} {
+	for _, text := range []string{"", "role:master\n", "master_replid:a\n", "connected_slaves:1\n"} {
 		if _, _, ok := replicas(text); ok {
 			t.Errorf("%q was read", text)
 		}
