@@ -123,8 +123,11 @@ func checkModel(t *testing.T, rt *rapid.T, r *rig) {
 				c.Lead = LeadSticky
 			}
 			m.sweep()
+			old, again := m.live[id]
+			if again {
+				r.prove(old.member) // as below
+			}
 			gen, order, v, err := r.reg.Register(ctx, c, 0)
-			_, again := m.live[id]
 			m.live[id] = &modelled{
 				member: member{id, gen}, order: order, standby: c.Standby, sticky: c.Lead == LeadSticky,
 			}

@@ -23,6 +23,7 @@ type lockChild struct {
 	cmd    *exec.Cmd
 	shares bool // our process group, because it shares our terminal, wherever our stdin comes from
 	exited chan struct{}
+	late   bool // a signal came when the command was gone
 }
 
 func newLockChild(a *app, held *lock.Lock, p *lockPlan, command []string) *lockChild {
@@ -56,7 +57,7 @@ func (c *lockChild) run(signals <-chan os.Signal) error {
 		case s := <-signals:
 			// What is typed in a terminal goes to all of the group without our help.
 			if !c.shares || !typed(s) {
-				c.tell(s)
+				c.late = !c.tell(s) || c.late
 			}
 		case <-over:
 			over = nil
@@ -84,7 +85,7 @@ func (c *lockChild) start() error {
 	return <-started
 }
 
-func (c *lockChild) tell(s os.Signal) { tell(c.cmd.Process, s, !c.shares) }
+func (c *lockChild) tell(s os.Signal) (there bool) { return tell(c.cmd.Process, s, !c.shares) }
 
 // end is how it ends once the command has.
 func (c *lockChild) end(signals <-chan os.Signal) error {
@@ -105,10 +106,12 @@ func (c *lockChild) end(signals <-chan os.Signal) error {
 func (c *lockChild) release(signals <-chan os.Signal) error {
 	released := make(chan error, 1)
 	go func() { released <- c.held.Release(context.Background()) }()
-	select {
-	case err := <-released:
-		return err
-	case <-signals:
+	if !c.late {
+		select {
+		case err := <-released:
+			return err
+		case <-signals:
+		}
 	}
 	select { // it may have come just now, for the command
 	case err := <-released:

@@ -17,7 +17,7 @@ func typed(s os.Signal) bool { return s == os.Interrupt }
 
 func hasTerminal() bool { return true } // a console
 
-func tell(p *os.Process, _ os.Signal, _ bool) { _ = p.Kill() }
+func tell(p *os.Process, _ os.Signal, _ bool) bool { return p.Kill() == nil }
 
 func exitOf(os.Signal) int { return exitFailed }
 

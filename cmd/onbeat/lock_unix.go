@@ -25,13 +25,14 @@ func hasTerminal() bool {
 	return true
 }
 
-// tell sends a signal to a process, or to all of its group. One that is gone already is told nothing.
-func tell(p *os.Process, s os.Signal, group bool) {
+// tell sends a signal to a process, or to all of its group, and reports whether the process is still there.
+func tell(p *os.Process, s os.Signal, group bool) bool {
+	there := p.Signal(syscall.Signal(0)) == nil
 	if n, ok := s.(syscall.Signal); ok && group {
 		_ = syscall.Kill(-p.Pid, n)
-		return
+		return there
 	}
-	_ = p.Signal(s)
+	return p.Signal(s) == nil
 }
 
 // exitOf is the exit code that a shell has for a process that a signal ended.
