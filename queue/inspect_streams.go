@@ -64,6 +64,9 @@ func (q *Queue) FollowEvents(ctx context.Context, from string, fn func(Event) er
 		if errors.Is(err, redis.Nil) {
 			continue
 		}
+		if err != nil && ctx.Err() != nil {
+			break // it ended while Redis was asked
+		}
 		if err != nil {
 			return fmt.Errorf("follow events: %w", Classify(err))
 		}
