@@ -59,6 +59,9 @@ func (c *Consumer) send(want int) {
 	c.calling, c.wake = true, time.Time{}
 	c.stay.Watch("") // Redis takes it out of those who watch
 	ctx, done := context.WithTimeout(c.stay.Context(), min(c.stay.Lease(), callTimeout))
+	if c.draining {
+		ctx = queue.Relaxed(ctx) // nothing is begun any more
+	}
 	if c.lanes.count == 0 && c.lanes.version == 0 {
 		if err := c.lanes.load(ctx, c.q, c.handlers, &c.cfg); err != nil {
 			done()
@@ -161,9 +164,14 @@ func (c *Consumer) vain(void []int) {
 	if len(void) == 0 || c.doubt {
 		return
 	}
-	ids := make([]string, len(void))
-	for i, n := range void {
-		ids[i] = c.settled[n].ID
+	var ids []string
+	for _, n := range void {
+		if s := &c.settled[n]; s.Outcome != queue.Moved || s.Record != nil { // else it was handed back, and has not run
+			ids = append(ids, s.ID)
+		}
+	}
+	if len(ids) == 0 {
+		return
 	}
 	c.log.Warn().Int("runs", len(ids)).Strs("tasks", ids[:min(len(ids), 20)]).Msg("settled in vain: the claim was not held any more")
 	stay := c.stay
@@ -179,7 +187,7 @@ func (c *Consumer) vain(void []int) {
 // caughtUp reads what a reply says has changed: what is held after a lost reply or lost writes, or the lanes there are.
 func (c *Consumer) caughtUp(r *queue.CycleReply, again bool) (bool, error) {
 	if c.doubt {
-		return true, c.adopt(c.stay.Context())
+		return true, c.adopt(c.stay.Context(), r.MayClaim)
 	}
 	ctx, done := context.WithTimeout(c.stay.Context(), callTimeout)
 	defer done()
@@ -207,8 +215,9 @@ func (c *Consumer) accept(t *task.Task) {
 }
 
 // adopt starts what this generation holds without knowing: tasks claimed by a call whose reply was lost, or settled by one
-// that Redis has lost. Those may be more than there are workers for.
-func (c *Consumer) adopt(ctx context.Context) error {
+// that Redis has lost. Those may be more than there are workers for, and it may be that nothing is to be begun now: then they
+// are handed back.
+func (c *Consumer) adopt(ctx context.Context, may bool) error {
 	claims, err := queue.Within(ctx, func() ([]queue.Claim, error) {
 		claims, _, err := c.q.Held(ctx, c.stay.Gen, c.stay.ID)
 		return claims, err
@@ -229,7 +238,7 @@ func (c *Consumer) adopt(ctx context.Context) error {
 		switch {
 		case claim.Err != nil:
 			c.malformed(queue.Malformed{ID: claim.Task.ID, Fence: claim.Task.Fence, Record: claim.Record, Err: claim.Err})
-		case c.draining || c.free() <= 0:
+		case c.draining || !may || c.free() <= 0:
 			c.handBack(claim.Task, false)
 		default:
 			c.accept(claim.Task)

@@ -192,6 +192,9 @@ func (c *Consumer) ended(r result) {
 		return
 	}
 	c.keyed = c.keyed || r.run.task.Key != ""
+	if r.run.again != 0 {
+		r.settle.Fence = r.run.again
+	}
 	c.settled = append(c.settled, r.settle)
 }
 

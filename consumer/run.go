@@ -24,7 +24,10 @@ var (
 )
 
 // run is one claimed task on its way through a handler.
-type run struct{ runContext }
+type run struct {
+	runContext
+	again int64 // the fence of a later claim of the same run, or 0; the loop's own
+}
 
 // result is a run that ended. Drop says that there is nothing to settle: the claim is void.
 type result struct {
@@ -34,8 +37,16 @@ type result struct {
 }
 
 // start runs a task on a goroutine of its own. Its result is sent exactly once.
+//
+// One that runs here already was claimed once more because Redis has lost the first claim: what is running is its run, and is
+// settled under the new claim.
 func (c *Consumer) start(parent context.Context, t *task.Task) {
-	r := &run{runContext{parent: parent, task: t, deadline: time.Now().Add(t.RunTimeout())}}
+	if r := c.inflight[t.ID]; r != nil {
+		r.again = t.Fence
+		c.log.Warn().Str("task", t.ID).Msg("claimed once more while it runs here: redis has lost the first claim")
+		return
+	}
+	r := &run{runContext: runContext{parent: parent, task: t, deadline: time.Now().Add(t.RunTimeout())}}
 	c.inflight[t.ID] = r
 	go c.work(r, c.results)
 }

@@ -24,8 +24,9 @@ func (m *Manager) warnOfEviction(ctx context.Context) {
 
 // policy is the maxmemory-policy of the node that holds the partition; "" if it does not say.
 func (m *Manager) policy(ctx context.Context) string {
-	node, ok := m.rdb.(*redis.Client)
-	if cluster, is := m.rdb.(*redis.ClusterClient); is {
+	rdb := queue.Plain(m.rdb)
+	node, ok := rdb.(*redis.Client)
+	if cluster, is := rdb.(*redis.ClusterClient); is {
 		var err error
 		node, err = cluster.MasterForKey(ctx, m.reg.keys.Meta)
 		ok = err == nil

@@ -121,3 +121,32 @@ func TestLoss_twoMakeOneThatBeganWithTheFirst(t *testing.T) {
 		t.Errorf("%+v", l)
 	}
 }
+
+// One whose registration is lost says from when on: at most from that on, and not that Redis is empty. One with whose ID another
+// has registered, and left, says nothing.
+func TestLoss_ofARegistration(t *testing.T) {
+	t.Parallel()
+	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
+		for name, c := range map[string]struct {
+			gen  int64 // what Redis has given since
+			want bool
+		}{"lost": {-1, true}, "left": {0, false}} {
+			t.Run(name, func(t *testing.T) {
+				ctx := t.Context()
+				r := newRig(t, rdb)
+				k := r.q.Keys()
+				other, m := r.up("other", ""), r.join("m", "")
+				seen := r.beat(m).Now
+				r.beat(other)
+				must(t, rdb.ZRem(ctx, k.Instances, "m").Err())
+				must(t, rdb.HDel(ctx, k.Members, "m").Err())
+				must(t, rdb.HIncrBy(ctx, k.Meta, "gen", c.gen).Err())
+				_, _, v, err := r.reg.register(ctx, Config{ID: "m", Lease: time.Minute}.withDefaults(), m.gen, 0, witness{seen: seen})
+				must(t, err)
+				if v.Forgot != c.want || c.want && (v.Kept.IsZero() || v.Kept.UnixMilli() > m.gen) {
+					t.Errorf("forgot: %v, want %v; kept %s, want at most %d", v.Forgot, c.want, v.Kept, m.gen)
+				}
+			})
+		}
+	})
+}

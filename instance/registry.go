@@ -34,7 +34,7 @@ func electing(name string) *queue.Script {
 var (
 	registerScript   = electing("register")
 	stateScript      = electing("state")
-	heartbeatScript  = electing("heartbeat")
+	heartbeatScript  = electing("heartbeat").Looking()
 	deregisterScript = electing("deregister")
 	openScript       = electing("open")
 	declareScript    = electing("declare")

@@ -22,7 +22,11 @@ func (t *tenure) known() memory {
 	if !t.whole {
 		return t.before
 	}
-	return memory{version: t.version, entries: t.entries, seen: maxTime(t.stay.View().Now, t.q.CaughtUp())}
+	seen := t.q.CaughtUp()
+	if v := t.stay.View(); v.May { // else nothing was claimed by then: there is a pause, say
+		seen = maxTime(v.Now, seen)
+	}
+	return memory{version: t.version, entries: t.entries, seen: seen}
 }
 
 // remember keeps what a term knew when it ended, unless somebody else leads now, who knows better.

@@ -164,7 +164,7 @@ func (t *tenure) restore(ctx context.Context, known memory, names []string) erro
 		return err
 	}
 	if loss, ok := t.stay.Loss(); ok && !loss.Kept.IsZero() { // what was heard since may be of after the loss
-		known.seen = loss.Known
+		known.seen = minTime(known.seen, loss.Known)
 	}
 	if names == nil {
 		names = slices.Sorted(maps.Keys(known.entries))

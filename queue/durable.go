@@ -110,6 +110,22 @@ type durable struct {
 	again   atomic.Int64 // unix ns: until then nobody waits, unless it is strict
 }
 
+// Plain is the client that one of [Durable] was made of, or the client itself: for commands that are not scripts.
+func Plain(rdb redis.UniversalClient) redis.UniversalClient {
+	if d, ok := rdb.(*durable); ok {
+		return d.UniversalClient
+	}
+	return rdb
+}
+
+type relaxed struct{}
+
+// Relaxed is a context for calls by which nothing is begun, as by an instance that drains: what replicas or a suspect primary
+// would hold up is done as without.
+func Relaxed(ctx context.Context) context.Context { return context.WithValue(ctx, relaxed{}, true) }
+
+func isRelaxed(ctx context.Context) bool { return ctx.Value(relaxed{}) != nil }
+
 // waits reports whether replicas are to be waited for now.
 func (d *durable) waits() bool {
 	return d.want.Replicas > 0 && (d.want.Strict || !d.short.Load() || time.Now().UnixNano() >= d.again.Load())
@@ -118,12 +134,12 @@ func (d *durable) waits() bool {
 // Process sends a script and, behind it, what says whether it may be relied on, in one round trip and on one connection.
 // WAIT is about all that the primary was told before it.
 func (d *durable) Process(ctx context.Context, cmd redis.Cmder) error {
-	script, claims := lasting(cmd)
-	looks, waits := claims && d.suspect.looks(), script != nil && d.waits()
+	c, ok := cmd.(once)
+	looks, waits := ok && (c.script.claims || c.script.looks) && d.suspect.looks(), ok && !c.script.fleeting && d.waits()
 	if !looks && !waits {
 		return d.UniversalClient.Process(ctx, cmd)
 	}
-	pipe, err := d.pipeline(ctx, script)
+	pipe, err := d.pipeline(ctx, c)
 	if err != nil {
 		cmd.SetErr(err)
 		return err
@@ -144,8 +160,11 @@ func (d *durable) Process(ctx context.Context, cmd redis.Cmder) error {
 	if looks {
 		err = d.suspect.look(info)
 	}
+	if !c.script.claims || isRelaxed(ctx) && errors.Is(err, ErrSuspect) {
+		err = nil
+	}
 	if err == nil && waits {
-		err = d.acknowledged(wait)
+		err = d.acknowledged(wait, d.want.Strict && !isRelaxed(ctx))
 	}
 	if err != nil {
 		cmd.SetErr(err)
@@ -154,7 +173,7 @@ func (d *durable) Process(ctx context.Context, cmd redis.Cmder) error {
 }
 
 // acknowledged takes in what WAIT said, and returns why the script before it is as if it had not been answered.
-func (d *durable) acknowledged(wait *redis.IntCmd) error {
+func (d *durable) acknowledged(wait *redis.IntCmd, strict bool) error {
 	acked, err := wait.Result()
 	var refused redis.Error
 	switch {
@@ -162,11 +181,11 @@ func (d *durable) acknowledged(wait *redis.IntCmd) error {
 		return err // the primary was lost before a replica was known to have it
 	case err != nil && (redis.HasErrorPrefix(err, "UNBLOCKED") || strings.Contains(err.Error(), "replica instances")):
 		return fmt.Errorf("%w: %s", ErrUnreachable, err.Error()) // it became a replica while or before it waited, which is the same
-	case err != nil && d.want.Strict:
+	case err != nil && strict:
 		return err // the user may not WAIT, say
 	}
 	d.note(int(acked))
-	if d.want.Strict && int(acked) < d.want.Replicas {
+	if strict && int(acked) < d.want.Replicas {
 		return fmt.Errorf("%w: %d of the %d that durability asks for have what was written", ErrUnreplicated, acked, d.want.Replicas)
 	}
 	return nil

@@ -23,6 +23,7 @@ type Script struct {
 	sha      string
 	fleeting bool
 	claims   bool
+	looks    bool
 }
 
 // NewScript joins the library, what the script needs of its own, and its source. Every source begins with a header
@@ -46,6 +47,12 @@ func (s *Script) Fleeting() *Script {
 // Claiming says that what the script returns is begun: not while the primary may be none any more.
 func (s *Script) Claiming() *Script {
 	s.claims = true
+	return s
+}
+
+// Looking says that the script is called often enough to see with it whether the primary loses a replica.
+func (s *Script) Looking() *Script {
+	s.looks = true
 	return s
 }
 
@@ -129,11 +136,3 @@ type once struct {
 }
 
 func (once) NoRetry() bool { return true }
-
-// lasting is a command that is a script whose writes are to last, or nil, and whether it claims.
-func lasting(cmd redis.Cmder) (script redis.Cmder, claims bool) {
-	if c, ok := cmd.(once); ok && !c.script.fleeting {
-		return c, c.script.claims
-	}
-	return nil, false
-}

@@ -2,6 +2,7 @@ package queue
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 )
@@ -20,8 +21,8 @@ func TestSuspicion(t *testing.T) {
 		"one comes":                 {{0, "a", 1, false}, {0, "a", 2, false}},
 		"one leaves for good":       {{0, "a", 2, false}, {0, "a", 1, true}, {suspectFor - 1, "a", 1, true}, {1, "a", 1, false}, {0, "a", 1, false}},
 		"one leaves, then another":  {{0, "a", 2, false}, {0, "a", 1, true}, {suspectFor, "a", 0, false}},
-		"it comes back":             {{0, "a", 2, false}, {0, "a", 1, true}, {0, "a", 2, false}, {0, "a", 1, true}},
-		"another is the primary":    {{0, "a", 2, false}, {0, "a", 1, true}, {0, "b", 0, false}, {0, "b", 1, false}},
+		"it comes and goes":         {{0, "a", 2, false}, {0, "a", 1, true}, {0, "a", 2, false}, {time.Second, "a", 1, false}, {0, "a", 2, false}, {suspectRest, "a", 1, true}},
+		"another is the primary":    {{0, "a", 2, false}, {0, "a", 1, true}, {0, "b", 0, false}, {0, "b", 1, false}, {0, "a", 1, true}, {0, "b", 0, true}, {suspectFor, "a", 1, false}},
 		"the last one leaves later": {{0, "a", 1, false}, {time.Hour, "a", 0, true}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -40,12 +41,21 @@ func TestSuspicion(t *testing.T) {
 	if err := s.heard("", 0, false, now); err != nil || s.looks() {
 		t.Errorf("who may not ask: %v, and asks again: %v", err, s.looks())
 	}
+	if err := s.heard("", 0, false, now.Add(-time.Hour)); err != nil || !s.looks() {
+		t.Errorf("who might not ask long ago: %v, and asks again: %v", err, s.looks())
+	}
+	for i := range 100 {
+		_ = s.heard(fmt.Sprint(i), i, true, now.Add(time.Duration(i)))
+	}
+	if n := len(s.primaries); n != mostPrimaries || s.primaries["99"] == nil {
+		t.Errorf("%d primaries are remembered", n)
+	}
 }
 
 func TestReplicas(t *testing.T) {
 	t.Parallel()
 	of, n, ok := replicas("# Replication\r\nrole:master\r\nconnected_slaves:3\r\nslave0:ip=127.0.0.1,port=1,state=online,offset=9\r\n" +
-		"slave1:ip=127.0.0.1,port=0,state=wait_bgsave,offset=0\r\nslave2:ip=127.0.0.1,port=2,state=online\r\nmaster_replid:abc\r\n")
+		"slave1:ip=127.0.0.1,port=0,state=wait_bgsave,offset=0\r\nslave3:ip=127.0.0.1,port=0,state=online,offset=0\r\nslave2:ip=127.0.0.1,port=2,state=online\r\nmaster_replid:abc\r\n")
 	if of != "abc" || n != 2 || !ok {
 		t.Errorf("%q, %d, %v", of, n, ok)
 	}

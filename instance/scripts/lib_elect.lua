@@ -5,7 +5,7 @@
 -- KEYS[2]  members   hash  id -> "generation order state standby lead consume release"
 --                          state: s starting, r ready, d draining; standby: 0 or 1
 -- KEYS[3]  leader    hash  id, gen, epoch, order, consume, open, since, back, pause: until when nobody takes work;
---                          there: until when somebody counts as having been there, see register.lua
+--                          there: until when there was no time with nobody, see register.lua
 -- KEYS[4]  meta      hash  last generation, epoch and order given; beat: when Redis last answered a heartbeat
 -- KEYS[5]  events    stream
 -- KEYS[6]  wake      channel (declared as a key so that it lies in the same slot)
@@ -147,15 +147,16 @@ local function elect()
   if best.id == current[1] and int(best.gen) == current[2] then
     return
   end
-  -- After a time with no leader the gate is shut until the new one has dealt with the slots missed meanwhile, unless an
-  -- instance has proof that it was no such time. One that follows before it was opened counts from the moment in which the
-  -- first one was there.
-  local there = num(current[7]) or 0
-  local proven = there > now and there <= now + 86400000 and "1" or "0"
-  local open = current[1] and current[1] ~= "" and current[3] or proven
+  -- After a time with no leader the gate is shut until the new one has dealt with the slots missed meanwhile.
+  -- One that follows before it was opened counts from the moment in which the first one was there; and from the beginning of
+  -- time, if an instance has proof that there was no time with nobody.
+  local open = current[1] and current[1] ~= "" and current[3] or "0"
   local epoch = int(rise("epoch"))
   local led = current[1] and current[1] ~= "" and tonumber(current[6]) -- who elected it knows nothing of "back"
-  local back = open == "1" and "" or epoch .. " " .. int(since(current[5], current[4]) or led or now)
+  local there = num(current[7]) or 0
+  local proven = not led and there > now and there <= now + 60000 and 1
+  local back = open == "1" and "" or epoch .. " " .. int(since(current[5], current[4]) or led or proven or now)
+  redis.call("HDEL", leader, "there")
   redis.call("HSET", leader, "id", best.id, "gen", int(best.gen), "epoch", epoch, "order", int(best.order),
     "consume", best.consume, "open", open, "since", int(now), "back", back)
   record(events, cap_events, "event", "leader", "instance", best.id, "release", best.release, "epoch", epoch,
@@ -203,12 +204,12 @@ local function remember(id, known, had)
   local kept, clock, back = num(noted[1]) or 0, num(noted[2]) or 0, num(noted[3]) or -1
   known = tonumber(known or 0)
   redis.call("HSET", meta, "beat", int(math.max(kept, now)), "clock", int(now))
-  if clock > now then
+  if clock > now and clock <= now + 86400000 then -- else it is none, or nobody's
     set_back(clock - now, id)
     back = now
     redis.call("HSET", meta, "back", int(back))
   end
-  if had and known <= now and had > back then
+  if had and known <= now and (had > back or back > now) then
     kept = had
   end
   if kept < known then

@@ -16,9 +16,9 @@
 -- back, in the middle of a rollout or long after, is still of the old release. Nor does losing Redis, or being paused: a
 -- process that comes back from it is as old as it was.
 --
--- A caller that was answered less than a lease ago, and is not registered, shows that Redis lost writes: by the leases that it
--- has, nobody was there. If somebody led then, there was no time with nobody, and what has fallen due since is late, not
--- missed.
+-- A caller that was answered less than a lease ago, and whose lease has run out by what is written here, shows that Redis lost
+-- writes. By the leases that it has nobody was there; but if somebody led when the caller was answered, there was no time with
+-- nobody, and what has fallen due since is late, not missed.
 local id, release = ARGV[1], ARGV[6]
 
 local function at_least(field, value)
@@ -43,18 +43,20 @@ local function drains_all(name)
   return any
 end
 
--- last_beat is the caller's own last heartbeat that Redis has, or when its lease began that was found to have run out: nil
--- if it was never here, and 0 if it should be, as it was answered less than a lease ago, and no trace of it is left.
+-- last_beat is the caller's own last heartbeat that Redis has, or when its lease began that was found to have run out. It is
+-- nil if nothing can be told by it: the caller was never here, or not lately, or another with its ID was here since. Where
+-- its registration is lost, it is what Redis has of anybody before that.
+local known, lease = tonumber(ARGV[11]), tonumber(ARGV[2])
+local ends = redis.call("ZSCORE", instances, id)
+local lately = known > 0 and known <= now + lease and known + lease > now
 local function last_beat()
-  local known, lease = tonumber(ARGV[11]), tonumber(ARGV[2])
   if known == 0 then
     return nil
   end
-  local ends = redis.call("ZSCORE", instances, id)
-  if ends then
+  if ends and int(generation(redis.call("HGET", members, id)) or 0) == ARGV[9] then
     return ends - lease
   end
-  if known + lease <= now then
+  if not lately then
     return nil
   end
   for _, entry in ipairs(redis.call("XREVRANGE", events, "+", "-", "COUNT", 1000)) do
@@ -62,18 +64,22 @@ local function last_beat()
     for i = 1, #entry[2], 2 do
       e[entry[2][i]] = entry[2][i + 1]
     end
-    if e.event == "lost" and e.instance == id then
-      return num(e.lease) and e.lease - lease or 0
+    if e.event == "lost" and e.instance == id and e.generation == ARGV[9] then
+      return num(e.lease) and e.lease - lease or nil
     end
   end
-  return 0
+  local noted = redis.call("HMGET", meta, "gen", "beat")
+  if (num(noted[1]) or 0) < tonumber(ARGV[9]) then
+    return math.min(num(noted[2]) or 0, tonumber(ARGV[9]))
+  end
 end
 local had = last_beat()
-if ARGV[12] == "1" and tonumber(ARGV[11]) + tonumber(ARGV[2]) > now then
-  redis.call("HSET", leader, "there", int(now + tonumber(ARGV[2])))
-end
+local there = ARGV[12] == "1" and ARGV[3] ~= "1" and lately and not (ends and tonumber(ends) > now)
 
 sweep()
+if there and (redis.call("HGET", leader, "id") or "") == "" then
+  redis.call("HSET", leader, "there", int(now + math.min(lease, 60000)))
+end
 local all, lost = redis.call("HGETALL", releases), {}
 for i = 1, #all, 2 do
   local gone = tonumber(string.match(all[i + 1], " (%d+)$") or 0)

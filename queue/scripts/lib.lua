@@ -128,10 +128,11 @@ local function live(instances, members, id, gen)
 end
 
 -- may says whether a registered instance may take work now, by the leader's rule. lead is what leader holds of id, gen,
--- order, consume, open and pause. No pause is longer than ten minutes: what ends later was written by somebody else.
+-- order, consume, open and pause. No pause is longer than ten minutes, by a clock that may be behind by as much since: what ends
+-- later was written by somebody else.
 local function may(lead, id, gen, member)
   local pause = num(lead[6]) or 0
-  if lead[5] ~= "1" or pause > now and pause <= now + 600000 then
+  if lead[5] ~= "1" or pause > now and pause <= now + 1200000 then
     return false
   end
   if lead[1] == id and lead[2] == gen then

@@ -83,7 +83,7 @@ func (w *World) JudgeOne(name string, list []trial.Arrival, every time.Duration,
 		switch {
 		case (ms-first)%step != 0:
 			f.OffGrid++
-		case len(runs) > 1 && rising(runs):
+		case len(runs) > 1 && Rising(runs):
 			f.Repeated++
 		case len(runs) > 1:
 			f.Duplicated++
@@ -94,8 +94,8 @@ func (w *World) JudgeOne(name string, list []trial.Arrival, every time.Duration,
 	return f
 }
 
-// rising reports whether each run of a slot is a later attempt than the one before, with a larger fence.
-func rising(runs []trial.Arrival) bool {
+// Rising reports whether each run of a slot is a later attempt than the one before, with a larger fence.
+func Rising(runs []trial.Arrival) bool {
 	for i := 1; i < len(runs); i++ {
 		if runs[i].Attempt <= runs[i-1].Attempt || runs[i].Fence <= runs[i-1].Fence {
 			return false
