@@ -31,7 +31,7 @@ const redisHint = "redis://, rediss://, redis-sentinel:// or redis-cluster://, s
 // certificate is shown that of tls_cert and tls_key, which are read for each connection. skip_verify=true takes any
 // server for Redis, and gives it the password.
 //
-// Of sentinels all are asked, and what they name is asked for its role: one that is behind, or wrong, strands nobody.
+// Of sentinels all are asked, and what they name is asked for its role: one that is behind strands nobody.
 //
 // User and password are those of Redis; those of sentinels go into sentinel_username and sentinel_password. Other
 // parameters are go-redis's own: pool_size, dial_timeout, read_timeout and so on.

@@ -186,8 +186,9 @@ func (s *sentinels) find(ctx context.Context) (string, error) {
 	wrong := map[string]error{}
 	for len(heard) < len(s.addrs) {
 		heard = listen(words, heard, len(s.addrs))
-		for _, c := range ranked(heard) {
-			if wrong[c.names] != nil {
+		best := ranked(heard)
+		for _, c := range best {
+			if wrong[c.names] != nil || c.epoch < best[0].epoch { // an older primary may still take itself for one
 				continue
 			}
 			if err := s.check(ctx, c.names, len(s.addrs) > 1); err != nil {

@@ -147,6 +147,7 @@ func (c *Consumer) answered(a answer) (again bool, err error) {
 	for _, t := range r.Claimed {
 		c.accept(t)
 	}
+	again = again || c.free() > max(free, 0) // some run here already, and took no worker
 	for _, m := range r.Malformed {
 		c.malformed(m)
 	}

@@ -205,7 +205,7 @@ func (r *Registry) Promote(ctx context.Context, release string) (View, error) {
 const LongestPause = 10 * time.Minute
 
 // Pause lets nobody take work for so long, at most [LongestPause], from now on; zero ends it. What runs goes on, and ends as
-// ever; what falls due meanwhile is late. It is for a planned failover of Redis: what is not begun cannot be begun twice.
+// ever; what falls due meanwhile is late, and then subject to its overlap policy. It is for a planned failover of Redis: what is not begun cannot be begun twice.
 // Instances of a release that knows nothing of it take work as ever.
 func (r *Registry) Pause(ctx context.Context, d time.Duration) (View, error) {
 	if d < 0 || d > LongestPause {

@@ -70,6 +70,9 @@ func (d *doctor) role(context.Context) {
 	case role == "":
 	case role != "master":
 		d.fail("role", primaryHint(d.url), "%s of %s", role, d.info["master_host"])
+	case have < d.durability.Replicas && d.durability.Strict:
+		d.fail("role", "add replicas, or lower durability.replicas: until then nothing is begun",
+			"primary with %d replicas, and strict durability asks for %d", have, d.durability.Replicas)
 	case have < d.durability.Replicas:
 		d.warn("role", "add replicas, or lower durability.replicas: until then writes are only on the primary",
 			"primary with %d replicas, and durability asks for %d", have, d.durability.Replicas)
@@ -93,7 +96,7 @@ func (d *doctor) writes(ctx context.Context) {
 	case strings.Contains(text, "MISCONF"):
 		d.fail("writes", "Redis cannot save to its disk: is it full? See its log", "%v", err)
 	default:
-		d.fail("writes", cmp.Or(d.cure(err, ""), "no instance can register"), "%v", err)
+		d.fail("writes", cmp.Or(d.cure(err, ""), "no instance can register with this user"), "%v", err)
 	}
 }
 

@@ -19,7 +19,7 @@ type paused struct {
 // Help says when.
 func (*instancesPauseCmd) Help() string {
 	return "For a planned failover of Redis: what is not begun cannot be begun twice. What runs goes on, and what falls due waits, " +
-		"and is late. It ends with onbeat instances resume, or by itself, which instances notice with their next heartbeat."
+		"and is late, or skipped where the schedule says that runs may not overlap. It ends with onbeat instances resume, or by itself, which instances notice with their next heartbeat."
 }
 
 // Run lets nobody begin a task for a time.

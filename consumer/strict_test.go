@@ -1,0 +1,98 @@
+package consumer
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/task"
+	"github.com/onbeat/onbeat/testredis"
+)
+
+// strictly is an instance that is strict about its one replica, with a task that it has claimed and may not begin.
+func strictly(t *testing.T, ran *ledger) (w *world, n *node, replica *testredis.Server) {
+	t.Helper()
+	srv, replica := testredis.Replicated(t)
+	w = newWorld(t, srv.Client())
+	strict := queue.Durable(srv.Client(), queue.Durability{Replicas: 1, Strict: true, Timeout: 300 * time.Millisecond})
+	n = w.start(one(t, func(_ context.Context, tk *task.Task) error { ran.note(tk); return nil }), over(strict), lease(2*time.Second))
+	w.leads(n)
+	w.add(job("first"))
+	testredis.Eventually(t, patience, func() bool { return ran.count("first") == 1 }, "it runs with a replica")
+	w.gone("first")
+	replica.Pause()
+	w.add(job("x", task.MaxAttempts(1)))
+	testredis.Eventually(t, patience, func() bool { return !w.due("x") }, "it is claimed")
+	time.Sleep(500 * time.Millisecond) // longer than the replica is waited for
+	return w, n, replica
+}
+
+// What a strict instance has claimed, and not begun, is handed back when it drains, without an attempt.
+func TestStrict_drainHandsBackWhatMayNotBegin(t *testing.T) {
+	t.Parallel()
+	var ran ledger
+	w, n, _ := strictly(t, &ran)
+	began := time.Now()
+	n.stop()
+	if took := time.Since(began); took > settleTimeout/2 {
+		t.Errorf("it took %s to leave", took)
+	}
+	if ran.count("x") != 0 || !w.due("x") {
+		t.Errorf("it ran %d times, and is due: %v", ran.count("x"), w.due("x"))
+	}
+	w.leads(w.start(one(t, func(_ context.Context, tk *task.Task) error { ran.note(tk); return nil }), lease(2*time.Second)))
+	testredis.Eventually(t, patience, func() bool { return ran.count("x") == 1 }, "it runs elsewhere")
+	for _, r := range ran.all() {
+		if r.ID == "x" && r.Attempt != 1 {
+			t.Errorf("attempt %d", r.Attempt)
+		}
+	}
+}
+
+// What was claimed before a pause, and may begin only in it, waits for its end.
+func TestPause_beginsNothingThatWasClaimedBefore(t *testing.T) {
+	t.Parallel()
+	var ran ledger
+	w, _, replica := strictly(t, &ran)
+	_, err := w.reg.Pause(t.Context(), time.Minute)
+	must(t, err)
+	replica.Resume()
+	testredis.Eventually(t, patience, func() bool { return w.due("x") }, "it is handed back")
+	if n := ran.count("x"); n != 0 {
+		t.Errorf("it began %d times in the pause", n)
+	}
+	_, err = w.reg.Pause(t.Context(), 0)
+	must(t, err)
+	testredis.Eventually(t, patience, func() bool { return ran.count("x") == 1 }, "it runs after the pause")
+}
+
+// A run whose claim Redis has lost is claimed once more while it goes on: that is the same run, and is not begun again.
+func TestConsumer_claimedOnceMoreWhileItRuns(t *testing.T) {
+	t.Parallel()
+	d := testredis.OnDisk(t, "everysec")
+	w := newWorld(t, d.Client())
+	let := make(chan struct{})
+	var ran ledger
+	n := w.start(one(t, func(_ context.Context, tk *task.Task) error {
+		ran.note(tk)
+		<-let
+		return nil
+	}), concurrency(2), lease(10*time.Second))
+	w.leads(n)
+	w.add(job("x", task.In(1500*time.Millisecond)))
+	time.Sleep(1200 * time.Millisecond) // x is on disk, and its claim is to be lost
+	kept := d.Written()
+	testredis.Eventually(t, patience, func() bool { return ran.count("x") == 1 }, "x runs")
+	d.Crash(kept)
+	d.Restart()
+	testredis.Eventually(t, patience, func() bool { return !w.due("x") }, "it is claimed once more")
+	w.add(job("y"))
+	testredis.Eventually(t, patience, func() bool { return ran.count("y") == 1 }, "and so is y, behind it")
+	close(let)
+	w.gone("x")
+	if got := ran.count("x"); got != 1 {
+		t.Errorf("x ran %d times", got)
+	}
+	n.stop()
+}
