@@ -57,6 +57,7 @@ func TestPause_beginsNothingThatWasClaimedBefore(t *testing.T) {
 	w, _, replica := strictly(t, &ran)
 	_, err := w.reg.Pause(t.Context(), time.Minute)
 	must(t, err)
+	time.Sleep(500 * time.Millisecond) // so that no call of before is under way
 	replica.Resume()
 	testredis.Eventually(t, patience, func() bool { return w.due("x") }, "it is handed back")
 	if n := ran.count("x"); n != 0 {
