@@ -21,6 +21,7 @@ func strictly(t *testing.T, ran *ledger) (w *world, n *node, replica *testredis.
 	w.add(job("first"))
 	testredis.Eventually(t, patience, func() bool { return ran.count("first") == 1 }, "it runs with a replica")
 	w.gone("first")
+	time.Sleep(500 * time.Millisecond) // so that the replica has that, too
 	replica.Pause()
 	w.add(job("x", task.MaxAttempts(1)))
 	testredis.Eventually(t, patience, func() bool { return !w.due("x") }, "it is claimed")

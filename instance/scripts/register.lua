@@ -70,7 +70,7 @@ local function last_beat()
   end
   local noted = redis.call("HMGET", meta, "gen", "beat")
   if (num(noted[1]) or 0) < tonumber(ARGV[9]) then
-    return math.min(num(noted[2]) or 0, tonumber(ARGV[9]))
+    return math.max(math.min(num(noted[2]) or 0, tonumber(ARGV[9]) - 1), 0)
   end
 end
 local had = last_beat()
