@@ -13,7 +13,7 @@ import (
 
 var (
 	changeScript    = NewScript("change", source("careful"), source("change"))
-	schedulesScript = NewScript("schedules", source("schedules")).Fleeting() // it writes nothing
+	schedulesScript = NewScript("schedules", source("schedules"))
 )
 
 // Stored is a schedule as it lies in Redis. What the definition says is not this package's matter.
