@@ -67,7 +67,8 @@ func (c *Consumer) Run(s *instance.Stay) error {
 func (c *Consumer) reset(s *instance.Stay) {
 	c.clock, c.wake = queue.Clock{}, time.Time{}
 	c.asked = c.asked[:0]
-	c.stay, c.lanes, c.seq, c.doubt, c.draining, c.keyed, c.owed = s, lanes{}, 0, false, false, false, nil
+	c.stay, c.lanes, c.seq, c.draining, c.keyed, c.owed = s, lanes{}, 0, false, false, nil
+	c.doubt = c.q.Strict() // nothing is claimed before replicas are known to be there: it could not begin, and would cost an attempt
 	c.inflight = make(map[string]*run, c.cfg.Concurrency)
 	c.results = make(chan result, c.cfg.Concurrency)
 	c.answers, c.calling, c.portion, c.stale = make(chan answer, 1), false, firstPortion, 0

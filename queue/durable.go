@@ -118,6 +118,12 @@ func Plain(rdb redis.UniversalClient) redis.UniversalClient {
 	return rdb
 }
 
+// Strict reports whether what too few replicas have is not answered; see [Durability].
+func (q *Queue) Strict() bool {
+	d, ok := q.rdb.(*durable)
+	return ok && d.want.Strict
+}
+
 type relaxed struct{}
 
 // Relaxed is a context for calls by which nothing is begun, as by an instance that drains: what replicas or a suspect primary
