@@ -49,6 +49,7 @@ type sentinels struct {
 	noted map[string]string // by sentinel: what it named last beside the primary; of the flight
 
 	mu    sync.Mutex
+	conns map[*led]struct{}
 	addr  string // of the primary, as found last
 	until time.Time
 }
@@ -64,7 +65,7 @@ func newSentinels(o *redis.FailoverOptions, log zerolog.Logger) *sentinels {
 		}
 	}
 	return &sentinels{
-		name: o.MasterName, addrs: o.SentinelAddrs, timeout: o.DialTimeout, dial: dial, log: log, noted: map[string]string{},
+		name: o.MasterName, addrs: o.SentinelAddrs, timeout: o.DialTimeout, dial: dial, log: log, noted: map[string]string{}, conns: map[*led]struct{}{},
 		asker:   func(addr string) *redis.Options { return once(addr, o.SentinelUsername, o.SentinelPassword) },
 		checker: func(addr string) *redis.Options { return once(addr, o.Username, o.Password) },
 	}
@@ -89,8 +90,13 @@ func (s *sentinels) DialHook(follow redis.DialHook) redis.DialHook {
 		conn, err := s.dial(ctx, network, addr)
 		if err != nil {
 			s.forget(addr)
+			return nil, err
 		}
-		return conn, err
+		if conn, ok := s.lead(conn, addr); ok {
+			return conn, nil
+		}
+		_ = conn.Close()
+		return nil, &net.OpError{Op: "dial", Net: network, Err: errors.New(addr + " is no primary any more")}
 	})
 }
 
@@ -309,8 +315,12 @@ func (s *sentinels) found(ctx context.Context, primary named, heard []named, wro
 			Msg("a sentinel names an address that is no primary: going by others")
 	}
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.addr, s.until = primary.names, time.Now().Add(goodFor)
+	old := s.elsewhere(primary.names)
+	s.mu.Unlock()
+	for _, conn := range old {
+		_ = conn.Close()
+	}
 }
 
 // noPrimary is why no sentinel led to a primary. It has more causes than one, because go-redis takes the one cause of what a

@@ -1,0 +1,56 @@
+package onbeat
+
+import (
+	"net"
+	"syscall"
+)
+
+// led is a connection to what was the primary when it was dialled. It ends when another is found to be that, though it is
+// still being set up: go-redis closes those that it has by then, and one on which a server that was frozen answers at last
+// would lead to a primary that is none any more.
+type led struct {
+	net.Conn
+	s    *sentinels
+	addr string
+}
+
+func (c *led) Close() error {
+	c.s.mu.Lock()
+	delete(c.s.conns, c)
+	c.s.mu.Unlock()
+	return c.Conn.Close()
+}
+
+// ledRaw is one whose socket can be looked at, by which a pool tells that a connection is dead.
+type ledRaw struct {
+	*led
+	raw syscall.Conn
+}
+
+func (c ledRaw) SyscallConn() (syscall.RawConn, error) { return c.raw.SyscallConn() }
+
+// lead keeps a connection in mind. It returns false if another is the primary by now.
+func (s *sentinels) lead(conn net.Conn, addr string) (net.Conn, bool) {
+	c := &led{Conn: conn, s: s, addr: addr}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.addr != "" && s.addr != addr {
+		return nil, false
+	}
+	s.conns[c] = struct{}{}
+	if raw, ok := conn.(syscall.Conn); ok {
+		return ledRaw{c, raw}, true
+	}
+	return c, true
+}
+
+// elsewhere takes the connections that lead to another address out of those that are kept in mind. It needs mu.
+func (s *sentinels) elsewhere(addr string) (list []net.Conn) {
+	for c := range s.conns {
+		if c.addr != addr {
+			list = append(list, c.Conn)
+			delete(s.conns, c)
+		}
+	}
+	return list
+}
