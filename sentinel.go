@@ -50,7 +50,8 @@ type sentinels struct {
 
 	mu    sync.Mutex
 	conns map[*led]struct{}
-	addr  string // of the primary, as found last
+	timer *time.Timer // to look again
+	addr  string      // of the primary, as found last
 	until time.Time
 }
 

@@ -1,8 +1,10 @@
 package onbeat
 
 import (
+	"context"
 	"net"
 	"syscall"
+	"time"
 )
 
 // led is a connection to what was the primary when it was dialled. It ends when another is found to be that, though it is
@@ -38,6 +40,7 @@ func (s *sentinels) lead(conn net.Conn, addr string) (net.Conn, bool) {
 		return nil, false
 	}
 	s.conns[c] = struct{}{}
+	s.recheck(0)
 	if raw, ok := conn.(syscall.Conn); ok {
 		return ledRaw{c, raw}, true
 	}
@@ -53,4 +56,36 @@ func (s *sentinels) elsewhere(addr string) (list []net.Conn) {
 		}
 	}
 	return list
+}
+
+// again is when the sentinels are asked again after a connection was made, so long as there is one. A primary that was frozen
+// while a replica was promoted still takes itself for one when it goes on, and was found by what the sentinels said before;
+// they tell it, and who is connected to it, up to ten seconds later.
+var again = []time.Duration{time.Second, 2 * time.Second, 3 * time.Second, 5 * time.Second}
+
+// recheck begins that, anew if it was under way. It needs mu.
+func (s *sentinels) recheck(n int) {
+	if s.timer != nil {
+		s.timer.Stop()
+	}
+	if n < len(again) {
+		s.timer = time.AfterFunc(again[n], func() { s.lookAgain(n) })
+	}
+}
+
+func (s *sentinels) lookAgain(n int) {
+	s.mu.Lock()
+	none := len(s.conns) == 0
+	s.mu.Unlock()
+	if none {
+		return
+	}
+	_, _, _ = s.flight.Do("", func() (any, error) {
+		ctx, done := context.WithTimeout(context.Background(), s.timeout)
+		defer done()
+		return s.find(ctx)
+	})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.recheck(n + 1)
 }
