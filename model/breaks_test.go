@@ -142,7 +142,7 @@ func mutants() []mutant {
 		{"tidy", "ended", `"-inf", now, "LIMIT", 0, most`, `"-inf", "+inf", "LIMIT", 0, most`},
 		{"tidy", "ended", `remove_last("HDEL", tasks, old)`, ``},
 
-		{"register", "registry", "sweep()\nlocal all", `local all`},
+		{"register", "registry", "sweep()\nif there", `if there`},
 		{"register", "restarts", `redis.call("ZADD", orphans, now, int(over_gen))`, ``},
 		{"register", "releases", `or ARGV[10])`, `or 0)`},
 		{"register", "releases", `if gone > 0 and now - gone >= tonumber(ARGV[8]) then`, `if false then`},
