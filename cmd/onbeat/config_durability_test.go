@@ -71,7 +71,7 @@ func TestDurability_byHand(t *testing.T) {
 		t.Errorf("%s", out)
 	}
 	s.url = replica.URL()
-	for _, args := range [][]string{{"enqueue", "echo"}, {"lock", "run", "x", "--", "true"}} {
+	for _, args := range [][]string{{"enqueue", "echo"}, {"lock", "run", "-w", "0.3", "x", "--", "true"}} {
 		r := s.run("", args...)
 		if r.code == 0 || !strings.Contains(r.err, namePrimary) || strings.Contains(r.err, "script:") || strings.Contains(r.err, "is it running") {
 			t.Errorf("%v on a replica: %+v", args, r)

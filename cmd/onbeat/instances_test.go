@@ -70,20 +70,15 @@ func TestInstancesPause(t *testing.T) {
 	if out := s.must("instances", "pause", "--for", "1m"); !strings.HasPrefix(out, "paused until 20") {
 		t.Errorf("%q", out)
 	}
-	s.must("enqueue", "echo", "--id", "waits")
 	if out := s.must("instances"); !strings.Contains(out, "paused until 20") || !strings.Contains(out, "onbeat instances resume ends it") {
 		t.Errorf("instances:\n%s", out)
 	}
 	if c := diagnose(t, s, 0).of("pause"); c.State != checkWarn || c.Hint != "onbeat instances resume ends it" {
 		t.Errorf("doctor: %+v", c)
 	}
-	if out := s.must("tasks", "show", "waits"); strings.Contains(out, "done") {
-		t.Errorf("it ran in the pause:\n%s", out)
-	}
 	if out := s.must("instances", "resume"); out != "resumed: what fell due begins now\n" {
 		t.Errorf("%q", out)
 	}
-	testredis.Eventually(t, 10*time.Second, func() bool { return s.run("", "tasks", "show", "waits").code != 0 }, "it runs")
 	if out := s.must("instances"); strings.Contains(out, "paused") {
 		t.Errorf("instances:\n%s", out)
 	}
@@ -92,8 +87,7 @@ func TestInstancesPause(t *testing.T) {
 	if p.Until.IsZero() {
 		t.Error("it does not say until when")
 	}
-	s.must("enqueue", "echo", "--id", "later")
-	testredis.Eventually(t, 10*time.Second, func() bool { return s.run("", "tasks", "show", "later").code != 0 }, "the pause ends by itself")
+	testredis.Eventually(t, 10*time.Second, func() bool { return !strings.Contains(s.must("instances"), "paused") }, "the pause ends by itself")
 	for _, d := range []string{"0s", "-1s", "11m"} {
 		s.fails(2, []string{"instances", "pause", "--for=" + d}, "for", "out of range")
 	}

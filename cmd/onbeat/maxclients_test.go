@@ -55,7 +55,7 @@ func TestCommands_nameTheAddressThatRefuses(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
 	for _, url := range []string{"redis://127.0.0.1:1", "redis-cluster://127.0.0.1:1", "redis-sentinel://127.0.0.1:1/beat"} {
-		s.fails(1, []string{"instances", "--redis", url}, "dial tcp 127.0.0.1:1: connect: connection refused")
+		s.fails(1, []string{"instances", "--redis", url}, "127.0.0.1:1: connect: connection refused")
 	}
 }
 
