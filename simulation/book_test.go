@@ -66,6 +66,7 @@ type duty struct {
 	idleSince time.Time // and at each look since
 	idleLook  int
 	earlier   []*run    // of an earlier time that it was asked for
+	anew      time.Time // when it was asked for once more, last: a run that ended since may have been before that was done
 	looked    bool      // it was looked at when it was due
 	held      bool      // something else than its key kept it from beginning then
 	sibling   bool      // another slot of its schedule began while it was held, and overlap may have taken it out

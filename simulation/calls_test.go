@@ -189,7 +189,7 @@ func (w *world) backfill(ctx context.Context, l *timeline, s *step) error {
 			}
 			d.first = l.rule.JitterFor(l.name, slot)
 			d.due = d.first.Add(-w.redis.offsetNow())
-			d.behind, d.priority, d.loose = true, task.Low, "its call has not returned"
+			d.behind, d.priority, d.loose, d.anew = true, task.Low, "its call has not returned", time.Now()
 		}
 	})
 	n, err := w.operator.Schedules().Backfill(ctx, s.Name, from, to, nil)

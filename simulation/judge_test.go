@@ -60,6 +60,7 @@ func (w *world) judgeHolder(r *run, now time.Time) {
 		case o.until().IsZero() && o.node.thaw != nil: // what is frozen does nothing; its lease runs out meanwhile
 		case o.until().IsZero():
 			w.blame("doubled", "%s runs on %s while it still runs on %s", r.duty.id, r.node.plan.Name, o.node.plan.Name)
+		case o.how == endGood && !r.duty.anew.IsZero() && o.ended.After(r.duty.anew):
 		case o.how == endGood && o.heardAt.IsZero() && !w.mayRepeat(o):
 			w.blame("doubled", "%s runs again on %s, and ended well on %s at %v", r.duty.id, r.node.plan.Name, o.node.plan.Name, o.ended.Sub(w.began))
 		}
