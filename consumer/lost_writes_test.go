@@ -24,7 +24,7 @@ func TestConsumer_runsAgainWhatRedisForgotThatItEnded(t *testing.T) {
 		case <-ctx.Done():
 		}
 		return nil
-	}), concurrency(1), lease(5*time.Second))
+	}), concurrency(1), lease(30*time.Second)) // more than a restart takes on a busy machine
 	w.leads(n)
 	w.add(job("x"))
 	testredis.Eventually(t, patience, func() bool { return ran.count("x") == 1 }, "x runs")

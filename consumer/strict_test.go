@@ -80,7 +80,7 @@ func TestConsumer_claimedOnceMoreWhileItRuns(t *testing.T) {
 		ran.note(tk)
 		<-let
 		return nil
-	}), concurrency(2), lease(10*time.Second))
+	}), concurrency(2), lease(30*time.Second))
 	w.leads(n)
 	w.add(job("x", task.In(1500*time.Millisecond)))
 	time.Sleep(1200 * time.Millisecond) // x is on disk, and its claim is to be lost
