@@ -58,18 +58,18 @@ func (s *sentinels) elsewhere(addr string) (list []net.Conn) {
 	return list
 }
 
-// again is when the sentinels are asked again after a connection was made, so long as there is one. A primary that was frozen
+// lookAfter is when the sentinels are asked again after a connection was made, so long as there is one. A primary that was frozen
 // while a replica was promoted still takes itself for one when it goes on, and was found by what the sentinels said before;
 // they tell it, and who is connected to it, up to ten seconds later.
-var again = []time.Duration{time.Second, 2 * time.Second, 3 * time.Second, 5 * time.Second}
+var lookAfter = []time.Duration{time.Second, 2 * time.Second, 3 * time.Second, 5 * time.Second}
 
 // recheck begins that, anew if it was under way. It needs mu.
 func (s *sentinels) recheck(n int) {
 	if s.timer != nil {
 		s.timer.Stop()
 	}
-	if n < len(again) {
-		s.timer = time.AfterFunc(again[n], func() { s.lookAgain(n) })
+	if n < len(lookAfter) {
+		s.timer = time.AfterFunc(lookAfter[n], func() { s.lookAgain(n) })
 	}
 }
 

@@ -205,8 +205,8 @@ func (r *Registry) Promote(ctx context.Context, release string) (View, error) {
 const LongestPause = 10 * time.Minute
 
 // Pause lets nobody take work for so long, at most [LongestPause], from now on; zero ends it. What runs goes on, and ends as
-// ever; what falls due meanwhile is late, and then subject to its overlap policy. It is for a planned failover of Redis: what is not begun cannot be begun twice.
-// Instances of a release that knows nothing of it take work as ever.
+// ever; what falls due meanwhile is late, and then subject to its overlap policy. It is for a planned failover of Redis: what
+// is not begun cannot be begun twice. Instances of a release that knows nothing of it take work as ever.
 func (r *Registry) Pause(ctx context.Context, d time.Duration) (View, error) {
 	if d < 0 || d > LongestPause {
 		return View{}, &task.FieldError{Field: "for", Value: d.String(), Reason: "out of range", Hint: "up to " + LongestPause.String()}
@@ -224,7 +224,7 @@ func (r *Registry) Paused(ctx context.Context) (until time.Time, left time.Durat
 	ms, _ := pause.Int64()
 	until = queue.FromMs(ms)
 	left = until.Sub(now.Val())
-	if left <= 0 || left > LongestPause {
+	if left <= 0 || left > 2*LongestPause { // as lib.lua has it: the clock may be behind since
 		return time.Time{}, 0, nil
 	}
 	return until, left, nil

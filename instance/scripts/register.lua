@@ -9,7 +9,7 @@
 -- ARGV[10] the order the caller had before, or 0: it has run all the while, so its release has not been absent
 -- ARGV[11] the clock of Redis when it last answered the caller a heartbeat, or 0
 -- ARGV[12] "1" if somebody led then, and the gate was open
--- Returns {generation, order, view...}. O(instances + releases).
+-- Returns {generation, order, view...}. O(instances + releases), and 1,000 events if the caller is not here any more.
 --
 -- A release is newer the later it was first seen after being absent. Leaving cleanly makes it absent at once, so that
 -- a rollback is newest again, also while the last of its instances drain; being lost does not for a day, so that a crashed instance of an old release that comes

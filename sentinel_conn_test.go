@@ -1,0 +1,46 @@
+package onbeat
+
+import (
+	"net"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/rs/zerolog"
+)
+
+// When another primary is found, connections to the one before end, also those that are still being set up; and none is
+// made to it any more.
+func TestSentinels_connectionsToTheOldPrimaryEnd(t *testing.T) {
+	t.Parallel()
+	s := newSentinels(&redis.FailoverOptions{MasterName: "beat"}, zerolog.Nop())
+	pipe := func(addr string) (net.Conn, bool) {
+		here, there := net.Pipe()
+		t.Cleanup(func() { _ = there.Close() })
+		return s.lead(here, addr)
+	}
+	s.found(t.Context(), named{names: "a"}, nil, nil)
+	old, ok := pipe("a")
+	if !ok {
+		t.Fatal("a connection to the primary was refused")
+	}
+	s.found(t.Context(), named{names: "b"}, nil, nil)
+	if _, err := old.Read(make([]byte, 1)); err == nil {
+		t.Error("a connection to the old primary lives")
+	}
+	if _, ok := pipe("a"); ok {
+		t.Error("one more was made to it")
+	}
+	now, ok := pipe("b")
+	s.found(t.Context(), named{names: "b"}, nil, nil)
+	s.mu.Lock()
+	n := len(s.conns)
+	s.timer.Stop()
+	s.mu.Unlock()
+	if !ok || n != 1 {
+		t.Errorf("the connection to the new one was refused, or ended: %v, %d", ok, n)
+	}
+	_ = now.Close()
+	if len(s.conns) != 0 {
+		t.Error("one that was closed is kept in mind")
+	}
+}
