@@ -17,8 +17,10 @@ import (
 	"github.com/onbeat/onbeat/embedded"
 )
 
-// sentinelMaster is the name that sentinels know the primary by.
-const sentinelMaster = "beat"
+const (
+	sentinelMaster = "beat"  // the name that sentinels know the primary by
+	watcher        = "watch" // the user, and the password, of sentinels on the servers
+)
 
 // SentinelGroup is a primary with two replicas, and three sentinels that promote one of them about a second after the
 // primary is gone. It belongs to one test.
@@ -26,7 +28,8 @@ type SentinelGroup struct {
 	Primary  *Server
 	Replicas []*Server
 
-	addrs []string
+	addrs     []string // of the sentinels
+	processes []int
 }
 
 // Sentinels starts a group and returns when the sentinels agree on all of it. The args are given to the primary and to
@@ -34,6 +37,7 @@ type SentinelGroup struct {
 func Sentinels(t testing.TB, args ...string) *SentinelGroup {
 	t.Helper()
 	needProgram(t)
+	args = append([]string{"--user", watcher, "on", ">" + watcher, "~*", "&*", "+@all"}, args...)
 	g := &SentinelGroup{Primary: member(t, args...)}
 	for range 2 {
 		g.Replicas = append(g.Replicas, follower(t, g.Primary, args...))
@@ -42,7 +46,8 @@ func Sentinels(t testing.TB, args ...string) *SentinelGroup {
 		awaitReplica(t, r)
 	}
 	for range 3 {
-		g.addrs = append(g.addrs, startSentinel(t, g.Primary.Addr()))
+		addr, process := startSentinel(t, g.Primary.Addr())
+		g.addrs, g.processes = append(g.addrs, addr), append(g.processes, process)
 	}
 	for _, addr := range g.addrs {
 		g.awaitAgreed(t, addr)
@@ -51,14 +56,22 @@ func Sentinels(t testing.TB, args ...string) *SentinelGroup {
 }
 
 // URL is where onbeat connects.
-func (g *SentinelGroup) URL() string {
-	return "redis-sentinel://" + strings.Join(g.addrs, ",") + "/" + sentinelMaster + "/0"
+func (g *SentinelGroup) URL() string { return sentinelURL(g.addrs...) }
+
+func sentinelURL(addrs ...string) string {
+	return "redis-sentinel://" + strings.Join(addrs, ",") + "/" + sentinelMaster + "/0"
 }
 
 // Leading is the address of the primary by the word of a sentinel.
 func (g *SentinelGroup) Leading(t testing.TB) string {
 	t.Helper()
-	s := sentinelClient(g.addrs[0])
+	return g.names(t, 0)
+}
+
+// names is what one sentinel says is the address of the primary.
+func (g *SentinelGroup) names(t testing.TB, sentinel int) string {
+	t.Helper()
+	s := sentinelClient(g.addrs[sentinel])
 	defer s.Close()
 	got, err := s.GetMasterAddrByName(t.Context(), sentinelMaster).Result()
 	if err != nil || len(got) != 2 {
@@ -89,7 +102,7 @@ func sentinelClient(addr string) *redis.SentinelClient {
 }
 
 // startSentinel starts one, which ends with the test.
-func startSentinel(t testing.TB, primary string) string {
+func startSentinel(t testing.TB, primary string) (addr string, process int) {
 	t.Helper()
 	host, port, err := net.SplitHostPort(primary)
 	must(t, err)
@@ -97,17 +110,20 @@ func startSentinel(t testing.TB, primary string) string {
 	must(t, err)
 	conf := filepath.Join(t.TempDir(), "sentinel.conf")
 	text := fmt.Sprintf("port %d\nbind 127.0.0.1\ndir %s\nsentinel monitor %s %s %s 2\n", own, filepath.Dir(conf), sentinelMaster, host, port)
-	for _, setting := range []string{"down-after-milliseconds %s 1000", "failover-timeout %s 5000", "parallel-syncs %s 2"} {
+	for _, setting := range []string{
+		"down-after-milliseconds %s 1000", "failover-timeout %s 5000", "parallel-syncs %s 2",
+		"auth-user %s " + watcher, "auth-pass %s " + watcher,
+	} {
 		text += "sentinel " + fmt.Sprintf(setting, sentinelMaster) + "\n"
 	}
 	must(t, os.WriteFile(conf, []byte(text), 0o600))
 	cmd := exec.Command("redis-server", conf, "--sentinel")
 	must(t, runUntilCleanup(t, cmd))
-	addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(own))
+	addr = net.JoinHostPort("127.0.0.1", strconv.Itoa(own))
 	s := sentinelClient(addr)
 	defer s.Close()
 	Eventually(t, startTimeout, func() error { return s.Ping(t.Context()).Err() }, "the sentinel at %s answers", addr)
-	return addr
+	return addr, cmd.Process.Pid
 }
 
 // runUntilCleanup starts a process that is killed when the test ends, or with this process. It holds on to the thread
@@ -134,26 +150,6 @@ func runUntilCleanup(t testing.TB, cmd *exec.Cmd) error {
 		<-gone
 	})
 	return nil
-}
-
-// Part cuts the replicas off from the primary, which goes on: what is written from now on is lost with it, and the
-// sentinels, who still reach all, see nothing amiss. [SentinelGroup.Join] ends it.
-func (g *SentinelGroup) Part(t testing.TB) {
-	t.Helper()
-	for _, r := range g.Replicas {
-		rdb := r.Client()
-		must(t, rdb.ConfigSet(t.Context(), "masterauth", "the wrong one").Err()) // so it cannot come back
-		must(t, rdb.Do(t.Context(), "client", "kill", "type", "master").Err())
-		Eventually(t, startTimeout, func() bool { return follows(t.Context(), rdb) != nil }, "the replica at %s is cut off", r.Addr())
-	}
-}
-
-// Join lets the replicas follow a primary again.
-func (g *SentinelGroup) Join(t testing.TB) {
-	t.Helper()
-	for _, r := range g.Replicas {
-		must(t, r.Client().ConfigSet(t.Context(), "masterauth", "").Err())
-	}
 }
 
 // Led is the member that the sentinels say is the primary.
