@@ -21,6 +21,7 @@ import (
 	"github.com/onbeat/onbeat/producer"
 	"github.com/onbeat/onbeat/queue"
 	"github.com/onbeat/onbeat/schedule"
+	"github.com/onbeat/onbeat/store"
 	"github.com/onbeat/onbeat/task"
 	"github.com/onbeat/onbeat/testredis"
 )
@@ -156,7 +157,7 @@ func (w *damage) repair(ctx context.Context, name string) {
 			w.rdb.HDel(ctx, w.prefix+key, name)
 		}
 		_, err := w.d.Schedules().Apply(ctx, producer.Schedule{Name: name, Rule: schedule.Every(beatOfDamage), Task: "job" + fmt.Sprint(n%3)})
-		if errors.Is(err, queue.ErrWrongType) {
+		if errors.Is(err, store.ErrWrongType) {
 			_, err = w.d.Queue().Mend(ctx, err)
 			must(w.T, err)
 			return false

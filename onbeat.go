@@ -34,6 +34,7 @@ import (
 	"github.com/onbeat/onbeat/producer"
 	"github.com/onbeat/onbeat/queue"
 	"github.com/onbeat/onbeat/schedule"
+	"github.com/onbeat/onbeat/store"
 	"github.com/onbeat/onbeat/task"
 )
 
@@ -60,7 +61,7 @@ type Config struct {
 	Drain       time.Duration
 
 	// Durability says for how many replicas of Redis a write waits; see queue.Durability. Default: none.
-	Durability queue.Durability
+	Durability store.Durability
 	// PayloadLimit is the most bytes a payload may have. Default 1 MiB.
 	PayloadLimit int
 	// Caps bound what is kept in Redis of work that has ended.
@@ -90,7 +91,7 @@ func New(rdb redis.UniversalClient, cfg Config) (*Dispatcher, error) {
 		return nil, err
 	}
 	p := queue.Partition{Namespace: cfg.Namespace}
-	q, err := queue.New(queue.Durable(rdb, cfg.durability()), p, cfg.Caps)
+	q, err := queue.New(store.Durable(rdb, cfg.durability()), p, cfg.Caps)
 	if err != nil {
 		return nil, err
 	}
@@ -110,7 +111,7 @@ func New(rdb redis.UniversalClient, cfg Config) (*Dispatcher, error) {
 }
 
 // durability logs what nobody else asks to hear.
-func (c *Config) durability() queue.Durability {
+func (c *Config) durability() store.Durability {
 	d := c.Durability
 	if d.Report == nil {
 		d.Report = func(n int, enough bool) {

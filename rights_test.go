@@ -16,6 +16,7 @@ import (
 	"github.com/onbeat/onbeat/handlers"
 	"github.com/onbeat/onbeat/queue"
 	"github.com/onbeat/onbeat/schedule"
+	"github.com/onbeat/onbeat/store"
 	"github.com/onbeat/onbeat/task"
 	"github.com/onbeat/onbeat/testredis"
 )
@@ -60,7 +61,7 @@ func TestRights_documentedAreEnough(t *testing.T) {
 		if !errors.Is(err, queue.ErrDuplicate) {
 			t.Errorf("the second of a window: %v", err)
 		}
-		if _, err := d.Queue().Cancel(t.Context(), "x", "", false); !errors.Is(err, queue.ErrDenied) {
+		if _, err := d.Queue().Cancel(t.Context(), "x", "", false); !errors.Is(err, store.ErrDenied) {
 			t.Errorf("a producer cancels: %v", err)
 		}
 	})
@@ -72,7 +73,7 @@ func TestRights_documentedAreEnough(t *testing.T) {
 		sameRules(t, rules, queue.ACL(queue.AsReader, queue.Partition{Namespace: ns}, false))
 		d := dispatcher(t, testredis.User(t, admin, rules), onbeat.Config{Namespace: ns})
 		reads(t, d)
-		if _, err := d.Enqueue(t.Context(), task.New("job", nil)); !errors.Is(err, queue.ErrDenied) {
+		if _, err := d.Enqueue(t.Context(), task.New("job", nil)); !errors.Is(err, store.ErrDenied) {
 			t.Errorf("a reader enqueues: %v", err)
 		}
 	})
@@ -220,12 +221,12 @@ func TestRights_ofAWrongPassword(t *testing.T) {
 	for _, role := range []queue.Role{queue.AsInstance, queue.AsProducer, queue.AsReader} {
 		q, err := queue.New(rdb, queue.Partition{Namespace: testredis.Namespace(t)}, queue.Caps{})
 		must(t, err)
-		if missing, err := q.Missing(t.Context(), role, true); !errors.Is(err, queue.ErrDenied) || !strings.Contains(err.Error(), "WRONGPASS") {
+		if missing, err := q.Missing(t.Context(), role, true); !errors.Is(err, store.ErrDenied) || !strings.Contains(err.Error(), "WRONGPASS") {
 			t.Errorf("%s: %v lack, %v", role, missing, err)
 		}
 	}
 	err := dispatcher(t, rdb, onbeat.Config{}).Run(t.Context())
-	if !errors.Is(err, queue.ErrDenied) || !strings.Contains(err.Error(), "WRONGPASS") {
+	if !errors.Is(err, store.ErrDenied) || !strings.Contains(err.Error(), "WRONGPASS") {
 		t.Errorf("an instance: %v", err)
 	}
 }
@@ -239,8 +240,8 @@ func TestRun_saysWhichRightsAreMissing(t *testing.T) {
 	rules = slices.DeleteFunc(rules, func(r string) bool { return r == "+publish" })
 	d := dispatcher(t, testredis.User(t, admin, rules), onbeat.Config{Namespace: ns})
 	err := d.Run(t.Context())
-	if !errors.Is(err, queue.ErrDenied) || !strings.Contains(err.Error(), "+publish") {
-		t.Errorf("%v, want %v that names +publish", err, queue.ErrDenied)
+	if !errors.Is(err, store.ErrDenied) || !strings.Contains(err.Error(), "+publish") {
+		t.Errorf("%v, want %v that names +publish", err, store.ErrDenied)
 	}
 	if keys := admin.Keys(t.Context(), "onbeat:\\{"+ns+"\\}:*").Val(); len(keys) > 0 {
 		t.Errorf("it left %v", keys)
@@ -255,10 +256,10 @@ func TestRights_tenantsAreApart(t *testing.T) {
 	rdb := testredis.User(t, admin, rightsOf(t, "An instance", mine))
 	d := dispatcher(t, rdb, onbeat.Config{Namespace: theirs})
 	_, err := d.Enqueue(t.Context(), task.New("job", nil))
-	if !errors.Is(err, queue.ErrDenied) {
+	if !errors.Is(err, store.ErrDenied) {
 		t.Errorf("enqueue in another's namespace: %v", err)
 	}
-	if err := d.Run(t.Context()); !errors.Is(err, queue.ErrDenied) {
+	if err := d.Run(t.Context()); !errors.Is(err, store.ErrDenied) {
 		t.Errorf("run in another's namespace: %v", err)
 	}
 	if err := rdb.Subscribe(t.Context(), "onbeat:{"+theirs+"}:wake").Ping(t.Context()); err == nil {
@@ -355,7 +356,7 @@ func TestRights_withDurability(t *testing.T) {
 	primary, _ := testredis.Replicated(t)
 	ns := testredis.Namespace(t)
 	rdb := testredis.User(t, primary.Client(), strings.Fields(queue.ACL(queue.AsInstance, queue.Partition{Namespace: ns}, true)))
-	d := dispatcher(t, rdb, onbeat.Config{Namespace: ns, Durability: queue.Durability{Replicas: 1}})
+	d := dispatcher(t, rdb, onbeat.Config{Namespace: ns, Durability: store.Durability{Replicas: 1}})
 	var ran atomic.Int64
 	must(t, d.Handle("job", handlers.Func(func(context.Context, *task.Task) error { ran.Add(1); return nil })))
 	must(t, d.Schedule("s", schedule.Every(50*time.Millisecond), "job", nil))

@@ -14,6 +14,7 @@ import (
 	"github.com/onbeat/onbeat/producer"
 	"github.com/onbeat/onbeat/queue"
 	"github.com/onbeat/onbeat/schedule"
+	"github.com/onbeat/onbeat/store"
 	"github.com/onbeat/onbeat/task"
 )
 
@@ -140,7 +141,7 @@ func (a *auditor) list(ctx context.Context, s *producer.Schedules) (list []produ
 	}
 	switch {
 	case errors.Is(err, queue.ErrNotFound): // it may have been deleted lately
-	case err != nil && len(list) == 0 && (queue.Retryable(err) || errors.Is(err, queue.ErrDenied)):
+	case err != nil && len(list) == 0 && (store.Retryable(err) || errors.Is(err, store.ErrDenied)):
 		return nil, err
 	case err != nil:
 		a.unread = append(a.unread, err)
@@ -245,7 +246,7 @@ func (a *auditor) judge(ctx context.Context, group []*Ledger) error {
 	for _, l := range group {
 		l.Asked()
 	}
-	return a.q.History(ctx, queue.FromMs(last.ms), note)
+	return a.q.History(ctx, store.FromMs(last.ms), note)
 }
 
 // stand asks for the tasks of slots that no note settles.

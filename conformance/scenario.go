@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/store"
 )
 
 // scenario is one thing to try.
@@ -94,7 +94,7 @@ func (s *stage) hopeless(ctx context.Context, err error) error {
 		_, err = s.Queue().Now(ctx)
 	}
 	// What is left decides: Redis itself, or something that onbeat did.
-	if queue.Retryable(err) || errors.Is(err, queue.ErrDenied) || errors.Is(err, queue.ErrFull) || errors.Is(err, os.ErrNotExist) {
+	if store.Retryable(err) || errors.Is(err, store.ErrDenied) || errors.Is(err, store.ErrFull) || errors.Is(err, os.ErrNotExist) {
 		return err
 	}
 	return nil

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/store"
 	"github.com/onbeat/onbeat/task"
 )
 
@@ -60,7 +61,7 @@ func (c *Consumer) send(want int) {
 	c.stay.Watch("") // Redis takes it out of those who watch
 	ctx, done := context.WithTimeout(c.stay.Context(), min(c.stay.Lease(), callTimeout))
 	if c.draining {
-		ctx = queue.Relaxed(ctx) // nothing is begun any more
+		ctx = store.Relaxed(ctx) // nothing is begun any more
 	}
 	if c.lanes.count == 0 && c.lanes.version == 0 {
 		if err := c.lanes.load(ctx, c.q, c.handlers, &c.cfg); err != nil {
@@ -84,7 +85,7 @@ func (c *Consumer) send(want int) {
 	go func() {
 		defer done()
 		a := answer{sent: time.Now(), settled: len(batch), want: req.Want}
-		a.reply, a.err = queue.Within(ctx, func() (*queue.CycleReply, error) { return c.q.Cycle(ctx, req) })
+		a.reply, a.err = store.Within(ctx, func() (*queue.CycleReply, error) { return c.q.Cycle(ctx, req) })
 		a.came = time.Now()
 		c.answers <- a
 	}()
@@ -219,7 +220,7 @@ func (c *Consumer) accept(t *task.Task) {
 // that Redis has lost. Those may be more than there are workers for, and it may be that nothing is to be begun now: then they
 // are handed back.
 func (c *Consumer) adopt(ctx context.Context, may bool) error {
-	claims, err := queue.Within(ctx, func() ([]queue.Claim, error) {
+	claims, err := store.Within(ctx, func() ([]queue.Claim, error) {
 		claims, _, err := c.q.Held(ctx, c.stay.Gen, c.stay.ID)
 		return claims, err
 	})
@@ -275,7 +276,7 @@ func (c *Consumer) troubled(err error, failures int) time.Duration {
 	switch {
 	case errors.Is(err, queue.ErrFenced):
 		c.stay.Doubt()
-	case errors.Is(err, queue.ErrWrongType):
+	case errors.Is(err, store.ErrWrongType):
 		c.stay.Mend(err)
 	case errors.Is(err, queue.ErrStale), c.stay.Context().Err() != nil:
 	case failures == 1:

@@ -9,6 +9,7 @@ import (
 
 	"github.com/onbeat/onbeat/instance"
 	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/store"
 )
 
 // Consumer is a TaskConsumer: it claims due tasks, runs them, and settles them.
@@ -36,7 +37,7 @@ type Consumer struct {
 	doubt    bool      // a reply, or what was settled, was lost: what is held has to be read
 	draining bool      // nothing more is begun
 	alarm    *alarm
-	clock    queue.Clock
+	clock    store.Clock
 	keyed    bool     // a task with a key is among settled
 	owed     []string // keys for which others wait in lanes that are not known here yet
 	slept    func(since time.Time) time.Duration
@@ -65,7 +66,7 @@ func (c *Consumer) Run(s *instance.Stay) error {
 
 // reset begins a stay: nothing of an earlier one is left.
 func (c *Consumer) reset(s *instance.Stay) {
-	c.clock, c.wake = queue.Clock{}, time.Time{}
+	c.clock, c.wake = store.Clock{}, time.Time{}
 	c.asked = c.asked[:0]
 	c.stay, c.lanes, c.seq, c.draining, c.keyed, c.owed = s, lanes{}, 0, false, false, nil
 	c.doubt = c.q.Strict() // nothing is claimed before replicas are known to be there: it could not begin, and would cost an attempt

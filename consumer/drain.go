@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/store"
 	"github.com/onbeat/onbeat/task"
 )
 
@@ -37,7 +38,7 @@ func (c *Consumer) drain() {
 		select {
 		case a := <-c.answers:
 			_, err := c.answered(a)
-			if lasting = err != nil && !queue.Retryable(err) && !errors.Is(err, queue.ErrFull); err != nil {
+			if lasting = err != nil && !store.Retryable(err) && !errors.Is(err, store.ErrFull); err != nil {
 				failures++
 				retry = time.After(c.troubled(err, failures))
 			} else {

@@ -11,6 +11,7 @@ import (
 	"strconv"
 
 	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/store"
 )
 
 // lanes is what the consumer knows of the partition's lanes: which it reads, in groups of one queue and priority.
@@ -52,7 +53,7 @@ func (l *lanes) load(ctx context.Context, q *queue.Queue, h Handlers, cfg *Confi
 		lanes   []queue.Lane
 		version int64
 	}
-	read, err := queue.Within(ctx, func() (list, error) {
+	read, err := store.Within(ctx, func() (list, error) {
 		all, version, err := q.Lanes(ctx)
 		return list{all, version}, err
 	})

@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/store"
 	"github.com/onbeat/onbeat/task"
 	"github.com/onbeat/onbeat/testredis"
 )
@@ -18,7 +19,7 @@ func strictly(t *testing.T, ran *ledger) (w *world, n *node, replica *testredis.
 	t.Helper()
 	srv, replica := testredis.Replicated(t)
 	w = newWorld(t, srv.Client())
-	strict := queue.Durable(srv.Client(), queue.Durability{Replicas: 1, Strict: true, Timeout: 300 * time.Millisecond})
+	strict := store.Durable(srv.Client(), store.Durability{Replicas: 1, Strict: true, Timeout: 300 * time.Millisecond})
 	n = w.start(one(t, func(_ context.Context, tk *task.Task) error { ran.note(tk); return nil }), over(strict), lease(2*time.Second))
 	w.leads(n)
 	w.add(job("first"))

@@ -9,6 +9,7 @@ import (
 	"github.com/anishathalye/porcupine"
 
 	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/store"
 )
 
 // history is what clients asked, and were answered, in one run.
@@ -64,9 +65,9 @@ func (h *history) ask(client int, call func() error) told {
 	a.refused = refusal(err)
 	switch {
 	case err == nil || a.refused != nil:
-	case queue.NotSent(err), errors.Is(err, queue.ErrBusy):
+	case store.NotSent(err), errors.Is(err, store.ErrBusy):
 		a.fate = unsent
-	case errors.Is(err, queue.ErrUnreachable):
+	case errors.Is(err, store.ErrUnreachable):
 		a.fate = lost
 	default:
 		a.fate = lost

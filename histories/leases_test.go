@@ -11,6 +11,7 @@ import (
 
 	"github.com/onbeat/onbeat/instance"
 	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/store"
 	"github.com/onbeat/onbeat/testredis"
 )
 
@@ -116,7 +117,7 @@ func (c *candidate) ask(op string) leaseAsk { return leaseAsk{op: op, who: c.who
 // said is a reply without what only some calls return.
 func said(a told, v instance.View) leaseSaid {
 	r := leaseSaid{
-		lost: a.fate == lost, now: queue.Ms(v.Now), leader: -1, leaderGen: v.LeaderGen, epoch: v.Epoch, open: v.Open,
+		lost: a.fate == lost, now: store.Ms(v.Now), leader: -1, leaderGen: v.LeaderGen, epoch: v.Epoch, open: v.Open,
 		waits: v.Probation > 0,
 	}
 	if _, err := fmt.Sscanf(v.Leader, "i%d", &r.leader); err != nil {

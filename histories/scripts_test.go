@@ -12,7 +12,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/store"
 	"github.com/onbeat/onbeat/testredis"
 )
 
@@ -98,9 +98,9 @@ func (c *contender) do(op, lock string, token int) {
 	a.wrote(lockAsk{op: op, lock: lock, token: token}, said)
 }
 
-func script(name string) *queue.Script {
-	all := queue.Scripts()
-	return all[slices.IndexFunc(all, func(s *queue.Script) bool { return s.Name == name })]
+func script(name string) *store.Script {
+	all := store.Scripts()
+	return all[slices.IndexFunc(all, func(s *store.Script) bool { return s.Name == name })]
 }
 
 // numbers are the values of a reply.

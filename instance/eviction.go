@@ -6,7 +6,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/store"
 )
 
 // warnOfEviction says so if Redis is set up to drop keys when it is full. It asks INFO, which is allowed in more places
@@ -24,7 +24,7 @@ func (m *Manager) warnOfEviction(ctx context.Context) {
 
 // policy is the maxmemory-policy of the node that holds the partition; "" if it does not say.
 func (m *Manager) policy(ctx context.Context) string {
-	rdb := queue.Plain(m.rdb)
+	rdb := store.Plain(m.rdb)
 	node, ok := rdb.(*redis.Client)
 	if cluster, is := rdb.(*redis.ClusterClient); is {
 		var err error
@@ -34,7 +34,7 @@ func (m *Manager) policy(ctx context.Context) string {
 	if !ok {
 		return ""
 	}
-	text, err := queue.Within(ctx, func() (string, error) { return node.Info(ctx, "memory").Result() })
+	text, err := store.Within(ctx, func() (string, error) { return node.Info(ctx, "memory").Result() })
 	if err != nil {
 		return ""
 	}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/store"
 )
 
 // Info is one instance as people see it.
@@ -42,7 +42,7 @@ func (r *Registry) List(ctx context.Context) ([]Info, error) {
 	trial := pipe.ZRangeWithScores(ctx, r.keys.Trial, 0, -1)
 	leader := pipe.HMGet(ctx, r.keys.Leader, "id", "epoch")
 	if _, err := pipe.Exec(ctx); err != nil {
-		return nil, fmt.Errorf("list instances: %w", queue.Classify(err))
+		return nil, fmt.Errorf("list instances: %w", store.Classify(err))
 	}
 	ends := make(map[string]time.Time, len(trial.Val()))
 	for _, z := range trial.Val() {
@@ -84,7 +84,7 @@ func (r *Registry) countRunning(ctx context.Context, list []Info) error {
 		counts[i] = pipe.HLen(ctx, r.keys.Running(list[i].Generation))
 	}
 	if _, err := pipe.Exec(ctx); err != nil {
-		return fmt.Errorf("count running tasks: %w", queue.Classify(err))
+		return fmt.Errorf("count running tasks: %w", store.Classify(err))
 	}
 	for i, c := range counts {
 		list[i].Running = max(c.Val()-1, 0) // less the entry that holds the last seq

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/store"
 	"github.com/onbeat/onbeat/task"
 	"github.com/onbeat/onbeat/testredis"
 )
@@ -64,13 +65,13 @@ func TestList_withoutRedis(t *testing.T) {
 	rdb := testredis.Mini(t).Client
 	r := rigOf(t, rdb, "ns")
 	must(t, rdb.Close())
-	if _, err := r.reg.List(t.Context()); !errors.Is(err, queue.ErrUnreachable) {
+	if _, err := r.reg.List(t.Context()); !errors.Is(err, store.ErrUnreachable) {
 		t.Fatal(err)
 	}
-	if _, err := r.reg.Cancels(t.Context()); !errors.Is(err, queue.ErrUnreachable) {
+	if _, err := r.reg.Cancels(t.Context()); !errors.Is(err, store.ErrUnreachable) {
 		t.Fatal(err)
 	}
-	if _, _, err := r.reg.Declare(t.Context(), queue.Term{}); !errors.Is(err, queue.ErrUnreachable) {
+	if _, _, err := r.reg.Declare(t.Context(), queue.Term{}); !errors.Is(err, store.ErrUnreachable) {
 		t.Fatal(err)
 	}
 }

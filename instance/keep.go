@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/store"
 )
 
 // keep keeps the lease until serve has returned. When the lease is lost it ends the stay's context and waits for serve.
@@ -84,7 +85,7 @@ func (m *Manager) keep(ctx context.Context, s *Stay, served <-chan error) (lost 
 			if b.tries == 0 {
 				m.log.Warn().Err(err).Msg("heartbeat failed")
 			}
-			if errors.Is(err, queue.ErrWrongType) {
+			if errors.Is(err, store.ErrWrongType) {
 				s.Mend(err)
 			}
 			next.Reset(b.next(m.cfg.heartbeat() / 4)) // the lease is at stake

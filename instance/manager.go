@@ -10,6 +10,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/store"
 )
 
 // Manager keeps one instance registered: an InstanceManager. It is run once.
@@ -71,7 +72,7 @@ func (m *Manager) Lease() time.Duration { return m.cfg.Lease }
 // has nothing more to finish.
 //
 // Redis being out of reach is waited out, at start too. Run returns the error of serve, or nil; and
-// [queue.ErrDenied] if Redis refuses the user from the start, which names the rights that are missing. One that was
+// [store.ErrDenied] if Redis refuses the user from the start, which names the rights that are missing. One that was
 // registered once waits, and says so loudly, as its password may be put right: an operator's slip ends no instance.
 func (m *Manager) Run(ctx context.Context, serve func(*Stay) error) error {
 	if err := m.mayAll(ctx); err != nil {
@@ -123,11 +124,11 @@ func (m *Manager) join(ctx context.Context) (*Stay, error) {
 			return s, nil
 		case ctx.Err() != nil:
 			return nil, context.Cause(ctx)
-		case errors.Is(err, queue.ErrWrongType):
+		case errors.Is(err, store.ErrWrongType):
 			m.mend(ctx, err) // it may have been a moment ago, and is tried again
-		case errors.Is(err, queue.ErrDenied) && m.gen > 0:
+		case errors.Is(err, store.ErrDenied) && m.gen > 0:
 			m.lament(ctx, err)
-		case !queue.Retryable(err) && !errors.Is(err, queue.ErrFull):
+		case !store.Retryable(err) && !errors.Is(err, store.ErrFull):
 			return nil, err
 		}
 		if b.tries == 0 {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/store"
 	"github.com/onbeat/onbeat/testredis"
 )
 
@@ -150,7 +151,7 @@ func TestManager_waitsForRedis(t *testing.T) {
 		time.Sleep(time.Second)
 		must(t, waiting.leave()) // SIGTERM while it waits
 		mini.SetError("NOPERM this user has no permissions")
-		if err := r.node(Config{}).ended(); !errors.Is(err, queue.ErrDenied) {
+		if err := r.node(Config{}).ended(); !errors.Is(err, store.ErrDenied) {
 			t.Fatalf("Run returned %v, want ErrDenied", err)
 		}
 		mini.SetError("")

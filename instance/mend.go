@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/store"
 )
 
 // mendEvery is how often at most keys of another type are looked for.
@@ -56,7 +57,7 @@ func (m *Manager) findLost(ctx context.Context, s *Stay) {
 // whoever set them aside have ended before that was done. It does not wait.
 func (s *Stay) FindLost() { s.strayed.Ring() }
 
-// Mend is for whoever was answered [queue.ErrWrongType]: it sets aside the keys that something else than onbeat has made
+// Mend is for whoever was answered [store.ErrWrongType]: it sets aside the keys that something else than onbeat has made
 // anew, so that work goes on without what they held. What is left is then read again by everybody here. It reports
 // whether there was such a key; it looks once a second at most.
 func (s *Stay) Mend(cause error) bool {
@@ -71,7 +72,7 @@ func (s *Stay) Mend(cause error) bool {
 	return true
 }
 
-// mayAll waits for Redis, and returns [queue.ErrDenied], with the rules that would help, if the user may not do all that
+// mayAll waits for Redis, and returns [store.ErrDenied], with the rules that would help, if the user may not do all that
 // an instance does.
 func (m *Manager) mayAll(ctx context.Context) error {
 	var b backoff
@@ -84,7 +85,7 @@ func (m *Manager) mayAll(ctx context.Context) error {
 			return nil
 		case err == nil && len(missing) > 0:
 			return lacks(missing)
-		case err == nil || !errors.Is(err, queue.ErrUnreachable):
+		case err == nil || !errors.Is(err, store.ErrUnreachable):
 			if b.tries > 0 {
 				m.log.Info().Msg("redis answers again")
 			}
@@ -100,18 +101,18 @@ func (m *Manager) mayAll(ctx context.Context) error {
 }
 
 func lacks(missing []string) error {
-	return fmt.Errorf("%w: the user lacks %s; docs/rights.md has the rules for an instance", queue.ErrDenied, strings.Join(missing, " "))
+	return fmt.Errorf("%w: the user lacks %s; docs/rights.md has the rules for an instance", store.ErrDenied, strings.Join(missing, " "))
 }
 
 // named is an error that ends the instance, with the rights by name if some were taken away from its user: Redis says of a
 // command in a script only that it may not be run.
 func (m *Manager) named(ctx context.Context, err error) error {
-	if !queue.LacksRight(err) {
+	if !store.LacksRight(err) {
 		return err
 	}
 	ctx, done := context.WithTimeout(context.WithoutCancel(ctx), m.cfg.heartbeat())
 	defer done()
-	missing, unknown := queue.Within(ctx, func() ([]string, error) { return m.q.Missing(ctx, queue.AsInstance, m.cfg.Durable) })
+	missing, unknown := store.Within(ctx, func() ([]string, error) { return m.q.Missing(ctx, queue.AsInstance, m.cfg.Durable) })
 	if unknown != nil || len(missing) == 0 { // it was given back meanwhile, say
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/store"
 	"github.com/onbeat/onbeat/task"
 )
 
@@ -84,7 +85,7 @@ const recoverTimeout = time.Minute
 func (m *Manager) recoverWithin(ctx context.Context, gen int64) (stuck bool, err error) {
 	ctx, done := context.WithTimeout(ctx, recoverTimeout)
 	defer done()
-	return queue.Within(ctx, func() (bool, error) { return m.recover(ctx, gen) })
+	return store.Within(ctx, func() (bool, error) { return m.recover(ctx, gen) })
 }
 
 // recover gives the tasks of a dead generation back: due again with the attempt counted, or dead if that was the last.

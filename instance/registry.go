@@ -13,22 +13,17 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/store"
 	"github.com/onbeat/onbeat/task"
 )
 
 //go:embed scripts/*.lua
 var files embed.FS
 
-func source(name string) string {
-	b, err := files.ReadFile("scripts/" + name + ".lua")
-	if err != nil {
-		panic(err) // a missing embedded file cannot get past any test
-	}
-	return string(b)
-}
+var source = store.Sources(files)
 
-func electing(name string) *queue.Script {
-	return queue.NewScript(name, queue.CarefulLib, queue.WakeLib, source("lib_elect"), source(name)).Fleeting() // the lease must not wait for replicas
+func electing(name string) *store.Script {
+	return store.NewScript(name, store.Careful, queue.WakeLib, source("lib_elect"), source(name)).Fleeting() // the lease must not wait for replicas
 }
 
 var (
@@ -146,7 +141,7 @@ func (r *Registry) register(ctx context.Context, c Config, known, had int64, w w
 		return 0, 0, v, fmt.Errorf("register: %w", err)
 	}
 	values, err := r.run(ctx, registerScript, r.first(r.keys.Running(known)), c.ID, c.Lease.Milliseconds(), standby, string(c.Lead), string(c.Consume),
-		c.Release, string(details), releaseMemory.Milliseconds(), known, had, queue.Ms(w.seen), flag(w.led))
+		c.Release, string(details), releaseMemory.Milliseconds(), known, had, store.Ms(w.seen), flag(w.led))
 	if err != nil {
 		return 0, 0, v, fmt.Errorf("register: %w", err)
 	}
@@ -219,10 +214,10 @@ func (r *Registry) Paused(ctx context.Context) (until time.Time, left time.Durat
 	pipe := r.rdb.Pipeline()
 	now, pause := pipe.Time(ctx), pipe.HGet(ctx, r.keys.Leader, "pause")
 	if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) {
-		return until, 0, fmt.Errorf("read the pause: %w", queue.Classify(err))
+		return until, 0, fmt.Errorf("read the pause: %w", store.Classify(err))
 	}
 	ms, _ := pause.Int64()
-	until = queue.FromMs(ms)
+	until = store.FromMs(ms)
 	left = until.Sub(now.Val())
 	if left <= 0 || left > 2*LongestPause { // as lib.lua has it: the clock may be behind since
 		return time.Time{}, 0, nil
@@ -251,7 +246,7 @@ func (r *Registry) Heartbeat(ctx context.Context, id string, gen int64, lease ti
 // Redis can tell if it has forgotten either.
 func (r *Registry) heartbeat(ctx context.Context, id string, gen int64, lease time.Duration, seen time.Time, reads string) (Beat, error) {
 	values, err := r.run(ctx, heartbeatScript, r.first(r.keys.Cancel),
-		id, gen, lease.Milliseconds(), overslept.Milliseconds(), queue.Ms(seen), reads)
+		id, gen, lease.Milliseconds(), overslept.Milliseconds(), store.Ms(seen), reads)
 	if err != nil {
 		return Beat{}, fmt.Errorf("heartbeat: %w", err)
 	}
@@ -271,7 +266,7 @@ func (r *Registry) heartbeat(ctx context.Context, id string, gen int64, lease ti
 func (r *Registry) Orphans(ctx context.Context) ([]int64, error) {
 	all, err := r.rdb.ZRange(ctx, r.keys.Orphans, 0, -1).Result()
 	if err != nil {
-		return nil, fmt.Errorf("read lost generations: %w", queue.Classify(err))
+		return nil, fmt.Errorf("read lost generations: %w", store.Classify(err))
 	}
 	gens := make([]int64, 0, len(all))
 	for _, text := range all {
@@ -284,9 +279,9 @@ func (r *Registry) Orphans(ctx context.Context) ([]int64, error) {
 
 // Cancels reads the requests to cancel runs.
 func (r *Registry) Cancels(ctx context.Context) ([]Cancel, error) {
-	all, err := queue.Within(ctx, func() (map[string]string, error) { return r.rdb.HGetAll(ctx, r.keys.Cancel).Result() })
+	all, err := store.Within(ctx, func() (map[string]string, error) { return r.rdb.HGetAll(ctx, r.keys.Cancel).Result() })
 	if err != nil {
-		return nil, fmt.Errorf("read cancel requests: %w", queue.Classify(err))
+		return nil, fmt.Errorf("read cancel requests: %w", store.Classify(err))
 	}
 	var list []Cancel
 	for target, value := range all {
@@ -311,7 +306,7 @@ func parseCancel(target, value string) Cancel {
 	return c
 }
 
-func (r *Registry) view(ctx context.Context, what string, s *queue.Script, keys []string, args ...any) (View, error) {
+func (r *Registry) view(ctx context.Context, what string, s *store.Script, keys []string, args ...any) (View, error) {
 	values, err := r.run(ctx, s, keys, args...)
 	if err != nil {
 		return View{}, fmt.Errorf("%s: %w", what, err)
@@ -320,8 +315,8 @@ func (r *Registry) view(ctx context.Context, what string, s *queue.Script, keys 
 }
 
 // run gives up waiting when ctx ends. A reply that comes later is thrown away.
-func (r *Registry) run(ctx context.Context, s *queue.Script, keys []string, args ...any) ([]any, error) {
-	v, err := queue.Within(ctx, func() (any, error) { return s.Run(ctx, r.rdb, keys, args) })
+func (r *Registry) run(ctx context.Context, s *store.Script, keys []string, args ...any) ([]any, error) {
+	v, err := store.Within(ctx, func() (any, error) { return s.Run(ctx, r.rdb, keys, args) })
 	if err != nil {
 		return nil, err
 	}
@@ -337,10 +332,10 @@ const viewed = 10
 
 func viewOf(values []any) View {
 	return View{
-		Now: queue.FromMs(number(values, 0)), Leader: text(values, 1), LeaderGen: number(values, 2),
+		Now: store.FromMs(number(values, 0)), Leader: text(values, 1), LeaderGen: number(values, 2),
 		Epoch: number(values, 3), Open: number(values, 4) == 1, Lanes: number(values, 5), Schedules: number(values, 6),
-		Forgot: text(values, 7) != "", Kept: queue.FromMs(number(values, 7)), May: number(values, 8) == 1,
-		Back: queue.FromMs(number(values, 9)),
+		Forgot: text(values, 7) != "", Kept: store.FromMs(number(values, 7)), May: number(values, 8) == 1,
+		Back: store.FromMs(number(values, 9)),
 	}
 }
 

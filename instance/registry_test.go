@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/store"
 	"github.com/onbeat/onbeat/testredis"
 )
 
@@ -265,7 +266,7 @@ func TestRegistry_givesUpWhenTheContextEnds(t *testing.T) {
 	defer done()
 	began := time.Now()
 	_, err := r.reg.Heartbeat(ctx, m.id, m.gen, time.Minute)
-	r.wantErr(err, queue.ErrUnreachable)
+	r.wantErr(err, store.ErrUnreachable)
 	if took := time.Since(began); took > 2*time.Second {
 		t.Fatalf("gave up after %v", took)
 	}

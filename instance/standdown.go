@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/store"
 )
 
 // An instance that stood down becomes ready again after a pause of this many leases, twice as many each time that it
@@ -82,7 +83,7 @@ func (m *Manager) standDown(s *Stay, x stuck) (time.Duration, error) {
 		s.beat.Ring()
 		return 0, nil
 	}
-	if err != nil && !errors.Is(err, queue.ErrFenced) && !queue.Retryable(err) { // the lease does not hang on it
+	if err != nil && !errors.Is(err, queue.ErrFenced) && !store.Retryable(err) { // the lease does not hang on it
 		m.log.Error().Err(err).Msg("cannot schedule, and could not stand down")
 		return 0, nil
 	}

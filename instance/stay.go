@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/store"
 )
 
 // Why a stay or a term ended: the causes of their contexts.
@@ -121,7 +122,7 @@ func (s *Stay) TakeWake() (time.Time, bool) {
 	if ms == noWake {
 		return time.Time{}, false
 	}
-	return queue.FromMs(ms), true
+	return store.FromMs(ms), true
 }
 
 // Reconnected reports, once, that Redis was connected to again. It may be another one since, or the same one from an

@@ -13,7 +13,7 @@ import (
 	"github.com/onbeat/onbeat"
 	"github.com/onbeat/onbeat/integration/internal/rig"
 	"github.com/onbeat/onbeat/lock"
-	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/store"
 	"github.com/onbeat/onbeat/testredis"
 )
 
@@ -64,10 +64,10 @@ func TestFailover_locks(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name string
-		want queue.Durability
+		want store.Durability
 	}{
-		{"as it is", queue.Durability{}},
-		{"strict durability of all replicas", queue.Durability{Replicas: 2, Strict: true, Timeout: 500 * time.Millisecond}},
+		{"as it is", store.Durability{}},
+		{"strict durability of all replicas", store.Durability{Replicas: 2, Strict: true, Timeout: 500 * time.Millisecond}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -91,7 +91,7 @@ func TestFailover_locks(t *testing.T) {
 				}
 				defer rdb.Close()
 				all.Go(func() {
-					contend(ctx, queue.Durable(rdb, c.want), "nightly", func(h hold) {
+					contend(ctx, store.Durable(rdb, c.want), "nightly", func(h hold) {
 						mu.Lock()
 						defer mu.Unlock()
 						holds = append(holds, h)

@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/store"
 	"github.com/onbeat/onbeat/task"
 )
 
@@ -158,7 +158,7 @@ func (a *attempt) wait(ctx context.Context) (*Lock, error) {
 func (a *attempt) pause(err error) (time.Duration, error) {
 	beat := a.opts.heartbeat()
 	switch {
-	case !errors.Is(err, ErrHeld) && !queue.Retryable(err):
+	case !errors.Is(err, ErrHeld) && !store.Retryable(err):
 		return 0, err
 	case a.split > 0:
 		// Several try at once, or a node forgot the lock: not all again at the same moment, and ever more rarely.

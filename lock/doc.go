@@ -33,7 +33,7 @@
 //
 // Nor does a lock on one Redis outlive what Redis forgets. A replica that is promoted before it heard of the lock gives it
 // to a second holder: in 3 of 147 acquisitions across failovers of Sentinel there were two for 0.24 s. On a client of
-// [queue.Durable] that is strict, with all replicas, a lock is not held before each of them knows it. [Quorum] is for those
+// [store.Durable] that is strict, with all replicas, a lock is not held before each of them knows it. [Quorum] is for those
 // who have several servers; it says what it does not promise.
 //
 // # What not to use

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/store"
 )
 
 // Why there is no lock, and why one ended. Match with errors.Is.
@@ -13,8 +13,8 @@ var (
 	// ErrHeld: somebody else has the lock. See [HeldError].
 	ErrHeld = errors.New("lock is held by another")
 	// ErrUnreachable: Redis did not answer, or too few of the nodes of a quorum did; the same as
-	// [queue.ErrUnreachable]. Whether the lock was taken is open; if so, it is free again after its TTL (or AtLeastFor).
-	ErrUnreachable = queue.ErrUnreachable
+	// [store.ErrUnreachable]. Whether the lock was taken is open; if so, it is free again after its TTL (or AtLeastFor).
+	ErrUnreachable = store.ErrUnreachable
 	// ErrLost: the lease could not be kept, or somebody took the lock away. Others may hold it.
 	ErrLost = errors.New("lock is lost")
 	// ErrAtMost: the lock was held for [Options.AtMostFor].

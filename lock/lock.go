@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/store"
 )
 
 // Lock is a lock that is held, until it is released or lost. Its methods may be called from any goroutine.
@@ -127,7 +127,7 @@ func (h *Lock) giveBack(ctx context.Context) error {
 			return ErrLost
 		}
 		err := h.a.unheard(heard, r.errs)
-		if !queue.Retryable(err) || h.lost() || time.Now().After(over) {
+		if !store.Retryable(err) || h.lost() || time.Now().After(over) {
 			return err
 		}
 		select {
@@ -142,7 +142,7 @@ func (h *Lock) giveBackTo(ctx context.Context, i int, n node, r *returns) {
 	ours, err := n.release(ctx, h.a.keys, h.a.token, h.until[i], false)
 	r.errs[i] = err
 	r.given[i] = err == nil && (ours || r.maybe[i])
-	r.maybe[i] = r.maybe[i] || err != nil && !queue.NotSent(err)
+	r.maybe[i] = r.maybe[i] || err != nil && !store.NotSent(err)
 }
 
 func yes(b bool) bool { return b }

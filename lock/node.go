@@ -9,25 +9,19 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/store"
 )
 
 //go:embed scripts/*.lua
 var files embed.FS
 
-func source(name string) string {
-	b, err := files.ReadFile("scripts/" + name + ".lua")
-	if err != nil {
-		panic(err) // a missing embedded file cannot get past any test
-	}
-	return string(b)
-}
+var source = store.Sources(files)
 
 var (
-	acquireScript = queue.NewScript("lock/acquire", source("lib_line"), source("acquire"))
-	extendScript  = queue.NewScript("lock/extend", source("extend"))
-	releaseScript = queue.NewScript("lock/release", source("lib_line"), source("release"))
-	leaveScript   = queue.NewScript("lock/leave", source("lib_line"), source("leave"))
+	acquireScript = store.NewScript("lock/acquire", source("lib_line"), source("acquire"))
+	extendScript  = store.NewScript("lock/extend", source("extend"))
+	releaseScript = store.NewScript("lock/release", source("lib_line"), source("release"))
+	leaveScript   = store.NewScript("lock/leave", source("lib_line"), source("leave"))
 )
 
 // keys are the names of one lock. They share a hash tag of their own, so the locks of a Redis Cluster are spread over it.
@@ -106,9 +100,9 @@ func (n node) leave(ctx context.Context, k keys, waiter string) error {
 //
 // When ctx ends it still waits for a moment: what was just sent may be on its way, and what undoes it, on another
 // connection, must not overtake it.
-func (n node) run(ctx context.Context, s *queue.Script, keys []string, args ...any) ([]any, error) {
+func (n node) run(ctx context.Context, s *store.Script, keys []string, args ...any) ([]any, error) {
 	if ctx.Err() != nil {
-		return nil, queue.Classify(ctx.Err())
+		return nil, store.Classify(ctx.Err())
 	}
 	call, done := context.WithTimeout(context.WithoutCancel(ctx), n.timeout)
 	defer done()
@@ -125,12 +119,12 @@ func (n node) run(ctx context.Context, s *queue.Script, keys []string, args ...a
 	select {
 	case got = <-replied:
 	case <-call.Done():
-		got.err = queue.Classify(call.Err())
+		got.err = store.Classify(call.Err())
 	case <-ctx.Done():
 		select {
 		case got = <-replied:
 		case <-time.After(n.timeout / 5):
-			got.err = queue.Classify(ctx.Err())
+			got.err = store.Classify(ctx.Err())
 		}
 	}
 	if got.err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/onbeat/onbeat/lock"
-	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/store"
 	"github.com/onbeat/onbeat/testredis"
 )
 
@@ -289,7 +289,7 @@ func TestQuorum_saysThatItIsRefusedWhileItWaits(t *testing.T) {
 		time.Sleep(r.opts.TTL / 2) // of the bubble
 		minis[1].SetError("NOPERM this user may not")
 		minis[2].SetError("NOPERM this user may not")
-		wantErr(t, (<-waits).err, queue.ErrDenied)
+		wantErr(t, (<-waits).err, store.ErrDenied)
 		time.Sleep(time.Second) // a subscription that broke ends with its next try
 	})
 }

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/store"
 )
 
 // ballot is what one round of asking all nodes came to.
@@ -78,7 +78,7 @@ func (l *Locker) refusal(name string, b *ballot) error {
 func (l *Locker) unheard(heard int, errs []error) error {
 	var first error
 	for _, err := range errs {
-		if err != nil && (first == nil || !queue.Retryable(first)) {
+		if err != nil && (first == nil || !store.Retryable(first)) {
 			first = err
 		}
 	}
@@ -93,7 +93,7 @@ func (l *Locker) unheard(heard int, errs []error) error {
 func (l *Locker) drop(ctx context.Context, k keys, token string, b *ballot) {
 	ctx = context.WithoutCancel(ctx)
 	l.each(func(i int, n node) {
-		if b.grants[i].taken || b.errs[i] != nil && !queue.NotSent(b.errs[i]) {
+		if b.grants[i].taken || b.errs[i] != nil && !store.NotSent(b.errs[i]) {
 			n.timeout = l.opts.TTL / 20 // the caller waits
 			_, _ = n.release(ctx, k, token, 0, len(l.nodes) > 1)
 		}

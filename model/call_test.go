@@ -8,6 +8,7 @@ import (
 
 	"github.com/onbeat/onbeat/instance"
 	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/store"
 	"github.com/onbeat/onbeat/task"
 )
 
@@ -198,7 +199,7 @@ func (w *world) settlement(c call, x claim) queue.Settlement {
 	case queue.Kept:
 		s.Keep, s.Record = keepFor, queue.Rewrite(&t)
 	case queue.Moved:
-		s.Lane, s.Due = queue.LaneOf(&t), queue.Again(queue.FromMs(x.due)) // handed back
+		s.Lane, s.Due = queue.LaneOf(&t), queue.Again(store.FromMs(x.due)) // handed back
 	case queue.Died:
 		s.Record = queue.Rewrite(&t)
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/store"
 	"github.com/onbeat/onbeat/task"
 )
 
@@ -16,11 +17,11 @@ const scheduleName = "s"
 
 func slotTask(slot int64) *task.Task {
 	t := task.New("job", nil, task.ID(slotID(slot)))
-	t.Schedule, t.Slot = scheduleName, queue.FromMs(slot)
+	t.Schedule, t.Slot = scheduleName, store.FromMs(slot)
 	return t
 }
 
-func slotID(slot int64) string { return task.SlotID(scheduleName, queue.FromMs(slot)) }
+func slotID(slot int64) string { return task.SlotID(scheduleName, store.FromMs(slot)) }
 
 // after is the first slot after a moment.
 func after(anchor, ms int64) int64 {
@@ -63,10 +64,10 @@ func (w *world) advance(c call, a *answer, term queue.Term) error {
 		w.late(c.op, &a.step, &last)
 	case "catchup":
 		a.step.Becomes = c.last
-		list := slots(queue.Ms(last.Anchor), w.now-4*interval, min(w.now, queue.Ms(last.Slot)))
+		list := slots(store.Ms(last.Anchor), w.now-4*interval, min(w.now, store.Ms(last.Slot)))
 		for _, s := range list[:max(len(list)-1, 0)] {
 			lane := queue.LaneOf(slotTask(s))
-			a.step.Drop = append(a.step.Drop, queue.Drop{Place: queue.Place{Lane: lane, ID: slotID(s)}, Due: queue.FromMs(s)})
+			a.step.Drop = append(a.step.Drop, queue.Drop{Place: queue.Place{Lane: lane, ID: slotID(s)}, Due: store.FromMs(s)})
 		}
 	default:
 		w.steps(&a.step, &last)
@@ -80,7 +81,7 @@ func (w *world) advance(c call, a *answer, term queue.Term) error {
 
 // steps pushes what is due soon. Of several slots that were missed only the latest runs; the others are noted.
 func (w *world) steps(s *queue.Step, last *queue.Last) {
-	anchor, from := queue.Ms(last.Anchor), queue.Ms(last.Slot)
+	anchor, from := store.Ms(last.Anchor), store.Ms(last.Slot)
 	missed := slots(anchor, from, w.now)
 	if n := len(missed) - 1; n > 0 {
 		s.Note = rangeNote(missed[:n], "missed")
@@ -89,13 +90,13 @@ func (w *world) steps(s *queue.Step, last *queue.Last) {
 	for _, slot := range slots(anchor, from, w.now+horizon) {
 		p := queue.Push{Task: slotTask(slot)}
 		if slot > w.now {
-			p.Due = queue.FromMs(slot)
+			p.Due = store.FromMs(slot)
 		}
 		s.Push = append(s.Push, p)
 		last.Runs++
 		from = slot
 	}
-	last.Slot = queue.FromMs(from)
+	last.Slot = store.FromMs(from)
 	s.Becomes = last.String()
 }
 
@@ -107,7 +108,7 @@ func owed(text string) []int64 {
 	}
 	var list []int64
 	for _, s := range b.Spans {
-		list = append(list, slots(queue.Ms(b.Anchor), queue.Ms(s.From), queue.Ms(s.To))...)
+		list = append(list, slots(store.Ms(b.Anchor), store.Ms(s.From), store.Ms(s.To))...)
 	}
 	return list
 }
@@ -121,16 +122,16 @@ func (w *world) late(op string, s *queue.Step, last *queue.Last) {
 	}
 	if op == "put off" {
 		b.Anchor, b.Times = last.Anchor, "x"
-		missed := slots(queue.Ms(last.Anchor), queue.Ms(last.Slot), w.now)
+		missed := slots(store.Ms(last.Anchor), store.Ms(last.Slot), w.now)
 		if n := len(missed); n > 0 {
-			last.Slot = queue.FromMs(missed[n-1])
-			b.Spans = append(b.Spans, queue.Span{From: queue.FromMs(missed[0] - 1), To: last.Slot})
+			last.Slot = store.FromMs(missed[n-1])
+			b.Spans = append(b.Spans, queue.Span{From: store.FromMs(missed[0] - 1), To: last.Slot})
 		}
 		s.Becomes, s.Remains = last.String(), b.String()
 		return
 	}
 	first := owed(s.Behind)[0]
-	b.Spans[0].From = queue.FromMs(first)
+	b.Spans[0].From = store.FromMs(first)
 	if b.Spans[0].From.Equal(b.Spans[0].To) {
 		b.Spans = b.Spans[1:]
 	}
@@ -159,13 +160,13 @@ func (w *world) change(c call, a *answer) error {
 	}
 	x := queue.Change{Name: scheduleName, Expect: c.last, Event: c.op}
 	yes, no := true, false
-	anchor := queue.Ms(last.Anchor)
+	anchor := store.Ms(last.Anchor)
 	var unpushed []int64
 	if c.last != "" {
-		unpushed = slots(anchor, queue.Ms(last.Slot), w.now)
+		unpushed = slots(anchor, store.Ms(last.Slot), w.now)
 		var ahead []time.Time
-		for _, s := range slots(anchor, w.now-interval, queue.Ms(last.Slot)) {
-			ahead = append(ahead, queue.FromMs(s))
+		for _, s := range slots(anchor, w.now-interval, store.Ms(last.Slot)) {
+			ahead = append(ahead, store.FromMs(s))
 		}
 		slices.Reverse(ahead)
 		x.Lane, x.Ahead = queue.LaneOf(slotTask(0)), queue.RunsOf(ahead)
@@ -176,15 +177,15 @@ func (w *world) change(c call, a *answer) error {
 	case "pause":
 		x.Pause = &yes
 	case "resume":
-		x.Pause, x.Settled, x.Note, x.Ahead = &no, queue.FromMs(w.now), rangeNote(unpushed, "paused"), nil
+		x.Pause, x.Settled, x.Note, x.Ahead = &no, store.FromMs(w.now), rangeNote(unpushed, "paused"), nil
 	case "delete":
 		x.Delete, x.Behind, x.Note = true, c.behind, rangeNote(unpushed, "deleted")
 	case "retire":
-		x.Retire, x.By, x.Settled, x.Behind, x.Note = true, "v9", queue.FromMs(w.now), c.behind, rangeNote(unpushed, "retired")
+		x.Retire, x.By, x.Settled, x.Behind, x.Note = true, "v9", store.FromMs(w.now), c.behind, rangeNote(unpushed, "retired")
 	case "restore":
 		return w.restore(c, a)
 	case "alter": // the grid begins anew
-		x.Definition, x.Anchor.In, x.Settled, x.Note = "altered", true, queue.FromMs(w.now), rangeNote(unpushed, "changed")
+		x.Definition, x.Anchor.In, x.Settled, x.Note = "altered", true, store.FromMs(w.now), rangeNote(unpushed, "changed")
 		x.Behind = c.behind
 	case "define":
 		x.Definition = "declared by " + c.release
@@ -210,10 +211,10 @@ func (w *world) restore(c call, a *answer) error {
 	if err = errors.Join(err, err2); err != nil {
 		return err
 	}
-	since := slots(queue.Ms(last.Anchor), queue.Ms(last.Slot), w.now)
+	since := slots(store.Ms(last.Anchor), store.Ms(last.Slot), w.now)
 	return w.sendChange(c, a, queue.Change{
 		Name: scheduleName, Expect: c.last, Event: c.op, Definition: found[scheduleName].Definition, Pause: &last.Paused,
-		Runs: last.Runs, Anchor: queue.Anchor{At: last.Anchor}, Settled: queue.FromMs(w.now), Note: rangeNote(since, "retired"),
+		Runs: last.Runs, Anchor: queue.Anchor{At: last.Anchor}, Settled: store.FromMs(w.now), Note: rangeNote(since, "retired"),
 	})
 }
 

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/store"
 	"github.com/onbeat/onbeat/task"
 )
 
@@ -122,7 +122,7 @@ func TestMutants_breakEveryScript(t *testing.T) {
 	}
 	// No order of calls needs them, but what others write, or say by hand: see the packages queue and instance.
 	elsewhere := []string{"mend", "recount", "restock", "pause"}
-	for _, script := range queue.Scripts() {
+	for _, script := range store.Scripts() {
 		if !covered[script.Name] && !slices.Contains(elsewhere, script.Name) {
 			t.Errorf("no mutant of %s: break something in it", script.Name)
 		}

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/store"
 )
 
 // scripts stands between a client and its server, and exchanges scripts for broken ones.
@@ -37,7 +37,7 @@ func sources(t testing.TB) map[string]string {
 	s := &scripts{}
 	_, rdb := connect(t, s)
 	by := map[string]string{}
-	for _, script := range queue.Scripts() {
+	for _, script := range store.Scripts() {
 		if err := script.Load(context.Background(), rdb); err != nil {
 			t.Fatal(err)
 		}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/store"
 	"github.com/onbeat/onbeat/task"
 )
 
@@ -30,7 +31,7 @@ func (b *book) judgeAdvance(w *world, a answer, before disk) (said []string) {
 	lies := before.places()
 	for _, d := range a.step.Drop {
 		f := lies[d.ID]
-		if f.place != waiting || f.held || f.due != queue.Ms(d.Due) {
+		if f.place != waiting || f.held || f.due != store.Ms(d.Due) {
 			continue
 		}
 		delete(b.tasks, d.ID)
@@ -75,12 +76,12 @@ func (b *book) judgeMoved(read string, moved bool, was, now string, late bool) {
 
 // push notes that a slot was pushed: the first and only time, and not after it was disposed of.
 func (b *book) push(p queue.Push, now int64) {
-	slot := queue.Ms(p.Task.Slot)
+	slot := store.Ms(p.Task.Slot)
 	if f := b.fates[slot]; f != 0 && f != owing {
 		broken(1, "slot %d is pushed, and was pushed (1) or disposed of (2) before: %d", slot, b.fates[slot])
 	}
 	b.fates[slot] = pushed
-	due := queue.Ms(p.Due)
+	due := store.Ms(p.Due)
 	if due == 0 {
 		due = now
 	}
@@ -107,7 +108,7 @@ func (b *book) note(text, last string) []string {
 	if _, err := fmt.Sscanf(rest, "%d..%d %s %d", &from, &to, &word, &n); err != nil || name != scheduleName {
 		broken(2, "note %q: %v", text, err)
 	}
-	list := slots(queue.Ms(l.Anchor), from-1, to)
+	list := slots(store.Ms(l.Anchor), from-1, to)
 	if len(list) != n {
 		broken(2, "note %q: these are %d slots", text, len(list))
 	}
@@ -129,7 +130,7 @@ func (b *book) judgeChange(w *world, c call, a answer, before disk) (said []stri
 		return nil
 	}
 	for _, x := range a.change.Ahead {
-		for slot := queue.Ms(x.Slot); x.Count > 0 && slot > w.now; slot, x.Count = slot-x.Every.Milliseconds(), x.Count-1 {
+		for slot := store.Ms(x.Slot); x.Count > 0 && slot > w.now; slot, x.Count = slot-x.Every.Milliseconds(), x.Count-1 {
 			// It may be pushed again: the first time did not count, nobody could have run it. That holds for one that the
 			// client cancelled too, though it was told otherwise.
 			delete(b.tasks, slotID(slot))
@@ -154,7 +155,7 @@ func (b *book) judgeChange(w *world, c call, a answer, before disk) (said []stri
 		if _, ok := w.disk.find(keys.Schedules, scheduleName); ok || raw != "" {
 			broken(2, "it was deleted, and is there: %q", raw)
 		}
-		b.allDealtWith(queue.Ms(was.Anchor), w.now, wasRaw)
+		b.allDealtWith(store.Ms(was.Anchor), w.now, wasRaw)
 		return said
 	}
 	if now.Rev <= b.rev { // ever: else a step worked out for a deleted schedule fits the next of its name
@@ -174,14 +175,14 @@ func (b *book) judgeChange(w *world, c call, a answer, before disk) (said []stri
 	if c.op != "alter" && was.Rev > 0 && !now.Anchor.Equal(was.Anchor) {
 		broken(2, "after %s slot zero is %v and was %v", c.op, now.Anchor, was.Anchor)
 	}
-	if c.op == "alter" && queue.Ms(now.Anchor) <= w.now {
+	if c.op == "alter" && store.Ms(now.Anchor) <= w.now {
 		broken(2, "slot zero is %v, and all slots up to now are settled: it is lost", now.Anchor)
 	}
 	if !a.change.Settled.IsZero() {
 		if now.Slot.Before(a.change.Settled) {
 			broken(1, "slots up to %v are settled, and the last run is %v", a.change.Settled, now.Slot)
 		}
-		b.allDealtWith(queue.Ms(was.Anchor), w.now, wasRaw)
+		b.allDealtWith(store.Ms(was.Anchor), w.now, wasRaw)
 	}
 	return said
 }
@@ -201,7 +202,7 @@ func (b *book) judgeKept(w *world, c call, a answer, before disk) {
 	for _, x := range a.change.Ahead {
 		for k := range x.Count {
 			slot := x.Slot.Add(-time.Duration(k) * x.Every)
-			if f := before.places()[task.SlotID(scheduleName, slot)]; queue.Ms(slot) > w.now && f.place == waiting && !f.held {
+			if f := before.places()[task.SlotID(scheduleName, slot)]; store.Ms(slot) > w.now && f.place == waiting && !f.held {
 				last.Runs--
 			}
 		}
@@ -236,7 +237,7 @@ func (b *book) checkSlots(w *world) {
 		}
 		return
 	}
-	anchor, slot := queue.Ms(last.Anchor), queue.Ms(last.Slot)
+	anchor, slot := store.Ms(last.Anchor), store.Ms(last.Slot)
 	b.allDealtWith(anchor, slot, raw)
 	for s, f := range b.fates {
 		if f == pushed && s > slot && (s-anchor)%interval == 0 && s >= anchor {
@@ -244,7 +245,7 @@ func (b *book) checkSlots(w *world) {
 		}
 	}
 	for id, e := range b.tasks {
-		if _, at, ok := task.ParseSlotID(id); ok && e.place == waiting && last.Paused && queue.Ms(at) > w.now {
+		if _, at, ok := task.ParseSlotID(id); ok && e.place == waiting && last.Paused && store.Ms(at) > w.now {
 			broken(2, "%s waits, and the schedule is paused", id)
 		}
 	}

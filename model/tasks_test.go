@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/store"
 	"github.com/onbeat/onbeat/task"
 )
 
@@ -190,7 +191,7 @@ func (b *book) judgeRecover(c call, a answer, before disk) (said []string) {
 			r = *r.Asked
 		}
 		e.place, e.gen, e.fence, e.conflict = waiting, 0, 0, e.conflict.Begun()
-		e.due, e.attempts = queue.Ms(r.Claim.Task.Due)+1, r.Claim.Task.Attempts+1
+		e.due, e.attempts = store.Ms(r.Claim.Task.Due)+1, r.Claim.Task.Attempts+1
 		if r.Dead {
 			e.place = dead
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/onbeat/onbeat/instance"
 	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/store"
 	"github.com/onbeat/onbeat/task"
 	"github.com/onbeat/onbeat/testredis"
 )
@@ -21,7 +22,7 @@ type world struct {
 	rdb     *redis.Client
 	q       *queue.Queue
 	reg     *instance.Registry
-	scripts map[string]*queue.Script
+	scripts map[string]*store.Script
 	between *scripts
 	room    *room
 	*state
@@ -39,8 +40,8 @@ func newWorld(t testing.TB, r *room, broken map[string]string) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{ctx: t.Context(), m: m, rdb: rdb, q: q, reg: reg, scripts: map[string]*queue.Script{}, between: between, room: r}
-	for _, script := range queue.Scripts() {
+	w := &world{ctx: t.Context(), m: m, rdb: rdb, q: q, reg: reg, scripts: map[string]*store.Script{}, between: between, room: r}
+	for _, script := range store.Scripts() {
 		w.scripts[script.Name] = script
 	}
 	return w

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/store"
 )
 
 // declare makes the stored schedules those that this release declares: new ones are made, changed ones changed,
@@ -64,7 +65,7 @@ func (t *tenure) ask(ctx context.Context) error {
 		t.askAgain = time.After(again)
 		return nil
 	}
-	if err != nil && !over(err) && !queue.Retryable(err) && ctx.Err() == nil {
+	if err != nil && !over(err) && !store.Retryable(err) && ctx.Err() == nil {
 		t.lacking = err // takeStock asks again
 		t.askAgain = nil
 		return nil

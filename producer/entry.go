@@ -7,6 +7,7 @@ import (
 
 	"github.com/onbeat/onbeat/queue"
 	"github.com/onbeat/onbeat/schedule"
+	"github.com/onbeat/onbeat/store"
 )
 
 // entry is a schedule as the leader holds it.
@@ -81,7 +82,7 @@ func (e *entry) spent() bool { return e.s.MaxRuns > 0 && e.last.Runs >= e.s.MaxR
 // takenBack is the last moment whose slot a change may have taken back out of the due sets, if nothing was pushed since.
 // Every change leaves a revision that is at least the clock, and the last run at no more than that.
 func (e *entry) takenBack(pushedAhead time.Duration) time.Time {
-	if queue.Ms(e.last.Slot) > e.last.Rev {
+	if store.Ms(e.last.Slot) > e.last.Rev {
 		return time.Time{}
 	}
 	return maxTime(e.last.Slot, e.last.Anchor).Add(pushedAhead)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/store"
 	"github.com/onbeat/onbeat/task"
 )
 
@@ -59,7 +60,7 @@ type answer struct{ refused, err error }
 //
 // The end of the context while the task waits takes it back, with an
 // error that matches only that of the context; on the way it may have been added, and the error matches
-// [queue.ErrUnreachable] too.
+// [store.ErrUnreachable] too.
 func (g *group) add(ctx context.Context, t *task.Task, look bool) (refused, err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, notAdded(err)
@@ -79,7 +80,7 @@ func (g *group) add(ctx context.Context, t *task.Task, look bool) (refused, err 
 	case <-ctx.Done():
 		return g.leave(ctx, c)
 	}
-	if errors.Is(err, queue.ErrDenied) { // before the script ran, and perhaps for a queue that only a neighbour uses
+	if errors.Is(err, store.ErrDenied) { // before the script ran, and perhaps for a queue that only a neighbour uses
 		return g.one(ctx, t, look)
 	}
 	return refused, err
@@ -141,7 +142,7 @@ func (g *group) leave(ctx context.Context, c *call) (refused, err error) {
 	case a := <-c.answer: // it came at the same moment
 		return a.refused, a.err
 	default:
-		return nil, fmt.Errorf("enqueue: %w: no answer yet: %w", queue.ErrUnreachable, ctx.Err())
+		return nil, fmt.Errorf("enqueue: %w: no answer yet: %w", store.ErrUnreachable, ctx.Err())
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/store"
 	"github.com/onbeat/onbeat/task"
 	"github.com/onbeat/onbeat/testredis"
 )
@@ -148,7 +148,7 @@ func (c *crowd) there(id string) bool {
 // wantNotAdded fails unless an error says that the context ended and nothing was added.
 func wantNotAdded(t testing.TB, err, ctx error) {
 	t.Helper()
-	if !errors.Is(err, ctx) || errors.Is(err, queue.ErrUnreachable) || !strings.Contains(err.Error(), "nothing was added") {
+	if !errors.Is(err, ctx) || errors.Is(err, store.ErrUnreachable) || !strings.Contains(err.Error(), "nothing was added") {
 		t.Errorf("%v", err)
 	}
 }

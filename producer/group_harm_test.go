@@ -7,6 +7,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/store"
 	"github.com/onbeat/onbeat/task"
 	"github.com/onbeat/onbeat/testredis"
 )
@@ -49,7 +50,7 @@ func TestGroup_aTaskThatIsDeniedHarmsNobody(t *testing.T) {
 	}
 	for i, o := range c.all()[abreast:] {
 		there := admin.HExists(t.Context(), k.Tasks, o.id).Val()
-		if theirs := i%2 == 1; there == theirs || theirs != errors.Is(o.err, queue.ErrDenied) {
+		if theirs := i%2 == 1; there == theirs || theirs != errors.Is(o.err, store.ErrDenied) {
 			t.Errorf("%d: %+v, there: %v", i, o, there)
 		}
 	}
@@ -64,7 +65,7 @@ func TestGroup_nobodyHangsWhenRedisGoes(t *testing.T) {
 	}
 	srv.Kill()
 	for _, o := range c.all() {
-		if !errors.Is(o.err, queue.ErrUnreachable) {
+		if !errors.Is(o.err, store.ErrUnreachable) {
 			t.Errorf("%+v", o)
 		}
 	}

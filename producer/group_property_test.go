@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/store"
 	"github.com/onbeat/onbeat/task"
 	"github.com/onbeat/onbeat/testredis"
 )
@@ -44,7 +45,7 @@ func TestGroup_property(t *testing.T) {
 				switch {
 				case err == nil && n == 1:
 					added++
-				case errors.Is(err, queue.ErrUnreachable) && errors.Is(err, context.DeadlineExceeded) && n <= 1:
+				case errors.Is(err, store.ErrUnreachable) && errors.Is(err, context.DeadlineExceeded) && n <= 1:
 					open++
 				case err != nil && n == 0:
 					left++

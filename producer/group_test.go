@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/store"
 	"github.com/onbeat/onbeat/task"
 	"github.com/onbeat/onbeat/testredis"
 )
@@ -132,7 +133,7 @@ func TestGroup_whoLeavesOnTheWayMayHaveAdded(t *testing.T) {
 		c.departs()
 		cancel()
 		o := soon(t, left)
-		if !errors.Is(o.err, context.Canceled) || !errors.Is(o.err, queue.ErrUnreachable) {
+		if !errors.Is(o.err, context.Canceled) || !errors.Is(o.err, store.ErrUnreachable) {
 			t.Errorf("%v", o.err)
 		}
 		left <- o
@@ -154,9 +155,9 @@ func TestGroup_whatFailsACallFailsAllThatShareIt(t *testing.T) {
 		want  error
 		calls int32 // 0: more, because each tries again
 	}{
-		"full":           {busyError("OOM command not allowed"), 1000, queue.ErrFull, abreast + 1},
-		"a lost reply":   {lost, 1000, queue.ErrUnreachable, abreast + 1},
-		"denied":         {busyError("NOPERM no"), 1000, queue.ErrDenied, abreast + 1 + 5},
+		"full":           {busyError("OOM command not allowed"), 1000, store.ErrFull, abreast + 1},
+		"a lost reply":   {lost, 1000, store.ErrUnreachable, abreast + 1},
+		"denied":         {busyError("NOPERM no"), 1000, store.ErrDenied, abreast + 1 + 5},
 		"loading awhile": {busyError("LOADING"), abreast + 1, nil, 0},
 	} {
 		t.Run(name, func(t *testing.T) {

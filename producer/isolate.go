@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/store"
 )
 
 // over reports whether a term is over, by an answer of Redis.
@@ -17,8 +18,8 @@ func over(err error) bool {
 
 // special reports whether an error lies in what was sent, rather than in the term, the way to Redis or its state.
 func special(ctx context.Context, err error) bool {
-	return ctx.Err() == nil && !over(err) && !queue.Retryable(err) && !errors.Is(err, queue.ErrFull) &&
-		!errors.Is(err, queue.ErrDenied) && !errors.Is(err, queue.ErrWrongType) && !errors.Is(err, context.Canceled)
+	return ctx.Err() == nil && !over(err) && !store.Retryable(err) && !errors.Is(err, store.ErrFull) &&
+		!errors.Is(err, store.ErrDenied) && !errors.Is(err, store.ErrWrongType) && !errors.Is(err, context.Canceled)
 }
 
 // send is [queue.Queue.Advance] for steps of which one may be refused for what it is: that one is set aside, and holds up

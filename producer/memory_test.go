@@ -10,6 +10,7 @@ import (
 
 	"github.com/onbeat/onbeat/queue"
 	"github.com/onbeat/onbeat/schedule"
+	"github.com/onbeat/onbeat/store"
 	"github.com/onbeat/onbeat/testredis"
 )
 
@@ -154,7 +155,7 @@ func TestRestore_afterAStepWithoutAReply(t *testing.T) {
 			t.Error("it was deleted, and the leader goes on with it")
 		}
 		w.forget()
-		if err := tn.afterError(ctx, step, queue.ErrUnreachable); !errors.Is(err, queue.ErrUnreachable) {
+		if err := tn.afterError(ctx, step, store.ErrUnreachable); !errors.Is(err, store.ErrUnreachable) {
 			t.Errorf("after it: %v", err)
 		}
 		if e := w.entry("lost"); !e.last.Anchor.Equal(anchor) || tn.entries["lost"] == nil {

@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/onbeat/onbeat/queue"
 	"github.com/onbeat/onbeat/schedule"
+	"github.com/onbeat/onbeat/store"
 	"github.com/onbeat/onbeat/task"
 	"github.com/onbeat/onbeat/testredis"
 )
@@ -131,7 +131,7 @@ func TestFull(t *testing.T) {
 		t.Fatal(err)
 	}
 	must(t, w.rdb.ConfigSet(ctx, "maxmemory", "1").Err())
-	if _, err := w.p.Enqueue(ctx, task.New("job", nil)); !errors.Is(err, queue.ErrFull) {
+	if _, err := w.p.Enqueue(ctx, task.New("job", nil)); !errors.Is(err, store.ErrFull) {
 		t.Fatalf("enqueue: %v", err)
 	}
 	n := w.start("v1", declare("new"))

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/store"
 	"github.com/onbeat/onbeat/task"
 )
 
@@ -42,9 +43,9 @@ type Result struct {
 // round trips; one by itself is not delayed for that.
 //
 // The error matches [task.ErrInvalid] for a task that could not be enqueued, [queue.ErrDuplicate] if its ID or unique
-// key is taken (the ID returned is the one that stands), [queue.ErrFull] if Redis has no memory for it: nothing was
-// added. After [queue.ErrUnreachable] it may have been added; enqueueing the same ID again is refused if it was. An error
-// that matches that of ctx, and not [queue.ErrUnreachable], says that ctx ended before the task was sent.
+// key is taken (the ID returned is the one that stands), [store.ErrFull] if Redis has no memory for it: nothing was
+// added. After [store.ErrUnreachable] it may have been added; enqueueing the same ID again is refused if it was. An error
+// that matches that of ctx, and not [store.ErrUnreachable], says that ctx ended before the task was sent.
 func (p *Producer) Enqueue(ctx context.Context, t *task.Task, opts ...task.Option) (string, error) {
 	if err := checkNames(t.Apply(opts...)); err != nil {
 		return t.ID, &BatchError{Of: 1, Err: err}
@@ -155,7 +156,7 @@ const tries = 6
 
 // again waits and reports whether to try again: only if the call surely did not happen.
 func (p *Producer) again(ctx context.Context, err error, n int) bool {
-	if n >= tries || !errors.Is(err, queue.ErrBusy) && !queue.NotSent(err) {
+	if n >= tries || !errors.Is(err, store.ErrBusy) && !store.NotSent(err) {
 		return false
 	}
 	d := 30 * time.Millisecond << n

@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/store"
 	"github.com/onbeat/onbeat/task"
 	"github.com/onbeat/onbeat/testredis"
 )
@@ -120,8 +121,8 @@ func TestEnqueue_triesAgainOnlyWhatSurelyDidNotHappen(t *testing.T) {
 	}{
 		"a dial that failed":          {dial, false, 2, nil, 3},
 		"redis is loading":            {busyError("LOADING Redis is loading"), false, 2, nil, 3},
-		"a lost reply":                {lost, true, 1, queue.ErrUnreachable, 1},
-		"a dial that goes on failing": {dial, false, 1000, queue.ErrUnreachable, tries + 1},
+		"a lost reply":                {lost, true, 1, store.ErrUnreachable, 1},
+		"a dial that goes on failing": {dial, false, 1000, store.ErrUnreachable, tries + 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

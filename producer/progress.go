@@ -8,6 +8,7 @@ import (
 
 	"github.com/onbeat/onbeat/instance"
 	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/store"
 )
 
 // progress is how a leader's work gets on. The goroutine that works writes it, and another reads it, because the first may
@@ -138,7 +139,7 @@ func (s *Scheduler) standDown(ctx context.Context, stay *instance.Stay, term que
 	if say {
 		s.log.Error().Str("reason", why).Dur("for", since).Msg("leads, and cannot schedule: slots will be late")
 	}
-	hand := !errors.Is(err, queue.ErrFull) && !errors.Is(err, queue.ErrUnreplicated)
+	hand := !errors.Is(err, store.ErrFull) && !errors.Is(err, store.ErrUnreplicated)
 	if !hand && !say {
 		return
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/onbeat/onbeat/instance"
 	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/store"
 )
 
 // SchedulerConfig tunes a Scheduler.
@@ -93,7 +94,7 @@ type tenure struct {
 	outage  time.Time // slots up to here came while nobody led; zero if there was no such time
 	since   time.Time // when it began to take stock, until all that had come by then is pushed
 	open    bool      // consumers may take work
-	clock   queue.Clock
+	clock   store.Clock
 	entries map[string]*entry
 	plan    plan
 	behind  []*entry // those that are behind, in the order of their turns
@@ -196,9 +197,9 @@ func (t *tenure) insist(ctx context.Context, fn func(context.Context) error) err
 			t.log.Warn().Err(err).Msg("cannot schedule: trying again")
 		}
 		switch {
-		case errors.Is(err, queue.ErrFull):
+		case errors.Is(err, store.ErrFull):
 			t.tidy(ctx)
-		case errors.Is(err, queue.ErrWrongType) && t.stay.Mend(err):
+		case errors.Is(err, store.ErrWrongType) && t.stay.Mend(err):
 			fn = t.takeStock // what lay there is gone: what is known here is brought back
 		}
 		d := min(longestPause, 20*time.Millisecond<<min(n, 10))
@@ -298,7 +299,7 @@ func (t *tenure) openGate(ctx context.Context) error {
 	if t.open {
 		return nil
 	}
-	if err := t.catchUp(ctx, t.outage); err != nil && !errors.Is(err, queue.ErrFull) {
+	if err := t.catchUp(ctx, t.outage); err != nil && !errors.Is(err, store.ErrFull) {
 		return err
 	}
 	t.progress.made()
@@ -319,7 +320,7 @@ func (t *tenure) announce(ctx context.Context, stored map[string]queue.Stored) e
 
 // without takes in the error of something that scheduling can go on without, and returns those that it cannot.
 func (t *tenure) without(ctx context.Context, err error) (lacks bool, _ error) {
-	if err == nil || over(err) || queue.Retryable(err) || ctx.Err() != nil {
+	if err == nil || over(err) || store.Retryable(err) || ctx.Err() != nil {
 		return false, err
 	}
 	t.lacking = err

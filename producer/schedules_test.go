@@ -14,6 +14,7 @@ import (
 
 	"github.com/onbeat/onbeat/queue"
 	"github.com/onbeat/onbeat/schedule"
+	"github.com/onbeat/onbeat/store"
 	"github.com/onbeat/onbeat/task"
 	"github.com/onbeat/onbeat/testredis"
 )
@@ -243,7 +244,7 @@ func TestPromise6_aBackfillRunsNothingEarly(t *testing.T) {
 			tk := task.Task{ID: task.SlotID(name, slot) + "+backfill", Type: "job", Priority: task.Low}
 			score, err := w.rdb.ZScore(ctx, w.q.Keys().Due(queue.LaneOf(&tk)), tk.ID).Result()
 			must(t, err)
-			due, first := queue.FromMs(int64(score)), rule.JitterFor(name, slot)
+			due, first := store.FromMs(int64(score)), rule.JitterFor(name, slot)
 			if due.Before(first) || first.Before(now.Add(-10*time.Second)) && due.After(now) {
 				t.Errorf("slot %v of %s is due at %v, and its time is %v", slot, name, due, first)
 			}

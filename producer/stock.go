@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/store"
 	"github.com/onbeat/onbeat/task"
 )
 
@@ -61,7 +62,7 @@ func (t *tenure) read(ctx context.Context) (map[string]queue.Stored, error) {
 	if err := t.refresh(ctx); err != nil {
 		return nil, err
 	}
-	if err := t.forsake(ctx, stored); err != nil && !errors.Is(err, queue.ErrFull) { // it can wait for room
+	if err := t.forsake(ctx, stored); err != nil && !errors.Is(err, store.ErrFull) { // it can wait for room
 		return nil, err
 	}
 	return stored, nil

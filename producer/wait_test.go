@@ -4,8 +4,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/onbeat/onbeat/queue"
 	"github.com/onbeat/onbeat/schedule"
+	"github.com/onbeat/onbeat/store"
 )
 
 // However long calls take, the leader does not wake to find that it is too early, and wake again at once.
@@ -17,7 +17,7 @@ func TestWait_isNotInVain(t *testing.T) {
 		must(t, tn.takeStock(t.Context()))
 		asked := time.Now()
 		time.Sleep(300 * time.Millisecond)
-		tn.clock = queue.Clock{}
+		tn.clock = store.Clock{}
 		tn.clock.Set(asked, time.Now(), w.now())
 		for range 30 {
 			must(t, tn.push(t.Context()))

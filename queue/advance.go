@@ -5,10 +5,11 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/onbeat/onbeat/store"
 	"github.com/onbeat/onbeat/task"
 )
 
-var advanceScript = NewScript("advance", source("lib_wake"), source("advance"))
+var advanceScript = store.NewScript("advance", WakeLib, source("advance"))
 
 // Term names a term of leadership. Scripts that only the leader may run compare all of it.
 type Term struct {
@@ -65,7 +66,7 @@ func (p Probe) String() string {
 	if p.Bound == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%d %s %d", p.Bound, p.ID, Ms(p.Due))
+	return fmt.Sprintf("%d %s %d", p.Bound, p.ID, store.Ms(p.Due))
 }
 
 // After is what the schedule became.
@@ -94,18 +95,18 @@ func (q *Queue) Advance(ctx context.Context, term Term, steps []Step) (now time.
 		if err != nil {
 			return now, dropped, moved, fmt.Errorf("advance: %w", err)
 		}
-		now = FromMs(r.int())
-		for range r.int() {
-			if i, n := int(r.int()), int(r.int()); from+i < to {
+		now = store.FromMs(r.Int())
+		for range r.Int() {
+			if i, n := int(r.Int()), int(r.Int()); from+i < to {
 				steps[from+i].Dropped = n
 				dropped += n
 			}
 		}
-		for _, i := range r.indexes() {
+		for _, i := range r.Indexes() {
 			moved = append(moved, from+i)
 		}
-		if r.err != nil {
-			return now, dropped, moved, fmt.Errorf("advance: %w", r.err)
+		if r.Err != nil {
+			return now, dropped, moved, fmt.Errorf("advance: %w", r.Err)
 		}
 		from = to
 	}
@@ -126,7 +127,7 @@ func stepSize(s *Step) int {
 	return n
 }
 
-func (q *Queue) advanceBatch(ctx context.Context, term Term, steps []Step) (*reply, error) {
+func (q *Queue) advanceBatch(ctx context.Context, term Term, steps []Step) (*store.Reply, error) {
 	var lanes laneSet
 	body := make([]any, 0, 16*len(steps))
 	body = append(body, len(steps))
@@ -153,5 +154,5 @@ func (q *Queue) advanceBatch(ctx context.Context, term Term, steps []Step) (*rep
 	if err != nil {
 		return nil, err
 	}
-	return newReply(v), nil
+	return store.NewReply(v), nil
 }

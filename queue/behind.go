@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/onbeat/onbeat/store"
 )
 
 // Behind is what a schedule is behind with: slots that were missed and are still to be pushed, while those on time go
@@ -25,9 +27,9 @@ func (b Behind) String() string {
 	if len(b.Spans) == 0 {
 		return ""
 	}
-	text := strconv.FormatInt(Ms(b.Anchor), 10) + " " + b.Times
+	text := strconv.FormatInt(store.Ms(b.Anchor), 10) + " " + b.Times
 	for _, s := range b.Spans {
-		text += fmt.Sprintf(" %d %d", Ms(s.From), Ms(s.To))
+		text += fmt.Sprintf(" %d %d", store.Ms(s.From), store.Ms(s.To))
 	}
 	return text
 }
@@ -48,7 +50,7 @@ func ParseBehind(text string) (Behind, error) {
 		if err != nil {
 			return Behind{}, fmt.Errorf("behind with %q: %w", text, err)
 		}
-		times = append(times, FromMs(ms))
+		times = append(times, store.FromMs(ms))
 	}
 	b.Anchor, b.Times = times[0], words[1]
 	for pair := range slices.Chunk(times[1:], 2) {

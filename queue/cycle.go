@@ -8,10 +8,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/onbeat/onbeat/store"
 	"github.com/onbeat/onbeat/task"
 )
 
-var cycleScript = NewScript("cycle", source("lib_wake"), source("lib_held"), source("lib_cancel"), source("cycle"), source("cycle_settle"),
+var cycleScript = store.NewScript("cycle", WakeLib, source("lib_held"), source("lib_cancel"), source("cycle"), source("cycle_settle"),
 	source("cycle_claim")).Claiming()
 
 // MaxBatch is the most tasks one call settles or claims. A caller with more makes more calls.
@@ -92,7 +93,7 @@ type Malformed struct {
 }
 
 // Cycle settles runs that ended and claims due tasks in one step. It is sent at most once. After an error that leaves
-// the outcome open ([ErrUnreachable]), or [ErrStale], call [Queue.Held] to learn what this generation holds; settling
+// the outcome open ([store.ErrUnreachable]), or [ErrStale], call [Queue.Held] to learn what this generation holds; settling
 // twice is harmless.
 //
 // It returns [ErrFenced], and does nothing, if the instance's lease ran out.
@@ -121,7 +122,7 @@ func (q *Queue) Cycle(ctx context.Context, r *CycleRequest) (*CycleReply, error)
 	if err != nil {
 		return nil, fmt.Errorf("cycle: %w", err)
 	}
-	out, err := decodeCycle(newReply(v), r, order)
+	out, err := decodeCycle(store.NewReply(v), r, order)
 	if err == nil && r.Want > 0 && out.MayClaim && !out.LeftDue {
 		q.caughtUp.Store(out.Now.UnixMilli())
 	}
@@ -200,31 +201,31 @@ func appendFences(args []any, settle []Settlement, order []int) []any {
 	return args
 }
 
-func decodeCycle(r *reply, req *CycleRequest, order []int) (*CycleReply, error) {
-	out := &CycleReply{Now: time.UnixMicro(r.int()).UTC()}
-	next, flags := r.int(), r.int()
+func decodeCycle(r *store.Reply, req *CycleRequest, order []int) (*CycleReply, error) {
+	out := &CycleReply{Now: time.UnixMicro(r.Int()).UTC()}
+	next, flags := r.Int(), r.Int()
 	if next >= 0 {
 		out.NextDue = time.UnixMilli(next).UTC()
 	}
 	out.MayClaim, out.Watching, out.LeftDue = flags&1 != 0, flags&2 != 0, flags&4 != 0
-	out.LanesVer = r.int()
-	fence := r.int()
-	out.Void = indexes(r.string(), order)
-	out.Skipped = int(r.int())
-	out.Refused = indexes(r.string(), order)
-	if owed := r.string(); owed != "" {
+	out.LanesVer = r.Int()
+	fence := r.Int()
+	out.Void = indexes(r.Text(), order)
+	out.Skipped = int(r.Int())
+	out.Refused = indexes(r.Text(), order)
+	if owed := r.Text(); owed != "" {
 		out.Owed = strings.Split(owed, keySeparator)
 	}
-	for r.more() {
-		number := r.int()
-		ids, dues, lengths, records := r.string(), r.string(), r.string(), r.string()
-		if r.err != nil || number < 1 || int(number) > len(req.Lanes) {
+	for r.More() {
+		number := r.Int()
+		ids, dues, lengths, records := r.Text(), r.Text(), r.Text(), r.Text()
+		if r.Err != nil || number < 1 || int(number) > len(req.Lanes) {
 			break
 		}
 		out.decodeLane(req, req.Lanes[number-1].Lane, fence, ids, dues, lengths, records)
 	}
-	if r.err != nil {
-		return nil, fmt.Errorf("cycle: %w", r.err)
+	if r.Err != nil {
+		return nil, fmt.Errorf("cycle: %w", r.Err)
 	}
 	return out, nil
 }
@@ -276,13 +277,13 @@ func (c *CycleReply) decodeLane(req *CycleRequest, lane Lane, fence int64, ids, 
 // parseScore reads a score as Redis prints it: an integer, or a float if someone else wrote it.
 func parseScore(s string) time.Time {
 	if ms, err := strconv.ParseInt(s, 10, 64); err == nil {
-		return scoreTime(float64(ms))
+		return store.ScoreTime(float64(ms))
 	}
 	f, err := strconv.ParseFloat(s, 64)
 	if err != nil || math.IsNaN(f) || math.IsInf(f, 0) {
 		return time.Time{}
 	}
-	return scoreTime(f)
+	return store.ScoreTime(f)
 }
 
 // claimed fills in what a claim says of a task. Due stays the first due time over all attempts.

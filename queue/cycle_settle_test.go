@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/store"
 	"github.com/onbeat/onbeat/task"
 	"github.com/onbeat/onbeat/testredis"
 )
@@ -187,7 +188,7 @@ func TestCycle_refusesWhatItCannotMarshal(t *testing.T) {
 		"too many to claim":    a.request(queue.MaxBatch+1, lanesOf("job")),
 		"too many settlements": a.request(0, nil, make([]queue.Settlement, queue.MaxBatch+1)...),
 	} {
-		if _, err := w.q.Cycle(t.Context(), r); err == nil || queue.Retryable(err) {
+		if _, err := w.q.Cycle(t.Context(), r); err == nil || store.Retryable(err) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/onbeat/onbeat/store"
 	"github.com/onbeat/onbeat/task"
 )
 
@@ -36,15 +37,15 @@ func TestDecodeCycle_refusesWhatIsNoReply(t *testing.T) {
 		[]any{int64(1), int64(1), int64(1), int64(1), int64(1), int64(9), int64(0)},
 		claimReply(2)[:10],
 	} {
-		if r, err := decodeCycle(newReply(v), claimRequest, nil); err == nil {
+		if r, err := decodeCycle(store.NewReply(v), claimRequest, nil); err == nil {
 			t.Errorf("%v was read as %+v", v, r)
 		}
 	}
-	for _, f := range []func(*reply) any{
-		func(r *reply) any { return r.indexes() }, func(r *reply) any { return r.string() }, func(r *reply) any { return r.int() },
+	for _, f := range []func(*store.Reply) any{
+		func(r *store.Reply) any { return r.Indexes() }, func(r *store.Reply) any { return r.Text() }, func(r *store.Reply) any { return r.Int() },
 	} {
-		r := newReply([]any{1.5})
-		if f(r); r.err == nil {
+		r := store.NewReply([]any{1.5})
+		if f(r); r.Err == nil {
 			t.Error("a float was read")
 		}
 	}
@@ -57,7 +58,7 @@ func FuzzDecodeCycle(f *testing.F) {
 	f.Add(int64(0), "", "", "", "", "")
 	f.Fuzz(func(t *testing.T, lane int64, void, ids, dues, lengths, records string) {
 		v := []any{int64(1), int64(5), int64(7), int64(1), int64(1), void, int64(0), lane, ids, dues, lengths, records}
-		out, err := decodeCycle(newReply(v), claimRequest, []int{0, 1})
+		out, err := decodeCycle(store.NewReply(v), claimRequest, []int{0, 1})
 		if err != nil {
 			return
 		}
@@ -95,7 +96,7 @@ func BenchmarkDecodeClaim(b *testing.B) {
 	v := claimReply(100)
 	b.ReportAllocs()
 	for b.Loop() {
-		if r, err := decodeCycle(newReply(v), claimRequest, nil); err != nil || len(r.Claimed) != 100 {
+		if r, err := decodeCycle(store.NewReply(v), claimRequest, nil); err != nil || len(r.Claimed) != 100 {
 			b.Fatal(err)
 		}
 	}

@@ -12,7 +12,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/store"
 	"github.com/onbeat/onbeat/task"
 	"github.com/onbeat/onbeat/testredis"
 )
@@ -46,12 +46,12 @@ func TestDurable_waitsForReplicasAndSaysWhenThereAreTooFew(t *testing.T) {
 	reports := make(chan report, 10)
 	client, asked := primary.Client(), &waits{}
 	client.AddHook(asked)
-	for _, s := range queue.Scripts() { // so that none is sent twice
+	for _, s := range store.Scripts() { // so that none is sent twice
 		if err := s.Load(t.Context(), client); err != nil {
 			t.Fatal(err)
 		}
 	}
-	rdb := queue.Durable(client, queue.Durability{
+	rdb := store.Durable(client, store.Durability{
 		Replicas: 1, Timeout: 2 * time.Second,
 		Report: func(n int, enough bool) { reports <- report{n, enough} },
 	})
@@ -98,7 +98,7 @@ func TestDurable_waitsForReplicasAndSaysWhenThereAreTooFew(t *testing.T) {
 func TestDurable_aPrimaryLostWhileWaitingHasNotAnswered(t *testing.T) {
 	t.Parallel()
 	primary, replica := testredis.Replicated(t)
-	w := worldIn(t, queue.Durable(primary.Client(), queue.Durability{Replicas: 1, Timeout: 2 * time.Second}), "durable")
+	w := worldIn(t, store.Durable(primary.Client(), store.Durability{Replicas: 1, Timeout: 2 * time.Second}), "durable")
 	replica.Pause()
 	plain := primary.Client()
 	enqueued := make(chan error, 1)
@@ -110,7 +110,7 @@ func TestDurable_aPrimaryLostWhileWaitingHasNotAnswered(t *testing.T) {
 		return plain.HLen(t.Context(), w.keys.Tasks).Val() == 1
 	}, "the primary has the task")
 	primary.Kill()
-	if err := <-enqueued; !queue.Retryable(err) {
+	if err := <-enqueued; !store.Retryable(err) {
 		t.Errorf("enqueue: %v, want that Redis is out of reach", err)
 	}
 }
@@ -120,7 +120,7 @@ func TestDurable_aPrimaryLostWhileWaitingHasNotAnswered(t *testing.T) {
 func TestDurable_strict(t *testing.T) {
 	t.Parallel()
 	primary, replica := testredis.Replicated(t)
-	w := worldIn(t, queue.Durable(primary.Client(), queue.Durability{Replicas: 1, Timeout: 500 * time.Millisecond, Strict: true}), "durable")
+	w := worldIn(t, store.Durable(primary.Client(), store.Durability{Replicas: 1, Timeout: 500 * time.Millisecond, Strict: true}), "durable")
 	enqueue := func(id string) error {
 		refused, _, err := w.q.Enqueue(t.Context(), []*task.Task{{ID: id, Type: "job"}}, false)
 		return errors.Join(append(refused, err)...)
@@ -131,11 +131,11 @@ func TestDurable_strict(t *testing.T) {
 	c.claim(1, lanesOf("job"))
 	replica.Pause()
 	for range 3 { // not only the first
-		if err := enqueue("c"); !errors.Is(err, queue.ErrUnreplicated) || !queue.Retryable(err) {
+		if err := enqueue("c"); !errors.Is(err, store.ErrUnreplicated) || !store.Retryable(err) {
 			t.Errorf("enqueue: %v", err)
 		}
 	}
-	if r, err := w.q.Cycle(t.Context(), c.request(1, lanesOf("job"))); !errors.Is(err, queue.ErrUnreplicated) || r != nil {
+	if r, err := w.q.Cycle(t.Context(), c.request(1, lanesOf("job"))); !errors.Is(err, store.ErrUnreplicated) || r != nil {
 		t.Errorf("it may begin %+v, %v", r, err)
 	}
 	replica.Resume()
@@ -154,7 +154,7 @@ func TestDurable_strict(t *testing.T) {
 func TestDurable_aPrimaryThatLostAReplicaIsSuspect(t *testing.T) {
 	t.Parallel()
 	primary, replica := testredis.Replicated(t)
-	w := worldIn(t, queue.Durable(primary.Client(), queue.Durability{Replicas: 1, Timeout: 500 * time.Millisecond}), "durable")
+	w := worldIn(t, store.Durable(primary.Client(), store.Durability{Replicas: 1, Timeout: 500 * time.Millisecond}), "durable")
 	c := w.join("one")
 	_, _, err := w.q.Enqueue(t.Context(), []*task.Task{{ID: "a", Type: "job"}, {ID: "b", Type: "job"}}, false)
 	w.must(err)
@@ -165,7 +165,7 @@ func TestDurable_aPrimaryThatLostAReplicaIsSuspect(t *testing.T) {
 		return strings.Contains(plain.Info(t.Context(), "replication").Val(), "connected_slaves:0")
 	}, "the primary sees that it left")
 	began := time.Now()
-	if _, err := w.q.Cycle(t.Context(), c.request(1, lanesOf("job"))); !errors.Is(err, queue.ErrSuspect) || !queue.Retryable(err) {
+	if _, err := w.q.Cycle(t.Context(), c.request(1, lanesOf("job"))); !errors.Is(err, store.ErrSuspect) || !store.Retryable(err) {
 		t.Errorf("claim: %v", err)
 	}
 	testredis.Eventually(t, 20*time.Second, func() error {
@@ -184,13 +184,13 @@ func TestDurable_aPrimaryThatLostAReplicaIsSuspect(t *testing.T) {
 
 func TestDurability_refusesWhatCouldNotWork(t *testing.T) {
 	t.Parallel()
-	for _, d := range []queue.Durability{{Replicas: -1}, {Strict: true}, {Replicas: 101}, {Replicas: 1, Timeout: time.Microsecond}, {Replicas: 1, Timeout: 3 * time.Second},
+	for _, d := range []store.Durability{{Replicas: -1}, {Strict: true}, {Replicas: 101}, {Replicas: 1, Timeout: time.Microsecond}, {Replicas: 1, Timeout: 3 * time.Second},
 		{Timeout: time.Second}} {
 		if err := d.Validate(); err == nil || !strings.Contains(err.Error(), "durability.") {
 			t.Errorf("%+v: %v", d, err)
 		}
 	}
-	if err := (queue.Durability{Replicas: 1, Timeout: time.Second}).Validate(); err != nil {
+	if err := (store.Durability{Replicas: 1, Timeout: time.Second}).Validate(); err != nil {
 		t.Error(err)
 	}
 }
@@ -200,7 +200,7 @@ func BenchmarkDurable(b *testing.B) {
 	for _, n := range []int{0, 1} {
 		b.Run(strconv.Itoa(n)+" replicas", func(b *testing.B) {
 			primary, _ := testredis.Replicated(b)
-			w := worldIn(b, queue.Durable(primary.Client(), queue.Durability{Replicas: n}), "durable")
+			w := worldIn(b, store.Durable(primary.Client(), store.Durability{Replicas: n}), "durable")
 			for b.Loop() {
 				_, _, err := w.q.Enqueue(b.Context(), []*task.Task{{ID: task.NewID(time.Now()), Type: "job"}}, true)
 				w.must(err)
@@ -213,7 +213,7 @@ func BenchmarkDurable(b *testing.B) {
 func TestDurable_aPrimaryDemotedWhileWaitingHasNotAnswered(t *testing.T) {
 	t.Parallel()
 	primary, replica := testredis.Replicated(t)
-	w := worldIn(t, queue.Durable(primary.Client(), queue.Durability{Replicas: 1, Timeout: 2 * time.Second}), "durable")
+	w := worldIn(t, store.Durable(primary.Client(), store.Durability{Replicas: 1, Timeout: 2 * time.Second}), "durable")
 	replica.Pause()
 	defer replica.Resume()
 	plain := primary.Client()
@@ -228,7 +228,7 @@ func TestDurable_aPrimaryDemotedWhileWaitingHasNotAnswered(t *testing.T) {
 	host, port, err := net.SplitHostPort(replica.Addr())
 	w.must(err)
 	w.must(plain.ReplicaOf(t.Context(), host, port).Err())
-	if err := <-enqueued; !errors.Is(err, queue.ErrUnreachable) {
+	if err := <-enqueued; !errors.Is(err, store.ErrUnreachable) {
 		t.Errorf("enqueue: %v, want that Redis is out of reach", err)
 	}
 }
@@ -237,18 +237,18 @@ func TestDurable_aPrimaryDemotedWhileWaitingHasNotAnswered(t *testing.T) {
 func TestDurable_aPrimaryDemotedBeforeWaitingHasNotAnswered(t *testing.T) {
 	t.Parallel()
 	_, replica := testredis.Replicated(t)
-	w := worldIn(t, queue.Durable(replica.Client(), queue.Durability{Replicas: 1}), "durable")
-	if _, err := w.q.Schedule(t.Context(), "s"); !errors.Is(err, queue.ErrUnreachable) {
+	w := worldIn(t, store.Durable(replica.Client(), store.Durability{Replicas: 1}), "durable")
+	if _, err := w.q.Schedule(t.Context(), "s"); !errors.Is(err, store.ErrUnreachable) {
 		t.Errorf("%v, want that Redis is out of reach", err)
 	}
 }
 
 func TestDurability_refusesAClientThatGivesUpBefore(t *testing.T) {
 	t.Parallel()
-	one := queue.Durability{Replicas: 1}
+	one := store.Durability{Replicas: 1}
 	for _, c := range []struct {
 		read    time.Duration
-		d       queue.Durability
+		d       store.Durability
 		refused bool
 	}{
 		{0, one, false},  // the client's default, which is more
@@ -256,9 +256,9 @@ func TestDurability_refusesAClientThatGivesUpBefore(t *testing.T) {
 		{100 * time.Millisecond, one, true},
 		{200 * time.Millisecond, one, true},
 		{300 * time.Millisecond, one, false},
-		{100 * time.Millisecond, queue.Durability{}, false},
-		{time.Second, queue.Durability{Replicas: 1, Timeout: 2 * time.Second}, true},
-		{time.Minute, queue.Durability{Replicas: 1, Timeout: 3 * time.Second}, true},
+		{100 * time.Millisecond, store.Durability{}, false},
+		{time.Second, store.Durability{Replicas: 1, Timeout: 2 * time.Second}, true},
+		{time.Minute, store.Durability{Replicas: 1, Timeout: 3 * time.Second}, true},
 	} {
 		for _, rdb := range []redis.UniversalClient{
 			redis.NewClient(&redis.Options{ReadTimeout: c.read}),
@@ -279,7 +279,7 @@ func TestDurability_refusesAClientThatGivesUpBefore(t *testing.T) {
 func TestDurable_waitsNoLongerThanItsCallerDoes(t *testing.T) {
 	t.Parallel()
 	reports := make(chan bool, 10)
-	rdb := queue.Durable(testredis.Private(t).Client(), queue.Durability{
+	rdb := store.Durable(testredis.Private(t).Client(), store.Durability{
 		Replicas: 1, Timeout: 2 * time.Second, Report: func(_ int, enough bool) { reports <- enough },
 	})
 	w := worldIn(t, rdb, "durable")

@@ -5,10 +5,11 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/onbeat/onbeat/store"
 	"github.com/onbeat/onbeat/task"
 )
 
-var enqueueScript = NewScript("enqueue", source("lib_wake"), source("enqueue"))
+var enqueueScript = store.NewScript("enqueue", WakeLib, source("enqueue"))
 
 // ErrDuplicate is matched by what [Refused] says of a task that was not added.
 var ErrDuplicate = errors.New("duplicate")
@@ -39,7 +40,7 @@ const batchBytes = 4 << 20
 // [*task.FieldError], if its queue, type and priority together are new, and 2,000 such are in use.
 //
 // Batches over [MaxBatch] are split, and each part is added whole or not at all. If a call fails, added says how many
-// tasks were dealt with before it. After [ErrUnreachable] it is open whether the next part was added; enqueueing it
+// tasks were dealt with before it. After [store.ErrUnreachable] it is open whether the next part was added; enqueueing it
 // again with look, while its tasks are known, tells.
 func (q *Queue) Enqueue(ctx context.Context, tasks []*task.Task, look bool) (refused []error, added int, err error) {
 	refused = make([]error, len(tasks))
@@ -64,16 +65,16 @@ func (q *Queue) enqueueBatch(ctx context.Context, tasks []*task.Task, look bool,
 	if err != nil {
 		return err
 	}
-	r := newReply(v)
-	r.int() // now
-	r.int() // added
-	for r.more() {
-		i, by, id := r.int(), r.string(), r.string()
-		if r.err == nil && i >= 0 && int(i) < len(refused) {
+	r := store.NewReply(v)
+	r.Int() // now
+	r.Int() // added
+	for r.More() {
+		i, by, id := r.Int(), r.Text(), r.Text()
+		if r.Err == nil && i >= 0 && int(i) < len(refused) {
 			refused[b.index(int(i))] = refusal(by, id)
 		}
 	}
-	return r.err
+	return r.Err
 }
 
 func refusal(by, id string) error {

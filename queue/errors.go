@@ -1,109 +1,23 @@
 package queue
 
 import (
-	"context"
 	"errors"
-	"fmt"
-	"io"
-	"net"
-	"strings"
 
-	"github.com/redis/go-redis/v9"
+	"github.com/onbeat/onbeat/store"
 )
 
-// What Redis can answer, told apart. Match with errors.Is.
+// What scripts refuse, and what is not there. Match with errors.Is. What Redis itself refuses is told apart in package store.
 var (
-	// ErrUnreachable: no connection, or it broke. What was asked may or may not have happened. Try again with backoff.
-	ErrUnreachable = errors.New("redis is unreachable")
-	// ErrBusy: Redis answers, but cannot serve now (loading, a replica, a slot that moves). Try again.
-	ErrBusy = errors.New("redis cannot serve now")
-	// ErrUnreplicated: too few replicas have what was written, and [Durability] is strict. It is done where it was asked for,
-	// and may be lost with that. Try again.
-	ErrUnreplicated = errors.New("too few replicas")
-	// ErrSuspect: the primary lost a replica a moment ago, and may be none any more. What it gave is held back. Try again.
-	ErrSuspect = errors.New("redis may not be the primary any more")
-	// ErrFull: Redis is at maxmemory and refused to take more. Nothing was written.
-	ErrFull = errors.New("redis is out of memory")
 	// ErrFenced: this instance is not registered any more, or its lease ran out. Nothing was done.
-	ErrFenced = errors.New("instance is fenced")
+	ErrFenced = store.Refusal("FENCED", "instance is fenced")
 	// ErrNotLeader: another instance leads, or a newer epoch has begun. Nothing was done.
-	ErrNotLeader = errors.New("not the leader")
+	ErrNotLeader = store.Refusal("NOTLEADER", "not the leader")
 	// ErrStale: a later call of the same instance came first. Nothing was done.
-	ErrStale = errors.New("stale call")
+	ErrStale = store.Refusal("STALE", "stale call")
 	// ErrAlive: the generation whose tasks were to be recovered was not declared dead. Nothing was done.
-	ErrAlive = errors.New("generation is alive")
-	// ErrDenied: Redis refuses the user or password, or the command to this user.
-	ErrDenied = errors.New("redis denies access")
-	// ErrWrongType: a key of onbeat's is of another type, which something else has made. Nothing was done.
-	ErrWrongType = errors.New("a key of onbeat's is of another type")
+	ErrAlive = store.Refusal("ALIVE", "generation is alive")
 	// ErrNotFound: there is no such task, schedule or release.
 	ErrNotFound = errors.New("not found")
 	// ErrChanged: somebody else changed it at the same time, more often than we tried again.
 	ErrChanged = errors.New("changed at the same time")
 )
-
-// Retryable reports whether the same call may succeed a moment later without anybody doing anything.
-func Retryable(err error) bool {
-	return errors.Is(err, ErrUnreachable) || errors.Is(err, ErrBusy) || errors.Is(err, ErrUnreplicated) || errors.Is(err, ErrSuspect)
-}
-
-// LacksRight reports whether an [ErrDenied] is about one right that the user lacks ([Queue.Missing] names it), rather than
-// about the user or the password.
-func LacksRight(err error) bool {
-	return errors.Is(err, ErrDenied) && (strings.Contains(err.Error(), "NOPERM") || strings.Contains(err.Error(), deniedInScript))
-}
-
-// deniedInScript is NOPERM of a command in a script, from Redis 7 on.
-const deniedInScript = "The user executing the script can't"
-
-var replies = []struct {
-	prefix string
-	err    error
-}{
-	{"FENCED", ErrFenced}, {"NOTLEADER", ErrNotLeader}, {"STALE", ErrStale}, {"ALIVE", ErrAlive},
-	{"OOM", ErrFull}, {"WRONGTYPE", ErrWrongType},
-	{"LOADING", ErrBusy}, {"READONLY", ErrBusy}, {"MOVED", ErrBusy}, {"ASK", ErrBusy}, {"TRYAGAIN", ErrBusy},
-	{"CLUSTERDOWN", ErrBusy}, {"MASTERDOWN", ErrBusy}, {"BUSY", ErrBusy}, {"NOREPLICAS", ErrBusy},
-	{awayInScript, ErrBusy}, {"Script attempted to execute a write command while the cluster is down", ErrBusy},
-	{"UNBLOCKED", ErrBusy}, {"MISCONF", ErrBusy}, {"ERR max number of clients", ErrBusy},
-	{"NOAUTH", ErrDenied}, {"WRONGPASS", ErrDenied}, {"NOPERM", ErrDenied},
-	{deniedInScript, ErrDenied},
-	{"Protocol error: unauthenticated", ErrDenied}, // a long command, without a password
-}
-
-// Classify wraps what go-redis returned with the sentinel it means. A nil error, redis.Nil, and what it does not know
-// stay as they are; so does the end of the caller's own context.
-func Classify(err error) error {
-	if err == nil || errors.Is(err, redis.Nil) {
-		return err
-	}
-	var reply redis.Error
-	if errors.As(err, &reply) {
-		text := strings.TrimPrefix(reply.Error(), "ERR ")
-		if known, _, ok := strings.Cut(text, ", with args beginning with"); ok {
-			return errors.New(known) // the arguments of AUTH are a password, and a proxy may know no AUTH
-		}
-		for _, r := range replies {
-			if strings.HasPrefix(text, r.prefix) || strings.HasPrefix(reply.Error(), r.prefix) || strings.Contains(text, "-"+r.prefix+" ") {
-				return fmt.Errorf("%w: %w", r.err, err)
-			}
-		}
-		return err
-	}
-	var network net.Error
-	switch {
-	case errors.Is(err, context.Canceled):
-		return err
-	case errors.As(err, &network), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF),
-		errors.Is(err, net.ErrClosed), errors.Is(err, redis.ErrClosed), errors.Is(err, redis.ErrPoolTimeout),
-		errors.Is(err, context.DeadlineExceeded):
-		return fmt.Errorf("%w: %w", ErrUnreachable, err)
-	}
-	return err
-}
-
-// NotSent reports whether the call surely did not reach Redis.
-func NotSent(err error) bool {
-	var op *net.OpError
-	return errors.As(err, &op) && op.Op == "dial" || errors.Is(err, redis.ErrPoolTimeout) || errors.Is(err, redis.ErrClosed)
-}

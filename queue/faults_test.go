@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/store"
 	"github.com/onbeat/onbeat/task"
 	"github.com/onbeat/onbeat/testredis"
 )
@@ -34,13 +35,13 @@ func TestFullRedis_isWorkedOff(t *testing.T) {
 	}
 	before := keys()
 	_, added, err := w.q.Enqueue(ctx, []*task.Task{job("new", task.Unique("u", time.Hour)), task.New("new", nil, task.ID("new2"))}, true)
-	if !errors.Is(err, queue.ErrFull) || queue.Retryable(err) || added != 0 {
+	if !errors.Is(err, store.ErrFull) || store.Retryable(err) || added != 0 {
 		t.Fatalf("enqueue: added %d, %v, want ErrFull", added, err)
 	}
-	if _, _, _, err = w.q.Advance(ctx, a.term(), []queue.Step{step("s", l, ms(1000))}); !errors.Is(err, queue.ErrFull) {
+	if _, _, _, err = w.q.Advance(ctx, a.term(), []queue.Step{step("s", l, ms(1000))}); !errors.Is(err, store.ErrFull) {
 		t.Fatalf("advance: %v, want ErrFull", err)
 	}
-	if _, _, err = w.q.Change(ctx, 0, []queue.Change{{Name: "s2", Definition: "{}"}}); !errors.Is(err, queue.ErrFull) {
+	if _, _, err = w.q.Change(ctx, 0, []queue.Change{{Name: "s2", Definition: "{}"}}); !errors.Is(err, store.ErrFull) {
 		t.Fatalf("change: %v, want ErrFull", err)
 	}
 	same(t, "what is there", keys(), before)
@@ -76,7 +77,7 @@ func TestErrors_ofARealRedis(t *testing.T) {
 		if !errors.Is(err, want) {
 			t.Errorf("%s: enqueue: %v, want %v", what, err, want)
 		}
-		if want == queue.ErrBusy || what == "no password" {
+		if want == store.ErrBusy || what == "no password" {
 			return // reading works; after a long command without a password the connection is closed
 		}
 		_, err = w.q.Now(ctx)
@@ -127,19 +128,19 @@ func TestErrors_ofARealRedis(t *testing.T) {
 	w.must(err)
 	refused := l.Addr().String()
 	w.must(l.Close())
-	try("connection refused", srv.Client(no, func(o *redis.Options) { o.Addr = refused }), queue.ErrUnreachable)
+	try("connection refused", srv.Client(no, func(o *redis.Options) { o.Addr = refused }), store.ErrUnreachable)
 
 	w.must(admin.ACLSetUser(ctx, "reader", "on", ">pw", "~*", "+@connection").Err())
-	try("not permitted", srv.Client(no, func(o *redis.Options) { o.Username, o.Password = "reader", "pw" }), queue.ErrDenied)
-	try("wrong password", srv.Client(no, func(o *redis.Options) { o.Username, o.Password = "reader", "no" }), queue.ErrDenied)
+	try("not permitted", srv.Client(no, func(o *redis.Options) { o.Username, o.Password = "reader", "pw" }), store.ErrDenied)
+	try("wrong password", srv.Client(no, func(o *redis.Options) { o.Username, o.Password = "reader", "no" }), store.ErrDenied)
 
 	host, port, _ := net.SplitHostPort(refused)
 	w.must(admin.ReplicaOf(ctx, host, port).Err())
-	try("a replica", srv.Client(no), queue.ErrBusy)
+	try("a replica", srv.Client(no), store.ErrBusy)
 	w.must(admin.ReplicaOf(ctx, "no", "one").Err())
 
 	w.must(admin.ConfigSet(ctx, "requirepass", "secret").Err())
-	try("no password", srv.Client(no), queue.ErrDenied)
+	try("no password", srv.Client(no), store.ErrDenied)
 
 	deaf, err := net.Listen("tcp", "127.0.0.1:0") // connects, and never answers
 	w.must(err)
@@ -151,7 +152,7 @@ func TestErrors_ofARealRedis(t *testing.T) {
 	})
 	q, err := queue.New(slow, queue.Partition{Namespace: "errors"}, queue.Caps{})
 	w.must(err)
-	if _, err := q.Now(short); !errors.Is(err, queue.ErrUnreachable) {
+	if _, err := q.Now(short); !errors.Is(err, store.ErrUnreachable) {
 		t.Errorf("no answer: %v", err)
 	}
 }
@@ -176,7 +177,7 @@ func TestCycle_lostReply(t *testing.T) {
 
 	p.dropReplies.Store(true)
 	r := a.request(2, lanesOf("job"), finished(first[0]))
-	if _, err := w.q.Cycle(t.Context(), r); !errors.Is(err, queue.ErrUnreachable) || queue.NotSent(err) {
+	if _, err := w.q.Cycle(t.Context(), r); !errors.Is(err, store.ErrUnreachable) || store.NotSent(err) {
 		t.Fatalf("with the reply lost: %v, want ErrUnreachable", err)
 	}
 	p.dropReplies.Store(false)

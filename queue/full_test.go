@@ -11,6 +11,7 @@ import (
 
 	"github.com/onbeat/onbeat/instance"
 	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/store"
 	"github.com/onbeat/onbeat/task"
 	"github.com/onbeat/onbeat/testredis"
 )
@@ -225,14 +226,14 @@ func TestFullRedis_whatPassesAndWhatIsRefused(t *testing.T) {
 			switch {
 			case !tt.refused:
 				f.must(err)
-			case !errors.Is(err, queue.ErrFull):
+			case !errors.Is(err, store.ErrFull):
 				t.Errorf("error %v, want ErrFull", err)
 			case f.content() != before:
 				t.Errorf("refused, and yet something was written: was\n%s\nis\n%s", before, f.content())
 			}
 		})
 	}
-	for _, s := range queue.Scripts() {
+	for _, s := range store.Scripts() {
 		if !tried[s.Name] {
 			t.Errorf("nobody tried %s at maxmemory", s.Name)
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/onbeat/onbeat/store"
 	"github.com/onbeat/onbeat/task"
 )
 
@@ -80,7 +81,7 @@ func FuzzMembers(f *testing.F) {
 		}
 		if _, at, due, ok := parseClaim(s); ok {
 			_, _ = at.MarshalJSON()
-			_ = Ms(due)
+			_ = store.Ms(due)
 		}
 		if id, _, set, ok := parseHeld(s); ok && (strings.Contains(id, "\x1f") || strings.Contains(set, "\x1f")) {
 			t.Fatalf("%q: task %q waits for lane %q", s, id, set)
@@ -111,57 +112,3 @@ func FuzzHistoryEntry(f *testing.F) {
 		}
 	})
 }
-
-// What a script answers is an array of numbers and texts: whatever it is, reading it ends, and says so if it is wrong.
-func FuzzReply(f *testing.F) {
-	f.Add("i5 sabc n f i-1 i99")
-	f.Add("")
-	f.Fuzz(func(t *testing.T, text string) {
-		var values []any
-		for w := range strings.FieldsSeq(text) {
-			switch w[0] {
-			case 'i':
-				values = append(values, int64(len(w))-2)
-			case 's':
-				values = append(values, w[1:])
-			case 'n':
-				values = append(values, nil)
-			default:
-				values = append(values, []any{w})
-			}
-		}
-		r := newReply(values)
-		for r.more() {
-			before := r.at
-			_, _ = r.int(), r.string()
-			if r.err == nil && r.at <= before {
-				t.Fatalf("%q: stuck at %d", text, r.at)
-			}
-		}
-		if all := newReply(values).indexes(); len(all) > len(values) {
-			t.Fatalf("%d numbers of %d values", len(all), len(values))
-		}
-	})
-}
-
-// The text of an error never shows what was passed along with AUTH.
-func FuzzClassify(f *testing.F) {
-	for _, s := range []string{"ERR unknown command 'AUTH', with args beginning with: 'hunter2'", "NOAUTH Authentication required.", "OOM x", "FENCED", "", "ERR "} {
-		f.Add(s)
-	}
-	f.Fuzz(func(t *testing.T, text string) {
-		err := Classify(replyError(text))
-		if err == nil {
-			t.Fatalf("%q is no error any more", text)
-		}
-		command, args, cut := strings.Cut(text, ", with args beginning with")
-		if cut && len(args) > 8 && !strings.Contains(command, args) && strings.Contains(err.Error(), args) {
-			t.Fatalf("%q is shown as %q", text, err)
-		}
-	})
-}
-
-type replyError string
-
-func (e replyError) Error() string { return string(e) }
-func (replyError) RedisError()     {}

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/onbeat/onbeat/store"
 	"github.com/onbeat/onbeat/task"
 )
 
@@ -37,7 +38,7 @@ func (q *Queue) Held(ctx context.Context, gen int64, instance string) ([]Claim, 
 		kv, next, err := q.rdb.HScan(call, q.keys.Running(gen), cursor, "", MaxBatch).Result()
 		done()
 		if err != nil {
-			return nil, 0, fmt.Errorf("read what generation %d runs: %w", gen, Classify(err))
+			return nil, 0, fmt.Errorf("read what generation %d runs: %w", gen, store.Classify(err))
 		}
 		var ids, values []string
 		for i := 0; i+1 < len(kv); i += 2 {
@@ -65,7 +66,7 @@ func (q *Queue) appendClaims(ctx context.Context, claims []Claim, ids, values []
 	defer done()
 	records, err := q.rdb.HMGet(ctx, q.keys.Tasks, ids...).Result()
 	if err != nil {
-		return nil, fmt.Errorf("read records: %w", Classify(err))
+		return nil, fmt.Errorf("read records: %w", store.Classify(err))
 	}
 	for i, id := range ids {
 		rec, ok := records[i].(string)

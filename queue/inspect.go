@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/onbeat/onbeat/store"
 	"github.com/onbeat/onbeat/task"
 )
 
@@ -57,7 +58,7 @@ func (q *Queue) find(ctx context.Context, id string) (f Found, ok bool, err erro
 		return f, false, ErrNotFound
 	}
 	if err != nil {
-		return f, false, Classify(err)
+		return f, false, store.Classify(err)
 	}
 	t := &task.Task{ID: id}
 	if err := task.Decode(rec, t); err != nil {
@@ -77,9 +78,9 @@ func (q *Queue) find(ctx context.Context, id string) (f Found, ok bool, err erro
 	case due.Err() == nil:
 		f = foundDue(t, due.Val())
 	case dead.Err() == nil:
-		f = Found{Task: t, State: task.Dead, At: FromMs(clampMs(dead.Val()))}
+		f = Found{Task: t, State: task.Dead, At: store.FromMs(store.ClampMs(dead.Val()))}
 	case done.Err() == nil:
-		f = Found{Task: t, State: task.Done, At: FromMs(clampMs(done.Val()))}
+		f = Found{Task: t, State: task.Done, At: store.FromMs(store.ClampMs(done.Val()))}
 	default:
 		if f, ok, err = q.findRunning(ctx, t, generations(members.Val(), orphans.Val())); ok || err != nil {
 			return f, ok, err
@@ -100,9 +101,9 @@ func (q *Queue) findUnreadable(ctx context.Context, id string, why error) (f Fou
 	f = Found{Task: &task.Task{ID: id}, Unreadable: why}
 	switch {
 	case dead.Err() == nil:
-		f.State, f.At = task.Dead, FromMs(clampMs(dead.Val()))
+		f.State, f.At = task.Dead, store.FromMs(store.ClampMs(dead.Val()))
 	case done.Err() == nil:
-		f.State, f.At = task.Done, FromMs(clampMs(done.Val()))
+		f.State, f.At = task.Done, store.FromMs(store.ClampMs(done.Val()))
 	default:
 		return Found{}, false, why
 	}
@@ -117,17 +118,17 @@ func exec(ctx context.Context, pipe redis.Pipeliner) error {
 	}
 	for _, cmd := range cmds {
 		if e := cmd.Err(); e != nil && !errors.Is(e, redis.Nil) {
-			return Classify(e)
+			return store.Classify(e)
 		}
 	}
 	if errors.Is(err, redis.Nil) {
 		return nil
 	}
-	return Classify(err)
+	return store.Classify(err)
 }
 
 func foundDue(t *task.Task, score float64) Found {
-	at := scoreTime(score)
+	at := store.ScoreTime(score)
 	if t.Due.IsZero() {
 		t.Due = at
 	}
@@ -184,7 +185,7 @@ func parseClaim(value string) (fence int64, at, due time.Time, ok bool) {
 	}
 	fence, _ = strconv.ParseInt(parts[0], 10, 64)
 	ms, _ := strconv.ParseInt(parts[1], 10, 64)
-	return fence, FromMs(clampMs(float64(ms))), parseScore(parts[2]), true
+	return fence, store.FromMs(store.ClampMs(float64(ms))), parseScore(parts[2]), true
 }
 
 func foundRunning(t *task.Task, value string, g generation) Found {
@@ -205,7 +206,7 @@ func (q *Queue) findHeld(ctx context.Context, t *task.Task) (f Found, ok bool, e
 	for {
 		members, err := q.rdb.ZRangeByLex(ctx, q.keys.Held, &redis.ZRangeBy{Min: low, Max: high, Count: MaxBatch}).Result()
 		if err != nil {
-			return f, false, Classify(err)
+			return f, false, store.Classify(err)
 		}
 		for _, m := range members {
 			if id, due, _, ok := parseHeld(m); ok && id == t.ID {

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/onbeat/onbeat/store"
 )
 
 // LaneCount is how much lies in a lane's due set. Tasks that wait for their key are not counted here.
@@ -96,7 +98,7 @@ func (q *Queue) counts(ctx context.Context) (c Counts, err error) {
 		l := &c.Lanes[i]
 		l.Due, l.Overdue = cards[i].Val(), overdue[i].Val()
 		if head := heads[i].Val(); len(head) > 0 {
-			l.Head = scoreTime(head[0].Score)
+			l.Head = store.ScoreTime(head[0].Score)
 		}
 		c.Due += l.Due
 		c.Overdue += l.Overdue

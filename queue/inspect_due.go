@@ -5,6 +5,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/onbeat/onbeat/store"
 	"github.com/onbeat/onbeat/task"
 )
 
@@ -189,7 +190,7 @@ func (q *Queue) appendHeld(ctx context.Context, p *Page, sets map[string]bool, o
 	for looked := 0; ; {
 		members, err := q.rdb.ZRangeByLex(ctx, q.keys.Held, &redis.ZRangeBy{Min: low, Max: "+", Count: int64(o.Limit)}).Result()
 		if err != nil {
-			return Classify(err)
+			return store.Classify(err)
 		}
 		rows := make([]row, 0, len(members))
 		places := make([]string, 0, len(members))

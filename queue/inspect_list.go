@@ -12,6 +12,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/onbeat/onbeat/store"
 	"github.com/onbeat/onbeat/task"
 )
 
@@ -128,7 +129,7 @@ func parseCursor(s string) (cursor, error) {
 func (q *Queue) listEnded(ctx context.Context, key string, state task.State, o *ListOptions, after cursor) (Page, error) {
 	end, err := q.rdb.ZCard(ctx, key).Result()
 	if err != nil {
-		return Page{}, Classify(err)
+		return Page{}, store.Classify(err)
 	}
 	if after.kind != 0 {
 		ends, err := q.seek(ctx, []string{key}, after, false)
@@ -141,7 +142,7 @@ func (q *Queue) listEnded(ctx context.Context, key string, state task.State, o *
 	for looked := 0; end > 0 && looked < scanMost; {
 		rows, err := q.rdb.ZRangeWithScores(ctx, key, max(end-int64(o.Limit), 0), end-1).Result()
 		if err != nil {
-			return Page{}, Classify(err)
+			return Page{}, store.Classify(err)
 		}
 		if len(rows) == 0 {
 			return p, nil
@@ -152,7 +153,7 @@ func (q *Queue) listEnded(ctx context.Context, key string, state task.State, o *
 		list := make([]row, 0, len(rows))
 		for _, z := range rows {
 			r := rowOf(z)
-			list = append(list, row{id: r.id, score: r.score, found: Found{State: state, At: FromMs(clampMs(r.score))}})
+			list = append(list, row{id: r.id, score: r.score, found: Found{State: state, At: store.FromMs(store.ClampMs(r.score))}})
 		}
 		n, err := q.appendRecords(ctx, &p, list, o)
 		if err != nil {
@@ -198,7 +199,7 @@ func (q *Queue) appendRecords(ctx context.Context, p *Page, rows []row, o *ListO
 	}
 	records, err := q.rdb.HMGet(ctx, q.keys.Tasks, wanted...).Result()
 	if err != nil {
-		return 0, Classify(err)
+		return 0, store.Classify(err)
 	}
 	for i, r := range rows {
 		if len(p.Tasks) == o.Limit {
@@ -258,7 +259,7 @@ func (q *Queue) listRunning(ctx context.Context, o *ListOptions, after cursor) (
 				continue
 			}
 			_, at, _, _ := parseClaim(value)
-			rows = append(rows, row{id: id, score: float64(Ms(at)), claim: value, by: g, found: Found{State: task.Running}})
+			rows = append(rows, row{id: id, score: float64(store.Ms(at)), claim: value, by: g, found: Found{State: task.Running}})
 		}
 	}
 	slices.SortFunc(rows, func(a, b row) int { return cmp.Or(cmp.Compare(a.score, b.score), cmp.Compare(a.id, b.id)) })

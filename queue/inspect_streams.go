@@ -11,6 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/onbeat/onbeat/store"
 	"github.com/onbeat/onbeat/task"
 )
 
@@ -30,7 +31,7 @@ func (q *Queue) Events(ctx context.Context, since time.Time, limit int) ([]Event
 	}
 	rows, err := q.rdb.XRevRangeN(ctx, q.keys.Events, "+", streamStart(since), int64(limit)).Result()
 	if err != nil {
-		return nil, fmt.Errorf("read events: %w", Classify(err))
+		return nil, fmt.Errorf("read events: %w", store.Classify(err))
 	}
 	slices.Reverse(rows)
 	list := make([]Event, 0, len(rows))
@@ -68,7 +69,7 @@ func (q *Queue) FollowEvents(ctx context.Context, from string, fn func(Event) er
 			break // it ended while Redis was asked
 		}
 		if err != nil {
-			return fmt.Errorf("follow events: %w", Classify(err))
+			return fmt.Errorf("follow events: %w", store.Classify(err))
 		}
 		for _, s := range streams {
 			for _, m := range s.Messages {
@@ -106,7 +107,7 @@ func streamStart(since time.Time) string {
 func streamTime(id string) time.Time {
 	ms, _, _ := strings.Cut(id, "-")
 	n, _ := strconv.ParseInt(ms, 10, 64)
-	return FromMs(clampMs(float64(n)))
+	return store.FromMs(store.ClampMs(float64(n)))
 }
 
 // Note is what became of one task, or of a range of a schedule's slots.
@@ -149,7 +150,7 @@ func (q *Queue) History(ctx context.Context, since time.Time, fn func(HistoryEnt
 	for {
 		rows, err := q.rdb.XRangeN(ctx, q.keys.History, from, "+", page).Result()
 		if err != nil {
-			return fmt.Errorf("read the history: %w", Classify(err))
+			return fmt.Errorf("read the history: %w", store.Classify(err))
 		}
 		for _, m := range rows {
 			if err := fn(historyEntry(m)); err != nil {
@@ -200,7 +201,7 @@ func ParseNote(line string) Note {
 		a, err1 := strconv.Atoi(attempt)
 		ms, err2 := strconv.ParseInt(last, 10, 64)
 		if ok && err1 == nil && err2 == nil {
-			n.TaskID, n.Word, n.Attempt, n.Claimed = id, word, a, FromMs(clampMs(float64(ms)))
+			n.TaskID, n.Word, n.Attempt, n.Claimed = id, word, a, store.FromMs(store.ClampMs(float64(ms)))
 		} else {
 			n.TaskID, n.Word, n.Why = head, attempt, last
 		}
@@ -208,7 +209,7 @@ func ParseNote(line string) Note {
 		n.TaskID, n.Word = rest, last
 	}
 	if schedule, slot, ok := task.ParseSlotID(n.TaskID); ok {
-		n.Schedule, n.Slot = schedule, scoreTime(float64(slot.UnixMilli()))
+		n.Schedule, n.Slot = schedule, store.ScoreTime(float64(slot.UnixMilli()))
 	}
 	return n
 }
@@ -234,7 +235,7 @@ func parseRange(line string) (n Note, ok bool) {
 	if !ok || err1 != nil || err2 != nil {
 		return n, false
 	}
-	n = Note{Schedule: schedule, From: scoreTime(float64(from.UnixMilli())), To: scoreTime(float64(end)), Word: parts[1], Count: count}
+	n = Note{Schedule: schedule, From: store.ScoreTime(float64(from.UnixMilli())), To: store.ScoreTime(float64(end)), Word: parts[1], Count: count}
 	if len(parts) == 4 {
 		n.Why = parts[3]
 	}

@@ -3,6 +3,8 @@ package queue
 import (
 	"fmt"
 	"time"
+
+	"github.com/onbeat/onbeat/store"
 )
 
 // Last is how far a schedule has come: its last run, and what its grid hangs on. It lies in Redis as text, and is
@@ -26,7 +28,7 @@ func (l Last) String() string {
 	if l.Paused {
 		paused = 1
 	}
-	return fmt.Sprintf("%d %d %d %d %d", l.Rev, Ms(l.Slot), l.Runs, Ms(l.Anchor), paused)
+	return fmt.Sprintf("%d %d %d %d %d", l.Rev, store.Ms(l.Slot), l.Runs, store.Ms(l.Anchor), paused)
 }
 
 // ParseLast reads what String wrote; the empty string is the zero Last.
@@ -40,6 +42,6 @@ func ParseLast(s string) (Last, error) {
 	if _, err := fmt.Sscanf(s, "%d %d %d %d %d", &l.Rev, &slot, &l.Runs, &anchor, &paused); err != nil {
 		return Last{}, fmt.Errorf("last run %q: %w", s, err)
 	}
-	l.Slot, l.Anchor, l.Paused = FromMs(slot), FromMs(anchor), paused == 1
+	l.Slot, l.Anchor, l.Paused = store.FromMs(slot), store.FromMs(anchor), paused == 1
 	return l, nil
 }

@@ -10,17 +10,11 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/onbeat/onbeat/store"
 )
 
-var mendScript = NewScript("mend", source("mend"))
-
-// wrongType is [ErrWrongType] with the keys that the script was called with.
-type wrongType struct {
-	error
-	keys []string
-}
-
-func (w *wrongType) Unwrap() error { return w.error }
+var mendScript = store.NewScript("mend", source("mend"))
 
 // types says what each key of a partition is, but for those of lanes and generations.
 func (k *Keys) types() map[string]string {
@@ -45,7 +39,7 @@ func (k *Keys) typeOf(key string) string {
 
 // Mend sets aside every key of the partition that is of another type than onbeat's, because something else has written
 // to it, and returns their names: as "…aside:<unix ms>:…" they are kept for a month. No script touches such a key; each
-// answers [ErrWrongType], which is the cause to give here, and has done nothing. What the key held before was lost when it was
+// answers [store.ErrWrongType], which is the cause to give here, and has done nothing. What the key held before was lost when it was
 // written over; what other keys know of it is brought back by [Queue.FindLost].
 func (q *Queue) Mend(ctx context.Context, cause error) (aside []string, err error) {
 	aside, err = q.mend(ctx, q.keys.types())
@@ -94,7 +88,7 @@ func (q *Queue) strange(ctx context.Context, types map[string]string) (names []s
 		return nil, nil
 	}
 	if _, err := pipe.Exec(ctx); err != nil {
-		return nil, fmt.Errorf("look at the types of keys: %w", Classify(err))
+		return nil, fmt.Errorf("look at the types of keys: %w", store.Classify(err))
 	}
 	for key, is := range are {
 		if is.Val() != "none" && is.Val() != types[key] {
@@ -113,14 +107,14 @@ func (q *Queue) madeKeys(ctx context.Context, cause error) (map[string]string, e
 			types[key] = typ
 		}
 	}
-	if w := (*wrongType)(nil); errors.As(cause, &w) {
-		for _, key := range w.keys {
+	if w := (*store.WrongTypeError)(nil); errors.As(cause, &w) {
+		for _, key := range w.Keys {
 			add(key)
 		}
 	}
 	lanes, err := q.rdb.HKeys(ctx, q.keys.Lanes).Result()
 	if err != nil {
-		return nil, Classify(err)
+		return nil, store.Classify(err)
 	}
 	for _, l := range lanes {
 		add(q.keys.prefix + "due:" + l)
@@ -153,9 +147,9 @@ func (q *Queue) mend(ctx context.Context, types map[string]string) ([]string, er
 	if err != nil {
 		return nil, err
 	}
-	r, aside := newReply(v), []string(nil)
-	for r.more() {
-		aside = append(aside, r.string())
+	r, aside := store.NewReply(v), []string(nil)
+	for r.More() {
+		aside = append(aside, r.Text())
 	}
-	return aside, r.err
+	return aside, r.Err
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/store"
 	"github.com/onbeat/onbeat/task"
 	"github.com/onbeat/onbeat/testredis"
 )
@@ -32,8 +33,8 @@ func TestMend_setsKeysOfAnotherTypeAside(t *testing.T) {
 		t.Errorf("of another type: %v, %v", strange, err)
 	}
 	_, err := w.q.Cycle(ctx, a.request(3, lanesOf("job")))
-	if !errors.Is(err, queue.ErrWrongType) {
-		t.Fatalf("%v, want %v", err, queue.ErrWrongType)
+	if !errors.Is(err, store.ErrWrongType) {
+		t.Fatalf("%v, want %v", err, store.ErrWrongType)
 	}
 	aside, err := w.q.Mend(ctx, err)
 	w.must(err)

@@ -9,7 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/store"
 	"github.com/onbeat/onbeat/testredis"
 )
 
@@ -31,11 +31,11 @@ func TestScript_waitsWhileASlotOfAClusterIsMoved(t *testing.T) {
 	short, done := context.WithTimeout(t.Context(), 700*time.Millisecond)
 	defer done()
 	_, _, err := w.q.Enqueue(short, jobs("refused", 1), true)
-	if !errors.Is(err, queue.ErrBusy) || !queue.OfMove(err) || !strings.Contains(err.Error(), "a slot of the cluster is being moved") {
+	if !errors.Is(err, store.ErrBusy) || !store.OfMove(err) || !strings.Contains(err.Error(), "a slot of the cluster is being moved") {
 		t.Fatalf("while it is moved: %v", err)
 	}
 	asked := time.Now()
-	if _, err := w.reg.Heartbeat(t.Context(), "nobody", 1, time.Minute); !queue.OfMove(err) || time.Since(asked) > 2*time.Second {
+	if _, err := w.reg.Heartbeat(t.Context(), "nobody", 1, time.Minute); !store.OfMove(err) || time.Since(asked) > 2*time.Second {
 		t.Errorf("it is said after %v: %v", time.Since(asked), err)
 	}
 
@@ -57,7 +57,7 @@ func TestDurable_followsASlotOfACluster(t *testing.T) {
 	c := testredis.Cluster(t)
 	reports := make(chan int, 10)
 	rdb := clientOfCluster(t, c)
-	w := worldIn(t, queue.Durable(rdb, queue.Durability{
+	w := worldIn(t, store.Durable(rdb, store.Durability{
 		Replicas: 1, Timeout: time.Second, Report: func(n int, _ bool) { reports <- n },
 	}), "followed")
 	w.add(jobs("before", 1)...)

@@ -9,13 +9,14 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/onbeat/onbeat/store"
 	"github.com/onbeat/onbeat/task"
 )
 
 var (
-	cancelScript = NewScript("cancel", source("careful"), source("lib_wake"), source("lib_held"), source("lib_cancel"), source("cancel"))
-	reviveScript = NewScript("revive", source("careful"), source("lib_wake"), source("revive"))
-	tidyScript   = NewScript("tidy", source("careful"), source("lib_wake"), source("lib_held"), source("tidy"))
+	cancelScript = store.NewScript("cancel", store.Careful, WakeLib, source("lib_held"), source("lib_cancel"), source("cancel"))
+	reviveScript = store.NewScript("revive", store.Careful, WakeLib, source("revive"))
+	tidyScript   = store.NewScript("tidy", store.Careful, WakeLib, source("lib_held"), source("tidy"))
 )
 
 // Cancel takes a due task out, or asks whoever runs it to stop. It returns where the task was: due (it is gone),
@@ -28,7 +29,7 @@ func (q *Queue) Cancel(ctx context.Context, id, reason string, forget bool) (tas
 		return "", fmt.Errorf("task %q: %w", id, ErrNotFound)
 	}
 	if err != nil {
-		return "", fmt.Errorf("task %q: %w", id, Classify(err))
+		return "", fmt.Errorf("task %q: %w", id, store.Classify(err))
 	}
 	t := task.Task{ID: id}
 	if err := task.Decode(rec, &t); err != nil {
@@ -100,11 +101,11 @@ func (q *Queue) Revive(ctx context.Context, tasks []*task.Task) (int, error) {
 		if err != nil {
 			return revived, fmt.Errorf("retry dead tasks: %w", err)
 		}
-		r := newReply(v)
-		r.int()
-		revived += int(r.int())
-		if r.err != nil {
-			return revived, fmt.Errorf("retry dead tasks: %w", r.err)
+		r := store.NewReply(v)
+		r.Int()
+		revived += int(r.Int())
+		if r.Err != nil {
+			return revived, fmt.Errorf("retry dead tasks: %w", r.Err)
 		}
 	}
 	return revived, nil
@@ -140,7 +141,7 @@ func (q *Queue) Tidy(ctx context.Context, lease time.Duration) (int, error) {
 	if err != nil {
 		return 0, fmt.Errorf("tidy: %w", err)
 	}
-	r := newReply(v)
-	removed := int(r.int())
-	return removed, r.err
+	r := store.NewReply(v)
+	removed := int(r.Int())
+	return removed, r.Err
 }

@@ -4,11 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/onbeat/onbeat/store"
 )
 
 // Caps bound what has no natural end. The zero value has the defaults.
@@ -62,15 +63,11 @@ func (q *Queue) Redis() redis.UniversalClient { return q.rdb }
 
 // CaughtUp is the last moment, by the clock of Redis, up to which this process has seen all that it may claim be
 // claimed; zero if it never has. Should Redis lose its memory, what was due by then need not be run again.
-func (q *Queue) CaughtUp() time.Time { return FromMs(q.caughtUp.Load()) }
+func (q *Queue) CaughtUp() time.Time { return store.FromMs(q.caughtUp.Load()) }
 
 // Now is the clock of Redis: the only one that decides anything.
 func (q *Queue) Now(ctx context.Context) (time.Time, error) {
-	t, err := q.rdb.Time(ctx).Result()
-	if err != nil {
-		return time.Time{}, fmt.Errorf("read the clock of redis: %w", Classify(err))
-	}
-	return t.UTC(), nil
+	return store.Now(ctx, q.rdb)
 }
 
 // Lanes lists the lanes that have been used. The version rises whenever the list changes; cycle and heartbeat return
@@ -80,7 +77,7 @@ func (q *Queue) Lanes(ctx context.Context) (lanes []Lane, version int64, err err
 	v := pipe.HGet(ctx, q.keys.Meta, "lanes") // before the list: a lane added in between only makes us read again
 	names := pipe.HKeys(ctx, q.keys.Lanes)
 	if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) {
-		return nil, 0, fmt.Errorf("list lanes: %w", Classify(err))
+		return nil, 0, fmt.Errorf("list lanes: %w", store.Classify(err))
 	}
 	for _, name := range names.Val() {
 		if l, err := ParseLane(name); err == nil {
@@ -91,33 +88,5 @@ func (q *Queue) Lanes(ctx context.Context) (lanes []Lane, version int64, err err
 	return lanes, version, nil
 }
 
-// Ms and FromMs are the edge between Go's times and the integers of Redis; zero is "none".
-func Ms(t time.Time) int64 {
-	if t.IsZero() {
-		return 0
-	}
-	return t.UnixMilli()
-}
-
-// lastMs is the end of the year 9999: later times cannot be written as RFC 3339, nor as JSON.
-const lastMs = 253402300799999
-
-// clampMs is a number that Redis holds as a time, within the years 1970 to 9999. Somebody else may have written it: of a list,
-// one entry that is no time must not hide the others.
-func clampMs(score float64) int64 {
-	if math.IsNaN(score) {
-		return 0
-	}
-	return int64(max(0, min(score, lastMs)))
-}
-
-// scoreTime is the time of a score.
-func scoreTime(score float64) time.Time { return time.UnixMilli(clampMs(score)).UTC() }
-
-// FromMs is the inverse of [Ms].
-func FromMs(ms int64) time.Time {
-	if ms <= 0 {
-		return time.Time{}
-	}
-	return time.UnixMilli(ms).UTC()
-}
+// Strict reports whether what too few replicas have is not answered; see [store.Durability].
+func (q *Queue) Strict() bool { return store.IsStrict(q.rdb) }

@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 	"slices"
+
+	"github.com/onbeat/onbeat/store"
 )
 
-var recountScript = NewScript("recount", source("careful"), source("lib_wake"), source("lib_held"), source("lib_gens"), source("recount"))
+var recountScript = store.NewScript("recount", store.Careful, WakeLib, source("lib_held"), source("lib_gens"), source("recount"))
 
 // mostRecounted is how many runs are looked at in one call: all that is due waits for it.
 const mostRecounted = 20_000
@@ -32,8 +34,8 @@ func (q *Queue) Recount(ctx context.Context) (wrong int, err error) {
 	if err != nil {
 		return 0, fmt.Errorf("recount: %w", err)
 	}
-	r := newReply(v)
-	return int(max(r.int(), 0)), r.err
+	r := store.NewReply(v)
+	return int(max(r.Int(), 0)), r.Err
 }
 
 // declareRuns appends the running hashes of all generations to keys, and their count and numbers to args: see lib_gens.lua.

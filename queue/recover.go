@@ -7,10 +7,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/onbeat/onbeat/store"
 	"github.com/onbeat/onbeat/task"
 )
 
-var recoverScript = NewScript("recover", source("careful"), source("lib_wake"), source("lib_held"), source("lib_cancel"), source("recover"))
+var recoverScript = store.NewScript("recover", store.Careful, WakeLib, source("lib_held"), source("lib_cancel"), source("recover"))
 
 // Recovery is what becomes of one task of a dead generation: due again, or dead.
 type Recovery struct {
@@ -36,22 +37,22 @@ func (q *Queue) Recover(ctx context.Context, gen int64, list []Recovery) (moved,
 		if err != nil {
 			return moved, left, fmt.Errorf("recover generation %d: %w", gen, err)
 		}
-		r.int()
-		moved += int(r.int())
-		left = int(r.int())
-		for _, i := range r.indexes() {
+		r.Int()
+		moved += int(r.Int())
+		left = int(r.Int())
+		for _, i := range r.Indexes() {
 			if asked := part[i].Asked; asked != nil {
 				list = append(list, *asked)
 			}
 		}
-		if r.err != nil {
-			return moved, left, fmt.Errorf("recover generation %d: %w", gen, r.err)
+		if r.Err != nil {
+			return moved, left, fmt.Errorf("recover generation %d: %w", gen, r.Err)
 		}
 	}
 	return moved, left, nil
 }
 
-func (q *Queue) recoverBatch(ctx context.Context, gen int64, part []Recovery) (*reply, error) {
+func (q *Queue) recoverBatch(ctx context.Context, gen int64, part []Recovery) (*store.Reply, error) {
 	var lanes laneSet
 	body := []any{len(part)}
 	for i := range part {
@@ -60,7 +61,7 @@ func (q *Queue) recoverBatch(ctx context.Context, gen int64, part []Recovery) (*
 		if !r.Dead {
 			lane = lanes.number(r.Lane)
 		}
-		body = append(body, r.Claim.Task.ID, r.Claim.Value, lane, Ms(Again(r.Claim.Task.Due)), r.Record, r.Note)
+		body = append(body, r.Claim.Task.ID, r.Claim.Value, lane, store.Ms(Again(r.Claim.Task.Due)), r.Record, r.Note)
 	}
 	if err := q.declareWaiters(ctx, &lanes, part); err != nil {
 		return nil, err
@@ -73,7 +74,7 @@ func (q *Queue) recoverBatch(ctx context.Context, gen int64, part []Recovery) (*
 	if err != nil {
 		return nil, err
 	}
-	return newReply(v), nil
+	return store.NewReply(v), nil
 }
 
 // declareWaiters adds every lane if a task of a key is among those to be recovered, or claims whose tasks are gone: the

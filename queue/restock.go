@@ -7,10 +7,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/onbeat/onbeat/store"
 	"github.com/onbeat/onbeat/task"
 )
 
-var restockScript = NewScript("restock", source("careful"), source("lib_wake"), source("lib_held"), source("lib_gens"), source("restock"))
+var restockScript = store.NewScript("restock", store.Careful, WakeLib, source("lib_held"), source("lib_gens"), source("restock"))
 
 // lostMark begins a field of meta that names what was set aside and is still to be found again: "lost:<unix ms>:<key>".
 const lostMark = "lost:"
@@ -28,7 +29,7 @@ var errDueLost = errors.New("something else than onbeat wrote over the key that 
 func (q *Queue) FindLost(ctx context.Context) (found int, err error) {
 	meta, err := q.rdb.HGetAll(ctx, q.keys.Meta).Result()
 	if err != nil {
-		return 0, fmt.Errorf("find what was lost: %w", Classify(err))
+		return 0, fmt.Errorf("find what was lost: %w", store.Classify(err))
 	}
 	var marks []string
 	lost := map[string]bool{} // the lanes; "" for the list of them
@@ -47,7 +48,7 @@ func (q *Queue) FindLost(ctx context.Context) (found int, err error) {
 		return found, fmt.Errorf("find what was lost: %w", err)
 	}
 	if err := q.rdb.HDel(ctx, q.keys.Meta, marks...).Err(); err != nil { // not one that was made meanwhile: each has its time
-		return found, fmt.Errorf("find what was lost: %w", Classify(err))
+		return found, fmt.Errorf("find what was lost: %w", store.Classify(err))
 	}
 	return found, nil
 }
@@ -64,7 +65,7 @@ func (q *Queue) restockAll(ctx context.Context, lost map[string]bool) (found int
 	for cursor := uint64(0); ; {
 		kv, next, err := q.rdb.HScan(ctx, q.keys.Tasks, cursor, "", heldRecords).Result()
 		if err != nil {
-			return found, Classify(err)
+			return found, store.Classify(err)
 		}
 		for i := 0; i+1 < len(kv); i += 2 {
 			t := &task.Task{ID: kv[i]}
@@ -109,7 +110,7 @@ func (q *Queue) restock(ctx context.Context, l Lane, tasks []*task.Task) (int, e
 		due, record := any(""), []byte(nil)
 		switch at := dueAgain(t); {
 		case !at.IsZero():
-			due = Ms(at)
+			due = store.Ms(at)
 		default:
 			t.Fail(task.Failure{At: time.Now().UTC(), Attempt: t.Attempts, Error: errDueLost.Error()})
 			record = Rewrite(t)
@@ -120,12 +121,12 @@ func (q *Queue) restock(ctx context.Context, l Lane, tasks []*task.Task) (int, e
 	if err != nil {
 		return 0, err
 	}
-	r := newReply(v)
-	again := r.int()
+	r := store.NewReply(v)
+	again := r.Int()
 	if again < 0 {
 		return 0, errMoved
 	}
-	return int(again + r.int()), r.err
+	return int(again + r.Int()), r.Err
 }
 
 // errMoved: an instance joined meanwhile.

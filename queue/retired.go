@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/onbeat/onbeat/store"
 )
 
 // RetiredKept is how long what a retired schedule was is kept: when its release is in force again by then, it goes on
@@ -31,7 +33,7 @@ func (q *Queue) Retired(ctx context.Context, names []string) (map[string]Retired
 		part := names[from:min(from+MaxBatch, len(names))]
 		values, err := q.rdb.HMGet(ctx, q.keys.Retired, part...).Result()
 		if err != nil {
-			return nil, fmt.Errorf("read retired schedules: %w", Classify(err))
+			return nil, fmt.Errorf("read retired schedules: %w", store.Classify(err))
 		}
 		for i, name := range part {
 			text, _ := values[i].(string)
@@ -66,6 +68,6 @@ func parseRetired(name, text string) (r Retired, version int64, ok bool) {
 	}
 	at, err1 := strconv.ParseInt(head[0], 10, 64)
 	version, err2 := strconv.ParseInt(head[1], 10, 64)
-	r = Retired{Name: name, At: FromMs(at), By: head[2], Last: lines[1], Definition: lines[2]}
+	r = Retired{Name: name, At: store.FromMs(at), By: head[2], Last: lines[1], Definition: lines[2]}
 	return r, version, err1 == nil && err2 == nil
 }

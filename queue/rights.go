@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/onbeat/onbeat/store"
 )
 
 // Role is what a client is there for, by which it needs rights.
@@ -151,7 +153,7 @@ func (q *Queue) triesOf(r Role, durable bool) (list []try) {
 
 // Missing tries all that a role needs, by name, and returns what Redis refuses to this user, as the rules that would allow
 // it: "+publish", "~onbeat:{default}:*". With durability it needs WAIT besides. It changes nothing. It returns an error that
-// matches [ErrDenied] if Redis does not let the user in at all.
+// matches [store.ErrDenied] if Redis does not let the user in at all.
 func (q *Queue) Missing(ctx context.Context, r Role, durable bool) ([]string, error) {
 	refused := map[string]bool{}
 	pipe, list := q.rdb.Pipeline(), q.triesOf(r, durable)
@@ -164,20 +166,20 @@ func (q *Queue) Missing(ctx context.Context, r Role, durable bool) ([]string, er
 	if err := unanswered(err); err != nil {
 		return nil, fmt.Errorf("try what the user may do: %w", err)
 	}
-	switch err := Classify(err); {
+	switch err := store.Classify(err); {
 	case lasts(err):
 		return nil, fmt.Errorf("try what the user may do: %w", err)
-	case LacksRight(err) && !slices.ContainsFunc(cmds, func(c *redis.Cmd) bool { return c.Err() != nil }):
+	case store.LacksRight(err) && !slices.ContainsFunc(cmds, func(c *redis.Cmd) bool { return c.Err() != nil }):
 		return []string{q.rule(r, try{}, err.Error())}, nil // nothing was tried
 	}
 	for i, cmd := range cmds {
 		if err := unanswered(cmd.Err()); err != nil {
 			return nil, fmt.Errorf("try what the user may do: %w", err)
 		}
-		switch err := Classify(cmd.Err()); {
+		switch err := store.Classify(cmd.Err()); {
 		case lasts(err):
 			return nil, fmt.Errorf("try what the user may do: %w", err)
-		case errors.Is(err, ErrDenied):
+		case errors.Is(err, store.ErrDenied):
 			refused[q.rule(r, list[i], err.Error())] = true
 		}
 	}
@@ -236,12 +238,12 @@ func unanswered(err error) error {
 	if err == nil || errors.As(err, &reply) {
 		return nil
 	}
-	return Classify(err)
+	return store.Classify(err)
 }
 
 // lasts reports whether an error says nothing of one right: Redis is away, or does not know the user or the password.
 func lasts(err error) bool {
-	return errors.Is(err, ErrUnreachable) || errors.Is(err, ErrDenied) && !LacksRight(err)
+	return errors.Is(err, store.ErrUnreachable) || errors.Is(err, store.ErrDenied) && !store.LacksRight(err)
 }
 
 func (q *Queue) trySubscribe(ctx context.Context, refused map[string]bool) error {
@@ -249,10 +251,10 @@ func (q *Queue) trySubscribe(ctx context.Context, refused map[string]bool) error
 	sub := q.rdb.Subscribe(ctx, q.keys.WakeOf("\x00"))
 	defer func() { _ = sub.Close() }()
 	_, err := sub.Receive(ctx)
-	switch err := Classify(err); {
+	switch err := store.Classify(err); {
 	case lasts(err):
 		return fmt.Errorf("try what the user may do: %w", err)
-	case errors.Is(err, ErrDenied):
+	case errors.Is(err, store.ErrDenied):
 		refused[q.rule(AsInstance, t, err.Error())] = true
 	}
 	return nil

@@ -1,7 +1,6 @@
 package queue
 
 import (
-	"errors"
 	"testing"
 )
 
@@ -32,24 +31,5 @@ func TestRule_readsWhatEachRedisSays(t *testing.T) {
 		if got := q.rule(c.role, c.try, c.said); got != c.want {
 			t.Errorf("%s: %s, want %s", c.said, got, c.want)
 		}
-	}
-}
-
-func TestLacksRight_isNotOfAPassword(t *testing.T) {
-	t.Parallel()
-	for said, want := range map[string]bool{
-		"NOPERM this user has no permissions to run the 'get' command":           true,
-		"ERR The user executing the script can't run this command or subcommand": true,
-		"NOPERM ACL failure in script: No permissions to access a key":           true,
-		"WRONGPASS invalid username-password pair or user is disabled.":          false,
-		"NOAUTH Authentication required.":                                        false,
-		"ERR unknown command":                                                    false,
-	} {
-		if got := LacksRight(Classify(replyError(said))); got != want {
-			t.Errorf("%s: %v", said, got)
-		}
-	}
-	if LacksRight(errors.New("NOPERM")) {
-		t.Error("an error of nobody's")
 	}
 }

@@ -9,11 +9,13 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/onbeat/onbeat/store"
 )
 
 var (
-	changeScript    = NewScript("change", source("careful"), source("change"))
-	schedulesScript = NewScript("schedules", source("schedules"))
+	changeScript    = store.NewScript("change", store.Careful, source("change"))
+	schedulesScript = store.NewScript("schedules", source("schedules"))
 )
 
 // Stored is a schedule as it lies in Redis. What the definition says is not this package's matter.
@@ -117,19 +119,19 @@ func (q *Queue) Change(ctx context.Context, epoch int64, changes []Change) (now 
 		if err != nil {
 			return now, moved, fmt.Errorf("change schedules: %w", err)
 		}
-		now = FromMs(r.int())
-		for _, i := range r.indexes() {
+		now = store.FromMs(r.Int())
+		for _, i := range r.Indexes() {
 			moved = append(moved, from+i)
 		}
-		if r.err != nil {
-			return now, moved, fmt.Errorf("change schedules: %w", r.err)
+		if r.Err != nil {
+			return now, moved, fmt.Errorf("change schedules: %w", r.Err)
 		}
 		from = to
 	}
 	return now, moved, nil
 }
 
-func (q *Queue) changeBatch(ctx context.Context, epoch int64, changes []Change) (*reply, error) {
+func (q *Queue) changeBatch(ctx context.Context, epoch int64, changes []Change) (*store.Reply, error) {
 	k := &q.keys
 	keys := []string{k.Schedules, k.Last, k.Changed, k.Tasks, k.Meta, k.Leader, k.History, k.Events}
 	var lanes laneSet
@@ -176,7 +178,7 @@ func (q *Queue) changeBatch(ctx context.Context, epoch int64, changes []Change) 
 	if err != nil {
 		return nil, err
 	}
-	return newReply(v), nil
+	return store.NewReply(v), nil
 }
 
 // Schedule reads one schedule. A definition that is not there is "".
@@ -201,19 +203,19 @@ func (q *Queue) SchedulesNamed(ctx context.Context, names []string) ([]Stored, e
 		if err != nil {
 			return nil, fmt.Errorf("read schedules: %w", err)
 		}
-		r := newReply(v)
+		r := store.NewReply(v)
 		first := len(out)
 		for _, name := range part {
-			out = append(out, Stored{Name: name, Definition: r.string()})
+			out = append(out, Stored{Name: name, Definition: r.Text()})
 		}
 		for i := range part {
-			out[first+i].Last = r.string()
+			out[first+i].Last = r.Text()
 		}
 		for i := range part {
-			out[first+i].Behind = r.string()
+			out[first+i].Behind = r.Text()
 		}
-		if r.err != nil {
-			return nil, fmt.Errorf("read schedules: %w", r.err)
+		if r.Err != nil {
+			return nil, fmt.Errorf("read schedules: %w", r.Err)
 		}
 	}
 	return out, nil
@@ -231,7 +233,7 @@ func (q *Queue) Schedules(ctx context.Context, fn func([]Stored) error) (version
 	for {
 		kv, next, err := q.rdb.HScan(ctx, q.keys.Schedules, cursor, "", int64(size)).Result()
 		if err != nil {
-			return 0, fmt.Errorf("read schedules: %w", Classify(err))
+			return 0, fmt.Errorf("read schedules: %w", store.Classify(err))
 		}
 		size.took(kv)
 		names := make([]string, 0, len(kv)/2)
@@ -244,7 +246,7 @@ func (q *Queue) Schedules(ctx context.Context, fn func([]Stored) error) (version
 			lasts := pipe.HMGet(ctx, q.keys.Last, part...)
 			behind := pipe.HMGet(ctx, q.keys.Behind, part...) // later: a slot that is put off is in one of them
 			if _, err := pipe.Exec(ctx); err != nil {
-				return 0, fmt.Errorf("read last runs: %w", Classify(err))
+				return 0, fmt.Errorf("read last runs: %w", store.Classify(err))
 			}
 			list := make([]Stored, len(part))
 			for i, name := range part {
@@ -269,7 +271,7 @@ func (q *Queue) Behind(ctx context.Context) (map[string]string, error) {
 	for cursor := uint64(0); ; {
 		kv, next, err := q.rdb.HScan(ctx, q.keys.Behind, cursor, "", MaxBatch).Result()
 		if err != nil {
-			return nil, fmt.Errorf("read what schedules are behind with: %w", Classify(err))
+			return nil, fmt.Errorf("read what schedules are behind with: %w", store.Classify(err))
 		}
 		for pair := range slices.Chunk(kv, 2) {
 			all[pair[0]] = pair[1]
@@ -287,7 +289,7 @@ func (q *Queue) ChangedAt(ctx context.Context, names []string) ([]int64, error) 
 	for from := 0; from < len(names); from += MaxBatch {
 		scores, err := q.rdb.ZMScore(ctx, q.keys.Changed, names[from:min(from+MaxBatch, len(names))]...).Result()
 		if err != nil {
-			return nil, fmt.Errorf("read changed schedules: %w", Classify(err))
+			return nil, fmt.Errorf("read changed schedules: %w", store.Classify(err))
 		}
 		for _, score := range scores {
 			versions = append(versions, int64(score))
@@ -301,7 +303,7 @@ func (q *Queue) ChangedAt(ctx context.Context, names []string) ([]int64, error) 
 func (q *Queue) SchedulesVersion(ctx context.Context) (int64, error) {
 	text, err := q.rdb.HGet(ctx, q.keys.Meta, "schedules").Result()
 	if err != nil && !errors.Is(err, redis.Nil) {
-		return 0, fmt.Errorf("read the version of the schedules: %w", Classify(err))
+		return 0, fmt.Errorf("read the version of the schedules: %w", store.Classify(err))
 	}
 	return schedulesVersion(text), nil
 }
@@ -330,7 +332,7 @@ func (q *Queue) ChangedSince(ctx context.Context, version int64) (names []string
 	})
 	last := pipe.HGet(ctx, q.keys.Meta, "schedules") // behind the changes: none of them is of a later version
 	if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) {
-		return nil, 0, fmt.Errorf("read changed schedules: %w", Classify(err))
+		return nil, 0, fmt.Errorf("read changed schedules: %w", store.Classify(err))
 	}
 	latest := schedulesVersion(last.Val())
 	now = version

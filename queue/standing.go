@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strconv"
 	"time"
+
+	"github.com/onbeat/onbeat/store"
 )
 
 // Standing reports, of each ID, whether there is a task of it: due, running, dead or kept.
@@ -15,7 +17,7 @@ func (q *Queue) Standing(ctx context.Context, ids []string) ([]bool, error) {
 		part := ids[from:min(from+MaxBatch, len(ids))]
 		records, err := q.rdb.HMGet(ctx, q.keys.Tasks, part...).Result()
 		if err != nil {
-			return nil, fmt.Errorf("look for tasks: %w", Classify(err))
+			return nil, fmt.Errorf("look for tasks: %w", store.Classify(err))
 		}
 		for _, r := range records {
 			found = append(found, r != nil)
@@ -39,14 +41,14 @@ func (q *Queue) InPlace(ctx context.Context, id string) (bool, error) {
 func (q *Queue) HistorySince(ctx context.Context) (time.Time, error) {
 	first, err := q.rdb.XRangeN(ctx, q.keys.History, "-", "+", 1).Result()
 	if err != nil {
-		return time.Time{}, fmt.Errorf("read the history: %w", Classify(err))
+		return time.Time{}, fmt.Errorf("read the history: %w", store.Classify(err))
 	}
 	if len(first) == 0 {
 		return time.Time{}, nil
 	}
 	info, err := q.rdb.XInfoStream(ctx, q.keys.History).Result()
 	if err != nil {
-		return time.Time{}, fmt.Errorf("read the history: %w", Classify(err))
+		return time.Time{}, fmt.Errorf("read the history: %w", store.Classify(err))
 	}
 	// Redis before 7 does not count what was added. Trimming never goes below the cap.
 	whole := info.EntriesAdded == info.Length
@@ -65,9 +67,9 @@ func (q *Queue) Attended(ctx context.Context) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	n, err := q.rdb.ZCount(ctx, q.keys.Instances, "("+strconv.FormatInt(Ms(now), 10), "+inf").Result()
+	n, err := q.rdb.ZCount(ctx, q.keys.Instances, "("+strconv.FormatInt(store.Ms(now), 10), "+inf").Result()
 	if err != nil {
-		return false, fmt.Errorf("count the instances: %w", Classify(err))
+		return false, fmt.Errorf("count the instances: %w", store.Classify(err))
 	}
 	return n > 0, nil
 }
@@ -76,7 +78,7 @@ func (q *Queue) Attended(ctx context.Context) (bool, error) {
 // says if it does not: too few replicas, no room, a disk that is full, a replica.
 func (q *Queue) TryWrite(ctx context.Context) error {
 	if err := q.rdb.Do(ctx, "ZADD", q.keys.Watch, "XX", 0, "\x00").Err(); err != nil {
-		return fmt.Errorf("write: %w", Classify(err))
+		return fmt.Errorf("write: %w", store.Classify(err))
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/onbeat/onbeat/store"
 	"github.com/onbeat/onbeat/task"
 )
 
@@ -30,7 +31,7 @@ func (q *Queue) SettledInVain(ctx context.Context, instance string, ids []string
 		Values: []any{"event", vain, "instance", instance, "tasks", len(ids), "slots", strings.Join(slots, " ")},
 	}).Err()
 	if err != nil {
-		return fmt.Errorf("note what was settled in vain: %w", Classify(err))
+		return fmt.Errorf("note what was settled in vain: %w", store.Classify(err))
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/store"
 	"github.com/onbeat/onbeat/task"
 )
 
@@ -112,7 +113,7 @@ func (w *world) call(s *step) {
 				l.unsure, l.active = true, false
 			}
 			passes := s.Do == "pause" || s.Do == "resume" || s.Do == "delete" // they take no memory
-			if now := time.Now(); now.After(w.calm) && !w.redis.brokeIdle(err) || passes && errors.Is(err, queue.ErrFull) {
+			if now := time.Now(); now.After(w.calm) && !w.redis.brokeIdle(err) || passes && errors.Is(err, store.ErrFull) {
 				w.blame("refused", "%s %s: %v", s.Do, s.Name, err)
 			}
 		}

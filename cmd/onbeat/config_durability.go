@@ -3,7 +3,7 @@ package main
 import (
 	"time"
 
-	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/store"
 )
 
 // durabilityConfig says for how many replicas a write waits.
@@ -13,6 +13,6 @@ type durabilityConfig struct {
 	Strict   bool     `yaml:"strict"`
 }
 
-func (d durabilityConfig) queue() queue.Durability {
-	return queue.Durability{Replicas: int(d.Replicas), Timeout: time.Duration(d.Timeout), Strict: d.Strict}
+func (d durabilityConfig) queue() store.Durability {
+	return store.Durability{Replicas: int(d.Replicas), Timeout: time.Duration(d.Timeout), Strict: d.Strict}
 }

@@ -10,7 +10,7 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/store"
 	"github.com/onbeat/onbeat/testredis"
 )
 
@@ -26,7 +26,7 @@ func TestConfig_durability(t *testing.T) {
 		t.Fatal(err)
 	}
 	serves := (&serveCmd{}).dispatcher(a, c, "x", zerolog.Nop())
-	for _, d := range []queue.Durability{target.durability, serves.Durability} {
+	for _, d := range []store.Durability{target.durability, serves.Durability} {
 		if d.Replicas != 1 || d.Timeout != 50*time.Millisecond || !d.Strict {
 			t.Errorf("%+v", d)
 		}

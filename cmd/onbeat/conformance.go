@@ -13,8 +13,8 @@ import (
 
 	"github.com/onbeat/onbeat"
 	"github.com/onbeat/onbeat/conformance"
-	"github.com/onbeat/onbeat/queue"
 	"github.com/onbeat/onbeat/schedule"
+	"github.com/onbeat/onbeat/store"
 )
 
 type conformanceCmd struct {
@@ -112,7 +112,7 @@ func conformanceFailed(err error, t target) error {
 		return &failure{fmt.Errorf("%s: %w", onbeat.Redacted(t.url), err), "its keys go by themselves within " + schedule.FormatDuration(conformance.KeysLive)}
 	case errors.Is(err, context.Canceled):
 		return err
-	case queue.Retryable(err):
+	case store.Retryable(err):
 		return &failure{fmt.Errorf("%s: %w", onbeat.Redacted(t.url), err), "nothing was judged: Redis has to stay reachable while the suite runs"}
 	}
 	return fmt.Errorf("%s: %w", onbeat.Redacted(t.url), err)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/onbeat/onbeat/conformance"
 	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/store"
 	"github.com/onbeat/onbeat/task"
 )
 
@@ -73,7 +74,7 @@ func (s *scratch) generations(ctx context.Context) (list []int64, err error) {
 func (s *scratch) expire(ctx context.Context, after time.Duration) error {
 	names, err := s.keys(ctx)
 	if err != nil {
-		return queue.Classify(err)
+		return store.Classify(err)
 	}
 	_, err = s.rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
 		for _, name := range names {
@@ -81,7 +82,7 @@ func (s *scratch) expire(ctx context.Context, after time.Duration) error {
 		}
 		return nil
 	})
-	return queue.Classify(err)
+	return store.Classify(err)
 }
 
 // remove removes every key. What an instance that was killed had on its way may come after: look until nothing is left.
@@ -89,11 +90,11 @@ func (s *scratch) remove(ctx context.Context) error {
 	for {
 		names, err := s.keys(ctx)
 		if err != nil {
-			return queue.Classify(err)
+			return store.Classify(err)
 		}
 		gone, err := s.rdb.Del(ctx, names...).Result()
 		if err != nil || gone == 0 {
-			return queue.Classify(err)
+			return store.Classify(err)
 		}
 		select {
 		case <-time.After(20 * time.Millisecond):
@@ -106,9 +107,9 @@ func (s *scratch) remove(ctx context.Context) error {
 // flushScripts empties the script cache, of each node of a cluster.
 func (s *scratch) flushScripts(ctx context.Context) error {
 	if cluster, ok := s.rdb.(*redis.ClusterClient); ok {
-		return queue.Classify(cluster.ForEachMaster(ctx, func(ctx context.Context, node *redis.Client) error {
+		return store.Classify(cluster.ForEachMaster(ctx, func(ctx context.Context, node *redis.Client) error {
 			return node.ScriptFlush(ctx).Err()
 		}))
 	}
-	return queue.Classify(s.rdb.ScriptFlush(ctx).Err())
+	return store.Classify(s.rdb.ScriptFlush(ctx).Err())
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/onbeat/onbeat"
 	"github.com/onbeat/onbeat/handlers"
 	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/store"
 	"github.com/onbeat/onbeat/task"
 )
 
@@ -31,7 +32,7 @@ type client struct {
 	namespace string
 	caps      queue.Caps
 
-	durability queue.Durability
+	durability store.Durability
 	lease      time.Duration // of the config; 0: the default
 	sentinels  *sentinels    // nil: the URL names none
 	cautions   []caution
@@ -42,7 +43,7 @@ type target struct {
 	url, namespace string
 	limits         task.Limits
 	caps           queue.Caps
-	durability     queue.Durability
+	durability     store.Durability
 	lease          time.Duration
 	secretFile     string // a config file that has a password in it, or ""
 }
@@ -143,8 +144,8 @@ func (c *client) ping(ctx context.Context) error {
 	case <-ctx.Done():
 		err = ctx.Err()
 	}
-	err = whyHungUp(ctx, c.rdb, queue.Classify(err))
-	if errors.Is(err, queue.ErrBusy) { // so it is there
+	err = whyHungUp(ctx, c.rdb, store.Classify(err))
+	if errors.Is(err, store.ErrBusy) { // so it is there
 		return &failure{fmt.Errorf("%s: %w", c.url, err), hintOf(err)}
 	}
 	if hint, ok := tlsHint(err); ok {
@@ -153,7 +154,7 @@ func (c *client) ping(ctx context.Context) error {
 	if c.mayLackTLS(err) {
 		return &failure{fmt.Errorf("%s: %w", c.url, err), "does this port speak TLS? use rediss:// if it does, redis:// if not"}
 	}
-	if queue.Retryable(err) {
+	if store.Retryable(err) {
 		return &failure{fmt.Errorf("%s: %w", c.url, err), "is it running? name another with --redis or ONBEAT_REDIS_URL; onbeat dev brings its own"}
 	}
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/store"
 )
 
 type doctorCmd struct{}
@@ -42,7 +42,7 @@ type doctor struct {
 // Run checks and says what it found.
 func (c *doctorCmd) Run(ctx context.Context, a *app) error {
 	cl, err := a.connect(ctx)
-	if queue.LacksRight(err) {
+	if store.LacksRight(err) {
 		return c.denied(ctx, a, err)
 	}
 	if err != nil {
@@ -109,7 +109,7 @@ func (c *doctorCmd) denied(ctx context.Context, a *app, cause error) error {
 
 // cure is what helps against err: missing where it is the user who may not, and nothing where it is not known.
 func (d *doctor) cure(err error, missing string) string {
-	if err = queue.Classify(err); queue.LacksRight(err) {
+	if err = store.Classify(err); store.LacksRight(err) {
 		return missing
 	}
 	return hintOf(err)

@@ -11,7 +11,7 @@ import (
 
 	"github.com/onbeat/onbeat"
 	"github.com/onbeat/onbeat/instance"
-	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/store"
 )
 
 // failoverRest is what a failover takes beside the time after which a primary counts as gone: to agree on that, to elect,
@@ -91,7 +91,7 @@ func askSentinel(ctx context.Context, url, master string) (time.Duration, error)
 	defer func() { _ = rdb.Close() }()
 	cmd := redis.NewMapStringStringCmd(ctx, "sentinel", "master", master)
 	if err := rdb.Process(ctx, cmd); err != nil {
-		return 0, queue.Classify(err) // which leaves out the password that a server repeats
+		return 0, store.Classify(err) // which leaves out the password that a server repeats
 	}
 	return readMillis(cmd.Val()["down-after-milliseconds"])
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/onbeat/onbeat/instance"
 	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/store"
 )
 
 func (d *doctor) namespaceOverview(ctx context.Context) {
@@ -64,7 +65,7 @@ func (d *doctor) keysOverCaps(ctx context.Context) {
 		{"dead", d.node.ZCard(ctx, k.Dead).Result, caps.Dead}, {"done", d.node.ZCard(ctx, k.Done).Result, caps.Done},
 	} {
 		n, err := c.length()
-		if errors.Is(queue.Classify(err), queue.ErrDenied) {
+		if errors.Is(store.Classify(err), store.ErrDenied) {
 			d.warn("caps", "allow the user XLEN and ZCARD, to let the doctor see more", "%s: %v", c.name, err)
 			return
 		}

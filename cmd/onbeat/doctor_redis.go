@@ -10,7 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/store"
 )
 
 // server finds the node that holds the namespace, and what runs there.
@@ -91,7 +91,7 @@ func (d *doctor) writes(ctx context.Context) {
 		d.ok("writes", "are taken")
 	case strings.Contains(text, "NOREPLICAS"):
 		d.fail("writes", "min-replicas-to-write asks for more replicas than are there and keep up: add them, or lower it", "%v", err)
-	case errors.Is(err, queue.ErrFull):
+	case errors.Is(err, store.ErrFull):
 		d.fail("writes", "raise maxmemory", "%v", err)
 	case strings.Contains(text, "MISCONF"):
 		d.fail("writes", "Redis cannot save to its disk: is it full? See its log", "%v", err)
@@ -174,7 +174,7 @@ func bytesText(n int64) string {
 
 // scripts checks that Redis takes every script.
 func (d *doctor) scripts(ctx context.Context) {
-	all := queue.Scripts()
+	all := store.Scripts()
 	for _, s := range all {
 		if err := s.Load(ctx, d.node); err != nil {
 			d.fail("scripts", d.cure(err, "the user needs SCRIPT LOAD, EVALSHA and EVAL"), "%s: %v", s.Name, err)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/store"
 )
 
 type enqueueCmd struct {
@@ -95,7 +96,7 @@ func (c *enqueueCmd) one(ctx context.Context, a *app) error {
 	defer client.Close()
 	id, err := client.Enqueue(ctx, t)
 	var taken *queue.Refused
-	if errors.Is(err, queue.ErrUnreplicated) {
+	if errors.Is(err, store.ErrUnreplicated) {
 		return &failure{err, fmt.Sprintf("task %q is there, and lost if the primary is lost now: when replicas are back, ask again with --id %s", t.ID, t.ID)}
 	}
 	if err != nil && !errors.As(err, &taken) {

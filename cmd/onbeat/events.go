@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/store"
 )
 
 type eventsCmd struct {
@@ -79,7 +80,7 @@ func (a *app) follow(ctx context.Context, cl *client, last string) error {
 		switch {
 		case ctx.Err() != nil:
 			return nil
-		case err != nil && !queue.Retryable(err):
+		case err != nil && !store.Retryable(err):
 			return err
 		case err != nil && !away:
 			away = true

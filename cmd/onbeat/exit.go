@@ -8,8 +8,8 @@ import (
 	"io"
 	"strings"
 
-	"github.com/onbeat/onbeat/queue"
 	"github.com/onbeat/onbeat/schedule"
+	"github.com/onbeat/onbeat/store"
 	"github.com/onbeat/onbeat/task"
 )
 
@@ -96,16 +96,16 @@ func explain(err error) string {
 		return withHint(err.Error(), hint)
 	}
 	switch {
-	case errors.Is(err, queue.ErrFull):
+	case errors.Is(err, store.ErrFull):
 		return withHint(err.Error(), "nothing was written; raise maxmemory, or see onbeat doctor")
-	case errors.Is(err, queue.ErrWrongType):
+	case errors.Is(err, store.ErrWrongType):
 		return withHint(err.Error(), `"onbeat doctor" names the key; a running leader sets it aside within 30 s`)
-	case errors.Is(err, queue.ErrDenied) && strings.Contains(err.Error(), "docs/rights.md"): // it says what is missing
-	case queue.LacksRight(err):
+	case errors.Is(err, store.ErrDenied) && strings.Contains(err.Error(), "docs/rights.md"): // it says what is missing
+	case store.LacksRight(err):
 		return withHint(err.Error(), "the user lacks a right: "+rightsPage)
-	case errors.Is(err, queue.ErrDenied):
+	case errors.Is(err, store.ErrDenied):
 		return withHint(err.Error(), "check the user and password of the Redis URL")
-	case errors.Is(err, queue.ErrUnreplicated):
+	case errors.Is(err, store.ErrUnreplicated):
 		return withHint(err.Error(), "it is done on the primary, and lost if that is lost now; ask again when replicas are back: onbeat doctor")
 	case ofReplica(err):
 		return withHint(saidBriefly(err), namePrimary)
@@ -149,9 +149,9 @@ func saidBriefly(err error) string {
 // hintOf is what to do about what Redis cannot do now, or "".
 func hintOf(err error) string {
 	switch {
-	case !errors.Is(err, queue.ErrBusy):
+	case !errors.Is(err, store.ErrBusy):
 		return ""
-	case queue.OfMove(err):
+	case store.OfMove(err):
 		return "is the cluster being resharded? it ends with that; a move that was broken off is ended by redis-cli --cluster fix HOST:PORT"
 	case strings.Contains(err.Error(), "CLUSTERDOWN"), strings.Contains(err.Error(), "while the cluster is down"):
 		return "a part of the cluster has no primary: see redis-cli --cluster check HOST:PORT"
@@ -166,7 +166,7 @@ const maxClientsHint = "raise maxclients, or close connections that idle: CLIENT
 
 // ofReplica reports whether a replica was asked to write.
 func ofReplica(err error) bool {
-	return errors.Is(err, queue.ErrBusy) && strings.Contains(err.Error(), "READONLY")
+	return errors.Is(err, store.ErrBusy) && strings.Contains(err.Error(), "READONLY")
 }
 
 func oneLine(s string) string {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/onbeat/onbeat/instance"
 	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/store"
 )
 
 // leaderless says since when nobody leads, as " since 15:04:05 (12s)", or "" if somebody does or it is not known. It is
@@ -55,5 +56,5 @@ func leaderlessIn(events []queue.Event) time.Time {
 
 func msOf(text string) (time.Time, bool) {
 	n, err := strconv.ParseInt(text, 10, 64)
-	return queue.FromMs(n), err == nil && n > 0
+	return store.FromMs(n), err == nil && n > 0
 }

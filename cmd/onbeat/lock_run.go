@@ -17,8 +17,8 @@ import (
 
 	"github.com/onbeat/onbeat"
 	"github.com/onbeat/onbeat/lock"
-	"github.com/onbeat/onbeat/queue"
 	"github.com/onbeat/onbeat/schedule"
+	"github.com/onbeat/onbeat/store"
 )
 
 // The exit codes of lock run, beside that of the command: those of flock(1), which are of sysexits.h, then two more.
@@ -203,7 +203,7 @@ func (c *lockRunCmd) take(ctx context.Context, a *app, rdb redis.UniversalClient
 			return l.TryAcquire(ctx, c.Name)
 		}
 		held, err := l.Acquire(ctx, c.Name)
-		if err == nil || errors.Is(err, lock.ErrHeld) || !queue.Retryable(err) {
+		if err == nil || errors.Is(err, lock.ErrHeld) || !store.Retryable(err) {
 			return held, err
 		}
 		pause := betweenTries
@@ -244,9 +244,9 @@ func (c *lockRunCmd) notHeld(err error, p *lockPlan) error {
 		return &exitStatus{exitUsage, err}
 	case ofReplica(err):
 		return &exitStatus{exitNoRedis, hintOfReplica(fmt.Errorf("%s: %w", onbeat.Redacted(p.url), err), p.url)}
-	case errors.Is(err, queue.ErrBusy):
+	case errors.Is(err, store.ErrBusy):
 		return &exitStatus{exitNoRedis, &failure{fmt.Errorf("%s: %w", onbeat.Redacted(p.url), err), hintOf(err)}}
-	case queue.Retryable(err):
+	case store.Retryable(err):
 		err = &failure{fmt.Errorf("%s: %w", onbeat.Redacted(p.url), err), "is it running? name another with --redis or ONBEAT_REDIS_URL"}
 		return &exitStatus{exitNoRedis, err}
 	}

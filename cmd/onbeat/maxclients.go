@@ -12,7 +12,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/store"
 )
 
 // A Redis at maxclients says so to whoever connects, and hangs up without reading. The client writes first, and so learns
@@ -42,7 +42,7 @@ func whyHungUp(ctx context.Context, rdb redis.UniversalClient, err error) error 
 	}
 	for _, addr := range addrs {
 		if said := greeting(ctx, addr); strings.Contains(said, "max number of clients") {
-			return fmt.Errorf("%w: %s says: %s", queue.ErrBusy, addr, strings.TrimPrefix(said, "-"))
+			return fmt.Errorf("%w: %s says: %s", store.ErrBusy, addr, strings.TrimPrefix(said, "-"))
 		}
 	}
 	return err

@@ -11,6 +11,7 @@ import (
 	"github.com/onbeat/onbeat"
 	"github.com/onbeat/onbeat/instance"
 	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/store"
 	"github.com/onbeat/onbeat/testredis"
 )
 
@@ -82,7 +83,7 @@ func TestInstances_sayWhenNobodyLedAnyMore(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := " since " + queue.FromMs(int64(end)).UTC().Format("2006-01-02 15:04:05")
+	want := " since " + store.FromMs(int64(end)).UTC().Format("2006-01-02 15:04:05")
 	time.Sleep(2500 * time.Millisecond)
 	look := func(when string) {
 		t.Helper()

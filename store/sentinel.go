@@ -1,4 +1,4 @@
-package onbeat
+package store
 
 import (
 	"cmp"
@@ -16,8 +16,6 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/rs/zerolog"
 	"golang.org/x/sync/singleflight"
-
-	"github.com/onbeat/onbeat/queue"
 )
 
 const (
@@ -369,7 +367,7 @@ func reason(err error) string {
 	case errors.Is(err, redis.Nil):
 		return "knows no such name"
 	case errors.As(err, &reply):
-		return queue.Classify(err).Error()
+		return Classify(err).Error()
 	case errors.As(err, &op) && op.Err != nil:
 		return op.Err.Error()
 	}

@@ -1,4 +1,4 @@
-package onbeat_test
+package store_test
 
 import (
 	"context"
@@ -14,8 +14,8 @@ import (
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
 
-	"github.com/onbeat/onbeat"
 	"github.com/onbeat/onbeat/embedded"
+	"github.com/onbeat/onbeat/store"
 	"github.com/onbeat/onbeat/task"
 	"github.com/onbeat/onbeat/testredis"
 )
@@ -34,7 +34,7 @@ func TestDial_understandsEachScheme(t *testing.T) {
 		{"redis://:secret@h", "h:6379", "", "secret", 0, false},
 		{"rediss://h:7/1", "h:7", "", "", 1, true},
 	} {
-		rdb, err := onbeat.Dial(c.url)
+		rdb, err := store.Dial(c.url)
 		if err != nil {
 			t.Errorf("%s: %v", c.url, err)
 			continue
@@ -56,7 +56,7 @@ func TestDial_understandsEachScheme(t *testing.T) {
 
 func TestDial_takesSeveralHosts(t *testing.T) {
 	t.Parallel()
-	rdb, err := onbeat.Dial("rediss-cluster://u:p@a:1,b:2,c?max_redirects=5")
+	rdb, err := store.Dial("rediss-cluster://u:p@a:1,b:2,c?max_redirects=5")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +70,7 @@ func TestDial_takesSeveralHosts(t *testing.T) {
 		t.Errorf("addrs %q, user %q, password %q, tls %v, redirects %d", got, o.Username, o.Password, o.TLSConfig != nil, o.MaxRedirects)
 	}
 	for _, url := range []string{"redis-sentinel://u:p@a,b:2/mymaster/3?sentinel_password=s", "redis-sentinel://a/?master_name=m"} {
-		rdb, err := onbeat.Dial(url)
+		rdb, err := store.Dial(url)
 		if err != nil {
 			t.Fatalf("%s: %v", url, err)
 		}
@@ -90,7 +90,7 @@ func TestDial_refusesWhatItCannotUse_andKeepsThePassword(t *testing.T) {
 		"redis-cluster://h?pool_size=-1", "redis://h?pool_size=99999999999", "redis://h?min_idle_conns=-1", "redis://h?max_active_conns=99999999999",
 		"redis-sentinel://h/m/-1", "redis-sentinel://h/m?db=-3", "redis://h?db=-3",
 	} {
-		rdb, err := onbeat.Dial(url)
+		rdb, err := store.Dial(url)
 		if err == nil {
 			_ = rdb.Close()
 			t.Errorf("%q was accepted", url)
@@ -138,7 +138,7 @@ func TestRedacted(t *testing.T) {
 		"u:secret":                                                           "…",
 		"secret":                                                             "…",
 	} {
-		if got := onbeat.Redacted(url); got != want {
+		if got := store.Redacted(url); got != want {
 			t.Errorf("Redacted(%q) = %q, want %q", url, got, want)
 		}
 	}
@@ -160,7 +160,7 @@ func FuzzRedacted(f *testing.F) {
 		if before := url[:at]; !strings.HasSuffix(before, ":") || strings.Contains(url[at:], "=") || !strings.Contains(url[at:], "@") || strings.ContainsAny(before, "@/?#") && !strings.HasSuffix(before, "://:") {
 			return
 		}
-		if got := onbeat.Redacted(strings.Replace(url, "%s", password, 1)); strings.Contains(got, password) {
+		if got := store.Redacted(strings.Replace(url, "%s", password, 1)); strings.Contains(got, password) {
 			t.Errorf("%q shows the password %q", got, password)
 		}
 	})
@@ -168,7 +168,7 @@ func FuzzRedacted(f *testing.F) {
 
 func TestDial_doesNotWaitLongForNobody(t *testing.T) {
 	t.Parallel()
-	rdb, err := onbeat.Dial("redis://127.0.0.1:1")
+	rdb, err := store.Dial("redis://127.0.0.1:1")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -187,7 +187,7 @@ func TestDial_connectsAsSoonAsRedisIsBack(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			addr := nobody(t)
-			rdb, err := onbeat.Dial("redis://" + addr + "?max_retries=-1&" + more)
+			rdb, err := store.Dial("redis://" + addr + "?max_retries=-1&" + more)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -215,7 +215,7 @@ func TestDial_connectsAsSoonAsRedisIsBack(t *testing.T) {
 func TestDial_leavesNoDeadConnectionsBehind(t *testing.T) {
 	t.Parallel()
 	srv := miniredis.RunT(t)
-	rdb, err := onbeat.Dial("redis://" + srv.Addr() + "?max_retries=-1")
+	rdb, err := store.Dial("redis://" + srv.Addr() + "?max_retries=-1")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -266,7 +266,7 @@ func (*awayDials) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proc
 func TestDial_asksSentinelsAsSoonAsTheyAreBack(t *testing.T) {
 	t.Parallel()
 	addr := nobody(t)
-	rdb, err := onbeat.Dial("redis-sentinel://" + addr + "/main?pool_size=2&max_retries=-1")
+	rdb, err := store.Dial("redis-sentinel://" + addr + "/main?pool_size=2&max_retries=-1")
 	if err != nil {
 		t.Fatal(err)
 	}

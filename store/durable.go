@@ -1,4 +1,4 @@
-package queue
+package store
 
 import (
 	"context"
@@ -118,9 +118,9 @@ func Plain(rdb redis.UniversalClient) redis.UniversalClient {
 	return rdb
 }
 
-// Strict reports whether what too few replicas have is not answered; see [Durability].
-func (q *Queue) Strict() bool {
-	d, ok := q.rdb.(*durable)
+// IsStrict reports whether a client is one of [Durable] that is strict: what too few replicas have is not answered.
+func IsStrict(rdb redis.UniversalClient) bool {
+	d, ok := rdb.(*durable)
 	return ok && d.want.Strict
 }
 

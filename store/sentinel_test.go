@@ -1,4 +1,4 @@
-package onbeat_test
+package store_test
 
 import (
 	"bufio"
@@ -16,8 +16,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/rs/zerolog"
 
-	"github.com/onbeat/onbeat"
-	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/store"
 	"github.com/onbeat/onbeat/testredis"
 )
 
@@ -34,7 +33,7 @@ func TestDial_goesByTheOtherSentinels(t *testing.T) {
 			url := strings.Replace(g.URL(), "://", "://"+stale+",", 1)
 			slowest := time.Duration(0)
 			for i := range 20 {
-				slowest = max(slowest, writes(t, onbeat.Dialer{}, url, primary, fmt.Sprintf("onbeat:test:%d", i)))
+				slowest = max(slowest, writes(t, store.Dialer{}, url, primary, fmt.Sprintf("onbeat:test:%d", i)))
 			}
 			t.Logf("the slowest of 20: %v; go-redis by itself strands %d of 20", slowest, strandedByItself(t, stale, g.URL(), primary))
 		})
@@ -42,7 +41,7 @@ func TestDial_goesByTheOtherSentinels(t *testing.T) {
 }
 
 // writes reports how long a new client takes to write to the primary.
-func writes(t *testing.T, d onbeat.Dialer, url, primary, key string) time.Duration {
+func writes(t *testing.T, d store.Dialer, url, primary, key string) time.Duration {
 	t.Helper()
 	rdb, err := d.Dial(url + "?max_retries=-1")
 	if err != nil {
@@ -90,7 +89,7 @@ func TestDial_goesByTheNewestConfiguration(t *testing.T) {
 	old, primary := testredis.Private(t).Addr(), testredis.Private(t).Addr()
 	hosts := []string{falseSentinel(t, old, "8"), falseSentinel(t, old, "9"), falseSentinel(t, primary, "10")}
 	for i := range 20 {
-		writes(t, onbeat.Dialer{}, "redis-sentinel://"+strings.Join(hosts, ",")+"/beat/0", primary, fmt.Sprintf("onbeat:test:%d", i))
+		writes(t, store.Dialer{}, "redis-sentinel://"+strings.Join(hosts, ",")+"/beat/0", primary, fmt.Sprintf("onbeat:test:%d", i))
 	}
 }
 
@@ -100,7 +99,7 @@ func TestDialer_logsOnceWhichSentinelIsWrong(t *testing.T) {
 	primary, replica := g.Leading(t), g.Replicas[0].Addr()
 	stale := falseSentinel(t, replica, "0")
 	var said bytes.Buffer
-	rdb, err := onbeat.Dialer{Log: zerolog.New(zerolog.SyncWriter(&said))}.Dial(strings.Replace(g.URL(), "://", "://"+stale+",", 1))
+	rdb, err := store.Dialer{Log: zerolog.New(zerolog.SyncWriter(&said))}.Dial(strings.Replace(g.URL(), "://", "://"+stale+",", 1))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,13 +135,13 @@ func TestDial_saysWhatTheSentinelsName(t *testing.T) {
 		for range n {
 			hosts = append(hosts, falseSentinel(t, replica.Addr(), "7"))
 		}
-		rdb, err := onbeat.Dial("redis-sentinel://" + strings.Join(hosts, ",") + "/beat/0?max_retries=-1")
+		rdb, err := store.Dial("redis-sentinel://" + strings.Join(hosts, ",") + "/beat/0?max_retries=-1")
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer func() { _ = rdb.Close() }()
 		err = rdb.Set(t.Context(), "onbeat:test:nowhere", "1", time.Second).Err()
-		if err == nil || !queue.NotSent(err) || !errors.Is(queue.Classify(err), queue.ErrUnreachable) || strings.Contains(err.Error(), "\n") {
+		if err == nil || !store.NotSent(err) || !errors.Is(store.Classify(err), store.ErrUnreachable) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("got %v", err)
 			continue
 		}
@@ -162,7 +161,7 @@ func TestDial_asksSentinelsOnceForMany(t *testing.T) {
 	t.Parallel()
 	srv := testredis.Private(t)
 	f := &falseSentinels{names: srv.Addr(), epoch: "1"}
-	rdb, err := onbeat.Dial("redis-sentinel://" + f.listen(t) + "/beat/0?pool_size=20")
+	rdb, err := store.Dial("redis-sentinel://" + f.listen(t) + "/beat/0?pool_size=20")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,11 +1,11 @@
-package onbeat_test
+package store_test
 
 import (
 	"errors"
 	"strings"
 	"testing"
 
-	"github.com/onbeat/onbeat"
+	"github.com/onbeat/onbeat/store"
 	"github.com/onbeat/onbeat/task"
 )
 
@@ -21,7 +21,7 @@ func FuzzDial(f *testing.F) {
 		if strings.Contains(raw, "min_idle_conns") || strings.Contains(raw, "%") {
 			return // those are dialled at once, wherever they are
 		}
-		rdb, err := onbeat.Dial(raw)
+		rdb, err := store.Dial(raw)
 		if err == nil {
 			_ = rdb.Close()
 			return

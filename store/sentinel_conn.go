@@ -1,4 +1,4 @@
-package onbeat
+package store
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package onbeat_test
+package store_test
 
 import (
 	"crypto/ecdsa"
@@ -24,7 +24,7 @@ import (
 
 	"github.com/onbeat/onbeat"
 	"github.com/onbeat/onbeat/embedded"
-	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/store"
 	"github.com/onbeat/onbeat/task"
 	"github.com/onbeat/onbeat/testredis"
 )
@@ -150,7 +150,7 @@ func (a *authority) server(program string, config ...string) (addr string) {
 
 func pings(t *testing.T, rawURL string) error {
 	t.Helper()
-	rdb, err := onbeat.Dial(rawURL)
+	rdb, err := store.Dial(rawURL)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -189,7 +189,7 @@ func TestDial_showsTheCertificateOfTheMoment(t *testing.T) {
 	other.issue("client")
 	addr := a.server("server")
 	q := url.Values{"tls_ca": {a.file("ca.pem")}, "tls_cert": {other.file("client.pem")}, "tls_key": {other.file("client.key")}, "max_retries": {"-1"}}
-	rdb, err := onbeat.Dial("rediss://" + addr + "?" + q.Encode())
+	rdb, err := store.Dial("rediss://" + addr + "?" + q.Encode())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -214,7 +214,7 @@ func TestDial_speaksTLSToACluster(t *testing.T) {
 	a.issue("server")
 	a.issue("client")
 	addr := a.server("server", "cluster-enabled yes", "cluster-announce-ip 127.0.0.1", "tls-cluster yes", "cluster-node-timeout 2000")
-	one, err := onbeat.Dial("rediss://" + addr + "?" + a.query("client"))
+	one, err := store.Dial("rediss://" + addr + "?" + a.query("client"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -267,7 +267,7 @@ func TestDial_refusesTLSThatCannotBe(t *testing.T) {
 	} {
 		for _, scheme := range []string{"rediss", "rediss-cluster", "rediss-sentinel"} {
 			path := map[string]string{"rediss-sentinel": "/m"}[scheme]
-			rdb, err := onbeat.Dial(scheme + "://:hunter2@h:1" + path + "?" + query)
+			rdb, err := store.Dial(scheme + "://:hunter2@h:1" + path + "?" + query)
 			if err == nil {
 				_ = rdb.Close()
 			}
@@ -279,7 +279,7 @@ func TestDial_refusesTLSThatCannotBe(t *testing.T) {
 		}
 	}
 	for _, raw := range []string{"redis://h?tls_ca=" + ca, "redis-cluster://h?tls_ca=" + ca, "redis-sentinel://h/m?tls_ca=" + ca, "redis://h?skip_verify=true"} {
-		if rdb, err := onbeat.Dial(raw); err == nil || !strings.Contains(err.Error(), "rediss") {
+		if rdb, err := store.Dial(raw); err == nil || !strings.Contains(err.Error(), "rediss") {
 			if err == nil {
 				_ = rdb.Close()
 			}
@@ -294,7 +294,7 @@ func TestDial_verifiesUnlessToldNotTo(t *testing.T) {
 		"rediss://h": false, "rediss://h?skip_verify=false": false, "rediss://h?skip_verify=true": true, "rediss-cluster://h?skip_verify=1": true,
 		"rediss-cluster://h": false, "rediss-sentinel://h/m?skip_verify=true": true,
 	} {
-		rdb, err := onbeat.Dial(raw)
+		rdb, err := store.Dial(raw)
 		if err != nil {
 			t.Errorf("%s: %v", raw, err)
 			continue
@@ -321,7 +321,7 @@ func TestDispatcher_isDurableOverTLS(t *testing.T) {
 	addr := a.server("server")
 	host, port, _ := net.SplitHostPort(addr)
 	a.server("server", "replicaof "+host+" "+port)
-	rdb, err := onbeat.Dial("rediss://" + addr + "?" + a.query("client"))
+	rdb, err := store.Dial("rediss://" + addr + "?" + a.query("client"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -330,7 +330,7 @@ func TestDispatcher_isDurableOverTLS(t *testing.T) {
 		return strings.Contains(rdb.Info(t.Context(), "replication").Val(), "state=online")
 	}, "the replica follows")
 	short := -1
-	d, err := onbeat.New(rdb, onbeat.Config{Namespace: testredis.Namespace(t), Durability: queue.Durability{Replicas: 1, Timeout: 2 * time.Second,
+	d, err := onbeat.New(rdb, onbeat.Config{Namespace: testredis.Namespace(t), Durability: store.Durability{Replicas: 1, Timeout: 2 * time.Second,
 		Report: func(replicas int, enough bool) {
 			if !enough {
 				short = replicas

@@ -1,0 +1,76 @@
+package store
+
+import (
+	"fmt"
+	"strconv"
+)
+
+// Reply reads the array that a script returned, value by value. Err is the first thing that was not as expected; after it
+// every value is zero.
+type Reply struct {
+	values []any
+	at     int
+	Err    error
+}
+
+// NewReply begins at the first value of what [Script.Run] returned.
+func NewReply(v any) *Reply {
+	values, ok := v.([]any)
+	if !ok {
+		return &Reply{Err: fmt.Errorf("script returned %T, not an array", v)}
+	}
+	return &Reply{values: values}
+}
+
+// More reports whether there is another value.
+func (r *Reply) More() bool { return r.Err == nil && r.at < len(r.values) }
+
+// Next is the next value, whatever it is.
+func (r *Reply) Next() any {
+	if !r.More() {
+		if r.Err == nil {
+			r.Err = fmt.Errorf("script returned %d values, and one more was expected", len(r.values))
+		}
+		return nil
+	}
+	r.at++
+	return r.values[r.at-1]
+}
+
+// Int is the next value as a number; Redis sends some as text.
+func (r *Reply) Int() int64 {
+	switch v := r.Next().(type) {
+	case int64:
+		return v
+	case string:
+		n, err := strconv.ParseInt(v, 10, 64)
+		if err != nil && r.Err == nil {
+			r.Err = fmt.Errorf("script returned %q, not a number", v)
+		}
+		return n
+	default:
+		if r.Err == nil {
+			r.Err = fmt.Errorf("script returned %T, not a number", v)
+		}
+		return 0
+	}
+}
+
+// Text is the next value as text.
+func (r *Reply) Text() string {
+	v := r.Next()
+	s, ok := v.(string)
+	if !ok && r.Err == nil {
+		r.Err = fmt.Errorf("script returned %T, not a string", v)
+	}
+	return s
+}
+
+// Indexes is all that is left, as numbers.
+func (r *Reply) Indexes() []int {
+	var out []int
+	for r.More() {
+		out = append(out, int(r.Int()))
+	}
+	return out
+}
