@@ -225,7 +225,7 @@ var called = regexp.MustCompile(`(?:redis\.p?call|many)\("([A-Z]+)"`)
 // commandsOf are the commands that scripts name.
 func commandsOf(t *testing.T) (list []string) {
 	t.Helper()
-	for _, pattern := range []string{"scripts/*.lua", "../instance/scripts/*.lua"} {
+	for _, pattern := range []string{"scripts/*.lua", "../store/scripts/*.lua", "../instance/scripts/*.lua"} {
 		names, err := filepath.Glob(pattern)
 		if err != nil || len(names) == 0 {
 			t.Fatal(pattern, err)
@@ -247,12 +247,12 @@ func commandsOf(t *testing.T) (list []string) {
 // sourcesOf are the files of which a script is made; of its libraries all that it may have.
 func sourcesOf(t *testing.T, script string) (list []string) {
 	t.Helper()
-	patterns := []string{"scripts/lib*.lua", "scripts/" + script + "*.lua"}
+	patterns := []string{"../store/scripts/lib.lua", "scripts/lib*.lua", "scripts/" + script + "*.lua"}
 	if _, err := os.Stat("../instance/scripts/" + script + ".lua"); err == nil {
 		patterns = append(patterns, "../instance/scripts/lib*.lua", "../instance/scripts/"+script+".lua")
 	}
 	if !slices.Contains([]string{"cycle", "enqueue", "advance"}, script) {
-		patterns = append(patterns, "scripts/careful.lua")
+		patterns = append(patterns, "../store/scripts/careful.lua")
 	}
 	for _, pattern := range patterns {
 		names, err := filepath.Glob(pattern)

@@ -317,7 +317,7 @@ func schedulesVersion(text string) int64 {
 	return v
 }
 
-// mostNumber is more than any number that a script counts, as lib.lua has it.
+// mostNumber is more than any number that a script counts, as lib.lua of package store has it.
 const mostNumber = 9e15
 
 // Mended is named by [Queue.ChangedSince] if a key of the schedules was set aside: what they were is to be compared with
