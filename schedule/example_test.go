@@ -48,7 +48,7 @@ func ExampleRule_Validate() {
 	fmt.Println(errors.Is(err, schedule.ErrInvalid))
 	// Output:
 	// cron minute "61": out of range 0-59
-	// cron hour "22-2": the range "22-2" runs backwards; if it is meant to wrap around, write 22-23,0-2
+	// cron hour "22-2": the range "22-2" runs backwards (if it is meant to wrap around, write 22-23,0-2)
 	// true
 }
 
@@ -90,7 +90,7 @@ func ExampleParseEvery() {
 	fmt.Println(err)
 	// Output:
 	// 36h0m0s
-	// every "5": a number without a unit; write numbers with units ms, s, m, h, d or w, such as 1h30m or 2w
+	// every "5": a number without a unit (write numbers with units ms, s, m, h, d or w, such as 1h30m or 2w)
 }
 
 func ExampleDescribe() {

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"time"
+
+	"github.com/onbeat/onbeat/field"
 )
 
 // DefaultQueue is the queue of a task that names none.
@@ -156,7 +158,7 @@ func (t *Task) RunTimeout() time.Duration {
 // [MaxFailureText] bytes.
 func (t *Task) Fail(f Failure) {
 	t.Attempts++
-	f.Error = cut(f.Error, MaxFailureText)
+	f.Error = field.Cut(f.Error, MaxFailureText)
 	t.Failures = append(t.Failures, f)
 	if n := len(t.Failures) - MaxFailures; n > 0 {
 		t.Failures = append(t.Failures[:0:0], t.Failures[n:]...)

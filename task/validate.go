@@ -1,62 +1,20 @@
 package task
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/onbeat/onbeat/field"
 )
 
-// ErrInvalid is matched by every refusal of bad input in this package.
-var ErrInvalid = errors.New("invalid")
+// ErrInvalid is matched by every refusal of bad input; see [field.ErrInvalid].
+var ErrInvalid = field.ErrInvalid
 
-// FieldError refuses one field of what was passed in: its name, its value, why, and what to do about it.
-type FieldError struct {
-	Field  string
-	Value  string
-	Reason string
-	Hint   string
-}
-
-// Error is one line for a person.
-func (e *FieldError) Error() string {
-	var b strings.Builder
-	b.WriteString(e.Field)
-	if e.Value != "" {
-		fmt.Fprintf(&b, " %q", shorten(e.Value))
-	}
-	b.WriteString(": ")
-	b.WriteString(e.Reason)
-	if e.Hint != "" {
-		b.WriteString(" (")
-		b.WriteString(e.Hint)
-		b.WriteString(")")
-	}
-	return b.String()
-}
-
-// Is matches [ErrInvalid].
-func (e *FieldError) Is(target error) bool { return target == ErrInvalid }
-
-func shorten(s string) string {
-	if len(s) <= 64 {
-		return s
-	}
-	return cut(s, 60)
-}
-
-// cut shortens s to at most limit bytes and an ellipsis, between two characters.
-func cut(s string, limit int) string {
-	if len(s) <= limit {
-		return s
-	}
-	for limit > 0 && !utf8.RuneStart(s[limit]) {
-		limit--
-	}
-	return s[:limit] + "…"
-}
+// FieldError refuses one field of what was passed in; see [field.Error].
+type FieldError = field.Error
 
 // Limits bound what a task may hold. The zero value has the defaults.
 type Limits struct {

@@ -8,7 +8,6 @@ import (
 	"io"
 	"strings"
 
-	"github.com/onbeat/onbeat/schedule"
 	"github.com/onbeat/onbeat/store"
 	"github.com/onbeat/onbeat/task"
 )
@@ -83,7 +82,7 @@ func complain(stderr io.Writer, err error) int {
 
 func askedWrongly(err error) bool {
 	var usage *usageError
-	return errors.As(err, &usage) || errors.Is(err, task.ErrInvalid) || errors.Is(err, schedule.ErrInvalid)
+	return errors.As(err, &usage) || errors.Is(err, task.ErrInvalid)
 }
 
 // explain adds a hint to what has a common cause.
@@ -173,17 +172,11 @@ func oneLine(s string) string {
 	return strings.Join(strings.FieldsFunc(s, func(r rune) bool { return r == '\n' || r == '\r' }), "; ")
 }
 
-// fieldError is err as the one shape in which fields are refused, or nil.
+// fieldError is the refusal of a field in err, or nil.
 func fieldError(err error) *task.FieldError {
-	var t *task.FieldError
-	if errors.As(err, &t) {
-		return t
-	}
-	var s *schedule.FieldError
-	if errors.As(err, &s) {
-		return &task.FieldError{Field: s.Field, Value: s.Value, Reason: s.Reason, Hint: s.Hint}
-	}
-	return nil
+	var f *task.FieldError
+	errors.As(err, &f)
+	return f
 }
 
 // refuse is a field that a flag or argument got wrong.

@@ -1,0 +1,56 @@
+// Package field has the one error by which bad input is refused. It is below every other package, so that all of them refuse
+// in the same words.
+package field
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// ErrInvalid is matched by every [Error].
+var ErrInvalid = errors.New("invalid")
+
+// Error refuses one field of what was passed in.
+type Error struct {
+	Field  string // its name in YAML and JSON, and where it is: "schedules[3].every", "cron minute"
+	Value  string // what was given; "" if nothing was. Error shows the first 60 bytes of a long one.
+	Reason string // what is wrong with it
+	Hint   string // what to write instead; "" if there is nothing to add
+}
+
+// Error is one line for a person.
+func (e *Error) Error() string {
+	var b strings.Builder
+	b.WriteString(e.Field)
+	if e.Value != "" {
+		b.WriteString(" " + strconv.Quote(shortened(e.Value)))
+	}
+	b.WriteString(": " + e.Reason)
+	if e.Hint != "" {
+		b.WriteString(" (" + e.Hint + ")")
+	}
+	return b.String()
+}
+
+// Is matches [ErrInvalid].
+func (e *Error) Is(target error) bool { return target == ErrInvalid }
+
+func shortened(s string) string {
+	if len(s) <= 64 {
+		return s
+	}
+	return Cut(s, 60)
+}
+
+// Cut shortens s to at most limit bytes and an ellipsis, and cuts no character in two.
+func Cut(s string, limit int) string {
+	if len(s) <= limit {
+		return s
+	}
+	for limit > 0 && !utf8.RuneStart(s[limit]) {
+		limit--
+	}
+	return s[:limit] + "…"
+}
