@@ -189,7 +189,9 @@ func (g *SentinelGroup) AwaitWhole(t testing.TB) {
 		s := sentinelClient(addr)
 		Eventually(t, 2*startTimeout, func() error {
 			led := g.Led(t)
-			info := led.Client().Info(t.Context(), "replication").Val()
+			rdb := newClient(&redis.Options{Addr: led.Addr()}) // a Server's own clients stay open until the test ends
+			defer rdb.Close()
+			info := rdb.Info(t.Context(), "replication").Val()
 			names, err := s.GetMasterAddrByName(t.Context(), sentinelMaster).Result()
 			switch {
 			case err != nil || net.JoinHostPort(names[0], names[1]) != led.Addr():
