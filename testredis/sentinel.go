@@ -173,12 +173,16 @@ func (g *SentinelGroup) Failover(t testing.TB) {
 	s := sentinelClient(g.addrs[0])
 	defer s.Close()
 	var asked time.Time
-	Eventually(t, 4*startTimeout, func() bool { // one may come to nothing
+	var refused error
+	Eventually(t, 4*startTimeout, func() error { // one may come to nothing
 		if time.Since(asked) > 10*time.Second {
 			asked = time.Now()
-			_ = s.Failover(t.Context(), sentinelMaster).Err() // one is under way, or no replica is good enough yet
+			refused = s.Failover(t.Context(), sentinelMaster).Err() // one is under way, or no replica is good enough yet
 		}
-		return g.Leading(t) != old
+		if g.Leading(t) == old {
+			return fmt.Errorf("%s is still the primary; SENTINEL FAILOVER: %v", old, refused)
+		}
+		return nil
 	}, "a replica is promoted")
 }
 
