@@ -60,9 +60,6 @@ func (c *Consumer) send(want int) {
 	c.calling, c.wake = true, time.Time{}
 	c.stay.Watch("") // Redis takes it out of those who watch
 	ctx, done := context.WithTimeout(c.stay.Context(), min(c.stay.Lease(), callTimeout))
-	if c.draining {
-		ctx = store.Relaxed(ctx) // nothing is begun any more
-	}
 	if c.lanes.count == 0 && c.lanes.version == 0 {
 		if err := c.lanes.load(ctx, c.q, c.handlers, &c.cfg); err != nil {
 			done()
@@ -75,6 +72,9 @@ func (c *Consumer) send(want int) {
 	}
 	c.seq++
 	batch := c.batch()
+	if c.draining && (c.hurried || onlyHandedBack(batch)) {
+		ctx = store.Relaxed(ctx) // nothing is begun any more, and nothing is said to have run
+	}
 	req := &queue.CycleRequest{
 		Instance: c.stay.ID, Gen: c.stay.Gen, Seq: c.seq, Want: min(want, c.portion), Settle: batch,
 		Lanes: c.laneClaims(batch), Reads: c.reads, Owed: c.owed,
@@ -111,12 +111,16 @@ func (c *Consumer) answered(a answer) (again bool, err error) {
 	}
 	if a.err != nil {
 		c.settled = slices.Clone(c.settled) // a call that was given up may still be reading the other
+		for i := range c.settled[:a.settled] {
+			c.settled[i].Tried = c.settled[i].Tried || !store.NotSent(a.err)
+		}
 		return false, a.err
 	}
 	r := a.reply
 	c.clock.Set(a.sent, a.came, r.Now)
 	c.vain(r.Void)
 	refused := c.refused(r)
+	c.lately.add(c.settled[:a.settled])
 	c.settled = append(c.settled[:copy(c.settled, c.settled[a.settled:])], refused...)
 	c.keyed = c.keyed && len(c.settled) > 0
 	if len(c.owed) > 0 {
@@ -160,15 +164,12 @@ func (c *Consumer) answered(a answer) (again bool, err error) {
 	return c.caughtUp(r, again)
 }
 
-// vain says that the claims of some runs were not held any more when they were settled: they have run, and may once more. What
-// is settled again because a reply was lost was settled before, and says nothing.
+// vain reports runs whose claims were not held any more when they were settled: they have run, and may run once more. A
+// settlement that an earlier call carried, whose reply was lost, may have been taken then, and says nothing.
 func (c *Consumer) vain(void []int) {
-	if len(void) == 0 || c.doubt {
-		return
-	}
 	var ids []string
 	for _, n := range void {
-		if s := &c.settled[n]; s.Outcome != queue.Moved || s.Record != nil { // else it was handed back, and has not run
+		if s := &c.settled[n]; !s.Tried && !handedBack(s) {
 			ids = append(ids, s.ID)
 		}
 	}
@@ -189,7 +190,7 @@ func (c *Consumer) vain(void []int) {
 // caughtUp reads what a reply says has changed: what is held after a lost reply or lost writes, or the lanes there are.
 func (c *Consumer) caughtUp(r *queue.CycleReply, again bool) (bool, error) {
 	if c.doubt {
-		return true, c.adopt(c.stay.Context(), r.MayClaim)
+		return true, c.adopt(c.stay.Context(), r)
 	}
 	ctx, done := context.WithTimeout(c.stay.Context(), callTimeout)
 	defer done()
@@ -216,10 +217,10 @@ func (c *Consumer) accept(t *task.Task) {
 	c.start(c.stay.Context(), t)
 }
 
-// adopt starts what this generation holds without knowing: tasks claimed by a call whose reply was lost, or settled by one
-// that Redis has lost. Those may be more than there are workers for, and it may be that nothing is to be begun now: then they
-// are handed back.
-func (c *Consumer) adopt(ctx context.Context, may bool) error {
+// adopt takes up what this generation holds without knowing it. A run that this instance has settled, in a call that Redis has
+// lost since, is settled again. A task that was claimed by a call whose reply was lost is begun; if there is no free worker,
+// or nothing may be begun now, it is handed back.
+func (c *Consumer) adopt(ctx context.Context, reply *queue.CycleReply) error {
 	claims, err := store.Within(ctx, func() ([]queue.Claim, error) {
 		claims, _, err := c.q.Held(ctx, c.stay.Gen, c.stay.ID)
 		return claims, err
@@ -232,18 +233,32 @@ func (c *Consumer) adopt(ctx context.Context, may bool) error {
 		ended[c.settled[i].ID] = true
 	}
 	n := 0
+	settled := c.lately.by()
 	for _, claim := range claims {
-		if c.inflight[claim.Task.ID] != nil || ended[claim.Task.ID] {
+		t := claim.Task
+		if r := c.inflight[t.ID]; r != nil {
+			if t.Fence != r.task.Fence {
+				r.again = t.Fence // claimed once more, by a call whose reply was lost
+			}
+			continue
+		}
+		if ended[t.ID] {
 			continue
 		}
 		n++
+		before, ok := settled[settledKey{t.ID, t.Fence}]
 		switch {
+		case ok:
+			c.keyed = c.keyed || t.Key != ""
+			before.Tried = true
+			c.settled = append(c.settled, before)
 		case claim.Err != nil:
-			c.malformed(queue.Malformed{ID: claim.Task.ID, Fence: claim.Task.Fence, Record: claim.Record, Err: claim.Err})
-		case c.draining || !may || c.free() <= 0:
-			c.handBack(claim.Task, false)
+			c.malformed(queue.Malformed{ID: t.ID, Fence: t.Fence, Record: claim.Record, Err: claim.Err})
+		case c.draining || !reply.MayClaim || c.free() <= 0:
+			c.handBack(t, false)
 		default:
-			c.accept(claim.Task)
+			t.Claimed = reply.Now // it begins now, which may be long after the call that was lost
+			c.accept(t)
 		}
 	}
 	c.doubt = false

@@ -13,13 +13,17 @@ import (
 // refuses for good is given up when the time to drain is over.
 const settleTimeout = 10 * time.Second
 
+// strictTimeout is how long an instance that leaves waits, under strict durability, until enough replicas know how its last runs
+// ended. After it they are settled as without: to leave them unsettled would surely have them run again.
+const strictTimeout = settleTimeout / 2
+
 // drain ends the stay's work: what runs may finish, then is cancelled, then is handed back. If the lease is lost
 // meanwhile nothing is settled. What cannot be settled in time is left to whoever takes back what this instance ran.
 func (c *Consumer) drain() {
 	ended := c.stay.Context().Done()
 	grace := time.NewTimer(c.cfg.Drain)
 	defer grace.Stop()
-	var abandoned, retry, unpaid <-chan time.Time
+	var abandoned, retry, unpaid, hurry <-chan time.Time
 	var failures int
 	var graceOver, lasting bool // the last answer was an error that waiting does not end
 	if n := len(c.inflight); n > 0 && c.stay.Context().Err() == nil {
@@ -33,7 +37,7 @@ func (c *Consumer) drain() {
 			c.send(0)
 		}
 		if len(c.inflight) == 0 && unpaid == nil {
-			unpaid = time.After(settleTimeout)
+			unpaid, hurry = time.After(settleTimeout), time.After(strictTimeout)
 		}
 		select {
 		case a := <-c.answers:
@@ -59,6 +63,8 @@ func (c *Consumer) drain() {
 			c.cancelRuns()
 		case <-retry:
 			retry = nil
+		case <-hurry:
+			c.hurried = true
 		case <-unpaid:
 			c.leaveUnsettled()
 			return
@@ -89,6 +95,9 @@ func (c *Consumer) abandon() {
 			continue
 		}
 		c.handBack(r.task, true)
+		if r.again != 0 {
+			c.settled[len(c.settled)-1].Fence = r.again
+		}
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/onbeat/onbeat/handlers"
@@ -118,10 +119,20 @@ const keptPayload = 1 << 10
 
 // handBack returns a task without counting the attempt. One that never began is as if it had not been claimed.
 func handBack(s *queue.Settlement, t *task.Task, begun bool) {
-	s.Outcome, s.Lane, s.Due, s.Note, s.Task = queue.Moved, queue.LaneOf(t), t.Due, note(t, "returned"), t
+	s.Outcome, s.Lane, s.Due, s.Task = queue.Moved, queue.LaneOf(t), t.Due, t
+	if begun {
+		s.Note = note(t, "returned") // else the slot has not begun, and the history has nothing to say
+	}
 	if begun || t.Attempts > 0 {
 		s.Due = queue.Again(t.Due)
 	}
+}
+
+// handedBack reports whether a settlement is one of handBack.
+func handedBack(s *queue.Settlement) bool { return s.Outcome == queue.Moved && s.Record == nil }
+
+func onlyHandedBack(batch []queue.Settlement) bool {
+	return !slices.ContainsFunc(batch, func(s queue.Settlement) bool { return !handedBack(&s) })
 }
 
 // fail counts the attempt, and makes the task due again, or dead if that was the last. It is not inlined for the same

@@ -126,10 +126,16 @@ func TestConsumer_settledInVainIsSaid(t *testing.T) {
 			must(t, rdb.HDel(t.Context(), key, slot).Err())
 		}
 		close(let)
-		testredis.Eventually(t, patience, func() bool {
-			events, err := w.q.Events(t.Context(), time.Time{}, 100)
-			must(t, err)
-			return slices.ContainsFunc(events, func(e queue.Event) bool { return len(e.Vain()) == 1 && e.Vain()[0] == slot })
-		}, "an event names it")
+		w.saysInVain(slot)
 	})
+}
+
+// saysInVain waits for the event that a slot was settled in vain.
+func (w *world) saysInVain(slot string) {
+	w.Helper()
+	testredis.Eventually(w, patience, func() bool {
+		events, err := w.q.Events(w.Context(), time.Time{}, 100)
+		must(w, err)
+		return slices.ContainsFunc(events, func(e queue.Event) bool { return len(e.Vain()) == 1 && e.Vain()[0] == slot })
+	}, "an event names it")
 }

@@ -23,7 +23,7 @@ func (t *tenure) known() memory {
 		return t.before
 	}
 	seen := t.q.CaughtUp()
-	if v := t.stay.View(); v.May { // else nothing was claimed by then: there is a pause, say
+	if v := t.stay.View(); v.May && !t.q.Lagging() { // else nothing was claimed by then: there is a pause, say
 		seen = maxTime(v.Now, seen)
 	}
 	return memory{version: t.version, entries: t.entries, seen: seen}

@@ -42,7 +42,8 @@ type Settlement struct {
 	Record  []byte        // Kept, Moved (nil leaves the record as it is), Died
 	Note    string        // for the history, if the task is a slot of a schedule
 
-	Task *task.Task // Moved: whose run it was, for a caller that is told to cancel it. It is not sent.
+	Task  *task.Task // Moved: whose run it was, for a caller that is told to cancel it. It is not sent.
+	Tried bool       // an earlier call may have carried it. It is not sent.
 }
 
 // LaneClaim is a lane in the order a consumer reads them.
@@ -120,11 +121,12 @@ func (q *Queue) Cycle(ctx context.Context, r *CycleRequest) (*CycleReply, error)
 	}
 	v, err := cycleScript.Run(ctx, q.rdb, keys, args)
 	if err != nil {
+		q.lagging.Store(true)
 		return nil, fmt.Errorf("cycle: %w", err)
 	}
 	out, err := decodeCycle(store.NewReply(v), r, order)
-	if err == nil && r.Want > 0 && out.MayClaim && !out.LeftDue {
-		q.caughtUp.Store(out.Now.UnixMilli())
+	if err == nil {
+		q.noteCaughtUp(r, out)
 	}
 	return out, err
 }

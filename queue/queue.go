@@ -45,6 +45,7 @@ type Queue struct {
 	caps Caps
 
 	caughtUp atomic.Int64 // unix ms
+	lagging  atomic.Bool  // the last call failed, or left due work
 }
 
 // New returns the queue of a partition. It does not talk to Redis yet.
@@ -64,6 +65,20 @@ func (q *Queue) Redis() redis.UniversalClient { return q.rdb }
 // CaughtUp is the last moment, by the clock of Redis, up to which this process has seen all that it may claim be
 // claimed; zero if it never has. Should Redis lose its memory, what was due by then need not be run again.
 func (q *Queue) CaughtUp() time.Time { return store.FromMs(q.caughtUp.Load()) }
+
+// Lagging reports whether due work may be waiting that this process has not claimed: its last call failed, left some, or took
+// as much as it had workers for.
+func (q *Queue) Lagging() bool { return q.lagging.Load() }
+
+func (q *Queue) noteCaughtUp(r *CycleRequest, out *CycleReply) {
+	if !out.MayClaim {
+		return
+	}
+	q.lagging.Store(out.LeftDue || r.Want > 0 && len(out.Claimed) >= r.Want)
+	if r.Want > 0 && !out.LeftDue {
+		q.caughtUp.Store(out.Now.UnixMilli())
+	}
+}
 
 // Now is the clock of Redis: the only one that decides anything.
 func (q *Queue) Now(ctx context.Context) (time.Time, error) {

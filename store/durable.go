@@ -187,6 +187,8 @@ func (d *durable) acknowledged(wait *redis.IntCmd, strict bool) error {
 		return err // the primary was lost before a replica was known to have it
 	case err != nil && (redis.HasErrorPrefix(err, "UNBLOCKED") || strings.Contains(err.Error(), "replica instances")):
 		return fmt.Errorf("%w: %s", ErrUnreachable, err.Error()) // it became a replica while or before it waited, which is the same
+	case err != nil && errors.Is(Classify(err), ErrBusy):
+		return fmt.Errorf("%w: %s", ErrUnreachable, err.Error()) // the script is done, so it is not as if nothing was
 	case err != nil && strict:
 		return err // the user may not WAIT, say
 	}

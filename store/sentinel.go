@@ -49,7 +49,9 @@ type sentinels struct {
 	mu    sync.Mutex
 	conns map[*led]struct{}
 	timer *time.Timer // to look again
+	leads int64       // connections made so far
 	addr  string      // of the primary, as found last
+	epoch int64       // of the configuration that named it, or -1
 	until time.Time
 }
 
@@ -191,7 +193,12 @@ func (s *sentinels) find(ctx context.Context) (string, error) {
 	wrong := map[string]error{}
 	for len(heard) < len(s.addrs) {
 		heard = listen(words, heard, len(s.addrs))
-		best := ranked(heard)
+		last := s.last()
+		best := ranked(heard, last.names)
+		if len(best) > 0 && best[0].epoch < last.epoch && len(heard) < len(s.addrs) && s.check(ctx, last.names, true) == nil {
+			s.found(ctx, last, heard, wrong) // a sentinel that is behind was faster than the others
+			return last.names, nil
+		}
 		for _, c := range best {
 			if wrong[c.names] != nil || c.epoch < best[0].epoch { // an older primary may still take itself for one
 				continue
@@ -205,6 +212,16 @@ func (s *sentinels) find(ctx context.Context) (string, error) {
 		}
 	}
 	return "", s.nobody(heard, wrong)
+}
+
+// last is what was found last; its name is "" if nothing was.
+func (s *sentinels) last() named {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.addr == "" {
+		return named{epoch: -1}
+	}
+	return named{names: s.addr, epoch: s.epoch}
 }
 
 // listen waits until one more sentinel has named an address, and then a little for the others.
@@ -250,7 +267,9 @@ func (s *sentinels) ask(ctx context.Context, by string) named {
 // ranked are the addresses that were named, each once, the best first. The newest configuration wins, as among sentinels
 // themselves (https://redis.io/docs/latest/operate/oss_and_stack/management/sentinel/, "Configuration epochs"); among equals,
 // which are sentinels that do not tell, what most of them say.
-func ranked(heard []named) []named {
+//
+// If two addresses have the same epoch they are names of one server, and the one that is in use stays.
+func ranked(heard []named, used string) []named {
 	votes := map[string]int{}
 	var best []named
 	for _, w := range heard {
@@ -265,6 +284,12 @@ func ranked(heard []named) []named {
 		}
 	}
 	slices.SortStableFunc(best, func(a, b named) int {
+		if a.epoch == b.epoch && a.epoch >= 0 && (a.names == used) != (b.names == used) {
+			if a.names == used {
+				return -1
+			}
+			return 1
+		}
 		return cmp.Or(cmp.Compare(b.epoch, a.epoch), cmp.Compare(votes[b.names], votes[a.names]))
 	})
 	return best
@@ -314,7 +339,7 @@ func (s *sentinels) found(ctx context.Context, primary named, heard []named, wro
 			Msg("a sentinel names an address that is no primary: going by others")
 	}
 	s.mu.Lock()
-	s.addr, s.until = primary.names, time.Now().Add(goodFor)
+	s.addr, s.epoch, s.until = primary.names, primary.epoch, time.Now().Add(goodFor)
 	old := s.elsewhere(primary.names)
 	s.mu.Unlock()
 	for _, conn := range old {

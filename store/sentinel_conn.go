@@ -40,6 +40,7 @@ func (s *sentinels) lead(conn net.Conn, addr string) (net.Conn, bool) {
 		return nil, false
 	}
 	s.conns[c] = struct{}{}
+	s.leads++
 	s.recheck(0)
 	if raw, ok := conn.(syscall.Conn); ok {
 		return ledRaw{c, raw}, true
@@ -69,11 +70,12 @@ func (s *sentinels) recheck(n int) {
 		s.timer.Stop()
 	}
 	if n < len(lookAfter) {
-		s.timer = time.AfterFunc(lookAfter[n], func() { s.lookAgain(n) })
+		leads := s.leads
+		s.timer = time.AfterFunc(lookAfter[n], func() { s.lookAgain(n, leads) })
 	}
 }
 
-func (s *sentinels) lookAgain(n int) {
+func (s *sentinels) lookAgain(n int, leads int64) {
 	s.mu.Lock()
 	none := len(s.conns) == 0
 	s.mu.Unlock()
@@ -87,5 +89,7 @@ func (s *sentinels) lookAgain(n int) {
 	})
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.recheck(n + 1)
+	if s.leads == leads { // else a new connection has begun it anew
+		s.recheck(n + 1)
+	}
 }

@@ -48,3 +48,41 @@ func TestSentinels_connectionsToTheOldPrimaryEnd(t *testing.T) {
 		t.Error("one that was closed is kept in mind")
 	}
 }
+
+// Of two names that sentinels have for one server, the one in use stays: another would end all connections.
+func TestRanked_keepsTheNameInUse(t *testing.T) {
+	t.Parallel()
+	heard := []named{{names: "a", epoch: 5}, {names: "b", epoch: 5}, {names: "b", epoch: 5}}
+	for used, want := range map[string]string{"a": "a", "b": "b", "": "b", "old": "b"} {
+		if got := ranked(heard, used)[0].names; got != want {
+			t.Errorf("with %q in use: %q, want %q", used, got, want)
+		}
+	}
+	if got := ranked([]named{{names: "a", epoch: -1}, {names: "b", epoch: -1}, {names: "b", epoch: -1}}, "a")[0].names; got != "b" {
+		t.Errorf("of sentinels that do not tell: %q, want what most say", got)
+	}
+}
+
+// A connection that is made while the sentinels are asked again begins that anew.
+func TestSentinels_looksAgainAfterEachConnection(t *testing.T) {
+	t.Parallel()
+	s := newSentinels(&redis.FailoverOptions{MasterName: "beat", SentinelAddrs: []string{}, DialTimeout: time.Second}, zerolog.Nop())
+	here, there := net.Pipe()
+	t.Cleanup(func() { _ = there.Close() })
+	if _, ok := s.lead(here, "a"); !ok {
+		t.Fatal("a connection was refused")
+	}
+	s.mu.Lock()
+	before := s.leads
+	s.leads++ // as by another connection
+	s.timer.Stop()
+	s.timer = time.NewTimer(time.Hour)
+	mine := s.timer
+	s.mu.Unlock()
+	s.lookAgain(len(lookAfter)-1, before)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.timer != mine || !mine.Stop() {
+		t.Error("the last look of before ended the one that had begun anew")
+	}
+}

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -90,6 +91,29 @@ func TestDial_goesByTheNewestConfiguration(t *testing.T) {
 	hosts := []string{falseSentinel(t, old, "8"), falseSentinel(t, old, "9"), falseSentinel(t, primary, "10")}
 	for i := range 20 {
 		writes(t, store.Dialer{}, "redis-sentinel://"+strings.Join(hosts, ",")+"/beat/0", primary, fmt.Sprintf("onbeat:test:%d", i))
+	}
+}
+
+// A sentinel that is behind does not take a client back to the old primary, if the newer ones are slow for once.
+func TestDial_isNotTakenBackByASlowSentinel(t *testing.T) {
+	t.Parallel()
+	old, primary := testredis.Private(t), testredis.Private(t)
+	stale, newer := &falseSentinels{names: old.Addr(), epoch: "5"}, &falseSentinels{names: primary.Addr(), epoch: "6"}
+	rdb, err := store.Dial("redis-sentinel://" + stale.listen(t) + "," + newer.listen(t) + "/beat/0?pool_size=1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = rdb.Close() }()
+	set := func() error { return rdb.Set(t.Context(), "onbeat:test:back", "1", time.Minute).Err() }
+	testredis.Eventually(t, 10*time.Second, set, "it writes")
+	newer.slow.Store(int64(time.Second))
+	for range 2 {
+		time.Sleep(600 * time.Millisecond) // until what is known is asked for anew
+		_ = primary.Client().Do(t.Context(), "client", "kill", "type", "normal", "skipme", "yes").Err()
+		testredis.Eventually(t, 10*time.Second, set, "it writes again")
+	}
+	if n := old.Client().Exists(t.Context(), "onbeat:test:back").Val(); n != 0 {
+		t.Error("it wrote to the old primary")
 	}
 }
 
@@ -190,6 +214,7 @@ func falseSentinel(t *testing.T, names, epoch string) (addr string) {
 
 type falseSentinels struct {
 	names, epoch string
+	slow         atomic.Int64 // how long it takes to answer, in ns
 
 	sync.Mutex
 	asked int
@@ -235,6 +260,7 @@ func (f *falseSentinels) serve(conn net.Conn) {
 		if err != nil {
 			return
 		}
+		time.Sleep(time.Duration(f.slow.Load()))
 		host, port, _ := net.SplitHostPort(f.names)
 		answer := "-ERR unknown command\r\n"
 		switch what := strings.ToLower(strings.Join(args[:min(2, len(args))], " ")); {

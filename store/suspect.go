@@ -68,6 +68,8 @@ func (s *suspicion) heard(of string, n int, ok bool, now time.Time) error {
 	switch {
 	case n >= p.most:
 		p.most, p.since = n, time.Time{}
+	case p.since.IsZero() && !p.last.IsZero() && now.Sub(p.last) < suspectFor:
+		p.since = p.last // an older answer, which came later, had seen the replica
 	case p.since.IsZero() && !p.last.IsZero() && now.Sub(p.last) < suspectRest:
 		p.most = n
 	case p.since.IsZero():

@@ -21,7 +21,8 @@ func TestSuspicion(t *testing.T) {
 		"one comes":                 {{0, "a", 1, false}, {0, "a", 2, false}},
 		"one leaves for good":       {{0, "a", 2, false}, {0, "a", 1, true}, {suspectFor - 1, "a", 1, true}, {1, "a", 1, false}, {0, "a", 1, false}},
 		"one leaves, then another":  {{0, "a", 2, false}, {0, "a", 1, true}, {suspectFor, "a", 0, false}},
-		"it comes and goes":         {{0, "a", 2, false}, {0, "a", 1, true}, {0, "a", 2, false}, {time.Second, "a", 1, false}, {0, "a", 2, false}, {suspectRest, "a", 1, true}},
+		"it comes and goes":         {{0, "a", 2, false}, {0, "a", 1, true}, {0, "a", 2, false}, {suspectFor, "a", 1, false}, {0, "a", 2, false}, {suspectRest, "a", 1, true}},
+		"an older answer is later":  {{0, "a", 2, false}, {0, "a", 1, true}, {0, "a", 2, false}, {time.Millisecond, "a", 1, true}, {suspectFor, "a", 1, false}},
 		"another is the primary":    {{0, "a", 2, false}, {0, "a", 1, true}, {0, "b", 0, false}, {0, "b", 1, false}, {0, "a", 1, true}, {0, "b", 0, true}, {suspectFor, "a", 1, false}},
 		"the last one leaves later": {{0, "a", 1, false}, {time.Hour, "a", 0, true}},
 	} {

@@ -173,12 +173,16 @@ func (g *SentinelGroup) Failover(t testing.TB) {
 	s := sentinelClient(g.addrs[0])
 	defer s.Close()
 	var asked time.Time
-	Eventually(t, 4*startTimeout, func() bool { // one may come to nothing
+	var refused error
+	Eventually(t, 4*startTimeout, func() error { // one may come to nothing
 		if time.Since(asked) > 10*time.Second {
 			asked = time.Now()
-			_ = s.Failover(t.Context(), sentinelMaster).Err() // one is under way, or no replica is good enough yet
+			refused = s.Failover(t.Context(), sentinelMaster).Err() // one is under way, or no replica is good enough yet
 		}
-		return g.Leading(t) != old
+		if g.Leading(t) == old {
+			return fmt.Errorf("%s is still the primary; SENTINEL FAILOVER: %v", old, refused)
+		}
+		return nil
 	}, "a replica is promoted")
 }
 
@@ -189,7 +193,9 @@ func (g *SentinelGroup) AwaitWhole(t testing.TB) {
 		s := sentinelClient(addr)
 		Eventually(t, 2*startTimeout, func() error {
 			led := g.Led(t)
-			info := led.Client().Info(t.Context(), "replication").Val()
+			rdb := newClient(&redis.Options{Addr: led.Addr()}) // a Server's own clients stay open until the test ends
+			defer rdb.Close()
+			info := rdb.Info(t.Context(), "replication").Val()
 			names, err := s.GetMasterAddrByName(t.Context(), sentinelMaster).Result()
 			switch {
 			case err != nil || net.JoinHostPort(names[0], names[1]) != led.Addr():
