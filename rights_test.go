@@ -14,6 +14,7 @@ import (
 
 	"github.com/onbeat/onbeat"
 	"github.com/onbeat/onbeat/handlers"
+	"github.com/onbeat/onbeat/history"
 	"github.com/onbeat/onbeat/queue"
 	"github.com/onbeat/onbeat/schedule"
 	"github.com/onbeat/onbeat/store"
@@ -165,7 +166,7 @@ func reads(t *testing.T, d *onbeat.Dispatcher) {
 	must(t, err)
 	_, err = q.Events(ctx, time.Time{}, 10)
 	must(t, err)
-	must(t, q.History(ctx, time.Time{}, func(queue.HistoryEntry) error { return nil }))
+	must(t, q.History(ctx, time.Time{}, func(history.Entry) error { return nil }))
 	_, err = q.HistorySince(ctx)
 	must(t, err)
 	_, err = d.Instances().List(ctx)

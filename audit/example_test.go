@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/onbeat/onbeat/audit"
-	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/history"
 	"github.com/onbeat/onbeat/schedule"
 )
 
@@ -23,12 +23,12 @@ func ExampleJudge() {
 		Schedule: "warm-cache",
 		Periods:  []audit.Period{minutely},
 		From:     start, To: start.Add(5 * time.Minute), Settled: start.Add(5 * time.Minute),
-		Notes: slices.Values([]queue.Note{
-			queue.ParseNote(fmt.Sprintf("warm-cache@%d done 1 %d", minute(0), minute(0)+3)),
-			queue.ParseNote(fmt.Sprintf("warm-cache@%d lost 1 %d", minute(1), minute(1)+2)), // its instance died
-			queue.ParseNote(fmt.Sprintf("warm-cache@%d done 2 %d", minute(1), minute(1)+5200)),
-			queue.ParseNote(fmt.Sprintf("warm-cache@%d..%d missed 2 policy once", minute(2), minute(3))),
-			queue.ParseNote(fmt.Sprintf("warm-cache@%d done 1 %d", minute(4), minute(4)+40_000)),
+		Notes: slices.Values([]history.Note{
+			history.Parse(fmt.Sprintf("warm-cache@%d done 1 %d", minute(0), minute(0)+3)),
+			history.Parse(fmt.Sprintf("warm-cache@%d lost 1 %d", minute(1), minute(1)+2)), // its instance died
+			history.Parse(fmt.Sprintf("warm-cache@%d done 2 %d", minute(1), minute(1)+5200)),
+			history.Parse(fmt.Sprintf("warm-cache@%d..%d missed 2 policy once", minute(2), minute(3))),
+			history.Parse(fmt.Sprintf("warm-cache@%d done 1 %d", minute(4), minute(4)+40_000)),
 		}),
 	})
 	for v := audit.OnTime; v <= audit.OffGrid; v++ {

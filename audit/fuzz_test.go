@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/history"
 	"github.com/onbeat/onbeat/schedule"
 )
 
@@ -23,9 +23,9 @@ func FuzzJudge(f *testing.F) {
 			t.Fatal(err)
 		}
 		in := Input{Schedule: "s", Periods: []Period{p}, From: time.UnixMilli(0), To: time.UnixMilli(to), Settled: time.UnixMilli(to), MaxSlots: 1000,
-			Notes: func(yield func(queue.Note) bool) {
+			Notes: func(yield func(history.Note) bool) {
 				for line := range strings.SplitSeq(notes, "\n") {
-					n := queue.ParseNote(line)
+					n := history.Parse(line)
 					n.At = time.UnixMilli(to)
 					if !yield(n) {
 						return

@@ -6,6 +6,7 @@ import (
 	"iter"
 	"time"
 
+	"github.com/onbeat/onbeat/history"
 	"github.com/onbeat/onbeat/queue"
 	"github.com/onbeat/onbeat/schedule"
 )
@@ -64,11 +65,11 @@ type Input struct {
 	MaxSlots int
 
 	// Notes is the history, oldest first. Notes of other schedules are passed over.
-	Notes iter.Seq[queue.Note]
+	Notes iter.Seq[history.Note]
 	// Standing reports whether the task of a slot is due or running. It is asked only for slots that no note settles.
 	Standing func(slot time.Time) bool
 	// Later is the history that was written after Notes was read, until after Standing was asked.
-	Later iter.Seq[queue.Note]
+	Later iter.Seq[history.Note]
 }
 
 func (in Input) withDefaults() Input {

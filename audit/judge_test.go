@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/onbeat/onbeat/audit"
+	"github.com/onbeat/onbeat/history"
 	"github.com/onbeat/onbeat/queue"
 	"github.com/onbeat/onbeat/schedule"
 )
@@ -22,9 +23,9 @@ func at(seconds float64) time.Time {
 }
 
 // notes reads lines of the history, in which %d stands for t0 in seconds plus a number in braces: "beat@{3} done 1 {3.01}".
-func notes(t *testing.T, lines ...string) []queue.Note {
+func notes(t *testing.T, lines ...string) []history.Note {
 	t.Helper()
-	list := make([]queue.Note, 0, len(lines))
+	list := make([]history.Note, 0, len(lines))
 	for _, line := range lines {
 		for {
 			i := strings.IndexByte(line, '{')
@@ -38,7 +39,7 @@ func notes(t *testing.T, lines ...string) []queue.Note {
 			}
 			line = line[:i] + fmt.Sprint(at(s).UnixMilli()) + line[end+1:]
 		}
-		n := queue.ParseNote(line)
+		n := history.Parse(line)
 		if n.Schedule != "" && n.Word == "" {
 			t.Fatalf("%q: not a note", line)
 		}
@@ -278,10 +279,10 @@ func TestJudge_countsJitterAsPartOfTheTime(t *testing.T) {
 	rule := schedule.Rule{Every: time.Second, Jitter: 900 * time.Millisecond}
 	in := beats(t)
 	in.Periods, in.Tolerance = []audit.Period{period(t, rule, t0)}, time.Millisecond
-	var list []queue.Note
+	var list []history.Note
 	for i := range 10 {
 		slot := at(float64(i))
-		n := queue.Note{Schedule: "beat", Slot: slot, Word: "done", Attempt: 1, Claimed: rule.JitterFor("beat", slot)}
+		n := history.Note{Schedule: "beat", Slot: slot, Word: "done", Attempt: 1, Claimed: rule.JitterFor("beat", slot)}
 		if i == 4 {
 			n.Claimed = n.Claimed.Add(-time.Millisecond)
 		}
@@ -371,10 +372,10 @@ func BenchmarkJudge(b *testing.B) {
 	in := beats(b)
 	in.To = at(n - 1)
 	in.Settled = in.To
-	in.Notes = func(yield func(queue.Note) bool) {
+	in.Notes = func(yield func(history.Note) bool) {
 		for i := range n {
 			slot := at(float64(i))
-			if !yield(queue.Note{Schedule: "beat", Slot: slot, Word: "done", Attempt: 1, Claimed: slot}) {
+			if !yield(history.Note{Schedule: "beat", Slot: slot, Word: "done", Attempt: 1, Claimed: slot}) {
 				return
 			}
 		}

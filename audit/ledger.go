@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/onbeat/onbeat/history"
 	"github.com/onbeat/onbeat/queue"
 )
 
@@ -135,7 +136,7 @@ func (l *Ledger) period(at time.Time) *Period {
 
 // Note takes in one line of the history. Lines come in the order in which they were written, each once; those of other
 // schedules are passed over.
-func (l *Ledger) Note(n queue.Note) {
+func (l *Ledger) Note(n history.Note) {
 	switch {
 	case n.Schedule != l.in.Schedule:
 	case !n.From.IsZero():
@@ -168,18 +169,18 @@ func (l *Ledger) onGrid(at time.Time) bool {
 	return false
 }
 
-func (l *Ledger) noteRange(n queue.Note) {
+func (l *Ledger) noteRange(n history.Note) {
 	to := state(obscure)
 	switch n.Word {
-	case "was": // says what the rule was, and nothing of slots
+	case history.Was: // says what the rule was, and nothing of slots
 		return
-	case "missed":
+	case history.Missed:
 		to = missed
-	case "skipped":
+	case history.Skipped:
 		to = skipped
-	case "paused":
+	case history.Paused:
 		to = paused
-	case "changed", "deleted", "retired":
+	case history.Changed, history.Deleted, history.Retired:
 		to = changed
 	}
 	from, end := n.From.UnixMilli(), n.To.UnixMilli()
@@ -193,7 +194,7 @@ func (l *Ledger) noteRange(n queue.Note) {
 }
 
 // doubt marks a slot that may have run though it is noted as missed.
-func (l *Ledger) doubt(s *slot, n queue.Note) {
+func (l *Ledger) doubt(s *slot, n history.Note) {
 	if s.state == missed && mayHaveRun(l.in.Losses, l.due(s.ms), n.At) {
 		s.flags |= perhaps
 	}
@@ -209,15 +210,15 @@ func (l *Ledger) reason(why string) uint8 {
 	return uint8(max(i, 0))
 }
 
-func (l *Ledger) noteSlot(s *slot, n queue.Note) {
+func (l *Ledger) noteSlot(s *slot, n history.Note) {
 	if n.Claimed.IsZero() {
 		switch n.Word {
-		case "skipped":
+		case history.Skipped:
 			s.state, s.why = skipped, l.reason(n.Why)
-		case "missed":
+		case history.Missed:
 			s.state, s.why = missed, l.reason(n.Why)
 			l.doubt(s, n)
-		case "cancelled":
+		case history.Cancelled:
 			s.state = undone
 		default:
 			s.state = obscure
@@ -229,20 +230,20 @@ func (l *Ledger) noteSlot(s *slot, n queue.Note) {
 		s.flags |= perhaps
 	}
 	switch n.Word {
-	case "done":
+	case history.Done:
 		s.state = done
-	case "cancelled": // if it is retried by hand, its attempts begin anew
+	case history.Cancelled: // if it is retried by hand, its attempts begin anew
 		s.state, s.attempt = undone, 0
-	case "dead": // the same
+	case history.Dead: // the same
 		s.state, s.attempt = dead, 0
 		l.failed++
-	case "failed":
+	case history.Failed:
 		s.state = again
 		l.failed++
-	case "lost":
+	case history.Lost:
 		s.state = again
 		l.lost++
-	case "returned": // the attempt does not count
+	case history.Returned: // the attempt does not count
 		s.state = again
 		l.returned++
 		s.attempt--
@@ -258,7 +259,7 @@ func (l *Ledger) noteSlot(s *slot, n queue.Note) {
 }
 
 // claim takes in that a slot was claimed once, or once more.
-func (l *Ledger) claim(s *slot, n queue.Note) {
+func (l *Ledger) claim(s *slot, n history.Note) {
 	due := n.Slot
 	if p := l.period(n.Slot); p != nil {
 		due = p.Rule.JitterFor(l.in.Schedule, n.Slot)

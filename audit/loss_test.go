@@ -7,6 +7,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/onbeat/onbeat/audit"
+	"github.com/onbeat/onbeat/history"
 	"github.com/onbeat/onbeat/queue"
 	"github.com/onbeat/onbeat/testredis"
 )
@@ -20,7 +21,7 @@ func TestJudge_marksWhatALossMayHaveRepeated(t *testing.T) {
 		Schedule: "beat", Periods: []audit.Period{every(t, time.Second, t0)}, From: t0, To: at(20), Settled: at(20),
 		Losses: []audit.Loss{loss}, Vain: []time.Time{at(3), at(3.5)},
 	}
-	var list []queue.Note
+	var list []history.Note
 	add := func(noted float64, line string) {
 		n := notes(t, line)[0]
 		n.At = at(noted)
@@ -35,7 +36,7 @@ func TestJudge_marksWhatALossMayHaveRepeated(t *testing.T) {
 	for _, s := range []string{"15", "16", "17", "18"} {
 		add(19, "beat@{"+s+"} done 1 {"+s+".01}")
 	}
-	in.Notes = func(yield func(queue.Note) bool) {
+	in.Notes = func(yield func(history.Note) bool) {
 		for _, n := range list {
 			if !yield(n) {
 				return

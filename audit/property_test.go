@@ -9,13 +9,13 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/onbeat/onbeat/audit"
-	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/history"
 )
 
 // world is a simulated history of one schedule, with what an audit of it must say.
 type world struct {
 	t     *rapid.T
-	notes []queue.Note
+	notes []history.Note
 	due   map[int64]bool // slots whose tasks stand
 	want  map[audit.Verdict]int64
 }
@@ -23,9 +23,9 @@ type world struct {
 func (w *world) draw(n int, what string) int { return rapid.IntRange(0, n-1).Draw(w.t, what) }
 
 // run appends the note of one run and returns when it ended.
-func (w *world) run(slot time.Time, word string, attempt int, claimed time.Time) time.Time {
+func (w *world) run(slot time.Time, word history.Word, attempt int, claimed time.Time) time.Time {
 	ended := claimed.Add(time.Duration(w.draw(800, "takes")) * time.Millisecond)
-	w.notes = append(w.notes, queue.Note{
+	w.notes = append(w.notes, history.Note{
 		Schedule: "beat", Slot: slot, Word: word, Attempt: attempt, Claimed: claimed, At: ended,
 	})
 	return ended
@@ -42,7 +42,7 @@ func (w *world) live(slot time.Time) audit.Verdict {
 	claimed := slot.Add(time.Duration(lag) * time.Millisecond)
 	attempt := 1
 	for range w.draw(3, "troubles") {
-		word := []string{"failed", "lost", "returned"}[w.draw(3, "trouble")]
+		word := []history.Word{history.Failed, history.Lost, history.Returned}[w.draw(3, "trouble")]
 		claimed = w.run(slot, word, attempt, claimed).Add(time.Duration(w.draw(3000, "pause")) * time.Millisecond)
 		if word != "returned" {
 			attempt++
@@ -68,8 +68,8 @@ func (w *world) live(slot time.Time) audit.Verdict {
 }
 
 // note appends a note of a slot that did not run.
-func (w *world) note(slot time.Time, word, why string) {
-	w.notes = append(w.notes, queue.Note{
+func (w *world) note(slot time.Time, word history.Word, why string) {
+	w.notes = append(w.notes, history.Note{
 		Schedule: "beat", Slot: slot, Word: word, Why: why, At: slot.Add(time.Duration(w.draw(9000, "noted")) * time.Millisecond),
 	})
 }
@@ -104,8 +104,8 @@ func TestJudge_isRightOnRandomHistories(t *testing.T) {
 				length := 1 + w.draw(min(ahead, 5), "length")
 				last := slot.Add(time.Duration(length-1) * span)
 				fate := w.draw(3, "word")
-				w.notes = append(w.notes, queue.Note{
-					Schedule: "beat", From: slot, To: last, Word: []string{"missed", "paused", "changed"}[fate],
+				w.notes = append(w.notes, history.Note{
+					Schedule: "beat", From: slot, To: last, Word: []history.Word{"missed", "paused", "changed"}[fate],
 					Count: int64(length), At: last.Add(time.Second),
 				})
 				w.want[[]audit.Verdict{audit.Missed, audit.Paused, audit.Changed}[fate]] += int64(length)
@@ -121,7 +121,7 @@ func TestJudge_isRightOnRandomHistories(t *testing.T) {
 				w.want[audit.OffGrid]++
 			}
 		}
-		slices.SortStableFunc(w.notes, func(a, b queue.Note) int { return a.At.Compare(b.At) })
+		slices.SortStableFunc(w.notes, func(a, b history.Note) int { return a.At.Compare(b.At) })
 		// Some of the history is written while what stands is being looked at.
 		cut := len(w.notes) - w.draw(min(len(w.notes), 5)+1, "later")
 		end := t0.Add(time.Duration(n-1)*span + time.Millisecond)
@@ -131,7 +131,7 @@ func TestJudge_isRightOnRandomHistories(t *testing.T) {
 			Grace: time.Nanosecond,
 			Notes: slices.Values(w.notes[:cut]), Later: slices.Values(w.notes[cut:]),
 			Standing: func(slot time.Time) bool {
-				return w.due[slot.UnixMilli()] || slices.ContainsFunc(w.notes[cut:], func(n queue.Note) bool { return n.Slot.Equal(slot) })
+				return w.due[slot.UnixMilli()] || slices.ContainsFunc(w.notes[cut:], func(n history.Note) bool { return n.Slot.Equal(slot) })
 			},
 		})
 		if !maps.Equal(r.Counts, w.want) {

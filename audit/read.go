@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/onbeat/onbeat/history"
 	"github.com/onbeat/onbeat/producer"
 	"github.com/onbeat/onbeat/queue"
 	"github.com/onbeat/onbeat/schedule"
@@ -100,9 +101,9 @@ func (a *auditor) read(ctx context.Context, s *producer.Schedules) error {
 		now[list[i].Schedule.Name] = &list[i]
 		a.input(list[i].Schedule.Name)
 	}
-	err = a.q.History(ctx, a.from, func(e queue.HistoryEntry) error {
+	err = a.q.History(ctx, a.from, func(e history.Entry) error {
 		for _, n := range e.Notes {
-			if n.Word == "was" && a.wanted(n.Schedule) {
+			if n.Word == history.Was && a.wanted(n.Schedule) {
 				a.was(n)
 			}
 		}
@@ -164,7 +165,7 @@ func (a *auditor) input(name string) *Input {
 }
 
 // was takes in the rule that a schedule had until it was changed or deleted.
-func (a *auditor) was(n queue.Note) {
+func (a *auditor) was(n history.Note) {
 	var r schedule.Rule
 	err := json.Unmarshal([]byte(n.Why), &r)
 	if err == nil {
@@ -221,7 +222,7 @@ func (a *auditor) judge(ctx context.Context, group []*Ledger) error {
 		of[l.in.Schedule] = l
 	}
 	var last entryID
-	note := func(e queue.HistoryEntry) error {
+	note := func(e history.Entry) error {
 		id := parseEntryID(e.ID)
 		if !last.before(id) {
 			return nil // read before

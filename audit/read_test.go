@@ -12,6 +12,7 @@ import (
 	"github.com/onbeat/onbeat"
 	"github.com/onbeat/onbeat/audit"
 	"github.com/onbeat/onbeat/handlers"
+	"github.com/onbeat/onbeat/history"
 	"github.com/onbeat/onbeat/producer"
 	"github.com/onbeat/onbeat/queue"
 	"github.com/onbeat/onbeat/schedule"
@@ -67,7 +68,7 @@ func (h *house) apply(name string, r schedule.Rule) {
 // ran is the first slot that the history says was done, or zero.
 func (h *house) ran(name string) (slot time.Time) {
 	h.Helper()
-	err := h.Queue().History(h.Context(), time.Time{}, func(e queue.HistoryEntry) error {
+	err := h.Queue().History(h.Context(), time.Time{}, func(e history.Entry) error {
 		for _, n := range e.Notes {
 			if slot.IsZero() && n.Schedule == name && n.Word == "done" {
 				slot = n.Slot

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/onbeat/onbeat/history"
 	"github.com/onbeat/onbeat/queue"
 	"github.com/onbeat/onbeat/store"
 	"github.com/onbeat/onbeat/task"
@@ -76,7 +77,7 @@ func (c *Consumer) send(want int) {
 		ctx = store.Relaxed(ctx) // nothing is begun any more, and nothing is said to have run
 	}
 	req := &queue.CycleRequest{
-		Instance: c.stay.ID, Gen: c.stay.Gen, Seq: c.seq, Want: min(want, c.portion), Settle: batch,
+		Instance: c.stay.ID, Release: c.stay.Release, Gen: c.stay.Gen, Seq: c.seq, Want: min(want, c.portion), Settle: batch,
 		Lanes: c.laneClaims(batch), Reads: c.reads, Owed: c.owed,
 	}
 	if c.stale < mostStale {
@@ -272,10 +273,7 @@ func (c *Consumer) adopt(ctx context.Context, reply *queue.CycleReply) error {
 // dead.
 func (c *Consumer) malformed(m queue.Malformed) {
 	c.log.Error().Err(m.Err).Str("task", m.ID).Msg("unreadable task record")
-	s := queue.Settlement{ID: m.ID, Fence: m.Fence, Outcome: queue.Died, Record: []byte(m.Record)}
-	if _, _, ok := task.ParseSlotID(m.ID); ok { // what its run was is not known; that its slot was is
-		s.Note = m.ID + " dead 0 0"
-	}
+	s := queue.Settlement{ID: m.ID, Fence: m.Fence, Outcome: queue.Died, Record: []byte(m.Record), Note: history.Unread(m.ID)}
 	if newer := m.Record != "" && m.Record[0] > '1' && m.Record[0] <= '9'; newer {
 		if m.Lane == (queue.Lane{}) {
 			return // where it belongs is in its record: it stays claimed until a release that can read it takes it back

@@ -3,6 +3,7 @@ package consumer
 import (
 	"sync"
 
+	"github.com/onbeat/onbeat/history"
 	"github.com/onbeat/onbeat/instance"
 	"github.com/onbeat/onbeat/queue"
 	"github.com/onbeat/onbeat/task"
@@ -75,7 +76,7 @@ func (c *Consumer) refused(r *queue.CycleReply) (list []queue.Settlement) {
 		was := &c.settled[i]
 		s := queue.Settlement{ID: was.ID, Fence: was.Fence}
 		if was.Task != nil { // its record could be read
-			c.finish(&s, was.Task, "cancelled", ErrCancelled)
+			c.finish(&s, was.Task, history.Cancelled, 0, ErrCancelled)
 		}
 		c.log.Info().Str("task", was.ID).AnErr("cause", ErrCancelled).Msg("run cancelled")
 		list = append(list, s)

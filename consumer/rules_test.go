@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/onbeat/onbeat/handlers"
+	"github.com/onbeat/onbeat/history"
 	"github.com/onbeat/onbeat/instance"
-	"github.com/onbeat/onbeat/queue"
 	"github.com/onbeat/onbeat/task"
 	"github.com/onbeat/onbeat/testredis"
 )
@@ -177,7 +177,7 @@ func TestOverlap(t *testing.T) {
 				t.Errorf("ran %s, want %s", got, tt.ran)
 			}
 			skipped := ""
-			must(t, w.q.History(t.Context(), time.Time{}, func(e queue.HistoryEntry) error {
+			must(t, w.q.History(t.Context(), time.Time{}, func(e history.Entry) error {
 				for _, n := range e.Notes {
 					if n.Word == "skipped" {
 						if skipped != "" {

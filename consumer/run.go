@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/onbeat/onbeat/handlers"
+	"github.com/onbeat/onbeat/history"
 	"github.com/onbeat/onbeat/queue"
 	"github.com/onbeat/onbeat/task"
 )
@@ -68,30 +69,35 @@ func (c *Consumer) work(r *run, results chan<- result) {
 // outcome says what becomes of a run whose handler returned err, when its context's cause (nil: it lives) is known.
 func (c *Consumer) outcome(r *run, cause, err error) result {
 	t := r.task
+	var took time.Duration
+	if t.Schedule != "" { // of other tasks nothing is kept
+		took = time.Since(r.deadline) + t.RunTimeout()
+	}
 	out := result{run: r, settle: queue.Settlement{ID: t.ID, Fence: t.Fence}}
 	s := &out.settle
 	switch {
 	case err == nil:
-		c.finish(s, t, "done", nil)
+		c.finish(s, t, history.Done, took, nil)
 	case errors.Is(cause, ErrDrained):
 		handBack(s, t, true)
+		s.Note = history.Run(t, history.Returned, took, "")
 	case errors.Is(cause, ErrCancelled), errors.Is(cause, ErrReplaced):
 		c.log.Info().Str("task", t.ID).AnErr("cause", cause).Msg("run cancelled")
-		c.finish(s, t, "cancelled", cause)
+		c.finish(s, t, history.Cancelled, took, cause)
 	case cause != nil && !errors.Is(cause, ErrTimeout):
 		out.drop = true // the lease is lost: whoever takes the task over settles it
 	default:
 		if errors.Is(cause, ErrTimeout) && !handlers.IsDead(err) {
 			err = fmt.Errorf("%w after %s: %w", ErrTimeout, t.RunTimeout(), err)
 		}
-		c.fail(s, t, err)
+		c.fail(s, t, took, err)
 	}
 	return out
 }
 
 // finish takes a task out, or keeps it visible for as long as it asks; then its last error says what cut it short.
-func (c *Consumer) finish(s *queue.Settlement, t *task.Task, word string, cause error) {
-	s.Note = note(t, word)
+func (c *Consumer) finish(s *queue.Settlement, t *task.Task, word history.Word, took time.Duration, cause error) {
+	s.Note = history.Run(t, word, took, "")
 	s.Outcome = queue.Finished
 	if t.Keep > 0 {
 		keep(s, t, cause)
@@ -121,7 +127,7 @@ const keptPayload = 1 << 10
 func handBack(s *queue.Settlement, t *task.Task, begun bool) {
 	s.Outcome, s.Lane, s.Due, s.Task = queue.Moved, queue.LaneOf(t), t.Due, t
 	if begun {
-		s.Note = note(t, "returned") // else the slot has not begun, and the history has nothing to say
+		s.Note = history.Run(t, history.Returned, 0, "") // else the slot has not begun, and the history has nothing to say
 	}
 	if begun || t.Attempts > 0 {
 		s.Due = queue.Again(t.Due)
@@ -139,14 +145,15 @@ func onlyHandedBack(batch []queue.Settlement) bool {
 // reason as keep.
 //
 //go:noinline
-func (c *Consumer) fail(s *queue.Settlement, t *task.Task, err error) {
+func (c *Consumer) fail(s *queue.Settlement, t *task.Task, took time.Duration, err error) {
 	failed := *t
-	failed.Fail(task.Failure{At: time.Now().UTC(), Attempt: t.Attempt, Instance: t.Instance, Error: handlers.Report(err)})
+	report := handlers.Report(err)
+	failed.Fail(task.Failure{At: time.Now().UTC(), Attempt: t.Attempt, Instance: t.Instance, Error: report})
 	failed.Conflict = t.Conflict.Begun()
 	s.Record = queue.Rewrite(&failed)
 	event := c.log.Warn().Str("task", t.ID).Str("type", t.Type).Int("attempt", t.Attempt).Err(err)
 	if handlers.IsDead(err) || failed.Attempts >= t.AttemptsAllowed() {
-		s.Outcome, s.Note = queue.Died, note(t, "dead")
+		s.Outcome, s.Note = queue.Died, history.Run(t, history.Dead, took, report)
 		event.Msg("task is dead")
 		return
 	}
@@ -154,14 +161,6 @@ func (c *Consumer) fail(s *queue.Settlement, t *task.Task, err error) {
 	if !given {
 		delay = t.Backoff.Delay(failed.Attempts)
 	}
-	s.Outcome, s.Lane, s.Delay, s.Note, s.Task = queue.Moved, queue.LaneOf(t), delay, note(t, "failed"), t
+	s.Outcome, s.Lane, s.Delay, s.Note, s.Task = queue.Moved, queue.LaneOf(t), delay, history.Run(t, history.Failed, took, report), t
 	event.Dur("retry_in", delay).Msg("run failed")
-}
-
-// note is what the history says of a slot's run; other tasks leave none.
-func note(t *task.Task, word string) string {
-	if t.Schedule == "" {
-		return ""
-	}
-	return fmt.Sprintf("%s %s %d %d", t.ID, word, t.Attempt, t.Claimed.UnixMilli())
 }

@@ -3,10 +3,10 @@ package instance
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"time"
 
+	"github.com/onbeat/onbeat/history"
 	"github.com/onbeat/onbeat/queue"
 	"github.com/onbeat/onbeat/store"
 	"github.com/onbeat/onbeat/task"
@@ -135,34 +135,28 @@ func ofNewer(record string) bool { return record != "" && record[0] > '1' && rec
 // damaged is what becomes of a task whose record nobody will ever read: it is dead, and shown as such. What its run was
 // is not known; that its slot was is.
 func damaged(c queue.Claim) queue.Recovery {
-	r := queue.Recovery{Claim: c, Dead: true, Record: []byte(c.Record)}
-	if _, _, ok := task.ParseSlotID(c.Task.ID); ok {
-		r.Note = c.Task.ID + " dead 0 0"
-	}
-	return r
+	return queue.Recovery{Claim: c, Dead: true, Record: []byte(c.Record), Note: history.Unread(c.Task.ID)}
 }
 
 // recovery is what becomes of one task. One that somebody asked to cancel, after its instance was gone and could not
 // hear it, does not run again.
 func recovery(c queue.Claim) queue.Recovery {
-	r := lost(c, lostText, "lost")
+	r := lost(c, lostText, history.Lost)
 	if !r.Dead {
-		cancelled := lost(c, cancelledText, "cancelled")
+		cancelled := lost(c, cancelledText, history.Cancelled)
 		cancelled.Dead, r.Asked = true, &cancelled
 	}
 	return r
 }
 
-func lost(c queue.Claim, text, word string) queue.Recovery {
+func lost(c queue.Claim, text string, word history.Word) queue.Recovery {
 	t := *c.Task
 	t.Fail(task.Failure{At: t.Claimed, Attempt: t.Attempt, Error: text})
 	t.Conflict = t.Conflict.Begun()
 	r := queue.Recovery{Claim: c, Lane: queue.LaneOf(&t), Dead: t.Attempts >= t.AttemptsAllowed(), Record: queue.Rewrite(&t)}
 	if r.Dead {
-		word = "dead" // as of a run that failed for good: it does not run again, unless somebody retries it by hand
+		word = history.Dead // as of a run that failed for good: it does not run again, unless somebody retries it by hand
 	}
-	if t.Schedule != "" {
-		r.Note = fmt.Sprintf("%s %s %d %d", t.ID, word, t.Attempt, t.Claimed.UnixMilli())
-	}
+	r.Note = history.Run(&t, word, 0, text)
 	return r
 }

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/history"
 	"github.com/onbeat/onbeat/task"
 	"github.com/onbeat/onbeat/testredis"
 )
@@ -126,9 +126,9 @@ func TestRecover_onceEvenByManyAtOnce(t *testing.T) {
 		t.Fatalf("%d deaths counted, want %d; %v", counted, n/2, err)
 	}
 	noted := map[string]int{}
-	must(t, r.q.History(t.Context(), time.Time{}, func(e queue.HistoryEntry) error {
+	must(t, r.q.History(t.Context(), time.Time{}, func(e history.Entry) error {
 		for _, note := range e.Notes {
-			noted[note.Word]++
+			noted[string(note.Word)]++
 		}
 		return nil
 	}))

@@ -7,6 +7,7 @@ import (
 	"sort"
 	"time"
 
+	"github.com/onbeat/onbeat/history"
 	"github.com/onbeat/onbeat/queue"
 	"github.com/onbeat/onbeat/schedule"
 	"github.com/onbeat/onbeat/task"
@@ -128,7 +129,7 @@ func (e *entry) shed(m *move, to time.Time, why string) {
 		s := &m.behind[0]
 		end := minTime(to, s.To)
 		if n := e.grid.Count(s.From, end); n > 0 {
-			m.step.Note = joinNotes(m.step.Note, rangeNote(e.s.Name, e.grid.Next(s.From), e.upTo(end), "missed", n, why))
+			m.step.Note = history.Join(m.step.Note, history.Range(e.s.Name, e.grid.Next(s.From), e.upTo(end), history.Missed, n, why))
 		}
 		if end.Before(s.To) {
 			s.From = maxTime(s.From, end)
@@ -185,7 +186,7 @@ func (e *entry) clip(m *move) {
 			return
 		}
 		to = maxTime(to, s.From)
-		m.step.Note = joinNotes(m.step.Note, rangeNote(e.s.Name, to.Add(time.Millisecond), s.To, "changed", 0, "schedule was changed"))
+		m.step.Note = history.Join(m.step.Note, history.Range(e.s.Name, to.Add(time.Millisecond), s.To, history.Changed, 0, "schedule was changed"))
 		if s.To = to; to.After(s.From) {
 			return
 		}
@@ -207,12 +208,12 @@ func (e *entry) pushOldest(m *move) {
 
 // forgone notes that the slots that the schedule is behind with are not run. How many those of a grid that is not known
 // any more were, nobody can tell.
-func (e *entry) forgone(word, why string) (note string) {
+func (e *entry) forgone(word history.Word, why string) (note string) {
 	for _, s := range e.behind {
-		note = joinNotes(note, rangeNote(e.s.Name, e.grid.Next(s.From), s.To, word, e.grid.Count(s.From, s.To), why))
+		note = history.Join(note, history.Range(e.s.Name, e.grid.Next(s.From), s.To, word, e.grid.Count(s.From, s.To), why))
 	}
 	for _, s := range e.stray {
-		note = joinNotes(note, rangeNote(e.s.Name, s.From.Add(time.Millisecond), s.To, word, 0, why))
+		note = history.Join(note, history.Range(e.s.Name, s.From.Add(time.Millisecond), s.To, word, 0, why))
 	}
 	return note
 }
@@ -222,7 +223,7 @@ func (e *entry) changed() string {
 	if len(e.stray) == 0 {
 		return ""
 	}
-	return e.forgone("changed", "schedule was changed")
+	return e.forgone(history.Changed, "schedule was changed")
 }
 
 // owe has the leader push what an entry is behind with, when it is its turn.
@@ -266,7 +267,7 @@ func (t *tenure) forsake(ctx context.Context, stored map[string]queue.Stored) er
 		e := &entry{s: &Schedule{Name: name}}
 		e.owes(text)
 		changes = append(changes, queue.Change{
-			Name: name, Delete: true, Event: "schedule deleted", Note: e.forgone("deleted", "schedule was deleted"),
+			Name: name, Delete: true, Event: "schedule deleted", Note: e.forgone(history.Deleted, "schedule was deleted"),
 		})
 	}
 	if len(changes) == 0 {

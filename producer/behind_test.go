@@ -225,7 +225,7 @@ func TestBehind_whenTheScheduleChanges(t *testing.T) {
 				noted := false
 				for _, n := range w.notes("s") {
 					if !n.From.IsZero() && n.From.Sub(from.From) <= time.Second && n.To.Equal(from.To) {
-						noted = n.Word == tt.word
+						noted = string(n.Word) == tt.word
 					}
 				}
 				if noted == tt.runs {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/onbeat/onbeat/history"
 	"github.com/onbeat/onbeat/queue"
 	"github.com/onbeat/onbeat/schedule"
 )
@@ -53,14 +54,14 @@ func replace(st queue.Stored, s *Schedule, head definitionHead, now time.Time) (
 	}
 	c.Lane, c.Ahead = old.ahead(now)
 	if !sameTimes(&was.Schedule, s) {
-		c.Behind, c.Note = st.Behind, old.forgone("changed", "schedule was changed")
+		c.Behind, c.Note = st.Behind, old.forgone(history.Changed, "schedule was changed")
 	}
 	if old.ended() || !sameTimes(&was.Schedule, s) {
 		c.Settled = now // what lies behind was of the old times
-		c.Note = joinNotes(c.Note, old.unpushed(now, "changed", "schedule was changed"))
+		c.Note = history.Join(c.Note, old.unpushed(now, history.Changed, "schedule was changed"))
 	}
 	if !sameRule(was.Rule, s.Rule) {
-		c.Note = joinNotes(c.Note, old.was(now))
+		c.Note = history.Join(c.Note, old.was(now))
 	}
 	return c, nil
 }
@@ -86,7 +87,7 @@ func (s *Schedule) beforeMade(now time.Time) string {
 		return ""
 	}
 	n := grid.Count(first.Add(-time.Nanosecond), now)
-	return rangeNote(s.Name, first, grid.Prev(now.Add(time.Nanosecond)), "changed", n, "schedule was made")
+	return history.Range(s.Name, first, grid.Prev(now.Add(time.Nanosecond)), history.Changed, n, "schedule was made")
 }
 
 // was notes the rule that held until now, from its anchor on: without it nobody could tell, later, which slots there
@@ -96,7 +97,7 @@ func (e *entry) was(now time.Time) string {
 	if err != nil {
 		return ""
 	}
-	return rangeNote(e.s.Name, e.last.Anchor, now, "was", 0, string(rule))
+	return history.Range(e.s.Name, e.last.Anchor, now, history.Was, 0, string(rule))
 }
 
 // sameTimes reports whether two schedules have the same slots.
@@ -110,8 +111,8 @@ func remove(st queue.Stored, event string, now time.Time) (*queue.Change, error)
 	if e, err := newEntry(st); err == nil && e != nil {
 		c.Lane, c.Ahead = e.ahead(now)
 		c.Behind = st.Behind
-		why := "schedule was " + event
-		c.Note = joinNotes(joinNotes(e.forgone(event, why), e.unpushed(now, event, why)), e.was(now))
+		word, why := history.Word(event), "schedule was "+event
+		c.Note = history.Join(history.Join(e.forgone(word, why), e.unpushed(now, word, why)), e.was(now))
 	}
 	return c, nil
 }
@@ -160,7 +161,7 @@ func comeBack(r queue.Retired, made *queue.Change, s *Schedule, now time.Time) (
 		c.Settled = last.Slot
 		return &c, nil
 	}
-	c.Settled, c.Note = now, e.unpushed(now, "retired", "schedule was retired")
+	c.Settled, c.Note = now, e.unpushed(now, history.Retired, "schedule was retired")
 	return &c, nil
 }
 
@@ -182,7 +183,7 @@ func pause(st queue.Stored, paused bool, now time.Time) (*queue.Change, error) {
 		return c, nil
 	}
 	c.Event, c.Settled = "schedule resumed", now
-	c.Note = e.unpushed(now, "paused", "schedule was paused")
+	c.Note = e.unpushed(now, history.Paused, "schedule was paused")
 	return c, nil
 }
 
@@ -200,10 +201,10 @@ func (e *entry) ahead(now time.Time) (queue.Lane, []queue.Ahead) {
 }
 
 // unpushed notes the slots up to now that were never pushed and now will not be.
-func (e *entry) unpushed(now time.Time, word, why string) string {
+func (e *entry) unpushed(now time.Time, word history.Word, why string) string {
 	switch {
 	case e.last.Paused:
-		word, why = "paused", "schedule was paused"
+		word, why = history.Paused, "schedule was paused"
 	case e.exhausted(): // its rule alone does not say that they are none
 		why = "schedule had had all its runs"
 	}
@@ -211,11 +212,11 @@ func (e *entry) unpushed(now time.Time, word, why string) string {
 }
 
 // rest notes the slots behind the last run up to now.
-func (e *entry) rest(now time.Time, word, why string) string {
+func (e *entry) rest(now time.Time, word history.Word, why string) string {
 	first := e.after(e.last.Slot)
 	if first.IsZero() || first.After(now) {
 		return ""
 	}
 	n := e.grid.Count(first.Add(-time.Nanosecond), now)
-	return rangeNote(e.s.Name, first, e.upTo(now), word, n, why)
+	return history.Range(e.s.Name, first, e.upTo(now), word, n, why)
 }

@@ -10,7 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/history"
 	"github.com/onbeat/onbeat/schedule"
 )
 
@@ -185,7 +185,7 @@ func TestDeclare_pushesWhileItDeclares(t *testing.T) {
 			}
 		}
 		must(t, two.push(ctx))
-		must(t, w.q.History(ctx, time.Time{}, func(e queue.HistoryEntry) error {
+		must(t, w.q.History(ctx, time.Time{}, func(e history.Entry) error {
 			for _, n := range e.Notes {
 				if n.Word != "was" {
 					t.Errorf("%+v", n)

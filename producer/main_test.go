@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/onbeat/onbeat/history"
 	"github.com/onbeat/onbeat/instance"
 	"github.com/onbeat/onbeat/queue"
 	"github.com/onbeat/onbeat/schedule"
@@ -94,9 +95,9 @@ func (w *world) pushed(name string) map[int64]bool {
 	return slots
 }
 
-func (w *world) notes(name string) (list []queue.Note) {
+func (w *world) notes(name string) (list []history.Note) {
 	w.Helper()
-	must(w, w.q.History(context.Background(), time.Time{}, func(e queue.HistoryEntry) error {
+	must(w, w.q.History(context.Background(), time.Time{}, func(e history.Entry) error {
 		for _, n := range e.Notes {
 			if n.Schedule == name && n.Word != "was" {
 				list = append(list, n)

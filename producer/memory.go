@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/onbeat/onbeat/history"
 	"github.com/onbeat/onbeat/instance"
 	"github.com/onbeat/onbeat/queue"
 )
@@ -77,7 +78,7 @@ func (e *entry) restored(seen time.Time) (*queue.Change, error) {
 	c.Runs = max(0, c.Runs-e.grid.Count(c.Settled, e.last.Slot))
 	if first := e.after(time.Time{}); !first.IsZero() && !first.After(c.Settled) {
 		n := e.grid.Count(first.Add(-time.Nanosecond), c.Settled)
-		c.Note = rangeNote(e.s.Name, first, e.upTo(c.Settled), "forgotten", n, "redis lost its last writes")
+		c.Note = history.Range(e.s.Name, first, e.upTo(c.Settled), history.Forgotten, n, "redis lost its last writes")
 	}
 	return c, nil
 }

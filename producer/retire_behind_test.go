@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/onbeat/onbeat/history"
 	"github.com/onbeat/onbeat/queue"
 	"github.com/onbeat/onbeat/schedule"
 )
@@ -41,7 +42,7 @@ func TestRetire_whatItIsBehindWithIsNoRunThatItHad(t *testing.T) {
 		t.Errorf("%+v", back)
 	}
 	var got []string
-	for _, line := range strings.Split(joinNotes(c.Note, back.Note), "\n") {
+	for _, line := range strings.Split(history.Join(c.Note, back.Note), "\n") {
 		if f := strings.Fields(line); f[1] != "was" {
 			got = append(got, f[1]+" "+f[2])
 		}

@@ -1,10 +1,10 @@
 package producer
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
+	"github.com/onbeat/onbeat/history"
 	"github.com/onbeat/onbeat/queue"
 	"github.com/onbeat/onbeat/schedule"
 	"github.com/onbeat/onbeat/task"
@@ -98,24 +98,9 @@ func (e *entry) pushLatest(m *move, slot time.Time) {
 func (e *entry) dispose(m *move, to time.Time, why string) {
 	n := e.grid.Count(before(e.next), to)
 	if n > 0 {
-		m.step.Note = joinNotes(m.step.Note, rangeNote(e.s.Name, e.next, to, "missed", n, why))
+		m.step.Note = history.Join(m.step.Note, history.Range(e.s.Name, e.next, to, history.Missed, n, why))
 	}
 	m.last.Slot = to
-}
-
-// rangeNote is what the history says of slots that were never pushed.
-func rangeNote(name string, from, to time.Time, word string, n int64, why string) string {
-	return fmt.Sprintf("%s@%d..%d %s %d %s", name, from.UnixMilli(), to.UnixMilli(), word, n, why)
-}
-
-func joinNotes(a, b string) string {
-	switch "" {
-	case a:
-		return b
-	case b:
-		return a
-	}
-	return a + "\n" + b
 }
 
 func maxTime(a, b time.Time) time.Time {

@@ -12,7 +12,7 @@ import (
 	"github.com/onbeat/onbeat/task"
 )
 
-var cycleScript = store.NewScript("cycle", WakeLib, source("lib_held"), source("lib_cancel"), source("cycle"), source("cycle_settle"),
+var cycleScript = store.NewScript("cycle", WakeLib, source("lib_held"), source("lib_cancel"), source("lib_history"), source("cycle"), source("cycle_settle"),
 	source("cycle_claim")).Claiming()
 
 // MaxBatch is the most tasks one call settles or claims. A caller with more makes more calls.
@@ -56,6 +56,7 @@ type LaneClaim struct {
 // CycleRequest is one round trip of a consumer.
 type CycleRequest struct {
 	Instance string
+	Release  string // for the history
 	Gen      int64
 	Seq      int64 // larger than in every earlier call of this generation
 	Want     int   // most tasks to claim, at most MaxBatch
@@ -109,7 +110,7 @@ func (q *Queue) Cycle(ctx context.Context, r *CycleRequest) (*CycleReply, error)
 	numbers := make(map[Lane]int, len(r.Lanes))
 	args := make([]any, 0, 32+3*len(r.Lanes)+5*len(r.Settle))
 	args = append(args, r.Instance, r.Gen, r.Seq, r.Want, q.caps.History, q.caps.Dead, q.caps.Done, k.Wake, r.Reads,
-		r.LanesVer, strings.Join(r.Owed, keySeparator), len(r.Lanes))
+		r.LanesVer, strings.Join(r.Owed, keySeparator), r.Release, len(r.Lanes))
 	for i, l := range r.Lanes {
 		keys = append(keys, k.Due(l.Lane))
 		numbers[l.Lane] = i + 1

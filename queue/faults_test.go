@@ -11,6 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/onbeat/onbeat/history"
 	"github.com/onbeat/onbeat/queue"
 	"github.com/onbeat/onbeat/store"
 	"github.com/onbeat/onbeat/task"
@@ -237,7 +238,7 @@ func TestScripts_onACluster(t *testing.T) {
 	}
 	b.cycle(0, lanes, settle...)
 	l := w.schedule("s")
-	w.must(w.q.History(ctx, time.Time{}, func(queue.HistoryEntry) error { return nil }))
+	w.must(w.q.History(ctx, time.Time{}, func(history.Entry) error { return nil }))
 	s := step("s", l, ms(1000), w.now().Add(time.Hour))
 	s.Note = "n"
 	b.advance(s)

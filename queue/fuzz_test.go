@@ -7,8 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/onbeat/onbeat/store"
 	"github.com/onbeat/onbeat/task"
 )
@@ -91,24 +89,6 @@ func FuzzMembers(f *testing.F) {
 		}
 		if at := parseScore(s); at.Year() > 9999 && at.UnixMilli() < 0 {
 			t.Fatalf("%q is at %v", s, at)
-		}
-	})
-}
-
-// An entry of the history: each line becomes a note, and none is lost.
-func FuzzHistoryEntry(f *testing.F) {
-	f.Add("1700000000000-0", "5", "a@1..2 missed 2\nb@3 done 1 4", "c done 1 2")
-	f.Add("x", "", "\n\n \n", "")
-	f.Fuzz(func(t *testing.T, id, gen, slots, runs string) {
-		e := historyEntry(redis.XMessage{ID: id, Values: map[string]any{"gen": gen, "slots": slots, "runs": runs}})
-		want := 0
-		for line := range strings.SplitSeq(slots+"\n"+runs, "\n") {
-			if line != "" {
-				want++
-			}
-		}
-		if len(e.Notes) != want {
-			t.Fatalf("%d notes of %q and %q, want %d", len(e.Notes), slots, runs, want)
 		}
 	})
 }

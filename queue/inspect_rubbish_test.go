@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/onbeat/onbeat/history"
 	"github.com/onbeat/onbeat/queue"
 	"github.com/onbeat/onbeat/task"
 	"github.com/onbeat/onbeat/testredis"
@@ -98,7 +99,7 @@ func TestStreams_ofIDsThatAreNoTimeAreJSON(t *testing.T) {
 	same(t, "events", len(events), 4)
 	w.isJSON(events)
 	entries := 0
-	w.must(w.q.History(t.Context(), time.Time{}, func(e queue.HistoryEntry) error {
+	w.must(w.q.History(t.Context(), time.Time{}, func(e history.Entry) error {
 		entries++
 		w.isJSON(e)
 		return nil

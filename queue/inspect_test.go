@@ -11,6 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/onbeat/onbeat/history"
 	"github.com/onbeat/onbeat/queue"
 	"github.com/onbeat/onbeat/task"
 	"github.com/onbeat/onbeat/testredis"
@@ -314,7 +315,7 @@ func TestHistory_readsAllPages(t *testing.T) {
 			l = w.last("s")
 		}
 		seen := 0
-		err := w.q.History(t.Context(), since, func(e queue.HistoryEntry) error {
+		err := w.q.History(t.Context(), since, func(e history.Entry) error {
 			for _, note := range e.Notes {
 				seen++
 				if note.From != ms(int64(seen)) || note.Gen != a.gen || note.At.IsZero() || note.At != e.At {
@@ -326,9 +327,9 @@ func TestHistory_readsAllPages(t *testing.T) {
 		w.must(err)
 		same(t, "notes", seen, n)
 		stop := errors.New("stop")
-		if err := w.q.History(t.Context(), time.Time{}, func(queue.HistoryEntry) error { return stop }); !errors.Is(err, stop) {
+		if err := w.q.History(t.Context(), time.Time{}, func(history.Entry) error { return stop }); !errors.Is(err, stop) {
 			t.Errorf("stopped with %v", err)
 		}
-		w.must(w.q.History(t.Context(), w.now().Add(time.Hour), func(queue.HistoryEntry) error { return stop }))
+		w.must(w.q.History(t.Context(), w.now().Add(time.Hour), func(history.Entry) error { return stop }))
 	})
 }

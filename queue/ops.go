@@ -9,12 +9,13 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/onbeat/onbeat/history"
 	"github.com/onbeat/onbeat/store"
 	"github.com/onbeat/onbeat/task"
 )
 
 var (
-	cancelScript = store.NewScript("cancel", store.Careful, WakeLib, source("lib_held"), source("lib_cancel"), source("cancel"))
+	cancelScript = store.NewScript("cancel", store.Careful, WakeLib, source("lib_held"), source("lib_cancel"), source("lib_history"), source("cancel"))
 	reviveScript = store.NewScript("revive", store.Careful, WakeLib, source("revive"))
 	tidyScript   = store.NewScript("tidy", store.Careful, WakeLib, source("lib_held"), source("tidy"))
 )
@@ -48,10 +49,8 @@ func (q *Queue) Cancel(ctx context.Context, id, reason string, forget bool) (tas
 	if forget {
 		flag = "1"
 	}
-	note := ""
-	if t.Schedule != "" {
-		note = fmt.Sprintf("%s cancelled %d 0", id, t.Attempts)
-	}
+	t.Attempt = t.Attempts
+	note := history.Run(&t, history.Cancelled, 0, "")
 	if t.Key != "" { // it may be its turn: then that of the next, which may lie in any lane
 		lanes, _, err := q.Lanes(ctx)
 		if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/onbeat/onbeat/task"
 )
 
-var recoverScript = store.NewScript("recover", store.Careful, WakeLib, source("lib_held"), source("lib_cancel"), source("recover"))
+var recoverScript = store.NewScript("recover", store.Careful, WakeLib, source("lib_held"), source("lib_cancel"), source("lib_history"), source("recover"))
 
 // Recovery is what becomes of one task of a dead generation: due again, or dead.
 type Recovery struct {

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/onbeat/onbeat/history"
 	"github.com/onbeat/onbeat/store"
 )
 
@@ -58,7 +59,7 @@ func (q *Queue) HistorySince(ctx context.Context) (time.Time, error) {
 	if whole {
 		return time.Time{}, nil
 	}
-	return streamTime(first[0].ID), nil
+	return history.At(first[0].ID), nil
 }
 
 // Attended reports whether an instance is there: registered, with a lease that runs.

@@ -60,7 +60,7 @@ func mutants() []mutant {
 		{
 			"a pause takes memory", []edit{
 				{"queue/scripts/change.lua", "  redis.call(\"ZREM\", changed, \"\")\n", ""},
-				{"queue/scripts/careful.lua", "      redis.call(\"ZREM\", key, nobody)\n", ""},
+				{"store/scripts/careful.lua", "      redis.call(\"ZREM\", key, nobody)\n", ""},
 			},
 			"13-pause-while-full",
 			[]string{"refused"},

@@ -47,7 +47,7 @@ if where then
   remove_last("HDEL", tasks, { task })
   record(events, ARGV[3], "event", "task deleted", "task", task, "state", where, "reason", ARGV[4])
   if where == "due" and ARGV[8] ~= "" then
-    record(history, ARGV[7], "runs", ARGV[8])
+    note_runs(history, ARGV[7], { ARGV[8] })
   end
   return where
 end

@@ -23,7 +23,8 @@
 -- ARGV[9] a name for the lanes it reads: who has the same reads the same
 -- ARGV[10] the version of the lanes it knows: if there is another, nothing is claimed; 0: claim all the same
 -- ARGV[11] keys, joined by <1f>, that an earlier call left tasks waiting for in lanes it did not declare
--- ARGV[12] n lanes, then for each: its group (lanes of one group share), most to run at once (0: no limit, -1: not ours
+-- ARGV[12] the release of the instance, for the history
+-- ARGV[13] n lanes, then for each: its group (lanes of one group share), most to run at once (0: no limit, -1: not ours
 --     to claim), its name
 -- then n settled, the end if there are none; how many finished, kept, moved and died; their ids, in that order; n runs
 -- of settled of one claim, then for each: its fence, how many; then
@@ -66,7 +67,7 @@ redis.call("HDEL", tasks, nobody)
 -- makes it a table from the start.
 redis.call("HSET", running, "", string.format("%065.0f", seq))
 
-local at = 12
+local at = 13
 local function arg()
   at = at + 1
   return ARGV[at - 1]

@@ -319,7 +319,7 @@ if stirred then -- of its own kind somebody looks, if this instance does
 end
 
 if #notes > 0 then
-  record(history, ARGV[5], "runs", table.concat(notes, "\n"), "gen", gen)
+  note_runs(history, ARGV[5], notes, "gen", gen, "instance", id, "release", ARGV[12])
 end
 if #rises > 0 then
   redis.call("HSET", meta, unpack(rises))

@@ -57,7 +57,7 @@ if died > 0 then
   redis.call("HSET", meta, "died", int((num(redis.call("HGET", meta, "died")) or 0) + died))
 end
 if #notes > 0 then
-  record(history, ARGV[3], "runs", table.concat(notes, "\n"), "gen", gen)
+  note_runs(history, ARGV[3], notes, "gen", gen)
 end
 if tonumber(ARGV[5 + n_lanes]) == 0 then -- nothing to give back: what has no record either is over
   local rest = redis.call("HGETALL", running)

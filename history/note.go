@@ -1,0 +1,102 @@
+package history
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/onbeat/onbeat/field"
+	"github.com/onbeat/onbeat/task"
+)
+
+// Note is what became of one run, or of a range of a schedule's slots.
+type Note struct {
+	// Schedule is empty for a task that is no slot.
+	Schedule string
+	// Slot of a single task. From and To, both included, of a range of slots that were not pushed.
+	Slot, From, To time.Time
+	// Word is what became of it. A word that is not of this package was written by a newer release.
+	Word Word
+	// Attempt and Claimed tell of the run, if there was one: which it was, and when an instance took it.
+	Attempt int
+	Claimed time.Time
+	// Took is how long the handler ran, and Error what it returned, cut to 200 bytes. Both are zero where they are not known:
+	// the instance was lost, or its release is of before they were kept.
+	Took  time.Duration
+	Error string
+	// Count is how many slots a range has.
+	Count int64
+	// Why is the reason given, such as overlap or outage.
+	Why string
+	// TaskID is empty for a range.
+	TaskID string
+
+	// What the entry says of all its notes.
+	Gen      int64     // the generation that ran it, or wrote it; 0 if it is not known
+	Instance string    // the same by name
+	Release  string    // what it ran
+	At       time.Time // when it was written, by the clock of Redis
+}
+
+// maxError is how much of an error is kept with each run that failed.
+const maxError = 200
+
+// Run writes what became of a run of a slot. It is "" for a task that is no slot, of which the history keeps nothing.
+//
+//	report@1700000000000 failed 1 1700000000012 <tab> 340 dial tcp: connection refused
+//
+// What is behind the tab is kept apart from the lines, so that a release which knows nothing of it reads those as before.
+func Run(t *task.Task, w Word, took time.Duration, err string) string {
+	if t.Schedule == "" {
+		return ""
+	}
+	var claimed int64
+	if !t.Claimed.IsZero() {
+		claimed = t.Claimed.UnixMilli()
+	}
+	b := make([]byte, 0, len(t.ID)+64+min(len(err), maxError))
+	b = append(append(append(append(b, t.ID...), ' '), w...), ' ')
+	b = append(strconv.AppendInt(b, int64(t.Attempt), 10), ' ')
+	b = append(strconv.AppendInt(b, claimed, 10), '\t')
+	b = strconv.AppendInt(b, took.Milliseconds(), 10)
+	if err != "" {
+		b = append(append(b, ' '), oneLine(field.Cut(err, maxError))...)
+	}
+	return string(b)
+}
+
+// Unread writes that a task whose record cannot be read is dead, if its ID is that of a slot; else it is "".
+func Unread(id string) string {
+	if _, _, ok := task.ParseSlotID(id); !ok {
+		return ""
+	}
+	return id + " " + string(Dead) + " 0 0"
+}
+
+// Range writes what became of slots that were never pushed.
+//
+//	report@1700000000000..1700000060000 missed 61 outage
+func Range(schedule string, from, to time.Time, w Word, n int64, why string) string {
+	return fmt.Sprintf("%s@%d..%d %s %d %s", schedule, from.UnixMilli(), to.UnixMilli(), w, n, why)
+}
+
+// Join puts two texts together, either of which may be "".
+func Join(a, b string) string {
+	switch "" {
+	case a:
+		return b
+	case b:
+		return a
+	}
+	return a + "\n" + b
+}
+
+func oneLine(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' {
+			return ' '
+		}
+		return r
+	}, s)
+}

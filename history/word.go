@@ -1,0 +1,33 @@
+package history
+
+// Word says what became of a run, or of slots. Releases write and read the same words; one that a release does not know is of a
+// newer one, and is left as it is.
+type Word string
+
+// What became of a run. Of a slot that was pushed and did not run: [Skipped], [Missed] and [Cancelled].
+const (
+	Done      Word = "done"
+	Failed    Word = "failed"    // it is to be retried
+	Dead      Word = "dead"      // its last attempt failed
+	Lost      Word = "lost"      // its instance was lost while it ran
+	Cancelled Word = "cancelled" // by hand
+	Returned  Word = "returned"  // handed back at shutdown; the attempt does not count
+	Skipped   Word = "skipped"   // by its overlap policy, or as too many wait
+	Missed    Word = "missed"    // nothing led when it was due
+)
+
+// What became of a range of slots that were never pushed: [Missed] and [Skipped] as above, and these.
+const (
+	Paused    Word = "paused"
+	Changed   Word = "changed"   // its rule was, or it had not been made yet
+	Deleted   Word = "deleted"   // the schedule was
+	Retired   Word = "retired"   // the schedule was: a newer release does not declare it
+	Forgotten Word = "forgotten" // Redis lost what became of them
+	// Was says nothing of slots: it keeps the rule that a schedule had, in Why, from its anchor on.
+	Was Word = "was"
+)
+
+// Words are all of them.
+func Words() []Word {
+	return []Word{Done, Failed, Dead, Lost, Cancelled, Returned, Skipped, Missed, Paused, Changed, Deleted, Retired, Forgotten, Was}
+}
