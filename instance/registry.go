@@ -145,7 +145,7 @@ func (r *Registry) register(ctx context.Context, c Config, known, had int64, w w
 	if err != nil {
 		return 0, 0, v, fmt.Errorf("register: %w", err)
 	}
-	return number(values, 0), number(values, 1), viewOf(values[min(2, len(values)):]), nil
+	return values.Int(0), values.Int(1), viewOf(values[min(2, len(values)):]), nil
 }
 
 // Ready lets an instance join the contest: from the moment this returns, no older one takes work that the rule gives to
@@ -163,7 +163,7 @@ func (r *Registry) state(ctx context.Context, what, id string, gen int64, state 
 		return View{}, fmt.Errorf("%s: %w", what, err)
 	}
 	v := viewOf(values[min(1, len(values)):])
-	v.Probation = time.Duration(number(values, 0)) * time.Millisecond
+	v.Probation = time.Duration(values.Int(0)) * time.Millisecond
 	return v, nil
 }
 
@@ -187,7 +187,7 @@ func (r *Registry) Open(ctx context.Context, t queue.Term) (View, error) {
 // when this returns. It returns [queue.ErrNotFound] for one of which no instance is registered and none was lost lately.
 func (r *Registry) Promote(ctx context.Context, release string) (View, error) {
 	values, err := r.run(ctx, promoteScript, r.first(), release)
-	if err == nil && number(values, 0) == 0 {
+	if err == nil && values.Int(0) == 0 {
 		err = queue.ErrNotFound
 	}
 	if err != nil {
@@ -233,7 +233,7 @@ func (r *Registry) Declare(ctx context.Context, t queue.Term) (may bool, again t
 	if err != nil {
 		return false, 0, fmt.Errorf("declare: %w", err)
 	}
-	return number(values, 0) == 1, time.Duration(number(values, 1)) * time.Millisecond, nil
+	return values.Int(0) == 1, time.Duration(values.Int(1)) * time.Millisecond, nil
 }
 
 // Heartbeat renews the lease, drops instances whose lease ran out, and elects if need be. It returns
@@ -250,14 +250,14 @@ func (r *Registry) heartbeat(ctx context.Context, id string, gen int64, lease ti
 	if err != nil {
 		return Beat{}, fmt.Errorf("heartbeat: %w", err)
 	}
-	left, late, n := number(values, viewed), number(values, viewed+1), int(number(values, viewed+2))
+	left, late, n := values.Int(viewed), values.Int(viewed+1), int(values.Int(viewed+2))
 	b := Beat{View: viewOf(values), Left: time.Duration(left) * time.Millisecond, Overslept: late == 1}
 	rest := viewed + 3
 	for i := range n {
-		b.Orphans = append(b.Orphans, number(values, rest+i))
+		b.Orphans = append(b.Orphans, values.Int(rest+i))
 	}
 	for i := rest + n; i+1 < len(values); i += 2 {
-		b.Cancel = append(b.Cancel, parseCancel(text(values, i), text(values, i+1)))
+		b.Cancel = append(b.Cancel, parseCancel(values.Text(i), values.Text(i+1)))
 	}
 	return b, nil
 }
@@ -315,14 +315,14 @@ func (r *Registry) view(ctx context.Context, what string, s *store.Script, keys 
 }
 
 // run gives up waiting when ctx ends. A reply that comes later is thrown away.
-func (r *Registry) run(ctx context.Context, s *store.Script, keys []string, args ...any) ([]any, error) {
+func (r *Registry) run(ctx context.Context, s *store.Script, keys []string, args ...any) (store.Values, error) {
 	v, err := store.Within(ctx, func() (any, error) { return s.Run(ctx, r.rdb, keys, args) })
 	if err != nil {
 		return nil, err
 	}
-	values, ok := v.([]any)
-	if !ok {
-		return nil, fmt.Errorf("script %s returned %T, not an array", s.Name, v)
+	values, err := store.ValuesOf(v)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", s.Name, err)
 	}
 	return values, nil
 }
@@ -330,33 +330,11 @@ func (r *Registry) run(ctx context.Context, s *store.Script, keys []string, args
 // viewed is how many values a view has.
 const viewed = 10
 
-func viewOf(values []any) View {
+func viewOf(values store.Values) View {
 	return View{
-		Now: store.FromMs(number(values, 0)), Leader: text(values, 1), LeaderGen: number(values, 2),
-		Epoch: number(values, 3), Open: number(values, 4) == 1, Lanes: number(values, 5), Schedules: number(values, 6),
-		Forgot: text(values, 7) != "", Kept: store.FromMs(number(values, 7)), May: number(values, 8) == 1,
-		Back: store.FromMs(number(values, 9)),
+		Now: store.FromMs(values.Int(0)), Leader: values.Text(1), LeaderGen: values.Int(2),
+		Epoch: values.Int(3), Open: values.Int(4) == 1, Lanes: values.Int(5), Schedules: values.Int(6),
+		Forgot: values.Text(7) != "", Kept: store.FromMs(values.Int(7)), May: values.Int(8) == 1,
+		Back: store.FromMs(values.Int(9)),
 	}
-}
-
-func number(values []any, i int) int64 {
-	if i >= len(values) {
-		return 0
-	}
-	switch v := values[i].(type) {
-	case int64:
-		return v
-	case string:
-		n, _ := strconv.ParseInt(v, 10, 64)
-		return n
-	}
-	return 0
-}
-
-func text(values []any, i int) string {
-	if i >= len(values) {
-		return ""
-	}
-	s, _ := values[i].(string)
-	return s
 }

@@ -26,7 +26,7 @@ func (r *Registry) StandDown(ctx context.Context, t queue.Term, why string, hand
 	if err != nil {
 		return false, View{}, fmt.Errorf("stand down: %w", err)
 	}
-	return number(values, 0) == 1, viewOf(values[min(1, len(values)):]), nil
+	return values.Int(0) == 1, viewOf(values[min(1, len(values)):]), nil
 }
 
 func flag(on bool) string {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"embed"
 	"fmt"
-	"strconv"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -59,10 +58,10 @@ func (n node) acquire(ctx context.Context, k keys, token string, o Options, wait
 	if err != nil {
 		return grant{}, err
 	}
-	if at(v, 0) == 1 {
-		return grant{taken: true, fence: at(v, 1), now: at(v, 2)}, nil
+	if v.Int(0) == 1 {
+		return grant{taken: true, fence: v.Int(1), now: v.Int(2)}, nil
 	}
-	return grant{left: millis(at(v, 1)), look: millis(at(v, 2))}, nil
+	return grant{left: millis(v.Int(1)), look: millis(v.Int(2))}, nil
 }
 
 // What a node says to extend.
@@ -78,7 +77,7 @@ func (n node) extend(ctx context.Context, k keys, token string, o Options, until
 		again = 1
 	}
 	v, err := n.run(ctx, extendScript, []string{k.lock, k.fence}, token, ms(o.TTL), until, fence, again)
-	return int(at(v, 0)), at(v, 1), err
+	return int(v.Int(0)), v.Int(1), err
 }
 
 func (n node) release(ctx context.Context, k keys, token string, until int64, quiet bool) (ours bool, err error) {
@@ -87,7 +86,7 @@ func (n node) release(ctx context.Context, k keys, token string, until int64, qu
 		silent = 1
 	}
 	v, err := n.run(ctx, releaseScript, []string{k.lock, k.wait}, token, until, k.wake, silent)
-	return at(v, 0) == 1, err
+	return v.Int(0) == 1, err
 }
 
 func (n node) leave(ctx context.Context, k keys, waiter string) error {
@@ -100,7 +99,7 @@ func (n node) leave(ctx context.Context, k keys, waiter string) error {
 //
 // When ctx ends it still waits for a moment: what was just sent may be on its way, and what undoes it, on another
 // connection, must not overtake it.
-func (n node) run(ctx context.Context, s *store.Script, keys []string, args ...any) ([]any, error) {
+func (n node) run(ctx context.Context, s *store.Script, keys []string, args ...any) (store.Values, error) {
 	if ctx.Err() != nil {
 		return nil, store.Classify(ctx.Err())
 	}
@@ -130,27 +129,11 @@ func (n node) run(ctx context.Context, s *store.Script, keys []string, args ...a
 	if got.err != nil {
 		return nil, got.err
 	}
-	switch v := got.v.(type) {
-	case []any:
-		return v, nil
-	case int64:
-		return []any{v}, nil
+	values, err := store.ValuesOf(got.v)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", s.Name, err)
 	}
-	return nil, fmt.Errorf("script %s returned %T", s.Name, got.v)
-}
-
-func at(values []any, i int) int64 {
-	if i >= len(values) {
-		return 0
-	}
-	switch v := values[i].(type) {
-	case int64:
-		return v
-	case string:
-		n, _ := strconv.ParseInt(v, 10, 64)
-		return n
-	}
-	return 0
+	return values, nil
 }
 
 func millis(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
