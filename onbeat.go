@@ -20,6 +20,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"sync"
 	"time"
@@ -67,6 +68,8 @@ type Config struct {
 	Caps queue.Caps
 	// Log receives state changes and failures. The zero Logger discards them.
 	Log zerolog.Logger
+	// Slog receives them in place of Log, in a program that logs with log/slog. Set one of the two; see [Slog].
+	Slog slog.Handler
 }
 
 // Dispatcher is one process's part of a namespace. Register first, then run; enqueueing works at any time.
@@ -86,6 +89,9 @@ type Dispatcher struct {
 // New returns a dispatcher on a Redis client, which the caller closes. It refuses a bad config with a
 // [*task.FieldError]; it does not talk to Redis yet.
 func New(rdb redis.UniversalClient, cfg Config) (*Dispatcher, error) {
+	if err := cfg.setLog(); err != nil {
+		return nil, err
+	}
 	if err := cfg.Durability.ValidateFor(rdb); err != nil {
 		return nil, err
 	}
