@@ -21,6 +21,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"reflect"
 	"slices"
 	"sync"
 	"time"
@@ -89,6 +90,9 @@ type Dispatcher struct {
 // New returns a dispatcher on a Redis client, which the caller closes. It refuses a bad config with a
 // [*task.FieldError]; it does not talk to Redis yet.
 func New(rdb redis.UniversalClient, cfg Config) (*Dispatcher, error) {
+	if isNil(rdb) {
+		return nil, &task.FieldError{Field: "rdb", Reason: "is nil", Hint: "pass the client of Dial or redis.NewClient, and check its error first"}
+	}
 	if err := cfg.setLog(); err != nil {
 		return nil, err
 	}
@@ -113,6 +117,12 @@ func New(rdb redis.UniversalClient, cfg Config) (*Dispatcher, error) {
 	}
 	d.producer = producer.New(q, producer.Config{Limits: task.Limits{Payload: cfg.PayloadLimit}, Check: d.checkPayload})
 	return d, nil
+}
+
+// isNil reports a client that is nil, also as a nil *redis.Client: that is left where the error of a constructor was ignored.
+func isNil(rdb redis.UniversalClient) bool {
+	v := reflect.ValueOf(rdb)
+	return !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil()
 }
 
 // durability logs what nobody else asks to hear.

@@ -150,6 +150,21 @@ func TestNew_refusals(t *testing.T) {
 	}
 }
 
+func TestNew_refusesANilClient(t *testing.T) {
+	t.Parallel()
+	for what, rdb := range map[string]redis.UniversalClient{
+		"nil": nil, "a nil client": (*redis.Client)(nil), "a nil cluster": (*redis.ClusterClient)(nil),
+	} {
+		for _, durability := range []queue.Durability{{}, {Replicas: 1}} {
+			_, err := onbeat.New(rdb, onbeat.Config{Namespace: "n", Durability: durability})
+			var field *task.FieldError
+			if !errors.As(err, &field) || field.Field != "rdb" {
+				t.Errorf("%s: %v", what, err)
+			}
+		}
+	}
+}
+
 func TestDeclare(t *testing.T) {
 	t.Parallel()
 	d := dispatcher(t, testredis.Client(t), onbeat.Config{})
