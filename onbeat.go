@@ -61,12 +61,12 @@ type Config struct {
 	Limits      map[string]int
 	Drain       time.Duration
 
-	// Durability says for how many replicas of Redis a write waits; see queue.Durability. Default: none.
-	Durability queue.Durability
+	// Durability says for how many replicas of Redis a write waits; see [Durability]. Default: none.
+	Durability Durability
 	// PayloadLimit is the most bytes a payload may have. Default 1 MiB.
 	PayloadLimit int
 	// Caps bound what is kept in Redis of work that has ended.
-	Caps queue.Caps
+	Caps Caps
 	// Log receives state changes and failures. The zero Logger discards them.
 	Log zerolog.Logger
 	// Slog receives them in place of Log, in a program that logs with log/slog. Set one of the two; see [Slog].
@@ -229,7 +229,7 @@ func (d *Dispatcher) refuse(err error) error {
 
 // Declare replaces all declared schedules, also while the dispatcher runs: if it leads, what changed takes effect at
 // once. Nothing changes if one of them is refused.
-func (d *Dispatcher) Declare(list []producer.Schedule) error {
+func (d *Dispatcher) Declare(list []Schedule) error {
 	named := map[string]bool{}
 	for i := range list {
 		if err := d.Schedules().Check(&list[i]); err != nil {
@@ -255,13 +255,14 @@ func (d *Dispatcher) declared() []producer.Schedule {
 	return append([]producer.Schedule{}, d.schedules...) // never nil: no schedules is a declaration too
 }
 
-// Enqueue adds a task, shaped by options, and returns its ID. See [producer.Producer.Enqueue] for the errors.
+// Enqueue adds a task, shaped by options, and returns its ID. If its ID or unique key is taken, the error matches
+// [ErrDuplicate], and the ID is that of the task that has it. See [producer.Producer.Enqueue] for the other errors.
 func (d *Dispatcher) Enqueue(ctx context.Context, t *task.Task, opts ...task.Option) (string, error) {
 	return d.producer.Enqueue(ctx, t, opts...)
 }
 
 // EnqueueAll adds tasks, thousands a round trip. See [producer.Producer.EnqueueAll].
-func (d *Dispatcher) EnqueueAll(ctx context.Context, tasks []*task.Task) ([]producer.Result, error) {
+func (d *Dispatcher) EnqueueAll(ctx context.Context, tasks []*task.Task) ([]Result, error) {
 	return d.producer.EnqueueAll(ctx, tasks)
 }
 
