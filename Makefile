@@ -26,11 +26,12 @@ FUZZTIME ?= 20s
 # What `make test` notes which Redis each package ran on in.
 REPORT := $(CURDIR)/bin/test-redis.txt
 
-# Tests that need what no other part does are modules of their own: toxiproxy and porcupine are in no go.sum of those who
-# import onbeat.
-NETWORK   := integration/network
-HISTORIES := histories
-MODULES   := $(NETWORK) $(HISTORIES)
+# Tests that need what no other part does are modules of their own: a program that imports onbeat has nothing to do with
+# toxiproxy, porcupine and other evaluators of cron expressions.
+NETWORK      := integration/network
+HISTORIES    := histories
+DIFFERENTIAL := schedule/differential
+MODULES      := $(NETWORK) $(HISTORIES) $(DIFFERENTIAL)
 
 # What the rows of `make soak` are gathered in.
 SOAK := $(CURDIR)/bin/soak.md
@@ -88,6 +89,7 @@ test-network:
 test-virtual:
 	@code=0; set -x; $(TESTENV) nice -n 19 $(GO) test $(RACE) -count=1 -p 1 -timeout 20m $(VIRTUAL) || code=1; \
 		nice -n 19 $(GO) test -count=1 -p 1 -timeout 20m ./model ./simulation || code=1; \
+		(cd $(DIFFERENTIAL) && $(TESTENV) nice -n 19 $(GO) test $(RACE) -count=1 -timeout 20m ./...) || code=1; \
 		exit $$code
 
 .PHONY: soak
@@ -122,7 +124,7 @@ soak-simulation: ## Try seeds for SIMULATE (default 1h), put every fault back, a
 
 .PHONY: test-fast
 test-fast: ## Run the short tests without containers or the race detector; results are cached.
-	@code=0; for dir in . $(HISTORIES); do \
+	@code=0; for dir in . $(HISTORIES) $(DIFFERENTIAL); do \
 		(cd $$dir && set -x && ONBEAT_TEST_ON=$${ONBEAT_TEST_ON:-child} $(GO) test -short -p $(PARALLEL) ./...) || code=1; \
 	done; exit $$code
 
@@ -132,7 +134,7 @@ lint: ## Check style and structure with golangci-lint.
 	if command -v golangci-lint >/dev/null 2>&1 && golangci-lint version 2>/dev/null | grep -q 'version v\{0,1\}2\.'; then \
 		lint=golangci-lint; \
 	fi; \
-	code=0; for dir in . $(HISTORIES); do (cd $$dir && set -x && $$lint run ./...) || code=1; done; exit $$code
+	code=0; for dir in . $(HISTORIES) $(DIFFERENTIAL); do (cd $$dir && set -x && $$lint run ./...) || code=1; done; exit $$code
 
 .PHONY: vuln
 vuln: ## Look for known vulnerabilities in what the program calls.
