@@ -26,8 +26,12 @@ FUZZTIME ?= 20s
 # What `make test` notes which Redis each package ran on in.
 REPORT := $(CURDIR)/bin/test-redis.txt
 
-# The tests behind toxiproxy are a module of their own.
-NETWORK := integration/network
+# Tests that need what no other part does are modules of their own: a program that imports onbeat has nothing to do with
+# toxiproxy, porcupine and other evaluators of cron expressions.
+NETWORK      := integration/network
+HISTORIES    := histories
+DIFFERENTIAL := schedule/differential
+MODULES      := $(NETWORK) $(HISTORIES) $(DIFFERENTIAL)
 
 # What the rows of `make soak` are gathered in.
 SOAK := $(CURDIR)/bin/soak.md
@@ -57,21 +61,25 @@ test: ## Run every test, with the race detector, on a real Redis where there is 
 	@$(if $(CC_FOUND),:,echo "no C compiler: running without -race")
 	@mkdir -p $(dir $(REPORT)) && rm -f $(REPORT)
 	$(GO) vet ./...
-	cd $(NETWORK) && $(GO) vet ./...
+	@set -e; for dir in $(MODULES); do (cd $$dir && set -x && $(GO) vet ./...); done
 	@code=0; ONBEAT_TEST_REPORT=$(REPORT) $(MAKE) --no-print-directory -k -j2 test-processes test-virtual || code=1; \
 		if [ -s $(REPORT) ]; then echo; echo "Which Redis each package ran on:"; sort -u $(REPORT); fi; \
 		exit $$code
 
-# One after the other: both have leases of a second.
+# One after the other: all have leases of a second.
 .PHONY: test-processes
 test-processes:
-	@code=0; $(MAKE) --no-print-directory test-real || code=1; $(MAKE) --no-print-directory test-network || code=1; exit $$code
+	@code=0; for part in test-real test-histories test-network; do $(MAKE) --no-print-directory $$part || code=1; done; exit $$code
 
 .PHONY: test-real
 test-real:
 	@code=0; set -x; $(TESTENV) $(GO) test $(RACE) -count=1 -p $(PARALLEL) -timeout 20m $(REAL) || code=1; \
 		$(TESTENV) $(GO) test $(RACE) -count=1 -timeout 20m $(PROCESSES) || code=1; \
 		exit $$code
+
+.PHONY: test-histories
+test-histories:
+	cd $(HISTORIES) && $(TESTENV) $(GO) test $(RACE) -count=1 -timeout 20m ./...
 
 .PHONY: test-network
 test-network:
@@ -81,12 +89,13 @@ test-network:
 test-virtual:
 	@code=0; set -x; $(TESTENV) nice -n 19 $(GO) test $(RACE) -count=1 -p 1 -timeout 20m $(VIRTUAL) || code=1; \
 		nice -n 19 $(GO) test -count=1 -p 1 -timeout 20m ./model ./simulation || code=1; \
+		(cd $(DIFFERENTIAL) && $(TESTENV) nice -n 19 $(GO) test $(RACE) -count=1 -timeout 20m ./...) || code=1; \
 		exit $$code
 
 .PHONY: soak
 soak: soak-simulation ## Run the rollouts and the faults in full (two hours), and write the tables of docs/reliability.md.
 	@mkdir -p $(dir $(SOAK)) && rm -f $(SOAK)
-	@code=0; for dir in integration $(NETWORK) histories; do \
+	@code=0; for dir in integration $(NETWORK) $(HISTORIES); do \
 		(cd $$dir && $(TESTENV) ONBEAT_SOAK=1 ONBEAT_SOAK_TABLE=$(SOAK) $(GO) test $(RACE) -count=1 -timeout 5h .) || code=1; \
 	done; \
 	[ -s $(SOAK) ] || exit 1; \
@@ -115,15 +124,17 @@ soak-simulation: ## Try seeds for SIMULATE (default 1h), put every fault back, a
 
 .PHONY: test-fast
 test-fast: ## Run the short tests without containers or the race detector; results are cached.
-	ONBEAT_TEST_ON=$${ONBEAT_TEST_ON:-child} $(GO) test -short -p $(PARALLEL) ./...
+	@code=0; for dir in . $(HISTORIES) $(DIFFERENTIAL); do \
+		(cd $$dir && set -x && ONBEAT_TEST_ON=$${ONBEAT_TEST_ON:-child} $(GO) test -short -p $(PARALLEL) ./...) || code=1; \
+	done; exit $$code
 
 .PHONY: lint
 lint: ## Check style and structure with golangci-lint.
-	@if command -v golangci-lint >/dev/null 2>&1 && golangci-lint version 2>/dev/null | grep -q 'version v\{0,1\}2\.'; then \
-		set -x; golangci-lint run ./...; \
-	else \
-		set -x; $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINT_VERSION) run ./...; \
-	fi
+	@lint="$(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINT_VERSION)"; \
+	if command -v golangci-lint >/dev/null 2>&1 && golangci-lint version 2>/dev/null | grep -q 'version v\{0,1\}2\.'; then \
+		lint=golangci-lint; \
+	fi; \
+	code=0; for dir in . $(HISTORIES) $(DIFFERENTIAL); do (cd $$dir && set -x && $$lint run ./...) || code=1; done; exit $$code
 
 .PHONY: vuln
 vuln: ## Look for known vulnerabilities in what the program calls.

@@ -20,6 +20,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"reflect"
 	"slices"
 	"sync"
 	"time"
@@ -60,14 +62,16 @@ type Config struct {
 	Limits      map[string]int
 	Drain       time.Duration
 
-	// Durability says for how many replicas of Redis a write waits; see queue.Durability. Default: none.
-	Durability store.Durability
+	// Durability says for how many replicas of Redis a write waits; see [Durability]. Default: none.
+	Durability Durability
 	// PayloadLimit is the most bytes a payload may have. Default 1 MiB.
 	PayloadLimit int
 	// Caps bound what is kept in Redis of work that has ended.
-	Caps queue.Caps
+	Caps Caps
 	// Log receives state changes and failures. The zero Logger discards them.
 	Log zerolog.Logger
+	// Slog receives them in place of Log, in a program that logs with log/slog. Set one of the two; see [Slog].
+	Slog slog.Handler
 }
 
 // Dispatcher is one process's part of a namespace. Register first, then run; enqueueing works at any time.
@@ -87,6 +91,12 @@ type Dispatcher struct {
 // New returns a dispatcher on a Redis client, which the caller closes. It refuses a bad config with a
 // [*task.FieldError]; it does not talk to Redis yet.
 func New(rdb redis.UniversalClient, cfg Config) (*Dispatcher, error) {
+	if isNil(rdb) {
+		return nil, &task.FieldError{Field: "rdb", Reason: "is nil", Hint: "pass the client of Dial or redis.NewClient, and check its error first"}
+	}
+	if err := cfg.setLog(); err != nil {
+		return nil, err
+	}
 	if err := cfg.Durability.ValidateFor(rdb); err != nil {
 		return nil, err
 	}
@@ -108,6 +118,12 @@ func New(rdb redis.UniversalClient, cfg Config) (*Dispatcher, error) {
 	}
 	d.producer = producer.New(q, producer.Config{Limits: task.Limits{Payload: cfg.PayloadLimit}, Check: d.checkPayload})
 	return d, nil
+}
+
+// isNil reports a client that is nil, also as a nil *redis.Client: that is left where the error of a constructor was ignored.
+func isNil(rdb redis.UniversalClient) bool {
+	v := reflect.ValueOf(rdb)
+	return !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil()
 }
 
 // durability logs what nobody else asks to hear.
@@ -214,7 +230,7 @@ func (d *Dispatcher) refuse(err error) error {
 
 // Declare replaces all declared schedules, also while the dispatcher runs: if it leads, what changed takes effect at
 // once. Nothing changes if one of them is refused.
-func (d *Dispatcher) Declare(list []producer.Schedule) error {
+func (d *Dispatcher) Declare(list []Schedule) error {
 	named := map[string]bool{}
 	for i := range list {
 		if err := d.Schedules().Check(&list[i]); err != nil {
@@ -240,13 +256,14 @@ func (d *Dispatcher) declared() []producer.Schedule {
 	return append([]producer.Schedule{}, d.schedules...) // never nil: no schedules is a declaration too
 }
 
-// Enqueue adds a task, shaped by options, and returns its ID. See [producer.Producer.Enqueue] for the errors.
+// Enqueue adds a task, shaped by options, and returns its ID. If its ID or unique key is taken, the error matches
+// [ErrDuplicate], and the ID is that of the task that has it. See [producer.Producer.Enqueue] for the other errors.
 func (d *Dispatcher) Enqueue(ctx context.Context, t *task.Task, opts ...task.Option) (string, error) {
 	return d.producer.Enqueue(ctx, t, opts...)
 }
 
 // EnqueueAll adds tasks, thousands a round trip. See [producer.Producer.EnqueueAll].
-func (d *Dispatcher) EnqueueAll(ctx context.Context, tasks []*task.Task) ([]producer.Result, error) {
+func (d *Dispatcher) EnqueueAll(ctx context.Context, tasks []*task.Task) ([]Result, error) {
 	return d.producer.EnqueueAll(ctx, tasks)
 }
 

@@ -21,6 +21,3 @@ type Dialer = store.Dialer
 
 // Redacted is a Redis URL, or what was meant as one, without its passwords.
 func Redacted(rawURL string) string { return store.Redacted(rawURL) }
-
-// Durability says for how many replicas a write waits; see [store.Durability].
-type Durability = store.Durability

@@ -89,13 +89,16 @@ func Log(log zerolog.Logger) Middleware {
 	}
 }
 
+// slotTime is RFC 3339 with milliseconds. Without them, the ten slots of a second look alike in the log.
+const slotTime = "2006-01-02T15:04:05.000Z07:00"
+
 func logRun(e *zerolog.Event, t *task.Task, start time.Time) *zerolog.Event {
 	if e == nil {
 		return nil
 	}
 	e = e.Str("task", t.ID).Str("type", t.Type)
 	if t.Schedule != "" {
-		e = e.Str("schedule", t.Schedule).Time("slot", t.Slot)
+		e = e.Str("schedule", t.Schedule).Str("slot", t.Slot.UTC().Format(slotTime))
 	}
 	return e.Int("attempt", t.Attempt).Dur("took", time.Since(start))
 }

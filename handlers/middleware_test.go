@@ -171,8 +171,8 @@ func expectFields(t *testing.T, got, want map[string]any) {
 
 func TestLog_writesHowARunEnded(t *testing.T) {
 	t.Parallel()
-	x := &task.Task{ID: "id", Type: "a", Schedule: "nightly", Slot: time.UnixMilli(0).UTC(), Attempt: 2, Payload: []byte("secret")}
-	same := map[string]any{"task": "id", "type": "a", "schedule": "nightly", "slot": "1970-01-01T00:00:00Z", "attempt": 2.0}
+	x := &task.Task{ID: "id", Type: "a", Schedule: "nightly", Slot: time.UnixMilli(100), Attempt: 2, Payload: []byte("secret")}
+	same := map[string]any{"task": "id", "type": "a", "schedule": "nightly", "slot": "1970-01-01T00:00:00.100Z", "attempt": 2.0}
 
 	got := logged(t, zerolog.DebugLevel, x, nothing)
 	expectFields(t, got, same)

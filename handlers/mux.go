@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -87,9 +88,18 @@ func compose(middleware []Middleware, h TaskHandler) TaskHandler {
 	return h
 }
 
+// isNil reports a handler that would panic at its first run: nil, a nil pointer or function, or [Typed] of a nil function.
 func isNil(h TaskHandler) bool {
-	f, ok := h.(Func)
-	return h == nil || ok && f == nil
+	if t, ok := h.(interface{ nilFunc() bool }); ok {
+		return t.nilFunc()
+	}
+	switch v := reflect.ValueOf(h); v.Kind() {
+	case reflect.Invalid:
+		return true
+	case reflect.Pointer, reflect.Func:
+		return v.IsNil()
+	}
+	return false
 }
 
 // Handler returns the handler of a type within its middleware.

@@ -54,6 +54,14 @@ func TestMux_listsItsTypesSorted(t *testing.T) {
 	}
 }
 
+// beats is a handler with a state, which a nil one lacks.
+type beats struct{ n int }
+
+func (b *beats) Handle(context.Context, *task.Task) error {
+	b.n++
+	return nil
+}
+
 func TestMux_refuses(t *testing.T) {
 	t.Parallel()
 	mux := handlers.NewMux()
@@ -69,6 +77,8 @@ func TestMux_refuses(t *testing.T) {
 		{"a b", handlers.Func(nothing), `type "a b": has a character`},
 		{"a", nil, `type "a": its handler is nil`},
 		{"a", handlers.Func(nil), `type "a": its handler is nil`},
+		{"a", handlers.Typed[struct{}](nil), `type "a": its handler is nil`},
+		{"a", (*beats)(nil), `type "a": its handler is nil`},
 		{"taken", handlers.Func(nothing), `type "taken": already has a handler (register each type once)`},
 	} {
 		if err := mux.Handle(c.typ, c.h); !errors.Is(err, task.ErrInvalid) || !strings.HasPrefix(err.Error(), c.want) {

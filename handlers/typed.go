@@ -28,6 +28,8 @@ type typed[T any] struct {
 	fn func(ctx context.Context, v T) error
 }
 
+func (h typed[T]) nilFunc() bool { return h.fn == nil } // see isNil
+
 // Handle implements [TaskHandler].
 func (h typed[T]) Handle(ctx context.Context, t *task.Task) error {
 	v, err := decodePayload[T](t.Payload)

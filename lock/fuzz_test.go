@@ -3,6 +3,8 @@ package lock
 import (
 	"strconv"
 	"testing"
+
+	"github.com/onbeat/onbeat/store"
 )
 
 // What a script answers of a lock: a number that is none is 0, by which nobody has it.
@@ -16,7 +18,7 @@ func FuzzReply(f *testing.F) {
 		if i < 0 {
 			return
 		}
-		got := at([]any{s, nil, []any{s}}, i)
+		got := store.Values{s, nil, []any{s}}.Int(i)
 		if n, err := strconv.ParseInt(s, 10, 64); i == 0 && err == nil && got != n {
 			t.Fatalf("%q is %d", s, got)
 		}

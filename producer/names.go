@@ -14,8 +14,14 @@ const (
 	scheduleKey  = "schedule:"
 )
 
-// checkNames refuses a caller's task that has a name of the dispatcher's.
+// errNilTask refuses a nil task, which is a mistake in the caller's program.
+var errNilTask = &task.FieldError{Field: "task", Reason: "is nil", Hint: "make one with task.New"}
+
+// checkNames refuses a caller's task that is nil or has a name of the dispatcher's.
 func checkNames(t *task.Task) error {
+	if t == nil {
+		return errNilTask
+	}
 	switch _, _, slot := task.ParseSlotID(strings.TrimSuffix(t.ID, backfillMark)); {
 	case slot:
 		return &task.FieldError{

@@ -33,3 +33,24 @@ func TestEnqueue_refusesNamesOfTheDispatcher(t *testing.T) {
 		t.Errorf("an ID that is no slot: %v", err)
 	}
 }
+
+func TestEnqueue_refusesANilTask(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, testredis.Client(t))
+	const want = "task: is nil (make one with task.New)"
+	for _, opts := range [][]task.Option{nil, {task.In(time.Minute)}} {
+		if id, err := w.p.Enqueue(t.Context(), nil, opts...); id != "" || !errors.Is(err, task.ErrInvalid) || err.Error() != want {
+			t.Errorf("with %d options: %q, %v", len(opts), id, err)
+		}
+	}
+	results, err := w.p.EnqueueAll(t.Context(), []*task.Task{task.New("job", nil), nil})
+	if len(results) != 0 || !errors.Is(err, task.ErrInvalid) || err.Error() != "task 2 of 2: "+want {
+		t.Errorf("of two: %v, %v", results, err)
+	}
+	if n := w.rdb.HLen(t.Context(), w.q.Keys().Tasks).Val(); n != 0 {
+		t.Errorf("%d tasks were written", n)
+	}
+	if err := w.p.Check(nil); !errors.Is(err, task.ErrInvalid) {
+		t.Errorf("Check: %v", err)
+	}
+}

@@ -47,6 +47,9 @@ type Result struct {
 // added. After [store.ErrUnreachable] it may have been added; enqueueing the same ID again is refused if it was. An error
 // that matches that of ctx, and not [store.ErrUnreachable], says that ctx ended before the task was sent.
 func (p *Producer) Enqueue(ctx context.Context, t *task.Task, opts ...task.Option) (string, error) {
+	if t == nil { // the options would panic
+		return "", &BatchError{Of: 1, Err: errNilTask}
+	}
 	if err := checkNames(t.Apply(opts...)); err != nil {
 		return t.ID, &BatchError{Of: 1, Err: err}
 	}
@@ -142,6 +145,9 @@ func standing(refused error, id string) string {
 
 // Check refuses a task that could not be enqueued.
 func (p *Producer) Check(t *task.Task) error {
+	if t == nil {
+		return errNilTask
+	}
 	if err := t.Validate(p.cfg.Limits); err != nil {
 		return err
 	}

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/onbeat/onbeat/schedule/internal/oracle"
 )
 
 func TestGrid_everySlotIsAnchorPlusIntervals(t *testing.T) {
@@ -59,8 +61,8 @@ func TestGrid_laws(t *testing.T) {
 			r = Every(time.Duration(rapid.Int64Range(1, 1e9).Draw(t, "every")) * time.Millisecond)
 		} else {
 			rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
-			n := randomExpr(rng, shape{seconds: rng.IntN(2) == 0, specials: rng.IntN(2) == 0, busy: rng.IntN(2) == 0})
-			r = cronIn(n.text, rapid.SampledFrom(zones).Draw(t, "zone"))
+			n := oracle.Random(rng, oracle.Shape{Seconds: rng.IntN(2) == 0, Specials: rng.IntN(2) == 0, Busy: rng.IntN(2) == 0})
+			r = cronIn(n.Text, rapid.SampledFrom(zones).Draw(t, "zone"))
 			r.DST.Gap = rapid.SampledFrom([]GapPolicy{"", DSTGapSkip, DSTGapAfter}).Draw(t, "gap")
 			r.DST.Overlap = rapid.SampledFrom([]OverlapPolicy{"", DSTOverlapFirst, DSTOverlapSecond, DSTOverlapBoth}).Draw(t, "overlap")
 		}

@@ -5,41 +5,9 @@ import (
 	"slices"
 	"testing"
 	"time"
-)
 
-// oddChanges are changes of the clock that have broken schedulers.
-var oddChanges = []struct{ zone, at, what string }{
-	{"Europe/Berlin", "2026-03-29T01:00:00Z", "an hour forward"},
-	{"Europe/Berlin", "2026-10-25T01:00:00Z", "an hour back"},
-	{"America/New_York", "2026-03-08T07:00:00Z", "an hour forward, west"},
-	{"America/New_York", "2026-11-01T06:00:00Z", "an hour back, west"},
-	{"Europe/Dublin", "2026-10-25T01:00:00Z", "winter time is the negative one"},
-	{"Australia/Lord_Howe", "2026-10-03T15:30:00Z", "half an hour forward"},
-	{"Australia/Lord_Howe", "2026-04-04T15:00:00Z", "half an hour back"},
-	{"Antarctica/Troll", "2026-03-29T01:00:00Z", "two hours forward"},
-	{"Antarctica/Troll", "2026-10-25T01:00:00Z", "two hours back"},
-	{"Pacific/Apia", "2011-12-30T10:00:00Z", "a day left out"},
-	{"Pacific/Kwajalein", "1993-08-21T12:00:00Z", "a day left out"},
-	{"America/Sao_Paulo", "2018-11-04T03:00:00Z", "midnight left out"},
-	{"America/Sao_Paulo", "2018-02-18T02:00:00Z", "midnight put off"},
-	{"Asia/Beirut", "2026-03-28T22:00:00Z", "midnight left out"},
-	{"Asia/Beirut", "2026-10-24T21:00:00Z", "midnight put off"},
-	{"Africa/Cairo", "2026-04-23T22:00:00Z", "midnight left out"},
-	{"Africa/Cairo", "2026-10-29T21:00:00Z", "midnight put off"},
-	{"Asia/Kathmandu", "1985-12-31T18:30:00Z", "a quarter forward, for good"},
-	{"Africa/Monrovia", "1972-01-07T00:44:30Z", "44 minutes and a half"},
-	{"Asia/Pyongyang", "2015-08-14T15:00:00Z", "half an hour back, for good"},
-	{"Asia/Pyongyang", "2018-05-04T15:00:00Z", "half an hour forward, for good"},
-	{"America/Caracas", "2007-12-09T07:00:00Z", "half an hour back, for good"},
-	{"Pacific/Norfolk", "2015-10-03T14:30:00Z", "half an hour back, for good"},
-	{"Africa/Casablanca", "2026-02-15T02:00:00Z", "Ramadan begins"},
-	{"America/Nuuk", "2026-03-29T01:00:00Z", "the last hour of a day left out"},
-	{"America/Havana", "2026-03-08T05:00:00Z", "midnight left out"},
-	{"Asia/Tehran", "2022-03-21T20:30:00Z", "midnight left out"},
-	{"America/St_Johns", "1988-04-03T03:31:00Z", "two hours forward at a minute past midnight"},
-	{"America/Los_Angeles", "2438-03-14T10:00:00Z", "far ahead"},
-	{"Europe/Berlin", "9998-10-25T01:00:00Z", "farther"},
-}
+	"github.com/onbeat/onbeat/schedule/internal/oracle"
+)
 
 // A walk is what the clock on the wall shows at each step of (from, to], and at
 // which instant it showed that first and last.
@@ -68,20 +36,20 @@ func takeWalk(loc *time.Location, from, to time.Time, step time.Duration) *walk 
 }
 
 // slots asks of each instant whether it is a slot.
-func (k *walk) slots(n *naive, dst DST) []int64 {
+func (k *walk) slots(n *oracle.Expr, dst DST) []int64 {
 	var slots []int64
 	for i, at := range k.at {
 		if at <= k.from || at > k.to {
 			continue
 		}
-		is := n.matches(k.wall[i])
+		is := n.Matches(k.wall[i])
 		switch w := k.wall[i].Unix(); {
 		case dst.Overlap == DSTOverlapFirst && k.first[w] != at, dst.Overlap == DSTOverlapSecond && k.last[w] != at:
 			is = false
 		}
 		if dst.Gap == DSTGapAfter {
 			for w := k.wall[i-1].Add(k.step); w.Before(k.wall[i]); w = w.Add(k.step) {
-				is = is || n.matches(w)
+				is = is || n.Matches(w)
 			}
 		}
 		if is {
@@ -97,16 +65,16 @@ func TestCronGrid_agreesWithBruteForceAroundOddChanges(t *testing.T) {
 	if testing.Short() {
 		rounds = 2
 	}
-	for _, change := range oddChanges {
-		t.Run(change.zone+" "+change.at, func(t *testing.T) {
+	for _, change := range oracle.Changes {
+		t.Run(change.Zone+" "+change.At, func(t *testing.T) {
 			t.Parallel()
-			loc, err := time.LoadLocation(change.zone)
+			loc, err := time.LoadLocation(change.Zone)
 			if err != nil {
 				t.Fatal(err)
 			}
-			at := ts(change.at)
-			if s := mustZone(t, change.zone).at(at.Unix()); s.start != at.Unix() || s.before == s.offset {
-				t.Fatalf("%s: the clock does not change there: %+v", change.what, s)
+			at := ts(change.At)
+			if s := mustZone(t, change.Zone).at(at.Unix()); s.start != at.Unix() || s.before == s.offset {
+				t.Fatalf("%s: the clock does not change there: %+v", change.What, s)
 			}
 			rng := rand.New(rand.NewPCG(uint64(at.Unix()), 1))
 			walks := map[bool]*walk{true: takeWalk(loc, at.Add(-2*time.Hour), at.Add(2*time.Hour), time.Second)}
@@ -117,8 +85,8 @@ func TestCronGrid_agreesWithBruteForceAroundOddChanges(t *testing.T) {
 				fine := at.Second() != 0 || round%4 == 3
 				k := walks[fine]
 				from, to := time.Unix(k.from, 0), time.Unix(k.to, 0)
-				n := randomExpr(rng, shape{seconds: fine, busy: round%2 == 0})
-				r := cronIn(n.text, change.zone)
+				n := oracle.Random(rng, oracle.Shape{Seconds: fine, Busy: round%2 == 0})
+				r := cronIn(n.Text, change.Zone)
 				if r.Validate() != nil {
 					continue // it would never run
 				}
@@ -170,15 +138,16 @@ func TestCronGrid_agreesWithBruteForceOnDates(t *testing.T) {
 	rng := rand.New(rand.NewPCG(2, 7))
 	checked := 0
 	for range 400 {
-		n := randomExpr(rng, shape{specials: true})
+		n := oracle.Random(rng, oracle.Shape{Specials: true})
 		// Only the date matters here, so a step of a day is enough: midnight.
-		n.field[1], n.field[2] = naiveField{text: "0", set: steps(0, 0, 1)}, naiveField{text: "0", set: steps(0, 0, 1)}
-		r := Cron("0 0 "+n.field[3].text+" "+n.field[4].text+" "+n.field[5].text, nil)
+		zero := oracle.Field{Text: "0", Set: oracle.Steps(0, 0, 1)}
+		n.Field[1], n.Field[2] = zero, zero
+		r := Cron("0 0 "+n.Field[3].Text+" "+n.Field[4].Text+" "+n.Field[5].Text, nil)
 		from := time.Date(1970+rng.IntN(500), time.Month(1+rng.IntN(12)), 1+rng.IntN(28), 0, 0, 0, 0, time.UTC)
 		to := from.AddDate(5, 0, 0)
 		var want []int64
 		for d := from.AddDate(0, 0, 1); !d.After(to); d = d.AddDate(0, 0, 1) {
-			if n.matches(d) {
+			if n.Matches(d) {
 				want = append(want, d.Unix())
 			}
 		}
@@ -199,8 +168,8 @@ func TestCronGrid_agreesWithBruteForceOnDates(t *testing.T) {
 func TestZone_listsEveryChangeOfTheClock(t *testing.T) {
 	t.Parallel()
 	names := map[string]bool{"UTC": true, "Asia/Gaza": true, "Asia/Seoul": true, "America/Sao_Paulo": true}
-	for _, c := range oddChanges {
-		names[c.zone] = true
+	for _, c := range oracle.Changes {
+		names[c.Zone] = true
 	}
 	for name := range names {
 		z := mustZone(t, name)

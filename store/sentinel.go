@@ -61,7 +61,8 @@ func newSentinels(o *redis.FailoverOptions, log zerolog.Logger) *sentinels {
 		return &redis.Options{
 			Addr: addr, Username: user, Password: password, Dialer: dial, ClientName: o.ClientName, Protocol: o.Protocol,
 			DialTimeout: o.DialTimeout, ReadTimeout: o.ReadTimeout, WriteTimeout: o.WriteTimeout, ContextTimeoutEnabled: true,
-			PoolSize: 1, PipelinePoolSize: -1, MaxRetries: -1, DialerRetries: dialTries, DisableIdentity: true,
+			PoolSize:         2, // of as many dials that fail go-redis probes once a second, even when it is closed
+			PipelinePoolSize: -1, MaxRetries: -1, DialerRetries: dialTries, DisableIdentity: true,
 			MaintNotificationsConfig: noMaintenance,
 		}
 	}

@@ -4,10 +4,17 @@
 //
 //	func TestMain(m *testing.M) { testredis.Main(m) }
 //
-//	func TestClaim_takesTheEarliest(t *testing.T) {
+//	func TestEnqueue_refusesADuplicate(t *testing.T) {
 //		t.Parallel()
-//		q := queue.New(testredis.Client(t), testredis.Namespace(t))
-//		...
+//		d, err := onbeat.New(testredis.Client(t), onbeat.Config{Namespace: testredis.Namespace(t)})
+//		if err != nil {
+//			t.Fatal(err)
+//		}
+//		for _, want := range []error{nil, onbeat.ErrDuplicate} {
+//			if _, err := d.Enqueue(t.Context(), task.New("invoice.send", nil), task.ID("inv-42")); !errors.Is(err, want) {
+//				t.Errorf("got %v, want %v", err, want)
+//			}
+//		}
 //	}
 //
 // All tests of a package share one Redis, told apart by a namespace of their own,

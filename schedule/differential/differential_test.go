@@ -1,4 +1,4 @@
-package schedule
+package differential
 
 import (
 	"math/rand/v2"
@@ -8,11 +8,12 @@ import (
 
 	netresearch "github.com/netresearch/go-cron"
 	robfig "github.com/robfig/cron/v3"
+
+	"github.com/onbeat/onbeat/schedule"
+	"github.com/onbeat/onbeat/schedule/internal/oracle"
 )
 
-// The differential tests hold the package against two other evaluators. Where
-// they differ, the difference has a name and a count here, and wherever it can be,
-// the other's answer is derived from ours by changing that one thing.
+// The known differences.
 const (
 	// robfig/cron calls a day field with a step restricted, even */2, and a list
 	// unrestricted if any item is a star. We look at the first character, as
@@ -47,66 +48,44 @@ const (
 
 const robfigOptions = robfig.Second | robfig.Minute | robfig.Hour | robfig.Dom | robfig.Month | robfig.Dow
 
-func withSeconds(n *naive) string {
-	if strings.Count(n.text, " ") == 5 {
-		return n.text
-	}
-	return "0 " + n.text
-}
-
-func randomInstant(rng *rand.Rand) time.Time {
-	return time.UnixMilli(rng.Int64N(ts("2200-01-01").UnixMilli())).UTC()
-}
-
-// answer evaluates c in zone with no automatic policy, on behalf of another's rules.
-func answer(c calendar, z *zone, dst DST, after time.Time) time.Time {
-	g := cronGrid{c, z, dst}
-	s := g.next(floorDiv(after.UnixMilli(), 1000)+1, maxMilli/1000)
-	if s == never {
-		return time.Time{}
-	}
-	return time.Unix(s, 0).UTC()
-}
-
 func TestDifferential_robfigInUTC(t *testing.T) {
 	t.Parallel()
 	rng := rand.New(rand.NewPCG(11, 1))
 	parser := robfig.NewParser(robfigOptions)
 	seen := map[string]int{}
 	for range 6000 {
-		n := randomExpr(rng, shape{seconds: rng.IntN(2) == 0})
-		theirs, err := parser.Parse(withSeconds(n))
+		n := oracle.Random(rng, oracle.Shape{Seconds: rng.IntN(2) == 0})
+		theirs, err := parser.Parse(sixFields(n))
 		if err != nil {
-			t.Fatalf("robfig refuses %q: %v", n.text, err)
+			t.Fatalf("robfig refuses %q: %v", n.Text, err)
 		}
-		c, err := parseCron(n.text)
+		ours, err := inUTC(n.Text)
 		if err != nil {
-			if got := theirs.Next(ts("2026-01-01")); !got.IsZero() && n.matches(got) {
+			if got := theirs.Next(day0.AddDate(56, 0, 0)); !got.IsZero() && n.Matches(got) {
 				t.Fatalf("%v, but robfig runs it at %v", err, got)
 			}
 			continue
 		}
-		z := mustZone(t, "")
 		spec := theirs.(*robfig.SpecSchedule)
 		spec.Location = time.UTC
+		domStar, dowStar := spec.Dom>>63 == 1, spec.Dow>>63 == 1
+		theirWay := daysOf(t, strings.Fields(sixFields(n)))
 		for range 4 {
 			after := randomInstant(rng)
-			got, want := answer(c, z, DST{}, after), spec.Next(after)
+			got, want := ours.Next(after), spec.Next(after)
 			seen["compared"]++
 			if got.Equal(want) {
 				continue
 			}
 			name := ""
-			star := c
-			star.domStar, star.dowStar = spec.Dom>>63 == 1, spec.Dow>>63 == 1
-			if star != c {
-				name, got = diffStar, answer(star, z, DST{}, after)
+			if domStar != isStar(n.Field[3]) || dowStar != isStar(n.Field[5]) {
+				name, got = diffStar, theirWay.next(after, domStar || dowStar)
 			}
 			if want.IsZero() && got.After(after.AddDate(4, 11, 0)) {
 				name, want = diffHorizon, got
 			}
 			if name == "" || !got.Equal(want) {
-				t.Fatalf("%q after %v: got %v, robfig says %v", n.text, after, got, want)
+				t.Fatalf("%q after %v: got %v, robfig says %v", n.Text, after, got, want)
 			}
 			seen[name]++
 		}
@@ -125,13 +104,13 @@ func TestDifferential_netresearchInUTC(t *testing.T) {
 	and := netresearch.MustNewParser(options)
 	seen := map[string]int{}
 	for range 6000 {
-		n := randomExpr(rng, shape{seconds: rng.IntN(2) == 0, specials: true})
-		c, err := parseCron(n.text)
+		n := oracle.Random(rng, oracle.Shape{Seconds: rng.IntN(2) == 0, Specials: true})
+		ours, err := inUTC(n.Text)
 		if err != nil {
 			continue
 		}
 		// Theirs writes the last Friday 5#L, ours 5L.
-		text := strings.Fields(withSeconds(n))
+		text := strings.Fields(sixFields(n))
 		text[5] = strings.ReplaceAll(text[5], "L", "#L")
 		spelled := strings.Join(text, " ")
 		theirs, err := and.Parse(spelled)
@@ -141,34 +120,34 @@ func TestDifferential_netresearchInUTC(t *testing.T) {
 		}
 		if err != nil {
 			if !strings.Contains(err.Error(), "step") {
-				t.Fatalf("netresearch refuses %q: %v", n.text, err)
+				t.Fatalf("netresearch refuses %q: %v", n.Text, err)
 			}
 			seen[diffStep]++
 			continue
 		}
 		spec := theirs.(*netresearch.SpecSchedule)
 		spec.Location = time.UTC
-		sunday := uint8(spec.Dow&0x7f) != c.dow
+		known, fields := diffAnd, strings.Fields(sixFields(n))
+		if uint8(spec.Dow&0x7f) != weekdays(n) {
+			known = diffSunday
+			fields[5] += ",0"
+		}
+		theirWay := daysOf(t, fields)
 		for range 4 {
 			after := randomInstant(rng)
-			got, want := answer(c, mustZone(t, ""), DST{}, after), spec.Next(after)
+			got, want := ours.Next(after), spec.Next(after)
 			seen["compared"]++
 			if got.Equal(want) {
 				continue
 			}
-			name, theirWay := diffAnd, c
-			theirWay.domStar = true
-			if sunday {
-				name = diffSunday
-				theirWay.dow |= 1
-			}
+			name := known
 			// A rewritten expression may be impossible: then both say never.
-			got = answer(theirWay, mustZone(t, ""), DST{}, after)
+			got = theirWay.next(after, true)
 			if want.IsZero() && (got.IsZero() || got.After(after.AddDate(4, 11, 0))) {
 				name, want = diffHorizon, got
 			}
 			if !got.Equal(want) {
-				t.Fatalf("%q after %v: got %v, netresearch says %v", n.text, after, got, want)
+				t.Fatalf("%q after %v: got %v, netresearch says %v", n.Text, after, got, want)
 			}
 			seen[name]++
 		}
@@ -186,44 +165,57 @@ func TestDifferential_robfigAcrossZones(t *testing.T) {
 	seen := map[string]int{}
 	for range 6000 {
 		// No steps or lists in the day fields: those differences are counted above.
-		n := randomExpr(rng, shape{busy: true})
-		f := strings.Fields(n.text)
+		n := oracle.Random(rng, oracle.Shape{Busy: true})
+		f := strings.Fields(n.Text)
 		text := strings.Join([]string{f[0], f[1], "*", f[3], "*"}, " ")
-		c, err := parseCron(text)
+		change := oracle.Changes[rng.IntN(len(oracle.Changes))]
+		loc, err := time.LoadLocation(change.Zone)
 		if err != nil {
 			t.Fatal(err)
 		}
-		change := oddChanges[rng.IntN(len(oddChanges))]
-		z := mustZone(t, change.zone)
+		ours, err := schedule.Rule{
+			Cron: text, Timezone: change.Zone, DST: schedule.DST{Gap: schedule.DSTGapSkip, Overlap: schedule.DSTOverlapBoth},
+		}.Grid(day0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		wall, err := inUTC(text)
+		if err != nil {
+			t.Fatal(err)
+		}
 		theirs, err := parser.Parse("0 " + text)
 		if err != nil {
 			t.Fatal(err)
 		}
 		spec := theirs.(*robfig.SpecSchedule)
-		spec.Location = z.loc
+		spec.Location = loc
 		for range 4 {
 			// Half of the instants lie near a change, where it is interesting.
 			after := randomInstant(rng)
 			if rng.IntN(2) == 0 {
-				after = ts(change.at).Add(time.Duration(rng.Int64N(int64(4*day))) - 2*day).Truncate(time.Second)
+				at, err := time.Parse(time.RFC3339, change.At)
+				if err != nil {
+					t.Fatal(err)
+				}
+				after = at.Add(time.Duration(rng.Int64N(int64(4*day))) - 2*day).Truncate(time.Second)
 			}
-			got := answer(c, z, DST{DSTGapSkip, DSTOverlapBoth}, after)
-			want := spec.Next(after)
+			got, want := ours.Next(after), spec.Next(after)
 			seen["compared"]++
 			if got.Equal(want) {
 				continue
 			}
-			if z.at(after.Unix()).offset%60 != 0 {
+			if _, offset := after.In(loc).Zone(); offset%60 != 0 {
 				seen[diffOddOffset]++
 				continue
 			}
-			if !changesWithin(z, after.Add(-32*day), latest(got, want).Add(day)) {
+			if !changesWithin(loc, after.Add(-32*day), latest(got, want).Add(day)) {
 				t.Fatalf("%q %s after %v: got %v, robfig says %v, and no change of the clock is near",
-					text, change.zone, after, got, want)
+					text, change.Zone, after, got, want)
 			}
-			if w := want.In(z.loc); c.matches(time.Date(w.Year(), w.Month(), w.Day(), w.Hour(), w.Minute(), w.Second(), 0, time.UTC).Unix()) &&
-				want.Before(got) && want.After(after) {
-				t.Fatalf("%q %s after %v: robfig found %v, which matches, before %v", text, change.zone, after, want, got)
+			w := want.In(loc)
+			shown := time.Date(w.Year(), w.Month(), w.Day(), w.Hour(), w.Minute(), w.Second(), 0, time.UTC)
+			if wall.Next(shown.Add(-1)).Equal(shown) && want.Before(got) && want.After(after) {
+				t.Fatalf("%q %s after %v: robfig found %v, which matches, before %v", text, change.Zone, after, want, got)
 			}
 			seen[diffDST]++
 		}
@@ -232,16 +224,4 @@ func TestDifferential_robfigAcrossZones(t *testing.T) {
 	if seen["compared"] < 20000 {
 		t.Errorf("too little was compared: %v", seen)
 	}
-}
-
-func latest(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
-}
-
-func changesWithin(z *zone, from, to time.Time) bool {
-	s := z.at(from.Unix())
-	return s.end <= to.Unix()
 }
