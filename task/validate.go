@@ -165,6 +165,16 @@ func CheckDue(field string, at time.Time) error {
 	return nil
 }
 
+// ParseTime reads a moment as RFC 3339 writes it, and refuses what [CheckDue] does.
+func ParseTime(field, s string) (time.Time, error) {
+	t, err := time.Parse(time.RFC3339, s)
+	if err != nil {
+		return t, &FieldError{Field: field, Value: s, Reason: "not a time",
+			Hint: "RFC 3339, such as 2030-01-31T09:00:00Z or 2030-01-31T09:00:00+09:00"}
+	}
+	return t, CheckDue(field, t)
+}
+
 // CheckID refuses an ID or key that is empty, over 256 bytes, not UTF-8, or holds control characters or characters that
 // turn the direction of text, by which one ID looks like another.
 func CheckID(field, id string) error {

@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/onbeat/onbeat"
+	"github.com/onbeat/onbeat/config"
 	"github.com/onbeat/onbeat/handlers"
 	"github.com/onbeat/onbeat/queue"
 	"github.com/onbeat/onbeat/task"
@@ -28,28 +29,24 @@ type client struct {
 	*onbeat.Dispatcher
 	rdb       redis.UniversalClient
 	url       string // without its password
-	namespace string
-	caps      queue.Caps
-
-	durability queue.Durability
-	lease      time.Duration // of the config; 0: the default
-	sentinels  *sentinels    // nil: the URL names none
-	cautions   []caution
+	cfg       onbeat.Config
+	sentinels *sentinels // nil: the URL names none
+	cautions  []caution
 }
 
 // target says where to work: flags first, then the environment, then the config file.
 type target struct {
-	url, namespace string
-	limits         task.Limits
-	caps           queue.Caps
-	durability     queue.Durability
-	lease          time.Duration
-	secretFile     string // a config file that has a password in it, or ""
+	url        string
+	cfg        onbeat.Config
+	secretFile string // a config file that has a password in it, or ""
 }
+
+// limits bound what tasks may hold.
+func (t target) limits() task.Limits { return task.Limits{Payload: t.cfg.PayloadLimit} }
 
 func (a *app) target() (target, error) {
 	if a.Config == "" {
-		return a.targetOf(&config{})
+		return a.targetOf(&config.File{})
 	}
 	cfg, err := a.loadConfig(a.Config)
 	if err != nil {
@@ -58,25 +55,22 @@ func (a *app) target() (target, error) {
 	return a.targetOf(cfg)
 }
 
-func (a *app) targetOf(cfg *config) (t target, err error) {
-	t = target{
-		limits: task.Limits{Payload: int(cfg.PayloadLimit)},
-		caps:   cfg.Keep.caps(), durability: cfg.Durability.queue(), lease: time.Duration(cfg.Lease),
-	}
-	t.url, err = redisURL(cmp.Or(a.Redis, a.env("ONBEAT_REDIS_URL"), string(cfg.Redis.URL), defaultRedis))
+func (a *app) targetOf(file *config.File) (t target, err error) {
+	t.cfg = file.Dispatcher
+	t.url, err = redisURL(cmp.Or(a.Redis, a.env("ONBEAT_REDIS_URL"), file.Redis.URL, defaultRedis))
 	if err != nil {
 		return target{}, err
 	}
-	t.url = cfg.withTLS(t.url)
-	if cfg.secret {
-		t.secretFile = cfg.file.name
+	t.url = file.WithTLS(t.url)
+	if file.Redis.Secret {
+		t.secretFile = file.Name
 	}
-	t.namespace, err = a.namespaceOf(cfg)
+	t.cfg.Namespace, err = a.namespaceOf(file)
 	return t, err
 }
 
-func (a *app) namespaceOf(cfg *config) (string, error) {
-	name := cmp.Or(a.Namespace, a.env("ONBEAT_NAMESPACE"), string(cfg.Namespace))
+func (a *app) namespaceOf(file *config.File) (string, error) {
+	name := cmp.Or(a.Namespace, a.env("ONBEAT_NAMESPACE"), file.Dispatcher.Namespace)
 	if name == "" {
 		return "", refuse("namespace", "", "missing", "pass --namespace, set ONBEAT_NAMESPACE, or name a config file with -c")
 	}
@@ -93,8 +87,8 @@ func (a *app) connect(ctx context.Context) (*client, error) {
 }
 
 func (a *app) connectTo(ctx context.Context, t target) (*client, error) {
-	want := t.durability.Replicas
-	t.durability.Report = func(replicas int, enough bool) {
+	want := t.cfg.Durability.Replicas
+	t.cfg.Durability.Report = func(replicas int, enough bool) {
 		if !enough {
 			fmt.Fprintf(a.err, "onbeat: written, but to %d of the %d replicas that durability asks for: a failover may lose it\n", replicas, want)
 		}
@@ -116,7 +110,7 @@ func (t target) open() (*client, error) {
 	if err != nil {
 		return nil, err
 	}
-	d, err := onbeat.New(rdb, onbeat.Config{Namespace: t.namespace, PayloadLimit: t.limits.Payload, Caps: t.caps, Durability: t.durability})
+	d, err := onbeat.New(rdb, t.cfg)
 	if err != nil {
 		_ = rdb.Close()
 		return nil, err
@@ -127,8 +121,7 @@ func (t target) open() (*client, error) {
 			return nil, err
 		}
 	}
-	return &client{Dispatcher: d, rdb: rdb, url: onbeat.Redacted(t.url), namespace: t.namespace, caps: t.caps, durability: t.durability,
-		lease: t.lease, sentinels: sentinelsOf(t.url), cautions: t.cautions()}, nil
+	return &client{Dispatcher: d, rdb: rdb, url: onbeat.Redacted(t.url), cfg: t.cfg, sentinels: sentinelsOf(t.url), cautions: t.cautions()}, nil
 }
 
 // ping asks whether Redis is there.

@@ -84,7 +84,7 @@ func (c *enqueueCmd) one(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	t, err := newChecker(target.limits).task(spec)
+	t, err := newChecker(target.limits()).task(spec)
 	if err != nil {
 		return err
 	}

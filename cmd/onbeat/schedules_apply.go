@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/goccy/go-yaml/ast"
-
+	"github.com/onbeat/onbeat/config"
+	"github.com/onbeat/onbeat/internal/input"
 	"github.com/onbeat/onbeat/producer"
 	"github.com/onbeat/onbeat/task"
 )
@@ -21,7 +21,7 @@ func (c *schedulesApplyCmd) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	list, err := c.read(ctx, a, t.limits)
+	list, err := c.read(ctx, a, t.limits())
 	if err != nil {
 		return err
 	}
@@ -51,28 +51,18 @@ func (c *schedulesApplyCmd) read(ctx context.Context, a *app, limits task.Limits
 	name, data, err := c.File, []byte(nil), error(nil)
 	if name == "-" {
 		name = "stdin"
-		data, err = readBounded(a.stdin(ctx), name, "file")
+		data, err = input.All(a.stdin(ctx), name, "file")
 	} else {
-		data, err = readFile(name, "file")
+		data, err = input.File(name, "file")
 	}
 	if err != nil {
 		return nil, err
 	}
-	f, err := parseYAML(name, data)
+	f, err := config.Parse(name, data, a.env)
 	if err != nil {
 		return nil, err
 	}
-	var within config
-	if f.body.Type() == ast.SequenceType {
-		f.root = "schedules"
-		err = f.decode(&within.Schedules)
-	} else {
-		err = f.decode(&within)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return checkSchedules(f, within.Schedules, limits, false)
+	return f.Schedules, f.CheckSchedules(limits)
 }
 
 // sayUnhandled notes on stderr the task types that no instance handles.

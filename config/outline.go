@@ -1,4 +1,4 @@
-package main
+package config
 
 import (
 	"fmt"
@@ -8,7 +8,7 @@ import (
 
 // outline follows the tokens of a file, and counts what the parser will have to do.
 type outline struct {
-	file   *yamlFile
+	file   *document
 	tokens token.Tokens
 
 	levels   []outlineLevel // the lists and mappings that are open
@@ -30,7 +30,7 @@ type outlineLevel struct {
 }
 
 // checkTokens refuses, before it is parsed, what that would take too long for, or too much of the stack.
-func (f *yamlFile) checkTokens(tokens token.Tokens) error {
+func (f *document) checkTokens(tokens token.Tokens) error {
 	o := &outline{file: f, tokens: tokens}
 	for i, t := range tokens {
 		if i >= maxNodes {

@@ -1,14 +1,16 @@
-package main
+package config
 
 import (
 	"bytes"
 	"fmt"
+
+	"github.com/onbeat/onbeat/internal/input"
 )
 
 // What a YAML file may ask of this process. A file of a few hundred bytes can stand for gigabytes, by aliases of aliases,
 // and the parser takes time by the square of some lengths.
 const (
-	maxFile      = 16 << 20          // bytes
+	maxFile      = input.MaxSize     // bytes
 	maxNodes     = 500_000           // of tokens, and of values when aliases are written out
 	maxExpanded  = 64 << 20          // bytes of text when aliases are written out
 	maxDepth     = 100               // of lists and mappings in each other
@@ -20,12 +22,12 @@ const (
 )
 
 // bound refuses a file at a line.
-func (f *yamlFile) bound(line int, reason, hint string) error {
-	return &fileError{f.name, line, &usageError{reason, hint}}
+func (f *document) bound(line int, reason, hint string) error {
+	return &Problem{f.name, line, &invalid{reason, hint}}
 }
 
 // checkText refuses, before it is cut into tokens, what that would take too long for.
-func (f *yamlFile) checkText(data []byte) error {
+func (f *document) checkText(data []byte) error {
 	if len(data) > maxFile {
 		return f.bound(0, fmt.Sprintf("larger than %d MiB", maxFile>>20), "split it, or name the file that you mean")
 	}

@@ -1,11 +1,19 @@
-package main
+package config
 
 import (
+	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/rs/zerolog"
+
+	"github.com/onbeat/onbeat/internal/wording"
 	"github.com/onbeat/onbeat/producer"
+	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/task"
 )
 
 const goodConfig = `
@@ -66,24 +74,47 @@ func testEnv(pairs ...string) func(string) string {
 	}
 }
 
+// checked reads a config and checks all of it, as a command does.
+func checked(name, text string, env func(string) string) (*File, error) {
+	f, err := Parse(name, []byte(text), env)
+	if err != nil {
+		return nil, err
+	}
+	if err := f.Unset(); err != nil {
+		return nil, err
+	}
+	return f, f.Check()
+}
+
 func TestConfig_saysEverything(t *testing.T) {
 	t.Parallel()
-	c, err := parseConfig("shop.yaml", []byte(goodConfig), testEnv("SECRET", "s3cret"))
+	c, err := checked("shop.yaml", goodConfig, testEnv("SECRET", "s3cret"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.Redis.URL != "redis://user:s3cret@127.0.0.1:6379/0" || c.Release != "1.10" || c.Concurrency != 20 || c.Queues["default"] != 2 {
+	d := c.Dispatcher
+	if c.Redis.URL != "redis://user:s3cret@127.0.0.1:6379/0" || d.Release != "1.10" || d.Concurrency != 20 || d.Queues["default"] != 2 {
 		t.Errorf("%+v", c)
 	}
-	if d := c.consumer().Drain; d >= 0 {
-		t.Errorf("drain 0s means not at all, got %v", d)
+	if d.Namespace != "shop" || d.Lead != "sticky" || d.Consume != "release" || !d.Standby || !d.Strict || d.Limits["http"] != 5 ||
+		d.Lease != 10*time.Second || d.MinReady != 10*time.Second || d.PayloadLimit != 2048 {
+		t.Errorf("%+v", d)
 	}
-	if caps := c.Keep.caps(); caps.Dead != 1 || caps.Events != 4 {
-		t.Errorf("caps %+v", caps)
+	if d.Drain >= 0 {
+		t.Errorf("drain 0s means not at all, got %v", d.Drain)
+	}
+	if want := (queue.Caps{Dead: 1, Done: 2, History: 3, Events: 4}); d.Caps != want {
+		t.Errorf("caps %+v", d.Caps)
+	}
+	if h := c.Handlers.HTTP; !h.DenyPrivate || h.Timeout != 5*time.Second || h.MaxRedirects != -1 || !h.RedirectBody || h.MaxRetryAfter != 24*time.Hour || h.IdlePerHost != 3 {
+		t.Errorf("http %+v", h)
+	}
+	if c.Listen != "127.0.0.1:8080" || c.Log.Threshold() != zerolog.DebugLevel || c.Log.Format != "json" {
+		t.Errorf("listen %q log %+v", c.Listen, c.Log)
 	}
 	var names []string
 	by := map[string]producer.Schedule{}
-	for _, s := range c.declared {
+	for _, s := range c.Schedules {
 		names = append(names, s.Name)
 		by[s.Name] = s
 	}
@@ -129,7 +160,7 @@ var badConfigs = []struct{ name, yaml, want string }{
 	{"unknown rule", "lead: oldest\n", `x.yaml:1: lead "oldest": unknown rule (newest or sticky)`},
 	{"unknown rule of taking work", "consume: some\n", `x.yaml:1: consume "some": unknown rule (newest, release or all)`},
 	{"bad address", "api: {listen: nowhere}\n", `x.yaml:1: api.listen "nowhere": not an address (host:port, such as 127.0.0.1:8080)`},
-	{"bad port", "api: {listen: 'h:99999'}\n", `x.yaml:1: api.listen "h:99999": has a port that is none`},
+	{"bad port", "api: {listen: 'h:99999'}\n", `x.yaml:1: api.listen "h:99999": has an invalid port`},
 	{"bad level", "log: {level: loud}\n", `x.yaml:1: log.level "loud": unknown level (debug, info, warn or error)`},
 	{"bad format", "log: {format: xml}\n", `x.yaml:1: log.format "xml": unknown format (json or console)`},
 	{"negative payload limit", "payload_limit: -1\n", `x.yaml:1: payload_limit "-1": negative`},
@@ -172,7 +203,7 @@ var badConfigs = []struct{ name, yaml, want string }{
 func TestConfig_refusesInOneLine(t *testing.T) {
 	t.Parallel()
 	for _, c := range badConfigs {
-		_, err := parseConfig("x.yaml", []byte(c.yaml), testEnv())
+		_, err := checked("x.yaml", c.yaml, testEnv())
 		if err == nil {
 			t.Errorf("%s: accepted", c.name)
 			continue
@@ -180,12 +211,74 @@ func TestConfig_refusesInOneLine(t *testing.T) {
 		if got := err.Error(); !strings.HasPrefix(got, c.want) || strings.Contains(got, "\n") {
 			t.Errorf("%s:\n got %s\nwant %s", c.name, got, c.want)
 		}
-		if !askedWrongly(err) {
-			t.Errorf("%s: is not exit code 2: %v", c.name, err)
+		if !errors.Is(err, task.ErrInvalid) {
+			t.Errorf("%s: does not match ErrInvalid: %v", c.name, err)
 		}
 		if strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("%s: the password is shown: %v", c.name, err)
 		}
+	}
+}
+
+func TestCheck_listsAllProblemsByLine(t *testing.T) {
+	t.Parallel()
+	const text = `lease: 1ms
+concurrency: -1
+keep: {dead: 0, done: 0}
+log: {level: loud, format: xml}
+schedules:
+  - name: a
+    every: 1s
+    task: http
+    priority: urgent
+    until: soon
+  - name: a
+    cron: 61 * * * *
+    task: http
+    payload: {}
+`
+	_, err := checked("x.yaml", text, testEnv())
+	var got []string
+	for _, p := range ProblemsOf(err) {
+		got = append(got, fmt.Sprintf("%d %s", p.Line, FieldOf(p).Field))
+	}
+	want := []string{"1 lease", "2 concurrency", "3 keep.dead", "3 keep.done", "4 log.level", "4 log.format", "9 schedules[0].priority",
+		"10 schedules[0].until", "11 schedules[1].name", "12 schedules[1].cron minute", "14 schedules[1].payload.url"}
+	if !slices.Equal(got, want) {
+		t.Errorf("got  %q\nwant %q", got, want)
+	}
+	if said := err.Error(); !strings.HasPrefix(said, `x.yaml:1: lease "1ms": out of range`) || !strings.HasSuffix(said, "; and 10 more: onbeat check shows them") {
+		t.Error(said)
+	}
+}
+
+func TestUnset_isNoProblemOfTheFile(t *testing.T) {
+	t.Parallel()
+	f, err := Parse("x.yaml", []byte("namespace: x\nredis: {url: 'redis://${USER}:${PW}@h'}\n"), testEnv("USER", "app"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Check(); err != nil {
+		t.Errorf("the file is wrong: %v", err)
+	}
+	const want = `x.yaml:2: redis.url "${PW}": the environment variable is not set (set PW, or write the URL out)`
+	if err := f.Unset(); err == nil || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
+	}
+}
+
+func TestCheckSchedules_takesAListAloneAndTypesOfOthers(t *testing.T) {
+	t.Parallel()
+	f, err := Parse("x.yaml", []byte("- {name: a, every: 1s, task: invoice.send}\n- {name: b, every: 1s, task: http}\n"), testEnv())
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = f.CheckSchedules(task.Limits{})
+	if list := ProblemsOf(err); len(list) != 1 || !strings.HasPrefix(err.Error(), "x.yaml:2: schedules[1].payload") {
+		t.Errorf("%v", err)
+	}
+	if err := f.Check(); err == nil || !strings.HasPrefix(err.Error(), "x.yaml:1: a list, where a mapping belongs") {
+		t.Errorf("as a config: %v", err)
 	}
 }
 
@@ -202,13 +295,13 @@ func FuzzConfig(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		var err error
 		within(t, "config", 10*time.Second, 2000, func() {
-			_, err = parseConfig("x.yaml", []byte(text), testEnv())
+			_, err = checked("x.yaml", text, testEnv())
 		})
 		switch {
 		case err == nil:
-		case !askedWrongly(err):
-			t.Errorf("%q: not exit code 2: %v", text, err)
-		case strings.ContainsAny(oneLine(err.Error()), "\r\n"):
+		case !errors.Is(err, task.ErrInvalid):
+			t.Errorf("%q: does not match ErrInvalid: %v", text, err)
+		case strings.ContainsAny(wording.OneLine(err.Error()), "\r\n"):
 			t.Errorf("%q: more than one line: %v", text, err)
 		}
 	})

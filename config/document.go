@@ -1,4 +1,4 @@
-package main
+package config
 
 import (
 	"bytes"
@@ -14,11 +14,12 @@ import (
 	"github.com/goccy/go-yaml/parser"
 	"github.com/goccy/go-yaml/token"
 
+	"github.com/onbeat/onbeat/internal/wording"
 	"github.com/onbeat/onbeat/task"
 )
 
-// yamlFile is a YAML document that knows where everything in it stands.
-type yamlFile struct {
+// document is a YAML document that knows the line of everything in it.
+type document struct {
 	name    string
 	root    string // what paths begin with, for a document that is only a part
 	body    ast.Node
@@ -27,28 +28,12 @@ type yamlFile struct {
 	anchors map[string]ast.Node
 }
 
-// fileError is what is wrong at a place in a file.
-type fileError struct {
-	file string
-	line int
-	err  error
-}
-
-func (e *fileError) Error() string {
-	if e.line == 0 {
-		return e.file + ": " + e.err.Error()
-	}
-	return fmt.Sprintf("%s:%d: %v", e.file, e.line, e.err)
-}
-
-func (e *fileError) Unwrap() error { return e.err }
-
-// parseYAML reads one document. Every error is a [*fileError] that counts as asked wrongly.
-func parseYAML(name string, data []byte) (f *yamlFile, err error) {
-	f = &yamlFile{name: name, lines: map[string]int{}, paths: map[[2]int]string{}, anchors: map[string]ast.Node{}}
+// parseDocument reads one document. Every error is a [*Problem] that matches [task.ErrInvalid].
+func parseDocument(name string, data []byte) (f *document, err error) {
+	f = &document{name: name, lines: map[string]int{}, paths: map[[2]int]string{}, anchors: map[string]ast.Node{}}
 	defer func() {
 		if recover() != nil { // the parser has met something its authors have not
-			f, err = nil, &fileError{name, 0, &usageError{"not YAML that can be read", ""}}
+			f, err = nil, &Problem{name, 0, &invalid{"not YAML that can be read", ""}}
 		}
 	}()
 	if err := f.checkText(data); err != nil {
@@ -66,13 +51,13 @@ func parseYAML(name string, data []byte) (f *yamlFile, err error) {
 		switch {
 		case doc.Body == nil:
 		case f.body != nil:
-			return nil, &fileError{name, lineOf(doc.Body), &usageError{"a second document", "one file holds one"}}
+			return nil, &Problem{name, lineOf(doc.Body), &invalid{"a second document", "one file holds one"}}
 		default:
 			f.body = doc.Body
 		}
 	}
 	if f.body == nil || f.body.Type() == ast.NullType || f.body.Type() == ast.CommentType {
-		return nil, &fileError{name, 0, &usageError{"empty", ""}}
+		return nil, &Problem{name, 0, &invalid{"empty", ""}}
 	}
 	if err := f.checkExpanded(); err != nil {
 		return nil, err
@@ -82,7 +67,7 @@ func parseYAML(name string, data []byte) (f *yamlFile, err error) {
 }
 
 // Visit notes where a node stands.
-func (f *yamlFile) Visit(n ast.Node) ast.Visitor {
+func (f *document) Visit(n ast.Node) ast.Visitor {
 	path := strings.TrimPrefix(strings.TrimPrefix(n.GetPath(), "$"), ".")
 	t := n.GetToken()
 	if t == nil || t.Position == nil {
@@ -108,25 +93,25 @@ func lineOf(n ast.Node) int {
 type anchorsKey struct{}
 
 // decode fills v, strictly.
-func (f *yamlFile) decode(v any) (err error) {
+func (f *document) decode(v any) (err error) {
 	defer func() {
 		if recover() != nil {
-			err = &fileError{f.name, 0, &usageError{"not YAML that can be read", ""}}
+			err = &Problem{f.name, 0, &invalid{"not YAML that can be read", ""}}
 		}
 	}()
 	ctx := context.WithValue(context.Background(), anchorsKey{}, f.anchors)
-	d := yaml.NewDecoder(bytes.NewReader(nil), yaml.DisallowUnknownField(), yaml.AllowDuplicateMapKey())
-	if err := d.DecodeFromNodeContext(ctx, f.body, v); err != nil {
+	dec := yaml.NewDecoder(bytes.NewReader(nil), yaml.DisallowUnknownField(), yaml.AllowDuplicateMapKey())
+	if err := dec.DecodeFromNodeContext(ctx, f.body, v); err != nil {
 		return f.broken(err, reflect.TypeOf(v))
 	}
 	return nil
 }
 
 // at says that err is about what stands at a path, or would.
-func (f *yamlFile) at(path string, err error) error {
-	field := fieldError(err)
+func (f *document) at(path string, err error) *Problem {
+	field := FieldOf(err)
 	if field == nil {
-		return &fileError{f.name, f.line(path), err}
+		return &Problem{f.name, f.line(path), err}
 	}
 	sub := strings.ReplaceAll(field.Field, " ", ".") // "cron minute", "dst gap"
 	switch {
@@ -137,11 +122,14 @@ func (f *yamlFile) at(path string, err error) error {
 		field = &task.FieldError{Field: path + "." + field.Field, Value: field.Value, Reason: field.Reason, Hint: field.Hint}
 		path += "."
 	}
-	return &fileError{f.name, f.line(path + sub), field}
+	return &Problem{f.name, f.line(path + sub), field}
 }
 
+// firstLine is where the document begins.
+func (f *document) firstLine() int { return lineOf(f.body) }
+
 // line is where a path stands, or else the nearest thing that holds it.
-func (f *yamlFile) line(path string) int {
+func (f *document) line(path string) int {
 	path = strings.TrimPrefix(strings.TrimPrefix(path, f.root), ".")
 	for {
 		if n, ok := f.lines[path]; ok {
@@ -156,7 +144,7 @@ func (f *yamlFile) line(path string) int {
 }
 
 // broken turns what the YAML library says into one line.
-func (f *yamlFile) broken(err error, into reflect.Type) error {
+func (f *document) broken(err error, into reflect.Type) error {
 	var own *nodeError
 	if errors.As(err, &own) {
 		return f.at("", &task.FieldError{
@@ -165,7 +153,7 @@ func (f *yamlFile) broken(err error, into reflect.Type) error {
 	}
 	var e yaml.Error
 	if !errors.As(err, &e) {
-		return &fileError{f.name, 0, &usageError{oneLine(err.Error()), ""}}
+		return &Problem{f.name, 0, &invalid{wording.OneLine(err.Error()), ""}}
 	}
 	t := e.GetToken()
 	line := 0
@@ -179,19 +167,19 @@ func (f *yamlFile) broken(err error, into reflect.Type) error {
 	case errors.As(err, &unknown) && t != nil:
 		path := f.pathAt(t)
 		parent := strings.TrimPrefix(strings.TrimSuffix(strings.TrimSuffix(path, t.Value), "."), f.root)
-		return &fileError{f.name, line, &task.FieldError{Field: path, Reason: "unknown field", Hint: suggest(t.Value, fieldsAt(into, parent))}}
+		return &Problem{f.name, line, &task.FieldError{Field: path, Reason: "unknown field", Hint: wording.Suggest(t.Value, fieldsAt(into, parent))}}
 	case errors.As(err, &typ) && t != nil:
-		return &fileError{f.name, line, &task.FieldError{Field: f.pathAt(t), Value: shownValue(t.Value), Reason: "not " + nounOf(typ.DstType)}}
+		return &Problem{f.name, line, &task.FieldError{Field: f.pathAt(t), Value: shownValue(t.Value), Reason: "not " + wording.Kind(typ.DstType)}}
 	case errors.As(err, &shape) && t != nil:
-		return &fileError{f.name, line, &task.FieldError{
+		return &Problem{f.name, line, &task.FieldError{
 			Field: f.pathAt(t), Value: shownValue(t.Value), Reason: fmt.Sprintf("a %s, where a %s belongs", kindName(shape.Actual), kindName(shape.Expected)),
 		}}
 	}
-	return &fileError{f.name, line, &usageError{oneLine(e.GetMessage()), ""}}
+	return &Problem{f.name, line, &invalid{wording.OneLine(e.GetMessage()), ""}}
 }
 
 // pathAt is the path of what a token begins.
-func (f *yamlFile) pathAt(t *token.Token) string {
+func (f *document) pathAt(t *token.Token) string {
 	if t == nil || t.Position == nil {
 		return f.root
 	}
@@ -222,18 +210,4 @@ func kindName(k ast.NodeType) string {
 		return "null"
 	}
 	return "plain value"
-}
-
-func nounOf(t reflect.Type) string {
-	switch t.Kind() {
-	case reflect.Bool:
-		return "true or false"
-	case reflect.Int, reflect.Int64:
-		return "a whole number"
-	case reflect.Slice:
-		return "a list"
-	case reflect.Map, reflect.Struct:
-		return "a mapping"
-	}
-	return "text"
 }

@@ -1,4 +1,4 @@
-package main
+package config
 
 import (
 	"fmt"
@@ -8,7 +8,7 @@ import (
 
 // expansion is how much a file says when its aliases are written out.
 type expansion struct {
-	file  *yamlFile
+	file  *document
 	open  map[string]bool // anchors of what is being looked at
 	sizes map[string]size // anchors -> what they stand for
 	total size
@@ -19,7 +19,7 @@ type size struct{ nodes, bytes int }
 func (s size) plus(t size) size { return size{s.nodes + t.nodes, s.bytes + t.bytes} }
 
 // checkExpanded refuses a file that says too much by its aliases, and an alias that leads to nothing or to itself.
-func (f *yamlFile) checkExpanded() error {
+func (f *document) checkExpanded() error {
 	e := &expansion{file: f, open: map[string]bool{}, sizes: map[string]size{}}
 	_, err := e.of(f.body)
 	return err
