@@ -23,6 +23,7 @@ type cli struct {
 	Events      eventsCmd      `cmd:"" help:"Show what changed: who came, led and left; what was done by hand."`
 	Audit       auditCmd       `cmd:"" help:"Compare the slots that should have run with what happened to each."`
 	Lock        lockCmd        `cmd:"" help:"Run a command under a lock: a crontab on many machines that runs on one."`
+	Check       checkCmd       `cmd:"" help:"Check a config file, all of it, and show what is due next. Needs no Redis."`
 	Preview     previewCmd     `cmd:"" help:"Show the next slots of a rule, daylight saving explained. Needs no Redis."`
 	Doctor      doctorCmd      `cmd:"" help:"Check Redis and the namespace for what goes wrong in production."`
 	Conformance conformanceCmd `cmd:"" help:"Try rollouts and faults against your own Redis, and judge every slot."`

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/onbeat/onbeat/config"
-	"github.com/onbeat/onbeat/internal/input"
 	"github.com/onbeat/onbeat/producer"
 	"github.com/onbeat/onbeat/task"
 )
@@ -48,13 +47,7 @@ func (c *schedulesApplyCmd) Run(ctx context.Context, a *app) error {
 
 // read reads a list of schedules, alone or within a config.
 func (c *schedulesApplyCmd) read(ctx context.Context, a *app, limits task.Limits) ([]producer.Schedule, error) {
-	name, data, err := c.File, []byte(nil), error(nil)
-	if name == "-" {
-		name = "stdin"
-		data, err = input.All(a.stdin(ctx), name, "file")
-	} else {
-		data, err = input.File(name, "file")
-	}
+	name, data, err := a.readSettings(ctx, c.File)
 	if err != nil {
 		return nil, err
 	}
