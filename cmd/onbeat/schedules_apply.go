@@ -11,7 +11,15 @@ import (
 )
 
 type schedulesApplyCmd struct {
-	File string `arg:"" predict:"file" help:"YAML with schedules as in the config file, or only their list; - is stdin."`
+	File   string `arg:"" predict:"file" help:"YAML with schedules as in the config file, or only their list; - is stdin."`
+	DryRun bool   `help:"Show what would be made and which fields would change, and write nothing."`
+}
+
+// Help is shown by onbeat schedules apply --help.
+func (c *schedulesApplyCmd) Help() string {
+	return "Makes the schedules of the file, or changes those of the same name. It removes none: see onbeat schedules delete. A " +
+		"schedule that a release declares is changed until the next leader of that release declares it again.\n\n" +
+		"Example: onbeat schedules apply --dry-run schedules.yaml"
 }
 
 // Run makes and changes schedules, after all have been checked.
@@ -29,20 +37,28 @@ func (c *schedulesApplyCmd) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	defer cl.Close()
+	if c.DryRun {
+		err = a.planSchedules(ctx, cl, list)
+	} else {
+		err = a.applySchedules(ctx, cl, list)
+	}
+	if err == nil {
+		a.sayUnhandled(ctx, cl, list)
+	}
+	return err
+}
+
+func (a *app) applySchedules(ctx context.Context, cl *client, list []producer.Schedule) error {
 	by := map[string]producer.Schedule{}
 	names := make([]string, len(list))
 	for i := range list {
 		names[i] = list[i].Name
 		by[names[i]] = list[i]
 	}
-	if err := a.each(names, func(name string) (string, error) {
+	return a.each(names, func(name string) (string, error) {
 		did, err := cl.Schedules().Apply(ctx, by[name])
 		return string(did), err
-	}); err != nil {
-		return err
-	}
-	a.sayUnhandled(ctx, cl, list)
-	return nil
+	})
 }
 
 // read reads a list of schedules, alone or within a config.
