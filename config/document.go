@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"regexp"
 	"strings"
 
 	"github.com/goccy/go-yaml"
@@ -29,7 +30,25 @@ type document struct {
 }
 
 // parseDocument reads one document. Every error is a [*Problem] that matches [task.ErrInvalid].
-func parseDocument(name string, data []byte) (f *document, err error) {
+func parseDocument(name string, data []byte) (*document, error) {
+	f, err := readDocument(name, data)
+	var p *Problem
+	if errors.As(err, &p) && starred(data, p.Line) {
+		return nil, &Problem{name, p.Line, refuse("cron", "", "begins with *, which YAML takes for the name of an alias", `write it in quotes, as in cron: "* 2 * * *"`)}
+	}
+	return f, err
+}
+
+// cronStar is a cron expression without quotes, which YAML cannot read. A word behind the * is the name of an alias.
+var cronStar = regexp.MustCompile(`\bcron["']?\s*:\s+\*(\W|$)`)
+
+// starred reports whether a line has a cron expression that begins with * and has no quotes.
+func starred(data []byte, line int) bool {
+	lines := bytes.SplitN(data, []byte("\n"), line+1)
+	return line > 0 && line <= len(lines) && cronStar.Match(lines[line-1])
+}
+
+func readDocument(name string, data []byte) (f *document, err error) {
 	f = &document{name: name, lines: map[string]int{}, paths: map[[2]int]string{}, anchors: map[string]ast.Node{}}
 	defer func() {
 		if recover() != nil { // the parser has met something its authors have not
