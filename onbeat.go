@@ -128,7 +128,7 @@ func (c Config) Validate() error {
 	if c.PayloadLimit < 0 {
 		limit = &task.FieldError{Field: "payload_limit", Value: fmt.Sprint(c.PayloadLimit), Reason: "negative", Hint: "bytes; the default is 1 MiB"}
 	}
-	return errors.Join(c.instance().Validate(), c.consumer().Validate(), c.Durability.Validate(), limit)
+	return errors.Join(c.instance().Validate(), c.consumer().Validate(), c.Durability.Validate(), c.Caps.Validate(), limit)
 }
 
 func (c Config) instance() instance.Config {

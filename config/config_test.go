@@ -165,6 +165,7 @@ var badConfigs = []struct{ name, yaml, want string }{
 	{"bad format", "log: {format: xml}\n", `x.yaml:1: log.format "xml": unknown format (json or console)`},
 	{"negative payload limit", "payload_limit: -1\n", `x.yaml:1: payload_limit "-1": negative`},
 	{"keep nothing", "keep:\n  dead: 0\n", `x.yaml:2: keep.dead "0": out of range`},
+	{"keep more events than there are", "keep: {events: 50000}\n", `x.yaml:1: keep.events "50000": out of range (1 to 10000, which is the default)`},
 	{"negative idle_per_host", "http: {idle_per_host: -1}\n", `x.yaml:1: http.idle_per_host "-1": negative`},
 
 	{"no when", "schedules:\n  - {name: a, task: echo}\n", "x.yaml:2: schedules[0].every: neither every nor cron is set (say when:"},

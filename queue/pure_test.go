@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -199,5 +200,25 @@ func TestClock_goesByTheFastestCall(t *testing.T) {
 		asked := start.Add(tt.after)
 		c.Set(asked, asked.Add(tt.round), start.Add(tt.at))
 		same(t, tt.name, -c.Local(start).Sub(start), tt.want)
+	}
+}
+
+// What the scripts of instance cut the events to is the most that may be asked for.
+func TestCaps_ofEventsAreThoseOfTheScripts(t *testing.T) {
+	t.Parallel()
+	lua, err := os.ReadFile("../instance/scripts/lib_elect.lua")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := fmt.Sprintf("local cap_events = %d ", queue.MaxEvents); !strings.Contains(string(lua), want) {
+		t.Errorf("lib_elect.lua has no %q", want)
+	}
+	p := queue.Partition{Namespace: "x"}
+	if _, err := queue.New(nil, p, queue.Caps{Events: queue.MaxEvents}); err != nil {
+		t.Error(err)
+	}
+	const want = `keep.events "10001": out of range (1 to 10000, which is the default)`
+	if _, err := queue.New(nil, p, queue.Caps{Events: queue.MaxEvents + 1}); !errors.Is(err, task.ErrInvalid) || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
 	}
 }
