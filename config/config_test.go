@@ -196,6 +196,7 @@ var badConfigs = []struct{ name, yaml, want string }{
 	{"bad priority", "schedules:\n  - {name: a, every: 1s, task: echo, priority: urgent}\n", `x.yaml:2: schedules[0].priority "urgent": unknown priority`},
 	{"bad missed", "schedules:\n  - {name: a, every: 1s, task: echo, missed: never}\n", `x.yaml:2: schedules[0].missed "never": unknown policy`},
 	{"bad backoff", "schedules:\n  - {name: a, every: 1s, task: echo, backoff: soon}\n", `x.yaml:2: schedules[0].backoff "soon":`},
+	{"no attempts", "schedules:\n  - {name: a, every: 1s, task: echo, max_attempts: 0}\n", `x.yaml:2: schedules[0].max_attempts "0": out of range (1 to 1000000; 1 is no retry; leave it out for the default of 3)`},
 	{"negative attempts", "schedules:\n  - {name: a, every: 1s, task: echo, max_attempts: -1}\n", `x.yaml:2: schedules[0].max_attempts "-1": out of range`},
 
 	{"not YAML", "a: b: c\n", "x.yaml:1: mapping value is not allowed in this context"},

@@ -38,7 +38,7 @@ type scheduleSettings struct {
 	Queue       text            `yaml:"queue"`
 	Priority    text            `yaml:"priority"`
 	Timeout     duration        `yaml:"timeout"`
-	MaxAttempts integer         `yaml:"max_attempts"`
+	MaxAttempts *integer        `yaml:"max_attempts"`
 	Backoff     backoffSettings `yaml:"backoff"`
 }
 
@@ -52,7 +52,7 @@ func (s *scheduleSettings) schedule() (producer.Schedule, error) {
 			Start: string(s.Start), MaxRuns: int64(s.MaxRuns), Jitter: time.Duration(s.Jitter),
 			Missed: schedule.Missed(s.Missed), CatchUp: time.Duration(s.CatchUp), Overlap: schedule.Overlap(s.Overlap),
 		},
-		Task: string(s.Task), Queue: string(s.Queue), Timeout: time.Duration(s.Timeout), MaxAttempts: int(s.MaxAttempts),
+		Task: string(s.Task), Queue: string(s.Queue), Timeout: time.Duration(s.Timeout),
 		Backoff: task.Backoff{Base: time.Duration(s.Backoff.Base), Cap: time.Duration(s.Backoff.Cap)},
 	}
 	var wrong []error
@@ -64,6 +64,12 @@ func (s *scheduleSettings) schedule() (producer.Schedule, error) {
 	}
 	if p.Priority, err = task.ParsePriority(string(s.Priority)); err != nil {
 		wrong = append(wrong, err)
+	}
+	if s.MaxAttempts != nil {
+		p.MaxAttempts = int(*s.MaxAttempts)
+		if err := task.CheckAttempts(p.MaxAttempts, producer.ScheduleMaxAttempts); err != nil {
+			wrong = append(wrong, err)
+		}
 	}
 	if s.Payload != nil {
 		if p.Payload, err = json.Marshal(s.Payload); err != nil {

@@ -157,6 +157,16 @@ func (t *Task) checkNumbers() error {
 	return nil
 }
 
+// CheckAttempts refuses a number of attempts that was written out and is not above zero. A program that leaves
+// [Task.MaxAttempts] at zero means the default; a person who writes 0 may mean no retry, or no end of them.
+func CheckAttempts(n, fallback int) error {
+	if n >= 1 && n <= MaxAttemptsLimit {
+		return nil
+	}
+	return &FieldError{Field: "max_attempts", Value: fmt.Sprint(n), Reason: "out of range",
+		Hint: fmt.Sprintf("1 to %d; 1 is no retry; leave it out for the default of %d", MaxAttemptsLimit, fallback)}
+}
+
 // CheckDue refuses a moment before 1970 or after 9999.
 func CheckDue(field string, at time.Time) error {
 	if at.Before(minDue) || at.After(maxDue) {

@@ -26,7 +26,7 @@ type taskSpec struct {
 	Queue       *string         `json:"queue"`
 	Priority    string          `json:"priority"`
 	Timeout     string          `json:"timeout"`
-	MaxAttempts int             `json:"max_attempts"`
+	MaxAttempts *int            `json:"max_attempts"`
 	Backoff     string          `json:"backoff"`
 	BackoffCap  string          `json:"backoff_cap"`
 	Unique      *string         `json:"unique"`
@@ -50,7 +50,13 @@ func (k *checker) task(s *taskSpec) (*task.Task, error) {
 	if len(s.Payload) == 0 {
 		t.Payload = nil
 	}
-	t.MaxAttempts, t.KeyLimit = s.MaxAttempts, s.KeyLimit
+	t.KeyLimit = s.KeyLimit
+	if s.MaxAttempts != nil {
+		t.MaxAttempts = *s.MaxAttempts
+		if err := task.CheckAttempts(t.MaxAttempts, task.DefaultMaxAttempts); err != nil {
+			return nil, err
+		}
+	}
 	for _, p := range []struct {
 		field string
 		value *string
