@@ -13,8 +13,14 @@ func Suggest(name string, known []string) string {
 	return "known are " + strings.Join(known, ", ")
 }
 
+// longest is the most bytes of a name that is compared: comparing takes time by its length.
+const longest = 64
+
 // Nearest is the known name that a slip of the fingers turns into this one, or "".
 func Nearest(name string, known []string) string {
+	if len(name) > longest {
+		return ""
+	}
 	best, least := "", max(2, len(name)/3)+1
 	for _, k := range known {
 		if d := distance(strings.ToLower(name), k); d < least && d < len(name) {
