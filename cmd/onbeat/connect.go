@@ -34,7 +34,7 @@ type client struct {
 	cautions  []caution
 }
 
-// target says where to work: flags first, then the environment, then the config file.
+// target says where to work: as a flag says, or else as the environment and the config file do, which must not differ.
 type target struct {
 	url        string
 	cfg        onbeat.Config
@@ -57,8 +57,7 @@ func (a *app) target() (target, error) {
 
 func (a *app) targetOf(file *config.File) (t target, err error) {
 	t.cfg = file.Dispatcher
-	t.url, err = redisURL(cmp.Or(a.Redis, a.env("ONBEAT_REDIS_URL"), file.Redis.URL, defaultRedis))
-	if err != nil {
+	if t.url, err = a.urlOf(file); err != nil {
 		return target{}, err
 	}
 	t.url = file.WithTLS(t.url)
@@ -69,8 +68,36 @@ func (a *app) targetOf(file *config.File) (t target, err error) {
 	return t, err
 }
 
+// urlOf is the URL of Redis: that of the flag, or else that on which the environment and the config agree. A variable that was
+// left over from staging must not move what the config of production names.
+func (a *app) urlOf(file *config.File) (string, error) {
+	said, env := file.Redis.URL, a.env("ONBEAT_REDIS_URL")
+	if f, in := inFile(env); in {
+		env = f.absolute()
+	}
+	if a.Redis == "" && env != "" && said != "" && env != said {
+		return "", file.At(refuse("redis.url", shownURL(said), fmt.Sprintf("ONBEAT_REDIS_URL says %q", shownURL(env)),
+			"unset the variable, leave redis.url out of the config, or decide with --redis"))
+	}
+	return redisURL(cmp.Or(a.Redis, a.env("ONBEAT_REDIS_URL"), said, defaultRedis))
+}
+
+// shownURL is a URL without its password. The name of a file that holds one has none.
+func shownURL(url string) string {
+	if _, in := inFile(url); in {
+		return url
+	}
+	return onbeat.Redacted(url)
+}
+
+// namespaceOf is the namespace: that of the flag, or else that on which the environment and the config agree.
 func (a *app) namespaceOf(file *config.File) (string, error) {
-	name := cmp.Or(a.Namespace, a.env("ONBEAT_NAMESPACE"), file.Dispatcher.Namespace)
+	said, env := file.Dispatcher.Namespace, a.env("ONBEAT_NAMESPACE")
+	if a.Namespace == "" && env != "" && said != "" && env != said {
+		return said, file.At(refuse("namespace", said, fmt.Sprintf("ONBEAT_NAMESPACE says %q", env),
+			"unset the variable, leave namespace out of the config, or decide with --namespace"))
+	}
+	name := cmp.Or(a.Namespace, env, said)
 	if name == "" {
 		return "", refuse("namespace", "", "missing", "pass --namespace, set ONBEAT_NAMESPACE, or name a config file with -c")
 	}

@@ -34,8 +34,8 @@ type cli struct {
 // globals are the flags of every command.
 type globals struct {
 	Config    string `short:"c" placeholder:"FILE" predict:"file" help:"Config file (YAML). Commands other than serve take its redis and namespace."`
-	Redis     string `placeholder:"URL" help:"Redis to use: redis://, rediss://, redis-sentinel:// or redis-cluster://, or file:PATH of a file that holds one. Default: $$ONBEAT_REDIS_URL, the config, or redis://127.0.0.1:6379/0."`
-	Namespace string `short:"n" placeholder:"NAME" help:"Namespace to work in. Default: $$ONBEAT_NAMESPACE, or the config."`
+	Redis     string `placeholder:"URL" help:"Redis to use: redis://, rediss://, redis-sentinel:// or redis-cluster://, or file:PATH of a file that holds one. Default: $$ONBEAT_REDIS_URL or the config, which must not differ, or redis://127.0.0.1:6379/0."`
+	Namespace string `short:"n" placeholder:"NAME" help:"Namespace to work in. Default: $$ONBEAT_NAMESPACE or the config, which must not differ."`
 	JSON      bool   `name:"json" help:"Print JSON."`
 }
 

@@ -43,6 +43,9 @@ func (c *serveCmd) Run(ctx context.Context, a *app) error {
 	}
 	defer func() { _ = rdb.Close() }()
 	own := target.cfg
+	if env := a.env("ONBEAT_RELEASE"); c.Release == "" && env != "" && own.Release != "" && env != own.Release {
+		log.Warn().Str("release", env).Str("config", own.Release).Msg("ONBEAT_RELEASE overrides the release of the config")
+	}
 	own.Release, own.Log = cmp.Or(c.Release, a.env("ONBEAT_RELEASE"), own.Release, buildRevision()), log
 	d, err := onbeat.New(rdb, own)
 	if err != nil {
@@ -101,8 +104,8 @@ func (c *serveCmd) reload(ctx context.Context, hangups <-chan os.Signal, a *app,
 			continue
 		}
 		log.Info().Int("schedules", len(cfg.Schedules)).Msg("read the schedules again")
-		if now, err := a.targetOf(cfg); err == nil && (now.url != was.url || now.cfg.Namespace != was.cfg.Namespace) {
-			log.Warn().Msg("redis and namespace change only with a restart")
+		if now, err := a.targetOf(cfg); err != nil || now.url != was.url || now.cfg.Namespace != was.cfg.Namespace {
+			log.Warn().Err(err).Msg("redis and namespace change only with a restart")
 		}
 	}
 }
