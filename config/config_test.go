@@ -234,6 +234,8 @@ func TestCheck_listsAllProblemsByLine(t *testing.T) {
 	const text = `lease: 1ms
 concurrency: -1
 keep: {dead: 0, done: 0}
+queues: {a: 0, b: 0}
+lead: oldest
 log: {level: loud, format: xml}
 schedules:
   - name: a
@@ -251,12 +253,13 @@ schedules:
 	for _, p := range ProblemsOf(err) {
 		got = append(got, fmt.Sprintf("%d %s", p.Line, FieldOf(p).Field))
 	}
-	want := []string{"1 lease", "2 concurrency", "3 keep.dead", "3 keep.done", "4 log.level", "4 log.format", "9 schedules[0].priority",
-		"10 schedules[0].until", "11 schedules[1].name", "12 schedules[1].cron minute", "14 schedules[1].payload.url"}
+	want := []string{"1 lease", "2 concurrency", "3 keep.dead", "3 keep.done", "4 queues.a", "4 queues.b", "5 lead",
+		"6 log.level", "6 log.format", "11 schedules[0].priority", "12 schedules[0].until", "13 schedules[1].name",
+		"14 schedules[1].cron minute", "16 schedules[1].payload.url"}
 	if !slices.Equal(got, want) {
 		t.Errorf("got  %q\nwant %q", got, want)
 	}
-	if said := err.Error(); !strings.HasPrefix(said, `x.yaml:1: lease "1ms": out of range`) || !strings.HasSuffix(said, "; and 10 more: onbeat check shows them") {
+	if said := err.Error(); !strings.HasPrefix(said, `x.yaml:1: lease "1ms": out of range`) || !strings.HasSuffix(said, "; and 13 more: onbeat check shows them") {
 		t.Error(said)
 	}
 }
