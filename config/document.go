@@ -22,7 +22,7 @@ import (
 // document is a YAML document that knows the line of everything in it.
 type document struct {
 	name    string
-	root    string // what paths begin with, for a document that is only a part
+	root    string // prefix of all paths, for a document that is a part of a config
 	body    ast.Node
 	lines   map[string]int    // path -> line
 	paths   map[[2]int]string // line and column of a token -> path
@@ -51,7 +51,7 @@ func starred(data []byte, line int) bool {
 func readDocument(name string, data []byte) (f *document, err error) {
 	f = &document{name: name, lines: map[string]int{}, paths: map[[2]int]string{}, anchors: map[string]ast.Node{}}
 	defer func() {
-		if recover() != nil { // the parser has met something its authors have not
+		if recover() != nil { // a bug of the parser is a fault of the file, and not the end of the process
 			f, err = nil, &Problem{name, 0, &invalid{"not YAML that can be read", ""}}
 		}
 	}()
@@ -85,7 +85,7 @@ func readDocument(name string, data []byte) (f *document, err error) {
 	return f, nil
 }
 
-// Visit notes where a node stands.
+// Visit records the line and the path of a node.
 func (f *document) Visit(n ast.Node) ast.Visitor {
 	path := strings.TrimPrefix(strings.TrimPrefix(n.GetPath(), "$"), ".")
 	t := n.GetToken()
@@ -111,7 +111,7 @@ func lineOf(n ast.Node) int {
 
 type anchorsKey struct{}
 
-// decode fills v, strictly.
+// decode fills v, and refuses unknown fields.
 func (f *document) decode(v any) (err error) {
 	defer func() {
 		if recover() != nil {
@@ -126,7 +126,7 @@ func (f *document) decode(v any) (err error) {
 	return nil
 }
 
-// at says that err is about what stands at a path, or would.
+// at is err as a problem at a path. A path that the file does not have is put at the nearest one above it.
 func (f *document) at(path string, err error) *Problem {
 	field := FieldOf(err)
 	if field == nil {
@@ -147,7 +147,7 @@ func (f *document) at(path string, err error) *Problem {
 // firstLine is where the document begins.
 func (f *document) firstLine() int { return lineOf(f.body) }
 
-// line is where a path stands, or else the nearest thing that holds it.
+// line is the line of a path, or of the nearest path above it.
 func (f *document) line(path string) int {
 	path = strings.TrimPrefix(strings.TrimPrefix(path, f.root), ".")
 	for {
@@ -162,7 +162,7 @@ func (f *document) line(path string) int {
 	}
 }
 
-// broken turns what the YAML library says into one line.
+// broken is an error of the YAML library as a problem of one line.
 func (f *document) broken(err error, into reflect.Type) error {
 	var own *nodeError
 	if errors.As(err, &own) {
@@ -197,7 +197,7 @@ func (f *document) broken(err error, into reflect.Type) error {
 	return &Problem{f.name, line, &invalid{wording.OneLine(e.GetMessage()), ""}}
 }
 
-// pathAt is the path of what a token begins.
+// pathAt is the path of the value that a token begins.
 func (f *document) pathAt(t *token.Token) string {
 	if t == nil || t.Position == nil {
 		return f.root

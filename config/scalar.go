@@ -14,7 +14,7 @@ import (
 	"github.com/onbeat/onbeat/schedule"
 )
 
-// nodeError is a value that its type refuses; [document] knows where it stands.
+// nodeError refuses the value of a node. [document.broken] adds the place.
 type nodeError struct {
 	node                ast.Node
 	value, reason, hint string

@@ -75,7 +75,7 @@ func changesOf(was, want *Schedule) ([]FieldChange, error) {
 			list = append(list, FieldChange{name, a[name], b[name]})
 		}
 	}
-	if len(list) == 0 && !bytes.Equal(was.Payload, want.Payload) { // it says the same in another order
+	if len(list) == 0 && !same(was, want) { // it says the same in another order
 		list = append(list, FieldChange{"payload", string(was.Payload), string(want.Payload)})
 	}
 	return list, nil
