@@ -10,11 +10,7 @@ import (
 
 // loadConfig reads a config file, and refuses one that cannot be used.
 func (a *app) loadConfig(name string) (*config.File, error) {
-	data, err := a.readConfig(name)
-	if err != nil {
-		return nil, err
-	}
-	f, err := config.Parse(name, data, a.env)
+	f, err := a.readConfig(name)
 	if err != nil {
 		return nil, err
 	}
@@ -22,13 +18,13 @@ func (a *app) loadConfig(name string) (*config.File, error) {
 }
 
 // readConfig reads the file. One that was found, and that the user did not name, must be private to the user.
-func (a *app) readConfig(name string) ([]byte, error) {
+func (a *app) readConfig(name string) (*config.File, error) {
 	if name != a.private {
-		return input.File(name, "config")
+		return config.Load(name, a.env)
 	}
 	data, err := private.Read(name, input.MaxSize)
 	if err != nil {
 		return nil, refusePrivate("config", name, err, "name another with -c")
 	}
-	return data, nil
+	return config.Parse(name, data, a.env)
 }
