@@ -75,14 +75,16 @@ func (c *checkCmd) Run(ctx context.Context, a *app) error {
 		found.addSchedules(f, time.Now())
 	}
 	if a.JSON {
-		err = a.printJSON(found)
+		if err := a.printJSON(found); err != nil {
+			return err
+		}
 	} else {
 		a.printChecked(&found)
 	}
-	if err == nil && !found.OK {
-		err = errSaid
+	if !found.OK {
+		return errSaid
 	}
-	return err
+	return nil
 }
 
 // redisFileOf says why the file that holds the Redis URL cannot be used, if the config names one.
