@@ -109,13 +109,10 @@ func New(rdb redis.UniversalClient, cfg Config) (*Dispatcher, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &Dispatcher{cfg: cfg, q: q, reg: reg, mux: handlers.NewMux()}
-	if err := errors.Join(d.instanceConfig().Validate(), d.consumerConfig().Validate()); err != nil {
+	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	if cfg.PayloadLimit < 0 {
-		return nil, &task.FieldError{Field: "payload_limit", Value: fmt.Sprint(cfg.PayloadLimit), Reason: "negative", Hint: "bytes; the default is 1 MiB"}
-	}
+	d := &Dispatcher{cfg: cfg, q: q, reg: reg, mux: handlers.NewMux()}
 	d.producer = producer.New(q, producer.Config{Limits: task.Limits{Payload: cfg.PayloadLimit}, Check: d.checkPayload})
 	return d, nil
 }
@@ -141,16 +138,24 @@ func (c *Config) durability() store.Durability {
 	return d
 }
 
-func (d *Dispatcher) instanceConfig() instance.Config {
-	c := d.cfg
+// Validate refuses, with a [*task.FieldError] for each that it finds, settings that could not work. It asks no Redis, and for no
+// namespace: [New] does.
+func (c Config) Validate() error {
+	var limit error
+	if c.PayloadLimit < 0 {
+		limit = &task.FieldError{Field: "payload_limit", Value: fmt.Sprint(c.PayloadLimit), Reason: "negative", Hint: "bytes; the default is 1 MiB"}
+	}
+	return errors.Join(c.instance().Validate(), c.consumer().Validate(), c.Durability.Validate(), c.Caps.Validate(), limit)
+}
+
+func (c Config) instance() instance.Config {
 	return instance.Config{
 		Release: c.Release, Lead: c.Lead, Consume: c.Consume, Standby: c.Standby, Lease: c.Lease, MinReady: c.MinReady,
-		ReadyCheck: c.ReadyCheck, Types: d.mux.Types(), Concurrency: c.Concurrency, Durable: c.Durability.Replicas > 0, Log: c.Log,
+		ReadyCheck: c.ReadyCheck, Concurrency: c.Concurrency, Durable: c.Durability.Replicas > 0, Log: c.Log,
 	}
 }
 
-func (d *Dispatcher) consumerConfig() consumer.Config {
-	c := d.cfg
+func (c Config) consumer() consumer.Config {
 	return consumer.Config{
 		Concurrency: c.Concurrency, Queues: c.Queues, Strict: c.Strict, Limits: c.Limits, Drain: c.Drain, Log: c.Log,
 	}
@@ -286,12 +291,14 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 	if bad != nil {
 		return bad
 	}
-	node, err := instance.New(d.q, queue.Partition{Namespace: d.cfg.Namespace}, d.instanceConfig())
+	own := d.cfg.instance()
+	own.Types = d.mux.Types()
+	node, err := instance.New(d.q, queue.Partition{Namespace: d.cfg.Namespace}, own)
 	if err != nil {
 		return err
 	}
 	log := d.cfg.Log.With().Str("instance", node.ID()).Logger()
-	tasks := d.consumerConfig()
+	tasks := d.cfg.consumer()
 	tasks.Log = log
 	work, err := consumer.New(d.q, d.mux, tasks)
 	if err != nil {

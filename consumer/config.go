@@ -1,6 +1,7 @@
 package consumer
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -33,28 +34,27 @@ type Config struct {
 // abandon is how long a cancelled run may take to return before it is handed back all the same.
 const abandon = 2 * time.Second
 
-// Validate refuses, with a [*task.FieldError], what could not work. Unset fields are fine.
+// Validate refuses, with a [*task.FieldError] for each field, what could not work. Unset fields are fine.
 func (c Config) Validate() error {
+	var list []error
 	if c.Concurrency < 0 || c.Concurrency > 100_000 {
-		return &task.FieldError{Field: "concurrency", Value: fmt.Sprint(c.Concurrency), Reason: "out of range", Hint: "1 to 100000; the default is 10"}
+		list = append(list, &task.FieldError{Field: "concurrency", Value: fmt.Sprint(c.Concurrency), Reason: "out of range", Hint: "1 to 100000; the default is 10"})
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Queues)) {
-		if err := task.CheckName("queues", name); err != nil {
-			return err
+		err := task.CheckName("queues", name)
+		if w := c.Queues[name]; err == nil && (w < 1 || w > 1_000_000) {
+			err = &task.FieldError{Field: "queues." + name, Value: fmt.Sprint(w), Reason: "out of range", Hint: "a weight of 1 or more"}
 		}
-		if w := c.Queues[name]; w < 1 || w > 1_000_000 {
-			return &task.FieldError{Field: "queues." + name, Value: fmt.Sprint(w), Reason: "out of range", Hint: "a weight of 1 or more"}
-		}
+		list = append(list, err)
 	}
 	for _, typ := range slices.Sorted(maps.Keys(c.Limits)) {
-		if err := task.CheckName("limits", typ); err != nil {
-			return err
+		err := task.CheckName("limits", typ)
+		if n := c.Limits[typ]; err == nil && n < 1 {
+			err = &task.FieldError{Field: "limits." + typ, Value: fmt.Sprint(n), Reason: "out of range", Hint: "1 or more"}
 		}
-		if n := c.Limits[typ]; n < 1 {
-			return &task.FieldError{Field: "limits." + typ, Value: fmt.Sprint(n), Reason: "out of range", Hint: "1 or more"}
-		}
+		list = append(list, err)
 	}
-	return nil
+	return errors.Join(list...)
 }
 
 func (c Config) withDefaults() Config {

@@ -37,6 +37,13 @@ func (e *Error) Error() string {
 // Is matches [ErrInvalid].
 func (e *Error) Is(target error) bool { return target == ErrInvalid }
 
+// Of is the refusal in err, or nil if it refuses no field.
+func Of(err error) *Error {
+	var e *Error
+	errors.As(err, &e)
+	return e
+}
+
 func shortened(s string) string {
 	if len(s) <= 64 {
 		return s

@@ -1,6 +1,10 @@
 package handlers
 
-import "github.com/rs/zerolog"
+import (
+	"errors"
+
+	"github.com/rs/zerolog"
+)
 
 // BuiltinConfig tunes the handlers that the program brings. The zero value is ready to use.
 type BuiltinConfig struct {
@@ -17,16 +21,17 @@ type BuiltinConfig struct {
 	Log zerolog.Logger `yaml:"-"`
 }
 
-// Validate refuses, with a [*task.FieldError], a number out of range; the field has its handler in front, as in
+// Validate refuses, with a [*task.FieldError] for each handler, a number out of range; the field has its handler in front, as in
 // http.timeout.
 func (c BuiltinConfig) Validate() error {
+	var list []error
 	if err := c.HTTP.Validate(); err != nil {
-		return within("http", err)
+		list = append(list, within("http", err))
 	}
 	if err := c.Exec.Validate(); err != nil {
-		return within("exec", err)
+		list = append(list, within("exec", err))
 	}
-	return nil
+	return errors.Join(list...)
 }
 
 // Builtin makes the handlers that the program brings, by type: http, echo, sleep, and exec if it is allowed.

@@ -35,7 +35,7 @@ func ExampleTyped() {
 	// Output:
 	// invoice 42 by task inv-42
 	// <nil>
-	// payload.nummer: unknown field (check the spelling; unknown fields are refused) true
+	// payload.nummer: unknown field (did you mean number?) true
 }
 
 func ExampleMux() {

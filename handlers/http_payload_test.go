@@ -71,7 +71,7 @@ func TestHTTP_refusesAPayload(t *testing.T) {
 		`{` + ok + `,"expect":[600]}`:                      `payload.expect[0] "600": not an HTTP status (100 to 599; none means any 2xx)`,
 		`{` + ok + `,"expect":200}`:                        `payload.expect: want list, got a JSON number (a JSON value with the fields that the handler knows)`,
 		`{` + ok + `,"expect":["200"]}`:                    `payload.expect: want int, got a JSON string (a JSON value with the fields that the handler knows)`,
-		`{` + ok + `,"headder":{}}`:                        "payload.headder: unknown field (check the spelling; unknown fields are refused)",
+		`{` + ok + `,"headder":{}}`:                        "payload.headder: unknown field (did you mean headers?)",
 		`{` + ok + `} {}`:                                  "payload: more follows after the JSON value, at byte 28 (one JSON value)",
 		`"http://a.example"`:                               "payload: want object, got a JSON string (a JSON value with the fields that the handler knows)",
 	} {

@@ -2,6 +2,7 @@ package handlers
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,6 +11,7 @@ import (
 	"reflect"
 	"strings"
 
+	"github.com/onbeat/onbeat/internal/wording"
 	"github.com/onbeat/onbeat/task"
 )
 
@@ -102,7 +104,7 @@ func decodeStrict(payload []byte, v any) error {
 	d := json.NewDecoder(bytes.NewReader(payload))
 	d.DisallowUnknownFields()
 	if err := d.Decode(v); err != nil {
-		return decodeError(err)
+		return decodeError(err, reflect.TypeOf(v).Elem())
 	}
 	if _, err := d.Token(); err != io.EOF {
 		return &task.FieldError{Field: "payload", Hint: "one JSON value",
@@ -121,7 +123,7 @@ func mayBeEmpty(t reflect.Type) bool {
 	return false
 }
 
-func decodeError(err error) error {
+func decodeError(err error, into reflect.Type) error {
 	if f, ok := errors.AsType[*task.FieldError](err); ok { // from an UnmarshalJSON of ours
 		return f
 	}
@@ -138,12 +140,46 @@ func decodeError(err error) error {
 	}
 	if name, ok := strings.CutPrefix(err.Error(), `json: unknown field "`); ok {
 		return &task.FieldError{Field: "payload." + oneLine(strings.TrimSuffix(name, `"`), 64), Reason: "unknown field",
-			Hint: "check the spelling; unknown fields are refused"}
+			Hint: cmp.Or(wording.Suggest(strings.TrimSuffix(name, `"`), knownFields(into)), "check the spelling; unknown fields are refused")}
 	}
 	if errors.Is(err, io.ErrUnexpectedEOF) {
 		return &task.FieldError{Field: "payload", Reason: "not JSON: it ends too early", Hint: payloadHint}
 	}
 	return &task.FieldError{Field: "payload", Reason: oneLine(err.Error(), maxPanicText), Hint: payloadHint}
+}
+
+// knownFields are the fields that a payload may have. None are listed of a type that has others within them: encoding/json
+// does not say in which of them it met the unknown one.
+func knownFields(t reflect.Type) (names []string) {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	if t.Kind() != reflect.Struct {
+		return nil
+	}
+	for i := range t.NumField() {
+		f := t.Field(i)
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		switch {
+		case f.Anonymous || hasFields(f.Type, 0):
+			return nil
+		case f.IsExported() && name != "-":
+			names = append(names, cmp.Or(name, f.Name))
+		}
+	}
+	return names
+}
+
+// hasFields reports whether values of a type are objects with fields of their own, or hold such. A type may hold itself without
+// end; then it is taken for one of those.
+func hasFields(t reflect.Type, depth int) bool {
+	switch t.Kind() {
+	case reflect.Struct:
+		return true
+	case reflect.Pointer, reflect.Slice, reflect.Array, reflect.Map:
+		return depth > 8 || hasFields(t.Elem(), depth+1)
+	}
+	return false
 }
 
 func typeName(t reflect.Type) string {

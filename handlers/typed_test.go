@@ -52,6 +52,36 @@ func TestTyped_decodes(t *testing.T) {
 	}
 }
 
+func TestTyped_namesTheFieldsThatItKnows(t *testing.T) {
+	t.Parallel()
+	type tree []tree
+	type flat struct {
+		To     string `json:"to,omitempty"`
+		Amount *int
+		Tags   map[string][]string `json:"tags"`
+		Not    int                 `json:"-"`
+		hidden int                 //nolint:unused // it is not to be named
+	}
+	refused := func(h handlers.TaskHandler) string {
+		c, _ := h.(handlers.PayloadChecker)
+		return c.CheckPayload([]byte(`{"wombat":1}`)).Error()
+	}
+	for _, c := range []struct {
+		h    handlers.TaskHandler
+		want string
+	}{
+		{handlers.Typed(func(context.Context, flat) error { return nil }), "payload.wombat: unknown field (known are to, Amount, tags)"},
+		{handlers.Typed(func(context.Context, *flat) error { return nil }), "payload.wombat: unknown field (known are to, Amount, tags)"},
+		{handlers.Typed(func(context.Context, struct{}) error { return nil }), "payload.wombat: unknown field (check the spelling; unknown fields are refused)"},
+		{handlers.Typed(func(context.Context, struct{ T tree }) error { return nil }), "payload.wombat: unknown field (check the spelling; unknown fields are refused)"},
+		{handlers.Sleep(), "payload.wombat: unknown field (known are for)"},
+	} {
+		if got := refused(c.h); got != c.want {
+			t.Errorf("%s, want %s", got, c.want)
+		}
+	}
+}
+
 func TestTyped_makesABadPayloadDead(t *testing.T) {
 	t.Parallel()
 	const hint = " (a JSON value with the fields that the handler knows)"

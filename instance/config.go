@@ -2,6 +2,7 @@ package instance
 
 import (
 	"context"
+	"errors"
 	"os"
 	"strings"
 	"time"
@@ -90,36 +91,55 @@ func (c Config) heartbeat() time.Duration { return c.Lease / 5 }
 // margin is by how much an instance stops trusting its lease before it could run out in Redis.
 func (c Config) margin() time.Duration { return c.Lease / 10 }
 
-// Validate refuses, with a [*task.FieldError], what could not work. Unset fields are fine.
+// Validate refuses, with a [*task.FieldError] for each field, what could not work. Unset fields are fine.
 func (c Config) Validate() error {
+	return errors.Join(c.checkRules(), c.checkLease(), c.checkMinReady(), c.checkID(), c.checkRelease())
+}
+
+func (c Config) checkRules() (err error) {
 	switch c.Lead {
 	case "", LeadNewest, LeadSticky:
 	default:
-		return &task.FieldError{Field: "lead", Value: string(c.Lead), Reason: "unknown rule", Hint: "newest or sticky"}
+		err = &task.FieldError{Field: "lead", Value: string(c.Lead), Reason: "unknown rule", Hint: "newest or sticky"}
 	}
 	switch c.Consume {
 	case "", ConsumeNewest, ConsumeRelease, ConsumeAll:
 	default:
-		return &task.FieldError{Field: "consume", Value: string(c.Consume), Reason: "unknown rule", Hint: "newest, release or all"}
+		err = errors.Join(err, &task.FieldError{Field: "consume", Value: string(c.Consume), Reason: "unknown rule", Hint: "newest, release or all"})
 	}
+	return err
+}
+
+func (c Config) checkLease() error {
 	if c.Lease != 0 && (c.Lease < 500*time.Millisecond || c.Lease > time.Hour) {
 		return &task.FieldError{Field: "lease", Value: c.Lease.String(), Reason: "out of range", Hint: "500ms to 1h; the default is 5s"}
 	}
+	return nil
+}
+
+func (c Config) checkMinReady() error {
 	if c.MinReady < 0 {
 		return &task.FieldError{Field: "min_ready", Value: c.MinReady.String(), Reason: "negative", Hint: "zero or more, for example 10s"}
 	}
-	if c.ID != "" {
-		if err := task.CheckName("id", c.ID); err != nil {
-			return err
-		}
+	return nil
+}
+
+func (c Config) checkID() error {
+	if c.ID == "" {
+		return nil
 	}
-	if c.Release != "" {
-		if err := task.CheckID("release", c.Release); err != nil {
-			return err
-		}
-		if strings.TrimSpace(c.Release) != c.Release {
-			return &task.FieldError{Field: "release", Value: c.Release, Reason: "begins or ends with a space", Hint: "for example v42"}
-		}
+	return task.CheckName("id", c.ID)
+}
+
+func (c Config) checkRelease() error {
+	if c.Release == "" {
+		return nil
+	}
+	if err := task.CheckID("release", c.Release); err != nil {
+		return err
+	}
+	if strings.TrimSpace(c.Release) != c.Release {
+		return &task.FieldError{Field: "release", Value: c.Release, Reason: "begins or ends with a space", Hint: "for example v42"}
 	}
 	return nil
 }

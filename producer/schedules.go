@@ -182,19 +182,32 @@ func (s *Schedules) Apply(ctx context.Context, want Schedule) (ApplyResult, erro
 	if err := s.Check(&want); err != nil {
 		return "", err
 	}
-	did := Unchanged
+	var did ApplyResult
 	err := s.change(ctx, want.Name, true, func(st queue.Stored, now time.Time) (*queue.Change, error) {
-		head := definitionHead{V: definitionVersion, Origin: Applied}
-		if d, err := decodeDefinition(st.Name, st.Definition); err == nil {
-			head.Origin, head.Release = d.Origin, d.Release
-		}
-		did = Changed
-		if st.Definition == "" {
-			did = Made
-		}
-		return replace(st, &want, head, now)
-	}, func() { did = Unchanged })
+		var c *queue.Change
+		var err error
+		did, c, err = apply(st, &want, now)
+		return c, err
+	}, func() {})
 	return did, err
+}
+
+// apply works out the change that applies a schedule, and what to call it. The change is nil if it is Unchanged.
+func apply(st queue.Stored, want *Schedule, now time.Time) (ApplyResult, *queue.Change, error) {
+	head := definitionHead{V: definitionVersion, Origin: Applied}
+	if d, err := decodeDefinition(st.Name, st.Definition); err == nil {
+		head.Origin, head.Release = d.Origin, d.Release
+	}
+	c, err := replace(st, want, head, now)
+	switch {
+	case err != nil:
+		return "", nil, err
+	case c == nil:
+		return Unchanged, nil, nil
+	case st.Definition == "":
+		return Made, c, nil
+	}
+	return Changed, c, nil
 }
 
 // Check refuses a schedule that could not run.

@@ -2,6 +2,8 @@ package queue_test
 
 import (
 	"errors"
+	"fmt"
+	"os"
 	"strings"
 	"testing"
 
@@ -32,5 +34,25 @@ func TestPartition_names(t *testing.T) {
 		if _, err := queue.New(nil, queue.Partition{Namespace: ns}, queue.Caps{}); !errors.Is(err, task.ErrInvalid) {
 			t.Errorf("namespace %q: %v", ns, err)
 		}
+	}
+}
+
+// What the scripts of instance cut the events to is the most that may be asked for.
+func TestCaps_ofEventsAreThoseOfTheScripts(t *testing.T) {
+	t.Parallel()
+	lua, err := os.ReadFile("../instance/scripts/lib_elect.lua")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := fmt.Sprintf("local cap_events = %d ", queue.MaxEvents); !strings.Contains(string(lua), want) {
+		t.Errorf("lib_elect.lua has no %q", want)
+	}
+	p := queue.Partition{Namespace: "x"}
+	if _, err := queue.New(nil, p, queue.Caps{Events: queue.MaxEvents}); err != nil {
+		t.Error(err)
+	}
+	const want = `keep.events "10001": out of range (1 to 10000, which is the default)`
+	if _, err := queue.New(nil, p, queue.Caps{Events: queue.MaxEvents + 1}); !errors.Is(err, task.ErrInvalid) || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
 	}
 }

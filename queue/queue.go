@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/onbeat/onbeat/store"
+	"github.com/onbeat/onbeat/task"
 )
 
 // Caps bound what has no natural end. The zero value has the defaults.
@@ -20,8 +22,22 @@ type Caps struct {
 	Done int
 	// History is about how many entries the history of slots keeps; an entry holds a batch. Default 100,000.
 	History int
-	// Events is about how many state changes are kept. Default 10,000.
+	// Events is about how many state changes are kept. Default [MaxEvents], which is also the most.
 	Events int
+}
+
+// MaxEvents is the most state changes that are kept. The scripts of package instance write events too, and cut the stream to
+// this length.
+const MaxEvents = 10_000
+
+// Validate refuses, with a [*task.FieldError], a cap that Redis would not heed.
+func (c Caps) Validate() error {
+	if c.Events > MaxEvents {
+		return &task.FieldError{
+			Field: "keep.events", Value: strconv.Itoa(c.Events), Reason: "out of range", Hint: fmt.Sprintf("1 to %d, which is the default", MaxEvents),
+		}
+	}
+	return nil
 }
 
 // WithDefaults spells out what is not set.
@@ -29,7 +45,7 @@ func (c Caps) WithDefaults() Caps {
 	for _, f := range []struct {
 		value    *int
 		fallback int
-	}{{&c.Dead, 10_000}, {&c.Done, 100_000}, {&c.History, 100_000}, {&c.Events, 10_000}} {
+	}{{&c.Dead, 10_000}, {&c.Done, 100_000}, {&c.History, 100_000}, {&c.Events, MaxEvents}} {
 		if *f.value <= 0 {
 			*f.value = f.fallback
 		}
@@ -50,7 +66,7 @@ type Queue struct {
 
 // New returns the queue of a partition. It does not talk to Redis yet.
 func New(rdb redis.UniversalClient, p Partition, caps Caps) (*Queue, error) {
-	if err := p.Validate(); err != nil {
+	if err := errors.Join(p.Validate(), caps.Validate()); err != nil {
 		return nil, err
 	}
 	return &Queue{rdb: rdb, keys: p.Keys(), caps: caps.WithDefaults()}, nil

@@ -115,12 +115,32 @@ func (t *Task) checkNumbers() error {
 	return nil
 }
 
+// CheckAttempts refuses a number of attempts that was written out and is not above zero. A program that leaves
+// [Task.MaxAttempts] at zero means the default; a person who writes 0 may mean no retry, or no end of them.
+func CheckAttempts(n, fallback int) error {
+	if n >= 1 && n <= MaxAttemptsLimit {
+		return nil
+	}
+	return &FieldError{Field: "max_attempts", Value: fmt.Sprint(n), Reason: "out of range",
+		Hint: fmt.Sprintf("1 to %d; 1 is no retry; leave it out for the default of %d", MaxAttemptsLimit, fallback)}
+}
+
 // CheckDue refuses a moment before 1970 or after 9999.
 func CheckDue(field string, at time.Time) error {
 	if at.Before(minDue) || at.After(maxDue) {
 		return &FieldError{Field: field, Value: at.Format(time.RFC3339), Reason: "out of range", Hint: "between the years 1970 and 9999"}
 	}
 	return nil
+}
+
+// ParseTime reads a moment as RFC 3339 writes it, and refuses what [CheckDue] does.
+func ParseTime(field, s string) (time.Time, error) {
+	t, err := time.Parse(time.RFC3339, s)
+	if err != nil {
+		return t, &FieldError{Field: field, Value: s, Reason: "not a time",
+			Hint: "RFC 3339, such as 2030-01-31T09:00:00Z or 2030-01-31T09:00:00+09:00"}
+	}
+	return t, CheckDue(field, t)
 }
 
 // CheckID refuses an ID or key that is empty, over 256 bytes, not UTF-8, or holds control characters or characters that

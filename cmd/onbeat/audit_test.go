@@ -11,6 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/onbeat/onbeat"
 	"github.com/onbeat/onbeat/audit"
 	"github.com/onbeat/onbeat/embedded"
 	"github.com/onbeat/onbeat/producer"
@@ -30,7 +31,7 @@ func newAuditHouse(t *testing.T) *auditHouse {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = server.Close() })
-	c, err := (target{url: server.URL(), namespace: "shop"}).open()
+	c, err := (target{url: server.URL(), cfg: onbeat.Config{Namespace: "shop"}}).open()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +55,7 @@ func (h *auditHouse) beat() {
 func (h *auditHouse) audit(args ...string) (code int, out, errs string) {
 	h.Helper()
 	var stdout, stderr bytes.Buffer
-	args = append([]string{"audit", "--redis", h.url, "--namespace", h.namespace}, args...)
+	args = append([]string{"audit", "--redis", h.url, "--namespace", h.cfg.Namespace}, args...)
 	code = run(h.Context(), args, func(string) string { return "" }, strings.NewReader(""), &stdout, &stderr)
 	return code, stdout.String(), stderr.String()
 }
@@ -155,7 +156,7 @@ func TestAudit_saysWhatRedisLost(t *testing.T) {
 		}
 	}
 	var events, errs bytes.Buffer
-	run(t.Context(), []string{"events", "--redis", h.url, "--namespace", h.namespace}, testEnv(), strings.NewReader(""), &events, &errs)
+	run(t.Context(), []string{"events", "--redis", h.url, "--namespace", h.cfg.Namespace}, testEnv(), strings.NewReader(""), &events, &errs)
 	if want := "kept=nothing known=" + kept.Add(2*time.Second).UTC().Format(layout); !strings.Contains(events.String(), want) {
 		t.Errorf("no %q in\n%s%s", want, events.String(), errs.String())
 	}

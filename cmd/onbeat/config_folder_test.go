@@ -22,6 +22,7 @@ func TestConfig_namesFilesInItsFolder(t *testing.T) {
 		file := s.write(filepath.Join(filepath.Dir(file), "tls.yaml"), "redis: "+redis+"\nnamespace: x\n")
 		s.fails(2, []string{"schedules", "list", "-c", file}, `redis.tls_ca "`+ca+`": no such file`)
 	}
+	file = s.file("bare.yaml", "namespace: x\n")
 	r := runWith(t.Context(), testEnv("ONBEAT_REDIS_URL", "file:redis.url"), "", "schedules", "list", "-c", file)
 	s.failed(r, 2, "of the environment", `redis.url "file:redis.url": no such file`) // as on the command line
 }

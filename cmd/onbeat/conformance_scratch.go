@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/onbeat/onbeat"
 	"github.com/onbeat/onbeat/conformance"
 	"github.com/onbeat/onbeat/queue"
 	"github.com/onbeat/onbeat/store"
@@ -17,7 +18,7 @@ import (
 
 // openScratch opens a namespace that is to be removed.
 func openScratch(t target, namespace string) (*conformance.Scratch, error) {
-	c, err := target{url: t.url, namespace: namespace}.open()
+	c, err := target{url: t.url, cfg: onbeat.Config{Namespace: namespace}}.open()
 	if err != nil {
 		return nil, err
 	}

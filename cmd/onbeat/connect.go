@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/onbeat/onbeat"
+	"github.com/onbeat/onbeat/config"
 	"github.com/onbeat/onbeat/handlers"
 	"github.com/onbeat/onbeat/queue"
 	"github.com/onbeat/onbeat/store"
@@ -29,28 +30,24 @@ type client struct {
 	*onbeat.Dispatcher
 	rdb       redis.UniversalClient
 	url       string // without its password
-	namespace string
-	caps      queue.Caps
-
-	durability store.Durability
-	lease      time.Duration // of the config; 0: the default
-	sentinels  *sentinels    // nil: the URL names none
-	cautions   []caution
+	cfg       onbeat.Config
+	sentinels *sentinels // nil: the URL names none
+	cautions  []caution
 }
 
-// target says where to work: flags first, then the environment, then the config file.
+// target says where to work: as a flag says, or else as the environment and the config file do, which must not differ.
 type target struct {
-	url, namespace string
-	limits         task.Limits
-	caps           queue.Caps
-	durability     store.Durability
-	lease          time.Duration
-	secretFile     string // a config file that has a password in it, or ""
+	url        string
+	cfg        onbeat.Config
+	secretFile string // a config file that has a password in it, or ""
 }
+
+// limits bound what tasks may hold.
+func (t target) limits() task.Limits { return task.Limits{Payload: t.cfg.PayloadLimit} }
 
 func (a *app) target() (target, error) {
 	if a.Config == "" {
-		return a.targetOf(&config{})
+		return a.targetOf(&config.File{})
 	}
 	cfg, err := a.loadConfig(a.Config)
 	if err != nil {
@@ -59,25 +56,49 @@ func (a *app) target() (target, error) {
 	return a.targetOf(cfg)
 }
 
-func (a *app) targetOf(cfg *config) (t target, err error) {
-	t = target{
-		limits: task.Limits{Payload: int(cfg.PayloadLimit)},
-		caps:   cfg.Keep.caps(), durability: cfg.Durability.queue(), lease: time.Duration(cfg.Lease),
-	}
-	t.url, err = redisURL(cmp.Or(a.Redis, a.env("ONBEAT_REDIS_URL"), string(cfg.Redis.URL), defaultRedis))
-	if err != nil {
+func (a *app) targetOf(file *config.File) (t target, err error) {
+	t.cfg = file.Dispatcher
+	if t.url, err = a.urlOf(file); err != nil {
 		return target{}, err
 	}
-	t.url = cfg.withTLS(t.url)
-	if cfg.secret {
-		t.secretFile = cfg.file.name
+	t.url = file.WithTLS(t.url)
+	if file.Redis.Secret {
+		t.secretFile = file.Name
 	}
-	t.namespace, err = a.namespaceOf(cfg)
+	t.cfg.Namespace, err = a.namespaceOf(file)
 	return t, err
 }
 
-func (a *app) namespaceOf(cfg *config) (string, error) {
-	name := cmp.Or(a.Namespace, a.env("ONBEAT_NAMESPACE"), string(cfg.Namespace))
+// urlOf is the URL of Redis: that of the flag, or else that on which the environment and the config agree. A variable that was
+// left over from staging must not move what the config of production names.
+func (a *app) urlOf(file *config.File) (string, error) {
+	said, env := file.Redis.URL, a.env("ONBEAT_REDIS_URL")
+	if f, in := inFile(env); in {
+		env = f.absolute()
+	}
+	if a.Redis == "" && env != "" && said != "" && env != said {
+		return "", file.At(refuse("redis.url", shownURL(said), fmt.Sprintf("ONBEAT_REDIS_URL says %q", shownURL(env)),
+			"unset the variable, leave redis.url out of the config, or decide with --redis"))
+	}
+	return redisURL(cmp.Or(a.Redis, a.env("ONBEAT_REDIS_URL"), said, defaultRedis))
+}
+
+// shownURL is a URL without its password. The name of a file that holds one has none.
+func shownURL(url string) string {
+	if _, in := inFile(url); in {
+		return url
+	}
+	return onbeat.Redacted(url)
+}
+
+// namespaceOf is the namespace: that of the flag, or else that on which the environment and the config agree.
+func (a *app) namespaceOf(file *config.File) (string, error) {
+	said, env := file.Dispatcher.Namespace, a.env("ONBEAT_NAMESPACE")
+	if a.Namespace == "" && env != "" && said != "" && env != said {
+		return said, file.At(refuse("namespace", said, fmt.Sprintf("ONBEAT_NAMESPACE says %q", env),
+			"unset the variable, leave namespace out of the config, or decide with --namespace"))
+	}
+	name := cmp.Or(a.Namespace, env, said)
 	if name == "" {
 		return "", refuse("namespace", "", "missing", "pass --namespace, set ONBEAT_NAMESPACE, or name a config file with -c")
 	}
@@ -94,8 +115,8 @@ func (a *app) connect(ctx context.Context) (*client, error) {
 }
 
 func (a *app) connectTo(ctx context.Context, t target) (*client, error) {
-	want := t.durability.Replicas
-	t.durability.Report = func(replicas int, enough bool) {
+	want := t.cfg.Durability.Replicas
+	t.cfg.Durability.Report = func(replicas int, enough bool) {
 		if !enough {
 			fmt.Fprintf(a.err, "onbeat: written, but to %d of the %d replicas that durability asks for: a failover may lose it\n", replicas, want)
 		}
@@ -117,7 +138,7 @@ func (t target) open() (*client, error) {
 	if err != nil {
 		return nil, err
 	}
-	d, err := onbeat.New(rdb, onbeat.Config{Namespace: t.namespace, PayloadLimit: t.limits.Payload, Caps: t.caps, Durability: t.durability})
+	d, err := onbeat.New(rdb, t.cfg)
 	if err != nil {
 		_ = rdb.Close()
 		return nil, err
@@ -128,8 +149,7 @@ func (t target) open() (*client, error) {
 			return nil, err
 		}
 	}
-	return &client{Dispatcher: d, rdb: rdb, url: onbeat.Redacted(t.url), namespace: t.namespace, caps: t.caps, durability: t.durability,
-		lease: t.lease, sentinels: sentinelsOf(t.url), cautions: t.cautions()}, nil
+	return &client{Dispatcher: d, rdb: rdb, url: onbeat.Redacted(t.url), cfg: t.cfg, sentinels: sentinelsOf(t.url), cautions: t.cautions()}, nil
 }
 
 // ping asks whether Redis is there.

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/onbeat/onbeat"
 	"github.com/onbeat/onbeat/embedded"
 	"github.com/onbeat/onbeat/internal/trial"
 )
@@ -109,7 +110,7 @@ func newDemo(ctx context.Context, a *app, inProcess bool) (d *demo, err error) {
 	if d.rec, err = trial.NewRecorder(); err != nil {
 		return nil, err
 	}
-	if d.client, err = (target{url: d.redis.URL(), namespace: "demo"}).open(); err != nil {
+	if d.client, err = (target{url: d.redis.URL(), cfg: onbeat.Config{Namespace: "demo"}}).open(); err != nil {
 		return nil, err
 	}
 	if err := os.WriteFile(d.config(), []byte(d.yaml()), 0o600); err != nil {

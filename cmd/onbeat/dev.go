@@ -91,7 +91,7 @@ func (c *devCmd) prepare(a *app) (own bool, err error) {
 	if err != nil {
 		return own, err
 	}
-	if cfg.Namespace == "" {
+	if cfg.Dispatcher.Namespace == "" {
 		a.Namespace = cmp.Or(a.Namespace, a.env("ONBEAT_NAMESPACE"), "dev")
 	}
 	_, err = a.namespaceOf(cfg)

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/onbeat/onbeat"
 	"github.com/onbeat/onbeat/producer"
 	"github.com/onbeat/onbeat/schedule"
 )
@@ -45,7 +46,7 @@ func urlOf(t *testing.T, dir, said string) string {
 // clientOf is a client of that Redis.
 func clientOf(t *testing.T, dir, said string) *client {
 	t.Helper()
-	c, err := (target{url: urlOf(t, dir, said), namespace: "dev"}).open()
+	c, err := (target{url: urlOf(t, dir, said), cfg: onbeat.Config{Namespace: "dev"}}).open()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/onbeat/onbeat/internal/wording"
 	"github.com/onbeat/onbeat/store"
 )
 
@@ -133,7 +134,7 @@ func (d *doctor) fail(name, hint, format string, args ...any) {
 }
 
 func (d *doctor) note(name, state, hint, format string, args ...any) {
-	d.checks = append(d.checks, check{name, state, withoutPasswords(oneLine(fmt.Sprintf(format, args...))), hint})
+	d.checks = append(d.checks, check{name, state, withoutPasswords(wording.OneLine(fmt.Sprintf(format, args...))), hint})
 }
 
 func (d *doctor) report(a *app) error {
@@ -142,9 +143,9 @@ func (d *doctor) report(a *app) error {
 			Redis     string  `json:"redis"`
 			Namespace string  `json:"namespace"`
 			Checks    []check `json:"checks"`
-		}{d.url, d.client.namespace, d.checks})
+		}{d.url, d.client.cfg.Namespace, d.checks})
 	}
-	a.printf("%s on %s\n", a.style.bold(d.client.namespace), d.url)
+	a.printf("%s on %s\n", a.style.bold(d.client.cfg.Namespace), d.url)
 	paint := map[string]func(string) string{checkOK: a.style.green, checkWarn: a.style.yellow, checkFail: a.style.red}
 	t := a.table("CHECK", "STATE", "FOUND")
 	for _, c := range d.checks {

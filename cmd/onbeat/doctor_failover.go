@@ -65,7 +65,7 @@ func (d *doctor) shortestLease(ctx context.Context) time.Duration {
 		}
 	}
 	if shortest == 0 {
-		shortest = d.lease
+		shortest = d.client.cfg.Lease
 	}
 	if shortest == 0 {
 		shortest = instance.DefaultLease

@@ -54,7 +54,7 @@ func (d *doctor) namespaceOverview(ctx context.Context) {
 // keysOverCaps looks for what grows beyond its bound.
 func (d *doctor) keysOverCaps(ctx context.Context) {
 	k := d.Queue().Keys()
-	caps := d.caps.WithDefaults()
+	caps := d.client.cfg.Caps.WithDefaults()
 	var over []string
 	for _, c := range []struct {
 		name   string

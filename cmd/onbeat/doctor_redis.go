@@ -70,12 +70,12 @@ func (d *doctor) role(context.Context) {
 	case role == "":
 	case role != "master":
 		d.fail("role", primaryHint(d.url), "%s of %s", role, d.info["master_host"])
-	case have < d.durability.Replicas && d.durability.Strict:
+	case have < d.client.cfg.Durability.Replicas && d.client.cfg.Durability.Strict:
 		d.fail("role", "add replicas, or lower durability.replicas: until then nothing is begun",
-			"primary with %d replicas, and strict durability asks for %d", have, d.durability.Replicas)
-	case have < d.durability.Replicas:
+			"primary with %d replicas, and strict durability asks for %d", have, d.client.cfg.Durability.Replicas)
+	case have < d.client.cfg.Durability.Replicas:
 		d.warn("role", "add replicas, or lower durability.replicas: until then writes are only on the primary",
-			"primary with %d replicas, and durability asks for %d", have, d.durability.Replicas)
+			"primary with %d replicas, and durability asks for %d", have, d.client.cfg.Durability.Replicas)
 	case have == 0:
 		d.ok("role", "primary without replicas")
 	default:

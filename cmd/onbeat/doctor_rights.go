@@ -11,7 +11,7 @@ import (
 
 // rights tries all that an instance does, by name.
 func (d *doctor) rights(ctx context.Context) {
-	missing, err := d.Queue().Missing(ctx, queue.AsInstance, d.durability.Replicas > 0)
+	missing, err := d.Queue().Missing(ctx, queue.AsInstance, d.client.cfg.Durability.Replicas > 0)
 	switch rules := strings.Join(missing, " "); {
 	case err != nil:
 		d.fail("rights", "", "%v", err)

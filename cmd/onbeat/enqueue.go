@@ -24,7 +24,7 @@ type enqueueCmd struct {
 	Queue       *string `placeholder:"Q" help:"Queue to wait in. Default: default."`
 	Priority    string  `placeholder:"P" values:"low,normal,high" help:"low, normal or high. Default normal."`
 	Timeout     string  `placeholder:"D" help:"Longest time of one run. Default 30m."`
-	MaxAttempts int     `placeholder:"N" help:"Most runs. Default 10."`
+	MaxAttempts *int    `placeholder:"N" help:"Most runs; 1 is no retry. Default 10."`
 	Backoff     string  `placeholder:"D" help:"Longest delay after the first failure; it doubles with each. Default 1s."`
 	BackoffCap  string  `placeholder:"D" help:"Longest delay of all. Default 1h."`
 	Key         *string `placeholder:"KEY" help:"Of the tasks with this key, at most --key-limit run at once."`
@@ -55,7 +55,7 @@ func (c *enqueueCmd) ofOne() string {
 	}{
 		{"payload", c.Payload != ""}, {"in", c.In != ""}, {"at", c.At != ""}, {"id", c.ID != nil}, {"unique", c.Unique != nil},
 		{"unique-for", c.UniqueFor != ""}, {"queue", c.Queue != nil}, {"priority", c.Priority != ""}, {"timeout", c.Timeout != ""},
-		{"max-attempts", c.MaxAttempts != 0}, {"backoff", c.Backoff != ""}, {"backoff-cap", c.BackoffCap != ""}, {"key", c.Key != nil},
+		{"max-attempts", c.MaxAttempts != nil}, {"backoff", c.Backoff != ""}, {"backoff-cap", c.BackoffCap != ""}, {"key", c.Key != nil},
 		{"key-limit", c.KeyLimit != 0}, {"keep", c.Keep != ""},
 	} {
 		if f.said {
@@ -85,7 +85,7 @@ func (c *enqueueCmd) one(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	t, err := newChecker(target.limits).task(spec)
+	t, err := newChecker(target.limits()).task(spec)
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/onbeat/onbeat/config"
+	"github.com/onbeat/onbeat/internal/input"
 	"github.com/onbeat/onbeat/task"
 )
 
@@ -34,7 +36,7 @@ func (c *enqueueCmd) file(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	f := &taskFile{app: a, name: c.File, check: newChecker(target.limits), skipBad: c.SkipBad}
+	f := &taskFile{app: a, name: c.File, check: newChecker(target.limits()), skipBad: c.SkipBad}
 	source, again, err := f.open(ctx)
 	if err != nil {
 		return err
@@ -71,7 +73,7 @@ func (f *taskFile) open(ctx context.Context) (source io.ReadCloser, again bool, 
 		f.name = "stdin"
 		return io.NopCloser(f.app.stdin(ctx)), false, nil
 	}
-	file, info, err := openFile(f.name, "file")
+	file, info, err := input.Open(f.name, "file")
 	if err != nil {
 		return nil, false, err
 	}
@@ -127,7 +129,7 @@ func (f *taskFile) next(lines *lineReader) (*task.Task, error) {
 		t, err = f.check.task(spec)
 	}
 	if err != nil {
-		return nil, &fileError{f.name, lines.n, err}
+		return nil, &config.Problem{File: f.name, Line: lines.n, Err: err}
 	}
 	return t, nil
 }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/onbeat/onbeat/internal/wording"
 	"github.com/onbeat/onbeat/store"
 	"github.com/onbeat/onbeat/task"
 )
@@ -22,7 +23,7 @@ const (
 // usageError is a question that makes no sense: exit code 2.
 type usageError struct{ text, hint string }
 
-func (e *usageError) Error() string { return withHint(e.text, e.hint) }
+func (e *usageError) Error() string { return wording.WithHint(e.text, e.hint) }
 
 // failure is what failed, and what may help: exit code 1.
 type failure struct {
@@ -30,7 +31,7 @@ type failure struct {
 	hint string
 }
 
-func (e *failure) Error() string { return withHint(e.err.Error(), e.hint) }
+func (e *failure) Error() string { return wording.WithHint(e.err.Error(), e.hint) }
 func (e *failure) Unwrap() error { return e.err }
 
 // exitStatus is an exit code of its own, and what to say, if anything.
@@ -44,13 +45,6 @@ func (e *exitStatus) Unwrap() error { return e.err }
 
 // errSaid ends a command with code 1 after it has said all there is to say.
 var errSaid = errors.New("said")
-
-func withHint(text, hint string) string {
-	if hint == "" {
-		return text
-	}
-	return text + " (" + hint + ")"
-}
 
 // parseError is what the parser refuses, in one line.
 func parseError(err error, args []string) error {
@@ -92,24 +86,24 @@ func explain(err error) string {
 		return err.Error()
 	}
 	if hint, ok := tlsHint(err); ok {
-		return withHint(err.Error(), hint)
+		return wording.WithHint(err.Error(), hint)
 	}
 	switch {
 	case errors.Is(err, store.ErrFull):
-		return withHint(err.Error(), "nothing was written; raise maxmemory, or see onbeat doctor")
+		return wording.WithHint(err.Error(), "nothing was written; raise maxmemory, or see onbeat doctor")
 	case errors.Is(err, store.ErrWrongType):
-		return withHint(err.Error(), `"onbeat doctor" names the key; a running leader sets it aside within 30 s`)
+		return wording.WithHint(err.Error(), `"onbeat doctor" names the key; a running leader sets it aside within 30 s`)
 	case errors.Is(err, store.ErrDenied) && strings.Contains(err.Error(), "docs/rights.md"): // it says what is missing
 	case store.LacksRight(err):
-		return withHint(err.Error(), "the user lacks a right: "+rightsPage)
+		return wording.WithHint(err.Error(), "the user lacks a right: "+rightsPage)
 	case errors.Is(err, store.ErrDenied):
-		return withHint(err.Error(), "check the user and password of the Redis URL")
+		return wording.WithHint(err.Error(), "check the user and password of the Redis URL")
 	case errors.Is(err, store.ErrUnreplicated):
-		return withHint(err.Error(), "it is done on the primary, and lost if that is lost now; ask again when replicas are back: onbeat doctor")
+		return wording.WithHint(err.Error(), "it is done on the primary, and lost if that is lost now; ask again when replicas are back: onbeat doctor")
 	case ofReplica(err):
-		return withHint(saidBriefly(err), namePrimary)
+		return wording.WithHint(saidBriefly(err), namePrimary)
 	case hintOf(err) != "":
-		return withHint(saidBriefly(err), hintOf(err))
+		return wording.WithHint(saidBriefly(err), hintOf(err))
 	case errors.Is(err, context.Canceled):
 		return "interrupted"
 	}
@@ -166,17 +160,6 @@ const maxClientsHint = "raise maxclients, or close connections that idle: CLIENT
 // ofReplica reports whether a replica was asked to write.
 func ofReplica(err error) bool {
 	return errors.Is(err, store.ErrBusy) && strings.Contains(err.Error(), "READONLY")
-}
-
-func oneLine(s string) string {
-	return strings.Join(strings.FieldsFunc(s, func(r rune) bool { return r == '\n' || r == '\r' }), "; ")
-}
-
-// fieldError is the refusal of a field in err, or nil.
-func fieldError(err error) *task.FieldError {
-	var f *task.FieldError
-	errors.As(err, &f)
-	return f
 }
 
 // refuse is a field that a flag or argument got wrong.

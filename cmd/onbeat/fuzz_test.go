@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 	"unicode/utf8"
+
+	"github.com/onbeat/onbeat/task"
 )
 
 // JSON that is taken says what it seems to: written again from what was read, it has as many keys, and no U+FFFD that
@@ -150,7 +152,7 @@ func FuzzMoment(f *testing.F) {
 	f.Fuzz(func(t *testing.T, s string) {
 		for name, parse := range map[string]func() error{
 			"moment": func() error { _, err := parseMoment("from", s, now); return err },
-			"time":   func() error { _, err := parseTime("at", s); return err },
+			"time":   func() error { _, err := task.ParseTime("at", s); return err },
 			"wait": func() error {
 				d, err := waitOf(s)
 				if d < 0 {
@@ -163,6 +165,5 @@ func FuzzMoment(f *testing.F) {
 				t.Fatalf("%s %q: %q", name, s, err)
 			}
 		}
-		_, _ = hasPassword(s), paramsOf(s)
 	})
 }

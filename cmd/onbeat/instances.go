@@ -47,7 +47,7 @@ func (c *instancesListCmd) Run(ctx context.Context, a *app) error {
 		return a.printJSON(lines)
 	}
 	if len(list) == 0 {
-		a.printf("no instances in %s (start one with onbeat serve)", cl.namespace)
+		a.printf("no instances in %s (start one with onbeat serve)", cl.cfg.Namespace)
 		return nil
 	}
 	t := a.table("ID", "RELEASE", "STATE", "LEADER", "LEASE LEFT", "RUNNING", "HOST:PID", "UPTIME")

@@ -110,10 +110,10 @@ func (c *lockRunCmd) plan(a *app) (*lockPlan, error) {
 		return nil, &usageError{"no command", "onbeat lock run NAME -- COMMAND [ARGUMENT...]"}
 	}
 	t, err := a.target()
-	if err != nil && (t.url == "" || t.namespace != "") { // a lock can do without a namespace
+	if err != nil && (t.url == "" || t.cfg.Namespace != "") { // a lock can do without a namespace
 		return nil, err
 	}
-	p := &lockPlan{url: t.url, try: c.Nonblock, conflict: 1, opts: lock.Options{Namespace: t.namespace, TTL: 30 * time.Second}}
+	p := &lockPlan{url: t.url, try: c.Nonblock, conflict: 1, opts: lock.Options{Namespace: t.cfg.Namespace, TTL: 30 * time.Second}}
 	if c.ConflictExitCode != "" {
 		p.conflict, err = strconv.Atoi(c.ConflictExitCode)
 		if err != nil || p.conflict < 0 || p.conflict > 255 {

@@ -111,3 +111,15 @@ func cells(table, name string) []string {
 	}
 	return nil
 }
+
+// testEnv is an environment of names and values.
+func testEnv(pairs ...string) func(string) string {
+	return func(name string) string {
+		for i := 0; i < len(pairs); i += 2 {
+			if pairs[i] == name {
+				return pairs[i+1]
+			}
+		}
+		return ""
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/onbeat/onbeat/schedule"
+	"github.com/onbeat/onbeat/task"
 )
 
 type previewCmd struct {
@@ -61,12 +62,12 @@ func (c *previewCmd) rule(now time.Time) (schedule.Rule, time.Time, error) {
 	from := now
 	var err error
 	if c.From != "" {
-		if from, err = parseTime("from", c.From); err != nil {
+		if from, err = task.ParseTime("from", c.From); err != nil {
 			return r, from, err
 		}
 	}
 	if c.Until != "" {
-		if r.Until, err = parseTime("until", c.Until); err != nil {
+		if r.Until, err = task.ParseTime("until", c.Until); err != nil {
 			return r, from, err
 		}
 	}

@@ -23,6 +23,7 @@ type cli struct {
 	Events      eventsCmd      `cmd:"" help:"Show what changed: who came, led and left; what was done by hand."`
 	Audit       auditCmd       `cmd:"" help:"Compare the slots that should have run with what happened to each."`
 	Lock        lockCmd        `cmd:"" help:"Run a command under a lock: a crontab on many machines that runs on one."`
+	Check       checkCmd       `cmd:"" help:"Check a config file, all of it, and show what is due next. Needs no Redis."`
 	Preview     previewCmd     `cmd:"" help:"Show the next slots of a rule, daylight saving explained. Needs no Redis."`
 	Doctor      doctorCmd      `cmd:"" help:"Check Redis and the namespace for what goes wrong in production."`
 	Conformance conformanceCmd `cmd:"" help:"Try rollouts and faults against your own Redis, and judge every slot."`
@@ -33,8 +34,8 @@ type cli struct {
 // globals are the flags of every command.
 type globals struct {
 	Config    string `short:"c" placeholder:"FILE" predict:"file" help:"Config file (YAML). Commands other than serve take its redis and namespace."`
-	Redis     string `placeholder:"URL" help:"Redis to use: redis://, rediss://, redis-sentinel:// or redis-cluster://, or file:PATH of a file that holds one. Default: $$ONBEAT_REDIS_URL, the config, or redis://127.0.0.1:6379/0."`
-	Namespace string `short:"n" placeholder:"NAME" help:"Namespace to work in. Default: $$ONBEAT_NAMESPACE, or the config."`
+	Redis     string `placeholder:"URL" help:"Redis to use: redis://, rediss://, redis-sentinel:// or redis-cluster://, or file:PATH of a file that holds one. Default: $$ONBEAT_REDIS_URL or the config, which must not differ, or redis://127.0.0.1:6379/0."`
+	Namespace string `short:"n" placeholder:"NAME" help:"Namespace to work in. Default: $$ONBEAT_NAMESPACE or the config, which must not differ."`
 	JSON      bool   `name:"json" help:"Print JSON."`
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"net"
 	"os/exec"
@@ -63,6 +64,60 @@ func TestRun_takesRedisAndNamespaceFromTheConfig(t *testing.T) {
 	r := runWith(t.Context(), testEnv(), "", "schedules", "list", "-c", file)
 	if r.code != 0 || !strings.Contains(r.out, "no schedules in "+s.ns) {
 		t.Errorf("%+v", r)
+	}
+}
+
+func TestRun_refusesAnEnvironmentThatSaysOtherwiseThanTheConfig(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	bare := s.file("bare.yaml", "lease: 5s\n")
+	file := s.file("c.yaml", "redis: {url: '"+s.url+"'}\nnamespace: "+s.ns+"\n")
+	staging := testEnv("ONBEAT_NAMESPACE", "staging")
+	elsewhere := testEnv("ONBEAT_REDIS_URL", "redis://:hunter2@elsewhere:6379/0")
+	for _, command := range []string{"serve", "schedules list", "lock run job -- true"} {
+		args := append([]string{"-c", file}, strings.Fields(command)...)
+		code := exitAsked
+		if strings.HasPrefix(command, "lock") {
+			code = exitUsage
+		}
+		s.failed(runWith(t.Context(), staging, "", args...), code, command, `c.yaml:2: namespace "`+s.ns+`": ONBEAT_NAMESPACE says "staging" (unset the variable,`, "decide with --namespace)")
+		r := runWith(t.Context(), elsewhere, "", args...)
+		s.failed(r, code, command, "c.yaml:1: redis.url ", `ONBEAT_REDIS_URL says "redis://:…@elsewhere:6379/0" (unset the variable,`, "decide with --redis)")
+		if strings.Contains(r.err, "hunter2") {
+			t.Errorf("%s: the password is shown: %s", command, r.err)
+		}
+	}
+	for name, r := range map[string]ran{
+		"they agree":    s.run("", "schedules", "list", "-c", file),
+		"a flag wins":   runWith(t.Context(), testEnv("ONBEAT_NAMESPACE", "staging", "ONBEAT_REDIS_URL", "redis://elsewhere"), "", "schedules", "list", "-c", file, "-n", s.ns, "--redis", s.url),
+		"a silent file": s.run("", "schedules", "list", "-c", bare),
+	} {
+		if r.code != 0 || !strings.Contains(r.out, "no schedules in "+s.ns) {
+			t.Errorf("%s: %+v", name, r)
+		}
+	}
+	named := s.file("redis.url", s.url+"\n")
+	r := runWith(t.Context(), testEnv("ONBEAT_REDIS_URL", "file:"+named), "", "schedules", "list", "-n", s.ns, "-c", s.file("f.yaml", "redis: {url: 'file:"+named+"'}\n"))
+	if r.code != 0 {
+		t.Errorf("the same file: %+v", r)
+	}
+}
+
+func TestServe_saysThatTheEnvironmentNamesAnotherRelease(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	file := s.file("c.yaml", "release: v1\n")
+	for _, c := range []struct {
+		env  string
+		args []string
+		said bool
+	}{{"v2", nil, true}, {"v1", nil, false}, {"", nil, false}, {"v2", []string{"--release", "v3"}, false}} {
+		ctx, done := context.WithTimeout(t.Context(), 500*time.Millisecond)
+		r := runWith(ctx, s.env("ONBEAT_RELEASE", c.env), "", append([]string{"serve", "-c", file}, c.args...)...)
+		done()
+		if strings.Contains(r.err, "ONBEAT_RELEASE overrides the release of the config") != c.said {
+			t.Errorf("%+v: %+v", c, r)
+		}
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/onbeat/onbeat/internal/wording"
 	"github.com/onbeat/onbeat/queue"
 )
 
@@ -31,7 +32,7 @@ func (c *client) notFound(ctx context.Context, name string, err error) error {
 		names = append(names, list[i].Schedule.Name)
 	}
 	hint := "see onbeat schedules list"
-	if best := nearest(name, names); best != "" {
+	if best := wording.Nearest(name, names); best != "" {
 		hint = "did you mean " + best + "?"
 	}
 	return &failure{fmt.Errorf("schedule %q: not found", name), hint}

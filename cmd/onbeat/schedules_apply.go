@@ -5,14 +5,21 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/goccy/go-yaml/ast"
-
+	"github.com/onbeat/onbeat/config"
 	"github.com/onbeat/onbeat/producer"
 	"github.com/onbeat/onbeat/task"
 )
 
 type schedulesApplyCmd struct {
-	File string `arg:"" predict:"file" help:"YAML with schedules as in the config file, or only their list; - is stdin."`
+	File   string `arg:"" predict:"file" help:"YAML with schedules as in the config file, or only their list; - is stdin."`
+	DryRun bool   `help:"Show what would be made and which fields would change, and write nothing."`
+}
+
+// Help is shown by onbeat schedules apply --help.
+func (c *schedulesApplyCmd) Help() string {
+	return "Makes the schedules of the file, or changes those of the same name. It removes none: see onbeat schedules delete. A " +
+		"schedule that a release declares is changed until the next leader of that release declares it again.\n\n" +
+		"Example: onbeat schedules apply --dry-run schedules.yaml"
 }
 
 // Run makes and changes schedules, after all have been checked.
@@ -21,7 +28,7 @@ func (c *schedulesApplyCmd) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	list, err := c.read(ctx, a, t.limits)
+	list, err := c.read(ctx, a, t.limits())
 	if err != nil {
 		return err
 	}
@@ -30,49 +37,41 @@ func (c *schedulesApplyCmd) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	defer cl.Close()
+	if c.DryRun {
+		err = a.planSchedules(ctx, cl, list)
+	} else {
+		err = a.applySchedules(ctx, cl, list)
+	}
+	if err == nil {
+		a.sayUnhandled(ctx, cl, list)
+	}
+	return err
+}
+
+func (a *app) applySchedules(ctx context.Context, cl *client, list []producer.Schedule) error {
 	by := map[string]producer.Schedule{}
 	names := make([]string, len(list))
 	for i := range list {
 		names[i] = list[i].Name
 		by[names[i]] = list[i]
 	}
-	if err := a.each(names, func(name string) (string, error) {
+	return a.each(names, func(name string) (string, error) {
 		did, err := cl.Schedules().Apply(ctx, by[name])
 		return string(did), err
-	}); err != nil {
-		return err
-	}
-	a.sayUnhandled(ctx, cl, list)
-	return nil
+	})
 }
 
 // read reads a list of schedules, alone or within a config.
 func (c *schedulesApplyCmd) read(ctx context.Context, a *app, limits task.Limits) ([]producer.Schedule, error) {
-	name, data, err := c.File, []byte(nil), error(nil)
-	if name == "-" {
-		name = "stdin"
-		data, err = readBounded(a.stdin(ctx), name, "file")
-	} else {
-		data, err = readFile(name, "file")
-	}
+	name, data, err := a.readSettings(ctx, c.File)
 	if err != nil {
 		return nil, err
 	}
-	f, err := parseYAML(name, data)
+	f, err := config.Parse(name, data, a.env)
 	if err != nil {
 		return nil, err
 	}
-	var within config
-	if f.body.Type() == ast.SequenceType {
-		f.root = "schedules"
-		err = f.decode(&within.Schedules)
-	} else {
-		err = f.decode(&within)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return checkSchedules(f, within.Schedules, limits, false)
+	return f.Schedules, f.CheckSchedules(limits)
 }
 
 // sayUnhandled notes on stderr the task types that no instance handles.

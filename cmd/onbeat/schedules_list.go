@@ -33,7 +33,7 @@ func (c *schedulesListCmd) Run(ctx context.Context, a *app) error {
 			return err
 		}
 	case len(list) == 0:
-		a.printf("no schedules in %s", cl.namespace)
+		a.printf("no schedules in %s", cl.cfg.Namespace)
 	default:
 		t := a.scheduleTable(list, now)
 		t.print(a.out)

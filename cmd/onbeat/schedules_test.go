@@ -47,6 +47,40 @@ func TestSchedules_applySaysWhatItDid(t *testing.T) {
 	}
 }
 
+func TestSchedules_applyDryRunShowsTheDifference(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	file := s.file("s.yaml", applied)
+	if out := s.must("schedules", "apply", "--dry-run", file); !strings.HasPrefix(out, "would make warm-cache: every 1h") || !strings.Contains(out, "\nwould make nightly: cron ") {
+		t.Errorf("%q", out)
+	}
+	s.nothingWritten()
+	s.must("schedules", "apply", file)
+	file = s.file("s.yaml", strings.NewReplacer("every: 1h", "every: 2h", "timeout: 5s", "timeout: 90s").Replace(applied))
+	if out, want := s.must("schedules", "apply", "--dry-run", file), "would change warm-cache\n  every: 1h → 2h\nwould change nightly\n  timeout: 5s → 1m30s\n"; out != want {
+		t.Errorf("%q, want %q", out, want)
+	}
+	r := s.run(strings.Replace(applied, "every: 1h", "every: 3h", 1), "schedules", "apply", "-", "--dry-run", "--json")
+	if r.code != 0 || r.out != `[{"name":"warm-cache","result":"would change","changes":[{"field":"every","from":"1h","to":"3h"}]},{"name":"nightly","result":"unchanged"}]`+"\n" {
+		t.Errorf("%+v", r)
+	}
+	if out := s.must("schedules", "apply", s.file("s.yaml", applied)); out != "unchanged warm-cache\nunchanged nightly\n" {
+		t.Errorf("the dry run changed something: %q", out)
+	}
+	s.failed(s.run("- {name: x, every: 0s, task: echo}\n", "schedules", "apply", "--dry-run", "-"), 2, "a bad file", `stdin:1: schedules[0].every "0s": zero`)
+}
+
+func TestSchedules_applyDryRunSaysWhoDeclaresItAgain(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	s.release("v2", "billing")
+	testredis.Eventually(t, 10*time.Second, func() bool { return strings.Contains(s.run("", "schedules", "list").out, "billing") }, "billing is declared")
+	r := s.run("- {name: billing, every: 2h, task: echo}\n", "schedules", "apply", "--dry-run", "-")
+	if want := "would change billing, until the next leader of v2 declares it again\n  every: 1h → 2h\n"; r.code != 0 || r.out != want {
+		t.Errorf("%+v, want %q", r, want)
+	}
+}
+
 func TestSchedules_listAndShow(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)

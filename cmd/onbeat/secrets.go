@@ -7,6 +7,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/onbeat/onbeat"
+	"github.com/onbeat/onbeat/internal/wording"
 )
 
 // An error quotes what it refuses, and that may be a URL with a password that was put in the wrong place: as a namespace,
@@ -16,7 +17,7 @@ func init() {
 }
 
 // said is an error as a person reads it: one line, without passwords.
-func said(err error) string { return withoutPasswords(oneLine(explain(err))) }
+func said(err error) string { return withoutPasswords(wording.OneLine(explain(err))) }
 
 const unsaid = "…"
 

@@ -9,6 +9,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/onbeat/onbeat"
+	"github.com/onbeat/onbeat/config"
 	"github.com/onbeat/onbeat/handlers"
 )
 
@@ -26,8 +27,7 @@ func (c *serveCmd) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	level, _ := cfg.Log.level() // checked when it was loaded
-	log := a.log(level, string(cfg.Log.Format))
+	log := a.log(cfg.Log.Threshold(), cfg.Log.Format)
 	if c.AllowExec {
 		if err := hideMemory(); err != nil {
 			log.Warn().Err(err).Msg("commands can read the environment of this process")
@@ -42,25 +42,30 @@ func (c *serveCmd) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	defer func() { _ = rdb.Close() }()
-	d, err := onbeat.New(rdb, c.dispatcher(a, cfg, target.namespace, log))
+	own := target.cfg
+	if env := a.env("ONBEAT_RELEASE"); c.Release == "" && env != "" && own.Release != "" && env != own.Release {
+		log.Warn().Str("release", env).Str("config", own.Release).Msg("ONBEAT_RELEASE overrides the release of the config")
+	}
+	own.Release, own.Log = cmp.Or(c.Release, a.env("ONBEAT_RELEASE"), own.Release, buildRevision()), log
+	d, err := onbeat.New(rdb, own)
 	if err != nil {
 		return err
 	}
-	builtin := cfg.builtin()
+	builtin := cfg.Handlers
 	builtin.AllowExec, builtin.Log, builtin.Exec.Log = c.AllowExec, log, log
 	for typ, h := range handlers.Builtin(builtin) {
 		if err := d.Handle(typ, h); err != nil {
 			return err
 		}
 	}
-	if err := d.Declare(cfg.declared); err != nil {
+	if err := d.Declare(cfg.Schedules); err != nil {
 		return err
 	}
-	if cfg.API.Listen != "" {
-		log.Warn().Str("listen", string(cfg.API.Listen)).Msg("api.listen is set, and this version has no API: not listening")
+	if cfg.Listen != "" {
+		log.Warn().Str("listen", cfg.Listen).Msg("api.listen is set, and this version has no API: not listening")
 	}
-	log.Info().Str("namespace", target.namespace).Str("redis", onbeat.Redacted(target.url)).Str("version", buildVersion()).
-		Int("schedules", len(cfg.declared)).Msg("starting")
+	log.Info().Str("namespace", own.Namespace).Str("redis", onbeat.Redacted(target.url)).Str("version", buildVersion()).
+		Int("schedules", len(cfg.Schedules)).Msg("starting")
 	for _, c := range target.cautions() {
 		log.Warn().Str("hint", c.Hint).Msg(c.Text)
 	}
@@ -71,26 +76,15 @@ func (c *serveCmd) Run(ctx context.Context, a *app) error {
 }
 
 // config reads the config file, or takes the defaults if there is none.
-func (c *serveCmd) config(a *app) (*config, error) {
+func (c *serveCmd) config(a *app) (*config.File, error) {
 	if a.Config == "" {
-		return &config{}, nil
+		return &config.File{}, nil
 	}
 	cfg, err := a.loadConfig(a.Config)
 	if err != nil {
 		return nil, err
 	}
-	return cfg, cfg.checkExec(c.AllowExec)
-}
-
-func (c *serveCmd) dispatcher(a *app, cfg *config, namespace string, log zerolog.Logger) onbeat.Config {
-	i, tasks := cfg.instance(), cfg.consumer()
-	return onbeat.Config{
-		Namespace: namespace,
-		Release:   cmp.Or(c.Release, a.env("ONBEAT_RELEASE"), i.Release, buildRevision()),
-		Lead:      i.Lead, Consume: i.Consume, Standby: cfg.Standby, Lease: i.Lease, MinReady: i.MinReady,
-		Concurrency: tasks.Concurrency, Queues: tasks.Queues, Strict: tasks.Strict, Limits: tasks.Limits, Drain: tasks.Drain,
-		PayloadLimit: int(cfg.PayloadLimit), Caps: cfg.Keep.caps(), Durability: cfg.Durability.queue(), Log: log,
-	}
+	return cfg, cfg.CheckExec(c.AllowExec)
 }
 
 // reload declares the schedules of the config file again at each hangup. Nothing else of the file changes.
@@ -103,15 +97,15 @@ func (c *serveCmd) reload(ctx context.Context, hangups <-chan os.Signal, a *app,
 		}
 		cfg, err := c.config(a)
 		if err == nil {
-			err = d.Declare(cfg.declared)
+			err = d.Declare(cfg.Schedules)
 		}
 		if err != nil {
 			log.Error().Err(err).Msg("kept the old schedules: the config cannot be used")
 			continue
 		}
-		log.Info().Int("schedules", len(cfg.declared)).Msg("read the schedules again")
-		if now, err := a.targetOf(cfg); err == nil && (now.url != was.url || now.namespace != was.namespace) {
-			log.Warn().Msg("redis and namespace change only with a restart")
+		log.Info().Int("schedules", len(cfg.Schedules)).Msg("read the schedules again")
+		if now, err := a.targetOf(cfg); err != nil || now.url != was.url || now.cfg.Namespace != was.cfg.Namespace {
+			log.Warn().Err(err).Msg("redis and namespace change only with a restart")
 		}
 	}
 }

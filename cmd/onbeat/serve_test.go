@@ -213,9 +213,15 @@ func TestServe_takesTwoSignalsAtOnceForOne(t *testing.T) {
 func TestServe_refusesABadConfigAndWritesNothing(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
-	for _, c := range badConfigs {
-		r := s.run("", "serve", "-c", s.file("x.yaml", c.yaml))
-		s.failed(r, 2, c.name, strings.TrimPrefix(c.want, "x.yaml"))
+	for _, c := range []struct{ name, yaml, want string }{
+		{"unknown field", "namespace: x\nconcurency: 5\n", "x.yaml:2: concurency: unknown field (did you mean concurrency?)"},
+		{"not YAML", "a: b: c\n", "x.yaml:1: mapping value is not allowed in this context"},
+		{"an unset variable", "redis: {url: 'redis://:${NOPE}@h'}\n", `x.yaml:1: redis.url "${NOPE}": the environment variable is not set`},
+		{"several", "schedules:\n  - {name: a, task: echo}\n  - {name: a, task: echo, every: 2s}\n", "x.yaml:2: schedules[0].every: neither every nor cron is set"},
+		{"several, counted", "lease: 1ms\nconcurrency: -1\n", "out of range (500ms to 1h; the default is 5s); and 1 more: onbeat check shows them"},
+		{"a list", "- {name: a, every: 1s, task: echo}\n", "x.yaml:1: a list, where a mapping belongs"},
+	} {
+		s.failed(s.run("", "serve", "-c", s.file("x.yaml", c.yaml)), 2, c.name, c.want)
 	}
 	exec := "schedules:\n  - {name: a, every: 1s, task: exec, payload: {command: [ls]}}\n"
 	s.failed(s.run("", "serve", "-c", s.file("x.yaml", exec)), 2, "exec", `x.yaml:2: schedules[0].task "exec": exec is not allowed (start with --allow-exec`)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/onbeat/onbeat/internal/wording"
 	"github.com/onbeat/onbeat/queue"
 	"github.com/onbeat/onbeat/task"
 )
@@ -107,13 +108,13 @@ func (c *tasksListCmd) print(ctx context.Context, a *app, cl *client, page taskP
 // note is the last error, or who runs it.
 func (l *taskLine) note() string {
 	if l.Unreadable != "" {
-		return clip(oneLine(l.Unreadable), 80)
+		return clip(wording.OneLine(l.Unreadable), 80)
 	}
 	if l.State == task.Running {
 		return "on " + l.Instance
 	}
 	if n := len(l.Failures); n > 0 && l.State != task.Done {
-		return clip(oneLine(l.Failures[n-1].Error), 80)
+		return clip(wording.OneLine(l.Failures[n-1].Error), 80)
 	}
 	return ""
 }

@@ -9,7 +9,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/onbeat/onbeat/config"
+	"github.com/onbeat/onbeat/field"
 	"github.com/onbeat/onbeat/handlers"
+	"github.com/onbeat/onbeat/internal/wording"
 	"github.com/onbeat/onbeat/schedule"
 	"github.com/onbeat/onbeat/task"
 )
@@ -24,7 +27,7 @@ type taskSpec struct {
 	Queue       *string         `json:"queue"`
 	Priority    string          `json:"priority"`
 	Timeout     string          `json:"timeout"`
-	MaxAttempts int             `json:"max_attempts"`
+	MaxAttempts *int            `json:"max_attempts"`
 	Backoff     string          `json:"backoff"`
 	BackoffCap  string          `json:"backoff_cap"`
 	Unique      *string         `json:"unique"`
@@ -40,7 +43,7 @@ type checker struct {
 	mux    *handlers.Mux
 }
 
-func newChecker(limits task.Limits) *checker { return &checker{limits: limits, mux: builtinMux()} }
+func newChecker(limits task.Limits) *checker { return &checker{limits: limits, mux: config.NewMux()} }
 
 // task makes the task, or refuses it with a field error.
 func (k *checker) task(s *taskSpec) (*task.Task, error) {
@@ -48,7 +51,13 @@ func (k *checker) task(s *taskSpec) (*task.Task, error) {
 	if len(s.Payload) == 0 {
 		t.Payload = nil
 	}
-	t.MaxAttempts, t.KeyLimit = s.MaxAttempts, s.KeyLimit
+	t.KeyLimit = s.KeyLimit
+	if s.MaxAttempts != nil {
+		t.MaxAttempts = *s.MaxAttempts
+		if err := task.CheckAttempts(t.MaxAttempts, task.DefaultMaxAttempts); err != nil {
+			return nil, err
+		}
+	}
 	for _, p := range []struct {
 		field string
 		value *string
@@ -70,12 +79,12 @@ func (k *checker) task(s *taskSpec) (*task.Task, error) {
 		return nil, err
 	}
 	if err := t.Validate(k.limits); err != nil {
-		if f := fieldError(err); f.Field == "due" {
+		if f := field.Of(err); f.Field == "due" {
 			f.Field = "at"
 		}
 		return nil, err
 	}
-	return t, checkPayload(k.mux, t.Type, t.Payload, false)
+	return t, config.CheckPayload(k.mux, t.Type, t.Payload, false)
 }
 
 // times reads the moment and the durations.
@@ -91,7 +100,7 @@ func (s *taskSpec) times(t *task.Task) error {
 			continue
 		}
 		v, err := schedule.ParseDuration(d.value)
-		if e := fieldError(err); e != nil {
+		if e := field.Of(err); e != nil {
 			return refuse(d.field, e.Value, e.Reason, e.Hint)
 		}
 		*d.into = v
@@ -107,7 +116,7 @@ func (s *taskSpec) times(t *task.Task) error {
 	case s.At == "":
 		return nil
 	}
-	at, err := parseTime("at", s.At)
+	at, err := task.ParseTime("at", s.At)
 	if err != nil {
 		return err
 	}
@@ -132,7 +141,7 @@ func parseSpec(line []byte) (*taskSpec, error) {
 	switch {
 	case unknown:
 		name = strings.Trim(name, `"`)
-		return nil, refuse(name, "", "unknown field", suggest(name, jsonFields(s)))
+		return nil, refuse(name, "", "unknown field", wording.Suggest(name, jsonFields(s)))
 	case errors.As(err, &typ) && typ.Field != "":
 		return nil, refuse(typ.Field, "", "must be "+wanted(typ)+", but is "+isNow(typ), "")
 	case errors.As(err, &typ):
@@ -156,7 +165,7 @@ func wanted(typ *json.UnmarshalTypeError) string {
 	if typ.Field == "priority" {
 		return "text (low, normal or high)"
 	}
-	return nounOf(typ.Type)
+	return wording.Kind(typ.Type)
 }
 
 // isNow is what it is. Of a number that is not whole, or too large, the number is said.

@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/rs/zerolog"
 
+	"github.com/onbeat/onbeat"
 	"github.com/onbeat/onbeat/task"
 )
 
@@ -35,7 +36,7 @@ func obeyed(s string) string {
 // haunt writes what onbeat would not, as another program with access to the Redis can.
 func (s *shell) haunt() {
 	s.Helper()
-	c, err := (target{url: s.url, namespace: s.ns}).open()
+	c, err := (target{url: s.url, cfg: onbeat.Config{Namespace: s.ns}}).open()
 	if err != nil {
 		s.Fatal(err)
 	}

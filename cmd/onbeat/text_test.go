@@ -33,19 +33,6 @@ func TestSpan(t *testing.T) {
 	}
 }
 
-func TestSuggest(t *testing.T) {
-	t.Parallel()
-	known := []string{"every", "cron", "name", "max_attempts"}
-	for name, want := range map[string]string{
-		"evry": "did you mean every?", "EVERY": "did you mean every?", "corn": "did you mean cron?", "maxattempts": "did you mean max_attempts?",
-		"naem": "did you mean name?", "wombat": "known are every, cron, name, max_attempts",
-	} {
-		if got := suggest(name, known); got != want {
-			t.Errorf("%s: %s, want %s", name, got, want)
-		}
-	}
-}
-
 func TestProgress_isForTerminals(t *testing.T) {
 	t.Parallel()
 	var b bytes.Buffer

@@ -6,21 +6,19 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/onbeat/onbeat/config"
 	"github.com/onbeat/onbeat/internal/private"
 )
 
 // urlFile is a file that holds a Redis URL, so that a password is on no command line and in no log.
 type urlFile string
 
-// filePrefix is what the name of such a file begins with where a URL is asked for.
-const filePrefix = "file:"
-
 // maxURL is more bytes than any URL has.
 const maxURL = 16 << 10
 
 // inFile is the file that holds the URL, if a URL names one.
 func inFile(url string) (urlFile, bool) {
-	name, in := strings.CutPrefix(url, filePrefix)
+	name, in := strings.CutPrefix(url, config.FilePrefix)
 	return urlFile(name), in
 }
 
@@ -37,11 +35,11 @@ func (f urlFile) read() (string, error) {
 	const hint = "a file of yours that holds a Redis URL; onbeat dev has one at .onbeat/redis.url while it runs"
 	data, err := private.ReadLinked(string(f), maxURL)
 	if err != nil {
-		return "", refusePrivate("redis.url", filePrefix+string(f), err, hint)
+		return "", refusePrivate("redis.url", config.FilePrefix+string(f), err, hint)
 	}
 	url := strings.TrimSpace(string(data))
 	if _, again := inFile(url); url == "" || again || strings.ContainsAny(url, "\r\n") {
-		return "", refuse("redis.url", filePrefix+string(f), "holds no URL alone on a line", hint)
+		return "", refuse("redis.url", config.FilePrefix+string(f), "holds no URL alone on a line", hint)
 	}
 	return url, nil
 }
@@ -53,9 +51,9 @@ func (f urlFile) write(url string) error {
 // argument is what to pass as --redis, in a shell.
 func (f urlFile) argument() string {
 	if strings.Trim(string(f), safeInShell) == "" {
-		return filePrefix + string(f)
+		return config.FilePrefix + string(f)
 	}
-	return quote(filePrefix + string(f))
+	return quote(config.FilePrefix + string(f))
 }
 
 const safeInShell = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./"
@@ -63,9 +61,9 @@ const safeInShell = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456
 // absolute is the argument from whatever folder, for a program.
 func (f urlFile) absolute() string {
 	if name, err := filepath.Abs(string(f)); err == nil {
-		return filePrefix + name
+		return config.FilePrefix + name
 	}
-	return filePrefix + string(f)
+	return config.FilePrefix + string(f)
 }
 
 // refusePrivate says of which field a file is not used, and why.
@@ -74,7 +72,7 @@ func refusePrivate(field, value string, err error, hint string) error {
 	var path *fs.PathError
 	switch {
 	case errors.As(err, &own):
-		if own.Name != value && filePrefix+own.Name != value {
+		if own.Name != value && config.FilePrefix+own.Name != value {
 			return refuse(field, value, own.Name+" "+own.Reason, own.Hint)
 		}
 		return refuse(field, value, own.Reason, own.Hint)

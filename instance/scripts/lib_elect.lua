@@ -19,7 +19,7 @@
 
 local instances, members, leader, meta, events, channel = unpack(KEYS, 1, 6)
 local details, releases, orphans, watch, trial, strikes, declarers = unpack(KEYS, 7, 13)
-local cap_events = 10000
+local cap_events = 10000 -- queue.MaxEvents
 
 -- At maxmemory Redis refuses the first write of a script if it may take memory, and only the first. Who leads must be
 -- settled then too, or nothing would ever run and give memory back: so the first write is one that takes none.

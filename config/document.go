@@ -1,4 +1,4 @@
-package main
+package config
 
 import (
 	"bytes"
@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"regexp"
 	"strings"
 
 	"github.com/goccy/go-yaml"
@@ -14,41 +15,45 @@ import (
 	"github.com/goccy/go-yaml/parser"
 	"github.com/goccy/go-yaml/token"
 
+	"github.com/onbeat/onbeat/field"
+	"github.com/onbeat/onbeat/internal/wording"
 	"github.com/onbeat/onbeat/task"
 )
 
-// yamlFile is a YAML document that knows where everything in it stands.
-type yamlFile struct {
+// document is a YAML document that knows the line of everything in it.
+type document struct {
 	name    string
-	root    string // what paths begin with, for a document that is only a part
+	root    string // prefix of all paths, for a document that is a part of a config
 	body    ast.Node
 	lines   map[string]int    // path -> line
 	paths   map[[2]int]string // line and column of a token -> path
 	anchors map[string]ast.Node
 }
 
-// fileError is what is wrong at a place in a file.
-type fileError struct {
-	file string
-	line int
-	err  error
-}
-
-func (e *fileError) Error() string {
-	if e.line == 0 {
-		return e.file + ": " + e.err.Error()
+// parseDocument reads one document. Every error is a [*Problem] that matches [task.ErrInvalid].
+func parseDocument(name string, data []byte) (*document, error) {
+	f, err := readDocument(name, data)
+	var p *Problem
+	if errors.As(err, &p) && starred(data, p.Line) {
+		return nil, &Problem{name, p.Line, refuse("cron", "", "begins with *, which YAML takes for the name of an alias", `write it in quotes, as in cron: "* 2 * * *"`)}
 	}
-	return fmt.Sprintf("%s:%d: %v", e.file, e.line, e.err)
+	return f, err
 }
 
-func (e *fileError) Unwrap() error { return e.err }
+// cronStar is a cron expression without quotes, which YAML cannot read. A word behind the * is the name of an alias.
+var cronStar = regexp.MustCompile(`\bcron["']?\s*:\s+\*(\W|$)`)
 
-// parseYAML reads one document. Every error is a [*fileError] that counts as asked wrongly.
-func parseYAML(name string, data []byte) (f *yamlFile, err error) {
-	f = &yamlFile{name: name, lines: map[string]int{}, paths: map[[2]int]string{}, anchors: map[string]ast.Node{}}
+// starred reports whether a line has a cron expression that begins with * and has no quotes.
+func starred(data []byte, line int) bool {
+	lines := bytes.SplitN(data, []byte("\n"), line+1)
+	return line > 0 && line <= len(lines) && cronStar.Match(lines[line-1])
+}
+
+func readDocument(name string, data []byte) (f *document, err error) {
+	f = &document{name: name, lines: map[string]int{}, paths: map[[2]int]string{}, anchors: map[string]ast.Node{}}
 	defer func() {
-		if recover() != nil { // the parser has met something its authors have not
-			f, err = nil, &fileError{name, 0, &usageError{"not YAML that can be read", ""}}
+		if recover() != nil { // a bug of the parser is a fault of the file, and not the end of the process
+			f, err = nil, &Problem{name, 0, &invalid{"not YAML that can be read", ""}}
 		}
 	}()
 	if err := f.checkText(data); err != nil {
@@ -66,13 +71,13 @@ func parseYAML(name string, data []byte) (f *yamlFile, err error) {
 		switch {
 		case doc.Body == nil:
 		case f.body != nil:
-			return nil, &fileError{name, lineOf(doc.Body), &usageError{"a second document", "one file holds one"}}
+			return nil, &Problem{name, lineOf(doc.Body), &invalid{"a second document", "one file holds one"}}
 		default:
 			f.body = doc.Body
 		}
 	}
 	if f.body == nil || f.body.Type() == ast.NullType || f.body.Type() == ast.CommentType {
-		return nil, &fileError{name, 0, &usageError{"empty", ""}}
+		return nil, &Problem{name, 0, &invalid{"empty", ""}}
 	}
 	if err := f.checkExpanded(); err != nil {
 		return nil, err
@@ -81,8 +86,8 @@ func parseYAML(name string, data []byte) (f *yamlFile, err error) {
 	return f, nil
 }
 
-// Visit notes where a node stands.
-func (f *yamlFile) Visit(n ast.Node) ast.Visitor {
+// Visit records the line and the path of a node.
+func (f *document) Visit(n ast.Node) ast.Visitor {
 	path := strings.TrimPrefix(strings.TrimPrefix(n.GetPath(), "$"), ".")
 	t := n.GetToken()
 	if t == nil || t.Position == nil {
@@ -107,26 +112,26 @@ func lineOf(n ast.Node) int {
 
 type anchorsKey struct{}
 
-// decode fills v, strictly.
-func (f *yamlFile) decode(v any) (err error) {
+// decode fills v, and refuses unknown fields.
+func (f *document) decode(v any) (err error) {
 	defer func() {
 		if recover() != nil {
-			err = &fileError{f.name, 0, &usageError{"not YAML that can be read", ""}}
+			err = &Problem{f.name, 0, &invalid{"not YAML that can be read", ""}}
 		}
 	}()
 	ctx := context.WithValue(context.Background(), anchorsKey{}, f.anchors)
-	d := yaml.NewDecoder(bytes.NewReader(nil), yaml.DisallowUnknownField(), yaml.AllowDuplicateMapKey())
-	if err := d.DecodeFromNodeContext(ctx, f.body, v); err != nil {
+	dec := yaml.NewDecoder(bytes.NewReader(nil), yaml.DisallowUnknownField(), yaml.AllowDuplicateMapKey())
+	if err := dec.DecodeFromNodeContext(ctx, f.body, v); err != nil {
 		return f.broken(err, reflect.TypeOf(v))
 	}
 	return nil
 }
 
-// at says that err is about what stands at a path, or would.
-func (f *yamlFile) at(path string, err error) error {
-	field := fieldError(err)
+// at is err as a problem at a path. A path that the file does not have is put at the nearest one above it.
+func (f *document) at(path string, err error) *Problem {
+	field := field.Of(err)
 	if field == nil {
-		return &fileError{f.name, f.line(path), err}
+		return &Problem{f.name, f.line(path), err}
 	}
 	sub := strings.ReplaceAll(field.Field, " ", ".") // "cron minute", "dst gap"
 	switch {
@@ -137,11 +142,14 @@ func (f *yamlFile) at(path string, err error) error {
 		field = &task.FieldError{Field: path + "." + field.Field, Value: field.Value, Reason: field.Reason, Hint: field.Hint}
 		path += "."
 	}
-	return &fileError{f.name, f.line(path + sub), field}
+	return &Problem{f.name, f.line(path + sub), field}
 }
 
-// line is where a path stands, or else the nearest thing that holds it.
-func (f *yamlFile) line(path string) int {
+// firstLine is where the document begins.
+func (f *document) firstLine() int { return lineOf(f.body) }
+
+// line is the line of a path, or of the nearest path above it.
+func (f *document) line(path string) int {
 	path = strings.TrimPrefix(strings.TrimPrefix(path, f.root), ".")
 	for {
 		if n, ok := f.lines[path]; ok {
@@ -155,8 +163,8 @@ func (f *yamlFile) line(path string) int {
 	}
 }
 
-// broken turns what the YAML library says into one line.
-func (f *yamlFile) broken(err error, into reflect.Type) error {
+// broken is an error of the YAML library as a problem of one line.
+func (f *document) broken(err error, into reflect.Type) error {
 	var own *nodeError
 	if errors.As(err, &own) {
 		return f.at("", &task.FieldError{
@@ -165,7 +173,7 @@ func (f *yamlFile) broken(err error, into reflect.Type) error {
 	}
 	var e yaml.Error
 	if !errors.As(err, &e) {
-		return &fileError{f.name, 0, &usageError{oneLine(err.Error()), ""}}
+		return &Problem{f.name, 0, &invalid{wording.OneLine(err.Error()), ""}}
 	}
 	t := e.GetToken()
 	line := 0
@@ -179,19 +187,19 @@ func (f *yamlFile) broken(err error, into reflect.Type) error {
 	case errors.As(err, &unknown) && t != nil:
 		path := f.pathAt(t)
 		parent := strings.TrimPrefix(strings.TrimSuffix(strings.TrimSuffix(path, t.Value), "."), f.root)
-		return &fileError{f.name, line, &task.FieldError{Field: path, Reason: "unknown field", Hint: suggest(t.Value, fieldsAt(into, parent))}}
+		return &Problem{f.name, line, &task.FieldError{Field: path, Reason: "unknown field", Hint: wording.Suggest(t.Value, fieldsAt(into, parent))}}
 	case errors.As(err, &typ) && t != nil:
-		return &fileError{f.name, line, &task.FieldError{Field: f.pathAt(t), Value: shownValue(t.Value), Reason: "not " + nounOf(typ.DstType)}}
+		return &Problem{f.name, line, &task.FieldError{Field: f.pathAt(t), Value: shownValue(t.Value), Reason: "not " + wording.Kind(typ.DstType)}}
 	case errors.As(err, &shape) && t != nil:
-		return &fileError{f.name, line, &task.FieldError{
+		return &Problem{f.name, line, &task.FieldError{
 			Field: f.pathAt(t), Value: shownValue(t.Value), Reason: fmt.Sprintf("a %s, where a %s belongs", kindName(shape.Actual), kindName(shape.Expected)),
 		}}
 	}
-	return &fileError{f.name, line, &usageError{oneLine(e.GetMessage()), ""}}
+	return &Problem{f.name, line, &invalid{wording.OneLine(e.GetMessage()), ""}}
 }
 
-// pathAt is the path of what a token begins.
-func (f *yamlFile) pathAt(t *token.Token) string {
+// pathAt is the path of the value that a token begins.
+func (f *document) pathAt(t *token.Token) string {
 	if t == nil || t.Position == nil {
 		return f.root
 	}
@@ -222,18 +230,4 @@ func kindName(k ast.NodeType) string {
 		return "null"
 	}
 	return "plain value"
-}
-
-func nounOf(t reflect.Type) string {
-	switch t.Kind() {
-	case reflect.Bool:
-		return "true or false"
-	case reflect.Int, reflect.Int64:
-		return "a whole number"
-	case reflect.Slice:
-		return "a list"
-	case reflect.Map, reflect.Struct:
-		return "a mapping"
-	}
-	return "text"
 }

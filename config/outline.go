@@ -1,4 +1,4 @@
-package main
+package config
 
 import (
 	"fmt"
@@ -6,9 +6,9 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
-// outline follows the tokens of a file, and counts what the parser will have to do.
+// outline follows the tokens of a file, and counts the work that they would give the parser.
 type outline struct {
-	file   *yamlFile
+	file   *document
 	tokens token.Tokens
 
 	levels   []outlineLevel // the lists and mappings that are open
@@ -29,8 +29,8 @@ type outlineLevel struct {
 	name   int // bytes of its last key
 }
 
-// checkTokens refuses, before it is parsed, what that would take too long for, or too much of the stack.
-func (f *yamlFile) checkTokens(tokens token.Tokens) error {
+// checkTokens refuses tokens that would take too long to parse, or too much of the stack.
+func (f *document) checkTokens(tokens token.Tokens) error {
 	o := &outline{file: f, tokens: tokens}
 	for i, t := range tokens {
 		if i >= maxNodes {
@@ -101,8 +101,8 @@ func (o *outline) closeFlow() {
 	}
 }
 
-// block is at an entry of a list, or a key, that begins in a column. It ends what is indented more, and begins what was
-// not there yet.
+// block is at an entry of a list, or at a key, in a column. It closes the levels that are indented more, and opens a level where
+// none is open there.
 func (o *outline) block(column int, list bool) *outlineLevel {
 	for len(o.levels) > 0 {
 		top := &o.levels[len(o.levels)-1]
@@ -136,7 +136,7 @@ func (o *outline) key(colon int) {
 
 func (o *outline) count(level *outlineLevel) {
 	level.keys++
-	if !level.flow { // of the others the parser takes each by itself
+	if !level.flow { // keys within braces the parser takes one by one
 		o.most = max(o.most, level.keys)
 		o.keyWork += level.keys
 	}
@@ -159,7 +159,8 @@ func (o *outline) keyColumn(colon int) int {
 	return o.tokens[i].Position.Column
 }
 
-// leavesEmpty reports whether a mark of an entry or a value is followed by none. It may take a list for none.
+// leavesEmpty reports whether the mark of an entry or a value has no value behind it. A list in the column of
+// its key it takes for none.
 func (o *outline) leavesEmpty(i int) bool {
 	t := o.tokens[i]
 	if t.Type != token.SequenceEntryType && t.Type != token.MappingValueType {

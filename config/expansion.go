@@ -1,4 +1,4 @@
-package main
+package config
 
 import (
 	"fmt"
@@ -6,11 +6,11 @@ import (
 	"github.com/goccy/go-yaml/ast"
 )
 
-// expansion is how much a file says when its aliases are written out.
+// expansion measures a file with its aliases written out.
 type expansion struct {
-	file  *yamlFile
-	open  map[string]bool // anchors of what is being looked at
-	sizes map[string]size // anchors -> what they stand for
+	file  *document
+	open  map[string]bool // anchors around the node that is being measured
+	sizes map[string]size // by anchor
 	total size
 }
 
@@ -18,8 +18,8 @@ type size struct{ nodes, bytes int }
 
 func (s size) plus(t size) size { return size{s.nodes + t.nodes, s.bytes + t.bytes} }
 
-// checkExpanded refuses a file that says too much by its aliases, and an alias that leads to nothing or to itself.
-func (f *yamlFile) checkExpanded() error {
+// checkExpanded refuses a file that is too large with its aliases written out, and an alias of nothing or of itself.
+func (f *document) checkExpanded() error {
 	e := &expansion{file: f, open: map[string]bool{}, sizes: map[string]size{}}
 	_, err := e.of(f.body)
 	return err
@@ -52,7 +52,7 @@ func (e *expansion) of(n ast.Node) (size, error) {
 	return s, e.add(n, s)
 }
 
-// sum is the size of a node of several.
+// sum is the size of a node and its parts.
 func sum[N ast.Node](e *expansion, n ast.Node, parts []N) (size, error) {
 	all := size{nodes: 1}
 	if err := e.add(n, all); err != nil {
@@ -89,7 +89,7 @@ func (e *expansion) alias(n *ast.AliasNode) (size, error) {
 	return s, e.add(n, s)
 }
 
-// add counts what a node says, and refuses it where that is too much.
+// add counts a node, and refuses the file once it is too large.
 func (e *expansion) add(n ast.Node, s size) error {
 	e.total = e.total.plus(s)
 	if e.total.nodes > maxNodes || e.total.bytes > maxExpanded {

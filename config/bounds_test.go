@@ -1,14 +1,14 @@
-package main
+package config
 
 import (
-	"context"
+	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/onbeat/onbeat/task"
 )
 
 // bomb is a list of ten aliases of a list of ten aliases, and so on.
@@ -101,12 +101,12 @@ func TestConfig_isReadInTimeUpToItsBounds(t *testing.T) {
 			continue // a minute and more for all
 		}
 		within(t, c.name, 30*time.Second, 3000, func() {
-			f, err := parseYAML("x.yaml", []byte(c.yaml))
+			f, err := parseDocument("x.yaml", []byte(c.yaml))
 			if err != nil {
 				t.Errorf("%s: %.300v", c.name, err)
 				return
 			}
-			var c config
+			var c settings
 			var v any
 			_, _ = f.decode(&c), f.decode(&v) // what the fields are called does not matter
 		})
@@ -140,15 +140,15 @@ func TestConfig_isBounded(t *testing.T) {
 			continue
 		}
 		within(t, c.name, 15*time.Second, 1500, func() {
-			_, err := parseConfig("x.yaml", []byte(c.yaml), testEnv())
+			_, err := checked("x.yaml", c.yaml, testEnv())
 			switch {
 			case err == nil && c.want != "":
 				t.Errorf("%s: accepted", c.name)
 			case err == nil:
 			case !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") || len(err.Error()) > 400:
 				t.Errorf("%s:\n got %.400s\nwant %s", c.name, err, c.want)
-			case !askedWrongly(err):
-				t.Errorf("%s: is not exit code 2: %v", c.name, err)
+			case !errors.Is(err, task.ErrInvalid):
+				t.Errorf("%s: does not match ErrInvalid: %v", c.name, err)
 			}
 		})
 	}
@@ -161,89 +161,13 @@ func TestConfig_mayBeLarge(t *testing.T) {
 		n = 1_000
 	}
 	text := "namespace: x\nschedules:\n" + lines(n, "  - name: s%d\n    every: 1s\n    task: echo\n    payload: {a: [1, 2, 3], b: ~}\n")
-	c, err := parseConfig("x.yaml", []byte(text), testEnv())
-	if err != nil || len(c.declared) != n {
+	c, err := checked("x.yaml", text, testEnv())
+	if err != nil || len(c.Schedules) != n {
 		t.Errorf("%v", err)
 	}
 	text = "payload_limit: 4000000\nschedules:\n" + lines(10, "  - {name: s%d, every: 1s, task: echo, payload: *p}\n")
 	text = strings.Replace(text, "*p", "&p \""+strings.Repeat("x", 3_000_000)+"\"", 1)
-	if c, err = parseConfig("x.yaml", []byte(text), testEnv()); err != nil || len(c.declared) != 10 || len(c.declared[9].Payload) != 3_000_002 {
+	if c, err = checked("x.yaml", text, testEnv()); err != nil || len(c.Schedules) != 10 || len(c.Schedules[9].Payload) != 3_000_002 {
 		t.Errorf("a long text with aliases: %.300v", err)
-	}
-}
-
-func TestConfig_isAFileOrAPipe(t *testing.T) {
-	t.Parallel()
-	s := newShell(t)
-	large := s.file("large.yaml", "# "+strings.Repeat("x", 17<<20))
-	for _, args := range [][]string{{"schedules", "list", "-c"}, {"serve", "-c"}, {"schedules", "apply"}, {"enqueue", "--file"}} {
-		ctx, done := context.WithTimeout(t.Context(), 10*time.Second)
-		for name, want := range map[string]string{"/dev/zero": "is neither a file nor a pipe", t.TempDir(): "is a directory", large: "larger than"} {
-			if _, err := os.Stat(name); err != nil {
-				continue
-			}
-			r := runWith(ctx, s.env(), "", append(args, name)...)
-			if want == "larger than" && args[0] == "enqueue" {
-				want = "longer than any task" // a file of tasks may be of any length
-			}
-			s.failed(r, exitAsked, append(args, name), want)
-		}
-		done()
-	}
-	r := s.run("# "+strings.Repeat("x", 17<<20), "schedules", "apply", "-")
-	s.failed(r, exitAsked, "stdin", "larger than 16 MiB")
-}
-
-func TestConfig_mayComeThroughAPipe(t *testing.T) {
-	t.Parallel()
-	if runtime.GOOS != "linux" {
-		t.Skip("pipes are named otherwise here")
-	}
-	s := newShell(t)
-	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
-	go func() {
-		_, _ = w.WriteString("namespace: " + s.ns + "\n")
-		_ = w.Close()
-	}()
-	if got := runWith(t.Context(), testEnv("ONBEAT_REDIS_URL", s.url), "", "schedules", "list", "-c", fmt.Sprintf("/dev/fd/%d", r.Fd())); got.code != 0 {
-		t.Errorf("%+v", got)
-	}
-}
-
-func TestServe_keepsItsSchedulesWhenTheConfigBecomesABomb(t *testing.T) {
-	t.Parallel()
-	s := newShell(t)
-	dir := t.TempDir()
-	name := filepath.Join(dir, "c.yaml")
-	good := "redis: {url: '" + s.url + "'}\nnamespace: " + s.ns + "\nschedules:\n  - {name: tick, every: 1h, task: echo}\n"
-	if err := os.WriteFile(name, []byte(good), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	p := startProgram(t, dir, nil, "serve", "-c", name)
-	awaitText(p, "starting")
-	if err := os.WriteFile(name, []byte(bomb(9, "x", "[", "]")), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := p.Process.Signal(hangup); err != nil {
-		t.Fatal(err)
-	}
-	awaitText(p, "kept the old schedules")
-	p.interrupt()
-	if code := p.exit(20 * time.Second); code != exitFine {
-		t.Errorf("exit %d", code)
-	}
-}
-
-// awaitText waits for a text on stderr.
-func awaitText(p *program, text string) {
-	p.Helper()
-	for end := time.Now().Add(20 * time.Second); !strings.Contains(p.errs.String(), text); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(end) {
-			p.Fatalf("never said %q", text)
-		}
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package config
 
 import (
 	"bytes"
@@ -10,16 +10,18 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
 
+	"github.com/onbeat/onbeat/field"
+	"github.com/onbeat/onbeat/internal/wording"
 	"github.com/onbeat/onbeat/schedule"
 )
 
-// nodeError is a value that its type refuses; [yamlFile] knows where it stands.
+// nodeError refuses the value of a node. [document.broken] adds the place.
 type nodeError struct {
 	node                ast.Node
 	value, reason, hint string
 }
 
-func (e *nodeError) Error() string { return withHint(e.reason, e.hint) }
+func (e *nodeError) Error() string { return wording.WithHint(e.reason, e.hint) }
 
 // scalar is the text of a plain value, with anchors, aliases and tags seen through.
 func scalar(ctx context.Context, n ast.Node) (text string, plain ast.Node, err error) {
@@ -56,16 +58,6 @@ func (d *duration) UnmarshalYAML(ctx context.Context, n ast.Node) error {
 	return unmarshalDuration(ctx, n, d, schedule.ParseDuration)
 }
 
-// UnmarshalText reads the value of a flag.
-func (d *duration) UnmarshalText(b []byte) error {
-	v, err := schedule.ParseDuration(string(b))
-	if e := fieldError(err); e != nil {
-		return &usageError{strconv.Quote(e.Value) + ": " + e.Reason, e.Hint}
-	}
-	*d = duration(v)
-	return nil
-}
-
 // interval is one as [schedule.ParseEvery] reads it: not zero.
 type interval time.Duration
 
@@ -74,23 +66,13 @@ func (d *interval) UnmarshalYAML(ctx context.Context, n ast.Node) error {
 	return unmarshalDuration(ctx, n, d, schedule.ParseEvery)
 }
 
-// UnmarshalText reads the value of a flag.
-func (d *interval) UnmarshalText(b []byte) error {
-	v, err := schedule.ParseEvery(string(b))
-	if e := fieldError(err); e != nil {
-		return &usageError{strconv.Quote(e.Value) + ": " + e.Reason, e.Hint}
-	}
-	*d = interval(v)
-	return nil
-}
-
 func unmarshalDuration[D ~int64](ctx context.Context, n ast.Node, d *D, parse func(string) (time.Duration, error)) error {
 	text, _, err := scalar(ctx, n)
 	if err != nil {
 		return err
 	}
 	v, err := parse(text)
-	if e := fieldError(err); e != nil {
+	if e := field.Of(err); e != nil {
 		return &nodeError{n, e.Value, e.Reason, e.Hint}
 	}
 	*d = D(v)
@@ -130,17 +112,17 @@ func (t *text) UnmarshalYAML(ctx context.Context, n ast.Node) error {
 	return err
 }
 
-// backoffConfig is a duration, or a mapping of base and cap.
-type backoffConfig struct {
+// backoffSettings is a duration, or a mapping of base and cap.
+type backoffSettings struct {
 	Base duration `yaml:"base"`
 	Cap  duration `yaml:"cap"`
 }
 
 // UnmarshalYAML reads either form.
-func (b *backoffConfig) UnmarshalYAML(ctx context.Context, n ast.Node) error {
+func (b *backoffSettings) UnmarshalYAML(ctx context.Context, n ast.Node) error {
 	if n.Type() != ast.MappingType && n.Type() != ast.MappingValueType {
 		return b.Base.UnmarshalYAML(ctx, n)
 	}
-	type plain backoffConfig
+	type plain backoffSettings
 	return yaml.NewDecoder(bytes.NewReader(nil), yaml.DisallowUnknownField(), yaml.AllowDuplicateMapKey()).DecodeFromNodeContext(ctx, n, (*plain)(b))
 }

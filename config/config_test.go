@@ -1,11 +1,20 @@
-package main
+package config
 
 import (
+	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/rs/zerolog"
+
+	"github.com/onbeat/onbeat/field"
+	"github.com/onbeat/onbeat/internal/wording"
 	"github.com/onbeat/onbeat/producer"
+	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/task"
 )
 
 const goodConfig = `
@@ -66,24 +75,47 @@ func testEnv(pairs ...string) func(string) string {
 	}
 }
 
+// checked reads a config and checks all of it, as a command does.
+func checked(name, text string, env func(string) string) (*File, error) {
+	f, err := Parse(name, []byte(text), env)
+	if err != nil {
+		return nil, err
+	}
+	if err := f.Unset(); err != nil {
+		return nil, err
+	}
+	return f, f.Check()
+}
+
 func TestConfig_saysEverything(t *testing.T) {
 	t.Parallel()
-	c, err := parseConfig("shop.yaml", []byte(goodConfig), testEnv("SECRET", "s3cret"))
+	c, err := checked("shop.yaml", goodConfig, testEnv("SECRET", "s3cret"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.Redis.URL != "redis://user:s3cret@127.0.0.1:6379/0" || c.Release != "1.10" || c.Concurrency != 20 || c.Queues["default"] != 2 {
+	d := c.Dispatcher
+	if c.Redis.URL != "redis://user:s3cret@127.0.0.1:6379/0" || d.Release != "1.10" || d.Concurrency != 20 || d.Queues["default"] != 2 {
 		t.Errorf("%+v", c)
 	}
-	if d := c.consumer().Drain; d >= 0 {
-		t.Errorf("drain 0s means not at all, got %v", d)
+	if d.Namespace != "shop" || d.Lead != "sticky" || d.Consume != "release" || !d.Standby || !d.Strict || d.Limits["http"] != 5 ||
+		d.Lease != 10*time.Second || d.MinReady != 10*time.Second || d.PayloadLimit != 2048 {
+		t.Errorf("%+v", d)
 	}
-	if caps := c.Keep.caps(); caps.Dead != 1 || caps.Events != 4 {
-		t.Errorf("caps %+v", caps)
+	if d.Drain >= 0 {
+		t.Errorf("drain 0s means not at all, got %v", d.Drain)
+	}
+	if want := (queue.Caps{Dead: 1, Done: 2, History: 3, Events: 4}); d.Caps != want {
+		t.Errorf("caps %+v", d.Caps)
+	}
+	if h := c.Handlers.HTTP; !h.DenyPrivate || h.Timeout != 5*time.Second || h.MaxRedirects != -1 || !h.RedirectBody || h.MaxRetryAfter != 24*time.Hour || h.IdlePerHost != 3 {
+		t.Errorf("http %+v", h)
+	}
+	if c.Listen != "127.0.0.1:8080" || c.Log.Threshold() != zerolog.DebugLevel || c.Log.Format != "json" {
+		t.Errorf("listen %q log %+v", c.Listen, c.Log)
 	}
 	var names []string
 	by := map[string]producer.Schedule{}
-	for _, s := range c.declared {
+	for _, s := range c.Schedules {
 		names = append(names, s.Name)
 		by[s.Name] = s
 	}
@@ -129,11 +161,12 @@ var badConfigs = []struct{ name, yaml, want string }{
 	{"unknown rule", "lead: oldest\n", `x.yaml:1: lead "oldest": unknown rule (newest or sticky)`},
 	{"unknown rule of taking work", "consume: some\n", `x.yaml:1: consume "some": unknown rule (newest, release or all)`},
 	{"bad address", "api: {listen: nowhere}\n", `x.yaml:1: api.listen "nowhere": not an address (host:port, such as 127.0.0.1:8080)`},
-	{"bad port", "api: {listen: 'h:99999'}\n", `x.yaml:1: api.listen "h:99999": has a port that is none`},
+	{"bad port", "api: {listen: 'h:99999'}\n", `x.yaml:1: api.listen "h:99999": has an invalid port`},
 	{"bad level", "log: {level: loud}\n", `x.yaml:1: log.level "loud": unknown level (debug, info, warn or error)`},
 	{"bad format", "log: {format: xml}\n", `x.yaml:1: log.format "xml": unknown format (json or console)`},
 	{"negative payload limit", "payload_limit: -1\n", `x.yaml:1: payload_limit "-1": negative`},
 	{"keep nothing", "keep:\n  dead: 0\n", `x.yaml:2: keep.dead "0": out of range`},
+	{"keep more events than there are", "keep: {events: 50000}\n", `x.yaml:1: keep.events "50000": out of range (1 to 10000, which is the default)`},
 	{"negative idle_per_host", "http: {idle_per_host: -1}\n", `x.yaml:1: http.idle_per_host "-1": negative`},
 
 	{"no when", "schedules:\n  - {name: a, task: echo}\n", "x.yaml:2: schedules[0].every: neither every nor cron is set (say when:"},
@@ -141,6 +174,12 @@ var badConfigs = []struct{ name, yaml, want string }{
 	{"zero interval", "schedules:\n  - name: a\n    task: echo\n    every: 0s\n", `x.yaml:4: schedules[0].every "0s": zero (the shortest is 1ms)`},
 	{"negative interval", "schedules:\n  - {name: a, task: echo, every: -1s}\n", `x.yaml:2: schedules[0].every "-1s": negative (durations count forward)`},
 	{"bad cron", "schedules:\n  - {name: a, task: echo, cron: '61 * * * *'}\n", `x.yaml:2: schedules[0].cron minute "61":`},
+	{"cron without quotes", "schedules:\n  - name: a\n    cron: * 2 * * *\n    task: echo\n", "x.yaml:3: cron: begins with *, which YAML takes for the name of an alias (write it in quotes, as in cron: \"* 2 * * *\")"},
+	{"cron without quotes, stars alone", "schedules:\n  - name: a\n    cron: * * * * *\n    task: echo\n", "x.yaml:3: cron: begins with *, which YAML takes for the name of an alias (write it in quotes, as in cron: \"* 2 * * *\")"},
+	{"cron without quotes, a step", "schedules:\n  - name: a\n    cron: */5 * * * *\n    task: echo\n", "x.yaml:3: cron: begins with *, which YAML takes for the name of an alias (write it in quotes, as in cron: \"* 2 * * *\")"},
+	{"cron without quotes, at the end", "schedules:\n  - name: a\n    task: echo\n    cron: * 2 * * *", "x.yaml:4: cron: begins with *, which YAML takes for the name of an alias (write it in quotes, as in cron: \"* 2 * * *\")"},
+	{"cron without quotes, in braces", "schedules:\n  - {name: a, cron: * 2 * * *, task: echo}\n", "x.yaml:2: cron: begins with *, which YAML takes for the name of an alias (write it in quotes, as in cron: \"* 2 * * *\")"},
+	{"cron by an alias of nothing", "schedules:\n  - {name: a, cron: *nightly, task: echo}\n", "x.yaml:2: the alias *nightly stands for nothing"},
 	{"impossible cron", "schedules:\n  - {name: a, task: echo, cron: '0 0 31 2 *'}\n", `x.yaml:2: schedules[0].cron`},
 	{"bad timezone", "schedules:\n  - name: a\n    task: echo\n    cron: '0 0 * * *'\n    timezone: Mars/Olympus\n", `x.yaml:5: schedules[0].timezone "Mars/Olympus": unknown zone (use an IANA name`},
 	{"bad dst", "schedules:\n  - name: a\n    task: echo\n    cron: '0 0 * * *'\n    dst: {gap: jump}\n", `x.yaml:5: schedules[0].dst gap "jump": unknown policy (use skip or after)`},
@@ -150,7 +189,8 @@ var badConfigs = []struct{ name, yaml, want string }{
 	{"unknown handler", "schedules:\n  - {name: a, every: 1s, task: htpt}\n", `x.yaml:2: schedules[0].task "htpt": no handler of that type (did you mean http? known are echo, exec, http, sleep)`},
 	{"http without url", "schedules:\n  - name: a\n    every: 1s\n    task: http\n    payload:\n      method: POST\n", "x.yaml:5: schedules[0].payload.url: missing (an absolute URL such as"},
 	{"http without payload", "schedules:\n  - {name: a, every: 1s, task: http}\n", "x.yaml:2: schedules[0].payload"},
-	{"a field unknown to http", "schedules:\n  - name: a\n    every: 1s\n    task: http\n    payload: {url: 'http://h', urll: x}\n", "x.yaml:5: schedules[0].payload.urll"},
+	{"a field unknown to http", "schedules:\n  - name: a\n    every: 1s\n    task: http\n    payload: {url: 'http://h', urll: x}\n", "x.yaml:5: schedules[0].payload.urll: unknown field (did you mean url?)"},
+	{"a field that resembles none of http", "schedules:\n  - name: a\n    every: 1s\n    task: http\n    payload: {url: 'http://h', wombat: x}\n", "x.yaml:5: schedules[0].payload.wombat: unknown field (known are method, url, headers, body, timeout, expect)"},
 	{"payload over the limit", "payload_limit: 10\nschedules:\n  - {name: a, every: 1s, task: echo, payload: aaaaaaaaaaaaaaaa}\n", "x.yaml:3: schedules[0].payload: 18 bytes, the limit is 10 (store the data elsewhere"},
 	{"a payload JSON cannot hold", "schedules:\n  - {name: a, every: 1s, task: echo, payload: .nan}\n", "x.yaml:2: schedules[0].payload: cannot be written as JSON"},
 	{"bad until", "schedules:\n  - {name: a, every: 1s, task: echo, until: 2030-01-01}\n", `x.yaml:2: schedules[0].until "2030-01-01": not a time (RFC 3339`},
@@ -158,6 +198,7 @@ var badConfigs = []struct{ name, yaml, want string }{
 	{"bad priority", "schedules:\n  - {name: a, every: 1s, task: echo, priority: urgent}\n", `x.yaml:2: schedules[0].priority "urgent": unknown priority`},
 	{"bad missed", "schedules:\n  - {name: a, every: 1s, task: echo, missed: never}\n", `x.yaml:2: schedules[0].missed "never": unknown policy`},
 	{"bad backoff", "schedules:\n  - {name: a, every: 1s, task: echo, backoff: soon}\n", `x.yaml:2: schedules[0].backoff "soon":`},
+	{"no attempts", "schedules:\n  - {name: a, every: 1s, task: echo, max_attempts: 0}\n", `x.yaml:2: schedules[0].max_attempts "0": out of range (1 to 1000000; 1 is no retry; leave it out for the default of 3)`},
 	{"negative attempts", "schedules:\n  - {name: a, every: 1s, task: echo, max_attempts: -1}\n", `x.yaml:2: schedules[0].max_attempts "-1": out of range`},
 
 	{"not YAML", "a: b: c\n", "x.yaml:1: mapping value is not allowed in this context"},
@@ -172,7 +213,7 @@ var badConfigs = []struct{ name, yaml, want string }{
 func TestConfig_refusesInOneLine(t *testing.T) {
 	t.Parallel()
 	for _, c := range badConfigs {
-		_, err := parseConfig("x.yaml", []byte(c.yaml), testEnv())
+		_, err := checked("x.yaml", c.yaml, testEnv())
 		if err == nil {
 			t.Errorf("%s: accepted", c.name)
 			continue
@@ -180,12 +221,77 @@ func TestConfig_refusesInOneLine(t *testing.T) {
 		if got := err.Error(); !strings.HasPrefix(got, c.want) || strings.Contains(got, "\n") {
 			t.Errorf("%s:\n got %s\nwant %s", c.name, got, c.want)
 		}
-		if !askedWrongly(err) {
-			t.Errorf("%s: is not exit code 2: %v", c.name, err)
+		if !errors.Is(err, task.ErrInvalid) {
+			t.Errorf("%s: does not match ErrInvalid: %v", c.name, err)
 		}
 		if strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("%s: the password is shown: %v", c.name, err)
 		}
+	}
+}
+
+func TestCheck_listsAllProblemsByLine(t *testing.T) {
+	t.Parallel()
+	const text = `lease: 1ms
+concurrency: -1
+keep: {dead: 0, done: 0}
+queues: {a: 0, b: 0}
+lead: oldest
+log: {level: loud, format: xml}
+schedules:
+  - name: a
+    every: 1s
+    task: http
+    priority: urgent
+    until: soon
+  - name: a
+    cron: 61 * * * *
+    task: http
+    payload: {}
+`
+	_, err := checked("x.yaml", text, testEnv())
+	var got []string
+	for _, p := range ProblemsOf(err) {
+		got = append(got, fmt.Sprintf("%d %s", p.Line, field.Of(p).Field))
+	}
+	want := []string{"1 lease", "2 concurrency", "3 keep.dead", "3 keep.done", "4 queues.a", "4 queues.b", "5 lead",
+		"6 log.level", "6 log.format", "11 schedules[0].priority", "12 schedules[0].until", "13 schedules[1].name",
+		"14 schedules[1].cron minute", "16 schedules[1].payload.url"}
+	if !slices.Equal(got, want) {
+		t.Errorf("got  %q\nwant %q", got, want)
+	}
+	if said := err.Error(); !strings.HasPrefix(said, `x.yaml:1: lease "1ms": out of range`) || !strings.HasSuffix(said, "; and 13 more: onbeat check shows them") {
+		t.Error(said)
+	}
+}
+
+func TestUnset_isNoProblemOfTheFile(t *testing.T) {
+	t.Parallel()
+	f, err := Parse("x.yaml", []byte("namespace: x\nredis: {url: 'redis://${USER}:${PW}@h'}\n"), testEnv("USER", "app"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Check(); err != nil {
+		t.Errorf("the file is wrong: %v", err)
+	}
+	const want = `x.yaml:2: redis.url "${PW}": the environment variable is not set (set PW, or write the URL out)`
+	if err := f.Unset(); err == nil || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
+	}
+}
+
+func TestCheckSchedules_takesAListAloneAndTypesOfOthers(t *testing.T) {
+	t.Parallel()
+	f, err := Parse("x.yaml", []byte("- {name: a, every: 1s, task: invoice.send}\n- {name: b, every: 1s, task: http}\n"), testEnv())
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = f.CheckSchedules(task.Limits{})
+	if list := ProblemsOf(err); len(list) != 1 || !strings.HasPrefix(err.Error(), "x.yaml:2: schedules[1].payload") {
+		t.Errorf("%v", err)
+	}
+	if err := f.Check(); err == nil || !strings.HasPrefix(err.Error(), "x.yaml:1: a list, where a mapping belongs") {
+		t.Errorf("as a config: %v", err)
 	}
 }
 
@@ -202,13 +308,13 @@ func FuzzConfig(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		var err error
 		within(t, "config", 10*time.Second, 2000, func() {
-			_, err = parseConfig("x.yaml", []byte(text), testEnv())
+			_, err = checked("x.yaml", text, testEnv())
 		})
 		switch {
 		case err == nil:
-		case !askedWrongly(err):
-			t.Errorf("%q: not exit code 2: %v", text, err)
-		case strings.ContainsAny(oneLine(err.Error()), "\r\n"):
+		case !errors.Is(err, task.ErrInvalid):
+			t.Errorf("%q: does not match ErrInvalid: %v", text, err)
+		case strings.ContainsAny(wording.OneLine(err.Error()), "\r\n"):
 			t.Errorf("%q: more than one line: %v", text, err)
 		}
 	})

@@ -1,4 +1,8 @@
-package main
+// Package input reads the files that a caller names. It reads regular files and pipes, up to a bound, and nothing else: a
+// device may have no end.
+//
+// What it cannot read it refuses with a [*task.FieldError] of the field that named the file.
+package input
 
 import (
 	"errors"
@@ -6,21 +10,26 @@ import (
 	"io"
 	"io/fs"
 	"os"
+
+	"github.com/onbeat/onbeat/task"
 )
 
-// readFile reads a file of settings that somebody named.
-func readFile(name, field string) ([]byte, error) {
-	file, _, err := openFile(name, field)
+// MaxSize is the most bytes that a file of settings may have.
+const MaxSize = 16 << 20
+
+// File reads a file of settings.
+func File(name, field string) ([]byte, error) {
+	file, _, err := Open(name, field)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = file.Close() }()
-	return readBounded(file, name, field)
+	return All(file, name, field)
 }
 
-// readBounded reads all there is, unless that is more than a file of settings has.
-func readBounded(r io.Reader, name, field string) ([]byte, error) {
-	data, err := io.ReadAll(io.LimitReader(r, maxFile+1))
+// All reads all of r, unless that is more than [MaxSize].
+func All(r io.Reader, name, field string) ([]byte, error) {
+	data, err := io.ReadAll(io.LimitReader(r, MaxSize+1))
 	var path *fs.PathError
 	if errors.As(err, &path) {
 		return nil, unreadable(name, field, err)
@@ -28,14 +37,14 @@ func readBounded(r io.Reader, name, field string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(data) > maxFile {
-		return nil, refuse(field, name, fmt.Sprintf("larger than %d MiB", maxFile>>20), "split it, or name the file that you mean")
+	if len(data) > MaxSize {
+		return nil, refuse(field, name, fmt.Sprintf("larger than %d MiB", MaxSize>>20), "split it, or name the file that you mean")
 	}
 	return data, nil
 }
 
-// openFile opens a file or a pipe. A device may have no end.
-func openFile(name, field string) (*os.File, fs.FileInfo, error) {
+// Open opens a file or a pipe.
+func Open(name, field string) (*os.File, fs.FileInfo, error) {
 	info, err := os.Stat(name) // to open a device may have effects
 	if err != nil {
 		return nil, nil, unreadable(name, field, err)
@@ -73,4 +82,8 @@ func unreadable(name, field string, err error) error {
 		err = path.Err
 	}
 	return refuse(field, name, err.Error(), "name a file that can be read")
+}
+
+func refuse(field, value, reason, hint string) error {
+	return &task.FieldError{Field: field, Value: value, Reason: reason, Hint: hint}
 }

@@ -15,37 +15,6 @@ import (
 	"github.com/onbeat/onbeat/testredis"
 )
 
-func TestConfig_saysWhichFilesTLSTakes(t *testing.T) {
-	t.Parallel()
-	c := &config{}
-	c.Redis.URL, c.Redis.TLSCA, c.Redis.TLSKey = "rediss://h", "/ca.pem", "/k ey"
-	const files = "tls_ca=%2Fca.pem&tls_key=%2Fk+ey"
-	for raw, want := range map[string]string{
-		"rediss://h":               "rediss://h?" + files,
-		"rediss://h?db=3":          "rediss://h?db=3&" + files,
-		"rediss-cluster://a:1,b:2": "rediss-cluster://a:1,b:2?" + files, // of a flag, say
-		"rediss://h?tls_ca=/other": "rediss://h?tls_ca=/other",
-		"redis://h":                "redis://h",
-	} {
-		if got := c.withTLS(raw); got != want {
-			t.Errorf("%s: %s, want %s", raw, got, want)
-		}
-	}
-}
-
-func TestHasPassword(t *testing.T) {
-	t.Parallel()
-	for raw, want := range map[string]bool{
-		"": false, "redis://h": false, "redis://user@h": false, "redis://user:@h": false, "redis://:@h,i:1": false,
-		"redis://user:p@h": true, "redis://:p@h:1,i:2/m": true, "redis-sentinel://a:1,b:2/m?sentinel_password=p": true,
-		"redis-sentinel://a/m?sentinel_password=": false,
-	} {
-		if got := hasPassword(raw); got != want {
-			t.Errorf("%q: %t", raw, got)
-		}
-	}
-}
-
 func TestDoctor_warnsOfAPasswordThatOthersCanRead(t *testing.T) {
 	t.Parallel()
 	srv := testredis.Private(t)

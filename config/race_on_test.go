@@ -1,6 +1,6 @@
 //go:build race
 
-package main
+package config
 
 // raced says that the race detector slows the tests down.
 const raced = true

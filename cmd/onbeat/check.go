@@ -1,0 +1,185 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/onbeat/onbeat"
+	"github.com/onbeat/onbeat/config"
+	"github.com/onbeat/onbeat/field"
+	"github.com/onbeat/onbeat/producer"
+	"github.com/onbeat/onbeat/schedule"
+	"github.com/onbeat/onbeat/task"
+)
+
+type checkCmd struct {
+	File string `arg:"" predict:"file" help:"Config file, or a list of schedules as for schedules apply; - is stdin."`
+}
+
+// Help is shown by onbeat check --help.
+func (c *checkCmd) Help() string {
+	return "Checks all of a config file as serve would, without Redis: settings, schedules, cron rules, task types and their " +
+		"payloads. Of a list of schedules alone, task types that onbeat does not bring pass.\n\n" +
+		"Prints OK and the next slot of each schedule, or each problem as FILE:LINE: FIELD: what is wrong. An environment variable " +
+		"that the file names and that is not set here is a warning. Exits with 1 if there is a problem, 2 if the file cannot be read.\n\n" +
+		"Example: onbeat check onbeat.yaml"
+}
+
+// checked is what the check found.
+type checked struct {
+	File      string         `json:"file"`
+	OK        bool           `json:"ok"`
+	Problems  []fault        `json:"problems"`
+	Warnings  []fault        `json:"warnings"`
+	Schedules []nextSlotLine `json:"schedules"`
+}
+
+// fault is a problem or a warning, at its place.
+type fault struct {
+	Line   int    `json:"line,omitempty"`
+	Field  string `json:"field,omitempty"`
+	Value  string `json:"value,omitempty"`
+	Reason string `json:"reason"`
+	Hint   string `json:"hint,omitempty"`
+
+	text string // all of it, with the file
+}
+
+// nextSlotLine is a schedule and when it is next due.
+type nextSlotLine struct {
+	Name string    `json:"name"`
+	When string    `json:"when"`
+	Next time.Time `json:"next,omitzero"` // zero: not known, or none is left
+	Note string    `json:"note,omitempty"`
+}
+
+// Run checks the file, and fails if anything is wrong with it.
+func (c *checkCmd) Run(ctx context.Context, a *app) error {
+	name, data, err := a.readSettings(ctx, c.File)
+	if err != nil {
+		return err
+	}
+	found := checked{File: name, Problems: []fault{}, Warnings: []fault{}, Schedules: []nextSlotLine{}}
+	f, err := config.Parse(name, data, a.env)
+	switch {
+	case err != nil:
+	case f.Alone:
+		err = f.CheckSchedules(task.Limits{})
+	default:
+		err = f.Check()
+		found.Warnings = faultsOf(f.Unset(), redisFileOf(f))
+	}
+	found.Problems = faultsOf(err)
+	if found.OK = err == nil; found.OK {
+		found.addSchedules(f, time.Now())
+	}
+	if a.JSON {
+		if err := a.printJSON(found); err != nil {
+			return err
+		}
+	} else {
+		a.printChecked(&found)
+	}
+	if !found.OK {
+		return errSaid
+	}
+	return nil
+}
+
+// redisFileOf says why the file that holds the Redis URL cannot be used, if the config names one.
+func redisFileOf(f *config.File) error {
+	if !strings.HasPrefix(f.Redis.URL, config.FilePrefix) {
+		return nil
+	}
+	url, err := redisURL(f.Redis.URL)
+	if err != nil {
+		return f.At(err)
+	}
+	rdb, err := onbeat.Dial(f.WithTLS(url))
+	if err != nil {
+		return f.At(err)
+	}
+	return rdb.Close()
+}
+
+// faultsOf lists what errors of a config file hold.
+func faultsOf(errs ...error) []fault {
+	list := []fault{}
+	for _, err := range errs {
+		for _, p := range config.ProblemsOf(err) {
+			one := fault{Line: p.Line, Reason: withoutPasswords(p.Err.Error()), text: said(p)}
+			if field := field.Of(p); field != nil {
+				one.Field, one.Value = field.Field, withoutPasswords(field.Value)
+				one.Reason, one.Hint = withoutPasswords(field.Reason), field.Hint
+			}
+			list = append(list, one)
+		}
+	}
+	return list
+}
+
+// addSchedules adds the next slot of each schedule, and warns of those that have none left.
+func (c *checked) addSchedules(f *config.File, now time.Time) {
+	for i := range f.Schedules {
+		line := nextSlotOf(&f.Schedules[i], now)
+		if line.Next.IsZero() && line.Note == "" {
+			line.Note = "no slot is left"
+			c.Warnings = append(c.Warnings, faultsOf(f.At(&task.FieldError{
+				Field: fmt.Sprintf("schedules[%d].until", i), Value: at(f.Schedules[i].Until), Reason: line.Note, Hint: "leave the schedule out",
+			}))...)
+		}
+		c.Schedules = append(c.Schedules, line)
+	}
+}
+
+// nextSlotOf is when a schedule is next due. An interval counts from when the schedule is made, which only Redis knows.
+func nextSlotOf(s *producer.Schedule, now time.Time) nextSlotLine {
+	line := nextSlotLine{Name: s.Name, When: schedule.Describe(s.Rule)}
+	if s.Every > 0 && s.Start == "" && (s.Until.IsZero() || s.Until.After(now)) {
+		line.Note = "counts from when it is made"
+		return line
+	}
+	if grid, err := s.Grid(s.FirstAnchor(now)); err == nil {
+		if next := grid.Next(now); !next.IsZero() {
+			line.Next = next.In(s.Location())
+		}
+	}
+	return line
+}
+
+func (a *app) printChecked(c *checked) {
+	for _, p := range c.Problems {
+		a.printf("%s", p.text)
+	}
+	for _, w := range c.Warnings {
+		a.printf("%s %s", a.style.yellow("warning:"), w.text)
+	}
+	if !c.OK {
+		a.printf("%s", a.style.red(counted(len(c.Problems), "problem")))
+		return
+	}
+	a.printf("%s %s: %s", a.style.green("OK"), c.File, counted(len(c.Schedules), "schedule"))
+	if len(c.Schedules) == 0 {
+		return
+	}
+	now := time.Now()
+	t := a.table("NAME", "WHEN", "NEXT")
+	for _, s := range c.Schedules {
+		next := both(s.Next, now)
+		if s.Next.IsZero() {
+			next = s.Note
+		}
+		t.add(s.Name, s.When, next)
+	}
+	t.print(a.out)
+}
+
+// counted is a number of things: "1 schedule", "2 schedules".
+func counted(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
+}

@@ -1,0 +1,30 @@
+package main
+
+import (
+	"cmp"
+
+	"github.com/onbeat/onbeat/config"
+	"github.com/onbeat/onbeat/internal/input"
+	"github.com/onbeat/onbeat/internal/private"
+)
+
+// loadConfig reads a config file, and refuses one that cannot be used.
+func (a *app) loadConfig(name string) (*config.File, error) {
+	f, err := a.readConfig(name)
+	if err != nil {
+		return nil, err
+	}
+	return f, cmp.Or(f.Unset(), f.Check())
+}
+
+// readConfig reads the file. One that was found, and that the user did not name, must be private to the user.
+func (a *app) readConfig(name string) (*config.File, error) {
+	if name != a.private {
+		return config.Load(name, a.env)
+	}
+	data, err := private.Read(name, input.MaxSize)
+	if err != nil {
+		return nil, refusePrivate("config", name, err, "name another with -c")
+	}
+	return config.Parse(name, data, a.env)
+}

@@ -1,0 +1,17 @@
+package main
+
+import (
+	"context"
+
+	"github.com/onbeat/onbeat/internal/input"
+)
+
+// readSettings reads a YAML file that the user named, or stdin, and returns what problems are to call it.
+func (a *app) readSettings(ctx context.Context, file string) (name string, data []byte, err error) {
+	if file == "-" {
+		data, err = input.All(a.stdin(ctx), "stdin", "file")
+		return "stdin", data, err
+	}
+	data, err = input.File(file, "file")
+	return file, data, err
+}

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+
+	"github.com/onbeat/onbeat/config"
+)
+
+// caution is what works, and is not safe: serve logs it, doctor reports it.
+type caution struct{ Check, Text, Hint string }
+
+// cautions looks at how Redis is reached, and at who may read the secrets for that.
+func (t target) cautions() []caution {
+	var list []caution
+	params := config.ParamsOf(t.url)
+	if on, _ := strconv.ParseBool(params.Get("skip_verify")); on {
+		list = append(list, caution{"tls", "skip_verify: whoever stands in the way can pose as Redis, and gets the password",
+			"remove it, and name the CA with tls_ca"})
+	}
+	for _, s := range []struct{ file, what, hint string }{
+		{t.secretFile, "the password of Redis", "chmod 600, or write ${NAME} for the password"},
+		{params.Get("tls_key"), "the key of tls_cert", "chmod 600"},
+	} {
+		if mode, open := openToOthers(s.file); open {
+			list = append(list, caution{"secrets", fmt.Sprintf("%s has %s in it, and others can read it (mode %04o)", s.file, s.what, mode), s.hint})
+		}
+	}
+	return list
+}
+
+// openToOthers reports whether the group or others may read a file.
+func openToOthers(file string) (mode os.FileMode, open bool) {
+	if file == "" || runtime.GOOS == "windows" { // there the mode says nothing of that
+		return 0, false
+	}
+	info, err := os.Stat(file)
+	if err != nil {
+		return 0, false
+	}
+	mode = info.Mode().Perm()
+	return mode, mode&0o044 != 0
+}
+
+// tlsHint says what to do about a server that cannot be spoken to by TLS, or that it does not want to.
+func tlsHint(err error) (hint string, ok bool) {
+	var (
+		unknown x509.UnknownAuthorityError
+		name    x509.HostnameError
+		invalid x509.CertificateInvalidError
+		record  tls.RecordHeaderError
+		alert   tls.AlertError
+	)
+	switch {
+	case err == nil:
+		return "", false
+	case errors.As(err, &unknown):
+		return "name the CA that signed it with tls_ca", true
+	case errors.As(err, &name):
+		return "use a name in the URL that the certificate has", true
+	case errors.As(err, &invalid):
+		return "see the certificate of Redis, and the clock here", true
+	case errors.As(err, &record):
+		return "this port does not speak TLS: redis:// in place of rediss://", true
+	case errors.As(err, &alert), strings.Contains(err.Error(), "remote error: tls:"):
+		return "Redis refuses the connection: name a certificate that it knows with tls_cert and tls_key", true
+	}
+	return "", false
+}

@@ -1,0 +1,96 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+
+	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/task"
+)
+
+// Check refuses a file with which an instance could not run, by [Problems] that list all that is wrong with it. It asks
+// nobody: not Redis, and not whether the environment has what the file names, which is [File.Unset].
+//
+// The schedules are those of an instance of the program: their task types have to be ones that the program brings.
+func (f *File) Check() error {
+	if f.Alone {
+		return Problems{&Problem{f.Name, f.doc.firstLine(), &invalid{"a list, where a mapping belongs", "a config has its schedules under schedules:"}}}
+	}
+	list := slices.Clone(f.problems)
+	for _, check := range []func() error{
+		f.checkRedis, f.checkNamespace, f.Dispatcher.Validate, f.Handlers.Validate, f.checkListen, f.checkLog,
+	} {
+		list = f.add(list, "", check())
+	}
+	list = append(list, f.checkSchedules(task.Limits{Payload: max(f.Dispatcher.PayloadLimit, 0)}, true)...)
+	return list.sorted()
+}
+
+// Unset lists, as [Problems], the environment variables that the file names and that are not set.
+func (f *File) Unset() error { return slices.Clone(f.unset).sorted() }
+
+// CheckExec refuses a file that needs the exec handler, unless the command line allows that.
+func (f *File) CheckExec(allowed bool) error {
+	const hint = "start with --allow-exec if whoever can enqueue may run programs here"
+	if allowed {
+		return nil
+	}
+	if f.exec {
+		return f.At(refuse("exec", "", "exec is not allowed", hint))
+	}
+	for i := range f.Schedules {
+		if f.Schedules[i].Task == "exec" {
+			return f.doc.at(fmt.Sprintf("schedules[%d]", i), refuse("task", "exec", "exec is not allowed", hint))
+		}
+	}
+	return nil
+}
+
+// add appends an error, or each of several that were joined, at its place below a path.
+func (f *File) add(list Problems, path string, err error) Problems {
+	if err == nil {
+		return list
+	}
+	if joined, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // one that is wrapped is one error
+		for _, one := range joined.Unwrap() {
+			list = f.add(list, path, one)
+		}
+		return list
+	}
+	return append(list, f.doc.at(path, err))
+}
+
+func (f *File) checkNamespace() error {
+	if !f.said("namespace") {
+		return nil // a flag or the environment may say it
+	}
+	return queue.Partition{Namespace: f.Dispatcher.Namespace}.Validate()
+}
+
+func (f *File) checkListen() error {
+	if f.Listen == "" {
+		return nil
+	}
+	const hint = "host:port, such as 127.0.0.1:8080"
+	_, port, err := net.SplitHostPort(f.Listen)
+	if err != nil {
+		return refuse("api.listen", f.Listen, "not an address", hint)
+	}
+	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
+		return refuse("api.listen", f.Listen, "has an invalid port", hint)
+	}
+	return nil
+}
+
+func (f *File) checkLog() (err error) {
+	if !slices.Contains([]string{"", "debug", "info", "warn", "error"}, f.Log.Level) {
+		err = refuse("log.level", f.Log.Level, "unknown level", "debug, info, warn or error")
+	}
+	if !slices.Contains([]string{"", "json", "console"}, f.Log.Format) {
+		err = errors.Join(err, refuse("log.format", f.Log.Format, "unknown format", "json or console"))
+	}
+	return err
+}

@@ -1,0 +1,144 @@
+package config
+
+import (
+	"time"
+
+	"github.com/goccy/go-yaml/ast"
+	"github.com/rs/zerolog"
+
+	"github.com/onbeat/onbeat"
+	"github.com/onbeat/onbeat/handlers"
+	"github.com/onbeat/onbeat/internal/input"
+	"github.com/onbeat/onbeat/producer"
+)
+
+// File is a config file as it was read. The zero File says nothing, and so has every default.
+type File struct {
+	// Name is the file's, as the caller gave it.
+	Name string
+	// Redis says how to reach Redis.
+	Redis Redis
+	// Dispatcher are the settings of the instance. The caller adds the Log, and what flags say.
+	Dispatcher onbeat.Config
+	// Handlers are the settings of the handlers that the program brings.
+	Handlers handlers.BuiltinConfig
+	// Listen is the address of the API, or "".
+	Listen string
+	// Log says how the instance logs.
+	Log Log
+	// Schedules are those that the instance declares. It is not nil: no schedules is a declaration too.
+	Schedules []producer.Schedule
+	// Alone says that the file is a list of schedules and nothing else, as for [File.CheckSchedules].
+	Alone bool
+
+	doc      *document
+	exec     bool          // the file has settings of exec
+	unset    Problems      // environment variables that are not set
+	problems Problems      // settings that could not be read
+	unread   map[int]error // the same of Schedules, by index
+}
+
+// Log says how an instance logs.
+type Log struct {
+	Level  string // debug, info, warn or error; "" is info
+	Format string // json or console; "" is by where it goes
+}
+
+// Threshold is the level from which on lines are logged; that of info if Level is unknown.
+func (l Log) Threshold() zerolog.Level {
+	switch l.Level {
+	case "debug", "warn", "error":
+		level, _ := zerolog.ParseLevel(l.Level)
+		return level
+	}
+	return zerolog.InfoLevel
+}
+
+// Load reads a config file: a regular file or a pipe. The getenv function resolves ${NAME}; pass os.Getenv.
+//
+// Its errors match [task.ErrInvalid]: a file that cannot be read, is not YAML, or has a field or a type that is wrong. What
+// the fields say is for [File.Check].
+func Load(name string, getenv func(string) string) (*File, error) {
+	data, err := input.File(name, "config")
+	if err != nil {
+		return nil, err
+	}
+	return Parse(name, data, getenv)
+}
+
+// Parse is [Load] of a text. The name is what problems are reported with, and where relative names of files begin.
+func Parse(name string, text []byte, getenv func(string) string) (*File, error) {
+	doc, err := parseDocument(name, text)
+	if err != nil {
+		return nil, err
+	}
+	f := &File{Name: name, doc: doc}
+	var s settings
+	if doc.body.Type() == ast.SequenceType {
+		f.Alone, doc.root = true, "schedules"
+		err = doc.decode(&s.Schedules)
+	} else {
+		err = doc.decode(&s)
+	}
+	if err != nil {
+		return nil, err
+	}
+	f.take(&s, getenv)
+	return f, nil
+}
+
+// take makes of the settings, as they are written, what the other packages take.
+func (f *File) take(s *settings, getenv func(string) string) {
+	f.Redis = Redis{URL: string(s.Redis.URL), CA: string(s.Redis.TLSCA), Cert: string(s.Redis.TLSCert), Key: string(s.Redis.TLSKey)}
+	f.expand(getenv)
+	f.Redis.URL = f.place(f.Redis.URL)
+	f.Dispatcher = s.dispatcher()
+	f.Handlers = s.handlers()
+	f.Listen = string(s.API.Listen)
+	f.Log = Log{Level: string(s.Log.Level), Format: string(s.Log.Format)}
+	f.exec = s.Exec != nil
+	for _, err := range s.Keep.zeros() {
+		f.problems = append(f.problems, f.doc.at("", err))
+	}
+	f.takeSchedules(s.Schedules)
+}
+
+// said reports whether the file has a field, be it empty.
+func (f *File) said(field string) bool {
+	if f.doc == nil {
+		return false
+	}
+	_, there := f.doc.lines[field]
+	return there
+}
+
+// At is a problem of a field at its line, for what a caller finds wrong with the file.
+func (f *File) At(err error) error {
+	if f.doc == nil {
+		return err
+	}
+	return f.doc.at("", err)
+}
+
+// intsOf is a mapping of whole numbers. A mapping that is not there stays nil.
+func intsOf(m map[string]integer) map[string]int {
+	if m == nil {
+		return nil
+	}
+	out := make(map[string]int, len(m))
+	for k, v := range m {
+		out[k] = int(v)
+	}
+	return out
+}
+
+// drainOf is how long to drain. Zero that is written means not at all, where zero that is not is the default.
+func drainOf(d *duration) time.Duration {
+	switch {
+	case d == nil:
+		return 0
+	case *d == 0:
+		return -1
+	}
+	return time.Duration(*d)
+}

@@ -1,0 +1,135 @@
+package producer
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/schedule"
+)
+
+// Plan is what [Schedules.Apply] would do to one schedule.
+type Plan struct {
+	// Result is what Apply would return.
+	Result ApplyResult
+	// Changes are the fields that Apply would change, by name. Empty unless Result is Changed; empty too if the schedule that
+	// is there cannot be read, because a newer release wrote it.
+	Changes []FieldChange
+	// Release declares the schedule that is there, and its next leader declares that again. Empty: no release does.
+	Release string
+}
+
+// FieldChange is a field that differs: its name, as in JSON and YAML, below the payload with dots; then what it is and what
+// it would be, "" where it is not set.
+type FieldChange struct {
+	Field string `json:"field"`
+	From  string `json:"from"`
+	To    string `json:"to"`
+}
+
+// Plan says what [Schedules.Apply] would do now. It writes nothing.
+func (s *Schedules) Plan(ctx context.Context, want Schedule) (Plan, error) {
+	if err := s.Check(&want); err != nil {
+		return Plan{}, err
+	}
+	st, now, err := s.read(ctx, want.Name)
+	if err != nil && !errors.Is(err, queue.ErrNotFound) {
+		return Plan{}, err
+	}
+	did, _, err := apply(st, &want, now)
+	if err != nil || did == Made {
+		return Plan{Result: did}, err
+	}
+	p := Plan{Result: did}
+	was, err := decodeDefinition(st.Name, st.Definition)
+	if err != nil {
+		return p, nil //nolint:nilerr // Apply replaces what it cannot read
+	}
+	if p.Release = was.Release; did == Changed {
+		p.Changes, err = changesOf(&was.Schedule, &want)
+	}
+	return p, err
+}
+
+// changesOf lists the fields by which two schedules differ.
+func changesOf(was, want *Schedule) ([]FieldChange, error) {
+	a, err := fieldsOf(was)
+	if err != nil {
+		return nil, err
+	}
+	b, err := fieldsOf(want)
+	if err != nil {
+		return nil, err
+	}
+	names := maps.Clone(a)
+	maps.Copy(names, b)
+	var list []FieldChange
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		if a[name] != b[name] {
+			list = append(list, FieldChange{name, a[name], b[name]})
+		}
+	}
+	if len(list) == 0 && !same(was, want) { // it says the same in another order
+		list = append(list, FieldChange{"payload", string(was.Payload), string(want.Payload)})
+	}
+	return list, nil
+}
+
+// fieldsOf are the fields of a schedule that are set, as text.
+func fieldsOf(s *Schedule) (map[string]string, error) {
+	b, err := json.Marshal(s)
+	if err != nil {
+		return nil, err
+	}
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.UseNumber() // a number need not fit
+	var top map[string]any
+	if err := d.Decode(&top); err != nil {
+		return nil, err
+	}
+	out := map[string]string{}
+	for name, v := range top {
+		number, isNumber := v.(json.Number)
+		short, isTime := strings.CutSuffix(name, "_ms")
+		if !isNumber || !isTime {
+			flatten(out, name, v)
+			continue
+		}
+		n, err := number.Int64()
+		if err != nil {
+			return nil, err
+		}
+		out[short] = schedule.FormatDuration(ms(n))
+	}
+	return out, nil
+}
+
+// flatten writes a JSON value as text, of an object each of its values by itself. A text in the payload keeps its quotes: "5" is
+// not 5 there.
+func flatten(out map[string]string, path string, v any) {
+	if text, ok := v.(string); ok && path != "payload" && !strings.HasPrefix(path, "payload.") {
+		out[path] = text
+		return
+	}
+	object, ok := v.(map[string]any)
+	if !ok || len(object) == 0 {
+		var b bytes.Buffer
+		e := json.NewEncoder(&b)
+		e.SetEscapeHTML(false)
+		_ = e.Encode(v) // it was decoded from JSON
+		out[path] = strings.TrimSpace(b.String())
+		return
+	}
+	for key, below := range object {
+		if key == "" || strings.ContainsAny(key, `."`) {
+			key = strconv.Quote(key)
+		}
+		flatten(out, path+"."+key, below)
+	}
+}
