@@ -65,10 +65,12 @@ func (c *eventsCmd) Run(ctx context.Context, a *app) error {
 	if !c.Follow {
 		return nil
 	}
+	ctx, stop := a.whileRead(ctx)
+	defer stop()
 	return a.follow(ctx, cl, last)
 }
 
-// follow prints events until ctx ends. Redis being away is waited out.
+// follow prints events until ctx ends, or a write fails. Redis being away is waited out.
 func (a *app) follow(ctx context.Context, cl *client, last string) error {
 	away := false
 	for {

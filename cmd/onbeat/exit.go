@@ -55,6 +55,10 @@ func withHint(text, hint string) string {
 
 // parseError is what the parser refuses, in one line.
 func parseError(err error, args []string) error {
+	var lost *unwritten
+	if errors.As(err, &lost) { // the help
+		return err
+	}
 	hint := "see onbeat --help"
 	if len(args) == 0 {
 		return &usageError{"no command", hint}
@@ -71,7 +75,7 @@ func complain(stderr io.Writer, err error) int {
 		return status.code
 	case err == nil:
 		return exitFine
-	case errors.Is(err, errSaid):
+	case errors.Is(err, errSaid), isUnread(err):
 		return exitFailed
 	}
 	fmt.Fprintln(stderr, "onbeat:", said(err))

@@ -19,6 +19,9 @@ const sameSignal = 500 * time.Millisecond
 
 func main() {
 	redis.SetLogger(&logging.VoidLogger{}) // what goes wrong is an error of ours, said once
+	// With SIGPIPE asked for, a write to a closed pipe fails, and does not end the process: an instance whose log is not read any
+	// more goes on. Ignored, it would stay ignored in the commands that we start.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	ctx, cancel := context.WithCancel(context.Background())
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)

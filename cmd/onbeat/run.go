@@ -43,16 +43,17 @@ type exited int
 
 // run is the whole program but its process: what it reads and writes is passed in, and the exit code comes back.
 func run(ctx context.Context, args []string, env func(string) string, stdin io.Reader, stdout, stderr io.Writer) (code int) {
+	out := &terminal{w: stdout}
+	stdout, stderr = out, &terminal{w: stderr}
 	defer func() {
 		switch e := recover().(type) {
 		case nil:
-		case exited:
-			code = int(e)
+		case exited: // help was printed
+			code = max(int(e), complain(stderr, out.orLost(nil)))
 		default:
 			panic(e)
 		}
 	}()
-	stdout, stderr = &terminal{stdout}, &terminal{stderr}
 	var c cli
 	parser, err := newParser(&c, stdout, stderr)
 	if err != nil {
@@ -75,7 +76,7 @@ func run(ctx context.Context, args []string, env func(string) string, stdin io.R
 			err = hintOfReplica(err, t.url)
 		}
 	}
-	return complain(stderr, err)
+	return complain(stderr, out.orLost(err))
 }
 
 // checkArgs refuses what the parser would change: it puts U+FFFD for bytes that are no text.
