@@ -26,6 +26,8 @@ type Config struct {
 	// Drain is how long runs may go on after the instance has resigned, before they are cancelled and handed back.
 	// Default 30s; negative: not at all.
 	Drain time.Duration
+	// Hurry, once closed, ends the time of Drain at once: what runs is cancelled and handed back. Default: nothing does.
+	Hurry <-chan struct{}
 	// Log receives failures and state changes. The zero Logger discards them.
 	Log zerolog.Logger
 }

@@ -2,6 +2,8 @@ package consumer
 
 import (
 	"errors"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/onbeat/onbeat/queue"
@@ -26,6 +28,15 @@ func (c *Consumer) drain() {
 	}
 	c.draining = true
 	c.stay.Watch("")
+	hurry := c.cfg.Hurry
+	timeIsUp := func() {
+		if graceOver {
+			return
+		}
+		graceOver = true
+		c.cutShort()
+		abandoned = time.After(abandon)
+	}
 	owes := func() bool { return ended != nil && (len(c.settled) > 0 || c.doubt || len(c.owed) > 0) }
 	for len(c.inflight) > 0 || c.calling || owes() {
 		if owes() && !c.calling && retry == nil {
@@ -47,11 +58,10 @@ func (c *Consumer) drain() {
 			c.ended(r)
 			c.gather()
 		case <-grace.C:
-			graceOver = true
-			for _, r := range c.inflight {
-				r.end(ErrDrained)
-			}
-			abandoned = time.After(abandon)
+			timeIsUp()
+		case <-hurry:
+			hurry = nil
+			timeIsUp()
 		case <-abandoned:
 			c.abandon()
 		case <-c.cancels.bell:
@@ -69,6 +79,21 @@ func (c *Consumer) drain() {
 			c.leaveUnsettled()
 			return
 		}
+	}
+}
+
+// namedTasks is how many tasks a line of the log names.
+const namedTasks = 10
+
+// cutShort cancels what still runs, to hand it back.
+func (c *Consumer) cutShort() {
+	if len(c.inflight) == 0 {
+		return
+	}
+	ids := slices.Sorted(maps.Keys(c.inflight))
+	c.log.Warn().Int("running", len(ids)).Strs("tasks", ids[:min(len(ids), namedTasks)]).Msg("handing back what runs")
+	for _, r := range c.inflight {
+		r.end(ErrDrained)
 	}
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"os"
 	"os/signal"
 
@@ -42,7 +43,9 @@ func (c *serveCmd) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	defer func() { _ = rdb.Close() }()
-	d, err := onbeat.New(rdb, c.dispatcher(a, cfg, target.namespace, log))
+	dispatcher := c.dispatcher(a, cfg, target.namespace, log)
+	dispatcher.Hurry = hurryOf(ctx)
+	d, err := onbeat.New(rdb, dispatcher)
 	if err != nil {
 		return err
 	}
@@ -67,7 +70,20 @@ func (c *serveCmd) Run(ctx context.Context, a *app) error {
 	background, stop := context.WithCancel(ctx)
 	defer stop()
 	go c.reload(background, hangups, a, d, target, log)
-	return d.Run(ctx)
+	defer context.AfterFunc(ctx, func() {
+		if errors.Is(context.Cause(ctx), errTold) {
+			log.Info().Msg("stopping: a second signal (Ctrl-C) hands back what runs, and stops at once")
+		}
+	})()
+	if err := d.Run(ctx); err != nil {
+		return err
+	}
+	select {
+	case <-dispatcher.Hurry:
+		return errSaid
+	default:
+		return nil
+	}
 }
 
 // config reads the config file, or takes the defaults if there is none.
