@@ -14,7 +14,7 @@ import (
 )
 
 type serveCmd struct {
-	Release   string `placeholder:"R" help:"Version that this instance runs. Default: $$ONBEAT_RELEASE, the config, or the revision in the build."`
+	Release   string `placeholder:"R" help:"Version that this instance runs. Default: $$ONBEAT_RELEASE, the config, or the revision in the build, or its version."`
 	AllowExec bool   `help:"Let tasks run programs on this machine (the exec handler)."`
 }
 
@@ -67,6 +67,10 @@ func (c *serveCmd) Run(ctx context.Context, a *app) error {
 	for _, c := range target.cautions() {
 		log.Warn().Str("hint", c.Hint).Msg(c.Text)
 	}
+	if c.named(a, string(cfg.Release)) == "" { // two builds of one version are then of one release, though they may differ
+		log.Warn().Str("release", dispatcher.Release).Str("hint", "name one: --release, ONBEAT_RELEASE, or release in the config").
+			Msg("no release is named, and the build has no revision: taking its version")
+	}
 	background, stop := context.WithCancel(ctx)
 	defer stop()
 	go c.reload(background, hangups, a, d, target, log)
@@ -98,11 +102,16 @@ func (c *serveCmd) config(a *app) (*config, error) {
 	return cfg, cfg.checkExec(c.AllowExec)
 }
 
+// named is the release that the operator or the build names, or "".
+func (c *serveCmd) named(a *app, configured string) string {
+	return cmp.Or(c.Release, a.env("ONBEAT_RELEASE"), configured, buildRevision())
+}
+
 func (c *serveCmd) dispatcher(a *app, cfg *config, namespace string, log zerolog.Logger) onbeat.Config {
 	i, tasks := cfg.instance(), cfg.consumer()
 	return onbeat.Config{
 		Namespace: namespace,
-		Release:   cmp.Or(c.Release, a.env("ONBEAT_RELEASE"), i.Release, buildRevision()),
+		Release:   cmp.Or(c.named(a, i.Release), buildVersion()),
 		Lead:      i.Lead, Consume: i.Consume, Standby: cfg.Standby, Lease: i.Lease, MinReady: i.MinReady,
 		Concurrency: tasks.Concurrency, Queues: tasks.Queues, Strict: tasks.Strict, Limits: tasks.Limits, Drain: tasks.Drain,
 		PayloadLimit: int(cfg.PayloadLimit), Caps: cfg.Keep.caps(), Durability: cfg.Durability.queue(), Log: log,
