@@ -23,7 +23,8 @@ type app struct {
 	style  style // of out
 	parser *kong.Kong
 
-	private string // a config file that was found, not named
+	private   string // a config file that was found, not named
+	toldFound bool   // that a dev was found
 }
 
 func newApp(g *globals, env func(string) string, stdin io.Reader, stdout, stderr io.Writer) *app {

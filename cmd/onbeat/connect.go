@@ -37,7 +37,7 @@ type client struct {
 	cautions   []caution
 }
 
-// target says where to work: flags first, then the environment, then the config file.
+// target says where to work: flags first, then the environment, then the config file, then the onbeat dev of this folder.
 type target struct {
 	url, namespace string
 	limits         task.Limits
@@ -49,7 +49,11 @@ type target struct {
 
 func (a *app) target() (target, error) {
 	if a.Config == "" {
-		return a.targetOf(&config{})
+		cfg, err := a.found()
+		if err != nil {
+			return target{}, err
+		}
+		return a.targetOf(cfg)
 	}
 	cfg, err := a.loadConfig(a.Config)
 	if err != nil {
