@@ -8,6 +8,8 @@ import (
 	"io"
 	"strings"
 
+	"github.com/alecthomas/kong"
+
 	"github.com/onbeat/onbeat/queue"
 	"github.com/onbeat/onbeat/schedule"
 	"github.com/onbeat/onbeat/task"
@@ -54,16 +56,12 @@ func withHint(text, hint string) string {
 }
 
 // parseError is what the parser refuses, in one line.
-func parseError(err error, args []string) error {
-	var lost *unwritten
-	if errors.As(err, &lost) { // the help
+func parseError(err error) error {
+	var refused *kong.ParseError
+	if !errors.As(err, &refused) || errors.As(err, new(*unwritten)) {
 		return err
 	}
-	hint := "see onbeat --help"
-	if len(args) == 0 {
-		return &usageError{"no command", hint}
-	}
-	return &usageError{err.Error(), hint}
+	return &usageError{err.Error(), helpOf(refused.Context)}
 }
 
 // complain says in one line on stderr what went wrong, and returns the exit code.

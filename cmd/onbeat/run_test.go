@@ -2,8 +2,11 @@ package main
 
 import (
 	"encoding/json"
+	"io"
+	"maps"
 	"net"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -16,11 +19,18 @@ func TestRun_asksAgainInOneLine(t *testing.T) {
 		args string
 		want string
 	}{
-		{"", "no command"},
-		{"frobnicate", "unexpected argument frobnicate"},
+		{"frobnicate", "unexpected argument frobnicate (see onbeat --help)"},
+		{"help frobnicate", "unexpected argument frobnicate (see onbeat --help)"},
 		{"schedules", "expected one of"},
+		{"schedules", "(see onbeat schedules --help)"},
 		{"instances --colour", "unknown flag --colour"},
+		{"schedules apply --colour x", "unknown flag --colour (see onbeat schedules apply --help)"},
+		{"schedules show", "(see onbeat schedules show --help)"},
 		{"tasks list --limit x", "--limit"},
+		{"tasks list --limit x", "(see onbeat tasks list --help)"},
+		{"version --redis redis://h", "--redis means nothing to onbeat version (leave it out)"},
+		{"demo -n x", "--namespace means nothing to onbeat demo (leave it out)"},
+		{"lock run x --json -- true", "--json means nothing to onbeat lock run (leave it out)"},
 		{"tasks list --limit 0", `limit "0": out of range`},
 		{"tasks list --state odd", `state "odd": unknown state`},
 		{"tasks list --after abc", "without a state"},
@@ -91,6 +101,110 @@ func TestHelp_isOnStdoutAndFine(t *testing.T) {
 			t.Errorf("%s: %s", args, out)
 		}
 	}
+}
+
+func TestHelp_isWhatIsUsual(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	whole := s.must("--help")
+	if r := s.run(""); r.code != exitAsked || r.out != "" || r.err != whole {
+		t.Errorf("onbeat alone: %+v", r)
+	}
+	if got := s.must("help"); got != whole {
+		t.Errorf("onbeat help: %s", got)
+	}
+	if got, want := s.must("help", "schedules", "apply"), s.must("schedules", "apply", "--help"); got != want {
+		t.Errorf("onbeat help schedules apply: %s", got)
+	}
+	if got, want := s.must("--version"), s.must("version"); got != want {
+		t.Errorf("onbeat --version: %s", got)
+	}
+}
+
+func TestHelp_showsNoFlagThatMeansNothing(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	for _, c := range []struct{ command, shown, hidden string }{
+		{"tasks list", "--config --redis --namespace --json", ""},
+		{"version", "--json", "--config --redis --namespace"},
+		{"completion", "--help", "--config --redis --namespace --json"},
+		{"demo", "--json", "--config --redis --namespace"},
+		{"dev", "--config --namespace --json", "--redis"},
+		{"serve", "--config --redis --namespace", "--json"},
+		{"lock run", "--config --redis --namespace", "--json"},
+		{"conformance", "--config --redis --json", "--namespace"},
+	} {
+		_, flags, _ := strings.Cut(s.must(strings.Fields(c.command+" --help")...), "Flags:")
+		flags, _, _ = strings.Cut(flags, "Examples:")
+		for _, f := range strings.Fields(c.shown) {
+			if !strings.Contains(flags, f) {
+				t.Errorf("%s: %s is not shown", c.command, f)
+			}
+		}
+		for _, f := range strings.Fields(c.hidden) {
+			if strings.Contains(flags, f) {
+				t.Errorf("%s: %s is shown", c.command, f)
+			}
+		}
+	}
+}
+
+// Each command has examples, and each example is one that the parser takes.
+func TestHelp_hasExamplesThatParse(t *testing.T) {
+	t.Parallel()
+	parser, err := newParser(&cli{}, io.Discard, io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	left := maps.Clone(examples)
+	for _, m := range commandsOf(parser.Model.Node) {
+		path := strings.TrimSpace(strings.TrimPrefix(m.path, "onbeat"))
+		if examples[path] == "" {
+			t.Errorf("onbeat %s has no example", path)
+		}
+		delete(left, path)
+	}
+	if len(left) > 0 {
+		t.Errorf("examples of no command: %v", left)
+	}
+	for path, list := range examples {
+		for line := range strings.Lines(strings.TrimSpace(list)) {
+			args := exampleArgs(line)
+			if path != "" && !strings.HasPrefix(strings.Join(args, " ")+" ", path+" ") {
+				t.Errorf("%s: another command: %s", path, line)
+			}
+			if args = usual(args); slices.Contains(args, "--help") {
+				continue
+			}
+			parser, err := newParser(&cli{}, io.Discard, io.Discard)
+			if err != nil {
+				t.Fatal(err)
+			}
+			command, err := parser.Parse(args)
+			if err == nil {
+				err = refuseIgnored(command)
+			}
+			if err != nil {
+				t.Errorf("%s: %v", line, err)
+			}
+		}
+	}
+}
+
+// exampleArgs are the arguments of onbeat in a line of a shell.
+func exampleArgs(line string) []string {
+	_, line, _ = strings.Cut(line, "onbeat ")
+	line, _, _ = strings.Cut(line, " | ")
+	line, _, _ = strings.Cut(line, " > ")
+	var args []string
+	for i, part := range strings.Split(line, "'") {
+		if i%2 == 1 {
+			args = append(args, part)
+		} else {
+			args = append(args, strings.Fields(part)...)
+		}
+	}
+	return args
 }
 
 func TestVersion(t *testing.T) {
