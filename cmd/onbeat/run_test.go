@@ -294,6 +294,52 @@ func TestPreview_explainsDaylightSaving(t *testing.T) {
 	}
 }
 
+func TestPreview_fromIsInclusive(t *testing.T) {
+	t.Parallel()
+	for name, rule := range map[string][]string{"cron": {"--cron", "0 * * * *"}, "every": {"--every", "1h", "--start", "aligned"}, "every from": {"--every", "1h"}} {
+		r := runWith(t.Context(), testEnv(), "", append([]string{"preview", "--from", "2026-01-01T05:00:00Z", "--count", "1"}, rule...)...)
+		if cells(r.out, "2026-01-01T05:00:00Z") == nil {
+			t.Errorf("%s: %+v", name, r)
+		}
+	}
+}
+
+func TestPreview_ofASchedule(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	s.must("schedules", "apply", s.file("s.yaml", "[{name: a, every: 7m, jitter: 1m, start: aligned, task: echo}, {name: few, every: 1h, max_runs: 2, task: echo}]\n"))
+	var v struct {
+		Rule  string
+		Slots []slotLine
+	}
+	from := time.Now().Add(time.Hour).UTC().Truncate(time.Second)
+	s.json(&v, "preview", "a", "--count", "20", "--from", from.Format(time.RFC3339))
+	if len(v.Slots) != 20 || !strings.Contains(v.Rule, "7m") {
+		t.Fatalf("%+v", v)
+	}
+	first := v.Slots[0].Slot
+	for i, l := range v.Slots {
+		if want := first.Add(time.Duration(i) * 7 * time.Minute); !l.Slot.Equal(want) || l.Slot.Before(from) || l.Slot.Sub(from) > 20*7*time.Minute {
+			t.Errorf("slot %d is %s, want %s", i, l.Slot, want)
+		}
+	}
+	var shown struct{ Upcoming []slotLine }
+	s.json(&shown, "schedules", "show", "a")
+	if s.json(&v, "preview", "a"); len(v.Slots) != 10 || !v.Slots[0].Slot.Equal(shown.Upcoming[0].Slot) || !v.Slots[0].Due.Equal(shown.Upcoming[0].Due) {
+		t.Errorf("preview = %+v, and show = %+v", v.Slots[0], shown.Upcoming[0])
+	}
+	if s.json(&v, "preview", "few"); len(v.Slots) != 2 {
+		t.Errorf("of a schedule with two runs: %+v", v.Slots)
+	}
+	s.must("schedules", "pause", "a")
+	if r := s.run("", "preview", "a"); r.code != exitFine || !strings.Contains(r.err, "a is paused") {
+		t.Errorf("of a paused one: %+v", r)
+	}
+	s.fails(1, []string{"preview", "b"}, `schedule "b": not found`)
+	s.fails(2, []string{"preview", "a", "--every", "1s"}, "a schedule and a rule exclude each other")
+	s.fails(2, []string{"preview", "a", "--from", "x"}, `from "x": not a time`)
+}
+
 func TestPreview_refuses(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
