@@ -9,17 +9,6 @@ import (
 	"unicode/utf8"
 )
 
-// payloadFlag is the JSON of a --payload.
-func payloadFlag(text string) (json.RawMessage, error) {
-	if text == "" {
-		return nil, nil
-	}
-	if !json.Valid([]byte(text)) {
-		return nil, refuse("payload", text, "not JSON", `text needs quotes of its own: --payload '"text"'`)
-	}
-	return json.RawMessage(text), checkJSON([]byte(text), "payload", nil)
-}
-
 // checkJSON refuses what encoding/json would take and change: of two equal keys in an object it keeps the last, and for
 // bytes that are no text it puts U+FFFD. The data are valid JSON otherwise. The keys of the outermost object are compared
 // by fold, where there is one.

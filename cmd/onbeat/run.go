@@ -105,7 +105,7 @@ func newParser(c *cli, stdout, stderr io.Writer) (*kong.Kong, error) {
 		kong.Description("Keeps fixed-cadence jobs on the beat through every deploy."),
 		kong.Writers(stdout, stderr),
 		kong.Exit(func(code int) { panic(exited(code)) }),
-		kong.Vars{"previewName": previewName},
+		kong.Vars{"previewName": previewName, "payloadHelp": payloadHelp},
 		kong.Help(printHelp),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, FlagsLast: true, NoExpandSubcommands: true}),
 	)
