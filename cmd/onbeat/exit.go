@@ -57,11 +57,15 @@ func withHint(text, hint string) string {
 
 // parseError is what the parser refuses, in one line.
 func parseError(err error) error {
-	var refused *kong.ParseError
-	if !errors.As(err, &refused) || errors.As(err, new(*unwritten)) {
+	if errors.As(err, new(*usageError)) || errors.As(err, new(*unwritten)) {
 		return err
 	}
-	return &usageError{err.Error(), helpOf(refused.Context)}
+	var at *kong.Context
+	var refused *kong.ParseError
+	if errors.As(err, &refused) {
+		at = refused.Context
+	}
+	return &usageError{err.Error(), helpOf(at)}
 }
 
 // complain says in one line on stderr what went wrong, and returns the exit code.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"strings"
 
@@ -28,23 +29,21 @@ func (a *app) found() (*config, error) {
 		return cfg, nil
 	}
 	url := urlFile(filepath.Join(devDir, devURLFile))
-	if err := private.Entry(devDir); err != nil {
-		return nil, refusePrivate("redis.url", filePrefix+string(url), err, "")
-	}
-	address, err := private.Read(string(url), maxURL)
-	if errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Lstat(string(url)); err != nil { // none runs, or not one of ours
 		return cfg, nil
 	}
+	if err := private.Entry(devDir); err != nil {
+		return nil, refuseFound(url, err)
+	}
+	address, err := private.Read(string(url), maxURL)
 	if err != nil {
-		return nil, refusePrivate("redis.url", filePrefix+string(url), err, "name another with --redis")
+		return nil, refuseFound(url, err)
 	}
-	cfg.Redis.URL = text(strings.TrimSpace(string(address)))
-	file := filepath.Join(devDir, devNamespaceFile)
-	namespace, err := private.Read(file, task.MaxNameLen+1)
+	namespace, err := private.Read(filepath.Join(devDir, devNamespaceFile), task.MaxNameLen+1)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, refusePrivate("namespace", file, err, "name one with --namespace")
+		return nil, refuseFound(url, err)
 	}
-	cfg.Namespace = text(strings.TrimSpace(string(namespace)))
+	cfg.Redis.URL, cfg.Namespace = text(strings.TrimSpace(string(address))), text(strings.TrimSpace(string(namespace)))
 	if a.toldFound {
 		return cfg, nil
 	}
@@ -52,6 +51,16 @@ func (a *app) found() (*config, error) {
 	name, _ := a.namespaceOf(cfg)
 	fmt.Fprintf(a.err, "onbeat: using the Redis of onbeat dev, %s, and namespace %s\n", url.argument(), oneCell(name))
 	return cfg, nil
+}
+
+// refuseFound refuses what others may have put there: they would get the tasks, and choose what runs.
+func refuseFound(url urlFile, err error) error {
+	reason := err.Error()
+	var own *private.Refusal
+	if errors.As(err, &own) {
+		reason = own.Name + " " + own.Reason
+	}
+	return refuse("redis.url", url.argument(), reason, "name the Redis that you mean with --redis")
 }
 
 // isFound reports whether commands in the working directory find the Redis of this dev without a flag.
