@@ -58,7 +58,7 @@ func refuseFound(url urlFile, err error) error {
 	reason := err.Error()
 	var own *private.Refusal
 	if errors.As(err, &own) {
-		reason = own.Name + " " + own.Reason
+		reason = own.Name + ": " + own.Reason
 	}
 	return refuse("redis.url", url.argument(), reason, "name the Redis that you mean with --redis")
 }
