@@ -85,13 +85,13 @@ func (c *Consumer) drain() {
 // namedTasks is how many tasks a line of the log names.
 const namedTasks = 10
 
-// cutShort cancels what still runs, to hand it back.
+// cutShort cancels the running tasks, to hand them back.
 func (c *Consumer) cutShort() {
 	if len(c.inflight) == 0 {
 		return
 	}
 	ids := slices.Sorted(maps.Keys(c.inflight))
-	c.log.Warn().Int("running", len(ids)).Strs("tasks", ids[:min(len(ids), namedTasks)]).Msg("handing back what runs")
+	c.log.Warn().Int("running", len(ids)).Strs("tasks", ids[:min(len(ids), namedTasks)]).Msg("handing back running tasks")
 	for _, r := range c.inflight {
 		r.end(ErrDrained)
 	}

@@ -21,8 +21,8 @@ const (
 	devNamespaceFile = "namespace"
 )
 
-// found is what a config would say if it named the Redis and the namespace of the onbeat dev that runs in this folder. It says
-// nothing if none does, or if a flag or the environment names a Redis.
+// found is a config with the Redis and the namespace of the onbeat dev that runs in this folder. The config is empty if none runs
+// here, or if a flag or the environment names a Redis.
 func (a *app) found() (*config, error) {
 	cfg := &config{}
 	if a.Redis != "" || a.env("ONBEAT_REDIS_URL") != "" {
@@ -53,7 +53,7 @@ func (a *app) found() (*config, error) {
 	return cfg, nil
 }
 
-// refuseFound refuses what others may have put there: they would get the tasks, and choose what runs.
+// refuseFound refuses files that another user may have written: that user would get the tasks, and choose what runs.
 func refuseFound(url urlFile, err error) error {
 	reason := err.Error()
 	var own *private.Refusal

@@ -8,8 +8,8 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// Each command has the flags of globals. A command that has no use for some names them in a tag: those that it ignores are
-// refused, and those that it refuses by itself, with a better reason, are named by the other. Its help shows neither.
+// Every command has the flags of globals. A command lists in a tag those that mean nothing to it, and its help hides them. The
+// flags under ignores are refused before it runs; it refuses those under refuses itself, and gives a reason of its own.
 const (
 	ignoresTag = "ignores"
 	refusesTag = "refuses"

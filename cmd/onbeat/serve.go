@@ -76,7 +76,7 @@ func (c *serveCmd) Run(ctx context.Context, a *app) error {
 	go c.reload(background, hangups, a, d, target, log)
 	defer context.AfterFunc(ctx, func() {
 		if errors.Is(context.Cause(ctx), errTold) {
-			log.Info().Msg("stopping: a second signal (Ctrl-C) hands back what runs, and stops at once")
+			log.Info().Msg("stopping: a second signal (Ctrl-C) hands back running tasks, and stops at once")
 		}
 	})()
 	if err := d.Run(ctx); err != nil {

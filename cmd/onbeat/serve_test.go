@@ -190,12 +190,12 @@ func TestServe_isInAHurryAtTheSecondSignal(t *testing.T) {
 	p.signal(syscall.SIGTERM)
 	p.logs("finishing what runs")
 	time.Sleep(2 * sameSignal) // before that it would be the same
-	p.logs("stopping: a second signal (Ctrl-C) hands back what runs, and stops at once")
+	p.logs("stopping: a second signal (Ctrl-C) hands back running tasks, and stops at once")
 	p.signal(syscall.SIGTERM)
 	if code := p.exit(20 * time.Second); code != 1 {
 		t.Errorf("the second signal: exit %d, want 1", code)
 	}
-	p.logs("handing back what runs")
+	p.logs("handing back running tasks")
 	p.logs("deregistered")
 	if said := p.errs.String(); !strings.Contains(said, `"tasks":["long"]`) {
 		t.Errorf("it does not say what it dropped: %s", said)

@@ -29,8 +29,8 @@ func isUnread(err error) bool {
 	return errors.As(err, &e) && errors.Is(e.err, syscall.EPIPE)
 }
 
-// orLost is what a command ends with: its own error, or else the first write to its stdout that failed. Few commands look at
-// what each print returns; an ID or a verdict that never arrived is a failure all the same.
+// orLost is what a command ends with: its own error, or else the first write to its stdout that failed. Few commands check
+// each print, and an ID or a verdict that never arrived is a failure all the same.
 func (t *terminal) orLost(err error) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -20,8 +20,8 @@ const hurryTime = 6 * time.Second
 // errTold is why a context ended: a signal asked the program to stop.
 var errTold = fmt.Errorf("told to stop: %w", context.Canceled)
 
-// hurry is the second request to stop. A command that has something to hand back waits for it; of all others it ends the
-// process at once.
+// hurry is the second request to stop. An instance takes it, and hands back its running tasks. Every other command is ended by it
+// at once.
 type hurry struct {
 	asked chan struct{}
 	taken atomic.Bool
@@ -29,8 +29,8 @@ type hurry struct {
 
 type hurryKey struct{}
 
-// hurryOf returns what is closed at the second request to stop, and nil where nobody can make one. Whoever calls it ends
-// soon after that.
+// hurryOf returns a channel that is closed at the second request to stop; it is nil outside of the program. A caller has to end
+// soon after that: hurryTime later the process does.
 func hurryOf(ctx context.Context) <-chan struct{} {
 	h, ok := ctx.Value(hurryKey{}).(*hurry)
 	if !ok {
