@@ -1,9 +1,9 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -15,13 +15,12 @@ import (
 type told struct {
 	context.Context
 	signals chan os.Signal
-	said    bytes.Buffer
-	exits   []int
+	said    lockedBuffer // also its exit codes
 }
 
 func newTold() *told {
 	p := &told{signals: make(chan os.Signal, 2)}
-	p.Context = untilTold(context.Background(), p.signals, &p.said, func(code int) { p.exits = append(p.exits, code) })
+	p.Context = untilTold(context.Background(), p.signals, &p.said, func(code int) { fmt.Fprintf(&p.said, "exit %d\n", code) })
 	return p
 }
 
@@ -36,18 +35,18 @@ func TestUntilTold_endsTheContextThenTheProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newTold()
 		p.signal()
-		if !errors.Is(context.Cause(p), errTold) || !errors.Is(p.Err(), context.Canceled) || len(p.exits) > 0 {
-			t.Fatalf("after the first: %v, %v", context.Cause(p), p.exits)
+		if !errors.Is(context.Cause(p), errTold) || !errors.Is(p.Err(), context.Canceled) || p.said.String() != "" {
+			t.Fatalf("after the first: %v, %s", context.Cause(p), p.said.String())
 		}
 		time.Sleep(sameSignal)
 		p.signal()
-		if len(p.exits) > 0 {
+		if p.said.String() != "" {
 			t.Error("a signal soon after the first is a request of its own")
 		}
 		time.Sleep(time.Millisecond)
 		p.signal()
-		if len(p.exits) != 1 || p.exits[0] != exitFailed {
-			t.Errorf("after the second: %v", p.exits)
+		if p.said.String() != "exit 1\n" {
+			t.Errorf("after the second: %s", p.said.String())
 		}
 	})
 }
@@ -74,12 +73,12 @@ func TestUntilTold_letsACommandHurry(t *testing.T) {
 			default:
 				t.Error("it is not told to hurry")
 			}
-			if len(p.exits) > 0 {
+			if p.said.String() != "" {
 				t.Fatal("it is ended and not told to hurry")
 			}
 			then(p)
-			if len(p.exits) != 1 || p.exits[0] != exitFailed || !strings.Contains(p.said.String(), "stopped before all was handed back") {
-				t.Errorf("%s: exits %v, and says %q", name, p.exits, p.said.String())
+			if said := p.said.String(); !strings.Contains(said, "stopped before all was handed back") || !strings.HasSuffix(said, "\nexit 1\n") {
+				t.Errorf("%s: says %q", name, said)
 			}
 		})
 	}
