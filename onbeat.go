@@ -55,12 +55,13 @@ type Config struct {
 	MinReady   time.Duration
 	ReadyCheck func(context.Context) error
 
-	// Concurrency, Queues, Strict, Limits and Drain say how tasks are run; see consumer.Config.
+	// Concurrency, Queues, Strict, Limits, Drain and Hurry say how tasks are run; see consumer.Config.
 	Concurrency int
 	Queues      map[string]int
 	Strict      bool
 	Limits      map[string]int
 	Drain       time.Duration
+	Hurry       <-chan struct{}
 
 	// Durability says for how many replicas of Redis a write waits; see [Durability]. Default: none.
 	Durability Durability
@@ -157,7 +158,8 @@ func (c Config) instance() instance.Config {
 
 func (c Config) consumer() consumer.Config {
 	return consumer.Config{
-		Concurrency: c.Concurrency, Queues: c.Queues, Strict: c.Strict, Limits: c.Limits, Drain: c.Drain, Log: c.Log,
+		Concurrency: c.Concurrency, Queues: c.Queues, Strict: c.Strict, Limits: c.Limits, Drain: c.Drain, Hurry: c.Hurry,
+		Log: c.Log,
 	}
 }
 
@@ -282,7 +284,7 @@ func (d *Dispatcher) Queue() *queue.Queue { return d.q }
 func (d *Dispatcher) Instances() *instance.Registry { return d.reg }
 
 // Run works until ctx ends; then it resigns, so that another leads at once, lets what runs finish for as long as
-// Config.Drain, hands back the rest and returns nil. Redis being out of reach is waited out. Run returns an error for
+// Config.Drain, or until Config.Hurry, hands back the rest and returns nil. Redis being out of reach is waited out. Run returns an error for
 // what was refused at registration, and if Redis refuses this client. It is called once.
 func (d *Dispatcher) Run(ctx context.Context) error {
 	d.mu.Lock()

@@ -73,7 +73,7 @@ func (c *Consumer) send(want int) {
 	}
 	c.seq++
 	batch := c.batch()
-	if c.draining && (c.hurried || onlyHandedBack(batch)) {
+	if c.draining && (c.relaxed || onlyHandedBack(batch)) {
 		ctx = store.Relaxed(ctx) // nothing is begun any more, and nothing is said to have run
 	}
 	req := &queue.CycleRequest{

@@ -27,6 +27,8 @@ type Config struct {
 	// Drain is how long runs may go on after the instance has resigned, before they are cancelled and handed back.
 	// Default 30s; negative: not at all.
 	Drain time.Duration
+	// Hurry ends Drain at once when it is closed: running tasks are cancelled and handed back. Default: Drain is not cut short.
+	Hurry <-chan struct{}
 	// Log receives failures and state changes. The zero Logger discards them.
 	Log zerolog.Logger
 }

@@ -37,7 +37,7 @@ type Consumer struct {
 	wake     time.Time // the earliest that was heard of while it was
 	doubt    bool      // a reply, or what was settled, was lost: what is held has to be read
 	draining bool      // nothing more is begun
-	hurried  bool      // and enough replicas were waited for long enough
+	relaxed  bool      // and enough replicas were waited for long enough
 	alarm    *alarm
 	clock    store.Clock
 	keyed    bool     // a task with a key is among settled
@@ -75,7 +75,7 @@ func (c *Consumer) reset(s *instance.Stay) {
 	c.inflight = make(map[string]*run, c.cfg.Concurrency)
 	c.results = make(chan result, c.cfg.Concurrency)
 	c.answers, c.calling, c.portion, c.stale = make(chan answer, 1), false, firstPortion, 0
-	c.settled, c.lately, c.hurried = c.settled[:0], lately{}, false
+	c.settled, c.lately, c.relaxed = c.settled[:0], lately{}, false
 	c.reads = reads(c.handlers, &c.cfg)
 	c.cancels = newCancels()
 	c.alarm = newAlarm()

@@ -2,6 +2,8 @@ package consumer
 
 import (
 	"errors"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/onbeat/onbeat/queue"
@@ -23,7 +25,7 @@ func (c *Consumer) drain() {
 	ended := c.stay.Context().Done()
 	grace := time.NewTimer(c.cfg.Drain)
 	defer grace.Stop()
-	var abandoned, retry, unpaid, hurry <-chan time.Time
+	var abandoned, retry, unpaid, relax <-chan time.Time
 	var failures int
 	var graceOver, lasting bool // the last answer was an error that waiting does not end
 	if n := len(c.inflight); n > 0 && c.stay.Context().Err() == nil {
@@ -31,13 +33,22 @@ func (c *Consumer) drain() {
 	}
 	c.draining = true
 	c.stay.Watch("")
+	hurry := c.cfg.Hurry
+	timeIsUp := func() {
+		if graceOver {
+			return
+		}
+		graceOver = true
+		c.cutShort()
+		abandoned = time.After(abandon)
+	}
 	owes := func() bool { return ended != nil && (len(c.settled) > 0 || c.doubt || len(c.owed) > 0) }
 	for len(c.inflight) > 0 || c.calling || owes() {
 		if owes() && !c.calling && retry == nil {
 			c.send(0)
 		}
 		if len(c.inflight) == 0 && unpaid == nil {
-			unpaid, hurry = time.After(settleTimeout), time.After(strictTimeout)
+			unpaid, relax = time.After(settleTimeout), time.After(strictTimeout)
 		}
 		select {
 		case a := <-c.answers:
@@ -52,19 +63,18 @@ func (c *Consumer) drain() {
 			c.ended(r)
 			c.gather()
 		case <-grace.C:
-			graceOver = true
-			for _, r := range c.inflight {
-				r.end(ErrDrained)
-			}
-			abandoned = time.After(abandon)
+			timeIsUp()
+		case <-hurry:
+			hurry, c.relaxed = nil, true
+			timeIsUp()
 		case <-abandoned:
 			c.abandon()
 		case <-c.cancels.bell:
 			c.cancelRuns()
 		case <-retry:
 			retry = nil
-		case <-hurry:
-			c.hurried = true
+		case <-relax:
+			c.relaxed = true
 		case <-unpaid:
 			c.leaveUnsettled()
 			return
@@ -76,6 +86,21 @@ func (c *Consumer) drain() {
 			c.leaveUnsettled()
 			return
 		}
+	}
+}
+
+// namedTasks is how many tasks a line of the log names.
+const namedTasks = 10
+
+// cutShort cancels the running tasks, to hand them back.
+func (c *Consumer) cutShort() {
+	if len(c.inflight) == 0 {
+		return
+	}
+	ids := slices.Sorted(maps.Keys(c.inflight))
+	c.log.Warn().Int("running", len(ids)).Strs("tasks", ids[:min(len(ids), namedTasks)]).Msg("handing back running tasks")
+	for _, r := range c.inflight {
+		r.end(ErrDrained)
 	}
 }
 

@@ -252,6 +252,35 @@ func TestDrain(t *testing.T) {
 			t.Errorf("handed back with %d attempts, due: %v", rec.Attempts, w.due("last"))
 		}
 	})
+	t.Run("hurries", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, testredis.Real(t))
+		var running atomic.Bool
+		hurry := make(chan struct{})
+		n := w.start(one(t, func(ctx context.Context, _ *task.Task) error {
+			running.Store(true)
+			<-ctx.Done()
+			return ctx.Err()
+		}), drain(time.Hour), func(s *setup) { s.Hurry = hurry })
+		w.add(job("last", task.MaxAttempts(1)))
+		testredis.Eventually(t, patience, running.Load, "runs")
+		stopped := make(chan struct{})
+		go func() { n.stop(); close(stopped) }()
+		select {
+		case <-stopped:
+			t.Error("it did not wait for what runs")
+		case <-time.After(200 * time.Millisecond):
+		}
+		close(hurry)
+		select {
+		case <-stopped:
+		case <-time.After(patience):
+			t.Fatal("it goes on though it is to hurry")
+		}
+		if rec := w.record("last"); rec.Attempts != 0 || !w.due("last") {
+			t.Errorf("handed back with %d attempts, due: %v", rec.Attempts, w.due("last"))
+		}
+	})
 	t.Run("gives up on who does not listen", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t, testredis.Real(t))

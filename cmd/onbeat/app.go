@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -23,7 +24,8 @@ type app struct {
 	style  style // of out
 	parser *kong.Kong
 
-	private string // a config file that was found, not named
+	private   string // a config file that was found, not named
+	toldFound bool   // that a dev was found
 }
 
 func newApp(g *globals, env func(string) string, stdin io.Reader, stdout, stderr io.Writer) *app {
@@ -62,12 +64,26 @@ func (a *app) log(level zerolog.Level, format string) zerolog.Logger {
 
 // printJSON prints one JSON value.
 func (a *app) printJSON(v any) error {
-	e := json.NewEncoder(a.out)
-	e.SetEscapeHTML(false)
+	indent := ""
 	if isTerminal(a.out) {
-		e.SetIndent("", "  ")
+		indent = "  "
 	}
-	return e.Encode(v)
+	return a.encode(v, indent)
+}
+
+// printLine prints one JSON value on one line.
+func (a *app) printLine(v any) error { return a.encode(v, "") }
+
+func (a *app) encode(v any, indent string) error {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", indent)
+	if err := e.Encode(v); err != nil {
+		return err
+	}
+	_, err := a.out.Write(plainJSON(b.Bytes()))
+	return err
 }
 
 // printf prints a line for a person. Texts that are put into it do not begin another.
@@ -82,10 +98,3 @@ func (a *app) printf(format string, args ...any) {
 
 // block is a text of several lines, for printf.
 type block string
-
-// printLine prints one JSON value on one line.
-func (a *app) printLine(v any) error {
-	e := json.NewEncoder(a.out)
-	e.SetEscapeHTML(false)
-	return e.Encode(v)
-}

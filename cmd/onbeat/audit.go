@@ -16,7 +16,7 @@ import (
 
 type auditCmd struct {
 	Schedule  string `arg:"" optional:"" help:"The schedule to audit. Default: all, those included that were deleted lately."`
-	Since     string `default:"1h" placeholder:"D" help:"How far to look back (default ${default})."`
+	Since     string `default:"1h" placeholder:"T" help:"Look back to this time: RFC 3339, a date, or how long ago (default ${default})."`
 	Tolerance string `default:"1s" placeholder:"D" help:"How long after its time a slot is still on time (default ${default})."`
 }
 
@@ -31,17 +31,19 @@ func (c *auditCmd) Help() string {
 
 // Run is called when the command is given.
 func (c *auditCmd) Run(ctx context.Context, a *app) error {
-	opts := audit.Options{Schedule: c.Schedule}
-	for _, f := range []struct {
-		name, text string
-		into       *time.Duration
-	}{{"since", c.Since, &opts.Since}, {"tolerance", c.Tolerance, &opts.Tolerance}} {
-		d, err := schedule.ParseDuration(f.text)
-		if err != nil || d <= 0 {
-			return refuse(f.name, f.text, "not a duration above zero", "for example 90s, 1h30m or 7d")
-		}
-		*f.into = d
+	now := time.Now()
+	since, err := parseMoment("since", c.Since, now)
+	if err != nil {
+		return err
 	}
+	if !since.Before(now) {
+		return refuse("since", c.Since, "not before now", "for example 90s, 1h30m, 7d or 2030-01-31")
+	}
+	tolerance, err := schedule.ParseDuration(c.Tolerance)
+	if err != nil || tolerance <= 0 {
+		return refuse("tolerance", c.Tolerance, "not a duration above zero", "for example 500ms or 5s")
+	}
+	opts := audit.Options{Schedule: c.Schedule, Since: now.Sub(since), Tolerance: tolerance}
 	client, err := a.connect(ctx)
 	if err != nil {
 		return err

@@ -56,6 +56,9 @@ func commandsOf(n *kong.Node) []commandModel {
 	}
 	for _, group := range n.AllFlags(true) {
 		for _, f := range group {
+			if !hasUse(n, f.Name) {
+				continue
+			}
 			m.flags = append(m.flags, flagOf(f))
 		}
 	}

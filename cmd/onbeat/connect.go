@@ -35,7 +35,8 @@ type client struct {
 	cautions  []caution
 }
 
-// target says where to work: as a flag says, or else as the environment and the config file do, which must not differ.
+// target says where to work: as a flag says, or else as the environment and the config file do, which must not differ; without any
+// of them, in the onbeat dev of this folder.
 type target struct {
 	url        string
 	cfg        onbeat.Config
@@ -47,7 +48,11 @@ func (t target) limits() task.Limits { return task.Limits{Payload: t.cfg.Payload
 
 func (a *app) target() (target, error) {
 	if a.Config == "" {
-		return a.targetOf(&config.File{})
+		file, err := a.found()
+		if err != nil {
+			return target{}, err
+		}
+		return a.targetOf(file)
 	}
 	cfg, err := a.loadConfig(a.Config)
 	if err != nil {

@@ -38,6 +38,8 @@ func (c *demoCmd) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	defer d.close()
+	ctx, stop := a.whileRead(ctx)
+	defer stop()
 	if err := d.story(ctx); err != nil {
 		d.show.end()
 		if cause := context.Cause(ctx); cause != nil {

@@ -178,7 +178,7 @@ func TestDemoShow_redrawsInPlaceWithinEightyColumns(t *testing.T) {
 	for _, release := range []string{"v1", "v2", "v3"} {
 		d.lanes = append(d.lanes, &demoLane{release: release, state: "stands by"})
 	}
-	s := &demoShow{d: d, w: &terminal{&out}, live: true, style: style{on: true}}
+	s := &demoShow{d: d, w: &terminal{w: &out}, live: true, style: style{on: true}}
 	s.draw()
 	height := s.height
 	s.act(strings.Repeat("what is done ", 8), strings.Repeat("why it matters ", 8))

@@ -27,8 +27,8 @@ func (c *devCmd) Help() string {
 	return "Runs an instance like serve, with a Redis of its own: a redis-server on PATH as a child, whose data stays under " +
 		".onbeat/ from one run to the next, else one inside this process. Without a config file it writes a small one to " +
 		".onbeat/dev.yaml, for you to change.\n\n" +
-		"Its Redis has a password, each time another, for other users of this machine. Your other commands find it by " +
-		"--redis file:.onbeat/redis.url while it runs."
+		"Its Redis has a password, each time another, for other users of this machine. While it runs, your other commands find it " +
+		"in the same folder, and from elsewhere by --redis file:DIR/.onbeat/redis.url. A Redis that a flag or the environment names goes before."
 }
 
 // sampleConfig is what a newcomer begins with.
@@ -46,7 +46,7 @@ func (c *devCmd) Run(ctx context.Context, a *app) error {
 	if a.Redis != "" {
 		return &usageError{"dev brings its own Redis, and --redis names another", "use onbeat serve with that one"}
 	}
-	own, err := c.prepare(a)
+	namespace, own, err := c.prepare(a)
 	if err != nil {
 		return err
 	}
@@ -56,7 +56,7 @@ func (c *devCmd) Run(ctx context.Context, a *app) error {
 	}
 	defer func() { _ = redis.Close() }() // after the instance has left
 	a.Redis = redis.URL()
-	file, remove, err := c.tellURL(redis.URL())
+	file, remove, err := c.tell(redis.URL(), namespace)
 	if err != nil {
 		return err
 	}
@@ -80,22 +80,22 @@ func (c *devCmd) Run(ctx context.Context, a *app) error {
 }
 
 // prepare finds the config and the namespace. It reports whether the config is one of dev's own.
-func (c *devCmd) prepare(a *app) (own bool, err error) {
+func (c *devCmd) prepare(a *app) (namespace string, own bool, err error) {
 	if a.Config == "" {
 		if a.Config, err = c.sample(a); err != nil {
-			return false, err
+			return "", false, err
 		}
 		own = true
 	}
 	cfg, err := a.loadConfig(a.Config) // before a Redis is started for it
 	if err != nil {
-		return own, err
+		return "", own, err
 	}
 	if cfg.Dispatcher.Namespace == "" {
 		a.Namespace = cmp.Or(a.Namespace, a.env("ONBEAT_NAMESPACE"), "dev")
 	}
-	_, err = a.namespaceOf(cfg)
-	return own, err
+	namespace, err = a.namespaceOf(cfg)
+	return namespace, own, err
 }
 
 // sample is dev's own config file, made if it is not there. One that others may have written is refused: its tasks run.
@@ -125,9 +125,9 @@ func (c *devCmd) folder() error {
 	return nil
 }
 
-// tellURL leaves the URL, which has a password, where other commands of this user find it, until remove is called. Where
-// nothing else has to be kept, a folder that cannot be written is no reason not to run.
-func (c *devCmd) tellURL(url string) (f urlFile, remove func(), err error) {
+// tell leaves the URL, which has a password, and the namespace where other commands of this user find them, until remove is
+// called. Where nothing else has to be kept, a folder that cannot be written is no reason not to run.
+func (c *devCmd) tell(url, namespace string) (f urlFile, remove func(), err error) {
 	var refusal *private.Refusal
 	dir := c.Dir
 	if err := c.folder(); errors.As(err, &refusal) {
@@ -137,12 +137,17 @@ func (c *devCmd) tellURL(url string) (f urlFile, remove func(), err error) {
 			return "", nil, err
 		}
 	}
-	f = urlFile(filepath.Join(dir, "redis.url"))
+	f = urlFile(filepath.Join(dir, devURLFile))
+	name := filepath.Join(dir, devNamespaceFile)
 	remove = func() {
 		_ = os.Remove(string(f))
+		_ = os.Remove(name)
 		if dir != c.Dir {
 			_ = os.Remove(dir)
 		}
+	}
+	if err := private.Replace(name, []byte(namespace+"\n")); err != nil {
+		return "", nil, err
 	}
 	return f, remove, f.write(url)
 }
@@ -170,7 +175,10 @@ func (c *devCmd) greet(a *app, redis *embedded.Server, file urlFile, own bool) e
 	if strings.ContainsRune(os.Args[0], os.PathSeparator) {
 		program = os.Args[0]
 	}
-	flags := fmt.Sprintf("--redis %s --namespace %s", file.argument(), namespace)
+	where, flags := ", in this folder", ""
+	if !c.isFound(a, file) {
+		where, flags = "", fmt.Sprintf(" --redis %s --namespace %s", file.argument(), namespace)
+	}
 	a.printf("Redis: %s, at %s", redis, redis.Addr())
 	a.printf("URL: %s, namespace: %s, config: %s", a.style.bold(file.argument()), namespace, a.Config)
 	if own {
@@ -181,10 +189,10 @@ func (c *devCmd) greet(a *app, redis *embedded.Server, file urlFile, own bool) e
 	}
 	// In one write, for the instance's own lines come out beside these.
 	a.printf(`
-Try in another terminal:
-  %[1]s enqueue echo --payload '{"hello":"world"}' --in 3s %[2]s
-  %[1]s schedules list %[2]s
-  %[1]s audit %[2]s
-`, program, flags)
+Try in another terminal%[3]s:
+  %[1]s enqueue echo --payload '{"hello":"world"}' --in 3s%[2]s
+  %[1]s schedules list%[2]s
+  %[1]s audit%[2]s
+`, program, flags, where)
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -27,7 +28,7 @@ func needServer(t *testing.T) {
 	t.Skip("no redis-server on PATH")
 }
 
-var devURL = regexp.MustCompile(`--redis file:(\S+)`)
+var devURL = regexp.MustCompile(`URL: file:([^\s,]+),`)
 
 // urlOf is the URL of the Redis that a dev said it runs in a folder.
 func urlOf(t *testing.T, dir, said string) string {
@@ -184,5 +185,80 @@ func TestDev_refuses(t *testing.T) {
 				t.Errorf("stderr = %q, want one line", text)
 			}
 		})
+	}
+}
+
+func TestDev_isFoundInItsFolder(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	config := filepath.Join(dir, "mine.yaml")
+	if err := os.WriteFile(config, []byte("namespace: mine\nschedules: [{name: tick, every: 1h, task: echo}]\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := startProgram(t, dir, nil, "dev", "--in-process", "-c", "mine.yaml")
+	said := p.says("Try in another terminal, in this folder:")
+	if strings.Contains(said, "--redis") {
+		t.Errorf("it asks for flags that nobody needs: %s", said)
+	}
+	awaitSchedule(t, dir, "tick")
+	const note = "onbeat: using the Redis of onbeat dev, file:.onbeat/redis.url, and namespace mine\n"
+	beside := startProgram(t, dir, nil, "schedules", "list")
+	if code := beside.exit(20 * time.Second); code != exitFine || cells(beside.out.String(), "tick") == nil || beside.errs.String() != note {
+		t.Errorf("beside it: exit %d: %s%s", code, beside.out.String(), beside.errs.String())
+	}
+	for name, c := range map[string]struct {
+		env  []string
+		args []string
+		want string
+	}{
+		"a flag":          {nil, []string{"--redis", "redis://127.0.0.1:1", "-n", "mine"}, "redis://127.0.0.1:1"},
+		"the environment": {[]string{"ONBEAT_REDIS_URL=redis://127.0.0.1:1", "ONBEAT_NAMESPACE=mine"}, nil, "redis://127.0.0.1:1"},
+		"a config":        {nil, []string{"-c", "mine.yaml"}, defaultRedis},
+	} {
+		q := startProgram(t, dir, c.env, append([]string{"doctor", "--json"}, c.args...)...)
+		q.exit(20 * time.Second)
+		if text := q.errs.String() + q.out.String(); strings.Contains(text, "onbeat dev,") || !strings.Contains(text, c.want) {
+			t.Errorf("%s does not go before: %s", name, text)
+		}
+	}
+	p.interrupt()
+	p.exit(20 * time.Second)
+	after := startProgram(t, dir, nil, "schedules", "list")
+	if code := after.exit(20 * time.Second); code != exitAsked || !strings.Contains(after.errs.String(), "namespace: missing") {
+		t.Errorf("after it: exit %d: %s", code, after.errs.String())
+	}
+}
+
+// awaitSchedule waits until the schedules of the dev in a folder are declared.
+func awaitSchedule(t *testing.T, dir, name string) {
+	t.Helper()
+	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); {
+		p := startProgram(t, dir, nil, "schedules", "show", name)
+		if p.exit(20*time.Second) == exitFine {
+			return
+		}
+	}
+	t.Fatalf("schedule %s is not declared", name)
+}
+
+func TestFound_refusesAFolderThatOthersMayWriteTo(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS == "windows" {
+		t.Skip("files have no mode here")
+	}
+	dir := t.TempDir()
+	folder := filepath.Join(dir, devDir)
+	if err := os.Mkdir(folder, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(folder, devURLFile), []byte("redis://127.0.0.1:1\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(folder, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	p := startProgram(t, dir, nil, "schedules", "list", "-n", "x")
+	if code := p.exit(20 * time.Second); code != exitAsked || !strings.Contains(p.errs.String(), "others may write to it") {
+		t.Errorf("exit %d: %s", code, p.errs.String())
 	}
 }

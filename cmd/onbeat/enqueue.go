@@ -15,7 +15,7 @@ type enqueueCmd struct {
 	File    string `placeholder:"FILE" predict:"file" help:"Add the tasks of a file, one JSON object a line; - is stdin. Fields as the flags: type, payload, in, at, id, queue, priority, timeout, max_attempts, backoff, backoff_cap, unique, unique_for, key, key_limit, keep."`
 	SkipBad bool   `help:"Go on after a bad line, and report it. The exit code is 1 if there was one."`
 
-	Payload     string  `short:"p" placeholder:"JSON" help:"What the handler gets."`
+	Payload     string  `short:"p" placeholder:"JSON" predict:"file" help:"What the handler gets: ${payloadHelp}"`
 	In          string  `placeholder:"D" help:"Due this long from now: 10m, 1.5h, 2d."`
 	At          string  `placeholder:"T" help:"Due at a time (RFC 3339)."`
 	ID          *string `placeholder:"ID" help:"An ID of your own: the same one again adds nothing."`
@@ -65,14 +65,14 @@ func (c *enqueueCmd) ofOne() string {
 	return ""
 }
 
-func (c *enqueueCmd) spec() (*taskSpec, error) {
+func (c *enqueueCmd) spec(ctx context.Context, a *app) (*taskSpec, error) {
 	s := &taskSpec{
 		Type: c.Type, ID: c.ID, In: c.In, At: c.At, Queue: c.Queue, Priority: c.Priority, Timeout: c.Timeout,
 		MaxAttempts: c.MaxAttempts, Backoff: c.Backoff, BackoffCap: c.BackoffCap, Unique: c.Unique, UniqueFor: c.UniqueFor,
 		Key: c.Key, KeyLimit: c.KeyLimit, Keep: c.Keep,
 	}
 	var err error
-	s.Payload, err = payloadFlag(c.Payload)
+	s.Payload, err = a.payloadFlag(ctx, c.Payload)
 	return s, err
 }
 
@@ -81,7 +81,7 @@ func (c *enqueueCmd) one(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	spec, err := c.spec()
+	spec, err := c.spec(ctx, a)
 	if err != nil {
 		return err
 	}

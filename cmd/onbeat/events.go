@@ -15,7 +15,7 @@ import (
 
 type eventsCmd struct {
 	Follow bool   `short:"f" help:"Go on as events happen."`
-	Since  string `placeholder:"T" help:"Only since this time: RFC 3339, or how long ago."`
+	Since  string `placeholder:"T" help:"Only since this time: RFC 3339, a date, or how long ago."`
 	Limit  int    `default:"50" placeholder:"N" help:"Most events of the past, the newest. Default 50."`
 }
 
@@ -66,10 +66,12 @@ func (c *eventsCmd) Run(ctx context.Context, a *app) error {
 	if !c.Follow {
 		return nil
 	}
+	ctx, stop := a.whileRead(ctx)
+	defer stop()
 	return a.follow(ctx, cl, last)
 }
 
-// follow prints events until ctx ends. Redis being away is waited out.
+// follow prints events until ctx ends, or a write fails. Redis being away is waited out.
 func (a *app) follow(ctx context.Context, cl *client, last string) error {
 	away := false
 	for {

@@ -8,6 +8,8 @@ import (
 	"io"
 	"strings"
 
+	"github.com/alecthomas/kong"
+
 	"github.com/onbeat/onbeat/internal/wording"
 	"github.com/onbeat/onbeat/store"
 	"github.com/onbeat/onbeat/task"
@@ -47,12 +49,16 @@ func (e *exitStatus) Unwrap() error { return e.err }
 var errSaid = errors.New("said")
 
 // parseError is what the parser refuses, in one line.
-func parseError(err error, args []string) error {
-	hint := "see onbeat --help"
-	if len(args) == 0 {
-		return &usageError{"no command", hint}
+func parseError(err error) error {
+	if errors.As(err, new(*usageError)) || errors.As(err, new(*unwritten)) {
+		return err
 	}
-	return &usageError{err.Error(), hint}
+	var at *kong.Context
+	var refused *kong.ParseError
+	if errors.As(err, &refused) {
+		at = refused.Context
+	}
+	return &usageError{err.Error(), helpOf(at)}
 }
 
 // complain says in one line on stderr what went wrong, and returns the exit code.
@@ -64,7 +70,7 @@ func complain(stderr io.Writer, err error) int {
 		return status.code
 	case err == nil:
 		return exitFine
-	case errors.Is(err, errSaid):
+	case errors.Is(err, errSaid), isUnread(err):
 		return exitFailed
 	}
 	fmt.Fprintln(stderr, "onbeat:", said(err))

@@ -9,17 +9,6 @@ import (
 	"unicode/utf8"
 )
 
-// payloadFlag is the JSON of a --payload.
-func payloadFlag(text string) (json.RawMessage, error) {
-	if text == "" {
-		return nil, nil
-	}
-	if !json.Valid([]byte(text)) {
-		return nil, refuse("payload", text, "not JSON", `text needs quotes of its own: --payload '"text"'`)
-	}
-	return json.RawMessage(text), checkJSON([]byte(text), "payload", nil)
-}
-
 // checkJSON refuses what encoding/json would take and change: of two equal keys in an object it keeps the last, and for
 // bytes that are no text it puts U+FFFD. The data are valid JSON otherwise. The keys of the outermost object are compared
 // by fold, where there is one.
@@ -180,4 +169,29 @@ func hexUnit(b []byte) uint64 {
 	}
 	n, _ := strconv.ParseUint(string(b[:4]), 16, 16)
 	return n
+}
+
+// plainJSON is JSON without the escapes of HTML: what Go has encoded for Redis has \u0026 where people wrote &. It is the same
+// JSON, and the same bytes where there is nothing to change.
+func plainJSON(b []byte) []byte {
+	if !bytes.Contains(b, []byte(`\u00`)) {
+		return b
+	}
+	out := make([]byte, 0, len(b))
+	for i := 0; i < len(b); i++ {
+		if b[i] != '\\' || i+1 == len(b) {
+			out = append(out, b[i])
+			continue
+		}
+		if b[i+1] == 'u' {
+			if c := hexUnit(b[i+2:]); c == '<' || c == '>' || c == '&' {
+				out = append(out, byte(c))
+				i += 5
+				continue
+			}
+		}
+		out = append(out, b[i], b[i+1]) // whatever is escaped, also another backslash
+		i++
+	}
+	return out
 }

@@ -7,30 +7,18 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/logging"
 )
 
-// sameSignal is how soon after the first a second signal is the same request: timeout(1) sends one to the process and one to
-// its group, and an instance that dies of that keeps others waiting for its lease.
-const sameSignal = 500 * time.Millisecond
-
 func main() {
 	redis.SetLogger(&logging.VoidLogger{}) // what goes wrong is an error of ours, said once
-	ctx, cancel := context.WithCancel(context.Background())
+	// With SIGPIPE asked for, a write to a closed pipe fails, and does not end the process: an instance whose log is not read any
+	// more goes on. Ignored, it would stay ignored in the commands that we start.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
-	go func() {
-		<-signals
-		cancel()
-		for asked := time.Now(); ; {
-			<-signals
-			if time.Since(asked) > sameSignal { // somebody is in a hurry
-				os.Exit(exitFailed)
-			}
-		}
-	}()
+	ctx := untilTold(context.Background(), signals, os.Stderr, os.Exit)
 	os.Exit(run(ctx, os.Args[1:], os.Getenv, os.Stdin, os.Stdout, os.Stderr))
 }

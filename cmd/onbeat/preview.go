@@ -6,38 +6,90 @@ import (
 	"time"
 
 	"github.com/onbeat/onbeat/schedule"
-	"github.com/onbeat/onbeat/task"
 )
 
+// previewName is what the jitter of a rule without a schedule is computed for.
+const previewName = "preview"
+
 type previewCmd struct {
+	Schedule string `arg:"" optional:"" predict:"schedule" help:"A schedule of the namespace, in place of a rule. It is read from Redis."`
+
 	Cron       string   `placeholder:"EXPR" help:"Cron expression of five fields, or six with seconds first."`
 	Every      interval `placeholder:"D" help:"Interval: 250ms, 1h30m, 2d."`
 	Timezone   string   `placeholder:"TZ" help:"IANA zone that cron is read in. Default UTC."`
-	From       string   `placeholder:"T" help:"Show slots after this time. Default now. With --every, slot zero."`
+	From       string   `placeholder:"T" help:"Show slots from this time on, itself included. Default now. With --every, slot zero."`
 	Until      string   `placeholder:"T" help:"Last moment a slot may have."`
 	Start      string   `placeholder:"S" help:"aligned, or a time."`
 	Count      int      `default:"10" placeholder:"N" help:"How many slots. Default 10."`
 	DSTGap     string   `name:"dst-gap" placeholder:"P" values:"skip,after" help:"skip or after."`
 	DSTOverlap string   `name:"dst-overlap" placeholder:"P" values:"first,second,both" help:"first, second or both."`
 	Jitter     duration `placeholder:"D" help:"Longest delay of a slot's due time."`
-	Name       string   `default:"preview" placeholder:"NAME" help:"Name that the jitter is computed for."`
+	Name       string   `default:"${previewName}" placeholder:"NAME" help:"Name that the jitter is computed for."`
 }
 
 // Run shows the next slots.
-func (c *previewCmd) Run(_ context.Context, a *app) error {
+func (c *previewCmd) Run(ctx context.Context, a *app) error {
+	if c.Count < 1 || c.Count > 100_000 {
+		return refuse("count", fmt.Sprint(c.Count), "out of range", "1 to 100000")
+	}
+	if c.Schedule != "" {
+		return c.ofSchedule(ctx, a)
+	}
 	now := time.Now()
 	r, from, err := c.rule(now)
 	if err != nil {
 		return err
 	}
-	if c.Count < 1 || c.Count > 100_000 {
-		return refuse("count", fmt.Sprint(c.Count), "out of range", "1 to 100000")
-	}
 	grid, err := r.Grid(r.FirstAnchor(from))
 	if err != nil {
 		return err
 	}
-	lines := slotLines(r, c.Name, grid, from.Add(-time.Millisecond), now, c.Count)
+	return a.showSlots(r, slotLines(r, c.Name, grid, from.Add(-time.Millisecond), now, c.Count), now)
+}
+
+// ofSchedule shows the slots of a schedule on its own grid.
+func (c *previewCmd) ofSchedule(ctx context.Context, a *app) error {
+	if *c != (previewCmd{Schedule: c.Schedule, From: c.From, Count: c.Count, Name: previewName}) {
+		return &usageError{"a schedule and a rule exclude each other", "only --from and --count go with a schedule"}
+	}
+	var from time.Time
+	var err error
+	if c.From != "" {
+		if from, err = parseMoment("from", c.From, time.Now()); err != nil {
+			return err
+		}
+	}
+	cl, err := a.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	s, err := cl.Schedules().Get(ctx, c.Schedule)
+	if err != nil {
+		return cl.notFound(ctx, c.Schedule, err)
+	}
+	now, err := cl.Queue().Now(ctx)
+	if err != nil {
+		return err
+	}
+	grid, err := s.Grid()
+	if err != nil {
+		return err
+	}
+	if from.IsZero() {
+		from = now
+	}
+	count := int64(c.Count)
+	if s.Schedule.MaxRuns > 0 {
+		count = min(count, max(s.Schedule.MaxRuns-s.Runs, 0))
+	}
+	if s.Paused {
+		fmt.Fprintf(a.err, "onbeat: note: %s is paused: none of these slots is run before onbeat schedules resume %s\n", c.Schedule, c.Schedule)
+	}
+	return a.showSlots(s.Schedule.Rule, slotLines(s.Schedule.Rule, c.Schedule, grid, from.Add(-time.Millisecond), now, int(count)), now)
+}
+
+func (a *app) showSlots(r schedule.Rule, lines []slotLine, now time.Time) error {
 	if a.JSON {
 		return a.printJSON(struct {
 			Rule  string     `json:"rule"`
@@ -62,12 +114,12 @@ func (c *previewCmd) rule(now time.Time) (schedule.Rule, time.Time, error) {
 	from := now
 	var err error
 	if c.From != "" {
-		if from, err = task.ParseTime("from", c.From); err != nil {
+		if from, err = parseMoment("from", c.From, now); err != nil {
 			return r, from, err
 		}
 	}
 	if c.Until != "" {
-		if r.Until, err = task.ParseTime("until", c.Until); err != nil {
+		if r.Until, err = parseMoment("until", c.Until, now); err != nil {
 			return r, from, err
 		}
 	}

@@ -13,22 +13,22 @@ import (
 type cli struct {
 	globals
 
-	Demo        demoCmd        `cmd:"" help:"Show a rollout that loses no beat: no Redis, no config, under 40 seconds."`
-	Dev         devCmd         `cmd:"" help:"Run an instance with a Redis of its own, to try things out."`
-	Serve       serveCmd       `cmd:"" help:"Run an instance: schedule, take and run tasks until told to stop."`
+	Demo        demoCmd        `cmd:"" ignores:"config,redis,namespace" help:"Show a rollout that loses no beat: no Redis, no config, under 40 seconds."`
+	Dev         devCmd         `cmd:"" refuses:"redis" help:"Run an instance with a Redis of its own, to try things out."`
+	Serve       serveCmd       `cmd:"" ignores:"json" help:"Run an instance: schedule, take and run tasks until told to stop."`
 	Enqueue     enqueueCmd     `cmd:"" help:"Add a task, or a file of them."`
 	Schedules   schedulesCmd   `cmd:"" help:"List, change, pause and trigger schedules."`
 	Tasks       tasksCmd       `cmd:"" help:"List, cancel, retry and delete tasks."`
 	Instances   instancesCmd   `cmd:"" help:"List the instances, and promote a release."`
 	Events      eventsCmd      `cmd:"" help:"Show what changed: who came, led and left; what was done by hand."`
 	Audit       auditCmd       `cmd:"" help:"Compare the slots that should have run with what happened to each."`
-	Lock        lockCmd        `cmd:"" help:"Run a command under a lock: a crontab on many machines that runs on one."`
-	Check       checkCmd       `cmd:"" help:"Check a config file, all of it, and show what is due next. Needs no Redis."`
-	Preview     previewCmd     `cmd:"" help:"Show the next slots of a rule, daylight saving explained. Needs no Redis."`
+	Lock        lockCmd        `cmd:"" ignores:"json" help:"Run a command under a lock: a crontab on many machines that runs on one."`
+	Check       checkCmd       `cmd:"" ignores:"config,redis,namespace" help:"Check a config file, all of it, and show what is due next. Needs no Redis."`
+	Preview     previewCmd     `cmd:"" help:"Show the next slots of a rule, daylight saving explained: needs no Redis. Or those of a schedule."`
 	Doctor      doctorCmd      `cmd:"" help:"Check Redis and the namespace for what goes wrong in production."`
-	Conformance conformanceCmd `cmd:"" help:"Try rollouts and faults against your own Redis, and judge every slot."`
-	Completion  completionCmd  `cmd:"" help:"Print a completion script for bash, zsh or fish."`
-	Version     versionCmd     `cmd:"" help:"Print the version."`
+	Conformance conformanceCmd `cmd:"" refuses:"namespace" help:"Try rollouts and faults against your own Redis, and judge every slot."`
+	Completion  completionCmd  `cmd:"" ignores:"config,redis,namespace,json" help:"Print a completion script for bash, zsh or fish."`
+	Version     versionCmd     `cmd:"" ignores:"config,redis,namespace" help:"Print the version."`
 }
 
 // globals are the flags of every command.
@@ -44,16 +44,24 @@ type exited int
 
 // run is the whole program but its process: what it reads and writes is passed in, and the exit code comes back.
 func run(ctx context.Context, args []string, env func(string) string, stdin io.Reader, stdout, stderr io.Writer) (code int) {
+	out := &terminal{w: stdout}
+	stdout, stderr = out, &terminal{w: stderr}
+	asked := len(args) > 0
+	if !asked { // help is shown, and is not what was asked for
+		stdout = stderr
+	}
 	defer func() {
 		switch e := recover().(type) {
 		case nil:
-		case exited:
-			code = int(e)
+		case exited: // help was printed
+			code = max(int(e), complain(stderr, out.orLost(nil)))
+			if !asked {
+				code = exitAsked
+			}
 		default:
 			panic(e)
 		}
 	}()
-	stdout, stderr = &terminal{stdout}, &terminal{stderr}
 	var c cli
 	parser, err := newParser(&c, stdout, stderr)
 	if err != nil {
@@ -63,9 +71,12 @@ func run(ctx context.Context, args []string, env func(string) string, stdin io.R
 	if err := checkArgs(args); err != nil {
 		return complain(stderr, err)
 	}
-	command, err := parser.Parse(args)
+	command, err := parser.Parse(usual(args))
+	if err == nil {
+		err = refuseIgnored(command)
+	}
 	if err != nil {
-		return complain(stderr, parseError(err, args))
+		return complain(stderr, parseError(err))
 	}
 	a := newApp(&c.globals, env, stdin, stdout, stderr)
 	a.parser = parser
@@ -76,7 +87,7 @@ func run(ctx context.Context, args []string, env func(string) string, stdin io.R
 			err = hintOfReplica(err, t.url)
 		}
 	}
-	return complain(stderr, err)
+	return complain(stderr, out.orLost(err))
 }
 
 // checkArgs refuses what the parser would change: it puts U+FFFD for bytes that are no text.
@@ -95,6 +106,8 @@ func newParser(c *cli, stdout, stderr io.Writer) (*kong.Kong, error) {
 		kong.Description("Keeps fixed-cadence jobs on the beat through every deploy."),
 		kong.Writers(stdout, stderr),
 		kong.Exit(func(code int) { panic(exited(code)) }),
+		kong.Vars{"previewName": previewName, "payloadHelp": payloadHelp},
+		kong.Help(printHelp),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, FlagsLast: true, NoExpandSubcommands: true}),
 	)
 }

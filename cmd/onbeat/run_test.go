@@ -3,8 +3,11 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"io"
+	"maps"
 	"net"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -17,11 +20,18 @@ func TestRun_asksAgainInOneLine(t *testing.T) {
 		args string
 		want string
 	}{
-		{"", "no command"},
-		{"frobnicate", "unexpected argument frobnicate"},
+		{"frobnicate", "unexpected argument frobnicate (see onbeat --help)"},
+		{"help frobnicate", "unexpected argument frobnicate (see onbeat --help)"},
 		{"schedules", "expected one of"},
+		{"schedules", "(see onbeat schedules --help)"},
 		{"instances --colour", "unknown flag --colour"},
+		{"schedules apply --colour x", "unknown flag --colour (see onbeat schedules apply --help)"},
+		{"schedules show", "(see onbeat schedules show --help)"},
 		{"tasks list --limit x", "--limit"},
+		{"tasks list --limit x", "(see onbeat tasks list --help)"},
+		{"version --redis redis://h", "--redis means nothing to onbeat version (leave it out)"},
+		{"demo -n x", "--namespace means nothing to onbeat demo (leave it out)"},
+		{"lock run x --json -- true", "--json means nothing to onbeat lock run (leave it out)"},
 		{"tasks list --limit 0", `limit "0": out of range`},
 		{"tasks list --state odd", `state "odd": unknown state`},
 		{"tasks list --after abc", "without a state"},
@@ -148,6 +158,110 @@ func TestHelp_isOnStdoutAndFine(t *testing.T) {
 	}
 }
 
+func TestHelp_isWhatIsUsual(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	whole := s.must("--help")
+	if r := s.run(""); r.code != exitAsked || r.out != "" || r.err != whole {
+		t.Errorf("onbeat alone: %+v", r)
+	}
+	if got := s.must("help"); got != whole {
+		t.Errorf("onbeat help: %s", got)
+	}
+	if got, want := s.must("help", "schedules", "apply"), s.must("schedules", "apply", "--help"); got != want {
+		t.Errorf("onbeat help schedules apply: %s", got)
+	}
+	if got, want := s.must("--version"), s.must("version"); got != want {
+		t.Errorf("onbeat --version: %s", got)
+	}
+}
+
+func TestHelp_showsNoFlagThatMeansNothing(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	for _, c := range []struct{ command, shown, hidden string }{
+		{"tasks list", "--config --redis --namespace --json", ""},
+		{"version", "--json", "--config --redis --namespace"},
+		{"completion", "--help", "--config --redis --namespace --json"},
+		{"demo", "--json", "--config --redis --namespace"},
+		{"dev", "--config --namespace --json", "--redis"},
+		{"serve", "--config --redis --namespace", "--json"},
+		{"lock run", "--config --redis --namespace", "--json"},
+		{"conformance", "--config --redis --json", "--namespace"},
+	} {
+		_, flags, _ := strings.Cut(s.must(strings.Fields(c.command+" --help")...), "Flags:")
+		flags, _, _ = strings.Cut(flags, "Examples:")
+		for _, f := range strings.Fields(c.shown) {
+			if !strings.Contains(flags, f) {
+				t.Errorf("%s: %s is not shown", c.command, f)
+			}
+		}
+		for _, f := range strings.Fields(c.hidden) {
+			if strings.Contains(flags, f) {
+				t.Errorf("%s: %s is shown", c.command, f)
+			}
+		}
+	}
+}
+
+// Each command has examples, and each example is one that the parser takes.
+func TestHelp_hasExamplesThatParse(t *testing.T) {
+	t.Parallel()
+	parser, err := newParser(&cli{}, io.Discard, io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	left := maps.Clone(examples)
+	for _, m := range commandsOf(parser.Model.Node) {
+		path := strings.TrimSpace(strings.TrimPrefix(m.path, "onbeat"))
+		if examples[path] == "" {
+			t.Errorf("onbeat %s has no example", path)
+		}
+		delete(left, path)
+	}
+	if len(left) > 0 {
+		t.Errorf("examples of no command: %v", left)
+	}
+	for path, list := range examples {
+		for line := range strings.Lines(strings.TrimSpace(list)) {
+			args := exampleArgs(line)
+			if path != "" && !strings.HasPrefix(strings.Join(args, " ")+" ", path+" ") {
+				t.Errorf("%s: another command: %s", path, line)
+			}
+			if args = usual(args); slices.Contains(args, "--help") {
+				continue
+			}
+			parser, err := newParser(&cli{}, io.Discard, io.Discard)
+			if err != nil {
+				t.Fatal(err)
+			}
+			command, err := parser.Parse(args)
+			if err == nil {
+				err = refuseIgnored(command)
+			}
+			if err != nil {
+				t.Errorf("%s: %v", line, err)
+			}
+		}
+	}
+}
+
+// exampleArgs are the arguments of onbeat in a line of a shell.
+func exampleArgs(line string) []string {
+	_, line, _ = strings.Cut(line, "onbeat ")
+	line, _, _ = strings.Cut(line, " | ")
+	line, _, _ = strings.Cut(line, " > ")
+	var args []string
+	for i, part := range strings.Split(line, "'") {
+		if i%2 == 1 {
+			args = append(args, part)
+		} else {
+			args = append(args, strings.Fields(part)...)
+		}
+	}
+	return args
+}
+
 func TestVersion(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
@@ -233,6 +347,52 @@ func TestPreview_explainsDaylightSaving(t *testing.T) {
 	if r := runWith(t.Context(), testEnv(), "", "preview", "--every", "1h", "--jitter", "5m"); !strings.Contains(r.out, "DUE") {
 		t.Errorf("no column for the jitter: %+v", r)
 	}
+}
+
+func TestPreview_fromIsInclusive(t *testing.T) {
+	t.Parallel()
+	for name, rule := range map[string][]string{"cron": {"--cron", "0 * * * *"}, "every": {"--every", "1h", "--start", "aligned"}, "every from": {"--every", "1h"}} {
+		r := runWith(t.Context(), testEnv(), "", append([]string{"preview", "--from", "2026-01-01T05:00:00Z", "--count", "1"}, rule...)...)
+		if cells(r.out, "2026-01-01T05:00:00Z") == nil {
+			t.Errorf("%s: %+v", name, r)
+		}
+	}
+}
+
+func TestPreview_ofASchedule(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	s.must("schedules", "apply", s.file("s.yaml", "[{name: a, every: 7m, jitter: 1m, start: aligned, task: echo}, {name: few, every: 1h, max_runs: 2, task: echo}]\n"))
+	var v struct {
+		Rule  string
+		Slots []slotLine
+	}
+	from := time.Now().Add(time.Hour).UTC().Truncate(time.Second)
+	s.json(&v, "preview", "a", "--count", "20", "--from", from.Format(time.RFC3339))
+	if len(v.Slots) != 20 || !strings.Contains(v.Rule, "7m") {
+		t.Fatalf("%+v", v)
+	}
+	first := v.Slots[0].Slot
+	for i, l := range v.Slots {
+		if want := first.Add(time.Duration(i) * 7 * time.Minute); !l.Slot.Equal(want) || l.Slot.Before(from) || l.Slot.Sub(from) > 20*7*time.Minute {
+			t.Errorf("slot %d is %s, want %s", i, l.Slot, want)
+		}
+	}
+	var shown struct{ Upcoming []slotLine }
+	s.json(&shown, "schedules", "show", "a")
+	if s.json(&v, "preview", "a"); len(v.Slots) != 10 || !v.Slots[0].Slot.Equal(shown.Upcoming[0].Slot) || !v.Slots[0].Due.Equal(shown.Upcoming[0].Due) {
+		t.Errorf("preview = %+v, and show = %+v", v.Slots[0], shown.Upcoming[0])
+	}
+	if s.json(&v, "preview", "few"); len(v.Slots) != 2 {
+		t.Errorf("of a schedule with two runs: %+v", v.Slots)
+	}
+	s.must("schedules", "pause", "a")
+	if r := s.run("", "preview", "a"); r.code != exitFine || !strings.Contains(r.err, "a is paused") {
+		t.Errorf("of a paused one: %+v", r)
+	}
+	s.fails(1, []string{"preview", "b"}, `schedule "b": not found`)
+	s.fails(2, []string{"preview", "a", "--every", "1s"}, "a schedule and a rule exclude each other")
+	s.fails(2, []string{"preview", "a", "--from", "x"}, `from "x": not a time`)
 }
 
 func TestPreview_refuses(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/onbeat/onbeat/internal/wording"
+	"github.com/onbeat/onbeat/producer"
 	"github.com/onbeat/onbeat/queue"
 )
 
@@ -69,8 +70,26 @@ type schedulesDeleteCmd struct {
 // Run deletes schedules.
 func (c *schedulesDeleteCmd) Run(ctx context.Context, a *app) error {
 	return a.eachSchedule(ctx, c.Names, func(cl *client, name string) (string, error) {
-		return "deleted", cl.Schedules().Delete(ctx, name)
+		was, _ := cl.Schedules().Get(ctx, name) // if it cannot be read, to delete it says why
+		if err := cl.Schedules().Delete(ctx, name); err != nil {
+			return "", err
+		}
+		a.noteDeclared(&was, "makes it again: take it out of the config, or pause it")
+		return "deleted", nil
 	})
+}
+
+// noteDeclared says on stderr that what was done to a schedule does not last where a release declares it.
+func (a *app) noteDeclared(was *producer.Status, what string) {
+	if was.Origin != producer.Declared {
+		return
+	}
+	whose := "a release"
+	if was.Release != "" {
+		whose = "release " + was.Release
+	}
+	fmt.Fprintf(a.err, "onbeat: note: %s declares %s: with the next rollout, restart or SIGHUP the leader that declares it %s\n",
+		oneCell(whose), oneCell(was.Schedule.Name), what)
 }
 
 func did2word(did bool, yes, no string) string {

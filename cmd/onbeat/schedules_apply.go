@@ -56,7 +56,11 @@ func (a *app) applySchedules(ctx context.Context, cl *client, list []producer.Sc
 		by[names[i]] = list[i]
 	}
 	return a.each(names, func(name string) (string, error) {
+		was, _ := cl.Schedules().Get(ctx, name) // one that is new, or cannot be read, is for Apply to judge
 		did, err := cl.Schedules().Apply(ctx, by[name])
+		if err == nil && did == producer.Changed {
+			a.noteDeclared(&was, "puts its own definition back: change the config too")
+		}
 		return string(did), err
 	})
 }

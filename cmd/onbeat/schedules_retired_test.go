@@ -69,3 +69,32 @@ func TestSchedulesShow_saysWhoDeclaredAndWhoRetired(t *testing.T) {
 		t.Errorf("it is listed though it is retired:\n%s", out)
 	}
 }
+
+func TestSchedules_saysWhatBecomesOfAChangeOfADeclaredOne(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	s.release("v2", "billing")
+	testredis.Eventually(t, 10*time.Second, func() bool { return s.run("", "schedules", "show", "billing").code == exitFine }, "it is not declared")
+	apply := func(every string) ran {
+		return s.run("", "schedules", "apply", s.file("s.yaml", "[{name: billing, every: "+every+", task: echo}, {name: mine, every: "+every+", task: echo}]\n"))
+	}
+	const declares = "onbeat: note: release v2 declares billing: with the next rollout, restart or SIGHUP the leader that declares it "
+	notes := func(r ran) string {
+		var list []string
+		for line := range strings.Lines(r.err) {
+			if strings.Contains(line, "declares") {
+				list = append(list, line)
+			}
+		}
+		return strings.Join(list, "")
+	}
+	if r := apply("2h"); r.code != exitFine || notes(r) != declares+"puts its own definition back: change the config too\n" {
+		t.Errorf("apply: %+v", r)
+	}
+	if r := apply("2h"); r.code != exitFine || notes(r) != "" {
+		t.Errorf("apply that changes nothing: %+v", r)
+	}
+	if r := s.run("", "schedules", "delete", "billing", "mine"); r.code != exitFine || r.err != declares+"makes it again: take it out of the config, or pause it\n" {
+		t.Errorf("delete: %+v", r)
+	}
+}

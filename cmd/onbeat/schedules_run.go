@@ -7,12 +7,12 @@ import (
 
 type schedulesTriggerCmd struct {
 	Name    string `arg:"" predict:"schedule" help:"Schedule."`
-	Payload string `short:"p" placeholder:"JSON" help:"Payload in place of the schedule's."`
+	Payload string `short:"p" placeholder:"JSON" predict:"file" help:"Payload in place of the schedule's: ${payloadHelp}"`
 }
 
 // Run runs a schedule's task once.
 func (c *schedulesTriggerCmd) Run(ctx context.Context, a *app) error {
-	payload, err := payloadFlag(c.Payload)
+	payload, err := a.payloadFlag(ctx, c.Payload)
 	if err != nil {
 		return err
 	}
@@ -34,7 +34,7 @@ func (c *schedulesTriggerCmd) Run(ctx context.Context, a *app) error {
 
 type schedulesBackfillCmd struct {
 	Name string `arg:"" predict:"schedule" help:"Schedule."`
-	From string `required:"" placeholder:"T" help:"First moment: RFC 3339, or how long ago."`
+	From string `required:"" placeholder:"T" help:"First moment: RFC 3339, a date, or how long ago."`
 	To   string `placeholder:"T" help:"Last moment. Default now."`
 }
 

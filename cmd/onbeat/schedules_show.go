@@ -85,7 +85,7 @@ func (a *app) printSchedule(s *producer.Status, slots []slotLine, now time.Time)
 		f.add("retired", both(s.Retired.At.In(loc), now))
 	}
 	f.add("task", s.Schedule.Task)
-	f.add("payload", string(s.Schedule.Payload))
+	f.add("payload", string(plainJSON(s.Schedule.Payload)))
 	f.add("queue", s.Schedule.Queue)
 	if s.Schedule.Priority != 0 {
 		f.add("priority", s.Schedule.Priority.String())

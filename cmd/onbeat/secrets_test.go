@@ -33,6 +33,15 @@ func TestErrors_showNoPasswordOfRedis(t *testing.T) {
 		{[]string{`redis://usr:"S3CRET'@h`}, "unexpected argument redis://usr:…@h"},
 		{[]string{"redis://usr:a@b S3CRET@h"}, "unexpected argument redis://usr:…@h"},
 		{[]string{"instances", url}, "unexpected argument"},
+		// Without a colon it may be a password in the place of the user.
+		{[]string{"instances", "redis://S3CRET@h"}, "unexpected argument redis://…@h"},
+		{[]string{"instances", "--namespace", "redis-cluster://S3CRET@h/0"}, `namespace "redis-cluster://…@h/0"`},
+		{[]string{"instances", "--namespace", "https://S3CRET@h/x"}, `namespace "https://…@h/x"`},
+		{[]string{"instances", "--redis", "redis://S3CRET@127.0.0.1:1"}, "redis://…@127.0.0.1:1: "},
+		{[]string{"doctor", "--redis", "redis://S3CRET@127.0.0.1:1"}, "redis://…@127.0.0.1:1: "},
+		{[]string{"instances", "--redis", "redis-sentinel://S3CRET@127.0.0.1:1/m"}, "redis-sentinel://…@127.0.0.1:1/m: "},
+		{[]string{"lock", "run", "x", "-w", "0", "--redis", "redis://S3CRET@127.0.0.1:1", "--", "true"}, "redis://…@127.0.0.1:1: "},
+		{[]string{"instances", "-c", s.file("lone.yaml", "redis: {url: 'redis://S3CRET@h:x'}\n")}, "redis.url"},
 		{[]string{"instances", "--" + url}, "unknown flag"},
 		{[]string{"instances", "--namespace", url}, `namespace "redis://usr:…@host/0"`},
 		{[]string{"instances", "--namespace", `redis://usr:x"S3CRET@host`}, "namespace"},
@@ -86,6 +95,7 @@ func TestWithoutPasswords_leavesTheRest(t *testing.T) {
 		"see https://h/a@b and http://h:80/a@b":        "see https://h/a@b and http://h:80/a@b",
 		`Post "https://u:p@h/x": refused`:              `Post "https://…@h/x": refused`,
 		"amqps+x://token@h":                            "amqps+x://…@h",
+		"dial redis://token@h:1: refused":              "dial redis://…@h:1: refused",
 	} {
 		if got := withoutPasswords(text); got != want {
 			t.Errorf("%s: %s, want %s", text, got, want)

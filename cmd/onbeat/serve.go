@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"os"
 	"os/signal"
 
@@ -14,7 +15,7 @@ import (
 )
 
 type serveCmd struct {
-	Release   string `placeholder:"R" help:"Version that this instance runs. Default: $$ONBEAT_RELEASE, the config, or the revision in the build."`
+	Release   string `placeholder:"R" help:"Version that this instance runs. Default: $$ONBEAT_RELEASE, the config, or the revision in the build, or its version."`
 	AllowExec bool   `help:"Let tasks run programs on this machine (the exec handler)."`
 }
 
@@ -46,7 +47,9 @@ func (c *serveCmd) Run(ctx context.Context, a *app) error {
 	if env := a.env("ONBEAT_RELEASE"); c.Release == "" && env != "" && own.Release != "" && env != own.Release {
 		log.Warn().Str("release", env).Str("config", own.Release).Msg("ONBEAT_RELEASE overrides the release of the config")
 	}
-	own.Release, own.Log = cmp.Or(c.Release, a.env("ONBEAT_RELEASE"), own.Release, buildRevision()), log
+	named := c.named(a, own.Release)
+	own.Release, own.Log = cmp.Or(named, buildVersion()), log
+	own.Hurry = hurryOf(ctx)
 	d, err := onbeat.New(rdb, own)
 	if err != nil {
 		return err
@@ -69,10 +72,27 @@ func (c *serveCmd) Run(ctx context.Context, a *app) error {
 	for _, c := range target.cautions() {
 		log.Warn().Str("hint", c.Hint).Msg(c.Text)
 	}
+	if named == "" { // two builds of one version are then of one release, though they may differ
+		log.Warn().Str("release", own.Release).Str("hint", "name one: --release, ONBEAT_RELEASE, or release in the config").
+			Msg("no release is named, and the build has no revision: taking its version")
+	}
 	background, stop := context.WithCancel(ctx)
 	defer stop()
 	go c.reload(background, hangups, a, d, target, log)
-	return d.Run(ctx)
+	defer context.AfterFunc(ctx, func() {
+		if errors.Is(context.Cause(ctx), errTold) {
+			log.Info().Msg("stopping: a second signal (Ctrl-C) hands back running tasks, and stops at once")
+		}
+	})()
+	if err := d.Run(ctx); err != nil {
+		return err
+	}
+	select {
+	case <-own.Hurry:
+		return errSaid
+	default:
+		return nil
+	}
 }
 
 // config reads the config file, or takes the defaults if there is none.
@@ -85,6 +105,11 @@ func (c *serveCmd) config(a *app) (*config.File, error) {
 		return nil, err
 	}
 	return cfg, cfg.CheckExec(c.AllowExec)
+}
+
+// named is the release that the operator or the build names, or "".
+func (c *serveCmd) named(a *app, configured string) string {
+	return cmp.Or(c.Release, a.env("ONBEAT_RELEASE"), configured, buildRevision())
 }
 
 // reload declares the schedules of the config file again at each hangup. Nothing else of the file changes.

@@ -190,9 +190,18 @@ func TestServe_isInAHurryAtTheSecondSignal(t *testing.T) {
 	p.signal(syscall.SIGTERM)
 	p.logs("finishing what runs")
 	time.Sleep(2 * sameSignal) // before that it would be the same
+	p.logs("stopping: a second signal (Ctrl-C) hands back running tasks, and stops at once")
 	p.signal(syscall.SIGTERM)
 	if code := p.exit(20 * time.Second); code != 1 {
 		t.Errorf("the second signal: exit %d, want 1", code)
+	}
+	p.logs("handing back running tasks")
+	p.logs("deregistered")
+	if said := p.errs.String(); !strings.Contains(said, `"tasks":["long"]`) {
+		t.Errorf("it does not say what it dropped: %s", said)
+	}
+	if out := s.must("tasks", "list", "--state", "due"); cells(out, "long") == nil {
+		t.Errorf("it did not hand back what ran:\n%s", out)
 	}
 }
 
@@ -278,4 +287,26 @@ func TestServe_reloadsWhileItRuns(t *testing.T) {
 	}
 	stop()
 	<-ended
+}
+
+func TestServe_takesTheVersionWhereNoReleaseIsNamed(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	p := startProgram(t, t.TempDir(), nil, "serve", "-c", s.file("onbeat.yaml", configText(s.url, s.ns, "http://127.0.0.1:1")))
+	p.logs("leads")
+	const warning = "no release is named, and the build has no revision: taking its version"
+	want := buildRevision() // go test stamps none, unless it is told to
+	if want == "" {
+		p.logs(warning)
+		want = buildVersion()
+	}
+	var list []struct{ Release string }
+	if s.json(&list, "instances"); len(list) != 1 || list[0].Release != want {
+		t.Errorf("instances = %+v, want one of release %s", list, want)
+	}
+	named := startProgram(t, t.TempDir(), nil, "serve", "--release", "v1", "-c", s.file("onbeat.yaml", configText(s.url, testredis.Namespace(t), "http://127.0.0.1:1")))
+	named.logs("leads")
+	if strings.Contains(named.errs.String(), warning) {
+		t.Error("it warns though a release is named")
+	}
 }

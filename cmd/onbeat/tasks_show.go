@@ -71,7 +71,7 @@ func (a *app) printTask(l *taskLine, now time.Time) {
 	if l.Fence > 0 {
 		f.add("fence", fmt.Sprint(l.Fence))
 	}
-	f.add("payload", string(l.Payload)+l.PayloadText)
+	f.add("payload", string(plainJSON(l.Payload))+l.PayloadText)
 	f.print(a.out)
 	for _, x := range l.Failures {
 		a.printf("\n%s %s", a.style.red(fmt.Sprintf("attempt %d failed", x.Attempt)), a.style.dim(ago(x.At, now)+", on "+x.Instance))

@@ -165,3 +165,21 @@ func TestTasks_ofEachState(t *testing.T) {
 	s.must("tasks", "delete", "works")
 	s.fails(1, []string{"tasks", "show", "works"}, "not found")
 }
+
+func TestTasksShow_printsAPayloadAsItWasWritten(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	const payload = `{"q":"a<b>c&d","path":"c:\\\\u0026","quote":"\""}`
+	s.must("enqueue", "echo", "--id", "x", "--in", "1h", "--payload", payload)
+	s.must("schedules", "apply", s.file("s.yaml", "[{name: a, every: 1h, task: echo, payload: {q: 'a<b>c&d'}}]\n"))
+	for _, args := range []string{"tasks show x", "tasks show x --json", "tasks list --json"} {
+		if out := s.must(strings.Fields(args)...); !strings.Contains(out, payload) {
+			t.Errorf("%s: %s", args, out)
+		}
+	}
+	for _, args := range []string{"schedules show a", "schedules show a --json", "schedules list --json"} {
+		if out := s.must(strings.Fields(args)...); !strings.Contains(out, `{"q":"a<b>c&d"}`) {
+			t.Errorf("%s: %s", args, out)
+		}
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync"
 	"unicode"
 	"unicode/utf8"
 )
@@ -12,12 +13,16 @@ import (
 // terminal is where text becomes a terminal's, in the end: all that the program prints goes through one. What others put
 // into names, payloads and errors could move the cursor, retitle the window or turn text around there. It is shown as
 // \u001b and the like, which JSON reads as the same character, so that both may go through.
-type terminal struct{ w io.Writer }
+type terminal struct {
+	w    io.Writer
+	mu   sync.Mutex
+	lost error // of the first write that failed
+}
 
 // Write filters a text. It is called with whole characters.
 func (t *terminal) Write(p []byte) (int, error) {
 	if _, err := io.WriteString(t.w, rendered(string(p))); err != nil {
-		return 0, err
+		return 0, t.lose(err)
 	}
 	return len(p), nil
 }

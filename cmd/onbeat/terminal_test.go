@@ -125,7 +125,7 @@ func TestTerminal_showsWhatItHides(t *testing.T) {
 func TestTerminal_rendersItsOwnControlsOnly(t *testing.T) {
 	t.Parallel()
 	var b bytes.Buffer
-	w := &terminal{&b}
+	w := &terminal{w: &b}
 	text := style{on: true}.red("a\x1b[1mb") + " \u202e" + control("2K") + "c\td\r\n"
 	if n, err := w.Write([]byte(text)); n != len(text) || err != nil {
 		t.Errorf("%d, %v", n, err)
@@ -143,7 +143,7 @@ func TestLog_isGivenNothingToObey(t *testing.T) {
 	for _, format := range []string{"json", "console"} {
 		for _, colour := range []bool{false, true} {
 			var b bytes.Buffer
-			a := &app{globals: &globals{}, err: &terminal{&b}, env: testEnv()}
+			a := &app{globals: &globals{}, err: &terminal{w: &b}, env: testEnv()}
 			log := a.log(zerolog.InfoLevel, format)
 			if colour {
 				log = zerolog.New(consoleLog(a.err, true))

@@ -14,7 +14,7 @@ func TestTable_alignsWhatIsColouredToo(t *testing.T) {
 	table.add(cell{"ä", a.style.red}, "1")
 	table.add("long-name", cell{text: "2"})
 	var b bytes.Buffer
-	table.print(&terminal{&b})
+	table.print(&terminal{w: &b})
 	want := "\x1b[2mNAME\x1b[0m       \x1b[2mX\x1b[0m\n\x1b[31mä\x1b[0m          1\nlong-name  2\n"
 	if b.String() != want {
 		t.Errorf("%q, want %q", b.String(), want)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/onbeat/onbeat/schedule"
+	"github.com/onbeat/onbeat/task"
 )
 
 const timeLayout = "2006-01-02T15:04:05.999Z07:00"
@@ -55,17 +56,23 @@ func both(t, now time.Time) string {
 	return ago(t, now) + " (" + at(t) + ")"
 }
 
-// parseMoment reads a time, or a duration: that long ago.
+// parseMoment reads a time, a date (its midnight, in the zone of this machine), or a duration: that long before now. "" is the zero
+// time.
 func parseMoment(field, s string, now time.Time) (time.Time, error) {
 	if s == "" {
 		return time.Time{}, nil
 	}
-	if t, err := time.Parse(time.RFC3339, s); err == nil {
-		return t, nil
+	t, err := time.Parse(time.RFC3339, s)
+	if err != nil {
+		t, err = time.ParseInLocation(time.DateOnly, s, time.Local)
+	}
+	if err == nil {
+		return t, task.CheckDue(field, t)
 	}
 	d, err := schedule.ParseDuration(s)
 	if err != nil {
-		return time.Time{}, refuse(field, s, "neither a time nor a duration", "RFC 3339 such as 2030-01-31T09:00:00Z, or how long ago, such as 2h")
+		return time.Time{}, refuse(field, s, "neither a time, a date nor a duration",
+			"RFC 3339 such as 2030-01-31T09:00:00Z, a date such as 2030-01-31, or how long ago, such as 2h or 7d")
 	}
 	return now.Add(-d), nil
 }

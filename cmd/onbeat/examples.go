@@ -1,0 +1,104 @@
+package main
+
+// examples are shown by the help of a command, by its path.
+var examples = map[string]string{
+	"": `
+onbeat demo
+onbeat dev
+onbeat serve -c onbeat.yaml
+onbeat help schedules apply
+onbeat --version`,
+	"demo": `
+onbeat demo
+onbeat demo --json`,
+	"dev": `
+onbeat dev
+onbeat dev -c onbeat.yaml --port 6380`,
+	"serve": `
+onbeat serve -c onbeat.yaml
+onbeat serve -c onbeat.yaml --release v42
+onbeat serve -n shop --redis redis://127.0.0.1:6379/0`,
+	"enqueue": `
+onbeat enqueue echo --payload '{"hello": "world"}' --in 10m
+onbeat enqueue http --payload @request.json --id invoice-42
+jq -c '.jobs[]' jobs.json | onbeat enqueue --file - --skip-bad`,
+	"schedules": `
+onbeat schedules list
+onbeat schedules show nightly-report
+onbeat schedules apply schedules.yaml`,
+	"schedules list": `
+onbeat schedules list
+onbeat schedules list --json | jq -r '.[].name'`,
+	"schedules show": `
+onbeat schedules show nightly-report`,
+	"schedules apply": `
+onbeat schedules apply schedules.yaml
+echo '[{name: tick, every: 5s, task: echo}]' | onbeat schedules apply -`,
+	"schedules pause": `
+onbeat schedules pause nightly-report warm-cache`,
+	"schedules resume": `
+onbeat schedules resume nightly-report warm-cache`,
+	"schedules trigger": `
+onbeat schedules trigger nightly-report
+onbeat schedules trigger nightly-report --payload '{"day": "2030-01-31"}'`,
+	"schedules backfill": `
+onbeat schedules backfill nightly-report --from 7d
+onbeat schedules backfill nightly-report --from 2030-01-01T00:00:00Z --to 2030-01-31T00:00:00Z`,
+	"schedules delete": `
+onbeat schedules delete nightly-report`,
+	"tasks": `
+onbeat tasks list --state dead
+onbeat tasks retry --all --type http`,
+	"tasks list": `
+onbeat tasks list
+onbeat tasks list --state dead --type http --limit 1000
+onbeat tasks list --schedule nightly-report --json | jq -r '.tasks[].id'`,
+	"tasks show": `
+onbeat tasks show invoice-42`,
+	"tasks cancel": `
+onbeat tasks cancel invoice-42 invoice-43`,
+	"tasks retry": `
+onbeat tasks retry invoice-42
+onbeat tasks retry --all --type http`,
+	"tasks delete": `
+onbeat tasks delete invoice-42`,
+	"instances": `
+onbeat instances
+onbeat instances promote v41
+onbeat instances pause --for 1m`,
+	"instances list": `
+onbeat instances list --json`,
+	"instances promote": `
+onbeat instances promote v41`,
+	"instances pause": `
+onbeat instances pause --for 1m`,
+	"instances resume": `
+onbeat instances resume`,
+	"events": `
+onbeat events --since 1h
+onbeat events -f --json`,
+	"audit": `
+onbeat audit
+onbeat audit nightly-report --since 7d --tolerance 5s`,
+	"lock": `
+onbeat lock run nightly --nonblock -- /usr/local/bin/nightly`,
+	"lock run": `
+onbeat lock run nightly --nonblock --at-least 1m -- /usr/local/bin/nightly
+onbeat lock run deploy --wait 5m --at-most 30m -- make deploy`,
+	"preview": `
+onbeat preview nightly-report
+onbeat preview --cron '0 2 * * *' --timezone Asia/Seoul
+onbeat preview --every 90s --from 2030-01-01T00:00:00Z --count 3`,
+	"doctor": `
+onbeat doctor
+onbeat doctor -c onbeat.yaml --json`,
+	"conformance": `
+onbeat conformance --redis redis://redis.staging:6379/0 --rollouts 10`,
+	"completion": `
+onbeat completion bash > /etc/bash_completion.d/onbeat
+onbeat completion zsh > ~/.zfunc/_onbeat
+onbeat completion fish > ~/.config/fish/completions/onbeat.fish`,
+	"version": `
+onbeat version
+onbeat version --json`,
+}

@@ -1,0 +1,40 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"strings"
+
+	"github.com/onbeat/onbeat/internal/input"
+)
+
+// payloadHelp is what a --payload may be: no JSON begins with an @.
+const payloadHelp = "JSON, or @FILE of a file that holds it, or @- for stdin."
+
+// payloadFlag is the JSON of a --payload.
+func (a *app) payloadFlag(ctx context.Context, value string) (json.RawMessage, error) {
+	if value == "" {
+		return nil, nil
+	}
+	hint := `text needs quotes of its own: --payload '"text"'`
+	data := []byte(value)
+	if name, isFile := strings.CutPrefix(value, "@"); isFile {
+		var err error
+		if data, err = a.payloadFile(ctx, name); err != nil {
+			return nil, err
+		}
+		hint = "the file has to hold one JSON value"
+	}
+	if !json.Valid(data) {
+		return nil, refuse("payload", value, "not JSON", hint)
+	}
+	return bytes.TrimSpace(data), checkJSON(data, "payload", nil)
+}
+
+func (a *app) payloadFile(ctx context.Context, name string) ([]byte, error) {
+	if name == "-" {
+		return input.All(a.stdin(ctx), "stdin", "payload")
+	}
+	return input.File(name, "payload")
+}

@@ -1,0 +1,33 @@
+package main
+
+import (
+	"os"
+	"strings"
+	"testing"
+)
+
+// A newcomer pastes the first config of the README, and has no shop.example to call.
+func TestREADME_firstConfigNeedsNoNetwork(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, text, _ := strings.Cut(string(page), "```yaml\n")
+	text, _, ok := strings.Cut(text, "```")
+	if !ok {
+		t.Fatal("the README has no config")
+	}
+	c, err := parseConfig("onbeat.yaml", []byte(text), testEnv())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(c.declared) == 0 {
+		t.Error("it declares no schedule")
+	}
+	for _, s := range c.declared {
+		if s.Task != "echo" {
+			t.Errorf("schedule %s is for the handler %s", s.Name, s.Task)
+		}
+	}
+}
