@@ -4,6 +4,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/onbeat/onbeat/config"
 )
 
 // A newcomer pastes the first config of the README, and has no shop.example to call.
@@ -18,14 +20,14 @@ func TestREADME_firstConfigNeedsNoNetwork(t *testing.T) {
 	if !ok {
 		t.Fatal("the README has no config")
 	}
-	c, err := parseConfig("onbeat.yaml", []byte(text), testEnv())
+	c, err := config.Parse("onbeat.yaml", []byte(text), testEnv())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(c.declared) == 0 {
+	if len(c.Schedules) == 0 {
 		t.Error("it declares no schedule")
 	}
-	for _, s := range c.declared {
+	for _, s := range c.Schedules {
 		if s.Task != "echo" {
 			t.Errorf("schedule %s is for the handler %s", s.Name, s.Task)
 		}
