@@ -11,8 +11,8 @@ import (
 )
 
 // termOf is the term in which an instance leads now.
-func (s *stage) termOf(ctx context.Context, a *actor) (term queue.Term, err error) {
-	err = s.wait(ctx, a.name+" in the lead", func(ctx context.Context) (bool, error) {
+func (s *Stage) termOf(ctx context.Context, a *Instance) (term queue.Term, err error) {
+	err = s.Wait(ctx, a.name+" in the lead", func(ctx context.Context) (bool, error) {
 		there, err := s.Instances().List(ctx)
 		i := slices.IndexFunc(there, func(i instance.Info) bool { return i.PID == a.PID() && i.Leader })
 		if i < 0 {
@@ -26,10 +26,10 @@ func (s *stage) termOf(ctx context.Context, a *actor) (term queue.Term, err erro
 
 // deposed sends what a leader of a term that is over may still have on its way: a step of a schedule as it is stored now.
 // So nothing but the term tells that it must not be done. It would change nothing if it was.
-func (s *stage) deposed(ctx context.Context, term queue.Term) error {
+func (s *Stage) deposed(ctx context.Context, term queue.Term) error {
 	const name = "beat-00"
 	var accepted bool
-	err := s.wait(ctx, "an answer to a leader that was deposed", func(ctx context.Context) (bool, error) {
+	err := s.Wait(ctx, "an answer to a leader that was deposed", func(ctx context.Context) (bool, error) {
 		is, err := s.Queue().Schedule(ctx, name)
 		if err != nil {
 			return false, err
@@ -49,7 +49,7 @@ func (s *stage) deposed(ctx context.Context, term queue.Term) error {
 
 // leadsAgain waits until an instance leads, and for the beat. Meanwhile no older one may work, unless this one loses the
 // lead once more, as on a machine that does not let it run.
-func (s *stage) leadsAgain(ctx context.Context, a *actor, release string) error {
+func (s *Stage) leadsAgain(ctx context.Context, a *Instance, release string) error {
 	term, err := s.termOf(ctx, a)
 	if err != nil {
 		return err
@@ -60,7 +60,7 @@ func (s *stage) leadsAgain(ctx context.Context, a *actor, release string) error 
 	}
 	still, err := s.termOf(ctx, a)
 	if err == nil && still == term {
-		s.terms = append(s.terms, Term{release, from})
+		s.takeovers = append(s.takeovers, takeover{release, from})
 	}
 	return err
 }

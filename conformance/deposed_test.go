@@ -1,7 +1,6 @@
 package conformance
 
 import (
-	"context"
 	"strings"
 	"testing"
 	"time"
@@ -35,7 +34,7 @@ func TestDeposed_findsThatATermThatIsOverIsNotRefused(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := &stage{Scratch: &Scratch{Dispatcher: d, Expire: func(context.Context, time.Duration) error { return nil }}}
+		s := &Stage{Scratch: &Scratch{Dispatcher: d}}
 		term := queue.Term{Instance: "a", Gen: gen, Epoch: v.Epoch}
 		if err := s.deposed(t.Context(), term); err != nil || len(s.found) != 1 || !strings.Contains(s.found[0], "which is over") {
 			t.Errorf("%q, %v; want to hear that a could push slots", s.found, err)

@@ -28,6 +28,8 @@ type Result struct {
 	P50        float64  `json:"lag_p50_ms"`
 	P99        float64  `json:"lag_p99_ms"`
 	Max        float64  `json:"lag_max_ms"`
+	HeldUp     int      `json:"held_up,omitempty"` // slots of a quiet scenario that fell due while no instance led
+	MaxHeldUp  float64  `json:"lag_max_held_up_ms,omitempty"`
 	Audit      bool     `json:"audit_agrees"`
 	Wrong      []string `json:"wrong,omitempty"`
 	Note       string   `json:"note,omitempty"`
@@ -50,8 +52,8 @@ func (r *Result) wrong(format string, args ...any) {
 	r.more++
 }
 
-// Judge holds the evidence against the promises.
-func Judge(e Evidence) *Result {
+// judge holds the evidence against the promises.
+func judge(e evidence) *Result {
 	r := &Result{OK: true, repeats: map[string]int64{}}
 	if len(e.Grids) == 0 {
 		r.wrong("no schedule was there to be judged")
@@ -65,7 +67,7 @@ func Judge(e Evidence) *Result {
 	}
 	r.judgeTasks(e, by[""])
 	r.judgeStrangers(e)
-	r.judgeTerms(e)
+	r.judgeTakeovers(e)
 	r.judgeAudit(e, by)
 	r.times()
 	if r.more > 0 {
@@ -75,7 +77,7 @@ func Judge(e Evidence) *Result {
 }
 
 // judgeSchedule looks at every slot that one schedule should have had, and at every run that it had.
-func (r *Result) judgeSchedule(e Evidence, name string, grid schedule.Grid, list []Arrival) {
+func (r *Result) judgeSchedule(e evidence, name string, grid schedule.Grid, list []Arrival) {
 	seen := map[int64][]Arrival{}
 	last := e.Until
 	for _, a := range list {
@@ -97,7 +99,7 @@ func (r *Result) judgeSchedule(e Evidence, name string, grid schedule.Grid, list
 		runs := seen[slot.UnixMilli()]
 		switch {
 		case len(runs) > 0:
-			r.judgeRuns(name, slot, runs)
+			r.judgeRuns(e, name, slot, runs)
 			if e.Empty.holds(slot) {
 				within++
 			}
@@ -124,9 +126,9 @@ func onGrid(grid schedule.Grid, slot time.Time) bool {
 }
 
 // judgeRuns looks at the runs of one slot. More than one is right only if each is a further attempt.
-func (r *Result) judgeRuns(name string, slot time.Time, runs []Arrival) {
+func (r *Result) judgeRuns(e evidence, name string, slot time.Time, runs []Arrival) {
 	slices.SortFunc(runs, func(a, b Arrival) int { return a.At.Compare(b.At) })
-	r.lags = append(r.lags, runs[0].At.Sub(slot))
+	r.measure(e, slot, runs[0].At.Sub(slot))
 	if len(runs) == 1 {
 		return
 	}
@@ -134,7 +136,7 @@ func (r *Result) judgeRuns(name string, slot time.Time, runs []Arrival) {
 	for _, a := range runs {
 		attempts[a.Attempt] = true
 	}
-	if len(attempts) == len(runs) { // the audit is asked whether it knows why
+	if len(attempts) == len(runs) && !e.Quiet { // the audit is asked whether it knows why
 		r.Repeated += len(runs) - 1
 		r.repeats[name] += int64(len(runs) - 1)
 		r.judgeFences(fmt.Sprintf("%s: slot %s", name, clock(slot)), runs)
@@ -155,7 +157,7 @@ func (r *Result) judgeFences(what string, runs []Arrival) {
 }
 
 // judgeAbsent tells slots that the policy gave up, because nobody was there, from those that were missed.
-func (r *Result) judgeAbsent(e Evidence, name string, absent []time.Time) {
+func (r *Result) judgeAbsent(e evidence, name string, absent []time.Time) {
 	for _, slot := range absent {
 		if e.Away.holds(slot) {
 			r.ByPolicy++
@@ -167,7 +169,7 @@ func (r *Result) judgeAbsent(e Evidence, name string, absent []time.Time) {
 }
 
 // judgeTasks looks for the tasks that no schedule made. As with slots, a further attempt is right if there is a reason.
-func (r *Result) judgeTasks(e Evidence, list []Arrival) {
+func (r *Result) judgeTasks(e evidence, list []Arrival) {
 	seen := map[string][]Arrival{}
 	for _, a := range list {
 		seen[a.ID] = append(seen[a.ID], a)
@@ -194,7 +196,7 @@ func (r *Result) judgeTasks(e Evidence, list []Arrival) {
 }
 
 // judgeStrangers looks for runs of what nobody asked for.
-func (r *Result) judgeStrangers(e Evidence) {
+func (r *Result) judgeStrangers(e evidence) {
 	asked := map[string]bool{}
 	for _, id := range e.Tasks {
 		asked[id] = true
@@ -206,15 +208,15 @@ func (r *Result) judgeStrangers(e Evidence) {
 	}
 }
 
-// judgeTerms looks for slots that an older release ran although a newer one had taken over before they fell due.
-func (r *Result) judgeTerms(e Evidence) {
+// judgeTakeovers looks for slots that an older release ran although a newer one had taken over before they fell due.
+func (r *Result) judgeTakeovers(e evidence) {
 	order := map[string]int{}
-	for i, t := range e.Terms {
+	for i, t := range e.Takeovers {
 		order[t.Release] = i
 	}
 	for _, a := range e.Arrivals {
-		for i := order[a.Release] + 1; i < len(e.Terms); i++ {
-			if t := e.Terms[i]; a.Slot.After(t.From) {
+		for i := order[a.Release] + 1; i < len(e.Takeovers); i++ {
+			if t := e.Takeovers[i]; a.Slot.After(t.From) {
 				r.Older++
 				r.wrong("%s: slot %s was run by %s, %s after %s had taken over", a.Schedule, clock(a.Slot), a.Release, a.Slot.Sub(t.From), t.Release)
 				break
@@ -233,6 +235,16 @@ func longestGap(list []Arrival) (longest time.Duration) {
 		longest = max(longest, at[i].Sub(at[i-1]))
 	}
 	return longest
+}
+
+// measure notes the lag of a slot.
+func (r *Result) measure(e evidence, slot time.Time, lag time.Duration) {
+	if slices.ContainsFunc(e.Leaderless, func(s span) bool { return s.holds(slot) }) {
+		r.HeldUp++
+		r.MaxHeldUp = max(r.MaxHeldUp, millis(lag))
+		return
+	}
+	r.lags = append(r.lags, lag)
 }
 
 func (r *Result) times() {

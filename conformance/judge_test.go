@@ -11,14 +11,14 @@ import (
 )
 
 // evidenceOf20 is of a schedule whose 20 slots arrived 2 ms after their time, each once.
-func evidenceOf20(t *testing.T) *Evidence {
+func evidenceOf20(t *testing.T) *evidence {
 	t.Helper()
 	zero := time.UnixMilli(1_700_000_000_000).UTC()
 	grid, err := schedule.Rule{Every: beatEvery}.Grid(zero)
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := &Evidence{
+	e := &evidence{
 		Grids:   map[string]schedule.Grid{"a": grid},
 		Until:   zero.Add(19 * beatEvery),
 		Slack:   time.Millisecond,
@@ -31,22 +31,22 @@ func evidenceOf20(t *testing.T) *Evidence {
 	return e
 }
 
-func (e *Evidence) counts(ran, missed int64) {
+func (e *evidence) counts(ran, missed int64) {
 	e.Reports[0].Counts = map[audit.Verdict]int64{audit.OnTime: ran, audit.Missed: missed}
 }
 
 // drop takes arrivals away.
-func (e *Evidence) drop(from, to int) { e.Arrivals = slices.Delete(e.Arrivals, from, to) }
+func (e *evidence) drop(from, to int) { e.Arrivals = slices.Delete(e.Arrivals, from, to) }
 
 // again lets one arrive again.
-func (e *Evidence) again(i, attempt int) {
+func (e *evidence) again(i, attempt int) {
 	a := e.Arrivals[i]
 	a.At, a.Attempt, a.Fence = a.At.Add(time.Second), attempt, a.Fence+int64(attempt-1)*1000
 	e.Arrivals = append(e.Arrivals, a)
 }
 
 // taskTwice lets a task arrive as its first attempt, and as another.
-func (e *Evidence) taskTwice(attempt int) {
+func (e *evidence) taskTwice(attempt int) {
 	e.Tasks = []string{"x"}
 	e.Arrivals = append(e.Arrivals, Arrival{ID: "x", Attempt: 1, Fence: 1}, Arrival{ID: "x", Attempt: attempt, Fence: 2})
 }
@@ -55,17 +55,17 @@ func TestJudge_findsEachBrokenPromise(t *testing.T) {
 	t.Parallel()
 	type counts struct{ missed, duplicated, early, offGrid, older, byPolicy, repeated int }
 	for name, tt := range map[string]struct {
-		change func(*Evidence)
+		change func(*evidence)
 		want   counts
 		audit  bool
 		says   string // "" if no promise broke
 	}{
-		"every slot once": {func(*Evidence) {}, counts{}, true, ""},
+		"every slot once": {func(*evidence) {}, counts{}, true, ""},
 		"one missed, and the audit says that it ran": {
-			func(e *Evidence) { e.drop(4, 5) }, counts{missed: 1}, false, "never arrived",
+			func(e *evidence) { e.drop(4, 5) }, counts{missed: 1}, false, "never arrived",
 		},
 		"one missed, and the audit says so too": {
-			func(e *Evidence) {
+			func(e *evidence) {
 				slot := e.Arrivals[4].Slot
 				e.drop(4, 5)
 				e.Reports[0].Counts = map[audit.Verdict]int64{audit.OnTime: 19, audit.Lost: 1}
@@ -73,100 +73,103 @@ func TestJudge_findsEachBrokenPromise(t *testing.T) {
 			}, counts{missed: 1}, false, "lost: gone",
 		},
 		"the beat stopped before the end": {
-			func(e *Evidence) { e.drop(15, 20); e.counts(15, 0) }, counts{missed: 5}, true, "never arrived",
+			func(e *evidence) { e.drop(15, 20); e.counts(15, 0) }, counts{missed: 5}, true, "never arrived",
 		},
 		"the last have time still": {
-			func(e *Evidence) { e.Until = e.Arrivals[14].Slot; e.drop(15, 20); e.counts(15, 0) }, counts{}, true, "",
+			func(e *evidence) { e.Until = e.Arrivals[14].Slot; e.drop(15, 20); e.counts(15, 0) }, counts{}, true, "",
 		},
-		"one twice": {func(e *Evidence) { e.again(4, 1) }, counts{duplicated: 1}, true, "arrived 2 times"},
+		"one twice": {func(e *evidence) { e.again(4, 1) }, counts{duplicated: 1}, true, "arrived 2 times"},
 		"one repeated, and the audit knows why": {
-			func(e *Evidence) { e.again(4, 2); e.Reports[0].LostRuns = 1 }, counts{repeated: 1}, true, "",
+			func(e *evidence) { e.again(4, 2); e.Reports[0].LostRuns = 1 }, counts{repeated: 1}, true, "",
 		},
 		"one repeated, and the audit does not know why": {
-			func(e *Evidence) { e.again(4, 2) }, counts{repeated: 1}, false, "knows of 0",
+			func(e *evidence) { e.again(4, 2) }, counts{repeated: 1}, false, "knows of 0",
+		},
+		"one repeated, though nothing ran when the faults came": {
+			func(e *evidence) { e.again(4, 2); e.Reports[0].LostRuns = 1; e.Quiet = true }, counts{duplicated: 1}, true, "arrived 2 times",
 		},
 		"one repeated under the same fence": {
-			func(e *Evidence) { e.again(4, 2); e.Arrivals[20].Fence = 104; e.Reports[0].LostRuns = 1 }, counts{repeated: 1}, true, "attempt 2 has fence 104",
+			func(e *evidence) { e.again(4, 2); e.Arrivals[20].Fence = 104; e.Reports[0].LostRuns = 1 }, counts{repeated: 1}, true, "attempt 2 has fence 104",
 		},
 		"one repeated twice as the same attempt": {
-			func(e *Evidence) { e.again(4, 2); e.again(4, 2); e.Reports[0].LostRuns = 2 }, counts{duplicated: 1}, true, "arrived 3 times",
+			func(e *evidence) { e.again(4, 2); e.again(4, 2); e.Reports[0].LostRuns = 2 }, counts{duplicated: 1}, true, "arrived 3 times",
 		},
 		"one early": {
-			func(e *Evidence) { e.Arrivals[4].At = e.Arrivals[4].Slot.Add(-2 * time.Millisecond) }, counts{early: 1}, true, "2ms early",
+			func(e *evidence) { e.Arrivals[4].At = e.Arrivals[4].Slot.Add(-2 * time.Millisecond) }, counts{early: 1}, true, "2ms early",
 		},
 		"one early by less than the clocks are apart": {
-			func(e *Evidence) { e.Arrivals[4].At = e.Arrivals[4].Slot.Add(-time.Millisecond) }, counts{}, true, "",
+			func(e *evidence) { e.Arrivals[4].At = e.Arrivals[4].Slot.Add(-time.Millisecond) }, counts{}, true, "",
 		},
 		"one off the grid in place of one on it": {
-			func(e *Evidence) { e.Arrivals[4].Slot = e.Arrivals[4].Slot.Add(time.Millisecond) },
+			func(e *evidence) { e.Arrivals[4].Slot = e.Arrivals[4].Slot.Add(time.Millisecond) },
 			counts{missed: 1, offGrid: 1}, true, "not on the grid",
 		},
 		"one by an older release": {
-			func(e *Evidence) {
-				e.Terms = []Term{{"r1", e.Arrivals[0].Slot}, {"r2", e.Arrivals[18].Slot}}
+			func(e *evidence) {
+				e.Takeovers = []takeover{{"r1", e.Arrivals[0].Slot}, {"r2", e.Arrivals[18].Slot}}
 			}, counts{older: 1}, true, "after r2 had taken over",
 		},
 		"the newer one takes over after the last": {
-			func(e *Evidence) {
-				e.Terms = []Term{{"r1", e.Arrivals[0].Slot}, {"r2", e.Arrivals[19].Slot}}
+			func(e *evidence) {
+				e.Takeovers = []takeover{{"r1", e.Arrivals[0].Slot}, {"r2", e.Arrivals[19].Slot}}
 			}, counts{}, true, "",
 		},
 		"five fall away while nobody is there": {
-			func(e *Evidence) {
-				e.Away = Span{e.Arrivals[4].Slot, e.Arrivals[10].Slot}
+			func(e *evidence) {
+				e.Away = span{e.Arrivals[4].Slot, e.Arrivals[10].Slot}
 				e.drop(5, 10)
 				e.counts(15, 5)
 			}, counts{byPolicy: 5}, true, "",
 		},
 		"five fall away, and the audit knows of four": {
-			func(e *Evidence) {
-				e.Away = Span{e.Arrivals[4].Slot, e.Arrivals[10].Slot}
+			func(e *evidence) {
+				e.Away = span{e.Arrivals[4].Slot, e.Arrivals[10].Slot}
 				e.drop(5, 10)
 				e.counts(15, 4)
 			}, counts{byPolicy: 5}, false, "4 slots were missed by their policy",
 		},
 		"five fall away while somebody is there": {
-			func(e *Evidence) { e.drop(5, 10); e.counts(15, 5) }, counts{missed: 5}, false, "never arrived",
+			func(e *evidence) { e.drop(5, 10); e.counts(15, 5) }, counts{missed: 5}, false, "never arrived",
 		},
 		"two run though nobody was there": {
-			func(e *Evidence) {
-				e.Away = Span{e.Arrivals[4].Slot, e.Arrivals[10].Slot}
-				e.Empty = Span{e.Arrivals[5].Slot, e.Arrivals[9].Slot}
+			func(e *evidence) {
+				e.Away = span{e.Arrivals[4].Slot, e.Arrivals[10].Slot}
+				e.Empty = span{e.Arrivals[5].Slot, e.Arrivals[9].Slot}
 				e.drop(5, 7)
 				e.counts(18, 2)
 			}, counts{byPolicy: 2}, true, "2 slots of the time with nobody there",
 		},
 		"the audit says that one was skipped": {
-			func(e *Evidence) { e.Reports[0].Counts[audit.Skipped] = 1 }, counts{}, false, "skipped",
+			func(e *evidence) { e.Reports[0].Counts[audit.Skipped] = 1 }, counts{}, false, "skipped",
 		},
-		"the audit knows nothing of it": {func(e *Evidence) { e.Reports = nil }, counts{}, false, "knows nothing of a"},
-		"nothing arrives":               {func(e *Evidence) { e.drop(0, 20) }, counts{missed: 20}, false, "never arrived"},
+		"the audit knows nothing of it": {func(e *evidence) { e.Reports = nil }, counts{}, false, "knows nothing of a"},
+		"nothing arrives":               {func(e *evidence) { e.drop(0, 20) }, counts{missed: 20}, false, "never arrived"},
 		"there is no schedule": {
-			func(e *Evidence) { e.Grids, e.Arrivals = nil, nil }, counts{}, true, "no schedule",
+			func(e *evidence) { e.Grids, e.Arrivals = nil, nil }, counts{}, true, "no schedule",
 		},
 		"a schedule without a slot": {
-			func(e *Evidence) { e.Until = time.Time{}; e.drop(0, 20); e.counts(0, 0) }, counts{}, true, "no slots",
+			func(e *evidence) { e.Until = time.Time{}; e.drop(0, 20); e.counts(0, 0) }, counts{}, true, "no slots",
 		},
 		"a task is missed, another comes twice": {
-			func(e *Evidence) {
+			func(e *evidence) {
 				e.Tasks = []string{"x", "y", "z"}
 				e.Arrivals = append(e.Arrivals, Arrival{ID: "x"}, Arrival{ID: "y"}, Arrival{ID: "y"})
 			}, counts{missed: 1, duplicated: 1}, true, "task z never arrived",
 		},
 		"a task is repeated, and an instance was lost": {
-			func(e *Evidence) { e.taskTwice(2); e.Setbacks = 1 }, counts{repeated: 1}, true, "",
+			func(e *evidence) { e.taskTwice(2); e.Setbacks = 1 }, counts{repeated: 1}, true, "",
 		},
-		"a task is repeated for no reason":      {func(e *Evidence) { e.taskTwice(2) }, counts{duplicated: 1}, true, "task x arrived 2 times"},
-		"a task is run twice in one attempt":    {func(e *Evidence) { e.taskTwice(1); e.Setbacks = 1 }, counts{duplicated: 1}, true, "task x arrived 2 times"},
-		"a task that nobody enqueued":           {func(e *Evidence) { e.Arrivals = append(e.Arrivals, Arrival{ID: "x"}) }, counts{}, true, "nobody asked"},
-		"a slot of a schedule that nobody made": {func(e *Evidence) { e.Arrivals[4].Schedule, e.Arrivals[4].ID = "b", "b@1" }, counts{missed: 1}, false, "nobody asked"},
-		"a request that is no run":              {func(e *Evidence) { e.Arrivals = append(e.Arrivals, Arrival{}) }, counts{}, true, ""},
+		"a task is repeated for no reason":      {func(e *evidence) { e.taskTwice(2) }, counts{duplicated: 1}, true, "task x arrived 2 times"},
+		"a task is run twice in one attempt":    {func(e *evidence) { e.taskTwice(1); e.Setbacks = 1 }, counts{duplicated: 1}, true, "task x arrived 2 times"},
+		"a task that nobody enqueued":           {func(e *evidence) { e.Arrivals = append(e.Arrivals, Arrival{ID: "x"}) }, counts{}, true, "nobody asked"},
+		"a slot of a schedule that nobody made": {func(e *evidence) { e.Arrivals[4].Schedule, e.Arrivals[4].ID = "b", "b@1" }, counts{missed: 1}, false, "nobody asked"},
+		"a request that is no run":              {func(e *evidence) { e.Arrivals = append(e.Arrivals, Arrival{}) }, counts{}, true, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			e := evidenceOf20(t)
 			tt.change(e)
-			r := Judge(*e)
+			r := judge(*e)
 			got := counts{r.Missed, r.Duplicated, r.Early, r.OffGrid, r.Older, r.ByPolicy, r.Repeated}
 			if got != tt.want || r.Audit != tt.audit {
 				t.Errorf("%+v, the audit agrees: %v; want %+v, %v; %q", got, r.Audit, tt.want, tt.audit, r.Wrong)
@@ -185,9 +188,20 @@ func TestJudge_measuresLagAndGap(t *testing.T) {
 	t.Parallel()
 	e := evidenceOf20(t)
 	e.Arrivals[7].At = e.Arrivals[7].Slot.Add(90 * time.Millisecond) // 12 ms before the next
-	r := Judge(*e)
+	r := judge(*e)
 	if r.Slots != 20 || r.P50 != 2 || r.P99 != 90 || r.Max != 90 || r.Gap != 188 {
 		t.Errorf("%d slots, p50 %v, p99 %v, max %v, gap %v; want 20, 2, 90, 90, 188", r.Slots, r.P50, r.P99, r.Max, r.Gap)
+	}
+}
+
+func TestJudge_measuresWhatALostLeaderHeldUpApart(t *testing.T) {
+	t.Parallel()
+	e := evidenceOf20(t)
+	e.Arrivals[7].At = e.Arrivals[7].Slot.Add(90 * time.Millisecond)
+	e.Leaderless = []span{{e.Arrivals[6].Slot, e.Arrivals[8].Slot}} // without its ends
+	r := judge(*e)
+	if r.Slots != 20 || r.HeldUp != 1 || r.MaxHeldUp != 90 || r.Max != 2 {
+		t.Errorf("%d slots, %d held up by %v, the others by at most %v; want 20, 1, 90, 2", r.Slots, r.HeldUp, r.MaxHeldUp, r.Max)
 	}
 }
 
@@ -197,7 +211,7 @@ func TestJudge_tellsTheFirstOfMuchThatIsWrong(t *testing.T) {
 	for i := range 15 {
 		e.again(i, 1)
 	}
-	r := Judge(*e)
+	r := judge(*e)
 	if r.Duplicated != 15 || len(r.Wrong) != maxWrong+1 || r.Wrong[maxWrong] != "and 5 more" {
 		t.Errorf("%d duplicated: %q", r.Duplicated, r.Wrong)
 	}

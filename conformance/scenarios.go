@@ -12,19 +12,19 @@ import (
 )
 
 // scenarios are all there are, in order.
-func scenarios(o Options) []*scenario {
+func scenarios(o Options) []*Scenario {
 	cannotCut := ""
 	if _, _, ok := linkable(o.URL); !ok {
 		cannotCut = "only a redis:// URL can be led through a connection that is cut"
 	}
-	return []*scenario{
-		{name: "rolling updates", play: rollouts(o.Rollouts, 1)},
-		{name: "rolling updates of 3 replicas", head: "consume: release\n", play: rollouts((o.Rollouts+1)/2, 3)},
-		{name: "leader killed", play: killed},
-		{name: "leader frozen past its lease", play: frozen},
-		{name: "leader cut off from Redis", skip: cannotCut, play: cutOff},
-		{name: "everything stopped and started", play: allStopped},
-		{name: "a client that floods", play: flooded},
+	return []*Scenario{
+		{Name: "rolling updates", Play: rollouts(o.Rollouts, 1)},
+		{Name: "rolling updates of 3 replicas", config: "consume: release\n", Play: rollouts((o.Rollouts+1)/2, 3)},
+		{Name: "leader killed", Play: killed},
+		{Name: "leader frozen past its lease", Play: frozen},
+		{Name: "leader cut off from Redis", skip: cannotCut, Play: cutOff},
+		{Name: "everything stopped and started", Play: allStopped},
+		{Name: "a client that floods", Play: flooded},
 	}
 }
 
@@ -32,9 +32,9 @@ func scenarios(o Options) []*scenario {
 const settled = beats * 10
 
 // rollouts replaces all replicas by those of a new release, again and again, at random moments around the slots.
-func rollouts(n, replicas int) func(context.Context, *stage) error {
-	return func(ctx context.Context, s *stage) error {
-		var old []*actor
+func rollouts(n, replicas int) func(context.Context, *Stage) error {
+	return func(ctx context.Context, s *Stage) error {
+		var old []*Instance
 		for i := range n + 1 {
 			release := fmt.Sprintf("r%d", i)
 			s.act("rollout %d of %d", i, n)
@@ -42,14 +42,14 @@ func rollouts(n, replicas int) func(context.Context, *stage) error {
 			if err != nil {
 				return err
 			}
-			if err := s.leads(ctx, next...); err != nil {
+			if err := s.Leads(ctx, next...); err != nil {
 				return err
 			}
 			s.took(release)
 			if err := s.pause(ctx, 0, 2*beatEvery); err != nil {
 				return err
 			}
-			if err := s.stop(ctx, old...); err != nil {
+			if err := s.Stop(ctx, old...); err != nil {
 				return err
 			}
 			if err := s.pause(ctx, beatEvery, 3*beatEvery); err != nil {
@@ -62,9 +62,9 @@ func rollouts(n, replicas int) func(context.Context, *stage) error {
 }
 
 // pair starts an instance that stands by, and one that leads: the second.
-func (s *stage) pair(ctx context.Context, url string) (heir, leader *actor, err error) {
+func (s *Stage) pair(ctx context.Context, url string) (heir, leader *Instance, err error) {
 	s.act("two instances start")
-	if heir, err = s.start("heir", "r1"); err != nil {
+	if heir, err = s.Start("heir", "r1"); err != nil {
 		return nil, nil, err
 	}
 	first, err := s.termOf(ctx, heir)
@@ -74,7 +74,7 @@ func (s *stage) pair(ctx context.Context, url string) (heir, leader *actor, err 
 	if leader, err = s.startOn(url, "leader", "r2"); err != nil {
 		return nil, nil, err
 	}
-	if err := s.leads(ctx, leader); err != nil {
+	if err := s.Leads(ctx, leader); err != nil {
 		return nil, nil, err
 	}
 	if err := s.deposed(ctx, first); err != nil {
@@ -85,24 +85,20 @@ func (s *stage) pair(ctx context.Context, url string) (heir, leader *actor, err 
 }
 
 // killed: no goodbye, no handover.
-func killed(ctx context.Context, s *stage) error {
+func killed(ctx context.Context, s *Stage) error {
 	heir, leader, err := s.pair(ctx, s.o.URL)
 	if err != nil {
 		return err
 	}
 	s.act("SIGKILL to the leader; another takes over when its lease runs out")
-	leader.leaving = true
-	if err := leader.Signal(trial.SigKill); err != nil {
-		return err
-	}
-	if err := s.leads(ctx, heir); err != nil {
+	if err := s.Depose(ctx, leader, heir, trial.SigKill); err != nil {
 		return err
 	}
 	return s.grow(ctx, settled)
 }
 
 // frozen: the leader does not know that time goes by, and wakes as one that thinks that it leads.
-func frozen(ctx context.Context, s *stage) error {
+func frozen(ctx context.Context, s *Stage) error {
 	heir, leader, err := s.pair(ctx, s.o.URL)
 	if err != nil {
 		return err
@@ -112,10 +108,7 @@ func frozen(ctx context.Context, s *stage) error {
 		return err
 	}
 	s.act("SIGSTOP to the leader; another takes over when its lease runs out")
-	if err := leader.Signal(trial.SigStop); err != nil {
-		return err
-	}
-	if err := s.leads(ctx, heir); err != nil {
+	if err := s.Depose(ctx, leader, heir, trial.SigStop); err != nil {
 		return err
 	}
 	s.took("r1")
@@ -135,7 +128,7 @@ func frozen(ctx context.Context, s *stage) error {
 }
 
 // cutOff: the leader runs on, and its connections to Redis are open, but nothing passes.
-func cutOff(ctx context.Context, s *stage) error {
+func cutOff(ctx context.Context, s *Stage) error {
 	addr, through, _ := linkable(s.o.URL)
 	link, err := newLink(addr)
 	if err != nil {
@@ -148,7 +141,7 @@ func cutOff(ctx context.Context, s *stage) error {
 	}
 	s.act("the leader's connection to Redis goes silent; another takes over when its lease runs out")
 	link.cut()
-	if err := s.leads(ctx, heir); err != nil {
+	if err := s.Leads(ctx, heir); err != nil {
 		return err
 	}
 	s.took("r1")
@@ -164,9 +157,9 @@ func cutOff(ctx context.Context, s *stage) error {
 const outage = 1500 * time.Millisecond
 
 // allStopped: of the slots of a time with nobody there the latest runs, by the policy of the schedules (missed: once).
-func allStopped(ctx context.Context, s *stage) error {
+func allStopped(ctx context.Context, s *Stage) error {
 	s.act("one instance starts")
-	first, err := s.start("first", "r1")
+	first, err := s.Start("first", "r1")
 	if err != nil {
 		return err
 	}
@@ -175,7 +168,7 @@ func allStopped(ctx context.Context, s *stage) error {
 	}
 	s.act("nobody is there for %s", outage)
 	s.away.From = s.clock.now().Add(-s.clock.slack - time.Millisecond)
-	if err := s.stop(ctx, first); err != nil {
+	if err := s.Stop(ctx, first); err != nil {
 		return err
 	}
 	s.empty.From = s.clock.now().Add(s.clock.slack)
@@ -183,11 +176,11 @@ func allStopped(ctx context.Context, s *stage) error {
 		return err
 	}
 	s.empty.To = s.clock.now().Add(-s.clock.slack)
-	second, err := s.start("second", "r1")
+	second, err := s.Start("second", "r1")
 	if err != nil {
 		return err
 	}
-	if err := s.leads(ctx, second); err != nil {
+	if err := s.Leads(ctx, second); err != nil {
 		return err
 	}
 	if err := s.grow(ctx, 1); err != nil { // up to when it began to lead it gives up slots, and then it runs some
@@ -204,9 +197,9 @@ const (
 )
 
 // flooded: a client enqueues far more than the workers can take at once, and the beat goes on.
-func flooded(ctx context.Context, s *stage) error {
+func flooded(ctx context.Context, s *Stage) error {
 	s.act("one instance starts")
-	if _, err := s.start("first", "r1"); err != nil {
+	if _, err := s.Start("first", "r1"); err != nil {
 		return err
 	}
 	if err := s.grow(ctx, settled/2); err != nil {
@@ -232,14 +225,14 @@ func flooded(ctx context.Context, s *stage) error {
 }
 
 // flood enqueues a portion. While Redis does not answer it asks again: the IDs make that safe.
-func (s *stage) flood(ctx context.Context, from, to int) error {
+func (s *Stage) flood(ctx context.Context, from, to int) error {
 	var list []*task.Task
 	for i := from; i < to; i++ {
 		id := fmt.Sprintf("flood-%04d", i)
 		s.tasks = append(s.tasks, id)
 		list = append(list, task.New("http", map[string]any{"url": s.rec.URL("flood")}, task.ID(id), task.WithPriority(task.Low)))
 	}
-	return s.wait(ctx, "an answer to what was enqueued", func(ctx context.Context) (bool, error) {
+	return s.Wait(ctx, "an answer to what was enqueued", func(ctx context.Context) (bool, error) {
 		results, err := s.EnqueueAll(ctx, list)
 		for _, r := range results {
 			if r.Err != nil && !errors.Is(r.Err, queue.ErrDuplicate) {

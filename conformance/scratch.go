@@ -10,9 +10,10 @@ import (
 // Scratch is a namespace that a scenario may do with as it likes.
 type Scratch struct {
 	*onbeat.Dispatcher
-	// Expire lets every key of the namespace go by itself after a time, should nobody be left to remove them.
+	// Expire lets every key of the namespace go by itself after a time, should no process be left to remove them. Nil
+	// leaves them: the Redis itself goes.
 	Expire func(context.Context, time.Duration) error
-	// Remove removes every key of the namespace, and nothing else.
+	// Remove removes every key of the namespace, and nothing else. Nil leaves them.
 	Remove func(context.Context) error
 	// FlushScripts makes Redis forget every script, those of others included.
 	FlushScripts func(context.Context) error
@@ -28,6 +29,9 @@ const KeysLive = 10 * time.Minute
 
 // remove removes the namespace even if the suite was interrupted.
 func (s *Scratch) remove() error {
+	if s.Remove == nil {
+		return nil
+	}
 	ctx, done := context.WithTimeout(context.Background(), removeTime)
 	defer done()
 	return s.Remove(ctx)

@@ -1,12 +1,14 @@
 package conformance
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -14,13 +16,6 @@ import (
 	"github.com/onbeat/onbeat/internal/trial"
 	"github.com/onbeat/onbeat/queue"
 	"github.com/onbeat/onbeat/schedule"
-)
-
-// The load: so many schedules, each due so often. The lease is short, so that a lost leader holds up little.
-const (
-	beats     = 10
-	beatEvery = 100 * time.Millisecond
-	lease     = 2 * time.Second
 )
 
 // patience is how long any one thing may take.
@@ -32,33 +27,35 @@ const pollEvery = 10 * time.Millisecond
 // errStuck: something that was to come did not.
 var errStuck = errors.New("stuck")
 
-// stage is where one scenario is played: a namespace, a receiver, and processes.
-type stage struct {
+// Stage is where one scenario is played: a namespace, a receiver, and instances. It is for one goroutine.
+type Stage struct {
 	*Scratch
 	o         Options
+	c         Scenario
 	namespace string
-	status    Status
 	rec       *trial.Recorder
 	clock     redisClock
 	dir       string
 	link      *link
-	actors    []*actor
+	instances []*Instance
 
-	before queue.Term // the first there was
-	terms  []Term
-	away   Span
-	empty  Span
-	until  time.Time
-	tasks  []string
-	note   string
-	found  []string // what broke and stops nothing
+	before     queue.Term // the first there was
+	takeovers  []takeover
+	leaderless []span
+	away       span
+	empty      span
+	until      time.Time
+	tasks      []string
+	note       string
+	found      []string // what broke and stops nothing
 
 	expired time.Time     // when the keys were last told to go by themselves
 	stall   time.Duration // the longest time that this process did not get to run
 }
 
-func newStage(ctx context.Context, o Options, namespace string, c *scenario, status Status) (s *stage, err error) {
-	s = &stage{o: o, namespace: namespace, status: status}
+func newStage(ctx context.Context, o Options, namespace string, c *Scenario) (s *Stage, err error) {
+	s = &Stage{o: o, c: *c, namespace: namespace}
+	s.c.Load = cmp.Or(c.Load, suiteLoad)
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.close())
@@ -76,22 +73,23 @@ func newStage(ctx context.Context, o Options, namespace string, c *scenario, sta
 	if s.clock, err = readClock(ctx, s.Scratch); err != nil {
 		return s, err
 	}
-	return s, os.WriteFile(s.config(), []byte(s.yaml(c.head)), 0o600)
+	return s, os.WriteFile(s.config(), []byte(s.yaml()), 0o600)
 }
 
-func (s *stage) config() string { return filepath.Join(s.dir, "onbeat.yaml") }
+func (s *Stage) config() string { return filepath.Join(s.dir, "onbeat.yaml") }
 
-func (s *stage) yaml(head string) string {
+func (s *Stage) yaml() string {
+	load := s.c.Load
 	var b strings.Builder
-	fmt.Fprintf(&b, "namespace: %s\nlease: %s\ndrain: 5s\nconcurrency: 20\n%sschedules:\n", s.namespace, lease, head)
-	for i := range beats {
-		fmt.Fprintf(&b, "  - {name: beat-%02d, every: %s, task: http, payload: {url: %q, timeout: 5s}}\n", i, beatEvery, s.rec.URL("beat"))
+	fmt.Fprintf(&b, "namespace: %s\nlease: %s\ndrain: 5s\nconcurrency: 20\n%sschedules:\n", s.namespace, load.Lease, s.c.config)
+	for i := range load.Schedules {
+		fmt.Fprintf(&b, "  - {name: beat-%02d, every: %s, task: http, payload: {url: %q, timeout: 5s}}\n", i, load.Every, s.rec.URL("beat"))
 	}
 	return b.String()
 }
 
 // close takes everything away, in whatever state it is.
-func (s *stage) close() error {
+func (s *Stage) close() error {
 	s.endAll()
 	if s.link != nil {
 		s.link.close()
@@ -110,20 +108,21 @@ func (s *stage) close() error {
 }
 
 // act says what is being done.
-func (s *stage) act(format string, args ...any) {
-	s.status.Act = fmt.Sprintf(format, args...)
+func (s *Stage) act(format string, args ...any) {
+	s.o.status.Act = fmt.Sprintf(format, args...)
 	s.show()
 }
 
-func (s *stage) show() {
+func (s *Stage) show() {
 	if s.o.Watch != nil {
-		s.status.Arrived = s.rec.Count()
-		s.o.Watch(s.status)
+		s.o.status.Arrived = s.rec.Count()
+		s.o.Watch(s.o.status)
 	}
 }
 
-// wait waits for something to be true.
-func (s *stage) wait(ctx context.Context, what string, ok func(context.Context) (bool, error)) error {
+// Wait waits for something to be true, and lets Options.Watch see the stage meanwhile. It asks many times a second, and
+// gives up after a while.
+func (s *Stage) Wait(ctx context.Context, what string, ok func(context.Context) (bool, error)) error {
 	began := time.Now()
 	var last error
 	for {
@@ -136,10 +135,8 @@ func (s *stage) wait(ctx context.Context, what string, ok func(context.Context) 
 		if err != nil {
 			last = err
 		}
-		for _, a := range s.actors {
-			if a.HasExited() && !a.leaving {
-				return fmt.Errorf("%w: %s ended by itself", errStuck, a.name)
-			}
+		if i := slices.IndexFunc(s.instances, (*Instance).crashed); i >= 0 {
+			return fmt.Errorf("%w: %s ended by itself", errStuck, s.instances[i].name)
 		}
 		if time.Since(began) > patience {
 			return errors.Join(fmt.Errorf("%w: %s did not come within %s", errStuck, what, patience), last)
@@ -158,8 +155,8 @@ func (s *stage) wait(ctx context.Context, what string, ok func(context.Context) 
 
 // expire sees to it, each second, that the keys go by themselves if this process is killed. It is a precaution: if it
 // fails, remove still removes them.
-func (s *stage) expire(ctx context.Context) {
-	if time.Since(s.expired) < time.Second {
+func (s *Stage) expire(ctx context.Context) {
+	if s.Expire == nil || time.Since(s.expired) < time.Second {
 		return
 	}
 	s.expired = time.Now()
@@ -167,7 +164,7 @@ func (s *stage) expire(ctx context.Context) {
 }
 
 // pause lets a random time go by, so that what follows falls anywhere between slots.
-func (s *stage) pause(ctx context.Context, least, most time.Duration) error {
+func (s *Stage) pause(ctx context.Context, least, most time.Duration) error {
 	select {
 	case <-time.After(least + rand.N(most-least)):
 		return nil
@@ -177,14 +174,14 @@ func (s *stage) pause(ctx context.Context, least, most time.Duration) error {
 }
 
 // took notes that a release has taken over.
-func (s *stage) took(release string) {
-	s.terms = append(s.terms, Term{release, s.clock.now().Add(s.clock.slack)})
+func (s *Stage) took(release string) {
+	s.takeovers = append(s.takeovers, takeover{release, s.clock.now().Add(s.clock.slack)})
 }
 
 // grow waits for so many more arrivals of slots that are not due yet.
-func (s *stage) grow(ctx context.Context, n int) error {
+func (s *Stage) grow(ctx context.Context, n int) error {
 	from := s.clock.now()
-	return s.wait(ctx, "the beat", func(context.Context) (bool, error) {
+	return s.Wait(ctx, "the beat", func(context.Context) (bool, error) {
 		fresh := 0
 		for _, a := range s.rec.Arrivals() {
 			if a.Slot.After(from) {
@@ -197,9 +194,9 @@ func (s *stage) grow(ctx context.Context, n int) error {
 
 // finish waits for a moment in which nothing is overdue, and stops what still runs. Up to that moment every slot must
 // have arrived.
-func (s *stage) finish(ctx context.Context) error {
+func (s *Stage) finish(ctx context.Context) error {
 	s.act("waits for a moment in which nothing is overdue")
-	err := s.wait(ctx, "a moment in which nothing is overdue", func(ctx context.Context) (bool, error) {
+	err := s.Wait(ctx, "a moment in which nothing is overdue", func(ctx context.Context) (bool, error) {
 		n, err := s.Queue().Counts(ctx)
 		s.until = n.Now
 		return n.Overdue == 0 && n.Running == 0, err
@@ -207,26 +204,29 @@ func (s *stage) finish(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var left []*actor
-	for _, a := range s.actors {
-		if !a.HasExited() {
-			left = append(left, a)
+	var left []*Instance
+	for _, i := range s.instances {
+		if !i.HasExited() {
+			left = append(left, i)
 		}
 	}
-	return s.stop(ctx, left...)
+	return s.Stop(ctx, left...)
 }
 
+// Arrivals is what the receiver saw so far.
+func (s *Stage) Arrivals() []Arrival { return s.rec.Arrivals() }
+
 // slack is by how much the clock here may be off that of Redis: a call's way, and what they went apart meanwhile.
-func (s *stage) slack(ctx context.Context) (time.Duration, error) {
+func (s *Stage) slack(ctx context.Context) (time.Duration, error) {
 	end, err := readClock(ctx, s.Scratch)
 	return max(s.clock.slack, end.slack) + (end.ahead - s.clock.ahead).Abs() + time.Millisecond, err
 }
 
 // evidence gathers what there is when every process has ended.
-func (s *stage) evidence(ctx context.Context) (Evidence, error) {
-	e := Evidence{
+func (s *Stage) evidence(ctx context.Context) (evidence, error) {
+	e := evidence{
 		Grids: map[string]schedule.Grid{}, Arrivals: s.rec.Arrivals(), Until: s.until,
-		Away: s.away, Empty: s.empty, Terms: s.terms, Tasks: s.tasks,
+		Away: s.away, Empty: s.empty, Takeovers: s.takeovers, Tasks: s.tasks,
 	}
 	var err error
 	if e.Slack, err = s.slack(ctx); err != nil {
@@ -234,6 +234,9 @@ func (s *stage) evidence(ctx context.Context) (Evidence, error) {
 	}
 	if e.Setbacks, err = s.setbacks(ctx); err != nil {
 		return e, err
+	}
+	if s.c.Quiet {
+		e.Quiet, e.Leaderless = true, s.leaderless
 	}
 	if s.o.Receive != nil {
 		e.Arrivals = s.o.Receive(e.Arrivals)
@@ -258,7 +261,7 @@ func (s *stage) evidence(ctx context.Context) (Evidence, error) {
 const manyEvents = 10_000
 
 // setbacks counts what may have made a task run again: instances that were lost, and runs that failed.
-func (s *stage) setbacks(ctx context.Context) (int64, error) {
+func (s *Stage) setbacks(ctx context.Context) (int64, error) {
 	counts, err := s.Queue().Counts(ctx)
 	if err != nil {
 		return 0, err

@@ -29,8 +29,10 @@ type Options struct {
 	// Receive, if it is not nil, changes what the receiver saw before it is judged: with it, tests break a promise and
 	// see that it is found.
 	Receive func([]Arrival) []Arrival
-	// Watch is told what happens, many times a second. Nil: nobody.
+	// Watch, if it is not nil, is called with what happens many times a second, by the goroutine that plays.
 	Watch func(Status)
+
+	status Status
 }
 
 // Status is how far the suite has come.
@@ -79,8 +81,8 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 		return nil, err
 	}
 	for i, c := range all {
-		status := Status{Number: i + 1, Of: len(all), Scenario: c.name}
-		result, err := c.run(ctx, o, fmt.Sprintf("%s-%d", report.Namespace, i+1), status)
+		o.status = Status{Number: i + 1, Of: len(all), Scenario: c.Name}
+		result, err := Play(ctx, o, fmt.Sprintf("%s-%d", report.Namespace, i+1), c)
 		if err != nil {
 			return report, err
 		}
@@ -92,7 +94,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 }
 
 // chosen are the scenarios to try. To try none would say that all is well.
-func chosen(o Options) ([]*scenario, error) {
+func chosen(o Options) ([]*Scenario, error) {
 	if o.Rollouts < 1 || o.Rollouts > MaxRollouts {
 		return nil, fmt.Errorf("%d rollouts: there may be 1 to %d", o.Rollouts, MaxRollouts)
 	}
@@ -100,9 +102,9 @@ func chosen(o Options) ([]*scenario, error) {
 	if len(o.Only) == 0 {
 		return all, nil
 	}
-	var list []*scenario
+	var list []*Scenario
 	for _, name := range o.Only {
-		i := slices.IndexFunc(all, func(c *scenario) bool { return c.name == name })
+		i := slices.IndexFunc(all, func(c *Scenario) bool { return c.Name == name })
 		if i < 0 {
 			return nil, fmt.Errorf("there is no scenario %q", name)
 		}

@@ -11,7 +11,7 @@ import (
 )
 
 // judgeAudit holds what the audit says against what the receiver saw.
-func (r *Result) judgeAudit(e Evidence, by map[string][]Arrival) {
+func (r *Result) judgeAudit(e evidence, by map[string][]Arrival) {
 	reports := map[string]*audit.Report{}
 	for i := range e.Reports {
 		reports[e.Reports[i].Schedule] = &e.Reports[i]

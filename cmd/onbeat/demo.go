@@ -4,13 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
-	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/onbeat/onbeat"
+	"github.com/onbeat/onbeat/conformance"
 	"github.com/onbeat/onbeat/embedded"
 	"github.com/onbeat/onbeat/internal/trial"
 )
@@ -29,35 +26,49 @@ func (c *demoCmd) Help() string {
 // demoLimit is when a demo that hangs is given up.
 const demoLimit = 100 * time.Second
 
+// demoLoad is the demo's one job. The lease is short, so that a crash holds up few beats, and long enough that a busy
+// machine is not taken for a dead one.
+var demoLoad = conformance.Load{Schedules: 1, Every: demoEvery, Lease: 2500 * time.Millisecond}
+
+const demoEvery = time.Second
+
 // Run is called when the command is given.
 func (c *demoCmd) Run(ctx context.Context, a *app) error {
+	if a.Redis != "" {
+		return &usageError{"demo brings its own Redis, and --redis names another", "onbeat conformance tries that one"}
+	}
+	if !trial.CanSignal {
+		return &failure{errors.New("the demo stops, kills and freezes processes by signals, which this system lacks"), "run it on Linux or macOS"}
+	}
 	ctx, done := context.WithTimeoutCause(ctx, demoLimit, fmt.Errorf("the demo took longer than %s", demoLimit))
 	defer done()
-	d, err := newDemo(ctx, a, c.InProcess)
+	redis, err := embedded.Start(ctx, embedded.Options{InProcess: c.InProcess})
 	if err != nil {
 		return err
 	}
-	defer d.close()
-	ctx, stop := a.whileRead(ctx)
+	defer func() { _ = redis.Close() }()
+	ctx, stop := whileRedis(ctx, redis)
 	defer stop()
-	if err := d.story(ctx); err != nil {
-		d.show.end()
-		if cause := context.Cause(ctx); cause != nil {
-			err = cause
-		}
-		if !errors.Is(err, context.Canceled) {
-			fmt.Fprint(a.err, d.lastWords())
-		}
-		return err
+	ctx, unread := a.whileRead(ctx)
+	defer unread()
+	d := newDemo(a)
+	d.show.printf("Redis: %s", redis)
+	r, err := conformance.Play(ctx, conformance.Options{
+		URL: redis.URL(), Open: openDemo(redis), Watch: func(conformance.Status) { d.watch(ctx) },
+	}, "demo", &conformance.Scenario{Name: "demo", Load: demoLoad, Quiet: true, Play: d.story})
+	d.end()
+	if cause := context.Cause(ctx); err != nil && cause != nil {
+		err = cause
 	}
-	v, err := d.verdict(ctx)
-	d.show.end()
+	if !errors.Is(err, context.Canceled) {
+		for _, line := range r.Logs {
+			fmt.Fprintln(a.err, line)
+		}
+	}
 	if err != nil {
 		return err
 	}
-	if !v.OK {
-		fmt.Fprint(a.err, d.lastWords())
-	}
+	v := demoVerdictOf(r, redis.Version())
 	if a.JSON {
 		err = a.printJSON(v)
 	} else {
@@ -69,122 +80,69 @@ func (c *demoCmd) Run(ctx context.Context, a *app) error {
 	return err
 }
 
-// The demo's job, and the lease of its instances: short, so that a crash holds up few beats, and long enough that a busy
-// machine is not taken for a dead one.
-const (
-	demoSchedule = "beat"
-	demoEvery    = time.Second
-	demoLease    = 2500 * time.Millisecond
-)
-
-// demo is the stage: a Redis, a recorder, and a lane for each release.
-type demo struct {
-	a      *app
-	redis  *embedded.Server
-	client *client
-	rec    *trial.Recorder
-	dir    string
-	began  time.Time
-	lanes  []*demoLane
-	show   *demoShow
-	trials []demoTrial
-	stall  atomic.Int64       // the longest time, in ns, that this process did not get to run
-	stop   context.CancelFunc // of the watcher
-	idle   chan struct{}      // closed when it has stopped
-}
-
-func newDemo(ctx context.Context, a *app, inProcess bool) (d *demo, err error) {
-	if !trial.CanSignal {
-		return nil, &failure{errors.New("the demo stops, kills and freezes processes by signals, which this system lacks"), "run it on Linux or macOS"}
-	}
-	d = &demo{a: a, stop: func() {}}
-	defer func() {
-		if err != nil {
-			d.close()
+// whileRedis is a context that also ends with a Redis.
+func whileRedis(ctx context.Context, redis *embedded.Server) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	go func() {
+		select {
+		case <-redis.Done():
+			cancel(errors.Join(errors.New("the Redis of the demo ended"), redis.Err()))
+		case <-ctx.Done():
 		}
 	}()
-	if d.dir, err = os.MkdirTemp("", "onbeat-demo-"); err != nil {
-		return nil, err
-	}
-	if d.redis, err = embedded.Start(ctx, embedded.Options{InProcess: inProcess}); err != nil {
-		return nil, err
-	}
-	if d.rec, err = trial.NewRecorder(); err != nil {
-		return nil, err
-	}
-	if d.client, err = (target{url: d.redis.URL(), cfg: onbeat.Config{Namespace: "demo"}}).open(); err != nil {
-		return nil, err
-	}
-	if err := os.WriteFile(d.config(), []byte(d.yaml()), 0o600); err != nil {
-		return nil, err
-	}
-	for _, release := range []string{"v1", "v2", "v3"} {
-		d.lanes = append(d.lanes, &demoLane{release: release})
-	}
-	d.began = time.Now()
-	d.show = newDemoShow(a, d)
-	d.show.printf("Redis: %s", d.redis)
-	watch, stop := context.WithCancel(ctx)
-	d.stop, d.idle = stop, make(chan struct{})
-	go d.watch(watch)
-	return d, nil
+	return ctx, func() { cancel(nil) }
 }
 
-func (d *demo) config() string { return filepath.Join(d.dir, "onbeat.yaml") }
-
-func (d *demo) yaml() string {
-	return fmt.Sprintf(`redis: {url: %q}
-namespace: demo
-lease: %s
-drain: 2s
-schedules:
-  - name: %s
-    every: %s
-    task: http
-    payload: {url: %q, timeout: 5s}
-`, d.redis.URL(), demoLease, demoSchedule, demoEvery, d.rec.URL(demoSchedule))
-}
-
-// close takes everything away, in whatever state it is.
-func (d *demo) close() {
-	d.stop()
-	if d.idle != nil {
-		<-d.idle
-	}
-	for _, l := range d.lanes {
-		l.kill()
-	}
-	if d.client != nil {
-		d.client.Close()
-	}
-	if d.rec != nil {
-		d.rec.Close()
-	}
-	if d.redis != nil {
-		_ = d.redis.Close()
-	}
-	if d.dir != "" {
-		_ = os.RemoveAll(d.dir)
-	}
-}
-
-// lastLines is how much of each log lastWords repeats.
-const lastLines = 40
-
-// lastWords is the end of what each process logged, for whoever must find out what went wrong.
-func (d *demo) lastWords() string {
-	var b strings.Builder
-	for _, l := range d.lanes {
-		text, err := os.ReadFile(d.logOf(l))
+// openDemo opens a namespace that nothing has to remove: its Redis goes.
+func openDemo(redis *embedded.Server) func(string) (*conformance.Scratch, error) {
+	return func(namespace string) (*conformance.Scratch, error) {
+		c, err := (target{url: redis.URL(), cfg: onbeat.Config{Namespace: namespace}}).open()
 		if err != nil {
-			continue
+			return nil, err
 		}
-		lines := strings.Split(strings.TrimSpace(string(text)), "\n")
-		for _, line := range lines[max(0, len(lines)-lastLines):] {
-			fmt.Fprintf(&b, "%s: %s\n", l.release, line)
-		}
+		return &conformance.Scratch{Dispatcher: c.Dispatcher, Close: c.Close}, nil
 	}
-	return b.String()
 }
 
-func (d *demo) logOf(l *demoLane) string { return filepath.Join(d.dir, l.release+".log") }
+// demo shows a play on conformance's stage.
+type demo struct {
+	stage *conformance.Stage
+	lanes []*demoLane
+	show  *demoShow
+	drawn time.Time
+}
+
+func newDemo(a *app) *demo {
+	d := &demo{lanes: []*demoLane{{release: "v1"}, {release: "v2"}, {release: "v3"}}}
+	d.show = newDemoShow(a, d.lanes)
+	return d
+}
+
+// redrawEvery is how often the picture is brought up to date.
+const redrawEvery = 100 * time.Millisecond
+
+// watch keeps the picture true while the stage waits for something.
+func (d *demo) watch(ctx context.Context) {
+	if time.Since(d.drawn) < redrawEvery {
+		return
+	}
+	ctx, done := context.WithTimeout(ctx, time.Second)
+	defer done()
+	list, _ := d.stage.Instances().List(ctx) // on an error the picture stays as it is
+	for _, l := range d.lanes {
+		l.see(list)
+	}
+	d.show.draw()
+	d.drawn = time.Now()
+}
+
+// end draws the picture for the last time, once the stage is gone.
+func (d *demo) end() {
+	if d.stage == nil {
+		return // nothing was played
+	}
+	for _, l := range d.lanes {
+		l.see(nil)
+	}
+	d.show.end()
+}

@@ -5,34 +5,35 @@ import (
 	"io"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
-	"github.com/onbeat/onbeat/internal/trial"
+	"github.com/onbeat/onbeat/conformance"
 )
 
 // demoShow is the picture of the demo: redrawn in place on a terminal, else a line for each thing that happens.
 type demoShow struct {
-	d       *demo
-	w       io.Writer
-	live    bool
-	quiet   bool
-	style   style
-	mu      sync.Mutex
-	caption [2]string
-	height  int // lines drawn
-	told    int // arrivals that were told, in lines
-	over    bool
+	lanes    []*demoLane
+	arrivals func() []conformance.Arrival
+	began    time.Time
+	w        io.Writer
+	live     bool
+	quiet    bool
+	style    style
+	caption  [2]string
+	height   int // lines drawn
+	told     int // arrivals that were told, in lines
+	over     bool
 }
 
-func newDemoShow(a *app, d *demo) *demoShow {
-	return &demoShow{d: d, w: a.out, live: isTerminal(a.out) && a.env("TERM") != "dumb", quiet: a.JSON, style: a.style}
+func newDemoShow(a *app, lanes []*demoLane) *demoShow {
+	return &demoShow{
+		lanes: lanes, began: time.Now(), w: a.out,
+		live: isTerminal(a.out) && a.env("TERM") != "dumb", quiet: a.JSON, style: a.style,
+	}
 }
 
 // printf prints a line that stays.
 func (s *demoShow) printf(format string, args ...any) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	if !s.quiet {
 		fmt.Fprintf(s.w, format+"\n", args...)
 	}
@@ -40,8 +41,6 @@ func (s *demoShow) printf(format string, args ...any) {
 
 // act says what is being done, and why it matters.
 func (s *demoShow) act(what, why string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.caption = [2]string{what, why}
 	switch {
 	case s.quiet:
@@ -49,14 +48,12 @@ func (s *demoShow) act(what, why string) {
 		s.paint()
 	default:
 		s.tell(1)
-		fmt.Fprintf(s.w, "%5.1fs  %s\n        %s\n", time.Since(s.d.began).Seconds(), what, why)
+		fmt.Fprintf(s.w, "%5.1fs  %s\n        %s\n", time.Since(s.began).Seconds(), what, why)
 	}
 }
 
 // draw brings the picture up to date.
 func (s *demoShow) draw() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	switch {
 	case s.quiet || s.over:
 	case s.live:
@@ -68,8 +65,6 @@ func (s *demoShow) draw() {
 
 // end draws it for the last time.
 func (s *demoShow) end() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.caption = [2]string{}
 	switch {
 	case s.quiet || s.over:
@@ -81,9 +76,9 @@ func (s *demoShow) end() {
 	s.over = true
 }
 
-// tell prints the beats since the last line, if they are at least so many. It needs mu.
+// tell prints the beats since the last line, if they are at least so many.
 func (s *demoShow) tell(least int) {
-	list := s.d.rec.Arrivals()
+	list := s.arrivals()
 	for len(list)-s.told >= least && len(list) > s.told {
 		from := s.told
 		to := from + 1
@@ -106,9 +101,11 @@ func (s *demoShow) tell(least int) {
 }
 
 // number is which slot it is, from 0.
-func (s *demoShow) number(a trial.Arrival, list []trial.Arrival) int {
+func (s *demoShow) number(a conformance.Arrival, list []conformance.Arrival) int {
 	return int(a.Slot.Sub(list[0].Slot).Round(demoEvery/2) / demoEvery)
 }
+
+func millis(d time.Duration) float64 { return float64(d.Microseconds()/100) / 10 }
 
 // colourOf is the colour of a lane's release.
 func (s *demoShow) colourOf(lane int, text string) string {
@@ -118,16 +115,16 @@ func (s *demoShow) colourOf(lane int, text string) string {
 // lateBeat is from when on a beat is drawn as late.
 const lateBeat = 100 * time.Millisecond
 
-// paint draws everything over what it drew before. It needs mu.
+// paint draws everything over what it drew before.
 func (s *demoShow) paint() {
-	list := s.d.rec.Arrivals()
+	list := s.arrivals()
 	var b strings.Builder
 	if s.height > 0 {
 		b.WriteString(control(strconv.Itoa(s.height) + "A"))
 	}
 	lines := []string{""}
-	for i, l := range s.d.lanes {
-		lines = append(lines, fmt.Sprintf("  %s  %s %s", s.style.bold(l.release), s.state(i, l.is()), s.marks(i, l.release, list)))
+	for i, l := range s.lanes {
+		lines = append(lines, fmt.Sprintf("  %s  %s %s", s.style.bold(l.release), s.state(i, l.state), s.marks(i, l.release, list)))
 	}
 	lines = append(lines, s.style.dim("                 "+ruler(list))+" ", "")
 	lines = append(lines, s.captionLines()...)
@@ -142,7 +139,7 @@ func (s *demoShow) paint() {
 func (s *demoShow) captionLines() []string {
 	lines := []string{s.style.dim("  ● on time  ◐ held up  · played by another")}
 	if s.caption[0] != "" {
-		lines[0] = fmt.Sprintf("  %s  ", s.style.dim(fmt.Sprintf("%4.1fs", time.Since(s.d.began).Seconds())))
+		lines[0] = fmt.Sprintf("  %s  ", s.style.dim(fmt.Sprintf("%4.1fs", time.Since(s.began).Seconds())))
 		for i, text := range wrap(s.caption[0], captionWidth) {
 			if i > 0 {
 				lines = append(lines, "         ")
@@ -191,7 +188,7 @@ func (s *demoShow) state(lane int, state string) string {
 }
 
 // marks are the beats of one lane, a column a slot.
-func (s *demoShow) marks(lane int, release string, list []trial.Arrival) string {
+func (s *demoShow) marks(lane int, release string, list []conformance.Arrival) string {
 	if len(list) == 0 {
 		return ""
 	}
@@ -222,7 +219,7 @@ func (s *demoShow) marks(lane int, release string, list []trial.Arrival) string 
 }
 
 // ruler numbers the columns by fives.
-func ruler(list []trial.Arrival) string {
+func ruler(list []conformance.Arrival) string {
 	if len(list) == 0 {
 		return ""
 	}

@@ -5,76 +5,99 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/onbeat/onbeat/conformance"
 	"github.com/onbeat/onbeat/internal/trial"
 )
 
-// demoTrial is something done to the leader, and the time in which it held up beats.
-type demoTrial struct {
-	what     string
-	from, to time.Time
+// demoStep is one thing that happens, and how many beats are played after it.
+type demoStep struct {
+	what, why string
+	do        func(context.Context) error
+	beats     int
 }
 
-// story is what happens. Every deed waits for a quiet moment: a request that is on its way to a receiver when its
-// sender dies is sent again, by attempt 2, which is the promise (at least once) but not what is shown here.
-func (d *demo) story(ctx context.Context) error {
+// steps are what happens, in order.
+func (d *demo) steps() []demoStep {
 	v1, v2, v3 := d.lanes[0], d.lanes[1], d.lanes[2]
-	for _, step := range []func(context.Context) error{
-		d.rollOut(v1, "v1 starts and leads: its first beat is slot 0 of the grid.",
-			"From here on a beat is due each second, whoever is there to play it."),
-		d.beats(4),
-		d.rollOut(v2, "v2 is rolled out beside v1. The newest leads, from its next beat on; v1 stands by.",
-			"With timers in memory, a restart begins to count anew. Here the grid is in Redis."),
-		d.beats(3),
-		d.strike(v2, v1, trial.SigTerm, "stopped", "SIGTERM to v2, which leads: it is taken back.",
-			"It resigns before it does anything else, so v1 leads milliseconds later."),
-		d.beats(2),
-		d.rollOut(v3, "v3 is rolled out and leads.",
-			"Two instances believe in themselves for a moment; Redis lets one of them push and claim."),
-		d.beats(3),
-		d.strike(v3, v1, trial.SigKill, "killed", "kill -9 on v3, which leads: no goodbye, no handover.",
-			"The next beats lie in Redis already. v1 takes over when v3's lease ("+demoLease.String()+") runs out: late, not lost."),
-		d.beats(1),
-		d.rollOut(v3, "Its supervisor starts v3 again. It is the newest, so it leads.", "No slot moved off the grid meanwhile."),
-		d.beats(3),
-		d.strike(v3, v1, trial.SigStop, "frozen", "SIGSTOP to v3, which leads: a long pause, as of a virtual machine that is moved.",
-			"It does not know that time goes by. Its lease runs out, and v1 takes over."),
-		d.beats(2),
-		d.thaw(v3, "SIGCONT: v3 wakes and still thinks that it leads.",
-			"What it held is void: Redis refuses it. It registers again, as a newer generation, and leads."),
-		d.beats(2),
-		d.retire(v1, "SIGTERM to v1: the rollout is complete.", "v3 leads alone."),
-		d.beats(2),
-		d.finish,
-	} {
-		if err := step(ctx); err != nil {
+	return []demoStep{
+		{
+			"v1 starts and leads: its first beat is slot 0 of the grid.",
+			"From here on a beat is due each second, whoever is there to play it.", d.rollOut(v1), 4,
+		},
+		{
+			"v2 is rolled out beside v1. The newest leads, from its next beat on; v1 stands by.",
+			"With timers in memory, a restart begins to count anew. Here the grid is in Redis.", d.rollOut(v2), 3,
+		},
+		{
+			"SIGTERM to v2, which leads: it is taken back.",
+			"It resigns before it does anything else, so v1 leads milliseconds later.", d.depose(v2, v1, trial.SigTerm), 2,
+		},
+		{
+			"v3 is rolled out and leads.",
+			"Two instances believe in themselves for a moment; Redis lets one of them push and claim.", d.rollOut(v3), 3,
+		},
+		{
+			"kill -9 on v3, which leads: no goodbye, no handover.",
+			"The next beats lie in Redis already. v1 takes over when v3's lease (" + demoLoad.Lease.String() + ") runs out: late, not lost.",
+			d.depose(v3, v1, trial.SigKill), 1,
+		},
+		{
+			"Its supervisor starts v3 again. It is the newest, so it leads.",
+			"No slot moved off the grid meanwhile.", d.rollOut(v3), 3,
+		},
+		{
+			"SIGSTOP to v3, which leads: a long pause, as of a virtual machine that is moved.",
+			"It does not know that time goes by. Its lease runs out, and v1 takes over.", d.depose(v3, v1, trial.SigStop), 2,
+		},
+		{
+			"SIGCONT: v3 wakes and still thinks that it leads.",
+			"What it held is void: Redis refuses it. It registers again, as a newer generation, and leads.", d.thaw(v3), 2,
+		},
+		{
+			"SIGTERM to v1: the rollout is complete.", "v3 leads alone.",
+			func(ctx context.Context) error { return d.stage.Stop(ctx, v1.instance) }, 2,
+		},
+	}
+}
+
+// story plays all steps. Each waits for a quiet moment: a request that is on its way to a receiver when its sender dies
+// is sent again, by attempt 2, which is the promise (at least once) but not what is shown here.
+func (d *demo) story(ctx context.Context, stage *conformance.Stage) error {
+	d.stage, d.show.arrivals = stage, stage.Arrivals
+	for i, step := range d.steps() {
+		if i > 0 {
+			if err := d.quiet(ctx); err != nil {
+				return err
+			}
+		}
+		d.show.act(step.what, step.why)
+		if err := step.do(ctx); err != nil {
+			return err
+		}
+		if err := d.beats(ctx, step.beats); err != nil {
 			return err
 		}
 	}
-	return nil
+	return d.quiet(ctx)
 }
 
 // beats waits for n more beats.
-func (d *demo) beats(n int) func(context.Context) error {
-	return func(ctx context.Context) error {
-		want := len(d.rec.Arrivals()) + n
-		return d.until(ctx, "the next beat", func(context.Context) (bool, error) {
-			return len(d.rec.Arrivals()) >= want, nil
-		})
-	}
+func (d *demo) beats(ctx context.Context, n int) error {
+	want := len(d.stage.Arrivals()) + n
+	return d.stage.Wait(ctx, "the next beat", func(context.Context) (bool, error) {
+		return len(d.stage.Arrivals()) >= want, nil
+	})
 }
 
-// quiet waits for a moment between two beats, in which nothing is due and nobody runs anything.
+// quiet waits for a moment between two beats, in which nothing is due and nothing runs.
 func (d *demo) quiet(ctx context.Context) error {
-	return d.until(ctx, "a quiet moment", func(ctx context.Context) (bool, error) {
-		list := d.rec.Arrivals()
-		if len(list) == 0 {
-			return false, nil
-		}
+	return d.stage.Wait(ctx, "a quiet moment", func(ctx context.Context) (bool, error) {
+		list := d.stage.Arrivals()
 		last := list[len(list)-1]
 		if time.Since(last.At) < demoEvery/5 {
 			return false, nil
 		}
-		c, err := d.client.Queue().Counts(ctx)
+		c, err := d.stage.Queue().Counts(ctx)
 		if err != nil || c.Running > 0 || c.Overdue > 0 {
 			return false, err
 		}
@@ -84,100 +107,27 @@ func (d *demo) quiet(ctx context.Context) error {
 }
 
 // rollOut starts a release, and waits until it leads.
-func (d *demo) rollOut(l *demoLane, what, why string) func(context.Context) error {
+func (d *demo) rollOut(l *demoLane) func(context.Context) error {
 	return func(ctx context.Context) error {
-		if len(d.rec.Arrivals()) > 0 {
-			if err := d.quiet(ctx); err != nil {
-				return err
-			}
-		}
-		d.show.act(what, why)
-		if err := d.start(l); err != nil {
+		if err := l.start(d.stage); err != nil {
 			return err
 		}
-		return d.leads(ctx, l)
+		return d.stage.Leads(ctx, l.instance)
 	}
 }
 
-// strike sends the leader a signal, and waits until another leads.
-func (d *demo) strike(l, heir *demoLane, s syscall.Signal, state, what, why string) func(context.Context) error {
+// depose sends the leader a signal, and waits until another leads.
+func (d *demo) depose(l, heir *demoLane, sig syscall.Signal) func(context.Context) error {
+	return func(ctx context.Context) error { return d.stage.Depose(ctx, l.instance, heir.instance, sig) }
+}
+
+// thaw lets a frozen instance go on, and waits until it leads again.
+func (d *demo) thaw(l *demoLane) func(context.Context) error {
 	return func(ctx context.Context) error {
-		if err := d.quiet(ctx); err != nil {
+		if err := l.instance.Signal(trial.SigCont); err != nil {
 			return err
 		}
-		d.show.act(what, why)
-		deed := demoTrial{what: signalName(s), from: time.Now()}
-		if err := l.signal(s, state); err != nil {
-			return err
-		}
-		if err := d.leads(ctx, heir); err != nil {
-			return err
-		}
-		deed.to = time.Now()
-		d.trials = append(d.trials, deed)
-		if s == trial.SigStop {
-			return nil
-		}
-		return l.gone(ctx, state)
+		l.state = "starting"
+		return d.stage.Leads(ctx, l.instance)
 	}
-}
-
-func signalName(s syscall.Signal) string {
-	switch s {
-	case trial.SigTerm:
-		return "SIGTERM"
-	case trial.SigKill:
-		return "SIGKILL"
-	}
-	return "SIGSTOP"
-}
-
-// thaw lets a frozen process go on, and waits until it leads again.
-func (d *demo) thaw(l *demoLane, what, why string) func(context.Context) error {
-	return func(ctx context.Context) error {
-		if err := d.quiet(ctx); err != nil {
-			return err
-		}
-		d.show.act(what, why)
-		if err := l.signal(trial.SigCont, "starting"); err != nil {
-			return err
-		}
-		return d.leads(ctx, l)
-	}
-}
-
-// retire stops one that does not lead.
-func (d *demo) retire(l *demoLane, what, why string) func(context.Context) error {
-	return func(ctx context.Context) error {
-		if err := d.quiet(ctx); err != nil {
-			return err
-		}
-		d.show.act(what, why)
-		if err := l.signal(trial.SigTerm, "draining"); err != nil {
-			return err
-		}
-		return l.gone(ctx, "stopped")
-	}
-}
-
-// finish stops what is left, between two beats.
-func (d *demo) finish(ctx context.Context) error {
-	if err := d.quiet(ctx); err != nil {
-		return err
-	}
-	for _, l := range d.lanes {
-		l.mu.Lock()
-		there := l.proc != nil
-		l.mu.Unlock()
-		if !there {
-			continue
-		}
-		if err := l.signal(trial.SigTerm, "draining"); err != nil {
-			return err
-		}
-		if err := l.gone(ctx, "stopped"); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -2,18 +2,17 @@ package main
 
 import (
 	"encoding/json"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 	"unicode/utf8"
 
-	"github.com/onbeat/onbeat/internal/trial"
-	"github.com/onbeat/onbeat/schedule"
+	"github.com/onbeat/onbeat/conformance"
 )
 
 func TestDemo_losesNoBeat(t *testing.T) {
@@ -43,6 +42,12 @@ func TestDemo_losesNoBeat(t *testing.T) {
 			wantNothingLeft(t, temp)
 		})
 	}
+}
+
+func TestDemo_refusesAnotherRedis(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	s.fails(exitAsked, []string{"demo", "--redis", s.url}, "demo brings its own Redis", "onbeat conformance tries that one")
 }
 
 func TestDemo_takesEverythingAwayWhenInterrupted(t *testing.T) {
@@ -80,105 +85,38 @@ func wantNothingLeft(t *testing.T, temp string) {
 	if left := childrenWith(t, temp); len(left) > 0 {
 		t.Errorf("processes left behind: %q", left)
 	}
-	if left, _ := filepath.Glob(filepath.Join(temp, "onbeat-demo-*")); len(left) > 0 {
+	if left, _ := filepath.Glob(filepath.Join(temp, "onbeat-*")); len(left) > 0 {
 		t.Errorf("files left behind: %q", left)
 	}
 }
 
 // demoBeats are arrivals of slots 0 to n-1, a second apart, each 2 ms after its slot.
-func demoBeats(n int) (schedule.Grid, []trial.Arrival) {
-	zero := time.UnixMilli(1_700_000_000_000).UTC()
-	grid, _ := schedule.Rule{Every: demoEvery}.Grid(zero)
-	var list []trial.Arrival
+func demoBeats(n int) (list []conformance.Arrival) {
 	for i := range n {
-		slot := zero.Add(time.Duration(i) * demoEvery)
-		list = append(list, trial.Arrival{Release: "v1", Slot: slot, At: slot.Add(2 * time.Millisecond), Attempt: 1})
+		slot := time.UnixMilli(1_700_000_000_000).Add(time.Duration(i) * demoEvery)
+		list = append(list, conformance.Arrival{Release: "v1", Slot: slot, At: slot.Add(2 * time.Millisecond), Attempt: 1})
 	}
-	return grid, list
+	return list
 }
 
-func TestJudgeDemo_countsWhatTheRecorderSaw(t *testing.T) {
-	t.Parallel()
-	type counts struct{ slots, missed, duplicated, early, offGrid, heldUp int }
-	for name, tt := range map[string]struct {
-		change func([]trial.Arrival) []trial.Arrival
-		want   counts
-	}{
-		"every slot once": {func(l []trial.Arrival) []trial.Arrival { return l }, counts{slots: 10}},
-		"one missed": {
-			func(l []trial.Arrival) []trial.Arrival { return slices.Delete(l, 4, 5) }, counts{slots: 10, missed: 1},
-		},
-		"one twice, though the second says that it is attempt 2": {
-			func(l []trial.Arrival) []trial.Arrival {
-				again := l[4]
-				again.Attempt = 2
-				return append(l, again)
-			}, counts{slots: 10, duplicated: 1},
-		},
-		"one early": {
-			func(l []trial.Arrival) []trial.Arrival {
-				l[4].At = l[4].Slot.Add(-time.Millisecond)
-				return l
-			}, counts{slots: 10, early: 1},
-		},
-		"one off the grid, in place of one on it": {
-			func(l []trial.Arrival) []trial.Arrival {
-				l[4].Slot = l[4].Slot.Add(time.Millisecond)
-				return l
-			}, counts{slots: 10, missed: 1, offGrid: 1},
-		},
-		"one held up": {
-			func(l []trial.Arrival) []trial.Arrival {
-				l[7].At = l[7].Slot.Add(900 * time.Millisecond)
-				return l
-			}, counts{slots: 10, heldUp: 1},
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			grid, list := demoBeats(10)
-			deed := demoTrial{from: list[6].Slot.Add(demoEvery / 2), to: list[7].Slot.Add(900 * time.Millisecond)}
-			var trials []demoTrial
-			if tt.want.heldUp > 0 {
-				trials = append(trials, deed)
-			}
-			v := judgeDemo(grid, tt.change(list), trials)
-			got := counts{v.Slots, v.Missed, v.Duplicated, v.Early, v.OffGrid, v.HeldUp}
-			if got != tt.want {
-				t.Errorf("%+v, want %+v; %q", got, tt.want, v.Wrong)
-			}
-			if bad := got.missed + got.duplicated + got.early + got.offGrid; (bad > 0) != (len(v.Wrong) > 0) {
-				t.Errorf("%d are bad, and it says %q", bad, v.Wrong)
-			}
-			if tt.want.heldUp > 0 && (v.MaxHeldUp != 900 || v.Max != 2) {
-				t.Errorf("held up by %v, the rest by at most %v; want 900, 2", v.MaxHeldUp, v.Max)
-			}
-		})
-	}
-	if v := judgeDemo(schedule.Grid{}, nil, nil); len(v.Wrong) == 0 {
-		t.Error("a demo in which nothing arrived is fine")
-	}
-}
-
-func recorderOf(list []trial.Arrival) *trial.Recorder {
-	r := &trial.Recorder{}
-	r.Note(list...)
-	return r
+func demoShowOf(list []conformance.Arrival, w io.Writer) *demoShow {
+	return &demoShow{arrivals: func() []conformance.Arrival { return list }, began: time.Now(), w: w}
 }
 
 var escapes = regexp.MustCompile("\x1b\\[[0-9;]*[A-Za-z]")
 
 func TestDemoShow_redrawsInPlaceWithinEightyColumns(t *testing.T) {
 	t.Parallel()
-	_, list := demoBeats(30)
+	list := demoBeats(30)
 	list[20].Release, list[21].Release = "v2", "v2"
 	list[20].At = list[20].Slot.Add(time.Second)
 	var out lockedBuffer
-	d := &demo{rec: recorderOf(list), began: time.Now()}
+	var lanes []*demoLane
 	for _, release := range []string{"v1", "v2", "v3"} {
-		d.lanes = append(d.lanes, &demoLane{release: release, state: "stands by"})
+		lanes = append(lanes, &demoLane{release: release, state: "stands by"})
 	}
-	s := &demoShow{d: d, w: &terminal{w: &out}, live: true, style: style{on: true}}
+	s := demoShowOf(list, &terminal{w: &out})
+	s.lanes, s.live, s.style = lanes, true, style{on: true}
 	s.draw()
 	height := s.height
 	s.act(strings.Repeat("what is done ", 8), strings.Repeat("why it matters ", 8))
@@ -204,10 +142,10 @@ func TestDemoShow_redrawsInPlaceWithinEightyColumns(t *testing.T) {
 
 func TestDemoShow_tellsBeatsInLinesWhereNothingCanBeRedrawn(t *testing.T) {
 	t.Parallel()
-	_, list := demoBeats(5)
+	list := demoBeats(5)
 	list[4].Release = "v2"
 	var out lockedBuffer
-	s := &demoShow{d: &demo{rec: recorderOf(list), began: time.Now()}, w: &out}
+	s := demoShowOf(list, &out)
 	s.draw()
 	s.act("kill -9", "a crash")
 	s.end()
