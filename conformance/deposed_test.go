@@ -26,11 +26,11 @@ func TestDeposed_findsThatATermThatIsOverIsNotRefused(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		gen, _, _, err := reg.Register(t.Context(), instance.Config{ID: "a", Lease: time.Minute}, 0)
+		gen, _, _, err := reg.Register(t.Context(), instance.Config{ID: "a", Lease: time.Minute}, instance.Past{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		v, err := reg.Ready(t.Context(), "a", gen)
+		v, err := reg.Ready(t.Context(), "a", gen, instance.DefaultLease)
 		if err != nil {
 			t.Fatal(err)
 		}

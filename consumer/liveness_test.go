@@ -254,9 +254,9 @@ func TestWake_whatALostInstanceWatchedIsWatched(t *testing.T) {
 				w.gone("warm")
 				lane := queue.Lane{Queue: task.DefaultQueue, Type: "x"}
 				for _, id := range []string{"a", "b"} { // they never renew their lease
-					gen, _, _, err := w.reg.Register(w.Context(), instance.Config{ID: id, Standby: true, Lease: 2 * time.Second}, 0)
+					gen, _, _, err := w.reg.Register(w.Context(), instance.Config{ID: id, Standby: true, Lease: 2 * time.Second}, instance.Past{})
 					must(w, err)
-					_, err = w.reg.Ready(w.Context(), id, gen)
+					_, err = w.reg.Ready(w.Context(), id, gen, instance.DefaultLease)
 					must(w, err)
 					_, err = w.q.Cycle(w.Context(), &queue.CycleRequest{
 						Instance: id, Gen: gen, Seq: 1, Want: 1, Lanes: []queue.LaneClaim{{Lane: lane}}, Reads: reads(m, &Config{}),

@@ -95,6 +95,8 @@ func (w *world) start(h Handlers, changes ...func(*setup)) *node {
 	must(w, err)
 	m, err := instance.New(q, p, s.instance)
 	must(w, err)
+	reg, err := instance.NewRegistry(s.rdb, p)
+	must(w, err)
 	c, err := New(q, h, s.Config)
 	must(w, err)
 	if s.slept != nil {
@@ -109,7 +111,7 @@ func (w *world) start(h Handlers, changes ...func(*setup)) *node {
 			lead.Go(func() {
 				stay.Lead(func(ctx context.Context, t queue.Term) {
 					for ctx.Err() == nil {
-						if _, err := m.Registry().Open(ctx, t); err == nil {
+						if _, err := reg.Open(ctx, t); err == nil {
 							<-ctx.Done()
 						}
 					}

@@ -117,7 +117,7 @@ func (w *worker) join() {
 	cfg := instance.Config{ID: name(w.who), Lease: time.Hour, Consume: instance.ConsumeAll}
 	var gen int64
 	a := w.h.ask(w.who, func() (err error) {
-		gen, _, _, err = w.reg.Register(context.Background(), cfg, 0)
+		gen, _, _, err = w.reg.Register(context.Background(), cfg, instance.Past{})
 		return err
 	})
 	if before != nil {
@@ -141,7 +141,7 @@ func (w *worker) join() {
 // tend sees to it that the worker is ready, and that the gate is open if it leads.
 func (w *worker) tend() {
 	ctx := context.Background()
-	v, err := w.reg.Ready(ctx, name(w.who), w.me.gen)
+	v, err := w.reg.Ready(ctx, name(w.who), w.me.gen, instance.DefaultLease)
 	if err == nil && !v.Open && v.Leader == name(w.who) {
 		_, err = w.reg.Open(ctx, queue.Term{Instance: name(w.who), Gen: w.me.gen, Epoch: v.Epoch})
 	}

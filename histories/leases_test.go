@@ -89,13 +89,13 @@ func (c *candidate) live(ctx context.Context, r *rand.Rand) {
 		switch n := r.IntN(100); {
 		case c.gen == 0 || n < 2:
 			if c.join(); c.gen != 0 && r.IntN(5) > 0 {
-				c.call("ready", c.reg.Ready)
+				c.ready()
 			}
 		case n < 5:
-			c.call("ready", c.reg.Ready)
+			c.ready()
 		case n < 45:
 			c.call("beat", func(ctx context.Context, id string, gen int64) (instance.View, error) {
-				b, err := c.reg.Heartbeat(ctx, id, gen, leaseTime)
+				b, err := c.reg.Heartbeat(ctx, id, gen, leaseTime, time.Time{}, "")
 				return b.View, err
 			})
 		case n < 48:
@@ -110,6 +110,12 @@ func (c *candidate) live(ctx context.Context, r *rand.Rand) {
 			c.advance(r)
 		}
 	}
+}
+
+func (c *candidate) ready() {
+	c.call("ready", func(ctx context.Context, id string, gen int64) (instance.View, error) {
+		return c.reg.Ready(ctx, id, gen, instance.DefaultLease)
+	})
 }
 
 func (c *candidate) ask(op string) leaseAsk { return leaseAsk{op: op, who: c.who, gen: c.gen} }
@@ -147,7 +153,7 @@ func (c *candidate) join() {
 	var v instance.View
 	a := c.h.ask(c.who, func() (err error) {
 		cfg := instance.Config{ID: name(c.who), Lease: leaseTime, Release: releaseOf(c.who)}
-		gen, order, v, err = c.reg.Register(context.Background(), cfg, 0)
+		gen, order, v, err = c.reg.Register(context.Background(), cfg, instance.Past{})
 		return err
 	})
 	r := said(a, v)

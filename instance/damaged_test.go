@@ -100,8 +100,11 @@ func TestRegistry_aDamagedEntryIsRegisteredAnew(t *testing.T) {
 				must(t, r.rdb.HDel(t.Context(), k.Members, "m").Err())
 			}
 			for what, call := range map[string]func() error{
-				"heartbeat": func() error { _, err := r.reg.Heartbeat(t.Context(), "m", m.gen, time.Minute); return err },
-				"ready":     func() error { _, err := r.reg.Ready(t.Context(), "m", m.gen); return err },
+				"heartbeat": func() error {
+					_, err := r.reg.Heartbeat(t.Context(), "m", m.gen, time.Minute, time.Time{}, "")
+					return err
+				},
+				"ready":     func() error { _, err := r.reg.Ready(t.Context(), "m", m.gen, DefaultLease); return err },
 				"open":      func() error { _, err := r.reg.Open(t.Context(), r.term(m)); return err },
 				"standdown": func() error { _, _, err := r.reg.StandDown(t.Context(), r.term(m), "", true, true); return err },
 				"advance":   func() error { _, _, _, err := r.q.Advance(t.Context(), r.term(m), make([]queue.Step, 1)); return err },
@@ -110,14 +113,14 @@ func TestRegistry_aDamagedEntryIsRegisteredAnew(t *testing.T) {
 					t.Errorf("%s: %v, want that it is fenced", what, err)
 				}
 			}
-			gen, _, _, err := r.reg.Register(t.Context(), Config{ID: "m", Release: "v1", Lease: time.Minute}, m.gen)
+			gen, _, _, err := r.reg.Register(t.Context(), Config{ID: "m", Release: "v1", Lease: time.Minute}, Past{Gen: m.gen})
 			must(t, err)
 			lost, err := r.reg.Orphans(t.Context())
 			must(t, err)
 			if gen <= m.gen || !slices.Contains(lost, m.gen) {
 				t.Errorf("generation %d after %d, lost %v", gen, m.gen, lost)
 			}
-			_, err = r.reg.Ready(t.Context(), "m", gen)
+			_, err = r.reg.Ready(t.Context(), "m", gen, DefaultLease)
 			must(t, err)
 			r.wantLeader("m")
 		})

@@ -120,13 +120,13 @@ func TestGate_nothingWasMissedIfAnInstanceHasProofThatSomebodyLed(t *testing.T) 
 				for _, m := range []member{a, b} {
 					r.expire(m, time.Hour)
 				}
-				w := witness{led: c.led}
+				w := Past{Gen: a.gen, Order: a.gen, Led: c.led}
 				if c.ago != 0 {
 					now, err := r.q.Now(ctx)
 					must(t, err)
-					w.seen = now.Add(-c.ago)
+					w.Seen = now.Add(-c.ago)
 				}
-				gen, _, _, err := r.reg.register(ctx, Config{ID: "a", Release: "v1", Lease: lease}.withDefaults(), a.gen, a.gen, w)
+				gen, _, _, err := r.reg.Register(ctx, Config{ID: "a", Release: "v1", Lease: lease}, w)
 				must(t, err)
 				a.gen = gen
 				r.ready(a)

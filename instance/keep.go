@@ -119,7 +119,7 @@ func (m *Manager) heartbeat(s *Stay) error {
 	ctx, done := context.WithTimeout(s.ctx, m.cfg.heartbeat())
 	defer done()
 	asked := time.Now() // not after the reply: a slow reply must not lengthen the lease
-	b, err := m.reg.heartbeat(ctx, s.ID, s.Gen, m.cfg.Lease, m.seen, s.watches())
+	b, err := m.reg.Heartbeat(ctx, s.ID, s.Gen, m.cfg.Lease, m.seen, s.watches())
 	if err != nil {
 		return err
 	}
@@ -145,7 +145,7 @@ func (m *Manager) heartbeat(s *Stay) error {
 
 func (m *Manager) ready(s *Stay) error {
 	v, err := m.call(s, func(ctx context.Context, id string, gen int64) (View, error) {
-		return m.reg.state(ctx, "ready", id, gen, "r", m.cfg.Lease)
+		return m.reg.Ready(ctx, id, gen, m.cfg.Lease)
 	})
 	switch {
 	case err != nil:

@@ -17,14 +17,14 @@ func TestLoss_isFoundAndReported(t *testing.T) {
 	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
 		ctx := t.Context()
 		r := newRig(t, rdb)
-		gen, _, v, err := r.reg.register(ctx, Config{ID: "a", Lease: time.Minute}.withDefaults(), 0, 0, witness{})
+		gen, _, v, err := r.reg.Register(ctx, Config{ID: "a", Lease: time.Minute}, Past{})
 		must(t, err)
 		if v.Forgot {
 			t.Error("the first to join found a loss")
 		}
 		beat := func(seen time.Time) Beat {
 			t.Helper()
-			b, err := r.reg.heartbeat(ctx, "a", gen, time.Minute, seen, "")
+			b, err := r.reg.Heartbeat(ctx, "a", gen, time.Minute, seen, "")
 			must(t, err)
 			return b
 		}
@@ -43,10 +43,10 @@ func TestLoss_isFoundAndReported(t *testing.T) {
 		}
 
 		r.forget()
-		if _, err := r.reg.heartbeat(ctx, "a", gen, time.Minute, seen, ""); err == nil {
+		if _, err := r.reg.Heartbeat(ctx, "a", gen, time.Minute, seen, ""); err == nil {
 			t.Fatal("a Redis that came back empty knows the instance")
 		}
-		_, _, v, err = r.reg.register(ctx, Config{ID: "a", Lease: time.Minute}.withDefaults(), gen, 0, witness{seen: seen})
+		_, _, v, err = r.reg.Register(ctx, Config{ID: "a", Lease: time.Minute}, Past{Gen: gen, Seen: seen})
 		must(t, err)
 		if !v.Forgot || !v.Kept.IsZero() {
 			t.Errorf("forgot %v, kept %v; want that nothing was kept", v.Forgot, v.Kept)
@@ -67,7 +67,7 @@ func TestLoss_isNotAClockThatIsSetBack(t *testing.T) {
 		seen := r.beat(m).Now.Add(time.Hour)
 		must(t, r.rdb.HSet(ctx, r.q.Keys().Meta, "beat", seen.UnixMilli()).Err()) // written before the clock was set back
 		for range 2 {
-			b, err := r.reg.heartbeat(ctx, m.id, m.gen, time.Minute, seen, "")
+			b, err := r.reg.Heartbeat(ctx, m.id, m.gen, time.Minute, seen, "")
 			must(t, err)
 			if b.Forgot {
 				t.Error("it was taken for a loss")
@@ -141,7 +141,7 @@ func TestLoss_ofARegistration(t *testing.T) {
 				must(t, rdb.ZRem(ctx, k.Instances, "m").Err())
 				must(t, rdb.HDel(ctx, k.Members, "m").Err())
 				must(t, rdb.HIncrBy(ctx, k.Meta, "gen", c.gen).Err())
-				_, _, v, err := r.reg.register(ctx, Config{ID: "m", Lease: time.Minute}.withDefaults(), m.gen, 0, witness{seen: seen})
+				_, _, v, err := r.reg.Register(ctx, Config{ID: "m", Lease: time.Minute}, Past{Gen: m.gen, Seen: seen})
 				must(t, err)
 				if v.Forgot != c.want || c.want && (v.Kept.IsZero() || v.Kept.UnixMilli() > m.gen) {
 					t.Errorf("forgot: %v, want %v; kept %s, want at most %d", v.Forgot, c.want, v.Kept, m.gen)

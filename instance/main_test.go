@@ -72,7 +72,7 @@ func (r *rig) join(id, release string, changes ...change) member {
 	for _, f := range changes {
 		f(&c)
 	}
-	gen, _, _, err := r.reg.Register(context.Background(), c, 0)
+	gen, _, _, err := r.reg.Register(context.Background(), c, Past{})
 	must(r, err)
 	return member{id, gen}
 }
@@ -86,7 +86,7 @@ func (r *rig) up(id, release string, changes ...change) member {
 
 func (r *rig) ready(m member) View {
 	r.Helper()
-	v, err := r.reg.Ready(context.Background(), m.id, m.gen)
+	v, err := r.reg.Ready(context.Background(), m.id, m.gen, DefaultLease)
 	must(r, err)
 	return v
 }
@@ -107,7 +107,7 @@ func (r *rig) leave(m member) View {
 
 func (r *rig) beat(m member) Beat {
 	r.Helper()
-	b, err := r.reg.Heartbeat(context.Background(), m.id, m.gen, time.Minute)
+	b, err := r.reg.Heartbeat(context.Background(), m.id, m.gen, time.Minute, time.Time{}, "")
 	must(r, err)
 	return b
 }

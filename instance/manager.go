@@ -57,9 +57,6 @@ func New(q *queue.Queue, p queue.Partition, cfg Config) (*Manager, error) {
 	}, nil
 }
 
-// Registry is the registry the manager works with.
-func (m *Manager) Registry() *Registry { return m.reg }
-
 // ID names the instance.
 func (m *Manager) ID() string { return m.cfg.ID }
 
@@ -101,7 +98,7 @@ func (m *Manager) join(ctx context.Context) (*Stay, error) {
 		call, done := context.WithTimeout(context.WithoutCancel(ctx), m.cfg.Lease)
 		unhook := context.AfterFunc(ctx, func() { time.AfterFunc(m.cfg.heartbeat(), done) })
 		asked := time.Now()
-		gen, order, v, err := m.reg.register(call, m.cfg, m.gen, m.order, witness{m.seen, m.led})
+		gen, order, v, err := m.reg.Register(call, m.cfg, Past{m.gen, m.order, m.seen, m.led})
 		unhook()
 		done()
 		switch {

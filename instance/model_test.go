@@ -127,7 +127,7 @@ func checkModel(t *testing.T, rt *rapid.T, r *rig) {
 			if again {
 				r.prove(old.member) // as below
 			}
-			gen, order, v, err := r.reg.Register(ctx, c, 0)
+			gen, order, v, err := r.reg.Register(ctx, c, Past{})
 			m.live[id] = &modelled{
 				member: member{id, gen}, order: order, standby: c.Standby, sticky: c.Lead == LeadSticky,
 			}
@@ -143,7 +143,7 @@ func checkModel(t *testing.T, rt *rapid.T, r *rig) {
 				i.ready = true
 				m.elect()
 			}
-			check(r.reg.Ready(ctx, i.id, i.gen))
+			check(r.reg.Ready(ctx, i.id, i.gen, DefaultLease))
 		},
 		"resign": func(*rapid.T) {
 			i := pick(lives)
@@ -163,7 +163,7 @@ func checkModel(t *testing.T, rt *rapid.T, r *rig) {
 		},
 		"heartbeat": func(*rapid.T) {
 			i := pick(func(*modelled) bool { return true })
-			b, err := r.reg.Heartbeat(ctx, i.id, i.gen, time.Hour)
+			b, err := r.reg.Heartbeat(ctx, i.id, i.gen, time.Hour, time.Time{}, "")
 			if i.expired {
 				if err == nil {
 					rt.Fatalf("%s renewed a lease that had run out", i.id)

@@ -283,7 +283,7 @@ func TestRank_aProcessThatComesBackIsAsOldAsItWas(t *testing.T) {
 		back := func(id, release string, had member, order int64) {
 			t.Helper()
 			c := Config{ID: id, Release: release, Lead: LeadNewest, Consume: ConsumeNewest, Lease: time.Minute}
-			gen, got, _, err := r.reg.register(t.Context(), c, had.gen, order, witness{})
+			gen, got, _, err := r.reg.Register(t.Context(), c, Past{Gen: had.gen, Order: order})
 			must(t, err)
 			if got != order || gen <= had.gen {
 				t.Fatalf("%s is back with order %d and generation %d, had %d and %d", id, got, gen, order, had.gen)

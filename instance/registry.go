@@ -116,22 +116,18 @@ func (r *Registry) first(more ...string) []string {
 	}, more...)
 }
 
-// Register takes an instance in, as a new generation that is larger than every earlier one and than known. It neither
-// leads nor takes work before [Registry.Ready]. Registering an ID again declares its earlier generation dead.
-func (r *Registry) Register(ctx context.Context, c Config, known int64) (gen, order int64, v View, err error) {
-	return r.register(ctx, c.withDefaults(), known, 0, witness{})
+// Past is what an instance that registers again knows from before. The zero value is of one that never was registered.
+type Past struct {
+	Gen   int64     // its generation: the next is larger
+	Order int64     // of its release, which does not become newer because the instance comes back
+	Seen  time.Time // when Redis last answered one of its heartbeats
+	Led   bool      // and whether somebody led then, with the gate open
 }
 
-// witness is what a process has seen of Redis: when it was last answered a heartbeat, and whether somebody led then, with
-// the gate open.
-type witness struct {
-	seen time.Time
-	led  bool
-}
-
-// register also takes what a process that comes back knows: the order that it had, because coming back does not make its
-// release newer, and what it has seen.
-func (r *Registry) register(ctx context.Context, c Config, known, had int64, w witness) (gen, order int64, v View, err error) {
+// Register takes an instance in, as a new generation that is larger than every earlier one. The instance neither leads nor
+// takes work before [Registry.Ready]. Registering an ID again declares its earlier generation dead.
+func (r *Registry) Register(ctx context.Context, c Config, past Past) (gen, order int64, v View, err error) {
+	c = c.withDefaults()
 	standby := "0"
 	if c.Standby {
 		standby = "1"
@@ -140,8 +136,8 @@ func (r *Registry) register(ctx context.Context, c Config, known, had int64, w w
 	if err != nil {
 		return 0, 0, v, fmt.Errorf("register: %w", err)
 	}
-	values, err := r.run(ctx, registerScript, r.first(r.keys.Running(known)), c.ID, c.Lease.Milliseconds(), standby, string(c.Lead), string(c.Consume),
-		c.Release, string(details), releaseMemory.Milliseconds(), known, had, store.Ms(w.seen), flag(w.led))
+	values, err := r.run(ctx, registerScript, r.first(r.keys.Running(past.Gen)), c.ID, c.Lease.Milliseconds(), standby, string(c.Lead), string(c.Consume),
+		c.Release, string(details), releaseMemory.Milliseconds(), past.Gen, past.Order, store.Ms(past.Seen), flag(past.Led))
 	if err != nil {
 		return 0, 0, v, fmt.Errorf("register: %w", err)
 	}
@@ -152,9 +148,10 @@ func (r *Registry) register(ctx context.Context, c Config, known, had int64, w w
 // the newest. It returns [queue.ErrFenced] if the instance is not registered any more.
 //
 // If its release was lost soon after becoming ready, and a candidate of another release is there, it is not ready but on
-// [View.Probation]: it becomes ready by asking again after that, or by nobody else being there to lead.
-func (r *Registry) Ready(ctx context.Context, id string, gen int64) (View, error) {
-	return r.state(ctx, "ready", id, gen, "r", Config{}.withDefaults().Lease)
+// [View.Probation]: it becomes ready by asking again after that, or by nobody else being there to lead. The probation is
+// a lease long at first.
+func (r *Registry) Ready(ctx context.Context, id string, gen int64, lease time.Duration) (View, error) {
+	return r.state(ctx, "ready", id, gen, "r", lease)
 }
 
 func (r *Registry) state(ctx context.Context, what, id string, gen int64, state string, lease time.Duration) (View, error) {
@@ -238,13 +235,10 @@ func (r *Registry) Declare(ctx context.Context, t queue.Term) (may bool, again t
 
 // Heartbeat renews the lease, drops instances whose lease ran out, and elects if need be. It returns
 // [queue.ErrFenced] if this instance's own lease had run out.
-func (r *Registry) Heartbeat(ctx context.Context, id string, gen int64, lease time.Duration) (Beat, error) {
-	return r.heartbeat(ctx, id, gen, lease, time.Time{}, "")
-}
-
-// heartbeat also says when Redis last answered one, and what the consumer reads if it believes that it watches, so that
-// Redis can tell if it has forgotten either.
-func (r *Registry) heartbeat(ctx context.Context, id string, gen int64, lease time.Duration, seen time.Time, reads string) (Beat, error) {
+//
+// It also tells Redis when Redis last answered one, and what the consumer reads if it believes that it watches: from that
+// Redis can tell that it has forgotten either. Both may be zero.
+func (r *Registry) Heartbeat(ctx context.Context, id string, gen int64, lease time.Duration, seen time.Time, reads string) (Beat, error) {
 	values, err := r.run(ctx, heartbeatScript, r.first(r.keys.Cancel),
 		id, gen, lease.Milliseconds(), overslept.Milliseconds(), store.Ms(seen), reads)
 	if err != nil {

@@ -36,7 +36,7 @@ func TestRegister_generationsAndEpochsRise(t *testing.T) {
 
 		r.forget()
 		known := gens[3] + 1e9 // a Redis whose clock was far ahead once
-		gen, _, _, err := r.reg.Register(t.Context(), Config{ID: "e", Lease: time.Minute}, known)
+		gen, _, _, err := r.reg.Register(t.Context(), Config{ID: "e", Lease: time.Minute}, Past{Gen: known})
 		must(t, err)
 		if gen <= known {
 			t.Fatalf("generation %d after a Redis that forgot, though %d was known", gen, known)
@@ -91,9 +91,9 @@ func TestRegister_againOrphansTheEarlierGeneration(t *testing.T) {
 		} else {
 			r.wantErr(err, queue.ErrFenced)
 		}
-		_, err := r.reg.Heartbeat(t.Context(), first.id, first.gen, time.Minute)
+		_, err := r.reg.Heartbeat(t.Context(), first.id, first.gen, time.Minute, time.Time{}, "")
 		r.wantErr(err, queue.ErrFenced)
-		_, err = r.reg.Ready(t.Context(), first.id, first.gen)
+		_, err = r.reg.Ready(t.Context(), first.id, first.gen, DefaultLease)
 		r.wantErr(err, queue.ErrFenced)
 		r.leave(first) // changes nothing
 
@@ -134,9 +134,9 @@ func TestHeartbeat_renewsAndFences(t *testing.T) {
 			t.Fatalf("%v of the lease are left after a heartbeat", left)
 		}
 		r.expire(m, 0)
-		_, err = r.reg.Heartbeat(t.Context(), m.id, m.gen, time.Minute)
+		_, err = r.reg.Heartbeat(t.Context(), m.id, m.gen, time.Minute, time.Time{}, "")
 		r.wantErr(err, queue.ErrFenced)
-		_, err = r.reg.Ready(t.Context(), m.id, m.gen)
+		_, err = r.reg.Ready(t.Context(), m.id, m.gen, DefaultLease)
 		r.wantErr(err, queue.ErrFenced)
 		_, err = r.reg.Open(t.Context(), r.term(m))
 		r.wantErr(err, queue.ErrFenced)
@@ -265,7 +265,7 @@ func TestRegistry_givesUpWhenTheContextEnds(t *testing.T) {
 	ctx, done := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer done()
 	began := time.Now()
-	_, err := r.reg.Heartbeat(ctx, m.id, m.gen, time.Minute)
+	_, err := r.reg.Heartbeat(ctx, m.id, m.gen, time.Minute, time.Time{}, "")
 	r.wantErr(err, store.ErrUnreachable)
 	if took := time.Since(began); took > 2*time.Second {
 		t.Fatalf("gave up after %v", took)

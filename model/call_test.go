@@ -89,7 +89,7 @@ func (w *world) ask(c call, a *answer) error {
 	case "join":
 		return w.join(c, a)
 	case "ready":
-		return view(w.reg.Ready(ctx, c.id, c.gen))
+		return view(w.reg.Ready(ctx, c.id, c.gen, instance.DefaultLease))
 	case "resign":
 		return view(w.reg.Resign(ctx, c.id, c.gen))
 	case "leave":
@@ -99,7 +99,7 @@ func (w *world) ask(c call, a *answer) error {
 	case "promote":
 		return view(w.reg.Promote(ctx, c.release))
 	case "beat":
-		b, err := w.reg.Heartbeat(ctx, c.id, c.gen, time.Duration(lease)*time.Millisecond)
+		b, err := w.reg.Heartbeat(ctx, c.id, c.gen, time.Duration(lease)*time.Millisecond, time.Time{}, "")
 		a.orphans, a.count = b.Orphans, len(b.Cancel)
 		return view(b.View, err)
 	case "stand down":

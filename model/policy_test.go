@@ -23,6 +23,16 @@ func slotTask(slot int64) *task.Task {
 
 func slotID(slot int64) string { return task.SlotID(scheduleName, store.FromMs(slot)) }
 
+// became is the last run as a step that was done left it: what was dropped did not run.
+func became(s *queue.Step) string {
+	last, err := queue.ParseLast(s.Becomes)
+	if err != nil || s.Dropped == 0 {
+		return s.Becomes
+	}
+	last.Runs = max(last.Runs-int64(s.Dropped), 0)
+	return last.String()
+}
+
 // after is the first slot after a moment.
 func after(anchor, ms int64) int64 {
 	if ms < anchor {
@@ -74,7 +84,7 @@ func (w *world) advance(c call, a *answer, term queue.Term) error {
 	}
 	_, a.count, _, err = w.sendAdvance(term, a)
 	if !a.moved && err == nil {
-		a.last, a.behind = a.step.After(), a.step.Remains
+		a.last, a.behind = became(&a.step), a.step.Remains
 	}
 	return err
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/onbeat/onbeat/instance"
 	"github.com/onbeat/onbeat/schedule"
 )
 
@@ -118,7 +119,7 @@ func TestDeclare_aLeaderThatYieldsReadsNothing(t *testing.T) {
 		must(w, newer.takeStock(w.Context()))
 		_, _, err := w.reg.StandDown(w.Context(), newer.term, "test", true, true)
 		must(w, err)
-		v, err := w.reg.Ready(w.Context(), "old", older.term.Gen)
+		v, err := w.reg.Ready(w.Context(), "old", older.term.Gen, instance.DefaultLease)
 		must(w, err)
 		older.term.Epoch, older.open = v.Epoch, v.Open
 		h := watch("")

@@ -257,7 +257,7 @@ func TestBehind_whilePaused(t *testing.T) {
 		}
 		for range 16 {
 			time.Sleep(30 * time.Second)
-			_, err = w.reg.Heartbeat(ctx, tn.term.Instance, tn.term.Gen, time.Minute)
+			_, err = w.reg.Heartbeat(ctx, tn.term.Instance, tn.term.Gen, time.Minute, time.Time{}, "")
 			must(t, err)
 		}
 		_, err = w.Resume(ctx, "s")

@@ -56,9 +56,9 @@ func (w *world) lead(id, release string, declared func() []Schedule) *tenure {
 func (w *world) leadOver(q *queue.Queue, id, release string, declared func() []Schedule) *tenure {
 	w.Helper()
 	ctx := context.Background()
-	gen, _, _, err := w.reg.Register(ctx, instance.Config{ID: id, Release: release, Lease: time.Minute}, 0)
+	gen, _, _, err := w.reg.Register(ctx, instance.Config{ID: id, Release: release, Lease: time.Minute}, instance.Past{})
 	must(w, err)
-	v, err := w.reg.Ready(ctx, id, gen)
+	v, err := w.reg.Ready(ctx, id, gen, instance.DefaultLease)
 	must(w, err)
 	s := NewScheduler(q, w.reg, SchedulerConfig{Horizon: 400 * time.Millisecond, Declared: declared})
 	return &tenure{
@@ -182,7 +182,9 @@ func (w *world) startOver(rdb redis.UniversalClient, release string, declared fu
 	must(w, err)
 	m, err := instance.New(q, part, instance.Config{Release: release, Lease: time.Second})
 	must(w, err)
-	s := NewScheduler(q, m.Registry(), SchedulerConfig{Horizon: 2 * time.Second, Declared: declared})
+	reg, err := instance.NewRegistry(rdb, part)
+	must(w, err)
+	s := NewScheduler(q, reg, SchedulerConfig{Horizon: 2 * time.Second, Declared: declared})
 	ctx, cancel := context.WithCancel(context.Background())
 	over := make(chan error, 1)
 	go func() { over <- m.Run(ctx, s.Run) }()

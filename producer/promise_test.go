@@ -261,7 +261,7 @@ func TestPromise9_olderNeverOverwritesNewer(t *testing.T) {
 		must(t, w.rdb.ZAdd(ctx, w.q.Keys().Instances, redis.Z{Score: float64(end), Member: "two"}).Err())
 	}
 	lost(0)
-	v, err := w.reg.Heartbeat(ctx, "one", one.term.Gen, time.Minute)
+	v, err := w.reg.Heartbeat(ctx, "one", one.term.Gen, time.Minute, time.Time{}, "")
 	must(t, err)
 	if v.Leader != "one" {
 		t.Fatalf("%q leads", v.Leader)
@@ -273,7 +273,7 @@ func TestPromise9_olderNeverOverwritesNewer(t *testing.T) {
 
 	two = w.lead("two", "v2", declare("a", "c"))
 	lost(time.Minute + time.Second)
-	v, err = w.reg.Heartbeat(ctx, "one", one.term.Gen, time.Minute)
+	v, err = w.reg.Heartbeat(ctx, "one", one.term.Gen, time.Minute, time.Time{}, "")
 	must(t, err)
 	again.term.Epoch = v.Epoch
 	must(t, again.takeStock(ctx))

@@ -36,9 +36,9 @@ func ticking(names ...string) func() []Schedule {
 func (w *world) crash(id, release string, lease time.Duration, declared func() []Schedule) {
 	w.Helper()
 	ctx := context.Background()
-	gen, _, _, err := w.reg.Register(ctx, instance.Config{ID: id, Release: release, Lease: lease}, 0)
+	gen, _, _, err := w.reg.Register(ctx, instance.Config{ID: id, Release: release, Lease: lease}, instance.Past{})
 	must(w, err)
-	v, err := w.reg.Ready(ctx, id, gen)
+	v, err := w.reg.Ready(ctx, id, gen, instance.DefaultLease)
 	must(w, err)
 	tn := &tenure{
 		Scheduler: NewScheduler(w.q, w.reg, SchedulerConfig{Declared: declared}), stay: &instance.Stay{Release: release}, open: true,

@@ -69,16 +69,6 @@ func (p Probe) String() string {
 	return fmt.Sprintf("%d %s %d", p.Bound, p.ID, store.Ms(p.Due))
 }
 
-// After is what the schedule became.
-func (s *Step) After() string {
-	last, err := ParseLast(s.Becomes)
-	if err != nil || s.Dropped == 0 {
-		return s.Becomes
-	}
-	last.Runs = max(last.Runs-int64(s.Dropped), 0)
-	return last.String()
-}
-
 // Advance pushes slots. It returns the clock of Redis, how many tasks were dropped, of which the steps say whose they
 // were, and the indexes of the steps that were not done because their schedule had moved.
 //

@@ -54,12 +54,12 @@ func TestCycle_claimsOnlyWhenTheGateIsOpen(t *testing.T) {
 	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
 		w := newWorld(t, rdb)
 		c := instance.Config{ID: "a", Lead: instance.LeadNewest, Consume: instance.ConsumeAll, Lease: time.Minute}
-		gen, _, _, err := w.reg.Register(t.Context(), c, 0)
+		gen, _, _, err := w.reg.Register(t.Context(), c, instance.Past{})
 		w.must(err)
 		a := &inst{world: w, id: "a", gen: gen}
 		w.add(job("x"))
 		same(t, "not ready", a.cycle(1, lanesOf("job")).MayClaim, false)
-		v, err := w.reg.Ready(t.Context(), "a", gen)
+		v, err := w.reg.Ready(t.Context(), "a", gen, instance.DefaultLease)
 		w.must(err)
 		same(t, "shut", a.cycle(1, lanesOf("job")).MayClaim, false)
 		a.epoch = v.Epoch

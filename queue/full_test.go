@@ -90,7 +90,7 @@ func TestFullRedis_whatPassesAndWhatIsRefused(t *testing.T) {
 	}{
 		{"a heartbeat", "heartbeat", false, func(f *full) error { f.a.beat(); return nil }},
 		{"joining", "register", false, func(f *full) error {
-			_, _, _, err := f.reg.Register(ctx, instance.Config{ID: "c", Lease: time.Minute}, 0)
+			_, _, _, err := f.reg.Register(ctx, instance.Config{ID: "c", Lease: time.Minute}, instance.Past{})
 			return err
 		}},
 		{"resigning", "state", false, func(f *full) error { _, err := f.reg.Resign(ctx, "a", f.a.gen); return err }},

@@ -68,9 +68,9 @@ func (w *world) join(id string, change ...func(*instance.Config)) *inst {
 	for _, f := range change {
 		f(&c)
 	}
-	gen, _, _, err := w.reg.Register(w.Context(), c, 0)
+	gen, _, _, err := w.reg.Register(w.Context(), c, instance.Past{})
 	w.must(err)
-	v, err := w.reg.Ready(w.Context(), id, gen)
+	v, err := w.reg.Ready(w.Context(), id, gen, instance.DefaultLease)
 	w.must(err)
 	i := &inst{world: w, id: id, gen: gen}
 	if v.Leader == id {
@@ -100,7 +100,7 @@ func (i *inst) lose(other *inst) {
 
 func (i *inst) beat() instance.Beat {
 	i.Helper()
-	b, err := i.reg.Heartbeat(i.Context(), i.id, i.gen, time.Minute)
+	b, err := i.reg.Heartbeat(i.Context(), i.id, i.gen, time.Minute, time.Time{}, "")
 	i.must(err)
 	return b
 }

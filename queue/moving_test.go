@@ -35,7 +35,7 @@ func TestScript_waitsWhileASlotOfAClusterIsMoved(t *testing.T) {
 		t.Fatalf("while it is moved: %v", err)
 	}
 	asked := time.Now()
-	if _, err := w.reg.Heartbeat(t.Context(), "nobody", 1, time.Minute); !store.OfMove(err) || time.Since(asked) > 2*time.Second {
+	if _, err := w.reg.Heartbeat(t.Context(), "nobody", 1, time.Minute, time.Time{}, ""); !store.OfMove(err) || time.Since(asked) > 2*time.Second {
 		t.Errorf("it is said after %v: %v", time.Since(asked), err)
 	}
 

@@ -147,11 +147,11 @@ var calls = []struct {
 		return err
 	}},
 	{"join", "register", func(ctx context.Context, s *stock) error {
-		_, _, _, err := s.n.reg.Register(ctx, instance.Config{ID: "c", Lease: time.Minute}, 0)
+		_, _, _, err := s.n.reg.Register(ctx, instance.Config{ID: "c", Lease: time.Minute}, instance.Past{})
 		return err
 	}},
 	{"find that one is lost", "heartbeat", func(ctx context.Context, s *stock) error {
-		_, err := s.n.reg.Heartbeat(ctx, "a", s.a.gen, time.Minute)
+		_, err := s.n.reg.Heartbeat(ctx, "a", s.a.gen, time.Minute, time.Time{}, "")
 		return err
 	}},
 	{"leave", "deregister", func(ctx context.Context, s *stock) error { _, err := s.n.reg.Deregister(ctx, "a", s.a.gen); return err }},

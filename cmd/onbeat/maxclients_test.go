@@ -69,13 +69,13 @@ func TestInstances_sayWhenNobodyLedAnyMore(t *testing.T) {
 		t.Fatal(err)
 	}
 	join := func(id string, lease time.Duration) int64 {
-		gen, _, _, err := reg.Register(t.Context(), instance.Config{ID: id, Lead: instance.LeadNewest, Consume: instance.ConsumeNewest, Lease: lease}, 0)
+		gen, _, _, err := reg.Register(t.Context(), instance.Config{ID: id, Lead: instance.LeadNewest, Consume: instance.ConsumeNewest, Lease: lease}, instance.Past{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		return gen
 	}
-	if _, err := reg.Ready(t.Context(), "leads", join("leads", 500*time.Millisecond)); err != nil {
+	if _, err := reg.Ready(t.Context(), "leads", join("leads", 500*time.Millisecond), instance.DefaultLease); err != nil {
 		t.Fatal(err)
 	}
 	follower := join("follows", time.Minute) // and is never ready
@@ -95,7 +95,7 @@ func TestInstances_sayWhenNobodyLedAnyMore(t *testing.T) {
 		}
 	}
 	look("before anybody has noticed")
-	if _, err := reg.Heartbeat(t.Context(), "follows", follower, time.Minute); err != nil {
+	if _, err := reg.Heartbeat(t.Context(), "follows", follower, time.Minute, time.Time{}, ""); err != nil {
 		t.Fatal(err)
 	}
 	look("after")

@@ -25,11 +25,15 @@ func (s *shell) release(name string, declared ...string) *instance.Manager {
 	if err != nil {
 		s.Fatal(err)
 	}
+	reg, err := instance.NewRegistry(s.rdb, part)
+	if err != nil {
+		s.Fatal(err)
+	}
 	list := []producer.Schedule{}
 	for _, name := range declared {
 		list = append(list, producer.Schedule{Name: name, Rule: schedule.Every(time.Hour), Task: "echo"})
 	}
-	work := producer.NewScheduler(d.Queue(), m.Registry(), producer.SchedulerConfig{
+	work := producer.NewScheduler(d.Queue(), reg, producer.SchedulerConfig{
 		Declared: func() []producer.Schedule { return list },
 	})
 	ended := make(chan error, 1)
