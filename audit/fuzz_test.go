@@ -18,12 +18,15 @@ func FuzzJudge(f *testing.F) {
 		if to < 0 || to > 600_000 {
 			return
 		}
-		p, err := NewPeriod(schedule.Every(10*time.Second), time.UnixMilli(0))
+		p, err := newPeriod(schedule.Every(10*time.Second), time.UnixMilli(0))
 		if err != nil {
 			t.Fatal(err)
 		}
-		in := Input{Schedule: "s", Periods: []Period{p}, From: time.UnixMilli(0), To: time.UnixMilli(to), Settled: time.UnixMilli(to), MaxSlots: 1000,
-			Notes: func(yield func(history.Note) bool) {
+		in := question{
+			input: input{
+				Schedule: "s", Periods: []period{p}, From: time.UnixMilli(0), To: time.UnixMilli(to), Settled: time.UnixMilli(to), MaxSlots: 1000,
+			},
+			notes: func(yield func(history.Note) bool) {
 				for line := range strings.SplitSeq(notes, "\n") {
 					n := history.Parse(line)
 					n.At = time.UnixMilli(to)
@@ -31,9 +34,10 @@ func FuzzJudge(f *testing.F) {
 						return
 					}
 				}
-			}}
+			},
+		}
 		began := time.Now()
-		Judge(in)
+		judge(in)
 		if took := time.Since(began); took > 2*time.Second {
 			t.Fatalf("%q took %v", notes, took)
 		}

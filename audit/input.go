@@ -3,16 +3,14 @@ package audit
 import (
 	"cmp"
 	"fmt"
-	"iter"
 	"time"
 
-	"github.com/onbeat/onbeat/history"
 	"github.com/onbeat/onbeat/queue"
 	"github.com/onbeat/onbeat/schedule"
 )
 
-// Period is a time in which a schedule had one rule.
-type Period struct {
+// period is a time in which a schedule had one rule.
+type period struct {
 	Rule schedule.Rule
 	Grid schedule.Grid
 	// Until is the moment of the change that ended it: slots up to it are of this period. Zero if the rule still holds.
@@ -21,22 +19,22 @@ type Period struct {
 	Looked time.Time
 }
 
-// NewPeriod nails a rule to its anchor.
-func NewPeriod(r schedule.Rule, anchor time.Time) (Period, error) {
+// newPeriod nails a rule to its anchor.
+func newPeriod(r schedule.Rule, anchor time.Time) (period, error) {
 	grid, err := r.Grid(anchor)
 	if err != nil {
-		return Period{}, fmt.Errorf("audit: %w", err)
+		return period{}, fmt.Errorf("audit: %w", err)
 	}
-	return Period{Rule: r, Grid: grid}, nil
+	return period{Rule: r, Grid: grid}, nil
 }
 
-// Input is what is known of one schedule.
-type Input struct {
+// input is what is known of one schedule.
+type input struct {
 	// Schedule is its name.
 	Schedule string
 	// Periods are the rules it had, the oldest first. A period begins where the one before ended. If the last has an
 	// Until, the schedule was deleted then.
-	Periods []Period
+	Periods []period
 	// From and To bound the slots that are judged; both are included.
 	From, To time.Time
 	// Known is where the history begins: a slot before it that has no note is unknown. Zero: it has everything.
@@ -63,42 +61,11 @@ type Input struct {
 	Grace time.Duration
 	// MaxSlots is the most slots that are judged: the newest. Default 10,000,000, which take 16 bytes each.
 	MaxSlots int
-
-	// Notes is the history, oldest first. Notes of other schedules are passed over.
-	Notes iter.Seq[history.Note]
-	// Standing reports whether the task of a slot is due or running. It is asked only for slots that no note settles.
-	Standing func(slot time.Time) bool
-	// Later is the history that was written after Notes was read, until after Standing was asked.
-	Later iter.Seq[history.Note]
 }
 
-func (in Input) withDefaults() Input {
+func (in input) withDefaults() input {
 	in.Tolerance = cmp.Or(in.Tolerance, time.Second)
 	in.Grace = cmp.Or(in.Grace, 2*time.Second)
 	in.MaxSlots = cmp.Or(in.MaxSlots, 10_000_000)
 	return in
-}
-
-// Judge gives every slot its verdict.
-func Judge(in Input) Report {
-	l := Open(in)
-	if in.Notes != nil {
-		for n := range in.Notes {
-			l.Note(n)
-		}
-	}
-	if in.Standing != nil {
-		for slot := range l.Unaccounted() {
-			if in.Standing(slot) {
-				l.Stands(slot)
-			}
-		}
-	}
-	l.Asked()
-	if in.Later != nil {
-		for n := range in.Later {
-			l.Note(n)
-		}
-	}
-	return l.Report()
 }

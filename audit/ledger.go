@@ -11,10 +11,10 @@ import (
 	"github.com/onbeat/onbeat/queue"
 )
 
-// Ledger judges one schedule step by step, for those who audit many in one pass over the history: [Open] it, tell it
-// every [Ledger.Note], what stands of [Ledger.Unaccounted], the notes written since, then read the [Ledger.Report].
-type Ledger struct {
-	in     Input
+// ledger judges one schedule step by step, so that many are audited in one pass over the history: open it, tell it every
+// note, which slots of unaccounted stand, that all were asked for, the notes written since; then read the report.
+type ledger struct {
+	in     input
 	slots  []slot // ascending
 	whys   []string
 	strays []Break
@@ -22,7 +22,7 @@ type Ledger struct {
 
 	failed, lost, returned int64 // runs
 
-	asked bool
+	asked bool // for all that is unaccounted for: what a note sends back after that is not asked for again
 }
 
 // slot is what is known of one slot, in 16 bytes.
@@ -62,9 +62,9 @@ const (
 	perhaps // it may have run besides, in a time whose writes are lost
 )
 
-// Open prepares the slots that are expected.
-func Open(in Input) *Ledger {
-	l := &Ledger{in: in.withDefaults(), whys: []string{""}}
+// open prepares the slots that are expected.
+func open(in input) *ledger {
+	l := &ledger{in: in.withDefaults(), whys: []string{""}}
 	bounds := make([][2]time.Time, len(in.Periods))
 	start, room := in.From.Add(-time.Millisecond), int64(l.in.MaxSlots)
 	for i, p := range in.Periods {
@@ -108,7 +108,7 @@ func Open(in Input) *Ledger {
 }
 
 // nthBefore is a moment so that (it, to] has at most n slots, and nearly as many.
-func nthBefore(p *Period, from, to time.Time, n int64) time.Time {
+func nthBefore(p *period, from, to time.Time, n int64) time.Time {
 	for p.Grid.Count(from, to) > n {
 		step := to.Sub(from) / 64
 		from = from.Add(max(step, time.Millisecond))
@@ -116,7 +116,7 @@ func nthBefore(p *Period, from, to time.Time, n int64) time.Time {
 	return from
 }
 
-func (l *Ledger) find(at time.Time) *slot {
+func (l *ledger) find(at time.Time) *slot {
 	i, ok := slices.BinarySearchFunc(l.slots, at.UnixMilli(), func(s slot, ms int64) int { return cmp.Compare(s.ms, ms) })
 	if !ok {
 		return nil
@@ -125,7 +125,7 @@ func (l *Ledger) find(at time.Time) *slot {
 }
 
 // period is the one that a slot is of.
-func (l *Ledger) period(at time.Time) *Period {
+func (l *ledger) period(at time.Time) *period {
 	for i := range l.in.Periods {
 		if p := &l.in.Periods[i]; p.Until.IsZero() || !at.After(p.Until) {
 			return p
@@ -134,9 +134,9 @@ func (l *Ledger) period(at time.Time) *Period {
 	return nil
 }
 
-// Note takes in one line of the history. Lines come in the order in which they were written, each once; those of other
+// note takes in one line of the history. Lines come in the order in which they were written, each once; those of other
 // schedules are passed over.
-func (l *Ledger) Note(n history.Note) {
+func (l *ledger) note(n history.Note) {
 	switch {
 	case n.Schedule != l.in.Schedule:
 	case !n.From.IsZero():
@@ -157,7 +157,7 @@ const changing = 2 * time.Second
 
 // onGrid reports whether a time is a slot of a rule that held about then: one that was on its way when the rule changed
 // may run yet.
-func (l *Ledger) onGrid(at time.Time) bool {
+func (l *ledger) onGrid(at time.Time) bool {
 	var since time.Time
 	for _, p := range l.in.Periods {
 		held := at.After(since.Add(-changing)) && (p.Until.IsZero() || at.Before(p.Until.Add(changing)))
@@ -169,7 +169,7 @@ func (l *Ledger) onGrid(at time.Time) bool {
 	return false
 }
 
-func (l *Ledger) noteRange(n history.Note) {
+func (l *ledger) noteRange(n history.Note) {
 	to := state(obscure)
 	switch n.Word {
 	case history.Was: // says what the rule was, and nothing of slots
@@ -194,14 +194,14 @@ func (l *Ledger) noteRange(n history.Note) {
 }
 
 // doubt marks a slot that may have run though it is noted as missed.
-func (l *Ledger) doubt(s *slot, n history.Note) {
+func (l *ledger) doubt(s *slot, n history.Note) {
 	if s.state == missed && mayHaveRun(l.in.Losses, l.due(s.ms), n.At) {
 		s.flags |= perhaps
 	}
 }
 
 // reason is the index of a reason. Of more than there is room for, the rest have none.
-func (l *Ledger) reason(why string) uint8 {
+func (l *ledger) reason(why string) uint8 {
 	i := slices.Index(l.whys, why)
 	if i < 0 && len(l.whys) < math.MaxUint8 {
 		i = len(l.whys)
@@ -210,7 +210,7 @@ func (l *Ledger) reason(why string) uint8 {
 	return uint8(max(i, 0))
 }
 
-func (l *Ledger) noteSlot(s *slot, n history.Note) {
+func (l *ledger) noteSlot(s *slot, n history.Note) {
 	if n.Claimed.IsZero() {
 		switch n.Word {
 		case history.Skipped:
@@ -259,7 +259,7 @@ func (l *Ledger) noteSlot(s *slot, n history.Note) {
 }
 
 // claim takes in that a slot was claimed once, or once more.
-func (l *Ledger) claim(s *slot, n history.Note) {
+func (l *ledger) claim(s *slot, n history.Note) {
 	due := n.Slot
 	if p := l.period(n.Slot); p != nil {
 		due = p.Rule.JitterFor(l.in.Schedule, n.Slot)
@@ -279,8 +279,8 @@ func (l *Ledger) claim(s *slot, n history.Note) {
 	s.attempt = max(s.attempt, attempt)
 }
 
-// Unaccounted are the slots that would be called lost: ask whether their tasks are due or running.
-func (l *Ledger) Unaccounted() iter.Seq[time.Time] {
+// unaccounted are the slots that would be called lost: ask whether their tasks are due or running.
+func (l *ledger) unaccounted() iter.Seq[time.Time] {
 	return func(yield func(time.Time) bool) {
 		for i := range l.slots {
 			if l.verdict(&l.slots[i]) == Lost && !yield(time.UnixMilli(l.slots[i].ms).UTC()) {
@@ -290,18 +290,15 @@ func (l *Ledger) Unaccounted() iter.Seq[time.Time] {
 	}
 }
 
-// Stands notes that the task of a slot is due or running.
-func (l *Ledger) Stands(at time.Time) {
+// stands notes that the task of a slot is due or running.
+func (l *ledger) stands(at time.Time) {
 	if s := l.find(at); s != nil {
 		s.flags |= stands
 	}
 }
 
-// Asked says that all that is unaccounted for has been asked for. Of what a note sends back after that, nobody asks again.
-func (l *Ledger) Asked() { l.asked = true }
-
 // verdict is what is known of a slot, with what has been told so far.
-func (l *Ledger) verdict(s *slot) Verdict {
+func (l *ledger) verdict(s *slot) Verdict {
 	switch {
 	case s.flags&twice != 0:
 		return Duplicated
@@ -336,7 +333,7 @@ func (l *Ledger) verdict(s *slot) Verdict {
 }
 
 // silence is the verdict on a slot whose end no note tells.
-func (l *Ledger) silence(s *slot) Verdict {
+func (l *ledger) silence(s *slot) Verdict {
 	at := time.UnixMilli(s.ms)
 	p := l.period(at)
 	switch {

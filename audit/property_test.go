@@ -1,4 +1,4 @@
-package audit_test
+package audit
 
 import (
 	"maps"
@@ -8,7 +8,6 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/onbeat/onbeat/audit"
 	"github.com/onbeat/onbeat/history"
 )
 
@@ -17,7 +16,7 @@ type world struct {
 	t     *rapid.T
 	notes []history.Note
 	due   map[int64]bool // slots whose tasks stand
-	want  map[audit.Verdict]int64
+	want  map[Verdict]int64
 }
 
 func (w *world) draw(n int, what string) int { return rapid.IntRange(0, n-1).Draw(w.t, what) }
@@ -32,12 +31,12 @@ func (w *world) run(slot time.Time, word history.Word, attempt int, claimed time
 }
 
 // live lets one slot live, and returns its verdict.
-func (w *world) live(slot time.Time) audit.Verdict {
-	verdict := audit.OnTime
+func (w *world) live(slot time.Time) Verdict {
+	verdict := OnTime
 	lag := w.draw(1000, "lag")
 	if w.draw(4, "late?") == 0 {
 		lag += 1001
-		verdict = audit.Late
+		verdict = Late
 	}
 	claimed := slot.Add(time.Duration(lag) * time.Millisecond)
 	attempt := 1
@@ -51,17 +50,17 @@ func (w *world) live(slot time.Time) audit.Verdict {
 	switch w.draw(12, "end") {
 	case 0:
 		w.run(slot, "dead", attempt, claimed)
-		return audit.Failed
+		return Failed
 	case 1:
 		w.run(slot, "cancelled", attempt, claimed)
-		return audit.Cancelled
+		return Cancelled
 	case 2: // due or running
 		w.due[slot.UnixMilli()] = true
-		return audit.Pending
+		return Pending
 	case 3:
 		ended := w.run(slot, "done", attempt, claimed)
 		w.run(slot, "done", attempt, ended)
-		return audit.Duplicated
+		return Duplicated
 	}
 	w.run(slot, "done", attempt, claimed)
 	return verdict
@@ -75,19 +74,19 @@ func (w *world) note(slot time.Time, word history.Word, why string) {
 }
 
 // slot gives one slot a fate.
-func (w *world) slot(slot time.Time) audit.Verdict {
+func (w *world) slot(slot time.Time) Verdict {
 	switch w.draw(10, "fate") {
 	case 0:
 		w.note(slot, "skipped", "overlap")
-		return audit.Skipped
+		return Skipped
 	case 1:
 		w.note(slot, "missed", "outage")
-		return audit.Missed
+		return Missed
 	case 2:
-		return audit.Lost // nothing says anything
+		return Lost // nothing says anything
 	case 3:
 		w.run(slot, "done", 1, slot.Add(-time.Duration(1+w.draw(500, "early"))*time.Millisecond))
-		return audit.Early
+		return Early
 	}
 	return w.live(slot)
 }
@@ -95,7 +94,7 @@ func (w *world) slot(slot time.Time) audit.Verdict {
 func TestJudge_isRightOnRandomHistories(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		w := &world{t: t, due: map[int64]bool{}, want: map[audit.Verdict]int64{}}
+		w := &world{t: t, due: map[int64]bool{}, want: map[Verdict]int64{}}
 		n := rapid.IntRange(1, 40).Draw(t, "slots")
 		span := []time.Duration{50 * time.Millisecond, time.Second, time.Minute}[w.draw(3, "every")]
 		for k := 0; k < n; k++ {
@@ -108,7 +107,7 @@ func TestJudge_isRightOnRandomHistories(t *testing.T) {
 					Schedule: "beat", From: slot, To: last, Word: []history.Word{"missed", "paused", "changed"}[fate],
 					Count: int64(length), At: last.Add(time.Second),
 				})
-				w.want[[]audit.Verdict{audit.Missed, audit.Paused, audit.Changed}[fate]] += int64(length)
+				w.want[[]Verdict{Missed, Paused, Changed}[fate]] += int64(length)
 				k += length - 1
 				continue
 			}
@@ -118,7 +117,7 @@ func TestJudge_isRightOnRandomHistories(t *testing.T) {
 			stray := t0.Add(time.Duration(w.draw(n, "stray"))*span + time.Millisecond)
 			if stray.Before(t0.Add(time.Duration(n) * span)) {
 				w.run(stray, "done", 1, stray)
-				w.want[audit.OffGrid]++
+				w.want[OffGrid]++
 			}
 		}
 		slices.SortStableFunc(w.notes, func(a, b history.Note) int { return a.At.Compare(b.At) })
@@ -126,11 +125,13 @@ func TestJudge_isRightOnRandomHistories(t *testing.T) {
 		cut := len(w.notes) - w.draw(min(len(w.notes), 5)+1, "later")
 		end := t0.Add(time.Duration(n-1)*span + time.Millisecond)
 
-		r := audit.Judge(audit.Input{
-			Schedule: "beat", Periods: []audit.Period{every(t, span, t0)}, From: t0, To: end, Settled: end,
-			Grace: time.Nanosecond,
-			Notes: slices.Values(w.notes[:cut]), Later: slices.Values(w.notes[cut:]),
-			Standing: func(slot time.Time) bool {
+		r := judge(question{
+			input: input{
+				Schedule: "beat", Periods: []period{every(t, span, t0)}, From: t0, To: end, Settled: end,
+				Grace: time.Nanosecond,
+			},
+			notes: slices.Values(w.notes[:cut]), later: w.notes[cut:],
+			stands: func(slot time.Time) bool {
 				return w.due[slot.UnixMilli()] || slices.ContainsFunc(w.notes[cut:], func(n history.Note) bool { return n.Slot.Equal(slot) })
 			},
 		})

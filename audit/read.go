@@ -25,8 +25,10 @@ type Options struct {
 	Schedule string
 	// Since is how far back to look. Default 1h.
 	Since time.Duration
-	// Tolerance and Grace are as in [Input].
-	Tolerance, Grace time.Duration
+	// Tolerance is how long after it fell due a slot may be claimed and be on time. Default 1s.
+	Tolerance time.Duration
+	// Grace is how long ago a slot without a note may have fallen due and still be pending. Default 2s.
+	Grace time.Duration
 }
 
 // groupSlots is about how many slots are judged in one pass over the history.
@@ -45,16 +47,16 @@ func Run(ctx context.Context, q *queue.Queue, s *producer.Schedules, opts Option
 	if opts.Since <= 0 {
 		opts.Since = time.Hour
 	}
-	a := &auditor{q: q, opts: opts, known: map[string]*Input{}}
+	a := &auditor{q: q, opts: opts, known: map[string]*input{}}
 	if err := a.read(ctx, s); err != nil {
 		return nil, err
 	}
 	var reports []Report
-	var group []*Ledger
+	var group []*ledger
 	slots := 0
 	names := slices.Sorted(maps.Keys(a.known))
 	for i, name := range names {
-		l := Open(*a.known[name])
+		l := open(*a.known[name])
 		group, slots = append(group, l), slots+len(l.slots)
 		if slots < groupSlots && i+1 < len(names) {
 			continue
@@ -63,7 +65,7 @@ func Run(ctx context.Context, q *queue.Queue, s *producer.Schedules, opts Option
 			return nil, err
 		}
 		for _, l := range group {
-			reports = append(reports, l.Report())
+			reports = append(reports, l.report())
 		}
 		group, slots = nil, 0
 	}
@@ -81,7 +83,7 @@ type auditor struct {
 	q        *queue.Queue
 	opts     Options
 	from, to time.Time
-	known    map[string]*Input
+	known    map[string]*input
 	unread   []error
 }
 
@@ -155,10 +157,10 @@ func (a *auditor) list(ctx context.Context, s *producer.Schedules) (list []produ
 
 func (a *auditor) wanted(name string) bool { return a.opts.Schedule == "" || a.opts.Schedule == name }
 
-func (a *auditor) input(name string) *Input {
+func (a *auditor) input(name string) *input {
 	in := a.known[name]
 	if in == nil {
-		in = &Input{Schedule: name, From: a.from, To: a.to, Tolerance: a.opts.Tolerance, Grace: a.opts.Grace}
+		in = &input{Schedule: name, From: a.from, To: a.to, Tolerance: a.opts.Tolerance, Grace: a.opts.Grace}
 		a.known[name] = in
 	}
 	return in
@@ -169,8 +171,8 @@ func (a *auditor) was(n history.Note) {
 	var r schedule.Rule
 	err := json.Unmarshal([]byte(n.Why), &r)
 	if err == nil {
-		var p Period
-		if p, err = NewPeriod(r, n.From); err == nil {
+		var p period
+		if p, err = newPeriod(r, n.From); err == nil {
 			p.Until, p.Looked = n.At, n.To
 			in := a.input(n.Schedule)
 			in.Periods = append(in.Periods, p)
@@ -181,14 +183,14 @@ func (a *auditor) was(n history.Note) {
 }
 
 // complete adds the rule that a schedule has now. Nil stands for one that was deleted.
-func (in *Input) complete(s *producer.Status) error {
+func (in *input) complete(s *producer.Status) error {
 	if s == nil {
 		in.Settled = in.To
 		return nil
 	}
 	in.Settled, in.Paused, in.Behind = s.Pushed, s.Paused, s.Spans
 	in.Over = s.Schedule.MaxRuns > 0 && s.Runs >= s.Schedule.MaxRuns
-	p, err := NewPeriod(s.Schedule.Rule, s.Anchor)
+	p, err := newPeriod(s.Schedule.Rule, s.Anchor)
 	if err != nil {
 		return fmt.Errorf("schedule %q: %w", in.Schedule, err)
 	}
@@ -216,8 +218,8 @@ func (a *auditor) take(events []queue.Event) {
 
 // judge reads the history once for a group of schedules, asks for what it leaves open, and reads what was written
 // meanwhile.
-func (a *auditor) judge(ctx context.Context, group []*Ledger) error {
-	of := make(map[string]*Ledger, len(group))
+func (a *auditor) judge(ctx context.Context, group []*ledger) error {
+	of := make(map[string]*ledger, len(group))
 	for _, l := range group {
 		of[l.in.Schedule] = l
 	}
@@ -230,7 +232,7 @@ func (a *auditor) judge(ctx context.Context, group []*Ledger) error {
 		last = id
 		for _, n := range e.Notes {
 			if l := of[n.Schedule]; l != nil {
-				l.Note(n)
+				l.note(n)
 			}
 		}
 		return nil
@@ -245,14 +247,14 @@ func (a *auditor) judge(ctx context.Context, group []*Ledger) error {
 		}
 	}
 	for _, l := range group {
-		l.Asked()
+		l.asked = true
 	}
 	return a.q.History(ctx, store.FromMs(last.ms), note)
 }
 
 // stand asks for the tasks of slots that no note settles.
-func (a *auditor) stand(ctx context.Context, l *Ledger) error {
-	slots := slices.Collect(l.Unaccounted())
+func (a *auditor) stand(ctx context.Context, l *ledger) error {
+	slots := slices.Collect(l.unaccounted())
 	ids := make([]string, len(slots))
 	for i, at := range slots {
 		ids[i] = task.SlotID(l.in.Schedule, at)
@@ -270,7 +272,7 @@ func (a *auditor) stand(ctx context.Context, l *Ledger) error {
 			}
 		}
 		if ok {
-			l.Stands(slots[i])
+			l.stands(slots[i])
 		}
 	}
 	return nil

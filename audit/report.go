@@ -123,8 +123,8 @@ func keep(list []Break, b Break) []Break {
 	return list
 }
 
-// Report counts the verdicts as they stand.
-func (l *Ledger) Report() Report {
+// report counts the verdicts as they stand.
+func (l *ledger) report() Report {
 	r := Report{
 		Schedule: l.in.Schedule, From: l.in.From, To: l.in.To, Slots: int64(len(l.slots)),
 		Counts: map[Verdict]int64{}, FailedRuns: l.failed, LostRuns: l.lost, ReturnedRuns: l.returned,
@@ -167,7 +167,7 @@ func (l *Ledger) Report() Report {
 	return r
 }
 
-func (l *Ledger) due(ms int64) time.Time {
+func (l *ledger) due(ms int64) time.Time {
 	at := time.UnixMilli(ms)
 	if p := l.period(at); p != nil {
 		return p.Rule.JitterFor(l.in.Schedule, at)
@@ -192,7 +192,7 @@ func (r *Report) times(lags []int32, claims []int64) {
 	}
 }
 
-func (l *Ledger) detail(s *slot, v Verdict) string {
+func (l *ledger) detail(s *slot, v Verdict) string {
 	switch v {
 	case Early:
 		return fmt.Sprintf("claimed %d ms before it was due", -s.lag)
