@@ -1,4 +1,4 @@
-package audit_test
+package audit
 
 import (
 	"testing"
@@ -6,7 +6,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/onbeat/onbeat/audit"
 	"github.com/onbeat/onbeat/history"
 	"github.com/onbeat/onbeat/queue"
 	"github.com/onbeat/onbeat/testredis"
@@ -16,11 +15,11 @@ import (
 // missed in the part of it in which Redis is known to have lived may have run at all; and what was settled in vain has.
 func TestJudge_marksWhatALossMayHaveRepeated(t *testing.T) {
 	t.Parallel()
-	loss := audit.Loss{From: at(10), Known: at(13), Until: at(15), Found: at(15)}
-	in := audit.Input{
-		Schedule: "beat", Periods: []audit.Period{every(t, time.Second, t0)}, From: t0, To: at(20), Settled: at(20),
-		Losses: []audit.Loss{loss}, Vain: []time.Time{at(3), at(3.5)},
-	}
+	loss := Loss{From: at(10), Known: at(13), Until: at(15), Found: at(15)}
+	in := question{input: input{
+		Schedule: "beat", Periods: []period{every(t, time.Second, t0)}, From: t0, To: at(20), Settled: at(20),
+		Losses: []Loss{loss}, Vain: []time.Time{at(3), at(3.5)},
+	}}
 	var list []history.Note
 	add := func(noted float64, line string) {
 		n := notes(t, line)[0]
@@ -36,15 +35,15 @@ func TestJudge_marksWhatALossMayHaveRepeated(t *testing.T) {
 	for _, s := range []string{"15", "16", "17", "18"} {
 		add(19, "beat@{"+s+"} done 1 {"+s+".01}")
 	}
-	in.Notes = func(yield func(history.Note) bool) {
+	in.notes = func(yield func(history.Note) bool) {
 		for _, n := range list {
 			if !yield(n) {
 				return
 			}
 		}
 	}
-	r := audit.Judge(in)
-	for v, want := range map[audit.Verdict]int64{audit.Unknown: 3, audit.Missed: 1, audit.OnTime: 14, audit.Late: 1} {
+	r := judge(in)
+	for v, want := range map[Verdict]int64{Unknown: 3, Missed: 1, OnTime: 14, Late: 1} {
 		if got := r.Counts[v]; got != want {
 			t.Errorf("%s: %d, want %d", v, got, want)
 		}
@@ -73,7 +72,7 @@ func TestLosses_thatOverlapAreOne(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		list, err := audit.Losses(ctx, q, time.Minute)
+		list, err := Losses(ctx, q, time.Minute)
 		if err != nil || len(list) != 1 {
 			t.Fatalf("%v, %v; want one", list, err)
 		}
