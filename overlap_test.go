@@ -12,6 +12,7 @@ import (
 
 	"github.com/onbeat/onbeat"
 	"github.com/onbeat/onbeat/handlers"
+	"github.com/onbeat/onbeat/producer"
 	"github.com/onbeat/onbeat/schedule"
 	"github.com/onbeat/onbeat/task"
 	"github.com/onbeat/onbeat/testredis"
@@ -104,7 +105,8 @@ func TestOverlap_backfilledSlotsRunBehindThoseOnTime(t *testing.T) {
 		defer stop()
 		time.Sleep(3*time.Second + 100*time.Millisecond) // in the middle of a run
 		began := time.Now().Truncate(time.Second)
-		n, err := d.Schedules().Backfill(t.Context(), "s", began.Add(-100*time.Second), began.Add(-71*time.Second), nil)
+		got, err := d.Schedules().Backfill(t.Context(), "s", producer.Backfilling{From: began.Add(-100 * time.Second), To: began.Add(-71 * time.Second)})
+		n := got.Added
 		if err != nil || n != 30 {
 			t.Fatalf("backfilled %d: %v", n, err)
 		}
@@ -121,6 +123,18 @@ func TestOverlap_backfilledSlotsRunBehindThoseOnTime(t *testing.T) {
 		}
 		if b.most != 1 {
 			t.Errorf("%d ran at once", b.most)
+		}
+		again := producer.Backfilling{From: began.Add(-100 * time.Second), To: began.Add(-70 * time.Second)} // and one more
+		if got, err := d.Schedules().Backfill(t.Context(), "s", again); err != nil || got.Slots != 31 || got.Added != 1 {
+			t.Errorf("what has run was asked for again: %+v, %v", got, err)
+		}
+		again.To, again.Again = began.Add(-71*time.Second), true
+		if got, err := d.Schedules().By("ann@host").Backfill(t.Context(), "s", again); err != nil || got.Added != 30 {
+			t.Errorf("and on purpose: %+v, %v", got, err)
+		}
+		events, err := d.Queue().Events(t.Context(), time.Time{}, 100)
+		if e := events[len(events)-1]; err != nil || e.Kind != "backfill" || e.Fields["by"] != "ann@host" || e.Fields["slots"] != "30" {
+			t.Errorf("the last event is %+v, %v", e, err)
 		}
 	})
 }

@@ -125,7 +125,7 @@ func TestBackfill_isNotSkippedForOverlap(t *testing.T) {
 		for _, o := range []schedule.Overlap{schedule.OverlapSkip, schedule.OverlapQueue, schedule.OverlapReplace} {
 			name := string(o)
 			w.apply(name, schedule.Rule{Every: time.Minute, Overlap: o})
-			n, err := w.Backfill(t.Context(), name, w.now().Add(-10*time.Minute), w.now(), nil)
+			n, err := w.backfill(t.Context(), name, w.now().Add(-10*time.Minute), w.now(), nil)
 			if err != nil || n < 10 {
 				t.Fatalf("%d added, %v", n, err)
 			}

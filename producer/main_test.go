@@ -219,3 +219,9 @@ func names(list []Status) string {
 	}
 	return strings.TrimSpace(b.String())
 }
+
+// backfill is Backfill, and how many it added.
+func (w *world) backfill(ctx context.Context, name string, from, to time.Time, progress func(done, of int)) (int, error) {
+	got, err := w.Backfill(ctx, name, Backfilling{From: from, To: to, Progress: progress})
+	return got.Added, err
+}

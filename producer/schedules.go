@@ -2,7 +2,6 @@ package producer
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -11,14 +10,21 @@ import (
 
 	"github.com/onbeat/onbeat/queue"
 	"github.com/onbeat/onbeat/schedule"
-	"github.com/onbeat/onbeat/task"
 )
 
 // Schedules lists, changes, pauses and triggers schedules: from anywhere, whoever leads. What it changes holds for every
 // slot after the call returned.
 type Schedules struct {
-	q *queue.Queue
-	p *Producer
+	q  *queue.Queue
+	p  *Producer
+	by string
+}
+
+// By names the person, or the program, that asks for what is done by hand, such as "ann@host". Events show it.
+func (s *Schedules) By(actor string) *Schedules {
+	named := *s
+	named.by = actor
+	return &named
 }
 
 // NewSchedules returns the schedules of a partition.
@@ -274,97 +280,4 @@ func (s *Schedules) change(ctx context.Context, name string, mayBeNew bool,
 		}
 	}
 	return fmt.Errorf("schedule %q: %w", name, queue.ErrChanged)
-}
-
-// Trigger runs a schedule's task once, now, besides its grid, and returns the task's ID. If its runs may not overlap, it
-// waits behind the slots on time, and none of them is skipped or cancelled for it. It works while the schedule is paused
-// too.
-func (s *Schedules) Trigger(ctx context.Context, name string, payload json.RawMessage) (string, error) {
-	status, err := s.Get(ctx, name)
-	if err != nil {
-		return "", err
-	}
-	t := status.Schedule.slotTask(time.Time{})
-	t.ID = name + "!" + task.NewID(time.Now())
-	t.Slot, t.Conflict = time.Time{}, task.Behind
-	if payload != nil {
-		t.Payload = payload
-	}
-	return s.p.enqueue(ctx, t)
-}
-
-// maxBackfill bounds one call of Backfill.
-const maxBackfill = 100_000
-
-// Backfill runs the task of every slot in [from, to], oldest first and behind everything that is on time, whether or
-// not the slot has been run before. It returns how many it added; a slot that is being backfilled already is not added
-// again. Slots before the anchor are reached by following the grid backwards. More than 100,000 are refused, and so
-// is a time that has not come. A slot whose jitter has not gone by waits for it.
-func (s *Schedules) Backfill(ctx context.Context, name string, from, to time.Time, progress func(done, of int)) (int, error) {
-	status, err := s.Get(ctx, name)
-	if err != nil {
-		return 0, err
-	}
-	if to.Before(from) {
-		return 0, &task.FieldError{Field: "to", Value: to.Format(time.RFC3339), Reason: "before from", Hint: "the older time comes first"}
-	}
-	now, err := s.q.Now(ctx)
-	if err != nil {
-		return 0, err
-	}
-	if to.After(now) {
-		return 0, &task.FieldError{Field: "to", Value: to.Format(time.RFC3339), Reason: "in the future", Hint: "slots to come run by themselves"}
-	}
-	grid, err := status.Schedule.Grid(anchorBefore(&status, from))
-	if err != nil {
-		return 0, err
-	}
-	n := grid.Count(from.Add(-time.Nanosecond), to)
-	if n > maxBackfill {
-		return 0, &task.FieldError{Field: "from", Value: from.Format(time.RFC3339), Reason: fmt.Sprintf("%d slots, the limit is %d", n, maxBackfill), Hint: "backfill a shorter time, then the next"}
-	}
-	var batch []*task.Task
-	added, done := 0, 0
-	flush := func() error {
-		results, err := s.p.enqueueAll(ctx, batch)
-		for _, r := range results {
-			if r.Err == nil {
-				added++
-			}
-		}
-		done += len(batch)
-		batch = batch[:0]
-		if err == nil && progress != nil {
-			progress(done, int(n))
-		}
-		return err
-	}
-	for slot := range grid.Between(from.Add(-time.Nanosecond), to) {
-		t := status.Schedule.slotTask(slot)
-		t.ID += backfillMark
-		t.Priority, t.Keep = task.Low, -1
-		t.Conflict = task.Behind // all are due at once, and each was asked for: one after the other
-		if due := status.Schedule.JitterFor(name, slot); due.After(now) {
-			t.Due = due
-		}
-		if batch = append(batch, t); len(batch) == queue.MaxBatch {
-			if err := flush(); err != nil {
-				return added, err
-			}
-		}
-	}
-	return added, flush()
-}
-
-// anchorBefore is a slot zero that is not after a time, on the same grid.
-func anchorBefore(s *Status, from time.Time) time.Time {
-	if !s.Anchor.After(from) {
-		return s.Anchor
-	}
-	if s.Schedule.Every == 0 {
-		return from
-	}
-	every := s.Schedule.Every.Milliseconds()
-	k := (s.Anchor.UnixMilli() - from.UnixMilli() + every - 1) / every
-	return time.UnixMilli(s.Anchor.UnixMilli() - k*every).UTC()
 }

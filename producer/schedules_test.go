@@ -108,7 +108,7 @@ func TestChange_nothingPushedAheadLeaks(t *testing.T) {
 		}
 		for what, err := range map[string]error{
 			"delete": w.Delete(ctx, "s"), "get": second(w.Get(ctx, "s")), "pause": second(w.Pause(ctx, "s")),
-			"trigger": second(w.Trigger(ctx, "s", nil)), "backfill": second(w.Backfill(ctx, "s", epoch, epoch, nil)),
+			"trigger": second(w.Trigger(ctx, "s", nil)), "backfill": second(w.backfill(ctx, "s", epoch, epoch, nil)),
 		} {
 			if !errors.Is(err, queue.ErrNotFound) {
 				t.Errorf("%s of one that is deleted: %v", what, err)
@@ -235,7 +235,7 @@ func TestPromise6_aBackfillRunsNothingEarly(t *testing.T) {
 		must(t, err)
 		s, err := w.Get(ctx, name)
 		must(t, err)
-		n, err := w.Backfill(ctx, name, s.Anchor.Add(-time.Minute), s.Anchor, nil)
+		n, err := w.backfill(ctx, name, s.Anchor.Add(-time.Minute), s.Anchor, nil)
 		if n != 2 || err != nil {
 			t.Fatalf("%d were added: %v", n, err)
 		}
@@ -279,7 +279,7 @@ func TestTriggerAndBackfill(t *testing.T) {
 	must(t, err)
 	from, to := s.Anchor.Add(-10*time.Minute), s.Anchor.Add(-8*time.Minute)
 	var told []int
-	n, err := w.Backfill(ctx, "s", from, to, func(done, of int) { told = append(told, done, of) })
+	n, err := w.backfill(ctx, "s", from, to, func(done, of int) { told = append(told, done, of) })
 	if n != 3 || err != nil || len(told) != 2 || told[0] != 3 || told[1] != 3 {
 		t.Errorf("backfilled %d, %v, told %v", n, err, told)
 	}
@@ -291,23 +291,23 @@ func TestTriggerAndBackfill(t *testing.T) {
 			t.Errorf("%+v", rec)
 		}
 	}
-	if n, err := w.Backfill(ctx, "s", from, to, nil); n != 0 || err != nil {
+	if n, err := w.backfill(ctx, "s", from, to, nil); n != 0 || err != nil {
 		t.Errorf("again: %d, %v", n, err)
 	}
-	if n, err := w.Backfill(ctx, "s", from.Add(time.Microsecond), to.Add(time.Minute), nil); n != 1 || err != nil {
+	if n, err := w.backfill(ctx, "s", from.Add(time.Microsecond), to.Add(time.Minute), nil); n != 1 || err != nil {
 		t.Errorf("from a microsecond later, to the next: %d, %v", n, err)
 	}
 	var field *task.FieldError
-	if _, err := w.Backfill(ctx, "s", to, from, nil); !errors.As(err, &field) || field.Field != "to" {
+	if _, err := w.backfill(ctx, "s", to, from, nil); !errors.As(err, &field) || field.Field != "to" {
 		t.Errorf("to before from: %v", err)
 	}
-	if _, err := w.Backfill(ctx, "s", from.AddDate(-1, 0, 0), to, nil); !errors.As(err, &field) || field.Field != "from" {
+	if _, err := w.backfill(ctx, "s", from.AddDate(-1, 0, 0), to, nil); !errors.As(err, &field) || field.Field != "from" {
 		t.Errorf("a year of minutes: %v", err)
 	}
 	if _, err := w.Apply(ctx, Schedule{Name: "c", Rule: schedule.Cron("0 * * * *", nil), Task: "job"}); err != nil {
 		t.Fatal(err)
 	}
-	if n, err := w.Backfill(ctx, "c", epoch, epoch.Add(3*time.Hour), nil); n != 4 || err != nil {
+	if n, err := w.backfill(ctx, "c", epoch, epoch.Add(3*time.Hour), nil); n != 4 || err != nil {
 		t.Errorf("cron: %d, %v", n, err)
 	}
 }

@@ -40,6 +40,22 @@ func (q *Queue) Events(ctx context.Context, since time.Time, limit int) ([]Event
 	return list, nil
 }
 
+// Tell adds an event of a kind: names and values of what there is to say follow. An empty value is left out. Producers need not have
+// the right to.
+func (q *Queue) Tell(ctx context.Context, kind string, fields ...string) error {
+	values := []any{"event", kind}
+	for i := 0; i+1 < len(fields); i += 2 {
+		if fields[i+1] != "" {
+			values = append(values, fields[i], fields[i+1])
+		}
+	}
+	err := q.rdb.XAdd(ctx, &redis.XAddArgs{Stream: q.keys.Events, MaxLen: int64(q.caps.Events), Approx: true, Values: values}).Err()
+	if err != nil {
+		return fmt.Errorf("note the event %q: %w", kind, store.Classify(err))
+	}
+	return nil
+}
+
 // followBlock is how long one read waits for new events, and so how late the end of a context may be noticed.
 const followBlock = time.Second
 

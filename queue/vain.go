@@ -2,12 +2,9 @@ package queue
 
 import (
 	"context"
-	"fmt"
+	"strconv"
 	"strings"
 
-	"github.com/redis/go-redis/v9"
-
-	"github.com/onbeat/onbeat/store"
 	"github.com/onbeat/onbeat/task"
 )
 
@@ -26,14 +23,7 @@ func (q *Queue) SettledInVain(ctx context.Context, instance string, ids []string
 			slots = append(slots, id)
 		}
 	}
-	err := q.rdb.XAdd(ctx, &redis.XAddArgs{
-		Stream: q.keys.Events, MaxLen: int64(q.caps.Events), Approx: true,
-		Values: []any{"event", vain, "instance", instance, "tasks", len(ids), "slots", strings.Join(slots, " ")},
-	}).Err()
-	if err != nil {
-		return fmt.Errorf("note what was settled in vain: %w", store.Classify(err))
-	}
-	return nil
+	return q.Tell(ctx, vain, "instance", instance, "tasks", strconv.Itoa(len(ids)), "slots", strings.Join(slots, " "))
 }
 
 // Vain are the slots that an event names as settled in vain.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/onbeat/onbeat/producer"
 	"github.com/onbeat/onbeat/queue"
 	"github.com/onbeat/onbeat/store"
 	"github.com/onbeat/onbeat/task"
@@ -193,7 +194,8 @@ func (w *world) backfill(ctx context.Context, l *timeline, s *step) error {
 			d.behind, d.priority, d.loose, d.anew = true, task.Low, "its call has not returned", time.Now()
 		}
 	})
-	n, err := w.operator.Schedules().Backfill(ctx, s.Name, from, to, nil)
+	got, err := w.operator.Schedules().Backfill(ctx, s.Name, producer.Backfilling{From: from, To: to, Again: true})
+	n := got.Added
 	if err != nil {
 		return err
 	}

@@ -2,7 +2,11 @@ package main
 
 import (
 	"context"
+	"os"
+	"os/user"
 	"time"
+
+	"github.com/onbeat/onbeat/producer"
 )
 
 type schedulesTriggerCmd struct {
@@ -21,7 +25,7 @@ func (c *schedulesTriggerCmd) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	defer cl.Close()
-	id, err := cl.Schedules().Trigger(ctx, c.Name, payload)
+	id, err := cl.Schedules().By(actor()).Trigger(ctx, c.Name, payload)
 	if err != nil {
 		return cl.notFound(ctx, c.Name, err)
 	}
@@ -33,9 +37,10 @@ func (c *schedulesTriggerCmd) Run(ctx context.Context, a *app) error {
 }
 
 type schedulesBackfillCmd struct {
-	Name string `arg:"" predict:"schedule" help:"Schedule."`
-	From string `required:"" placeholder:"T" help:"First moment: RFC 3339, a date, or how long ago."`
-	To   string `placeholder:"T" help:"Last moment. Default now."`
+	Name  string `arg:"" predict:"schedule" help:"Schedule."`
+	From  string `required:"" placeholder:"T" help:"First moment: RFC 3339, a date, or how long ago."`
+	To    string `placeholder:"T" help:"Last moment. Default now."`
+	Again bool   `help:"Also run slots that an earlier backfill has run."`
 }
 
 // Run runs the slots of a time again.
@@ -69,10 +74,8 @@ func (c *schedulesBackfillCmd) Run(ctx context.Context, a *app) error {
 		to = there
 	}
 	p := a.progress()
-	of := 0
-	added, err := cl.Schedules().Backfill(ctx, c.Name, from, to, func(done, all int) {
-		of = all
-		p.say("%d of %d slots", done, all)
+	got, err := cl.Schedules().By(actor()).Backfill(ctx, c.Name, producer.Backfilling{
+		From: from, To: to, Again: c.Again, Progress: func(done, of int) { p.say("%d of %d slots", done, of) },
 	})
 	p.clear()
 	if err != nil {
@@ -83,8 +86,24 @@ func (c *schedulesBackfillCmd) Run(ctx context.Context, a *app) error {
 			Name  string `json:"name"`
 			Slots int    `json:"slots"`
 			Added int    `json:"added"`
-		}{c.Name, of, added})
+		}{c.Name, got.Slots, got.Added})
 	}
-	a.printf("added %d of %d slots, %d already being backfilled", added, of, of-added)
+	a.printf("added %d of %d slots", got.Added, got.Slots)
+	if left := got.Slots - got.Added; left > 0 {
+		a.printf("%d are waiting or have run in an earlier backfill; --again runs them once more", left)
+	}
 	return nil
+}
+
+// actor is who gives a command, for events: user@host.
+func actor() string {
+	name := "unknown"
+	if u, err := user.Current(); err == nil {
+		name = u.Username
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	return name + "@" + host
 }

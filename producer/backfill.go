@@ -1,0 +1,171 @@
+package producer
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/onbeat/onbeat/history"
+	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/schedule"
+	"github.com/onbeat/onbeat/task"
+)
+
+// Trigger runs a schedule's task once, now, besides its grid, and returns the task's ID. If its runs may not overlap, it
+// waits for the one that runs. A payload other than nil takes the place of the schedule's. An event says who asked for it; see
+// [Schedules.By].
+func (s *Schedules) Trigger(ctx context.Context, name string, payload json.RawMessage) (string, error) {
+	status, err := s.Get(ctx, name)
+	if err != nil {
+		return "", err
+	}
+	t := status.Schedule.slotTask(time.Time{})
+	t.ID = name + "!" + task.NewID(time.Now())
+	t.Slot, t.Conflict = time.Time{}, task.Behind
+	if payload != nil {
+		t.Payload = payload
+	}
+	id, err := s.p.enqueue(ctx, t)
+	if err == nil {
+		err = s.q.Tell(ctx, "schedule triggered", "schedule", name, "task", id, "by", s.by)
+	}
+	return id, err
+}
+
+// maxBackfill bounds one call of Backfill.
+const maxBackfill = 100_000
+
+// Backfilling is what to backfill.
+type Backfilling struct {
+	From, To time.Time // both included
+	// Again also runs slots that an earlier backfill has run. Without it, asking twice runs nothing twice, as far back as the
+	// history reaches.
+	Again bool
+	// Progress, if not nil, is called after each batch.
+	Progress func(done, of int)
+}
+
+// Backfilled is what came of it.
+type Backfilled struct {
+	Slots int // in the time
+	Added int // the others are waiting, or have been run, by an earlier backfill
+}
+
+// Backfill runs the task of every slot of a time, oldest first and behind everything that is on time, whether or not the slot has
+// run when it was due. Slots before the anchor are reached by following the grid backwards. More than 100,000 are refused, and so
+// is a time that has not come. A slot whose jitter has not gone by waits for it. An event says who asked for it; see
+// [Schedules.By].
+func (s *Schedules) Backfill(ctx context.Context, name string, b Backfilling) (Backfilled, error) {
+	status, err := s.Get(ctx, name)
+	if err != nil {
+		return Backfilled{}, err
+	}
+	now, err := s.q.Now(ctx)
+	if err != nil {
+		return Backfilled{}, err
+	}
+	grid, n, err := b.grid(&status, now)
+	if err != nil || n == 0 {
+		return Backfilled{}, err
+	}
+	ran := map[string]bool{}
+	if !b.Again {
+		if ran, err = s.backfilled(ctx, name); err != nil {
+			return Backfilled{}, err
+		}
+	}
+	if err := s.q.Tell(ctx, "backfill", "schedule", name, "from", b.From.Format(time.RFC3339Nano), "to", b.To.Format(time.RFC3339Nano),
+		"slots", strconv.FormatInt(n, 10), "by", s.by); err != nil {
+		return Backfilled{}, err
+	}
+	out := Backfilled{Slots: int(n)}
+	var batch []*task.Task
+	done := 0
+	flush := func() error {
+		results, err := s.p.enqueueAll(ctx, batch)
+		for _, r := range results {
+			if r.Err == nil {
+				out.Added++
+			}
+		}
+		batch = batch[:0]
+		if err == nil && b.Progress != nil {
+			b.Progress(done, out.Slots)
+		}
+		return err
+	}
+	for slot := range grid.Between(b.From.Add(-time.Nanosecond), b.To) {
+		done++
+		if t := status.Schedule.backfillTask(slot, now); !ran[t.ID] {
+			batch = append(batch, t)
+		}
+		if len(batch) == queue.MaxBatch {
+			if err := flush(); err != nil {
+				return out, err
+			}
+		}
+	}
+	return out, flush()
+}
+
+// grid is that of the schedule, over the time that is asked for, and how many slots that has.
+func (b *Backfilling) grid(status *Status, now time.Time) (schedule.Grid, int64, error) {
+	if b.To.Before(b.From) {
+		return schedule.Grid{}, 0, &task.FieldError{Field: "to", Value: b.To.Format(time.RFC3339), Reason: "before from", Hint: "the older time comes first"}
+	}
+	if b.To.After(now) {
+		return schedule.Grid{}, 0, &task.FieldError{Field: "to", Value: b.To.Format(time.RFC3339), Reason: "in the future", Hint: "slots to come run by themselves"}
+	}
+	grid, err := status.Schedule.Grid(anchorBefore(status, b.From))
+	if err != nil {
+		return grid, 0, err
+	}
+	n := grid.Count(b.From.Add(-time.Nanosecond), b.To)
+	if n > maxBackfill {
+		err = &task.FieldError{Field: "from", Value: b.From.Format(time.RFC3339), Reason: fmt.Sprintf("%d slots, the limit is %d", n, maxBackfill), Hint: "backfill a shorter time, then the next"}
+	}
+	return grid, n, err
+}
+
+// backfillTask is the task of a slot that is run again.
+func (s *Schedule) backfillTask(slot, now time.Time) *task.Task {
+	t := s.slotTask(slot)
+	t.ID += backfillMark
+	t.Priority, t.Keep = task.Low, -1
+	t.Conflict = task.Behind // all are due at once, and each was asked for: one after the other
+	if due := s.JitterFor(s.Name, slot); due.After(now) {
+		t.Due = due
+	}
+	return t
+}
+
+// backfilled are the tasks of earlier backfills of a schedule that have run to their end, as far back as the history reaches.
+func (s *Schedules) backfilled(ctx context.Context, name string) (map[string]bool, error) {
+	ran := map[string]bool{}
+	err := s.q.History(ctx, time.Time{}, func(e history.Entry) error {
+		for i := range e.Notes {
+			n := &e.Notes[i]
+			if n.Word == history.Done && strings.HasPrefix(n.TaskID, name+"@") && strings.HasSuffix(n.TaskID, backfillMark) {
+				ran[n.TaskID] = true
+			}
+		}
+		return nil
+	})
+	return ran, err
+}
+
+// anchorBefore is a slot zero that is not after a time, on the same grid.
+func anchorBefore(s *Status, from time.Time) time.Time {
+	if !s.Anchor.After(from) {
+		return s.Anchor
+	}
+	if s.Schedule.Every == 0 {
+		return from
+	}
+	every := s.Schedule.Every.Milliseconds()
+	k := (s.Anchor.UnixMilli() - from.UnixMilli() + every - 1) / every
+	return time.UnixMilli(s.Anchor.UnixMilli() - k*every).UTC()
+}
