@@ -49,6 +49,17 @@ type Report struct {
 	Breaks []Break
 }
 
+// OK reports whether all is well: no promise broke, runs end well, and somebody is there for what is due.
+func (r *Report) OK() bool { return !r.Broken() && !r.Unattended && !r.Failing() }
+
+// Failing reports whether slots failed for good, and none was done.
+func (r *Report) Failing() bool { return r.Counts[Failed] > 0 && r.Counts[OnTime]+r.Counts[Late] == 0 }
+
+// Other is how many slots were cancelled, changed, early or are unknown: those that a table of the rest leaves out.
+func (r *Report) Other() int64 {
+	return r.Counts[Cancelled] + r.Counts[Changed] + r.Counts[Unknown] + r.Counts[Early]
+}
+
 // Broken reports whether a promise broke.
 func (r *Report) Broken() bool { return r.BrokenSlots() > 0 }
 

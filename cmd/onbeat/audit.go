@@ -25,7 +25,7 @@ func (c *auditCmd) Help() string {
 	return "Every slot that should have been gets one verdict from the history in Redis: it ran on time or late; it was " +
 		"missed, skipped or paused, by the schedule's own policy or by hand; it is pending; or a promise broke: it was " +
 		"lost, ran twice for no reason, ran early, or ran off the grid. Exits 1 if a promise broke, or if slots are overdue " +
-		"and no instance is there. Where Redis lost writes that it had answered, it says from when until when at the latest, " +
+		"and no instance is there; also if runs failed for good and none was done, and if there is no schedule. Where Redis lost writes that it had answered, it says from when until when at the latest, " +
 		"and how many slots may have run twice (!)."
 }
 
@@ -66,7 +66,7 @@ func (c *auditCmd) Run(ctx context.Context, a *app) error {
 	if err != nil { // some could not be read
 		return err
 	}
-	if slices.ContainsFunc(reports, func(r audit.Report) bool { return r.Broken() || r.Unattended }) {
+	if len(reports) == 0 || slices.ContainsFunc(reports, func(r audit.Report) bool { return !r.OK() }) {
 		return errSaid
 	}
 	return nil
@@ -83,18 +83,18 @@ func (a *app) showAudit(reports []audit.Report, losses []audit.Loss, opts audit.
 		}{reports, losses})
 	}
 	if len(reports) == 0 {
-		a.printf("no schedules in the last %s: nothing to audit", schedule.FormatDuration(opts.Since))
+		a.printf("%s", a.style.red(fmt.Sprintf("✗ no schedules in the last %s: nothing to audit (is it the right namespace?)", schedule.FormatDuration(opts.Since.Round(time.Second)))))
 		a.showLosses(losses)
 		return nil
 	}
-	t := a.table("SCHEDULE", "SLOTS", "ON TIME", "LATE", "MISSED", "SKIPPED", "PAUSED", "PENDING", "LOST", "DUPLICATED", "LAG p99", "")
+	t := a.table("SCHEDULE", "SLOTS", "ON TIME", "LATE", "MISSED", "SKIPPED", "PAUSED", "PENDING", "FAILED", "LOST", "DUPLICATED", "OTHER", "LAG p99", "")
 	for i := range reports {
 		r := &reports[i]
 		verdict := cell{"✓", a.style.green}
 		switch {
-		case r.Broken() || r.Unattended:
+		case !r.OK():
 			verdict = cell{"✗", a.style.red}
-		case r.Repeated > 0:
+		case r.Repeated > 0 || r.Counts[audit.Failed] > 0:
 			verdict = cell{"!", a.style.yellow}
 		}
 		n := func(v audit.Verdict) string { return strconv.FormatInt(r.Counts[v], 10) }
@@ -105,7 +105,8 @@ func (a *app) showAudit(reports []audit.Report, losses []audit.Loss, opts audit.
 			return cell{n(v), a.style.red}
 		}
 		t.add(r.Schedule, strconv.FormatInt(r.Slots, 10), n(audit.OnTime), n(audit.Late), n(audit.Missed), n(audit.Skipped),
-			n(audit.Paused), n(audit.Pending), bad(audit.Lost), bad(audit.Duplicated), lagText(r), verdict)
+			n(audit.Paused), n(audit.Pending), bad(audit.Failed), bad(audit.Lost), bad(audit.Duplicated), strconv.FormatInt(r.Other(), 10),
+			lagText(r), verdict)
 	}
 	t.print(a.out)
 	for i := range reports {
@@ -153,6 +154,9 @@ func (a *app) showAuditDetails(r *audit.Report) {
 		if n := r.Counts[v.verdict]; n > 0 {
 			lines = append(lines, fmt.Sprintf("%d %s", n, v.text))
 		}
+	}
+	if r.Failing() {
+		lines = append(lines, a.style.red("✗ no run ended well: each that ended failed for good"))
 	}
 	if r.Unattended {
 		lines = append(lines, a.style.red(fmt.Sprintf("✗ %d are overdue, and no instance is there to run them", r.Overdue)))

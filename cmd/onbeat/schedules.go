@@ -14,6 +14,7 @@ import (
 type schedulesCmd struct {
 	List     schedulesListCmd     `cmd:"" help:"List the schedules."`
 	Show     schedulesShowCmd     `cmd:"" help:"Show a schedule and its next slots."`
+	Runs     schedulesRunsCmd     `cmd:"" help:"List what became of a schedule's slots, the newest first."`
 	Apply    schedulesApplyCmd    `cmd:"" help:"Make or change the schedules of a file."`
 	Pause    schedulesPauseCmd    `cmd:"" help:"Stop schedules: no slot after this is run."`
 	Resume   schedulesResumeCmd   `cmd:"" help:"Let paused schedules go on, on their old grid."`

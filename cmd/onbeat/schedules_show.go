@@ -40,10 +40,22 @@ func (c *schedulesShowCmd) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	slots := upcoming(&s, now)
+	latest, err := cl.Schedules().Latest(ctx, []string{c.Name})
+	if err != nil {
+		return err
+	}
+	runs, _, err := cl.Schedules().Runs(ctx, c.Name, "", shownSlots)
+	if err != nil {
+		return err
+	}
 	if a.JSON {
-		return a.printScheduleJSON(&s, slots)
+		return a.printScheduleJSON(&s, slots, latest[c.Name], runs)
 	}
 	a.printSchedule(&s, slots, now)
+	if len(runs) > 0 {
+		a.printf("\n%s", a.style.dim("last runs"))
+		a.runsTable(runs, now).print(a.out)
+	}
 	return nil
 }
 
@@ -61,18 +73,29 @@ func upcoming(s *producer.Status, now time.Time) []slotLine {
 }
 
 // printScheduleJSON adds the slots to the status's own JSON.
-func (a *app) printScheduleJSON(s *producer.Status, slots []slotLine) error {
-	b, err := json.Marshal(s)
+func (a *app) printScheduleJSON(s *producer.Status, slots []slotLine, latest *producer.Latest, runs []producer.Run) error {
+	b, err := withMore(s, struct {
+		Upcoming []slotLine     `json:"upcoming"`
+		Latest   *latestLine    `json:"latest,omitempty"`
+		Runs     []producer.Run `json:"recent_runs"`
+	}{slots, latestOf(latest), append([]producer.Run{}, runs...)})
 	if err != nil {
 		return err
 	}
-	more, err := json.Marshal(struct {
-		Upcoming []slotLine `json:"upcoming"`
-	}{slots})
+	return a.printJSON(b)
+}
+
+// withMore is an object in JSON with the fields of a second one behind its own.
+func withMore(v, more any) (json.RawMessage, error) {
+	b, err := json.Marshal(v)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return a.printJSON(json.RawMessage(append(append(b[:len(b)-1], ','), more[1:]...)))
+	m, err := json.Marshal(more)
+	if err != nil || len(m) <= len("{}") {
+		return b, err
+	}
+	return append(append(b[:len(b)-1], ','), m[1:]...), nil
 }
 
 func (a *app) printSchedule(s *producer.Status, slots []slotLine, now time.Time) {
@@ -101,8 +124,8 @@ func (a *app) printSchedule(s *producer.Status, slots []slotLine, now time.Time)
 		f.add("backoff", schedule.FormatDuration(base)+" up to "+schedule.FormatDuration(limit))
 	}
 	f.add("anchor", at(s.Anchor.In(loc)))
-	f.add("last", both(s.Last.In(loc), now))
-	f.add("runs", fmt.Sprint(s.Runs))
+	f.add("last slot", both(s.Last.In(loc), now))
+	f.add("pushed", fmt.Sprint(s.Runs))
 	if s.Behind > 0 {
 		f.add("behind", fmt.Sprintf("%d missed slots are still to be run", s.Behind))
 	}

@@ -1,0 +1,165 @@
+package producer
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"time"
+
+	"github.com/onbeat/onbeat/history"
+	"github.com/onbeat/onbeat/task"
+)
+
+// Run is one run of a task of a schedule, as the history tells of it.
+type Run struct {
+	Schedule string
+	Task     string    // its ID
+	Slot     time.Time // zero for one that was triggered
+	Attempt  int
+	Began    time.Time     // when an instance took it; zero if its slot left without a run, as one that was skipped
+	Took     time.Duration // how long the handler ran; zero if that is not known
+	Lag      time.Duration // from the time of its slot, without jitter, until it began
+	Outcome  history.Word
+	Why      string // of a slot that did not run
+	Error    string // what a run that failed returned, cut to 200 bytes
+	Instance string // that ran it; "" if it is not known
+	Release  string // that the instance ran
+}
+
+// MarshalJSON writes durations as texts.
+func (r Run) MarshalJSON() ([]byte, error) {
+	text := func(d time.Duration) string {
+		if r.Began.IsZero() {
+			return ""
+		}
+		return d.String()
+	}
+	return json.Marshal(struct {
+		Schedule string       `json:"schedule"`
+		Task     string       `json:"task"`
+		Slot     time.Time    `json:"slot,omitzero"`
+		Attempt  int          `json:"attempt,omitempty"`
+		Began    time.Time    `json:"began,omitzero"`
+		Ended    time.Time    `json:"ended,omitzero"`
+		Took     string       `json:"took,omitempty"`
+		Lag      string       `json:"lag,omitempty"`
+		Outcome  history.Word `json:"outcome"`
+		Why      string       `json:"why,omitempty"`
+		Error    string       `json:"error,omitempty"`
+		Instance string       `json:"instance,omitempty"`
+		Release  string       `json:"release,omitempty"`
+	}{
+		r.Schedule, r.Task, r.Slot, r.Attempt, r.Began, r.Ended(), text(r.Took), text(r.Lag), r.Outcome, r.Why, r.Error, r.Instance, r.Release,
+	})
+}
+
+// Ended is when the handler returned; zero if that is not known.
+func (r *Run) Ended() time.Time {
+	if r.Took == 0 {
+		return time.Time{}
+	}
+	return r.Began.Add(r.Took)
+}
+
+// failed reports whether a run ended without its task being done.
+func (r *Run) failed() bool {
+	return r.Outcome == history.Failed || r.Outcome == history.Dead || r.Outcome == history.Lost
+}
+
+// ofSchedule is the schedule whose slot, trigger or backfill a task is. Names have neither of the characters.
+func ofSchedule(id string) string {
+	i := strings.IndexAny(id, "@!")
+	if i <= 0 {
+		return ""
+	}
+	return id[:i]
+}
+
+func runOf(n *history.Note) Run {
+	r := Run{
+		Schedule: ofSchedule(n.TaskID), Task: n.TaskID, Slot: n.Slot, Attempt: n.Attempt, Began: n.Claimed, Took: n.Took,
+		Outcome: n.Word, Why: n.Why, Error: n.Error, Instance: n.Instance, Release: n.Release,
+	}
+	if _, slot, ok := task.ParseSlotID(strings.TrimSuffix(n.TaskID, backfillMark)); ok {
+		r.Slot = slot
+	}
+	if !r.Began.IsZero() && !r.Slot.IsZero() && !strings.HasSuffix(n.TaskID, backfillMark) {
+		r.Lag = r.Began.Sub(r.Slot)
+	}
+	return r
+}
+
+// Runs returns what became of the tasks of a schedule, the newest first: at least limit (default 20) if there are as many, as far
+// back as the history reaches. To go on, pass next as after; it is "" behind the last.
+func (s *Schedules) Runs(ctx context.Context, name, after string, limit int) (runs []Run, next string, err error) {
+	if limit <= 0 {
+		limit = 20
+	}
+	err = s.q.HistoryBefore(ctx, after, func(e history.Entry) bool {
+		if len(runs) >= limit {
+			return false
+		}
+		next = e.ID
+		for i := len(e.Notes) - 1; i >= 0; i-- {
+			if n := &e.Notes[i]; n.TaskID != "" && ofSchedule(n.TaskID) == name {
+				runs = append(runs, runOf(n))
+			}
+		}
+		return true
+	})
+	if len(runs) < limit {
+		next = ""
+	}
+	return runs, next, err
+}
+
+// Latest is how the last runs of a schedule went.
+type Latest struct {
+	Run      Run       // the newest that began
+	Failures int       // in a row, up to it
+	Success  time.Time // when the last that was done began; zero if none is known
+}
+
+// mostLatest is how many entries of the history are read for the latest runs.
+const mostLatest = 10_000
+
+// Latest returns, by name, how the last runs of the schedules named went, by the newest 10,000 entries of the history. One that
+// is not in them is left out.
+func (s *Schedules) Latest(ctx context.Context, names []string) (map[string]*Latest, error) {
+	open := make(map[string]bool, len(names)) // those of which no success is known yet
+	for _, name := range names {
+		open[name] = true
+	}
+	latest := map[string]*Latest{}
+	read := 0
+	err := s.q.HistoryBefore(ctx, "", func(e history.Entry) bool {
+		for i := len(e.Notes) - 1; i >= 0; i-- {
+			n := &e.Notes[i]
+			if name := ofSchedule(n.TaskID); !n.Claimed.IsZero() && open[name] {
+				l := latest[name]
+				if l == nil {
+					l = &Latest{Run: runOf(n)}
+					latest[name] = l
+				}
+				if l.add(runOf(n)) {
+					delete(open, name)
+				}
+			}
+		}
+		read++
+		return len(open) > 0 && read < mostLatest
+	})
+	return latest, err
+}
+
+// add takes in a run before those that are known, and reports whether it was a success.
+func (l *Latest) add(r Run) bool {
+	switch {
+	case r.Outcome == history.Done:
+		l.Success = r.Began
+		return true
+	case r.failed():
+		l.Failures++
+	}
+	return false
+}
