@@ -63,10 +63,10 @@ func (h *auditHouse) audit(args ...string) (code int, out, errs string) {
 func TestAudit_ofNothingSaysSo(t *testing.T) {
 	t.Parallel()
 	h := newAuditHouse(t)
-	if code, out, errs := h.audit(); code != exitFine || !strings.Contains(out, "nothing to audit") {
+	if code, out, errs := h.audit(); code != exitFailed || !strings.Contains(out, "nothing to audit") {
 		t.Errorf("exit %d: %s%s", code, out, errs)
 	}
-	if code, out, errs := h.audit("--json"); code != exitFine || strings.TrimSpace(out) != `{"schedules":[]}` {
+	if code, out, errs := h.audit("--json"); code != exitFailed || strings.TrimSpace(out) != `{"schedules":[]}` {
 		t.Errorf("exit %d: %s%s", code, out, errs)
 	}
 	if code, _, errs := h.audit("never"); code != exitFailed || !strings.Contains(errs, "not found") {

@@ -23,8 +23,7 @@ func (c *checkCmd) Help() string {
 	return "Checks all of a config file as serve would, without Redis: settings, schedules, cron rules, task types and their " +
 		"payloads. Of a list of schedules alone, task types that onbeat does not bring pass.\n\n" +
 		"Prints OK and the next slot of each schedule, or each problem as FILE:LINE: FIELD: what is wrong. An environment variable " +
-		"that the file names and that is not set here is a warning. Exits with 1 if there is a problem, 2 if the file cannot be read.\n\n" +
-		"Example: onbeat check onbeat.yaml"
+		"that the file names and that is not set here is a warning. Exits with 1 if there is a problem, 2 if the file cannot be read."
 }
 
 // checked is what the check found.

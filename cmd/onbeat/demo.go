@@ -34,9 +34,6 @@ const demoEvery = time.Second
 
 // Run is called when the command is given.
 func (c *demoCmd) Run(ctx context.Context, a *app) error {
-	if a.Redis != "" {
-		return &usageError{"demo brings its own Redis, and --redis names another", "onbeat conformance tries that one"}
-	}
 	if !trial.CanSignal {
 		return &failure{errors.New("the demo stops, kills and freezes processes by signals, which this system lacks"), "run it on Linux or macOS"}
 	}

@@ -47,7 +47,7 @@ func TestDemo_losesNoBeat(t *testing.T) {
 func TestDemo_refusesAnotherRedis(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
-	s.fails(exitAsked, []string{"demo", "--redis", s.url}, "demo brings its own Redis", "onbeat conformance tries that one")
+	s.fails(exitAsked, []string{"demo", "--redis", s.url}, "--redis means nothing to onbeat demo")
 }
 
 func TestDemo_takesEverythingAwayWhenInterrupted(t *testing.T) {

@@ -31,8 +31,15 @@ onbeat schedules list
 onbeat schedules list --json | jq -r '.[].name'`,
 	"schedules show": `
 onbeat schedules show nightly-report`,
+	"schedules runs": `
+onbeat schedules runs nightly-report
+onbeat schedules runs nightly-report --limit 100 --json | jq -r '.items[] | select(.outcome != "done") | .error'`,
+	"check": `
+onbeat check onbeat.yaml
+onbeat check --json onbeat.yaml`,
 	"schedules apply": `
 onbeat schedules apply schedules.yaml
+onbeat schedules apply --dry-run schedules.yaml
 echo '[{name: tick, every: 5s, task: echo}]' | onbeat schedules apply -`,
 	"schedules pause": `
 onbeat schedules pause nightly-report warm-cache`,
@@ -43,6 +50,7 @@ onbeat schedules trigger nightly-report
 onbeat schedules trigger nightly-report --payload '{"day": "2030-01-31"}'`,
 	"schedules backfill": `
 onbeat schedules backfill nightly-report --from 7d
+onbeat schedules backfill nightly-report --from 2030-01-31 --again
 onbeat schedules backfill nightly-report --from 2030-01-01T00:00:00Z --to 2030-01-31T00:00:00Z`,
 	"schedules delete": `
 onbeat schedules delete nightly-report`,

@@ -18,8 +18,7 @@ type schedulesApplyCmd struct {
 // Help is shown by onbeat schedules apply --help.
 func (c *schedulesApplyCmd) Help() string {
 	return "Makes the schedules of the file, or changes those of the same name. It removes none: see onbeat schedules delete. A " +
-		"schedule that a release declares is changed until the next leader of that release declares it again.\n\n" +
-		"Example: onbeat schedules apply --dry-run schedules.yaml"
+		"schedule that a release declares is changed until the next leader of that release declares it again."
 }
 
 // Run makes and changes schedules, after all have been checked.
