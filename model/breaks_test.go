@@ -121,7 +121,7 @@ func mutants() []mutant {
 		{"cancel", "keys", `redis.call("ZREM", held, member) where`, `where`},
 		{"cancel", "queue", `if key ~= "" and turn_over(`, `if false and turn_over(`},
 		{"cancel", "keys", `remove_last("HDEL", tasks, { task })`, ``},
-		{"cancel", "slots", `record(history, ARGV[7], "runs", ARGV[8])`, ``},
+		{"cancel", "slots", `note_runs(history, ARGV[7], { ARGV[8] })`, ``},
 		{"cancel", "keys", `redis.call("HSET", cancel, request_of(task), int(fence)`, `redis.call("HSET", cancel, request_of(task), int(fence - 1)`},
 		{"cancel", "ended", `if ARGV[5] ~= "1" then`, `if false then`},
 		{"cancel", "ended", `redis.call("ZREM", dead, task)`, ``},

@@ -80,7 +80,7 @@ func mutants() []mutant {
 		},
 		{
 			"what is behind holds its key like any other", one("queue/scripts/cycle_claim.lua",
-				"      return runs - tonumber(redis.call(\"HGET\", active, \"b:\" .. key) or 0)\n", "      return runs\n"),
+				"      return runs - (num(redis.call(\"HGET\", active, \"b:\" .. key)) or 0)\n", "      return runs\n"),
 			"03-backfill-beside-the-beat",
 			[]string{"late", "missed"},
 		},

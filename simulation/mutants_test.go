@@ -74,6 +74,20 @@ func TestMutants_areFound(t *testing.T) {
 	}
 }
 
+// Each fault still has its place in the code: a test of its own, because few of them are built in one run.
+func TestMutants_haveTheirPlaces(t *testing.T) {
+	t.Parallel()
+	for _, m := range mutants() {
+		for _, e := range m.edits {
+			b, err := os.ReadFile(filepath.Join("..", e.file))
+			must(t, err)
+			if n := bytes.Count(b, []byte(e.old)); n != 1 {
+				t.Errorf("%s: %s has %d places %q, want 1: mend the mutant", m.name, e.file, n, e.old)
+			}
+		}
+	}
+}
+
 // build makes the tests of this package with the fault in them.
 func (m *mutant) build(t *testing.T) string {
 	t.Helper()
