@@ -223,7 +223,7 @@ func (c *Consumer) accept(t *task.Task) {
 // or nothing may be begun now, it is handed back.
 func (c *Consumer) adopt(ctx context.Context, reply *queue.CycleReply) error {
 	claims, err := store.Within(ctx, func() ([]queue.Claim, error) {
-		claims, _, err := c.q.Held(ctx, c.stay.Gen, c.stay.ID)
+		claims, _, err := c.q.Claims(ctx, c.stay.Gen, c.stay.ID)
 		return claims, err
 	})
 	if err != nil {

@@ -146,13 +146,11 @@ func onlyHandedBack(batch []queue.Settlement) bool {
 //
 //go:noinline
 func (c *Consumer) fail(s *queue.Settlement, t *task.Task, took time.Duration, err error) {
-	failed := *t
 	report := handlers.Report(err)
-	failed.Fail(task.Failure{At: time.Now().UTC(), Attempt: t.Attempt, Instance: t.Instance, Error: report})
-	failed.Conflict = t.Conflict.Begun()
-	s.Record = queue.Rewrite(&failed)
+	failed := queue.Fail(t, task.Failure{At: time.Now().UTC(), Attempt: t.Attempt, Instance: t.Instance, Error: report}, handlers.IsDead(err))
+	s.Record = failed.Record
 	event := c.log.Warn().Str("task", t.ID).Str("type", t.Type).Int("attempt", t.Attempt).Err(err)
-	if handlers.IsDead(err) || failed.Attempts >= t.AttemptsAllowed() {
+	if failed.Dead {
 		s.Outcome, s.Note = queue.Died, history.Run(t, history.Dead, took, report)
 		event.Msg("task is dead")
 		return

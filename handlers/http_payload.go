@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/onbeat/onbeat/schedule"
 	"github.com/onbeat/onbeat/task"
 )
 
@@ -202,7 +203,7 @@ func (c *httpCall) readTimeout(p *httpPayload) error {
 	if p.Timeout == nil || *p.Timeout == "" {
 		return nil
 	}
-	d, err := time.ParseDuration(*p.Timeout)
+	d, err := schedule.ParseDuration(*p.Timeout)
 	if err != nil || d <= 0 {
 		return &task.FieldError{Field: "payload.timeout", Value: *p.Timeout, Reason: "not a duration above zero",
 			Hint: `such as "5s" or "1m30s"`}

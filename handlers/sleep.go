@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/onbeat/onbeat/field"
+	"github.com/onbeat/onbeat/schedule"
 	"github.com/onbeat/onbeat/task"
 )
 
@@ -38,12 +40,9 @@ func (d *sleepTime) UnmarshalJSON(b []byte) error {
 		return bad
 	}
 	bad.Value = s
-	v, err := time.ParseDuration(s)
-	if err != nil {
-		return bad
-	}
-	if v < 0 {
-		bad.Reason = "negative"
+	v, err := schedule.ParseDuration(s)
+	if e := field.Of(err); e != nil {
+		bad.Reason = e.Reason
 		return bad
 	}
 	*d = sleepTime(v)

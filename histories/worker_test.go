@@ -171,7 +171,7 @@ func settling(as *generation, s queue.Settlement) claimAsk {
 func (w *worker) look(at *generation) []queue.Claim {
 	var claims []queue.Claim
 	a := w.h.ask(w.who, func() (err error) {
-		claims, _, err = w.q.Held(context.Background(), at.gen, name(at.who))
+		claims, _, err = w.q.Claims(context.Background(), at.gen, name(at.who))
 		return err
 	})
 	if !a.ok() {

@@ -91,7 +91,7 @@ func (m *Manager) recoverWithin(ctx context.Context, gen int64) (stuck bool, err
 // recover gives the tasks of a dead generation back: due again with the attempt counted, or dead if that was the last.
 // Several instances may do so at once; each task moves once. It reports whether some could not be read here.
 func (m *Manager) recover(ctx context.Context, gen int64) (stuck bool, err error) {
-	claims, _, err := m.q.Held(ctx, gen, "")
+	claims, _, err := m.q.Claims(ctx, gen, "")
 	if err != nil {
 		return false, err
 	}
@@ -150,13 +150,11 @@ func recovery(c queue.Claim) queue.Recovery {
 }
 
 func lost(c queue.Claim, text string, word history.Word) queue.Recovery {
-	t := *c.Task
-	t.Fail(task.Failure{At: t.Claimed, Attempt: t.Attempt, Error: text})
-	t.Conflict = t.Conflict.Begun()
-	r := queue.Recovery{Claim: c, Lane: queue.LaneOf(&t), Dead: t.Attempts >= t.AttemptsAllowed(), Record: queue.Rewrite(&t)}
+	t := queue.Fail(c.Task, task.Failure{At: c.Task.Claimed, Attempt: c.Task.Attempt, Error: text}, false)
+	r := queue.Recovery{Claim: c, Lane: queue.LaneOf(&t.Task), Dead: t.Dead, Record: t.Record}
 	if r.Dead {
 		word = history.Dead // as of a run that failed for good: it does not run again, unless somebody retries it by hand
 	}
-	r.Note = history.Run(&t, word, 0, text)
+	r.Note = history.Run(&t.Task, word, 0, text)
 	return r
 }

@@ -172,7 +172,7 @@ func (w *world) makeSure(i int) {
 	if a.refused != done {
 		return
 	}
-	held, _, err := w.q.Held(w.ctx, p.gen, p.id)
+	held, _, err := w.q.Claims(w.ctx, p.gen, p.id)
 	if err != nil {
 		panic(fault{err.Error()})
 	}

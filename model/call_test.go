@@ -114,7 +114,7 @@ func (w *world) ask(c call, a *answer) error {
 		return w.cycle(c, a)
 	case "look":
 		var err error
-		a.looked, _, err = w.q.Held(ctx, c.orphan, "")
+		a.looked, _, err = w.q.Claims(ctx, c.orphan, "")
 		return err
 	case "recover", "recover one":
 		return w.recover(c, a)

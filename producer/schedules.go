@@ -67,7 +67,7 @@ func (s Status) MarshalJSON() ([]byte, error) {
 		Behind  int64     `json:"behind,omitempty"`
 
 		Retired *Retirement `json:"retired,omitempty"`
-	}{s.Origin, s.Release, s.Paused, s.Anchor, s.Last, s.Next, s.Runs, s.Behind, s.Retired}, s.Schedule)
+	}{s.Origin, s.Release, s.Paused, s.Anchor, s.Last, s.Next, s.Runs, s.Behind, s.Retired}, shownSchedule(s.Schedule))
 }
 
 // Grid is the schedule's grid as it stands.

@@ -95,7 +95,7 @@ type Malformed struct {
 }
 
 // Cycle settles runs that ended and claims due tasks in one step. It is sent at most once. After an error that leaves
-// the outcome open ([store.ErrUnreachable]), or [ErrStale], call [Queue.Held] to learn what this generation holds; settling
+// the outcome open ([store.ErrUnreachable]), or [ErrStale], call [Queue.Claims] to learn what this generation holds; settling
 // twice is harmless.
 //
 // It returns [ErrFenced], and does nothing, if the instance's lease ran out.

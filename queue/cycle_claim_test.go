@@ -230,7 +230,7 @@ func TestCycle_reportsRecordsItCannotRead(t *testing.T) {
 			}
 		}
 		same(t, "all are running", w.count(w.keys.Running(a.gen)), 6)
-		held, _, err := w.q.Held(t.Context(), a.gen, a.id)
+		held, _, err := w.q.Claims(t.Context(), a.gen, a.id)
 		w.must(err)
 		unreadable := 0
 		for _, c := range held {

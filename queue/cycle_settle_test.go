@@ -126,7 +126,7 @@ func TestCycle_staleCallsDoNothing(t *testing.T) {
 			t.Fatalf("an earlier call: %v, want ErrStale", err)
 		}
 		same(t, "due", w.count(w.keys.Due(lane("job"))), 1)
-		held, seq, err := w.q.Held(t.Context(), a.gen, a.id)
+		held, seq, err := w.q.Claims(t.Context(), a.gen, a.id)
 		w.must(err)
 		same(t, "held", len(held), 2)
 		same(t, "seq", seq, a.seq)

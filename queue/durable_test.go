@@ -143,7 +143,7 @@ func TestDurable_strict(t *testing.T) {
 		_, err := w.q.Cycle(t.Context(), c.request(0, nil))
 		return err
 	}, "a call is answered again")
-	held, _, err := w.q.Held(t.Context(), c.gen, c.id)
+	held, _, err := w.q.Claims(t.Context(), c.gen, c.id)
 	w.must(err)
 	if len(held) != 2 {
 		t.Errorf("it holds %d tasks, want a and b, which was claimed before", len(held))
@@ -175,7 +175,7 @@ func TestDurable_aPrimaryThatLostAReplicaIsSuspect(t *testing.T) {
 	if took := time.Since(began); took < 2900*time.Millisecond {
 		t.Errorf("it was suspect for %s, want 3s", took)
 	}
-	held, _, err := w.q.Held(t.Context(), c.gen, c.id)
+	held, _, err := w.q.Claims(t.Context(), c.gen, c.id)
 	w.must(err)
 	if len(held) != 2 {
 		t.Errorf("it holds %d tasks, want a and b, which was claimed meanwhile", len(held))

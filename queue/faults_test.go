@@ -105,7 +105,7 @@ func TestErrors_ofARealRedis(t *testing.T) {
 		reads = append(reads, err)
 		_, _, err = w.q.ChangedSince(ctx, 0)
 		reads = append(reads, err)
-		_, _, err = w.q.Held(ctx, 1, "")
+		_, _, err = w.q.Claims(ctx, 1, "")
 		reads = append(reads, err)
 		for i, err := range reads {
 			if !errors.Is(err, want) {
@@ -159,7 +159,7 @@ func TestErrors_ofARealRedis(t *testing.T) {
 }
 
 // After a reply was lost, the same instance learns what happened: the next call says STALE if it is the same, and
-// Held says what was claimed.
+// Claims says what was claimed.
 func TestCycle_lostReply(t *testing.T) {
 	t.Parallel()
 	rdb := testredis.Real(t)
@@ -185,7 +185,7 @@ func TestCycle_lostReply(t *testing.T) {
 	if _, err := w.q.Cycle(t.Context(), r); !errors.Is(err, queue.ErrStale) {
 		t.Fatalf("the same call again: %v, want ErrStale", err)
 	}
-	held, seq, err := w.q.Held(t.Context(), a.gen, a.id)
+	held, seq, err := w.q.Claims(t.Context(), a.gen, a.id)
 	w.must(err)
 	same(t, "seq", seq, r.Seq)
 	same(t, "held", len(held), 2)

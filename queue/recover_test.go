@@ -17,7 +17,7 @@ import (
 // recoveries turns what a generation held into what becomes of it.
 func (w *world) recoveries(gen int64) []queue.Recovery {
 	w.Helper()
-	held, _, err := w.q.Held(w.Context(), gen, "")
+	held, _, err := w.q.Claims(w.Context(), gen, "")
 	w.must(err)
 	var list []queue.Recovery
 	for _, c := range held {

@@ -63,7 +63,7 @@ func (q *Queue) restockAll(ctx context.Context, lost map[string]bool) (found int
 		return err
 	}
 	for cursor := uint64(0); ; {
-		kv, next, err := q.rdb.HScan(ctx, q.keys.Tasks, cursor, "", heldRecords).Result()
+		kv, next, err := q.rdb.HScan(ctx, q.keys.Tasks, cursor, "", claimRecords).Result()
 		if err != nil {
 			return found, store.Classify(err)
 		}

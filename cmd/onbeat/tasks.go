@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/schedule"
 	"github.com/onbeat/onbeat/task"
 )
 
@@ -38,7 +39,7 @@ type taskLine struct {
 	Fence       int64           `json:"fence,omitempty"`
 	Key         string          `json:"key,omitempty"`
 	Created     time.Time       `json:"created,omitzero"`
-	TimeoutMS   int64           `json:"timeout_ms"`
+	Timeout     string          `json:"timeout"`
 	Payload     json.RawMessage `json:"payload,omitempty"`
 	PayloadText string          `json:"payload_text,omitempty"` // of one that is not JSON
 	Failures    []task.Failure  `json:"failures,omitempty"`
@@ -51,7 +52,7 @@ func lineOfTask(f *queue.Found) taskLine {
 		ID: t.ID, Type: t.Type, State: f.State, Held: f.Held, Queue: t.QueueName(), Priority: t.Priority.String(),
 		Due: t.Due, At: f.At, Schedule: t.Schedule, Slot: t.Slot, Attempts: t.Attempts, Attempt: t.Attempt,
 		MaxAttempts: t.AttemptsAllowed(), Instance: t.Instance, Fence: t.Fence, Key: t.Key, Created: t.Created,
-		TimeoutMS: t.RunTimeout().Milliseconds(), Failures: t.Failures,
+		Timeout: schedule.FormatDuration(t.RunTimeout()), Failures: t.Failures,
 	}
 	if f.Unreadable != nil {
 		return taskLine{ID: t.ID, State: f.State, At: f.At, Unreadable: f.Unreadable.Error()}

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"time"
-
-	"github.com/onbeat/onbeat/schedule"
 )
 
 type tasksShowCmd struct {
@@ -65,7 +63,7 @@ func (a *app) printTask(l *taskLine, now time.Time) {
 		f.add("created", at(l.Created))
 	}
 	f.add("attempts", l.attempts())
-	f.add("timeout", schedule.FormatDuration(time.Duration(l.TimeoutMS)*time.Millisecond))
+	f.add("timeout", l.Timeout)
 	f.add("key", l.Key)
 	f.add("instance", l.Instance)
 	if l.Fence > 0 {

@@ -18,23 +18,23 @@ type Claim struct {
 	Err    error // the record could not be read; Task has only ID and fence
 }
 
-// heldRecords is how many records are read by one call, and heldTimeout bounds each.
+// claimRecords is how many records are read by one call, and claimsTimeout bounds each.
 const (
-	heldRecords = 32
-	heldTimeout = 5 * time.Second
+	claimRecords  = 32
+	claimsTimeout = 5 * time.Second
 )
 
-// Held reads all that a generation holds, and the last seq that Redis saw of it. It is how a consumer learns what it
+// Claims reads all that a generation holds, and the last seq that Redis saw of it. It is how a consumer learns what it
 // has claimed when a reply was lost, and what is to be recovered of a dead generation. Tasks that ended while it was
 // read are left out. Records are read a few at a time, so that any number of them, of any size, comes through; each call
-// has heldTimeout.
-func (q *Queue) Held(ctx context.Context, gen int64, instance string) ([]Claim, int64, error) {
+// has claimsTimeout.
+func (q *Queue) Claims(ctx context.Context, gen int64, instance string) ([]Claim, int64, error) {
 	var claims []Claim
 	var seq int64
 	var cursor uint64
 	seen := map[string]bool{}
 	for {
-		call, done := context.WithTimeout(ctx, heldTimeout)
+		call, done := context.WithTimeout(ctx, claimsTimeout)
 		kv, next, err := q.rdb.HScan(call, q.keys.Running(gen), cursor, "", MaxBatch).Result()
 		done()
 		if err != nil {
@@ -49,8 +49,8 @@ func (q *Queue) Held(ctx context.Context, gen int64, instance string) ([]Claim, 
 				ids, values = append(ids, kv[i]), append(values, kv[i+1])
 			}
 		}
-		for from := 0; from < len(ids); from += heldRecords {
-			to := min(from+heldRecords, len(ids))
+		for from := 0; from < len(ids); from += claimRecords {
+			to := min(from+claimRecords, len(ids))
 			if claims, err = q.appendClaims(ctx, claims, ids[from:to], values[from:to], instance); err != nil {
 				return nil, 0, err
 			}
@@ -62,7 +62,7 @@ func (q *Queue) Held(ctx context.Context, gen int64, instance string) ([]Claim, 
 }
 
 func (q *Queue) appendClaims(ctx context.Context, claims []Claim, ids, values []string, instance string) ([]Claim, error) {
-	ctx, done := context.WithTimeout(ctx, heldTimeout)
+	ctx, done := context.WithTimeout(ctx, claimsTimeout)
 	defer done()
 	records, err := q.rdb.HMGet(ctx, q.keys.Tasks, ids...).Result()
 	if err != nil {
