@@ -199,11 +199,19 @@ func (c *httpCall) readBody(p *httpPayload) error {
 	return nil
 }
 
+// parseDuration reads a duration of a payload: as Go writes it, or in days and weeks, as in the rule of a schedule.
+func parseDuration(s string) (time.Duration, error) {
+	if d, err := time.ParseDuration(s); err == nil {
+		return d, nil
+	}
+	return schedule.ParseDuration(s)
+}
+
 func (c *httpCall) readTimeout(p *httpPayload) error {
 	if p.Timeout == nil || *p.Timeout == "" {
 		return nil
 	}
-	d, err := schedule.ParseDuration(*p.Timeout)
+	d, err := parseDuration(*p.Timeout)
 	if err != nil || d <= 0 {
 		return &task.FieldError{Field: "payload.timeout", Value: *p.Timeout, Reason: "not a duration above zero",
 			Hint: `such as "5s" or "1m30s"`}

@@ -104,6 +104,7 @@ func TestHTTP_acceptsAPayload(t *testing.T) {
 		`{"method":"POST","url":"https://shop.example/warm","headers":{},"body":"","timeout":"5s","expect":[200,204]}`,
 		`{"url":"HTTP://u:p@[::1]:65535/?a=b#c"}`,
 		`{"url":"http://한국.example/é","method":"M-SEARCH","timeout":"1ns","expect":[100,599]}`,
+		`{"url":"http://한국.example/é","method":"M-SEARCH","timeout":"1.5d","expect":[100,599]}`,
 		`{"url":"http://a","headers":null,"body":null,"method":null,"timeout":null,"expect":null}`,
 		`{"url":"http://a","headers":{"X_a.b~":"tab\tand é","Host":"b:1","User-Agent":"me"}}`,
 	} {

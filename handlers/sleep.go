@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"time"
 
-	"github.com/onbeat/onbeat/field"
-	"github.com/onbeat/onbeat/schedule"
 	"github.com/onbeat/onbeat/task"
 )
 
@@ -40,9 +38,12 @@ func (d *sleepTime) UnmarshalJSON(b []byte) error {
 		return bad
 	}
 	bad.Value = s
-	v, err := schedule.ParseDuration(s)
-	if e := field.Of(err); e != nil {
-		bad.Reason = e.Reason
+	v, err := parseDuration(s)
+	if err != nil {
+		return bad
+	}
+	if v < 0 {
+		bad.Reason = "negative"
 		return bad
 	}
 	*d = sleepTime(v)

@@ -96,15 +96,15 @@ func (w *world) dead(id string) bool {
 func (w *world) damageSlot(rdb *redis.Client, schedule string, garbage []byte) (id string) {
 	w.Helper()
 	var page struct {
-		Tasks []struct {
+		Items []struct {
 			ID string `json:"id"`
-		} `json:"tasks"`
+		} `json:"items"`
 	}
 	out := w.Must("tasks", "list", "--state", "due", "--schedule", schedule, "--json")
-	if err := json.Unmarshal([]byte(out), &page); err != nil || len(page.Tasks) == 0 {
+	if err := json.Unmarshal([]byte(out), &page); err != nil || len(page.Items) == 0 {
 		w.Fatalf("%v: no slot of %s lies ahead in %s", err, schedule, out)
 	}
-	id = page.Tasks[min(3, len(page.Tasks)-1)].ID
+	id = page.Items[min(3, len(page.Items)-1)].ID
 	if err := rdb.HSet(context.Background(), "onbeat:{"+w.NS+"}:tasks", id, garbage).Err(); err != nil {
 		w.Fatal(err)
 	}

@@ -128,14 +128,14 @@ func (u *upgrade) wantListed(p program) {
 	after, seen := "", map[string]int{}
 	for {
 		var page struct {
-			Tasks []struct {
+			Items []struct {
 				ID       string
 				Attempts int
 			}
 			Next string
 		}
 		u.read(p, &page, "tasks", "list", "--state", "done", "--limit", "1000", "--after", after)
-		for _, t := range page.Tasks {
+		for _, t := range page.Items {
 			seen[t.ID] = t.Attempts
 		}
 		if after = page.Next; after == "" {

@@ -327,10 +327,10 @@ func (u *upgrade) wantListsRead(writer, reader program) {
 		u.must(p, "tasks", "list")
 		u.audited(p)
 	}
-	var was, is []record
+	var was, is struct{ Items []record }
 	u.read(u.old, &was, "schedules", "list")
 	u.read(u.next, &is, "schedules", "list")
-	if len(was) != 3 || len(is) != 3 {
-		u.Errorf("%s: the %s lists %d schedules, the %s %d, want 3", u.now(), u.old, len(was), u.next, len(is))
+	if len(was.Items) != 3 || len(is.Items) != 3 {
+		u.Errorf("%s: the %s lists %d schedules, the %s %d, want 3", u.now(), u.old, len(was.Items), u.next, len(is.Items))
 	}
 }

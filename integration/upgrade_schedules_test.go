@@ -294,10 +294,10 @@ func (u *upgrade) alone(name string) bool {
 func (u *upgrade) wantUntouched() {
 	u.Helper()
 	for _, p := range []program{u.old, u.next} {
-		var list []event
+		var list struct{ Items []event }
 		u.read(p, &list, "events", "--limit", "10000")
 		seen := map[string]int{}
-		for _, e := range list {
+		for _, e := range list.Items {
 			name := e.Fields["schedule"]
 			if name == "turning" || name == "resting" || !strings.HasPrefix(e.Event, "schedule ") {
 				continue

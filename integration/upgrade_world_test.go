@@ -147,7 +147,7 @@ func (u *upgrade) must(p program, args ...string) string {
 func (u *upgrade) read(p program, into any, args ...string) {
 	u.Helper()
 	out := u.must(p, append(args, "--json")...)
-	if err := json.Unmarshal([]byte(out), into); err != nil {
+	if err := json.Unmarshal(asNow([]byte(out), args), into); err != nil {
 		u.Fatalf("%s: the %s: onbeat %s: %v in %q", u.now(), p, strings.Join(args, " "), err, out)
 	}
 }

@@ -51,11 +51,11 @@ type event struct {
 // events are all of one kind so far.
 func (w *world) events(kind string) []event {
 	w.Helper()
-	var list []event
+	var list struct{ Items []event }
 	if err := json.Unmarshal([]byte(w.Must("events", "--json", "--limit", "10000")), &list); err != nil {
 		w.Fatal(err)
 	}
-	return slices.DeleteFunc(list, func(e event) bool { return e.Event != kind })
+	return slices.DeleteFunc(list.Items, func(e event) bool { return e.Event != kind })
 }
 
 func contains(s, part string) bool { return strings.Contains(s, part) }

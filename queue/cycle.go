@@ -12,7 +12,7 @@ import (
 	"github.com/onbeat/onbeat/task"
 )
 
-var cycleScript = store.NewScript("cycle", WakeLib, source("lib_held"), source("lib_cancel"), source("lib_history"), source("cycle"), source("cycle_settle"),
+var cycleScript = store.NewScript("cycle", WakeLib, source("lib_held"), source("lib_cancel"), source("cycle"), source("cycle_settle"),
 	source("cycle_claim")).Claiming()
 
 // MaxBatch is the most tasks one call settles or claims. A caller with more makes more calls.
@@ -179,7 +179,8 @@ func appendSettlements(args []any, settle []Settlement, lanes map[Lane]int) ([]i
 	n := 0
 	for place, i := range order {
 		if settle[i].Note != "" {
-			args = append(args, place+1, settle[i].Note)
+			line, more, _ := strings.Cut(settle[i].Note, "\t")
+			args = append(args, place+1, line, more)
 			n++
 		}
 	}

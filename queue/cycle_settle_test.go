@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/onbeat/onbeat/history"
 	"github.com/onbeat/onbeat/queue"
 	"github.com/onbeat/onbeat/store"
 	"github.com/onbeat/onbeat/task"
@@ -234,5 +235,47 @@ func TestCycle_handingBackWakes(t *testing.T) {
 			t.Fatal("nobody was told")
 		}
 		same(t, "claimed", b.claim(1, lanesOf("job"))[0].ID, "x")
+	})
+}
+
+// What a report needs of a run stays with its line, also if a settlement beside it is void.
+func TestCycle_historyKeepsReportsWithTheirRuns(t *testing.T) {
+	t.Parallel()
+	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
+		w := newWorld(t, rdb)
+		a := w.join("a")
+		var slots []*task.Task
+		for i := range 3 {
+			slots = append(slots, &task.Task{ID: task.SlotID("s", ms(int64(1000+i))), Type: "job", Schedule: "s", Slot: ms(int64(1000 + i))})
+		}
+		w.add(slots...)
+		claimed := a.claim(3, lanesOf("job"))
+		var settle []queue.Settlement
+		for i, tk := range claimed {
+			s := finished(tk)
+			s.Note = history.Run(tk, history.Done, time.Duration(i+1)*10*time.Millisecond, fmt.Sprint("error ", i))
+			settle = append(settle, s)
+		}
+		settle[1].Fence++ // somebody else's
+		r := a.request(0, nil, settle...)
+		r.Release = "v7"
+		if _, err := w.q.Cycle(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+		var notes []history.Note
+		w.must(w.q.History(t.Context(), time.Time{}, func(e history.Entry) error {
+			notes = append(notes, e.Notes...)
+			return nil
+		}))
+		if len(notes) != 2 {
+			t.Fatalf("%+v", notes)
+		}
+		for i, n := range notes {
+			of := 2 * i // the first and the third
+			if n.TaskID != claimed[of].ID || n.Took != time.Duration(of+1)*10*time.Millisecond || n.Error != fmt.Sprint("error ", of) ||
+				n.Release != "v7" || n.Instance != "a" || n.Gen != a.gen {
+				t.Errorf("%d: %+v", i, n)
+			}
+		}
 	})
 }

@@ -50,11 +50,11 @@ func (c *eventsCmd) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	if a.JSON && !c.Follow {
-		lines := []eventLine{}
+		var lines []eventLine
 		for _, e := range list {
 			lines = append(lines, eventLine{e.ID, e.At, e.Kind, e.Fields})
 		}
-		return a.printJSON(lines)
+		return a.printJSON(listOf(lines, ""))
 	}
 	last := fmt.Sprint(now.UnixMilli() - 1) // with none so far, what happened since they were read is not to be missed
 	for _, e := range list {

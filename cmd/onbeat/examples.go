@@ -28,7 +28,7 @@ onbeat schedules show nightly-report
 onbeat schedules apply schedules.yaml`,
 	"schedules list": `
 onbeat schedules list
-onbeat schedules list --json | jq -r '.[].name'`,
+onbeat schedules list --json | jq -r '.items[].name'`,
 	"schedules show": `
 onbeat schedules show nightly-report`,
 	"schedules runs": `
@@ -60,16 +60,19 @@ onbeat tasks retry --all --type http`,
 	"tasks list": `
 onbeat tasks list
 onbeat tasks list --state dead --type http --limit 1000
-onbeat tasks list --schedule nightly-report --json | jq -r '.tasks[].id'`,
+onbeat tasks list --schedule nightly-report --json | jq -r '.items[].id'`,
 	"tasks show": `
 onbeat tasks show invoice-42`,
 	"tasks cancel": `
-onbeat tasks cancel invoice-42 invoice-43`,
+onbeat tasks cancel invoice-42 invoice-43
+onbeat tasks cancel --all --queue mail --dry-run`,
 	"tasks retry": `
 onbeat tasks retry invoice-42
+onbeat tasks retry --all --type http --dry-run
 onbeat tasks retry --all --type http`,
 	"tasks delete": `
-onbeat tasks delete invoice-42`,
+onbeat tasks delete invoice-42
+onbeat tasks delete --all --state done --schedule nightly-report`,
 	"instances": `
 onbeat instances
 onbeat instances promote v41

@@ -40,11 +40,11 @@ func (c *instancesListCmd) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	if a.JSON {
-		lines := []instanceLine{}
+		var lines []instanceLine
 		for _, i := range list {
 			lines = append(lines, instanceLine{i, i.Lease.Milliseconds(), i.Probation.Milliseconds()})
 		}
-		return a.printJSON(lines)
+		return a.printJSON(listOf(lines, ""))
 	}
 	if len(list) == 0 {
 		a.printf("no instances in %s (start one with onbeat serve)", cl.cfg.Namespace)

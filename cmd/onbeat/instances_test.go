@@ -15,7 +15,7 @@ func TestInstances_listsAsBefore(t *testing.T) {
 	if out := s.must("instances"); out != "no instances in "+s.ns+" (start one with onbeat serve)\n" {
 		t.Errorf("%q", out)
 	}
-	if out := s.must("instances", "--json"); out != "[]\n" {
+	if out := s.must("instances", "--json"); strings.Join(strings.Fields(out), "") != `{"items":[]}` {
 		t.Errorf("%q", out)
 	}
 	s.release("v1")
@@ -31,9 +31,9 @@ func TestInstancesPromote(t *testing.T) {
 	leads := func(id string) {
 		t.Helper()
 		testredis.Eventually(t, 10*time.Second, func() bool {
-			var list []instanceLine
+			var list listing[instanceLine]
 			s.json(&list, "instances")
-			for _, i := range list {
+			for _, i := range list.Items {
 				if i.ID == id {
 					return i.Leader
 				}

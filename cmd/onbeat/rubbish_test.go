@@ -21,17 +21,17 @@ func TestJSON_showsTheRestBesideTimesThatAreNone(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	var page taskPage
+	var page listing[taskLine]
 	s.json(&page, "tasks", "list")
-	if len(page.Tasks) != 2 {
-		t.Errorf("%+v", page.Tasks)
+	if len(page.Items) != 2 {
+		t.Errorf("%+v", page.Items)
 	}
 	var line taskLine
 	if s.json(&line, "tasks", "show", "bad"); line.At.Year() != 9999 {
 		t.Errorf("%+v", line)
 	}
-	var events []eventLine
-	if s.json(&events, "events"); len(events) != 1 || events[0].At.Year() != 9999 {
+	var events listing[eventLine]
+	if s.json(&events, "events"); len(events.Items) != 1 || events.Items[0].At.Year() != 9999 {
 		t.Errorf("%+v", events)
 	}
 	s.must("tasks", "list")

@@ -70,7 +70,7 @@ func (a *app) printSchedulesJSON(list []producer.Status, latest map[string]*prod
 		}
 		lines[i] = b
 	}
-	return a.printJSON(lines)
+	return a.printJSON(listOf(lines, ""))
 }
 
 // latestLine is how the last runs of a schedule went, in JSON.

@@ -42,10 +42,7 @@ func (c *schedulesRunsCmd) Run(ctx context.Context, a *app) error {
 		}
 	}
 	if a.JSON {
-		return a.printJSON(struct {
-			Items []producer.Run `json:"items"`
-			Next  string         `json:"next,omitempty"`
-		}{append([]producer.Run{}, runs...), next})
+		return a.printJSON(listOf(runs, next))
 	}
 	if len(runs) == 0 {
 		a.printf("no runs of %s in the history", oneCell(c.Name))

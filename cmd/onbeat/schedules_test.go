@@ -87,7 +87,7 @@ func TestSchedules_listAndShow(t *testing.T) {
 	if out := s.must("schedules", "list"); out != "no schedules in "+s.ns+"\n" {
 		t.Errorf("%q", out)
 	}
-	if out := s.must("schedules", "list", "--json"); out != "[]\n" {
+	if out := s.must("schedules", "list", "--json"); strings.Join(strings.Fields(out), "") != `{"items":[]}` {
 		t.Errorf("%q", out)
 	}
 	s.must("schedules", "apply", s.file("s.yaml", applied))
@@ -183,13 +183,13 @@ func TestEvents_showWhatChanged(t *testing.T) {
 	if out := s.must("events"); strings.Count(out, "schedule made") != 2 || !strings.Contains(out, "schedule=nightly") {
 		t.Errorf("%s", out)
 	}
-	var list []eventLine
+	var list listing[eventLine]
 	s.json(&list, "events", "--limit", "1")
-	if len(list) != 1 || list[0].Event != "schedule paused" || list[0].Fields["schedule"] != "nightly" {
+	if len(list.Items) != 1 || list.Items[0].Event != "schedule paused" || list.Items[0].Fields["schedule"] != "nightly" {
 		t.Errorf("%+v", list)
 	}
 	s.json(&list, "events", "--since", time.Now().Add(time.Hour).Format(time.RFC3339))
-	if len(list) != 0 {
+	if len(list.Items) != 0 {
 		t.Errorf("of the future: %+v", list)
 	}
 }

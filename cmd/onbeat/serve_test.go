@@ -300,8 +300,8 @@ func TestServe_takesTheVersionWhereNoReleaseIsNamed(t *testing.T) {
 		p.logs(warning)
 		want = buildVersion()
 	}
-	var list []struct{ Release string }
-	if s.json(&list, "instances"); len(list) != 1 || list[0].Release != want {
+	var list struct{ Items []struct{ Release string } }
+	if s.json(&list, "instances"); len(list.Items) != 1 || list.Items[0].Release != want {
 		t.Errorf("instances = %+v, want one of release %s", list, want)
 	}
 	named := startProgram(t, t.TempDir(), nil, "serve", "--release", "v1", "-c", s.file("onbeat.yaml", configText(s.url, testredis.Namespace(t), "http://127.0.0.1:1")))

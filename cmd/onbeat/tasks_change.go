@@ -12,11 +12,18 @@ import (
 const byHand = "cancelled by hand"
 
 type tasksCancelCmd struct {
-	IDs []string `arg:"" name:"id" help:"Tasks."`
+	IDs []string `arg:"" optional:"" name:"id" help:"Tasks."`
+	taskFilter
 }
 
 // Run cancels tasks.
 func (c *tasksCancelCmd) Run(ctx context.Context, a *app) error {
+	if err := c.check(c.IDs); err != nil {
+		return err
+	}
+	if c.All {
+		return c.forEach(ctx, a, "cancelled, or asked to stop", []task.State{task.Due, task.Running}, eachByHand(ctx, false))
+	}
 	return a.eachTask(ctx, c.IDs, func(cl *client, id string) (string, error) {
 		was, err := cl.Queue().Cancel(ctx, id, byHand, false)
 		switch {
@@ -32,11 +39,19 @@ func (c *tasksCancelCmd) Run(ctx context.Context, a *app) error {
 }
 
 type tasksDeleteCmd struct {
-	IDs []string `arg:"" name:"id" help:"Tasks."`
+	IDs []string `arg:"" optional:"" name:"id" help:"Tasks."`
+	taskFilter
+	State string `enum:"dead,done" default:"dead" placeholder:"STATE" help:"With --all: dead (default) or done."`
 }
 
 // Run forgets tasks.
 func (c *tasksDeleteCmd) Run(ctx context.Context, a *app) error {
+	if err := c.check(c.IDs); err != nil {
+		return err
+	}
+	if c.All {
+		return c.forEach(ctx, a, "deleted", []task.State{task.State(c.State)}, eachByHand(ctx, true))
+	}
 	return a.eachTask(ctx, c.IDs, func(cl *client, id string) (string, error) {
 		was, err := cl.Queue().Cancel(ctx, id, byHand, true)
 		if was == task.Running {
@@ -47,20 +62,23 @@ func (c *tasksDeleteCmd) Run(ctx context.Context, a *app) error {
 }
 
 type tasksRetryCmd struct {
-	IDs  []string `arg:"" optional:"" name:"id" help:"Dead tasks."`
-	All  bool     `help:"Every dead task."`
-	Type string   `placeholder:"T" help:"With --all: only of this type."`
+	IDs []string `arg:"" optional:"" name:"id" help:"Dead tasks."`
+	taskFilter
 }
 
 // Run makes dead tasks due again.
 func (c *tasksRetryCmd) Run(ctx context.Context, a *app) error {
-	switch {
-	case c.All == (len(c.IDs) > 0):
-		return &usageError{"which tasks?", "name some, or --all for every dead one"}
-	case c.All:
-		return c.all(ctx, a)
-	case c.Type != "":
-		return refuse("type", c.Type, "without --all", "")
+	if err := c.check(c.IDs); err != nil {
+		return err
+	}
+	if c.All {
+		return c.forEach(ctx, a, "due again", []task.State{task.Dead}, func(cl *client, list []queue.Found) (int, error) {
+			batch := make([]*task.Task, len(list))
+			for i := range list {
+				batch[i] = list[i].Task
+			}
+			return cl.Queue().Revive(ctx, batch)
+		})
 	}
 	return a.eachTask(ctx, c.IDs, func(cl *client, id string) (string, error) {
 		found, err := cl.Queue().Task(ctx, id)
@@ -79,46 +97,4 @@ func (c *tasksRetryCmd) Run(ctx context.Context, a *app) error {
 		}
 		return "due again:", err
 	})
-}
-
-func (c *tasksRetryCmd) all(ctx context.Context, a *app) error {
-	cl, err := a.connect(ctx)
-	if err != nil {
-		return err
-	}
-	defer cl.Close()
-	p := a.progress()
-	retried, unread, after := 0, 0, ""
-	for {
-		page, err := cl.Queue().List(ctx, task.Dead, queue.ListOptions{Type: c.Type, Limit: 1000, After: after})
-		if err != nil {
-			return err
-		}
-		var batch []*task.Task
-		for _, f := range page.Tasks {
-			if f.Task.Type == "" {
-				unread++ // its record is of a newer release, or damaged
-				continue
-			}
-			batch = append(batch, f.Task)
-		}
-		n, err := cl.Queue().Revive(ctx, batch)
-		retried += n
-		if err != nil {
-			return err
-		}
-		p.say("%d due again", retried)
-		if after = page.Next; after == "" {
-			break
-		}
-	}
-	p.clear()
-	if a.JSON {
-		return a.printJSON(struct {
-			Retried    int `json:"retried"`
-			Unreadable int `json:"unreadable"`
-		}{retried, unread})
-	}
-	a.printf("%d due again, %d cannot be read", retried, unread)
-	return nil
 }

@@ -18,12 +18,6 @@ type tasksListCmd struct {
 	After    string `placeholder:"CURSOR" help:"Go on where the page before ended; needs --state."`
 }
 
-// taskPage is a part of a list.
-type taskPage struct {
-	Tasks []taskLine `json:"tasks"`
-	Next  string     `json:"next,omitempty"`
-}
-
 // Run lists tasks.
 func (c *tasksListCmd) Run(ctx context.Context, a *app) error {
 	states, err := c.states()
@@ -59,10 +53,10 @@ func (c *tasksListCmd) states() ([]task.State, error) {
 	return []task.State{s}, err
 }
 
-func (c *tasksListCmd) page(ctx context.Context, cl *client, states []task.State) (taskPage, error) {
-	page := taskPage{Tasks: []taskLine{}}
+func (c *tasksListCmd) page(ctx context.Context, cl *client, states []task.State) (listing[taskLine], error) {
+	page := listOf[taskLine](nil, "")
 	for _, s := range states {
-		left := c.Limit - len(page.Tasks)
+		left := c.Limit - len(page.Items)
 		if left == 0 {
 			break
 		}
@@ -73,7 +67,7 @@ func (c *tasksListCmd) page(ctx context.Context, cl *client, states []task.State
 			return page, err
 		}
 		for i := range p.Tasks {
-			page.Tasks = append(page.Tasks, lineOfTask(&p.Tasks[i]))
+			page.Items = append(page.Items, lineOfTask(&p.Tasks[i]))
 		}
 		if len(states) == 1 {
 			page.Next = p.Next
@@ -82,15 +76,15 @@ func (c *tasksListCmd) page(ctx context.Context, cl *client, states []task.State
 	return page, nil
 }
 
-func (c *tasksListCmd) print(ctx context.Context, a *app, cl *client, page taskPage) error {
+func (c *tasksListCmd) print(ctx context.Context, a *app, cl *client, page listing[taskLine]) error {
 	n, err := cl.Queue().Counts(ctx)
 	if err != nil {
 		return err
 	}
-	if len(page.Tasks) > 0 {
+	if len(page.Items) > 0 {
 		t := a.table("ID", "TYPE", "STATE", "WHEN", "ATTEMPTS", "QUEUE", "NOTE")
-		for i := range page.Tasks {
-			l := &page.Tasks[i]
+		for i := range page.Items {
+			l := &page.Items[i]
 			t.add(l.ID, l.Type, cell{string(l.State), a.stateStyle(l.State)}, l.when(n.Now), l.attempts(), l.Queue,
 				cell{l.note(), a.style.dim})
 		}

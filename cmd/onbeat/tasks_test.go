@@ -36,9 +36,9 @@ func TestTasks_listPagesAndFilters(t *testing.T) {
 	var ids []string
 	after := ""
 	for range 10 {
-		var page taskPage
+		var page listing[taskLine]
 		s.json(&page, "tasks", "list", "--state", "due", "--type", "job", "--limit", "2", "--after", after)
-		for _, l := range page.Tasks {
+		for _, l := range page.Items {
 			ids = append(ids, l.ID)
 		}
 		if after = page.Next; after == "" {
@@ -48,9 +48,9 @@ func TestTasks_listPagesAndFilters(t *testing.T) {
 	if got := strings.Join(ids, " "); got != "job-0 job-1 job-2 job-3 job-4" {
 		t.Errorf("pages: %s", got)
 	}
-	var page taskPage
+	var page listing[taskLine]
 	s.json(&page, "tasks", "list", "--queue", "low")
-	if len(page.Tasks) != 1 || page.Tasks[0].ID != "now" {
+	if len(page.Items) != 1 || page.Items[0].ID != "now" {
 		t.Errorf("%+v", page)
 	}
 	if out := s.must("tasks", "list", "--limit", "1", "--state", "due"); !strings.Contains(out, "more: --after ") {
@@ -149,14 +149,31 @@ func TestTasks_ofEachState(t *testing.T) {
 		t.Errorf("%q", out)
 	}
 	waitFor("dead", "fails")
-	if out := s.must("tasks", "retry", "--all"); out != "2 due again, 0 cannot be read\n" {
+	if out := s.must("tasks", "retry", "--all"); out != "2 of 2 tasks due again\n" {
 		t.Errorf("%q", out)
 	}
 	waitFor("dead", "fails", "fails-too")
-	if out := s.must("tasks", "retry", "--all", "--type", "echo", "--json"); out != `{"retried":0,"unreadable":0}`+"\n" {
+	if out := s.must("tasks", "retry", "--all", "--type", "echo", "--json"); out != `{"matched":0,"changed":0,"unreadable":0,"dry_run":false}`+"\n" {
 		t.Errorf("%q", out)
 	}
-	if out := s.must("tasks", "cancel", "long"); out != "asked to stop long\n" {
+	if out := s.must("tasks", "delete", "--all", "--type", "http", "--dry-run"); out != "2 tasks would be deleted\n" {
+		t.Errorf("%q", out)
+	}
+	if out := s.must("tasks", "delete", "--all", "--type", "http"); out != "2 of 2 tasks deleted\n" {
+		t.Errorf("%q", out)
+	}
+	if out := s.must("tasks", "cancel", "--all", "--queue", "none", "--dry-run"); out != "0 tasks would be cancelled, or asked to stop\n" {
+		t.Errorf("%q", out)
+	}
+	s.must("enqueue", "sleep", "--id", "later", "--payload", `{"for":"1h"}`, "--in", "1h")
+	var got bulk
+	if s.json(&got, "tasks", "cancel", "--all", "--type", "sleep"); got != (bulk{Matched: 2, Changed: 2}) {
+		t.Errorf("%+v", got)
+	}
+	s.fails(1, []string{"tasks", "show", "later"}, "not found")
+	s.must("enqueue", "sleep", "--id", "long-too", "--payload", `{"for":"1h"}`)
+	waitFor("running", "long-too")
+	if out := s.must("tasks", "cancel", "long-too"); out != "asked to stop long-too\n" {
 		t.Errorf("%q", out)
 	}
 	testredis.Eventually(t, 20*time.Second, func() bool {

@@ -110,14 +110,14 @@ func TestTerminal_showsWhatItHides(t *testing.T) {
 		}
 	}
 	var page struct {
-		Tasks []struct {
+		Items []struct {
 			ID      string
 			Payload any
 		}
 	}
 	s.json(&page, "tasks", "list") // what JSON reads is what is there
 	want := strings.ReplaceAll(evil, "\xff", "\ufffd")
-	if len(page.Tasks) != 2 || page.Tasks[0].ID != want && page.Tasks[1].ID != want {
+	if len(page.Items) != 2 || page.Items[0].ID != want && page.Items[1].ID != want {
 		t.Errorf("%+q, want the ID %q", page, want)
 	}
 }

@@ -31,7 +31,7 @@
 --   for each kept: ms to keep, record
 --   for each moved: lane, due ("+ms" from now), record ("" leaves it)
 --   for each that died: record
---   n notes, then for each: number among the settled, text for the history
+--   n notes, then for each: number among the settled, line for the history, what a report needs besides
 --
 -- Returns {now in microseconds, next due or -1, flags, lanes version, fence, void indexes joined by ",", skipped,
 --   indexes joined by "," of those to be moved that somebody asked to cancel: they are still held, to be settled as
@@ -78,7 +78,7 @@ for i = 1, tonumber(arg()) do
   lanes[i] = { key = KEYS[first_lane + i], number = i, group = arg(), limit = tonumber(arg()), name = arg() }
 end
 
-local notes = {} -- for the history
+local notes, more = {}, {} -- for the history, line by line; see lib_history.lua
 local counters, rises = {}, {} -- what meta holds, and what it is to hold
 for i, value in ipairs(redis.call("HMGET", meta, "fence", "lanes", "done", "retried", "died")) do
   counters[({ "fence", "lanes", "done", "retried", "died" })[i]] = value

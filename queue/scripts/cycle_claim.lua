@@ -62,6 +62,7 @@ local function claimer()
     remove_last("HDEL", tasks, drop)
     for _, gone in ipairs(drop) do
       notes[#notes + 1] = gone .. " skipped overlap"
+      more[#notes] = ""
     end
     skipped = skipped + #drop
     return false
@@ -319,7 +320,8 @@ if stirred then -- of its own kind somebody looks, if this instance does
 end
 
 if #notes > 0 then
-  note_runs(history, ARGV[5], notes, "gen", gen, "instance", id, "release", ARGV[12])
+  record(history, ARGV[5], "runs", table.concat(notes, "\n"), "gen", gen, "instance", id, "release", ARGV[12],
+    "more", table.concat(more, "\n"))
 end
 if #rises > 0 then
   redis.call("HSET", meta, unpack(rises))

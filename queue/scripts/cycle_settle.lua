@@ -182,9 +182,10 @@ local function settle(n)
   -- remember notes what became of slots.
   local function remember(n)
     for _ = 1, n do
-      local index, text = tonumber(arg()), arg()
+      local index, text, report = tonumber(arg()), arg(), arg()
       if ok[index] then
         notes[#notes + 1] = text
+        more[#notes] = report
       end
     end
   end

@@ -1,4 +1,4 @@
--- lib_history.lua notes what became of runs.
+-- lib_history.lua notes what became of runs. cycle.lua, which does so most often, is given lines and reports apart.
 
 -- note_runs adds an entry of lines, each "task word attempt claimed", to the history. What stands behind a tab in a line is what a
 -- report of the run needs besides. It becomes a field of its own, "more", with a line for each, so that a release which does
