@@ -16,7 +16,7 @@ import (
 
 // event is what the sources say of one kind of event.
 type event struct {
-	fields   []string // those that it always has, or may
+	fields   []string // those that it has wherever it is recorded, or at some place
 	optional []string // those that a script adds under a condition
 }
 
