@@ -105,13 +105,13 @@ func sameTimes(a, b *Schedule) bool {
 	return a.Every == b.Every && a.Cron == b.Cron && a.Timezone == b.Timezone && a.DST == b.DST && a.Start == b.Start
 }
 
-// remove deletes a schedule.
-func remove(st queue.Stored, event string, now time.Time) (*queue.Change, error) {
-	c := &queue.Change{Name: st.Name, Expect: st.Last, Delete: true, Event: "schedule " + event}
+// remove deletes a schedule. The history calls its slots that are not run by the word.
+func remove(st queue.Stored, word history.Word, now time.Time) (*queue.Change, error) {
+	c := &queue.Change{Name: st.Name, Expect: st.Last, Delete: true, Event: "schedule deleted"}
 	if e, err := newEntry(st); err == nil && e != nil {
 		c.Lane, c.Ahead = e.ahead(now)
 		c.Behind = st.Behind
-		word, why := history.Word(event), "schedule was "+event
+		why := "schedule was " + string(word)
 		c.Note = history.Join(history.Join(e.forgone(word, why), e.unpushed(now, word, why)), e.was(now))
 	}
 	return c, nil
@@ -119,11 +119,11 @@ func remove(st queue.Stored, event string, now time.Time) (*queue.Change, error)
 
 // retire deletes a schedule that a release does not declare any more, and keeps what it was, settled up to now.
 func retire(st queue.Stored, release string, now time.Time) (*queue.Change, error) {
-	c, err := remove(st, "retired", now)
+	c, err := remove(st, history.Retired, now)
 	if err != nil {
 		return nil, err
 	}
-	c.Retire, c.By = true, release
+	c.Event, c.Retire, c.By = "schedule retired", true, release
 	if e, err := newEntry(st); err == nil && e != nil && !e.spent() {
 		c.Settled = now
 	}

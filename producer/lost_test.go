@@ -8,6 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/onbeat/onbeat/history"
 	"github.com/onbeat/onbeat/queue"
 	"github.com/onbeat/onbeat/schedule"
 	"github.com/onbeat/onbeat/task"
@@ -72,7 +73,7 @@ func TestChange_byAClockThatIsAhead(t *testing.T) {
 		w.apply("s", schedule.Every(100*time.Millisecond))
 		st, err := w.q.Schedule(ctx, "s")
 		must(t, err)
-		c, err := remove(st, "deleted", w.now())
+		c, err := remove(st, history.Deleted, w.now())
 		must(t, err)
 		c.Delete, c.Settled = false, w.now().Add(time.Minute)
 		now, moved, err := w.q.Change(ctx, 0, []queue.Change{*c})

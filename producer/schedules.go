@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/onbeat/onbeat/history"
 	"github.com/onbeat/onbeat/queue"
 	"github.com/onbeat/onbeat/schedule"
 )
@@ -249,7 +250,7 @@ func (s *Schedules) pause(ctx context.Context, name string, paused bool) (bool, 
 // Delete deletes a schedule: no slot after the call returned is run. Tasks of slots that have come stay.
 func (s *Schedules) Delete(ctx context.Context, name string) error {
 	return s.change(ctx, name, false, func(st queue.Stored, now time.Time) (*queue.Change, error) {
-		return remove(st, "deleted", now)
+		return remove(st, history.Deleted, now)
 	}, func() {})
 }
 

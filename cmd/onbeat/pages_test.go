@@ -1,0 +1,243 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/goccy/go-yaml"
+
+	"github.com/onbeat/onbeat/config"
+	"github.com/onbeat/onbeat/instance"
+	"github.com/onbeat/onbeat/internal/page"
+)
+
+func readPage(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("../../docs", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// blocks are the code blocks of a language in a page.
+func blocks(text, language string) []string {
+	var list []string
+	for _, part := range strings.Split(text, "```"+language+"\n")[1:] {
+		code, _, _ := strings.Cut(part, "```")
+		list = append(list, code)
+	}
+	return list
+}
+
+var (
+	inText  = regexp.MustCompile("`(onbeat [^`]+)`")
+	inBlock = regexp.MustCompile(`(?m)^(?: *\$ |ExecStart=\S*/| +)(onbeat [^#\n]+)`)
+)
+
+// commandsIn are the lines of a page that run onbeat.
+func commandsIn(text string) []string {
+	var list []string
+	for _, m := range append(inText.FindAllStringSubmatch(text, -1), inBlock.FindAllStringSubmatch(text, -1)...) {
+		list = append(list, m[1])
+	}
+	return list
+}
+
+func parses(t *testing.T, args []string) {
+	t.Helper()
+	parser, err := newParser(&cli{}, io.Discard, io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	command, err := parser.Parse(args)
+	if err == nil {
+		err = refuseIgnored(command)
+	}
+	if err != nil {
+		t.Errorf("onbeat %s: %v", strings.Join(args, " "), err)
+	}
+}
+
+func TestPages_showCommandsThatParse(t *testing.T) {
+	t.Parallel()
+	for name, least := range map[string]int{"operations.md": 20, "reference.md": 5} {
+		lines := commandsIn(readPage(t, name))
+		if len(lines) < least {
+			t.Errorf("%s shows %d commands, fewer than %d: did its form change?", name, len(lines), least)
+		}
+		for _, line := range lines {
+			args := exampleArgs(line)
+			if slices.Equal(args, []string{"lock", "run"}) { // named, and not shown
+				continue
+			}
+			parses(t, args)
+		}
+	}
+}
+
+// manifest is what the tests read of the manifests in docs/operations.md.
+type manifest struct {
+	Kind string `yaml:"kind"`
+	Spec struct {
+		Template struct {
+			Spec struct {
+				Grace      int `yaml:"terminationGracePeriodSeconds"`
+				Containers []struct {
+					Command   []string `yaml:"command"`
+					Args      []string `yaml:"args"`
+					Readiness struct {
+						Exec struct {
+							Command []string `yaml:"command"`
+						} `yaml:"exec"`
+					} `yaml:"readinessProbe"`
+				} `yaml:"containers"`
+			} `yaml:"spec"`
+		} `yaml:"template"`
+	} `yaml:"spec"`
+	Data map[string]string `yaml:"data"`
+}
+
+func manifests(t *testing.T) map[string]manifest {
+	t.Helper()
+	byKind := map[string]manifest{}
+	for _, block := range blocks(readPage(t, "operations.md"), "yaml") {
+		for part := range strings.SplitSeq(block, "---\n") {
+			var m manifest
+			if err := yaml.Unmarshal([]byte(part), &m); err != nil {
+				t.Fatalf("%v in\n%s", err, part)
+			}
+			byKind[m.Kind] = m
+		}
+	}
+	if len(byKind["Deployment"].Spec.Template.Spec.Containers) != 1 || byKind["ConfigMap"].Data["onbeat.yaml"] == "" {
+		t.Fatalf("no Deployment with one container, or no ConfigMap with onbeat.yaml: %+v", byKind)
+	}
+	return byKind
+}
+
+// What stops an instance waits for its drain, then 2 s for handlers, 10 s for the last results, and 2 s to deregister.
+const stopTime = 15 * time.Second
+
+func TestOperations_showsConfigsThatWorkAndDrain(t *testing.T) {
+	t.Parallel()
+	byKind, text := manifests(t), readPage(t, "operations.md")
+	_, stop, _ := strings.Cut(text, "\nTimeoutStopSec=")
+	stop, _, _ = strings.Cut(stop, "\n")
+	unit, err := time.ParseDuration(stop + "s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		text string
+		stop time.Duration
+	}{
+		"systemd":    {blocks(text, "yaml")[0], unit},
+		"Kubernetes": {byKind["ConfigMap"].Data["onbeat.yaml"], time.Duration(byKind["Deployment"].Spec.Template.Spec.Grace) * time.Second},
+	} {
+		f, err := config.Parse("onbeat.yaml", []byte(c.text), testEnv("REDIS_PASSWORD", "x"))
+		if err == nil {
+			err = errors.Join(f.Unset(), f.Check())
+		}
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if want := f.Dispatcher.Drain + stopTime; f.Dispatcher.Drain <= 0 || c.stop < want {
+			t.Errorf("%s: an instance that drains for %v is killed after %v, sooner than %v", name, f.Dispatcher.Drain, c.stop, want)
+		}
+	}
+}
+
+func TestOperations_showsADeploymentThatStarts(t *testing.T) {
+	t.Parallel()
+	c := manifests(t)["Deployment"].Spec.Template.Spec.Containers[0]
+	if !slices.Equal(c.Command, []string{"onbeat"}) {
+		t.Errorf("it runs %q", c.Command)
+	}
+	parses(t, c.Args)
+}
+
+// The probe passes for this pod's instance while that is ready, and for no other.
+func TestOperations_showsAProbeThatTells(t *testing.T) {
+	t.Parallel()
+	sh, err := exec.LookPath("sh")
+	if err != nil {
+		t.Skip("no sh here")
+	}
+	probe := manifests(t)["Deployment"].Spec.Template.Spec.Containers[0].Readiness.Exec.Command
+	if len(probe) != 3 || probe[0] != "sh" || probe[1] != "-c" {
+		t.Fatalf("the probe is %q", probe)
+	}
+	list, filter, ok := strings.Cut(probe[2], " | ")
+	if !ok || !strings.Contains(list, "--json") {
+		t.Fatalf("the probe is %q", probe)
+	}
+	at := func(host, state string) instanceLine {
+		return instanceLine{Info: instance.Info{State: state, Details: instance.Details{Host: host, Types: []string{"echo", "http"}}}}
+	}
+	for _, c := range []struct {
+		lines  []instanceLine
+		passes bool
+	}{
+		{[]instanceLine{at("pod-1", "ready")}, true},
+		{[]instanceLine{at("pod-2", "starting"), at("pod-1", "ready")}, true},
+		{[]instanceLine{at("pod-2", "ready"), at("pod-1", "starting")}, false},
+		{[]instanceLine{at("pod-11", "ready")}, false},
+		{[]instanceLine{at("pod-1", "draining")}, false},
+		{nil, false},
+	} {
+		var out bytes.Buffer
+		if err := newApp(&globals{}, testEnv(), nil, &out, io.Discard).printJSON(c.lines); err != nil {
+			t.Fatal(err)
+		}
+		run := exec.CommandContext(t.Context(), sh, "-c", filter)
+		run.Env, run.Stdin = append(os.Environ(), "HOSTNAME=pod-1"), &out
+		if err := run.Run(); (err == nil) != c.passes {
+			t.Errorf("%+v: %v", c.lines, err)
+		}
+	}
+}
+
+func TestReference_listsEachExitCode(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var codes []string
+	for _, name := range files {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			spec, ok := n.(*ast.ValueSpec)
+			if !ok || !strings.HasPrefix(spec.Names[0].Name, "exit") {
+				return true
+			}
+			for _, v := range spec.Values {
+				if lit, ok := v.(*ast.BasicLit); ok && lit.Kind == token.INT {
+					codes = append(codes, lit.Value)
+				}
+			}
+			return true
+		})
+	}
+	page.Compare(t, "## Exit codes", page.Listed(t, page.Table(t, "../../docs/reference.md", "## Exit codes")), codes)
+}
