@@ -16,17 +16,17 @@ import (
 
 // Durability says for how many replicas a write waits (the WAIT of Redis).
 //
-// With it, what was answered is on that many replicas, and so outlives the primary if one of them is promoted. It is no
-// consensus: a sentinel may promote another one. Unless it is strict it does not stop the beat: with too few replicas, or
-// with too slow ones, the work goes on, is as durable as without, and whoever asked is told.
+// A write that Redis answered is on that many replicas, so it outlives the primary if one of them is promoted. This is no
+// consensus: a sentinel may promote another replica. Unless Strict is set, too few or too slow replicas do not stop the
+// work: it goes on, is as durable as without, and Report is called.
 type Durability struct {
-	// Replicas is how many must have a write before it is answered. Default 0: nobody waits.
+	// Replicas is how many replicas must have a write before a call returns. Default 0: calls do not wait.
 	Replicas int
-	// Timeout is how long they are waited for. Default 200ms, at most 2s: less than the client waits for any answer.
+	// Timeout is how long a call waits for them. Default 200ms, at most 2s, and less than the client's read timeout.
 	Timeout time.Duration
-	// Strict: a write that too few replicas have is answered with [ErrUnreplicated], and asked for again. So no task is
-	// begun whose claim the next primary may not know, and the beat waits for as long as there are too few replicas. With
-	// as many Replicas as there are, no slot runs twice in a failover.
+	// Strict: a write that too few replicas have returns [ErrUnreplicated], and the caller tries again. So no task begins
+	// whose claim the next primary may not have, and no task begins while there are too few replicas. If Replicas is the
+	// number of all replicas, no slot runs twice in a failover.
 	Strict bool
 	// Report is called when there are too few replicas, with how many there were, and when there are enough again.
 	Report func(replicas int, enough bool)
