@@ -118,7 +118,7 @@ func Plain(rdb redis.UniversalClient) redis.UniversalClient {
 	return rdb
 }
 
-// IsStrict reports whether a client is one of [Durable] that is strict: what too few replicas have is not answered.
+// IsStrict reports whether a client comes from [Durable] with Strict set: a write that too few replicas have is an error.
 func IsStrict(rdb redis.UniversalClient) bool {
 	d, ok := rdb.(*durable)
 	return ok && d.want.Strict
@@ -126,13 +126,13 @@ func IsStrict(rdb redis.UniversalClient) bool {
 
 type relaxed struct{}
 
-// Relaxed is a context for calls by which nothing is begun, as by an instance that drains: what replicas or a suspect primary
-// would hold up is done as without.
+// Relaxed returns a context for calls after which no task begins, such as those of an instance that drains. With it, too
+// few replicas or a suspect primary do not hold up a call.
 func Relaxed(ctx context.Context) context.Context { return context.WithValue(ctx, relaxed{}, true) }
 
 func isRelaxed(ctx context.Context) bool { return ctx.Value(relaxed{}) != nil }
 
-// waits reports whether replicas are to be waited for now.
+// waits reports whether calls wait for replicas now.
 func (d *durable) waits() bool {
 	return d.want.Replicas > 0 && (d.want.Strict || !d.short.Load() || time.Now().UnixNano() >= d.again.Load())
 }
