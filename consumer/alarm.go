@@ -6,8 +6,8 @@ import (
 	"github.com/onbeat/onbeat/internal/precise"
 )
 
-// alarm goes off at a moment, more exactly than a timer of an idle program, which the Go runtime lets sleep in whole
-// milliseconds: the last stretch is slept on a thread of its own.
+// alarm rings at a moment, more exactly than a timer. In an idle program the Go runtime sleeps in whole milliseconds, so
+// a timer rings late. The alarm sleeps the last stretch on a thread of its own.
 type alarm struct {
 	C     chan struct{}
 	set   chan time.Time
@@ -15,7 +15,7 @@ type alarm struct {
 	at    time.Time
 }
 
-// stretch is what is slept exactly: longer than a timer is late.
+// stretch is the time before the ring that is slept exactly. It is longer than a timer can be late.
 const stretch = 2 * time.Millisecond
 
 func newAlarm() *alarm {
@@ -25,8 +25,8 @@ func newAlarm() *alarm {
 	return a
 }
 
-// Set makes the alarm go off at a moment, in place of any set before. The zero time silences it. A ring that was
-// already under way may still come: whoever hears it looks at the clock.
+// Set makes the alarm ring at a moment, in place of the one set before. The zero time silences it. A ring that is already
+// under way may still come, so the loop must treat a ring as a hint and look at what is due.
 func (a *alarm) Set(at time.Time) {
 	if at.Equal(a.at) {
 		return
@@ -38,17 +38,18 @@ func (a *alarm) Set(at time.Time) {
 	}
 }
 
-// Near is to be called when the timer fired: it has the last stretch slept.
+// Near starts the last stretch. The loop calls it when the timer fires.
 func (a *alarm) Near() {
 	select {
 	case a.set <- a.at:
-	default: // the sleeper is on an earlier stretch; its ring makes the loop look again
+	default: // the sleeper is busy with an earlier stretch; its ring makes the loop look again
 	}
 }
 
-// Rang is to be called when C was received.
+// Rang marks the alarm as not set. The loop calls it when it receives from C.
 func (a *alarm) Rang() { a.at = time.Time{} }
 
+// Stop ends the alarm for good and frees its goroutine.
 func (a *alarm) Stop() {
 	a.timer.Stop()
 	close(a.set)

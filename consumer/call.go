@@ -13,53 +13,56 @@ import (
 	"github.com/onbeat/onbeat/task"
 )
 
-// backstop is how long after a due time one looks that others watch.
+// backstop is how long after a due time an instance looks while another one watches for it.
 const backstop = time.Second
 
-// callTimeout bounds one call to Redis. With a shorter lease that does: a connection that is dead and does not say so must
-// not hold up for longer what others still get through.
+// callTimeout bounds one call to Redis. A shorter lease bounds it instead. A connection that is dead without an error must
+// not block this instance for longer, while other connections still work.
 const callTimeout = 5 * time.Second
 
-// batchBytes bounds what one call settles: a retry carries its record, and a call that cannot be sent in time would be
-// made again for ever.
+// batchBytes bounds the records that one call settles. A retry carries its task's record, and a call too large to be sent
+// in time would fail and be repeated for ever.
 const batchBytes = 4 << 20
 
-// longestPause is between two tries while Redis is away: what is due waits for the next one after it is back.
+// longestPause is the longest pause between two tries while Redis is away. Once Redis is back, due tasks wait for the
+// next try, so it is short.
 const longestPause = 200 * time.Millisecond
 
-// firstPortion is how many tasks a call claims at most, that finds the first of many. Each call that leaves due work
-// behind is followed by one for twice as many: the first of a burst are not to wait until Redis has found the last.
+// firstPortion is the most tasks that the first call of a burst claims. After each call that leaves due work behind, the
+// next call claims up to twice as many. So the first tasks of a burst do not wait until Redis has found the last ones.
 const firstPortion = 128
 
-// mostStale is how many calls in a row may claim nothing because the list of lanes is another than the one that is known.
-// Then one claims all the same, so that who makes lanes all the time holds nobody up.
+// mostStale is how many calls in a row may claim nothing because the list of lanes has changed since the consumer read
+// it. Then a call claims from the lanes that the consumer knows, so that a caller that adds lanes all the time does not
+// stop the consumer.
 const mostStale = 3
 
-// answer is what came of a call. At most one call is under way: results gather until it is answered.
+// answer is the outcome of a call. At most one call is under way: meanwhile the results of runs collect in settled.
 type answer struct {
 	sent, came time.Time
-	settled    int // of the settlements, the first ones
-	want       int // most tasks it was to claim
+	settled    int // how many settlements the call carried: the first of c.settled
+	want       int // most tasks that the call was to claim
 	reply      *queue.CycleReply
 	err        error
 }
 
-// errSlept is what comes of an answer that lay here while the machine was suspended: by now others may have what it gave,
-// though no timer here has noticed that the lease ran out. It counts as lost, so that Redis is asked what is held before
-// anything is begun.
+// errSlept replaces an answer that lay on this machine while the machine was suspended. Another instance may hold the
+// claims by now, though no timer here has noticed that the lease ran out. The answer counts as lost: the consumer asks
+// Redis which claims it holds before it begins a run.
 var errSlept = errors.New("the machine was suspended, or its clock set, while redis answered")
 
-// slept is for how long the machine was suspended since a moment: timers and the monotonic clock stood still, the wall
-// clock did not. If that was set meanwhile, it is by how much.
+// slept returns for how long the machine was suspended since a moment. During a suspension the wall clock moves on; the
+// monotonic clock and all timers stand still. If the wall clock was set meanwhile, slept returns by how much.
 func slept(since time.Time) time.Duration {
 	now := time.Now()
 	return now.Round(0).Sub(since.Round(0)) - now.Sub(since)
 }
 
-// send makes a call under way that settles what there is to settle and wants up to so many tasks.
+// send starts a call on a goroutine of its own. The call settles the first of c.settled and claims up to want tasks. Its
+// answer comes on c.answers.
 func (c *Consumer) send(want int) {
 	c.calling, c.wake = true, time.Time{}
-	c.stay.Watch("") // Redis takes it out of those who watch
+	c.stay.Watch("") // the script takes this instance off the watch: the heartbeat must not take that for a lost write
 	ctx, done := context.WithTimeout(c.stay.Context(), min(c.stay.Lease(), callTimeout))
 	if c.lanes.count == 0 && c.lanes.version == 0 {
 		if err := c.lanes.load(ctx, c.q, c.handlers, &c.cfg); err != nil {
@@ -68,19 +71,23 @@ func (c *Consumer) send(want int) {
 			return
 		}
 	}
+	// With claims in doubt, this call claims nothing. Its larger Seq makes every earlier call stale: one that is still on
+	// its way to Redis can claim nothing after caughtUp has read the claims.
 	if c.doubt {
-		want = 0 // first a call that makes every earlier one stale
+		want = 0
 	}
 	c.seq++
 	batch := c.batch()
 	if c.draining && (c.relaxed || onlyHandedBack(batch)) {
-		ctx = store.Relaxed(ctx) // nothing is begun any more, and nothing is said to have run
+		// No run begins any more, and either the wait for replicas is over or no settlement says that a run ended:
+		// nothing is left for which the call must wait until replicas have it.
+		ctx = store.Relaxed(ctx)
 	}
 	req := &queue.CycleRequest{
 		Instance: c.stay.ID, Release: c.stay.Release, Gen: c.stay.Gen, Seq: c.seq, Want: min(want, c.portion), Settle: batch,
 		Lanes: c.laneClaims(batch), Reads: c.reads, Owed: c.owed,
 	}
-	if c.stale < mostStale {
+	if c.stale < mostStale { // else 0: claim even if the list of lanes has changed
 		req.LanesVer = c.lanes.version
 	}
 	go func() {
@@ -92,7 +99,7 @@ func (c *Consumer) send(want int) {
 	}()
 }
 
-// batch is what the next call settles: at least one, if there is any.
+// batch returns the settlements of the next call: the first ones that fit, and at least one if there is one.
 func (c *Consumer) batch() []queue.Settlement {
 	n, size := 0, 0
 	for n < min(len(c.settled), queue.MaxBatch) {
@@ -104,14 +111,17 @@ func (c *Consumer) batch() []queue.Settlement {
 	return c.settled[:n]
 }
 
-// answered takes in an answer and reports whether to look again at once. Settlements stay until a call has succeeded.
+// answered handles an answer, begins the claimed runs, and reports whether to look again at once. Settlements stay in
+// c.settled until a call has succeeded.
 func (c *Consumer) answered(a answer) (again bool, err error) {
 	c.calling = false
 	if a.err == nil && c.slept(a.sent) > c.stay.Lease()/10 {
 		a.err = errSlept
 	}
 	if a.err != nil {
-		c.settled = slices.Clone(c.settled) // a call that was given up may still be reading the other
+		// The call was given up, and its goroutine may still read the old slice. Tried marks each settlement that Redis
+		// may have accepted, unless the call surely was not sent.
+		c.settled = slices.Clone(c.settled)
 		for i := range c.settled[:a.settled] {
 			c.settled[i].Tried = c.settled[i].Tried || !store.NotSent(a.err)
 		}
@@ -120,19 +130,20 @@ func (c *Consumer) answered(a answer) (again bool, err error) {
 	r := a.reply
 	c.clock.Set(a.sent, a.came, r.Now)
 	c.vain(r.Void)
+	// r.Refused indexes the settlements that were sent: refused must read them before they leave the slice.
 	refused := c.refused(r)
 	c.lately.add(c.settled[:a.settled])
 	c.settled = append(c.settled[:copy(c.settled, c.settled[a.settled:])], refused...)
 	c.keyed = c.keyed && len(c.settled) > 0
 	if len(c.owed) > 0 {
-		r.Owed = nil // asked for twice: who still waits is left to the leader
+		r.Owed = nil // this call looked after them: the leader looks after a task that still waits
 	}
 	c.owed = r.Owed
 	if r.LanesVer == c.lanes.version {
 		c.stale = 0
 	}
 	c.portion = min(2*c.portion, queue.MaxBatch)
-	if !r.LeftDue {
+	if !r.LeftDue { // the burst is over
 		c.portion = firstPortion
 	}
 	free := c.free() - len(r.Claimed)
@@ -141,19 +152,25 @@ func (c *Consumer) answered(a answer) (again bool, err error) {
 	case !r.MayClaim:
 		c.stay.Refused()
 	case full && a.want > 0:
-		again = again || free > 0 // it took all it was to take, and may have said of nothing else what is due, nor watch
+		// The script stopped at the number asked for. It may not have looked at the other lanes, so NextDue may lie too
+		// late, and no instance may watch for them.
+		again = again || free > 0
+	// The script saw all lanes and left no due work. From now on the consumer relies on being woken, and the heartbeat
+	// checks that Redis still knows it.
 	case !full && !r.LeftDue:
 		c.stay.Watch(c.reads)
 	}
 	c.wakeBy(c.wake)
 	ahead := again && r.LeftDue && free >= c.portion && !c.draining && !c.doubt && len(c.owed) == 0 && r.LanesVer == c.lanes.version
-	if ahead { // the next batch is claimed while this one runs
+	// More due work is there than this call claimed, and nothing needs care first: claim the next batch while this one
+	// begins. A call that would find only a few free workers is not worth it.
+	if ahead {
 		c.send(free)
 	}
 	for _, t := range r.Claimed {
 		c.accept(t)
 	}
-	again = again || c.free() > max(free, 0) // some run here already, and took no worker
+	again = again || c.free() > max(free, 0) // accept took fewer workers than planned: some tasks run here already
 	for _, m := range r.Malformed {
 		c.malformed(m)
 	}
@@ -165,8 +182,9 @@ func (c *Consumer) answered(a answer) (again bool, err error) {
 	return c.caughtUp(r, again)
 }
 
-// vain reports runs whose claims were not held any more when they were settled: they have run, and may run once more. A
-// settlement that an earlier call carried, whose reply was lost, may have been taken then, and says nothing.
+// vain logs, and records as an event, the runs whose claims were void when they were settled. They have run, and may
+// run again. It leaves out two kinds: a settlement that an earlier call carried (its reply was lost, and Redis may have
+// accepted it then), and a task that was only handed back.
 func (c *Consumer) vain(void []int) {
 	var ids []string
 	for _, n := range void {
@@ -188,7 +206,8 @@ func (c *Consumer) vain(void []int) {
 	}()
 }
 
-// caughtUp reads what a reply says has changed: what is held after a lost reply or lost writes, or the lanes there are.
+// caughtUp reads from Redis what a reply shows to be out of date here: the claims, after a lost reply or lost writes, or
+// the list of lanes. It reports whether to look again at once.
 func (c *Consumer) caughtUp(r *queue.CycleReply, again bool) (bool, error) {
 	if c.doubt {
 		return true, c.adopt(c.stay.Context(), r)
@@ -205,7 +224,8 @@ func (c *Consumer) caughtUp(r *queue.CycleReply, again bool) (bool, error) {
 	return again, nil
 }
 
-// accept begins a run. One that is claimed while the instance drains is handed back, and dropped if its lease is lost.
+// accept begins the run of a claimed task. While the instance drains, accept hands the task back instead. If the lease
+// is lost, accept drops the task: another instance recovers it.
 func (c *Consumer) accept(t *task.Task) {
 	switch {
 	case c.stay.Context().Err() != nil:
@@ -218,9 +238,11 @@ func (c *Consumer) accept(t *task.Task) {
 	c.start(c.stay.Context(), t)
 }
 
-// adopt takes up what this generation holds without knowing it. A run that this instance has settled, in a call that Redis has
-// lost since, is settled again. A task that was claimed by a call whose reply was lost is begun; if there is no free worker,
-// or nothing may be begun now, it is handed back.
+// adopt reads the claims of this generation from Redis and takes up those that the consumer does not know:
+//   - A run that this instance settled is settled again: Redis has lost the settlement since.
+//   - A task that a call with a lost reply claimed begins now. If no worker is free, or the instance may begin nothing,
+//     the task is handed back.
+//   - A task that runs here under an older fence keeps running: its settlement will carry the new fence.
 func (c *Consumer) adopt(ctx context.Context, reply *queue.CycleReply) error {
 	claims, err := store.Within(ctx, func() ([]queue.Claim, error) {
 		claims, _, err := c.q.Claims(ctx, c.stay.Gen, c.stay.ID)
@@ -239,11 +261,11 @@ func (c *Consumer) adopt(ctx context.Context, reply *queue.CycleReply) error {
 		t := claim.Task
 		if r := c.inflight[t.ID]; r != nil {
 			if t.Fence != r.task.Fence {
-				r.again = t.Fence // claimed once more, by a call whose reply was lost
+				r.again = t.Fence // a call with a lost reply claimed the task again
 			}
 			continue
 		}
-		if ended[t.ID] {
+		if ended[t.ID] { // the next call settles it
 			continue
 		}
 		n++
@@ -251,14 +273,14 @@ func (c *Consumer) adopt(ctx context.Context, reply *queue.CycleReply) error {
 		switch {
 		case ok:
 			c.keyed = c.keyed || t.Key != ""
-			before.Tried = true
+			before.Tried = true // so that vain does not report it
 			c.settled = append(c.settled, before)
 		case claim.Err != nil:
 			c.malformed(queue.Malformed{ID: t.ID, Fence: t.Fence, Record: claim.Record, Err: claim.Err})
 		case c.draining || !reply.MayClaim || c.free() <= 0:
 			c.handBack(t, false)
 		default:
-			t.Claimed = reply.Now // it begins now, which may be long after the call that was lost
+			t.Claimed = reply.Now // the run begins now, which may be long after the lost call
 			c.accept(t)
 		}
 	}
@@ -269,21 +291,22 @@ func (c *Consumer) adopt(ctx context.Context, reply *queue.CycleReply) error {
 	return nil
 }
 
-// malformed deals with a record that cannot be read: one of a newer format waits for a newer release, a damaged one is
-// dead.
+// malformed settles a claimed task whose record this release cannot read. A record of a newer format is due again in a
+// minute, for a newer release. A damaged record makes the task dead.
 func (c *Consumer) malformed(m queue.Malformed) {
 	c.log.Error().Err(m.Err).Str("task", m.ID).Msg("unreadable task record")
 	s := queue.Settlement{ID: m.ID, Fence: m.Fence, Outcome: queue.Died, Record: []byte(m.Record), Note: history.Unread(m.ID)}
 	if newer := m.Record != "" && m.Record[0] > '1' && m.Record[0] <= '9'; newer {
 		if m.Lane == (queue.Lane{}) {
-			return // where it belongs is in its record: it stays claimed until a release that can read it takes it back
+			return // only the record says which lane it came from: the claim stays until a newer release recovers the task
 		}
 		s = queue.Settlement{ID: m.ID, Fence: m.Fence, Outcome: queue.Moved, Lane: m.Lane, Delay: time.Minute}
 	}
 	c.settled = append(c.settled, s)
 }
 
-// troubled takes in a failed call and returns how long to wait before the next.
+// troubled handles a failed call and returns how long to wait before the next one. The call's outcome is unknown, so the
+// claims are in doubt from now on.
 func (c *Consumer) troubled(err error, failures int) time.Duration {
 	c.doubt = true
 	switch {
@@ -291,7 +314,7 @@ func (c *Consumer) troubled(err error, failures int) time.Duration {
 		c.stay.Doubt()
 	case errors.Is(err, store.ErrWrongType):
 		c.stay.Mend(err)
-	case errors.Is(err, queue.ErrStale), c.stay.Context().Err() != nil:
+	case errors.Is(err, queue.ErrStale), c.stay.Context().Err() != nil: // expected after a lost call, or at the end of the stay
 	case failures == 1:
 		c.log.Warn().Err(err).Msg("cannot take or settle tasks: trying again")
 	}

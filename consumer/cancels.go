@@ -9,8 +9,8 @@ import (
 	"github.com/onbeat/onbeat/task"
 )
 
-// cancels are requests to cancel runs, on their way from the stay's goroutines to the loop. The lease waits for whoever
-// adds one, so none waits for the loop.
+// cancels carries requests to cancel runs from the stay's goroutines to the loop. The heartbeat adds requests between
+// renewals of the lease, so add never waits for the loop.
 type cancels struct {
 	bell instance.Bell
 	mu   sync.Mutex
@@ -36,8 +36,8 @@ func (c *cancels) take() map[instance.Cancel]struct{} {
 	return set
 }
 
-// cancelRuns cancels what was asked for. A request that comes while a call is under way may be about what that call
-// claims: it is kept for its answer.
+// cancelRuns cancels the runs that the new requests name. A request that comes while a call is under way may name a task
+// that this call claims, so cancelRuns keeps it until the answer.
 func (c *Consumer) cancelRuns() {
 	for r := range c.cancels.take() {
 		c.cancelRun(r)
@@ -47,7 +47,7 @@ func (c *Consumer) cancelRuns() {
 	}
 }
 
-// cancelAgain is for what an answer has brought.
+// cancelAgain applies the requests that came during a call to the runs that its answer began.
 func (c *Consumer) cancelAgain() {
 	for _, r := range c.asked {
 		c.cancelRun(r)
@@ -61,7 +61,7 @@ func (c *Consumer) cancelRun(r instance.Cancel) {
 		cause = ErrReplaced
 	}
 	for id, run := range c.inflight {
-		// What runs behind is not replaced by a slot on time; see lib_cancel.lua.
+		// A slot on time does not replace a run that is behind; see lib_cancel.lua.
 		spared := r.Reason == "replaced" && id != r.Task && run.task.Conflict == task.Behind
 		if !spared && r.Covers(id, run.task.Key, run.task.Fence) {
 			run.end(cause)
@@ -69,13 +69,13 @@ func (c *Consumer) cancelRun(r instance.Cancel) {
 	}
 }
 
-// refused are new settlements for runs that failed, or were handed back, at the moment in which somebody asked to cancel
-// them: Redis has seen the request, and does not let them run again.
+// refused returns new settlements for runs that failed or were handed back just when a caller asked to cancel them. The
+// script has seen the request and refuses to make such a task due again, so the task is settled as cancelled.
 func (c *Consumer) refused(r *queue.CycleReply) (list []queue.Settlement) {
 	for _, i := range r.Refused {
 		was := &c.settled[i]
 		s := queue.Settlement{ID: was.ID, Fence: was.Fence}
-		if was.Task != nil { // its record could be read
+		if was.Task != nil { // nil: the record could not be read
 			c.finish(&s, was.Task, history.Cancelled, 0, ErrCancelled)
 		}
 		c.log.Info().Str("task", was.ID).AnErr("cause", ErrCancelled).Msg("run cancelled")

@@ -17,26 +17,28 @@ import (
 type Config struct {
 	// Concurrency is how many tasks run at once. Default 10.
 	Concurrency int
-	// Queues are the queues it takes from, each with its weight: of two that both have due work, one with twice the
-	// weight is asked first twice as often. Default: every queue, with equal weights.
+	// Queues maps each queue that the consumer reads to its weight. When two queues both have due work, the consumer asks
+	// the one with twice the weight first twice as often. Weights are 1 to 1,000,000. Default: every queue, equal weights.
 	Queues map[string]int
-	// Strict takes from a queue only when those of a larger weight have nothing due.
+	// Strict takes from a queue only when no queue of a larger weight has due work.
 	Strict bool
-	// Limits is how many tasks of a type run at once, over all instances. Default: no limit.
+	// Limits maps a task type to how many tasks of it run at once, over all instances. Default: no limit.
 	Limits map[string]int
-	// Drain is how long runs may go on after the instance has resigned, before they are cancelled and handed back.
-	// Default 30s; negative: not at all.
+	// Drain is how long runs may go on after the instance has resigned. Then they are cancelled and handed back.
+	// Default 30s; a negative Drain cancels them at once.
 	Drain time.Duration
-	// Hurry ends Drain at once when it is closed: running tasks are cancelled and handed back. Default: Drain is not cut short.
+	// Hurry ends Drain early: once the caller closes it, running tasks are cancelled and handed back.
+	// Default: nothing cuts Drain short.
 	Hurry <-chan struct{}
 	// Log receives failures and state changes. The zero Logger discards them.
 	Log zerolog.Logger
 }
 
-// abandon is how long a cancelled run may take to return before it is handed back all the same.
+// abandon is how long a handler may take to return after its run was cancelled. Then the consumer hands the task back
+// without waiting for the handler.
 const abandon = 2 * time.Second
 
-// Validate refuses, with a [*task.FieldError] for each field, what could not work. Unset fields are fine.
+// Validate reports invalid fields, with one joined [*task.FieldError] for each. Unset fields are valid.
 func (c Config) Validate() error {
 	var list []error
 	if c.Concurrency < 0 || c.Concurrency > 100_000 {
@@ -70,10 +72,10 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Handlers is what the consumer needs of a [handlers.Mux].
+// Handlers is the part of a [handlers.Mux] that the consumer needs.
 type Handlers interface {
-	// Handler returns what runs tasks of a type.
+	// Handler returns the handler of a task type, and false if there is none.
 	Handler(typ string) (handlers.TaskHandler, bool)
-	// Types are the types that Handler knows.
+	// Types lists the task types that have a handler.
 	Types() []string
 }

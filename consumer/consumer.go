@@ -12,40 +12,41 @@ import (
 	"github.com/onbeat/onbeat/store"
 )
 
-// Consumer is a TaskConsumer: it claims due tasks, runs them, and settles them.
+// Consumer is a TaskConsumer: it claims due tasks, runs them, and settles the runs.
 type Consumer struct {
 	q        *queue.Queue
 	handlers Handlers
 	cfg      Config
 	log      zerolog.Logger
 
-	// The rest belongs to the loop of one stay.
+	// The fields below belong to the loop of one stay.
 	stay     *instance.Stay
 	lanes    lanes
-	reads    string // names what it reads
+	reads    string // a name for the lanes and limits that this consumer reads
 	inflight map[string]*run
 	results  chan result
-	settled  []queue.Settlement // ended, not yet taken by Redis
-	lately   lately             // taken by Redis, which may lose it
+	settled  []queue.Settlement // settlements that Redis has not accepted yet
+	lately   lately             // settlements that Redis has accepted, and may still lose in a failover
 	cancels  *cancels
-	asked    []instance.Cancel // requests that came while a call was under way
+	asked    []instance.Cancel // cancel requests that came while a call was under way
 	seq      int64
 	answers  chan answer
 	calling  bool      // a call is under way
-	portion  int       // most tasks to claim with the next
-	stale    int       // calls in a row that found other lanes than the ones that are known
-	wake     time.Time // the earliest that was heard of while it was
-	doubt    bool      // a reply, or what was settled, was lost: what is held has to be read
-	draining bool      // nothing more is begun
-	relaxed  bool      // and enough replicas were waited for long enough
+	portion  int       // most tasks that the next call claims
+	stale    int       // calls in a row that found a version of the lanes other than ours
+	wake     time.Time // the earliest due time that a wake-up named while the call was under way
+	doubt    bool      // a reply or a settlement was lost: the consumer must read from Redis which claims it holds
+	draining bool      // the stay drains: no run begins
+	relaxed  bool      // the consumer has waited long enough for replicas: settle without them
 	alarm    *alarm
 	clock    store.Clock
-	keyed    bool     // a task with a key is among settled
-	owed     []string // keys for which others wait in lanes that are not known here yet
+	keyed    bool     // settled has a task with a key
+	owed     []string // keys that have room, while a task waits for them in a lane that this consumer does not know yet
 	slept    func(since time.Time) time.Duration
 }
 
-// New returns a consumer. It refuses a bad config.
+// New returns a consumer that claims from q and runs tasks with h. It returns the error of [Config.Validate] if cfg is
+// invalid.
 func New(q *queue.Queue, h Handlers, cfg Config) (*Consumer, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -53,10 +54,15 @@ func New(q *queue.Queue, h Handlers, cfg Config) (*Consumer, error) {
 	return &Consumer{q: q, handlers: h, cfg: cfg.withDefaults(), log: cfg.Log, slept: slept}, nil
 }
 
-// Run works for one stay of an instance. It takes due tasks until the stay drains, lets what runs finish for as long as
-// the config's Drain, then cancels the rest and hands it back without counting an attempt. If the stay's context ends
-// first, the lease is lost: everything running is cancelled and settled by nobody here. Run returns when nothing runs
-// any more. It must not run twice at once.
+// Run claims and runs due tasks for one stay of an instance, until the stay drains. Then the runs may finish for as long
+// as [Config.Drain]. Run cancels the rest, hands the tasks back without counting an attempt, and returns when nothing
+// runs any more.
+//
+// If the stay's context ends first, the lease is lost: Run cancels every run and settles none, because another
+// instance recovers the tasks. A handler that does not return within 2 s of its cancellation is left behind: Run returns
+// without it.
+//
+// The caller must not call Run while an earlier Run has not returned.
 func (c *Consumer) Run(s *instance.Stay) error {
 	c.reset(s)
 	defer c.alarm.Stop()
@@ -66,12 +72,14 @@ func (c *Consumer) Run(s *instance.Stay) error {
 	return nil
 }
 
-// reset begins a stay: nothing of an earlier one is left.
+// reset clears the loop's fields for a new stay.
 func (c *Consumer) reset(s *instance.Stay) {
 	c.clock, c.wake = store.Clock{}, time.Time{}
 	c.asked = c.asked[:0]
 	c.stay, c.lanes, c.seq, c.draining, c.keyed, c.owed = s, lanes{}, 0, false, false, nil
-	c.doubt = c.q.Strict() // nothing is claimed before replicas are known to be there: it could not begin, and would cost an attempt
+	// Under strict durability the first call claims nothing: it shows whether the replicas are there. Without them a
+	// claimed task could not begin, and would lose an attempt.
+	c.doubt = c.q.Strict()
 	c.inflight = make(map[string]*run, c.cfg.Concurrency)
 	c.results = make(chan result, c.cfg.Concurrency)
 	c.answers, c.calling, c.portion, c.stale = make(chan answer, 1), false, firstPortion, 0
@@ -81,9 +89,13 @@ func (c *Consumer) reset(s *instance.Stay) {
 	c.alarm = newAlarm()
 }
 
-// consume is the loop: it returns when the stay drains or has ended.
+// consume is the loop. It returns when the stay drains or has ended.
+//
+// At most one call is under way. The loop sends the next one when it has runs to settle, keys to look after or claims in
+// doubt, or when a worker is free and there may be due work. Otherwise it sleeps until the alarm rings, a run ends, or
+// the stay wakes it.
 func (c *Consumer) consume() {
-	look := true // there may be something to claim
+	look := true // there may be due work
 	var retry <-chan time.Time
 	var failures int
 	for {
@@ -130,13 +142,14 @@ func (c *Consumer) consume() {
 	}
 }
 
-// free is how many more tasks it may claim.
+// free returns how many workers are free.
 func (c *Consumer) free() int { return c.cfg.Concurrency - len(c.inflight) }
 
-// canSleep reports whether the loop knows when to look next. After a time with no free worker it does not.
+// canSleep reports whether the loop knows when to look next. It does not know after a time in which no worker was free.
 func (c *Consumer) canSleep() bool { return !c.alarm.at.IsZero() }
 
-// woken takes in a wake-up and reports whether to look now; if it names a later moment, the alarm is set to it.
+// woken handles a wake-up and reports whether to look now. If the wake-up names a later moment, woken sets the alarm to
+// that moment.
 func (c *Consumer) woken() bool {
 	if c.stay.ClaimsInDoubt() {
 		c.doubt = true
@@ -150,24 +163,24 @@ func (c *Consumer) woken() bool {
 		return true
 	}
 	if c.calling && (c.wake.IsZero() || at.Before(c.wake)) {
-		c.wake = at // the answer under way may be of before, and must not put it off
+		c.wake = at // Redis may have made the reply under way before this: the reply must not set the alarm later
 	}
 	c.wakeBy(at)
 	return false
 }
 
-// wakeBy sets the alarm to a moment, if there is one and it is not set to an earlier one.
+// wakeBy sets the alarm to at, unless at is zero or the alarm rings earlier already.
 func (c *Consumer) wakeBy(at time.Time) {
 	if !at.IsZero() && (c.alarm.at.IsZero() || at.Before(c.alarm.at)) {
 		c.alarm.Set(at)
 	}
 }
 
-// gather takes in the results that are there. It lets running handlers go on first: short ones then end together, and
-// are settled in one call instead of one call each.
+// gather collects the results that are ready. It yields to the running handlers first: short runs then end together,
+// and one call settles them all.
 func (c *Consumer) gather() {
 	if c.calling {
-		return // they have until its answer
+		return // the loop collects results until the answer comes
 	}
 	for quiet := 0; quiet < 2 && len(c.inflight) > 0; quiet++ {
 		runtime.Gosched()
@@ -186,10 +199,10 @@ func (c *Consumer) gather() {
 	}
 }
 
-// ended takes in one result.
+// ended handles the result of one run.
 func (c *Consumer) ended(r result) {
 	if c.inflight[r.run.task.ID] != r.run {
-		return // it was handed back while its handler did not listen
+		return // abandon handed the task back before the handler returned
 	}
 	delete(c.inflight, r.run.task.ID)
 	if r.drop {
@@ -202,8 +215,8 @@ func (c *Consumer) ended(r result) {
 	c.settled = append(c.settled, r.settle)
 }
 
-// laneClaims lists the lanes of a call: those it may claim from, and those in which the script may have to put
-// something down.
+// laneClaims lists the lanes of a call: those that the call may claim from, and those into which the script may have to
+// put a task back.
 func (c *Consumer) laneClaims(batch []queue.Settlement) []queue.LaneClaim {
 	list := c.lanes.order(make([]queue.LaneClaim, 0, c.lanes.count+len(c.lanes.others)), c.cfg.Strict, c.keyed || len(c.owed) > 0)
 	for i := range batch {
@@ -222,18 +235,19 @@ func (c *Consumer) laneClaims(batch []queue.Settlement) []queue.LaneClaim {
 	return list
 }
 
-// plan decides from a reply when to look next, with so many workers free.
+// plan sets the alarm from a reply, and reports whether to look again at once. Free is how many workers are free once the
+// claimed tasks have begun.
 func (c *Consumer) plan(r *queue.CycleReply, free int) (again bool) {
 	switch {
 	case !r.MayClaim:
-		c.alarm.Set(time.Time{}) // the stay wakes us when it may
+		c.alarm.Set(time.Time{}) // the stay wakes the loop when this instance may claim
 		return false
 	case r.LeftDue:
 		c.alarm.Set(time.Time{})
 		return free > 0
 	case r.Watching && !r.NextDue.IsZero():
 		c.alarm.Set(c.clock.Local(r.NextDue))
-	case free > 0 && !r.NextDue.IsZero(): // others watch: if they leave, or a message is lost, this one comes later
+	case free > 0 && !r.NextDue.IsZero(): // another instance watches; if it leaves or a message is lost, this one looks later
 		c.alarm.Set(c.clock.Local(r.NextDue.Add(backstop + rand.N(backstop/2))))
 	default:
 		c.alarm.Set(time.Time{})

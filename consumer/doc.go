@@ -1,7 +1,7 @@
-// Package consumer takes due tasks out of their sets, runs them, and settles what became of them.
+// Package consumer claims due tasks, runs them, and settles the runs.
 //
-// A [Consumer] is one loop with one round trip: each cycle hands in the runs that ended and takes as many due tasks as
-// there are free workers. Between cycles it sleeps until the next due time exactly, or until it is woken. Whether it may
-// take anything is decided by the script, not here. What it runs hangs on the stay's context (see package instance), so
-// it is cancelled before its claim could be given to another.
+// A [Consumer] is one loop with one round trip: each call settles the runs that ended and claims as many due tasks as
+// workers are free. Between calls the loop sleeps until exactly the next due time, or until the stay wakes it. The script
+// decides whether this instance may claim; the consumer does not. Each run's context is a child of the stay's context
+// (see package instance), so a run is cancelled before another instance could hold its task.
 package consumer

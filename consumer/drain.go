@@ -11,23 +11,24 @@ import (
 	"github.com/onbeat/onbeat/task"
 )
 
-// settleTimeout is how long Redis may refuse, or not answer, the last settlements while it answers heartbeats. What it
-// refuses for good is given up when the time to drain is over.
+// settleTimeout is how long the consumer offers its last settlements to a Redis that answers heartbeats but does not
+// accept settlements. If retrying cannot help, it gives them up as soon as the time to drain is over.
 const settleTimeout = 10 * time.Second
 
-// strictTimeout is how long an instance that leaves waits, under strict durability, until enough replicas know how its last runs
-// ended. After it they are settled as without: to leave them unsettled would surely have them run again.
+// strictTimeout is how long a leaving instance waits, under strict durability, until enough replicas have its last
+// settlements. Then it settles without waiting for replicas: unsettled runs would surely run again.
 const strictTimeout = settleTimeout / 2
 
-// drain ends the stay's work: what runs may finish, then is cancelled, then is handed back. If the lease is lost
-// meanwhile nothing is settled. What cannot be settled in time is left to whoever takes back what this instance ran.
+// drain ends the stay's work. Runs may finish for as long as [Config.Drain]; then drain cancels them, and hands back the
+// tasks whose handlers do not return. If the lease is lost meanwhile, drain settles nothing more. The instance that
+// recovers this generation deals with every run that drain cannot settle in time.
 func (c *Consumer) drain() {
 	ended := c.stay.Context().Done()
 	grace := time.NewTimer(c.cfg.Drain)
 	defer grace.Stop()
 	var abandoned, retry, unpaid, relax <-chan time.Time
 	var failures int
-	var graceOver, lasting bool // the last answer was an error that waiting does not end
+	var graceOver, lasting bool // lasting: the last call failed in a way that retrying does not cure
 	if n := len(c.inflight); n > 0 && c.stay.Context().Err() == nil {
 		c.log.Info().Int("running", n).Dur("drain", c.cfg.Drain).Msg("finishing what runs")
 	}
@@ -78,7 +79,7 @@ func (c *Consumer) drain() {
 		case <-unpaid:
 			c.leaveUnsettled()
 			return
-		case <-ended: // the runs hang on this context too: they are cancelled
+		case <-ended: // the contexts of the runs are children of this one: they are cancelled too
 			ended, retry = nil, nil
 			abandoned = time.After(abandon)
 		}
@@ -89,10 +90,10 @@ func (c *Consumer) drain() {
 	}
 }
 
-// namedTasks is how many tasks a line of the log names.
+// namedTasks is how many tasks one log line names.
 const namedTasks = 10
 
-// cutShort cancels the running tasks, to hand them back.
+// cutShort cancels the runs. Their tasks are handed back as the handlers return.
 func (c *Consumer) cutShort() {
 	if len(c.inflight) == 0 {
 		return
@@ -104,14 +105,15 @@ func (c *Consumer) cutShort() {
 	}
 }
 
-// leaveUnsettled gives up what Redis does not take: whoever takes back what this instance ran has it run again.
+// leaveUnsettled gives up the settlements that Redis does not accept. Another instance recovers those tasks, and they
+// run again.
 func (c *Consumer) leaveUnsettled() {
 	c.log.Error().Int("runs", len(c.settled)).Msg("cannot settle the last runs: leaving without")
-	c.settled = nil // a call that is under way may still be reading it
+	c.settled = nil // not [:0]: a call that is under way may still read the slice
 }
 
-// abandon gives up on handlers that do not return though their context ended: the task is handed back, and what they
-// still do is done without a claim.
+// abandon hands back the tasks of handlers that do not return though their context ended. Such a handler goes on without
+// a claim.
 func (c *Consumer) abandon() {
 	for id, r := range c.inflight {
 		c.log.Error().Str("task", id).Str("type", r.task.Type).Msg("handler does not return after its context ended: giving up on it")
@@ -126,7 +128,8 @@ func (c *Consumer) abandon() {
 	}
 }
 
-// handBack returns a task that was claimed, and is not run, or not to its end.
+// handBack adds a settlement that makes a claimed task due again without counting the attempt. Begun says that its
+// handler was called.
 func (c *Consumer) handBack(t *task.Task, begun bool) {
 	s := queue.Settlement{ID: t.ID, Fence: t.Fence}
 	handBack(&s, t, begun)

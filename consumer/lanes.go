@@ -14,23 +14,25 @@ import (
 	"github.com/onbeat/onbeat/store"
 )
 
-// lanes is what the consumer knows of the partition's lanes: which it reads, in groups of one queue and priority.
+// lanes is the partition's lanes as the consumer last read them. The lanes that it claims from are in groups of one queue
+// and priority.
 type lanes struct {
 	version int64
 	queues  []laneQueue
-	others  []queue.LaneClaim // lanes that are not ours: named only so that a script may put something back there
-	count   int
+	others  []queue.LaneClaim // lanes of other consumers; a call names them so that the script may put a task there
+	count   int               // lanes in queues
 }
 
-// laneQueue is one queue's lanes, the highest priority first.
+// laneQueue is the lanes of one queue, highest priority first.
 type laneQueue struct {
 	name   string
 	weight int
 	groups [][]queue.LaneClaim
 }
 
-// reads names what a consumer reads: the same types of the same queues, with the same limits, have the same name. Who
-// lets fewer of a type run does not see what another could still take, and cannot watch for it.
+// reads names what a consumer reads. Two consumers have the same name if they read the same types of the same queues with
+// the same limits; then one can watch for the other. The limits count: a consumer that has reached its lower limit of a
+// type does not see the tasks that the other could still claim.
 func reads(h Handlers, cfg *Config) string {
 	types := slices.Clone(h.Types())
 	slices.Sort(types)
@@ -47,7 +49,8 @@ func reads(h Handlers, cfg *Config) string {
 	return strconv.FormatUint(sum.Sum64(), 36)
 }
 
-// load reads the lanes again.
+// load reads the list of lanes from Redis and sorts it into those that the consumer claims from and the others. After an
+// error the old list stays.
 func (l *lanes) load(ctx context.Context, q *queue.Queue, h Handlers, cfg *Config) error {
 	type list struct {
 		lanes   []queue.Lane
@@ -80,6 +83,7 @@ func (l *lanes) load(ctx context.Context, q *queue.Queue, h Handlers, cfg *Confi
 	return nil
 }
 
+// add appends a lane that the consumer claims from. Lanes come sorted by queue and then by priority.
 func (l *lanes) add(c queue.LaneClaim, weight int) {
 	n := len(l.queues)
 	if n == 0 || l.queues[n-1].name != c.Lane.Queue {
@@ -95,8 +99,8 @@ func (l *lanes) add(c queue.LaneClaim, weight int) {
 	l.count++
 }
 
-// order lists the lanes in the order in which this cycle asks them: strictly by weight, or a draw in which each place
-// goes to a queue with a chance in proportion to its weight.
+// order appends the lanes in the order in which this call asks them. The order of the queues is by weight if strict;
+// otherwise it is drawn anew for each call, and each place goes to a queue with a chance in proportion to its weight.
 func (l *lanes) order(into []queue.LaneClaim, strict, withOthers bool) []queue.LaneClaim {
 	if len(l.queues) > 1 {
 		keys := make(map[string]float64, len(l.queues))
@@ -124,7 +128,7 @@ func (l *lanes) order(into []queue.LaneClaim, strict, withOthers bool) []queue.L
 	return into
 }
 
-// knows reports whether order names a lane.
+// knows reports whether the consumer claims from a lane, so that order lists it even without the others.
 func (l *lanes) knows(lane queue.Lane) bool {
 	for _, q := range l.queues {
 		if q.name != lane.Queue {

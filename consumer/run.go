@@ -13,35 +13,37 @@ import (
 	"github.com/onbeat/onbeat/task"
 )
 
-// Why a run's context ended: its causes, besides those of the stay.
+// The causes with which a run's context ends, besides those of the stay's context. A handler reads them with
+// [context.Cause].
 var (
-	// ErrTimeout: the run took longer than its task allows.
+	// ErrTimeout: the run took longer than its task's timeout. The attempt failed.
 	ErrTimeout = errors.New("the run timed out")
-	// ErrCancelled: somebody asked for the task to be cancelled.
+	// ErrCancelled: a caller cancelled the task.
 	ErrCancelled = errors.New("the task was cancelled")
-	// ErrReplaced: a newer slot of the same schedule takes its place.
+	// ErrReplaced: a newer slot of the same schedule replaces this run.
 	ErrReplaced = errors.New("a newer slot takes its place")
-	// ErrDrained: the instance is shutting down and the time to drain is over. The task is handed back.
+	// ErrDrained: the instance is shutting down and the time to drain is over. The task is handed back, and the attempt
+	// does not count unless the handler had succeeded.
 	ErrDrained = errors.New("the instance is shutting down")
 )
 
 // run is one claimed task on its way through a handler.
 type run struct {
 	runContext
-	again int64 // the fence of a later claim of the same run, or 0; the loop's own
+	again int64 // the fence of a later claim of the same task, or 0; only the loop uses it
 }
 
-// result is a run that ended. Drop says that there is nothing to settle: the claim is void.
+// result is a run that ended. Drop means that there is nothing to settle, because the claim is void.
 type result struct {
 	run    *run
 	settle queue.Settlement
 	drop   bool
 }
 
-// start runs a task on a goroutine of its own. Its result is sent exactly once.
+// start runs a claimed task on a goroutine of its own, which sends exactly one result.
 //
-// One that runs here already was claimed once more because Redis has lost the first claim: what is running is its run, and is
-// settled under the new claim.
+// If the task runs here already, Redis lost the first claim in a failover and gave this instance a second one. Then start
+// begins nothing: the run that is under way will be settled under the new claim.
 func (c *Consumer) start(parent context.Context, t *task.Task) {
 	if r := c.inflight[t.ID]; r != nil {
 		r.again = t.Fence
@@ -53,10 +55,11 @@ func (c *Consumer) start(parent context.Context, t *task.Task) {
 	go c.work(r, c.results)
 }
 
-// work runs the handler. One that was given up on may end in a later stay: its result goes where it began.
+// work runs the handler and sends the result. A handler that abandon gave up may return in a later stay, so the channel is
+// a parameter: the result goes to the stay in which the run began.
 func (c *Consumer) work(r *run, results chan<- result) {
 	h, ok := c.handlers.Handler(r.task.Type)
-	if !ok { // the claim reads only lanes of known types
+	if !ok { // cannot happen while Handlers stays the same: the consumer claims only from lanes of known types
 		h = handlers.Func(func(context.Context, *task.Task) error { return handlers.ErrUnknownType })
 	}
 	handlers.Do(r, h, r.task, func(err error) {
@@ -66,11 +69,12 @@ func (c *Consumer) work(r *run, results chan<- result) {
 	})
 }
 
-// outcome says what becomes of a run whose handler returned err, when its context's cause (nil: it lives) is known.
+// outcome decides how a run is settled. Err is what its handler returned; cause is why its context ended, or nil. A
+// handler that returned no error has succeeded, even if its context had ended.
 func (c *Consumer) outcome(r *run, cause, err error) result {
 	t := r.task
 	var took time.Duration
-	if t.Schedule != "" { // of other tasks nothing is kept
+	if t.Schedule != "" { // the history keeps only runs of schedules
 		took = time.Since(r.deadline) + t.RunTimeout()
 	}
 	out := result{run: r, settle: queue.Settlement{ID: t.ID, Fence: t.Fence}}
@@ -85,7 +89,7 @@ func (c *Consumer) outcome(r *run, cause, err error) result {
 		c.log.Info().Str("task", t.ID).AnErr("cause", cause).Msg("run cancelled")
 		c.finish(s, t, history.Cancelled, took, cause)
 	case cause != nil && !errors.Is(cause, ErrTimeout):
-		out.drop = true // the lease is lost: whoever takes the task over settles it
+		out.drop = true // the lease is lost: the instance that recovers the task settles it
 	default:
 		if errors.Is(cause, ErrTimeout) && !handlers.IsDead(err) {
 			err = fmt.Errorf("%w after %s: %w", ErrTimeout, t.RunTimeout(), err)
@@ -95,7 +99,8 @@ func (c *Consumer) outcome(r *run, cause, err error) result {
 	return out
 }
 
-// finish takes a task out, or keeps it visible for as long as it asks; then its last error says what cut it short.
+// finish settles a run as done or cancelled. The task leaves, or stays visible for as long as its Keep; a kept task
+// records cause, if not nil, as its last error.
 func (c *Consumer) finish(s *queue.Settlement, t *task.Task, word history.Word, took time.Duration, cause error) {
 	s.Note = history.Run(t, word, took, "")
 	s.Outcome = queue.Finished
@@ -104,8 +109,9 @@ func (c *Consumer) finish(s *queue.Settlement, t *task.Task, word history.Word, 
 	}
 }
 
-// keep is a function of its own so that the copy of the task is not on the stack of every run: a new goroutine would
-// have to grow its stack for it, which costs more than all the rest of a short run.
+// keep settles a finished task so that it stays visible. It must not be inlined: the copy of the task would then lie on
+// the stack of every run, and each new goroutine would have to grow its stack for it. That costs more than the rest of a
+// short run.
 //
 //go:noinline
 func keep(s *queue.Settlement, t *task.Task, cause error) {
@@ -120,29 +126,31 @@ func keep(s *queue.Settlement, t *task.Task, cause error) {
 	s.Outcome, s.Keep, s.Record = queue.Kept, t.Keep, task.Encode(nil, &kept)
 }
 
-// keptPayload is the largest payload that a finished task keeps.
+// keptPayload is the largest payload, in bytes, that a finished task keeps.
 const keptPayload = 1 << 10
 
-// handBack returns a task without counting the attempt. One that never began is as if it had not been claimed.
+// handBack settles a run as handed back: the task is due again and the attempt does not count. A task that never began
+// looks as if it had never been claimed.
 func handBack(s *queue.Settlement, t *task.Task, begun bool) {
 	s.Outcome, s.Lane, s.Due, s.Task = queue.Moved, queue.LaneOf(t), t.Due, t
 	if begun {
-		s.Note = history.Run(t, history.Returned, 0, "") // else the slot has not begun, and the history has nothing to say
+		s.Note = history.Run(t, history.Returned, 0, "") // a slot that has not begun is not in the history
 	}
 	if begun || t.Attempts > 0 {
 		s.Due = queue.Again(t.Due)
 	}
 }
 
-// handedBack reports whether a settlement is one of handBack.
+// handedBack reports whether handBack made a settlement.
 func handedBack(s *queue.Settlement) bool { return s.Outcome == queue.Moved && s.Record == nil }
 
+// onlyHandedBack reports whether no settlement in batch says that a run ended.
 func onlyHandedBack(batch []queue.Settlement) bool {
 	return !slices.ContainsFunc(batch, func(s queue.Settlement) bool { return !handedBack(&s) })
 }
 
-// fail counts the attempt, and makes the task due again, or dead if that was the last. It is not inlined for the same
-// reason as keep.
+// fail settles a failed attempt: the task is due again after its backoff, or dead if this was the last attempt. It is not
+// inlined, for the same reason as keep.
 //
 //go:noinline
 func (c *Consumer) fail(s *queue.Settlement, t *task.Task, took time.Duration, err error) {

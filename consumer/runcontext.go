@@ -9,28 +9,30 @@ import (
 	"github.com/onbeat/onbeat/task"
 )
 
-// runContext is the context of one run: it ends with the stay, with the task's timeout, or when the run is cancelled,
-// and always with a cause. What costs something, a timer and a place in the stay's list of children, is made when
-// somebody first asks for it: many a short handler never does, and does not pay.
+// runContext is the context of one run. It ends with the stay, with the task's timeout, or when the run is cancelled, and
+// always with a cause.
+//
+// A timer and a place in the stay's list of children cost time. So the real context is made when the handler first asks
+// for it, by Done or Value. Many short handlers never ask.
 type runContext struct {
 	parent   context.Context
 	task     *task.Task
 	deadline time.Time
 
 	mu     sync.Mutex
-	cause  error           // why it was cancelled, also before anybody asked
-	made   context.Context // nil until somebody asks
+	cause  error           // why the run was cancelled; it may be set before made is
+	made   context.Context // the real context; nil until the handler asks for it
 	cancel context.CancelCauseFunc
 	stop   context.CancelFunc
 }
 
-// Deadline is when the run times out.
+// Deadline returns when the run times out, by the local clock.
 func (c *runContext) Deadline() (time.Time, bool) { return c.deadline, true }
 
-// Done is closed when the run is to end.
+// Done returns a channel that is closed when the run must end.
 func (c *runContext) Done() <-chan struct{} { return c.make().Done() }
 
-// Err is nil while the run may go on.
+// Err returns nil while the run may go on.
 func (c *runContext) Err() error {
 	c.mu.Lock()
 	made, cause := c.made, c.cause
@@ -46,8 +48,8 @@ func (c *runContext) Err() error {
 	return nil
 }
 
-// Value has the task for handlers.FromContext. Contexts made from this one ask for a key of package context: they find
-// the one that was made, and so its cause.
+// Value returns the task for handlers.FromContext. A context that the handler derives from this one asks for a private
+// key of package context: it finds the real context, and so the cause.
 func (c *runContext) Value(key any) any {
 	if key == handlers.TaskKey {
 		return c.task
@@ -55,6 +57,7 @@ func (c *runContext) Value(key any) any {
 	return c.make().Value(key)
 }
 
+// make returns the real context, and makes it the first time.
 func (c *runContext) make() context.Context {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -69,7 +72,7 @@ func (c *runContext) make() context.Context {
 	return c.made
 }
 
-// end cancels the run for a cause; the first counts.
+// end cancels the run with a cause. The first cause stays.
 func (c *runContext) end(cause error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -81,7 +84,7 @@ func (c *runContext) end(cause error) {
 	}
 }
 
-// over frees what was made. A handler that kept the context finds it cancelled.
+// over frees the real context once the run has ended. A handler that kept the context finds it cancelled.
 func (c *runContext) over() {
 	c.end(context.Canceled)
 	c.mu.Lock()
@@ -91,7 +94,7 @@ func (c *runContext) over() {
 	}
 }
 
-// why is why the run was to end, or nil.
+// why returns the cause with which the context ended, or nil if it has not ended.
 func (c *runContext) why() error {
 	c.mu.Lock()
 	made, cause := c.made, c.cause

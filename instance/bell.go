@@ -1,6 +1,6 @@
 package instance
 
-// Bell wakes one waiter. Rings while nobody waits are one ring.
+// Bell wakes one goroutine that receives from it. Rings that come while none receives count as one.
 type Bell chan struct{}
 
 // NewBell returns a silent bell.

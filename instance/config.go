@@ -13,7 +13,7 @@ import (
 	"github.com/onbeat/onbeat/task"
 )
 
-// Lead is the rule by which an instance lets itself be led.
+// Lead is the rule by which instances elect a leader.
 type Lead string
 
 // The two rules. The newest candidate's rule holds for all.
@@ -24,46 +24,46 @@ const (
 	LeadSticky Lead = "sticky"
 )
 
-// Consume is the rule by which work is taken. The leader's rule holds for all.
+// Consume is the rule that says which instances claim tasks. The leader's rule holds for all.
 type Consume string
 
 // The three rules.
 const (
-	// ConsumeNewest: only the leader takes work.
+	// ConsumeNewest: only the leader claims tasks.
 	ConsumeNewest Consume = "newest"
-	// ConsumeRelease: every instance of the leader's release takes work.
+	// ConsumeRelease: every ready instance of the leader's release claims tasks.
 	ConsumeRelease Consume = "release"
-	// ConsumeAll: every ready instance takes work.
+	// ConsumeAll: every ready instance claims tasks.
 	ConsumeAll Consume = "all"
 )
 
 // Config describes an instance. The zero value is ready to use.
 type Config struct {
-	// ID names the instance. Default: a new UUIDv7. Never a host name: two processes must never share one.
+	// ID names the instance. Default: a new UUIDv7. Do not use a host name: two processes must never share an ID.
 	ID string
-	// Release is the version it runs. Instances without one are of one release, older than any other.
+	// Release is the version that the instance runs. All instances without one are of one release, older than any other.
 	Release string
-	// Lead is the rule of leadership. Default LeadNewest.
+	// Lead says how the leader is elected. Default LeadNewest.
 	Lead Lead
-	// Consume is the rule of taking work. Default ConsumeNewest.
+	// Consume says which instances claim tasks. Default ConsumeNewest.
 	Consume Consume
 	// Standby instances never lead.
 	Standby bool
-	// Lease is how long the instance is believed to live after its last heartbeat. Default 5s, at least 500ms. A
-	// heartbeat goes out every fifth of it.
+	// Lease is how long the other instances believe that this one lives after its last heartbeat. Default 5s, at least
+	// 500ms. The instance sends a heartbeat every fifth of it.
 	Lease time.Duration
-	// MinReady is how long the instance must have been up and ready before it joins the contest, so that a release
-	// that crashes at start never leads; one that crashes soon after becoming ready is put on probation in any case, see
-	// [Registry.Ready]. Coming back after a lost lease takes no such proof. Default 0.
+	// MinReady is how long the instance must be up, with its ReadyCheck passed, before it becomes ready. So a release that
+	// crashes at start never leads. (A release that crashes soon after becoming ready is put on probation in any case, see
+	// [Registry.Ready].) An instance that comes back after a lost lease does not wait again. Default 0.
 	MinReady time.Duration
-	// ReadyCheck is asked until it returns nil before the instance joins the contest, and once more after MinReady. It must
-	// heed its context. Default: ready at once.
+	// ReadyCheck is called until it returns nil, and once more after MinReady. Then the instance becomes ready. It must
+	// return when its context ends. Default: ready at once.
 	ReadyCheck func(context.Context) error
-	// Types are the task types it handles, for people to see.
+	// Types are the task types that it handles. They are only shown to people.
 	Types []string
-	// Concurrency is how many tasks it runs at once, for people to see.
+	// Concurrency is how many tasks it runs at once. It is only shown to people.
 	Concurrency int
-	// Durable says that writes wait for replicas: the user needs the right to.
+	// Durable says that writes wait for replicas, so that the Redis user needs the right to WAIT.
 	Durable bool
 	// Log receives state changes. The zero Logger discards them.
 	Log zerolog.Logger
@@ -85,13 +85,13 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// heartbeat is the time between two heartbeats: four may be lost before the lease is.
+// heartbeat returns the time between two heartbeats. Four may fail in a row before the lease runs out.
 func (c Config) heartbeat() time.Duration { return c.Lease / 5 }
 
-// margin is by how much an instance stops trusting its lease before it could run out in Redis.
+// margin returns how long before the end of its lease in Redis an instance stops trusting it.
 func (c Config) margin() time.Duration { return c.Lease / 10 }
 
-// Validate refuses, with a [*task.FieldError] for each field, what could not work. Unset fields are fine.
+// Validate reports invalid fields, with one joined [*task.FieldError] for each. Unset fields are valid.
 func (c Config) Validate() error {
 	return errors.Join(c.checkRules(), c.checkLease(), c.checkMinReady(), c.checkID(), c.checkRelease())
 }
@@ -144,7 +144,7 @@ func (c Config) checkRelease() error {
 	return nil
 }
 
-// Details are what people see of an instance.
+// Details describe an instance to people. No decision depends on them.
 type Details struct {
 	Host        string    `json:"host"`
 	PID         int       `json:"pid"`
@@ -154,7 +154,7 @@ type Details struct {
 	LeaseMS     int64     `json:"lease_ms,omitempty"` // how long a lease is; 0: a release that does not say
 }
 
-// DefaultLease is that of a [Config] that names none.
+// DefaultLease is the lease of a [Config] that does not set one.
 const DefaultLease = 5 * time.Second
 
 var started = time.Now().UTC().Truncate(time.Millisecond)

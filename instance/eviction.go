@@ -9,8 +9,8 @@ import (
 	"github.com/onbeat/onbeat/store"
 )
 
-// warnOfEviction says so if Redis is set up to drop keys when it is full. It asks INFO, which is allowed in more places
-// than CONFIG; where that is denied too, it says nothing: `onbeat doctor` does.
+// warnOfEviction logs a warning if Redis is set up to drop keys when it is full. It asks INFO, which is allowed in more
+// places than CONFIG. Where INFO is denied too, it logs nothing; `onbeat doctor` reports that.
 func (m *Manager) warnOfEviction(ctx context.Context) {
 	ctx, done := context.WithTimeout(ctx, m.cfg.Lease)
 	defer done()
@@ -22,7 +22,7 @@ func (m *Manager) warnOfEviction(ctx context.Context) {
 		Msg("redis may drop keys, and with them tasks and schedules: set maxmemory-policy noeviction")
 }
 
-// policy is the maxmemory-policy of the node that holds the partition; "" if it does not say.
+// policy returns the maxmemory-policy of the node that holds the partition, or "" if the node does not tell.
 func (m *Manager) policy(ctx context.Context) string {
 	rdb := store.Plain(m.rdb)
 	node, ok := rdb.(*redis.Client)

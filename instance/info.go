@@ -26,13 +26,13 @@ type Info struct {
 	Epoch      int64         `json:"epoch,omitempty"` // of the leader
 	Lead       Lead          `json:"lead"`
 	Consume    Consume       `json:"consume"`
-	Lease      time.Duration `json:"-"` // what is left of it
-	Probation  time.Duration `json:"-"` // what is left of it, of one that is starting; zero: it is not on probation
+	Lease      time.Duration `json:"-"` // the time left of its lease
+	Probation  time.Duration `json:"-"` // the time left of its probation; zero: it is not on probation
 	Running    int64         `json:"running"`
 	Details
 }
 
-// List reads all registered instances, the highest rank first: what it says may be a moment old.
+// List returns all registered instances, the highest rank first. They may have changed since.
 func (r *Registry) List(ctx context.Context) ([]Info, error) {
 	pipe := r.rdb.Pipeline()
 	now := pipe.Time(ctx)
@@ -92,7 +92,7 @@ func (r *Registry) countRunning(ctx context.Context, list []Info) error {
 	return nil
 }
 
-// parseMember reads what lib_elect.lua packed.
+// parseMember reads a value of the members hash; see lib_elect.lua.
 func parseMember(id, member string) Info {
 	i := Info{ID: id}
 	parts := strings.SplitN(member, " ", 7)

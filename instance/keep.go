@@ -9,12 +9,12 @@ import (
 	"github.com/onbeat/onbeat/store"
 )
 
-// keep keeps the lease until serve has returned. When the lease is lost it ends the stay's context and waits for serve.
+// keep renews the lease until serve has returned. If the lease is lost, it ends the stay's context and waits for serve.
 func (m *Manager) keep(ctx context.Context, s *Stay, served <-chan error) (lost bool, err error) {
 	ready, done := m.readiness(ctx, s), ctx.Done()
 	next := time.NewTimer(m.spread())
 	defer next.Stop()
-	rest := time.NewTimer(0) // fires when one that stood down may lead again
+	rest := time.NewTimer(0) // fires when this instance, having stood down, may lead again
 	rest.Stop()
 	defer rest.Stop()
 	resting := false
@@ -54,7 +54,7 @@ func (m *Manager) keep(ctx context.Context, s *Stay, served <-chan error) (lost 
 		case <-next.C:
 			err = m.heartbeat(s)
 		case <-s.beat:
-			if s.unsure.Swap(false) { // Redis may have lost it: saying it twice changes nothing
+			if s.unsure.Swap(false) { // Redis may have lost the state: to send it again is harmless
 				owed = state
 			}
 			err = m.heartbeat(s)
@@ -62,12 +62,12 @@ func (m *Manager) keep(ctx context.Context, s *Stay, served <-chan error) (lost 
 			err = ErrLeaseLost
 		}
 		if err == nil && resting && s.View().Leader == "" && !s.serving.Load() {
-			rest.Reset(0) // better one that may fail than nobody
+			rest.Reset(0) // no instance leads: a leader that may fail again is better
 		}
 		if err == nil && owed != nil {
 			owed, err = m.settle(s, owed)
 		}
-		if err != nil && s.overdue() { // Redis cannot be asked, and the machine may have been suspended
+		if err != nil && s.overdue() { // Redis does not answer, and the machine may have been suspended
 			err = ErrLeaseLost
 		}
 		switch {
@@ -93,7 +93,8 @@ func (m *Manager) keep(ctx context.Context, s *Stay, served <-chan error) (lost 
 	}
 }
 
-// settle tries a change of state, and returns it if it is still owed: with the next heartbeat it is tried again.
+// settle tries a change of state. If Redis cannot be reached, it returns the change, and keep tries it again with the next
+// heartbeat.
 func (m *Manager) settle(s *Stay, change func(*Stay) error) (owed func(*Stay) error, err error) {
 	switch err := change(s); {
 	case errors.Is(err, errProbation):
@@ -104,10 +105,10 @@ func (m *Manager) settle(s *Stay, change func(*Stay) error) (owed func(*Stay) er
 	return nil, nil
 }
 
-// errProbation: the instance is not ready before its probation is over.
+// errProbation: the instance is on probation, and is not ready before it is over.
 var errProbation = errors.New("on probation")
 
-// unlessVoid is the error of a serve whose lease was lost: to stop because of that is none.
+// unlessVoid returns the error of a serve whose lease was lost, or nil if that loss is the error.
 func unlessVoid(err error) error {
 	if errors.Is(err, ErrLeaseLost) || errors.Is(err, context.Canceled) || errors.Is(err, queue.ErrFenced) {
 		return nil
@@ -118,7 +119,7 @@ func unlessVoid(err error) error {
 func (m *Manager) heartbeat(s *Stay) error {
 	ctx, done := context.WithTimeout(s.ctx, m.cfg.heartbeat())
 	defer done()
-	asked := time.Now() // not after the reply: a slow reply must not lengthen the lease
+	asked := time.Now() // before the call, so that a slow reply does not lengthen the lease
 	b, err := m.reg.Heartbeat(ctx, s.ID, s.Gen, m.cfg.Lease, m.seen, s.watches())
 	if err != nil {
 		return err
@@ -137,7 +138,7 @@ func (m *Manager) heartbeat(s *Stay) error {
 	if len(b.Orphans) > 0 {
 		select {
 		case s.orphans <- b.Orphans:
-		default: // still busy with the last ones; the leader's next heartbeat names them again
+		default: // takeBack is busy with the last ones; the leader's next heartbeat names them again
 		}
 	}
 	return nil
@@ -164,7 +165,7 @@ func (m *Manager) ready(s *Stay) error {
 	return nil
 }
 
-// resign gives up leadership, so that it moves before anything else is done.
+// resign makes the instance drain. If it leads, leadership moves in this call, before anything else.
 func (m *Manager) resign(s *Stay) error {
 	s.resign()
 	s.probation = time.Time{}
@@ -177,7 +178,7 @@ func (m *Manager) resign(s *Stay) error {
 	return nil
 }
 
-// call makes one call of the registry that renews nothing.
+// call makes one call of the registry that does not renew the lease.
 func (m *Manager) call(s *Stay, fn func(context.Context, string, int64) (View, error)) (View, error) {
 	ctx, done := context.WithTimeout(s.ctx, m.cfg.heartbeat())
 	defer done()

@@ -8,8 +8,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// listen turns messages on the wake channels into bells until ctx ends. Messages can be lost; a heartbeat finds what
-// they would have said, so each is a matter of speed only.
+// listen turns messages on the wake channels into bells until ctx ends. Messages can be lost. The next heartbeat brings
+// the same news, so a message only makes it faster.
 func (m *Manager) listen(ctx context.Context, s *Stay) {
 	sub := m.rdb.Subscribe(ctx, m.reg.keys.Wake, m.reg.keys.WakeOf(s.ID))
 	// An idle connection is probed rarely: every probe is a command that Redis has to answer.
@@ -29,7 +29,7 @@ func (m *Manager) listen(ctx context.Context, s *Stay) {
 				return
 			}
 			switch v := msg.(type) {
-			case *redis.Subscription: // also after the connection broke: whatever was said meanwhile was missed
+			case *redis.Subscription: // also after the connection broke: messages sent meanwhile were lost
 				if v.Channel == m.reg.keys.Wake {
 					if heard {
 						s.again.Store(true)
@@ -53,7 +53,7 @@ func (m *Manager) hear(ctx context.Context, s *Stay, msg *redis.Message) {
 	case "leader":
 		s.beat.Ring()
 		s.wake(0)
-	case "lost": // a generation: the heartbeat says which
+	case "lost": // a generation was lost: the heartbeat says which one
 		s.beat.Ring()
 	case "lanes":
 		s.wake(0)

@@ -2,15 +2,16 @@ package instance
 
 import "time"
 
-// Loss is what Redis had answered and has not any more: it failed over to a replica that was behind, or died before its
-// writes were on disk, or came back empty. What was written after Kept is lost; nobody can tell from when on more
-// closely than by heartbeats, so a loss shorter than the time between two may go unseen.
+// Loss is a span of writes that Redis had answered and has lost since: it failed over to a replica that was behind, died
+// before its writes were on disk, or came back empty. The writes after Kept may be lost. Only heartbeats show where the
+// span begins, so a loss shorter than the time between two heartbeats may go unseen.
 type Loss struct {
-	Kept  time.Time // the last heartbeat of anybody that Redis has; zero: it has none
-	Known time.Time // the last one of this instance that was answered
+	Kept  time.Time // the last heartbeat of any instance that Redis still has; zero: it has none
+	Known time.Time // the last heartbeat of this instance that Redis answered
 }
 
-// Loss is what Redis was last found to have lost, until [Stay.SettleLoss].
+// Loss returns the loss that was found last, and false if there is none or the caller has settled it with
+// [Stay.SettleLoss].
 func (s *Stay) Loss() (Loss, bool) {
 	l := s.loss.Load()
 	if l == nil {
@@ -19,14 +20,14 @@ func (s *Stay) Loss() (Loss, bool) {
 	return *l, true
 }
 
-// SettleLoss says that a loss has been dealt with. One that was found meanwhile stays.
+// SettleLoss marks a loss as dealt with. A loss that was found meanwhile stays.
 func (s *Stay) SettleLoss(l Loss) {
 	if found := s.loss.Load(); found != nil && *found == l {
 		s.loss.CompareAndSwap(found, nil)
 	}
 }
 
-// lose notes a loss. One before it that has not been dealt with began it.
+// lose notes a loss. If an earlier one has not been dealt with, the new one begins where that began.
 func (s *Stay) lose(l Loss) {
 	if old := s.loss.Load(); old != nil {
 		l.Known = old.Known
@@ -37,7 +38,7 @@ func (s *Stay) lose(l Loss) {
 	s.loss.Store(&l)
 }
 
-// stamp is a time to the millisecond.
+// stamp formats a time to the millisecond.
 func stamp(t time.Time) string {
 	if t.IsZero() {
 		return "nothing"
@@ -45,8 +46,8 @@ func stamp(t time.Time) string {
 	return t.Format("2006-01-02T15:04:05.000Z07:00")
 }
 
-// heard takes in when Redis answered, and says so if it has lost what it had answered before. Then a leader takes stock
-// again, whether or not its connection was seen to break.
+// heard notes when Redis answered, and logs it if Redis has lost writes that it had answered. Then a leader reads all
+// schedules again, even if no connection broke.
 func (m *Manager) heard(s *Stay, v View) {
 	if v.Forgot {
 		m.log.Warn().Str("kept", stamp(v.Kept)).Str("known", stamp(m.seen)).Msg("redis lost its last writes")

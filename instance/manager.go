@@ -13,7 +13,7 @@ import (
 	"github.com/onbeat/onbeat/store"
 )
 
-// Manager keeps one instance registered: an InstanceManager. It is run once.
+// Manager is an InstanceManager: it keeps one instance registered. The caller runs it once.
 type Manager struct {
 	rdb redis.UniversalClient
 	reg *Registry
@@ -21,26 +21,27 @@ type Manager struct {
 	cfg Config
 	log zerolog.Logger
 
-	// What it brings when it comes back.
-	gen    int64     // the last generation it had
-	order  int64     // of its release
-	seen   time.Time // the clock of Redis when it last answered a heartbeat
-	led    bool      // somebody led then, and the gate was open
-	proven bool      // it has been ready for MinReady before
+	// What the instance tells Redis when it registers again.
+	gen    int64     // its last generation
+	order  int64     // the order of its release
+	seen   time.Time // the clock of Redis when Redis last answered a heartbeat
+	led    bool      // an instance led then, and the gate was open
+	proven bool      // the instance has waited for MinReady before
 
-	stoodDown time.Time     // when it last did
-	rest      time.Duration // for how long, then
+	stoodDown time.Time     // when the instance last stood down
+	rest      time.Duration // for how long it rested then
 
-	lamented time.Time // when it last said that Redis refuses it
+	lamented time.Time // when the instance last logged that Redis refuses it
 
 	mending sync.Mutex
 	mended  time.Time // when keys of another type were last looked for
 
-	recovering chan struct{}       // held by whoever recovers generations
-	later      map[int64]time.Time // generations that hold what only another release can read, until they are tried again
+	recovering chan struct{}       // held by the goroutine that recovers generations
+	later      map[int64]time.Time // generations with records that only another release can read -> when to try again
 }
 
-// New returns the manager of an instance. It refuses a bad config; it does not talk to Redis yet.
+// New returns the manager of an instance. It does not talk to Redis. It returns the error of [Config.Validate] if cfg is
+// invalid.
 func New(q *queue.Queue, p queue.Partition, cfg Config) (*Manager, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -63,14 +64,14 @@ func (m *Manager) ID() string { return m.cfg.ID }
 // Lease is the length of the instance's lease.
 func (m *Manager) Lease() time.Duration { return m.cfg.Lease }
 
-// Run registers and calls serve with the stay, and with a new one each time the lease was lost, until ctx ends. Then
-// it resigns, so that leadership moves at once; waits for serve to return, keeping the lease meanwhile; and
-// deregisters. serve must return soon after the stay's context has ended, and, once [Stay.Draining] is closed, when it
-// has nothing more to finish.
+// Run registers the instance and calls serve with the stay, and registers again with a new stay each time the lease was
+// lost, until ctx ends. Then Run resigns, so that leadership moves at once; keeps the lease until serve returns; and
+// deregisters. Serve must return soon after the stay's context has ended. Once [Stay.Draining] is closed, it must return
+// when it has nothing more to finish.
 //
-// Redis being out of reach is waited out, at start too. Run returns the error of serve, or nil; and
-// [store.ErrDenied] if Redis refuses the user from the start, which names the rights that are missing. One that was
-// registered once waits, and says so loudly, as its password may be put right: an operator's slip ends no instance.
+// Run waits while Redis cannot be reached, at start too. It returns the error of serve, or nil. If Redis refuses the user
+// from the start, it returns [store.ErrDenied] with the missing rights. If Redis refuses the user later, Run logs that and
+// waits, because an operator may put the password right: such a slip must not end an instance.
 func (m *Manager) Run(ctx context.Context, serve func(*Stay) error) error {
 	if err := m.mayAll(ctx); err != nil {
 		return err
@@ -90,11 +91,11 @@ func (m *Manager) Run(ctx context.Context, serve func(*Stay) error) error {
 	}
 }
 
-// join registers, however long Redis takes to answer.
+// join registers the instance, however long Redis takes to answer.
 func (m *Manager) join(ctx context.Context) (*Stay, error) {
 	var b backoff
 	for {
-		// A call under way when ctx ends gets a moment to return: whoever was registered has to leave.
+		// A call that is under way when ctx ends may take up to a lease more: if it registers, the instance must deregister.
 		call, done := context.WithTimeout(context.WithoutCancel(ctx), m.cfg.Lease)
 		unhook := context.AfterFunc(ctx, func() { time.AfterFunc(m.cfg.heartbeat(), done) })
 		asked := time.Now()
@@ -122,7 +123,7 @@ func (m *Manager) join(ctx context.Context) (*Stay, error) {
 		case ctx.Err() != nil:
 			return nil, context.Cause(ctx)
 		case errors.Is(err, store.ErrWrongType):
-			m.mend(ctx, err) // it may have been a moment ago, and is tried again
+			m.mend(ctx, err) // it looks once a second at most, so it may do nothing now; the loop tries again
 		case errors.Is(err, store.ErrDenied) && m.gen > 0:
 			m.lament(ctx, err)
 		case !store.Retryable(err) && !errors.Is(err, store.ErrFull):
@@ -137,10 +138,11 @@ func (m *Manager) join(ctx context.Context) (*Stay, error) {
 	}
 }
 
-// lamentEvery is how often an instance says that Redis refuses it.
+// lamentEvery is how often an instance logs that Redis refuses it.
 const lamentEvery = time.Minute
 
-// lament says, loudly and now and then, that Redis refuses an instance that it let in before, and what is missing.
+// lament logs as an error, once a minute, that Redis refuses an instance that it accepted before, and which rights are
+// missing.
 func (m *Manager) lament(ctx context.Context, err error) {
 	if time.Since(m.lamented) < lamentEvery {
 		return
@@ -149,7 +151,7 @@ func (m *Manager) lament(ctx context.Context, err error) {
 	m.log.Error().Err(m.named(ctx, err)).Msg("redis does not let this instance in any more: it does nothing, and tries again, until that is put right")
 }
 
-// stay lives through one registration. It reports whether the lease was lost, in which case there is to be another.
+// stay runs one stay from registration to its end. It reports whether the lease was lost: then the caller registers again.
 func (m *Manager) stay(ctx context.Context, s *Stay, serve func(*Stay) error) (again bool, err error) {
 	background, stop := context.WithCancel(context.Background())
 	served := make(chan error, 1)
@@ -164,14 +166,14 @@ func (m *Manager) stay(ctx context.Context, s *Stay, serve func(*Stay) error) (a
 	stop()
 	helpers.Wait()
 	again = lost && err == nil && ctx.Err() == nil
-	if !again { // else registering again says that this generation is over
+	if !again { // else the next registration declares this generation dead
 		m.leave(s)
 	}
 	s.end(ErrLeft)
 	return again, err
 }
 
-// leave deregisters, on a context of its own: the one that ended is why we leave.
+// leave deregisters. It uses a context of its own, because the caller's has ended.
 func (m *Manager) leave(s *Stay) {
 	ctx, done := context.WithTimeout(context.Background(), min(m.cfg.Lease, 2*time.Second))
 	defer done()

@@ -11,10 +11,10 @@ import (
 	"github.com/onbeat/onbeat/store"
 )
 
-// mendEvery is how often at most keys of another type are looked for.
+// mendEvery is the shortest time between two looks for keys of another type.
 const mendEvery = time.Second
 
-// mend sets aside what something else than onbeat has made of its keys, and reports whether there was any.
+// mend sets aside keys that another program has overwritten with another type, and reports whether there were any.
 func (m *Manager) mend(ctx context.Context, cause error) bool {
 	m.mending.Lock()
 	defer m.mending.Unlock()
@@ -35,7 +35,7 @@ func (m *Manager) mend(ctx context.Context, cause error) bool {
 	return len(keys) > 0
 }
 
-// findLost finds again what lay in keys that were set aside, as far as other keys know it.
+// findLost restores the content of keys that were set aside, as far as other keys know it.
 func (m *Manager) findLost(ctx context.Context, s *Stay) {
 	for {
 		select {
@@ -53,13 +53,14 @@ func (m *Manager) findLost(ctx context.Context, s *Stay) {
 	}
 }
 
-// FindLost has what other keys know of keys that were set aside brought back. The leader calls it now and then, should
-// whoever set them aside have ended before that was done. It does not wait.
+// FindLost makes the instance restore the content of keys that were set aside, as far as other keys know it. It does not
+// wait. The leader calls it now and then, because the instance that set the keys aside may have ended before it did so.
 func (s *Stay) FindLost() { s.strayed.Ring() }
 
-// Mend is for whoever was answered [store.ErrWrongType]: it sets aside the keys that something else than onbeat has made
-// anew, so that work goes on without what they held. What is left is then read again by everybody here. It reports
-// whether there was such a key; it looks once a second at most.
+// Mend sets aside keys that another program has overwritten with another type, so that work goes on without them. The
+// caller is a part of this instance that got [store.ErrWrongType], and passes that error as cause. Then all parts of this
+// instance read again. Mend reports whether there was such a key. It looks once a second at most, and reports false
+// otherwise.
 func (s *Stay) Mend(cause error) bool {
 	if s.mend == nil || !s.mend(s.ctx, cause) {
 		return false
@@ -72,8 +73,8 @@ func (s *Stay) Mend(cause error) bool {
 	return true
 }
 
-// mayAll waits for Redis, and returns [store.ErrDenied], with the rules that would help, if the user may not do all that
-// an instance does.
+// mayAll waits until Redis answers. It returns [store.ErrDenied], with the rules to add, if the user lacks a right that an
+// instance needs.
 func (m *Manager) mayAll(ctx context.Context) error {
 	var b backoff
 	for {
@@ -89,7 +90,7 @@ func (m *Manager) mayAll(ctx context.Context) error {
 			if b.tries > 0 {
 				m.log.Info().Msg("redis answers again")
 			}
-			return nil // what else there is shows when it registers
+			return nil // any other error shows when the instance registers
 		}
 		if b.tries == 0 {
 			m.log.Warn().Err(err).Msg("waiting for redis")
@@ -104,8 +105,8 @@ func lacks(missing []string) error {
 	return fmt.Errorf("%w: the user lacks %s; docs/rights.md has the rules for an instance", store.ErrDenied, strings.Join(missing, " "))
 }
 
-// named is an error that ends the instance, with the rights by name if some were taken away from its user: Redis says of a
-// command in a script only that it may not be run.
+// named returns an error that ends the instance. If its user lost rights, the error names them: for a command in a script
+// Redis says only that the command may not run.
 func (m *Manager) named(ctx context.Context, err error) error {
 	if !store.LacksRight(err) {
 		return err
@@ -113,7 +114,7 @@ func (m *Manager) named(ctx context.Context, err error) error {
 	ctx, done := context.WithTimeout(context.WithoutCancel(ctx), m.cfg.heartbeat())
 	defer done()
 	missing, unknown := store.Within(ctx, func() ([]string, error) { return m.q.Missing(ctx, queue.AsInstance, m.cfg.Durable) })
-	if unknown != nil || len(missing) == 0 { // it was given back meanwhile, say
+	if unknown != nil || len(missing) == 0 { // the right may have been given back meanwhile
 		return err
 	}
 	return lacks(missing)

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// readiness closes the channel when the check has passed, and still passes after min_ready. One who comes back after
-// its lease was lost has proven itself before: it is not made to wait again.
+// readiness closes the channel when the check has passed, and passes again after MinReady. An instance that comes back
+// after a lost lease has proven itself before, and does not wait again.
 func (m *Manager) readiness(ctx context.Context, s *Stay) <-chan struct{} {
 	ready := make(chan struct{})
 	wait := m.cfg.MinReady
@@ -33,7 +33,7 @@ func (m *Manager) readiness(ctx context.Context, s *Stay) <-chan struct{} {
 	return ready
 }
 
-// passes asks the check until it returns nil. It returns false when ctx ended.
+// passes calls the check until it returns nil. It returns false if ctx ended first.
 func (m *Manager) passes(ctx context.Context) bool {
 	var b backoff
 	for m.cfg.ReadyCheck != nil {
@@ -51,14 +51,14 @@ func (m *Manager) passes(ctx context.Context) bool {
 	return ctx.Err() == nil
 }
 
-// spread is the time to the next heartbeat, a little uneven so that a crowd started together spreads out.
+// spread returns the time to the next heartbeat. It is a little random, so that instances started together spread out.
 func (m *Manager) spread() time.Duration {
 	h := m.cfg.heartbeat()
 	return h - time.Duration(rand.Int64N(int64(h/10)+1))
 }
 
-// untilBeat is the time to the next heartbeat: if the leader does not renew its lease by then, the moment that it runs
-// out, so that another leads from then on; if the instance is on probation, the end of that.
+// untilBeat returns the time to the next heartbeat. It is shorter if the leader's lease would run out before that: then a
+// heartbeat at that moment elects another leader. It is also shorter if this instance's probation ends before.
 func (m *Manager) untilBeat(s *Stay) time.Duration {
 	next := m.spread()
 	for _, at := range []time.Time{s.reign, s.probation} {
@@ -69,7 +69,7 @@ func (m *Manager) untilBeat(s *Stay) time.Duration {
 	return next
 }
 
-// backoff spaces tries: doubling from a fiftieth of the limit, with jitter.
+// backoff spaces tries: the pause doubles from a fiftieth of the limit, with jitter.
 type backoff struct{ tries int }
 
 func (b *backoff) next(limit time.Duration) time.Duration {
@@ -78,7 +78,7 @@ func (b *backoff) next(limit time.Duration) time.Duration {
 	return d/2 + time.Duration(rand.Int64N(int64(d/2)+1))
 }
 
-// pause waits. It returns false when ctx ended first.
+// pause waits for d. It returns false if ctx ended first.
 func pause(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()

@@ -12,29 +12,30 @@ import (
 	"github.com/onbeat/onbeat/task"
 )
 
-// lostText is the error a task gets when whoever ran it was declared dead.
+// lostText is the error that a task gets when the instance that ran it was declared dead.
 const lostText = "the instance that ran it was lost"
 
-// cancelledText is the error of a task that was to be cancelled too.
+// cancelledText is the error of such a task if a caller had asked to cancel it too.
 const cancelledText = lostText + ", and it was to be cancelled"
 
-// stuckPause is how long tasks that cannot be read here are left alone before they are looked at again.
+// stuckPause is how long this instance waits before it looks again at tasks that it cannot read.
 const stuckPause = time.Minute
 
-// takeBack recovers generations as heartbeats name them, until ctx ends: beside the heartbeats, which must not wait.
+// takeBack recovers generations as heartbeats name them, until ctx ends. It runs on a goroutine of its own, because
+// heartbeats must not wait for it.
 func (m *Manager) takeBack(ctx context.Context, orphans <-chan []int64) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case gens := <-orphans:
-			_ = m.recoverAll(ctx, gens) // it is logged, and the leader's next heartbeat names them again
+			_ = m.recoverAll(ctx, gens) // it logs errors, and the leader's next heartbeat names the generations again
 		}
 	}
 }
 
-// takeBackNow recovers every generation that was declared dead, before the gate opens. It tries for at most half a
-// lease: work must not wait for a generation that cannot be recovered.
+// takeBackNow recovers every generation that was declared dead, before the leader opens the gate. It tries for at most
+// half a lease: the gate must not stay shut because of a generation that cannot be recovered.
 func (m *Manager) takeBackNow(ctx context.Context) error {
 	ctx, done := context.WithTimeout(ctx, m.cfg.Lease/2)
 	defer done()
@@ -50,8 +51,8 @@ func (m *Manager) takeBackNow(ctx context.Context) error {
 	}
 }
 
-// recoverAll recovers generations and returns what failed, if anything did: one that fails keeps no other waiting. It
-// does so for one caller at a time, so that the next finds nothing left to do.
+// recoverAll recovers generations, and goes on with the next one after a failure. It returns the errors, joined, or nil.
+// It serves one caller at a time, so that the next caller finds nothing left to do.
 func (m *Manager) recoverAll(ctx context.Context, gens []int64) (failed error) {
 	select {
 	case m.recovering <- struct{}{}:
@@ -78,8 +79,8 @@ func (m *Manager) recoverAll(ctx context.Context, gens []int64) (failed error) {
 	return failed
 }
 
-// recoverTimeout bounds taking back one generation. What has been moved by then stays moved, and the next heartbeat names
-// the rest.
+// recoverTimeout bounds the recovery of one generation. Tasks that were moved by then stay moved, and the next heartbeat
+// names the generation again.
 const recoverTimeout = time.Minute
 
 func (m *Manager) recoverWithin(ctx context.Context, gen int64) (stuck bool, err error) {
@@ -88,8 +89,8 @@ func (m *Manager) recoverWithin(ctx context.Context, gen int64) (stuck bool, err
 	return store.Within(ctx, func() (bool, error) { return m.recover(ctx, gen) })
 }
 
-// recover gives the tasks of a dead generation back: due again with the attempt counted, or dead if that was the last.
-// Several instances may do so at once; each task moves once. It reports whether some could not be read here.
+// recover takes back the tasks of a dead generation: each is due again with the attempt counted, or dead if that was its
+// last. Several instances may do so at once; each task moves once. It reports whether this release cannot read some tasks.
 func (m *Manager) recover(ctx context.Context, gen int64) (stuck bool, err error) {
 	claims, _, err := m.q.Claims(ctx, gen, "")
 	if err != nil {
@@ -116,7 +117,7 @@ func (m *Manager) recover(ctx context.Context, gen int64) (stuck bool, err error
 		list = append(list, r)
 	}
 	moved, left, err := m.q.Recover(ctx, gen, list)
-	if errors.Is(err, queue.ErrAlive) { // somebody else was faster
+	if errors.Is(err, queue.ErrAlive) { // another instance was faster
 		return false, nil
 	}
 	if err != nil {
@@ -129,17 +130,17 @@ func (m *Manager) recover(ctx context.Context, gen int64) (stuck bool, err error
 	return stuck, nil
 }
 
-// ofNewer reports whether a record is of a later format, rather than of none.
+// ofNewer reports whether a record has the format of a newer release, rather than no format.
 func ofNewer(record string) bool { return record != "" && record[0] > '1' && record[0] <= '9' }
 
-// damaged is what becomes of a task whose record nobody will ever read: it is dead, and shown as such. What its run was
-// is not known; that its slot was is.
+// damaged returns the recovery of a task whose record no release can read: the task is dead, and people see it as such. Of
+// its run only the slot is known.
 func damaged(c queue.Claim) queue.Recovery {
 	return queue.Recovery{Claim: c, Dead: true, Record: []byte(c.Record), Note: history.Unread(c.Task.ID)}
 }
 
-// recovery is what becomes of one task. One that somebody asked to cancel, after its instance was gone and could not
-// hear it, does not run again.
+// recovery returns what becomes of one task. If a caller asked to cancel it when its instance was gone and could not hear
+// that, the task does not run again.
 func recovery(c queue.Claim) queue.Recovery {
 	r := lost(c, lostText, history.Lost)
 	if !r.Dead {
@@ -153,7 +154,7 @@ func lost(c queue.Claim, text string, word history.Word) queue.Recovery {
 	t := queue.Fail(c.Task, task.Failure{At: c.Task.Claimed, Attempt: c.Task.Attempt, Error: text}, false)
 	r := queue.Recovery{Claim: c, Lane: queue.LaneOf(&t.Task), Dead: t.Dead, Record: t.Record}
 	if r.Dead {
-		word = history.Dead // as of a run that failed for good: it does not run again, unless somebody retries it by hand
+		word = history.Dead // as for a run that failed for good: the task does not run again unless a person retries it
 	}
 	r.Note = history.Run(&t.Task, word, 0, text)
 	return r

@@ -38,18 +38,19 @@ var (
 	pauseScript      = electing("pause")
 )
 
-// releaseGrace is how long what a release declared stays in force when its last instance was lost: time for a supervisor
-// to start it again. A release whose last instance left cleanly is absent at once.
+// releaseGrace is how long the schedules of a release stay in force after its last instance was lost. In that time a
+// supervisor can start it again. A release whose last instance left cleanly is absent at once.
 const releaseGrace = time.Minute
 
 // releaseMemory is how long a release whose last instance was lost keeps its order: a supervisor that starts it again
 // after a long pause does not mean a rollback.
 const releaseMemory = 24 * time.Hour
 
-// overslept is how late a watcher may be before a heartbeat tells somebody else to look.
+// overslept is how late a watcher may be before a heartbeat makes its caller look instead.
 const overslept = 100 * time.Millisecond
 
-// Registry is the partition's list of instances, one typed method a script. It holds no state.
+// Registry is the partition's list of instances: one typed method for each script. It holds no state, and is safe for
+// concurrent use.
 type Registry struct {
 	rdb  redis.UniversalClient
 	keys queue.Keys
@@ -63,39 +64,40 @@ func NewRegistry(rdb redis.UniversalClient, p queue.Partition) (*Registry, error
 	return &Registry{rdb: rdb, keys: p.Keys()}, nil
 }
 
-// View is what every call of the registry returns: who leads, and what to read again.
+// View is the part of the reply that every call of the registry returns: the leader, and versions that tell what to read
+// again.
 type View struct {
 	Now       time.Time
-	Leader    string // instance, or "" if nobody leads
+	Leader    string // the leader's ID, or "" if no instance leads
 	LeaderGen int64
 	Epoch     int64
-	Open      bool // consumers may take work: the leader has dealt with what was missed while nobody led
+	Open      bool // the gate is open: the leader has dealt with the slots that were missed while no instance led
 	Lanes     int64
 	Schedules int64
-	May       bool // the caller may take work, by the leader's rule
+	May       bool // the caller may claim tasks, by the leader's rule
 
-	// Back is when somebody led again after a time with nobody, for as long as the gate is shut. It is zero if a release
-	// that knows nothing of it elected the leader.
+	// Back is when an instance led again after a time with no leader, while the gate is shut. It is zero if an older
+	// release, which does not know it, elected the leader.
 	Back time.Time
 
-	// Forgot: Redis lacks writes that it had answered. Kept is the last heartbeat of anybody that it has, or zero.
+	// Forgot: Redis has lost writes that it had answered. Kept is the last heartbeat of any instance that it has, or zero.
 	Forgot bool
 	Kept   time.Time
 
-	// Probation: the instance is not ready yet, and is to ask again in that time. See [Registry.Ready].
+	// Probation: the instance is not ready yet, and must ask again after that time. See [Registry.Ready].
 	Probation time.Duration
 }
 
 // Beat is what a heartbeat returns besides the view.
 type Beat struct {
 	View
-	Left      time.Duration // of the leader's lease; negative if nobody leads
-	Overslept bool          // somebody who should have looked for due work did not
-	Orphans   []int64       // generations whose tasks are to be recovered
-	Cancel    []Cancel      // runs that are to be cancelled
+	Left      time.Duration // the time left of the leader's lease; negative if no instance leads
+	Overslept bool          // a watcher did not look for due work in time: the caller must look
+	Orphans   []int64       // generations to recover
+	Cancel    []Cancel      // runs to cancel
 }
 
-// Cancel asks whoever runs a task, or tasks with a key, to stop those claimed up to a fence.
+// Cancel asks the instance that runs a task, or tasks with a key, to stop the runs whose fence is at most Fence.
 type Cancel struct {
 	Task   string // a task ID, or ""
 	Key    string // a key, or ""
@@ -116,16 +118,16 @@ func (r *Registry) first(more ...string) []string {
 	}, more...)
 }
 
-// Past is what an instance that registers again knows from before. The zero value is of one that never was registered.
+// Past is what an instance knows from its earlier registration. The zero value means that it was never registered.
 type Past struct {
-	Gen   int64     // its generation: the next is larger
-	Order int64     // of its release, which does not become newer because the instance comes back
-	Seen  time.Time // when Redis last answered one of its heartbeats
-	Led   bool      // and whether somebody led then, with the gate open
+	Gen   int64     // its generation: the next one is larger
+	Order int64     // the order of its release, which stays the same when the instance comes back
+	Seen  time.Time // when Redis last answered one of its heartbeats, by the clock of Redis
+	Led   bool      // an instance led then, and the gate was open
 }
 
-// Register takes an instance in, as a new generation that is larger than every earlier one. The instance neither leads nor
-// takes work before [Registry.Ready]. Registering an ID again declares its earlier generation dead.
+// Register registers an instance as a new generation, larger than every earlier one. The instance neither leads nor claims
+// before [Registry.Ready]. To register an ID again declares its earlier generation dead.
 func (r *Registry) Register(ctx context.Context, c Config, past Past) (gen, order int64, v View, err error) {
 	c = c.withDefaults()
 	standby := "0"
@@ -144,12 +146,12 @@ func (r *Registry) Register(ctx context.Context, c Config, past Past) (gen, orde
 	return values.Int(0), values.Int(1), viewOf(values[min(2, len(values)):]), nil
 }
 
-// Ready lets an instance join the contest: from the moment this returns, no older one takes work that the rule gives to
-// the newest. It returns [queue.ErrFenced] if the instance is not registered any more.
+// Ready makes an instance ready, so that it can lead. Once Ready returns, no older instance claims a task that the rule
+// gives to the newest. It returns [queue.ErrFenced] if the instance is not registered any more.
 //
-// If its release was lost soon after becoming ready, and a candidate of another release is there, it is not ready but on
-// [View.Probation]: it becomes ready by asking again after that, or by nobody else being there to lead. The probation is
-// a lease long at first.
+// If an instance of its release was lost soon after becoming ready, and a candidate of another release is there, the
+// instance is not ready but on [View.Probation]. It becomes ready when the caller asks again after that time, or at once
+// when no other instance can lead. The first probation is one lease long.
 func (r *Registry) Ready(ctx context.Context, id string, gen int64, lease time.Duration) (View, error) {
 	return r.state(ctx, "ready", id, gen, "r", lease)
 }
@@ -164,24 +166,26 @@ func (r *Registry) state(ctx context.Context, what, id string, gen int64, state 
 	return v, nil
 }
 
-// Resign takes an instance out of the contest while it finishes what it runs. If it led, another leads when this
-// returns.
+// Resign makes an instance drain: it finishes its runs and claims nothing more. If it led, and another instance can lead,
+// that one leads when Resign returns.
 func (r *Registry) Resign(ctx context.Context, id string, gen int64) (View, error) {
 	return r.state(ctx, "resign", id, gen, "d", 0)
 }
 
-// Deregister takes an instance out for good. What it still runs is given to others. It may be called twice.
+// Deregister removes an instance for good. Other instances recover the tasks that it still runs. To call it twice is
+// harmless.
 func (r *Registry) Deregister(ctx context.Context, id string, gen int64) (View, error) {
 	return r.view(ctx, "deregister", deregisterScript, r.first(r.keys.Running(gen)), id, gen)
 }
 
-// Open lets consumers take work after a time with no leader. Only the leader may: [queue.ErrNotLeader].
+// Open opens the gate after a time with no leader, so that consumers claim again. Only the leader may call it; else it
+// returns [queue.ErrNotLeader] or [queue.ErrFenced].
 func (r *Registry) Open(ctx context.Context, t queue.Term) (View, error) {
 	return r.view(ctx, "open", openScript, r.first(), t.Instance, t.Gen, t.Epoch)
 }
 
-// Promote makes a release newer than all others, as if it had been rolled out now: an instance of it that is ready leads
-// when this returns. It returns [queue.ErrNotFound] for one of which no instance is registered and none was lost lately.
+// Promote makes a release the newest, as if it had been rolled out now. If an instance of it is ready, one leads when
+// Promote returns. It returns [queue.ErrNotFound] if no instance of the release is registered and none was lost lately.
 func (r *Registry) Promote(ctx context.Context, release string) (View, error) {
 	values, err := r.run(ctx, promoteScript, r.first(), release)
 	if err == nil && values.Int(0) == 0 {
@@ -193,12 +197,13 @@ func (r *Registry) Promote(ctx context.Context, release string) (View, error) {
 	return viewOf(values[1:]), nil
 }
 
-// LongestPause is how long nobody may take work by one call of [Registry.Pause].
+// LongestPause is the longest pause that one call of [Registry.Pause] makes.
 const LongestPause = 10 * time.Minute
 
-// Pause lets nobody take work for so long, at most [LongestPause], from now on; zero ends it. What runs goes on, and ends as
-// ever; what falls due meanwhile is late, and then subject to its overlap policy. It is for a planned failover of Redis: what
-// is not begun cannot be begun twice. Instances of a release that knows nothing of it take work as ever.
+// Pause stops all instances from claiming for d from now on, at most [LongestPause]; zero ends a pause. Runs go on and are
+// settled as usual. Tasks that fall due meanwhile are late, and subject to their overlap policy. Use it for a planned
+// failover of Redis: a task that has not begun cannot begin twice. Instances of an older release, which does not know
+// pauses, claim as usual.
 func (r *Registry) Pause(ctx context.Context, d time.Duration) (View, error) {
 	if d < 0 || d > LongestPause {
 		return View{}, &task.FieldError{Field: "for", Value: d.String(), Reason: "out of range", Hint: "up to " + LongestPause.String()}
@@ -206,7 +211,7 @@ func (r *Registry) Pause(ctx context.Context, d time.Duration) (View, error) {
 	return r.view(ctx, "pause", pauseScript, r.first(), (d + time.Millisecond - 1).Milliseconds())
 }
 
-// Paused returns until when nobody may take work, by the clock of Redis, and how long that is yet; zero if there is no pause.
+// Paused returns until when no instance may claim, by the clock of Redis, and the time left; both are zero without a pause.
 func (r *Registry) Paused(ctx context.Context) (until time.Time, left time.Duration, err error) {
 	pipe := r.rdb.Pipeline()
 	now, pause := pipe.Time(ctx), pipe.HGet(ctx, r.keys.Leader, "pause")
@@ -222,9 +227,9 @@ func (r *Registry) Paused(ctx context.Context) (until time.Time, left time.Durat
 	return until, left, nil
 }
 
-// Declare asks whether this leader may declare schedules. It may not while a newer release, or a newer generation of the
-// same one, that has declared is present: an older instance neither brings back what was removed nor prunes what was
-// added. It is to ask again after a time.
+// Declare asks whether this leader may declare schedules. It may not while a newer release that has declared, or a newer
+// generation of its own, is present: an older instance must neither bring back schedules that were removed nor prune ones
+// that were added. If not, the leader asks again after the returned time.
 func (r *Registry) Declare(ctx context.Context, t queue.Term) (may bool, again time.Duration, err error) {
 	values, err := r.run(ctx, declareScript, r.first(), t.Instance, t.Gen, t.Epoch, releaseGrace.Milliseconds())
 	if err != nil {
@@ -233,11 +238,11 @@ func (r *Registry) Declare(ctx context.Context, t queue.Term) (may bool, again t
 	return values.Int(0) == 1, time.Duration(values.Int(1)) * time.Millisecond, nil
 }
 
-// Heartbeat renews the lease, drops instances whose lease ran out, and elects if need be. It returns
+// Heartbeat renews the lease, drops instances whose lease ran out, and elects a leader if there is none. It returns
 // [queue.ErrFenced] if this instance's own lease had run out.
 //
-// It also tells Redis when Redis last answered one, and what the consumer reads if it believes that it watches: from that
-// Redis can tell that it has forgotten either. Both may be zero.
+// Seen is when Redis last answered a heartbeat of this instance. Reads is what the consumer reads while it relies on being
+// woken. From both the script can tell whether Redis has lost writes. Both may be zero.
 func (r *Registry) Heartbeat(ctx context.Context, id string, gen int64, lease time.Duration, seen time.Time, reads string) (Beat, error) {
 	values, err := r.run(ctx, heartbeatScript, r.first(r.keys.Cancel),
 		id, gen, lease.Milliseconds(), overslept.Milliseconds(), store.Ms(seen), reads)
@@ -308,7 +313,7 @@ func (r *Registry) view(ctx context.Context, what string, s *store.Script, keys 
 	return viewOf(values), nil
 }
 
-// run gives up waiting when ctx ends. A reply that comes later is thrown away.
+// run runs a script and gives up waiting when ctx ends. It drops a reply that comes later.
 func (r *Registry) run(ctx context.Context, s *store.Script, keys []string, args ...any) (store.Values, error) {
 	v, err := store.Within(ctx, func() (any, error) { return s.Run(ctx, r.rdb, keys, args) })
 	if err != nil {

@@ -10,17 +10,16 @@ import (
 	"github.com/onbeat/onbeat/store"
 )
 
-// An instance that stood down becomes ready again after a pause of this many leases, twice as many each time that it
-// stands down soon again, and at most an hour: what kept it from scheduling may have passed. It does so at once if nobody
-// leads.
+// An instance that stood down becomes ready again after this many leases, because its trouble may have passed. If it soon
+// stands down again, it rests twice as long each time, up to an hour. It becomes ready at once if no instance leads.
 const (
 	standDownLeases = 12
 	longestRest     = time.Hour
 )
 
-// StandDown takes a leader that cannot schedule out of the contest, if hand is set and another instance could lead, which
-// then does when this returns. It reports whether it did. If it did not, and say is set, an event tells why it leads on.
-// It returns [queue.ErrNotLeader] or [queue.ErrFenced] if the term is over. [Registry.Ready] undoes it.
+// StandDown makes a leader that cannot schedule hand over, if hand is set and another instance could lead. That one leads
+// when StandDown returns true. If it returns false and say is set, an event says why the caller leads on. It returns
+// [queue.ErrNotLeader] or [queue.ErrFenced] if the term is over. [Registry.Ready] undoes it.
 func (r *Registry) StandDown(ctx context.Context, t queue.Term, why string, hand, say bool) (bool, View, error) {
 	values, err := r.run(ctx, standDownScript, r.first(), t.Instance, t.Gen, t.Epoch, why, flag(hand), flag(say))
 	if err != nil {
@@ -36,7 +35,7 @@ func flag(on bool) string {
 	return "0"
 }
 
-// stuck is a leader's word that it cannot schedule.
+// stuck is a leader's report that it cannot schedule.
 type stuck struct {
 	term      queue.Term
 	why       string
@@ -44,9 +43,9 @@ type stuck struct {
 	stood     chan bool // gets one value: whether it stood down
 }
 
-// StandDown is called by a leader that cannot schedule. If hand is set and another instance could lead, that one does so
-// from now on, and this one rests for a while: a minute with a lease of 5s, longer if it happens again soon. It reports
-// whether that happened. If it did not, and say is set, an event tells why.
+// StandDown hands leadership over. A leader that cannot schedule calls it. If hand is set and another instance could lead,
+// that one leads from now on, and this one rests: a minute with a lease of 5s, longer if it soon happens again. StandDown
+// reports whether it handed over. If not, and say is set, an event says why.
 func (s *Stay) StandDown(ctx context.Context, t queue.Term, why string, hand, say bool) bool {
 	x := stuck{term: t, why: why, hand: hand, say: say, stood: make(chan bool, 1)}
 	select {
@@ -62,7 +61,7 @@ func (s *Stay) StandDown(ctx context.Context, t queue.Term, why string, hand, sa
 	}
 }
 
-// Term is the term that this instance leads in, as far as it knows, and when it began here.
+// Term returns the term that this instance leads, as far as it knows, and when the term began here.
 func (s *Stay) Term() (t queue.Term, began time.Time, leads bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -72,14 +71,14 @@ func (s *Stay) Term() (t queue.Term, began time.Time, leads bool) {
 	return s.term.Term, s.term.began, true
 }
 
-// standDown has Redis take a leader out of the contest, if another could lead. It returns how long it is to rest, or
+// standDown makes the leader hand over, if another instance could lead. It returns how long this instance must rest, or
 // zero if it leads on.
 func (m *Manager) standDown(s *Stay, x stuck) (time.Duration, error) {
 	ctx, done := context.WithTimeout(s.ctx, m.cfg.heartbeat())
 	defer done()
 	stood, v, err := m.reg.StandDown(ctx, x.term, x.why, x.hand, x.say)
 	x.stood <- stood
-	if errors.Is(err, queue.ErrNotLeader) { // which the next heartbeat says too
+	if errors.Is(err, queue.ErrNotLeader) { // the next heartbeat brings the same news
 		s.beat.Ring()
 		return 0, nil
 	}

@@ -11,15 +11,15 @@ import (
 	"github.com/onbeat/onbeat/store"
 )
 
-// Why a stay or a term ended: the causes of their contexts.
+// The causes with which the context of a stay or a term ends.
 var (
-	// ErrLeaseLost: the lease could not be renewed in time, so others may have taken over. What was claimed is void.
+	// ErrLeaseLost: the instance could not renew its lease in time, so another one may have taken over. Its claims are void.
 	ErrLeaseLost = errors.New("the lease ran out")
 	// ErrDeposed: another instance leads.
 	ErrDeposed = errors.New("another instance leads")
 	// ErrResigned: this instance is shutting down.
 	ErrResigned = errors.New("the instance resigned")
-	// errShut: somebody else than onbeat shut the gate that this leader had opened.
+	// errShut: another program shut the gate that this leader had opened.
 	errShut = errors.New("the gate was shut by something else")
 	// ErrLeft: the stay ended in order.
 	ErrLeft = errors.New("the instance left")
@@ -30,10 +30,10 @@ type Stay struct {
 	// ID and Gen name it in Redis.
 	ID  string
 	Gen int64
-	// Release is what it runs.
+	// Release is the version that the instance runs.
 	Release string
 
-	// Work rings when there may be work to take: a task fell due, leadership moved, a lane is new.
+	// Work rings when there may be a task to claim: a task fell due, leadership moved, or there is a new lane.
 	Work Bell
 	// Schedules rings when a schedule was changed.
 	Schedules Bell
@@ -42,8 +42,8 @@ type Stay struct {
 	cancel   context.CancelCauseFunc
 	draining chan struct{}
 	beat     Bell
-	strayed  Bell         // keys were set aside: what they held is to be found again
-	orphans  chan []int64 // generations whose tasks are to be taken back
+	strayed  Bell         // keys were set aside: restore their content
+	orphans  chan []int64 // generations to recover
 	lease    time.Duration
 	takeBack func(context.Context) error
 	mend     func(ctx context.Context, cause error) bool
@@ -94,29 +94,30 @@ func newStay(id string, gen int64, release string) *Stay {
 	return s
 }
 
-// Context lives while what this generation claims is its own. It ends, with a cause, before the lease could run out in
-// Redis: everything that acts for a claim must hang on it.
+// Context returns the context of the stay. While it lives, this generation holds its claims. It ends, with a cause, before
+// the lease could run out in Redis. All work for a claim must use it or a child of it.
 func (s *Stay) Context() context.Context { return s.ctx }
 
-// Draining is closed when the instance has resigned: claim nothing more, finish what runs.
+// Draining returns a channel that is closed when the instance resigns: claim nothing more, and finish the runs.
 func (s *Stay) Draining() <-chan struct{} { return s.draining }
 
-// View is the last answer of the registry. Nothing may be decided by it: scripts check for themselves.
+// View returns the last answer of the registry. It may be out of date, so no caller may decide by it; scripts check for
+// themselves.
 func (s *Stay) View() View {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.view
 }
 
-// OnCancel sets what is called for each request to cancel a run, again with every heartbeat while the request stands.
-// It is called on goroutines of the stay, perhaps two at once, and must not block: the lease waits for it.
+// OnCancel sets the function that is called for each request to cancel a run, again with every heartbeat while the request
+// stands. The stay calls fn on its own goroutines, perhaps on two at once. Fn must not block: the heartbeat waits for it.
 func (s *Stay) OnCancel(fn func(Cancel)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.onCancel = fn
 }
 
-// TakeWake returns the due time that the last wake-up named, once; zero means "now", and false that there was none.
+// TakeWake returns, once, the due time that wake-ups named. A zero time means "now"; false means that there was none.
 func (s *Stay) TakeWake() (time.Time, bool) {
 	ms := s.wakeAt.Swap(noWake)
 	if ms == noWake {
@@ -125,12 +126,12 @@ func (s *Stay) TakeWake() (time.Time, bool) {
 	return store.FromMs(ms), true
 }
 
-// Reconnected reports, once, that Redis was connected to again. It may be another one since, or the same one from an
-// earlier moment: what was written last may be lost.
+// Reconnected reports, once, that the connection to Redis was made again. That may be another server, or the same one in
+// an earlier state: the last writes may be lost.
 func (s *Stay) Reconnected() bool { return s.again.Swap(false) }
 
-// ClaimsInDoubt reports, once, that Redis may have gone back to an earlier moment, so that the consumer may be thought to
-// hold what it has settled. Work rings for it.
+// ClaimsInDoubt reports, once, that Redis may have lost its last writes, so that Redis may still have claims that the
+// consumer has settled. Work rings for it.
 func (s *Stay) ClaimsInDoubt() bool { return s.claims.Swap(false) }
 
 const noWake = int64(1<<63 - 1)
@@ -146,17 +147,17 @@ func (s *Stay) wake(ms int64) {
 	s.Work.Ring()
 }
 
-// Doubt makes the instance ask Redis at once who leads. Call it when a script answered [queue.ErrNotLeader] or
-// [queue.ErrFenced].
+// Doubt makes the instance send a heartbeat at once, which tells it who leads. A caller uses it after a script returned
+// [queue.ErrNotLeader] or [queue.ErrFenced].
 func (s *Stay) Doubt() { s.beat.Ring() }
 
-// Look has this instance's consumer look for work now. The messages of Redis would say so too, but they can be lost,
-// and at start there is nobody to hear them yet.
+// Look makes this instance's consumer look for due tasks now. Messages of Redis would do so too, but they can be lost, and
+// at start the instance does not listen to them yet.
 func (s *Stay) Look() { s.wake(0) }
 
-// TakeBack gives back what dead generations were running. A leader calls it before it opens the gate, so that no slot is
-// dropped for overlapping a run that is known to be dead. It returns within half a lease, with an error if a generation
-// could not be taken back. One that holds what only another release can read is no error.
+// TakeBack recovers the tasks of dead generations. A leader calls it before it opens the gate, so that no slot is dropped
+// for overlapping a dead run. It returns within half a lease, with an error if a generation could not be recovered. Tasks
+// that only another release can read are not an error.
 func (s *Stay) TakeBack(ctx context.Context) error {
 	if s.takeBack == nil {
 		return nil
@@ -164,18 +165,18 @@ func (s *Stay) TakeBack(ctx context.Context) error {
 	return s.takeBack(ctx)
 }
 
-// Lease is how long the instance is believed to live after a heartbeat.
+// Lease returns how long the other instances believe that this one lives after a heartbeat.
 func (s *Stay) Lease() time.Duration { return s.lease }
 
-// Refused notes that Redis lets this instance take no work. Work rings when an answer of the registry says that it may.
+// Refused notes that Redis does not let this instance claim. Work rings when an answer of the registry says that it may.
 func (s *Stay) Refused() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.refused = true
 }
 
-// Watch notes that the consumer of what is named so relies on being woken, until it notes "". Should Redis have forgotten
-// that, as it may when it loses its last writes, the next heartbeat rings Work.
+// Watch notes what the consumer reads, while the consumer relies on being woken; "" ends that. If Redis has lost the
+// consumer's place among the watchers, as it may with its last writes, the next heartbeat rings Work.
 func (s *Stay) Watch(reads string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -188,11 +189,11 @@ func (s *Stay) watches() string {
 	return s.reads
 }
 
-// Lead calls fn for each term of leadership, one after the other, until the stay ends or drains. fn's context ends with
-// the term, with a cause; then fn must return. If fn returns while the term lives, it is called again: after Redis has
-// said that this instance still leads, and a pause that grows to a heartbeat.
+// Lead calls fn for each term of this instance, one after the other, until the stay ends or drains. Fn's context ends with
+// the term, with a cause; then fn must return. If fn returns while the term lives, Lead calls it again, after a pause that
+// grows to a heartbeat, and once Redis has said that this instance still leads.
 func (s *Stay) Lead(fn func(ctx context.Context, t queue.Term)) {
-	var last *term // not its epoch: a Redis that lost its last writes may give one twice
+	var last *term // not its epoch: Redis may give an epoch twice after it lost its last writes
 	var b backoff
 	for {
 		s.mu.Lock()
@@ -254,7 +255,7 @@ func (s *Stay) see(v View) (before, after int64) {
 	case !leads || s.term.Epoch != v.Epoch:
 		s.endTerm(ErrDeposed)
 	case old.Epoch == v.Epoch && old.Open && !v.Open:
-		s.endTerm(errShut) // another term begins, which opens it
+		s.endTerm(errShut) // another term begins, and opens the gate
 	}
 	if leads && s.term == nil && s.ctx.Err() == nil {
 		t := &term{Term: queue.Term{Instance: s.ID, Gen: s.Gen, Epoch: v.Epoch}, began: time.Now()}
@@ -266,8 +267,8 @@ func (s *Stay) see(v View) (before, after int64) {
 	if s.term != nil {
 		after = s.term.Epoch
 	}
-	// Being allowed may change with nobody else to notice, as when this instance becomes ready; and the consumer may have
-	// asked in between.
+	// No message says that this instance may claim now, for example because it became ready. And the consumer may have
+	// been refused in between.
 	allowed := v.May && (s.refused || !old.May)
 	if allowed {
 		s.refused = false
@@ -297,10 +298,10 @@ func (s *Stay) resign() {
 	s.endTerm(ErrResigned)
 }
 
-// drain begins the end: nothing more is claimed.
+// drain closes Draining: the consumer claims nothing more.
 func (s *Stay) drain() { close(s.draining) }
 
-// end ends the stay: everything that hangs on its context is cancelled.
+// end ends the stay, and cancels all work that uses its context.
 func (s *Stay) end(cause error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

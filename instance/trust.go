@@ -2,8 +2,8 @@ package instance
 
 import "time"
 
-// trust moves the moment until which the stay believes its lease: measured from before the request that renewed it,
-// less a margin, so that it ends before Redis could give the lease to anybody else.
+// trust moves the moment until which the stay trusts its lease. The caller counts it from before the request that renewed
+// the lease, less a margin, so that trust ends before Redis could declare this instance dead.
 func (s *Stay) trust(until time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -21,13 +21,13 @@ func (s *Stay) trust(until time.Time) {
 	}
 }
 
-// overdue reports whether trust has ended by the wall clock. That may be set at any moment, so by itself it says nothing;
-// but timers stand still while a machine is suspended, and it does not.
+// overdue reports whether trust has ended by the wall clock. By itself that proves nothing, because the clock may be set at
+// any moment. But while a machine is suspended, timers stand still and the wall clock does not.
 func (s *Stay) overdue() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return !s.trusted.IsZero() && s.wall().After(s.trusted)
 }
 
-// expired is closed when trust has ended.
+// expired returns a channel that is closed when trust has ended.
 func (s *Stay) expired() <-chan struct{} { return s.lost }

@@ -11,55 +11,55 @@ import (
 
 var advanceScript = store.NewScript("advance", WakeLib, source("advance"))
 
-// Term names a term of leadership. Scripts that only the leader may run compare all of it.
+// Term names a leader's term. A script that only the leader may run compares all three fields.
 type Term struct {
 	Instance string
 	Gen      int64
 	Epoch    int64
 }
 
-// Place is where a task lies: its ID in a lane's due set.
+// Place names a task in a lane's due set.
 type Place struct {
 	Lane Lane
 	ID   string
 }
 
-// Drop is a slot's task to take out, if it still waits for its first run.
+// Drop names a slot's task to remove, if the task still waits for its first run.
 type Drop struct {
 	Place
-	Due    time.Time // as it was pushed
-	Behind bool      // it stays, but from now on is [task.Behind]
+	Due    time.Time // the due time with which the slot was pushed
+	Behind bool      // do not remove it, but make it [task.Behind]
 }
 
-// Push is a slot's task to add.
+// Push is a slot's task to add to its lane.
 type Push struct {
 	Task *task.Task
-	Due  time.Time // when it may start; zero: now
+	Due  time.Time // when the task may start; zero: now
 }
 
-// Step moves one schedule on, if its last run is still what was read.
+// Step moves one schedule on, if its last run is still the one that the leader read.
 type Step struct {
 	Name    string
-	Expect  string // last run as it was read
-	Becomes string
+	Expect  string // the last run as the leader read it
+	Becomes string // the new last run
 	Note    string // for the history
-	Behind  string // what it was behind with, as it was read
-	Remains string // what it is behind with then; if that is the same, Redis does not look
-	Drop    []Drop // slots missed in an outage: they leave unless they were claimed
+	Behind  string // the slots that the schedule was behind with, as the leader read them; see [Behind]
+	Remains string // the slots that it is behind with afterwards; if equal to Behind, the script does not compare or write
+	Drop    []Drop // slots that were missed in an outage: the script removes those that no instance has claimed
 	Push    []Push
 	Probe   Probe
 
-	// Dropped is set by Advance: how many of Drop left, and of Push were not pushed. They did not run, so Becomes lies in
-	// Redis with as many runs less.
+	// Dropped is set by Advance: how many tasks of Drop it removed, plus how many of Push it did not push. They did not
+	// run, so Redis keeps Becomes with that many runs less.
 	Dropped int
 }
 
-// Probe bounds what waits of a schedule. It names the slot that was due Bound slots ago: while that one waits for its first
-// run, in a lane in which as many wait, nothing is pushed, and the history says so.
+// Probe bounds how many slots of a schedule wait. It names the slot that was due Bound slots ago. While that slot waits
+// for its first run, and at least Bound tasks wait in its lane, Advance pushes nothing and notes it in the history.
 type Probe struct {
-	Bound int // zero: there is no bound
+	Bound int // zero: no bound
 	ID    string
-	Due   time.Time // as it was pushed
+	Due   time.Time // the due time with which the slot was pushed
 }
 
 func (p Probe) String() string {
@@ -69,11 +69,12 @@ func (p Probe) String() string {
 	return fmt.Sprintf("%d %s %d", p.Bound, p.ID, store.Ms(p.Due))
 }
 
-// Advance pushes slots. It returns the clock of Redis, how many tasks were dropped, of which the steps say whose they
-// were, and the indexes of the steps that were not done because their schedule had moved.
+// Advance pushes slots and moves the last run of their schedules on. Only the leader may call it. It returns the clock of
+// Redis, how many tasks were dropped in all (each step's Dropped says how many of its schedule), and the indexes of the
+// steps that it left out because their schedule had changed since the leader read it.
 //
-// It returns [ErrNotLeader] or [ErrFenced], and does nothing, if the term is over. Batches are split, so after another
-// error the first steps may have been done; doing them again changes nothing.
+// Advance returns [ErrNotLeader] or [ErrFenced], and does nothing, if the term is over. It splits large batches, so after
+// another error the first steps may have been done; to do them again is harmless.
 func (q *Queue) Advance(ctx context.Context, term Term, steps []Step) (now time.Time, dropped int, moved []int, err error) {
 	for from := 0; from < len(steps); {
 		to, size := from, 0
@@ -103,10 +104,10 @@ func (q *Queue) Advance(ctx context.Context, term Term, steps []Step) (now time.
 	return now, dropped, moved, nil
 }
 
-// advanceBatch is about how many slots one call pushes: while it runs, nobody can claim what is due.
+// advanceBatch is about how many slots one call pushes. No instance can claim a task while the script runs.
 const advanceBatch = 200
 
-// PushSize is as how many slots one counts in a step, for its payload: one with a small payload is one.
+// PushSize returns how many slots a task counts for in a batch: one, and more if its payload is large.
 func PushSize(t *task.Task) int { return 1 + len(t.Payload)*MaxBatch/batchBytes }
 
 func stepSize(s *Step) int {

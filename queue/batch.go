@@ -8,12 +8,13 @@ import (
 	"github.com/onbeat/onbeat/task"
 )
 
-// laneSet numbers the lanes that one call uses, from 1, in the order in which they first appear.
+// laneSet numbers the lanes of one call, from 1, in the order of their first use.
 type laneSet struct {
 	list    []Lane
 	numbers map[Lane]int
 }
 
+// number returns the number of a lane, and gives it one the first time.
 func (s *laneSet) number(l Lane) int {
 	n, ok := s.numbers[l]
 	if !ok {
@@ -27,7 +28,7 @@ func (s *laneSet) number(l Lane) int {
 	return n
 }
 
-// declare appends the due sets to keys and the names to args, behind their count.
+// declare appends the lanes' due sets to keys, and to args their count and then their names.
 func (s *laneSet) declare(k *Keys, keys []string, args []any) ([]string, []any) {
 	args = append(args, len(s.list))
 	for _, l := range s.list {
@@ -37,16 +38,16 @@ func (s *laneSet) declare(k *Keys, keys []string, args []any) ([]string, []any) 
 	return keys, args
 }
 
-// batch is what one call of enqueue.lua adds. Values that do not fit into an interface are passed by pointer, so that
-// an argument costs no allocation.
+// batch is the tasks that one call of enqueue.lua adds. Arguments that do not fit into an interface value are passed by
+// pointer, so that they cost no allocation.
 type batch struct {
 	tasks   []*task.Task
 	lanes   laneSet
 	numbers []int // the lane of each task
-	order   []int // where each was in the list that was given; nil: there
+	order   []int // the index of each task in the caller's list; nil: the same order
 	uniques []string
-	holders []any // for each task, the number of its unique key or 0; nil if there are none
-	windows []any // of each unique key, in ms
+	holders []any // for each task, the number of its unique key, or 0; nil if no task has one
+	windows []any // the window of each unique key, in ms
 }
 
 func newBatch(k *Keys, tasks []*task.Task, look bool) *batch {
@@ -63,7 +64,7 @@ func newBatch(k *Keys, tasks []*task.Task, look bool) *batch {
 		}
 	}
 	if !look && b.holders == nil && len(b.lanes.list) > 1 {
-		b.groupLanes() // nothing is refused for what stands before it, so the order is free
+		b.groupLanes() // no task can be refused because of one before it, so the order is free
 	}
 	return b
 }
@@ -98,7 +99,7 @@ func (b *batch) groupLanes() {
 	b.tasks, b.numbers, b.order = tasks, numbers, order
 }
 
-// index is where a task was in the list that was given.
+// index returns the index that task i had in the caller's list.
 func (b *batch) index(i int) int {
 	if b.order == nil {
 		return i
@@ -106,7 +107,7 @@ func (b *batch) index(i int) int {
 	return b.order[i]
 }
 
-// request is the call of the script.
+// request returns the keys and arguments of the script.
 func (b *batch) request(k *Keys, look bool) (keys []string, args []any) {
 	keys = make([]string, 0, 4+len(b.lanes.list)+len(b.uniques))
 	keys = append(keys, k.Tasks, k.Lanes, k.Meta, k.Watch)
@@ -122,7 +123,7 @@ func (b *batch) request(k *Keys, look bool) (keys []string, args []any) {
 	return append(keys, b.uniques...), append(append(args, b.holders...), b.windows...)
 }
 
-// first is the earliest due time and the least delay; "" where there is none.
+// first returns the earliest due time and the shortest delay of the batch, or "" if no task has one.
 func (b *batch) first() (due, delay any) {
 	var at time.Time
 	var after time.Duration
@@ -140,7 +141,7 @@ func (b *batch) first() (due, delay any) {
 	return due, delay
 }
 
-// appendRuns writes the number and length of each run of tasks of one lane.
+// appendRuns appends, for each series of tasks of one lane, the lane's number and the length of the series.
 func (b *batch) appendRuns(args []any) []any {
 	at, count := len(args), 0
 	args = append(args, 0)
@@ -156,6 +157,7 @@ func (b *batch) appendRuns(args []any) []any {
 	return args
 }
 
+// appendDues appends the due time and the ID of each task, as ZADD takes them.
 func (b *batch) appendDues(args []any) []any {
 	dues := make([]int64, len(b.tasks))
 	var last time.Duration
@@ -174,8 +176,9 @@ func (b *batch) appendDues(args []any) []any {
 	return args
 }
 
+// appendRecords appends the ID and the record of each task, as HSET takes them. All records share one string.
 func (b *batch) appendRecords(args []any) []any {
-	const head = 64 // about what a record holds besides its payload
+	const head = 64 // about how many bytes a record has besides its payload
 	size := head * len(b.tasks)
 	for _, t := range b.tasks {
 		size += len(t.Payload)
@@ -194,7 +197,7 @@ func (b *batch) appendRecords(args []any) []any {
 	return args
 }
 
-// encodeNew is the record of a task that has not run: its due time is its score, so the record leaves it out.
+// encodeNew appends the record of a task that has not run. It leaves out the due time, which is the task's score.
 func encodeNew(b []byte, t *task.Task) []byte {
 	due := t.Due
 	t.Due = time.Time{}
@@ -203,7 +206,7 @@ func encodeNew(b []byte, t *task.Task) []byte {
 	return b
 }
 
-// dueArg is a moment as scripts read it: unix ms, or "+ms" from the clock of Redis.
+// dueArg returns a moment as scripts read it: in unix ms, or "+ms" after the clock of Redis if at is zero.
 func dueArg(at time.Time, delay time.Duration) any {
 	if !at.IsZero() {
 		return dueMs(at)
@@ -211,7 +214,7 @@ func dueArg(at time.Time, delay time.Duration) any {
 	return "+" + strconv.FormatInt(ceilMs(delay), 10)
 }
 
-// dueMs is the first whole millisecond that is not before a moment.
+// dueMs returns a moment in unix ms, rounded up: nothing may run early.
 func dueMs(at time.Time) int64 {
 	ms := at.UnixMilli()
 	if at.After(time.UnixMilli(ms)) {
@@ -220,7 +223,7 @@ func dueMs(at time.Time) int64 {
 	return ms
 }
 
-// ceilMs is a delay in whole milliseconds, and never shorter; none if it is negative.
+// ceilMs returns a delay in ms, rounded up, and 0 for a negative one.
 func ceilMs(d time.Duration) int64 {
 	ms := d.Milliseconds()
 	if d > 0 && d%time.Millisecond != 0 {

@@ -10,19 +10,20 @@ import (
 	"github.com/onbeat/onbeat/store"
 )
 
-// Behind is what a schedule is behind with: slots that were missed and are still to be pushed, while those on time go
-// on. It lies in Redis as text, "anchor times" and then "from to" for each span, and is compared there as text.
+// Behind is the slots that a schedule is behind with: they were missed and are still to be pushed, while slots on time go
+// on. Redis keeps it as text, "anchor times" and then "from to" for each span, and scripts compare the text.
 type Behind struct {
-	// Anchor and Times say of which grid the slots are. A release that knows nothing of this may have changed it since.
+	// Anchor and Times name the grid of the slots. An older release, which does not know this record, may have changed the
+	// schedule's grid since.
 	Anchor time.Time
 	Times  string
 	Spans  []Span // ascending
 }
 
-// Span has the slots after From, up to To.
+// Span is the slots after From, up to and including To.
 type Span struct{ From, To time.Time }
 
-// String is the text that lies in Redis: none if there is nothing to push.
+// String returns the text that Redis keeps: "" if there is no slot to push.
 func (b Behind) String() string {
 	if len(b.Spans) == 0 {
 		return ""
@@ -34,7 +35,7 @@ func (b Behind) String() string {
 	return text
 }
 
-// ParseBehind reads what String wrote; the empty string is the zero Behind.
+// ParseBehind reads the text of String. The empty string is the zero Behind. It returns an error for any other text.
 func ParseBehind(text string) (Behind, error) {
 	var b Behind
 	if text == "" {

@@ -10,24 +10,25 @@ import (
 	"github.com/onbeat/onbeat/task"
 )
 
-// Claim is what a generation holds of a task, as it lies in the running hash.
+// Claim is a generation's claim of a task, as the running hash has it.
 type Claim struct {
 	Task   *task.Task
-	Value  string // as it lies there: recover.lua compares it
+	Value  string // the claim's text in the running hash: recover.lua compares it
 	Record string
-	Err    error // the record could not be read; Task has only ID and fence
+	Err    error // why the record could not be read; Task then has only the ID and the claim's fields
 }
 
-// claimRecords is how many records are read by one call, and claimsTimeout bounds each.
+// claimRecords is how many records one call reads. claimsTimeout bounds each call.
 const (
 	claimRecords  = 32
 	claimsTimeout = 5 * time.Second
 )
 
-// Claims reads all that a generation holds, and the last seq that Redis saw of it. It is how a consumer learns what it
-// has claimed when a reply was lost, and what is to be recovered of a dead generation. Tasks that ended while it was
-// read are left out. Records are read a few at a time, so that any number of them, of any size, comes through; each call
-// has claimsTimeout.
+// Claims reads all claims of a generation, and the last seq that Redis saw of it. A consumer calls it when a reply was lost;
+// an instance that recovers a dead generation calls it for the claims to take back. Instance becomes the tasks' Instance.
+//
+// Claims leaves out tasks that ended while it read. It reads a few records at a time, so that any number of records of any
+// size gets through. Each of its calls to Redis may take 5 s.
 func (q *Queue) Claims(ctx context.Context, gen int64, instance string) ([]Claim, int64, error) {
 	var claims []Claim
 	var seq int64

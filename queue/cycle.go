@@ -15,7 +15,7 @@ import (
 var cycleScript = store.NewScript("cycle", WakeLib, source("lib_held"), source("lib_cancel"), source("cycle"), source("cycle_settle"),
 	source("cycle_claim")).Claiming()
 
-// MaxBatch is the most tasks one call settles or claims. A caller with more makes more calls.
+// MaxBatch is the most tasks that one call settles or claims. A caller that has more makes more calls.
 const MaxBatch = 1000
 
 // Outcome is what became of a run.
@@ -23,34 +23,34 @@ type Outcome uint8
 
 // The outcomes, in the order in which cycle.lua takes them.
 const (
-	Finished Outcome = iota // done, and leaves
-	Kept                    // done, and stays visible for Keep
-	Moved                   // due again at Due: a retry with a new record, or handed back with none
+	Finished Outcome = iota // done: the task leaves
+	Kept                    // done: the task stays visible for Keep
+	Moved                   // due again: a retry if Record is set, else handed back
 	Died                    // dead, with a new record
 	outcomes
 )
 
-// Settlement says what became of one run. ID and Fence name the claim; the rest depends on Outcome.
+// Settlement says what became of one run. ID and Fence name the claim. Which of the other fields count depends on Outcome.
 type Settlement struct {
 	ID      string
 	Fence   int64
 	Outcome Outcome
 	Keep    time.Duration // Kept
 	Lane    Lane          // Moved
-	Delay   time.Duration // Moved, from the clock of Redis
-	Due     time.Time     // Moved, if not zero, instead of Delay
+	Delay   time.Duration // Moved: due again this long after the clock of Redis
+	Due     time.Time     // Moved: due again then, if not zero, in place of Delay
 	Record  []byte        // Kept, Moved (nil leaves the record as it is), Died
 	Note    string        // for the history, if the task is a slot of a schedule
 
-	Task  *task.Task // Moved: whose run it was, for a caller that is told to cancel it. It is not sent.
-	Tried bool       // an earlier call may have carried it. It is not sent.
+	Task  *task.Task // Moved: the task, for the caller in case Redis refuses the settlement; it is not sent
+	Tried bool       // for the caller: an earlier call may have carried this settlement; it is not sent
 }
 
-// LaneClaim is a lane in the order a consumer reads them.
+// LaneClaim is one lane of a request. The script reads the lanes in the order of the request.
 type LaneClaim struct {
 	Lane  Lane
-	Group int // lanes with the same number, next to each other, share what is claimed
-	Limit int // most of this type to run at once over all instances; 0: no limit; negative: not ours to claim
+	Group int // neighbouring lanes with the same number share what is claimed
+	Limit int // most tasks of this type to run at once over all instances; 0: no limit; negative: claim nothing here
 }
 
 // CycleRequest is one round trip of a consumer.
@@ -58,34 +58,34 @@ type CycleRequest struct {
 	Instance string
 	Release  string // for the history
 	Gen      int64
-	Seq      int64 // larger than in every earlier call of this generation
+	Seq      int64 // larger than in every earlier call of this generation, or the call is stale
 	Want     int   // most tasks to claim, at most MaxBatch
 	Lanes    []LaneClaim
 	Settle   []Settlement // at most MaxBatch
-	Reads    string       // a name for the lanes it reads: those who have the same one watch for each other
-	LanesVer int64        // if the list of lanes has another version, nothing is claimed; 0 claims all the same
-	Owed     []string     // keys that the reply to an earlier one named
+	Reads    string       // a name for the lanes it reads: instances with the same name watch for each other
+	LanesVer int64        // claim nothing if the list of lanes has another version; 0 claims anyway
+	Owed     []string     // the keys that an earlier reply named in its Owed
 }
 
-// CycleReply is what a cycle returned.
+// CycleReply is the reply to a [CycleRequest].
 type CycleReply struct {
-	Now      time.Time // by the clock of Redis, in microseconds
-	NextDue  time.Time // of the lanes that may be claimed; zero if nothing waits
-	MayClaim bool      // by the leader's rule; if not, wait to be woken
-	Watching bool      // this instance is to look again at NextDue; if not, another does
-	LeftDue  bool      // due work was left behind, or not looked for because the lanes are others than LanesVer asked
-	LanesVer int64
-	Void     []int // indexes of settlements that changed nothing: the claim was not held any more
-	Skipped  int   // slots that left because of their overlap policy
-	Refused  []int // indexes of settlements that would have moved what somebody asked to cancel: settle it as cancelled
-	// Owed are keys that have room, and tasks waiting for them in lanes that the request did not name: read the lanes
-	// again, and ask again with these keys.
+	Now      time.Time // by the clock of Redis, to the microsecond
+	NextDue  time.Time // the next due time in the lanes that this instance reads; zero if nothing waits
+	MayClaim bool      // the leader's rule lets this instance claim; if not, wait to be woken
+	Watching bool      // this instance must look again at NextDue; if not, another one does
+	LeftDue  bool      // the script left due work, or did not look because the list of lanes is not of version LanesVer
+	LanesVer int64     // the version of the list of lanes in Redis
+	Void     []int     // indexes of settlements that changed nothing, because the claim was void
+	Skipped  int       // slots that left because of their overlap policy
+	Refused  []int     // indexes of Moved settlements that Redis refused because of a request to cancel: settle as cancelled
+	// Owed lists keys that have room while a task waits for them in a lane that the request did not name. The caller reads
+	// the lanes again and sends these keys with the next request.
 	Owed      []string
 	Claimed   []*task.Task
 	Malformed []Malformed
 }
 
-// Malformed is a claimed task whose record cannot be read: written by a much newer release, or damaged.
+// Malformed is a claimed task whose record this release cannot read: a much newer release wrote it, or it is damaged.
 type Malformed struct {
 	ID     string
 	Fence  int64
@@ -94,11 +94,11 @@ type Malformed struct {
 	Err    error
 }
 
-// Cycle settles runs that ended and claims due tasks in one step. It is sent at most once. After an error that leaves
-// the outcome open ([store.ErrUnreachable]), or [ErrStale], call [Queue.Claims] to learn what this generation holds; settling
-// twice is harmless.
+// Cycle settles runs that ended and claims due tasks, in one step. It never sends a request twice. After an error that
+// leaves the outcome open ([store.ErrUnreachable]), or after [ErrStale], the caller reads with [Queue.Claims] what this
+// generation holds. It may send the settlements again: to settle a run twice is harmless.
 //
-// It returns [ErrFenced], and does nothing, if the instance's lease ran out.
+// Cycle returns [ErrFenced], and does nothing, if the instance's lease ran out.
 func (q *Queue) Cycle(ctx context.Context, r *CycleRequest) (*CycleReply, error) {
 	if r.Want > MaxBatch || len(r.Settle) > MaxBatch {
 		return nil, fmt.Errorf("cycle: %d to claim and %d to settle, the limit is %d", r.Want, len(r.Settle), MaxBatch)
@@ -132,7 +132,7 @@ func (q *Queue) Cycle(ctx context.Context, r *CycleRequest) (*CycleReply, error)
 	return out, err
 }
 
-// appendSettlements writes settlements grouped by outcome, as cycle.lua reads them, and returns that order.
+// appendSettlements appends the settlements, grouped by outcome as cycle.lua reads them, and returns their order.
 func appendSettlements(args []any, settle []Settlement, lanes map[Lane]int) ([]int, []any, error) {
 	order := make([]int, 0, len(settle))
 	var counts [outcomes]int
@@ -152,7 +152,7 @@ func appendSettlements(args []any, settle []Settlement, lanes map[Lane]int) ([]i
 		args = append(args, n)
 	}
 	for _, i := range order {
-		args = append(args, &settle[i].ID) // a pointer fits into an interface as it is: nothing is allocated
+		args = append(args, &settle[i].ID) // a pointer fits into an interface value without an allocation
 	}
 	args = appendFences(args, settle, order)
 	at := counts[Finished]
@@ -188,8 +188,8 @@ func appendSettlements(args []any, settle []Settlement, lanes map[Lane]int) ([]i
 	return order, args, nil
 }
 
-// appendFences writes the fences of what is settled, each with how many that follow each other have it: tasks of one
-// claim mostly end together.
+// appendFences appends each fence with how many settlements in a row have it. Tasks that were claimed together share a
+// fence, and mostly end together.
 func appendFences(args []any, settle []Settlement, order []int) []any {
 	at, runs := len(args), 0
 	args = append(args, 0)
@@ -237,7 +237,7 @@ func decodeCycle(r *store.Reply, req *CycleRequest, order []int) (*CycleReply, e
 // keySeparator stands between keys, which may not contain it.
 const keySeparator = "\x1f"
 
-// indexes are those of settlements that a script named by their places in the order in which it got them.
+// indexes turns the places that a script names, in the order in which it got the settlements, into the caller's indexes.
 func indexes(places string, order []int) (list []int) {
 	if places == "" {
 		return nil
@@ -250,7 +250,8 @@ func indexes(places string, order []int) (list []int) {
 	return list
 }
 
-// decodeLane cuts the four joined strings of a lane into tasks. All tasks of a lane share one allocation.
+// decodeLane cuts the four joined strings of a lane into tasks. All tasks of a lane share one allocation. If the lengths
+// do not fit the records, a record comes out damaged, and its task is malformed.
 func (c *CycleReply) decodeLane(req *CycleRequest, lane Lane, fence int64, ids, dues, lengths, records string) {
 	n := strings.Count(ids, "\n") + 1
 	tasks := make([]task.Task, n)
@@ -278,7 +279,7 @@ func (c *CycleReply) decodeLane(req *CycleRequest, lane Lane, fence int64, ids, 
 	}
 }
 
-// parseScore reads a score as Redis prints it: an integer, or a float if someone else wrote it.
+// parseScore reads a score as Redis prints it: an integer, or a float if another program wrote it.
 func parseScore(s string) time.Time {
 	if ms, err := strconv.ParseInt(s, 10, 64); err == nil {
 		return store.ScoreTime(float64(ms))
@@ -290,7 +291,7 @@ func parseScore(s string) time.Time {
 	return store.ScoreTime(f)
 }
 
-// claimed fills in what a claim says of a task. Due stays the first due time over all attempts.
+// claimed fills in the fields that come from the claim. Due stays the first due time over all attempts.
 func claimed(t *task.Task, now time.Time, fence int64, instance string, due time.Time) {
 	if t.Due.IsZero() {
 		t.Due = due

@@ -11,14 +11,14 @@ import (
 
 var enqueueScript = store.NewScript("enqueue", WakeLib, source("enqueue"))
 
-// ErrDuplicate is matched by what [Refused] says of a task that was not added.
+// ErrDuplicate is matched by each [Refused].
 var ErrDuplicate = errors.New("duplicate")
 
-// Refused is why one task of a batch was not added. It matches [ErrDuplicate].
+// Refused says why one task of a batch was not added. It matches [ErrDuplicate].
 type Refused struct {
-	// By is "id" (a task of this ID is known) or "unique" (the unique key is taken).
+	// By is "id" (a task with this ID exists) or "unique" (another task holds the unique key).
 	By string
-	// ID is the task that stands in its place.
+	// ID is the ID of the existing task.
 	ID string
 }
 
@@ -32,16 +32,16 @@ func (r *Refused) Error() string {
 // Is matches [ErrDuplicate].
 func (r *Refused) Is(target error) bool { return target == ErrDuplicate }
 
-// batchBytes bounds what one call sends: a long script call keeps everybody else waiting.
+// batchBytes bounds the payloads that one call sends. Every other client waits while a script runs.
 const batchBytes = 4 << 20
 
-// Enqueue adds tasks, each of which must have an ID. With look, an ID that is already known is refused; without it,
-// the caller vouches that the IDs are new. The result has an entry for each task: nil; a [*Refused]; or a
-// [*task.FieldError], if its queue, type and priority together are new, and 2,000 such are in use.
+// Enqueue adds tasks, each of which must have an ID. With look it refuses an ID that exists; without look the caller
+// guarantees that the IDs are new. Refused has an entry for each task: nil if the task was added; a [*Refused]; or a
+// [*task.FieldError] if the task needs a new lane and 2,000 lanes are in use.
 //
-// Batches over [MaxBatch] are split, and each part is added whole or not at all. If a call fails, added says how many
-// tasks were dealt with before it. After [store.ErrUnreachable] it is open whether the next part was added; enqueueing it
-// again with look, while its tasks are known, tells.
+// Enqueue splits batches over [MaxBatch], and over 4 MiB of payload. It adds each part whole or not at all. If a call
+// fails, added is how many tasks the calls before it handled. After [store.ErrUnreachable] the next part may or may not
+// have been added. The caller can enqueue it again with look: tasks that were added are refused as long as they exist.
 func (q *Queue) Enqueue(ctx context.Context, tasks []*task.Task, look bool) (refused []error, added int, err error) {
 	refused = make([]error, len(tasks))
 	for from := 0; from < len(tasks); {

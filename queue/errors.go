@@ -6,18 +6,19 @@ import (
 	"github.com/onbeat/onbeat/store"
 )
 
-// What scripts refuse, and what is not there. Match with errors.Is. What Redis itself refuses is told apart in package store.
+// The refusals of the scripts, and the errors of a read or a change. Match them with errors.Is. Package store has those of
+// Redis itself.
 var (
-	// ErrFenced: this instance is not registered any more, or its lease ran out. Nothing was done.
+	// ErrFenced: the calling instance is not registered any more, or its lease ran out. The script did nothing.
 	ErrFenced = store.Refusal("FENCED", "instance is fenced")
-	// ErrNotLeader: another instance leads, or a newer epoch has begun. Nothing was done.
+	// ErrNotLeader: another instance leads, or a newer epoch has begun. The script did nothing.
 	ErrNotLeader = store.Refusal("NOTLEADER", "not the leader")
-	// ErrStale: a later call of the same instance came first. Nothing was done.
+	// ErrStale: a later call of the same generation reached Redis first. The script did nothing.
 	ErrStale = store.Refusal("STALE", "stale call")
-	// ErrAlive: the generation whose tasks were to be recovered was not declared dead. Nothing was done.
+	// ErrAlive: the generation to recover was not declared dead. The script did nothing.
 	ErrAlive = store.Refusal("ALIVE", "generation is alive")
 	// ErrNotFound: there is no such task, schedule or release.
 	ErrNotFound = errors.New("not found")
-	// ErrChanged: somebody else changed it at the same time, more often than we tried again.
+	// ErrChanged: another caller changed it at the same time, at each of our tries.
 	ErrChanged = errors.New("changed at the same time")
 )

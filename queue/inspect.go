@@ -14,31 +14,32 @@ import (
 	"github.com/onbeat/onbeat/task"
 )
 
-// Found is a task and the place it was found in. A moment later it may be elsewhere.
+// Found is a task and its state when it was read. The task may have moved since.
 type Found struct {
 	Task  *task.Task
 	State task.State
 	// Held is set for a due task that waits for its key.
 	Held bool
-	// Gen is the generation that runs it, if it is running.
+	// Gen is the generation that runs the task, if it is running.
 	Gen int64
-	// At is when it is due, was claimed, died, or until when it is kept, by its state.
+	// At depends on the state: when the task is due, was claimed, or died, or until when it is kept.
 	At time.Time
-	// Unreadable is why its record cannot be read. Of its task only the ID is known then.
+	// Unreadable is why the task's record cannot be read. Task then has only its ID.
 	Unreadable error
 }
 
-// generation is one that may hold running tasks: registered, or declared dead and not yet recovered.
+// generation is a generation that may hold claims: it is registered, or was declared dead and is not yet recovered.
 type generation struct {
 	gen      int64
 	instance string // "" for a dead one
 	release  string
 }
 
-// Task finds a task by its ID, in whatever state it is. It returns [ErrNotFound] for an unknown one, and an error for one
-// whose record cannot be read, unless it has ended.
+// Task finds a task by its ID, in any state. It returns [ErrNotFound] for an unknown task, and an error for a task whose
+// record cannot be read, unless the task has ended.
 func (q *Queue) Task(ctx context.Context, id string) (Found, error) {
-	// A task may move from a place not yet looked at to one already looked at; it does not keep doing so.
+	// While find looks, a task may move from a place that find has yet to look at to one that it has looked at. That does
+	// not happen many times in a row.
 	for range 5 {
 		f, ok, err := q.find(ctx, id)
 		if err != nil {
@@ -90,7 +91,8 @@ func (q *Queue) find(ctx context.Context, id string) (f Found, ok bool, err erro
 	return f, true, nil
 }
 
-// findUnreadable finds a task that has ended by its ID alone. One that has not stands where its record would say.
+// findUnreadable finds an ended task by its ID alone. It cannot find another one, because only the record says where that
+// task lies: then it returns why.
 func (q *Queue) findUnreadable(ctx context.Context, id string, why error) (f Found, ok bool, err error) {
 	pipe := q.rdb.Pipeline()
 	dead := pipe.ZScore(ctx, q.keys.Dead, id)
@@ -110,7 +112,7 @@ func (q *Queue) findUnreadable(ctx context.Context, id string, why error) (f Fou
 	return f, true, nil
 }
 
-// exec sends a pipeline. What is merely not there is not an error.
+// exec sends a pipeline. An entry that does not exist is not an error.
 func exec(ctx context.Context, pipe redis.Pipeliner) error {
 	cmds, err := pipe.Exec(ctx)
 	if err == nil {
@@ -135,7 +137,7 @@ func foundDue(t *task.Task, score float64) Found {
 	return Found{Task: t, State: task.Due, At: at}
 }
 
-// generations lists those that may hold running tasks.
+// generations lists the generations that may hold claims.
 func generations(members map[string]string, orphans []string) []generation {
 	list := make([]generation, 0, len(members)+len(orphans))
 	for id, member := range members {
@@ -197,7 +199,7 @@ func foundRunning(t *task.Task, value string, g generation) Found {
 	return Found{Task: t, State: task.Running, Gen: g.gen, At: at}
 }
 
-// findHeld looks among those that wait for the task's key, a part at a time.
+// findHeld looks for a task among those that wait for its key, a part at a time.
 func (q *Queue) findHeld(ctx context.Context, t *task.Task) (f Found, ok bool, err error) {
 	if t.Key == "" {
 		return f, false, nil

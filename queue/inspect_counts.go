@@ -13,12 +13,12 @@ import (
 	"github.com/onbeat/onbeat/store"
 )
 
-// LaneCount is how much lies in a lane's due set. Tasks that wait for their key are not counted here.
+// LaneCount counts the tasks in a lane's due set, without those that wait for their key.
 type LaneCount struct {
 	Lane    Lane
-	Due     int64     // all of them, also those of the future
-	Overdue int64     // those whose time has come
-	Head    time.Time // when the first is due; zero if there is none
+	Due     int64     // all tasks, also those due in the future
+	Overdue int64     // tasks whose due time has come
+	Head    time.Time // the earliest due time; zero if the lane is empty
 }
 
 // Counts is the state of a partition in numbers, as of about Now.
@@ -28,19 +28,18 @@ type Counts struct {
 
 	Due     int64 // over all lanes
 	Overdue int64
-	Held    int64 // waiting for their key
+	Held    int64 // due tasks that wait for their key
 	Running int64
 	Dead    int64
-	Done    int64 // kept
+	Done    int64 // finished tasks that are kept
 
-	// Totals since the partition was made.
+	// Finished, Retried and Died are totals since the partition was made.
 	Finished, Retried, Died int64
 
 	Schedules int64
 }
 
-// Counts reads the state in numbers, in two round trips whose cost does not depend on how many tasks there are.
-// O(lanes + instances).
+// Counts counts the tasks of a partition. It takes two round trips and O(lanes + instances), however many tasks there are.
 func (q *Queue) Counts(ctx context.Context) (Counts, error) {
 	c, err := q.counts(ctx)
 	if err != nil {
@@ -116,7 +115,8 @@ func (q *Queue) counts(ctx context.Context) (c Counts, err error) {
 	return c, nil
 }
 
-// Unhandled are the lanes that hold tasks of none of the given types: work that waits for somebody who can do it.
+// Unhandled returns the lanes that hold tasks of none of the given types. Such tasks wait for an instance that handles
+// their type.
 func (c Counts) Unhandled(types []string) []LaneCount {
 	var list []LaneCount
 	for _, l := range c.Lanes {

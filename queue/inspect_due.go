@@ -9,15 +9,15 @@ import (
 	"github.com/onbeat/onbeat/task"
 )
 
-// dueSet is one lane's due set on the way through it.
+// dueSet is a position in one lane's due set.
 type dueSet struct {
 	key  string
-	next int64 // rank of what is to be read next
-	rows []redis.Z
-	end  bool // nothing is left to read
+	next int64     // the rank to read next
+	rows []redis.Z // read, and not used yet
+	end  bool      // all is read
 }
 
-// listDue merges the due sets of all lanes asked for, then goes on to the tasks that wait for their key.
+// listDue merges the due sets of all lanes that o asks for, and goes on with the tasks that wait for their key.
 func (q *Queue) listDue(ctx context.Context, o *ListOptions, after cursor) (Page, error) {
 	all, _, err := q.Lanes(ctx)
 	if err != nil {
@@ -46,7 +46,7 @@ func (q *Queue) listDue(ctx context.Context, o *ListOptions, after cursor) (Page
 	return p, q.appendHeld(ctx, &p, sets, o, after)
 }
 
-// mergeDue appends due tasks in due order. It returns the last that it looked at, and whether that was the end.
+// mergeDue appends due tasks to p, in due order. It returns the last place that it looked at, and whether that is the end.
 func (q *Queue) mergeDue(ctx context.Context, p *Page, keys []string, o *ListOptions, after cursor) (cursor, bool, error) {
 	sources := make([]*dueSet, len(keys))
 	for i, key := range keys {
@@ -63,7 +63,7 @@ func (q *Queue) mergeDue(ctx context.Context, p *Page, keys []string, o *ListOpt
 	}
 	want := o.Limit
 	if o.Schedule != "" {
-		want = 1000 // few of many: read further ahead
+		want = 1000 // few of many tasks will match: read further ahead
 	}
 	chunk := int64(min(want, max(16, 2*want/max(len(keys), 1))))
 	var rows []row
@@ -88,7 +88,7 @@ func (q *Queue) mergeDue(ctx context.Context, p *Page, keys []string, o *ListOpt
 	return after, false, err
 }
 
-// refill reads on in those that have run dry, in one round trip.
+// refill reads on in each due set whose rows are used up, in one round trip.
 func (q *Queue) refill(ctx context.Context, sources []*dueSet, chunk int64) error {
 	var pipe redis.Pipeliner
 	var dry []*dueSet
@@ -116,7 +116,8 @@ func (q *Queue) refill(ctx context.Context, sources []*dueSet, chunk int64) erro
 	return nil
 }
 
-// earliest is the one whose next task comes first: by due time, then by ID, as in a set of Redis.
+// earliest returns the due set whose next task comes first: by due time, then by ID, as Redis sorts a zset. It returns nil
+// at the end.
 func earliest(sources []*dueSet) *dueSet {
 	var best *dueSet
 	for _, s := range sources {
@@ -134,8 +135,8 @@ func before(a, b redis.Z) bool {
 	return rowOf(a).id < rowOf(b).id
 }
 
-// seek finds, in each set, the rank of the first member at a cursor's place or behind it (past: only behind it), even
-// if the cursor's own member has left. Millions may share one score, so it halves the distance instead of reading on.
+// seek returns, for each zset, the rank of the first member at the cursor's place or after it (with past: only after it).
+// The cursor's own member may have left. Millions of members may share one score, so seek searches by halving.
 func (q *Queue) seek(ctx context.Context, keys []string, c cursor, past bool) ([]int64, error) {
 	low, high := make([]int64, len(keys)), make([]int64, len(keys))
 	pipe := q.rdb.Pipeline()
@@ -181,7 +182,7 @@ func (q *Queue) seek(ctx context.Context, keys []string, c cursor, past bool) ([
 	}
 }
 
-// appendHeld fills the page with tasks that wait for their key, in the order of the keys.
+// appendHeld fills the page with tasks that wait for their key, sorted by key.
 func (q *Queue) appendHeld(ctx context.Context, p *Page, sets map[string]bool, o *ListOptions, after cursor) error {
 	low := "-"
 	if after.kind == 'h' {
@@ -226,7 +227,7 @@ func (q *Queue) appendHeld(ctx context.Context, p *Page, sets map[string]bool, o
 	}
 }
 
-// heldCursor is c, or the place before all held tasks.
+// heldCursor returns c as a place among the held tasks; the zero cursor becomes the place before all of them.
 func heldCursor(c cursor) cursor {
 	c.kind = 'h'
 	return c

@@ -16,13 +16,13 @@ import (
 	"github.com/onbeat/onbeat/task"
 )
 
-// ListOptions say which tasks to list. The zero value is the first hundred.
+// ListOptions say which tasks to list. The zero value lists the first 100.
 type ListOptions struct {
-	// Queue, Type and Schedule leave out what is of another. Empty: any.
+	// Queue, Type and Schedule list only tasks of that queue, type and schedule. Empty: any.
 	Queue, Type, Schedule string
-	// Limit is the most tasks on a page. Default 100, at most 1000.
+	// Limit is the most tasks on a page. Default 100; more than 1000 counts as 1000.
 	Limit int
-	// After is the Next of the page before.
+	// After is the Next of the previous page.
 	After string
 }
 
@@ -34,8 +34,8 @@ func (o ListOptions) withDefaults() ListOptions {
 	return o
 }
 
-// mayBe tells from the ID alone whether a task may be of the schedule asked for: slots are name@ms, runs by hand
-// name!...
+// mayBe reports from the ID alone whether a task may belong to the schedule that is asked for. The ID of a slot is
+// name@ms; that of a run by hand begins with name!.
 func (o *ListOptions) mayBe(id string) bool {
 	if o.Schedule == "" {
 		return true
@@ -52,22 +52,25 @@ func (o *ListOptions) match(t *task.Task) bool {
 	return o.ofLane(LaneOf(t)) && (o.Schedule == "" || o.Schedule == t.Schedule)
 }
 
-// Page is part of a list.
+// Page is one page of a list.
 type Page struct {
 	Tasks []Found
-	// Next is the After of the next page; "" if this is the last.
+	// Next is the After of the next page, or "" if this page is the last.
 	Next string
 }
 
-// scanMost is how many tasks one page looks at, at most, to find those asked for.
+// scanMost is the most tasks that List looks at for one page.
 const scanMost = 20_000
 
-// List reads a page of the tasks in a state: due ones in due order, followed by those that wait for their key;
-// running ones, the longest running first; dead ones, the newest first; done ones, those kept longest first.
+// List reads a page of the tasks in a state. Due tasks come in due order, followed by those that wait for their key.
+// Running tasks come with the longest running first, dead ones with the newest first, and done ones with the one that is
+// kept the longest first.
 //
-// A page may be short, even empty, and still have a Next: a page looks at a bounded number of tasks. Tasks move while
-// they are listed; one that moves may be missed. A task whose record cannot be read is listed with its ID only, unless
-// a filter leaves it out.
+// A page may be short, even empty, and still have a Next, because List looks at no more than 20,000 tasks for one page. A
+// task that moves meanwhile may be missed. List lists a task whose record cannot be read by its ID alone, unless a filter
+// is set.
+//
+// List returns a [*task.FieldError] for an After that is not a cursor, and for an unknown state.
 func (q *Queue) List(ctx context.Context, state task.State, opts ListOptions) (Page, error) {
 	o := opts.withDefaults()
 	after, err := parseCursor(o.After)
@@ -93,9 +96,9 @@ func (q *Queue) List(ctx context.Context, state task.State, opts ListOptions) (P
 	return p, nil
 }
 
-// cursor is the last thing a page looked at: a place in an order of scores and members. The zero value is before all.
+// cursor is the last place that a page looked at, in an order of scores and members. The zero value is before all.
 type cursor struct {
-	kind   byte // 't' a task; 'h' a held member; 0: none
+	kind   byte // 't': a task; 'h': a member of held; 0: none
 	score  float64
 	member string
 }
@@ -175,7 +178,7 @@ func (q *Queue) listEnded(ctx context.Context, key string, state task.State, o *
 type row struct {
 	id    string
 	score float64
-	found Found // but for the task
+	found Found // without the task
 	claim string
 	by    generation
 }
@@ -185,7 +188,7 @@ func rowOf(z redis.Z) row {
 	return row{id: id, score: z.Score}
 }
 
-// appendRecords reads the records of rows and appends those that match, until the page is full. It returns how many
+// appendRecords reads the records of rows and appends the tasks that match, until the page is full. It returns how many
 // rows it used.
 func (q *Queue) appendRecords(ctx context.Context, p *Page, rows []row, o *ListOptions) (used int, err error) {
 	var wanted []string
@@ -211,7 +214,7 @@ func (q *Queue) appendRecords(ctx context.Context, p *Page, rows []row, o *ListO
 		rec, ok := records[0].(string)
 		records = records[1:]
 		if !ok {
-			continue // it left in between
+			continue // the task left meanwhile
 		}
 		t := &task.Task{ID: r.id}
 		unreadable := task.Decode(rec, t)
@@ -236,7 +239,8 @@ func (q *Queue) appendRecords(ctx context.Context, p *Page, rows []row, o *ListO
 	return len(rows), nil
 }
 
-// listRunning reads what all generations run: as many tasks as there are workers, so it reads them all.
+// listRunning lists the claims of all generations. There are no more of them than workers, so it reads them all for each
+// page.
 func (q *Queue) listRunning(ctx context.Context, o *ListOptions, after cursor) (Page, error) {
 	gens, err := q.generations(ctx)
 	if err != nil {
@@ -255,7 +259,7 @@ func (q *Queue) listRunning(ctx context.Context, o *ListOptions, after cursor) (
 	var rows []row
 	for i, g := range gens {
 		for id, value := range all[i].Val() {
-			if id == "" { // the last seq
+			if id == "" { // the entry of the last seq
 				continue
 			}
 			_, at, _, _ := parseClaim(value)
@@ -289,7 +293,7 @@ func (q *Queue) listRunning(ctx context.Context, o *ListOptions, after cursor) (
 	return p, nil
 }
 
-// generations reads those that may hold running tasks.
+// generations reads which generations may hold claims.
 func (q *Queue) generations(ctx context.Context) ([]generation, error) {
 	pipe := q.rdb.Pipeline()
 	members := pipe.HGetAll(ctx, q.keys.Members)

@@ -14,16 +14,17 @@ import (
 	"github.com/onbeat/onbeat/store"
 )
 
-// Event is a change of state that people want to know of: an instance came or went, another leads, a schedule or a
-// task was changed by hand.
+// Event is a change of state that people want to know about: an instance came or left, another instance leads, a person
+// changed a schedule or a task.
 type Event struct {
-	ID     string // place in the stream: what [Queue.FollowEvents] goes on from
+	ID     string // the place in the stream, from which [Queue.FollowEvents] goes on
 	At     time.Time
 	Kind   string            // "joined", "leader", "lost", ...
-	Fields map[string]string // the rest
+	Fields map[string]string // all other fields
 }
 
-// Events reads the newest events since a moment (zero: ever), at most limit (default 100), the newest last.
+// Events returns the newest events since a moment (zero: ever), the newest last: at most limit, or 100 if limit is not
+// positive.
 func (q *Queue) Events(ctx context.Context, since time.Time, limit int) ([]Event, error) {
 	if limit <= 0 {
 		limit = 100
@@ -40,8 +41,8 @@ func (q *Queue) Events(ctx context.Context, since time.Time, limit int) ([]Event
 	return list, nil
 }
 
-// Tell adds an event of a kind: names and values of what there is to say follow. An empty value is left out. Producers need not have
-// the right to.
+// Tell adds an event of a kind. Fields are pairs of a name and a value; Tell leaves out a pair with an empty value. A
+// producer's user may lack the right to add events.
 func (q *Queue) Tell(ctx context.Context, kind string, fields ...string) error {
 	values := []any{"event", kind}
 	for i := 0; i+1 < len(fields); i += 2 {
@@ -56,12 +57,13 @@ func (q *Queue) Tell(ctx context.Context, kind string, fields ...string) error {
 	return nil
 }
 
-// followBlock is how long one read waits for new events, and so how late the end of a context may be noticed.
+// followBlock is how long one read waits for new events. FollowEvents notices the end of its context that much later at
+// most.
 const followBlock = time.Second
 
-// FollowEvents calls fn with each event behind the one with the ID from, as it happens; with "", from now on. It
-// returns when fn does with an error, when Redis fails, or with its cause when ctx ends. To go on, call it again with
-// the ID of the last event.
+// FollowEvents calls fn with each event after the one with the ID from, as it happens; from "" means from now on. It
+// returns the error of fn, the error of Redis, or the cause of ctx when ctx ends, up to a second later. To go on, the
+// caller calls it again with the ID of the last event.
 func (q *Queue) FollowEvents(ctx context.Context, from string, fn func(Event) error) error {
 	if from == "" {
 		last, err := q.Events(ctx, time.Time{}, 1)
@@ -81,7 +83,7 @@ func (q *Queue) FollowEvents(ctx context.Context, from string, fn func(Event) er
 			continue
 		}
 		if err != nil && ctx.Err() != nil {
-			break // it ended while Redis was asked
+			break // ctx ended while Redis was asked
 		}
 		if err != nil {
 			return fmt.Errorf("follow events: %w", store.Classify(err))
@@ -118,14 +120,14 @@ func streamStart(since time.Time) string {
 	return strconv.FormatInt(max(since.UnixMilli(), 0), 10)
 }
 
-// History calls fn with what became of the slots of schedules since a moment (zero: ever), oldest first, until the
-// present or until fn returns an error, which it then returns. It reads a page at a time.
+// History calls fn with each entry of the history since a moment (zero: ever), oldest first. It returns at the end of the
+// history, or with the error of fn. It reads a page at a time.
 func (q *Queue) History(ctx context.Context, since time.Time, fn func(history.Entry) error) error {
 	return q.historyFrom(ctx, streamStart(since), fn)
 }
 
-// HistoryAfter is [Queue.History] from the entry behind the one with an ID on; "" is the first. To follow the history, call it
-// again with the ID of the last entry.
+// HistoryAfter is [Queue.History] for the entries after the one with an ID; "" means all. To follow the history, the
+// caller calls it again with the ID of the last entry.
 func (q *Queue) HistoryAfter(ctx context.Context, id string, fn func(history.Entry) error) error {
 	from := "-"
 	if id != "" {
@@ -134,7 +136,7 @@ func (q *Queue) HistoryAfter(ctx context.Context, id string, fn func(history.Ent
 	return q.historyFrom(ctx, from, fn)
 }
 
-// historyPage is how many entries are read at once.
+// historyPage is how many entries one call reads.
 const historyPage = 500
 
 func (q *Queue) historyFrom(ctx context.Context, from string, fn func(history.Entry) error) error {
@@ -155,7 +157,7 @@ func (q *Queue) historyFrom(ctx context.Context, from string, fn func(history.En
 	}
 }
 
-// HistoryBefore calls fn with the entries before the one with an ID ("" is behind the last), newest first, until fn returns false.
+// HistoryBefore calls fn with the entries before the one with an ID, newest first, until fn returns false; "" means all.
 func (q *Queue) HistoryBefore(ctx context.Context, id string, fn func(history.Entry) bool) error {
 	to := "+"
 	if id != "" {

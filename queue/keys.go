@@ -7,20 +7,20 @@ import (
 	"github.com/onbeat/onbeat/task"
 )
 
-// Partition is one dispatcher's share of a Redis: a namespace, or one part of it. Everything in it shares one hash
-// tag, so every script is safe on Redis Cluster.
+// Partition is one dispatcher's share of a Redis: a namespace, or one part of it. Its keys share one hash tag, so every
+// script is safe on Redis Cluster.
 type Partition struct {
 	// Namespace is the name of the dispatcher.
 	Namespace string
-	// Number is this part's number, from 1. Zero: the namespace is not split.
+	// Number is the number of this part, from 1. Zero: the namespace is not split.
 	Number int
 }
 
-// Validate refuses a namespace that is empty, over 128 bytes, or holds anything but letters, digits and - _ . : / +
-// (braces would move the hash tag, spaces and globs make keys that nobody can type).
+// Validate returns a [*task.FieldError] for a namespace that is empty, over 128 bytes, or has other characters than
+// letters, digits and - _ . : / + (braces would move the hash tag; spaces and globs make keys that are hard to type).
 func (p Partition) Validate() error { return task.CheckName("namespace", p.Namespace) }
 
-// Prefix is what every key of the partition begins with.
+// Prefix returns the prefix of every key of the partition.
 func (p Partition) Prefix() string {
 	if p.Number > 0 {
 		return fmt.Sprintf("onbeat:{%s#%d}:", p.Namespace, p.Number)
@@ -28,15 +28,15 @@ func (p Partition) Prefix() string {
 	return "onbeat:{" + p.Namespace + "}:"
 }
 
-// Keys names every key of a partition, once. Scripts get them as KEYS and build none of their own. Times in them are
-// unix milliseconds.
+// Keys names every key of a partition, once. Scripts get them as KEYS and build no names themselves. Times are in unix
+// milliseconds.
 type Keys struct {
 	prefix string
 
 	Tasks   string // hash   task -> record (see task.Encode)
 	Lanes   string // hash   lane -> first used
 	Held    string // zset   due tasks that wait for their key (see lib_held.lua)
-	Active  string // hash   "k:key", "b:key" (those of it that are behind), "t:type" -> running
+	Active  string // hash   "k:key", "b:key" (only runs that are behind), "t:type" -> how many run
 	Dead    string // zset   task -> when it died
 	Done    string // zset   task -> end of keeping
 	Cancel  string // hash   task or "k:key" -> "fence asked-at reason"
@@ -45,7 +45,7 @@ type Keys struct {
 
 	Schedules string // hash schedule -> definition
 	Last      string // hash schedule -> "rev slot runs anchor paused"
-	Behind    string // hash schedule -> what was missed and is still to be pushed (see Behind)
+	Behind    string // hash schedule -> missed slots that are still to be pushed (see Behind)
 	Changed   string // zset schedule -> version of its last change
 
 	Retired     string // hash retired schedule -> when and by whom, last run, definition (see change.lua)
@@ -83,33 +83,33 @@ func (p Partition) Keys() Keys {
 	}
 }
 
-// Running is the hash of what a generation runs.
+// Running returns the hash of a generation's claims.
 func (k Keys) Running(gen int64) string { return fmt.Sprintf("%srunning:%d", k.prefix, gen) }
 
-// Due is the due set of a lane: a zset of task -> due time.
+// Due returns the due set of a lane: a zset of task -> due time.
 func (k Keys) Due(l Lane) string { return k.prefix + "due:" + l.String() }
 
-// Unique is the key that holds a unique window open.
+// Unique returns the string that names the task holding a unique key. It expires with the window.
 func (k Keys) Unique(key string) string { return k.prefix + "unique:" + key }
 
-// WakeOf is the channel of one instance.
+// WakeOf returns the wake-up channel of one instance.
 func (k Keys) WakeOf(instance string) string { return k.Wake + ":" + instance }
 
-// Lane is what one due set holds: the tasks of one queue, priority and type. A consumer reads only the lanes of types
-// it handles, which is how unknown work waits without costing anybody anything.
+// Lane names a due set: that of one queue, priority and type. A consumer reads only the lanes of types that it handles,
+// so a task of an unknown type waits and costs no instance anything.
 type Lane struct {
 	Queue    string
 	Priority task.Priority
 	Type     string
 }
 
-// LaneOf is the lane a task belongs in.
+// LaneOf returns the lane of a task.
 func LaneOf(t *task.Task) Lane { return Lane{Queue: t.QueueName(), Priority: t.Priority, Type: t.Type} }
 
-// String is queue|priority|type; names have no bar.
+// String returns queue|priority|type. Names contain no bar.
 func (l Lane) String() string { return l.Queue + "|" + l.Priority.String() + "|" + l.Type }
 
-// ParseLane reads what String wrote.
+// ParseLane reads the text of String.
 func ParseLane(s string) (Lane, error) {
 	queue, rest, ok := strings.Cut(s, "|")
 	priority, typ, ok2 := strings.Cut(rest, "|")

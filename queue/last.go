@@ -7,22 +7,22 @@ import (
 	"github.com/onbeat/onbeat/store"
 )
 
-// Last is how far a schedule has come: its last run, and what its grid hangs on. It lies in Redis as text, and is
-// compared there as text.
+// Last is how far a schedule has come: its last run, and the anchor of its grid. Redis keeps it as text, and scripts
+// compare the text.
 type Last struct {
-	// Rev rises with every change of the schedule, and never repeats, even over deletion.
+	// Rev is the revision. It rises with every change of the schedule and never repeats, even after a deletion.
 	Rev int64
-	// Slot: every slot up to it has been pushed or disposed of. Zero before the first.
+	// Slot is the last run: every slot up to it has been pushed, disposed of, or put off. Zero before the first slot.
 	Slot time.Time
-	// Runs counts the slots pushed.
+	// Runs counts the slots that were pushed, less those that were dropped before they ran.
 	Runs int64
 	// Anchor is slot zero.
 	Anchor time.Time
-	// Paused schedules push nothing.
+	// Paused: the schedule pushes no slots.
 	Paused bool
 }
 
-// String is the text that lies in Redis.
+// String returns the text that Redis keeps.
 func (l Last) String() string {
 	paused := 0
 	if l.Paused {
@@ -31,7 +31,7 @@ func (l Last) String() string {
 	return fmt.Sprintf("%d %d %d %d %d", l.Rev, store.Ms(l.Slot), l.Runs, store.Ms(l.Anchor), paused)
 }
 
-// ParseLast reads what String wrote; the empty string is the zero Last.
+// ParseLast reads the text of String. The empty string is the zero Last.
 func ParseLast(s string) (Last, error) {
 	if s == "" {
 		return Last{}, nil

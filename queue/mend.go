@@ -16,7 +16,7 @@ import (
 
 var mendScript = store.NewScript("mend", source("mend"))
 
-// types says what each key of a partition is, but for those of lanes and generations.
+// types maps each key of a partition to its Redis type, except the keys of lanes and generations.
 func (k *Keys) types() map[string]string {
 	all := map[string]string{k.Events: "stream", k.History: "stream"}
 	for _, key := range []string{
@@ -31,16 +31,17 @@ func (k *Keys) types() map[string]string {
 	return all
 }
 
-// typeOf is the type of the key of a lane, of a generation, or of a unique window; "" for another key.
+// typeOf returns the Redis type of the key of a lane, a generation or a unique window, and "" for another key.
 func (k *Keys) typeOf(key string) string {
 	kind, _, _ := strings.Cut(strings.TrimPrefix(key, k.prefix), ":")
 	return map[string]string{"due": "zset", "running": "hash", "unique": "string"}[kind]
 }
 
-// Mend sets aside every key of the partition that is of another type than onbeat's, because something else has written
-// to it, and returns their names: as "…aside:<unix ms>:…" they are kept for a month. No script touches such a key; each
-// answers [store.ErrWrongType], which is the cause to give here, and has done nothing. What the key held before was lost when it was
-// written over; what other keys know of it is brought back by [Queue.FindLost].
+// Mend sets aside every key of the partition that has the wrong Redis type because another program wrote over it. It
+// renames each to "…aside:<unix ms>:…", keeps it there for a month, and returns the names that the keys had.
+//
+// A script that meets such a key does nothing and returns [store.ErrWrongType]; the caller passes that error as cause. The
+// key's old content was lost when the other program wrote over it. [Queue.FindLost] brings back what other keys know of it.
 func (q *Queue) Mend(ctx context.Context, cause error) (aside []string, err error) {
 	aside, err = q.mend(ctx, q.keys.types())
 	if err != nil {
@@ -68,7 +69,7 @@ func (q *Queue) OfAnotherType(ctx context.Context) ([]string, error) {
 	types := q.keys.types()
 	strange, err := q.strange(ctx, types)
 	if err != nil || slices.Contains(strange, q.keys.Lanes) || slices.Contains(strange, q.keys.Members) || slices.Contains(strange, q.keys.Orphans) {
-		return strange, err // those are read for the rest
+		return strange, err // madeKeys reads these three, and would fail
 	}
 	more, err := q.madeKeys(ctx, nil)
 	if err != nil {
@@ -78,6 +79,7 @@ func (q *Queue) OfAnotherType(ctx context.Context) ([]string, error) {
 	return append(strange, rest...), err
 }
 
+// strange returns the keys that exist with another type than types says.
 func (q *Queue) strange(ctx context.Context, types map[string]string) (names []string, err error) {
 	pipe := q.rdb.Pipeline()
 	are := map[string]*redis.StatusCmd{}
@@ -99,7 +101,7 @@ func (q *Queue) strange(ctx context.Context, types map[string]string) (names []s
 	return names, nil
 }
 
-// madeKeys are the keys of lanes and generations that are known, and those that a script was called with.
+// madeKeys returns, with their types, the keys of all known lanes and generations, and those that cause names.
 func (q *Queue) madeKeys(ctx context.Context, cause error) (map[string]string, error) {
 	types := map[string]string{}
 	add := func(key string) {
@@ -129,7 +131,7 @@ func (q *Queue) madeKeys(ctx context.Context, cause error) (map[string]string, e
 	return types, nil
 }
 
-// mend looks at keys. The events, meta and what changed are always among them, and come first.
+// mend runs mend.lua on keys. The script needs Events, Meta and Changed itself, so they always come first.
 func (q *Queue) mend(ctx context.Context, types map[string]string) ([]string, error) {
 	delete(types, q.keys.Events)
 	delete(types, q.keys.Meta)

@@ -20,10 +20,13 @@ var (
 	tidyScript   = store.NewScript("tidy", store.Careful, WakeLib, source("lib_held"), source("tidy"))
 )
 
-// Cancel takes a due task out, or asks whoever runs it to stop. It returns where the task was: due (it is gone),
-// running (the handler's context ends; the task then counts as cancelled), dead or done (left alone, unless forget is
-// set: then it is forgotten). It returns [ErrNotFound] for an unknown task, and an error for one whose record cannot be
-// read, unless it is to be forgotten and has ended.
+// Cancel removes a due task, or asks the instance that runs it to stop. It returns the state in which it found the task:
+//   - due: the task is gone.
+//   - running: the instance will cancel the handler's context, and settle the task as cancelled.
+//   - dead or done: the task stays, or is removed if forget is set.
+//
+// Cancel returns [ErrNotFound] for an unknown task. It returns an error for a task whose record cannot be read, unless
+// that task has ended and forget is set.
 func (q *Queue) Cancel(ctx context.Context, id, reason string, forget bool) (task.State, error) {
 	rec, err := q.rdb.HGet(ctx, q.keys.Tasks, id).Result()
 	if errors.Is(err, redis.Nil) {
@@ -51,7 +54,7 @@ func (q *Queue) Cancel(ctx context.Context, id, reason string, forget bool) (tas
 	}
 	t.Attempt = t.Attempts
 	note := history.Run(&t, history.Cancelled, 0, "")
-	if t.Key != "" { // it may be its turn: then that of the next, which may lie in any lane
+	if t.Key != "" { // if the task was next for its key, the one after it moves up, and may go into any lane
 		lanes, _, err := q.Lanes(ctx)
 		if err != nil {
 			return "", fmt.Errorf("cancel task %q: %w", id, err)
@@ -73,9 +76,9 @@ func (q *Queue) Cancel(ctx context.Context, id, reason string, forget bool) (tas
 	return task.State(where), nil
 }
 
-// Revive makes dead tasks due again, with their attempts counted from zero and their errors kept. It returns how many
-// were dead. It refuses one without a type, with a [*task.FieldError]: its record could not be read, and is not to be
-// written over.
+// Revive makes dead tasks due again. It sets their attempts to zero, keeps their errors, and returns how many of the tasks
+// were dead. It returns a [*task.FieldError], and does nothing, if a task has no type: its record could not be read, and
+// must not be overwritten.
 func (q *Queue) Revive(ctx context.Context, tasks []*task.Task) (int, error) {
 	for _, t := range tasks {
 		if t.Type == "" {
@@ -111,16 +114,16 @@ func (q *Queue) Revive(ctx context.Context, tasks []*task.Task) (int, error) {
 }
 
 const (
-	// laneAge is how long a lane is kept while nothing waits in it.
+	// laneAge is how long an empty lane stays in the list of lanes.
 	laneAge = time.Hour
 )
 
-// NamesKept is how long a schedule that was deleted is still named to those who follow changes.
+// NamesKept is how long [Queue.ChangedSince] still names a deleted schedule.
 const NamesKept = 24 * time.Hour
 
-// Tidy removes what has outlived its time or its cap, a bounded share at a time, and returns how much it removed. The
-// leader calls it now and then. A request to cancel is kept for two leases, and a minute at least: the run of an instance
-// that was lost is taken back when its lease is over.
+// Tidy removes entries that have outlived their time or their cap, a bounded number in each call, and returns how many
+// it removed. The leader calls it now and then. Tidy keeps a request to cancel for two leases, and at least a minute: the
+// run may belong to a lost instance, and is recovered only when that instance's lease is over.
 func (q *Queue) Tidy(ctx context.Context, lease time.Duration) (int, error) {
 	lanes, _, err := q.Lanes(ctx)
 	if err != nil {

@@ -1,17 +1,17 @@
 package queue
 
-// portion is how many entries of a hash are asked for at a time: more as long as they are small, fewer when they are
-// large. What does not come through a slow connection in the time of one call is so read by several.
+// portion is how many entries of a hash the next call asks for: more while entries are small, fewer when they are large.
+// So a hash that is too large for one call over a slow connection is read by several.
 type portion int64
 
-// After one of fewer bytes than leastBytes the next is twice as large, after one of more than mostBytes half as large.
+// After a reply under leastBytes the next portion is twice as large; after one over mostBytes it is half as large.
 const (
 	firstEntries = portion(64)
 	leastBytes   = 128 << 10
 	mostBytes    = 1 << 20
 )
 
-// took takes in what came of one.
+// took adapts the portion to the size of a reply.
 func (p *portion) took(entries []string) {
 	size := 0
 	for _, s := range entries {

@@ -14,23 +14,23 @@ import (
 	"github.com/onbeat/onbeat/task"
 )
 
-// Caps bound what has no natural end. The zero value has the defaults.
+// Caps bound the records that would otherwise grow without end. The zero value means the defaults.
 type Caps struct {
-	// Dead is how many dead tasks are kept, the newest. Default 10,000.
+	// Dead is how many dead tasks are kept; the oldest leave first. Default 10,000.
 	Dead int
-	// Done is how many finished tasks are kept, besides their time to be kept. Default 100,000.
+	// Done is how many finished tasks are kept, even if their Keep is not over. Default 100,000.
 	Done int
-	// History is about how many entries the history of slots keeps; an entry holds a batch. Default 100,000.
+	// History is about how many entries the history keeps. An entry holds a batch of slots. Default 100,000.
 	History int
-	// Events is about how many state changes are kept. Default [MaxEvents], which is also the most.
+	// Events is about how many events are kept. Default [MaxEvents], which is also the maximum.
 	Events int
 }
 
-// MaxEvents is the most state changes that are kept. The scripts of package instance write events too, and cut the stream to
-// this length.
+// MaxEvents is the most events that are kept. The scripts of package instance write events too, and cut the stream to this
+// length.
 const MaxEvents = 10_000
 
-// Validate refuses, with a [*task.FieldError], a cap that Redis would not heed.
+// Validate returns a [*task.FieldError] for a cap that the scripts could not keep: Events over [MaxEvents].
 func (c Caps) Validate() error {
 	if c.Events > MaxEvents {
 		return &task.FieldError{
@@ -40,7 +40,7 @@ func (c Caps) Validate() error {
 	return nil
 }
 
-// WithDefaults spells out what is not set.
+// WithDefaults returns the caps with each unset one set to its default.
 func (c Caps) WithDefaults() Caps {
 	for _, f := range []struct {
 		value    *int
@@ -53,18 +53,19 @@ func (c Caps) WithDefaults() Caps {
 	return c
 }
 
-// Queue is one partition's due sets and what belongs to them. It is safe for concurrent use and holds no state of its
-// own, but for what [Queue.CaughtUp] returns: everything is in Redis.
+// Queue gives access to the due sets of one partition, and to the records around them. It is safe for concurrent use. All
+// state is in Redis, except for that of [Queue.CaughtUp] and [Queue.Lagging].
 type Queue struct {
 	rdb  redis.UniversalClient
 	keys Keys
 	caps Caps
 
 	caughtUp atomic.Int64 // unix ms
-	lagging  atomic.Bool  // the last call failed, or left due work
+	lagging  atomic.Bool  // see Lagging
 }
 
-// New returns the queue of a partition. It does not talk to Redis yet.
+// New returns the queue of a partition. It does not talk to Redis. It returns the errors of [Partition.Validate] and
+// [Caps.Validate].
 func New(rdb redis.UniversalClient, p Partition, caps Caps) (*Queue, error) {
 	if err := errors.Join(p.Validate(), caps.Validate()); err != nil {
 		return nil, err
@@ -72,18 +73,18 @@ func New(rdb redis.UniversalClient, p Partition, caps Caps) (*Queue, error) {
 	return &Queue{rdb: rdb, keys: p.Keys(), caps: caps.WithDefaults()}, nil
 }
 
-// Keys are the names of the partition's keys.
+// Keys returns the names of the partition's keys.
 func (q *Queue) Keys() Keys { return q.keys }
 
-// Redis is the client the queue was made with.
+// Redis returns the client that New was given.
 func (q *Queue) Redis() redis.UniversalClient { return q.rdb }
 
-// CaughtUp is the last moment, by the clock of Redis, up to which this process has seen all that it may claim be
-// claimed; zero if it never has. Should Redis lose its memory, what was due by then need not be run again.
+// CaughtUp returns the last moment, by the clock of Redis, at which this process saw no due work left that it may claim;
+// zero if it never did. If Redis loses its memory, slots due up to that moment need not run again.
 func (q *Queue) CaughtUp() time.Time { return store.FromMs(q.caughtUp.Load()) }
 
-// Lagging reports whether due work may be waiting that this process has not claimed: its last call failed, left some, or took
-// as much as it had workers for.
+// Lagging reports whether due work may wait that this process has not claimed: its last [Queue.Cycle] failed, left due
+// work, or claimed as many tasks as it asked for.
 func (q *Queue) Lagging() bool { return q.lagging.Load() }
 
 func (q *Queue) noteCaughtUp(r *CycleRequest, out *CycleReply) {
@@ -96,16 +97,16 @@ func (q *Queue) noteCaughtUp(r *CycleRequest, out *CycleReply) {
 	}
 }
 
-// Now is the clock of Redis: the only one that decides anything.
+// Now returns the time by the clock of Redis, the only clock that decides anything.
 func (q *Queue) Now(ctx context.Context) (time.Time, error) {
 	return store.Now(ctx, q.rdb)
 }
 
-// Lanes lists the lanes that have been used. The version rises whenever the list changes; cycle and heartbeat return
-// it.
+// Lanes lists the lanes in use, in no order. The version rises whenever the list changes; [Queue.Cycle] and the heartbeat
+// return it.
 func (q *Queue) Lanes(ctx context.Context) (lanes []Lane, version int64, err error) {
 	pipe := q.rdb.Pipeline()
-	v := pipe.HGet(ctx, q.keys.Meta, "lanes") // before the list: a lane added in between only makes us read again
+	v := pipe.HGet(ctx, q.keys.Meta, "lanes") // first: a lane that is added in between only makes the caller read again
 	names := pipe.HKeys(ctx, q.keys.Lanes)
 	if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) {
 		return nil, 0, fmt.Errorf("list lanes: %w", store.Classify(err))
@@ -119,5 +120,5 @@ func (q *Queue) Lanes(ctx context.Context) (lanes []Lane, version int64, err err
 	return lanes, version, nil
 }
 
-// Strict reports whether what too few replicas have is not answered; see [store.Durability].
+// Strict reports whether durability is strict: a write that too few replicas have is an error. See [store.Durability].
 func (q *Queue) Strict() bool { return store.IsStrict(q.rdb) }

@@ -10,12 +10,12 @@ import (
 
 var recountScript = store.NewScript("recount", store.Careful, WakeLib, source("lib_held"), source("lib_gens"), source("recount"))
 
-// mostRecounted is how many runs are looked at in one call: all that is due waits for it.
+// mostRecounted is the most runs that one call looks at. No instance can claim a task while it runs.
 const mostRecounted = 20_000
 
-// Recount counts anew what runs of each key and of each type that has a limit, and returns how many of the counts were
-// wrong: they are only if something else than onbeat writes to its keys. It looks at all runs at once, and not at all if
-// they are more than 20,000, or an instance joins meanwhile.
+// Recount counts again how many tasks run of each key, and of each type with a limit. It corrects the counts in Redis and
+// returns how many were wrong. Counts go wrong only if another program writes to onbeat's keys. Recount looks at all runs
+// in one call; it does nothing and returns 0 if there are more than 20,000, or if an instance joins meanwhile.
 func (q *Queue) Recount(ctx context.Context) (wrong int, err error) {
 	k := &q.keys
 	keys := []string{k.Active, k.Members, k.Orphans, k.Held, k.Tasks, k.Watch, k.Events}
@@ -38,7 +38,7 @@ func (q *Queue) Recount(ctx context.Context) (wrong int, err error) {
 	return int(max(r.Int(), 0)), r.Err
 }
 
-// declareRuns appends the running hashes of all generations to keys, and their count and numbers to args: see lib_gens.lua.
+// declareRuns appends the running hashes of all generations to keys, and their count and numbers to args. See lib_gens.lua.
 func (q *Queue) declareRuns(ctx context.Context, keys []string, args []any) ([]string, []any, error) {
 	known, err := q.generations(ctx)
 	if err != nil {
@@ -49,7 +49,7 @@ func (q *Queue) declareRuns(ctx context.Context, keys []string, args []any) ([]s
 		gens = append(gens, g.gen)
 	}
 	slices.Sort(gens)
-	gens = slices.Compact(gens) // a damaged entry may name another's
+	gens = slices.Compact(gens) // a damaged entry may name the generation of another instance
 	args = append(args, len(gens))
 	for _, gen := range gens {
 		keys, args = append(keys, q.keys.Running(gen)), append(args, gen)

@@ -13,7 +13,7 @@ import (
 
 var recoverScript = store.NewScript("recover", store.Careful, WakeLib, source("lib_held"), source("lib_cancel"), source("lib_history"), source("recover"))
 
-// Recovery is what becomes of one task of a dead generation: due again, or dead.
+// Recovery says what becomes of one task that a dead generation was running: due again, or dead.
 type Recovery struct {
 	Claim  Claim
 	Lane   Lane
@@ -21,14 +21,16 @@ type Recovery struct {
 	Record []byte
 	Note   string
 
-	// Asked is what becomes of it instead of being due again, if somebody asked for it to be cancelled. Nil: it stays as
-	// it is, and counts as left.
+	// Asked replaces this recovery if the task would be due again but a caller asked to cancel it. Nil: the task stays
+	// claimed, and counts as left.
 	Asked *Recovery
 }
 
-// Recover moves tasks that a dead generation was running, each if it still lies there as it was read. It returns how
-// many moved and how many are left. It returns [ErrAlive], and does nothing, unless the generation was declared dead.
-// With no recoveries it forgets a generation that holds nothing.
+// Recover takes back tasks that a dead generation was running, each if its claim is still as the caller read it. It
+// returns how many tasks moved and how many claims the generation has left. With an empty list it forgets a generation
+// that holds no claims.
+//
+// Recover returns [ErrAlive], and does nothing, if the generation was not declared dead.
 func (q *Queue) Recover(ctx context.Context, gen int64, list []Recovery) (moved, left int, err error) {
 	for first := true; first || len(list) > 0; first = false {
 		part := list[:min(MaxBatch, len(list))]
@@ -77,15 +79,15 @@ func (q *Queue) recoverBatch(ctx context.Context, gen int64, part []Recovery) (*
 	return store.NewReply(v), nil
 }
 
-// declareWaiters adds every lane if a task of a key is among those to be recovered, or claims whose tasks are gone: the
-// next of their keys may lie in any.
+// declareWaiters adds every lane if a claim to recover has a key, or if the list is empty: then the script removes claims
+// whose tasks are gone, and they may have keys too. The next task of a key may lie in any lane.
 func (q *Queue) declareWaiters(ctx context.Context, lanes *laneSet, part []Recovery) error {
 	keyed := func(r Recovery) bool { return strings.Contains(r.Claim.Value, "\x1fk:") }
 	if len(part) > 0 && !slices.ContainsFunc(part, keyed) {
 		return nil
 	}
 	all, _, err := q.Lanes(ctx)
-	if err != nil || len(all) > MaxBatch { // so many are left to tidy.lua
+	if err != nil || len(all) > MaxBatch { // with so many lanes, tidy.lua finds the next task
 		return err
 	}
 	for _, l := range all {
@@ -94,10 +96,11 @@ func (q *Queue) declareWaiters(ctx context.Context, lanes *laneSet, part []Recov
 	return nil
 }
 
-// Again is when a task that has begun, and comes back for another run without a delay, is due: a millisecond after its
-// first due time. It keeps its place in line, and no policy for slots that nobody began takes it out, because those are
-// told by the due time they were pushed with ([Drop]).
+// Again returns the due time of a task that has begun and comes back without a delay: a millisecond after its first due
+// time. So the task keeps its place in line. And no policy for slots that never began removes it, because such a policy
+// names a slot by the due time with which it was pushed ([Drop]).
 func Again(due time.Time) time.Time { return due.Add(time.Millisecond) }
 
-// Rewrite is the record of a task that stays, with its first due time written down because its score may change.
+// Rewrite returns the record of a task that runs again or stays. It includes the first due time, because the score may
+// change.
 func Rewrite(t *task.Task) []byte { return task.Encode(nil, t) }

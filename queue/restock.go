@@ -13,19 +13,22 @@ import (
 
 var restockScript = store.NewScript("restock", store.Careful, WakeLib, source("lib_held"), source("lib_gens"), source("restock"))
 
-// lostMark begins a field of meta that names what was set aside and is still to be found again: "lost:<unix ms>:<key>".
+// lostMark begins a field of Meta, "lost:<unix ms>:<key>". It names a key that was set aside and whose content FindLost
+// has not found again yet.
 const lostMark = "lost:"
 
-// restockBatch is how many tasks one call looks at.
+// restockBatch is how many tasks one call puts back.
 const restockBatch = 100
 
-// errDueLost is what a task died of whose record does not say when it was due.
+// errDueLost is the last error of a task that died because its record does not say when it was due.
 var errDueLost = errors.New("something else than onbeat wrote over the key that said when it is due: retry it if it is to run")
 
-// FindLost finds again what lay in keys that [Queue.Mend] has set aside and is known by other keys: which lanes there are,
-// and the tasks of a lane. A slot is due at its time. A task of a caller that had not run yet is dead, with the reason,
-// because only that key said when it was due. FindLost reads all records, so it may take seconds; if it ends early, or
-// two look at once, the next call goes on. It returns how many tasks it put back. The leader calls it now and then.
+// FindLost rebuilds the content of keys that [Queue.Mend] has set aside, as far as the task records know it: the list of
+// lanes, and the tasks of a lane. It returns how many tasks it put back. The leader calls it now and then.
+//
+// A slot is due again at its time. A caller's task that had not run yet becomes dead, with the reason as its error,
+// because only the lost key said when it was due. FindLost reads all records, so it may take seconds. It may end early, and
+// two may run at once: the next call goes on.
 func (q *Queue) FindLost(ctx context.Context) (found int, err error) {
 	meta, err := q.rdb.HGetAll(ctx, q.keys.Meta).Result()
 	if err != nil {
@@ -47,13 +50,15 @@ func (q *Queue) FindLost(ctx context.Context) (found int, err error) {
 	if err != nil {
 		return found, fmt.Errorf("find what was lost: %w", err)
 	}
-	if err := q.rdb.HDel(ctx, q.keys.Meta, marks...).Err(); err != nil { // not one that was made meanwhile: each has its time
+	// A mark that Mend made meanwhile stays: each mark has its own time.
+	if err := q.rdb.HDel(ctx, q.keys.Meta, marks...).Err(); err != nil {
 		return found, fmt.Errorf("find what was lost: %w", store.Classify(err))
 	}
 	return found, nil
 }
 
-// restockAll goes through all records once.
+// restockAll goes through all records once, and puts back the tasks of the lanes in lost. If lost has "", it adds every
+// lane that a record names to the list of lanes.
 func (q *Queue) restockAll(ctx context.Context, lost map[string]bool) (found int, err error) {
 	batches := map[Lane][]*task.Task{}
 	flush := func(l Lane) error {
@@ -129,10 +134,10 @@ func (q *Queue) restock(ctx context.Context, l Lane, tasks []*task.Task) (int, e
 	return int(again + r.Int()), r.Err
 }
 
-// errMoved: an instance joined meanwhile.
+// errMoved: an instance joined meanwhile, so the script could not look at all runs.
 var errMoved = errors.New("an instance joined meanwhile: to be tried again")
 
-// dueAgain is when a task is due of which only the record is left; zero if that does not say.
+// dueAgain returns when a task is due of which only the record is left, or zero if the record does not say.
 func dueAgain(t *task.Task) time.Time {
 	if t.Due.IsZero() {
 		return t.Slot

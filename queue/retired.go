@@ -10,21 +10,21 @@ import (
 	"github.com/onbeat/onbeat/store"
 )
 
-// RetiredKept is how long what a retired schedule was is kept: when its release is in force again by then, it goes on
-// as it was.
+// RetiredKept is how long a retired schedule's record is kept. If its release is in force again by then, the schedule goes
+// on as it was.
 const RetiredKept = 30 * 24 * time.Hour
 
-// Retired is a schedule that a release no longer declared, as it was then.
+// Retired is a retired schedule, as it was when a newer release did not declare it any more.
 type Retired struct {
 	Name       string
 	At         time.Time
-	By         string // the release
+	By         string // the release that retired it
 	Definition string
 	Last       string
 }
 
-// Retired reads what schedules were that are retired now, by name. One that was made, changed or deleted by hand since is
-// not among them.
+// Retired returns, by name, those of the named schedules that are retired now. It leaves out a schedule that was made,
+// changed or deleted by hand since.
 func (q *Queue) Retired(ctx context.Context, names []string) (map[string]Retired, error) {
 	found := map[string]Retired{}
 	var list []string
@@ -43,7 +43,7 @@ func (q *Queue) Retired(ctx context.Context, names []string) (map[string]Retired
 			}
 		}
 	}
-	// A program that knows of no retired schedules may have made one anew: of that its version tells.
+	// An older release, which knows no retired schedules, may have made one of them again. Then its version is another one.
 	changed, err := q.ChangedAt(ctx, list)
 	if err != nil {
 		return nil, err
@@ -56,7 +56,7 @@ func (q *Queue) Retired(ctx context.Context, names []string) (map[string]Retired
 	return found, nil
 }
 
-// parseRetired reads what change.lua wrote: "when version release", last run and definition, a line each.
+// parseRetired reads the text of change.lua: three lines, "when version release", the last run and the definition.
 func parseRetired(name, text string) (r Retired, version int64, ok bool) {
 	lines := strings.SplitN(text, "\n", 3)
 	if len(lines) < 3 {

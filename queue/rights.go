@@ -13,18 +13,18 @@ import (
 	"github.com/onbeat/onbeat/store"
 )
 
-// Role is what a client is there for, by which it needs rights.
+// Role is the part that a Redis client plays. It decides which rights the client's user needs.
 type Role string
 
 // The roles.
 const (
-	AsInstance Role = "instance" // leads, schedules, consumes; and all that the others do
+	AsInstance Role = "instance" // leads, schedules, consumes, and does all that the other roles do
 	AsProducer Role = "producer" // enqueues tasks
 	AsReader   Role = "reader"   // lists, shows, audits
 )
 
-// tries are the harmless forms: of an entry that is not there, or with a value that Redis refuses when it has looked at
-// the user's rights. What a producer needs too is tried on keys that it may use.
+// tries maps each command to a harmless form of it: on an entry that does not exist, or with a value that Redis refuses
+// after it has checked the user's rights. Commands that a producer needs are tried on keys that a producer may use.
 var tries = map[string]func(k *Keys) []any{
 	"eval":             func(*Keys) []any { return []any{"EVAL", "return 1", 0} },
 	"evalsha":          func(*Keys) []any { return []any{"EVALSHA", strings.Repeat("0", 40), 0} },
@@ -72,7 +72,7 @@ var tries = map[string]func(k *Keys) []any{
 	"publish":          func(k *Keys) []any { return []any{"PUBLISH", k.WakeOf("\x00"), ""} },
 }
 
-// needs are the commands of each role.
+// needs lists the commands that each role needs.
 var needs = map[Role][]string{
 	AsInstance: {
 		"eval", "evalsha", "script|load", "client|setname", "ping", "time", "exists", "get", "set", "del", "type", "rename", "pexpire",
@@ -91,8 +91,8 @@ var needs = map[Role][]string{
 	},
 }
 
-// patterns are the keys and the channels of a role. Who only enqueues has no business with schedules, instances and the
-// leader, by scripts or by hand; a reader neither wakes nor is woken.
+// patterns returns the keys and the channels that a role may use. A producer may not touch schedules, instances or the
+// leader. A reader uses no channel: it neither wakes an instance nor is woken.
 func patterns(r Role, k *Keys) (keys, channels []string) {
 	all := []string{k.prefix + "*"}
 	switch r {
@@ -104,7 +104,8 @@ func patterns(r Role, k *Keys) (keys, channels []string) {
 	return all, all
 }
 
-// ACL is the rules that a user of a role needs in a partition, as ACL SETUSER takes them. With durability it needs WAIT.
+// ACL returns the rules that the user of a role needs in a partition, as ACL SETUSER takes them. With durability the user
+// needs WAIT too.
 func ACL(r Role, p Partition, durable bool) string {
 	k := p.Keys()
 	keys, channels := patterns(r, &k)
@@ -128,13 +129,13 @@ func commands(r Role, durable bool) []string {
 	return needs[r]
 }
 
-// try is one command that is sent to see whether it is refused, and the name of the command in the rules.
+// try is a command that is sent to see whether Redis refuses it. Name is the command's name in the rules.
 type try struct {
 	name string
 	args []any
 }
 
-// triesOf are the commands of a role, and one for each pattern of its keys and channels.
+// triesOf returns a try for each command of a role, and one for each pattern of its keys and channels.
 func (q *Queue) triesOf(r Role, durable bool) (list []try) {
 	for _, name := range commands(r, durable) {
 		if args := tries[name]; args != nil {
@@ -142,18 +143,18 @@ func (q *Queue) triesOf(r Role, durable bool) (list []try) {
 		}
 	}
 	keys, channels := patterns(r, &q.keys)
-	for _, p := range keys { // a script that nobody knows, with a key of any type
+	for _, p := range keys { // a script that does not exist: it accepts a key of any type
 		list = append(list, try{"evalsha", []any{"EVALSHA", strings.Repeat("0", 40), 1, strings.Replace(p, "*", "\x00", 1)}})
 	}
-	for _, p := range channels { // a message that says nothing to whoever listens
+	for _, p := range channels { // an empty message, which subscribers ignore
 		list = append(list, try{"publish", []any{"PUBLISH", strings.Replace(p, "*", "\x00", 1), ""}})
 	}
 	return list
 }
 
-// Missing tries all that a role needs, by name, and returns what Redis refuses to this user, as the rules that would allow
-// it: "+publish", "~onbeat:{default}:*". With durability it needs WAIT besides. It changes nothing. It returns an error that
-// matches [store.ErrDenied] if Redis does not let the user in at all.
+// Missing tries each right that a role needs, and returns the rights that this user lacks, as the rules that would grant
+// them: "+publish", "~onbeat:{default}:*". With durability the user needs WAIT too. Missing changes nothing in Redis. It
+// returns an error that matches [store.ErrDenied] if Redis does not accept the user or its password.
 func (q *Queue) Missing(ctx context.Context, r Role, durable bool) ([]string, error) {
 	refused := map[string]bool{}
 	pipe, list := q.rdb.Pipeline(), q.triesOf(r, durable)
@@ -161,7 +162,7 @@ func (q *Queue) Missing(ctx context.Context, r Role, durable bool) ([]string, er
 	for i, t := range list {
 		cmds[i] = pipe.Do(ctx, t.args...)
 	}
-	// The error is that of the first command, or of the connection, of which the commands know nothing.
+	// The error is that of the first command that failed, or one of the connection, which the commands do not have.
 	_, err := pipe.Exec(ctx)
 	if err := unanswered(err); err != nil {
 		return nil, fmt.Errorf("try what the user may do: %w", err)
@@ -203,7 +204,7 @@ func (q *Queue) rule(r Role, t try, said string) string {
 	return "+" + refusedCommand(t.name, said)
 }
 
-// refusedCommand is the command that Redis says it refused: the one that was tried, or one by which the client makes its
+// refusedCommand returns the command that Redis refused: the one that was tried, or one with which the client opens its
 // connection.
 func refusedCommand(tried, said string) string {
 	_, rest, _ := strings.Cut(said, "to run the '")
@@ -218,7 +219,7 @@ func refusedCommand(tried, said string) string {
 	return name
 }
 
-// covering is the pattern by which a role may use what a try uses.
+// covering returns the pattern that covers a key or channel among the arguments of a try.
 func covering(patterns []string, args []any) string {
 	for _, p := range patterns {
 		head, open := strings.CutSuffix(p, "*")
@@ -231,8 +232,8 @@ func covering(patterns []string, args []any) string {
 	return ""
 }
 
-// unanswered is err, classified, if it is no answer of Redis: then nothing is known of the right that was tried. An answer
-// that refuses for another reason, such as CLUSTERDOWN or OOM, comes after Redis has looked at the rights.
+// unanswered returns err, classified, if Redis did not answer: then the try has shown nothing. It returns nil for an
+// answer that refuses for another reason, such as CLUSTERDOWN or OOM: Redis checks the rights before it gives that one.
 func unanswered(err error) error {
 	var reply redis.Error
 	if err == nil || errors.As(err, &reply) {
@@ -241,7 +242,7 @@ func unanswered(err error) error {
 	return store.Classify(err)
 }
 
-// lasts reports whether an error says nothing of one right: Redis is away, or does not know the user or the password.
+// lasts reports whether an error is not about a single right: Redis is away, or does not accept the user or the password.
 func lasts(err error) bool {
 	return errors.Is(err, store.ErrUnreachable) || errors.Is(err, store.ErrDenied) && !store.LacksRight(err)
 }

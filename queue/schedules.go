@@ -18,30 +18,30 @@ var (
 	schedulesScript = store.NewScript("schedules", source("schedules"))
 )
 
-// Stored is a schedule as it lies in Redis. What the definition says is not this package's matter.
+// Stored is a schedule as Redis keeps it. This package does not read the definition.
 type Stored struct {
 	Name       string
 	Definition string // "" if there is no such schedule
-	Last       string // as it was read: what a change must find unchanged
-	Behind     string // what it is behind with: see [Behind]
+	Last       string // the last run; a [Change] names it as Expect, and must find it unchanged
+	Behind     string // the slots that the schedule is behind with: see [Behind]
 }
 
 // Absent reports whether there is no such schedule.
 func (s Stored) Absent() bool { return s.Definition == "" && s.Last == "" }
 
-// Half reports whether there is a definition without a last run, or the other way round: something else than onbeat has
-// written over one of them.
+// Half reports whether there is a definition without a last run, or the other way round: another program has overwritten
+// one of them.
 func (s Stored) Half() bool { return (s.Definition == "") != (s.Last == "") }
 
-// Ahead are slots that were pushed and have not come: Count of them, Every apart, the last of which is Slot. Slots that
-// lie close together are so many that no command could name each.
+// Ahead names slots that were pushed ahead of now: Count of them, Every apart, the last at Slot. A schedule with a short
+// interval has too many to name each in a command.
 type Ahead struct {
 	Slot  time.Time
 	Every time.Duration
 	Count int
 }
 
-// RunsOf lists slots, newest first, as few runs of slots that are equally far apart.
+// RunsOf groups slots, given newest first, into series of equal distance.
 func RunsOf(slots []time.Time) (runs []Ahead) {
 	for i, slot := range slots {
 		if i > 0 {
@@ -57,6 +57,7 @@ func RunsOf(slots []time.Time) (runs []Ahead) {
 	return runs
 }
 
+// size returns how many slots and schedules the change counts for in a batch.
 func (c *Change) size() int {
 	n := 1
 	for _, a := range c.Ahead {
@@ -65,11 +66,11 @@ func (c *Change) size() int {
 	return n
 }
 
-// Anchor says what a change does to slot zero. The zero value leaves it.
+// Anchor says how a change moves slot zero. The zero value leaves it.
 type Anchor struct {
-	At    time.Time     // a moment
-	In    bool          // now, by the clock of Redis
-	Align time.Duration // the next multiple of this since 1970
+	At    time.Time     // to this moment
+	In    bool          // to now, by the clock of Redis
+	Align time.Duration // to the next multiple of this since 1970
 }
 
 func (a Anchor) arg() string {
@@ -87,27 +88,30 @@ func (a Anchor) arg() string {
 // Change creates, changes, pauses, resumes or deletes a schedule.
 type Change struct {
 	Name       string
-	Expect     string // last run as it was read; "" for a schedule that must not exist
-	Definition string // "" leaves it
+	Expect     string // the last run as the caller read it; "" if the schedule must not exist
+	Definition string // the new definition; "" keeps the old one
 	Delete     bool
-	Retire     bool   // deletes it, and keeps what it was: see [Queue.Retired]
+	Retire     bool   // deletes the schedule, and keeps a record of it: see [Queue.Retired]
 	By         string // the release that retires it
 	Anchor     Anchor
 	Pause      *bool
-	FromNow    bool      // slots up to now are settled: the next is the first after it
-	Settled    time.Time // the same up to this moment, if it is not zero: the one to which Note was worked out
+	FromNow    bool      // moves the last run to now: the next slot is the first one after now
+	Settled    time.Time // moves the last run to this moment, if not zero: Note accounts for the slots up to it
 	Runs       int64     // how often a schedule that is made again has run
 	Event      string    // for the events
 	Note       string    // for the history
-	Behind     string    // what it was behind with, as it was read
-	Remains    string    // what it is behind with then; if that is the same, it is left alone
-	Lane       Lane      // of what may have been pushed ahead of now
-	Ahead      []Ahead   // newest first: that
+	Behind     string    // the slots that it was behind with, as the caller read them
+	Remains    string    // the slots that it is behind with afterwards; if equal to Behind, the script leaves them alone
+	Lane       Lane      // the lane of the slots in Ahead
+	Ahead      []Ahead   // the slots that the leader may have pushed ahead of now, newest first
 }
 
-// Change applies changes, each if its schedule is as it was read, and returns the clock of Redis and the indexes of
-// those that were not. Slots that the leader had pushed ahead of now leave in the same step. With an epoch other than
-// zero it returns [ErrNotLeader], and does nothing, unless that epoch still leads.
+// Change applies changes, each if its schedule is still as the caller read it. In the same step it removes the slots that
+// the leader had pushed ahead of now. It returns the clock of Redis, and the indexes of the changes that it left out
+// because their schedule had changed.
+//
+// With an epoch other than zero, Change returns [ErrNotLeader], and does nothing, if that term is over. It splits large
+// batches, so after an error the first changes may have been applied.
 func (q *Queue) Change(ctx context.Context, epoch int64, changes []Change) (now time.Time, moved []int, err error) {
 	for from := 0; from < len(changes); {
 		to, size := from, 0
@@ -181,7 +185,7 @@ func (q *Queue) changeBatch(ctx context.Context, epoch int64, changes []Change) 
 	return store.NewReply(v), nil
 }
 
-// Schedule reads one schedule. A definition that is not there is "".
+// Schedule reads one schedule. If it does not exist, [Stored.Absent] reports true, and there is no error.
 func (q *Queue) Schedule(ctx context.Context, name string) (Stored, error) {
 	list, err := q.SchedulesNamed(ctx, []string{name})
 	if err != nil {
@@ -190,7 +194,7 @@ func (q *Queue) Schedule(ctx context.Context, name string) (Stored, error) {
 	return list[0], nil
 }
 
-// SchedulesNamed reads schedules by name, in that order.
+// SchedulesNamed reads schedules by name. It returns one for each name, in that order; see [Stored.Absent].
 func (q *Queue) SchedulesNamed(ctx context.Context, names []string) ([]Stored, error) {
 	out := make([]Stored, 0, len(names))
 	for from := 0; from < len(names); from += MaxBatch {
@@ -221,8 +225,9 @@ func (q *Queue) SchedulesNamed(ctx context.Context, names []string) ([]Stored, e
 	return out, nil
 }
 
-// Schedules calls fn with all schedules, a part at a time, in no order. A schedule that is changed meanwhile may come
-// twice. It returns the version before which every change is seen; see [Queue.ChangedSince].
+// Schedules calls fn with all schedules, a part at a time and in no order, until fn returns an error, which it returns. A
+// schedule that changes meanwhile may come twice. It returns a version up to which fn has seen every change; the caller
+// goes on from there with [Queue.ChangedSince].
 func (q *Queue) Schedules(ctx context.Context, fn func([]Stored) error) (version int64, err error) {
 	version, err = q.SchedulesVersion(ctx)
 	if err != nil {
@@ -240,11 +245,11 @@ func (q *Queue) Schedules(ctx context.Context, fn func([]Stored) error) (version
 		for i := 0; i+1 < len(kv); i += 2 {
 			names = append(names, kv[i])
 		}
-		for from := 0; from < len(names); from += MaxBatch { // a small hash comes whole, whatever its size
+		for from := 0; from < len(names); from += MaxBatch { // HSCAN may return more than asked: a listpack comes whole
 			part := names[from:min(from+MaxBatch, len(names))]
 			pipe := q.rdb.Pipeline()
 			lasts := pipe.HMGet(ctx, q.keys.Last, part...)
-			behind := pipe.HMGet(ctx, q.keys.Behind, part...) // later: a slot that is put off is in one of them
+			behind := pipe.HMGet(ctx, q.keys.Behind, part...) // after Last: a slot put off in between is still in one of them
 			if _, err := pipe.Exec(ctx); err != nil {
 				return 0, fmt.Errorf("read last runs: %w", store.Classify(err))
 			}
@@ -264,8 +269,8 @@ func (q *Queue) Schedules(ctx context.Context, fn func([]Stored) error) (version
 	}
 }
 
-// Behind is what schedules are behind with, by name: as [Stored] has it. Those are few, as a rule none; and some may be
-// there no more.
+// Behind returns the slots that schedules are behind with, by name, as [Stored] has them. They are few, mostly none. Some
+// of the schedules may not exist any more.
 func (q *Queue) Behind(ctx context.Context) (map[string]string, error) {
 	all := map[string]string{}
 	for cursor := uint64(0); ; {
@@ -282,8 +287,8 @@ func (q *Queue) Behind(ctx context.Context) (map[string]string, error) {
 	}
 }
 
-// ChangedAt returns the versions at which schedules were last changed or deleted, in the order of the names: zero for
-// one of which nothing is known, or that was deleted longer than [NamesKept] ago.
+// ChangedAt returns the versions at which schedules were last changed or deleted, in the order of the names. The version
+// is zero for an unknown schedule, and for one that was deleted longer than [NamesKept] ago.
 func (q *Queue) ChangedAt(ctx context.Context, names []string) ([]int64, error) {
 	versions := make([]int64, 0, len(names))
 	for from := 0; from < len(names); from += MaxBatch {
@@ -298,8 +303,8 @@ func (q *Queue) ChangedAt(ctx context.Context, names []string) ([]int64, error) 
 	return versions, nil
 }
 
-// SchedulesVersion rises with every change of any schedule, and is at least the clock of Redis in milliseconds when the
-// last was changed.
+// SchedulesVersion returns a number that rises with every change of any schedule. It is at least the clock of Redis, in
+// unix ms, at the last change.
 func (q *Queue) SchedulesVersion(ctx context.Context) (int64, error) {
 	text, err := q.rdb.HGet(ctx, q.keys.Meta, "schedules").Result()
 	if err != nil && !errors.Is(err, redis.Nil) {
@@ -308,7 +313,7 @@ func (q *Queue) SchedulesVersion(ctx context.Context) (int64, error) {
 	return schedulesVersion(text), nil
 }
 
-// schedulesVersion reads a version. A damaged one is as if it were not there, and the next change writes it anew.
+// schedulesVersion reads a version. A damaged one counts as zero, and the next change writes it anew.
 func schedulesVersion(text string) int64 {
 	v, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || v >= mostNumber {
@@ -317,20 +322,20 @@ func schedulesVersion(text string) int64 {
 	return v
 }
 
-// mostNumber is more than any number that a script counts, as lib.lua of package store has it.
+// mostNumber is larger than any number that a script counts to; lib.lua of package store has the same.
 const mostNumber = 9e15
 
-// Mended is named by [Queue.ChangedSince] if a key of the schedules was set aside: what they were is to be compared with
-// what is known of them. No schedule can have the name.
+// Mended is a name that [Queue.ChangedSince] returns when a key of the schedules was set aside. The caller then compares
+// all schedules with what it knows of them. No schedule can have this name.
 const Mended = "*"
 
-// ChangedSince names the schedules changed after a version, and the version that this is the state of.
+// ChangedSince returns the names of the schedules changed after a version, and the version from which the caller goes on.
 func (q *Queue) ChangedSince(ctx context.Context, version int64) (names []string, now int64, err error) {
 	pipe := q.rdb.Pipeline()
 	changed := pipe.ZRangeByScoreWithScores(ctx, q.keys.Changed, &redis.ZRangeBy{
 		Min: "(" + strconv.FormatInt(version, 10), Max: "+inf",
 	})
-	last := pipe.HGet(ctx, q.keys.Meta, "schedules") // behind the changes: none of them is of a later version
+	last := pipe.HGet(ctx, q.keys.Meta, "schedules") // read after the changes: none of them has a later version
 	if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) {
 		return nil, 0, fmt.Errorf("read changed schedules: %w", store.Classify(err))
 	}

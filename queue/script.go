@@ -11,6 +11,6 @@ var files embed.FS
 
 var source = store.Sources(files)
 
-// WakeLib is the Lua by which scripts wake the instance that watches for the next due task (lib_wake.lua). The scripts of the
-// registry need it too: an instance that leaves hands its watch to another.
+// WakeLib is the Lua with which scripts wake the instance that watches for the next due task (lib_wake.lua). The scripts
+// of package instance need it too: an instance that leaves hands its watch to another one.
 var WakeLib = source("lib_wake")

@@ -11,7 +11,7 @@ import (
 	"github.com/onbeat/onbeat/store"
 )
 
-// Standing reports, of each ID, whether there is a task of it: due, running, dead or kept.
+// Standing reports for each ID whether a task with it exists: due, running, dead or kept.
 func (q *Queue) Standing(ctx context.Context, ids []string) ([]bool, error) {
 	found := make([]bool, 0, len(ids))
 	for from := 0; from < len(ids); from += MaxBatch {
@@ -27,8 +27,9 @@ func (q *Queue) Standing(ctx context.Context, ids []string) ([]bool, error) {
 	return found, nil
 }
 
-// InPlace reports whether a task is where a task can be, rather than only recorded: [Queue.Standing] for one task, in
-// full. One that has ended is, though its record cannot be read; of another that cannot be read it returns an error.
+// InPlace reports whether a task is really due, running, dead or kept, where [Queue.Standing] only looks for its record.
+// It reports true for an ended task whose record cannot be read. For another task whose record cannot be read it returns
+// an error.
 func (q *Queue) InPlace(ctx context.Context, id string) (bool, error) {
 	_, err := q.Task(ctx, id)
 	if errors.Is(err, ErrNotFound) {
@@ -37,8 +38,8 @@ func (q *Queue) InPlace(ctx context.Context, id string) (bool, error) {
 	return err == nil, err
 }
 
-// HistorySince is the moment from which the history has everything; zero if nothing was ever dropped from it. Of an
-// empty history it is zero too.
+// HistorySince returns the moment from which the history is complete. It is zero if nothing was ever trimmed from the
+// history, and if the history is empty.
 func (q *Queue) HistorySince(ctx context.Context) (time.Time, error) {
 	first, err := q.rdb.XRangeN(ctx, q.keys.History, "-", "+", 1).Result()
 	if err != nil {
@@ -51,7 +52,7 @@ func (q *Queue) HistorySince(ctx context.Context) (time.Time, error) {
 	if err != nil {
 		return time.Time{}, fmt.Errorf("read the history: %w", store.Classify(err))
 	}
-	// Redis before 7 does not count what was added. Trimming never goes below the cap.
+	// Redis before 7 does not count the entries that were added. Trimming never goes below the cap.
 	whole := info.EntriesAdded == info.Length
 	if info.EntriesAdded == 0 {
 		whole = info.Length < int64(q.caps.History)
@@ -62,7 +63,7 @@ func (q *Queue) HistorySince(ctx context.Context) (time.Time, error) {
 	return history.At(first[0].ID), nil
 }
 
-// Attended reports whether an instance is there: registered, with a lease that runs.
+// Attended reports whether at least one instance is registered and its lease has not run out.
 func (q *Queue) Attended(ctx context.Context) (bool, error) {
 	now, err := q.Now(ctx)
 	if err != nil {
@@ -75,8 +76,8 @@ func (q *Queue) Attended(ctx context.Context) (bool, error) {
 	return n > 0, nil
 }
 
-// TryWrite tries whether Redis takes writes, as it takes those of an instance, and changes nothing. It returns what Redis
-// says if it does not: too few replicas, no room, a disk that is full, a replica.
+// TryWrite tries whether Redis accepts the writes of an instance, and changes nothing. If not, it returns the reason that
+// Redis gives: too few replicas, no memory, a full disk, or that it is a replica.
 func (q *Queue) TryWrite(ctx context.Context) error {
 	if err := q.rdb.Do(ctx, "ZADD", q.keys.Watch, "XX", 0, "\x00").Err(); err != nil {
 		return fmt.Errorf("write: %w", store.Classify(err))

@@ -8,14 +8,14 @@ import (
 	"github.com/onbeat/onbeat/task"
 )
 
-// vain is the kind of the event, and mostVain how many slots one names.
+// vain is the kind of the event. mostVain is how many slots one event names.
 const (
 	vain     = "settled in vain"
 	mostVain = 100
 )
 
-// SettledInVain notes, in an event, that an instance ran tasks to their end whose claims Redis did not know any more: they may
-// run once more, or have. Up to 100 that are slots are named.
+// SettledInVain records an event: an instance ran tasks to their end, but Redis did not know their claims any more. They
+// may run again, or have run again already. The event names up to 100 of them that are slots.
 func (q *Queue) SettledInVain(ctx context.Context, instance string, ids []string) error {
 	var slots []string
 	for _, id := range ids {
@@ -26,7 +26,7 @@ func (q *Queue) SettledInVain(ctx context.Context, instance string, ids []string
 	return q.Tell(ctx, vain, "instance", instance, "tasks", strconv.Itoa(len(ids)), "slots", strings.Join(slots, " "))
 }
 
-// Vain are the slots that an event names as settled in vain.
+// Vain returns the slots that an event names as settled in vain.
 func (e *Event) Vain() []string {
 	if e.Kind != vain {
 		return nil

@@ -2,10 +2,10 @@ package store
 
 import "time"
 
-// Clock maps the clock of Redis to the local monotonic one. It only decides when to look or how far ahead to push; what
-// is due, Redis decides. The zero Clock believes the two are equal.
+// Clock maps the clock of Redis to the local monotonic clock. Callers use it only to decide when to look, or how far ahead
+// to push; Redis decides what is due. The zero Clock assumes that both clocks are equal.
 //
-// It goes by the call that came back fastest: such a call says most exactly when Redis read its clock.
+// Clock uses the call that came back fastest, because it shows most exactly when Redis read its clock.
 type Clock struct {
 	asked time.Time
 	round time.Duration // from asking to hearing; in between, Redis read there on its clock
@@ -15,7 +15,7 @@ type Clock struct {
 // drift is how far apart two clocks go, at most, a second: a fast call of long ago says less than a slower one of now.
 const drift = 100 * time.Microsecond
 
-// Set takes in what a call returned: when it was asked, when the answer was heard, and what Redis read in between.
+// Set adds a call: when it was sent, when the reply came, and the time that Redis read in between.
 func (c *Clock) Set(asked, heard, redis time.Time) {
 	took, age := heard.Sub(asked), asked.Sub(c.asked)
 	round := c.round + time.Duration(age.Seconds()*float64(drift))
@@ -36,7 +36,7 @@ func (c *Clock) Local(there time.Time) time.Time {
 	return c.asked.Add(there.Sub(c.there))
 }
 
-// Now is about the present of Redis.
+// Now returns about the present time of Redis.
 func (c *Clock) Now() time.Time {
 	if c.there.IsZero() {
 		return time.Now().UTC()

@@ -9,11 +9,12 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// dialAlways makes a dialer that never fails: it returns a connection whose use does, with what the dial failed with.
+// dialAlways makes a dialer that never fails. If the dial fails, it returns a connection on which every use fails, with
+// the error of the dial.
 //
-// go-redis counts dials that failed, over the whole life of a client, and after the pool's size of them refuses to dial
-// until a probe of its own has got through, one a second. Whoever keeps a beat cannot wait for that second after Redis
-// is back. Everyone who needs Redis waits a little between two tries.
+// go-redis counts failed dials over the whole life of a client. After as many as the pool's size it refuses to dial until
+// its own probe gets through, once a second. A dispatcher cannot wait for that second after Redis is back. It needs no such
+// limit, because every caller pauses a little between two tries.
 func dialAlways(dial redis.DialHook) redis.DialHook {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		conn, err := dial(ctx, network, addr)

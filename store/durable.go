@@ -16,17 +16,17 @@ import (
 
 // Durability says for how many replicas a write waits (the WAIT of Redis).
 //
-// With it, what was answered is on that many replicas, and so outlives the primary if one of them is promoted. It is no
-// consensus: a sentinel may promote another one. Unless it is strict it does not stop the beat: with too few replicas, or
-// with too slow ones, the work goes on, is as durable as without, and whoever asked is told.
+// A write that Redis answered is on that many replicas, so it outlives the primary if one of them is promoted. This is no
+// consensus: a sentinel may promote another replica. Unless Strict is set, too few or too slow replicas do not stop the
+// work: it goes on, is as durable as without, and Report is called.
 type Durability struct {
-	// Replicas is how many must have a write before it is answered. Default 0: nobody waits.
+	// Replicas is how many replicas must have a write before a call returns. Default 0: calls do not wait.
 	Replicas int
-	// Timeout is how long they are waited for. Default 200ms, at most 2s: less than the client waits for any answer.
+	// Timeout is how long a call waits for them. Default 200ms, at most 2s, and less than the client's read timeout.
 	Timeout time.Duration
-	// Strict: a write that too few replicas have is answered with [ErrUnreplicated], and asked for again. So no task is
-	// begun whose claim the next primary may not know, and the beat waits for as long as there are too few replicas. With
-	// as many Replicas as there are, no slot runs twice in a failover.
+	// Strict: a write that too few replicas have returns [ErrUnreplicated], and the caller tries again. So no task begins
+	// whose claim the next primary may not have, and no task begins while there are too few replicas. If Replicas is the
+	// number of all replicas, no slot runs twice in a failover.
 	Strict bool
 	// Report is called when there are too few replicas, with how many there were, and when there are enough again.
 	Report func(replicas int, enough bool)
@@ -118,7 +118,7 @@ func Plain(rdb redis.UniversalClient) redis.UniversalClient {
 	return rdb
 }
 
-// IsStrict reports whether a client is one of [Durable] that is strict: what too few replicas have is not answered.
+// IsStrict reports whether a client comes from [Durable] with Strict set: a write that too few replicas have is an error.
 func IsStrict(rdb redis.UniversalClient) bool {
 	d, ok := rdb.(*durable)
 	return ok && d.want.Strict
@@ -126,13 +126,13 @@ func IsStrict(rdb redis.UniversalClient) bool {
 
 type relaxed struct{}
 
-// Relaxed is a context for calls by which nothing is begun, as by an instance that drains: what replicas or a suspect primary
-// would hold up is done as without.
+// Relaxed returns a context for calls after which no task begins, such as those of an instance that drains. With it, too
+// few replicas or a suspect primary do not hold up a call.
 func Relaxed(ctx context.Context) context.Context { return context.WithValue(ctx, relaxed{}, true) }
 
 func isRelaxed(ctx context.Context) bool { return ctx.Value(relaxed{}) != nil }
 
-// waits reports whether replicas are to be waited for now.
+// waits reports whether calls wait for replicas now.
 func (d *durable) waits() bool {
 	return d.want.Replicas > 0 && (d.want.Strict || !d.short.Load() || time.Now().UnixNano() >= d.again.Load())
 }

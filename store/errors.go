@@ -13,14 +13,15 @@ import (
 
 // What Redis can answer, told apart. Match with errors.Is.
 var (
-	// ErrUnreachable: no connection, or it broke. What was asked may or may not have happened. Try again with backoff.
+	// ErrUnreachable: no connection, or it broke. Redis may or may not have done the call. Try again with backoff.
 	ErrUnreachable = errors.New("redis is unreachable")
 	// ErrBusy: Redis answers, but cannot serve now (loading, a replica, a slot that moves). Try again.
 	ErrBusy = errors.New("redis cannot serve now")
-	// ErrUnreplicated: too few replicas have what was written, and [Durability] is strict. It is done where it was asked for,
-	// and may be lost with that. Try again.
+	// ErrUnreplicated: too few replicas have the write, and [Durability] is strict. The primary has done it, and it may be
+	// lost with the primary. Try again.
 	ErrUnreplicated = errors.New("too few replicas")
-	// ErrSuspect: the primary lost a replica a moment ago, and may be none any more. What it gave is held back. Try again.
+	// ErrSuspect: the primary lost a replica a moment ago, and may not be the primary any more. Its claims are held back. Try
+	// again.
 	ErrSuspect = errors.New("redis may not be the primary any more")
 	// ErrFull: Redis is at maxmemory and refused to take more. Nothing was written.
 	ErrFull = errors.New("redis is out of memory")
@@ -30,7 +31,7 @@ var (
 	ErrWrongType = errors.New("a key of onbeat's is of another type")
 )
 
-// Retryable reports whether the same call may succeed a moment later without anybody doing anything.
+// Retryable reports whether the same call may succeed a moment later without help from a person.
 func Retryable(err error) bool {
 	return errors.Is(err, ErrUnreachable) || errors.Is(err, ErrBusy) || errors.Is(err, ErrUnreplicated) || errors.Is(err, ErrSuspect)
 }

@@ -37,14 +37,15 @@ func NewScript(name string, sources ...string) *Script {
 	return s
 }
 
-// Fleeting says that what the script writes is said again anyway, as a heartbeat is: nobody waits for replicas to have
-// it, whatever the [Durability].
+// Fleeting marks a script whose writes are repeated anyway, like those of a heartbeat: its calls do not wait for replicas,
+// whatever the [Durability].
 func (s *Script) Fleeting() *Script {
 	s.fleeting = true
 	return s
 }
 
-// Claiming says that what the script returns is begun: not while the primary may be none any more.
+// Claiming marks a script whose caller begins the tasks that it returns. While the primary is suspect, its calls return
+// [ErrSuspect].
 func (s *Script) Claiming() *Script {
 	s.claims = true
 	return s
@@ -86,8 +87,8 @@ var source = Sources(files)
 // Careful is the Lua that makes what follows it note how each thing that it does is taken back (careful.lua).
 var Careful = source("careful")
 
-// Run calls the script by its hash, and by its source once if Redis does not know it. It runs at most once: a reply
-// that was lost is the caller's to judge, because only the caller knows whether asking again is safe.
+// Run calls the script by its hash, and once by its source if Redis does not know it. The script runs at most once. If the
+// reply is lost, Run returns the error, because only the caller knows whether it is safe to call again.
 func (s *Script) Run(ctx context.Context, rdb redis.UniversalClient, keys []string, args []any) (any, error) {
 	v, err := untilMoved(ctx, func() (any, error) {
 		v, err := s.call(ctx, rdb, "evalsha", s.sha, keys, args)

@@ -296,8 +296,8 @@ func ranked(heard []named, used string) []named {
 	return best
 }
 
-// check reports why an address is no primary. A server that answers, but refuses to say what it is, is taken for one: why it
-// refuses is for those to hear who use the connection.
+// check returns why the server at an address is not a primary. A server that answers but refuses to tell its role counts as
+// a primary: the caller that uses the connection gets the reason.
 func (s *sentinels) check(ctx context.Context, addr string, others bool) error {
 	if others {
 		var done context.CancelFunc
@@ -358,8 +358,8 @@ type noPrimary struct {
 func (e *noPrimary) Error() string   { return e.text }
 func (e *noPrimary) Unwrap() []error { return e.causes }
 
-// nobody is the error if no sentinel leads to a primary: one of a dial, because nothing was sent and a moment later it may
-// be otherwise. What sentinels refuse is its cause only if none of them named anybody.
+// nobody returns the error if no sentinel leads to a primary. It is a dial error, because nothing was sent, and a retry may
+// succeed. A refusal of a sentinel is its cause only if no sentinel named an address.
 func (s *sentinels) nobody(heard []named, wrong map[string]error) error {
 	e := &noPrimary{}
 	var parts []string

@@ -18,10 +18,10 @@ const (
 	suspectRest = 30 * time.Second
 )
 
-// suspicion is about a primary that may be none any more, and goes on answering. A failover begins with one replica
-// leaving its primary, which sees that at once, long before anybody tells it: what it gives away from then on, the new
-// primary gives away once more. So for a moment nothing is begun of what it gives. If it is still the primary after that,
-// it only lost a replica, and what was claimed there is begun then.
+// suspicion finds a primary that goes on answering though it may not be the primary any more. A failover begins when one
+// replica leaves its primary. The old primary sees that at once, long before a sentinel tells it. The new primary will
+// give away again each claim that the old one gives from then on. So for a moment the caller begins no such claim. If the
+// server is still the primary after that, it only lost a replica, and the claims begin then.
 type suspicion struct {
 	mu        sync.Mutex
 	primaries map[string]*suspect // by replication ID: a replica that is promoted takes another

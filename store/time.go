@@ -9,7 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Now is the clock of Redis: the only one that decides anything.
+// Now returns the time by the clock of Redis, the only clock that decides anything.
 func Now(ctx context.Context, rdb redis.Cmdable) (time.Time, error) {
 	t, err := rdb.Time(ctx).Result()
 	if err != nil {

@@ -31,7 +31,8 @@ const redisHint = "redis://, rediss://, redis-sentinel:// or redis-cluster://, s
 // certificate is shown that of tls_cert and tls_key, which are read for each connection. skip_verify=true takes any
 // server for Redis, and gives it the password.
 //
-// Of sentinels all are asked, and what they name is asked for its role: one that is behind strands nobody.
+// Dial asks all sentinels, and asks each server that they name for its role. So a sentinel that is behind does not leave
+// the client without a primary.
 //
 // User and password are those of Redis; those of sentinels go into sentinel_username and sentinel_password. Other
 // parameters are go-redis's own: pool_size, dial_timeout, read_timeout and so on.
@@ -39,9 +40,9 @@ const redisHint = "redis://, rediss://, redis-sentinel:// or redis-cluster://, s
 // A URL that cannot be used is refused with a [*task.FieldError], which does not show its password.
 func Dial(rawURL string) (redis.UniversalClient, error) { return Dialer{}.Dial(rawURL) }
 
-// Dialer is [Dial] for those who want to read of what a client finds. The zero value is Dial.
+// Dialer is [Dial] with a log. The zero value is Dial.
 type Dialer struct {
-	// Log is told of sentinels that name an address that is no primary. The zero value discards it.
+	// Log receives a warning for sentinels that name a server which is not a primary. The zero Logger discards it.
 	Log zerolog.Logger
 }
 

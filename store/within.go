@@ -2,8 +2,9 @@ package store
 
 import "context"
 
-// Within calls fn, and stops waiting for it when ctx ends: by default a client does not look at contexts while it waits
-// for a reply. An fn that returns later is forgotten, so it must change nothing but what it returns.
+// Within calls fn on another goroutine, and stops waiting for it when ctx ends. (By default a go-redis client does not look
+// at the context while it waits for a reply.) Fn may return later, and its result is dropped, so it must not change
+// anything that the caller uses.
 func Within[T any](ctx context.Context, fn func() (T, error)) (T, error) {
 	type result struct {
 		v   T

@@ -1,4 +1,4 @@
--- deregister.lua takes an instance out for good. What it still runs can be recovered from then on.
+-- deregister.lua removes an instance for good. From then on other instances can recover the tasks that it still runs.
 --
 -- KEYS[1..13] see lib_elect.lua
 -- KEYS[14] running hash of the generation

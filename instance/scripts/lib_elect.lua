@@ -21,8 +21,8 @@ local instances, members, leader, meta, events, channel = unpack(KEYS, 1, 6)
 local details, releases, orphans, watch, trial, strikes, declarers = unpack(KEYS, 7, 13)
 local cap_events = 10000 -- queue.MaxEvents
 
--- At maxmemory Redis refuses the first write of a script if it may take memory, and only the first. Who leads must be
--- settled then too, or nothing would ever run and give memory back: so the first write is one that takes none.
+-- At maxmemory Redis refuses a script's first write if that may take memory, and only the first. A leader must be elected
+-- then too, or nothing would ever run and free memory. So the first write is one that takes no memory.
 redis.call("ZREM", instances, "")
 
 local function parse(member)
@@ -45,16 +45,16 @@ local function pack(m)
   }, " ")
 end
 
--- rise is the rule by which generations, epochs and orders grow: past the last one, and at least the clock, so that
--- they rise even after Redis has lost its last writes.
+-- rise returns the next generation, epoch or order: larger than the last one and at least the clock, so that it rises even
+-- after Redis has lost its last writes.
 local function rise(field)
   local n = math.max((num(redis.call("HGET", meta, field)) or 0) + 1, now)
   redis.call("HSET", meta, field, int(n))
   return n
 end
 
--- proof is how long an instance stays ready until its release has proven itself (ms). One that is lost before is a
--- strike against it, and strikes put the next on probation: see state.lua.
+-- proof is how long an instance must stay ready until its release has proven itself (ms). If the instance is lost before,
+-- that is a strike against the release, and strikes put its next instance on probation: see state.lua.
 local proof = 120000
 
 -- become makes an instance ready (r), or has it drain (d).
@@ -72,19 +72,19 @@ local function newer(m, best)
   return not best or m.order > best.order or m.order == best.order and m.gen > best.gen
 end
 
--- living are the instances whose leases run. No lease is longer than a day: what ends later was written by somebody else,
--- and must not lead for ever.
+-- living returns the instances whose leases run. No lease is longer than a day: another program wrote an entry that ends
+-- later, and such an instance must not lead for ever.
 local function living()
   return redis.call("ZRANGEBYSCORE", instances, "(" .. int(now), int(now + 86400000))
 end
 
--- on_probation says whether an instance waits for that to end. One that stood down is starting too, and waits for its
--- own rest to end, which only it knows: so it is not on trial.
+-- on_probation reports whether an instance is on probation. An instance that stood down is starting too, but is not in
+-- trial: it waits for the end of its rest, which only it knows.
 local function on_probation(m)
   return m.state == "s" and redis.call("ZSCORE", trial, int(m.gen))
 end
 
--- pardon makes the highest-ranked of those on probation ready, and returns it: nobody else could lead.
+-- pardon makes the highest-ranked instance on probation ready, and returns it. elect calls it if no other could lead.
 local function pardon(ids)
   local best
   for _, id in ipairs(ids) do
@@ -112,8 +112,8 @@ local ended = {}
 -- elect makes the highest-ranked ready instance lead. Rank is (order of its release, generation). With "sticky", an
 -- incumbent of the newest release stays.
 --
--- A new leader means that others may take work. Nobody watches for the next due task then, until everybody, told by
--- the message, has looked: a wake-up must not go to one that may not take work any more, or is frozen.
+-- With a new leader, other instances may claim. So elect clears the watchers, and a message makes all instances look: a
+-- wake-up must not go to an instance that may not claim any more, or is frozen.
 local function elect()
   local ids = living()
   local current = redis.call("HMGET", leader, "id", "gen", "open", "epoch", "back", "since", "there")
@@ -285,8 +285,8 @@ local function over(m, lost)
   end
 end
 
--- unwatch takes an instance out of those that watch. Others of its kind relied on it: one looks in its place, when it was
--- to look. O(instances).
+-- unwatch removes an instance from the watchers. Others of its kind relied on it, so one of them looks in its place, at the
+-- same moment. O(instances).
 local function unwatch(id)
   local list = redis.call("ZRANGE", watch, 0, -1, "WITHSCORES")
   for i = 1, #list, 2 do
@@ -307,8 +307,8 @@ local function hasten()
   end
 end
 
--- sweep drops instances whose lease ran out, and elects if it found any. Every script that changes the registry calls
--- it first, so that who led until now is known before the change. It returns whether it found any.
+-- sweep drops instances whose lease ran out, elects if it found any, and reports whether it did. Every script that changes
+-- the registry calls it first, so that the leader until now is known before the change.
 local function sweep()
   local lost = redis.call("ZRANGEBYSCORE", instances, "-inf", now, "WITHSCORES", "LIMIT", 0, 100)
   if #lost == 0 then

@@ -1,5 +1,5 @@
 -- open.lua opens the gate after a time with no leader: the leader has dealt with the slots missed meanwhile, and
--- consumers may take work again.
+-- consumers may claim again.
 --
 -- KEYS[1..13] see lib_elect.lua
 -- ARGV[1] id  [2] generation  [3] epoch

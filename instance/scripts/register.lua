@@ -16,9 +16,9 @@
 -- back, in the middle of a rollout or long after, is still of the old release. Nor does losing Redis, or being paused: a
 -- process that comes back from it is as old as it was.
 --
--- A caller that was answered less than a lease ago, and whose lease has run out by what is written here, shows that Redis lost
--- writes. By the leases that it has nobody was there; but if somebody led when the caller was answered, there was no time with
--- nobody, and what has fallen due since is late, not missed.
+-- If Redis answered the caller less than a lease ago, but the caller's lease here has run out, then Redis has lost writes.
+-- By the leases that Redis still has, no instance was there. But if an instance led when Redis answered the caller, there
+-- was no time with no leader, and slots that have come since are late, not missed.
 local id, release = ARGV[1], ARGV[6]
 
 local function at_least(field, value)
@@ -28,7 +28,7 @@ local function at_least(field, value)
   end
 end
 
--- drains_all says whether instances of a release are registered, and each of them drains: it is leaving.
+-- drains_all reports whether a release is leaving: instances of it are registered, and each of them drains.
 local function drains_all(name)
   local any = false
   for _, text in ipairs(redis.call("HVALS", members)) do

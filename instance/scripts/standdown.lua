@@ -16,7 +16,7 @@ if lead[1] ~= id or lead[2] ~= ARGV[2] or lead[3] ~= ARGV[3] then
   return redis.error_reply("NOTLEADER epoch " .. (lead[3] or "0"))
 end
 
--- another says whether an instance besides the caller could lead.
+-- another reports whether an instance besides the caller could lead.
 local function another()
   for _, other in ipairs(living()) do
     local m = parse(redis.call("HGET", members, other))

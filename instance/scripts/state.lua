@@ -1,10 +1,10 @@
--- state.lua moves an instance to ready (it joins the contest) or draining (it resigns), and elects in the same step:
--- there is no moment in which nobody leads while somebody could, and none in which an older one still takes work.
+-- state.lua makes an instance ready (so that it can lead) or draining (it resigns), and elects in the same step. So at no
+-- moment does no instance lead while one could, and at none does an older instance still claim.
 --
--- An instance of a release that was lost soon after becoming ready is not ready yet, as long as a candidate of another
--- release is: it is on probation for a lease, and twice as long after each further strike, up to five minutes, from its
--- registration on. Else a release that crashes in a loop would take the lead with each start, and have it run out with
--- each crash. What ends the wait: time, for which the caller asks again; or that nobody else can lead (see pardon).
+-- An instance of a release with strikes is not ready yet while a candidate of another release is. It is on probation, from
+-- its registration on: for a lease, and twice as long after each further strike, up to five minutes. Otherwise a release
+-- that crashes in a loop would take the lead with each start, and lose it with each crash. The probation ends with time
+-- (the caller asks again), or when no other instance can lead (see pardon).
 --
 -- KEYS[1..13] see lib_elect.lua
 -- ARGV[1] id  [2] generation  [3] state: r or d. Who drains stays draining: a late "ready" changes nothing.

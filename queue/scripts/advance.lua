@@ -1,25 +1,27 @@
--- advance.lua pushes the next slots of schedules into the due sets, if the caller still leads and nobody moved a
--- schedule since it was read. Comparing and moving the last run here is what makes a slot be pushed at most once.
+-- advance.lua pushes the next slots of schedules into the due sets, if the caller still leads. It skips a schedule that
+-- has changed since the caller read it. Because the last run is compared and moved in this one step, a slot is pushed at
+-- most once.
 --
 -- KEYS[1] instances zset    KEYS[2] members hash    KEYS[3] leader hash
 -- KEYS[4] last      hash    schedule -> "rev slot runs anchor paused"
 -- KEYS[5] tasks     hash    KEYS[6] lanes hash  KEYS[7] meta hash  KEYS[8] watch zset
 -- KEYS[9] history   stream  what became of the slots
--- KEYS[10] behind   hash    schedule -> what was missed and is still to be pushed
+-- KEYS[10] behind   hash    schedule -> missed slots that are still to be pushed
 -- KEYS[11] ..       due sets, and the last: events stream
 --
 -- ARGV[1] id  [2] generation  [3] epoch  [4] wake channel  [5] cap of history, and of events  [6] n lanes, then their names
 -- then n schedules, then for each:
---   name, last as it was read, last as it becomes, note for the history or "",
---   what it was behind with as it was read, what it is behind with then ("" for nothing; if equal, it is not looked at)
---   probe: "bound task due", the slot that was due so many slots ago, or "". While it waits, none is pushed; see crowded
---   n to drop, then for each: lane, task, due, "1" if it stays, behind those on time (a slot missed in an outage: it
---   leaves, unless it was claimed, or waits for another attempt: then it is due at another time; one that leaves is taken
---   off the runs of the last run)
+--   name, last run as it was read, last run as it becomes, note for the history or "",
+--   the slots it was behind with as they were read, the slots it is behind with afterwards ("" for none; if both are
+--   equal, the script does not look at them)
+--   probe: "bound task due", the slot that was due bound slots ago, or "". While it waits, no slot is pushed; see crowded
+--   n to drop, then for each: lane, task, due, "1" if it stays but is behind from now on. A slot missed in an outage
+--   leaves, unless it was claimed or waits for another attempt: then it has another due time. The runs of the last run
+--   count one less for each that leaves.
 --   n to push, then for each: lane, task, due ("+ms" from now, or unix ms), record
 --
--- Returns {now, n schedules of which slots were dropped, or not pushed, then for each: its index from 0, how many; then the
--- indexes of the schedules that had moved: nothing of those was done}.
+-- Returns {now, n schedules with slots that were dropped or not pushed, then for each: its index from 0, how many; then the
+-- indexes of the schedules that had changed: the script did nothing for them}.
 -- Errors: NOTLEADER, FENCED. O(n * log(due)).
 local instances, members, leader, last, tasks, lanes = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local meta, watch, history, behind, channel = KEYS[7], KEYS[8], KEYS[9], KEYS[10], ARGV[4]
@@ -58,20 +60,21 @@ for from = 1, n, chunk do
   end
 end
 
--- elsewhere says whether somebody moved what a schedule is behind with. Few steps do, so it is read one by one.
+-- elsewhere reports whether the slots that a schedule is behind with changed since the caller read them. Few steps need
+-- them, so they are read one by one.
 local function elsewhere(plan)
   return plan.behind ~= plan.remains and (redis.call("HGET", behind, plan.name) or "") ~= plan.behind
 end
 
--- taken finds the slots whose ID somebody else's task has: one that does not say that it is of this schedule. The IDs are
--- refused from callers, but not by an older release, nor by Redis.
+-- taken reports whether a task of another origin has the ID of a slot: its record does not name this schedule. Enqueue
+-- refuses such IDs, but an older release does not, and another program may write them.
 local pushed = {}
 for _, plan in ipairs(plans) do
   for t = 1, tonumber(ARGV[plan.push - 1]) do
     pushed[#pushed + 1] = ARGV[plan.push + 4 * t - 3]
   end
 end
-local stands = {} -- what lies under those IDs
+local stands = {} -- the records that exist under those IDs
 for from = 1, #pushed, chunk do
   for i, body in ipairs(redis.call("HMGET", tasks, unpack(pushed, from, math.min(from + chunk - 1, #pushed)))) do
     stands[pushed[from + i - 1]] = body
@@ -82,11 +85,11 @@ local function taken(name, task)
   return stands[task] and not string.find(stands[task], "\15" .. length .. name, 1, true)
 end
 
-local owing, settled = {}, {} -- which schedules are behind then, and with what; which are not any more
+local owing, settled = {}, {} -- schedules that are behind afterwards, and their slots; schedules that are not any more
 local moved, becomes, records, sets, used, notes = {}, {}, {}, {}, {}, {}
 local dropped, earliest = {}, nil
-local leaving = {} -- what is to leave: of each due set the tasks
-local gone = {} -- all of it
+local leaving = {} -- the tasks to remove, by due set
+local gone = {} -- all of them
 
 local function push(lane, task, due, body)
   if string.byte(due) == 43 then
@@ -103,15 +106,15 @@ local function push(lane, task, due, body)
   records[#records + 1], records[#records + 2] = task, body
 end
 
--- waits says whether the slot of a probe still is where, and as, it was pushed, though its time has come.
+-- waits reports whether the slot of a probe is overdue and still in its due set, at the due time with which it was pushed.
 local function waits(set, probe)
   local _, task, due = string.match(probe, "^(%d+) (.*) (%d+)$")
   return task and tonumber(due) <= now and tonumber(redis.call("ZSCORE", set, task)) == tonumber(due)
 end
 
--- crowded says whether so many slots of a schedule wait for somebody who handles them that it gets no more for now: a
--- schedule that is due often would fill Redis. The slot that was found waiting is kept, in meta: as nothing is pushed
--- meanwhile, the next probe is of a slot that never was.
+-- crowded reports whether so many slots of a schedule wait for an instance that handles them that no more are pushed for
+-- now. Otherwise a schedule with a short interval would fill Redis. crowded keeps the slot that it found waiting in meta:
+-- nothing is pushed meanwhile, so the next probe names a slot that was never pushed.
 local full, unfull = {}, {}
 local function crowded(plan)
   if plan.probe == "" then
@@ -143,7 +146,7 @@ for i, plan in ipairs(plans) do
     if plan.note ~= "" then
       notes[#notes + 1] = plan.note
     end
-    local left = 0 -- dropping goes first and takes no memory: it must not be refused for want of it
+    local left = 0 -- how many did not run. Dropping goes first: it takes no memory, so Redis must not refuse it when full
     for d = 1, tonumber(ARGV[plan.drop - 1]) do
       local p = plan.drop + 4 * d - 4
       local set = KEYS[10 + tonumber(ARGV[p])]
@@ -151,7 +154,7 @@ for i, plan in ipairs(plans) do
       local missed = due and tonumber(due) == tonumber(ARGV[p + 2])
       local body = missed and ARGV[p + 3] == "1" and redis.call("HGET", tasks, ARGV[p + 1])
       if body then
-        redis.call("ZREM", set, nobody) -- its record gets no longer: the write must not be refused for want of memory
+        redis.call("ZREM", set, nobody) -- a first write that takes no memory: the record gets no longer, so it must pass too
         undo("HSET", tasks, ARGV[p + 1], body)
         records[#records + 1], records[#records + 2] = ARGV[p + 1], string.gsub(body, "^(1k%d+,)%a", "%1b")
       elseif missed then
@@ -193,7 +196,7 @@ for i, plan in ipairs(plans) do
   end
 end
 
--- back brings back what a hash had of the fields of a list of pairs.
+-- back adds an undo that restores the fields of a hash. List has the fields and values to be written, had the old values.
 local function back(hash, list, had)
   undos[#undos + 1] = function()
     for i = 1, #list, 2 do

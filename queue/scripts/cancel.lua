@@ -1,11 +1,11 @@
--- cancel.lua takes a task out before it has run, or asks whoever runs it to stop.
+-- cancel.lua removes a task that waits, or asks the instance that runs it to stop.
 --
 -- KEYS[1] tasks hash  KEYS[2] held zset  KEYS[3] cancel hash  KEYS[4] dead zset  KEYS[5] done zset
 -- KEYS[6] events stream  KEYS[7] meta hash  KEYS[8] due set of the task  KEYS[9] active hash  KEYS[10] watch zset
 -- KEYS[11] history stream  KEYS[12] .. due sets of the tasks of its key
--- ARGV[1] task  [2] wake channel  [3] cap of events  [4] reason  [5] "1": also forget it if it is dead or done
+-- ARGV[1] task  [2] wake channel  [3] cap of events  [4] reason  [5] "1": also remove it if it is dead or done
 --         [6] its key, or ""  [7] cap of history  [8] note for the history if it was due, or ""
--- Returns "due" (taken out), "running" (asked to stop), "dead" or "done" (forgotten, or left alone), or "" (unknown).
+-- Returns "due" (removed), "running" (asked to stop), "dead" or "done" (removed, or left alone), or "" (unknown).
 -- O(log(due)), and O(waiting for the key) for a task that waits for its key.
 local tasks, held, cancel, dead, done, events, meta, set, active, watch, history = unpack(KEYS, 1, 11)
 local task, channel, key = ARGV[1], ARGV[2], ARGV[6]
@@ -19,7 +19,7 @@ end
 local where
 if redis.call("ZREM", set, task) == 1 then
   where = "due"
-  -- It may have been the one whose turn it was: then it is the turn of the next.
+  -- The task may have been the next one of its key: then another task that waits for the key moves up.
   if key ~= "" and turn_over(tasks, active, held, { key }, declared) then
     wake(watch, channel, now)
   end

@@ -1,6 +1,6 @@
--- change.lua creates, changes, pauses, resumes or deletes schedules. What the leader had pushed ahead of now leaves the
--- due sets in the same step, so the change holds for every slot after it. One that is retired is kept aside, for the
--- release that declared it may come back.
+-- change.lua creates, changes, pauses, resumes, retires or deletes schedules. In the same step it removes the slots that
+-- the leader has pushed ahead of now, so the change holds for every later slot. It keeps a record of a retired schedule,
+-- because the release that declared it may come back.
 --
 -- KEYS[1] schedules hash    schedule -> definition
 -- KEYS[2] last      hash    schedule -> "rev slot runs anchor paused"
@@ -8,25 +8,26 @@
 -- KEYS[4] tasks     hash    KEYS[5] meta hash  KEYS[6] leader hash
 -- KEYS[7] history   stream  KEYS[8] events stream
 -- KEYS[9] ..        due sets, and the last three:
--- behind      hash  schedule -> what was missed and is still to be pushed
--- retired     hash  schedule -> "when version release" of who retired it, last and definition, a line each
+-- behind      hash  schedule -> missed slots that are still to be pushed
+-- retired     hash  schedule -> three lines: "when version release" (the release that retired it), last run, definition
 -- retirements zset  schedule -> when it was retired
 --
 -- ARGV[1] wake channel  [2] cap of history  [3] cap of events  [4] epoch that must still lead, or ""
 -- then n schedules, then for each:
---   name, last as it was read ("" for none), definition ("" leaves it, "-" deletes, "~release" retires),
+--   name, last run as it was read ("" for none), definition ("" leaves it, "-" deletes, "~release" retires),
 --   anchor (unix ms, "+ms" from now, "^ms" the next multiple, "" leaves it), paused ("0", "1", "" leaves it),
---   slot ("" leaves it, "now" or unix ms: slots up to it are settled), event, note for the history or "",
---   runs that a schedule which is made again has had,
---   what it was behind with as it was read, what it is behind with then ("" for nothing; if equal, it is left alone),
---   lane of its tasks, n runs of slots ahead, newest first, then for each: the last slot (unix ms), how many ms it is
---   after the one before it, how many slots
+--   slot ("" leaves the last run; "now" or unix ms moves it there), event, note for the history or "",
+--   how many runs a schedule that is made again has had,
+--   the slots it was behind with as they were read, the slots it is behind with afterwards ("" for none; if both are
+--   equal, the script leaves them alone),
+--   lane of its tasks, n series of slots ahead of now, newest first, then for each: its last slot (unix ms), the ms
+--   between two slots, how many slots
 --
--- Returns {now, then the indexes from 0 of the schedules that had moved: nothing of those was done}.
+-- Returns {now, then the indexes from 0 of the schedules that had changed: the script did nothing for them}.
 -- Errors: NOTLEADER. O(n + ahead * log(due)).
 --
--- At maxmemory Redis refuses the first write of a script if it may take memory, and only the first. Pausing, resuming,
--- deleting and retiring pass then; a call that brings a definition is refused whole.
+-- At maxmemory Redis refuses a script's first write if that may take memory, and only the first. So the first write is
+-- chosen: to pause, resume, delete or retire passes; a call that brings a definition is refused as a whole.
 local schedules, last, changed, tasks, meta, leader, history, events = unpack(KEYS, 1, 8)
 local behind, retired, retirements = unpack(KEYS, #KEYS - 2, #KEYS)
 local channel, epoch = ARGV[1], ARGV[4]
@@ -53,7 +54,7 @@ end
 
 local withdrawn = {}
 
--- withdraw takes back what was pushed ahead of now, and returns the newest slot that stays and how many left.
+-- withdraw removes the slots that were pushed ahead of now. It returns the last run afterwards, and how many slots left.
 local function withdraw(name, lane, n, slot)
   local stays, left = slot, 0
   for _ = 1, n do
@@ -71,7 +72,8 @@ local function withdraw(name, lane, n, slot)
   return stays, left
 end
 
--- The version is past the last one and at least the clock, as all numbers that must rise over a loss of writes.
+-- The version is larger than the last one and at least the clock, like every number that must rise even after Redis has
+-- lost its last writes.
 local version = num(redis.call("HGET", meta, "schedules")) or 0
 local moved, notes, any = {}, {}, false
 for i = 1, tonumber(arg()) do
@@ -88,14 +90,14 @@ for i = 1, tonumber(arg()) do
     rev, was, runs = tonumber(rev or 0), tonumber(was or 0), tonumber(runs or 0)
     zero, stopped = zero or "0", stopped or "0"
     local stays, left = withdraw(name, lane, n, was)
-    -- One that is made again begins a millisecond later: a slot of now may have been pushed under the same ID.
+    -- A schedule that is made again begins a millisecond later, because a slot of now may exist under the same ID.
     local again = current == "" and redis.call("ZSCORE", changed, name)
     version = math.max(version + 1, now)
     redis.call("ZADD", changed, int(version), name)
     if slot == "now" then
       stays = math.max(stays, now)
     elseif slot ~= "" then
-      stays = math.max(stays, math.min(tonumber(slot), now)) -- whose clock is ahead settles nothing that is to come
+      stays = math.max(stays, math.min(tonumber(slot), now)) -- never past now, even if the caller's clock is ahead
     end
     local by = string.match(definition, "^~(.*)$")
     if remains ~= "" then
@@ -122,7 +124,7 @@ for i = 1, tonumber(arg()) do
       if definition ~= "" then
         redis.call("HSET", schedules, name, definition)
       end
-      -- When what was before is settled up to now, a slot zero of now is yet to come.
+      -- If the last run moves to now, slot zero must come after now, or it would count as done.
       local kind, base = string.sub(anchor, 1, 1), slot == "" and not again and now or now + 1
       if kind == "+" then
         zero = int(base + tonumber(string.sub(anchor, 2)))
@@ -132,7 +134,7 @@ for i = 1, tonumber(arg()) do
       elseif anchor ~= "" then
         zero = anchor
       end
-      -- The revision never repeats, even when a schedule is deleted and made again: the version is larger than any.
+      -- The revision never repeats, even if a schedule is deleted and made again: version is larger than any before.
       rev = math.max(rev + 1, version)
       redis.call("HSET", last, name, table.concat({
         int(rev), int(stays), int(runs + had - left), zero, paused == "" and stopped or paused,

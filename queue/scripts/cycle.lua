@@ -1,48 +1,48 @@
--- cycle.lua settles a batch of runs that ended and claims due tasks, in one step. It goes on in cycle_settle.lua and in
--- cycle_claim.lua, which claims and replies.
+-- cycle.lua settles a batch of runs that ended and claims due tasks, in one step. This part checks the caller and reads
+-- the arguments. cycle_settle.lua and cycle_claim.lua follow; the latter claims and replies.
 --
 -- KEYS[1]  instances  zset    id -> lease end (unix ms)
 -- KEYS[2]  members    hash    id -> "generation order state ..."
 -- KEYS[3]  leader     hash    id, gen, order, consume, open, pause
 -- KEYS[4]  meta       hash    fence, lanes, counters
--- KEYS[5]  watch      zset    see lib_wake.lua: who will look again, and when
+-- KEYS[5]  watch      zset    see lib_wake.lua: which instances will look again, and when
 -- KEYS[6]  tasks      hash    task -> record
 -- KEYS[7]  running    hash    of this generation: task -> "fence claimed due <1f>limit..", "" -> last seq, with zeros
 -- KEYS[8]  done       zset    task -> end of keeping
 -- KEYS[9]  dead       zset    task -> when it died
 -- KEYS[10] history    stream  what became of the slots of schedules
--- KEYS[11] active     hash    "k:key", "b:key" (those of it that are behind) or "t:type" -> running
+-- KEYS[11] active     hash    "k:key", "b:key" (only runs that are behind) or "t:type" -> how many run
 -- KEYS[12] held       zset    see lib_held.lua
 -- KEYS[13] cancel     hash    task, "t:task" or "k:key" -> "fence asked-at reason"
 -- KEYS[14] lanes      hash    lane -> last seen in use (unix ms)
 -- KEYS[15] events     stream
--- KEYS[16..] due sets, one a lane, in the order in which they are to be read
+-- KEYS[16..] due sets, one for each lane, in the order in which the script reads them
 --
 -- ARGV[1] id  [2] generation  [3] seq: larger than in every earlier call of this generation
 -- ARGV[4] want: most tasks to claim  [5] cap of history, and of events  [6] cap of dead  [7] cap of done  [8] wake channel
--- ARGV[9] a name for the lanes it reads: who has the same reads the same
--- ARGV[10] the version of the lanes it knows: if there is another, nothing is claimed; 0: claim all the same
--- ARGV[11] keys, joined by <1f>, that an earlier call left tasks waiting for in lanes it did not declare
+-- ARGV[9] a name for the lanes that the caller reads: instances with the same name read the same lanes
+-- ARGV[10] the version of the list of lanes that the caller knows: claim nothing if it is another; 0: claim anyway
+-- ARGV[11] keys, joined by <1f>: an earlier call left tasks that wait for them in lanes that it did not declare
 -- ARGV[12] the release of the instance, for the history
--- ARGV[13] n lanes, then for each: its group (lanes of one group share), most to run at once (0: no limit, -1: not ours
---     to claim), its name
--- then n settled, the end if there are none; how many finished, kept, moved and died; their ids, in that order; n runs
--- of settled of one claim, then for each: its fence, how many; then
+-- ARGV[13] n lanes, then for each: its group (lanes of one group share), most to run at once (0: no limit, -1: claim
+--     nothing here), its name
+-- then n settled, the end if there are none; how many finished, kept, moved and died; their ids, in that order; n series
+-- of settled with one fence, then for each: the fence, how many; then
 --   for each kept: ms to keep, record
 --   for each moved: lane, due ("+ms" from now), record ("" leaves it)
 --   for each that died: record
 --   n notes, then for each: number among the settled, line for the history, what a report needs besides
 --
 -- Returns {now in microseconds, next due or -1, flags, lanes version, fence, void indexes joined by ",", skipped,
---   indexes joined by "," of those to be moved that somebody asked to cancel: they are still held, to be settled as
---   cancelled; keys, joined by <1f>, that have room and tasks waiting for them in lanes that were not declared;
+--   refused indexes joined by ",": a caller asked to cancel these tasks that were to be moved, so the claims stay, to be
+--   settled as cancelled; keys, joined by <1f>, that have room while tasks wait for them in lanes that were not declared;
 --   then for each lane that gave tasks, and each time it did: its number, ids, dues, record lengths (each joined by
 --   newlines), records}.
--- flags: 1 may claim, 2 watches next due, 4 due work left behind (or not looked for, because the lanes are others).
+-- flags: 1 may claim, 2 watches next due, 4 due work left behind (or not looked for: the list of lanes has changed).
 -- Errors: FENCED (not registered, or the lease ran out), STALE seq (this call, or a later one, ran before).
 --
--- O(batch * log(due)). At maxmemory only the first write of a script is refused if it may take memory, so the first
--- is the ZREM: settling, which frees memory, must always pass.
+-- O(batch * log(due)). At maxmemory Redis refuses a script's first write if that may take memory, and only the first. So
+-- the first write is the ZREM: settling, which frees memory, must always pass.
 local instances, members, leader, meta, watch, tasks, running = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
 local done, dead, history, active, held, cancel = KEYS[8], KEYS[9], KEYS[10], KEYS[11], KEYS[12], KEYS[13]
 local lanes_hash, events, first_lane = KEYS[14], KEYS[15], 15
@@ -60,11 +60,11 @@ if seq <= last_seq then
   return redis.error_reply("STALE " .. int(last_seq))
 end
 redis.call("ZREM", watch, me)
--- What would take back what it does is tried before it does anything.
+-- The undos need ZADD and HDEL. Try both first: a user without the rights is refused before the script changes anything.
 redis.call("ZADD", watch, "XX", 0, nobody)
 redis.call("HDEL", tasks, nobody)
--- A hash of few and short values would be kept as a list, in which each look reads on average half of it; a long value
--- makes it a table from the start.
+-- Redis keeps a hash of few short values as a list, and reads half of it on average for each look. One long value, here
+-- the seq with zeros, makes it a table from the start.
 redis.call("HSET", running, "", string.format("%065.0f", seq))
 
 local at = 13
@@ -79,7 +79,7 @@ for i = 1, tonumber(arg()) do
 end
 
 local notes, more = {}, {} -- for the history, line by line; see lib_history.lua
-local counters, rises = {}, {} -- what meta holds, and what it is to hold
+local counters, rises = {}, {} -- the counters of meta as they are; the fields and values to write
 for i, value in ipairs(redis.call("HMGET", meta, "fence", "lanes", "done", "retried", "died")) do
   counters[({ "fence", "lanes", "done", "retried", "died" })[i]] = value
 end

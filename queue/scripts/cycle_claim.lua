@@ -1,11 +1,19 @@
--- cycle_claim.lua is the last part of cycle.lua, which names keys and arguments: it settles, claims, and replies.
+-- cycle_claim.lua is the last part of cycle.lua, which names the keys and arguments. It settles, claims and replies.
+--
+-- The functions come first; the steps begin at "local settled":
+--   1. settle the runs that ended, and put tasks that waited for their keys back into their lanes
+--   2. if the leader's rule lets the caller claim, claim group by group, in the order of the request
+--   3. put more tasks back where the claim left room, and claim again
+--   4. decide which instance looks when the next task falls due
+--   5. write the history, the counters and the claims, and reply
 
 local skipped = 0
 local fence = num(counters.fence) or 0
-local entries = {} -- what the running hash is to hold
-local gave = {} -- the reply, lane by lane
+local entries = {} -- the claims, as fields and values of the running hash
+local gave = {} -- the tasks of the reply, lane by lane
 
--- head is the due time of a lane's first task, or false.
+-- head returns the due time of a lane's first task, or false if the lane is empty. It reads Redis once: lane.first is nil
+-- until then, and again after each change of the lane that may move its head.
 local function head(lane)
   if lane.first == nil then
     local first = redis.call("ZRANGE", lane.key, 0, 0, "WITHSCORES")
@@ -14,12 +22,16 @@ local function head(lane)
   return lane.first
 end
 
--- claimer returns the function that claims. It is made when there is something to claim: see cycle_settle.lua.
+-- claimer returns share, the function that claims from one group. The functions in it are made only if there is a task to
+-- claim, because to make them costs time: see cycle_settle.lua.
 local function claimer()
-  local looks = 2 * want + 100 -- tasks whose key is taken cost a look, and are no claim
-  local prefix -- "fence claimed ", made when the first task is claimed: one fence a call
+  -- The most tasks that this call looks at. A task whose key is taken costs a look without being claimed, so a call could
+  -- otherwise go through a lane without end.
+  local looks = 2 * want + 100
+  local prefix -- "fence claimed ", made with the first claim: all claims of a call share one fence
   local function claim_prefix()
     if not prefix then
+      -- At least the clock in microseconds, so that fences rise even after Redis has lost its last writes.
       fence = math.max(fence + 1, clock[1] * 1000000 + clock[2])
       rises[#rises + 1], rises[#rises + 2] = "fence", int(fence)
       prefix = int(fence) .. " " .. int(now) .. " "
@@ -27,14 +39,21 @@ local function claimer()
     return prefix
   end
 
-  -- conflict settles what happens to a task whose key is taken. It returns true if the task may run after all. No task
-  -- that is behind (policy b) is in the way of one on time: it counts neither as running nor as waiting.
+  -- conflict reports whether a task with a key may run now. If the key has no room, the policy decides: the task is
+  -- dropped, or waits for its key. A task that is behind never stands in the way of one on time, so the policies s, q and
+  -- r count it neither as running nor as waiting.
+  --
+  --   s  drop the task if tasks on time fill the key, running or waiting
+  --   q  drop the task if a task on time waits already; else it waits
+  --   r  drop the tasks on time that wait, ask the ones on time that run to stop, and wait
+  --   b  the task is behind: wait after all tasks on time
+  --   any other: wait
   local function conflict(lane, task, due, key, limit, policy)
     local runs = num(redis.call("HGET", active, "k:" .. key)) or 0
     if runs < limit then
       return true
     end
-    local drop, low, high = {}, on_time_range(key)
+    local drop, low, high = {}, on_time_range(key) -- the ids to drop; where the tasks on time wait in held
     local function on_time()
       return runs - (num(redis.call("HGET", active, "b:" .. key)) or 0)
     end
@@ -48,8 +67,9 @@ local function claimer()
         for _, waits in ipairs(redis.call("ZRANGEBYLEX", held, low, high, "LIMIT", 0, chunk)) do
           redis.call("ZREM", held, waits)
           undo("ZADD", held, 0, waits)
-          drop[#drop + 1] = string.match(waits, "([^\31]*)$")
+          drop[#drop + 1] = string.match(waits, "([^\31]*)$") -- the id: the last part of the member
         end
+        -- One request for the key cancels all its runs up to this fence; lib_cancel.lua spares those that are behind.
         if on_time() > 0 then
           local had = redis.call("HGET", cancel, "k:" .. key)
           redis.call("HSET", cancel, "k:" .. key, int(fence) .. " " .. int(now) .. " replaced")
@@ -68,16 +88,17 @@ local function claimer()
     return false
   end
 
-  -- first_due reads the ids, due times and records of the first tasks of a lane that are due: up to n, and as many as
-  -- fit into its part of the reply, but at least the first of a call, whatever its size. Records are read a few at a time:
-  -- of large ones few fit, and the others would be read in vain.
-  local most_room = 4 * 1024 * 1024
-  local room = most_room
+  -- first_due reads the first due tasks of a lane: up to n, and as many as fit into part bytes. The first task of a call
+  -- always fits, whatever its size. It returns how many it read, their ids, due times and records, and the rows of the
+  -- due set as Redis returned them. Records are read a few at a time: if they are large, few fit, and the rest would be
+  -- read in vain.
+  local most_room = 4 * 1024 * 1024 -- bytes of records in one reply
+  local room = most_room -- bytes still free
   local function first_due(lane, n, part)
-    -- One more than asked for, which says what is due next.
+    -- One more than n, which says when the next task is due.
     local rows = redis.call("ZRANGE", lane.key, "-inf", int(now), "BYSCORE", "LIMIT", 0, n + 1, "WITHSCORES")
     local found = math.min(#rows / 2, n)
-    lane.first = rows[2 * n + 2] and tonumber(rows[2 * n + 2]) -- else to be read when asked for
+    lane.first = rows[2 * n + 2] and tonumber(rows[2 * n + 2]) -- nil: head reads it when asked
     if found == 0 then
       return 0
     end
@@ -97,7 +118,7 @@ local function claimer()
       end
       local size = records[i] and #records[i] or 0
       if size > part and room < most_room then
-        lane.spent, lane.first = true, tonumber(dues[i]) -- the rest is left behind, and taken by the next call
+        lane.spent, lane.first = true, tonumber(dues[i]) -- no bytes left: the next call claims the rest
         return i - 1, ids, dues, records, rows
       end
       room, part = room - size, part - size
@@ -105,14 +126,16 @@ local function claimer()
     return found, ids, dues, records, rows
   end
 
-  -- limits is what a task takes of its limits, as its value in the running hash has it, or nil if it may not run.
+  -- limits returns the limits that a task counts in, as the tail of its value in the running hash: "\31t:type" if the type
+  -- has a limit, "\31k:key" and "\31b:key" if it has a key. It returns nil if the task may not run now. It counts the task
+  -- in its key; take counts all tasks of the type at once.
   local function limits(lane, id, due, body)
     local tail = lane.slot and "\31" .. lane.slot or ""
-    if string.byte(body, 2) ~= 107 then
+    if string.byte(body, 2) ~= 107 then -- "k": only a record with a key has it there (see task.Encode)
       return tail
     end
     local limit, policy, length, stop = string.match(body, "^1k(%d+),(%a)(%d+):()")
-    if not limit then
+    if not limit then -- a damaged record: the consumer settles the task as dead
       return tail
     end
     local key = string.sub(body, stop, stop + length - 1)
@@ -127,7 +150,8 @@ local function claimer()
     return "\31k:" .. key .. tail
   end
 
-  -- set_aside lets those be dead whose IDs nobody could have chosen: the reply could not name them.
+  -- set_aside makes tasks dead whose IDs are empty or have a line break. onbeat accepts no such ID, so another program
+  -- wrote it, and the reply, whose ids are joined by newlines, could not name it.
   local function set_aside(lane, n, ids, records)
     for i = 1, n do
       if ids[i] == "" or string.find(ids[i], "\n", 1, true) then
@@ -141,9 +165,10 @@ local function claimer()
     end
   end
 
-  local text = {} -- of numbers, which are expensive to write
+  local text = {} -- numbers as text: many records have the same length, and int is slow
 
-  -- take looks at up to n due tasks of a lane, and returns how many of them it claimed.
+  -- take looks at up to n due tasks of a lane, whose records may take part bytes, and returns how many it claimed. The
+  -- others are dropped or wait for their key.
   local function take(lane, n, part)
     if lane.limit > 0 then
       lane.slot = "t:" .. string.match(lane.name, "[^|]*$")
@@ -157,6 +182,7 @@ local function claimer()
     if found == 0 then
       return 0
     end
+    -- One look at the joined ids finds out whether any of them is empty or has a line break.
     local list = "\n" .. table.concat(ids, "\n", 1, found) .. "\n"
     if string.find(list, "\n\n", 1, true) or select(2, string.gsub(list, "\n", "\n")) ~= found + 1 then
       set_aside(lane, found, ids, records)
@@ -165,7 +191,7 @@ local function claimer()
     redis.call("ZREMRANGEBYRANK", lane.key, 0, found - 1)
     undo_removed(lane.key, rows, found)
     local count, at, lengths = 0, #entries, {}
-    local last_due, last_tail, value -- most values of a claim are the same
+    local last_due, last_tail, value -- most tasks of a claim have the same value: make it once
     for i = 1, found do
       local body, id, due = records[i], ids[i], dues[i]
       local tail = body and limits(lane, id, due, body)
@@ -174,6 +200,7 @@ local function claimer()
           value, last_due, last_tail = claim_prefix() .. due .. tail, due, tail
         end
         count = count + 1
+        -- Move the claimed tasks to the front of the lists, which the reply joins from 1 to count.
         ids[count], dues[count], records[count] = id, due, body
         local length = #body
         text[length] = text[length] or int(length)
@@ -195,8 +222,10 @@ local function claimer()
     return count
   end
 
-  -- share claims from the lanes of one group (one queue and priority, several types): the longest waiting first, and an
-  -- even share for each, in number and in bytes, so that a flood of one type holds up no other.
+  -- share claims up to n tasks from the lanes of one group (one queue and priority, several types), and returns how many
+  -- it claimed. In each round it asks the lane with the longest waiting task first, and each lane gets an equal part of
+  -- the number and of the bytes that are left. So a flood of one type does not hold up another. Rounds go on while a lane
+  -- has due tasks, because lanes with few tasks leave room for the others.
   local function share(group, n)
     local left = n
     while left > 0 and looks > 0 and room > 0 do
@@ -221,7 +250,7 @@ local function claimer()
     end
     for _, lane in ipairs(group) do
       if lane.spent then
-        looks = 0 -- what did not fit goes before all that comes behind this group
+        looks = 0 -- the tasks that did not fit go before all later groups: claim nothing more in this call
       end
     end
     return n - left
@@ -230,7 +259,7 @@ local function claimer()
   return share
 end
 
--- watching counts those who will have looked, at a moment, for whoever reads the same lanes.
+-- watching counts the watchers that read the same lanes as the caller and will have looked by the given moment.
 local function watching(due)
   local n = 0
   for _, member in ipairs(redis.call("ZRANGEBYSCORE", watch, "-inf", int(due))) do
@@ -240,7 +269,8 @@ local function watching(due)
   return n
 end
 
-local settled, keys = tonumber(arg()), {} -- the keys of which there may be room now
+-- Step 1: settle.
+local settled, keys = tonumber(arg()), {} -- the keys that may have room now
 if settled > 0 then
   keys = settle(settled)
 end
@@ -252,15 +282,16 @@ if #keys > 0 then
 end
 
 local permitted = may(redis.call("HMGET", leader, "id", "gen", "order", "consume", "open", "pause"), id, gen, member)
+-- The flags of the reply: 1 may claim, 2 the caller watches, 4 due work is left. Left is how many tasks are still wanted.
 local flags, next_due, left, share = permitted and 1 or 0, -1, want, nil
 if permitted and want > 0 and known ~= "0" and known ~= (counters.lanes or "0") then
-  -- A lane that it does not know may hold what is more urgent: it takes nothing before it has read the list, and looks
-  -- again then. Should it not come to that, it is found to have overslept.
+  -- The caller does not know a new lane, which may hold more urgent tasks. So it claims nothing, reads the list of lanes,
+  -- and calls again. If it does not get that far, a heartbeat finds that it has overslept, by this entry.
   flags = 1 + 4
   redis.call("ZADD", watch, now, me)
 end
 
--- claim asks the lanes, group by group, and finds out what is due next.
+-- claim claims from the lanes, group by group, and sets next_due to the first due time that is left in them.
 local function claim()
   local i = 1
   next_due = -1
@@ -273,7 +304,7 @@ local function claim()
       end
       i = i + 1
     end
-    local ready = false
+    local ready = false -- whether a lane of the group has a due task
     for _, lane in ipairs(group) do
       local first = left > 0 and head(lane)
       ready = ready or first and first <= now
@@ -291,18 +322,21 @@ local function claim()
   end
 end
 
+-- Steps 2 and 3: claim; then release once more, now beyond the first in line, and claim what that brought.
 if flags == 1 then
   claim()
 end
 if #keys > 0 and release(keys, true) and flags == 1 then
   claim()
 end
+-- Step 4: every due time needs an instance that will look at it.
 if flags == 1 then
-  if next_due >= 0 and next_due <= now then
+  if next_due >= 0 and next_due <= now then -- due work is left: another instance may have free workers
     flags = flags + 4
     wake(watch, channel, now, reads)
   elseif left > 0 then
-    -- Two watch the next due time closely; the others wait until they are told, or a heartbeat finds it overslept.
+    -- Two instances watch the next due time. The others wait until a script wakes them, or until a heartbeat finds that
+    -- the watchers have overslept.
     local due = next_due < 0 and never or next_due
     if next_due < 0 or watching(due) < 2 then
       flags = flags + 2
@@ -310,15 +344,17 @@ if flags == 1 then
       due = never
     end
     redis.call("ZADD", watch, due, me)
-  elseif next_due >= 0 then -- it has no worker free to take what comes next: another looks in its place
+  elseif next_due >= 0 then -- the caller has no free worker for the next task: another instance looks in its place
     wake(watch, channel, next_due, reads)
   end
 end
 
-if stirred then -- of its own kind somebody looks, if this instance does
+-- Settling let tasks start: wake a watcher of each kind. The caller's own kind needs none if the caller looks itself.
+if stirred then
   wake(watch, channel, stirred, nil, flags > 0 and want > 0 and not away and reads or nil)
 end
 
+-- Step 5: write and reply.
 if #notes > 0 then
   record(history, ARGV[5], "runs", table.concat(notes, "\n"), "gen", gen, "instance", id, "release", ARGV[12],
     "more", table.concat(more, "\n"))
@@ -326,7 +362,7 @@ end
 if #rises > 0 then
   redis.call("HSET", meta, unpack(rises))
 end
-many("HSET", running, entries) -- nothing is refused any more
+many("HSET", running, entries) -- last: no write after it could be refused, so a claim is never half there
 
 local reply = {
   clock[1] * 1000000 + clock[2], next_due, flags, num(counters.lanes) or 0, fence, table.concat(void, ","), skipped,

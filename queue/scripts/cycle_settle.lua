@@ -1,17 +1,17 @@
--- cycle_settle.lua is the part of cycle.lua, which names keys and arguments, that settles. Its functions lie in one,
--- because a function costs most where it is made, and many calls have nothing to settle.
+-- cycle_settle.lua is the part of cycle.lua that settles. cycle.lua names the keys and arguments. Its functions are made
+-- inside one function, because to make a function costs more than to call it, and many calls have nothing to settle.
 
-local void = {} -- the indexes from 0 of what is not held any more
-local refused = {} -- the indexes of what was to be moved, and is to be cancelled: it stays held
-local stirred -- the earliest moment at which settling lets a task start that could not before
-local away = false -- one of them lies in a lane that is not ours
+local void = {} -- the indexes from 0 of settlements whose claim is void
+local refused = {} -- the indexes of tasks that were to be moved but are to be cancelled: their claims stay
+local stirred -- the earliest moment at which a task may start because of what was settled
+local away = false -- such a task lies in a lane from which the caller does not claim
 
--- settle ends n runs: those that this generation still holds under the same fence. Everything else is void. It returns
--- the keys of which a run ended.
+-- settle settles n runs, each if this generation still holds the claim under the same fence. The others are void. It
+-- returns the keys of the runs that ended.
 local function settle(n)
   local finished, kept, moved, died = tonumber(arg()), tonumber(arg()), tonumber(arg()), tonumber(arg())
-  local ids, ok = at, {} -- where the ids begin, which of them are settled
-  local i = 0 -- the settled looked at so far, over all blocks
+  local ids, ok = at, {} -- where the ids begin in ARGV; which of them are to be settled
+  local i = 0 -- how many were looked at so far, over all blocks
   at = at + n
 
   local function stir(due)
@@ -22,7 +22,7 @@ local function settle(n)
     return ARGV[ids + i - 1]
   end
 
-  -- settled_from is the ids of the settled ones numbered from on, up to the one numbered to: a list, and which part of it.
+  -- settled_from returns the ids to settle among those numbered from..to: a list, and the first and last index in it.
   local function settled_from(from, to)
     if #void + #refused == 0 then
       return ARGV, ids + from - 1, ids + to - 1
@@ -34,12 +34,12 @@ local function settle(n)
     return list, 1, #list
   end
 
-  -- look notes which of n are to be settled: those still held, but not to be moved when somebody asked to cancel them.
-  -- It returns the values of those that took of a limit.
+  -- look finds out which of n runs to settle: those whose claim is held, except tasks to be moved that a caller asked to
+  -- cancel. It returns the values of the claims that count in a limit.
   local values
   local function look(n)
     values = redis.call("HMGET", running, unpack(ARGV, ids, ids + n - 1))
-    local limits = redis.call("EXISTS", active, held) > 0 -- else no value names any
+    local limits = redis.call("EXISTS", active, held) > 0 -- else no claim counts in a limit
     local requests = moved > 0 and redis.call("EXISTS", cancel) > 0
     local limited = {}
     for _ = 1, tonumber(arg()) do
@@ -64,7 +64,7 @@ local function settle(n)
     return limited
   end
 
-  -- free takes the settled ones out of the running, and gives back what they took of their limits.
+  -- free removes the settled claims from the running hash, and counts them off their limits. It returns their keys.
   local function free(n, limited)
     local list, first, last = settled_from(1, n)
     if last >= first then
@@ -78,7 +78,7 @@ local function settle(n)
       end
     end
     for _, value in ipairs(limited) do
-      if string.find(value, "\31t:", 1, true) then -- which of the type is due is not known here
+      if string.find(value, "\31t:", 1, true) then -- any lane of the type may have a due task: stir now
         stir(now)
       end
     end
@@ -92,7 +92,7 @@ local function settle(n)
     return last - first + 1
   end
 
-  -- keep writes records that stay for a while, and returns how many.
+  -- keep writes the records of finished tasks that stay visible, and returns how many.
   local function keep(n)
     local ends, bodies = {}, {}
     for _ = 1, n do
@@ -107,7 +107,7 @@ local function settle(n)
       many("ZADD", done, ends)
       undo_added(done, ends)
       many("HSET", tasks, bodies)
-      -- What was kept long enough leaves, twice as fast as it can come in; so does what is over the cap.
+      -- Tasks that were kept long enough leave, up to two for each that came; so do those over the cap.
       local old = redis.call("ZRANGEBYSCORE", done, "-inf", now, "LIMIT", 0, #ends)
       local over = redis.call("ZCARD", done) - #old - tonumber(ARGV[7])
       if over > 0 then
@@ -119,7 +119,7 @@ local function settle(n)
     return #ends / 2
   end
 
-  -- move puts tasks back into their due sets, and returns how many of them with a new record.
+  -- move puts tasks back into their due sets, and returns how many of them have a new record: those are retries.
   local function move(n)
     local sets, bodies, used = {}, {}, {}
     for _ = 1, n do
@@ -148,13 +148,13 @@ local function settle(n)
       undo_added(key, list)
     end
     many("HSET", tasks, bodies)
-    if #used > 0 then -- a lane that was empty while the task ran may have been forgotten meanwhile
+    if #used > 0 then -- tidy.lua may have removed a lane that was empty while its task ran
       lanes_known(lanes_hash, meta, channel, used)
     end
     return #bodies / 2
   end
 
-  -- die writes the records of tasks that are given up, and returns how many.
+  -- die makes tasks dead, and returns how many.
   local function die(n)
     local died, bodies = {}, {}
     for _ = 1, n do
@@ -179,7 +179,7 @@ local function settle(n)
     return #died / 2
   end
 
-  -- remember notes what became of slots.
+  -- remember collects the notes for the history.
   local function remember(n)
     for _ = 1, n do
       local index, text, report = tonumber(arg()), arg(), arg()
@@ -205,11 +205,12 @@ local function settle(n)
   return free(n, limited)
 end
 
-local lines, owed = {}, {} -- of keys; the keys with tasks that wait in lanes that were not declared
+local lines, owed = {}, {} -- key -> its line, see line_of; keys with tasks that wait in lanes that were not declared
 
--- release lets those have keys who wait for them, and reports whether there were any: as many as there is room for, the
--- first in line; and then, where a claim has left room, as many in each lane, because the first may lie where nobody
--- reads, or has a worker free.
+-- release puts tasks that wait for the given keys back into their lanes, and reports whether there were any. At first it
+-- puts back as many as the key has room for, the first in line. With left, after a claim that has left room, it looks
+-- beyond them and puts back as many in each lane: the first in line may lie in a lane that no instance reads, or that no
+-- instance with a free worker reads.
 local function release(keys, left)
   local declared, freed = {}, {}
   for _, lane in ipairs(lanes) do

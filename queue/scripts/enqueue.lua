@@ -1,5 +1,5 @@
--- enqueue.lua adds tasks to their due sets. All of the batch is looked at before anything is written, and the first
--- write is one that Redis refuses at maxmemory: a batch is never half there.
+-- enqueue.lua adds tasks to their due sets. It checks the whole batch before it writes, and Redis refuses its first write
+-- at maxmemory. So a batch is added whole or not at all.
 --
 -- KEYS[1] tasks   hash  task -> record
 -- KEYS[2] lanes   hash  lane -> first used (unix ms)
@@ -9,17 +9,17 @@
 --
 -- ARGV[1] wake channel  [2] "1": look for IDs that exist  [3] earliest due time (unix ms), or "" for none
 --     [4] least delay in ms, or "" if all due times are given  [5] n lanes, then their names
--- then n runs of tasks of one lane, then for each: number of the lane, how many
+-- then n series of tasks of one lane, then for each: number of the lane, how many tasks
 -- then n tasks, for each: due ("+ms" from now, or unix ms), id; then for each again: id, record
 -- then n unique keys; if there are any: for each task its unique key's number or 0, then for each key its window in ms
 --
--- Returns {now, n added, then for each one refused: its index from 0, "id" or "unique", the ID that stands; or "lane" and
--- the lane, if it is one too many}.
+-- Returns {now, n added, then for each refused task: its index from 0, "id" or "unique" and the ID of the existing task,
+-- or "lane" and the lane, if there are too many lanes}.
 -- O(n * log(due)).
 local tasks, lanes, meta, watch, channel = KEYS[1], KEYS[2], KEYS[3], KEYS[4], ARGV[1]
 local look, earliest, delay = ARGV[2] == "1", tonumber(ARGV[3]), tonumber(ARGV[4])
 local n_lanes = tonumber(ARGV[5])
-local runs = 6 + n_lanes -- where they begin, as the two below
+local runs = 6 + n_lanes -- where the series begin in ARGV, as scores and records below
 local n_runs = tonumber(ARGV[runs])
 local scores = runs + 2 * n_runs + 2
 local n = tonumber(ARGV[scores - 1])
@@ -29,7 +29,7 @@ local n_uniques = tonumber(ARGV[uniques - 1])
 
 if delay then
   earliest = math.min(earliest or now + delay, now + delay)
-  local due = {} -- of a delay: many tasks of a batch have the same
+  local due = {} -- delay -> due time: many tasks of a batch have the same delay
   for p = scores, records - 2, 2 do
     local text = ARGV[p]
     if string.byte(text) == 43 then
@@ -39,14 +39,14 @@ if delay then
   end
 end
 
-local refused, out = {}, {} -- what to reply, which tasks are out
-local taken, takes = {}, {} -- who takes which unique key, and which of the windows holds
+local refused, out = {}, {} -- the refusals of the reply; task number -> true if it is refused
+local taken, takes = {}, {} -- unique key -> the task of this batch that takes it; number of the key -> true if taken
 local function refuse(i, by, id)
   out[i] = true
   refused[#refused + 1], refused[#refused + 2], refused[#refused + 3] = i - 1, by, id
 end
 
--- known says, for each task numbered from on, up to the one numbered to, whether its ID exists.
+-- known returns the records of the tasks numbered from..to: false for an ID that does not exist.
 local function known(from, to)
   local ids = {}
   for i = from, to do
@@ -55,9 +55,9 @@ local function known(from, to)
   return redis.call("HMGET", tasks, unpack(ids))
 end
 
--- shut are the lanes that are too many: with each call, an instance reads all lanes of the types that it handles, so who
--- may only enqueue could hold up all by naming queues. It is the lane of each task
--- of one, or nil if there are none.
+-- shut_lanes returns task number -> lane for the tasks of lanes that are too many, or nil if there are none. An instance
+-- reads all lanes of its types with each call, so without a limit a producer could hold up every instance with new queue
+-- names.
 local most_lanes = 2000
 local function shut_lanes()
   local shut, room = nil, most_lanes - redis.call("HLEN", lanes)
@@ -86,8 +86,8 @@ local function shut_lanes()
 end
 local shut = shut_lanes()
 
--- holds is the task that holds a unique key. A key of another type, which something else than onbeat has made, is as if it
--- were not there, and is written over.
+-- holds returns the task that holds a unique key, or false. A key of another type, which another program has made, counts
+-- as absent, and is overwritten.
 local function holds(key)
   local reply = redis.pcall("GET", key)
   if type(reply) == "table" and reply.err then
@@ -124,8 +124,8 @@ if look or n_uniques > 0 or shut then
   end
 end
 
--- put writes the pairs of ARGV from the task numbered from on, up to the one numbered to, less those that are out, and
--- returns whether there were any.
+-- put writes the pairs of the tasks numbered from..to, without those that are refused, and reports whether there were any.
+-- Pairs is where the pairs begin in ARGV.
 local function put(command, key, pairs, from, to)
   if #refused == 0 then
     for i = from, to, chunk / 2 do
@@ -143,7 +143,7 @@ local function put(command, key, pairs, from, to)
   return #list > 0
 end
 
--- take_back removes what was added, should the rest be refused.
+-- take_back is the undo: it removes what was added, if Redis refuses a later write.
 local function take_back()
   for i = 1, n do
     if not out[i] then
@@ -169,7 +169,7 @@ end
 
 local added = n - #refused / 3
 if added > 0 then
-  -- What would take it back is tried first; the ZADD is refused at maxmemory.
+  -- take_back needs HDEL and ZREM: try both before anything is added. The ZADD goes first: Redis refuses it at maxmemory.
   redis.call("ZADD", watch, "XX", 0, nobody)
   redis.call("HDEL", tasks, nobody)
   redis.call("ZREM", watch, nobody)

@@ -1,12 +1,12 @@
 -- lib_cancel.lua: requests to cancel runs.
 
--- request_of is the field of a task's request. One whose ID looks like the field of a key, or like this, gets another.
+-- request_of returns the field of a task's request: its ID, or "t:" and its ID if the ID itself begins with "k:" or "t:".
 local function request_of(task)
   return string.find(task, "^[kt]:") and "t:" .. task or task
 end
 
--- asked reports whether somebody asked for a run to be cancelled, by its task or its key, after it was claimed with this
--- value in the running hash. A run that is behind holds up no newer slot, so it is not replaced by one.
+-- asked reports whether a caller asked to cancel a run, by its task or by its key, after it was claimed. Value is its claim
+-- in the running hash. A newer slot does not replace a run that is behind, because that run does not hold it up.
 local function asked(cancel, task, value)
   local key = string.match(value, "\31k:([^\31]+)")
   local fence = tonumber(string.match(value, "^%d+"))

@@ -1,8 +1,8 @@
--- lib_gens.lua: scripts that look at what all instances run. They are called with the running hashes of the generations that
--- the caller knows, because a script names all its keys.
+-- lib_gens.lua: for scripts that look at the runs of all instances. A script must declare its keys, so the caller passes the
+-- running hashes of the generations that it knows.
 
--- others says whether there is a generation, of a member or of a lost instance, besides the n that ARGV names from at on.
--- An entry that cannot be read runs nothing that is known.
+-- others reports whether there is a generation, of a member or of a lost instance, besides the n that ARGV names from at
+-- on. It ignores an entry that cannot be read: no running hash is known for it.
 local function others(members, orphans, at, n)
   local named = {}
   for i = at, at + n - 1 do

@@ -1,19 +1,20 @@
--- lib_held.lua: tasks that wait for their key, and the count of running tasks a key.
+-- lib_held.lua: tasks that wait for their key, and the counts of running tasks by key and type.
 --
--- A held member is KEY <1f> DUE <1f> DUE-SET <1f> ID, all with score 0, so that the members of one key lie together,
--- in line. An ID may not contain the separator: control characters are refused at the edge. Due times have 16 digits;
--- those of tasks that are behind have 13, and so lie behind those on time, until 2286, also for an older release.
+-- A held member is KEY <1f> DUE <1f> DUE-SET <1f> ID. All have score 0, so the members of one key lie together, sorted by
+-- due time. No ID contains the separator: control characters are refused at the edge. The due time of a task on time has
+-- 16 digits, that of a task that is behind has 13. So until 2286 tasks behind sort after tasks on time, also for an older
+-- release, which knows nothing of them.
 
 local function held_range(key)
   return "[" .. key .. "\31", "[" .. key .. "\32"
 end
 
--- on_time_range is where those lie that are not behind.
+-- on_time_range is the range of the tasks on time.
 local function on_time_range(key)
   return "[" .. key .. "\31", "(" .. key .. "\031001"
 end
 
--- hold parks a due task behind its key.
+-- hold makes a due task wait for its key.
 local function hold(held, key, due, set, id, behind)
   local digits = string.format(behind and "%013.0f" or "%016.0f", tonumber(due))
   local member = table.concat({ key, digits, set, id }, "\31")
@@ -21,8 +22,8 @@ local function hold(held, key, due, set, id, behind)
   undo("ZREM", held, member)
 end
 
--- line_of is nil if no task waits for a key; else it has how many may run, as the first in line says, and how many were
--- put into each due set.
+-- line_of returns nil if no task waits for a key. Else it returns the key's limit, as the record of the first in line says,
+-- and put: due set -> how many tasks unhold has put back there.
 local function line_of(tasks, held, key)
   local low, high = held_range(key)
   local first = redis.call("ZRANGEBYLEX", held, low, high, "LIMIT", 0, 1)[1]
@@ -33,23 +34,25 @@ local function line_of(tasks, held, key)
   return { limit = tonumber(body and string.match(body, "^1k(%d+),") or 1), put = {} }
 end
 
--- unhold looks at so many of those that wait for a key, from the first in line, and puts them back into their due sets:
--- as many as the key has room for into each, because which of the sets are still read is not known here. Room is taken
--- when a task is claimed, not by this; those that come too late wait again, where they were. Those whose set the call
--- did not declare stay, and unhold reports whether there are any. It notes in freed the sets that got some.
+-- unhold looks at the first tasks that wait for a key (look of them, or as many as there is room), and puts them back into
+-- their due sets. Each due set gets as many as the key has room for, because unhold does not know which sets an instance
+-- still reads. A claim takes the room, not unhold: tasks that come too late wait again, at their old place.
+--
+-- Tasks whose due set the call did not declare keep waiting; unhold reports whether there are any. It marks in freed the
+-- due sets that got a task.
 local function unhold(active, held, key, line, look, declared, freed)
   local n = line.limit - (num(redis.call("HGET", active, "k:" .. key)) or 0)
   if n <= 0 then
     return false
   end
   local low, high = held_range(key)
-  line.room = line.room or n -- of those put back, some may have been claimed since: they count in n, and in put
+  line.room = line.room or n -- the room at first: a task put back and claimed since lowers n, and counts in put too
   local put, stay = line.put, false
   for _, member in ipairs(redis.call("ZRANGEBYLEX", held, low, high, "LIMIT", 0, look or n)) do
     local due, set, id = string.match(string.sub(member, #key + 2), "^(%d+)\31([^\31]*)\31(.*)$")
     local count = put[set or ""] or 0
     if not id then
-      redis.call("ZREM", held, member) -- no task of ours
+      redis.call("ZREM", held, member) -- damaged: onbeat wrote no such member
     elseif not declared[set] then
       stay = true
     elseif count < line.room then
@@ -63,7 +66,7 @@ local function unhold(active, held, key, line, look, declared, freed)
   return stay
 end
 
--- adjust adds to a number of active, and returns what it is then. One that cannot be read counts as none.
+-- adjust adds n to a count in active, and returns the new count. A count that cannot be read counts as 0.
 local function adjust(active, name, n)
   local had = redis.call("HGET", active, name)
   local is = (num(had) or 0) + n
@@ -80,8 +83,8 @@ local function adjust(active, name, n)
   return is
 end
 
--- unlimit gives back what claims took of their limits: the names behind <1f> in their values in the running hash. It
--- returns the keys among them, each once.
+-- unlimit counts claims off their limits: the names after <1f> in their values in the running hash. It returns the keys
+-- among them, each once.
 local function unlimit(active, values)
   local keys, seen = {}, {}
   for _, value in ipairs(values) do
@@ -96,7 +99,7 @@ local function unlimit(active, values)
   return keys
 end
 
--- turn_over lets those have a key who wait for it, in whichever lane, and reports whether there were any.
+-- turn_over puts tasks that wait for the given keys back into any declared lane, and reports whether there were any.
 local function turn_over(tasks, active, held, keys, declared)
   local freed = {}
   for _, key in ipairs(keys) do

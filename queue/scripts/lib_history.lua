@@ -1,8 +1,8 @@
--- lib_history.lua notes what became of runs. cycle.lua, which does so most often, is given lines and reports apart.
+-- lib_history.lua adds runs to the history. cycle.lua, which does so most often, is given lines and reports apart.
 
--- note_runs adds an entry of lines, each "task word attempt claimed", to the history. What stands behind a tab in a line is what a
--- report of the run needs besides. It becomes a field of its own, "more", with a line for each, so that a release which does
--- not know it reads the others as before.
+-- note_runs adds an entry to the history, with a line for each run: "task word attempt claimed". Text after a tab in a line
+-- is what a report of the run needs besides. It goes into a field of its own, "more", with a line for each run, so that an
+-- older release, which does not know the field, reads the lines as before.
 local function note_runs(history, cap, notes, ...)
   local text = table.concat(notes, "\n")
   if not string.find(text, "\t", 1, true) then

@@ -1,23 +1,24 @@
--- lib_wake.lua: waking whoever watches for the next due task.
+-- lib_wake.lua wakes the instances that watch for the next due task.
 --
--- Instances that read the same lanes are of one kind. What holds after every script: of each kind that has an idle
--- instance which may take work, one is in watch with a score no later than the first due time in the lanes it reads, less
--- those whose limit is reached. So whatever makes a task due, or a limit free, tells one of each kind, and whoever stops
--- watching hands its place to another of its own. A score that has gone by is found by every heartbeat, and so is a
--- message that was lost.
+-- Instances that read the same lanes are of one kind. This holds after every script: if a kind has an idle instance that
+-- may claim, then one instance of that kind is in watch, with a score no later than the first due time in the lanes that
+-- it reads (lanes whose limit is reached do not count). So a script that makes a task due, or a limit free, wakes one
+-- instance of each kind. An instance that stops watching hands its place to another of its kind. If a message is lost, or
+-- a watcher dies, its score goes by, and the next heartbeat of any instance finds that.
 
--- never is the score of those who wait to be told: past any due time. (Not 9e15: the embedded server's Lua does not read
--- the exponent it is printed with.)
+-- never is the score of an instance that only waits to be woken: later than any due time. (Not 9e15: the embedded server's
+-- Lua cannot read the exponent that it prints.)
 local never = 9007199254740991
 
--- A member of watch is an instance and, behind <1f>, a name for the lanes it reads. Those who read the same lanes watch
--- for each other, and for nobody else.
+-- A member of watch is an instance and, after <1f>, a name for the lanes that it reads. Instances watch only for others
+-- that read the same lanes.
 local function watcher(member)
   return string.match(member, "^([^\31]*)\31?(.*)$")
 end
 
--- wake tells the earliest watcher that a task is due at the given time, if that is earlier than what it waits for: one
--- of each kind, or of the given one only, or of all but one. Whoever leaves due work behind tells the next of its kind.
+-- wake tells the earliest watcher of each kind that a task is due at the given time, unless that watcher looks no later
+-- anyway. With only, it wakes just that kind; with except, all but that kind. A script that leaves due work wakes the next
+-- instance of its own kind.
 local function wake(watch, channel, due, only, except)
   local list, asked = redis.call("ZRANGE", watch, 0, -1, "WITHSCORES"), {}
   for i = 1, #list, 2 do
@@ -32,14 +33,14 @@ local function wake(watch, channel, due, only, except)
   end
 end
 
--- lanes_changed gives the list of lanes a new version: at least the clock, so that after a loss of writes no version
--- comes back with another list.
+-- lanes_changed gives the list of lanes a new version. It is at least the clock, so that after Redis lost its last writes no
+-- version comes back with another list.
 local function lanes_changed(meta)
   local version = num(redis.call("HGET", meta, "lanes")) or 0
   redis.call("HSET", meta, "lanes", int(math.max(version + 1, now)))
 end
 
--- lanes_known registers lanes that are new, and tells everyone, so that they are read from now on.
+-- lanes_known adds new lanes to the list, and tells all instances to read it.
 local function lanes_known(lanes, meta, channel, names)
   local known, fresh = redis.call("HMGET", lanes, unpack(names)), {}
   for i, name in ipairs(names) do

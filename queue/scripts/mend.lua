@@ -1,12 +1,13 @@
--- mend.lua sets keys aside that something else than onbeat has made one of another type, so that work goes on without
--- what they held. They are kept for a month under another name.
+-- mend.lua sets aside keys that another program has overwritten with another type, so that work goes on without them. It
+-- keeps them for a month under another name.
 --
 -- KEYS    n keys, then for each the name under which it is set aside. The first are the events stream, the meta hash and
 --         the changed zset
 -- ARGV[1] cap of events  [2..] the type that each should have
--- Returns the keys that were set aside. The schedules then count as changed: who knows them reads them again. If it was
--- theirs, "*" counts as a schedule that was changed: who leads takes stock, and makes anew what is not there. What tasks
--- lay in a due set, and which there are, is marked in meta as lost until it has been found again (see restock.lua). O(n).
+-- Returns the keys that were set aside. If there is one, the schedules get a new version, so that every instance reads
+-- their changes again. If it is a key of the schedules, "*" counts as a changed schedule: the leader compares all schedules
+-- with what it knows, and writes again what is missing. If it is a due set or the list of lanes, a mark in meta says so
+-- until its content has been found again (see restock.lua). O(n).
 local n, aside, lost, stock = #KEYS / 2, {}, {}, false
 for i = 1, n do
   local is = redis.call("TYPE", KEYS[i]).ok

@@ -1,11 +1,12 @@
--- recount.lua counts anew what runs of each key and type. A count that no run explains (a claim was lost with a damaged
--- key, or somebody wrote to active) would hold up its tasks for ever. The leader calls it now and then.
+-- recount.lua counts again how many tasks of each key and type run. A count without a run (its claim was lost with a
+-- damaged key, or another program wrote to active) would hold up the tasks of its key or type for ever. The leader calls
+-- the script now and then.
 --
 -- KEYS[1] active  hash  KEYS[2] members hash  KEYS[3] orphans zset  KEYS[4] held zset  KEYS[5] tasks hash  KEYS[6] watch zset
 -- KEYS[7] events stream
 -- KEYS[8] ..      running hashes of the generations, then the due sets
--- ARGV[1] wake channel  [2] cap of events  [3] most runs to look at  [4] n generations, then they
--- Returns {how many counts were wrong}, or {-1} if there are other generations than were named, or too many runs.
+-- ARGV[1] wake channel  [2] cap of events  [3] most runs to look at  [4] n generations, then their numbers
+-- Returns {how many counts were wrong}, or {-1} if there is a generation that the caller did not name, or too many runs.
 -- O(runs + instances).
 local active, members, orphans, held, tasks, watch, events = unpack(KEYS, 1, 7)
 local n = tonumber(ARGV[4])

@@ -1,5 +1,5 @@
--- recover.lua takes back tasks that a dead generation was running. Anyone may call it; each task moves once, because
--- it must still lie there with the value that was read.
+-- recover.lua takes back tasks that a dead generation was running. Any instance may call it, several at once. Each task
+-- moves once, because its claim must still have the value that the caller read.
 --
 -- KEYS[1] orphans zset  generation -> when it was declared dead
 -- KEYS[2] running hash  of that generation
@@ -8,10 +8,10 @@
 -- KEYS[11] cancel hash   KEYS[12] .. due sets
 --
 -- ARGV[1] generation  [2] wake channel  [3] cap of history  [4] n lanes, then their names
--- then n tasks, then for each: task, its value in running, lane (0: it is dead now), due, record, note or ""
+-- then n tasks, then for each: task, its value in running, lane (0: the task is dead), due, record, note or ""
 --
--- Returns {now, moved, left, then the indexes from 0 of those that were to be due again, and that somebody asked to
--- cancel: they stay as they are}. The generation is forgotten when none is left. O(n * log(due)).
+-- Returns {now, moved, left, then the indexes from 0 of tasks that would be due again but that a caller asked to cancel:
+-- their claims stay}. The script forgets a generation without claims. O(n * log(due)).
 -- Errors: ALIVE (the generation was not declared dead).
 local orphans, running, tasks, dead, active, held, history, meta, watch, lanes, cancel = unpack(KEYS, 1, 11)
 local gen, channel = ARGV[1], ARGV[2]
@@ -50,7 +50,7 @@ for i = 1, tonumber(ARGV[5 + n_lanes]) do
     moved = moved + 1
   end
 end
-if moved > 0 and n_lanes > 0 then -- a lane that was empty while the task ran may have been forgotten meanwhile
+if moved > 0 and n_lanes > 0 then -- tidy.lua may have removed a lane that was empty while its task ran
   lanes_known(lanes, meta, channel, { unpack(ARGV, 5, 4 + n_lanes) })
 end
 if died > 0 then
@@ -59,7 +59,7 @@ end
 if #notes > 0 then
   note_runs(history, ARGV[3], notes, "gen", gen)
 end
-if tonumber(ARGV[5 + n_lanes]) == 0 then -- nothing to give back: what has no record either is over
+if tonumber(ARGV[5 + n_lanes]) == 0 then -- no tasks were named: remove claims whose tasks have no record any more
   local rest = redis.call("HGETALL", running)
   for i = 1, #rest, 2 do
     if redis.call("HEXISTS", tasks, rest[i]) == 0 then

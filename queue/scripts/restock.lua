@@ -1,13 +1,13 @@
--- restock.lua puts tasks back that lay in a due set which something else than onbeat has written over: those that are in no
--- other place. It is called for a lane without tasks too, if the list of lanes was lost.
+-- restock.lua puts tasks back into a due set that another program has overwritten: those that are in no other place. If the
+-- list of lanes was lost, the leader calls it for lanes without tasks too.
 --
 -- KEYS[1] tasks hash  KEYS[2] dead zset  KEYS[3] done zset  KEYS[4] held zset  KEYS[5] watch zset  KEYS[6] meta hash
 -- KEYS[7] lanes hash  KEYS[8] events stream  KEYS[9] members hash  KEYS[10] orphans zset  KEYS[11] due set
 -- KEYS[12] .. running hashes of the generations
--- ARGV[1] wake channel  [2] cap of events  [3] the lane  [4] n generations, then they
--- then n tasks, for each: id, key or "", due time (unix ms), or "" if it is to die, its record then
+-- ARGV[1] wake channel  [2] cap of events  [3] the lane  [4] n generations, then their numbers
+-- then n tasks, for each: id, key or "", due time (unix ms) or "" if the task becomes dead, its record as a dead task
 --
--- Returns {how many are due again, how many died}, or {-1} if there are other generations than were named.
+-- Returns {how many are due again, how many died}, or {-1} if there is a generation that the caller did not name.
 -- O(tasks * generations + waiters of their keys).
 local tasks, dead, done, held, watch, meta, lanes, events, members, orphans, due_set = unpack(KEYS, 1, 11)
 local n_gens = tonumber(ARGV[4])
@@ -16,7 +16,7 @@ if others(members, orphans, 5, n_gens) then
   return { -1 }
 end
 
--- waits says whether a task waits for its key. The line of each key is read once.
+-- waits reports whether a task waits for its key. It reads the line of each key once.
 local lines = {}
 local function waits(id, key)
   if not lines[key] then
@@ -28,6 +28,7 @@ local function waits(id, key)
   return lines[key][id]
 end
 
+-- placed reports whether a task is somewhere: due, dead, done, running, or waiting for its key.
 local function placed(id, key)
   for _, set in ipairs({ due_set, dead, done }) do
     if redis.call("ZSCORE", set, id) then

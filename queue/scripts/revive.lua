@@ -1,10 +1,10 @@
--- revive.lua makes dead tasks due again, by hand.
+-- revive.lua makes dead tasks due again, when a person asks for it.
 --
 -- KEYS[1] dead zset  KEYS[2] tasks hash  KEYS[3] lanes hash  KEYS[4] meta hash  KEYS[5] watch zset
 -- KEYS[6] events stream  KEYS[7] .. due sets
 -- ARGV[1] wake channel  [2] cap of events  [3] n lanes, then their names
 -- then n tasks, then for each: task, lane, record
--- Returns {now, how many were dead and are due}. O(n * log(due)).
+-- Returns {now, how many were dead and are due now}. O(n * log(due)).
 local dead, tasks, lanes, meta, watch, events = unpack(KEYS, 1, 6)
 local n_lanes = tonumber(ARGV[3])
 local at = 5 + n_lanes

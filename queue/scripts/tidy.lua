@@ -1,11 +1,11 @@
--- tidy.lua keeps what has no natural end bounded: kept tasks past their time, the dead over the cap, lanes that have
--- been empty, cancel requests nobody needs, names of deleted schedules, what retired ones were, keys whose waiters were
--- left behind. The leader calls it now and then.
+-- tidy.lua bounds the records that would otherwise grow without end. It removes kept tasks past their time, dead and done
+-- tasks over their caps, lanes that stayed empty, old requests to cancel, names of deleted schedules, and records of
+-- retired ones. It also looks for tasks that still wait for a key that has room. The leader calls it now and then.
 --
 -- KEYS[1] done zset  KEYS[2] dead zset  KEYS[3] tasks hash  KEYS[4] lanes hash  KEYS[5] meta hash
 -- KEYS[6] cancel hash  KEYS[7] active hash  KEYS[8] held zset  KEYS[9] watch zset
 -- KEYS[10] schedules hash  KEYS[11] changed zset  KEYS[12] .. due sets
--- the last but one: retired hash  the last: retirements zset
+-- the last two: retired hash, retirements zset
 -- ARGV[1] cap of done  [2] cap of dead  [3] most to remove at once  [4] how long a lane is kept while empty (ms)
 -- ARGV[5] wake channel  [6] how long a deleted schedule is still named (ms: versions are at least the clock)
 -- ARGV[7] n lanes, then their names, then how long a request to cancel is kept, and a retired schedule (ms)
@@ -19,7 +19,7 @@ local function shrink(set, old)
   remove_last("HDEL", tasks, old)
   return #old
 end
-local past = shrink(done, redis.call("ZRANGEBYSCORE", done, "-inf", now, "LIMIT", 0, most)) -- the first of them
+local past = shrink(done, redis.call("ZRANGEBYSCORE", done, "-inf", now, "LIMIT", 0, most)) -- those past their time
 local removed = past
 for _, kept in ipairs({ { done, tonumber(ARGV[1]), past }, { dead, tonumber(ARGV[2]), 0 } }) do
   local set, cap, from = unpack(kept)
@@ -29,7 +29,8 @@ for _, kept in ipairs({ { done, tonumber(ARGV[1]), past }, { dead, tonumber(ARGV
   end
 end
 
--- turn is where to begin in a list of n, of which each call looks at a hundred.
+-- turn returns where to begin in a list of n. Each call looks at a hundred entries, and begins elsewhere each second, so
+-- that all have their turn.
 local function turn(n)
   return n > 100 and math.floor(now / 1000) * 97 % n or 0
 end
@@ -52,7 +53,7 @@ if #gone > 0 then
   lanes_changed(meta)
 end
 
--- A deleted schedule stays named for those who read what changed since they last looked.
+-- A deleted schedule stays in changed for a time, so that instances that read the changes see it.
 local behind = (num(redis.call("HGET", meta, "schedules")) or 0) - tonumber(ARGV[6])
 local n_old = behind > 0 and redis.call("ZCOUNT", changed, "-inf", int(behind)) or 0
 local old = n_old > 0 and redis.call("ZRANGE", changed, turn(n_old), math.min(turn(n_old) + 99, n_old - 1)) or {}
@@ -62,7 +63,7 @@ for _, name in ipairs(old) do
   end
 end
 
--- What was retired long ago does not come back.
+-- Forget schedules that were retired long ago: they cannot come back as they were.
 local retired, retirements = unpack(KEYS, #KEYS - 1, #KEYS)
 local forgotten = redis.call("ZRANGEBYSCORE", retirements, "-inf", int(now - tonumber(ARGV[#ARGV])), "LIMIT", 0, 100)
 many("ZREM", retirements, forgotten)
@@ -71,13 +72,13 @@ many("HDEL", retired, forgotten)
 local requests = redis.call("HGETALL", cancel)
 for i = 1, #requests, 2 do
   local asked = tonumber(string.match(requests[i + 1], "^%d+ (%d+)") or 0)
-  if now - asked > tonumber(ARGV[#ARGV - 1]) then -- what it was for has ended, or was taken back
+  if now - asked > tonumber(ARGV[#ARGV - 1]) then -- its run has ended, or was recovered
     redis.call("HDEL", cancel, requests[i])
   end
 end
 
--- A key that has room has no waiters, unless a call that ended one of its runs did not know their lanes, or many of a
--- lane that nobody reads lie before them. One look a key, however many wait for it.
+-- No task waits for a key that has room, with two exceptions: the call that ended a run of the key did not know the task's
+-- lane, or many tasks of a lane that no instance reads wait before it. Look once at each key, however many tasks wait.
 local keys, low = {}, "-"
 local first = redis.call("ZRANGE", held, turn(waiting), turn(waiting))[1]
 while first and #keys < 100 do

@@ -1,8 +1,8 @@
 -- careful.lua makes what follows it note, for each command that writes, how to take it back. It costs a read for each
 -- write; scripts that are called all the time say by themselves what takes back what they did: see undo in lib.lua.
 
--- Before something is removed, what would bring it back is tried once: a user may have the right to remove and not the
--- right to add. It is tried behind a removal of nothing, which Redis takes at maxmemory too, as it then takes the rest.
+-- Before the script removes something, it tries the command that would bring it back, once: a user may have the right to
+-- remove but not the right to add. It first removes nothing: Redis accepts that even at maxmemory, and then also the rest.
 local tried = {}
 local function may_add(zset)
   if not tried.zset then

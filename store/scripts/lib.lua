@@ -30,8 +30,8 @@ local function many(command, key, list)
   end
 end
 
--- nobody is a field, or member, that no key has. To remove it changes nothing, and shows that the user may remove, and
--- that the key is what it should be.
+-- nobody is a field, or member, that no key has. To remove it changes nothing, and shows that the user has the right to
+-- remove and that the key has the right type.
 local nobody = "\0"
 
 -- What takes back what a script has done so far: a command with its key and values, or a function. Should something be
@@ -90,7 +90,7 @@ local function finish(reply)
   return reply
 end
 
--- whole runs what a script does: all of it, or, if any of it is refused, none.
+-- whole runs the body of a script as a whole: if Redis refuses any part of it, it takes back all the rest.
 local function whole(body)
   local ok, reply = pcall(function() return finish(body()) end)
   if ok then
@@ -116,8 +116,8 @@ local function record(stream, cap, ...)
   write("XADD", stream, "MAXLEN", "~", cap, "*", ...)
 end
 
--- live says whether an instance, in this generation, is registered and its lease runs. One whose entry is damaged is not:
--- it registers anew, which mends the entry.
+-- live reports whether an instance is registered in this generation and its lease runs. An instance whose entry is damaged
+-- is not live: it registers again, which mends the entry.
 local function live(instances, members, id, gen)
   local member = redis.call("HGET", members, id)
   if not member or string.match(member, "^(%d+) %d+ %a %d %a+ %a+") ~= gen then
@@ -127,9 +127,9 @@ local function live(instances, members, id, gen)
   return lease and tonumber(lease) > now, member
 end
 
--- may says whether a registered instance may take work now, by the leader's rule. lead is what leader holds of id, gen,
--- order, consume, open and pause. No pause is longer than ten minutes, by a clock that may be behind by as much since: what ends
--- later was written by somebody else.
+-- may reports whether a registered instance may claim now, by the leader's rule. lead has the fields id, gen, order,
+-- consume, open and pause of leader. No pause is longer than ten minutes, and the clock may have been set back by as much
+-- since; another program wrote a pause that ends later.
 local function may(lead, id, gen, member)
   local pause = num(lead[6]) or 0
   if lead[5] ~= "1" or pause > now and pause <= now + 1200000 then
