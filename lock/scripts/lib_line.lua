@@ -16,7 +16,7 @@ local function wake(wait, channel)
     end
     local line, waiter = string.match(first, "^(%S+) (%S+)$")
     local heard = line and redis.pcall("PUBLISH", channel .. line, waiter)
-    if type(heard) == "table" or heard and heard > 0 then -- a caller that may not publish wakes no waiter: all look by themselves
+    if type(heard) == "table" or heard and heard > 0 then -- without the right to publish, all look by themselves
       return
     end
   end
