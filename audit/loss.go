@@ -16,7 +16,7 @@ type Loss struct {
 	// Found is when an instance noticed the loss: the last of them, if several did.
 	Found time.Time `json:"found"`
 	// From is the last heartbeat of that instance that Redis still has; zero if Redis came back empty. Until is the latest
-	// moment whose writes may be lost: when the instance noticed. Known is the last write that is surely lost.
+	// moment whose writes may be lost: when the instance noticed. Known is the latest that is surely lost.
 	From  time.Time `json:"from,omitzero"`
 	Known time.Time `json:"known"`
 	Until time.Time `json:"until"`
