@@ -113,7 +113,7 @@ type tenure struct {
 	askAgain <-chan time.Time // when to ask whether they still are; nil: no need
 }
 
-// run leads: it takes stock, opens the gate if nobody led before, and pushes until the term ends.
+// run leads: it takes stock, opens the gate if no instance led before, and pushes until the term ends.
 func (t *tenure) run(ctx context.Context) error {
 	t.stay.Reconnected() // all is read now, so an earlier reconnect does not matter
 	if err := t.insist(ctx, t.takeStock); err != nil {
