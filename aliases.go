@@ -9,22 +9,22 @@ import (
 	"github.com/onbeat/onbeat/task"
 )
 
-// The names below are those of the rooms behind the door, so that a program which only uses a [Dispatcher] imports no room
-// but task, schedule and handlers.
+// The names below are those of other packages, repeated here so that a program that only uses a [Dispatcher] imports no
+// package besides task, schedule and handlers.
 
-// Errors that a [Dispatcher] returns. Match them with errors.Is; package queue has those that only instances meet.
+// Errors that a [Dispatcher] returns. Match them with errors.Is. Package queue has the errors that only instances meet.
 var (
-	// ErrInvalid: a field was refused. The error is a [*FieldError].
+	// ErrInvalid: a field is invalid. The error is a [*FieldError].
 	ErrInvalid = task.ErrInvalid
-	// ErrDuplicate: the task's ID or unique key is taken. The error is a [*Refused], which names the task that has it.
+	// ErrDuplicate: the task's ID or unique key is taken. The error is a [*Refused], which names the task that holds it.
 	ErrDuplicate = queue.ErrDuplicate
 	// ErrFull: Redis is at maxmemory. Nothing was written.
 	ErrFull = store.ErrFull
-	// ErrUnreachable: no connection, or it broke. What was asked may or may not have happened.
+	// ErrUnreachable: the connection failed or broke. The call may or may not have taken effect.
 	ErrUnreachable = store.ErrUnreachable
 	// ErrBusy: Redis answers, but cannot serve now.
 	ErrBusy = store.ErrBusy
-	// ErrUnreplicated: it is written, and too few replicas have it for a strict [Durability].
+	// ErrUnreplicated: the write is done, but too few replicas have it for a strict [Durability].
 	ErrUnreplicated = store.ErrUnreplicated
 	// ErrDenied: Redis refuses the user, the password, or a command to this user.
 	ErrDenied = store.ErrDenied
@@ -35,18 +35,18 @@ var (
 )
 
 type (
-	// FieldError refuses one field of what was passed in.
+	// FieldError refuses one field of the input.
 	FieldError = task.FieldError
 	// BatchError says which task of a batch was refused, and why.
 	BatchError = producer.BatchError
-	// Refused is why a task was not added. It matches [ErrDuplicate].
+	// Refused says why a task was not added. It matches [ErrDuplicate].
 	Refused = queue.Refused
-	// Result is what became of one task of a batch; see [Dispatcher.EnqueueAll].
+	// Result says what became of one task of a batch; see [Dispatcher.EnqueueAll].
 	Result = producer.Result
 
-	// Durability says for how many replicas of Redis a write waits; see [Config].
+	// Durability says how many replicas of Redis must have a write; see [Config].
 	Durability = store.Durability
-	// Caps bound what is kept of work that has ended; see [Config].
+	// Caps bound what Redis keeps of finished work; see [Config].
 	Caps = queue.Caps
 	// Schedule is a schedule as [Dispatcher.Declare] takes it.
 	Schedule = producer.Schedule
@@ -54,9 +54,9 @@ type (
 
 // What the methods of [Dispatcher.Schedules], [Dispatcher.Queue] and [Dispatcher.Instances] take and return.
 type (
-	// ScheduleStatus is a schedule and where it stands.
+	// ScheduleStatus is a schedule and how far it has come.
 	ScheduleStatus = producer.Status
-	// Found is a task and the place it was found in.
+	// Found is a task and the place where it was found.
 	Found = queue.Found
 	// ListOptions narrow a list of tasks.
 	ListOptions = queue.ListOptions
@@ -66,11 +66,11 @@ type (
 	Counts = queue.Counts
 	// LaneCount is the number of tasks of one queue, type and priority.
 	LaneCount = queue.LaneCount
-	// Event is one change of state: who leads, what was lost.
+	// Event is one change of state, such as a new leader or a lost instance.
 	Event = queue.Event
 	// HistoryEntry is one entry of the history of slots.
 	HistoryEntry = history.Entry
-	// Note is what the history says of one slot, or of a range of slots.
+	// Note is what the history says about one slot, or about a range of slots.
 	Note = history.Note
 	// Instance is a live instance.
 	Instance = instance.Info

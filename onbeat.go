@@ -1,8 +1,8 @@
 // Package onbeat keeps fixed-cadence jobs on the beat through every deploy: a central, time-based task dispatcher on a
 // Redis sorted set.
 //
-// A [Dispatcher] is the front door. Register handlers and schedules, then Run it in every process: the newest instance
-// leads, turns schedules into tasks, and works; the others stand by. A rolling update, a crash or a restart moves no
+// A [Dispatcher] is the entry point. Register handlers and schedules, then call Run in every process. The newest instance
+// leads: it turns schedules into tasks, and works. The others stand by. A rolling update, a crash or a restart moves no
 // slot, drops none and runs none twice by mistake.
 //
 //	d, err := onbeat.New(rdb, onbeat.Config{Namespace: "billing", Release: version})
@@ -11,9 +11,9 @@
 //	id, err := d.Enqueue(ctx, task.New("invoice.send", inv), task.In(10*time.Minute), task.Unique("inv-42", time.Hour))
 //	err = d.Run(ctx) // until ctx ends; then resigns, drains, returns
 //
-// Delivery is at least once. Each run carries its slot, its attempt and a rising fencing token, so that a handler can
-// make its effect exactly once. The rooms behind the door are packages of their own; data flows one way through them:
-// schedule, producer, queue, consumer, handlers, with instance at both ends.
+// Delivery is at least once. Each run carries its slot, its attempt and a rising fencing token, so that a handler can make
+// its effect exactly once. Dispatcher wires packages of their own. Data flows through them one way: schedule, producer,
+// queue, consumer, handlers, with instance at both ends.
 package onbeat
 
 import (
@@ -42,9 +42,9 @@ import (
 
 // Config describes a dispatcher. Only Namespace is required.
 type Config struct {
-	// Namespace names the dispatcher: instances with the same one, on the same Redis, are of one.
+	// Namespace names the dispatcher: instances with the same namespace on the same Redis belong together.
 	Namespace string
-	// Release is the version this process runs. Instances without one are all of the same.
+	// Release is the version that this process runs. All instances without one count as the same release.
 	Release string
 
 	// Lead, Consume, Standby, Lease, MinReady and ReadyCheck say how instances share the work; see instance.Config.
@@ -63,19 +63,20 @@ type Config struct {
 	Drain       time.Duration
 	Hurry       <-chan struct{}
 
-	// Durability says for how many replicas of Redis a write waits; see [Durability]. Default: none.
+	// Durability says how many replicas of Redis must have a write; see [Durability]. Default: none.
 	Durability Durability
-	// PayloadLimit is the most bytes a payload may have. Default 1 MiB.
+	// PayloadLimit is the largest size of a payload, in bytes. Default 1 MiB.
 	PayloadLimit int
-	// Caps bound what is kept in Redis of work that has ended.
+	// Caps bound what Redis keeps of finished work.
 	Caps Caps
 	// Log receives state changes and failures. The zero Logger discards them.
 	Log zerolog.Logger
-	// Slog receives them in place of Log, in a program that logs with log/slog. Set one of the two; see [Slog].
+	// Slog receives them in place of Log, for a program that logs with log/slog. Set only one of the two; see [Slog].
 	Slog slog.Handler
 }
 
-// Dispatcher is one process's part of a namespace. Register first, then run; enqueueing works at any time.
+// Dispatcher is one process's part of a namespace. Register handlers and schedules first, then call Run. Enqueue at any
+// time.
 type Dispatcher struct {
 	cfg      Config
 	q        *queue.Queue
@@ -85,12 +86,12 @@ type Dispatcher struct {
 
 	mu        sync.Mutex
 	schedules []producer.Schedule
-	scheduler *producer.Scheduler // while it runs
-	bad       error               // what was refused at registration
+	scheduler *producer.Scheduler // set while it runs
+	bad       error               // what registration refused
 }
 
-// New returns a dispatcher on a Redis client, which the caller closes. It refuses a bad config with a
-// [*task.FieldError]; it does not talk to Redis yet.
+// New returns a dispatcher on a Redis client, which the caller closes. It refuses an invalid config with a
+// [*task.FieldError]. It does not talk to Redis yet.
 func New(rdb redis.UniversalClient, cfg Config) (*Dispatcher, error) {
 	if isNil(rdb) {
 		return nil, &task.FieldError{Field: "rdb", Reason: "is nil", Hint: "pass the client of Dial or redis.NewClient, and check its error first"}
@@ -118,13 +119,13 @@ func New(rdb redis.UniversalClient, cfg Config) (*Dispatcher, error) {
 	return d, nil
 }
 
-// isNil reports a client that is nil, also as a nil *redis.Client: that is left where the error of a constructor was ignored.
+// isNil reports whether a client is nil. It may be a nil *redis.Client, if the caller ignored the error of a constructor.
 func isNil(rdb redis.UniversalClient) bool {
 	v := reflect.ValueOf(rdb)
 	return !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil()
 }
 
-// durability logs what nobody else asks to hear.
+// durability returns the settings of durability. If the caller set no Report, it logs the reports.
 func (c *Config) durability() store.Durability {
 	d := c.Durability
 	if d.Report == nil {
@@ -139,7 +140,7 @@ func (c *Config) durability() store.Durability {
 	return d
 }
 
-// Validate refuses, with a [*task.FieldError] for each that it finds, settings that could not work. It asks no Redis, and for no
+// Validate refuses invalid settings, with a [*task.FieldError] for each. It does not talk to Redis, and does not require a
 // namespace: [New] does.
 func (c Config) Validate() error {
 	var limit error
@@ -163,7 +164,7 @@ func (c Config) consumer() consumer.Config {
 	}
 }
 
-// checkPayload asks the handler of a type, if this process has one. Others may handle types that it does not.
+// checkPayload asks the type's handler, if this process has one. Other instances may handle types that this one does not.
 func (d *Dispatcher) checkPayload(typ string, payload []byte) error {
 	if _, ok := d.mux.Handler(typ); !ok {
 		return nil
@@ -171,8 +172,8 @@ func (d *Dispatcher) checkPayload(typ string, payload []byte) error {
 	return d.mux.CheckPayload(typ, payload)
 }
 
-// Handle registers what runs tasks of a type. A handler that also says its schedule (see [handlers.Scheduled]) is
-// scheduled by it, under the name of the type. What is refused is returned, and returned again by Run.
+// Handle registers the handler of a type. If the handler says its schedule (see [handlers.Scheduled]), Handle declares that
+// schedule, under the name of the type. If Handle refuses, it returns the error, and Run returns it again.
 func (d *Dispatcher) Handle(typ string, h handlers.TaskHandler) error {
 	if err := d.mux.Handle(typ, h); err != nil {
 		return d.refuse(fmt.Errorf("handle %q: %w", typ, err))
@@ -191,9 +192,9 @@ func (d *Dispatcher) Handle(typ string, h handlers.TaskHandler) error {
 // Use wraps the handlers registered so far and from now on in middleware, the first outermost.
 func (d *Dispatcher) Use(mw ...handlers.Middleware) { d.mux.Use(mw...) }
 
-// Schedule declares a schedule: each slot of the rule becomes a task of the type, with the payload and the options
-// (queue, priority, timeout, attempts, backoff). It belongs to this release, and is retired when a newer one that does
-// not declare it leads. What is refused is returned, and returned again by Run.
+// Schedule declares a schedule: each slot of the rule becomes a task of the type, with the payload and the options (queue,
+// priority, timeout, attempts, backoff). The schedule belongs to this release. When a newer release leads that does not
+// declare it, it is retired. If Schedule refuses, it returns the error, and Run returns it again.
 func (d *Dispatcher) Schedule(name string, rule schedule.Rule, typ string, payload any, opts ...task.Option) error {
 	t := task.New(typ, payload, opts...)
 	s := producer.Schedule{
@@ -220,7 +221,7 @@ func (d *Dispatcher) Schedule(name string, rule schedule.Rule, typ string, paylo
 	return nil
 }
 
-// errOption refuses what would otherwise be ignored.
+// errOption refuses an option that would otherwise be ignored.
 var errOption = &task.FieldError{
 	Field: "options", Reason: "one that the tasks of a schedule cannot have",
 	Hint: "queue, priority, timeout, attempts and backoff; the rule says when, and its overlap how many at once",
@@ -235,8 +236,8 @@ func (d *Dispatcher) refuse(err error) error {
 	return err
 }
 
-// Declare replaces all declared schedules, also while the dispatcher runs: if it leads, what changed takes effect at
-// once. Nothing changes if one of them is refused.
+// Declare replaces all declared schedules, even while the dispatcher runs: if this instance leads, the changes take effect
+// at once. If one schedule is refused, nothing changes.
 func (d *Dispatcher) Declare(list []Schedule) error {
 	named := map[string]bool{}
 	for i := range list {
@@ -263,8 +264,8 @@ func (d *Dispatcher) declared() []producer.Schedule {
 	return append([]producer.Schedule{}, d.schedules...) // never nil: no schedules is a declaration too
 }
 
-// Enqueue adds a task, shaped by options, and returns its ID. If its ID or unique key is taken, the error matches
-// [ErrDuplicate], and the ID is that of the task that has it. See [producer.Producer.Enqueue] for the other errors.
+// Enqueue adds one task, with the options applied, and returns its ID. If the ID or unique key is taken, the error matches
+// [ErrDuplicate], and the returned ID is that of the task that holds it. See [producer.Producer.Enqueue] for other errors.
 func (d *Dispatcher) Enqueue(ctx context.Context, t *task.Task, opts ...task.Option) (string, error) {
 	return d.producer.Enqueue(ctx, t, opts...)
 }
@@ -277,15 +278,15 @@ func (d *Dispatcher) EnqueueAll(ctx context.Context, tasks []*task.Task) ([]Resu
 // Schedules lists, changes, pauses and triggers the namespace's schedules.
 func (d *Dispatcher) Schedules() *producer.Schedules { return producer.NewSchedules(d.q, d.producer) }
 
-// Queue is the namespace's queue, for looking into.
+// Queue returns the namespace's queue, for inspection.
 func (d *Dispatcher) Queue() *queue.Queue { return d.q }
 
-// Instances is the namespace's registry, for looking into.
+// Instances returns the namespace's registry, for inspection.
 func (d *Dispatcher) Instances() *instance.Registry { return d.reg }
 
-// Run works until ctx ends; then it resigns, so that another leads at once, lets what runs finish for as long as
-// Config.Drain, or until Config.Hurry, hands back the rest and returns nil. Redis being out of reach is waited out. Run returns an error for
-// what was refused at registration, and if Redis refuses this client. It is called once.
+// Run works until ctx ends. Then it resigns, so that another instance leads at once, and lets running tasks finish for as
+// long as Config.Drain, or until Config.Hurry. It hands back the rest and returns nil. While Redis is unreachable, it
+// waits. Run returns an error if a registration was refused, or if Redis refuses this client. Call it once.
 func (d *Dispatcher) Run(ctx context.Context) error {
 	d.mu.Lock()
 	bad := d.bad
@@ -316,7 +317,7 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 	return node.Run(ctx, func(stay *instance.Stay) error {
 		var g errgroup.Group
 		g.Go(func() error { return schedules.Run(stay) }) // only the leader schedules
-		g.Go(func() error { return work.Run(stay) })      // who may take work, Redis decides
+		g.Go(func() error { return work.Run(stay) })      // Redis decides which instance may take work
 		return g.Wait()
 	})
 }

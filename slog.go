@@ -16,18 +16,18 @@ import (
 	"github.com/onbeat/onbeat/task"
 )
 
-// Slog returns a logger that hands its lines to h, for what takes a zerolog.Logger: [Dialer], handlers.Log, handlers.Echo.
-// A [Config] takes the handler itself. A line keeps its level, message and fields. Numbers, booleans, lists and groups keep
-// their types; a time is a string (RFC 3339), and a duration is a number of milliseconds, as zerolog writes them.
+// Slog returns a logger that passes its lines to h, for what takes a zerolog.Logger: [Dialer], handlers.Log, handlers.Echo.
+// A [Config] takes the slog handler itself. A line keeps its level, message and fields. Numbers, booleans, lists and groups
+// keep their types. A time is a string (RFC 3339), and a duration is a number of milliseconds, as zerolog writes them.
 //
-// A level that h has disabled costs next to nothing, also if h changes its level while the program runs.
+// A level that h has disabled costs next to nothing, even if h changes its level while the program runs.
 func Slog(h slog.Handler) zerolog.Logger {
 	to := slogWriter{h}
 	return zerolog.New(to).Sample(to)
 }
 
-// setLog decides where lines go. Two loggers are refused: a caller who sets both expects each line in one of them, and we
-// cannot know in which.
+// setLog decides where log lines go. It refuses two loggers: a caller that sets both expects each line in one of them, and
+// we cannot know in which.
 func (c *Config) setLog() error {
 	switch {
 	case c.Slog == nil:
@@ -39,12 +39,12 @@ func (c *Config) setLog() error {
 	return nil
 }
 
-// slogWriter turns each line of zerolog back into its fields. zerolog encodes a field when it is added, so that the encoded
-// line is the only place where all of them can be seen.
+// slogWriter decodes each line of zerolog into its fields. zerolog encodes a field when the field is added, so the encoded
+// line is the only place that has all of them.
 type slogWriter struct{ h slog.Handler }
 
-// Sample asks the handler before zerolog encodes anything. The handler may change its mind, so the level of the logger
-// cannot be set once for all.
+// Sample asks the handler before zerolog encodes anything. The handler may change its level, so the logger's level cannot
+// be set once for all.
 func (w slogWriter) Sample(l zerolog.Level) bool {
 	return w.h.Enabled(context.Background(), slogLevel(l))
 }
@@ -52,12 +52,12 @@ func (w slogWriter) Sample(l zerolog.Level) bool {
 func (w slogWriter) Write(line []byte) (int, error) { return w.WriteLevel(zerolog.NoLevel, line) }
 
 func (w slogWriter) WriteLevel(l zerolog.Level, line []byte) (int, error) {
-	if !w.Sample(l) { // zerolog.DisableSampling leaves out the question above
+	if !w.Sample(l) { // zerolog.DisableSampling turns off the question above
 		return len(line), nil
 	}
 	r := slog.NewRecord(time.Now(), slogLevel(l), "", 0)
 	fields, err := slogFields(line)
-	if err != nil { // a RawJSON field that is no JSON, or a zerolog built to write CBOR: better a raw line than none
+	if err != nil { // a RawJSON field that is not JSON, or a zerolog built to write CBOR: better a raw line than none
 		r.Message = strings.TrimSpace(string(line))
 	}
 	for _, f := range fields {
@@ -131,7 +131,7 @@ func slogGroup(d *json.Decoder) (slog.Value, error) {
 		if err != nil {
 			return slog.Value{}, err
 		}
-		name, _ := key.(string) // in JSON it is one
+		name, _ := key.(string) // in JSON a key is a string
 		fields = append(fields, slog.Attr{Key: name, Value: v})
 	}
 	_, err := d.Token() // the brace
@@ -151,7 +151,7 @@ func slogList(d *json.Decoder) (slog.Value, error) {
 	return slog.AnyValue(list), whole(err)
 }
 
-// plain is a value within a list, where slog has no groups.
+// plain returns the value for use in a list, where slog has no groups.
 func plain(v slog.Value) any {
 	if v.Kind() != slog.KindGroup {
 		return v.Any()
@@ -163,7 +163,7 @@ func plain(v slog.Value) any {
 	return m
 }
 
-// whole makes the end of the input within a value an error that is not taken for its end.
+// whole turns the end of the input within a value into an error that cannot be mistaken for a regular end.
 func whole(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF

@@ -13,13 +13,15 @@ import (
 type period struct {
 	Rule schedule.Rule
 	Grid schedule.Grid
-	// Until is the moment of the change that ended it: slots up to it are of this period. Zero if the rule still holds.
+	// Until is the moment of the change that ended the period: slots up to it belong to the period. Zero if the rule still
+	// holds.
 	Until time.Time
-	// Looked is when whoever made that change last looked. A slot between Looked and Until was neither pushed nor noted.
+	// Looked is when the caller that made that change last read the schedule. A slot between Looked and Until was neither
+	// pushed nor noted.
 	Looked time.Time
 }
 
-// newPeriod nails a rule to its anchor.
+// newPeriod binds a rule to its anchor.
 func newPeriod(r schedule.Rule, anchor time.Time) (period, error) {
 	grid, err := r.Grid(anchor)
 	if err != nil {
@@ -28,38 +30,37 @@ func newPeriod(r schedule.Rule, anchor time.Time) (period, error) {
 	return period{Rule: r, Grid: grid}, nil
 }
 
-// input is what is known of one schedule.
+// input is what is known about one schedule.
 type input struct {
 	// Schedule is its name.
 	Schedule string
-	// Periods are the rules it had, the oldest first. A period begins where the one before ended. If the last has an
-	// Until, the schedule was deleted then.
+	// Periods are the rules it had, oldest first. A period begins where the one before it ended. If the last has an Until,
+	// the schedule was deleted then.
 	Periods []period
-	// From and To bound the slots that are judged; both are included.
+	// From and To bound the slots that are judged; both are inclusive.
 	From, To time.Time
-	// Known is where the history begins: a slot before it that has no note is unknown. Zero: it has everything.
+	// Known is where the history begins: a slot before it without a note is unknown. Zero: the history is complete.
 	Known time.Time
-	// Settled is the schedule's last run: slots after it have not been dealt with, which is no fault as long as nobody
-	// leads.
+	// Settled is the schedule's last run: later slots have not been dealt with, which is no fault while no instance leads.
 	Settled time.Time
-	// Behind are slots up to Settled that were missed and are still to be pushed.
+	// Behind are the missed slots up to Settled that are still to be pushed.
 	Behind []queue.Span
 	// Over: the schedule has had all its runs. Slots after Settled are not expected.
 	Over bool
 	// Paused: the schedule is paused now.
 	Paused bool
-	// Losses are times of which Redis lost the writes.
+	// Losses are the times whose writes Redis lost.
 	Losses []Loss
-	// Vain are slots that ran to their end under a claim that Redis did not know any more.
+	// Vain are slots that ran to their end under a claim that Redis no longer knew.
 	Vain []time.Time
-	// Resumed are moments at which a pause ended.
+	// Resumed are the moments at which a pause ended.
 	Resumed []time.Time
 
-	// Tolerance is how long after it fell due a slot may be claimed and be on time. Default 1s.
+	// Tolerance is how long after its due time a slot may be claimed and still count as on time. Default 1s.
 	Tolerance time.Duration
-	// Grace is how long before To a slot without a note is still pending. Default 2s.
+	// Grace is how long before To a slot without a note still counts as pending. Default 2s.
 	Grace time.Duration
-	// MaxSlots is the most slots that are judged: the newest. Default 10,000,000, which take 16 bytes each.
+	// MaxSlots is how many slots are judged at most: the newest. Default 10,000,000, which take 16 bytes each.
 	MaxSlots int
 }
 

@@ -11,8 +11,9 @@ import (
 	"github.com/onbeat/onbeat/queue"
 )
 
-// ledger judges one schedule step by step, so that many are audited in one pass over the history: open it, tell it every
-// note, which slots of unaccounted stand, that all were asked for, the notes written since; then read the report.
+// ledger judges one schedule step by step, so that many schedules are audited in one pass over the history. The caller
+// opens it, tells it every note, tells it which slots of unaccounted stand, then marks it asked, tells it the notes written
+// since, and reads the report.
 type ledger struct {
 	in     input
 	slots  []slot // ascending
@@ -20,35 +21,35 @@ type ledger struct {
 	strays []Break
 	stray  int64
 
-	failed, lost, returned int64 // runs
+	failed, lost, returned int64 // counts of runs
 
-	asked bool // for all that is unaccounted for: what a note sends back after that is not asked for again
+	asked bool // the caller has asked for all that was unaccounted for; what a later note sends back is not asked for again
 }
 
-// slot is what is known of one slot, in 16 bytes.
+// slot is what is known about one slot, in 16 bytes.
 type slot struct {
 	ms      int64
-	lag     int32 // ms from due to the first claim
+	lag     int32 // ms from the due time to the first claim
 	state   state
 	flags   flags
-	attempt uint8 // the last that was counted, at most 255
-	why     uint8 // index of its reason
+	attempt uint8 // the last attempt that was counted, at most 255
+	why     uint8 // index of the reason
 }
 
 type state uint8
 
 // What the last note said.
 const (
-	silent  state = iota // nothing
+	silent  state = iota // no note
 	again                // it is to run again
 	done                 // it ran to the end
 	dead                 // it failed for good
-	undone               // cancelled
-	skipped              // by its overlap policy
-	missed               // by its missed policy
+	undone               // it was cancelled
+	skipped              // its overlap policy skipped it
+	missed               // its missed policy dropped it
 	paused               //
 	changed              //
-	obscure              // a word of a newer release
+	obscure              // a newer release wrote the word
 )
 
 type flags uint8
@@ -59,10 +60,10 @@ const (
 	early
 	retried
 	stands
-	perhaps // it may have run besides, in a time whose writes are lost
+	perhaps // it may also have run in a time whose writes are lost
 )
 
-// open prepares the slots that are expected.
+// open prepares the expected slots.
 func open(in input) *ledger {
 	l := &ledger{in: in.withDefaults(), whys: []string{""}}
 	bounds := make([][2]time.Time, len(in.Periods))
@@ -107,7 +108,7 @@ func open(in input) *ledger {
 	return l
 }
 
-// nthBefore is a moment so that (it, to] has at most n slots, and nearly as many.
+// nthBefore returns a moment such that (it, to] has at most n slots, and nearly as many.
 func nthBefore(p *period, from, to time.Time, n int64) time.Time {
 	for p.Grid.Count(from, to) > n {
 		step := to.Sub(from) / 64
@@ -124,7 +125,7 @@ func (l *ledger) find(at time.Time) *slot {
 	return &l.slots[i]
 }
 
-// period is the one that a slot is of.
+// period returns the period that a slot belongs to.
 func (l *ledger) period(at time.Time) *period {
 	for i := range l.in.Periods {
 		if p := &l.in.Periods[i]; p.Until.IsZero() || !at.After(p.Until) {
@@ -134,8 +135,8 @@ func (l *ledger) period(at time.Time) *period {
 	return nil
 }
 
-// note takes in one line of the history. Lines come in the order in which they were written, each once; those of other
-// schedules are passed over.
+// note takes in one line of the history. The caller passes each line once, in the order in which they were written. Lines
+// of other schedules are ignored.
 func (l *ledger) note(n history.Note) {
 	switch {
 	case n.Schedule != l.in.Schedule:
@@ -152,11 +153,11 @@ func (l *ledger) note(n history.Note) {
 	}
 }
 
-// changing is how long about a change slots of both rules may run.
+// changing is how long around a change slots of both rules may run.
 const changing = 2 * time.Second
 
-// onGrid reports whether a time is a slot of a rule that held about then: one that was on its way when the rule changed
-// may run yet.
+// onGrid reports whether a time is a slot of a rule that held about then. A slot that was pushed before the rule changed
+// may still run.
 func (l *ledger) onGrid(at time.Time) bool {
 	var since time.Time
 	for _, p := range l.in.Periods {
@@ -172,7 +173,7 @@ func (l *ledger) onGrid(at time.Time) bool {
 func (l *ledger) noteRange(n history.Note) {
 	to := state(obscure)
 	switch n.Word {
-	case history.Was: // says what the rule was, and nothing of slots
+	case history.Was: // it says what the rule was, and nothing about slots
 		return
 	case history.Missed:
 		to = missed
@@ -193,14 +194,14 @@ func (l *ledger) noteRange(n history.Note) {
 	}
 }
 
-// doubt marks a slot that may have run though it is noted as missed.
+// doubt marks a slot that may have run although it is noted as missed.
 func (l *ledger) doubt(s *slot, n history.Note) {
 	if s.state == missed && mayHaveRun(l.in.Losses, l.due(s.ms), n.At) {
 		s.flags |= perhaps
 	}
 }
 
-// reason is the index of a reason. Of more than there is room for, the rest have none.
+// reason returns the index of a reason. Reasons beyond the room for them share one without text.
 func (l *ledger) reason(why string) uint8 {
 	i := slices.Index(l.whys, why)
 	if i < 0 && len(l.whys) < math.MaxUint8 {
@@ -232,7 +233,7 @@ func (l *ledger) noteSlot(s *slot, n history.Note) {
 	switch n.Word {
 	case history.Done:
 		s.state = done
-	case history.Cancelled: // if it is retried by hand, its attempts begin anew
+	case history.Cancelled: // a user may retry it: then its attempts begin anew
 		s.state, s.attempt = undone, 0
 	case history.Dead: // the same
 		s.state, s.attempt = dead, 0
@@ -258,7 +259,7 @@ func (l *ledger) noteSlot(s *slot, n history.Note) {
 	}
 }
 
-// claim takes in that a slot was claimed once, or once more.
+// claim takes in a claim of a slot, its first or a further one.
 func (l *ledger) claim(s *slot, n history.Note) {
 	due := n.Slot
 	if p := l.period(n.Slot); p != nil {
@@ -279,7 +280,7 @@ func (l *ledger) claim(s *slot, n history.Note) {
 	s.attempt = max(s.attempt, attempt)
 }
 
-// unaccounted are the slots that would be called lost: ask whether their tasks are due or running.
+// unaccounted yields the slots that would be called lost. The caller asks whether their tasks are due or running.
 func (l *ledger) unaccounted() iter.Seq[time.Time] {
 	return func(yield func(time.Time) bool) {
 		for i := range l.slots {
@@ -290,14 +291,14 @@ func (l *ledger) unaccounted() iter.Seq[time.Time] {
 	}
 }
 
-// stands notes that the task of a slot is due or running.
+// stands takes in that the task of a slot is due or running.
 func (l *ledger) stands(at time.Time) {
 	if s := l.find(at); s != nil {
 		s.flags |= stands
 	}
 }
 
-// verdict is what is known of a slot, with what has been told so far.
+// verdict returns the verdict on a slot by what is known so far.
 func (l *ledger) verdict(s *slot) Verdict {
 	switch {
 	case s.flags&twice != 0:
@@ -332,7 +333,7 @@ func (l *ledger) verdict(s *slot) Verdict {
 	return l.silence(s)
 }
 
-// silence is the verdict on a slot whose end no note tells.
+// silence returns the verdict on a slot whose end no note tells.
 func (l *ledger) silence(s *slot) Verdict {
 	at := time.UnixMilli(s.ms)
 	p := l.period(at)
@@ -359,6 +360,6 @@ func (l *ledger) silence(s *slot) Verdict {
 	return Lost
 }
 
-// resumeEdge is how long before the end of a pause a slot may have come and be noted by nobody: whoever ended it looked
-// a moment earlier.
+// resumeEdge is how long before the end of a pause a slot may have come without a note: the caller that ended the pause
+// read the schedule a moment earlier.
 const resumeEdge = 2 * time.Second

@@ -10,20 +10,20 @@ import (
 	"github.com/onbeat/onbeat/queue"
 )
 
-// Loss is a time of which Redis lost writes that it had answered, in a crash or a failover; or in which some instances
-// still wrote to a primary that was none any more. What ran then may have run twice, or be called lost though it ran.
+// Loss is a time for which Redis lost writes that it had acknowledged, in a crash or a failover, or in which some instances
+// still wrote to a deposed primary. A slot that ran in that time may have run twice, or may be called lost although it ran.
 type Loss struct {
-	// Found is when an instance noticed: the last of them, where several did.
+	// Found is when an instance noticed the loss: the last of them, if several did.
 	Found time.Time `json:"found"`
-	// From is the last heartbeat of that instance that Redis still has, zero if it came back with nothing. Until is the
-	// latest moment at which it may have been lost: when the instance noticed. Known is the last that is surely lost.
+	// From is the last heartbeat of that instance that Redis still has; zero if Redis came back empty. Until is the latest
+	// moment whose writes may be lost: when the instance noticed. Known is the latest that is surely lost.
 	From  time.Time `json:"from,omitzero"`
 	Known time.Time `json:"known"`
 	Until time.Time `json:"until"`
 }
 
-// Losses reads what was lost and found out since so long ago, the oldest first. Each instance reports what it was answered
-// and Redis has not any more; reports that overlap are one loss.
+// Losses reads the losses that were found within the given time before now, oldest first. Each instance reports what Redis
+// had acknowledged to it and no longer has; reports that overlap count as one loss.
 func Losses(ctx context.Context, q *queue.Queue, since time.Duration) ([]Loss, error) {
 	now, err := q.Now(ctx)
 	if err != nil {
@@ -46,10 +46,10 @@ func lossesOf(events []queue.Event) []Loss {
 	return merged(list)
 }
 
-// merged makes one of losses that overlap. One of everything stays what it is.
+// merged joins losses that overlap. A loss of everything stays as it is.
 func merged(list []Loss) []Loss {
 	slices.SortStableFunc(list, func(a, b Loss) int { return a.From.Compare(b.From) })
-	var out []Loss // those of everything come first
+	var out []Loss // losses of everything come first
 	for _, l := range list {
 		if n := len(out) - 1; n >= 0 && !out[n].From.IsZero() && !l.From.After(out[n].Until) {
 			out[n].Found, out[n].Until, out[n].Known = later(out[n].Found, l.Found), later(out[n].Until, l.Until), later(out[n].Known, l.Known)
@@ -67,16 +67,16 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// repeats reports whether a slot that was due at a moment, and of which a note was written at another (zero: none was),
-// may have run in a time whose writes are lost besides.
+// repeats reports whether a slot may have run a second time, in a time whose writes are lost. due is when the slot was due,
+// noted when its note was written; zero: there is none.
 func repeats(losses []Loss, due, noted time.Time) bool {
 	return slices.ContainsFunc(losses, func(l Loss) bool {
 		return !due.After(l.Until) && (noted.IsZero() || !noted.Before(l.From))
 	})
 }
 
-// mayHaveRun reports whether a slot that was noted as missed may have run all the same: before that was noted, in a time whose
-// writes are lost and in which Redis is known to have lived.
+// mayHaveRun reports whether a slot that was noted as missed may have run before the note, in a time whose writes are lost
+// and in which Redis is known to have been up.
 func mayHaveRun(losses []Loss, due, noted time.Time) bool {
 	return slices.ContainsFunc(losses, func(l Loss) bool { return !due.After(l.Known) && !noted.Before(l.From) })
 }

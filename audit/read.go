@@ -21,28 +21,28 @@ import (
 
 // Options tune an audit. The zero value is ready to use.
 type Options struct {
-	// Schedule is the one to audit. Default: all, those included that were deleted lately.
+	// Schedule is the schedule to audit. Default: all, including those that were deleted lately.
 	Schedule string
 	// Since is how far back to look. Default 1h.
 	Since time.Duration
-	// Tolerance is how long after it fell due a slot may be claimed and be on time. Default 1s.
+	// Tolerance is how long after its due time a slot may be claimed and still count as on time. Default 1s.
 	Tolerance time.Duration
-	// Grace is how long ago a slot without a note may have fallen due and still be pending. Default 2s.
+	// Grace is how long ago a slot without a note may have been due and still count as pending. Default 2s.
 	Grace time.Duration
 }
 
 // groupSlots is about how many slots are judged in one pass over the history.
 const groupSlots = 4_000_000
 
-// maxPlaced is how many tasks that have long been due are looked up in full.
+// maxPlaced is how many long-due tasks are looked up in full.
 const maxPlaced = 1000
 
-// longDue is how late a task is before its place is looked up in full.
+// longDue is how late a task must be before its place is looked up in full.
 const longDue = time.Minute
 
-// Run audits schedules, by name, up to the present of Redis. It changes nothing. It returns [queue.ErrNotFound] for a
-// schedule that is not there, and was not within the time looked back. Schedules that this release cannot read are
-// returned as an error, joined, besides the reports of the others.
+// Run audits schedules, by name, up to the present time of Redis. It changes nothing. It returns [queue.ErrNotFound] for a
+// schedule that does not exist now and did not within Options.Since. For schedules that this release cannot read it returns
+// a joined error, besides the reports of the others.
 func Run(ctx context.Context, q *queue.Queue, s *producer.Schedules, opts Options) ([]Report, error) {
 	if opts.Since <= 0 {
 		opts.Since = time.Hour
@@ -87,9 +87,9 @@ type auditor struct {
 	unread   []error
 }
 
-// read takes stock of the schedules and of the rules that they had.
+// read reads the schedules and the rules that they had.
 func (a *auditor) read(ctx context.Context, s *producer.Schedules) error {
-	// First what the schedules say, then the history: what they have dealt with by now is in it by then.
+	// The schedules first, then the history: by then the history has what the schedules say is dealt with.
 	list, err := a.list(ctx, s)
 	if err != nil {
 		return err
@@ -166,7 +166,7 @@ func (a *auditor) input(name string) *input {
 	return in
 }
 
-// was takes in the rule that a schedule had until it was changed or deleted.
+// was takes in a rule that a schedule had until it was changed or deleted.
 func (a *auditor) was(n history.Note) {
 	var r schedule.Rule
 	err := json.Unmarshal([]byte(n.Why), &r)
@@ -182,7 +182,7 @@ func (a *auditor) was(n history.Note) {
 	a.unread = append(a.unread, fmt.Errorf("schedule %q: the rule that it had until %s: %w", n.Schedule, n.At.Format(time.RFC3339), err))
 }
 
-// complete adds the rule that a schedule has now. Nil stands for one that was deleted.
+// complete adds the rule that a schedule has now; nil stands for a deleted one.
 func (in *input) complete(s *producer.Status) error {
 	if s == nil {
 		in.Settled = in.To
@@ -198,10 +198,10 @@ func (in *input) complete(s *producer.Status) error {
 	return nil
 }
 
-// maxEvents is more than are kept.
+// maxEvents is more events than Redis keeps.
 const maxEvents = 100_000
 
-// take notes when pauses ended, and what was settled in vain.
+// take notes when pauses ended, and which runs were settled in vain.
 func (a *auditor) take(events []queue.Event) {
 	for i := range events {
 		e := &events[i]
@@ -216,8 +216,8 @@ func (a *auditor) take(events []queue.Event) {
 	}
 }
 
-// judge reads the history once for a group of schedules, asks for what it leaves open, and reads what was written
-// meanwhile.
+// judge reads the history once for a group of schedules, asks for the tasks of slots that remain open, and reads what was
+// written meanwhile.
 func (a *auditor) judge(ctx context.Context, group []*ledger) error {
 	of := make(map[string]*ledger, len(group))
 	for _, l := range group {
@@ -278,7 +278,7 @@ func (a *auditor) stand(ctx context.Context, l *ledger) error {
 	return nil
 }
 
-// entryID is the place of an entry in a stream.
+// entryID is the position of an entry in a stream.
 type entryID struct{ ms, seq int64 }
 
 func parseEntryID(s string) entryID {

@@ -10,52 +10,53 @@ import (
 // maxBreaks is how many broken slots a report names.
 const maxBreaks = 20
 
-// Break is a slot of which a promise broke.
+// Break is a slot that broke a promise.
 type Break struct {
 	Slot    time.Time `json:"slot"`
 	Verdict Verdict   `json:"verdict"`
 	Detail  string    `json:"detail,omitempty"`
 }
 
-// Report is the outcome of an audit of one schedule.
+// Report is the result of an audit of one schedule.
 type Report struct {
 	Schedule string
-	// From and To are what was judged: both are included. From is later than asked for if there were too many slots.
+	// From and To bound what was judged; both are inclusive. From is later than requested if there were too many slots.
 	From, To time.Time
-	// Slots is how many were expected. Every one has a verdict; OffGrid alone is counted besides them.
+	// Slots is how many slots were expected. Each has a verdict. Only OffGrid counts runs besides them.
 	Slots  int64
 	Counts map[Verdict]int64
-	// Why counts the reasons of those that did not run: "missed: policy once".
+	// Why counts the reasons of slots that did not run, such as "missed: policy once".
 	Why map[string]int64
 
-	// Retried is how many slots took more than one run; the others count runs, by why they were not the last.
+	// Retried is how many slots took more than one run. The others count the runs that were not the last, by what ended
+	// them.
 	Retried, FailedRuns, LostRuns, ReturnedRuns int64
 
-	// Repeated is how many slots may have run twice, or once more than the history says: they ran, or wait, and Redis has
-	// lost what it had answered when they were due. None of the verdicts knows.
+	// Repeated is how many slots may have run twice, or once more than the history says: they ran or wait, and were due in
+	// a time whose writes Redis lost. The verdicts do not show it.
 	Repeated int64
-	// Overdue is how many of the pending ones were due before the grace began.
+	// Overdue is how many of the pending slots were due before the grace began.
 	Overdue int64
-	// Unattended: no instance is there, and slots are overdue.
+	// Unattended: slots are overdue, and there is no instance.
 	Unattended bool
 
-	// P50, P99 and Max are of the time from due to first claim, over all slots that ran.
+	// P50, P99 and Max are of the time from the due time to the first claim, over all slots that ran.
 	P50, P99, Max time.Duration
-	// Gap is the longest time between two runs, which began at GapAt. Zero if fewer than two ran.
+	// Gap is the longest time between two runs, and GapAt is when it began. Zero if fewer than two slots ran.
 	Gap   time.Duration
 	GapAt time.Time
 
-	// Breaks are the first slots of which a promise broke, at most 20.
+	// Breaks are the first slots that broke a promise, at most 20.
 	Breaks []Break
 }
 
-// OK reports whether all is well: no promise broke, runs end well, and somebody is there for what is due.
+// OK reports whether all is well: no promise broke, the runs do not fail, and an instance is there for what is due.
 func (r *Report) OK() bool { return !r.Broken() && !r.Unattended && !r.Failing() }
 
-// Failing reports whether slots failed for good, and none was done.
+// Failing reports whether slots failed for good and none succeeded.
 func (r *Report) Failing() bool { return r.Counts[Failed] > 0 && r.Counts[OnTime]+r.Counts[Late] == 0 }
 
-// Other is how many slots were cancelled, changed, early or are unknown: those that a table of the rest leaves out.
+// Other counts the slots that were cancelled, changed, early or are unknown: those that a table of the rest leaves out.
 func (r *Report) Other() int64 {
 	return r.Counts[Cancelled] + r.Counts[Changed] + r.Counts[Unknown] + r.Counts[Early]
 }
@@ -63,7 +64,7 @@ func (r *Report) Other() int64 {
 // Broken reports whether a promise broke.
 func (r *Report) Broken() bool { return r.BrokenSlots() > 0 }
 
-// BrokenSlots is how many slots a promise broke of.
+// BrokenSlots counts the slots that broke a promise.
 func (r *Report) BrokenSlots() int64 {
 	var n int64
 	for v, count := range r.Counts {
@@ -134,7 +135,7 @@ func keep(list []Break, b Break) []Break {
 	return list
 }
 
-// report counts the verdicts as they stand.
+// report counts the verdicts as they are now.
 func (l *ledger) report() Report {
 	r := Report{
 		Schedule: l.in.Schedule, From: l.in.From, To: l.in.To, Slots: int64(len(l.slots)),

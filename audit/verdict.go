@@ -2,39 +2,39 @@ package audit
 
 import "fmt"
 
-// Verdict is what became of a slot. Each has exactly one.
+// Verdict says what became of a slot. Each slot has exactly one.
 type Verdict uint8
 
 // The verdicts. The last four say that a promise broke.
 const (
-	// OnTime: it ran to the end, claimed within the tolerance after it fell due.
+	// OnTime: it ran to the end, and was claimed within the tolerance after its due time.
 	OnTime Verdict = iota
-	// Late: it ran to the end, claimed later than that.
+	// Late: it ran to the end, and was claimed later than that.
 	Late
-	// Missed: nobody was there, and its schedule's policy is not to run it later.
+	// Missed: no instance was there, and its schedule's policy is not to run it later.
 	Missed
 	// Skipped: the run before it was still going.
 	Skipped
 	// Paused: its schedule was paused.
 	Paused
-	// Changed: its schedule was changed, made or deleted around it.
+	// Changed: its schedule was changed, made or deleted around that time.
 	Changed
-	// Cancelled: somebody cancelled it, or a newer slot took its place.
+	// Cancelled: a user cancelled it, or a newer slot took its place.
 	Cancelled
 	// Failed: it ran, and failed for good.
 	Failed
-	// Pending: it is due, running or waits to be tried again.
+	// Pending: it is due, running or waits for a retry.
 	Pending
-	// Unknown: the history does not reach back to it, a newer release says what this one does not know, or it is noted as
-	// missed and was due in a time whose writes Redis lost, in which it may have run.
+	// Unknown: the history does not reach back to it, or a newer release wrote a word that this one does not know, or it is
+	// noted as missed but was due in a time whose writes Redis lost, so that it may have run.
 	Unknown
-	// Lost: nobody accounts for it.
+	// Lost: nothing accounts for it.
 	Lost
-	// Duplicated: it ran again though nothing had gone wrong with the run before.
+	// Duplicated: it ran again although nothing had gone wrong with the run before.
 	Duplicated
 	// Early: it was claimed before it was due.
 	Early
-	// OffGrid: something ran for a time that is no slot. It is not one of the slots that were expected.
+	// OffGrid: a task ran for a time that is not a slot. It is not one of the expected slots.
 	OffGrid
 
 	verdicts

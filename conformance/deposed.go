@@ -10,7 +10,7 @@ import (
 	"github.com/onbeat/onbeat/queue"
 )
 
-// termOf is the term in which an instance leads now.
+// termOf returns the term in which an instance leads now.
 func (s *Stage) termOf(ctx context.Context, a *Instance) (term queue.Term, err error) {
 	err = s.Wait(ctx, a.name+" in the lead", func(ctx context.Context) (bool, error) {
 		there, err := s.Instances().List(ctx)
@@ -24,8 +24,8 @@ func (s *Stage) termOf(ctx context.Context, a *Instance) (term queue.Term, err e
 	return term, err
 }
 
-// deposed sends what a leader of a term that is over may still have on its way: a step of a schedule as it is stored now.
-// So nothing but the term tells that it must not be done. It would change nothing if it was.
+// deposed sends a call that the leader of a past term may still have under way: a step of a schedule as it is stored now.
+// So only the term tells that Redis must refuse it. If Redis accepted it, nothing would change.
 func (s *Stage) deposed(ctx context.Context, term queue.Term) error {
 	const name = "beat-00"
 	var accepted bool
@@ -47,8 +47,8 @@ func (s *Stage) deposed(ctx context.Context, term queue.Term) error {
 	return err
 }
 
-// leadsAgain waits until an instance leads, and for the beat. Meanwhile no older one may work, unless this one loses the
-// lead once more, as on a machine that does not let it run.
+// leadsAgain waits until an instance leads and the beat goes on. Meanwhile no older release may work, unless this instance
+// loses the lead once more, as on a machine that is too busy to run it.
 func (s *Stage) leadsAgain(ctx context.Context, a *Instance, release string) error {
 	term, err := s.termOf(ctx, a)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 // Arrival is one run, as the receiver saw it.
 type Arrival = trial.Arrival
 
-// evidence is what is known of one scenario once it is over. All times are by the clock of Redis.
+// evidence is what is known about one scenario when it is over. All times are by the clock of Redis.
 type evidence struct {
 	// Grids are the slots that each schedule should have.
 	Grids map[string]schedule.Grid
@@ -19,24 +19,25 @@ type evidence struct {
 	Arrivals []Arrival
 	// Until bounds what must have arrived: at that moment nothing was overdue or running.
 	Until time.Time
-	// Slack is by how much the receiver's clock may be off that of Redis: what is early by less is not noticed.
+	// Slack is by how much the receiver's clock may differ from that of Redis: a run that is early by less is not noticed.
 	Slack time.Duration
-	// Away is a time in which nobody was there, if there was one, from the first that was told to leave until the next
-	// ran something: the policy of the schedules is to run the latest slot of it. Empty is the part in which surely nobody was.
+	// Away is a time without an instance, if there was one, from when the first was told to leave until the next ran a
+	// task. The policy of the schedules is to run its latest slot. Empty is the part of it in which surely no instance was
+	// there.
 	Away, Empty span
-	// Takeovers say from when on a release worked: no older one may run a slot after it.
+	// Takeovers say from when on a release worked: no older release may run a later slot.
 	Takeovers []takeover
-	// Tasks are the IDs of tasks that were enqueued besides; each must arrive once.
+	// Tasks are the IDs of tasks that a caller enqueued; each must arrive once.
 	Tasks []string
-	// Quiet says that every fault came while nothing ran: no run may be repeated.
+	// Quiet says that every fault came while no task ran: no run may be repeated.
 	Quiet bool
-	// Leaderless are the times from a fault of the leader until another instance led. The lag of slots that fell due
-	// within them is measured apart.
+	// Leaderless are the times from the loss of a leader until another instance led. The lag of slots that came due within
+	// them is measured separately.
 	Leaderless []span
-	// Setbacks is how many instances were lost, and how many runs failed: one of those may arrive again for it.
+	// Setbacks is how many instances were lost and how many runs failed. For each, one run may be repeated.
 	Setbacks int64
-	// Reports is the audit. A slot may arrive again, as a further attempt, only if the audit knows of a run that was lost
-	// with its instance, or failed.
+	// Reports are the audit. A slot may arrive again, as a further attempt, only if the audit has a run of it that failed
+	// or was lost with its instance.
 	Reports []audit.Report
 }
 
@@ -45,7 +46,7 @@ type span struct{ From, To time.Time }
 
 func (s span) holds(t time.Time) bool { return t.After(s.From) && t.Before(s.To) }
 
-// takeover is the beginning of a release's work. Releases are numbered in the order of their rollout.
+// takeover is when a release began to work. Releases are numbered in the order of their rollout.
 type takeover struct {
 	Release string
 	From    time.Time

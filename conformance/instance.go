@@ -20,7 +20,7 @@ type Instance struct {
 	told syscall.Signal
 }
 
-// Start starts an instance of a release. Each start needs a name of its own, under which the log is kept.
+// Start starts an instance of a release. Each start needs a new name, under which its log is kept.
 func (s *Stage) Start(name, release string) (*Instance, error) {
 	return s.startOn(s.o.URL, name, release)
 }
@@ -35,7 +35,7 @@ func (s *Stage) startOn(url, name, release string) (*Instance, error) {
 	return i, nil
 }
 
-// startAll starts some instances of one release.
+// startAll starts several instances of one release.
 func (s *Stage) startAll(release string, replicas int) (list []*Instance, err error) {
 	for n := range replicas {
 		i, err := s.Start(fmt.Sprintf("%s-%d", release, n+1), release)
@@ -47,16 +47,16 @@ func (s *Stage) startAll(release string, replicas int) (list []*Instance, err er
 	return list, nil
 }
 
-// Signal sends the instance a signal. An instance that ends without SIGTERM or SIGKILL from here fails the scenario.
+// Signal sends the instance a signal. If the instance ends without SIGTERM or SIGKILL from here, the scenario fails.
 func (i *Instance) Signal(sig syscall.Signal) error {
 	i.told = sig
 	return i.Process.Signal(sig)
 }
 
-// Told is the last signal that the instance was sent, or 0.
+// Told returns the last signal that the instance was sent, or 0.
 func (i *Instance) Told() syscall.Signal { return i.told }
 
-// crashed reports whether the instance ended although it was not told to.
+// crashed reports whether the instance ended on its own.
 func (i *Instance) crashed() bool {
 	return i.HasExited() && i.told != trial.SigTerm && i.told != trial.SigKill
 }
@@ -74,7 +74,7 @@ func (s *Stage) Stop(ctx context.Context, list ...*Instance) error {
 	if err != nil {
 		return err
 	}
-	for _, i := range list { // 1 is no crash: Redis was not there to be told
+	for _, i := range list { // 1 is not a crash: Redis was away when the instance left
 		if code := i.ExitCode(); code != 0 && code != 1 {
 			s.found = append(s.found, fmt.Sprintf("%s was told to end, and crashed with exit code %d", i.name, code))
 		}
@@ -82,7 +82,8 @@ func (s *Stage) Stop(ctx context.Context, list ...*Instance) error {
 	return nil
 }
 
-// Depose sends the leader a signal, and waits until its heir leads. If the signal ends the leader, it waits for that too.
+// Depose sends the leader a signal, and waits until its heir leads. If the signal ends the leader, Depose waits for that
+// too.
 func (s *Stage) Depose(ctx context.Context, leader, heir *Instance, sig syscall.Signal) error {
 	from := s.clock.now()
 	if err := leader.Signal(sig); err != nil {
@@ -96,14 +97,14 @@ func (s *Stage) Depose(ctx context.Context, leader, heir *Instance, sig syscall.
 	return s.Wait(ctx, "the end of "+leader.name, func(context.Context) (bool, error) { return leader.HasExited(), nil })
 }
 
-// endAll kills what still runs.
+// endAll kills all instances that still run.
 func (s *Stage) endAll() {
 	for _, i := range s.instances {
 		i.Kill()
 	}
 }
 
-// Leads waits until Redis says that one of these instances leads, and all of them are ready.
+// Leads waits until Redis reports that one of these instances leads, and that all of them are ready.
 func (s *Stage) Leads(ctx context.Context, list ...*Instance) error {
 	return s.Wait(ctx, list[0].name+" in the lead", func(ctx context.Context) (bool, error) {
 		there, err := s.Instances().List(ctx)
@@ -121,7 +122,7 @@ func (s *Stage) Leads(ctx context.Context, list ...*Instance) error {
 
 func (s *Stage) logOf(name string) string { return filepath.Join(s.dir, name+".log") }
 
-// lastLines is how much of each log is kept of a scenario that went wrong.
+// lastLines is how many lines of each log are kept of a scenario that went wrong.
 const lastLines = 20
 
 func (s *Stage) lastWords() (words []string) {

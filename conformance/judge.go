@@ -9,7 +9,7 @@ import (
 	"github.com/onbeat/onbeat/schedule"
 )
 
-// Result is what became of one scenario.
+// Result is the outcome of one scenario.
 type Result struct {
 	Scenario   string   `json:"scenario"`
 	OK         bool     `json:"ok"`
@@ -21,26 +21,26 @@ type Result struct {
 	OffGrid    int      `json:"off_grid"`
 	Early      int      `json:"early"`
 	Older      int      `json:"by_an_older_release"`
-	ByPolicy   int      `json:"missed_by_policy"` // nobody was there, and missed: once
-	Repeated   int      `json:"repeated"`         // runs, as the next attempt, because the instance that ran them was lost
+	ByPolicy   int      `json:"missed_by_policy"` // no instance was there, and missed: once
+	Repeated   int      `json:"repeated"`         // runs that came again, as the next attempt, after a loss of their instance
 	Tasks      int      `json:"tasks,omitempty"`
 	Gap        float64  `json:"longest_gap_ms"`
 	P50        float64  `json:"lag_p50_ms"`
 	P99        float64  `json:"lag_p99_ms"`
 	Max        float64  `json:"lag_max_ms"`
-	HeldUp     int      `json:"held_up,omitempty"` // slots of a quiet scenario that fell due while no instance led
+	HeldUp     int      `json:"held_up,omitempty"` // slots of a quiet scenario that came due while no instance led
 	MaxHeldUp  float64  `json:"lag_max_held_up_ms,omitempty"`
 	Audit      bool     `json:"audit_agrees"`
 	Wrong      []string `json:"wrong,omitempty"`
 	Note       string   `json:"note,omitempty"`
-	Logs       []string `json:"logs,omitempty"` // the last words of the processes, if something was wrong
+	Logs       []string `json:"logs,omitempty"` // the last lines of the processes' logs, if something was wrong
 
 	lags    []time.Duration
 	repeats map[string]int64 // by schedule
-	more    int              // of what is wrong, beyond Wrong
+	more    int              // how many faults there are beyond Wrong
 }
 
-// maxWrong is how much of what is wrong is told.
+// maxWrong is how many faults a result names.
 const maxWrong = 10
 
 func (r *Result) wrong(format string, args ...any) {
@@ -52,7 +52,7 @@ func (r *Result) wrong(format string, args ...any) {
 	r.more++
 }
 
-// judge holds the evidence against the promises.
+// judge compares the evidence with the promises.
 func judge(e evidence) *Result {
 	r := &Result{OK: true, repeats: map[string]int64{}}
 	if len(e.Grids) == 0 {
@@ -76,7 +76,7 @@ func judge(e evidence) *Result {
 	return r
 }
 
-// judgeSchedule looks at every slot that one schedule should have had, and at every run that it had.
+// judgeSchedule checks every slot that one schedule should have had, and every run that it had.
 func (r *Result) judgeSchedule(e evidence, name string, grid schedule.Grid, list []Arrival) {
 	seen := map[int64][]Arrival{}
 	last := e.Until
@@ -125,7 +125,7 @@ func onGrid(grid schedule.Grid, slot time.Time) bool {
 	return grid.Next(slot.Add(-time.Millisecond)).Equal(slot)
 }
 
-// judgeRuns looks at the runs of one slot. More than one is right only if each is a further attempt.
+// judgeRuns checks the runs of one slot. More than one is right only if each is a further attempt.
 func (r *Result) judgeRuns(e evidence, name string, slot time.Time, runs []Arrival) {
 	slices.SortFunc(runs, func(a, b Arrival) int { return a.At.Compare(b.At) })
 	r.measure(e, slot, runs[0].At.Sub(slot))
@@ -136,7 +136,7 @@ func (r *Result) judgeRuns(e evidence, name string, slot time.Time, runs []Arriv
 	for _, a := range runs {
 		attempts[a.Attempt] = true
 	}
-	if len(attempts) == len(runs) && !e.Quiet { // the audit is asked whether it knows why
+	if len(attempts) == len(runs) && !e.Quiet { // the audit is asked for the reason
 		r.Repeated += len(runs) - 1
 		r.repeats[name] += int64(len(runs) - 1)
 		r.judgeFences(fmt.Sprintf("%s: slot %s", name, clock(slot)), runs)
@@ -146,7 +146,7 @@ func (r *Result) judgeRuns(e evidence, name string, slot time.Time, runs []Arriv
 	r.wrong("%s: slot %s arrived %d times: %s", name, clock(slot), len(runs), describe(runs))
 }
 
-// judgeFences looks whether each further attempt has a larger fence, by which a receiver could refuse the one before.
+// judgeFences checks that each further attempt has a larger fence, by which a receiver could refuse the one before.
 func (r *Result) judgeFences(what string, runs []Arrival) {
 	slices.SortFunc(runs, func(a, b Arrival) int { return a.Attempt - b.Attempt })
 	for i, a := range runs[1:] {
@@ -156,7 +156,7 @@ func (r *Result) judgeFences(what string, runs []Arrival) {
 	}
 }
 
-// judgeAbsent tells slots that the policy gave up, because nobody was there, from those that were missed.
+// judgeAbsent separates slots that the policy dropped, because no instance was there, from slots that were lost.
 func (r *Result) judgeAbsent(e evidence, name string, absent []time.Time) {
 	for _, slot := range absent {
 		if e.Away.holds(slot) {
@@ -168,7 +168,7 @@ func (r *Result) judgeAbsent(e evidence, name string, absent []time.Time) {
 	}
 }
 
-// judgeTasks looks for the tasks that no schedule made. As with slots, a further attempt is right if there is a reason.
+// judgeTasks checks the tasks that no schedule made. As with slots, a further attempt is right if there is a reason.
 func (r *Result) judgeTasks(e evidence, list []Arrival) {
 	seen := map[string][]Arrival{}
 	for _, a := range list {
@@ -195,7 +195,7 @@ func (r *Result) judgeTasks(e evidence, list []Arrival) {
 	}
 }
 
-// judgeStrangers looks for runs of what nobody asked for.
+// judgeStrangers reports runs of tasks that no one asked for.
 func (r *Result) judgeStrangers(e evidence) {
 	asked := map[string]bool{}
 	for _, id := range e.Tasks {
@@ -208,7 +208,7 @@ func (r *Result) judgeStrangers(e evidence) {
 	}
 }
 
-// judgeTakeovers looks for slots that an older release ran although a newer one had taken over before they fell due.
+// judgeTakeovers reports slots that an older release ran although a newer one had taken over before they came due.
 func (r *Result) judgeTakeovers(e evidence) {
 	order := map[string]int{}
 	for i, t := range e.Takeovers {
@@ -237,7 +237,7 @@ func longestGap(list []Arrival) (longest time.Duration) {
 	return longest
 }
 
-// measure notes the lag of a slot.
+// measure records the lag of a slot.
 func (r *Result) measure(e evidence, slot time.Time, lag time.Duration) {
 	if slices.ContainsFunc(e.Leaderless, func(s span) bool { return s.holds(slot) }) {
 		r.HeldUp++

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// link is a way from one instance to Redis that can be cut without closing anything: what is on it stays where it is,
-// as when a cable is pulled. New connections are taken, and hear nothing.
+// link is a connection from one instance to Redis that can be cut without closing anything: the bytes on it stay where they
+// are, as when a cable is pulled. New connections are accepted, and hear nothing.
 type link struct {
 	listener net.Listener
 	to       string
@@ -48,7 +48,7 @@ func (l *link) accept() {
 	}
 }
 
-// keep takes note of a connection, so that close ends it.
+// keep records a connection, so that close ends it.
 func (l *link) keep(c net.Conn) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -97,7 +97,7 @@ func (g *gated) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// pass waits while the link is cut. It reports whether the link is still there.
+// pass waits while the link is cut. It reports whether the link still exists.
 func (l *link) pass() bool {
 	l.mu.Lock()
 	whole := l.whole
@@ -115,7 +115,7 @@ func (l *link) cut() {
 	l.whole = make(chan struct{})
 }
 
-// mend lets them pass again.
+// mend lets bytes pass again.
 func (l *link) mend() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -130,7 +130,7 @@ func (l *link) let() {
 	}
 }
 
-// close ends it and all that is on it.
+// close ends the link and all connections through it.
 func (l *link) close() {
 	l.mu.Lock()
 	l.over = true
@@ -143,7 +143,7 @@ func (l *link) close() {
 	l.gone.Wait()
 }
 
-// linkable is the address behind a URL that can be reached through a link, and the URL of the link.
+// linkable returns the address of a URL that a link can reach, and a function that makes the URL through the link.
 func linkable(rawURL string) (addr string, through func(addr string) string, ok bool) {
 	u, err := url.Parse(rawURL)
 	if err != nil || u.Scheme != "redis" {

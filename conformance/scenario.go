@@ -11,29 +11,29 @@ import (
 	"github.com/onbeat/onbeat/store"
 )
 
-// Scenario is one thing to try.
+// Scenario is one trial.
 type Scenario struct {
 	Name string
-	// Load is what the instances have to do. Default: ten schedules, ten times a second.
+	// Load is the work of the instances. Default: ten schedules, ten times a second.
 	Load Load
-	// Quiet says that Play does everything in moments in which nothing runs. Then no run may be repeated, and the lag of
-	// slots that fell due while no instance led is measured apart.
+	// Quiet says that Play acts only in moments in which no task runs. Then no run may be repeated, and the lag of slots
+	// that came due while no instance led is measured separately.
 	Quiet bool
-	// Play does it. If it gets stuck, the result says so.
+	// Play carries out the scenario. If it gets stuck, the result says so.
 	Play func(context.Context, *Stage) error
 
-	config string // what the config of the instances says besides
+	config string // what the config of the instances has in addition
 	skip   string // why it cannot be tried
 }
 
-// Load is the work of the instances on a stage: so many schedules, each due so often. The lease bounds how long a lost
-// leader holds them up.
+// Load is the work of the instances on a stage: how many schedules, and how often each is due. The lease bounds how long
+// the loss of a leader delays them.
 type Load struct {
 	Schedules    int
 	Every, Lease time.Duration
 }
 
-// suiteLoad has a short lease, so that a lost leader holds up little.
+// suiteLoad has a short lease, so that the loss of a leader delays little.
 var suiteLoad = Load{Schedules: beats, Every: beatEvery, Lease: 2 * time.Second}
 
 const (
@@ -41,11 +41,11 @@ const (
 	beatEvery = 100 * time.Millisecond
 )
 
-// roughly is how badly the clock of Redis may be known before it is said.
+// roughly is the largest uncertainty about the clock of Redis that is not reported.
 const roughly = 20 * time.Millisecond
 
-// Play plays a scenario in a scratch namespace, judges it, and removes all that it made, also if ctx ends. Of Options it
-// heeds those that concern one scenario. A promise that broke is in the result and is no error; with an error the result
+// Play plays a scenario in a scratch namespace, judges it, and removes all that it made, even if ctx ends. It uses only
+// those Options that concern one scenario. A broken promise is in the result and is not an error; with an error, the result
 // has at most the logs.
 func Play(ctx context.Context, o Options, namespace string, c *Scenario) (*Result, error) {
 	if c.skip != "" {
@@ -58,7 +58,7 @@ func Play(ctx context.Context, o Options, namespace string, c *Scenario) (*Resul
 	}
 	over := false
 	defer func() {
-		if !over { // a panic is on its way
+		if !over { // a panic is under way
 			_ = s.close()
 		}
 	}()
@@ -71,8 +71,8 @@ func Play(ctx context.Context, o Options, namespace string, c *Scenario) (*Resul
 	return r, err
 }
 
-// judged plays a scenario and judges it. A scenario that does not get anywhere is a promise that broke, unless that is
-// because Redis is gone or somebody interrupted.
+// judged plays a scenario and judges it. A scenario that gets stuck counts as a broken promise, unless Redis is gone or a
+// user interrupted the suite.
 func (s *Stage) judged(ctx context.Context) (*Result, error) {
 	err := s.c.Play(ctx, s)
 	if err == nil {
@@ -105,7 +105,7 @@ func (s *Stage) judged(ctx context.Context) (*Result, error) {
 	return r, nil
 }
 
-// hopeless is the error that ends the suite, if there is one.
+// hopeless returns the error that ends the suite, if there is one.
 func (s *Stage) hopeless(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -115,7 +115,7 @@ func (s *Stage) hopeless(ctx context.Context, err error) error {
 		defer done()
 		_, err = s.Queue().Now(ctx)
 	}
-	// What is left decides: Redis itself, or something that onbeat did.
+	// The error that is left decides: it comes from Redis itself, or from something that onbeat did.
 	if store.Retryable(err) || errors.Is(err, store.ErrDenied) || errors.Is(err, store.ErrFull) || errors.Is(err, os.ErrNotExist) {
 		return err
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/onbeat/onbeat/task"
 )
 
-// scenarios are all there are, in order.
+// scenarios returns all scenarios, in order.
 func scenarios(o Options) []*Scenario {
 	cannotCut := ""
 	if _, _, ok := linkable(o.URL); !ok {
@@ -61,7 +61,7 @@ func rollouts(n, replicas int) func(context.Context, *Stage) error {
 	}
 }
 
-// pair starts an instance that stands by, and one that leads: the second.
+// pair starts an instance that stands by, and then one that leads.
 func (s *Stage) pair(ctx context.Context, url string) (heir, leader *Instance, err error) {
 	s.act("two instances start")
 	if heir, err = s.Start("heir", "r1"); err != nil {
@@ -84,7 +84,7 @@ func (s *Stage) pair(ctx context.Context, url string) (heir, leader *Instance, e
 	return heir, leader, s.grow(ctx, settled)
 }
 
-// killed: no goodbye, no handover.
+// killed: the leader ends without a goodbye or a handover.
 func killed(ctx context.Context, s *Stage) error {
 	heir, leader, err := s.pair(ctx, s.o.URL)
 	if err != nil {
@@ -97,7 +97,7 @@ func killed(ctx context.Context, s *Stage) error {
 	return s.grow(ctx, settled)
 }
 
-// frozen: the leader does not know that time goes by, and wakes as one that thinks that it leads.
+// frozen: the leader does not notice that time passes, and wakes in the belief that it leads.
 func frozen(ctx context.Context, s *Stage) error {
 	heir, leader, err := s.pair(ctx, s.o.URL)
 	if err != nil {
@@ -112,7 +112,7 @@ func frozen(ctx context.Context, s *Stage) error {
 		return err
 	}
 	s.took("r1")
-	for _, over := range []queue.Term{s.before, second} { // of the heir itself, which leads again, and of the frozen one
+	for _, over := range []queue.Term{s.before, second} { // of the heir, which leads again, and of the frozen instance
 		if err := s.deposed(ctx, over); err != nil {
 			return err
 		}
@@ -127,7 +127,7 @@ func frozen(ctx context.Context, s *Stage) error {
 	return s.leadsAgain(ctx, leader, "r2")
 }
 
-// cutOff: the leader runs on, and its connections to Redis are open, but nothing passes.
+// cutOff: the leader goes on, and its connections to Redis stay open, but no bytes pass.
 func cutOff(ctx context.Context, s *Stage) error {
 	addr, through, _ := linkable(s.o.URL)
 	link, err := newLink(addr)
@@ -153,10 +153,10 @@ func cutOff(ctx context.Context, s *Stage) error {
 	return s.leadsAgain(ctx, leader, "r2")
 }
 
-// outage is how long nobody is there.
+// outage is how long no instance is there.
 const outage = 1500 * time.Millisecond
 
-// allStopped: of the slots of a time with nobody there the latest runs, by the policy of the schedules (missed: once).
+// allStopped: of the slots of a time without an instance the latest runs, by the policy of the schedules (missed: once).
 func allStopped(ctx context.Context, s *Stage) error {
 	s.act("one instance starts")
 	first, err := s.Start("first", "r1")
@@ -183,7 +183,7 @@ func allStopped(ctx context.Context, s *Stage) error {
 	if err := s.Leads(ctx, second); err != nil {
 		return err
 	}
-	if err := s.grow(ctx, 1); err != nil { // up to when it began to lead it gives up slots, and then it runs some
+	if err := s.grow(ctx, 1); err != nil { // it drops slots up to when it began to lead, and then runs some
 		return err
 	}
 	s.away.To = s.clock.now().Add(s.clock.slack + time.Millisecond)
@@ -196,7 +196,7 @@ const (
 	portions = 10
 )
 
-// flooded: a client enqueues far more than the workers can take at once, and the beat goes on.
+// flooded: a client enqueues far more tasks than the workers can take at once, and the beat goes on.
 func flooded(ctx context.Context, s *Stage) error {
 	s.act("one instance starts")
 	if _, err := s.Start("first", "r1"); err != nil {
@@ -224,7 +224,7 @@ func flooded(ctx context.Context, s *Stage) error {
 	return s.grow(ctx, settled)
 }
 
-// flood enqueues a portion. While Redis does not answer it asks again: the IDs make that safe.
+// flood enqueues a portion. While Redis does not answer, it retries, which the IDs make safe.
 func (s *Stage) flood(ctx context.Context, from, to int) error {
 	var list []*task.Task
 	for i := from; i < to; i++ {

@@ -7,27 +7,27 @@ import (
 	"github.com/onbeat/onbeat"
 )
 
-// Scratch is a namespace that a scenario may do with as it likes.
+// Scratch is a namespace that belongs to one scenario.
 type Scratch struct {
 	*onbeat.Dispatcher
-	// Expire lets every key of the namespace go by itself after a time, should no process be left to remove them. Nil
-	// leaves them: the Redis itself goes.
+	// Expire sets an expiry on every key of the namespace, in case no process is left to remove them. Nil leaves the keys:
+	// the Redis itself is removed.
 	Expire func(context.Context, time.Duration) error
 	// Remove removes every key of the namespace, and nothing else. Nil leaves them.
 	Remove func(context.Context) error
-	// FlushScripts makes Redis forget every script, those of others included.
+	// FlushScripts makes Redis forget all scripts, those of other programs included.
 	FlushScripts func(context.Context) error
 	// Close closes the connection.
 	Close func()
 }
 
-// removeTime is how long removing a namespace may take.
+// removeTime is how long it may take to remove a namespace.
 const removeTime = 10 * time.Second
 
-// KeysLive is how long the keys of a scratch namespace live if nobody is left to remove them.
+// KeysLive is how long the keys of a scratch namespace live if no process is left to remove them.
 const KeysLive = 10 * time.Minute
 
-// remove removes the namespace even if the suite was interrupted.
+// remove removes the namespace, even if the suite was interrupted.
 func (s *Scratch) remove() error {
 	if s.Remove == nil {
 		return nil
@@ -37,10 +37,10 @@ func (s *Scratch) remove() error {
 	return s.Remove(ctx)
 }
 
-// redisClock is how far the clock of Redis is ahead of the one here, give or take.
+// redisClock is how far the clock of Redis is ahead of the local one, give or take slack.
 type redisClock struct{ ahead, slack time.Duration }
 
-// clockCalls is how often the clock is asked: the quickest answer says it best.
+// clockCalls is how often the clock is read: the fastest call is the most accurate.
 const clockCalls = 10
 
 func readClock(ctx context.Context, s *Scratch) (redisClock, error) {
@@ -58,8 +58,8 @@ func readClock(ctx context.Context, s *Scratch) (redisClock, error) {
 	return best, nil
 }
 
-// of is a moment of here by the clock of Redis.
+// of converts a local time to the clock of Redis.
 func (c redisClock) of(t time.Time) time.Time { return t.Add(c.ahead) }
 
-// now is the present by the clock of Redis.
+// now returns the present by the clock of Redis.
 func (c redisClock) now() time.Time { return c.of(time.Now()) }

@@ -18,13 +18,13 @@ import (
 	"github.com/onbeat/onbeat/schedule"
 )
 
-// patience is how long any one thing may take.
+// patience is how long any wait may take.
 const patience = 20 * time.Second
 
-// pollEvery is how often it is asked for.
+// pollEvery is the time between two polls.
 const pollEvery = 10 * time.Millisecond
 
-// errStuck: something that was to come did not.
+// errStuck: a wait took too long.
 var errStuck = errors.New("stuck")
 
 // Stage is where one scenario is played: a namespace, a receiver, and instances. It is for one goroutine.
@@ -39,7 +39,7 @@ type Stage struct {
 	link      *link
 	instances []*Instance
 
-	before     queue.Term // the first there was
+	before     queue.Term // the first term
 	takeovers  []takeover
 	leaderless []span
 	away       span
@@ -47,10 +47,10 @@ type Stage struct {
 	until      time.Time
 	tasks      []string
 	note       string
-	found      []string // what broke and stops nothing
+	found      []string // broken promises that do not stop the scenario
 
-	expired time.Time     // when the keys were last told to go by themselves
-	stall   time.Duration // the longest time that this process did not get to run
+	expired time.Time     // when the expiry of the keys was last set
+	stall   time.Duration // the longest time in which this process did not run
 }
 
 func newStage(ctx context.Context, o Options, namespace string, c *Scenario) (s *Stage, err error) {
@@ -88,7 +88,7 @@ func (s *Stage) yaml() string {
 	return b.String()
 }
 
-// close takes everything away, in whatever state it is.
+// close removes everything, in any state.
 func (s *Stage) close() error {
 	s.endAll()
 	if s.link != nil {
@@ -107,7 +107,7 @@ func (s *Stage) close() error {
 	return s.remove()
 }
 
-// act says what is being done.
+// act reports what is being done.
 func (s *Stage) act(format string, args ...any) {
 	s.o.status.Act = fmt.Sprintf(format, args...)
 	s.show()
@@ -120,8 +120,8 @@ func (s *Stage) show() {
 	}
 }
 
-// Wait waits for something to be true, and lets Options.Watch see the stage meanwhile. It asks many times a second, and
-// gives up after a while.
+// Wait waits until ok returns true, and lets Options.Watch see the stage meanwhile. It polls many times a second, and gives
+// up after a while.
 func (s *Stage) Wait(ctx context.Context, what string, ok func(context.Context) (bool, error)) error {
 	began := time.Now()
 	var last error
@@ -153,8 +153,8 @@ func (s *Stage) Wait(ctx context.Context, what string, ok func(context.Context) 
 	}
 }
 
-// expire sees to it, each second, that the keys go by themselves if this process is killed. It is a precaution: if it
-// fails, remove still removes them.
+// expire sets an expiry on the keys, each second, in case this process is killed. It is a precaution: if it fails, remove
+// still removes them.
 func (s *Stage) expire(ctx context.Context) {
 	if s.Expire == nil || time.Since(s.expired) < time.Second {
 		return
@@ -163,7 +163,7 @@ func (s *Stage) expire(ctx context.Context) {
 	_ = s.Expire(ctx, KeysLive)
 }
 
-// pause lets a random time go by, so that what follows falls anywhere between slots.
+// pause waits a random time, so that the next action falls anywhere between slots.
 func (s *Stage) pause(ctx context.Context, least, most time.Duration) error {
 	select {
 	case <-time.After(least + rand.N(most-least)):
@@ -173,12 +173,12 @@ func (s *Stage) pause(ctx context.Context, least, most time.Duration) error {
 	}
 }
 
-// took notes that a release has taken over.
+// took records that a release has taken over.
 func (s *Stage) took(release string) {
 	s.takeovers = append(s.takeovers, takeover{release, s.clock.now().Add(s.clock.slack)})
 }
 
-// grow waits for so many more arrivals of slots that are not due yet.
+// grow waits for n more arrivals of slots that are not due yet.
 func (s *Stage) grow(ctx context.Context, n int) error {
 	from := s.clock.now()
 	return s.Wait(ctx, "the beat", func(context.Context) (bool, error) {
@@ -192,8 +192,8 @@ func (s *Stage) grow(ctx context.Context, n int) error {
 	})
 }
 
-// finish waits for a moment in which nothing is overdue, and stops what still runs. Up to that moment every slot must
-// have arrived.
+// finish waits for a moment in which nothing is overdue, and stops what still runs. Up to that moment every slot must have
+// arrived.
 func (s *Stage) finish(ctx context.Context) error {
 	s.act("waits for a moment in which nothing is overdue")
 	err := s.Wait(ctx, "a moment in which nothing is overdue", func(ctx context.Context) (bool, error) {
@@ -213,16 +213,16 @@ func (s *Stage) finish(ctx context.Context) error {
 	return s.Stop(ctx, left...)
 }
 
-// Arrivals is what the receiver saw so far.
+// Arrivals returns what the receiver has seen so far.
 func (s *Stage) Arrivals() []Arrival { return s.rec.Arrivals() }
 
-// slack is by how much the clock here may be off that of Redis: a call's way, and what they went apart meanwhile.
+// slack returns by how much the clock here may differ from that of Redis: the time of a call, and the drift since.
 func (s *Stage) slack(ctx context.Context) (time.Duration, error) {
 	end, err := readClock(ctx, s.Scratch)
 	return max(s.clock.slack, end.slack) + (end.ahead - s.clock.ahead).Abs() + time.Millisecond, err
 }
 
-// evidence gathers what there is when every process has ended.
+// evidence gathers the evidence when every process has ended.
 func (s *Stage) evidence(ctx context.Context) (evidence, error) {
 	e := evidence{
 		Grids: map[string]schedule.Grid{}, Arrivals: s.rec.Arrivals(), Until: s.until,
@@ -257,10 +257,10 @@ func (s *Stage) evidence(ctx context.Context) (evidence, error) {
 	return e, err
 }
 
-// manyEvents is more than one scenario makes, and how many are kept.
+// manyEvents is more than one scenario makes, and is how many Redis keeps.
 const manyEvents = 10_000
 
-// setbacks counts what may have made a task run again: instances that were lost, and runs that failed.
+// setbacks counts what may have repeated a run: instances that were lost, and runs that failed.
 func (s *Stage) setbacks(ctx context.Context) (int64, error) {
 	counts, err := s.Queue().Counts(ctx)
 	if err != nil {

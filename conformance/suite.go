@@ -15,27 +15,27 @@ import (
 
 // Options say what to try, and where.
 type Options struct {
-	// URL is the Redis. The processes get it through their environment, where only their user can read it.
+	// URL is that of Redis. The processes get it through their environment, which only their user can read.
 	URL string
-	// Open opens a scratch namespace on it.
+	// Open opens a scratch namespace there.
 	Open func(namespace string) (*Scratch, error)
-	// Rollouts is how many rolling updates there are. Half as many are made of three replicas.
+	// Rollouts is how many rolling updates to play. Half as many are played with three replicas.
 	Rollouts int
-	// FlushScripts lets the suite flush the script cache of Redis under load. Others share that cache: a program that
-	// does not load its scripts again has to be restarted.
+	// FlushScripts lets the suite flush the script cache of Redis under load. Other programs share that cache: a program
+	// that does not load its scripts again must be restarted.
 	FlushScripts bool
 	// Only names the scenarios to try. Empty: all.
 	Only []string
-	// Receive, if it is not nil, changes what the receiver saw before it is judged: with it, tests break a promise and
-	// see that it is found.
+	// Receive, if not nil, changes what the receiver saw before it is judged. Tests use it to break a promise, and check
+	// that the judge notices.
 	Receive func([]Arrival) []Arrival
-	// Watch, if it is not nil, is called with what happens many times a second, by the goroutine that plays.
+	// Watch, if not nil, is called many times a second with the status, by the goroutine that plays.
 	Watch func(Status)
 
 	status Status
 }
 
-// Status is how far the suite has come.
+// Status says how far the suite has come.
 type Status struct {
 	Number, Of int // of the scenario, from 1
 	Scenario   string
@@ -43,10 +43,10 @@ type Status struct {
 	Arrived    int
 }
 
-// Report is what became of all scenarios.
+// Report is the outcome of all scenarios.
 type Report struct {
 	OK        bool      `json:"ok"`
-	Namespace string    `json:"namespace"` // what the names of the scratch namespaces began with
+	Namespace string    `json:"namespace"` // the beginning of the scratch namespaces' names
 	Seconds   float64   `json:"seconds"`
 	Scenarios []*Result `json:"scenarios"`
 }
@@ -54,7 +54,7 @@ type Report struct {
 // MaxRollouts bounds Options.Rollouts: about twenty minutes.
 const MaxRollouts = 1000
 
-// Estimate is about how long a run takes.
+// Estimate returns about how long a run takes.
 func Estimate(rollouts int) time.Duration {
 	return 22*time.Second + time.Duration(rollouts)*1300*time.Millisecond
 }
@@ -65,8 +65,8 @@ var ErrLeft = errors.New("a scratch namespace is left behind")
 // ErrUnsupported: this system cannot stop, kill and freeze processes.
 var ErrUnsupported = errors.New("the suite stops, kills and freezes processes by signals, which this system lacks")
 
-// Run carries out every scenario, one after the other, and removes all that it made, also if ctx ends. A promise that
-// broke is in the report and is no error; an error says that the suite could not go on.
+// Run carries out every scenario, one after the other, and removes all that it made, even if ctx ends. A broken promise is
+// in the report and is not an error; an error says that the suite could not go on.
 func Run(ctx context.Context, o Options) (*Report, error) {
 	if !trial.CanSignal {
 		return nil, ErrUnsupported
@@ -93,7 +93,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	return report, nil
 }
 
-// chosen are the scenarios to try. To try none would say that all is well.
+// chosen returns the scenarios to try. Choosing none is an error: it would report that all is well.
 func chosen(o Options) ([]*Scenario, error) {
 	if o.Rollouts < 1 || o.Rollouts > MaxRollouts {
 		return nil, fmt.Errorf("%d rollouts: there may be 1 to %d", o.Rollouts, MaxRollouts)
@@ -115,7 +115,7 @@ func chosen(o Options) ([]*Scenario, error) {
 
 func seconds(d time.Duration) float64 { return d.Round(100 * time.Millisecond).Seconds() }
 
-// probe writes one task and removes it, so that what Redis refuses is said before anything starts.
+// probe writes one task and removes it, so that a refusal by Redis is reported before anything starts.
 func probe(ctx context.Context, o Options, namespace string) error {
 	s, err := o.Open(namespace)
 	if err != nil {

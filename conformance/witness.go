@@ -10,7 +10,7 @@ import (
 	"github.com/onbeat/onbeat/audit"
 )
 
-// judgeAudit holds what the audit says against what the receiver saw.
+// judgeAudit compares what the audit says with what the receiver saw.
 func (r *Result) judgeAudit(e evidence, by map[string][]Arrival) {
 	reports := map[string]*audit.Report{}
 	for i := range e.Reports {

@@ -21,8 +21,8 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// attempts is how many free ports are tried. Another process can take a port
-// between our looking at it and Redis's listening on it.
+// attempts is how many free ports are tried. Another process can take a port after we checked it and before Redis listens
+// on it.
 const attempts = 5
 
 // startChild starts the program at path and waits until it answers.
@@ -54,9 +54,9 @@ func tryChild(ctx context.Context, path string, opts Options, lock *dirLock) (*S
 		return nil, fmt.Errorf("listen on port %d: %w", port, err)
 	}
 	out := &output{log: opts.Log}
-	password := newPassword(opts) // of this try: what is on the port by now may not be ours
+	password := newPassword(opts) // new for each try: by now another process may listen on the port
 	cmd := exec.Command(path, args(port, lock, password != "", opts.Args)...)
-	if password != "" { // all on this machine can read a command line
+	if password != "" { // all users of this machine can read a command line
 		cmd.Stdin = strings.NewReader("requirepass " + password + "\n")
 	}
 	cmd.Stdout, cmd.Stderr = out, out
@@ -76,7 +76,7 @@ func tryChild(ctx context.Context, path string, opts Options, lock *dirLock) (*S
 
 	bound := out.saidReady
 	if slices.Contains(opts.Args, "--loglevel") || slices.Contains(opts.Args, "--logfile") {
-		bound = func() bool { return true } // it may say nothing
+		bound = func() bool { return true } // its output may say nothing
 	}
 	about, err := awaitReady(ctx, s, exited, bound)
 	if err != nil {
@@ -102,19 +102,19 @@ func tryChild(ctx context.Context, path string, opts Options, lock *dirLock) (*S
 	return s, nil
 }
 
-// errPortTaken is a port that was free when it was looked at, or the bus of a cluster's node that was not looked at.
+// errPortTaken is the error for a port that was free when it was checked, or for the cluster bus port, which is not
+// checked.
 var errPortTaken = fmt.Errorf("the port is taken by another process: %w", syscall.EADDRINUSE)
 
-// dataFile is the name of a file that is never written. Redis loads a dump.rdb that it finds.
+// dataFile is the name of a file that is never written. Redis would load a dump.rdb that it finds.
 const dataFile = "onbeat.rdb"
 
-// args is the command line. Nothing is written to disk unless there is a
-// directory to write to, and no key is ever evicted: a dispatcher whose tasks
-// vanish quietly is worse than one that reports a full memory.
+// args returns the command line. Redis writes nothing to disk unless there is a directory to write to. It never evicts a
+// key: a dispatcher whose tasks vanish silently is worse than one that reports a full memory.
 func args(port int, lock *dirLock, fromStdin bool, more []string) []string {
 	var a []string
 	if fromStdin {
-		a = append(a, "-") // the rest of the config is read there first
+		a = append(a, "-") // the rest of the config is read from stdin first
 	}
 	a = append(a,
 		"--bind", "127.0.0.1",
@@ -135,11 +135,10 @@ func args(port int, lock *dirLock, fromStdin bool, more []string) []string {
 	return append(a, more...)
 }
 
-// spawn starts cmd and returns a channel that is closed once it has ended and
-// been waited for.
+// spawn starts cmd and returns a channel that is closed when the child has ended and was waited for.
 //
-// Linux ends a child when the thread that started it ends, not the process. So
-// one goroutine holds on to its thread for as long as the child lives.
+// On Linux a child is killed when the thread that started it ends, not when the process does. So one goroutine keeps its
+// thread for as long as the child lives.
 func spawn(cmd *exec.Cmd) (exited <-chan struct{}, err error) {
 	gone := make(chan struct{})
 	started := make(chan error)
@@ -151,7 +150,7 @@ func spawn(cmd *exec.Cmd) (exited <-chan struct{}, err error) {
 		if err != nil {
 			return
 		}
-		_ = cmd.Wait() // how it ended is read from ProcessState
+		_ = cmd.Wait() // ProcessState says how it ended
 		close(gone)
 	}()
 	return gone, <-started
@@ -173,10 +172,9 @@ func stopChild(p *os.Process, exited <-chan struct{}) error {
 	return fmt.Errorf("the embedded Redis did not end within %v of being asked to, so it was killed", stopTimeout)
 }
 
-// FreePort finds a TCP port on 127.0.0.1 that nobody listens on. It stays below
-// the range that kernels give to outgoing connections: there, a client that
-// redials a server that is down can end up connected to itself, and hold the port
-// that the server needs to come back.
+// FreePort returns a TCP port on 127.0.0.1 on which no process listens. It stays below the range that kernels use for
+// outgoing connections. In that range, a client that redials a stopped server could end up connected to itself, and hold
+// the port that the server needs to come back.
 func FreePort() (int, error) {
 	const low, high = 15_000, 32_000
 	var last error
@@ -189,7 +187,7 @@ func FreePort() (int, error) {
 	return 0, fmt.Errorf("no free port between %d and %d: %w", low, high, last)
 }
 
-// probe tells whether something can listen on the port.
+// probe returns nil if a server can listen on the port.
 func probe(port int) error {
 	ln, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 	if err != nil {
@@ -198,8 +196,7 @@ func probe(port int) error {
 	return ln.Close()
 }
 
-// output passes what the child prints to the log, and remembers the end of it for
-// the message that explains its death.
+// output passes the child's output to the log, and keeps the end of it for the message that explains its death.
 type output struct {
 	log zerolog.Logger
 
@@ -233,14 +230,14 @@ func (o *output) Write(p []byte) (int, error) {
 	}
 }
 
-// saidReady tells whether the child listens, by its own word.
+// saidReady reports whether the child printed that it listens.
 func (o *output) saidReady() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.ready
 }
 
-// says tells whether one of the texts was printed lately.
+// says reports whether one of the texts was printed lately.
 func (o *output) says(texts ...string) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -253,7 +250,7 @@ func (o *output) says(texts ...string) bool {
 	return false
 }
 
-// tail is the end of the output, as the end of an error.
+// tail returns the end of the output, to end an error with.
 func (o *output) tail() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()

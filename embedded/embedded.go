@@ -1,15 +1,12 @@
-// Package embedded runs a Redis for people who have none: for `onbeat dev`, for
-// `onbeat demo` and for tests. Nothing needs to be installed or configured.
+// Package embedded runs a Redis where none is installed: for `onbeat dev`, for `onbeat demo` and for tests. Nothing needs
+// to be installed or configured.
 //
-// If a redis-server (or a valkey-server) is on PATH, it is started as a child
-// process on 127.0.0.1, and it keeps its data when it is given a directory. If
-// none is, a server inside this process takes its place; what that one holds is
-// gone when the process ends. [Server.String] says which of the two it is, in one
-// line meant for people.
+// If a redis-server (or a valkey-server) is on PATH, the package starts it as a child process on 127.0.0.1. Given a
+// directory, the child keeps its data there. If there is no such program, a server inside this process takes its place; its
+// data is gone when the process ends. [Server.String] says in one line for a person which of the two it is.
 //
-// It is not for production: there is no replica, and no other machine can reach it.
-// Other users of this machine can, and need the password that each start makes anew;
-// [Server.URL] has it.
+// It is not for production: there is no replica, and no other machine can reach it. Other users of this machine can reach
+// it, but need the password, which is new at each start; [Server.URL] has it.
 package embedded
 
 import (
@@ -26,51 +23,46 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// ErrInUse reports that another process keeps its data in the directory asked for.
-// Two servers that write one directory would destroy each other's data.
+// ErrInUse says that another process keeps its data in the directory. Two servers that write to one directory would destroy
+// each other's data.
 var ErrInUse = errors.New("data directory is in use")
 
-// ErrDied reports that the server ended without having been asked to.
+// ErrDied says that the server ended although Close was not called.
 var ErrDied = errors.New("the embedded Redis ended unexpectedly")
 
-// Kind tells where a server runs.
+// Kind says where a server runs.
 type Kind string
 
 const (
 	// Child is a redis-server in a process of its own.
 	Child Kind = "child process"
 
-	// InProcess is a server inside this process. It keeps nothing on disk, and it
-	// knows fewer commands than Redis does.
+	// InProcess is a server inside this process. It keeps nothing on disk, and has fewer commands than Redis.
 	InProcess Kind = "in-process"
 )
 
-// Options choose what Start starts. The zero value is a server on a free port
-// that keeps nothing on disk.
+// Options say what to start. The zero value is a server on a free port that keeps nothing on disk.
 type Options struct {
-	// Dir is where a child keeps its data, in an append-only file that is flushed
-	// to disk each second. It is made, for this user only, if it is missing, and
-	// refused if others own it or may write to it: a server loads what it finds.
-	// Default "": everything is lost when the server ends. An in-process server
-	// does not read or write it.
+	// Dir is where a child keeps its data, in an append-only file that is flushed to disk each second. If it is missing, it
+	// is made for this user only. If others own it or may write to it, it is refused, because a server loads what it finds
+	// there. Default "": the data is lost when the server ends. An in-process server ignores it.
 	Dir string
 
-	// InProcess asks for the in-process server even where a redis-server is on PATH.
+	// InProcess starts the in-process server even if a redis-server is on PATH.
 	InProcess bool
 
-	// Port to listen on, on 127.0.0.1. Default 0: a free one.
+	// Port is the port on 127.0.0.1. Default 0: a free one.
 	Port int
 
-	// NoPassword lets everyone on this machine in. It is for tests whose servers are
-	// each other's replicas, and for nothing whose tasks run programs.
+	// NoPassword gives everyone on this machine access. Use it only for tests whose servers are replicas of each other, and
+	// never where tasks run programs.
 	NoPassword bool
 
-	// Args are given to the redis-server after our own, so they win over those:
-	// "--maxmemory", "100mb". An in-process server ignores them.
+	// Args are passed to the redis-server after our own, so they take precedence: "--maxmemory", "100mb". An in-process
+	// server ignores them.
 	Args []string
 
-	// Log receives what the server prints, at debug level. The zero Logger
-	// discards it.
+	// Log receives what the server prints, at debug. The zero Logger discards it.
 	Log zerolog.Logger
 }
 
@@ -78,29 +70,28 @@ type Options struct {
 type Server struct {
 	kind Kind
 	name string // redis-server 7.0.15
-	dir  string // as it was given
+	dir  string // as the caller gave it
 	addr string
 	pid  int
 
 	password string // "" for none
 
-	stop func() error // ends it and waits; called once
+	stop func() error // ends the server and waits; called once
 
 	closing chan struct{} // closed when Close is called
 	close   func() error
-	done    chan struct{} // closed when it has ended
+	done    chan struct{} // closed when the server has ended
 	err     error         // why it ended; set before done is closed
 }
 
-// Start starts a Redis and returns once it answers. Its context bounds the start
-// and nothing more: the server runs until [Server.Close], and no longer than this
-// process, even if that is killed (on Linux; elsewhere an orphan keeps its
-// directory locked, and the next Start says so).
+// Start starts a Redis and returns once it answers. The context bounds only the start: the server runs until
+// [Server.Close], and no longer than this process, even if this process is killed. (That is on Linux. Elsewhere an orphan
+// keeps its directory locked, and the next Start says so.)
 //
-// A child is not in the terminal's process group. A Ctrl-C therefore reaches this
-// process alone, which can finish its work before it takes its Redis away.
+// A child is not in the terminal's process group. So a Ctrl-C reaches only this process, which can finish its work before
+// it ends its Redis.
 //
-// Start returns ErrInUse when another process has its data in Options.Dir.
+// Start returns ErrInUse if another process has its data in Options.Dir.
 func Start(ctx context.Context, opts Options) (*Server, error) {
 	if opts.Port < 0 || opts.Port > 65535 {
 		return nil, fmt.Errorf("embedded Redis: port %d is not between 0 and 65535", opts.Port)
@@ -115,7 +106,7 @@ func Start(ctx context.Context, opts Options) (*Server, error) {
 	return startChild(ctx, path, opts)
 }
 
-// newPassword is one that nobody can guess, of letters and digits.
+// newPassword returns a random password of letters and digits.
 func newPassword(opts Options) string {
 	if opts.NoPassword {
 		return ""
@@ -133,8 +124,7 @@ func lookServer() (string, bool) {
 	return "", false
 }
 
-// newServer readies the parts that every kind shares. Its stop ends the server
-// and waits until it is gone.
+// newServer makes the parts that every kind shares. Its stop ends the server and waits until it is gone.
 func newServer(kind Kind, stop func() error) *Server {
 	s := &Server{
 		kind:    kind,
@@ -149,7 +139,7 @@ func newServer(kind Kind, stop func() error) *Server {
 	return s
 }
 
-// ended records why the server ended. Whoever watches the server calls it, once.
+// ended records why the server ended. The goroutine that watches the server calls it once.
 func (s *Server) ended(err error) {
 	select {
 	case <-s.closing:
@@ -159,8 +149,8 @@ func (s *Server) ended(err error) {
 	close(s.done)
 }
 
-// URL is where clients connect: redis://:PASSWORD@127.0.0.1:PORT/0. It lets in whoever
-// reads it, so it is for no log and no command line.
+// URL is where clients connect: redis://:PASSWORD@127.0.0.1:PORT/0. It contains the password, so do not log it or put it on
+// a command line.
 func (s *Server) URL() string {
 	if s.password == "" {
 		return "redis://" + s.addr + "/0"
@@ -171,10 +161,10 @@ func (s *Server) URL() string {
 // Addr is the host and port of URL.
 func (s *Server) Addr() string { return s.addr }
 
-// Kind tells whether the server is a child process or lives in this one.
+// Kind says whether the server is a child process or runs in this one.
 func (s *Server) Kind() Kind { return s.kind }
 
-// PID is the process ID of a child, and this process's own for an in-process server.
+// PID is the process ID of a child, or this process's own for an in-process server.
 func (s *Server) PID() int {
 	if s.kind == InProcess {
 		return os.Getpid()
@@ -182,11 +172,10 @@ func (s *Server) PID() int {
 	return s.pid
 }
 
-// Version is the name and version of what runs: "redis-server 7.0.15", "valkey
-// 8.1.3", or "miniredis".
+// Version is the name and version of the server: "redis-server 7.0.15", "valkey 8.1.3", or "miniredis".
 func (s *Server) Version() string { return s.name }
 
-// String says, in a line for people, what runs and what becomes of its data.
+// String says in one line for a person what runs and what happens to its data.
 func (s *Server) String() string {
 	switch {
 	case s.kind == InProcess:
@@ -205,11 +194,11 @@ func trimSlash(dir string) string {
 	return dir
 }
 
-// Done is closed when the server has ended, whether Close ended it or not.
+// Done is closed when the server has ended, whether or not Close ended it.
 func (s *Server) Done() <-chan struct{} { return s.done }
 
-// Err tells why the server ended: ErrDied, with what it printed last, if nobody
-// asked it to. It is nil while the server runs, and after Close.
+// Err says why the server ended. It is ErrDied, with the last output of the server, if Close was not called. It is nil
+// while the server runs, and after Close.
 func (s *Server) Err() error {
 	select {
 	case <-s.done:
@@ -219,10 +208,9 @@ func (s *Server) Err() error {
 	}
 }
 
-// Close ends the server and returns when it is gone. A child is asked first, so
-// that it writes out what it holds, and killed if it has not ended after a few
-// seconds. Calling Close again does nothing and returns the same.
+// Close ends the server and returns when it is gone. A child is asked to end, so that it can write its data, and is killed
+// if it has not ended after a few seconds. Later calls do nothing and return the same.
 func (s *Server) Close() error { return s.close() }
 
-// stopTimeout is how long a child may take to write out its data and end.
+// stopTimeout is how long a child may take to write its data and end.
 const stopTimeout = 5 * time.Second

@@ -16,7 +16,7 @@ func startInProcess(opts Options) (*Server, error) {
 	if err := mini.StartAddr(fmt.Sprintf("127.0.0.1:%d", opts.Port)); err != nil {
 		return nil, fmt.Errorf("embedded Redis: listen on port %d: %w%s", opts.Port, err, portHint(opts.Port))
 	}
-	mini.ClockTTL(true) // without it, no key ever expires by itself
+	mini.ClockTTL(true) // without it, no key expires by itself
 
 	s := newServer(InProcess, nil)
 	s.name = "miniredis"

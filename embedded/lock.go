@@ -19,17 +19,15 @@ import (
 // lockName is the file in a data directory whose lock says that a server uses it.
 const lockName = "onbeat-redis.lock"
 
-// lockPatience is how long a lock is waited for. A process that was killed a moment
-// ago leaves a Redis that is about to end.
+// lockPatience is how long to wait for a lock. A process that was killed a moment ago leaves a Redis that is about to end.
 const lockPatience = time.Second
 
-// dirLock keeps a data directory for one server. The lock is the kernel's, on an
-// open file, so whatever way the processes that hold it end, it ends with them:
-// a stale lock file is only a file. The child inherits it, so a child that
+// dirLock reserves a data directory for one server. The lock is the kernel's, on an open file, so it ends with the
+// processes that hold it, however they end: a stale lock file has no effect. The child inherits the lock, so a child that
 // outlives its parent keeps the directory locked.
 type dirLock struct {
 	path    string   // absolute
-	file    *os.File // nil for a directory that is nobody else's, and needs no lock
+	file    *os.File // nil for a directory that no other process uses, and that needs no lock
 	release func()
 }
 
@@ -44,7 +42,7 @@ func lockDir(dir string) (*dirLock, error) {
 	if err := private.Dir(path); err != nil {
 		return nil, fmt.Errorf("embedded Redis: data directory: %w", err)
 	}
-	for _, name := range []string{dataFile, "appendonly.aof", "appendonlydir"} { // what Redis reads and writes there
+	for _, name := range []string{dataFile, "appendonly.aof", "appendonlydir"} { // files that Redis reads and writes there
 		if err := private.Entry(filepath.Join(path, name)); err != nil {
 			return nil, fmt.Errorf("embedded Redis: %w", err)
 		}
@@ -70,12 +68,12 @@ func lockDir(dir string) (*dirLock, error) {
 	}
 	release := sync.OnceFunc(func() {
 		_ = f.Truncate(0)
-		_ = f.Close() // the lock goes with the last process that has it open
+		_ = f.Close() // the lock ends with the last process that has the file open
 	})
 	return &dirLock{path: path, file: f, release: release}, nil
 }
 
-// passingDir is a directory that goes with the server. Redis wants one to work in also when it keeps nothing.
+// passingDir makes a directory that is removed with the server. Redis wants a working directory even if it keeps nothing.
 func passingDir() (*dirLock, error) {
 	path, err := os.MkdirTemp("", "onbeat-redis-") // for this user only
 	if err != nil {
@@ -84,7 +82,7 @@ func passingDir() (*dirLock, error) {
 	return &dirLock{path: path, release: sync.OnceFunc(func() { _ = os.RemoveAll(path) })}, nil
 }
 
-// openLock opens a lock file, and refuses what was not written by note: it is going to be overwritten.
+// openLock opens a lock file. It refuses a file that note did not write, because the file will be overwritten.
 func openLock(name string) (*os.File, error) {
 	f, err := private.Open(name)
 	if err != nil {
@@ -97,10 +95,10 @@ func openLock(name string) (*os.File, error) {
 	return f, nil
 }
 
-// holders is what note writes.
+// holders matches what note writes.
 var holders = regexp.MustCompile(`^(\d+ \d+\n)?$`)
 
-// note writes who uses the directory, for the message that the next one gets.
+// note writes which processes use the directory, for the error message of the next process.
 func (l *dirLock) note(child int) {
 	if l.file == nil {
 		return
@@ -110,7 +108,7 @@ func (l *dirLock) note(child int) {
 	_, _ = l.file.WriteAt([]byte(text), 0)
 }
 
-// readHolder says who holds the lock, as far as the file tells.
+// readHolder says which process holds the lock, as far as the file tells.
 func readHolder(f *os.File) string {
 	buf := make([]byte, 64)
 	n, _ := f.ReadAt(buf, 0)
@@ -126,7 +124,7 @@ func readHolder(f *os.File) string {
 	return fmt.Sprintf(" by process %s (its redis-server is process %s); stop that one, or choose another directory", pids[0], pids[1])
 }
 
-// inherit is what the child gets so that it holds the lock too.
+// inherit returns the files that the child gets, so that it holds the lock too.
 func (l *dirLock) inherit() []*os.File {
 	if l.file == nil || !locksAreInherited {
 		return nil

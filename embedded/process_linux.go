@@ -2,9 +2,8 @@ package embedded
 
 import "syscall"
 
-// childAttr keeps the terminal's signals from the child, and has the kernel kill
-// it when its parent is gone. Killing loses nothing: what Redis has answered, it
-// has already handed to the kernel.
+// childAttr keeps the terminal's signals from the child, and makes the kernel kill the child when its parent is gone. That
+// loses nothing: Redis has handed every write that it acknowledged to the kernel.
 func childAttr() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }

@@ -13,11 +13,11 @@ import (
 	"time"
 )
 
-// about is what a server says of itself.
+// about is what a server reports about itself.
 type about map[string]string
 
-// name is the program and its version. Valkey reports the Redis version that it is
-// compatible with beside its own.
+// name returns the program and its version. Besides its own version, Valkey reports the Redis version that it is compatible
+// with.
 func (a about) name() string {
 	if v := a["valkey_version"]; v != "" {
 		return "valkey " + v
@@ -25,7 +25,7 @@ func (a about) name() string {
 	return "redis-server " + a["redis_version"]
 }
 
-// oldest is the version from which on the scripts of onbeat run.
+// oldest is the first version on which the scripts of onbeat run.
 const oldest = "6.2"
 
 func (a about) tooOld() bool {
@@ -36,13 +36,12 @@ func (a about) tooOld() bool {
 	return err1 == nil && err2 == nil && (ma < 6 || ma == 6 && mi < 2)
 }
 
-// answerTimeout is how long a child may take until it answers at all. How long it
-// then takes to load its data depends on the data, and is left to the context.
+// answerTimeout is how long a child may take until it answers at all. How long it then takes to load its data depends on
+// the data, and only the context bounds that.
 const answerTimeout = 20 * time.Second
 
-// awaitReady waits until the server answers, has loaded its data, and is the process
-// that we started rather than a stranger on the same port. A stranger can say that it
-// has our child's process ID, so the child has to have said that it is bound.
+// awaitReady waits until the server answers, has loaded its data, and is the process that we started. A stranger on the
+// same port could report our child's process ID, so the child itself must have printed that it listens.
 func awaitReady(ctx context.Context, s *Server, exited <-chan struct{}, bound func() bool) (about, error) {
 	late := time.NewTimer(answerTimeout)
 	defer late.Stop()
@@ -77,11 +76,11 @@ func awaitReady(ctx context.Context, s *Server, exited <-chan struct{}, bound fu
 	}
 }
 
-// errPassword is also the answer while a Redis without our password listens there.
+// errPassword is also the error while a Redis that does not have our password listens there.
 var errPassword = errors.New("it does not take our password")
 
-// ask reads the sections of INFO that tell who answers and whether it is ready.
-// It speaks the protocol by hand: one request needs no client with its pool.
+// ask reads the sections of INFO that say which server answers and whether it is ready. It speaks the protocol by hand: one
+// request needs no client with a pool.
 func ask(ctx context.Context, addr, password string) (about, error) {
 	dialer := net.Dialer{Timeout: time.Second}
 	conn, err := dialer.DialContext(ctx, "tcp", addr)

@@ -20,8 +20,7 @@ func tryLock(f *os.File) error {
 	return err
 }
 
-// terminate asks Redis to write out its data and end. A paused one is woken first:
-// it could not hear us.
+// terminate asks Redis to write its data and end. It first wakes a paused Redis, which could not react otherwise.
 func terminate(p *os.Process) error {
 	_ = p.Signal(syscall.SIGCONT)
 	return p.Signal(syscall.SIGTERM)

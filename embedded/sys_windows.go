@@ -14,7 +14,7 @@ const locksAreInherited = false
 
 func tryLock(f *os.File) error {
 	const flags = windows.LOCKFILE_EXCLUSIVE_LOCK | windows.LOCKFILE_FAIL_IMMEDIATELY
-	// The lock lies far behind the text in the file, which others need to read.
+	// The lock lies far behind the text in the file, which other processes need to read.
 	err := windows.LockFileEx(windows.Handle(f.Fd()), flags, 0, 1, 0, &windows.Overlapped{Offset: 1 << 30})
 	if errors.Is(err, windows.ERROR_LOCK_VIOLATION) {
 		return errLocked
@@ -26,5 +26,5 @@ func childAttr() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{CreationFlags: windows.CREATE_NEW_PROCESS_GROUP}
 }
 
-// terminate kills: a process without a console window has no gentler way to end.
+// terminate kills the process: without a console window there is no gentler way to end it.
 func terminate(p *os.Process) error { return p.Kill() }

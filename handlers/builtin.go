@@ -6,23 +6,24 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// BuiltinConfig tunes the handlers that the program brings. The zero value is ready to use.
+// BuiltinConfig tunes the handlers of the onbeat program. The zero value is ready to use.
 type BuiltinConfig struct {
-	// HTTP tunes http.
+	// HTTP tunes the http handler.
 	HTTP HTTPConfig `yaml:"http"`
 
-	// Exec tunes exec.
+	// Exec tunes the exec handler.
 	Exec ExecConfig `yaml:"exec"`
 
-	// AllowExec adds exec. It is no field of the config file: only the command line may say so. Default false.
+	// AllowExec adds the exec handler. It is not a field of the config file: only the command line may set it. Default
+	// false.
 	AllowExec bool `yaml:"-"`
 
-	// Log is where echo writes. The zero Logger discards it.
+	// Log is where echo logs. The zero Logger discards it.
 	Log zerolog.Logger `yaml:"-"`
 }
 
-// Validate refuses, with a [*task.FieldError] for each handler, a number out of range; the field has its handler in front, as in
-// http.timeout.
+// Validate refuses, with a [*task.FieldError] for each handler, a number out of range. The field's name begins with the
+// handler, as in http.timeout.
 func (c BuiltinConfig) Validate() error {
 	var list []error
 	if err := c.HTTP.Validate(); err != nil {
@@ -34,7 +35,7 @@ func (c BuiltinConfig) Validate() error {
 	return errors.Join(list...)
 }
 
-// Builtin makes the handlers that the program brings, by type: http, echo, sleep, and exec if it is allowed.
+// Builtin returns the handlers of the onbeat program, by type: http, echo, sleep, and exec if it is allowed.
 func Builtin(cfg BuiltinConfig) map[string]TaskHandler {
 	all := map[string]TaskHandler{"http": HTTP(cfg.HTTP), "echo": Echo(cfg.Log), "sleep": Sleep()}
 	if cfg.AllowExec {

@@ -10,27 +10,27 @@
 //		return bank.Send(ctx, inv, t.ID)
 //	}))
 //
-// [Typed] decodes the payload, strictly. [Func] takes the task as it is. [HTTP], [Exec], [Sleep] and [Echo] are ready
-// made, and [Builtin] is the set that the program serves.
+// [Typed] decodes the payload, strictly. [Func] takes the task as it is. [HTTP], [Exec], [Sleep] and [Echo] are ready to
+// use, and [Builtin] is the set that the program serves.
 //
-// What a handler returns decides what comes next: nil is done; an error is tried again after the task's backoff;
-// [RetryAfter] after a delay of the handler's own; [Dead] never. A panic is an error too, with its stack, within
-// [Recover].
+// What a handler returns decides what comes next. After nil, the task is done. After an error, it is retried after the
+// task's backoff; [RetryAfter] sets the delay, and [Dead] allows no retry. Within [Recover], a panic is an error too, with
+// its stack.
 //
-// A handler that is [Scheduled] is scheduled by being registered. One that is a [PayloadChecker] refuses a bad
-// payload where it comes in. Middleware made with [Wrap] leaves both visible to [As].
+// To register a handler that is [Scheduled] is to schedule it. A handler that is a [PayloadChecker] refuses an invalid
+// payload when it comes in. Middleware made with [Wrap] leaves both visible to [As].
 //
 // # What a handler must bear
 //
-// Delivery is at least once: a run that was lost with its process, or that outlived its lease, is run again. To make
-// an effect exactly once, key it by the task's ID (one effect a task), or guard it by the largest Fence seen (a run
-// that was thought lost and still goes on is refused).
+// Delivery is at least once: a run that was lost with its process, or that outlived its lease, is repeated. To make an
+// effect exactly once, key it by the task's ID (one effect a task), or guard it by the largest Fence seen (a run that was
+// thought lost and still goes on is refused).
 //
 // # What not to use
 //
-//   - A goroutine that outlives Handle: nothing waits for it when the process drains, and its failure is nobody's.
+//   - A goroutine that outlives Handle: nothing waits for it when the process drains, and its failure is not recorded.
 //   - [context.Background] in place of ctx: a lost lease or a cancelled task no longer stops the work.
-//   - Dead for what another try may mend, such as a refused connection: nobody tries again but by hand.
+//   - Dead for an error that a retry may fix, such as a refused connection: only a user can retry it by hand then.
 //   - A sleep in the handler to space attempts: it holds a worker. Return [RetryAfter].
-//   - [Echo] where payloads hold secrets, and [Exec] where those who enqueue may not run programs on the machine.
+//   - [Echo] where payloads hold secrets, and [Exec] where callers that enqueue may not run programs on the machine.
 package handlers

@@ -9,8 +9,8 @@ import (
 	"github.com/onbeat/onbeat/task"
 )
 
-// Echo returns a handler that logs each task, at info, with its payload: as JSON if it is, else as text. It refuses
-// nothing. Payloads hold secrets; it is for trying things out.
+// Echo returns a handler that logs each task at info, with its payload: as JSON if it is JSON, else as text. It accepts
+// every payload. Payloads hold secrets, so use it only to try things out.
 func Echo(log zerolog.Logger) TaskHandler {
 	return Func(func(_ context.Context, t *task.Task) error {
 		e := log.Info()

@@ -23,14 +23,14 @@ type ExecConfig struct {
 	// Grace is how long a command may go on after SIGTERM, before SIGKILL. Default 5s.
 	Grace time.Duration `yaml:"grace"`
 
-	// PassEnv names the environment variables of this process that a command inherits, besides PATH, HOME, USER,
-	// LANG, LC_ALL, TZ and TMPDIR. No other one is passed on, as the environment of a server holds its secrets.
+	// PassEnv names the environment variables of this process that a command inherits, besides PATH, HOME, USER, LANG,
+	// LC_ALL, TZ and TMPDIR. All others are withheld, because the environment of a server holds its secrets.
 	PassEnv []string `yaml:"pass_env"`
 
-	// Output is how many bytes are kept of the end of each of stdout and stderr. Default 4096.
+	// Output is how many bytes are kept of the end of stdout and of stderr, each. Default 4096.
 	Output int `yaml:"output"`
 
-	// Log gets the end of both at debug. The zero Logger discards it.
+	// Log receives both ends at debug. The zero Logger discards them.
 	Log zerolog.Logger `yaml:"-"`
 }
 
@@ -53,8 +53,8 @@ func (c ExecConfig) withDefaults() ExecConfig {
 	return c
 }
 
-// Exec returns the handler that runs a command of the payload's choice, without a shell. Whoever can enqueue can then
-// run anything as this process's user: register it only where that is meant. The payload:
+// Exec returns the handler that runs the command in the payload, without a shell. Every caller that can enqueue can then
+// run any program as this process's user: register Exec only where that is intended. The payload:
 //
 //	{
 //	  "command": ["pg_dump", "--file", "/backup/db"],  required
@@ -63,19 +63,19 @@ func (c ExecConfig) withDefaults() ExecConfig {
 //	  "stdin":   "text"
 //	}
 //
-// The command gets ONBEAT_TASK_ID, ONBEAT_TASK_TYPE, ONBEAT_SCHEDULE (of scheduled tasks), ONBEAT_SLOT,
-// ONBEAT_ATTEMPT, ONBEAT_INSTANCE, ONBEAT_RELEASE, ONBEAT_FENCE and TRACEPARENT, which mean the same as the headers
-// of [HTTP].
+// The command gets ONBEAT_TASK_ID, ONBEAT_TASK_TYPE, ONBEAT_SCHEDULE (of scheduled tasks), ONBEAT_SLOT, ONBEAT_ATTEMPT,
+// ONBEAT_INSTANCE, ONBEAT_RELEASE, ONBEAT_FENCE and TRACEPARENT, which mean the same as the headers of [HTTP].
 //
-// An exit status other than 0 fails the run with an error that wraps [*exec.ExitError] and ends in the end of stderr;
-// the arguments are not in it. When the context ends, the command and all it started (its process group) get SIGTERM
-// and, after the grace, SIGKILL. What a command leaves behind in its group when it exits is killed too: the run is
-// over, and its output is read for at most a second more, whoever holds it open. Elsewhere than on Unix only the command itself is killed.
+// An exit status other than 0 fails the run. The error wraps [*exec.ExitError], ends with the end of stderr, and does not
+// show the arguments. When the context ends, the command and all it started (its process group) get SIGTERM and, after the
+// grace, SIGKILL. When the command exits, the processes that it leaves behind in its group are killed too. The run is over
+// then, and its output is read for at most a second more, even if another process holds it open. On systems other than Unix
+// only the command itself is killed.
 //
-// None of this is a boundary. A command runs as the user of this process: it can leave its group, by setsid(1) or as a
-// daemon, and live on; it can read the files that this process can, and on Linux its environment in /proc, unless the
-// process has forbidden that (PR_SET_DUMPABLE), as onbeat serve --allow-exec does. What must end with the run, whatever
-// it does, needs a container or a systemd scope of its own.
+// None of this is a security boundary. A command runs as the user of this process. It can leave its group, with setsid(1)
+// or as a daemon, and live on. It can read the files that this process can, and on Linux its environment in /proc, unless
+// the process has forbidden that (PR_SET_DUMPABLE), as onbeat serve --allow-exec does. A command that must end with its
+// run, whatever it does, needs a container or a systemd scope of its own.
 func Exec(cfg ExecConfig) TaskHandler {
 	h := &execHandler{cfg: cfg.withDefaults()}
 	return typed[execPayload]{h.run}
@@ -90,7 +90,7 @@ type execPayload struct {
 	Stdin   string            `json:"stdin"`
 }
 
-// Validate refuses a payload that no command can be made of.
+// Validate refuses a payload that does not make a command.
 func (p execPayload) Validate() error {
 	if len(p.Command) == 0 || p.Command[0] == "" {
 		return &task.FieldError{Field: "command", Reason: "missing",
@@ -141,7 +141,7 @@ func execError(ctx context.Context, name string, err error, stderr *tail) error 
 	switch {
 	case err == nil:
 		return nil
-	case errors.Is(err, ctx.Err()): // it exited with 0 on being told to end
+	case errors.Is(err, ctx.Err()): // it exited with 0 because it was told to end
 		err = context.Cause(ctx)
 	case ctx.Err() != nil:
 		err = fmt.Errorf("%w (%w)", context.Cause(ctx), err)
@@ -153,7 +153,7 @@ func execError(ctx context.Context, name string, err error, stderr *tail) error 
 	return fmt.Errorf("exec %s: %w", name, err)
 }
 
-// environ is what the command sees of the world, each name once: of two, os/exec takes the later.
+// environ returns the environment of the command, each name once: of two, os/exec takes the later.
 func (h *execHandler) environ(ctx context.Context, t *task.Task, own map[string]string) []string {
 	var env []string
 	for _, name := range h.cfg.PassEnv {

@@ -9,18 +9,18 @@ import (
 	"time"
 )
 
-// outputTime is how long a command's output is read on after it has exited. A process that it left behind may hold the
-// output open for ever, and the exit status has decided.
+// outputTime is how long the output of a command is still read after the command has exited. A process that the command
+// left behind may hold the output open for ever, and the exit status has decided.
 const outputTime = time.Second
 
-// command is a program that runs, and what it writes.
+// command is a running program and its output.
 //
-// It does by hand what [exec.Cmd.Wait] does, which has one delay for two things: the grace of a command that is told to
-// end, and the output of one that has exited. The first may be minutes.
+// It does what [exec.Cmd.Wait] does, which has a single delay for two things: the grace of a command that is told to end,
+// and the output of a command that has exited. The first may be minutes.
 type command struct {
 	*exec.Cmd
 	stdout, stderr *tail
-	pipes          []io.Closer // our ends
+	pipes          []io.Closer // this process's ends
 	copying        sync.WaitGroup
 	read           chan struct{} // closed when both outputs have ended
 	exited         chan error
@@ -50,7 +50,7 @@ func start(cmd *exec.Cmd, stdin string, output int) (*command, error) {
 	}
 	inGroup(cmd)
 	if err := cmd.Start(); err != nil {
-		return c, err // it has closed the pipes
+		return c, err // Start has closed the pipes
 	}
 	c.copy(in, stdin, out, errs)
 	go c.reap()
@@ -68,7 +68,7 @@ func (c *command) copy(in io.WriteCloser, stdin string, out, errs io.Reader) {
 	})
 	if in != nil {
 		c.copying.Go(func() {
-			_, _ = io.Copy(in, strings.NewReader(stdin)) // a command need not read it
+			_, _ = io.Copy(in, strings.NewReader(stdin)) // the command need not read it
 			_ = in.Close()
 		})
 	}
@@ -82,7 +82,7 @@ func (c *command) reap() {
 	c.exited <- err
 }
 
-// wait waits for the exit, and ends the whole group: with the exit, or when ctx ends and the grace is over.
+// wait waits for the exit, and ends the whole group: at the exit, or when ctx ends and the grace is over.
 func (c *command) wait(ctx context.Context, grace time.Duration) error {
 	defer c.close()
 	select {
@@ -103,7 +103,7 @@ func (c *command) wait(ctx context.Context, grace time.Duration) error {
 		err = <-c.exited
 	}
 	c.readOn()
-	if err == nil { // on being told to end
+	if err == nil { // it exited because it was told to end
 		err = ctx.Err()
 	}
 	return err
@@ -118,7 +118,7 @@ func (c *command) exitBy(t time.Time) (err error, ended bool) {
 	}
 }
 
-// readOn reads what was written before the exit, and may still lie in the pipes.
+// readOn reads output that was written before the exit and may still be in the pipes.
 func (c *command) readOn() {
 	select {
 	case <-c.read:
@@ -126,7 +126,7 @@ func (c *command) readOn() {
 	}
 }
 
-// close ends the copying; then nothing writes to the tails.
+// close stops the copying; after that no goroutine writes to the tails.
 func (c *command) close() {
 	for _, p := range c.pipes {
 		_ = p.Close()
@@ -134,7 +134,7 @@ func (c *command) close() {
 	c.copying.Wait()
 }
 
-// tail is a writer that keeps the end of what it is given.
+// tail is a writer that keeps the end of what is written to it.
 type tail struct {
 	limit int
 	buf   []byte

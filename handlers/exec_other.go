@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// inGroup does nothing: there are no process groups, and the command alone is killed when the context ends.
+// inGroup does nothing: there are no process groups. Only the command itself is killed when the context ends.
 func inGroup(*exec.Cmd) {}
 
 func endGroup(cmd *exec.Cmd) { _ = cmd.Process.Kill() }

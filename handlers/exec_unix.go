@@ -9,13 +9,13 @@ import (
 	"time"
 )
 
-// inGroup has the command start in a process group of its own.
+// inGroup starts the command in a process group of its own.
 func inGroup(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
 
 // endGroup tells the command and its group to end.
 func endGroup(cmd *exec.Cmd) { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
 
-// awaitGroup waits until the group is empty, its command having exited: at most until a time.
+// awaitGroup waits until the group is empty, but not longer than until. The command itself has exited.
 func awaitGroup(cmd *exec.Cmd, until time.Time) {
 	for ; time.Now().Before(until); time.Sleep(10 * time.Millisecond) {
 		if errors.Is(syscall.Kill(-cmd.Process.Pid, 0), syscall.ESRCH) {
@@ -26,6 +26,6 @@ func awaitGroup(cmd *exec.Cmd, until time.Time) {
 
 // killGroup kills what is left of the group.
 //
-// The number of the group is not given to another process while a member lives; if none does, there is nobody to hit,
-// unless the system wrapped around all its process numbers since the exit.
+// While a member of the group lives, the kernel gives the group's number to no other process. If no member lives, the
+// signal reaches no process, unless the kernel has used all process numbers since the exit and begun again.
 func killGroup(cmd *exec.Cmd) { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }

@@ -17,29 +17,29 @@ import (
 	"github.com/onbeat/onbeat/task"
 )
 
-// HTTPConfig tunes the http handler. The zero value is ready to use; a number out of range is refused by
-// [HTTPConfig.Validate] and taken as its default by [HTTP].
+// HTTPConfig tunes the http handler. The zero value is ready to use. [HTTPConfig.Validate] refuses a number out of range;
+// [HTTP] uses the default in its place.
 type HTTPConfig struct {
-	// DenyPrivate refuses every address that is not of the public internet: loopback, private and link-local
-	// networks, the metadata services of clouds. It is checked as each connection is made, redirects included, so
-	// that no name can resolve its way around it. Turn it on where others may choose the URL. Default false.
+	// DenyPrivate refuses every address that is not on the public internet: loopback, private and link-local networks, and
+	// the metadata services of clouds. It is checked as each connection is made, redirects included, so that no name can
+	// resolve its way around it. Set it where others may choose the URL. Default false.
 	DenyPrivate bool `yaml:"deny_private"`
 
-	// Timeout bounds a request whose payload names no timeout. Default 30s.
+	// Timeout bounds a request if its payload has no timeout. Default 30s.
 	Timeout time.Duration `yaml:"timeout"`
 
 	// MaxRedirects is how many redirects are followed. Negative: none. Default 5.
 	MaxRedirects int `yaml:"max_redirects"`
 
-	// RedirectBody lets a redirect (307 or 308) take the body to another host than that of the payload. Default false:
-	// such a redirect fails the run. Whoever answers could send the body, and the secrets in it, anywhere.
+	// RedirectBody lets a redirect (307 or 308) send the body to another host than that of the payload. Default false: such
+	// a redirect fails the run, because the server could send the body, with the secrets in it, anywhere.
 	RedirectBody bool `yaml:"redirect_body"`
 
-	// MaxRetryAfter cuts the delay that a server asks for by Retry-After. Default 1h.
+	// MaxRetryAfter bounds the delay that a server asks for with Retry-After. Default 1h.
 	MaxRetryAfter time.Duration `yaml:"max_retry_after"`
 
-	// IdlePerHost is how many idle connections to one host are kept. Give it the concurrency of the instance, or
-	// more: beyond it, each request has to connect anew. Default 512.
+	// IdlePerHost is how many idle connections to one host are kept. Set it to at least the concurrency of the instance:
+	// each request beyond it must connect anew. Default 512.
 	IdlePerHost int `yaml:"idle_per_host"`
 
 	// TLS is used for https. Default: that of net/http.
@@ -72,18 +72,18 @@ func (c HTTPConfig) withDefaults() HTTPConfig {
 	return c
 }
 
-// What is read of the body of an answer, whose status has decided already.
+// How much is read of the body of an answer. Its status has decided already.
 const (
-	errorBody = 1 << 10     // of an unexpected answer, this much is shown
-	readBody  = 64 << 10    // of any answer, this much is read, so that its connection can be used again
-	readTime  = time.Second // and for this long: a body that drips would hold a worker for the whole timeout
+	errorBody = 1 << 10     // how much of an unexpected answer is shown
+	readBody  = 64 << 10    // how much of any answer is read, so that its connection can be used again
+	readTime  = time.Second // and for how long: a body that drips would hold a worker for the whole timeout
 )
 
-// StatusError is an answer with a status that the payload does not expect. Its body is foreign text.
+// StatusError is an answer with a status that the payload does not expect. Its body is text from the server.
 type StatusError struct {
-	// Target is the method and URL asked, without user, password and query.
+	// Target is the method and URL of the request, without user, password and query.
 	Target string
-	// Status is the one that was answered.
+	// Status is the status of the answer.
 	Status int
 	// Body is the start of the answer on one line, at most 1 KiB.
 	Body string
@@ -109,29 +109,27 @@ func (e *StatusError) Error() string {
 //	  "expect":  [200, 204]                     default any 2xx
 //	}
 //
-// Sent along are Onbeat-Task-Id, Onbeat-Schedule (of scheduled tasks), Onbeat-Slot (RFC 3339 in UTC with nine digits
-// after the second; the slot, else the due time), Onbeat-Attempt, Onbeat-Instance, Onbeat-Release, Onbeat-Fence, a
+// The request has the headers Onbeat-Task-Id, Onbeat-Schedule (of scheduled tasks), Onbeat-Slot (RFC 3339 in UTC with nine
+// digits after the second; the slot, else the due time), Onbeat-Attempt, Onbeat-Instance, Onbeat-Release, Onbeat-Fence, a
 // traceparent, and the User-Agent onbeat/RELEASE, which the payload may replace.
 //
-// The status decides, as soon as it is there: of the body behind it at most 64 KiB are read, for at most a second, so
-// that the connection can be used again. A status that is not expected fails the run with a [*StatusError]. If it is
-// 429 or 503 and has a Retry-After, that is the delay before the next attempt, at least a second and at most
-// MaxRetryAfter. A payload that cannot be used and an address that is denied ([ErrDenied]) make the task dead; all else
-// is tried again.
+// The status decides, as soon as it arrives. Of the body after it, at most 64 KiB are read, for at most a second, so that
+// the connection can be used again. An unexpected status fails the run with a [*StatusError]. If it is 429 or 503 with a
+// Retry-After, that is the delay before the next attempt: at least a second and at most MaxRetryAfter. An invalid payload
+// and a denied address ([ErrDenied]) make the task dead; every other failure is retried.
 //
-// Connections are kept and used again. A request that meets one which the server closes at that very moment, without
-// a byte of an answer, is sent once more on another, with the same Onbeat-Attempt; unless the task allows a single
+// Connections are kept and used again. If the server closes a connection at the very moment of a request, without a byte of
+// an answer, the request is sent once more on another, with the same Onbeat-Attempt, unless the task allows only one
 // attempt.
 //
-// A redirect is followed within its scheme only, never from https to http nor the other way, and not if its status is
-// expected. To another host, or port, it takes none of the payload's headers but Accept and Content-Type, and the body
-// only with RedirectBody: else a 307 or 308 that would take it there fails the run.
+// A redirect is followed only within its scheme, never from https to http or the other way, and not if its status is
+// expected. To another host or port it takes none of the payload's headers except Accept and Content-Type, and takes the
+// body only with RedirectBody: without it, a 307 or 308 that would send the body there fails the run.
 //
-// The proxy of the environment (HTTP_PROXY, HTTPS_PROXY, NO_PROXY) is used, except with DenyPrivate: a proxy would
-// look up names on its own. Errors show the method, scheme, host and path; never the user, the password, the query or
-// a header.
+// HTTP uses the proxy of the environment (HTTP_PROXY, HTTPS_PROXY, NO_PROXY), except with DenyPrivate: a proxy would look
+// up names on its own. Errors show the method, scheme, host and path; never the user, the password, the query or a header.
 //
-// The handler also is a [PayloadChecker], and an [io.Closer] that closes idle connections.
+// The handler is also a [PayloadChecker], and an [io.Closer] that closes idle connections.
 func HTTP(cfg HTTPConfig) TaskHandler {
 	cfg = cfg.withDefaults()
 	dialer := &net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}
@@ -170,7 +168,7 @@ func (h *httpHandler) CheckPayload(payload []byte) error {
 	return err
 }
 
-// Close closes the connections that are idle.
+// Close closes idle connections.
 func (h *httpHandler) Close() error {
 	h.transport.CloseIdleConnections()
 	return nil
@@ -189,7 +187,7 @@ func (h *httpHandler) Handle(ctx context.Context, t *task.Task) error {
 		return call.failed(ctx, run, err)
 	}
 	defer func() { _ = res.Body.Close() }()
-	// Closing it ends a reading for which no context counts: a connection that was switched to another protocol.
+	// Closing the body ends a read that no context ends: on a connection that was switched to another protocol.
 	defer time.AfterFunc(readTime, func() { cancel(); _ = res.Body.Close() }).Stop()
 	if call.expected(res.StatusCode) {
 		_, _ = io.CopyN(io.Discard, res.Body, readBody) // the status has decided
@@ -240,7 +238,7 @@ var (
 	errBadRedirect   = errors.New("redirect without a usable Location")
 )
 
-// redirect decides whether a redirect is followed, and what the next request takes along.
+// redirect decides whether to follow a redirect, and what the next request takes along.
 func (c *httpCall) redirect(req *http.Request, via []*http.Request, cfg HTTPConfig) error {
 	stays := sameHost(req.URL, c.url)
 	switch {
@@ -253,7 +251,7 @@ func (c *httpCall) redirect(req *http.Request, via []*http.Request, cfg HTTPConf
 	case !stays && req.Body != nil && !cfg.RedirectBody:
 		return fmt.Errorf("%w: %s", errBodyLeaves, oneLine(req.URL.Host, 256))
 	}
-	req.Header.Del("Referer") // it has the query in it
+	req.Header.Del("Referer") // it contains the query
 	if !stays {
 		for k := range req.Header {
 			if !slices.Contains(keptHeaders, k) && !strings.HasPrefix(k, headerPrefix) {
@@ -264,16 +262,16 @@ func (c *httpCall) redirect(req *http.Request, via []*http.Request, cfg HTTPConf
 	return nil
 }
 
-// sameHost compares the hosts of two URLs of one scheme, and their ports.
+// sameHost reports whether two URLs of one scheme have the same host and port.
 func sameHost(a, b *url.URL) bool {
 	standard := map[string]string{"http": "80", "https": "443"}[a.Scheme]
 	return strings.EqualFold(a.Hostname(), b.Hostname()) && cmp.Or(a.Port(), standard) == cmp.Or(b.Port(), standard)
 }
 
-// keptHeaders go along to another host, with those of onbeat.
+// keptHeaders are sent to another host too, along with those of onbeat.
 var keptHeaders = []string{"Accept", "Content-Type", headerTraceparent, headerUserAgent}
 
-// failed makes an error of what the client returned, without the URL that it has in it.
+// failed makes an error of what the client returned, without the URL in it.
 func (c *httpCall) failed(ctx, run context.Context, err error) error {
 	if u, ok := errors.AsType[*url.Error](err); ok {
 		err = u.Err
@@ -294,7 +292,7 @@ func (c *httpCall) failed(ctx, run context.Context, err error) error {
 	return err
 }
 
-// retryAfter reads the Retry-After of an answer 429 or 503: seconds, or a date, which may have passed.
+// retryAfter reads the Retry-After of an answer 429 or 503: seconds, or a date, which may lie in the past.
 func retryAfter(res *http.Response, now time.Time) (time.Duration, bool) {
 	if res.StatusCode != http.StatusTooManyRequests && res.StatusCode != http.StatusServiceUnavailable {
 		return 0, false

@@ -7,12 +7,12 @@ import (
 	"syscall"
 )
 
-// ErrDenied is returned by the http handler, as a [Dead] error, when the operator forbids private addresses and the
-// URL, or a redirect from it, leads to one.
+// ErrDenied is returned by the http handler, as a [Dead] error, if the operator forbids private addresses and the URL, or a
+// redirect from it, leads to one.
 var ErrDenied = errors.New("address not allowed")
 
-// denyPrivate is a net.Dialer.Control: it sees the address that is about to be connected to, after every look-up of a
-// name, so that a name that resolves to one address now and to another one later gains nothing.
+// denyPrivate is a net.Dialer.Control. It sees the address of each connection, after every look-up of a name, so that a
+// name that first resolves to one address and later to another gains nothing.
 func denyPrivate(_, address string, _ syscall.RawConn) error {
 	ap, err := netip.ParseAddrPort(address)
 	if err != nil {
@@ -24,11 +24,11 @@ func denyPrivate(_, address string, _ syscall.RawConn) error {
 	return nil
 }
 
-// isPublic reports whether an address is one of the public internet: not loopback, private, link-local (with the
-// metadata services of clouds), shared by a carrier, multicast, or set aside for documents and tests; and not an IPv6
-// address that stands for such an IPv4 one.
+// isPublic reports whether an address belongs to the public internet. Not public are loopback, private, link-local (with
+// the metadata services of clouds), carrier-shared and multicast addresses, those reserved for documents and tests, and
+// IPv6 addresses that stand for such an IPv4 one.
 //
-// It cannot know a NAT64 prefix of the network's own, which looks like any other address of it.
+// It cannot know a NAT64 prefix of the local network, which looks like any other address of that network.
 func isPublic(a netip.Addr) bool {
 	a = a.WithZone("").Unmap()
 	if a.Is4() {
@@ -51,8 +51,8 @@ func inAny(list []netip.Prefix, a netip.Addr) bool {
 	return false
 }
 
-// carried are the IPv4 addresses within an IPv6 one to which a gateway, or a tunnel, takes what is sent there: NAT64
-// (RFC 6052), 6to4 (RFC 3056) and ISATAP (RFC 5214). Teredo is refused as a whole.
+// carried returns the IPv4 addresses that an IPv6 address embeds, to which a gateway or a tunnel forwards: NAT64 (RFC
+// 6052), 6to4 (RFC 3056) and ISATAP (RFC 5214). Teredo is refused as a whole.
 func carried(a netip.Addr) (list []netip.Addr) {
 	b := a.As16()
 	if sixToFour.Contains(a) {
@@ -65,7 +65,7 @@ func carried(a netip.Addr) (list []netip.Addr) {
 }
 
 var (
-	global6   = netip.MustParsePrefix("2000::/3") // all that is handed out; the rest is local or unassigned
+	global6   = netip.MustParsePrefix("2000::/3") // all that is assigned; the rest is local or unassigned
 	nat64     = netip.MustParsePrefix("64:ff9b::/96")
 	sixToFour = netip.MustParsePrefix("2002::/16")
 

@@ -14,8 +14,8 @@ import (
 	"github.com/onbeat/onbeat/task"
 )
 
-// The headers of every request, as the receiver of a task sees them. They are written in canonical form here, since
-// the header is filled without going through http.Header.Set.
+// The headers of every request, as the receiver of a task sees them. They are in canonical form here, because the header is
+// filled without http.Header.Set.
 const (
 	headerPrefix      = "Onbeat-"
 	headerTaskID      = "Onbeat-Task-Id"
@@ -32,11 +32,11 @@ const (
 
 const ownHeaders = 10
 
-// header is the header of one run: that of the payload, then ours.
+// headerFor returns the header of one run: the headers of the payload, then ours.
 func (c *httpCall) headerFor(ctx context.Context, t *task.Task) http.Header {
 	h := make(http.Header, len(c.header)+ownHeaders)
 	for k, v := range c.header {
-		h[k] = v[:1:1] // shared; nobody writes to it
+		h[k] = v[:1:1] // shared; no code writes to it
 	}
 	values := make([]string, 0, ownHeaders)
 	set := func(key, value string) {
@@ -61,7 +61,7 @@ func (c *httpCall) headerFor(ctx context.Context, t *task.Task) http.Header {
 		set(headerUserAgent, userAgent(t.Release))
 	}
 	if c.header[headerIdempotency] == nil && t.AttemptsAllowed() > 1 {
-		h[headerIdempotency] = nil // sends nothing; allows net/http to send the request again on a fresh connection
+		h[headerIdempotency] = nil // sends no header, but allows net/http to send the request again on a fresh connection
 	}
 	return h
 }
@@ -73,8 +73,8 @@ func userAgent(release string) string {
 	return "onbeat/" + headerText(release)
 }
 
-// headerText drops what may not be in the value of a header. An ID or a release that was checked where it came in
-// passes as it is.
+// headerText drops characters that the value of a header may not have. IDs and releases were checked when they came in, so
+// they pass unchanged.
 func headerText(s string) string {
 	bad := func(r rune) bool { return r < ' ' || r == 0x7f }
 	if !strings.ContainsFunc(s, bad) {
@@ -88,10 +88,10 @@ func headerText(s string) string {
 	}, s)
 }
 
-// childTrace is the traceparent of a request: of the span in ctx if there is one and it belongs to the trace of the
-// task, or the task has none; else a child of the task's; else a fresh, sampled one.
+// childTrace returns the traceparent of a request. If ctx has a span of the task's trace, or the task has no trace, it is
+// that span. Else it is a child of the task's trace, or else a fresh, sampled one.
 //
-// The span in ctx is passed on under its own ID, as no span is recorded here that could stand between.
+// It passes on the span in ctx under the span's own ID, because no span is recorded here that could stand between.
 func childTrace(ctx context.Context, traceparent string) string {
 	span := trace.SpanContextFromContext(ctx)
 	id, flags, ok := parseTrace(traceparent)
@@ -116,7 +116,7 @@ func newSpanID() (id trace.SpanID) {
 	return id
 }
 
-// parseTrace reads a W3C traceparent, of version 00 or a later one that begins alike.
+// parseTrace reads a W3C traceparent of version 00, or of a later version that begins the same way.
 func parseTrace(s string) (id trace.TraceID, flags trace.TraceFlags, ok bool) {
 	const length = len("00-00112233445566778899aabbccddeeff-0011223344556677-01")
 	if len(s) < length || s[2] != '-' || s[35] != '-' || s[52] != '-' {
@@ -145,7 +145,7 @@ func lowerHex(s string) (b [1]byte, ok bool) {
 	return b, err == nil && s == strings.ToLower(s)
 }
 
-// formatTrace writes a traceparent of version 00. Of the flags, only those that version has are passed on.
+// formatTrace writes a traceparent of version 00. It passes on only the flags that this version has.
 func formatTrace(id trace.TraceID, span trace.SpanID, flags trace.TraceFlags) string {
 	const known = 0x03 // sampled, random
 	b := make([]byte, 0, 55)

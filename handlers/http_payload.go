@@ -17,7 +17,7 @@ import (
 	"github.com/onbeat/onbeat/task"
 )
 
-// httpPayload is what the payload of the http handler may hold.
+// httpPayload is the payload of the http handler.
 type httpPayload struct {
 	Method  *string           `json:"method"`
 	URL     *string           `json:"url"`
@@ -27,7 +27,7 @@ type httpPayload struct {
 	Expect  []int             `json:"expect"`
 }
 
-// httpCall is a payload made ready. It is shared by all runs with the same payload and never changed.
+// httpCall is a payload made ready. All runs with the same payload share it, and no code changes it.
 type httpCall struct {
 	method  string
 	url     *url.URL
@@ -35,7 +35,7 @@ type httpCall struct {
 	header  http.Header
 	body    string
 	timeout time.Duration
-	expect  []int  // none: 2xx
+	expect  []int  // empty: 2xx
 	target  string // for error messages: method, scheme, host and path; no secrets
 	client  http.Client
 }
@@ -47,7 +47,7 @@ func (c *httpCall) expected(status int) bool {
 	return slices.Contains(c.expect, status)
 }
 
-// parseHTTP reads a payload; every error is a [*task.FieldError] that names the field and shows no secret.
+// parseHTTP reads a payload. Every error is a [*task.FieldError] that names the field and shows no secret.
 func parseHTTP(payload []byte) (*httpCall, error) {
 	var p httpPayload
 	if err := decodeStrict(payload, &p); err != nil {
@@ -72,13 +72,13 @@ func (c *httpCall) readURL(p *httpPayload) error {
 	}
 	u, err := url.Parse(*p.URL)
 	if err != nil {
-		// The text of err repeats the URL, and with it a password.
+		// The text of err repeats the URL, and so its password.
 		return &task.FieldError{Field: field, Reason: "cannot be parsed", Hint: hint}
 	}
 	shown := *u
 	shown.User, shown.RawQuery, shown.Fragment, shown.RawFragment = nil, "", "", ""
 	e := &task.FieldError{Field: field, Value: shown.String(), Hint: hint}
-	if strings.Contains(e.Value, "@") { // a password without its scheme
+	if strings.Contains(e.Value, "@") { // a password in a URL without a scheme
 		e.Value = ""
 	}
 	switch {
@@ -125,7 +125,7 @@ func (c *httpCall) readMethod(p *httpPayload) error {
 	return e
 }
 
-// The headers that a payload may not have: those of the connection, which the HTTP client must agree with, and ours.
+// The headers that a payload may not have: those of the connection, which the HTTP client must control, and ours.
 var hopHeaders = []string{"Connection", "Content-Length", "Expect", "Keep-Alive", "Proxy-Authorization", "Proxy-Connection",
 	"Te", "Trailer", "Transfer-Encoding", "Upgrade"}
 
@@ -162,7 +162,7 @@ func (c *httpCall) readHeaders(p *httpPayload) error {
 	return nil
 }
 
-// hyphened is a header name as many receivers see it: CGI and what came after it have the same variable for Onbeat-Fence
+// hyphened returns a header name as many receivers see it. CGI and its descendants have the same variable for Onbeat-Fence
 // and Onbeat_Fence, and some for any other character in that place.
 func hyphened(name string) string {
 	return strings.Map(func(r rune) rune {
@@ -230,8 +230,8 @@ func (c *httpCall) readExpect(p *httpPayload) error {
 	return nil
 }
 
-// httpCache keeps calls by their payload, as a schedule has the same one each time. It is bounded: at the limit, some
-// entry makes room.
+// httpCache keeps calls by their payload, because a schedule has the same payload each time. It is bounded: at the limit,
+// it drops some other entry.
 type httpCache struct {
 	mu    sync.RWMutex
 	calls map[string]*httpCall
@@ -239,7 +239,7 @@ type httpCache struct {
 
 const (
 	httpCacheEntries = 256
-	httpCachePayload = 4 << 10 // a longer one is parsed each time
+	httpCachePayload = 4 << 10 // a longer payload is parsed each time
 )
 
 func (c *httpCache) get(payload []byte) *httpCall {

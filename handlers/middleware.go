@@ -11,19 +11,19 @@ import (
 	"github.com/onbeat/onbeat/task"
 )
 
-// Middleware wraps a handler in another, as in net/http. Return [Wrap] of the inner one to keep its optional
-// interfaces visible.
+// Middleware wraps a handler in another, as in net/http. Return [Wrap] of the inner handler to keep its optional interfaces
+// visible.
 type Middleware func(TaskHandler) TaskHandler
 
-// Recover turns a panic into a [*PanicError], so that it is a failed run and not the end of the process. Put it
-// inside of [Log], which then has it to log.
+// Recover turns a panic into a [*PanicError], so that the panic is a failed run and does not end the process. Put Recover
+// inside of [Log], so that Log sees the error.
 //
-// It cannot stop [runtime.Goexit]: no deferred function can. A caller that must hear of every end uses [Do].
+// It cannot stop [runtime.Goexit]: no deferred function can. A caller that must learn of every end uses [Do].
 func Recover() Middleware {
 	return func(next TaskHandler) TaskHandler {
 		return Wrap(next, func(ctx context.Context, t *task.Task) (err error) {
 			defer func() {
-				if v := recover(); v != nil { // panic(nil) comes as *runtime.PanicNilError
+				if v := recover(); v != nil { // panic(nil) arrives as *runtime.PanicNilError
 					err = newPanicError(v)
 				}
 			}()
@@ -32,8 +32,9 @@ func Recover() Middleware {
 	}
 }
 
-// Do runs h and calls done exactly once with the outcome, on the same goroutine, whatever h does: return, panic (then
-// a [*PanicError]) or end the goroutine ([ErrGoexit]; done is then called on its way out, and Do does not return).
+// Do runs h and calls done exactly once with the outcome, on the same goroutine, whatever h does. If h panics, the outcome
+// is a [*PanicError]. If h ends the goroutine, it is [ErrGoexit]: done is then called while the goroutine ends, and Do does
+// not return.
 func Do(ctx context.Context, h TaskHandler, t *task.Task, done func(error)) {
 	err := ErrGoexit
 	defer func() {
@@ -45,10 +46,10 @@ func Do(ctx context.Context, h TaskHandler, t *task.Task, done func(error)) {
 	err = h.Handle(ctx, t)
 }
 
-// Timeout ends the context of each run after d; zero or less is no bound. The cause matches
-// [context.DeadlineExceeded]. A handler that does not look at its context is not stopped.
+// Timeout ends the context of each run after d; zero or less means no limit. The cause matches [context.DeadlineExceeded].
+// A handler that ignores its context is not stopped.
 //
-// It is the bound of the program; the bound of the task ([task.Timeout]) is kept by the consumer.
+// This is the limit of the program. The consumer applies the limit of the task ([task.Timeout]).
 func Timeout(d time.Duration) Middleware {
 	cause := fmt.Errorf("run took longer than %s: %w", d, context.DeadlineExceeded)
 	return func(next TaskHandler) TaskHandler {
@@ -63,8 +64,8 @@ func Timeout(d time.Duration) Middleware {
 	}
 }
 
-// Log writes how each run ended: a failure at warn, with the attempt and what follows from the error, a success at
-// debug. It never writes the payload.
+// Log logs how each run ended: a failure at warn, with the attempt and what follows from the error, a success at debug. It
+// never logs the payload.
 func Log(log zerolog.Logger) Middleware {
 	return func(next TaskHandler) TaskHandler {
 		return Wrap(next, func(ctx context.Context, t *task.Task) error {
@@ -89,7 +90,7 @@ func Log(log zerolog.Logger) Middleware {
 	}
 }
 
-// slotTime is RFC 3339 with milliseconds. Without them, the ten slots of a second look alike in the log.
+// slotTime is RFC 3339 with milliseconds. Without them, the ten slots of one second look the same in the log.
 const slotTime = "2006-01-02T15:04:05.000Z07:00"
 
 func logRun(e *zerolog.Event, t *task.Task, start time.Time) *zerolog.Event {

@@ -14,8 +14,8 @@ import (
 
 // Mux gives each task to the handler of its type. Make one with [NewMux].
 //
-// It may be used by any number of goroutines, also while handlers are still being added: a task sees a handler whole
-// or not at all. Handlers are wrapped in the middleware once, when they or it are added, so that a run costs one
+// Any number of goroutines may use it, even while handlers are still being added: a task sees a handler whole or not at
+// all. Handlers are wrapped in the middleware once, when the handler or the middleware is added, so that a run costs one
 // look-up.
 type Mux struct {
 	mu         sync.Mutex // serialises changes; readers never wait
@@ -24,19 +24,19 @@ type Mux struct {
 }
 
 type muxEntry struct {
-	own TaskHandler // as it was given
-	run TaskHandler // in its middleware
+	own TaskHandler // without middleware
+	run TaskHandler // within its middleware
 }
 
-// NewMux returns an empty one.
+// NewMux returns an empty Mux.
 func NewMux() *Mux {
 	m := &Mux{}
 	m.entries.Store(&map[string]muxEntry{})
 	return m
 }
 
-// Handle adds the handler of a type. It refuses a bad name (see [task.CheckName]), a nil handler and a type that
-// already has one; which of two handlers runs must not depend on the order of files.
+// Handle adds the handler of a type. It refuses an invalid name (see [task.CheckName]), a nil handler, and a type that
+// already has a handler, because which of two handlers runs must not depend on the order of files.
 func (m *Mux) Handle(typ string, h TaskHandler) error {
 	if err := task.CheckName("type", typ); err != nil {
 		return err
@@ -61,8 +61,8 @@ func (m *Mux) HandleFunc(typ string, fn func(ctx context.Context, t *task.Task) 
 	return m.Handle(typ, Func(fn))
 }
 
-// Use wraps every handler, those already added and those to come, in middleware: the first is the outermost, and a
-// later call goes inside of an earlier one. It panics if a middleware is nil or returns nil, as both are mistakes in
+// Use wraps every handler in middleware: those already added and those to come. The first middleware is the outermost, and
+// a later call goes inside of an earlier one. Use panics if a middleware is nil or returns nil, because both are bugs in
 // the program.
 func (m *Mux) Use(mw ...Middleware) {
 	m.mu.Lock()
@@ -88,7 +88,8 @@ func compose(middleware []Middleware, h TaskHandler) TaskHandler {
 	return h
 }
 
-// isNil reports a handler that would panic at its first run: nil, a nil pointer or function, or [Typed] of a nil function.
+// isNil reports whether a handler would panic at its first run: nil, a nil pointer or function, or [Typed] of a nil
+// function.
 func isNil(h TaskHandler) bool {
 	if t, ok := h.(interface{ nilFunc() bool }); ok {
 		return t.nilFunc()
@@ -102,19 +103,19 @@ func isNil(h TaskHandler) bool {
 	return false
 }
 
-// Handler returns the handler of a type within its middleware.
+// Handler returns the handler of a type, within its middleware.
 func (m *Mux) Handler(typ string) (TaskHandler, bool) {
 	e, ok := (*m.entries.Load())[typ]
 	return e.run, ok
 }
 
-// Types lists, sorted, the types that have a handler.
+// Types lists the types that have a handler, sorted.
 func (m *Mux) Types() []string { return slices.Sorted(maps.Keys(*m.entries.Load())) }
 
-// Serve runs a task by the handler of its type. It returns [ErrUnknownType] if there is none; a dispatcher asks
-// [Mux.Handler] first and leaves such a task due.
+// Serve runs a task with the handler of its type. It returns [ErrUnknownType] if there is none. (A dispatcher asks
+// [Mux.Handler] first, and leaves such a task due.)
 //
-// As in net/http, Handle adds and another name serves; handlers.Func(m.Serve) is the mux as a [TaskHandler].
+// As in net/http, Handle adds a handler and another method serves. handlers.Func(m.Serve) is the mux as a [TaskHandler].
 func (m *Mux) Serve(ctx context.Context, t *task.Task) error {
 	e, ok := (*m.entries.Load())[t.Type]
 	if !ok {
@@ -123,9 +124,8 @@ func (m *Mux) Serve(ctx context.Context, t *task.Task) error {
 	return e.run.Handle(ctx, t)
 }
 
-// CheckPayload asks the handler of a type, if it is a [PayloadChecker], whether it could work with a payload. The
-// error is a [*task.FieldError], or matches [ErrUnknownType]: then nothing is wrong yet, as a newer release may know
-// the type.
+// CheckPayload asks the handler of a type, if it is a [PayloadChecker], whether it could use a payload. The error is a
+// [*task.FieldError], or matches [ErrUnknownType]: that one is not a fault yet, because a newer release may know the type.
 func (m *Mux) CheckPayload(typ string, payload []byte) error {
 	e, ok := (*m.entries.Load())[typ]
 	if !ok {

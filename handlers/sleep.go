@@ -8,8 +8,8 @@ import (
 	"github.com/onbeat/onbeat/task"
 )
 
-// Sleep returns a handler that does nothing for as long as the payload {"for":"3s"} says, or until the context ends:
-// then it fails with the cause. It is for trying things out.
+// Sleep returns a handler that only waits, for as long as the payload {"for":"3s"} says or until the context ends: then it
+// fails with the cause. Use it to try things out.
 func Sleep() TaskHandler {
 	return Typed(func(ctx context.Context, p sleepPayload) error {
 		timer := time.NewTimer(time.Duration(*p.For))
@@ -50,7 +50,7 @@ func (d *sleepTime) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// Validate refuses a payload that does not say how long.
+// Validate refuses a payload without a duration.
 func (p sleepPayload) Validate() error {
 	if p.For == nil {
 		return &task.FieldError{Field: "for", Reason: "missing", Hint: sleepHint}

@@ -15,15 +15,15 @@ import (
 	"github.com/onbeat/onbeat/task"
 )
 
-// Typed makes a handler of a function that takes its payload decoded from JSON. Decoding is strict: a field that T
-// does not have is refused, and so is anything after the value. A payload that does not decode makes the task dead at
-// once, with the reason, as another attempt would read the same bytes. The task itself is at hand by [FromContext].
+// Typed makes a handler of a function that takes the payload decoded from JSON. Decoding is strict: Typed refuses a field
+// that T does not have, and any text after the value. If the payload does not decode, the task is dead at once, with the
+// reason, because another attempt would read the same bytes. [FromContext] returns the task itself.
 //
-// No payload, or null, is the zero T if T holds nothing that could be missing (struct{}, a pointer, map, slice or
-// interface); else it is refused. If T or *T has a method Validate() error, that is asked too. A T of []byte is the
-// payload as it is, as [task.New] takes it.
+// An absent payload, or null, gives the zero T if T holds nothing that could be missing (struct{}, a pointer, map, slice or
+// interface); for any other T it is refused. If T or *T has a method Validate() error, Typed calls it too. If T is []byte,
+// it gets the payload unchanged, as [task.New] takes it.
 //
-// encoding/json cannot tell a field that is missing from one that is zero: say what is required in Validate.
+// encoding/json cannot tell a missing field from a zero one: check required fields in Validate.
 func Typed[T any](fn func(ctx context.Context, v T) error) TaskHandler { return typed[T]{fn} }
 
 type typed[T any] struct {
@@ -73,13 +73,13 @@ func decodePayload[T any](payload []byte) (v T, err error) {
 
 type validator interface{ Validate() error }
 
-// isNilPointer tells a T that is itself a nil pointer, which a Validate of its own may not survive.
+// isNilPointer reports whether v is a nil pointer: T's own Validate may panic on it.
 func isNilPointer(v any) bool {
 	r := reflect.ValueOf(v)
 	return !r.IsValid() || r.Kind() == reflect.Pointer && r.IsNil()
 }
 
-// within makes a [*task.FieldError] of err, whose field lies within another one.
+// within makes a [*task.FieldError] of err, whose field lies within the field parent.
 func within(parent string, err error) error {
 	if f, ok := errors.AsType[*task.FieldError](err); ok {
 		below := *f
@@ -91,8 +91,8 @@ func within(parent string, err error) error {
 
 const payloadHint = "a JSON value with the fields that the handler knows"
 
-// decodeStrict decodes a whole payload into v, a non-nil pointer. The error is a [*task.FieldError] without any value
-// of the payload in it, as payloads hold secrets.
+// decodeStrict decodes a whole payload into v, a non-nil pointer. The error is a [*task.FieldError] without any value of
+// the payload, because payloads hold secrets.
 func decodeStrict(payload []byte, v any) error {
 	blank := bytes.TrimSpace(payload)
 	if len(blank) == 0 || string(blank) == "null" {
@@ -148,8 +148,8 @@ func decodeError(err error, into reflect.Type) error {
 	return &task.FieldError{Field: "payload", Reason: oneLine(err.Error(), maxPanicText), Hint: payloadHint}
 }
 
-// knownFields are the fields that a payload may have. None are listed of a type that has others within them: encoding/json
-// does not say in which of them it met the unknown one.
+// knownFields returns the fields that a payload may have. It returns none for a type with nested fields, because
+// encoding/json does not say on which level it met the unknown one.
 func knownFields(t reflect.Type) (names []string) {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -170,8 +170,8 @@ func knownFields(t reflect.Type) (names []string) {
 	return names
 }
 
-// hasFields reports whether values of a type are objects with fields of their own, or hold such. A type may hold itself without
-// end; then it is taken for one of those.
+// hasFields reports whether values of a type are objects with fields, or hold such objects. A type that holds itself
+// without end counts as one of those.
 func hasFields(t reflect.Type, depth int) bool {
 	switch t.Kind() {
 	case reflect.Struct:

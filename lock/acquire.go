@@ -13,10 +13,11 @@ import (
 	"github.com/onbeat/onbeat/task"
 )
 
-// TryAcquire takes a lock if it is free. It returns a [*HeldError] at once if it is not, and [ErrUnreachable] within
-// about a quarter of the TTL if Redis does not answer. Names are as those of tasks: letters, digits and - _ . : / +
+// TryAcquire takes a lock if it is free. If another holder has it, TryAcquire returns a [*HeldError] at once. If Redis does
+// not answer, it returns [ErrUnreachable] within about a quarter of the TTL. The rules for names are those of tasks:
+// letters, digits and - _ . : / +
 //
-// The lock's context is a child of ctx. Release it always: it is kept until then, also after ctx has ended.
+// The lock's context is a child of ctx. Always release the lock: it is kept until then, even after ctx has ended.
 func (l *Locker) TryAcquire(ctx context.Context, name string) (*Lock, error) {
 	if err := task.CheckName("lock", name); err != nil {
 		return nil, err
@@ -26,8 +27,8 @@ func (l *Locker) TryAcquire(ctx context.Context, name string) (*Lock, error) {
 	return held, a.fail(ctx, err)
 }
 
-// Acquire is TryAcquire that waits for a lock which is held: until [Options.Wait] is over (a [*HeldError]) or ctx ends
-// (its cause). Redis must answer when it is first asked. If it goes away while Acquire waits, it is waited for.
+// Acquire is TryAcquire that waits while another holder has the lock, until [Options.Wait] is over (a [*HeldError]) or ctx
+// ends (its cause). Redis must answer the first try. If it goes away later, Acquire waits for it.
 func (l *Locker) Acquire(ctx context.Context, name string) (*Lock, error) {
 	if err := task.CheckName("lock", name); err != nil {
 		return nil, err
@@ -40,21 +41,21 @@ func (l *Locker) Acquire(ctx context.Context, name string) (*Lock, error) {
 	return held, a.fail(ctx, err)
 }
 
-// attempt is one caller's way to a lock.
+// attempt is one call's way to a lock.
 type attempt struct {
 	*Locker
 	name  string
 	keys  keys
 	token string
 	last  *ballot
-	split int // rounds in a row in which nobody had a majority
+	split int // rounds in a row in which no attempt had a majority
 }
 
 func (l *Locker) attempt(name string) *attempt {
 	return &attempt{Locker: l, name: name, keys: l.opts.keys(name), token: uuid.NewString()}
 }
 
-// try asks once. A reply that was lost leaves open whether the lock was taken; trying again, with the same token, tells.
+// try asks once. A lost reply leaves open whether the lock was taken; trying again with the same token tells.
 func (a *attempt) try(ctx context.Context, waiter string) (*Lock, error) {
 	asked := time.Now() // not after the reply: a slow reply must not lengthen the lease
 	b := a.poll(ctx, a.keys, a.token, waiter)
@@ -78,8 +79,8 @@ func (a *attempt) try(ctx context.Context, waiter string) (*Lock, error) {
 	return newLock(ctx, a, asked, fence), nil
 }
 
-// agree tells the nodes that gave the lock the largest fence of all, so that whoever has a majority next gets a larger
-// one: any two majorities share a node.
+// agree tells the nodes that granted the lock the largest fence of all. Any two majorities share a node, so the next holder
+// gets a larger fence.
 func (a *attempt) agree(ctx context.Context, fence int64) bool {
 	agreed := make([]bool, len(a.nodes))
 	a.each(func(i int, n node) {
@@ -91,7 +92,7 @@ func (a *attempt) agree(ctx context.Context, fence int64) bool {
 	return countOf(agreed, yes) >= a.majority()
 }
 
-// until is the time by a node's clock before which the lock may not end.
+// until returns the time by a node's clock before which the lock may not end.
 func (a *attempt) until(taken int64) int64 {
 	if a.opts.AtLeastFor == 0 {
 		return 0
@@ -99,14 +100,14 @@ func (a *attempt) until(taken int64) int64 {
 	return taken + ms(a.opts.AtLeastFor)
 }
 
-// again gives back what was taken. The next try has another token: the release may still be on its way, and must not
-// hit what that one takes.
+// again gives back what was taken, and gives the next try another token: the release may still be under way, and must not
+// hit what that try takes.
 func (a *attempt) again(ctx context.Context) {
 	a.drop(ctx, a.keys, a.token, a.last)
 	a.token = uuid.NewString()
 }
 
-// fail is the error of an attempt, or nil. What it may have taken, unheard, is given back.
+// fail returns the error of an attempt, or nil. It gives back what the attempt may have taken without hearing so.
 func (a *attempt) fail(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
@@ -154,14 +155,15 @@ func (a *attempt) wait(ctx context.Context) (*Lock, error) {
 	}
 }
 
-// pause is for how long to sleep after a try that failed, or the error if there is no use in another.
+// pause returns how long to sleep after a failed try, or the error if another try is useless.
 func (a *attempt) pause(err error) (time.Duration, error) {
 	beat := a.opts.heartbeat()
 	switch {
 	case !errors.Is(err, ErrHeld) && !store.Retryable(err):
 		return 0, err
 	case a.split > 0:
-		// Several try at once, or a node forgot the lock: not all again at the same moment, and ever more rarely.
+		// Several callers compete, or a node forgot the lock. They must not all retry at the same moment, and retry ever
+		// more rarely.
 		most := min(20*time.Millisecond<<min(a.split, 10), beat)
 		return most/4 + rand.N(most), nil
 	case errors.Is(err, ErrHeld):

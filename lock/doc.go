@@ -1,5 +1,5 @@
-// Package lock is a lease lock on Redis, for those who need only that: one holder of a name at a time, over any number
-// of processes and machines.
+// Package lock is a lease lock on Redis, for programs that need only that: one holder of a name at a time, across any
+// number of processes and machines.
 //
 // # A tour
 //
@@ -10,35 +10,36 @@
 //	defer held.Release(context.WithoutCancel(ctx))
 //	return report(held.Context(), held.Fence())
 //
-// [Acquire] waits for the lock, [TryAcquire] does not: it tells [ErrHeld] from [ErrUnreachable]. Many locks with the same
-// options come from one [Locker], which [New] makes of a Redis and [Quorum] of several.
+// [Acquire] waits for the lock. [TryAcquire] does not: it returns [ErrHeld] or [ErrUnreachable]. To take many locks with
+// the same options, make one [Locker]: [New] makes it on one Redis, and [Quorum] on several.
 //
-// What is held is a lease: Redis forgets it a TTL after the last heartbeat, so a holder that dies frees it. [Lock.Context]
-// ends, with a cause, before that can happen. Work under the lock hangs on that context.
+// A lock is a lease: Redis forgets it a TTL after the last heartbeat, so the lock of a holder that dies becomes free.
+// [Lock.Context] ends, with a cause, before that can happen. Run all work under the lock with that context.
 //
-// Who waits is in a line in Redis, and sleeps. A release wakes the first of it, and nobody else, over pub/sub; a holder
-// that died is noticed when the lease that was seen has run out, by one waiter after the other. The order is not
-// promised: somebody who just comes may be faster than the one that was woken.
+// Waiters stand in a line in Redis, and sleep. A release wakes only the first of them, over pub/sub. If a holder dies, its
+// waiters notice one after the other, when the lease that they saw has run out. The order is not promised: a caller that
+// has just come may be faster than the waiter that was woken.
 //
-// A short job that several machines start by their own clocks, a crontab, takes [Options.AtLeastFor]: longer than the
-// clocks differ, shorter than the job's interval. All but the first find it held, even if the job took a millisecond.
+// For a short job that several machines start by their own clocks, such as a crontab, use [Options.AtLeastFor]. Choose it
+// longer than the clocks differ and shorter than the job's interval. Then all machines but the first find the lock held,
+// even if the job took a millisecond.
 //
 // # What a lock cannot do
 //
-// The context ends in time on a process that runs. One that is frozen (a VM that is moved, a laptop that sleeps, a long
-// pause of the garbage collector) cannot notice that its lease ran out; when it wakes, what it does first it does
-// without the lock. The same goes for a request that is already on its way. Only what is written to can tell:
-// [Lock.Fence] is larger for each later holder, so keep the largest seen beside the data and refuse smaller ones.
-// Without that, a lock saves work that would be done twice, and does not promise that it is not.
+// The context ends in time in a process that runs. A frozen process (a VM that is moved, a laptop that sleeps, a long pause
+// of the garbage collector) cannot notice that its lease ran out. When it wakes, its first actions happen without the lock.
+// The same goes for a request that is already under way. Only the resource that the holder writes to can tell: [Lock.Fence]
+// is larger for each later holder, so keep the largest fence seen beside the data and refuse smaller ones. Without that, a
+// lock saves work that would be done twice, but does not guarantee that no work is.
 //
-// Nor does a lock on one Redis outlive what Redis forgets. A replica that is promoted before it heard of the lock gives it
-// to a second holder: across fifty planned failovers of Sentinel 2 % of the holders were not alone, for 27 ms at most. On a client of
-// [store.Durable] that is strict, with all replicas, a lock is not held before each of them knows it. [Quorum] is for those
-// who have several servers; it says what it does not promise.
+// Nor does a lock on one Redis survive what Redis forgets. If a replica is promoted before it heard of the lock, it grants
+// the lock to a second holder: across fifty planned failovers of Sentinel, 2 % of the holders were not alone, for 27 ms at
+// most. With a client of [store.Durable] that is strict and waits for all replicas, a lock is not held before each replica
+// knows it. [Quorum] is for users with several servers; its documentation says what it does not promise.
 //
 // # What not to use
 //
-//   - [context.Background] for work under the lock: a lost lock no longer stops it.
-//   - A context with a timeout to bound the waiting: it bounds the work too. [Options.Wait] bounds the waiting alone.
-//   - A lock to have tasks of this dispatcher run one at a time: a task's key does that, and its waiting costs nothing.
+//   - [context.Background] for work under the lock: a lost lock no longer stops the work.
+//   - A context with a timeout to bound the wait: it bounds the work too. [Options.Wait] bounds only the wait.
+//   - A lock to run tasks of this dispatcher one at a time: a task's key does that, and waiting for it costs nothing.
 package lock

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// keep keeps the lease until the lock has ended.
+// keep renews the lease until the lock has ended.
 func (h *Lock) keep() {
 	defer close(h.kept)
 	beat := h.a.opts.heartbeat()
@@ -32,16 +32,17 @@ func (h *Lock) keep() {
 	}
 }
 
-// believe moves the moment until which the lock is believed. A timer that has fired is not set again: trust that ended
-// does not come back.
+// believe moves the moment until which the holder trusts the lock. A timer that has fired is not set again: trust that
+// ended does not come back.
 func (h *Lock) believe(until time.Time) {
 	if h.trust.Stop() {
 		h.trust.Reset(time.Until(until))
 	}
 }
 
-// extend renews the lease on all nodes. It counts only where it was still ours: what a node took anew, somebody else may
-// have had meanwhile. It is not cut short by the end of the lock, so that none is on its way when the lock is released.
+// extend renews the lease on all nodes. A renewal counts only on a node where the lock was still ours: if a node granted it
+// anew, another holder may have had it meanwhile. The end of the lock does not cut extend short, so that no renewal is
+// under way when the lock is released.
 func (h *Lock) extend() error {
 	ours, errs := make([]bool, len(h.a.nodes)), make([]error, len(h.a.nodes))
 	h.a.each(func(i int, n node) {

@@ -10,8 +10,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// line is where those who wait for one lock with one Locker listen: one subscription a node, however many they are. It
-// lives while somebody waits.
+// line is where the waiters of one lock on one Locker listen: one subscription a node, however many waiters there are. It
+// lives while at least one waits.
 type line struct {
 	id    string
 	close context.CancelFunc
@@ -23,18 +23,18 @@ type line struct {
 	unready int
 }
 
-// waiter is one caller of Acquire, in line.
+// waiter is one call of Acquire that waits in line.
 type waiter struct {
 	*Locker
 	line   *line
 	name   string
 	number string
-	member string // as the nodes know it
+	member string // its name on the nodes
 	bell   chan struct{}
 	in     []bool // by node: it may be in line there
 }
 
-// join gets in line, locally: the nodes hear of it with the next try. It returns when a wake-up could be heard.
+// join puts a waiter in line, locally: the nodes learn of it with the next try. It returns when a wake-up could be heard.
 func (l *Locker) join(ctx context.Context, name string) *waiter {
 	l.mu.Lock()
 	n := l.lines[name]
@@ -52,7 +52,7 @@ func (l *Locker) join(ctx context.Context, name string) *waiter {
 	defer late.Stop()
 	select {
 	case <-n.ready:
-	case <-late.C: // without it nobody wakes us there, and we look by ourselves
+	case <-late.C: // without the subscription no release wakes this waiter, and it looks by itself
 	case <-ctx.Done():
 	}
 	return w
@@ -68,19 +68,19 @@ func (n *line) add() *waiter {
 	return w
 }
 
-// took notes that the lock was taken: the nodes that gave it have taken the waiter out of their lines.
+// took notes that the lock was taken: the nodes that granted it have taken the waiter out of their lines.
 func (w *waiter) took(b *ballot) {
 	for i, g := range b.grants {
 		w.in[i] = !g.taken
 	}
 }
 
-// leave gets out of line. A wake-up that was meant for this waiter goes to the next.
+// leave takes the waiter out of line. A wake-up that was meant for this waiter goes to the next.
 func (w *waiter) leave() {
 	w.line.remove(w)
 	w.each(func(i int, n node) {
 		if w.in[i] {
-			n.timeout = w.opts.TTL / 20 // the caller waits; who stays in line is passed over when its time comes
+			n.timeout = w.opts.TTL / 20 // the caller waits; a waiter that stays in line is passed over when its turn comes
 			_ = n.leave(context.Background(), w.keys(), w.member)
 		}
 	})
@@ -96,7 +96,7 @@ func (w *waiter) keys() keys { return w.opts.keys(w.name) }
 
 // sleep returns when the waiter is woken or it is time to look, or with the cause of ctx.
 func (w *waiter) sleep(ctx context.Context, look time.Duration) error {
-	t := time.NewTimer(look + time.Millisecond) // Redis cuts off what it says to whole milliseconds
+	t := time.NewTimer(look + time.Millisecond) // Redis truncates its times to whole milliseconds
 	defer t.Stop()
 	select {
 	case <-w.bell:
@@ -114,7 +114,7 @@ func (w *waiter) wake() {
 	}
 }
 
-// listen opens a line. Messages can be lost: each is a matter of speed only.
+// listen opens a line. Messages may be lost: each is a matter of speed only.
 func (l *Locker) listen(name string) *line {
 	ctx, cancel := context.WithCancel(context.Background())
 	n := &line{
@@ -131,7 +131,7 @@ func (n *line) hear(ctx context.Context, rdb redis.UniversalClient, channel stri
 	sub := rdb.Subscribe(ctx, channel) // it dials, so not on the caller's goroutine
 	defer func() { _ = sub.Close() }()
 	heard := false
-	// An idle connection is probed rarely: every probe is a command that Redis has to answer.
+	// Probe an idle connection rarely: every probe is a command that Redis has to answer.
 	messages := sub.ChannelWithSubscriptions(redis.WithChannelHealthCheckInterval(time.Minute))
 	for {
 		select {
@@ -143,7 +143,7 @@ func (n *line) hear(ctx context.Context, rdb redis.UniversalClient, channel stri
 			}
 			switch v := msg.(type) {
 			case *redis.Subscription:
-				if heard { // the connection was broken: what was said meanwhile is not known
+				if heard { // the connection was broken: a wake-up may have been lost meanwhile
 					n.wakeAll()
 				} else {
 					heard = true
@@ -164,8 +164,8 @@ func (n *line) confirm() {
 	}
 }
 
-// wake wakes the waiter with that number. If it has left, and Redis did not hear so, any other: Redis takes the wake-up
-// for delivered, and wakes nobody else.
+// wake wakes the waiter with that number. If that waiter has left and Redis does not know so, wake wakes any other: Redis
+// takes the wake-up for delivered, and wakes no other waiter.
 func (n *line) wake(number string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -10,16 +10,16 @@ import (
 	"github.com/onbeat/onbeat/store"
 )
 
-// Lock is a lock that is held, until it is released or lost. Its methods may be called from any goroutine.
+// Lock is a lock that is held until it is released or lost. Its methods may be called from any goroutine.
 type Lock struct {
 	a     *attempt
 	fence int64
-	until []int64 // by node: not before this may it end (ms), by the node's clock; 0: whenever
+	until []int64 // by node: the lock may not end before this time (ms), by the node's clock; 0: it may end at any time
 	taken time.Time
 
 	ctx    context.Context // the holder's
 	cancel context.CancelCauseFunc
-	life   context.Context // while the lock is held, whatever becomes of the holder's context
+	life   context.Context // lives while the lock is held, even if the holder's context ends
 	finish context.CancelCauseFunc
 	kept   chan struct{} // closed when the heartbeat has stopped
 
@@ -32,7 +32,7 @@ type Lock struct {
 
 type lockKey struct{}
 
-// FromContext is the lock that work is done under, or nil: the innermost one, if locks are nested.
+// FromContext returns the lock that ctx was made under, or nil. If locks are nested, it returns the innermost.
 func FromContext(ctx context.Context) *Lock {
 	h, _ := ctx.Value(lockKey{}).(*Lock)
 	return h
@@ -55,33 +55,33 @@ func newLock(ctx context.Context, a *attempt, asked time.Time, fence int64) *Loc
 	return h
 }
 
-// Name is the name of the lock.
+// Name returns the name of the lock.
 func (h *Lock) Name() string { return h.a.name }
 
-// Fence is the fencing token: larger for each later holder of the name, also after Redis lost its data, unless its clock
-// went back at the same time. It is about the time in µs. Whatever is written to keeps the largest it saw, and refuses
-// smaller ones.
+// Fence returns the fencing token: it is larger for each later holder of the name. It rises even after Redis lost its data,
+// unless the clock of Redis went back at the same time. It is about the time in µs. A resource that the holder writes to
+// keeps the largest fence it has seen, and refuses smaller ones.
 func (h *Lock) Fence() int64 { return h.fence }
 
-// Context lives while the lock is held, at most as long as the context it was acquired with. It ends before the lease
-// can have run out, and [context.Cause] says why: [ErrLost], [ErrAtMost], [ErrReleased], or the cause of the other one.
-// In the last case the lock is held until it is released.
+// Context lives while the lock is held, at most as long as the context it was acquired with. It ends before the lease can
+// have run out, and [context.Cause] says why: [ErrLost], [ErrAtMost], [ErrReleased], or the cause of the parent context. In
+// the last case the lock is still held until it is released.
 func (h *Lock) Context() context.Context { return h.ctx }
 
 func (h *Lock) endAt(at time.Time, cause error) *time.Timer {
 	return time.AfterFunc(time.Until(at), func() { h.end(cause) })
 }
 
-// end is the end of holding it. The first cause stands.
+// end ends the context of the lock. The first cause stands.
 func (h *Lock) end(cause error) {
 	h.finish(cause)
 	h.cancel(context.Cause(h.life))
 }
 
-// Release gives the lock back, ends its context, and wakes who waits. It returns [ErrLost] if somebody else may have
-// held it meanwhile; that one's lock is left alone. If Redis does not answer it tries on, until the lease is over or ctx
-// ends, and then returns [ErrUnreachable]: Redis frees the lock within a TTL. It tries once even if ctx has ended
-// before. Each later call returns what the first one did.
+// Release gives the lock back, ends its context, and wakes a waiter. It returns [ErrLost] if another holder may have had
+// the lock meanwhile; it leaves that holder's lock alone. If Redis does not answer, it retries until the lease is over or
+// ctx ends. Then it returns [ErrUnreachable], and Redis frees the lock within a TTL. It tries once even if ctx has ended
+// before. Later calls return what the first one did.
 func (h *Lock) Release(ctx context.Context) error {
 	h.releasing.Do(func() {
 		h.end(ErrReleased)
@@ -103,10 +103,10 @@ func (h *Lock) Release(ctx context.Context) error {
 
 func (h *Lock) lost() bool { return errors.Is(context.Cause(h.life), ErrLost) }
 
-// returns is what became of a release, node by node.
+// returns says what became of a release, node by node.
 type returns struct {
-	given []bool // it was ours, and is no more
-	maybe []bool // a reply was lost: if it is gone now, that may be our doing
+	given []bool // the lock was ours, and is free now
+	maybe []bool // a reply was lost: if the lock is gone now, an earlier try may have released it
 	errs  []error
 }
 
@@ -123,7 +123,7 @@ func (h *Lock) giveBack(ctx context.Context) error {
 		switch {
 		case given >= h.a.majority():
 			return nil
-		case heard-given > len(h.a.nodes)-h.a.majority(): // not even if all the others had it still
+		case heard-given > len(h.a.nodes)-h.a.majority(): // not even if all the others still had it
 			return ErrLost
 		}
 		err := h.a.unheard(heard, r.errs)

@@ -23,7 +23,8 @@ var (
 	leaveScript   = store.NewScript("lock/leave", source("lib_line"), source("leave"))
 )
 
-// keys are the names of one lock. They share a hash tag of their own, so the locks of a Redis Cluster are spread over it.
+// keys are the Redis keys of one lock. They share a hash tag of their own, so a Redis Cluster spreads the locks over its
+// nodes.
 type keys struct {
 	lock, fence, wait string
 	wake              string // channel; the name of a line follows
@@ -34,22 +35,22 @@ func (o Options) keys(name string) keys {
 	return keys{lock: x + "lock", fence: x + "fence", wait: x + "wait", wake: x + "wake:"}
 }
 
-// step is how far apart in time the waiters of a lock look for a holder that died.
+// step is how far apart in time the waiters of a lock check for a holder that died.
 const step = 5 * time.Millisecond
 
-// node is one Redis, one method a script.
+// node is one Redis, with one method a script.
 type node struct {
 	rdb     redis.UniversalClient
 	timeout time.Duration
 }
 
-// grant is what a node says to acquire.
+// grant is the answer of a node to acquire.
 type grant struct {
 	taken bool
 	fence int64
 	now   int64         // by the clock of the node, ms
-	left  time.Duration // if it is held: what its lease has left
-	look  time.Duration // and when a waiter is to look again
+	left  time.Duration // if it is held: the rest of its lease
+	look  time.Duration // if it is held: after how long a waiter is to look again
 }
 
 func (n node) acquire(ctx context.Context, k keys, token string, o Options, waiter string) (grant, error) {
@@ -64,11 +65,11 @@ func (n node) acquire(ctx context.Context, k keys, token string, o Options, wait
 	return grant{left: millis(v.Int(1)), look: millis(v.Int(2))}, nil
 }
 
-// What a node says to extend.
+// The answers of a node to extend.
 const (
 	keptNot = iota
 	keptOurs
-	keptAgain // nobody had it
+	keptAgain // it was free
 )
 
 func (n node) extend(ctx context.Context, k keys, token string, o Options, until, fence int64, heal bool) (kept int, now int64, err error) {
@@ -94,10 +95,10 @@ func (n node) leave(ctx context.Context, k keys, waiter string) error {
 	return err
 }
 
-// run gives up waiting at the node's timeout or when ctx ends, whether or not the client listens to contexts while it
-// waits for a reply (by default it does not). A reply that comes later is thrown away.
+// run gives up waiting at the node's timeout or when ctx ends, whether or not the client listens to contexts while it waits
+// for a reply (by default it does not). It drops a reply that comes later.
 //
-// When ctx ends it still waits for a moment: what was just sent may be on its way, and what undoes it, on another
+// When ctx ends, run still waits for a moment: the call may be under way, and the call that undoes it, on another
 // connection, must not overtake it.
 func (n node) run(ctx context.Context, s *store.Script, keys []string, args ...any) (store.Values, error) {
 	if ctx.Err() != nil {

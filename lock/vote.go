@@ -10,15 +10,15 @@ import (
 	"github.com/onbeat/onbeat/store"
 )
 
-// ballot is what one round of asking all nodes came to.
+// ballot is the result of asking all nodes once.
 type ballot struct {
 	grants []grant
 	errs   []error
 	taken  int
-	heard  int // nodes that answered
+	heard  int // how many nodes answered
 }
 
-// each asks all nodes at once, and waits until each has answered or had its time.
+// each asks all nodes at once, and waits until each has answered or timed out.
 func (l *Locker) each(ask func(i int, n node)) {
 	if len(l.nodes) == 1 {
 		ask(0, l.nodes[0])
@@ -46,7 +46,7 @@ func (l *Locker) poll(ctx context.Context, k keys, token, waiter string) *ballot
 	return b
 }
 
-// fence is the largest that a node gave.
+// fence returns the largest fence that a node gave.
 func (b *ballot) fence() (largest int64) {
 	for _, g := range b.grants {
 		largest = max(largest, g.fence)
@@ -54,7 +54,7 @@ func (b *ballot) fence() (largest int64) {
 	return largest
 }
 
-// soonest is when a majority could be free, of what a pick of the grants says.
+// soonest returns when a majority of nodes could be free, by the durations that pick takes from the grants.
 func (b *ballot) soonest(majority int, pick func(grant) time.Duration) time.Duration {
 	var all []time.Duration
 	for i, g := range b.grants {
@@ -66,7 +66,7 @@ func (b *ballot) soonest(majority int, pick func(grant) time.Duration) time.Dura
 	return all[min(majority, len(all))-1]
 }
 
-// refusal is why the lock was not taken: enough nodes say that another has it, or too few say anything.
+// refusal says why the lock was not taken: enough nodes say that another holder has it, or too few nodes answered.
 func (l *Locker) refusal(name string, b *ballot) error {
 	if b.heard >= l.majority() {
 		return &HeldError{Name: name, For: b.soonest(l.majority(), func(g grant) time.Duration { return g.left })}
@@ -74,7 +74,7 @@ func (l *Locker) refusal(name string, b *ballot) error {
 	return l.unheard(b.heard, b.errs)
 }
 
-// unheard is the error of a round in which too few nodes answered.
+// unheard returns the error of a round in which too few nodes answered.
 func (l *Locker) unheard(heard int, errs []error) error {
 	var first error
 	for _, err := range errs {
@@ -88,8 +88,8 @@ func (l *Locker) unheard(heard int, errs []error) error {
 	return fmt.Errorf("%d of %d nodes answered: %w", heard, len(l.nodes), first)
 }
 
-// drop gives back what an attempt took or may have taken. Quiet wakes nobody: an attempt of one of several who try at
-// once must not set off the next one's.
+// drop gives back what an attempt took or may have taken. It wakes no waiter: when several attempts compete, one must not
+// set off the next.
 func (l *Locker) drop(ctx context.Context, k keys, token string, b *ballot) {
 	ctx = context.WithoutCancel(ctx)
 	l.each(func(i int, n node) {

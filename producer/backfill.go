@@ -14,9 +14,9 @@ import (
 	"github.com/onbeat/onbeat/task"
 )
 
-// Trigger runs a schedule's task once, now, besides its grid, and returns the task's ID. If its runs may not overlap, it
-// waits for the one that runs. A payload other than nil takes the place of the schedule's. An event says who asked for it; see
-// [Schedules.By].
+// Trigger runs a schedule's task once, now, outside its grid, and returns the task's ID. If the schedule's runs may not
+// overlap, the task waits for the one that runs. A payload other than nil replaces the schedule's. An event records who
+// asked for it; see [Schedules.By].
 func (s *Schedules) Trigger(ctx context.Context, name string, payload json.RawMessage) (string, error) {
 	status, err := s.Get(ctx, name)
 	if err != nil {
@@ -35,28 +35,28 @@ func (s *Schedules) Trigger(ctx context.Context, name string, payload json.RawMe
 	return id, err
 }
 
-// maxBackfill bounds one call of Backfill.
+// maxBackfill bounds the slots of one call of Backfill.
 const maxBackfill = 100_000
 
-// Backfilling is what to backfill.
+// Backfilling says which slots to backfill, and how.
 type Backfilling struct {
-	From, To time.Time // both included
-	// Again also runs slots that an earlier backfill has run. Without it, asking twice runs nothing twice, as far back as the
-	// history reaches.
+	From, To time.Time // both inclusive
+	// Again also runs slots that an earlier backfill has run. Without it, a second backfill of the same time runs no slot
+	// twice, as far back as the history reaches.
 	Again bool
 	// Progress, if not nil, is called after each batch.
 	Progress func(done, of int)
 }
 
-// Backfilled is what came of it.
+// Backfilled is the result of a backfill.
 type Backfilled struct {
-	Slots int // in the time
-	Added int // the others are waiting, or have been run, by an earlier backfill
+	Slots int // how many slots the time has
+	Added int // how many were added; an earlier backfill has run the others, or they still wait
 }
 
-// Backfill runs the task of every slot of a time, oldest first and behind everything that is on time, whether or not the slot has
-// run when it was due. Slots before the anchor are reached by following the grid backwards. More than 100,000 are refused, and so
-// is a time that has not come. A slot whose jitter has not gone by waits for it. An event says who asked for it; see
+// Backfill runs the task of every slot between From and To, oldest first and behind all tasks on time, whether or not the
+// slot ran when it was due. For slots before the anchor it follows the grid backwards. It refuses more than 100,000 slots,
+// and a To in the future. A slot whose jitter has not passed waits for it. An event records who asked for it; see
 // [Schedules.By].
 func (s *Schedules) Backfill(ctx context.Context, name string, b Backfilling) (Backfilled, error) {
 	status, err := s.Get(ctx, name)
@@ -111,7 +111,7 @@ func (s *Schedules) Backfill(ctx context.Context, name string, b Backfilling) (B
 	return out, flush()
 }
 
-// grid is that of the schedule, over the time that is asked for, and how many slots that has.
+// grid returns the schedule's grid over the requested time, and how many slots that has.
 func (b *Backfilling) grid(status *Status, now time.Time) (schedule.Grid, int64, error) {
 	if b.To.Before(b.From) {
 		return schedule.Grid{}, 0, &task.FieldError{Field: "to", Value: b.To.Format(time.RFC3339), Reason: "before from", Hint: "the older time comes first"}
@@ -130,19 +130,19 @@ func (b *Backfilling) grid(status *Status, now time.Time) (schedule.Grid, int64,
 	return grid, n, err
 }
 
-// backfillTask is the task of a slot that is run again.
+// backfillTask returns the task that runs a slot again.
 func (s *Schedule) backfillTask(slot, now time.Time) *task.Task {
 	t := s.slotTask(slot)
 	t.ID += backfillMark
 	t.Priority, t.Keep = task.Low, -1
-	t.Conflict = task.Behind // all are due at once, and each was asked for: one after the other
+	t.Conflict = task.Behind // all are due at once, and the user asked for each: they run one after the other
 	if due := s.JitterFor(s.Name, slot); due.After(now) {
 		t.Due = due
 	}
 	return t
 }
 
-// backfilled are the tasks of earlier backfills of a schedule that have run to their end, as far back as the history reaches.
+// backfilled returns the tasks of the schedule's earlier backfills that have ended, as far back as the history reaches.
 func (s *Schedules) backfilled(ctx context.Context, name string) (map[string]bool, error) {
 	ran := map[string]bool{}
 	err := s.q.History(ctx, time.Time{}, func(e history.Entry) error {
@@ -157,7 +157,7 @@ func (s *Schedules) backfilled(ctx context.Context, name string) (map[string]boo
 	return ran, err
 }
 
-// anchorBefore is a slot zero that is not after a time, on the same grid.
+// anchorBefore returns a slot zero on the same grid that is not after from.
 func anchorBefore(s *Status, from time.Time) time.Time {
 	if !s.Anchor.After(from) {
 		return s.Anchor

@@ -13,21 +13,21 @@ import (
 	"github.com/onbeat/onbeat/task"
 )
 
-// maxCatchUp bounds how many missed slots a schedule runs after a downtime, whatever its catch_up: what lies in Redis
-// must stay bounded. Older ones are recorded as missed.
+// maxCatchUp bounds how many missed slots a schedule runs after a downtime, whatever its catch_up, because the memory in
+// Redis must stay bounded. Older slots are recorded as missed.
 const maxCatchUp = 100_000
 
-// maxSpans bounds how many times with nobody a schedule is behind with at once.
+// maxSpans bounds how many separate spans of missed slots a schedule is behind with at once.
 const maxSpans = 16
 
-// What is pushed of what schedules are behind with: so many slots of one before it is another's turn, and so many of all
-// before the leader looks again whether slots on time are to be pushed.
+// How many of the slots that schedules are behind with are pushed: of one schedule before the next has its turn, and of all
+// before the leader checks again for slots on time.
 const (
 	turnSlots  = 100
 	roundSlots = 1000
 )
 
-// reach is how far back missed slots are run.
+// reach returns how far back missed slots are run.
 func (e *entry) reach() time.Duration {
 	if e.s.CatchUp > 0 {
 		return e.s.CatchUp
@@ -35,7 +35,7 @@ func (e *entry) reach() time.Duration {
 	return schedule.DefaultCatchUp
 }
 
-// count is how many slots there are in spans.
+// count returns how many slots the spans hold.
 func (e *entry) count(spans []queue.Span) (n int64) {
 	for _, s := range spans {
 		n += e.grid.Count(s.From, s.To)
@@ -43,12 +43,12 @@ func (e *entry) count(spans []queue.Span) (n int64) {
 	return n
 }
 
-// times names the grid, but for its anchor: what [sameTimes] compares.
+// times names the grid without its anchor: it holds what [sameTimes] compares.
 func (e *entry) times() string {
 	return fmt.Sprintf("%08x", crc32.ChecksumIEEE(fmt.Appendf(nil, "%d %s %s %v %s", e.s.Every, e.s.Cron, e.s.Timezone, e.s.DST, e.s.Start)))
 }
 
-// owing is how spans lie in Redis.
+// owing encodes spans as they are stored in Redis.
 func (e *entry) owing(spans []queue.Span) string {
 	if len(spans) == 0 {
 		return ""
@@ -56,7 +56,7 @@ func (e *entry) owing(spans []queue.Span) string {
 	return queue.Behind{Anchor: e.last.Anchor, Times: e.times(), Spans: spans}.String()
 }
 
-// owes takes in what lies in Redis. What is of another grid is not run: an older release, which knows nothing of it,
+// owes reads what is stored in Redis. Spans of another grid are not run: an older release, which knows nothing of them,
 // changed the schedule or made it anew.
 func (e *entry) owes(text string) {
 	e.owed, e.behind, e.stray = text, nil, nil
@@ -71,7 +71,7 @@ func (e *entry) owes(text string) {
 	e.behind = b.Spans
 }
 
-// fallBehind puts missed slots off, up to the latest: oldest first, they are pushed behind everything that is on time.
+// fallBehind puts off the missed slots up to latest: they are pushed oldest first, behind all tasks on time.
 func (e *entry) fallBehind(m *move, now, missed, latest time.Time) {
 	from := now.Add(-e.reach()) // a slot exactly at the edge is within reach
 	if old := e.grid.Prev(minTime(from, missed.Add(time.Nanosecond))); !old.IsZero() && !old.Before(e.next) {
@@ -81,7 +81,7 @@ func (e *entry) fallBehind(m *move, now, missed, latest time.Time) {
 	if first.IsZero() || first.After(latest) {
 		return
 	}
-	if n := len(m.behind) - 1; n >= 0 && m.behind[n].To.Equal(m.last.Slot) { // nothing was on time since
+	if n := len(m.behind) - 1; n >= 0 && m.behind[n].To.Equal(m.last.Slot) { // no slot was on time since
 		m.behind[n].To = latest
 	} else {
 		m.behind = append(m.behind, queue.Span{From: before(first), To: latest})
@@ -90,7 +90,7 @@ func (e *entry) fallBehind(m *move, now, missed, latest time.Time) {
 	e.trim(m)
 }
 
-// trim keeps what a schedule is behind with bounded, and within its max_runs: then it ends with the last that may run.
+// trim bounds what a schedule is behind with, also to its max_runs: then the schedule ends with the last slot that may run.
 func (e *entry) trim(m *move) {
 	const why = "more than can be caught up"
 	if n := len(m.behind) - maxSpans; n > 0 {
@@ -115,7 +115,7 @@ func (e *entry) trim(m *move) {
 	}
 }
 
-// newest is a moment in (from, to] since which there are at most n slots, and no later than it has to be.
+// newest returns the earliest moment in (from, to] after which there are at most n slots.
 func (e *entry) newest(n int64, from, to time.Time) time.Time {
 	ms := sort.Search(int(to.Sub(from)/time.Millisecond), func(i int) bool {
 		return e.grid.Count(from.Add(time.Duration(i)*time.Millisecond), to) <= n
@@ -123,7 +123,7 @@ func (e *entry) newest(n int64, from, to time.Time) time.Time {
 	return from.Add(time.Duration(ms)*time.Millisecond + time.Nanosecond)
 }
 
-// shed records that the slots up to a moment that the schedule is behind with are not run.
+// shed records that the slots up to a moment, of those that the schedule is behind with, are not run.
 func (e *entry) shed(m *move, to time.Time, why string) {
 	for len(m.behind) > 0 {
 		s := &m.behind[0]
@@ -139,8 +139,8 @@ func (e *entry) shed(m *move, to time.Time, why string) {
 	}
 }
 
-// repay is the next step of a schedule that is behind: it pushes up to most of the slots that were missed. Policy is
-// looked at again, for it may have changed, and time has passed.
+// repay returns the next step of a schedule that is behind: it pushes at most most of its missed slots. It checks the
+// policy again, because the policy may have changed and time has passed.
 func (e *entry) repay(now time.Time, most int) (move, bool) {
 	m := e.stay()
 	if e.last.Paused {
@@ -176,8 +176,8 @@ func (e *entry) repay(now time.Time, most int) (move, bool) {
 	return m, e.moves(&m)
 }
 
-// clip gives up what lies after the rule's until, which may be an earlier one since. How many slots those were is not known
-// any more.
+// clip gives up the slots after the rule's until, which may have been moved to an earlier time. Their number is no longer
+// known.
 func (e *entry) clip(m *move) {
 	for n := len(m.behind) - 1; n >= 0; n-- {
 		s := &m.behind[n]
@@ -194,20 +194,20 @@ func (e *entry) clip(m *move) {
 	}
 }
 
-// pushOldest pushes the oldest slot that the schedule is behind with, behind everything that is on time.
+// pushOldest pushes the oldest slot that the schedule is behind with, behind all tasks on time.
 func (e *entry) pushOldest(m *move) {
 	s := &m.behind[0]
 	s.From = e.grid.Next(s.From)
 	t := e.s.slotTask(s.From)
 	t.Priority, t.Conflict = min(t.Priority, task.Low), task.Behind
-	m.push(t, e.s.JitterFor(e.s.Name, s.From)) // not before: it may have been missed by less than its jitter
+	m.push(t, e.s.JitterFor(e.s.Name, s.From)) // not earlier: the slot may have been missed by less than its jitter
 	if !s.From.Before(s.To) {
 		m.behind = m.behind[1:]
 	}
 }
 
-// forgone notes that the slots that the schedule is behind with are not run. How many those of a grid that is not known
-// any more were, nobody can tell.
+// forgone notes that the slots that the schedule is behind with are not run. If the grid is no longer known, nor is their
+// number.
 func (e *entry) forgone(word history.Word, why string) (note string) {
 	for _, s := range e.behind {
 		note = history.Join(note, history.Range(e.s.Name, e.grid.Next(s.From), s.To, word, e.grid.Count(s.From, s.To), why))
@@ -218,7 +218,7 @@ func (e *entry) forgone(word history.Word, why string) (note string) {
 	return note
 }
 
-// changed notes what is behind on another grid.
+// changed notes the slots of another grid that the schedule is behind with.
 func (e *entry) changed() string {
 	if len(e.stray) == 0 {
 		return ""
@@ -226,7 +226,7 @@ func (e *entry) changed() string {
 	return e.forgone(history.Changed, "schedule was changed")
 }
 
-// owe has the leader push what an entry is behind with, when it is its turn.
+// owe queues an entry that is behind for its turn to be pushed.
 func (t *tenure) owe(e *entry) {
 	if e.owed != "" && !e.last.Paused && !e.queued {
 		e.queued = true
@@ -252,8 +252,8 @@ func (t *tenure) repay(ctx context.Context) error {
 	return t.advance(ctx, moves)
 }
 
-// forsake notes what schedules were behind with that are not there any more: an older release, which knows nothing of
-// it, deleted them.
+// forsake notes what schedules were behind with that no longer exist: an older release, which knows nothing of it, deleted
+// them.
 func (t *tenure) forsake(ctx context.Context, stored map[string]queue.Stored) error {
 	all, err := t.q.Behind(ctx)
 	if err != nil {

@@ -12,12 +12,12 @@ import (
 	"github.com/onbeat/onbeat/schedule"
 )
 
-// changeTries is how often a change is worked out again because somebody else was faster.
+// changeTries is how often a change is worked out again because another caller was faster.
 const changeTries = 20
 
-// The functions here work out a change from what was read at now: pure, so that they can be tried again.
+// These functions work out a change from what was read at now. They are pure, so that a caller can try them again.
 
-// replace makes a schedule say s. It returns nil if it does already.
+// replace makes a schedule say s. It returns nil if the schedule says so already.
 func replace(st queue.Stored, s *Schedule, head definitionHead, now time.Time) (*queue.Change, error) {
 	next := definition{definitionHead: head, Schedule: *s}
 	text, err := next.encode()
@@ -37,7 +37,7 @@ func replace(st queue.Stored, s *Schedule, head definitionHead, now time.Time) (
 		return c, nil
 	}
 	old, err := newEntry(st)
-	if err != nil { // unreadable here, but its name is ours to say now: start over
+	if err != nil { // unreadable here, but this caller owns the name now: start over
 		c.Anchor, _ = s.anchor()
 		c.Settled, c.Behind = now, st.Behind
 		return c, nil
@@ -49,7 +49,7 @@ func replace(st queue.Stored, s *Schedule, head definitionHead, now time.Time) (
 	if same(&was.Schedule, s) && was.Origin == head.Origin {
 		return nil, nil
 	}
-	if was.Start != s.Start { // told otherwise: else the anchor stays
+	if was.Start != s.Start { // Start changed; else the anchor stays
 		c.Anchor, _ = s.anchor()
 	}
 	c.Lane, c.Ahead = old.ahead(now)
@@ -57,7 +57,7 @@ func replace(st queue.Stored, s *Schedule, head definitionHead, now time.Time) (
 		c.Behind, c.Note = st.Behind, old.forgone(history.Changed, "schedule was changed")
 	}
 	if old.ended() || !sameTimes(&was.Schedule, s) {
-		c.Settled = now // what lies behind was of the old times
+		c.Settled = now // the slots up to now are of the old grid
 		c.Note = history.Join(c.Note, old.unpushed(now, history.Changed, "schedule was changed"))
 	}
 	if !sameRule(was.Rule, s.Rule) {
@@ -72,7 +72,7 @@ func sameRule(a, b schedule.Rule) bool {
 	return err1 == nil && err2 == nil && bytes.Equal(x, y)
 }
 
-// beforeMade notes the slots of a schedule whose start lies in the past: those before it was made are not run.
+// beforeMade notes the slots of a schedule whose start lies in the past: those before its creation are not run.
 func (s *Schedule) beforeMade(now time.Time) string {
 	a, fromNow := s.anchor()
 	if !fromNow || !a.At.Before(now) {
@@ -90,8 +90,8 @@ func (s *Schedule) beforeMade(now time.Time) string {
 	return history.Range(s.Name, first, grid.Prev(now.Add(time.Nanosecond)), history.Changed, n, "schedule was made")
 }
 
-// was notes the rule that held until now, from its anchor on: without it nobody could tell, later, which slots there
-// should have been.
+// was notes the rule that held until now, from its anchor on. Without it, an audit could not tell later which slots were
+// expected.
 func (e *entry) was(now time.Time) string {
 	rule, err := json.Marshal(e.s.Rule)
 	if err != nil {
@@ -117,7 +117,7 @@ func remove(st queue.Stored, word history.Word, now time.Time) (*queue.Change, e
 	return c, nil
 }
 
-// retire deletes a schedule that a release does not declare any more, and keeps what it was, settled up to now.
+// retire deletes a schedule that a release no longer declares, and keeps what it was, settled up to now.
 func retire(st queue.Stored, release string, now time.Time) (*queue.Change, error) {
 	c, err := remove(st, history.Retired, now)
 	if err != nil {
@@ -130,9 +130,9 @@ func retire(st queue.Stored, release string, now time.Time) (*queue.Change, erro
 	return c, nil
 }
 
-// comeBack makes of the change that makes a schedule one by which it goes on as it was when it was retired: on its grid,
-// with its runs, and paused if it was. The slots since then are noted, and none of them is run. What cannot be read of
-// it here is made anew.
+// comeBack turns the change that makes a schedule into one that lets it go on as it was when it was retired: on its grid,
+// with its runs, and paused if it was. The slots since then are noted, and none of them runs. What cannot be read here is
+// made anew.
 func comeBack(r queue.Retired, made *queue.Change, s *Schedule, now time.Time) (*queue.Change, error) {
 	was, err := decodeDefinition(r.Name, r.Definition)
 	if err != nil {
@@ -145,7 +145,7 @@ func comeBack(r queue.Retired, made *queue.Change, s *Schedule, now time.Time) (
 	c := *made
 	c.Event, c.Note, c.Settled = "schedule restored", "", time.Time{}
 	c.Pause, c.Runs = &last.Paused, last.Runs
-	if was.Start == s.Start { // told otherwise, it begins anew
+	if was.Start == s.Start { // else Start changed, and the schedule begins anew
 		c.Anchor = queue.Anchor{At: last.Anchor}
 	}
 	if c.Anchor.At.IsZero() {
@@ -165,13 +165,13 @@ func comeBack(r queue.Retired, made *queue.Change, s *Schedule, now time.Time) (
 	return &c, nil
 }
 
-// pause stops a schedule, or lets it go on. It returns nil if it is so already.
+// pause pauses or resumes a schedule. It returns nil if there is nothing to change.
 func pause(st queue.Stored, paused bool, now time.Time) (*queue.Change, error) {
 	e, err := newEntry(st)
 	if err != nil {
 		return nil, err
 	}
-	if e == nil { // a definition without a last run: somebody else's doing
+	if e == nil { // a definition without a last run: another program wrote it
 		return nil, fmt.Errorf("schedule %q: %w", st.Name, queue.ErrNotFound)
 	}
 	if e.last.Paused == paused {
@@ -187,10 +187,10 @@ func pause(st queue.Stored, paused bool, now time.Time) (*queue.Change, error) {
 	return c, nil
 }
 
-// withdrawn is how far back of now slots are listed as ahead, because now has passed by the time the script looks.
+// withdrawn is how far before now slots still count as ahead, because time passes until the script looks.
 const withdrawn = 2 * time.Second
 
-// ahead lists what may have been pushed ahead of now, newest first.
+// ahead lists the slots that may have been pushed ahead of now, newest first.
 func (e *entry) ahead(now time.Time) (queue.Lane, []queue.Ahead) {
 	if !e.last.Slot.After(now.Add(-withdrawn)) {
 		return queue.Lane{}, nil
@@ -200,18 +200,18 @@ func (e *entry) ahead(now time.Time) (queue.Lane, []queue.Ahead) {
 	return queue.LaneOf(e.s.slotTask(now)), queue.RunsOf(list)
 }
 
-// unpushed notes the slots up to now that were never pushed and now will not be.
+// unpushed notes the slots up to now that were never pushed and never will be.
 func (e *entry) unpushed(now time.Time, word history.Word, why string) string {
 	switch {
 	case e.last.Paused:
 		word, why = history.Paused, "schedule was paused"
-	case e.exhausted(): // its rule alone does not say that they are none
+	case e.exhausted(): // its rule alone does not say that there are none
 		why = "schedule had had all its runs"
 	}
 	return e.rest(now, word, why)
 }
 
-// rest notes the slots behind the last run up to now.
+// rest notes the slots after the last run up to now.
 func (e *entry) rest(now time.Time, word history.Word, why string) string {
 	first := e.after(e.last.Slot)
 	if first.IsZero() || first.After(now) {

@@ -11,11 +11,11 @@ import (
 	"github.com/onbeat/onbeat/store"
 )
 
-// declare makes the stored schedules those that this release declares: new ones are made, changed ones changed,
-// declared ones that are gone retired, and those that another release retired go on. What was applied by hand stays. An
-// older release, or an older instance, changes nothing while a newer one that declared is present: it asks again.
+// declare makes the stored schedules match what this release declares. It makes new ones, changes those that differ,
+// retires those that are no longer declared, and brings back those that another release retired. What was applied by hand
+// stays. While an instance that declared and is newer is present, an older one changes nothing, and asks again later.
 //
-// A change takes back what was pushed ahead, so where there are many, slots are pushed between them.
+// A change takes back what was pushed ahead, so with many changes, slots are pushed in between.
 func (t *tenure) declare(ctx context.Context, stored map[string]queue.Stored) error {
 	t.askAgain = nil
 	if t.cfg.Declared == nil {
@@ -58,7 +58,7 @@ func (t *tenure) declare(ctx context.Context, stored map[string]queue.Stored) er
 	return nil
 }
 
-// ask has the schedules declared if that is allowed by now. Until then it reads none: it is called every second.
+// ask declares the schedules if this leader may by now. It is called every second, so it reads no schedule until it may.
 func (t *tenure) ask(ctx context.Context) error {
 	may, again, err := t.reg.Declare(ctx, t.term)
 	if err == nil && !may {
@@ -66,7 +66,7 @@ func (t *tenure) ask(ctx context.Context) error {
 		return nil
 	}
 	if err != nil && !over(err) && !store.Retryable(err) && ctx.Err() == nil {
-		t.lacking = err // takeStock asks again
+		t.lacking = err // takeStock tries again
 		t.askAgain = nil
 		return nil
 	}
@@ -77,8 +77,8 @@ func (t *tenure) ask(ctx context.Context) error {
 	return err
 }
 
-// declaring returns what reads all schedules, and declares. Until it has succeeded, what was known before counts, however
-// often it is tried.
+// declaring returns a function that reads all schedules and declares. Until it has succeeded once, what was known before
+// counts, however often it is tried.
 func (t *tenure) declaring() func(context.Context) error {
 	t.before = t.known()
 	return func(ctx context.Context) error {
@@ -86,7 +86,7 @@ func (t *tenure) declaring() func(context.Context) error {
 		if err != nil {
 			return err
 		}
-		if !t.whole { // what is lacking would be made anew: takeStock declares when it is not
+		if !t.whole { // what is lacking would be made anew; takeStock declares once nothing is lacking
 			t.log.Error().Err(t.lacking).Msg("not all schedules could be restored: declaring when they are")
 			return nil
 		}
@@ -94,11 +94,11 @@ func (t *tenure) declaring() func(context.Context) error {
 	}
 }
 
-// declareChunk is how many schedules are changed before slots are pushed that have come meanwhile.
+// declareChunk is how many schedules are changed before the slots that have come meanwhile are pushed.
 const declareChunk = 500
 
-// declarePart makes those of some schedules that differ say what is wanted. Others, and this leader's own pushing, may
-// have moved them since they were compared, so they are read and compared again.
+// declarePart changes some of the schedules that differ. Other callers, and this leader's own pushes, may have moved them
+// since they were compared, so it reads and compares them again.
 func (t *tenure) declarePart(ctx context.Context, want map[string]Schedule, part []queue.Change) error {
 	names := make([]string, len(part))
 	var declared []Schedule
@@ -119,7 +119,7 @@ func (t *tenure) declarePart(ctx context.Context, want map[string]Schedule, part
 				stored[st.Name] = st
 			}
 		}
-		if _, err := t.tick(ctx); err != nil { // what is settled, is settled up to now
+		if _, err := t.tick(ctx); err != nil { // what the changes settle is settled up to now
 			return err
 		}
 		retired, err := t.retired(ctx, declared, stored)
@@ -147,7 +147,7 @@ func (t *tenure) declarePart(ctx context.Context, want map[string]Schedule, part
 	return t.pushSoon(ctx)
 }
 
-// retired reads what those were that are declared, and not there because another release retired them.
+// retired reads the declared schedules that are not stored because another release retired them.
 func (t *tenure) retired(ctx context.Context, declared []Schedule, stored map[string]queue.Stored) (map[string]queue.Retired, error) {
 	var absent []string
 	for i := range declared {
@@ -158,7 +158,7 @@ func (t *tenure) retired(ctx context.Context, declared []Schedule, stored map[st
 	return t.q.Retired(ctx, absent)
 }
 
-// compare lists what has to change for stored to say what is declared.
+// compare lists the changes that make the stored schedules match the declared ones.
 func (t *tenure) compare(declared []Schedule, stored map[string]queue.Stored, retired map[string]queue.Retired) ([]queue.Change, error) {
 	head, now := definitionHead{V: definitionVersion, Origin: Declared, Release: t.stay.Release}, t.clock.Now()
 	var changes []queue.Change
@@ -183,7 +183,7 @@ func (t *tenure) compare(declared []Schedule, stored map[string]queue.Stored, re
 		}
 		d, err := decodeDefinition(name, stored[name].Definition)
 		if err != nil || d.Origin != Declared {
-			continue // unreadable: a newer release's own
+			continue // unreadable: a newer release wrote it
 		}
 		c, err := retire(stored[name], t.stay.Release, now)
 		if err != nil {

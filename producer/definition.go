@@ -12,8 +12,8 @@ import (
 	"github.com/onbeat/onbeat/task"
 )
 
-// ScheduleMaxAttempts is how many runs the task of a slot gets when its schedule does not say: enough to survive a
-// crash or two, few enough that a broken job does not pile up on its own cadence.
+// ScheduleMaxAttempts is how many attempts the task of a slot gets if its schedule does not say. They are enough to survive
+// a crash or two, and so few that a broken job does not pile up at its own interval.
 const ScheduleMaxAttempts = 3
 
 // Schedule is a named rule for when, and the task that each of its slots becomes.
@@ -22,13 +22,13 @@ type Schedule struct {
 	Name string
 	// Rule says when.
 	schedule.Rule
-	// Task is the type of its tasks. Required.
+	// Task is the type of the schedule's tasks. Required.
 	Task string
-	// Payload is theirs too.
+	// Payload is the payload of the schedule's tasks.
 	Payload json.RawMessage
 
-	// Queue, Priority, Timeout, MaxAttempts and Backoff are those of its tasks; see task.Task. MaxAttempts defaults to
-	// ScheduleMaxAttempts.
+	// Queue, Priority, Timeout, MaxAttempts and Backoff apply to the schedule's tasks; see task.Task. MaxAttempts defaults
+	// to ScheduleMaxAttempts.
 	Queue       string
 	Priority    task.Priority
 	Timeout     time.Duration
@@ -36,7 +36,7 @@ type Schedule struct {
 	Backoff     task.Backoff
 }
 
-// Validate refuses a schedule that could not run: a bad name, rule, task or number.
+// Validate refuses a schedule that could not run: an invalid name, rule, task or number.
 func (s *Schedule) Validate(l task.Limits) error {
 	if err := task.CheckName("name", s.Name); err != nil {
 		return err
@@ -57,18 +57,18 @@ func (s *Schedule) Validate(l task.Limits) error {
 const (
 	// Declared schedules come from the code or config of a release, and leave with it.
 	Declared = "declared"
-	// Applied schedules were made by hand, and stay until somebody deletes them.
+	// Applied schedules were made by hand, and stay until a user deletes them.
 	Applied = "applied"
 )
 
-// definition is a schedule as it lies in Redis.
+// definition is a schedule as it is stored in Redis.
 type definition struct {
 	definitionHead
 	Schedule
 }
 
-// definitionHead are the fields of a definition besides its schedule. V is 1; a field that is added must be one that an
-// older release may ignore, or V rises and older releases leave the schedule alone.
+// definitionHead holds the fields of a definition besides its schedule. V is 1. A new field must be one that an older
+// release may ignore; otherwise V rises, and older releases leave the schedule alone.
 type definitionHead struct {
 	V       int    `json:"v"`
 	Origin  string `json:"origin"`
@@ -77,7 +77,7 @@ type definitionHead struct {
 
 const definitionVersion = 1
 
-// MarshalJSON is needed because Schedule has its own, which embedding would make the whole's.
+// MarshalJSON is needed because Schedule has its own, which embedding would promote.
 func (d definition) MarshalJSON() ([]byte, error) { return joinJSON(d.definitionHead, d.Schedule) }
 
 // UnmarshalJSON is the inverse of MarshalJSON.
@@ -101,7 +101,7 @@ type scheduleFields struct {
 	BackoffCap  int64           `json:"backoff_cap_ms,omitempty"`
 }
 
-// MarshalJSON writes the rule's fields and the task's side by side.
+// MarshalJSON writes the fields of the rule and of the task side by side.
 func (s Schedule) MarshalJSON() ([]byte, error) {
 	f := scheduleFields{
 		Name: s.Name, Task: s.Task, Payload: s.Payload, Queue: s.Queue, Timeout: s.Timeout.Milliseconds(),
@@ -159,7 +159,7 @@ func joinJSON(a, b any) ([]byte, error) {
 	return append(append(x[:len(x)-1], ','), y[1:]...), nil
 }
 
-// UnmarshalJSON reads what MarshalJSON wrote. Fields it does not know are ignored: a newer release wrote them.
+// UnmarshalJSON reads what MarshalJSON wrote. It ignores unknown fields: a newer release wrote them.
 func (s *Schedule) UnmarshalJSON(b []byte) error {
 	var f scheduleFields
 	if err := json.Unmarshal(b, &f); err != nil {
@@ -185,15 +185,15 @@ func (d *definition) encode() (string, error) {
 	return string(b), nil
 }
 
-// saidBy reports whether a stored definition has the same schedule and origin as this one, whose text is given. It goes
-// by the text, which is much faster than reading it: a new release compares all of its schedules. What is spelt
-// otherwise may still be the same.
+// saidBy reports whether a stored definition has the same schedule and origin as this one, whose text is given. It compares
+// the texts, which is much faster than decoding: a new release compares all of its schedules. A definition that is written
+// differently may still say the same.
 func (d *definition) saidBy(stored, text string) bool {
 	head, err := json.Marshal(d.definitionHead)
 	if err != nil || len(head) >= len(text) {
 		return false
 	}
-	was, ok := strings.CutSuffix(stored, text[len(head)-1:]) // from the comma behind the head
+	was, ok := strings.CutSuffix(stored, text[len(head)-1:]) // from the comma after the head
 	var old definitionHead
 	return ok && json.Unmarshal([]byte(was+"}"), &old) == nil && old.V == d.V && old.Origin == d.Origin
 }
@@ -210,14 +210,14 @@ func decodeDefinition(name, text string) (*definition, error) {
 	return d, nil
 }
 
-// same reports whether two schedules say the same, whoever declared them.
+// same reports whether two schedules say the same, whichever release declared them.
 func same(a, b *Schedule) bool {
 	x, err1 := json.Marshal(a)
 	y, err2 := json.Marshal(b)
 	return err1 == nil && err2 == nil && bytes.Equal(x, y)
 }
 
-// slotTask is the task of one slot.
+// slotTask returns the task of one slot.
 func (s *Schedule) slotTask(slot time.Time) *task.Task {
 	t := &task.Task{
 		ID: task.SlotID(s.Name, slot), Type: s.Task, Payload: s.Payload, Queue: s.Queue, Priority: s.Priority,
@@ -240,10 +240,10 @@ func (s *Schedule) slotTask(slot time.Time) *task.Task {
 	return t
 }
 
-// exclusive reports whether its runs may not overlap.
+// exclusive reports whether the schedule's runs may not overlap.
 func (s *Schedule) exclusive() bool { return s.slotTask(time.Time{}).Key != "" }
 
-// anchor says how slot zero is found when the schedule is new, and whether slots before now are to be passed over.
+// anchor says how to find slot zero of a new schedule, and whether to pass over the slots before now.
 func (s *Schedule) anchor() (a queue.Anchor, fromNow bool) {
 	switch {
 	case s.Start == "" || s.Cron != "" && s.Start == schedule.StartAligned:

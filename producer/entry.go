@@ -15,20 +15,20 @@ type entry struct {
 	head definitionHead
 	s    *Schedule
 	grid schedule.Grid
-	raw  string // last run as it lies in Redis
+	raw  string // last run as it is stored in Redis
 	last queue.Last
-	next time.Time // the first slot not dealt with; zero if there is none
-	at   int       // its place in the plan, -1 if it has none
+	next time.Time // the first slot that is not dealt with; zero if there is none
+	at   int       // its index in the plan, -1 if it has none
 
-	owed   string       // what it is behind with, as it lies in Redis
-	behind []queue.Span // the same
-	stray  []queue.Span // the same, if it is of another grid
-	queued bool         // it waits for its turn to push it
+	owed   string       // what it is behind with, as it is stored in Redis
+	behind []queue.Span // the same, decoded
+	stray  []queue.Span // the same, of another grid
+	queued bool         // it waits for its turn to be pushed
 
 	crowded bool // so many of its slots wait that new ones are skipped: see [entry.probe]
 }
 
-// newEntry makes an entry of what lies in Redis. It returns nil for a schedule that is not there any more.
+// newEntry makes an entry of what is stored in Redis. It returns nil for a schedule that no longer exists.
 func newEntry(st queue.Stored) (*entry, error) {
 	if st.Definition == "" || st.Last == "" {
 		return nil, nil
@@ -54,7 +54,7 @@ func newEntry(st queue.Stored) (*entry, error) {
 	return e, nil
 }
 
-// follow takes in that a move was made.
+// follow takes in a move that was made.
 func (e *entry) follow(m *move) {
 	e.owed, e.behind, e.stray = m.step.Remains, m.behind, nil
 	e.set(m.last)
@@ -68,10 +68,10 @@ func (e *entry) set(last queue.Last) {
 	}
 }
 
-// ended reports whether no slot is to come, though nobody paused it.
+// ended reports whether no slot is to come although the schedule is not paused.
 func (e *entry) ended() bool { return !e.last.Paused && e.next.IsZero() }
 
-// exhausted reports whether it has had all its runs, or will have when it is behind with none.
+// exhausted reports whether it has had all its runs, or will have had them when it is no longer behind.
 func (e *entry) exhausted() bool {
 	return e.s.MaxRuns > 0 && e.last.Runs+e.count(e.behind) >= e.s.MaxRuns
 }
@@ -79,8 +79,8 @@ func (e *entry) exhausted() bool {
 // spent reports whether it has had all its runs.
 func (e *entry) spent() bool { return e.s.MaxRuns > 0 && e.last.Runs >= e.s.MaxRuns }
 
-// takenBack is the last moment whose slot a change may have taken back out of the due sets, if nothing was pushed since.
-// Every change leaves a revision that is at least the clock, and the last run at no more than that.
+// takenBack returns the last moment whose slot a change may have taken back out of the due sets, if nothing was pushed
+// since. Every change leaves a revision that is at least the clock, and a last run that is at most that.
 func (e *entry) takenBack(pushedAhead time.Duration) time.Time {
 	if store.Ms(e.last.Slot) > e.last.Rev {
 		return time.Time{}
@@ -88,7 +88,7 @@ func (e *entry) takenBack(pushedAhead time.Duration) time.Time {
 	return maxTime(e.last.Slot, e.last.Anchor).Add(pushedAhead)
 }
 
-// after is the first slot after a moment; the zero moment is before every slot.
+// after returns the first slot after a moment; the zero moment is before every slot.
 func (e *entry) after(t time.Time) time.Time {
 	if t.IsZero() {
 		t = e.last.Anchor.Add(-time.Millisecond)
@@ -96,7 +96,7 @@ func (e *entry) after(t time.Time) time.Time {
 	return e.grid.Next(t)
 }
 
-// upTo is the last slot that is not after a moment.
+// upTo returns the last slot that is not after a moment.
 func (e *entry) upTo(t time.Time) time.Time { return e.grid.Prev(t.Add(time.Nanosecond)) }
 
 // plan is a heap of entries by their next slot.
@@ -123,7 +123,7 @@ func (p *plan) Pop() any {
 	return e
 }
 
-// fix puts an entry where its next slot belongs, in or out.
+// fix puts an entry where its next slot belongs, in or out of the plan.
 func (p *plan) fix(e *entry) {
 	switch {
 	case e.next.IsZero() && e.at >= 0:

@@ -14,53 +14,52 @@ import (
 )
 
 const (
-	// abreast is how many calls of one task each are on their way before others wait.
+	// abreast is how many calls of one task each are under way before others wait.
 	abreast = 2
-	// groupBytes bounds the payloads of one shared call: a long one keeps everybody waiting.
+	// groupBytes bounds the payloads of one shared call, because a long call delays all its callers.
 	groupBytes = 256 << 10
-	// aloneBytes is the largest payload that shares a call. A larger one would cost its neighbours time, and for one
-	// that is far too large Redis hangs up on all.
+	// aloneBytes is the largest payload that shares a call. A larger one would delay the other calls, and if one is far too
+	// large, Redis hangs up on all of them.
 	aloneBytes = 16 << 10
-	// sharedTimeout ends a shared call that the client's own timeouts do not, because no one caller's context may.
+	// sharedTimeout ends a shared call if the client's timeouts do not. The context of a single caller may not end it.
 	sharedTimeout = 30 * time.Second
 )
 
-// group lets concurrent calls that add one task each share round trips. A call that finds less than [abreast] others on
-// their way leaves at once, on its caller's goroutine: nobody waits for company. Those who come later wait, and leave
-// together as soon as one lands.
+// group lets concurrent calls that add one task each share round trips. A call that finds fewer than [abreast] others under
+// way is sent at once, on its caller's goroutine: it does not wait for company. Later calls wait, and are sent together as
+// soon as one returns.
 //
-// One shared call is on its way at a time: two of half the size cost Redis and the client a quarter more a task, and
-// are no faster where the two have two cores between them.
+// One shared call is under way at a time. Two of half the size cost Redis and the client a quarter more a task, and are no
+// faster where Redis and the client have two cores between them.
 type group struct {
 	q *queue.Queue
 
 	mu       sync.Mutex
-	alone    int     // on their way
+	alone    int     // under way
 	shuttles bool    // shared calls are being made
-	waiting  []*call // only while somebody is on the way
+	waiting  []*call // empty while no call is under way
 
 	batch batch     // of the shuttle
-	idle  sync.Pool // calls that were answered; not shared by groups, whose channels a synctest bubble may own
+	idle  sync.Pool // calls that were answered; groups do not share them, as their channels may belong to a synctest bubble
 }
 
-// call is one caller's wish to add a task, and the answer to it. It has a copy of the task: a caller whose context ends
-// goes, and may do with its own what it likes while the call is still being sent.
+// call is one caller's request to add a task, and its answer. It has a copy of the task: a caller whose context ends
+// returns, and may change its own task while the call is still being sent.
 type call struct {
 	ctx    context.Context // for its values
 	task   task.Task
 	look   bool
-	answer chan answer // has room for one, so that nobody waits for a caller that has gone
+	answer chan answer // has room for one answer, so that the sender does not block when the caller has gone
 }
 
-// answer is why the task was refused, or why it is not known what became of it.
+// answer says why the task was refused, or why the outcome is unknown.
 type answer struct{ refused, err error }
 
-// add adds a task that was checked and has its ID. What fails a shared call fails all of it, but for a denied key: that
-// is found before anything is written, and each goes again by itself.
+// add adds a task that was checked and has its ID. An error fails all calls of a shared call, with one exception: a denied
+// key is found before anything is written, so each call is sent again by itself.
 //
-// The end of the context while the task waits takes it back, with an
-// error that matches only that of the context; on the way it may have been added, and the error matches
-// [store.ErrUnreachable] too.
+// If the context ends while the task waits, add takes the task back, and the error matches only that of the context. If it
+// ends while the call is under way, the task may have been added, and the error matches [store.ErrUnreachable] too.
 func (g *group) add(ctx context.Context, t *task.Task, look bool) (refused, err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, notAdded(err)
@@ -80,7 +79,7 @@ func (g *group) add(ctx context.Context, t *task.Task, look bool) (refused, err 
 	case <-ctx.Done():
 		return g.leave(ctx, c)
 	}
-	if errors.Is(err, store.ErrDenied) { // before the script ran, and perhaps for a queue that only a neighbour uses
+	if errors.Is(err, store.ErrDenied) { // before the script ran, and perhaps for a queue that only another call uses
 		return g.one(ctx, t, look)
 	}
 	return refused, err
@@ -107,13 +106,13 @@ func (g *group) call(ctx context.Context, t *task.Task, look bool) *call {
 	return c
 }
 
-// forget takes back a call that nobody else knows any more.
+// forget puts a call back into the pool. No other goroutine may still hold it.
 func (g *group) forget(c *call) {
 	c.ctx, c.task = nil, task.Task{Payload: c.task.Payload[:0]}
 	g.idle.Put(c)
 }
 
-// board returns nil if there is room to leave at once, else a call that waits.
+// board returns nil if the call may be sent at once, else a call that waits.
 func (g *group) board(ctx context.Context, t *task.Task, look bool) *call {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -126,7 +125,7 @@ func (g *group) board(ctx context.Context, t *task.Task, look bool) *call {
 	return c
 }
 
-// leave takes a call back, if it still waits.
+// leave takes a call back if it still waits.
 func (g *group) leave(ctx context.Context, c *call) (refused, err error) {
 	g.mu.Lock()
 	i := slices.Index(g.waiting, c)
@@ -139,7 +138,7 @@ func (g *group) leave(ctx context.Context, c *call) (refused, err error) {
 		return nil, notAdded(ctx.Err())
 	}
 	select {
-	case a := <-c.answer: // it came at the same moment
+	case a := <-c.answer: // the answer came at the same moment
 		return a.refused, a.err
 	default:
 		return nil, fmt.Errorf("enqueue: %w: no answer yet: %w", store.ErrUnreachable, ctx.Err())
@@ -148,8 +147,8 @@ func (g *group) leave(ctx context.Context, c *call) (refused, err error) {
 
 func notAdded(err error) error { return fmt.Errorf("enqueue: nothing was added: %w", err) }
 
-// land ends a call that left at once. Those who have come meanwhile leave now, on a goroutine of their own: the caller
-// has its answer, and goes.
+// land ends a call that was sent at once. The calls that have come meanwhile are sent now, on a goroutine of their own,
+// because this caller has its answer and returns.
 func (g *group) land() {
 	g.mu.Lock()
 	defer g.mu.Unlock()

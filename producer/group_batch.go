@@ -15,18 +15,18 @@ type batch struct {
 	tasks []*task.Task
 }
 
-// shuttle sends those who wait, a batch a round trip, until nobody does.
+// shuttle sends the waiting calls, a batch a round trip, until none waits.
 func (g *group) shuttle() {
 	for g.take() {
 		g.batch.send(g.q)
-		// Those who have just been answered may have more, and leave with the others if they are let run first. Twice,
+		// Callers that have just been answered may have more tasks, and share the next batch if they may run first. Twice,
 		// because an idle thread brings this goroutine back at once.
 		runtime.Gosched()
 		runtime.Gosched()
 	}
 }
 
-// take fills the batch with those who have waited longest, or ends the shuttle if nobody does.
+// take fills the batch with the calls that have waited longest. If none waits, it ends the shuttle.
 func (g *group) take() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -40,7 +40,7 @@ func (g *group) take() bool {
 	return true
 }
 
-// fitting is how many of the calls go into one batch.
+// fitting returns how many of the calls fit into one batch.
 func fitting(waiting []*call) int {
 	size := 0
 	for i, c := range waiting {
@@ -52,12 +52,12 @@ func fitting(waiting []*call) int {
 	return len(waiting)
 }
 
-// send adds all of a batch or nothing, tells everyone, and empties it.
+// send adds all tasks of a batch or none, answers every call, and empties the batch.
 func (b *batch) send(q *queue.Queue) {
 	look := false
 	for _, c := range b.calls {
 		b.tasks = append(b.tasks, &c.task)
-		look = look || c.look // of an ID that was made for its task nothing is found
+		look = look || c.look // for an ID that was made for its task there is nothing to find
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(b.calls[0].ctx), sharedTimeout)
 	refused, _, err := q.Enqueue(ctx, b.tasks, look)

@@ -11,19 +11,20 @@ import (
 	"github.com/onbeat/onbeat/store"
 )
 
-// over reports whether a term is over, by an answer of Redis.
+// over reports whether an answer of Redis says that the term is over.
 func over(err error) bool {
 	return errors.Is(err, queue.ErrNotLeader) || errors.Is(err, queue.ErrFenced)
 }
 
-// special reports whether an error lies in what was sent, rather than in the term, the way to Redis or its state.
+// special reports whether an error is the fault of what was sent, and not of the term, the connection or the state of
+// Redis.
 func special(ctx context.Context, err error) bool {
 	return ctx.Err() == nil && !over(err) && !store.Retryable(err) && !errors.Is(err, store.ErrFull) &&
 		!errors.Is(err, store.ErrDenied) && !errors.Is(err, store.ErrWrongType) && !errors.Is(err, context.Canceled)
 }
 
-// send is [queue.Queue.Advance] for steps of which one may be refused for what it is: that one is set aside, and holds up
-// no other schedule. It counts as moved.
+// send is [queue.Queue.Advance] for steps of which Redis may refuse one for what it is: send sets that one aside, so that
+// it delays no other schedule. The step counts as moved.
 func (t *tenure) send(ctx context.Context, steps []queue.Step) (now time.Time, dropped int, moved []int, err error) {
 	now, dropped, moved, err = t.q.Advance(ctx, t.term, steps)
 	switch {
@@ -45,7 +46,7 @@ func (t *tenure) send(ctx context.Context, steps []queue.Step) (now time.Time, d
 		t.progress.failed(err)
 		return t.clock.Now(), 0, []int{0}, nil
 	}
-	moved = nil // what was done before the error has moved since
+	moved = nil // a step that was made before the error is stale by now, and counts as moved below
 	for _, part := range [][2]int{{0, len(steps) / 2}, {len(steps) / 2, len(steps)}} {
 		at, n, again, err := t.send(ctx, steps[part[0]:part[1]])
 		if err != nil {
@@ -59,7 +60,7 @@ func (t *tenure) send(ctx context.Context, steps []queue.Step) (now time.Time, d
 	return now, dropped, moved, nil
 }
 
-// isAside reports whether a schedule is left alone for now: one that was set aside, and is as it was.
+// isAside reports whether a schedule is left alone for now: it was set aside and has not changed since.
 func (t *tenure) isAside(st queue.Stored) bool {
 	last, ok := t.aside[st.Name]
 	if ok && last != st.Last {
@@ -68,7 +69,7 @@ func (t *tenure) isAside(st queue.Stored) bool {
 	return ok && last == st.Last
 }
 
-// retryAside takes back what was set aside: it may pass now.
+// retryAside takes back what was set aside, because it may pass now.
 func (t *tenure) retryAside(ctx context.Context) error {
 	names := slices.Sorted(maps.Keys(t.aside))
 	clear(t.aside)

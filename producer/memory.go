@@ -10,15 +10,15 @@ import (
 	"github.com/onbeat/onbeat/queue"
 )
 
-// memory is what an instance that led knows of the schedules: if Redis comes back without them, they go on as they were,
-// on their grid. Who never led knows nothing, and declares them anew.
+// memory is what an instance that has led knows of the schedules. If Redis comes back without them, the instance restores
+// them as they were, on their grid. An instance that never led has no memory: it declares the schedules anew.
 type memory struct {
 	version int64
 	entries map[string]*entry
 	seen    time.Time // the clock of Redis when it last answered; what was due by then was claimed
 }
 
-// known is what this term knows: until it has read all there is, what was known before.
+// known returns what this term knows: the memory from before the term, until the term has read all schedules.
 func (t *tenure) known() memory {
 	if !t.whole {
 		return t.before
@@ -30,7 +30,8 @@ func (t *tenure) known() memory {
 	return memory{version: t.version, entries: t.entries, seen: seen}
 }
 
-// remember keeps what a term knew when it ended, unless somebody else leads now, who knows better.
+// remember keeps what a term knew when it ended. If another instance leads now, it keeps nothing: the new leader knows
+// better.
 func (s *Scheduler) remember(ctx context.Context, t *tenure, err error) {
 	s.memory = t.known()
 	if errors.Is(err, queue.ErrNotLeader) || errors.Is(context.Cause(ctx), instance.ErrDeposed) {
@@ -38,16 +39,16 @@ func (s *Scheduler) remember(ctx context.Context, t *tenure, err error) {
 	}
 }
 
-// forget drops what is remembered when a stay ends in which somebody else led.
+// forget drops the memory when a stay ends in which another instance led.
 func (s *Scheduler) forget(stay *instance.Stay) {
 	if v := stay.View(); v.Leader != "" && v.Leader != stay.ID {
 		s.memory = memory{}
 	}
 }
 
-// recall makes the schedules again that Redis lost, before anybody leads who would make them anew. It waits for Redis to
-// answer, for as long as the stay lives; what Redis refuses, because it is full, is left to the term. Until then all stays
-// remembered: Redis may be lost once more.
+// recall restores the schedules that Redis lost, before a new leader could make them anew. It waits for Redis to answer,
+// for as long as the stay lives. What Redis refuses, because it is full, is left to the term. The memory is kept until
+// then, because Redis may be lost once more.
 func (s *Scheduler) recall(stay *instance.Stay) {
 	if len(s.memory.entries) == 0 {
 		return
@@ -59,8 +60,8 @@ func (s *Scheduler) recall(stay *instance.Stay) {
 	})
 }
 
-// restored makes the schedule as it was at seen. A slot up to then has run as far as anybody knows, which is more than
-// Redis does; one after it is pushed, perhaps again.
+// restored makes the change that restores the schedule as it was at seen. As far as this instance knows, the slots up to
+// seen have run, which is more than Redis knows. The slots after seen are pushed, some of them perhaps again.
 func (e *entry) restored(seen time.Time) (*queue.Change, error) {
 	d := definition{definitionHead: e.head, Schedule: *e.s}
 	text, err := d.encode()

@@ -6,18 +6,17 @@ import (
 	"github.com/onbeat/onbeat/task"
 )
 
-// What the dispatcher names by itself, and callers may not: slots (name@milliseconds), those of a backfill, and the keys by
-// which the runs of a schedule are held apart. A caller's task under such a name would take the place of a slot, or hold
-// it up.
+// Names that are reserved for the dispatcher: slots (name@milliseconds), slots of a backfill, and the keys that keep a
+// schedule's runs from overlapping. A caller's task with such a name would take the place of a slot, or delay it.
 const (
 	backfillMark = "+backfill"
 	scheduleKey  = "schedule:"
 )
 
-// errNilTask refuses a nil task, which is a mistake in the caller's program.
+// errNilTask refuses a nil task, which is a bug in the caller's program.
 var errNilTask = &task.FieldError{Field: "task", Reason: "is nil", Hint: "make one with task.New"}
 
-// checkNames refuses a caller's task that is nil or has a name of the dispatcher's.
+// checkNames refuses a caller's task that is nil or has a reserved name.
 func checkNames(t *task.Task) error {
 	if t == nil {
 		return errNilTask

@@ -18,15 +18,15 @@ import (
 type Plan struct {
 	// Result is what Apply would return.
 	Result ApplyResult
-	// Changes are the fields that Apply would change, by name. Empty unless Result is Changed; empty too if the schedule that
-	// is there cannot be read, because a newer release wrote it.
+	// Changes are the fields that Apply would change, by name. Empty unless Result is Changed; also empty if the stored
+	// schedule cannot be read because a newer release wrote it.
 	Changes []FieldChange
-	// Release declares the schedule that is there, and its next leader declares that again. Empty: no release does.
+	// Release is the release that declares the stored schedule; its next leader declares that again. Empty: none does.
 	Release string
 }
 
-// FieldChange is a field that differs: its name, as in JSON and YAML, below the payload with dots; then what it is and what
-// it would be, "" where it is not set.
+// FieldChange is a field that differs. It has the field's name as in JSON and YAML (within a payload with dots), the old
+// value and the new one; a value that is not set is "".
 type FieldChange struct {
 	Field string `json:"field"`
 	From  string `json:"from"`
@@ -57,7 +57,7 @@ func (s *Schedules) Plan(ctx context.Context, want Schedule) (Plan, error) {
 	return p, err
 }
 
-// changesOf lists the fields by which two schedules differ.
+// changesOf lists the fields in which two schedules differ.
 func changesOf(was, want *Schedule) ([]FieldChange, error) {
 	a, err := fieldsOf(was)
 	if err != nil {
@@ -75,20 +75,20 @@ func changesOf(was, want *Schedule) ([]FieldChange, error) {
 			list = append(list, FieldChange{name, a[name], b[name]})
 		}
 	}
-	if len(list) == 0 && !same(was, want) { // it says the same in another order
+	if len(list) == 0 && !same(was, want) { // the same values in another order
 		list = append(list, FieldChange{"payload", string(was.Payload), string(want.Payload)})
 	}
 	return list, nil
 }
 
-// fieldsOf are the fields of a schedule that are set, as text.
+// fieldsOf returns the fields of a schedule that are set, as text.
 func fieldsOf(s *Schedule) (map[string]string, error) {
 	b, err := json.Marshal(s)
 	if err != nil {
 		return nil, err
 	}
 	d := json.NewDecoder(bytes.NewReader(b))
-	d.UseNumber() // a number need not fit
+	d.UseNumber() // a number may not fit into a float64
 	var top map[string]any
 	if err := d.Decode(&top); err != nil {
 		return nil, err
@@ -110,8 +110,8 @@ func fieldsOf(s *Schedule) (map[string]string, error) {
 	return out, nil
 }
 
-// flatten writes a JSON value as text, of an object each of its values by itself. A text in the payload keeps its quotes: "5" is
-// not 5 there.
+// flatten writes a JSON value as text; of an object, it writes each value by itself. Text in a payload keeps its quotes,
+// because "5" is not 5 there.
 func flatten(out map[string]string, path string, v any) {
 	if text, ok := v.(string); ok && path != "payload" && !strings.HasPrefix(path, "payload.") {
 		out[path] = text

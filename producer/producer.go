@@ -16,7 +16,7 @@ import (
 type Config struct {
 	// Limits bound what a task may hold.
 	Limits task.Limits
-	// Check, if set, refuses a payload that a type's handler could not use. Types it does not know pass.
+	// Check, if set, refuses a payload that the type's handler could not use. It must accept types that it does not know.
 	Check func(typ string, payload []byte) error
 }
 
@@ -30,22 +30,23 @@ type Producer struct {
 // New returns a producer.
 func New(q *queue.Queue, cfg Config) *Producer { return &Producer{q: q, cfg: cfg, group: group{q: q}} }
 
-// Result is what became of one task of a batch.
+// Result says what became of one task of a batch.
 type Result struct {
-	// ID names the task, or the one that stands in its place.
+	// ID is that of the task, or of the task that took its place.
 	ID string
-	// Err is nil if the task was added. It matches [queue.ErrDuplicate] if it was not, because its ID or unique key is
-	// taken.
+	// Err is nil if the task was added. It matches [queue.ErrDuplicate] if the task was refused because its ID or unique
+	// key is taken.
 	Err error
 }
 
-// Enqueue adds one task, shaped by options, and returns its ID. Many goroutines that call it at the same time share
-// round trips; one by itself is not delayed for that.
+// Enqueue adds one task, with the options applied, and returns its ID. Concurrent calls share round trips; a single call is
+// not delayed for that.
 //
-// The error matches [task.ErrInvalid] for a task that could not be enqueued, [queue.ErrDuplicate] if its ID or unique
-// key is taken (the ID returned is the one that stands), [store.ErrFull] if Redis has no memory for it: nothing was
-// added. After [store.ErrUnreachable] it may have been added; enqueueing the same ID again is refused if it was. An error
-// that matches that of ctx, and not [store.ErrUnreachable], says that ctx ended before the task was sent.
+// The error matches [task.ErrInvalid] if the task is invalid, [queue.ErrDuplicate] if its ID or unique key is taken
+// (Enqueue then returns the ID of the task that holds it), and [store.ErrFull] if Redis has no memory for it. In these
+// cases nothing was added. After [store.ErrUnreachable] the task may have been added: enqueue the same ID again, which is
+// refused if it was. An error that matches that of ctx, and not [store.ErrUnreachable], says that ctx ended before the task
+// was sent.
 func (p *Producer) Enqueue(ctx context.Context, t *task.Task, opts ...task.Option) (string, error) {
 	if t == nil { // the options would panic
 		return "", &BatchError{Of: 1, Err: errNilTask}
@@ -56,7 +57,7 @@ func (p *Producer) Enqueue(ctx context.Context, t *task.Task, opts ...task.Optio
 	return p.enqueue(ctx, t)
 }
 
-// enqueue is Enqueue for the dispatcher's own names too.
+// enqueue is Enqueue that also accepts reserved names.
 func (p *Producer) enqueue(ctx context.Context, t *task.Task) (string, error) {
 	if err := p.Check(t); err != nil {
 		return t.ID, &BatchError{Of: 1, Err: err}
@@ -73,11 +74,11 @@ func (p *Producer) enqueue(ctx context.Context, t *task.Task) (string, error) {
 	}
 }
 
-// EnqueueAll adds tasks, thousands a round trip. Every task is checked before the first is added: a bad one is an
-// error of type [*BatchError] and nothing is written. Tasks without an ID get one, in place. The result has an entry
-// for each task that was dealt with: after an error, fewer than tasks.
+// EnqueueAll adds tasks, thousands a round trip. It checks every task before it adds the first: if one is invalid, the
+// error is a [*BatchError] and nothing is written. It sets the ID of each task that has none. The result has an entry for
+// each task that was dealt with; after an error, these are fewer than the tasks.
 //
-// Batches over [queue.MaxBatch] are added part by part, each whole or not at all.
+// A batch of more than [queue.MaxBatch] tasks is added in parts, each whole or not at all.
 func (p *Producer) EnqueueAll(ctx context.Context, tasks []*task.Task) ([]Result, error) {
 	for i, t := range tasks {
 		if err := checkNames(t); err != nil {
@@ -87,7 +88,7 @@ func (p *Producer) EnqueueAll(ctx context.Context, tasks []*task.Task) ([]Result
 	return p.enqueueAll(ctx, tasks)
 }
 
-// enqueueAll is EnqueueAll for the dispatcher's own names too.
+// enqueueAll is EnqueueAll that also accepts reserved names.
 func (p *Producer) enqueueAll(ctx context.Context, tasks []*task.Task) ([]Result, error) {
 	now := time.Now()
 	look := false
@@ -116,7 +117,7 @@ func (p *Producer) enqueueAll(ctx context.Context, tasks []*task.Task) ([]Result
 	return results, nil
 }
 
-// named gives a task what it needs to be added, and reports whether its ID was the caller's choice: it may be taken.
+// named fills in what a task needs to be added. It reports whether the caller chose the ID: such an ID may be taken.
 func named(t *task.Task, now time.Time) bool {
 	if t.Created.IsZero() {
 		t.Created = now.Truncate(time.Millisecond)
@@ -131,7 +132,7 @@ func named(t *task.Task, now time.Time) bool {
 	return true
 }
 
-// standing is the ID of the task that a refused one met, or its own.
+// standing returns the ID of the task that a refused task met, or else the task's own.
 func standing(refused error, id string) string {
 	if refused == nil {
 		return id
@@ -143,7 +144,7 @@ func standing(refused error, id string) string {
 	return id
 }
 
-// Check refuses a task that could not be enqueued.
+// Check refuses a task that Enqueue would refuse.
 func (p *Producer) Check(t *task.Task) error {
 	if t == nil {
 		return errNilTask
@@ -157,10 +158,10 @@ func (p *Producer) Check(t *task.Task) error {
 	return nil
 }
 
-// tries is how often a call that surely changed nothing is made again, over about two seconds.
+// tries is how often a call that surely changed nothing is sent, over about two seconds.
 const tries = 6
 
-// again waits and reports whether to try again: only if the call surely did not happen.
+// again waits and reports whether to send the call again: only if it surely changed nothing.
 func (p *Producer) again(ctx context.Context, err error, n int) bool {
 	if n >= tries || !errors.Is(err, store.ErrBusy) && !store.NotSent(err) {
 		return false
@@ -174,7 +175,7 @@ func (p *Producer) again(ctx context.Context, err error, n int) bool {
 	}
 }
 
-// BatchError says which task of a batch was refused. It unwraps to why.
+// BatchError says which task of a batch was refused. It unwraps to the reason.
 type BatchError struct {
 	Index int // from 0
 	Of    int

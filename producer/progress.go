@@ -11,19 +11,19 @@ import (
 	"github.com/onbeat/onbeat/store"
 )
 
-// progress is how a leader's work gets on. The goroutine that works writes it, and another reads it, because the first may
-// be blocked.
+// progress says how the leader's work gets on. The goroutine that works writes it, and another goroutine reads it, because
+// the first may be blocked.
 type progress struct {
 	mu    sync.Mutex
-	owed  time.Time   // since when there has been work of which nothing was done, or when there will be some
-	err   error       // what failed last, since then
+	owed  time.Time   // since when work has waited without a step, or when the next work will come
+	err   error       // the last error since then
 	alarm *time.Timer // ends the attempt under way
 }
 
-// stalled is how long an attempt goes on in which no step is made.
+// stalled is how long an attempt may go on without a step.
 const stalled = time.Minute
 
-// begin says that there is work now.
+// begin records that there is work now.
 func (p *progress) begin() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -32,7 +32,7 @@ func (p *progress) begin() {
 	}
 }
 
-// made says that a step of it was made.
+// made records that a step was made.
 func (p *progress) made() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -42,7 +42,7 @@ func (p *progress) made() {
 	}
 }
 
-// rest says that there is nothing to do for a while.
+// rest records that there is nothing to do for a while.
 func (p *progress) rest(d time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -61,8 +61,8 @@ func (p *progress) state() (owed time.Time, err error) {
 	return p.owed, p.err
 }
 
-// attempt is the context of one attempt at something: each call in it may take so long, and all of it may take as long as
-// steps are made.
+// attempt returns the context of one attempt. Each call in it may take as long as call says, and the attempt as a whole
+// goes on as long as steps are made.
 func (p *progress) attempt(ctx context.Context, call time.Duration) (context.Context, func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	p.mu.Lock()
@@ -78,27 +78,27 @@ func (p *progress) attempt(ctx context.Context, call time.Duration) (context.Con
 	}
 }
 
-// eachCall is a context whose deadline is always so far off: a client asks for it with each call.
+// eachCall is a context whose deadline is always the same time ahead: the client asks for it with each call.
 type eachCall struct {
 	context.Context
 	most time.Duration
 }
 
-// Deadline is that of a call that begins now.
+// Deadline returns the deadline of a call that begins now.
 func (c eachCall) Deadline() (time.Time, bool) { return time.Now().Add(c.most), true }
 
 // callLimit bounds one call. Slots are pushed two leases ahead, so a call that is given up is tried again in time.
 func callLimit(stay *instance.Stay) time.Duration { return max(stay.Lease()/2, 500*time.Millisecond) }
 
-// stuckAfter is for how long a leader may owe work without a step: then it hands over, a lease before the first slot is
+// stuckAfter is how long a leader may owe work without making a step. Then it hands over, a lease before the first slot is
 // late.
 func stuckAfter(stay *instance.Stay) time.Duration { return max(stay.Lease(), 2*time.Second) }
 
-// sayEvery is how often it is said, while it lasts, that a leader cannot schedule.
+// sayEvery is how often the leader repeats in its log that it cannot schedule.
 const sayEvery = time.Minute
 
-// watch sees to it that an instance that leads schedules, until ctx ends: if it makes no step for a lease, it
-// says so, and hands over if another instance could lead. Else it goes on trying.
+// watch checks, until ctx ends, that a leader schedules. If the leader makes no step for a lease, watch logs that, and
+// hands over if another instance could lead. Else the leader goes on trying.
 func (s *Scheduler) watch(ctx context.Context, stay *instance.Stay) {
 	most := stuckAfter(stay)
 	tick := time.NewTicker(most / 4)
@@ -129,8 +129,8 @@ func (s *Scheduler) watch(ctx context.Context, stay *instance.Stay) {
 	}
 }
 
-// standDown says that the leader cannot schedule, and hands over if that helps: a Redis that is full, or lacks replicas, is
-// that for all.
+// standDown logs that the leader cannot schedule, and hands over if that helps. It does not help if Redis is full or lacks
+// replicas: then no instance could schedule.
 func (s *Scheduler) standDown(ctx context.Context, stay *instance.Stay, term queue.Term, since time.Duration, err error, say bool) {
 	why := "no call returns"
 	if err != nil {

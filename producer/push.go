@@ -9,11 +9,11 @@ import (
 	"github.com/onbeat/onbeat/queue"
 )
 
-// ahead is how far beyond the horizon slots are pushed once they are pushed at all, so that a schedule that is due
-// often is pushed in batches and not slot by slot.
+// ahead is how far beyond the horizon slots are pushed once a push is needed at all, so that a frequent schedule is pushed
+// in batches and not slot by slot.
 func (t *tenure) ahead() time.Duration { return t.cfg.Horizon / 4 }
 
-// wait is how long until a schedule's next slot comes within the horizon.
+// wait returns how long until a schedule's next slot comes within the horizon.
 func (t *tenure) wait() time.Duration {
 	if len(t.behind) > 0 {
 		return 0
@@ -22,11 +22,11 @@ func (t *tenure) wait() time.Duration {
 		return time.Hour
 	}
 	at := quiet(t.plan[0].next.Add(-t.cfg.Horizon), t.ahead()/2)
-	return max(at.Sub(t.clock.Now()), 0) // by the clock that push goes by: by another it might wake and find nothing to do
+	return max(at.Sub(t.clock.Now()), 0) // push uses this clock: after a wait by another, it might find nothing to do
 }
 
-// quiet is a moment before at, by less than most, at which little is due: most slots lie on whole seconds, and a push
-// then would keep them waiting. If there is none, it is at.
+// quiet returns a moment before at, by less than most, at which little is due; if there is none, it returns at. Most slots
+// lie on whole seconds, and a push at that moment would delay them.
 func quiet(at time.Time, most time.Duration) time.Time {
 	half := at.Add(-time.Second / 2).Truncate(time.Second).Add(time.Second / 2)
 	if at.Sub(half) < most {
@@ -35,14 +35,14 @@ func quiet(at time.Time, most time.Duration) time.Time {
 	return at
 }
 
-// push pushes the slots of every schedule whose next slot is within the horizon, or soon will be. What is due
-// soonest goes first: a new leader with many schedules must not fill the horizon of one before the next slot of another.
-// Then comes a part of what schedules are behind with.
+// push pushes the slots of every schedule whose next slot is within the horizon, or soon will be. The earliest slots go
+// first: a new leader with many schedules must not fill the horizon of one schedule before it pushes the next slot of
+// another. Then it pushes a part of what schedules are behind with.
 func (t *tenure) push(ctx context.Context) error {
 	if err := t.pushSoon(ctx); err != nil {
 		return err
 	}
-	t.since = time.Time{} // all that had come is pushed
+	t.since = time.Time{} // all slots that had come are pushed
 	now := t.clock.Now()
 	if err := t.pushUntil(ctx, time.Time{}, now.Add(t.cfg.Horizon+t.ahead()/2), now.Add(t.cfg.Horizon+t.ahead())); err != nil {
 		return err
@@ -50,15 +50,16 @@ func (t *tenure) push(ctx context.Context) error {
 	return t.repay(ctx)
 }
 
-// pushSoon pushes what has come and what comes next.
+// pushSoon pushes the slots that have come and those that come next.
 func (t *tenure) pushSoon(ctx context.Context) error {
 	first := t.clock.Now().Add(min(time.Second, t.cfg.Horizon/2))
 	return t.pushUntil(ctx, time.Time{}, first, first)
 }
 
-// late is the moment up to which slots that were not pushed were missed, though somebody leads. A slot that is pushed
-// late runs late, as one does that was pushed ahead and waits; only a leader that pushed nothing for longer than it
-// pushes ahead is like a time with nobody. How long it takes stock is not counted.
+// late returns the moment up to which slots that are not pushed count as missed although an instance leads. A slot that is
+// pushed late runs late, just like one that was pushed ahead and waits. Only when the leader pushed nothing for longer than
+// it pushes ahead do its slots count as missed, as in a time without a leader. The time that the leader needs to take stock
+// is not counted.
 func (t *tenure) late(now time.Time) time.Time {
 	if !t.since.IsZero() {
 		now = t.since
@@ -66,12 +67,12 @@ func (t *tenure) late(now time.Time) time.Time {
 	return maxTime(now.Add(-t.forgives()), t.outage)
 }
 
-// forgives is how late a slot may be pushed and not be missed.
+// forgives returns how late a slot may be pushed without counting as missed.
 func (t *tenure) forgives() time.Duration { return max(t.cfg.Horizon, lateGrace) }
 
-// pushUntil makes steps for the schedules whose next slot is not after soon, which take them up to until. Slots up to
-// missed were missed; if that is zero, those that are too late. It ends early when it comes upon one of which only half is
-// left: stock is to be taken first.
+// pushUntil makes steps for the schedules whose next slot is not after soon, and moves them on to until. Slots up to missed
+// count as missed; a zero missed means those that are too late. It ends early when Redis has only half of a schedule: the
+// leader takes stock first.
 func (t *tenure) pushUntil(ctx context.Context, missed, soon, until time.Time) error {
 	for {
 		now := t.clock.Now()
@@ -86,8 +87,8 @@ func (t *tenure) pushUntil(ctx context.Context, missed, soon, until time.Time) e
 	}
 }
 
-// step is the next step of a schedule. Slots that a change took back had been pushed ahead: they run late, however long
-// ago that was.
+// step returns the next step of a schedule. Slots that a change took back had been pushed ahead, so they run late, however
+// long ago they were due.
 func (t *tenure) step(e *entry, now, missed, until time.Time) (move, bool) {
 	back := e.takenBack(t.cfg.Horizon + t.ahead())
 	if e.next.After(t.outage) && !e.next.After(missed) && !e.next.After(back) {
@@ -124,16 +125,16 @@ func (t *tenure) pushOnce(ctx context.Context, now, missed, soon, until time.Tim
 // pushBatch is about how many slots are worked out before they are sent.
 const pushBatch = 10 * queue.MaxBatch
 
-// move is a step and where it takes its schedule.
+// move is a step of a schedule and the state that it leads to.
 type move struct {
 	e      *entry
 	step   queue.Step
 	last   queue.Last
 	behind []queue.Span
-	onTime bool // it pushes what comes next, and not what the schedule is behind with
+	onTime bool // it pushes the next slots, not those that the schedule is behind with
 }
 
-// advance sends steps and moves their schedules on. Those that somebody moved meanwhile are read again.
+// advance sends steps and moves their schedules on. It reads again those that another caller moved meanwhile.
 func (t *tenure) advance(ctx context.Context, moves []move) error {
 	if len(moves) == 0 {
 		return nil
@@ -149,14 +150,14 @@ func (t *tenure) advance(ctx context.Context, moves []move) error {
 	asked := time.Now()
 	now, dropped, moved, err := t.send(ctx, steps)
 	if err != nil {
-		// Some may have been done: what is read again is true, whatever was.
+		// Some steps may have been made. Reading again tells the truth in either case.
 		return t.afterError(ctx, moves, err)
 	}
 	if dropped > 0 && len(steps[0].Drop) > 0 {
 		t.log.Info().Int("slots", dropped).Msg("dropped slots missed while nobody led, by their policy")
 	}
 	if now.After(t.clock.Now().Add(time.Second)) || now.Before(t.clock.Now().Add(-time.Second)) {
-		t.clock.Set(asked, time.Now(), now) // the clock of Redis was set
+		t.clock.Set(asked, time.Now(), now) // the clock of Redis was changed
 	}
 	var again []string
 	for _, i := range moved {
@@ -179,13 +180,13 @@ func (t *tenure) advance(ctx context.Context, moves []move) error {
 
 func (t *tenure) afterError(ctx context.Context, moves []move, err error) error {
 	if errors.Is(err, queue.ErrNotLeader) || errors.Is(err, queue.ErrFenced) {
-		return err // nothing was done, and what this leader knows may be more than Redis does
+		return err // no step was made, and this leader may know more than Redis does
 	}
 	names := make([]string, len(moves))
 	for i := range moves {
 		names[i] = moves[i].e.s.Name
 	}
-	_ = t.reload(ctx, names) // if it fails too, the steps fail to compare, and are read again then
+	_ = t.reload(ctx, names) // if this fails too, the next steps are refused as stale, and the schedules are read again then
 	for _, m := range moves {
 		if t.entries[m.e.s.Name] == m.e {
 			t.owe(m.e)
@@ -194,7 +195,7 @@ func (t *tenure) afterError(ctx context.Context, moves []move, err error) error 
 	return err
 }
 
-// reload reads schedules again. One that is not there was deleted, or lost by Redis: then it is made again first.
+// reload reads schedules again. A schedule that is missing was deleted, or Redis lost it: then it is restored first.
 func (t *tenure) reload(ctx context.Context, names []string) error {
 	if len(names) == 0 {
 		return nil
@@ -214,14 +215,14 @@ func (t *tenure) reload(ctx context.Context, names []string) error {
 	return nil
 }
 
-// refresh takes in what was changed since the schedules were last read.
+// refresh reads what has changed since the schedules were last read.
 func (t *tenure) refresh(ctx context.Context) error {
 	names, version, err := t.q.ChangedSince(ctx, t.version)
 	if err != nil {
 		return err
 	}
 	if slices.Contains(names, queue.Mended) {
-		t.halves = true // taken before the version is: by that it is known that something was lost
+		t.halves = true // t.version stays until stock is taken: by it the loss is known
 		return nil
 	}
 	if err := t.reload(ctx, names); err != nil {
@@ -231,9 +232,9 @@ func (t *tenure) refresh(ctx context.Context) error {
 	return nil
 }
 
-// catchUp deals with what was missed while nobody led: slots that were pushed and not claimed, and slots that were
-// never pushed, up to the last moment before this term began. Consumers wait until it is done, so what is to run of them
-// behind all that is on time is only put off.
+// catchUp deals with what was missed while no instance led: slots that were pushed and not claimed, and slots that were
+// never pushed, up to the last moment before this term began. Consumers wait until it is done, so it only puts off the
+// missed slots that are to run behind all tasks on time.
 func (t *tenure) catchUp(ctx context.Context, missed time.Time) error {
 	var moves []move
 	for _, e := range t.entries {
@@ -246,6 +247,6 @@ func (t *tenure) catchUp(ctx context.Context, missed time.Time) error {
 	if err := t.advance(ctx, moves); err != nil {
 		return err
 	}
-	now := t.clock.Now() // what comes after it waits until the gate is open
+	now := t.clock.Now() // later slots wait until the gate is open
 	return t.pushUntil(ctx, missed, now, now)
 }

@@ -10,23 +10,23 @@ import (
 	"github.com/onbeat/onbeat/task"
 )
 
-// Run is one run of a task of a schedule, as the history tells of it.
+// Run is one run of a schedule's task, as the history records it.
 type Run struct {
 	Schedule string
 	Task     string    // its ID
-	Slot     time.Time // zero for one that was triggered
+	Slot     time.Time // zero if the run was triggered
 	Attempt  int
-	Began    time.Time     // when an instance took it; zero if its slot left without a run, as one that was skipped
-	Took     time.Duration // how long the handler ran; zero if that is not known
-	Lag      time.Duration // from the time of its slot, without jitter, until it began
+	Began    time.Time     // when an instance claimed it; zero if the slot ended without a run, such as a skipped one
+	Took     time.Duration // how long the handler ran; zero if not known
+	Lag      time.Duration // from the slot's time, without jitter, until it began
 	Outcome  history.Word
-	Why      string // of a slot that did not run
-	Error    string // what a run that failed returned, cut to 200 bytes
-	Instance string // that ran it; "" if it is not known
-	Release  string // that the instance ran
+	Why      string // why a slot did not run
+	Error    string // the error of a failed run, cut to 200 bytes
+	Instance string // the instance that ran it; "" if not known
+	Release  string // the release of that instance
 }
 
-// MarshalJSON writes durations as texts.
+// MarshalJSON writes durations as text.
 func (r Run) MarshalJSON() ([]byte, error) {
 	text := func(d time.Duration) string {
 		if r.Began.IsZero() {
@@ -53,7 +53,7 @@ func (r Run) MarshalJSON() ([]byte, error) {
 	})
 }
 
-// Ended is when the handler returned; zero if that is not known.
+// Ended returns when the handler returned; zero if not known.
 func (r *Run) Ended() time.Time {
 	if r.Took == 0 {
 		return time.Time{}
@@ -61,12 +61,13 @@ func (r *Run) Ended() time.Time {
 	return r.Began.Add(r.Took)
 }
 
-// failed reports whether a run ended without its task being done.
+// failed reports whether the run ended without its task being done.
 func (r *Run) failed() bool {
 	return r.Outcome == history.Failed || r.Outcome == history.Dead || r.Outcome == history.Lost
 }
 
-// ofSchedule is the schedule whose slot, trigger or backfill a task is. Names have neither of the characters.
+// ofSchedule returns the schedule of the slot, trigger or backfill that a task ID names. Names of schedules contain neither
+// separator.
 func ofSchedule(id string) string {
 	i := strings.IndexAny(id, "@!")
 	if i <= 0 {
@@ -89,8 +90,8 @@ func runOf(n *history.Note) Run {
 	return r
 }
 
-// Runs returns what became of the tasks of a schedule, the newest first: at least limit (default 20) if there are as many, as far
-// back as the history reaches. To go on, pass next as after; it is "" behind the last.
+// Runs returns what became of the tasks of a schedule, newest first, as far back as the history reaches: at least limit
+// (default 20) if there are as many. To go on, pass next as after; next is "" at the end.
 func (s *Schedules) Runs(ctx context.Context, name, after string, limit int) (runs []Run, next string, err error) {
 	if limit <= 0 {
 		limit = 20
@@ -113,20 +114,20 @@ func (s *Schedules) Runs(ctx context.Context, name, after string, limit int) (ru
 	return runs, next, err
 }
 
-// Latest is how the last runs of a schedule went.
+// Latest says how the last runs of a schedule went.
 type Latest struct {
 	Run      Run       // the newest that began
-	Failures int       // in a row, up to it
-	Success  time.Time // when the last that was done began; zero if none is known
+	Failures int       // how many in a row failed, up to Run
+	Success  time.Time // when the last successful run began; zero if none is known
 }
 
 // mostLatest is how many entries of the history are read for the latest runs.
 const mostLatest = 10_000
 
-// Latest returns, by name, how the last runs of the schedules named went, by the newest 10,000 entries of the history. One that
-// is not in them is left out.
+// Latest returns, by name, how the last runs of the named schedules went, from the newest 10,000 entries of the history. A
+// schedule without a run there is left out.
 func (s *Schedules) Latest(ctx context.Context, names []string) (map[string]*Latest, error) {
-	open := make(map[string]bool, len(names)) // those of which no success is known yet
+	open := make(map[string]bool, len(names)) // those without a known success yet
 	for _, name := range names {
 		open[name] = true
 	}
@@ -152,7 +153,7 @@ func (s *Schedules) Latest(ctx context.Context, names []string) (map[string]*Lat
 	return latest, err
 }
 
-// add takes in a run before those that are known, and reports whether it was a success.
+// add takes in the run before those that are known, and reports whether it was a success.
 func (l *Latest) add(r Run) bool {
 	switch {
 	case r.Outcome == history.Done:

@@ -18,23 +18,23 @@ import (
 type SchedulerConfig struct {
 	// Horizon is how far ahead of its time a slot is pushed. Default 10s: two leases of 5s.
 	Horizon time.Duration
-	// Declared returns the schedules that this release's code or config declares, or nil if it declares none and lets
-	// those of others be. It is called when the instance begins to lead, and after Redeclare.
+	// Declared returns the schedules that this release's code or config declares. It returns nil if this release declares
+	// none and leaves those of other releases alone. It is called when the instance begins to lead, and after Redeclare.
 	Declared func() []Schedule
-	// Backlog is how many slots of a schedule are pushed while the first of them waits for a handler; then new ones are
-	// skipped until it is taken. Twice as many may wait. Default 50,000.
+	// Backlog is how many slots of a schedule are pushed while the first of them waits for a handler. Then new slots are
+	// skipped until that one is claimed. Twice as many may wait. Default 50,000.
 	Backlog int
 	// Log receives state changes. The zero Logger discards them.
 	Log zerolog.Logger
 }
 
-// lateGrace is the least that a slot may be pushed late and not be missed; see [tenure.late].
+// lateGrace is how late any slot may be pushed without counting as missed; see [tenure.late].
 const lateGrace = time.Second
 
-// longestPause is between two tries while Redis is away.
+// longestPause is the longest wait between two tries while Redis is away.
 const longestPause = 200 * time.Millisecond
 
-// tidyEvery is how often the leader removes what outlived its time.
+// tidyEvery is how often the leader removes what has expired.
 const tidyEvery = 30 * time.Second
 
 // Scheduler is the CentralScheduler: while its instance leads, it pushes the slots of every schedule.
@@ -59,10 +59,11 @@ func NewScheduler(q *queue.Queue, reg *instance.Registry, cfg SchedulerConfig) *
 	return &Scheduler{q: q, reg: reg, cfg: cfg, log: cfg.Log, redeclare: instance.NewBell()}
 }
 
-// Redeclare has the declared schedules read and compared again, if the instance leads; else that happens when it does.
+// Redeclare makes the leader read and compare the declared schedules again. On an instance that does not lead, that happens
+// when it leads next.
 func (s *Scheduler) Redeclare() { s.redeclare.Ring() }
 
-// Run pushes slots in every term of the stay, and returns when the stay drains or ends.
+// Run pushes slots in every term of the stay. It returns when the stay drains or ends.
 func (s *Scheduler) Run(stay *instance.Stay) error {
 	ctx, stop := context.WithCancel(stay.Context())
 	var watch sync.WaitGroup
@@ -71,11 +72,11 @@ func (s *Scheduler) Run(stay *instance.Stay) error {
 	defer stop()
 	s.recall(stay)
 	stay.Lead(func(ctx context.Context, term queue.Term) {
-		// Whether the gate is shut was decided as the term began, and only this leader opens it.
+		// Whether the gate is shut was decided when the term began, and only this leader opens it.
 		t := &tenure{Scheduler: s, stay: stay, term: term, open: stay.View().Open, back: stay.View().Back, before: s.memory}
 		err := t.run(ctx)
 		s.remember(ctx, t, err)
-		if err != nil && ctx.Err() == nil { // else the term is over, which has been said already
+		if err != nil && ctx.Err() == nil { // else the term is over, which was logged already
 			s.progress.failed(err)
 			s.log.Warn().Err(err).Msg("scheduling stopped: it begins again if this instance still leads")
 		}
@@ -90,31 +91,31 @@ type tenure struct {
 	stay    *instance.Stay
 	term    queue.Term
 	began   time.Time // by the clock of Redis, in whole milliseconds, before anything was declared
-	back    time.Time // when somebody led again, if nobody did before
-	outage  time.Time // slots up to here came while nobody led; zero if there was no such time
-	since   time.Time // when it began to take stock, until all that had come by then is pushed
+	back    time.Time // when an instance led again, if none had led before
+	outage  time.Time // slots up to here came while no instance led; zero if there was no such time
+	since   time.Time // when it began to take stock, until all slots that had come by then are pushed
 	open    bool      // consumers may take work
 	clock   store.Clock
 	entries map[string]*entry
 	plan    plan
-	behind  []*entry // those that are behind, in the order of their turns
-	version int64    // of the schedules, as far as they are known
-	whole   bool     // entries are all there are
-	halves  bool     // of some there is only half in Redis: stock is to be taken
+	behind  []*entry // the entries that are behind, in the order of their turns
+	version int64    // the version of the schedules that is known here
+	whole   bool     // entries holds all schedules
+	halves  bool     // Redis has only half of some schedule: take stock
 
-	tookBack bool              // the runs of the dead, as far as they could be
-	before   memory            // what was known before all was read, until it has been
-	lacking  error             // why stock could not be taken of everything; it is tried again
-	aside    map[string]string // schedules that Redis refuses, as they were then: last run
-	refused  bool              // one was, and since then no step was made
+	tookBack bool              // the runs of the dead were taken back, as far as possible
+	before   memory            // what was known before this term, until all schedules are read
+	lacking  error             // why taking stock was incomplete; it is tried again
+	aside    map[string]string // schedules that Redis refuses: the last run that each had then
+	refused  bool              // a schedule was refused, and no step was made since
 
 	yields   bool             // a newer release's schedules are in force
 	askAgain <-chan time.Time // when to ask whether they still are; nil: no need
 }
 
-// run leads: it takes stock, opens the gate if nobody led before, and pushes until the term ends.
+// run leads: it takes stock, opens the gate if no instance led before, and pushes until the term ends.
 func (t *tenure) run(ctx context.Context) error {
-	t.stay.Reconnected() // whatever was before, all is read now
+	t.stay.Reconnected() // all is read now, so an earlier reconnect does not matter
 	if err := t.insist(ctx, t.takeStock); err != nil {
 		return err
 	}
@@ -122,7 +123,7 @@ func (t *tenure) run(ctx context.Context) error {
 	defer tidy.Stop()
 	alarm := time.NewTimer(0)
 	defer alarm.Stop()
-	var again <-chan time.Time // when to take stock of what is lacking
+	var again <-chan time.Time // when to try again to take stock of what is lacking
 	for tries := 0; ; {
 		switch {
 		case t.lacking == nil:
@@ -138,7 +139,7 @@ func (t *tenure) run(ctx context.Context) error {
 		case <-alarm.C:
 			err = t.insist(ctx, t.push)
 		case <-t.stay.Schedules:
-			if t.stay.Reconnected() { // Redis may have lost what was pushed or changed last: a failover, say
+			if t.stay.Reconnected() { // Redis may have lost what was pushed or changed last, in a failover for example
 				err = t.insist(ctx, t.takeStock)
 			} else {
 				err = t.insist(ctx, t.refresh)
@@ -169,10 +170,10 @@ func (t *tenure) run(ctx context.Context) error {
 	}
 }
 
-// longestAgain is between two tries to take stock of what could not be declared or restored.
+// longestAgain is the longest wait between two tries to restore or declare what could not be.
 const longestAgain = 30 * time.Second
 
-// insist calls fn until it succeeds, the term ends, or trying again is of no use.
+// insist calls fn until it succeeds, the term ends, or another try is useless.
 func (t *tenure) insist(ctx context.Context, fn func(context.Context) error) error {
 	t.progress.begin()
 	for n := 0; ; n++ {
@@ -191,8 +192,8 @@ func (t *tenure) insist(ctx context.Context, fn func(context.Context) error) err
 			return err
 		}
 		t.progress.failed(err)
-		// Whatever it is, giving up would stop every schedule: keep trying, and say so once. Redis that is full is the
-		// same: the slots wait here until it has room, and what is kept past its time must not be why it has none.
+		// Giving up would stop every schedule, so whatever the error, keep trying and log it once. The same goes for a full
+		// Redis: the slots wait here until it has room, and what has expired there must not be the reason that it has none.
 		if n == 0 {
 			t.log.Warn().Err(err).Msg("cannot schedule: trying again")
 		}
@@ -200,7 +201,7 @@ func (t *tenure) insist(ctx context.Context, fn func(context.Context) error) err
 		case errors.Is(err, store.ErrFull):
 			t.tidy(ctx)
 		case errors.Is(err, store.ErrWrongType) && t.stay.Mend(err):
-			fn = t.takeStock // what lay there is gone: what is known here is brought back
+			fn = t.takeStock // what was stored there is gone: restore what is known here
 		}
 		d := min(longestPause, 20*time.Millisecond<<min(n, 10))
 		select {
@@ -211,7 +212,7 @@ func (t *tenure) insist(ctx context.Context, fn func(context.Context) error) err
 	}
 }
 
-// upkeep is done now and then. The clock is read again because a slot may be far ahead, and two clocks drift apart.
+// upkeep is done now and then. It reads the clock again because a slot may be far ahead, and two clocks drift apart.
 func (t *tenure) upkeep(ctx context.Context) {
 	t.tidy(ctx)
 	t.lookForStrangers(ctx)
@@ -221,7 +222,7 @@ func (t *tenure) upkeep(ctx context.Context) {
 	}
 }
 
-// lookForStrangers finds keys of another type that no instance has come upon: a command may need them.
+// lookForStrangers finds keys of another type that no instance has met: a command may need them.
 func (t *tenure) lookForStrangers(ctx context.Context) {
 	ctx, done := t.progress.attempt(ctx, callLimit(t.stay))
 	defer done()
@@ -243,16 +244,16 @@ func (t *tenure) tidy(ctx context.Context) {
 	}
 }
 
-// takeStock begins a term, and begins it again when Redis may have lost what was written last: it reads all schedules,
-// declares, deals with what was missed while nobody led, and opens the gate. What cannot be restored or declared keeps
-// neither the gate shut nor the other schedules waiting: a Redis that is full gets room only by the work behind the gate.
-// It is tried again; see lacking.
+// takeStock begins a term, and begins it again when Redis may have lost its last writes. It reads all schedules, declares,
+// deals with what was missed while no instance led, and opens the gate. What cannot be restored or declared neither keeps
+// the gate shut nor delays the other schedules: only the work behind the gate makes room in a full Redis. It is tried
+// again; see lacking.
 func (t *tenure) takeStock(ctx context.Context) error {
 	now, err := t.tick(ctx)
 	if err != nil {
 		return err
 	}
-	if t.began.IsZero() { // tried again: what was due since then was not missed
+	if t.began.IsZero() { // a later try keeps it: what was due since then was not missed
 		t.began = now.Truncate(time.Millisecond)
 	}
 	if !t.open {
@@ -266,7 +267,7 @@ func (t *tenure) takeStock(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if t.whole { // else what is lacking would be made anew
+	if t.whole { // else it would make what is lacking anew
 		if err := t.announce(ctx, stored); err != nil {
 			return err
 		}
@@ -285,8 +286,8 @@ func (t *tenure) takeStock(ctx context.Context) error {
 	return nil
 }
 
-// returned is when somebody led again: not always this leader, if the gate is still shut. What came since then was another's
-// to push, who did not come to it: it is late, and not missed.
+// returned returns when an instance led again. If the gate is still shut, that may not have been this leader. The slots
+// since then were for the other leader to push, and it did not get to them: they are late, not missed.
 func (t *tenure) returned() time.Time {
 	if t.back.IsZero() {
 		return t.began
@@ -294,7 +295,7 @@ func (t *tenure) returned() time.Time {
 	return minTime(t.back, t.began)
 }
 
-// openGate lets consumers take work, once what was missed while nobody led has been dealt with.
+// openGate lets consumers claim, once what was missed while no instance led has been dealt with.
 func (t *tenure) openGate(ctx context.Context) error {
 	if t.open {
 		return nil
@@ -312,13 +313,13 @@ func (t *tenure) openGate(ctx context.Context) error {
 	return nil
 }
 
-// announce declares. What keeps it from that keeps it from nothing else.
+// announce declares. If that fails, the rest of the term goes on.
 func (t *tenure) announce(ctx context.Context, stored map[string]queue.Stored) error {
 	_, err := t.without(ctx, t.declare(ctx, stored))
 	return err
 }
 
-// without takes in the error of something that scheduling can go on without, and returns those that it cannot.
+// without takes in an error that scheduling can go on with, and returns any other.
 func (t *tenure) without(ctx context.Context, err error) (lacks bool, _ error) {
 	if err == nil || over(err) || store.Retryable(err) || ctx.Err() != nil {
 		return false, err
@@ -327,7 +328,7 @@ func (t *tenure) without(ctx context.Context, err error) (lacks bool, _ error) {
 	return true, nil
 }
 
-// takeBack has the runs of the dead taken back, once a term: the gate opens when that is done, or after half a lease.
+// takeBack takes back the runs of the dead, once a term. The gate opens when that is done, or after half a lease.
 func (t *tenure) takeBack(ctx context.Context) {
 	if t.tookBack {
 		return
@@ -338,7 +339,7 @@ func (t *tenure) takeBack(ctx context.Context) {
 	}
 }
 
-// tick reads the clock of Redis, and returns what it read: the tenure's own clock is an estimate.
+// tick reads the clock of Redis and returns it: the tenure's own clock is an estimate.
 func (t *tenure) tick(ctx context.Context) (time.Time, error) {
 	asked := time.Now()
 	now, err := t.q.Now(ctx)
@@ -349,13 +350,14 @@ func (t *tenure) tick(ctx context.Context) (time.Time, error) {
 	return now, nil
 }
 
-// before is the millisecond before a moment: slots lie on whole milliseconds, so those up to it came before the moment.
+// before returns the millisecond before a moment. Slots lie on whole milliseconds, so those up to it came before the
+// moment.
 func before(ms time.Time) time.Time { return ms.Add(-time.Millisecond) }
 
-// put takes in a schedule as it lies in Redis now.
+// put takes in a schedule as it is stored in Redis now.
 func (t *tenure) put(st queue.Stored) {
 	if st.Half() && t.entries[st.Name] != nil {
-		t.halves = true // what is known of it is kept: by that it is made whole
+		t.halves = true // keep what is known of it: it is made whole from that
 		return
 	}
 	if old := t.entries[st.Name]; old != nil {

@@ -13,15 +13,15 @@ import (
 	"github.com/onbeat/onbeat/schedule"
 )
 
-// Schedules lists, changes, pauses and triggers schedules: from anywhere, whoever leads. What it changes holds for every
-// slot after the call returned.
+// Schedules lists, changes, pauses and triggers schedules, from any process, whichever instance leads. A change holds for
+// every slot after the call returned.
 type Schedules struct {
 	q  *queue.Queue
 	p  *Producer
 	by string
 }
 
-// By names the person, or the program, that asks for what is done by hand, such as "ann@host". Events show it.
+// By names the person or program that asks for manual changes, such as "ann@host". Events show the name.
 func (s *Schedules) By(actor string) *Schedules {
 	named := *s
 	named.by = actor
@@ -35,21 +35,21 @@ func NewSchedules(q *queue.Queue, p *Producer) *Schedules { return &Schedules{q:
 type Status struct {
 	Schedule Schedule
 	Origin   string // Declared or Applied
-	Release  string // that declared it
+	Release  string // the release that declared it
 	Paused   bool
 	Anchor   time.Time
 	Last     time.Time // the newest slot that has come; zero before the first
 	Next     time.Time // the next slot; zero if there is none, or while paused
-	Runs     int64     // slots run so far: those that have come, and were not disposed of
-	Pushed   time.Time // slots up to here have been dealt with, but for those that it is behind with
+	Runs     int64     // slots that have come and were not disposed of
+	Pushed   time.Time // slots up to here have been dealt with, except those that it is behind with
 
-	Behind int64        // slots that were missed and are still to be run
+	Behind int64        // missed slots that are still to run
 	Spans  []queue.Span // where they lie
 
-	Retired *Retirement // of one that is kept for when its release is in force again; else nil
+	Retired *Retirement // set for a schedule that is kept until its release is in force again; else nil
 }
 
-// Retirement says who did not declare a schedule any more, and since when it has not run.
+// Retirement says which release no longer declared a schedule, and since when the schedule has not run.
 type Retirement struct {
 	At      time.Time `json:"at"`
 	Release string    `json:"release"`
@@ -71,7 +71,7 @@ func (s Status) MarshalJSON() ([]byte, error) {
 	}{s.Origin, s.Release, s.Paused, s.Anchor, s.Last, s.Next, s.Runs, s.Behind, s.Retired}, shownSchedule(s.Schedule))
 }
 
-// Grid is the schedule's grid as it stands.
+// Grid returns the schedule's grid with its present anchor.
 func (s *Status) Grid() (schedule.Grid, error) { return s.Schedule.Grid(s.Anchor) }
 
 func statusOf(st queue.Stored, now time.Time) (Status, error) {
@@ -106,8 +106,8 @@ func statusOf(st queue.Stored, now time.Time) (Status, error) {
 	return s, nil
 }
 
-// List returns all schedules by name. Ones that cannot be read here, because a newer release wrote them, are returned
-// as an error, joined, besides the others.
+// List returns all schedules by name. Besides them it returns a joined error for those that it cannot read because a newer
+// release wrote them.
 func (s *Schedules) List(ctx context.Context) ([]Status, error) {
 	now, err := s.q.Now(ctx)
 	if err != nil {
@@ -143,7 +143,7 @@ func (s *Schedules) Get(ctx context.Context, name string) (Status, error) {
 }
 
 // Retired returns a schedule that a release retired, as it was then. The error matches [queue.ErrNotFound] if there is
-// none, or if it was so long ago that it is not kept any more.
+// none, or if it was retired so long ago that it is no longer kept.
 func (s *Schedules) Retired(ctx context.Context, name string) (Status, error) {
 	found, err := s.q.Retired(ctx, []string{name})
 	if err != nil {
@@ -183,8 +183,8 @@ const (
 	Unchanged ApplyResult = "unchanged"
 )
 
-// Apply makes a schedule, or changes the one of that name. Its anchor stays unless its start is another. A schedule
-// that a release declared is changed too, until that release's next leader declares it again.
+// Apply makes a schedule, or changes the one of that name. The anchor stays unless Start changes. A schedule that a release
+// declared is changed too, until that release's next leader declares it again.
 func (s *Schedules) Apply(ctx context.Context, want Schedule) (ApplyResult, error) {
 	if err := s.Check(&want); err != nil {
 		return "", err
@@ -199,7 +199,7 @@ func (s *Schedules) Apply(ctx context.Context, want Schedule) (ApplyResult, erro
 	return did, err
 }
 
-// apply works out the change that applies a schedule, and what to call it. The change is nil if it is Unchanged.
+// apply works out the change that applies a schedule, and what it does. The change is nil if the result is Unchanged.
 func apply(st queue.Stored, want *Schedule, now time.Time) (ApplyResult, *queue.Change, error) {
 	head := definitionHead{V: definitionVersion, Origin: Applied}
 	if d, err := decodeDefinition(st.Name, st.Definition); err == nil {
@@ -228,13 +228,13 @@ func (s *Schedules) Check(want *Schedule) error {
 	return nil
 }
 
-// Pause stops a schedule: no slot after the call returned is run. It reports whether it was running.
+// Pause stops a schedule: no slot after the call returned runs. It reports whether the schedule was not paused before.
 func (s *Schedules) Pause(ctx context.Context, name string) (bool, error) {
 	return s.pause(ctx, name, true)
 }
 
-// Resume lets a paused schedule go on, on its old grid; the slots of the pause are recorded as paused. It reports
-// whether it was paused.
+// Resume lets a paused schedule go on, on its old grid; the slots of the pause are recorded as paused. It reports whether
+// it was paused.
 func (s *Schedules) Resume(ctx context.Context, name string) (bool, error) {
 	return s.pause(ctx, name, false)
 }
@@ -247,15 +247,15 @@ func (s *Schedules) pause(ctx context.Context, name string, paused bool) (bool, 
 	return did && err == nil, err
 }
 
-// Delete deletes a schedule: no slot after the call returned is run. Tasks of slots that have come stay.
+// Delete deletes a schedule: no slot after the call returned runs. Tasks of slots that have come stay.
 func (s *Schedules) Delete(ctx context.Context, name string) error {
 	return s.change(ctx, name, false, func(st queue.Stored, now time.Time) (*queue.Change, error) {
 		return remove(st, history.Deleted, now)
 	}, func() {})
 }
 
-// change reads, works out and changes a schedule until nobody else was faster. unchanged is called if there was
-// nothing to do.
+// change reads a schedule, works out the change and makes it, and tries again while another caller was faster. It calls
+// unchanged if there is nothing to change.
 func (s *Schedules) change(ctx context.Context, name string, mayBeNew bool,
 	work func(queue.Stored, time.Time) (*queue.Change, error), unchanged func(),
 ) error {

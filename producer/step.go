@@ -10,14 +10,14 @@ import (
 	"github.com/onbeat/onbeat/task"
 )
 
-// stepSlots is the most slots one step pushes, so that no schedule holds up the others.
+// stepSlots is the most slots that one step pushes, so that no schedule delays the others.
 const stepSlots = queue.MaxBatch / 2
 
-// step is the next thing to do for a schedule at now: slots up to missed were missed, those after it up to until are
-// on time. It is pure, and returns false if there is nothing to do.
+// step returns the next step of a schedule at now: slots up to missed were missed, later ones up to until are on time. It
+// is pure, and returns false if there is nothing to do.
 //
-// Slots are dealt with in order, and last.Slot says how far: one number is enough to never push a slot twice. Those that
-// are missed and all to run would hold up those on time, so the schedule falls behind with them: see [entry.repay].
+// It deals with slots in order, and last.Slot says how far: that one number is enough never to push a slot twice. Missed
+// slots that are all to run would delay those on time, so the schedule falls behind with them: see [entry.repay].
 func (e *entry) step(now, missed, until time.Time) (move, bool) {
 	m := e.stay()
 	m.onTime = true
@@ -35,7 +35,7 @@ func (e *entry) step(now, missed, until time.Time) (move, bool) {
 	return m, e.moves(&m)
 }
 
-// stay is a move that changes nothing yet, but that what is behind on another grid is given up.
+// stay returns a move that changes nothing yet, except that it gives up what is behind on another grid.
 func (e *entry) stay() move {
 	return move{
 		e: e, last: e.last, behind: slices.Clone(e.behind),
@@ -55,12 +55,12 @@ func (m *move) push(t *task.Task, due time.Time) {
 	m.last.Runs++
 }
 
-// mostPushes is how many slots one step pushes at most: fewer than n if they are large, because a step is never split.
+// mostPushes returns how many slots one step pushes at most: fewer than n if they are large, because a step is never split.
 func (e *entry) mostPushes(n int) int {
 	return max(n/queue.PushSize(&task.Task{Payload: e.s.Payload}), 1)
 }
 
-// left is how many more runs the schedule may have, besides those that it is behind with.
+// left returns how many more runs the schedule may have, besides those that it is behind with.
 func (e *entry) left(m *move) int64 {
 	if e.s.MaxRuns == 0 {
 		return stepSlots
@@ -68,7 +68,7 @@ func (e *entry) left(m *move) int64 {
 	return e.s.MaxRuns - m.last.Runs - e.count(m.behind)
 }
 
-// stepMissed deals with slots nobody pushed in time, by the schedule's policy.
+// stepMissed deals with missed slots by the schedule's policy.
 func (e *entry) stepMissed(m *move, now, missed time.Time) {
 	latest := e.upTo(missed)
 	switch e.s.Missed {
@@ -85,16 +85,16 @@ func (e *entry) stepMissed(m *move, now, missed time.Time) {
 	}
 }
 
-// pushLatest pushes the latest missed slot to run now: where runs may not overlap, behind the slots on time. It is due at
-// its own time, as if it had been pushed ahead: should nobody have claimed it when the next time with nobody ends, it is
-// swept, and that one's latest slot runs.
+// pushLatest pushes the latest missed slot to run now; where runs may not overlap, it runs behind the slots on time. It is
+// due at its own time, as if it had been pushed ahead. If no consumer has claimed it by the end of the next time without a
+// leader, it is swept, and the latest slot of that time runs instead.
 func (e *entry) pushLatest(m *move, slot time.Time) {
 	t := e.s.slotTask(slot)
 	t.Priority, t.Conflict = min(t.Priority, task.Normal), task.Behind
 	m.push(t, e.s.JitterFor(e.s.Name, slot))
 }
 
-// dispose records that the slots up to one are not run, and why.
+// dispose records that the slots up to a moment are not run, and why.
 func (e *entry) dispose(m *move, to time.Time, why string) {
 	n := e.grid.Count(before(e.next), to)
 	if n > 0 {
@@ -110,10 +110,10 @@ func maxTime(a, b time.Time) time.Time {
 	return b
 }
 
-// sweep drops what was pushed and not claimed before a time in which nobody led: the slots up to missed, by policy.
-// With "once" the latest missed slot runs: if it is still to be pushed, all go; else all but it. Where runs may not
-// overlap, those that stay run behind the slots on time, as those do that are pushed late. What goes does not count as a
-// run, so a schedule that has had its last run goes on.
+// sweep drops, by policy, the slots up to missed that were pushed before a time without a leader and were not claimed. With
+// "once" the latest missed slot runs: if it is still to be pushed, sweep drops all; else all but that one. Where runs may
+// not overlap, the slots that stay run behind those on time, like slots that are pushed late. A dropped slot does not count
+// as a run, so a schedule that has had its last run goes on.
 func (e *entry) sweep(missed time.Time, window time.Duration) []queue.Drop {
 	if e.last.Slot.IsZero() || e.s.Missed == schedule.MissedAll && !e.s.exclusive() {
 		return nil

@@ -11,8 +11,8 @@ import (
 	"github.com/onbeat/onbeat/task"
 )
 
-// stock reads all schedules, after those that Redis lost have been made again. Those that cannot be made again are lacking:
-// then what it knows is not whole.
+// stock restores the schedules that Redis lost, then reads all schedules. While some cannot be restored they are lacking,
+// and what the term knows is not whole.
 func (t *tenure) stock(ctx context.Context) (map[string]queue.Stored, error) {
 	for {
 		unrestored, err := t.without(ctx, t.restore(ctx, t.before, nil))
@@ -26,7 +26,7 @@ func (t *tenure) stock(ctx context.Context) (map[string]queue.Stored, error) {
 		if unrestored {
 			return stored, nil
 		}
-		// Redis may have been lost while they were read: what was known is not forgotten for that.
+		// Redis may have lost schedules while they were read: they stay known here.
 		lost, err := t.lacks(ctx, stored)
 		if err != nil {
 			return nil, err
@@ -38,7 +38,7 @@ func (t *tenure) stock(ctx context.Context) (map[string]queue.Stored, error) {
 	}
 }
 
-// read reads all schedules as they lie in Redis.
+// read reads all schedules as they are stored in Redis.
 func (t *tenure) read(ctx context.Context) (map[string]queue.Stored, error) {
 	stored := map[string]queue.Stored{}
 	version, err := t.q.Schedules(ctx, func(list []queue.Stored) error {
@@ -58,7 +58,7 @@ func (t *tenure) read(ctx context.Context) (map[string]queue.Stored, error) {
 	if err := t.complete(ctx, stored); err != nil {
 		return nil, err
 	}
-	// A schedule changed while they were read may have come as two halves that do not belong together.
+	// A schedule that changed during the read may have come as two halves that do not belong together.
 	if err := t.refresh(ctx); err != nil {
 		return nil, err
 	}
@@ -93,14 +93,14 @@ func (t *tenure) complete(ctx context.Context, stored map[string]queue.Stored) e
 	return err
 }
 
-// completed is the change that makes a schedule whole. Only its last run was written over: what was pushed still lies where
-// it was, or has run, unless what was pushed ahead is gone too.
+// completed returns the change that makes a schedule whole. Only its last run was overwritten. What was pushed is still in
+// its lane or has run, unless the tasks pushed ahead are gone too.
 func (t *tenure) completed(ctx context.Context, st queue.Stored) (*queue.Change, error) {
 	e := t.before.entries[st.Name]
 	if e == nil {
 		d, err := decodeDefinition(st.Name, st.Definition)
 		if err != nil {
-			return nil, nil // which was said
+			return nil, nil // the error was reported
 		}
 		t.log.Error().Str("schedule", st.Name).Msg("its last run was lost, and nobody here knows it: it begins anew, and runs, though somebody may have paused it")
 		c := &queue.Change{Definition: st.Definition, Event: "schedule restored"}
@@ -117,15 +117,15 @@ func (t *tenure) completed(ctx context.Context, st queue.Stored) (*queue.Change,
 			return e.restored(t.before.seen)
 		}
 	}
-	c, err := e.restored(now) // what is to come is pushed once more, as the same tasks
+	c, err := e.restored(now) // the slots to come are pushed once more, as the same tasks
 	if err == nil {
 		c.Note = ""
 	}
 	return c, err
 }
 
-// lacks reports whether a schedule that was known, and that nobody deleted, is not among those that were read. One that
-// somebody has made again since is taken in.
+// lacks reports whether a known schedule that no caller deleted is missing from what was read. It takes in one that a
+// caller has made again since.
 func (t *tenure) lacks(ctx context.Context, stored map[string]queue.Stored) (bool, error) {
 	var names []string
 	for name := range t.before.entries {
@@ -154,8 +154,8 @@ func (t *tenure) lacks(ctx context.Context, stored map[string]queue.Stored) (boo
 	return len(lost) > 0, err
 }
 
-// restore makes those schedules again, of some names (nil: all), that are known and were lost by Redis. One that is there
-// is left as it is, whatever it was.
+// restore restores those of the named schedules (nil: all) that are known here and that Redis lost. A schedule that exists
+// is left as it is.
 func (t *tenure) restore(ctx context.Context, known memory, names []string) error {
 	if len(known.entries) == 0 {
 		return nil
@@ -164,7 +164,7 @@ func (t *tenure) restore(ctx context.Context, known memory, names []string) erro
 	if err != nil || version == known.version {
 		return err
 	}
-	if loss, ok := t.stay.Loss(); ok && !loss.Kept.IsZero() { // what was heard since may be of after the loss
+	if loss, ok := t.stay.Loss(); ok && !loss.Kept.IsZero() { // what was heard since may date from after the loss
 		known.seen = minTime(known.seen, loss.Known)
 	}
 	if names == nil {
@@ -184,7 +184,7 @@ func (t *tenure) restore(ctx context.Context, known memory, names []string) erro
 		if err != nil {
 			return err
 		}
-		if st.Last != "" { // only its definition is gone: how far it is, Redis knows
+		if st.Last != "" { // only the definition is gone: Redis knows how far the schedule is
 			c = &queue.Change{Name: c.Name, Definition: c.Definition, Event: c.Event}
 		}
 		c.Expect = st.Last
@@ -201,8 +201,9 @@ func (t *tenure) restore(ctx context.Context, known memory, names []string) erro
 	return nil
 }
 
-// lost names the schedules that are not there although nobody deleted them since a version was known: of a deletion
-// Redis would know a later one. When that is so long ago that it may have forgotten, they count as deleted.
+// lost names the schedules that are missing although no caller has deleted them since a version was known: for a deletion
+// Redis would have a later version. If that version is so old that Redis may have forgotten the deletion, they count as
+// deleted.
 func (t *tenure) lost(ctx context.Context, known, version int64, names []string) (lost []queue.Stored, err error) {
 	list, err := t.q.SchedulesNamed(ctx, names)
 	if err != nil {

@@ -5,9 +5,8 @@ import (
 	"time"
 )
 
-// calendar is a cron expression as bits. It speaks of wall-clock seconds: what
-// the clock on the wall shows, counted as if it showed UTC, in whatever zone the
-// wall is. It is comparable and small, so equal expressions share one copy.
+// calendar is a cron expression as bits. It counts in wall-clock seconds: what the clock on the wall shows, counted as if
+// the clock showed UTC, whatever its zone. It is small and comparable, so equal expressions share one copy.
 type calendar struct {
 	second, minute uint64 // bits 0-59
 	nth            uint64 // bit (n-1)*7+weekday: MON#2
@@ -27,14 +26,14 @@ const (
 	allHours   = 1<<24 - 1
 	daySeconds = 24 * 60 * 60
 
-	// never and always lie beyond every wall-clock second, yet far enough from the
-	// ends of int64 that offsets can be added to them.
+	// never and always lie beyond every wall-clock second, but far enough from the ends of int64 that offsets can be added
+	// to them.
 	never  = int64(1) << 60
 	always = -never
 )
 
-// days returns the days of a month that match, as bits 1-31. The month has n days
-// and begins on the day first, counted from 1970-01-01.
+// days returns the matching days of a month, as bits 1-31. The month has n days and begins on the day first, counted from
+// 1970-01-01.
 func (c *calendar) days(first int64, n int) uint32 {
 	month := uint32(1)<<(n+1) - 2
 	begins := int((first%7 + 11) % 7) // weekday of the 1st; day 0 was a Thursday
@@ -52,7 +51,7 @@ func (c *calendar) days(first int64, n int) uint32 {
 		dom |= 1 << nearestWeekday(n, begins, n)
 	}
 
-	// Turn the week so that bit 0 is the weekday of the 1st, then repeat it.
+	// Rotate the week so that bit 0 is the weekday of the 1st, then repeat it.
 	week := uint64(c.dow)
 	week = (week>>begins | week<<(7-begins)) & 0x7f
 	dow := uint32(week * (1 | 1<<7 | 1<<14 | 1<<21 | 1<<28) << 1)
@@ -73,8 +72,8 @@ func (c *calendar) days(first int64, n int) uint32 {
 	return (dom | dow) & month
 }
 
-// nearestWeekday returns the day from Monday to Friday nearest to d, without
-// leaving the month of n days that begins on weekday begins.
+// nearestWeekday returns the day from Monday to Friday nearest to d, within the month of n days that begins on weekday
+// begins.
 func nearestWeekday(d, begins, n int) int {
 	switch weekday := time.Weekday((begins + d - 1) % 7); {
 	case weekday == time.Saturday && d > 1:
@@ -89,7 +88,7 @@ func nearestWeekday(d, begins, n int) int {
 	return d
 }
 
-// next returns the first match at w or later; never if none is before the year 10001.
+// next returns the first match at w or later, or never if there is none before the year 10001.
 func (c *calendar) next(w int64) int64 {
 	m := monthAt(w)
 	set := c.in(m) &^ (1<<m.day - 1)
@@ -108,7 +107,7 @@ func (c *calendar) next(w int64) int64 {
 	return m.at(bits.TrailingZeros32(set), c.firstSecond())
 }
 
-// prev returns the last match at w or earlier; always if none is after 1968.
+// prev returns the last match at w or earlier, or always if there is none after 1968.
 func (c *calendar) prev(w int64) int64 {
 	m := monthAt(w)
 	set := c.in(m) & (1<<(m.day+1) - 1)
@@ -226,7 +225,7 @@ func (c *calendar) secondsBefore(s int) int64 {
 	return int64(n)
 }
 
-// month is a month, and a day and second in it.
+// month is a month, with a day and a second in it.
 type month struct {
 	first       int64 // day number of the 1st, counted from 1970-01-01
 	year        int
@@ -276,7 +275,7 @@ func monthLength(y int, m time.Month) int {
 	return 30 + int(m+m>>3)&1
 }
 
-// floorDiv divides and rounds down, also below zero. b is positive.
+// floorDiv divides and rounds down, also for a negative a. b is positive.
 func floorDiv(a, b int64) int64 {
 	q := a / b
 	if a%b < 0 {

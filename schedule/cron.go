@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// maxCron bounds an expression. One that lists every second, minute, hour, day,
-// month and weekday by number takes about 550 characters.
+// maxCron bounds the length of an expression. One that lists every second, minute, hour, day, month and weekday by number
+// has about 550 characters.
 const maxCron = 1024
 
 const cronHint = `use five fields: minute hour day-of-month month day-of-week, such as "0 2 * * MON-FRI", or six with seconds first`
@@ -59,12 +59,12 @@ func parseCron(expr string) (calendar, error) {
 	return c, nil
 }
 
-// isStar is the rule that decides how the two day fields combine: like Vixie's
-// cron it looks only at the first character, so */2 counts as a star.
+// isStar decides how the two day fields combine. Like Vixie's cron, it looks only at the first character, so */2 counts as
+// a star.
 func isStar(text string) bool { return text[0] == '*' || text[0] == '?' }
 
-// possible reports whether any date ever matches. The calendar repeats after 400
-// years, so the last 400 that next looks at stand for all.
+// possible reports whether any date matches at all. The calendar repeats after 400 years, so the last 400 that next looks
+// at stand for all.
 func (c *calendar) possible() bool {
 	const year9600 = 240779520000
 	return c.next(year9600) != never

@@ -1,44 +1,42 @@
 package schedule
 
-// This file lays a calendar, which knows only wall-clock seconds, over a zone's
-// spans. Within a span the two differ by a constant, so a slot is a match less
-// the offset; all that daylight saving does is decided at the ends of a span.
+// This file maps a calendar, which has only wall-clock seconds, to a zone's spans. Within a span the two differ by a
+// constant, so a slot is a match minus the offset. Everything about daylight saving is decided at the ends of a span.
 
-// margin is more than any two offsets of a zone differ by. Kwajalein and Samoa
-// crossed the date line and changed theirs by 24 hours.
+// margin is larger than the difference of any two offsets of a zone. Kwajalein and Samoa crossed the date line and changed
+// theirs by 24 hours.
 const margin = 2 * daySeconds
 
-// cronGrid is a calendar in a zone under a policy that is no longer automatic.
+// cronGrid is a calendar in a zone, under a policy that is no longer automatic.
 type cronGrid struct {
 	cal  calendar
 	zone *zone
 	dst  DST
 }
 
-// window returns the wall-clock seconds of s, [lo, hi), that have slots of their own.
+// window returns the wall-clock seconds of s, [lo, hi), that have their own slots.
 func (g *cronGrid) window(s span) (lo, hi int64) {
 	lo, hi = s.start+s.offset, s.end+s.offset
 	if g.dst.Overlap == DSTOverlapFirst && s.before > s.offset {
-		lo = s.start + s.before // what came twice at the start belongs to the span before
+		lo = s.start + s.before // times that happen twice at the start belong to the span before
 	}
 	if g.dst.Overlap == DSTOverlapSecond && s.to < s.offset {
-		hi = s.end + s.to // what comes again after the end belongs to the span after
+		hi = s.end + s.to // times that happen again after the end belong to the span after
 	}
 	return lo, hi
 }
 
-// gapSlot reports whether the start of s is a slot because clocks went forward
-// there over a match.
+// gapSlot reports whether the start of s is a slot because the clock went forward over a match there.
 func (g *cronGrid) gapSlot(s span) bool {
 	return g.dst.Gap == DSTGapAfter && g.skips(s)
 }
 
-// skips reports whether clocks went forward over a match at the start of s.
+// skips reports whether the clock went forward over a match at the start of s.
 func (g *cronGrid) skips(s span) bool {
 	return s.before < s.offset && g.cal.next(s.start+s.before) < s.start+s.offset
 }
 
-// next returns the first slot in [t, limit], in unix seconds; never if there is none.
+// next returns the first slot in [t, limit], in unix seconds, or never if there is none.
 func (g *cronGrid) next(t, limit int64) int64 {
 	for t <= limit {
 		s := g.zone.at(t)
@@ -58,9 +56,8 @@ func (g *cronGrid) next(t, limit int64) int64 {
 		}
 		skip := s.end
 		if s.end-t > margin {
-			// Later spans show no time that this one left out, so nothing can match
-			// until clocks come near w. Without this, 29 February would visit every
-			// change of the clock on its way.
+			// Later spans show no time that this span left out, so nothing can match until the clock comes near w. Without
+			// this, 29 February would visit every clock change on its way.
 			skip = max(skip, w-margin)
 		}
 		t = skip
@@ -68,7 +65,7 @@ func (g *cronGrid) next(t, limit int64) int64 {
 	return never
 }
 
-// prev returns the last slot in [limit, t], in unix seconds; always if there is none.
+// prev returns the last slot in [limit, t], in unix seconds, or always if there is none.
 func (g *cronGrid) prev(t, limit int64) int64 {
 	for t >= limit {
 		s := g.zone.at(t)

@@ -17,7 +17,7 @@ const (
 
 const durationHint = "write numbers with units ms, s, m, h, d or w, such as 1h30m or 2w"
 
-// ParseEvery reads an interval as [ParseDuration] does, and refuses zero.
+// ParseEvery reads an interval like [ParseDuration], but refuses zero.
 func ParseEvery(s string) (time.Duration, error) {
 	d, err := parseDuration("every", s)
 	if err != nil {
@@ -26,10 +26,9 @@ func ParseEvery(s string) (time.Duration, error) {
 	return d, checkDuration("every", d, 1)
 }
 
-// ParseDuration reads a duration as Go writes it, and also in days and weeks:
-// "250ms", "1h30m", "1.5d", "2w". A day is 24 hours, whatever clocks do. The
-// result is in whole milliseconds, from 0 to [MaxDuration]; anything else is
-// refused with a *[FieldError].
+// ParseDuration reads a duration in Go's notation, and also in days and weeks: "250ms", "1h30m", "1.5d", "2w". A day is
+// always 24 hours. The result is in whole milliseconds, from 0 to [MaxDuration]; ParseDuration refuses anything else with a
+// *[FieldError].
 func ParseDuration(s string) (time.Duration, error) { return parseDuration("duration", s) }
 
 func parseDuration(field, s string) (time.Duration, error) {
@@ -62,8 +61,8 @@ func parseDuration(field, s string) (time.Duration, error) {
 	return total, nil
 }
 
-// durationPart reads one number and its unit off the front of s. A part too long
-// comes back as more than MaxDuration.
+// durationPart reads one number and its unit from the front of s. For a part that is too long it returns more than
+// MaxDuration.
 func durationPart(s string) (d time.Duration, rest, fault string) {
 	whole, n := digits(s)
 	rest = s[n:]
@@ -102,8 +101,7 @@ func durationPart(s string) (d time.Duration, rest, fault string) {
 	return time.Duration(lo + nanos), rest[n:], ""
 }
 
-// digits reads a decimal number off the front of s and returns how long it was.
-// The value means nothing beyond 18 digits.
+// digits reads a decimal number from the front of s and returns its length. The value is meaningless beyond 18 digits.
 func digits(s string) (v uint64, n int) {
 	for n < len(s) && '0' <= s[n] && s[n] <= '9' {
 		v = v*10 + uint64(s[n]-'0')
@@ -112,7 +110,7 @@ func digits(s string) (v uint64, n int) {
 	return v, n
 }
 
-// durationUnit reads a unit off the front of s and returns how long it was.
+// durationUnit reads a unit from the front of s and returns its length.
 func durationUnit(s string) (time.Duration, int) {
 	n := strings.IndexAny(s, "0123456789.+-")
 	if n < 0 {
@@ -139,8 +137,7 @@ func durationUnit(s string) (time.Duration, int) {
 	return 0, 0
 }
 
-// FormatDuration writes d the short way: "1s", "1h30m", "2d12h". What it returns
-// [ParseDuration] reads back, if it is in range.
+// FormatDuration writes d in its short form: "1s", "1h30m", "2d12h". [ParseDuration] reads it back if it is in range.
 func FormatDuration(d time.Duration) string {
 	if d == 0 {
 		return "0s"
@@ -165,8 +162,7 @@ func FormatDuration(d time.Duration) string {
 	return string(b)
 }
 
-// checkDuration reports whether a rule's duration lies in [least, MaxDuration]
-// and is in whole milliseconds.
+// checkDuration refuses a rule's duration that is not in [least, MaxDuration] or not in whole milliseconds.
 func checkDuration(field string, d, least time.Duration) error {
 	switch {
 	case d < 0:

@@ -6,10 +6,9 @@ import (
 	"time"
 )
 
-// Explain says in one line what a change of the clock did to the slot: it stands
-// for times that did not exist, its time happens twice, or a time before it was
-// left out. It returns "" for a slot that no change touched, for a time that is
-// not a slot, and for every rules, which know no clock.
+// Explain says in one line what a clock change did to the slot: the slot stands for times that did not exist, its time
+// happens twice, or a time before it was left out. It returns "" for a slot that no clock change affected, for a time that
+// is not a slot, and for every rules, which do not depend on a clock.
 func (r Rule) Explain(slot time.Time) string {
 	c, err := r.compile()
 	ms := floorMilli(slot)
@@ -41,7 +40,7 @@ func (r Rule) Explain(slot time.Time) string {
 	return ""
 }
 
-// skipped returns one or many, by how many matches the gap at the start of s swallowed.
+// skipped returns one or many, by how many matches the gap at the start of s contains.
 func (g *cronGrid) skipped(s span, one, many string) string {
 	if g.cal.count(s.start+s.before, s.start+s.offset) == 1 {
 		return one
@@ -89,8 +88,8 @@ func clock(wall int64) string {
 
 func date(wall int64) string { return time.Unix(wall, 0).UTC().Format(time.DateOnly) }
 
-// Describe returns the rule in one line for a person: when, then whatever is not
-// the default. Equal rules have equal descriptions; an invalid rule has one too.
+// Describe returns the rule in one line for a person: when it runs, then each setting that is not the default. Equal rules
+// have equal descriptions; an invalid rule has one too.
 func Describe(r Rule) string {
 	var b strings.Builder
 	switch zone := r.Timezone; {

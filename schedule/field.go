@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// cronField is what one field of an expression may hold.
+// cronField describes what one field of an expression may hold.
 type cronField struct {
 	name     string
 	min, max int
@@ -38,7 +38,7 @@ var cronFields = [6]cronField{
 	{"day of week", 0, 7, dayNames, kindDow},
 }
 
-// parse reads a field, a list of items, into c.
+// parse reads a field, which is a list of items, into c.
 func (f *cronField) parse(c *calendar, text string) error {
 	var set uint64
 	rest, more := text, true
@@ -118,8 +118,7 @@ func (f *cronField) span(text, item string) (uint64, error) {
 	return set, nil
 }
 
-// special reads the items that only the day fields know, into c. It returns false
-// for all others.
+// special reads the items that only the day fields have, into c. It returns false for any other item.
 func (f *cronField) special(c *calendar, text, item string) (set uint64, ok bool, err error) {
 	switch {
 	case item == "?":
@@ -226,8 +225,7 @@ func (f *cronField) outOfRange(text, s string) string {
 	return fmt.Sprintf("%s is out of range %d-%d", clip(s), f.min, f.max)
 }
 
-// top is the last value that * reaches. For days of the week that is 6: the 7 is
-// a second name for Sunday.
+// top is the last value that * reaches. For days of the week that is 6, because 7 is a second number for Sunday.
 func (f *cronField) top() int {
 	if f.kind == kindDow {
 		return 6
@@ -235,7 +233,7 @@ func (f *cronField) top() int {
 	return f.max
 }
 
-// join writes a range for a hint, as a single value where it is one.
+// join writes a range for a hint, or a single value if the range has only one.
 func (f *cronField) join(lo, hi int) string {
 	if lo == hi {
 		return fmt.Sprint(lo)

@@ -9,11 +9,10 @@ import (
 // maxMilli is the last instant of the year 9999, in unix milliseconds.
 const maxMilli = 253402300799999
 
-// Grid is a rule nailed to its anchor: the set of its slots. It is a small value
-// that is safe to copy and to use from many goroutines; grids with the same
-// expression and zone share what they know of them. The zero Grid has no slots.
+// Grid is a rule with its anchor: the set of the rule's slots. It is a small value that is safe to copy and to use from
+// many goroutines; grids with the same expression and zone share their compiled form. The zero Grid has no slots.
 //
-// All times it returns are in UTC. [Rule.Location] has the zone to show them in.
+// It returns all times in UTC. [Rule.Location] returns the zone in which to show them.
 type Grid struct {
 	first, last int64 // unix ms; no slot lies outside
 	every       int64 // ms; 0 for cron
@@ -22,13 +21,11 @@ type Grid struct {
 	dst         DST
 }
 
-// Grid validates the rule and nails it to anchor, which is rounded down to the
-// millisecond. For every, anchor is slot zero. For cron, it is the bound below
-// which there is no slot, and the zero Time sets none.
+// Grid validates the rule and binds it to anchor, which it rounds down to the millisecond. For every, anchor is slot zero.
+// For cron, no slot lies before anchor, and the zero Time sets no such bound.
 //
-// Pass the anchor that [Rule.FirstAnchor] returned when the rule was first
-// applied. The zero Time stands for the anchor of a rule that says it itself:
-// a start time, or "aligned", which is then 1970-01-01T00:00:00Z.
+// Pass the anchor that [Rule.FirstAnchor] returned when the rule was first applied. The zero Time stands for the anchor of
+// a rule that names it itself: a start time, or "aligned", which is then 1970-01-01T00:00:00Z.
 func (r Rule) Grid(anchor time.Time) (Grid, error) {
 	c, err := r.compile()
 	if err != nil {
@@ -50,16 +47,16 @@ func (r Rule) Grid(anchor time.Time) (Grid, error) {
 	return g, nil
 }
 
-// Next returns the first slot strictly after t. It returns the zero Time if there
-// is none: the rule's Until has passed, or the year 9999.
+// Next returns the first slot strictly after t. It returns the zero Time if there is none: the rule's Until, or the year
+// 9999, has passed.
 func (g Grid) Next(t time.Time) time.Time { return asTime(g.next(floorMilli(t))) }
 
-// Prev returns the last slot strictly before t. It returns the zero Time if there
-// is none: the anchor is not before t, or the year 1970 is not.
+// Prev returns the last slot strictly before t. It returns the zero Time if there is none: t is not after the anchor, or
+// not after the start of 1970.
 func (g Grid) Prev(t time.Time) time.Time { return asTime(g.prev(ceilMilli(t))) }
 
-// Between returns the slots in (from, to], in order. Each costs as much as a call
-// of Next, so long spans are no trouble: stop when there are enough.
+// Between returns the slots in (from, to], in order. Each costs one call of Next, so a long span does no harm: stop when
+// you have enough.
 func (g Grid) Between(from, to time.Time) iter.Seq[time.Time] {
 	return func(yield func(time.Time) bool) {
 		end := floorMilli(to)
@@ -71,8 +68,8 @@ func (g Grid) Between(from, to time.Time) iter.Seq[time.Time] {
 	}
 }
 
-// Count returns how many slots lie in (from, to]. For every it is one division;
-// for cron it takes time by the number of months between, not of slots.
+// Count returns how many slots lie in (from, to]. For every, it is one division. For cron, its time depends on the number
+// of months in the span, not on the number of slots.
 func (g Grid) Count(from, to time.Time) int64 {
 	lo, hi := max(floorMilli(from), g.first-1), min(floorMilli(to), g.last)
 	switch {
@@ -87,8 +84,8 @@ func (g Grid) Count(from, to time.Time) int64 {
 	return c.count(floorDiv(lo, 1000)+1, floorDiv(hi, 1000))
 }
 
-// Index returns k for slot k of an every rule. It returns false if t is not a
-// slot, and always for cron, whose slots have no number.
+// Index returns k for slot k of an every rule. It returns false if t is not a slot, and always for cron, whose slots have
+// no number.
 func (g Grid) Index(t time.Time) (int64, bool) {
 	ms := floorMilli(t)
 	if g.every == 0 || ms != ceilMilli(t) || ms < g.first || ms > g.last || (ms-g.first)%g.every != 0 {
@@ -145,9 +142,8 @@ func asTime(ms int64) time.Time {
 	return time.UnixMilli(ms).UTC()
 }
 
-// floorMilli and ceilMilli return t in unix milliseconds, rounded down and up. A
-// time that no slot can have comes back as one just outside the years 1 to 9999,
-// so that nothing after this overflows.
+// floorMilli and ceilMilli return t in unix milliseconds, rounded down and up. A time that no slot can have becomes one
+// just outside the years 1 to 9999, so that later arithmetic does not overflow.
 func floorMilli(t time.Time) int64 {
 	const year1 = -62135596800
 	switch sec := t.Unix(); {

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// wire is a Rule in JSON. Fields are only ever added: a reader ignores those it
-// does not know, and a missing one is its default.
+// wire is a Rule in JSON. Fields are only ever added: a reader ignores unknown fields, and a missing field means its
+// default.
 type wire struct {
 	Every    jsonDuration `json:"every,omitzero"`
 	Cron     string       `json:"cron,omitempty"`
@@ -21,9 +21,8 @@ type wire struct {
 	Overlap  Overlap      `json:"overlap,omitempty"`
 }
 
-// MarshalJSON writes the fields that are set, durations as strings such as
-// "1h30m", and Until in UTC. Equal rules may differ in JSON if one spells out its
-// defaults; see [Rule.WithDefaults].
+// MarshalJSON writes the fields that are set: durations as strings such as "1h30m", and Until in UTC. Equal rules may
+// differ in JSON if only one has its defaults filled in; see [Rule.WithDefaults].
 func (r Rule) MarshalJSON() ([]byte, error) {
 	return json.Marshal(wire{
 		Every: jsonDuration(r.Every), Cron: r.Cron, Timezone: r.Timezone, DST: r.DST,
@@ -32,10 +31,8 @@ func (r Rule) MarshalJSON() ([]byte, error) {
 	})
 }
 
-// UnmarshalJSON reads what MarshalJSON writes. It ignores fields it does not know
-// and keeps policies it does not know, which [Rule.Validate] then refuses: what a
-// newer release wrote can be read, shown and written back by an older one, but
-// not be run wrongly.
+// UnmarshalJSON reads what MarshalJSON writes. It ignores unknown fields, and keeps unknown policies, which [Rule.Validate]
+// then refuses. So an older release can read, show and write back what a newer one wrote, but cannot run it wrongly.
 func (r *Rule) UnmarshalJSON(b []byte) error {
 	var w wire
 	if err := json.Unmarshal(b, &w); err != nil {

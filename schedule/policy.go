@@ -1,17 +1,17 @@
 package schedule
 
-// Missed says what becomes of slots that went by while nobody was there to run them.
+// Missed says what happens to slots that came while no instance could run them.
 type Missed string
 
 // What to do about missed slots.
 const (
 	MissedOnce Missed = "once" // the latest missed slot runs now, then the grid goes on; the default
 	MissedAll  Missed = "all"  // each missed slot runs, oldest first, as far back as [Rule.CatchUp]
-	MissedSkip Missed = "skip" // none runs; the next is the next on the grid
+	MissedSkip Missed = "skip" // none runs; the grid goes on with its next slot
 )
 
-// Overlap says what happens when a slot comes due while the run before it is still going.
-// It has nothing to do with clocks going back: that is [OverlapPolicy].
+// Overlap says what happens when a slot comes due while the run before it is still going. It has nothing to do with clocks
+// that go back: see [OverlapPolicy].
 type Overlap string
 
 // What to do about overlapping runs.
@@ -22,18 +22,16 @@ const (
 	OverlapReplace Overlap = "replace" // the running one is cancelled
 )
 
-// GapPolicy says what becomes of a wall-clock time that does not exist because
-// clocks went forward over it.
+// GapPolicy says what happens to a wall-clock time that does not exist because the clock went forward over it.
 type GapPolicy string
 
 // What to do about times in a gap.
 const (
 	DSTGapSkip  GapPolicy = "skip"  // no slot
-	DSTGapAfter GapPolicy = "after" // one slot at the first instant after the gap, however many times fell in it
+	DSTGapAfter GapPolicy = "after" // one slot at the first instant after the gap, however many times fell into it
 )
 
-// OverlapPolicy says what becomes of a wall-clock time that happens twice
-// because clocks went back over it.
+// OverlapPolicy says what happens to a wall-clock time that happens twice because the clock went back over it.
 type OverlapPolicy string
 
 // What to do about times that happen twice.
@@ -43,14 +41,12 @@ const (
 	DSTOverlapBoth   OverlapPolicy = "both"   // a slot at each
 )
 
-// DST says how a cron expression meets a change of its zone's clock.
+// DST says what a cron expression does when its zone's clock changes.
 //
-// A zero field is automatic. An expression that allows every hour (its hour
-// field is *, */1 or 0-23) is meant as a cadence and follows elapsed time: times
-// in a gap have no slot, times that happen twice have both, so a job that runs
-// every five minutes neither bunches up nor falls silent for an hour. Any other
-// expression names a time of day and has one slot for it: after the gap, or the
-// first of two.
+// A zero field is automatic. An expression that allows every hour (its hour field is *, */1 or 0-23) is meant as an
+// interval and follows elapsed time: times in a gap have no slot, and times that happen twice have both. So a job that runs
+// every five minutes neither bunches up nor pauses for an hour. Any other expression names a time of day and has one slot
+// for it: after the gap, or at the first of the two.
 type DST struct {
 	Gap     GapPolicy     `json:"gap,omitempty"`
 	Overlap OverlapPolicy `json:"overlap,omitempty"`
@@ -74,7 +70,7 @@ func (d DST) resolve(c *calendar) DST {
 	return d
 }
 
-// oneOf reports whether v is empty or among allowed.
+// oneOf refuses v if it is neither empty nor among allowed.
 func oneOf[S ~string](field string, v S, allowed ...S) error {
 	if v == "" {
 		return nil

@@ -5,42 +5,39 @@ import (
 	"time"
 )
 
-// StartAligned as [Rule.Start] puts the slots of an every rule on multiples of
-// its interval since 1970-01-01T00:00:00Z.
+// StartAligned, as [Rule.Start], puts the slots of an every rule on multiples of its interval since 1970-01-01T00:00:00Z.
 const StartAligned = "aligned"
 
-// DefaultCatchUp is what a zero [Rule.CatchUp] means.
+// DefaultCatchUp applies if [Rule.CatchUp] is zero.
 const DefaultCatchUp = time.Hour
 
-// Rule says when something happens. Exactly one of Every and Cron is set, so the
-// zero Rule is invalid; every other zero field is a default. Rules are made by
-// [Every] and [Cron] or read from JSON, and checked by [Rule.Validate].
+// Rule says when something happens. Exactly one of Every and Cron must be set, so the zero Rule is invalid; every other
+// zero field means its default. Make rules with [Every] and [Cron] or read them from JSON, and check them with
+// [Rule.Validate].
 type Rule struct {
 	// Every is a fixed interval: 1 ms to 100 years, in whole milliseconds.
 	Every time.Duration
 
-	// Cron is an expression of five fields, or six with leading seconds. The
-	// package documentation describes the syntax.
+	// Cron is an expression of five fields, or six with seconds first. The package documentation describes the syntax.
 	Cron string
 
-	// Timezone is the IANA name of the zone that Cron is read in, such as
-	// "Asia/Seoul". Default UTC. An every rule has none: its grid is elapsed time.
+	// Timezone is the IANA name of the zone in which Cron is read, such as "Asia/Seoul". Default UTC. An every rule has
+	// none, because its grid counts elapsed time.
 	Timezone string
 
-	// DST says how Cron meets changes of the zone's clock. Default automatic.
+	// DST says what Cron does when the zone's clock changes. Default automatic.
 	DST DST
 
-	// Start says where slot zero lies: "" is the instant the rule is first applied,
-	// "aligned" (every only) the next multiple of Every since the Unix epoch, and an
-	// RFC 3339 time that time. With Cron a time means no slot before it.
+	// Start says where slot zero lies. "" is the instant at which the rule is first applied, "aligned" (every only) is the
+	// next multiple of Every since the Unix epoch, and an RFC 3339 time is that time. With Cron, a time means that no slot
+	// lies before it.
 	Start string
 
-	// Until is the last instant that a slot may have, inclusive, up to the year 9999.
-	// Default: no end.
+	// Until is the last instant at which a slot may lie, inclusive, up to the year 9999. Default: no end.
 	Until time.Time
 
-	// MaxRuns ends the schedule after so many runs. Default 0, no limit. A [Grid]
-	// does not apply it: it counts runs, and only the scheduler knows those.
+	// MaxRuns ends the schedule after that many runs. Default 0, no limit. A [Grid] ignores it, because only the scheduler
+	// counts runs.
 	MaxRuns int64
 
 	// Jitter delays each slot's due time by an amount in [0, Jitter) that depends
@@ -48,7 +45,7 @@ type Rule struct {
 	// so that due times keep the order of their slots. Default 0.
 	Jitter time.Duration
 
-	// Missed says what becomes of slots nobody was there to run. Default "once".
+	// Missed says what happens to slots that came while no instance could run them. Default "once".
 	Missed Missed
 
 	// CatchUp is how far back MissedAll reaches. Default 1h.
@@ -58,13 +55,12 @@ type Rule struct {
 	Overlap Overlap
 }
 
-// Every returns the rule of one slot each d, starting when it is first applied.
-// An interval out of range is reported by [Rule.Validate].
+// Every returns the rule with one slot each d, starting when it is first applied. [Rule.Validate] refuses an interval out
+// of range.
 func Every(d time.Duration) Rule { return Rule{Every: d} }
 
-// Cron returns the rule of expr read in loc; nil is UTC. A bad expression is
-// reported by [Rule.Validate], and so is a zone that other machines could not
-// find by its name: time.Local, or one made by time.FixedZone.
+// Cron returns the rule of expr in the zone loc; nil is UTC. [Rule.Validate] refuses an invalid expression, and a zone that
+// other machines could not find by its name: time.Local, or a zone made by time.FixedZone.
 func Cron(expr string, loc *time.Location) Rule {
 	r := Rule{Cron: expr}
 	if loc != nil && loc != time.UTC {
@@ -73,14 +69,13 @@ func Cron(expr string, loc *time.Location) Rule {
 	return r
 }
 
-// Validate reports what is wrong with the rule as a *[FieldError], which matches
-// [ErrInvalid]; nil if nothing is. It reports the first fault only.
+// Validate refuses an invalid rule with a *[FieldError], which matches [ErrInvalid]. It reports only the first fault.
 func (r Rule) Validate() error {
 	_, err := r.compile()
 	return err
 }
 
-// compiled is a valid rule's expression, zone and bounds; cal and zone only for cron.
+// compiled holds the expression, zone and bounds of a valid rule; cal and zone only for cron.
 type compiled struct {
 	cal      calendar
 	zone     *zone
@@ -151,7 +146,7 @@ func (r Rule) compileBounds(c *compiled) error {
 	if r.Until.IsZero() {
 		return nil
 	}
-	// Slots are in whole milliseconds, so rounding down loses none.
+	// Slots lie on whole milliseconds, so rounding down loses none.
 	until := r.Until.Truncate(time.Millisecond)
 	if err := checkInstant("until", until); err != nil {
 		return err
@@ -183,7 +178,7 @@ func (r Rule) checkPolicies() error {
 	return oneOf("overlap", r.Overlap, OverlapAllow, OverlapSkip, OverlapQueue, OverlapReplace)
 }
 
-// checkInstant reports whether t can be a slot: from 1970 to 9999, in whole milliseconds.
+// checkInstant refuses a time at which no slot can lie: it must be from 1970 to 9999, in whole milliseconds.
 func checkInstant(field string, t time.Time) error {
 	if sec := t.Unix(); sec < 0 || sec > maxMilli/1000 {
 		return invalid(field, t.UTC().Format(time.RFC3339), "out of range", "use a time from 1970 to 9999")
@@ -194,9 +189,8 @@ func checkInstant(field string, t time.Time) error {
 	return nil
 }
 
-// WithDefaults returns r with its policies spelled out: Missed, CatchUp and
-// Overlap are what they mean when they are not set. DST stays automatic, since
-// what that means depends on the expression.
+// WithDefaults returns r with the defaults of Missed, CatchUp and Overlap filled in. DST stays automatic, because what that
+// means depends on the expression.
 func (r Rule) WithDefaults() Rule {
 	r.Missed = cmp.Or(r.Missed, MissedOnce)
 	r.CatchUp = cmp.Or(r.CatchUp, DefaultCatchUp)
@@ -204,11 +198,11 @@ func (r Rule) WithDefaults() Rule {
 	return r
 }
 
-// Equal reports whether r and o say the same in every field, once defaults are
-// spelled out. Two spellings of one cron expression are not equal.
+// Equal reports whether r and o are the same in every field, with defaults filled in. Two ways to write one cron expression
+// are not equal.
 func (r Rule) Equal(o Rule) bool { return r.Until.Equal(o.Until) && r.comparable() == o.comparable() }
 
-// comparable returns r without what == would tell apart and nobody else.
+// comparable returns r without what == would tell apart although it means the same.
 func (r Rule) comparable() Rule {
 	r = r.WithDefaults()
 	r.Until = time.Time{}
@@ -218,8 +212,7 @@ func (r Rule) comparable() Rule {
 	return r
 }
 
-// Location returns the zone that a cron rule's slots are read in, to print them
-// in; UTC for an every rule and for an invalid one.
+// Location returns the zone of a cron rule, in which to print its slots; UTC for an every rule and for an invalid one.
 func (r Rule) Location() *time.Location {
 	z, err := loadZone(r.Timezone)
 	if err != nil {
@@ -228,11 +221,10 @@ func (r Rule) Location() *time.Location {
 	return z.loc
 }
 
-// FirstAnchor returns the anchor of a rule that is first applied at now, rounded
-// down to the millisecond. For every, that is slot zero: now itself, the first
-// multiple of the interval that is not before now, or the start time, which may
-// lie in the past. For cron, it is now or a start time after that: the grid has
-// no slot before it. Keep the result: applying the rule again must not move it.
+// FirstAnchor returns the anchor of a rule that is first applied at now, rounded down to the millisecond. For every, that
+// is slot zero: now itself, the first multiple of the interval that is not before now, or the start time, which may lie in
+// the past. For cron, it is now, or a start time after now: the grid has no slot before it. Keep the result, because
+// applying the rule again must not move the anchor.
 //
 // FirstAnchor returns the zero Time if r is invalid.
 func (r Rule) FirstAnchor(now time.Time) time.Time {

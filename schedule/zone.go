@@ -15,17 +15,16 @@ type zone struct {
 	offsets []int32 // seconds east of UTC, one a start
 }
 
-// span is a stretch of time in which a zone's clock keeps one offset from UTC,
-// with the offsets on either side of it. All in seconds.
+// span is a stretch of time in which a zone's clock keeps one offset from UTC, with the offsets before and after it. All in
+// seconds.
 type span struct {
 	start, end         int64 // [start, end)
 	before, offset, to int64
 }
 
-// Spans are listed from a month before 1970 to 2500: 13 kilobytes for a zone with
-// daylight saving, a few hundred bytes for one without. From 2100 on every zone
-// follows a yearly rule or none, and rules, like the calendar, repeat after 400
-// years, so the last 400 listed stand for all that come.
+// Spans are listed from a month before 1970 to 2500: 13 kilobytes for a zone with daylight saving, a few hundred bytes for
+// one without. From 2100 on, every zone follows a yearly rule or none, and rules, like the calendar, repeat after 400
+// years. So the last 400 years listed stand for all later ones.
 const (
 	listFrom  = -31 * daySeconds
 	cycleFrom = 4102444800
@@ -33,8 +32,8 @@ const (
 	listUntil = cycleFrom + cycle
 )
 
-// zones holds each zone ever loaded. Names that do not exist are not kept, so it
-// cannot grow beyond the zone database.
+// zones holds every zone that was loaded. It does not keep names that do not exist, so it cannot grow larger than the zone
+// database.
 var zones sync.Map // string -> *zone
 
 func loadZone(name string) (*zone, error) {
@@ -45,7 +44,7 @@ func loadZone(name string) (*zone, error) {
 	switch {
 	case name == "Local":
 		return nil, invalid("timezone", name, "each machine has another local zone", hint)
-	case len(name) > 64, strings.HasPrefix(name, "right/"): // right/ counts leap seconds, Unix time does not
+	case len(name) > 64, strings.HasPrefix(name, "right/"): // right/ counts leap seconds, and Unix time does not
 		return nil, invalid("timezone", name, "unknown zone", hint)
 	}
 	loc, err := time.LoadLocation(name)
@@ -68,12 +67,12 @@ func newZone(loc *time.Location) *zone {
 			z.starts, z.offsets = append(z.starts, at), append(z.offsets, int32(offset))
 		}
 		_, end := t.ZoneBounds()
-		// The list goes a little beyond the cycle, so that a span at its end is whole.
+		// The list goes a little beyond the cycle, so that a span at its end is complete.
 		if end.IsZero() || at > listUntil+366*daySeconds {
 			break
 		}
-		// Where a yearly rule is in force, bounds are also drawn around each year, and
-		// for the last day of a leap year the end comes out before the day.
+		// Where a yearly rule applies, Go also puts bounds around each year, and for the last day of a leap year the end
+		// lies before the day.
 		if next := end.Unix(); next > at {
 			at = next
 		} else {
@@ -84,7 +83,7 @@ func newZone(loc *time.Location) *zone {
 	return z
 }
 
-// at returns the span that the instant t lies in.
+// at returns the span in which the instant t lies.
 func (z *zone) at(t int64) span {
 	shift := int64(0)
 	if t >= listUntil && z.starts[len(z.starts)-1] > cycleFrom {

@@ -5,16 +5,16 @@ import (
 	"time"
 )
 
-// Backoff spaces the attempts of a failing task: exponential, with full jitter, capped. The zero value is one second
-// doubling up to an hour.
+// Backoff spaces the attempts of a failing task: exponential, with full jitter, capped. The zero value doubles from one
+// second up to an hour.
 type Backoff struct {
-	// Base is the longest delay after the first failure; it doubles with each further one. Default 1s.
+	// Base is the longest delay after the first failure; it doubles with each further failure. Default 1s.
 	Base time.Duration
-	// Cap is the longest delay of all. Default 1h.
+	// Cap bounds every delay. Default 1h.
 	Cap time.Duration
 }
 
-// Bounds returns the base and the cap in force.
+// Bounds returns the base and the cap, with defaults filled in.
 func (b Backoff) Bounds() (base, limit time.Duration) {
 	base, limit = b.Base, b.Cap
 	if base <= 0 {
@@ -26,7 +26,7 @@ func (b Backoff) Bounds() (base, limit time.Duration) {
 	return base, max(limit, time.Millisecond)
 }
 
-// Ceiling is the longest delay after the given number of failures (from 1). It never overflows: after hundreds of
+// Ceiling returns the longest delay after the given number of failures (from 1). It never overflows: after hundreds of
 // failures it is the cap.
 func (b Backoff) Ceiling(failures int) time.Duration {
 	d, limit := b.Bounds()
@@ -39,8 +39,8 @@ func (b Backoff) Ceiling(failures int) time.Duration {
 	return min(d, limit)
 }
 
-// Delay picks a moment uniformly between one millisecond and the ceiling ("full jitter": a crowd that failed
-// together does not come back together; AWS Architecture Blog, "Exponential Backoff And Jitter", 2015).
+// Delay picks a random delay between one millisecond and the ceiling ("full jitter": many tasks that failed together do not
+// come back together; AWS Architecture Blog, "Exponential Backoff And Jitter", 2015).
 func (b Backoff) Delay(failures int) time.Duration {
 	ms := b.Ceiling(failures).Milliseconds()
 	if ms <= 1 {

@@ -10,11 +10,11 @@ import (
 
 const base62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
-// NewID makes an ID of 20 letters and digits: 8 of milliseconds, so that IDs sort by the time they were made, and
-// 12 random ones (71 bits).
+// NewID returns a new ID of 20 letters and digits: 8 of milliseconds, so that IDs sort by the time they were made, and 12
+// random ones (71 bits).
 //
-// Why not a UUID: an ID is stored twice for every pending task, and 20 bytes fall into an allocation class of Redis
-// that is 16 bytes smaller than that of 36.
+// Why not a UUID: an ID is stored twice for every pending task, and in Redis 20 bytes fall into an allocation class that is
+// 16 bytes smaller than that of a UUID's 36.
 func NewID(now time.Time) string {
 	var b [20]byte
 	ms := uint64(now.UnixMilli())
@@ -36,7 +36,7 @@ func NewID(now time.Time) string {
 	return string(b[:])
 }
 
-// idTime is when an ID was made by [NewID], or false for an ID that was not, or could not have been.
+// idTime returns when [NewID] made an ID, or false for an ID that NewID did not or could not have made.
 func idTime(id string) (time.Time, bool) {
 	if len(id) != 20 {
 		return time.Time{}, false
@@ -52,14 +52,14 @@ func idTime(id string) (time.Time, bool) {
 	return time.UnixMilli(ms).UTC(), ms <= maxDue.UnixMilli()
 }
 
-// SlotID is the ID of the task of one slot of a schedule: name@milliseconds. It is the same in every process, which
-// makes a slot that is pushed twice one task.
+// SlotID returns the ID of the task of one slot of a schedule: name@milliseconds. It is the same in every process, so a
+// slot that is pushed twice is one task.
 func SlotID(schedule string, slot time.Time) string {
 	return schedule + "@" + strconv.FormatInt(slot.UnixMilli(), 10)
 }
 
-// ParseSlotID splits what [SlotID] made. It reports false for an ID of any other form; one that a caller chose may
-// have this form too, so trust it only for a task with a schedule.
+// ParseSlotID splits an ID that [SlotID] made. It returns false for an ID of any other form. A caller may have chosen an ID
+// of this form, so trust the result only for a task with a schedule.
 func ParseSlotID(id string) (schedule string, slot time.Time, ok bool) {
 	i := strings.LastIndexByte(id, '@')
 	if i <= 0 {

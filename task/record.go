@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// ErrRecord is returned by [Decode] for bytes that are no record, or one of a format this release cannot read.
+// ErrRecord is returned by [Decode] for bytes that are not a record, or a record of a format that this release cannot read.
 var ErrRecord = errors.New("unreadable task record")
 
 // The format of a record, version 1:
@@ -20,8 +20,8 @@ var ErrRecord = errors.New("unreadable task record")
 //	fields                    each a uvarint tag (number<<1 | 1 if bytes follow), then a uvarint value,
 //	                          or a uvarint length and that many bytes
 //
-// A release reads records of its neighbours: a field it does not know is skipped, and kept when the record is
-// rewritten. So a field's number is never used for anything else, and a new meaning gets a new number.
+// A release can read the records of the releases next to it: it skips unknown fields, and keeps them when it rewrites the
+// record. So a field's number is never reused, and a new meaning gets a new number.
 const (
 	recordVersion = '1'
 	recordPlain   = '.'
@@ -33,8 +33,8 @@ const (
 	fPayload     = 2
 	fQueue       = 3
 	fPriority    = 4 // Low is 1, High is 2
-	fCreated     = 5 // unix ms; left out if the ID says it
-	fDue         = 6 // unix ms; only once the score no longer says it
+	fCreated     = 5 // unix ms; left out if the ID gives it
+	fDue         = 6 // unix ms; only when the score no longer gives it
 	fSchedule    = 7
 	fSlot        = 8
 	fAttempts    = 9
@@ -47,7 +47,7 @@ const (
 	fFailure     = 16 // repeated: at, attempt, instance length, instance, text
 )
 
-// Encode appends the record of t to b. Fields of a newer release that t was decoded from are kept.
+// Encode appends the record of t to b. It keeps the fields of a newer release that t was decoded from.
 func Encode(b []byte, t *Task) []byte {
 	b = append(b, recordVersion)
 	b = appendKey(b, t)
@@ -61,7 +61,7 @@ func Encode(b []byte, t *Task) []byte {
 	case High:
 		b = appendUint(b, fPriority, 2)
 	}
-	if made, ok := idTime(t.ID); !ok || !made.Equal(t.Created) { // else the ID says it
+	if made, ok := idTime(t.ID); !ok || !made.Equal(t.Created) { // else the ID gives it
 		b = appendTime(b, fCreated, t.Created)
 	}
 	b = appendTime(b, fDue, t.Due)
@@ -122,7 +122,7 @@ func appendUint(b []byte, field int, v uint64) []byte {
 	return binary.AppendUvarint(b, v)
 }
 
-// appendTime leaves out zero times only: 1970-01-01 itself is the value 1 shifted by one.
+// appendTime leaves out only zero times: 1970-01-01 itself is the value 1, shifted by one.
 func appendTime(b []byte, field int, t time.Time) []byte {
 	if t.IsZero() {
 		return b
@@ -130,7 +130,7 @@ func appendTime(b []byte, field int, t time.Time) []byte {
 	return appendUint(b, field, uint64(max(t.UnixMilli(), 0))+1)
 }
 
-// appendDuration writes whole milliseconds, rounded up so that nothing becomes "not set"; negative is "never".
+// appendDuration writes whole milliseconds, rounded up so that no duration becomes "not set"; a negative one means "never".
 func appendDuration(b []byte, field int, d time.Duration) []byte {
 	if d < 0 {
 		return appendUint(b, field, 1)
@@ -153,8 +153,8 @@ func appendFailure(b []byte, f Failure) []byte {
 	return append(b, in...)
 }
 
-// Decode reads a record into t, which it overwrites but for ID. Strings share the memory of rec; the payload is a copy. The error
-// is [ErrRecord].
+// Decode reads a record into t. It overwrites all of t except ID. Strings share the memory of rec; the payload is a copy.
+// The error is [ErrRecord].
 func Decode(rec string, t *Task) error {
 	*t = Task{ID: t.ID}
 	if len(rec) < 2 || rec[0] != recordVersion {
@@ -228,7 +228,7 @@ func decodeField(s string, t *Task) (string, error) {
 	return s[v:], nil
 }
 
-// uvarint is binary.Uvarint on a string, so that decoding copies nothing.
+// uvarint is binary.Uvarint for a string, so that decoding copies nothing.
 func uvarint(s string) (uint64, int) {
 	var v uint64
 	for i := 0; i < len(s) && i < binary.MaxVarintLen64; i++ {
@@ -277,7 +277,7 @@ func (t *Task) setBytes(field uint64, s string) bool {
 	case fType:
 		t.Type = s
 	case fPayload:
-		t.Payload = []byte(s) // a copy: it outlives the batch it came in, and the handler may change it
+		t.Payload = []byte(s) // a copy: it outlives its batch, and the handler may change it
 	case fQueue:
 		t.Queue = s
 	case fSchedule:

@@ -8,10 +8,10 @@ import (
 	"github.com/onbeat/onbeat/field"
 )
 
-// DefaultQueue is the queue of a task that names none.
+// DefaultQueue is the queue of a task whose Queue is empty.
 const DefaultQueue = "default"
 
-// Defaults that hold when a task says nothing else.
+// Defaults for fields that are not set.
 const (
 	DefaultMaxAttempts = 10
 	DefaultTimeout     = 30 * time.Minute
@@ -19,55 +19,56 @@ const (
 	DefaultUniqueFor   = 24 * time.Hour
 )
 
-// Task is a unit of work. Fill one through [New] and options, or as a literal; the zero value of every field but
-// Type is ready to use.
+// Task is a unit of work. Make one with [New] and options, or as a literal. The zero value of every field except Type is
+// valid.
 type Task struct {
-	// ID names the task within its namespace. Empty: one is made when it is enqueued. Enqueueing an ID that is
-	// still known (due, running, dead, or done and kept) is refused as a duplicate.
+	// ID names the task within its namespace. If it is empty, enqueueing sets it. While a task with that ID is known (due,
+	// running, dead, or done and kept), a second one is refused as a duplicate.
 	ID string
-	// Type picks the handler. Required; see [Task.Validate] for the characters allowed.
+	// Type picks the handler. Required; see [CheckName] for the characters allowed.
 	Type string
-	// Payload is what the handler gets, usually JSON.
+	// Payload is the input of the handler, usually JSON.
 	Payload []byte
 
-	// Queue is the named queue it waits in. Empty means [DefaultQueue].
+	// Queue is the queue in which the task waits. Empty means [DefaultQueue].
 	Queue string
-	// Priority orders it within its queue, before due time. The zero value is Normal.
+	// Priority orders the task within its queue, ahead of due time. The zero value is Normal.
 	Priority Priority
-	// Due is the moment before which it does not start, in whole milliseconds. Zero with Delay zero: at once.
+	// Due is the earliest time at which the task may start, in whole milliseconds. If Due and Delay are zero, it may start
+	// at once.
 	Due time.Time
-	// Delay, when Due is zero, is added to the clock of Redis as the task is enqueued. It is not kept in the record.
+	// Delay, if Due is zero, is added to the clock of Redis when the task is enqueued. The record does not keep it.
 	Delay time.Duration
 
-	// MaxAttempts bounds how many runs are started. Zero means [DefaultMaxAttempts].
+	// MaxAttempts bounds how many runs of the task are started. Zero means [DefaultMaxAttempts].
 	MaxAttempts int
 	// Backoff spaces the attempts. The zero value is the default; see [Backoff].
 	Backoff Backoff
-	// Timeout bounds one run. Zero means [DefaultTimeout].
+	// Timeout bounds each run. Zero means [DefaultTimeout].
 	Timeout time.Duration
-	// Keep is how long the finished task stays visible (and its ID refused). Zero: [DefaultKeepByID] if the caller
+	// Keep is how long the finished task stays visible (and its ID refused). Zero means [DefaultKeepByID] if the caller
 	// chose the ID, else not at all. Negative: never kept.
 	Keep time.Duration
 
 	// UniqueKey refuses this task if another with the same key was enqueued less than UniqueFor ago.
 	UniqueKey string
-	// UniqueFor is the window of UniqueKey. Zero means [DefaultUniqueFor]. Neither is kept in the record.
+	// UniqueFor is the window of UniqueKey. Zero means [DefaultUniqueFor]. The record keeps neither.
 	UniqueFor time.Duration
 
 	// Key joins tasks of which at most KeyLimit run at once, over all instances. Empty: no limit.
 	Key string
-	// KeyLimit is the number of tasks of one Key that may run at once. Zero means 1.
+	// KeyLimit is how many tasks with this Key may run at once. Zero means 1.
 	KeyLimit int
-	// Conflict says what happens to a due task whose Key is at its limit. The zero value waits.
+	// Conflict says what happens when the task is due while its Key is at its limit. The zero value waits.
 	Conflict Conflict
 
-	// Schedule is the schedule that made the task, and Slot its place on the grid. Both are zero for other tasks.
+	// Schedule is the schedule that made the task, and Slot is the task's place on the grid. Both are zero for other tasks.
 	Schedule string
 	Slot     time.Time
 
-	// Trace is a W3C traceparent of whoever enqueued the task. Optional.
+	// Trace is the W3C traceparent of the caller that enqueued the task. Optional.
 	Trace string
-	// Created is when it was enqueued, by the clock of Redis for scheduled tasks, else of the producer.
+	// Created is when the task was enqueued: by the clock of Redis for scheduled tasks, else by that of the producer.
 	Created time.Time
 
 	// Attempts counts the runs that were started and have ended (or were lost with their instance).
@@ -75,19 +76,20 @@ type Task struct {
 	// Failures are the newest errors, oldest first, at most [MaxFailures].
 	Failures []Failure
 
-	// Attempt is the number of the present run, from 1. Zero unless the task is running.
+	// Attempt is the number of the current run, from 1. Zero unless the task is running.
 	Attempt int
-	// Fence rises with every claim in the partition, and tasks that were claimed together share one: an effect guarded by the
-	// largest fence seen of its task happens once. Refuse an equal one too if it comes with another attempt, or once more:
-	// two primaries that know nothing of each other may give the same.
+	// Fence is the fencing token of the run. It rises with every claim in the partition, and tasks that were claimed
+	// together share one. To make an effect happen once, keep the largest fence seen of its task and refuse smaller ones.
+	// Also refuse an equal fence if it comes with another attempt or a second time: two primaries that do not know each
+	// other may give the same.
 	Fence int64
 	// Claimed is when this run was claimed, by the clock of Redis.
 	Claimed time.Time
-	// Instance and Release say who runs it.
+	// Instance and Release say which instance runs the task.
 	Instance string
 	Release  string
 
-	unknown []byte // fields of a newer release's record, carried through a rewrite
+	unknown []byte // fields of a newer release's record, kept when the record is rewritten
 	err     error  // what New could not encode
 }
 
@@ -102,8 +104,8 @@ type Failure struct {
 	Error    string    `json:"error"`
 }
 
-// New makes a task of a type with a payload: nil for none, []byte and json.RawMessage as they are, everything else
-// encoded as JSON. A payload that cannot be encoded is reported by [Task.Validate], and so by enqueueing it.
+// New returns a task of a type with a payload: nil for none, []byte and json.RawMessage unchanged, every other value
+// encoded as JSON. If the payload cannot be encoded, [Task.Validate] says so, and enqueueing refuses the task.
 func New(typ string, payload any, opts ...Option) *Task {
 	t := &Task{Type: typ}
 	switch p := payload.(type) {
@@ -130,7 +132,7 @@ func (t *Task) Apply(opts ...Option) *Task {
 	return t
 }
 
-// QueueName is Queue, or [DefaultQueue].
+// QueueName returns Queue, or [DefaultQueue] if it is empty.
 func (t *Task) QueueName() string {
 	if t.Queue == "" {
 		return DefaultQueue
@@ -138,7 +140,7 @@ func (t *Task) QueueName() string {
 	return t.Queue
 }
 
-// AttemptsAllowed is MaxAttempts, or its default.
+// AttemptsAllowed returns MaxAttempts, or its default.
 func (t *Task) AttemptsAllowed() int {
 	if t.MaxAttempts == 0 {
 		return DefaultMaxAttempts
@@ -146,7 +148,7 @@ func (t *Task) AttemptsAllowed() int {
 	return t.MaxAttempts
 }
 
-// RunTimeout is Timeout, or its default.
+// RunTimeout returns Timeout, or its default.
 func (t *Task) RunTimeout() time.Duration {
 	if t.Timeout == 0 {
 		return DefaultTimeout
@@ -154,7 +156,7 @@ func (t *Task) RunTimeout() time.Duration {
 	return t.Timeout
 }
 
-// Fail appends a failure and counts the attempt, dropping the oldest beyond [MaxFailures] and cutting its text at
+// Fail records a failure and counts the attempt. It drops the oldest failures beyond [MaxFailures], and cuts the text at
 // [MaxFailureText] bytes.
 func (t *Task) Fail(f Failure) {
 	t.Attempts++
@@ -165,10 +167,10 @@ func (t *Task) Fail(f Failure) {
 	}
 }
 
-// MaxFailureText bounds the text of one kept error: room for a stack, not for a core dump.
+// MaxFailureText bounds the text of one kept error, in bytes: enough for a stack, not for a core dump.
 const MaxFailureText = 4 << 10
 
-// LastError is the text of the newest failure, or "".
+// LastError returns the text of the newest failure, or "".
 func (t *Task) LastError() string {
 	if len(t.Failures) == 0 {
 		return ""

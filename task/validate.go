@@ -10,15 +10,15 @@ import (
 	"github.com/onbeat/onbeat/field"
 )
 
-// ErrInvalid is matched by every refusal of bad input; see [field.ErrInvalid].
+// ErrInvalid is matched by every error that refuses invalid input; see [field.ErrInvalid].
 var ErrInvalid = field.ErrInvalid
 
-// FieldError refuses one field of what was passed in; see [field.Error].
+// FieldError refuses one field of the input; see [field.Error].
 type FieldError = field.Error
 
-// Limits bound what a task may hold. The zero value has the defaults.
+// Limits bound what a task may hold. The zero value means the defaults.
 type Limits struct {
-	// Payload is the most bytes a payload may have. Default 1 MiB.
+	// Payload is the largest size of a payload, in bytes. Default 1 MiB.
 	Payload int
 }
 
@@ -35,8 +35,8 @@ var (
 	maxDue = time.Date(9999, 12, 31, 23, 59, 59, 999_000_000, time.UTC)
 )
 
-// Validate refuses, with a [*FieldError], a task that could not be enqueued: no or a bad type, a bad ID, a payload
-// over the limit, a due time before 1970 or after 9999, negative numbers.
+// Validate refuses, with a [*FieldError], a task that could not be enqueued: a missing or invalid type, an invalid ID, a
+// payload over the limit, a due time before 1970 or after 9999, negative numbers.
 func (t *Task) Validate(l Limits) error {
 	if t.err != nil {
 		return t.err
@@ -115,8 +115,8 @@ func (t *Task) checkNumbers() error {
 	return nil
 }
 
-// CheckAttempts refuses a number of attempts that was written out and is not above zero. A program that leaves
-// [Task.MaxAttempts] at zero means the default; a person who writes 0 may mean no retry, or no end of them.
+// CheckAttempts refuses a number of attempts that a user wrote out and that is not above zero. For a program, a zero
+// [Task.MaxAttempts] means the default; a user who writes 0 may mean no retry, or retries without end.
 func CheckAttempts(n, fallback int) error {
 	if n >= 1 && n <= MaxAttemptsLimit {
 		return nil
@@ -125,7 +125,7 @@ func CheckAttempts(n, fallback int) error {
 		Hint: fmt.Sprintf("1 to %d; 1 is no retry; leave it out for the default of %d", MaxAttemptsLimit, fallback)}
 }
 
-// CheckDue refuses a moment before 1970 or after 9999.
+// CheckDue refuses a time before 1970 or after 9999.
 func CheckDue(field string, at time.Time) error {
 	if at.Before(minDue) || at.After(maxDue) {
 		return &FieldError{Field: field, Value: at.Format(time.RFC3339), Reason: "out of range", Hint: "between the years 1970 and 9999"}
@@ -133,7 +133,7 @@ func CheckDue(field string, at time.Time) error {
 	return nil
 }
 
-// ParseTime reads a moment as RFC 3339 writes it, and refuses what [CheckDue] does.
+// ParseTime reads a time in RFC 3339, and refuses what [CheckDue] refuses.
 func ParseTime(field, s string) (time.Time, error) {
 	t, err := time.Parse(time.RFC3339, s)
 	if err != nil {
@@ -143,8 +143,8 @@ func ParseTime(field, s string) (time.Time, error) {
 	return t, CheckDue(field, t)
 }
 
-// CheckID refuses an ID or key that is empty, over 256 bytes, not UTF-8, or holds control characters or characters that
-// turn the direction of text, by which one ID looks like another.
+// CheckID refuses an ID or key that is empty, over 256 bytes or not UTF-8. It also refuses control characters, and
+// characters that change the direction of text, by which one ID could look like another.
 func CheckID(field, id string) error {
 	var reason, hint string
 	switch {
@@ -172,7 +172,7 @@ func isControl(r rune) bool { return r < 0x20 || r >= 0x7f && r < 0xa0 || r == 0
 
 func isBidi(r rune) bool { return r > 0xff && unicode.Is(unicode.Bidi_Control, r) }
 
-// CheckName refuses the name of a type, a queue or a schedule that is empty, over 128 bytes, or holds anything but
+// CheckName refuses a name of a type, a queue or a schedule that is empty, over 128 bytes, or has characters other than
 // letters, digits and - _ . : / +
 func CheckName(field, name string) error {
 	var reason string

@@ -2,10 +2,10 @@ package task
 
 import "fmt"
 
-// State is the one place a task is in.
+// State is the place that a task is in. A task is in exactly one.
 type State string
 
-// The four places. A due task may be waiting for its time, a worker, a handler or its key.
+// The four places. A due task may wait for its time, a worker, a handler or its key.
 const (
 	Due     State = "due"
 	Running State = "running"
@@ -13,7 +13,7 @@ const (
 	Done    State = "done"
 )
 
-// ParseState reads a state's name.
+// ParseState reads the name of a state.
 func ParseState(s string) (State, error) {
 	switch st := State(s); st {
 	case Due, Running, Dead, Done:
@@ -22,10 +22,11 @@ func ParseState(s string) (State, error) {
 	return "", &FieldError{Field: "state", Value: s, Reason: "unknown state", Hint: "one of due, running, dead, done"}
 }
 
-// Priority orders the due tasks of one queue: all due High tasks start before Normal ones, those before Low ones.
+// Priority orders the due tasks of one queue: all due High tasks start before the Normal ones, and those before the Low
+// ones.
 type Priority int8
 
-// The three priorities. Catching up on missed slots happens at Low.
+// The three priorities. Missed slots of a schedule that runs all of them are pushed at Low.
 const (
 	Low    Priority = -1
 	Normal Priority = 0
@@ -45,7 +46,7 @@ func (p Priority) String() string {
 	return fmt.Sprintf("Priority(%d)", int8(p))
 }
 
-// ParsePriority reads a priority's name; the empty string is Normal.
+// ParsePriority reads the name of a priority; the empty string is Normal.
 func ParsePriority(s string) (Priority, error) {
 	switch s {
 	case "low":
@@ -58,10 +59,10 @@ func ParsePriority(s string) (Priority, error) {
 	return 0, &FieldError{Field: "priority", Value: s, Reason: "unknown priority", Hint: "one of low, normal, high"}
 }
 
-// MarshalText writes the priority's name.
+// MarshalText writes the name.
 func (p Priority) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
 
-// UnmarshalText reads the priority's name.
+// UnmarshalText reads the name.
 func (p *Priority) UnmarshalText(b []byte) error {
 	v, err := ParsePriority(string(b))
 	if err != nil {
@@ -71,21 +72,20 @@ func (p *Priority) UnmarshalText(b []byte) error {
 	return nil
 }
 
-// Conflict says what becomes of a due task whose key is at its limit. The letters are part of the record and of
-// cycle.lua.
+// Conflict says what happens to a due task whose key is at its limit. The letters are part of the record and of cycle.lua.
 type Conflict byte
 
-// The five answers. A schedule's overlap policy is one of Skip, QueueUp and Replace, with its name as the key. They look
-// at the tasks on time only: one that is Behind makes them wait, and is neither skipped nor cancelled for them.
+// The five conflicts. A schedule's overlap policy is Skip, QueueUp or Replace, with the schedule's name in the key. These
+// three look only at the tasks on time. A Behind task makes them wait, and they neither skip nor cancel it.
 const (
 	Wait    Conflict = 0   // wait its turn, in due order
-	Skip    Conflict = 's' // leave the set, and be recorded as skipped
-	QueueUp Conflict = 'q' // wait, but only one may; a later one is skipped
-	Replace Conflict = 'r' // cancel the one that runs, wait for it to end; an earlier waiter is skipped
-	Behind  Conflict = 'b' // wait behind all others: what was missed, or asked for besides the schedule
+	Skip    Conflict = 's' // leave the due set, recorded as skipped
+	QueueUp Conflict = 'q' // wait, but only one task may; a later one is skipped
+	Replace Conflict = 'r' // cancel the running task and wait for its end; an earlier waiter is skipped
+	Behind  Conflict = 'b' // wait behind all others: for slots that were missed, backfilled or triggered
 )
 
-// Begun is the policy of a task that has begun and comes back: it is not skipped for its own schedule's overlap.
+// Begun returns the conflict of a task that had begun and comes back: its own schedule's overlap policy does not skip it.
 func (c Conflict) Begun() Conflict {
 	if c == Behind {
 		return c

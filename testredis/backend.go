@@ -15,26 +15,25 @@ type backend interface {
 	// where completes "redis-server 7.0.15 …".
 	where() string
 
-	// start starts a server and waits until it answers. Its error wraps
-	// errPortTaken if somebody else got the port.
+	// start starts a server and waits until it answers. Its error wraps errPortTaken if another process took the port.
 	start(ctx context.Context, port int, args []string) (process, error)
 }
 
-// A process is a real Redis that was started. Its port and, if it was told to
-// write a file, its data stay the same over stop, kill and restart.
+// A process is a real Redis that was started. Its port stays the same over stop, kill and restart, and so does its data if
+// it writes a file.
 type process interface {
 	addr() string
-	stop(ctx context.Context) error // and wait until it is gone
-	kill(ctx context.Context) error // and wait until it is gone
+	stop(ctx context.Context) error // waits until it is gone
+	kill(ctx context.Context) error // waits until it is gone
 	pause(ctx context.Context) error
 	resume(ctx context.Context) error
-	restart(ctx context.Context) error // of one that is gone; waits until it answers
-	remove(ctx context.Context) error  // with its data, in whatever state it is
+	restart(ctx context.Context) error // starts it after it is gone; waits until it answers
+	remove(ctx context.Context) error  // together with its data, in any state
 }
 
 var errPortTaken = errors.New("the port is taken")
 
-// backends are the ways that there are on this machine, the best first.
+// backends returns the backends that this machine has, the best first.
 func backends() []backend {
 	var all []backend
 	if allowed(onContainer) {
@@ -50,8 +49,8 @@ func backends() []backend {
 	return all
 }
 
-// startOn starts a server on a free port. Other test binaries look for one at the
-// same time, so it tries again if another was faster.
+// startOn starts a server on a free port. Other test binaries look for a port at the same time, so it tries again if
+// another was faster.
 func startOn(ctx context.Context, b backend, args []string) (process, error) {
 	var err error
 	for range 5 {

@@ -19,9 +19,8 @@ type ClusterGroup struct {
 // clusterSlots is how many hash slots every cluster has.
 const clusterSlots = 16384
 
-// Cluster starts a cluster and returns when every node says that it is whole. A replica is promoted about two seconds
-// after its primary is gone. The test is skipped, or fails if ONBEAT_REQUIRE_REAL=1, where there is no redis-server on
-// PATH.
+// Cluster starts a cluster and returns when every node reports that it is whole. A replica is promoted about two seconds
+// after its primary is gone. Without a redis-server on PATH the test is skipped, or fails if ONBEAT_REQUIRE_REAL=1.
 func Cluster(t testing.TB, args ...string) *ClusterGroup {
 	t.Helper()
 	needProgram(t)
@@ -91,7 +90,7 @@ func (c *ClusterGroup) URL() string {
 	return "redis-cluster://" + strings.Join(addrs, ",")
 }
 
-// Owner is the node that a key lies on, by the word of a node that was not asked to end.
+// Owner returns the node that has a key. It asks a node that was not told to end.
 func (c *ClusterGroup) Owner(t testing.TB, key string) *Server {
 	t.Helper()
 	ctx := t.Context()

@@ -7,7 +7,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Move is a slot on its way from one primary of a cluster to another.
+// Move moves a slot from one primary of a cluster to another.
 type Move struct {
 	Slot     int
 	From, To *Server
@@ -15,8 +15,8 @@ type Move struct {
 	c        *ClusterGroup
 }
 
-// BeginMove marks the slot of a key, as a resharding does first: migrating where it is, importing on another primary.
-// Nothing has moved yet.
+// BeginMove marks the slot of a key, as the first step of a resharding does: migrating on its primary, importing on
+// another. No key has moved yet.
 func (c *ClusterGroup) BeginMove(t testing.TB, key string) *Move {
 	t.Helper()
 	m := &Move{From: c.Owner(t, key), t: t, c: c}
@@ -33,7 +33,7 @@ func (c *ClusterGroup) BeginMove(t testing.TB, key string) *Move {
 	return m
 }
 
-// Keys moves these keys, or with none all that there are.
+// Keys moves these keys, or all keys of the slot if there are no arguments.
 func (m *Move) Keys(keys ...string) {
 	m.t.Helper()
 	ctx, from := m.t.Context(), m.From.Client()
@@ -48,7 +48,7 @@ func (m *Move) Keys(keys ...string) {
 	}
 }
 
-// End tells all that the slot is where it was going, when its last key is.
+// End tells all nodes that the slot is on its new primary. Call it when the last key has moved.
 func (m *Move) End() {
 	m.t.Helper()
 	m.Keys()

@@ -26,7 +26,7 @@ import (
 	tclog "github.com/testcontainers/testcontainers-go/log"
 )
 
-// defaultImage is what integration/image/build.sh makes.
+// defaultImage is the image that integration/image/build.sh makes.
 const defaultImage = "onbeat-test-redis:local"
 
 // engine runs servers as containers.
@@ -36,14 +36,14 @@ type engine struct {
 	net      string // onHost or onBridge
 }
 
-// The networks that a container can be on, which are also the values of
-// ONBEAT_TEST_NETWORK, for an engine that is judged wrongly.
+// The networks that a container can be on. They are also the values of ONBEAT_TEST_NETWORK, for an engine that is judged
+// wrongly.
 const (
 	onHost   = "host"
 	onBridge = "bridge"
 )
 
-// lookup finds the engine once. It stays nil where there is none to use.
+// lookup finds the engine once. The engine stays nil if there is none to use.
 type lookup struct {
 	once   sync.Once
 	engine *engine
@@ -66,7 +66,7 @@ func (l *lookup) get() *engine {
 	return l.engine
 }
 
-// close lets go of the connections to the engine.
+// close closes the connections to the engine.
 func (l *lookup) close() {
 	if l.engine != nil {
 		_ = l.engine.provider.Close()
@@ -80,14 +80,14 @@ func dockerClient(p *testcontainers.DockerProvider) *client.Client {
 }
 
 func findEngine() (e *engine, err error) {
-	// testcontainers panics where an environment surprises it.
+	// testcontainers panics in environments that it does not expect.
 	defer func() {
 		if p := recover(); p != nil {
 			e, err = nil, fmt.Errorf("testcontainers: %v", p)
 		}
 	}()
-	// Its cleaner is an image that would have to be pulled. Main and sweep do its
-	// work. And a passing test should print nothing.
+	// The cleaner of testcontainers is an image that would have to be pulled. Main and sweep do its work. And a passing
+	// test should print nothing.
 	if os.Getenv("TESTCONTAINERS_RYUK_DISABLED") == "" {
 		if err := os.Setenv("TESTCONTAINERS_RYUK_DISABLED", "true"); err != nil {
 			return nil, err
@@ -95,14 +95,14 @@ func findEngine() (e *engine, err error) {
 	}
 	tclog.SetDefault(tclog.NewNoopLogger())
 
-	// Naming a network that exists as the default keeps testcontainers from making
-	// one of its own, which an engine without bridges cannot.
+	// Naming an existing network as the default keeps testcontainers from making its own, which an engine without bridges
+	// cannot do.
 	mode := os.Getenv("ONBEAT_TEST_NETWORK")
 	provider, err := testcontainers.NewDockerProvider(testcontainers.WithDefaultBridgeNetwork(cmp.Or(mode, onHost)))
 	if err != nil {
 		return nil, fmt.Errorf("no Docker engine answers: %w", err)
 	}
-	defer provider.Close() // of connections, which the next call opens again
+	defer provider.Close() // closes connections, which the next call opens again
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	image := cmp.Or(os.Getenv("ONBEAT_TEST_IMAGE"), defaultImage)
@@ -127,9 +127,8 @@ func findEngine() (e *engine, err error) {
 	return e, nil
 }
 
-// sharesOurNetwork tells whether the engine's host is ours, so that a container on
-// the host's network listens on our 127.0.0.1. That is the better way where it
-// works: it needs no bridge and no proxy, and a port stays the same over a restart.
+// sharesOurNetwork reports whether the engine's host is ours, so that a container on the host's network listens on our
+// 127.0.0.1. That is better where it works: it needs no bridge and no proxy, and a port stays the same over a restart.
 func sharesOurNetwork(p *testcontainers.DockerProvider, system string, security []string) bool {
 	return runtime.GOOS == "linux" &&
 		strings.HasPrefix(dockerClient(p).DaemonHost(), "unix://") &&
@@ -139,7 +138,7 @@ func sharesOurNetwork(p *testcontainers.DockerProvider, system string, security 
 
 func (e *engine) where() string { return "in a container" }
 
-// Labels by which sweep knows containers whose test is gone.
+// Labels by which sweep finds containers whose test is gone.
 const (
 	labelHost = "onbeat.testredis.host"
 	labelPID  = "onbeat.testredis.pid"
@@ -175,9 +174,9 @@ func (e *engine) run(ctx context.Context, port int, args []string, owner int) (p
 		if host, err = e.provider.DaemonHost(ctx); err != nil {
 			return nil, err
 		}
-		mapped := network.PortBinding{HostPort: strconv.Itoa(port)} // given, so that a restart keeps it
+		mapped := network.PortBinding{HostPort: strconv.Itoa(port)} // fixed, so that it stays the same over a restart
 		if host == "localhost" || host == "127.0.0.1" {
-			mapped.HostIP = netip.MustParseAddr("127.0.0.1") // nobody else need reach it
+			mapped.HostIP = netip.MustParseAddr("127.0.0.1") // only this machine needs to reach it
 		}
 		req.ExposedPorts = []string{inside.String()}
 		req.HostConfigModifier = func(hc *container.HostConfig) {
@@ -205,8 +204,7 @@ func hostname() string {
 	return name
 }
 
-// sweep removes containers of tests on this machine that were killed before they
-// could do it themselves.
+// sweep removes containers of tests on this machine that were killed before they could remove them.
 func (e *engine) sweep() {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
@@ -232,7 +230,7 @@ type box struct {
 	engine  *engine
 	id      string
 	address string
-	mark    string // a setting by which our server is told from a stranger on its port
+	mark    string // a setting that tells our server from a stranger on its port
 }
 
 func (b *box) addr() string { return b.address }
@@ -288,7 +286,7 @@ func (b *box) restart(ctx context.Context) error {
 	})
 }
 
-// death is the error for a server that ended by itself.
+// death returns the error for a server that ended by itself.
 func (b *box) death(ctx context.Context) error {
 	out := "nothing"
 	logs, err := b.engine.docker().ContainerLogs(ctx, b.id, client.ContainerLogsOptions{ShowStdout: true, ShowStderr: true, Tail: "5"})
@@ -309,7 +307,7 @@ func (b *box) remove(ctx context.Context) error {
 	return err
 }
 
-// answers tells whether the server with that mark listens at addr and is ready.
+// answers reports whether the server with that mark listens at addr and is ready.
 func answers(ctx context.Context, addr, mark string) bool {
 	dialer := net.Dialer{Timeout: time.Second}
 	conn, err := dialer.DialContext(ctx, "tcp", addr)
@@ -325,7 +323,7 @@ func answers(ctx context.Context, addr, mark string) bool {
 	}
 	lines := bufio.NewScanner(conn)
 	if !lines.Scan() || lines.Text() != "+PONG" {
-		return false // it still loads its data, during which CONFIG would be answered all the same
+		return false // it still loads its data, and would answer CONFIG all the same
 	}
 	// An array of the name and the value, each as a length and a text.
 	for n := 0; n < 5 && lines.Scan(); n++ {
@@ -339,7 +337,7 @@ func answers(ctx context.Context, addr, mark string) bool {
 	return false
 }
 
-// poll asks until the answer is yes, or there is an error, or the context ends.
+// poll asks until done returns true or an error, or the context ends.
 func poll(ctx context.Context, done func() (bool, error)) error {
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()

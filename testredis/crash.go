@@ -6,15 +6,15 @@ import (
 	"testing"
 )
 
-// Disk is a real Redis with an append-only file, on a machine that can crash. It belongs to one test.
+// Disk is a real Redis with an append-only file, on a simulated machine that can crash. It belongs to one test.
 type Disk struct {
 	*Server
 
 	log string // the part of the append-only file that grows
 }
 
-// OnDisk starts one with the given appendfsync. The test is skipped, or fails if ONBEAT_REQUIRE_REAL=1, where there is
-// no redis-server on PATH.
+// OnDisk starts a Disk with the given appendfsync. Without a redis-server on PATH the test is skipped, or fails if
+// ONBEAT_REQUIRE_REAL=1.
 func OnDisk(t testing.TB, fsync string) *Disk {
 	t.Helper()
 	needProgram(t)
@@ -27,8 +27,8 @@ func OnDisk(t testing.TB, fsync string) *Disk {
 	return &Disk{Server: s, log: log}
 }
 
-// Written is how much it has handed to the kernel. All of it is on disk a second later at the latest with everysec, and
-// before anybody is answered with always.
+// Written returns how many bytes Redis has handed to the kernel. With everysec, all of them are on disk at most a second
+// later. With always, they are on disk before any caller gets an answer.
 func (d *Disk) Written() int64 {
 	d.t.Helper()
 	info, err := os.Stat(d.log)
@@ -36,8 +36,8 @@ func (d *Disk) Written() int64 {
 	return info.Size()
 }
 
-// Crash kills it and takes from its file what was written since: killing a process alone loses nothing that the kernel
-// has, and a machine that crashes loses what is not on disk yet.
+// Crash kills Redis and removes from its file what was written since. Killing the process alone loses nothing that the
+// kernel has; a machine that crashes loses what is not yet on disk.
 func (d *Disk) Crash(since int64) {
 	d.t.Helper()
 	d.Kill()

@@ -12,9 +12,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Namespace is a name that no other test uses: lowercase letters, digits and '-'.
-// When the test ends, every key of the shared Redis that contains it is deleted.
-// Other servers, [Mini] and [Private] ones, go away whole.
+// Namespace returns a name that no other test uses: lowercase letters, digits and '-'. When the test ends, every key of the
+// shared Redis that contains the name is deleted. The servers of [Mini] and [Private] are removed as a whole.
 func Namespace(t testing.TB) string {
 	t.Helper()
 	ns := "test-" + strings.ToLower(rand.Text()[:16])
@@ -58,10 +57,9 @@ func forget(ns string) error {
 
 var errNotYet = errors.New("not yet")
 
-// Eventually waits until cond holds, which is to return true or a nil error, and
-// fails the test with the message and the last error if it does not within the
-// timeout. It asks often, so be generous with the timeout: it is what a slow
-// machine gets, not what a fast one waits.
+// Eventually waits until cond returns true or a nil error. If it does not within the timeout, Eventually fails the test
+// with the message and the last error. It calls cond often, so choose a generous timeout: a slow machine needs it, and a
+// fast one does not wait for it.
 //
 // Call it from the test's own goroutine.
 func Eventually[C func() bool | func() error](t testing.TB, timeout time.Duration, cond C, format string, args ...any) {

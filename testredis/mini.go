@@ -13,9 +13,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Miniredis is a Redis inside the test's process, with a client of it. SetTime
-// moves its clock, the one that TIME reports and by which keys expire. Without
-// that it follows time.Now, so in a testing/synctest bubble it follows the bubble.
+// Miniredis is a Redis inside the test's process, with a client. SetTime sets its clock, which TIME reports and by which
+// keys expire. Without SetTime it follows time.Now, and so follows the bubble of testing/synctest.
 type Miniredis struct {
 	*miniredis.Miniredis
 
@@ -23,21 +22,20 @@ type Miniredis struct {
 	Client *redis.Client
 }
 
-// Mini starts a miniredis for this test alone. Nothing in it touches the network,
-// so it works in a testing/synctest bubble; for the same reason it has no Addr.
-// Call Mini inside the bubble. It knows fewer commands than Redis, and runs
-// scripts more slowly: what must hold on the real one, test with [Each].
+// Mini starts a miniredis for this test alone. It does not touch the network, so it works in a testing/synctest bubble; for
+// the same reason it has no Addr. Call Mini inside the bubble. It has fewer commands than Redis and runs scripts more
+// slowly: use [Each] for a test that must hold on a real Redis.
 func Mini(t testing.TB) *Miniredis {
 	t.Helper()
 	m := &Miniredis{Miniredis: miniredis.NewMiniRedis()}
 	m.ClockTTL(true)
 	m.Client = m.Dialed(t)
-	t.Cleanup(m.Close) // runs after Dialed's, as cleanups run backwards
+	t.Cleanup(m.Close) // runs after the cleanups of Dialed, because cleanups run in reverse order
 	return m
 }
 
-// Dialed is one more client of this server, closed when the test ends: another
-// instance of the program, with connections of its own.
+// Dialed returns one more client of this server, closed when the test ends. It stands for another instance of the program,
+// with its own connections.
 func (m *Miniredis) Dialed(t testing.TB) *redis.Client {
 	t.Helper()
 	rdb := newClient(&redis.Options{
@@ -54,16 +52,15 @@ func (m *Miniredis) Dialed(t testing.TB) *redis.Client {
 	return rdb
 }
 
-// patientConn is a connection whose Write never waits for the other side. Over a
-// net.Pipe, which holds nothing, a client that writes a long pipeline and a
-// server that answers its first command would wait for each other forever.
+// patientConn is a connection whose Write never waits for the other side. A net.Pipe has no buffer: a client that writes a
+// long pipeline and a server that answers the first command of it would wait for each other for ever.
 type patientConn struct {
 	net.Conn
 
 	mu     sync.Mutex
 	some   sync.Cond
 	queue  []byte
-	err    error // of an earlier write
+	err    error // the error of an earlier write
 	closed bool
 	done   chan struct{}
 }
@@ -89,7 +86,7 @@ func (c *patientConn) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// pump carries what was written to the other side.
+// pump copies what was written to the other side.
 func (c *patientConn) pump() {
 	defer close(c.done)
 	for {
@@ -123,6 +120,6 @@ func (c *patientConn) Close() error {
 	return err
 }
 
-// A write never waits, so its deadline has nothing to end.
+// A write never waits, so a write deadline has no effect.
 func (c *patientConn) SetWriteDeadline(time.Time) error     { return nil }
 func (c *patientConn) SetDeadline(deadline time.Time) error { return c.SetReadDeadline(deadline) }

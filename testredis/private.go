@@ -9,9 +9,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Server is a real Redis that belongs to one test, which may do to it what
-// production does to a Redis. Its methods fail the test if they fail; call them
-// from the test's own goroutine.
+// Server is a real Redis that belongs to one test, which may do to it what production does to a Redis. If a method fails,
+// it fails the test; call methods from the test's own goroutine.
 type Server struct {
 	t     testing.TB
 	proc  process
@@ -19,11 +18,10 @@ type Server struct {
 	up    bool
 }
 
-// Private starts a real Redis for this test alone and removes it when the test
-// ends. The args are redis-server's: "--appendonly", "yes" makes one that keeps its
-// data over Kill and Restart; by default it keeps it in memory only. Without a
-// real Redis the test is skipped, or fails if ONBEAT_REQUIRE_REAL=1. The server
-// that ONBEAT_TEST_REDIS names is never used for it.
+// Private starts a real Redis for this test alone and removes it when the test ends. The args are those of redis-server:
+// with "--appendonly", "yes" it keeps its data over Kill and Restart; by default it keeps data only in memory. Without a
+// real Redis the test is skipped, or fails if ONBEAT_REQUIRE_REAL=1. Private never uses the server that ONBEAT_TEST_REDIS
+// names.
 func Private(t testing.TB, args ...string) *Server {
 	t.Helper()
 	var why []error
@@ -65,17 +63,17 @@ func privateOn(t testing.TB, b backend, args []string) (*Server, error) {
 	return s, nil
 }
 
-// String says what it is: "redis-server 7.0.15 in a container".
+// String returns the name of the server: "redis-server 7.0.15 in a container".
 func (s *Server) String() string { return s.about }
 
-// URL is where it listens. It stays the same over Restart.
+// URL returns where the server listens. It stays the same over Restart.
 func (s *Server) URL() string { return "redis://" + s.proc.addr() + "/0" }
 
-// Addr is the host and port of URL.
+// Addr returns the host and port of URL.
 func (s *Server) Addr() string { return s.proc.addr() }
 
-// Client is a client of this server, closed when the test ends. The functions
-// change its options before it is made: timeouts, retries.
+// Client returns a client of this server, closed when the test ends. The functions change its options first: timeouts,
+// retries.
 func (s *Server) Client(change ...func(*redis.Options)) *redis.Client {
 	s.t.Helper()
 	opts := &redis.Options{Addr: s.proc.addr()}
@@ -97,36 +95,34 @@ func (s *Server) do(what string, op func(context.Context) error) {
 	}
 }
 
-// Stop asks it to end, which lets it write out its data, and waits until it has.
+// Stop asks the server to end, which lets it write its data, and waits until it has ended.
 func (s *Server) Stop() {
 	s.t.Helper()
 	s.do("stop", s.proc.stop)
 	s.up = false
 }
 
-// Kill ends it at once, by SIGKILL, and waits until it is gone.
+// Kill ends the server at once with SIGKILL, and waits until it is gone.
 func (s *Server) Kill() {
 	s.t.Helper()
 	s.do("kill", s.proc.kill)
 	s.up = false
 }
 
-// Pause freezes it, by SIGSTOP. It keeps its connections and accepts new ones, and
-// answers none of them.
+// Pause freezes the server with SIGSTOP. It keeps its connections and accepts new ones, but answers none of them.
 func (s *Server) Pause() {
 	s.t.Helper()
 	s.do("pause", s.proc.pause)
 }
 
-// Resume lets a paused server run on.
+// Resume lets a paused server go on.
 func (s *Server) Resume() {
 	s.t.Helper()
 	s.do("resume", s.proc.resume)
 }
 
-// Restart starts it again, having stopped it if it runs, and waits until it
-// answers. Port and settings stay the same. Its data does only if it was started
-// with "--appendonly", "yes".
+// Restart stops the server if it runs, starts it again, and waits until it answers. Its port and settings stay the same.
+// Its data stays only if it was started with "--appendonly", "yes".
 func (s *Server) Restart() {
 	s.t.Helper()
 	if s.up {

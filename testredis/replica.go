@@ -10,8 +10,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Replicated starts a primary and a replica that has all that the primary has. They belong to one test. The test is
-// skipped, or fails if ONBEAT_REQUIRE_REAL=1, where there is no redis-server on PATH.
+// Replicated starts a primary and a replica that has all data of the primary. They belong to one test. Without a
+// redis-server on PATH the test is skipped, or fails if ONBEAT_REQUIRE_REAL=1.
 func Replicated(t testing.TB, args ...string) (primary, replica *Server) {
 	t.Helper()
 	needProgram(t)
@@ -29,7 +29,7 @@ func follower(t testing.TB, primary *Server, args ...string) *Server {
 	return member(t, append([]string{"--replicaof", host, port}, args...)...)
 }
 
-// needProgram ends a test that cannot have a group of servers here.
+// needProgram skips or fails a test that cannot have a group of servers here.
 func needProgram(t testing.TB) {
 	t.Helper()
 	if _, err := exec.LookPath("redis-server"); err != nil {
@@ -55,7 +55,7 @@ func must(t testing.TB, err error) {
 
 var errNoLink = errors.New("it does not follow its primary yet")
 
-// awaitReplica waits until a replica has all that its primary has.
+// awaitReplica waits until a replica has all data of its primary.
 func awaitReplica(t testing.TB, s *Server) {
 	t.Helper()
 	rdb := s.Client()

@@ -18,12 +18,12 @@ import (
 )
 
 const (
-	sentinelMaster = "beat"  // the name that sentinels know the primary by
-	watcher        = "watch" // the user, and the password, of sentinels on the servers
+	sentinelMaster = "beat"  // the name by which sentinels know the primary
+	watcher        = "watch" // the user, and the password, of the sentinels on the servers
 )
 
-// SentinelGroup is a primary with two replicas, and three sentinels that promote one of them about a second after the
-// primary is gone. It belongs to one test.
+// SentinelGroup is a primary with two replicas, and three sentinels that promote a replica about a second after the primary
+// is gone. It belongs to one test.
 type SentinelGroup struct {
 	Primary  *Server
 	Replicas []*Server
@@ -32,8 +32,8 @@ type SentinelGroup struct {
 	processes []int
 }
 
-// Sentinels starts a group and returns when the sentinels agree on all of it. The args are given to the primary and to
-// the replicas. The test is skipped, or fails if ONBEAT_REQUIRE_REAL=1, where there is no redis-server on PATH.
+// Sentinels starts a group and returns when the sentinels agree on all of it. The primary and the replicas get the args.
+// Without a redis-server on PATH the test is skipped, or fails if ONBEAT_REQUIRE_REAL=1.
 func Sentinels(t testing.TB, args ...string) *SentinelGroup {
 	t.Helper()
 	needProgram(t)
@@ -62,13 +62,13 @@ func sentinelURL(addrs ...string) string {
 	return "redis-sentinel://" + strings.Join(addrs, ",") + "/" + sentinelMaster + "/0"
 }
 
-// Leading is the address of the primary by the word of a sentinel.
+// Leading returns the address of the primary. It asks a sentinel.
 func (g *SentinelGroup) Leading(t testing.TB) string {
 	t.Helper()
 	return g.names(t, 0)
 }
 
-// names is what one sentinel says is the address of the primary.
+// names returns the address of the primary that one sentinel reports.
 func (g *SentinelGroup) names(t testing.TB, sentinel int) string {
 	t.Helper()
 	s := sentinelClient(g.addrs[sentinel])
@@ -80,7 +80,8 @@ func (g *SentinelGroup) names(t testing.TB, sentinel int) string {
 	return net.JoinHostPort(got[0], got[1])
 }
 
-// awaitAgreed waits until a sentinel knows both replicas and both other sentinels: before, it can promote nobody.
+// awaitAgreed waits until a sentinel knows both replicas and both other sentinels: before that, it cannot promote a
+// replica.
 func (g *SentinelGroup) awaitAgreed(t testing.TB, addr string) {
 	t.Helper()
 	s := sentinelClient(addr)
@@ -101,7 +102,7 @@ func sentinelClient(addr string) *redis.SentinelClient {
 	return redis.NewSentinelClient(&redis.Options{Addr: addr})
 }
 
-// startSentinel starts one, which ends with the test.
+// startSentinel starts a sentinel, which ends with the test.
 func startSentinel(t testing.TB, primary string) (addr string, process int) {
 	t.Helper()
 	host, port, err := net.SplitHostPort(primary)
@@ -126,8 +127,8 @@ func startSentinel(t testing.TB, primary string) (addr string, process int) {
 	return addr, cmd.Process.Pid
 }
 
-// runUntilCleanup starts a process that is killed when the test ends, or with this process. It holds on to the thread
-// that started it, because that is what the kernel takes for the parent.
+// runUntilCleanup starts a process that is killed when the test ends, or together with this process. It keeps the thread
+// that started the process, because the kernel takes that thread for the parent.
 func runUntilCleanup(t testing.TB, cmd *exec.Cmd) error {
 	t.Helper()
 	cmd.SysProcAttr = dieWithParent()
@@ -152,7 +153,7 @@ func runUntilCleanup(t testing.TB, cmd *exec.Cmd) error {
 	return nil
 }
 
-// Led is the member that the sentinels say is the primary.
+// Led returns the member that the sentinels report as the primary.
 func (g *SentinelGroup) Led(t testing.TB) *Server {
 	t.Helper()
 	addr := g.Leading(t)
@@ -165,8 +166,8 @@ func (g *SentinelGroup) Led(t testing.TB) *Server {
 	return nil
 }
 
-// Failover has the sentinels promote a replica, as for maintenance, and returns when they say that it was. The old primary
-// is told later that it is none: see [SentinelGroup.AwaitWhole].
+// Failover makes the sentinels promote a replica, as for maintenance, and returns when they report the new primary. The old
+// primary learns later that it was deposed: see [SentinelGroup.AwaitWhole].
 func (g *SentinelGroup) Failover(t testing.TB) {
 	t.Helper()
 	old := g.Leading(t)
@@ -174,7 +175,7 @@ func (g *SentinelGroup) Failover(t testing.TB) {
 	defer s.Close()
 	var asked time.Time
 	var refused error
-	Eventually(t, 4*startTimeout, func() error { // one may come to nothing
+	Eventually(t, 4*startTimeout, func() error { // a failover may fail
 		if time.Since(asked) > 10*time.Second {
 			asked = time.Now()
 			refused = s.Failover(t.Context(), sentinelMaster).Err() // one is under way, or no replica is good enough yet
@@ -186,7 +187,7 @@ func (g *SentinelGroup) Failover(t testing.TB) {
 	}, "a replica is promoted")
 }
 
-// AwaitWhole waits until one member is the primary and the others follow it, and all sentinels say so.
+// AwaitWhole waits until one member is the primary, the others follow it, and all sentinels report so.
 func (g *SentinelGroup) AwaitWhole(t testing.TB) {
 	t.Helper()
 	for _, addr := range g.addrs {

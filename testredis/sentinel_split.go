@@ -2,13 +2,13 @@ package testredis
 
 import "testing"
 
-// Part cuts the replicas off from the primary, which goes on: what is written from now on is lost with it, and the
-// sentinels, who still reach all, see nothing amiss. [SentinelGroup.Join] ends it.
+// Part cuts the replicas off from the primary, which goes on: what is written from now on is lost with it. The sentinels
+// still reach all servers, so they notice nothing. [SentinelGroup.Join] ends it.
 func (g *SentinelGroup) Part(t testing.TB) {
 	t.Helper()
 	for _, r := range g.Replicas {
 		rdb := r.Client()
-		must(t, rdb.ConfigSet(t.Context(), "masterauth", "the wrong one").Err()) // so it cannot come back
+		must(t, rdb.ConfigSet(t.Context(), "masterauth", "the wrong one").Err()) // so that it cannot reconnect
 		must(t, rdb.Do(t.Context(), "client", "kill", "type", "master").Err())
 		Eventually(t, startTimeout, func() bool { return follows(t.Context(), rdb) != nil }, "the replica at %s is cut off", r.Addr())
 	}
@@ -22,12 +22,12 @@ func (g *SentinelGroup) Join(t testing.TB) {
 	}
 }
 
-// Minority is where an instance connects that is on the wrong side of [SentinelGroup.Split]: it knows one sentinel only.
+// Minority returns the URL for an instance on the wrong side of [SentinelGroup.Split]: it has only one sentinel.
 func (g *SentinelGroup) Minority() string { return sentinelURL(g.addrs[0]) }
 
-// Split divides the group. The primary goes on for all who connect to it, but no replica and no sentinel reaches it, and the
-// sentinel of [SentinelGroup.Minority] answers nobody. It returns when the other two sentinels name another primary. The
-// function that it returns heals the network: the sentinels then make the old primary a replica.
+// Split divides the group. The primary goes on for all clients that connect to it, but no replica and no sentinel reaches
+// it, and the sentinel of [SentinelGroup.Minority] answers no one. Split returns when the other two sentinels name another
+// primary. The returned function heals the network: the sentinels then make the old primary a replica.
 func (g *SentinelGroup) Split(t testing.TB) (heal func()) {
 	t.Helper()
 	old := g.Led(t)

@@ -1,6 +1,6 @@
 // Package testredis is the Redis that tests run on.
 //
-// A package that uses it says so once, and its tests then ask for what they need:
+// A package calls Main once in TestMain, and its tests then ask for what they need:
 //
 //	func TestMain(m *testing.M) { testredis.Main(m) }
 //
@@ -17,26 +17,22 @@
 //		}
 //	}
 //
-// All tests of a package share one Redis, told apart by a namespace of their own,
-// so they may all run in parallel. What it is depends on what there is:
+// All tests of a package share one Redis. Each test uses its own namespace, so all may run in parallel. The package uses the
+// first of these that there is:
 //
 //  1. the server at the URL in ONBEAT_TEST_REDIS;
-//  2. a container, if a Docker engine answers and has the image named by
-//     ONBEAT_TEST_IMAGE (default onbeat-test-redis:local, which
-//     integration/image/build.sh makes); nothing is ever pulled;
+//  2. a container, if a Docker engine answers and has the image named by ONBEAT_TEST_IMAGE (default
+//     onbeat-test-redis:local, which integration/image/build.sh makes); nothing is ever pulled;
 //  3. a redis-server on PATH, as a child process;
 //  4. miniredis, inside the test's process.
 //
-// ONBEAT_TEST_ON narrows 2 to 4 down to one: container, child or miniredis. A
-// container shares this host's network where it can, else its port is mapped;
-// ONBEAT_TEST_NETWORK, host or bridge, decides it by hand. With
-// ONBEAT_REQUIRE_REAL=1, a test that would run on miniredis, or skip for want of a
-// real server, fails instead.
+// ONBEAT_TEST_ON restricts 2 to 4 to one: container, child or miniredis. A container shares this host's network where it
+// can; else its port is mapped. ONBEAT_TEST_NETWORK, host or bridge, overrides that. With ONBEAT_REQUIRE_REAL=1, a test
+// fails that would run on miniredis or be skipped without a real server.
 //
-// Which test needs which: [Client] for most; [Mini] for fast ones and for
-// testing/synctest; [Each] for what must hold on both; [Real] for what miniredis
-// cannot do; [Private] for faults; [Replicated], [Sentinels], [Cluster] and [OnDisk]
-// for what a Redis may lose.
+// Which function to use: [Client] for most tests; [Mini] for fast ones and for testing/synctest; [Each] for what must hold
+// on both; [Real] for what miniredis cannot do; [Private] for faults; [Replicated], [Sentinels], [Cluster] and [OnDisk] for
+// what a Redis may lose.
 package testredis
 
 import (
@@ -61,15 +57,14 @@ import (
 	"github.com/onbeat/onbeat/embedded"
 )
 
-// Main is what a package's TestMain calls. It runs the tests, ends the servers
-// that they started, fails if goroutines are left over, and exits. It says on
-// stderr which Redis the package ran on, and, if ONBEAT_TEST_REPORT names a file,
-// adds that line to it, because go test hides what passing packages print.
+// Main is what a package's TestMain calls. It runs the tests, ends the servers that they started, fails if goroutines are
+// left over, and exits. It prints to stderr which Redis the package ran on. If ONBEAT_TEST_REPORT names a file, it adds
+// that line to the file, because go test hides the output of passing packages.
 //
-// The options are for goleak, to ignore what cannot be ended.
+// The options are for goleak, to ignore goroutines that cannot be ended.
 func Main(m *testing.M, opts ...goleak.Option) {
 	mainRuns.Store(true)
-	redis.SetLogger(silent{}) // a test that takes a server away knows that dials fail
+	redis.SetLogger(silent{}) // a test that takes a server away expects dials to fail
 	code := m.Run()
 
 	if used := shared.used(); used != nil {
@@ -94,7 +89,7 @@ type silent struct{}
 
 func (silent) Printf(context.Context, string, ...any) {}
 
-// mainRuns is set once Main is in charge of ending what the tests start.
+// mainRuns is set when Main is in charge of ending what the tests start.
 var mainRuns atomic.Bool
 
 func report(w io.Writer, about string) {
@@ -106,7 +101,7 @@ func report(w io.Writer, about string) {
 	line := fmt.Sprintf("%-32s %s\n", packageUnderTest(), about)
 	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err == nil {
-		_, err = f.WriteString(line) // one write, so that packages do not mix
+		_, err = f.WriteString(line) // a single write, so that the lines of packages do not mix
 		err = errors.Join(err, f.Close())
 	}
 	if err != nil {
@@ -139,8 +134,7 @@ type once struct {
 
 var shared once
 
-// startTimeout bounds the start of any one server. A container takes a second; a
-// busy machine takes longer.
+// startTimeout bounds the start of a server. A container takes a second; a busy machine takes longer.
 const startTimeout = 30 * time.Second
 
 func (o *once) get(t testing.TB) *server {
@@ -159,7 +153,7 @@ func (o *once) get(t testing.TB) *server {
 	return o.srv
 }
 
-// used is the shared server, or nil if no test asked for it.
+// used returns the shared server, or nil if no test asked for it.
 func (o *once) used() *server {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -175,7 +169,7 @@ const (
 	onMiniredis = "miniredis"
 )
 
-// allowed tells whether ONBEAT_TEST_ON leaves this kind of server to choose.
+// allowed reports whether ONBEAT_TEST_ON permits this kind of server.
 func allowed(kind string) bool {
 	only := os.Getenv("ONBEAT_TEST_ON")
 	return only == "" || only == kind
@@ -216,15 +210,15 @@ func choose(ctx context.Context) (*server, error) {
 	if requireReal() || !allowed(onMiniredis) {
 		return nil, errors.Join(append([]error{errNoReal}, why...)...)
 	}
-	mini, err := embedded.Start(ctx, embedded.Options{InProcess: true, NoPassword: true}) // as the others are
+	mini, err := embedded.Start(ctx, embedded.Options{InProcess: true, NoPassword: true}) // the others have none either
 	if err != nil {
 		return nil, err
 	}
 	return &server{url: mini.URL(), about: "miniredis in this process", stop: mini.Close}, nil
 }
 
-// chooseGiven uses the server that the environment names. If that one does not
-// answer, another in its place would prove the wrong thing.
+// chooseGiven uses the server that the environment names. If that server does not answer, a test on another one would prove
+// the wrong thing.
 func chooseGiven(ctx context.Context, url string) (*server, error) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
@@ -249,7 +243,7 @@ func version(ctx context.Context, url string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	opts.MaxRetries = -1 // whoever set the address wants to hear soon that it is wrong
+	opts.MaxRetries = -1 // a user who set a wrong address wants to learn so soon
 	rdb := newClient(opts)
 	defer rdb.Close()
 	info, err := rdb.InfoMap(ctx, "server").Result()
@@ -268,8 +262,8 @@ func newClient(opts *redis.Options) *redis.Client {
 	return redis.NewClient(opts)
 }
 
-// Client is a client of the shared Redis, closed when the test ends. Others use the
-// same server at the same time: keep to keys under a [Namespace], and never flush.
+// Client returns a client of the shared Redis, closed when the test ends. Other tests use the same server at the same time:
+// use only keys under a [Namespace], and never flush.
 func Client(t testing.TB) *redis.Client {
 	t.Helper()
 	return clientOf(t, shared.get(t).url)
@@ -286,15 +280,14 @@ func clientOf(t testing.TB, url string) *redis.Client {
 	return rdb
 }
 
-// URL is where the shared Redis listens, for what connects by itself, such as a
-// process that the test starts.
+// URL returns where the shared Redis listens, for code that connects by itself, such as a process that the test starts.
 func URL(t testing.TB) string {
 	t.Helper()
 	return shared.get(t).url
 }
 
-// Real is like Client, for a test of what miniredis cannot do: it skips the test
-// where that is all there is. With ONBEAT_REQUIRE_REAL=1 it fails it instead.
+// Real is like Client, for a test of what miniredis cannot do. If there is only miniredis, it skips the test, or fails it
+// if ONBEAT_REQUIRE_REAL=1.
 func Real(t testing.TB) *redis.Client {
 	t.Helper()
 	if !shared.get(t).real {
@@ -303,7 +296,7 @@ func Real(t testing.TB) *redis.Client {
 	return Client(t)
 }
 
-// withoutReal ends a test that needs a real server where there is none.
+// withoutReal skips or fails a test that needs a real server where there is none.
 func withoutReal(t testing.TB, why ...error) {
 	t.Helper()
 	reason := errors.Join(append([]error{errNoReal}, why...)...)
@@ -313,9 +306,8 @@ func withoutReal(t testing.TB, why ...error) {
 	t.Skip("testredis:", reason)
 }
 
-// Each runs the test twice, as subtests named miniredis and redis: once on a
-// miniredis of its own and once on the shared real server. Without a real one, the
-// second is skipped, or fails if ONBEAT_REQUIRE_REAL=1.
+// Each runs the test twice, as subtests named miniredis and redis: once on a miniredis of its own and once on the shared
+// real server. Without a real server, the second is skipped, or fails if ONBEAT_REQUIRE_REAL=1.
 func Each(t *testing.T, test func(t *testing.T, rdb *redis.Client)) {
 	t.Helper()
 	t.Run("miniredis", func(t *testing.T) { test(t, Mini(t).Client) })

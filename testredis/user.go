@@ -8,8 +8,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// User is a client of a new user that has these rules ("~key*", "&channel*", "+command") and no other. When the test ends,
-// the user is deleted.
+// User returns a client of a new user that has only these rules ("~key*", "&channel*", "+command"). When the test ends, the
+// user is deleted.
 func User(t testing.TB, admin *redis.Client, rules []string, change ...func(*redis.Options)) *redis.Client {
 	t.Helper()
 	name := "user-" + strings.TrimPrefix(Namespace(t), "test-")

@@ -1,7 +1,7 @@
-// Package input reads the files that a caller names. It reads regular files and pipes, up to a bound, and nothing else: a
-// device may have no end.
+// Package input reads the files that a caller names. It reads only regular files and pipes, up to a limit, because a device
+// may have no end.
 //
-// What it cannot read it refuses with a [*task.FieldError] of the field that named the file.
+// If it cannot read a file, the error is a [*task.FieldError] of the field that named it.
 package input
 
 import (
@@ -14,10 +14,10 @@ import (
 	"github.com/onbeat/onbeat/task"
 )
 
-// MaxSize is the most bytes that a file of settings may have.
+// MaxSize is the largest size of a settings file, in bytes.
 const MaxSize = 16 << 20
 
-// File reads a file of settings.
+// File reads a settings file.
 func File(name, field string) ([]byte, error) {
 	file, _, err := Open(name, field)
 	if err != nil {
@@ -27,7 +27,7 @@ func File(name, field string) ([]byte, error) {
 	return All(file, name, field)
 }
 
-// All reads all of r, unless that is more than [MaxSize].
+// All reads all of r. It refuses more than [MaxSize].
 func All(r io.Reader, name, field string) ([]byte, error) {
 	data, err := io.ReadAll(io.LimitReader(r, MaxSize+1))
 	var path *fs.PathError
@@ -45,7 +45,7 @@ func All(r io.Reader, name, field string) ([]byte, error) {
 
 // Open opens a file or a pipe.
 func Open(name, field string) (*os.File, fs.FileInfo, error) {
-	info, err := os.Stat(name) // to open a device may have effects
+	info, err := os.Stat(name) // opening a device may have effects
 	if err != nil {
 		return nil, nil, unreadable(name, field, err)
 	}

@@ -1,5 +1,5 @@
-// Licences prints the licences of all that is linked into the program: of the modules, on each system that it is built
-// for, and of Go. `make licences` keeps that in THIRD_PARTY_LICENSES.
+// Licences prints the licences of everything that is linked into the program: of its modules, on each system that it is
+// built for, and of Go. `make licences` keeps the output in THIRD_PARTY_LICENSES.
 package main
 
 import (
@@ -21,7 +21,7 @@ import (
 	"strings"
 )
 
-// program is what is looked into, and systems are those that it is built for.
+// program is the package to examine, and systems are those that it is built for.
 const program = "github.com/onbeat/onbeat/cmd/onbeat"
 
 var systems = []string{"darwin", "linux", "windows"}
@@ -55,10 +55,10 @@ func run(ctx context.Context, w io.Writer) error {
 // part is a module that is linked, or Go itself.
 type part struct {
 	name, version, dir string
-	folders            map[string]bool // of it, that hold what is linked, up to its root
+	folders            map[string]bool // the folders that hold what is linked, up to the root of the part
 }
 
-// linked are the parts of the program, by name.
+// linked returns the parts of the program, by name.
 func linked(ctx context.Context) ([]*part, error) {
 	root, err := output(exec.CommandContext(ctx, "go", "env", "GOROOT"))
 	if err != nil {
@@ -76,7 +76,7 @@ func linked(ctx context.Context) ([]*part, error) {
 	return append([]*part{own}, parts...), nil
 }
 
-// goPackage is what go list says of a package.
+// goPackage is what go list prints about a package.
 type goPackage struct {
 	Dir    string
 	Module *struct {
@@ -119,7 +119,7 @@ func addLinked(ctx context.Context, all map[string]*part, system string) error {
 	}
 }
 
-// output runs a command; an error has what it said.
+// output runs a command and returns its output; an error includes what the command printed.
 func output(cmd *exec.Cmd) ([]byte, error) {
 	var said bytes.Buffer
 	cmd.Stderr = &said
@@ -162,7 +162,7 @@ func (p *part) print(w io.Writer) error {
 	return nil
 }
 
-// clean is a text without what editors would change.
+// clean returns a text without what editors would change.
 func clean(text []byte) string {
 	var b strings.Builder
 	for line := range strings.Lines(strings.TrimRight(string(text), " \t\r\n") + "\n") {

@@ -1,3 +1,3 @@
-// Package precise sleeps more exactly than the Go runtime's timers, which may be a millisecond late while a program is
+// Package precise sleeps more precisely than the Go runtime's timers, which may be a millisecond late while a program is
 // idle.
 package precise

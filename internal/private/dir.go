@@ -7,10 +7,10 @@ import (
 	"path/filepath"
 )
 
-// Dir makes a folder, for this user only, if it is missing. It refuses one that others own or may write to, and one that
-// is reached through a link of theirs.
+// Dir makes a folder, for this user only, if it is missing. It refuses a folder that others own or may write to, and one
+// that is reached through a link of theirs.
 func Dir(name string) error {
-	name = filepath.Clean(name) // with a slash at its end a link would be followed
+	name = filepath.Clean(name) // with a slash at the end, a link would be followed
 	if err := os.MkdirAll(name, 0o700); err != nil {
 		return err
 	}
@@ -28,8 +28,8 @@ func Dir(name string) error {
 	return check(name, info)
 }
 
-// Entry refuses a file or folder that is a link, or that others own or may write to, with all that is right below it.
-// What is not there is fine.
+// Entry refuses a file or folder that is a link, or that others own or may write to. It checks the entries directly below a
+// folder too. A missing file or folder is accepted.
 func Entry(name string) error {
 	info, err := os.Lstat(name)
 	if errors.Is(err, fs.ErrNotExist) {

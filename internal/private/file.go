@@ -8,18 +8,18 @@ import (
 	"path/filepath"
 )
 
-// Open opens a file to read and write, and makes it, for this user only, if it is missing. It refuses a link, what is no
-// regular file, and what others own or may write to. It changes nothing of what is there.
+// Open opens a file to read and write. If the file is missing, Open makes it for this user only. It refuses a link,
+// anything that is not a regular file, and a file that others own or may write to. It does not change an existing file.
 func Open(name string) (*os.File, error) {
 	return open(name, os.O_RDWR|os.O_CREATE, false)
 }
 
-// Read reads a file of at most limit bytes, and refuses what Open refuses.
+// Read reads a file of at most limit bytes. It refuses what Open refuses.
 func Read(name string, limit int64) ([]byte, error) {
 	return read(name, limit, false)
 }
 
-// ReadLinked is like Read, and follows links: whoever named the file may have meant one.
+// ReadLinked is like Read, but follows links: the user who named the file may have meant one.
 func ReadLinked(name string, limit int64) ([]byte, error) {
 	return read(name, limit, true)
 }
@@ -65,8 +65,7 @@ func open(name string, flags int, follow bool) (*os.File, error) {
 	return f, nil
 }
 
-// Create makes a file that is not there yet, for this user only. One that is there, or a link, is left as it is: the
-// error is [fs.ErrExist].
+// Create makes a new file for this user only. It leaves an existing file or link as it is: the error is [fs.ErrExist].
 func Create(name string, data []byte) error {
 	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
@@ -79,7 +78,7 @@ func Create(name string, data []byte) error {
 	return err
 }
 
-// Replace puts a file, for this user only, in the place of what has its name, which it does not open.
+// Replace puts a new file, for this user only, in place of what has its name. It does not open the old one.
 func Replace(name string, data []byte) error {
 	f, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+"-")
 	if err != nil {

@@ -9,15 +9,15 @@ import (
 	"syscall"
 )
 
-// owned says that files have owners here.
+// owned says that files have owners on this system.
 const owned = true
 
 const (
 	noFollow = syscall.O_NOFOLLOW
-	noWait   = syscall.O_NONBLOCK // for a pipe that nobody writes to
+	noWait   = syscall.O_NONBLOCK // for a pipe without a writer
 )
 
-// checkOwner refuses what belongs to neither this user nor root.
+// checkOwner refuses a file that belongs neither to this user nor to root.
 func checkOwner(name string, info fs.FileInfo) error {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {

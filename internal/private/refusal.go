@@ -12,10 +12,10 @@ type Refusal struct {
 // Error is one line for a person.
 func (r *Refusal) Error() string { return r.Name + ": " + r.Reason + " (" + r.Hint + ")" }
 
-// writable are the permissions by which others may change a file.
+// writable are the permissions that let others change a file.
 const writable fs.FileMode = 0o022
 
-// check refuses what others own or may write to.
+// check refuses a file that others own or may write to.
 func check(name string, info fs.FileInfo) error {
 	if err := checkOwner(name, info); err != nil {
 		return err

@@ -1,3 +1,3 @@
-// Package trial is what `onbeat demo` and `onbeat conformance` put onbeat on trial with: processes of the program itself,
-// which can be stopped, killed and frozen, and a receiver that notes what arrives and knows nothing else.
+// Package trial has what `onbeat demo` and `onbeat conformance` need to put onbeat on trial: processes of the program
+// itself, which can be stopped, killed and frozen, and a receiver that records only what arrives.
 package trial

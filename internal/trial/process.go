@@ -10,15 +10,16 @@ import (
 	"syscall"
 )
 
-// Process is a process of the program itself. It is in a process group of its own, so that what is typed in a terminal
-// does not reach it; on Linux the kernel kills it when this process is gone.
+// Process is a process of the program itself. It has its own process group, so that keys typed in a terminal do not reach
+// it. On Linux the kernel kills it when this process is gone.
 type Process struct {
 	name   string
 	cmd    *exec.Cmd
 	exited chan struct{}
 }
 
-// Start starts one that writes its log to a file. Of this process's environment it gets what is not onbeat's, and more.
+// Start starts a process that logs to a file. It inherits this process's environment without onbeat's variables; more
+// is added to that.
 func Start(name, dir, log string, more []string, args ...string) (*Process, error) {
 	exe, err := os.Executable()
 	if err != nil {
@@ -33,7 +34,7 @@ func StartProgram(exe, name, dir, log string, more []string, args ...string) (*P
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = file.Close() }() // the child has its own
+	defer func() { _ = file.Close() }() // the child has its own copy
 	cmd := exec.Command(exe, args...)
 	cmd.Stdout, cmd.Stderr = file, file
 	cmd.Dir = dir
@@ -43,7 +44,7 @@ func StartProgram(exe, name, dir, log string, more []string, args ...string) (*P
 	p := &Process{name: name, cmd: cmd, exited: make(chan struct{})}
 	started := make(chan error)
 	go func() {
-		// Linux ends the child with the thread that started it: hold on to that for as long as the child lives.
+		// Linux kills the child when the thread that started it ends: keep that thread for as long as the child lives.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		err := cmd.Start()
@@ -59,13 +60,13 @@ func StartProgram(exe, name, dir, log string, more []string, args ...string) (*P
 	return p, nil
 }
 
-// PID is its ID.
+// PID returns the process ID.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
 
-// Exited is closed when it has ended and was waited for.
+// Exited is closed when the process has ended and was waited for.
 func (p *Process) Exited() <-chan struct{} { return p.exited }
 
-// HasExited reports whether it has.
+// HasExited reports whether the process has ended.
 func (p *Process) HasExited() bool {
 	select {
 	case <-p.exited:
@@ -75,10 +76,10 @@ func (p *Process) HasExited() bool {
 	}
 }
 
-// ExitCode is what it exited with, or -1 if a signal ended it. It has to have exited.
+// ExitCode returns the exit code, or -1 if a signal ended the process. Call it only after the process has exited.
 func (p *Process) ExitCode() int { return p.cmd.ProcessState.ExitCode() }
 
-// Signal sends it a signal, by its ID alone.
+// Signal sends the process a signal. Its children do not get it.
 func (p *Process) Signal(s syscall.Signal) error {
 	if err := p.cmd.Process.Signal(s); err != nil {
 		return fmt.Errorf("signal %s: %w", p.name, err)
@@ -86,7 +87,7 @@ func (p *Process) Signal(s syscall.Signal) error {
 	return nil
 }
 
-// Kill ends it, in whatever state it is, and waits until it is gone.
+// Kill ends the process, in any state, and waits until it is gone.
 func (p *Process) Kill() {
 	_ = p.cmd.Process.Kill()
 	<-p.exited

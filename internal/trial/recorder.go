@@ -17,12 +17,12 @@ type Arrival struct {
 	Attempt               int
 	Fence                 int64
 
-	// Ended is when it was answered, or given up by its caller. It is zero until then.
+	// Ended is when the request was answered, or its caller gave up. It is zero until then.
 	Ended   time.Time
 	GivenUp bool
 }
 
-// Recorder is an HTTP server on 127.0.0.1 that notes every request, and when it came.
+// Recorder is an HTTP server on 127.0.0.1 that records every request, and when it came.
 type Recorder struct {
 	listener net.Listener
 	server   *http.Server
@@ -31,7 +31,7 @@ type Recorder struct {
 	list []Arrival
 }
 
-// NewRecorder starts one. Close it.
+// NewRecorder starts a recorder. The caller closes it.
 func NewRecorder() (*Recorder, error) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -43,15 +43,15 @@ func NewRecorder() (*Recorder, error) {
 	return r, nil
 }
 
-// URL is where a path of it is.
+// URL returns the URL of a path on the recorder.
 func (r *Recorder) URL(path string) string {
 	return "http://" + r.listener.Addr().String() + "/" + path
 }
 
-// Close ends it. What it noted stays.
+// Close stops the server. The records stay.
 func (r *Recorder) Close() { _ = r.server.Close() }
 
-// ServeHTTP notes the time first. A request to ?for=D is answered after D, or when its caller goes away.
+// ServeHTTP records the time first. It answers a request to ?for=D after D, or returns when the caller goes away.
 func (r *Recorder) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	a := Arrival{
 		At: time.Now(), ID: req.Header.Get("Onbeat-Task-Id"),
@@ -82,7 +82,7 @@ func (r *Recorder) Note(list ...Arrival) {
 	}
 }
 
-// note adds one, and says which it is.
+// note adds one arrival, and returns its index.
 func (r *Recorder) note(a Arrival) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -90,14 +90,14 @@ func (r *Recorder) note(a Arrival) int {
 	return len(r.list) - 1
 }
 
-// Arrivals is what came so far.
+// Arrivals returns all arrivals so far.
 func (r *Recorder) Arrivals() []Arrival {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.list)
 }
 
-// Count is how much came so far.
+// Count returns how many arrivals there are so far.
 func (r *Recorder) Count() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -1,3 +1,3 @@
-// Package wording finds the words in which bad input is refused: the known name that was probably meant, and what a kind of
-// value is called.
+// Package wording helps to refuse invalid input: it finds the known name that the user probably meant, and names the kind
+// of a value.
 package wording

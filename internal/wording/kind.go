@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Kind is what a value of a type is called: "a whole number".
+// Kind returns what to call a value of a type: "a whole number".
 func Kind(t reflect.Type) string {
 	switch t.Kind() {
 	case reflect.Bool:
@@ -20,7 +20,7 @@ func Kind(t reflect.Type) string {
 	return "text"
 }
 
-// WithHint is a text with a hint behind it, if there is one.
+// WithHint returns a text, followed by its hint if there is one.
 func WithHint(text, hint string) string {
 	if hint == "" {
 		return text

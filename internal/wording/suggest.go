@@ -2,7 +2,7 @@ package wording
 
 import "strings"
 
-// Suggest is the hint for a name that is not among the known ones: the nearest of them, or else all.
+// Suggest returns a hint for an unknown name: the nearest known one, or else all of them.
 func Suggest(name string, known []string) string {
 	if best := Nearest(name, known); best != "" {
 		return "did you mean " + best + "?"
@@ -13,10 +13,10 @@ func Suggest(name string, known []string) string {
 	return "known are " + strings.Join(known, ", ")
 }
 
-// longest is the most bytes of a name that is compared: comparing takes time by its length.
+// longest is the most bytes of a name that is compared, because comparing takes time by its length.
 const longest = 64
 
-// Nearest is the known name that a slip of the fingers turns into this one, or "".
+// Nearest returns the known name of which this one is probably a typing error, or "".
 func Nearest(name string, known []string) string {
 	if len(name) > longest {
 		return ""

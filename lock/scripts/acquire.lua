@@ -1,11 +1,11 @@
--- acquire.lua takes a lock if it is free. If it is not, it puts who asks in line.
+-- acquire.lua takes a lock if it is free. If it is not, it puts the caller in line.
 --
--- KEYS[1] lock   string  the token of the holder; "" while nobody may have it yet (AtLeastFor)
+-- KEYS[1] lock   string  the token of the holder; "" while no caller may have it yet (AtLeastFor)
 -- KEYS[2] fence  string  the fencing token of the last holder; kept for a day after it
 -- KEYS[3] wait   zset    see lib_line.lua
 -- ARGV[1] token  [2] how long to take it for (ms)  [3] ttl (ms)
--- ARGV[4] who waits, or "": do not wait  [5] step of the line (ms)
--- Returns {1, fence, now}; or {0, ms that the lease has left, ms after which to look again}.
+-- ARGV[4] waiter, or "": do not wait  [5] step of the line (ms)
+-- Returns {1, fence, now}; or {0, ms until the lease ends, ms after which to look again}.
 -- O(log waiters). Asking again with the same token is safe: what was taken stays taken.
 --
 -- The fence is at least the time in µs, so it rises even after Redis lost it, or let it expire.
@@ -20,7 +20,7 @@ elseif holder == ARGV[1] then
 else
   local ttl, left = tonumber(ARGV[3]), redis.call("PTTL", lock)
   if left < 0 then
-    left = ttl -- somebody took the expiry away by hand
+    left = ttl -- a user removed the expiry by hand
   end
   local look = left
   if ARGV[4] ~= "" then

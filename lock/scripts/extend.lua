@@ -2,10 +2,10 @@
 --
 -- KEYS[1] lock   string  see acquire.lua
 -- KEYS[2] fence  string  see acquire.lua
--- ARGV[1] token  [2] ttl (ms)  [3] not before this time may it end (ms), or 0
--- ARGV[4] the fence to be at least at, or 0
--- ARGV[5] 1: take it if nobody has it. For one node of several, that lost it in a restart.
--- Returns {1, now} kept; {2, now} nobody had it, and it was taken; {0, now} it is not the caller's. O(1).
+-- ARGV[1] token  [2] ttl (ms)  [3] the lock may not end before this time (ms), or 0
+-- ARGV[4] the least that the fence must be, or 0
+-- ARGV[5] 1: take the lock if it is free. For one node of several, which lost it in a restart.
+-- Returns {1, now} kept; {2, now} it was free, and was taken; {0, now} it is not the caller's. O(1).
 local lock, fence = KEYS[1], KEYS[2]
 local px = int(math.max(tonumber(ARGV[2]), tonumber(ARGV[3]) - now))
 local holder, kept = redis.call("GET", lock), 0

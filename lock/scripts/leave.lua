@@ -1,7 +1,7 @@
--- leave.lua takes a waiter out of the line. If it was woken already, and did not look, the next one is woken.
+-- leave.lua takes a waiter out of the line. If the waiter was woken already and did not look, the next one is woken.
 --
 -- KEYS[1] wait  zset  see lib_line.lua
--- ARGV[1] who waits  [2] channel of the lock
+-- ARGV[1] waiter  [2] channel of the lock
 -- Returns 1. O(log waiters).
 if redis.call("ZREM", KEYS[1], ARGV[1]) == 0 then
   wake(KEYS[1], ARGV[2])

@@ -1,9 +1,9 @@
--- release.lua gives a lock back, if it is still the caller's, and wakes one who waits.
+-- release.lua gives a lock back, if it is still the caller's, and wakes a waiter.
 --
 -- KEYS[1] lock  string  see acquire.lua
 -- KEYS[2] wait  zset    see lib_line.lua
--- ARGV[1] token  [2] not before this time may anybody have it (ms), or 0  [3] channel of the lock
--- ARGV[4] 1: wake nobody
+-- ARGV[1] token  [2] no caller may have it before this time (ms), or 0  [3] channel of the lock
+-- ARGV[4] 1: wake no waiter
 -- Returns 1, or 0 if it was not the caller's. O(log waiters).
 local lock, wait = KEYS[1], KEYS[2]
 if redis.call("GET", lock) ~= ARGV[1] then
@@ -17,6 +17,6 @@ else
   redis.call("DEL", lock)
 end
 if ARGV[4] ~= "1" then
-  wake(wait, ARGV[3]) -- also if it is kept: who is woken learns for how long
+  wake(wait, ARGV[3]) -- also if the lock is kept: the waiter that is woken learns for how long
 end
 return 1

@@ -1,5 +1,5 @@
-// Package differential holds package schedule against two other evaluators of cron expressions. It has nothing but tests.
+// Package differential compares package schedule with two other evaluators of cron expressions. It has only tests.
 //
-// Where they differ, the difference has a name and a count, and wherever it can be, the other's answer is derived from ours by
+// Every difference has a name and a count. Where possible, the tests derive the other evaluator's answer from ours by
 // changing that one thing.
 package differential

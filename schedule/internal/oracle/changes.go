@@ -1,9 +1,9 @@
 package oracle
 
-// Change is a change of the clock of a zone, at a time in RFC 3339.
+// Change is a clock change of a zone, at a time in RFC 3339.
 type Change struct{ Zone, At, What string }
 
-// Changes are changes of the clock that have broken schedulers.
+// Changes are clock changes that have broken schedulers.
 var Changes = []Change{
 	{"Europe/Berlin", "2026-03-29T01:00:00Z", "an hour forward"},
 	{"Europe/Berlin", "2026-10-25T01:00:00Z", "an hour back"},

@@ -1,6 +1,5 @@
-// Package oracle is what the tests of schedules compare with: cron expressions made at random, with what they mean, and
-// changes of the clock that have broken schedulers. It shares nothing with package schedule, so that a mistake there is not
-// made here, too.
+// Package oracle is what the tests of schedules compare with: random cron expressions with their meaning, and clock changes
+// that have broken schedulers. It shares no code with package schedule, so that a mistake there is not repeated here.
 package oracle
 
 import (
@@ -11,8 +10,7 @@ import (
 	"time"
 )
 
-// Expr is an expression made at random together with what it means: sets of numbers, and questions asked of one date at a
-// time.
+// Expr is a random expression with its meaning: sets of numbers, and questions about one date at a time.
 type Expr struct {
 	Text  string
 	Field [6]Field // second, minute, hour, day of month, month, day of week
@@ -29,7 +27,7 @@ func (f *Field) has(v int, d time.Time) bool {
 	return f.Set[v] || slices.ContainsFunc(f.days, func(ok func(time.Time) bool) bool { return ok(d) })
 }
 
-// Matches tells whether the expression has a slot at w, a wall-clock time dressed up as UTC.
+// Matches reports whether the expression has a slot at w, a wall-clock time written as if it were UTC.
 func (e *Expr) Matches(w time.Time) bool {
 	for i, v := range []int{w.Second(), w.Minute(), w.Hour()} {
 		if !e.Field[i].has(v, w) {
@@ -51,9 +49,9 @@ type Shape struct {
 	Seconds, Specials, Busy bool
 }
 
-// span is what one field of an expression may hold.
+// span says what one field of an expression may hold.
 type span struct {
-	min, max int    // of the last field up to Saturday: 7 is a second name of Sunday
+	min, max int    // of the last field up to Saturday: 7 is a second number for Sunday
 	names    string // three letters a value, from min on
 }
 
@@ -71,7 +69,7 @@ var spans = [6]span{
 	month: {1, 12, "JANFEBMARAPRMAYJUNJULAUGSEPOCTNOVDEC"}, dow: {0, 6, "SUNMONTUEWEDTHUFRISAT"},
 }
 
-// Random makes an expression of a shape.
+// Random makes a random expression of a shape.
 func Random(rng *rand.Rand, s Shape) *Expr {
 	e := &Expr{}
 	for i := range e.Field {
@@ -152,7 +150,7 @@ func randomItem(rng *rand.Rand, f *span) (string, map[int]bool) {
 
 func randomSpecial(rng *rand.Rand, i int) (string, func(time.Time) bool) {
 	lastDay := func(d time.Time) int { return time.Date(d.Year(), d.Month()+1, 0, 0, 0, 0, 0, time.UTC).Day() }
-	// nearest asks which working day is the fewest days from the target, in the month.
+	// nearest returns the working day in the month that is the fewest days from the target.
 	nearest := func(d time.Time, target int) int {
 		for _, delta := range []int{0, -1, 1, -2, 2} {
 			day := target + delta
@@ -186,7 +184,7 @@ func randomSpecial(rng *rand.Rand, i int) (string, func(time.Time) bool) {
 	}
 }
 
-// Steps is the set of lo, lo+step and so on, up to hi.
+// Steps returns the set of lo, lo+step and so on, up to hi.
 func Steps(lo, hi, step int) map[int]bool {
 	set := map[int]bool{}
 	for v := lo; v <= hi; v += step {
