@@ -29,8 +29,12 @@ func (f *File) Check() error {
 	return list.sorted()
 }
 
-// Unset lists, as [Problems], the environment variables that the file names and that are not set.
+// Unset lists, as [Problems], the environment variables in redis.url that are not set. Without them the file cannot be used.
 func (f *File) Unset() error { return slices.Clone(f.unset).sorted() }
+
+// Lacking lists, as [Problems], the environment variables to which payloads refer and that are not set here. The instance that
+// runs a task needs them: without one the run fails.
+func (f *File) Lacking() error { return slices.Clone(f.lacking).sorted() }
 
 // CheckExec refuses a file that needs the exec handler, unless the command line allows that.
 func (f *File) CheckExec(allowed bool) error {

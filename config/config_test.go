@@ -280,6 +280,42 @@ func TestUnset_isNoProblemOfTheFile(t *testing.T) {
 	}
 }
 
+// A variable to which a payload refers stays a reference: only the run needs it.
+func TestLacking_isNoProblemOfTheFile(t *testing.T) {
+	t.Parallel()
+	const text = `namespace: x
+http: {pass_env: [TOKEN, REGION]}
+schedules:
+  - name: a
+    every: 1s
+    task: http
+    payload: {url: "https://h/${TOKEN}", headers: {Authorization: "Bearer ${TOKEN}"}, body: {region: "${REGION}", as: "$${TEXT}"}}
+  - {name: b, every: 1s, task: echo, payload: "${OTHER}"}
+`
+	f, err := Parse("x.yaml", []byte(text), testEnv("REGION", "r3gion"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(f.Unset(), f.Check()); err != nil {
+		t.Errorf("the file is wrong: %v", err)
+	}
+	const want = `x.yaml:7: schedules[0].payload "${TOKEN}": the environment variable is not set (each instance needs it)`
+	if err := f.Lacking(); err == nil || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
+	}
+	if p := string(f.Schedules[0].Payload); !strings.Contains(p, "Bearer ${TOKEN}") || !strings.Contains(p, "${REGION}") || strings.Contains(p, "r3gion") {
+		t.Errorf("%s", p)
+	}
+	f, err = Parse("x.yaml", []byte(strings.Replace(text, "[TOKEN, REGION]", "[TOKEN]", 1)), testEnv("REGION", "r3gion", "TOKEN", "t"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const refused = `x.yaml:7: schedules[0].payload "${REGION}": the environment variable is not in http.pass_env (name it there, or write $${REGION} for the text)`
+	if err := f.Check(); err == nil || err.Error() != refused {
+		t.Errorf("%v, want %s", err, refused)
+	}
+}
+
 func TestCheckSchedules_takesAListAloneAndTypesOfOthers(t *testing.T) {
 	t.Parallel()
 	f, err := Parse("x.yaml", []byte("- {name: a, every: 1s, task: invoice.send}\n- {name: b, every: 1s, task: http}\n"), testEnv())

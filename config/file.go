@@ -34,6 +34,7 @@ type File struct {
 	doc      *document
 	exec     bool          // the file has settings of exec
 	unset    Problems      // environment variables that are not set
+	lacking  Problems      // the same of those to which payloads refer
 	problems Problems      // settings that could not be read
 	unread   map[int]error // the same of Schedules, by index
 }
@@ -54,7 +55,7 @@ func (l Log) Threshold() zerolog.Level {
 	return zerolog.InfoLevel
 }
 
-// Load reads a config file: a regular file or a pipe. The getenv function resolves ${NAME}; pass os.Getenv.
+// Load reads a config file: a regular file or a pipe. The getenv function resolves ${NAME} in redis.url; pass os.Getenv.
 //
 // Its errors match [task.ErrInvalid]: a file that cannot be read, is not YAML, or has a field or a type that is wrong. What
 // the fields say is for [File.Check].
@@ -101,6 +102,9 @@ func (f *File) take(s *settings, getenv func(string) string) {
 		f.problems = append(f.problems, f.doc.at("", err))
 	}
 	f.takeSchedules(s.Schedules)
+	if !f.Alone { // a list of schedules says nothing of the instances that will run them
+		f.takeReferences(getenv)
+	}
 }
 
 // said reports whether the file has a field, be it empty.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -87,6 +88,26 @@ func (f *File) takeSchedules(list []scheduleSettings) {
 		var err error
 		if f.Schedules[i], err = list[i].schedule(); err != nil {
 			f.unread[i] = err
+		}
+	}
+}
+
+// takeReferences looks at the environment variables to which payloads of http refer. Each run resolves them, and not this file.
+func (f *File) takeReferences(getenv func(string) string) {
+	allowed := f.Handlers.HTTP.PassEnv
+	for i := range f.Schedules {
+		if f.Schedules[i].Task != "http" {
+			continue
+		}
+		for _, name := range handlers.HTTPEnv(f.Schedules[i].Payload) {
+			path, ref := fmt.Sprintf("schedules[%d]", i), "${"+name+"}"
+			switch {
+			case !slices.Contains(allowed, name):
+				f.problems = append(f.problems, f.doc.at(path, refuse("payload", ref, "the environment variable is not in http.pass_env",
+					"name it there, or write $"+ref+" for the text")))
+			case getenv(name) == "":
+				f.lacking = append(f.lacking, f.doc.at(path, refuse("payload", ref, "the environment variable is not set", "each instance needs it")))
+			}
 		}
 	}
 }

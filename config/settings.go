@@ -14,7 +14,7 @@ import (
 // settings is the file as it is written.
 type settings struct {
 	Redis struct {
-		URL     text `yaml:"url"` // the only place where ${NAME} stands for an environment variable
+		URL     text `yaml:"url"` // the only place where reading the file puts an environment variable for ${NAME}
 		TLSCA   text `yaml:"tls_ca"`
 		TLSCert text `yaml:"tls_cert"`
 		TLSKey  text `yaml:"tls_key"`
@@ -70,6 +70,7 @@ type httpSettings struct {
 	RedirectBody  bool     `yaml:"redirect_body"`
 	MaxRetryAfter duration `yaml:"max_retry_after"`
 	IdlePerHost   integer  `yaml:"idle_per_host"`
+	PassEnv       []string `yaml:"pass_env"`
 }
 
 type execSettings struct {
@@ -94,6 +95,7 @@ func (s *settings) handlers() handlers.BuiltinConfig {
 	b := handlers.BuiltinConfig{HTTP: handlers.HTTPConfig{
 		DenyPrivate: h.DenyPrivate, Timeout: time.Duration(h.Timeout), MaxRedirects: int(h.MaxRedirects),
 		RedirectBody: h.RedirectBody, MaxRetryAfter: time.Duration(h.MaxRetryAfter), IdlePerHost: int(h.IdlePerHost),
+		PassEnv: h.PassEnv,
 	}}
 	if e := s.Exec; e != nil {
 		b.Exec = handlers.ExecConfig{Grace: time.Duration(e.Grace), PassEnv: e.PassEnv, Output: int(e.Output)}

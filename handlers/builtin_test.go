@@ -3,6 +3,7 @@ package handlers_test
 import (
 	"io"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -33,14 +34,16 @@ func TestBuiltin_hasExecOnlyIfAllowed(t *testing.T) {
 func TestBuiltinConfig_isReadFromYAML(t *testing.T) {
 	t.Parallel()
 	const file = `
-http: {deny_private: true, timeout: 5s, max_redirects: -1, max_retry_after: 1m, idle_per_host: 7}
+http: {deny_private: true, timeout: 5s, max_redirects: -1, max_retry_after: 1m, idle_per_host: 7, pass_env: [C]}
 exec: {grace: 2s, pass_env: [A, B], output: 9}
 `
 	var got handlers.BuiltinConfig
 	if err := yaml.NewDecoder(strings.NewReader(file), yaml.Strict()).Decode(&got); err != nil {
 		t.Fatal(err)
 	}
-	if got.HTTP != (handlers.HTTPConfig{DenyPrivate: true, Timeout: 5 * time.Second, MaxRedirects: -1, MaxRetryAfter: time.Minute, IdlePerHost: 7}) {
+	if want := (handlers.HTTPConfig{
+		DenyPrivate: true, Timeout: 5 * time.Second, MaxRedirects: -1, MaxRetryAfter: time.Minute, IdlePerHost: 7, PassEnv: []string{"C"},
+	}); !reflect.DeepEqual(got.HTTP, want) {
 		t.Errorf("http = %+v", got.HTTP)
 	}
 	if e := got.Exec; e.Grace != 2*time.Second || !slices.Equal(e.PassEnv, []string{"A", "B"}) || e.Output != 9 {
@@ -57,8 +60,9 @@ exec: {grace: 2s, pass_env: [A, B], output: 9}
 func TestBuiltinConfig_namesTheHandler(t *testing.T) {
 	t.Parallel()
 	for want, cfg := range map[string]handlers.BuiltinConfig{
-		`http.timeout "-1ns": negative (leave it out for the default)`: {HTTP: handlers.HTTPConfig{Timeout: -1}},
-		`exec.output "-1": negative (leave it out for the default)`:    {Exec: handlers.ExecConfig{Output: -1}},
+		`http.timeout "-1ns": negative (leave it out for the default)`:                               {HTTP: handlers.HTTPConfig{Timeout: -1}},
+		`http.pass_env "A-B": not the name of a variable (letters, digits and _, such as API_TOKEN)`: {HTTP: handlers.HTTPConfig{PassEnv: []string{"A-B"}}},
+		`exec.output "-1": negative (leave it out for the default)`:                                  {Exec: handlers.ExecConfig{Output: -1}},
 	} {
 		if err := cfg.Validate(); err == nil || err.Error() != want {
 			t.Errorf("Validate = %v, want %s", err, want)

@@ -1,12 +1,16 @@
 package handlers
 
 import (
+	"encoding/json"
 	"errors"
 	"net/http"
 	"net/netip"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"go.opentelemetry.io/otel/trace"
 
@@ -62,6 +66,55 @@ func FuzzHTTPHeader(f *testing.F) {
 			if strings.ContainsAny(k+v[0], "\r\n\x00") {
 				t.Fatalf("%q: %q is sent", name, v)
 			}
+		}
+	})
+}
+
+// References resolve to the values of the names in them and to nothing else; what is escaped stays text; JSON stays JSON; and
+// what is shown of a resolved text has no value in it.
+func FuzzReferences(f *testing.F) {
+	for _, s := range []string{"Bearer ${A}", "$${A}", "$$${A}$$", "${A}${B}${A}", "${", "${a b}", "${\u00e9}", "\\${A}\"", ""} {
+		f.Add(s, `p"a\ss<&>`)
+	}
+	f.Fuzz(func(t *testing.T, text, value string) {
+		escaped := regexp.MustCompile(`\$\{[A-Za-z_][A-Za-z0-9_]*\}`).ReplaceAllString(text, `$$$0`)
+		if names, _ := refers(escaped); len(names) > 0 {
+			t.Fatalf("%q refers to %q", escaped, names)
+		}
+		if again := resolve(escaped, func(name string) string { t.Fatalf("asked for %s", name); return "" }); again != text {
+			t.Fatalf("%q is sent as %q", text, again)
+		}
+		value = strings.ToValidUTF8("s3-cr3t"+strings.NewReplacer("$", "", "\x00", "").Replace(value), "")
+		names, _ := refers(text)
+		resolved := resolve(text, func(name string) string {
+			if !slices.Contains(names, name) {
+				t.Fatalf("%q: asked for %s, which is not in %q", text, name, names)
+			}
+			return value
+		})
+		values := map[string]string{}
+		for _, name := range names {
+			values[name] = value
+		}
+		if len(names) > 0 {
+			if !strings.Contains(resolved, value) {
+				t.Fatalf("%q is sent as %q", text, resolved)
+			}
+			if shown := hide(resolved, secretsOf(values), len(resolved)); strings.Contains(shown, value) {
+				t.Fatalf("%q is shown as %q", resolved, shown)
+			}
+		}
+		body, err := json.Marshal(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sent := resolve(string(body), func(string) string { return jsonText(value) })
+		var got string
+		if err := json.Unmarshal([]byte(sent), &got); err != nil {
+			t.Fatalf("%s is sent as %s: %v", body, sent, err)
+		}
+		if utf8.ValidString(text) && got != resolved {
+			t.Fatalf("%s is sent as %q, want %q", body, got, resolved)
 		}
 	})
 }

@@ -35,6 +35,10 @@ type HTTPConfig struct {
 	// a redirect fails the run, because the server could send the body, with the secrets in it, anywhere.
 	RedirectBody bool `yaml:"redirect_body"`
 
+	// PassEnv names the environment variables of this process to which ${NAME} in the headers and the body of a payload may
+	// refer. A producer can have each of them sent to any URL. Default none.
+	PassEnv []string `yaml:"pass_env"`
+
 	// MaxRetryAfter bounds the delay that a server asks for with Retry-After. Default 1h.
 	MaxRetryAfter time.Duration `yaml:"max_retry_after"`
 
@@ -46,7 +50,7 @@ type HTTPConfig struct {
 	TLS *tls.Config `yaml:"-"`
 }
 
-// Validate refuses, with a [*task.FieldError], a negative duration or count.
+// Validate refuses, with a [*task.FieldError], a negative duration or count, and a name in PassEnv to which nothing can refer.
 func (c HTTPConfig) Validate() error {
 	for _, f := range []struct {
 		name     string
@@ -59,6 +63,11 @@ func (c HTTPConfig) Validate() error {
 	} {
 		if f.negative {
 			return &task.FieldError{Field: f.name, Value: f.value, Reason: "negative", Hint: "leave it out for the default"}
+		}
+	}
+	for _, name := range c.PassEnv {
+		if !variableName.MatchString(name) {
+			return &task.FieldError{Field: "pass_env", Value: name, Reason: "not the name of a variable", Hint: "letters, digits and _, such as API_TOKEN"}
 		}
 	}
 	return nil
@@ -109,6 +118,10 @@ func (e *StatusError) Error() string {
 //	  "expect":  [200, 204]                     default any 2xx
 //	}
 //
+// In the values of headers (not of Host) and in the body, ${NAME} is the value that an environment variable of this process has
+// when the task runs, if PassEnv names it: the payload, and so Redis, has the reference alone. Within JSON the value is escaped.
+// $${NAME} is the text ${NAME}. A variable that is not allowed, or is not set or empty, fails the run with [ErrEnv].
+//
 // The request has the headers Onbeat-Task-Id, Onbeat-Schedule (of scheduled tasks), Onbeat-Slot (RFC 3339 in UTC with nine
 // digits after the second; the slot, else the due time), Onbeat-Attempt, Onbeat-Instance, Onbeat-Release, Onbeat-Fence, a
 // traceparent, and the User-Agent onbeat/RELEASE, which the payload may replace.
@@ -127,7 +140,9 @@ func (e *StatusError) Error() string {
 // body only with RedirectBody: without it, a 307 or 308 that would send the body there fails the run.
 //
 // HTTP uses the proxy of the environment (HTTP_PROXY, HTTPS_PROXY, NO_PROXY), except with DenyPrivate: a proxy would look
-// up names on its own. Errors show the method, scheme, host and path; never the user, the password, the query or a header.
+// up names on its own. Errors show the method, scheme, host and path; never the user, the password, the query or a header. Where
+// an answer repeats the value of a variable, they show ${NAME}. They do not recognise a value that the receiver has encoded
+// otherwise than as JSON.
 //
 // The handler is also a [PayloadChecker], and an [io.Closer] that closes idle connections.
 func HTTP(cfg HTTPConfig) TaskHandler {
@@ -180,6 +195,9 @@ func (h *httpHandler) Handle(ctx context.Context, t *task.Task) error {
 	if err != nil {
 		return Dead(err)
 	}
+	if call, err = call.resolved(h.cfg.PassEnv); err != nil {
+		return err
+	}
 	run, cancel := context.WithTimeout(ctx, call.timeout)
 	defer cancel()
 	res, err := call.client.Do(call.request(run, t))
@@ -193,9 +211,9 @@ func (h *httpHandler) Handle(ctx context.Context, t *task.Task) error {
 		_, _ = io.CopyN(io.Discard, res.Body, readBody) // the status has decided
 		return nil
 	}
-	start, _ := io.ReadAll(io.LimitReader(res.Body, errorBody))
+	start, _ := io.ReadAll(io.LimitReader(res.Body, int64(errorBody+longest(call.secrets))))
 	_, _ = io.CopyN(io.Discard, res.Body, readBody-errorBody)
-	err = &StatusError{Target: call.target, Status: res.StatusCode, Body: oneLine(string(start), errorBody)}
+	err = &StatusError{Target: call.target, Status: res.StatusCode, Body: oneLine(hide(string(start), call.secrets, errorBody), errorBody)}
 	if d, ok := retryAfter(res, time.Now()); ok {
 		return RetryAfter(err, min(max(d, time.Second), h.cfg.MaxRetryAfter))
 	}
@@ -285,7 +303,7 @@ func (c *httpCall) failed(ctx, run context.Context, err error) error {
 	case run.Err() != nil:
 		return fmt.Errorf("%s: no answer within %s: %w", c.target, c.timeout, context.DeadlineExceeded)
 	}
-	err = fmt.Errorf("%s: %w", c.target, clean(err))
+	err = fmt.Errorf("%s: %w", c.target, clean(c.veil(err)))
 	if errors.Is(err, ErrDenied) {
 		return Dead(err)
 	}

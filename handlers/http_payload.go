@@ -34,10 +34,15 @@ type httpCall struct {
 	host    string // a Host header of the payload, or ""
 	header  http.Header
 	body    string
+	json    bool // the body is JSON, in which values are escaped
 	timeout time.Duration
 	expect  []int  // empty: 2xx
 	target  string // for error messages: method, scheme, host and path; no secrets
 	client  http.Client
+
+	template bool     // the header or the body has references, maybe escaped ones
+	env      []string // the variables to which they refer
+	secrets  []secret // the values of those, once they are resolved
 }
 
 func (c *httpCall) expected(status int) bool {
@@ -55,7 +60,7 @@ func parseHTTP(payload []byte) (*httpCall, error) {
 	}
 	c := &httpCall{method: http.MethodPost, expect: p.Expect}
 	for _, step := range []func(*httpPayload) error{
-		c.readURL, c.readMethod, c.readHeaders, c.readBody, c.readTimeout, c.readExpect,
+		c.readURL, c.readMethod, c.readHeaders, c.readBody, c.readEnv, c.readTimeout, c.readExpect,
 	} {
 		if err := step(&p); err != nil {
 			return nil, err
@@ -142,12 +147,12 @@ func (c *httpCall) readHeaders(p *httpPayload) error {
 			e.Reason, e.Hint = "is set by onbeat and cannot be overridden", "leave it out"
 		case slices.Contains(hopHeaders, same):
 			e.Reason, e.Hint = "belongs to the connection", "leave it out"
-		case strings.ContainsFunc(value, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }):
+		case strings.ContainsFunc(value, notInHeader):
 			e.Reason, e.Hint = "its value has a control character", "one line of text" // and the value may be a secret
 		case c.header[key] != nil || key == "Host" && c.host != "":
 			e.Reason, e.Hint = "is there twice", "the case of a header name makes no difference"
 		case key == "Host":
-			if value == "" || strings.ContainsAny(value, " \t/?#@") {
+			if value == "" || strings.ContainsAny(value, " \t/?#@${}") {
 				e.Reason, e.Hint = "its value is not a host", "a name, or a name:port"
 				return e
 			}
@@ -161,6 +166,9 @@ func (c *httpCall) readHeaders(p *httpPayload) error {
 	}
 	return nil
 }
+
+// notInHeader reports the characters that no value of a header may have.
+func notInHeader(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }
 
 // hyphened returns a header name as many receivers see it. CGI and its descendants have the same variable for Onbeat-Fence
 // and Onbeat_Fence, and some for any other character in that place.
@@ -192,7 +200,7 @@ func (c *httpCall) readBody(p *httpPayload) error {
 	case body[0] == '"':
 		return json.Unmarshal(body, &c.body) // it is valid: it was cut out of valid JSON
 	}
-	c.body = string(body)
+	c.body, c.json = string(body), true
 	if c.header["Content-Type"] == nil {
 		c.header["Content-Type"] = []string{"application/json"}
 	}

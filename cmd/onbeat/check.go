@@ -68,7 +68,7 @@ func (c *checkCmd) Run(ctx context.Context, a *app) error {
 		err = f.CheckSchedules(task.Limits{})
 	default:
 		err = f.Check()
-		found.Warnings = faultsOf(f.Unset(), redisFileOf(f))
+		found.Warnings = faultsOf(f.Unset(), redisFileOf(f), f.Lacking())
 	}
 	found.Problems = faultsOf(err)
 	if found.OK = err == nil; found.OK {

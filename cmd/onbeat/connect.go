@@ -96,6 +96,9 @@ func shownURL(url string) string {
 	return onbeat.Redacted(url)
 }
 
+// errNoNamespace refuses a command that works in a namespace, where neither a flag nor the environment nor the config names one.
+var errNoNamespace = refuse("namespace", "", "missing", "pass --namespace, set ONBEAT_NAMESPACE, or name a config file with -c")
+
 // namespaceOf is the namespace: that of the flag, or else that on which the environment and the config agree.
 func (a *app) namespaceOf(file *config.File) (string, error) {
 	said, env := file.Dispatcher.Namespace, a.env("ONBEAT_NAMESPACE")
@@ -105,7 +108,7 @@ func (a *app) namespaceOf(file *config.File) (string, error) {
 	}
 	name := cmp.Or(a.Namespace, env, said)
 	if name == "" {
-		return "", refuse("namespace", "", "missing", "pass --namespace, set ONBEAT_NAMESPACE, or name a config file with -c")
+		return "", errNoNamespace
 	}
 	return name, queue.Partition{Namespace: name}.Validate()
 }

@@ -21,7 +21,11 @@ func (d *doctor) cluster(ctx context.Context) {
 	}
 	text, err := d.node.ClusterInfo(ctx).Result()
 	at := d.node.Options().Addr
-	slot, move := d.move(ctx, rdb)
+	var slot int64
+	var move string
+	if !d.bare {
+		slot, move = d.move(ctx, rdb)
+	}
 	switch {
 	case err != nil:
 		d.warn("cluster", "", "CLUSTER INFO: %v", err)
@@ -31,6 +35,8 @@ func (d *doctor) cluster(ctx context.Context) {
 		d.moving = true
 		d.fail("cluster", "it ends with the resharding; if none runs, it was broken off: redis-cli --cluster fix "+at,
 			"slot %d, which has the namespace, is on its way %s: until it has arrived, most of what onbeat asks for is refused", slot, move)
+	case d.bare:
+		d.ok("cluster", "ok; of its nodes, %s is checked", at)
 	default:
 		d.ok("cluster", "ok; the namespace is on %s", at)
 	}

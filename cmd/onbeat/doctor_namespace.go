@@ -24,15 +24,13 @@ func (d *doctor) namespaceOverview(ctx context.Context) {
 		d.fail("namespace", "", "%v", err)
 		return
 	}
-	overview := fmt.Sprintf("%d schedules, %d due, %d running, %d dead, %d kept", n.Schedules, n.Due+n.Held, n.Running, n.Dead, n.Done)
-	d.ok("namespace", "%s; %d done since ever, %d retries, %d died", overview, n.Finished, n.Retried, n.Died)
-	var gone []string // whose lease has run out: the next heartbeat of a live one drops them
-	live := slices.DeleteFunc(slices.Clone(instances), func(i instance.Info) bool {
-		if i.Lease <= 0 {
-			gone = append(gone, i.ID)
-		}
-		return i.Lease <= 0
-	})
+	if d.isEmpty(ctx) {
+		d.warn("namespace", d.emptyHint(ctx), "no instance has run in it, and no task and no schedule was ever added")
+	} else {
+		overview := fmt.Sprintf("%d schedules, %d due, %d running, %d dead, %d kept", n.Schedules, n.Due+n.Held, n.Running, n.Dead, n.Done)
+		d.ok("namespace", "%s; %d done since ever, %d retries, %d died", overview, n.Finished, n.Retried, n.Died)
+	}
+	live, gone := split(instances)
 	leader := slices.IndexFunc(live, func(i instance.Info) bool { return i.Leader })
 	switch {
 	case len(live) == 0 && len(gone) > 0:
@@ -49,6 +47,18 @@ func (d *doctor) namespaceOverview(ctx context.Context) {
 	if _, err := d.Schedules().List(ctx); err != nil {
 		d.warn("schedules", "written by a newer release? upgrade this one", "%v", err)
 	}
+}
+
+// split parts the instances that live from the IDs of those whose lease has run out: the next heartbeat of a live one drops them.
+func split(instances []instance.Info) (live []instance.Info, gone []string) {
+	for _, i := range instances {
+		if i.Lease > 0 {
+			live = append(live, i)
+		} else {
+			gone = append(gone, i.ID)
+		}
+	}
+	return live, gone
 }
 
 // keysOverCaps looks for what grows beyond its bound.
@@ -87,15 +97,16 @@ func (d *doctor) keysOverCaps(ctx context.Context) {
 // There is no command that deletes the tasks of a type: the hint says what there is.
 const unhandledHint = "deploy a release that handles them; pause or delete the schedule that they come from; single tasks: onbeat tasks delete ID"
 
-// unhandled looks for work that nobody can do.
+// unhandled looks for work that no instance handles.
 func (d *doctor) unhandled(ctx context.Context) {
 	n, err1 := d.Queue().Counts(ctx)
 	instances, err2 := d.Instances().List(ctx)
-	if err1 != nil || err2 != nil || len(instances) == 0 {
+	live, _ := split(instances)
+	if err1 != nil || err2 != nil || len(live) == 0 {
 		return // said before
 	}
 	var types, waiting []string
-	for _, i := range instances {
+	for _, i := range live {
 		types = append(types, i.Types...)
 	}
 	for _, l := range n.Unhandled(types) {
@@ -125,22 +136,23 @@ func (d *doctor) lateness(ctx context.Context) {
 	if err1 != nil || err2 != nil {
 		return // said before
 	}
+	live, _ := split(instances)
 	hint := "raise concurrency, or consume: release and more instances"
 	switch {
 	case d.moving:
 		hint = "no worker can help while the slot of the namespace is on its way: see cluster"
 	case d.inPause:
-		hint = "nobody begins a task: see pause"
-	case len(instances) == 0:
+		hint = "no instance begins a task: see pause"
+	case len(live) == 0:
 		hint = "start an instance: onbeat serve"
 	}
 	var types []string
-	for _, i := range instances {
+	for _, i := range live {
 		types = append(types, i.Types...)
 	}
 	var worst queue.LaneCount
 	for _, l := range n.Lanes {
-		handled := len(instances) == 0 || slices.Contains(types, l.Lane.Type)
+		handled := len(live) == 0 || slices.Contains(types, l.Lane.Type)
 		if handled && l.Overdue > 0 && (worst.Head.IsZero() || l.Head.Before(worst.Head)) {
 			worst = l
 		}

@@ -86,19 +86,25 @@ func (d *doctor) role(context.Context) {
 // writes tries one, as an instance's first would be.
 func (d *doctor) writes(ctx context.Context) {
 	err := d.Queue().TryWrite(ctx)
-	switch text := fmt.Sprint(err); {
+	d.full = errors.Is(err, store.ErrFull)
+	switch {
 	case err == nil:
 		d.ok("writes", "are taken")
-	case strings.Contains(text, "NOREPLICAS"):
+	case strings.Contains(err.Error(), "NOREPLICAS"):
 		d.fail("writes", "min-replicas-to-write asks for more replicas than are there and keep up: add them, or lower it", "%v", err)
-	case errors.Is(err, store.ErrFull):
+	case d.full:
 		d.fail("writes", "raise maxmemory", "%v", err)
-	case strings.Contains(text, "MISCONF"):
+	case isOfDisk(err):
 		d.fail("writes", "Redis cannot save to its disk: is it full? See its log", "%v", err)
+	case d.bare && store.LacksRight(err):
+		d.warn("writes", "pass --namespace: this user may write there alone, or not at all", "%v", err)
 	default:
 		d.fail("writes", cmp.Or(d.cure(err, ""), "no instance can register with this user"), "%v", err)
 	}
 }
+
+// isOfDisk reports whether err is what Redis answers to writes, and to PING, while it cannot save to its disk.
+func isOfDisk(err error) bool { return err != nil && strings.Contains(err.Error(), "MISCONF") }
 
 // configOf reads a setting. It is "" where CONFIG is not allowed.
 func (d *doctor) configOf(ctx context.Context, name string) (string, bool) {
@@ -149,7 +155,7 @@ func (d *doctor) memory(ctx context.Context) {
 	case used == 0:
 	case most == 0:
 		d.ok("memory", "%s used, no limit", bytesText(used))
-	case used >= most:
+	case d.full, used >= most:
 		d.fail("memory", "raise maxmemory, or keep less",
 			"%s of %s used: Redis takes no new tasks and schedules", bytesText(used), bytesText(most))
 	case used > most*9/10:

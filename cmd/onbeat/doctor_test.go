@@ -41,6 +41,7 @@ func TestDoctor_findsAHealthyRedisHealthy(t *testing.T) {
 	t.Parallel()
 	srv := testredis.Private(t, "--appendonly", "yes")
 	s := &shell{T: t, ns: testredis.Namespace(t), url: srv.URL(), rdb: srv.Client()}
+	s.serving("--release", "v1")
 	d := diagnose(t, s, 0)
 	for _, name := range []string{"server", "role", "persistence", "eviction", "memory", "scripts", "clock", "namespace", "instances", "caps", "dead"} {
 		if c := d.of(name); c.State != checkOK || c.Detail == "" {

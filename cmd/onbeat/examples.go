@@ -102,7 +102,8 @@ onbeat preview --cron '0 2 * * *' --timezone Asia/Seoul
 onbeat preview --every 90s --from 2030-01-01T00:00:00Z --count 3`,
 	"doctor": `
 onbeat doctor
-onbeat doctor -c onbeat.yaml --json`,
+onbeat doctor -c onbeat.yaml --json
+onbeat doctor -n shop --strict`,
 	"conformance": `
 onbeat conformance --redis redis://redis.staging:6379/0 --rollouts 10`,
 	"completion": `

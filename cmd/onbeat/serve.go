@@ -72,6 +72,9 @@ func (c *serveCmd) Run(ctx context.Context, a *app) error {
 	for _, c := range target.cautions() {
 		log.Warn().Str("hint", c.Hint).Msg(c.Text)
 	}
+	for _, p := range config.ProblemsOf(cfg.Lacking()) {
+		log.Warn().Err(p).Msg("each run of a schedule will fail here")
+	}
 	if named == "" { // two builds of one version are then of one release, though they may differ
 		log.Warn().Str("release", own.Release).Str("hint", "name one: --release, ONBEAT_RELEASE, or release in the config").
 			Msg("no release is named, and the build has no revision: taking its version")

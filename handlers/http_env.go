@@ -1,0 +1,207 @@
+package handlers
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// ErrEnv is returned by the http handler when a payload refers to an environment variable that this instance does not pass
+// on, or does not have. Another instance may, so the run is tried again.
+var ErrEnv = errors.New("environment variable cannot be used")
+
+// reference is ${NAME} in a header or in the body of a payload: the value of an environment variable, at the run. $${NAME} is
+// the text ${NAME} itself.
+var reference = regexp.MustCompile(`\$?\$\{([A-Za-z_][A-Za-z0-9_]*)\}`)
+
+var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+// HTTPEnv lists, sorted, the environment variables to which a payload of http refers. A payload that [HTTP] refuses refers to
+// none.
+func HTTPEnv(payload []byte) []string {
+	c, err := parseHTTP(payload)
+	if err != nil {
+		return nil
+	}
+	return c.env
+}
+
+// refers lists the names to which a text refers, and reports whether there is anything to resolve: references, or escaped ones.
+func refers(text string) (names []string, found bool) {
+	if !strings.Contains(text, "${") {
+		return nil, false
+	}
+	for _, match := range reference.FindAllStringSubmatch(text, -1) {
+		found = true
+		if !strings.HasPrefix(match[0], "$$") {
+			names = append(names, match[1])
+		}
+	}
+	return names, found
+}
+
+// resolve is a text with values in the place of its references.
+func resolve(text string, value func(name string) string) string {
+	if !strings.Contains(text, "${") {
+		return text
+	}
+	return reference.ReplaceAllStringFunc(text, func(match string) string {
+		if strings.HasPrefix(match, "$$") {
+			return match[1:]
+		}
+		return value(match[2 : len(match)-1])
+	})
+}
+
+// readEnv notes to which variables the headers and the body refer.
+func (c *httpCall) readEnv(*httpPayload) error {
+	note := func(text string) {
+		names, found := refers(text)
+		c.env, c.template = append(c.env, names...), c.template || found
+	}
+	for _, values := range c.header {
+		note(values[0])
+	}
+	note(c.body)
+	slices.Sort(c.env)
+	c.env = slices.Compact(c.env)
+	return nil
+}
+
+// resolved is the call with the values that its variables have now. Only allowed variables have one: without that, a payload
+// could send the environment of the instance anywhere.
+func (c *httpCall) resolved(allowed []string) (*httpCall, error) {
+	if !c.template {
+		return c, nil
+	}
+	values := make(map[string]string, len(c.env))
+	for _, name := range c.env {
+		if !slices.Contains(allowed, name) {
+			return nil, c.noEnv(name, "is not in http.pass_env of this instance (name it there, or write $${"+name+"} for the text)")
+		}
+		if values[name] = os.Getenv(name); values[name] == "" {
+			return nil, c.noEnv(name, "is not set in the environment of this instance")
+		}
+	}
+	r := *c
+	r.header = make(http.Header, len(c.header))
+	for key, list := range c.header {
+		names, _ := refers(list[0])
+		for _, name := range names {
+			if strings.ContainsFunc(values[name], notInHeader) {
+				return nil, c.noEnv(name, "has a control character, which no header may have (a line break at its end?)")
+			}
+		}
+		r.header[key] = []string{resolve(list[0], func(name string) string { return values[name] })}
+	}
+	r.body = resolve(c.body, func(name string) string {
+		if c.json {
+			return jsonText(values[name])
+		}
+		return values[name]
+	})
+	r.secrets = secretsOf(values)
+	return &r, nil
+}
+
+func (c *httpCall) noEnv(name, why string) error {
+	return fmt.Errorf("%s: %w: ${%s} %s", c.target, ErrEnv, name, why)
+}
+
+// jsonText is a text as it stands between the quotes of JSON.
+func jsonText(s string) string {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	_ = e.Encode(s) // a string always encodes
+	return strings.TrimSuffix(strings.TrimPrefix(b.String(), `"`), "\"\n")
+}
+
+// secret is a value that a call sends, in one of its spellings, and the variable that it is of.
+type secret struct{ name, value string }
+
+// secretsOf lists the spellings of values, the longest first.
+func secretsOf(values map[string]string) (list []secret) {
+	for name, value := range values {
+		list = append(list, secret{name, value})
+		if spelt := jsonText(value); spelt != value {
+			list = append(list, secret{name, spelt})
+		}
+	}
+	slices.SortFunc(list, func(a, b secret) int {
+		return cmp.Or(len(b.value)-len(a.value), strings.Compare(a.name, b.name))
+	})
+	return list
+}
+
+// longest is how many bytes the longest of the secrets has.
+func longest(secrets []secret) int {
+	if len(secrets) == 0 {
+		return 0
+	}
+	return len(secrets[0].value)
+}
+
+// brokenOff is how much of a secret at the end of a text is hidden too, where the text breaks off within the secret.
+const brokenOff = 4
+
+// hide is the first limit bytes of a text with references in the place of secrets. A receiver may repeat what it was sent. Of a
+// secret that begins within the limit nothing is shown, so the text has to go on behind it for the longest of them.
+func hide(text string, secrets []secret, limit int) string {
+	limit = min(limit, len(text))
+	if len(secrets) == 0 {
+		return text[:limit]
+	}
+	var b strings.Builder
+	for i := 0; i < limit; {
+		s := secretAt(text[i:], secrets)
+		if s == nil {
+			b.WriteByte(text[i])
+			i++
+			continue
+		}
+		b.WriteString("${" + s.name + "}")
+		i += len(s.value)
+	}
+	return b.String()
+}
+
+// secretAt is the secret that a text begins with, or nil.
+func secretAt(text string, secrets []secret) *secret {
+	for i := range secrets {
+		v := secrets[i].value
+		if strings.HasPrefix(text, v) || len(text) >= brokenOff && strings.HasPrefix(v, text) {
+			return &secrets[i]
+		}
+	}
+	return nil
+}
+
+// veiled is an error with secrets in it, under a text without them.
+type veiled struct {
+	error
+	text string
+}
+
+func (v veiled) Error() string { return v.text }
+func (v veiled) Unwrap() error { return v.error }
+
+// quotation is what an error of net/http quotes of an answer that is not HTTP.
+var quotation = regexp.MustCompile(`"(?:[^"\\]|\\.)*"`)
+
+// veil makes the text of an error that may quote an answer fit to be kept: without what was sent as a secret. A quotation may have a
+// part of one, so it is left out.
+func (c *httpCall) veil(err error) error {
+	if len(c.secrets) == 0 {
+		return err
+	}
+	text := err.Error()
+	return veiled{err, quotation.ReplaceAllString(hide(text, c.secrets, len(text)), `"…"`)}
+}
