@@ -1,17 +1,26 @@
 package consumer
 
-import "github.com/onbeat/onbeat/queue"
+import (
+	"slices"
+
+	"github.com/onbeat/onbeat/queue"
+)
 
 // lately keeps the newest settlements that Redis has accepted. A failover may lose a settlement and keep its claim: the
 // promoted replica had received the claim, but not yet the settlement. Then adopt settles the run again from here, and
 // the task does not run twice.
 type lately struct {
-	ring []queue.Settlement
-	next int
+	list  []queue.Settlement // the oldest first, from head on
+	head  int
+	bytes int // of the records in it
 }
 
-// mostLately is how many settlements lately keeps: those of the last seconds, unless many thousands end each second.
-const mostLately = 8192
+// lately keeps at most this many settlements, which are those of the last seconds unless many thousands end each second; and
+// records of at most so many bytes together, because a failed run carries its task's payload.
+const (
+	mostLately      = 8192
+	mostLatelyBytes = 8 << 20
+)
 
 // settledKey names one claim of a task.
 type settledKey struct {
@@ -22,19 +31,24 @@ type settledKey struct {
 // add keeps a batch of settlements. The oldest ones make room.
 func (l *lately) add(batch []queue.Settlement) {
 	for _, s := range batch {
-		if len(l.ring) < mostLately {
-			l.ring = append(l.ring, s)
-			continue
-		}
-		l.ring[l.next] = s
-		l.next = (l.next + 1) % mostLately
+		s.Task = nil // it holds the payload once more
+		l.list = append(l.list, s)
+		l.bytes += len(s.Record)
+	}
+	for len(l.list)-l.head > mostLately || l.bytes > mostLatelyBytes {
+		l.bytes -= len(l.list[l.head].Record)
+		l.list[l.head] = queue.Settlement{}
+		l.head++
+	}
+	if l.head > mostLately {
+		l.list, l.head = slices.Delete(l.list, 0, l.head), 0
 	}
 }
 
 // by returns the settlements by claim. A fence names one claim of a task, so it is safe to settle the same claim again.
 func (l *lately) by() map[settledKey]queue.Settlement {
-	m := make(map[settledKey]queue.Settlement, len(l.ring))
-	for _, s := range l.ring {
+	m := make(map[settledKey]queue.Settlement, len(l.list)-l.head)
+	for _, s := range l.list[l.head:] {
 		m[settledKey{s.ID, s.Fence}] = s
 	}
 	return m
