@@ -40,37 +40,31 @@ func (c *client) notFound(ctx context.Context, name string, err error) error {
 	return &failure{fmt.Errorf("schedule %q: not found", name), hint}
 }
 
-type schedulesPauseCmd struct {
-	Names []string `arg:"" name:"name" predict:"schedule" help:"Schedules."`
-}
+type schedulesPauseCmd struct{ scheduleFilter }
 
 // Run pauses schedules.
 func (c *schedulesPauseCmd) Run(ctx context.Context, a *app) error {
-	return a.eachSchedule(ctx, c.Names, func(cl *client, name string) (string, error) {
+	return c.each(ctx, a, "paused", func(cl *client, name string) (string, error) {
 		did, err := cl.Schedules().Pause(ctx, name)
 		return did2word(did, "paused", "already paused"), err
 	})
 }
 
-type schedulesResumeCmd struct {
-	Names []string `arg:"" name:"name" predict:"schedule" help:"Schedules."`
-}
+type schedulesResumeCmd struct{ scheduleFilter }
 
 // Run resumes schedules.
 func (c *schedulesResumeCmd) Run(ctx context.Context, a *app) error {
-	return a.eachSchedule(ctx, c.Names, func(cl *client, name string) (string, error) {
+	return c.each(ctx, a, "resumed", func(cl *client, name string) (string, error) {
 		did, err := cl.Schedules().Resume(ctx, name)
 		return did2word(did, "resumed", "not paused"), err
 	})
 }
 
-type schedulesDeleteCmd struct {
-	Names []string `arg:"" name:"name" predict:"schedule" help:"Schedules."`
-}
+type schedulesDeleteCmd struct{ scheduleFilter }
 
 // Run deletes schedules.
 func (c *schedulesDeleteCmd) Run(ctx context.Context, a *app) error {
-	return a.eachSchedule(ctx, c.Names, func(cl *client, name string) (string, error) {
+	return c.each(ctx, a, "deleted", func(cl *client, name string) (string, error) {
 		was, _ := cl.Schedules().Get(ctx, name) // if it cannot be read, to delete it says why
 		if err := cl.Schedules().Delete(ctx, name); err != nil {
 			return "", err
@@ -104,19 +98,6 @@ func did2word(did bool, yes, no string) string {
 type result struct {
 	Name   string `json:"name"`
 	Result string `json:"result"`
-}
-
-// eachSchedule does something to schedules, one after the other, and says what.
-func (a *app) eachSchedule(ctx context.Context, names []string, do func(*client, string) (string, error)) error {
-	c, err := a.connect(ctx)
-	if err != nil {
-		return err
-	}
-	defer c.Close()
-	return a.each(names, func(name string) (string, error) {
-		word, err := do(c, name)
-		return word, c.notFound(ctx, name, err)
-	})
 }
 
 // each does something to each name until one fails, and says what was done.

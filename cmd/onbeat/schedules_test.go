@@ -242,3 +242,26 @@ func TestEvents_followWaitsOutAnOutage(t *testing.T) {
 		t.Errorf("said %d lines: %s", n, errs.String())
 	}
 }
+
+func TestSchedules_byFilter(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	s.must("schedules", "apply", s.file("s.yaml", "- {name: billing.a, every: 1h, task: echo}\n- {name: billing.b, every: 1h, task: http, payload: {url: 'http://h'}}\n- {name: mail, every: 1h, task: echo}"))
+	for _, c := range []struct{ args, want string }{
+		{"pause --all --match billing.* --dry-run", "2 schedules would be paused\n"},
+		{"pause --all --match billing.*", "paused billing.a\npaused billing.b\n"},
+		{"resume --all --task http", "resumed billing.b\n"},
+		{"delete --all --match none", ""},
+		{"delete --all", "deleted billing.a\ndeleted billing.b\ndeleted mail\n"},
+	} {
+		if out := s.must(append([]string{"schedules"}, strings.Fields(c.args)...)...); out != c.want {
+			t.Errorf("%s: %q, want %q", c.args, out, c.want)
+		}
+	}
+	for args, want := range map[string]string{
+		"pause": "which schedules?", "pause a --all": "which schedules?", "pause a --match b": "without --all", "pause a --dry-run": "without --all",
+		"pause --all --match [": "not a pattern",
+	} {
+		s.fails(2, append([]string{"schedules"}, strings.Fields(args)...), want)
+	}
+}
