@@ -213,7 +213,7 @@ func (h *httpHandler) Handle(ctx context.Context, t *task.Task) error {
 	}
 	start, _ := io.ReadAll(io.LimitReader(res.Body, int64(errorBody+longest(call.secrets))))
 	_, _ = io.CopyN(io.Discard, res.Body, readBody-errorBody)
-	err = &StatusError{Target: call.target, Status: res.StatusCode, Body: oneLine(hide(string(start), call.secrets, errorBody), errorBody)}
+	err = &StatusError{Target: call.target, Status: res.StatusCode, Body: oneLine(hideAnswer(string(start), call.secrets, errorBody), errorBody)}
 	if d, ok := retryAfter(res, time.Now()); ok {
 		return RetryAfter(err, min(max(d, time.Second), h.cfg.MaxRetryAfter))
 	}

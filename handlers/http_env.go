@@ -173,6 +173,19 @@ func hide(text string, secrets []secret, limit int) string {
 	return b.String()
 }
 
+// withheld stands for an answer that may repeat a secret in a spelling that hide does not know.
+const withheld = "(not shown: it has escapes, and may repeat a secret)"
+
+// hideAnswer is hide for what a receiver answered. JSON may spell each character in more ways than one, so an answer that has
+// other escapes is not shown at all.
+func hideAnswer(text string, secrets []secret, limit int) string {
+	shown := hide(text, secrets, limit)
+	if len(secrets) > 0 && strings.Contains(shown, `\`) {
+		return withheld
+	}
+	return shown
+}
+
 // secretAt is the secret that a text begins with, or nil.
 func secretAt(text string, secrets []secret) *secret {
 	for i := range secrets {

@@ -109,6 +109,11 @@ func TestHTTP_showsNoValueInErrors(t *testing.T) {
 		w.WriteHeader(http.StatusForbidden)
 		_, _ = w.Write(body)
 	})
+	mux.HandleFunc("/escaped", func(w http.ResponseWriter, r *http.Request) { // as JSON may be written, too
+		w.WriteHeader(http.StatusForbidden)
+		token := r.Header.Get("X-A")
+		_, _ = fmt.Fprintf(w, `{"t":"%s\u%04x"}`, token[:len(token)-1], token[len(token)-1])
+	})
 	mux.HandleFunc("/broken", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Length", "100")
 		w.WriteHeader(http.StatusForbidden)
@@ -141,7 +146,7 @@ func TestHTTP_showsNoValueInErrors(t *testing.T) {
 		return handlers.Report(err)
 	}
 	for path, want := range map[string]string{
-		"/text": "you sent: ${API_TOKEN} follows", "/json": `{"t":"${API_TOKEN}"}`, "/broken": "${API_TOKEN}", "/garbage": `malformed HTTP status code "…"`,
+		"/text": "you sent: ${API_TOKEN} follows", "/json": `{"t":"${API_TOKEN}"}`, "/broken": "${API_TOKEN}", "/escaped": "not shown", "/garbage": `malformed HTTP status code "…"`,
 	} {
 		if said := fail(path); !strings.Contains(said, want) || strings.Contains(said, "s3cr3t") || strings.Contains(said, `\ken`) {
 			t.Errorf("%s: %s", path, said)

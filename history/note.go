@@ -59,6 +59,9 @@ func Run(t *task.Task, w Word, took time.Duration, err string) string {
 	b = append(append(append(append(b, t.ID...), ' '), w...), ' ')
 	b = append(strconv.AppendInt(b, int64(t.Attempt), 10), ' ')
 	b = append(strconv.AppendInt(b, claimed, 10), '\t')
+	if took > 0 { // zero says that it is not known
+		took = max(took, time.Millisecond)
+	}
 	b = strconv.AppendInt(b, took.Milliseconds(), 10)
 	if err != "" {
 		b = append(append(b, ' '), oneLine(field.Cut(err, maxError))...)

@@ -28,11 +28,11 @@ func (s *Schedules) Trigger(ctx context.Context, name string, payload json.RawMe
 	if payload != nil {
 		t.Payload = payload
 	}
-	id, err := s.p.enqueue(ctx, t)
-	if err == nil {
-		err = s.q.Tell(ctx, "schedule triggered", "schedule", name, "task", id, "by", s.by)
+	// The event comes first: a task that was enqueued must not be reported as a failure, or the caller triggers another.
+	if err := s.q.Tell(ctx, "schedule triggered", "schedule", name, "task", t.ID, "by", s.by); err != nil {
+		return "", err
 	}
-	return id, err
+	return s.p.enqueue(ctx, t)
 }
 
 // maxBackfill bounds the slots of one call of Backfill.

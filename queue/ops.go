@@ -28,6 +28,27 @@ var (
 // Cancel returns [ErrNotFound] for an unknown task. It returns an error for a task whose record cannot be read, unless
 // that task has ended and forget is set.
 func (q *Queue) Cancel(ctx context.Context, id, reason string, forget bool) (task.State, error) {
+	if forget {
+		return q.cancel(ctx, id, reason, cancelAll)
+	}
+	return q.cancel(ctx, id, reason, cancelLive)
+}
+
+// Forget removes a task that is dead or done. A task that is not, such as one that was retried a moment ago, stays:
+// [ErrNotFound].
+func (q *Queue) Forget(ctx context.Context, id, reason string) error {
+	_, err := q.cancel(ctx, id, reason, cancelEnded)
+	return err
+}
+
+// What cancel.lua removes: a task that waits, that one or one that has ended, or only the latter.
+const (
+	cancelLive  = "0"
+	cancelAll   = "1"
+	cancelEnded = "2"
+)
+
+func (q *Queue) cancel(ctx context.Context, id, reason, which string) (task.State, error) {
 	rec, err := q.rdb.HGet(ctx, q.keys.Tasks, id).Result()
 	if errors.Is(err, redis.Nil) {
 		return "", fmt.Errorf("task %q: %w", id, ErrNotFound)
@@ -37,7 +58,7 @@ func (q *Queue) Cancel(ctx context.Context, id, reason string, forget bool) (tas
 	}
 	t := task.Task{ID: id}
 	if err := task.Decode(rec, &t); err != nil {
-		if !forget {
+		if which == cancelLive {
 			return "", fmt.Errorf("task %q: %w", id, err)
 		}
 		if _, _, err := q.findUnreadable(ctx, id, err); err != nil {
@@ -48,10 +69,6 @@ func (q *Queue) Cancel(ctx context.Context, id, reason string, forget bool) (tas
 	k := &q.keys
 	keys := []string{k.Tasks, k.Held, k.Cancel, k.Dead, k.Done, k.Events, k.Meta, k.Due(LaneOf(&t)), k.Active, k.Watch,
 		k.History}
-	flag := "0"
-	if forget {
-		flag = "1"
-	}
 	t.Attempt = t.Attempts
 	note := history.Run(&t, history.Cancelled, 0, "")
 	if t.Key != "" { // if the task was next for its key, the one after it moves up, and may go into any lane
@@ -64,7 +81,7 @@ func (q *Queue) Cancel(ctx context.Context, id, reason string, forget bool) (tas
 		}
 	}
 	v, err := cancelScript.Run(ctx, q.rdb, keys, []any{
-		id, k.Wake, q.caps.Events, reason, flag, t.Key, q.caps.History, note,
+		id, k.Wake, q.caps.Events, reason, which, t.Key, q.caps.History, note,
 	})
 	if err != nil {
 		return "", fmt.Errorf("cancel task %q: %w", id, err)

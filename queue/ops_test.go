@@ -219,3 +219,27 @@ func TestTidy_keepsARequestToCancelForTwoLeases(t *testing.T) {
 		equal(t, "with the default", left(5*time.Second), []string{"new"})
 	})
 }
+
+// Forget removes what has ended, and nothing that was made due again meanwhile.
+func TestForget_leavesWhatIsDueAgain(t *testing.T) {
+	t.Parallel()
+	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
+		w := newWorld(t, rdb)
+		a := w.join("a")
+		w.add(jobs("j", 2)...)
+		var settle []queue.Settlement
+		for _, tk := range a.claim(2, lanesOf("job")) {
+			settle = append(settle, queue.Settlement{ID: tk.ID, Fence: tk.Fence, Outcome: queue.Died, Record: queue.Rewrite(tk)})
+		}
+		a.cycle(0, nil, settle...)
+		again, err := w.q.Task(t.Context(), settle[0].ID)
+		w.must(err)
+		_, err = w.q.Revive(t.Context(), []*task.Task{again.Task})
+		w.must(err)
+		if err := w.q.Forget(t.Context(), settle[0].ID, "test"); !errors.Is(err, queue.ErrNotFound) {
+			t.Errorf("of one that is due again: %v", err)
+		}
+		w.must(w.q.Forget(t.Context(), settle[1].ID, "test"))
+		same(t, "tasks", w.count(w.keys.Tasks), 1)
+	})
+}

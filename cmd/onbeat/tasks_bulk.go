@@ -100,11 +100,12 @@ func (b bulk) print(a *app, doing string) error {
 	return nil
 }
 
-// eachByHand cancels tasks one after the other, or forgets those that have ended. One that is gone by then is not counted.
-func eachByHand(ctx context.Context, forget bool) func(*client, []queue.Found) (int, error) {
+// oneByOne does something to tasks, one after the other. A task that is gone by then, or not in that state any more, is not
+// counted.
+func oneByOne(do func(cl *client, id string) error) func(*client, []queue.Found) (int, error) {
 	return func(cl *client, list []queue.Found) (n int, err error) {
 		for i := range list {
-			switch _, err := cl.Queue().Cancel(ctx, list[i].Task.ID, byHand, forget); {
+			switch err := do(cl, list[i].Task.ID); {
 			case errors.Is(err, queue.ErrNotFound):
 			case err != nil:
 				return n, err

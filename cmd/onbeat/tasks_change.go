@@ -22,7 +22,10 @@ func (c *tasksCancelCmd) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	if c.All {
-		return c.forEach(ctx, a, "cancelled, or asked to stop", []task.State{task.Due, task.Running}, eachByHand(ctx, false))
+		return c.forEach(ctx, a, "cancelled, or asked to stop", []task.State{task.Due, task.Running}, oneByOne(func(cl *client, id string) error {
+			_, err := cl.Queue().Cancel(ctx, id, byHand, false)
+			return err
+		}))
 	}
 	return a.eachTask(ctx, c.IDs, func(cl *client, id string) (string, error) {
 		was, err := cl.Queue().Cancel(ctx, id, byHand, false)
@@ -50,7 +53,9 @@ func (c *tasksDeleteCmd) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	if c.All {
-		return c.forEach(ctx, a, "deleted", []task.State{task.State(c.State)}, eachByHand(ctx, true))
+		return c.forEach(ctx, a, "deleted", []task.State{task.State(c.State)}, oneByOne(func(cl *client, id string) error {
+			return cl.Queue().Forget(ctx, id, byHand)
+		}))
 	}
 	return a.eachTask(ctx, c.IDs, func(cl *client, id string) (string, error) {
 		was, err := cl.Queue().Cancel(ctx, id, byHand, true)

@@ -3,7 +3,7 @@
 -- KEYS[1] tasks hash  KEYS[2] held zset  KEYS[3] cancel hash  KEYS[4] dead zset  KEYS[5] done zset
 -- KEYS[6] events stream  KEYS[7] meta hash  KEYS[8] due set of the task  KEYS[9] active hash  KEYS[10] watch zset
 -- KEYS[11] history stream  KEYS[12] .. due sets of the tasks of its key
--- ARGV[1] task  [2] wake channel  [3] cap of events  [4] reason  [5] "1": also remove it if it is dead or done
+-- ARGV[1] task  [2] wake channel  [3] cap of events  [4] reason  [5] "1": also remove it if it is dead or done, "2": only then
 --         [6] its key, or ""  [7] cap of history  [8] note for the history if it was due, or ""
 -- Returns "due" (removed), "running" (asked to stop), "dead" or "done" (removed, or left alone), or "" (unknown).
 -- O(log(due)), and O(waiting for the key) for a task that waits for its key.
@@ -14,6 +14,9 @@ for i = 12, #KEYS do
   declared[KEYS[i]] = true
 end
 if redis.call("HEXISTS", tasks, task) == 0 then
+  return ""
+end
+if ARGV[5] == "2" and not redis.call("ZSCORE", dead, task) and not redis.call("ZSCORE", done, task) then
   return ""
 end
 local where
@@ -37,7 +40,7 @@ elseif key ~= "" then
   end
 end
 if where == "dead" or where == "done" then
-  if ARGV[5] ~= "1" then
+  if ARGV[5] == "0" then
     return where
   end
   redis.call("ZREM", dead, task)
