@@ -61,6 +61,11 @@ func (r *Run) Ended() time.Time {
 	return r.Began.Add(r.Took)
 }
 
+// OnGrid reports whether it was the run of a slot in its time, and not triggered or backfilled: only that has a lag.
+func (r *Run) OnGrid() bool {
+	return !r.Began.IsZero() && !r.Slot.IsZero() && !strings.HasSuffix(r.Task, backfillMark)
+}
+
 // failed reports whether the run ended without its task being done.
 func (r *Run) failed() bool {
 	return r.Outcome == history.Failed || r.Outcome == history.Dead || r.Outcome == history.Lost
@@ -84,7 +89,7 @@ func runOf(n *history.Note) Run {
 	if _, slot, ok := task.ParseSlotID(strings.TrimSuffix(n.TaskID, backfillMark)); ok {
 		r.Slot = slot
 	}
-	if !r.Began.IsZero() && !r.Slot.IsZero() && !strings.HasSuffix(n.TaskID, backfillMark) {
+	if r.OnGrid() {
 		r.Lag = r.Began.Sub(r.Slot)
 	}
 	return r

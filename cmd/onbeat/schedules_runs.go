@@ -86,7 +86,7 @@ func (a *app) runsTable(runs []producer.Run, now time.Time) *table {
 		if !r.Began.IsZero() {
 			began, attempt = ago(r.Began, now), fmt.Sprint(r.Attempt)
 		}
-		if r.Lag != 0 {
+		if r.OnGrid() {
 			lag = r.Lag.String()
 		}
 		if r.Took != 0 {
