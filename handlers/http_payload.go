@@ -94,7 +94,7 @@ func (c *httpCall) readURL(p *httpPayload) error {
 	case u.Opaque != "" || u.Hostname() == "":
 		e.Reason = "has no host"
 	case !goodPort(u):
-		e.Reason = "has a port that is none"
+		e.Reason = "has an invalid port"
 	default:
 		c.url = u
 		return nil

@@ -44,7 +44,7 @@ func (c noConn) Read([]byte) (int, error)  { return 0, c.err }
 func (c noConn) Write([]byte) (int, error) { return 0, c.err }
 func (c noConn) Close() error              { return nil }
 
-// SyscallConn fails, by which a pool tells that a connection is dead: one that nobody waited for any more would lie in it
+// SyscallConn fails, which tells a pool that a connection is dead. A connection whose caller had left would lie in the pool
 // and fail a call when Redis is long back.
 func (c noConn) SyscallConn() (syscall.RawConn, error) { return nil, c.err }
 

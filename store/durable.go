@@ -32,7 +32,7 @@ type Durability struct {
 	Report func(replicas int, enough bool)
 }
 
-// durableTimeout is the default, and durablePause how long nobody waits once there were too few replicas.
+// durableTimeout is the default. For durablePause calls do not wait, once there were too few replicas.
 const (
 	durableTimeout = 200 * time.Millisecond
 	durablePause   = time.Second
@@ -47,7 +47,7 @@ func (d Durability) Validate() error {
 	}
 	if d.Timeout != 0 && d.Replicas == 0 {
 		return &task.FieldError{
-			Field: "durability.replicas", Reason: "missing: with a timeout alone nobody is waited for", Hint: "for example 1",
+			Field: "durability.replicas", Reason: "missing: a timeout alone waits for no replica", Hint: "for example 1",
 		}
 	}
 	if d.Strict && d.Replicas == 0 {
@@ -107,7 +107,7 @@ type durable struct {
 	want    Durability
 	suspect suspicion
 	short   atomic.Bool  // the last time there were too few
-	again   atomic.Int64 // unix ns: until then nobody waits, unless it is strict
+	again   atomic.Int64 // unix ns: until then calls do not wait, unless the client is strict
 }
 
 // Plain is the client that one of [Durable] was made of, or the client itself: for commands that are not scripts.

@@ -24,7 +24,8 @@ type following struct {
 	cmds    []redis.Cmder
 }
 
-// mostFollowed is how often, and pausePerReload how long the client has each time to learn who has a slot now.
+// mostFollowed is how often a pipeline follows its slot. pausePerReload is how long the client has each time to learn which node
+// has the slot now.
 const (
 	mostFollowed   = 4
 	pausePerReload = 25 * time.Millisecond

@@ -57,10 +57,10 @@ func (s *Script) Looking() *Script {
 	return s
 }
 
-// made are all scripts. They are made at start, so that nobody reads while one is added.
+// made are all scripts. They are made at start, so that no goroutine reads the list while one is added.
 var made []*Script
 
-// Scripts are all scripts of the program, for who wants to know whether Redis takes them.
+// Scripts returns all scripts of the program, for callers that try whether Redis takes them.
 func Scripts() []*Script { return slices.Clone(made) }
 
 // Load makes a script known to Redis ahead of its first call.

@@ -9,7 +9,7 @@ import (
 
 // led is a connection to what was the primary when it was dialled. It ends when another is found to be that, though it is
 // still being set up: go-redis closes those that it has by then, and one on which a server that was frozen answers at last
-// would lead to a primary that is none any more.
+// would lead to a server that is not the primary any more.
 type led struct {
 	net.Conn
 	s    *sentinels

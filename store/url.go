@@ -108,7 +108,7 @@ func parseRedisURL(raw string) (*redisURL, error) {
 	for _, h := range hosts {
 		addr, ok := hostPort(h, map[string]string{"sentinel": "26379"}[kind])
 		if !ok {
-			return nil, u.refuse("has a host or port that is none")
+			return nil, u.refuse("has an invalid host or port")
 		}
 		u.hosts = append(u.hosts, addr)
 	}
@@ -130,7 +130,7 @@ func (u *redisURL) checkTail(parsed *url.URL) error {
 	for _, name := range []string{"pool_size", "min_idle_conns", "max_idle_conns", "max_active_conns"} {
 		text := u.query.Get(name)
 		if n, err := strconv.Atoi(text); text != "" && (err != nil || n < 0 || n > mostConns) {
-			return u.refuse(name + " is no number from 0 to " + strconv.Itoa(mostConns))
+			return u.refuse(name + " is not a number from 0 to " + strconv.Itoa(mostConns))
 		}
 	}
 	if n, err := strconv.Atoi(u.query.Get("db")); err == nil && n < 0 {
@@ -204,7 +204,7 @@ func (u *redisURL) credentials() (user, password string) {
 
 func (u *redisURL) single() (redis.UniversalClient, error) {
 	if len(u.path) > 1 {
-		return nil, u.refuse("has a path that is no database number")
+		return nil, u.refuse("has a path that is not a database number")
 	}
 	o, err := redis.ParseURL(u.rebuilt(strings.Join(append([]string{""}, u.path...), "/"), nil))
 	if err != nil {
@@ -246,7 +246,7 @@ func (u *redisURL) sentinel(log zerolog.Logger) (redis.UniversalClient, error) {
 		o.PoolSize = 10 * runtime.GOMAXPROCS(0) // as go-redis has it
 	}
 	o.MinIdleConns = min(o.MinIdleConns, o.PoolSize-1) // these are dialled before there is the hook: see dialAlways
-	if o.ReplicaOnly {                                 // whoever asks for a replica wants no primary
+	if o.ReplicaOnly {                                 // a caller that asks for a replica wants no primary
 		rdb := redis.NewFailoverClient(o)
 		rdb.AddHook(dialHook{})
 		return rdb, nil
@@ -275,7 +275,7 @@ func (u *redisURL) cluster() (redis.UniversalClient, error) {
 	return redis.NewClusterClient(o), nil
 }
 
-// dialTries: whoever needs the connection tries again itself, and knows how long that makes sense.
+// dialTries is one: the caller that needs the connection tries again itself, and knows how long that makes sense.
 const dialTries = 1
 
 // Notices of planned maintenance are a feature of Redis Enterprise; asking for them costs others an error at each

@@ -51,7 +51,7 @@ func (d *doctor) failover(ctx context.Context) {
 		return
 	}
 	d.warn("failover", fmt.Sprintf("set lease: %s or more, or lower %s", need, name),
-		format+": nobody leads then for a while, and slots that fall due meanwhile are late, or missed if their schedule says so",
+		format+": no instance leads then for a while, and slots that fall due meanwhile are late, or missed if their schedule says so",
 		need, name, after, lease)
 }
 

@@ -125,7 +125,7 @@ func (d *doctor) unhandled(ctx context.Context) {
 func (d *doctor) paused(ctx context.Context) {
 	if until, left, err := d.Instances().Paused(ctx); err == nil && left > 0 {
 		d.inPause = true
-		d.warn("pause", "onbeat instances resume ends it", "nobody begins a task until %s (%s yet)", until.Format(time.RFC3339), span(left))
+		d.warn("pause", "onbeat instances resume ends it", "no instance begins a task until %s (%s yet)", until.Format(time.RFC3339), span(left))
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 )
 
 type instancesCmd struct {
-	List    instancesListCmd    `cmd:"" default:"1" help:"List the instances: who leads, who works, since when."`
+	List    instancesListCmd    `cmd:"" default:"1" help:"List the instances: which one leads, which work, since when."`
 	Promote instancesPromoteCmd `cmd:"" help:"Make a release the newest, as if it had been rolled out now."`
 	Pause   instancesPauseCmd   `cmd:"" help:"Begin no task for a while, for a planned failover of Redis."`
 	Resume  instancesResumeCmd  `cmd:"" help:"End a pause before its time."`
@@ -71,11 +71,11 @@ func (c *instancesListCmd) Run(ctx context.Context, a *app) error {
 	}
 	t.print(a.out)
 	if until, left, err := cl.Instances().Paused(ctx); err == nil && left > 0 {
-		a.printf("%s until %s (%s yet): nobody begins a task; onbeat instances resume ends it", a.style.yellow("paused"),
+		a.printf("%s until %s (%s yet): no instance begins a task; onbeat instances resume ends it", a.style.yellow("paused"),
 			until.Format(time.RFC3339), span(left))
 	}
 	if since := cl.leaderless(ctx, list, now); since != "" {
-		a.printf("nobody leads%s", since)
+		a.printf("no instance leads%s", since)
 	}
 	return nil
 }

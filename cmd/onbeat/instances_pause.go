@@ -11,7 +11,7 @@ type instancesPauseCmd struct {
 	For time.Duration `required:"" help:"For how long at most, up to 10m."`
 }
 
-// paused is until when nobody begins a task.
+// paused is until when no instance begins a task.
 type paused struct {
 	Until time.Time `json:"until,omitzero"`
 }
@@ -35,7 +35,7 @@ func (c *instancesPauseCmd) Run(ctx context.Context, a *app) error {
 	if a.JSON {
 		return a.printJSON(paused{until})
 	}
-	a.printf("%s until %s: nobody begins a task, and what runs goes on; onbeat instances resume ends it", a.style.yellow("paused"),
+	a.printf("%s until %s: no instance begins a task, and what runs goes on; onbeat instances resume ends it", a.style.yellow("paused"),
 		until.Format(time.RFC3339))
 	return nil
 }

@@ -90,7 +90,7 @@ func TestInstances_sayWhenNobodyLedAnyMore(t *testing.T) {
 		if out := s.must("doctor"); !strings.Contains(out, "none leads"+want) {
 			t.Errorf("%s: want %s in %s", when, want, out)
 		}
-		if out := s.must("instances"); !strings.Contains(out, "nobody leads"+want) {
+		if out := s.must("instances"); !strings.Contains(out, "no instance leads"+want) {
 			t.Errorf("%s: want %s in %s", when, want, out)
 		}
 	}

@@ -20,7 +20,7 @@ type cli struct {
 	Schedules   schedulesCmd   `cmd:"" help:"List, change, pause and trigger schedules."`
 	Tasks       tasksCmd       `cmd:"" help:"List, cancel, retry and delete tasks."`
 	Instances   instancesCmd   `cmd:"" help:"List the instances, and promote a release."`
-	Events      eventsCmd      `cmd:"" help:"Show what changed: who came, led and left; what was done by hand."`
+	Events      eventsCmd      `cmd:"" help:"Show what changed: instances that came, led and left; what was done by hand."`
 	Audit       auditCmd       `cmd:"" help:"Compare the slots that should have run with what happened to each."`
 	Lock        lockCmd        `cmd:"" ignores:"json" help:"Run a command under a lock: a crontab on many machines that runs on one."`
 	Check       checkCmd       `cmd:"" ignores:"config,redis,namespace" help:"Check a config file, all of it, and show what is due next. Needs no Redis."`
