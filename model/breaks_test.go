@@ -123,7 +123,7 @@ func mutants() []mutant {
 		{"cancel", "keys", `remove_last("HDEL", tasks, { task })`, ``},
 		{"cancel", "slots", `note_runs(history, ARGV[7], { ARGV[8] })`, ``},
 		{"cancel", "keys", `redis.call("HSET", cancel, request_of(task), int(fence)`, `redis.call("HSET", cancel, request_of(task), int(fence - 1)`},
-		{"cancel", "ended", `if ARGV[5] ~= "1" then`, `if false then`},
+		{"cancel", "ended", `if ARGV[5] == "0" then`, `if false then`},
 		{"cancel", "ended", `redis.call("ZREM", dead, task)`, ``},
 		{"cancel", "ended", `redis.call("ZREM", done, task)`, ``},
 
