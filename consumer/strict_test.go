@@ -139,3 +139,39 @@ func (w *world) saysInVain(slot string) {
 		return slices.ContainsFunc(events, func(e queue.Event) bool { return len(e.Vain()) == 1 && e.Vain()[0] == slot })
 	}, "an event names it")
 }
+
+// An instance that drains under strict durability waits for replicas before it says how its last runs ended, but only for a
+// while; and not at all once it is told to hurry.
+func TestStrict_drainWaitsForReplicasUnlessHurried(t *testing.T) {
+	t.Parallel()
+	for name, hurried := range map[string]bool{"for a while": false, "not in a hurry": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			srv, replica := testredis.Replicated(t)
+			w := newWorld(t, srv.Client())
+			strict := store.Durable(srv.Client(), store.Durability{Replicas: 1, Strict: true, Timeout: 300 * time.Millisecond})
+			var ran ledger
+			let, hurry := make(chan struct{}), make(chan struct{})
+			n := w.start(one(t, func(_ context.Context, tk *task.Task) error {
+				ran.note(tk)
+				<-let
+				return nil
+			}), over(strict), lease(30*time.Second), func(s *setup) { s.Hurry = hurry })
+			w.leads(n)
+			w.add(job("x"))
+			testredis.Eventually(t, patience, func() bool { return ran.count("x") == 1 }, "it runs")
+			replica.Pause()
+			close(let)
+			if hurried {
+				close(hurry)
+			}
+			began := time.Now()
+			n.stop()
+			<-n.over
+			if took := time.Since(began); hurried != (took < strictTimeout) || took > settleTimeout {
+				t.Errorf("it took %s to leave", took)
+			}
+			w.gone("x")
+		})
+	}
+}
