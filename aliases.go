@@ -1,8 +1,6 @@
 package onbeat
 
 import (
-	"github.com/onbeat/onbeat/history"
-	"github.com/onbeat/onbeat/instance"
 	"github.com/onbeat/onbeat/producer"
 	"github.com/onbeat/onbeat/queue"
 	"github.com/onbeat/onbeat/store"
@@ -10,7 +8,7 @@ import (
 )
 
 // The names below are those of other packages, repeated here so that a program that only uses a [Dispatcher] imports no
-// package besides task, schedule and handlers.
+// package besides task, schedule and handlers. What [Dispatcher.Admin] takes and returns is in package admin.
 
 // Errors that a [Dispatcher] returns. Match them with errors.Is. Package queue has the errors that only instances meet.
 var (
@@ -50,28 +48,4 @@ type (
 	Caps = queue.Caps
 	// Schedule is a schedule as [Dispatcher.Declare] takes it.
 	Schedule = producer.Schedule
-)
-
-// What the methods of [Dispatcher.Schedules], [Dispatcher.Queue] and [Dispatcher.Instances] take and return.
-type (
-	// ScheduleStatus is a schedule and how far it has come.
-	ScheduleStatus = producer.Status
-	// Found is a task and the place where it was found.
-	Found = queue.Found
-	// ListOptions narrow a list of tasks.
-	ListOptions = queue.ListOptions
-	// Page is a part of a list of tasks, and where the next part begins.
-	Page = queue.Page
-	// Counts are the numbers of tasks in each place.
-	Counts = queue.Counts
-	// LaneCount is the number of tasks of one queue, type and priority.
-	LaneCount = queue.LaneCount
-	// Event is one change of state, such as a new leader or a lost instance.
-	Event = queue.Event
-	// HistoryEntry is one entry of the history of slots.
-	HistoryEntry = history.Entry
-	// Note is what the history says about one slot, or about a range of slots.
-	Note = history.Note
-	// Instance is a live instance.
-	Instance = instance.Info
 )

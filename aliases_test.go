@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/onbeat/onbeat"
+	"github.com/onbeat/onbeat/admin"
 	"github.com/onbeat/onbeat/schedule"
 	"github.com/onbeat/onbeat/task"
 	"github.com/onbeat/onbeat/testredis"
@@ -45,39 +46,34 @@ func TestDispatcher_canBeLookedInto(t *testing.T) {
 		t.Fatal(err)
 	}
 	run(t, d)
-	var (
-		status    onbeat.ScheduleStatus
-		page      onbeat.Page
-		found     onbeat.Found
-		counts    onbeat.Counts
-		lane      onbeat.LaneCount
-		events    []onbeat.Event
-		instances []onbeat.Instance
-		err       error
-	)
+	a, ctx := d.Admin(), t.Context()
+	var page admin.List[admin.Task]
+	var err error
 	testredis.Eventually(t, patience, func() bool {
-		page, err = d.Queue().List(t.Context(), task.Due, onbeat.ListOptions{Schedule: "nightly"})
-		return err == nil && len(page.Tasks) > 0
+		page, err = a.Tasks.List(ctx, admin.TaskQuery{TaskFilter: admin.TaskFilter{State: task.Due, Schedule: "nightly"}})
+		return err == nil && len(page.Items) > 0
 	}, "its first slot is due, as no instance handles it")
-	if status, err = d.Schedules().Get(t.Context(), "nightly"); err != nil {
+	s, err := a.Schedules.Get(ctx, "nightly")
+	if err != nil {
 		t.Fatal(err)
 	}
-	if found = page.Tasks[0]; found.Task.Type != "report.build" || !found.Task.Slot.Equal(status.Anchor) {
-		t.Errorf("%+v of %+v", found.Task, status)
+	if found := page.Items[0]; found.Type != "report.build" || !found.Slot.Equal(s.Anchor) {
+		t.Errorf("%+v of %+v", found, s)
 	}
-	if counts, err = d.Queue().Counts(t.Context()); err != nil || counts.Schedules != 1 || len(counts.Lanes) != 1 {
+	counts, err := a.Activity.Counts(ctx)
+	if err != nil || counts.Schedules != 1 || len(counts.Lanes) != 1 {
 		t.Fatalf("%+v, %v", counts, err)
 	}
-	if lane = counts.Lanes[0]; lane.Lane.Type != "report.build" || lane.Due < 1 {
+	if lane := counts.Lanes[0]; lane.Type != "report.build" || lane.Due < 1 {
 		t.Errorf("%+v", lane)
 	}
-	if events, err = d.Queue().Events(t.Context(), time.Time{}, 0); err != nil || len(events) == 0 {
+	if events, err := a.Activity.Events(ctx, time.Time{}, 0); err != nil || len(events.Items) == 0 {
 		t.Errorf("%v, %v", events, err)
 	}
-	if instances, err = d.Instances().List(t.Context()); err != nil || len(instances) != 1 || instances[0].Release != "v1" {
-		t.Errorf("%+v, %v", instances, err)
+	if list, err := a.Instances.List(ctx); err != nil || len(list.Items) != 1 || list.Items[0].Release != "v1" {
+		t.Errorf("%+v, %v", list, err)
 	}
-	if _, err := d.Queue().Task(t.Context(), "unknown"); !errors.Is(err, onbeat.ErrNotFound) {
+	if _, err := a.Tasks.Get(ctx, "unknown"); !errors.Is(err, onbeat.ErrNotFound) {
 		t.Errorf("%v", err)
 	}
 }

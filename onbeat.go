@@ -30,6 +30,7 @@ import (
 	"github.com/rs/zerolog"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/onbeat/onbeat/admin"
 	"github.com/onbeat/onbeat/consumer"
 	"github.com/onbeat/onbeat/handlers"
 	"github.com/onbeat/onbeat/instance"
@@ -206,7 +207,7 @@ func (d *Dispatcher) Schedule(name string, rule schedule.Rule, typ string, paylo
 		err = errOption
 	}
 	if err == nil {
-		err = d.Schedules().Check(&s)
+		err = d.producer.CheckSchedule(&s)
 	}
 	if err != nil {
 		return d.refuse(fmt.Errorf("schedule %q: %w", name, err))
@@ -241,7 +242,7 @@ func (d *Dispatcher) refuse(err error) error {
 func (d *Dispatcher) Declare(list []Schedule) error {
 	named := map[string]bool{}
 	for i := range list {
-		if err := d.Schedules().Check(&list[i]); err != nil {
+		if err := d.producer.CheckSchedule(&list[i]); err != nil {
 			return fmt.Errorf("schedule %q: %w", list[i].Name, err)
 		}
 		if named[list[i].Name] {
@@ -275,14 +276,9 @@ func (d *Dispatcher) EnqueueAll(ctx context.Context, tasks []*task.Task) ([]Resu
 	return d.producer.EnqueueAll(ctx, tasks)
 }
 
-// Schedules lists, changes, pauses and triggers the namespace's schedules.
-func (d *Dispatcher) Schedules() *producer.Schedules { return producer.NewSchedules(d.q, d.producer) }
-
-// Queue returns the namespace's queue, for inspection.
-func (d *Dispatcher) Queue() *queue.Queue { return d.q }
-
-// Instances returns the namespace's registry, for inspection.
-func (d *Dispatcher) Instances() *instance.Registry { return d.reg }
+// Admin looks at the namespace's tasks, schedules, instances and events, and changes them: get, list, count, cancel, retry,
+// pause, trigger and more. It needs no Run.
+func (d *Dispatcher) Admin() *admin.Admin { return admin.Of(d.q, d.producer, d.reg) }
 
 // Run works until ctx ends. Then it resigns, so that another instance leads at once, and lets running tasks finish for as
 // long as Config.Drain, or until Config.Hurry. It hands back the rest and returns nil. While Redis is unreachable, it

@@ -64,12 +64,11 @@ func logged(t *testing.T, decl ast.Decl, lines map[string]string) {
 					held[name.Name] = levelOf(right, held)
 				}
 			}
-		case *ast.CompositeLit:
-			// serve logs cautions at warn; their texts are made elsewhere.
-			if typ, ok := n.Type.(*ast.Ident); ok && typ.Name == "caution" && len(n.Elts) == 3 {
-				lines[cautionText(t, n.Elts[1])] = "warn"
-			}
 		case *ast.CallExpr:
+			// serve logs cautions at warn; warn makes them, of a name, a text and a hint.
+			if f, ok := n.Fun.(*ast.Ident); ok && f.Name == "warn" && len(n.Args) == 3 {
+				lines[cautionText(t, n.Args[1])] = "warn"
+			}
 			f, ok := n.Fun.(*ast.SelectorExpr)
 			if !ok || f.Sel.Name != "Msg" {
 				return true
@@ -80,7 +79,7 @@ func logged(t *testing.T, decl ast.Decl, lines map[string]string) {
 			}
 			if line, ok := literal(n.Args[0], nil); ok {
 				lines[line] = level
-			} else if arg, ok := n.Args[0].(*ast.SelectorExpr); !ok || arg.Sel.Name != "Text" { // that of a caution
+			} else if arg, ok := n.Args[0].(*ast.SelectorExpr); !ok || arg.Sel.Name != "Detail" { // that of a caution
 				t.Error("a line of the log is not a constant")
 			}
 		}

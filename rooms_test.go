@@ -15,8 +15,9 @@ import (
 // behind it.
 var rooms = [][]string{
 	{"cmd/onbeat"},
-	{"config", "audit", "conformance > audit"},
+	{"config", "conformance", "doctor"},
 	{"."},
+	{"admin > audit", "audit"},
 	{"producer > instance", "consumer > handlers instance", "instance", "handlers > lock", "lock"},
 	{"queue"},
 	{"history", "store"},

@@ -24,14 +24,21 @@ import (
 type house struct {
 	*testing.T
 	*onbeat.Dispatcher
-	rdb *redis.Client
-	ns  string
+	rdb       *redis.Client
+	ns        string
+	queue     *queue.Queue
+	schedules *producer.Schedules
 }
 
 func newHouse(t *testing.T, rdb *redis.Client) *house {
 	t.Helper()
 	h := &house{T: t, rdb: rdb, ns: testredis.Namespace(t)}
 	h.Dispatcher = h.instance()
+	var err error
+	if h.queue, err = queue.New(rdb, queue.Partition{Namespace: h.ns}, queue.Caps{}); err != nil {
+		t.Fatal(err)
+	}
+	h.schedules = producer.NewSchedules(h.queue, producer.New(h.queue, producer.Config{}))
 	return h
 }
 
@@ -60,7 +67,7 @@ func (h *house) run(d time.Duration) {
 
 func (h *house) apply(name string, r schedule.Rule) {
 	h.Helper()
-	if _, err := h.Schedules().Apply(h.Context(), producer.Schedule{Name: name, Rule: r, Task: "beat"}); err != nil {
+	if _, err := h.schedules.Apply(h.Context(), producer.Schedule{Name: name, Rule: r, Task: "beat"}); err != nil {
 		h.Fatal(err)
 	}
 }
@@ -68,7 +75,7 @@ func (h *house) apply(name string, r schedule.Rule) {
 // ran is the first slot that the history says was done, or zero.
 func (h *house) ran(name string) (slot time.Time) {
 	h.Helper()
-	err := h.Queue().History(h.Context(), time.Time{}, func(e history.Entry) error {
+	err := h.queue.History(h.Context(), time.Time{}, func(e history.Entry) error {
 		for _, n := range e.Notes {
 			if slot.IsZero() && n.Schedule == name && n.Word == "done" {
 				slot = n.Slot
@@ -84,7 +91,7 @@ func (h *house) ran(name string) (slot time.Time) {
 
 func (h *house) audit(name string) audit.Report {
 	h.Helper()
-	list, err := audit.Run(h.Context(), h.Queue(), h.Schedules(), audit.Options{Schedule: name, Grace: time.Millisecond})
+	list, err := audit.Run(h.Context(), h.queue, h.schedules, audit.Options{Schedule: name, Grace: time.Millisecond})
 	if err != nil {
 		h.Fatal(err)
 	}
@@ -107,19 +114,19 @@ func TestRun_accountsForEverySlotOfALife(t *testing.T) {
 			h.run(4 * time.Second)
 		}()
 		for _, step := range []func() error{
-			func() error { _, err := h.Schedules().Pause(ctx, "beat"); return err },
-			func() error { _, err := h.Schedules().Resume(ctx, "beat"); return err },
+			func() error { _, err := h.schedules.Pause(ctx, "beat"); return err },
+			func() error { _, err := h.schedules.Resume(ctx, "beat"); return err },
 			func() error { h.apply("beat", schedule.Rule{Every: 30 * time.Millisecond}); return nil },
 			func() error {
 				h.apply("beat", schedule.Rule{Every: 30 * time.Millisecond, Jitter: 20 * time.Millisecond})
 				return nil
 			},
-			func() error { return h.Schedules().Delete(ctx, "beat") },
+			func() error { return h.schedules.Delete(ctx, "beat") },
 			func() error {
 				h.apply("beat", schedule.Rule{Every: 25 * time.Millisecond, Start: "2020-01-01T00:00:00Z"})
 				return nil
 			},
-			func() error { _, err := h.Schedules().Pause(ctx, "beat"); return err },
+			func() error { _, err := h.schedules.Pause(ctx, "beat"); return err },
 		} {
 			time.Sleep(300 * time.Millisecond)
 			if err := step(); err != nil {
@@ -146,14 +153,14 @@ func TestRun_judgesTheDeletedToo(t *testing.T) {
 		h := newHouse(t, rdb)
 		h.apply("beat", schedule.Rule{Every: 50 * time.Millisecond})
 		h.run(700 * time.Millisecond)
-		if err := h.Schedules().Delete(t.Context(), "beat"); err != nil {
+		if err := h.schedules.Delete(t.Context(), "beat"); err != nil {
 			t.Fatal(err)
 		}
 		r := h.audit("beat")
 		if r.Broken() || r.Counts[audit.OnTime]+r.Counts[audit.Late] < 5 {
 			t.Errorf("%v, %v; want some that ran and nothing broken", r.Counts, r.Breaks)
 		}
-		if _, err := audit.Run(t.Context(), h.Queue(), h.Schedules(), audit.Options{Schedule: "other"}); !errors.Is(err, queue.ErrNotFound) {
+		if _, err := audit.Run(t.Context(), h.queue, h.schedules, audit.Options{Schedule: "other"}); !errors.Is(err, queue.ErrNotFound) {
 			t.Errorf("of a schedule that never was: %v, want ErrNotFound", err)
 		}
 	})
@@ -164,7 +171,7 @@ func TestRun_knowsWhatNobodyHasDealtWith(t *testing.T) {
 	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
 		t.Parallel()
 		h := newHouse(t, rdb)
-		if list, err := audit.Run(t.Context(), h.Queue(), h.Schedules(), audit.Options{}); err != nil || len(list) != 0 {
+		if list, err := audit.Run(t.Context(), h.queue, h.schedules, audit.Options{}); err != nil || len(list) != 0 {
 			t.Errorf("of nothing: %v, %v", list, err)
 		}
 		h.apply("beat", schedule.Rule{Every: 50 * time.Millisecond})
@@ -192,7 +199,7 @@ func TestRun_findsWhatIsBroken(t *testing.T) {
 		h.apply("beat", schedule.Rule{Every: 50 * time.Millisecond})
 		for range 20 { // a slow machine has only begun by then
 			h.run(400 * time.Millisecond)
-			if s, err := h.Schedules().Get(ctx, "beat"); err != nil || s.Runs > 4 && !h.ran("beat").IsZero() {
+			if s, err := h.schedules.Get(ctx, "beat"); err != nil || s.Runs > 4 && !h.ran("beat").IsZero() {
 				break
 			}
 		}
@@ -203,16 +210,16 @@ func TestRun_findsWhatIsBroken(t *testing.T) {
 		}
 
 		// A task that vanishes is a lost slot.
-		page, err := h.Queue().List(ctx, task.Due, queue.ListOptions{Schedule: "beat"})
+		page, err := h.queue.List(ctx, task.Due, queue.ListOptions{Schedule: "beat"})
 		if err != nil || len(page.Tasks) == 0 {
 			t.Fatalf("%d due: %v", len(page.Tasks), err)
 		}
 		gone := page.Tasks[0].Task
-		rdb.ZRem(ctx, h.Queue().Keys().Due(queue.LaneOf(gone)), gone.ID)
-		rdb.HDel(ctx, h.Queue().Keys().Tasks, gone.ID)
+		rdb.ZRem(ctx, h.queue.Keys().Due(queue.LaneOf(gone)), gone.ID)
+		rdb.HDel(ctx, h.queue.Keys().Tasks, gone.ID)
 		// A second run that is done is a duplicate; a run off the grid is one too many.
 		zero := h.ran("beat").UnixMilli()
-		rdb.XAdd(ctx, &redis.XAddArgs{Stream: h.Queue().Keys().History, Values: []any{
+		rdb.XAdd(ctx, &redis.XAddArgs{Stream: h.queue.Keys().History, Values: []any{
 			"runs", fmt.Sprintf("beat@%d done 1 %d\nbeat@%d done 1 %d", zero, zero+300, zero+7, zero+7), "gen", 1,
 		}})
 
@@ -234,7 +241,7 @@ func TestRun_callsNothingLostThatTheHistoryHasForgotten(t *testing.T) {
 	ctx := t.Context()
 	h.apply("beat", schedule.Rule{Every: 20 * time.Millisecond})
 	h.run(time.Second)
-	history := h.Queue().Keys().History
+	history := h.queue.Keys().History
 	if err := h.rdb.XTrimMaxLen(ctx, history, 10).Err(); err != nil {
 		t.Fatal(err)
 	}

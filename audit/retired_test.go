@@ -53,11 +53,11 @@ func TestRun_acceptsASchedulesReturn(t *testing.T) {
 	}
 	one := h.release("v1", rules)
 	time.Sleep(500 * time.Millisecond)
-	if _, err := h.Schedules().Pause(h.Context(), "paused"); err != nil {
+	if _, err := h.schedules.Pause(h.Context(), "paused"); err != nil {
 		t.Fatal(err)
 	}
 	time.Sleep(300 * time.Millisecond)
-	was, err := h.Schedules().Get(h.Context(), "turns")
+	was, err := h.schedules.Get(h.Context(), "turns")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,14 +73,14 @@ func TestRun_acceptsASchedulesReturn(t *testing.T) {
 	one = h.release("v1", rules) // which left, and is newest again
 	testredis.Eventually(t, 20*time.Second, func() error {
 		for name := range rules {
-			if s, err := h.Schedules().Get(h.Context(), name); err != nil || s.Retired != nil {
+			if s, err := h.schedules.Get(h.Context(), name); err != nil || s.Retired != nil {
 				return fmt.Errorf("%s: retired %+v, %v", name, s.Retired, err)
 			}
 		}
 		return nil
 	}, "its schedules come back")
 	time.Sleep(100 * time.Millisecond)
-	if _, err := h.Schedules().Resume(h.Context(), "paused"); err != nil {
+	if _, err := h.schedules.Resume(h.Context(), "paused"); err != nil {
 		t.Fatal(err)
 	}
 	time.Sleep(500 * time.Millisecond)
@@ -99,11 +99,11 @@ func TestRun_acceptsASchedulesReturn(t *testing.T) {
 			t.Errorf("%s: %d slots are changed or paused, of those of 0.7 s: %+v", name, n, r)
 		}
 	}
-	s, err := h.Schedules().Get(h.Context(), "turns")
+	s, err := h.schedules.Get(h.Context(), "turns")
 	if err != nil || !s.Anchor.Equal(was.Anchor) || s.Schedule.Every != 30*time.Millisecond {
 		t.Errorf("turns came back as %+v, %v; its anchor was %v", s, err, was.Anchor)
 	}
-	if s, err := h.Schedules().Get(h.Context(), "over"); err != nil || s.Runs != 5 || !s.Next.IsZero() {
+	if s, err := h.schedules.Get(h.Context(), "over"); err != nil || s.Runs != 5 || !s.Next.IsZero() {
 		t.Errorf("over came back as %+v, %v", s, err)
 	}
 }

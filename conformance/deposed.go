@@ -6,19 +6,19 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/onbeat/onbeat/instance"
+	"github.com/onbeat/onbeat/admin"
 	"github.com/onbeat/onbeat/queue"
 )
 
 // termOf returns the term in which an instance leads now.
 func (s *Stage) termOf(ctx context.Context, a *Instance) (term queue.Term, err error) {
 	err = s.Wait(ctx, a.name+" in the lead", func(ctx context.Context) (bool, error) {
-		there, err := s.Instances().List(ctx)
-		i := slices.IndexFunc(there, func(i instance.Info) bool { return i.PID == a.PID() && i.Leader })
+		there, err := s.Instances.List(ctx)
+		i := slices.IndexFunc(there.Items, func(i admin.Instance) bool { return i.PID == a.PID() && i.Leader })
 		if i < 0 {
 			return false, err
 		}
-		term = queue.Term{Instance: there[i].ID, Gen: there[i].Generation, Epoch: there[i].Epoch}
+		term = queue.Term{Instance: there.Items[i].ID, Gen: there.Items[i].Generation, Epoch: there.Items[i].Epoch}
 		return true, nil
 	})
 	return term, err
@@ -30,11 +30,11 @@ func (s *Stage) deposed(ctx context.Context, term queue.Term) error {
 	const name = "beat-00"
 	var accepted bool
 	err := s.Wait(ctx, "an answer to a leader that was deposed", func(ctx context.Context) (bool, error) {
-		is, err := s.Queue().Schedule(ctx, name)
+		is, err := s.Queue.Schedule(ctx, name)
 		if err != nil {
 			return false, err
 		}
-		_, _, _, err = s.Queue().Advance(ctx, term, []queue.Step{{Name: name, Expect: is.Last, Becomes: is.Last}})
+		_, _, _, err = s.Queue.Advance(ctx, term, []queue.Step{{Name: name, Expect: is.Last, Becomes: is.Last}})
 		accepted = err == nil
 		if errors.Is(err, queue.ErrNotLeader) || errors.Is(err, queue.ErrFenced) {
 			return true, nil

@@ -22,6 +22,10 @@ func TestDeposed_findsThatATermThatIsOverIsNotRefused(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		q, err := queue.New(rdb, queue.Partition{Namespace: ns}, queue.Caps{})
+		if err != nil {
+			t.Fatal(err)
+		}
 		reg, err := instance.NewRegistry(rdb, queue.Partition{Namespace: ns})
 		if err != nil {
 			t.Fatal(err)
@@ -34,7 +38,7 @@ func TestDeposed_findsThatATermThatIsOverIsNotRefused(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := &Stage{Scratch: &Scratch{Dispatcher: d}}
+		s := &Stage{Scratch: &Scratch{Admin: d.Admin(), Queue: q}}
 		term := queue.Term{Instance: "a", Gen: gen, Epoch: v.Epoch}
 		if err := s.deposed(t.Context(), term); err != nil || len(s.found) != 1 || !strings.Contains(s.found[0], "which is over") {
 			t.Errorf("%q, %v; want to hear that a could push slots", s.found, err)

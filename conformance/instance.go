@@ -9,7 +9,7 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/onbeat/onbeat/instance"
+	"github.com/onbeat/onbeat/admin"
 	"github.com/onbeat/onbeat/internal/trial"
 )
 
@@ -107,13 +107,13 @@ func (s *Stage) endAll() {
 // Leads waits until Redis reports that one of these instances leads, and that all of them are ready.
 func (s *Stage) Leads(ctx context.Context, list ...*Instance) error {
 	return s.Wait(ctx, list[0].name+" in the lead", func(ctx context.Context) (bool, error) {
-		there, err := s.Instances().List(ctx)
+		there, err := s.Instances.List(ctx)
 		ready, leads := 0, false
 		for _, one := range list {
-			at := slices.IndexFunc(there, func(i instance.Info) bool { return i.PID == one.PID() })
-			if at >= 0 && there[at].State == "ready" {
+			at := slices.IndexFunc(there.Items, func(i admin.Instance) bool { return i.PID == one.PID() })
+			if at >= 0 && there.Items[at].State == "ready" {
 				ready++
-				leads = leads || there[at].Leader
+				leads = leads || there.Items[at].Leader
 			}
 		}
 		return leads && ready == len(list), err

@@ -113,7 +113,7 @@ func (s *Stage) hopeless(ctx context.Context, err error) error {
 	if err == nil || errors.Is(err, errStuck) {
 		ctx, done := context.WithTimeout(ctx, removeTime)
 		defer done()
-		_, err = s.Queue().Now(ctx)
+		_, err = s.Queue.Now(ctx)
 	}
 	// The error that is left decides: it comes from Redis itself, or from something that onbeat did.
 	if store.Retryable(err) || errors.Is(err, store.ErrDenied) || errors.Is(err, store.ErrFull) || errors.Is(err, os.ErrNotExist) {

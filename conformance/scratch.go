@@ -4,12 +4,15 @@ import (
 	"context"
 	"time"
 
-	"github.com/onbeat/onbeat"
+	"github.com/onbeat/onbeat/admin"
+	"github.com/onbeat/onbeat/queue"
 )
 
 // Scratch is a namespace that belongs to one scenario.
 type Scratch struct {
-	*onbeat.Dispatcher
+	*admin.Admin
+	// Queue is the namespace's queue.
+	Queue *queue.Queue
 	// Expire sets an expiry on every key of the namespace, in case no process is left to remove them. Nil leaves the keys:
 	// the Redis itself is removed.
 	Expire func(context.Context, time.Duration) error
@@ -47,7 +50,7 @@ func readClock(ctx context.Context, s *Scratch) (redisClock, error) {
 	best := redisClock{slack: time.Hour}
 	for range clockCalls {
 		asked := time.Now()
-		there, err := s.Queue().Now(ctx)
+		there, err := s.Queue.Now(ctx)
 		if err != nil {
 			return best, err
 		}

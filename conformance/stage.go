@@ -197,7 +197,7 @@ func (s *Stage) grow(ctx context.Context, n int) error {
 func (s *Stage) finish(ctx context.Context) error {
 	s.act("waits for a moment in which nothing is overdue")
 	err := s.Wait(ctx, "a moment in which nothing is overdue", func(ctx context.Context) (bool, error) {
-		n, err := s.Queue().Counts(ctx)
+		n, err := s.Activity.Counts(ctx)
 		s.until = n.Now
 		return n.Overdue == 0 && n.Running == 0, err
 	})
@@ -244,16 +244,17 @@ func (s *Stage) evidence(ctx context.Context) (evidence, error) {
 	for i := range e.Arrivals {
 		e.Arrivals[i].At = s.clock.of(e.Arrivals[i].At)
 	}
-	list, err := s.Schedules().List(ctx)
+	list, err := s.Schedules.List(ctx)
 	if err != nil {
 		return e, err
 	}
-	for i := range list {
-		if e.Grids[list[i].Schedule.Name], err = list[i].Grid(); err != nil {
+	for i := range list.Items {
+		if e.Grids[list.Items[i].Name], err = list.Items[i].Grid(); err != nil {
 			return e, err
 		}
 	}
-	e.Reports, err = audit.Run(ctx, s.Queue(), s.Schedules(), audit.Options{})
+	verdict, err := s.Activity.Audit(ctx, audit.Options{})
+	e.Reports = verdict.Schedules
 	return e, err
 }
 
@@ -262,14 +263,14 @@ const manyEvents = 10_000
 
 // setbacks counts what may have repeated a run: instances that were lost, and runs that failed.
 func (s *Stage) setbacks(ctx context.Context) (int64, error) {
-	counts, err := s.Queue().Counts(ctx)
+	counts, err := s.Activity.Counts(ctx)
 	if err != nil {
 		return 0, err
 	}
 	n := counts.Retried
-	events, err := s.Queue().Events(ctx, time.Time{}, manyEvents)
-	for _, e := range events {
-		if e.Kind == "lost" {
+	events, err := s.Activity.Events(ctx, time.Time{}, manyEvents)
+	for _, e := range events.Items {
+		if e.Event == "lost" {
 			n++
 		}
 	}

@@ -122,7 +122,7 @@ func probe(ctx context.Context, o Options, namespace string) error {
 		return err
 	}
 	defer s.Close()
-	_, err = s.Enqueue(ctx, task.New("echo", nil))
+	_, err = s.Tasks.Enqueue(ctx, []*task.Task{task.New("echo", nil)})
 	if removed := s.remove(); err == nil {
 		err = removed
 	}

@@ -113,39 +113,6 @@ func (s Schedule) MarshalJSON() ([]byte, error) {
 	return joinJSON(f, s.Rule)
 }
 
-// shownSchedule is a schedule as people read it: durations are texts, as in YAML. What is stored keeps numbers, because other
-// releases read them.
-type shownSchedule Schedule
-
-// MarshalJSON writes the rule's fields and the task's side by side.
-func (s shownSchedule) MarshalJSON() ([]byte, error) {
-	f := struct {
-		Name        string          `json:"name"`
-		Task        string          `json:"task"`
-		Payload     json.RawMessage `json:"payload,omitempty"`
-		Queue       string          `json:"queue,omitempty"`
-		Priority    *task.Priority  `json:"priority,omitempty"`
-		Timeout     string          `json:"timeout,omitempty"`
-		MaxAttempts int             `json:"max_attempts,omitempty"`
-		Backoff     string          `json:"backoff,omitempty"`
-		BackoffCap  string          `json:"backoff_cap,omitempty"`
-	}{
-		Name: s.Name, Task: s.Task, Payload: s.Payload, Queue: s.Queue, Timeout: durationText(s.Timeout),
-		MaxAttempts: s.MaxAttempts, Backoff: durationText(s.Backoff.Base), BackoffCap: durationText(s.Backoff.Cap),
-	}
-	if s.Priority != task.Normal {
-		f.Priority = &s.Priority
-	}
-	return joinJSON(f, s.Rule)
-}
-
-func durationText(d time.Duration) string {
-	if d == 0 {
-		return ""
-	}
-	return schedule.FormatDuration(d)
-}
-
 // joinJSON writes two objects as one. The first must have a field.
 func joinJSON(a, b any) ([]byte, error) {
 	x, err := json.Marshal(a)

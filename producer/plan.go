@@ -21,8 +21,10 @@ type Plan struct {
 	// Changes are the fields that Apply would change, by name. Empty unless Result is Changed; also empty if the stored
 	// schedule cannot be read because a newer release wrote it.
 	Changes []FieldChange
-	// Release is the release that declares the stored schedule; its next leader declares that again. Empty: none does.
-	Release string
+	// Declared says that a release declares the stored schedule: its next leader declares that again. Release is that
+	// release, if it has a name.
+	Declared bool
+	Release  string
 }
 
 // FieldChange is a field that differs. It has the field's name as in JSON and YAML (within a payload with dots), the old
@@ -35,7 +37,7 @@ type FieldChange struct {
 
 // Plan says what [Schedules.Apply] would do now. It writes nothing.
 func (s *Schedules) Plan(ctx context.Context, want Schedule) (Plan, error) {
-	if err := s.Check(&want); err != nil {
+	if err := s.p.CheckSchedule(&want); err != nil {
 		return Plan{}, err
 	}
 	st, now, err := s.read(ctx, want.Name)
@@ -51,7 +53,8 @@ func (s *Schedules) Plan(ctx context.Context, want Schedule) (Plan, error) {
 	if err != nil {
 		return p, nil //nolint:nilerr // Apply replaces what it cannot read
 	}
-	if p.Release = was.Release; did == Changed {
+	p.Declared, p.Release = was.Origin == Declared, was.Release
+	if did == Changed {
 		p.Changes, err = changesOf(&was.Schedule, &want)
 	}
 	return p, err

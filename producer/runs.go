@@ -2,7 +2,6 @@ package producer
 
 import (
 	"context"
-	"encoding/json"
 	"strings"
 	"time"
 
@@ -24,33 +23,6 @@ type Run struct {
 	Error    string // the error of a failed run, cut to 200 bytes
 	Instance string // the instance that ran it; "" if not known
 	Release  string // the release of that instance
-}
-
-// MarshalJSON writes durations as text.
-func (r Run) MarshalJSON() ([]byte, error) {
-	text := func(d time.Duration) string {
-		if r.Began.IsZero() {
-			return ""
-		}
-		return d.String()
-	}
-	return json.Marshal(struct {
-		Schedule string       `json:"schedule"`
-		Task     string       `json:"task"`
-		Slot     time.Time    `json:"slot,omitzero"`
-		Attempt  int          `json:"attempt,omitempty"`
-		Began    time.Time    `json:"began,omitzero"`
-		Ended    time.Time    `json:"ended,omitzero"`
-		Took     string       `json:"took,omitempty"`
-		Lag      string       `json:"lag,omitempty"`
-		Outcome  history.Word `json:"outcome"`
-		Why      string       `json:"why,omitempty"`
-		Error    string       `json:"error,omitempty"`
-		Instance string       `json:"instance,omitempty"`
-		Release  string       `json:"release,omitempty"`
-	}{
-		r.Schedule, r.Task, r.Slot, r.Attempt, r.Began, r.Ended(), text(r.Took), text(r.Lag), r.Outcome, r.Why, r.Error, r.Instance, r.Release,
-	})
 }
 
 // Ended returns when the handler returned; zero if not known.
@@ -95,7 +67,7 @@ func runOf(n *history.Note) Run {
 	return r
 }
 
-// Runs returns what became of the tasks of a schedule, newest first, as far back as the history reaches: at least limit
+// Runs returns what became of the tasks of a schedule, or of those of all schedules if name is "", newest first, as far back as the history reaches: at least limit
 // (default 20) if there are as many. To go on, pass next as after; next is "" at the end.
 func (s *Schedules) Runs(ctx context.Context, name, after string, limit int) (runs []Run, next string, err error) {
 	if limit <= 0 {
@@ -107,7 +79,7 @@ func (s *Schedules) Runs(ctx context.Context, name, after string, limit int) (ru
 		}
 		next = e.ID
 		for i := len(e.Notes) - 1; i >= 0; i-- {
-			if n := &e.Notes[i]; n.TaskID != "" && ofSchedule(n.TaskID) == name {
+			if n := &e.Notes[i]; ofSchedule(n.TaskID) != "" && (name == "" || name == ofSchedule(n.TaskID)) {
 				runs = append(runs, runOf(n))
 			}
 		}

@@ -55,22 +55,6 @@ type Retirement struct {
 	Release string    `json:"release"`
 }
 
-// MarshalJSON writes the schedule's fields and the status's side by side.
-func (s Status) MarshalJSON() ([]byte, error) {
-	return joinJSON(struct {
-		Origin  string    `json:"origin"`
-		Release string    `json:"release,omitempty"`
-		Paused  bool      `json:"paused"`
-		Anchor  time.Time `json:"anchor,omitzero"`
-		Last    time.Time `json:"last,omitzero"`
-		Next    time.Time `json:"next,omitzero"`
-		Runs    int64     `json:"runs"`
-		Behind  int64     `json:"behind,omitempty"`
-
-		Retired *Retirement `json:"retired,omitempty"`
-	}{s.Origin, s.Release, s.Paused, s.Anchor, s.Last, s.Next, s.Runs, s.Behind, s.Retired}, shownSchedule(s.Schedule))
-}
-
 // Grid returns the schedule's grid with its present anchor.
 func (s *Status) Grid() (schedule.Grid, error) { return s.Schedule.Grid(s.Anchor) }
 
@@ -186,7 +170,7 @@ const (
 // Apply makes a schedule, or changes the one of that name. The anchor stays unless Start changes. A schedule that a release
 // declared is changed too, until that release's next leader declares it again.
 func (s *Schedules) Apply(ctx context.Context, want Schedule) (ApplyResult, error) {
-	if err := s.Check(&want); err != nil {
+	if err := s.p.CheckSchedule(&want); err != nil {
 		return "", err
 	}
 	var did ApplyResult
@@ -217,13 +201,13 @@ func apply(st queue.Stored, want *Schedule, now time.Time) (ApplyResult, *queue.
 	return Changed, c, nil
 }
 
-// Check refuses a schedule that could not run.
-func (s *Schedules) Check(want *Schedule) error {
-	if err := want.Validate(s.p.cfg.Limits); err != nil {
+// CheckSchedule refuses a schedule that could not run.
+func (p *Producer) CheckSchedule(want *Schedule) error {
+	if err := want.Validate(p.cfg.Limits); err != nil {
 		return err
 	}
-	if s.p.cfg.Check != nil {
-		return s.p.cfg.Check(want.Task, want.Payload)
+	if p.cfg.Check != nil {
+		return p.cfg.Check(want.Task, want.Payload)
 	}
 	return nil
 }

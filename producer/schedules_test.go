@@ -332,13 +332,6 @@ func TestStatus(t *testing.T) {
 	if s := at(30, last); !s.Next.IsZero() || !s.Paused {
 		t.Errorf("paused: %+v", s)
 	}
-	b, err := json.Marshal(at(30, last))
-	must(t, err)
-	var m map[string]any
-	must(t, json.Unmarshal(b, &m))
-	if m["name"] != "s" || m["paused"] != true || m["every"] != "1s" || m["next"] != nil || m["anchor"] == nil {
-		t.Errorf("as JSON: %s", b)
-	}
 	if s, err := statusOf(queue.Stored{Name: "s", Definition: text}, epoch); err != nil || s.Schedule.Name != "s" || !s.Anchor.IsZero() {
 		t.Errorf("without a last run: %+v, %v", s, err)
 	}

@@ -30,7 +30,7 @@ func (w *world) call(s *step) {
 		return
 	}
 	l := w.lineOf(s.Name)
-	schedules := w.operator.Schedules()
+	schedules := w.schedules
 	var err error
 	// What holds from now on is open until the call has returned.
 	w.with(func() { l.edge(before, before.Add(time.Hour), s.Do) })
@@ -136,7 +136,7 @@ func (l *timeline) regrid(w *world) {
 }
 
 func (w *world) trigger(ctx context.Context, l *timeline, s *step) error {
-	id, err := w.operator.Schedules().Trigger(ctx, s.Name, nil)
+	id, err := w.schedules.Trigger(ctx, s.Name, nil)
 	if err != nil {
 		return err
 	}
@@ -194,7 +194,7 @@ func (w *world) backfill(ctx context.Context, l *timeline, s *step) error {
 			d.behind, d.priority, d.loose, d.anew = true, task.Low, "its call has not returned", time.Now()
 		}
 	})
-	got, err := w.operator.Schedules().Backfill(ctx, s.Name, producer.Backfilling{From: from, To: to, Again: true})
+	got, err := w.schedules.Backfill(ctx, s.Name, producer.Backfilling{From: from, To: to, Again: true})
 	n := got.Added
 	if err != nil {
 		return err
@@ -290,7 +290,7 @@ func (w *world) cancel(ctx context.Context, s *step) {
 	if pick == nil {
 		return
 	}
-	where, err := w.operator.Queue().Cancel(ctx, pick.id, "planned", false)
+	where, err := w.queue.Cancel(ctx, pick.id, "planned", false)
 	w.with(func() {
 		w.trace("cancel %s: %s %v", pick.id, where, err)
 		if err != nil {

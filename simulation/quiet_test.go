@@ -49,7 +49,7 @@ func (w *world) settle() {
 	ctx, done := context.WithTimeout(context.Background(), time.Hour)
 	defer done()
 	w.audit(ctx)
-	schedules := w.operator.Schedules()
+	schedules := w.schedules
 	list, err := schedules.List(ctx)
 	if err != nil {
 		w.with(func() { w.blame("error", "list schedules when all is quiet: %v", err) })
@@ -170,7 +170,7 @@ func (w *world) leftOver() {
 
 // audit compares what onbeat says of itself with what the handlers saw.
 func (w *world) audit(ctx context.Context) {
-	reports, err := audit.Run(ctx, w.operator.Queue(), w.operator.Schedules(), audit.Options{})
+	reports, err := audit.Run(ctx, w.queue, w.schedules, audit.Options{})
 	if err != nil {
 		w.with(func() { w.blame("error", "audit: %v", err) })
 		return

@@ -10,7 +10,7 @@ import (
 
 // retry asks for dead tasks to be run again, with their attempts counted from zero: the newest hundred.
 func (w *world) retry(ctx context.Context) {
-	page, err := w.operator.Queue().List(ctx, task.Dead, queue.ListOptions{})
+	page, err := w.queue.List(ctx, task.Dead, queue.ListOptions{})
 	if err != nil {
 		w.trace("list the dead: %v", err)
 		return
@@ -27,7 +27,7 @@ func (w *world) retry(ctx context.Context) {
 			}
 		}
 	})
-	n, err := w.operator.Queue().Revive(ctx, list)
+	n, err := w.queue.Revive(ctx, list)
 	w.with(func() {
 		w.trace("retry: %d of %d dead tasks: %v", n, len(list), err)
 		now := time.Now()

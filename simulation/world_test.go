@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/onbeat/onbeat"
+	"github.com/onbeat/onbeat/producer"
+	"github.com/onbeat/onbeat/queue"
 )
 
 const namespace = "simulated"
@@ -21,7 +23,9 @@ type world struct {
 	redis *virtualRedis
 	began time.Time
 
-	operator *onbeat.Dispatcher // calls from outside; it is never run
+	operator  *onbeat.Dispatcher // calls from outside; it is never run
+	queue     *queue.Queue       // and what such calls become
+	schedules *producer.Schedules
 
 	mu    sync.Mutex
 	nodes map[string]*node
@@ -128,6 +132,10 @@ func (w *world) run() {
 		w.t.Fatal(err)
 	}
 	w.operator = d
+	if w.queue, err = queue.New(rdb, queue.Partition{Namespace: namespace}, queue.Caps{}); err != nil {
+		w.t.Fatal(err)
+	}
+	w.schedules = producer.NewSchedules(w.queue, producer.New(w.queue, producer.Config{}))
 
 	watching, stopWatching := context.WithCancel(context.Background())
 	var helpers sync.WaitGroup

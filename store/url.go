@@ -18,7 +18,7 @@ import (
 	"github.com/onbeat/onbeat/task"
 )
 
-const redisHint = "redis://, rediss://, redis-sentinel:// or redis-cluster://, such as redis://user:password@127.0.0.1:6379/0"
+const redisHint = "redis://, rediss://, redis-sentinel:// or redis-cluster://, such as " + exampleURL
 
 // Dial returns a Redis client for a URL, tuned for a [Dispatcher]. It does not connect yet; close it when done.
 //

@@ -11,9 +11,9 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/onbeat/onbeat"
+	"github.com/onbeat/onbeat/admin"
 	"github.com/onbeat/onbeat/handlers"
 	"github.com/onbeat/onbeat/instance"
-	"github.com/onbeat/onbeat/queue"
 	"github.com/onbeat/onbeat/schedule"
 	"github.com/onbeat/onbeat/task"
 )
@@ -164,27 +164,27 @@ func (o *Onbeat) Cadence(ctx context.Context, jobs int, beat func(Beat)) (func()
 
 // List reads a page as `onbeat tasks list` does.
 func (o *Onbeat) List(ctx context.Context) error {
-	p, err := o.d.Queue().List(ctx, task.Due, queue.ListOptions{Limit: 100})
-	if err == nil && len(p.Tasks) != 100 {
-		err = fmt.Errorf("listed %d tasks, not 100", len(p.Tasks))
+	p, err := o.d.Admin().Tasks.List(ctx, admin.TaskQuery{TaskFilter: admin.TaskFilter{State: task.Due}, Limit: 100})
+	if err == nil && len(p.Items) != 100 {
+		err = fmt.Errorf("listed %d tasks, not 100", len(p.Items))
 	}
 	return err
 }
 
 // Scrape reads what a scrape of the metrics reads.
 func (o *Onbeat) Scrape(ctx context.Context) error {
-	_, err := o.d.Queue().Counts(ctx)
+	_, err := o.d.Admin().Activity.Counts(ctx)
 	return err
 }
 
 // Left counts what is due, held or running.
 func (o *Onbeat) Left(ctx context.Context) (int64, error) {
-	c, err := o.d.Queue().Counts(ctx)
+	c, err := o.d.Admin().Activity.Counts(ctx)
 	return c.Due + c.Held + c.Running, err
 }
 
-// Queue is for looking in.
-func (o *Onbeat) Queue() *queue.Queue { return o.d.Queue() }
+// Admin is for looking in.
+func (o *Onbeat) Admin() *admin.Admin { return o.d.Admin() }
 
 // Calls counts the commands sent.
 func (o *Onbeat) Calls() int64 { return o.calls.n.Load() }

@@ -186,7 +186,7 @@ func takeOvers(ctx context.Context, o *peer.Onbeat, a *node, declared []producer
 	_ = b.stop() // it cannot say goodbye
 	probes.stop()
 	for until := time.Now().Add(10 * time.Second); time.Now().Before(until); time.Sleep(10 * time.Millisecond) {
-		if c, err := o.Queue().Counts(ctx); err == nil && c.Overdue+c.Running == 0 {
+		if c, err := o.Admin().Activity.Counts(ctx); err == nil && c.Overdue+c.Running == 0 {
 			break // every probe is done
 		}
 	}

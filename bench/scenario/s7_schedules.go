@@ -39,7 +39,7 @@ func schedules(ctx context.Context, c *wire.Child) error {
 	top := time.Now().Add(min(every/2, 12*time.Second)).Truncate(every).Add(every)
 	slots := a.expect(top, j.Schedules)
 	time.Sleep(time.Until(top.Add(-500 * time.Millisecond)))
-	counts, err := o.Queue().Counts(ctx)
+	counts, err := o.Admin().Activity.Counts(ctx)
 	if err != nil {
 		return err
 	}

@@ -62,17 +62,6 @@ func (a *app) log(level zerolog.Level, format string) zerolog.Logger {
 	}))
 }
 
-// listing is a list in JSON. Next is what to pass as --after, if there is more.
-type listing[T any] struct {
-	Items []T    `json:"items"`
-	Next  string `json:"next,omitempty"`
-}
-
-// listOf is a listing that is never null.
-func listOf[T any](items []T, next string) listing[T] {
-	return listing[T]{append([]T{}, items...), next}
-}
-
 // printJSON prints one JSON value.
 func (a *app) printJSON(v any) error {
 	indent := ""

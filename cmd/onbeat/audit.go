@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/onbeat/onbeat/admin"
 	"github.com/onbeat/onbeat/audit"
 	"github.com/onbeat/onbeat/queue"
 	"github.com/onbeat/onbeat/schedule"
@@ -49,39 +50,30 @@ func (c *auditCmd) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	defer client.Close()
-	reports, err := audit.Run(ctx, client.Queue(), client.Schedules(), opts)
-	if err != nil && len(reports) == 0 {
+	verdict, err := client.Activity.Audit(ctx, opts)
+	if err != nil && len(verdict.Schedules) == 0 {
 		if errors.Is(err, queue.ErrNotFound) {
 			return &failure{err, "see onbeat schedules list"}
 		}
 		return err
 	}
-	losses, lossErr := audit.Losses(ctx, client.Queue(), opts.Since)
-	if lossErr != nil {
-		return lossErr
-	}
-	if shown := a.showAudit(reports, losses, opts); shown != nil {
+	if shown := a.showAudit(&verdict, opts); shown != nil {
 		return shown
 	}
 	if err != nil { // some could not be read
 		return err
 	}
-	if len(reports) == 0 || slices.ContainsFunc(reports, func(r audit.Report) bool { return !r.OK() }) {
+	if !verdict.OK() {
 		return errSaid
 	}
 	return nil
 }
 
-func (a *app) showAudit(reports []audit.Report, losses []audit.Loss, opts audit.Options) error {
+func (a *app) showAudit(verdict *admin.Audit, opts audit.Options) error {
 	if a.JSON {
-		if reports == nil {
-			reports = []audit.Report{}
-		}
-		return a.printJSON(struct {
-			Schedules  []audit.Report `json:"schedules"`
-			LostWrites []audit.Loss   `json:"lost_writes,omitempty"`
-		}{reports, losses})
+		return a.printJSON(verdict)
 	}
+	reports, losses := verdict.Schedules, verdict.LostWrites
 	if len(reports) == 0 {
 		a.printf("%s", a.style.red(fmt.Sprintf("✗ no schedules in the last %s: nothing to audit (is it the right namespace?)", schedule.FormatDuration(opts.Since.Round(time.Second)))))
 		a.showLosses(losses)

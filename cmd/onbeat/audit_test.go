@@ -11,7 +11,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/onbeat/onbeat"
 	"github.com/onbeat/onbeat/audit"
 	"github.com/onbeat/onbeat/embedded"
 	"github.com/onbeat/onbeat/producer"
@@ -21,8 +20,12 @@ import (
 // auditHouse is a namespace on a Redis of its own, in which one schedule ran for a while.
 type auditHouse struct {
 	*testing.T
-	*client
+	*inside
+	url string
 }
+
+// auditNamespace is the namespace of an auditHouse.
+const auditNamespace = "shop"
 
 func newAuditHouse(t *testing.T) *auditHouse {
 	t.Helper()
@@ -31,23 +34,18 @@ func newAuditHouse(t *testing.T) *auditHouse {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = server.Close() })
-	c, err := (target{url: server.URL(), cfg: onbeat.Config{Namespace: "shop"}}).open()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(c.Close)
-	return &auditHouse{t, c}
+	return &auditHouse{t, openInside(t, server.URL(), auditNamespace), server.URL()}
 }
 
 func (h *auditHouse) beat() {
 	h.Helper()
 	s := producer.Schedule{Name: "beat", Rule: schedule.Rule{Every: 50 * time.Millisecond}, Task: "echo"}
-	if _, err := h.Schedules().Apply(h.Context(), s); err != nil {
+	if _, err := h.Admin().Schedules.Apply(h.Context(), s); err != nil {
 		h.Fatal(err)
 	}
 	ctx, done := context.WithTimeout(h.Context(), 600*time.Millisecond)
 	defer done()
-	if err := h.client.Run(ctx); err != nil {
+	if err := h.inside.Run(ctx); err != nil {
 		h.Fatal(err)
 	}
 }
@@ -55,7 +53,7 @@ func (h *auditHouse) beat() {
 func (h *auditHouse) audit(args ...string) (code int, out, errs string) {
 	h.Helper()
 	var stdout, stderr bytes.Buffer
-	args = append([]string{"audit", "--redis", h.url, "--namespace", h.cfg.Namespace}, args...)
+	args = append([]string{"audit", "--redis", h.url, "--namespace", auditNamespace}, args...)
 	code = run(h.Context(), args, func(string) string { return "" }, strings.NewReader(""), &stdout, &stderr)
 	return code, stdout.String(), stderr.String()
 }
@@ -94,7 +92,7 @@ func TestAudit_exitsOneIfAPromiseBroke(t *testing.T) {
 		t.Fatalf("exit %d: %s%s", code, out, errs)
 	}
 
-	status, err := h.Schedules().Get(t.Context(), "beat")
+	status, err := h.Admin().Schedules.Get(t.Context(), "beat")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +104,7 @@ func TestAudit_exitsOneIfAPromiseBroke(t *testing.T) {
 	}
 	again = append(again, fmt.Sprintf("beat@%d done 1 %d", zero+7, zero+500))
 	err = h.rdb.XAdd(t.Context(), &redis.XAddArgs{
-		Stream: h.Queue().Keys().History, Values: []any{"runs", strings.Join(again, "\n"), "gen", 1},
+		Stream: h.queue.Keys().History, Values: []any{"runs", strings.Join(again, "\n"), "gen", 1},
 	}).Err()
 	if err != nil {
 		t.Fatal(err)
@@ -141,7 +139,7 @@ func TestAudit_saysWhatRedisLost(t *testing.T) {
 		{"event", "lost writes", "instance", "a", "kept", kept.UnixMilli(), "known", kept.Add(time.Second).UnixMilli()},
 		{"event", "lost writes", "instance", "a", "kept", 0, "known", kept.Add(2 * time.Second).UnixMilli()},
 	} {
-		if err := h.rdb.XAdd(t.Context(), &redis.XAddArgs{Stream: h.Queue().Keys().Events, Values: fields}).Err(); err != nil {
+		if err := h.rdb.XAdd(t.Context(), &redis.XAddArgs{Stream: h.queue.Keys().Events, Values: fields}).Err(); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -156,7 +154,7 @@ func TestAudit_saysWhatRedisLost(t *testing.T) {
 		}
 	}
 	var events, errs bytes.Buffer
-	run(t.Context(), []string{"events", "--redis", h.url, "--namespace", h.cfg.Namespace}, testEnv(), strings.NewReader(""), &events, &errs)
+	run(t.Context(), []string{"events", "--redis", h.url, "--namespace", auditNamespace}, testEnv(), strings.NewReader(""), &events, &errs)
 	if want := "kept=nothing known=" + kept.Add(2*time.Second).UTC().Format(layout); !strings.Contains(events.String(), want) {
 		t.Errorf("no %q in\n%s%s", want, events.String(), errs.String())
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/onbeat/onbeat/field"
 	"github.com/onbeat/onbeat/producer"
 	"github.com/onbeat/onbeat/schedule"
+	"github.com/onbeat/onbeat/store"
 	"github.com/onbeat/onbeat/task"
 )
 
@@ -108,10 +109,10 @@ func faultsOf(errs ...error) []fault {
 	list := []fault{}
 	for _, err := range errs {
 		for _, p := range config.ProblemsOf(err) {
-			one := fault{Line: p.Line, Reason: withoutPasswords(p.Err.Error()), text: said(p)}
+			one := fault{Line: p.Line, Reason: store.RedactedText(p.Err.Error()), text: said(p)}
 			if field := field.Of(p); field != nil {
-				one.Field, one.Value = field.Field, withoutPasswords(field.Value)
-				one.Reason, one.Hint = withoutPasswords(field.Reason), field.Hint
+				one.Field, one.Value = field.Field, store.RedactedText(field.Value)
+				one.Reason, one.Hint = store.RedactedText(field.Reason), field.Hint
 			}
 			list = append(list, one)
 		}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/onbeat/onbeat/admin"
 	"github.com/onbeat/onbeat/config"
 	"github.com/onbeat/onbeat/testredis"
 )
@@ -56,7 +57,7 @@ func TestDurability_byHand(t *testing.T) {
 	s.url = replica.URL()
 	for _, args := range [][]string{{"enqueue", "echo"}, {"lock", "run", "-w", "0.3", "x", "--", "true"}} {
 		r := s.run("", args...)
-		if r.code == 0 || !strings.Contains(r.err, namePrimary) || strings.Contains(r.err, "script:") || strings.Contains(r.err, "is it running") {
+		if r.code == 0 || !strings.Contains(r.err, admin.PrimaryHint("redis://")) || strings.Contains(r.err, "script:") || strings.Contains(r.err, "is it running") {
 			t.Errorf("%v on a replica: %+v", args, r)
 		}
 	}

@@ -58,7 +58,7 @@ func (c *conformanceCmd) Run(ctx context.Context, a *app) error {
 	show := &conformanceShow{a: a, bar: a.progress(), began: time.Now()}
 	if !a.JSON {
 		a.printf("About %s on %s, at some 100 tasks a second, in namespaces conformance-… that are removed at the end",
-			conformance.Estimate(n).Round(5*time.Second), client.url)
+			conformance.Estimate(n).Round(5*time.Second), onbeat.Redacted(t.url))
 	}
 	opts := conformance.Options{
 		URL: t.url, Rollouts: n, FlushScripts: c.ScriptFlush, Watch: show.see,

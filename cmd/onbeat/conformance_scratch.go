@@ -18,21 +18,43 @@ import (
 
 // openScratch opens a namespace that is to be removed.
 func openScratch(t target, namespace string) (*conformance.Scratch, error) {
-	c, err := target{url: t.url, cfg: onbeat.Config{Namespace: namespace}}.open()
-	if err != nil {
-		return nil, err
+	c, s, err := openNamespace(t.url, namespace)
+	if err == nil {
+		c.Expire, c.Remove, c.FlushScripts = s.expire, s.remove, s.flushScripts
 	}
-	s := &scratch{c}
-	return &conformance.Scratch{Dispatcher: c.Dispatcher, Expire: s.expire, Remove: s.remove, FlushScripts: s.flushScripts, Close: c.Close}, nil
+	return c, err
+}
+
+// openNamespace opens a namespace for a play.
+func openNamespace(url, namespace string) (*conformance.Scratch, *scratch, error) {
+	t := target{url: url, cfg: onbeat.Config{Namespace: namespace}}
+	rdb, err := t.dial()
+	if err != nil {
+		return nil, nil, err
+	}
+	d, err := t.dispatcher(rdb)
+	if err != nil {
+		_ = rdb.Close()
+		return nil, nil, err
+	}
+	q, err := queue.New(rdb, queue.Partition{Namespace: namespace}, queue.Caps{})
+	if err != nil {
+		_ = rdb.Close()
+		return nil, nil, err
+	}
+	return &conformance.Scratch{Admin: d.Admin(), Queue: q, Close: func() { _ = rdb.Close() }}, &scratch{rdb, q}, nil
 }
 
 // scratch is a namespace whose every key can be named. Nothing is searched for: a scan would read through all that
 // others keep on that Redis.
-type scratch struct{ *client }
+type scratch struct {
+	rdb redis.UniversalClient
+	q   *queue.Queue
+}
 
 // keys are all that the namespace may have.
 func (s *scratch) keys(ctx context.Context) ([]string, error) {
-	k := s.Queue().Keys()
+	k := s.q.Keys()
 	names := []string{
 		k.Tasks, k.Lanes, k.Held, k.Active, k.Dead, k.Done, k.Cancel, k.Watch, k.Orphans, k.Schedules, k.Last, k.Behind,
 		k.Changed, k.Retired, k.Retirements, k.Instances, k.Members, k.Details, k.Leader, k.Releases, k.Trial, k.Strikes, k.Declarers,
@@ -61,7 +83,7 @@ func (s *scratch) keys(ctx context.Context) ([]string, error) {
 
 // generations are all that ever registered: each is in the events, as long as there are fewer than are kept.
 func (s *scratch) generations(ctx context.Context) (list []int64, err error) {
-	events, err := s.rdb.XRange(ctx, s.Queue().Keys().Events, "-", "+").Result()
+	events, err := s.rdb.XRange(ctx, s.q.Keys().Events, "-", "+").Result()
 	for _, e := range events {
 		text, _ := e.Values["generation"].(string)
 		if g, err := strconv.ParseInt(text, 10, 64); err == nil {
@@ -100,7 +122,7 @@ func (s *scratch) remove(ctx context.Context) error {
 		select {
 		case <-time.After(20 * time.Millisecond):
 		case <-ctx.Done():
-			return fmt.Errorf("keys of %s come back: %w", strings.TrimSuffix(s.Queue().Keys().Wake, "wake"), ctx.Err())
+			return fmt.Errorf("keys of %s come back: %w", strings.TrimSuffix(s.q.Keys().Wake, "wake"), ctx.Err())
 		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/onbeat/onbeat"
+	"github.com/onbeat/onbeat/admin"
 	"github.com/onbeat/onbeat/config"
 	"github.com/onbeat/onbeat/handlers"
 	"github.com/onbeat/onbeat/queue"
@@ -25,14 +26,11 @@ const connectTime = 3 * time.Second
 
 const defaultRedis = "redis://127.0.0.1:6379/0"
 
-// client is a namespace on a Redis, as the commands other than serve see it.
+// client is a namespace, as the commands other than serve see it.
 type client struct {
-	*onbeat.Dispatcher
-	rdb       redis.UniversalClient
-	url       string // without its password
-	cfg       onbeat.Config
-	sentinels *sentinels // nil: the URL names none
-	cautions  []caution
+	*admin.Admin
+	namespace string
+	close     func()
 }
 
 // target says where to work: as a flag says, or else as the environment and the config file do, which must not differ; without any
@@ -129,78 +127,80 @@ func (a *app) connectTo(ctx context.Context, t target) (*client, error) {
 			fmt.Fprintf(a.err, "onbeat: written, but to %d of the %d replicas that durability asks for: a failover may lose it\n", replicas, want)
 		}
 	}
-	c, err := t.open()
+	rdb, err := t.dial()
 	if err != nil {
 		return nil, err
 	}
-	if err := c.ping(ctx); err != nil {
-		c.Close()
-		return nil, err
+	d, err := t.dispatcher(rdb)
+	if err == nil {
+		err = t.ping(ctx, rdb)
 	}
-	return c, nil
-}
-
-// open makes the client. It does not talk to Redis.
-func (t target) open() (*client, error) {
-	rdb, err := onbeat.Dial(t.url)
-	if err != nil {
-		return nil, err
-	}
-	d, err := onbeat.New(rdb, t.cfg)
 	if err != nil {
 		_ = rdb.Close()
 		return nil, err
 	}
-	for typ, h := range handlers.Builtin(handlers.BuiltinConfig{AllowExec: true}) { // to check payloads; nothing runs here
+	return &client{Admin: d.Admin(), namespace: t.cfg.Namespace, close: func() { _ = rdb.Close() }}, nil
+}
+
+// dial makes a client of Redis. It does not connect yet.
+func (t target) dial() (redis.UniversalClient, error) { return onbeat.Dial(t.url) }
+
+// dispatcher makes a dispatcher that checks the payloads of the built-in handlers. Nothing runs here.
+func (t target) dispatcher(rdb redis.UniversalClient) (*onbeat.Dispatcher, error) {
+	d, err := onbeat.New(rdb, t.cfg)
+	if err != nil {
+		return nil, err
+	}
+	for typ, h := range handlers.Builtin(handlers.BuiltinConfig{AllowExec: true}) {
 		if err := d.Handle(typ, h); err != nil {
-			_ = rdb.Close()
 			return nil, err
 		}
 	}
-	return &client{Dispatcher: d, rdb: rdb, url: onbeat.Redacted(t.url), cfg: t.cfg, sentinels: sentinelsOf(t.url), cautions: t.cautions()}, nil
+	return d, nil
 }
 
 // ping asks whether Redis is there.
-func (c *client) ping(ctx context.Context) error {
+func (t target) ping(ctx context.Context, rdb redis.UniversalClient) error {
 	ctx, done := context.WithTimeout(ctx, connectTime)
 	defer done()
 	answer := make(chan error, 1)
-	go func() { answer <- c.rdb.Ping(ctx).Err() }() // some waits of the client do not end with the context
+	go func() { answer <- rdb.Ping(ctx).Err() }() // some waits of the client do not end with the context
 	var err error
 	select {
 	case err = <-answer:
 	case <-ctx.Done():
 		err = ctx.Err()
 	}
-	err = whyHungUp(ctx, c.rdb, store.Classify(err))
+	url := onbeat.Redacted(t.url)
+	err = whyHungUp(ctx, rdb, store.Classify(err))
 	if errors.Is(err, store.ErrBusy) { // so it is there
-		return &failure{fmt.Errorf("%s: %w", c.url, err), hintOf(err)}
+		return &failure{fmt.Errorf("%s: %w", url, err), admin.Hint(err)}
 	}
 	if hint, ok := tlsHint(err); ok {
-		return &failure{fmt.Errorf("%s: %w", c.url, err), hint}
+		return &failure{fmt.Errorf("%s: %w", url, err), hint}
 	}
-	if c.mayLackTLS(err) {
-		return &failure{fmt.Errorf("%s: %w", c.url, err), "does this port speak TLS? use rediss:// if it does, redis:// if not"}
+	if mayLackTLS(url, err) {
+		return &failure{fmt.Errorf("%s: %w", url, err), "does this port speak TLS? use rediss:// if it does, redis:// if not"}
 	}
 	if store.Retryable(err) {
-		return &failure{fmt.Errorf("%s: %w", c.url, err), "is it running? name another with --redis or ONBEAT_REDIS_URL; onbeat dev brings its own"}
+		return &failure{fmt.Errorf("%s: %w", url, err), "is it running? name another with --redis or ONBEAT_REDIS_URL; onbeat dev brings its own"}
 	}
 	if err != nil {
-		return fmt.Errorf("%s: %w", c.url, err)
+		return fmt.Errorf("%s: %w", url, err)
 	}
 	return nil
 }
 
 // mayLackTLS reports whether err is what it looks like when one side speaks TLS and the other does not: the server hangs up,
 // or both wait for the other to begin.
-func (c *client) mayLackTLS(err error) bool {
+func mayLackTLS(url string, err error) bool {
 	if errors.Is(err, io.EOF) {
 		return true
 	}
 	var network net.Error
 	late := errors.Is(err, context.DeadlineExceeded) || errors.As(err, &network) && network.Timeout()
-	return late && strings.HasPrefix(c.url, "rediss")
+	return late && strings.HasPrefix(url, "rediss")
 }
 
 // Close closes the connection.
-func (c *client) Close() { _ = c.rdb.Close() }
+func (c *client) Close() { c.close() }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/onbeat/onbeat"
 	"github.com/onbeat/onbeat/conformance"
 	"github.com/onbeat/onbeat/embedded"
 	"github.com/onbeat/onbeat/internal/trial"
@@ -93,11 +92,8 @@ func whileRedis(ctx context.Context, redis *embedded.Server) (context.Context, f
 // openDemo opens a namespace that nothing has to remove: its Redis goes.
 func openDemo(redis *embedded.Server) func(string) (*conformance.Scratch, error) {
 	return func(namespace string) (*conformance.Scratch, error) {
-		c, err := (target{url: redis.URL(), cfg: onbeat.Config{Namespace: namespace}}).open()
-		if err != nil {
-			return nil, err
-		}
-		return &conformance.Scratch{Dispatcher: c.Dispatcher, Close: c.Close}, nil
+		s, _, err := openNamespace(redis.URL(), namespace)
+		return s, err
 	}
 }
 
@@ -125,9 +121,9 @@ func (d *demo) watch(ctx context.Context) {
 	}
 	ctx, done := context.WithTimeout(ctx, time.Second)
 	defer done()
-	list, _ := d.stage.Instances().List(ctx) // on an error the picture stays as it is
+	list, _ := d.stage.Instances.List(ctx) // on an error the picture stays as it is
 	for _, l := range d.lanes {
-		l.see(list)
+		l.see(list.Items)
 	}
 	d.show.draw()
 	d.drawn = time.Now()

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/onbeat/onbeat/admin"
 	"github.com/onbeat/onbeat/conformance"
-	"github.com/onbeat/onbeat/instance"
 	"github.com/onbeat/onbeat/internal/trial"
 )
 
@@ -26,7 +26,7 @@ func (l *demoLane) start(s *conformance.Stage) (err error) {
 }
 
 // see takes in what the lane's instance was told, and what Redis says of it.
-func (l *demoLane) see(list []instance.Info) {
+func (l *demoLane) see(list []admin.Instance) {
 	if l.instance == nil {
 		return
 	}
@@ -40,14 +40,14 @@ func (l *demoLane) see(list []instance.Info) {
 	case told == trial.SigTerm:
 		l.state = "draining"
 	default:
-		at := slices.IndexFunc(list, func(i instance.Info) bool { return i.PID == l.instance.PID() })
+		at := slices.IndexFunc(list, func(i admin.Instance) bool { return i.PID == l.instance.PID() })
 		if at >= 0 {
 			l.state = stateInLane(list[at])
 		}
 	}
 }
 
-func stateInLane(i instance.Info) string {
+func stateInLane(i admin.Instance) string {
 	switch {
 	case i.Leader:
 		return "leads"

@@ -97,7 +97,7 @@ func (d *demo) quiet(ctx context.Context) error {
 		if time.Since(last.At) < demoEvery/5 {
 			return false, nil
 		}
-		c, err := d.stage.Queue().Counts(ctx)
+		c, err := d.stage.Activity.Counts(ctx)
 		if err != nil || c.Running > 0 || c.Overdue > 0 {
 			return false, err
 		}

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/onbeat/onbeat"
+	"github.com/onbeat/onbeat/admin"
 	"github.com/onbeat/onbeat/producer"
 	"github.com/onbeat/onbeat/schedule"
 )
@@ -45,21 +45,16 @@ func urlOf(t *testing.T, dir, said string) string {
 }
 
 // clientOf is a client of that Redis.
-func clientOf(t *testing.T, dir, said string) *client {
+func clientOf(t *testing.T, dir, said string) *admin.Admin {
 	t.Helper()
-	c, err := (target{url: urlOf(t, dir, said), cfg: onbeat.Config{Namespace: "dev"}}).open()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(c.Close)
-	return c
+	return openInside(t, urlOf(t, dir, said), "dev").Admin()
 }
 
 // awaitHeartbeat waits until the sample's schedule runs.
-func awaitHeartbeat(t *testing.T, c *client) {
+func awaitHeartbeat(t *testing.T, c *admin.Admin) {
 	t.Helper()
 	for end := time.Now().Add(10 * time.Second); ; time.Sleep(20 * time.Millisecond) {
-		if s, err := c.Schedules().Get(t.Context(), "heartbeat"); err == nil && s.Runs > 0 {
+		if s, err := c.Schedules.Get(t.Context(), "heartbeat"); err == nil && s.Runs > 0 {
 			return
 		}
 		if time.Now().After(end) {
@@ -87,10 +82,10 @@ func TestDev_keepsWhatWasAppliedOverARestart(t *testing.T) {
 	c := clientOf(t, dir, said)
 	awaitHeartbeat(t, c)
 	want := producer.Schedule{Name: "mine", Rule: schedule.Rule{Every: time.Hour}, Task: "echo"}
-	if _, err := c.Schedules().Apply(t.Context(), want); err != nil {
+	if _, err := c.Schedules.Apply(t.Context(), want); err != nil {
 		t.Fatal(err)
 	}
-	before, err := c.Schedules().Get(t.Context(), "mine")
+	before, err := c.Schedules.Get(t.Context(), "mine")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,14 +96,14 @@ func TestDev_keepsWhatWasAppliedOverARestart(t *testing.T) {
 
 	second := startProgram(t, dir, nil, "dev")
 	c = clientOf(t, dir, second.says("Try in another terminal"))
-	after, err := c.Schedules().Get(t.Context(), "mine")
+	after, err := c.Schedules.Get(t.Context(), "mine")
 	if err != nil {
 		t.Fatalf("after a restart: %v", err)
 	}
 	if !after.Anchor.Equal(before.Anchor) {
 		t.Errorf("the anchor moved from %v to %v", before.Anchor, after.Anchor)
 	}
-	if _, err := c.Schedules().Get(t.Context(), "heartbeat"); err != nil {
+	if _, err := c.Schedules.Get(t.Context(), "heartbeat"); err != nil {
 		t.Errorf("the sample: %v", err)
 	}
 	second.interrupt()
@@ -155,8 +150,8 @@ func TestDev_leavesAConfigOfYoursAlone(t *testing.T) {
 	p := startProgram(t, dir, nil, "dev", "--in-process", "-c", "mine.yaml")
 	c := clientOf(t, dir, p.says("Try in another terminal"))
 	for end := time.Now().Add(10 * time.Second); ; time.Sleep(20 * time.Millisecond) {
-		list, err := c.Schedules().List(t.Context())
-		if err == nil && len(list) == 1 && list[0].Schedule.Name == "tick" {
+		list, err := c.Schedules.List(t.Context())
+		if err == nil && len(list.Items) == 1 && list.Items[0].Name == "tick" {
 			break
 		}
 		if time.Now().After(end) {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/onbeat/onbeat/doctor"
 	"github.com/onbeat/onbeat/testredis"
 )
 
@@ -18,24 +19,24 @@ func TestDoctor_looksAtACluster(t *testing.T) {
 	key := "onbeat:{doctored}:meta"
 	s.must("enqueue", "old", "--at", "2020-01-01T00:00:00Z")
 	d := diagnose(t, s, 0)
-	if r := d.of("cluster"); r.State != checkOK {
+	if r := d.of("cluster"); r.State != doctor.OK {
 		t.Errorf("%+v", r)
 	}
-	if r := d.of("failover"); r.State != checkOK || !strings.Contains(r.Detail, "takes up to 4s (cluster-node-timeout is 1s), and the shortest lease is 5s") {
+	if r := d.of("failover"); r.State != doctor.OK || !strings.Contains(r.Detail, "takes up to 4s (cluster-node-timeout is 1s), and the shortest lease is 5s") {
 		t.Errorf("%+v", r)
 	}
 	owner := c.Owner(t, key)
 	if err := owner.Client().ConfigSet(t.Context(), "cluster-node-timeout", "15000").Err(); err != nil {
 		t.Fatal(err)
 	}
-	if r := diagnose(t, s, 0).of("failover"); r.State != checkWarn || !strings.Contains(r.Hint, "set lease: 18s or more") {
+	if r := diagnose(t, s, 0).of("failover"); r.State != doctor.Warn || !strings.Contains(r.Hint, "set lease: 18s or more") {
 		t.Errorf("%+v", r)
 	}
 
 	m := c.BeginMove(t, key)
 	d = diagnose(t, s, 1)
 	want := fmt.Sprintf("slot %d, which has the namespace, is on its way from %s to %s", m.Slot, m.From.Addr(), m.To.Addr())
-	if r := d.of("cluster"); r.State != checkFail || !strings.Contains(r.Detail, want) || !strings.Contains(r.Hint, "redis-cli --cluster fix "+m.From.Addr()) {
+	if r := d.of("cluster"); r.State != doctor.Fail || !strings.Contains(r.Detail, want) || !strings.Contains(r.Hint, "redis-cli --cluster fix "+m.From.Addr()) {
 		t.Errorf("%+v, want %s", r, want)
 	}
 	for _, r := range d.Checks {
@@ -46,7 +47,7 @@ func TestDoctor_looksAtACluster(t *testing.T) {
 	s.fails(1, []string{"enqueue", "new"}, "TRYAGAIN", "a slot of the cluster is being moved", "redis-cli --cluster fix HOST:PORT")
 	m.End()
 	s.must("enqueue", "new")
-	if r := diagnose(t, s, 0).of("cluster"); r.State != checkOK {
+	if r := diagnose(t, s, 0).of("cluster"); r.State != doctor.OK {
 		t.Errorf("%+v", r)
 	}
 }
@@ -63,11 +64,11 @@ func TestDoctor_takesNoTroubleOfAClusterForAMissingRight(t *testing.T) {
 		if strings.Contains(r.Hint, "the user needs") {
 			t.Errorf("%+v", r)
 		}
-		if r.State == checkFail && !strings.Contains(r.Hint, "redis-cli --cluster check") {
+		if r.State == doctor.Fail && !strings.Contains(r.Hint, "redis-cli --cluster check") {
 			t.Errorf("%+v", r)
 		}
 	}
-	if r := d.of("latency"); r.State != checkFail || !strings.Contains(r.Detail, "CLUSTERDOWN") {
+	if r := d.of("latency"); r.State != doctor.Fail || !strings.Contains(r.Detail, "CLUSTERDOWN") {
 		t.Errorf("%+v", r)
 	}
 }
@@ -77,16 +78,17 @@ func TestDoctor_comparesTheLeaseWithTheSentinels(t *testing.T) {
 	t.Parallel()
 	g := testredis.Sentinels(t)
 	s := &shell{T: t, ns: testredis.Namespace(t), url: g.URL(), rdb: g.Primary.Client()}
-	if r := diagnose(t, s, 0).of("failover"); r.State != checkOK || !strings.Contains(r.Detail, "takes up to 4s (down-after-milliseconds is 1s)") {
+	if r := diagnose(t, s, 0).of("failover"); r.State != doctor.OK || !strings.Contains(r.Detail, "takes up to 4s (down-after-milliseconds is 1s)") {
 		t.Errorf("%+v", r)
 	}
-	for _, url := range sentinelsOf(g.URL()).urls {
-		rdb := dialed(t, url)
+	hosts, _, _ := strings.Cut(strings.TrimPrefix(g.URL(), "redis-sentinel://"), "/")
+	for host := range strings.SplitSeq(hosts, ",") {
+		rdb := dialed(t, "redis://"+host)
 		if err := rdb.Do(context.Background(), "sentinel", "set", "beat", "down-after-milliseconds", "5000").Err(); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if r := diagnose(t, s, 0).of("failover"); r.State != checkWarn || !strings.Contains(r.Detail, "8s") || !strings.Contains(r.Hint, "set lease: 8s or more, or lower down-after-milliseconds") {
+	if r := diagnose(t, s, 0).of("failover"); r.State != doctor.Warn || !strings.Contains(r.Detail, "8s") || !strings.Contains(r.Hint, "set lease: 8s or more, or lower down-after-milliseconds") {
 		t.Errorf("%+v", r)
 	}
 	file := s.file("c.yaml", "lease: 10s\n")

@@ -7,6 +7,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/onbeat/onbeat/doctor"
 	"github.com/onbeat/onbeat/queue"
 	"github.com/onbeat/onbeat/testredis"
 )
@@ -16,7 +17,7 @@ func TestDoctor_warnsOfAnEmptyNamespace(t *testing.T) {
 	t.Parallel()
 	srv := testredis.Private(t)
 	s := &shell{T: t, ns: "bilings", url: srv.URL(), rdb: srv.Client()}
-	if c := diagnose(t, s, 0).of("namespace"); c.State != checkWarn || !strings.Contains(c.Hint, "start an instance: onbeat serve") {
+	if c := diagnose(t, s, 0).of("namespace"); c.State != doctor.Warn || !strings.Contains(c.Hint, "start an instance: onbeat serve") {
 		t.Errorf("the only one: %+v", c)
 	}
 	s.nothingWritten()
@@ -28,15 +29,15 @@ func TestDoctor_warnsOfAnEmptyNamespace(t *testing.T) {
 	if err := s.rdb.HSet(t.Context(), "onbeat:{no name}:meta", "a", "b").Err(); err != nil {
 		t.Fatal(err)
 	}
-	if c := diagnose(t, s, 0).of("namespace"); c.State != checkWarn || c.Hint != "did you mean billing?" {
+	if c := diagnose(t, s, 0).of("namespace"); c.State != doctor.Warn || c.Hint != "did you mean billing?" {
 		t.Errorf("%+v", c)
 	}
 	s.ns = "zzz"
-	if c := diagnose(t, s, 0).of("namespace"); c.State != checkWarn || !strings.HasSuffix(c.Hint, "on this Redis are billing, warehouse") {
+	if c := diagnose(t, s, 0).of("namespace"); c.State != doctor.Warn || !strings.HasSuffix(c.Hint, "on this Redis are billing, warehouse") {
 		t.Errorf("none is near: %+v", c)
 	}
 	s.ns = "billing"
-	if c := diagnose(t, s, 0).of("namespace"); c.State != checkOK || !strings.Contains(c.Detail, "1 due") {
+	if c := diagnose(t, s, 0).of("namespace"); c.State != doctor.OK || !strings.Contains(c.Detail, "1 due") {
 		t.Errorf("not empty: %+v", c)
 	}
 }
@@ -44,7 +45,7 @@ func TestDoctor_warnsOfAnEmptyNamespace(t *testing.T) {
 // Without the right to SCAN the doctor warns as well, and names no other namespace.
 func TestDoctor_warnsOfAnEmptyNamespaceWithoutScan(t *testing.T) {
 	t.Parallel()
-	if c := diagnose(t, newShell(t).as(queue.AsInstance), 0).of("namespace"); c.State != checkWarn || strings.Contains(c.Hint, "on this Redis") {
+	if c := diagnose(t, newShell(t).as(queue.AsInstance), 0).of("namespace"); c.State != doctor.Warn || strings.Contains(c.Hint, "on this Redis") {
 		t.Errorf("%+v", c)
 	}
 }
@@ -73,7 +74,7 @@ func TestDoctor_checksRedisAlone(t *testing.T) {
 		t.Fatalf("%v: %+v", err, r)
 	}
 	for _, name := range []string{"server", "writes", "scripts", "latency", "clock"} {
-		if c := d.of(name); c.Name == "" || c.State == checkFail {
+		if c := d.of(name); c.Name == "" || c.State == doctor.Fail {
 			t.Errorf("%s: %+v", name, c)
 		}
 	}
@@ -83,10 +84,10 @@ func TestDoctor_checksRedisAlone(t *testing.T) {
 		}
 	}
 	r = runWith(t.Context(), env, "", "doctor")
-	if first, _, _ := strings.Cut(r.out, "\n"); !strings.Contains(first, "(Redis alone: pass --namespace") || strings.Contains(r.out, bareNamespace) {
+	if first, _, _ := strings.Cut(r.out, "\n"); !strings.Contains(first, "(Redis alone: pass --namespace") || strings.Contains(r.out, "onbeat-doctor") {
 		t.Errorf("%s", r.out)
 	}
-	if n, err := s.rdb.Keys(t.Context(), "*{"+bareNamespace+"}*").Result(); err != nil || len(n) > 0 {
+	if n, err := s.rdb.Keys(t.Context(), "*{"+"onbeat-doctor"+"}*").Result(); err != nil || len(n) > 0 {
 		t.Errorf("written: %v, %v", n, err)
 	}
 }
@@ -100,10 +101,10 @@ func TestDoctor_checksRedisAloneForAnInstance(t *testing.T) {
 	if err := json.Unmarshal([]byte(r.out), &d); err != nil || r.code != 0 {
 		t.Fatalf("%v: %+v", err, r)
 	}
-	if c := d.of("writes"); c.State != checkWarn || !strings.Contains(c.Hint, "--namespace") {
+	if c := d.of("writes"); c.State != doctor.Warn || !strings.Contains(c.Hint, "--namespace") {
 		t.Errorf("%+v", c)
 	}
-	if c := d.of("latency"); c.Name == "" || c.State == checkFail {
+	if c := d.of("latency"); c.Name == "" || c.State == doctor.Fail {
 		t.Errorf("%+v", c)
 	}
 }
@@ -141,10 +142,10 @@ func TestDoctor_startsAnInstanceWhereNoneLives(t *testing.T) {
 		}
 	}
 	d := diagnose(t, s, 1)
-	if c := d.of("instances"); c.State != checkFail {
+	if c := d.of("instances"); c.State != doctor.Fail {
 		t.Errorf("%+v", c)
 	}
-	if c := d.of("lateness"); c.State != checkWarn || c.Hint != "start an instance: onbeat serve" {
+	if c := d.of("lateness"); c.State != doctor.Warn || c.Hint != "start an instance: onbeat serve" {
 		t.Errorf("%+v", c)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/onbeat/onbeat/doctor"
 	"github.com/onbeat/onbeat/testredis"
 )
 
@@ -20,12 +21,12 @@ func TestDoctor_failsWhereMemoryIsFull(t *testing.T) {
 	}
 	d := diagnose(t, s, 1)
 	for _, name := range []string{"writes", "memory"} {
-		if c := d.of(name); c.State != checkFail || !strings.Contains(c.Hint, "raise maxmemory") {
+		if c := d.of(name); c.State != doctor.Fail || !strings.Contains(c.Hint, "raise maxmemory") {
 			t.Errorf("%s: %+v", name, c)
 		}
 	}
 	for _, name := range []string{"namespace", "latency"} {
-		if c := d.of(name); c.State != checkOK && (name != "latency" || c.State != checkWarn) { // a busy machine is slow
+		if c := d.of(name); c.State != doctor.OK && (name != "latency" || c.State != doctor.Warn) { // a busy machine is slow
 			t.Errorf("%s: %+v", name, c)
 		}
 	}
@@ -47,14 +48,14 @@ func TestDoctor_failsWhereTheDiskIsFull(t *testing.T) {
 		return err != nil && strings.Contains(err.Error(), "MISCONF")
 	}, "Redis takes writes still")
 	d := diagnose(t, s, 1)
-	if c := d.of("writes"); c.State != checkFail || !strings.Contains(c.Detail, "MISCONF") || !strings.Contains(c.Hint, "disk") {
+	if c := d.of("writes"); c.State != doctor.Fail || !strings.Contains(c.Detail, "MISCONF") || !strings.Contains(c.Hint, "disk") {
 		t.Errorf("%+v", c)
 	}
-	if c := d.of("persistence"); c.State != checkFail || !strings.Contains(c.Detail, "the last write to disk failed") {
+	if c := d.of("persistence"); c.State != doctor.Fail || !strings.Contains(c.Detail, "the last write to disk failed") {
 		t.Errorf("%+v", c)
 	}
 	for _, name := range []string{"namespace", "latency", "scripts", "rights"} {
-		if c := d.of(name); c.State != checkOK && (name != "latency" || c.State != checkWarn) { // a busy machine is slow
+		if c := d.of(name); c.State != doctor.OK && (name != "latency" || c.State != doctor.Warn) { // a busy machine is slow
 			t.Errorf("%s: %+v", name, c)
 		}
 	}

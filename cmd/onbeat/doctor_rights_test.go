@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/onbeat/onbeat/doctor"
 	"github.com/onbeat/onbeat/queue"
 	"github.com/onbeat/onbeat/testredis"
 )
@@ -23,7 +24,7 @@ func TestDoctor_showsItsTableToWhoMayNotConnect(t *testing.T) {
 	t.Parallel()
 	for _, right := range []string{"+client|setname", "+ping"} {
 		s := newShell(t).as(queue.AsInstance, right)
-		if c := diagnose(t, s, 1).of("rights"); c.State != checkFail || !strings.Contains(c.Detail, "lacks "+right) || !strings.Contains(c.Hint, right) {
+		if c := diagnose(t, s, 1).of("rights"); c.State != doctor.Fail || !strings.Contains(c.Detail, "lacks "+right) || !strings.Contains(c.Hint, right) {
 			t.Errorf("%s: %+v", right, c)
 		}
 	}
@@ -35,7 +36,7 @@ func TestDoctor_saysThatTheUserIsNotOfAnInstance(t *testing.T) {
 	for _, role := range []queue.Role{queue.AsProducer, queue.AsReader} {
 		s := newShell(t).as(role)
 		c := diagnose(t, s, 1).of("rights")
-		if want := "this is not the user of an instance (fine for a producer, a reader or locks); for an instance: ACL SETUSER "; c.State != checkFail ||
+		if want := "this is not the user of an instance (fine for a producer, a reader or locks); for an instance: ACL SETUSER "; c.State != doctor.Fail ||
 			!strings.HasPrefix(c.Hint, want) {
 			t.Errorf("%s: %+v", role, c)
 		}

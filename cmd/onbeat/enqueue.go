@@ -5,8 +5,9 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/admin"
 	"github.com/onbeat/onbeat/store"
+	"github.com/onbeat/onbeat/task"
 )
 
 type enqueueCmd struct {
@@ -94,31 +95,29 @@ func (c *enqueueCmd) one(ctx context.Context, a *app) error {
 		return err
 	}
 	defer client.Close()
-	id, err := client.Enqueue(ctx, t)
-	var taken *queue.Refused
+	done, err := client.Tasks.Enqueue(ctx, []*task.Task{t})
 	if errors.Is(err, store.ErrUnreplicated) {
 		return &failure{err, fmt.Sprintf("task %q is there, and lost if the primary is lost now: when replicas are back, ask again with --id %s", t.ID, t.ID)}
 	}
-	if err != nil && !errors.As(err, &taken) {
+	if err != nil {
 		return err
 	}
-	if a.JSON {
-		if err := a.printJSON(enqueued{ID: id, Added: taken == nil}); err != nil {
-			return err
-		}
-	} else if taken == nil {
-		a.printf("%s", id)
-	}
-	if taken != nil && taken.By == "unique" {
-		return fmt.Errorf("already there: task %q holds the unique key %q", id, t.UniqueKey)
-	}
-	if taken != nil {
-		return fmt.Errorf("already there: task %q", id)
-	}
-	return nil
+	return a.printEnqueued(done[0], t)
 }
 
-type enqueued struct {
-	ID    string `json:"id"`
-	Added bool   `json:"added"`
+func (a *app) printEnqueued(e admin.Enqueued, t *task.Task) error {
+	if a.JSON {
+		if err := a.printJSON(e); err != nil {
+			return err
+		}
+	} else if e.Added {
+		a.printf("%s", e.ID)
+	}
+	switch e.Taken {
+	case "":
+		return nil
+	case "unique":
+		return fmt.Errorf("already there: task %q holds the unique key %q", e.ID, t.UniqueKey)
+	}
+	return fmt.Errorf("already there: task %q", e.ID)
 }

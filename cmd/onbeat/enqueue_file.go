@@ -135,9 +135,9 @@ func (f *taskFile) next(lines *lineReader) (*task.Task, error) {
 }
 
 func (f *taskFile) add(ctx context.Context, c *client, batch []*task.Task) error {
-	results, err := c.EnqueueAll(ctx, batch)
+	results, err := c.Tasks.Enqueue(ctx, batch)
 	for _, r := range results {
-		if r.Err == nil {
+		if r.Added {
 			f.summary.Enqueued++
 		} else {
 			f.summary.AlreadyThere++

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"unicode"
 
+	"github.com/onbeat/onbeat/admin"
 	"github.com/onbeat/onbeat/task"
 )
 
@@ -42,7 +43,7 @@ func TestEnqueue_printsTheIDOnce(t *testing.T) {
 	s.must("enqueue", "echo", "--unique", "k", "--unique-for", "1h", "--id", "two")
 	s.fails(1, []string{"enqueue", "echo", "--unique", "k"}, `already there: task "two" holds the unique key "k"`)
 	r := s.run("", "enqueue", "echo", "--id", "one", "--json")
-	if r.code != 1 || r.out != `{"id":"one","added":false}`+"\n" {
+	if r.code != 1 || r.out != `{"id":"one","added":false,"taken":"id"}`+"\n" {
 		t.Errorf("%+v", r)
 	}
 }
@@ -52,7 +53,7 @@ func TestEnqueue_keepsWhatTheFlagsSay(t *testing.T) {
 	s := newShell(t)
 	s.must("enqueue", "echo", "--id", "all", "--payload", `{"a":[1]}`, "--at", "2030-01-31T09:00:00+09:00", "--queue", "low", "--priority", "high",
 		"--timeout", "5s", "--max-attempts", "3", "--backoff", "2s", "--backoff-cap", "1m", "--key", "k", "--key-limit", "2", "--keep", "1d")
-	var l taskLine
+	var l admin.Task
 	s.json(&l, "tasks", "show", "all")
 	if l.State != "due" || l.Queue != "low" || l.Priority != "high" || l.Timeout != "5s" || l.MaxAttempts != 3 || l.Key != "k" || string(l.Payload) != `{"a":[1]}` {
 		t.Errorf("%+v", l)

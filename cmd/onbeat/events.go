@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/admin"
 	"github.com/onbeat/onbeat/store"
 )
 
@@ -17,14 +17,6 @@ type eventsCmd struct {
 	Follow bool   `short:"f" help:"Go on as events happen."`
 	Since  string `placeholder:"T" help:"Only since this time: RFC 3339, a date, or how long ago."`
 	Limit  int    `default:"50" placeholder:"N" help:"Most events of the past, the newest. Default 50."`
-}
-
-// eventLine is an event as people see it.
-type eventLine struct {
-	ID     string            `json:"id"`
-	At     time.Time         `json:"at"`
-	Event  string            `json:"event"`
-	Fields map[string]string `json:"fields"`
 }
 
 // Run shows events.
@@ -41,25 +33,21 @@ func (c *eventsCmd) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	defer cl.Close()
-	now, err := cl.Queue().Now(ctx)
+	now, err := cl.Activity.Now(ctx)
 	if err != nil {
 		return err
 	}
-	list, err := cl.Queue().Events(ctx, since, c.Limit)
+	list, err := cl.Activity.Events(ctx, since, c.Limit)
 	if err != nil {
 		return err
 	}
 	if a.JSON && !c.Follow {
-		var lines []eventLine
-		for _, e := range list {
-			lines = append(lines, eventLine{e.ID, e.At, e.Kind, e.Fields})
-		}
-		return a.printJSON(listOf(lines, ""))
+		return a.printJSON(list)
 	}
 	last := fmt.Sprint(now.UnixMilli() - 1) // with none so far, what happened since they were read is not to be missed
-	for _, e := range list {
-		last = e.ID
-		if err := a.printEvent(e); err != nil {
+	for i := range list.Items {
+		last = list.Items[i].ID
+		if err := a.printEvent(&list.Items[i]); err != nil {
 			return err
 		}
 	}
@@ -75,9 +63,9 @@ func (c *eventsCmd) Run(ctx context.Context, a *app) error {
 func (a *app) follow(ctx context.Context, cl *client, last string) error {
 	away := false
 	for {
-		err := cl.Queue().FollowEvents(ctx, last, func(e queue.Event) error {
+		err := cl.Activity.Follow(ctx, last, func(e admin.Event) error {
 			last, away = e.ID, false
-			return a.printEvent(e)
+			return a.printEvent(&e)
 		})
 		switch {
 		case ctx.Err() != nil:
@@ -96,18 +84,18 @@ func (a *app) follow(ctx context.Context, cl *client, last string) error {
 	}
 }
 
-func (a *app) printEvent(e queue.Event) error {
+func (a *app) printEvent(e *admin.Event) error {
 	if a.JSON {
-		return a.printLine(eventLine{e.ID, e.At, e.Kind, e.Fields})
+		return a.printLine(e)
 	}
 	var more []string
 	for _, k := range slices.Sorted(maps.Keys(e.Fields)) {
 		if v := e.Fields[k]; v != "" {
-			more = append(more, a.style.dim(oneCell(k)+"=")+oneCell(fieldText(e.Kind, k, v)))
+			more = append(more, a.style.dim(oneCell(k)+"=")+oneCell(fieldText(e.Event, k, v)))
 		}
 	}
 	_, err := fmt.Fprintf(a.out, "%s  %s  %s\n", a.style.dim(e.At.Format("2006-01-02T15:04:05.000Z07:00")),
-		a.style.bold(fmt.Sprintf("%-18s", oneCell(e.Kind))), strings.Join(more, " "))
+		a.style.bold(fmt.Sprintf("%-18s", oneCell(e.Event))), strings.Join(more, " "))
 	return err
 }
 

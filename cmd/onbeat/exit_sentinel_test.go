@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/onbeat/onbeat/admin"
 	"github.com/onbeat/onbeat/store"
 )
 
@@ -13,8 +14,8 @@ func TestHintOfReplica_fitsTheURL(t *testing.T) {
 	t.Parallel()
 	of := fmt.Errorf("%w: READONLY You can't write against a read only replica. script: 1234", store.ErrBusy)
 	for url, want := range map[string]string{
-		"redis://h:1/0": namePrimary, "rediss-cluster://h:1": namePrimary,
-		"redis-sentinel://h:1/m": askSentinels, "rediss-sentinel://h:1/m": askSentinels,
+		"redis://h:1/0": admin.PrimaryHint("redis://"), "rediss-cluster://h:1": admin.PrimaryHint("redis://"),
+		"redis-sentinel://h:1/m": admin.PrimaryHint("redis-sentinel://"), "rediss-sentinel://h:1/m": admin.PrimaryHint("redis-sentinel://"),
 	} {
 		got := said(hintOfReplica(of, url))
 		if !strings.Contains(got, "("+want+")") || strings.Contains(got, "script:") {

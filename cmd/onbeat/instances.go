@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/onbeat/onbeat/instance"
+	"github.com/onbeat/onbeat/internal/wording"
 )
 
 type instancesCmd struct {
@@ -17,13 +17,6 @@ type instancesCmd struct {
 
 type instancesListCmd struct{}
 
-// instanceLine adds to an instance what is left of its lease.
-type instanceLine struct {
-	instance.Info
-	LeaseMS     int64 `json:"lease_left_ms"`
-	ProbationMS int64 `json:"probation_left_ms,omitempty"`
-}
-
 // Run lists the instances, the newest first.
 func (c *instancesListCmd) Run(ctx context.Context, a *app) error {
 	cl, err := a.connect(ctx)
@@ -31,30 +24,22 @@ func (c *instancesListCmd) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	defer cl.Close()
-	list, err := cl.Instances().List(ctx)
-	if err != nil {
-		return err
-	}
-	now, err := cl.Queue().Now(ctx)
+	list, err := cl.Instances.List(ctx)
 	if err != nil {
 		return err
 	}
 	if a.JSON {
-		var lines []instanceLine
-		for _, i := range list {
-			lines = append(lines, instanceLine{i, i.Lease.Milliseconds(), i.Probation.Milliseconds()})
-		}
-		return a.printJSON(listOf(lines, ""))
+		return a.printJSON(list)
 	}
-	if len(list) == 0 {
-		a.printf("no instances in %s (start one with onbeat serve)", cl.cfg.Namespace)
+	if len(list.Items) == 0 {
+		a.printf("no instances in %s (start one with onbeat serve)", cl.namespace)
 		return nil
 	}
 	t := a.table("ID", "RELEASE", "STATE", "LEADER", "LEASE LEFT", "RUNNING", "HOST:PID", "UPTIME")
-	for _, i := range list {
+	for _, i := range list.Items {
 		state, leader := i.State, ""
-		if i.Probation > 0 {
-			state = "on probation, " + span(i.Probation) + " left"
+		if left := i.ProbationLeft(); left > 0 {
+			state = "on probation, " + wording.Span(left) + " left"
 		}
 		if i.Standby {
 			state += ", standby"
@@ -66,15 +51,19 @@ func (c *instancesListCmd) Run(ctx context.Context, a *app) error {
 		if i.Concurrency > 0 {
 			running += fmt.Sprintf(" of %d", i.Concurrency)
 		}
-		t.add(i.ID, dash(i.Release), state, cell{leader, a.style.green}, leaseLeft(a, i.Lease), running,
-			fmt.Sprintf("%s:%d", i.Host, i.PID), span(now.Sub(i.Started)))
+		t.add(i.ID, dash(i.Release), state, cell{leader, a.style.green}, leaseLeft(a, i.LeaseLeft()), running,
+			fmt.Sprintf("%s:%d", i.Host, i.PID), wording.Span(list.Now.Sub(i.Started)))
 	}
 	t.print(a.out)
-	if until, left, err := cl.Instances().Paused(ctx); err == nil && left > 0 {
+	if until := list.PausedUntil; !until.IsZero() {
 		a.printf("%s until %s (%s yet): no instance begins a task; onbeat instances resume ends it", a.style.yellow("paused"),
-			until.Format(time.RFC3339), span(left))
+			until.Format(time.RFC3339), wording.Span(until.Sub(list.Now)))
 	}
-	if since := cl.leaderless(ctx, list, now); since != "" {
+	if list.Leader() == nil {
+		since := ""
+		if t := list.LeaderlessSince; !t.IsZero() {
+			since = " since " + t.UTC().Format(time.DateTime) + " (" + wording.Span(list.Now.Sub(t)) + ")"
+		}
 		a.printf("no instance leads%s", since)
 	}
 	return nil
@@ -84,7 +73,7 @@ func leaseLeft(a *app, left time.Duration) cell {
 	if left <= 0 {
 		return cell{"ran out", a.style.red}
 	}
-	return cell{text: span(left)}
+	return cell{text: wording.Span(left)}
 }
 
 func dash(s string) string {

@@ -7,20 +7,12 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/onbeat/onbeat/instance"
 	"github.com/onbeat/onbeat/queue"
 	"github.com/onbeat/onbeat/task"
 )
 
 type instancesPromoteCmd struct {
 	Release string `arg:"" help:"Release."`
-}
-
-// promoted is what became of a release.
-type promoted struct {
-	Release string `json:"release"`
-	Leader  string `json:"leader"` // an instance, of whatever release
-	Leads   bool   `json:"leads"`  // it is of this one
 }
 
 // Help says when.
@@ -39,18 +31,13 @@ func (c *instancesPromoteCmd) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	defer cl.Close()
-	v, err := cl.Instances().Promote(ctx, c.Release)
+	p, err := cl.Instances.Promote(ctx, c.Release)
 	if errors.Is(err, queue.ErrNotFound) {
 		return cl.unknownRelease(ctx, c.Release)
 	}
 	if err != nil {
 		return err
 	}
-	list, err := cl.Instances().List(ctx)
-	if err != nil {
-		return err
-	}
-	p := promoted{Release: c.Release, Leader: v.Leader, Leads: leads(list, v.Leader, c.Release)}
 	switch {
 	case a.JSON:
 		return a.printJSON(p)
@@ -62,22 +49,13 @@ func (c *instancesPromoteCmd) Run(ctx context.Context, a *app) error {
 	return nil
 }
 
-func leads(list []instance.Info, id, release string) bool {
-	for i := range list {
-		if list[i].ID == id {
-			return list[i].Release == release
-		}
-	}
-	return false
-}
-
 // unknownRelease says which releases there are.
 func (c *client) unknownRelease(ctx context.Context, release string) error {
 	var known []string
-	list, _ := c.Instances().List(ctx)
-	for i := range list {
-		if list[i].Release != "" {
-			known = append(known, list[i].Release)
+	list, _ := c.Instances.List(ctx)
+	for _, i := range list.Items {
+		if i.Release != "" {
+			known = append(known, i.Release)
 		}
 	}
 	// Releases differ by a digit: the nearest name is as likely the wrong one.

@@ -16,6 +16,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/onbeat/onbeat"
+	"github.com/onbeat/onbeat/admin"
 	"github.com/onbeat/onbeat/lock"
 	"github.com/onbeat/onbeat/schedule"
 	"github.com/onbeat/onbeat/store"
@@ -242,10 +243,10 @@ func (c *lockRunCmd) notHeld(err error, p *lockPlan) error {
 		return &exitStatus{p.conflict, err}
 	case askedWrongly(err):
 		return &exitStatus{exitUsage, err}
-	case ofReplica(err):
+	case admin.OfReplica(err):
 		return &exitStatus{exitNoRedis, hintOfReplica(fmt.Errorf("%s: %w", onbeat.Redacted(p.url), err), p.url)}
 	case errors.Is(err, store.ErrBusy):
-		return &exitStatus{exitNoRedis, &failure{fmt.Errorf("%s: %w", onbeat.Redacted(p.url), err), hintOf(err)}}
+		return &exitStatus{exitNoRedis, &failure{fmt.Errorf("%s: %w", onbeat.Redacted(p.url), err), admin.Hint(err)}}
 	case store.Retryable(err):
 		err = &failure{fmt.Errorf("%s: %w", onbeat.Redacted(p.url), err), "is it running? name another with --redis or ONBEAT_REDIS_URL"}
 		return &exitStatus{exitNoRedis, err}

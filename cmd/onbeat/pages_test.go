@@ -18,8 +18,8 @@ import (
 
 	"github.com/goccy/go-yaml"
 
+	"github.com/onbeat/onbeat/admin"
 	"github.com/onbeat/onbeat/config"
-	"github.com/onbeat/onbeat/instance"
 	"github.com/onbeat/onbeat/internal/page"
 )
 
@@ -185,18 +185,18 @@ func TestOperations_showsAProbeThatTells(t *testing.T) {
 	if !ok || !strings.Contains(list, "--json") {
 		t.Fatalf("the probe is %q", probe)
 	}
-	at := func(host, state string) instanceLine {
-		return instanceLine{Info: instance.Info{State: state, Details: instance.Details{Host: host, Types: []string{"echo", "http"}}}}
+	at := func(host, state string) admin.Instance {
+		return admin.Instance{State: state, Host: host, Types: []string{"echo", "http"}}
 	}
 	for _, c := range []struct {
-		lines  []instanceLine
+		lines  []admin.Instance
 		passes bool
 	}{
-		{[]instanceLine{at("pod-1", "ready")}, true},
-		{[]instanceLine{at("pod-2", "starting"), at("pod-1", "ready")}, true},
-		{[]instanceLine{at("pod-2", "ready"), at("pod-1", "starting")}, false},
-		{[]instanceLine{at("pod-11", "ready")}, false},
-		{[]instanceLine{at("pod-1", "draining")}, false},
+		{[]admin.Instance{at("pod-1", "ready")}, true},
+		{[]admin.Instance{at("pod-2", "starting"), at("pod-1", "ready")}, true},
+		{[]admin.Instance{at("pod-2", "ready"), at("pod-1", "starting")}, false},
+		{[]admin.Instance{at("pod-11", "ready")}, false},
+		{[]admin.Instance{at("pod-1", "draining")}, false},
 		{nil, false},
 	} {
 		var out bytes.Buffer

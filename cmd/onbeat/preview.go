@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/onbeat/onbeat/admin"
 	"github.com/onbeat/onbeat/schedule"
 )
 
@@ -44,7 +45,8 @@ func (c *previewCmd) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	return a.showSlots(r, slotLines(r, c.Name, grid, from.Add(-time.Millisecond), now, c.Count), now)
+	p := admin.PreviewOf(r, c.Name, grid, from.Add(-time.Millisecond), now, c.Count)
+	return a.showSlots(&p, now)
 }
 
 // ofSchedule shows the slots of a schedule on its own grid.
@@ -64,44 +66,34 @@ func (c *previewCmd) ofSchedule(ctx context.Context, a *app) error {
 		return err
 	}
 	defer cl.Close()
-	s, err := cl.Schedules().Get(ctx, c.Schedule)
+	s, err := cl.Schedules.Get(ctx, c.Schedule)
 	if err != nil {
 		return cl.notFound(ctx, c.Schedule, err)
 	}
-	now, err := cl.Queue().Now(ctx)
+	p, err := cl.Schedules.Slots(ctx, c.Schedule, from, c.Count)
 	if err != nil {
 		return err
 	}
-	grid, err := s.Grid()
+	now, err := cl.Activity.Now(ctx)
 	if err != nil {
 		return err
-	}
-	if from.IsZero() {
-		from = now
-	}
-	count := int64(c.Count)
-	if s.Schedule.MaxRuns > 0 {
-		count = min(count, max(s.Schedule.MaxRuns-s.Runs, 0))
 	}
 	if s.Paused {
 		fmt.Fprintf(a.err, "onbeat: note: %s is paused: none of these slots is run before onbeat schedules resume %s\n", c.Schedule, c.Schedule)
 	}
-	return a.showSlots(s.Schedule.Rule, slotLines(s.Schedule.Rule, c.Schedule, grid, from.Add(-time.Millisecond), now, int(count)), now)
+	return a.showSlots(&p, now)
 }
 
-func (a *app) showSlots(r schedule.Rule, lines []slotLine, now time.Time) error {
+func (a *app) showSlots(p *admin.Preview, now time.Time) error {
 	if a.JSON {
-		return a.printJSON(struct {
-			Rule  string     `json:"rule"`
-			Slots []slotLine `json:"slots"`
-		}{schedule.Describe(r), lines})
+		return a.printJSON(p)
 	}
-	a.printf("%s", a.style.bold(schedule.Describe(r)))
-	if len(lines) == 0 {
+	a.printf("%s", a.style.bold(p.Rule))
+	if len(p.Slots) == 0 {
 		a.printf("no slots")
 		return nil
 	}
-	t := a.slotTable(lines, now)
+	t := a.slotTable(p.Slots, now)
 	t.print(a.out)
 	return nil
 }

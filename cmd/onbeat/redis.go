@@ -11,25 +11,26 @@ import (
 	"strings"
 
 	"github.com/onbeat/onbeat/config"
+	"github.com/onbeat/onbeat/doctor"
 )
 
-// caution is what works, and is not safe: serve logs it, doctor reports it.
-type caution struct{ Check, Text, Hint string }
-
-// cautions looks at how Redis is reached, and at who may read the secrets for that.
-func (t target) cautions() []caution {
-	var list []caution
+// cautions are warnings of what works, and is not safe: how Redis is reached, and which secrets others can read. serve logs
+// them, doctor reports them.
+func (t target) cautions() []doctor.Check {
+	var list []doctor.Check
+	warn := func(name, detail, hint string) {
+		list = append(list, doctor.Check{Name: name, State: doctor.Warn, Detail: detail, Hint: hint})
+	}
 	params := config.ParamsOf(t.url)
 	if on, _ := strconv.ParseBool(params.Get("skip_verify")); on {
-		list = append(list, caution{"tls", "skip_verify: whoever stands in the way can pose as Redis, and gets the password",
-			"remove it, and name the CA with tls_ca"})
+		warn("tls", "skip_verify: a host between here and Redis can pose as Redis, and gets the password", "remove it, and name the CA with tls_ca")
 	}
 	for _, s := range []struct{ file, what, hint string }{
 		{t.secretFile, "the password of Redis", "chmod 600, or write ${NAME} for the password"},
 		{params.Get("tls_key"), "the key of tls_cert", "chmod 600"},
 	} {
 		if mode, open := openToOthers(s.file); open {
-			list = append(list, caution{"secrets", fmt.Sprintf("%s has %s in it, and others can read it (mode %04o)", s.file, s.what, mode), s.hint})
+			warn("secrets", fmt.Sprintf("%s has %s in it, and others can read it (mode %04o)", s.file, s.what, mode), s.hint)
 		}
 	}
 	return list

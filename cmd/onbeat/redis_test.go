@@ -51,7 +51,7 @@ func TestServe_warnsOfWhatIsNotSafe(t *testing.T) {
 	ctx, done := context.WithTimeout(t.Context(), time.Second)
 	defer done()
 	r := runWith(ctx, testEnv(), "", "serve", "-c", name)
-	for _, want := range []string{`"level":"warn","hint":"remove it, and name the CA with tls_ca"`, "skip_verify: whoever stands in the way",
+	for _, want := range []string{`"level":"warn","hint":"remove it, and name the CA with tls_ca"`, "skip_verify: a host between here and Redis can pose",
 		"c.yaml has the password of Redis in it, and others can read it (mode 0644)"} {
 		if !strings.Contains(r.err, want) {
 			t.Errorf("the log has no %q:\n%s", want, r.err)

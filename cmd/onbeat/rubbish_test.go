@@ -1,6 +1,10 @@
 package main
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/onbeat/onbeat/admin"
+)
 
 // Times that are none, which somebody else has written, hide nothing else from --json.
 func TestJSON_showsTheRestBesideTimesThatAreNone(t *testing.T) {
@@ -21,16 +25,16 @@ func TestJSON_showsTheRestBesideTimesThatAreNone(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	var page listing[taskLine]
+	var page admin.List[admin.Task]
 	s.json(&page, "tasks", "list")
 	if len(page.Items) != 2 {
 		t.Errorf("%+v", page.Items)
 	}
-	var line taskLine
+	var line admin.Task
 	if s.json(&line, "tasks", "show", "bad"); line.At.Year() != 9999 {
 		t.Errorf("%+v", line)
 	}
-	var events listing[eventLine]
+	var events admin.List[admin.Event]
 	if s.json(&events, "events"); len(events.Items) != 1 || events.Items[0].At.Year() != 9999 {
 		t.Errorf("%+v", events)
 	}

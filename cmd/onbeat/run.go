@@ -7,6 +7,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/onbeat/onbeat/admin"
 )
 
 // cli is the command line: one field a command, each in a file of its own.
@@ -80,9 +82,9 @@ func run(ctx context.Context, args []string, env func(string) string, stdin io.R
 	}
 	a := newApp(&c.globals, env, stdin, stdout, stderr)
 	a.parser = parser
-	command.BindTo(ctx, (*context.Context)(nil))
+	command.BindTo(admin.By(ctx, actor()), (*context.Context)(nil))
 	err = command.Run(a)
-	if ofReplica(err) {
+	if admin.OfReplica(err) {
 		if t, bad := a.target(); bad == nil {
 			err = hintOfReplica(err, t.url)
 		}

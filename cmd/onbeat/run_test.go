@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/onbeat/onbeat/admin"
 )
 
 func TestRun_asksAgainInOneLine(t *testing.T) {
@@ -34,7 +36,7 @@ func TestRun_asksAgainInOneLine(t *testing.T) {
 		{"lock run x --json -- true", "--json means nothing to onbeat lock run (leave it out)"},
 		{"tasks list --limit 0", `limit "0": out of range`},
 		{"tasks list --state odd", `state "odd": unknown state`},
-		{"tasks list --after abc", "without a state"},
+		{"tasks list --after abc", "not a cursor of this list"},
 		{"tasks list --state due --after !!", `after "!!": not a cursor`},
 		{"tasks retry", "which tasks?"},
 		{"tasks retry x --type y", "without --all"},
@@ -333,7 +335,7 @@ func TestPreview_explainsDaylightSaving(t *testing.T) {
 	}
 	var v struct {
 		Rule  string
-		Slots []slotLine
+		Slots []admin.Slot
 	}
 	r = runWith(t.Context(), testEnv(), "", "preview", "--every", "90s", "--jitter", "10s", "--from", "2026-01-01T00:00:00Z", "--count", "4", "--json")
 	if err := json.Unmarshal([]byte(r.out), &v); err != nil || len(v.Slots) != 4 {
@@ -365,7 +367,7 @@ func TestPreview_ofASchedule(t *testing.T) {
 	s.must("schedules", "apply", s.file("s.yaml", "[{name: a, every: 7m, jitter: 1m, start: aligned, task: echo}, {name: few, every: 1h, max_runs: 2, task: echo}]\n"))
 	var v struct {
 		Rule  string
-		Slots []slotLine
+		Slots []admin.Slot
 	}
 	from := time.Now().Add(time.Hour).UTC().Truncate(time.Second)
 	s.json(&v, "preview", "a", "--count", "20", "--from", from.Format(time.RFC3339))
@@ -378,7 +380,7 @@ func TestPreview_ofASchedule(t *testing.T) {
 			t.Errorf("slot %d is %s, want %s", i, l.Slot, want)
 		}
 	}
-	var shown struct{ Upcoming []slotLine }
+	var shown struct{ Upcoming []admin.Slot }
 	s.json(&shown, "schedules", "show", "a")
 	if s.json(&v, "preview", "a"); len(v.Slots) != 10 || !v.Slots[0].Slot.Equal(shown.Upcoming[0].Slot) || !v.Slots[0].Due.Equal(shown.Upcoming[0].Due) {
 		t.Errorf("preview = %+v, and show = %+v", v.Slots[0], shown.Upcoming[0])

@@ -29,9 +29,9 @@ func (c *client) notFound(ctx context.Context, name string, err error) error {
 		return err
 	}
 	var names []string
-	list, _ := c.Schedules().List(ctx)
-	for i := range list {
-		names = append(names, list[i].Schedule.Name)
+	list, _ := c.Schedules.List(ctx)
+	for i := range list.Items {
+		names = append(names, list.Items[i].Name)
 	}
 	hint := "see onbeat schedules list"
 	if best := wording.Nearest(name, names); best != "" {
@@ -45,7 +45,7 @@ type schedulesPauseCmd struct{ scheduleFilter }
 // Run pauses schedules.
 func (c *schedulesPauseCmd) Run(ctx context.Context, a *app) error {
 	return c.each(ctx, a, "paused", func(cl *client, name string) (string, error) {
-		did, err := cl.Schedules().Pause(ctx, name)
+		did, err := cl.Schedules.Pause(ctx, name)
 		return did2word(did, "paused", "already paused"), err
 	})
 }
@@ -55,7 +55,7 @@ type schedulesResumeCmd struct{ scheduleFilter }
 // Run resumes schedules.
 func (c *schedulesResumeCmd) Run(ctx context.Context, a *app) error {
 	return c.each(ctx, a, "resumed", func(cl *client, name string) (string, error) {
-		did, err := cl.Schedules().Resume(ctx, name)
+		did, err := cl.Schedules.Resume(ctx, name)
 		return did2word(did, "resumed", "not paused"), err
 	})
 }
@@ -65,26 +65,22 @@ type schedulesDeleteCmd struct{ scheduleFilter }
 // Run deletes schedules.
 func (c *schedulesDeleteCmd) Run(ctx context.Context, a *app) error {
 	return c.each(ctx, a, "deleted", func(cl *client, name string) (string, error) {
-		was, _ := cl.Schedules().Get(ctx, name) // if it cannot be read, to delete it says why
-		if err := cl.Schedules().Delete(ctx, name); err != nil {
-			return "", err
+		was, err := cl.Schedules.Delete(ctx, name)
+		if err == nil && was.Origin == producer.Declared {
+			a.noteDeclared(name, was.Release, "makes it again: take it out of the config, or pause it")
 		}
-		a.noteDeclared(&was, "makes it again: take it out of the config, or pause it")
-		return "deleted", nil
+		return "deleted", err
 	})
 }
 
-// noteDeclared says on stderr that what was done to a schedule does not last where a release declares it.
-func (a *app) noteDeclared(was *producer.Status, what string) {
-	if was.Origin != producer.Declared {
-		return
-	}
+// noteDeclared says on stderr that what was done to a schedule does not last, because a release declares it.
+func (a *app) noteDeclared(name, release, what string) {
 	whose := "a release"
-	if was.Release != "" {
-		whose = "release " + was.Release
+	if release != "" {
+		whose = "release " + release
 	}
 	fmt.Fprintf(a.err, "onbeat: note: %s declares %s: with the next rollout, restart or SIGHUP the leader that declares it %s\n",
-		oneCell(whose), oneCell(was.Schedule.Name), what)
+		oneCell(whose), oneCell(name), what)
 }
 
 func did2word(did bool, yes, no string) string {

@@ -55,12 +55,11 @@ func (a *app) applySchedules(ctx context.Context, cl *client, list []producer.Sc
 		by[names[i]] = list[i]
 	}
 	return a.each(names, func(name string) (string, error) {
-		was, _ := cl.Schedules().Get(ctx, name) // one that is new, or cannot be read, is for Apply to judge
-		did, err := cl.Schedules().Apply(ctx, by[name])
-		if err == nil && did == producer.Changed {
-			a.noteDeclared(&was, "puts its own definition back: change the config too")
+		did, err := cl.Schedules.Apply(ctx, by[name])
+		if err == nil && did.Declared {
+			a.noteDeclared(name, did.DeclaredBy, "puts its own definition back: change the config too")
 		}
-		return string(did), err
+		return did.Result, err
 	})
 }
 
@@ -79,15 +78,15 @@ func (c *schedulesApplyCmd) read(ctx context.Context, a *app, limits task.Limits
 
 // sayUnhandled notes on stderr the task types that no instance handles.
 func (a *app) sayUnhandled(ctx context.Context, cl *client, list []producer.Schedule) {
-	instances, err := cl.Instances().List(ctx)
-	if err != nil || len(instances) == 0 {
+	instances, err := cl.Instances.List(ctx)
+	if err != nil || len(instances.Items) == 0 {
 		return
 	}
 	var said []string
 	for i := range list {
 		typ := list[i].Task
 		handled := slices.Contains(said, typ)
-		for _, x := range instances {
+		for _, x := range instances.Items {
 			handled = handled || slices.Contains(x.Types, typ)
 		}
 		if !handled {

@@ -4,7 +4,7 @@ import (
 	"context"
 	"path"
 
-	"github.com/onbeat/onbeat/producer"
+	"github.com/onbeat/onbeat/admin"
 )
 
 // scheduleFilter names many schedules at once.
@@ -47,14 +47,14 @@ func (f *scheduleFilter) each(ctx context.Context, a *app, doing string, do func
 	defer c.Close()
 	names := f.Names
 	if f.All {
-		list, err := c.Schedules().List(ctx)
+		list, err := c.Schedules.List(ctx)
 		if err != nil {
 			return err
 		}
-		names = f.matching(list)
+		names = f.matching(list.Items)
 	}
 	if f.DryRun {
-		out := bulk{Matched: len(names), DryRun: true}
+		out := admin.BulkResult{Matched: len(names), DryRun: true}
 		if a.JSON {
 			return a.printJSON(out)
 		}
@@ -67,9 +67,9 @@ func (f *scheduleFilter) each(ctx context.Context, a *app, doing string, do func
 	})
 }
 
-func (f *scheduleFilter) matching(list []producer.Status) (names []string) {
+func (f *scheduleFilter) matching(list []admin.Schedule) (names []string) {
 	for i := range list {
-		s := &list[i].Schedule
+		s := &list[i]
 		ok, _ := path.Match(f.Match, s.Name)
 		if (ok || f.Match == "") && (f.Task == "" || f.Task == s.Task) {
 			names = append(names, s.Name)

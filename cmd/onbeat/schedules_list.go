@@ -2,14 +2,14 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/onbeat/onbeat/admin"
 	"github.com/onbeat/onbeat/history"
-	"github.com/onbeat/onbeat/instance"
+	"github.com/onbeat/onbeat/internal/wording"
 	"github.com/onbeat/onbeat/producer"
 	"github.com/onbeat/onbeat/schedule"
 )
@@ -23,86 +23,45 @@ func (c *schedulesListCmd) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	defer cl.Close()
-	list, unread := cl.Schedules().List(ctx)
-	if list == nil && unread != nil {
+	list, unread := cl.Schedules.List(ctx)
+	if len(list.Items) == 0 && unread != nil {
 		return unread
 	}
-	now, err := cl.Queue().Now(ctx)
-	if err != nil {
-		return err
-	}
-	names := make([]string, len(list))
-	for i := range list {
-		names[i] = list[i].Schedule.Name
-	}
-	latest, err := cl.Schedules().Latest(ctx, names)
-	if err != nil {
-		return err
-	}
-	instances, err := cl.Instances().List(ctx)
-	if err != nil {
-		return err
-	}
-	switch {
-	case a.JSON:
-		if err := a.printSchedulesJSON(list, latest); err != nil {
+	if a.JSON {
+		if err := a.printJSON(list); err != nil {
 			return err
 		}
-	case len(list) == 0:
-		a.printf("no schedules in %s", cl.cfg.Namespace)
-	default:
-		a.scheduleTable(list, latest, now).print(a.out)
-		if !slices.ContainsFunc(instances, func(i instance.Info) bool { return i.Lease > 0 }) {
-			a.printf("\n%s", a.style.red("✗ no instance runs: no slot begins until one does"))
-		}
+		return unread
+	}
+	instances, err := cl.Instances.List(ctx)
+	if err != nil {
+		return err
+	}
+	if len(list.Items) == 0 {
+		a.printf("no schedules in %s", cl.namespace)
+		return unread
+	}
+	a.scheduleTable(list.Items, instances.Now).print(a.out)
+	if !slices.ContainsFunc(instances.Items, func(i admin.Instance) bool { return i.LeaseLeftMS > 0 }) {
+		a.printf("\n%s", a.style.red("✗ no instance runs: no slot begins until one does"))
 	}
 	return unread
 }
 
-func (a *app) printSchedulesJSON(list []producer.Status, latest map[string]*producer.Latest) error {
-	lines := make([]json.RawMessage, len(list))
-	for i := range list {
-		b, err := withMore(&list[i], struct {
-			Latest *latestLine `json:"latest,omitempty"`
-		}{latestOf(latest[list[i].Schedule.Name])})
-		if err != nil {
-			return err
-		}
-		lines[i] = b
-	}
-	return a.printJSON(listOf(lines, ""))
-}
-
-// latestLine is how the last runs of a schedule went, in JSON.
-type latestLine struct {
-	Run      producer.Run `json:"run"`
-	Failures int          `json:"failures"` // in a row
-	Success  time.Time    `json:"last_success,omitzero"`
-}
-
-func latestOf(l *producer.Latest) *latestLine {
-	if l == nil {
-		return nil
-	}
-	return &latestLine{l.Run, l.Failures, l.Success}
-}
-
-func (a *app) scheduleTable(list []producer.Status, latest map[string]*producer.Latest, now time.Time) *table {
+func (a *app) scheduleTable(list []admin.Schedule, now time.Time) *table {
 	t := a.table("NAME", "WHEN", "TASK", "NEXT", "LAST RUN", "OUTCOME", "STATE")
 	for i := range list {
 		s := &list[i]
-		loc := s.Schedule.Location()
+		rule := s.Rule()
 		state := cell{text: scheduleState(s)}
 		if s.Paused {
 			state.paint = a.style.yellow
 		}
-		l := latest[s.Schedule.Name]
 		ran := cell{"-", a.style.dim}
-		if l != nil {
-			ran.text = ago(l.Run.Began, now)
+		if s.Latest != nil {
+			ran.text = wording.Ago(s.Latest.Run.Began, now)
 		}
-		t.add(cell{s.Schedule.Name, a.style.bold}, shortWhen(s.Schedule.Rule), s.Schedule.Task, both(s.Next.In(loc), now),
-			ran, a.outcome(s, l, now), state)
+		t.add(cell{s.Name, a.style.bold}, shortWhen(rule), s.Task, both(s.Next.In(rule.Location()), now), ran, a.outcome(s, now), state)
 	}
 	return t
 }
@@ -112,7 +71,8 @@ const staleAfter = 3
 
 // outcome says how the last run went: how many have failed in a row, and for how many intervals there was no success, if that is
 // many.
-func (a *app) outcome(s *producer.Status, l *producer.Latest, now time.Time) cell {
+func (a *app) outcome(s *admin.Schedule, now time.Time) cell {
+	l := s.Latest
 	if l == nil {
 		return cell{text: "-"}
 	}
@@ -140,7 +100,7 @@ func shortWhen(r schedule.Rule) string {
 }
 
 // scheduleState says whether it runs, and whose it is.
-func scheduleState(s *producer.Status) string {
+func scheduleState(s *admin.Schedule) string {
 	whose := s.Origin
 	if s.Origin == producer.Declared && s.Release != "" {
 		whose += " by " + s.Release

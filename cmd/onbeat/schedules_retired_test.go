@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/onbeat/onbeat"
+	"github.com/onbeat/onbeat/admin"
 	"github.com/onbeat/onbeat/instance"
 	"github.com/onbeat/onbeat/producer"
 	"github.com/onbeat/onbeat/queue"
@@ -17,11 +17,11 @@ import (
 func (s *shell) release(name string, declared ...string) *instance.Manager {
 	s.Helper()
 	part := queue.Partition{Namespace: s.ns}
-	d, err := onbeat.New(s.rdb, onbeat.Config{Namespace: s.ns})
+	q, err := queue.New(s.rdb, part, queue.Caps{})
 	if err != nil {
 		s.Fatal(err)
 	}
-	m, err := instance.New(d.Queue(), part, instance.Config{Release: name})
+	m, err := instance.New(q, part, instance.Config{Release: name})
 	if err != nil {
 		s.Fatal(err)
 	}
@@ -33,7 +33,7 @@ func (s *shell) release(name string, declared ...string) *instance.Manager {
 	for _, name := range declared {
 		list = append(list, producer.Schedule{Name: name, Rule: schedule.Every(time.Hour), Task: "echo"})
 	}
-	work := producer.NewScheduler(d.Queue(), reg, producer.SchedulerConfig{
+	work := producer.NewScheduler(q, reg, producer.SchedulerConfig{
 		Declared: func() []producer.Schedule { return list },
 	})
 	ended := make(chan error, 1)
@@ -63,7 +63,7 @@ func TestSchedulesShow_saysWhoDeclaredAndWhoRetired(t *testing.T) {
 			At      time.Time
 			Release string
 		}
-		Upcoming []slotLine
+		Upcoming []admin.Slot
 	}
 	s.json(&v, "schedules", "show", "billing")
 	if v.Name != "billing" || v.Origin != "declared" || v.Release != "v2" || v.Retired.Release != "v3" || v.Retired.At.IsZero() || len(v.Upcoming) != 0 {

@@ -6,6 +6,7 @@ import (
 	"os/user"
 	"time"
 
+	"github.com/onbeat/onbeat/admin"
 	"github.com/onbeat/onbeat/producer"
 )
 
@@ -25,12 +26,12 @@ func (c *schedulesTriggerCmd) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	defer cl.Close()
-	id, err := cl.Schedules().By(actor()).Trigger(ctx, c.Name, payload)
+	id, err := cl.Schedules.Trigger(ctx, c.Name, payload)
 	if err != nil {
 		return cl.notFound(ctx, c.Name, err)
 	}
 	if a.JSON {
-		return a.printJSON(enqueued{ID: id, Added: true})
+		return a.printJSON(admin.Enqueued{ID: id, Added: true})
 	}
 	a.printf("%s", id)
 	return nil
@@ -60,7 +61,7 @@ func (c *schedulesBackfillCmd) Run(ctx context.Context, a *app) error {
 	}
 	defer cl.Close()
 	// What is meant by now, and by so long ago, the clock of Redis says: this machine's may be ahead of it.
-	there, err := cl.Queue().Now(ctx)
+	there, err := cl.Activity.Now(ctx)
 	if err != nil {
 		return err
 	}
@@ -74,7 +75,7 @@ func (c *schedulesBackfillCmd) Run(ctx context.Context, a *app) error {
 		to = there
 	}
 	p := a.progress()
-	got, err := cl.Schedules().By(actor()).Backfill(ctx, c.Name, producer.Backfilling{
+	got, err := cl.Schedules.Backfill(ctx, c.Name, producer.Backfilling{
 		From: from, To: to, Again: c.Again, Progress: func(done, of int) { p.say("%d of %d slots", done, of) },
 	})
 	p.clear()
@@ -82,11 +83,7 @@ func (c *schedulesBackfillCmd) Run(ctx context.Context, a *app) error {
 		return cl.notFound(ctx, c.Name, err)
 	}
 	if a.JSON {
-		return a.printJSON(struct {
-			Name  string `json:"name"`
-			Slots int    `json:"slots"`
-			Added int    `json:"added"`
-		}{c.Name, got.Slots, got.Added})
+		return a.printJSON(got)
 	}
 	a.printf("added %d of %d slots", got.Added, got.Slots)
 	if left := got.Slots - got.Added; left > 0 {

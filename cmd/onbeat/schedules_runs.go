@@ -6,8 +6,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/onbeat/onbeat/admin"
 	"github.com/onbeat/onbeat/history"
-	"github.com/onbeat/onbeat/producer"
+	"github.com/onbeat/onbeat/internal/wording"
 )
 
 type schedulesRunsCmd struct {
@@ -24,51 +25,39 @@ func (c *schedulesRunsCmd) Run(ctx context.Context, a *app) error {
 	if c.Limit < 1 || c.Limit > mostListed {
 		return refuse("limit", fmt.Sprint(c.Limit), "out of range", fmt.Sprintf("1 to %d", mostListed))
 	}
-	if c.After != "" && !isCursor(c.After) {
-		return refuse("after", c.After, "not a cursor", "the next of an earlier page")
-	}
 	cl, err := a.connect(ctx)
 	if err != nil {
 		return err
 	}
 	defer cl.Close()
-	runs, next, err := cl.Schedules().Runs(ctx, c.Name, c.After, c.Limit)
+	runs, err := cl.Schedules.Runs(ctx, c.Name, c.Limit, c.After)
 	if err != nil {
 		return err
 	}
-	if len(runs) == 0 && c.After == "" {
-		if _, err := cl.Schedules().Get(ctx, c.Name); err != nil {
+	if len(runs.Items) == 0 && c.After == "" {
+		if _, err := cl.Schedules.Get(ctx, c.Name); err != nil {
 			return cl.notFound(ctx, c.Name, err)
 		}
 	}
 	if a.JSON {
-		return a.printJSON(listOf(runs, next))
+		return a.printJSON(runs)
 	}
-	if len(runs) == 0 {
+	if len(runs.Items) == 0 {
 		a.printf("no runs of %s in the history", oneCell(c.Name))
 		return nil
 	}
-	now, err := cl.Queue().Now(ctx)
+	now, err := cl.Activity.Now(ctx)
 	if err != nil {
 		return err
 	}
-	a.runsTable(runs, now).print(a.out)
-	if next != "" {
-		a.printf("\n%s", a.style.dim("more: --after "+next))
+	a.runsTable(runs.Items, now).print(a.out)
+	if runs.Next != "" {
+		a.printf("\n%s", a.style.dim("more: --after "+runs.Next))
 	}
 	return nil
 }
 
-// isCursor reports whether a text is the ID of an entry: <ms>-<n>.
-func isCursor(s string) bool {
-	ms, n, ok := strings.Cut(s, "-")
-	digits := func(s string) bool {
-		return s != "" && len(s) <= 20 && strings.Trim(s, "0123456789") == ""
-	}
-	return ok && digits(ms) && digits(n)
-}
-
-func (a *app) runsTable(runs []producer.Run, now time.Time) *table {
+func (a *app) runsTable(runs []admin.Run, now time.Time) *table {
 	t := a.table("SLOT", "BEGAN", "LAG", "TOOK", "ATTEMPT", "OUTCOME", "RELEASE", "INSTANCE", "")
 	for i := range runs {
 		r := &runs[i]
@@ -79,20 +68,14 @@ func (a *app) runsTable(runs []producer.Run, now time.Time) *table {
 		case history.Failed, history.Dead, history.Lost:
 			outcome.paint = a.style.red
 		}
-		slot, began, lag, took, attempt := "-", "-", "-", "-", "-"
+		slot, began, attempt := "-", "-", "-"
 		if !r.Slot.IsZero() {
 			slot = at(r.Slot)
 		}
 		if !r.Began.IsZero() {
-			began, attempt = ago(r.Began, now), fmt.Sprint(r.Attempt)
+			began, attempt = wording.Ago(r.Began, now), fmt.Sprint(r.Attempt)
 		}
-		if r.OnGrid() {
-			lag = r.Lag.String()
-		}
-		if r.Took != 0 {
-			took = r.Took.String()
-		}
-		t.add(slot, began, lag, took, attempt, outcome, r.Release, r.Instance, strings.TrimSpace(r.Why+" "+r.Error))
+		t.add(slot, began, dash(r.Lag), dash(r.Took), attempt, outcome, r.Release, r.Instance, strings.TrimSpace(r.Why+" "+r.Error))
 	}
 	return t
 }

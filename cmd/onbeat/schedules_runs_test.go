@@ -19,7 +19,7 @@ import (
 func (h *auditHouse) command(args ...string) (code int, out string) {
 	h.Helper()
 	var stdout, stderr bytes.Buffer
-	args = append(args, "--redis", h.url, "--namespace", h.cfg.Namespace)
+	args = append(args, "--redis", h.url, "--namespace", auditNamespace)
 	code = run(h.Context(), args, func(string) string { return "" }, strings.NewReader(""), &stdout, &stderr)
 	return code, stdout.String() + stderr.String()
 }
@@ -36,7 +36,7 @@ func TestSchedules_aFailingJobIsSeen(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := producer.Schedule{Name: "sad", Rule: schedule.Rule{Every: 50 * time.Millisecond}, Task: "broken", MaxAttempts: 1}
-	if _, err := h.Schedules().Apply(t.Context(), s); err != nil {
+	if _, err := h.Admin().Schedules.Apply(t.Context(), s); err != nil {
 		t.Fatal(err)
 	}
 	h.beat()

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/onbeat/onbeat/admin"
 	"github.com/onbeat/onbeat/testredis"
 )
 
@@ -107,7 +108,7 @@ func TestSchedules_listAndShow(t *testing.T) {
 	var v struct {
 		Name     string
 		Origin   string
-		Upcoming []slotLine
+		Upcoming []admin.Slot
 	}
 	s.json(&v, "schedules", "show", "nightly")
 	if v.Name != "nightly" || v.Origin != "applied" || len(v.Upcoming) != 5 {
@@ -141,7 +142,7 @@ func TestSchedules_pauseResumeTriggerDelete(t *testing.T) {
 	s.fails(1, []string{"schedules", "backfill", "nobody", "--from", "1h"}, `schedule "nobody": not found`)
 
 	id := strings.TrimSpace(s.must("schedules", "trigger", "warm-cache", "--payload", `{"by":"hand"}`))
-	var l taskLine
+	var l admin.Task
 	s.json(&l, "tasks", "show", id)
 	if l.Schedule != "warm-cache" || string(l.Payload) != `{"by":"hand"}` {
 		t.Errorf("%+v", l)
@@ -183,7 +184,7 @@ func TestEvents_showWhatChanged(t *testing.T) {
 	if out := s.must("events"); strings.Count(out, "schedule made") != 2 || !strings.Contains(out, "schedule=nightly") {
 		t.Errorf("%s", out)
 	}
-	var list listing[eventLine]
+	var list admin.List[admin.Event]
 	s.json(&list, "events", "--limit", "1")
 	if len(list.Items) != 1 || list.Items[0].Event != "schedule paused" || list.Items[0].Fields["schedule"] != "nightly" {
 		t.Errorf("%+v", list)

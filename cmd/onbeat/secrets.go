@@ -1,93 +1,17 @@
 package main
 
 import (
-	"regexp"
-	"strings"
-
 	"github.com/rs/zerolog"
 
-	"github.com/onbeat/onbeat"
 	"github.com/onbeat/onbeat/internal/wording"
+	"github.com/onbeat/onbeat/store"
 )
 
 // An error quotes what it refuses, and that may be a URL with a password that was put in the wrong place: as a namespace,
-// as a file, where no argument belongs. So no URL is shown as it is where an error becomes text, whoever made the error.
+// as a file, where no argument belongs. So no error becomes text with a URL as it is, in the log either.
 func init() {
-	zerolog.ErrorMarshalFunc = func(err error) any { return withoutPasswords(err.Error()) }
+	zerolog.ErrorMarshalFunc = func(err error) any { return store.RedactedText(err.Error()) }
 }
 
 // said is an error as a person reads it: one line, without passwords.
-func said(err error) string { return withoutPasswords(wording.OneLine(explain(err))) }
-
-const unsaid = "…"
-
-// exampleURL is in the hint of a refused URL. Its password is nobody's.
-const exampleURL = "redis://user:password@127.0.0.1:6379/0"
-
-var (
-	ofRedis = regexp.MustCompile(`(?i)rediss?(-sentinel|-cluster)?:/+`) // a path has one slash where a URL has two
-	ofOther = regexp.MustCompile(`([A-Za-z][A-Za-z0-9+.-]*://)([^\s"'/@:]*(?::[^\s"']*)?)@`)
-	isPort  = regexp.MustCompile(`^[^:]*:\d*/`)
-)
-
-// withoutPasswords is text in which no URL shows who logs in and how.
-func withoutPasswords(text string) string {
-	starts := ofRedis.FindAllStringIndex(text, -1)
-	var b strings.Builder
-	at := 0
-	for i, start := range starts {
-		end := len(text)
-		if i+1 < len(starts) {
-			end = starts[i+1][0]
-		}
-		b.WriteString(withoutLogins(text[at:start[0]]))
-		token := urlAt(text[start[0]:end])
-		b.WriteString(redactedToken(token, text[start[0]:start[1]]))
-		at = start[0] + len(token)
-	}
-	b.WriteString(withoutLogins(text[at:]))
-	return b.String()
-}
-
-// urlAt is the URL that text begins with. A password may have spaces and quotes in it, so it goes on to the last @, or to
-// where a long value was cut, unless something of the URL has been left out before.
-func urlAt(text string) string {
-	word := text[:endOfWord(text)]
-	last, cut := strings.LastIndexByte(text, '@'), strings.Index(text, unsaid+`"`)
-	switch {
-	case strings.Contains(word, unsaid):
-	case last >= len(word):
-		word = text[:last+endOfWord(text[last:])]
-	case last < 0 && cut > 0:
-		word = text[:cut+len(unsaid)]
-	}
-	return strings.TrimRight(word, ":;,.)")
-}
-
-func endOfWord(text string) int {
-	if i := strings.IndexAny(text, " \t\"'"); i >= 0 {
-		return i
-	}
-	return len(text)
-}
-
-func redactedToken(token, scheme string) string {
-	switch {
-	case token == exampleURL, len(token) < len(scheme):
-		return token
-	case !strings.HasSuffix(scheme, "://") || strings.ToLower(scheme) != scheme:
-		return scheme + unsaid
-	}
-	return onbeat.Redacted(token)
-}
-
-// withoutLogins leaves out user and password of URLs of whatever scheme. Digits and a slash are a port, and no password.
-func withoutLogins(text string) string {
-	return ofOther.ReplaceAllStringFunc(text, func(match string) string {
-		scheme, login, _ := strings.Cut(match, "://")
-		if isPort.MatchString(login) {
-			return match
-		}
-		return scheme + "://" + unsaid + "@"
-	})
-}
+func said(err error) string { return store.RedactedText(wording.OneLine(explain(err))) }

@@ -70,7 +70,7 @@ func (c *serveCmd) Run(ctx context.Context, a *app) error {
 	log.Info().Str("namespace", own.Namespace).Str("redis", onbeat.Redacted(target.url)).Str("version", buildVersion()).
 		Int("schedules", len(cfg.Schedules)).Msg("starting")
 	for _, c := range target.cautions() {
-		log.Warn().Str("hint", c.Hint).Msg(c.Text)
+		log.Warn().Str("hint", c.Hint).Msg(c.Detail)
 	}
 	for _, p := range config.ProblemsOf(cfg.Lacking()) {
 		log.Warn().Err(p).Msg("each run of a schedule will fail here")

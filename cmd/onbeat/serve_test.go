@@ -261,11 +261,7 @@ func TestServe_reloadsWhileItRuns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := a.connect(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
+	c := openInside(t, s.url, s.ns)
 	var log lockedBuffer
 	ctx, stop := context.WithCancel(t.Context())
 	hangups, ended := make(chan os.Signal), make(chan struct{})

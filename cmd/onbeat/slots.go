@@ -3,32 +3,12 @@ package main
 import (
 	"time"
 
-	"github.com/onbeat/onbeat/schedule"
+	"github.com/onbeat/onbeat/admin"
+	"github.com/onbeat/onbeat/internal/wording"
 )
 
-// slotLine is one slot of a rule as people see it.
-type slotLine struct {
-	Slot    time.Time `json:"slot"` // in the rule's zone
-	Due     time.Time `json:"due"`  // with its jitter
-	In      string    `json:"in"`
-	Zone    string    `json:"zone"`
-	Explain string    `json:"explain,omitempty"`
-}
-
-// slotLines are the first slots after a moment.
-func slotLines(r schedule.Rule, name string, grid schedule.Grid, after, now time.Time, count int) []slotLine {
-	lines := []slotLine{}
-	for slot := grid.Next(after); !slot.IsZero() && len(lines) < count; slot = grid.Next(slot) {
-		local := slot.In(r.Location())
-		zone, _ := local.Zone()
-		lines = append(lines, slotLine{
-			Slot: local, Due: r.JitterFor(name, slot).In(r.Location()), In: ago(slot, now), Zone: zone, Explain: r.Explain(slot),
-		})
-	}
-	return lines
-}
-
-func (a *app) slotTable(lines []slotLine, now time.Time) *table {
+// slotTable shows slots; with their due times, if they have jitter.
+func (a *app) slotTable(lines []admin.Slot, now time.Time) *table {
 	jitter := false
 	for _, l := range lines {
 		jitter = jitter || !l.Due.Equal(l.Slot)
@@ -39,9 +19,9 @@ func (a *app) slotTable(lines []slotLine, now time.Time) *table {
 	}
 	t := a.table(head...)
 	for _, l := range lines {
-		row := []any{at(l.Slot), l.Zone, cell{ago(l.Slot, now), a.style.dim}}
+		row := []any{at(l.Slot), l.Zone, cell{wording.Ago(l.Slot, now), a.style.dim}}
 		if jitter {
-			row = append(row, "+"+span(l.Due.Sub(l.Slot)))
+			row = append(row, "+"+wording.Span(l.Due.Sub(l.Slot)))
 		}
 		t.add(append(row, cell{l.Explain, a.style.yellow})...)
 	}

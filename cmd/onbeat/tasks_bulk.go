@@ -2,10 +2,9 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
-	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/admin"
 	"github.com/onbeat/onbeat/task"
 )
 
@@ -34,58 +33,35 @@ func (f *taskFilter) check(ids []string) error {
 	return nil
 }
 
-// bulk is what came of a change of many tasks.
-type bulk struct {
-	Matched    int  `json:"matched"`
-	Changed    int  `json:"changed"`
-	Unreadable int  `json:"unreadable"` // and so left alone
-	DryRun     bool `json:"dry_run"`
-}
-
-// forEach calls do with each page of the tasks that are in one of these states and that the filter matches; it returns how many it
-// changed. With --dry-run the tasks are only counted. A task that changes its state meanwhile may be met in both, or in none.
-func (f *taskFilter) forEach(ctx context.Context, a *app, doing string, states []task.State, do func(*client, []queue.Found) (int, error)) error {
+// bulk does one thing to every task that the filter matches, page by page. With --dry-run the tasks are only counted.
+func (f *taskFilter) bulk(ctx context.Context, a *app, doing string, action admin.Action, state task.State) error {
 	cl, err := a.connect(ctx)
 	if err != nil {
 		return err
 	}
 	defer cl.Close()
 	p := a.progress()
-	out := bulk{DryRun: f.DryRun}
-	for _, state := range states {
-		for after := ""; ; {
-			page, err := cl.Queue().List(ctx, state, queue.ListOptions{Queue: f.Queue, Type: f.Type, Schedule: f.Schedule, Limit: queue.MaxBatch, After: after})
-			if err != nil {
-				return err
-			}
-			var readable []queue.Found
-			for _, t := range page.Tasks {
-				if t.Unreadable != nil || t.Task.Type == "" {
-					out.Unreadable++ // its record is of a newer release, or damaged
-					continue
-				}
-				readable = append(readable, t)
-			}
-			out.Matched += len(readable)
-			if !f.DryRun {
-				n, err := do(cl, readable)
-				out.Changed += n
-				if err != nil {
-					p.clear()
-					return fmt.Errorf("%d of the %d tasks looked at so far are %s: %w", out.Changed, out.Matched, doing, err)
-				}
-			}
-			p.say("%d tasks", out.Matched)
-			if after = page.Next; after == "" {
-				break
-			}
+	sum := admin.BulkResult{}
+	b := admin.Bulk{
+		Action: action, DryRun: f.DryRun, Filter: admin.TaskFilter{State: state, Queue: f.Queue, Type: f.Type, Schedule: f.Schedule},
+	}
+	for {
+		page, err := cl.Tasks.Bulk(ctx, b)
+		sum.Add(page)
+		if err != nil {
+			p.clear()
+			return fmt.Errorf("%d of the %d tasks looked at so far are %s: %w", sum.Changed, sum.Matched, doing, err)
+		}
+		p.say("%d tasks", sum.Matched)
+		if b.After = page.Next; b.After == "" {
+			break
 		}
 	}
 	p.clear()
-	return out.print(a, doing)
+	return a.printBulk(&sum, doing)
 }
 
-func (b bulk) print(a *app, doing string) error {
+func (a *app) printBulk(b *admin.BulkResult, doing string) error {
 	if a.JSON {
 		return a.printJSON(b)
 	}
@@ -98,21 +74,4 @@ func (b bulk) print(a *app, doing string) error {
 		a.printf("%d more cannot be read, and are left alone", b.Unreadable)
 	}
 	return nil
-}
-
-// oneByOne does something to tasks, one after the other. A task that is gone by then, or not in that state any more, is not
-// counted.
-func oneByOne(do func(cl *client, id string) error) func(*client, []queue.Found) (int, error) {
-	return func(cl *client, list []queue.Found) (n int, err error) {
-		for i := range list {
-			switch err := do(cl, list[i].Task.ID); {
-			case errors.Is(err, queue.ErrNotFound):
-			case err != nil:
-				return n, err
-			default:
-				n++
-			}
-		}
-		return n, nil
-	}
 }

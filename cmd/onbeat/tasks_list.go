@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/onbeat/onbeat/admin"
 	"github.com/onbeat/onbeat/internal/wording"
-	"github.com/onbeat/onbeat/queue"
 	"github.com/onbeat/onbeat/task"
 )
 
@@ -15,12 +15,12 @@ type tasksListCmd struct {
 	Type     string `placeholder:"T" help:"Only of this type."`
 	Schedule string `placeholder:"NAME" predict:"schedule" help:"Only of this schedule."`
 	Limit    int    `default:"100" placeholder:"N" help:"Most tasks, up to 1000. Default 100."`
-	After    string `placeholder:"CURSOR" help:"Go on where the page before ended; needs --state."`
+	After    string `placeholder:"CURSOR" help:"Go on where the page before ended, with the same filters."`
 }
 
 // Run lists tasks.
 func (c *tasksListCmd) Run(ctx context.Context, a *app) error {
-	states, err := c.states()
+	q, err := c.query()
 	if err != nil {
 		return err
 	}
@@ -29,7 +29,7 @@ func (c *tasksListCmd) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	defer cl.Close()
-	page, err := c.page(ctx, cl, states)
+	page, err := cl.Tasks.List(ctx, q)
 	if err != nil {
 		return err
 	}
@@ -39,45 +39,23 @@ func (c *tasksListCmd) Run(ctx context.Context, a *app) error {
 	return c.print(ctx, a, cl, page)
 }
 
-func (c *tasksListCmd) states() ([]task.State, error) {
+func (c *tasksListCmd) query() (admin.TaskQuery, error) {
+	q := admin.TaskQuery{
+		TaskFilter: admin.TaskFilter{Queue: c.Queue, Type: c.Type, Schedule: c.Schedule}, Limit: c.Limit, After: c.After,
+	}
 	if c.Limit < 1 || c.Limit > 1000 {
-		return nil, refuse("limit", fmt.Sprint(c.Limit), "out of range", "1 to 1000; go on with --after")
+		return q, refuse("limit", fmt.Sprint(c.Limit), "out of range", "1 to 1000; go on with --after")
 	}
 	if c.State == "" {
-		if c.After != "" {
-			return nil, refuse("after", c.After, "without a state", "say which list to go on with: --state due")
-		}
-		return []task.State{task.Running, task.Due, task.Dead, task.Done}, nil
+		return q, nil
 	}
-	s, err := task.ParseState(c.State)
-	return []task.State{s}, err
+	var err error
+	q.State, err = task.ParseState(c.State)
+	return q, err
 }
 
-func (c *tasksListCmd) page(ctx context.Context, cl *client, states []task.State) (listing[taskLine], error) {
-	page := listOf[taskLine](nil, "")
-	for _, s := range states {
-		left := c.Limit - len(page.Items)
-		if left == 0 {
-			break
-		}
-		p, err := cl.Queue().List(ctx, s, queue.ListOptions{
-			Queue: c.Queue, Type: c.Type, Schedule: c.Schedule, Limit: left, After: c.After,
-		})
-		if err != nil {
-			return page, err
-		}
-		for i := range p.Tasks {
-			page.Items = append(page.Items, lineOfTask(&p.Tasks[i]))
-		}
-		if len(states) == 1 {
-			page.Next = p.Next
-		}
-	}
-	return page, nil
-}
-
-func (c *tasksListCmd) print(ctx context.Context, a *app, cl *client, page listing[taskLine]) error {
-	n, err := cl.Queue().Counts(ctx)
+func (c *tasksListCmd) print(ctx context.Context, a *app, cl *client, page admin.List[admin.Task]) error {
+	n, err := cl.Activity.Counts(ctx)
 	if err != nil {
 		return err
 	}
@@ -85,8 +63,8 @@ func (c *tasksListCmd) print(ctx context.Context, a *app, cl *client, page listi
 		t := a.table("ID", "TYPE", "STATE", "WHEN", "ATTEMPTS", "QUEUE", "NOTE")
 		for i := range page.Items {
 			l := &page.Items[i]
-			t.add(l.ID, l.Type, cell{string(l.State), a.stateStyle(l.State)}, l.when(n.Now), l.attempts(), l.Queue,
-				cell{l.note(), a.style.dim})
+			t.add(l.ID, l.Type, cell{string(l.State), a.stateStyle(l.State)}, whenOf(l, n.Now), attemptsOf(l), l.Queue,
+				cell{noteOf(l), a.style.dim})
 		}
 		t.print(a.out)
 		a.printf("")
@@ -99,8 +77,8 @@ func (c *tasksListCmd) print(ctx context.Context, a *app, cl *client, page listi
 	return nil
 }
 
-// note is the last error, or who runs it.
-func (l *taskLine) note() string {
+// noteOf is the last error of a task, or the instance that runs it.
+func noteOf(l *admin.Task) string {
 	if l.Unreadable != "" {
 		return clip(wording.OneLine(l.Unreadable), 80)
 	}

@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/onbeat/onbeat/admin"
+	"github.com/onbeat/onbeat/internal/wording"
 )
 
 type tasksShowCmd struct {
@@ -18,23 +21,22 @@ func (c *tasksShowCmd) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	defer cl.Close()
-	found, err := cl.Queue().Task(ctx, c.ID)
+	found, err := cl.Tasks.Get(ctx, c.ID)
 	if err != nil {
 		return noTask(c.ID, err)
 	}
-	now, err := cl.Queue().Now(ctx)
+	now, err := cl.Activity.Now(ctx)
 	if err != nil {
 		return err
 	}
-	l := lineOfTask(&found)
 	if a.JSON {
-		return a.printJSON(l)
+		return a.printJSON(found)
 	}
-	a.printTask(&l, now)
+	a.printTask(&found, now)
 	return nil
 }
 
-func (a *app) printTask(l *taskLine, now time.Time) {
+func (a *app) printTask(l *admin.Task, now time.Time) {
 	f := a.fields()
 	state := string(l.State)
 	if paint := a.stateStyle(l.State); paint != nil {
@@ -42,13 +44,13 @@ func (a *app) printTask(l *taskLine, now time.Time) {
 	}
 	f.add("id", a.style.bold(l.ID))
 	if l.Unreadable != "" {
-		f.add("state", state+", "+l.when(now))
+		f.add("state", state+", "+whenOf(l, now))
 		f.add("record", l.Unreadable)
 		f.print(a.out)
 		return
 	}
 	f.add("type", l.Type)
-	f.add("state", state+", "+l.when(now))
+	f.add("state", state+", "+whenOf(l, now))
 	f.add("queue", l.Queue+", "+l.Priority)
 	if l.Schedule != "" {
 		f.add("schedule", l.Schedule)
@@ -62,7 +64,7 @@ func (a *app) printTask(l *taskLine, now time.Time) {
 	if !l.Created.IsZero() {
 		f.add("created", at(l.Created))
 	}
-	f.add("attempts", l.attempts())
+	f.add("attempts", attemptsOf(l))
 	f.add("timeout", l.Timeout)
 	f.add("key", l.Key)
 	f.add("instance", l.Instance)
@@ -72,7 +74,7 @@ func (a *app) printTask(l *taskLine, now time.Time) {
 	f.add("payload", string(plainJSON(l.Payload))+l.PayloadText)
 	f.print(a.out)
 	for _, x := range l.Failures {
-		a.printf("\n%s %s", a.style.red(fmt.Sprintf("attempt %d failed", x.Attempt)), a.style.dim(ago(x.At, now)+", on "+x.Instance))
+		a.printf("\n%s %s", a.style.red(fmt.Sprintf("attempt %d failed", x.Attempt)), a.style.dim(wording.Ago(x.At, now)+", on "+x.Instance))
 		a.printf("  %s", block(strings.ReplaceAll(strings.TrimRight(x.Error, "\n"), "\n", "\n  ")))
 	}
 }

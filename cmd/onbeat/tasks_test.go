@@ -8,6 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/onbeat/onbeat/admin"
 	"github.com/onbeat/onbeat/queue"
 	"github.com/onbeat/onbeat/task"
 	"github.com/onbeat/onbeat/testredis"
@@ -36,7 +37,7 @@ func TestTasks_listPagesAndFilters(t *testing.T) {
 	var ids []string
 	after := ""
 	for range 10 {
-		var page listing[taskLine]
+		var page admin.List[admin.Task]
 		s.json(&page, "tasks", "list", "--state", "due", "--type", "job", "--limit", "2", "--after", after)
 		for _, l := range page.Items {
 			ids = append(ids, l.ID)
@@ -48,7 +49,7 @@ func TestTasks_listPagesAndFilters(t *testing.T) {
 	if got := strings.Join(ids, " "); got != "job-0 job-1 job-2 job-3 job-4" {
 		t.Errorf("pages: %s", got)
 	}
-	var page listing[taskLine]
+	var page admin.List[admin.Task]
 	s.json(&page, "tasks", "list", "--queue", "low")
 	if len(page.Items) != 1 || page.Items[0].ID != "now" {
 		t.Errorf("%+v", page)
@@ -166,8 +167,8 @@ func TestTasks_ofEachState(t *testing.T) {
 		t.Errorf("%q", out)
 	}
 	s.must("enqueue", "sleep", "--id", "later", "--payload", `{"for":"1h"}`, "--in", "1h")
-	var got bulk
-	if s.json(&got, "tasks", "cancel", "--all", "--type", "sleep"); got != (bulk{Matched: 2, Changed: 2}) {
+	var got admin.BulkResult
+	if s.json(&got, "tasks", "cancel", "--all", "--type", "sleep"); got != (admin.BulkResult{Matched: 2, Changed: 2}) {
 		t.Errorf("%+v", got)
 	}
 	s.fails(1, []string{"tasks", "show", "later"}, "not found")

@@ -13,7 +13,6 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/rs/zerolog"
 
-	"github.com/onbeat/onbeat"
 	"github.com/onbeat/onbeat/task"
 )
 
@@ -36,17 +35,13 @@ func obeyed(s string) string {
 // haunt writes what onbeat would not, as another program with access to the Redis can.
 func (s *shell) haunt() {
 	s.Helper()
-	c, err := (target{url: s.url, cfg: onbeat.Config{Namespace: s.ns}}).open()
-	if err != nil {
-		s.Fatal(err)
-	}
-	s.Cleanup(c.Close)
+	c := openInside(s.T, s.url, s.ns)
 	dead := task.New("echo", []byte(`"`+strings.TrimSuffix(evil[strings.Index(evil, "\u009b"):], "\xffend")+`"`), task.Key(evil, 1))
 	dead.ID = evil
 	dead.Queue = "q" + evil
 	other := task.New("type"+evil, []byte(evil+"\nid  fake"))
 	other.ID = "plain"
-	if _, _, err := c.Queue().Enqueue(s.Context(), []*task.Task{dead, other}, false); err != nil {
+	if _, _, err := c.queue.Enqueue(s.Context(), []*task.Task{dead, other}, false); err != nil {
 		s.Fatal(err)
 	}
 	p := "onbeat:{" + s.ns + "}:"

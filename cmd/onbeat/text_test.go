@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/onbeat/onbeat/internal/wording"
 )
 
 func TestTable_alignsWhatIsColouredToo(t *testing.T) {
@@ -27,7 +29,7 @@ func TestSpan(t *testing.T) {
 		0: "0ms", 437 * time.Millisecond: "437ms", 4400 * time.Millisecond: "4.4s", 42 * time.Second: "42s", 24*time.Minute + 3*time.Second: "24m3s",
 		26*time.Hour + time.Minute: "26h1m", 75 * time.Hour: "3d3h",
 	} {
-		if got := span(d); got != want {
+		if got := wording.Span(d); got != want {
 			t.Errorf("%v: %s, want %s", d, got, want)
 		}
 	}

@@ -1,4 +1,4 @@
-package main
+package doctor
 
 import (
 	"context"
@@ -9,7 +9,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/onbeat/onbeat"
 	"github.com/onbeat/onbeat/instance"
 	"github.com/onbeat/onbeat/store"
 )
@@ -58,14 +57,14 @@ func (d *doctor) failover(ctx context.Context) {
 // shortestLease is that of an instance that is registered, or that of the config if none says.
 func (d *doctor) shortestLease(ctx context.Context) time.Duration {
 	var shortest time.Duration
-	list, _ := d.Instances().List(ctx) // said elsewhere
-	for _, i := range list {
+	list, _ := d.admin.Instances.List(ctx) // said elsewhere
+	for _, i := range list.Items {
 		if l := time.Duration(i.LeaseMS) * time.Millisecond; l > 0 && (shortest == 0 || l < shortest) {
 			shortest = l
 		}
 	}
 	if shortest == 0 {
-		shortest = d.client.cfg.Lease
+		shortest = d.cfg.Lease
 	}
 	if shortest == 0 {
 		shortest = instance.DefaultLease
@@ -84,7 +83,7 @@ func (d *doctor) downAfter(ctx context.Context) (after time.Duration, err error)
 }
 
 func askSentinel(ctx context.Context, url, master string) (time.Duration, error) {
-	rdb, err := onbeat.Dial(url)
+	rdb, err := store.Dial(url)
 	if err != nil {
 		return 0, err
 	}

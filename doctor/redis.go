@@ -1,4 +1,4 @@
-package main
+package doctor
 
 import (
 	"cmp"
@@ -10,17 +10,18 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/onbeat/onbeat/admin"
 	"github.com/onbeat/onbeat/store"
 )
 
 // server finds the node that holds the namespace, and what runs there.
 func (d *doctor) server(ctx context.Context) {
 	d.info = map[string]string{}
-	switch rdb := d.rdb.(type) {
+	switch rdb := d.cfg.Redis.(type) {
 	case *redis.Client:
 		d.node = rdb
 	case *redis.ClusterClient:
-		node, err := rdb.MasterForKey(ctx, d.Queue().Keys().Meta)
+		node, err := rdb.MasterForKey(ctx, d.q.Keys().Meta)
 		if err != nil {
 			d.fail("server", "is every slot of the cluster served?", "%v", err)
 			return
@@ -69,13 +70,13 @@ func (d *doctor) role(context.Context) {
 	switch role := d.info["role"]; {
 	case role == "":
 	case role != "master":
-		d.fail("role", primaryHint(d.url), "%s of %s", role, d.info["master_host"])
-	case have < d.client.cfg.Durability.Replicas && d.client.cfg.Durability.Strict:
+		d.fail("role", admin.PrimaryHint(d.cfg.URL), "%s of %s", role, d.info["master_host"])
+	case have < d.cfg.Durability.Replicas && d.cfg.Durability.Strict:
 		d.fail("role", "add replicas, or lower durability.replicas: until then nothing is begun",
-			"primary with %d replicas, and strict durability asks for %d", have, d.client.cfg.Durability.Replicas)
-	case have < d.client.cfg.Durability.Replicas:
+			"primary with %d replicas, and strict durability asks for %d", have, d.cfg.Durability.Replicas)
+	case have < d.cfg.Durability.Replicas:
 		d.warn("role", "add replicas, or lower durability.replicas: until then writes are only on the primary",
-			"primary with %d replicas, and durability asks for %d", have, d.client.cfg.Durability.Replicas)
+			"primary with %d replicas, and durability asks for %d", have, d.cfg.Durability.Replicas)
 	case have == 0:
 		d.ok("role", "primary without replicas")
 	default:
@@ -85,7 +86,7 @@ func (d *doctor) role(context.Context) {
 
 // writes tries one, as an instance's first would be.
 func (d *doctor) writes(ctx context.Context) {
-	err := d.Queue().TryWrite(ctx)
+	err := d.q.TryWrite(ctx)
 	d.full = errors.Is(err, store.ErrFull)
 	switch {
 	case err == nil:

@@ -1,4 +1,4 @@
-package main
+package doctor
 
 import (
 	"net/url"
@@ -11,7 +11,7 @@ type sentinels struct {
 	master string
 }
 
-// sentinelsOf reads a URL that [onbeat.Dial] takes. It is nil where that names no sentinels.
+// sentinelsOf reads a URL that [store.Dial] takes. It is nil where that names no sentinels.
 func sentinelsOf(raw string) *sentinels {
 	scheme, rest, _ := strings.Cut(raw, "://")
 	base, kind, _ := strings.Cut(scheme, "-")

@@ -1,4 +1,4 @@
-package main
+package doctor
 
 import (
 	"context"
@@ -6,17 +6,18 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/onbeat/onbeat/admin"
 	"github.com/onbeat/onbeat/queue"
 )
 
 // rights tries all that an instance does, by name.
 func (d *doctor) rights(ctx context.Context) {
-	missing, err := d.Queue().Missing(ctx, queue.AsInstance, d.client.cfg.Durability.Replicas > 0)
+	missing, err := d.q.Missing(ctx, queue.AsInstance, d.cfg.Durability.Replicas > 0)
 	switch rules := strings.Join(missing, " "); {
 	case err != nil:
 		d.fail("rights", "", "%v", err)
 	case rules != "":
-		hint := "ACL SETUSER " + d.user() + " " + rules + " (" + rightsPage + ")"
+		hint := "ACL SETUSER " + d.user() + " " + rules + " (" + admin.RightsPage + ")"
 		if d.node != nil { // it connects, and may be all that it is meant to be: a reader is not to be made an instance unawares
 			hint = "this is not the user of an instance (fine for a producer, a reader or locks); for an instance: " + hint
 		}
@@ -26,13 +27,10 @@ func (d *doctor) rights(ctx context.Context) {
 	}
 }
 
-// rightsPage is where to look for what a user may need.
-const rightsPage = "docs/rights.md has all that each part needs"
-
 // user is who the doctor is to Redis.
 func (d *doctor) user() string {
 	name := ""
-	switch rdb := d.rdb.(type) {
+	switch rdb := d.cfg.Redis.(type) {
 	case *redis.Client:
 		name = rdb.Options().Username
 	case *redis.ClusterClient:

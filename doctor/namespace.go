@@ -1,6 +1,7 @@
-package main
+package doctor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,18 +9,19 @@ import (
 	"strings"
 	"time"
 
-	"github.com/onbeat/onbeat/instance"
+	"github.com/onbeat/onbeat/admin"
+	"github.com/onbeat/onbeat/internal/wording"
 	"github.com/onbeat/onbeat/queue"
 	"github.com/onbeat/onbeat/store"
 )
 
 func (d *doctor) namespaceOverview(ctx context.Context) {
-	n, err := d.Queue().Counts(ctx)
+	n, err := d.q.Counts(ctx)
 	if err != nil {
 		d.fail("namespace", "", "%v", err)
 		return
 	}
-	instances, err := d.Instances().List(ctx)
+	instances, err := d.admin.Instances.List(ctx)
 	if err != nil {
 		d.fail("namespace", "", "%v", err)
 		return
@@ -30,29 +32,39 @@ func (d *doctor) namespaceOverview(ctx context.Context) {
 		overview := fmt.Sprintf("%d schedules, %d due, %d running, %d dead, %d kept", n.Schedules, n.Due+n.Held, n.Running, n.Dead, n.Done)
 		d.ok("namespace", "%s; %d done since ever, %d retries, %d died", overview, n.Finished, n.Retried, n.Died)
 	}
-	live, gone := split(instances)
-	leader := slices.IndexFunc(live, func(i instance.Info) bool { return i.Leader })
+	live, gone := split(instances.Items)
+	since := leaderless(&instances)
+	leader := instances.Leader()
 	switch {
 	case len(live) == 0 && len(gone) > 0:
-		d.fail("instances", "start one: onbeat serve", "none lives: the leases of %s have run out%s", some(gone), d.leaderless(ctx, instances, n.Now))
-	case len(instances) == 0 && (n.Schedules > 0 || n.Due > 0):
+		d.fail("instances", "start one: onbeat serve", "none lives: the leases of %s have run out%s", some(gone), since)
+	case len(instances.Items) == 0 && (n.Schedules > 0 || n.Due > 0):
 		d.warn("instances", "start one: onbeat serve", "none runs, and there is work")
-	case len(instances) == 0:
+	case len(instances.Items) == 0:
 		d.ok("instances", "none runs")
-	case leader < 0:
-		d.warn("instances", "all standby, or not ready yet? see onbeat instances", "%d, and none leads%s", len(live), d.leaderless(ctx, instances, n.Now))
+	case leader == nil:
+		d.warn("instances", "all standby, or not ready yet? see onbeat instances", "%d, and none leads%s", len(live), since)
 	default:
-		d.ok("instances", "%d; %s of release %s leads", len(live), live[leader].ID, dash(live[leader].Release))
+		d.ok("instances", "%d; %s of release %s leads", len(live), leader.ID, cmp.Or(leader.Release, "-"))
 	}
-	if _, err := d.Schedules().List(ctx); err != nil {
+	if _, err := d.admin.Schedules.List(ctx); err != nil {
 		d.warn("schedules", "written by a newer release? upgrade this one", "%v", err)
 	}
 }
 
+// leaderless says since when no instance leads, such as " since 2030-01-31 15:04:05 (12s)". It is "" if one leads, or if that
+// is not known.
+func leaderless(l *admin.InstanceList) string {
+	if l.LeaderlessSince.IsZero() {
+		return ""
+	}
+	return " since " + l.LeaderlessSince.UTC().Format(time.DateTime) + " (" + wording.Span(l.Now.Sub(l.LeaderlessSince)) + ")"
+}
+
 // split parts the instances that live from the IDs of those whose lease has run out: the next heartbeat of a live one drops them.
-func split(instances []instance.Info) (live []instance.Info, gone []string) {
+func split(instances []admin.Instance) (live []admin.Instance, gone []string) {
 	for _, i := range instances {
-		if i.Lease > 0 {
+		if i.LeaseLeftMS > 0 {
 			live = append(live, i)
 		} else {
 			gone = append(gone, i.ID)
@@ -63,8 +75,8 @@ func split(instances []instance.Info) (live []instance.Info, gone []string) {
 
 // keysOverCaps looks for what grows beyond its bound.
 func (d *doctor) keysOverCaps(ctx context.Context) {
-	k := d.Queue().Keys()
-	caps := d.client.cfg.Caps.WithDefaults()
+	k := d.q.Keys()
+	caps := d.cfg.Caps.WithDefaults()
 	var over []string
 	for _, c := range []struct {
 		name   string
@@ -99,9 +111,9 @@ const unhandledHint = "deploy a release that handles them; pause or delete the s
 
 // unhandled looks for work that no instance handles.
 func (d *doctor) unhandled(ctx context.Context) {
-	n, err1 := d.Queue().Counts(ctx)
-	instances, err2 := d.Instances().List(ctx)
-	live, _ := split(instances)
+	n, err1 := d.q.Counts(ctx)
+	instances, err2 := d.admin.Instances.List(ctx)
+	live, _ := split(instances.Items)
 	if err1 != nil || err2 != nil || len(live) == 0 {
 		return // said before
 	}
@@ -121,22 +133,22 @@ func (d *doctor) unhandled(ctx context.Context) {
 	d.ok("handlers", "every due type has one")
 }
 
-// paused says that nobody may begin a task now.
+// paused warns of a pause, in which no instance begins a task.
 func (d *doctor) paused(ctx context.Context) {
-	if until, left, err := d.Instances().Paused(ctx); err == nil && left > 0 {
+	if l, err := d.admin.Instances.List(ctx); err == nil && !l.PausedUntil.IsZero() {
 		d.inPause = true
-		d.warn("pause", "onbeat instances resume ends it", "no instance begins a task until %s (%s yet)", until.Format(time.RFC3339), span(left))
+		d.warn("pause", "onbeat instances resume ends it", "no instance begins a task until %s (%s yet)", l.PausedUntil.Format(time.RFC3339), wording.Span(l.PausedUntil.Sub(l.Now)))
 	}
 }
 
 // lateness looks for work that waits too long for a worker. What no instance handles waits for another reason: see unhandled.
 func (d *doctor) lateness(ctx context.Context) {
-	n, err1 := d.Queue().Counts(ctx)
-	instances, err2 := d.Instances().List(ctx)
+	n, err1 := d.q.Counts(ctx)
+	instances, err2 := d.admin.Instances.List(ctx)
 	if err1 != nil || err2 != nil {
 		return // said before
 	}
-	live, _ := split(instances)
+	live, _ := split(instances.Items)
 	hint := "raise concurrency, or consume: release and more instances"
 	switch {
 	case d.moving:
@@ -158,14 +170,14 @@ func (d *doctor) lateness(ctx context.Context) {
 		}
 	}
 	if late := n.Now.Sub(worst.Head); !worst.Head.IsZero() && late > 10*time.Second {
-		d.warn("lateness", hint, "the oldest due task (%s) has been waiting for %s", worst.Lane.Type, span(late))
+		d.warn("lateness", hint, "the oldest due task (%s) has been waiting for %s", worst.Lane.Type, wording.Span(late))
 		return
 	}
 	d.ok("lateness", "%d overdue", n.Overdue)
 }
 
 func (d *doctor) dead(ctx context.Context) {
-	n, err := d.Queue().Counts(ctx)
+	n, err := d.q.Counts(ctx)
 	switch {
 	case err != nil:
 	case n.Dead > 0:

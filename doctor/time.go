@@ -1,4 +1,4 @@
-package main
+package doctor
 
 import (
 	"context"
@@ -27,7 +27,7 @@ func (d *doctor) latency(ctx context.Context) {
 		if d.bare {
 			return d.node.Eval(ctx, `return redis.call("TIME")`, nil).Err()
 		}
-		err := d.node.Eval(ctx, `return {redis.call("TIME"), redis.call("HGET", KEYS[1], "gen")}`, []string{d.Queue().Keys().Meta}).Err()
+		err := d.node.Eval(ctx, `return {redis.call("TIME"), redis.call("HGET", KEYS[1], "gen")}`, []string{d.q.Keys().Meta}).Err()
 		if errors.Is(err, redis.Nil) {
 			return nil
 		}
@@ -71,7 +71,7 @@ func fine(d time.Duration) string { return d.Round(10 * time.Microsecond).String
 // clock compares the clock here with that of Redis: information only, as nothing hangs on the one here.
 func (d *doctor) clock(ctx context.Context) {
 	asked := time.Now()
-	there, err := d.Queue().Now(ctx)
+	there, err := d.q.Now(ctx)
 	if err != nil {
 		d.fail("clock", "", "%v", err)
 		return

@@ -1,4 +1,4 @@
-package main
+package doctor
 
 import (
 	"context"
@@ -14,14 +14,14 @@ import (
 
 // isEmpty reports whether nothing of onbeat was ever in the namespace: each instance, task and schedule leaves a counter.
 func (d *doctor) isEmpty(ctx context.Context) bool {
-	n, err := d.node.HLen(ctx, d.Queue().Keys().Meta).Result()
+	n, err := d.node.HLen(ctx, d.q.Keys().Meta).Result()
 	return err == nil && n == 0
 }
 
 // emptyHint is what helps against an empty namespace. Its name may be mistyped.
 func (d *doctor) emptyHint(ctx context.Context) string {
 	others := d.otherNamespaces(ctx)
-	switch best := wording.Nearest(d.client.cfg.Namespace, others); {
+	switch best := wording.Nearest(d.cfg.Namespace, others); {
 	case best != "":
 		return "did you mean " + best + "?"
 	case len(others) > 0:
@@ -47,7 +47,7 @@ func (d *doctor) otherNamespaces(ctx context.Context) []string {
 		names = append(names, found...)
 		return nil // the other nodes are searched all the same
 	}
-	if rdb, ok := d.rdb.(*redis.ClusterClient); ok {
+	if rdb, ok := d.cfg.Redis.(*redis.ClusterClient); ok {
 		_ = rdb.ForEachMaster(ctx, search)
 	} else {
 		_ = search(ctx, d.node)

@@ -1,4 +1,4 @@
-package main
+package doctor
 
 import (
 	"context"
@@ -11,17 +11,17 @@ import (
 // damage looks for what something else than onbeat has written, and for schedules of which too much waits.
 func (d *doctor) damage(ctx context.Context) {
 	const day = 24 * time.Hour
-	strange, err := d.Queue().OfAnotherType(ctx)
+	strange, err := d.q.OfAnotherType(ctx)
 	if err != nil {
 		d.fail("damage", "", "%v", err)
 		return
 	}
-	now, err := d.Queue().Now(ctx)
+	now, err := d.q.Now(ctx)
 	if err != nil {
 		d.fail("damage", "", "%v", err)
 		return
 	}
-	events, err := d.Queue().Events(ctx, now.Add(-day), 10_000)
+	events, err := d.q.Events(ctx, now.Add(-day), 10_000)
 	if err != nil {
 		d.fail("damage", "", "%v", err)
 		return

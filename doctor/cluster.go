@@ -1,4 +1,4 @@
-package main
+package doctor
 
 import (
 	"context"
@@ -10,7 +10,7 @@ import (
 )
 
 func (d *doctor) cluster(ctx context.Context) {
-	rdb, speaks := d.rdb.(*redis.ClusterClient)
+	rdb, speaks := d.cfg.Redis.(*redis.ClusterClient)
 	on := d.info["cluster_enabled"] == "1" || speaks // where the user may not ask for INFO
 	switch {
 	case !on:
@@ -45,7 +45,7 @@ func (d *doctor) cluster(ctx context.Context) {
 // move says where the slot of the namespace is on its way from and to, or "". Each node tells only of its own part, and
 // either may be left over from a move that was broken off.
 func (d *doctor) move(ctx context.Context, rdb *redis.ClusterClient) (slot int64, way string) {
-	slot, err := d.node.ClusterKeySlot(ctx, d.Queue().Keys().Meta).Result()
+	slot, err := d.node.ClusterKeySlot(ctx, d.q.Keys().Meta).Result()
 	if err != nil {
 		return 0, ""
 	}

@@ -1,0 +1,152 @@
+package admin
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/onbeat/onbeat/audit"
+	"github.com/onbeat/onbeat/producer"
+	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/task"
+)
+
+// Activity shows what happens in a namespace.
+type Activity interface {
+	// Now returns the time by the clock of Redis, which alone decides.
+	Now(ctx context.Context) (time.Time, error)
+	// Counts counts the tasks, however many there are, at the cost of a few of them.
+	Counts(ctx context.Context) (Counts, error)
+	// Events returns the newest events since a moment (zero: ever), the newest last: at most limit, or 100 if limit is not
+	// positive.
+	Events(ctx context.Context, since time.Time, limit int) (List[Event], error)
+	// Follow calls fn with each event after the one of that ID ("": from now on), until ctx ends or fn returns an error,
+	// which it returns.
+	Follow(ctx context.Context, after string, fn func(Event) error) error
+	// Audit judges every slot of a time; see [audit.Run]. Besides the reports it returns a joined error for schedules that
+	// this release cannot read.
+	Audit(ctx context.Context, o audit.Options) (Audit, error)
+}
+
+// Event is one change of state, such as a new leader or a lost instance.
+type Event struct {
+	ID     string            `json:"id"`
+	At     time.Time         `json:"at"`
+	Event  string            `json:"event"` // its kind: "joined", "leader", "lost", ...
+	Fields map[string]string `json:"fields"`
+}
+
+func eventOf(e *queue.Event) Event { return Event{ID: e.ID, At: e.At, Event: e.Kind, Fields: e.Fields} }
+
+// Counts is the state of a namespace in numbers, as of about Now.
+type Counts struct {
+	Now     time.Time `json:"now"` // by the clock of Redis
+	Due     int64     `json:"due"` // also those that are due later; without those that are held
+	Overdue int64     `json:"overdue"`
+	Held    int64     `json:"held"` // due tasks that wait for their key
+	Running int64     `json:"running"`
+	Dead    int64     `json:"dead"`
+	Done    int64     `json:"done"` // finished tasks that are kept
+
+	// Finished, Retried and Died are totals since the namespace was made.
+	Finished int64 `json:"finished"`
+	Retried  int64 `json:"retried"`
+	Died     int64 `json:"died"`
+
+	Schedules int64  `json:"schedules"`
+	Lanes     []Lane `json:"lanes"`
+}
+
+// Lane counts the due tasks of one queue, type and priority, without those that are held.
+type Lane struct {
+	Queue    string    `json:"queue"`
+	Type     string    `json:"type"`
+	Priority string    `json:"priority"`
+	Due      int64     `json:"due"`
+	Overdue  int64     `json:"overdue"`
+	Head     time.Time `json:"head,omitzero"` // the earliest due time
+}
+
+// Audit is the verdict on every slot of a time.
+type Audit struct {
+	Schedules []audit.Report `json:"schedules"`
+	// LostWrites are the times whose writes Redis has lost.
+	LostWrites []audit.Loss `json:"lost_writes,omitempty"`
+}
+
+// OK reports whether there is something to judge, and all of it is well.
+func (a *Audit) OK() bool {
+	for i := range a.Schedules {
+		if !a.Schedules[i].OK() {
+			return false
+		}
+	}
+	return len(a.Schedules) > 0
+}
+
+// activity is what happens in a namespace on Redis.
+type activity struct {
+	q *queue.Queue
+	s *producer.Schedules
+}
+
+func (a *activity) Now(ctx context.Context) (time.Time, error) { return a.q.Now(ctx) }
+
+func (a *activity) Counts(ctx context.Context) (Counts, error) {
+	n, err := a.q.Counts(ctx)
+	if err != nil {
+		return Counts{}, err
+	}
+	out := Counts{
+		Now: n.Now, Due: n.Due, Overdue: n.Overdue, Held: n.Held, Running: n.Running, Dead: n.Dead, Done: n.Done,
+		Finished: n.Finished, Retried: n.Retried, Died: n.Died, Schedules: n.Schedules, Lanes: make([]Lane, len(n.Lanes)),
+	}
+	for i, l := range n.Lanes {
+		out.Lanes[i] = Lane{
+			Queue: l.Lane.Queue, Type: l.Lane.Type, Priority: l.Lane.Priority.String(), Due: l.Due, Overdue: l.Overdue, Head: l.Head,
+		}
+	}
+	return out, nil
+}
+
+func (a *activity) Events(ctx context.Context, since time.Time, limit int) (List[Event], error) {
+	list, err := a.q.Events(ctx, since, limit)
+	page := List[Event]{Items: make([]Event, len(list))}
+	for i := range list {
+		page.Items[i] = eventOf(&list[i])
+	}
+	return page, err
+}
+
+func (a *activity) Follow(ctx context.Context, after string, fn func(Event) error) error {
+	if err := checkPlace(after); err != nil {
+		return err
+	}
+	return a.q.FollowEvents(ctx, after, func(e queue.Event) error { return fn(eventOf(&e)) })
+}
+
+// checkPlace refuses what is not the ID of an entry of a stream: <ms>-<n>, or only <ms>. "" is allowed.
+func checkPlace(s string) error {
+	ms, n, ok := strings.Cut(s, "-")
+	digits := func(s string) bool { return s != "" && len(s) <= 20 && strings.Trim(s, "0123456789") == "" }
+	if s == "" || digits(ms) && (!ok || digits(n)) {
+		return nil
+	}
+	return &task.FieldError{Field: "after", Value: s, Reason: "not a cursor", Hint: "pass the next of the page before, or the ID of an event"}
+}
+
+func (a *activity) Audit(ctx context.Context, o audit.Options) (Audit, error) {
+	if o.Since <= 0 {
+		o.Since = time.Hour
+	}
+	reports, err := audit.Run(ctx, a.q, a.s, o)
+	out := Audit{Schedules: append([]audit.Report{}, reports...)}
+	if err != nil && len(reports) == 0 {
+		return out, err
+	}
+	var lost error
+	if out.LostWrites, lost = audit.Losses(ctx, a.q, o.Since); lost != nil {
+		return out, lost
+	}
+	return out, err
+}

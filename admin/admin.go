@@ -1,0 +1,71 @@
+package admin
+
+import (
+	"context"
+	"time"
+
+	"github.com/onbeat/onbeat/instance"
+	"github.com/onbeat/onbeat/producer"
+	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/schedule"
+)
+
+// Admin is what people do with a namespace. It is safe for concurrent use, from any process, whichever instance leads.
+type Admin struct {
+	Tasks     Tasks
+	Schedules Schedules
+	Instances Instances
+	Activity  Activity
+}
+
+// Of returns the admin of the namespace that a queue, a producer and a registry share.
+func Of(q *queue.Queue, p *producer.Producer, reg *instance.Registry) *Admin {
+	s := producer.NewSchedules(q, p)
+	return &Admin{
+		Tasks:     &tasks{q: q, p: p},
+		Schedules: &schedules{q: q, s: s},
+		Instances: &instances{q: q, reg: reg},
+		Activity:  &activity{q: q, s: s},
+	}
+}
+
+// List is one page of a list in JSON.
+type List[T any] struct {
+	Items []T `json:"items"`
+	// Next is what to pass as After to read the next page. "": this page is the last.
+	Next string `json:"next,omitempty"`
+}
+
+// ListOf returns a page whose items are never null in JSON.
+func ListOf[T any](items []T, next string) List[T] {
+	return List[T]{Items: append([]T{}, items...), Next: next}
+}
+
+// Duration is a length of time. In JSON it is text, such as "1h30m".
+type Duration time.Duration
+
+// MarshalText writes the duration as people write it.
+func (d Duration) MarshalText() ([]byte, error) {
+	return []byte(schedule.FormatDuration(time.Duration(d))), nil
+}
+
+// UnmarshalText reads what [schedule.ParseDuration] takes.
+func (d *Duration) UnmarshalText(b []byte) error {
+	v, err := schedule.ParseDuration(string(b))
+	*d = Duration(v)
+	return err
+}
+
+type actorKey struct{}
+
+// By returns a context in which changes are made in the name of a person or program, such as "ann@host". Events show the
+// name.
+func By(ctx context.Context, actor string) context.Context {
+	return context.WithValue(ctx, actorKey{}, actor)
+}
+
+// actorOf returns the name that [By] set, or "".
+func actorOf(ctx context.Context) string {
+	name, _ := ctx.Value(actorKey{}).(string)
+	return name
+}

@@ -1,0 +1,122 @@
+package admin
+
+import (
+	"context"
+	"errors"
+
+	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/task"
+)
+
+// Action is what [Tasks.Bulk] does to many tasks.
+type Action string
+
+// The actions, and the states that they apply to.
+const (
+	CancelTasks Action = "cancel" // due, running
+	RetryTasks  Action = "retry"  // dead
+	DeleteTasks Action = "delete" // dead or done, as the filter says; by default dead
+)
+
+// Bulk does one thing to the tasks that a filter matches, a page at a time. To go on, the caller repeats it with After set to the
+// Next of the result. A task that changes its state meanwhile may be met twice or never.
+type Bulk struct {
+	Action Action     `json:"action"`
+	Filter TaskFilter `json:"filter"`
+	DryRun bool       `json:"dry_run,omitempty"` // only count them
+	After  string     `json:"after,omitempty"`
+}
+
+// BulkResult is what came of one page of a [Bulk].
+type BulkResult struct {
+	Matched int `json:"matched"`
+	Changed int `json:"changed"`
+	// Unreadable tasks are of a newer release, or damaged. They are left alone.
+	Unreadable int    `json:"unreadable"`
+	DryRun     bool   `json:"dry_run"`
+	Next       string `json:"next,omitempty"` // "": that was the last page
+}
+
+// Add counts another page.
+func (r *BulkResult) Add(page BulkResult) {
+	r.Matched += page.Matched
+	r.Changed += page.Changed
+	r.Unreadable += page.Unreadable
+	r.DryRun, r.Next = page.DryRun, page.Next
+}
+
+// states returns the states that the action applies to, of those that the filter asks for.
+func (b *Bulk) states() ([]task.State, error) {
+	may, byDefault := []task.State(nil), []task.State(nil)
+	switch b.Action {
+	case CancelTasks:
+		may = []task.State{task.Due, task.Running}
+		byDefault = may
+	case RetryTasks:
+		may = []task.State{task.Dead}
+		byDefault = may
+	case DeleteTasks:
+		may, byDefault = []task.State{task.Dead, task.Done}, []task.State{task.Dead}
+	default:
+		return nil, &task.FieldError{Field: "action", Value: string(b.Action), Reason: "unknown", Hint: "cancel, retry or delete"}
+	}
+	if b.Filter.State == "" {
+		return byDefault, nil
+	}
+	for _, s := range may {
+		if s == b.Filter.State {
+			return []task.State{s}, nil
+		}
+	}
+	return nil, &task.FieldError{Field: "filter.state", Value: string(b.Filter.State), Reason: "the action " + string(b.Action) + " does not apply to it"}
+}
+
+func (t *tasks) Bulk(ctx context.Context, b Bulk) (BulkResult, error) {
+	out := BulkResult{DryRun: b.DryRun}
+	states, err := b.states()
+	if err != nil {
+		return out, err
+	}
+	o := TaskQuery{TaskFilter: b.Filter, Limit: queue.MaxBatch, After: b.After}
+	out.Next, err = t.walk(ctx, o, states, func(p *queue.Page) (int, error) {
+		var readable []*task.Task
+		for i := range p.Tasks {
+			if f := &p.Tasks[i]; f.Unreadable != nil || f.Task.Type == "" {
+				out.Unreadable++
+			} else {
+				readable = append(readable, f.Task)
+			}
+		}
+		out.Matched += len(readable)
+		if b.DryRun {
+			return 0, nil
+		}
+		n, err := t.act(ctx, b.Action, readable)
+		out.Changed += n
+		return 0, err
+	})
+	return out, err
+}
+
+// act does the action to each task, and returns how many it changed. A task that has gone by then, or has another state, is
+// not counted.
+func (t *tasks) act(ctx context.Context, a Action, list []*task.Task) (n int, err error) {
+	if a == RetryTasks {
+		return t.q.Revive(ctx, list)
+	}
+	for _, x := range list {
+		if a == CancelTasks {
+			_, err = t.Cancel(ctx, x.ID)
+		} else {
+			err = t.q.Forget(ctx, x.ID, byHand)
+		}
+		switch {
+		case errors.Is(err, queue.ErrNotFound), errors.As(err, new(*StateError)):
+		case err != nil:
+			return n, err
+		default:
+			n++
+		}
+	}
+	return n, nil
+}

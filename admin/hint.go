@@ -1,0 +1,72 @@
+package admin
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/onbeat/onbeat/store"
+)
+
+// RightsPage is where to look for the rights that a user of Redis needs.
+const RightsPage = "docs/rights.md has all that each part needs"
+
+// Hint returns what a person can do about an error that has a common cause, or "".
+func Hint(err error) string {
+	switch {
+	case errors.Is(err, store.ErrFull):
+		return "nothing was written; raise maxmemory, or see onbeat doctor"
+	case errors.Is(err, store.ErrWrongType):
+		return `"onbeat doctor" names the key; a running leader sets it aside within 30 s`
+	case errors.Is(err, store.ErrDenied) && strings.Contains(err.Error(), "docs/rights.md"): // it says what is missing
+		return ""
+	case store.LacksRight(err):
+		return "the user lacks a right: " + RightsPage
+	case errors.Is(err, store.ErrDenied):
+		return "check the user and password of the Redis URL"
+	case errors.Is(err, store.ErrUnreplicated):
+		return "it is done on the primary, and lost if that is lost now; ask again when replicas are back: onbeat doctor"
+	case OfReplica(err):
+		return namePrimary
+	}
+	return busyHint(err)
+}
+
+// busyHint returns what to do about what Redis cannot do now, or "".
+func busyHint(err error) string {
+	switch {
+	case !errors.Is(err, store.ErrBusy):
+		return ""
+	case store.OfMove(err):
+		return "is the cluster being resharded? it ends with that; a move that was broken off is ended by redis-cli --cluster fix HOST:PORT"
+	case strings.Contains(err.Error(), "CLUSTERDOWN"), strings.Contains(err.Error(), "while the cluster is down"):
+		return "a part of the cluster has no primary: see redis-cli --cluster check HOST:PORT"
+	case strings.Contains(err.Error(), "max number of clients"):
+		return "raise maxclients, or close connections that idle: CLIENT LIST shows whose they are, and timeout closes them"
+	}
+	return ""
+}
+
+// Hints about a Redis that takes no writes. The second is for a URL that names sentinels.
+const (
+	namePrimary  = "name the primary, or use redis-sentinel:// or redis-cluster://"
+	askSentinels = "the sentinels name a replica, or did until now: look at `redis-cli -p 26379 sentinel masters` of each"
+)
+
+// PrimaryHint returns what to do about a Redis of that URL that takes no writes.
+func PrimaryHint(url string) string {
+	if scheme, _, _ := strings.Cut(url, "://"); strings.HasSuffix(scheme, "-sentinel") {
+		return askSentinels
+	}
+	return namePrimary
+}
+
+// OfReplica reports whether a replica was asked to write.
+func OfReplica(err error) bool {
+	return errors.Is(err, store.ErrBusy) && strings.Contains(err.Error(), "READONLY")
+}
+
+// Brief returns the text of an error without the place in a script where it arose, which helps no user.
+func Brief(err error) string {
+	said, _, _ := strings.Cut(err.Error(), " script: ")
+	return said
+}

@@ -1,0 +1,208 @@
+package admin
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/onbeat/onbeat/instance"
+	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/store"
+)
+
+// Instances shows the instances of a namespace, and says which of them shall lead and work.
+type Instances interface {
+	// List returns all registered instances, the highest rank first. They may have changed since.
+	List(ctx context.Context) (InstanceList, error)
+	// Promote makes a release the newest, as if it had been rolled out now. The error matches [queue.ErrNotFound] if no
+	// instance of it is registered, and none was lost lately.
+	Promote(ctx context.Context, release string) (Promoted, error)
+	// Pause lets no instance begin a task for a time of up to [instance.LongestPause]. What runs goes on.
+	Pause(ctx context.Context, d time.Duration) (Pause, error)
+	// Resume ends a pause before its time.
+	Resume(ctx context.Context) error
+}
+
+// Instance is a registered instance.
+type Instance struct {
+	ID         string           `json:"id"`
+	Release    string           `json:"release"`
+	Generation int64            `json:"generation"`
+	Order      int64            `json:"order"`
+	State      string           `json:"state"` // starting, ready or draining
+	Standby    bool             `json:"standby,omitempty"`
+	Leader     bool             `json:"leader"`
+	Epoch      int64            `json:"epoch,omitempty"` // of the leader
+	Lead       instance.Lead    `json:"lead"`
+	Consume    instance.Consume `json:"consume"`
+	Running    int64            `json:"running"`
+	Host       string           `json:"host"`
+	PID        int              `json:"pid"`
+	Started    time.Time        `json:"started"`
+	Types      []string         `json:"types,omitempty"` // the task types that it handles
+	// Concurrency is how many tasks it runs at most; 0 if it does not say.
+	Concurrency int `json:"concurrency,omitempty"`
+	// LeaseMS is how long its lease is; 0 if it does not say. LeaseLeftMS is what is left of it: not above 0 once it has run
+	// out. ProbationLeftMS is what is left of its probation; 0 if it is not on probation.
+	LeaseMS         int64 `json:"lease_ms,omitempty"`
+	LeaseLeftMS     int64 `json:"lease_left_ms"`
+	ProbationLeftMS int64 `json:"probation_left_ms,omitempty"`
+}
+
+// LeaseLeft returns what is left of the lease. It is not above zero once the lease has run out.
+func (i *Instance) LeaseLeft() time.Duration { return time.Duration(i.LeaseLeftMS) * time.Millisecond }
+
+// ProbationLeft returns what is left of the probation; zero if the instance is not on probation.
+func (i *Instance) ProbationLeft() time.Duration {
+	return time.Duration(i.ProbationLeftMS) * time.Millisecond
+}
+
+// InstanceList lists the instances, and says whether they may work and which leads.
+type InstanceList struct {
+	Now   time.Time  `json:"now"` // by the clock of Redis
+	Items []Instance `json:"items"`
+	// PausedUntil is set while no instance may begin a task.
+	PausedUntil time.Time `json:"paused_until,omitzero"`
+	// LeaderlessSince is set while no instance leads: the moment at which the last leader's lease ended, zero if it is not
+	// known.
+	LeaderlessSince time.Time `json:"leaderless_since,omitzero"`
+}
+
+// Leader returns the instance that leads, or nil.
+func (l *InstanceList) Leader() *Instance {
+	for i := range l.Items {
+		if x := &l.Items[i]; x.Leader && x.LeaseLeftMS > 0 {
+			return x
+		}
+	}
+	return nil
+}
+
+// Pause says until when no instance begins a task.
+type Pause struct {
+	Until time.Time `json:"until,omitzero"`
+}
+
+// Promoted is what became of a release that was made the newest.
+type Promoted struct {
+	Release string `json:"release"`
+	Leader  string `json:"leader"` // the instance that leads, of whatever release
+	Leads   bool   `json:"leads"`  // that instance is of this release
+}
+
+// instances are the instances of a namespace on Redis.
+type instances struct {
+	q   *queue.Queue
+	reg *instance.Registry
+}
+
+func (n *instances) List(ctx context.Context) (InstanceList, error) {
+	out := InstanceList{Items: []Instance{}}
+	list, err := n.reg.List(ctx)
+	if err != nil {
+		return out, err
+	}
+	if out.Now, err = n.q.Now(ctx); err != nil {
+		return out, err
+	}
+	for i := range list {
+		out.Items = append(out.Items, instanceOf(&list[i]))
+	}
+	until, left, err := n.reg.Paused(ctx)
+	if err != nil {
+		return out, err
+	}
+	if left > 0 {
+		out.PausedUntil = until
+	}
+	out.LeaderlessSince = n.leaderless(ctx, &out)
+	return out, nil
+}
+
+func instanceOf(i *instance.Info) Instance {
+	return Instance{
+		ID: i.ID, Release: i.Release, Generation: i.Generation, Order: i.Order, State: i.State, Standby: i.Standby,
+		Leader: i.Leader, Epoch: i.Epoch, Lead: i.Lead, Consume: i.Consume, Running: i.Running, Host: i.Host, PID: i.PID,
+		Started: i.Started, Types: i.Types, Concurrency: i.Concurrency, LeaseMS: i.LeaseMS,
+		LeaseLeftMS: i.Lease.Milliseconds(), ProbationLeftMS: i.Probation.Milliseconds(),
+	}
+}
+
+// leaderless returns since when no instance leads: the end of the last leader's lease, because the others may have found out
+// long after. It is zero if an instance leads, or if it is not known.
+func (n *instances) leaderless(ctx context.Context, list *InstanceList) time.Time {
+	var since time.Time
+	if i := slices.IndexFunc(list.Items, func(i Instance) bool { return i.Leader }); i >= 0 {
+		if list.Items[i].LeaseLeftMS > 0 {
+			return time.Time{}
+		}
+		since = list.Now.Add(list.Items[i].LeaseLeft()) // no instance has found out yet
+	} else {
+		events, err := n.q.Events(ctx, time.Time{}, 10_000)
+		if err != nil {
+			return time.Time{}
+		}
+		since = leaderlessIn(events)
+	}
+	if since.After(list.Now) {
+		return time.Time{}
+	}
+	return since
+}
+
+// leaderlessIn finds in events, the newest last, since when no instance leads. It is zero if one does, or if the events do not
+// reach back to it.
+func leaderlessIn(events []queue.Event) time.Time {
+	for i, e := range slices.Backward(events) {
+		switch e.Kind {
+		case "leader":
+			return time.Time{}
+		case "no leader":
+			if ms, ok := msOf(e.Fields["since"]); ok {
+				return ms
+			}
+			for _, l := range slices.Backward(events[:i]) { // an earlier release says it in the event of the lost leader
+				if ms, ok := msOf(l.Fields["lease"]); ok && l.Kind == "lost" && l.Fields["instance"] == e.Fields["instance"] {
+					return ms
+				}
+			}
+			return e.At
+		}
+	}
+	return time.Time{}
+}
+
+func msOf(text string) (time.Time, bool) {
+	n, err := strconv.ParseInt(text, 10, 64)
+	return store.FromMs(n), err == nil && n > 0
+}
+
+func (n *instances) Promote(ctx context.Context, release string) (Promoted, error) {
+	p := Promoted{Release: release}
+	v, err := n.reg.Promote(ctx, release)
+	if err != nil {
+		return p, err
+	}
+	list, err := n.reg.List(ctx)
+	if err != nil {
+		return p, err
+	}
+	p.Leader = v.Leader
+	i := slices.IndexFunc(list, func(i instance.Info) bool { return i.ID == v.Leader })
+	p.Leads = i >= 0 && list[i].Release == release
+	return p, nil
+}
+
+func (n *instances) Pause(ctx context.Context, d time.Duration) (Pause, error) {
+	v, err := n.reg.Pause(ctx, d)
+	if err != nil {
+		return Pause{}, err
+	}
+	return Pause{Until: v.Now.Add(d)}, nil
+}
+
+func (n *instances) Resume(ctx context.Context) error {
+	_, err := n.reg.Pause(ctx, 0)
+	return err
+}

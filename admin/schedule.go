@@ -1,0 +1,99 @@
+package admin
+
+import (
+	"time"
+
+	"github.com/onbeat/onbeat/history"
+	"github.com/onbeat/onbeat/producer"
+	"github.com/onbeat/onbeat/schedule"
+)
+
+// Schedule is a schedule, how far it has come, and how its last runs went.
+type Schedule struct {
+	// Origin is producer.Declared or producer.Applied. Release is the release that declared it.
+	Origin  string `json:"origin"`
+	Release string `json:"release,omitempty"`
+	Paused  bool   `json:"paused"`
+	// Anchor is slot zero. Last is the newest slot that has come, zero before the first. Next is the next slot, zero if there
+	// is none, or while paused.
+	Anchor time.Time `json:"anchor,omitzero"`
+	Last   time.Time `json:"last,omitzero"`
+	Next   time.Time `json:"next,omitzero"`
+	// Runs counts the slots that have come and were not disposed of. Behind counts missed slots that are still to run.
+	Runs   int64 `json:"runs"`
+	Behind int64 `json:"behind,omitempty"`
+	// Retired is set for a schedule that is kept until its release is in force again.
+	Retired *producer.Retirement `json:"retired,omitempty"`
+
+	Definition
+
+	// Latest says how the last runs went; nil if no run of it is in the newest part of the history.
+	Latest *Latest `json:"latest,omitempty"`
+}
+
+// ScheduleDetail is a schedule with what is next and what was last.
+type ScheduleDetail struct {
+	Schedule
+	Upcoming   []Slot `json:"upcoming"`    // the next slots, at most 5; none while paused
+	RecentRuns []Run  `json:"recent_runs"` // the newest first, about 5
+}
+
+// Latest says how the last runs of a schedule went.
+type Latest struct {
+	Run      Run       `json:"run"`                   // the newest that began
+	Failures int       `json:"failures"`              // how many in a row failed, up to Run
+	Success  time.Time `json:"last_success,omitzero"` // when the last successful run began; zero if none is known
+}
+
+// Run is one run of a schedule's task, or the end of a slot that did not run.
+type Run struct {
+	Schedule string    `json:"schedule"`
+	Task     string    `json:"task"`          // its ID
+	Slot     time.Time `json:"slot,omitzero"` // zero if the run was triggered
+	Attempt  int       `json:"attempt,omitempty"`
+	// Began is when an instance claimed it, zero if the slot ended without a run. Took is how long the handler ran. Lag is the
+	// time from the slot until it began; it is left out for a run that was triggered or backfilled.
+	Began    time.Time    `json:"began,omitzero"`
+	Ended    time.Time    `json:"ended,omitzero"`
+	Took     string       `json:"took,omitempty"`
+	Lag      string       `json:"lag,omitempty"`
+	Outcome  history.Word `json:"outcome"`
+	Why      string       `json:"why,omitempty"`   // why a slot did not run
+	Error    string       `json:"error,omitempty"` // of a failed run, cut to 200 bytes
+	Instance string       `json:"instance,omitempty"`
+	Release  string       `json:"release,omitempty"` // of that instance
+}
+
+// Grid returns the schedule's grid with its present anchor.
+func (s *Schedule) Grid() (schedule.Grid, error) {
+	r := s.Rule()
+	return r.Grid(s.Anchor)
+}
+
+func scheduleOf(s *producer.Status) Schedule {
+	return Schedule{
+		Origin: s.Origin, Release: s.Release, Paused: s.Paused, Anchor: s.Anchor, Last: s.Last, Next: s.Next, Runs: s.Runs,
+		Behind: s.Behind, Retired: s.Retired, Definition: DefinitionOf(&s.Schedule),
+	}
+}
+
+func runOf(r *producer.Run) Run {
+	out := Run{
+		Schedule: r.Schedule, Task: r.Task, Slot: r.Slot, Attempt: r.Attempt, Began: r.Began, Ended: r.Ended(), Outcome: r.Outcome,
+		Why: r.Why, Error: r.Error, Instance: r.Instance, Release: r.Release,
+	}
+	if r.Took != 0 {
+		out.Took = r.Took.String()
+	}
+	if r.OnGrid() {
+		out.Lag = r.Lag.String()
+	}
+	return out
+}
+
+func latestOf(l *producer.Latest) *Latest {
+	if l == nil {
+		return nil
+	}
+	return &Latest{Run: runOf(&l.Run), Failures: l.Failures, Success: l.Success}
+}

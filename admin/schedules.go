@@ -1,0 +1,222 @@
+package admin
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/onbeat/onbeat/producer"
+	"github.com/onbeat/onbeat/queue"
+)
+
+// Schedules shows and changes schedules. A change holds for every slot after the call returned. Where a name is unknown, the
+// error matches [queue.ErrNotFound].
+type Schedules interface {
+	// Get returns a schedule, also one that was retired and may come back.
+	Get(ctx context.Context, name string) (ScheduleDetail, error)
+	// List returns all schedules by name. Besides them it returns a joined error for those that it cannot read because a newer
+	// release wrote them.
+	List(ctx context.Context) (List[Schedule], error)
+	// Runs returns a page of what became of a schedule's tasks, or of those of all schedules if name is "": at least limit
+	// (default 20) if there are as many, newest first.
+	Runs(ctx context.Context, name string, limit int, after string) (List[Run], error)
+	// Slots returns the next slots of a schedule from a moment on, itself included; from now if it is zero. A paused schedule
+	// has slots too, which are not run.
+	Slots(ctx context.Context, name string, from time.Time, count int) (Preview, error)
+
+	// Plan says what Apply would do now. It writes nothing.
+	Plan(ctx context.Context, s producer.Schedule) (Plan, error)
+	// Apply makes a schedule, or changes the one of that name. A schedule that a release declared is changed too, until that
+	// release's next leader declares it again.
+	Apply(ctx context.Context, s producer.Schedule) (Plan, error)
+	// Pause stops a schedule, and reports whether it was running.
+	Pause(ctx context.Context, name string) (bool, error)
+	// Resume lets a paused schedule go on, on its old grid, and reports whether it was paused.
+	Resume(ctx context.Context, name string) (bool, error)
+	// Trigger runs a schedule's task once, now, outside its grid, and returns the task's ID. A payload other than nil
+	// replaces the schedule's.
+	Trigger(ctx context.Context, name string, payload json.RawMessage) (string, error)
+	// Backfill runs the task of every slot of a time; see [producer.Schedules.Backfill].
+	Backfill(ctx context.Context, name string, b producer.Backfilling) (Backfilled, error)
+	// Delete deletes a schedule, and returns what it was. Tasks of slots that have come stay. What a release declares, its
+	// next leader makes again.
+	Delete(ctx context.Context, name string) (Schedule, error)
+}
+
+// Plan is what [Schedules.Apply] did or would do.
+type Plan struct {
+	Name string `json:"name"`
+	// Result is what was done, "made", "changed" or "unchanged", or what would be: "would make", "would change".
+	Result string `json:"result"`
+	// Changes are the fields that change, by name. They are empty if the stored schedule cannot be read because a newer
+	// release wrote it.
+	Changes []producer.FieldChange `json:"changes,omitempty"`
+	// Declared says that a release declares the schedule: its next leader puts its own definition back. DeclaredBy is that
+	// release, if it has a name.
+	Declared   bool   `json:"declared,omitempty"`
+	DeclaredBy string `json:"declared_by,omitempty"`
+}
+
+// Backfilled is the result of a backfill.
+type Backfilled struct {
+	Name  string `json:"name"`
+	Slots int    `json:"slots"` // how many slots the time has
+	Added int    `json:"added"` // how many were added; an earlier backfill has run the others, or they still wait
+}
+
+// shown is how many slots and runs a [ScheduleDetail] has.
+const shown = 5
+
+// schedules are the schedules of a namespace on Redis.
+type schedules struct {
+	q *queue.Queue
+	s *producer.Schedules
+}
+
+func (s *schedules) Get(ctx context.Context, name string) (ScheduleDetail, error) {
+	var d ScheduleDetail
+	status, now, err := s.status(ctx, name)
+	if err != nil {
+		return d, err
+	}
+	latest, err := s.s.Latest(ctx, []string{name})
+	if err != nil {
+		return d, err
+	}
+	runs, err := s.Runs(ctx, name, shown, "")
+	d = ScheduleDetail{Schedule: scheduleOf(&status), Upcoming: upcoming(&status, now), RecentRuns: runs.Items}
+	d.Latest = latestOf(latest[name])
+	return d, err
+}
+
+// status reads a schedule, also a retired one.
+func (s *schedules) status(ctx context.Context, name string) (producer.Status, time.Time, error) {
+	now, err := s.q.Now(ctx)
+	if err != nil {
+		return producer.Status{}, now, err
+	}
+	status, err := s.s.Get(ctx, name)
+	if errors.Is(err, queue.ErrNotFound) {
+		if was, err2 := s.s.Retired(ctx, name); err2 == nil {
+			return was, now, nil
+		}
+	}
+	return status, now, err
+}
+
+// upcoming returns the next slots. A paused schedule has none.
+func upcoming(s *producer.Status, now time.Time) []Slot {
+	grid, err := s.Grid()
+	if err != nil || s.Next.IsZero() {
+		return []Slot{}
+	}
+	left := int64(shown)
+	if s.Schedule.MaxRuns > 0 {
+		left = min(left, s.Schedule.MaxRuns-s.Runs)
+	}
+	return PreviewOf(s.Schedule.Rule, s.Schedule.Name, grid, s.Next.Add(-time.Millisecond), now, int(max(left, 1))).Slots
+}
+
+func (s *schedules) List(ctx context.Context) (List[Schedule], error) {
+	list, unread := s.s.List(ctx)
+	if list == nil && unread != nil {
+		return ListOf[Schedule](nil, ""), unread
+	}
+	names := make([]string, len(list))
+	for i := range list {
+		names[i] = list[i].Schedule.Name
+	}
+	latest, err := s.s.Latest(ctx, names)
+	if err != nil {
+		return ListOf[Schedule](nil, ""), err
+	}
+	page := List[Schedule]{Items: make([]Schedule, len(list))}
+	for i := range list {
+		page.Items[i] = scheduleOf(&list[i])
+		page.Items[i].Latest = latestOf(latest[names[i]])
+	}
+	return page, unread
+}
+
+func (s *schedules) Runs(ctx context.Context, name string, limit int, after string) (List[Run], error) {
+	if err := checkPlace(after); err != nil {
+		return ListOf[Run](nil, ""), err
+	}
+	runs, next, err := s.s.Runs(ctx, name, after, limit)
+	page := List[Run]{Items: make([]Run, len(runs)), Next: next}
+	for i := range runs {
+		page.Items[i] = runOf(&runs[i])
+	}
+	return page, err
+}
+
+func (s *schedules) Slots(ctx context.Context, name string, from time.Time, count int) (Preview, error) {
+	now, err := s.q.Now(ctx)
+	if err != nil {
+		return Preview{}, err
+	}
+	status, err := s.s.Get(ctx, name)
+	if err != nil {
+		return Preview{}, err
+	}
+	grid, err := status.Grid()
+	if err != nil {
+		return Preview{}, err
+	}
+	if from.IsZero() {
+		from = now
+	}
+	if r := &status.Schedule; r.MaxRuns > 0 {
+		count = int(min(int64(count), max(r.MaxRuns-status.Runs, 0)))
+	}
+	return PreviewOf(status.Schedule.Rule, name, grid, from.Add(-time.Millisecond), now, count), nil
+}
+
+func (s *schedules) Plan(ctx context.Context, want producer.Schedule) (Plan, error) {
+	plan, err := s.s.Plan(ctx, want)
+	out := Plan{Name: want.Name, Result: string(plan.Result), Changes: plan.Changes}
+	switch plan.Result {
+	case producer.Made:
+		out.Result = "would make"
+	case producer.Changed:
+		out.Result = "would change"
+		out.Declared, out.DeclaredBy = plan.Declared, plan.Release
+	}
+	return out, err
+}
+
+func (s *schedules) Apply(ctx context.Context, want producer.Schedule) (Plan, error) {
+	was, _ := s.s.Get(ctx, want.Name) // Apply itself judges one that is new, or cannot be read
+	did, err := s.named(ctx).Apply(ctx, want)
+	out := Plan{Name: want.Name, Result: string(did)}
+	if did == producer.Changed && was.Origin == producer.Declared {
+		out.Declared, out.DeclaredBy = true, was.Release
+	}
+	return out, err
+}
+
+func (s *schedules) Pause(ctx context.Context, name string) (bool, error) {
+	return s.named(ctx).Pause(ctx, name)
+}
+
+func (s *schedules) Resume(ctx context.Context, name string) (bool, error) {
+	return s.named(ctx).Resume(ctx, name)
+}
+
+func (s *schedules) Trigger(ctx context.Context, name string, payload json.RawMessage) (string, error) {
+	return s.named(ctx).Trigger(ctx, name, payload)
+}
+
+func (s *schedules) Backfill(ctx context.Context, name string, b producer.Backfilling) (Backfilled, error) {
+	got, err := s.named(ctx).Backfill(ctx, name, b)
+	return Backfilled{Name: name, Slots: got.Slots, Added: got.Added}, err
+}
+
+func (s *schedules) Delete(ctx context.Context, name string) (Schedule, error) {
+	was, _ := s.s.Get(ctx, name) // Delete itself judges one that cannot be read
+	return scheduleOf(&was), s.named(ctx).Delete(ctx, name)
+}
+
+// named returns the schedules as the actor of the context changes them.
+func (s *schedules) named(ctx context.Context) *producer.Schedules { return s.s.By(actorOf(ctx)) }

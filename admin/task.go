@@ -1,0 +1,85 @@
+package admin
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/schedule"
+	"github.com/onbeat/onbeat/task"
+)
+
+// Task is a task and its state when it was read. The task may have moved since.
+type Task struct {
+	ID    string     `json:"id"`
+	Type  string     `json:"type"`
+	State task.State `json:"state"`
+	// Held is set for a due task that waits for its key.
+	Held     bool      `json:"held,omitempty"`
+	Queue    string    `json:"queue"`
+	Priority string    `json:"priority"`
+	Due      time.Time `json:"due,omitzero"`
+	// At depends on the state: when the task is due, was claimed, or died, or until when it is kept.
+	At       time.Time `json:"at,omitzero"`
+	Schedule string    `json:"schedule,omitempty"`
+	Slot     time.Time `json:"slot,omitzero"`
+	// Attempts counts the attempts that have ended. Attempt is the number of the one that runs.
+	Attempts    int             `json:"attempts"`
+	Attempt     int             `json:"attempt,omitempty"`
+	MaxAttempts int             `json:"max_attempts"`
+	Instance    string          `json:"instance,omitempty"`
+	Fence       int64           `json:"fence,omitempty"`
+	Key         string          `json:"key,omitempty"`
+	Created     time.Time       `json:"created,omitzero"`
+	Timeout     string          `json:"timeout"`
+	Payload     json.RawMessage `json:"payload,omitempty"`
+	// PayloadText is a payload that is not JSON.
+	PayloadText string         `json:"payload_text,omitempty"`
+	Failures    []task.Failure `json:"failures,omitempty"`
+	// Unreadable says why the task's record cannot be read. Then only ID, State and At are known.
+	Unreadable string `json:"unreadable,omitempty"`
+}
+
+func taskOf(f *queue.Found) Task {
+	t := f.Task
+	if f.Unreadable != nil {
+		return Task{ID: t.ID, State: f.State, At: f.At, Unreadable: f.Unreadable.Error()}
+	}
+	out := Task{
+		ID: t.ID, Type: t.Type, State: f.State, Held: f.Held, Queue: t.QueueName(), Priority: t.Priority.String(),
+		Due: t.Due, At: f.At, Schedule: t.Schedule, Slot: t.Slot, Attempts: t.Attempts, Attempt: t.Attempt,
+		MaxAttempts: t.AttemptsAllowed(), Instance: t.Instance, Fence: t.Fence, Key: t.Key, Created: t.Created,
+		Timeout: schedule.FormatDuration(t.RunTimeout()), Failures: t.Failures,
+	}
+	if json.Valid(t.Payload) {
+		out.Payload = t.Payload
+	} else {
+		out.PayloadText = string(t.Payload)
+	}
+	return out
+}
+
+// StateError reports that a task is in a state in which the call can do nothing.
+type StateError struct {
+	ID    string
+	State task.State // the state that the task is in
+	Want  task.State // the state that the call needs; "": one that has not ended
+}
+
+// Error says which state the task is in.
+func (e *StateError) Error() string {
+	if e.Want == "" {
+		return fmt.Sprintf("task %q: is %s already", e.ID, e.State)
+	}
+	return fmt.Sprintf("task %q: is %s, not %s", e.ID, e.State, e.Want)
+}
+
+// Enqueued says what became of one task that was to be added.
+type Enqueued struct {
+	// ID is that of the task, or of the task that took its place.
+	ID    string `json:"id"`
+	Added bool   `json:"added"`
+	// Taken says what the other task holds: "id" or "unique". Empty if the task was added.
+	Taken string `json:"taken,omitempty"`
+}

@@ -1,0 +1,187 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/onbeat/onbeat/producer"
+	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/task"
+)
+
+// Tasks adds, shows and changes tasks.
+type Tasks interface {
+	// Enqueue adds tasks, in one batch, and returns what became of each. A task whose ID or unique key is taken is not added;
+	// that is no error. The error says how far the batch came; see [producer.Producer.EnqueueAll].
+	Enqueue(ctx context.Context, list []*task.Task) ([]Enqueued, error)
+	// Get finds a task in any state. The error matches [queue.ErrNotFound] if there is none.
+	Get(ctx context.Context, id string) (Task, error)
+	// List reads a page of tasks. A page may be short, even empty, and still have a Next.
+	List(ctx context.Context, o TaskQuery) (List[Task], error)
+	// Cancel removes a due task, or asks the instance that runs it to stop. It returns the state in which it found the task.
+	// It returns a [*StateError] for a task that has ended.
+	Cancel(ctx context.Context, id string) (task.State, error)
+	// Retry makes a dead task due again. It returns a [*StateError] for a task in another state.
+	Retry(ctx context.Context, id string) error
+	// Delete is Cancel that also forgets a task that has ended.
+	Delete(ctx context.Context, id string) (task.State, error)
+	// Bulk does one thing to a page of the tasks that a filter matches; see [Bulk].
+	Bulk(ctx context.Context, b Bulk) (BulkResult, error)
+}
+
+// TaskFilter says which tasks are meant. An empty field means any.
+type TaskFilter struct {
+	State    task.State `json:"state,omitempty"`
+	Queue    string     `json:"queue,omitempty"`
+	Type     string     `json:"type,omitempty"`
+	Schedule string     `json:"schedule,omitempty"`
+}
+
+// TaskQuery says which page of tasks to list.
+type TaskQuery struct {
+	TaskFilter
+	// Limit is the most tasks on the page, up to 1,000. Default 100.
+	Limit int
+	// After is the Next of the page before.
+	After string
+}
+
+// byHand is the reason given for what a person cancels.
+const byHand = "cancelled by hand"
+
+// listed are the states in the order in which tasks of any state are listed.
+var listed = []task.State{task.Running, task.Due, task.Dead, task.Done}
+
+// tasks are the tasks of a namespace on Redis.
+type tasks struct {
+	q *queue.Queue
+	p *producer.Producer
+}
+
+func (t *tasks) Enqueue(ctx context.Context, list []*task.Task) ([]Enqueued, error) {
+	if len(list) == 1 { // concurrent calls share round trips
+		id, err := t.p.Enqueue(ctx, list[0])
+		if err != nil && !errors.Is(err, queue.ErrDuplicate) {
+			return nil, err
+		}
+		return []Enqueued{enqueuedOf(id, err)}, nil
+	}
+	results, err := t.p.EnqueueAll(ctx, list)
+	out := make([]Enqueued, len(results))
+	for i, r := range results {
+		out[i] = enqueuedOf(r.ID, r.Err)
+	}
+	return out, err
+}
+
+func enqueuedOf(id string, err error) Enqueued {
+	e := Enqueued{ID: id, Added: err == nil}
+	var taken *queue.Refused
+	if errors.As(err, &taken) {
+		e.Taken = taken.By
+	}
+	return e
+}
+
+func (t *tasks) Get(ctx context.Context, id string) (Task, error) {
+	f, err := t.q.Task(ctx, id)
+	if err != nil {
+		return Task{}, err
+	}
+	return taskOf(&f), nil
+}
+
+func (t *tasks) List(ctx context.Context, o TaskQuery) (List[Task], error) {
+	page := ListOf[Task](nil, "")
+	if o.Limit <= 0 {
+		o.Limit = 100
+	}
+	o.Limit = min(o.Limit, 1000)
+	var err error
+	page.Next, err = t.walk(ctx, o, listed, func(p *queue.Page) (int, error) {
+		for i := range p.Tasks {
+			page.Items = append(page.Items, taskOf(&p.Tasks[i]))
+		}
+		return o.Limit - len(page.Items), nil
+	})
+	return page, err
+}
+
+// walk reads tasks, one state after the other, until fn wants no more: fn returns how many it still wants. A page that has a
+// next one ends the walk too, even if it is short, because queue.List found it costly to look further. walk returns where to
+// go on.
+func (t *tasks) walk(ctx context.Context, o TaskQuery, states []task.State, fn func(*queue.Page) (int, error)) (next string, err error) {
+	if o.State != "" {
+		if _, err := task.ParseState(string(o.State)); err != nil {
+			return "", err
+		}
+		states = []task.State{o.State}
+	}
+	at, after, err := startOf(states, o.After)
+	if err != nil {
+		return "", err
+	}
+	left := o.Limit
+	for ; at < len(states); at++ {
+		p, err := t.q.List(ctx, states[at], queue.ListOptions{Queue: o.Queue, Type: o.Type, Schedule: o.Schedule, Limit: left, After: after})
+		if err != nil {
+			return "", err
+		}
+		if left, err = fn(&p); err != nil {
+			return "", err
+		}
+		if p.Next != "" {
+			return string(states[at]) + "." + p.Next, nil
+		}
+		if after = ""; left <= 0 && at+1 < len(states) {
+			return string(states[at+1]) + ".", nil
+		}
+	}
+	return "", nil
+}
+
+// startOf reads a cursor: the state whose tasks come next, and the place among them.
+func startOf(states []task.State, cursor string) (at int, after string, err error) {
+	if cursor == "" {
+		return 0, "", nil
+	}
+	name, after, ok := strings.Cut(cursor, ".")
+	for i, s := range states {
+		if ok && name == string(s) {
+			return i, after, nil
+		}
+	}
+	return 0, "", &task.FieldError{Field: "after", Value: cursor, Reason: "not a cursor of this list", Hint: "pass the next of the page before, with the same filters"}
+}
+
+func (t *tasks) Cancel(ctx context.Context, id string) (task.State, error) {
+	was, err := t.q.Cancel(ctx, id, byHand, false)
+	if err == nil && was != task.Due && was != task.Running {
+		err = &StateError{ID: id, State: was}
+	}
+	return was, err
+}
+
+func (t *tasks) Delete(ctx context.Context, id string) (task.State, error) {
+	return t.q.Cancel(ctx, id, byHand, true)
+}
+
+func (t *tasks) Retry(ctx context.Context, id string) error {
+	found, err := t.q.Task(ctx, id)
+	if err != nil {
+		return err
+	}
+	if found.Unreadable != nil {
+		return fmt.Errorf("task %q: %w (a newer release wrote it, or it is damaged: no instance here can run it)", id, found.Unreadable)
+	}
+	n := 0
+	if found.State == task.Dead {
+		n, err = t.q.Revive(ctx, []*task.Task{found.Task})
+	}
+	if err == nil && n == 0 {
+		err = &StateError{ID: id, State: found.State, Want: task.Dead}
+	}
+	return err
+}

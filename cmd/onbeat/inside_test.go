@@ -1,0 +1,36 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/onbeat/onbeat"
+	"github.com/onbeat/onbeat/queue"
+)
+
+// inside is a namespace as its instances see it.
+type inside struct {
+	*onbeat.Dispatcher
+	rdb   redis.UniversalClient
+	queue *queue.Queue
+}
+
+func openInside(t *testing.T, url, namespace string) *inside {
+	t.Helper()
+	at := target{url: url, cfg: onbeat.Config{Namespace: namespace}}
+	rdb, err := at.dial()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = rdb.Close() })
+	d, err := at.dispatcher(rdb)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q, err := queue.New(rdb, queue.Partition{Namespace: namespace}, queue.Caps{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &inside{d, rdb, q}
+}

@@ -1,0 +1,15 @@
+package onbeat
+
+import (
+	"github.com/onbeat/onbeat/instance"
+	"github.com/onbeat/onbeat/producer"
+	"github.com/onbeat/onbeat/queue"
+)
+
+// Tests look at what callers do not get.
+
+func (d *Dispatcher) Queue() *queue.Queue { return d.q }
+
+func (d *Dispatcher) Instances() *instance.Registry { return d.reg }
+
+func (d *Dispatcher) Schedules() *producer.Schedules { return producer.NewSchedules(d.q, d.producer) }
