@@ -275,7 +275,7 @@ func TestExec_refuses(t *testing.T) {
 		`{"command":["a"],"env":{"A":"x\u0000"}}`: `payload.env "A": its value has a NUL character (leave it out)`,
 		`{"command":["a"],"env":{"A":"","ONBEAT_TASK_ID":"x"}}`: `payload.env "ONBEAT_TASK_ID": is set by onbeat and cannot be overridden (leave it out)`,
 		`{"command":["a"],"env":{"TRACEPARENT":"x"}}`:           `payload.env "TRACEPARENT": is set by onbeat and cannot be overridden (leave it out)`,
-		`{"command":["a"],"cwd":"/"}`:                           "payload.cwd: unknown field (known are command, env, dir, stdin)",
+		`{"command":["a"],"cwd":"/"}`:                           "payload.cwd: unknown field (known: command, env, dir, stdin)",
 	} {
 		if err := h.(handlers.PayloadChecker).CheckPayload([]byte(p)); !errors.Is(err, task.ErrInvalid) || err.Error() != want {
 			t.Errorf("%s: %v\nwant %s", p, err, want)

@@ -38,7 +38,7 @@ func All(r io.Reader, name, field string) ([]byte, error) {
 		return nil, err
 	}
 	if len(data) > MaxSize {
-		return nil, refuse(field, name, fmt.Sprintf("larger than %d MiB", MaxSize>>20), "split it, or name the file that you mean")
+		return nil, refuse(field, name, fmt.Sprintf("larger than %d MiB", MaxSize>>20), "split it, or pass the right file")
 	}
 	return data, nil
 }
