@@ -10,7 +10,7 @@ func TestEnqueue_saysThatAKeyIsReserved(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
 	s.fails(2, []string{"enqueue", "echo", "--key", "schedule:x"},
-		`key "schedule:x": keys that begin with schedule: are reserved (choose another beginning)`)
+		`key "schedule:x": keys that begin with schedule: are reserved (begin it with something else)`)
 }
 
 func TestCommands_sayWhatToDoAboutAKeyOfAnotherType(t *testing.T) {
