@@ -188,7 +188,7 @@ func TestServe_isInAHurryAtTheSecondSignal(t *testing.T) {
 	s.must("enqueue", "sleep", "--payload", `{"for":"1h"}`, "--id", "long")
 	testredis.Eventually(t, 20*time.Second, func() bool { return strings.Contains(s.must("tasks", "list", "--state", "running"), "long") }, "it does not run")
 	p.signal(syscall.SIGTERM)
-	p.logs("finishing what runs")
+	p.logs("finishing running tasks")
 	time.Sleep(2 * sameSignal) // before that it would be the same
 	p.logs("stopping: a second signal (Ctrl-C) hands back running tasks, and stops at once")
 	p.signal(syscall.SIGTERM)
