@@ -224,11 +224,11 @@ func (d *Dispatcher) Schedule(name string, rule schedule.Rule, typ string, paylo
 
 // errOption refuses an option that would otherwise be ignored.
 var errOption = &task.FieldError{
-	Field: "options", Reason: "one that the tasks of a schedule cannot have",
-	Hint: "queue, priority, timeout, attempts and backoff; the rule says when, and its overlap how many at once",
+	Field: "options", Reason: "at least one does not apply to the tasks of a schedule",
+	Hint: "use queue, priority, timeout, attempts and backoff; the rule says when tasks run, and its overlap how many at once",
 }
 
-var errTwice = &task.FieldError{Field: "name", Reason: "declared twice", Hint: "give each schedule a name of its own"}
+var errTwice = &task.FieldError{Field: "name", Reason: "declared twice", Hint: "give each schedule its own name"}
 
 func (d *Dispatcher) refuse(err error) error {
 	d.mu.Lock()

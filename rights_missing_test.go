@@ -70,7 +70,7 @@ func TestRun_namesARightThatIsTakenAway(t *testing.T) {
 			for found := false; !found; {
 				select {
 				case line := <-said:
-					found = strings.Contains(line, "the user lacks "+want+"; docs/rights.md") && strings.Contains(line, "does not let this instance in any more")
+					found = strings.Contains(line, "the user lacks "+want+"; docs/rights.md") && strings.Contains(line, "redis refuses this instance")
 				case <-time.After(patience):
 					t.Fatalf("%s is not named", want)
 				}

@@ -33,7 +33,7 @@ func (c *Config) setLog() error {
 	case c.Slog == nil:
 		return nil
 	case !reflect.ValueOf(c.Log).IsZero():
-		return &task.FieldError{Field: "Slog", Reason: "is set, and so is Log", Hint: "set Log (zerolog) or Slog (log/slog), not both"}
+		return &task.FieldError{Field: "Slog", Reason: "is set, and Log is set too", Hint: "set Log (zerolog) or Slog (log/slog), not both"}
 	}
 	c.Log = Slog(c.Slog)
 	return nil
@@ -96,7 +96,7 @@ func slogFields(line []byte) ([]slog.Attr, error) {
 		return nil, err
 	}
 	if v.Kind() != slog.KindGroup {
-		return nil, errors.New("a line of the log is not an object")
+		return nil, errors.New("a log line is not a JSON object")
 	}
 	return v.Group(), nil
 }

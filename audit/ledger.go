@@ -148,7 +148,7 @@ func (l *ledger) note(n history.Note) {
 			l.noteSlot(s, n)
 		} else if !n.Claimed.IsZero() && !l.onGrid(n.Slot) {
 			l.stray++
-			l.strays = keep(l.strays, Break{Slot: n.Slot, Verdict: OffGrid, Detail: "ran, and is on no grid that the schedule had then"})
+			l.strays = keep(l.strays, Break{Slot: n.Slot, Verdict: OffGrid, Detail: "ran for a time that was no slot of the schedule"})
 		}
 	}
 }

@@ -179,7 +179,7 @@ func (a *auditor) was(n history.Note) {
 			return
 		}
 	}
-	a.unread = append(a.unread, fmt.Errorf("schedule %q: the rule that it had until %s: %w", n.Schedule, n.At.Format(time.RFC3339), err))
+	a.unread = append(a.unread, fmt.Errorf("schedule %q: its rule until %s: %w", n.Schedule, n.At.Format(time.RFC3339), err))
 }
 
 // complete adds the rule that a schedule has now; nil stands for a deleted one.

@@ -209,12 +209,12 @@ func (l *ledger) detail(s *slot, v Verdict) string {
 	case Early:
 		return fmt.Sprintf("claimed %d ms before it was due", -s.lag)
 	case Duplicated:
-		return "ran again though nothing had gone wrong with the run before"
+		return "ran again though nothing went wrong with the run before"
 	case Lost:
 		if s.state == again {
-			return fmt.Sprintf("attempt %d was to be followed by another, and its task is gone", max(s.attempt, 1))
+			return fmt.Sprintf("attempt %d should be followed by another, but its task is gone", max(s.attempt, 1))
 		}
-		return "nothing says what became of it, and its task is neither due nor running"
+		return "the history has no outcome for it, and its task is neither due nor running"
 	}
 	return ""
 }

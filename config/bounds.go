@@ -29,7 +29,7 @@ func (f *document) bound(line int, reason, hint string) error {
 // checkText refuses a text that would take too long to cut into tokens.
 func (f *document) checkText(data []byte) error {
 	if len(data) > maxFile {
-		return f.bound(0, fmt.Sprintf("larger than %d MiB", maxFile>>20), "split it, or name the file that you mean")
+		return f.bound(0, fmt.Sprintf("larger than %d MiB", maxFile>>20), "split it, or pass the right file")
 	}
 	if bytes.IndexByte(data, 0) >= 0 {
 		return f.bound(0, "not a text file", "a config file is YAML")
@@ -43,7 +43,7 @@ func (f *document) checkText(data []byte) error {
 		}
 		run++
 		if work += 2*run - 1; work > maxBlankWork {
-			return f.bound(line, "too many blank lines in a row", "leave some out")
+			return f.bound(line, "too many blank lines in a row", "remove some")
 		}
 	}
 	return nil

@@ -17,7 +17,7 @@ import (
 // The schedules are those of an instance of the program: their task types have to be ones that the program brings.
 func (f *File) Check() error {
 	if f.Alone {
-		return Problems{&Problem{f.Name, f.doc.firstLine(), &invalid{"a list, where a mapping belongs", "a config has its schedules under schedules:"}}}
+		return Problems{&Problem{f.Name, f.doc.firstLine(), &invalid{"the file is a list, and a config is a mapping", "put the list under schedules:"}}}
 	}
 	list := slices.Clone(f.problems)
 	for _, check := range []func() error{
@@ -38,7 +38,7 @@ func (f *File) Lacking() error { return slices.Clone(f.lacking).sorted() }
 
 // CheckExec refuses a file that needs the exec handler, unless the command line allows that.
 func (f *File) CheckExec(allowed bool) error {
-	const hint = "start with --allow-exec if whoever can enqueue may run programs here"
+	const hint = "start with --allow-exec if every caller that can enqueue may run programs here"
 	if allowed {
 		return nil
 	}

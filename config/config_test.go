@@ -136,28 +136,28 @@ var badConfigs = []struct{ name, yaml, want string }{
 	{"unknown field of redis", "redis: {uri: x}\n", "x.yaml:1: redis.uri: unknown field (did you mean url?)"},
 	{"unknown field of a schedule", "schedules:\n  - name: a\n    evry: 1s\n    task: echo\n", "x.yaml:3: schedules[0].evry: unknown field (did you mean every?)"},
 	{"unknown field of backoff", "schedules:\n  - {name: a, every: 1s, task: echo, backoff: {bse: 1s}}\n", "x.yaml:2: schedules[0].backoff.bse: unknown field (did you mean base?)"},
-	{"unknown field of keep", "keep: {wombat: 1}\n", "x.yaml:1: keep.wombat: unknown field (known are dead, done, history, events)"},
+	{"unknown field of keep", "keep: {wombat: 1}\n", "x.yaml:1: keep.wombat: unknown field (known: dead, done, history, events)"},
 	{"a word for a number", "concurrency: many\n", `x.yaml:1: concurrency "many": not a whole number`},
 	{"a fraction", "concurrency: 1.5\n", `x.yaml:1: concurrency "1.5": not a whole number`},
 	{"a quoted number", "concurrency: '5'\n", `x.yaml:1: concurrency "5": not a whole number`},
 	{"a huge number", "concurrency: 99999999999999999999\n", `x.yaml:1: concurrency "99999999999999999999": not a whole number`},
 	{"negative concurrency", "concurrency: -1\n", `x.yaml:1: concurrency "-1": out of range (1 to 100000; the default is 10)`},
 	{"not a bool", "standby: 1\n", `x.yaml:1: standby "1": not true or false`},
-	{"not a mapping", "queues: 5\n", `x.yaml:1: queues "5": a number, where a mapping belongs`},
-	{"not a list", "schedules: {name: a}\n", "x.yaml:1: schedules: a mapping, where a list belongs"},
+	{"not a mapping", "queues: 5\n", `x.yaml:1: queues "5": must be a mapping, not a number`},
+	{"not a list", "schedules: {name: a}\n", "x.yaml:1: schedules: must be a list, not a mapping"},
 	{"a list for text", "namespace: [a]\n", "x.yaml:1: namespace: not a plain value"},
 	{"a weight of zero", "queues: {low: 0}\n", `x.yaml:1: queues.low "0": out of range (a weight of 1 or more)`},
 	{"a limit of zero", "limits: {http: 0}\n", `x.yaml:1: limits.http "0": out of range (1 or more)`},
-	{"namespace with braces", "namespace: a{b}\n", `x.yaml:1: namespace "a{b}": has a character that names may not have (1 to 128 letters, digits or - _ . : / +)`},
+	{"namespace with braces", "namespace: a{b}\n", `x.yaml:1: namespace "a{b}": has a character that a name cannot have (1 to 128 letters, digits or - _ . : / +)`},
 	{"empty namespace", "\nnamespace: ''\n", "x.yaml:2: namespace: empty (1 to 128 letters, digits or - _ . : / +)"},
 	{"redis of another scheme", "redis:\n  url: http://u:hunter2@h\n", `x.yaml:2: redis.url "…": unknown scheme (redis://`},
-	{"a CA without TLS", "redis:\n  url: redis://:hunter2@h\n  tls_ca: /nowhere\n", `x.yaml:3: redis.tls_ca "/nowhere": without TLS (begin redis.url with rediss)`},
+	{"a CA without TLS", "redis:\n  url: redis://:hunter2@h\n  tls_ca: /nowhere\n", `x.yaml:3: redis.tls_ca "/nowhere": redis.url does not use TLS (begin redis.url with rediss)`},
 	{"a CA that is not there", "redis:\n  url: rediss://:hunter2@h\n  tls_ca: /nowhere\n", `x.yaml:3: redis.tls_ca "/nowhere": no such file or directory (a PEM file of the CAs`},
 	{"a certificate without its key", "redis:\n  url: rediss://h\n  tls_cert: /nowhere\n", `x.yaml:1: redis.tls_key: missing (a PEM file of the key`},
 	{"redis with an unset variable", "redis:\n  url: redis://:${NOPE}@h\n", `x.yaml:2: redis.url "${NOPE}": the environment variable is not set (set NOPE, or write the URL out)`},
 	{"lease too short", "lease: 5ms\n", `x.yaml:1: lease "5ms": out of range (500ms to 1h; the default is 5s)`},
 	{"lease without unit", "lease: 5\n", `x.yaml:1: lease "5": a number without a unit (write numbers with units`},
-	{"negative drain", "drain: -5s\n", `x.yaml:1: drain "-5s": negative (durations count forward)`},
+	{"negative drain", "drain: -5s\n", `x.yaml:1: drain "-5s": negative (write it without a minus sign)`},
 	{"unknown rule", "lead: oldest\n", `x.yaml:1: lead "oldest": unknown rule (newest or sticky)`},
 	{"unknown rule of taking work", "consume: some\n", `x.yaml:1: consume "some": unknown rule (newest, release or all)`},
 	{"bad address", "api: {listen: nowhere}\n", `x.yaml:1: api.listen "nowhere": not an address (host:port, such as 127.0.0.1:8080)`},
@@ -170,27 +170,27 @@ var badConfigs = []struct{ name, yaml, want string }{
 	{"negative idle_per_host", "http: {idle_per_host: -1}\n", `x.yaml:1: http.idle_per_host "-1": negative`},
 
 	{"no when", "schedules:\n  - {name: a, task: echo}\n", "x.yaml:2: schedules[0].every: neither every nor cron is set (say when:"},
-	{"every and cron", "schedules:\n  - name: a\n    every: 1s\n    cron: '* * * * *'\n    task: echo\n", `x.yaml:3: schedules[0].every "1s": every and cron exclude each other (remove one of them)`},
+	{"every and cron", "schedules:\n  - name: a\n    every: 1s\n    cron: '* * * * *'\n    task: echo\n", `x.yaml:3: schedules[0].every "1s": every and cron are both set (remove one of them)`},
 	{"zero interval", "schedules:\n  - name: a\n    task: echo\n    every: 0s\n", `x.yaml:4: schedules[0].every "0s": zero (the shortest is 1ms)`},
-	{"negative interval", "schedules:\n  - {name: a, task: echo, every: -1s}\n", `x.yaml:2: schedules[0].every "-1s": negative (durations count forward)`},
+	{"negative interval", "schedules:\n  - {name: a, task: echo, every: -1s}\n", `x.yaml:2: schedules[0].every "-1s": negative (write it without a minus sign)`},
 	{"bad cron", "schedules:\n  - {name: a, task: echo, cron: '61 * * * *'}\n", `x.yaml:2: schedules[0].cron minute "61":`},
-	{"cron without quotes", "schedules:\n  - name: a\n    cron: * 2 * * *\n    task: echo\n", "x.yaml:3: cron: begins with *, which YAML takes for the name of an alias (write it in quotes, as in cron: \"* 2 * * *\")"},
-	{"cron without quotes, stars alone", "schedules:\n  - name: a\n    cron: * * * * *\n    task: echo\n", "x.yaml:3: cron: begins with *, which YAML takes for the name of an alias (write it in quotes, as in cron: \"* 2 * * *\")"},
-	{"cron without quotes, a step", "schedules:\n  - name: a\n    cron: */5 * * * *\n    task: echo\n", "x.yaml:3: cron: begins with *, which YAML takes for the name of an alias (write it in quotes, as in cron: \"* 2 * * *\")"},
-	{"cron without quotes, at the end", "schedules:\n  - name: a\n    task: echo\n    cron: * 2 * * *", "x.yaml:4: cron: begins with *, which YAML takes for the name of an alias (write it in quotes, as in cron: \"* 2 * * *\")"},
-	{"cron without quotes, in braces", "schedules:\n  - {name: a, cron: * 2 * * *, task: echo}\n", "x.yaml:2: cron: begins with *, which YAML takes for the name of an alias (write it in quotes, as in cron: \"* 2 * * *\")"},
-	{"cron by an alias of nothing", "schedules:\n  - {name: a, cron: *nightly, task: echo}\n", "x.yaml:2: the alias *nightly stands for nothing"},
+	{"cron without quotes", "schedules:\n  - name: a\n    cron: * 2 * * *\n    task: echo\n", "x.yaml:3: cron: begins with *, which YAML reads as an alias (write it in quotes, as in cron: \"* 2 * * *\")"},
+	{"cron without quotes, stars alone", "schedules:\n  - name: a\n    cron: * * * * *\n    task: echo\n", "x.yaml:3: cron: begins with *, which YAML reads as an alias (write it in quotes, as in cron: \"* 2 * * *\")"},
+	{"cron without quotes, a step", "schedules:\n  - name: a\n    cron: */5 * * * *\n    task: echo\n", "x.yaml:3: cron: begins with *, which YAML reads as an alias (write it in quotes, as in cron: \"* 2 * * *\")"},
+	{"cron without quotes, at the end", "schedules:\n  - name: a\n    task: echo\n    cron: * 2 * * *", "x.yaml:4: cron: begins with *, which YAML reads as an alias (write it in quotes, as in cron: \"* 2 * * *\")"},
+	{"cron without quotes, in braces", "schedules:\n  - {name: a, cron: * 2 * * *, task: echo}\n", "x.yaml:2: cron: begins with *, which YAML reads as an alias (write it in quotes, as in cron: \"* 2 * * *\")"},
+	{"cron by an alias of nothing", "schedules:\n  - {name: a, cron: *nightly, task: echo}\n", "x.yaml:2: the alias *nightly has no anchor"},
 	{"impossible cron", "schedules:\n  - {name: a, task: echo, cron: '0 0 31 2 *'}\n", `x.yaml:2: schedules[0].cron`},
 	{"bad timezone", "schedules:\n  - name: a\n    task: echo\n    cron: '0 0 * * *'\n    timezone: Mars/Olympus\n", `x.yaml:5: schedules[0].timezone "Mars/Olympus": unknown zone (use an IANA name`},
 	{"bad dst", "schedules:\n  - name: a\n    task: echo\n    cron: '0 0 * * *'\n    dst: {gap: jump}\n", `x.yaml:5: schedules[0].dst gap "jump": unknown policy (use skip or after)`},
-	{"the same name twice", "schedules:\n  - {name: a, task: echo, every: 1s}\n  - {name: a, task: echo, every: 2s}\n", `x.yaml:3: schedules[1].name "a": declared twice (line 2 has it too; give each schedule a name of its own)`},
+	{"the same name twice", "schedules:\n  - {name: a, task: echo, every: 1s}\n  - {name: a, task: echo, every: 2s}\n", `x.yaml:3: schedules[1].name "a": declared twice (line 2 declares it too; give each schedule its own name)`},
 	{"no name", "schedules:\n  - {task: echo, every: 1s}\n", "x.yaml:2: schedules[0].name: empty"},
 	{"no task", "schedules:\n  - {name: a, every: 1s}\n", "x.yaml:2: schedules[0].task: missing (name the task type"},
-	{"unknown handler", "schedules:\n  - {name: a, every: 1s, task: htpt}\n", `x.yaml:2: schedules[0].task "htpt": no handler of that type (did you mean http? known are echo, exec, http, sleep)`},
+	{"unknown handler", "schedules:\n  - {name: a, every: 1s, task: htpt}\n", `x.yaml:2: schedules[0].task "htpt": no handler for that type (did you mean http? known: echo, exec, http, sleep)`},
 	{"http without url", "schedules:\n  - name: a\n    every: 1s\n    task: http\n    payload:\n      method: POST\n", "x.yaml:5: schedules[0].payload.url: missing (an absolute URL such as"},
 	{"http without payload", "schedules:\n  - {name: a, every: 1s, task: http}\n", "x.yaml:2: schedules[0].payload"},
 	{"a field unknown to http", "schedules:\n  - name: a\n    every: 1s\n    task: http\n    payload: {url: 'http://h', urll: x}\n", "x.yaml:5: schedules[0].payload.urll: unknown field (did you mean url?)"},
-	{"a field that resembles none of http", "schedules:\n  - name: a\n    every: 1s\n    task: http\n    payload: {url: 'http://h', wombat: x}\n", "x.yaml:5: schedules[0].payload.wombat: unknown field (known are method, url, headers, body, timeout, expect)"},
+	{"a field that resembles none of http", "schedules:\n  - name: a\n    every: 1s\n    task: http\n    payload: {url: 'http://h', wombat: x}\n", "x.yaml:5: schedules[0].payload.wombat: unknown field (known: method, url, headers, body, timeout, expect)"},
 	{"payload over the limit", "payload_limit: 10\nschedules:\n  - {name: a, every: 1s, task: echo, payload: aaaaaaaaaaaaaaaa}\n", "x.yaml:3: schedules[0].payload: 18 bytes, the limit is 10 (store the data elsewhere"},
 	{"a payload JSON cannot hold", "schedules:\n  - {name: a, every: 1s, task: echo, payload: .nan}\n", "x.yaml:2: schedules[0].payload: cannot be written as JSON"},
 	{"bad until", "schedules:\n  - {name: a, every: 1s, task: echo, until: 2030-01-01}\n", `x.yaml:2: schedules[0].until "2030-01-01": not a time (RFC 3339`},
@@ -198,13 +198,13 @@ var badConfigs = []struct{ name, yaml, want string }{
 	{"bad priority", "schedules:\n  - {name: a, every: 1s, task: echo, priority: urgent}\n", `x.yaml:2: schedules[0].priority "urgent": unknown priority`},
 	{"bad missed", "schedules:\n  - {name: a, every: 1s, task: echo, missed: never}\n", `x.yaml:2: schedules[0].missed "never": unknown policy`},
 	{"bad backoff", "schedules:\n  - {name: a, every: 1s, task: echo, backoff: soon}\n", `x.yaml:2: schedules[0].backoff "soon":`},
-	{"no attempts", "schedules:\n  - {name: a, every: 1s, task: echo, max_attempts: 0}\n", `x.yaml:2: schedules[0].max_attempts "0": out of range (1 to 1000000; 1 is no retry; leave it out for the default of 3)`},
+	{"no attempts", "schedules:\n  - {name: a, every: 1s, task: echo, max_attempts: 0}\n", `x.yaml:2: schedules[0].max_attempts "0": out of range (1 to 1000000; 1 means no retry; leave it out for the default of 3)`},
 	{"negative attempts", "schedules:\n  - {name: a, every: 1s, task: echo, max_attempts: -1}\n", `x.yaml:2: schedules[0].max_attempts "-1": out of range`},
 
 	{"not YAML", "a: b: c\n", "x.yaml:1: mapping value is not allowed in this context"},
 	{"a tab", "redis:\n\turl: x\n", "x.yaml:2: found character"},
 	{"the same field twice", "lease: 5s\nlease: 6s\n", `x.yaml:2: mapping key "lease" already defined`},
-	{"two documents", "lease: 5s\n---\nlease: 6s\n", "x.yaml:3: a second document (one file holds one)"},
+	{"two documents", "lease: 5s\n---\nlease: 6s\n", "x.yaml:3: a second YAML document (keep one document in a file)"},
 	{"nothing", "# nothing\n", "x.yaml: empty"},
 	{"a list", "- a\n", "x.yaml:1:"},
 	{"binary", "a\x00b", "x.yaml: not a text file"},
@@ -310,7 +310,7 @@ schedules:
 	if err != nil {
 		t.Fatal(err)
 	}
-	const refused = `x.yaml:7: schedules[0].payload "${REGION}": the environment variable is not in http.pass_env (name it there, or write $${REGION} for the text)`
+	const refused = `x.yaml:7: schedules[0].payload "${REGION}": the environment variable is not in http.pass_env (add it there, or write $${REGION} for the text)`
 	if err := f.Check(); err == nil || err.Error() != refused {
 		t.Errorf("%v, want %s", err, refused)
 	}
@@ -326,7 +326,7 @@ func TestCheckSchedules_takesAListAloneAndTypesOfOthers(t *testing.T) {
 	if list := ProblemsOf(err); len(list) != 1 || !strings.HasPrefix(err.Error(), "x.yaml:2: schedules[1].payload") {
 		t.Errorf("%v", err)
 	}
-	if err := f.Check(); err == nil || !strings.HasPrefix(err.Error(), "x.yaml:1: a list, where a mapping belongs") {
+	if err := f.Check(); err == nil || !strings.HasPrefix(err.Error(), "x.yaml:1: the file is a list, and a config is a mapping") {
 		t.Errorf("as a config: %v", err)
 	}
 }

@@ -35,7 +35,7 @@ func parseDocument(name string, data []byte) (*document, error) {
 	f, err := readDocument(name, data)
 	var p *Problem
 	if errors.As(err, &p) && starred(data, p.Line) {
-		return nil, &Problem{name, p.Line, refuse("cron", "", "begins with *, which YAML takes for the name of an alias", `write it in quotes, as in cron: "* 2 * * *"`)}
+		return nil, &Problem{name, p.Line, refuse("cron", "", "begins with *, which YAML reads as an alias", `write it in quotes, as in cron: "* 2 * * *"`)}
 	}
 	return f, err
 }
@@ -53,7 +53,7 @@ func readDocument(name string, data []byte) (f *document, err error) {
 	f = &document{name: name, lines: map[string]int{}, paths: map[[2]int]string{}, anchors: map[string]ast.Node{}}
 	defer func() {
 		if recover() != nil { // a bug of the parser is a fault of the file, and not the end of the process
-			f, err = nil, &Problem{name, 0, &invalid{"not YAML that can be read", ""}}
+			f, err = nil, &Problem{name, 0, &invalid{"invalid YAML", ""}}
 		}
 	}()
 	if err := f.checkText(data); err != nil {
@@ -71,7 +71,7 @@ func readDocument(name string, data []byte) (f *document, err error) {
 		switch {
 		case doc.Body == nil:
 		case f.body != nil:
-			return nil, &Problem{name, lineOf(doc.Body), &invalid{"a second document", "one file holds one"}}
+			return nil, &Problem{name, lineOf(doc.Body), &invalid{"a second YAML document", "keep one document in a file"}}
 		default:
 			f.body = doc.Body
 		}
@@ -116,7 +116,7 @@ type anchorsKey struct{}
 func (f *document) decode(v any) (err error) {
 	defer func() {
 		if recover() != nil {
-			err = &Problem{f.name, 0, &invalid{"not YAML that can be read", ""}}
+			err = &Problem{f.name, 0, &invalid{"invalid YAML", ""}}
 		}
 	}()
 	ctx := context.WithValue(context.Background(), anchorsKey{}, f.anchors)
@@ -192,7 +192,7 @@ func (f *document) broken(err error, into reflect.Type) error {
 		return &Problem{f.name, line, &task.FieldError{Field: f.pathAt(t), Value: shownValue(t.Value), Reason: "not " + wording.Kind(typ.DstType)}}
 	case errors.As(err, &shape) && t != nil:
 		return &Problem{f.name, line, &task.FieldError{
-			Field: f.pathAt(t), Value: shownValue(t.Value), Reason: fmt.Sprintf("a %s, where a %s belongs", kindName(shape.Actual), kindName(shape.Expected)),
+			Field: f.pathAt(t), Value: shownValue(t.Value), Reason: fmt.Sprintf("must be a %s, not a %s", kindName(shape.Expected), kindName(shape.Actual)),
 		}}
 	}
 	return &Problem{f.name, line, &invalid{wording.OneLine(e.GetMessage()), ""}}

@@ -80,11 +80,11 @@ func (e *expansion) anchor(n *ast.AnchorNode) (size, error) {
 func (e *expansion) alias(n *ast.AliasNode) (size, error) {
 	name := n.Value.GetToken().Value
 	if e.open[name] {
-		return size{}, e.file.bound(lineOf(n), "the alias *"+name+" is part of what it stands for", "write out what it should hold")
+		return size{}, e.file.bound(lineOf(n), "the alias *"+name+" refers to itself", "write the value out")
 	}
 	s, known := e.sizes[name]
 	if !known {
-		return size{}, e.file.bound(lineOf(n), "the alias *"+name+" stands for nothing", "an anchor &"+name+" has to come before it")
+		return size{}, e.file.bound(lineOf(n), "the alias *"+name+" has no anchor", "define &"+name+" before it")
 	}
 	return s, e.add(n, s)
 }
@@ -93,7 +93,7 @@ func (e *expansion) alias(n *ast.AliasNode) (size, error) {
 func (e *expansion) add(n ast.Node, s size) error {
 	e.total = e.total.plus(s)
 	if e.total.nodes > maxNodes || e.total.bytes > maxExpanded {
-		return e.file.bound(lineOf(n), fmt.Sprintf("more than %d values or %d MiB of text with its aliases written out", maxNodes, maxExpanded>>20),
+		return e.file.bound(lineOf(n), fmt.Sprintf("more than %d values or %d MiB of text after its aliases are expanded", maxNodes, maxExpanded>>20),
 			"use fewer aliases, or split the file")
 	}
 	return nil

@@ -34,7 +34,7 @@ func (f *document) checkTokens(tokens token.Tokens) error {
 	o := &outline{file: f, tokens: tokens}
 	for i, t := range tokens {
 		if i >= maxNodes {
-			return f.bound(t.Position.Line, fmt.Sprintf("more than %d values and marks", maxNodes), "split the file")
+			return f.bound(t.Position.Line, fmt.Sprintf("more than %d YAML tokens", maxNodes), "split the file")
 		}
 		if err := o.see(i, t); err != nil {
 			return err
@@ -71,13 +71,13 @@ func (o *outline) see(i int, t *token.Token) error {
 func (o *outline) refusal(line int) error {
 	switch {
 	case len(o.levels) > maxDepth || o.prefixes > maxDepth:
-		return o.file.bound(line, fmt.Sprintf("more than %d lists and mappings in each other", maxDepth), "a payload can hold text of another form")
+		return o.file.bound(line, fmt.Sprintf("more than %d nested lists and mappings", maxDepth), "write deeper data as text in the payload")
 	case o.most > maxKeys || o.keyWork > maxKeyWork:
-		return o.file.bound(line, fmt.Sprintf("more than %d keys in a mapping, or too many in several large ones", maxKeys), "a list has no such limit")
+		return o.file.bound(line, fmt.Sprintf("more than %d keys in a mapping, or too many in several large ones", maxKeys), "use a list, which has no such limit")
 	case o.pathWork > maxPathBytes:
-		return o.file.bound(line, "too many values below long keys", "shorten the keys")
+		return o.file.bound(line, "too many values under long keys", "shorten the keys")
 	case int64(o.nulls)*int64(len(o.tokens)) > maxNullWork:
-		return o.file.bound(line, "too many values that are empty", "leave them out, or split the file")
+		return o.file.bound(line, "too many empty values", "remove them, or split the file")
 	}
 	return nil
 }

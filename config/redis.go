@@ -47,7 +47,7 @@ func (f *File) checkRedis() error {
 	if strings.HasPrefix(f.Redis.URL, "redis:") || strings.HasPrefix(f.Redis.URL, "redis-") {
 		for _, file := range f.Redis.files() {
 			if file.name != "" {
-				return refuse("redis."+file.param, file.name, "without TLS", "begin redis.url with rediss")
+				return refuse("redis."+file.param, file.name, "redis.url does not use TLS", "begin redis.url with rediss")
 			}
 		}
 	}

@@ -47,7 +47,7 @@ func scalar(ctx context.Context, n ast.Node) (text string, plain ast.Node, err e
 			return "", nil, &nodeError{node: n, reason: "not a plain value"}
 		}
 	}
-	return "", nil, &nodeError{node: n, reason: "an alias that leads nowhere"}
+	return "", nil, &nodeError{node: n, reason: "an alias without a value"}
 }
 
 // duration is one as [schedule.ParseDuration] reads it.

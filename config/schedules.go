@@ -75,7 +75,7 @@ func (s *scheduleSettings) schedule() (producer.Schedule, error) {
 	}
 	if s.Payload != nil {
 		if p.Payload, err = json.Marshal(s.Payload); err != nil {
-			wrong = append(wrong, refuse("payload", "", "cannot be written as JSON", "no infinite numbers, and text as keys"))
+			wrong = append(wrong, refuse("payload", "", "cannot be written as JSON", "use no infinite numbers, and only text as keys"))
 		}
 	}
 	return p, errors.Join(wrong...)
@@ -104,7 +104,7 @@ func (f *File) takeReferences(getenv func(string) string) {
 			switch {
 			case !slices.Contains(allowed, name):
 				f.problems = append(f.problems, f.doc.at(path, refuse("payload", ref, "the environment variable is not in http.pass_env",
-					"name it there, or write $"+ref+" for the text")))
+					"add it there, or write $"+ref+" for the text")))
 			case getenv(name) == "":
 				f.lacking = append(f.lacking, f.doc.at(path, refuse("payload", ref, "the environment variable is not set", "each instance needs it")))
 			}
@@ -134,7 +134,7 @@ func (f *File) checkSchedules(limits task.Limits, known bool) (list Problems) {
 		}
 		if before, twice := first[s.Name]; twice {
 			list = f.add(list, path, refuse("name", s.Name, "declared twice",
-				fmt.Sprintf("line %d has it too; give each schedule a name of its own", f.doc.line(fmt.Sprintf("schedules[%d].name", before)))))
+				fmt.Sprintf("line %d declares it too; give each schedule its own name", f.doc.line(fmt.Sprintf("schedules[%d].name", before)))))
 		} else if s.Name != "" {
 			first[s.Name] = i
 		}
@@ -151,11 +151,11 @@ func CheckPayload(mux *handlers.Mux, typ string, payload []byte, known bool) err
 	if !known {
 		return nil
 	}
-	hint := "known are " + strings.Join(mux.Types(), ", ")
+	hint := "known: " + strings.Join(mux.Types(), ", ")
 	if best := wording.Nearest(typ, mux.Types()); best != "" {
 		hint = "did you mean " + best + "? " + hint
 	}
-	return refuse("task", typ, "no handler of that type", hint)
+	return refuse("task", typ, "no handler for that type", hint)
 }
 
 // NewMux returns the handlers that the program brings, to check payloads with.

@@ -68,7 +68,7 @@ func (s *Stage) Stop(ctx context.Context, list ...*Instance) error {
 			return err
 		}
 	}
-	err := s.Wait(ctx, "the end of what was stopped", func(context.Context) (bool, error) {
+	err := s.Wait(ctx, "the end of the stopped instances", func(context.Context) (bool, error) {
 		return !slices.ContainsFunc(list, func(i *Instance) bool { return !i.HasExited() }), nil
 	})
 	if err != nil {

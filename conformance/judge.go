@@ -56,7 +56,7 @@ func (r *Result) wrong(format string, args ...any) {
 func judge(e evidence) *Result {
 	r := &Result{OK: true, repeats: map[string]int64{}}
 	if len(e.Grids) == 0 {
-		r.wrong("no schedule was there to be judged")
+		r.wrong("no schedule to judge")
 	}
 	by := map[string][]Arrival{}
 	for _, a := range e.Arrivals {
@@ -116,7 +116,7 @@ func (r *Result) judgeSchedule(e evidence, name string, grid schedule.Grid, list
 	}
 	r.judgeAbsent(e, name, absent)
 	if within > 1 {
-		r.wrong("%s: %d slots of the time with nobody there were run, and the policy is to run the latest", name, within)
+		r.wrong("%s: %d slots from the time without an instance ran, and the policy is to run only the latest", name, within)
 	}
 	r.Gap = max(r.Gap, millis(longestGap(list)))
 }
@@ -203,7 +203,7 @@ func (r *Result) judgeStrangers(e evidence) {
 	}
 	for _, a := range e.Arrivals {
 		if _, known := e.Grids[a.Schedule]; !known && a.ID != "" && !asked[a.ID] {
-			r.wrong("task %s of schedule %q arrived, and nobody asked for it", a.ID, a.Schedule)
+			r.wrong("task %s of schedule %q arrived, and no caller enqueued it", a.ID, a.Schedule)
 		}
 	}
 }

@@ -83,7 +83,7 @@ func TestJudge_findsEachBrokenPromise(t *testing.T) {
 			func(e *evidence) { e.again(4, 2); e.Reports[0].LostRuns = 1 }, counts{repeated: 1}, true, "",
 		},
 		"one repeated, and the audit does not know why": {
-			func(e *evidence) { e.again(4, 2) }, counts{repeated: 1}, false, "knows of 0",
+			func(e *evidence) { e.again(4, 2) }, counts{repeated: 1}, false, "counts 0",
 		},
 		"one repeated, though nothing ran when the faults came": {
 			func(e *evidence) { e.again(4, 2); e.Reports[0].LostRuns = 1; e.Quiet = true }, counts{duplicated: 1}, true, "arrived 2 times",
@@ -126,7 +126,7 @@ func TestJudge_findsEachBrokenPromise(t *testing.T) {
 				e.Away = span{e.Arrivals[4].Slot, e.Arrivals[10].Slot}
 				e.drop(5, 10)
 				e.counts(15, 4)
-			}, counts{byPolicy: 5}, false, "4 slots were missed by their policy",
+			}, counts{byPolicy: 5}, false, "counts 4 slots as missed by their policy",
 		},
 		"five fall away while somebody is there": {
 			func(e *evidence) { e.drop(5, 10); e.counts(15, 5) }, counts{missed: 5}, false, "never arrived",
@@ -137,12 +137,12 @@ func TestJudge_findsEachBrokenPromise(t *testing.T) {
 				e.Empty = span{e.Arrivals[5].Slot, e.Arrivals[9].Slot}
 				e.drop(5, 7)
 				e.counts(18, 2)
-			}, counts{byPolicy: 2}, true, "2 slots of the time with nobody there",
+			}, counts{byPolicy: 2}, true, "2 slots from the time without an instance",
 		},
 		"the audit says that one was skipped": {
 			func(e *evidence) { e.Reports[0].Counts[audit.Skipped] = 1 }, counts{}, false, "skipped",
 		},
-		"the audit knows nothing of it": {func(e *evidence) { e.Reports = nil }, counts{}, false, "knows nothing of a"},
+		"the audit knows nothing of it": {func(e *evidence) { e.Reports = nil }, counts{}, false, "has no report of a"},
 		"nothing arrives":               {func(e *evidence) { e.drop(0, 20) }, counts{missed: 20}, false, "never arrived"},
 		"there is no schedule": {
 			func(e *evidence) { e.Grids, e.Arrivals = nil, nil }, counts{}, true, "no schedule",
@@ -161,8 +161,8 @@ func TestJudge_findsEachBrokenPromise(t *testing.T) {
 		},
 		"a task is repeated for no reason":      {func(e *evidence) { e.taskTwice(2) }, counts{duplicated: 1}, true, "task x arrived 2 times"},
 		"a task is run twice in one attempt":    {func(e *evidence) { e.taskTwice(1); e.Setbacks = 1 }, counts{duplicated: 1}, true, "task x arrived 2 times"},
-		"a task that nobody enqueued":           {func(e *evidence) { e.Arrivals = append(e.Arrivals, Arrival{ID: "x"}) }, counts{}, true, "nobody asked"},
-		"a slot of a schedule that nobody made": {func(e *evidence) { e.Arrivals[4].Schedule, e.Arrivals[4].ID = "b", "b@1" }, counts{missed: 1}, false, "nobody asked"},
+		"a task that nobody enqueued":           {func(e *evidence) { e.Arrivals = append(e.Arrivals, Arrival{ID: "x"}) }, counts{}, true, "no caller enqueued it"},
+		"a slot of a schedule that nobody made": {func(e *evidence) { e.Arrivals[4].Schedule, e.Arrivals[4].ID = "b", "b@1" }, counts{missed: 1}, false, "no caller enqueued it"},
 		"a request that is no run":              {func(e *evidence) { e.Arrivals = append(e.Arrivals, Arrival{}) }, counts{}, true, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

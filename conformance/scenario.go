@@ -89,7 +89,7 @@ func (s *Stage) judged(ctx context.Context) (*Result, error) {
 	r := judge(e)
 	r.Note = s.note
 	if r.Note == "" && e.Slack > roughly {
-		r.Note = fmt.Sprintf("what was early by less than %.0f ms was not noticed: the clock of Redis is known no better here", millis(e.Slack))
+		r.Note = fmt.Sprintf("the suite cannot notice a slot that is early by less than %.0f ms: it knows the clock of Redis no better here", millis(e.Slack))
 	}
 	if err != nil {
 		s.found = append(s.found, strings.ReplaceAll(err.Error(), "\n", ": "))
@@ -99,7 +99,7 @@ func (s *Stage) judged(ctx context.Context) (*Result, error) {
 	if !r.OK {
 		r.Logs = s.lastWords()
 		if s.stall > s.c.Load.Lease/4 {
-			r.Wrong = append(r.Wrong, fmt.Sprintf("this machine let this program stand still for %.0f ms at a time: try again when it is less busy", millis(s.stall)))
+			r.Wrong = append(r.Wrong, fmt.Sprintf("this machine held this program up for as long as %.0f ms: try again when it is less busy", millis(s.stall)))
 		}
 	}
 	return r, nil

@@ -14,7 +14,7 @@ import (
 func scenarios(o Options) []*Scenario {
 	cannotCut := ""
 	if _, _, ok := linkable(o.URL); !ok {
-		cannotCut = "only a redis:// URL can be led through a connection that is cut"
+		cannotCut = "the suite can cut the connection of a redis:// URL only"
 	}
 	return []*Scenario{
 		{Name: "rolling updates", Play: rollouts(o.Rollouts, 1)},
@@ -119,7 +119,7 @@ func frozen(ctx context.Context, s *Stage) error {
 	if err := s.grow(ctx, settled); err != nil {
 		return err
 	}
-	s.act("SIGCONT: it wakes, and what it held is void")
+	s.act("SIGCONT: it wakes, and its claims are void")
 	if err := leader.Signal(trial.SigCont); err != nil {
 		return err
 	}
@@ -165,7 +165,7 @@ func allStopped(ctx context.Context, s *Stage) error {
 	if err := s.grow(ctx, settled); err != nil {
 		return err
 	}
-	s.act("nobody is there for %s", outage)
+	s.act("no instance runs for %s", outage)
 	s.away.From = s.clock.now().Add(-s.clock.slack - time.Millisecond)
 	if err := s.Stop(ctx, first); err != nil {
 		return err
@@ -204,7 +204,7 @@ func flooded(ctx context.Context, s *Stage) error {
 	if err := s.grow(ctx, settled/2); err != nil {
 		return err
 	}
-	s.note = "without SCRIPT FLUSH, which would touch others on this Redis: --script-flush allows it"
+	s.note = "without SCRIPT FLUSH, which would affect other users of this Redis: pass --script-flush to allow it"
 	for i := range portions {
 		s.act("%d tasks at once", flood)
 		if err := s.flood(ctx, i*flood/portions, (i+1)*flood/portions); err != nil {
@@ -231,7 +231,7 @@ func (s *Stage) flood(ctx context.Context, from, to int) error {
 		s.tasks = append(s.tasks, id)
 		list = append(list, task.New("http", map[string]any{"url": s.rec.URL("flood")}, task.ID(id), task.WithPriority(task.Low)))
 	}
-	return s.Wait(ctx, "an answer to what was enqueued", func(ctx context.Context) (bool, error) {
+	return s.Wait(ctx, "an answer to the enqueue call", func(ctx context.Context) (bool, error) {
 		_, err := s.Tasks.Enqueue(ctx, list)
 		return err == nil, err
 	})

@@ -139,7 +139,7 @@ func (s *Stage) Wait(ctx context.Context, what string, ok func(context.Context) 
 			return fmt.Errorf("%w: %s ended by itself", errStuck, s.instances[i].name)
 		}
 		if time.Since(began) > patience {
-			return errors.Join(fmt.Errorf("%w: %s did not come within %s", errStuck, what, patience), last)
+			return errors.Join(fmt.Errorf("%w: waited %s for %s", errStuck, patience, what), last)
 		}
 		s.show()
 		s.expire(ctx)
@@ -192,11 +192,11 @@ func (s *Stage) grow(ctx context.Context, n int) error {
 	})
 }
 
-// finish waits for a moment in which nothing is overdue, and stops what still runs. Up to that moment every slot must have
+// finish waits until nothing is overdue, and stops what still runs. Up to that moment every slot must have
 // arrived.
 func (s *Stage) finish(ctx context.Context) error {
-	s.act("waits for a moment in which nothing is overdue")
-	err := s.Wait(ctx, "a moment in which nothing is overdue", func(ctx context.Context) (bool, error) {
+	s.act("waits until nothing is overdue")
+	err := s.Wait(ctx, "a moment with nothing overdue", func(ctx context.Context) (bool, error) {
 		n, err := s.Activity.Counts(ctx)
 		s.until = n.Now
 		return n.Overdue == 0 && n.Running == 0, err

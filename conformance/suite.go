@@ -96,7 +96,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 // chosen returns the scenarios to try. Choosing none is an error: it would report that all is well.
 func chosen(o Options) ([]*Scenario, error) {
 	if o.Rollouts < 1 || o.Rollouts > MaxRollouts {
-		return nil, fmt.Errorf("%d rollouts: there may be 1 to %d", o.Rollouts, MaxRollouts)
+		return nil, fmt.Errorf("%d rollouts: out of range 1 to %d", o.Rollouts, MaxRollouts)
 	}
 	all := scenarios(o)
 	if len(o.Only) == 0 {

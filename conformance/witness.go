@@ -25,7 +25,7 @@ func (r *Result) judgeAudit(e evidence, by map[string][]Arrival) {
 	for _, name := range slices.Sorted(maps.Keys(e.Grids)) {
 		a := reports[name]
 		if a == nil {
-			disagrees("it knows nothing of %s", name)
+			disagrees("it has no report of %s", name)
 			continue
 		}
 		slots := map[int64]bool{}
@@ -33,23 +33,23 @@ func (r *Result) judgeAudit(e evidence, by map[string][]Arrival) {
 			slots[x.Slot.UnixMilli()] = true
 		}
 		if ran := a.Counts[audit.OnTime] + a.Counts[audit.Late]; ran != int64(len(slots)) {
-			disagrees("%s: it says that %d slots ran, and %d arrived", name, ran, len(slots))
+			disagrees("%s: it counts %d slots that ran, and %d arrived", name, ran, len(slots))
 		}
 		for _, b := range a.Breaks {
 			disagrees("%s: slot %s: %s: %s", name, clock(b.Slot), b.Verdict, b.Detail)
 		}
 		for _, v := range []audit.Verdict{audit.Skipped, audit.Paused, audit.Changed, audit.Cancelled, audit.Failed, audit.Unknown} {
 			if n := a.Counts[v]; n > 0 {
-				disagrees("%s: %d slots are %s, and nothing here makes them so", name, n, v)
+				disagrees("%s: it counts %d slots as %s, and the scenario has no cause for that", name, n, v)
 			}
 		}
 		if known := a.LostRuns + a.FailedRuns; r.repeats[name] > known {
-			disagrees("%s: %d runs were repeated, and it knows of %d that were lost or failed", name, r.repeats[name], known)
+			disagrees("%s: %d runs were repeated, and it counts %d that were lost or failed", name, r.repeats[name], known)
 		}
 		given += a.Counts[audit.Missed]
 	}
 	if given != int64(r.ByPolicy) {
-		disagrees("it says that %d slots were missed by their policy, and %d are absent for that reason", given, r.ByPolicy)
+		disagrees("it counts %d slots as missed by their policy, and %d are absent for that reason", given, r.ByPolicy)
 	}
 }
 

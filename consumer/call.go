@@ -49,7 +49,7 @@ type answer struct {
 // errSlept replaces an answer that lay on this machine while the machine was suspended. Another instance may hold the
 // claims by now, though no timer here has noticed that the lease ran out. The answer counts as lost: the consumer asks
 // Redis which claims it holds before it begins a run.
-var errSlept = errors.New("the machine was suspended, or its clock set, while redis answered")
+var errSlept = errors.New("the machine was suspended, or its clock was set, while redis answered")
 
 // slept returns for how long the machine was suspended since a moment. During a suspension the wall clock moves on; the
 // monotonic clock and all timers stand still. If the wall clock was set meanwhile, slept returns by how much.
@@ -195,13 +195,13 @@ func (c *Consumer) vain(void []int) {
 	if len(ids) == 0 {
 		return
 	}
-	c.log.Warn().Int("runs", len(ids)).Strs("tasks", ids[:min(len(ids), 20)]).Msg("settled in vain: the claim was not held any more")
+	c.log.Warn().Int("runs", len(ids)).Strs("tasks", ids[:min(len(ids), 20)]).Msg("settled in vain: this instance no longer held the claim")
 	stay := c.stay
 	go func() {
 		ctx, done := context.WithTimeout(stay.Context(), callTimeout)
 		defer done()
 		if err := c.q.SettledInVain(ctx, stay.ID, ids); err != nil && ctx.Err() == nil {
-			c.log.Warn().Err(err).Msg("the event that says so is missing")
+			c.log.Warn().Err(err).Msg("could not record that as an event")
 		}
 	}()
 }
@@ -286,7 +286,7 @@ func (c *Consumer) adopt(ctx context.Context, reply *queue.CycleReply) error {
 	}
 	c.doubt = false
 	if n > 0 {
-		c.log.Info().Int("tasks", n).Msg("took up what redis believes is held here: a reply or its last writes were lost")
+		c.log.Info().Int("tasks", n).Msg("took up tasks that redis lists as claimed here: a reply or the last writes of redis were lost")
 	}
 	return nil
 }
@@ -316,7 +316,7 @@ func (c *Consumer) troubled(err error, failures int) time.Duration {
 		c.stay.Mend(err)
 	case errors.Is(err, queue.ErrStale), c.stay.Context().Err() != nil: // expected after a lost call, or at the end of the stay
 	case failures == 1:
-		c.log.Warn().Err(err).Msg("cannot take or settle tasks: trying again")
+		c.log.Warn().Err(err).Msg("cannot claim or settle tasks: trying again")
 	}
 	d := min(longestPause, 10*time.Millisecond<<min(failures, 10))
 	return d/2 + rand.N(d/2+1)

@@ -30,7 +30,7 @@ func (c *Consumer) drain() {
 	var failures int
 	var graceOver, lasting bool // lasting: the last call failed in a way that retrying does not cure
 	if n := len(c.inflight); n > 0 && c.stay.Context().Err() == nil {
-		c.log.Info().Int("running", n).Dur("drain", c.cfg.Drain).Msg("finishing what runs")
+		c.log.Info().Int("running", n).Dur("drain", c.cfg.Drain).Msg("finishing running tasks")
 	}
 	c.draining = true
 	c.stay.Watch("")
@@ -108,7 +108,7 @@ func (c *Consumer) cutShort() {
 // leaveUnsettled gives up the settlements that Redis does not accept. Another instance recovers those tasks, and they
 // run again.
 func (c *Consumer) leaveUnsettled() {
-	c.log.Error().Int("runs", len(c.settled)).Msg("cannot settle the last runs: leaving without")
+	c.log.Error().Int("runs", len(c.settled)).Msg("cannot settle the last runs: leaving without their results")
 	c.settled = nil // not [:0]: a call that is under way may still read the slice
 }
 

@@ -21,7 +21,7 @@ var (
 	// ErrCancelled: a caller cancelled the task.
 	ErrCancelled = errors.New("the task was cancelled")
 	// ErrReplaced: a newer slot of the same schedule replaces this run.
-	ErrReplaced = errors.New("a newer slot takes its place")
+	ErrReplaced = errors.New("a newer slot replaced the task")
 	// ErrDrained: the instance is shutting down and the time to drain is over. The task is handed back, and the attempt
 	// does not count unless the handler had succeeded.
 	ErrDrained = errors.New("the instance is shutting down")
@@ -47,7 +47,7 @@ type result struct {
 func (c *Consumer) start(parent context.Context, t *task.Task) {
 	if r := c.inflight[t.ID]; r != nil {
 		r.again = t.Fence
-		c.log.Warn().Str("task", t.ID).Msg("claimed once more while it runs here: redis has lost the first claim")
+		c.log.Warn().Str("task", t.ID).Msg("claimed a task that already runs here: redis lost the first claim")
 		return
 	}
 	r := &run{runContext: runContext{parent: parent, task: t, deadline: time.Now().Add(t.RunTimeout())}}

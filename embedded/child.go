@@ -169,7 +169,7 @@ func stopChild(p *os.Process, exited <-chan struct{}) error {
 	}
 	_ = p.Kill()
 	<-exited
-	return fmt.Errorf("the embedded Redis did not end within %v of being asked to, so it was killed", stopTimeout)
+	return fmt.Errorf("the embedded Redis did not stop within %v, so onbeat killed it", stopTimeout)
 }
 
 // FreePort returns a TCP port on 127.0.0.1 on which no process listens. It stays below the range that kernels use for

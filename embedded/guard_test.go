@@ -192,7 +192,7 @@ func TestStart_leavesAFileAloneThatIsNoLock(t *testing.T) {
 	if err := os.WriteFile(name, []byte("dear diary"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	awaitRefusal(t, "a diary", embedded.Options{Dir: dir}, "is no lock of onbeat")
+	awaitRefusal(t, "a diary", embedded.Options{Dir: dir}, "is not a lock file of onbeat")
 	if text, _ := os.ReadFile(name); string(text) != "dear diary" {
 		t.Errorf("it holds %q", text)
 	}

@@ -90,7 +90,7 @@ func openLock(name string) (*os.File, error) {
 	}
 	if text, err := io.ReadAll(io.LimitReader(f, 64)); err != nil || !holders.Match(text) {
 		_ = f.Close()
-		return nil, cmp.Or(err, error(&private.Refusal{Name: name, Reason: "is no lock of onbeat", Hint: "move it away, or choose another directory"}))
+		return nil, cmp.Or(err, error(&private.Refusal{Name: name, Reason: "is not a lock file of onbeat", Hint: "move it away, or choose another directory"}))
 	}
 	return f, nil
 }

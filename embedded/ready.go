@@ -77,7 +77,7 @@ func awaitReady(ctx context.Context, s *Server, exited <-chan struct{}, bound fu
 }
 
 // errPassword is also the error while a Redis that does not have our password listens there.
-var errPassword = errors.New("it does not take our password")
+var errPassword = errors.New("it refuses onbeat's password")
 
 // ask reads the sections of INFO that say which server answers and whether it is ready. It speaks the protocol by hand: one
 // request needs no client with a pool.

@@ -106,7 +106,7 @@ func (p execPayload) Validate() error {
 		e := &task.FieldError{Field: "env", Value: name}
 		switch {
 		case name == "" || strings.ContainsAny(name, "=\x00"):
-			e.Reason, e.Hint = "not a name", "such as PGHOST"
+			e.Reason, e.Hint = "not a variable name", "such as PGHOST"
 		case strings.HasPrefix(name, "ONBEAT_") || name == "TRACEPARENT":
 			e.Reason, e.Hint = "is set by onbeat and cannot be overridden", "leave it out"
 		case strings.ContainsRune(p.Env[name], 0):

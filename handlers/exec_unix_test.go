@@ -267,15 +267,15 @@ func TestExec_refuses(t *testing.T) {
 		`{}`:                                      "payload.command: missing" + command,
 		`{"command":[]}`:                          "payload.command: missing" + command,
 		`{"command":[""]}`:                        "payload.command: missing" + command,
-		`{"command":"ls"}`:                        "payload.command: want list, got a JSON string (a JSON value with the fields that the handler knows)",
+		`{"command":"ls"}`:                        "payload.command: want list, got a JSON string (pass a JSON value with the fields of the handler)",
 		`{"command":["a","b\u0000"]}`:             "payload.command[1]: has a NUL character (leave it out)",
 		`{"command":["a"],"dir":"\u0000"}`:        "payload.dir: has a NUL character (leave it out)",
-		`{"command":["a"],"env":{"A=B":""}}`:      `payload.env "A=B": not a name (such as PGHOST)`,
-		`{"command":["a"],"env":{"":""}}`:         `payload.env: not a name (such as PGHOST)`,
+		`{"command":["a"],"env":{"A=B":""}}`:      `payload.env "A=B": not a variable name (such as PGHOST)`,
+		`{"command":["a"],"env":{"":""}}`:         `payload.env: not a variable name (such as PGHOST)`,
 		`{"command":["a"],"env":{"A":"x\u0000"}}`: `payload.env "A": its value has a NUL character (leave it out)`,
 		`{"command":["a"],"env":{"A":"","ONBEAT_TASK_ID":"x"}}`: `payload.env "ONBEAT_TASK_ID": is set by onbeat and cannot be overridden (leave it out)`,
 		`{"command":["a"],"env":{"TRACEPARENT":"x"}}`:           `payload.env "TRACEPARENT": is set by onbeat and cannot be overridden (leave it out)`,
-		`{"command":["a"],"cwd":"/"}`:                           "payload.cwd: unknown field (known are command, env, dir, stdin)",
+		`{"command":["a"],"cwd":"/"}`:                           "payload.cwd: unknown field (known: command, env, dir, stdin)",
 	} {
 		if err := h.(handlers.PayloadChecker).CheckPayload([]byte(p)); !errors.Is(err, task.ErrInvalid) || err.Error() != want {
 			t.Errorf("%s: %v\nwant %s", p, err, want)

@@ -67,7 +67,7 @@ func (c HTTPConfig) Validate() error {
 	}
 	for _, name := range c.PassEnv {
 		if !variableName.MatchString(name) {
-			return &task.FieldError{Field: "pass_env", Value: name, Reason: "not the name of a variable", Hint: "letters, digits and _, such as API_TOKEN"}
+			return &task.FieldError{Field: "pass_env", Value: name, Reason: "not a variable name", Hint: "letters, digits and _, such as API_TOKEN"}
 		}
 	}
 	return nil
@@ -250,10 +250,10 @@ func (c *httpCall) request(ctx context.Context, t *task.Task) *http.Request {
 }
 
 var (
-	errOtherScheme   = errors.New("redirect to another scheme refused")
-	errBodyLeaves    = errors.New("redirect with the body to another host refused")
+	errOtherScheme   = errors.New("refused a redirect to another scheme")
+	errBodyLeaves    = errors.New("refused a redirect that takes the body to another host")
 	errManyRedirects = errors.New("too many redirects")
-	errBadRedirect   = errors.New("redirect without a usable Location")
+	errBadRedirect   = errors.New("the redirect has no usable Location")
 )
 
 // redirect decides whether to follow a redirect, and what the next request takes along.

@@ -84,7 +84,7 @@ func (c *httpCall) resolved(allowed []string) (*httpCall, error) {
 	values := make(map[string]string, len(c.env))
 	for _, name := range c.env {
 		if !slices.Contains(allowed, name) {
-			return nil, c.noEnv(name, "is not in http.pass_env of this instance (name it there, or write $${"+name+"} for the text)")
+			return nil, c.noEnv(name, "is not in http.pass_env of this instance (add it there, or write $${"+name+"} for the text)")
 		}
 		if values[name] = os.Getenv(name); values[name] == "" {
 			return nil, c.noEnv(name, "is not set in the environment of this instance")
@@ -96,7 +96,7 @@ func (c *httpCall) resolved(allowed []string) (*httpCall, error) {
 		names, _ := refers(list[0])
 		for _, name := range names {
 			if strings.ContainsFunc(values[name], notInHeader) {
-				return nil, c.noEnv(name, "has a control character, which no header may have (a line break at its end?)")
+				return nil, c.noEnv(name, "has a control character, which a header cannot carry (a line break at its end?)")
 			}
 		}
 		r.header[key] = []string{resolve(list[0], func(name string) string { return values[name] })}

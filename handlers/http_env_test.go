@@ -62,7 +62,7 @@ func TestHTTP_refusesAVariableThatItMayNotPass(t *testing.T) {
 	asked := false
 	s := serve(t, func(http.ResponseWriter, *http.Request) { asked = true })
 	for _, c := range []struct{ header, body, want string }{
-		{"${HOME}", "", "${HOME} is not in http.pass_env of this instance (name it there, or write $${HOME} for the text)"},
+		{"${HOME}", "", "${HOME} is not in http.pass_env of this instance (add it there, or write $${HOME} for the text)"},
 		{"", "${API_TOKEN}${ONBEAT_REDIS_URL}", "${ONBEAT_REDIS_URL} is not in http.pass_env of this instance"},
 		{"${EMPTY}", "", "${EMPTY} is not set in the environment of this instance"},
 		{"${UNSET_OF_ONBEAT}", "", "${UNSET_OF_ONBEAT} is not set in the environment of this instance"},
@@ -158,7 +158,7 @@ func TestHTTP_showsNoValueInErrors(t *testing.T) {
 		}
 	}
 	t.Setenv("API_TOKEN", "s3cr3t")
-	if said := fail("/host"); !strings.Contains(said, "redirect with the body to another host refused: ${API_TOKEN}.example:1") {
+	if said := fail("/host"); !strings.Contains(said, "refused a redirect that takes the body to another host: ${API_TOKEN}.example:1") {
 		t.Error(said)
 	}
 }

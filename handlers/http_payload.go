@@ -90,7 +90,7 @@ func (c *httpCall) readURL(p *httpPayload) error {
 	case u.Scheme == "":
 		e.Reason = "has no scheme"
 	case u.Scheme != "http" && u.Scheme != "https":
-		e.Reason = "its scheme is neither http nor https"
+		e.Reason = "its scheme is not http or https"
 	case u.Opaque != "" || u.Hostname() == "":
 		e.Reason = "has no host"
 	case !goodPort(u):
@@ -146,11 +146,11 @@ func (c *httpCall) readHeaders(p *httpPayload) error {
 		case strings.HasPrefix(same, headerPrefix) || same == headerTraceparent:
 			e.Reason, e.Hint = "is set by onbeat and cannot be overridden", "leave it out"
 		case slices.Contains(hopHeaders, same):
-			e.Reason, e.Hint = "belongs to the connection", "leave it out"
+			e.Reason, e.Hint = "is a header of the connection, which onbeat sets", "leave it out"
 		case strings.ContainsFunc(value, notInHeader):
 			e.Reason, e.Hint = "its value has a control character", "one line of text" // and the value may be a secret
 		case c.header[key] != nil || key == "Host" && c.host != "":
-			e.Reason, e.Hint = "is there twice", "the case of a header name makes no difference"
+			e.Reason, e.Hint = "appears twice", "header names ignore case"
 		case key == "Host":
 			if value == "" || strings.ContainsAny(value, " \t/?#@${}") {
 				e.Reason, e.Hint = "its value is not a host", "a name, or a name:port"
@@ -232,7 +232,7 @@ func (c *httpCall) readExpect(p *httpPayload) error {
 	for i, status := range p.Expect {
 		if status < 100 || status > 599 {
 			return &task.FieldError{Field: fmt.Sprintf("payload.expect[%d]", i), Value: strconv.Itoa(status),
-				Reason: "not an HTTP status", Hint: "100 to 599; none means any 2xx"}
+				Reason: "not an HTTP status", Hint: "100 to 599; leave expect out to accept any 2xx"}
 		}
 	}
 	return nil

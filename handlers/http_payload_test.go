@@ -19,17 +19,17 @@ func TestHTTP_refusesAPayload(t *testing.T) {
 		ok      = `"url":"http://a.example"`
 	)
 	for p, want := range map[string]string{
-		``:                                 "payload: missing (a JSON value with the fields that the handler knows)",
+		``:                                 "payload: missing (pass a JSON value with the fields of the handler)",
 		`{}`:                               "payload.url: missing" + urlHint,
 		`{"url":""}`:                       "payload.url: missing" + urlHint,
 		`{"url":null}`:                     "payload.url: missing" + urlHint,
-		`{"url":5}`:                        "payload.url: want string, got a JSON number (a JSON value with the fields that the handler knows)",
+		`{"url":5}`:                        "payload.url: want string, got a JSON number (pass a JSON value with the fields of the handler)",
 		`{"url":"shop.example/warm"}`:      `payload.url "shop.example/warm": has no scheme` + urlHint,
 		`{"url":"/warm"}`:                  `payload.url "/warm": has no scheme` + urlHint,
 		`{"url":"//shop.example"}`:         `payload.url "//shop.example": has no scheme` + urlHint,
-		`{"url":"ftp://u:p@shop.example"}`: `payload.url "ftp://shop.example": its scheme is neither http nor https` + urlHint,
-		`{"url":"localhost:8080/a"}`:       `payload.url "localhost:8080/a": its scheme is neither http nor https` + urlHint,
-		`{"url":"u:p@shop.example"}`:       `payload.url: its scheme is neither http nor https` + urlHint,
+		`{"url":"ftp://u:p@shop.example"}`: `payload.url "ftp://shop.example": its scheme is not http or https` + urlHint,
+		`{"url":"localhost:8080/a"}`:       `payload.url "localhost:8080/a": its scheme is not http or https` + urlHint,
+		`{"url":"u:p@shop.example"}`:       `payload.url: its scheme is not http or https` + urlHint,
 		`{"url":"http:shop.example"}`:      `payload.url "http:shop.example": has no host` + urlHint,
 		`{"url":"http://"}`:                `payload.url "http:": has no host` + urlHint,
 		`{"url":"http://:80/a"}`:           `payload.url "http://:80/a": has no host` + urlHint,
@@ -55,25 +55,25 @@ func TestHTTP_refusesAPayload(t *testing.T) {
 		`{` + ok + `,"headers":{"traceParent":"x"}}`:       `payload.headers "traceParent": is set by onbeat and cannot be overridden (leave it out)`,
 		`{` + ok + `,"headers":{"Onbeat_Fence":"x"}}`:      `payload.headers "Onbeat_Fence": is set by onbeat and cannot be overridden (leave it out)`,
 		`{` + ok + `,"headers":{"onbeat.task~id":"x"}}`:    `payload.headers "onbeat.task~id": is set by onbeat and cannot be overridden (leave it out)`,
-		`{` + ok + `,"headers":{"content_length":"5"}}`:    `payload.headers "content_length": belongs to the connection (leave it out)`,
-		`{` + ok + `,"headers":{"TRANSFER.encoding":"x"}}`: `payload.headers "TRANSFER.encoding": belongs to the connection (leave it out)`,
-		`{` + ok + `,"headers":{"content-length":"5"}}`:    `payload.headers "content-length": belongs to the connection (leave it out)`,
-		`{` + ok + `,"headers":{"Transfer-Encoding":"x"}}`: `payload.headers "Transfer-Encoding": belongs to the connection (leave it out)`,
+		`{` + ok + `,"headers":{"content_length":"5"}}`:    `payload.headers "content_length": is a header of the connection, which onbeat sets (leave it out)`,
+		`{` + ok + `,"headers":{"TRANSFER.encoding":"x"}}`: `payload.headers "TRANSFER.encoding": is a header of the connection, which onbeat sets (leave it out)`,
+		`{` + ok + `,"headers":{"content-length":"5"}}`:    `payload.headers "content-length": is a header of the connection, which onbeat sets (leave it out)`,
+		`{` + ok + `,"headers":{"Transfer-Encoding":"x"}}`: `payload.headers "Transfer-Encoding": is a header of the connection, which onbeat sets (leave it out)`,
 		`{` + ok + `,"headers":{"host":"a/b"}}`:            `payload.headers "host": its value is not a host (a name, or a name:port)`,
 		`{` + ok + `,"headers":{"host":""}}`:               `payload.headers "host": its value is not a host (a name, or a name:port)`,
-		`{` + ok + `,"headers":{"a":5}}`:                   `payload.headers: want string, got a JSON number (a JSON value with the fields that the handler knows)`,
-		`{` + ok + `,"headers":[]}`:                        `payload.headers: want object, got a JSON array (a JSON value with the fields that the handler knows)`,
+		`{` + ok + `,"headers":{"a":5}}`:                   `payload.headers: want string, got a JSON number (pass a JSON value with the fields of the handler)`,
+		`{` + ok + `,"headers":[]}`:                        `payload.headers: want object, got a JSON array (pass a JSON value with the fields of the handler)`,
 		`{` + ok + `,"timeout":"5"}`:                       `payload.timeout "5": not a duration above zero (such as "5s" or "1m30s")`,
 		`{` + ok + `,"timeout":"0s"}`:                      `payload.timeout "0s": not a duration above zero (such as "5s" or "1m30s")`,
 		`{` + ok + `,"timeout":"-1s"}`:                     `payload.timeout "-1s": not a duration above zero (such as "5s" or "1m30s")`,
-		`{` + ok + `,"timeout":5}`:                         `payload.timeout: want string, got a JSON number (a JSON value with the fields that the handler knows)`,
-		`{` + ok + `,"expect":[200,99]}`:                   `payload.expect[1] "99": not an HTTP status (100 to 599; none means any 2xx)`,
-		`{` + ok + `,"expect":[600]}`:                      `payload.expect[0] "600": not an HTTP status (100 to 599; none means any 2xx)`,
-		`{` + ok + `,"expect":200}`:                        `payload.expect: want list, got a JSON number (a JSON value with the fields that the handler knows)`,
-		`{` + ok + `,"expect":["200"]}`:                    `payload.expect: want int, got a JSON string (a JSON value with the fields that the handler knows)`,
+		`{` + ok + `,"timeout":5}`:                         `payload.timeout: want string, got a JSON number (pass a JSON value with the fields of the handler)`,
+		`{` + ok + `,"expect":[200,99]}`:                   `payload.expect[1] "99": not an HTTP status (100 to 599; leave expect out to accept any 2xx)`,
+		`{` + ok + `,"expect":[600]}`:                      `payload.expect[0] "600": not an HTTP status (100 to 599; leave expect out to accept any 2xx)`,
+		`{` + ok + `,"expect":200}`:                        `payload.expect: want list, got a JSON number (pass a JSON value with the fields of the handler)`,
+		`{` + ok + `,"expect":["200"]}`:                    `payload.expect: want int, got a JSON string (pass a JSON value with the fields of the handler)`,
 		`{` + ok + `,"headder":{}}`:                        "payload.headder: unknown field (did you mean headers?)",
-		`{` + ok + `} {}`:                                  "payload: more follows after the JSON value, at byte 28 (one JSON value)",
-		`"http://a.example"`:                               "payload: want object, got a JSON string (a JSON value with the fields that the handler knows)",
+		`{` + ok + `} {}`:                                  "payload: more text follows the JSON value, at byte 28 (pass one JSON value)",
+		`"http://a.example"`:                               "payload: want object, got a JSON string (pass a JSON value with the fields of the handler)",
 	} {
 		err := h.(handlers.PayloadChecker).CheckPayload([]byte(p))
 		if err == nil || err.Error() != want {
@@ -88,7 +88,7 @@ func TestHTTP_refusesAPayload(t *testing.T) {
 	}
 	for _, p := range []string{`{` + ok + `,"headers":{"X-A":"1","x-a":"2"}}`, `{` + ok + `,"headers":{"Host":"a","host":"b"}}`} {
 		err := h.(handlers.PayloadChecker).CheckPayload([]byte(p))
-		if err == nil || !strings.HasSuffix(err.Error(), ": is there twice (the case of a header name makes no difference)") {
+		if err == nil || !strings.HasSuffix(err.Error(), ": appears twice (header names ignore case)") {
 			t.Errorf("%s: %v", p, err)
 		}
 	}

@@ -61,7 +61,7 @@ func TestHTTP_followsRedirects(t *testing.T) {
 	for _, method := range []string{"POST", "PUT", "GET"} { // the body stays with the host that the payload names
 		last = seen{}
 		err := ask(t, h, "url", s.URL+"/other", "method", method, "body", "b")
-		want := method + " " + s.URL + "/other: redirect with the body to another host refused: " + strings.TrimPrefix(other.URL, "http://")
+		want := method + " " + s.URL + "/other: refused a redirect that takes the body to another host: " + strings.TrimPrefix(other.URL, "http://")
 		if err == nil || err.Error() != want || handlers.IsDead(err) || last != (seen{}) {
 			t.Errorf("%s: %v; arrived as %+v", method, err, last)
 		}
@@ -79,8 +79,8 @@ func TestHTTP_followsRedirects(t *testing.T) {
 	for path, want := range map[string]string{
 		"/loop":    "too many redirects: 5",
 		"/hop/6":   "too many redirects: 5",
-		"/scheme":  "redirect to another scheme refused: from http to https",
-		"/file":    "redirect to another scheme refused: from http to file",
+		"/scheme":  "refused a redirect to another scheme: from http to https",
+		"/file":    "refused a redirect to another scheme: from http to file",
 		"/nowhere": "302 Found",
 	} {
 		if err := ask(t, h, "url", s.URL+path); err == nil || err.Error() != "POST "+s.URL+path+": "+want || handlers.IsDead(err) {
@@ -118,7 +118,7 @@ func TestHTTP_neverFallsBackFromHTTPS(t *testing.T) {
 	if err := ask(t, h, "url", secure.URL+"/ok"); err != nil {
 		t.Error(err)
 	}
-	want := "POST " + secure.URL + ": redirect to another scheme refused: from https to http"
+	want := "POST " + secure.URL + ": refused a redirect to another scheme: from https to http"
 	if err := ask(t, h, "url", secure.URL); err == nil || err.Error() != want {
 		t.Errorf("%v\nwant %s", err, want)
 	}

@@ -51,7 +51,7 @@ func TestSleep_refuses(t *testing.T) {
 		`{"for":3}`:      "payload.for: not a duration" + hint,
 		`{"for":"soon"}`: `payload.for "soon": not a duration` + hint,
 		`{"for":"-1s"}`:  `payload.for "-1s": negative` + hint,
-		``:               "payload: missing (a JSON value with the fields that the handler knows)",
+		``:               "payload: missing (pass a JSON value with the fields of the handler)",
 	} {
 		err := handlers.Sleep().Handle(t.Context(), &task.Task{Payload: []byte(payload)})
 		if err == nil || err.Error() != want || !handlers.IsDead(err) || !errors.Is(err, task.ErrInvalid) {

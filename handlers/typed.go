@@ -89,7 +89,7 @@ func within(parent string, err error) error {
 	return &task.FieldError{Field: parent, Reason: oneLine(err.Error(), maxPanicText)}
 }
 
-const payloadHint = "a JSON value with the fields that the handler knows"
+const payloadHint = "pass a JSON value with the fields of the handler"
 
 // decodeStrict decodes a whole payload into v, a non-nil pointer. The error is a [*task.FieldError] without any value of
 // the payload, because payloads hold secrets.
@@ -107,8 +107,8 @@ func decodeStrict(payload []byte, v any) error {
 		return decodeError(err, reflect.TypeOf(v).Elem())
 	}
 	if _, err := d.Token(); err != io.EOF {
-		return &task.FieldError{Field: "payload", Hint: "one JSON value",
-			Reason: fmt.Sprintf("more follows after the JSON value, at byte %d", d.InputOffset())}
+		return &task.FieldError{Field: "payload", Hint: "pass one JSON value",
+			Reason: fmt.Sprintf("more text follows the JSON value, at byte %d", d.InputOffset())}
 	}
 	return nil
 }

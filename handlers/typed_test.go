@@ -70,11 +70,11 @@ func TestTyped_namesTheFieldsThatItKnows(t *testing.T) {
 		h    handlers.TaskHandler
 		want string
 	}{
-		{handlers.Typed(func(context.Context, flat) error { return nil }), "payload.wombat: unknown field (known are to, Amount, tags)"},
-		{handlers.Typed(func(context.Context, *flat) error { return nil }), "payload.wombat: unknown field (known are to, Amount, tags)"},
+		{handlers.Typed(func(context.Context, flat) error { return nil }), "payload.wombat: unknown field (known: to, Amount, tags)"},
+		{handlers.Typed(func(context.Context, *flat) error { return nil }), "payload.wombat: unknown field (known: to, Amount, tags)"},
 		{handlers.Typed(func(context.Context, struct{}) error { return nil }), "payload.wombat: unknown field (check the spelling; unknown fields are refused)"},
 		{handlers.Typed(func(context.Context, struct{ T tree }) error { return nil }), "payload.wombat: unknown field (check the spelling; unknown fields are refused)"},
-		{handlers.Sleep(), "payload.wombat: unknown field (known are for)"},
+		{handlers.Sleep(), "payload.wombat: unknown field (known: for)"},
 	} {
 		if got := refused(c.h); got != c.want {
 			t.Errorf("%s, want %s", got, c.want)
@@ -84,7 +84,7 @@ func TestTyped_namesTheFieldsThatItKnows(t *testing.T) {
 
 func TestTyped_makesABadPayloadDead(t *testing.T) {
 	t.Parallel()
-	const hint = " (a JSON value with the fields that the handler knows)"
+	const hint = " (pass a JSON value with the fields of the handler)"
 	for payload, want := range map[string]string{
 		``:                               "payload: missing" + hint,
 		` null `:                         "payload: missing" + hint,
@@ -97,8 +97,8 @@ func TestTyped_makesABadPayloadDead(t *testing.T) {
 		`{"number":1,"to":{"city":1}}`:   "payload.to.city: want string, got a JSON number" + hint,
 		`{"number":1,"nummer":2}`:        "payload.nummer: unknown field (check the spelling; unknown fields are refused)",
 		`{"number":1,"to":{"town":"x"}}`: "payload.town: unknown field (check the spelling; unknown fields are refused)",
-		`{"number":1} {"number":2}`:      "payload: more follows after the JSON value, at byte 14 (one JSON value)",
-		`{"number":1}x`:                  "payload: more follows after the JSON value, at byte 12 (one JSON value)",
+		`{"number":1} {"number":2}`:      "payload: more text follows the JSON value, at byte 14 (pass one JSON value)",
+		`{"number":1}x`:                  "payload: more text follows the JSON value, at byte 12 (pass one JSON value)",
 		`{}`:                             "payload.number: missing (a number above zero)",
 		`{"number":-1}`:                  "payload: a negative number",
 	} {

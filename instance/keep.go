@@ -78,7 +78,7 @@ func (m *Manager) keep(ctx context.Context, s *Stay, served <-chan error) (lost 
 			b = backoff{}
 			next.Reset(m.untilBeat(s))
 		case errors.Is(err, queue.ErrFenced), errors.Is(err, ErrLeaseLost):
-			m.log.Warn().AnErr("cause", err).Msg("lease lost: what was claimed is void")
+			m.log.Warn().AnErr("cause", err).Msg("lease lost: this instance's claims are void")
 			s.end(ErrLeaseLost)
 			return true, unlessVoid(<-served)
 		default:
@@ -153,7 +153,7 @@ func (m *Manager) ready(s *Stay) error {
 		return err
 	case v.Probation > 0:
 		if s.probation.IsZero() {
-			m.log.Warn().Dur("for_ms", v.Probation).Msg("on probation: this release was lost soon after it became ready, and another can lead")
+			m.log.Warn().Dur("for_ms", v.Probation).Msg("on probation: an instance of this release was lost soon after it became ready, and another release can lead")
 		}
 		s.probation = time.Now().Add(v.Probation)
 		m.see(s, v)

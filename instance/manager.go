@@ -148,7 +148,7 @@ func (m *Manager) lament(ctx context.Context, err error) {
 		return
 	}
 	m.lamented = time.Now()
-	m.log.Error().Err(m.named(ctx, err)).Msg("redis does not let this instance in any more: it does nothing, and tries again, until that is put right")
+	m.log.Error().Err(m.named(ctx, err)).Msg("redis refuses this instance: it claims nothing, and tries again until redis lets it in")
 }
 
 // stay runs one stay from registration to its end. It reports whether the lease was lost: then the caller registers again.

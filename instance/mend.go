@@ -26,11 +26,11 @@ func (m *Manager) mend(ctx context.Context, cause error) bool {
 	defer done()
 	keys, err := m.q.Mend(ctx, cause)
 	if err != nil {
-		m.log.Error().Err(err).Msg("keys of onbeat's are of another type, and cannot be set aside")
+		m.log.Error().Err(err).Msg("keys of onbeat have the wrong type, and this instance cannot set them aside")
 		return false
 	}
 	if len(keys) > 0 {
-		m.log.Error().Strs("keys", keys).Msg("set aside keys of another type: something else writes to them, and what they held is lost")
+		m.log.Error().Strs("keys", keys).Msg("set aside keys of the wrong type: something else wrote to them, and their content is lost")
 	}
 	return len(keys) > 0
 }
@@ -46,9 +46,9 @@ func (m *Manager) findLost(ctx context.Context, s *Stay) {
 		n, err := m.q.FindLost(ctx)
 		switch {
 		case err != nil && ctx.Err() == nil:
-			m.log.Warn().Err(err).Msg("not all that was set aside could be found again: the leader tries again in half a minute")
+			m.log.Warn().Err(err).Msg("could not find all tasks of the keys that were set aside: the leader tries again in half a minute")
 		case n > 0:
-			m.log.Warn().Int("tasks", n).Msg("tasks whose key was set aside are found again")
+			m.log.Warn().Int("tasks", n).Msg("found tasks again whose key was set aside")
 		}
 	}
 }

@@ -16,7 +16,7 @@ import (
 const lostText = "the instance that ran it was lost"
 
 // cancelledText is the error of such a task if a caller had asked to cancel it too.
-const cancelledText = lostText + ", and it was to be cancelled"
+const cancelledText = lostText + ", and a caller had asked to cancel it"
 
 // stuckPause is how long this instance waits before it looks again at tasks that it cannot read.
 const stuckPause = time.Minute
@@ -107,7 +107,7 @@ func (m *Manager) recover(ctx context.Context, gen int64) (stuck bool, err error
 		}
 		if c.Err != nil {
 			stuck = true
-			m.log.Warn().Err(c.Err).Str("task", c.Task.ID).Msg("cannot take back a task: it is left to a release that can read it")
+			m.log.Warn().Err(c.Err).Str("task", c.Task.ID).Msg("cannot take back a task: leaving it to a release that can read it")
 			continue
 		}
 		r := recovery(c)

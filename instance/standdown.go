@@ -105,7 +105,7 @@ func (m *Manager) standDown(s *Stay, x stuck) (time.Duration, error) {
 // rested reports whether an instance that stood down may lead again.
 func (m *Manager) rested(s *Stay) bool {
 	if s.serving.Load() {
-		m.log.Error().Msg("cannot lead again: the scheduler of its last term has not returned")
+		m.log.Error().Msg("this instance cannot lead again: the scheduler of its last term has not returned")
 		return false
 	}
 	return true

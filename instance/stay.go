@@ -20,7 +20,7 @@ var (
 	// ErrResigned: this instance is shutting down.
 	ErrResigned = errors.New("the instance resigned")
 	// errShut: another program shut the gate that this leader had opened.
-	errShut = errors.New("the gate was shut by something else")
+	errShut = errors.New("something else shut the gate")
 	// ErrLeft: the stay ended in order.
 	ErrLeft = errors.New("the instance left")
 )

@@ -74,7 +74,7 @@ func TestPromise2_noSlotIsLostToCrashFreezeAndStop(t *testing.T) {
 	frozen.Send(trial.SigStop)
 	w.Grow(20, "nobody took over from the frozen one")
 	frozen.Send(trial.SigCont)
-	frozen.Said("lease lost: what was claimed is void")
+	frozen.Said("lease lost: this instance's claims are void")
 	w.Grow(20, "the beat stopped after the frozen one woke")
 	frozen.Stop()
 	w.Grow(20, "nobody took over from the one that stopped")

@@ -30,7 +30,7 @@ func TestFault_aFrozenLeaderHasNoStaleEffectAndRejoins(t *testing.T) {
 		}
 		frozen.Send(trial.SigStop)
 		testredis.Eventually(t, 20*time.Second, func() bool { return len(w.Task(id)) == 2 }, "nobody took %s over", id)
-		const lost = "lease lost: what was claimed is void"
+		const lost = "lease lost: this instance's claims are void"
 		noticed, led := frozen.Says(lost), frozen.Says("leads")
 		frozen.Send(trial.SigCont)
 		frozen.SaidTimes(lost, noticed+1)

@@ -125,7 +125,7 @@ func (a *attempt) fail(ctx context.Context, err error) error {
 }
 
 // errWaited ends the wait, and not the work.
-var errWaited = errors.New("waited for as long as allowed")
+var errWaited = errors.New("the wait reached its time limit")
 
 // wait stands in line until the lock is taken or the time is over.
 func (a *attempt) wait(ctx context.Context) (*Lock, error) {

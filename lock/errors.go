@@ -11,14 +11,14 @@ import (
 // Why a lock was not taken, and why one ended. Match with errors.Is.
 var (
 	// ErrHeld: another holder has the lock. See [HeldError].
-	ErrHeld = errors.New("lock is held by another")
+	ErrHeld = errors.New("lock is held by another holder")
 	// ErrUnreachable: Redis did not answer, or too few nodes of a quorum did; the same as [store.ErrUnreachable]. The lock
 	// may have been taken; if so, it is free again after its TTL (or AtLeastFor).
 	ErrUnreachable = store.ErrUnreachable
 	// ErrLost: the lease could not be renewed, or the lock was taken away in Redis. Others may hold it.
 	ErrLost = errors.New("lock is lost")
 	// ErrAtMost: the lock was held for [Options.AtMostFor].
-	ErrAtMost = errors.New("lock was held for as long as allowed")
+	ErrAtMost = errors.New("lock reached its time limit")
 	// ErrReleased: the holder released the lock.
 	ErrReleased = errors.New("lock is released")
 )
@@ -34,7 +34,7 @@ type HeldError struct {
 
 // Error is one line for a person.
 func (e *HeldError) Error() string {
-	return fmt.Sprintf("lock %q is held by another (for %s, or until released, or longer if renewed)", e.Name, e.For)
+	return fmt.Sprintf("lock %q is held by another holder (for %s; shorter if it releases the lock, longer if it renews it)", e.Name, e.For)
 }
 
 // Is matches [ErrHeld].

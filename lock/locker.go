@@ -50,7 +50,7 @@ func Quorum(nodes []redis.UniversalClient, opts Options) (*Locker, error) {
 
 func newLocker(clients []redis.UniversalClient, opts Options, timeout func(Options) time.Duration) (*Locker, error) {
 	if len(clients) == 0 {
-		return nil, &task.FieldError{Field: "nodes", Reason: "none", Hint: "three or five independent Redis servers"}
+		return nil, &task.FieldError{Field: "nodes", Reason: "missing", Hint: "pass three or five independent Redis servers"}
 	}
 	if err := opts.Validate(); err != nil {
 		return nil, err

@@ -46,8 +46,8 @@ func (o Options) Validate() error {
 	case o.AtLeastFor > 24*time.Hour:
 		return &task.FieldError{Field: "at_least_for", Value: o.AtLeastFor.String(), Reason: "out of range", Hint: "at most 24h"}
 	case o.AtMostFor > 0 && o.AtLeastFor > o.AtMostFor:
-		return &task.FieldError{Field: "at_least_for", Value: o.AtLeastFor.String(), Reason: "longer than at_most_for, " + o.AtMostFor.String(),
-			Hint: "at most as long"}
+		return &task.FieldError{Field: "at_least_for", Value: o.AtLeastFor.String(), Reason: "longer than at_most_for of " + o.AtMostFor.String(),
+			Hint: "give at most that"}
 	}
 	return nil
 }

@@ -114,10 +114,10 @@ func (s *Schedules) Backfill(ctx context.Context, name string, b Backfilling) (B
 // grid returns the schedule's grid over the requested time, and how many slots that has.
 func (b *Backfilling) grid(status *Status, now time.Time) (schedule.Grid, int64, error) {
 	if b.To.Before(b.From) {
-		return schedule.Grid{}, 0, &task.FieldError{Field: "to", Value: b.To.Format(time.RFC3339), Reason: "before from", Hint: "the older time comes first"}
+		return schedule.Grid{}, 0, &task.FieldError{Field: "to", Value: b.To.Format(time.RFC3339), Reason: "is before from", Hint: "give the earlier time as from"}
 	}
 	if b.To.After(now) {
-		return schedule.Grid{}, 0, &task.FieldError{Field: "to", Value: b.To.Format(time.RFC3339), Reason: "in the future", Hint: "slots to come run by themselves"}
+		return schedule.Grid{}, 0, &task.FieldError{Field: "to", Value: b.To.Format(time.RFC3339), Reason: "is in the future", Hint: "future slots run by themselves"}
 	}
 	grid, err := status.Schedule.Grid(anchorBefore(status, b.From))
 	if err != nil {
@@ -125,7 +125,7 @@ func (b *Backfilling) grid(status *Status, now time.Time) (schedule.Grid, int64,
 	}
 	n := grid.Count(b.From.Add(-time.Nanosecond), b.To)
 	if n > maxBackfill {
-		err = &task.FieldError{Field: "from", Value: b.From.Format(time.RFC3339), Reason: fmt.Sprintf("%d slots, the limit is %d", n, maxBackfill), Hint: "backfill a shorter time, then the next"}
+		err = &task.FieldError{Field: "from", Value: b.From.Format(time.RFC3339), Reason: fmt.Sprintf("%d slots, the limit is %d", n, maxBackfill), Hint: "backfill a shorter period, then the next"}
 	}
 	return grid, n, err
 }

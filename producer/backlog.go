@@ -47,9 +47,9 @@ func (t *tenure) crowd(e *entry, s *queue.Step) {
 	crowded := len(s.Push) > 0 && s.Dropped > 0
 	switch {
 	case crowded && !e.crowded:
-		t.log.Warn().Str("schedule", e.s.Name).Int("slots", t.cfg.Backlog).Msg("too many slots wait, and new ones are skipped: does an instance handle this type?")
+		t.log.Warn().Str("schedule", e.s.Name).Int("slots", t.cfg.Backlog).Msg("too many slots wait, and new ones are skipped: check that an instance handles this type")
 	case !crowded && e.crowded && len(s.Push) > 0:
-		t.log.Info().Str("schedule", e.s.Name).Msg("slots are pushed again")
+		t.log.Info().Str("schedule", e.s.Name).Msg("the schedule gets its slots again")
 	default:
 		return
 	}

@@ -92,7 +92,7 @@ func (e *entry) fallBehind(m *move, now, missed, latest time.Time) {
 
 // trim bounds what a schedule is behind with, also to its max_runs: then the schedule ends with the last slot that may run.
 func (e *entry) trim(m *move) {
-	const why = "more than can be caught up"
+	const why = "too many slots to catch up"
 	if n := len(m.behind) - maxSpans; n > 0 {
 		e.shed(m, m.behind[n-1].To, why)
 	}

@@ -206,7 +206,7 @@ func (e *entry) unpushed(now time.Time, word history.Word, why string) string {
 	case e.last.Paused:
 		word, why = history.Paused, "schedule was paused"
 	case e.exhausted(): // its rule alone does not say that there are none
-		why = "schedule had had all its runs"
+		why = "schedule had no runs left"
 	}
 	return e.rest(now, word, why)
 }

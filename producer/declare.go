@@ -31,7 +31,7 @@ func (t *tenure) declare(ctx context.Context, stored map[string]queue.Stored) er
 	}
 	if !may {
 		if !t.yields {
-			t.log.Warn().Msg("a newer instance declared the schedules: leaving them as they are while it is present, and for a minute after it was lost")
+			t.log.Warn().Msg("a newer instance declared the schedules: this instance leaves them alone while that one is present, and for a minute after it is lost")
 		}
 		t.yields, t.askAgain = true, time.After(again)
 		return nil
@@ -87,7 +87,7 @@ func (t *tenure) declaring() func(context.Context) error {
 			return err
 		}
 		if !t.whole { // what is lacking would be made anew; takeStock declares once nothing is lacking
-			t.log.Error().Err(t.lacking).Msg("not all schedules could be restored: declaring when they are")
+			t.log.Error().Err(t.lacking).Msg("could not restore all schedules: the leader declares its own after that")
 			return nil
 		}
 		return t.announce(ctx, stored)

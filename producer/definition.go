@@ -171,7 +171,7 @@ func decodeDefinition(name, text string) (*definition, error) {
 		return nil, fmt.Errorf("schedule %q: unreadable definition: %w", name, err)
 	}
 	if d.V > definitionVersion {
-		return nil, fmt.Errorf("schedule %q: written by a newer release (format %d, this one reads %d)", name, d.V, definitionVersion)
+		return nil, fmt.Errorf("schedule %q: a newer release wrote it (format %d, this release reads %d)", name, d.V, definitionVersion)
 	}
 	d.Name = name
 	return d, nil

@@ -37,7 +37,7 @@ func (t *tenure) send(ctx context.Context, steps []queue.Step) (now time.Time, d
 	case !special(ctx, err):
 		return now, dropped, moved, err
 	case len(steps) == 1:
-		t.log.Error().Err(err).Str("schedule", steps[0].Name).Msg("a schedule cannot be pushed, and is left for a while")
+		t.log.Error().Err(err).Str("schedule", steps[0].Name).Msg("redis refuses a schedule: leaving it alone for a while")
 		if t.aside == nil {
 			t.aside = map[string]string{}
 		}

@@ -24,15 +24,15 @@ func checkNames(t *task.Task) error {
 	switch _, _, slot := task.ParseSlotID(strings.TrimSuffix(t.ID, backfillMark)); {
 	case slot:
 		return &task.FieldError{
-			Field: "id", Value: t.ID, Reason: "the form of a schedule's slot", Hint: "name@number is the dispatcher's: put another character for the @",
+			Field: "id", Value: t.ID, Reason: "looks like the ID of a schedule's slot", Hint: "onbeat gives IDs like name@number to slots: use another character than @",
 		}
 	case strings.HasPrefix(t.Key, scheduleKey):
 		return &task.FieldError{
-			Field: "key", Value: t.Key, Reason: "keys that begin with " + scheduleKey + " are reserved", Hint: "choose another beginning",
+			Field: "key", Value: t.Key, Reason: "keys that begin with " + scheduleKey + " are reserved", Hint: "begin it with something else",
 		}
 	case t.Schedule != "" || !t.Slot.IsZero():
 		return &task.FieldError{
-			Field: "schedule", Value: t.Schedule, Reason: "is the dispatcher's to set", Hint: "trigger or backfill the schedule",
+			Field: "schedule", Value: t.Schedule, Reason: "only the dispatcher sets it", Hint: "trigger or backfill the schedule",
 		}
 	}
 	return nil

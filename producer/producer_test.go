@@ -168,5 +168,5 @@ func ExampleProducer_EnqueueAll() {
 	}
 	check(task.New("invoice.send", nil), task.New("no spaces", nil))
 	// Output:
-	// nothing was added: number 1: type "no spaces": has a character that names may not have (1 to 128 letters, digits or - _ . : / +)
+	// nothing was added: number 1: type "no spaces": has a character that a name cannot have (1 to 128 letters, digits or - _ . : / +)
 }

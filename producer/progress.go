@@ -132,12 +132,12 @@ func (s *Scheduler) watch(ctx context.Context, stay *instance.Stay) {
 // standDown logs that the leader cannot schedule, and hands over if that helps. It does not help if Redis is full or lacks
 // replicas: then no instance could schedule.
 func (s *Scheduler) standDown(ctx context.Context, stay *instance.Stay, term queue.Term, since time.Duration, err error, say bool) {
-	why := "no call returns"
+	why := "no call to redis returns"
 	if err != nil {
 		why = err.Error()
 	}
 	if say {
-		s.log.Error().Str("reason", why).Dur("for", since).Msg("leads, and cannot schedule: slots will be late")
+		s.log.Error().Str("reason", why).Dur("for", since).Msg("this instance leads, but cannot schedule: slots will be late")
 	}
 	hand := !errors.Is(err, store.ErrFull) && !errors.Is(err, store.ErrUnreplicated)
 	if !hand && !say {

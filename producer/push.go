@@ -154,7 +154,7 @@ func (t *tenure) advance(ctx context.Context, moves []move) error {
 		return t.afterError(ctx, moves, err)
 	}
 	if dropped > 0 && len(steps[0].Drop) > 0 {
-		t.log.Info().Int("slots", dropped).Msg("dropped the slots missed while no instance led, by their policy")
+		t.log.Info().Int("slots", dropped).Msg("dropped slots that fell due while no instance led, by their missed policy")
 	}
 	if now.After(t.clock.Now().Add(time.Second)) || now.Before(t.clock.Now().Add(-time.Second)) {
 		t.clock.Set(asked, time.Now(), now) // the clock of Redis was changed

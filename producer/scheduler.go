@@ -238,9 +238,9 @@ func (t *tenure) tidy(ctx context.Context) {
 		t.log.Warn().Err(err).Msg("could not tidy up")
 	}
 	if wrong, err := t.q.Recount(ctx); err != nil && ctx.Err() == nil {
-		t.log.Warn().Err(err).Msg("could not recount what runs")
+		t.log.Warn().Err(err).Msg("could not recount running tasks")
 	} else if wrong > 0 {
-		t.log.Error().Int("counts", wrong).Msg("what runs of keys and types was counted anew: something else writes to onbeat's keys")
+		t.log.Error().Int("counts", wrong).Msg("corrected the counts of running tasks: something else writes to onbeat's keys")
 	}
 }
 
@@ -280,7 +280,7 @@ func (t *tenure) takeStock(ctx context.Context) error {
 		return err
 	}
 	if t.lacking != nil && was == nil {
-		t.log.Error().Err(t.lacking).Msg("not all schedules could be restored or declared: trying again")
+		t.log.Error().Err(t.lacking).Msg("could not restore or declare all schedules: trying again")
 	}
 	t.log.Info().Int("schedules", len(t.entries)).Int64("epoch", t.term.Epoch).Msg("scheduling")
 	return nil
@@ -335,7 +335,7 @@ func (t *tenure) takeBack(ctx context.Context) {
 	}
 	t.tookBack = true
 	if err := t.stay.TakeBack(ctx); err != nil && ctx.Err() == nil {
-		t.log.Warn().Err(err).Msg("opening the gate before all runs of lost instances were taken back")
+		t.log.Warn().Err(err).Msg("opening the gate before the leader has taken back all runs of lost instances")
 	}
 }
 
@@ -367,7 +367,7 @@ func (t *tenure) put(st queue.Stored) {
 	}
 	e, err := newEntry(st)
 	if err != nil {
-		t.log.Error().Err(err).Msg("schedule left alone")
+		t.log.Error().Err(err).Msg("cannot use a schedule: leaving it alone")
 		return
 	}
 	if e != nil {

@@ -102,7 +102,7 @@ func (t *tenure) completed(ctx context.Context, st queue.Stored) (*queue.Change,
 		if err != nil {
 			return nil, nil // the error was reported
 		}
-		t.log.Error().Str("schedule", st.Name).Msg("its last run was lost, and this instance does not know it: the schedule begins anew and runs, although it may have been paused")
+		t.log.Error().Str("schedule", st.Name).Msg("redis lost the schedule's last run, and this instance does not know it: the schedule starts over and runs, even if it was paused")
 		c := &queue.Change{Definition: st.Definition, Event: "schedule restored"}
 		c.Anchor, c.FromNow = d.Schedule.anchor()
 		return c, nil

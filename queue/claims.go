@@ -39,7 +39,7 @@ func (q *Queue) Claims(ctx context.Context, gen int64, instance string) ([]Claim
 		kv, next, err := q.rdb.HScan(call, q.keys.Running(gen), cursor, "", MaxBatch).Result()
 		done()
 		if err != nil {
-			return nil, 0, fmt.Errorf("read what generation %d runs: %w", gen, store.Classify(err))
+			return nil, 0, fmt.Errorf("read the claims of generation %d: %w", gen, store.Classify(err))
 		}
 		var ids, values []string
 		for i := 0; i+1 < len(kv); i += 2 {

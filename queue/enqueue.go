@@ -24,7 +24,7 @@ type Refused struct {
 
 func (r *Refused) Error() string {
 	if r.By == "unique" {
-		return fmt.Sprintf("duplicate: its unique key is held by task %q", r.ID)
+		return fmt.Sprintf("duplicate: task %q holds its unique key", r.ID)
 	}
 	return fmt.Sprintf("duplicate: a task with the ID %q exists", r.ID)
 }
@@ -82,7 +82,7 @@ func refusal(by, id string) error {
 		return &Refused{By: by, ID: id}
 	}
 	return &task.FieldError{
-		Field: "queue", Reason: fmt.Sprintf("new with this type and priority (%s), and 2,000 of such are in use, which is the most", id),
-		Hint: "fewer queues, as each costs every instance a look; a key (--key) keeps apart what may not run at the same time",
+		Field: "queue", Reason: fmt.Sprintf("would add a lane (queue, priority and type: %s), and the limit of 2,000 lanes is reached", id),
+		Hint: "use fewer queues, because every instance looks at each one; a key (--key) keeps tasks from running at the same time",
 	}
 }

@@ -115,7 +115,7 @@ func parseCursor(s string) (cursor, error) {
 	if s == "" {
 		return cursor{}, nil
 	}
-	bad := &task.FieldError{Field: "after", Value: s, Reason: "not a cursor", Hint: "pass what the page before gave as next"}
+	bad := &task.FieldError{Field: "after", Value: s, Reason: "not a cursor", Hint: "pass the next that the page before returned"}
 	b, err := base64.RawURLEncoding.DecodeString(s)
 	if err != nil || len(b) < 3 || b[0] != 't' && b[0] != 'h' {
 		return cursor{}, bad

@@ -31,7 +31,7 @@ func TestScript_waitsWhileASlotOfAClusterIsMoved(t *testing.T) {
 	short, done := context.WithTimeout(t.Context(), 700*time.Millisecond)
 	defer done()
 	_, _, err := w.q.Enqueue(short, jobs("refused", 1), true)
-	if !errors.Is(err, store.ErrBusy) || !store.OfMove(err) || !strings.Contains(err.Error(), "a slot of the cluster is being moved") {
+	if !errors.Is(err, store.ErrBusy) || !store.OfMove(err) || !strings.Contains(err.Error(), "the cluster is moving a slot") {
 		t.Fatalf("while it is moved: %v", err)
 	}
 	asked := time.Now()

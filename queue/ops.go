@@ -99,7 +99,7 @@ func (q *Queue) cancel(ctx context.Context, id, reason, which string) (task.Stat
 func (q *Queue) Revive(ctx context.Context, tasks []*task.Task) (int, error) {
 	for _, t := range tasks {
 		if t.Type == "" {
-			return 0, &task.FieldError{Field: "type", Reason: "missing, of task " + strconv.Quote(t.ID), Hint: "a task that cannot be read cannot be retried"}
+			return 0, &task.FieldError{Field: "type", Reason: "missing in task " + strconv.Quote(t.ID), Hint: "onbeat cannot retry a task that it cannot read"}
 		}
 	}
 	revived := 0

@@ -21,7 +21,7 @@ const lostMark = "lost:"
 const restockBatch = 100
 
 // errDueLost is the last error of a task that died because its record does not say when it was due.
-var errDueLost = errors.New("something else than onbeat wrote over the key that said when it is due: retry it if it is to run")
+var errDueLost = errors.New("a program other than onbeat overwrote the key that had its due time: retry the task if it should run")
 
 // FindLost rebuilds the content of keys that [Queue.Mend] has set aside, as far as the task records know it: the list of
 // lanes, and the tasks of a lane. It returns how many tasks it put back. The leader calls it now and then.
@@ -32,7 +32,7 @@ var errDueLost = errors.New("something else than onbeat wrote over the key that 
 func (q *Queue) FindLost(ctx context.Context) (found int, err error) {
 	meta, err := q.rdb.HGetAll(ctx, q.keys.Meta).Result()
 	if err != nil {
-		return 0, fmt.Errorf("find what was lost: %w", store.Classify(err))
+		return 0, fmt.Errorf("find lost tasks: %w", store.Classify(err))
 	}
 	var marks []string
 	lost := map[string]bool{} // the lanes; "" for the list of them
@@ -48,11 +48,11 @@ func (q *Queue) FindLost(ctx context.Context) (found int, err error) {
 	}
 	found, err = q.restockAll(ctx, lost)
 	if err != nil {
-		return found, fmt.Errorf("find what was lost: %w", err)
+		return found, fmt.Errorf("find lost tasks: %w", err)
 	}
 	// A mark that Mend made meanwhile stays: each mark has its own time.
 	if err := q.rdb.HDel(ctx, q.keys.Meta, marks...).Err(); err != nil {
-		return found, fmt.Errorf("find what was lost: %w", store.Classify(err))
+		return found, fmt.Errorf("find lost tasks: %w", store.Classify(err))
 	}
 	return found, nil
 }
@@ -135,7 +135,7 @@ func (q *Queue) restock(ctx context.Context, l Lane, tasks []*task.Task) (int, e
 }
 
 // errMoved: an instance joined meanwhile, so the script could not look at all runs.
-var errMoved = errors.New("an instance joined meanwhile: to be tried again")
+var errMoved = errors.New("an instance joined meanwhile: the leader tries again")
 
 // dueAgain returns when a task is due of which only the record is left, or zero if the record does not say.
 func dueAgain(t *task.Task) time.Time {

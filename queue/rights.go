@@ -165,21 +165,21 @@ func (q *Queue) Missing(ctx context.Context, r Role, durable bool) ([]string, er
 	// The error is that of the first command that failed, or one of the connection, which the commands do not have.
 	_, err := pipe.Exec(ctx)
 	if err := unanswered(err); err != nil {
-		return nil, fmt.Errorf("try what the user may do: %w", err)
+		return nil, fmt.Errorf("check the rights of the user: %w", err)
 	}
 	switch err := store.Classify(err); {
 	case lasts(err):
-		return nil, fmt.Errorf("try what the user may do: %w", err)
+		return nil, fmt.Errorf("check the rights of the user: %w", err)
 	case store.LacksRight(err) && !slices.ContainsFunc(cmds, func(c *redis.Cmd) bool { return c.Err() != nil }):
 		return []string{q.rule(r, try{}, err.Error())}, nil // nothing was tried
 	}
 	for i, cmd := range cmds {
 		if err := unanswered(cmd.Err()); err != nil {
-			return nil, fmt.Errorf("try what the user may do: %w", err)
+			return nil, fmt.Errorf("check the rights of the user: %w", err)
 		}
 		switch err := store.Classify(cmd.Err()); {
 		case lasts(err):
-			return nil, fmt.Errorf("try what the user may do: %w", err)
+			return nil, fmt.Errorf("check the rights of the user: %w", err)
 		case errors.Is(err, store.ErrDenied):
 			refused[q.rule(r, list[i], err.Error())] = true
 		}
@@ -254,7 +254,7 @@ func (q *Queue) trySubscribe(ctx context.Context, refused map[string]bool) error
 	_, err := sub.Receive(ctx)
 	switch err := store.Classify(err); {
 	case lasts(err):
-		return fmt.Errorf("try what the user may do: %w", err)
+		return fmt.Errorf("check the rights of the user: %w", err)
 	case errors.Is(err, store.ErrDenied):
 		refused[q.rule(AsInstance, t, err.Error())] = true
 	}

@@ -276,7 +276,7 @@ func (q *Queue) Behind(ctx context.Context) (map[string]string, error) {
 	for cursor := uint64(0); ; {
 		kv, next, err := q.rdb.HScan(ctx, q.keys.Behind, cursor, "", MaxBatch).Result()
 		if err != nil {
-			return nil, fmt.Errorf("read what schedules are behind with: %w", store.Classify(err))
+			return nil, fmt.Errorf("read the missed slots of schedules: %w", store.Classify(err))
 		}
 		for pair := range slices.Chunk(kv, 2) {
 			all[pair[0]] = pair[1]

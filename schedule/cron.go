@@ -27,7 +27,7 @@ func parseCron(expr string) (calendar, error) {
 			return c, err
 		}
 	case hasPrefixFold(s, "TZ=") || hasPrefixFold(s, "CRON_TZ="):
-		return c, invalid("cron", expr, "a zone does not belong in the expression", "use the field timezone")
+		return c, invalid("cron", expr, "the expression cannot hold a time zone", "use the field timezone")
 	}
 
 	var text [6]string
@@ -45,7 +45,7 @@ func parseCron(expr string) (calendar, error) {
 	case 7:
 		return c, invalid("cron", expr, "has 7 fields", "a year field is not supported: use start and until; "+cronHint)
 	default:
-		return c, invalid("cron", expr, fmt.Sprintf("has %d of 5 or 6 fields", n), cronHint)
+		return c, invalid("cron", expr, fmt.Sprintf("has %d fields, and needs 5 or 6", n), cronHint)
 	}
 	for i := range text {
 		if err := cronFields[i].parse(&c, text[i]); err != nil {

@@ -10,9 +10,9 @@ func TestParseCron_refuses(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ expr, field, says string }{
 		{" ", "cron", "empty"},
-		{"* * * *", "cron", "has 4 of 5 or 6 fields"},
+		{"* * * *", "cron", "has 4 fields, and needs 5 or 6"},
 		{"* * * * * * 2030", "cron", "year field is not supported"},
-		{"* * * * * * * *", "cron", "has 8 of 5 or 6"},
+		{"* * * * * * * *", "cron", "has 8 fields, and needs 5 or 6"},
 		{"@every 5m", "cron", "use the field every"},
 		{"@Every 5m", "cron", "use the field every"},
 		{"@reboot", "cron", "a restart is not a time"},
@@ -53,7 +53,7 @@ func TestParseCron_refuses(t *testing.T) {
 		{"*/x * * * *", "cron minute", "is not a number"},
 		{"*/99999999999999999999 * * * *", "cron minute", "out of range"},
 		{"? * * * *", "cron minute", "use *"},
-		{"* * 1,? * *", "cron day of month", "? stands alone"},
+		{"* * 1,? * *", "cron day of month", "? cannot be part of a list"},
 		{"* * L-31 * *", "cron day of month", "out of range 0-30"},
 		{"* * L- * *", "cron day of month", "out of range 0-30"},
 		{"* * LX * *", "cron day of month", "use L, L-3 or LW"},

@@ -121,15 +121,15 @@ func TestExplain(t *testing.T) {
 	}{
 		{
 			"30 2 * * *", "Europe/Berlin", DST{}, "2026-03-29T01:00:00Z",
-			"02:30 does not exist on 2026-03-29: clocks go forward from 02:00 to 03:00; one run at 03:00 stands for it",
+			"02:30 does not exist on 2026-03-29: clocks go forward from 02:00 to 03:00; one run at 03:00 replaces it",
 		},
 		{
 			"*/20 2 * * *", "Europe/Berlin", DST{}, "2026-03-29T01:00:00Z",
-			"3 times from 02:00 to 02:40 do not exist on 2026-03-29: clocks go forward from 02:00 to 03:00; one run at 03:00 stands for them",
+			"3 times from 02:00 to 02:40 do not exist on 2026-03-29: clocks go forward from 02:00 to 03:00; one run at 03:00 replaces them",
 		},
 		{
 			"0 12 * * *", "Pacific/Apia", DST{}, "2011-12-30T10:00:00Z",
-			"12:00 does not exist on 2011-12-30: clocks go forward from 2011-12-30 00:00 to 2011-12-31 00:00; one run at 00:00 stands for it",
+			"12:00 does not exist on 2011-12-30: clocks go forward from 2011-12-30 00:00 to 2011-12-31 00:00; one run at 00:00 replaces it",
 		},
 		{
 			"30 2 * * *", "Europe/Berlin", DST{Gap: DSTGapSkip}, "2026-03-30T00:30:00Z",
@@ -157,7 +157,7 @@ func TestExplain(t *testing.T) {
 		},
 		{
 			"30 30 0 * * *", "Africa/Monrovia", DST{Gap: DSTGapAfter}, "1972-01-07T00:44:30Z",
-			"00:30:30 does not exist on 1972-01-07: clocks go forward from 00:00 to 00:44:30; one run at 00:44:30 stands for it",
+			"00:30:30 does not exist on 1972-01-07: clocks go forward from 00:00 to 00:44:30; one run at 00:44:30 replaces it",
 		},
 		{"30 2 * * *", "Europe/Berlin", DST{}, "2026-03-30T00:30:00Z", ""},
 		{"30 2 * * *", "Europe/Berlin", DST{Gap: DSTGapSkip}, "2026-03-31T00:30:00Z", ""},

@@ -37,7 +37,7 @@ func parseDuration(field, s string) (time.Duration, error) {
 		return 0, invalid(field, s, "empty", durationHint)
 	}
 	if rest[0] == '-' {
-		return 0, invalid(field, s, "negative", "durations count forward")
+		return 0, invalid(field, s, "negative", "write it without a minus sign")
 	}
 	rest = strings.TrimPrefix(rest, "+")
 	if rest == "0" {
@@ -166,7 +166,7 @@ func FormatDuration(d time.Duration) string {
 func checkDuration(field string, d, least time.Duration) error {
 	switch {
 	case d < 0:
-		return invalid(field, FormatDuration(d), "negative", "durations count forward")
+		return invalid(field, FormatDuration(d), "negative", "write it without a minus sign")
 	case d < least:
 		return invalid(field, FormatDuration(d), "zero", "the shortest is 1ms")
 	case d%time.Millisecond != 0:

@@ -28,7 +28,7 @@ func Example() {
 	// Output:
 	// 2026-03-28 02:30:00 +0100 CET
 	// 2026-03-29 03:00:00 +0200 CEST
-	//     02:30 does not exist on 2026-03-29: clocks go forward from 02:00 to 03:00; one run at 03:00 stands for it
+	//     02:30 does not exist on 2026-03-29: clocks go forward from 02:00 to 03:00; one run at 03:00 replaces it
 	// 2026-03-30 02:30:00 +0200 CEST
 }
 

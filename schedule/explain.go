@@ -24,7 +24,7 @@ func (r Rule) Explain(slot time.Time) string {
 	switch {
 	case t == s.start && g.gapSlot(s):
 		return g.describeGap(s, "does not", "do not", "go") +
-			fmt.Sprintf("; one run at %s stands for %s", clock(wall), g.skipped(s, "it", "them"))
+			fmt.Sprintf("; one run at %s replaces %s", clock(wall), g.skipped(s, "it", "them"))
 	case s.before > s.offset && wall < s.start+s.before:
 		return describeTwice(wall, s.start+s.before, s.start+s.offset) + g.which("second")
 	case s.to < s.offset && wall >= s.end+s.to:

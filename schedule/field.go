@@ -126,7 +126,7 @@ func (f *cronField) special(c *calendar, text, item string) (set uint64, ok bool
 			return 0, true, f.fail(text, "? is for day of month and day of week only", "use *")
 		}
 		if text != "?" {
-			return 0, true, f.fail(text, "? stands alone", "remove it from the list")
+			return 0, true, f.fail(text, "? cannot be part of a list", "remove it, or write ? alone")
 		}
 		return 1<<(f.max+1) - 1<<f.min, true, nil
 	case f.kind == kindDom:
@@ -152,7 +152,7 @@ func (f *cronField) specialDom(c *calendar, text, item string) (bool, error) {
 		case after[0] == '-':
 			n, length := digits(after[1:])
 			if length == 0 || length > 4 || length != len(after)-1 || n > 30 {
-				return true, f.fail(text, "the days before the last are out of range 0-30", "L-3 is the third day before the last")
+				return true, f.fail(text, "the number of days before the last is out of range 0-30", "L-3 is the third day before the last")
 			}
 			c.fromLast |= 1 << n
 			return true, nil
@@ -185,7 +185,7 @@ func (f *cronField) specialDow(c *calendar, text, item string) (bool, error) {
 	}
 	if last := len(item) - 1; last >= 0 && item[last]|0x20 == 'l' {
 		if last == 0 {
-			return true, f.fail(text, "the last what?", "5L or FRIL is the last Friday of the month; for Saturday write SAT")
+			return true, f.fail(text, "L needs a day of the week", "5L or FRIL is the last Friday of the month; for Saturday write SAT")
 		}
 		v, err := f.value(text, item[:last])
 		if err != nil {

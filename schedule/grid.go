@@ -42,7 +42,7 @@ func (r Rule) Grid(anchor time.Time) (Grid, error) {
 		}
 		g.first = anchor.UnixMilli()
 	case r.Cron == "" && !c.hasStart:
-		return Grid{}, invalid("anchor", "", "the rule starts when it is first applied", "pass that instant")
+		return Grid{}, invalid("anchor", "", "missing: the rule starts when it is first applied", "pass that instant")
 	}
 	return g, nil
 }

@@ -101,11 +101,11 @@ func (r Rule) compileWhen(c *compiled) (err error) {
 	case r.Every == 0 && r.Cron == "":
 		return invalid("every", "", "neither every nor cron is set", `say when: every: 1m, or cron: "*/5 * * * *"`)
 	case r.Every != 0 && r.Cron != "":
-		return invalid("every", FormatDuration(r.Every), "every and cron exclude each other", "remove one of them")
+		return invalid("every", FormatDuration(r.Every), "every and cron are both set", "remove one of them")
 	case r.Every != 0 && r.Timezone != "":
 		return invalid("timezone", r.Timezone, "an every rule has no timezone", "remove it, or use cron")
 	case r.Every != 0 && r.DST != DST{}:
-		return invalid("dst", "", "an every rule knows no daylight saving", "remove it, or use cron")
+		return invalid("dst", "", "applies only to a cron rule", "remove it, or use cron")
 	case r.Every != 0:
 		return checkDuration("every", r.Every, 1)
 	}
@@ -129,13 +129,13 @@ func (r Rule) compileBounds(c *compiled) error {
 	switch {
 	case r.Start == "":
 	case r.Start == StartAligned && r.Every == 0:
-		return invalid("start", r.Start, "a cron rule is aligned already", "remove it, or give a time")
+		return invalid("start", r.Start, "a cron rule is always aligned", "remove it, or give a time")
 	case r.Start == StartAligned:
 		c.hasStart = true // and start is the epoch
 	default:
 		t, err := time.Parse(time.RFC3339, r.Start)
 		if err != nil {
-			return invalid("start", r.Start, "not a start", `use "aligned" or an RFC 3339 time such as 2030-01-31T09:00:00Z`)
+			return invalid("start", r.Start, "not a start time", `use "aligned" or an RFC 3339 time such as 2030-01-31T09:00:00Z`)
 		}
 		if err := checkInstant("start", t); err != nil {
 			return err
@@ -153,7 +153,7 @@ func (r Rule) compileBounds(c *compiled) error {
 	}
 	c.until = until.UnixMilli()
 	if c.hasStart && c.until < c.start {
-		return invalid("until", r.Until.UTC().Format(time.RFC3339Nano), "lies before the start", "give a later time")
+		return invalid("until", r.Until.UTC().Format(time.RFC3339Nano), "is before the start", "give a later time")
 	}
 	return nil
 }

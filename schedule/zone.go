@@ -43,7 +43,7 @@ func loadZone(name string) (*zone, error) {
 	const hint = `use an IANA name such as "Asia/Seoul", or "" for UTC`
 	switch {
 	case name == "Local":
-		return nil, invalid("timezone", name, "each machine has another local zone", hint)
+		return nil, invalid("timezone", name, "each machine has its own local zone", hint)
 	case len(name) > 64, strings.HasPrefix(name, "right/"): // right/ counts leap seconds, and Unix time does not
 		return nil, invalid("timezone", name, "unknown zone", hint)
 	}

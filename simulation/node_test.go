@@ -299,7 +299,7 @@ func (h *hearing) Write(p []byte) (int, error) {
 			n.world.ids[line.Instance] = n
 		case "ready":
 			n.ready = time.Now()
-		case "lease lost: what was claimed is void":
+		case "lease lost: this instance's claims are void":
 			n.ready = time.Time{}
 			n.world.book.risk(n, time.Now().Add(n.world.plan.longestLease())) // its last call may be on its way yet
 		case "resigned":

@@ -47,13 +47,13 @@ func (d Durability) Validate() error {
 	}
 	if d.Timeout != 0 && d.Replicas == 0 {
 		return &task.FieldError{
-			Field: "durability.replicas", Reason: "missing: a timeout alone waits for no replica", Hint: "for example 1",
+			Field: "durability.replicas", Reason: "missing: durability.timeout needs it", Hint: "for example 1",
 		}
 	}
 	if d.Strict && d.Replicas == 0 {
 		return &task.FieldError{
-			Field: "durability.replicas", Reason: "missing: strict is about how many replicas have a write",
-			Hint: "as many as there are: then a failover repeats nothing",
+			Field: "durability.replicas", Reason: "missing: durability.strict needs it",
+			Hint: "as many as Redis has: then a failover repeats nothing",
 		}
 	}
 	if d.Timeout != 0 && (d.Timeout < time.Millisecond || d.Timeout > 2*time.Second) {
@@ -85,7 +85,7 @@ func (d Durability) ValidateFor(rdb redis.UniversalClient) error {
 	}
 	return &task.FieldError{
 		Field: "durability.timeout", Value: d.Timeout.String(), Reason: "not less than the client's read_timeout of " + read.String(),
-		Hint: "an answer comes after it: raise read_timeout in the URL of Redis, or lower this",
+		Hint: "the client would give up first: raise read_timeout in the URL of Redis, or lower this",
 	}
 }
 
@@ -194,7 +194,7 @@ func (d *durable) acknowledged(wait *redis.IntCmd, strict bool) error {
 	}
 	d.note(int(acked))
 	if strict && int(acked) < d.want.Replicas {
-		return fmt.Errorf("%w: %d of the %d that durability asks for have what was written", ErrUnreplicated, acked, d.want.Replicas)
+		return fmt.Errorf("%w: %d of the %d that durability asks for have the write", ErrUnreplicated, acked, d.want.Replicas)
 	}
 	return nil
 }

@@ -27,8 +27,8 @@ var (
 	ErrFull = errors.New("redis is out of memory")
 	// ErrDenied: Redis refuses the user or password, or the command to this user.
 	ErrDenied = errors.New("redis denies access")
-	// ErrWrongType: a key of onbeat's is of another type, which something else has made. Nothing was done.
-	ErrWrongType = errors.New("a key of onbeat's is of another type")
+	// ErrWrongType: a key of onbeat has the wrong type, which something else has made. Nothing was done.
+	ErrWrongType = errors.New("a key of onbeat has the wrong type")
 )
 
 // Retryable reports whether the same call may succeed a moment later without help from a person.

@@ -30,7 +30,7 @@ func untilMoved(ctx context.Context, ask func() (any, error)) (any, error) {
 			return v, err
 		}
 		if time.Until(end) <= pause {
-			return v, fmt.Errorf("%w: a slot of the cluster is being moved, and neither node has all of its keys", err)
+			return v, fmt.Errorf("%w: the cluster is moving a slot, and neither node has all of its keys", err)
 		}
 		select {
 		case <-time.After(pause):

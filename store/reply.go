@@ -29,7 +29,7 @@ func (r *Reply) More() bool { return r.Err == nil && r.at < len(r.values) }
 func (r *Reply) Next() any {
 	if !r.More() {
 		if r.Err == nil {
-			r.Err = fmt.Errorf("script returned %d values, and one more was expected", len(r.values))
+			r.Err = fmt.Errorf("script returned %d values, one too few", len(r.values))
 		}
 		return nil
 	}

@@ -98,7 +98,7 @@ func (s *sentinels) DialHook(follow redis.DialHook) redis.DialHook {
 			return conn, nil
 		}
 		_ = conn.Close()
-		return nil, &net.OpError{Op: "dial", Net: network, Err: errors.New(addr + " is no primary any more")}
+		return nil, &net.OpError{Op: "dial", Net: network, Err: errors.New(addr + " is no longer the primary")}
 	})
 }
 
@@ -337,7 +337,7 @@ func (s *sentinels) found(ctx context.Context, primary named, heard []named, wro
 			continue // it may be another name of the same server
 		}
 		s.log.Warn().Str("sentinel", w.by).Str("names", w.names).Str("primary", primary.names).
-			Msg("a sentinel names an address that is no primary: going by others")
+			Msg("a sentinel names an address that is not the primary: following the other sentinels")
 	}
 	s.mu.Lock()
 	s.addr, s.epoch, s.until = primary.names, primary.epoch, time.Now().Add(goodFor)
@@ -377,9 +377,9 @@ func (s *sentinels) nobody(heard []named, wrong map[string]error) error {
 		e.causes = append(e.causes, err)
 	}
 	slices.Sort(parts)
-	e.text = fmt.Sprintf("no primary of %q: %s", s.name, strings.Join(parts, "; "))
+	e.text = fmt.Sprintf("no primary found for %q: %s", s.name, strings.Join(parts, "; "))
 	if len(wrong) > 0 {
-		e.text += "; look at SENTINEL MASTERS of each"
+		e.text += "; run SENTINEL MASTERS on each"
 	}
 	e.causes = append(e.causes, &net.OpError{Op: "dial", Net: "tcp", Err: errors.New(e.text)})
 	return e
@@ -391,7 +391,7 @@ func reason(err error) string {
 	var reply redis.Error
 	switch {
 	case errors.Is(err, redis.Nil):
-		return "knows no such name"
+		return "does not know that name"
 	case errors.As(err, &reply):
 		return Classify(err).Error()
 	case errors.As(err, &op) && op.Err != nil:

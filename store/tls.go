@@ -25,9 +25,9 @@ func (u *redisURL) secure() (*tls.Config, error) {
 		switch {
 		case !u.query.Has(name):
 		case !u.tls:
-			return nil, u.refuse(name + " without TLS: begin the URL with rediss")
+			return nil, u.refuse(name + " needs TLS: begin the URL with rediss")
 		case len(u.query[name]) > 1:
-			return nil, badFile(name, "", "is there twice")
+			return nil, badFile(name, "", "appears twice")
 		case u.query.Get(name) == "" && name != "skip_verify":
 			return nil, badFile(name, "", "empty")
 		}
@@ -38,7 +38,7 @@ func (u *redisURL) secure() (*tls.Config, error) {
 	c := &tls.Config{MinVersion: tls.VersionTLS12}
 	var err error
 	if c.InsecureSkipVerify, err = strconv.ParseBool(cmp.Or(u.query.Get("skip_verify"), "false")); err != nil {
-		return nil, u.refuse("skip_verify is neither true nor false")
+		return nil, u.refuse("skip_verify is not true or false")
 	}
 	if name := u.query.Get("tls_ca"); name != "" {
 		if c.RootCAs, err = readCA(name); err != nil {
@@ -72,7 +72,7 @@ func readCA(name string) (*x509.CertPool, error) {
 	}
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(data) {
-		return nil, badFile("tls_ca", name, "has no certificate in it")
+		return nil, badFile("tls_ca", name, "has no certificate")
 	}
 	return pool, nil
 }
@@ -91,11 +91,11 @@ func readPair(cert, key string) (*tls.Certificate, error) {
 	case err == nil:
 		return &pair, nil
 	case !x509.NewCertPool().AppendCertsFromPEM(certs):
-		return nil, badFile("tls_cert", cert, "has no certificate in it")
+		return nil, badFile("tls_cert", cert, "has no certificate")
 	case strings.Contains(err.Error(), "does not match"):
 		return nil, badFile("tls_key", key, "does not belong to the certificate of tls_cert")
 	}
-	return nil, badFile("tls_key", key, "has no key in it that can be used")
+	return nil, badFile("tls_key", key, "has no usable key")
 }
 
 // mostPEM is more than any file of certificates has; a device has no end.
@@ -110,7 +110,7 @@ func readPEM(field, name string) ([]byte, error) {
 	case err != nil:
 		return nil, badFile(field, name, err.Error())
 	case len(data) > mostPEM:
-		return nil, badFile(field, name, "longer than any file of certificates")
+		return nil, badFile(field, name, "too large for a file of certificates")
 	}
 	return data, nil
 }

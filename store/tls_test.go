@@ -253,8 +253,8 @@ func TestDial_refusesTLSThatCannotBe(t *testing.T) {
 	ca, cert, key := a.file("ca.pem"), a.file("client.pem"), a.file("client.key")
 	for query, want := range map[string]string{
 		"tls_ca=/nowhere/ca.pem":                 `redis.tls_ca "/nowhere/ca.pem": no such file or directory`,
-		"tls_ca=" + key:                          `redis.tls_ca "` + key + `": has no certificate in it`,
-		"tls_ca=/dev/zero":                       `redis.tls_ca "/dev/zero": longer than any file of certificates`,
+		"tls_ca=" + key:                          `redis.tls_ca "` + key + `": has no certificate`,
+		"tls_ca=/dev/zero":                       `redis.tls_ca "/dev/zero": too large for a file of certificates`,
 		"tls_ca=":                                `redis.tls_ca: empty`,
 		"tls_cert=" + cert:                       `redis.tls_key: missing`,
 		"tls_key=" + key:                         `redis.tls_cert: missing`,
@@ -262,8 +262,8 @@ func TestDial_refusesTLSThatCannotBe(t *testing.T) {
 		"tls_cert=" + cert + "&tls_key=/nowhere": `redis.tls_key "/nowhere": no such file or directory`,
 		"tls_cert=" + cert + "&tls_key=" + ca:    `redis.tls_key "` + ca + `": `,
 		"tls_cert=" + cert + "&tls_key=" + a.file("other.key"): `redis.tls_key "` + a.file("other.key") + `": does not belong`,
-		"skip_verify=perhaps":            `redis.url "rediss://:…@h:1?skip_verify=perhaps": skip_verify is neither true nor false`,
-		"tls_ca=" + ca + "&tls_ca=" + ca: `redis.tls_ca: is there twice`,
+		"skip_verify=perhaps":            `redis.url "rediss://:…@h:1?skip_verify=perhaps": skip_verify is not true or false`,
+		"tls_ca=" + ca + "&tls_ca=" + ca: `redis.tls_ca: appears twice`,
 	} {
 		for _, scheme := range []string{"rediss", "rediss-cluster", "rediss-sentinel"} {
 			path := map[string]string{"rediss-sentinel": "/m"}[scheme]

@@ -125,7 +125,7 @@ func (u *redisURL) checkTail(parsed *url.URL) error {
 		cut = cut || strings.Contains(name, "@")
 	}
 	if cut {
-		return u.refuse("has an @ or a # behind its host: in a password / is %2F, ? is %3F, # is %23 and @ is %40")
+		return u.refuse("has an @ or a # after its host: in a password write / as %2F, ? as %3F, # as %23 and @ as %40")
 	}
 	for _, name := range []string{"pool_size", "min_idle_conns", "max_idle_conns", "max_active_conns"} {
 		text := u.query.Get(name)
@@ -227,7 +227,7 @@ func (u *redisURL) sentinel(log zerolog.Logger) (redis.UniversalClient, error) {
 		name, path = path[0], path[1:]
 	}
 	if name == "" {
-		return nil, u.refuse("names no master: redis-sentinel://host:26379/master-name")
+		return nil, u.refuse("has no master name: write redis-sentinel://host:26379/master-name")
 	}
 	more := url.Values{"addr": u.hosts[1:]}
 	u.query.Set("master_name", name)
@@ -261,7 +261,7 @@ func (u *redisURL) sentinel(log zerolog.Logger) (redis.UniversalClient, error) {
 
 func (u *redisURL) cluster() (redis.UniversalClient, error) {
 	if len(u.path) > 1 || len(u.path) == 1 && u.path[0] != "0" {
-		return nil, u.refuse("names a database, and a cluster has only 0")
+		return nil, u.refuse("names a database, but a cluster has only database 0")
 	}
 	more := url.Values{"addr": u.hosts[1:]}
 	o, err := redis.ParseClusterURL(u.rebuilt("", more))

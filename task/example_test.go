@@ -23,7 +23,7 @@ func Example() {
 func ExampleTask_Validate() {
 	fmt.Println(task.New("send invoice", nil).Validate(task.Limits{}))
 	// Output:
-	// type "send invoice": has a character that names may not have (1 to 128 letters, digits or - _ . : / +)
+	// type "send invoice": has a character that a name cannot have (1 to 128 letters, digits or - _ . : / +)
 }
 
 func ExampleBackoff_Ceiling() {

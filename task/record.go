@@ -158,14 +158,14 @@ func appendFailure(b []byte, f Failure) []byte {
 func Decode(rec string, t *Task) error {
 	*t = Task{ID: t.ID}
 	if len(rec) < 2 || rec[0] != recordVersion {
-		return fmt.Errorf("%w: format %q (written by a much newer release, or not by onbeat)", ErrRecord, rec[:min(1, len(rec))])
+		return fmt.Errorf("%w: format %q (a much newer release wrote it, or a program other than onbeat)", ErrRecord, rec[:min(1, len(rec))])
 	}
 	rest, err := decodeKey(rec[1:], t)
 	for err == nil && rest != "" {
 		rest, err = decodeField(rest, t)
 	}
 	if err == nil && t.Type == "" {
-		err = errors.New("no type")
+		err = errors.New("it has no type")
 	}
 	if made, ok := idTime(t.ID); ok && t.Created.IsZero() {
 		t.Created = made
@@ -176,14 +176,14 @@ func Decode(rec string, t *Task) error {
 	return nil
 }
 
-var errTruncated = errors.New("cut short")
+var errTruncated = errors.New("it is cut short")
 
 func decodeKey(s string, t *Task) (string, error) {
 	if s[0] == recordPlain {
 		return s[1:], nil
 	}
 	if s[0] != recordKeyed {
-		return "", fmt.Errorf("kind %q", s[:1])
+		return "", fmt.Errorf("unknown kind %q", s[:1])
 	}
 	comma, colon := strings.IndexByte(s, ','), strings.IndexByte(s, ':')
 	if comma < 2 || colon < comma+3 {

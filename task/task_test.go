@@ -172,14 +172,14 @@ func TestValidate_namesTheField(t *testing.T) {
 	const name, id = " (1 to 128 letters, digits or - _ . : / +)", " (1 to 256 bytes of text without control characters)"
 	for want, bad := range map[string]*task.Task{
 		"type: empty" + name: task.New("", nil),
-		`type "a b": has a character that names may not have` + name:                      task.New("a b", nil),
+		`type "a b": has a character that a name cannot have` + name:                      task.New("a b", nil),
 		`type "` + long[:60] + `…": 300 bytes long` + name:                                task.New(long, nil),
 		`id "` + long[:60] + `…": 300 bytes long` + id:                                    with(task.ID(long)),
 		`id "a\nb": has a control character` + id:                                         with(task.ID("a\nb")),
 		`id "a\u2028b": has a control character` + id:                                     with(task.ID("a\u2028b")),
 		`id "a\u0085b": has a control character` + id:                                     with(task.ID("a\u0085b")),
 		`id "\xff": not valid UTF-8` + id:                                                 with(task.ID("\xff")),
-		`queue "a b": has a character that names may not have` + name:                     with(task.Queue("a b")),
+		`queue "a b": has a character that a name cannot have` + name:                     with(task.Queue("a b")),
 		`key "\x00": has a control character` + id:                                        with(task.Key("\x00", 1)),
 		`unique "\x7f": has a control character` + id:                                     with(task.Unique("\x7f", 0)),
 		`trace "` + long[:60] + `…": 300 bytes long` + id:                                 with(task.Trace(long)),

@@ -122,7 +122,7 @@ func CheckAttempts(n, fallback int) error {
 		return nil
 	}
 	return &FieldError{Field: "max_attempts", Value: fmt.Sprint(n), Reason: "out of range",
-		Hint: fmt.Sprintf("1 to %d; 1 is no retry; leave it out for the default of %d", MaxAttemptsLimit, fallback)}
+		Hint: fmt.Sprintf("1 to %d; 1 means no retry; leave it out for the default of %d", MaxAttemptsLimit, fallback)}
 }
 
 // CheckDue refuses a time before 1970 or after 9999.
@@ -157,7 +157,7 @@ func CheckID(field, id string) error {
 	case strings.ContainsFunc(id, isControl):
 		reason = "has a control character"
 	case strings.ContainsFunc(id, isBidi):
-		reason = "has a character that turns the direction of text"
+		reason = "has a character that changes the direction of text"
 		hint = "leave out U+202A to U+202E, U+2066 to U+2069, U+200E, U+200F and U+061C"
 	default:
 		return nil
@@ -182,7 +182,7 @@ func CheckName(field, name string) error {
 	case len(name) > MaxNameLen:
 		reason = fmt.Sprintf("%d bytes long", len(name))
 	case strings.ContainsFunc(name, notInName):
-		reason = "has a character that names may not have"
+		reason = "has a character that a name cannot have"
 	default:
 		return nil
 	}

@@ -57,7 +57,7 @@ func TestCheck_listsEachProblem(t *testing.T) {
 	lines := strings.Split(strings.TrimSpace(r.out), "\n")
 	want := []string{
 		`:1: lease "1ms": out of range (500ms to 1h; the default is 5s)`,
-		`:3: schedules[0].task "htpt": no handler of that type (did you mean http?`,
+		`:3: schedules[0].task "htpt": no handler for that type (did you mean http?`,
 		`:4: schedules[1].payload: missing`,
 		`:5: schedules[1].cron minute "61":`,
 		`4 problems`,

@@ -44,7 +44,7 @@ func TestDoctor_looksAtACluster(t *testing.T) {
 			t.Errorf("%+v", r)
 		}
 	}
-	s.fails(1, []string{"enqueue", "new"}, "TRYAGAIN", "a slot of the cluster is being moved", "redis-cli --cluster fix HOST:PORT")
+	s.fails(1, []string{"enqueue", "new"}, "TRYAGAIN", "the cluster is moving a slot", "redis-cli --cluster fix HOST:PORT")
 	m.End()
 	s.must("enqueue", "new")
 	if r := diagnose(t, s, 0).of("cluster"); r.State != doctor.OK {

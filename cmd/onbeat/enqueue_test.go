@@ -73,7 +73,7 @@ func TestEnqueue_refusesAndWritesNothing(t *testing.T) {
 	}{
 		{nil, "no task type and no file"},
 		{[]string{"echo", "--file", "x"}, "exclude each other"},
-		{[]string{"two words"}, `type "two words": has a character that names may not have`},
+		{[]string{"two words"}, `type "two words": has a character that a name cannot have`},
 		{[]string{"http"}, "payload"},
 		{[]string{"http", "-p", `{"method":"GET"}`}, "payload.url: missing"},
 		{[]string{"sleep", "-p", `{}`}, "payload.for: missing"},
@@ -98,7 +98,7 @@ func TestEnqueue_refusesAndWritesNothing(t *testing.T) {
 		{[]string{"echo", "--queue", "a b"}, `queue "a b"`},
 		{[]string{"echo", "--priority", "urgent"}, `priority "urgent"`},
 		{[]string{"echo", "--max-attempts=-1"}, `max_attempts "-1"`},
-		{[]string{"echo", "--max-attempts=0"}, `max_attempts "0": out of range (1 to 1000000; 1 is no retry; leave it out for the default of 10)`},
+		{[]string{"echo", "--max-attempts=0"}, `max_attempts "0": out of range (1 to 1000000; 1 means no retry; leave it out for the default of 10)`},
 		{[]string{"echo", "--key", "k", "--key-limit=-1"}, `key_limit "-1"`},
 	} {
 		s.fails(2, append([]string{"enqueue"}, c.args...), c.want)
@@ -134,7 +134,7 @@ var badLines = []struct{ line, want string }{
 	{`{"type":5}`, "tasks.jsonl:7: type: must be text, but is a number"},
 	{`{"type":"echo","priority":5}`, "tasks.jsonl:7: priority: must be text (low, normal or high), but is a number"},
 	{`{"type":"echo","key_limit":1.5}`, "tasks.jsonl:7: key_limit: must be a whole number, but is 1.5"},
-	{`{"type":"echo","max_attempts":0}`, `tasks.jsonl:7: max_attempts "0": out of range (1 to 1000000; 1 is no retry`},
+	{`{"type":"echo","max_attempts":0}`, `tasks.jsonl:7: max_attempts "0": out of range (1 to 1000000; 1 means no retry`},
 	{`{"type":"echo","max_attempts":"5"}`, "tasks.jsonl:7: max_attempts: must be a whole number, but is a string"},
 	{`["echo"]`, "tasks.jsonl:7: an array, not a task"},
 	{`nonsense`, "tasks.jsonl:7: not JSON: invalid character"},

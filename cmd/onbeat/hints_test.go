@@ -10,7 +10,7 @@ func TestEnqueue_saysThatAKeyIsReserved(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
 	s.fails(2, []string{"enqueue", "echo", "--key", "schedule:x"},
-		`key "schedule:x": keys that begin with schedule: are reserved (choose another beginning)`)
+		`key "schedule:x": keys that begin with schedule: are reserved (begin it with something else)`)
 }
 
 func TestCommands_sayWhatToDoAboutAKeyOfAnotherType(t *testing.T) {
@@ -65,7 +65,7 @@ func TestConfig_namesTheFieldOfAFileWithoutTLS(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
 	file := s.file("c.yaml", "redis: {url: 'redis://h', tls_ca: ca.pem}\nnamespace: x\n")
-	s.fails(2, []string{"instances", "-c", file}, `c.yaml:1: redis.tls_ca "ca.pem": without TLS (begin redis.url with rediss)`)
+	s.fails(2, []string{"instances", "-c", file}, `c.yaml:1: redis.tls_ca "ca.pem": redis.url does not use TLS (begin redis.url with rediss)`)
 	if r := s.run("", "instances", "-c", file); strings.Contains(r.err, "redis://h") {
 		t.Errorf("shows a URL: %s", r.err)
 	}

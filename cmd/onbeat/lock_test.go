@@ -104,7 +104,7 @@ func TestLockRun_atLeastLetsAShortJobRunOnce(t *testing.T) {
 func TestLockRun_atMostEndsTheCommand(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
-	s.fails(exitAtMost, []string{"lock", "run", "job", "--at-most", "300ms", "--", "sleep", "60"}, "as long as allowed")
+	s.fails(exitAtMost, []string{"lock", "run", "job", "--at-most", "300ms", "--", "sleep", "60"}, "reached its time limit")
 	s.free("job")
 	at := time.Now() // a command that does not heed SIGTERM, and no grace
 	s.fails(exitAtMost, []string{"lock", "run", "job", "--ttl", "1m", "--at-most", "300ms", "--grace", "0", "--", "sh", "-c", "trap '' TERM; exec sleep 60"}, "")

@@ -405,7 +405,7 @@ func TestPreview_refuses(t *testing.T) {
 		want string
 	}{
 		{[]string{}, "neither every nor cron"},
-		{[]string{"--every", "1s", "--cron", "* * * * *"}, "exclude each other"},
+		{[]string{"--every", "1s", "--cron", "* * * * *"}, "every and cron are both set"},
 		{[]string{"--every", "0s"}, "zero"},
 		{[]string{"--every", "soon"}, "not a duration"},
 		{[]string{"--jitter", "soon", "--every", "1s"}, "not a duration"},

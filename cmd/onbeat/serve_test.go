@@ -188,7 +188,7 @@ func TestServe_isInAHurryAtTheSecondSignal(t *testing.T) {
 	s.must("enqueue", "sleep", "--payload", `{"for":"1h"}`, "--id", "long")
 	testredis.Eventually(t, 20*time.Second, func() bool { return strings.Contains(s.must("tasks", "list", "--state", "running"), "long") }, "it does not run")
 	p.signal(syscall.SIGTERM)
-	p.logs("finishing what runs")
+	p.logs("finishing running tasks")
 	time.Sleep(2 * sameSignal) // before that it would be the same
 	p.logs("stopping: a second signal (Ctrl-C) hands back running tasks, and stops at once")
 	p.signal(syscall.SIGTERM)
@@ -228,7 +228,7 @@ func TestServe_refusesABadConfigAndWritesNothing(t *testing.T) {
 		{"an unset variable", "redis: {url: 'redis://:${NOPE}@h'}\n", `x.yaml:1: redis.url "${NOPE}": the environment variable is not set`},
 		{"several", "schedules:\n  - {name: a, task: echo}\n  - {name: a, task: echo, every: 2s}\n", "x.yaml:2: schedules[0].every: neither every nor cron is set"},
 		{"several, counted", "lease: 1ms\nconcurrency: -1\n", "out of range (500ms to 1h; the default is 5s); and 1 more: onbeat check shows them"},
-		{"a list", "- {name: a, every: 1s, task: echo}\n", "x.yaml:1: a list, where a mapping belongs"},
+		{"a list", "- {name: a, every: 1s, task: echo}\n", "x.yaml:1: the file is a list, and a config is a mapping"},
 	} {
 		s.failed(s.run("", "serve", "-c", s.file("x.yaml", c.yaml)), 2, c.name, c.want)
 	}

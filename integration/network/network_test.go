@@ -81,7 +81,7 @@ func TestNetwork_theLeaderIsCutOff(t *testing.T) {
 			spare.SaidTimes("leads", 2)
 			took := time.Since(began)
 			testredis.Eventually(t, 20*time.Second, func() bool { return len(w.Task("long")) == 2 }, "nobody took the task over")
-			leader.Said("lease lost: what was claimed is void")
+			leader.Said("lease lost: this instance's claims are void")
 			time.Sleep(time.Second) // the rest of the fault: the spare leads alone
 			leader.heal()
 			leader.SaidTimes("leads", 2)
@@ -113,7 +113,7 @@ func TestNetwork_aStandbyIsCutOff(t *testing.T) {
 	spare.Said("no longer leads")
 	w.Grow(10, "nothing arrives")
 	spare.swallow("upstream", "downstream")
-	spare.Said("lease lost: what was claimed is void")
+	spare.Said("lease lost: this instance's claims are void")
 	time.Sleep(rig.Size(2*time.Second, 20*time.Second)) // the rest of the fault
 	spare.heal()
 	spare.SaidTimes("registered", 2)

@@ -38,7 +38,7 @@ func All(r io.Reader, name, field string) ([]byte, error) {
 		return nil, err
 	}
 	if len(data) > MaxSize {
-		return nil, refuse(field, name, fmt.Sprintf("larger than %d MiB", MaxSize>>20), "split it, or name the file that you mean")
+		return nil, refuse(field, name, fmt.Sprintf("larger than %d MiB", MaxSize>>20), "split it, or pass the right file")
 	}
 	return data, nil
 }
@@ -69,9 +69,9 @@ func Open(name, field string) (*os.File, fs.FileInfo, error) {
 func checkReadable(name, field string, info fs.FileInfo) error {
 	switch mode := info.Mode(); {
 	case mode.IsDir():
-		return refuse(field, name, "is a directory", "name a file that can be read")
+		return refuse(field, name, "is a directory", "name a readable file")
 	case !mode.IsRegular() && mode.Type() != fs.ModeNamedPipe:
-		return refuse(field, name, "is neither a file nor a pipe", "name a file that can be read")
+		return refuse(field, name, "is neither a file nor a pipe", "name a readable file")
 	}
 	return nil
 }
@@ -81,7 +81,7 @@ func unreadable(name, field string, err error) error {
 	if errors.As(err, &path) {
 		err = path.Err
 	}
-	return refuse(field, name, err.Error(), "name a file that can be read")
+	return refuse(field, name, err.Error(), "name a readable file")
 }
 
 func refuse(field, value, reason, hint string) error {

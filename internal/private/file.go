@@ -35,7 +35,7 @@ func read(name string, limit int64, follow bool) ([]byte, error) {
 		return nil, err
 	}
 	if int64(len(data)) > limit {
-		return nil, &Refusal{name, fmt.Sprintf("larger than %d bytes", limit), "is it the file that you mean?"}
+		return nil, &Refusal{name, fmt.Sprintf("larger than %d bytes", limit), "check that it is the right file"}
 	}
 	return data, nil
 }
@@ -53,7 +53,7 @@ func open(name string, flags int, follow bool) (*os.File, error) {
 	}
 	info, err := f.Stat()
 	if err == nil && !info.Mode().IsRegular() {
-		err = &Refusal{name, "is no regular file", "remove it"}
+		err = &Refusal{name, "is not a regular file", "remove it"}
 	}
 	if err == nil {
 		err = check(name, info)

@@ -24,7 +24,7 @@ func checkOwner(name string, info fs.FileInfo) error {
 		return nil
 	}
 	if me := os.Geteuid(); int64(stat.Uid) != int64(me) && stat.Uid != 0 {
-		return &Refusal{name, fmt.Sprintf("belongs to user %d, and not to you (%d)", stat.Uid, me), "remove it, or work in a folder of your own"}
+		return &Refusal{name, fmt.Sprintf("belongs to user %d, and not to you (%d)", stat.Uid, me), "remove it, or work in your own folder"}
 	}
 	return nil
 }

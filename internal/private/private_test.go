@@ -153,7 +153,7 @@ func TestOpen_refusesWhatOthersMayWrite(t *testing.T) {
 		t.Error("a folder was opened to write")
 	}
 	_, err = private.Read(dir, 10)
-	refused(t, "a folder", err, "no regular file")
+	refused(t, "a folder", err, "not a regular file")
 	theirs := write(t, filepath.Join(dir, "theirs"), "x", 0o600)
 	give(t, theirs)
 	_, err = private.Read(theirs, 10)

@@ -21,11 +21,11 @@ func check(name string, info fs.FileInfo) error {
 		return err
 	}
 	if owned && info.Mode().Type() != fs.ModeSymlink && info.Mode().Perm()&writable != 0 { // the mode of a link means nothing
-		return &Refusal{name, "others may write to it, mode " + info.Mode().Perm().String(), "look at what is in it, then: chmod go-w " + name}
+		return &Refusal{name, "others may write to it, mode " + info.Mode().Perm().String(), "check its content, then: chmod go-w " + name}
 	}
 	return nil
 }
 
 func isLink(name string) error {
-	return &Refusal{name, "is a symbolic link", "remove it, or move what it leads to here"}
+	return &Refusal{name, "is a symbolic link", "remove it, or move its target here"}
 }

@@ -10,7 +10,7 @@ func Suggest(name string, known []string) string {
 	if len(known) == 0 {
 		return ""
 	}
-	return "known are " + strings.Join(known, ", ")
+	return "known: " + strings.Join(known, ", ")
 }
 
 // longest is the most bytes of a name that is compared, because comparing takes time by its length.
