@@ -62,7 +62,7 @@ func (c *client) unknownRelease(ctx context.Context, release string) error {
 	hint := "a release that was stopped is the newest again when it is started"
 	if len(known) > 0 {
 		slices.Sort(known)
-		hint = "known are " + strings.Join(slices.Compact(known), ", ") + "; " + hint
+		hint = "known: " + strings.Join(slices.Compact(known), ", ") + "; " + hint
 	}
 	return &failure{fmt.Errorf("release %q: no instance of it is registered, and none was lost lately", release), hint}
 }

@@ -47,8 +47,8 @@ func TestInstancesPromote(t *testing.T) {
 	leads(one.ID())
 	two := s.release("v42")
 	leads(two.ID())
-	s.fails(1, []string{"instances", "promote", "v4"}, `release "v4": no instance of it is registered`, "known are v41, v42")
-	s.fails(1, []string{"instances", "promote", "elsewhere"}, "known are v4")
+	s.fails(1, []string{"instances", "promote", "v4"}, `release "v4": no instance of it is registered`, "known: v41, v42")
+	s.fails(1, []string{"instances", "promote", "elsewhere"}, "known: v4")
 	if out, want := s.must("instances", "promote", "v41"), fmt.Sprintf("promoted v41: %s leads\n", one.ID()); out != want {
 		t.Errorf("%q, want %q", out, want)
 	}

@@ -76,7 +76,7 @@ func (w *jsonWalk) take(token json.Token, raw []byte) error {
 			name = w.fold(text)
 		}
 		if level.keys[name] {
-			return w.refuse("is there twice", "each key once, as one of the two would be lost")
+			return w.refuse("appears twice", "each key once, as one of the two would be lost")
 		}
 		level.keys[name] = true
 	case delim == '{':

@@ -33,7 +33,7 @@ func TestPayload_ofAFileIsRefused(t *testing.T) {
 		{"@/nowhere.json", `payload "/nowhere.json": no such file`},
 		{"@/", "is a directory"},
 		{"@" + bad, `bad.json": not JSON (the file has to hold one JSON value)`},
-		{"@" + s.file("two.json", `{"a":1,"a":2}`), "payload.a: is there twice"},
+		{"@" + s.file("two.json", `{"a":1,"a":2}`), "payload.a: appears twice"},
 		{"@-", `payload "@-": not JSON`},
 	} {
 		s.fails(2, []string{"enqueue", "echo", "--payload", c.value}, c.want)

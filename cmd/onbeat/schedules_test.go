@@ -138,7 +138,7 @@ func TestSchedules_pauseResumeTriggerDelete(t *testing.T) {
 	for _, verb := range []string{"show", "pause", "resume", "trigger", "delete"} {
 		s.fails(1, []string{"schedules", verb, "warm-cahce"}, `schedule "warm-cahce": not found`, "did you mean warm-cache?")
 	}
-	s.fails(2, []string{"schedules", "trigger", "warm-cache", "-p", `{"a":1,"a":2}`}, "payload.a: is there twice")
+	s.fails(2, []string{"schedules", "trigger", "warm-cache", "-p", `{"a":1,"a":2}`}, "payload.a: appears twice")
 	s.fails(1, []string{"schedules", "backfill", "nobody", "--from", "1h"}, `schedule "nobody": not found`)
 
 	id := strings.TrimSpace(s.must("schedules", "trigger", "warm-cache", "--payload", `{"by":"hand"}`))

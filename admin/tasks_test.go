@@ -1,0 +1,248 @@
+package admin_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/onbeat/onbeat"
+	"github.com/onbeat/onbeat/admin"
+	"github.com/onbeat/onbeat/handlers"
+	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/task"
+	"github.com/onbeat/onbeat/testredis"
+)
+
+const patience = 10 * time.Second
+
+// dispatcher returns one whose tasks of type "bad" fail for good, and of type "long" run until they are cancelled.
+func dispatcher(t *testing.T, rdb *redis.Client) *onbeat.Dispatcher {
+	t.Helper()
+	d, err := onbeat.New(rdb, onbeat.Config{Namespace: testredis.Namespace(t), Release: "v1", Drain: 50 * time.Millisecond})
+	must(t, err)
+	must(t, d.Handle("bad", handlers.Func(func(context.Context, *task.Task) error { return handlers.Dead(errors.New("it is bad")) })))
+	must(t, d.Handle("long", handlers.Func(func(ctx context.Context, _ *task.Task) error { <-ctx.Done(); return ctx.Err() })))
+	return d
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// run lets the dispatcher work until the test ends.
+func run(t *testing.T, d *onbeat.Dispatcher) {
+	t.Helper()
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- d.Run(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func enqueue(t *testing.T, a *admin.Admin, typ, id string, opts ...task.Option) {
+	t.Helper()
+	done, err := a.Tasks.Enqueue(t.Context(), []*task.Task{task.New(typ, map[string]int{"n": 1}, append(opts, task.ID(id))...)})
+	if err != nil || len(done) != 1 || done[0] != (admin.Enqueued{ID: id, Added: true}) {
+		t.Fatalf("%+v, %v", done, err)
+	}
+}
+
+// await waits until a task is in a state.
+func await(t *testing.T, a *admin.Admin, id string, state task.State) {
+	t.Helper()
+	testredis.Eventually(t, patience, func() bool {
+		found, err := a.Tasks.Get(t.Context(), id)
+		return err == nil && found.State == state
+	}, "%s is %s", id, state)
+}
+
+func TestTasks_changeByState(t *testing.T) {
+	t.Parallel()
+	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
+		d := dispatcher(t, rdb)
+		a, ctx := d.Admin(), t.Context()
+		run(t, d)
+		enqueue(t, a, "bad", "dead")
+		enqueue(t, a, "long", "running")
+		enqueue(t, a, "other", "due")
+		await(t, a, "dead", task.Dead)
+		await(t, a, "running", task.Running)
+
+		found, err := a.Tasks.Get(ctx, "dead")
+		must(t, err)
+		if found.Type != "bad" || string(found.Payload) != `{"n":1}` || len(found.Failures) != 1 || found.Timeout != "30m" || found.Queue != "default" {
+			t.Errorf("%+v", found)
+		}
+		var state *admin.StateError
+		if was, err := a.Tasks.Cancel(ctx, "dead"); !errors.As(err, &state) || state.State != task.Dead || was != task.Dead {
+			t.Errorf("cancel of a dead one: %s, %v", was, err)
+		}
+		if err := a.Tasks.Retry(ctx, "due"); !errors.As(err, &state) || state.State != task.Due || err.Error() != `task "due": is due, not dead` {
+			t.Errorf("retry of a due one: %v", err)
+		}
+		must(t, a.Tasks.Retry(ctx, "dead"))
+		testredis.Eventually(t, patience, func() bool {
+			f, err := a.Tasks.Get(ctx, "dead")
+			return err == nil && f.State == task.Dead && len(f.Failures) == 2
+		}, "it ran again")
+		if was, err := a.Tasks.Cancel(ctx, "running"); err != nil || was != task.Running {
+			t.Errorf("%s, %v", was, err)
+		}
+		for id, want := range map[string]task.State{"due": task.Due, "dead": task.Dead} {
+			if was, err := a.Tasks.Delete(ctx, id); err != nil || was != want {
+				t.Errorf("delete %s: %s, %v", id, was, err)
+			}
+			if _, err := a.Tasks.Get(ctx, id); !errors.Is(err, queue.ErrNotFound) {
+				t.Errorf("%s is there: %v", id, err)
+			}
+		}
+		for name, err := range map[string]error{
+			"get": second(a.Tasks.Get(ctx, "none")), "cancel": second(a.Tasks.Cancel(ctx, "none")),
+			"retry": a.Tasks.Retry(ctx, "none"), "delete": second(a.Tasks.Delete(ctx, "none")),
+		} {
+			if !errors.Is(err, queue.ErrNotFound) {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	})
+}
+
+func second[T any](_ T, err error) error { return err }
+
+func TestTasks_enqueueSaysWhatTookThePlace(t *testing.T) {
+	t.Parallel()
+	a := dispatcher(t, testredis.Client(t)).Admin()
+	enqueue(t, a, "x", "one", task.Unique("k", time.Hour))
+	done, err := a.Tasks.Enqueue(t.Context(), []*task.Task{
+		task.New("x", nil, task.ID("one")), task.New("x", nil, task.ID("two"), task.Unique("k", time.Hour)), task.New("x", nil, task.ID("three")),
+	})
+	want := "[{one false id} {one false unique} {three true }]"
+	if err != nil || fmt.Sprint(done) != want {
+		t.Errorf("%v, %v, want %s", done, err, want)
+	}
+	if _, err := a.Tasks.Enqueue(t.Context(), []*task.Task{task.New("a b", nil)}); !errors.Is(err, task.ErrInvalid) {
+		t.Errorf("%v", err)
+	}
+}
+
+// Pages of tasks of all states follow one another, and each task is on one of them.
+func TestTasks_listGoesOnFromStateToState(t *testing.T) {
+	t.Parallel()
+	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
+		d := dispatcher(t, rdb)
+		a, ctx := d.Admin(), t.Context()
+		want := map[string]bool{}
+		for i := range 7 {
+			for _, typ := range []string{"bad", "long", "other"} {
+				id := fmt.Sprint(typ, i)
+				want[id] = true
+				enqueue(t, a, typ, id)
+			}
+		}
+		run(t, d)
+		testredis.Eventually(t, patience, func() bool {
+			n, err := a.Activity.Counts(ctx)
+			return err == nil && n.Dead == 7 && n.Running == 7 && n.Due == 7
+		}, "seven of each state")
+		for _, limit := range []int{1, 3, 7, 14, 100} {
+			seen, pages := map[string]bool{}, 0
+			for after := ""; ; pages++ {
+				page, err := a.Tasks.List(ctx, admin.TaskQuery{Limit: limit, After: after})
+				must(t, err)
+				if len(page.Items) > limit {
+					t.Errorf("%d on a page of %d", len(page.Items), limit)
+				}
+				for _, x := range page.Items {
+					if seen[x.ID] || !want[x.ID] {
+						t.Errorf("limit %d: %s is there twice, or is not one of them", limit, x.ID)
+					}
+					seen[x.ID] = true
+				}
+				if after = page.Next; after == "" {
+					break
+				}
+			}
+			if len(seen) != len(want) {
+				t.Errorf("limit %d: %d of %d tasks on %d pages", limit, len(seen), len(want), pages)
+			}
+		}
+		for _, after := range []string{"x", "due", "nowhere.", "dead.%"} {
+			if _, err := a.Tasks.List(ctx, admin.TaskQuery{After: after}); !errors.Is(err, task.ErrInvalid) {
+				t.Errorf("after %q: %v", after, err)
+			}
+		}
+		if _, err := a.Tasks.List(ctx, admin.TaskQuery{TaskFilter: admin.TaskFilter{State: "gone"}}); !errors.Is(err, task.ErrInvalid) {
+			t.Errorf("%v", err)
+		}
+	})
+}
+
+func TestTasks_bulkTakesAPageAtATime(t *testing.T) {
+	t.Parallel()
+	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
+		a, ctx := dispatcher(t, rdb).Admin(), t.Context()
+		const n = queue.MaxBatch + 5
+		list := make([]*task.Task, n)
+		for i := range list {
+			list[i] = task.New([]string{"a", "b"}[i%2], nil)
+		}
+		if _, err := a.Tasks.Enqueue(ctx, list); err != nil {
+			t.Fatal(err)
+		}
+		all := func(b admin.Bulk) (sum admin.BulkResult, pages int) {
+			for {
+				page, err := a.Tasks.Bulk(ctx, b)
+				must(t, err)
+				sum.Add(page)
+				if pages++; page.Next == "" {
+					return sum, pages
+				}
+				b.After = page.Next
+			}
+		}
+		if sum, pages := all(admin.Bulk{Action: admin.CancelTasks, DryRun: true}); sum != (admin.BulkResult{Matched: n, DryRun: true}) || pages < 2 {
+			t.Errorf("%+v on %d pages", sum, pages)
+		}
+		if sum, _ := all(admin.Bulk{Action: admin.CancelTasks, Filter: admin.TaskFilter{Type: "a"}}); sum.Matched != (n+1)/2 || sum.Changed != sum.Matched {
+			t.Errorf("%+v", sum)
+		}
+		if c, err := a.Activity.Counts(ctx); err != nil || c.Due != n/2 {
+			t.Errorf("%+v, %v", c, err)
+		}
+		for _, b := range []admin.Bulk{
+			{Action: "burn"}, {}, {Action: admin.RetryTasks, Filter: admin.TaskFilter{State: task.Due}}, {Action: admin.DeleteTasks, Filter: admin.TaskFilter{State: task.Running}},
+		} {
+			if _, err := a.Tasks.Bulk(ctx, b); !errors.Is(err, task.ErrInvalid) {
+				t.Errorf("%+v: %v", b, err)
+			}
+		}
+	})
+}
+
+// What a client reads in JSON is what was there.
+func roundTrip[T any](t *testing.T, v T) (back T) {
+	t.Helper()
+	b, err := json.Marshal(v)
+	must(t, err)
+	if err := json.Unmarshal(b, &back); err != nil {
+		t.Fatalf("%v in %s", err, b)
+	}
+	again, err := json.Marshal(back)
+	must(t, err)
+	if string(again) != string(b) {
+		t.Errorf("%s\nbecomes\n%s", b, again)
+	}
+	return back
+}
