@@ -54,7 +54,7 @@ func TestLeases_showBreaks(t *testing.T) {
 		{name: "a lease that ran out counts", old: `return lease and tonumber(lease) > now, member`, new: `return true, member`},
 		{name: "a leader acts in a later term of its own", old: `lead[2] ~= gen or lead[3] ~= epoch`, new: `lead[2] ~= gen`},
 		{name: "the oldest leads", old: `m.gen > best.gen`, new: `m.gen < best.gen`},
-		{name: "who resigns leads on", old: `unwatch(id) -- a wake-up for it would wake nobody`, new: `return view()`},
+		{name: "who resigns leads on", old: `unwatch(id) -- a wake-up for it would be lost`, new: `return view()`},
 		{name: "who is lost leads on", old: `local found = sweep()`, new: `local found = false`},
 		{name: "a step counts twice", old: `if current[i] ~= plan.expect or elsewhere(plan) then`, new: `if false then`},
 		{name: "another leader's gate stays open", old: `local open = current[1] and current[1] ~= "" and current[3] or "0"`, new: `local open = current[3] or "1"`},
