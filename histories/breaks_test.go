@@ -10,7 +10,7 @@ import (
 // snag is a break of the scripts, and the runs whose histories must show it.
 type snag struct {
 	name     string
-	old, new string // what stands in a script, and what it is replaced by
+	old, new string // a text in a script, and its replacement
 	run      func(*stage) *history
 	model    porcupine.Model
 }
@@ -18,14 +18,14 @@ type snag struct {
 // tries is how many runs a break may hide for.
 const tries = 30
 
-// mustShow fails the test unless a run with the script broken has a history that no order of its calls allows. That a
-// call fails besides, in a way of its own, is no wonder then.
+// mustShow fails the test unless a run with the broken script has a history that no order of its calls allows. Calls that
+// fail in other ways do not matter: the script is broken.
 func (b snag) mustShow(s *stage) {
 	s.broken = &swap{old: b.old, new: b.new}
 	var stray error
 	for i := range tries {
 		h := b.run(s)
-		v := judge(b.model, h, patience/10) // what takes longer is left, and another run made
+		v := judge(b.model, h, patience/10) // a history that takes longer is dropped, and another run made
 		if v.result == porcupine.Illegal {
 			s.Logf("run %d, of %d calls:\n%s", i+1, len(v.ops), v.where())
 			return
@@ -38,7 +38,7 @@ func (b snag) mustShow(s *stage) {
 	s.Errorf("nobody noticed in %d runs that %q became %q: %v", tries, b.old, b.new, stray)
 }
 
-// show tries the first of some breaks, or all in a soak, on one server.
+// show tries the first few breaks on one server, and in a soak all of them.
 func show(t *testing.T, few int, breaks []snag) {
 	t.Parallel()
 	s := newStage(t)
