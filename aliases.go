@@ -52,7 +52,7 @@ type (
 	Schedule = producer.Schedule
 )
 
-// What the methods of [Dispatcher.Schedules], [Dispatcher.Queue] and [Dispatcher.Instances] take and return.
+// The types that the methods of [Dispatcher.Schedules], [Dispatcher.Queue] and [Dispatcher.Instances] take and return.
 type (
 	// ScheduleStatus is a schedule and how far it has come.
 	ScheduleStatus = producer.Status

@@ -32,7 +32,7 @@ type Note struct {
 	// TaskID is empty for a range.
 	TaskID string
 
-	// What the entry says of all its notes.
+	// The fields that all notes of an entry share.
 	Gen      int64     // the generation that ran it, or wrote it; 0 if it is not known
 	Instance string    // the same by name
 	Release  string    // what it ran
@@ -46,7 +46,8 @@ const maxError = 200
 //
 //	report@1700000000000 failed 1 1700000000012 <tab> 340 dial tcp: connection refused
 //
-// What is behind the tab is kept apart from the lines, so that a release which knows nothing of it reads those as before.
+// The text behind the tab is stored apart from the lines, so that an older release, which does not know it, reads the lines
+// as before.
 func Run(t *task.Task, w Word, took time.Duration, err string) string {
 	if t.Schedule == "" {
 		return ""
