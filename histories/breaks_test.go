@@ -75,8 +75,8 @@ func TestClaims_showBreaks(t *testing.T) {
 		{name: "who lives is taken from", old: `if not redis.call("ZSCORE", orphans, gen) then`, new: `if false then`},
 		{name: "a task is added twice", old: `if look and (seen[id] or exists[(i - 1) % chunk + 1]) then`, new: `if false then`},
 		{name: "a late call counts", old: `if seq <= last_seq then`, new: `if false then`},
-		{name: "a fence does not rise", old: `fence = math.max(fence + 1, now * 1000)`, new: `fence = math.max(fence, 1)`},
-		{name: "a run that ended is still held", old: `drop(running, 1, n)`, new: ``},
+		{name: "a fence does not rise", old: `fence = math.max(fence + 1, clock[1] * 1000000 + clock[2])`, new: `fence = math.max(fence, 1)`},
+		{name: "a run that ended is still held", old: `redis.call("HDEL", running, unpack(list, first, last))`, new: ``},
 		{name: "a task runs early", old: `"-inf", int(now), "BYSCORE"`, new: `"-inf", int(now + 1000), "BYSCORE"`},
 		{name: "a settlement is forgotten", old: `many("ZADD", done, ends)`, new: ``},
 	}
