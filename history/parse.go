@@ -8,14 +8,14 @@ import (
 	"github.com/onbeat/onbeat/task"
 )
 
-// Entry is what one step wrote.
+// Entry is the notes that one step wrote.
 type Entry struct {
-	ID    string // its place: what is read next comes behind it
+	ID    string // its position: the next reading goes on behind it
 	At    time.Time
 	Notes []Note
 }
 
-// ParseEntry reads an entry of the stream, by its ID and fields. What is not as expected in it is left out, or left as it is.
+// ParseEntry reads an entry of the stream, by its ID and fields. It leaves out invalid parts, or keeps them as they are.
 func ParseEntry(id string, values map[string]any) Entry {
 	text := func(name string) string {
 		s, _ := values[name].(string)
