@@ -26,7 +26,7 @@ import (
 	"github.com/onbeat/onbeat/testredis"
 )
 
-// damage is a namespace with a beat into which somebody writes rubbish.
+// damage is a namespace with a beat into which another program writes rubbish.
 type damage struct {
 	*testing.T
 	rdb    *redis.Client
@@ -166,8 +166,8 @@ func (w *damage) repair(ctx context.Context, name string) {
 	}, "%s is applied again", name)
 }
 
-// Whatever somebody writes into whichever key, it stops nobody but the entry that is damaged. ONBEAT_DAMAGE is for how
-// long it is tried.
+// Another program may write anything into any key: only the damaged entry stops. ONBEAT_DAMAGE says for how long the test
+// tries.
 func TestDamage_stopsNobodyElse(t *testing.T) {
 	t.Parallel()
 	span := 6 * time.Second

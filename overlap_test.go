@@ -97,7 +97,7 @@ func bubble(t *testing.T, story func(t *testing.T, rule schedule.Rule)) {
 	}
 }
 
-// What is backfilled runs behind what is on time: each slot once, and none because of the other is dropped or cancelled.
+// Backfilled slots run behind slots on time. Each slot runs once, and neither kind drops or cancels the other.
 func TestOverlap_backfilledSlotsRunBehindThoseOnTime(t *testing.T) {
 	bubble(t, func(t *testing.T, rule schedule.Rule) {
 		b := &beats{done: map[string]int{}, takes: 300 * time.Millisecond}

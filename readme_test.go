@@ -39,7 +39,7 @@ func TestSendInvoice(t *testing.T) {
 	}
 }
 
-// What README.md shows of tests is what runs here.
+// The test that README.md shows is the one that runs here.
 func TestReadme_showsATestThatRuns(t *testing.T) {
 	t.Parallel()
 	source, err := os.ReadFile("readme_test.go")

@@ -12,8 +12,8 @@ import (
 	"github.com/onbeat/onbeat/testredis"
 )
 
-// What a producer may not do by onbeat it may not do by hand either: of every key but those that enqueueing uses, Redis
-// refuses it all. A key that is new is looked at too.
+// A producer may not do by hand what it may not do through onbeat: Redis refuses it every command on every key that
+// enqueueing does not use. The test covers new keys too.
 func TestRights_aProducerTouchesNoScheduleByHand(t *testing.T) {
 	t.Parallel()
 	admin := testredis.Real(t)

@@ -15,7 +15,7 @@ import (
 	"github.com/onbeat/onbeat/testredis"
 )
 
-// What a client says as it connects may be refused too. Then no command is tried, and that one is named.
+// Redis may refuse a command that a client sends as it connects. Then no other command is tried, and that one is named.
 func TestRights_ofTheConnectionAreNamed(t *testing.T) {
 	t.Parallel()
 	admin := testredis.Real(t)

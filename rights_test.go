@@ -214,7 +214,7 @@ func TestRights_missingOnesAreNamed(t *testing.T) {
 	}
 }
 
-// Who is not let in at all lacks no right by name: the error says so.
+// A user with a wrong password lacks no single right. The error says that the password is refused.
 func TestRights_ofAWrongPassword(t *testing.T) {
 	t.Parallel()
 	admin := testredis.Real(t)
@@ -272,7 +272,7 @@ func TestRights_tenantsAreApart(t *testing.T) {
 	}
 }
 
-// What Redis refuses for good does not keep an instance that is to end: it leaves when its drain is over.
+// An error that lasts does not keep an instance from ending: it leaves when its drain is over.
 func TestRun_aLastingErrorDoesNotOutliveTheDrain(t *testing.T) {
 	t.Parallel()
 	admin := testredis.Real(t)

@@ -14,8 +14,8 @@ var (
 	actionNamed  = regexp.MustCompile(`^ # v\d+\.\d+\.\d+$`)
 )
 
-// What runs in the workflow is what was looked at: a tag can be moved, a commit cannot. And the token of a run is of no
-// use to what it runs.
+// The workflows run exactly the actions that were reviewed: a tag can be moved, a commit cannot. And the token of a run is of
+// no use to the actions.
 func TestWorkflows_runWhatWasLookedAt(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob(".github/workflows/*.yml")

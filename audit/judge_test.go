@@ -200,7 +200,7 @@ func TestJudge_givesEverySlotOneVerdict(t *testing.T) {
 			lines: ranBut(9),
 			change: func(in *question) {
 				in.later = notes(t, "beat@{9} failed 1 {9.004}")
-				in.stands = func(time.Time) bool { return false } // as of a moment at which nobody had to ask
+				in.stands = func(time.Time) bool { return false } // its task was not found when asked for: the later note explains that
 			},
 			want: counts{OnTime: 9, Pending: 1},
 		},

@@ -38,7 +38,7 @@ type slot struct {
 
 type state uint8
 
-// What the last note said.
+// The states of a slot by its last note.
 const (
 	silent  state = iota // no note
 	again                // it is to run again

@@ -11,8 +11,9 @@ import (
 	"github.com/onbeat/onbeat/testredis"
 )
 
-// What was due up to the moment in which a loss was noticed, and noted after what Redis kept, may have run besides; what was
-// missed in the part of it in which Redis is known to have lived may have run at all; and what was settled in vain has.
+// A loss affects slots up to the moment at which it was noticed. A slot that was noted after the last write that Redis kept
+// may have run once more. A slot that was missed while Redis is known to have lived may have run after all. A slot that was
+// settled in vain did run once more.
 func TestJudge_marksWhatALossMayHaveRepeated(t *testing.T) {
 	t.Parallel()
 	loss := Loss{From: at(10), Known: at(13), Until: at(15), Found: at(15)}

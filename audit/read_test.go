@@ -176,7 +176,7 @@ func TestRun_knowsWhatNobodyHasDealtWith(t *testing.T) {
 		}
 		h.apply("beat", schedule.Rule{Every: 50 * time.Millisecond})
 		h.run(400 * time.Millisecond)
-		time.Sleep(400 * time.Millisecond) // nobody is there, and what was pushed ahead lies there
+		time.Sleep(400 * time.Millisecond) // no instance is there, and the slots that were pushed ahead lie there
 		r := h.audit("beat")
 		if r.Broken() || r.Counts[audit.Pending] < 6 {
 			t.Errorf("%v, %v; want at least 6 pending and nothing broken", r.Counts, r.Breaks)

@@ -11,8 +11,9 @@ import (
 	"github.com/onbeat/onbeat/task"
 )
 
-// Check refuses a file with which an instance could not run, by [Problems] that list all that is wrong with it. It asks
-// nobody: not Redis, and not whether the environment has what the file names, which is [File.Unset].
+// Check refuses a file with which an instance could not run, by [Problems] that list all faults of the file. It reads only
+// the file: it does not ask Redis, nor check whether the environment has the variables that the file names, as [File.Unset]
+// does.
 //
 // The schedules are those of an instance of the program: their task types have to be ones that the program brings.
 func (f *File) Check() error {

@@ -13,7 +13,7 @@ import (
 	"github.com/onbeat/onbeat/testredis"
 )
 
-// A leader in its term stands for a Redis side that does not compare terms: what it asks is done.
+// A leader in its term stands in for scripts that do not compare terms: its calls take effect.
 func TestDeposed_findsThatATermThatIsOverIsNotRefused(t *testing.T) {
 	t.Parallel()
 	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {

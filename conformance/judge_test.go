@@ -10,7 +10,7 @@ import (
 	"github.com/onbeat/onbeat/schedule"
 )
 
-// evidenceOf20 is of a schedule whose 20 slots arrived 2 ms after their time, each once.
+// evidenceOf20 returns the evidence of a schedule whose 20 slots each arrived once, 2 ms after their time.
 func evidenceOf20(t *testing.T) *evidence {
 	t.Helper()
 	zero := time.UnixMilli(1_700_000_000_000).UTC()
@@ -35,17 +35,17 @@ func (e *evidence) counts(ran, missed int64) {
 	e.Reports[0].Counts = map[audit.Verdict]int64{audit.OnTime: ran, audit.Missed: missed}
 }
 
-// drop takes arrivals away.
+// drop removes arrivals.
 func (e *evidence) drop(from, to int) { e.Arrivals = slices.Delete(e.Arrivals, from, to) }
 
-// again lets one arrive again.
+// again makes one slot arrive again.
 func (e *evidence) again(i, attempt int) {
 	a := e.Arrivals[i]
 	a.At, a.Attempt, a.Fence = a.At.Add(time.Second), attempt, a.Fence+int64(attempt-1)*1000
 	e.Arrivals = append(e.Arrivals, a)
 }
 
-// taskTwice lets a task arrive as its first attempt, and as another.
+// taskTwice makes a task arrive as its first attempt, and as another one.
 func (e *evidence) taskTwice(attempt int) {
 	e.Tasks = []string{"x"}
 	e.Arrivals = append(e.Arrivals, Arrival{ID: "x", Attempt: 1, Fence: 1}, Arrival{ID: "x", Attempt: attempt, Fence: 2})

@@ -11,7 +11,7 @@ import (
 	"github.com/onbeat/onbeat/testredis"
 )
 
-// echo is a server that answers with what it hears.
+// echo is a server that sends back all data that it receives.
 func echo(t *testing.T) string {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -34,7 +34,7 @@ func echo(t *testing.T) string {
 	return ln.Addr().String()
 }
 
-// caller is a client that says one letter at a time.
+// caller is a client that sends one letter at a time.
 type caller struct {
 	*testing.T
 	net.Conn

@@ -6,7 +6,7 @@ import (
 	"github.com/onbeat/onbeat/queue"
 )
 
-// What one call settles can be sent in time: large records go a few at a time, and each goes at last.
+// One call settles no more than can be sent in time: large records go a few at a time, and each one goes in the end.
 func TestBatch_isBoundedInBytes(t *testing.T) {
 	t.Parallel()
 	settle := func(n, size int) []queue.Settlement {

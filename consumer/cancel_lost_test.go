@@ -61,8 +61,8 @@ func TestCancel_ofARunThatIsHandedBack(t *testing.T) {
 	}
 }
 
-// What had begun and is handed back waits for another run, like what failed: it was not missed. What never began is as if
-// it had not been claimed.
+// A run that had begun and is handed back waits for another run, like one that failed: its slot was not missed. A task that
+// never began is as if it had not been claimed.
 func TestHandBack_tellsWhatHadBegun(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, testredis.Real(t))

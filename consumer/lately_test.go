@@ -8,7 +8,7 @@ import (
 	"github.com/onbeat/onbeat/task"
 )
 
-// What is kept of settlements is bounded in number and in bytes; the newest are there.
+// The settlements that are kept are bounded in number and in bytes. The newest are kept.
 func TestLately_isBounded(t *testing.T) {
 	t.Parallel()
 	var l lately

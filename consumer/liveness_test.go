@@ -94,8 +94,8 @@ func limit(typ string, n int) func(*setup) {
 }
 func deafTo(w *world) func(*setup) { return over(deaf{w.rdb}) }
 
-// What makes an instance ready that does not lead changes nothing for anybody else, and nobody says so: it has to begin
-// by itself.
+// If an instance that does not lead becomes ready, nothing changes for the others, and no message tells. So the instance must
+// begin to claim by itself.
 func TestConsume_whoIsReadyTakesWork(t *testing.T) {
 	slow := func(s *setup) {
 		at := time.Now().Add(3 * time.Second)
@@ -166,7 +166,7 @@ var ears = map[string]func(w *world) func(*setup){
 
 var bounds = map[string]time.Duration{"heard": 10 * time.Millisecond, "unheard": beat}
 
-// A retry is due for whoever handles its type, and who failed it may be busy by then.
+// Any instance that handles its type may run a retry. The instance whose run failed may be busy when the retry is due.
 func TestWake_aRetryReachesEveryKind(t *testing.T) {
 	for ear, hears := range ears {
 		t.Run(ear, func(t *testing.T) {
@@ -197,7 +197,8 @@ func TestWake_aRetryReachesEveryKind(t *testing.T) {
 	}
 }
 
-// A type that has reached its limit is nobody's to watch: who makes room for it tells those who could take it.
+// No instance watches a type that has reached its limit. The script that makes room tells the instances that could take a
+// task of it.
 func TestWake_aFreedLimitReachesEveryKind(t *testing.T) {
 	for ear, hears := range ears {
 		t.Run(ear, func(t *testing.T) {
@@ -271,7 +272,7 @@ func TestWake_whatALostInstanceWatchedIsWatched(t *testing.T) {
 	}
 }
 
-// Redis forgets who watches, as when it comes back without its last writes: a heartbeat finds out.
+// Redis forgets the watchers, as when it comes back without its last writes: a heartbeat finds that out.
 func TestWake_whoIsForgottenLooks(t *testing.T) {
 	bubble(t, func(w *world) {
 		var ran began

@@ -113,7 +113,7 @@ func (w *world) runningOf(id string) string {
 	return ""
 }
 
-// reconnect ends all connections to a Redis of the test's own. Whoever had one cannot know whether its last writes are there.
+// reconnect ends all connections to a Redis of the test's own. A client that had one cannot know whether its last writes are there.
 func (w *world) reconnect() {
 	w.Helper()
 	must(w, w.rdb.Do(w.Context(), "client", "kill", "type", "pubsub").Err())

@@ -38,7 +38,7 @@ func TestWake_reachesWhoeverReadsTheLane(t *testing.T) {
 	})
 }
 
-// The next of a key may be of a type that whoever ended the last does not handle.
+// The next task of a key may be of a type that the instance which ended the last one does not handle.
 func TestWake_reachesWhoeverHandlesTheNextOfAKey(t *testing.T) {
 	t.Parallel()
 	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {

@@ -16,7 +16,7 @@ import (
 	"github.com/onbeat/onbeat/testredis"
 )
 
-// TestPromise8_unknownWorkWaits: a type that nobody handles stays due and costs no attempt.
+// TestPromise8_unknownWorkWaits: a task of a type that no instance handles stays due and costs no attempt.
 func TestPromise8_unknownWorkWaits(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, testredis.Real(t))

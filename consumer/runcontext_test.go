@@ -15,8 +15,8 @@ func newRunContext(parent context.Context, timeout time.Duration) *runContext {
 	return &runContext{parent: parent, task: task.New("job", nil, task.ID("t")), deadline: time.Now().Add(timeout)}
 }
 
-// Whatever ends a run, a handler that asks before, one that asks after, and one that made a context of its own learn
-// the same.
+// For every cause that ends a run, three handlers learn the same: one that asks before, one that asks after, and one with a
+// context of its own.
 func TestRunContext_endsWithItsCause(t *testing.T) {
 	t.Parallel()
 	lost := errors.New("lost")

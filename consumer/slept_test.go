@@ -13,8 +13,8 @@ import (
 	"github.com/onbeat/onbeat/testredis"
 )
 
-// An answer lay here while the machine was suspended for longer than its lease: what it claimed is not begun, because it
-// is somebody else's by now.
+// An answer lay here while the machine was suspended for longer than its lease. The tasks that it claimed do not begin,
+// because another instance has them by now.
 func TestConsumer_beginsNothingByAnAnswerFromBeforeItSlept(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, testredis.Real(t))

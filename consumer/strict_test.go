@@ -33,7 +33,7 @@ func strictly(t *testing.T, ran *ledger) (w *world, n *node, replica *testredis.
 	return w, n, replica
 }
 
-// What a strict instance has claimed, and not begun, is handed back when it drains, without an attempt.
+// When a strict instance drains, it hands back the tasks that it has claimed and not begun. That costs no attempt.
 func TestStrict_drainHandsBackWhatMayNotBegin(t *testing.T) {
 	t.Parallel()
 	var ran ledger
@@ -55,7 +55,7 @@ func TestStrict_drainHandsBackWhatMayNotBegin(t *testing.T) {
 	}
 }
 
-// What was claimed before a pause, and may begin only in it, waits for its end.
+// A task that was claimed before a pause, and could begin only during the pause, waits for the end of the pause.
 func TestPause_beginsNothingThatWasClaimedBefore(t *testing.T) {
 	t.Parallel()
 	var ran ledger

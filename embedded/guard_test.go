@@ -66,7 +66,7 @@ func TestStart_withoutPasswordIsOpenToThisMachine(t *testing.T) {
 	}
 }
 
-// What a process was started with, all on the machine can read.
+// All users of the machine can read the command line of a process.
 func TestStart_passwordIsOnNoCommandLine(t *testing.T) {
 	needServer(t)
 	if runtime.GOOS != "linux" {

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// A process on the port that says it is our child is not believed: the child itself has to say that it listens.
+// A process on the port may claim to be our child. Start does not believe it: the child itself must say that it listens.
 func TestAwaitReady_believesNoStrangerOnThePort(t *testing.T) {
 	t.Parallel()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")

@@ -13,8 +13,8 @@ import (
 	"github.com/onbeat/onbeat/task"
 )
 
-// What a payload or an answer names has no control character in the error, nor one that turns text around; and the error
-// is still the one that it was.
+// An error that quotes a payload or an answer has no control character, nor one that changes the direction of text. It still
+// matches the same errors.
 func TestErrors_areOneCleanLine(t *testing.T) {
 	t.Parallel()
 	over, cancel := context.WithCancel(t.Context()) // so that nothing is looked up

@@ -145,7 +145,7 @@ func waitFor(t *testing.T, file string) int {
 	return 0
 }
 
-// expectGone waits until a process is no more, or a zombie that nobody reaps.
+// expectGone waits until a process is gone, or is a zombie that no parent reaps.
 func expectGone(t *testing.T, pid int) {
 	t.Helper()
 	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {

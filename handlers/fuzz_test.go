@@ -17,7 +17,7 @@ import (
 	"github.com/onbeat/onbeat/task"
 )
 
-// What exec and sleep are asked is refused in a line that names the field, or can be run.
+// A payload of exec or sleep either can be run, or is refused in one line that names the field.
 func FuzzCommandPayload(f *testing.F) {
 	for _, p := range []string{
 		`{"command":["sh","-c","x"],"env":{"A":"b"},"dir":"/","stdin":"x"}`, `{"command":[""]}`, `{"command":["a\u0000"]}`, `{"env":{"A=B":""}}`,
@@ -42,7 +42,7 @@ func FuzzCommandPayload(f *testing.F) {
 	})
 }
 
-// What a payload that is taken sends beside our headers is none of ours, however a receiver spells names.
+// A payload that is accepted sends no header that a receiver could take for one of ours, in any spelling.
 func FuzzHTTPHeader(f *testing.F) {
 	for _, s := range []string{"Onbeat-Fence", "onbeat_fence", "ONBEAT.FENCE", "X-A", "traceparent", "Content_Length", "host", "é", ""} {
 		f.Add(s, "value")
@@ -119,7 +119,7 @@ func FuzzReferences(f *testing.F) {
 	})
 }
 
-// What a receiver answers, and what comes with a task.
+// The answers of a receiver, and the trace context of a task.
 func FuzzHTTPAnswer(f *testing.F) {
 	for _, s := range []string{"7", "-5", "99999999999999999999", "Wed, 21 Oct 2026 07:28:00 GMT", "", "00-00112233445566778899aabbccddeeff-0011223344556677-01",
 		"ff-0-0-0", "no\r\n\x1b[31m\u202e\u009b\xff"} {

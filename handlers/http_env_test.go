@@ -90,7 +90,7 @@ func TestHTTP_refusesAVariableThatItMayNotPass(t *testing.T) {
 	}
 }
 
-// Whatever a receiver does with what it was sent, the error of the run does not have it.
+// A receiver may send back the value of a variable in any way: the error of the run does not show it.
 func TestHTTP_showsNoValueInErrors(t *testing.T) {
 	t.Setenv("API_TOKEN", apiToken)
 	mux := http.NewServeMux()

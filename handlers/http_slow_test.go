@@ -198,8 +198,8 @@ func TestHTTP_obeysRetryAfter(t *testing.T) {
 	}
 }
 
-// An answer that switches the connection to another protocol, unasked, is one like any other: for what follows it no
-// context counts, and who answers would hold the worker.
+// An answer that switches the connection to another protocol, unasked, counts like any other answer. No context bounds the
+// data behind it, so its server could hold the worker.
 func TestHTTP_switchingProtocols(t *testing.T) {
 	t.Parallel()
 	for _, expect := range [][]any{nil, {"expect", []int{101}}} {

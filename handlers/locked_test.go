@@ -140,7 +140,7 @@ func ExampleLocked() {
 	guard := handlers.Locked(locker, func(t *task.Task) string { return "customer:" + t.Key })
 	h := guard(handlers.Func(func(ctx context.Context, t *task.Task) error {
 		held := lock.FromContext(ctx)
-		fmt.Println(held.Name(), held.Fence() > 0) // whoever is written to refuses a fence smaller than the largest it saw
+		fmt.Println(held.Name(), held.Fence() > 0) // the resource refuses a fence smaller than the largest it saw
 		return nil
 	}))
 	fmt.Println(h.Handle(context.Background(), &task.Task{Key: "42"}))

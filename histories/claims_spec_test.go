@@ -7,43 +7,43 @@ import (
 	"github.com/onbeat/onbeat/task"
 )
 
-// claimAsk is what one call asks of one task; or, where task is empty, of the generation that makes it. Generations
-// are numbered from 0.
+// claimAsk is one call about one task. If task is empty, the call is about the generation that makes it. Generations are
+// numbered from 0.
 type claimAsk struct {
 	op      string // enqueue claim settle look recover die cancel find cycle
 	task    string
 	gen     int
 	fence   int64         // settle, recover
 	outcome queue.Outcome // settle
-	again   bool          // settle: handed back, or retried without delay; recover: it is to run again
+	again   bool          // settle: handed back, or retried without delay; recover: it will run again
 	counts  bool          // settle: the attempt counts
-	forget  bool          // cancel: also what is dead or done
+	forget  bool          // cancel: also a task that is dead or done
 	seq     int64         // cycle
 }
 
-// claimSaid is what was replied.
+// claimSaid is the reply.
 type claimSaid struct {
 	lost    bool
 	refused string
 	now     int64 // of a cycle, by the clock of Redis (ms)
-	ok      bool  // it was done: added, settled, moved
-	fence   int64 // claim; look: 0 if it is not held
+	ok      bool  // the call took effect: added, settled, moved
+	fence   int64 // claim; look: 0 if the task is not held
 	attempt int   // claim
 	due     int64 // settle: when the task is due again at the earliest
 	state   task.State
 }
 
-// place is where a task is, and what its claims were so far.
+// place is where a task is, and its claims so far.
 type place struct {
 	at       task.State // "": nowhere
-	gen      int        // which runs it
-	fence    int64      // under which; 0: nobody was told
-	top      int64      // the largest fence that anybody was told
-	asked    bool       // somebody asked to cancel this run
-	attempts int        // that ended, and count
-	due      int64      // not before this moment does it run
+	gen      int        // the generation that runs it
+	fence    int64      // the fence of that run; 0: no caller was told
+	top      int64      // the largest fence that a caller was told
+	asked    bool       // a caller asked to cancel this run
+	attempts int        // attempts that ended, and count
+	due      int64      // it does not run before this moment
 	gone     uint64     // generations that are dead
-	seq      int64      // of a generation: of the last cycle
+	seq      int64      // of a generation: the number of its last cycle
 }
 
 var claimsSpec = spec[place, claimAsk, claimSaid]{
@@ -65,7 +65,7 @@ func (s place) after(a claimAsk, r claimSaid) []place {
 	if !r.lost {
 		return s.does(a, r)
 	}
-	next := []place{s} // it never was done
+	next := []place{s} // the call never took effect
 	switch a.op {
 	case "look", "find":
 		return next
@@ -89,12 +89,12 @@ func (s place) run(gen int, fence int64) place {
 	return s
 }
 
-// holds says whether a generation runs the task under a fence.
+// holds reports whether a generation runs the task under a fence.
 func (s place) holds(gen int, fence int64) bool {
 	return s.at == task.Running && s.gen == gen && s.fence == fence
 }
 
-// does is what may be after a call that was answered.
+// does returns the states that may follow a call with a reply.
 func (s place) does(a claimAsk, r claimSaid) []place {
 	switch a.op {
 	case "die":
@@ -115,7 +115,7 @@ func (s place) does(a claimAsk, r claimSaid) []place {
 		s = s.run(a.gen, r.fence)
 	case "settle":
 		if s.asked && a.outcome == queue.Moved && !s.dead(a.gen) && s.holds(a.gen, a.fence) {
-			return only(s, r.lost || !r.ok) // it does not run again, and is still held
+			return only(s, r.lost || !r.ok) // the task does not run again, and its claim stays
 		}
 		if s.dead(a.gen) || r.ok != s.holds(a.gen, a.fence) {
 			return nil
@@ -143,7 +143,7 @@ func (s place) does(a claimAsk, r claimSaid) []place {
 	return []place{s}
 }
 
-// settled is the task after its run ended.
+// settled returns the task after its run ended.
 func (s place) settled(a claimAsk, r claimSaid) place {
 	s.asked = false
 	switch a.outcome {
@@ -162,8 +162,8 @@ func (s place) settled(a claimAsk, r claimSaid) place {
 	return s
 }
 
-// recovers: only what a dead generation still ran, under the fence that was read, goes back; what was to be cancelled is
-// dead.
+// recovers: a task goes back only if a dead generation still runs it, under the fence that the caller read. If a caller asked
+// to cancel it, it is dead.
 func (s place) recovers(a claimAsk, r claimSaid) []place {
 	if r.refused == alive {
 		return []place{s}
@@ -182,7 +182,7 @@ func (s place) recovers(a claimAsk, r claimSaid) []place {
 	return []place{s}
 }
 
-// looks: what was claimed unheard is heard of.
+// looks: a claim whose reply was lost becomes known.
 func (s place) looks(a claimAsk, r claimSaid) []place {
 	held := s.at == task.Running && s.gen == a.gen
 	switch {
@@ -198,7 +198,7 @@ func (s place) looks(a claimAsk, r claimSaid) []place {
 	return []place{s}
 }
 
-// cycles: each has a larger number than the last, and none is of the dead.
+// cycles: each cycle of a generation has a larger number than the last, and a dead generation makes none.
 func (s place) cycles(a claimAsk, r claimSaid) []place {
 	switch {
 	case r.refused == fenced:

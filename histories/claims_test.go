@@ -12,15 +12,15 @@ import (
 	"github.com/onbeat/onbeat/testredis"
 )
 
-// Who claims what, and what becomes of it: consumers settle, also what they hold no more, die with what they run and
-// come back, take back what the dead ran, and act as those that they were before.
+// Consumers claim tasks and settle them, also tasks that they do not hold any more. They die with their runs and come back,
+// take back the runs of dead generations, and act in the name of their earlier generations.
 func TestClaims_areLinearizable(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
 	s.hold("claims", size(2, 60), claimsRun, claimsSpec.model())
 }
 
-// claimsRun is one run of some consumers in a namespace of its own. At its end, each task is looked for.
+// claimsRun is one run of some consumers in a namespace of its own. At its end it looks for each task.
 func claimsRun(s *stage) *history {
 	s.Helper()
 	h := newHistory()
@@ -59,14 +59,14 @@ func (w *worker) live(ctx context.Context, r *rand.Rand) {
 		case n < 33:
 			w.take(w.fleet.anyone(r), r)
 		case n < 37:
-			w.cycle(w.fleet.anyone(r), r.IntN(3), w.strange(r)) // as one that it may have been before
+			w.cycle(w.fleet.anyone(r), r.IntN(3), w.strange(r)) // perhaps as an earlier generation
 		default:
 			w.cycle(w.me, r.IntN(5), w.ends(r))
 		}
 	}
 }
 
-// strange is a settlement of what somebody, or this worker itself, once held, if there was any.
+// strange returns a settlement of a task that any worker, this one included, once held, if there was one.
 func (w *worker) strange(r *rand.Rand) []queue.Settlement {
 	if t := w.fleet.past(r); t != nil {
 		return []queue.Settlement{ending(t, r)}
@@ -74,7 +74,7 @@ func (w *worker) strange(r *rand.Rand) []queue.Settlement {
 	return nil
 }
 
-// ends are settlements of some of what the worker holds, and now and then of what it does not.
+// ends returns settlements of some tasks that the worker holds, and now and then of one that it does not hold.
 func (w *worker) ends(r *rand.Rand) []queue.Settlement {
 	var list []queue.Settlement
 	if r.IntN(4) == 0 {
@@ -88,10 +88,10 @@ func (w *worker) ends(r *rand.Rand) []queue.Settlement {
 	return list
 }
 
-// outcomes are how runs end: mostly so that the task may run again.
+// outcomes are the ways in which runs end. After most of them the task may run again.
 var outcomes = []queue.Outcome{queue.Finished, queue.Finished, queue.Moved, queue.Moved, queue.Moved, queue.Kept, queue.Died}
 
-// ending is how a run ends.
+// ending returns the settlement of a run.
 func ending(of *task.Task, r *rand.Rand) queue.Settlement {
 	t := *of
 	s := queue.Settlement{ID: t.ID, Fence: t.Fence, Outcome: outcomes[r.IntN(len(outcomes))]}
@@ -110,7 +110,7 @@ func ending(of *task.Task, r *rand.Rand) queue.Settlement {
 	return s
 }
 
-// join registers the worker, which declares what it was before dead, and has it take work.
+// join registers the worker, which declares its earlier generation dead, and lets it claim.
 func (w *worker) join() {
 	before := w.me
 	w.me, w.held = nil, nil
@@ -123,7 +123,7 @@ func (w *worker) join() {
 	if before != nil {
 		w.last = append(w.last, before)
 	}
-	for _, m := range w.last { // also those whose end was not heard of
+	for _, m := range w.last { // also generations whose end the worker did not hear of
 		ask := claimAsk{op: "die", gen: m.number}
 		a.wrote(ask, claimSaid{lost: a.fate == lost})
 		for _, ask.task = range jobs {
@@ -138,7 +138,7 @@ func (w *worker) join() {
 	}
 }
 
-// tend sees to it that the worker is ready, and that the gate is open if it leads.
+// tend makes the worker ready, and opens the gate if the worker leads.
 func (w *worker) tend() {
 	ctx := context.Background()
 	v, err := w.reg.Ready(ctx, name(w.who), w.me.gen, instance.DefaultLease)

@@ -1,19 +1,19 @@
 // Package histories checks what real runs looked like from outside. It has nothing but tests.
 //
-// Several clients ask a real Redis for leases, claims and locks, through the scripts of the program, while Redis is
-// frozen, killed, restarted, or its connections are cut, and while clients pause for longer than their lease. What each
-// asked, what it was answered, and between which two moments, is a history. Porcupine then looks for an order of those
-// calls, none moved out of its time, that a specification allows (*_spec_test.go); if there is none, a promise broke.
+// Several clients ask a real Redis for leases, claims and locks, through the scripts of the program. Meanwhile Redis is
+// frozen, killed or restarted, its connections are cut, and clients pause for longer than their lease. A history records
+// each call, its reply, and the two moments between which it happened. Porcupine then looks for an order of those calls that
+// a specification allows (*_spec_test.go), with no call moved out of its time. If there is no such order, a promise broke.
 //
-// A specification is a small model of what is promised and knows none of the scripts' code: who is registered and
-// leads, in which epoch; where a task is, and under which fence; who has a lock. A call whose reply was lost may have
-// taken effect at any later moment, or never. A lease may have run out where the clock of Redis, as the replies have it,
-// allows it, and must have where it leaves no other way.
+// A specification is a small model of the promises, and knows none of the scripts' code. It says which instances are
+// registered, which one leads and in which epoch; where a task is, and under which fence; which client has a lock. A call
+// with a lost reply may have taken effect at any later moment, or never. The replies tell the clock of Redis: a lease may have
+// run out if that clock allows it, and must have if no other explanation is left.
 //
-// What it shows is that these runs, under these faults, kept to the promises. It does not show that every run does:
-// model/ searches all orders of calls, up to a depth, on an in-process server; here the server, the network and the
-// clock are real, and the runs are long. Redis keeps all it answered in these runs: what happens when it loses writes is
-// tried in integration/. A lock that is believed to be held is judged by the clock of this process.
+// The tests show that these runs, under these faults, kept the promises. They do not show that every run does. For that,
+// model/ searches all orders of calls, up to a depth, on an in-process server; here the server, the network and the clock
+// are real, and the runs are long. In these runs Redis keeps every write that it answered; integration/ tries a Redis that
+// loses writes. Whether a client believes that it holds a lock is judged by the clock of this process.
 //
-// breaks_test.go breaks the scripts on purpose, one at a time, and demands that the histories show it.
+// breaks_test.go breaks the scripts on purpose, one at a time, and demands that the histories show each break.
 package histories

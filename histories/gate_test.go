@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// gate is the way of one client to Redis. While it is shut, what the client writes waits, and arrives late.
+// gate is one client's way to Redis. While it is shut, the client's requests wait, and arrive late.
 type gate struct {
 	mu     sync.Mutex
 	isShut bool
@@ -31,7 +31,7 @@ func (g *gate) shut() {
 	g.isShut = true
 }
 
-// open lets through what waited.
+// open lets the waiting requests through.
 func (g *gate) open() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -63,7 +63,7 @@ func (c *gated) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Close leaves the connection to what waits to be written: the client has given it up, the network has not.
+// Close keeps the connection open for requests that still wait: the client has given it up, but the network has not.
 func (c *gated) Close() error {
 	c.gate.mu.Lock()
 	defer c.gate.mu.Unlock()
@@ -74,8 +74,8 @@ func (c *gated) Close() error {
 	return c.Conn.Close()
 }
 
-// watchman notices when this process stood still: its timers were late by more than half of what a lock's holder has to
-// spare.
+// watchman notices when this process stood still: its timers were late by more than half of the time that the holder of a
+// lock has to spare.
 type watchman struct{ last atomic.Int64 }
 
 func newWatchman(t *testing.T) *watchman {
@@ -97,7 +97,7 @@ func newWatchman(t *testing.T) *watchman {
 	return w
 }
 
-// stood says whether the process stood still a moment ago.
+// stood reports whether the process stood still a moment ago.
 func (w *watchman) stood() bool {
 	return time.Since(time.Unix(0, w.last.Load())) > heldFor/20
 }

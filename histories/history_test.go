@@ -12,13 +12,13 @@ import (
 	"github.com/onbeat/onbeat/store"
 )
 
-// history is what clients asked, and were answered, in one run.
+// history is the calls of all clients in one run, with their replies.
 type history struct {
 	began time.Time
 
 	mu     sync.Mutex
 	ops    []porcupine.Operation
-	lost   []int // those whose reply was lost
+	lost   []int // the calls with a lost reply
 	strays []error
 }
 
@@ -26,19 +26,19 @@ func newHistory() *history { return &history{began: time.Now()} }
 
 func (h *history) clock() int64 { return int64(time.Since(h.began)) }
 
-// fate is what became of a call, as its caller knows.
+// fate is the outcome of a call, as its caller knows it.
 type fate int
 
 const (
 	answered fate = iota // with a result, or with a refusal that says that nothing was done
-	lost                 // the reply was: it may have happened, or may yet
-	unsent               // it surely was not done
+	lost                 // without a reply: it may have taken effect, or may do so later
+	unsent               // it certainly did not take effect
 )
 
-// refusals are the answers by which nothing was done.
+// refusals are the errors after which nothing was done.
 var refusals = []error{queue.ErrFenced, queue.ErrNotLeader, queue.ErrStale, queue.ErrAlive, queue.ErrNotFound}
 
-// refusal is which of them an error is, or nil.
+// refusal returns the one of them that an error is, or nil.
 func refusal(err error) error {
 	for _, r := range refusals {
 		if errors.Is(err, r) {
@@ -48,7 +48,7 @@ func refusal(err error) error {
 	return nil
 }
 
-// told is one call: from when to when it took, and what became of it.
+// told is one call: its beginning and its end, and its outcome.
 type told struct {
 	h            *history
 	client       int
@@ -57,7 +57,7 @@ type told struct {
 	refused      error
 }
 
-// ask makes a call. An error that no fault explains is kept, and fails the test.
+// ask makes a call. It keeps an error that no fault explains, which fails the test.
 func (h *history) ask(client int, call func() error) told {
 	a := told{h: h, client: client, call: h.clock()}
 	err := call()
@@ -80,7 +80,7 @@ func (h *history) ask(client int, call func() error) told {
 
 func (a told) ok() bool { return a.fate == answered && a.refused == nil }
 
-// wrote adds what the call says of one thing to the history. One call may say something of several.
+// wrote adds to the history what the call tells of one task, lease or lock. One call may tell of several.
 func (a told) wrote(asked, replied any) {
 	if a.fate == unsent {
 		return
@@ -95,7 +95,7 @@ func (a told) wrote(asked, replied any) {
 	})
 }
 
-// all is the history as it is to be judged: what was lost may take effect until the end.
+// all returns the history to judge. A call with a lost reply may take effect until the end.
 func (h *history) all() []porcupine.Operation {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -109,7 +109,7 @@ func (h *history) all() []porcupine.Operation {
 	return h.ops
 }
 
-// stray is why the history cannot be judged, or nil.
+// stray returns why the history cannot be judged, or nil.
 func (h *history) stray() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()

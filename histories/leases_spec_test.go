@@ -2,10 +2,10 @@ package histories
 
 import "math"
 
-// crowd is how many instances there are at most.
+// crowd is the most instances.
 const crowd = 4
 
-// forever is the end of a lease of which nobody heard when it began.
+// forever is the end of a lease if no client knows when it began.
 const forever = math.MaxInt64
 
 // leaseAsk is a call of the registry, or of the leader, by the instance numbered who in its generation.
@@ -16,14 +16,14 @@ type leaseAsk struct {
 	expect, becomes string // advance: the last run
 }
 
-// leaseSaid is what was replied.
+// leaseSaid is the reply.
 type leaseSaid struct {
 	lost    bool
 	refused string
 	now     int64 // by the clock of Redis (ms), 0 where the reply does not say
 
 	gen, order int64 // join
-	leader     int   // -1: nobody
+	leader     int   // -1: none
 	leaderGen  int64
 	epoch      int64
 	open       bool
@@ -33,23 +33,23 @@ type leaseSaid struct {
 	moved bool   // advance: the last run was not as expected
 }
 
-// enrolled is what there is to know of an instance: its lease ends at some moment from lo to hi.
+// enrolled is what is known of an instance: its lease ends at some moment from lo to hi.
 type enrolled struct {
-	gen, order int64 // gen -1: it joined, and nobody was told as what
+	gen, order int64 // gen -1: it joined, and no client knows its generation
 	ready      bool
 	draining   bool
 	waits      bool // it said that it was ready, and is on probation
 	lo, hi     int64
 }
 
-// leases is who is there, who leads, and how far the leaders have brought the schedule.
+// leases is the state of the registry: the members, the leader, and the schedule's last run.
 type leases struct {
 	now       int64 // Redis is at least there
 	members   [crowd]enrolled
 	leader    int
 	leaderGen int64
-	epoch     int64 // the last one that was seen
-	risen     bool  // it is larger now, and nobody was told by how much
+	epoch     int64 // the last one that a reply told
+	risen     bool  // it is larger now, and no client knows by how much
 	open      bool
 	top       int64 // the largest generation
 	last      string
@@ -57,10 +57,10 @@ type leases struct {
 
 var leasesSpec = spec[leases, leaseAsk, leaseSaid]{start: leases{leader: -1}, step: leases.after}
 
-// after is what may be once a call was made.
+// after returns the states that may follow a call.
 func (s leases) after(a leaseAsk, r leaseSaid) []leases {
 	if a.op == "read" {
-		if s.last == "" { // as it was made before the run
+		if s.last == "" { // the schedule was made before the run began
 			s.last = r.last
 		}
 		return only(s, r.lost || r.last == s.last)
@@ -71,10 +71,10 @@ func (s leases) after(a leaseAsk, r leaseSaid) []leases {
 	if !r.lost {
 		return s.does(a, r)
 	}
-	return append(s.does(a, r), s) // or it never was done
+	return append(s.does(a, r), s) // or the call never took effect
 }
 
-// only is one state that may follow, or none.
+// only returns the one state that may follow, or none.
 func only[S any](s S, ok bool) []S {
 	if !ok {
 		return nil
@@ -82,7 +82,7 @@ func only[S any](s S, ok bool) []S {
 	return []S{s}
 }
 
-// refuses is what must have been for a call to be refused: nothing was done.
+// refuses returns the states in which Redis may refuse a call. A refused call does nothing.
 func (s leases) refuses(a leaseAsk, why string) []leases {
 	m := s.members[a.who]
 	switch why {
@@ -98,7 +98,7 @@ func (s leases) refuses(a leaseAsk, why string) []leases {
 	return nil
 }
 
-// lives says whether the lease of the caller may run, and has it run.
+// lives reports whether the caller's lease may run, and from then on assumes that it does.
 func (s *leases) lives(a leaseAsk) bool {
 	m := &s.members[a.who]
 	if m.gen != a.gen || m.hi <= s.now {
@@ -108,12 +108,12 @@ func (s *leases) lives(a leaseAsk) bool {
 	return true
 }
 
-// leads says whether the term of the caller is the present one.
+// leads reports whether the caller's term is the present one.
 func (s *leases) leads(a leaseAsk) bool {
 	return s.leader == a.who && s.leaderGen == a.gen && !s.risen && s.epoch == a.epoch
 }
 
-// does is what a call does at the moment of the reply, or at any later than now if the reply was lost.
+// does returns the effect of a call at the moment of the reply or, if the reply was lost, at any moment from now on.
 func (s leases) does(a leaseAsk, r leaseSaid) []leases {
 	until := int64(forever)
 	if !r.lost {
@@ -121,7 +121,7 @@ func (s leases) does(a leaseAsk, r leaseSaid) []leases {
 			return nil
 		}
 		s.now, until = r.now, r.now
-		for i := range s.members { // what began unheard has begun by now
+		for i := range s.members { // a lease whose beginning no client heard of has begun by now
 			if m := &s.members[i]; m.hi == forever {
 				m.hi = r.now + leaseTime.Milliseconds()
 			}
@@ -139,7 +139,7 @@ func (s leases) does(a leaseAsk, r leaseSaid) []leases {
 	return next
 }
 
-// acts is what each call changes.
+// acts returns the states to which a call leads.
 func (s leases) acts(a leaseAsk, r leaseSaid, until int64) []leases {
 	me := a.who
 	switch a.op {
@@ -152,12 +152,12 @@ func (s leases) acts(a leaseAsk, r leaseSaid, until int64) []leases {
 		return s.joins(a, r, until)
 	case "leave":
 		if s.members[me].gen != a.gen {
-			return []leases{s} // it is gone already
+			return []leases{s} // the instance is gone already
 		}
 		s.members[me] = enrolled{}
 		return each(s.sweeps(until), (*leases).elect)
 	case "beat":
-		s.members[me].hi = forever // it is renewed first, and so not swept
+		s.members[me].hi = forever // the script renews the lease before it sweeps
 		s.members[me].lo = forever
 		return each(s.sweeps(until), func(s *leases) {
 			s.renew(me, r.lost)
@@ -173,8 +173,8 @@ func (s leases) acts(a leaseAsk, r leaseSaid, until int64) []leases {
 	return next
 }
 
-// states has an instance be ready, on probation, or draining. How often its release was lost is not kept here: so any
-// that is not ready may be put on probation, if another release could lead.
+// states makes an instance ready, on probation, or draining. The specification does not count the strikes of releases. So any
+// instance that is not ready may be put on probation, if another release could lead.
 func (s leases) states(a leaseAsk, r leaseSaid) (next []leases) {
 	m := &s.members[a.who]
 	if m.draining || a.op == "ready" && m.ready {
@@ -193,7 +193,7 @@ func (s leases) states(a leaseAsk, r leaseSaid) (next []leases) {
 	return next
 }
 
-// rival says whether one of another release is ready.
+// rival reports whether an instance of another release is ready.
 func (s *leases) rival(who int) bool {
 	for i, m := range s.members {
 		if m.ready && releaseOf(i) != releaseOf(who) {
@@ -232,7 +232,7 @@ func (s leases) joins(a leaseAsk, r leaseSaid, until int64) []leases {
 	})
 }
 
-// renew begins a lease at the moment of the call, which only a reply tells.
+// renew begins a lease at the moment of the call. Only a reply tells that moment.
 func (s *leases) renew(who int, unheard bool) {
 	m := &s.members[who]
 	m.lo = s.now + leaseTime.Milliseconds()
@@ -249,7 +249,7 @@ func each(list []leases, change func(*leases)) []leases {
 	return list
 }
 
-// sweeps is who may be left at a moment from now until another, once those whose lease ran out are out.
+// sweeps returns the members that may be left at some moment between now and a later one, when expired leases are swept.
 func (s leases) sweeps(until int64) []leases {
 	var out []leases
 	var look func(s leases, i int, found bool)
@@ -279,7 +279,7 @@ func (s leases) sweeps(until int64) []leases {
 	return out
 }
 
-// best is the newest of some.
+// best returns the newest of some instances.
 func (s *leases) best(of func(enrolled) bool) int {
 	best := -1
 	for i, m := range s.members {
@@ -290,7 +290,7 @@ func (s *leases) best(of func(enrolled) bool) int {
 	return best
 }
 
-// elect has the newest lead of those that are ready; if there are none, of those on probation.
+// elect makes the newest ready instance lead or, if none is ready, the newest on probation.
 func (s *leases) elect() {
 	best := s.best(func(m enrolled) bool { return m.ready })
 	if best < 0 {
@@ -314,7 +314,7 @@ func (m enrolled) newer(than enrolled) bool {
 	return m.order > than.order || m.order == than.order && m.gen > than.gen
 }
 
-// shows says whether a reply tells what is, and has the epoch known.
+// shows reports whether a reply agrees with the state, and learns the epoch from it.
 func (s *leases) shows(r leaseSaid) bool {
 	if s.risen && r.epoch > s.epoch {
 		s.risen, s.epoch = false, r.epoch

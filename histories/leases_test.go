@@ -15,7 +15,7 @@ import (
 	"github.com/onbeat/onbeat/testredis"
 )
 
-// leaseTime is how long an instance is believed to live here: short, so that many leases run out in a run.
+// leaseTime is the lease of these instances. It is short, so that many leases run out in a run.
 const leaseTime = 150 * time.Millisecond
 
 const (
@@ -23,8 +23,8 @@ const (
 	notLeader = "not the leader"
 )
 
-// Who leads, in which epoch, and what leaders bring about: instances come, go, pause for longer than their lease, and
-// act for terms that are over.
+// The registry: which instance leads, in which epoch, and what leaders do. Instances come, go, pause for longer than their
+// lease, and act for terms that are over.
 func TestLeases_areLinearizable(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
@@ -50,15 +50,15 @@ func leasesRun(s *stage) *history {
 
 const scheduleName = "beat"
 
-// candidate is an instance: what it knows, true or not.
+// candidate is an instance: its knowledge, true or not.
 type candidate struct {
 	h    *history
 	who  int
 	reg  *instance.Registry
 	q    *queue.Queue
 	gen  int64
-	term []int64 // the epochs in which this generation led, as it was told
-	last string  // of the schedule, as it was read
+	term []int64 // the epochs in which this generation led, by the replies
+	last string  // the schedule's last run, as it was read
 	step int
 }
 
@@ -80,7 +80,7 @@ func releaseOf(who int) string { return fmt.Sprint("v", who%2) }
 
 func name(who int) string { return fmt.Sprint("i", who) }
 
-// live does one thing after the other, mostly what an instance does, until the context ends.
+// live makes one call after the other until the context ends, mostly as a real instance would.
 func (c *candidate) live(ctx context.Context, r *rand.Rand) {
 	for pause(ctx, rand.N(12*time.Millisecond)) {
 		if r.IntN(25) == 0 && !pause(ctx, leaseTime/2+rand.N(leaseTime)) {
@@ -120,7 +120,7 @@ func (c *candidate) ready() {
 
 func (c *candidate) ask(op string) leaseAsk { return leaseAsk{op: op, who: c.who, gen: c.gen} }
 
-// said is a reply without what only some calls return.
+// said is the part of a reply that all calls have.
 func said(a told, v instance.View) leaseSaid {
 	r := leaseSaid{
 		lost: a.fate == lost, now: store.Ms(v.Now), leader: -1, leaderGen: v.LeaderGen, epoch: v.Epoch, open: v.Open,
@@ -141,7 +141,7 @@ func said(a told, v instance.View) leaseSaid {
 	return r
 }
 
-// learn takes in what a view says of the caller's term.
+// learn updates the caller's term by a view.
 func (c *candidate) learn(v instance.View) {
 	if v.Leader == name(c.who) && v.LeaderGen == c.gen && !slices.Contains(c.term, v.Epoch) {
 		c.term = append(c.term, v.Epoch)
@@ -175,7 +175,7 @@ func (c *candidate) call(op string, f func(ctx context.Context, id string, gen i
 	}
 }
 
-// believed is a term that the caller once was told of: mostly the last one, now and then one that is over.
+// believed returns a term that the caller was told of: mostly the last one, now and then one that is over.
 func (c *candidate) believed(r *rand.Rand) queue.Term {
 	t := queue.Term{Instance: name(c.who), Gen: c.gen, Epoch: 1}
 	if n := len(c.term); n > 0 {
@@ -205,7 +205,8 @@ func (c *candidate) read() {
 	}
 }
 
-// advance moves the schedule on, if it is as it was read last, to what nobody else moves it to.
+// advance moves the schedule's last run on, if it is as the caller last read it. The new value is one that no other client
+// writes.
 func (c *candidate) advance(r *rand.Rand) {
 	t := c.believed(r)
 	c.step++

@@ -2,15 +2,15 @@ package histories
 
 import "math"
 
-// lockAsk is a call about a lock, by one of its contenders.
+// lockAsk is a call of one of a lock's contenders.
 type lockAsk struct {
 	op    string // acquire extend release work
 	lock  string
-	token int   // of an attempt: each has another
-	fence int64 // release, work: where the token is not known, it is who has it
+	token int   // a different one for each attempt
+	fence int64 // release, work: names the holder if its token is not known
 }
 
-// lockSaid is what was replied.
+// lockSaid is the reply.
 type lockSaid struct {
 	lost  bool
 	ok    bool
@@ -18,16 +18,16 @@ type lockSaid struct {
 	fence int64 // acquire
 }
 
-// owner is who has a lock, by the scripts: its lease ends at some moment from lo to hi.
+// owner is the holder of a lock, by the scripts. Its lease ends at some moment from lo to hi.
 type owner struct {
 	now    int64 // Redis is at least there
-	token  int   // 0: nobody
-	fence  int64 // 0: nobody was told
-	top    int64 // the largest that anybody was told
+	token  int   // 0: the lock is free
+	fence  int64 // 0: no client was told
+	top    int64 // the largest fence that a client was told
 	lo, hi int64
 }
 
-// scriptsSpec is what the scripts of a lock promise, with each lease to the millisecond.
+// scriptsSpec is the promise of a lock's scripts, with each lease to the millisecond.
 var scriptsSpec = spec[owner, lockAsk, lockSaid]{step: owner.after, part: func(a lockAsk) string { return a.lock }}
 
 func (s owner) after(a lockAsk, r lockSaid) []owner {
@@ -38,14 +38,14 @@ func (s owner) after(a lockAsk, r lockSaid) []owner {
 	return append(s.does(a, r), s)
 }
 
-// does is what may be after a call was answered, or was made at any moment from now on.
+// does returns the states that may follow a call with a reply or, without one, a call at any moment from now on.
 func (s owner) does(a lockAsk, r lockSaid) []owner {
 	begin := s.now
 	if r.now > 0 {
 		if r.now < s.now {
 			return nil
 		}
-		if s.hi == math.MaxInt64 { // it began before this moment
+		if s.hi == math.MaxInt64 { // the lease began before this moment
 			s.hi = r.now + lockTime.Milliseconds() + 1
 		}
 		s.now = r.now
@@ -65,7 +65,7 @@ func (s owner) does(a lockAsk, r lockSaid) []owner {
 	case a.op == "acquire":
 		held := s.token != 0 && s.token != a.token && s.hi > s.now
 		return only(s, held)
-	case !r.ok: // somebody else has it, or nobody
+	case !r.ok: // another client has the lock, or none
 		if s.token != a.token {
 			return []owner{s}
 		}
@@ -79,7 +79,8 @@ func (s owner) does(a lockAsk, r lockSaid) []owner {
 	return []owner{mine.lease(begin, r)}
 }
 
-// mine is the lock if the caller has it at that moment, and free if nobody has; the zero owner if that cannot be.
+// mine returns the lock as held by the caller, and the lock as free. Each is the zero owner if it cannot be so at that
+// moment.
 func (s owner) mine(a lockAsk, r lockSaid) (mine, free owner) {
 	if s.token == a.token && s.hi > s.now {
 		mine = s
@@ -95,7 +96,7 @@ func (s owner) mine(a lockAsk, r lockSaid) (mine, free owner) {
 	return mine, free
 }
 
-// lease begins a lease. Redis may have read the clock that expiries go by before the one that it replies, or after.
+// lease begins a lease. Redis may have read the clock for the expiry before or after the clock in the reply.
 func (s owner) lease(begin int64, r lockSaid) owner {
 	s.lo, s.hi = begin+lockTime.Milliseconds()-1, math.MaxInt64
 	if !r.lost && r.fence != 0 {
@@ -104,15 +105,15 @@ func (s owner) lease(begin int64, r lockSaid) owner {
 	return s
 }
 
-// guard is who has a lock, as far as its holders are told.
+// guard is the holder of a lock, as far as clients are told.
 type guard struct {
-	fence int64 // of the last who was told
-	held  bool  // it is not released
-	maybe bool  // somebody may have it, and was not told
+	fence int64 // of the last holder that was told
+	held  bool  // that holder has not released the lock
+	maybe bool  // a client may have the lock without having been told
 }
 
-// locksSpec is what holders of a lock are promised: while the context of one lives nobody else has it, and each later
-// one has a larger fence.
+// locksSpec is the promise to holders of a lock: while the context of one lives, no other has the lock, and each later
+// holder has a larger fence.
 var locksSpec = spec[guard, lockAsk, lockSaid]{step: guard.after, part: func(a lockAsk) string { return a.lock }}
 
 func (s guard) after(a lockAsk, r lockSaid) []guard {
@@ -131,7 +132,7 @@ func (s guard) after(a lockAsk, r lockSaid) []guard {
 		return only(s, s.held && s.fence == a.fence)
 	}
 	if s.fence != a.fence {
-		return only(s, !r.ok) // it was somebody else's already
+		return only(s, !r.ok) // another client had the lock already
 	}
 	next.held = false
 	if r.lost {

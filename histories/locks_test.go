@@ -14,11 +14,11 @@ import (
 	"github.com/onbeat/onbeat/testredis"
 )
 
-// heldFor is the lease of a lock that is taken through the package.
+// heldFor is the lease of a lock that is taken through package lock.
 const heldFor = 800 * time.Millisecond
 
-// Whoever has a lock, and for how long: contenders take it and wait for it, work while its context lives, and are cut
-// off from Redis, or frozen with it, for longer than the lease.
+// The holders of a lock: contenders take it, wait for it, and work while its context lives. They are cut off from Redis, or
+// frozen together with it, for longer than the lease.
 func TestLocks_areLinearizable(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
@@ -61,7 +61,7 @@ func (c *holder) live(ctx context.Context, r *rand.Rand) {
 			continue
 		}
 		d := rand.N(80 * time.Millisecond)
-		if r.IntN(5) == 0 { // nothing it says reaches Redis
+		if r.IntN(5) == 0 { // its requests do not reach Redis
 			c.gate.shut()
 			d = heldFor/2 + rand.N(heldFor)
 		}
@@ -94,8 +94,8 @@ func (c *holder) acquire(name string, wait bool) (held *lock.Lock) {
 	return held
 }
 
-// work is a moment at which the context of the lock lives. It says nothing if this process stood still around it: then
-// its timers did too.
+// work records a moment at which the context of the lock lives. It records nothing if this process stood still around that
+// moment, because its timers stood still too.
 func (c *holder) work(held *lock.Lock) {
 	lives := false
 	a := c.h.ask(c.who, func() error { lives = held.Context().Err() == nil; return nil })

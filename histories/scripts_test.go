@@ -16,11 +16,11 @@ import (
 	"github.com/onbeat/onbeat/testredis"
 )
 
-// lockTime is how long a lock is believed to be held here: short, so that many leases run out in a run.
+// lockTime is the lease of these locks. It is short, so that many leases run out in a run.
 const lockTime = 60 * time.Millisecond
 
-// The steps that a lock is made of: contenders take it, keep it, pause for longer than its lease, and give back what
-// they have, or once had.
+// The scripts of a lock: contenders take it, extend it, pause for longer than its lease, and release a lock that they have,
+// or once had.
 func TestLockScripts_areLinearizable(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
@@ -40,7 +40,7 @@ func scriptsRun(s *stage) *history {
 	return h
 }
 
-// contender calls the scripts of some locks by themselves, under one token after the other.
+// contender calls the scripts of some locks directly, with one token after the other.
 type contender struct {
 	h      *history
 	who    int
@@ -103,7 +103,7 @@ func script(name string) *store.Script {
 	return all[slices.IndexFunc(all, func(s *store.Script) bool { return s.Name == name })]
 }
 
-// numbers are the values of a reply.
+// numbers returns the values of a reply.
 func numbers(v any) []int64 {
 	list, ok := v.([]any)
 	if !ok {

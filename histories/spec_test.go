@@ -10,11 +10,11 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// spec is what is promised, as states and the steps between them: S a state, C what is asked, R what is replied.
+// spec is a promise as states and the steps between them: S is a state, C a call, R a reply.
 type spec[S comparable, C, R any] struct {
 	start S
 	step  func(S, C, R) []S // all states that may follow; none if the reply is not allowed
-	part  func(C) string    // what is asked of one part has nothing to do with the others; nil: all is one part
+	part  func(C) string    // calls of different parts do not affect each other; nil: there is one part
 }
 
 var seed = maphash.MakeSeed()
@@ -53,10 +53,10 @@ func (p spec[S, C, R]) parts(all []porcupine.Operation) [][]porcupine.Operation 
 	return list
 }
 
-// patience is how long one history is judged at most.
+// patience is how long judging one history may take.
 const patience = 30 * time.Second
 
-// verdict is what porcupine found.
+// verdict is the result of porcupine.
 type verdict struct {
 	result porcupine.CheckResult
 	model  porcupine.Model
@@ -70,7 +70,7 @@ func judge(m porcupine.Model, h *history, most time.Duration) verdict {
 	return v
 }
 
-// hold makes runs, each of whose histories must be one that the specification allows, and reports them as a soak does.
+// hold makes runs, and fails unless the specification allows each history. It reports the runs as a soak does.
 func (s *stage) hold(what string, runs int, run func(*stage) *history, m porcupine.Model) {
 	s.Helper()
 	calls, unheard := 0, 0
@@ -99,7 +99,7 @@ func (s *stage) hold(what string, runs int, run func(*stage) *history, m porcupi
 	}
 }
 
-// mustHold fails the test unless the history is one that the specification allows.
+// mustHold fails the test unless the specification allows the history.
 func mustHold(t *testing.T, m porcupine.Model, h *history) {
 	t.Helper()
 	if err := h.stray(); err != nil {

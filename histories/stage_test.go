@@ -16,7 +16,7 @@ import (
 	"github.com/onbeat/onbeat/testredis"
 )
 
-// size is how many of something a test has: few in CI, all of them in a soak, which ONBEAT_SOAK=1 asks for.
+// size returns how many of something a test has: few in CI, all of them in a soak (ONBEAT_SOAK=1).
 func size(few, all int) int {
 	if os.Getenv("ONBEAT_SOAK") == "1" {
 		return all
@@ -24,7 +24,7 @@ func size(few, all int) int {
 	return few
 }
 
-// stage is a Redis of its own, and what is done to it and to the scripts that it gets.
+// stage is a Redis of the test's own, with the faults of it and of its scripts.
 type stage struct {
 	*testing.T
 	server *testredis.Server
@@ -32,7 +32,7 @@ type stage struct {
 	broken *swap // nil: the scripts are as they are
 }
 
-// newStage starts a Redis that keeps all it has answered when it is killed.
+// newStage starts a Redis that keeps every write that it answered, also when it is killed.
 func newStage(t *testing.T) *stage {
 	t.Helper()
 	s := testredis.Private(t, "--appendonly", "yes", "--appendfsync", "always")
@@ -55,8 +55,8 @@ func (s *stage) client(change ...func(*redis.Options)) *redis.Client {
 	return rdb
 }
 
-// run lets clients act until a time is over, and troubles Redis meanwhile. A client gets its own randomness, and is to
-// return when the context ends.
+// run lets clients act for a time, and disturbs Redis meanwhile. Each client gets its own randomness, and must return when
+// the context ends.
 func (s *stage) run(d time.Duration, kill bool, clients int, act func(ctx context.Context, client int, r *rand.Rand)) {
 	s.Helper()
 	ctx, cancel := context.WithTimeout(s.Context(), d)
@@ -101,7 +101,7 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// swap gives Redis a broken script in place of each in which a text stands.
+// swap gives Redis a broken script in place of each script that has a text.
 type swap struct {
 	old, new string
 
@@ -116,7 +116,7 @@ func (w *swap) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Process
 	return next
 }
 
-// ProcessHook names another script to Redis, and sends another source when Redis does not know that one.
+// ProcessHook names the broken script to Redis, and sends its source if Redis does not know it.
 func (w *swap) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
 		args := cmd.Args()
@@ -139,7 +139,7 @@ func (w *swap) sha(of string) string {
 	if sha, ok := w.shas[of]; ok {
 		return sha
 	}
-	return strings.Repeat("0", 40) // Redis knows none of that name, and asks for the source
+	return strings.Repeat("0", 40) // Redis knows no such script, and asks for the source
 }
 
 func (w *swap) source(text string) string {

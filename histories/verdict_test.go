@@ -13,11 +13,11 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// draw writes the history, as a page for a browser, to where it outlives the test.
+// draw writes the history, as a page for a browser, to a file that outlives the test.
 func (v verdict) draw(t *testing.T) (string, error) {
 	dir, err := t.ArtifactDir(), error(nil)
-	if f := flag.Lookup("test.artifacts"); f == nil || f.Value.String() != "true" { // then it goes with the test
-		dir, err = os.MkdirTemp("", "onbeat-history-") //nolint:usetesting // whoever sees the failure wants to look at it
+	if f := flag.Lookup("test.artifacts"); f == nil || f.Value.String() != "true" { // then go test removes the file
+		dir, err = os.MkdirTemp("", "onbeat-history-") //nolint:usetesting // the file must outlive the test, for a look at the failure
 	}
 	if err != nil {
 		return "", err
@@ -26,7 +26,8 @@ func (v verdict) draw(t *testing.T) (string, error) {
 	return path, porcupine.VisualizePath(v.model, v.info, path)
 }
 
-// where is, for the first parts with a fault, the end of the longest order that was found, and the calls that do not fit.
+// where returns, for the first parts with a fault, the end of the longest order that was found, and the calls that do not
+// fit into it.
 func (v verdict) where() string {
 	parts := [][]porcupine.Operation{v.ops}
 	if v.model.Partition != nil {
@@ -49,7 +50,7 @@ func (v verdict) where() string {
 	return text.String()
 }
 
-// show writes the seam between what can be put in order and what cannot.
+// show writes the end of the calls that can be put in order, and the calls that cannot.
 func (v verdict) show(text *strings.Builder, longest, rest []porcupine.Operation) {
 	const shown = 8
 	line := func(op porcupine.Operation) {
@@ -66,14 +67,14 @@ func (v verdict) show(text *strings.Builder, longest, rest []porcupine.Operation
 	}
 }
 
-// without are the operations that are not among others, the first to return first.
+// without returns the operations that are not among others, sorted by when they returned.
 func without(all, others []porcupine.Operation) []porcupine.Operation {
 	rest := slices.DeleteFunc(slices.Clone(all), func(op porcupine.Operation) bool { return slices.Contains(others, op) })
 	slices.SortFunc(rest, func(a, b porcupine.Operation) int { return int(a.Return - b.Return) })
 	return rest
 }
 
-// terse is a struct, or several, without the fields that are zero.
+// terse prints a struct, or several, without the fields that are zero.
 func terse(v any) string {
 	if list, ok := v.([]any); ok {
 		all := make([]string, len(list))

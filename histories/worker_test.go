@@ -20,10 +20,10 @@ type generation struct {
 
 	mu   sync.Mutex
 	seq  int64
-	seen []queue.Claim // when somebody last looked
+	seen []queue.Claim // its claims, when a worker last looked
 }
 
-// next is the number of the next cycle; now and then it is one that was used.
+// next returns the number of the next cycle, and now and then one that was used before.
 func (g *generation) next(r int) int64 {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -34,14 +34,14 @@ func (g *generation) next(r int) int64 {
 	return g.seq
 }
 
-// fleet is what workers know of each other.
+// fleet is what the workers know of each other.
 type fleet struct {
 	mu      sync.Mutex
 	all     []*generation
 	claimed []*task.Task // ever
 }
 
-// add numbers a generation; nil if there were too many already.
+// add numbers a new generation. It returns nil if there are too many already.
 func (f *fleet) add(who int, gen int64) *generation {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -53,7 +53,7 @@ func (f *fleet) add(who int, gen int64) *generation {
 	return g
 }
 
-// anyone is one of the last generations, alive or dead.
+// anyone returns one of the last generations, alive or dead.
 func (f *fleet) anyone(r *rand.Rand) *generation {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -61,7 +61,7 @@ func (f *fleet) anyone(r *rand.Rand) *generation {
 	return f.all[n-1-r.IntN(min(n, crowd+2))]
 }
 
-// past is one of the last claims, of anybody, or nil.
+// past returns one of the last claims of any worker, or nil.
 func (f *fleet) past(r *rand.Rand) *task.Task {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -78,7 +78,7 @@ func (f *fleet) note(tasks []*task.Task) {
 	f.claimed = append(f.claimed, tasks...)
 }
 
-// looked is what a generation holds, and some of what it held when somebody looked before.
+// looked returns what a generation holds, and some of what it held when a worker looked before.
 func (g *generation) looked(now []queue.Claim) []queue.Claim {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -87,7 +87,7 @@ func (g *generation) looked(now []queue.Claim) []queue.Claim {
 	return all
 }
 
-// worker is a consumer: what it knows, true or not.
+// worker is a consumer: its knowledge, true or not.
 type worker struct {
 	h       *history
 	who     int
@@ -95,7 +95,7 @@ type worker struct {
 	q       *queue.Queue
 	fleet   *fleet
 	me      *generation   // nil: it is not registered
-	last    []*generation // that it was before, and that may not be dead yet
+	last    []*generation // its earlier generations that may not be dead yet
 	held    []*task.Task
 	unready bool
 }
@@ -129,7 +129,7 @@ func (w *worker) cycle(as *generation, want int, settle []queue.Settlement) {
 	}
 }
 
-// unheard: any of the settlements may have been made, and any task claimed.
+// unheard records a cycle without a reply: it may have made any of its settlements, and claimed any task.
 func (w *worker) unheard(a told, as *generation, req *queue.CycleRequest) {
 	for _, s := range req.Settle {
 		a.wrote(settling(as, s), claimSaid{lost: true})
@@ -140,7 +140,7 @@ func (w *worker) unheard(a told, as *generation, req *queue.CycleRequest) {
 		}
 	}
 	if as == w.me {
-		w.cycle(as, 0, nil) // makes every earlier one stale
+		w.cycle(as, 0, nil) // makes every earlier cycle stale
 		w.look(as)
 	}
 }
@@ -167,7 +167,7 @@ func settling(as *generation, s queue.Settlement) claimAsk {
 	return claimAsk{op: "settle", task: s.ID, gen: as.number, fence: s.Fence, outcome: s.Outcome, counts: s.Record != nil}
 }
 
-// look reads what a generation holds, and returns it.
+// look reads and returns what a generation holds.
 func (w *worker) look(at *generation) []queue.Claim {
 	var claims []queue.Claim
 	a := w.h.ask(w.who, func() (err error) {
@@ -196,13 +196,12 @@ func (w *worker) look(at *generation) []queue.Claim {
 	return claims
 }
 
-// take gives back some of what a generation holds, if it is dead, and some of what it held when somebody last looked:
-// one task a call.
+// take gives back some of what a dead generation holds, and some of what it held when a worker last looked, one task a call.
 func (w *worker) take(from *generation, r *rand.Rand) {
 	for _, c := range from.looked(w.look(from)) {
 		if r.IntN(3) > 0 {
 			w.recover(from, c, r.IntN(4) > 0)
-			if r.IntN(2) == 0 { // as one that did not hear the answer
+			if r.IntN(2) == 0 { // as if it had not seen the reply
 				w.recover(from, c, r.IntN(4) > 0)
 			}
 		}

@@ -10,19 +10,19 @@ import (
 	"github.com/onbeat/onbeat/task"
 )
 
-// Note is what became of one run, or of a range of a schedule's slots.
+// Note says what happened to one run, or to a range of a schedule's slots.
 type Note struct {
 	// Schedule is empty for a task that is no slot.
 	Schedule string
-	// Slot of a single task. From and To, both included, of a range of slots that were not pushed.
+	// Slot is that of a single task. From and To are the first and the last of a range of slots that were not pushed.
 	Slot, From, To time.Time
-	// Word is what became of it. A word that is not of this package was written by a newer release.
+	// Word is the outcome. A newer release may write words that this package does not have.
 	Word Word
 	// Attempt and Claimed tell of the run, if there was one: which it was, and when an instance took it.
 	Attempt int
 	Claimed time.Time
-	// Took is how long the handler ran, and Error what it returned, cut to 200 bytes. Both are zero where they are not known:
-	// the instance was lost, or its release is of before they were kept.
+	// Took is how long the handler ran, and Error what it returned, cut to 200 bytes. Both are zero if they are not known:
+	// the instance was lost, or its release was too old to note them.
 	Took  time.Duration
 	Error string
 	// Count is how many slots a range has.
@@ -32,21 +32,22 @@ type Note struct {
 	// TaskID is empty for a range.
 	TaskID string
 
-	// What the entry says of all its notes.
+	// The fields that all notes of an entry share.
 	Gen      int64     // the generation that ran it, or wrote it; 0 if it is not known
-	Instance string    // the same by name
-	Release  string    // what it ran
+	Instance string    // the instance's ID
+	Release  string    // the instance's release
 	At       time.Time // when it was written, by the clock of Redis
 }
 
 // maxError is how much of an error is kept with each run that failed.
 const maxError = 200
 
-// Run writes what became of a run of a slot. It is "" for a task that is no slot, of which the history keeps nothing.
+// Run writes the note of a run of a slot. It returns "" for a task that is no slot, because the history has no notes of those.
 //
 //	report@1700000000000 failed 1 1700000000012 <tab> 340 dial tcp: connection refused
 //
-// What is behind the tab is kept apart from the lines, so that a release which knows nothing of it reads those as before.
+// The text behind the tab is stored apart from the lines, so that an older release, which does not know it, reads the lines
+// as before.
 func Run(t *task.Task, w Word, took time.Duration, err string) string {
 	if t.Schedule == "" {
 		return ""

@@ -14,7 +14,7 @@ import (
 	"github.com/onbeat/onbeat/task"
 )
 
-// What is written of a run is read as it was, by this release; one of before reads the part before the tab.
+// This release reads a note of a run as it was written. An older release reads the part before the tab.
 func TestRun_isReadAsItWasWritten(t *testing.T) {
 	t.Parallel()
 	slot := &task.Task{ID: "beat@1700000000000", Schedule: "beat", Attempt: 3, Claimed: ms(1700000000012)}

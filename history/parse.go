@@ -8,14 +8,14 @@ import (
 	"github.com/onbeat/onbeat/task"
 )
 
-// Entry is what one step wrote.
+// Entry is the notes that one step wrote.
 type Entry struct {
-	ID    string // its place: what is read next comes behind it
+	ID    string // its position: the next reading goes on behind it
 	At    time.Time
 	Notes []Note
 }
 
-// ParseEntry reads an entry of the stream, by its ID and fields. What is not as expected in it is left out, or left as it is.
+// ParseEntry reads an entry of the stream, by its ID and fields. It leaves out invalid parts, or keeps them as they are.
 func ParseEntry(id string, values map[string]any) Entry {
 	text := func(name string) string {
 		s, _ := values[name].(string)
@@ -133,7 +133,8 @@ func parseRange(line string) (n Note, ok bool) {
 // lastMs is the end of the year 9999: later times cannot be written as RFC 3339.
 const lastMs = 253402300799999
 
-// slotTime is a time that somebody may have damaged, within the years 1970 to 9999; moment is the same, and zero is none.
+// slotTime returns a time moved into the years 1970 to 9999, because another program may have damaged it. moment does the
+// same, but returns the zero time for 0.
 func slotTime(ms int64) time.Time { return time.UnixMilli(max(0, min(ms, lastMs))).UTC() }
 
 func moment(ms int64) time.Time {

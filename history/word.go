@@ -4,7 +4,7 @@ package history
 // newer one, and is left as it is.
 type Word string
 
-// What became of a run. Of a slot that was pushed and did not run: [Skipped], [Missed] and [Cancelled].
+// The outcomes of a run. [Skipped], [Missed] and [Cancelled] are also outcomes of a slot that was pushed and did not run.
 const (
 	Done      Word = "done"
 	Failed    Word = "failed"    // it is to be retried
@@ -16,7 +16,7 @@ const (
 	Missed    Word = "missed"    // nothing led when it was due
 )
 
-// What became of a range of slots that were never pushed: [Missed] and [Skipped] as above, and these.
+// The outcomes of a range of slots that were never pushed. [Missed] and [Skipped] are outcomes of ranges too.
 const (
 	Paused    Word = "paused"
 	Changed   Word = "changed"   // its rule was, or it had not been made yet

@@ -20,7 +20,7 @@ func TestHeartbeat_shortensLeasesWhenTheClockIsSetBack(t *testing.T) {
 	r.beat(a)
 	r.wantLeader("a")
 
-	at = at.Add(20 * time.Second) // which nobody notices
+	at = at.Add(20 * time.Second) // no instance notices that
 	at = at.Add(-time.Hour)
 	mini.SetTime(at)
 	r.beat(b)
@@ -35,11 +35,12 @@ func TestHeartbeat_shortensLeasesWhenTheClockIsSetBack(t *testing.T) {
 	r.beat(b)
 	r.wantLeader("b")
 	if _, _, open := r.lead(); open {
-		t.Log("the gate was never opened") // nobody opened it
+		t.Log("the gate was never opened") // no leader opened it
 	}
 }
 
-// What was lost counts as lost for as long as before, by whatever clock; and so does the proof that a release owes.
+// A lost release counts as lost for as long as before, although the clock changed; and an instance must prove itself for as
+// long as before.
 func TestHeartbeat_movesWhatCountsFromAMomentWhenTheClockIsSetBack(t *testing.T) {
 	t.Parallel()
 	mini := testredis.Mini(t)

@@ -53,7 +53,7 @@ func TestRecover_aDamagedTaskIsDead(t *testing.T) {
 	}
 }
 
-// What is noted of releases and of who declared is read by each that joins, leaves or leads: damage there stops nobody.
+// Each instance that joins, leaves or leads reads the entries of releases and declarers. A damaged entry stops no instance.
 func TestRegistry_damagedNotesStopNobody(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"", "x", "-1 -1", "1 x", "1 99999999999999999", "9 1 1", strings.Repeat("\x00", 1000)} {
@@ -68,7 +68,7 @@ func TestRegistry_damagedNotesStopNobody(t *testing.T) {
 			must(t, r.rdb.HSet(ctx, k.Meta, "declared", text, "declarer", text, "clock", text).Err())
 			r.expire(old, time.Millisecond)
 			m := r.join("new", "v2")
-			// Its release may have strikes by what is noted: then it leads after all, for there is nobody else.
+			// By the damaged entry its release may have strikes. Then it leads all the same, because there is no other instance.
 			r.ready(m)
 			r.beat(m)
 			r.open(m)
@@ -82,8 +82,9 @@ func TestRegistry_damagedNotesStopNobody(t *testing.T) {
 	}
 }
 
-// An instance whose entry was damaged behind its generation hears so with its next call, registers anew, and what it held
-// is taken back: else nobody could lead until its lease ends, as each election would meet the entry.
+// If an instance's entry is damaged behind its generation, the instance learns that with its next call and registers anew,
+// and its tasks are taken back. Otherwise no instance could lead until its lease ends, because each election would meet the
+// entry.
 func TestRegistry_aDamagedEntryIsRegisteredAnew(t *testing.T) {
 	t.Parallel()
 	for _, rest := range []string{"", " ", " x", " 1 r", " 1 r 0 newest", "\x00", " 1 r 0 1 1 1", "gone"} {
@@ -127,7 +128,7 @@ func TestRegistry_aDamagedEntryIsRegisteredAnew(t *testing.T) {
 	}
 }
 
-// Who is said to lead, and is no instance, does not lead, whatever lease somebody gave it: the others elect.
+// If the leader's entry names an ID that is no instance, that ID does not lead, with any lease: the instances elect.
 func TestRegistry_aLeaderThatIsNoInstance(t *testing.T) {
 	t.Parallel()
 	for _, entry := range [][2]string{

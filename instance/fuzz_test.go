@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// What lies in Redis of an instance, and what is asked of it: whatever it is, it is read to the end.
+// The entry of an instance, as it lies in Redis, may be anything: reading it ends.
 func FuzzMember(f *testing.F) {
 	for _, s := range []string{"5 6 r 0 newest leader v1", "5 6 d 1 sticky all v 1 b", "", "x y z", "9e300 1 r 0 a b", " ", "5 6 r 0 newest"} {
 		f.Add("id", s)
@@ -26,7 +26,7 @@ func FuzzMember(f *testing.F) {
 	})
 }
 
-// What a script of the registry answers.
+// The reply of a script of the registry.
 func FuzzView(f *testing.F) {
 	f.Add("i1 sid i2 i3 i1 i5 i6 s1700000000000 i1 i0")
 	f.Add("")

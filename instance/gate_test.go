@@ -92,9 +92,9 @@ func TestGate_sinceWhenSomebodyLeadsAgainIsOfItsOwnEpoch(t *testing.T) {
 	})
 }
 
-// Redis lost its last writes, and by the leases that are left nobody was there: but an instance that it answered a moment
-// ago, and that saw somebody lead, was. So the gate is shut, for the runs of the dead are to be taken back, but nothing was
-// missed. The proof is good for one election.
+// Redis lost its last writes, and by the leases that are left no instance was there. But Redis answered an instance a moment
+// ago, and that instance saw a leader. So the gate is shut, because the runs of dead generations must be taken back, but no
+// slot was missed. The proof is good for one election.
 func TestGate_nothingWasMissedIfAnInstanceHasProofThatSomebodyLed(t *testing.T) {
 	t.Parallel()
 	lease := 10 * time.Second
@@ -147,7 +147,7 @@ func TestGate_nothingWasMissedIfAnInstanceHasProofThatSomebodyLed(t *testing.T) 
 	}
 }
 
-// While there is a pause nobody takes work, who leads included; then everybody may.
+// During a pause no instance claims, not even the leader. After it all may.
 func TestPause_nobodyTakesWork(t *testing.T) {
 	t.Parallel()
 	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
@@ -171,7 +171,7 @@ func TestPause_nobodyTakesWork(t *testing.T) {
 			t.Errorf("the pause is over, %+v, and it may not", v)
 		}
 		r.wantClaims(a, 1)
-		for _, end := range []string{"1", "9e300", "9999999999999999999", "900000000000000"} { // over, or nobody's
+		for _, end := range []string{"1", "9e300", "9999999999999999999", "900000000000000"} { // over, or not written by onbeat
 			must(t, rdb.HSet(ctx, leader, "pause", end, "there", end).Err())
 			if !r.beat(a).May {
 				t.Errorf("a pause until %s holds", end)
@@ -190,7 +190,7 @@ func TestGate_isShutAfterATimeWithNoLeader(t *testing.T) {
 	endings := map[string]func(*rig, member){
 		"resigned": func(r *rig, m member) { r.resign(m) },
 		"left":     func(r *rig, m member) { r.leave(m) },
-		// A crash of the only instance is seen by whoever starts next, perhaps much later.
+		// The next instance that starts finds the crash of the only instance, perhaps much later.
 		"crashed":                func(r *rig, m member) { r.expire(m, time.Hour) },
 		"crashed, seen by a new": func(r *rig, m member) { r.beat(r.join("new", "")); r.expire(m, time.Second) },
 	}
@@ -323,7 +323,7 @@ func TestConsume_byTheRuleOfTheLeader(t *testing.T) {
 	}
 }
 
-// After a handover nobody is watching: a wake-up must not go to one that may not take work any more.
+// After a handover there is no watcher: a wake-up must not go to an instance that may not claim any more.
 func TestElect_forgetsWhoWatched(t *testing.T) {
 	t.Parallel()
 	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {

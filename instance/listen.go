@@ -17,7 +17,7 @@ func (m *Manager) listen(ctx context.Context, s *Stay) {
 	messages := sub.ChannelWithSubscriptions(redis.WithChannelHealthCheckInterval(time.Minute))
 	defer func() {
 		_ = sub.Close()
-		for range messages { //nolint:revive // one that nobody takes would keep its goroutine for a minute
+		for range messages { //nolint:revive // a message that is not read would keep its goroutine for a minute
 		}
 	}()
 	for {

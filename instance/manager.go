@@ -21,7 +21,7 @@ type Manager struct {
 	cfg Config
 	log zerolog.Logger
 
-	// What the instance tells Redis when it registers again.
+	// These fields go to Redis when the instance registers again.
 	gen    int64     // its last generation
 	order  int64     // the order of its release
 	seen   time.Time // the clock of Redis when Redis last answered a heartbeat

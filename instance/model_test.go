@@ -23,7 +23,7 @@ type modelled struct {
 	sticky           bool
 }
 
-// model says who must lead, in a few lines of Go.
+// model says which instance must lead, in a few lines of Go.
 type model struct {
 	live   map[string]*modelled
 	leader string
@@ -73,8 +73,8 @@ func (m *model) ids(may func(*modelled) bool) []string {
 	return ids
 }
 
-// Random calls of several instances and releases: after each call that elects, the leader is who the model says, and
-// the epoch rises exactly when the leader changes.
+// Random calls of several instances and releases: after each call that elects, the model's instance leads, and the epoch
+// rises exactly when the leader changes.
 func TestRegistry_electsWhoTheModelSays(t *testing.T) {
 	t.Parallel()
 	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {

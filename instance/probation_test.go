@@ -84,7 +84,7 @@ func TestProbation_aCrashLoopDoesNotStopTheBeat(t *testing.T) {
 	}
 }
 
-// A release of which all instances crash, with nobody else there, is not held up.
+// A release is not held up if all its instances crash and no other instance is there.
 func TestProbation_withoutAnotherReleaseThereIsNone(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, r *rig, mini *testredis.Miniredis) {

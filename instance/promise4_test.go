@@ -11,7 +11,7 @@ import (
 	"github.com/onbeat/onbeat/testredis"
 )
 
-// When the stay's context ends, its lease in Redis still runs: nobody else can have what it claimed before it let go.
+// When the stay's context ends, its lease in Redis still runs: no other instance can have its tasks before it let go of them.
 // The same if every reply is slow, by less than a heartbeat waits: trust counts from the request.
 func TestPromise4_theContextEndsBeforeTheLease(t *testing.T) {
 	t.Parallel()
@@ -41,7 +41,7 @@ func TestPromise4_theContextEndsBeforeTheLease(t *testing.T) {
 				t.Fatalf("the lease had run out %v before the context ended", -left)
 			}
 
-			// From then on the claim is void, whoever finds it and whatever the old holder still sends.
+			// From then on the claim is void, for every finder, and for every call that the old holder still sends.
 			testredis.Eventually(t, testTimeout, func() bool { return r.left(a) < 0 }, "the lease runs out")
 			_, err := r.claim(a, queue.Settlement{ID: "x", Fence: held.Fence})
 			r.wantErr(err, queue.ErrFenced)

@@ -117,7 +117,7 @@ func TestRank_aReleaseThatWasLostIsAsOldAsItWas(t *testing.T) {
 		n2 := r.up("n2", "v2")
 		r.wantLeader("n2")
 
-		r.leave(n2) // whoever means it stops the newer one
+		r.leave(n2) // to roll back, an operator stops the newer one
 		r.wantLeader("b3")
 		r.up("n3", "v2")
 		r.wantLeader("n3")
@@ -302,7 +302,7 @@ func TestRank_aProcessThatComesBackIsAsOldAsItWas(t *testing.T) {
 		back("one", "v1", one, order1)
 		r.wantLeader("two")
 
-		// Redis lost its memory: whoever is the first to be back.
+		// Redis lost its memory: the first instance to come back leads.
 		r.forget()
 		back("two", "v2", two, order2)
 		back("one", "v1", one, order1)

@@ -10,7 +10,8 @@ import (
 	"github.com/onbeat/onbeat/testredis"
 )
 
-// Who cancels a task whose instance is already gone is told that it runs: it must not run again when it is taken back.
+// A caller that cancels a task whose instance is already gone is told that the task runs. So the task must not run again when
+// it is taken back.
 func TestRecover_honoursACancelThatNobodyHeard(t *testing.T) {
 	t.Parallel()
 	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {

@@ -66,8 +66,8 @@ func TestManager_takesBackTheTasksOfTheLost(t *testing.T) {
 	})
 }
 
-// A leader is told at once that somebody else found a lost instance: until its runs are taken back they hold their keys,
-// and slots would be dropped for overlapping them.
+// The leader is told at once that another instance found a lost one. Until the lost runs are taken back they hold their keys,
+// and slots would be dropped because they overlap them.
 func TestManager_takesBackAtOnceWhatAnotherFound(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, r *rig, _ *testredis.Miniredis) {

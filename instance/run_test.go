@@ -32,8 +32,8 @@ func TestManager_leavesNoGoroutines(t *testing.T) {
 	}
 }
 
-// What an instance that has nothing to do asks of Redis, by the exact clock of a bubble: its heartbeats, and a ping of
-// its subscription each minute.
+// The commands of an idle instance, by the exact clock of a bubble: its heartbeats, and a ping of its subscription each
+// minute.
 func TestManager_idleCommandsASecond(t *testing.T) {
 	t.Parallel()
 	for lease, most := range map[time.Duration]float64{5 * time.Second: 1.2, 15 * time.Second: 0.5} {

@@ -41,7 +41,7 @@ func TestStandDown_handsOverInTheSameStep(t *testing.T) {
 	}
 }
 
-// One that stood down leads again after a pause, later each time; and at once if nobody else is there any more.
+// An instance that stood down leads again after a pause, which is longer each time, or at once if no other is there any more.
 func TestStandDown_restsAndComesBack(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, r *rig, _ *testredis.Miniredis) {
@@ -105,8 +105,8 @@ func TestStandDown_waitsForTheLastTermToReturn(t *testing.T) {
 	})
 }
 
-// One on probation waits for as long as somebody else leads. A leader that cannot schedule does not, so it hands over; and
-// it is not taken for one on probation itself: nobody but it knows when its scheduler has returned.
+// An instance on probation waits only while another can lead. A leader that cannot schedule cannot, so it hands over to it.
+// The instance that stood down does not count as on probation itself: it alone knows when its scheduler has returned.
 func TestStandDown_handsOverToOneOnProbation(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, r *rig, mini *testredis.Miniredis) {

@@ -195,7 +195,7 @@ func TestWork_ringsForWhatAHeartbeatFinds(t *testing.T) {
 		wait(t, s.Work, "first ring")
 		meta := r.q.Keys().Meta
 
-		must(t, r.rdb.HSet(t.Context(), meta, "schedules", 7).Err()) // nobody said so
+		must(t, r.rdb.HSet(t.Context(), meta, "schedules", 7).Err()) // no message tells
 		<-s.Schedules
 		wait(t, s.Schedules, "ring for a schedule whose message was lost")
 
@@ -219,7 +219,7 @@ func TestOnCancel_isToldByMessageAndByHeartbeat(t *testing.T) {
 		}
 		ask("x", "5 1 not needed any more")
 		must(t, r.rdb.Publish(t.Context(), r.q.Keys().Wake, "cancel").Err())
-		time.Sleep(time.Millisecond) // nobody listens yet
+		time.Sleep(time.Millisecond) // the subscription does not exist yet
 		s.OnCancel(func(c Cancel) { told <- c })
 		want := Cancel{Task: "x", Fence: 5, Reason: "not needed any more"}
 		if got := wait(t, told, "request by heartbeat"); got != want {
@@ -251,8 +251,8 @@ func TestOnCancel_isToldByMessageAndByHeartbeat(t *testing.T) {
 	})
 }
 
-// Nobody else notices when an instance that does not lead becomes ready: the answer to its own call says that it may take
-// work, and so does each heartbeat.
+// No other instance notices when an instance that does not lead becomes ready. The reply to its own call says that it may
+// claim, and so does each heartbeat.
 func TestWork_ringsWhenTheInstanceMayTakeWork(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, r *rig, _ *testredis.Miniredis) {

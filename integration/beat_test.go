@@ -31,7 +31,7 @@ func TestPromise5_theNewestOfTwoProcessesDoesAllTheWork(t *testing.T) {
 
 	next := w.Serve("v2", config, "--release", "v2")
 	next.Said("leads")
-	ready := time.Now() // it was ready a moment before
+	ready := time.Now() // the instance became ready just before
 	seen := w.Rec.Count()
 	testredis.Eventually(t, 20*time.Second, func() bool { return w.Rec.Count() > seen+750 }, "v2 delivers nothing")
 	old.Stop()
@@ -54,8 +54,8 @@ func TestPromise5_theNewestOfTwoProcessesDoesAllTheWork(t *testing.T) {
 	w.WantAuditClean()
 }
 
-// A leader that is killed, one that is frozen past its lease, and one that is stopped in order: with another there to
-// take over, every slot is run, on the grid, and none twice but by a repeated attempt of a lost run.
+// One leader is killed, one is frozen past its lease, and one is stopped cleanly, each with another instance there to take
+// over. Every slot runs, on the grid. None runs twice, except as a further attempt of a lost run.
 func TestPromise2_noSlotIsLostToCrashFreezeAndStop(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -86,8 +86,8 @@ func TestPromise2_noSlotIsLostToCrashFreezeAndStop(t *testing.T) {
 	w.WantAuditClean()
 }
 
-// All instances stop for 3.3 s, which is shorter than the horizon, so the slots of that time lie in the due sets: the
-// schedule's policy holds for them all the same.
+// All instances stop for 3.3 s. That is shorter than the horizon, so the slots of that time already lie in the due sets. The
+// schedule's policy applies to them all the same.
 func TestPromise7_theGridAndThePolicyHoldWhenAllInstancesStop(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -11,7 +11,7 @@ import (
 	"github.com/onbeat/onbeat/testredis"
 )
 
-// ends counts how the requests of a schedule or of tasks ended: answered, or given up by whoever sent them.
+// ends counts how the requests of a schedule or of tasks ended: answered, or given up by their instance.
 func ends(list []trial.Arrival) (answered, cut int) {
 	for _, a := range list {
 		switch {
@@ -24,8 +24,8 @@ func ends(list []trial.Arrival) (answered, cut int) {
 	return answered, cut
 }
 
-// Runs that are longer than the rollout finish on the old instance. Those that are longer than the drain have their
-// context cancelled, are handed back without costing an attempt, and run on the new one.
+// Runs that are longer than the rollout finish on the old instance. Runs that are longer than the drain are cancelled and
+// handed back, which costs no attempt, and run on the new instance.
 func TestPromise3_aRunSurvivesTheRolloutOrIsHandedBack(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -87,7 +87,7 @@ func (w *world) wantRuns(id string, releases []string) {
 }
 
 // A schedule whose runs take 3 s, several at a time, goes through rollouts beside the fast ones: every run finishes where
-// it began, none runs twice, and nobody waits for them.
+// it began, none runs twice, and no other schedule waits for them.
 func TestDrain_slowRunsFinishWhileTheBeatGoesOn(t *testing.T) {
 	const every = 500 * time.Millisecond
 	f := newFleet(t, "")

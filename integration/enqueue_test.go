@@ -48,7 +48,8 @@ func TestEnqueueFile_deliversEachOnceAndAddsNothingTheSecondTime(t *testing.T) {
 	}
 }
 
-// A bad line is named, and nothing of the file is enqueued; with --skip-bad the rest is, and it is no success.
+// A bad line is named, and nothing of the file is enqueued. With --skip-bad the other lines are enqueued, and the command
+// still exits with an error.
 func TestEnqueueFile_refusesAFileWithABadLine(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

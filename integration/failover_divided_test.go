@@ -9,10 +9,10 @@ import (
 	"github.com/onbeat/onbeat/testredis"
 )
 
-// The network divides a Sentinel group: the leader keeps the old primary and one sentinel, the other two instances and
-// sentinels promote a replica. By default both sides run slots until the network heals, and what they did is reported. With
-// strict durability nothing runs twice. If all replicas are asked for, neither side begins anything until all are back; if
-// one is, the majority goes on.
+// The network divides a Sentinel group: the leader keeps the old primary and one sentinel; on the other side are two
+// instances and two sentinels, which promote a replica. By default both sides run slots until the network heals, and onbeat
+// reports that. With strict durability no slot runs twice. If all replicas must have a write, neither side begins a task
+// until all are back. If one replica must have it, the majority goes on.
 func TestFailover_divided(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

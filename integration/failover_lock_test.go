@@ -17,7 +17,7 @@ import (
 	"github.com/onbeat/onbeat/testredis"
 )
 
-// hold is a time in which somebody believed that the lock was theirs.
+// hold is a time in which a client believed that it held the lock.
 type hold struct{ from, to time.Time }
 
 // contend takes a lock for a moment, again and again, until ctx ends.
@@ -38,7 +38,7 @@ func contend(ctx context.Context, rdb redis.UniversalClient, name string, had fu
 	}
 }
 
-// together is how many holds began while another lasted, and for how long at most two did.
+// together returns how many holds began while another lasted, and the longest time in which two overlapped.
 func together(holds []hold) (n int, longest time.Duration) {
 	slices.SortFunc(holds, func(a, b hold) int { return a.from.Compare(b.from) })
 	var last time.Time
@@ -58,8 +58,8 @@ func together(holds []hold) (n int, longest time.Duration) {
 	return n, longest
 }
 
-// A lock does not outlive what Redis forgets in a failover: now and then two hold it. On a client that is strict about all
-// replicas never.
+// If Redis forgets writes in a failover, it may forget a lock: now and then two clients hold it. With a client that is strict
+// about all replicas that never happens.
 func TestFailover_locks(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

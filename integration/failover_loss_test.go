@@ -8,20 +8,20 @@ import (
 	"github.com/onbeat/onbeat/testredis"
 )
 
-// skew is how far a moment that a test notes may be from the one that a process does.
+// skew is how far a moment that a test notes may be from the same moment in a process.
 const skew = 400 * time.Millisecond
 
-// span is when something was asked for, and when it was done: a container takes its time to die.
+// span is when an operation was asked for, and when it was done: a container takes time to die.
 type span struct{ asked, done time.Time }
 
-// during is the time that do takes.
+// during returns the time that do takes.
 func during(do func()) span {
 	asked := time.Now()
 	do()
 	return span{asked, time.Now()}
 }
 
-// wantOneLoss fails unless one loss was reported that covers the time between two events, but for a heartbeat.
+// wantOneLoss fails unless exactly one loss was reported that covers the time between two events, give or take a heartbeat.
 func (w *world) wantOneLoss(from, to span, heartbeat time.Duration) loss {
 	w.Helper()
 	list := w.losses()
@@ -55,9 +55,9 @@ func (w *world) wantFencesRise(lost, back time.Time) {
 	}
 }
 
-// The replicas were cut off before the primary is killed, so all that was written since is lost: two seconds after the
-// instance began to trust a primary that had lost them. It has said so before, as it asks for durability; the loss is
-// reported; what ran in it runs again, and nothing else; nothing is missed; fences and epochs rise.
+// The replicas are cut off two seconds before the primary is killed, so all writes of that time are lost. The instance warned
+// before, because it asks for durability. The loss is reported. The slots of the lost time run again, and no others; no slot
+// is missed; fences and epochs rise.
 func TestFailover_whatNoReplicaHadIsReportedAndRunsAgain(t *testing.T) {
 	t.Parallel()
 	g := testredis.Sentinels(t)
@@ -98,13 +98,13 @@ func TestFailover_whatNoReplicaHadIsReportedAndRunsAgain(t *testing.T) {
 	w.failoverRow("Sentinel, the primary killed seconds after its replicas were cut off", names, ended, lostText(l))
 }
 
-// lostText says what of a loss was reported.
+// lostText describes a reported loss.
 func lostText(l loss) string {
 	return fmt.Sprintf("what ran twice did so in the %s whose writes Redis lost and onbeat reported", l.known.Sub(l.kept).Round(time.Millisecond))
 }
 
-// The machine of a Redis crashes, which takes with it what is not on disk. With appendfsync always that is nothing that
-// was answered. With everysec it is the last second: what ran in it runs again, and that is reported.
+// The machine of a Redis crashes, and all data that is not on disk is lost. With appendfsync always no answered write is
+// lost. With everysec it is the last second: the slots of that second run again, and onbeat reports that.
 func TestFailover_aCrashLosesWhatIsNotOnDisk(t *testing.T) {
 	t.Parallel()
 	for _, fsync := range []string{"always", "everysec"} {
@@ -118,7 +118,7 @@ func TestFailover_aCrashLosesWhatIsNotOnDisk(t *testing.T) {
 			w.Grow(400, "nothing arrives")
 			var kept int64
 			lost := during(func() { kept = d.Written() })
-			die := d.Kill // all that was answered is on disk
+			die := d.Kill // all answered writes are on disk
 			if fsync == "everysec" {
 				time.Sleep(time.Second) // what everysec may lose
 				die = func() { d.Crash(kept) }
@@ -150,8 +150,8 @@ func TestFailover_aCrashLosesWhatIsNotOnDisk(t *testing.T) {
 	}
 }
 
-// A Redis without a file is killed and comes back empty. The instance that led makes the schedules again that it knows,
-// by hand and declared: no slot leaves its grid, none is missed, and none runs twice but for a claim under way.
+// A Redis without a file is killed and comes back empty. The instance that led makes again the schedules that it knows, both
+// declared and applied ones. No slot leaves its grid, none is missed, and none runs twice, except one that was being claimed.
 func TestFailover_aRedisThatComesBackEmptyGetsItsSchedulesBack(t *testing.T) {
 	t.Parallel()
 	d := testredis.Private(t)

@@ -13,7 +13,7 @@ import (
 	"github.com/onbeat/onbeat/testredis"
 )
 
-// possiblyRepeated is how many slots the audit says may have run twice.
+// possiblyRepeated returns how many slots may have run twice, by the audit.
 func (w *world) possiblyRepeated() (n int) {
 	w.Helper()
 	_, out, _ := w.Try("audit", "--json")
@@ -31,8 +31,8 @@ func (w *world) possiblyRepeated() (n int) {
 	return n
 }
 
-// wantRepeatsReported fails unless no slot of any schedule is missing, and each that ran twice first did so in a time that
-// onbeat reported as lost. It returns how many did, and how many there are.
+// wantRepeatsReported fails if a slot of any schedule is missing, or if a slot ran twice whose first run was not in a time
+// that onbeat reported as lost. It returns how many slots ran twice, and how many there are.
 func (w *world) wantRepeatsReported(names []string) (repeats, all int) {
 	w.Helper()
 	losses := w.losses()
@@ -74,10 +74,10 @@ func (w *world) caughtUp() {
 	}, "what is late has run")
 }
 
-// planned has a replica promoted. The old primary goes on for a second or two.
+// planned makes the sentinels promote a replica. The old primary goes on for a second or two.
 func planned(t *testing.T, g *testredis.SentinelGroup) { g.Failover(t) }
 
-// stopped stops the primary until a replica is promoted, and lets it go on then, as a primary.
+// stopped stops the primary until a replica is promoted. Then it lets the old primary go on, still as a primary.
 func stopped(t *testing.T, g *testredis.SentinelGroup) {
 	old := g.Led(t)
 	old.Pause()
@@ -85,8 +85,8 @@ func stopped(t *testing.T, g *testredis.SentinelGroup) {
 	testredis.Eventually(t, 40*time.Second, func() bool { return g.Leading(t) != old.Addr() }, "nobody is promoted")
 }
 
-// Two primaries for a moment, under three instances. What the old one gives away is held back, as it saw a replica leave.
-// With strict durability of all replicas nothing runs twice; nor does it where the instances pause.
+// Two primaries for a moment, under three instances. The claims of the old primary are held back, because it saw a replica
+// leave. No slot runs twice with strict durability of all replicas, nor if the instances pause.
 func TestFailover_twoPrimaries(t *testing.T) {
 	t.Parallel()
 	strict := "durability: {replicas: 2, strict: true}\n"

@@ -15,7 +15,7 @@ import (
 	"github.com/onbeat/onbeat/testredis"
 )
 
-// twenty are the schedules of a failover. All slots of a time with nobody are to be run, so that none may be missing.
+// twenty are the schedules of a failover. All slots of a time without an instance must run, so that none may be missing.
 func (w *world) twenty() (names, schedules []string) {
 	for i := range 20 {
 		names = append(names, fmt.Sprintf("beat-%02d", i))
@@ -24,8 +24,8 @@ func (w *world) twenty() (names, schedules []string) {
 	return names, schedules
 }
 
-// wantRepeatsWithin fails unless every slot of each schedule arrived, on one grid, and those that did more than once
-// first did so between two moments. It returns how many did.
+// wantRepeatsWithin fails unless every slot of each schedule arrived, on one grid. If a slot arrived more than once, the first
+// time must lie between two moments. It returns how many such slots there are.
 func (w *world) wantRepeatsWithin(names []string, from, to time.Time) (repeats int) {
 	w.Helper()
 	for _, name := range names {
@@ -52,13 +52,14 @@ func (w *world) wantRepeatsWithin(names []string, from, to time.Time) (repeats i
 	return repeats
 }
 
-// failoverRow reports a failover. Slots that ran twice because Redis lost that they had are among the duplicated.
+// failoverRow reports a failover. Its duplicated slots include those that ran twice because Redis lost writes.
 func (w *world) failoverRow(scenario string, names []string, ended time.Time, besides ...string) {
 	w.Helper()
 	w.Row(scenario, w.Judge(beatEvery, ended.Add(-time.Second), names...), besides...)
 }
 
-// loss is a time whose writes Redis lost, as instances reported it: each its own, and those that overlap are one.
+// loss is a time whose writes Redis lost, as instances reported it. Each instance reports its own, and overlapping reports
+// count as one loss.
 type loss struct{ kept, known, found time.Time }
 
 func (w *world) losses() (list []loss) {
@@ -89,7 +90,7 @@ func (w *world) losses() (list []loss) {
 	return list
 }
 
-// epochs are those of the terms in which a process led.
+// epochs returns the epochs in which a process led.
 func epochs(p *rig.Process) (list []int64) {
 	for line := range strings.Lines(p.Log()) {
 		var said struct {
@@ -103,14 +104,14 @@ func epochs(p *rig.Process) (list []int64) {
 	return list
 }
 
-// lag says how late the slots were that came before a moment.
+// lag describes how late the slots before a moment were.
 func (w *world) lag(before time.Time) string {
 	l := rig.Lags(slices.DeleteFunc(w.Rec.Arrivals(), func(a trial.Arrival) bool { return a.At.After(before) }))
 	return fmt.Sprintf("lag p50 %s, p99 %s", rig.Quantile(l, .5).Round(time.Microsecond), rig.Quantile(l, .99).Round(time.Microsecond))
 }
 
-// The primary of a Sentinel group is killed under twenty schedules each 200 ms. No slot is missed. With durability none
-// runs twice; without, only one that ran in the last second before, of which the replica may not have heard.
+// The primary of a Sentinel group is killed under twenty schedules each 200 ms. No slot is missed. With durability no slot
+// runs twice. Without it, only slots of the last second before may run twice, because the replica may not have their writes.
 func TestFailover_sentinelPromotesAReplica(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ name, head string }{

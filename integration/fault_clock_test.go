@@ -88,8 +88,8 @@ func offset(off time.Duration) string {
 	return fmt.Sprintf("%s=%d", offsetVariable, int(off.Seconds()))
 }
 
-// Two instances, one an hour ahead and one an hour behind, hand the lead to each other: every slot comes at its own
-// time by the true clock, none early, once; and a task enqueued by a clock that is wrong comes when it was asked for.
+// Two instances, one with a clock an hour ahead and one an hour behind, hand the lead to each other. Every slot runs once, at
+// its own time by the true clock, and none early. A task that is enqueued with a wrong clock runs at the time asked for.
 func TestPromise6_aClockWrongByAnHourChangesNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

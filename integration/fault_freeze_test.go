@@ -11,8 +11,9 @@ import (
 	"github.com/onbeat/onbeat/testredis"
 )
 
-// A leader is frozen past its lease while it runs a task whose answer comes meanwhile. When it wakes, the task is
-// another's: it settles nothing and starts nothing under its old claim. Then it rejoins, and leads again.
+// A leader is frozen past its lease while it runs a task, and the answer to the task's request comes meanwhile. When the
+// leader wakes, another instance has the task. The old leader settles and starts nothing under its old claim. Then it joins
+// again, and leads again.
 func TestFault_aFrozenLeaderHasNoStaleEffectAndRejoins(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -51,7 +52,7 @@ func TestFault_aFrozenLeaderHasNoStaleEffectAndRejoins(t *testing.T) {
 	w.wantBeats("leader frozen past its lease (1s), and woken", ended, []string{"a"}, fmt.Sprintf("%d times", n))
 }
 
-// shown is what `onbeat tasks show --json` says of a task.
+// shown is the output of `onbeat tasks show --json`.
 type shown struct {
 	State    string `json:"state"`
 	Attempt  int    `json:"attempt"`

@@ -23,7 +23,7 @@ func TestFault_garbageInARecordHarmsNobodyElse(t *testing.T) {
 	t.Parallel()
 	w, srv := privateWorld(t)
 	rdb := srv.Client()
-	// The lease is long: Redis answers nobody while it is handed 50 MB, and who loses the lease leaves slots to the policy.
+	// The lease is long, because Redis answers no client while it reads 50 MB, and a lost lease would leave slots to the policy.
 	config := w.Config("onbeat.yaml", "concurrency: 20\nlease: 20s\n", w.Beat("a", beatEvery), w.Beat("slots", time.Second))
 	p := w.Serve("one", config)
 	p.Said("leads")
@@ -34,7 +34,7 @@ func TestFault_garbageInARecordHarmsNobodyElse(t *testing.T) {
 		name   string
 		record []byte
 	}{
-		{"random", random}, {"headed", append([]byte("1.\x03\x04http"), random...)}, // which begins as a record does
+		{"random", random}, {"headed", append([]byte("1.\x03\x04http"), random...)}, // it begins like a record
 		{"zeros", make([]byte, 50<<20)}, {"lines", bytes.Repeat([]byte("\n"), 50<<20)},
 	}[:rig.Size(2, 4)]
 	for _, kind := range kinds {
@@ -111,7 +111,7 @@ func (w *world) damageSlot(rdb *redis.Client, schedule string, garbage []byte) (
 	return id
 }
 
-// mostMemory is the most memory that a process has had, where the system says it.
+// mostMemory returns the most memory that a process has had, if the system tells.
 func mostMemory(p *rig.Process) string {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.PID()))
 	if err != nil {

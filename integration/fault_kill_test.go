@@ -16,8 +16,8 @@ import (
 	"github.com/onbeat/onbeat/testredis"
 )
 
-// The leader is killed at a random moment, again and again, while an older instance is there to take over: every slot
-// runs, on the grid, and none twice but by a repeated attempt of a lost run.
+// The leader is killed at a random moment, again and again, while an older instance is there to take over. Every slot runs,
+// on the grid. None runs twice, except as a further attempt of a lost run.
 func TestFault_theLeaderIsKilledAtRandomMoments(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -41,8 +41,8 @@ func TestFault_theLeaderIsKilledAtRandomMoments(t *testing.T) {
 	w.wantBeats("leader killed at a random moment (lease 1s)", ended, []string{"a", "b"}, fmt.Sprintf("%d times", n))
 }
 
-// A client that is killed while it adds a file: what is there is whole batches of it, and the same file again adds the
-// rest, each task once.
+// A client is killed while it adds a file. Only whole batches of the file are there, and the same file again adds the rest,
+// each task once.
 func TestFault_aClientIsKilledInTheMiddleOfABatch(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -19,8 +19,8 @@ import (
 	"github.com/onbeat/onbeat/testredis"
 )
 
-// Dispatchers are started and stopped at random moments, again and again: no goroutine and no connection is left, and
-// no key but those that bounds and policies keep. Not parallel: it looks at all goroutines.
+// Dispatchers are started and stopped at random moments, again and again. No goroutine and no connection is left, and only
+// keys that a bound or a policy keeps. The test is not parallel, because it looks at all goroutines.
 func TestFault_startAndStopLeaveNothing(t *testing.T) {
 	srv := testredis.Private(t)
 	watch := srv.Client()

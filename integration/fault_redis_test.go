@@ -18,7 +18,7 @@ import (
 	"github.com/onbeat/onbeat/testredis"
 )
 
-// epoch is the number of the leader's term, as Redis holds it.
+// epoch returns the leader's epoch, as Redis holds it.
 func (w *world) epoch(rdb *redis.Client) int64 {
 	w.Helper()
 	text, err := rdb.HGet(context.Background(), "onbeat:{"+w.NS+"}:leader", "epoch").Result()
@@ -32,8 +32,9 @@ func (w *world) epoch(rdb *redis.Client) int64 {
 	return n
 }
 
-// Redis is killed under load and comes back with its append-only file. With appendfsync always and everysec alike,
-// what was answered is there: everysec writes before it answers, and loses its last second only with the machine.
+// Redis is killed under load and comes back with its append-only file. With appendfsync always and with everysec, all
+// answered writes are there: everysec too hands them to the kernel before it answers, and loses the last second only if the
+// machine crashes.
 func TestFault_redisIsKilledAndKeepsItsFile(t *testing.T) {
 	t.Parallel()
 	for _, fsync := range []string{"always", "everysec"} {
@@ -69,8 +70,8 @@ func TestFault_redisIsKilledAndKeepsItsFile(t *testing.T) {
 	}
 }
 
-// Redis comes back empty, again and again: the instance registers again, brings its schedules back on their grids and
-// leads in a later epoch; no slot runs twice, and fences go on rising.
+// Redis comes back empty, again and again. Each time the instance registers again, brings its schedules back on their grids,
+// and leads in a later epoch. No slot runs twice, and fences go on rising.
 func TestFault_redisRestartsEmpty(t *testing.T) {
 	t.Parallel()
 	w, srv := privateWorld(t)
@@ -117,8 +118,8 @@ func TestFault_redisRestartsEmpty(t *testing.T) {
 	w.Row("Redis restarted empty", got, fmt.Sprintf("%d times; schedules come back on their grids, slots that fell due meanwhile by their policy", n))
 }
 
-// SCRIPT FLUSH again and again, under load: every script is loaded again by whoever needs it, and nothing is lost or
-// doubled.
+// SCRIPT FLUSH again and again, under load: each client loads the scripts again that it needs, and no task is lost or runs
+// twice.
 func TestFault_scriptsAreFlushedUnderLoad(t *testing.T) {
 	t.Parallel()
 	w, srv := privateWorld(t)
@@ -179,8 +180,8 @@ func TestFault_scriptsAreFlushedUnderLoad(t *testing.T) {
 	w.wantBeats("SCRIPT FLUSH under load", ended, []string{"a"}, fmt.Sprintf("%d flushes, %d tasks besides", count, n))
 }
 
-// Redis is at maxmemory and evicts nothing: what is new is refused in one line, leases are kept, what lies there runs;
-// and when there is room again every slot has run, on the grid.
+// Redis is at maxmemory and evicts nothing. New tasks are refused in one line, leases are kept, and existing tasks run. When
+// there is room again, every slot has run, on the grid.
 func TestFault_redisIsFull(t *testing.T) {
 	t.Parallel()
 	w, srv := privateWorld(t, "--maxmemory-policy", "noeviction")
@@ -214,7 +215,7 @@ func TestFault_redisIsFull(t *testing.T) {
 	w.wantBeats("Redis at maxmemory, noeviction", ended, []string{"a"}, fmt.Sprintf("%d times for 4 s", n))
 }
 
-// With a policy that may drop keys an instance says so when it starts, and the doctor fails.
+// With a policy that may drop keys, an instance warns when it starts, and onbeat doctor fails.
 func TestFault_anEvictionPolicyThatDropsKeysIsNamed(t *testing.T) {
 	t.Parallel()
 	for policy, bad := range map[string]bool{"allkeys-lru": true, "volatile-ttl": true, "noeviction": false} {

@@ -8,11 +8,11 @@ import (
 	"github.com/onbeat/onbeat/internal/trial"
 )
 
-// wantSteady judges the twenty schedules and reports the scenario: nothing missed, duplicated or off the grid, by the
-// recorder and by the audit alike. Zero for gap sets no limit to it; with a limit, nothing may have been repeated
-// either: it is for scenarios in which nothing that works is lost.
+// wantSteady judges the twenty schedules and reports the scenario. No slot may be missed, duplicated or off the grid, by the
+// recorder and by the audit alike. A gap of zero sets no limit. A limit is for scenarios that lose no working instance: then
+// no run may have been repeated either.
 //
-// A slot less than two intervals before the end may be left to nobody.
+// A slot less than two intervals before the end may have no instance left to run it.
 func (f *fleet) wantSteady(scenario string, gap time.Duration, besides ...string) {
 	f.Helper()
 	got := f.Steady(fleetEvery, f.ended.Add(-2*fleetEvery), f.beats...)
@@ -25,7 +25,7 @@ func (f *fleet) wantSteady(scenario string, gap time.Duration, besides ...string
 	}
 }
 
-// showLatest says which runs were latest, for whoever has to find out why.
+// showLatest lists the runs that were latest, to help find the cause.
 func (f *fleet) showLatest() {
 	list := f.Rec.Arrivals()
 	slices.SortFunc(list, func(a, b trial.Arrival) int { return cmp.Compare(b.At.Sub(b.Slot), a.At.Sub(a.Slot)) })

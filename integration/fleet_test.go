@@ -18,7 +18,7 @@ const fleetEvery = 100 * time.Millisecond
 
 // fleet is a world with twenty schedules, each every 100 ms, and releases that follow one another.
 //
-// Its tests do not run in parallel: they judge milliseconds, and each keeps two cores busy enough.
+// Its tests do not run in parallel, because they judge milliseconds, and each of them keeps two cores busy.
 type fleet struct {
 	*world
 	head  string    // of every config file: how instances lead and consume
@@ -43,7 +43,7 @@ type release struct {
 	replicas        []*rig.Process
 }
 
-// release prepares a version that declares the twenty schedules, and those given besides.
+// release prepares a version that declares the twenty schedules and the given ones.
 func (f *fleet) release(version string, more ...string) *release {
 	f.Helper()
 	var list []string
@@ -53,7 +53,7 @@ func (f *fleet) release(version string, more ...string) *release {
 	return f.only(version, append(list, more...)...)
 }
 
-// only prepares a version that declares just these schedules.
+// only prepares a version that declares only the given schedules.
 func (f *fleet) only(version string, schedules ...string) *release {
 	f.Helper()
 	return &release{fleet: f, version: version, config: f.Config(version+".yaml", f.head, schedules...)}
@@ -105,10 +105,10 @@ func (r *release) rollout(old *release) *release {
 	return r
 }
 
-// anyOffset lets a random part of an interval go by, so that what follows comes anywhere between two slots.
+// anyOffset waits a random part of an interval, so that the next operation comes anywhere between two slots.
 func anyOffset() { time.Sleep(rand.N(fleetEvery)) }
 
-// goesOn waits until the schedules have beaten for a number of intervals from now on: what is behind is caught up by then.
+// goesOn waits until the schedules have beaten for a number of intervals from now on. By then late slots are caught up.
 func (f *fleet) goesOn(intervals int) {
 	f.Helper()
 	begin := time.Now()
@@ -123,15 +123,16 @@ func (f *fleet) goesOn(intervals int) {
 	}, "the beat stopped")
 }
 
-// ends takes the last release down.
+// ends stops the last release.
 func (f *fleet) ends(last *release) {
 	f.Helper()
 	f.ended = time.Now()
 	last.down()
 }
 
-// reigns are the releases in the order in which they claimed tasks: "v1 v2" says that v1 claimed nothing after the
-// first claim of v2, so all that it still ran it had held before. A fence rises with every claim, so no clock is asked.
+// reigns returns the releases in the order in which they claimed tasks. "v1 v2" means that v1 claimed nothing after the first
+// claim of v2; v1 may still have run tasks that it held before. The order comes from fences, which rise with every claim, so
+// it needs no clock.
 func (f *fleet) reigns() string {
 	list := f.Rec.Arrivals()
 	slices.SortStableFunc(list, func(a, b trial.Arrival) int { return int(a.Fence - b.Fence) })
@@ -157,8 +158,8 @@ func (f *fleet) wantTerms(want ...string) {
 	}
 }
 
-// led are the releases of all terms that began before the last release was taken down: its replicas, which end all at
-// once, hand the lead on from one to another.
+// led returns the releases of all terms that began before the last release was stopped. The replicas of that release end all
+// at once, and hand the lead to each other meanwhile.
 func (f *fleet) led() (releases []string) {
 	f.Helper()
 	for _, e := range f.events("leader") {

@@ -32,7 +32,7 @@ func TestLead_aReleaseThatCrashLoopsNeverLeadsWithMinReady(t *testing.T) {
 // Without min_ready a release that crashes in a loop leads each time, for as long as its lease. Then the old one leads
 // again, and what was due meanwhile runs late: no slot is lost to it.
 //
-// Others ask at the moment that the lease runs out. The limit leaves a little for two cores that others use too.
+// The other instances send a heartbeat when the lease runs out. The limit leaves some time for a busy machine of two cores.
 func TestLead_theOldReleaseLeadsAgainWithinALeaseOfACrash(t *testing.T) {
 	const lease = 2 * time.Second
 	f := newFleet(t, fmt.Sprintf("consume: release\nlease: %s\n", lease))
@@ -60,7 +60,7 @@ func TestLead_theOldReleaseLeadsAgainWithinALeaseOfACrash(t *testing.T) {
 		fmt.Sprintf("lease %s; the old one led again within %s", lease, worst.Round(time.Millisecond)))
 }
 
-// leadsAgain waits until a release leads and returns how long after a moment that was, by the events.
+// leadsAgain waits until a release leads, and returns how long after a moment that was, by the events.
 func (f *fleet) leadsAgain(version string, since time.Time) time.Duration {
 	f.Helper()
 	var last event

@@ -14,8 +14,8 @@ import (
 	"github.com/onbeat/onbeat/testredis"
 )
 
-// A release that removes a schedule, adds one and changes an interval. Each holds from one moment on, which the events
-// name; the grid that turns keeps its anchor; the schedules that stay miss no beat.
+// A release removes a schedule, adds one and changes an interval. Each change takes effect at one moment, which the events
+// name. The schedule with the new interval keeps its anchor, and the schedules that stay miss no beat.
 func TestRollout_aReleaseThatChangesItsSchedules(t *testing.T) {
 	const turned = 250 * time.Millisecond
 	f := newFleet(t, "")
@@ -86,7 +86,7 @@ func (f *fleet) wantTurned(name string, before, after time.Duration) {
 
 func bySlotTime(a, b trial.Arrival) int { return a.Slot.Compare(b.Slot) }
 
-// happened is when an event befell a schedule, of which there is to be one.
+// happened returns when a schedule had an event. There must be exactly one.
 func (f *fleet) happened(kind, name string) time.Time {
 	f.Helper()
 	list := slices.DeleteFunc(f.events(kind), func(e event) bool { return e.Fields["schedule"] != name })
@@ -96,8 +96,8 @@ func (f *fleet) happened(kind, name string) time.Time {
 	return list[0].At
 }
 
-// A release that drops a handler whose tasks are due: they wait, cost no attempt, and the doctor reports them, until a
-// release has the handler again. Everything else goes on.
+// A release drops a handler whose tasks are due. The tasks wait without using an attempt, and onbeat doctor reports them,
+// until a release has the handler again. All other tasks go on.
 func TestRollout_aReleaseThatDropsAHandlerWithWork(t *testing.T) {
 	const jobs = 5
 	f := newFleet(t, "consume: release\n")
@@ -113,7 +113,7 @@ func TestRollout_aReleaseThatDropsAHandlerWithWork(t *testing.T) {
 			"--payload", fmt.Sprintf(`{"command":["/bin/sh","-c","echo %d >>%s"]}`, i, effects))
 	}
 	without := f.release("v2").rollout(old)
-	f.goesOn(35) // past their due time
+	f.goesOn(35) // past the tasks' due time
 	reported := fmt.Sprintf("no instance handles them: %d of type exec", jobs)
 	testredis.Eventually(t, 20*time.Second, func() bool {
 		_, out, _ := f.Try("doctor", "--json")

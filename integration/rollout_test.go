@@ -34,7 +34,7 @@ func TestRollout_releasesInARowMissNoBeat(t *testing.T) {
 
 			f.wantReigns(versions...)
 			led := f.led()
-			if c.replicas > 1 && !c.sticky { // each new replica leads in its turn
+			if c.replicas > 1 && !c.sticky { // each new replica leads when it is ready
 				led = slices.Compact(led)
 			}
 			if !slices.Equal(led, versions) {
@@ -46,7 +46,7 @@ func TestRollout_releasesInARowMissNoBeat(t *testing.T) {
 	}
 }
 
-// A release that is rolled back: the one before it is the newest again.
+// A release is rolled back: the release before it is the newest again.
 func TestRollout_aRollbackIsARollout(t *testing.T) {
 	f := newFleet(t, "consume: release\n")
 	good := f.release("v1").up(2)
@@ -76,8 +76,8 @@ func TestRollout_blueGreenWorksOnOneSide(t *testing.T) {
 	f.wantSteady("blue-green, three replicas each", 2*fleetEvery)
 }
 
-// In the middle of a rollout both releases get more replicas. Those of the old one are younger than the new release,
-// and are of the old one all the same.
+// In the middle of a rollout both releases get more replicas. New replicas of the old release start later than the new
+// release, and still count as old.
 func TestRollout_scaleUpInTheMiddleChangesNothing(t *testing.T) {
 	f := newFleet(t, "consume: release\nlead: sticky\n")
 	old := f.release("v1").up(2)
@@ -97,8 +97,8 @@ func TestRollout_scaleUpInTheMiddleChangesNothing(t *testing.T) {
 	f.wantSteady("scale-up in mid-rollout", 2*fleetEvery)
 }
 
-// The last replica of the old release crashes in mid-rollout, and its supervisor starts it again: it is younger than
-// the new release, and must not lead.
+// The last replica of the old release crashes in mid-rollout, and its supervisor starts it again. It started later than the
+// new release, but must not lead.
 func TestRollout_anOldReplicaThatRestartsDoesNotLead(t *testing.T) {
 	f := newFleet(t, "consume: release\nlease: 1s\n")
 	old := f.release("v1").up(2)

@@ -14,16 +14,16 @@ import (
 type job struct {
 	id    string
 	by    program
-	step  string // in which
-	fails int    // how many of its attempts
-	key   string // of which one runs at a time
+	step  string // the step in which it was enqueued
+	fails int    // how many of its attempts fail
+	key   string // tasks of one key run one at a time
 }
 
-// line is one of a file of tasks.
+// line is one line of a file of tasks.
 type line map[string]any
 
-// enqueues has a program enqueue one-off tasks: due now and later, so that the other program runs some; with a key; and
-// with attempts that fail.
+// enqueues makes a program enqueue one-off tasks: some due now and some later, so that the other program runs some of them;
+// some with a key; some with attempts that fail.
 func (u *upgrade) enqueues(by program) {
 	u.Helper()
 	round := len(u.jobs)
@@ -51,7 +51,7 @@ func (u *upgrade) enqueues(by program) {
 	add("retried", "?fails=2", 2, "", nil)
 	add("retried-later", "?fails=1&again=2", 1, "", line{"in": "300ms"})
 	add("long", "?for=1500ms", 0, "", nil)
-	alone := fmt.Sprintf("alone-%d", round) // what it joins goes over a handover: one runs, one waits
+	alone := fmt.Sprintf("alone-%d", round) // this key is in use during the handover: one task runs, one waits
 	add("keyed-long", "?for=1500ms", 0, alone, nil)
 	add("keyed-behind", "", 0, alone, line{"in": "300ms"})
 	for i := range 3 {
@@ -61,7 +61,7 @@ func (u *upgrade) enqueues(by program) {
 	u.must(by, "enqueue", "--file", u.File(fmt.Sprintf("tasks-%d.jsonl", round), text.String()))
 }
 
-// done waits until every job has succeeded, and names those that do not.
+// done waits until every job has succeeded, and names the jobs that do not.
 func (u *upgrade) done() {
 	u.Helper()
 	u.step("every one-off task is to be done")
@@ -80,7 +80,7 @@ func (u *upgrade) done() {
 	}
 }
 
-// undone are the jobs whose attempts did not all come, by the recorder.
+// undone returns the jobs whose attempts did not all reach the recorder.
 func (u *upgrade) undone() (list []job) {
 	answered := map[string]int{}
 	for _, a := range u.Rec.Arrivals() {
@@ -96,8 +96,8 @@ func (u *upgrade) undone() (list []job) {
 	return list
 }
 
-// wantJobs fails unless each job ran as often as it was to, one attempt after the other, not early, and both programs
-// list it as done. An attempt more is allowed if instances were killed.
+// wantJobs fails unless each job ran as often as it should, one attempt after the other and not early, and both programs list
+// it as done. If instances were killed, one more attempt is allowed.
 func (u *upgrade) wantJobs(killed bool) {
 	u.Helper()
 	keyed := map[string][]trial.Arrival{}
@@ -150,7 +150,7 @@ func (u *upgrade) wantListed(p program) {
 	}
 }
 
-// told is which program ran what, and when.
+// told returns which program ran which attempt, and when.
 func (u *upgrade) told(runs []trial.Arrival) (s string) {
 	for _, a := range runs {
 		s += fmt.Sprintf("[attempt %d, fence %d, due %s, at %s on %s, in %s] ", a.Attempt, a.Fence, a.Slot.Format(stampLayout),
@@ -159,7 +159,7 @@ func (u *upgrade) told(runs []trial.Arrival) (s string) {
 	return s
 }
 
-// crossed is how many jobs one program enqueued and the other ran, at least in part.
+// crossed returns how many jobs one program enqueued and the other ran, at least in part.
 func (u *upgrade) crossed() (n int) {
 	for _, j := range u.jobs {
 		if slices.ContainsFunc(u.Task(j.id), func(a trial.Arrival) bool { return !strings.HasSuffix(u.whose(a.Release), j.by.name) }) {

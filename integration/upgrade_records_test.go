@@ -11,13 +11,13 @@ import (
 	"time"
 )
 
-// What one program stored, the other lists, shows, runs, cancels, retries and forgets: tasks in every state, and
-// schedules.
+// Each program lists, shows, runs, cancels, retries and forgets the tasks and schedules that the other stored, tasks in every
+// state.
 func TestUpgrade_eachProgramReadsWhatTheOtherStored(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name  string
-		newer bool // who wrote it
+		newer bool // the newer program wrote it
 	}{{"what the old one stored", false}, {"what the new one stored", true}} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -37,7 +37,7 @@ func TestUpgrade_eachProgramReadsWhatTheOtherStored(t *testing.T) {
 // record is an object that a program printed as JSON.
 type record map[string]any
 
-// wantSame fails unless both programs say the same: all that the old one says, the new one has to say too.
+// wantSame fails unless both programs print the same. The new one must print every field of the old one.
 func (u *upgrade) wantSame(what string, args ...string) record {
 	u.Helper()
 	var was, is record
@@ -54,7 +54,8 @@ func (u *upgrade) wantSame(what string, args ...string) record {
 	return is
 }
 
-// differences are the fields of one value that another lacks or has otherwise. What is new in the other is none.
+// differences returns the fields of one value that another lacks, or has with another value. New fields of the other do not
+// count.
 func differences(path string, was, is any) (list []string) {
 	switch was := was.(type) {
 	case map[string]any:
@@ -96,7 +97,7 @@ func (u *upgrade) refuses(p program, says string, args ...string) {
 	}
 }
 
-// does fails unless a program says that it did something to each of these.
+// does fails unless a program says that it did the operation on each of these.
 func (u *upgrade) does(p program, word, command, verb string, names ...string) {
 	u.Helper()
 	var said []struct{ Name, Result string }
@@ -108,7 +109,7 @@ func (u *upgrade) does(p program, word, command, verb string, names ...string) {
 	}
 }
 
-// enqueueFile has a program add tasks of a file.
+// enqueueFile makes a program add the tasks of a file.
 func (u *upgrade) enqueueFile(p program, lines ...line) {
 	u.Helper()
 	var text strings.Builder
@@ -122,7 +123,7 @@ func (u *upgrade) enqueueFile(p program, lines ...line) {
 	u.must(p, "enqueue", "--file", u.File(fmt.Sprintf("tasks-%d.jsonl", time.Now().UnixNano()), text.String()))
 }
 
-// wantWaitingTasksRead has one program enqueue tasks that wait, with every option, and the other deal with them.
+// wantWaitingTasksRead makes one program enqueue waiting tasks, with every option, and the other deal with them.
 func (u *upgrade) wantWaitingTasksRead(writer, reader program) {
 	u.Helper()
 	u.step("the %s enqueues tasks that wait, the %s reads them", writer, reader)
@@ -152,7 +153,7 @@ func (u *upgrade) wantWaitingTasksRead(writer, reader program) {
 	}
 }
 
-// wantSchedulesRead has one program apply schedules, and the other deal with them.
+// wantSchedulesRead makes one program apply schedules, and the other deal with them.
 func (u *upgrade) wantSchedulesRead(writer, reader program) {
 	u.Helper()
 	u.step("the %s applies schedules, the %s reads them", writer, reader)
@@ -194,8 +195,8 @@ func (u *upgrade) wantSchedulesRead(writer, reader program) {
 	}
 }
 
-// wantWorkRead has one program run tasks, and the other deal with them: while they run, as they ended, and in its own
-// instance once the first has stopped.
+// wantWorkRead makes one program run tasks, and the other deal with them: while they run, after they ended, and in its own
+// instance after the first program has stopped.
 func (u *upgrade) wantWorkRead(writer, reader program) {
 	u.Helper()
 	u.step("the %s runs tasks", writer)
@@ -281,7 +282,7 @@ func (u *upgrade) versionOf(p program) string {
 	return "v2"
 }
 
-// upWithout starts one replica that declares no schedules: what was applied by hand is left alone.
+// upWithout starts one replica that declares no schedules, so applied schedules are left alone.
 func (c *crew) upWithout() *crew {
 	c.Helper()
 	p := c.ServeAs(c.path, nil, c.String(), c.Config("without.yaml", c.head), "--release", c.version)
@@ -290,7 +291,7 @@ func (c *crew) upWithout() *crew {
 	return c
 }
 
-// become waits until tasks are in a state, to both programs.
+// become waits until both programs say that the tasks are in a state.
 func (u *upgrade) become(state string, ids ...string) {
 	u.Helper()
 	for _, id := range ids {
@@ -305,7 +306,7 @@ func (u *upgrade) become(state string, ids ...string) {
 	}
 }
 
-// held is whether a task waits for its key, to both programs.
+// held reports whether both programs say that a task waits for its key.
 func (u *upgrade) held(id string) bool {
 	for _, p := range []program{u.old, u.next} {
 		var r record
@@ -316,7 +317,7 @@ func (u *upgrade) held(id string) bool {
 	return true
 }
 
-// wantListsRead has both programs list what there is besides, and judge it.
+// wantListsRead makes both programs print the remaining lists, and judge the namespace.
 func (u *upgrade) wantListsRead(writer, reader program) {
 	u.Helper()
 	u.step("both list what is left")

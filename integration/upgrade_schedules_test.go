@@ -19,18 +19,18 @@ type cadence struct {
 	query string   // of the URL that it calls
 	more  []string // fields
 
-	alone  bool // its runs exclude one another, so slots may be skipped for that
+	alone  bool // its runs exclude each other, so slots may be skipped for overlap
 	byHand bool // applied, and not declared
-	slots  int  // how many there are in all; zero: it has no end
+	slots  int  // how many slots it has in all; zero: no end
 }
 
 // tickEvery is the interval of most schedules of an upgrade.
 const tickEvery = 200 * time.Millisecond
 
-// cadences are the schedules of an upgrade: the intervals, policies and kinds of overlap that there are.
+// cadences are the schedules of an upgrade, with all kinds of intervals, policies and overlap.
 //
-// The program of 43df4da may take slot zero of a schedule that starts at once for missed. Then it runs as a late one,
-// without its jitter, or is skipped: so the two that would show it start on a round time.
+// The program of 43df4da may count slot zero of a schedule that starts at once as missed. That slot then runs late and
+// without its jitter, or is skipped. So the two schedules in which this would show start at a round time.
 func cadences() []cadence {
 	list := []cadence{
 		{name: "missed-once", every: tickEvery, more: []string{"missed: once"}},
@@ -53,12 +53,12 @@ func cadences() []cadence {
 	return list
 }
 
-// entry is the cadence as a config file says it.
+// entry returns the cadence as an entry of a config file.
 func (u *upgrade) entry(c cadence) string {
 	return u.BeatTo(c.name+c.query, c.name, c.every, c.more...)
 }
 
-// config is a file that declares all cadences but those that are applied by hand.
+// config returns a file that declares all cadences except those that are applied.
 func (u *upgrade) config() string {
 	u.Helper()
 	var list []string
@@ -70,7 +70,7 @@ func (u *upgrade) config() string {
 	return u.Config("onbeat.yaml", u.head, list...)
 }
 
-// appliesByHand has each program apply a cadence, and makes the two schedules that are meddled with.
+// appliesByHand makes each program apply a cadence, and makes the two schedules that meddles changes later.
 func (u *upgrade) appliesByHand() {
 	u.Helper()
 	for _, c := range cadences() {
@@ -83,7 +83,7 @@ func (u *upgrade) appliesByHand() {
 	}
 }
 
-// meddles has one program pause or resume a schedule and change another, while the other program leads.
+// meddles makes one program pause or resume a schedule and change another, while the other program leads.
 func (u *upgrade) meddles(by program, odd bool) {
 	u.Helper()
 	word, every := "resume", tickEvery
@@ -115,7 +115,7 @@ func (u *upgrade) wantWhole(scenario string, killed bool, besides ...string) {
 		if c.every == tickEvery {
 			ticks = append(ticks, u.Of(c.name)...)
 		} else {
-			f.Gap = 0 // the longest gap, and the lags, are of those that tick alike
+			f.Gap = 0 // the longest gap and the lags are only of schedules with the same interval
 		}
 		all.Add(f)
 		if f.Repeated > 0 && !killed {
@@ -134,8 +134,8 @@ func (u *upgrade) wantWhole(scenario string, killed bool, besides ...string) {
 	u.Row(scenario, all, besides...)
 }
 
-// wantSlots judges one cadence by the recorder. Slots that were skipped for overlap are returned and not counted as
-// missed: whether they were is for the audits to say.
+// wantSlots judges one cadence by the recorder. If slots may be skipped for overlap, it returns the absent ones and does not
+// count them as missed, because only the audits can tell.
 func (u *upgrade) wantSlots(c cadence) (f rig.Figures, skipped int64) {
 	u.Helper()
 	list := u.Of(c.name)
@@ -166,7 +166,7 @@ func (u *upgrade) wantSlots(c cadence) (f rig.Figures, skipped int64) {
 	return f, skipped
 }
 
-// tellMissed names the first slots that did not arrive, the step that they fell in, and who ran the one before.
+// tellMissed names the first slots that did not arrive, their steps, and the release that ran the slot before each.
 func (u *upgrade) tellMissed(c cadence, first, last time.Time, slots map[int64][]trial.Arrival) {
 	u.Helper()
 	before, told := "nobody", 0
@@ -186,7 +186,7 @@ func (u *upgrade) tellMissed(c cadence, first, last time.Time, slots map[int64][
 
 const stampLayout = "15:04:05.000"
 
-// wantOnce names the slots of a schedule that ran twice for no reason, came early, or lie off the grid of their time.
+// wantOnce names the slots of a schedule that ran twice without a reason, came early, or are off the grid of their time.
 func (u *upgrade) wantOnce(name string) {
 	u.Helper()
 	for _, runs := range rig.BySlot(u.T, u.Of(name)) {
@@ -203,7 +203,7 @@ func (u *upgrade) wantOnce(name string) {
 	}
 }
 
-// wantAlone fails if two runs of a schedule or a key went on at a time.
+// wantAlone fails if two runs of a schedule or a key overlapped.
 func (u *upgrade) wantAlone(name string, list []trial.Arrival) {
 	u.Helper()
 	list = slices.SortedFunc(slices.Values(list), byArrival)
@@ -215,8 +215,8 @@ func (u *upgrade) wantAlone(name string, list []trial.Arrival) {
 	}
 }
 
-// wantLively fails if a schedule whose slots may be skipped had none run for long: a run that was lost or handed back
-// would hold its key for good.
+// wantLively fails if a schedule whose slots may be skipped had no run for long. That would show a lost or handed-back run that
+// holds its key for ever.
 func (u *upgrade) wantLively(name string, list []trial.Arrival) {
 	u.Helper()
 	const longest = 2*upgradeLease + 2*time.Second
@@ -228,7 +228,7 @@ func (u *upgrade) wantLively(name string, list []trial.Arrival) {
 	}
 }
 
-// verdicts is what `onbeat audit --json` says of a schedule.
+// verdicts is the output of `onbeat audit --json` about a schedule.
 type verdicts struct {
 	Schedule                                   string
 	OnTime                                     int64 `json:"on_time"`
@@ -242,7 +242,7 @@ type verdicts struct {
 	}
 }
 
-// audited is what one program's audit says, by schedule. It fails if that says that a promise broke.
+// audited returns the verdicts of one program's audit, by schedule. It fails if the audit finds a broken promise.
 func (u *upgrade) audited(p program) map[string]verdicts {
 	u.Helper()
 	code, out, errs := u.try(p, "audit", "--json")
@@ -267,7 +267,8 @@ func (u *upgrade) audited(p program) map[string]verdicts {
 	return by
 }
 
-// wantAgreed fails unless an audit counts the slots that the recorder saw, none missed or unknown, and so many skipped.
+// wantAgreed fails unless an audit counts the slots that the recorder saw, none missed or unknown, and the given number
+// skipped.
 func (u *upgrade) wantAgreed(p program, v verdicts, name string, skipped int64) {
 	u.Helper()
 	slots := map[string]bool{}
@@ -279,7 +280,7 @@ func (u *upgrade) wantAgreed(p program, v verdicts, name string, skipped int64) 
 	if got := v.OnTime + v.Late; got != int64(len(slots)) {
 		u.Errorf("%s: the audit of the %s says that %d slots ran, the recorder saw %d: %+v", name, p, got, len(slots), v)
 	}
-	// Slots that were skipped after the moment up to which the recorder is judged are the audit's alone.
+	// The recorder is judged only up to a moment. The audit alone has the slots that were skipped after it.
 	if v.Missed+v.Unknown+v.Failed+v.Cancelled > 0 || v.Skipped < skipped || (skipped == 0 && !u.alone(name) && v.Skipped > 0) {
 		u.Errorf("%s: the audit of the %s does not account for what the recorder saw, with %d slots that did not run: %+v", name, p,
 			skipped, v)

@@ -7,8 +7,8 @@ import (
 	"github.com/onbeat/onbeat/integration/internal/rig"
 )
 
-// The program of the earlier release is rolled to that of this tree, back, and on again, as a rolling update does it:
-// no slot is missed, doubled, early or off its grid; what one program enqueued, the other runs; both audits are clean.
+// Rolling updates go from the program of the earlier release to the program of this tree, back, and on again. No slot is
+// missed, doubled, early or off its grid. Each program runs tasks that the other enqueued, and both audits are clean.
 func TestUpgrade_rolledOnAndBackMissesNoBeat(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -52,8 +52,8 @@ func TestUpgrade_rolledOnAndBackMissesNoBeat(t *testing.T) {
 	}
 }
 
-// A leader of this tree is killed, and an instance of the earlier release takes over; then the other way round. What was
-// held by the one is taken back and run by the other.
+// A leader of this tree is killed, and an instance of the earlier release takes over; then the other way round. Each takes
+// back and runs the tasks that the other held.
 func TestUpgrade_aKilledLeaderIsFollowedByTheOtherProgram(t *testing.T) {
 	t.Parallel()
 	u := newUpgrade(t, "")
@@ -62,7 +62,7 @@ func TestUpgrade_aKilledLeaderIsFollowedByTheOtherProgram(t *testing.T) {
 	u.appliesByHand()
 	u.goesOn(5)
 	number, order := 1, []string{"v1"}
-	up := func(p program) *crew { // a release of its own each time: even numbers are of the new program
+	up := func(p program) *crew { // a new release each time: even numbers are of the new program
 		number++
 		if (number%2 == 1) != (p == u.old) {
 			number++

@@ -23,14 +23,14 @@ const earlierRelease = "43df4da4920b6a3af475510ac8a609856f184f5b"
 
 var earlierBinary = sync.OnceValues(func() (string, error) { return rig.BuildAt(earlierRelease) })
 
-// upgradeLease is short, because a leader pushes slots two leases ahead, and a quarter more: each reign is to be longer
-// than that, so that each program runs slots that it pushed itself, and slots that the other did.
+// upgradeLease is short, because a leader pushes slots two and a half leases ahead. Each term should be longer than that, so
+// that each program runs slots that it pushed itself, and slots that the other pushed.
 const (
 	upgradeLease = 1500 * time.Millisecond
 	pushedAhead  = 2*upgradeLease + upgradeLease/2
 )
 
-// program is one of the two builds, under the name that messages give it.
+// program is one of the two builds, by its name in messages.
 type program struct{ name, path string }
 
 func (p program) String() string { return p.name }
@@ -44,10 +44,10 @@ type upgrade struct {
 	steps []step
 	jobs  []job
 
-	broken map[string]bool // what an audit has said already, so that no later step says it again
+	broken map[string]bool // faults that an audit has reported, so that no later step reports them again
 }
 
-// step is what the test did from a moment on.
+// step is an operation of the test, and when it began.
 type step struct {
 	since time.Time
 	what  string
@@ -73,7 +73,7 @@ func newUpgrade(t *testing.T, head string) *upgrade {
 	return u
 }
 
-// receive has the recorder note a run. To ?fails=N it answers 503 until N attempts have failed, with ?again=S as the
+// receive makes the recorder note a run. For ?fails=N it answers 503 until N attempts have failed, with ?again=S as
 // Retry-After.
 func (u *upgrade) receive(w http.ResponseWriter, req *http.Request) {
 	fails, _ := strconv.Atoi(req.URL.Query().Get("fails"))
@@ -83,7 +83,7 @@ func (u *upgrade) receive(w http.ResponseWriter, req *http.Request) {
 	u.Rec.ServeHTTP(w, req)
 }
 
-// refusal answers 503, whatever status it is given.
+// refusal answers 503 in place of any status.
 type refusal struct {
 	http.ResponseWriter
 	again string
@@ -96,7 +96,7 @@ func (r refusal) WriteHeader(int) {
 	r.ResponseWriter.WriteHeader(http.StatusServiceUnavailable)
 }
 
-// payload is that of a task whose runs end as a query says.
+// payload returns the payload of a task whose runs end as a query says.
 func (u *upgrade) payload(query string) json.RawMessage {
 	text, err := json.Marshal(map[string]string{"url": u.tasks.URL + "/" + query})
 	if err != nil {
@@ -105,14 +105,14 @@ func (u *upgrade) payload(query string) json.RawMessage {
 	return text
 }
 
-// step notes what the test does from now on.
+// step notes what the test does next.
 func (u *upgrade) step(format string, args ...any) {
 	s := step{time.Now(), fmt.Sprintf("step %d, %s", len(u.steps)+1, fmt.Sprintf(format, args...))}
 	u.steps = append(u.steps, s)
 	u.Log(s.what)
 }
 
-// during is the step that a moment lies in.
+// during returns the step in which a moment lies.
 func (u *upgrade) during(at time.Time) string {
 	what := "before the first step"
 	for _, s := range u.steps {
@@ -124,7 +124,7 @@ func (u *upgrade) during(at time.Time) string {
 	return what
 }
 
-// now is the step that the test is in.
+// now returns the present step.
 func (u *upgrade) now() string { return u.during(time.Now()) }
 
 // try runs a command of one of the programs.
@@ -133,7 +133,7 @@ func (u *upgrade) try(p program, args ...string) (code int, stdout, stderr strin
 	return u.TryAs(p.path, nil, args...)
 }
 
-// must runs one that is to succeed.
+// must runs a command that must succeed.
 func (u *upgrade) must(p program, args ...string) string {
 	u.Helper()
 	code, out, errs := u.try(p, args...)
@@ -143,7 +143,7 @@ func (u *upgrade) must(p program, args ...string) string {
 	return out
 }
 
-// read runs one that prints JSON.
+// read runs a command that prints JSON.
 func (u *upgrade) read(p program, into any, args ...string) {
 	u.Helper()
 	out := u.must(p, append(args, "--json")...)
@@ -152,7 +152,7 @@ func (u *upgrade) read(p program, into any, args ...string) {
 	}
 }
 
-// apply makes or changes schedules by hand, and returns what the program says it did, by name.
+// apply makes or changes schedules by hand, and returns what the program did by its own account, by name.
 func (u *upgrade) apply(p program, schedules ...string) map[string]string {
 	u.Helper()
 	file := u.File(fmt.Sprintf("apply-%d.yaml", time.Now().UnixNano()), "schedules:\n"+strings.Join(schedules, ""))
@@ -165,7 +165,7 @@ func (u *upgrade) apply(p program, schedules ...string) map[string]string {
 	return did
 }
 
-// crew is the replicas of one release, which is of one of the programs.
+// crew is the replicas of one release of one of the programs.
 type crew struct {
 	*upgrade
 	program
@@ -211,7 +211,7 @@ func (c *crew) kill() {
 	c.replicas[0].Kill()
 }
 
-// ends takes the last release down.
+// ends stops the last release.
 func (u *upgrade) ends(last *crew) {
 	u.Helper()
 	u.step("%s, the last, stops", last)
@@ -221,7 +221,7 @@ func (u *upgrade) ends(last *crew) {
 	}
 }
 
-// whose is a release of the recorder's, with the program that it is of. Releases of the old program have odd numbers.
+// whose names a release that the recorder saw, with its program. Releases of the old program have odd numbers.
 func (u *upgrade) whose(version string) string {
 	if n, err := strconv.Atoi(strings.TrimPrefix(version, "v")); err == nil && n%2 == 1 {
 		return version + " of the " + u.old.name
@@ -229,7 +229,7 @@ func (u *upgrade) whose(version string) string {
 	return version + " of the " + u.next.name
 }
 
-// eventually waits for what one of the programs is to do, and names the step if it does not.
+// eventually waits for a condition, and names the present step if it does not come true.
 func (u *upgrade) eventually(done func() bool, format string, args ...any) {
 	u.Helper()
 	testredis.Eventually(u, 30*time.Second, done, "%s: %s", u.now(), fmt.Sprintf(format, args...))

@@ -26,29 +26,29 @@ func worldOn(t *testing.T, url string) *world {
 	return &world{rig.On(t, url)}
 }
 
-// privateWorld is one on a Redis of its own, to which things may happen.
+// privateWorld is a world on a Redis of its own, which the test may disturb.
 func privateWorld(t *testing.T, args ...string) (*world, *testredis.Server) {
 	t.Helper()
 	w, srv := rig.Private(t, args...)
 	return &world{w}, srv
 }
 
-// wantBeats judges schedules with an interval of beatEvery and reports the scenario: nothing missed, duplicated or off
-// the grid, by the recorder and by the audit alike. ended is when the last instance was asked to stop; slots of the
-// last second before it may be left to nobody.
+// wantBeats judges schedules with an interval of beatEvery and reports the scenario. No slot may be missed, duplicated or off
+// the grid, by the recorder and by the audit alike. ended is when the last instance was asked to stop; slots of the last
+// second before it may have no instance left to run them.
 func (w *world) wantBeats(scenario string, ended time.Time, names []string, besides ...string) {
 	w.Helper()
 	w.Row(scenario, w.Steady(beatEvery, ended.Add(-time.Second), names...), besides...)
 }
 
-// event is one change of state, as the program tells it.
+// event is one event, as the program prints it.
 type event struct {
 	At     time.Time         `json:"at"`
 	Event  string            `json:"event"`
 	Fields map[string]string `json:"fields"`
 }
 
-// events are all of one kind so far.
+// events returns all events of one kind so far.
 func (w *world) events(kind string) []event {
 	w.Helper()
 	var list struct{ Items []event }

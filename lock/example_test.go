@@ -36,7 +36,7 @@ func ExampleAcquire() {
 		fmt.Println(err)
 		return
 	}
-	work := held.Context() // ends before somebody else can have the lock
+	work := held.Context() // ends before another process can have the lock
 	fmt.Println("held:", held.Name(), held.Fence() > 0, work.Err())
 	fmt.Println("released:", held.Release(ctx), context.Cause(work))
 	// Output:

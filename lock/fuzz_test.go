@@ -7,7 +7,7 @@ import (
 	"github.com/onbeat/onbeat/store"
 )
 
-// What a script answers of a lock: a number that is none is 0, by which nobody has it.
+// The reply of a script of a lock: an invalid number counts as 0, so that no holder gets the lock by it.
 func FuzzReply(f *testing.F) {
 	for _, s := range []string{"1", "0", "", "x", "9e300", "9223372036854775808", "-1"} {
 		f.Add(s, 0)

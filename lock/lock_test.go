@@ -97,7 +97,7 @@ func TestTryAcquire_tellsHeldFromUnreachable(t *testing.T) {
 	if errors.Is(err, lock.ErrHeld) {
 		t.Errorf("%v is held, too", err)
 	}
-	_, err = lock.Acquire(t.Context(), r.rdb, name, r.opts) // and so does who would wait
+	_, err = lock.Acquire(t.Context(), r.rdb, name, r.opts) // a caller that would wait gets the same error
 	wantErr(t, err, lock.ErrUnreachable)
 }
 

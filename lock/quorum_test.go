@@ -165,7 +165,7 @@ func TestQuorum_endsInTimeWhenAMajorityIsLost(t *testing.T) {
 	q.take(l)
 }
 
-// A clock that jumps on a minority lets nobody else in, and the node is made whole by the next heartbeat.
+// A clock that jumps on a minority lets no second holder in, and the next heartbeat repairs the node.
 func TestQuorum_bearsAClockThatJumps(t *testing.T) {
 	t.Parallel()
 	q := newNodes(t, 3)
@@ -234,7 +234,7 @@ func (q *nodes) wantHeldOrUnheard(l *lock.Locker) {
 	}
 }
 
-// What is not promised: clocks that jump on a majority let a second holder in. The first hears of it with its next
+// The limit of the promise: clocks that jump on a majority let a second holder in. The first holder learns that with its next
 // heartbeat, and its fence is smaller.
 func TestQuorum_clocksThatJumpOnAMajority(t *testing.T) {
 	t.Parallel()
@@ -268,7 +268,7 @@ func TestQuorum_isLostWithTheMajorityEvenIfNobodyElseTookIt(t *testing.T) {
 	q.take(q.quorum()) // at once: the release took back what the heartbeat had taken
 }
 
-// Who waits hears that most of the nodes refuse it, although one would give it the lock.
+// A waiter is told that most of the nodes refuse it, although one would give it the lock.
 func TestQuorum_saysThatItIsRefusedWhileItWaits(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -75,7 +75,7 @@ func TestAcquire_aDeadWaiterSwallowsNoWakeUp(t *testing.T) {
 }
 
 // A waiter that gave up while Redis did not answer is still in line, and its process still listens. The wake-up goes to
-// another who waits there.
+// another waiter of that process.
 func TestAcquire_oneWhoLeftUnheardSwallowsNoWakeUp(t *testing.T) {
 	t.Parallel()
 	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
@@ -92,7 +92,7 @@ func TestAcquire_oneWhoLeftUnheardSwallowsNoWakeUp(t *testing.T) {
 	})
 }
 
-// Somebody who was woken and gives up hands the wake-up on.
+// A waiter that was woken and gives up passes the wake-up on.
 func TestAcquire_whoLeavesHandsTheWakeUpOn(t *testing.T) {
 	t.Parallel()
 	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
@@ -258,7 +258,7 @@ func TestAcquire_takesWhatItTookUnheard(t *testing.T) {
 	})
 }
 
-// Who gives up while its request is on its way leaves nothing behind: what undoes it comes after it.
+// A caller that gives up while its request is on the way leaves nothing behind: the call that undoes it arrives later.
 func TestAcquire_aRequestThatWasGivenUpTakesNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -283,7 +283,7 @@ func TestAcquire_aRequestThatWasGivenUpTakesNothing(t *testing.T) {
 	})
 }
 
-// underway is a hook: the first script is on its way for some time, and nobody can call it back.
+// underway is a hook that delays the first script. The caller cannot take the script back meanwhile.
 type underway struct {
 	by    time.Duration
 	first atomic.Bool

@@ -9,22 +9,22 @@ import (
 	"github.com/onbeat/onbeat/queue"
 )
 
-// action is one thing that may happen next.
+// action is one event that may happen next.
 type action struct {
 	name string
 	do   func(w *world)
 }
 
-// luck is what becomes of a call on its way.
+// luck says what happens to a call on its way.
 type luck uint8
 
 const (
 	heard luck = iota
-	lost       // it is done, and the answer does not come back
-	late       // it has not arrived when its caller gives up waiting
+	lost       // Redis does it, and the reply is lost
+	late       // it has not arrived when its caller stops waiting
 )
 
-// send makes a call of an instance, or lets it lie on the way.
+// send makes a call of an instance, or delays it on the way.
 func (w *world) send(i int, c call, l luck) {
 	p := &w.procs[i]
 	switch l {
@@ -36,12 +36,12 @@ func (w *world) send(i int, c call, l luck) {
 		p.flight = &c
 	}
 	if l != heard && c.op == "cycle" {
-		p.unsure, p.tried = true, c.settle // whose runs have ended, whether Redis heard of it or not
+		p.unsure, p.tried = true, c.settle // these runs have ended, whether or not Redis was told
 		p.claims = slices.DeleteFunc(p.claims, func(x claim) bool { return slices.Contains(c.settle, x) })
 	}
 }
 
-// menu gathers the actions of a moment that a room has.
+// menu collects the actions that a room allows in a moment.
 type menu struct {
 	*state
 	room *room
@@ -60,14 +60,15 @@ func (r *room) menu(s *state) []action {
 	return m.list
 }
 
-// add adds an action if the room has the verb.
+// add adds an action if the room allows its verb.
 func (m *menu) add(verb, name string, do func(w *world)) {
 	if m.room.has(verb) {
 		m.list = append(m.list, action{name, do})
 	}
 }
 
-// call adds a call of an instance, and, if the room says so, the same with its answer lost, and with it coming late.
+// call adds a call of an instance. If the room allows it, call also adds the same call with a lost reply, and one that
+// arrives late.
 func (m *menu) call(i int, verb string, make func(p *proc) call) {
 	p := &m.procs[i]
 	for n, suffix := range []string{heard: "", lost: " lost", late: " late"} {
@@ -112,7 +113,7 @@ func (m *menu) instance(i int) {
 	m.recovers(i, p)
 }
 
-// leads is what an instance does that believes to lead.
+// leads adds the calls of an instance that believes that it leads.
 func (m *menu) leads(i int, p *proc) {
 	if p.epoch == 0 {
 		return
@@ -137,7 +138,7 @@ func (m *menu) leads(i int, p *proc) {
 	}
 }
 
-// consumes is what a consumer does: after a reply was lost it makes sure of what it holds before anything else.
+// consumes adds the calls of a consumer. After a lost reply the consumer first finds out which claims it holds.
 func (m *menu) consumes(i int, p *proc) {
 	if p.unsure {
 		m.add("take", p.id+" makes sure", func(w *world) { w.makeSure(i) })
@@ -206,7 +207,7 @@ func (m *menu) recovers(i int, p *proc) {
 	}
 }
 
-// tasks is what a client does with tasks.
+// tasks adds a client's calls about tasks.
 func (m *menu) tasks() {
 	ask := func(op, id string) {
 		m.add(op, op+" "+id, func(w *world) { w.do(call{op: op, task: id}) })
@@ -224,7 +225,7 @@ func (m *menu) tasks() {
 	ask("tidy", "")
 }
 
-// promotes is what somebody says by hand of a release of which an instance lives.
+// promotes adds promotions of releases that have a live instance, as a person asks for them.
 func (m *menu) promotes() {
 	live := map[string]bool{}
 	for _, i := range m.book.members {
@@ -237,7 +238,7 @@ func (m *menu) promotes() {
 	}
 }
 
-// client is who changes the schedule by hand: as it last read it.
+// client adds the changes of a client that changes the schedule as it last read it.
 type client struct {
 	last, behind string
 	read         bool

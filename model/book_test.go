@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// book is what must be true, by the contracts of the scripts and the promises. It is kept by what was asked and what was
-// answered; what Redis holds is only compared with it.
+// book says what must be true, by the contracts of the scripts and the promises. It is kept from the calls and their replies.
+// What Redis holds is only compared with it.
 type book struct {
 	rule  rule
 	tasks map[string]entry
@@ -24,17 +24,17 @@ type book struct {
 	order    int64
 	fence    int64
 	seqs     map[int64]int64
-	// who declared, by generation
+	// the generations that declared
 	declarers map[int64]presence
-	trial     map[int64]int64 // generation -> until when it is on probation, or has to prove itself
+	trial     map[int64]int64 // generation -> the end of its probation, or of the time in which it must prove itself
 	strikes   map[string]strike
 	// schedule
 	rev    int64
-	fates  map[int64]fate // of each slot there was
+	fates  map[int64]fate // of each slot so far
 	unique map[string]holder
 }
 
-// rule is what all instances of a room agree on.
+// rule is the configuration that all instances of a room share.
 type rule struct{ lead, consume string }
 
 type fate uint8
@@ -42,19 +42,19 @@ type fate uint8
 const (
 	pushed fate = iota + 1
 	noted
-	owing // it was missed, and is still to be pushed
+	owing // it was missed, and will still be pushed
 )
 
-// holder is who holds a unique window, and until when.
+// holder is the task that holds a unique window, and until when.
 type holder struct {
 	id    string
 	until int64
 }
 
-// fault is what the search looks for: something is not as it must be.
+// fault is what the search looks for: something that differs from the book.
 type fault struct{ text string }
 
-// broken stops the run: a promise does not hold.
+// broken stops the run, because a promise does not hold.
 func broken(promise int, format string, args ...any) {
 	panic(fault{fmt.Sprintf("promise %d: ", promise) + fmt.Sprintf(format, args...)})
 }
@@ -76,7 +76,7 @@ func (b *book) clone() book {
 	return c
 }
 
-// mark writes down what of the book Redis does not say as well.
+// mark writes down the part of the book that Redis does not hold as well.
 func (b *book) mark(h *maphash.Hash, ranks func(int64) int) {
 	for _, id := range slices.Sorted(maps.Keys(b.tasks)) {
 		e := b.tasks[id]
@@ -88,7 +88,7 @@ func (b *book) mark(h *maphash.Hash, ranks func(int64) int) {
 	fmt.Fprintf(h, "%d %d %d %d\n", b.joins, b.gen, b.order, b.rev)
 }
 
-// refusal is what a call must be answered if it may not be done.
+// refusal returns the error that Redis must answer if a call is not allowed.
 func (b *book) refusal(c call, now int64) refusal {
 	m, known := b.members[c.gen]
 	switch c.op {
@@ -122,7 +122,7 @@ func (b *book) refusal(c call, now int64) refusal {
 	return done
 }
 
-// promiseOf is the promise that a refusal serves.
+// promiseOf returns the promise that a refusal serves.
 func promiseOf(c call, why refusal) int {
 	switch {
 	case c.op == "define" || c.op == "declare":
@@ -135,7 +135,7 @@ func promiseOf(c call, why refusal) int {
 	return 5
 }
 
-// judge compares an answer, and what it left in Redis, with what the call had to do, and keeps the book.
+// judge compares a reply, and what the call left in Redis, with what the call had to do. Then it updates the book.
 func (b *book) judge(w *world, c call, a answer, before disk, notes []string) {
 	if want := b.refusal(c, w.now); want != a.refused {
 		broken(promiseOf(c, want), "%s of %s must be answered %q, and was answered %q", c.op, c.id, want, a.refused)
@@ -147,7 +147,7 @@ func (b *book) judge(w *world, c call, a answer, before disk, notes []string) {
 		return
 	}
 	judgeLanes(w.disk, before)
-	var said []string // what the history must say of this call
+	var said []string // the lines that the history must have of this call
 	switch c.op {
 	case "join", "ready", "resign", "leave", "beat", "open", "declare", "promote", "stand down":
 		b.judgeRegistry(w, c, a)
@@ -177,7 +177,7 @@ func (b *book) judge(w *world, c call, a answer, before disk, notes []string) {
 	}
 }
 
-// check compares all that lies in Redis with the book.
+// check compares everything in Redis with the book.
 func (b *book) check(w *world) {
 	b.checkPlaces(w)
 	b.checkHolders(w)

@@ -1,10 +1,10 @@
 package model
 
-// mutants are what is broken, script by script. (The in-process server's Lua compiles some an "if false" wrongly: then the
-// condition is one that is never true.)
+// mutants are the breaks, script by script. (The in-process server's Lua compiles some "if false" wrongly. There the
+// condition is another one that is never true.)
 func mutants() []mutant {
 	list := []mutant{
-		// cycle.lua: who may, and what is settled
+		// cycle.lua: the check of the caller, and settling
 		{"cycle", "replies", `seq <= last_seq`, `false`},
 		{"cycle", "outage", `lead[5] ~= "1"`, `false`},
 		{"cycle", "outage", `return state == "r" and (lead[4]`, `return true or (lead[4]`},
@@ -213,7 +213,7 @@ func mutants() []mutant {
 		{"declare", "declared", `lead[1] ~= ARGV[1] or lead[2] ~= ARGV[2] or lead[3] ~= ARGV[3]`, `false`},
 		{"declare", "declared", `redis.call("HSET", declarers, ARGV[2], int(m.order) .. " 0")`, ``},
 	}
-	// What every script that acts for an instance must look at, and what each that moves leadership shares.
+	// Checks that every script which acts for an instance must make, and code that all scripts which elect share.
 	for script, room := range map[string]string{
 		"cycle": "replies", "advance": "restarts", "heartbeat": "registry", "state": "registry", "open": "restarts", "declare": "restarts",
 	} {
@@ -228,7 +228,7 @@ func mutants() []mutant {
 	return list
 }
 
-// electing are what can be broken in lib_elect.lua.
+// electing are the breaks of lib_elect.lua.
 func electing(script string) []mutant {
 	return []mutant{
 		{script, "election", `m.order > best.order or`, `m.order < best.order or`},

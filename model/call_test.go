@@ -12,7 +12,7 @@ import (
 	"github.com/onbeat/onbeat/task"
 )
 
-// call is one script call, with what its caller knew when it made it.
+// call is one script call, with the caller's knowledge at that moment.
 type call struct {
 	op          string
 	id, release string
@@ -22,14 +22,14 @@ type call struct {
 	want        int
 	settle      []claim
 	outcome     queue.Outcome
-	last        string // of the schedule, as it was read
-	behind      string // the same
+	last        string // the schedule's last run, as the caller read it
+	behind      string // the slots that it is behind with, as the caller read them
 	orphan      int64
 	looked      []queue.Claim
 	task        string
 }
 
-// answer is what came back.
+// answer is the reply to a call.
 type answer struct {
 	refused    refusal
 	view       *instance.View
@@ -41,16 +41,16 @@ type answer struct {
 	looked     []queue.Claim
 	last       string
 	behind     string
-	moved      bool // the schedule was not as it had been read
+	moved      bool // the schedule had changed since the caller read it
 	count      int
 	state      task.State
-	dup        string // by what a task was refused
+	dup        string // why a task was refused
 	step       queue.Step
 	change     queue.Change
 	recoveries []queue.Recovery
 }
 
-// refusal is what a script may answer in place of doing what it was asked.
+// refusal is an error that a script may return, having done nothing.
 type refusal string
 
 const (
@@ -66,7 +66,7 @@ var refusals = map[refusal]error{
 	fenced: queue.ErrFenced, notLeader: queue.ErrNotLeader, stale: queue.ErrStale, alive: queue.ErrAlive, notFound: queue.ErrNotFound,
 }
 
-// make makes a call as an instance makes it.
+// make makes a call as an instance does.
 func (w *world) make(c call) answer {
 	var a answer
 	err := w.ask(c, &a)
@@ -128,8 +128,8 @@ func (w *world) ask(c call, a *answer) error {
 	return w.askClient(ctx, c, a)
 }
 
-// join registers by the script itself, because a process that comes back says what order it had, and only the manager
-// of instances can say so.
+// join calls the script of registration directly. A process that comes back passes its old order, and of the package's own
+// functions only the manager can do that.
 func (w *world) join(c call, a *answer) error {
 	standby := "0"
 	if c.standby {
@@ -155,13 +155,14 @@ func (w *world) join(c call, a *answer) error {
 	return nil
 }
 
-// lanes are what every consumer reads.
+// lanes returns the lanes that every consumer reads.
 var lanes = []queue.LaneClaim{
 	{Lane: queue.Lane{Queue: task.DefaultQueue, Type: "job"}},
 	{Lane: queue.Lane{Queue: task.DefaultQueue, Type: "rare"}, Limit: 1},
 }
 
-// kind names what an instance reads: all read the same, and half of them watch for themselves.
+// kind names the lanes that an instance reads. All instances read the same lanes, but by two names, so half of them watch
+// for themselves.
 func kind(id string) string {
 	if id == "a" || id == "c" {
 		return "x"
@@ -187,7 +188,7 @@ func (w *world) cycle(c call, a *answer) error {
 
 const (
 	keepFor = 1500 * time.Millisecond
-	// settledAttempts is what the records that settlements write say, to tell them from others.
+	// settledAttempts is the number of attempts in each record that a settlement writes, which tells them from other records.
 	settledAttempts = 7
 )
 
@@ -208,7 +209,7 @@ func (w *world) settlement(c call, x claim) queue.Settlement {
 
 var words = [...]string{queue.Finished: "done", queue.Kept: "done", queue.Moved: "returned", queue.Died: "dead"}
 
-// settleNote is what the history is to say of a slot that was settled.
+// settleNote returns the line that the history must have of a settled slot.
 func settleNote(c call, x claim) string {
 	if _, _, ok := task.ParseSlotID(x.id); !ok {
 		return ""
@@ -216,7 +217,8 @@ func settleNote(c call, x claim) string {
 	return fmt.Sprintf("%s %s 1", x.id, words[c.outcome])
 }
 
-// recover gives back what was seen of a dead generation: all, or the first of it as when there is more than fits a call.
+// recover gives back the claims that were seen of a dead generation: all of them, or only the first, as if more did not fit
+// into one call.
 func (w *world) recover(c call, a *answer) error {
 	for _, x := range c.looked {
 		t := *x.Task
@@ -246,7 +248,7 @@ func lostNote(t *task.Task) string {
 	return fmt.Sprintf("%s lost %d", t.ID, t.Attempt)
 }
 
-// askClient is what those ask who are no instance: they add tasks and change schedules.
+// askClient makes a call of a client, which is no instance: it adds tasks and changes schedules.
 func (w *world) askClient(ctx context.Context, c call, a *answer) (err error) {
 	switch c.op {
 	case "enqueue":

@@ -9,7 +9,7 @@ import (
 	"github.com/alicebob/miniredis/v2"
 )
 
-// disk is all that a Redis holds. It is not changed once it was read, so moments share it.
+// disk is everything that a Redis holds. It never changes after it was read, so states share it.
 type disk map[string]value
 
 // value is what lies at a key: a string, or the fields of a hash, or the members of a zset with their scores.
@@ -25,7 +25,7 @@ type field struct {
 	score      float64
 }
 
-// read takes down what a server holds, less its streams, which only grow: what is new in them is returned apart.
+// read reads everything that a server holds except its streams. Streams only grow: read returns their new entries apart.
 func read(m *miniredis.Miniredis) (disk, map[string][]miniredis.StreamEntry) {
 	d, streams := disk{}, map[string][]miniredis.StreamEntry{}
 	for _, key := range m.Keys() {
@@ -55,7 +55,7 @@ func read(m *miniredis.Miniredis) (disk, map[string][]miniredis.StreamEntry) {
 	return d, streams
 }
 
-// write makes a server hold d, and nothing else.
+// write makes a server hold exactly d.
 func (d disk) write(m *miniredis.Miniredis) {
 	m.FlushAll()
 	for key, v := range d {
@@ -79,7 +79,7 @@ func (d disk) write(m *miniredis.Miniredis) {
 	}
 }
 
-// equal compares what two disks hold; keys for which skip is true are not looked at.
+// equal compares two disks, without the keys for which skip returns true.
 func (d disk) equal(other disk, skip func(key string) bool) bool {
 	count := 0
 	for key, v := range d {
@@ -100,13 +100,13 @@ func (d disk) equal(other disk, skip func(key string) bool) bool {
 	return count == 0
 }
 
-// get is one field of a hash, or "".
+// get returns one field of a hash, or "".
 func (d disk) get(key, name string) string {
 	f, _ := d.find(key, name)
 	return f.text
 }
 
-// find is one field of a hash or zset.
+// find returns one field of a hash or zset.
 func (d disk) find(key, name string) (field, bool) {
 	fields := d[key].fields
 	i, ok := slices.BinarySearchFunc(fields, name, func(f field, name string) int {

@@ -8,6 +8,6 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	debug.SetGCPercent(400) // each script call makes a Lua of its own, and throws it away
+	debug.SetGCPercent(400) // each script call makes an interpreter of its own, and throws it away
 	testredis.Main(m)
 }

@@ -11,7 +11,7 @@ import (
 type mutant struct {
 	script   string
 	room     string // where the search must find it
-	old, new string // what stands there, once, and what it is replaced by
+	old, new string // a text that the script has once, and its replacement
 }
 
 // mustBeFound searches a room again with the script broken.
@@ -34,13 +34,13 @@ func (m mutant) mustBeFound(t *testing.T, original *search, source string) {
 	}
 }
 
-// mutantStates bounds how many moments that differ are looked at, and so what a mutant costs that survives.
+// mutantStates bounds how many states that differ are searched, and so the cost of a mutant that survives.
 const mutantStates = 3000
 
-// differ searches where a script behaves unlike the original: it takes again those steps in which it ran, and goes on
-// from wherever they lead elsewhere.
+// differ searches the states in which a script behaves unlike the original. It repeats the steps in which the script ran,
+// and goes on from each state that the original did not reach.
 func (x *search) differ(original *search, script string) result {
-	var level []*node // where the original was not
+	var level []*node // states that the original did not reach
 	at := 0
 	for depth := range original.room.depth {
 		for ; at < len(original.kept) && original.kept[at].depth == depth && !x.over(); at++ {
@@ -52,17 +52,17 @@ func (x *search) differ(original *search, script string) result {
 	return x.result
 }
 
-// again takes again the steps from a moment in which a script ran.
+// again repeats the steps from a state in which a script ran.
 func (x *search) again(n *node, script string) {
 	for _, e := range n.edges {
 		if slices.Contains(e.called, script) && !x.over() {
-			x.seen[e.mark] = true // where the original was too is nothing new
+			x.seen[e.mark] = true // the original reached this state too
 			x.step(x.worlds[0], n, e.action)
 		}
 	}
 }
 
-// find matches a text whatever its line breaks and indentation.
+// find returns an expression that matches a text with any line breaks and indentation.
 func find(text string) *regexp.Regexp {
 	words := strings.Fields(text)
 	for i, word := range words {

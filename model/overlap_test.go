@@ -6,8 +6,8 @@ import (
 	"github.com/onbeat/onbeat/task"
 )
 
-// asked reports whether somebody asked to cancel a run, by its task or its key. One that is behind makes way for no newer
-// slot.
+// asked reports whether a caller asked to cancel a run, by its task or its key. A newer slot does not replace a run that is
+// behind.
 func (e entry) asked(id string, d disk) bool {
 	covers := func(target string) (bool, string) {
 		fence, rest, ok := strings.Cut(d.get(keys.Cancel, target), " ")
@@ -20,7 +20,7 @@ func (e entry) asked(id string, d disk) bool {
 	return e.key != "" && byKey && !(e.conflict == task.Behind && strings.HasSuffix(rest, "replaced"))
 }
 
-// onTime are the others of a key that are not behind.
+// onTime returns the other tasks of a key that are on time.
 func (b *book) onTime(id, key string, is func(string, entry) bool) bool {
 	for other, o := range b.tasks {
 		if other != id && o.key == key && o.conflict != task.Behind && is(other, o) {
@@ -30,7 +30,7 @@ func (b *book) onTime(id, key string, is func(string, entry) bool) bool {
 	return false
 }
 
-// judgeSkipped: who is skipped for an overlap overlaps with one that is on time.
+// judgeSkipped: a slot that is skipped for overlap does overlap a slot on time.
 func (b *book) judgeSkipped(id string, e entry) {
 	ok := b.onTime(id, e.key, func(_ string, o entry) bool {
 		return o.place == running || o.place == waiting && (e.conflict != task.Wait || o.conflict == task.Replace)
@@ -40,8 +40,8 @@ func (b *book) judgeSkipped(id string, e entry) {
 	}
 }
 
-// judgeOverlap: who replaces another asks all of its key to stop that are on time, and no other is asked; what waits
-// behind does not run before what waits on time.
+// judgeOverlap: a slot that replaces others asks all runs of its key that are on time to stop, and no other run. A task that
+// waits behind does not run before one that waits on time.
 func (b *book) judgeOverlap(w *world, before disk) {
 	was := before.places()
 	for id, f := range w.disk.places() {

@@ -9,7 +9,7 @@ import (
 	"github.com/onbeat/onbeat/task"
 )
 
-// found is where a task lies in Redis.
+// found is a place in Redis where a task lies.
 type found struct {
 	entry
 	times int
@@ -22,7 +22,7 @@ var (
 	runningPrefix = strings.TrimSuffix(keys.Running(0), "0")
 )
 
-// places finds every task that lies anywhere.
+// places finds every task, with all its places.
 func (d disk) places() map[string]found {
 	all := map[string]found{}
 	put := func(id, where string, e entry, held bool) {
@@ -49,8 +49,8 @@ func (d disk) places() map[string]found {
 	return all
 }
 
-// judgeLanes: a lane that holds tasks is known, and who knows an older list is told that there is another. Else nobody
-// reads it, and what lies in it is lost.
+// judgeLanes: a lane that holds tasks is in the list, and a consumer with an older list is told of the newer one. Otherwise
+// no consumer reads the lane, and its tasks are lost.
 func judgeLanes(now, before disk) {
 	for key, v := range now {
 		lane, is := strings.CutPrefix(key, duePrefix)
@@ -73,7 +73,7 @@ func (b *book) checkPlaces(w *world) {
 	for id, e := range b.tasks {
 		f, ok := all[id]
 		if e.place == gone || e.place == kept && e.end <= w.now && !ok {
-			delete(b.tasks, id) // what was kept long enough may leave in any call, and not before
+			delete(b.tasks, id) // a finished task may leave in any call once its time is over, and not before
 			continue
 		}
 		if !ok {
@@ -110,7 +110,7 @@ func (b *book) checkPlace(w *world, id string, e entry, f found) {
 	}
 }
 
-// checkHeld: who waits for a key waits for as many as may have it, who run or can be claimed.
+// checkHeld: a task waits for its key only while as many tasks of the key as may run are running, or can be claimed.
 func (b *book) checkHeld(w *world, id string, e entry) {
 	n := 0
 	for other, o := range b.tasks {
@@ -124,7 +124,7 @@ func (b *book) checkHeld(w *world, id string, e entry) {
 	}
 }
 
-// full reports whether as many of a type run as may.
+// full reports whether a type has reached its limit.
 func (b *book) full(typ string) bool {
 	n := b.count(func(o entry) bool { return o.typ == typ })
 	return slices.ContainsFunc(lanes, func(l queue.LaneClaim) bool { return l.Lane.Type == typ && l.Limit > 0 && n >= l.Limit })

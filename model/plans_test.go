@@ -6,12 +6,12 @@ import (
 	"github.com/onbeat/onbeat/task"
 )
 
-// two are an instance of an older release, and one of a newer.
+// two are an instance of an older release and one of a newer release.
 var two = []proc{{id: "a", release: "v1"}, {id: "b", release: "v2"}}
 
 var rooms = []*room{
 	{
-		// A rollout: who leads, through every order of joining, leaving, being lost and coming back.
+		// A rollout: which instance leads, in every order of joining, leaving, being lost and coming back.
 		name: "registry", lead: "newest", consume: "newest", eager: true,
 		procs: []proc{{id: "a", release: "v1"}, {id: "b", release: "v2"}, {id: "c", release: "v1"}},
 		joins: 5, want: 1,
@@ -20,7 +20,7 @@ var rooms = []*room{
 		depth: 4, states: 2130,
 	},
 	{
-		// One that is started again under its old name, while calls of its earlier life are still on their way.
+		// An instance that is started again under its old ID, while calls of its earlier life are still on their way.
 		name: "restarts", lead: "newest", consume: "newest", eager: true,
 		procs: []proc{{id: "a", release: "v1"}},
 		tasks: map[string]*task.Task{"x": task.New("job", nil)},
@@ -30,7 +30,7 @@ var rooms = []*room{
 		depth: 4, states: 1490,
 	},
 	{
-		// The newest of four is lost, or quits: who comes next.
+		// The newest of four is lost, or quits: which instance leads next.
 		name: "election", lead: "newest", consume: "release",
 		procs: []proc{{id: "a", release: "v1"}, {id: "b", release: "v2"}, {id: "c", release: "v2"}, {id: "d", release: "v3"}},
 		joins: 5, want: 1,
@@ -58,7 +58,7 @@ var rooms = []*room{
 		depth: 4, states: 730,
 	},
 	{
-		// An older release that was lost, found by the newer one in one way or the other, and comes back later.
+		// An older release is lost. The newer one finds that out in one way or another, and the older comes back later.
 		name: "forgotten", lead: "newest", consume: "newest", eager: true,
 		procs: []proc{{id: "a", release: "v1"}, {id: "b", release: "v2"}, {id: "c", release: "v3"}},
 		joins: 5, want: 1,
@@ -67,7 +67,7 @@ var rooms = []*room{
 		depth: 5, states: 2720,
 	},
 	{
-		// Calls of a term that is over, and of one that has come again.
+		// Calls of a term that is over, and of a leader that leads again.
 		name: "terms", lead: "newest", consume: "newest", eager: true,
 		procs: two,
 		joins: 3, want: 1,
@@ -76,7 +76,7 @@ var rooms = []*room{
 		depth: 5, states: 2180,
 	},
 	{
-		// One was lost with all it ran, and two take it back.
+		// An instance is lost with all its runs, and two others take them back.
 		name: "lost", lead: "newest", consume: "newest", eager: true,
 		procs: []proc{{id: "a", release: "v1"}, {id: "b", release: "v2"}, {id: "c", release: "v1"}},
 		tasks: map[string]*task.Task{
@@ -89,7 +89,7 @@ var rooms = []*room{
 		depth: 4, states: 2020,
 	},
 	{
-		// What became of tasks that died or are kept, and of unique ones.
+		// Tasks that died, finished tasks that are kept, and unique tasks.
 		name: "ended", lead: "newest", consume: "newest", eager: true,
 		procs: two[:1],
 		tasks: map[string]*task.Task{
@@ -102,7 +102,7 @@ var rooms = []*room{
 		depth: 4, states: 360,
 	},
 	{
-		// Lanes that were empty for long are forgotten, and tasks come back to them.
+		// Lanes that stay empty are forgotten, and tasks come back to them.
 		name: "lanes", lead: "newest", consume: "newest", eager: true,
 		procs: two[:1],
 		tasks: map[string]*task.Task{"x": task.New("job", nil), "y": task.New("rare", nil), "z": task.New("job", nil)},
@@ -112,7 +112,7 @@ var rooms = []*room{
 		depth: 4, states: 50,
 	},
 	{
-		// Three of one key, each of which waits for the one before.
+		// Three tasks of one key, each of which waits for the one before.
 		name: "queue", lead: "newest", consume: "newest", eager: true,
 		procs: two[:1],
 		tasks: map[string]*task.Task{"x": keyed("x", "k", task.Wait), "y": keyed("y", "k", task.Wait), "z": keyed("z", "k", task.Wait)},
@@ -152,7 +152,7 @@ var rooms = []*room{
 		depth: 4, states: 2340,
 	},
 	{
-		// A task that came back and was claimed anew, by a cycle whose reply was lost: what its first run says is void.
+		// A task that came back, and was claimed anew by a cycle with a lost reply: the settlement of its first run is void.
 		name: "again", lead: "newest", consume: "newest", eager: true,
 		procs: two[:1],
 		tasks: map[string]*task.Task{"x": task.New("job", nil)},
@@ -162,7 +162,7 @@ var rooms = []*room{
 		depth: 6, states: 330,
 	},
 	{
-		// Tasks of one key, of which one may run at a time, and what becomes of the others.
+		// Tasks of one key, of which one may run at a time, with each policy for the others.
 		name: "keys", lead: "newest", consume: "all", eager: true,
 		procs: two,
 		tasks: map[string]*task.Task{
@@ -174,7 +174,7 @@ var rooms = []*room{
 		depth: 4, states: 1680,
 	},
 	{
-		// Tasks of one key that are behind, and others on time.
+		// Tasks of one key, some behind and some on time.
 		name: "on time", lead: "newest", consume: "all", eager: true,
 		procs: two[:1],
 		tasks: map[string]*task.Task{
@@ -199,7 +199,7 @@ var rooms = []*room{
 		depth: 4, states: 2370,
 	},
 	{
-		// Who looks for what is due, and when: a and c watch for each other, b for itself.
+		// Which instance looks for due tasks, and when: a and c watch for each other, b for itself.
 		name: "watches", lead: "sticky", consume: "release", eager: true, watched: true,
 		procs: []proc{{id: "a", release: "v1"}, {id: "b", release: "v1"}, {id: "c", release: "v1"}},
 		tasks: map[string]*task.Task{
@@ -212,7 +212,7 @@ var rooms = []*room{
 		depth: 5, states: 2190,
 	},
 	{
-		// One schedule, two that may lead, and a client that changes it.
+		// One schedule, two instances that may lead, and a client that changes the schedule.
 		name: "slots", lead: "newest", consume: "newest", eager: true,
 		procs: two,
 		joins: 4, want: 2,
@@ -230,7 +230,7 @@ var rooms = []*room{
 		depth: 6, states: 500,
 	},
 	{
-		// Nobody leads for a while: the gate, and what was missed.
+		// A time with no leader: the gate, and the missed slots.
 		name: "outage", lead: "newest", consume: "newest",
 		procs: two,
 		joins: 4, want: 2,
@@ -239,7 +239,7 @@ var rooms = []*room{
 		depth: 6, states: 3610,
 	},
 	{
-		// What was missed and is to run behind all that is on time: pushed late, given up late, and given up by a client.
+		// Missed slots that run behind those on time: pushed late, given up late, and given up by a client.
 		name: "behind", lead: "newest", consume: "newest", eager: true,
 		procs: two[:1],
 		joins: 1, want: 1,
@@ -259,7 +259,7 @@ var rooms = []*room{
 		depth: 5, states: 3440,
 	},
 	{
-		// A release that is lost soon after becoming ready, twice so far, and is back beside another.
+		// A release that was lost twice soon after becoming ready, and comes back beside another release.
 		name: "loop", lead: "newest", consume: "newest", eager: true,
 		procs: []proc{{id: "a", release: "v1"}, {id: "b", release: "v2"}, {id: "c", release: "v2"}},
 		joins: 6, want: 1,
@@ -269,7 +269,7 @@ var rooms = []*room{
 		depth: 5, states: 1500,
 	},
 	{
-		// Somebody says that an older release is the newest.
+		// A person promotes an older release.
 		name: "promoted", lead: "newest", consume: "release", eager: true,
 		procs: []proc{{id: "a", release: "v1"}, {id: "b", release: "v2"}, {id: "c", release: "v1"}},
 		tasks: map[string]*task.Task{"x": task.New("job", nil)},
@@ -279,7 +279,7 @@ var rooms = []*room{
 		depth: 4, states: 900,
 	},
 	{
-		// One that was draining is lost: it was leaving.
+		// An instance is lost while it drains: that counts as leaving.
 		name: "drained", lead: "newest", consume: "newest", eager: true,
 		procs: []proc{{id: "a", release: "v1"}, {id: "b", release: "v2"}, {id: "c", release: "v3"}},
 		joins: 5, want: 1,
@@ -288,7 +288,7 @@ var rooms = []*room{
 		depth: 4, states: 50,
 	},
 	{
-		// The newest that declared is lost, and may come back, while one of its release and one of an older are there.
+		// The newest instance that declared is lost and may come back, while one of its release and one of an older are there.
 		name: "undone", lead: "newest", consume: "newest", eager: true,
 		procs: []proc{{id: "a", release: "v1"}, {id: "b", release: "v2"}, {id: "c", release: "v2"}},
 		joins: 5, want: 1,

@@ -12,7 +12,7 @@ import (
 	"github.com/onbeat/onbeat/task"
 )
 
-// scheduleName is the one schedule there is: every interval, and of the slots that were missed the latest runs.
+// scheduleName is the only schedule: it is due every interval, and of missed slots the latest runs.
 const scheduleName = "s"
 
 func slotTask(slot int64) *task.Task {
@@ -23,7 +23,7 @@ func slotTask(slot int64) *task.Task {
 
 func slotID(slot int64) string { return task.SlotID(scheduleName, store.FromMs(slot)) }
 
-// became is the last run as a step that was done left it: what was dropped did not run.
+// became returns the last run after a step that was done: dropped slots do not count as run.
 func became(s *queue.Step) string {
 	last, err := queue.ParseLast(s.Becomes)
 	if err != nil || s.Dropped == 0 {
@@ -33,7 +33,7 @@ func became(s *queue.Step) string {
 	return last.String()
 }
 
-// after is the first slot after a moment.
+// after returns the first slot after a moment.
 func after(anchor, ms int64) int64 {
 	if ms < anchor {
 		return anchor
@@ -41,7 +41,7 @@ func after(anchor, ms int64) int64 {
 	return anchor + ((ms-anchor)/interval+1)*interval
 }
 
-// slots are those of a grid in (from, to].
+// slots returns the slots of a grid in (from, to].
 func slots(anchor, from, to int64) []int64 {
 	var list []int64
 	for s := after(anchor, from); s <= to; s += interval {
@@ -53,7 +53,7 @@ func slots(anchor, from, to int64) []int64 {
 	return list
 }
 
-// rangeNote is what the history says of slots that were never pushed.
+// rangeNote returns the line of the history for slots that were never pushed.
 func rangeNote(list []int64, word string) string {
 	if len(list) == 0 {
 		return ""
@@ -61,8 +61,8 @@ func rangeNote(list []int64, word string) string {
 	return fmt.Sprintf("%s@%d..%d %s %d x", scheduleName, list[0], list[len(list)-1], word, len(list))
 }
 
-// advance is one call of a leader: the next slots up to its horizon, or, to catch up after a time with no leader, what
-// was pushed and not claimed taken out, but for the newest.
+// advance makes a leader's call that pushes the next slots up to the horizon. After a time with no leader it catches up: it
+// takes out the pushed slots that no instance has claimed, all but the newest.
 func (w *world) advance(c call, a *answer, term queue.Term) error {
 	last, err := queue.ParseLast(c.last)
 	if err != nil {
@@ -89,7 +89,7 @@ func (w *world) advance(c call, a *answer, term queue.Term) error {
 	return err
 }
 
-// steps pushes what is due soon. Of several slots that were missed only the latest runs; the others are noted.
+// steps pushes the slots that are due soon. Of several missed slots it pushes only the latest, and notes the others.
 func (w *world) steps(s *queue.Step, last *queue.Last) {
 	anchor, from := store.Ms(last.Anchor), store.Ms(last.Slot)
 	missed := slots(anchor, from, w.now)
@@ -110,7 +110,7 @@ func (w *world) steps(s *queue.Step, last *queue.Last) {
 	s.Becomes = last.String()
 }
 
-// owed are the slots that lie in Redis as what the schedule is behind with.
+// owed returns the slots that the schedule is behind with, as they lie in Redis.
 func owed(text string) []int64 {
 	b, err := queue.ParseBehind(text)
 	if err != nil {
@@ -123,8 +123,8 @@ func owed(text string) []int64 {
 	return list
 }
 
-// late is what a leader does with slots that were missed and are all to run: it puts off those that it has not dealt with,
-// pushes the first of those, or gives it up, because it has become too old.
+// late makes a leader's call about missed slots that must all run. It puts off the slots that it has not dealt with. Then it
+// pushes the first slot that was put off, or gives it up because it is too old.
 func (w *world) late(op string, s *queue.Step, last *queue.Last) {
 	b, err := queue.ParseBehind(s.Behind)
 	if err != nil {
@@ -162,7 +162,7 @@ func (w *world) sendAdvance(term queue.Term, a *answer) (time.Time, int, []int, 
 	return now, dropped, moved, err
 }
 
-// change is one call of whoever changes schedules: the client by hand, or a leader that declares.
+// change makes a call that changes the schedule, for the client or for a leader that declares.
 func (w *world) change(c call, a *answer) error {
 	last, err := queue.ParseLast(c.last)
 	if err != nil {
@@ -194,7 +194,7 @@ func (w *world) change(c call, a *answer) error {
 		x.Retire, x.By, x.Settled, x.Behind, x.Note = true, "v9", store.FromMs(w.now), c.behind, rangeNote(unpushed, "retired")
 	case "restore":
 		return w.restore(c, a)
-	case "alter": // the grid begins anew
+	case "alter": // the schedule gets a new grid
 		x.Definition, x.Anchor.In, x.Settled, x.Note = "altered", true, store.FromMs(w.now), rangeNote(unpushed, "changed")
 		x.Behind = c.behind
 	case "define":
@@ -213,7 +213,7 @@ func (w *world) change(c call, a *answer) error {
 	return w.sendChange(c, a, x)
 }
 
-// restore makes a schedule that was retired as it was: the slots since then are noted.
+// restore brings a retired schedule back as it was, and notes the slots since then.
 func (w *world) restore(c call, a *answer) error {
 	found, err := w.q.Retired(w.ctx, []string{scheduleName})
 	a.last = found[scheduleName].Last

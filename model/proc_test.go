@@ -9,7 +9,7 @@ import (
 	"github.com/onbeat/onbeat/queue"
 )
 
-// phase is how far an instance has come, as it knows.
+// phase is an instance's state, as the instance knows it.
 type phase uint8
 
 const (
@@ -19,7 +19,7 @@ const (
 	drained
 )
 
-// proc is an instance: what it knows, true or not. It acts by nothing else.
+// proc is an instance: its knowledge, true or not. It acts by nothing else.
 type proc struct {
 	id, release string
 	standby     bool
@@ -27,24 +27,24 @@ type proc struct {
 	phase  phase
 	gen    int64 // its own, or the last one it had
 	order  int64
-	epoch  int64 // of the term it believes to be in; 0: it does not lead
+	epoch  int64 // of the term in which it believes it leads; 0: none
 	seq    int64
-	caught bool // in this term it has dealt with what was missed
+	caught bool // in this term it has dealt with the missed slots
 	may    bool // in this term it was told that it may declare
-	unsure bool // the reply of a cycle was lost: claims may be unheard of
+	unsure bool // the reply of a cycle was lost: it may hold claims that it does not know
 
 	claims  []claim
-	tried   []claim // what was settled by a cycle whose reply was lost: it may be settled again
-	last    string  // of the schedule, as it was read in this term
-	behind  string  // the same
+	tried   []claim // settled by a cycle with a lost reply: it may settle them again
+	last    string  // the schedule's last run, as it read it in this term
+	behind  string  // the slots that the schedule is behind with, as it read them in this term
 	read    bool
 	orphans []int64
-	looked  []queue.Claim // what it saw of a dead generation, to be recovered
+	looked  []queue.Claim // claims that it saw of a dead generation, to recover
 	lost    int64         // that generation
-	flight  *call         // a call of its own that it gave up waiting for, and that has not arrived
+	flight  *call         // a call that it no longer waits for, and that has not arrived
 }
 
-// claim is a task that an instance holds, as it knows.
+// claim is a task that an instance believes it holds.
 type claim struct {
 	id    string
 	fence int64
@@ -59,7 +59,7 @@ func (p *proc) clone() proc {
 	return c
 }
 
-// mark writes down what p knows, with sequence numbers as their distance to what Redis saw last.
+// mark writes down p's knowledge, with sequence numbers as the distance to the last one that Redis saw.
 func (p *proc) mark(h *maphash.Hash, s *state, ranks func(int64) int) {
 	seen := func(gen int64) int64 { return number(s.disk.get(keys.Running(gen), "")) }
 	fmt.Fprintf(h, "%s\n%s %s %d %d %d %d %d %t %t %t %s %t %v %d\n", p.behind, p.id, p.release, p.phase, p.gen, p.order,
@@ -81,7 +81,7 @@ func (p *proc) mark(h *maphash.Hash, s *state, ranks func(int64) int) {
 	}
 }
 
-// call is what p would ask of Redis now.
+// call returns the call that p would make now.
 func (p *proc) call(op string) call {
 	return call{
 		op: op, id: p.id, release: p.release, standby: p.standby, gen: p.gen, order: p.order, epoch: p.epoch, last: p.last,
@@ -89,7 +89,7 @@ func (p *proc) call(op string) call {
 	}
 }
 
-// cycle is p's next cycle: it settles all it holds with an outcome, or nothing.
+// cycle returns p's next cycle, which settles all its claims with one outcome, or nothing.
 func (p *proc) cycle(want int, settles bool, o queue.Outcome) call {
 	c := p.call("cycle")
 	p.seq++
@@ -100,7 +100,7 @@ func (p *proc) cycle(want int, settles bool, o queue.Outcome) call {
 	return c
 }
 
-// see takes in who leads.
+// see learns which instance leads.
 func (p *proc) see(v instance.View) {
 	epoch := int64(0)
 	if v.Leader == p.id && v.LeaderGen == p.gen && p.phase != drained {
@@ -111,17 +111,17 @@ func (p *proc) see(v instance.View) {
 	}
 }
 
-// void is what p does when it hears that its lease has run out: what it claimed is void.
+// void is called when p hears that its lease has run out: its claims are void.
 func (p *proc) void() {
 	*p = proc{id: p.id, release: p.release, standby: p.standby, gen: p.gen, order: p.order, flight: p.flight}
 }
 
-// crash is p as a supervisor starts it again: it knows nothing.
+// crash returns p as its supervisor starts it again: it knows nothing.
 func (p *proc) crash() {
 	*p = proc{id: p.id, release: p.release, standby: p.standby, flight: p.flight}
 }
 
-// learn takes in the answer to a call.
+// learn updates p's knowledge with the reply to a call.
 func (p *proc) learn(c call, a answer) {
 	switch a.refused {
 	case fenced:
@@ -178,7 +178,7 @@ func (p *proc) learn(c call, a answer) {
 	}
 }
 
-// settled takes in what a cycle settled and claimed. What was void is somebody else's now.
+// settled updates p's claims after a cycle. The void ones belong to another instance now.
 func (p *proc) settled(c call, a answer) {
 	p.claims = slices.DeleteFunc(slices.Clone(p.claims), func(x claim) bool { return slices.Contains(c.settle, x) })
 	for _, i := range a.cycle.Refused { // to be settled as cancelled

@@ -2,5 +2,5 @@
 
 package model
 
-// With the race detector Lua runs at a third of its speed, and the workers of a search share little for it to look at.
+// With the race detector Lua runs at a third of its speed, and the workers of a search share little that it could check.
 func init() { slow = true }

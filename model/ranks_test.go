@@ -3,12 +3,12 @@ package model
 // grace is how long a release whose last instance was lost still counts as present.
 const grace = int64(60_000)
 
-// rank says who is newer.
+// rank decides which instance is newer.
 type rank struct{ order, gen int64 }
 
 func (r rank) less(o rank) bool { return r.order < o.order || r.order == o.order && r.gen < o.gen }
 
-// member is a registered instance, by the book.
+// member is a registered instance, as the book has it.
 type member struct {
 	id, release string
 	rank        rank
@@ -18,14 +18,14 @@ type member struct {
 	lease       int64 // when it ends
 }
 
-// presence is a release's order, and when its last instance was lost; 0 while it has one.
+// presence is a release's order, and when its last instance was lost (0 while it has an instance).
 type presence struct{ order, gone int64 }
 
 func (m member) candidate(now int64) bool {
 	return m.ready && !m.drains && !m.standby && m.lease > now
 }
 
-// best is who must lead: the newest that is ready and lives.
+// best returns the instance that must lead: the newest that is ready and live.
 func (b *book) best(now int64) (member, bool) {
 	var best member
 	found := false
@@ -37,7 +37,7 @@ func (b *book) best(now int64) (member, bool) {
 	return best, found
 }
 
-// proof is how long an instance stays ready until its release has proven itself.
+// proof is how long an instance must stay ready until its release has proven itself.
 const proof = int64(120_000)
 
 // strike is how often a release was lost soon after becoming ready, and when last.
@@ -53,14 +53,14 @@ func (b *book) become(m member, now int64) {
 	}
 }
 
-// pardon makes the newest of those on probation ready, when nobody else could lead.
+// pardon makes the newest instance on probation ready if no other could lead.
 func (b *book) pardon(now int64) {
 	if best, ok := b.waiting(now); ok {
 		b.become(best, now)
 	}
 }
 
-// waiting is the newest of those on probation.
+// waiting returns the newest instance on probation.
 func (b *book) waiting(now int64) (best member, ok bool) {
 	for gen, m := range b.members {
 		if _, on := b.trial[gen]; on && !m.ready && m.lease > now && best.rank.less(m.rank) {
@@ -70,7 +70,7 @@ func (b *book) waiting(now int64) (best member, ok bool) {
 	return best, ok
 }
 
-// probation is for how long yet an instance that says it is ready is not.
+// probation returns how much longer an instance that says it is ready stays on probation.
 func (b *book) probation(m member, now int64) int64 {
 	n := b.strikes[m.release].n
 	rival := false
@@ -104,7 +104,7 @@ func (b *book) elect(now int64) {
 	b.leader = best.rank.gen
 }
 
-// sweep takes out whose lease ran out.
+// sweep removes the members whose lease ran out.
 func (b *book) sweep(now int64) {
 	lost := map[string]int64{}
 	found := false
@@ -115,7 +115,7 @@ func (b *book) sweep(now int64) {
 			b.orphans[gen] = true
 			end := m.lease
 			if m.drains {
-				end = 0 // it was leaving
+				end = 0 // it drained, which counts as leaving
 			}
 			b.over(m, end, now)
 			lost[m.release] = max(lost[m.release], end)

@@ -59,7 +59,7 @@ func (b *book) judgeRegistry(w *world, c call, a answer) {
 	b.epoch = v.Epoch
 }
 
-// judgeState: one that says it is ready is, or is on probation; one that resigns drains.
+// judgeState: an instance that says it is ready becomes ready or is on probation. One that resigns drains.
 func (b *book) judgeState(now int64, c call, a answer) {
 	m := b.members[c.gen]
 	wait := int64(0)
@@ -84,7 +84,7 @@ func (b *book) judgeState(now int64, c call, a answer) {
 	}
 }
 
-// judgeBeat: the leader hears of all that are to be recovered, and everybody of all that is to be cancelled.
+// judgeBeat: the leader is told of all generations to recover, and every instance of all requests to cancel.
 func (b *book) judgeBeat(w *world, c call, a answer) {
 	if b.leader == c.gen && len(a.orphans) != min(len(b.orphans), 16) { // a few at a time
 		broken(3, "%s hears that %v are to be recovered; must be %v", c.id, a.orphans, b.orphans)
@@ -94,7 +94,7 @@ func (b *book) judgeBeat(w *world, c call, a answer) {
 	}
 }
 
-// drainsAll reports whether instances of a release are there, and each of them drains.
+// drainsAll reports whether a release has instances, and all of them drain.
 func (b *book) drainsAll(release string) bool {
 	any := false
 	for _, m := range b.members {
@@ -121,7 +121,7 @@ func (b *book) judgeJoin(w *world, c call, a answer) {
 			delete(b.members, gen)
 			b.orphans[gen] = true
 			if c.order > 0 {
-				delete(b.trial, gen) // it has run all the while
+				delete(b.trial, gen) // it has run all the while, so it did not crash
 			}
 			b.over(m, w.now, w.now)
 			again = true
@@ -151,7 +151,7 @@ func (b *book) judgeJoin(w *world, c call, a answer) {
 	}
 }
 
-// judgePromote: its release is newer than all there were.
+// judgePromote: the release becomes newer than all others.
 func (b *book) judgePromote(w *world, c call) {
 	b.sweep(w.now)
 	order := number(w.disk.get(keys.Meta, "order"))
@@ -191,7 +191,7 @@ func (b *book) judgeLeave(now, gen int64, m member) {
 	b.elect(now)
 }
 
-// judgeStandDown: it hands over if another can lead, and leads on if none can.
+// judgeStandDown: the leader hands over if another instance can lead, and leads on if none can.
 func (b *book) judgeStandDown(now int64, c call, m member, a answer) {
 	others := *b
 	others.members = maps.Clone(b.members)
@@ -211,8 +211,8 @@ func (b *book) judgeStandDown(now int64, c call, m member, a answer) {
 	}
 }
 
-// judgeDeclare: an older one does not declare while a newer one is there that has, or was lost a moment ago; and it does
-// when that one is gone.
+// judgeDeclare: an older instance does not declare while a newer one that has declared is present, or was lost a moment ago.
+// It may declare when the newer one is gone.
 func (b *book) judgeDeclare(now int64, m member, a answer) {
 	may := true
 	for gen, p := range b.declarers {
@@ -231,8 +231,8 @@ func (b *book) judgeDeclare(now int64, m member, a answer) {
 	}
 }
 
-// declarer reports whether one that declared counts as present: for those of the same release it counts whether that
-// instance is there, for others whether any of its release is.
+// declarer reports whether an instance that declared counts as present. Within the same release that instance itself must be
+// there; of another release any instance counts.
 func (b *book) declarer(now int64, m member, r rank, gone int64) bool {
 	for _, o := range b.members {
 		if !o.drains && (o.rank == r || o.rank.order == r.order && r.order != m.rank.order) {
@@ -250,7 +250,7 @@ func (b *book) declarer(now int64, m member, r rank, gone int64) bool {
 	return gone > 0 && now < gone+grace
 }
 
-// checkHolders: whoever lives and believes to hold a task does, so that never two do.
+// checkHolders: a live instance that believes it holds a task does hold it, so no task has two holders.
 func (b *book) checkHolders(w *world) {
 	holds := map[string]string{}
 	for i := range w.procs {
@@ -270,7 +270,7 @@ func (b *book) checkHolders(w *world) {
 	}
 }
 
-// text is what Redis must say of a member.
+// text returns the entry that Redis must have of a member.
 func (b *book) text(m member) string {
 	state, standby := "s", 0
 	switch {
@@ -285,7 +285,7 @@ func (b *book) text(m member) string {
 	return fmt.Sprintf("%d %d %s %d %s %s %s", m.rank.gen, m.rank.order, state, standby, b.rule.lead, b.rule.consume, m.release)
 }
 
-// checkTrial compares who is on probation or has to prove itself, and for what.
+// checkTrial compares the instances that are on probation or must prove themselves, and the strikes of releases.
 func (b *book) checkTrial(w *world) {
 	if n, m := len(w.disk[keys.Trial].fields), len(w.disk[keys.Strikes].fields); n != len(b.trial) || m != len(b.strikes) {
 		broken(5, "%d are on trial, %d releases have strikes; must be %v, %v", n, m, b.trial, b.strikes)
@@ -302,7 +302,7 @@ func (b *book) checkTrial(w *world) {
 	}
 }
 
-// checkRegistry compares who is registered, who leads, and whose tasks are to be recovered.
+// checkRegistry compares the members, the leader, and the generations to recover.
 func (b *book) checkRegistry(w *world) {
 	if got := w.disk.get(keys.Leader, "gen"); number(got) != b.leader {
 		broken(5, "%q leads, and %d must", got, b.leader)

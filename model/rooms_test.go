@@ -11,27 +11,28 @@ import (
 	"github.com/onbeat/onbeat/task"
 )
 
-// room is who is there, what they do, and from which moment on: small enough to be searched to the end of its depth.
+// room says which instances there are, what they do, and from which moment on. It is small enough for a search of its whole
+// depth.
 type room struct {
 	name          string
 	lead, consume string
 	procs         []proc
 	tasks         map[string]*task.Task
-	want          int // most tasks a cycle claims
-	joins         int // most generations there may be
+	want          int // most tasks that a cycle claims
+	joins         int // most generations
 	setup         []string
-	verbs         string // what may happen; "x lost" and "x late": with its answer lost, or coming late
+	verbs         string // what may happen; "x lost" and "x late": with a lost reply, or arriving late
 	depth         int
-	states        int // at least, or the search has shrunk
+	states        int // the search must reach at least so many
 
-	eager   bool // the gate may be opened though nothing was caught up with
-	watched bool // moments that differ only in who watches are told apart
+	eager   bool // the leader may open the gate before it has caught up
+	watched bool // states that differ only in their watchers count as different
 	parsed  []string
 }
 
 func (r *room) has(verb string) bool { return slices.Contains(r.parsed, verb) }
 
-// menuOf is what may happen in a moment; in the setup, anything.
+// menuOf returns the actions that may happen in a state. In the setup, any may.
 func (r *room) menuOf(s *state, setup bool) []action {
 	c := *r
 	verbs := r.verbs
@@ -53,16 +54,16 @@ func keyed(id, key string, conflict task.Conflict) *task.Task {
 
 func pair(id, typ string) *task.Task { return task.New(typ, nil, task.ID(id), task.Key("k", 2)) }
 
-// opened is the setup in which a leads and the gate is open.
+// opened is the setup after which a leads and the gate is open.
 func opened(more ...string) []string { return append([]string{"a join", "a ready", "a open"}, more...) }
 
-// keepMoments is how many moments of a room are remembered, for the mutants to begin from.
+// keepMoments is how many states of a room are remembered, for mutants to begin from.
 const keepMoments = 2500
 
-// slow has rooms searched three steps less far, and without mutants.
+// slow makes the search of each room end three steps earlier, and leaves out mutants.
 var slow bool
 
-// far is how far a room is searched, and whether this is as it is meant: to its depth, and with mutants.
+// far returns how far to search a room, and whether that is in full: to its depth, and with mutants.
 func (r *room) far() (depth int, exact bool) {
 	switch {
 	case slow:
@@ -73,8 +74,8 @@ func (r *room) far() (depth int, exact bool) {
 	return r.depth + int(soak), soak == 0
 }
 
-// TestModel goes through every room, and then again with the scripts broken on purpose, one thing at a time: each must
-// be noticed. A promise is held to only as far as a test fails when it is broken.
+// TestModel searches every room. Then it breaks the scripts on purpose, one break at a time, and the search must notice each.
+// A test proves a promise only if it fails when the promise is broken.
 func TestModel(t *testing.T) {
 	t.Parallel()
 	originals := sources(t)
@@ -110,7 +111,7 @@ func TestModel(t *testing.T) {
 	t.Logf("%d states, %d steps", states.Load(), steps.Load())
 }
 
-// Every script has something broken in it, and every mutant has a room.
+// Every script has a mutant, and every mutant has a room.
 func TestMutants_breakEveryScript(t *testing.T) {
 	t.Parallel()
 	covered := map[string]bool{}
@@ -120,7 +121,7 @@ func TestMutants_breakEveryScript(t *testing.T) {
 			t.Errorf("there is no room %q", m.room)
 		}
 	}
-	// No order of calls needs them, but what others write, or say by hand: see the packages queue and instance.
+	// These scripts are for damage and for calls by hand, which the model does not have: see the packages queue and instance.
 	elsewhere := []string{"mend", "recount", "restock", "pause"}
 	for _, script := range store.Scripts() {
 		if !covered[script.Name] && !slices.Contains(elsewhere, script.Name) {

@@ -10,14 +10,14 @@ import (
 	"github.com/onbeat/onbeat/store"
 )
 
-// scripts stands between a client and its server, and exchanges scripts for broken ones.
+// scripts stands between a client and its server, and replaces scripts by broken ones.
 type scripts struct {
 	loaded []string          // sources that were loaded, in order
-	called []string          // the hashes of those that ran, in order
-	broken map[string]string // the hash of a script -> the source that runs in its stead
+	called []string          // the hashes of the scripts that ran, in order
+	broken map[string]string // the hash of a script -> the source that runs in its place
 }
 
-// swap returns the command that the server gets.
+// swap returns the command to pass to the server.
 func (s *scripts) swap(args []string) []string {
 	if strings.EqualFold(args[0], "evalsha") {
 		s.called = append(s.called, args[1])
@@ -31,7 +31,7 @@ func (s *scripts) swap(args []string) []string {
 	return args
 }
 
-// sources are all scripts of the program as they run, by name.
+// sources returns all scripts of the program as they run, by name.
 func sources(t testing.TB) map[string]string {
 	t.Helper()
 	s := &scripts{}

@@ -9,20 +9,20 @@ import (
 	"testing"
 )
 
-// node is a moment that was reached, and how.
+// node is a state that the search reached, and how it got there.
 type node struct {
 	parent *node
 	name   string
 	depth  int
-	state  *state // of the first that were reached; else forgotten when it has been looked at
-	edges  []edge // where it leads, for those too
+	state  *state // kept for the first nodes; of the others it is dropped after it was searched
+	edges  []edge // the steps from it, also kept for the first nodes
 }
 
-// edge is a step that was taken.
+// edge is a step from one state to another.
 type edge struct {
 	action action
 	called []string // the hashes of the scripts that ran
-	mark   uint64   // of where it led
+	mark   uint64   // of the state to which it led
 }
 
 func (n *node) trace() string {
@@ -33,20 +33,20 @@ func (n *node) trace() string {
 	return strings.Join(names, "\n  ")
 }
 
-// result is what a search has seen.
+// result is the outcome of a search.
 type result struct {
 	states, steps int
 	fault         string // the first one, or ""
 	trace         string
 }
 
-// search goes through everything that can happen in a room, up to a depth, nearest first, and stops at the first fault.
+// search tries everything that can happen in a room, up to a depth, nearest states first. It stops at the first fault.
 type search struct {
 	room   *room
 	worlds []*world
-	most   int     // states, after which it gives up; 0: all of the room
-	keep   int     // moments to be remembered
-	kept   []*node // them, nearest first
+	most   int     // states after which it gives up; 0: it searches the whole room
+	keep   int     // how many states to remember
+	kept   []*node // the remembered ones, nearest first
 
 	mu     sync.Mutex // guards what is below
 	seen   map[uint64]bool
@@ -63,7 +63,7 @@ func newSearch(t testing.TB, r *room, broken map[string]string, workers int) *se
 	return x
 }
 
-// run searches from where the room begins.
+// run searches from the beginning of the room.
 func (x *search) run(depth int) result {
 	first := &node{state: x.room.begin()}
 	for _, name := range x.room.setup {
@@ -103,7 +103,7 @@ func (x *search) named(n *node, name string) *node {
 	return nil
 }
 
-// level looks at all moments of one distance, each with one of the workers.
+// level searches all states of one distance, divided among the workers.
 func (x *search) level(level []*node, look func(*world, *node)) {
 	var at atomic.Int64
 	var wg sync.WaitGroup
@@ -127,7 +127,7 @@ func (x *search) over() bool {
 	return x.result.fault != "" || x.most > 0 && x.result.states > x.most
 }
 
-// expand takes every step that is possible in a moment.
+// expand takes every possible step from a state.
 func (x *search) expand(w *world, n *node) {
 	keeps := slices.Contains(x.kept, n)
 	for _, a := range x.room.menuOf(n.state, false) {
@@ -144,7 +144,7 @@ func (x *search) expand(w *world, n *node) {
 	}
 }
 
-// step takes one step, and notes where it leads. It returns false at a fault.
+// step takes one step, and notes the state to which it leads. It returns false if it finds a fault.
 func (x *search) step(w *world, n *node, a action) (mark uint64, ok bool) {
 	s, text := w.try(n.state, a)
 	next := &node{parent: n, name: a.name, depth: n.depth + 1, state: s}
@@ -165,7 +165,7 @@ func (x *search) step(w *world, n *node, a action) (mark uint64, ok bool) {
 	return mark, text == ""
 }
 
-// try takes a step from a moment, and returns the next one, or what is wrong with it.
+// try takes a step from a state, and returns the next state, or its fault.
 func (w *world) try(from *state, a action) (s *state, text string) {
 	defer func() {
 		switch r := recover().(type) {

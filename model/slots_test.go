@@ -11,7 +11,7 @@ import (
 	"github.com/onbeat/onbeat/task"
 )
 
-// stored is how far the schedule has come, as it lies in Redis.
+// stored is the schedule's last run, as it lies in Redis.
 func stored(d disk) (last queue.Last, raw string) {
 	raw = d.get(keys.Last, scheduleName)
 	last, err := queue.ParseLast(raw)
@@ -21,7 +21,7 @@ func stored(d disk) (last queue.Last, raw string) {
 	return last, raw
 }
 
-// judgeAdvance: what was worked out from a schedule as it is, is done; else nothing.
+// judgeAdvance: a step takes effect if the schedule is still as the leader read it; else nothing happens.
 func (b *book) judgeAdvance(w *world, a answer, before disk) (said []string) {
 	was, now := before.get(keys.Last, scheduleName), w.disk.get(keys.Last, scheduleName)
 	b.judgeMoved(a.step.Expect, a.moved, was, now, a.step.Behind != a.step.Remains && a.step.Behind != behind(before))
@@ -41,7 +41,7 @@ func (b *book) judgeAdvance(w *world, a answer, before disk) (said []string) {
 		broken(2, "%d slots were dropped; must be %d", a.count, len(said))
 	}
 	want, _ := queue.ParseLast(a.step.Becomes)
-	want.Runs -= int64(len(said)) // they did not run
+	want.Runs -= int64(len(said)) // these slots did not run
 	if now != want.String() {
 		broken(1, "the last run is %q; must be %q", now, want)
 	}
@@ -61,10 +61,10 @@ func (b *book) judgeAdvance(w *world, a answer, before disk) (said []string) {
 	return said
 }
 
-// behind is what the schedule is behind with, as it lies in Redis.
+// behind is the slots that the schedule is behind with, as they lie in Redis.
 func behind(d disk) string { return d.get(keys.Behind, scheduleName) }
 
-// judgeMoved: a schedule that somebody else moved, or what it is behind with, is left alone.
+// judgeMoved: a schedule that another caller has changed since, or whose slots behind have changed, is left alone.
 func (b *book) judgeMoved(read string, moved bool, was, now string, late bool) {
 	if must := read != was || late; moved != must {
 		broken(1, "it was read as %q, was %q: left alone %v; must be %v", read, was, moved, must)
@@ -74,7 +74,7 @@ func (b *book) judgeMoved(read string, moved bool, was, now string, late bool) {
 	}
 }
 
-// push notes that a slot was pushed: the first and only time, and not after it was disposed of.
+// push notes that a slot was pushed. That happens at most once, and never after the slot was disposed of.
 func (b *book) push(p queue.Push, now int64) {
 	slot := store.Ms(p.Task.Slot)
 	if f := b.fates[slot]; f != 0 && f != owing {
@@ -88,7 +88,7 @@ func (b *book) push(p queue.Push, now int64) {
 	b.tasks[p.Task.ID] = waitingEntry(p.Task, due)
 }
 
-// note notes that slots were disposed of, and returns what the history must say.
+// note notes that slots were disposed of, and returns the lines that the history must have.
 func (b *book) note(text, last string) []string {
 	if text == "" {
 		return nil
@@ -121,7 +121,7 @@ func (b *book) note(text, last string) []string {
 	return []string{text}
 }
 
-// judgeChange: what was pushed ahead of now leaves in the same step, and the revision goes on.
+// judgeChange: slots that were pushed ahead of now leave in the same step, and the revision rises.
 func (b *book) judgeChange(w *world, c call, a answer, before disk) (said []string) {
 	was, wasRaw := stored(before)
 	now, raw := stored(w.disk)
@@ -131,8 +131,8 @@ func (b *book) judgeChange(w *world, c call, a answer, before disk) (said []stri
 	}
 	for _, x := range a.change.Ahead {
 		for slot := store.Ms(x.Slot); x.Count > 0 && slot > w.now; slot, x.Count = slot-x.Every.Milliseconds(), x.Count-1 {
-			// It may be pushed again: the first time did not count, nobody could have run it. That holds for one that the
-			// client cancelled too, though it was told otherwise.
+			// The slot may be pushed again: no instance could have run it the first time. That also holds for a slot that
+			// the client cancelled, although it was told that the task is removed.
 			delete(b.tasks, slotID(slot))
 			delete(b.fates, slot)
 		}
@@ -158,7 +158,7 @@ func (b *book) judgeChange(w *world, c call, a answer, before disk) (said []stri
 		b.allDealtWith(store.Ms(was.Anchor), w.now, wasRaw)
 		return said
 	}
-	if now.Rev <= b.rev { // ever: else a step worked out for a deleted schedule fits the next of its name
+	if now.Rev <= b.rev { // for ever: else a step that was made for a deleted schedule would fit a later one of the same name
 		broken(1, "revision %d after %d", now.Rev, b.rev)
 	}
 	b.rev = now.Rev
@@ -187,7 +187,7 @@ func (b *book) judgeChange(w *world, c call, a answer, before disk) (said []stri
 	return said
 }
 
-// judgeKept: what is retired is kept as it was, and nothing else is.
+// judgeKept: a retired schedule is kept as it was, and no other schedule is kept.
 func (b *book) judgeKept(w *world, c call, a answer, before disk) {
 	text := w.disk.get(keys.Retired, scheduleName)
 	_, listed := w.disk.find(keys.Retirements, scheduleName)
@@ -213,7 +213,7 @@ func (b *book) judgeKept(w *world, c call, a answer, before disk) {
 	}
 }
 
-// allDealtWith: each slot from slot zero to a moment was pushed, or disposed of and noted.
+// allDealtWith reports whether each slot from slot zero to a moment was pushed, or disposed of and noted.
 func (b *book) allDealtWith(anchor, to int64, last string) {
 	for _, s := range slots(anchor, anchor-1, to) {
 		if b.fates[s] == 0 {
@@ -222,7 +222,7 @@ func (b *book) allDealtWith(anchor, to int64, last string) {
 	}
 }
 
-// checkSlots: no slot up to the last run is lost, and none ahead of it waits.
+// checkSlots: no slot up to the last run is lost, and no slot after it waits.
 func (b *book) checkSlots(w *world) {
 	last, raw := stored(w.disk)
 	late := owed(behind(w.disk))

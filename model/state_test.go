@@ -18,13 +18,13 @@ const (
 	horizon  = int64(1000)
 )
 
-// partition is where all of the model lies; each server has it alone.
+// partition is the one partition of the model. Each server has it to itself.
 var (
 	partition = queue.Partition{Namespace: "m"}
 	keys      = partition.Keys()
 )
 
-// state is one moment: what Redis holds, what each instance and the client know, and what must be true.
+// state is one moment: everything in Redis, the knowledge of each instance and of the client, and the book.
 type state struct {
 	now    int64
 	disk   disk
@@ -47,10 +47,10 @@ func (s *state) clone() *state {
 
 var seed = maphash.MakeSeed()
 
-// mark is the same for states that no call can tell apart. Fences and epochs are compared and never computed with, and
-// a new one is larger than all before, so their order is all that matters; of sequence numbers, how far a caller is
-// from what Redis saw last. What nobody decides by is left out: counters, the version of
-// the lanes, since when somebody leads, and mostly who watches.
+// mark is the same for states that no call can tell apart. Fences and epochs are only compared, and a new one is larger than
+// all before, so their order is all that matters. Of a sequence number only the distance to the last one in Redis matters.
+// Values by which no script decides are left out: counters, the version of the lanes, since when an instance leads, and
+// mostly the watchers.
 func (s *state) mark() uint64 {
 	var h maphash.Hash
 	h.SetSeed(seed)
@@ -91,7 +91,7 @@ func (s *state) markKey(h *maphash.Hash, key string, ranks func(int64) int) {
 	}
 }
 
-// ranks numbers the fences and epochs that anybody still knows of, in order.
+// ranks numbers, in order, the fences and epochs that Redis, an instance or the client still knows.
 func (s *state) ranks() func(int64) int {
 	var all []int64
 	all = append(all, number(s.disk.get(keys.Meta, "fence")), number(s.disk.get(keys.Meta, "epoch")))

@@ -10,7 +10,7 @@ import (
 	"github.com/onbeat/onbeat/task"
 )
 
-// place is where a task is, by the book. Waiting is in its lane, or held behind its key.
+// place is where a task is, by the book. A waiting task lies in its lane, or waits for its key.
 type place uint8
 
 const (
@@ -21,7 +21,7 @@ const (
 	kept
 )
 
-// entry is a task, by the book.
+// entry is a task, as the book has it.
 type entry struct {
 	place    place
 	due      int64 // waiting
@@ -39,7 +39,7 @@ func waitingEntry(t *task.Task, due int64) entry {
 	return entry{place: waiting, due: due, typ: t.Type, key: t.Key, limit: max(t.KeyLimit, 1), conflict: t.Conflict}
 }
 
-// count is how many run that share a key, or a type.
+// count returns how many tasks of a key, or of a type, run.
 func (b *book) count(same func(entry) bool) int {
 	n := 0
 	for _, e := range b.tasks {
@@ -83,15 +83,15 @@ func (b *book) judgeCycle(w *world, c call, a answer, before disk, notes []strin
 	return said
 }
 
-// permits is the rule by which a generation may take work.
+// permits is the rule by which a generation may claim.
 func (b *book) permits(gen int64) bool {
 	m, leader := b.members[gen], b.members[b.leader]
 	return b.open && (b.leader == gen || m.ready && !m.drains && (b.rule.consume == "all" ||
 		b.rule.consume == "release" && leader.rank.order == m.rank.order))
 }
 
-// judgeSettled: what is held under its fence by a living generation goes where it was sent, unless it would run again
-// though somebody asked to cancel it; nothing else moves.
+// judgeSettled: a task that a live generation holds under this fence goes where the settlement sends it, unless it would run
+// again although a caller asked to cancel it. No other task moves.
 func (b *book) judgeSettled(w *world, c call, a answer, before disk) (said []string) {
 	var void, refused []int
 	for i, x := range c.settle {
@@ -156,7 +156,7 @@ func (b *book) judgeClaimed(w *world, c call, r *queue.CycleReply, m member) {
 	}
 }
 
-// leftBehind: who may claim and has room leaves nothing that is due, but what a limit holds back.
+// leftBehind: an instance that may claim, and has room, leaves no due task, unless a limit holds it back.
 func (b *book) leftBehind(w *world, c call, r *queue.CycleReply) {
 	for _, t := range r.Claimed {
 		e := b.tasks[t.ID]

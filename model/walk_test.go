@@ -10,11 +10,11 @@ import (
 	"github.com/onbeat/onbeat/task"
 )
 
-// soak asks for what takes long: rooms are searched that many steps further, without mutants, and walks are longer. How
-// many walks is rapid's own flag: -rapid.checks.
+// soak makes the search of each room go so many steps further, without mutants, and makes walks longer. rapid's own flag
+// -rapid.checks says how many walks.
 var soak = number(os.Getenv("ONBEAT_SOAK"))
 
-// everything is what rooms have, all in one: far too much to be searched, so it is walked through at random.
+// everything is one room with all that the others have. It is far too large for a search, so random walks go through it.
 func everything(lead, consume string) *room {
 	return &room{
 		name: "everything", lead: lead, consume: consume, eager: true,
@@ -34,7 +34,7 @@ func everything(lead, consume string) *room {
 	}
 }
 
-// Long random walks, beyond the depth to which everything is searched.
+// Long random walks, beyond the depth of the search.
 func TestModel_walks(t *testing.T) {
 	t.Parallel()
 	for _, lead := range []string{"newest", "sticky"} {
@@ -61,7 +61,7 @@ func walk(rt *rapid.T, w *world) {
 	for i := range rapid.IntRange(most/4, most).Draw(rt, "steps") {
 		list := w.room.menuOf(s, false)
 		n := rapid.IntRange(0, len(list)-1).Draw(rt, "step")
-		a := list[(n+31*i)%len(list)] // rapid prefers small numbers, and no step is to be preferred
+		a := list[(n+31*i)%len(list)] // rapid prefers small numbers, and no step should be preferred
 		names = append(names, a.name)
 		next, text := w.try(s, a)
 		if text != "" {

@@ -2,8 +2,9 @@ package model
 
 import "strings"
 
-// checkWatch: of each kind that has an idle instance, one looks no later than when something is due that it may take, or
-// now, and whoever watches may take it. Else it would lie there until something else happens.
+// checkWatch: if a kind has an idle instance, one instance of that kind looks when the next task that it may take is due, or
+// earlier. The instance that watches must be one that may claim. Otherwise the task would lie there until something else
+// happens.
 func (b *book) checkWatch(w *world) {
 	first := map[string]float64{}
 	for _, f := range w.disk[keys.Watch].fields {

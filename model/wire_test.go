@@ -18,8 +18,8 @@ import (
 	"github.com/onbeat/onbeat/testredis"
 )
 
-// wire is a connection to the in-process server without goroutines between the two ends: a command is answered while it
-// is written. A search makes some hundred thousand calls, and half their time would go into waking goroutines.
+// wire is a connection to the in-process server without goroutines between the two ends: the server answers a command while
+// the client writes it. A search makes some hundred thousand calls, and waking goroutines would take half of their time.
 type wire struct {
 	server   *server.Server
 	peer     *server.Peer
@@ -29,11 +29,11 @@ type wire struct {
 	isClosed bool
 }
 
-// connect returns a client of a server of its own, whose scripts are those given.
+// connect returns a client of a new server, which runs the given scripts.
 func connect(t testing.TB, s *scripts) (*testredis.Miniredis, *redis.Client) {
 	t.Helper()
 	m := testredis.Mini(t)
-	if err := m.Client.Ping(t.Context()).Err(); err != nil { // it starts with the first connection
+	if err := m.Client.Ping(t.Context()).Err(); err != nil { // the server starts with the first connection
 		t.Fatal(err)
 	}
 	rdb := redis.NewClient(&redis.Options{
@@ -69,7 +69,7 @@ func (w *wire) Write(p []byte) (int, error) {
 
 func (w *wire) Read(p []byte) (int, error) {
 	if w.out.Len() == 0 {
-		return 0, io.EOF // an answer is there as soon as it was asked for
+		return 0, io.EOF // each reply is there as soon as its command was written
 	}
 	return w.out.Read(p)
 }
@@ -85,7 +85,7 @@ func (*wire) SetDeadline(time.Time) error      { return nil }
 func (*wire) SetReadDeadline(time.Time) error  { return nil }
 func (*wire) SetWriteDeadline(time.Time) error { return nil }
 
-// command cuts the first command off what a client wrote, and returns its length; 0 if it is not all there.
+// command reads the first command that a client wrote, and returns its length, or 0 if it is not complete.
 func command(b []byte) (args []string, length int) {
 	rest := b
 	number := func(mark byte) (int, bool) {

@@ -15,7 +15,7 @@ import (
 	"github.com/onbeat/onbeat/testredis"
 )
 
-// world is a server, and the moment that it is in. A search has one for each of its workers.
+// world is a server and the state that it is in. A search has a world for each of its workers.
 type world struct {
 	ctx     context.Context
 	m       *testredis.Miniredis
@@ -47,7 +47,7 @@ func newWorld(t testing.TB, r *room, broken map[string]string) *world {
 	return w
 }
 
-// enter puts the server into a moment, which is changed from then on.
+// enter puts the server into a state. The steps that follow change that state.
 func (w *world) enter(s *state) {
 	w.state = s
 	w.m.FlushAll()
@@ -63,7 +63,7 @@ func (w *world) setClock() {
 	}
 }
 
-// begin is the first moment of a room: nobody is there.
+// begin returns the first state of a room: there is no instance.
 func (r *room) begin() *state {
 	s := &state{now: begin, disk: disk{}, book: newBook(rule{r.lead, r.consume}), watched: r.watched}
 	for _, p := range r.procs {
@@ -72,7 +72,7 @@ func (r *room) begin() *state {
 	return s
 }
 
-// do makes a call, judges it and returns the answer. Who asked has not heard it yet.
+// do makes a call, judges it and returns the reply. The caller has not seen the reply yet.
 func (w *world) do(c call) answer {
 	before := w.disk
 	a := w.make(c)
@@ -82,7 +82,7 @@ func (w *world) do(c call) answer {
 	return a
 }
 
-// look reads what Redis holds, and what is new in the history.
+// look reads everything in Redis, and the new entries of the history.
 func (w *world) look() (disk, []string) {
 	d, streams := read(w.m.Miniredis)
 	var notes []string
@@ -98,7 +98,7 @@ func (w *world) look() (disk, []string) {
 	return d, notes
 }
 
-// tick moves the clock to a moment.
+// tick moves the clock to the given time.
 func (w *world) tick(to int64) {
 	w.now = to
 	w.setClock()

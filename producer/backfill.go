@@ -15,8 +15,8 @@ import (
 )
 
 // Trigger runs a schedule's task once, now, outside its grid, and returns the task's ID. If the schedule's runs may not
-// overlap, the task waits for the one that runs. A payload other than nil replaces the schedule's. An event records who
-// asked for it; see [Schedules.By].
+// overlap, the task waits for the one that runs. A payload other than nil replaces the schedule's. An event records the
+// caller; see [Schedules.By].
 func (s *Schedules) Trigger(ctx context.Context, name string, payload json.RawMessage) (string, error) {
 	status, err := s.Get(ctx, name)
 	if err != nil {
@@ -56,7 +56,7 @@ type Backfilled struct {
 
 // Backfill runs the task of every slot between From and To, oldest first and behind all tasks on time, whether or not the
 // slot ran when it was due. For slots before the anchor it follows the grid backwards. It refuses more than 100,000 slots,
-// and a To in the future. A slot whose jitter has not passed waits for it. An event records who asked for it; see
+// and a To in the future. A slot whose jitter has not passed waits for it. An event records the caller; see
 // [Schedules.By].
 func (s *Schedules) Backfill(ctx context.Context, name string, b Backfilling) (Backfilled, error) {
 	status, err := s.Get(ctx, name)

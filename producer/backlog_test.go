@@ -13,8 +13,8 @@ import (
 	"github.com/onbeat/onbeat/testredis"
 )
 
-// The slots of a type that nobody handles do not fill Redis: when so many wait, new ones are skipped, and noted, whoever
-// leads. When the first is taken, the schedule goes on, on its grid.
+// The slots of a type that no instance handles do not fill Redis: when too many wait, every leader skips and notes new ones.
+// When the first is taken, the schedule goes on, on its grid.
 func TestBacklog_isBounded(t *testing.T) {
 	t.Parallel()
 	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
@@ -57,7 +57,7 @@ func TestBacklog_isBounded(t *testing.T) {
 			t.Error("another schedule is held up")
 		}
 		lane := queue.Lane{Queue: task.DefaultQueue, Type: "job"}
-		must(t, rdb.Del(ctx, w.q.Keys().Due(lane)).Err()) // somebody took all
+		must(t, rdb.Del(ctx, w.q.Keys().Due(lane)).Err()) // as if instances took all of them
 		before := n
 		testredis.Eventually(t, patience, func() bool { beat(); n, _ := w.account("often"); return n > before }, "it goes on")
 	})

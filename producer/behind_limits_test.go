@@ -95,7 +95,7 @@ func (h *watched) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proc
 	return next
 }
 
-// What a leader knows of the schedules outlives a read that fails while it declares again.
+// A leader still knows the schedules after a read that fails while it declares again.
 func TestDeclare_againAfterAFailedReadKnowsAll(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, w *world) {

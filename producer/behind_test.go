@@ -10,7 +10,7 @@ import (
 	"github.com/onbeat/onbeat/task"
 )
 
-// after is a leader that takes over when nobody has led for a while. It has opened the gate, and pushed nothing yet.
+// after returns a leader that takes over after a time without a leader. It has opened the gate, and pushed nothing yet.
 func (w *world) after(gap time.Duration, before *tenure) *tenure {
 	w.Helper()
 	if before != nil {
@@ -173,7 +173,8 @@ func TestOutage_aCrashBeforeTheGateOpensIsNoSecondOutage(t *testing.T) {
 	})
 }
 
-// What a schedule is behind with when it is changed: another payload leaves it, another grid or the end ends it.
+// A change of a schedule that is behind: with a new payload it stays behind with the same slots. A new policy or grid, and
+// its deletion, end them.
 func TestBehind_whenTheScheduleChanges(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {

@@ -15,7 +15,8 @@ import (
 	"github.com/onbeat/onbeat/testredis"
 )
 
-// gate is a hook that holds scripts until they are let through, so that a test knows who is on the way and who waits.
+// gate is a hook that holds scripts until they are let through, so that a test knows which calls are on the way and which
+// wait.
 type gate struct {
 	calls atomic.Int32
 	held  chan struct{}          // one for each script that is held
@@ -49,7 +50,7 @@ func (g *gate) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	}
 }
 
-// crowd is a producer whose calls are held at a gate. As many as go alone are held there already: who comes now waits.
+// crowd is a producer whose calls are held at a gate. As many calls as go alone are held there already: further calls wait.
 type crowd struct {
 	*world
 	gate *gate
@@ -122,7 +123,7 @@ func (c *crowd) waiting() int {
 	return len(c.p.group.waiting)
 }
 
-// departs lets those through that went alone, and returns when those who wait are on their way and held.
+// departs lets the calls that went alone through. It returns when the waiting calls are on their way, and held.
 func (c *crowd) departs() {
 	c.Helper()
 	for range abreast {

@@ -17,8 +17,8 @@ import (
 	"github.com/onbeat/onbeat/testredis"
 )
 
-// TestGroup_property: whoever was told that its task was added has it in Redis once, and whoever was told that nothing
-// was has not, whenever their contexts end, and though they use the task again.
+// TestGroup_property: if a caller was told that its task was added, Redis has the task once; if it was told that nothing was
+// added, Redis does not have it. This holds whenever the callers' contexts end, and although they use the task again.
 func TestGroup_property(t *testing.T) {
 	t.Parallel()
 	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {

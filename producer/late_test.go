@@ -18,7 +18,7 @@ func skipping(name string, every time.Duration) Schedule {
 	return Schedule{Name: name, Task: "job", Rule: schedule.Rule{Every: every, Missed: schedule.MissedSkip}}
 }
 
-// The lease of a leader that died still runs, somebody changes a payload, and the next leader takes a while.
+// The lease of a leader that died still runs, a client changes a payload, and the next leader takes a while.
 func TestChange_whatItTookBackIsLateAndNotMissed(t *testing.T) {
 	t.Parallel()
 	for _, took := range []time.Duration{900 * time.Millisecond, 1900 * time.Millisecond, 2400 * time.Millisecond} {
@@ -126,7 +126,7 @@ func (slow) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPip
 	return next
 }
 
-// How long a leader takes to read many schedules is no time with nobody.
+// The time in which a leader reads many schedules does not count as a time without a leader.
 func TestTakeStock_takesNoSlotsTime(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, w *world) {

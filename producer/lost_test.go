@@ -48,7 +48,7 @@ func TestLostWrites(t *testing.T) {
 	testredis.Eventually(t, patience, func() bool { return len(w.pushed("new")) == 1 }, "the new schedule is found")
 }
 
-// What is kept past its time leaves while slots wait for room: it may be all that Redis is full of.
+// Tasks that are kept past their time leave while slots wait for room, because they may be what fills Redis.
 func TestFull_tidiesUp(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

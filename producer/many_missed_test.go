@@ -15,7 +15,7 @@ import (
 	"github.com/onbeat/onbeat/testredis"
 )
 
-// TestManyMissed measures a leader after an hour with nobody, and so many schedules of a slot a second that catch up:
+// TestManyMissed measures a leader after an hour without an instance, with many schedules of a slot a second that catch up:
 // ONBEAT_TEST_MISSED=60 go test -run ManyMissed -v
 func TestManyMissed(t *testing.T) {
 	many, _ := strconv.Atoi(os.Getenv("ONBEAT_TEST_MISSED"))

@@ -92,7 +92,7 @@ func TestRestore_fromWhatTheLeaderKnows(t *testing.T) {
 	})
 }
 
-// What was deleted while somebody else led stays deleted.
+// A schedule that was deleted while another instance led stays deleted.
 func TestRestore_leavesDeletedSchedulesAlone(t *testing.T) {
 	t.Parallel()
 	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
@@ -187,7 +187,7 @@ func TestRestore_tellsTheLostFromTheDeleted(t *testing.T) {
 		anchor := w.entry("lost").last.Anchor
 
 		w.forget()
-		for _, name := range []string{"deleted", "there", "other", "another"} { // somebody else was faster
+		for _, name := range []string{"deleted", "there", "other", "another"} { // another caller was faster
 			w.apply(name, schedule.Every(time.Minute))
 		}
 		must(t, w.Delete(ctx, "deleted"))

@@ -11,7 +11,7 @@ import (
 	"github.com/onbeat/onbeat/testredis"
 )
 
-// setAside has a key written over, and set aside by somebody else than the leader.
+// setAside overwrites a key, and makes an instance other than the leader set it aside.
 func (w *world) setAside(key string) {
 	w.Helper()
 	must(w, w.rdb.Set(w.Context(), key, "not ours", 0).Err())
@@ -37,8 +37,8 @@ func (w *world) lastOf(name string) queue.Last {
 	return last
 }
 
-// Whoever sets a key of the schedules aside, the leader brings back what it knows: the definitions as they were, and how
-// far each is. Slots that ran do not run again, and runs are not counted twice.
+// If any instance sets a key of the schedules aside, the leader brings back what it knows: each schedule's definition and last
+// run. Slots that ran do not run again, and runs are not counted twice.
 func TestMended_theLeaderBringsBackWhatItKnows(t *testing.T) {
 	t.Parallel()
 	for name, key := range map[string]func(k queue.Keys) string{
@@ -86,7 +86,7 @@ func TestMended_theLeaderBringsBackWhatItKnows(t *testing.T) {
 	}
 }
 
-// A schedule of which nobody knows how far it was begins anew, on the grid of its rule.
+// A schedule whose last run no instance knows begins anew, on the grid of its rule.
 func TestMended_nobodyKnowsHowFarItWas(t *testing.T) {
 	t.Parallel()
 	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {

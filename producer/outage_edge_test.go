@@ -18,7 +18,7 @@ func bubble(t *testing.T, test func(t *testing.T, w *world)) {
 	})
 }
 
-// A schedule that is new to a Redis where nobody led has its first slot in the millisecond in which the term began.
+// In a Redis without a leader so far, the first slot of a new schedule is in the millisecond in which the term began.
 func TestOutage_aSlotOfTheTermsFirstMillisecondIsNotMissed(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, w *world) {

@@ -49,7 +49,7 @@ func TestSweep(t *testing.T) {
 	}
 }
 
-// What stays of the slots that had been pushed ahead runs behind those on time, where runs may not overlap.
+// Slots that had been pushed ahead and stay run behind those on time, if runs may not overlap.
 func TestSweep_whatStaysIsBehind(t *testing.T) {
 	t.Parallel()
 	for missed, want := range map[schedule.Missed]string{schedule.MissedAll: "3 2 1 0", schedule.MissedOnce: "3", schedule.MissedSkip: ""} {

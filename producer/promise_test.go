@@ -125,7 +125,7 @@ func (d *dying) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proces
 }
 
 // TestPromise2_everySlotIsAccountedFor kills the leader at random commands, again and again, and lets a while pass in
-// which nobody leads.
+// which no instance leads.
 func TestPromise2_everySlotIsAccountedFor(t *testing.T) {
 	t.Parallel()
 	rdb := testredis.Real(t)

@@ -10,8 +10,8 @@ import (
 	"github.com/onbeat/onbeat/schedule"
 )
 
-// What a schedule was behind with is given up when it is retired, so it has runs left when it comes back; and each slot is
-// noted once, as it was retired or when it came back.
+// When a schedule is retired, the slots that it is behind with are given up, so it has runs left when it comes back. Each slot
+// is noted once: when the schedule was retired, or when it came back.
 func TestRetire_whatItIsBehindWithIsNoRunThatItHad(t *testing.T) {
 	t.Parallel()
 	zero := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)

@@ -160,7 +160,7 @@ func (s *Schedules) read(ctx context.Context, name string) (queue.Stored, time.T
 // ApplyResult says what Apply did.
 type ApplyResult string
 
-// What Apply did.
+// The results of Apply.
 const (
 	Made      ApplyResult = "made"
 	Changed   ApplyResult = "changed"

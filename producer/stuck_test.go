@@ -166,7 +166,7 @@ func TestScheduler_handsOverWhenItIsStuck(t *testing.T) {
 	}
 }
 
-// With nobody else there it leads on, says so now and then, and goes on as soon as it can.
+// Without another instance the leader leads on, reports it now and then, and schedules as soon as it can.
 func TestScheduler_leadsOnWhenNobodyElseCan(t *testing.T) {
 	inBubble(t, func(t *testing.T, mini *testredis.Miniredis, w *world) {
 		w.apply("s", schedule.Every(100*time.Millisecond))
@@ -227,7 +227,7 @@ func TestScheduler_setsAsideWhatIsRefused(t *testing.T) {
 	})
 }
 
-// What cannot be declared keeps neither the gate shut nor what is there waiting.
+// A schedule that cannot be declared keeps neither the gate shut nor the stored schedules waiting.
 func TestScheduler_goesOnWhenItCannotDeclare(t *testing.T) {
 	inBubble(t, func(t *testing.T, mini *testredis.Miniredis, w *world) {
 		w.apply("s", schedule.Every(100*time.Millisecond))

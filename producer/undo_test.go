@@ -115,7 +115,7 @@ func TestDeclare_aRolloutThatIsUndoneBringsBackWhatItRetired(t *testing.T) {
 	})
 }
 
-// What a newer release left behind does not keep an older one from declaring anew while it leads.
+// Entries that a newer release left behind do not keep an older leader from declaring anew.
 func TestDeclare_again_afterTheNewerLeft(t *testing.T) {
 	t.Parallel()
 	undoing(t, func(t *testing.T, w *world) {
@@ -143,7 +143,7 @@ func TestDeclare_again_afterTheNewerLeft(t *testing.T) {
 	})
 }
 
-// Whoever deletes a retired schedule's successor, or makes one of its name by hand, ends its story.
+// A retired schedule is not kept any more if a client deletes its successor, or makes a schedule of its name by hand.
 func TestDeclare_whatWasDeletedByHandIsNotKept(t *testing.T) {
 	t.Parallel()
 	undoing(t, func(t *testing.T, w *world) {

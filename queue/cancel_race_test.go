@@ -12,7 +12,7 @@ import (
 	"github.com/onbeat/onbeat/testredis"
 )
 
-// A run that somebody asked to cancel is not put back, whether it failed or was handed back: it stays held until it is
+// A run that a caller asked to cancel is not put back, whether it failed or was handed back: it stays held until it is
 // settled as cancelled.
 func TestCycle_whatIsToBeCancelledIsNotMoved(t *testing.T) {
 	t.Parallel()

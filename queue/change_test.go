@@ -227,7 +227,7 @@ func TestParseLast_readsWhatStringWrote(t *testing.T) {
 	}
 }
 
-// A version that somebody has damaged counts as none, and hides no later change.
+// A damaged version counts as absent, and hides no later change.
 func TestChanged_damagedVersions(t *testing.T) {
 	t.Parallel()
 	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {

@@ -19,7 +19,7 @@ func slotIn(n int, policy task.Conflict) *task.Task {
 	return keyed(fmt.Sprint("s@", n), "s", 1, policy, lately(int64(n)))
 }
 
-// What is behind waits behind everything on time, and is in the way of nothing: whatever the policy of those on time.
+// Tasks that are behind wait behind all tasks on time, and never hold those up, with any policy.
 func TestCycle_whatIsBehindNeitherDropsNorIsDropped(t *testing.T) {
 	t.Parallel()
 	for _, policy := range []task.Conflict{task.Skip, task.QueueUp, task.Replace} {

@@ -191,7 +191,7 @@ func TestCycle_onlyTwoWatch(t *testing.T) {
 		same(t, "busy", w.score(w.keys.Watch, "0"), -1)
 		same(t, "another watches in its place", all[3].cycle(1, lanesOf("job")).Watching, true)
 
-		// Two that come due at once: who takes one and has no room for the other tells the next.
+		// Two tasks fall due at once: an instance that takes one, and has no room for the other, tells the next instance.
 		sub := rdb.PSubscribe(t.Context(), w.keys.Wake+":*")
 		defer sub.Close()
 		_, err := sub.Receive(t.Context())
@@ -246,8 +246,8 @@ func TestCycle_reportsRecordsItCannotRead(t *testing.T) {
 	})
 }
 
-// What runs is kept as a table, not as a list that each settlement walks through: with a hundred running, that was
-// three quarters of what a task cost.
+// Redis keeps the running tasks as a table, and not as a list that each settlement walks through. With a hundred running
+// tasks, walking was three quarters of the cost of a task.
 func TestCycle_runningIsATable(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, testredis.Real(t))

@@ -18,7 +18,8 @@ func inLine(n int, typ string) *task.Task {
 	return task.New(typ, nil, task.ID(fmt.Sprint(typ, n)), task.Key("k", 5), task.At(time.UnixMilli(lately(int64(n)))))
 }
 
-// A lane that nobody reads any more does not keep a key from those that are read: as many run as may, to the last.
+// Tasks of a key in a lane that no instance reads any more do not hold up those in other lanes: as many run as may, to the
+// last.
 func TestCycle_aLaneThatNobodyReadsHoldsUpNoKey(t *testing.T) {
 	t.Parallel()
 	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {

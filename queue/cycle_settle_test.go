@@ -50,7 +50,7 @@ func TestCycle_settlesEachOutcome(t *testing.T) {
 		slices.Sort(notes)
 		equal(t, "notes", notes, []string{"s@0 done 1 7", "s@2 failed 1 7", "s@3 dead 1 7"})
 
-		// What was handed back kept its record, and so its attempts.
+		// A task that was handed back keeps its record, and so its attempts.
 		back := a.claim(1, lanesOf("job"))[0]
 		same(t, "handed back", fmt.Sprint(back.ID, " ", back.Attempt, " ", len(back.Failures)), "j4 1 0")
 	})
@@ -211,7 +211,7 @@ func TestCycle_putsALaneBackOnTheList(t *testing.T) {
 	})
 }
 
-// One that may not take work itself tells somebody who may of what it hands back.
+// An instance that may not claim hands tasks back, and tells an instance that may claim.
 func TestCycle_handingBackWakes(t *testing.T) {
 	t.Parallel()
 	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
@@ -238,7 +238,7 @@ func TestCycle_handingBackWakes(t *testing.T) {
 	})
 }
 
-// What a report needs of a run stays with its line, also if a settlement beside it is void.
+// The report of a run stays with the run's line, also if a settlement beside it is void.
 func TestCycle_historyKeepsReportsWithTheirRuns(t *testing.T) {
 	t.Parallel()
 	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
@@ -256,7 +256,7 @@ func TestCycle_historyKeepsReportsWithTheirRuns(t *testing.T) {
 			s.Note = history.Run(tk, history.Done, time.Duration(i+1)*10*time.Millisecond, fmt.Sprint("error ", i))
 			settle = append(settle, s)
 		}
-		settle[1].Fence++ // somebody else's
+		settle[1].Fence++ // the claim of another run
 		r := a.request(0, nil, settle...)
 		r.Release = "v7"
 		if _, err := w.q.Cycle(t.Context(), r); err != nil {

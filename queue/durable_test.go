@@ -195,7 +195,8 @@ func TestDurability_refusesWhatCouldNotWork(t *testing.T) {
 	}
 }
 
-// What waiting for a replica costs one caller. On two cores with Redis 7.0, all of it on one machine: see docs/design.md.
+// The cost of waiting for a replica, for one caller. docs/design.md has the figures, on one machine of two cores with Redis
+// 7.0.
 func BenchmarkDurable(b *testing.B) {
 	for _, n := range []int{0, 1} {
 		b.Run(strconv.Itoa(n)+" replicas", func(b *testing.B) {

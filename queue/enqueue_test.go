@@ -247,7 +247,8 @@ func TestEnqueue_worksAfterScriptsWereFlushed(t *testing.T) {
 	}
 }
 
-// Who may only enqueue cannot hold up all by naming queues: a new one that is too many is refused by itself.
+// A client that may only enqueue cannot hold up the instances by naming queues: a task for one queue too many is refused, and
+// only that task.
 func TestEnqueue_lanesAreBounded(t *testing.T) {
 	t.Parallel()
 	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
@@ -275,7 +276,7 @@ func TestEnqueue_lanesAreBounded(t *testing.T) {
 	})
 }
 
-// A unique key that something else has written over holds nothing, and blocks nobody.
+// A unique key that another program has overwritten holds no window, and blocks no task.
 func TestEnqueue_aUniqueKeyOfAnotherType(t *testing.T) {
 	t.Parallel()
 	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {

@@ -15,8 +15,8 @@ import (
 	"github.com/onbeat/onbeat/testredis"
 )
 
-// What somebody else has written in place of a time: one such record does not hide the others, as all that is read can be
-// written as JSON, which has the years to 9999.
+// Another program may write anything in place of a time. One such record does not hide the others: every time that is read
+// can be written as JSON, which has the years up to 9999.
 func TestInspect_ofTimesThatAreNoneIsJSON(t *testing.T) {
 	t.Parallel()
 	for _, score := range []string{"inf", "-inf", "9e300", "-9e300", "9e17", "-9e17", "253402300800000", "9223372036854775807"} {
@@ -43,7 +43,7 @@ func TestInspect_ofTimesThatAreNoneIsJSON(t *testing.T) {
 	}
 }
 
-// rubbish puts two tasks into each state, one of which has a time that is none, or is none of ours.
+// rubbish puts two tasks into each state. One of them has an invalid time, or one that onbeat would not write.
 func (w *world) rubbish(score string) {
 	w.Helper()
 	a := w.join("a")

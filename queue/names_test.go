@@ -37,8 +37,8 @@ func TestCancel_anIDIsNoKey(t *testing.T) {
 	})
 }
 
-// A slot whose ID somebody else's task has is noted as skipped, and neither of them becomes the other. One that is of the
-// schedule may be pushed again.
+// If a caller's task has the ID of a slot, the slot is noted as skipped, and neither overwrites the other. If the task belongs
+// to the schedule, the slot may be pushed again.
 func TestAdvance_anIDThatIsTaken(t *testing.T) {
 	t.Parallel()
 	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
@@ -79,7 +79,7 @@ func TestCycle_setsAsideWhatItCannotName(t *testing.T) {
 	})
 }
 
-// Numbers that nobody wrote count as none, and a fence rises all the same.
+// Numbers that onbeat did not write count as absent, and a fence rises all the same.
 func TestCycle_damagedNumbersStopNobody(t *testing.T) {
 	t.Parallel()
 	for _, rubbish := range []string{"", "x", "-1", "1.5", "9e300", "99999999999999999999", "nan", "\x00"} {

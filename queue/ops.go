@@ -41,7 +41,7 @@ func (q *Queue) Forget(ctx context.Context, id, reason string) error {
 	return err
 }
 
-// What cancel.lua removes: a task that waits, that one or one that has ended, or only the latter.
+// The tasks that cancel.lua removes: one that waits; one that waits or has ended; only one that has ended.
 const (
 	cancelLive  = "0"
 	cancelAll   = "1"

@@ -63,7 +63,7 @@ func TestCancel_byState(t *testing.T) {
 	})
 }
 
-// One whose record is damaged can be forgotten once it has ended; before that nobody knows where it stands.
+// A task with a damaged record can be deleted once it has ended. Before that its place is not known.
 func TestCancel_forgetsTheUnreadable(t *testing.T) {
 	t.Parallel()
 	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
@@ -112,7 +112,7 @@ func TestCancel_passesTheTurnOn(t *testing.T) {
 		same(t, "state", w.cancel("1", false), task.Due)
 		got = a.claimAll(10, "2")
 		same(t, "held", w.count(w.keys.Held), 1)
-		// While one runs, cancelling a due one of the same key frees nobody.
+		// While a task runs, cancelling a due task of the same key lets no other task go on.
 		w.add(keyed("9", "k", 1, task.Wait, 9))
 		w.cancel("9", false)
 		same(t, "held", w.count(w.keys.Held), 1)

@@ -10,7 +10,7 @@ import (
 )
 
 // proxy stands between a client and a Redis. While it drops replies, each connection on which one would come breaks
-// instead: the command was carried out, and nobody knows.
+// instead: Redis did the command, and the client does not know it.
 type proxy struct {
 	addr        string
 	dropReplies atomic.Bool

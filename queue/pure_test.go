@@ -37,7 +37,7 @@ func TestPartition_names(t *testing.T) {
 	}
 }
 
-// What the scripts of instance cut the events to is the most that may be asked for.
+// The scripts of instance cut the events to the largest cap that a config may set.
 func TestCaps_ofEventsAreThoseOfTheScripts(t *testing.T) {
 	t.Parallel()
 	lua, err := os.ReadFile("../instance/scripts/lib_elect.lua")

@@ -11,7 +11,7 @@ import (
 	"github.com/onbeat/onbeat/testredis"
 )
 
-// Where nobody else writes, no count is ever wrong: of runs, of lost instances' runs, of keys and of limits.
+// As long as no other program writes, no count is ever wrong: of runs, of lost instances' runs, of keys and of limits.
 func TestRecount_findsNothingWrong(t *testing.T) {
 	t.Parallel()
 	admin := testredis.Real(t)
@@ -45,7 +45,7 @@ func TestRecount_holdsWhatRuns(t *testing.T) {
 	})
 }
 
-// What waits for a key, or a limit, that runs hold which are nowhere any more, is let go on.
+// Tasks go on that wait for a key or a limit, if the runs that held it do not exist any more.
 func TestRecount_letsGoOn(t *testing.T) {
 	t.Parallel()
 	for what, lose := range map[string]func(t *testing.T, w *world, a *inst){

@@ -270,7 +270,7 @@ func sourcesOf(t *testing.T, script string) (list []string) {
 	return list
 }
 
-// Whatever Redis refuses to the user of a script, at whichever point of it, no task is in no place, or in two.
+// Redis may refuse any command of a script to its user: still each task is in exactly one place.
 func TestScripts_refusedCommandsLoseNothing(t *testing.T) {
 	t.Parallel()
 	admin := testredis.Real(t)

@@ -4,7 +4,7 @@ import (
 	"testing"
 )
 
-// What is missing is read from what Redis says, which each line of it says otherwise.
+// The missing right is read from the error of Redis, which each version words differently.
 func TestRule_readsWhatEachRedisSays(t *testing.T) {
 	t.Parallel()
 	q := &Queue{keys: Partition{Namespace: "n"}.Keys()}

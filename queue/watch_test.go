@@ -39,7 +39,8 @@ func (w *world) told(what string, messages <-chan *redis.Message) {
 	}
 }
 
-// One whose workers are all busy would take a wake-up in vain: whoever has one free gets it, and what it watched.
+// An instance whose workers are all busy would get a wake-up in vain. An instance with a free worker gets it, and the place in
+// the watch.
 func TestCycle_fullDoesNotWatch(t *testing.T) {
 	t.Parallel()
 	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
@@ -74,7 +75,7 @@ func TestCycle_fullDoesNotWatch(t *testing.T) {
 	})
 }
 
-// Those who read other lanes watch for themselves.
+// Instances that read other lanes watch for themselves.
 func TestCycle_watchesForThoseWhoReadTheSame(t *testing.T) {
 	t.Parallel()
 	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
@@ -101,7 +102,7 @@ func TestCycle_watchesForThoseWhoReadTheSame(t *testing.T) {
 		w.told("of one", one)
 		w.told("of two", two)
 
-		// Who leaves is forgotten, whatever it reads, and another of its kind looks when it was to.
+		// An instance that leaves is removed from the watch, for all its kinds, and another of its kind looks at its time.
 		w.must(rdb.ZAdd(t.Context(), w.keys.Watch, redis.Z{Score: 9007199254740991, Member: "c\x1fone"},
 			redis.Z{Score: 9007199254740991, Member: "e\x1fone"}, redis.Z{Score: 77, Member: "a\x1fone"}).Err())
 		next := w.wakes("c")
@@ -114,8 +115,8 @@ func TestCycle_watchesForThoseWhoReadTheSame(t *testing.T) {
 	})
 }
 
-// What is settled into a lane, or makes room under a limit, is told to one of each kind: whoever settled it may be busy
-// when it is due.
+// If a settlement puts a task into a lane, or makes room under a limit, the script tells one instance of each kind: the
+// instance that settled may be busy when the task is due.
 func TestCycle_tellsEveryKindOfWhatItSettles(t *testing.T) {
 	t.Parallel()
 	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
@@ -153,7 +154,7 @@ func TestCycle_tellsEveryKindOfWhatItSettles(t *testing.T) {
 	})
 }
 
-// Who knows an older list of lanes claims nothing, settles all the same, and is counted on to look again.
+// An instance with an older list of lanes claims nothing, but settles, and counts as a watcher that will look again.
 func TestCycle_claimsNothingByAnOlderListOfLanes(t *testing.T) {
 	t.Parallel()
 	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {

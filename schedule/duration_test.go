@@ -64,7 +64,7 @@ func TestFormatDuration_isReadBack(t *testing.T) {
 		if got, err := ParseDuration(FormatDuration(d)); err != nil || got != d {
 			t.Fatalf("%v comes back as %v, %v", d, got, err)
 		}
-		// Whatever Go writes is read as Go means it.
+		// A duration that Go prints is read as Go means it.
 		if got, err := ParseDuration(d.String()); err != nil || got != d {
 			t.Fatalf("%v is read as %v, %v", d, got, err)
 		}

@@ -3,7 +3,7 @@ package schedule
 // Missed says what happens to slots that came while no instance could run them.
 type Missed string
 
-// What to do about missed slots.
+// The policies for missed slots.
 const (
 	MissedOnce Missed = "once" // the latest missed slot runs now, then the grid goes on; the default
 	MissedAll  Missed = "all"  // each missed slot runs, oldest first, as far back as [Rule.CatchUp]
@@ -14,7 +14,7 @@ const (
 // that go back: see [OverlapPolicy].
 type Overlap string
 
-// What to do about overlapping runs.
+// The policies for overlapping runs.
 const (
 	OverlapAllow   Overlap = "allow"   // both run; the default
 	OverlapSkip    Overlap = "skip"    // the new one is dropped
@@ -25,7 +25,7 @@ const (
 // GapPolicy says what happens to a wall-clock time that does not exist because the clock went forward over it.
 type GapPolicy string
 
-// What to do about times in a gap.
+// The policies for times in a gap.
 const (
 	DSTGapSkip  GapPolicy = "skip"  // no slot
 	DSTGapAfter GapPolicy = "after" // one slot at the first instant after the gap, however many times fell into it
@@ -34,7 +34,7 @@ const (
 // OverlapPolicy says what happens to a wall-clock time that happens twice because the clock went back over it.
 type OverlapPolicy string
 
-// What to do about times that happen twice.
+// The policies for times that happen twice.
 const (
 	DSTOverlapFirst  OverlapPolicy = "first"  // the earlier of the two
 	DSTOverlapSecond OverlapPolicy = "second" // the later of the two

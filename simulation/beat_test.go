@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// old is from which age on a process that is lost costs the beat a lease each time: a release that is lost again and
-// again soon after it was ready does not lead again at once.
+// old is the age from which on the loss of a process costs the beat a lease each time. A release that is lost again and
+// again soon after it was ready does not lead again at once, so a younger process costs less.
 const old = 30 * time.Second
 
-// judgeStalls: while one process is there all the time and nothing else is wrong, the beat does not stop for longer than
-// the leases of those that were lost last.
+// judgeStalls: while one process is there all the time, and nothing else is wrong, the beat stops for no longer than the
+// leases of the processes that were lost last.
 func (w *world) judgeStalls() {
 	if w.plan.load() > 2*time.Second {
-		return // what is late may have waited for a worker
+		return // a late slot may have waited for a worker
 	}
 	lease := w.plan.longestLease()
 	for _, name := range slices.Sorted(mapKeys(w.nodes)) {
@@ -33,7 +33,7 @@ func (w *world) judgeStalls() {
 	}
 }
 
-// load is how long the tasks of callers may keep a process busy.
+// load returns how long the tasks of callers may keep a process busy.
 func (p *plan) load() (d time.Duration) {
 	least := p.Processes[0].Concurrency
 	for i := range p.Processes {
@@ -47,7 +47,7 @@ func (p *plan) load() (d time.Duration) {
 	return d
 }
 
-// redisFailed reports whether anything was done to Redis, which has bounds of its own.
+// redisFailed reports whether the plan has a fault of Redis. Other bounds hold for those.
 func (w *world) redisFailed() bool {
 	return slices.ContainsFunc(w.plan.Steps, func(s step) bool {
 		return slices.Contains([]string{"away", "rewind", "empty", "hang", "full", "clock"}, s.Do)
@@ -56,7 +56,7 @@ func (w *world) redisFailed() bool {
 
 // judgeStall looks for slots of a schedule that begin far too late, or not at all, while a process was there.
 func (w *world) judgeStall(n *node, l *timeline, lease time.Duration) {
-	var since time.Time // the first slot of a row that did not begin in time
+	var since time.Time // the first of several slots in a row that did not begin in time
 	for _, d := range l.duties {
 		inTime := len(d.runs) > 0 && d.runs[0].began.Before(d.due.Add(slack)) || d.loose == "overlap" || l.onEdge(d.slot) != ""
 		switch {
@@ -71,7 +71,7 @@ func (w *world) judgeStall(n *node, l *timeline, lease time.Duration) {
 	}
 }
 
-// losses counts the processes that were lost about a time: without any, other bounds hold.
+// losses counts the processes that were lost around a time. Without a loss other bounds hold.
 func (w *world) losses(from, to time.Time, lease time.Duration) (count int) {
 	for _, n := range w.nodes {
 		if !n.crashed.IsZero() && n.crashed.After(from.Add(-lease)) && n.crashed.Before(to) {
@@ -81,7 +81,7 @@ func (w *world) losses(from, to time.Time, lease time.Duration) (count int) {
 	return count
 }
 
-// costs is how long the processes that were lost in a time may stop the beat.
+// costs returns how long the processes that were lost in a time may stop the beat.
 func (w *world) costs(from, to time.Time, lease time.Duration) time.Duration {
 	young, others := 0, 0
 	for _, n := range w.nodes {
@@ -97,7 +97,7 @@ func (w *world) costs(from, to time.Time, lease time.Duration) time.Duration {
 	return time.Duration(1+others+min(young, 2))*(lease+lease/5) + 2*time.Second
 }
 
-// orders says of each release when it was first seen after being absent: the later, the newer. What was lost is not absent.
+// orders returns when each release was first seen after being absent: the later, the newer. A lost release is not absent.
 func (w *world) orders() map[string]time.Time {
 	type event struct {
 		at      time.Time
@@ -111,7 +111,7 @@ func (w *world) orders() map[string]time.Time {
 		switch {
 		case !n.crashed.IsZero():
 			events = append(events, event{n.crashed.Add(n.plan.Lease.d()), n.plan.Release, -1, true})
-		case !n.stopping.IsZero(): // what drains is as good as gone
+		case !n.stopping.IsZero(): // a draining process counts as gone
 			events = append(events, event{n.stopping, n.plan.Release, -1, false})
 		}
 	}
@@ -129,7 +129,7 @@ func (w *world) orders() map[string]time.Time {
 	return orders
 }
 
-// newest is a process of the newest release that is there, or nil. It needs mu.
+// newest returns a process of the newest release that is there, or nil. The caller holds mu.
 func (w *world) newest() *node {
 	orders := w.orders()
 	var best *node
@@ -142,7 +142,7 @@ func (w *world) newest() *node {
 	return best
 }
 
-// grace is for how long a release that was lost counts as present, and a little more.
+// grace is how long a lost release counts as present, and a little more.
 const grace = time.Minute + 5*time.Second
 
 // differ reports whether the releases of a plan declare different schedules.

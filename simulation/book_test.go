@@ -10,23 +10,23 @@ import (
 	"github.com/onbeat/onbeat/task"
 )
 
-// book is what was asked for, and how far it has come. The world's mu guards it.
+// book has everything that was asked for, and how far it has come. The world's mu guards it.
 type book struct {
 	world     *world
 	schedules map[string]*timeline
 	tasks     map[string]*duty
-	waiting   []*duty // those that are to run now or later, as far as anybody knows; pruned now and then
+	waiting   []*duty // duties that should run now or later, as far as is known; pruned now and then
 	types     map[string]*room
 	keys      map[string]*room
 	slots     int
 	asked     int
 }
 
-// room is how many run of something that has a limit.
+// room counts the running tasks of a type or key that has a limit.
 type room struct {
 	runs   int
 	onTime int       // of those, the ones that are not behind
-	since  time.Time // the number last went down, so that there may be room since
+	since  time.Time // when the number last went down: there may be room since
 }
 
 // dutyState is where a task is, as the handlers show it.
@@ -38,12 +38,12 @@ const (
 	dutyOver
 )
 
-// duty is one task that is to run.
+// duty is one task that should run.
 type duty struct {
 	id       string
 	line     *timeline // its schedule, or nil
 	slot     time.Time
-	behind   bool // a slot that was asked for again, or a run besides the grid
+	behind   bool // a slot that was backfilled, or a run that is not on the grid
 	typ      string
 	queue    string
 	priority task.Priority
@@ -53,50 +53,50 @@ type duty struct {
 	does     behaviour
 
 	state  dutyState
-	known  time.Time // Redis has it since
-	due    time.Time // it may begin
-	first  time.Time // it must not begin before, by the clock of Redis
-	loose  string    // why its beginning in time, or at all, cannot be demanded; "" if it can
-	lost   int       // attempts that may have been lost without a beginning
-	gone   string    // it must not begin any more, and why
+	known  time.Time // when Redis got it
+	due    time.Time // from when on it may begin
+	first  time.Time // the same by the clock of Redis: it must not begin earlier
+	loose  string    // why the judge cannot demand that it begins in time, or at all; "" if it can
+	lost   int       // attempts that may have been lost before they began
+	gone   string    // why it must not begin any more
 	goneAt time.Time
 	runs   []*run
 
 	idle      *node     // a node that could have taken it at the last look
-	idleSince time.Time // and at each look since
+	idleSince time.Time // that node could have taken it at each look since
 	idleLook  int
 	earlier   []*run    // of an earlier time that it was asked for
-	anew      time.Time // when it was asked for once more, last: a run that ended since may have been before that was done
-	looked    bool      // it was looked at when it was due
-	held      bool      // something else than its key kept it from beginning then
-	sibling   bool      // another slot of its schedule began while it was held, and overlap may have taken it out
-	asked     bool      // to be cancelled
-	revived   time.Time // it was dead, and asked for again
+	anew      time.Time // when it was last asked for again: a run that ended since may have begun before that
+	looked    bool      // the watch looked at it when it was due
+	held      bool      // something other than its key then kept it from beginning
+	sibling   bool      // another slot of its schedule began while it was held, so overlap may have dropped it
+	asked     bool      // a caller asked to cancel it
+	revived   time.Time // when a caller retried it, after it was dead
 	blamed    bool
 	passed    []passed // runs that were claimed while it waited
-	forgiven  bool     // Redis may have lost what it knew of it
+	forgiven  bool     // Redis may have lost its record
 }
 
-// timeline is a schedule and what became of it.
+// timeline is a schedule, with its history.
 type timeline struct {
 	name   string
 	plan   *timetable
 	rule   schedule.Rule
 	grid   schedule.Grid
 	anchor time.Time // by the clock of Redis
-	common bool      // all declare it, or it was applied: it is always known whether it is in force
+	common bool      // every process declares it, or it was applied: it is always known whether it is in force
 	active bool
 	from   time.Time // of the present span, by the clock of Redis
-	made   time.Time // slots have been written down up to here
+	made   time.Time // the book has its slots up to here
 	duties []*duty   // its slots
 	edges  []edge
 	paused bool
-	seen   bool // it was found to be declared
-	stale  bool // it may have been made anew: its anchor is to be read
-	unsure bool // a call of which nobody knows what came: it is not judged any more
+	seen   bool // the watch has found it in Redis
+	stale  bool // it may have been made anew, so its anchor must be read again
+	unsure bool // a call about it had no known outcome, so it is not judged any more
 }
 
-// edge is a stretch in which what holds of a schedule changed: its slots may go by the rule before or after.
+// edge is a time in which a schedule's rule changed. Its slots may follow the rule before or the rule after.
 type edge struct {
 	from, to time.Time // by the clock of Redis
 	why      string
@@ -111,7 +111,7 @@ func (b *book) line(name string) *timeline {
 	return l
 }
 
-// edge notes a change of a schedule. Slots in it, and those that wait, are not judged by one rule.
+// edge notes a change of a schedule. The slots within it, and those that wait, are not judged by one rule.
 func (l *timeline) edge(from, to time.Time, why string) {
 	l.edges = append(l.edges, edge{from.Add(-2 * time.Millisecond), to.Add(2 * time.Millisecond), why})
 	for _, d := range l.duties {
@@ -130,10 +130,10 @@ func (l *timeline) onEdge(slot time.Time) string {
 	return ""
 }
 
-// begin puts a schedule in force: slots after a moment, by the clock of Redis, are due.
+// begin puts a schedule in force: its slots after a moment, by the clock of Redis, must run.
 func (l *timeline) begin(from time.Time) { l.active, l.from, l.made = true, from, from }
 
-// write adds the slots that have come by now.
+// write adds the slots that have come due by now.
 func (b *book) write(now time.Time, offset time.Duration) {
 	there := now.Add(offset)
 	for _, l := range b.schedules {
@@ -144,7 +144,7 @@ func (b *book) write(now time.Time, offset time.Duration) {
 			l.made = slot.Add(time.Millisecond)
 			due := l.rule.JitterFor(l.name, slot).Add(-offset)
 			d := b.duty(task.SlotID(l.name, slot))
-			if d.line == nil { // else it has begun already
+			if d.line == nil { // else its run has begun already
 				b.fill(d, l, slot)
 			}
 			l.duties = append(l.duties, d)
@@ -166,7 +166,7 @@ func (b *book) write(now time.Time, offset time.Duration) {
 	}
 }
 
-// nextSlot is when the next slot of any schedule comes, by the bubble's clock.
+// nextSlot returns when the next slot of any schedule is due, by the bubble's clock.
 func (b *book) nextSlot(offset time.Duration) time.Time {
 	var first time.Time
 	for _, l := range b.schedules {
@@ -193,7 +193,7 @@ func (b *book) duty(id string) *duty {
 	return d
 }
 
-// fill is what a slot's task is like.
+// fill sets the fields of a slot's task.
 func (b *book) fill(d *duty, l *timeline, slot time.Time) {
 	d.line, d.slot, d.typ, d.queue = l, slot, l.plan.Type, queueName(l.plan.Queue)
 	d.priority = priorityOf(l.plan.Priority)
@@ -208,7 +208,7 @@ func (b *book) fill(d *duty, l *timeline, slot time.Time) {
 	}
 }
 
-// dutyOf finds the task of a run. One that nobody asked for is a fault, and is written down all the same.
+// dutyOf finds the duty of a run. A run that no caller or schedule asked for is a fault; the book gets a duty for it too.
 func (b *book) dutyOf(t *task.Task) *duty {
 	d := b.tasks[t.ID]
 	if d != nil && d.typ != "" {
@@ -257,11 +257,11 @@ func (b *book) occupy(r *run, n int, now time.Time) {
 	}
 }
 
-// next says what a task is to do after a run.
+// next decides what a task should do after a run.
 func (b *book) next(r *run, now time.Time) {
 	d := r.duty
 	if d.runs[len(d.runs)-1] != r {
-		return // it was lost, and others have run it since
+		return // this run was lost, and other instances have run the task since
 	}
 	again := func(at time.Time) {
 		d.state, d.due = dutyWaits, at
@@ -295,15 +295,15 @@ func (b *book) next(r *run, now time.Time) {
 	}
 }
 
-// backoffMost is the longest that a task of the simulation waits for its next attempt when it does not say.
+// backoffMost is the longest delay before the next attempt of a task that sets no delay itself.
 const backoffMost = time.Second
 
-// prune leaves those that still wait.
+// prune keeps only the duties that still wait.
 func (b *book) prune() {
 	b.waiting = slices.DeleteFunc(b.waiting, func(d *duty) bool { return d.state != dutyWaits })
 }
 
-// risk notes that whoever is lost now may have taken tasks with it that nobody saw begin.
+// risk notes that a process that is lost now may have held claims whose runs had not begun.
 func (b *book) risk(n *node, now time.Time) {
 	for _, d := range b.waiting {
 		if d.state == dutyWaits && !d.due.After(now.Add(50*time.Millisecond)) && slices.Contains(n.plan.Types, d.typ) {

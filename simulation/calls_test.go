@@ -13,7 +13,7 @@ import (
 	"github.com/onbeat/onbeat/task"
 )
 
-// call is a step of somebody outside.
+// call carries out a step of a caller outside the instances.
 func (w *world) call(s *step) {
 	ctx, done := context.WithTimeout(context.Background(), 10*time.Second)
 	defer done()
@@ -32,7 +32,7 @@ func (w *world) call(s *step) {
 	l := w.lineOf(s.Name)
 	schedules := w.schedules
 	var err error
-	// What holds from now on is open until the call has returned.
+	// Until the call has returned, it is not known what holds.
 	w.with(func() { l.edge(before, before.Add(time.Hour), s.Do) })
 	var after func(at time.Time)
 	switch s.Do {
@@ -56,7 +56,7 @@ func (w *world) call(s *step) {
 			l.plan, l.common = &plan, true
 			l.rule = plan.rule(w.began)
 			if fresh || l.anchor.IsZero() {
-				l.anchor = time.Time{} // it is read
+				l.anchor = time.Time{} // the watch reads it
 				return
 			}
 			if !sameGrid {
@@ -110,10 +110,10 @@ func (w *world) call(s *step) {
 		case errors.Is(err, queue.ErrNotFound):
 		case err != nil:
 			w.trace("call %s %s: %v", s.Do, s.Name, err)
-			if after != nil { // it may have happened: nothing more is known
+			if after != nil { // the call may have taken effect: its outcome is unknown
 				l.unsure, l.active = true, false
 			}
-			passes := s.Do == "pause" || s.Do == "resume" || s.Do == "delete" // they take no memory
+			passes := s.Do == "pause" || s.Do == "resume" || s.Do == "delete" // these take no memory
 			if now := time.Now(); now.After(w.calm) && !w.redis.brokeIdle(err) || passes && errors.Is(err, store.ErrFull) {
 				w.blame("refused", "%s %s: %v", s.Do, s.Name, err)
 			}
@@ -126,7 +126,7 @@ func (w *world) lineOf(name string) (l *timeline) {
 	return l
 }
 
-// regrid reads a schedule's grid again, of which the interval was changed.
+// regrid reads a schedule's grid again, after its interval was changed.
 func (l *timeline) regrid(w *world) {
 	grid, err := l.rule.Grid(l.anchor)
 	if err != nil {
@@ -150,7 +150,7 @@ func (w *world) trigger(ctx context.Context, l *timeline, s *step) error {
 	return nil
 }
 
-// ask notes that a task is there: its call has returned.
+// ask notes that a task exists, because the call that adds it has returned.
 func (w *world) ask(d *duty, fill func()) {
 	if d.typ == "" {
 		fill()
@@ -186,7 +186,7 @@ func (w *world) backfill(ctx context.Context, l *timeline, s *step) error {
 			if d.typ == "" {
 				w.book.fill(d, l, slot)
 			}
-			if d.state == dutyOver { // asked for again, after it has ended
+			if d.state == dutyOver { // it had ended, and is asked for again
 				d.earlier, d.runs, d.state, d.gone = append(d.earlier, d.runs...), nil, dutyWaits, ""
 			}
 			d.first = l.rule.JitterFor(l.name, slot)
@@ -268,7 +268,7 @@ func (w *world) enqueue(ctx context.Context, s *step) {
 	})
 }
 
-// cancel asks for a task to be cancelled: one that runs, if any does.
+// cancel asks to cancel a task: one that runs, if there is one.
 func (w *world) cancel(ctx context.Context, s *step) {
 	var pick *duty
 	w.with(func() {
@@ -276,7 +276,7 @@ func (w *world) cancel(ctx context.Context, s *step) {
 			if d.typ == "" || d.gone != "" || d.asked || d.state == dutyOver || d.known.IsZero() {
 				continue
 			}
-			// The choice must not hang on the order of a map.
+			// The choice must not depend on the order of a map.
 			better := pick == nil || (d.state == dutyRuns) != (pick.state == dutyRuns) && d.state == dutyRuns ||
 				d.state == pick.state && d.id < pick.id
 			if better {

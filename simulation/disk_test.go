@@ -6,7 +6,7 @@ import (
 	"github.com/alicebob/miniredis/v2"
 )
 
-// disk is all that the Redis held at a moment.
+// disk is everything that the Redis held at a moment.
 type disk struct {
 	strings map[string]string
 	ttls    map[string]time.Duration
@@ -15,7 +15,7 @@ type disk struct {
 	streams map[string][]miniredis.StreamEntry
 }
 
-// snapshot takes down what Redis holds.
+// snapshot reads everything that Redis holds.
 func (r *virtualRedis) snapshot() *disk {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -50,7 +50,7 @@ func (r *virtualRedis) snapshot() *disk {
 	return d
 }
 
-// restore makes Redis hold what it held then; nothing, if d is nil.
+// restore makes Redis hold exactly d, or nothing if d is nil.
 func (r *virtualRedis) restore(d *disk) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -8,7 +8,7 @@ import (
 	"github.com/onbeat/onbeat/schedule"
 )
 
-// calls are what people and programs ask for.
+// calls draws the calls of people and programs.
 func (d *drawer) calls(types []string) {
 	p := d.p
 	for i := range d.rng.IntN(12) {
@@ -42,7 +42,7 @@ func (d *drawer) calls(types []string) {
 	for range d.rng.IntN(6) {
 		t := pick(d, p.Schedules...)
 		at := d.moment()
-		applied := !slices.Contains(p.Processes[0].Declares, t.Name) // what a release declares, it declares again
+		applied := !slices.Contains(p.Processes[0].Declares, t.Name) // a release would declare it again
 		switch d.rng.IntN(6) {
 		case 0:
 			p.Steps = append(p.Steps, step{At: at, Do: "pause", Name: t.Name},
@@ -57,7 +57,7 @@ func (d *drawer) calls(types []string) {
 			p.Steps = append(p.Steps, step{At: at, Do: "trigger", Name: t.Name})
 		case 3, 4:
 			n := 1 + d.rng.IntN(30)
-			if t.Overlap != schedule.OverlapAllow { // one after the other: it has to come to an end
+			if t.Overlap != schedule.OverlapAllow { // its runs follow each other, so each must end
 				n = min(n, 1+int(20*time.Second/max(t.Does.Takes.d(), time.Millisecond)))
 			}
 			p.Steps = append(p.Steps, step{At: at, Do: "backfill", Name: t.Name, N: n})
@@ -69,7 +69,7 @@ func (d *drawer) calls(types []string) {
 	}
 }
 
-// faults happen to single processes.
+// faults draws the faults of single processes.
 func (d *drawer) faults() {
 	p := d.p
 	for range 1 + d.rng.IntN(4) {
@@ -94,7 +94,7 @@ func (d *drawer) faults() {
 	}
 }
 
-// redisFaults happen to all.
+// redisFaults draws the faults of Redis, which all processes feel.
 func (d *drawer) redisFaults() {
 	for range 1 + d.rng.IntN(2) {
 		s := step{At: d.moment(), For: span(d.between(20*time.Millisecond, 8*time.Second))}

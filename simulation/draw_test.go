@@ -10,7 +10,7 @@ import (
 	"github.com/onbeat/onbeat/schedule"
 )
 
-// draw makes a plan of a seed.
+// draw makes the plan of a seed.
 func draw(seed uint64) *plan {
 	d := &drawer{rng: rand.New(rand.NewPCG(seed, 2)), p: &plan{Seed: seed}, limits: map[string]int{}}
 	d.plan()
@@ -20,7 +20,7 @@ func draw(seed uint64) *plan {
 type drawer struct {
 	rng *rand.Rand
 	p   *plan
-	end time.Duration // nothing is planned to begin after it
+	end time.Duration // no step begins after it
 
 	limits map[string]int // of keys
 }
@@ -40,7 +40,7 @@ func (d *drawer) plan() {
 	d.end = d.between(20*time.Second, 3*time.Minute)
 	p.For = span(d.end + 10*time.Second)
 	p.Latency = span(d.between(100*time.Microsecond, 3*time.Millisecond))
-	if d.chance(20) { // so that clocks change in New York within the first minutes
+	if d.chance(20) { // in New York the clocks change within the first minutes
 		p.Begin = pick(d, "2000-04-02T06:58:00Z", "2000-10-29T05:58:30Z")
 	}
 	types := []string{"a", "b", "c"}[:1+d.rng.IntN(3)]
@@ -60,10 +60,10 @@ func (d *drawer) plan() {
 	slices.SortStableFunc(p.Steps, func(a, b step) int { return int(a.At - b.At) })
 }
 
-// mostSlots is about how many slots a plan has at most: what takes long to play finds less in the same time.
+// mostSlots is about how many slots a plan has at most. Long plans find fewer faults in the same time.
 const mostSlots = 1500
 
-// fit makes schedules slower that would have too many slots, and runs shorter that would keep all workers busy for good.
+// fit slows down schedules that would have too many slots, and shortens runs that would always keep all workers busy.
 func (d *drawer) fit() {
 	p := d.p
 	load := 0.0
@@ -98,7 +98,7 @@ func (d *drawer) fit() {
 	}
 	for i := range p.Steps {
 		s := &p.Steps[i]
-		if t := p.timetable(s.Name); t != nil && s.Does != nil { // of a change
+		if t := p.timetable(s.Name); t != nil && s.Does != nil { // the step changes a schedule
 			s.Does.Takes = min(s.Does.Takes, max(t.Does.Takes, t.Every/4))
 		}
 		if s.Do != "enqueue" {
@@ -114,7 +114,7 @@ func (d *drawer) fit() {
 	}
 }
 
-// load is for how long a slot keeps a worker busy, with all its attempts.
+// load returns how long a slot keeps a worker busy, with all its attempts.
 func (b *behaviour) load() time.Duration { return b.Takes.d() * time.Duration(1+b.Fails) }
 
 func (d *drawer) behaviour(every time.Duration) behaviour {
@@ -137,7 +137,7 @@ func (d *drawer) behaviour(every time.Duration) behaviour {
 	return b
 }
 
-// schedules are mostly declared by all; some belong to a release, or are applied by a step.
+// schedules draws the schedules. Most are declared by every process; some belong to one release, or are applied by a step.
 func (d *drawer) schedules(types []string) {
 	for i := range 1 + d.rng.IntN(5) {
 		t := timetable{Name: fmt.Sprintf("s%d", i), Type: pick(d, types...)}
@@ -174,7 +174,7 @@ func (d *drawer) schedules(types []string) {
 	}
 }
 
-// processes are what a namespace has: some replicas of a release, and what becomes of them.
+// processes draws the processes: some replicas of a release, and how the plan goes on with them.
 func (d *drawer) processes(types []string) {
 	p := d.p
 	lease := pick(d, 500*time.Millisecond, time.Second, time.Second, 2*time.Second, 5*time.Second)
@@ -213,7 +213,7 @@ func (d *drawer) processes(types []string) {
 	}
 }
 
-// replicas adds processes of a kind, that differ where replicas may.
+// replicas adds processes of one kind, which differ where replicas may differ.
 func (d *drawer) replicas(base process, n int, from time.Duration) (names []string) {
 	for range n {
 		q := base
@@ -227,7 +227,7 @@ func (d *drawer) replicas(base process, n int, from time.Duration) (names []stri
 		}
 		if n > 1 && len(names) > 0 {
 			q.Standby = d.chance(15)
-			// One that lacks a type; where only the leader works, that type would have nobody while it leads.
+			// A process that lacks a type. If only the leader works, no process would handle the type while this one leads.
 			if len(q.Types) > 1 && base.Consume != instance.ConsumeNewest && d.chance(25) {
 				q.Types = slices.Clone(q.Types[:len(q.Types)-1])
 			}
@@ -251,13 +251,13 @@ func (d *drawer) names() (names []string) {
 	return names
 }
 
-// rollout starts a newer release beside the older, which then leaves; undone, it goes the other way.
+// rollout starts a newer release beside the older one, which then leaves. A rollout that is undone ends the other way.
 func (d *drawer) rollout(base process, release string, undone bool) {
 	old := d.names()
 	at := d.between(4*time.Second, d.end/2)
 	next := base
 	next.Release = release
-	if d.chance(40) && len(d.p.Schedules) > 1 && len(next.Declares) > 1 { // it drops a schedule
+	if d.chance(40) && len(d.p.Schedules) > 1 && len(next.Declares) > 1 { // the newer release drops a schedule
 		next.Declares = slices.Clone(next.Declares[1:])
 	}
 	if d.chance(30) {
@@ -272,7 +272,7 @@ func (d *drawer) rollout(base process, release string, undone bool) {
 	d.stopAll(old, stays, d.between(0, time.Second))
 }
 
-// recreate stops everything, and starts it again after a while.
+// recreate stops all processes, and starts them again after a while.
 func (d *drawer) recreate(base process) {
 	at := d.between(4*time.Second, d.end/2)
 	crash := d.chance(40)
@@ -290,7 +290,7 @@ func (d *drawer) recreate(base process) {
 	d.replicas(again, 1+d.rng.IntN(3), at+d.between(0, 20*time.Second))
 }
 
-// scale adds replicas, and takes some away.
+// scale adds replicas, or stops some.
 func (d *drawer) scale(base process) {
 	at := d.between(4*time.Second, d.end/2)
 	some := d.replicas(base, 1+d.rng.IntN(3), at)

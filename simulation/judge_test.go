@@ -9,7 +9,7 @@ import (
 	"github.com/onbeat/onbeat/schedule"
 )
 
-// judgeBegin judges a run as it begins. It needs mu.
+// judgeBegin judges a run as it begins. The caller holds mu.
 func (w *world) judgeBegin(r *run, now time.Time) {
 	d := r.duty
 	there := now.Add(w.redis.offsetNow())
@@ -35,7 +35,7 @@ func (p *process) isAllowed(d *duty) bool {
 	return slices.Contains(p.Types, d.typ) && (len(p.Queues) == 0 || p.Queues[d.queue] > 0)
 }
 
-// judgeGrid: a slot lies on the grid of its schedule.
+// judgeGrid: each slot lies on the grid of its schedule.
 func (w *world) judgeGrid(r *run) {
 	l := r.duty.line
 	every := l.plan.Every.d()
@@ -47,7 +47,7 @@ func (w *world) judgeGrid(r *run) {
 	}
 }
 
-// judgeHolder: a task has one holder, and does not run again when it has ended well.
+// judgeHolder: a task has one holder, and does not run again after it ended well.
 func (w *world) judgeHolder(r *run, now time.Time) {
 	for _, o := range r.duty.runs {
 		if r.duty.forgiven {
@@ -57,7 +57,7 @@ func (w *world) judgeHolder(r *run, now time.Time) {
 			w.blame("fence", "%s runs under fence %d after %d", r.duty.id, r.fence, o.fence)
 		}
 		switch {
-		case o.until().IsZero() && o.node.thaw != nil: // what is frozen does nothing; its lease runs out meanwhile
+		case o.until().IsZero() && o.node.thaw != nil: // a frozen process does nothing, and its lease runs out meanwhile
 		case o.until().IsZero():
 			w.blame("doubled", "%s runs on %s while it still runs on %s", r.duty.id, r.node.plan.Name, o.node.plan.Name)
 		case o.how == endGood && !r.duty.anew.IsZero() && o.ended.After(r.duty.anew):
@@ -78,10 +78,10 @@ func (w *world) mayRepeat(r *run) bool {
 			return true
 		}
 	}
-	return !n.stopping.IsZero() && r.ended.After(n.stopping.Add(n.plan.Drain.d())) // it was given up on
+	return !n.stopping.IsZero() && r.ended.After(n.stopping.Add(n.plan.Drain.d())) // the drain gave up on it
 }
 
-// judgeLimits: never more than a limit allows. Runs count until they could not act any more.
+// judgeLimits: no more tasks run than a limit allows. A run counts until it cannot act any more.
 func (w *world) judgeLimits(r *run) {
 	count := func(same func(*duty) bool) (n int) {
 		for _, node := range w.nodes {
@@ -108,14 +108,14 @@ func (w *world) judgeLimits(r *run) {
 	}
 }
 
-// passed is a run that was claimed while a task waited that should have gone before it.
+// passed is a run that was claimed while a task that should have gone first waited.
 type passed struct {
 	by      *run
 	claimed time.Time
 }
 
-// noteOrder notes the tasks that a run seems to have passed: of a higher priority, or older ones of its own kind, which
-// the same process could have claimed in its place. Those of the same claim may still be on their way to their handlers.
+// noteOrder notes the tasks that a run seems to have passed. These are tasks of a higher priority, or older ones of the same
+// kind, that the same process could have claimed first. Tasks of the same claim may still be on their way to their handlers.
 func (w *world) noteOrder(r *run) {
 	claimed := r.claimed.Add(-w.redis.offsetNow())
 	if claimed.Before(w.calm.Add(w.bound())) || r.attempt > 1 {
@@ -145,7 +145,7 @@ func (w *world) judgeOrder(r *run) {
 	r.duty.passed = nil
 }
 
-// judge is done when everybody has left.
+// judge judges the whole run, when all processes have left.
 func (w *world) judge() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -166,7 +166,7 @@ func (w *world) judge() {
 	w.judgeStalls()
 }
 
-// judgeDuty: what was to run has run, unless its schedule's overlap took it out.
+// judgeDuty: each duty has run, unless its schedule's overlap policy dropped it.
 func (w *world) judgeDuty(d *duty) {
 	for _, r := range d.runs {
 		if r.ended.IsZero() && r.node.crashed.IsZero() {
@@ -195,12 +195,12 @@ func (w *world) excused(d *duty) bool {
 	if d.line != nil && !d.behind && why == "" {
 		why = d.line.onEdge(d.slot)
 	}
-	// Slot zero of a schedule that starts when it is made is not missed, though nobody was there a moment before.
+	// Slot zero of a schedule that starts when it is made is not missed, even if no process was there a moment before.
 	zero := d.line != nil && d.slot.Equal(d.line.anchor) && d.line.plan.Start == "" && d.line.plan.Cron == "" && !w.redisFailed()
 	return why != "" && why != "overlap" && !(zero && why == "nobody was there")
 }
 
-// judgeOwed: a task that has begun, and did not end well, begins again for as long as it has attempts.
+// judgeOwed: a task that began and did not end well begins again, as long as it has attempts left.
 func (w *world) judgeOwed(d *duty) {
 	last := d.runs[len(d.runs)-1]
 	fails := last.how == endBad || last.how == endLost || last.how == endCrashed
@@ -210,7 +210,7 @@ func (w *world) judgeOwed(d *duty) {
 	}
 }
 
-// judgeCancelled: a run that was to be cancelled hears of it soon.
+// judgeCancelled: the context of a run that a caller cancelled ends soon.
 func (w *world) judgeCancelled(d *duty) {
 	if d.gone != "cancelled (running)" {
 		return
@@ -226,7 +226,7 @@ func (w *world) judgeCancelled(d *duty) {
 	}
 }
 
-// overlapped reports whether the policy of a schedule explains that a slot never ran: another run of it was going on.
+// overlapped reports whether the overlap policy explains that a slot never ran: another run of its schedule went on.
 func (w *world) overlapped(d *duty) bool {
 	if d.line == nil || d.behind {
 		return false
@@ -240,7 +240,7 @@ func (w *world) overlapped(d *duty) bool {
 	}
 	from, to := d.due.Add(-20*time.Millisecond), d.due.Add(w.bound())
 	if w.stormy(from.Add(-slack), to.Add(w.plan.longestLease()+slack)) {
-		return true // what held its key may have been claimed by a process that was gone before it began
+		return true // a process may have claimed another task of the key, and gone before its run began
 	}
 	for _, o := range w.runs {
 		if o.duty.line != d.line || o.duty.behind && policy != "" || o.duty == d {
@@ -253,7 +253,7 @@ func (w *world) overlapped(d *duty) bool {
 		if o.began.Before(to) && end.After(from) {
 			return true
 		}
-		// One that waited: for "queue" and "replace" it is what stood in the way, or came in the place of this one.
+		// Another slot that waited: with "queue" and "replace" it was in the way of this one, or took its place.
 		if o.duty.due.Before(to.Add(d.line.plan.Every.d())) && o.began.After(from) && o.began.Sub(o.duty.due) > w.bound() {
 			return true
 		}
@@ -261,20 +261,20 @@ func (w *world) overlapped(d *duty) bool {
 	return false
 }
 
-// stormy reports whether something was wrong that could be felt in a time.
+// stormy reports whether a fault could be felt in a time.
 func (w *world) stormy(from, to time.Time) bool {
 	return slices.ContainsFunc(w.storms, func(g gap) bool { return g.to.After(from) && g.from.Before(to) })
 }
 
-// judgeLeadership: with the rule that only the leader works, nobody else did.
+// judgeLeadership: if only the leader may work, no other process did.
 func (w *world) judgeLeadership() {
 	for i := range w.plan.Processes {
 		if c := w.plan.Processes[i].Consume; c != "" && c != instance.ConsumeNewest {
 			return
 		}
 	}
-	// Runs are in the order in which they began; a process that others have followed does not claim again, unless it
-	// leads again.
+	// The runs are in the order in which they began. A process that another has followed claims nothing more, unless it leads
+	// again.
 	for i := 1; i < len(w.runs); i++ {
 		a, b := w.runs[i-1], w.runs[i]
 		if a.node != b.node && b.claimed.Before(a.claimed.Add(-time.Second)) && b.node.ill.IsZero() && !a.duty.forgiven && !b.duty.forgiven {

@@ -17,7 +17,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// link is all that lies between one process and Redis. Faults are set on it, and hold for what is sent from then on.
+// link is the network between one process and Redis. A fault of the link affects all data that is sent from then on.
 type link struct {
 	redis *virtualRedis
 
@@ -46,7 +46,7 @@ func (l *link) set(fn func(*link)) {
 	fn(l)
 }
 
-// travel is how long one way takes this time: the least, and up to as much again.
+// travel returns how long one way takes this time: the least, and up to as much again.
 func (l *link) travel(least time.Duration) time.Duration {
 	return least + time.Duration(l.rng.Int64N(int64(least)+1))
 }
@@ -65,14 +65,14 @@ func (l *link) breakAll() {
 	}
 }
 
-// kill ends the process's side: what it sent before may still arrive.
+// kill ends the process's side. Data that it sent before may still arrive.
 func (l *link) kill() {
 	l.set(func(l *link) { l.dead = true })
 	l.breakAll()
 }
 
-// DialHook, with the two below, makes a link the way in which a client connects. It takes no time, nor does what a client
-// says first: go-redis holds a mutex meanwhile, for which others wait in a way that stops the bubble's clock.
+// DialHook, with the two methods below, makes a client connect by the link. Connecting and the greeting take no time:
+// go-redis holds a mutex meanwhile, and goroutines that wait for a mutex stop the bubble's clock.
 func (l *link) DialHook(redis.DialHook) redis.DialHook {
 	return func(context.Context, string, string) (net.Conn, error) {
 		l.mu.Lock()
@@ -91,7 +91,7 @@ func (l *link) DialHook(redis.DialHook) redis.DialHook {
 	}
 }
 
-// isGreeting reports whether all of some commands are what a client says first.
+// isGreeting reports whether all of the commands belong to the greeting of a client.
 func isGreeting(commands [][]string) bool {
 	for _, args := range commands {
 		switch strings.ToUpper(args[0]) {
@@ -111,15 +111,15 @@ func (l *link) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Process
 	return next
 }
 
-// conn is one connection. What it carries arrives in order, each way.
+// conn is one connection. Its data arrives in order, each way.
 type conn struct {
 	link       *link
 	peer       *server.Peer
 	subscribed int
-	out        []byte // answers to what is under way; the Redis's own
+	out        []byte // replies to the commands under way; only the Redis uses it
 
 	mu       sync.Mutex
-	instant  bool   // what is under way is the greeting
+	instant  bool   // the data under way is the greeting
 	partial  []byte // of a command
 	sending  []func()
 	coming   [][]byte
@@ -164,7 +164,7 @@ func (c *conn) Write(p []byte) (int, error) {
 		go func() {
 			<-frozen
 			c.mu.Lock()
-			gone := c.err != nil // it was given up: what the kernel had not sent is not sent
+			gone := c.err != nil // the connection was given up, and the kernel drops the data that it has not sent
 			c.mu.Unlock()
 			if !gone {
 				c.arrive()
@@ -176,7 +176,7 @@ func (c *conn) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// arrive runs what was sent first and has not arrived.
+// arrive runs the first commands that were sent and have not arrived.
 func (c *conn) arrive() {
 	c.mu.Lock()
 	if len(c.sending) == 0 {
@@ -189,7 +189,7 @@ func (c *conn) arrive() {
 	fn()
 }
 
-// answers is where Redis writes what a connection is to read.
+// answers is where Redis writes the replies for a connection.
 type answers struct{ c *conn }
 
 func (a answers) Write(p []byte) (int, error) {
@@ -247,7 +247,7 @@ func (c *conn) push(channel, text string) {
 	c.deliver(b, true)
 }
 
-// later is when something that takes a while arrives: not before what went before it.
+// later returns when data that takes a while arrives: not before the data that was sent earlier.
 func later(last *time.Time, takes time.Duration) time.Time {
 	at := time.Now().Add(takes)
 	if at.Before(*last) {
@@ -264,7 +264,7 @@ func (c *conn) ring() {
 	}
 }
 
-// Read waits for an answer, a message, the deadline or the end.
+// Read waits for a reply, a message, the deadline or the end.
 func (c *conn) Read(p []byte) (int, error) {
 	for {
 		c.mu.Lock()
@@ -308,7 +308,7 @@ func (c *conn) end(err error) {
 // reset breaks the connection from the other side.
 func (c *conn) reset() { c.end(io.EOF) }
 
-// Close is the process's own end of it. What was sent may still arrive.
+// Close ends the connection on the process's side. Data that was sent may still arrive.
 func (c *conn) Close() error {
 	c.end(errors.New("use of closed network connection"))
 	c.link.set(func(l *link) { delete(l.conns, c) })

@@ -25,7 +25,7 @@ var (
 	keepFlag = flag.String("keep", "", "write the shrunk plan of the first fault, or the plan of the one seed, to this file, and all that happened beside it")
 )
 
-// slow is set where a plan takes much longer than it should.
+// slow is set in builds that play a plan much more slowly.
 var slow bool
 
 func TestMain(m *testing.M) {
@@ -63,8 +63,8 @@ func TestPlans(t *testing.T) {
 	}
 }
 
-// TestSeeds draws plans of new seeds for a while, on as many processors as there are. It ends at the first that shows a
-// fault, which is shrunk; with -short it shrinks none, and goes on.
+// TestSeeds plays the plans of new seeds for a while, on all processors. It ends at the first plan that shows a fault, and
+// shrinks that plan. With -short it shrinks none, and goes on.
 func TestSeeds(t *testing.T) {
 	if *planFlag != "" {
 		t.Skip("one plan was asked for")
@@ -155,16 +155,16 @@ func (s *season) play(t *testing.T, seed uint64) {
 	t.Logf("the same, shrunk, as a plan for testdata/plans:\n%s\n%s", small, again.blames())
 }
 
-// isUnsafe reports whether something ran that should not have.
+// isUnsafe reports whether a task ran that should not have.
 func (v verdict) isUnsafe() bool {
 	return slices.ContainsFunc(v.faults, func(f fault) bool {
 		return slices.Contains([]string{"doubled", "fence", "early", "undead", "limit", "unhandled", "panic"}, f.Kind)
 	})
 }
 
-// reportTo writes what new seeds show to a file, in place of failing: where a change is judged, a task that came late, or a
-// slot that one cannot account for, in a plan that nobody has seen before is news, and may be older than the change. What
-// should not have run at all fails everywhere.
+// reportTo writes the faults of new seeds to a file instead of failing. When a change is judged, a late task or a missing
+// slot in a new plan is news, but its cause may be older than the change. A task that should not have run at all always
+// fails.
 func reportTo(t *testing.T, file string) func(format string, args ...any) {
 	f, err := os.OpenFile(file, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	must(t, err)

@@ -128,7 +128,7 @@ func mutants() []mutant {
 			[]string{"left over", "late"},
 		},
 
-		// What was never wrong, in the loops of Go. Seeds find these.
+		// Faults that never existed, in the loops of Go. Seeds find these.
 		{name: "a wake-up is dropped", edits: one("consumer/consumer.go", "			look = c.woken() || look\n", "			_ = c.woken()\n")},
 		{name: "the alarm is not set to what comes next", edits: one("consumer/consumer.go", "		c.alarm.Set(c.clock.Local(r.NextDue))\n", "		c.alarm.Set(time.Time{})\n")},
 		{name: "a lost reply raises no doubt", edits: one("consumer/call.go", "	c.doubt = true\n", "")},

@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// mutant is a fault that is put back on purpose: a text in a file, and what stands in its place. A kept plan has to show
-// it, and seeds have to find it.
+// mutant is a fault that is put back on purpose: a text in a file, and its replacement. A kept plan must show the fault, or
+// seeds must find it.
 type mutant struct {
 	name  string
 	edits []edit
@@ -27,12 +27,12 @@ type mutant struct {
 
 type edit struct{ file, old, text string }
 
-// someMutants is how many are tried where ONBEAT_SOAK is not set: building each takes a while.
+// someMutants is how many mutants are tried without ONBEAT_SOAK, because building each takes a while.
 const someMutants = 3
 
-// TestMutants_areFound puts faults back, and demands that the simulation shows each. ONBEAT_SOAK=1 tries all of them,
-// and counts the seeds that it takes to find each, for at most ONBEAT_MUTANT_SEEDS (3m); ONBEAT_MUTANTS=1 tries all that have a
-// plan.
+// TestMutants_areFound puts faults back, and demands that the simulation shows each. ONBEAT_SOAK=1 tries all mutants, and
+// counts the seeds that it takes to find each, for at most ONBEAT_MUTANT_SEEDS (3m). ONBEAT_MUTANTS=1 tries all mutants with
+// a plan.
 func TestMutants_areFound(t *testing.T) {
 	soak := os.Getenv("ONBEAT_SOAK") != ""
 	switch {
@@ -74,7 +74,7 @@ func TestMutants_areFound(t *testing.T) {
 	}
 }
 
-// Each fault still has its place in the code: a test of its own, because few of them are built in one run.
+// Each fault still has its place in the code. This is a test of its own, because one run builds only a few mutants.
 func TestMutants_haveTheirPlaces(t *testing.T) {
 	t.Parallel()
 	for _, m := range mutants() {
@@ -141,7 +141,7 @@ func (m *mutant) mustShow(t *testing.T, program string) {
 
 var counted = regexp.MustCompile(`(\d+) seeds from \d+ on`)
 
-// seeds says in how many new seeds the fault is found.
+// seeds returns how many new seeds it takes to find the fault.
 func (m *mutant) seeds(t *testing.T, program string, budget time.Duration) string {
 	t.Helper()
 	ctx, done := context.WithTimeout(t.Context(), 2*budget)

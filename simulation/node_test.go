@@ -30,30 +30,30 @@ type node struct {
 	started  time.Time
 	id       string    // by its log
 	ready    time.Time // by its log; zero while it is not
-	stopping time.Time // it was told to stop
+	stopping time.Time // when it was told to stop
 	crashed  time.Time
-	ended    time.Time // Run returned
+	ended    time.Time // when Run returned
 	err      error
 	died     chan struct{} // closed when it crashes
 	thaw     chan struct{} // not nil while it is frozen
 	ill      time.Time     // until when a fault of its own may hold it up
 
 	running   map[*run]struct{}
-	freeSince time.Time // it has had a worker free since; zero: it has none
-	backlog   time.Time // it last began something that had waited: it is on its way through what is due
-	permitted time.Time // the leader's rule has let it take work since
+	freeSince time.Time // since when it has a free worker; zero: it has none
+	backlog   time.Time // when it last began a task that had waited: it is still working through the due tasks
+	permitted time.Time // since when the leader's rule lets it claim
 	late      bool      // it was blamed for not being ready
-	cut       bool      // nothing goes through to Redis, or back
+	cut       bool      // no data passes to Redis or back
 }
 
-// start brings up a process.
+// start starts a process.
 func (w *world) start(p *process) *node {
 	n := &node{
 		world: w, plan: p, link: newLink(w.redis, w.plan.Seed+hashOf(p.Name), w.plan.Latency.d()), done: make(chan struct{}),
 		started: time.Now(), died: make(chan struct{}), running: map[*run]struct{}{}, freeSince: time.Now(),
 	}
 	n.rdb = w.dial(n.link)
-	// Who subscribes greets a new connection again after a while, and holds a mutex meanwhile: see link.DialHook.
+	// A client that subscribes sends its greeting again after a while, and holds a mutex meanwhile: see link.DialHook.
 	n.rdb.Options().MaxRetries = 0
 	log := zerolog.New(&hearing{n: n})
 	d, err := onbeat.New(n.rdb, onbeat.Config{
@@ -89,7 +89,7 @@ func (w *world) start(p *process) *node {
 	return n
 }
 
-// dial is a client as a program has it, on a link in place of a network.
+// dial returns a client as a program has it, with a link in place of the network.
 func (w *world) dial(l *link) *redis.Client {
 	rdb, err := onbeat.Dial("redis://simulated:6379/0")
 	if err != nil {
@@ -103,7 +103,7 @@ func (w *world) dial(l *link) *redis.Client {
 	return c
 }
 
-// limitsOf are the plan's limits for the types that a process handles.
+// limitsOf returns the plan's limits for the types that a process handles.
 func limitsOf(p *plan, of *process) map[string]int {
 	limits := map[string]int{}
 	for typ, n := range p.Limits {
@@ -128,12 +128,12 @@ func (n *node) check(ctx context.Context) error {
 	return nil
 }
 
-// alive reports whether the process is there and was not told to stop. It needs the world's mu.
+// alive reports whether the process is there and was not told to stop. The caller holds the world's mu.
 func (n *node) alive() bool {
 	return n.crashed.IsZero() && n.ended.IsZero() && n.stopping.IsZero()
 }
 
-// fit is the moment since which nothing keeps the node from working; false if something does. It needs the world's mu.
+// fit returns since when nothing keeps the node from working, or false if something does. The caller holds the world's mu.
 func (n *node) fit() (time.Time, bool) {
 	if !n.alive() || n.thaw != nil || n.ready.IsZero() || time.Now().Before(n.ill) {
 		return time.Time{}, false
@@ -141,19 +141,19 @@ func (n *node) fit() (time.Time, bool) {
 	return later2(n.ready, n.ill), true
 }
 
-// canLead reports whether the node can lead now. It needs the world's mu.
+// canLead reports whether the node can lead now. The caller holds the world's mu.
 func (n *node) canLead() bool {
 	return n.alive() && n.thaw == nil && !n.cut && !n.ready.IsZero() && !n.plan.Standby
 }
 
-// dueReady is by when the node is to be ready if nothing holds it up.
+// dueReady returns by when the node must be ready if nothing holds it up.
 func (n *node) dueReady() time.Time {
 	p := n.plan
 	d := p.CheckFails.d() + 2*p.CheckTakes.d() + p.MinReady.d() + p.Lease.d()/5
 	return later2(n.started, n.world.back).Add(d + 250*time.Millisecond)
 }
 
-// crash ends everything of the process at this moment. Its goroutines go on for a while, cut off from everything.
+// crash ends the process at this moment. Its goroutines go on for a while, but are cut off from Redis.
 func (n *node) crash() {
 	n.link.kill()
 	n.world.with(func() {
@@ -166,8 +166,8 @@ func (n *node) crash() {
 	n.stop()
 }
 
-// freeze stops the process for a while, as SIGSTOP does. One that is stopped is not stopped again: it would go on in part
-// when the shorter time is over.
+// freeze stops the process for a while, as SIGSTOP does. It does not stop a process that is frozen already, because parts of
+// the process would go on at the end of the shorter time.
 func (n *node) freeze(d time.Duration) {
 	thaw, stopped := make(chan struct{}), false
 	n.world.with(func() {
@@ -206,12 +206,12 @@ func (n *node) gate() bool {
 
 var errPlanned = errors.New("it was to fail")
 
-// handle is every handler: it does what the payload says, and writes it down.
+// handle is the handler of all types: it does what the payload says, and records the run.
 func (n *node) handle(ctx context.Context, t *task.Task) error {
 	if !n.gate() {
 		return errPlanned
 	}
-	if ctx.Err() != nil { // it was frozen before it could begin
+	if ctx.Err() != nil { // the process was frozen before the run could begin
 		return ctx.Err()
 	}
 	var does behaviour
@@ -262,7 +262,7 @@ func (n *node) work(ctx context.Context, r *run) error {
 	return errPlanned
 }
 
-// fails reports whether the run is to fail.
+// fails reports whether the run should fail.
 func (r *run) fails() bool {
 	if r.does.Nth > 0 && !r.slot.IsZero() && r.slot.Unix()%r.does.Nth != 0 {
 		return false
@@ -270,7 +270,7 @@ func (r *run) fails() bool {
 	return r.attempt <= r.does.Fails
 }
 
-// hearing takes in a process's log: what it is called, when it was ready, and all lines for people.
+// hearing reads a process's log: the ID of the instance, when it was ready, and all lines for people.
 type hearing struct {
 	n *node
 }
@@ -301,7 +301,7 @@ func (h *hearing) Write(p []byte) (int, error) {
 			n.ready = time.Now()
 		case "lease lost: this instance's claims are void":
 			n.ready = time.Time{}
-			n.world.book.risk(n, time.Now().Add(n.world.plan.longestLease())) // its last call may be on its way yet
+			n.world.book.risk(n, time.Now().Add(n.world.plan.longestLease())) // its last call may still be on its way
 		case "resigned":
 			n.ready = time.Time{}
 		}

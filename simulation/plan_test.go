@@ -13,21 +13,21 @@ import (
 	"github.com/onbeat/onbeat/task"
 )
 
-// plan is one run of the simulation. All that happens in it is decided here, but for the order in which goroutines that
-// are ready at the same moment go on.
+// plan is one run of the simulation. It decides everything that happens, except the order in which goroutines that are ready
+// at the same moment go on.
 type plan struct {
 	Seed      uint64         `json:"seed"`
-	Why       string         `json:"why,omitempty"` // for a kept plan: what it found
+	Why       string         `json:"why,omitempty"` // for a kept plan: the fault that it found
 	Begin     string         `json:"begin,omitempty"`
-	For       span           `json:"for"`     // how long things happen; quiet follows
+	For       span           `json:"for"`     // how long steps happen; then it is quiet
 	Latency   span           `json:"latency"` // of a round trip, at least
 	Processes []process      `json:"processes"`
 	Schedules []timetable    `json:"schedules,omitempty"`
 	Steps     []step         `json:"steps,omitempty"`
-	Limits    map[string]int `json:"limits,omitempty"` // most at once of a type, over all
+	Limits    map[string]int `json:"limits,omitempty"` // most running tasks of a type, over all processes
 }
 
-// process is one process that runs a Dispatcher: it is started once, and ends once.
+// process is one process that runs a Dispatcher. It starts once and ends once.
 type process struct {
 	Name        string           `json:"name"`
 	Release     string           `json:"release,omitempty"`
@@ -36,8 +36,8 @@ type process struct {
 	Consume     instance.Consume `json:"consume,omitempty"`
 	Standby     bool             `json:"standby,omitempty"`
 	MinReady    span             `json:"min_ready,omitempty"`
-	CheckTakes  span             `json:"check_takes,omitempty"` // the readiness check
-	CheckFails  span             `json:"check_fails,omitempty"` // until so long after the start
+	CheckTakes  span             `json:"check_takes,omitempty"` // how long the readiness check takes
+	CheckFails  span             `json:"check_fails,omitempty"` // how long after the start it fails
 	Lease       span             `json:"lease"`
 	Drain       span             `json:"drain"`
 	Concurrency int              `json:"concurrency"`
@@ -47,7 +47,7 @@ type process struct {
 	Declares    []string         `json:"declares,omitempty"` // names of schedules
 }
 
-// timetable is a schedule. It is declared by the processes that name it, or applied by a step.
+// timetable is a schedule. The processes that name it declare it, or a step applies it.
 type timetable struct {
 	Name     string               `json:"name"`
 	Every    span                 `json:"every,omitempty"`
@@ -68,17 +68,17 @@ type timetable struct {
 	Versions map[string]behaviour `json:"versions,omitempty"` // by release: what it does there instead
 }
 
-// behaviour is what a handler does with a task: it travels as its payload.
+// behaviour is what a handler does with a task. It is the task's payload.
 type behaviour struct {
 	Takes   span  `json:"takes,omitempty"`
-	Fails   int   `json:"fails,omitempty"`   // the first so many attempts
+	Fails   int   `json:"fails,omitempty"`   // how many attempts fail, from the first on
 	Nth     int64 `json:"nth,omitempty"`     // only for each nth slot
 	Panics  bool  `json:"panics,omitempty"`  // instead of returning an error
 	Ignores bool  `json:"ignores,omitempty"` // its context
 	Retry   span  `json:"retry,omitempty"`   // after a failure
 }
 
-// step is something that happens at a moment: a fault, an operation, or a call.
+// step is an event at a moment: a fault, an operation, or a call.
 type step struct {
 	At      span       `json:"at"`
 	Do      string     `json:"do"`
@@ -113,7 +113,7 @@ func (s *span) UnmarshalText(b []byte) error {
 
 func (s span) d() time.Duration { return time.Duration(s) }
 
-// slots is about how many slots its schedules have.
+// slots returns about how many slots the plan's schedules have.
 func (p *plan) slots() (n int) {
 	for i := range p.Schedules {
 		if every := p.Schedules[i].Every.d(); every > 0 {
@@ -169,7 +169,7 @@ func (p *plan) timetable(name string) *timetable {
 	return nil
 }
 
-// longestLease is the longest of any process.
+// longestLease returns the longest lease of any process.
 func (p *plan) longestLease() time.Duration {
 	var most time.Duration
 	for i := range p.Processes {
@@ -178,7 +178,7 @@ func (p *plan) longestLease() time.Duration {
 	return most
 }
 
-// schedule is the timetable as a release declares it, or, with "", as it is applied.
+// schedule returns the timetable as a release declares it or, with "", as a step applies it.
 func (t *timetable) schedule(release string, began time.Time) producer.Schedule {
 	does := t.Does
 	if v, ok := t.Versions[release]; ok {

@@ -6,7 +6,7 @@ import (
 	"github.com/onbeat/onbeat/schedule"
 )
 
-// judgeCount: as many slots run as max_runs says, neither more nor fewer.
+// judgeCount: exactly as many slots run as max_runs says.
 func (w *world) judgeCount(l *timeline) {
 	most := int(l.plan.MaxRuns)
 	if most == 0 || !l.common || l.plan.Overlap != "" && l.plan.Overlap != schedule.OverlapAllow {
@@ -15,7 +15,7 @@ func (w *world) judgeCount(l *timeline) {
 	ran, forgiven, after := 0, false, 0
 	for _, d := range l.duties {
 		forgiven = forgiven || d.forgiven
-		if len(d.runs) > 0 || d.gone != "" { // what is cancelled was one of them
+		if len(d.runs) > 0 || d.gone != "" { // a cancelled slot counts as one of them
 			ran++
 		} else if l.onEdge(d.slot) == "" {
 			after++ // it came when nothing was wrong
@@ -29,8 +29,8 @@ func (w *world) judgeCount(l *timeline) {
 	}
 }
 
-// judgeGap: what became of the slots of a time in which nobody was there is what the schedule's policy says. Only gaps
-// that are clear are judged: long ones, with nothing else wrong.
+// judgeGap: the slots of a time without a process follow the schedule's policy. Only clear gaps are judged: long ones, with
+// no other fault.
 func (w *world) judgeGap(l *timeline, g gap) {
 	offset := w.redis.offsetNow()
 	lease := w.plan.longestLease()
@@ -78,7 +78,7 @@ func (w *world) judgeGap(l *timeline, g gap) {
 	}
 }
 
-// ranAbout reports whether a slot at the very end of a gap ran, which was then the latest missed one.
+// ranAbout reports whether a slot at the very end of a gap ran, so that it was the latest missed slot.
 func (w *world) ranAbout(l *timeline, at time.Time) bool {
 	offset := w.redis.offsetNow()
 	for _, d := range l.duties {
@@ -89,7 +89,7 @@ func (w *world) ranAbout(l *timeline, at time.Time) bool {
 	return false
 }
 
-// unclear reports whether something else went on that changes what becomes of missed slots.
+// unclear reports whether another event changes what happens to missed slots.
 func (w *world) unclear(l *timeline, g gap) bool {
 	offset := w.redis.offsetNow()
 	for _, e := range l.edges {
@@ -107,7 +107,7 @@ func (w *world) unclear(l *timeline, g gap) bool {
 			return true
 		}
 		if overlap := l.plan.Overlap; overlap != "" && overlap != schedule.OverlapAllow && d.tries > 1 {
-			return true // a run that was lost comes back, and what is late may overlap it
+			return true // a run that was lost comes back, and a late slot may overlap it
 		}
 	}
 	return false

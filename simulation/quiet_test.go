@@ -11,13 +11,13 @@ import (
 	"github.com/onbeat/onbeat/queue"
 )
 
-// patience is how long work that is left may take after all that was planned.
+// patience is how long the remaining work may take after the last planned step.
 const patience = 3 * time.Minute
 
-// tidyTime is after how long the leader has removed what outlived its time.
+// tidyTime is how long the leader may take to remove what outlived its time.
 const tidyTime = 31 * time.Second
 
-// settle waits until everything is calm, stops the schedules, waits for the work, and looks at what is left over.
+// settle waits until no fault can be felt any more, stops the schedules, waits for the work, and looks at what is left over.
 func (w *world) settle() {
 	for {
 		var left time.Duration
@@ -67,7 +67,7 @@ func (w *world) settle() {
 	w.leftOver()
 }
 
-// busy reports whether something runs, or waits that somebody is there for.
+// busy reports whether a task runs, or one waits that a process could run.
 func (w *world) busy() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -84,7 +84,7 @@ func (w *world) busy() bool {
 	return false
 }
 
-// served reports whether a process that is there reads where a task waits, and may take it. It needs mu.
+// served reports whether a process is there that reads the lane of a task, and may claim it. The caller holds mu.
 func (w *world) served(d *duty) bool {
 	lead := w.leader()
 	for _, n := range w.nodes {
@@ -95,7 +95,7 @@ func (w *world) served(d *duty) bool {
 	return false
 }
 
-// wasServed is the same of the moment when all became quiet: by the time of the judge everybody has left.
+// wasServed reports the same for the moment when all became quiet. When the judge works, all processes have left.
 func (w *world) wasServed(d *duty) bool {
 	for _, n := range w.nodes {
 		if n.crashed.IsZero() && !n.stopping.Before(w.quiet) && n.handles(d) && w.permitted(n, w.quietLead) {
@@ -105,7 +105,7 @@ func (w *world) wasServed(d *duty) bool {
 	return false
 }
 
-// leftOver looks at what Redis holds when nothing runs, and nothing that can run waits.
+// leftOver looks at the keys of Redis when no task runs, and no task waits that could run.
 func (w *world) leftOver() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -168,7 +168,7 @@ func (w *world) leftOver() {
 	}
 }
 
-// audit compares what onbeat says of itself with what the handlers saw.
+// audit compares onbeat's own audit with what the handlers saw.
 func (w *world) audit(ctx context.Context) {
 	reports, err := audit.Run(ctx, w.queue, w.schedules, audit.Options{})
 	if err != nil {
@@ -179,7 +179,7 @@ func (w *world) audit(ctx context.Context) {
 	defer w.mu.Unlock()
 	for _, r := range reports {
 		if l := w.book.schedules[r.Schedule]; l != nil && slices.ContainsFunc(l.duties, func(d *duty) bool { return d.forgiven }) {
-			continue // Redis lost what it would be told by
+			continue // Redis lost the writes by which the audit would know
 		}
 		for _, b := range r.Breaks {
 			w.blame("audit", "%s: %+v", r.Schedule, b)

@@ -2,6 +2,6 @@
 
 package simulation
 
-// With the race detector a plan takes five times as long. Its goroutines are those of the packages, which it looks at
-// here too; seeds in number, and faults that are put back, are for a run without it.
+// With the race detector a plan takes five times as long. The detector checks the goroutines of the packages here too. Many
+// seeds, and mutants, are for a run without it.
 func init() { slow = true }

@@ -38,7 +38,7 @@ type run struct {
 	how     end
 }
 
-// until is when the run could last act for its task; zero while it can.
+// until returns the last moment at which the run could act for its task, or zero while it still can.
 func (r *run) until() time.Time {
 	switch {
 	case r.heardAt.IsZero():
@@ -49,7 +49,7 @@ func (r *run) until() time.Time {
 	return r.ended
 }
 
-// begin notes that a handler was called, and judges what can be judged at once.
+// begin notes that a handler was called, and makes the judgements that are possible at once.
 func (w *world) begin(n *node, t *task.Task, does behaviour) *run {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -76,8 +76,8 @@ func (w *world) begin(n *node, t *task.Task, does behaviour) *run {
 	return r
 }
 
-// passSiblings notes the other slots of a schedule that its policy may drop as one begins: those that wait, and not only
-// for a run behind them.
+// passSiblings notes the other slots of a schedule that its policy may drop when one slot begins: slots that wait, unless
+// they wait only for a run that is behind.
 func (w *world) passSiblings(d *duty, now time.Time) {
 	for _, o := range w.book.waiting {
 		late := !o.due.After(now) || len(o.runs) > 0 || o.lost > 0
@@ -92,8 +92,8 @@ func (w *world) passSiblings(d *duty, now time.Time) {
 	}
 }
 
-// measure takes the time from when a task could begin to when it did, where nothing was wrong: the process that took it
-// might have all the while, and had a worker free.
+// measure measures the time from when a task could begin until it began. It does so only without a fault: the process that
+// ran the task was allowed to all the while, and had a free worker.
 func (w *world) measure(r *run, now time.Time) {
 	d, n := r.duty, r.node
 	from := later2(d.due, d.known)
@@ -106,7 +106,7 @@ func (w *world) measure(r *run, now time.Time) {
 	w.slowest = max(w.slowest, now.Sub(from))
 }
 
-// heard notes that a run's context has ended.
+// heard notes that the context of a run has ended.
 func (w *world) heard(r *run, cause error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -137,7 +137,7 @@ func (w *world) finish(r *run, ctx context.Context, err error) {
 	}
 }
 
-// over ends a run, and says what its task is to do next. It needs mu.
+// over ends a run, and decides what its task should do next. The caller holds mu.
 func (w *world) over(r *run, how end, cause error) {
 	now := time.Now()
 	r.ended, r.how = now, how

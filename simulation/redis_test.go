@@ -13,24 +13,24 @@ import (
 	"github.com/onbeat/onbeat/testredis"
 )
 
-// virtualRedis is the in-process Redis with what it lacks for a simulation: a clock that can be set, an end of its
-// memory, messages that can be lost, and writes that can be taken back. A command runs at one moment of virtual time.
+// virtualRedis is the in-process Redis with additions for the simulation: a clock that can be set, a limit of its memory,
+// messages that can be lost, and writes that can be taken back. A command runs at one moment of virtual time.
 type virtualRedis struct {
 	mini *testredis.Miniredis
 
 	mu      sync.Mutex
 	offset  time.Duration // of its clock from the bubble's
 	away    bool
-	left    bool // it was away once: idle connections may be broken, which a client looks for on a real one
+	left    bool // it was away once: idle connections may be broken, for which a client checks a real connection
 	full    bool
 	hangs   bool
-	waiting []func() // what was sent while it hangs
+	waiting []func() // commands that were sent while it hangs
 	dirty   bool     // the script under way has written
-	refused bool     // and was refused a write
+	refused bool     // a write of that script was refused
 	conns   map[*conn]struct{}
 	byPeer  map[*server.Peer]*conn
 	channel map[string]map[*conn]struct{}
-	lies    map[*link]string // what the next step of a leader is answered, in place of being done
+	lies    map[*link]string // the error that the next step of a leader gets, in place of being done
 }
 
 func newVirtualRedis(t testing.TB) *virtualRedis {
@@ -38,14 +38,14 @@ func newVirtualRedis(t testing.TB) *virtualRedis {
 	r := &virtualRedis{
 		mini: testredis.Mini(t), conns: map[*conn]struct{}{}, byPeer: map[*server.Peer]*conn{}, channel: map[string]map[*conn]struct{}{},
 	}
-	if err := r.mini.Client.Ping(t.Context()).Err(); err != nil { // it starts with the first connection
+	if err := r.mini.Client.Ping(t.Context()).Err(); err != nil { // the server starts with the first connection
 		t.Fatal(err)
 	}
 	r.mini.Server().SetPreHook(r.before)
 	return r
 }
 
-// now is the clock of Redis.
+// now returns the time by the clock of Redis.
 func (r *virtualRedis) now() time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -67,7 +67,7 @@ func (r *virtualRedis) execute(c *conn, commands [][]string) {
 	if r.away {
 		return
 	}
-	if _, open := r.conns[c]; !open { // nothing that it is told any more is done
+	if _, open := r.conns[c]; !open { // commands on a closed connection are not done
 		return
 	}
 	r.mini.SetTime(time.Now().Add(r.offset))
@@ -99,7 +99,7 @@ func isAdvance(args []string) bool {
 	return len(args) > 6 && strings.HasSuffix(args[5], ":leader") && strings.HasSuffix(args[6], ":last")
 }
 
-// lie has the next step of a process that leads answered with an error, as a primary that has been replaced would.
+// lie makes Redis answer the leader's next step with an error, as a primary that has been replaced does.
 func (r *virtualRedis) lie(l *link, text string) {
 	r.with(func() {
 		if r.lies == nil {
@@ -109,7 +109,7 @@ func (r *virtualRedis) lie(l *link, text string) {
 	})
 }
 
-// before is called for each command, those of scripts included. It returns true for one that it has answered itself.
+// before is called for each command, also for those of scripts. It returns true if it has answered the command itself.
 func (r *virtualRedis) before(p *server.Peer, name string, args ...string) bool {
 	switch name {
 	case "PUBLISH":
@@ -149,7 +149,7 @@ func (r *virtualRedis) before(p *server.Peer, name string, args ...string) bool 
 	return false
 }
 
-// writes are the commands that onbeat's scripts write with; frees are those of them that Redis lets pass at maxmemory.
+// writes are the commands with which onbeat's scripts write; frees are the ones that Redis lets pass at maxmemory.
 var (
 	writes = set("HSET", "HDEL", "HINCRBY", "ZADD", "ZREM", "ZREMRANGEBYRANK", "SET", "DEL", "XADD", "XTRIM", "PEXPIRE", "EXPIRE")
 	frees  = set("HDEL", "ZREM", "ZREMRANGEBYRANK", "DEL", "XTRIM", "PEXPIRE", "EXPIRE")
@@ -163,7 +163,7 @@ func set(names ...string) map[string]bool {
 	return s
 }
 
-// open takes in a connection; it returns false while there is nobody to connect to.
+// open accepts a connection. It returns false while Redis is away.
 func (r *virtualRedis) open(c *conn) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -175,7 +175,7 @@ func (r *virtualRedis) open(c *conn) bool {
 	return true
 }
 
-// shut forgets a connection, as the kernel tells a server of a process that ended.
+// shut forgets a connection, as a server does when the kernel reports that the client's process ended.
 func (r *virtualRedis) shut(c *conn) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -190,7 +190,7 @@ func (r *virtualRedis) forget(c *conn) {
 	}
 }
 
-// leave ends every connection and takes no new ones; with comeBack it takes them again.
+// leave ends every connection and accepts no new ones until comeBack is called.
 func (r *virtualRedis) leave() {
 	r.mu.Lock()
 	r.away, r.left, r.waiting, r.hangs = true, true, nil, false
@@ -199,7 +199,7 @@ func (r *virtualRedis) leave() {
 		open = append(open, c)
 		r.forget(c)
 	}
-	r.mini.Server().Dispatch(server.NewPeer(nowhere()), []string{"SCRIPT", "FLUSH"}) // a new process knows none
+	r.mini.Server().Dispatch(server.NewPeer(nowhere()), []string{"SCRIPT", "FLUSH"}) // a new process knows no scripts
 	r.mu.Unlock()
 	for _, c := range open {
 		c.reset()
@@ -214,7 +214,7 @@ func (r *virtualRedis) with(fn func()) {
 	fn()
 }
 
-// hang stops the answers without breaking a connection, until it is called with false.
+// hang stops all replies without breaking a connection, until it is called with false.
 func (r *virtualRedis) hang(hangs bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -233,7 +233,7 @@ func (r *virtualRedis) flushScripts() {
 	r.with(func() { r.mini.Server().Dispatch(server.NewPeer(nowhere()), []string{"SCRIPT", "FLUSH"}) })
 }
 
-// commandsOf cuts whole commands off what a client wrote.
+// commandsOf takes the complete commands off the data that a client wrote.
 func commandsOf(b []byte) (commands [][]string, rest []byte) {
 	for {
 		args, n := command(b)
@@ -245,7 +245,7 @@ func commandsOf(b []byte) (commands [][]string, rest []byte) {
 	}
 }
 
-// command cuts the first command off, and returns its length; 0 if it is not all there.
+// command reads the first command, and returns its length, or 0 if it is not complete.
 func command(b []byte) (args []string, length int) {
 	s := string(b)
 	total := len(s)
@@ -276,7 +276,7 @@ func command(b []byte) (args []string, length int) {
 	return args, total - len(s)
 }
 
-// brokeIdle reports whether an error is that of an idle connection which Redis closed when it went away.
+// brokeIdle reports whether an error comes from an idle connection that Redis closed when it went away.
 func (r *virtualRedis) brokeIdle(err error) (broke bool) {
 	r.with(func() { broke = r.left && errors.Is(err, io.EOF) })
 	return broke

@@ -8,7 +8,7 @@ import (
 	"github.com/onbeat/onbeat/task"
 )
 
-// retry asks for dead tasks to be run again, with their attempts counted from zero: the newest hundred.
+// retry asks for the newest hundred dead tasks to run again, with their attempts counted from zero.
 func (w *world) retry(ctx context.Context) {
 	page, err := w.queue.List(ctx, task.Dead, queue.ListOptions{})
 	if err != nil {
@@ -16,13 +16,13 @@ func (w *world) retry(ctx context.Context) {
 		return
 	}
 	var list []*task.Task
-	began := map[*duty]int{} // how often each had
+	began := map[*duty]int{} // how often each had begun
 	var duties []*duty
 	w.with(func() {
 		for _, f := range page.Tasks {
 			list = append(list, f.Task)
 			if d := w.book.tasks[f.Task.ID]; d != nil && d.typ != "" && !d.forgiven && d.state != dutyRuns {
-				d.gone, d.loose = "", "its call has not returned" // it may have been cancelled before it died
+				d.gone, d.loose = "", "its call has not returned" // a caller may have cancelled it before it died
 				duties, began[d] = append(duties, d), len(d.runs)
 			}
 		}
@@ -35,7 +35,7 @@ func (w *world) retry(ctx context.Context) {
 			w.blame("refused", "retry dead tasks: %v", err)
 		}
 		for _, d := range duties {
-			if err != nil || n < len(list) { // nobody knows which are due again
+			if err != nil || n < len(list) { // it is not known which tasks are due again
 				d.loose = "it may be due again"
 				continue
 			}

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// shrink makes a plan smaller for as long as it shows a fault of the same kind: fewer steps, processes and schedules, a
-// shorter time, plainer settings. Which goroutine goes first is not decided by a plan, so one that shows its fault only
-// now and then may stay larger than it need be.
+// shrink makes a plan smaller as long as it shows a fault of the same kind: fewer steps, processes and schedules, a shorter
+// time, plainer settings. A plan does not decide which goroutine goes first. So a plan that shows its fault only now and then
+// may stay larger than necessary.
 func shrink(t *testing.T, p *plan, kind string, budget time.Duration) *plan {
 	t.Helper()
 	end := time.Now().Add(budget)
@@ -35,7 +35,7 @@ func shrink(t *testing.T, p *plan, kind string, budget time.Duration) *plan {
 	return best
 }
 
-// cuts are the ways to make a plan smaller. Each returns false if there is nothing for it to do any more.
+// cuts are the ways to make a plan smaller. Each returns false if it can do nothing more.
 func cuts(p *plan) []func(*plan) bool {
 	var list []func(*plan) bool
 	for n := len(p.Steps) / 2; n >= 1; n /= 2 {
@@ -75,7 +75,7 @@ func cuts(p *plan) []func(*plan) bool {
 	return append(list, plain(p)...)
 }
 
-// plain are cuts that take settings back to their defaults.
+// plain are cuts that reset settings to their defaults.
 func plain(p *plan) []func(*plan) bool {
 	var list []func(*plan) bool
 	each := func(fn func(*process) bool) func(*plan) bool {
@@ -111,7 +111,7 @@ func plain(p *plan) []func(*plan) bool {
 	return list
 }
 
-// tidy takes out what refers to something that is gone, and brings the end forward to where nothing more happens.
+// tidy removes references to things that are gone, and moves the end of the plan to just after the last step.
 func (p *plan) tidy() {
 	known := func(name string) bool { return p.timetable(name) != nil }
 	for i := range p.Processes {

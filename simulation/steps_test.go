@@ -7,7 +7,7 @@ import (
 	"github.com/onbeat/onbeat/queue"
 )
 
-// slack is what a fault may be felt for after its stated w.bound(): round trips, and the moment until somebody looks.
+// slack is how long a fault may be felt after its stated w.bound(): round trips, and the moment until a process looks.
 const slack = 500 * time.Millisecond
 
 // do carries out one step.
@@ -28,7 +28,7 @@ func (w *world) do(s *step) {
 	}
 }
 
-// doTo is a step that one process feels.
+// doTo carries out a step that one process feels.
 func (w *world) doTo(n *node, s *step) {
 	lease := w.plan.longestLease()
 	now, d := time.Now(), s.For.d()
@@ -94,7 +94,7 @@ func (w *world) doTo(n *node, s *step) {
 	}
 }
 
-// doToRedis is a step that all feel.
+// doToRedis carries out a step that all processes feel.
 func (w *world) doToRedis(s *step) {
 	lease := w.plan.longestLease()
 	now, d := time.Now(), s.For.d()
@@ -138,7 +138,7 @@ func (w *world) doToRedis(s *step) {
 	case "empty":
 		all(3*lease+3*time.Second, true)
 		knew := w.leader().id
-		w.undone(now.Add(-2 * lease)) // a leader that is frozen or deaf had not read it
+		w.undone(now.Add(-2 * lease)) // a leader that was frozen or deaf had not read the change
 		w.redis.leave()
 		w.redis.restore(nil)
 		time.Sleep(d)
@@ -159,7 +159,7 @@ func (w *world) doToRedis(s *step) {
 	w.with(func() { w.back = time.Now().Add(time.Second) })
 }
 
-// undone gives up judging schedules of which somebody asked something since a moment: Redis forgets that.
+// undone gives up judging schedules that a caller changed since a moment, because Redis forgets these changes.
 func (w *world) undone(since time.Time) {
 	w.with(func() {
 		from := since.Add(w.redis.offsetNow() - slack)
@@ -173,8 +173,8 @@ func (w *world) undone(since time.Time) {
 	})
 }
 
-// madeAnew has the grids read again if the first to lead in an empty Redis is another than who led before: it knows nothing
-// of them, and declares its schedules anew.
+// madeAnew makes the watch read the grids again if the first leader in an empty Redis is not the last one: a new leader does
+// not know them, and declares its schedules anew.
 func (w *world) madeAnew(knew string) {
 	keys := queue.Partition{Namespace: namespace}.Keys()
 	first := ""
@@ -201,7 +201,7 @@ func (w *world) madeAnew(knew string) {
 	})
 }
 
-// forgive says that Redis may have lost what it was told since a moment: runs may be repeated, and tasks gone.
+// forgive notes that Redis may have lost its writes since a moment: runs may be repeated, and tasks gone.
 func (w *world) forgive(since time.Time, why string) {
 	for _, d := range w.book.tasks {
 		open := d.state != dutyOver || d.goneAt.After(since)

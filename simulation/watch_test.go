@@ -11,16 +11,17 @@ import (
 	"github.com/onbeat/onbeat/schedule"
 )
 
-// bound is within which a due task begins where nothing failed: a worker is free, and its limits leave room. A plan whose
-// round trips take longer than usual has more time.
+// bound returns within what time a due task must begin if nothing failed, a worker is free, and its limits leave room. A plan
+// with slow round trips has more time.
 func (w *world) bound() time.Duration {
 	return 50*time.Millisecond + 12*max(w.plan.Latency.d()-3*time.Millisecond, 0)
 }
 
-// every is how often the watch looks while a task waits that may begin.
+// every is how often the watch looks while a task that may begin waits.
 const every = 10 * time.Millisecond
 
-// watch looks at the world until ctx ends: it writes down the slots that come, and blames whoever leaves work undone.
+// watch looks at the world until ctx ends. It adds the slots that come due to the book, and blames processes that leave work
+// undone.
 func (w *world) watch(ctx context.Context) {
 	for {
 		select {
@@ -31,7 +32,7 @@ func (w *world) watch(ctx context.Context) {
 	}
 }
 
-// leadership is what Redis says of who leads.
+// leadership is what Redis says of the leader.
 type leadership struct {
 	id   string
 	gen  string
@@ -47,7 +48,7 @@ func (w *world) leader() leadership {
 	return l
 }
 
-// look is one look, and returns when to look next.
+// look looks once, and returns when to look next.
 func (w *world) look() time.Time {
 	offset := w.redis.offsetNow()
 	w.mu.Lock()
@@ -106,7 +107,7 @@ func (w *world) findAnchors() (pending bool) {
 		if l.common || !l.anchor.IsZero() && !l.stale || !w.declared(l.name) {
 			continue
 		}
-		// It comes and goes with its releases; its grid stays.
+		// Such a schedule comes and goes with its releases; its grid stays.
 		if last, err := queue.ParseLast(w.redis.mini.HGet(keys.Last, l.name)); err == nil && !last.Anchor.IsZero() {
 			l.anchor, l.stale, l.rule = last.Anchor, false, l.plan.rule(w.began)
 			l.regrid(w)
@@ -148,7 +149,7 @@ func (w *world) declared(name string) bool {
 	return slices.ContainsFunc(w.plan.Processes, func(p process) bool { return slices.Contains(p.Declares, name) })
 }
 
-// watchManning notes the times in which no candidate was there: the policies for what was missed may apply to them.
+// watchManning notes the times without a candidate, because the policies for missed slots may apply to them.
 func (w *world) watchManning(now time.Time) {
 	manned := false
 	for _, n := range w.nodes {
@@ -172,7 +173,7 @@ func (w *world) watchManning(now time.Time) {
 	}
 }
 
-// gap is a time in which no candidate was there.
+// gap is a time without a candidate.
 type gap struct{ from, to time.Time }
 
 func (w *world) closeGap(now time.Time) {
@@ -184,7 +185,7 @@ func (w *world) closeGap(now time.Time) {
 	w.unmanned = time.Time{}
 }
 
-// watchLeader blames a time without a leader, or with the gate shut, though somebody could lead.
+// watchLeader blames a time without a leader, or with the gate shut, in which a process could lead.
 func (w *world) watchLeader(now time.Time, lead leadership) {
 	var since time.Time
 	for _, n := range w.nodes {
@@ -229,7 +230,7 @@ func (w *world) mayBeOnProbation(n *node) bool {
 	return !n.ill.IsZero()
 }
 
-// idle lists the nodes that have been able to take more for a while.
+// idle returns the nodes that could have claimed more for a while.
 func (w *world) idle(now time.Time, lead leadership) []*node {
 	var list []*node
 	for _, n := range w.nodes {
@@ -252,7 +253,7 @@ func (w *world) idle(now time.Time, lead leadership) []*node {
 	return list
 }
 
-// permitted reports whether the leader's rule lets a node take work.
+// permitted reports whether the leader's rule lets a node claim.
 func (w *world) permitted(n *node, lead leadership) bool {
 	if lead.node == nil || !lead.open {
 		return false
@@ -266,7 +267,7 @@ func (w *world) permitted(n *node, lead leadership) bool {
 	return lead.node == n
 }
 
-// handles reports whether a node reads where a task waits.
+// handles reports whether a node reads the lane in which a task waits.
 func (n *node) handles(d *duty) bool {
 	return slices.Contains(n.plan.Types, d.typ) && (len(n.plan.Queues) == 0 || n.plan.Queues[d.queue] > 0)
 }
@@ -286,11 +287,11 @@ func (w *world) keyHasRoom(now time.Time, d *duty, for_ time.Duration) bool {
 	return d.key == "" || x == nil || x.runs < d.limit && now.Sub(x.since) >= for_
 }
 
-// watchDuty blames a due task that waits though it need not.
+// watchDuty blames a due task that waits for no reason.
 func (w *world) watchDuty(now time.Time, d *duty, idle []*node) {
 	if x := w.book.keys[d.key]; d.line != nil && d.key != "" && !d.behind && len(d.runs) == 0 && x != nil &&
 		(x.onTime > 0 || !d.looked && now.Sub(x.since) < w.bound()) {
-		d.loose = "overlap" // another slot of it runs, or did until just now: its policy may take this one out
+		d.loose = "overlap" // another slot of the schedule runs, or did until just now: the policy may drop this one
 		return
 	}
 	by := w.couldTake(now, d, idle)
@@ -313,8 +314,8 @@ func (w *world) watchDuty(now time.Time, d *duty, idle []*node) {
 	}
 }
 
-// waitsInLine reports whether the policy of a slot's schedule may drop it, or drops another, as it comes to wait for a run
-// behind those on time.
+// waitsInLine reports whether the slot waits for a run that is behind, so that its schedule's policy may drop it, or another
+// slot for it.
 func (w *world) waitsInLine(d *duty) bool {
 	if x := w.book.keys[d.key]; d.line == nil || d.key == "" || d.behind || len(d.runs) > 0 || x == nil || x.runs == 0 {
 		return false
@@ -334,7 +335,7 @@ func (w *world) waitsInLine(d *duty) bool {
 	return false
 }
 
-// couldTake is a node that could take a task, but for its key, or nil.
+// couldTake returns a node that could take a task if its key had room, or nil.
 func (w *world) couldTake(now time.Time, d *duty, idle []*node) *node {
 	if now.Sub(w.calm) <= w.bound() || !w.typeHasRoom(now, d, w.bound()) {
 		return nil
@@ -347,7 +348,7 @@ func (w *world) couldTake(now time.Time, d *duty, idle []*node) *node {
 	return nil
 }
 
-// offsetNow is how far the clock of Redis is from the bubble's.
+// offsetNow returns how far the clock of Redis is from the bubble's.
 func (r *virtualRedis) offsetNow() time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -23,8 +23,8 @@ type world struct {
 	redis *virtualRedis
 	began time.Time
 
-	operator  *onbeat.Dispatcher // calls from outside; it is never run
-	queue     *queue.Queue       // and what such calls become
+	operator  *onbeat.Dispatcher // makes calls from outside, and never runs
+	queue     *queue.Queue       // where such calls arrive
 	schedules *producer.Schedules
 
 	mu    sync.Mutex
@@ -32,24 +32,24 @@ type world struct {
 	ids   map[string]*node // by the ID of the instance
 	runs  []*run
 	book  book
-	back  time.Time // Redis, when it was away last, and who waited for it has been connected to it again
-	calm  time.Time // the bounds hold from here on: nothing that went wrong can be felt any more
-	why   string    // what went wrong last
+	back  time.Time // when Redis was last back, and the processes that waited for it were connected again
+	calm  time.Time // the bounds hold from here on: no fault can be felt any more
+	why   string    // the last fault
 	lines []string  // what happened, for people
 	found []fault
 
 	looks        int
 	slowest      time.Duration
 	gaps         []gap
-	storms       []gap     // when something was wrong that could be felt
-	unmanned     time.Time // no candidate has been there since; zero: one is
+	storms       []gap     // the times in which a fault could be felt
+	unmanned     time.Time // since when there is no candidate; zero: there is one
 	leaderless   time.Time
 	blamedLeader bool
-	quiet        time.Time  // nothing is planned after it
-	quietLead    leadership // who led then
+	quiet        time.Time  // no step is planned after it
+	quietLead    leadership // the leader at that moment
 }
 
-// fault is something that should not have happened. Its kind stays the same while a plan is shrunk.
+// fault is an event that should not have happened. Its kind stays the same while a plan is shrunk.
 type fault struct {
 	Kind string
 	At   time.Duration // since the beginning
@@ -58,7 +58,7 @@ type fault struct {
 
 func (f fault) String() string { return fmt.Sprintf("%-14s at %-12v %s", f.Kind, f.At, f.Text) }
 
-// verdict is what came of a plan.
+// verdict is the result of a plan.
 type verdict struct {
 	faults  []fault
 	lines   []string
@@ -67,7 +67,7 @@ type verdict struct {
 	tasks   int
 	steps   int
 	virtual time.Duration
-	slowest time.Duration // from being able to begin to beginning, where nothing was wrong
+	slowest time.Duration // the longest that a task took to begin, without a fault
 }
 
 // play runs a plan and judges it.
@@ -97,7 +97,7 @@ func (w *world) with(fn func()) {
 	fn()
 }
 
-// trace notes what happened. It needs mu.
+// trace notes an event. The caller holds mu.
 func (w *world) trace(format string, args ...any) {
 	if len(w.lines) > 20_000 {
 		w.lines = w.lines[10_000:]
@@ -105,7 +105,7 @@ func (w *world) trace(format string, args ...any) {
 	w.lines = append(w.lines, fmt.Sprintf("%12v ", time.Since(w.began).Round(10*time.Microsecond))+fmt.Sprintf(format, args...))
 }
 
-// blame notes a fault. It needs mu.
+// blame notes a fault. The caller holds mu.
 func (w *world) blame(kind, format string, args ...any) {
 	f := fault{Kind: kind, At: time.Since(w.began), Text: fmt.Sprintf(format, args...)}
 	w.trace("FAULT %s %s", f.Kind, f.Text)
@@ -114,7 +114,7 @@ func (w *world) blame(kind, format string, args ...any) {
 	}
 }
 
-// disturb says that what goes wrong now may be felt until a moment.
+// disturb notes that a fault of now may be felt until a moment.
 func (w *world) disturb(until time.Time, why string) {
 	w.storms = append(w.storms, gap{time.Now(), until})
 	if until.After(w.calm) {
@@ -122,7 +122,7 @@ func (w *world) disturb(until time.Time, why string) {
 	}
 }
 
-// run plays the plan to its end: what is planned, then quiet, then everybody leaves.
+// run plays the plan to its end: the planned steps, then quiet, then all processes leave.
 func (w *world) run() {
 	ops := newLink(w.redis, w.plan.Seed, w.plan.Latency.d())
 	rdb := w.dial(ops)
@@ -167,7 +167,7 @@ func (w *world) run() {
 	w.judge()
 }
 
-// dismiss stops whoever is still there, and demands that each leaves in time.
+// dismiss stops the processes that are still there, and demands that each leaves in time.
 func (w *world) dismiss() {
 	var left []*node
 	w.with(func() {
@@ -189,7 +189,7 @@ func (w *world) dismiss() {
 // abandon is how long a run may take to return after its context ended; see consumer.
 const abandon = 2 * time.Second
 
-// awaitEnd demands that a process that was told to stop is gone in time.
+// awaitEnd demands that a process that was told to stop ends in time.
 func (w *world) awaitEnd(n *node) {
 	limit := n.plan.Drain.d() + abandon + max(2*n.plan.Lease.d(), 5*time.Second) + 6*time.Second
 	select {

@@ -12,15 +12,16 @@ type Clock struct {
 	there time.Time
 }
 
-// drift is how far apart two clocks go, at most, a second: a fast call of long ago says less than a slower one of now.
+// drift is the most that two clocks drift apart in a second. Because of it, a fast call of long ago says less than a slower
+// call of now.
 const drift = 100 * time.Microsecond
 
 // Set adds a call: when it was sent, when the reply came, and the time that Redis read in between.
 func (c *Clock) Set(asked, heard, redis time.Time) {
 	took, age := heard.Sub(asked), asked.Sub(c.asked)
 	round := c.round + time.Duration(age.Seconds()*float64(drift))
-	// By the call it goes by, Redis would have read this; if it is off by more than both calls together can explain, one
-	// of the clocks was set, or stopped.
+	// off is how far this reading is from the one that the kept call predicts. If both calls together cannot explain it,
+	// one of the clocks was set, or stopped.
 	off := redis.Sub(c.there) - age
 	set := c.there.IsZero() || off < -round || off > took+round-c.round
 	if set || took <= round {
@@ -28,7 +29,7 @@ func (c *Clock) Set(asked, heard, redis time.Time) {
 	}
 }
 
-// Local is when to ask, here, so that Redis reads a moment on its clock, or soon after.
+// Local returns the local time at which the clock of Redis shows the given time, or a little more.
 func (c *Clock) Local(there time.Time) time.Time {
 	if c.there.IsZero() {
 		return time.Now().Add(time.Until(there))

@@ -44,18 +44,18 @@ func (c noConn) Read([]byte) (int, error)  { return 0, c.err }
 func (c noConn) Write([]byte) (int, error) { return 0, c.err }
 func (c noConn) Close() error              { return nil }
 
-// SyscallConn fails, which tells a pool that a connection is dead. A connection whose caller had left would lie in the pool
-// and fail a call when Redis is long back.
+// SyscallConn fails, which tells a pool that a connection is dead. Otherwise the connection of a caller that gave up would
+// stay in the pool, and would fail a call long after Redis is back.
 func (c noConn) SyscallConn() (syscall.RawConn, error) { return nil, c.err }
 
 func (c noConn) LocalAddr() net.Addr  { return c }
 func (c noConn) RemoteAddr() net.Addr { return c }
 
-// A deadline that cannot be set would hide why.
+// Setting a deadline succeeds, because an error here would hide the error of the dial.
 func (c noConn) SetDeadline(time.Time) error      { return nil }
 func (c noConn) SetReadDeadline(time.Time) error  { return nil }
 func (c noConn) SetWriteDeadline(time.Time) error { return nil }
 
-// Network and String make it its own address.
+// Network and String make a noConn its own [net.Addr].
 func (c noConn) Network() string { return c.network }
 func (c noConn) String() string  { return c.addr }

@@ -1,8 +1,8 @@
 package store
 
-// unmade is why a connection could not be made. go-redis takes the outermost error off what fails while it makes a
-// connection, and of a [net.OpError] that is the address: so it is given one more to take.
+// unmade wraps the error of a failed dial. While go-redis makes a connection, it takes the outermost layer off an error. For
+// a [net.OpError] that layer holds the address. So unmade is one more layer, for go-redis to take.
 type unmade struct{ error }
 
-// Unwrap returns what the dial failed with.
+// Unwrap returns the error of the dial.
 func (u unmade) Unwrap() error { return u.error }

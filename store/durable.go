@@ -38,7 +38,7 @@ const (
 	durablePause   = time.Second
 )
 
-// Validate refuses, with a [*task.FieldError], what could not work.
+// Validate refuses, with a [*task.FieldError], settings that cannot work.
 func (d Durability) Validate() error {
 	if d.Replicas < 0 || d.Replicas > 100 {
 		return &task.FieldError{
@@ -64,8 +64,8 @@ func (d Durability) Validate() error {
 	return nil
 }
 
-// ValidateFor refuses, with a [*task.FieldError], what could not work with a client: one that gives up on an answer
-// before the replicas are waited for.
+// ValidateFor refuses, with a [*task.FieldError], settings that cannot work with a client. The client's read timeout must be
+// longer than the wait for replicas, or the client gives up before Redis answers.
 func (d Durability) ValidateFor(rdb redis.UniversalClient) error {
 	if err := d.Validate(); err != nil {
 		return err
@@ -89,9 +89,9 @@ func (d Durability) ValidateFor(rdb redis.UniversalClient) error {
 	}
 }
 
-// Durable is a client whose scripts are answered when replicas have what they wrote, but for fleeting ones. Where a
-// replica may take the place of the primary without its knowing, which is with replicas to wait for and with Sentinel, it
-// also holds back claims of a primary that just lost one: see [suspicion]. Closing it closes rdb.
+// Durable returns a client whose scripts return once replicas have their writes. Fleeting scripts do not wait. With replicas
+// to wait for, and with Sentinel, a replica may take the place of the primary before the primary knows. So the client also
+// holds back the claims of a primary that just lost a replica: see [suspicion]. Closing the client closes rdb.
 func Durable(rdb redis.UniversalClient, d Durability) redis.UniversalClient {
 	if d.Replicas == 0 && !bySentinel(rdb) {
 		return rdb
@@ -106,11 +106,11 @@ type durable struct {
 	redis.UniversalClient
 	want    Durability
 	suspect suspicion
-	short   atomic.Bool  // the last time there were too few
+	short   atomic.Bool  // too few replicas answered the last time
 	again   atomic.Int64 // unix ns: until then calls do not wait, unless the client is strict
 }
 
-// Plain is the client that one of [Durable] was made of, or the client itself: for commands that are not scripts.
+// Plain returns the client that a client of [Durable] wraps, or the client itself. It is for commands that are not scripts.
 func Plain(rdb redis.UniversalClient) redis.UniversalClient {
 	if d, ok := rdb.(*durable); ok {
 		return d.UniversalClient
@@ -137,8 +137,8 @@ func (d *durable) waits() bool {
 	return d.want.Replicas > 0 && (d.want.Strict || !d.short.Load() || time.Now().UnixNano() >= d.again.Load())
 }
 
-// Process sends a script and, behind it, what says whether it may be relied on, in one round trip and on one connection.
-// WAIT is about all that the primary was told before it.
+// Process sends a script and, behind it, the commands that tell whether to rely on its reply: INFO and WAIT. All go in one
+// round trip and on one connection, because WAIT is about the writes that came before it on the same connection.
 func (d *durable) Process(ctx context.Context, cmd redis.Cmder) error {
 	c, ok := cmd.(once)
 	looks, waits := ok && (c.script.claims || c.script.looks) && d.suspect.looks(), ok && !c.script.fleeting && d.waits()
@@ -178,19 +178,19 @@ func (d *durable) Process(ctx context.Context, cmd redis.Cmder) error {
 	return err
 }
 
-// acknowledged takes in what WAIT said, and returns why the script before it is as if it had not been answered.
+// acknowledged reads the reply of WAIT. If it returns an error, the caller must treat the script before WAIT as unanswered.
 func (d *durable) acknowledged(wait *redis.IntCmd, strict bool) error {
 	acked, err := wait.Result()
 	var refused redis.Error
 	switch {
 	case err != nil && !errors.As(err, &refused):
-		return err // the primary was lost before a replica was known to have it
+		return err // the primary was lost before it said that a replica has the write
 	case err != nil && (redis.HasErrorPrefix(err, "UNBLOCKED") || strings.Contains(err.Error(), "replica instances")):
-		return fmt.Errorf("%w: %s", ErrUnreachable, err.Error()) // it became a replica while or before it waited, which is the same
+		return fmt.Errorf("%w: %s", ErrUnreachable, err.Error()) // the primary became a replica, before or during the wait
 	case err != nil && errors.Is(Classify(err), ErrBusy):
-		return fmt.Errorf("%w: %s", ErrUnreachable, err.Error()) // the script is done, so it is not as if nothing was
+		return fmt.Errorf("%w: %s", ErrUnreachable, err.Error()) // not ErrBusy: the script has run
 	case err != nil && strict:
-		return err // the user may not WAIT, say
+		return err // for example, the user may not call WAIT
 	}
 	d.note(int(acked))
 	if strict && int(acked) < d.want.Replicas {
@@ -199,8 +199,8 @@ func (d *durable) acknowledged(wait *redis.IntCmd, strict bool) error {
 	return nil
 }
 
-// patience is how long replicas are waited for: no longer than half of what the caller has left, or a call that is given
-// up and tried again would never learn that there are too few.
+// patience returns how long to wait for replicas: at most half of the time that the caller has left. Otherwise a caller that
+// gives up and tries again would never learn that there are too few replicas.
 func (d *durable) patience(ctx context.Context) time.Duration {
 	if end, ok := ctx.Deadline(); ok {
 		return max(min(d.want.Timeout, time.Until(end)/2), time.Millisecond)
@@ -208,7 +208,7 @@ func (d *durable) patience(ctx context.Context) time.Duration {
 	return d.want.Timeout
 }
 
-// pipeline is one to the node that has the script's keys.
+// pipeline returns a pipeline to the node that has the script's keys.
 func (d *durable) pipeline(ctx context.Context, script redis.Cmder) (redis.Pipeliner, error) {
 	c, ok := d.UniversalClient.(ofCluster)
 	if !ok {

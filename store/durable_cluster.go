@@ -8,14 +8,14 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// ofCluster is what [durable] needs of the client of a cluster.
+// ofCluster is the part of a cluster client that [durable] uses.
 type ofCluster interface {
 	MasterForKey(ctx context.Context, key string) (*redis.Client, error)
 	ForEachMaster(ctx context.Context, fn func(ctx context.Context, node *redis.Client) error) error
 }
 
-// following is a pipeline on one node of a cluster, which goes where the first of its commands belongs: the client of a
-// cluster does that for its own pipelines, but in those WAIT would go to another node.
+// following is a pipeline to one node of a cluster. If the slot of its first command moves, the pipeline follows it. The
+// cluster client does the same for its own pipelines, but there WAIT would go to another node.
 type following struct {
 	redis.Pipeliner
 	cluster ofCluster
@@ -24,8 +24,8 @@ type following struct {
 	cmds    []redis.Cmder
 }
 
-// mostFollowed is how often a pipeline follows its slot. pausePerReload is how long the client has each time to learn which node
-// has the slot now.
+// mostFollowed is how often a pipeline follows its slot. pausePerReload is how long the client first has to learn which node
+// has the slot now; the pause doubles each time.
 const (
 	mostFollowed   = 4
 	pausePerReload = 25 * time.Millisecond
@@ -36,7 +36,8 @@ func (f *following) Process(_ context.Context, cmd redis.Cmder) error {
 	return nil
 }
 
-// Exec asks again where Redis says that another node has the slot: then nothing was done.
+// Exec sends the commands to one node. If that node refuses because another node has the slot, it has done nothing, and Exec
+// sends the commands to the other one.
 func (f *following) Exec(ctx context.Context) ([]redis.Cmder, error) {
 	for node, asking, n := f.node, false, 0; ; n++ {
 		pipe := node.Pipeline()
@@ -73,7 +74,7 @@ func (f *following) Exec(ctx context.Context) ([]redis.Cmder, error) {
 	}
 }
 
-// at is the primary at an address, or nil.
+// at returns the client of the primary with an address, or nil.
 func (f *following) at(ctx context.Context, addr string) *redis.Client {
 	found := make(chan *redis.Client, 1)
 	_ = f.cluster.ForEachMaster(ctx, func(_ context.Context, node *redis.Client) error {

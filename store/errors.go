@@ -11,7 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// What Redis can answer, told apart. Match with errors.Is.
+// The errors of Redis that callers tell apart. Match with errors.Is.
 var (
 	// ErrUnreachable: no connection, or it broke. Redis may or may not have done the call. Try again with backoff.
 	ErrUnreachable = errors.New("redis is unreachable")
@@ -25,9 +25,9 @@ var (
 	ErrSuspect = errors.New("redis may not be the primary any more")
 	// ErrFull: Redis is at maxmemory and refused to take more. Nothing was written.
 	ErrFull = errors.New("redis is out of memory")
-	// ErrDenied: Redis refuses the user or password, or the command to this user.
+	// ErrDenied: Redis refuses the user or the password, or the user may not call a command.
 	ErrDenied = errors.New("redis denies access")
-	// ErrWrongType: a key of onbeat has the wrong type, which something else has made. Nothing was done.
+	// ErrWrongType: another program has overwritten a key of onbeat's with a key of another type. Nothing was done.
 	ErrWrongType = errors.New("a key of onbeat has the wrong type")
 )
 
@@ -36,13 +36,12 @@ func Retryable(err error) bool {
 	return errors.Is(err, ErrUnreachable) || errors.Is(err, ErrBusy) || errors.Is(err, ErrUnreplicated) || errors.Is(err, ErrSuspect)
 }
 
-// LacksRight reports whether an [ErrDenied] is about one right that the user lacks rather than
-// about the user or the password.
+// LacksRight reports whether an [ErrDenied] is about one right that the user lacks, and not about the user or the password.
 func LacksRight(err error) bool {
 	return errors.Is(err, ErrDenied) && (strings.Contains(err.Error(), "NOPERM") || strings.Contains(err.Error(), deniedInScript))
 }
 
-// deniedInScript is NOPERM of a command in a script, from Redis 7 on.
+// deniedInScript is what Redis 7 and later say in place of NOPERM if a script calls the command.
 const deniedInScript = "The user executing the script can't"
 
 // WrongTypeError is an [ErrWrongType] with the keys that the script was called with.
@@ -61,7 +60,7 @@ func Refusal(word, text string) error {
 	return err
 }
 
-// answer is how Redis or a script begins an error, and what it means.
+// answer is the beginning of an error reply of Redis or of a script, and the error that it means.
 type answer struct {
 	prefix string
 	err    error
@@ -75,11 +74,11 @@ var replies = []answer{
 	{"UNBLOCKED", ErrBusy}, {"MISCONF", ErrBusy}, {"ERR max number of clients", ErrBusy},
 	{"NOAUTH", ErrDenied}, {"WRONGPASS", ErrDenied}, {"NOPERM", ErrDenied},
 	{deniedInScript, ErrDenied},
-	{"Protocol error: unauthenticated", ErrDenied}, // a long command, without a password
+	{"Protocol error: unauthenticated", ErrDenied}, // the reply to a long command before AUTH
 }
 
-// Classify wraps what go-redis returned with the sentinel it means. A nil error, redis.Nil, and what it does not know
-// stay as they are; so does the end of the caller's own context.
+// Classify wraps an error of go-redis with the sentinel error that it means. It returns nil, redis.Nil, a cancelled context,
+// and an error that it does not know as they are. A deadline that has passed counts as [ErrUnreachable].
 func Classify(err error) error {
 	if err == nil || errors.Is(err, redis.Nil) {
 		return err
@@ -88,7 +87,7 @@ func Classify(err error) error {
 	if errors.As(err, &reply) {
 		text := strings.TrimPrefix(reply.Error(), "ERR ")
 		if known, _, ok := strings.Cut(text, ", with args beginning with"); ok {
-			return errors.New(known) // the arguments of AUTH are a password, and a proxy may know no AUTH
+			return errors.New(known) // a proxy may not know AUTH, and quotes its arguments, which are the password
 		}
 		for _, r := range replies {
 			if strings.HasPrefix(text, r.prefix) || strings.HasPrefix(reply.Error(), r.prefix) || strings.Contains(text, "-"+r.prefix+" ") {
@@ -109,7 +108,7 @@ func Classify(err error) error {
 	return err
 }
 
-// NotSent reports whether the call surely did not reach Redis.
+// NotSent reports whether the call certainly did not reach Redis.
 func NotSent(err error) bool {
 	var op *net.OpError
 	return errors.As(err, &op) && op.Op == "dial" || errors.Is(err, redis.ErrPoolTimeout) || errors.Is(err, redis.ErrClosed)

@@ -9,16 +9,16 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// While a slot of a cluster is moved, each node has some of its keys. A script that declares a key that the node does not
-// have is refused with TRYAGAIN before it runs: nothing was done, so it may be asked for again. That ends when the last
-// key has moved, or, where a move was broken off, when somebody ends it.
+// While a cluster moves a slot from one node to another, each of the two nodes has some of its keys. A node refuses a script
+// that declares a key which the node does not have. It refuses with TRYAGAIN before the script runs, so the client may send
+// the script again. This ends when the last key has moved. If the move was broken off, it ends when a person repairs it.
 const (
 	movingFirst = 5 * time.Millisecond
 	movingMost  = 50 * time.Millisecond
-	movingTime  = time.Second // then whoever asked is told why, and asks again if it can wait
+	movingTime  = time.Second // then the caller gets the error, and tries again if it can wait
 )
 
-// untilMoved asks until the answer is another than TRYAGAIN, or too long.
+// untilMoved calls ask until it returns something else than TRYAGAIN, or until movingTime is over.
 func untilMoved(ctx context.Context, ask func() (any, error)) (any, error) {
 	end := time.Now().Add(movingTime)
 	if d, ok := ctx.Deadline(); ok && d.Before(end) {
@@ -40,12 +40,12 @@ func untilMoved(ctx context.Context, ask func() (any, error)) (any, error) {
 	}
 }
 
-// OfMove reports whether an [ErrBusy] is of a slot that is on its way from one node of a cluster to another. It ends by
-// itself when the slot has arrived, and not at all if the move was broken off.
+// OfMove reports whether an [ErrBusy] comes from a slot that moves from one node of a cluster to another. The error ends by
+// itself when the slot has arrived. If the move was broken off, it does not end by itself.
 func OfMove(err error) bool {
 	return err != nil && (redis.HasErrorPrefix(err, "TRYAGAIN") || redis.HasErrorPrefix(err, "ASK ") || strings.Contains(err.Error(), awayInScript))
 }
 
-// awayInScript is what Redis answers if a script uses a key that its node has no more: the last entry of it was removed by
-// the script itself while the slot is moved. What the script had done is taken back, as for any refusal.
+// awayInScript is what Redis says if a script uses a key that its node does not have any more. It happens while a slot moves,
+// when the script itself has removed the key's last entry. As with any refusal, the script takes back what it had done.
 const awayInScript = "Script attempted to access a non local key"

@@ -9,16 +9,16 @@ import (
 // hidden stands for what may be a secret.
 const hidden = "…"
 
-// Redacted is a Redis URL, or what was meant as one, without its passwords. It shows only what it knows to be none: the
-// scheme, hosts with their ports, the number of a database or the name of a master, and the values of options that are
-// no secret. Where a password that was not escaped makes it unclear what is what, it shows the scheme.
+// Redacted returns a Redis URL, or a text that was meant as one, without its passwords. It shows only the parts that cannot
+// be a password: the scheme, the hosts with their ports, the number of a database or the name of a master, and the values of
+// options that are no secret. A password that was not escaped can make the parts unclear; then it shows the scheme alone.
 func Redacted(rawURL string) string {
 	scheme, rest, ok := strings.Cut(rawURL, "://")
 	if !ok {
 		return redactedBare(rawURL)
 	}
 	if !slices.Contains(schemes, scheme) {
-		return hidden // what stands there may be a user, and what follows a password that begins with two slashes
+		return hidden // the text may be a user and, behind the colon, a password that begins with two slashes
 	}
 	i := strings.LastIndexByte(rest, '@')
 	if i >= 0 && strings.ContainsAny(rest[:i], "/?#") {
@@ -46,7 +46,7 @@ func Redacted(rawURL string) string {
 
 var schemes = []string{"redis", "rediss", "redis-sentinel", "rediss-sentinel", "redis-cluster", "rediss-cluster"}
 
-// redactedBare is for what has no scheme: an address is shown, a word may be anything.
+// redactedBare redacts a text that has no scheme. It shows an address, and hides a single word, which may be a password.
 func redactedBare(text string) string {
 	before, after, ok := strings.Cut(text, "@")
 	switch {
@@ -58,7 +58,7 @@ func redactedBare(text string) string {
 	return hidden
 }
 
-// redactedUser shows a name only if a password follows it: alone it may be one that was put in the wrong place.
+// redactedUser shows a user's name only if a password follows. A name alone may be a password in the wrong place.
 func redactedUser(info string) string {
 	if user, _, ok := strings.Cut(info, ":"); ok {
 		return user + ":" + hidden

@@ -5,8 +5,8 @@ import (
 	"strconv"
 )
 
-// Reply reads the array that a script returned, value by value. Err is the first thing that was not as expected; after it
-// every value is zero.
+// Reply reads the array that a script returned, value by value. Err is the first error, such as a missing value. After an
+// error every value is zero.
 type Reply struct {
 	values []any
 	at     int
@@ -25,7 +25,7 @@ func NewReply(v any) *Reply {
 // More reports whether there is another value.
 func (r *Reply) More() bool { return r.Err == nil && r.at < len(r.values) }
 
-// Next is the next value, whatever it is.
+// Next returns the next value, of any type.
 func (r *Reply) Next() any {
 	if !r.More() {
 		if r.Err == nil {
@@ -37,7 +37,7 @@ func (r *Reply) Next() any {
 	return r.values[r.at-1]
 }
 
-// Int is the next value as a number; Redis sends some as text.
+// Int returns the next value as a number. Redis sends some numbers as text.
 func (r *Reply) Int() int64 {
 	switch v := r.Next().(type) {
 	case int64:
@@ -56,7 +56,7 @@ func (r *Reply) Int() int64 {
 	}
 }
 
-// Text is the next value as text.
+// Text returns the next value as text.
 func (r *Reply) Text() string {
 	v := r.Next()
 	s, ok := v.(string)
@@ -66,7 +66,7 @@ func (r *Reply) Text() string {
 	return s
 }
 
-// Indexes is all that is left, as numbers.
+// Indexes returns the values that are left, as numbers.
 func (r *Reply) Indexes() []int {
 	var out []int
 	for r.More() {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// What a script answers is an array of numbers and texts: whatever it is, reading it ends, and says so if it is wrong.
+// A script replies with an array of numbers and texts. Reading any reply ends, and returns an error if the reply is invalid.
 func FuzzReply(f *testing.F) {
 	f.Add("i5 sabc n f i-1 i99")
 	f.Add("")

@@ -26,9 +26,9 @@ type Script struct {
 	looks    bool
 }
 
-// NewScript joins the library, what the script needs of its own, and its source. Every source begins with a header
-// that names keys, arguments, return and complexity. It happens whole or not at all if it says, by the undo of lib.lua,
-// what takes back each thing it does, or begins with [Careful], which does.
+// NewScript joins lib.lua, the libraries that the script needs, and its source. Every source begins with a header that names
+// keys, arguments, return and complexity. The script happens whole or not at all if it notes an undo for each of its writes
+// (see lib.lua), or if it begins with [Careful], which notes them.
 func NewScript(name string, sources ...string) *Script {
 	src := source("lib") + "\nreturn whole(function()\n" + strings.Join(sources, "\n") + "\nend)"
 	sum := sha1.Sum([]byte(src)) //nolint:gosec // as above
@@ -51,13 +51,13 @@ func (s *Script) Claiming() *Script {
 	return s
 }
 
-// Looking says that the script is called often enough to see with it whether the primary loses a replica.
+// Looking marks a script that is called often enough to notice with it that the primary loses a replica.
 func (s *Script) Looking() *Script {
 	s.looks = true
 	return s
 }
 
-// made are all scripts. They are made at start, so that no goroutine reads the list while one is added.
+// made lists all scripts. They are made at start, so no goroutine reads the list while a script is added.
 var made []*Script
 
 // Scripts returns all scripts of the program, for callers that try whether Redis takes them.
@@ -71,7 +71,7 @@ func (s *Script) Load(ctx context.Context, rdb redis.UniversalClient) error {
 	return nil
 }
 
-// Sources returns what reads the Lua of a package by its name, from the folder scripts that the package embeds.
+// Sources returns a function that reads a Lua file of a package by name, from the folder scripts that the package embeds.
 func Sources(files embed.FS) func(name string) string {
 	return func(name string) string {
 		b, err := files.ReadFile("scripts/" + name + ".lua")
@@ -84,7 +84,7 @@ func Sources(files embed.FS) func(name string) string {
 
 var source = Sources(files)
 
-// Careful is the Lua that makes what follows it note how each thing that it does is taken back (careful.lua).
+// Careful is the Lua (careful.lua) that makes the source behind it note an undo for each of its writes.
 var Careful = source("careful")
 
 // Run calls the script by its hash, and once by its source if Redis does not know it. The script runs at most once. If the
@@ -123,7 +123,7 @@ func (s *Script) call(ctx context.Context, rdb redis.UniversalClient, command, b
 	return v, err
 }
 
-// reloadState has the client of a cluster ask who took the place of a node. By itself it does so only when it may send
+// reloadState makes a cluster client ask which node took the place of another. By itself the client asks only if it may send
 // the command again.
 func reloadState(ctx context.Context, rdb any) {
 	if c, ok := rdb.(interface{ ReloadState(ctx context.Context) }); ok {
@@ -131,7 +131,7 @@ func reloadState(ctx context.Context, rdb any) {
 	}
 }
 
-// once is a command that go-redis does not send a second time when the reply was lost.
+// once is a command that go-redis does not send again after the reply was lost.
 type once struct {
 	*redis.Cmd
 	script *Script

@@ -22,15 +22,15 @@ const (
 	patience   = 200 * time.Millisecond // for the other sentinels, once one has answered
 	goodFor    = 500 * time.Millisecond // so that a pool that fills asks once
 	checkTime  = time.Second            // for one address, while there are others to try
-	justFollow = "follow"               // a network of which nothing is dialled
+	justFollow = "follow"               // a name of a network in which nothing is dialled
 )
 
 var errFollowed = errors.New("nothing to dial")
 
-// sentinels finds the primary that the sentinels of a URL mean. It is a hook around the dialer of go-redis, which believes
-// whichever sentinel answered first, for as long as that one lives: one that is behind would strand the process with a
-// replica or with nobody. That dialer is called all the same, because it hears of failovers and then closes what leads to
-// the old primary.
+// sentinels finds the primary that the sentinels of a URL name. It is a hook around the dialer of go-redis. That dialer
+// believes the first sentinel that answers, as long as this sentinel lives. If the sentinel is behind, the dialer would leave
+// the process with a replica, or without any server. The hook still calls it, because it hears of failovers and then closes
+// the connections to the old primary.
 type sentinels struct {
 	name    string
 	addrs   []string
@@ -40,11 +40,11 @@ type sentinels struct {
 	dial    redis.DialHook
 	log     zerolog.Logger
 
-	ready     atomic.Bool // the hook is in
+	ready     atomic.Bool // the client has the hook
 	following atomic.Bool
 	flight    singleflight.Group
 
-	noted map[string]string // by sentinel: what it named last beside the primary; of the flight
+	noted map[string]string // sentinel -> what it last named in place of the primary; only the flight uses it
 
 	mu    sync.Mutex
 	conns map[*led]struct{}
@@ -61,7 +61,7 @@ func newSentinels(o *redis.FailoverOptions, log zerolog.Logger) *sentinels {
 		return &redis.Options{
 			Addr: addr, Username: user, Password: password, Dialer: dial, ClientName: o.ClientName, Protocol: o.Protocol,
 			DialTimeout: o.DialTimeout, ReadTimeout: o.ReadTimeout, WriteTimeout: o.WriteTimeout, ContextTimeoutEnabled: true,
-			PoolSize:         2, // of as many dials that fail go-redis probes once a second, even when it is closed
+			PoolSize:         2, // after as many failed dials go-redis probes once a second, even when the client is closed
 			PipelinePoolSize: -1, MaxRetries: -1, DialerRetries: dialTries, DisableIdentity: true,
 			MaintNotificationsConfig: noMaintenance,
 		}
@@ -73,8 +73,8 @@ func newSentinels(o *redis.FailoverOptions, log zerolog.Logger) *sentinels {
 	}
 }
 
-// dialPlain is the dialer that go-redis calls with what it found. Connections that it dials before there is the hook are
-// refused: nobody has checked where they lead.
+// dialPlain is the dialer that go-redis calls with the address that it found. Before the client has the hook, dialPlain dials
+// nothing, because no check has shown that the address is that of the primary.
 func (s *sentinels) dialPlain(ctx context.Context, network, addr string) (net.Conn, error) {
 	if network == justFollow || !s.ready.Load() {
 		return nil, errFollowed
@@ -82,7 +82,7 @@ func (s *sentinels) dialPlain(ctx context.Context, network, addr string) (net.Co
 	return s.dial(ctx, network, addr)
 }
 
-// DialHook dials the primary in place of what one sentinel named.
+// DialHook dials the primary in place of the address that one sentinel named.
 func (s *sentinels) DialHook(follow redis.DialHook) redis.DialHook {
 	return dialAlways(func(ctx context.Context, network, _ string) (net.Conn, error) {
 		addr, err := s.primary(ctx, follow)
@@ -107,8 +107,8 @@ func (s *sentinels) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Pr
 	return next
 }
 
-// primary is the address of the primary. Those who ask at the same time share the answer, which one of them that gives up
-// does not end for the others.
+// primary returns the address of the primary. Callers that ask at the same time share one search. If one of them gives up,
+// the search goes on for the others.
 func (s *sentinels) primary(ctx context.Context, follow redis.DialHook) (string, error) {
 	if addr := s.known(); addr != "" {
 		return addr, nil
@@ -121,7 +121,7 @@ func (s *sentinels) primary(ctx context.Context, follow redis.DialHook) (string,
 		defer done()
 		followed := s.follow(ctx, follow)
 		addr, err := s.find(ctx)
-		select { // it may close connections that lead elsewhere, so it should not come after ours
+		select { // following may close connections to other servers, so it should be over before ours is made
 		case <-followed:
 		case <-time.After(patience):
 		}
@@ -156,7 +156,8 @@ func (s *sentinels) forget(addr string) {
 	}
 }
 
-// follow has go-redis subscribe to a sentinel. What it returns is closed when that is done, or still under way from before.
+// follow makes go-redis subscribe to a sentinel. The channel is closed when that is done, or at once if an earlier follow is
+// still under way.
 func (s *sentinels) follow(ctx context.Context, dial redis.DialHook) <-chan struct{} {
 	done := make(chan struct{})
 	if !s.following.CompareAndSwap(false, true) {
@@ -175,16 +176,16 @@ func (s *sentinels) follow(ctx context.Context, dial redis.DialHook) <-chan stru
 	return done
 }
 
-// named is what a sentinel said.
+// named is the answer of one sentinel.
 type named struct {
 	by, names string
 	epoch     int64 // of its configuration, or -1
 	err       error
 }
 
-// find asks all sentinels, and checks what they name until one is a primary.
+// find asks all sentinels, and checks the addresses that they name until one is a primary.
 func (s *sentinels) find(ctx context.Context) (string, error) {
-	ctx, done := context.WithCancel(ctx) // of those who have not answered by then
+	ctx, done := context.WithCancel(ctx) // ends the calls to sentinels that have not answered by then
 	defer done()
 	words := make(chan named, len(s.addrs))
 	for _, by := range s.addrs {
@@ -201,7 +202,7 @@ func (s *sentinels) find(ctx context.Context) (string, error) {
 			return last.names, nil
 		}
 		for _, c := range best {
-			if wrong[c.names] != nil || c.epoch < best[0].epoch { // an older primary may still take itself for one
+			if wrong[c.names] != nil || c.epoch < best[0].epoch { // an older primary may still believe that it is one
 				continue
 			}
 			if err := s.check(ctx, c.names, len(s.addrs) > 1); err != nil {
@@ -215,7 +216,7 @@ func (s *sentinels) find(ctx context.Context) (string, error) {
 	return "", s.nobody(heard, wrong)
 }
 
-// last is what was found last; its name is "" if nothing was.
+// last returns the primary that was found last. It names "" if there was none.
 func (s *sentinels) last() named {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -242,8 +243,8 @@ func listen(words <-chan named, heard []named, all int) []named {
 	return heard
 }
 
-// ask asks a sentinel. While it promotes a replica, SENTINEL MASTER still has the old address beside the new epoch, so the
-// address is asked for by itself, and after the epoch, so that it is never the older of the two.
+// ask asks one sentinel. While a sentinel promotes a replica, SENTINEL MASTER still has the old address beside the new epoch.
+// So ask reads the address in a call of its own, and after the epoch: then the address is never the older of the two.
 func (s *sentinels) ask(ctx context.Context, by string) named {
 	w := named{by: by, epoch: -1}
 	c := redis.NewSentinelClient(s.asker(by))
@@ -265,11 +266,11 @@ func (s *sentinels) ask(ctx context.Context, by string) named {
 	return w
 }
 
-// ranked are the addresses that were named, each once, the best first. The newest configuration wins, as among sentinels
-// themselves (https://redis.io/docs/latest/operate/oss_and_stack/management/sentinel/, "Configuration epochs"); among equals,
-// which are sentinels that do not tell, what most of them say.
+// ranked returns the addresses that were named, each once, the best first. The newest configuration wins, as among sentinels
+// themselves (https://redis.io/docs/latest/operate/oss_and_stack/management/sentinel/, "Configuration epochs"). If sentinels do
+// not tell their epoch, the address that most of them name wins.
 //
-// If two addresses have the same epoch they are names of one server, and the one that is in use stays.
+// If two addresses have the same epoch, they are names of one server, and the one in use stays.
 func ranked(heard []named, used string) []named {
 	votes := map[string]int{}
 	var best []named
@@ -348,8 +349,8 @@ func (s *sentinels) found(ctx context.Context, primary named, heard []named, wro
 	}
 }
 
-// noPrimary is why no sentinel led to a primary. It has more causes than one, because go-redis takes the one cause of what a
-// new connection fails with in place of the error.
+// noPrimary is the error if no sentinel led to a primary. It has several causes, because go-redis would put a single cause in
+// place of the error itself.
 type noPrimary struct {
 	text   string
 	causes []error
@@ -359,7 +360,7 @@ func (e *noPrimary) Error() string   { return e.text }
 func (e *noPrimary) Unwrap() []error { return e.causes }
 
 // nobody returns the error if no sentinel leads to a primary. It is a dial error, because nothing was sent, and a retry may
-// succeed. A refusal of a sentinel is its cause only if no sentinel named an address.
+// succeed. The refusal of a sentinel is among its causes only if no sentinel named an address.
 func (s *sentinels) nobody(heard []named, wrong map[string]error) error {
 	e := &noPrimary{}
 	var parts []string
@@ -385,7 +386,7 @@ func (s *sentinels) nobody(heard []named, wrong map[string]error) error {
 	return e
 }
 
-// reason is an error in short, without the address, and without what a server quotes of AUTH.
+// reason returns an error in short: without the address, and without arguments of AUTH that a server quotes.
 func reason(err error) string {
 	var op *net.OpError
 	var reply redis.Error

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// led is a connection to what was the primary when it was dialled. It ends when another is found to be that, though it is
-// still being set up: go-redis closes those that it has by then, and one on which a server that was frozen answers at last
-// would lead to a server that is not the primary any more.
+// led is a connection to the server that was the primary when it was dialled. It is closed when another server is found to be
+// the primary, even while go-redis still sets it up. By itself go-redis closes only the connections that it has by then. A
+// server that was frozen may answer on another one later, and is not the primary any more.
 type led struct {
 	net.Conn
 	s    *sentinels
@@ -23,7 +23,7 @@ func (c *led) Close() error {
 	return c.Conn.Close()
 }
 
-// ledRaw is one whose socket can be looked at, by which a pool tells that a connection is dead.
+// ledRaw is a led connection that gives access to its socket, by which a pool finds out whether the connection is dead.
 type ledRaw struct {
 	*led
 	raw syscall.Conn
@@ -31,7 +31,7 @@ type ledRaw struct {
 
 func (c ledRaw) SyscallConn() (syscall.RawConn, error) { return c.raw.SyscallConn() }
 
-// lead keeps a connection in mind. It returns false if another is the primary by now.
+// lead remembers a connection. It returns false if another server is the primary by now.
 func (s *sentinels) lead(conn net.Conn, addr string) (net.Conn, bool) {
 	c := &led{Conn: conn, s: s, addr: addr}
 	s.mu.Lock()
@@ -48,7 +48,7 @@ func (s *sentinels) lead(conn net.Conn, addr string) (net.Conn, bool) {
 	return c, true
 }
 
-// elsewhere takes the connections that lead to another address out of those that are kept in mind. It needs mu.
+// elsewhere forgets the connections to other addresses, and returns them. The caller holds mu.
 func (s *sentinels) elsewhere(addr string) (list []net.Conn) {
 	for c := range s.conns {
 		if c.addr != addr {
@@ -59,12 +59,12 @@ func (s *sentinels) elsewhere(addr string) (list []net.Conn) {
 	return list
 }
 
-// lookAfter is when the sentinels are asked again after a connection was made, so long as there is one. A primary that was frozen
-// while a replica was promoted still takes itself for one when it goes on, and was found by what the sentinels said before;
-// they tell it, and who is connected to it, up to ten seconds later.
+// lookAfter says when to ask the sentinels again after a connection was made, as long as there is a connection. A primary may
+// freeze while a replica is promoted. When it goes on, it still believes that it is the primary, and a client that asked the
+// sentinels before may dial it. The sentinels tell the old primary and its clients up to ten seconds later.
 var lookAfter = []time.Duration{time.Second, 2 * time.Second, 3 * time.Second, 5 * time.Second}
 
-// recheck begins that, anew if it was under way. It needs mu.
+// recheck starts the next of these looks, in place of one that was already set. The caller holds mu.
 func (s *sentinels) recheck(n int) {
 	if s.timer != nil {
 		s.timer.Stop()
@@ -89,7 +89,7 @@ func (s *sentinels) lookAgain(n int, leads int64) {
 	})
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.leads == leads { // else a new connection has begun it anew
+	if s.leads == leads { // else a new connection has started the looks again
 		s.recheck(n + 1)
 	}
 }

@@ -21,7 +21,7 @@ import (
 	"github.com/onbeat/onbeat/testredis"
 )
 
-// A sentinel that is behind, and answers before the others, strands nobody: whatever it names.
+// A sentinel that is behind, and answers before the others, strands no client, whatever address it names.
 func TestDial_goesByTheOtherSentinels(t *testing.T) {
 	t.Parallel()
 	g := testredis.Sentinels(t)

@@ -10,9 +10,9 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// suspectFor is how long claims are held back on a primary that lost a replica. In a planned failover of Sentinel the old
-// primary is told that it is none any more 1 to 2 s after the new one has left it (measured with 7.0). They are held back once
-// in suspectRest at most: a replica that comes and goes does not hold up the beat.
+// suspectFor is how long the claims of a primary are held back after it lost a replica. In a planned failover, Sentinel tells
+// the old primary about the new one 1 to 2 s after the new one has left it (measured with 7.0). Claims are held back once in
+// suspectRest at most, so that a replica which comes and goes does not hold up the beat.
 const (
 	suspectFor  = 3 * time.Second
 	suspectRest = 30 * time.Second
@@ -25,18 +25,18 @@ const (
 type suspicion struct {
 	mu        sync.Mutex
 	primaries map[string]*suspect // by replication ID: a replica that is promoted takes another
-	blind     time.Time           // until when the user may not ask, as far as is known
+	blind     time.Time           // do not ask before: the last reply did not tell the replicas
 }
 
 // suspect is one primary.
 type suspect struct {
 	most  int       // replicas that it had
-	since time.Time // when one was found to be gone; zero: none is
-	last  time.Time // the same, of the last time
-	heard time.Time
+	since time.Time // when a replica was found to be gone; zero: none is gone
+	last  time.Time // the last such moment
+	heard time.Time // when the primary last told its replicas
 }
 
-// mostPrimaries is how many are remembered.
+// mostPrimaries is how many primaries are remembered.
 const mostPrimaries = 8
 
 func (s *suspicion) looks() bool {
@@ -45,12 +45,12 @@ func (s *suspicion) looks() bool {
 	return !time.Now().Before(s.blind)
 }
 
-// look takes in what the primary said of its replicas, and returns [ErrSuspect] while what it gave is not to be begun.
+// look reads what the primary says of its replicas. It returns [ErrSuspect] while no claim of this primary may begin.
 func (s *suspicion) look(info *redis.StringCmd) error {
 	text, err := info.Result()
 	var refused redis.Error
 	if err != nil && !errors.As(err, &refused) {
-		return err // the connection was lost: nobody knows
+		return err // the connection was lost: the replicas are unknown
 	}
 	of, n, ok := replicas(text)
 	return s.heard(of, n, ok, time.Now())
@@ -59,7 +59,7 @@ func (s *suspicion) look(info *redis.StringCmd) error {
 func (s *suspicion) heard(of string, n int, ok bool, now time.Time) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !ok { // it may not be asked, or says nothing of the kind
+	if !ok { // the user may not ask, or the reply says nothing of replicas
 		s.blind = now.Add(time.Minute)
 		return nil
 	}
@@ -69,7 +69,7 @@ func (s *suspicion) heard(of string, n int, ok bool, now time.Time) error {
 	case n >= p.most:
 		p.most, p.since = n, time.Time{}
 	case p.since.IsZero() && !p.last.IsZero() && now.Sub(p.last) < suspectFor:
-		p.since = p.last // an older answer, which came later, had seen the replica
+		p.since = p.last // an older reply, which arrived later, still had the replica
 	case p.since.IsZero() && !p.last.IsZero() && now.Sub(p.last) < suspectRest:
 		p.most = n
 	case p.since.IsZero():
@@ -83,7 +83,7 @@ func (s *suspicion) heard(of string, n int, ok bool, now time.Time) error {
 	return fmt.Errorf("%w: it has %d of its %d replicas", ErrSuspect, n, p.most)
 }
 
-// of is what is known of a primary. Of too many the one that was heard of least lately is forgotten.
+// of returns what is known of a primary. If there are too many, it forgets the one that was not heard of for longest.
 func (s *suspicion) of(id string, n int) *suspect {
 	if p := s.primaries[id]; p != nil {
 		return p
@@ -104,8 +104,9 @@ func (s *suspicion) of(id string, n int) *suspect {
 	return s.primaries[id]
 }
 
-// replicas reads INFO replication: whose history a primary goes on with, and how many replicas follow it. One that only takes
-// a copy, as for a backup, is never online, or has no port: it cannot be promoted.
+// replicas reads INFO replication: the replication ID of the primary, and how many replicas follow it. It does not count a
+// program that only takes a copy, as for a backup, because it cannot be promoted. Such a program is never online, or has no
+// port.
 func replicas(info string) (of string, n int, ok bool) {
 	for line := range strings.Lines(info) {
 		name, value, _ := strings.Cut(strings.TrimSpace(line), ":")
@@ -124,5 +125,5 @@ func replicas(info string) (of string, n int, ok bool) {
 // bySentinel reports whether a client asks sentinels who the primary is.
 func bySentinel(rdb redis.UniversalClient) bool {
 	c, ok := rdb.(*redis.Client)
-	return ok && c.Options().Addr == "FailoverClient" // as go-redis has it
+	return ok && c.Options().Addr == "FailoverClient" // the name that go-redis gives it
 }

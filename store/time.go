@@ -18,7 +18,7 @@ func Now(ctx context.Context, rdb redis.Cmdable) (time.Time, error) {
 	return t.UTC(), nil
 }
 
-// Ms and FromMs are the edge between Go's times and the integers of Redis; zero is "none".
+// Ms returns a time as the integer that Redis holds. The zero time is 0.
 func Ms(t time.Time) int64 {
 	if t.IsZero() {
 		return 0
@@ -29,8 +29,8 @@ func Ms(t time.Time) int64 {
 // lastMs is the end of the year 9999: later times cannot be written as RFC 3339, nor as JSON.
 const lastMs = 253402300799999
 
-// ClampMs is a number that Redis holds as a time, within the years 1970 to 9999. Somebody else may have written it: of a list,
-// one entry that is no time must not hide the others.
+// ClampMs returns the time that a score means, moved into the years 1970 to 9999. Another program may have written the score,
+// and one entry of a list that is no time must not hide the others.
 func ClampMs(score float64) int64 {
 	if math.IsNaN(score) {
 		return 0
@@ -38,7 +38,7 @@ func ClampMs(score float64) int64 {
 	return int64(max(0, min(score, lastMs)))
 }
 
-// ScoreTime is the time of a score.
+// ScoreTime returns the time that a score means: see [ClampMs].
 func ScoreTime(score float64) time.Time { return time.UnixMilli(ClampMs(score)).UTC() }
 
 // FromMs is the inverse of [Ms].

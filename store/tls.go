@@ -15,11 +15,11 @@ import (
 	"github.com/onbeat/onbeat/task"
 )
 
-// tlsParams are the parameters of a URL that say how its TLS is made. They are read here, and not by go-redis, which
-// knows the last one only, and not for a cluster.
+// tlsParams are the parameters of a URL that configure TLS. onbeat reads them itself, because go-redis knows only the last one,
+// and not for a cluster.
 var tlsParams = []string{"tls_ca", "tls_cert", "tls_key", "skip_verify"}
 
-// secure is the TLS of the URL, or nil if it has none.
+// secure returns the TLS configuration of the URL, or nil if it has none.
 func (u *redisURL) secure() (*tls.Config, error) {
 	for _, name := range tlsParams {
 		switch {
@@ -48,8 +48,8 @@ func (u *redisURL) secure() (*tls.Config, error) {
 	return c, u.identify(c)
 }
 
-// identify has c show the certificate that the URL names. It is read anew for each connection, so that one that is
-// renewed is shown without a restart.
+// identify makes c show the certificate that the URL names. The file is read for each connection, so that a renewed
+// certificate is shown without a restart.
 func (u *redisURL) identify(c *tls.Config) error {
 	cert, key := u.query.Get("tls_cert"), u.query.Get("tls_key")
 	switch {
@@ -98,7 +98,7 @@ func readPair(cert, key string) (*tls.Certificate, error) {
 	return nil, badFile("tls_key", key, "has no usable key")
 }
 
-// mostPEM is more than any file of certificates has; a device has no end.
+// mostPEM is more than any file of certificates has. Without a limit, reading from a device would not end.
 const mostPEM = 4 << 20
 
 func readPEM(field, name string) ([]byte, error) {
@@ -134,5 +134,5 @@ func badFile(field, name, reason string) error {
 	return &task.FieldError{Field: "redis." + field, Value: name, Reason: reason, Hint: hint[field]}
 }
 
-// own are the parameters that go-redis does not get to see.
+// own are the parameters that are not passed on to go-redis.
 var own = slices.Concat(tlsParams, []string{"sentinel_username", "sentinel_password"})

@@ -37,7 +37,7 @@ const redisHint = "redis://, rediss://, redis-sentinel:// or redis-cluster://, s
 // User and password are those of Redis; those of sentinels go into sentinel_username and sentinel_password. Other
 // parameters are go-redis's own: pool_size, dial_timeout, read_timeout and so on.
 //
-// A URL that cannot be used is refused with a [*task.FieldError], which does not show its password.
+// Dial refuses an invalid URL with a [*task.FieldError], which does not show the password.
 func Dial(rawURL string) (redis.UniversalClient, error) { return Dialer{}.Dial(rawURL) }
 
 // Dialer is [Dial] with a log. The zero value is Dial.
@@ -115,10 +115,10 @@ func parseRedisURL(raw string) (*redisURL, error) {
 	return u, nil
 }
 
-// mostConns is more connections than any process has use for. go-redis panics for what it cannot count.
+// mostConns is more connections than any process needs. go-redis panics if such a number is too large or negative.
 const mostConns = 100_000
 
-// checkTail refuses what comes after the host if it is part of a password, or would end the process.
+// checkTail refuses the part after the hosts if it may belong to a password, or would make go-redis panic.
 func (u *redisURL) checkTail(parsed *url.URL) error {
 	cut := strings.Contains(parsed.EscapedPath(), "@") || parsed.Fragment != ""
 	for name := range u.query {
@@ -139,7 +139,7 @@ func (u *redisURL) checkTail(parsed *url.URL) error {
 	return nil
 }
 
-// hostPort spells out the defaults of an address.
+// hostPort returns an address with the default host and port filled in, and whether it is valid.
 func hostPort(s, port string) (string, bool) {
 	if port == "" {
 		port = "6379"
@@ -166,7 +166,7 @@ func (u *redisURL) refuse(reason string) error {
 	return &task.FieldError{Field: "redis.url", Value: Redacted(u.raw), Reason: reason, Hint: redisHint}
 }
 
-// rebuilt is a URL that go-redis understands, with one host and without user and password.
+// rebuilt returns a URL that go-redis understands, with one host and without user and password.
 func (u *redisURL) rebuilt(path string, more url.Values) string {
 	q := url.Values{}
 	for k, v := range u.query {
@@ -184,14 +184,14 @@ func (u *redisURL) rebuilt(path string, more url.Values) string {
 	return (&url.URL{Scheme: scheme, Host: u.hosts[0], Path: path, RawQuery: q.Encode()}).String()
 }
 
-// refused turns what go-redis says of a URL into a refusal.
+// refused turns an error of go-redis about the URL into a refusal.
 func (u *redisURL) refused(err error) error {
 	var broken *url.Error
 	reason := strings.TrimPrefix(err.Error(), "redis: ")
 	if errors.As(err, &broken) || strings.Contains(reason, "://") {
 		reason = "cannot be parsed"
 	}
-	if head, _, quotes := strings.Cut(reason, `"`); quotes { // what it quotes may be part of a password
+	if head, _, quotes := strings.Cut(reason, `"`); quotes { // the quoted text may be part of a password
 		reason, _, _ = strings.Cut(head, ":")
 	}
 	return u.refuse(reason)
@@ -243,9 +243,9 @@ func (u *redisURL) sentinel(log zerolog.Logger) (redis.UniversalClient, error) {
 	tune(&o.ClientName, &o.DialTimeout, &o.ContextTimeoutEnabled)
 	o.DialerRetries, o.TLSConfig = dialTries, u.conf
 	if o.PoolSize == 0 {
-		o.PoolSize = 10 * runtime.GOMAXPROCS(0) // as go-redis has it
+		o.PoolSize = 10 * runtime.GOMAXPROCS(0) // the default of go-redis
 	}
-	o.MinIdleConns = min(o.MinIdleConns, o.PoolSize-1) // these are dialled before there is the hook: see dialAlways
+	o.MinIdleConns = min(o.MinIdleConns, o.PoolSize-1) // go-redis dials these before it has the hook: see dialAlways
 	if o.ReplicaOnly {                                 // a caller that asks for a replica wants no primary
 		rdb := redis.NewFailoverClient(o)
 		rdb.AddHook(dialHook{})

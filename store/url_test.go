@@ -180,7 +180,7 @@ func TestDial_doesNotWaitLongForNobody(t *testing.T) {
 	}
 }
 
-// Whoever tried in vain many times is connected as soon as there is somebody, whatever is left of the tries.
+// A client that tried in vain many times is connected as soon as Redis is back, however many dials have failed.
 func TestDial_connectsAsSoonAsRedisIsBack(t *testing.T) {
 	t.Parallel()
 	for name, more := range map[string]string{"lean": "pool_size=2", "idle connections": "pool_size=9&min_idle_conns=9"} {
@@ -211,7 +211,7 @@ func TestDial_connectsAsSoonAsRedisIsBack(t *testing.T) {
 	}
 }
 
-// What was dialled for somebody who gave up meanwhile fails nobody later.
+// A connection that was dialled for a caller that gave up does not fail a later call.
 func TestDial_leavesNoDeadConnectionsBehind(t *testing.T) {
 	t.Parallel()
 	srv := miniredis.RunT(t)
@@ -240,7 +240,7 @@ func TestDial_leavesNoDeadConnectionsBehind(t *testing.T) {
 	}
 }
 
-// awayDials is a hook: while it is set a dial fails after a time, whoever has given up.
+// awayDials is a hook: while it is set, a dial fails after a time, also if its caller has given up.
 type awayDials struct {
 	atomic.Bool
 	failed atomic.Int64
@@ -300,7 +300,7 @@ func TestDial_asksSentinelsAsSoonAsTheyAreBack(t *testing.T) {
 	}
 }
 
-// nobody is an address where nobody listens, and somebody can.
+// nobody returns an address where no process listens, and one can.
 func nobody(t *testing.T) string {
 	t.Helper()
 	port, err := embedded.FreePort()

@@ -5,10 +5,11 @@ import (
 	"strconv"
 )
 
-// Values is a reply that is read by place: what a release before does not send yet, at the end, is zero.
+// Values is a reply that is read by position. A value that is missing at the end, because an older release does not send it
+// yet, is zero.
 type Values []any
 
-// ValuesOf is what [Script.Run] returned, if it is an array; a number alone is an array of one.
+// ValuesOf returns the result of [Script.Run] as Values. A number alone counts as an array of one.
 func ValuesOf(v any) (Values, error) {
 	switch v := v.(type) {
 	case []any:
@@ -19,7 +20,7 @@ func ValuesOf(v any) (Values, error) {
 	return nil, fmt.Errorf("script returned %T, not an array", v)
 }
 
-// Int is a number, which Redis may send as text.
+// Int returns value i as a number, which Redis may send as text.
 func (v Values) Int(i int) int64 {
 	if i >= len(v) {
 		return 0
@@ -34,7 +35,7 @@ func (v Values) Int(i int) int64 {
 	return 0
 }
 
-// Text is a text.
+// Text returns value i as text.
 func (v Values) Text(i int) string {
 	if i >= len(v) {
 		return ""

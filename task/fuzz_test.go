@@ -8,7 +8,7 @@ import (
 	"github.com/onbeat/onbeat/task"
 )
 
-// What is the ID of a slot is that of one slot of one schedule.
+// The ID of a slot names one slot of one schedule.
 func FuzzSlotID(f *testing.F) {
 	for _, s := range []string{"a@1", "a@-1", "a@b@1700000000000", "@1", "a@", "a@01", "a@+1", "a@9223372036854775807", "a@9223372036854775808", "a b@1", "\u202e@1", "a@1 "} {
 		f.Add(s)

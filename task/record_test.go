@@ -309,7 +309,7 @@ func FuzzDecode(f *testing.F) {
 			}
 			return
 		}
-		// What decodes can be written again, and then reads the same for good.
+		// A record that decodes can be written again, and from then on reads the same.
 		once := string(task.Encode(nil, got))
 		again := decode(t, once)
 		if twice := string(task.Encode(nil, again)); twice != once {

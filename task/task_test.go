@@ -267,7 +267,7 @@ func TestCheckID_refusesWhatTurnsTheDirectionOfText(t *testing.T) {
 	}
 }
 
-// What an earlier version accepted stays readable.
+// A record that an earlier version accepted stays readable.
 func TestDecode_readsAKeyThatIsRefusedToday(t *testing.T) {
 	t.Parallel()
 	old := task.New("echo", []byte("1"), task.Key("k\u202e1", 1))

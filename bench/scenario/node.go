@@ -117,7 +117,7 @@ func (s *slotTally) handle(t *task.Task) {
 	s.tally.handle(job)
 }
 
-// prober adds a due task every few milliseconds: whoever takes one leads, and its gate is open.
+// prober adds a due task every few milliseconds. The process that takes one leads, and the gate is open.
 type prober struct {
 	cancel context.CancelFunc
 	ended  sync.WaitGroup

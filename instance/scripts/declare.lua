@@ -1,11 +1,13 @@
--- declare.lua asks for the right to declare schedules. The schedules in force are those of the newest that is present:
--- the leader may declare unless a newer release, or a newer generation of its own, has declared before and is present.
--- A release is present while an instance of it is registered and does not drain, and for a while after its last one was
--- lost: an older instance that leads meanwhile must neither bring back what was removed nor prune what was added.
+-- declare.lua asks for the right to declare schedules. The schedules in force are those of the newest release that is
+-- present. So the leader may declare, unless a newer release, or a newer generation of its own release, has declared before
+-- and is present. A release is present while it has a registered instance that does not drain, and for a while after its
+-- last instance was lost. An older instance that leads meanwhile must not bring back schedules that the newer release
+-- removed, nor prune those that it added.
 --
 -- KEYS[1..13] see lib_elect.lua
 -- ARGV[1] id  [2] generation  [3] epoch  [4] how long a release, or a generation, may be lost and count as present (ms)
--- Returns {1 or 0, when 0: in how many ms to ask again}. What ends the wait: who is newer leaves, or was lost for ARGV[4].
+-- Returns {1 or 0, when 0: in how many ms to ask again}. The wait ends when all newer instances have left, or were lost
+-- longer than ARGV[4] ago.
 -- Errors: FENCED, NOTLEADER. O(instances + releases).
 local alive, member = live(instances, members, ARGV[1], ARGV[2])
 if not alive then
@@ -17,12 +19,12 @@ if lead[1] ~= ARGV[1] or lead[2] ~= ARGV[2] or lead[3] ~= ARGV[3] then
 end
 local m, grace = parse(member), tonumber(ARGV[4])
 
--- Who is there, and when each release that is not there was lost.
+-- The generations and releases that are there, the generations that drain, and when each absent release was lost.
 local gens, drains, orders, lost = {}, {}, {}, {}
 for i, text in ipairs(redis.call("HGETALL", members)) do
   local other = i % 2 == 0 and parse(text) or {}
   if other.state == "d" then
-    drains[other.gen] = true -- as good as gone
+    drains[other.gen] = true -- it has resigned, so it counts as absent
   elseif other.gen then
     gens[other.gen], orders[other.order] = true, true
   end
@@ -34,7 +36,7 @@ for i, text in ipairs(redis.call("HGETALL", releases)) do
   end
 end
 
--- present returns for how long yet one that declared is present, if nothing else happens: 0 if it is absent.
+-- present returns how much longer a generation that declared is present (ms), if nothing else happens: 0 if it is absent.
 local function present(order, gen, gone)
   if gens[gen] then
     return math.huge
@@ -43,12 +45,12 @@ local function present(order, gen, gone)
     if orders[order] then
       return math.huge
     end
-    gone = lost[order] or 0 -- a release that left is not known any more
+    gone = lost[order] or 0 -- a release that left has no entry any more
   end
   return drains[gen] and 0 or math.max(gone + grace - now, 0)
 end
 
--- A program of before there were declarers notes only that it declared: that is taken over once.
+-- An older version of onbeat knows no declarers, and notes only the last declaration in meta. Take that over once.
 local had = redis.call("HMGET", meta, "declared", "declarer")
 local had_order, had_gen = string.match(had[1] or "0 0", "^(%d+) (%d+)$")
 if had_gen and had[1] and had[2] ~= had_gen then
@@ -60,8 +62,8 @@ local wait = 0
 for i = 1, #declared, 2 do
   local order, gone = string.match(declared[i + 1], "^(%d+) (%d+)$")
   local gen = tonumber(declared[i]) or 0
-  order, gone = tonumber(order or 0), math.min(tonumber(gone or 1), now) -- what is damaged was lost long ago
-  if gone == 0 and gen > 0 and not gens[gen] and not drains[gen] then -- nobody noted when it was lost: then it was now
+  order, gone = tonumber(order or 0), math.min(tonumber(gone or 1), now) -- a damaged entry counts as lost long ago
+  if gone == 0 and gen > 0 and not gens[gen] and not drains[gen] then -- no script noted the loss: count it from now
     gone = now
     redis.call("HSET", declarers, declared[i], int(order) .. " " .. int(gone))
   end

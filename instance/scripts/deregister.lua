@@ -3,7 +3,7 @@
 -- KEYS[1..13] see lib_elect.lua
 -- KEYS[14] running hash of the generation
 -- ARGV[1] id  [2] generation
--- Returns view. Not being registered is no error. O(instances).
+-- Returns view. It is no error if the instance is not registered. O(instances).
 local id, running = ARGV[1], KEYS[14]
 local m = parse(redis.call("HGET", members, id))
 if m.gen and int(m.gen) == ARGV[2] then

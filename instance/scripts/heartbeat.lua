@@ -1,14 +1,16 @@
--- heartbeat.lua renews a lease, drops those that ran out, elects if need be, and returns the view.
+-- heartbeat.lua renews the caller's lease, drops instances whose lease ran out, elects if the leader is gone, and returns
+-- the view.
 --
 -- KEYS[1..13] see lib_elect.lua
 -- KEYS[14] cancel hash  task, "t:task" or "k:key" -> "fence asked-at reason"
 -- ARGV[1] id  [2] generation  [3] lease ms  [4] how late a watcher may be before others look (ms)
 -- ARGV[5] the clock of Redis when it last answered the caller a heartbeat, or 0
--- ARGV[6] what the caller reads, if it believes that it watches; else ""
--- Returns {view..., what is left of the leader's lease (ms, -1 if nobody leads), overslept 0|1, n orphans, orphans..., cancel requests as field, value...}.
--- Overslept: a watcher is late, or the caller does not watch: it must look.
--- Orphans are returned to the leader, and to whoever found them.
--- Errors: FENCED: the lease had run out, or another generation took the ID. O(1) while nothing changes.
+-- ARGV[6] the name of the lanes that the caller reads, if it believes that it watches; else ""
+-- Returns {view..., what is left of the leader's lease (ms, -1 without a leader), overslept 0|1, n orphans, orphans...,
+--   cancel requests as field, value...}.
+-- Overslept: a watcher is late, or the caller believes that it watches and does not. The caller must look for due tasks.
+-- Orphans go to the leader, and to the caller whose heartbeat found lost instances.
+-- Errors: FENCED (the lease had run out, or another generation took the ID). O(1) while nothing changes.
 local cancel = KEYS[14]
 local id = ARGV[1]
 local alive, member = live(instances, members, id, ARGV[2])
@@ -28,7 +30,7 @@ local found = sweep()
 local lead = redis.call("HMGET", leader, "id", "gen", "order", "consume", "open", "epoch")
 local leads = lead[1] and generation(redis.call("HGET", members, lead[1]))
 if lead[1] == id then
-  -- What is not as it was written was damaged by somebody: who leads is settled anew, behind a gate that is shut.
+  -- If the entry is not as onbeat wrote it, another program has damaged it. Then elect again, with the gate shut.
   local m = parse(redis.call("HGET", members, id))
   if lead[2] ~= int(m.gen) or lead[3] ~= int(m.order) or lead[4] ~= m.consume or not string.find(lead[5] or "", "^[01]$")
     or not num(lead[6]) then
@@ -37,10 +39,10 @@ if lead[1] == id then
     elect()
   end
 elseif not leads or int(leads) ~= lead[2] or not redis.call("ZSCORE", instances, lead[1]) then
-  elect() -- nobody leads, or what is said to is no instance: somebody damaged the entry
+  elect() -- there is no leader, or the entry was damaged and names no live instance
 end
 
-local reply = view(id, redis.call("HGET", members, id) or member) -- its probation may have ended just now
+local reply = view(id, redis.call("HGET", members, id) or member) -- elect may have ended its probation
 local ends = redis.call("ZSCORE", instances, reply[2])
 reply[#reply + 1] = ends and math.max(tonumber(ends) - now, 0) or -1
 local overslept = redis.call("ZCOUNT", watch, "-inf", int(now - tonumber(ARGV[4]))) > 0
@@ -48,7 +50,7 @@ local overslept = redis.call("ZCOUNT", watch, "-inf", int(now - tonumber(ARGV[4]
 reply[#reply + 1] = overslept and 1 or 0
 local lost = {}
 if found or reply[2] == id then
-  -- A few at a time, and not always the same: some may hold tasks that only another release can read.
+  -- Return a few at a time, and others each second: some may hold tasks that only another release can read.
   local from = math.floor(now / 1000) % math.max(redis.call("ZCARD", orphans) - 15, 1)
   lost = redis.call("ZRANGE", orphans, from, from + 15)
 end

@@ -1,19 +1,19 @@
--- lib_elect.lua: who leads. It is put, behind lib_wake.lua, before the scripts of the registry, whose first keys are
--- always
+-- lib_elect.lua elects the leader. It comes, after lib_wake.lua, before every script of the registry. The first keys of
+-- these scripts are always
 --
 -- KEYS[1]  instances zset  id -> lease end (unix ms)
 -- KEYS[2]  members   hash  id -> "generation order state standby lead consume release"
 --                          state: s starting, r ready, d draining; standby: 0 or 1
--- KEYS[3]  leader    hash  id, gen, epoch, order, consume, open, since, back, pause: until when nobody takes work;
---                          there: until when there was no time with nobody, see register.lua
+-- KEYS[3]  leader    hash  id, gen, epoch, order, consume, open, since, back; pause: until when no instance claims;
+--                          there: until when an election counts as one without a leaderless time, see register.lua
 -- KEYS[4]  meta      hash  last generation, epoch and order given; beat: when Redis last answered a heartbeat
 -- KEYS[5]  events    stream
 -- KEYS[6]  wake      channel (declared as a key so that it lies in the same slot)
 -- KEYS[7]  details   hash  id -> JSON for people
 -- KEYS[8]  releases  hash  release -> "order gone", gone: when its last instance was lost, 0 while any is registered
 -- KEYS[9]  orphans   zset  generation -> when it was declared dead
--- KEYS[10] watch     zset  who will look again, and when (see queue/scripts/lib_wake.lua)
--- KEYS[11] trial     zset  generation -> until when it is on probation, or, once it is ready, has to prove itself
+-- KEYS[10] watch     zset  which instances will look again, and when (see queue/scripts/lib_wake.lua)
+-- KEYS[11] trial     zset  generation -> until when it is on probation or, once it is ready, has to prove itself
 -- KEYS[12] strikes   hash  release -> "how often it was lost soon after becoming ready, when last"
 -- KEYS[13] declarers hash  generation that declared schedules -> "order gone", gone: when it was lost, or 0
 
@@ -21,8 +21,8 @@ local instances, members, leader, meta, events, channel = unpack(KEYS, 1, 6)
 local details, releases, orphans, watch, trial, strikes, declarers = unpack(KEYS, 7, 13)
 local cap_events = 10000 -- queue.MaxEvents
 
--- At maxmemory Redis refuses a script's first write if that may take memory, and only the first. A leader must be elected
--- then too, or nothing would ever run and free memory. So the first write is one that takes no memory.
+-- At maxmemory Redis refuses a script's first write if that may take memory, and only the first. Even then a leader must be
+-- elected, or no task would ever run and free memory. So the first write is one that takes no memory.
 redis.call("ZREM", instances, "")
 
 local function parse(member)
@@ -34,7 +34,7 @@ local function parse(member)
   }
 end
 
--- generation is that of a member, also of one whose entry is damaged behind it.
+-- generation returns the generation of a member. It also works if the rest of the entry is damaged.
 local function generation(member)
   return num(string.match(member or "", "^(%d+) "))
 end
@@ -53,11 +53,11 @@ local function rise(field)
   return n
 end
 
--- proof is how long an instance must stay ready until its release has proven itself (ms). If the instance is lost before,
--- that is a strike against the release, and strikes put its next instance on probation: see state.lua.
+-- proof is how long an instance must stay ready until its release has proven itself (ms). If the instance is lost earlier,
+-- its release gets a strike, and strikes put the release's next instance on probation: see state.lua.
 local proof = 120000
 
--- become makes an instance ready (r), or has it drain (d).
+-- become makes an instance ready (r) or draining (d).
 local function become(id, m, state)
   m.state = state
   redis.call("HSET", members, id, pack(m))
@@ -72,14 +72,14 @@ local function newer(m, best)
   return not best or m.order > best.order or m.order == best.order and m.gen > best.gen
 end
 
--- living returns the instances whose leases run. No lease is longer than a day: another program wrote an entry that ends
--- later, and such an instance must not lead for ever.
+-- living returns the instances whose leases run. No lease of onbeat is longer than a day. If one ends later, another program
+-- wrote it, and its instance must not lead for ever.
 local function living()
   return redis.call("ZRANGEBYSCORE", instances, "(" .. int(now), int(now + 86400000))
 end
 
--- on_probation reports whether an instance is on probation. An instance that stood down is starting too, but is not in
--- trial: it waits for the end of its rest, which only it knows.
+-- on_probation reports whether an instance is on probation. An instance that stood down is also starting, but is not in
+-- trial: it waits for the end of its rest, which it alone knows.
 local function on_probation(m)
   return m.state == "s" and redis.call("ZSCORE", trial, int(m.gen))
 end
@@ -99,21 +99,21 @@ local function pardon(ids)
   return best
 end
 
--- since reads when somebody led again after a time with no leader. It is kept with the epoch for which it was written: a
--- release that knows nothing of it leaves it as it was.
+-- since reads back: when an instance led again after a time with no leader. The entry has the epoch for which it was written,
+-- because an older release does not know the field and leaves it as it was.
 local function since(back, epoch)
   local of, at = string.match(back or "", "^(%d+) (%d+)$")
   return of and of == epoch and tonumber(at) or nil
 end
 
--- ended has the ends of the leases of those that the call has found lost.
+-- ended has the end of the lease of each instance that this call found lost.
 local ended = {}
 
 -- elect makes the highest-ranked ready instance lead. Rank is (order of its release, generation). With "sticky", an
 -- incumbent of the newest release stays.
 --
--- With a new leader, other instances may claim. So elect clears the watchers, and a message makes all instances look: a
--- wake-up must not go to an instance that may not claim any more, or is frozen.
+-- A new leader changes which instances may claim. So elect removes all watchers, and a message makes all instances look for
+-- due tasks: a wake-up must not go to an instance that may not claim any more, or is frozen.
 local function elect()
   local ids = living()
   local current = redis.call("HMGET", leader, "id", "gen", "open", "epoch", "back", "since", "there")
@@ -137,7 +137,7 @@ local function elect()
   if not best then
     if current[1] and current[1] ~= "" then
       redis.call("HSET", leader, "id", "", "gen", "0", "epoch", int(rise("epoch")), "open", "0", "since", int(now))
-      -- Found out now, it may have begun long ago: when the lease of the one that led ran out.
+      -- The leaderless time may have begun long before this call found it: at the end of the last leader's lease.
       record(events, cap_events, "event", "no leader", "instance", current[1], "since", int(ended[current[1]] or now))
       redis.call("DEL", watch)
       tell(channel, "leader")
@@ -147,12 +147,12 @@ local function elect()
   if best.id == current[1] and int(best.gen) == current[2] then
     return
   end
-  -- After a time with no leader the gate is shut until the new one has dealt with the slots missed meanwhile.
-  -- One that follows before it was opened counts from the moment in which the first one was there; and from the beginning of
-  -- time, if an instance has proof that there was no time with nobody.
+  -- After a time with no leader the gate stays shut until the new leader has dealt with the slots missed meanwhile. The
+  -- field back says when the leaderless time ended. If another leader follows while the gate is still shut, back stays as it
+  -- was for the first one. If an instance has proof that there was no leaderless time, back is 1, the beginning of time.
   local open = current[1] and current[1] ~= "" and current[3] or "0"
   local epoch = int(rise("epoch"))
-  local led = current[1] and current[1] ~= "" and tonumber(current[6]) -- who elected it knows nothing of "back"
+  local led = current[1] and current[1] ~= "" and tonumber(current[6]) -- for a leader that an older release elected, without "back"
   local there = num(current[7]) or 0
   local proven = not led and there > now and there <= now + 60000 and 1
   local back = open == "1" and "" or epoch .. " " .. int(since(current[5], current[4]) or led or proven or now)
@@ -165,13 +165,15 @@ local function elect()
   tell(channel, "leader")
 end
 
--- forgot is the caller's last heartbeat that Redis has, if it was answered a later one: Redis lost its last writes.
+-- forgot is set if Redis lost its last writes. It is then the caller's last heartbeat that Redis still has: Redis has
+-- answered the caller a later one.
 local forgot = ""
 
--- set_back is called when the clock of Redis was set back by at least so much. Leases were given by the old time, and would
--- last until it has come again: a dead leader would lead for hours. All but the caller's are moved with the clock, by no
--- more than it was, so that none ends before its holder expects. So is what else counts from a moment: how long ago
--- something was lost, and until when somebody has to prove itself. O(instances + releases).
+-- set_back is called when the clock of Redis was set back, by at least the given time. Leases were given by the old time and
+-- would last until it comes again, so a dead leader could lead for hours. set_back moves all leases but the caller's with the
+-- clock. It moves them by no more than the clock was, so that no lease ends before its holder expects. It also moves the
+-- other moments that are kept: when something was lost, and until when a release has to prove itself.
+-- O(instances + releases).
 local function set_back(by, id)
   for _, other in ipairs(redis.call("ZRANGE", instances, 0, -1)) do
     if other ~= id then
@@ -195,16 +197,16 @@ local function set_back(by, id)
   end
 end
 
--- remember notes a heartbeat, and finds out whether Redis still has the last one that the caller was answered (known). had
--- is the caller's own last one that Redis has, nil if there is none: another's says nothing, as it may have gone on with
--- this Redis while the caller was still answered by one that is none any more. Only where the clock was set back does
--- the last of anybody count. What is noted as beat only rises, whatever the clock does; clock is what it said last.
+-- remember notes a heartbeat, and finds out whether Redis has lost the last heartbeat that it answered the caller (known).
+-- had is the caller's own last heartbeat that Redis has, or nil if there is none. Another instance's heartbeat proves nothing:
+-- that instance may have used this Redis already while the caller still talked to a former primary. It counts only if the
+-- clock was set back. In meta, beat only rises, whatever the clock does; clock is the last time that the clock showed.
 local function remember(id, known, had)
   local noted = redis.call("HMGET", meta, "beat", "clock", "back")
   local kept, clock, back = num(noted[1]) or 0, num(noted[2]) or 0, num(noted[3]) or -1
   known = tonumber(known or 0)
   redis.call("HSET", meta, "beat", int(math.max(kept, now)), "clock", int(now))
-  if clock > now and clock <= now + 86400000 then -- else it is none, or nobody's
+  if clock > now and clock <= now + 86400000 then -- else it was not set back, or the entry is damaged
     set_back(clock - now, id)
     back = now
     redis.call("HSET", meta, "back", int(back))
@@ -218,9 +220,9 @@ local function remember(id, known, had)
   end
 end
 
--- view is what every registry call returns: now, the leader's id, generation, epoch, open, the versions that tell an
--- instance what to read again, what Redis forgot, whether the caller (as it is in members; nil: not any more) may take work,
--- and, while the gate is shut, when somebody led again (0: not known).
+-- view is what every registry call returns: now; the leader's id, generation, epoch and open; the versions of the lanes and
+-- of the schedules, by which an instance knows what to read again; forgot; whether the caller may claim (member is its entry
+-- in members, nil if it is not registered); and, while the gate is shut, when an instance led again (0: not known).
 local function view(id, member)
   local lead = redis.call("HMGET", leader, "id", "gen", "order", "consume", "open", "pause", "epoch", "back")
   local versions = redis.call("HMGET", meta, "lanes", "schedules")
@@ -231,7 +233,7 @@ local function view(id, member)
   }
 end
 
--- remains says whether an instance of the release is registered.
+-- remains reports whether an instance of the release is registered.
 local function remains(release)
   local all = redis.call("HGETALL", members)
   for i = 2, #all, 2 do
@@ -242,14 +244,15 @@ local function remains(release)
   return false
 end
 
--- absent forgets a release whose last instance left.
+-- absent forgets a release, because its last instance left.
 local function absent(release)
   redis.call("HDEL", releases, release)
   redis.call("HDEL", strikes, release)
 end
 
--- lose marks the releases of lost instances, release -> lease end, that have no instance left: 0 for one whose instances
--- had resigned, which means that it left, though it was killed before it could say so. O(instances).
+-- lose takes release -> lease end for the releases of lost instances, and marks those without an instance as lost. A lease
+-- end of 0 means that all these instances had resigned: then the release counts as having left, though its instances were
+-- killed before they could deregister. O(instances).
 local function lose(ends)
   local all = redis.call("HGETALL", members)
   for i = 2, #all, 2 do
@@ -265,7 +268,7 @@ local function lose(ends)
   end
 end
 
--- over notes that a generation is gone: lost at some time, or left (0).
+-- over notes that a generation is gone: lost is when it was lost, or 0 if it left.
 local function over(m, lost)
   local gen = int(m.gen)
   local order = string.match(redis.call("HGET", declarers, gen) or "", "^%d+")
@@ -277,7 +280,7 @@ local function over(m, lost)
   local proves = redis.call("ZSCORE", trial, gen)
   redis.call("ZREM", trial, gen)
   if proves and lost > 0 and m.state == "r" then
-    -- Several that were lost together are one strike: the next is by one that became ready after it.
+    -- Several instances that were lost together are one strike: the next strike needs one that became ready after it.
     local n, at = string.match(redis.call("HGET", strikes, m.release) or "0 0", "^(%d+) (%d+)$")
     if tonumber(proves) - proof > tonumber(at or 0) then
       redis.call("HSET", strikes, m.release, int((n or 0) + 1) .. " " .. int(now))
@@ -298,8 +301,8 @@ local function unwatch(id)
   end
 end
 
--- hasten has the leader take back at once what a lost generation ran: it would hear of it with its next heartbeat, and
--- until then slots would be skipped for overlapping a run that is known to be dead.
+-- hasten makes the leader take back the runs of a lost generation at once. Otherwise the leader would hear of them with its
+-- next heartbeat, and until then slots would be skipped because they overlap a run that is known to be dead.
 local function hasten()
   local id = redis.call("HGET", leader, "id")
   if id and id ~= "" then
@@ -307,8 +310,8 @@ local function hasten()
   end
 end
 
--- sweep drops instances whose lease ran out, elects if it found any, and reports whether it did. Every script that changes
--- the registry calls it first, so that the leader until now is known before the change.
+-- sweep drops the instances whose lease ran out. If there are any, it elects, and returns true. Every script that changes the
+-- registry calls it first, so that the present leader is known before the change.
 local function sweep()
   local lost = redis.call("ZRANGEBYSCORE", instances, "-inf", now, "WITHSCORES", "LIMIT", 0, 100)
   if #lost == 0 then

@@ -1,4 +1,4 @@
--- pause.lua stops all instances from claiming for a time, or ends that. Runs go on and are settled; due tasks wait.
+-- pause.lua stops all instances from claiming for a time, or ends such a pause. Runs go on and are settled; due tasks wait.
 --
 -- KEYS[1..13] see lib_elect.lua
 -- ARGV[1] for how long (ms); 0 ends it

@@ -1,9 +1,9 @@
--- promote.lua makes a release newer than all others, as if it had been rolled out now, and elects in the same step. It
--- is how to say that going back to a release that was lost is meant.
+-- promote.lua makes a release newer than all others, as if it had been rolled out now, and elects in the same step. A person
+-- calls it to go back to a release that was lost: without the call, that release would keep its old order.
 --
 -- KEYS[1..13] see lib_elect.lua
 -- ARGV[1] release
--- Returns {its order, view...}: order 0, and nothing was done, if no instance of it is registered and none was lost
+-- Returns {its order, view...}. The order is 0, and nothing was done, if no instance of it is registered and none was lost
 -- lately. O(instances).
 sweep()
 local release, order = ARGV[1], 0
@@ -26,7 +26,7 @@ if known then
         become(all[i], m, "r")
       end
       if all[i] == lead then
-        redis.call("HSET", leader, "order", int(order)) -- by which its release is known to those who take work
+        redis.call("HSET", leader, "order", int(order)) -- instances of its release are known by it when they claim
       end
     end
   end

@@ -8,13 +8,14 @@
 -- ARGV[9] the largest generation the caller knows of, or 0: the next is larger, even if Redis lost its memory
 -- ARGV[10] the order the caller had before, or 0: it has run all the while, so its release has not been absent
 -- ARGV[11] the clock of Redis when it last answered the caller a heartbeat, or 0
--- ARGV[12] "1" if somebody led then, and the gate was open
--- Returns {generation, order, view...}. O(instances + releases), and 1,000 events if the caller is not here any more.
+-- ARGV[12] "1" if there was a leader then, and the gate was open
+-- Returns {generation, order, view...}. O(instances + releases); it also reads 1,000 events if Redis has lost the caller's
+-- registration.
 --
--- A release is newer the later it was first seen after being absent. Leaving cleanly makes it absent at once, so that
--- a rollback is newest again, also while the last of its instances drain; being lost does not for a day, so that a crashed instance of an old release that comes
--- back, in the middle of a rollout or long after, is still of the old release. Nor does losing Redis, or being paused: a
--- process that comes back from it is as old as it was.
+-- A release is newer the later it was first seen after being absent. Leaving cleanly makes a release absent at once, so
+-- a release that you roll back to is the newest again, even while its last instances drain. Being lost makes it absent only
+-- after a day. So a crashed instance of an old release that comes back, in the middle of a rollout or long after, is still of
+-- the old release. An instance that lost Redis, or was paused, keeps its release's order too: it passes ARGV[10].
 --
 -- If Redis answered the caller less than a lease ago, but the caller's lease here has run out, then Redis has lost writes.
 -- By the leases that Redis still has, no instance was there. But if an instance led when Redis answered the caller, there
@@ -43,9 +44,10 @@ local function drains_all(name)
   return any
 end
 
--- last_beat is the caller's own last heartbeat that Redis has, or when its lease began that was found to have run out. It is
--- nil if nothing can be told by it: the caller was never here, or not lately, or another with its ID was here since. Where
--- its registration is lost, it is what Redis has of anybody before that.
+-- last_beat returns the caller's own last heartbeat that Redis has. If the caller was dropped, that is when its last lease
+-- began, as the event of its loss says. If Redis lost its registration, it is the last heartbeat of any instance before that.
+-- last_beat returns nil if no heartbeat tells anything: the caller was never here, or not lately, or another instance with
+-- its ID was here since.
 local known, lease = tonumber(ARGV[11]), tonumber(ARGV[2])
 local ends = redis.call("ZSCORE", instances, id)
 local lately = known > 0 and known <= now + lease and known + lease > now
@@ -89,13 +91,13 @@ for i = 1, #all, 2 do
     lost[#lost + 1] = { order = tonumber(string.match(all[i + 1], "^%d+")), release = all[i] }
   end
 end
-if #lost > 100 then -- one that is named anew at each start, and always killed
+if #lost > 100 then -- for example, a program that has a new release name at each start, and is always killed
   table.sort(lost, function(a, b) return a.order > b.order end)
   for i = 101, #lost do
     absent(lost[i].release)
   end
 end
--- What a program of before there were strikes left behind.
+-- An older version of onbeat knows no strikes, and leaves those of releases that it forgets. Remove them.
 for _, struck in ipairs(redis.call("HKEYS", strikes)) do
   if redis.call("HEXISTS", releases, struck) == 0 then
     redis.call("HDEL", strikes, struck)
@@ -104,7 +106,7 @@ end
 redis.call("ZREMRANGEBYSCORE", trial, "-inf", int(now - 7200000))
 local member = redis.call("HGET", members, id)
 local before, over_gen = parse(member), generation(member)
-if not over_gen and redis.call("EXISTS", KEYS[14]) == 1 then -- its entry was lost, or damaged, and it held something
+if not over_gen and redis.call("EXISTS", KEYS[14]) == 1 then -- its entry was lost or damaged, and it held claims
   over_gen = num(ARGV[9])
 end
 if over_gen then
@@ -112,7 +114,7 @@ if over_gen then
 end
 if before.gen then
   if tonumber(ARGV[10]) > 0 then
-    redis.call("ZREM", trial, int(before.gen)) -- it has run all the while: no crash
+    redis.call("ZREM", trial, int(before.gen)) -- it has run all the while, so it did not crash
   end
   over(before, now)
   unwatch(id)

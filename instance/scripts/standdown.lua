@@ -1,10 +1,10 @@
--- standdown.lua is called for a leader that cannot schedule. If another instance could lead, the caller goes back to
--- starting and the other is elected, in this step; state.lua makes it ready again. Else the caller leads on. One on
--- probation could lead: it waits only for as long as somebody else does that, so this ends its wait (see pardon).
+-- standdown.lua is called by a leader that cannot schedule. If another instance could lead, the caller goes back to starting,
+-- and the other instance is elected in the same step; state.lua makes the caller ready again later. Else the caller leads on.
+-- An instance on probation could lead too: it waits only while another instance can lead, so pardon ends its wait here.
 --
 -- KEYS[1..13] see lib_elect.lua
 -- ARGV[1] id  [2] generation  [3] epoch  [4] why, for people
--- ARGV[5] "1": hand over if possible, else only say so  [6] "1": leading on is worth an event
+-- ARGV[5] "1": hand over if possible; else only record the reason  [6] "1": record an event if the caller leads on
 -- Returns {1 or 0: whether it stood down, view...}. Errors: FENCED, NOTLEADER. O(instances).
 local id = ARGV[1]
 local alive, member = live(instances, members, id, ARGV[2])
@@ -33,7 +33,7 @@ if ARGV[5] == "1" and another() then
   stood = 1
   m.state = "s"
   redis.call("HSET", members, id, pack(m))
-  redis.call("ZREM", trial, ARGV[2]) -- else it would be taken for one on probation, and made ready too soon
+  redis.call("ZREM", trial, ARGV[2]) -- else it would count as on probation, and be made ready too soon
   record(events, cap_events, "event", "stood down", "instance", id, "release", m.release, "reason", ARGV[4])
   elect()
 elseif ARGV[6] == "1" then

@@ -1,13 +1,13 @@
--- state.lua makes an instance ready (so that it can lead) or draining (it resigns), and elects in the same step. So at no
--- moment does no instance lead while one could, and at none does an older instance still claim.
+-- state.lua makes an instance ready (so that it can lead) or draining (it resigns), and elects in the same step. So there is
+-- no moment without a leader while an instance could lead, and no moment in which an older instance still claims.
 --
--- An instance of a release with strikes is not ready yet while a candidate of another release is. It is on probation, from
--- its registration on: for a lease, and twice as long after each further strike, up to five minutes. Otherwise a release
--- that crashes in a loop would take the lead with each start, and lose it with each crash. The probation ends with time
--- (the caller asks again), or when no other instance can lead (see pardon).
+-- While a candidate of another release is ready, an instance of a release with strikes does not become ready at once. It is
+-- on probation, counted from its registration: for a lease, and twice as long after each further strike, up to five minutes.
+-- Otherwise a release that crashes in a loop would take the lead with each start, and lose it with each crash. The probation
+-- ends with time (the caller asks again), or when no other instance can lead (see pardon).
 --
 -- KEYS[1..13] see lib_elect.lua
--- ARGV[1] id  [2] generation  [3] state: r or d. Who drains stays draining: a late "ready" changes nothing.
+-- ARGV[1] id  [2] generation  [3] state: r or d. A draining instance stays draining: a late "ready" changes nothing.
 -- ARGV[4] lease ms
 -- Returns {in how many ms to ask again, or 0, view...}. Errors: FENCED. O(instances).
 local id = ARGV[1]
@@ -16,8 +16,9 @@ if not alive then
   return redis.error_reply("FENCED instance " .. id)
 end
 sweep()
-local m = parse(redis.call("HGET", members, id) or member) -- its probation may have ended just now
+local m = parse(redis.call("HGET", members, id) or member) -- sweep may have ended its probation
 
+-- rival reports whether an instance of another release is ready and could lead.
 local function rival()
   for _, other in ipairs(living()) do
     local o = parse(redis.call("HGET", members, other))
@@ -28,6 +29,7 @@ local function rival()
   return false
 end
 
+-- probation returns how much longer the caller is on probation (ms), or 0, and puts it on probation if need be.
 local function probation()
   local n = tonumber(string.match(redis.call("HGET", strikes, m.release) or "", "^%d+") or 0)
   if n == 0 or m.standby or not rival() then
@@ -52,7 +54,7 @@ if m.state ~= ARGV[3] and m.state ~= "d" then
   if wait == 0 then
     become(id, m, ARGV[3])
     if m.state == "d" then
-      unwatch(id) -- a wake-up for it would wake nobody
+      unwatch(id) -- a wake-up for it would be lost
     end
     elect()
   end

@@ -10,7 +10,7 @@ import (
 	"github.com/onbeat/onbeat/testredis"
 )
 
-// A Redis that answers after half a second or more: what is due comes later by that, and nothing else changes.
+// A Redis that answers after half a second or more: slots run later by that much, and nothing else changes.
 func TestNetwork_aSlowRedisIsOnlySlow(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -31,7 +31,7 @@ func TestNetwork_aSlowRedisIsOnlySlow(t *testing.T) {
 	}
 }
 
-// Connections are dropped again and again, in the middle of whatever they carry: refused for a moment, or reset.
+// Connections are dropped again and again, in the middle of their data: refused for a moment, or reset.
 func TestNetwork_droppedConnectionsDropNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -59,8 +59,8 @@ func TestNetwork_droppedConnectionsDropNothing(t *testing.T) {
 	w.wantSteady("connections dropped again and again", fmt.Sprintf("%d times", times))
 }
 
-// The leader is cut off for longer than its lease: what it runs is given up before another may begin it, the other
-// leads within a lease or so, and the one that was cut off comes back and leads again.
+// The leader is cut off for longer than its lease. It gives its runs up before another instance may begin them. The other
+// instance leads within about a lease, and the first one comes back and leads again.
 func TestNetwork_theLeaderIsCutOff(t *testing.T) {
 	t.Parallel()
 	both := []string{"upstream", "downstream"}
@@ -102,7 +102,7 @@ func TestNetwork_theLeaderIsCutOff(t *testing.T) {
 	}
 }
 
-// An instance that does not lead is cut off: nobody notices, and when it is back it stands by again.
+// An instance that does not lead is cut off: the beat does not change, and when the instance is back it stands by again.
 func TestNetwork_aStandbyIsCutOff(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

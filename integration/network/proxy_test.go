@@ -14,7 +14,7 @@ import (
 	"github.com/onbeat/onbeat/embedded"
 )
 
-// link is the way of one instance to Redis.
+// link is the network between one instance and Redis.
 type link struct {
 	t     *testing.T
 	proxy *toxiproxy.Proxy
@@ -54,7 +54,7 @@ func (l *link) toxic(kind, direction, attributes string) {
 	}
 }
 
-// swallow takes whatever is sent in the directions, and closes nothing: neither side learns of it.
+// swallow drops all data that is sent in the directions, and closes nothing: neither side learns of it.
 func (l *link) swallow(directions ...string) {
 	l.t.Helper()
 	for _, direction := range directions {
@@ -62,7 +62,7 @@ func (l *link) swallow(directions ...string) {
 	}
 }
 
-// heal ends all that toxic and swallow began. What was swallowed is gone, and its connections close.
+// heal ends everything that toxic and swallow began. Swallowed data stays lost, and its connections close.
 func (l *link) heal() {
 	l.t.Helper()
 	l.proxy.Toxics.ResetToxics(context.Background())

@@ -27,7 +27,7 @@ func newWorld(t *testing.T) *world {
 	return &world{World: w, addr: srv.Addr()}
 }
 
-// node is one instance, and its way to Redis.
+// node is one instance, with its link to Redis.
 type node struct {
 	*link
 	*rig.Process
@@ -50,15 +50,15 @@ func (n *node) stop() {
 	n.Stop()
 }
 
-// long enqueues a task that takes so long, and waits until it has begun.
+// long enqueues a task that takes the given time, and waits until it has begun.
 func (w *world) long(id string, takes time.Duration) trial.Arrival {
 	w.Helper()
 	w.Must("enqueue", "http", "--id", id, "--payload", w.Payload("long?for="+takes.String()))
 	return w.Arrived(id)
 }
 
-// wantSteady judges the schedules by the recorder and by the audit, which have to agree, and reports the scenario. Slots
-// of the last second may be left to nobody.
+// wantSteady judges the schedules by the recorder and by the audit, which must agree, and reports the scenario. Slots of the
+// last second may have no instance left to run them.
 func (w *world) wantSteady(scenario string, besides ...string) rig.Figures {
 	w.Helper()
 	got := w.Steady(every, w.ended.Add(-time.Second), "a", "b")

@@ -1,8 +1,9 @@
--- careful.lua makes what follows it note, for each command that writes, how to take it back. It costs a read for each
--- write; scripts that are called all the time say by themselves what takes back what they did: see undo in lib.lua.
+-- careful.lua makes the script behind it note an undo for each command that writes. This costs a read for each write, so
+-- scripts that are called all the time do without it, and call undo themselves: see lib.lua.
 
--- Before the script removes something, it tries the command that would bring it back, once: a user may have the right to
--- remove but not the right to add. It first removes nothing: Redis accepts that even at maxmemory, and then also the rest.
+-- Before the script removes something, it tries once the command that would bring it back: the user may have the right to
+-- remove but not the right to add. Before that it removes a member that does not exist. Redis accepts this even at maxmemory,
+-- and after a first write it accepts all others.
 local tried = {}
 local function may_add(zset)
   if not tried.zset then

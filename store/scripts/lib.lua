@@ -10,8 +10,8 @@ local function int(n)
   return string.format("%.0f", n)
 end
 
--- num reads a whole number that a script wrote. What is none, or is more than Lua can count, is as if it were not there:
--- a damaged entry stops nobody.
+-- num reads a whole number that a script wrote. It returns nil for any other text, and for a number that is too large for
+-- Lua: a damaged entry counts as absent, so that it stops no instance.
 local function num(text)
   local n = text and string.find(text, "^%d+$") and tonumber(text)
   return n and n < 9e15 and n or nil
@@ -20,7 +20,7 @@ end
 -- chunk is how many values one command takes at most: Lua's unpack has a limit of about 8,000.
 local chunk = 2000
 
--- write is redis.call, or what stands for it in a script that begins with careful.lua.
+-- write is redis.call, or its replacement in a script that begins with careful.lua.
 local write = redis.call
 
 -- many calls a variadic command with a list of any length, in as few calls as unpack allows.
@@ -34,8 +34,9 @@ end
 -- remove and that the key has the right type.
 local nobody = "\0"
 
--- What takes back what a script has done so far: a command with its key and values, or a function. Should something be
--- refused later on (the user may not, a key is of another type, an entry is damaged), all of it is done, the last first.
+-- undos take back what a script has done so far. Each is a command with its key and values, or a function. If Redis refuses
+-- something later on (the user lacks a right, a key is of another type, an entry is damaged), whole runs all undos, the
+-- last one first.
 local undos = {}
 local function undo(...)
   undos[#undos + 1] = { ... }
@@ -59,7 +60,8 @@ local function undo_removed(zset, rows, n)
   end
 end
 
--- What nothing can bring back is removed last, when all else is done: the values from first to last of a list.
+-- removals are done when all else is done, because no undo could bring back what they remove. remove_last adds one: the
+-- values from first to last of a list.
 local removals = {}
 local function remove_last(command, key, list, first, last)
   if (last or #list) >= (first or 1) then
@@ -67,8 +69,8 @@ local function remove_last(command, key, list, first, last)
   end
 end
 
--- failure is an error of redis.call, or of Lua, as an error reply. Before Redis 7 the first is a text that says where in
--- the script it was.
+-- failure returns an error of redis.call, or of Lua, as an error reply. Before Redis 7 an error of redis.call is a text that
+-- also says where in the script it happened.
 local function failure(err)
   if type(err) == "table" then
     return err
@@ -77,7 +79,8 @@ local function failure(err)
   return redis.error_reply(string.find(text, "^%u+ ") and text or "ERR " .. text)
 end
 
--- finish does what is left for last. Before any of it, each is tried on nobody.
+-- finish does the removals. Before it does any of them, it tries each on nobody: a refusal then comes while the script can
+-- still take back everything.
 local function finish(reply)
   for _, r in ipairs(removals) do
     redis.call(r[1], r[2], nobody)
@@ -90,7 +93,7 @@ local function finish(reply)
   return reply
 end
 
--- whole runs the body of a script as a whole: if Redis refuses any part of it, it takes back all the rest.
+-- whole runs the body of a script. If Redis refuses any part of it, whole takes back all the rest.
 local function whole(body)
   local ok, reply = pcall(function() return finish(body()) end)
   if ok then

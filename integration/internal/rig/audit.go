@@ -7,7 +7,7 @@ import (
 	"github.com/onbeat/onbeat/task"
 )
 
-// AuditLine is what `onbeat audit --json` says of one schedule.
+// AuditLine is the verdict of `onbeat audit --json` about one schedule.
 type AuditLine struct {
 	Schedule string `json:"schedule"`
 	OnTime   int    `json:"on_time"`
@@ -18,8 +18,8 @@ type AuditLine struct {
 	Unattended bool `json:"unattended"`
 }
 
-// WantAuditClean fails if the audit says that a promise broke. That slots are overdue, and nobody is there to run them, it
-// says for good reason when the instances have been stopped. It returns what it says, by schedule.
+// WantAuditClean fails if the audit finds a broken promise. It allows overdue slots without an instance, because the test has
+// stopped the instances. It returns the verdicts, by schedule.
 func (w *World) WantAuditClean() map[string]AuditLine {
 	w.Helper()
 	code, out, errs := w.Try("audit", "--json")
@@ -44,7 +44,7 @@ func (w *World) WantAuditClean() map[string]AuditLine {
 	return lines
 }
 
-// WantAuditAgrees fails unless it also counts as many slots run as the recorder saw.
+// WantAuditAgrees is WantAuditClean, and also fails unless the audit counts as many slots run as the recorder saw.
 func (w *World) WantAuditAgrees(names ...string) map[string]AuditLine {
 	w.Helper()
 	lines := w.WantAuditClean()

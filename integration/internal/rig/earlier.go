@@ -16,10 +16,10 @@ import (
 // ErrNoHistory reports that a commit is not in the history of this working copy: it is a shallow clone, or an export.
 var ErrNoHistory = errors.New("the commit is not in the history here: git fetch --unshallow, or clone with git")
 
-// BuildAt builds the program as it was at a commit. It returns [ErrNoHistory] if the repository does not have that one.
+// BuildAt builds the program as it was at a commit. It returns [ErrNoHistory] if the repository does not have the commit.
 //
-// The files of the commit are laid over this tree (go build -overlay), so that what both have in common is compiled
-// once, and the build cache has the rest the next time. In a directory of its own it would all be compiled anew.
+// The files of the commit are laid over this tree (go build -overlay). So packages that both have in common are compiled
+// once, and the build cache keeps the others for the next time. A build in another directory would compile everything anew.
 func BuildAt(commit string) (path string, err error) {
 	root, err := moduleRoot()
 	if err != nil {
@@ -68,7 +68,7 @@ func absent(root string) (map[string]string, error) {
 	return replace, nil
 }
 
-// unpack writes the files of an archive to a directory and tells the name and the path of each.
+// unpack writes the files of an archive to a directory, and returns the name and the path of each.
 func unpack(archive []byte, dir string, each func(name, file string)) error {
 	for r := tar.NewReader(bytes.NewReader(archive)); ; {
 		h, err := r.Next()

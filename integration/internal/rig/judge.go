@@ -10,7 +10,7 @@ import (
 	"github.com/onbeat/onbeat/internal/trial"
 )
 
-// Figures are what a scenario is judged by.
+// Figures are the counts and times by which a scenario is judged.
 type Figures struct {
 	Slots, Missed, Duplicated, OffGrid int
 
@@ -22,7 +22,7 @@ type Figures struct {
 	Gap, P50, P99, Worst time.Duration
 }
 
-// Add takes in another schedule, all but the lags.
+// Add adds the figures of another schedule, except the lags.
 func (f *Figures) Add(g Figures) {
 	f.Slots += g.Slots
 	f.Missed += g.Missed
@@ -32,7 +32,7 @@ func (f *Figures) Add(g Figures) {
 	f.Gap = max(f.Gap, g.Gap)
 }
 
-// BySlot groups arrivals of one schedule, and fails the test for one that came early.
+// BySlot groups the arrivals of one schedule by slot. It fails the test if one came early.
 func BySlot(t *testing.T, list []trial.Arrival) map[int64][]trial.Arrival {
 	t.Helper()
 	slots := map[int64][]trial.Arrival{}
@@ -45,8 +45,8 @@ func BySlot(t *testing.T, list []trial.Arrival) map[int64][]trial.Arrival {
 	return slots
 }
 
-// Judge counts what became of the slots of some schedules, by the recorder alone. A schedule's grid is that of the
-// first slot that arrived; every slot from there to until is to arrive. Nothing may come early.
+// Judge counts the slots of some schedules by their outcome, by the recorder alone. The first slot that arrived sets the grid
+// of a schedule, and every slot from there to until must arrive. None may come early.
 func (w *World) Judge(every time.Duration, until time.Time, names ...string) (f Figures) {
 	w.Helper()
 	var all []trial.Arrival
@@ -60,7 +60,7 @@ func (w *World) Judge(every time.Duration, until time.Time, names ...string) (f 
 	return f
 }
 
-// JudgeOne judges what arrived of one schedule, or the part of it that lies on one grid.
+// JudgeOne judges the arrivals of one schedule, or of the part of it that lies on one grid.
 func (w *World) JudgeOne(name string, list []trial.Arrival, every time.Duration, until time.Time) (f Figures) {
 	w.Helper()
 	if len(list) == 0 {
@@ -104,7 +104,7 @@ func Rising(runs []trial.Arrival) bool {
 	return true
 }
 
-// longestGap is the longest time between two neighbouring arrivals.
+// longestGap returns the longest time between two neighbouring arrivals.
 func longestGap(arrivals []time.Time) (gap time.Duration) {
 	slices.SortFunc(arrivals, time.Time.Compare)
 	for i := 1; i < len(arrivals); i++ {
@@ -121,8 +121,8 @@ func (w *World) WantWhole(what string, f Figures) {
 	}
 }
 
-// WantEverySlot fails unless every slot of a schedule between the first and the last that arrived did arrive, on one
-// grid, exactly once. A run that was repeated because an instance was lost is allowed if retries is.
+// WantEverySlot fails unless every slot of a schedule, from the first that arrived to the last, arrived exactly once, on one
+// grid. With retries, a run may be repeated because its instance was lost.
 func (w *World) WantEverySlot(name string, every time.Duration, retries bool) {
 	w.Helper()
 	list := w.Of(name)
@@ -139,7 +139,7 @@ func (w *World) WantEverySlot(name string, every time.Duration, retries bool) {
 	}
 }
 
-// Steady judges schedules, which are to be whole until a moment, by the recorder and by the audit, which have to agree.
+// Steady judges schedules that must be whole up to a moment, by the recorder and by the audit. The two must agree.
 func (w *World) Steady(every time.Duration, until time.Time, names ...string) Figures {
 	w.Helper()
 	got := w.Judge(every, until, names...)
@@ -153,7 +153,7 @@ func (w *World) Steady(every time.Duration, until time.Time, names ...string) Fi
 	return got
 }
 
-// Describe tells how a slot ran.
+// Describe says how a slot ran.
 func Describe(list []trial.Arrival) (s string) {
 	for _, a := range list {
 		s += fmt.Sprintf("[attempt %d, fence %d, release %s, at %s] ", a.Attempt, a.Fence, a.Release, a.At.Format("05.000"))
@@ -161,7 +161,7 @@ func Describe(list []trial.Arrival) (s string) {
 	return s
 }
 
-// Lags are the times from slot to arrival, sorted.
+// Lags returns the times from slot to arrival, sorted.
 func Lags(list []trial.Arrival) []time.Duration {
 	out := make([]time.Duration, len(list))
 	for i, a := range list {
@@ -171,7 +171,7 @@ func Lags(list []trial.Arrival) []time.Duration {
 	return out
 }
 
-// Quantile is one of sorted durations, or zero of none.
+// Quantile returns a quantile of sorted durations, or zero if there are none.
 func Quantile(sorted []time.Duration, q float64) time.Duration {
 	if len(sorted) == 0 {
 		return 0

@@ -8,7 +8,7 @@ import (
 	"github.com/onbeat/onbeat/internal/trial"
 )
 
-// A judge that sees nothing wrong proves nothing: each fault that it is there to find is put before it.
+// A judge that never finds a fault proves nothing. So the test shows it each fault that it should find.
 func TestJudge_countsEachKindOfFault(t *testing.T) {
 	t.Parallel()
 	const every = 100 * time.Millisecond

@@ -25,7 +25,7 @@ func (w *World) Serve(name, config string, args ...string) *Process {
 	return w.ServeAs(w.Binary(), nil, name, config, args...)
 }
 
-// ServeAs starts one of another build of the program, with more environment.
+// ServeAs starts an instance of another build of the program, with more environment.
 func (w *World) ServeAs(path string, env []string, name, config string, args ...string) *Process {
 	w.Helper()
 	file, err := os.CreateTemp(w.Dir, name+"-*.log")
@@ -46,7 +46,7 @@ func (w *World) ServeAs(path string, env []string, name, config string, args ...
 	return p
 }
 
-// Log is what it has logged.
+// Log returns the log so far.
 func (p *Process) Log() string {
 	text, err := os.ReadFile(p.log)
 	if err != nil {
@@ -55,18 +55,18 @@ func (p *Process) Log() string {
 	return string(text)
 }
 
-// Says counts how often it has logged a message.
+// Says returns how often the process has logged a message.
 func (p *Process) Says(message string) int {
 	return strings.Count(p.Log(), `"message":"`+message+`"`)
 }
 
-// Said waits until it has logged a message.
+// Said waits until the process has logged a message.
 func (p *Process) Said(message string) {
 	p.w.Helper()
 	p.SaidTimes(message, 1)
 }
 
-// SaidTimes waits until it has logged a message so often.
+// SaidTimes waits until the process has logged a message the given number of times.
 func (p *Process) SaidTimes(message string, times int) {
 	p.w.Helper()
 	testredis.Eventually(p.w, 20*time.Second, func() bool { return p.Says(message) >= times },

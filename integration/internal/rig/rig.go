@@ -1,5 +1,5 @@
-// Package rig is what the tests of both modules drive the program with: a namespace on a Redis, real processes of the
-// real binary, and a judgement by a recorder that knows nothing of onbeat but the headers of the http handler.
+// Package rig drives the program for the tests of both modules: a namespace on a Redis, real processes of the real binary,
+// and a recorder that judges, and knows nothing of onbeat but the headers of the http handler.
 package rig
 
 import (
@@ -45,7 +45,7 @@ func On(t *testing.T, url string) *World {
 	return &World{T: t, NS: testredis.Namespace(t), URL: url, Rec: rec, Dir: t.TempDir()}
 }
 
-// Private uses a Redis of the test's own, to which things may happen.
+// Private uses a Redis of the test's own, which the test may disturb.
 func Private(t *testing.T, args ...string) (*World, *testredis.Server) {
 	t.Helper()
 	srv := testredis.Private(t, args...)
@@ -77,7 +77,7 @@ func (w *World) Beat(name string, every time.Duration, more ...string) string {
 	return w.BeatTo(name, name, every, more...)
 }
 
-// BeatTo is one that calls a path of it.
+// BeatTo is a schedule that calls a path of the recorder.
 func (w *World) BeatTo(path, name string, every time.Duration, more ...string) string {
 	s := fmt.Sprintf("  - name: %s\n    every: %s\n    task: http\n    payload: {url: %q}\n", name, every, w.Rec.URL(path))
 	for _, line := range more {
@@ -86,15 +86,15 @@ func (w *World) BeatTo(path, name string, every time.Duration, more ...string) s
 	return s
 }
 
-// Payload is that of a task which calls a path of the recorder.
+// Payload returns the payload of a task that calls a path of the recorder.
 func (w *World) Payload(path string) string { return fmt.Sprintf(`{"url":%q}`, w.Rec.URL(path)) }
 
-// Of is what arrived of one schedule.
+// Of returns the arrivals of one schedule.
 func (w *World) Of(schedule string) []trial.Arrival {
 	return slices.DeleteFunc(w.Rec.Arrivals(), func(a trial.Arrival) bool { return a.Schedule != schedule })
 }
 
-// Task is what arrived of one task.
+// Task returns the arrivals of one task.
 func (w *World) Task(id string) []trial.Arrival {
 	return slices.DeleteFunc(w.Rec.Arrivals(), func(a trial.Arrival) bool { return a.ID != id })
 }
@@ -119,7 +119,7 @@ func (w *World) Try(args ...string) (code int, stdout, stderr string) {
 	return w.TryAs(w.Binary(), nil, args...)
 }
 
-// TryAs runs one of another build of it, with more environment.
+// TryAs runs a command of another build of the program, with more environment.
 func (w *World) TryAs(path string, env []string, args ...string) (code int, stdout, stderr string) {
 	w.Helper()
 	ctx, done := context.WithTimeout(context.Background(), time.Minute)
@@ -136,12 +136,12 @@ func (w *World) TryAs(path string, env []string, args ...string) (code int, stdo
 	return cmd.ProcessState.ExitCode(), out.String(), errs.String()
 }
 
-// Env is what tells a command where the namespace is.
+// Env is the environment that tells a command its Redis and its namespace.
 func (w *World) Env() []string {
 	return []string{"ONBEAT_REDIS_URL=" + w.URL, "ONBEAT_NAMESPACE=" + w.NS}
 }
 
-// Must runs a command that is to succeed and returns its stdout.
+// Must runs a command, fails if the command does, and returns its stdout.
 func (w *World) Must(args ...string) string {
 	w.Helper()
 	code, out, errs := w.Try(args...)
@@ -151,7 +151,7 @@ func (w *World) Must(args ...string) string {
 	return out
 }
 
-// Binary is the program under test, built once.
+// Binary returns the program under test, which is built once.
 func (w *World) Binary() string {
 	w.Helper()
 	path, err := binary()
@@ -163,7 +163,7 @@ func (w *World) Binary() string {
 
 var binary = sync.OnceValues(func() (string, error) { return Build("onbeat") })
 
-// Build builds the program, beside the binary of the test, with which the go command removes it.
+// Build builds the program into the folder of the test binary, which the go command removes.
 func Build(name string, flags ...string) (path string, err error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -182,7 +182,7 @@ func Build(name string, flags ...string) (path string, err error) {
 	return path, nil
 }
 
-// moduleRoot is the directory of the module.
+// moduleRoot returns the directory of the module.
 func moduleRoot() (string, error) {
 	root, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/onbeat/onbeat").Output()
 	if err != nil {

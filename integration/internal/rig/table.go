@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Size is how much of something a scenario has: few in CI, all of it in a soak, ONBEAT_SOAK=1.
+// Size returns how much of something a scenario has: little in CI, all of it in a soak (ONBEAT_SOAK=1).
 func Size[T int | time.Duration](few, all T) T {
 	if os.Getenv("ONBEAT_SOAK") == "1" {
 		return all
@@ -28,8 +28,8 @@ func (f Figures) cells() []string {
 	return []string{n(f.Slots), n(f.Missed), n(f.Duplicated), n(f.OffGrid), n(f.Repeated), ms(f.Gap), ms(f.P50), ms(f.P99)}
 }
 
-// Row logs the result of a scenario, and what there is to say besides. If ONBEAT_SOAK_TABLE names a file, it adds a row
-// to the Markdown table there, and begins the table if the file is empty.
+// Row logs the result of a scenario, with a remark. If ONBEAT_SOAK_TABLE names a file, Row adds a row to the Markdown table
+// there, and begins the table if the file is empty.
 func (w *World) Row(scenario string, f Figures, besides ...string) {
 	w.Helper()
 	cells := append(append([]string{scenario}, f.cells()...), strings.Join(besides, "; "))
