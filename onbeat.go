@@ -310,10 +310,10 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 	d.scheduler = schedules
 	d.mu.Unlock()
 
-	return node.Run(ctx, func(stay *instance.Stay) error {
+	return node.Run(ctx, func(session *instance.Session) error {
 		var g errgroup.Group
-		g.Go(func() error { return schedules.Run(stay) }) // only the leader schedules
-		g.Go(func() error { return work.Run(stay) })      // Redis decides which instance may take work
+		g.Go(func() error { return schedules.Run(session) }) // only the leader schedules
+		g.Go(func() error { return work.Run(session) })      // Redis decides which instance may take work
 		return g.Wait()
 	})
 }

@@ -62,8 +62,8 @@ func slept(since time.Time) time.Duration {
 // answer comes on c.answers.
 func (c *Consumer) send(want int) {
 	c.calling, c.wake = true, time.Time{}
-	c.stay.Watch("") // the script takes this instance off the watch: the heartbeat must not take that for a lost write
-	ctx, done := context.WithTimeout(c.stay.Context(), min(c.stay.Lease(), callTimeout))
+	c.session.Watch("") // the script takes this instance off the watch: the heartbeat must not take that for a lost write
+	ctx, done := context.WithTimeout(c.session.Context(), min(c.session.Lease(), callTimeout))
 	if c.lanes.count == 0 && c.lanes.version == 0 {
 		if err := c.lanes.load(ctx, c.q, c.handlers, &c.cfg); err != nil {
 			done()
@@ -84,7 +84,7 @@ func (c *Consumer) send(want int) {
 		ctx = store.Relaxed(ctx)
 	}
 	req := &queue.CycleRequest{
-		Instance: c.stay.ID, Release: c.stay.Release, Gen: c.stay.Gen, Seq: c.seq, Want: min(want, c.portion), Settle: batch,
+		Instance: c.session.ID, Release: c.session.Release, Gen: c.session.Gen, Seq: c.seq, Want: min(want, c.portion), Settle: batch,
 		Lanes: c.laneClaims(batch), Reads: c.reads, Owed: c.owed,
 	}
 	if c.stale < mostStale { // else 0: claim even if the list of lanes has changed
@@ -115,7 +115,7 @@ func (c *Consumer) batch() []queue.Settlement {
 // c.settled until a call has succeeded.
 func (c *Consumer) answered(a answer) (again bool, err error) {
 	c.calling = false
-	if a.err == nil && c.slept(a.sent) > c.stay.Lease()/10 {
+	if a.err == nil && c.slept(a.sent) > c.session.Lease()/10 {
 		a.err = errSlept
 	}
 	if a.err != nil {
@@ -150,7 +150,7 @@ func (c *Consumer) answered(a answer) (again bool, err error) {
 	again = c.plan(r, free)
 	switch full := len(r.Claimed)+len(r.Malformed) >= a.want; {
 	case !r.MayClaim:
-		c.stay.Refused()
+		c.session.Refused()
 	case full && a.want > 0:
 		// The script stopped at the number asked for. It may not have looked at the other lanes, so NextDue may lie too
 		// late, and no instance may watch for them.
@@ -158,7 +158,7 @@ func (c *Consumer) answered(a answer) (again bool, err error) {
 	// The script saw all lanes and left no due work. From now on the consumer relies on being woken, and the heartbeat
 	// checks that Redis still knows it.
 	case !full && !r.LeftDue:
-		c.stay.Watch(c.reads)
+		c.session.Watch(c.reads)
 	}
 	c.wakeBy(c.wake)
 	ahead := again && r.LeftDue && free >= c.portion && !c.draining && !c.doubt && len(c.owed) == 0 && r.LanesVer == c.lanes.version
@@ -196,11 +196,11 @@ func (c *Consumer) vain(void []int) {
 		return
 	}
 	c.log.Warn().Int("runs", len(ids)).Strs("tasks", ids[:min(len(ids), 20)]).Msg("settled in vain: this instance no longer held the claim")
-	stay := c.stay
+	session := c.session
 	go func() {
-		ctx, done := context.WithTimeout(stay.Context(), callTimeout)
+		ctx, done := context.WithTimeout(session.Context(), callTimeout)
 		defer done()
-		if err := c.q.SettledInVain(ctx, stay.ID, ids); err != nil && ctx.Err() == nil {
+		if err := c.q.SettledInVain(ctx, session.ID, ids); err != nil && ctx.Err() == nil {
 			c.log.Warn().Err(err).Msg("could not record that as an event")
 		}
 	}()
@@ -210,9 +210,9 @@ func (c *Consumer) vain(void []int) {
 // the list of lanes. It reports whether to look again at once.
 func (c *Consumer) caughtUp(r *queue.CycleReply, again bool) (bool, error) {
 	if c.doubt {
-		return true, c.adopt(c.stay.Context(), r)
+		return true, c.adopt(c.session.Context(), r)
 	}
-	ctx, done := context.WithTimeout(c.stay.Context(), callTimeout)
+	ctx, done := context.WithTimeout(c.session.Context(), callTimeout)
 	defer done()
 	switch {
 	case r.LanesVer != c.lanes.version:
@@ -228,14 +228,14 @@ func (c *Consumer) caughtUp(r *queue.CycleReply, again bool) (bool, error) {
 // is lost, accept drops the task: another instance recovers it.
 func (c *Consumer) accept(t *task.Task) {
 	switch {
-	case c.stay.Context().Err() != nil:
+	case c.session.Context().Err() != nil:
 		return
 	case c.draining:
 		c.handBack(t, false)
 		return
 	}
-	t.Release = c.stay.Release
-	c.start(c.stay.Context(), t)
+	t.Release = c.session.Release
+	c.start(c.session.Context(), t)
 }
 
 // adopt reads the claims of this generation from Redis and takes up those that the consumer does not know:
@@ -245,7 +245,7 @@ func (c *Consumer) accept(t *task.Task) {
 //   - A task that runs here under an older fence keeps running: its settlement will carry the new fence.
 func (c *Consumer) adopt(ctx context.Context, reply *queue.CycleReply) error {
 	claims, err := store.Within(ctx, func() ([]queue.Claim, error) {
-		claims, _, err := c.q.Claims(ctx, c.stay.Gen, c.stay.ID)
+		claims, _, err := c.q.Claims(ctx, c.session.Gen, c.session.ID)
 		return claims, err
 	})
 	if err != nil {
@@ -311,10 +311,10 @@ func (c *Consumer) troubled(err error, failures int) time.Duration {
 	c.doubt = true
 	switch {
 	case errors.Is(err, queue.ErrFenced):
-		c.stay.Doubt()
+		c.session.Doubt()
 	case errors.Is(err, store.ErrWrongType):
-		c.stay.Mend(err)
-	case errors.Is(err, queue.ErrStale), c.stay.Context().Err() != nil: // expected after a lost call, or at the end of the stay
+		c.session.Mend(err)
+	case errors.Is(err, queue.ErrStale), c.session.Context().Err() != nil: // expected after a lost call, or at the end of the session
 	case failures == 1:
 		c.log.Warn().Err(err).Msg("cannot claim or settle tasks: trying again")
 	}

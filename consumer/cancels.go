@@ -9,7 +9,7 @@ import (
 	"github.com/onbeat/onbeat/task"
 )
 
-// cancels carries requests to cancel runs from the stay's goroutines to the loop. The heartbeat adds requests between
+// cancels carries requests to cancel runs from the session's goroutines to the loop. The heartbeat adds requests between
 // renewals of the lease, so add never waits for the loop.
 type cancels struct {
 	bell instance.Bell

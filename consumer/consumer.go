@@ -19,8 +19,8 @@ type Consumer struct {
 	cfg      Config
 	log      zerolog.Logger
 
-	// The fields below belong to the loop of one stay.
-	stay     *instance.Stay
+	// The fields below belong to the loop of one session.
+	session  *instance.Session
 	lanes    lanes
 	reads    string // a name for the lanes and limits that this consumer reads
 	inflight map[string]*run
@@ -36,7 +36,7 @@ type Consumer struct {
 	stale    int       // calls in a row that found a version of the lanes other than ours
 	wake     time.Time // the earliest due time that a wake-up named while the call was under way
 	doubt    bool      // a reply or a settlement was lost: the consumer must read from Redis which claims it holds
-	draining bool      // the stay drains: no run begins
+	draining bool      // the session drains: no run begins
 	relaxed  bool      // the consumer has waited long enough for replicas: settle without them
 	alarm    *alarm
 	clock    store.Clock
@@ -54,16 +54,16 @@ func New(q *queue.Queue, h Handlers, cfg Config) (*Consumer, error) {
 	return &Consumer{q: q, handlers: h, cfg: cfg.withDefaults(), log: cfg.Log, slept: slept}, nil
 }
 
-// Run claims and runs due tasks for one stay of an instance, until the stay drains. Then the runs may finish for as long
+// Run claims and runs due tasks for one session of an instance, until the session drains. Then the runs may finish for as long
 // as [Config.Drain]. Run cancels the rest, hands the tasks back without counting an attempt, and returns when nothing
 // runs any more.
 //
-// If the stay's context ends first, the lease is lost: Run cancels every run and settles none, because another
+// If the session's context ends first, the lease is lost: Run cancels every run and settles none, because another
 // instance recovers the tasks. A handler that does not return within 2 s of its cancellation is left behind: Run returns
 // without it.
 //
 // The caller must not call Run while an earlier Run has not returned.
-func (c *Consumer) Run(s *instance.Stay) error {
+func (c *Consumer) Run(s *instance.Session) error {
 	c.reset(s)
 	defer c.alarm.Stop()
 	s.OnCancel(c.cancels.add)
@@ -72,11 +72,11 @@ func (c *Consumer) Run(s *instance.Stay) error {
 	return nil
 }
 
-// reset clears the loop's fields for a new stay.
-func (c *Consumer) reset(s *instance.Stay) {
+// reset clears the loop's fields for a new session.
+func (c *Consumer) reset(s *instance.Session) {
 	c.clock, c.wake = store.Clock{}, time.Time{}
 	c.asked = c.asked[:0]
-	c.stay, c.lanes, c.seq, c.draining, c.keyed, c.owed = s, lanes{}, 0, false, false, nil
+	c.session, c.lanes, c.seq, c.draining, c.keyed, c.owed = s, lanes{}, 0, false, false, nil
 	// Under strict durability the first call claims nothing: it shows whether the replicas are there. Without them a
 	// claimed task could not begin, and would lose an attempt.
 	c.doubt = c.q.Strict()
@@ -89,11 +89,11 @@ func (c *Consumer) reset(s *instance.Stay) {
 	c.alarm = newAlarm()
 }
 
-// consume is the loop. It returns when the stay drains or has ended.
+// consume is the loop. It returns when the session drains or has ended.
 //
 // At most one call is under way. The loop sends the next one when it has runs to settle, keys to look after or claims in
 // doubt, or when a worker is free and there may be due work. Otherwise it sleeps until the alarm rings, a run ends, or
-// the stay wakes it.
+// the session wakes it.
 func (c *Consumer) consume() {
 	look := true // there may be due work
 	var retry <-chan time.Time
@@ -101,9 +101,9 @@ func (c *Consumer) consume() {
 	for {
 		if free := c.free(); !c.calling && retry == nil && (len(c.settled)+len(c.owed) > 0 || c.doubt || look && free > 0) {
 			select {
-			case <-c.stay.Draining():
+			case <-c.session.Draining():
 				return
-			case <-c.stay.Context().Done():
+			case <-c.session.Context().Done():
 				return
 			default:
 			}
@@ -128,15 +128,15 @@ func (c *Consumer) consume() {
 		case <-c.alarm.C:
 			c.alarm.Rang()
 			look = true
-		case <-c.stay.Work:
+		case <-c.session.Work:
 			look = c.woken() || look
 		case <-c.cancels.bell:
 			c.cancelRuns()
 		case <-retry:
 			retry = nil
-		case <-c.stay.Draining():
+		case <-c.session.Draining():
 			return
-		case <-c.stay.Context().Done():
+		case <-c.session.Context().Done():
 			return
 		}
 	}
@@ -151,10 +151,10 @@ func (c *Consumer) canSleep() bool { return !c.alarm.at.IsZero() }
 // woken handles a wake-up and reports whether to look now. If the wake-up names a later moment, woken sets the alarm to
 // that moment.
 func (c *Consumer) woken() bool {
-	if c.stay.ClaimsInDoubt() {
+	if c.session.ClaimsInDoubt() {
 		c.doubt = true
 	}
-	due, ok := c.stay.TakeWake()
+	due, ok := c.session.TakeWake()
 	if !ok {
 		return false
 	}
@@ -240,7 +240,7 @@ func (c *Consumer) laneClaims(batch []queue.Settlement) []queue.LaneClaim {
 func (c *Consumer) plan(r *queue.CycleReply, free int) (again bool) {
 	switch {
 	case !r.MayClaim:
-		c.alarm.Set(time.Time{}) // the stay wakes the loop when this instance may claim
+		c.alarm.Set(time.Time{}) // the session wakes the loop when this instance may claim
 		return false
 	case r.LeftDue:
 		c.alarm.Set(time.Time{})

@@ -19,21 +19,21 @@ const settleTimeout = 10 * time.Second
 // settlements. Then it settles without waiting for replicas: unsettled runs would surely run again.
 const strictTimeout = settleTimeout / 2
 
-// drain ends the stay's work. Runs may finish for as long as [Config.Drain]; then drain cancels them, and hands back the
+// drain ends the session's work. Runs may finish for as long as [Config.Drain]; then drain cancels them, and hands back the
 // tasks whose handlers do not return. If the lease is lost meanwhile, drain settles nothing more. The instance that
 // recovers this generation deals with every run that drain cannot settle in time.
 func (c *Consumer) drain() {
-	ended := c.stay.Context().Done()
+	ended := c.session.Context().Done()
 	grace := time.NewTimer(c.cfg.Drain)
 	defer grace.Stop()
 	var abandoned, retry, unpaid, relax <-chan time.Time
 	var failures int
 	var graceOver, lasting bool // lasting: the last call failed in a way that retrying does not cure
-	if n := len(c.inflight); n > 0 && c.stay.Context().Err() == nil {
+	if n := len(c.inflight); n > 0 && c.session.Context().Err() == nil {
 		c.log.Info().Int("running", n).Dur("drain", c.cfg.Drain).Msg("finishing running tasks")
 	}
 	c.draining = true
-	c.stay.Watch("")
+	c.session.Watch("")
 	hurry := c.cfg.Hurry
 	timeIsUp := func() {
 		if graceOver {
@@ -118,7 +118,7 @@ func (c *Consumer) abandon() {
 	for id, r := range c.inflight {
 		c.log.Error().Str("task", id).Str("type", r.task.Type).Msg("handler does not return after its context ended: giving up on it")
 		delete(c.inflight, id)
-		if c.stay.Context().Err() != nil {
+		if c.session.Context().Err() != nil {
 			continue
 		}
 		c.handBack(r.task, true)

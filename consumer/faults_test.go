@@ -69,7 +69,7 @@ func TestDrain_handsBackWhatALostReplyClaimed(t *testing.T) {
 	must(t, err)
 	w.add(job("claimed", task.MaxAttempts(1)))
 	ctx, stop := context.WithCancel(t.Context())
-	must(t, m.Run(ctx, func(s *instance.Stay) error {
+	must(t, m.Run(ctx, func(s *instance.Session) error {
 		opened := make(chan struct{})
 		var once sync.Once
 		go s.Lead(func(ctx context.Context, term queue.Term) {

@@ -374,7 +374,7 @@ func TestConsume_givesUpACallThatIsNotAnswered(t *testing.T) {
 		time.Sleep(time.Second)
 		none.Store(false)
 		time.Sleep(10 * time.Second)
-		w.soon(&ran, "x", min(n.stay.Lease(), callTimeout)+longestPause)
+		w.soon(&ran, "x", min(n.session.Lease(), callTimeout)+longestPause)
 
 		none.Store(true)
 		w.add(typed("x", "y"))

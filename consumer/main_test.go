@@ -106,10 +106,10 @@ func (w *world) start(h Handlers, changes ...func(*setup)) *node {
 	ctx, stop := context.WithCancel(context.Background())
 	go func() {
 		defer close(n.over)
-		n.err = m.Run(ctx, func(stay *instance.Stay) error {
+		n.err = m.Run(ctx, func(session *instance.Session) error {
 			var lead sync.WaitGroup
 			lead.Go(func() {
-				stay.Lead(func(ctx context.Context, t queue.Term) {
+				session.Lead(func(ctx context.Context, t queue.Term) {
 					for ctx.Err() == nil {
 						if _, err := reg.Open(ctx, t); err == nil {
 							<-ctx.Done()
@@ -118,7 +118,7 @@ func (w *world) start(h Handlers, changes ...func(*setup)) *node {
 				})
 			})
 			defer lead.Wait()
-			return c.Run(stay)
+			return c.Run(session)
 		})
 	}()
 	n.stop = func() { stop(); <-n.over }

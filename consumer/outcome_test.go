@@ -180,14 +180,14 @@ func TestRun_manyCancelsHoldUpNoLease(t *testing.T) {
 	}
 	w.add(list...)
 	testredis.Eventually(t, patience, func() bool { return running.Load() == 150 }, "all run")
-	gen := n.stay.Gen
+	gen := n.session.Gen
 	for _, tk := range list {
 		_, err := w.q.Cancel(t.Context(), tk.ID, "by hand", false)
 		must(t, err)
 	}
 	testredis.Eventually(t, patience, func() bool { return ended.Load() == 150 }, "all end")
 	w.gone(list[149].ID)
-	if n.stay.Gen != gen {
+	if n.session.Gen != gen {
 		t.Error("the lease was lost over it")
 	}
 }

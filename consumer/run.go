@@ -13,7 +13,7 @@ import (
 	"github.com/onbeat/onbeat/task"
 )
 
-// The causes with which a run's context ends, besides those of the stay's context. A handler reads them with
+// The causes with which a run's context ends, besides those of the session's context. A handler reads them with
 // [context.Cause].
 var (
 	// ErrTimeout: the run took longer than its task's timeout. The attempt failed.
@@ -55,8 +55,8 @@ func (c *Consumer) start(parent context.Context, t *task.Task) {
 	go c.work(r, c.results)
 }
 
-// work runs the handler and sends the result. A handler that abandon gave up may return in a later stay, so the channel is
-// a parameter: the result goes to the stay in which the run began.
+// work runs the handler and sends the result. A handler that abandon gave up may return in a later session, so the channel is
+// a parameter: the result goes to the session in which the run began.
 func (c *Consumer) work(r *run, results chan<- result) {
 	h, ok := c.handlers.Handler(r.task.Type)
 	if !ok { // cannot happen while Handlers stays the same: the consumer claims only from lanes of known types

@@ -9,10 +9,10 @@ import (
 	"github.com/onbeat/onbeat/task"
 )
 
-// runContext is the context of one run. It ends with the stay, with the task's timeout, or when the run is cancelled, and
+// runContext is the context of one run. It ends with the session, with the task's timeout, or when the run is cancelled, and
 // always with a cause.
 //
-// A timer and a place in the stay's list of children cost time. So the real context is made when the handler first asks
+// A timer and a place in the session's list of children cost time. So the real context is made when the handler first asks
 // for it, by Done or Value. Many short handlers never ask.
 type runContext struct {
 	parent   context.Context

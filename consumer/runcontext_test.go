@@ -25,7 +25,7 @@ func TestRunContext_endsWithItsCause(t *testing.T) {
 		want error
 		err  error
 	}{
-		"stay":         {func(_ *runContext, stay context.CancelCauseFunc) { stay(lost) }, lost, context.Canceled},
+		"session":      {func(_ *runContext, session context.CancelCauseFunc) { session(lost) }, lost, context.Canceled},
 		"cancelled":    {func(r *runContext, _ context.CancelCauseFunc) { r.end(ErrCancelled) }, ErrCancelled, context.Canceled},
 		"first of two": {func(r *runContext, _ context.CancelCauseFunc) { r.end(ErrCancelled); r.end(ErrDrained) }, ErrCancelled, context.Canceled},
 		"timeout":      {func(*runContext, context.CancelCauseFunc) { time.Sleep(time.Minute + time.Millisecond) }, ErrTimeout, context.DeadlineExceeded},
@@ -34,8 +34,8 @@ func TestRunContext_endsWithItsCause(t *testing.T) {
 			t.Run(name+" "+asks, func(t *testing.T) {
 				t.Parallel()
 				synctest.Test(t, func(t *testing.T) {
-					parent, stay := context.WithCancelCause(context.Background())
-					defer stay(nil)
+					parent, session := context.WithCancelCause(context.Background())
+					defer session(nil)
 					r := newRunContext(parent, time.Minute)
 					defer r.over()
 					var ctx context.Context = r
@@ -50,7 +50,7 @@ func TestRunContext_endsWithItsCause(t *testing.T) {
 					if ctx.Err() != nil || r.why() != nil {
 						t.Fatalf("it has ended before: %v, %v", ctx.Err(), r.why())
 					}
-					c.end(r, stay)
+					c.end(r, session)
 					if asks == "after" || asks == "child" {
 						<-ctx.Done()
 					}

@@ -34,7 +34,7 @@ func Example() {
 	defer rdb.Close()
 
 	ctx, stop := context.WithCancel(context.Background()) // signal.NotifyContext in a program
-	err = node.Run(ctx, func(s *instance.Stay) error {
+	err = node.Run(ctx, func(s *instance.Session) error {
 		s.Lead(func(term context.Context, t queue.Term) {
 			fmt.Println(t.Instance, "leads")
 			stop()

@@ -9,8 +9,8 @@ import (
 	"github.com/onbeat/onbeat/store"
 )
 
-// keep renews the lease until serve has returned. If the lease is lost, it ends the stay's context and waits for serve.
-func (m *Manager) keep(ctx context.Context, s *Stay, served <-chan error) (lost bool, err error) {
+// keep renews the lease until serve has returned. If the lease is lost, it ends the session's context and waits for serve.
+func (m *Manager) keep(ctx context.Context, s *Session, served <-chan error) (lost bool, err error) {
 	ready, done := m.readiness(ctx, s), ctx.Done()
 	next := time.NewTimer(m.spread())
 	defer next.Stop()
@@ -18,8 +18,8 @@ func (m *Manager) keep(ctx context.Context, s *Stay, served <-chan error) (lost 
 	rest.Stop()
 	defer rest.Stop()
 	resting := false
-	var owed func(*Stay) error  // a change of state that Redis has not heard of yet
-	var state func(*Stay) error // the last one
+	var owed func(*Session) error  // a change of state that Redis has not heard of yet
+	var state func(*Session) error // the last one
 	var b backoff
 	for {
 		var err error
@@ -95,7 +95,7 @@ func (m *Manager) keep(ctx context.Context, s *Stay, served <-chan error) (lost 
 
 // settle tries a change of state. If Redis cannot be reached, it returns the change, and keep tries it again with the next
 // heartbeat.
-func (m *Manager) settle(s *Stay, change func(*Stay) error) (owed func(*Stay) error, err error) {
+func (m *Manager) settle(s *Session, change func(*Session) error) (owed func(*Session) error, err error) {
 	switch err := change(s); {
 	case errors.Is(err, errProbation):
 		return change, nil
@@ -116,7 +116,7 @@ func unlessVoid(err error) error {
 	return err
 }
 
-func (m *Manager) heartbeat(s *Stay) error {
+func (m *Manager) heartbeat(s *Session) error {
 	ctx, done := context.WithTimeout(s.ctx, m.cfg.heartbeat())
 	defer done()
 	asked := time.Now() // before the call, so that a slow reply does not lengthen the lease
@@ -144,7 +144,7 @@ func (m *Manager) heartbeat(s *Stay) error {
 	return nil
 }
 
-func (m *Manager) ready(s *Stay) error {
+func (m *Manager) ready(s *Session) error {
 	v, err := m.call(s, func(ctx context.Context, id string, gen int64) (View, error) {
 		return m.reg.Ready(ctx, id, gen, m.cfg.Lease)
 	})
@@ -166,7 +166,7 @@ func (m *Manager) ready(s *Stay) error {
 }
 
 // resign makes the instance drain. If it leads, leadership moves in this call, before anything else.
-func (m *Manager) resign(s *Stay) error {
+func (m *Manager) resign(s *Session) error {
 	s.resign()
 	s.probation = time.Time{}
 	v, err := m.call(s, m.reg.Resign)
@@ -179,13 +179,13 @@ func (m *Manager) resign(s *Stay) error {
 }
 
 // call makes one call of the registry that does not renew the lease.
-func (m *Manager) call(s *Stay, fn func(context.Context, string, int64) (View, error)) (View, error) {
+func (m *Manager) call(s *Session, fn func(context.Context, string, int64) (View, error)) (View, error) {
 	ctx, done := context.WithTimeout(s.ctx, m.cfg.heartbeat())
 	defer done()
 	return fn(ctx, s.ID, s.Gen)
 }
 
-func (m *Manager) see(s *Stay, v View) {
+func (m *Manager) see(s *Session, v View) {
 	before, after := s.see(v)
 	switch {
 	case after != 0 && after != before:

@@ -10,7 +10,7 @@ import (
 
 // listen turns messages on the wake channels into bells until ctx ends. Messages can be lost. The next heartbeat brings
 // the same news, so a message only makes it faster.
-func (m *Manager) listen(ctx context.Context, s *Stay) {
+func (m *Manager) listen(ctx context.Context, s *Session) {
 	sub := m.rdb.Subscribe(ctx, m.reg.keys.Wake, m.reg.keys.WakeOf(s.ID))
 	// An idle connection is probed rarely: every probe is a command that Redis has to answer.
 	heard := false
@@ -48,7 +48,7 @@ func (m *Manager) listen(ctx context.Context, s *Stay) {
 	}
 }
 
-func (m *Manager) hear(ctx context.Context, s *Stay, msg *redis.Message) {
+func (m *Manager) hear(ctx context.Context, s *Session, msg *redis.Message) {
 	switch msg.Payload {
 	case "leader":
 		s.beat.Ring()

@@ -11,8 +11,8 @@ type Loss struct {
 }
 
 // Loss returns the loss that was found last, and false if there is none or the caller has settled it with
-// [Stay.SettleLoss].
-func (s *Stay) Loss() (Loss, bool) {
+// [Session.SettleLoss].
+func (s *Session) Loss() (Loss, bool) {
 	l := s.loss.Load()
 	if l == nil {
 		return Loss{}, false
@@ -21,14 +21,14 @@ func (s *Stay) Loss() (Loss, bool) {
 }
 
 // SettleLoss marks a loss as dealt with. A loss that was found meanwhile stays.
-func (s *Stay) SettleLoss(l Loss) {
+func (s *Session) SettleLoss(l Loss) {
 	if found := s.loss.Load(); found != nil && *found == l {
 		s.loss.CompareAndSwap(found, nil)
 	}
 }
 
 // lose notes a loss. If an earlier one has not been dealt with, the new one begins where that began.
-func (s *Stay) lose(l Loss) {
+func (s *Session) lose(l Loss) {
 	if old := s.loss.Load(); old != nil {
 		l.Known = old.Known
 		if old.Kept.Before(l.Kept) {
@@ -48,7 +48,7 @@ func stamp(t time.Time) string {
 
 // heard notes when Redis answered, and logs it if Redis has lost writes that it had answered. Then a leader reads all
 // schedules again, even if no connection broke.
-func (m *Manager) heard(s *Stay, v View) {
+func (m *Manager) heard(s *Session, v View) {
 	if v.Forgot {
 		m.log.Warn().Str("kept", stamp(v.Kept)).Str("known", stamp(m.seen)).Msg("redis lost its last writes")
 		s.lose(Loss{Kept: v.Kept, Known: m.seen})

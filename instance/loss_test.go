@@ -76,13 +76,13 @@ func TestLoss_isNotAClockThatIsSetBack(t *testing.T) {
 	})
 }
 
-// The stay knows of the loss until it is dealt with, and its scheduler is called.
+// The session knows of the loss until it is dealt with, and its scheduler is called.
 func TestLoss_callsTheScheduler(t *testing.T) {
 	t.Parallel()
 	srv := testredis.Private(t)
 	r := rigOf(t, srv.Client(), "ns")
 	n := r.node(Config{Lease: 2 * time.Second})
-	s := n.stay()
+	s := n.session()
 	ctx, k := context.Background(), r.q.Keys()
 	testredis.Eventually(t, testTimeout, func() bool { return r.rdb.PubSubNumSub(ctx, k.Wake).Val()[k.Wake] == 1 }, "it listens")
 	score, err := r.rdb.ZScore(ctx, k.Instances, s.ID).Result()

@@ -41,7 +41,7 @@ func TestKeep_saysItsStateAgain(t *testing.T) {
 	srv := testredis.Private(t)
 	r := rigOf(t, srv.Client(), "ns")
 	n := r.node(Config{Lease: time.Minute})
-	lead := leading(n.stay())
+	lead := leading(n.session())
 	wait(t, lead.began, "term")
 	ctx, k := context.Background(), r.q.Keys()
 	testredis.Eventually(t, testTimeout, func() bool { return r.rdb.PubSubNumSub(ctx, k.Wake).Val()[k.Wake] == 1 }, "it listens")

@@ -64,15 +64,15 @@ func (m *Manager) ID() string { return m.cfg.ID }
 // Lease is the length of the instance's lease.
 func (m *Manager) Lease() time.Duration { return m.cfg.Lease }
 
-// Run registers the instance and calls serve with the stay, and registers again with a new stay each time the lease was
+// Run registers the instance and calls serve with the session, and registers again with a new session each time the lease was
 // lost, until ctx ends. Then Run resigns, so that leadership moves at once; keeps the lease until serve returns; and
-// deregisters. Serve must return soon after the stay's context has ended. Once [Stay.Draining] is closed, it must return
+// deregisters. Serve must return soon after the session's context has ended. Once [Session.Draining] is closed, it must return
 // when it has nothing more to finish.
 //
 // Run waits while Redis cannot be reached, at start too. It returns the error of serve, or nil. If Redis refuses the user
 // from the start, it returns [store.ErrDenied] with the missing rights. If Redis refuses the user later, Run logs that and
 // waits, because an operator may put the password right: such a slip must not end an instance.
-func (m *Manager) Run(ctx context.Context, serve func(*Stay) error) error {
+func (m *Manager) Run(ctx context.Context, serve func(*Session) error) error {
 	if err := m.mayAll(ctx); err != nil {
 		return err
 	}
@@ -84,7 +84,7 @@ func (m *Manager) Run(ctx context.Context, serve func(*Stay) error) error {
 			}
 			return m.named(ctx, err)
 		}
-		lost, err := m.stay(ctx, s, serve)
+		lost, err := m.session(ctx, s, serve)
 		if err != nil || !lost {
 			return m.named(ctx, err)
 		}
@@ -92,7 +92,7 @@ func (m *Manager) Run(ctx context.Context, serve func(*Stay) error) error {
 }
 
 // join registers the instance, however long Redis takes to answer.
-func (m *Manager) join(ctx context.Context) (*Stay, error) {
+func (m *Manager) join(ctx context.Context) (*Session, error) {
 	var b backoff
 	for {
 		// A call that is under way when ctx ends may take up to a lease more: if it registers, the instance must deregister.
@@ -151,8 +151,8 @@ func (m *Manager) lament(ctx context.Context, err error) {
 	m.log.Error().Err(m.named(ctx, err)).Msg("redis refuses this instance: it claims nothing, and tries again until redis lets it in")
 }
 
-// stay runs one stay from registration to its end. It reports whether the lease was lost: then the caller registers again.
-func (m *Manager) stay(ctx context.Context, s *Stay, serve func(*Stay) error) (again bool, err error) {
+// session runs one session from registration to its end. It reports whether the lease was lost: then the caller registers again.
+func (m *Manager) session(ctx context.Context, s *Session, serve func(*Session) error) (again bool, err error) {
 	background, stop := context.WithCancel(context.Background())
 	served := make(chan error, 1)
 	var helpers sync.WaitGroup
@@ -174,7 +174,7 @@ func (m *Manager) stay(ctx context.Context, s *Stay, serve func(*Stay) error) (a
 }
 
 // leave deregisters. It uses a context of its own, because the caller's has ended.
-func (m *Manager) leave(s *Stay) {
+func (m *Manager) leave(s *Session) {
 	ctx, done := context.WithTimeout(context.Background(), min(m.cfg.Lease, 2*time.Second))
 	defer done()
 	if _, err := m.reg.Deregister(ctx, s.ID, s.Gen); err != nil {

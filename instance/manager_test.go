@@ -34,7 +34,7 @@ func TestManager_leadsAndIsDeposed(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, r *rig, _ *testredis.Miniredis) {
 		a := r.node(Config{ID: "a"})
-		s := a.stay()
+		s := a.session()
 		lead := leading(s)
 		term := wait(t, lead.began, "term")
 		if v := s.View(); v.Leader != "a" || v.LeaderGen != s.Gen || v.Epoch != term.Epoch || term.Gen != s.Gen {
@@ -42,7 +42,7 @@ func TestManager_leadsAndIsDeposed(t *testing.T) {
 		}
 		began := time.Now()
 		b := r.node(Config{ID: "b"})
-		second := leading(b.stay())
+		second := leading(b.session())
 		wantCause(t, wait(t, lead.ended, "end of the term"), ErrDeposed)
 		wait(t, second.began, "term of the newer")
 		if took := time.Since(began); took > 100*time.Millisecond {
@@ -55,7 +55,7 @@ func TestManager_leadsAndIsDeposed(t *testing.T) {
 			t.Fatalf("epoch %d after %d", again.Epoch, term.Epoch)
 		}
 		if s.Context().Err() != nil {
-			t.Fatal("the stay ended with the term")
+			t.Fatal("the session ended with the term")
 		}
 	})
 }
@@ -64,21 +64,21 @@ func TestManager_leavesInOrder(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, r *rig, _ *testredis.Miniredis) {
 		a := r.node(Config{ID: "a"})
-		lead := leading(a.stay())
+		lead := leading(a.session())
 		wait(t, lead.began, "term")
 		finish := make(chan struct{})
-		b := r.nodeServing(Config{ID: "b"}, func(s *Stay) error {
+		b := r.nodeServing(Config{ID: "b"}, func(s *Session) error {
 			<-s.Draining()
 			<-finish
 			return s.Context().Err()
 		})
-		s := b.stay()
+		s := b.session()
 		wantCause(t, wait(t, lead.ended, "end of the term"), ErrDeposed)
 		b.stop()
 		wait(t, lead.began, "term of the other, while b still drains")
 		time.Sleep(4 * b.m.Lease()) // it keeps its lease meanwhile
 		if s.Context().Err() != nil {
-			t.Fatal("the stay ended while it drained:", context.Cause(s.Context()))
+			t.Fatal("the session ended while it drained:", context.Cause(s.Context()))
 		}
 		if got := r.events(); got[len(got)-1] == "left b" {
 			t.Fatal("deregistered before serve returned")
@@ -95,15 +95,15 @@ func TestManager_leavesInOrder(t *testing.T) {
 func TestManager_resignsAgainWhenRedisDidNotHear(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, r *rig, mini *testredis.Miniredis) {
-		r.node(Config{ID: "a"}).stay()
+		r.node(Config{ID: "a"}).session()
 		other, line := r.other(mini)
 		finish := make(chan struct{})
-		b := other.nodeServing(Config{ID: "b"}, func(s *Stay) error {
+		b := other.nodeServing(Config{ID: "b"}, func(s *Session) error {
 			<-s.Draining()
 			<-finish
 			return nil
 		})
-		lead := leading(b.stay())
+		lead := leading(b.session())
 		wait(t, lead.began, "term")
 		line.hold()
 		b.stop()
@@ -122,14 +122,14 @@ func TestManager_returnsTheErrorOfServe(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, r *rig, _ *testredis.Miniredis) {
 		broken := errors.New("broken")
-		n := r.nodeServing(Config{}, func(*Stay) error { return broken })
+		n := r.nodeServing(Config{}, func(*Session) error { return broken })
 		if err := n.ended(); !errors.Is(err, broken) {
 			t.Fatalf("Run returned %v", err)
 		}
 		if list, _ := r.reg.List(context.Background()); len(list) != 0 {
 			t.Fatal("it is still registered")
 		}
-		n = r.nodeServing(Config{}, func(*Stay) error { return nil })
+		n = r.nodeServing(Config{}, func(*Session) error { return nil })
 		must(t, n.ended())
 	})
 }
@@ -140,11 +140,11 @@ func TestManager_waitsForRedis(t *testing.T) {
 		mini.SetError("LOADING Redis is loading the dataset in memory")
 		n := r.node(Config{})
 		time.Sleep(time.Hour)
-		if len(n.stays) != 0 {
+		if len(n.sessions) != 0 {
 			t.Fatal("serve was called without Redis")
 		}
 		mini.SetError("")
-		n.stay()
+		n.session()
 
 		mini.SetError("LOADING Redis is loading the dataset in memory")
 		waiting := r.node(Config{})
@@ -162,7 +162,7 @@ func TestManager_aShortOutageChangesNothing(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, r *rig, mini *testredis.Miniredis) {
 		n := r.node(Config{})
-		s := n.stay()
+		s := n.session()
 		lead := leading(s)
 		wait(t, lead.began, "term")
 		for range 5 {
@@ -171,8 +171,8 @@ func TestManager_aShortOutageChangesNothing(t *testing.T) {
 			mini.SetError("")
 			time.Sleep(1500 * time.Millisecond)
 		}
-		if s.Context().Err() != nil || len(n.stays)+len(lead.ended) != 0 {
-			t.Fatalf("the stay ended: %v", context.Cause(s.Context()))
+		if s.Context().Err() != nil || len(n.sessions)+len(lead.ended) != 0 {
+			t.Fatalf("the session ended: %v", context.Cause(s.Context()))
 		}
 	})
 }
@@ -180,14 +180,14 @@ func TestManager_aShortOutageChangesNothing(t *testing.T) {
 func TestManager_comesBackAsANewGeneration(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, r *rig, mini *testredis.Miniredis) {
-		n := r.nodeServing(Config{ID: "a", Release: "v1", MinReady: time.Minute}, func(s *Stay) error {
+		n := r.nodeServing(Config{ID: "a", Release: "v1", MinReady: time.Minute}, func(s *Session) error {
 			select {
 			case <-s.Draining():
 			case <-s.Context().Done():
 			}
 			return s.Context().Err() // context.Canceled: no reason to end
 		})
-		first := n.stay()
+		first := n.session()
 		lead := leading(first)
 		time.Sleep(61 * time.Second)
 		wait(t, lead.began, "term")
@@ -202,7 +202,7 @@ func TestManager_comesBackAsANewGeneration(t *testing.T) {
 		order := n.m.order
 		mini.SetError("")
 		began = time.Now()
-		second := n.stay()
+		second := n.session()
 		wait(t, leading(second).began, "term of the new generation")
 		if took := time.Since(began); took > 2*time.Second {
 			t.Fatalf("led again after %v: it had to prove itself anew", took)
@@ -217,10 +217,10 @@ func TestManager_forgottenByRedisComesBack(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, r *rig, mini *testredis.Miniredis) {
 		n := r.node(Config{})
-		first := n.stay()
+		first := n.session()
 		mini.FlushAll()
 		wantCause(t, cause(t, first.Context()), ErrLeaseLost)
-		if second := n.stay(); second.Gen <= first.Gen {
+		if second := n.session(); second.Gen <= first.Gen {
 			t.Fatalf("generation %d after %d", second.Gen, first.Gen)
 		}
 	})
@@ -232,15 +232,15 @@ func TestManager_pausedIsFencedAndComesBack(t *testing.T) {
 	bubble(t, func(t *testing.T, r *rig, mini *testredis.Miniredis) {
 		other, line := r.other(mini)
 		b := other.node(Config{ID: "b", Release: "v1"})
-		first := b.stay()
-		r.node(Config{ID: "a", Release: "v2"}).stay()
+		first := b.session()
+		r.node(Config{ID: "a", Release: "v2"}).session()
 		line.hold()
 		wantCause(t, cause(t, first.Context()), ErrLeaseLost)
 		time.Sleep(10 * time.Minute)
 		line.release()
-		second := b.stay()
+		second := b.session()
 		for second.Context().Err() != nil { // a request from before the pause may end a generation once more
-			second = b.stay()
+			second = b.session()
 		}
 		time.Sleep(10 * time.Second)
 		if second.Context().Err() != nil || second.Gen <= first.Gen {
@@ -264,7 +264,7 @@ func TestManager_joinsWhenReady(t *testing.T) {
 			}
 			return nil
 		}})
-		s := n.stay()
+		s := n.session()
 		lead := leading(s)
 		time.Sleep(time.Minute)
 		if asked.Load() < 2 || len(lead.began) != 0 {

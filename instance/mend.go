@@ -36,7 +36,7 @@ func (m *Manager) mend(ctx context.Context, cause error) bool {
 }
 
 // findLost restores the content of keys that were set aside, as far as other keys know it.
-func (m *Manager) findLost(ctx context.Context, s *Stay) {
+func (m *Manager) findLost(ctx context.Context, s *Session) {
 	for {
 		select {
 		case <-ctx.Done():
@@ -55,13 +55,13 @@ func (m *Manager) findLost(ctx context.Context, s *Stay) {
 
 // FindLost makes the instance restore the content of keys that were set aside, as far as other keys know it. It does not
 // wait. The leader calls it now and then, because the instance that set the keys aside may have ended before it did so.
-func (s *Stay) FindLost() { s.strayed.Ring() }
+func (s *Session) FindLost() { s.strayed.Ring() }
 
 // Mend sets aside keys that another program has overwritten with another type, so that work goes on without them. The
 // caller is a part of this instance that got [store.ErrWrongType], and passes that error as cause. Then all parts of this
 // instance read again. Mend reports whether there was such a key. It looks once a second at most, and reports false
 // otherwise.
-func (s *Stay) Mend(cause error) bool {
+func (s *Session) Mend(cause error) bool {
 	if s.mend == nil || !s.mend(s.ctx, cause) {
 		return false
 	}

@@ -13,7 +13,7 @@ func TestMend_ofALittleAgoEndsNobody(t *testing.T) {
 	srv := testredis.Private(t)
 	r := rigOf(t, srv.Client(), "ns")
 	n := r.node(Config{Lease: 2 * time.Second})
-	s := n.stay()
+	s := n.session()
 	k := r.q.Keys()
 	for range 5 { // twice within a second, and the instance out of the registry: it has to join
 		must(t, r.rdb.Set(t.Context(), k.Members, "not ours", 0).Err())

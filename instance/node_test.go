@@ -12,16 +12,16 @@ import (
 // node is a manager that runs.
 type node struct {
 	*testing.T
-	m     *Manager
-	stays chan *Stay // one for each call of serve
-	stop  context.CancelFunc
-	done  chan error // what Run returned
+	m        *Manager
+	sessions chan *Session // one for each call of serve
+	stop     context.CancelFunc
+	done     chan error // what Run returned
 }
 
 // node runs a manager whose serve waits until it is to leave.
 func (r *rig) node(c Config) *node {
 	r.Helper()
-	return r.nodeServing(c, func(s *Stay) error {
+	return r.nodeServing(c, func(s *Session) error {
 		select {
 		case <-s.Draining():
 		case <-s.Context().Done():
@@ -30,15 +30,15 @@ func (r *rig) node(c Config) *node {
 	})
 }
 
-func (r *rig) nodeServing(c Config, serve func(*Stay) error) *node {
+func (r *rig) nodeServing(c Config, serve func(*Session) error) *node {
 	r.Helper()
 	m, err := New(r.q, r.p, c)
 	must(r, err)
 	ctx, stop := context.WithCancel(context.Background())
-	n := &node{T: r.T, m: m, stays: make(chan *Stay, 100), stop: stop, done: make(chan error, 1)}
+	n := &node{T: r.T, m: m, sessions: make(chan *Session, 100), stop: stop, done: make(chan error, 1)}
 	go func() {
-		n.done <- m.Run(ctx, func(s *Stay) error {
-			n.stays <- s
+		n.done <- m.Run(ctx, func(s *Session) error {
+			n.sessions <- s
 			return serve(s)
 		})
 	}()
@@ -51,10 +51,10 @@ func (r *rig) nodeServing(c Config, serve func(*Stay) error) *node {
 	return n
 }
 
-// stay waits for the next registration.
-func (n *node) stay() *Stay {
+// session waits for the next registration.
+func (n *node) session() *Session {
 	n.Helper()
-	return wait(n, n.stays, "a stay")
+	return wait(n, n.sessions, "a session")
 }
 
 // leave ends the manager as SIGTERM does, and waits.
@@ -89,13 +89,13 @@ func cause(t testing.TB, ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// terms collects the terms of a stay; each lasts until its context ends.
+// terms collects the terms of a session; each lasts until its context ends.
 type terms struct {
 	began chan queue.Term
 	ended chan error // causes
 }
 
-func leading(s *Stay) *terms {
+func leading(s *Session) *terms {
 	t := &terms{began: make(chan queue.Term, 100), ended: make(chan error, 100)}
 	go s.Lead(func(ctx context.Context, term queue.Term) {
 		t.began <- term

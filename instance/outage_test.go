@@ -15,11 +15,11 @@ func TestOutage_atStartIsWaitedOut(t *testing.T) {
 	srv.Stop()
 	n := r.node(Config{Lease: time.Second})
 	time.Sleep(200 * time.Millisecond) // it has tried, and not given up
-	if len(n.stays)+len(n.done) != 0 {
+	if len(n.sessions)+len(n.done) != 0 {
 		t.Fatal("it did something without Redis")
 	}
 	srv.Restart()
-	n.stay()
+	n.session()
 	must(t, n.leave())
 }
 
@@ -28,7 +28,7 @@ func TestOutage_withinTheLeaseIsTheSameGeneration(t *testing.T) {
 	srv := testredis.Private(t, "--appendonly", "yes", "--appendfsync", "always")
 	r := rigOf(t, srv.Client(), "ns")
 	n := r.node(Config{Lease: time.Minute}) // long, so that a slow machine can restart a server
-	s := n.stay()
+	s := n.session()
 	lead := leading(s)
 	term := wait(t, lead.began, "term")
 	srv.Kill()
@@ -50,14 +50,14 @@ func TestOutage_longerThanTheLeaseIsANewGeneration(t *testing.T) {
 	srv := testredis.Private(t)
 	r := rigOf(t, srv.Client(), "ns")
 	n := r.node(Config{Lease: time.Second, Release: "v1"})
-	first := n.stay()
+	first := n.session()
 	lead := leading(first)
 	wait(t, lead.began, "term")
 	srv.Pause()
 	wantCause(t, cause(t, first.Context()), ErrLeaseLost)
 	wantCause(t, wait(t, lead.ended, "end of the term"), ErrLeaseLost)
 	srv.Resume()
-	second := n.stay()
+	second := n.session()
 	term := wait(t, leading(second).began, "term again")
 	if second.Gen <= first.Gen || term.Gen != second.Gen {
 		t.Fatalf("generation %d after %d", second.Gen, first.Gen)

@@ -50,7 +50,7 @@ func TestProbation_aCrashLoopDoesNotStopTheBeat(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			bubble(t, func(t *testing.T, r *rig, mini *testredis.Miniredis) {
-				r.node(Config{ID: "good", Release: "v1"}).stay()
+				r.node(Config{ID: "good", Release: "v1"}).session()
 				time.Sleep(10 * time.Second)
 				over := time.Now().Add(10 * time.Minute)
 				done := make(chan struct{})
@@ -95,7 +95,7 @@ func TestProbation_withoutAnotherReleaseThereIsNone(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		began := time.Now()
 		n := r.node(Config{Release: "v2"})
-		wait(t, leading(n.stay()).began, "term")
+		wait(t, leading(n.session()).began, "term")
 		if took := time.Since(began); took > 100*time.Millisecond {
 			t.Errorf("it led after %v", took)
 		}
@@ -114,14 +114,14 @@ func TestProbation_endsWhenNobodyElseIsThere(t *testing.T) {
 			bubble(t, func(t *testing.T, r *rig, mini *testredis.Miniredis) {
 				other, line := r.other(mini)
 				good := other.node(Config{ID: "good", Release: "v1"})
-				good.stay()
+				good.session()
 				time.Sleep(3 * time.Minute)
 				for i := range 5 {
 					r.crash(mini, Config{ID: fmt.Sprint("bad", i), Release: "v2"}, 31*time.Second)
 					time.Sleep(6 * time.Second)
 				}
 				n := r.node(Config{ID: "last", Release: "v2"})
-				lead := leading(n.stay())
+				lead := leading(n.session())
 				time.Sleep(3 * time.Second)
 				r.wantLeader("good")
 				at := time.Now()
@@ -151,13 +151,13 @@ func TestProbation_endsWhenNobodyElseIsThere(t *testing.T) {
 func TestProbation_endsInTimeAndIsForgotten(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, r *rig, mini *testredis.Miniredis) {
-		r.node(Config{ID: "good", Release: "v1"}).stay()
+		r.node(Config{ID: "good", Release: "v1"}).session()
 		r.crash(mini, Config{ID: "bad", Release: "v2"}, 2*time.Second)
 		time.Sleep(6 * time.Second)
 		r.wantLeader("good")
 		began := time.Now()
 		n := r.node(Config{ID: "again", Release: "v2"})
-		lead := leading(n.stay())
+		lead := leading(n.session())
 		wait(t, lead.began, "term")
 		if took := time.Since(began); took < n.m.Lease() || took > n.m.Lease()+100*time.Millisecond {
 			t.Errorf("it led after %v, want a lease of %v", took, n.m.Lease())
@@ -213,17 +213,17 @@ func TestProbation_instancesLostTogetherAreOneStrike(t *testing.T) {
 func TestProbation_isForgottenByLeaving(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, r *rig, mini *testredis.Miniredis) {
-		r.node(Config{ID: "good", Release: "v1"}).stay()
+		r.node(Config{ID: "good", Release: "v1"}).session()
 		r.crash(mini, Config{ID: "bad", Release: "v2"}, 2*time.Second)
 		time.Sleep(6 * time.Second)
 		n := r.node(Config{ID: "again", Release: "v2"})
-		n.stay()
+		n.session()
 		time.Sleep(time.Second)
 		r.wantLeader("good")
 		must(t, n.leave())
 		m := r.node(Config{ID: "fresh", Release: "v2"})
 		began := time.Now()
-		wait(t, leading(m.stay()).began, "term")
+		wait(t, leading(m.session()).began, "term")
 		if took := time.Since(began); took > 100*time.Millisecond {
 			t.Errorf("it led after %v", took)
 		}
@@ -234,11 +234,11 @@ func TestProbation_isForgottenByLeaving(t *testing.T) {
 func TestProbation_endsWithPromotion(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, r *rig, mini *testredis.Miniredis) {
-		r.node(Config{ID: "good", Release: "v1"}).stay()
+		r.node(Config{ID: "good", Release: "v1"}).session()
 		r.crash(mini, Config{ID: "bad", Release: "v2"}, 2*time.Second)
 		time.Sleep(6 * time.Second)
 		n := r.node(Config{ID: "again", Release: "v2"})
-		lead := leading(n.stay())
+		lead := leading(n.session())
 		time.Sleep(time.Second)
 		v, err := r.reg.Promote(context.Background(), "v2")
 		must(t, err)

@@ -11,7 +11,7 @@ import (
 	"github.com/onbeat/onbeat/testredis"
 )
 
-// When the stay's context ends, its lease in Redis still runs: no other instance can have its tasks before it let go of them.
+// When the session's context ends, its lease in Redis still runs: no other instance can have its tasks before it let go of them.
 // The same if every reply is slow, by less than a heartbeat waits: trust counts from the request.
 func TestPromise4_theContextEndsBeforeTheLease(t *testing.T) {
 	t.Parallel()
@@ -23,7 +23,7 @@ func TestPromise4_theContextEndsBeforeTheLease(t *testing.T) {
 			rdb, line := slowClient(t)
 			theirs := rigOf(t, rdb, r.p.Namespace)
 			n := theirs.node(Config{ID: "a", Lease: 2 * time.Second})
-			s := n.stay()
+			s := n.session()
 			a := member{"a", s.Gen}
 			testredis.Eventually(t, testTimeout, func() bool { id, _, _ := r.lead(); return id == "a" }, "a leads")
 			r.open(a)
@@ -90,7 +90,7 @@ func TestPromise4_slowRenewalsDoNotExtendTrust(t *testing.T) {
 	bubble(t, func(t *testing.T, r *rig, mini *testredis.Miniredis) {
 		other, line := r.other(mini)
 		n := other.node(Config{ID: "a"})
-		s := n.stay()
+		s := n.session()
 		time.Sleep(time.Minute)
 		line.delay(900 * time.Millisecond)
 		time.Sleep(time.Minute)

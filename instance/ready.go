@@ -8,7 +8,7 @@ import (
 
 // readiness closes the channel when the check has passed, and passes again after MinReady. An instance that comes back
 // after a lost lease has proven itself before, and does not wait again.
-func (m *Manager) readiness(ctx context.Context, s *Stay) <-chan struct{} {
+func (m *Manager) readiness(ctx context.Context, s *Session) <-chan struct{} {
 	ready := make(chan struct{})
 	wait := m.cfg.MinReady
 	if m.proven {
@@ -59,7 +59,7 @@ func (m *Manager) spread() time.Duration {
 
 // untilBeat returns the time to the next heartbeat. It is shorter if the leader's lease would run out before that: then a
 // heartbeat at that moment elects another leader. It is also shorter if this instance's probation ends before.
-func (m *Manager) untilBeat(s *Stay) time.Duration {
+func (m *Manager) untilBeat(s *Session) time.Duration {
 	next := m.spread()
 	for _, at := range []time.Time{s.reign, s.probation} {
 		if !at.IsZero() {

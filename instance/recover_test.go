@@ -26,8 +26,8 @@ func TestManager_takesBackTheTasksOfTheLost(t *testing.T) {
 		must(t, r.rdb.HSet(t.Context(), r.q.Keys().Tasks, "strange", "9 of a much newer release").Err())
 
 		other, _ := r.other(mini)
-		r.node(Config{ID: "a"}).stay()
-		other.node(Config{ID: "b"}).stay() // two recoverers
+		r.node(Config{ID: "a"}).session()
+		other.node(Config{ID: "b"}).session() // two recoverers
 		r.expire(dead, time.Millisecond)
 		testredis.Eventually(t, testTimeout, func() bool {
 			n, err := r.rdb.HLen(t.Context(), r.q.Keys().Running(dead.gen)).Result()
@@ -71,7 +71,7 @@ func TestManager_takesBackTheTasksOfTheLost(t *testing.T) {
 func TestManager_takesBackAtOnceWhatAnotherFound(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, r *rig, _ *testredis.Miniredis) {
-		s := r.node(Config{ID: "leader", Consume: ConsumeAll, Lease: time.Hour}).stay()
+		s := r.node(Config{ID: "leader", Consume: ConsumeAll, Lease: time.Hour}).session()
 		dead := r.up("dead", "", standby)
 		time.Sleep(30 * time.Second)
 		r.open(member{"leader", s.Gen})

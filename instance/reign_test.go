@@ -34,12 +34,12 @@ func TestManager_leadsOnceTheLeadersLeaseHasRunOut(t *testing.T) {
 		r := newRig(t, rdb)
 		const lease = 20 * time.Second // a heartbeat is due after 3.6 s at the earliest
 		spare := r.node(Config{ID: "spare", Lease: lease})
-		stay := spare.stay()
-		led := leading(stay)
+		session := spare.session()
+		led := leading(session)
 		wait(t, led.began, "its term")
 		lead := r.up("lead", "")
 		r.expire(lead, -500*time.Millisecond) // it is left, and then it crashes
-		stay.Doubt()
+		session.Doubt()
 		wait(t, led.ended, "the end of its term")
 		from := time.Now()
 		wait(t, led.began, "its second term")

@@ -17,7 +17,7 @@ func TestManager_leavesNoGoroutines(t *testing.T) {
 	for i := range 50 {
 		n := r.node(Config{Lease: 500 * time.Millisecond})
 		if i%2 == 0 {
-			lead := leading(n.stay())
+			lead := leading(n.session())
 			if i%4 == 0 {
 				wait(t, lead.began, "term")
 			}
@@ -41,7 +41,7 @@ func TestManager_idleCommandsASecond(t *testing.T) {
 			t.Parallel()
 			bubble(t, func(t *testing.T, r *rig, mini *testredis.Miniredis) {
 				other, line := r.other(mini)
-				other.node(Config{Lease: lease}).stay()
+				other.node(Config{Lease: lease}).session()
 				time.Sleep(time.Minute)
 				before := line.count()
 				time.Sleep(10 * time.Minute)

@@ -46,7 +46,7 @@ type stuck struct {
 // StandDown hands leadership over. A leader that cannot schedule calls it. If hand is set and another instance could lead,
 // that one leads from now on, and this one rests: a minute with a lease of 5s, longer if it soon happens again. StandDown
 // reports whether it handed over. If not, and say is set, an event says why.
-func (s *Stay) StandDown(ctx context.Context, t queue.Term, why string, hand, say bool) bool {
+func (s *Session) StandDown(ctx context.Context, t queue.Term, why string, hand, say bool) bool {
 	x := stuck{term: t, why: why, hand: hand, say: say, stood: make(chan bool, 1)}
 	select {
 	case s.stuck <- x:
@@ -62,7 +62,7 @@ func (s *Stay) StandDown(ctx context.Context, t queue.Term, why string, hand, sa
 }
 
 // Term returns the term that this instance leads, as far as it knows, and when the term began here.
-func (s *Stay) Term() (t queue.Term, began time.Time, leads bool) {
+func (s *Session) Term() (t queue.Term, began time.Time, leads bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.term == nil || s.term.ctx.Err() != nil {
@@ -73,7 +73,7 @@ func (s *Stay) Term() (t queue.Term, began time.Time, leads bool) {
 
 // standDown makes the leader hand over, if another instance could lead. It returns how long this instance must rest, or
 // zero if it leads on.
-func (m *Manager) standDown(s *Stay, x stuck) (time.Duration, error) {
+func (m *Manager) standDown(s *Session, x stuck) (time.Duration, error) {
 	ctx, done := context.WithTimeout(s.ctx, m.cfg.heartbeat())
 	defer done()
 	stood, v, err := m.reg.StandDown(ctx, x.term, x.why, x.hand, x.say)
@@ -103,7 +103,7 @@ func (m *Manager) standDown(s *Stay, x stuck) (time.Duration, error) {
 }
 
 // rested reports whether an instance that stood down may lead again.
-func (m *Manager) rested(s *Stay) bool {
+func (m *Manager) rested(s *Session) bool {
 	if s.serving.Load() {
 		m.log.Error().Msg("this instance cannot lead again: the scheduler of its last term has not returned")
 		return false

@@ -46,8 +46,8 @@ func TestStandDown_restsAndComesBack(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, r *rig, _ *testredis.Miniredis) {
 		b := r.node(Config{ID: "b"})
-		b.stay()
-		s := r.node(Config{ID: "a"}).stay()
+		b.session()
+		s := r.node(Config{ID: "a"}).session()
 		lead := leading(s)
 		down := func(want time.Duration) {
 			t.Helper()
@@ -86,8 +86,8 @@ func TestStandDown_restsAndComesBack(t *testing.T) {
 func TestStandDown_waitsForTheLastTermToReturn(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, r *rig, _ *testredis.Miniredis) {
-		r.node(Config{ID: "b"}).stay()
-		s := r.node(Config{ID: "a"}).stay()
+		r.node(Config{ID: "b"}).session()
+		s := r.node(Config{ID: "a"}).session()
 		stop := make(chan struct{})
 		terms := make(chan queue.Term, 100)
 		go s.Lead(func(_ context.Context, term queue.Term) {
@@ -110,7 +110,7 @@ func TestStandDown_waitsForTheLastTermToReturn(t *testing.T) {
 func TestStandDown_handsOverToOneOnProbation(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, r *rig, mini *testredis.Miniredis) {
-		s := r.node(Config{ID: "good", Release: "v1"}).stay()
+		s := r.node(Config{ID: "good", Release: "v1"}).session()
 		terms := make(chan queue.Term, 100)
 		stop := make(chan struct{})
 		go s.Lead(func(_ context.Context, term queue.Term) {
@@ -130,7 +130,7 @@ func TestStandDown_handsOverToOneOnProbation(t *testing.T) {
 		term = wait(t, terms, "term")
 		other, line := r.other(mini)
 		n := other.node(Config{ID: "last", Release: "v2"})
-		lead := leading(n.stay())
+		lead := leading(n.session())
 		time.Sleep(3 * time.Second)
 		r.wantLeader("good")
 		if !s.StandDown(t.Context(), term, "blocked", true, true) {

@@ -160,7 +160,7 @@ func (t *tenure) retired(ctx context.Context, declared []Schedule, stored map[st
 
 // compare lists the changes that make the stored schedules match the declared ones.
 func (t *tenure) compare(declared []Schedule, stored map[string]queue.Stored, retired map[string]queue.Retired) ([]queue.Change, error) {
-	head, now := definitionHead{V: definitionVersion, Origin: Declared, Release: t.stay.Release}, t.clock.Now()
+	head, now := definitionHead{V: definitionVersion, Origin: Declared, Release: t.session.Release}, t.clock.Now()
 	var changes []queue.Change
 	named := make(map[string]bool, len(declared))
 	for i := range declared {
@@ -185,7 +185,7 @@ func (t *tenure) compare(declared []Schedule, stored map[string]queue.Stored, re
 		if err != nil || d.Origin != Declared {
 			continue // unreadable: a newer release wrote it
 		}
-		c, err := retire(stored[name], t.stay.Release, now)
+		c, err := retire(stored[name], t.session.Release, now)
 		if err != nil {
 			return nil, err
 		}

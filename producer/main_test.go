@@ -62,7 +62,7 @@ func (w *world) leadOver(q *queue.Queue, id, release string, declared func() []S
 	must(w, err)
 	s := NewScheduler(q, w.reg, SchedulerConfig{Horizon: 400 * time.Millisecond, Declared: declared})
 	return &tenure{
-		Scheduler: s, stay: &instance.Stay{Release: release}, open: v.Open, back: v.Back,
+		Scheduler: s, session: &instance.Session{Release: release}, open: v.Open, back: v.Back,
 		term: queue.Term{Instance: id, Gen: gen, Epoch: v.Epoch},
 	}
 }

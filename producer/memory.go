@@ -24,7 +24,7 @@ func (t *tenure) known() memory {
 		return t.before
 	}
 	seen := t.q.CaughtUp()
-	if v := t.stay.View(); v.May && !t.q.Lagging() { // else nothing was claimed by then: there is a pause, say
+	if v := t.session.View(); v.May && !t.q.Lagging() { // else nothing was claimed by then: there is a pause, say
 		seen = maxTime(v.Now, seen)
 	}
 	return memory{version: t.version, entries: t.entries, seen: seen}
@@ -39,22 +39,22 @@ func (s *Scheduler) remember(ctx context.Context, t *tenure, err error) {
 	}
 }
 
-// forget drops the memory when a stay ends in which another instance led.
-func (s *Scheduler) forget(stay *instance.Stay) {
-	if v := stay.View(); v.Leader != "" && v.Leader != stay.ID {
+// forget drops the memory when a session ends in which another instance led.
+func (s *Scheduler) forget(session *instance.Session) {
+	if v := session.View(); v.Leader != "" && v.Leader != session.ID {
 		s.memory = memory{}
 	}
 }
 
 // recall restores the schedules that Redis lost, before a new leader could make them anew. It waits for Redis to answer,
-// for as long as the stay lives. What Redis refuses, because it is full, is left to the term. The memory is kept until
+// for as long as the session lives. What Redis refuses, because it is full, is left to the term. The memory is kept until
 // then, because Redis may be lost once more.
-func (s *Scheduler) recall(stay *instance.Stay) {
+func (s *Scheduler) recall(session *instance.Session) {
 	if len(s.memory.entries) == 0 {
 		return
 	}
-	t := &tenure{Scheduler: s, stay: stay}
-	_ = t.insist(stay.Context(), func(ctx context.Context) error {
+	t := &tenure{Scheduler: s, session: session}
+	_ = t.insist(session.Context(), func(ctx context.Context) error {
 		_, err := t.without(ctx, t.restore(ctx, s.memory, nil))
 		return err
 	})

@@ -88,19 +88,21 @@ type eachCall struct {
 func (c eachCall) Deadline() (time.Time, bool) { return time.Now().Add(c.most), true }
 
 // callLimit bounds one call. Slots are pushed two leases ahead, so a call that is given up is tried again in time.
-func callLimit(stay *instance.Stay) time.Duration { return max(stay.Lease()/2, 500*time.Millisecond) }
+func callLimit(session *instance.Session) time.Duration {
+	return max(session.Lease()/2, 500*time.Millisecond)
+}
 
 // stuckAfter is how long a leader may owe work without making a step. Then it hands over, a lease before the first slot is
 // late.
-func stuckAfter(stay *instance.Stay) time.Duration { return max(stay.Lease(), 2*time.Second) }
+func stuckAfter(session *instance.Session) time.Duration { return max(session.Lease(), 2*time.Second) }
 
 // sayEvery is how often the leader repeats in its log that it cannot schedule.
 const sayEvery = time.Minute
 
 // watch checks, until ctx ends, that a leader schedules. If the leader makes no step for a lease, watch logs that, and
 // hands over if another instance could lead. Else the leader goes on trying.
-func (s *Scheduler) watch(ctx context.Context, stay *instance.Stay) {
-	most := stuckAfter(stay)
+func (s *Scheduler) watch(ctx context.Context, session *instance.Session) {
+	most := stuckAfter(session)
 	tick := time.NewTicker(most / 4)
 	defer tick.Stop()
 	var asked, said time.Time
@@ -110,7 +112,7 @@ func (s *Scheduler) watch(ctx context.Context, stay *instance.Stay) {
 			return
 		case <-tick.C:
 		}
-		term, began, leads := stay.Term()
+		term, began, leads := session.Term()
 		owed, err := s.progress.state()
 		since := maxTime(began, owed)
 		if !leads || time.Since(since) < most {
@@ -125,13 +127,13 @@ func (s *Scheduler) watch(ctx context.Context, stay *instance.Stay) {
 		if say {
 			said = asked
 		}
-		s.standDown(ctx, stay, term, time.Since(since), err, say)
+		s.standDown(ctx, session, term, time.Since(since), err, say)
 	}
 }
 
 // standDown logs that the leader cannot schedule, and hands over if that helps. It does not help if Redis is full or lacks
 // replicas: then no instance could schedule.
-func (s *Scheduler) standDown(ctx context.Context, stay *instance.Stay, term queue.Term, since time.Duration, err error, say bool) {
+func (s *Scheduler) standDown(ctx context.Context, session *instance.Session, term queue.Term, since time.Duration, err error, say bool) {
 	why := "no call to redis returns"
 	if err != nil {
 		why = err.Error()
@@ -143,7 +145,7 @@ func (s *Scheduler) standDown(ctx context.Context, stay *instance.Stay, term que
 	if !hand && !say {
 		return
 	}
-	call, done := context.WithTimeout(ctx, stuckAfter(stay))
+	call, done := context.WithTimeout(ctx, stuckAfter(session))
 	defer done()
-	stay.StandDown(call, term, why, hand, say)
+	session.StandDown(call, term, why, hand, say)
 }

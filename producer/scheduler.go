@@ -63,17 +63,17 @@ func NewScheduler(q *queue.Queue, reg *instance.Registry, cfg SchedulerConfig) *
 // when it leads next.
 func (s *Scheduler) Redeclare() { s.redeclare.Ring() }
 
-// Run pushes slots in every term of the stay. It returns when the stay drains or ends.
-func (s *Scheduler) Run(stay *instance.Stay) error {
-	ctx, stop := context.WithCancel(stay.Context())
+// Run pushes slots in every term of the session. It returns when the session drains or ends.
+func (s *Scheduler) Run(session *instance.Session) error {
+	ctx, stop := context.WithCancel(session.Context())
 	var watch sync.WaitGroup
-	watch.Go(func() { s.watch(ctx, stay) })
+	watch.Go(func() { s.watch(ctx, session) })
 	defer watch.Wait()
 	defer stop()
-	s.recall(stay)
-	stay.Lead(func(ctx context.Context, term queue.Term) {
+	s.recall(session)
+	session.Lead(func(ctx context.Context, term queue.Term) {
 		// Whether the gate is shut was decided when the term began, and only this leader opens it.
-		t := &tenure{Scheduler: s, stay: stay, term: term, open: stay.View().Open, back: stay.View().Back, before: s.memory}
+		t := &tenure{Scheduler: s, session: session, term: term, open: session.View().Open, back: session.View().Back, before: s.memory}
 		err := t.run(ctx)
 		s.remember(ctx, t, err)
 		if err != nil && ctx.Err() == nil { // else the term is over, which was logged already
@@ -81,14 +81,14 @@ func (s *Scheduler) Run(stay *instance.Stay) error {
 			s.log.Warn().Err(err).Msg("scheduling stopped: it begins again if this instance still leads")
 		}
 	})
-	s.forget(stay)
+	s.forget(session)
 	return nil
 }
 
 // tenure is one term of leadership.
 type tenure struct {
 	*Scheduler
-	stay    *instance.Stay
+	session *instance.Session
 	term    queue.Term
 	began   time.Time // by the clock of Redis, in whole milliseconds, before anything was declared
 	back    time.Time // when an instance led again, if none had led before
@@ -115,7 +115,7 @@ type tenure struct {
 
 // run leads: it takes stock, opens the gate if no instance led before, and pushes until the term ends.
 func (t *tenure) run(ctx context.Context) error {
-	t.stay.Reconnected() // all is read now, so an earlier reconnect does not matter
+	t.session.Reconnected() // all is read now, so an earlier reconnect does not matter
 	if err := t.insist(ctx, t.takeStock); err != nil {
 		return err
 	}
@@ -138,8 +138,8 @@ func (t *tenure) run(ctx context.Context) error {
 			return nil
 		case <-alarm.C:
 			err = t.insist(ctx, t.push)
-		case <-t.stay.Schedules:
-			if t.stay.Reconnected() { // Redis may have lost what was pushed or changed last, in a failover for example
+		case <-t.session.Schedules:
+			if t.session.Reconnected() { // Redis may have lost what was pushed or changed last, in a failover for example
 				err = t.insist(ctx, t.takeStock)
 			} else {
 				err = t.insist(ctx, t.refresh)
@@ -177,7 +177,7 @@ const longestAgain = 30 * time.Second
 func (t *tenure) insist(ctx context.Context, fn func(context.Context) error) error {
 	t.progress.begin()
 	for n := 0; ; n++ {
-		attempt, done := t.progress.attempt(ctx, callLimit(t.stay))
+		attempt, done := t.progress.attempt(ctx, callLimit(t.session))
 		err := fn(attempt)
 		done()
 		switch {
@@ -200,7 +200,7 @@ func (t *tenure) insist(ctx context.Context, fn func(context.Context) error) err
 		switch {
 		case errors.Is(err, store.ErrFull):
 			t.tidy(ctx)
-		case errors.Is(err, store.ErrWrongType) && t.stay.Mend(err):
+		case errors.Is(err, store.ErrWrongType) && t.session.Mend(err):
 			fn = t.takeStock // what was stored there is gone: restore what is known here
 		}
 		d := min(longestPause, 20*time.Millisecond<<min(n, 10))
@@ -216,7 +216,7 @@ func (t *tenure) insist(ctx context.Context, fn func(context.Context) error) err
 func (t *tenure) upkeep(ctx context.Context) {
 	t.tidy(ctx)
 	t.lookForStrangers(ctx)
-	t.stay.FindLost()
+	t.session.FindLost()
 	if _, err := t.tick(ctx); err != nil && ctx.Err() == nil {
 		t.log.Warn().Err(err).Msg("could not read the clock of redis")
 	}
@@ -224,17 +224,17 @@ func (t *tenure) upkeep(ctx context.Context) {
 
 // lookForStrangers finds keys of another type that no instance has met: a command may need them.
 func (t *tenure) lookForStrangers(ctx context.Context) {
-	ctx, done := t.progress.attempt(ctx, callLimit(t.stay))
+	ctx, done := t.progress.attempt(ctx, callLimit(t.session))
 	defer done()
 	if names, err := t.q.OfAnotherType(ctx); err == nil && len(names) > 0 {
-		t.stay.Mend(nil)
+		t.session.Mend(nil)
 	}
 }
 
 func (t *tenure) tidy(ctx context.Context) {
-	ctx, done := t.progress.attempt(ctx, callLimit(t.stay))
+	ctx, done := t.progress.attempt(ctx, callLimit(t.session))
 	defer done()
-	if _, err := t.q.Tidy(ctx, t.stay.Lease()); err != nil && ctx.Err() == nil {
+	if _, err := t.q.Tidy(ctx, t.session.Lease()); err != nil && ctx.Err() == nil {
 		t.log.Warn().Err(err).Msg("could not tidy up")
 	}
 	if wrong, err := t.q.Recount(ctx); err != nil && ctx.Err() == nil {
@@ -260,7 +260,7 @@ func (t *tenure) takeStock(ctx context.Context) error {
 		t.outage = maxTime(before(t.returned()), now.Add(-t.forgives()))
 	}
 	t.since = now
-	loss, lost := t.stay.Loss()
+	loss, lost := t.session.Loss()
 	was := t.lacking
 	t.before, t.lacking = t.known(), nil
 	stored, err := t.stock(ctx)
@@ -274,7 +274,7 @@ func (t *tenure) takeStock(ctx context.Context) error {
 	}
 	t.progress.made()
 	if lost && t.whole {
-		t.stay.SettleLoss(loss)
+		t.session.SettleLoss(loss)
 	}
 	if err := t.openGate(ctx); err != nil {
 		return err
@@ -309,7 +309,7 @@ func (t *tenure) openGate(ctx context.Context) error {
 		return err
 	}
 	t.open = true
-	t.stay.Look()
+	t.session.Look()
 	return nil
 }
 
@@ -334,7 +334,7 @@ func (t *tenure) takeBack(ctx context.Context) {
 		return
 	}
 	t.tookBack = true
-	if err := t.stay.TakeBack(ctx); err != nil && ctx.Err() == nil {
+	if err := t.session.TakeBack(ctx); err != nil && ctx.Err() == nil {
 		t.log.Warn().Err(err).Msg("opening the gate before the leader has taken back all runs of lost instances")
 	}
 }

@@ -164,7 +164,7 @@ func (t *tenure) restore(ctx context.Context, known memory, names []string) erro
 	if err != nil || version == known.version {
 		return err
 	}
-	if loss, ok := t.stay.Loss(); ok && !loss.Kept.IsZero() { // what was heard since may date from after the loss
+	if loss, ok := t.session.Loss(); ok && !loss.Kept.IsZero() { // what was heard since may date from after the loss
 		known.seen = minTime(known.seen, loss.Known)
 	}
 	if names == nil {

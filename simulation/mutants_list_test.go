@@ -6,7 +6,7 @@ func mutants() []mutant {
 	one := func(file, old, text string) []edit { return []edit{{file, old, text}} }
 	return []mutant{
 		{
-			"a ready follower is not woken", one("instance/stay.go", "	allowed := v.May && (s.refused || !old.May)\n", "	allowed := false\n"),
+			"a ready follower is not woken", one("instance/session.go", "	allowed := v.May && (s.refused || !old.May)\n", "	allowed := false\n"),
 			"01-ready-follower-takes-work",
 			[]string{"late"},
 		},
@@ -36,7 +36,7 @@ func mutants() []mutant {
 		{
 			"a term's work is not begun again, and nobody notices", []edit{
 				{
-					"instance/stay.go", "		case !s.confirmed(t, b.next(s.lease/5)):\n			continue\n",
+					"instance/session.go", "		case !s.confirmed(t, b.next(s.lease/5)):\n			continue\n",
 					"		case s.confirmed(t, b.next(s.lease/5)):\n			<-t.ctx.Done()\n			continue\n",
 				},
 				{"producer/progress.go", "		if !leads || time.Since(since) < most {\n", "		if leads || true {\n"},
@@ -118,12 +118,12 @@ func mutants() []mutant {
 			[]string{"leaderless", "late"},
 		},
 		{
-			"a call is waited for longer than the lease", one("consumer/call.go", "min(c.stay.Lease(), callTimeout))", "callTimeout)"),
+			"a call is waited for longer than the lease", one("consumer/call.go", "min(c.session.Lease(), callTimeout))", "callTimeout)"),
 			"19-a-call-on-a-dead-connection",
 			[]string{"late"},
 		},
 		{
-			"what redis holds after it lost writes is not asked for", one("instance/stay.go", "return s.claims.Swap(false) }", "return false }"),
+			"what redis holds after it lost writes is not asked for", one("instance/session.go", "return s.claims.Swap(false) }", "return false }"),
 			"20-held-after-it-was-lost",
 			[]string{"left over", "late"},
 		},
@@ -135,7 +135,7 @@ func mutants() []mutant {
 		{name: "an overslept watcher is nobody's matter", edits: one("instance/keep.go", "	if b.Overslept {\n", "	if false {\n")},
 		{name: "what was lost is not taken back", edits: one("instance/keep.go", "		case s.orphans <- b.Orphans:\n", "		case s.orphans <- nil:\n")},
 		{name: "a heartbeat cancels nothing", edits: one("instance/keep.go", "	s.cancelRuns(b.Cancel)\n", "")},
-		{name: "the end of a term is not noticed", edits: one("instance/stay.go", "		s.endTerm(ErrDeposed)\n", "		_ = ErrDeposed\n")},
+		{name: "the end of a term is not noticed", edits: one("instance/session.go", "		s.endTerm(ErrDeposed)\n", "		_ = ErrDeposed\n")},
 		{name: "trust outlives the lease", edits: one("instance/trust.go", "			s.end(ErrLeaseLost)\n", "")},
 		{name: "a change is not read", edits: one("producer/scheduler.go", "				err = t.insist(ctx, t.refresh)\n", "				err = nil\n")},
 		{name: "the leader sleeps too long", edits: one("producer/scheduler.go", "		alarm.Reset(d)\n", "		alarm.Reset(10*d + 5*time.Second)\n")},

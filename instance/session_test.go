@@ -13,7 +13,7 @@ import (
 func TestLead_runsOncePerTermOneAfterTheOther(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, r *rig, _ *testredis.Miniredis) {
-		s := r.node(Config{ID: "a"}).stay()
+		s := r.node(Config{ID: "a"}).session()
 		type step struct {
 			epoch int64
 			at    string
@@ -55,7 +55,7 @@ func TestLead_isCalledAgainWhileTheTermLives(t *testing.T) {
 	bubble(t, func(t *testing.T, r *rig, mini *testredis.Miniredis) {
 		other, line := r.other(mini)
 		n := other.node(Config{ID: "a"})
-		s := n.stay()
+		s := n.session()
 		type begun struct {
 			queue.Term
 			calls int // that Redis has answered
@@ -99,7 +99,7 @@ func TestTrust_endsByTheWallClockWhenRedisDoesNotAnswer(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, r *rig, mini *testredis.Miniredis) {
 		other, line := r.other(mini)
-		s := other.node(Config{ID: "a"}).stay()
+		s := other.node(Config{ID: "a"}).session()
 		var ahead atomic.Int64
 		s.mu.Lock()
 		s.wall = func() time.Time { return time.Now().Round(0).Add(time.Duration(ahead.Load())) }
@@ -123,7 +123,7 @@ func TestDoubt_asksAtOnce(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, r *rig, mini *testredis.Miniredis) {
 		other, line := r.other(mini)
-		s := other.node(Config{ID: "a", Lease: time.Hour}).stay()
+		s := other.node(Config{ID: "a", Lease: time.Hour}).session()
 		time.Sleep(time.Minute)
 		before := line.count()
 		s.Doubt()
@@ -138,7 +138,7 @@ func TestDoubt_asksAtOnce(t *testing.T) {
 func TestWork_ringsForWhatAMessageSays(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, r *rig, _ *testredis.Miniredis) {
-		s := r.node(Config{ID: "a", Lease: time.Hour}).stay()
+		s := r.node(Config{ID: "a", Lease: time.Hour}).session()
 		quiet := func() {
 			time.Sleep(time.Minute)
 			for _, b := range []Bell{s.Work, s.Schedules} {
@@ -189,7 +189,7 @@ func TestWork_ringsForWhatAMessageSays(t *testing.T) {
 func TestWork_ringsForWhatAHeartbeatFinds(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, r *rig, _ *testredis.Miniredis) {
-		s := r.node(Config{ID: "a"}).stay()
+		s := r.node(Config{ID: "a"}).session()
 		time.Sleep(10 * time.Second)
 		s.TakeWake()
 		wait(t, s.Work, "first ring")
@@ -210,7 +210,7 @@ func TestWork_ringsForWhatAHeartbeatFinds(t *testing.T) {
 func TestOnCancel_isToldByMessageAndByHeartbeat(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, r *rig, _ *testredis.Miniredis) {
-		s := r.node(Config{ID: "a"}).stay()
+		s := r.node(Config{ID: "a"}).session()
 		time.Sleep(10 * time.Second)
 		told := make(chan Cancel, 100)
 		ask := func(target, value string) {
@@ -258,7 +258,7 @@ func TestWork_ringsWhenTheInstanceMayTakeWork(t *testing.T) {
 	bubble(t, func(t *testing.T, r *rig, _ *testredis.Miniredis) {
 		a := r.up("a", "", consume(ConsumeAll))
 		r.open(a)
-		s := r.node(Config{ID: "b", Standby: true, MinReady: 10500 * time.Millisecond}).stay()
+		s := r.node(Config{ID: "b", Standby: true, MinReady: 10500 * time.Millisecond}).session()
 		time.Sleep(10 * time.Second)
 		s.TakeWake()
 		wait(t, s.Work, "first ring")

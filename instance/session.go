@@ -11,7 +11,7 @@ import (
 	"github.com/onbeat/onbeat/store"
 )
 
-// The causes with which the context of a stay or a term ends.
+// The causes with which the context of a session or a term ends.
 var (
 	// ErrLeaseLost: the instance could not renew its lease in time, so another one may have taken over. Its claims are void.
 	ErrLeaseLost = errors.New("the lease ran out")
@@ -21,12 +21,12 @@ var (
 	ErrResigned = errors.New("the instance resigned")
 	// errShut: another program shut the gate that this leader had opened.
 	errShut = errors.New("something else shut the gate")
-	// ErrLeft: the stay ended in order.
+	// ErrLeft: the session ended in order.
 	ErrLeft = errors.New("the instance left")
 )
 
-// Stay is one registration of an instance: one generation, from joining to leaving.
-type Stay struct {
+// Session is one registration of an instance: one generation, from joining to leaving.
+type Session struct {
 	// ID and Gen name it in Redis.
 	ID  string
 	Gen int64
@@ -81,8 +81,8 @@ type term struct {
 	cancel context.CancelCauseFunc
 }
 
-func newStay(id string, gen int64, release string) *Stay {
-	s := &Stay{
+func newStay(id string, gen int64, release string) *Session {
+	s := &Session{
 		ID: id, Gen: gen, Release: release,
 		Work: NewBell(), Schedules: NewBell(), beat: NewBell(), strayed: NewBell(),
 		draining: make(chan struct{}), changed: make(chan struct{}), lost: make(chan struct{}),
@@ -94,31 +94,31 @@ func newStay(id string, gen int64, release string) *Stay {
 	return s
 }
 
-// Context returns the context of the stay. While it lives, this generation holds its claims. It ends, with a cause, before
+// Context returns the context of the session. While it lives, this generation holds its claims. It ends, with a cause, before
 // the lease could run out in Redis. All work for a claim must use it or a child of it.
-func (s *Stay) Context() context.Context { return s.ctx }
+func (s *Session) Context() context.Context { return s.ctx }
 
 // Draining returns a channel that is closed when the instance resigns: claim nothing more, and finish the runs.
-func (s *Stay) Draining() <-chan struct{} { return s.draining }
+func (s *Session) Draining() <-chan struct{} { return s.draining }
 
 // View returns the last answer of the registry. It may be out of date, so no caller may decide by it; scripts check for
 // themselves.
-func (s *Stay) View() View {
+func (s *Session) View() View {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.view
 }
 
 // OnCancel sets the function that is called for each request to cancel a run, again with every heartbeat while the request
-// stands. The stay calls fn on its own goroutines, perhaps on two at once. Fn must not block: the heartbeat waits for it.
-func (s *Stay) OnCancel(fn func(Cancel)) {
+// stands. The session calls fn on its own goroutines, perhaps on two at once. Fn must not block: the heartbeat waits for it.
+func (s *Session) OnCancel(fn func(Cancel)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.onCancel = fn
 }
 
 // TakeWake returns, once, the due time that wake-ups named. A zero time means "now"; false means that there was none.
-func (s *Stay) TakeWake() (time.Time, bool) {
+func (s *Session) TakeWake() (time.Time, bool) {
 	ms := s.wakeAt.Swap(noWake)
 	if ms == noWake {
 		return time.Time{}, false
@@ -128,16 +128,16 @@ func (s *Stay) TakeWake() (time.Time, bool) {
 
 // Reconnected reports, once, that the connection to Redis was made again. That may be another server, or the same one in
 // an earlier state: the last writes may be lost.
-func (s *Stay) Reconnected() bool { return s.again.Swap(false) }
+func (s *Session) Reconnected() bool { return s.again.Swap(false) }
 
 // ClaimsInDoubt reports, once, that Redis may have lost its last writes, so that Redis may still have claims that the
 // consumer has settled. Work rings for it.
-func (s *Stay) ClaimsInDoubt() bool { return s.claims.Swap(false) }
+func (s *Session) ClaimsInDoubt() bool { return s.claims.Swap(false) }
 
 const noWake = int64(1<<63 - 1)
 
 // wake notes when to look for work (0: now) and rings.
-func (s *Stay) wake(ms int64) {
+func (s *Session) wake(ms int64) {
 	for {
 		old := s.wakeAt.Load()
 		if old <= ms || s.wakeAt.CompareAndSwap(old, ms) {
@@ -149,16 +149,16 @@ func (s *Stay) wake(ms int64) {
 
 // Doubt makes the instance send a heartbeat at once, which tells it who leads. A caller uses it after a script returned
 // [queue.ErrNotLeader] or [queue.ErrFenced].
-func (s *Stay) Doubt() { s.beat.Ring() }
+func (s *Session) Doubt() { s.beat.Ring() }
 
 // Look makes this instance's consumer look for due tasks now. Messages of Redis would do so too, but they can be lost, and
 // at start the instance does not listen to them yet.
-func (s *Stay) Look() { s.wake(0) }
+func (s *Session) Look() { s.wake(0) }
 
 // TakeBack recovers the tasks of dead generations. A leader calls it before it opens the gate, so that no slot is dropped
 // for overlapping a dead run. It returns within half a lease, with an error if a generation could not be recovered. Tasks
 // that only another release can read are not an error.
-func (s *Stay) TakeBack(ctx context.Context) error {
+func (s *Session) TakeBack(ctx context.Context) error {
 	if s.takeBack == nil {
 		return nil
 	}
@@ -166,10 +166,10 @@ func (s *Stay) TakeBack(ctx context.Context) error {
 }
 
 // Lease returns how long the other instances believe that this one lives after a heartbeat.
-func (s *Stay) Lease() time.Duration { return s.lease }
+func (s *Session) Lease() time.Duration { return s.lease }
 
 // Refused notes that Redis does not let this instance claim. Work rings when an answer of the registry says that it may.
-func (s *Stay) Refused() {
+func (s *Session) Refused() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.refused = true
@@ -177,22 +177,22 @@ func (s *Stay) Refused() {
 
 // Watch notes what the consumer reads, while the consumer relies on being woken; "" ends that. If Redis has lost the
 // consumer's place among the watchers, as it may with its last writes, the next heartbeat rings Work.
-func (s *Stay) Watch(reads string) {
+func (s *Session) Watch(reads string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.reads = reads
 }
 
-func (s *Stay) watches() string {
+func (s *Session) watches() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.reads
 }
 
-// Lead calls fn for each term of this instance, one after the other, until the stay ends or drains. Fn's context ends with
+// Lead calls fn for each term of this instance, one after the other, until the session ends or drains. Fn's context ends with
 // the term, with a cause; then fn must return. If fn returns while the term lives, Lead calls it again, after a pause that
 // grows to a heartbeat, and once Redis has said that this instance still leads.
-func (s *Stay) Lead(fn func(ctx context.Context, t queue.Term)) {
+func (s *Session) Lead(fn func(ctx context.Context, t queue.Term)) {
 	var last *term // not its epoch: Redis may give an epoch twice after it lost its last writes
 	var b backoff
 	for {
@@ -226,7 +226,7 @@ func (s *Stay) Lead(fn func(ctx context.Context, t queue.Term)) {
 }
 
 // confirmed waits for d, and until Redis has said again that the term lives. It returns false when the term has ended.
-func (s *Stay) confirmed(t *term, d time.Duration) bool {
+func (s *Session) confirmed(t *term, d time.Duration) bool {
 	s.mu.Lock()
 	heard := s.heard
 	s.mu.Unlock()
@@ -239,7 +239,7 @@ func (s *Stay) confirmed(t *term, d time.Duration) bool {
 }
 
 // see takes in a view: it begins or ends the term, and rings for whatever moved.
-func (s *Stay) see(v View) (before, after int64) {
+func (s *Session) see(v View) (before, after int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	old := s.view
@@ -283,15 +283,15 @@ func (s *Stay) see(v View) (before, after int64) {
 }
 
 // endTerm needs mu.
-func (s *Stay) endTerm(cause error) {
+func (s *Session) endTerm(cause error) {
 	if s.term != nil {
 		s.term.cancel(cause)
 		s.term = nil
 	}
 }
 
-// resign ends the term, and there is no other in this stay, whatever Redis hears of it.
-func (s *Stay) resign() {
+// resign ends the term, and there is no other in this session, whatever Redis hears of it.
+func (s *Session) resign() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.resigned = true
@@ -299,10 +299,10 @@ func (s *Stay) resign() {
 }
 
 // drain closes Draining: the consumer claims nothing more.
-func (s *Stay) drain() { close(s.draining) }
+func (s *Session) drain() { close(s.draining) }
 
-// end ends the stay, and cancels all work that uses its context.
-func (s *Stay) end(cause error) {
+// end ends the session, and cancels all work that uses its context.
+func (s *Session) end(cause error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.endTerm(cause)
@@ -310,7 +310,7 @@ func (s *Stay) end(cause error) {
 	s.trustTimer.Stop()
 }
 
-func (s *Stay) cancelRuns(list []Cancel) {
+func (s *Session) cancelRuns(list []Cancel) {
 	s.mu.Lock()
 	fn := s.onCancel
 	s.mu.Unlock()

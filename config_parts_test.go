@@ -1,0 +1,41 @@
+package onbeat
+
+import (
+	"reflect"
+	"testing"
+	"time"
+)
+
+// Every setting of an instance and of a consumer can be made in a Config, and reaches it. The front door has one flat Config,
+// because its users should not have to know which room a setting belongs to; so this test finds the setting that was
+// forgotten on the way.
+func TestConfig_reachesItsParts(t *testing.T) {
+	t.Parallel()
+	c := Config{
+		Durability: Durability{Replicas: 1}, Queues: map[string]int{"q": 1}, Limits: map[string]int{"t": 1},
+		Hurry: make(chan struct{}),
+	}
+	v := reflect.ValueOf(&c).Elem()
+	for i := range v.NumField() {
+		switch f := v.Field(i); f.Kind() {
+		case reflect.String:
+			f.SetString("x")
+		case reflect.Bool:
+			f.SetBool(true)
+		case reflect.Int, reflect.Int64:
+			f.SetInt(int64(time.Second))
+		case reflect.Func:
+			f.Set(reflect.MakeFunc(f.Type(), func([]reflect.Value) []reflect.Value { return nil }))
+		}
+	}
+	// The dispatcher makes these itself: the ID of an instance, the types that it handles, and its log.
+	made := map[string]bool{"ID": true, "Types": true, "Log": true}
+	for _, part := range []any{c.instance(), c.consumer()} {
+		p := reflect.ValueOf(part)
+		for i := range p.NumField() {
+			if name := p.Type().Field(i).Name; p.Field(i).IsZero() && !made[name] {
+				t.Errorf("%T.%s is not set by a Config", part, name)
+			}
+		}
+	}
+}
