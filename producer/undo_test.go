@@ -41,7 +41,7 @@ func (w *world) crash(id, release string, lease time.Duration, declared func() [
 	v, err := w.reg.Ready(ctx, id, gen, instance.DefaultLease)
 	must(w, err)
 	tn := &tenure{
-		Scheduler: NewScheduler(w.q, w.reg, SchedulerConfig{Declared: declared}), stay: &instance.Session{Release: release}, open: true,
+		Scheduler: NewScheduler(w.q, w.reg, SchedulerConfig{Declared: declared}), session: &instance.Session{Release: release}, open: true,
 		term: queue.Term{Instance: id, Gen: gen, Epoch: v.Epoch},
 	}
 	must(w, tn.takeStock(ctx))
