@@ -110,7 +110,7 @@ func TestLoss_callsTheScheduler(t *testing.T) {
 
 func TestLoss_twoMakeOneThatBeganWithTheFirst(t *testing.T) {
 	t.Parallel()
-	s, at := newStay("a", 1, ""), func(sec int64) time.Time { return time.Unix(sec, 0) }
+	s, at := newSession("a", 1, ""), func(sec int64) time.Time { return time.Unix(sec, 0) }
 	s.lose(Loss{Kept: at(5), Known: at(6)})
 	s.lose(Loss{Kept: at(7), Known: at(9)})
 	if l, ok := s.Loss(); !ok || l != (Loss{Kept: at(5), Known: at(6)}) {

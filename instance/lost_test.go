@@ -13,7 +13,7 @@ import (
 // A Redis that lost its last writes in a failover may give an epoch back that it had taken away.
 func TestLead_inAnEpochThatComesBack(t *testing.T) {
 	t.Parallel()
-	s := newStay("a", 1, "")
+	s := newSession("a", 1, "")
 	s.trust(time.Now().Add(time.Hour))
 	terms := make(chan int64, 10)
 	returned := make(chan struct{})

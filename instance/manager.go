@@ -108,7 +108,7 @@ func (m *Manager) join(ctx context.Context) (*Session, error) {
 				m.log.Info().Msg("redis answers again")
 			}
 			m.gen, m.order = gen, order
-			s := newStay(m.cfg.ID, gen, m.cfg.Release)
+			s := newSession(m.cfg.ID, gen, m.cfg.Release)
 			s.lease, s.takeBack, s.mend = m.cfg.Lease, m.takeBackNow, m.mend
 			s.trust(asked.Add(m.cfg.Lease - m.cfg.margin()))
 			m.heard(s, v)

@@ -81,7 +81,7 @@ type term struct {
 	cancel context.CancelCauseFunc
 }
 
-func newStay(id string, gen int64, release string) *Session {
+func newSession(id string, gen int64, release string) *Session {
 	s := &Session{
 		ID: id, Gen: gen, Release: release,
 		Work: NewBell(), Schedules: NewBell(), beat: NewBell(), strayed: NewBell(),
