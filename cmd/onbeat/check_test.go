@@ -30,7 +30,7 @@ func TestCheck_saysWhatIsDueNext(t *testing.T) {
 	if r.code != exitFine || r.err != "" || !strings.HasPrefix(r.out, "OK "+file+": 3 schedules\n") || strings.Contains(r.out, "hunter2") {
 		t.Fatalf("%+v", r)
 	}
-	if row := cells(r.out, "warm-cache"); strings.Join(row, " ") != "warm-cache every 1s counts from when it is made" {
+	if row := cells(r.out, "warm-cache"); strings.Join(row, " ") != "warm-cache every 1s the grid begins when the schedule is made" {
 		t.Errorf("%q", row)
 	}
 	var found checked

@@ -280,7 +280,7 @@ func TestConformanceShow_printsATable(t *testing.T) {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
-	for _, want := range []string{"3 repeated as the next attempt", "no way", "✗ it is", "✗ A promise broke"} {
+	for _, want := range []string{"3 ran again as the next attempt", "no way", "✗ it is", "✗ A promise broke"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("it does not say %q:\n%s", want, text)
 		}

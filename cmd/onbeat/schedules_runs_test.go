@@ -87,7 +87,7 @@ func TestSchedules_aFailingJobIsSeen(t *testing.T) {
 			t.Errorf("exit %d, without %q: %s", code, want, out)
 		}
 	}
-	if code, out, _ := h.audit("sad"); code != exitFailed || !strings.Contains(out, "no run ended well") {
+	if code, out, _ := h.audit("sad"); code != exitFailed || !strings.Contains(out, "no run succeeded") {
 		t.Errorf("exit %d: %s", code, out)
 	}
 	if code, out, _ := h.audit("beat"); code != exitFine && !strings.Contains(out, "overdue") {
