@@ -138,7 +138,7 @@ func (d *doctor) unhandled(ctx context.Context) {
 func (d *doctor) paused(ctx context.Context) {
 	if l, err := d.admin.Instances.List(ctx); err == nil && !l.PausedUntil.IsZero() {
 		d.inPause = true
-		d.warn("pause", "onbeat instances resume ends it", "no instance begins a task until %s (%s left)", l.PausedUntil.Format(time.RFC3339), wording.Span(l.PausedUntil.Sub(l.Now)))
+		d.warn("pause", "onbeat instances resume ends the pause", "no instance begins a task until %s (%s left)", l.PausedUntil.Format(time.RFC3339), wording.Span(l.PausedUntil.Sub(l.Now)))
 	}
 }
 

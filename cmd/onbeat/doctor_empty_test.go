@@ -84,7 +84,7 @@ func TestDoctor_checksRedisAlone(t *testing.T) {
 		}
 	}
 	r = runWith(t.Context(), env, "", "doctor")
-	if first, _, _ := strings.Cut(r.out, "\n"); !strings.Contains(first, "(Redis alone: pass --namespace") || strings.Contains(r.out, "onbeat-doctor") {
+	if first, _, _ := strings.Cut(r.out, "\n"); !strings.Contains(first, "(only Redis: pass --namespace") || strings.Contains(r.out, "onbeat-doctor") {
 		t.Errorf("%s", r.out)
 	}
 	if n, err := s.rdb.Keys(t.Context(), "*{"+"onbeat-doctor"+"}*").Result(); err != nil || len(n) > 0 {

@@ -71,8 +71,8 @@ func TestEnqueue_refusesAndWritesNothing(t *testing.T) {
 		args []string
 		want string
 	}{
-		{nil, "no task type and no file"},
-		{[]string{"echo", "--file", "x"}, "exclude each other"},
+		{nil, "neither a task type nor --file"},
+		{[]string{"echo", "--file", "x"}, "TYPE and --file exclude each other"},
 		{[]string{"two words"}, `type "two words": has a character that a name cannot have`},
 		{[]string{"http"}, "payload"},
 		{[]string{"http", "-p", `{"method":"GET"}`}, "payload.url: missing"},
@@ -187,9 +187,9 @@ func TestEnqueueFile_refusesTheFlagsOfOneTask(t *testing.T) {
 			continue
 		}
 		name := "--" + strings.ReplaceAll(fieldName(f.Name), "_", "-")
-		s.fails(2, []string{"enqueue", "--file", file, name, "1"}, name+" and a file exclude each other")
+		s.fails(2, []string{"enqueue", "--file", file, name, "1"}, name+" and --file exclude each other")
 	}
-	s.fails(2, []string{"enqueue", "--file", file, "--in", "1h", "--queue", "bulk", "-p", "{}"}, "--payload and a file")
+	s.fails(2, []string{"enqueue", "--file", file, "--in", "1h", "--queue", "bulk", "-p", "{}"}, "--payload and --file")
 	s.nothingWritten()
 }
 
