@@ -96,7 +96,7 @@ func TestCompletion_knowsCheckAndDryRun(t *testing.T) {
 	}
 	s := newShell(t)
 	for shell, want := range map[string]string{"zsh": "dry-run", "fish": "dry-run"} {
-		if script := s.must("completion", shell); !strings.Contains(script, want) || !strings.Contains(script, "Check a config file") {
+		if script := s.must("completion", shell); !strings.Contains(script, want) || !strings.Contains(script, "Check a whole config file") {
 			t.Errorf("%s: the script knows no check or --dry-run", shell)
 		}
 	}

@@ -141,7 +141,7 @@ var badLines = []struct{ line, want string }{
 	{`{}`, "tasks.jsonl:7: type: empty"},
 	{`{"type":"http","payload":{}}`, "tasks.jsonl:7: payload.url: missing"},
 	{`{"type":"echo","id":"a\u0007"}`, `tasks.jsonl:7: id "a\a": has a control character`},
-	{`{"type":"echo","id":"a","id":"b"}`, `tasks.jsonl:7: id: appears twice (each key once, as one of the two would be lost)`},
+	{`{"type":"echo","id":"a","id":"b"}`, `tasks.jsonl:7: id: appears twice (write each key once: one of the two values would be lost)`},
 	{`{"type":"echo","\u0069d":"a","id":"b"}`, `tasks.jsonl:7: id: appears twice`},
 	{`{"type":"echo","Type":"job"}`, `tasks.jsonl:7: Type: appears twice`},
 	{`{"type":"echo","payload":{"a":1,"b":[{},{"c":1,"d":{},"c":2}]}}`, `tasks.jsonl:7: payload.b[1].c: appears twice`},
