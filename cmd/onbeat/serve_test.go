@@ -190,7 +190,7 @@ func TestServe_isInAHurryAtTheSecondSignal(t *testing.T) {
 	p.signal(syscall.SIGTERM)
 	p.logs("finishing running tasks")
 	time.Sleep(2 * sameSignal) // before that it would be the same
-	p.logs("stopping: a second signal (Ctrl-C) hands back running tasks, and stops at once")
+	p.logs("stopping: on a second signal (Ctrl-C) the instance hands back its running tasks and stops at once")
 	p.signal(syscall.SIGTERM)
 	if code := p.exit(20 * time.Second); code != 1 {
 		t.Errorf("the second signal: exit %d, want 1", code)

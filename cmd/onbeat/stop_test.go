@@ -77,7 +77,7 @@ func TestUntilTold_letsACommandHurry(t *testing.T) {
 				t.Fatal("it is ended and not told to hurry")
 			}
 			then(p)
-			if said := p.said.String(); !strings.Contains(said, "stopped before all was handed back") || !strings.HasSuffix(said, "\nexit 1\n") {
+			if said := p.said.String(); !strings.Contains(said, "stopped before all running tasks were handed back") || !strings.HasSuffix(said, "\nexit 1\n") {
 				t.Errorf("%s: says %q", name, said)
 			}
 		})
