@@ -63,7 +63,7 @@ func TestInstancesPromote(t *testing.T) {
 	}
 }
 
-// Nobody begins a task in a pause: what there is to see says so, and it ends by hand or by itself.
+// No instance begins a task during a pause. instances and doctor show the pause, and it ends by hand or by itself.
 func TestInstancesPause(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)

@@ -206,7 +206,7 @@ func TestHelp_showsNoFlagThatMeansNothing(t *testing.T) {
 	}
 }
 
-// Each command has examples, and each example is one that the parser takes.
+// Each command has examples, and the parser accepts each example.
 func TestHelp_hasExamplesThatParse(t *testing.T) {
 	t.Parallel()
 	parser, err := newParser(&cli{}, io.Discard, io.Discard)
@@ -248,7 +248,7 @@ func TestHelp_hasExamplesThatParse(t *testing.T) {
 	}
 }
 
-// exampleArgs are the arguments of onbeat in a line of a shell.
+// exampleArgs returns the arguments of onbeat in a line of a shell.
 func exampleArgs(line string) []string {
 	_, line, _ = strings.Cut(line, "onbeat ")
 	line, _, _ = strings.Cut(line, " | ")
