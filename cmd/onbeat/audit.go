@@ -25,8 +25,8 @@ type auditCmd struct {
 func (c *auditCmd) Help() string {
 	return "Gives every slot that was due one verdict from the history in Redis: it ran on time or late; it was missed, skipped " +
 		"or paused, by the schedule's own policy or by hand; it is pending; or a promise broke: it was lost, ran twice for no " +
-		"reason, ran early, or ran off the grid. If Redis lost writes that it had acknowledged, the audit shows the time from " +
-		"which they are lost, the latest time until which they are, and how many slots may have run twice (!).\n\n" +
+		"reason, ran early, or ran off the grid. If Redis lost writes that it had acknowledged, the audit shows from when until " +
+		"when at the latest, and how many slots may have run twice (!).\n\n" +
 		"Exits with 1 if a promise broke, if slots are overdue and no instance runs, if runs of a schedule failed for good and " +
 		"none succeeded, or if there is no schedule."
 }

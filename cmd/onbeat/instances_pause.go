@@ -14,9 +14,9 @@ type instancesPauseCmd struct {
 
 // Help says when to use the command.
 func (*instancesPauseCmd) Help() string {
-	return "For a planned failover of Redis: a task that has not begun cannot begin twice. Running tasks go on. Tasks that fall due " +
-		"wait and are late, or are skipped if their schedule forbids overlapping runs. The pause ends with onbeat instances " +
-		"resume, or by itself when the time is over; instances notice the end with their next heartbeat."
+	return "A failover can make a task begin twice only if the task has begun before it. During the pause, running tasks go on. Tasks " +
+		"that fall due wait and are late, or are skipped if their schedule forbids overlapping runs. The pause ends with onbeat " +
+		"instances resume, or by itself when the time is over; instances notice the end with their next heartbeat."
 }
 
 // Run pauses all instances: none begins a task for a time.

@@ -17,8 +17,8 @@ type instancesPromoteCmd struct {
 
 // Help says when to use the command.
 func (*instancesPromoteCmd) Help() string {
-	return "A release whose last instance was lost, not stopped, keeps its place when it comes back within a day: it does not take " +
-		"the lead from a newer release. promote makes it the newest, so that it leads."
+	return "A lost release, one that crashed and was not stopped, keeps its place for a day: when it comes back, it does not lead " +
+		"before a newer release. promote makes it the newest, so that it leads."
 }
 
 // Run makes a release the newest.
