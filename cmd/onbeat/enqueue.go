@@ -11,7 +11,7 @@ import (
 )
 
 type enqueueCmd struct {
-	Type string `arg:"" optional:"" help:"Type of the task: it picks the handler."`
+	Type string `arg:"" optional:"" help:"Type of the task. It selects the handler."`
 
 	File    string `placeholder:"FILE" predict:"file" help:"Add the tasks of a file, one JSON object a line; - is stdin. Fields as the flags: type, payload, in, at, id, queue, priority, timeout, max_attempts, backoff, backoff_cap, unique, unique_for, key, key_limit, keep."`
 	SkipBad bool   `help:"Report a bad line and go on. The exit code is 1 if there was a bad line."`

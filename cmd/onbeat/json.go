@@ -10,7 +10,7 @@ import (
 )
 
 // checkJSON refuses JSON that encoding/json would accept and change: of two equal keys in an object it keeps the last, and it
-// replaces bytes that are not UTF-8 by U+FFFD. Otherwise the data are valid JSON. If fold is not nil, it decides which keys of
+// replaces bytes that are not UTF-8 by U+FFFD. The data must be valid JSON otherwise. If fold is not nil, it decides which keys of
 // the outermost object are equal.
 func checkJSON(data []byte, root string, fold func(string) string) error {
 	w := &jsonWalk{d: json.NewDecoder(bytes.NewReader(data)), root: root, fold: fold}
