@@ -132,7 +132,7 @@ func checkPlace(s string) error {
 	if s == "" || digits(ms) && (!ok || digits(n)) {
 		return nil
 	}
-	return &task.FieldError{Field: "after", Value: s, Reason: "not a cursor", Hint: "pass the next of the page before, or the ID of an event"}
+	return &task.FieldError{Field: "after", Value: s, Reason: "not a cursor", Hint: "pass the next of the previous page, or the ID of an event"}
 }
 
 func (a *activity) Audit(ctx context.Context, o audit.Options) (Audit, error) {

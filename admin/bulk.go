@@ -58,7 +58,7 @@ func (b *Bulk) states() ([]task.State, error) {
 	case DeleteTasks:
 		may, byDefault = []task.State{task.Dead, task.Done}, []task.State{task.Dead}
 	default:
-		return nil, &task.FieldError{Field: "action", Value: string(b.Action), Reason: "unknown", Hint: "cancel, retry or delete"}
+		return nil, &task.FieldError{Field: "action", Value: string(b.Action), Reason: "unknown", Hint: "use cancel, retry or delete"}
 	}
 	if b.Filter.State == "" {
 		return byDefault, nil

@@ -8,7 +8,7 @@ import (
 )
 
 // RightsPage is where to look for the rights that a user of Redis needs.
-const RightsPage = "docs/rights.md has all that each part needs"
+const RightsPage = "docs/rights.md lists the rights that each part needs"
 
 // Hint returns what a person can do about an error that has a common cause, or "".
 func Hint(err error) string {
@@ -24,7 +24,7 @@ func Hint(err error) string {
 	case errors.Is(err, store.ErrDenied):
 		return "check the user and password of the Redis URL"
 	case errors.Is(err, store.ErrUnreplicated):
-		return "it is done on the primary, and lost if that is lost now; ask again when replicas are back: onbeat doctor"
+		return "the primary has the change, and it is lost if the primary is lost now; when the replicas are back (see onbeat doctor), repeat the command"
 	case OfReplica(err):
 		return namePrimary
 	}
@@ -37,11 +37,11 @@ func busyHint(err error) string {
 	case !errors.Is(err, store.ErrBusy):
 		return ""
 	case store.OfMove(err):
-		return "is the cluster being resharded? it ends with that; a move that was broken off is ended by redis-cli --cluster fix HOST:PORT"
+		return "is the cluster being resharded? this ends with the resharding; if a move was broken off, run redis-cli --cluster fix HOST:PORT"
 	case strings.Contains(err.Error(), "CLUSTERDOWN"), strings.Contains(err.Error(), "while the cluster is down"):
 		return "a part of the cluster has no primary: see redis-cli --cluster check HOST:PORT"
 	case strings.Contains(err.Error(), "max number of clients"):
-		return "raise maxclients, or close connections that idle: CLIENT LIST shows whose they are, and timeout closes them"
+		return "raise maxclients, or close idle connections: CLIENT LIST shows who has them, and the timeout setting closes them"
 	}
 	return ""
 }
@@ -49,7 +49,7 @@ func busyHint(err error) string {
 // Hints about a Redis that takes no writes. The second is for a URL that names sentinels.
 const (
 	namePrimary  = "name the primary, or use redis-sentinel:// or redis-cluster://"
-	askSentinels = "the sentinels name a replica, or did until now: look at `redis-cli -p 26379 sentinel masters` of each"
+	askSentinels = "the sentinels name a replica, or did so until now: run `redis-cli -p 26379 sentinel masters` on each"
 )
 
 // PrimaryHint returns what to do about a Redis of that URL that takes no writes.

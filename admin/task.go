@@ -70,9 +70,9 @@ type StateError struct {
 // Error says which state the task is in.
 func (e *StateError) Error() string {
 	if e.Want == "" {
-		return fmt.Sprintf("task %q: is %s already", e.ID, e.State)
+		return fmt.Sprintf("task %q is already %s", e.ID, e.State)
 	}
-	return fmt.Sprintf("task %q: is %s, not %s", e.ID, e.State, e.Want)
+	return fmt.Sprintf("task %q is %s, not %s", e.ID, e.State, e.Want)
 }
 
 // Enqueued says what became of one task that was to be added.

@@ -153,7 +153,7 @@ func startOf(states []task.State, cursor string) (at int, after string, err erro
 			return i, after, nil
 		}
 	}
-	return 0, "", &task.FieldError{Field: "after", Value: cursor, Reason: "not a cursor of this list", Hint: "pass the next of the page before, with the same filters"}
+	return 0, "", &task.FieldError{Field: "after", Value: cursor, Reason: "not a cursor of this list", Hint: "pass the next of the previous page, with the same filters"}
 }
 
 func (t *tasks) Cancel(ctx context.Context, id string) (task.State, error) {

@@ -89,7 +89,7 @@ func TestTasks_changeByState(t *testing.T) {
 		if was, err := a.Tasks.Cancel(ctx, "dead"); !errors.As(err, &state) || state.State != task.Dead || was != task.Dead {
 			t.Errorf("cancel of a dead one: %s, %v", was, err)
 		}
-		if err := a.Tasks.Retry(ctx, "due"); !errors.As(err, &state) || state.State != task.Due || err.Error() != `task "due": is due, not dead` {
+		if err := a.Tasks.Retry(ctx, "due"); !errors.As(err, &state) || state.State != task.Due || err.Error() != `task "due" is due, not dead` {
 			t.Errorf("retry of a due one: %v", err)
 		}
 		must(t, a.Tasks.Retry(ctx, "dead"))

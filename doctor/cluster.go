@@ -11,12 +11,12 @@ import (
 
 func (d *doctor) cluster(ctx context.Context) {
 	rdb, speaks := d.cfg.Redis.(*redis.ClusterClient)
-	on := d.info["cluster_enabled"] == "1" || speaks // where the user may not ask for INFO
+	on := d.info["cluster_enabled"] == "1" || speaks // the user may lack the right to INFO
 	switch {
 	case !on:
 		return
 	case !speaks:
-		d.fail("cluster", "use redis-cluster://", "the URL is of one node of a cluster")
+		d.fail("cluster", "use redis-cluster://", "the URL names one node of a cluster")
 		return
 	}
 	text, err := d.node.ClusterInfo(ctx).Result()
@@ -30,20 +30,20 @@ func (d *doctor) cluster(ctx context.Context) {
 	case err != nil:
 		d.warn("cluster", "", "CLUSTER INFO: %v", err)
 	case !strings.Contains(text, "cluster_state:ok"):
-		d.fail("cluster", "redis-cli --cluster check "+at+" says what is missing", "the cluster is not ok")
+		d.fail("cluster", "redis-cli --cluster check "+at+" shows what is missing", "the cluster is not ok")
 	case move != "":
 		d.moving = true
-		d.fail("cluster", "it ends with the resharding; if none runs, it was broken off: redis-cli --cluster fix "+at,
-			"slot %d, which has the namespace, is on its way %s: until it has arrived, most of what onbeat asks for is refused", slot, move)
+		d.fail("cluster", "it ends with the resharding; if no resharding runs, one was broken off: run redis-cli --cluster fix "+at,
+			"slot %d, which holds the namespace, is being moved %s: until the move ends, the cluster refuses most of onbeat's calls", slot, move)
 	case d.bare:
-		d.ok("cluster", "ok; of its nodes, %s is checked", at)
+		d.ok("cluster", "ok; only its node %s is checked", at)
 	default:
 		d.ok("cluster", "ok; the namespace is on %s", at)
 	}
 }
 
-// move says where the slot of the namespace is on its way from and to, or "". Each node tells only of its own part, and
-// either may be left over from a move that was broken off.
+// move returns the namespace's slot and, if the slot is being moved, from where to where. Each node knows only its own side of
+// a move, and a move that was broken off may leave either side behind.
 func (d *doctor) move(ctx context.Context, rdb *redis.ClusterClient) (slot int64, way string) {
 	slot, err := d.node.ClusterKeySlot(ctx, d.q.Keys().Meta).Result()
 	if err != nil {
@@ -56,7 +56,7 @@ func (d *doctor) move(ctx context.Context, rdb *redis.ClusterClient) (slot int64
 	_ = rdb.ForEachMaster(ctx, func(ctx context.Context, node *redis.Client) error {
 		text, err := node.ClusterNodes(ctx).Result()
 		if err != nil {
-			return nil // of the others there is still something to learn
+			return nil // the other nodes can still answer
 		}
 		source, target := moveIn(text, slot)
 		mu.Lock()
@@ -80,8 +80,8 @@ func (d *doctor) move(ctx context.Context, rdb *redis.ClusterClient) (slot int64
 	return slot, ""
 }
 
-// moveIn reads in the CLUSTER NODES of a node whether it gives a slot away or takes it, and the addresses of both sides as
-// far as it knows the other.
+// moveIn reads from a node's CLUSTER NODES whether the node gives a slot away or takes it. It returns the addresses of both
+// sides, as far as the node knows the other one.
 func moveIn(text string, slot int64) (from, to string) {
 	addrs, own, marks := map[string]string{}, "", []string(nil)
 	for line := range strings.SplitSeq(text, "\n") {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// damage looks for what something else than onbeat has written, and for schedules of which too much waits.
+// damage looks for keys that another program has written, and for schedules with too many waiting slots.
 func (d *doctor) damage(ctx context.Context) {
 	const day = 24 * time.Hour
 	strange, err := d.q.OfAnotherType(ctx)
@@ -32,22 +32,22 @@ func (d *doctor) damage(ctx context.Context) {
 		case "set aside":
 			aside = append(aside, strings.TrimSpace(e.Fields["key"]+" "+e.Fields["task"]))
 		case "recounted":
-			aside = append(aside, "counts of what runs")
+			aside = append(aside, "counts of running tasks")
 		case "backlog":
 			full = append(full, e.Fields["schedule"])
 		}
 	}
-	const hint = "something else writes to the keys of onbeat: give it a user that may not (docs/rights.md)"
+	const hint = "another program writes to onbeat's keys: give it a user without that right (docs/rights.md)"
 	switch {
 	case len(strange) > 0:
-		d.fail("damage", hint, "of another type: %s", some(strange))
+		d.fail("damage", hint, "keys of another type: %s", some(strange))
 	case len(aside) > 0:
 		d.warn("damage", hint, "set aside in the last day: %s", some(aside))
 	default:
 		d.ok("damage", "no key is of another type, and nothing was set aside in the last day")
 	}
 	if len(full) > 0 {
-		d.warn("backlog", "run an instance that handles them, or pause them", "so many slots waited that new ones were skipped, in the last day, of %s", some(full))
+		d.warn("backlog", "run an instance that handles them, or pause them", "too many slots wait: in the last day new slots were skipped of %s", some(full))
 	}
 }
 

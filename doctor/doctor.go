@@ -25,7 +25,7 @@ const (
 	Fail = "fail"
 )
 
-// Check is one thing the doctor looked at.
+// Check is the result of one check.
 type Check struct {
 	Name   string `json:"name"`
 	State  string `json:"state"`
@@ -33,57 +33,57 @@ type Check struct {
 	Hint   string `json:"hint,omitempty"`
 }
 
-// Config says what to look at.
+// Config says what to check, and how to reach it.
 type Config struct {
 	// Redis is a client of the URL. The caller closes it.
 	Redis redis.UniversalClient
-	// URL is how the client was made. The report shows it without its password.
+	// URL is the URL that the client was made from. The report shows it without its password.
 	URL string
 	// Namespace is the namespace to check. "": only Redis is checked.
 	Namespace string
 	// Ping reports whether Redis answers, with a hint if it does not.
 	Ping func(context.Context) error
-	// Cautions are what the caller knows to be unsafe about the way to Redis. The report begins with them.
+	// Cautions are risks of the connection to Redis that the caller knows about. The report begins with them.
 	Cautions []Check
 
-	// Durability, Caps and Lease are what the instances of the namespace are set to.
+	// Durability, Caps and Lease are the settings of the namespace's instances.
 	Durability store.Durability
 	Caps       queue.Caps
 	Lease      time.Duration
 }
 
-// Report is what was found.
+// Report holds the results of all checks.
 type Report struct {
 	Redis     string  `json:"redis"`
 	Namespace string  `json:"namespace"` // "": only Redis was checked
 	Checks    []Check `json:"checks"`
 }
 
-// Has reports whether a check has a state.
+// Has reports whether any check has this state.
 func (r *Report) Has(state string) bool {
 	return slices.ContainsFunc(r.Checks, func(c Check) bool { return c.State == state })
 }
 
-// doctor looks at a namespace and the Redis it is on.
+// doctor checks a namespace and the Redis that holds it.
 type doctor struct {
 	cfg       Config
 	q         *queue.Queue
 	admin     *admin.Admin
-	sentinels *sentinels    // nil: the URL names none
-	node      *redis.Client // the one that holds the namespace
+	sentinels *sentinels    // nil: the URL names no sentinels
+	node      *redis.Client // the node that holds the namespace
 	info      map[string]string
 	checks    []Check
-	bare      bool // no namespace is named: only Redis is checked
-	moving    bool // the slot of the namespace is on its way to another node of the cluster
-	full      bool // Redis refuses writes for want of memory
+	bare      bool // the config names no namespace: only Redis is checked
+	moving    bool // the namespace's slot is being moved to another node of the cluster
+	full      bool // Redis refuses writes because it has no memory left
 
 	inPause bool // no instance may begin a task now
 }
 
-// bareNamespace stands where no namespace is named. Nothing is written to it.
+// bareNamespace is used when the config names no namespace. The doctor writes nothing to it.
 const bareNamespace = "onbeat-doctor"
 
-// Examine makes all checks. It changes nothing. It returns an error only if nothing could be checked, because Redis does not
+// Examine runs all checks. It changes nothing. It returns an error only if it could check nothing, because Redis does not
 // answer or refuses the user.
 func Examine(ctx context.Context, cfg Config) (Report, error) {
 	d := &doctor{cfg: cfg, bare: cfg.Namespace == "", sentinels: sentinelsOf(cfg.URL), checks: slices.Clone(cfg.Cautions)}
@@ -113,7 +113,7 @@ func Examine(ctx context.Context, cfg Config) (Report, error) {
 	return d.report(), ctx.Err()
 }
 
-// looks are the checks, in the order in which they are made.
+// looks returns the checks in the order in which they run.
 func (d *doctor) looks() []func(context.Context) {
 	list := []func(context.Context){d.role, d.cluster, d.failover, d.writes, d.persistence, d.memory, d.scripts}
 	if d.bare {
@@ -123,8 +123,8 @@ func (d *doctor) looks() []func(context.Context) {
 		d.namespaceOverview, d.paused, d.keysOverCaps, d.damage, d.unhandled, d.lateness, d.dead)
 }
 
-// movingTime is how long each look may take while the slot of the namespace is on its way: what Redis refuses then is asked
-// for again and again.
+// movingTime limits each check while the namespace's slot is being moved: the client repeats each call that Redis refuses
+// during the move.
 const movingTime = 2 * time.Second
 
 func (d *doctor) look(ctx context.Context, at func(context.Context)) {
@@ -136,11 +136,11 @@ func (d *doctor) look(ctx context.Context, at func(context.Context)) {
 	at(ctx)
 }
 
-// denied checks which right is missing where, without it, nothing else can be checked. It returns the cause if no part of
-// onbeat needs that right by itself.
+// denied reports the missing right when nothing else can be checked without it. It returns the cause if no part of onbeat
+// needs that right by itself.
 func (d *doctor) denied(ctx context.Context, cause error) error {
 	if d.bare {
-		return cause // rights are those in a namespace
+		return cause // rights are checked for a namespace
 	}
 	if d.rights(ctx); d.checks[len(d.checks)-1].State == OK {
 		return cause
@@ -148,7 +148,7 @@ func (d *doctor) denied(ctx context.Context, cause error) error {
 	return nil
 }
 
-// cure is what helps against err: missing where it is the user who may not, and nothing where it is not known.
+// cure returns a hint for err: missing if the user lacks a right, and "" if no cure is known.
 func (d *doctor) cure(err error, missing string) string {
 	if err = store.Classify(err); store.LacksRight(err) {
 		return missing

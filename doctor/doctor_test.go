@@ -22,7 +22,7 @@ func TestDoctor_judgesWhatRedisSays(t *testing.T) {
 		{map[string]string{"role": "master", "connected_slaves": "2"}, "", "", "role", OK, "2 replicas"},
 		{map[string]string{"cluster_enabled": "1"}, "", "", "cluster", Fail, "one node of a cluster"},
 		{map[string]string{"aof_enabled": "1", "aof_last_write_status": "err"}, "", "", "persistence", Fail, "failed"},
-		{map[string]string{"aof_enabled": "1"}, "always", "", "persistence", OK, "nothing that was answered is lost"},
+		{map[string]string{"aof_enabled": "1"}, "always", "", "persistence", OK, "no acknowledged write is lost"},
 		{map[string]string{"aof_enabled": "1"}, "no", "", "persistence", Warn, "half a minute"},
 		{map[string]string{"aof_enabled": "0"}, "", "3600 1", "persistence", Warn, "snapshots only"},
 		{map[string]string{"used_memory": "95", "maxmemory": "100"}, "", "", "memory", Warn, "95 B of 100 B"},

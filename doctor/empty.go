@@ -12,31 +12,31 @@ import (
 	"github.com/onbeat/onbeat/queue"
 )
 
-// isEmpty reports whether nothing of onbeat was ever in the namespace: each instance, task and schedule leaves a counter.
+// isEmpty reports whether onbeat never wrote to the namespace: each instance, task and schedule leaves a counter behind.
 func (d *doctor) isEmpty(ctx context.Context) bool {
 	n, err := d.node.HLen(ctx, d.q.Keys().Meta).Result()
 	return err == nil && n == 0
 }
 
-// emptyHint is what helps against an empty namespace. Its name may be mistyped.
+// emptyHint returns the hint for an empty namespace. The user may have mistyped its name.
 func (d *doctor) emptyHint(ctx context.Context) string {
 	others := d.otherNamespaces(ctx)
 	switch best := wording.Nearest(d.cfg.Namespace, others); {
 	case best != "":
 		return "did you mean " + best + "?"
 	case len(others) > 0:
-		return "is the name right? on this Redis are " + some(others)
+		return "is the name right? this Redis has " + some(others)
 	}
 	return "is the name right? if so, start an instance: onbeat serve"
 }
 
-// The search for other namespaces looks at so many keys of each node, a page at a time.
+// The search for other namespaces reads at most this many keys of each node, a page at a time.
 const (
 	searchedKeys = 5000
 	searchedPage = 1000
 )
 
-// otherNamespaces are those on this Redis, as far as a short search finds them; none if the user may not SCAN.
+// otherNamespaces returns the namespaces that a short search finds on this Redis. It returns none if the user may not SCAN.
 func (d *doctor) otherNamespaces(ctx context.Context) []string {
 	var mu sync.Mutex
 	var names []string
@@ -45,7 +45,7 @@ func (d *doctor) otherNamespaces(ctx context.Context) []string {
 		mu.Lock()
 		defer mu.Unlock()
 		names = append(names, found...)
-		return nil // the other nodes are searched all the same
+		return nil // an error of one node does not stop the search of the others
 	}
 	if rdb, ok := d.cfg.Redis.(*redis.ClusterClient); ok {
 		_ = rdb.ForEachMaster(ctx, search)
@@ -65,7 +65,7 @@ func namespacesOn(ctx context.Context, node *redis.Client) (names []string) {
 		}
 		for _, key := range keys {
 			name := strings.TrimSuffix(strings.TrimPrefix(key, "onbeat:{"), "}:meta")
-			if (queue.Partition{Namespace: name}).Validate() == nil { // whatever else has such a key is no namespace
+			if (queue.Partition{Namespace: name}).Validate() == nil { // another program may use such a key
 				names = append(names, name)
 			}
 		}

@@ -32,5 +32,5 @@ func Example() {
 			fmt.Println(c.State, c.Detail)
 		}
 	}
-	// Output: ok are taken
+	// Output: ok Redis accepts them
 }

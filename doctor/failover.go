@@ -13,12 +13,12 @@ import (
 	"github.com/onbeat/onbeat/store"
 )
 
-// failoverRest is what a failover takes beside the time after which a primary counts as gone: to agree on that, to elect,
-// to promote, and to tell the clients.
+// failoverRest is the rest of a failover, after the primary counts as gone: the time to agree on that, to elect and promote a
+// replica, and to tell the clients.
 const failoverRest = 3 * time.Second
 
-// failover compares how long Redis may be away in a failover with how long an instance may be without it. With a lease
-// that is shorter all leases run out meanwhile, and then nobody leads.
+// failover compares how long a failover keeps Redis away with how long an instance can do without Redis. If the lease is
+// shorter than the failover, all leases run out meanwhile, and then no instance leads.
 func (d *doctor) failover(ctx context.Context) {
 	var (
 		name  string
@@ -33,13 +33,13 @@ func (d *doctor) failover(ctx context.Context) {
 		name = "cluster-node-timeout"
 		v, known := d.configOf(ctx, name)
 		if after, err = readMillis(v); !known {
-			err = fmt.Errorf("the user may not ask for CONFIG GET %s", name)
+			err = fmt.Errorf("the user may not run CONFIG GET %s", name)
 		}
 	default:
 		return
 	}
 	if err != nil {
-		d.ok("failover", "how long one takes could not be read: %v", err)
+		d.ok("failover", "cannot read how long a failover takes: %v", err)
 		return
 	}
 	lease := d.shortestLease(ctx)
@@ -54,10 +54,10 @@ func (d *doctor) failover(ctx context.Context) {
 		need, name, after, lease)
 }
 
-// shortestLease is that of an instance that is registered, or that of the config if none says.
+// shortestLease returns the shortest lease of the registered instances. If none reports a lease, it returns the config's.
 func (d *doctor) shortestLease(ctx context.Context) time.Duration {
 	var shortest time.Duration
-	list, _ := d.admin.Instances.List(ctx) // said elsewhere
+	list, _ := d.admin.Instances.List(ctx) // namespaceOverview reports the error
 	for _, i := range list.Items {
 		if l := time.Duration(i.LeaseMS) * time.Millisecond; l > 0 && (shortest == 0 || l < shortest) {
 			shortest = l
@@ -72,7 +72,7 @@ func (d *doctor) shortestLease(ctx context.Context) time.Duration {
 	return shortest
 }
 
-// downAfter asks the sentinels, one after the other.
+// downAfter asks the sentinels one after the other until one answers.
 func (d *doctor) downAfter(ctx context.Context) (after time.Duration, err error) {
 	for _, url := range d.sentinels.urls {
 		if after, err = askSentinel(ctx, url, d.sentinels.master); err == nil {
@@ -90,7 +90,7 @@ func askSentinel(ctx context.Context, url, master string) (time.Duration, error)
 	defer func() { _ = rdb.Close() }()
 	cmd := redis.NewMapStringStringCmd(ctx, "sentinel", "master", master)
 	if err := rdb.Process(ctx, cmd); err != nil {
-		return 0, store.Classify(err) // which leaves out the password that a server repeats
+		return 0, store.Classify(err) // Classify removes the password, which a server may repeat
 	}
 	return readMillis(cmd.Val()["down-after-milliseconds"])
 }

@@ -27,33 +27,33 @@ func (d *doctor) namespaceOverview(ctx context.Context) {
 		return
 	}
 	if d.isEmpty(ctx) {
-		d.warn("namespace", d.emptyHint(ctx), "no instance has run in it, and no task and no schedule was ever added")
+		d.warn("namespace", d.emptyHint(ctx), "no instance ever ran in it, and no task or schedule was ever added")
 	} else {
 		overview := fmt.Sprintf("%d schedules, %d due, %d running, %d dead, %d kept", n.Schedules, n.Due+n.Held, n.Running, n.Dead, n.Done)
-		d.ok("namespace", "%s; %d done since ever, %d retries, %d died", overview, n.Finished, n.Retried, n.Died)
+		d.ok("namespace", "%s; in total %d done, %d retries, %d died", overview, n.Finished, n.Retried, n.Died)
 	}
 	live, gone := split(instances.Items)
 	since := leaderless(&instances)
 	leader := instances.Leader()
 	switch {
 	case len(live) == 0 && len(gone) > 0:
-		d.fail("instances", "start one: onbeat serve", "none lives: the leases of %s have run out%s", some(gone), since)
+		d.fail("instances", "start one: onbeat serve", "no instance is alive: the leases of %s have run out%s", some(gone), since)
 	case len(instances.Items) == 0 && (n.Schedules > 0 || n.Due > 0):
-		d.warn("instances", "start one: onbeat serve", "none runs, and there is work")
+		d.warn("instances", "start one: onbeat serve", "no instance runs, and there is work")
 	case len(instances.Items) == 0:
-		d.ok("instances", "none runs")
+		d.ok("instances", "no instance runs")
 	case leader == nil:
 		d.warn("instances", "all standby, or not ready yet? see onbeat instances", "%d, and none leads%s", len(live), since)
 	default:
 		d.ok("instances", "%d; %s of release %s leads", len(live), leader.ID, cmp.Or(leader.Release, "-"))
 	}
 	if _, err := d.admin.Schedules.List(ctx); err != nil {
-		d.warn("schedules", "written by a newer release? upgrade this one", "%v", err)
+		d.warn("schedules", "did a newer release write it? upgrade this one", "%v", err)
 	}
 }
 
-// leaderless says since when no instance leads, such as " since 2030-01-31 15:04:05 (12s)". It is "" if one leads, or if that
-// is not known.
+// leaderless returns since when no instance leads, such as " since 2030-01-31 15:04:05 (12s)". It returns "" if one leads, or
+// if the time is not known.
 func leaderless(l *admin.InstanceList) string {
 	if l.LeaderlessSince.IsZero() {
 		return ""
@@ -61,7 +61,8 @@ func leaderless(l *admin.InstanceList) string {
 	return " since " + l.LeaderlessSince.UTC().Format(time.DateTime) + " (" + wording.Span(l.Now.Sub(l.LeaderlessSince)) + ")"
 }
 
-// split parts the instances that live from the IDs of those whose lease has run out: the next heartbeat of a live one drops them.
+// split returns the live instances, and the IDs of those whose lease has run out. The next heartbeat of a live instance removes
+// the latter.
 func split(instances []admin.Instance) (live []admin.Instance, gone []string) {
 	for _, i := range instances {
 		if i.LeaseLeftMS > 0 {
@@ -73,7 +74,7 @@ func split(instances []admin.Instance) (live []admin.Instance, gone []string) {
 	return live, gone
 }
 
-// keysOverCaps looks for what grows beyond its bound.
+// keysOverCaps looks for keys that have outgrown their caps.
 func (d *doctor) keysOverCaps(ctx context.Context) {
 	k := d.q.Keys()
 	caps := d.cfg.Caps.WithDefaults()
@@ -95,19 +96,19 @@ func (d *doctor) keysOverCaps(ctx context.Context) {
 			d.fail("caps", d.cure(err, ""), "%s: %v", c.name, err)
 			return
 		}
-		if n > int64(c.most)+int64(c.most)/10+1000 { // trimming is approximate, and now and then
+		if n > int64(c.most)+int64(c.most)/10+1000 { // the leader trims only now and then, and approximately
 			over = append(over, fmt.Sprintf("%s holds %d of %d", c.name, n, c.most))
 		}
 	}
 	if len(over) > 0 {
-		d.warn("caps", "does an instance lead? the leader tidies; were the caps lowered?", "%s", strings.Join(over, ", "))
+		d.warn("caps", "does an instance lead? the leader trims them; or did you lower the caps?", "%s", strings.Join(over, ", "))
 		return
 	}
 	d.ok("caps", "every key is within its cap")
 }
 
-// There is no command that deletes the tasks of a type: the hint says what there is.
-const unhandledHint = "deploy a release that handles them; pause or delete the schedule that they come from; single tasks: onbeat tasks delete ID"
+// The hint names several ways, as no single command gets rid of all tasks of a type.
+const unhandledHint = "deploy a release that handles them, or pause or delete their schedule; to delete single tasks: onbeat tasks delete ID"
 
 // unhandled looks for work that no instance handles.
 func (d *doctor) unhandled(ctx context.Context) {
@@ -115,7 +116,7 @@ func (d *doctor) unhandled(ctx context.Context) {
 	instances, err2 := d.admin.Instances.List(ctx)
 	live, _ := split(instances.Items)
 	if err1 != nil || err2 != nil || len(live) == 0 {
-		return // said before
+		return // namespaceOverview reported it
 	}
 	var types, waiting []string
 	for _, i := range live {
@@ -130,29 +131,30 @@ func (d *doctor) unhandled(ctx context.Context) {
 		d.warn("handlers", unhandledHint, "due, and no instance handles them: %s", strings.Join(waiting, ", "))
 		return
 	}
-	d.ok("handlers", "every due type has one")
+	d.ok("handlers", "every due type has a handler")
 }
 
-// paused warns of a pause, in which no instance begins a task.
+// paused warns of a pause, during which no instance begins a task.
 func (d *doctor) paused(ctx context.Context) {
 	if l, err := d.admin.Instances.List(ctx); err == nil && !l.PausedUntil.IsZero() {
 		d.inPause = true
-		d.warn("pause", "onbeat instances resume ends it", "no instance begins a task until %s (%s yet)", l.PausedUntil.Format(time.RFC3339), wording.Span(l.PausedUntil.Sub(l.Now)))
+		d.warn("pause", "onbeat instances resume ends the pause", "no instance begins a task until %s (%s left)", l.PausedUntil.Format(time.RFC3339), wording.Span(l.PausedUntil.Sub(l.Now)))
 	}
 }
 
-// lateness looks for work that waits too long for a worker. What no instance handles waits for another reason: see unhandled.
+// lateness looks for tasks that wait too long for a worker. Tasks that no instance handles wait for another reason: see
+// unhandled.
 func (d *doctor) lateness(ctx context.Context) {
 	n, err1 := d.q.Counts(ctx)
 	instances, err2 := d.admin.Instances.List(ctx)
 	if err1 != nil || err2 != nil {
-		return // said before
+		return // namespaceOverview reported it
 	}
 	live, _ := split(instances.Items)
 	hint := "raise concurrency, or consume: release and more instances"
 	switch {
 	case d.moving:
-		hint = "no worker can help while the slot of the namespace is on its way: see cluster"
+		hint = "more workers do not help while the namespace's slot is being moved: see cluster"
 	case d.inPause:
 		hint = "no instance begins a task: see pause"
 	case len(live) == 0:

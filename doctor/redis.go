@@ -14,7 +14,7 @@ import (
 	"github.com/onbeat/onbeat/store"
 )
 
-// server finds the node that holds the namespace, and what runs there.
+// server finds the node that holds the namespace, and reads which server it runs.
 func (d *doctor) server(ctx context.Context) {
 	d.info = map[string]string{}
 	switch rdb := d.cfg.Redis.(type) {
@@ -45,7 +45,7 @@ func (d *doctor) server(ctx context.Context) {
 	}
 	switch {
 	case version == "":
-		d.warn("server", "", "says no version")
+		d.warn("server", "", "it reports no version")
 	case !atLeast(version, 6, 2):
 		d.fail("server", "onbeat needs Redis 6.2 or newer, or Valkey", "%s %s", name, version)
 	default:
@@ -63,7 +63,7 @@ func atLeast(version string, major, minor int) bool {
 	return a > major || a == major && b >= minor
 }
 
-// role checks that it can be written to, and says who follows it.
+// role checks that the node is a primary, and counts its replicas.
 func (d *doctor) role(context.Context) {
 	replicas := d.info["connected_slaves"]
 	have, _ := strconv.Atoi(replicas)
@@ -72,49 +72,49 @@ func (d *doctor) role(context.Context) {
 	case role != "master":
 		d.fail("role", admin.PrimaryHint(d.cfg.URL), "%s of %s", role, d.info["master_host"])
 	case have < d.cfg.Durability.Replicas && d.cfg.Durability.Strict:
-		d.fail("role", "add replicas, or lower durability.replicas: until then nothing is begun",
+		d.fail("role", "add replicas, or lower durability.replicas: until then no task begins",
 			"primary with %d replicas, and strict durability asks for %d", have, d.cfg.Durability.Replicas)
 	case have < d.cfg.Durability.Replicas:
-		d.warn("role", "add replicas, or lower durability.replicas: until then writes are only on the primary",
+		d.warn("role", "add replicas, or lower durability.replicas: until then only the primary has the writes",
 			"primary with %d replicas, and durability asks for %d", have, d.cfg.Durability.Replicas)
 	case have == 0:
 		d.ok("role", "primary without replicas")
 	default:
-		d.ok("role", "primary with %s replicas; a failover may lose what they had not yet received", replicas)
+		d.ok("role", "primary with %s replicas; a failover may lose writes that they have not received yet", replicas)
 	}
 }
 
-// writes tries one, as an instance's first would be.
+// writes tries a write like the first one of an instance.
 func (d *doctor) writes(ctx context.Context) {
 	err := d.q.TryWrite(ctx)
 	d.full = errors.Is(err, store.ErrFull)
 	switch {
 	case err == nil:
-		d.ok("writes", "are taken")
+		d.ok("writes", "Redis accepts them")
 	case strings.Contains(err.Error(), "NOREPLICAS"):
-		d.fail("writes", "min-replicas-to-write asks for more replicas than are there and keep up: add them, or lower it", "%v", err)
+		d.fail("writes", "min-replicas-to-write asks for more replicas than are connected and keep up: add replicas, or lower it", "%v", err)
 	case d.full:
 		d.fail("writes", "raise maxmemory", "%v", err)
 	case isOfDisk(err):
 		d.fail("writes", "Redis cannot save to its disk: is it full? See its log", "%v", err)
 	case d.bare && store.LacksRight(err):
-		d.warn("writes", "pass --namespace: this user may write there alone, or not at all", "%v", err)
+		d.warn("writes", "pass --namespace: this user may write only in its namespace, or not at all", "%v", err)
 	default:
 		d.fail("writes", cmp.Or(d.cure(err, ""), "no instance can register with this user"), "%v", err)
 	}
 }
 
-// isOfDisk reports whether err is what Redis answers to writes, and to PING, while it cannot save to its disk.
+// isOfDisk reports whether err is the answer of a Redis that cannot save to its disk. It then refuses writes, and PING.
 func isOfDisk(err error) bool { return err != nil && strings.Contains(err.Error(), "MISCONF") }
 
-// configOf reads a setting. It is "" where CONFIG is not allowed.
+// configOf reads a setting of Redis. It returns "" and false if the user may not run CONFIG.
 func (d *doctor) configOf(ctx context.Context, name string) (string, bool) {
 	m, err := d.node.ConfigGet(ctx, name).Result()
 	v, ok := m[name]
 	return v, err == nil && ok
 }
 
-// persistence says what a crash of Redis may lose.
+// persistence reports what a crash of Redis may lose.
 func (d *doctor) persistence(ctx context.Context) {
 	if d.info["aof_enabled"] == "" {
 		return
@@ -126,19 +126,19 @@ func (d *doctor) persistence(ctx context.Context) {
 	case d.info["aof_last_write_status"] == "err", d.info["rdb_last_bgsave_status"] == "err":
 		d.fail("persistence", "see the log of Redis: disk full?", "the last write to disk failed")
 	case d.info["aof_enabled"] == "1" && fsync == "no":
-		d.warn("persistence", hint, "append-only, flushed when the system likes: a crash of the machine may lose half a minute")
+		d.warn("persistence", hint, "append-only, flushed when the operating system decides: a crash of the machine may lose half a minute")
 	case d.info["aof_enabled"] == "1" && fsync == "always":
-		d.ok("persistence", "append-only, flushed with each write: nothing that was answered is lost")
+		d.ok("persistence", "append-only, flushed with each write: no acknowledged write is lost")
 	case d.info["aof_enabled"] == "1":
 		d.ok("persistence", "append-only, flushed each second: a crash of the machine may lose the last second")
 	case known && save == "":
 		d.warn("persistence", hint, "none: a restart of Redis loses every schedule and task")
 	default:
-		d.warn("persistence", hint, "snapshots only (save %q): a crash loses what came after the last one", save)
+		d.warn("persistence", hint, "snapshots only (save %q): a crash loses everything since the last one", save)
 	}
 }
 
-// memory checks that no key may be dropped, and that there is room.
+// memory checks that Redis drops no keys, and that it has room.
 func (d *doctor) memory(ctx context.Context) {
 	policy := d.info["maxmemory_policy"]
 	if v, ok := d.configOf(ctx, "maxmemory-policy"); ok {
@@ -158,7 +158,7 @@ func (d *doctor) memory(ctx context.Context) {
 		d.ok("memory", "%s used, no limit", bytesText(used))
 	case d.full, used >= most:
 		d.fail("memory", "raise maxmemory, or keep less",
-			"%s of %s used: Redis takes no new tasks and schedules", bytesText(used), bytesText(most))
+			"%s of %s used: Redis accepts no new tasks and schedules", bytesText(used), bytesText(most))
 	case used > most*9/10:
 		d.warn("memory", "raise maxmemory, or keep less", "%s of %s used", bytesText(used), bytesText(most))
 	default:
@@ -179,7 +179,7 @@ func bytesText(n int64) string {
 	return fmt.Sprintf("%.1f %s", f, units[i])
 }
 
-// scripts checks that Redis takes every script.
+// scripts checks that Redis accepts every script.
 func (d *doctor) scripts(ctx context.Context) {
 	all := store.Scripts()
 	for _, s := range all {

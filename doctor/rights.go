@@ -10,7 +10,7 @@ import (
 	"github.com/onbeat/onbeat/queue"
 )
 
-// rights tries all that an instance does, by name.
+// rights checks the user's rights to all that an instance does.
 func (d *doctor) rights(ctx context.Context) {
 	missing, err := d.q.Missing(ctx, queue.AsInstance, d.cfg.Durability.Replicas > 0)
 	switch rules := strings.Join(missing, " "); {
@@ -18,7 +18,7 @@ func (d *doctor) rights(ctx context.Context) {
 		d.fail("rights", "", "%v", err)
 	case rules != "":
 		hint := "ACL SETUSER " + d.user() + " " + rules + " (" + admin.RightsPage + ")"
-		if d.node != nil { // it connects, and may be all that it is meant to be: a reader is not to be made an instance unawares
+		if d.node != nil { // it connects, so it may well be a reader: the hint must not lead people to give a reader all rights
 			hint = "this is not the user of an instance (fine for a producer, a reader or locks); for an instance: " + hint
 		}
 		d.fail("rights", hint, "this user lacks %s, which an instance needs", rules)
@@ -27,7 +27,7 @@ func (d *doctor) rights(ctx context.Context) {
 	}
 }
 
-// user is who the doctor is to Redis.
+// user returns the name of the Redis user that the doctor connects as.
 func (d *doctor) user() string {
 	name := ""
 	switch rdb := d.cfg.Redis.(type) {

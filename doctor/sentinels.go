@@ -5,13 +5,13 @@ import (
 	"strings"
 )
 
-// sentinels are those of a redis-sentinel:// URL, each with a URL by which it is asked like any Redis.
+// sentinels are the sentinels of a redis-sentinel:// URL. Each has a URL, so that it can be asked like any Redis.
 type sentinels struct {
 	urls   []string
 	master string
 }
 
-// sentinelsOf reads a URL that [store.Dial] takes. It is nil where that names no sentinels.
+// sentinelsOf reads a URL that [store.Dial] takes. It returns nil if the URL names no sentinels.
 func sentinelsOf(raw string) *sentinels {
 	scheme, rest, _ := strings.Cut(raw, "://")
 	base, kind, _ := strings.Cut(scheme, "-")

@@ -9,14 +9,14 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Latency is measured over so many calls, or for so long.
+// The latency check stops after this many calls, or after this time.
 const (
 	latencyCalls = 200
 	latencyTime  = 2 * time.Second
 )
 
-// latency measures the round trip alone, then with a script that does a little. Both ask for the time: Redis refuses PING while
-// it cannot save to its disk.
+// latency measures the round trip alone, then with a small script. Both call TIME, because Redis refuses PING while it cannot
+// save to its disk.
 func (d *doctor) latency(ctx context.Context) {
 	trip, err := measure(ctx, func() error { return d.node.Time(ctx).Err() })
 	if err != nil {
@@ -45,7 +45,7 @@ func (d *doctor) latency(ctx context.Context) {
 	d.ok("latency", format, spread(trip), spread(script), len(script))
 }
 
-// measure returns how long calls took, sorted.
+// measure returns the durations of the calls, sorted.
 func measure(ctx context.Context, call func() error) ([]time.Duration, error) {
 	var took []time.Duration
 	began := time.Now()
@@ -68,7 +68,8 @@ func spread(sorted []time.Duration) string {
 
 func fine(d time.Duration) string { return d.Round(10 * time.Microsecond).String() }
 
-// clock compares the clock here with that of Redis: information only, as nothing hangs on the one here.
+// clock compares this machine's clock with the clock of Redis. The result is information only: nothing depends on this
+// machine's clock.
 func (d *doctor) clock(ctx context.Context) {
 	asked := time.Now()
 	there, err := d.q.Now(ctx)
@@ -80,10 +81,10 @@ func (d *doctor) clock(ctx context.Context) {
 	skew := asked.Add(took / 2).Sub(there).Round(time.Millisecond)
 	switch {
 	case skew.Abs() <= took+time.Millisecond:
-		d.ok("clock", "the same here and there")
+		d.ok("clock", "this machine and Redis agree")
 	case skew > 0:
-		d.ok("clock", "here %s ahead of Redis, whose clock decides", skew)
+		d.ok("clock", "this machine is %s ahead of Redis, whose clock decides", skew)
 	default:
-		d.ok("clock", "here %s behind Redis, whose clock decides", -skew)
+		d.ok("clock", "this machine is %s behind Redis, whose clock decides", -skew)
 	}
 }

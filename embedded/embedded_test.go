@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// needServer skips where there is no redis-server, except where one is required.
+// needServer skips the test if there is no redis-server, unless one is required.
 func needServer(t *testing.T) {
 	t.Helper()
 	_, err := exec.LookPath("redis-server")

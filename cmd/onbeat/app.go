@@ -14,18 +14,18 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// app is what every command gets: the flags they share, and the world outside.
+// app carries what every command needs: the shared flags, the environment and the streams.
 type app struct {
 	*globals
 	env    func(string) string
 	in     io.Reader
-	out    io.Writer // both of them, in the program, are a terminal
+	out    io.Writer // in the program, out and err are each a terminal
 	err    io.Writer
 	style  style // of out
 	parser *kong.Kong
 
-	private   string // a config file that was found, not named
-	toldFound bool   // that a dev was found
+	private   string // a config file that the program found and the user did not name
+	toldFound bool   // the user knows that the command uses the Redis of a dev
 }
 
 func newApp(g *globals, env func(string) string, stdin io.Reader, stdout, stderr io.Writer) *app {
@@ -34,7 +34,7 @@ func newApp(g *globals, env func(string) string, stdin io.Reader, stdout, stderr
 	return a
 }
 
-// isTerminal reports whether a person reads or writes there.
+// isTerminal reports whether f is a terminal, so that a person reads or writes there.
 func isTerminal(f any) bool {
 	if t, ok := f.(*terminal); ok {
 		f = t.w
@@ -43,7 +43,7 @@ func isTerminal(f any) bool {
 	return ok && isatty.IsTerminal(file.Fd())
 }
 
-// colour reports whether to colour what is written to w. See no-color.org.
+// colour reports whether to colour the output to w. See no-color.org.
 func (a *app) colour(w io.Writer) bool {
 	return isTerminal(w) && a.env("NO_COLOR") == "" && a.env("TERM") != "dumb"
 }
@@ -51,7 +51,7 @@ func (a *app) colour(w io.Writer) bool {
 // logTime is RFC 3339 with milliseconds: many schedules beat more than once a second.
 const logTime = "2006-01-02T15:04:05.000Z07:00"
 
-// log makes the log of this process on stderr: JSON, or for people if asked or if stderr is a terminal.
+// log makes the log of this process on stderr. It is JSON, or text for people if the format says so or stderr is a terminal.
 func (a *app) log(level zerolog.Level, format string) zerolog.Logger {
 	w := zerolog.SyncWriter(a.err)
 	if format == "console" || format == "" && isTerminal(a.err) {
@@ -86,7 +86,7 @@ func (a *app) encode(v any, indent string) error {
 	return err
 }
 
-// printf prints a line for a person. Texts that are put into it do not begin another.
+// printf prints one line for a person. A line feed in a string argument is escaped, so that it does not begin another line.
 func (a *app) printf(format string, args ...any) {
 	for i, arg := range args {
 		if s, ok := arg.(string); ok {
@@ -96,5 +96,5 @@ func (a *app) printf(format string, args ...any) {
 	fmt.Fprintf(a.out, format+"\n", args...)
 }
 
-// block is a text of several lines, for printf.
+// block is a text of several lines for printf.
 type block string

@@ -16,18 +16,19 @@ import (
 )
 
 type auditCmd struct {
-	Schedule  string `arg:"" optional:"" help:"The schedule to audit. Default: all, those included that were deleted lately."`
+	Schedule  string `arg:"" optional:"" help:"The schedule to audit. Default: all, also those deleted lately."`
 	Since     string `default:"1h" placeholder:"T" help:"Look back to this time: RFC 3339, a date, or how long ago (default ${default})."`
 	Tolerance string `default:"1s" placeholder:"D" help:"How long after its time a slot is still on time (default ${default})."`
 }
 
 // Help is shown by onbeat audit --help.
 func (c *auditCmd) Help() string {
-	return "Every slot that should have been gets one verdict from the history in Redis: it ran on time or late; it was " +
-		"missed, skipped or paused, by the schedule's own policy or by hand; it is pending; or a promise broke: it was " +
-		"lost, ran twice for no reason, ran early, or ran off the grid. Exits 1 if a promise broke, or if slots are overdue " +
-		"and no instance is there; also if runs failed for good and none was done, and if there is no schedule. Where Redis lost writes that it had answered, it says from when until when at the latest, " +
-		"and how many slots may have run twice (!)."
+	return "Gives every slot that was due one verdict from the history in Redis: it ran on time or late; it was missed, skipped " +
+		"or paused, by the schedule's own policy or by hand; it is pending; or a promise broke: it was lost, ran twice for no " +
+		"reason, ran early, or ran off the grid. If Redis lost writes that it had acknowledged, the audit shows from when until " +
+		"when at the latest, and how many slots may have run twice (!).\n\n" +
+		"Exits with 1 if a promise broke, if slots are overdue and no instance runs, if runs of a schedule failed for good and " +
+		"none succeeded, or if there is no schedule."
 }
 
 // Run is called when the command is given.
@@ -60,7 +61,7 @@ func (c *auditCmd) Run(ctx context.Context, a *app) error {
 	if shown := a.showAudit(&verdict, opts); shown != nil {
 		return shown
 	}
-	if err != nil { // some could not be read
+	if err != nil { // some schedules could not be read
 		return err
 	}
 	if !verdict.OK() {
@@ -108,12 +109,12 @@ func (a *app) showAudit(verdict *admin.Audit, opts audit.Options) error {
 	return nil
 }
 
-// showLosses says of what time Redis lost its writes: no verdict knows what happened then.
+// showLosses prints the times whose writes Redis lost. The verdicts cannot know what happened then.
 func (a *app) showLosses(losses []audit.Loss) {
 	const layout = "2006-01-02T15:04:05.000Z07:00"
 	for _, l := range losses {
 		if l.From.IsZero() {
-			a.printf("\n%s", a.style.red("! Redis came back empty after "+l.Known.Format(layout)+": nothing is known of before"))
+			a.printf("\n%s", a.style.red("! Redis came back empty after "+l.Known.Format(layout)+": the audit knows nothing of the time before"))
 			continue
 		}
 		a.printf("\n%s", a.style.red("! Redis lost its writes from "+l.From.Format(layout)+" until "+l.Until.Format(layout)+
@@ -128,7 +129,7 @@ func lagText(r *audit.Report) string {
 	return r.P99.String()
 }
 
-// showAuditDetails says what the table has no room for.
+// showAuditDetails prints what the table has no room for.
 func (a *app) showAuditDetails(r *audit.Report) {
 	var lines []string
 	for _, why := range slices.Sorted(maps.Keys(r.Why)) {
@@ -140,24 +141,24 @@ func (a *app) showAuditDetails(r *audit.Report) {
 	}{
 		{audit.Failed, "failed for good: see onbeat tasks list --state dead"},
 		{audit.Cancelled, "cancelled"},
-		{audit.Changed, "were not run: the schedule was changed, made, retired or deleted"},
-		{audit.Unknown, "are unknown: older than the history, lost with it, or of a newer release"},
+		{audit.Changed, "did not run: the schedule was changed, made, retired or deleted"},
+		{audit.Unknown, "are unknown: they are older than the history, were lost with it, or a newer release wrote them"},
 	} {
 		if n := r.Counts[v.verdict]; n > 0 {
 			lines = append(lines, fmt.Sprintf("%d %s", n, v.text))
 		}
 	}
 	if r.Failing() {
-		lines = append(lines, a.style.red("✗ no run ended well: each that ended failed for good"))
+		lines = append(lines, a.style.red("✗ no run succeeded: each run that ended failed for good"))
 	}
 	if r.Unattended {
-		lines = append(lines, a.style.red(fmt.Sprintf("✗ %d are overdue, and no instance is there to run them", r.Overdue)))
+		lines = append(lines, a.style.red(fmt.Sprintf("✗ %d are overdue, and no instance runs them", r.Overdue)))
 	}
 	if r.Repeated > 0 {
 		lines = append(lines, a.style.yellow(fmt.Sprintf("! %d may have run twice: Redis lost its writes when they were due", r.Repeated)))
 	}
 	if r.Retried > 0 {
-		lines = append(lines, fmt.Sprintf("%d took more than one run: %d failed, %d lost with their instance, %d handed back",
+		lines = append(lines, fmt.Sprintf("%d took more than one run: %d runs failed, %d were lost with their instance, %d were handed back",
 			r.Retried, r.FailedRuns, r.LostRuns, r.ReturnedRuns))
 	}
 	for _, b := range r.Breaks {

@@ -24,12 +24,12 @@ type auditHouse struct {
 	url string
 }
 
-// auditNamespace is the namespace of an auditHouse.
+// auditNamespace is the namespace of each auditHouse.
 const auditNamespace = "shop"
 
 func newAuditHouse(t *testing.T) *auditHouse {
 	t.Helper()
-	server, err := embedded.Start(t.Context(), embedded.Options{InProcess: true, NoPassword: true}) // its URL is passed on as it is shown
+	server, err := embedded.Start(t.Context(), embedded.Options{InProcess: true, NoPassword: true}) // without a password, the shown URL can be passed on
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +97,7 @@ func TestAudit_exitsOneIfAPromiseBroke(t *testing.T) {
 		t.Fatal(err)
 	}
 	zero := status.Anchor.UnixMilli()
-	var again []string // slots 0 to 2 ran again, and so did one that is none
+	var again []string // slots 0 to 2 ran again, and so did a time that is no slot
 	for k := range 3 {
 		line := fmt.Sprintf("beat@%d done 1 %d", zero+int64(k)*50, zero+500)
 		again = append(again, line, line) // twice: the first slots may have been missed
@@ -129,7 +129,7 @@ func TestAudit_exitsOneIfAPromiseBroke(t *testing.T) {
 	}
 }
 
-// What Redis lost is said beside the verdicts, which cannot know of it.
+// The audit shows lost writes beside the verdicts, which cannot know of them.
 func TestAudit_saysWhatRedisLost(t *testing.T) {
 	t.Parallel()
 	h := newAuditHouse(t)

@@ -16,18 +16,18 @@ import (
 )
 
 type checkCmd struct {
-	File string `arg:"" predict:"file" help:"Config file, or a list of schedules as for schedules apply; - is stdin."`
+	File string `arg:"" predict:"file" help:"Config file, or a list of schedules as in schedules apply; - is stdin."`
 }
 
 // Help is shown by onbeat check --help.
 func (c *checkCmd) Help() string {
-	return "Checks all of a config file as serve would, without Redis: settings, schedules, cron rules, task types and their " +
-		"payloads. Of a list of schedules alone, task types that onbeat does not bring pass.\n\n" +
-		"Prints OK and the next slot of each schedule, or each problem as FILE:LINE: FIELD: what is wrong. An environment variable " +
-		"that the file names and that is not set here is a warning. Exits with 1 if there is a problem, 2 if the file cannot be read."
+	return "Checks a whole config file as serve would, without Redis: settings, schedules, cron rules, task types and their " +
+		"payloads. In a list of schedules alone, it accepts task types that onbeat has no handler for.\n\n" +
+		"Prints OK and the next slot of each schedule, or each problem as FILE:LINE: FIELD: what is wrong. It warns of an " +
+		"environment variable that the file names and that is not set here. Exits with 1 if there is a problem, 2 if it cannot read the file."
 }
 
-// checked is what the check found.
+// checked is the result of a check.
 type checked struct {
 	File      string         `json:"file"`
 	OK        bool           `json:"ok"`
@@ -36,7 +36,7 @@ type checked struct {
 	Schedules []nextSlotLine `json:"schedules"`
 }
 
-// fault is a problem or a warning, at its place.
+// fault is a problem or a warning, with its place in the file.
 type fault struct {
 	Line   int    `json:"line,omitempty"`
 	Field  string `json:"field,omitempty"`
@@ -44,18 +44,18 @@ type fault struct {
 	Reason string `json:"reason"`
 	Hint   string `json:"hint,omitempty"`
 
-	text string // all of it, with the file
+	text string // the whole message, with the file's name
 }
 
-// nextSlotLine is a schedule and when it is next due.
+// nextSlotLine is a schedule and its next slot.
 type nextSlotLine struct {
 	Name string    `json:"name"`
 	When string    `json:"when"`
-	Next time.Time `json:"next,omitzero"` // zero: not known, or none is left
+	Next time.Time `json:"next,omitzero"` // zero: not known, or no slot is left
 	Note string    `json:"note,omitempty"`
 }
 
-// Run checks the file, and fails if anything is wrong with it.
+// Run checks the file, and fails if it has a problem.
 func (c *checkCmd) Run(ctx context.Context, a *app) error {
 	name, data, err := a.readSettings(ctx, c.File)
 	if err != nil {
@@ -88,7 +88,7 @@ func (c *checkCmd) Run(ctx context.Context, a *app) error {
 	return nil
 }
 
-// redisFileOf says why the file that holds the Redis URL cannot be used, if the config names one.
+// redisFileOf reports why the file with the Redis URL cannot be used, if the config names such a file.
 func redisFileOf(f *config.File) error {
 	if !strings.HasPrefix(f.Redis.URL, config.FilePrefix) {
 		return nil
@@ -104,7 +104,7 @@ func redisFileOf(f *config.File) error {
 	return rdb.Close()
 }
 
-// faultsOf lists what errors of a config file hold.
+// faultsOf returns the faults in an error of a config file.
 func faultsOf(errs ...error) []fault {
 	list := []fault{}
 	for _, err := range errs {
@@ -120,7 +120,7 @@ func faultsOf(errs ...error) []fault {
 	return list
 }
 
-// addSchedules adds the next slot of each schedule, and warns of those that have none left.
+// addSchedules adds the next slot of each schedule, and warns of schedules that have no slot left.
 func (c *checked) addSchedules(f *config.File, now time.Time) {
 	for i := range f.Schedules {
 		line := nextSlotOf(&f.Schedules[i], now)
@@ -134,11 +134,12 @@ func (c *checked) addSchedules(f *config.File, now time.Time) {
 	}
 }
 
-// nextSlotOf is when a schedule is next due. An interval counts from when the schedule is made, which only Redis knows.
+// nextSlotOf returns the next slot of a schedule. The grid of an interval begins when the schedule is made, and only Redis
+// knows that time.
 func nextSlotOf(s *producer.Schedule, now time.Time) nextSlotLine {
 	line := nextSlotLine{Name: s.Name, When: schedule.Describe(s.Rule)}
 	if s.Every > 0 && s.Start == "" && (s.Until.IsZero() || s.Until.After(now)) {
-		line.Note = "counts from when it is made"
+		line.Note = "the grid begins when the schedule is made"
 		return line
 	}
 	if grid, err := s.Grid(s.FirstAnchor(now)); err == nil {
@@ -176,7 +177,7 @@ func (a *app) printChecked(c *checked) {
 	t.print(a.out)
 }
 
-// counted is a number of things: "1 schedule", "2 schedules".
+// counted returns a number of things as text: "1 schedule", "2 schedules".
 func counted(n int, thing string) string {
 	if n == 1 {
 		return "1 " + thing

@@ -30,7 +30,7 @@ func TestCheck_saysWhatIsDueNext(t *testing.T) {
 	if r.code != exitFine || r.err != "" || !strings.HasPrefix(r.out, "OK "+file+": 3 schedules\n") || strings.Contains(r.out, "hunter2") {
 		t.Fatalf("%+v", r)
 	}
-	if row := cells(r.out, "warm-cache"); strings.Join(row, " ") != "warm-cache every 1s counts from when it is made" {
+	if row := cells(r.out, "warm-cache"); strings.Join(row, " ") != "warm-cache every 1s the grid begins when the schedule is made" {
 		t.Errorf("%q", row)
 	}
 	var found checked
@@ -96,7 +96,7 @@ func TestCheck_exits(t *testing.T) {
 			`warning: `, exitFine},
 		{"namespace: x\nschedules:\n  - {name: a, every: 1s, task: http, payload: {url: 'http://h', body: '${T}'}}\n",
 			`x.yaml:3: schedules[0].payload "${T}": the environment variable is not in http.pass_env`, exitFailed},
-		{"- {name: a, every: 1s, task: http, payload: {url: 'http://h', body: '${T}'}}\n", ": 1 schedule\n", exitFine}, // instances say what they pass
+		{"- {name: a, every: 1s, task: http, payload: {url: 'http://h', body: '${T}'}}\n", ": 1 schedule\n", exitFine}, // only the instance knows which variables it passes
 		{"redis: {url: 'file:redis.url'}\n", `x.yaml:1: redis.url "file:`, exitFine},
 		{"namespace: x\nschedules:\n  - {name: a, cron: '0 0 * * *', until: 2020-01-01T00:00:00Z, task: echo}\n", `x.yaml:3: schedules[0].until "2020-01-01T00:00:00Z": no slot is left`, exitFine},
 		{"- {name: a, every: 1s, task: invoice.send}\n", ": 1 schedule\n", exitFine}, // another program has the handler

@@ -11,7 +11,7 @@ type completionCmd struct {
 	Shell string `arg:"" values:"bash,zsh,fish" help:"bash, zsh or fish."`
 }
 
-// Run prints a script made from the commands and flags as they are.
+// Run prints a script for the present commands and flags.
 func (c *completionCmd) Run(a *app) error {
 	write, ok := map[string]func([]commandModel) string{"bash": bashCompletion, "zsh": zshCompletion, "fish": fishCompletion}[c.Shell]
 	if !ok {
@@ -25,9 +25,9 @@ func (c *completionCmd) Run(a *app) error {
 type commandModel struct {
 	path    string // "onbeat schedules list"
 	subs    []wordModel
-	flags   []flagModel // its own and those of the commands above
-	predict string      // of its arguments: "file", "schedule" or ""
-	values  []string    // of its arguments
+	flags   []flagModel // its own and those of its parent commands
+	predict string      // what its arguments name: "file", "schedule" or ""
+	values  []string    // the values that its argument can have
 }
 
 type wordModel struct{ name, help string }
@@ -35,12 +35,12 @@ type wordModel struct{ name, help string }
 type flagModel struct {
 	wordModel
 	short   string
-	takes   bool // a value
+	takes   bool // it takes a value
 	predict string
 	values  []string
 }
 
-// words are the ways to write the flag.
+// words returns the ways to write the flag.
 func (f flagModel) words() []string {
 	if f.short == "" {
 		return []string{"--" + f.name}
@@ -48,7 +48,7 @@ func (f flagModel) words() []string {
 	return []string{"--" + f.name, "-" + f.short}
 }
 
-// commandsOf lists a command and all below it.
+// commandsOf lists a command and all its subcommands.
 func commandsOf(n *kong.Node) []commandModel {
 	m := commandModel{path: n.Name}
 	for p := n.Parent; p != nil; p = p.Parent {
@@ -96,7 +96,7 @@ func firstSentence(s string) string {
 	return strings.TrimSuffix(s, ".")
 }
 
-// flagsBy are the words of the flags that take a value of a kind, over all commands, each once.
+// flagsBy returns the words of all flags that take a value and match is, over all commands, each once.
 func flagsBy(list []commandModel, is func(flagModel) bool) []string {
 	var words []string
 	for _, c := range list {
@@ -110,9 +110,9 @@ func flagsBy(list []commandModel, is func(flagModel) bool) []string {
 	return slices.Compact(words)
 }
 
-// quote is for any of the shells: all know single quotes.
+// quote puts text into single quotes, which all three shells know.
 func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
-// listSchedules prints the names of the schedules, one a line. What can be no name (see task.CheckName) is left out:
-// whoever can write to Redis would else choose what a shell is given to complete.
+// listSchedules is a shell command that prints the names of the schedules, one a line. It leaves out invalid names (see
+// task.CheckName): otherwise a user who can write to Redis could choose what a shell completes.
 const listSchedules = `onbeat schedules list 2>/dev/null | env LC_ALL=C awk 'NR>1 && $1 !~ "[^-A-Za-z0-9_.:/+]" {print $1}'`

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// bashCompletion follows the words up to the cursor to a command, and offers what that command takes.
+// bashCompletion finds the command in the words before the cursor, and offers what that command takes.
 func bashCompletion(list []commandModel) string {
 	var b strings.Builder
 	b.WriteString("# bash completion of onbeat. Load it with: source <(onbeat completion bash)\n")
@@ -25,7 +25,7 @@ func bashCompletion(list []commandModel) string {
 	return b.String()
 }
 
-// bashLines are functions that offer lines of text as they are. compgen -W would expand them, and run what is in $().
+// bashLines are shell functions that offer lines of text as they are. compgen -W would expand the lines, and run a $() in them.
 const bashLines = `_onbeat_schedules() {
   local name
   while IFS= read -r name; do
@@ -41,7 +41,7 @@ _onbeat_files() {
 }
 `
 
-// bashWalk finds the command.
+// bashWalk writes the loop that finds the command.
 func bashWalk(b *strings.Builder, list []commandModel) {
 	b.WriteString("  for ((i = 1; i < COMP_CWORD; i++)); do\n    case \"$command ${COMP_WORDS[i]}\" in\n")
 	for _, c := range list[1:] {
@@ -73,7 +73,7 @@ func bashValues(b *strings.Builder, list []commandModel) {
 	b.WriteString("  esac\n")
 }
 
-// bashOffer sets words to what may come next.
+// bashOffer sets words to the words that may come next.
 func bashOffer(b *strings.Builder, c commandModel) {
 	var words []string
 	for _, s := range c.subs {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// fishCompletion lists what each command takes, under the condition that the words so far lead to it.
+// fishCompletion lists what each command takes, each entry with the condition that the words so far name the command.
 func fishCompletion(list []commandModel) string {
 	var b strings.Builder
 	b.WriteString("# fish completion of onbeat. Load it with: onbeat completion fish | source\n")
@@ -52,7 +52,7 @@ func fishOffer(predict string, values []string) string {
 	return ""
 }
 
-// fishQuote: fish knows two escapes within single quotes.
+// fishQuote puts text into single quotes, in which fish knows two escapes.
 func fishQuote(s string) string {
 	return "'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(s) + "'"
 }

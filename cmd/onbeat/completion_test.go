@@ -8,10 +8,10 @@ import (
 	"testing"
 )
 
-// hostileNames are what somebody may have written into Redis as names of schedules.
+// hostileNames are names of schedules that an attacker may have written into Redis.
 const hostileNames = "$(touch${IFS}pwned)\n`touch${IFS}pwned`\n;touch${IFS}pwned\n*\n~\nfile\\nx\n\x1b]0;x\x07\n"
 
-// shellWith runs a shell's script in a folder where onbeat prints these schedules, and returns what it said.
+// shellWith runs a shell's script in a folder where onbeat prints these schedules, and returns the output.
 func shellWith(t *testing.T, dir, shell, names, script string) string {
 	t.Helper()
 	path, err := exec.LookPath(shell)
@@ -37,7 +37,7 @@ func shellWith(t *testing.T, dir, shell, names, script string) string {
 	return string(out)
 }
 
-// notRun fails if a name was run as a command.
+// notRun fails if the shell ran a name as a command.
 func notRun(t *testing.T, dir string) {
 	t.Helper()
 	if _, err := os.Stat(filepath.Join(dir, "pwned")); err == nil {
@@ -96,7 +96,7 @@ func TestCompletion_knowsCheckAndDryRun(t *testing.T) {
 	}
 	s := newShell(t)
 	for shell, want := range map[string]string{"zsh": "dry-run", "fish": "dry-run"} {
-		if script := s.must("completion", shell); !strings.Contains(script, want) || !strings.Contains(script, "Check a config file") {
+		if script := s.must("completion", shell); !strings.Contains(script, want) || !strings.Contains(script, "Check a whole config file") {
 			t.Errorf("%s: the script knows no check or --dry-run", shell)
 		}
 	}

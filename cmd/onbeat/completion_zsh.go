@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// zshCompletion does as bashCompletion, with what each word means beside it.
+// zshCompletion offers the same as bashCompletion, each word with its help.
 func zshCompletion(list []commandModel) string {
 	var b strings.Builder
 	b.WriteString("#compdef onbeat\n# zsh completion of onbeat. Load it with: source <(onbeat completion zsh)\n_onbeat() {\n")

@@ -28,7 +28,7 @@ func TestTarget_takesItsDurabilityFromTheConfig(t *testing.T) {
 	}
 }
 
-// Who asks for replicas is told when there are too few, and who writes to a replica what to do.
+// A user who asks for replicas learns when there are too few. A user who writes to a replica gets a hint.
 func TestDurability_byHand(t *testing.T) {
 	t.Parallel()
 	primary, replica := testredis.Replicated(t)

@@ -77,7 +77,7 @@ func TestServe_keepsItsSchedulesWhenTheConfigBecomesABomb(t *testing.T) {
 	}
 }
 
-// bomb is a config with a list of nine aliases of a list of nine aliases, and so on: gigabytes, if it were written out.
+// bomb is a config with a list of nine aliases of a list of nine aliases, and so on. Written out, it would take gigabytes.
 func bomb(levels int) string {
 	var b strings.Builder
 	b.WriteString("schedules:\n  - name: a\n    every: 1s\n    task: echo\n    payload:\n      a0: &a0 x\n")

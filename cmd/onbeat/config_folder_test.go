@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// What a config names lies beside it, wherever the program is started.
+// Paths in a config are relative to the config's folder, wherever the program starts.
 func TestConfig_namesFilesInItsFolder(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)

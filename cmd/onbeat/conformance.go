@@ -18,20 +18,20 @@ import (
 )
 
 type conformanceCmd struct {
-	Rollouts    string `default:"10" placeholder:"N" help:"How many rolling updates to try (default ${default}); half as many of three replicas."`
-	ScriptFlush bool   `help:"Also flush the script cache of Redis under load. It is shared: a program that does not load its scripts again would fail."`
+	Rollouts    string `default:"10" placeholder:"N" help:"How many rolling updates to try (default ${default}), and half as many with three replicas."`
+	ScriptFlush bool   `help:"Also flush the script cache of Redis under load. All users of that Redis share the cache: a program that does not load its scripts again fails."`
 }
 
 // Help is shown by onbeat conformance --help.
 func (c *conformanceCmd) Help() string {
 	return "Runs rollouts and faults against your own Redis, with real instances of this program: rolling updates of one and of " +
-		"three replicas, a leader killed, frozen and cut off from Redis, everything stopped and started, a client that floods. " +
-		"Each slot is judged by what an HTTP receiver here saw and by onbeat audit, and both must agree. Exits 1 if a promise " +
+		"three replicas; a leader that is killed, frozen or cut off from Redis; a stop and start of all instances; a client that " +
+		"floods. An HTTP receiver here and onbeat audit both judge each slot, and they must agree. Exits with 1 if a promise " +
 		"broke.\n\n" +
-		"It works in namespaces with random names and removes them, also on ^C or when the terminal closes; if it is killed, they go by themselves after " +
-		"ten minutes. It flushes nothing, changes no setting, and disturbs no connection but its own, at some 100 tasks a " +
-		"second and, once, 2,000. It cannot try the death of Redis itself, which is yours to kill: if you like, trigger a " +
-		"failover while it runs. Writes that Redis loses in one are shown as what they cost."
+		"It works in namespaces with random names and removes them, also on ^C or when the terminal closes. If it is killed, " +
+		"Redis removes them after ten minutes. It flushes nothing, changes no setting, and disturbs no connection but its own. It " +
+		"runs about 100 tasks a second and, once, 2,000. It does not kill your Redis: if you like, trigger a failover while it " +
+		"runs. If Redis loses writes in the failover, the report shows what that cost."
 }
 
 // Run is called when the command is given.
@@ -41,14 +41,14 @@ func (c *conformanceCmd) Run(ctx context.Context, a *app) error {
 		return refuse("rollouts", c.Rollouts, "not a number of rollouts", fmt.Sprintf("1 to %d", conformance.MaxRollouts))
 	}
 	if a.Namespace != "" {
-		return refuse("namespace", a.Namespace, "conformance makes its own", "leave it out: the names are random, and removed at the end")
+		return refuse("namespace", a.Namespace, "conformance makes its own namespaces", "leave it out: conformance picks random names, and removes the namespaces at the end")
 	}
-	a.Namespace = "conformance" // to find the target takes one; the suite makes its own
+	a.Namespace = "conformance" // target needs a namespace; the suite makes its own
 	t, err := a.target()
 	if err != nil {
 		return err
 	}
-	client, err := a.connectTo(ctx, t) // so that a Redis that is not there is said at once
+	client, err := a.connectTo(ctx, t) // if Redis does not answer, the user learns it at once
 	if err != nil {
 		return err
 	}
@@ -57,7 +57,7 @@ func (c *conformanceCmd) Run(ctx context.Context, a *app) error {
 	defer stop()
 	show := &conformanceShow{a: a, bar: a.progress(), began: time.Now()}
 	if !a.JSON {
-		a.printf("About %s on %s, at some 100 tasks a second, in namespaces conformance-… that are removed at the end",
+		a.printf("This takes about %s on %s, at about 100 tasks a second, in namespaces conformance-… that it removes at the end",
 			conformance.Estimate(n).Round(5*time.Second), onbeat.Redacted(t.url))
 	}
 	opts := conformance.Options{
@@ -81,8 +81,8 @@ func (c *conformanceCmd) Run(ctx context.Context, a *app) error {
 	return err
 }
 
-// untilNobodyLooks is a context that also ends when the terminal is closed, or whoever reads what is printed: what is in
-// Redis is to be removed then, too.
+// untilNobodyLooks returns a context that also ends when the terminal closes, or the reader of the output leaves. The suite
+// then has to remove its namespaces, too.
 func untilNobodyLooks(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	signals := make(chan os.Signal, 1)
@@ -100,28 +100,28 @@ func untilNobodyLooks(ctx context.Context) (context.Context, func()) {
 	}
 }
 
-// conformanceHook lets tests try less, and break a promise.
+// conformanceHook lets tests run fewer scenarios, and break a promise.
 var conformanceHook = func(*conformance.Options) {}
 
-// conformanceFailed says why the suite could not go on.
+// conformanceFailed explains why the suite could not go on.
 func conformanceFailed(err error, t target) error {
 	switch {
 	case errors.Is(err, conformance.ErrUnsupported):
 		return &failure{err, "run it on Linux or macOS"}
 	case errors.Is(err, conformance.ErrLeft):
-		return &failure{fmt.Errorf("%s: %w", onbeat.Redacted(t.url), err), "its keys go by themselves within " + schedule.FormatDuration(conformance.KeysLive)}
+		return &failure{fmt.Errorf("%s: %w", onbeat.Redacted(t.url), err), "Redis removes its keys within " + schedule.FormatDuration(conformance.KeysLive)}
 	case errors.Is(err, context.Canceled):
 		return err
 	case store.Retryable(err):
-		return &failure{fmt.Errorf("%s: %w", onbeat.Redacted(t.url), err), "nothing was judged: Redis has to stay reachable while the suite runs"}
+		return &failure{fmt.Errorf("%s: %w", onbeat.Redacted(t.url), err), "no slot was judged: Redis has to stay reachable while the suite runs"}
 	}
 	return fmt.Errorf("%s: %w", onbeat.Redacted(t.url), err)
 }
 
-// barWidth fits a terminal of 80 columns: a line that wraps cannot be drawn over.
+// barWidth fits a terminal of 80 columns: the progress line cannot overwrite a line that wraps.
 const barWidth = 79
 
-// conformanceShow says how far the suite has come, and what it found.
+// conformanceShow shows how far the suite has come, and what it found.
 type conformanceShow struct {
 	a     *app
 	bar   *progress
@@ -129,7 +129,7 @@ type conformanceShow struct {
 	told  int // the scenario that was announced last
 }
 
-// see is told what happens.
+// see shows a new status of the suite.
 func (s *conformanceShow) see(now conformance.Status) {
 	line := fmt.Sprintf("%3.0fs  %d/%d  %d arrived  %s: %s", time.Since(s.began).Seconds(), now.Number, now.Of, now.Arrived, now.Scenario, now.Act)
 	if len(line) > barWidth {
@@ -142,7 +142,7 @@ func (s *conformanceShow) see(now conformance.Status) {
 	}
 }
 
-// report prints the table, and below it what it has no room for.
+// report prints the table, and below it the details that the table has no room for.
 func (s *conformanceShow) report(r *conformance.Report) {
 	a := s.a
 	t := a.table("SCENARIO", "SLOTS", "MISSED", "DUPLICATED", "EARLY", "OFF GRID", "GAP", "LAG p50", "LAG p99", "AUDIT", "")
@@ -194,9 +194,9 @@ func (s *conformanceShow) details(x *conformance.Result) {
 			lines = append(lines, fmt.Sprintf("%d %s", n, text))
 		}
 	}
-	add(x.ByPolicy, "slots fell away by the policy of the schedules (missed: once), while nobody was there")
-	add(x.Repeated, "repeated as the next attempt: the instance that ran it was lost before it could say so")
-	add(x.Tasks, "tasks were enqueued besides, each to arrive once")
+	add(x.ByPolicy, "slots were dropped by the policy of the schedules (missed: once) while no instance ran")
+	add(x.Repeated, "ran again as the next attempt: the instance that ran it was lost before it could report the result")
+	add(x.Tasks, "tasks were enqueued beside the schedules, each to arrive once")
 	if more := strings.TrimSpace(x.Skipped + x.Note); more != "" {
 		lines = append(lines, more)
 	}

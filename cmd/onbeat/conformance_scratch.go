@@ -16,7 +16,7 @@ import (
 	"github.com/onbeat/onbeat/task"
 )
 
-// openScratch opens a namespace that is to be removed.
+// openScratch opens a namespace that conformance removes at the end.
 func openScratch(t target, namespace string) (*conformance.Scratch, error) {
 	c, s, err := openNamespace(t.url, namespace)
 	if err == nil {
@@ -25,7 +25,7 @@ func openScratch(t target, namespace string) (*conformance.Scratch, error) {
 	return c, err
 }
 
-// openNamespace opens a namespace for a play.
+// openNamespace opens a namespace for a scenario.
 func openNamespace(url, namespace string) (*conformance.Scratch, *scratch, error) {
 	t := target{url: url, cfg: onbeat.Config{Namespace: namespace}}
 	rdb, err := t.dial()
@@ -45,14 +45,14 @@ func openNamespace(url, namespace string) (*conformance.Scratch, *scratch, error
 	return &conformance.Scratch{Admin: d.Admin(), Queue: q, Close: func() { _ = rdb.Close() }}, &scratch{rdb, q}, nil
 }
 
-// scratch is a namespace whose every key can be named. Nothing is searched for: a scan would read through all that
-// others keep on that Redis.
+// scratch is a namespace whose keys can all be named. It never scans: a scan would read through all other keys of that
+// Redis.
 type scratch struct {
 	rdb redis.UniversalClient
 	q   *queue.Queue
 }
 
-// keys are all that the namespace may have.
+// keys returns all keys that the namespace may have.
 func (s *scratch) keys(ctx context.Context) ([]string, error) {
 	k := s.q.Keys()
 	names := []string{
@@ -69,7 +69,7 @@ func (s *scratch) keys(ctx context.Context) ([]string, error) {
 			names = append(names, k.Due(lane))
 		}
 	}
-	for _, typ := range []string{"http", "echo"} { // of lanes that were empty for long, too
+	for _, typ := range []string{"http", "echo"} { // also the lanes that were empty for long
 		for _, p := range []task.Priority{task.High, task.Normal, task.Low} {
 			names = append(names, k.Due(queue.LaneOf(task.New(typ, nil, task.WithPriority(p)))))
 		}
@@ -81,7 +81,8 @@ func (s *scratch) keys(ctx context.Context) ([]string, error) {
 	return names, err
 }
 
-// generations are all that ever registered: each is in the events, as long as there are fewer than are kept.
+// generations returns all generations that ever registered. The events name each of them, as long as the stream of events is
+// not trimmed.
 func (s *scratch) generations(ctx context.Context) (list []int64, err error) {
 	events, err := s.rdb.XRange(ctx, s.q.Keys().Events, "-", "+").Result()
 	for _, e := range events {
@@ -93,7 +94,7 @@ func (s *scratch) generations(ctx context.Context) (list []int64, err error) {
 	return list, err
 }
 
-// expire lets every key go by itself after a time.
+// expire makes Redis remove every key after a time.
 func (s *scratch) expire(ctx context.Context, after time.Duration) error {
 	names, err := s.keys(ctx)
 	if err != nil {
@@ -108,7 +109,7 @@ func (s *scratch) expire(ctx context.Context, after time.Duration) error {
 	return store.Classify(err)
 }
 
-// remove removes every key. What an instance that was killed had on its way may come after: look until nothing is left.
+// remove removes every key. Commands of a killed instance may still arrive later, so it repeats until no key is left.
 func (s *scratch) remove(ctx context.Context) error {
 	for {
 		names, err := s.keys(ctx)
@@ -122,7 +123,7 @@ func (s *scratch) remove(ctx context.Context) error {
 		select {
 		case <-time.After(20 * time.Millisecond):
 		case <-ctx.Done():
-			return fmt.Errorf("keys of %s come back: %w", strings.TrimSuffix(s.q.Keys().Wake, "wake"), ctx.Err())
+			return fmt.Errorf("keys of %s keep coming back: %w", strings.TrimSuffix(s.q.Keys().Wake, "wake"), ctx.Err())
 		}
 	}
 }

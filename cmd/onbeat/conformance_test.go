@@ -16,7 +16,7 @@ import (
 	"github.com/onbeat/onbeat/testredis"
 )
 
-// How a test asks the program that it starts to try less, and to break a promise.
+// With these, a test asks the program that it starts to run fewer scenarios, or to break a promise.
 const (
 	tryOnly   = "CONFORMANCE_ONLY"
 	breakThis = "CONFORMANCE_BREAK"
@@ -36,7 +36,7 @@ func init() {
 
 const quickest = "everything stopped and started"
 
-// trialOf starts onbeat conformance on a Redis of its own, on which somebody else has something.
+// trialOf starts onbeat conformance on a Redis of its own, which also holds a foreign key.
 func trialOf(t *testing.T, env []string, args ...string) (*program, *redis.Client, string) {
 	t.Helper()
 	srv := testredis.Private(t)
@@ -49,7 +49,7 @@ func trialOf(t *testing.T, env []string, args ...string) (*program, *redis.Clien
 	return startProgram(t, t.TempDir(), env, append([]string{"conformance", "--redis", srv.URL()}, args...)...), rdb, temp
 }
 
-// wantOnlyMine checks that nothing is left in Redis, on disk or running, and that what was there is.
+// wantOnlyMine checks that the program left no keys, files or processes, and that the foreign key is still there.
 func wantOnlyMine(t *testing.T, rdb *redis.Client, temp string) {
 	t.Helper()
 	if keys, err := rdb.Keys(t.Context(), "*").Result(); err != nil || !slices.Equal(keys, []string{"mine"}) {
@@ -146,8 +146,8 @@ func TestConformance_takesEverythingAwayWhenInterrupted(t *testing.T) {
 	}
 }
 
-// expiring reports whether every key of a scratch namespace goes by itself, and how many there are. Who waits is written down
-// anew all the time: that key may be a moment older than the last look at what is to expire.
+// expiring reports whether every key of a scratch namespace expires, and how many keys there are. Instances keep
+// rewriting the watch key, so that key may be newer than the last call of expire.
 func expiring(t *testing.T, rdb *redis.Client) (n int, err error) {
 	t.Helper()
 	keys, err := rdb.Keys(t.Context(), "onbeat:*").Result()
@@ -280,7 +280,7 @@ func TestConformanceShow_printsATable(t *testing.T) {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
-	for _, want := range []string{"3 repeated as the next attempt", "no way", "✗ it is", "✗ A promise broke"} {
+	for _, want := range []string{"3 ran again as the next attempt", "no way", "✗ it is", "✗ A promise broke"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("it does not say %q:\n%s", want, text)
 		}

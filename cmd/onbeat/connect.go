@@ -21,20 +21,20 @@ import (
 	"github.com/onbeat/onbeat/task"
 )
 
-// connectTime is how long a command waits for Redis before it gives up.
+// connectTime is how long a command waits for Redis to answer.
 const connectTime = 3 * time.Second
 
 const defaultRedis = "redis://127.0.0.1:6379/0"
 
-// client is a namespace, as the commands other than serve see it.
+// client is an open namespace, for the commands other than serve.
 type client struct {
 	*admin.Admin
 	namespace string
 	close     func()
 }
 
-// target says where to work: as a flag says, or else as the environment and the config file do, which must not differ; without any
-// of them, in the onbeat dev of this folder.
+// target says which Redis and namespace to use. A flag decides; without it the environment and the config file, which must not
+// differ; without any of them, the onbeat dev of this folder.
 type target struct {
 	url        string
 	cfg        onbeat.Config
@@ -72,8 +72,8 @@ func (a *app) targetOf(file *config.File) (t target, err error) {
 	return t, err
 }
 
-// urlOf is the URL of Redis: that of the flag, or else that on which the environment and the config agree. A variable that was
-// left over from staging must not move what the config of production names.
+// urlOf returns the URL of Redis from the flag, or else from the environment and the config, which must agree: a variable left
+// over from staging must not override a production config.
 func (a *app) urlOf(file *config.File) (string, error) {
 	said, env := file.Redis.URL, a.env("ONBEAT_REDIS_URL")
 	if f, in := inFile(env); in {
@@ -86,7 +86,7 @@ func (a *app) urlOf(file *config.File) (string, error) {
 	return redisURL(cmp.Or(a.Redis, a.env("ONBEAT_REDIS_URL"), said, defaultRedis))
 }
 
-// shownURL is a URL without its password. The name of a file that holds one has none.
+// shownURL returns a URL without its password. The name of a file that holds the URL has no password.
 func shownURL(url string) string {
 	if _, in := inFile(url); in {
 		return url
@@ -94,10 +94,10 @@ func shownURL(url string) string {
 	return onbeat.Redacted(url)
 }
 
-// errNoNamespace refuses a command that works in a namespace, where neither a flag nor the environment nor the config names one.
+// errNoNamespace refuses a command that needs a namespace when no flag, variable or config names one.
 var errNoNamespace = refuse("namespace", "", "missing", "pass --namespace, set ONBEAT_NAMESPACE, or name a config file with -c")
 
-// namespaceOf is the namespace: that of the flag, or else that on which the environment and the config agree.
+// namespaceOf returns the namespace from the flag, or else from the environment and the config, which must agree.
 func (a *app) namespaceOf(file *config.File) (string, error) {
 	said, env := file.Dispatcher.Namespace, a.env("ONBEAT_NAMESPACE")
 	if a.Namespace == "" && env != "" && said != "" && env != said {
@@ -111,7 +111,7 @@ func (a *app) namespaceOf(file *config.File) (string, error) {
 	return name, queue.Partition{Namespace: name}.Validate()
 }
 
-// connect opens the namespace, and fails at once if Redis does not answer. Close it.
+// connect opens the namespace, and fails at once if Redis does not answer. The caller closes the client.
 func (a *app) connect(ctx context.Context) (*client, error) {
 	t, err := a.target()
 	if err != nil {
@@ -124,7 +124,7 @@ func (a *app) connectTo(ctx context.Context, t target) (*client, error) {
 	want := t.cfg.Durability.Replicas
 	t.cfg.Durability.Report = func(replicas int, enough bool) {
 		if !enough {
-			fmt.Fprintf(a.err, "onbeat: written, but to %d of the %d replicas that durability asks for: a failover may lose it\n", replicas, want)
+			fmt.Fprintf(a.err, "onbeat: written, but only %d of the %d replicas that durability asks for have it: a failover may lose it\n", replicas, want)
 		}
 	}
 	rdb, err := t.dial()
@@ -145,7 +145,7 @@ func (a *app) connectTo(ctx context.Context, t target) (*client, error) {
 // dial makes a client of Redis. It does not connect yet.
 func (t target) dial() (redis.UniversalClient, error) { return onbeat.Dial(t.url) }
 
-// dispatcher makes a dispatcher that checks the payloads of the built-in handlers. Nothing runs here.
+// dispatcher makes a dispatcher that checks the payloads of the built-in handlers. It runs no task.
 func (t target) dispatcher(rdb redis.UniversalClient) (*onbeat.Dispatcher, error) {
 	d, err := onbeat.New(rdb, t.cfg)
 	if err != nil {
@@ -159,12 +159,12 @@ func (t target) dispatcher(rdb redis.UniversalClient) (*onbeat.Dispatcher, error
 	return d, nil
 }
 
-// ping asks whether Redis is there.
+// ping checks that Redis answers.
 func (t target) ping(ctx context.Context, rdb redis.UniversalClient) error {
 	ctx, done := context.WithTimeout(ctx, connectTime)
 	defer done()
 	answer := make(chan error, 1)
-	go func() { answer <- rdb.Ping(ctx).Err() }() // some waits of the client do not end with the context
+	go func() { answer <- rdb.Ping(ctx).Err() }() // the client may keep waiting after ctx has ended
 	var err error
 	select {
 	case err = <-answer:
@@ -173,7 +173,7 @@ func (t target) ping(ctx context.Context, rdb redis.UniversalClient) error {
 	}
 	url := onbeat.Redacted(t.url)
 	err = whyHungUp(ctx, rdb, store.Classify(err))
-	if errors.Is(err, store.ErrBusy) { // so it is there
+	if errors.Is(err, store.ErrBusy) { // so Redis runs
 		return &failure{fmt.Errorf("%s: %w", url, err), admin.Hint(err)}
 	}
 	if hint, ok := tlsHint(err); ok {
@@ -191,8 +191,8 @@ func (t target) ping(ctx context.Context, rdb redis.UniversalClient) error {
 	return nil
 }
 
-// mayLackTLS reports whether err is what it looks like when one side speaks TLS and the other does not: the server hangs up,
-// or both wait for the other to begin.
+// mayLackTLS reports whether err may come from one side speaking TLS and the other not: the server hangs up, or each side
+// waits for the other to begin.
 func mayLackTLS(url string, err error) bool {
 	if errors.Is(err, io.EOF) {
 		return true

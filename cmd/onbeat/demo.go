@@ -12,21 +12,21 @@ import (
 )
 
 type demoCmd struct {
-	InProcess bool `name:"in-process" help:"Use the Redis inside this process even where a redis-server is on PATH."`
+	InProcess bool `name:"in-process" help:"Use the Redis inside this process even if a redis-server is on PATH."`
 }
 
 // Help is shown by onbeat demo --help.
 func (c *demoCmd) Help() string {
 	return "Starts a Redis, an HTTP recorder on 127.0.0.1 and three releases of itself, rolls them over a job that is due " +
-		"each second, and stops, kills and freezes a leader on the way. Ends with a verdict, and exits 1 if a beat was " +
-		"missed or ran twice. Nothing is left behind."
+		"each second, and stops, kills and freezes a leader on the way. Ends with a verdict, and exits with 1 if a beat was " +
+		"missed or ran twice. It leaves nothing behind."
 }
 
-// demoLimit is when a demo that hangs is given up.
+// demoLimit ends a demo that hangs.
 const demoLimit = 100 * time.Second
 
-// demoLoad is the demo's one job. The lease is short, so that a crash holds up few beats, and long enough that a busy
-// machine is not taken for a dead one.
+// demoLoad is the demo's one job. The lease is short, so that a crash holds up few beats. It is long enough that an instance on a
+// busy machine does not count as dead.
 var demoLoad = conformance.Load{Schedules: 1, Every: demoEvery, Lease: 2500 * time.Millisecond}
 
 const demoEvery = time.Second
@@ -34,7 +34,7 @@ const demoEvery = time.Second
 // Run is called when the command is given.
 func (c *demoCmd) Run(ctx context.Context, a *app) error {
 	if !trial.CanSignal {
-		return &failure{errors.New("the demo stops, kills and freezes processes by signals, which this system lacks"), "run it on Linux or macOS"}
+		return &failure{errors.New("the demo stops, kills and freezes processes with signals, which this system lacks"), "run it on Linux or macOS"}
 	}
 	ctx, done := context.WithTimeoutCause(ctx, demoLimit, fmt.Errorf("the demo took longer than %s", demoLimit))
 	defer done()
@@ -76,7 +76,7 @@ func (c *demoCmd) Run(ctx context.Context, a *app) error {
 	return err
 }
 
-// whileRedis is a context that also ends with a Redis.
+// whileRedis returns a context that also ends when the Redis ends.
 func whileRedis(ctx context.Context, redis *embedded.Server) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	go func() {
@@ -89,7 +89,7 @@ func whileRedis(ctx context.Context, redis *embedded.Server) (context.Context, f
 	return ctx, func() { cancel(nil) }
 }
 
-// openDemo opens a namespace that nothing has to remove: its Redis goes.
+// openDemo opens a namespace that the demo need not remove: its Redis goes away at the end.
 func openDemo(redis *embedded.Server) func(string) (*conformance.Scratch, error) {
 	return func(namespace string) (*conformance.Scratch, error) {
 		s, _, err := openNamespace(redis.URL(), namespace)
@@ -97,7 +97,7 @@ func openDemo(redis *embedded.Server) func(string) (*conformance.Scratch, error)
 	}
 }
 
-// demo shows a play on conformance's stage.
+// demo shows a scenario on conformance's stage.
 type demo struct {
 	stage *conformance.Stage
 	lanes []*demoLane
@@ -111,10 +111,10 @@ func newDemo(a *app) *demo {
 	return d
 }
 
-// redrawEvery is how often the picture is brought up to date.
+// redrawEvery is how often the demo redraws the picture.
 const redrawEvery = 100 * time.Millisecond
 
-// watch keeps the picture true while the stage waits for something.
+// watch keeps the picture up to date while the stage waits for something.
 func (d *demo) watch(ctx context.Context) {
 	if time.Since(d.drawn) < redrawEvery {
 		return
@@ -129,10 +129,10 @@ func (d *demo) watch(ctx context.Context) {
 	d.drawn = time.Now()
 }
 
-// end draws the picture for the last time, once the stage is gone.
+// end draws the picture for the last time, after the stage has gone.
 func (d *demo) end() {
 	if d.stage == nil {
-		return // nothing was played
+		return // no beat was played
 	}
 	for _, l := range d.lanes {
 		l.see(nil)

@@ -9,12 +9,12 @@ import (
 	"github.com/onbeat/onbeat/internal/trial"
 )
 
-// demoLane is one release, and the instance that runs it.
+// demoLane shows one release, and the instance that runs it.
 type demoLane struct {
 	release  string
 	starts   int
 	instance *conformance.Instance // nil before the first start
-	state    string                // for people
+	state    string                // as the picture shows it
 }
 
 // start starts an instance of the lane's release.
@@ -25,7 +25,7 @@ func (l *demoLane) start(s *conformance.Stage) (err error) {
 	return err
 }
 
-// see takes in what the lane's instance was told, and what Redis says of it.
+// see updates the lane's state from the signals that its instance got and from what Redis reports of it.
 func (l *demoLane) see(list []admin.Instance) {
 	if l.instance == nil {
 		return

@@ -10,7 +10,7 @@ import (
 	"github.com/onbeat/onbeat/conformance"
 )
 
-// demoShow is the picture of the demo: redrawn in place on a terminal, else a line for each thing that happens.
+// demoShow is the picture of the demo. On a terminal it is redrawn in place; elsewhere each event is a line.
 type demoShow struct {
 	lanes    []*demoLane
 	arrivals func() []conformance.Arrival
@@ -21,7 +21,7 @@ type demoShow struct {
 	style    style
 	caption  [2]string
 	height   int // lines drawn
-	told     int // arrivals that were told, in lines
+	told     int // arrivals that the lines have shown
 	over     bool
 }
 
@@ -39,7 +39,7 @@ func (s *demoShow) printf(format string, args ...any) {
 	}
 }
 
-// act says what is being done, and why it matters.
+// act shows what the demo does, and why it matters.
 func (s *demoShow) act(what, why string) {
 	s.caption = [2]string{what, why}
 	switch {
@@ -52,7 +52,7 @@ func (s *demoShow) act(what, why string) {
 	}
 }
 
-// draw brings the picture up to date.
+// draw redraws the picture.
 func (s *demoShow) draw() {
 	switch {
 	case s.quiet || s.over:
@@ -63,7 +63,7 @@ func (s *demoShow) draw() {
 	}
 }
 
-// end draws it for the last time.
+// end draws the picture for the last time.
 func (s *demoShow) end() {
 	s.caption = [2]string{}
 	switch {
@@ -76,7 +76,7 @@ func (s *demoShow) end() {
 	s.over = true
 }
 
-// tell prints the beats since the last line, if they are at least so many.
+// tell prints the beats since the last line, if there are at least this many.
 func (s *demoShow) tell(least int) {
 	list := s.arrivals()
 	for len(list)-s.told >= least && len(list) > s.told {
@@ -87,7 +87,7 @@ func (s *demoShow) tell(least int) {
 		}
 		first, last := s.number(list[from], list), 0
 		worst := time.Duration(0)
-		for _, a := range list[from:to] { // those that were held up come together, in any order
+		for _, a := range list[from:to] { // beats that were held up arrive together, in any order
 			first, last = min(first, s.number(a, list)), max(last, s.number(a, list))
 			worst = max(worst, a.At.Sub(a.Slot))
 		}
@@ -100,22 +100,22 @@ func (s *demoShow) tell(least int) {
 	}
 }
 
-// number is which slot it is, from 0.
+// number returns the number of a slot, from 0.
 func (s *demoShow) number(a conformance.Arrival, list []conformance.Arrival) int {
 	return int(a.Slot.Sub(list[0].Slot).Round(demoEvery/2) / demoEvery)
 }
 
 func millis(d time.Duration) float64 { return float64(d.Microseconds()/100) / 10 }
 
-// colourOf is the colour of a lane's release.
+// colourOf returns the colour of a lane's release.
 func (s *demoShow) colourOf(lane int, text string) string {
 	return []func(string) string{s.style.cyan, s.style.yellow, s.style.green}[lane%3](text)
 }
 
-// lateBeat is from when on a beat is drawn as late.
+// lateBeat is the delay from which on a beat is drawn as late.
 const lateBeat = 100 * time.Millisecond
 
-// paint draws everything over what it drew before.
+// paint redraws the whole picture in place.
 func (s *demoShow) paint() {
 	list := s.arrivals()
 	var b strings.Builder
@@ -135,7 +135,8 @@ func (s *demoShow) paint() {
 	_, _ = io.WriteString(s.w, b.String())
 }
 
-// captionLines is what is being done, or at the end the legend; always as many lines, so that the picture stays put.
+// captionLines returns what the demo does now, or the legend at the end. The number of lines is constant, so that the picture
+// stays in place.
 func (s *demoShow) captionLines() []string {
 	lines := []string{s.style.dim("  ● on time  ◐ held up  · played by another")}
 	if s.caption[0] != "" {
@@ -187,7 +188,7 @@ func (s *demoShow) state(lane int, state string) string {
 	return s.style.dim(text)
 }
 
-// marks are the beats of one lane, a column a slot.
+// marks returns the beats of one lane, one column per slot.
 func (s *demoShow) marks(lane int, release string, list []conformance.Arrival) string {
 	if len(list) == 0 {
 		return ""

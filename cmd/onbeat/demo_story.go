@@ -9,49 +9,49 @@ import (
 	"github.com/onbeat/onbeat/internal/trial"
 )
 
-// demoStep is one thing that happens, and how many beats are played after it.
+// demoStep is one event of the demo, and how many beats are played after it.
 type demoStep struct {
 	what, why string
 	do        func(context.Context) error
 	beats     int
 }
 
-// steps are what happens, in order.
+// steps returns the events of the demo, in order.
 func (d *demo) steps() []demoStep {
 	v1, v2, v3 := d.lanes[0], d.lanes[1], d.lanes[2]
 	return []demoStep{
 		{
 			"v1 starts and leads: its first beat is slot 0 of the grid.",
-			"From here on a beat is due each second, whoever is there to play it.", d.rollOut(v1), 4,
+			"From here on a beat is due each second, whichever instance plays it.", d.rollOut(v1), 4,
 		},
 		{
 			"v2 is rolled out beside v1. The newest leads, from its next beat on; v1 stands by.",
-			"With timers in memory, a restart begins to count anew. Here the grid is in Redis.", d.rollOut(v2), 3,
+			"With timers in memory, a restart would begin a new count. Here the grid is in Redis.", d.rollOut(v2), 3,
 		},
 		{
-			"SIGTERM to v2, which leads: it is taken back.",
+			"SIGTERM to v2, which leads: a rollback.",
 			"It resigns before it does anything else, so v1 leads milliseconds later.", d.depose(v2, v1, trial.SigTerm), 2,
 		},
 		{
 			"v3 is rolled out and leads.",
-			"Two instances believe in themselves for a moment; Redis lets one of them push and claim.", d.rollOut(v3), 3,
+			"For a moment two instances believe that they lead; Redis lets only one of them push and claim.", d.rollOut(v3), 3,
 		},
 		{
 			"kill -9 on v3, which leads: no goodbye, no handover.",
-			"The next beats lie in Redis already. v1 takes over when v3's lease (" + demoLoad.Lease.String() + ") runs out: late, not lost.",
+			"Redis has the next beats already. v1 takes over when v3's lease (" + demoLoad.Lease.String() + ") runs out: late, not lost.",
 			d.depose(v3, v1, trial.SigKill), 1,
 		},
 		{
 			"Its supervisor starts v3 again. It is the newest, so it leads.",
-			"No slot moved off the grid meanwhile.", d.rollOut(v3), 3,
+			"Meanwhile no slot moved off the grid.", d.rollOut(v3), 3,
 		},
 		{
-			"SIGSTOP to v3, which leads: a long pause, as of a virtual machine that is moved.",
-			"It does not know that time goes by. Its lease runs out, and v1 takes over.", d.depose(v3, v1, trial.SigStop), 2,
+			"SIGSTOP to v3, which leads: a long pause, like that of a virtual machine that is moved.",
+			"v3 does not notice that time passes. Its lease runs out, and v1 takes over.", d.depose(v3, v1, trial.SigStop), 2,
 		},
 		{
 			"SIGCONT: v3 wakes and still thinks that it leads.",
-			"What it held is void: Redis refuses it. It registers again, as a newer generation, and leads.", d.thaw(v3), 2,
+			"Its lease and claims are void: Redis refuses its calls. It registers again, as a newer generation, and leads.", d.thaw(v3), 2,
 		},
 		{
 			"SIGTERM to v1: the rollout is complete.", "v3 leads alone.",
@@ -60,8 +60,8 @@ func (d *demo) steps() []demoStep {
 	}
 }
 
-// story plays all steps. Each waits for a quiet moment: a request that is on its way to a receiver when its sender dies
-// is sent again, by attempt 2, which is the promise (at least once) but not what is shown here.
+// story plays all steps. Each step waits for a quiet moment: if an instance dies while its request is on its way to the receiver,
+// attempt 2 sends the request again. That keeps the promise (at least once), but it is not what the demo shows.
 func (d *demo) story(ctx context.Context, stage *conformance.Stage) error {
 	d.stage, d.show.arrivals = stage, stage.Arrivals
 	for i, step := range d.steps() {
@@ -89,7 +89,7 @@ func (d *demo) beats(ctx context.Context, n int) error {
 	})
 }
 
-// quiet waits for a moment between two beats, in which nothing is due and nothing runs.
+// quiet waits for a moment between two beats, in which no task is due and no task runs.
 func (d *demo) quiet(ctx context.Context) error {
 	return d.stage.Wait(ctx, "a quiet moment", func(ctx context.Context) (bool, error) {
 		list := d.stage.Arrivals()

@@ -122,7 +122,7 @@ func TestDemoShow_redrawsInPlaceWithinEightyColumns(t *testing.T) {
 	s.act(strings.Repeat("what is done ", 8), strings.Repeat("why it matters ", 8))
 	s.draw()
 	s.end()
-	s.draw() // after the end nothing is drawn
+	s.draw() // after the end draw does nothing
 	if s.height != height {
 		t.Errorf("the picture went from %d to %d lines", height, s.height)
 	}

@@ -6,7 +6,7 @@ import (
 	"github.com/onbeat/onbeat/conformance"
 )
 
-// demoVerdict is what became of the demo, as it is shown.
+// demoVerdict is the verdict of the demo, as the JSON shows it.
 type demoVerdict struct {
 	OK         bool     `json:"ok"`
 	Redis      string   `json:"redis"`
@@ -35,7 +35,7 @@ func demoVerdictOf(r *conformance.Result, redis string) *demoVerdict {
 	}
 }
 
-// print says it to a person.
+// print shows the verdict to a person.
 func (v *demoVerdict) print(a *app) {
 	count := func(name string, n int) string {
 		text := fmt.Sprintf("%d %s", n, name)
@@ -48,7 +48,7 @@ func (v *demoVerdict) print(a *app) {
 	a.printf("%s  %d slots in %.1f s: %s, %s, %s, %s", a.style.bold("Verdict"), v.Slots, v.Seconds,
 		count("missed", v.Missed), count("duplicated", v.Duplicated), count("early", v.Early), count("off the grid", v.OffGrid))
 	a.printf("  slot to arrival   p50 %.1f ms, p99 %.1f ms, max %.1f ms (%d slots)", v.P50, v.P99, v.Max, v.Slots-v.Missed-v.HeldUp)
-	a.printf("  held up           %d slots, while the lease of a lost leader ran out; the longest by %.0f ms", v.HeldUp, v.MaxHeldUp)
+	a.printf("  held up           %d slots until the lease of a lost leader had run out; the longest by %.0f ms", v.HeldUp, v.MaxHeldUp)
 	a.printf("  longest silence   %.0f ms between two beats", v.Gap)
 	if v.Audit {
 		a.printf("  onbeat audit      agrees, from the history in Redis")

@@ -15,24 +15,25 @@ import (
 )
 
 type devCmd struct {
-	Dir       string `default:".onbeat" placeholder:"DIR" help:"Where the redis-server keeps its data (default ${default})."`
+	Dir       string `default:".onbeat" placeholder:"DIR" help:"Folder for the data of the redis-server (default ${default})."`
 	Port      int    `placeholder:"N" help:"Port of the Redis on 127.0.0.1. Default: a free one."`
-	InProcess bool   `help:"Use the Redis inside this process even where a redis-server is on PATH. It keeps nothing."`
+	InProcess bool   `help:"Use the Redis inside this process even if a redis-server is on PATH. It keeps nothing."`
 	Release   string `placeholder:"R" help:"Version that this instance runs."`
 	AllowExec bool   `help:"Let tasks run programs on this machine (the exec handler)."`
 }
 
 // Help is shown by onbeat dev --help.
 func (c *devCmd) Help() string {
-	return "Runs an instance like serve, with a Redis of its own: a redis-server on PATH as a child, whose data stays under " +
-		".onbeat/ from one run to the next, else one inside this process. Without a config file it writes a small one to " +
-		".onbeat/dev.yaml, for you to change.\n\n" +
-		"Its Redis has a password, each time another, for other users of this machine. While it runs, your other commands find it " +
-		"in the same folder, and from elsewhere by --redis file:DIR/.onbeat/redis.url. A Redis that a flag or the environment names goes before."
+	return "Runs an instance like serve, with a Redis of its own. That is the redis-server on PATH as a child process, which keeps " +
+		"its data in .onbeat/ from one run to the next; without one it is a Redis inside this process. Without a config file, " +
+		"dev writes a small one to .onbeat/dev.yaml for you to change.\n\n" +
+		"The Redis gets a new password at each start, which keeps out other users of this machine. While dev runs, your other " +
+		"commands in the same folder find its Redis; from another folder, pass --redis file:DIR/.onbeat/redis.url. A Redis that a " +
+		"flag or the environment names takes precedence."
 }
 
-// sampleConfig is what a newcomer begins with.
-const sampleConfig = `# The config of onbeat dev. Change it: SIGHUP or a restart reads it again.
+// sampleConfig is the config that a newcomer begins with.
+const sampleConfig = `# The config of onbeat dev. Change it, then restart or send SIGHUP: dev reads it again.
 namespace: dev
 schedules:
   - name: heartbeat
@@ -41,10 +42,10 @@ schedules:
     payload: {message: "a beat"}
 `
 
-// Run is an instance and its Redis, until ctx ends.
+// Run runs an instance and its Redis until ctx ends.
 func (c *devCmd) Run(ctx context.Context, a *app) error {
 	if a.Redis != "" {
-		return &usageError{"dev brings its own Redis, and --redis names another", "use onbeat serve with that one"}
+		return &usageError{"dev starts its own Redis, and --redis names another", "use onbeat serve with that one"}
 	}
 	namespace, own, err := c.prepare(a)
 	if err != nil {
@@ -54,7 +55,7 @@ func (c *devCmd) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = redis.Close() }() // after the instance has left
+	defer func() { _ = redis.Close() }() // after the instance has deregistered
 	a.Redis = redis.URL()
 	file, remove, err := c.tell(redis.URL(), namespace)
 	if err != nil {
@@ -67,7 +68,7 @@ func (c *devCmd) Run(ctx context.Context, a *app) error {
 
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	go func() { // serve would wait for it to come back
+	go func() { // without this, the instance would wait for Redis to come back
 		select {
 		case <-redis.Done():
 			stop()
@@ -79,7 +80,7 @@ func (c *devCmd) Run(ctx context.Context, a *app) error {
 	return cmp.Or(redis.Err(), err)
 }
 
-// prepare finds the config and the namespace. It reports whether the config is one of dev's own.
+// prepare finds the config and the namespace. It reports whether the config is dev's own sample.
 func (c *devCmd) prepare(a *app) (namespace string, own bool, err error) {
 	if a.Config == "" {
 		if a.Config, err = c.sample(a); err != nil {
@@ -87,7 +88,7 @@ func (c *devCmd) prepare(a *app) (namespace string, own bool, err error) {
 		}
 		own = true
 	}
-	cfg, err := a.loadConfig(a.Config) // before a Redis is started for it
+	cfg, err := a.loadConfig(a.Config) // a bad config fails before Redis starts
 	if err != nil {
 		return "", own, err
 	}
@@ -98,10 +99,11 @@ func (c *devCmd) prepare(a *app) (namespace string, own bool, err error) {
 	return namespace, own, err
 }
 
-// sample is dev's own config file, made if it is not there. One that others may have written is refused: its tasks run.
+// sample returns dev's own config file, and makes it if it does not exist. It refuses a file that other users may have
+// written, because this process would run its tasks.
 func (c *devCmd) sample(a *app) (string, error) {
 	if err := c.folder(); err != nil {
-		return "", refusePrivate("dir", c.Dir, err, "name a folder that can be written")
+		return "", refusePrivate("dir", c.Dir, err, "name a folder that you can write to")
 	}
 	name := filepath.Join(c.Dir, "dev.yaml")
 	a.private = name
@@ -112,7 +114,7 @@ func (c *devCmd) sample(a *app) (string, error) {
 	return name, nil
 }
 
-// folder makes the folder of dev, and refuses one that others may have written to.
+// folder makes the folder of dev, and refuses a folder that other users may have written to.
 func (c *devCmd) folder() error {
 	_, err := os.Lstat(c.Dir)
 	made := errors.Is(err, fs.ErrNotExist)
@@ -120,13 +122,13 @@ func (c *devCmd) folder() error {
 		return err
 	}
 	if made {
-		_ = private.Create(filepath.Join(c.Dir, ".gitignore"), []byte("*\n")) // what lies here is nobody else's
+		_ = private.Create(filepath.Join(c.Dir, ".gitignore"), []byte("*\n")) // the folder belongs in no repository
 	}
 	return nil
 }
 
-// tell leaves the URL, which has a password, and the namespace where other commands of this user find them, until remove is
-// called. Where nothing else has to be kept, a folder that cannot be written is no reason not to run.
+// tell writes the URL, which has a password, and the namespace to where other commands of this user find them. The returned
+// function removes them. If dev keeps no data in the folder, it runs also when it cannot write there.
 func (c *devCmd) tell(url, namespace string) (f urlFile, remove func(), err error) {
 	var refusal *private.Refusal
 	dir := c.Dir
@@ -152,7 +154,7 @@ func (c *devCmd) tell(url, namespace string) (f urlFile, remove func(), err erro
 	return f, remove, f.write(url)
 }
 
-// greet says what runs, and what to try.
+// greet prints what runs, and commands to try.
 func (c *devCmd) greet(a *app, redis *embedded.Server, file urlFile, own bool) error {
 	cfg, err := a.loadConfig(a.Config)
 	if err != nil {
@@ -185,9 +187,9 @@ func (c *devCmd) greet(a *app, redis *embedded.Server, file urlFile, own bool) e
 		a.printf("A heartbeat is due every 5s; see it below. Change the config file to your liking.")
 	}
 	if cfg.Redis.URL != "" {
-		a.printf("The redis.url of the config is not used here: onbeat serve uses it.")
+		a.printf("dev does not use the redis.url of the config; onbeat serve does.")
 	}
-	// In one write, for the instance's own lines come out beside these.
+	// This is one write, because the instance prints its own lines at the same time.
 	a.printf(`
 Try in another terminal%[3]s:
   %[1]s enqueue echo --payload '{"hello":"world"}' --in 3s%[2]s

@@ -180,7 +180,7 @@ func TestRedis_mayBeInAFile(t *testing.T) {
 		}
 	}
 	two := s.file("two.url", "redis://:hunter2@127.0.0.1:1/0\nredis://:hunter2@127.0.0.1:2/0\n")
-	for name, want := range map[string]string{"nowhere": "no such file", two: "holds no URL", t.TempDir(): "is not a regular file"} {
+	for name, want := range map[string]string{"nowhere": "no such file", two: "does not hold one URL", t.TempDir(): "is not a regular file"} {
 		r := runWith(t.Context(), testEnv(), "", "schedules", "list", "-n", s.ns, "--redis", "file:"+name)
 		s.failed(r, exitAsked, name, "redis.url", want)
 		if strings.Contains(r.err, "hunter2") {

@@ -16,7 +16,7 @@ import (
 	"github.com/onbeat/onbeat/schedule"
 )
 
-// needServer skips where there is no redis-server, except where one is required.
+// needServer skips the test if there is no redis-server, unless one is required.
 func needServer(t *testing.T) {
 	t.Helper()
 	if _, err := exec.LookPath("redis-server"); err == nil {
@@ -30,7 +30,7 @@ func needServer(t *testing.T) {
 
 var devURL = regexp.MustCompile(`URL: file:([^\s,]+),`)
 
-// urlOf is the URL of the Redis that a dev said it runs in a folder.
+// urlOf returns the Redis URL that a dev has written to a folder.
 func urlOf(t *testing.T, dir, said string) string {
 	t.Helper()
 	file := devURL.FindStringSubmatch(said)
@@ -44,7 +44,7 @@ func urlOf(t *testing.T, dir, said string) string {
 	return url
 }
 
-// clientOf is a client of that Redis.
+// clientOf returns a client of that Redis.
 func clientOf(t *testing.T, dir, said string) *admin.Admin {
 	t.Helper()
 	return openInside(t, urlOf(t, dir, said), "dev").Admin()

@@ -13,11 +13,11 @@ type doctorCmd struct {
 
 // Help is shown by onbeat doctor --help.
 func (c *doctorCmd) Help() string {
-	return "Shows each check with its state, ok, warn or fail, and what helps. Exits with 1 if a check fails.\n\n" +
+	return "Shows each check with its state, ok, warn or fail, and what to do about it. Exits with 1 if a check fails.\n\n" +
 		"Without a namespace it checks Redis alone."
 }
 
-// Run makes the checks and shows what they found.
+// Run runs the checks and shows their results.
 func (c *doctorCmd) Run(ctx context.Context, a *app) error {
 	t, err := a.target()
 	if err != nil && !errors.Is(err, errNoNamespace) {
@@ -49,7 +49,7 @@ func (a *app) showChecks(r *doctor.Report) error {
 		return a.printJSON(r)
 	}
 	if r.Namespace == "" {
-		a.printf("%s (Redis alone: pass --namespace to check a namespace too)\n", r.Redis)
+		a.printf("%s (only Redis: pass --namespace to check a namespace too)\n", r.Redis)
 	} else {
 		a.printf("%s on %s\n", a.style.bold(r.Namespace), r.Redis)
 	}

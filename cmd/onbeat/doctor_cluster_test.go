@@ -10,8 +10,8 @@ import (
 	"github.com/onbeat/onbeat/testredis"
 )
 
-// The doctor says that the slot of the namespace is on its way, and does not ask for more workers then. It compares the
-// lease with how long a failover takes, and asks for no right where the cluster is down.
+// The doctor reports that the namespace's slot is being moved, and does not ask for more workers then. It compares the
+// lease with how long a failover takes, and names no missing right while the cluster is down.
 func TestDoctor_looksAtACluster(t *testing.T) {
 	t.Parallel()
 	c := testredis.Cluster(t)
@@ -35,7 +35,7 @@ func TestDoctor_looksAtACluster(t *testing.T) {
 
 	m := c.BeginMove(t, key)
 	d = diagnose(t, s, 1)
-	want := fmt.Sprintf("slot %d, which has the namespace, is on its way from %s to %s", m.Slot, m.From.Addr(), m.To.Addr())
+	want := fmt.Sprintf("slot %d, which holds the namespace, is being moved from %s to %s", m.Slot, m.From.Addr(), m.To.Addr())
 	if r := d.of("cluster"); r.State != doctor.Fail || !strings.Contains(r.Detail, want) || !strings.Contains(r.Hint, "redis-cli --cluster fix "+m.From.Addr()) {
 		t.Errorf("%+v, want %s", r, want)
 	}
@@ -52,7 +52,7 @@ func TestDoctor_looksAtACluster(t *testing.T) {
 	}
 }
 
-// What Redis cannot do now is not taken for what the user may not.
+// The doctor does not take a call that Redis cannot answer now for a missing right.
 func TestDoctor_takesNoTroubleOfAClusterForAMissingRight(t *testing.T) {
 	t.Parallel()
 	srv := testredis.Private(t, "--cluster-enabled", "yes") // no slot is served
@@ -73,7 +73,7 @@ func TestDoctor_takesNoTroubleOfAClusterForAMissingRight(t *testing.T) {
 	}
 }
 
-// The lease is compared with what the sentinels say.
+// The doctor compares the lease with the setting of the sentinels.
 func TestDoctor_comparesTheLeaseWithTheSentinels(t *testing.T) {
 	t.Parallel()
 	g := testredis.Sentinels(t)

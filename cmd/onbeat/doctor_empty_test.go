@@ -12,7 +12,7 @@ import (
 	"github.com/onbeat/onbeat/testredis"
 )
 
-// A namespace in which nothing ever was is probably mistyped: the doctor warns, and names the nearest that it finds.
+// The name of an empty namespace is probably mistyped: the doctor warns, and names the nearest namespace that it finds.
 func TestDoctor_warnsOfAnEmptyNamespace(t *testing.T) {
 	t.Parallel()
 	srv := testredis.Private(t)
@@ -33,7 +33,7 @@ func TestDoctor_warnsOfAnEmptyNamespace(t *testing.T) {
 		t.Errorf("%+v", c)
 	}
 	s.ns = "zzz"
-	if c := diagnose(t, s, 0).of("namespace"); c.State != doctor.Warn || !strings.HasSuffix(c.Hint, "on this Redis are billing, warehouse") {
+	if c := diagnose(t, s, 0).of("namespace"); c.State != doctor.Warn || !strings.HasSuffix(c.Hint, "this Redis has billing, warehouse") {
 		t.Errorf("none is near: %+v", c)
 	}
 	s.ns = "billing"
@@ -59,7 +59,7 @@ func TestDoctor_findsOtherNamespacesOfACluster(t *testing.T) {
 		s.must("enqueue", "mine.own")
 	}
 	s.ns = "zzz"
-	if c := diagnose(t, s, 0).of("namespace"); !strings.HasSuffix(c.Hint, "on this Redis are billing, mail, shop, warehouse") {
+	if c := diagnose(t, s, 0).of("namespace"); !strings.HasSuffix(c.Hint, "this Redis has billing, mail, shop, warehouse") {
 		t.Errorf("%+v", c)
 	}
 }
@@ -84,7 +84,7 @@ func TestDoctor_checksRedisAlone(t *testing.T) {
 		}
 	}
 	r = runWith(t.Context(), env, "", "doctor")
-	if first, _, _ := strings.Cut(r.out, "\n"); !strings.Contains(first, "(Redis alone: pass --namespace") || strings.Contains(r.out, "onbeat-doctor") {
+	if first, _, _ := strings.Cut(r.out, "\n"); !strings.Contains(first, "(only Redis: pass --namespace") || strings.Contains(r.out, "onbeat-doctor") {
 		t.Errorf("%s", r.out)
 	}
 	if n, err := s.rdb.Keys(t.Context(), "*{"+"onbeat-doctor"+"}*").Result(); err != nil || len(n) > 0 {
@@ -92,7 +92,7 @@ func TestDoctor_checksRedisAlone(t *testing.T) {
 	}
 }
 
-// A user who may use its own namespace alone is not said to lack what it has.
+// The doctor reports no missing right to a user that has all rights, but only in its own namespace.
 func TestDoctor_checksRedisAloneForAnInstance(t *testing.T) {
 	t.Parallel()
 	s := newShell(t).as(queue.AsInstance)
@@ -127,7 +127,7 @@ func TestDoctor_strictFailsForWarnings(t *testing.T) {
 	}
 }
 
-// Instances whose leases have run out do no work: more concurrency would not help.
+// Instances whose leases have run out do no work, so the doctor does not advise more concurrency.
 func TestDoctor_startsAnInstanceWhereNoneLives(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)

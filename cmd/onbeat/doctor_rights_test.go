@@ -10,7 +10,7 @@ import (
 	"github.com/onbeat/onbeat/testredis"
 )
 
-// as is a shell whose user has the rights of a role in its namespace, less some.
+// as returns a shell whose user has the rights of a role in its namespace, except some.
 func (s *shell) as(role queue.Role, without ...string) *shell {
 	s.Helper()
 	rules := strings.Fields(queue.ACL(role, queue.Partition{Namespace: s.ns}, false))
@@ -30,7 +30,7 @@ func TestDoctor_showsItsTableToWhoMayNotConnect(t *testing.T) {
 	}
 }
 
-// The doctor does not make an instance of the user of a reader, or a producer.
+// The doctor does not tell a reader's or a producer's admin to give it the rights of an instance.
 func TestDoctor_saysThatTheUserIsNotOfAnInstance(t *testing.T) {
 	t.Parallel()
 	for _, role := range []queue.Role{queue.AsProducer, queue.AsReader} {
@@ -43,7 +43,7 @@ func TestDoctor_saysThatTheUserIsNotOfAnInstance(t *testing.T) {
 	}
 }
 
-// Whoever lacks a right is sent to the page of rights, and only whoever has no password to the password.
+// A user that lacks a right gets a hint to the page of rights. Only a user without a valid password gets a hint to the password.
 func TestCommands_hintAtTheRights(t *testing.T) {
 	t.Parallel()
 	reader := newShell(t).as(queue.AsReader)

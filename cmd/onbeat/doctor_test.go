@@ -80,7 +80,7 @@ func TestDoctor_findsWhatGoesWrong(t *testing.T) {
 	if c := d.of("persistence"); c.State != doctor.Warn {
 		t.Errorf("nothing is kept, and: %+v", c)
 	}
-	if c := d.of("instances"); c.State != doctor.Warn || !strings.Contains(c.Detail, "none runs") {
+	if c := d.of("instances"); c.State != doctor.Warn || !strings.Contains(c.Detail, "no instance runs") {
 		t.Errorf("%+v", c)
 	}
 	s.serving("--release", "v1")

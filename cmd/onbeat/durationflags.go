@@ -14,7 +14,7 @@ type duration time.Duration
 // UnmarshalText reads the value of the flag.
 func (d *duration) UnmarshalText(b []byte) error { return durationFlag(d, b, schedule.ParseDuration) }
 
-// interval is a flag that [schedule.ParseEvery] reads: not zero.
+// interval is a flag that [schedule.ParseEvery] reads. It is not zero.
 type interval time.Duration
 
 // UnmarshalText reads the value of the flag.

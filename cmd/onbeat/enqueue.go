@@ -11,23 +11,23 @@ import (
 )
 
 type enqueueCmd struct {
-	Type string `arg:"" optional:"" help:"Type of the task: it picks the handler."`
+	Type string `arg:"" optional:"" help:"Type of the task. It selects the handler."`
 
 	File    string `placeholder:"FILE" predict:"file" help:"Add the tasks of a file, one JSON object a line; - is stdin. Fields as the flags: type, payload, in, at, id, queue, priority, timeout, max_attempts, backoff, backoff_cap, unique, unique_for, key, key_limit, keep."`
-	SkipBad bool   `help:"Go on after a bad line, and report it. The exit code is 1 if there was one."`
+	SkipBad bool   `help:"Report a bad line and go on. The exit code is 1 if there was a bad line."`
 
 	Payload     string  `short:"p" placeholder:"JSON" predict:"file" help:"What the handler gets: ${payloadHelp}"`
-	In          string  `placeholder:"D" help:"Due this long from now: 10m, 1.5h, 2d."`
+	In          string  `placeholder:"D" help:"Due after this time from now: 10m, 1.5h, 2d."`
 	At          string  `placeholder:"T" help:"Due at a time (RFC 3339)."`
-	ID          *string `placeholder:"ID" help:"An ID of your own: the same one again adds nothing."`
-	Unique      *string `placeholder:"KEY" help:"Add nothing if a task with this key was added less than --unique-for ago."`
+	ID          *string `placeholder:"ID" help:"An ID of your own: a second task with the same ID is not added."`
+	Unique      *string `placeholder:"KEY" help:"Do not add the task if one with this key was added less than --unique-for ago."`
 	UniqueFor   string  `placeholder:"D" help:"Window of --unique. Default 24h."`
 	Queue       *string `placeholder:"Q" help:"Queue to wait in. Default: default."`
 	Priority    string  `placeholder:"P" values:"low,normal,high" help:"low, normal or high. Default normal."`
-	Timeout     string  `placeholder:"D" help:"Longest time of one run. Default 30m."`
-	MaxAttempts *int    `placeholder:"N" help:"Most runs; 1 is no retry. Default 10."`
+	Timeout     string  `placeholder:"D" help:"Longest duration of one run. Default 30m."`
+	MaxAttempts *int    `placeholder:"N" help:"Most attempts; 1 means no retry. Default 10."`
 	Backoff     string  `placeholder:"D" help:"Longest delay after the first failure; it doubles with each. Default 1s."`
-	BackoffCap  string  `placeholder:"D" help:"Longest delay of all. Default 1h."`
+	BackoffCap  string  `placeholder:"D" help:"Upper bound of these delays. Default 1h."`
 	Key         *string `placeholder:"KEY" help:"Of the tasks with this key, at most --key-limit run at once."`
 	KeyLimit    int     `placeholder:"N" help:"Limit of --key. Default 1."`
 	Keep        string  `placeholder:"D" help:"Keep the finished task visible this long. Default 24h with --id, else not at all."`
@@ -37,18 +37,18 @@ type enqueueCmd struct {
 func (c *enqueueCmd) Run(ctx context.Context, a *app) error {
 	switch {
 	case c.File != "" && c.Type != "":
-		return &usageError{"a type and a file exclude each other", "each line of a file names its type"}
+		return &usageError{"TYPE and --file exclude each other", "each line of the file names its type"}
 	case c.File != "" && c.ofOne() != "":
-		return &usageError{c.ofOne() + " and a file exclude each other", "each line of a file says it for its task"}
+		return &usageError{c.ofOne() + " and --file exclude each other", "each line of the file sets it for its task"}
 	case c.File != "":
 		return c.file(ctx, a)
 	case c.Type == "":
-		return &usageError{"no task type and no file", "onbeat enqueue TYPE, or onbeat enqueue --file tasks.jsonl"}
+		return &usageError{"neither a task type nor --file", "onbeat enqueue TYPE, or onbeat enqueue --file tasks.jsonl"}
 	}
 	return c.one(ctx, a)
 }
 
-// ofOne is the first flag that says something of one task, or "".
+// ofOne returns the first set flag that describes a single task, or "".
 func (c *enqueueCmd) ofOne() string {
 	for _, f := range []struct {
 		name string
@@ -97,7 +97,7 @@ func (c *enqueueCmd) one(ctx context.Context, a *app) error {
 	defer client.Close()
 	done, err := client.Tasks.Enqueue(ctx, []*task.Task{t})
 	if errors.Is(err, store.ErrUnreplicated) {
-		return &failure{err, fmt.Sprintf("task %q is there, and lost if the primary is lost now: when replicas are back, ask again with --id %s", t.ID, t.ID)}
+		return &failure{err, fmt.Sprintf("task %q is added, but lost if the primary is lost now: when the replicas are back, repeat the command with --id %s", t.ID, t.ID)}
 	}
 	if err != nil {
 		return err

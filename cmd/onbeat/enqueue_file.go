@@ -11,17 +11,17 @@ import (
 	"github.com/onbeat/onbeat/task"
 )
 
-// fileBatch is how many lines are checked, then added, together.
+// fileBatch is how many lines are checked and then added in one batch.
 const fileBatch = 1000
 
-// fileSummary is what became of the lines.
+// fileSummary counts the results of the lines.
 type fileSummary struct {
 	Enqueued     int `json:"enqueued"`
 	AlreadyThere int `json:"already_there"`
 	Bad          int `json:"bad"`
 }
 
-// taskFile is a file of tasks on its way into the queue.
+// taskFile is a file of tasks to enqueue.
 type taskFile struct {
 	app     *app
 	name    string // as errors show it
@@ -30,7 +30,7 @@ type taskFile struct {
 	summary fileSummary
 }
 
-// file adds the tasks of a file: all are checked before the first is added. Of a stream, batch by batch are.
+// file adds the tasks of a file. It checks all of them before it adds the first. A stream is checked batch by batch.
 func (c *enqueueCmd) file(ctx context.Context, a *app) error {
 	target, err := a.target()
 	if err != nil {
@@ -67,7 +67,7 @@ func (c *enqueueCmd) file(ctx context.Context, a *app) error {
 	return f.report()
 }
 
-// open opens the file. again says that it can be read twice.
+// open opens the file. again reports whether the file can be read twice.
 func (f *taskFile) open(ctx context.Context) (source io.ReadCloser, again bool, err error) {
 	if f.name == "-" {
 		f.name = "stdin"
@@ -86,7 +86,7 @@ func (f *taskFile) read(ctx context.Context, source io.Reader, add func([]*task.
 	if payload == 0 {
 		payload = task.DefaultPayloadLimit
 	}
-	lines := newLineReader(source, 6*payload+64<<10) // JSON may write a byte in six
+	lines := newLineReader(source, 6*payload+64<<10) // JSON may take six bytes for one
 	batch := make([]*task.Task, 0, fileBatch)
 	for {
 		t, err := f.next(lines)
@@ -146,7 +146,7 @@ func (f *taskFile) add(ctx context.Context, c *client, batch []*task.Task) error
 	return err
 }
 
-// partly adds to an error what had been added before it.
+// partly adds to an error how many tasks were added before it.
 func (f *taskFile) partly(err error) error {
 	if n := f.summary.Enqueued; n > 0 {
 		return fmt.Errorf("%w; %d tasks before that were enqueued", err, n)
@@ -154,7 +154,8 @@ func (f *taskFile) partly(err error) error {
 	return err
 }
 
-// report says what became of the lines. A bad one that was skipped has been named, and is not enqueued: that is no success.
+// report prints the results of the lines. It fails if a bad line was skipped: the user saw an error for that line, and its task is
+// not enqueued.
 func (f *taskFile) report() error {
 	s := f.summary
 	if f.app.JSON {

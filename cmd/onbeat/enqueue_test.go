@@ -71,8 +71,8 @@ func TestEnqueue_refusesAndWritesNothing(t *testing.T) {
 		args []string
 		want string
 	}{
-		{nil, "no task type and no file"},
-		{[]string{"echo", "--file", "x"}, "exclude each other"},
+		{nil, "neither a task type nor --file"},
+		{[]string{"echo", "--file", "x"}, "TYPE and --file exclude each other"},
 		{[]string{"two words"}, `type "two words": has a character that a name cannot have`},
 		{[]string{"http"}, "payload"},
 		{[]string{"http", "-p", `{"method":"GET"}`}, "payload.url: missing"},
@@ -141,7 +141,7 @@ var badLines = []struct{ line, want string }{
 	{`{}`, "tasks.jsonl:7: type: empty"},
 	{`{"type":"http","payload":{}}`, "tasks.jsonl:7: payload.url: missing"},
 	{`{"type":"echo","id":"a\u0007"}`, `tasks.jsonl:7: id "a\a": has a control character`},
-	{`{"type":"echo","id":"a","id":"b"}`, `tasks.jsonl:7: id: appears twice (each key once, as one of the two would be lost)`},
+	{`{"type":"echo","id":"a","id":"b"}`, `tasks.jsonl:7: id: appears twice (write each key once: one of the two values would be lost)`},
 	{`{"type":"echo","\u0069d":"a","id":"b"}`, `tasks.jsonl:7: id: appears twice`},
 	{`{"type":"echo","Type":"job"}`, `tasks.jsonl:7: Type: appears twice`},
 	{`{"type":"echo","payload":{"a":1,"b":[{},{"c":1,"d":{},"c":2}]}}`, `tasks.jsonl:7: payload.b[1].c: appears twice`},
@@ -187,9 +187,9 @@ func TestEnqueueFile_refusesTheFlagsOfOneTask(t *testing.T) {
 			continue
 		}
 		name := "--" + strings.ReplaceAll(fieldName(f.Name), "_", "-")
-		s.fails(2, []string{"enqueue", "--file", file, name, "1"}, name+" and a file exclude each other")
+		s.fails(2, []string{"enqueue", "--file", file, name, "1"}, name+" and --file exclude each other")
 	}
-	s.fails(2, []string{"enqueue", "--file", file, "--in", "1h", "--queue", "bulk", "-p", "{}"}, "--payload and a file")
+	s.fails(2, []string{"enqueue", "--file", file, "--in", "1h", "--queue", "bulk", "-p", "{}"}, "--payload and --file")
 	s.nothingWritten()
 }
 

@@ -14,9 +14,9 @@ import (
 )
 
 type eventsCmd struct {
-	Follow bool   `short:"f" help:"Go on as events happen."`
-	Since  string `placeholder:"T" help:"Only since this time: RFC 3339, a date, or how long ago."`
-	Limit  int    `default:"50" placeholder:"N" help:"Most events of the past, the newest. Default 50."`
+	Follow bool   `short:"f" help:"Keep running, and show new events as they happen."`
+	Since  string `placeholder:"T" help:"Only events since this time: RFC 3339, a date, or how long ago."`
+	Limit  int    `default:"50" placeholder:"N" help:"How many past events to show at most, the newest. Default 50."`
 }
 
 // Run shows events.
@@ -44,7 +44,7 @@ func (c *eventsCmd) Run(ctx context.Context, a *app) error {
 	if a.JSON && !c.Follow {
 		return a.printJSON(list)
 	}
-	last := fmt.Sprint(now.UnixMilli() - 1) // with none so far, what happened since they were read is not to be missed
+	last := fmt.Sprint(now.UnixMilli() - 1) // without any event so far, follow must not miss those that came since the read
 	for i := range list.Items {
 		last = list.Items[i].ID
 		if err := a.printEvent(&list.Items[i]); err != nil {
@@ -59,7 +59,7 @@ func (c *eventsCmd) Run(ctx context.Context, a *app) error {
 	return a.follow(ctx, cl, last)
 }
 
-// follow prints events until ctx ends, or a write fails. Redis being away is waited out.
+// follow prints events until ctx ends or a write fails. It waits while Redis is away.
 func (a *app) follow(ctx context.Context, cl *client, last string) error {
 	away := false
 	for {
@@ -99,7 +99,7 @@ func (a *app) printEvent(e *admin.Event) error {
 	return err
 }
 
-// fieldText shows a moment as one.
+// fieldText returns the text of an event's field. A moment is shown as a time.
 func fieldText(kind, name, value string) string {
 	if kind != "lost writes" || name != "kept" && name != "known" {
 		return value

@@ -1,6 +1,6 @@
 package main
 
-// examples are shown by the help of a command, by its path.
+// examples has the examples in the help of each command, by the command's path.
 var examples = map[string]string{
 	"": `
 onbeat demo

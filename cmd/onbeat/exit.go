@@ -17,16 +17,16 @@ import (
 // The exit codes.
 const (
 	exitFine   = 0
-	exitFailed = 1 // it failed
-	exitAsked  = 2 // you asked wrongly
+	exitFailed = 1 // the command failed
+	exitAsked  = 2 // the arguments or the config are wrong
 )
 
-// usageError is a question that makes no sense: exit code 2.
+// usageError reports wrong arguments: exit code 2.
 type usageError struct{ text, hint string }
 
 func (e *usageError) Error() string { return wording.WithHint(e.text, e.hint) }
 
-// failure is what failed, and what may help: exit code 1.
+// failure is an error with a hint: exit code 1.
 type failure struct {
 	err  error
 	hint string
@@ -35,7 +35,7 @@ type failure struct {
 func (e *failure) Error() string { return wording.WithHint(e.err.Error(), e.hint) }
 func (e *failure) Unwrap() error { return e.err }
 
-// exitStatus is an exit code of its own, and what to say, if anything.
+// exitStatus is an exit code of its own, with an error to print, if any.
 type exitStatus struct {
 	code int
 	err  error
@@ -44,10 +44,10 @@ type exitStatus struct {
 func (e *exitStatus) Error() string { return fmt.Sprintf("exit %d: %v", e.code, e.err) }
 func (e *exitStatus) Unwrap() error { return e.err }
 
-// errSaid ends a command with code 1 after it has said all there is to say.
+// errSaid ends a command with code 1 when it has printed all there is to say.
 var errSaid = errors.New("said")
 
-// parseError is what the parser refuses, in one line.
+// parseError turns an error of the parser into one line.
 func parseError(err error) error {
 	if errors.As(err, new(*usageError)) || errors.As(err, new(*unwritten)) {
 		return err
@@ -60,7 +60,7 @@ func parseError(err error) error {
 	return &usageError{err.Error(), helpOf(at)}
 }
 
-// complain says in one line on stderr what went wrong, and returns the exit code.
+// complain prints an error in one line on stderr, and returns the exit code.
 func complain(stderr io.Writer, err error) int {
 	var status *exitStatus
 	switch {
@@ -84,7 +84,7 @@ func askedWrongly(err error) bool {
 	return errors.As(err, &usage) || errors.Is(err, task.ErrInvalid)
 }
 
-// explain adds a hint to what has a common cause.
+// explain adds a hint to an error that has a common cause.
 func explain(err error) string {
 	var failed *failure
 	if errors.As(err, &failed) {
@@ -102,7 +102,7 @@ func explain(err error) string {
 	return err.Error()
 }
 
-// hintOfReplica gives an error of a replica the hint that fits the URL.
+// hintOfReplica adds to an error of a replica the hint that fits the URL.
 func hintOfReplica(err error, url string) error {
 	var failed *failure
 	var status *exitStatus
@@ -112,7 +112,7 @@ func hintOfReplica(err error, url string) error {
 	return &failure{errors.New(admin.Brief(err)), admin.PrimaryHint(url)}
 }
 
-// refuse is a field that a flag or argument got wrong.
+// refuse returns the error of a wrong flag or argument.
 func refuse(field, value, reason, hint string) error {
 	return &task.FieldError{Field: field, Value: cmp.Or(value), Reason: reason, Hint: hint}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/onbeat/onbeat/store"
 )
 
-// Who names the sentinels already is not told to name them.
+// A user whose URL names the sentinels already gets no hint to name them.
 func TestHintOfReplica_fitsTheURL(t *testing.T) {
 	t.Parallel()
 	of := fmt.Errorf("%w: READONLY You can't write against a read only replica. script: 1234", store.ErrBusy)

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// fields are names and values, one a line. Empty values are left out.
+// fields is a list of names and values, printed one a line without the empty values.
 type fields struct {
 	style style
 	rows  [][2]string

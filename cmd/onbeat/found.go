@@ -13,24 +13,24 @@ import (
 	"github.com/onbeat/onbeat/task"
 )
 
-// devDir is the folder of onbeat dev, in the one that it is started in.
+// devDir is the folder of onbeat dev, in the working directory of the dev.
 const devDir = ".onbeat"
 
-// devURLFile holds the Redis of an onbeat dev while it runs, and devNamespaceFile its namespace.
+// devURLFile holds the Redis URL of an onbeat dev while it runs, and devNamespaceFile holds its namespace.
 const (
 	devURLFile       = "redis.url"
 	devNamespaceFile = "namespace"
 )
 
-// found is a config file with the Redis and the namespace of the onbeat dev that runs in this folder. The config is empty if none runs
-// here, or if a flag or the environment names a Redis.
+// found returns a config with the Redis and the namespace of the onbeat dev that runs in this folder. The config is empty if no
+// dev runs here, or if a flag or the environment names a Redis.
 func (a *app) found() (*config.File, error) {
 	cfg := &config.File{}
 	if a.Redis != "" || a.env("ONBEAT_REDIS_URL") != "" {
 		return cfg, nil
 	}
 	url := urlFile(filepath.Join(devDir, devURLFile))
-	if _, err := os.Lstat(string(url)); err != nil { // none runs, or not one of ours
+	if _, err := os.Lstat(string(url)); err != nil { // no dev runs here, or it is another user's
 		return cfg, nil
 	}
 	if err := private.Entry(devDir); err != nil {
@@ -57,7 +57,7 @@ func (a *app) found() (*config.File, error) {
 	return cfg, nil
 }
 
-// refuseFound refuses files that another user may have written: that user would get the tasks, and choose what runs.
+// refuseFound refuses files that another user may have written: that user would get our tasks, and choose which tasks run.
 func refuseFound(url urlFile, err error) error {
 	reason := err.Error()
 	var own *private.Refusal
@@ -67,7 +67,7 @@ func refuseFound(url urlFile, err error) error {
 	return refuse("redis.url", url.argument(), reason, "name the Redis that you mean with --redis")
 }
 
-// isFound reports whether commands in the working directory find the Redis of this dev without a flag.
+// isFound reports whether commands in the working directory find this dev's Redis without a flag.
 func (c *devCmd) isFound(a *app, file urlFile) bool {
 	return string(file) == filepath.Join(devDir, devURLFile) && a.env("ONBEAT_REDIS_URL") == ""
 }

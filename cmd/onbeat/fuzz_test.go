@@ -13,8 +13,8 @@ import (
 	"github.com/onbeat/onbeat/task"
 )
 
-// JSON that is taken says what it seems to: written again from what was read, it has as many keys, and no U+FFFD that
-// was not in it.
+// JSON that checkJSON accepts means what it seems to mean: decoded and encoded again, it has the same number of keys, and no
+// U+FFFD that was not in the input.
 func FuzzJSON(f *testing.F) {
 	for _, s := range []string{
 		`{"a":1,"a":2}`, `{"a":{"b":[1,{"c":1,"c":2}]}}`, `["\ud800"]`, `["\ud83d\ude00","\\ud800","\ufffd"]`, "{\"b\xff\":1}", `{"":1,"":2}`, `1e999`, `{"A":1,"a":2}`,
@@ -98,7 +98,7 @@ func countKeys(data []byte) (n int) {
 	return n
 }
 
-// The lines of a file: none is lost, and none is longer than allowed.
+// The reader loses no line of a file, and returns no line that is longer than allowed.
 func FuzzLines(f *testing.F) {
 	f.Add("a\nb\r\n\n c \n\xef\xbb\xbfd", 8)
 	f.Add(strings.Repeat("x", 100_000)+"\ny", 64)

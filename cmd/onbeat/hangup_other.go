@@ -4,5 +4,5 @@ package main
 
 import "syscall"
 
-// hangup is never sent here.
+// hangup is never sent on this system.
 const hangup = syscall.Signal(1)

@@ -8,14 +8,14 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// Every command has the flags of globals. A command lists in a tag those that mean nothing to it, and its help hides them. The
-// flags under ignores are refused before it runs; it refuses those under refuses itself, and gives a reason of its own.
+// Every command has the flags of globals. A command lists in a tag the flags that mean nothing to it, and its help hides them.
+// Flags under ignores are refused before the command runs. Flags under refuses the command refuses itself, with its own reason.
 const (
 	ignoresTag = "ignores"
 	refusesTag = "refuses"
 )
 
-// without are the flags of a tag, of a command and those above it.
+// without returns the flags that this tag lists, on a command and on its parents.
 func without(n *kong.Node, tag string) []string {
 	var names []string
 	for ; n != nil; n = n.Parent {
@@ -31,7 +31,7 @@ func hasUse(n *kong.Node, flag string) bool {
 	return !slices.Contains(without(n, ignoresTag), flag) && !slices.Contains(without(n, refusesTag), flag)
 }
 
-// refuseIgnored refuses a flag that a command would ignore: its caller expects something of it.
+// refuseIgnored refuses a flag that a command would ignore: the user expects an effect of it.
 func refuseIgnored(command *kong.Context) error {
 	n := command.Selected()
 	ignored := without(n, ignoresTag)
@@ -65,7 +65,7 @@ func printHelp(options kong.HelpOptions, command *kong.Context) error {
 	return err
 }
 
-// usual are arguments in our own words: onbeat help COMMAND and onbeat --version are what people try first.
+// usual translates the arguments that people try first, onbeat help COMMAND and onbeat --version, into our own.
 func usual(args []string) []string {
 	switch {
 	case len(args) == 0:
@@ -78,7 +78,7 @@ func usual(args []string) []string {
 	return args
 }
 
-// helpOf is the hint that leads to the help of the command that was asked wrongly.
+// helpOf returns a hint that names the help of the command whose arguments are wrong.
 func helpOf(command *kong.Context) string {
 	if command == nil || command.Selected() == nil {
 		return "see onbeat --help"

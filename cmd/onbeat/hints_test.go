@@ -33,7 +33,7 @@ func TestConnect_asksWhetherThePortSpeaksTLS(t *testing.T) {
 	s.fails(1, []string{"instances", "--redis", "redis://" + mute}, "unreachable", "is it running?")
 }
 
-// listen takes connections, and hangs up once it has read something, or never answers.
+// listen accepts connections. It hangs up after the first bytes, or never answers.
 func (s *shell) listen(hangUp bool) (addr string) {
 	s.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -9,7 +9,7 @@ import (
 	"github.com/onbeat/onbeat/queue"
 )
 
-// inside is a namespace as its instances see it.
+// inside gives a test access to a namespace like that of its instances.
 type inside struct {
 	*onbeat.Dispatcher
 	rdb   redis.UniversalClient

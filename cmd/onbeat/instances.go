@@ -9,9 +9,9 @@ import (
 )
 
 type instancesCmd struct {
-	List    instancesListCmd    `cmd:"" default:"1" help:"List the instances: which one leads, which work, since when."`
+	List    instancesListCmd    `cmd:"" default:"1" help:"List the instances: which one leads, which ones work, and since when."`
 	Promote instancesPromoteCmd `cmd:"" help:"Make a release the newest, as if it had been rolled out now."`
-	Pause   instancesPauseCmd   `cmd:"" help:"Begin no task for a while, for a planned failover of Redis."`
+	Pause   instancesPauseCmd   `cmd:"" help:"Let no instance begin a task for a while, for a planned failover of Redis."`
 	Resume  instancesResumeCmd  `cmd:"" help:"End a pause before its time."`
 }
 
@@ -56,7 +56,7 @@ func (c *instancesListCmd) Run(ctx context.Context, a *app) error {
 	}
 	t.print(a.out)
 	if until := list.PausedUntil; !until.IsZero() {
-		a.printf("%s until %s (%s yet): no instance begins a task; onbeat instances resume ends it", a.style.yellow("paused"),
+		a.printf("%s until %s (%s left): no instance begins a task; onbeat instances resume ends the pause", a.style.yellow("paused"),
 			until.Format(time.RFC3339), wording.Span(until.Sub(list.Now)))
 	}
 	if list.Leader() == nil {

@@ -12,13 +12,14 @@ type instancesPauseCmd struct {
 	For time.Duration `required:"" help:"For how long at most, up to 10m."`
 }
 
-// Help says when.
+// Help says when to use the command.
 func (*instancesPauseCmd) Help() string {
-	return "For a planned failover of Redis: what is not begun cannot be begun twice. What runs goes on, and what falls due waits, " +
-		"and is late, or skipped where the schedule says that runs may not overlap. It ends with onbeat instances resume, or by itself, which instances notice with their next heartbeat."
+	return "A failover can make a task begin twice only if the task has begun before it. During the pause, running tasks go on. Tasks " +
+		"that fall due wait and are late, or are skipped if their schedule forbids overlapping runs. The pause ends with onbeat " +
+		"instances resume, or by itself when the time is over; instances notice the end with their next heartbeat."
 }
 
-// Run lets no instance begin a task for a time.
+// Run pauses all instances: none begins a task for a time.
 func (c *instancesPauseCmd) Run(ctx context.Context, a *app) error {
 	if c.For <= 0 || c.For > instance.LongestPause {
 		return refuse("for", c.For.String(), "out of range", "1ms to "+instance.LongestPause.String())
@@ -35,7 +36,7 @@ func (c *instancesPauseCmd) Run(ctx context.Context, a *app) error {
 	if a.JSON {
 		return a.printJSON(p)
 	}
-	a.printf("%s until %s: no instance begins a task, and what runs goes on; onbeat instances resume ends it", a.style.yellow("paused"),
+	a.printf("%s until %s: no instance begins a task, and running tasks go on; onbeat instances resume ends the pause", a.style.yellow("paused"),
 		p.Until.Format(time.RFC3339))
 	return nil
 }
@@ -55,6 +56,6 @@ func (*instancesResumeCmd) Run(ctx context.Context, a *app) error {
 	if a.JSON {
 		return a.printJSON(admin.Pause{})
 	}
-	a.printf("%s: what fell due begins now", a.style.green("resumed"))
+	a.printf("%s: the tasks that fell due begin now", a.style.green("resumed"))
 	return nil
 }

@@ -15,10 +15,10 @@ type instancesPromoteCmd struct {
 	Release string `arg:"" help:"Release."`
 }
 
-// Help says when.
+// Help says when to use the command.
 func (*instancesPromoteCmd) Help() string {
-	return "A release that was lost, rather than stopped, is as old as it was when it comes back within a day: it does not take " +
-		"the lead from a newer one. This says that it shall."
+	return "A lost release, one that crashed and was not stopped, keeps its place for a day: when it comes back, it does not lead " +
+		"before a newer release. promote makes it the newest, so that it leads."
 }
 
 // Run makes a release the newest.
@@ -49,7 +49,7 @@ func (c *instancesPromoteCmd) Run(ctx context.Context, a *app) error {
 	return nil
 }
 
-// unknownRelease says which releases there are.
+// unknownRelease adds the known releases to the error.
 func (c *client) unknownRelease(ctx context.Context, release string) error {
 	var known []string
 	list, _ := c.Instances.List(ctx)
@@ -58,8 +58,8 @@ func (c *client) unknownRelease(ctx context.Context, release string) error {
 			known = append(known, i.Release)
 		}
 	}
-	// Releases differ by a digit: the nearest name is as likely the wrong one.
-	hint := "a release that was stopped is the newest again when it is started"
+	// Releases often differ by one digit, so the nearest name is as likely the wrong one.
+	hint := "a release that was stopped becomes the newest when it starts again"
 	if len(known) > 0 {
 		slices.Sort(known)
 		hint = "known: " + strings.Join(slices.Compact(known), ", ") + "; " + hint

@@ -63,7 +63,7 @@ func TestInstancesPromote(t *testing.T) {
 	}
 }
 
-// Nobody begins a task in a pause: what there is to see says so, and it ends by hand or by itself.
+// No instance begins a task during a pause. instances and doctor show the pause, and it ends by hand or by itself.
 func TestInstancesPause(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
@@ -72,13 +72,13 @@ func TestInstancesPause(t *testing.T) {
 	if out := s.must("instances", "pause", "--for", "1m"); !strings.HasPrefix(out, "paused until 20") {
 		t.Errorf("%q", out)
 	}
-	if out := s.must("instances"); !strings.Contains(out, "paused until 20") || !strings.Contains(out, "onbeat instances resume ends it") {
+	if out := s.must("instances"); !strings.Contains(out, "paused until 20") || !strings.Contains(out, "onbeat instances resume ends the pause") {
 		t.Errorf("instances:\n%s", out)
 	}
-	if c := diagnose(t, s, 0).of("pause"); c.State != doctor.Warn || c.Hint != "onbeat instances resume ends it" {
+	if c := diagnose(t, s, 0).of("pause"); c.State != doctor.Warn || c.Hint != "onbeat instances resume ends the pause" {
 		t.Errorf("doctor: %+v", c)
 	}
-	if out := s.must("instances", "resume"); out != "resumed: what fell due begins now\n" {
+	if out := s.must("instances", "resume"); out != "resumed: the tasks that fell due begin now\n" {
 		t.Errorf("%q", out)
 	}
 	if out := s.must("instances"); strings.Contains(out, "paused") {

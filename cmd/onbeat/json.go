@@ -9,17 +9,17 @@ import (
 	"unicode/utf8"
 )
 
-// checkJSON refuses what encoding/json would take and change: of two equal keys in an object it keeps the last, and for
-// bytes that are no text it puts U+FFFD. The data are valid JSON otherwise. The keys of the outermost object are compared
-// by fold, where there is one.
+// checkJSON refuses JSON that encoding/json would accept and change: of two equal keys in an object it keeps the last, and it
+// replaces bytes that are not UTF-8 by U+FFFD. The data must be valid JSON otherwise. If fold is not nil, it decides which keys of
+// the outermost object are equal.
 func checkJSON(data []byte, root string, fold func(string) string) error {
 	w := &jsonWalk{d: json.NewDecoder(bytes.NewReader(data)), root: root, fold: fold}
-	w.d.UseNumber() // a number need not fit
+	w.d.UseNumber() // a number may be too large for a float64
 	for {
 		from := w.d.InputOffset()
 		token, err := w.d.Token()
 		if err != nil {
-			return nil // the end: it is valid
+			return nil // the end: the document is valid
 		}
 		if err := w.take(token, data[from:w.d.InputOffset()]); err != nil {
 			return err
@@ -38,12 +38,12 @@ type jsonWalk struct {
 // jsonLevel is an object or a list that the walk is in.
 type jsonLevel struct {
 	keys    map[string]bool // nil: a list
-	key     string          // of the value that comes
-	isValue bool            // what comes in an object is a value, not a key
-	n       int             // values so far
+	key     string          // the key of the next value
+	isValue bool            // the next token of an object is a value, not a key
+	n       int             // how many values have come so far
 }
 
-// take looks at a token, and at the bytes that it came from with what stands before it.
+// take checks a token, and the raw bytes up to its end from the end of the token before.
 func (w *jsonWalk) take(token json.Token, raw []byte) error {
 	text, isText := token.(string)
 	delim, _ := token.(json.Delim)
@@ -69,14 +69,14 @@ func (w *jsonWalk) take(token json.Token, raw []byte) error {
 		}
 		return w.refuse("not UTF-8", "save the file as UTF-8")
 	case isText && halfPair(raw):
-		return w.refuse("has half a surrogate pair, which is no character", `\ud83d\ude00 is one character, \ud83d alone is none`)
+		return w.refuse("has half a surrogate pair, which is not a character", `\ud83d\ude00 is one character, \ud83d alone is not`)
 	case isKey:
 		name := text
 		if w.fold != nil && len(w.open) == 1 {
 			name = w.fold(text)
 		}
 		if level.keys[name] {
-			return w.refuse("appears twice", "each key once, as one of the two would be lost")
+			return w.refuse("appears twice", "write each key once: one of the two values would be lost")
 		}
 		level.keys[name] = true
 	case delim == '{':
@@ -87,7 +87,7 @@ func (w *jsonWalk) take(token json.Token, raw []byte) error {
 	return nil
 }
 
-// refuse names the place where the walk is.
+// refuse returns an error with the path of the walk's present place.
 func (w *jsonWalk) refuse(reason, hint string) error {
 	var path strings.Builder
 	path.WriteString(w.root)
@@ -111,7 +111,7 @@ func (w *jsonWalk) refuse(reason, hint string) error {
 	return refuse(path.String(), "", reason, hint)
 }
 
-// shownKey is a key as a path shows it: in quotes if it is not a plain word.
+// shownKey returns a key as a path shows it: in quotes if it is not a plain word.
 func shownKey(key string) string {
 	plain := key != "" && utf8.ValidString(key) && !strings.ContainsFunc(key, func(r rune) bool {
 		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '_' && r != '-'
@@ -122,7 +122,7 @@ func shownKey(key string) string {
 	return strconv.QuoteToASCII(key)
 }
 
-// foldKey is a key as encoding/json compares it with the name of a field.
+// foldKey returns a key in the form in which encoding/json compares it with the name of a field.
 func foldKey(key string) string {
 	return strings.Map(func(r rune) rune {
 		for {
@@ -171,8 +171,8 @@ func hexUnit(b []byte) uint64 {
 	return n
 }
 
-// plainJSON is JSON without the escapes of HTML: what Go has encoded for Redis has \u0026 where people wrote &. It is the same
-// JSON, and the same bytes where there is nothing to change.
+// plainJSON returns JSON without the escapes for HTML: Go's encoder writes \u0026 to Redis where people wrote &. The result means
+// the same. JSON without such escapes is returned as it is.
 func plainJSON(b []byte) []byte {
 	if !bytes.Contains(b, []byte(`\u00`)) {
 		return b
@@ -190,7 +190,7 @@ func plainJSON(b []byte) []byte {
 				continue
 			}
 		}
-		out = append(out, b[i], b[i+1]) // whatever is escaped, also another backslash
+		out = append(out, b[i], b[i+1]) // copy any other escape, also of a backslash, with its next byte
 		i++
 	}
 	return out

@@ -11,14 +11,14 @@ import (
 type lineReader struct {
 	r     *bufio.Reader
 	limit int
-	n     int // of the line read last, from 1
+	n     int // the number of the last line, from 1
 }
 
 func newLineReader(r io.Reader, limit int) *lineReader {
 	return &lineReader{r: bufio.NewReaderSize(r, 64<<10), limit: limit}
 }
 
-// next returns the next line that is not blank, io.EOF after the last, and a usageError for one that is too long.
+// next returns the next line that is not blank, io.EOF after the last line, and a usageError for a line that is too long.
 func (l *lineReader) next() ([]byte, error) {
 	for {
 		line, long, err := l.read()
@@ -38,7 +38,7 @@ func (l *lineReader) next() ([]byte, error) {
 	}
 }
 
-// read reads up to the next line feed; of a line that is too long, only its start is kept.
+// read reads up to the next line feed. It keeps only the start of a line that is too long.
 func (l *lineReader) read() (line []byte, long bool, err error) {
 	for {
 		part, err := l.r.ReadSlice('\n')

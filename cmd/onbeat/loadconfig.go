@@ -8,7 +8,7 @@ import (
 	"github.com/onbeat/onbeat/internal/private"
 )
 
-// loadConfig reads a config file, and refuses one that cannot be used.
+// loadConfig reads a config file, and refuses a file with a fault.
 func (a *app) loadConfig(name string) (*config.File, error) {
 	f, err := a.readConfig(name)
 	if err != nil {
@@ -17,7 +17,7 @@ func (a *app) loadConfig(name string) (*config.File, error) {
 	return f, cmp.Or(f.Unset(), f.Check())
 }
 
-// readConfig reads the file. One that was found, and that the user did not name, must be private to the user.
+// readConfig reads the file. A file that the program found, and the user did not name, must be private to the user.
 func (a *app) readConfig(name string) (*config.File, error) {
 	if name != a.private {
 		return config.Load(name, a.env)

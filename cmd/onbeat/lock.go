@@ -1,5 +1,5 @@
 package main
 
 type lockCmd struct {
-	Run lockRunCmd `cmd:"" help:"Run a command under a lock on Redis, as flock(1) does under one on a file."`
+	Run lockRunCmd `cmd:"" help:"Run a command under a lock on Redis, like flock(1) with a lock on a file."`
 }

@@ -21,9 +21,9 @@ type lockChild struct {
 	held   *lock.Lock
 	grace  time.Duration
 	cmd    *exec.Cmd
-	shares bool // our process group, because it shares our terminal, wherever our stdin comes from
+	shares bool // it is in our process group because it shares our terminal, wherever our stdin comes from
 	exited chan struct{}
-	late   bool // a signal came when the command was gone
+	late   bool // a signal came after the command had ended
 }
 
 func newLockChild(a *app, held *lock.Lock, p *lockPlan, command []string) *lockChild {
@@ -35,7 +35,7 @@ func newLockChild(a *app, held *lock.Lock, p *lockPlan, command []string) *lockC
 	return &lockChild{a: a, held: held, grace: p.grace, cmd: cmd, shares: shares, exited: make(chan struct{})}
 }
 
-// withoutSecrets is an environment without the URL of Redis, which has the password in it.
+// withoutSecrets returns an environment without the URL of Redis, which has the password in it.
 func withoutSecrets(env []string) []string {
 	return slices.DeleteFunc(env, func(v string) bool {
 		name, _, _ := strings.Cut(v, "=")
@@ -43,7 +43,7 @@ func withoutSecrets(env []string) []string {
 	})
 }
 
-// run runs the command to its end, releases the lock, and returns how that ended.
+// run runs the command to its end, releases the lock, and returns the result of both.
 func (c *lockChild) run(signals <-chan os.Signal) error {
 	if err := c.start(); err != nil {
 		return &exitStatus{exitCannot, errors.Join(err, c.release(signals))}
@@ -55,7 +55,7 @@ func (c *lockChild) run(signals <-chan os.Signal) error {
 		case <-c.exited:
 			return c.end(signals)
 		case s := <-signals:
-			// What is typed in a terminal goes to all of the group without our help.
+			// The terminal itself sends a typed signal to the whole process group.
 			if !c.shares || !typed(s) {
 				c.late = !c.tell(s) || c.late
 			}
@@ -72,7 +72,7 @@ func (c *lockChild) run(signals <-chan os.Signal) error {
 func (c *lockChild) start() error {
 	started := make(chan error)
 	go func() {
-		// Linux ends the child with the thread that started it: hold on to that for as long as the child lives.
+		// Linux ends the child when the thread that started it ends, so keep this thread as long as the child lives.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		err := c.cmd.Start()
@@ -87,22 +87,23 @@ func (c *lockChild) start() error {
 
 func (c *lockChild) tell(s os.Signal) (there bool) { return tell(c.cmd.Process, s, !c.shares) }
 
-// end is how it ends once the command has.
+// end releases the lock after the command has ended, and returns the result.
 func (c *lockChild) end(signals <-chan os.Signal) error {
-	why := context.Cause(c.held.Context()) // nil: it ended by itself
+	why := context.Cause(c.held.Context()) // nil: the command ended by itself
 	released := c.release(signals)
 	switch {
 	case errors.Is(why, lock.ErrAtMost):
-		return &exitStatus{exitAtMost, fmt.Errorf("lock %q: %w: the command was ended", c.held.Name(), why)}
+		return &exitStatus{exitAtMost, fmt.Errorf("lock %q: %w: onbeat ended the command", c.held.Name(), why)}
 	case errors.Is(why, lock.ErrLost):
-		return &exitStatus{exitLost, fmt.Errorf("lock %q: %w: the command was ended", c.held.Name(), why)}
+		return &exitStatus{exitLost, fmt.Errorf("lock %q: %w: onbeat ended the command", c.held.Name(), why)}
 	case errors.Is(released, lock.ErrLost):
 		return &exitStatus{exitLost, fmt.Errorf("%w while the command ran", released)}
 	}
 	return &exitStatus{exitCode(c.cmd.ProcessState), released}
 }
 
-// release gives the lock back. A signal ends that if Redis does not answer: there is no command any more to tell it to.
+// release gives the lock back. If Redis does not answer, a signal ends the wait: the command that it would be forwarded to has
+// ended.
 func (c *lockChild) release(signals <-chan os.Signal) error {
 	released := make(chan error, 1)
 	go func() { released <- c.held.Release(context.Background()) }()
@@ -113,10 +114,10 @@ func (c *lockChild) release(signals <-chan os.Signal) error {
 		case <-signals:
 		}
 	}
-	select { // it may have come just now, for the command
+	select { // the signal may have been meant for the command, which ended just now
 	case err := <-released:
 		return err
 	case <-time.After(time.Second):
-		return fmt.Errorf("release lock %q: not waited for: it is free when its lease is over", c.held.Name())
+		return fmt.Errorf("release lock %q: a signal ended the wait for Redis: the lock is free when its lease runs out", c.held.Name())
 	}
 }

@@ -2,7 +2,7 @@ package main
 
 import "syscall"
 
-// lockChildAttr has the kernel end a command whose lock nobody keeps any more, because we were killed.
+// lockChildAttr makes the kernel end the command if we are killed, because then no process renews the lock.
 func lockChildAttr(group bool) *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: group, Pdeathsig: syscall.SIGTERM}
 }

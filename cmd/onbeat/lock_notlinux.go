@@ -4,5 +4,5 @@ package main
 
 import "syscall"
 
-// lockChildAttr cannot have the kernel end the command if we are killed.
+// lockChildAttr does nothing for a command whose parent is killed: only Linux can end it.
 func lockChildAttr(group bool) *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: group} }

@@ -7,10 +7,10 @@ import (
 	"syscall"
 )
 
-// forwarded is what there is to forward: an interrupt reaches the command by itself.
+// forwarded are the signals to forward. An interrupt reaches the command without us.
 var forwarded = []os.Signal{os.Interrupt, syscall.SIGTERM}
 
-// terminate is not polite here: there is no other way to end a process.
+// terminate kills the process: this system has no other way to end one.
 var terminate = os.Kill
 
 func typed(s os.Signal) bool { return s == os.Interrupt }

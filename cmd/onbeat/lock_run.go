@@ -22,48 +22,49 @@ import (
 	"github.com/onbeat/onbeat/store"
 )
 
-// The exit codes of lock run, beside that of the command: those of flock(1), which are of sysexits.h, then two more.
+// The exit codes of lock run, beside the command's own: those of flock(1), which come from sysexits.h, and two more.
 const (
-	exitUsage   = 64  // EX_USAGE: you asked wrongly
+	exitUsage   = 64  // EX_USAGE: the arguments are wrong
 	exitCannot  = 69  // EX_UNAVAILABLE: the command cannot be started
-	exitRefused = 71  // EX_OSERR: Redis does not let us
+	exitRefused = 71  // EX_OSERR: Redis refuses us
 	exitNoRedis = 75  // EX_TEMPFAIL: Redis does not answer
 	exitLost    = 79  // the lock was lost; the first number that sysexits.h leaves free
-	exitAtMost  = 124 // --at-most is over, as in timeout(1)
+	exitAtMost  = 124 // the time of --at-most is over, as in timeout(1)
 )
 
 type lockRunCmd struct {
 	Name    string   `arg:"" help:"Name of the lock."`
-	Command []string `arg:"" passthrough:"" optional:"" predict:"file" help:"Command to run, and its arguments, behind --. It gets ONBEAT_LOCK_NAME and ONBEAT_LOCK_FENCE, and not ONBEAT_REDIS_URL."`
+	Command []string `arg:"" passthrough:"" optional:"" predict:"file" help:"Command to run, and its arguments, after --. Its environment has ONBEAT_LOCK_NAME and ONBEAT_LOCK_FENCE, and not ONBEAT_REDIS_URL."`
 
-	Nonblock         bool   `aliases:"nb" help:"Do not wait if another has the lock."`
+	Nonblock         bool   `aliases:"nb" help:"Do not wait if another process has the lock."`
 	Wait             string `short:"w" aliases:"timeout" placeholder:"SECONDS" help:"Wait at most this long: 1.5, or 1m. Default: for ever."`
-	ConflictExitCode string `short:"E" placeholder:"N" help:"Exit code if another has the lock still. Default 1."`
+	ConflictExitCode string `short:"E" placeholder:"N" help:"Exit code if another process still has the lock. Default 1."`
 
 	TTL     string `name:"ttl" placeholder:"D" help:"How long the lock outlives this process if it dies. Default 30s."`
-	AtLeast string `placeholder:"D" help:"Keep the lock at least this long: more than the clocks of your machines differ, so that a short job runs once."`
+	AtLeast string `placeholder:"D" help:"Keep the lock at least this long, so that a short job runs once: longer than the clocks of your machines differ."`
 	AtMost  string `placeholder:"D" help:"End the command after this long, with exit code 124."`
-	Grace   string `placeholder:"D" help:"From SIGTERM to SIGKILL, when the lock is lost or --at-most is over. Default: a tenth of --ttl; after a longer one another may have the lock already."`
-	Verbose bool   `help:"Say so if another has the lock."`
+	Grace   string `placeholder:"D" help:"Time from SIGTERM to SIGKILL, when the lock is lost or --at-most is over. Default: a tenth of --ttl. With a longer time, another process may have the lock before the command ends."`
+	Verbose bool   `help:"Print an error if another process has the lock."`
 }
 
 // Help is shown by onbeat lock run --help.
 func (c *lockRunCmd) Help() string {
-	return "Exits with the exit code of the command; with 1 (or -E) if another has the lock, 64 if asked wrongly (2 if the flags " +
-		"cannot be read), 69 if the command cannot be started, 71 if Redis refuses, 75 if it does not answer, 79 if the lock was " +
-		"lost, 124 if --at-most is over. It needs no namespace: without one, all who use that Redis without one share the names."
+	return "Exits with the exit code of the command; with 1 (or -E) if another process has the lock, 64 if the arguments are wrong " +
+		"(2 if the flags cannot be read), 69 if the command cannot be started, 71 if Redis refuses, 75 if Redis does not answer, " +
+		"79 if the lock was lost, 124 if --at-most is over. It needs no namespace: all users of a Redis who name no namespace " +
+		"share their lock names."
 }
 
-// heeded are the signals to forward that we were not started to ignore, as by nohup, or in the background of a script.
-// It is found out before main asks for any.
+// heeded are the signals to forward, without those that our parent made us ignore, as nohup does, or a script that starts us in
+// the background. It is computed before main asks for any signal.
 var heeded = slices.DeleteFunc(slices.Clone(forwarded), signal.Ignored)
 
 // Run takes the lock, runs the command, and ends with its exit code.
 func (c *lockRunCmd) Run(ctx context.Context, a *app) error {
-	// From here on a signal is for the command, and a second one does not end us before it.
+	// From here on a signal is for the command, and a second one does not end us before the command.
 	signal.Reset(os.Interrupt, syscall.SIGTERM)
 	signals := make(chan os.Signal, 16)
-	if len(heeded) > 0 { // none would be all
+	if len(heeded) > 0 { // Notify without signals would ask for all
 		signal.Notify(signals, heeded...)
 	}
 	defer signal.Stop(signals)
@@ -72,7 +73,7 @@ func (c *lockRunCmd) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return &exitStatus{exitUsage, err}
 	}
-	if _, err := exec.LookPath(c.Command[0]); err != nil { // another machine may have it: no lock, and so no --at-least, is taken
+	if _, err := exec.LookPath(c.Command[0]); err != nil { // take no lock, and so no --at-least: another machine may have the command
 		return &exitStatus{exitCannot, err}
 	}
 	rdb, err := onbeat.Dial(p.url)
@@ -83,7 +84,7 @@ func (c *lockRunCmd) Run(ctx context.Context, a *app) error {
 	if _, err := lock.New(rdb, p.opts); err != nil {
 		return &exitStatus{exitUsage, err}
 	}
-	_ = hideMemory() // the command is of our own user, and trusted with more than the password
+	_ = hideMemory() // on an error go on: the command runs as our own user, who trusts it with more than the password
 	held, err := c.acquire(ctx, a, rdb, p, signals)
 	if err != nil {
 		return c.notHeld(whyHungUp(ctx, rdb, err), p)
@@ -91,7 +92,7 @@ func (c *lockRunCmd) Run(ctx context.Context, a *app) error {
 	return newLockChild(a, held, p, c.Command).run(signals)
 }
 
-// lockPlan is what the flags came to.
+// lockPlan holds the flags after they were read.
 type lockPlan struct {
 	url      string
 	opts     lock.Options
@@ -105,13 +106,13 @@ func (c *lockRunCmd) plan(a *app) (*lockPlan, error) {
 	case len(c.Command) > 0 && c.Command[0] == "--":
 		c.Command = c.Command[1:]
 	case len(c.Command) > 0 && strings.HasPrefix(c.Command[0], "-"):
-		return nil, &usageError{"unknown flag " + c.Command[0], "flags come before NAME or behind it, and the command behind --"}
+		return nil, &usageError{"unknown flag " + c.Command[0], "flags come before or after NAME, and the command after --"}
 	}
 	if len(c.Command) == 0 {
 		return nil, &usageError{"no command", "onbeat lock run NAME -- COMMAND [ARGUMENT...]"}
 	}
 	t, err := a.target()
-	if err != nil && (t.url == "" || t.cfg.Namespace != "") { // a lock can do without a namespace
+	if err != nil && (t.url == "" || t.cfg.Namespace != "") { // a lock needs no namespace
 		return nil, err
 	}
 	p := &lockPlan{url: t.url, try: c.Nonblock, conflict: 1, opts: lock.Options{Namespace: t.cfg.Namespace, TTL: 30 * time.Second}}
@@ -141,11 +142,11 @@ func (c *lockRunCmd) plan(a *app) (*lockPlan, error) {
 			return nil, refuse(f.name, f.value, "not a duration", "such as 30s or 5m")
 		}
 	}
-	if p.opts.TTL == 0 { // elsewhere that is the default
+	if p.opts.TTL == 0 { // package lock would take its default
 		return nil, refuse("ttl", c.TTL, "out of range", "500ms to 1h; the default is 30s")
 	}
 	if c.Grace == "" {
-		p.grace = p.opts.TTL / 10 // then the next one can have the lock
+		p.grace = p.opts.TTL / 10 // after it the next process can have the lock
 	}
 	return p, p.opts.Validate()
 }
@@ -162,7 +163,7 @@ func waitOf(s string) (time.Duration, error) {
 	return d, nil
 }
 
-// acquire takes the lock. A signal ends the waiting.
+// acquire takes the lock. A signal ends the wait.
 func (c *lockRunCmd) acquire(ctx context.Context, a *app, rdb redis.UniversalClient, p *lockPlan, signals <-chan os.Signal) (*lock.Lock, error) {
 	type result struct {
 		held *lock.Lock
@@ -181,7 +182,7 @@ func (c *lockRunCmd) acquire(ctx context.Context, a *app, rdb redis.UniversalCli
 	case s := <-signals:
 		stop(&signalled{s})
 		r := <-got
-		if r.held != nil { // at the same moment
+		if r.held != nil { // the signal came just as we got the lock
 			_ = r.held.Release(ctx)
 			r.err = &signalled{s}
 		}
@@ -189,10 +190,10 @@ func (c *lockRunCmd) acquire(ctx context.Context, a *app, rdb redis.UniversalCli
 	}
 }
 
-// betweenTries is how long to wait for a Redis that does not answer until it is asked again.
+// betweenTries is the pause before another try if Redis does not answer.
 const betweenTries = 500 * time.Millisecond
 
-// take takes the lock. It waits as long for Redis as for the lock: a job that begins during a failover runs after it.
+// take takes the lock. The time to wait covers Redis as well as the lock: a job that starts during a failover runs after it.
 func (c *lockRunCmd) take(ctx context.Context, a *app, rdb redis.UniversalClient, p *lockPlan) (*lock.Lock, error) {
 	began, opts := time.Now(), p.opts
 	for told := false; ; {
@@ -225,19 +226,19 @@ func (c *lockRunCmd) take(ctx context.Context, a *app, rdb redis.UniversalClient
 	}
 }
 
-// signalled ends the waiting.
+// signalled is the cause when a signal ends the wait.
 type signalled struct{ os.Signal }
 
 func (s *signalled) Error() string { return s.String() }
 
-// notHeld is how it ends if there is no lock.
+// notHeld returns the result of a command that did not get the lock.
 func (c *lockRunCmd) notHeld(err error, p *lockPlan) error {
 	var s *signalled
 	switch {
 	case errors.As(err, &s):
 		return &exitStatus{exitOf(s.Signal), nil}
 	case errors.Is(err, lock.ErrHeld):
-		if !c.Verbose { // nor does flock(1): cron would send a mail
+		if !c.Verbose { // flock(1) prints nothing either: cron would send a mail
 			err = nil
 		}
 		return &exitStatus{p.conflict, err}

@@ -10,7 +10,7 @@ import (
 	"github.com/onbeat/onbeat/testredis"
 )
 
-// holds takes a lock from the side, until the test ends.
+// holds takes a lock, beside the program, until the test ends.
 func (s *shell) holds(name string) *lock.Lock {
 	s.Helper()
 	h, err := lock.TryAcquire(context.Background(), s.rdb, name, lock.Options{Namespace: s.ns})
@@ -23,7 +23,7 @@ func (s *shell) holds(name string) *lock.Lock {
 
 func (s *shell) lockKey(name string) string { return "onbeat:{" + s.ns + "|" + name + "}:lock" }
 
-// free checks that nobody has the lock.
+// free checks that no process has the lock.
 func (s *shell) free(name string) {
 	s.Helper()
 	if n := s.rdb.Exists(s.Context(), s.lockKey(name)).Val(); n != 0 {
@@ -69,7 +69,7 @@ func TestLockRun_hasTheExitCodesOfFlock(t *testing.T) {
 		{64, "no command", "job --"},
 		{64, "unknown flag --nonblok", "job --nonblok -- true"},
 		{69, "no-such-program", "other -- no-such-program"},
-		{69, "no-such-program", "--at-least 1m other -- no-such-program"}, // and leaves the lock to another machine
+		{69, "no-such-program", "--at-least 1m other -- no-such-program"}, // the lock stays free for another machine
 		{75, "127.0.0.1:1", "--redis redis://127.0.0.1:1/0?max_retries=-1 -w 0.3 job -- echo ran"},
 		{2, "unknown flag", "--shared job -- echo ran"}, // as everywhere in onbeat
 	} {

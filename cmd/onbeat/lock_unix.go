@@ -7,15 +7,15 @@ import (
 	"syscall"
 )
 
-// forwarded are the signals that go on to a command that runs under a lock.
+// forwarded are the signals that we pass on to the command.
 var forwarded = []os.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGUSR1, syscall.SIGUSR2}
 
 const terminate = syscall.SIGTERM
 
-// typed tells the signals that a terminal sends.
+// typed reports whether a terminal sends this signal.
 func typed(s os.Signal) bool { return s == syscall.SIGINT || s == syscall.SIGQUIT }
 
-// hasTerminal reports whether we have a terminal: a person who types signals, and something for the command to read.
+// hasTerminal reports whether we have a terminal, on which a person types signals and from which the command may read.
 func hasTerminal() bool {
 	f, err := os.OpenFile("/dev/tty", os.O_RDONLY|syscall.O_NOCTTY, 0)
 	if err != nil {
@@ -35,7 +35,7 @@ func tell(p *os.Process, s os.Signal, group bool) bool {
 	return p.Signal(s) == nil
 }
 
-// exitOf is the exit code that a shell has for a process that a signal ended.
+// exitOf returns the exit code that a shell gives to a process that a signal ended.
 func exitOf(s os.Signal) int {
 	if n, ok := s.(syscall.Signal); ok {
 		return 128 + int(n)

@@ -15,7 +15,7 @@ import (
 	"github.com/onbeat/onbeat/testredis"
 )
 
-// underLock is a shell script under the lock "job", in a process of its own that has no terminal. It is not started yet.
+// underLock prepares a shell script under the lock "job", in a process of its own without a terminal. It does not start it.
 func (s *shell) underLock(script string, flags ...string) *program {
 	s.Helper()
 	args := append(append([]string{"lock", "run"}, flags...), "job", "--", "sh", "-c", script)
@@ -39,7 +39,7 @@ func (s *shell) ready(p *program) *program {
 	return p
 }
 
-// on is a script that says what signal it got and goes on.
+// on returns a script that prints which signal it got and goes on.
 func on(signals ...string) string {
 	var b strings.Builder
 	for _, name := range signals {
@@ -48,10 +48,10 @@ func on(signals ...string) string {
 	return b.String()
 }
 
-// loops says ready, and its PID.
+// loops prints ready and its PID.
 const loops = `echo ready $$; while :; do sleep 0.05; done`
 
-// pid is what loops said.
+// pid returns the PID that loops printed.
 func (p *program) pid() int {
 	p.Helper()
 	fields := strings.Fields(p.out.String())
@@ -88,7 +88,7 @@ func TestLockRun_forwardsSignals(t *testing.T) {
 	s.free("job")
 }
 
-// What a shell started to ignore ^C, as it does with what a script sends to the background, goes on ignoring it.
+// A shell makes a background command of a script ignore ^C. lock run keeps ignoring it then.
 func TestLockRun_ignoresWhatItWasStartedToIgnore(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
@@ -106,7 +106,7 @@ func TestLockRun_ignoresWhatItWasStartedToIgnore(t *testing.T) {
 	}
 }
 
-// In a terminal the command may read from it (a password for ssh), and ^Z stops both, wherever stdin comes from.
+// On a terminal the command may read from it (a password for ssh), and ^Z stops both processes, wherever stdin comes from.
 func TestLockRun_leavesTheTerminalToTheCommand(t *testing.T) {
 	t.Parallel()
 	script, err := exec.LookPath("script")
@@ -132,7 +132,7 @@ func TestLockRun_leavesTheTerminalToTheCommand(t *testing.T) {
 	}
 }
 
-// Once the command has ended, and Redis does not answer, a signal is for us.
+// If the command has ended and Redis does not answer, a signal is for us.
 func TestLockRun_aSignalEndsTheRelease(t *testing.T) {
 	t.Parallel()
 	srv := testredis.Private(t)
@@ -180,7 +180,7 @@ func TestLockRun_endsTheCommandWhenTheLockIsLost(t *testing.T) {
 	if code := p.exit(20 * time.Second); code != exitLost {
 		t.Errorf("exit %d", code)
 	}
-	if out := p.out.String(); !strings.Contains(out, "got TERM") { // it did not heed that, and was killed
+	if out := p.out.String(); !strings.Contains(out, "got TERM") { // it ignored SIGTERM, and was killed
 		t.Errorf("it said %q", out)
 	}
 	if errs := p.errs.String(); !strings.Contains(errs, "lock is lost") {

@@ -8,7 +8,8 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// consoleLog writes the log for people. It colours by itself, so what is foreign is made visible before.
+// consoleLog writes the log for people. It adds control sequences for colours, so the terminal's filter cannot run after it: control
+// characters in foreign text are made visible before.
 func consoleLog(w io.Writer, colour bool) io.Writer {
 	return zerolog.ConsoleWriter{Out: unfiltered(w), NoColor: !colour, TimeFormat: "15:04:05.000", FormatPrepare: prepareEvent}
 }

@@ -1,5 +1,5 @@
-// Command onbeat keeps fixed-cadence jobs on the beat through every deploy: an instance that schedules and runs tasks,
-// and the tools to look at, feed and mend a namespace. See onbeat --help.
+// Command onbeat keeps fixed-cadence jobs on the beat through every deploy. It has an instance that schedules and runs tasks, and
+// tools to look at a namespace, fill it and repair it. See onbeat --help.
 package main
 
 import (
@@ -13,9 +13,9 @@ import (
 )
 
 func main() {
-	redis.SetLogger(&logging.VoidLogger{}) // what goes wrong is an error of ours, said once
-	// With SIGPIPE asked for, a write to a closed pipe fails, and does not end the process: an instance whose log is not read any
-	// more goes on. Ignored, it would stay ignored in the commands that we start.
+	redis.SetLogger(&logging.VoidLogger{}) // our own errors report each problem once
+	// Because we ask for SIGPIPE, a write to a closed pipe fails and does not end the process: an instance goes on when the reader of
+	// its log leaves. If we ignored SIGPIPE, the commands that we start would ignore it too.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)

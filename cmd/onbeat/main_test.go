@@ -26,7 +26,7 @@ func newShell(t *testing.T) *shell {
 	return &shell{T: t, ns: testredis.Namespace(t), url: testredis.URL(t), rdb: testredis.Client(t)}
 }
 
-// env is what a command sees of the environment.
+// env returns the environment of a command.
 func (s *shell) env(more ...string) func(string) string {
 	return testEnv(append(more, "ONBEAT_REDIS_URL", s.url, "ONBEAT_NAMESPACE", s.ns)...)
 }
@@ -47,7 +47,7 @@ func runWith(ctx context.Context, env func(string) string, stdin string, args ..
 	return ran{code, out.String(), errs.String()}
 }
 
-// must runs a command that is to succeed, and returns what it printed.
+// must runs a command that must succeed, and returns its output.
 func (s *shell) must(args ...string) string {
 	s.Helper()
 	r := s.run("", args...)
@@ -60,7 +60,7 @@ func (s *shell) must(args ...string) string {
 	return r.out
 }
 
-// json runs a command that is to succeed with --json, and decodes what it printed.
+// json runs a command with --json that must succeed, and decodes its output.
 func (s *shell) json(v any, args ...string) {
 	s.Helper()
 	out := s.must(append(args, "--json")...)
@@ -69,7 +69,7 @@ func (s *shell) json(v any, args ...string) {
 	}
 }
 
-// fails runs a command that is to fail with a code and one line on stderr, of which all parts are to be there.
+// fails runs a command that must fail with this code and one line on stderr. The line must have all the parts.
 func (s *shell) fails(code int, args []string, parts ...string) {
 	s.Helper()
 	s.failed(s.run("", args...), code, args, parts...)
@@ -102,7 +102,7 @@ func (s *shell) nothingWritten() {
 	}
 }
 
-// cells is the row of a table whose first cell is name, cut into words.
+// cells returns the words of the table row whose first cell is name.
 func cells(table, name string) []string {
 	for line := range strings.SplitSeq(table, "\n") {
 		if f := strings.Fields(line); len(f) > 0 && f[0] == name {

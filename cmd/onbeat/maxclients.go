@@ -15,16 +15,16 @@ import (
 	"github.com/onbeat/onbeat/store"
 )
 
-// A Redis at maxclients says so to whoever connects, and hangs up without reading. The client writes first, and so learns
-// only that the connection broke. So whoever just reads is told why.
+// A Redis at maxclients sends the reason to each new connection, and hangs up without reading. The Redis client writes first, so
+// it learns only that the connection broke. A connection that only reads gets the reason.
 
-// listenTime is how long that is listened for, and sayTime how long it may take to connect.
+// listenTime limits the read of that reason, and sayTime the connecting.
 const (
 	listenTime = 200 * time.Millisecond
 	sayTime    = time.Second
 )
 
-// whyHungUp is err, or what Redis says to new connections where err is that it hangs up.
+// whyHungUp returns err. If err means that Redis hung up, it returns the reason that Redis sends to new connections.
 func whyHungUp(ctx context.Context, rdb redis.UniversalClient, err error) error {
 	if !errors.Is(err, io.EOF) && !errors.Is(err, syscall.EPIPE) && !errors.Is(err, syscall.ECONNRESET) {
 		return err
@@ -48,11 +48,11 @@ func whyHungUp(ctx context.Context, rdb redis.UniversalClient, err error) error 
 	return err
 }
 
-// greeting is the first line that a server says by itself. Redis says none unless it refuses the connection.
+// greeting returns the first line that a server sends unasked. Redis sends one only if it refuses the connection.
 func greeting(ctx context.Context, addr string) string {
 	ctx, done := context.WithTimeout(ctx, sayTime)
 	defer done()
-	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", addr) // of a client that asks sentinels the address is none
+	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", addr) // the address of a client that asks sentinels cannot be dialled
 	if err != nil {
 		return ""
 	}

@@ -25,7 +25,7 @@ func dialed(t *testing.T, url string) redis.UniversalClient {
 	return rdb
 }
 
-// A Redis that takes no more connections is there, and is not asked for.
+// If Redis accepts no more connections, the error does not ask whether Redis runs.
 func TestCommands_sayThatRedisTakesNoMoreConnections(t *testing.T) {
 	t.Parallel()
 	srv := testredis.Private(t)
@@ -60,7 +60,7 @@ func TestCommands_nameTheAddressThatRefuses(t *testing.T) {
 	}
 }
 
-// That nobody leads began when the lease of the leader ended, not when somebody noticed.
+// The time without a leader begins when the last leader's lease ends, not when another instance notices.
 func TestInstances_sayWhenNobodyLedAnyMore(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
@@ -101,7 +101,7 @@ func TestInstances_sayWhenNobodyLedAnyMore(t *testing.T) {
 	look("after")
 }
 
-// -w is how long Redis is waited for, too, and without it that is for ever.
+// -w also limits the wait for Redis. Without -w, that wait is for ever.
 func TestLockRun_waitsForRedis(t *testing.T) {
 	t.Parallel()
 	srv := testredis.Private(t)

@@ -32,7 +32,7 @@ func readPage(t *testing.T, name string) string {
 	return string(text)
 }
 
-// blocks are the code blocks of a language in a page.
+// blocks returns the code blocks of a language in a page.
 func blocks(text, language string) []string {
 	var list []string
 	for _, part := range strings.Split(text, "```"+language+"\n")[1:] {
@@ -47,7 +47,7 @@ var (
 	inBlock = regexp.MustCompile(`(?m)^(?: *\$ |ExecStart=\S*/| +)(onbeat [^#\n]+)`)
 )
 
-// commandsIn are the lines of a page that run onbeat.
+// commandsIn returns the lines of a page that run onbeat.
 func commandsIn(text string) []string {
 	var list []string
 	for _, m := range append(inText.FindAllStringSubmatch(text, -1), inBlock.FindAllStringSubmatch(text, -1)...) {
@@ -88,7 +88,7 @@ func TestPages_showCommandsThatParse(t *testing.T) {
 	}
 }
 
-// manifest is what the tests read of the manifests in docs/operations.md.
+// manifest has the fields of the manifests in docs/operations.md that the tests read.
 type manifest struct {
 	Kind string `yaml:"kind"`
 	Spec struct {
@@ -128,7 +128,8 @@ func manifests(t *testing.T) map[string]manifest {
 	return byKind
 }
 
-// What stops an instance waits for its drain, then 2 s for handlers, 10 s for the last results, and 2 s to deregister.
+// A supervisor that stops an instance must wait for its drain, then 2 s for handlers, 10 s for the last results, and 2 s to
+// deregister.
 const stopTime = 15 * time.Second
 
 func TestOperations_showsConfigsThatWorkAndDrain(t *testing.T) {
@@ -170,7 +171,7 @@ func TestOperations_showsADeploymentThatStarts(t *testing.T) {
 	parses(t, c.Args)
 }
 
-// The probe passes for this pod's instance while that is ready, and for no other.
+// The probe passes while this pod's instance is ready, and for no other instance.
 func TestOperations_showsAProbeThatTells(t *testing.T) {
 	t.Parallel()
 	sh, err := exec.LookPath("sh")

@@ -12,8 +12,8 @@ import (
 	"github.com/onbeat/onbeat/testredis"
 )
 
-// A value that payloads refer to reaches the receiver, and neither Redis nor the log nor what commands print: not even where the
-// receiver repeats it.
+// A value that payloads refer to reaches the receiver. It reaches neither Redis nor the log nor the output of commands, not even if
+// the receiver repeats it.
 func TestPassEnv_keepsValuesOutOfRedisAndLogs(t *testing.T) {
 	const value = "s3cr3t-of-the-test"
 	t.Setenv("API_TOKEN", value)
@@ -78,7 +78,7 @@ func TestPassEnv_keepsValuesOutOfRedisAndLogs(t *testing.T) {
 	}
 }
 
-// An instance that lacks a variable of its schedules says so when it starts.
+// An instance that lacks a variable of its schedules warns when it starts.
 func TestPassEnv_warnsAtTheStart(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)

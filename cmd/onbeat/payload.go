@@ -9,10 +9,10 @@ import (
 	"github.com/onbeat/onbeat/internal/input"
 )
 
-// payloadHelp is what a --payload may be: no JSON begins with an @.
+// payloadHelp lists the forms of a --payload. They cannot be confused, because no JSON begins with an @.
 const payloadHelp = "JSON, or @FILE of a file that holds it, or @- for stdin."
 
-// payloadFlag is the JSON of a --payload.
+// payloadFlag returns the JSON of a --payload.
 func (a *app) payloadFlag(ctx context.Context, value string) (json.RawMessage, error) {
 	if value == "" {
 		return nil, nil

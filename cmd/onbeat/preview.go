@@ -9,21 +9,21 @@ import (
 	"github.com/onbeat/onbeat/schedule"
 )
 
-// previewName is what the jitter of a rule without a schedule is computed for.
+// previewName is the name for which the jitter is computed if a rule has no schedule.
 const previewName = "preview"
 
 type previewCmd struct {
-	Schedule string `arg:"" optional:"" predict:"schedule" help:"A schedule of the namespace, in place of a rule. It is read from Redis."`
+	Schedule string `arg:"" optional:"" predict:"schedule" help:"A schedule of the namespace, in place of a rule. preview reads it from Redis."`
 
 	Cron       string   `placeholder:"EXPR" help:"Cron expression of five fields, or six with seconds first."`
 	Every      interval `placeholder:"D" help:"Interval: 250ms, 1h30m, 2d."`
-	Timezone   string   `placeholder:"TZ" help:"IANA zone that cron is read in. Default UTC."`
-	From       string   `placeholder:"T" help:"Show slots from this time on, itself included. Default now. With --every, slot zero."`
-	Until      string   `placeholder:"T" help:"Last moment a slot may have."`
-	Start      string   `placeholder:"S" help:"aligned, or a time."`
+	Timezone   string   `placeholder:"TZ" help:"IANA time zone of the cron expression. Default UTC."`
+	From       string   `placeholder:"T" help:"Show slots from this time on, inclusive. Default now. With --every, this time is slot zero."`
+	Until      string   `placeholder:"T" help:"Show no slot after this time."`
+	Start      string   `placeholder:"S" help:"Slot zero: aligned, or a time."`
 	Count      int      `default:"10" placeholder:"N" help:"How many slots. Default 10."`
-	DSTGap     string   `name:"dst-gap" placeholder:"P" values:"skip,after" help:"skip or after."`
-	DSTOverlap string   `name:"dst-overlap" placeholder:"P" values:"first,second,both" help:"first, second or both."`
+	DSTGap     string   `name:"dst-gap" placeholder:"P" values:"skip,after" help:"What happens to a slot in the hour that daylight saving skips: skip or after."`
+	DSTOverlap string   `name:"dst-overlap" placeholder:"P" values:"first,second,both" help:"Which of the two slots runs in the hour that comes twice: first, second or both."`
 	Jitter     duration `placeholder:"D" help:"Longest delay of a slot's due time."`
 	Name       string   `default:"${previewName}" placeholder:"NAME" help:"Name that the jitter is computed for."`
 }
@@ -52,7 +52,7 @@ func (c *previewCmd) Run(ctx context.Context, a *app) error {
 // ofSchedule shows the slots of a schedule on its own grid.
 func (c *previewCmd) ofSchedule(ctx context.Context, a *app) error {
 	if *c != (previewCmd{Schedule: c.Schedule, From: c.From, Count: c.Count, Name: previewName}) {
-		return &usageError{"a schedule and a rule exclude each other", "only --from and --count go with a schedule"}
+		return &usageError{"a schedule and a rule exclude each other", "with a schedule, use only --from and --count"}
 	}
 	var from time.Time
 	var err error
@@ -79,7 +79,7 @@ func (c *previewCmd) ofSchedule(ctx context.Context, a *app) error {
 		return err
 	}
 	if s.Paused {
-		fmt.Fprintf(a.err, "onbeat: note: %s is paused: none of these slots is run before onbeat schedules resume %s\n", c.Schedule, c.Schedule)
+		fmt.Fprintf(a.err, "onbeat: note: %s is paused: these slots do not run before onbeat schedules resume %s\n", c.Schedule, c.Schedule)
 	}
 	return a.showSlots(&p, now)
 }

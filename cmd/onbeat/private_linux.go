@@ -2,10 +2,10 @@ package main
 
 import "golang.org/x/sys/unix"
 
-// hideMemory keeps the environment and the memory of this process, with the password of Redis in them, from other
-// processes of the same user, among them the commands that it starts: they could read /proc/PID/environ. Only one with
-// CAP_SYS_PTRACE (or, of late, CAP_PERFMON) still can, such as that of root outside a container.
+// hideMemory hides the environment and the memory of this process, which hold the password of Redis, from other processes of
+// the same user. Among these are the commands that it starts: they could read /proc/PID/environ. Only a process with
+// CAP_SYS_PTRACE (in newer kernels also CAP_PERFMON) can still read them, such as one of root outside a container.
 //
-// The price: no core dumps, and no debugger or strace for whoever is not root; /proc/PID belongs to root, so that not
-// even lsof of the same user sees the open files. A child is as open as ever once it runs its own program.
+// The price: no core dumps, and no debugger or strace except for root. /proc/PID belongs to root, so that even lsof of the same
+// user does not see the open files. A child is readable again as soon as it runs its own program.
 func hideMemory() error { return unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0) }

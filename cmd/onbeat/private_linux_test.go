@@ -11,7 +11,7 @@ import (
 	"github.com/onbeat/onbeat/testredis"
 )
 
-// likeAnyUser takes from a program, and all it starts, the rights of root, among them to look into every process.
+// likeAnyUser takes the rights of root, such as to look into every process, from a program and all that it starts.
 func likeAnyUser(p *program) {
 	p.Helper()
 	if os.Geteuid() != 0 {

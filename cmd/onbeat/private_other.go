@@ -2,5 +2,5 @@
 
 package main
 
-// hideMemory does nothing: there is no call for it that holds against the same user.
+// hideMemory does nothing: this system has no call that hides memory from processes of the same user.
 func hideMemory() error { return nil }

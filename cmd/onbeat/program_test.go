@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// asProgram makes the test's own binary be the program: what it starts of itself, such as the instances of a demo, is
-// the program too.
+// asProgram makes the test's own binary the program. Processes that it starts from its own binary, such as the instances of a
+// demo, are the program too.
 const asProgram = "BE_THE_PROGRAM"
 
 func init() {
@@ -28,7 +28,7 @@ type program struct {
 	exited    chan struct{}
 }
 
-// startProgram starts it in a folder, with more of the environment. It is killed when the test ends.
+// startProgram starts the program in a folder, with additional variables. The end of the test kills it.
 func startProgram(t *testing.T, dir string, env []string, args ...string) *program {
 	t.Helper()
 	p := newProgram(t, dir, env, args...)
@@ -36,7 +36,7 @@ func startProgram(t *testing.T, dir string, env []string, args ...string) *progr
 	return p
 }
 
-// newProgram is one that is not started yet.
+// newProgram returns a program that is not started yet.
 func newProgram(t *testing.T, dir string, env []string, args ...string) *program {
 	t.Helper()
 	exe, err := os.Executable()
@@ -45,7 +45,7 @@ func newProgram(t *testing.T, dir string, env []string, args ...string) *program
 	}
 	p := &program{T: t, Cmd: exec.Command(exe, args...), exited: make(chan struct{})}
 	p.Dir, p.Stdout, p.Stderr = dir, &p.out, &p.errs
-	p.WaitDelay = 5 * time.Second // what it started may outlive it, with its stdout
+	p.WaitDelay = 5 * time.Second // its children may outlive it, and keep its stdout open
 	for _, v := range os.Environ() {
 		if !strings.HasPrefix(v, "ONBEAT_") && !strings.HasPrefix(v, "GOCOVERDIR=") {
 			p.Env = append(p.Env, v)
@@ -82,7 +82,7 @@ func (p *program) hasExited() bool {
 	}
 }
 
-// exit waits until it has ended, and returns its exit code.
+// exit waits until the program has ended, and returns its exit code.
 func (p *program) exit(limit time.Duration) int {
 	p.Helper()
 	select {
@@ -93,7 +93,7 @@ func (p *program) exit(limit time.Duration) int {
 	return p.ProcessState.ExitCode()
 }
 
-// says waits until it has printed a text, and returns all that it has.
+// says waits until the program has printed a text, and returns its whole output.
 func (p *program) says(text string) string {
 	p.Helper()
 	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// progress says on a terminal how far long work has come. Elsewhere it is silent.
+// progress shows on a terminal how far long work has come. Elsewhere it prints nothing.
 type progress struct {
 	w     io.Writer // nil: silent
 	last  time.Time
@@ -22,7 +22,7 @@ func (a *app) progress() *progress {
 	return p
 }
 
-// say shows how far it is, a few times a second and not before the work has taken a moment.
+// say shows how far the work is, at most a few times a second, and not in the first moment.
 func (p *progress) say(format string, args ...any) {
 	now := time.Now()
 	if p.w == nil || now.Sub(p.began) < 300*time.Millisecond || now.Sub(p.last) < 100*time.Millisecond {
@@ -32,7 +32,7 @@ func (p *progress) say(format string, args ...any) {
 	fmt.Fprint(p.w, "\r\x1b[K"+oneCell(fmt.Sprintf(format, args...)))
 }
 
-// clear takes it away again.
+// clear removes the line.
 func (p *progress) clear() {
 	if p.shown {
 		fmt.Fprint(p.w, "\r\x1b[K")

@@ -8,7 +8,7 @@ import (
 	"github.com/onbeat/onbeat/config"
 )
 
-// A newcomer pastes the first config of the README, and has no shop.example to call.
+// A newcomer who pastes the first config of the README has no shop.example to call, so it must run without a network.
 func TestREADME_firstConfigNeedsNoNetwork(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../README.md")

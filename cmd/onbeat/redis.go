@@ -14,8 +14,8 @@ import (
 	"github.com/onbeat/onbeat/doctor"
 )
 
-// cautions are warnings of what works, and is not safe: how Redis is reached, and which secrets others can read. serve logs
-// them, doctor reports them.
+// cautions warn of settings that work but are not safe: the way to Redis, and secrets that other users can read. serve logs them,
+// and doctor reports them.
 func (t target) cautions() []doctor.Check {
 	var list []doctor.Check
 	warn := func(name, detail, hint string) {
@@ -23,14 +23,14 @@ func (t target) cautions() []doctor.Check {
 	}
 	params := config.ParamsOf(t.url)
 	if on, _ := strconv.ParseBool(params.Get("skip_verify")); on {
-		warn("tls", "skip_verify: a host between here and Redis can pose as Redis, and gets the password", "remove it, and name the CA with tls_ca")
+		warn("tls", "skip_verify: a host between this machine and Redis can pose as Redis, and gets the password", "remove it, and name the CA with tls_ca")
 	}
 	for _, s := range []struct{ file, what, hint string }{
 		{t.secretFile, "the password of Redis", "chmod 600, or write ${NAME} for the password"},
 		{params.Get("tls_key"), "the key of tls_cert", "chmod 600"},
 	} {
 		if mode, open := openToOthers(s.file); open {
-			warn("secrets", fmt.Sprintf("%s has %s in it, and others can read it (mode %04o)", s.file, s.what, mode), s.hint)
+			warn("secrets", fmt.Sprintf("%s holds %s, and other users can read it (mode %04o)", s.file, s.what, mode), s.hint)
 		}
 	}
 	return list
@@ -38,7 +38,7 @@ func (t target) cautions() []doctor.Check {
 
 // openToOthers reports whether the group or others may read a file.
 func openToOthers(file string) (mode os.FileMode, open bool) {
-	if file == "" || runtime.GOOS == "windows" { // there the mode says nothing of that
+	if file == "" || runtime.GOOS == "windows" { // on Windows the mode does not tell
 		return 0, false
 	}
 	info, err := os.Stat(file)
@@ -49,7 +49,7 @@ func openToOthers(file string) (mode os.FileMode, open bool) {
 	return mode, mode&0o044 != 0
 }
 
-// tlsHint says what to do about a server that cannot be spoken to by TLS, or that it does not want to.
+// tlsHint returns a hint for a TLS connection that fails on either side.
 func tlsHint(err error) (hint string, ok bool) {
 	var (
 		unknown x509.UnknownAuthorityError
@@ -64,11 +64,11 @@ func tlsHint(err error) (hint string, ok bool) {
 	case errors.As(err, &unknown):
 		return "name the CA that signed it with tls_ca", true
 	case errors.As(err, &name):
-		return "use a name in the URL that the certificate has", true
+		return "use a host name in the URL that the certificate has", true
 	case errors.As(err, &invalid):
-		return "see the certificate of Redis, and the clock here", true
+		return "check the certificate of Redis, and this machine's clock", true
 	case errors.As(err, &record):
-		return "this port does not speak TLS: redis:// in place of rediss://", true
+		return "this port does not speak TLS: use redis:// in place of rediss://", true
 	case errors.As(err, &alert), strings.Contains(err.Error(), "remote error: tls:"):
 		return "Redis refuses the connection: name a certificate that it knows with tls_cert and tls_key", true
 	}

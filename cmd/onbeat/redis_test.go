@@ -34,7 +34,7 @@ func TestDoctor_warnsOfAPasswordThatOthersCanRead(t *testing.T) {
 			t.Fatal(err)
 		}
 		r := runWith(t.Context(), testEnv("SECRET", "hunter2"), "", "doctor", "-c", name)
-		want := fmt.Sprintf("c.yaml has the password of Redis in it, and others can read it (mode %04o)", c.mode)
+		want := fmt.Sprintf("c.yaml holds the password of Redis, and other users can read it (mode %04o)", c.mode)
 		if r.code != 0 || strings.Contains(r.out, want) != c.warns || strings.Contains(r.out, "hunter2") {
 			t.Errorf("%s with mode %o: exit %d\n%s%s", c.url, c.mode, r.code, r.out, r.err)
 		}
@@ -51,8 +51,8 @@ func TestServe_warnsOfWhatIsNotSafe(t *testing.T) {
 	ctx, done := context.WithTimeout(t.Context(), time.Second)
 	defer done()
 	r := runWith(ctx, testEnv(), "", "serve", "-c", name)
-	for _, want := range []string{`"level":"warn","hint":"remove it, and name the CA with tls_ca"`, "skip_verify: a host between here and Redis can pose",
-		"c.yaml has the password of Redis in it, and others can read it (mode 0644)"} {
+	for _, want := range []string{`"level":"warn","hint":"remove it, and name the CA with tls_ca"`, "skip_verify: a host between this machine and Redis can pose",
+		"c.yaml holds the password of Redis, and other users can read it (mode 0644)"} {
 		if !strings.Contains(r.err, want) {
 			t.Errorf("the log has no %q:\n%s", want, r.err)
 		}
@@ -87,7 +87,7 @@ func TestConnect_saysWhatIsWrongWithTLS(t *testing.T) {
 	t.Cleanup(plain.Close)
 	for url, want := range map[string]string{
 		strings.Replace(stranger.URL, "https", "rediss", 1): "unknown authority (name the CA that signed it with tls_ca)",
-		strings.Replace(plain.URL, "http", "rediss", 1):     "(this port does not speak TLS: redis:// in place of rediss://)",
+		strings.Replace(plain.URL, "http", "rediss", 1):     "(this port does not speak TLS: use redis:// in place of rediss://)",
 	} {
 		s.fails(1, []string{"tasks", "list", "--redis", url}, want)
 		if r := s.run("", "serve", "--redis", url); r.code != 1 || !strings.Contains(r.err, want) {

@@ -6,7 +6,7 @@ import (
 	"github.com/onbeat/onbeat/admin"
 )
 
-// Times that are none, which somebody else has written, hide nothing else from --json.
+// Invalid times that another program has written hide nothing else from --json.
 func TestJSON_showsTheRestBesideTimesThatAreNone(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)

@@ -15,18 +15,18 @@ import (
 type cli struct {
 	globals
 
-	Demo        demoCmd        `cmd:"" ignores:"config,redis,namespace" help:"Show a rollout that loses no beat: no Redis, no config, under 40 seconds."`
+	Demo        demoCmd        `cmd:"" ignores:"config,redis,namespace" help:"Show a rollout that loses no beat. It needs no Redis and no config, and takes under 40 seconds."`
 	Dev         devCmd         `cmd:"" refuses:"redis" help:"Run an instance with a Redis of its own, to try things out."`
-	Serve       serveCmd       `cmd:"" ignores:"json" help:"Run an instance: schedule, take and run tasks until told to stop."`
+	Serve       serveCmd       `cmd:"" ignores:"json" help:"Run an instance: schedule, claim and run tasks until it gets a signal to stop."`
 	Enqueue     enqueueCmd     `cmd:"" help:"Add a task, or a file of them."`
 	Schedules   schedulesCmd   `cmd:"" help:"List, change, pause and trigger schedules."`
 	Tasks       tasksCmd       `cmd:"" help:"List, cancel, retry and delete tasks."`
 	Instances   instancesCmd   `cmd:"" help:"List the instances, and promote a release."`
-	Events      eventsCmd      `cmd:"" help:"Show what changed: instances that came, led and left; what was done by hand."`
+	Events      eventsCmd      `cmd:"" help:"Show what changed: instances that joined, led and left, and changes made by hand."`
 	Audit       auditCmd       `cmd:"" help:"Compare the slots that should have run with what happened to each."`
-	Lock        lockCmd        `cmd:"" ignores:"json" help:"Run a command under a lock: a crontab on many machines that runs on one."`
-	Check       checkCmd       `cmd:"" ignores:"config,redis,namespace" help:"Check a config file, all of it, and show what is due next. Needs no Redis."`
-	Preview     previewCmd     `cmd:"" help:"Show the next slots of a rule, daylight saving explained: needs no Redis. Or those of a schedule."`
+	Lock        lockCmd        `cmd:"" ignores:"json" help:"Run a command under a lock, for example so that a crontab on many machines runs on only one."`
+	Check       checkCmd       `cmd:"" ignores:"config,redis,namespace" help:"Check a whole config file, and show what is due next. Needs no Redis."`
+	Preview     previewCmd     `cmd:"" help:"Show the next slots of a rule (this needs no Redis) or of a schedule, and explain daylight saving."`
 	Doctor      doctorCmd      `cmd:"" help:"Check Redis and the namespace for what goes wrong in production."`
 	Conformance conformanceCmd `cmd:"" refuses:"namespace" help:"Try rollouts and faults against your own Redis, and judge every slot."`
 	Completion  completionCmd  `cmd:"" ignores:"config,redis,namespace,json" help:"Print a completion script for bash, zsh or fish."`
@@ -36,26 +36,26 @@ type cli struct {
 // globals are the flags of every command.
 type globals struct {
 	Config    string `short:"c" placeholder:"FILE" predict:"file" help:"Config file (YAML). Commands other than serve take its redis and namespace."`
-	Redis     string `placeholder:"URL" help:"Redis to use: redis://, rediss://, redis-sentinel:// or redis-cluster://, or file:PATH of a file that holds one. Default: $$ONBEAT_REDIS_URL or the config, which must not differ, or redis://127.0.0.1:6379/0."`
+	Redis     string `placeholder:"URL" help:"Redis to use: a redis://, rediss://, redis-sentinel:// or redis-cluster:// URL, or file:PATH of a file that holds one. Default: $$ONBEAT_REDIS_URL or the config, which must not differ, or redis://127.0.0.1:6379/0."`
 	Namespace string `short:"n" placeholder:"NAME" help:"Namespace to work in. Default: $$ONBEAT_NAMESPACE or the config, which must not differ."`
 	JSON      bool   `name:"json" help:"Print JSON."`
 }
 
-// exited is how --help ends the parser early.
+// exited is the panic with which --help ends the parser early.
 type exited int
 
-// run is the whole program but its process: what it reads and writes is passed in, and the exit code comes back.
+// run is the whole program without its process: the caller passes in the streams and the environment, and gets the exit code.
 func run(ctx context.Context, args []string, env func(string) string, stdin io.Reader, stdout, stderr io.Writer) (code int) {
 	out := &terminal{w: stdout}
 	stdout, stderr = out, &terminal{w: stderr}
 	asked := len(args) > 0
-	if !asked { // help is shown, and is not what was asked for
+	if !asked { // the user gets the help without having asked for it
 		stdout = stderr
 	}
 	defer func() {
 		switch e := recover().(type) {
 		case nil:
-		case exited: // help was printed
+		case exited: // the parser printed the help
 			code = max(int(e), complain(stderr, out.orLost(nil)))
 			if !asked {
 				code = exitAsked
@@ -92,10 +92,10 @@ func run(ctx context.Context, args []string, env func(string) string, stdin io.R
 	return complain(stderr, out.orLost(err))
 }
 
-// checkArgs refuses what the parser would change: it puts U+FFFD for bytes that are no text.
+// checkArgs refuses arguments that the parser would change: it replaces bytes that are not UTF-8 by U+FFFD.
 func checkArgs(args []string) error {
 	for i, arg := range args {
-		if !utf8.ValidString(arg) { // not shown: it may be a password
+		if !utf8.ValidString(arg) { // the error does not show it: it may be a password
 			return &usageError{fmt.Sprintf("argument %d is not UTF-8", i+1), "write it in UTF-8"}
 		}
 	}

@@ -40,7 +40,7 @@ func TestRun_asksAgainInOneLine(t *testing.T) {
 		{"tasks list --state due --after !!", `after "!!": not a cursor`},
 		{"tasks retry", "which tasks?"},
 		{"tasks retry x --type y", "without --all"},
-		{"events --since whenever", `since "whenever": neither a time, a date nor a duration`},
+		{"events --since whenever", `since "whenever": not a time, a date or a duration`},
 		{"events --limit 0", `limit "0"`},
 		{"schedules backfill x --from never", `from "never"`},
 		{"schedules backfill x --from 1h --to 1x", `to "1x"`},
@@ -206,7 +206,7 @@ func TestHelp_showsNoFlagThatMeansNothing(t *testing.T) {
 	}
 }
 
-// Each command has examples, and each example is one that the parser takes.
+// Each command has examples, and the parser accepts each example.
 func TestHelp_hasExamplesThatParse(t *testing.T) {
 	t.Parallel()
 	parser, err := newParser(&cli{}, io.Discard, io.Discard)
@@ -248,7 +248,7 @@ func TestHelp_hasExamplesThatParse(t *testing.T) {
 	}
 }
 
-// exampleArgs are the arguments of onbeat in a line of a shell.
+// exampleArgs returns the arguments of onbeat in a line of a shell.
 func exampleArgs(line string) []string {
 	_, line, _ = strings.Cut(line, "onbeat ")
 	line, _, _ = strings.Cut(line, " | ")
@@ -394,7 +394,7 @@ func TestPreview_ofASchedule(t *testing.T) {
 	}
 	s.fails(1, []string{"preview", "b"}, `schedule "b": not found`)
 	s.fails(2, []string{"preview", "a", "--every", "1s"}, "a schedule and a rule exclude each other")
-	s.fails(2, []string{"preview", "a", "--from", "x"}, `from "x": neither a time, a date nor a duration`)
+	s.fails(2, []string{"preview", "a", "--from", "x"}, `from "x": not a time, a date or a duration`)
 }
 
 func TestPreview_refuses(t *testing.T) {
@@ -414,8 +414,8 @@ func TestPreview_refuses(t *testing.T) {
 		{[]string{"--cron", "* * * * *", "--timezone", "Mars"}, `timezone "Mars": unknown zone`},
 		{[]string{"--cron", "* * * * *", "--dst-gap", "jump"}, "unknown policy"},
 		{[]string{"--cron", "* * * * *", "--count", "0"}, `count "0"`},
-		{[]string{"--cron", "* * * * *", "--from", "x"}, `from "x": neither a time, a date nor a duration`},
-		{[]string{"--cron", "* * * * *", "--until", "x"}, `until "x": neither a time, a date nor a duration`},
+		{[]string{"--cron", "* * * * *", "--from", "x"}, `from "x": not a time, a date or a duration`},
+		{[]string{"--cron", "* * * * *", "--until", "x"}, `until "x": not a time, a date or a duration`},
 	} {
 		s.fails(2, append([]string{"preview"}, c.args...), c.want)
 	}

@@ -16,14 +16,14 @@ type schedulesCmd struct {
 	Show     schedulesShowCmd     `cmd:"" help:"Show a schedule and its next slots."`
 	Runs     schedulesRunsCmd     `cmd:"" help:"List what became of a schedule's slots, the newest first."`
 	Apply    schedulesApplyCmd    `cmd:"" help:"Make or change the schedules of a file."`
-	Pause    schedulesPauseCmd    `cmd:"" help:"Stop schedules: no slot after this is run."`
+	Pause    schedulesPauseCmd    `cmd:"" help:"Stop schedules: no later slot runs."`
 	Resume   schedulesResumeCmd   `cmd:"" help:"Let paused schedules go on, on their old grid."`
-	Trigger  schedulesTriggerCmd  `cmd:"" help:"Run a schedule's task once, now, besides its grid."`
-	Backfill schedulesBackfillCmd `cmd:"" help:"Run the task of every slot of a time, oldest first: also of those that have run, and of those before the schedule began."`
+	Trigger  schedulesTriggerCmd  `cmd:"" help:"Run a schedule's task once, now, outside its grid."`
+	Backfill schedulesBackfillCmd `cmd:"" help:"Run the task of every slot in a range of time, oldest first, also of slots that have run and of slots before the schedule began."`
 	Delete   schedulesDeleteCmd   `cmd:"" help:"Delete schedules."`
 }
 
-// notFound adds to an error that a schedule is unknown the name that may have been meant.
+// notFound adds to the error of an unknown schedule the name that the user may have meant.
 func (c *client) notFound(ctx context.Context, name string, err error) error {
 	if !errors.Is(err, queue.ErrNotFound) {
 		return err
@@ -73,13 +73,13 @@ func (c *schedulesDeleteCmd) Run(ctx context.Context, a *app) error {
 	})
 }
 
-// noteDeclared says on stderr that what was done to a schedule does not last, because a release declares it.
+// noteDeclared notes on stderr that a change of a schedule does not last, because a release declares the schedule.
 func (a *app) noteDeclared(name, release, what string) {
 	whose := "a release"
 	if release != "" {
 		whose = "release " + release
 	}
-	fmt.Fprintf(a.err, "onbeat: note: %s declares %s: with the next rollout, restart or SIGHUP the leader that declares it %s\n",
+	fmt.Fprintf(a.err, "onbeat: note: %s declares %s: at the next rollout, restart or SIGHUP the leader that declares it %s\n",
 		oneCell(whose), oneCell(name), what)
 }
 
@@ -90,13 +90,13 @@ func did2word(did bool, yes, no string) string {
 	return no
 }
 
-// result is what was done to one thing.
+// result says what a command did to one schedule or task.
 type result struct {
 	Name   string `json:"name"`
 	Result string `json:"result"`
 }
 
-// each does something to each name until one fails, and says what was done.
+// each calls do for each name until a call fails, and prints the results.
 func (a *app) each(names []string, do func(string) (string, error)) error {
 	results := []result{}
 	var failed error

@@ -11,8 +11,8 @@ import (
 )
 
 type schedulesApplyCmd struct {
-	File   string `arg:"" predict:"file" help:"YAML with schedules as in the config file, or only their list; - is stdin."`
-	DryRun bool   `help:"Show what would be made and which fields would change, and write nothing."`
+	File   string `arg:"" predict:"file" help:"YAML file with schedules as in the config file, or only their list; - is stdin."`
+	DryRun bool   `help:"Show which schedules apply would make and which fields it would change, and write nothing."`
 }
 
 // Help is shown by onbeat schedules apply --help.
@@ -21,7 +21,7 @@ func (c *schedulesApplyCmd) Help() string {
 		"schedule that a release declares is changed until the next leader of that release declares it again."
 }
 
-// Run makes and changes schedules, after all have been checked.
+// Run makes and changes schedules, after it has checked all of them.
 func (c *schedulesApplyCmd) Run(ctx context.Context, a *app) error {
 	t, err := a.target()
 	if err != nil {
@@ -76,7 +76,7 @@ func (c *schedulesApplyCmd) read(ctx context.Context, a *app, limits task.Limits
 	return f.Schedules, f.CheckSchedules(limits)
 }
 
-// sayUnhandled notes on stderr the task types that no instance handles.
+// sayUnhandled notes on stderr which task types no instance handles.
 func (a *app) sayUnhandled(ctx context.Context, cl *client, list []producer.Schedule) {
 	instances, err := cl.Instances.List(ctx)
 	if err != nil || len(instances.Items) == 0 {

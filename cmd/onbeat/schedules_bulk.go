@@ -7,12 +7,12 @@ import (
 	"github.com/onbeat/onbeat/admin"
 )
 
-// scheduleFilter names many schedules at once.
+// scheduleFilter selects schedules, by name or by pattern and type.
 type scheduleFilter struct {
 	Names  []string `arg:"" optional:"" name:"name" predict:"schedule" help:"Schedules."`
 	All    bool     `help:"Every schedule that the filters below match."`
 	Match  string   `placeholder:"PATTERN" help:"With --all: only names that match, such as 'billing.*' (* and ? as in a shell)."`
-	Task   string   `placeholder:"T" help:"With --all: only those whose tasks are of this type."`
+	Task   string   `placeholder:"T" help:"With --all: only schedules whose tasks are of this type."`
 	DryRun bool     `help:"With --all: only count them."`
 }
 
@@ -35,7 +35,7 @@ func (f *scheduleFilter) check() error {
 	return nil
 }
 
-// each does something to the schedules named, or to those that the filter matches, one after the other, and says what.
+// each calls do for each named schedule, or for each one that the filter matches, and prints the results.
 func (f *scheduleFilter) each(ctx context.Context, a *app, doing string, do func(*client, string) (string, error)) error {
 	if err := f.check(); err != nil {
 		return err

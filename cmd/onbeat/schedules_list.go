@@ -66,11 +66,11 @@ func (a *app) scheduleTable(list []admin.Schedule, now time.Time) *table {
 	return t
 }
 
-// staleAfter is for how many of its intervals a schedule may have no success before it is called stale.
+// staleAfter is the number of intervals without a success from which on a schedule is shown as stale.
 const staleAfter = 3
 
-// outcome says how the last run went: how many have failed in a row, and for how many intervals there was no success, if that is
-// many.
+// outcome shows how the last run went and how many runs failed in a row, or for how many intervals no run succeeded if the schedule
+// is stale.
 func (a *app) outcome(s *admin.Schedule, now time.Time) cell {
 	l := s.Latest
 	if l == nil {
@@ -87,19 +87,19 @@ func (a *app) outcome(s *admin.Schedule, now time.Time) cell {
 	}
 	if every := s.Next.Sub(s.Last); !s.Paused && !s.Last.IsZero() && every > 0 && !l.Success.IsZero() {
 		if n := int64(now.Sub(l.Success) / every); n >= staleAfter {
-			c = cell{fmt.Sprintf("%s, none done for %d intervals", c.text, n), a.style.red}
+			c = cell{fmt.Sprintf("%s, no success for %d intervals", c.text, n), a.style.red}
 		}
 	}
 	return c
 }
 
-// shortWhen is the part of a rule's description that says when.
+// shortWhen returns the part of a rule's description that says when.
 func shortWhen(r schedule.Rule) string {
 	when, _, _ := strings.Cut(schedule.Describe(r), ", ")
 	return when
 }
 
-// scheduleState says whether it runs, and whose it is.
+// scheduleState says whether the schedule runs, and where it comes from.
 func scheduleState(s *admin.Schedule) string {
 	whose := s.Origin
 	if s.Origin == producer.Declared && s.Release != "" {

@@ -8,7 +8,7 @@ import (
 	"github.com/onbeat/onbeat/schedule"
 )
 
-// planSchedules shows what apply would do, and writes nothing.
+// planSchedules shows what apply would do. It writes nothing.
 func (a *app) planSchedules(ctx context.Context, cl *client, list []producer.Schedule) error {
 	plans := []admin.Plan{}
 	for i := range list {

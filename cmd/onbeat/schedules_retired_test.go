@@ -82,7 +82,7 @@ func TestSchedules_saysWhatBecomesOfAChangeOfADeclaredOne(t *testing.T) {
 	apply := func(every string) ran {
 		return s.run("", "schedules", "apply", s.file("s.yaml", "[{name: billing, every: "+every+", task: echo}, {name: mine, every: "+every+", task: echo}]\n"))
 	}
-	const declares = "onbeat: note: release v2 declares billing: with the next rollout, restart or SIGHUP the leader that declares it "
+	const declares = "onbeat: note: release v2 declares billing: at the next rollout, restart or SIGHUP the leader that declares it "
 	notes := func(r ran) string {
 		var list []string
 		for line := range strings.Lines(r.err) {

@@ -39,12 +39,12 @@ func (c *schedulesTriggerCmd) Run(ctx context.Context, a *app) error {
 
 type schedulesBackfillCmd struct {
 	Name  string `arg:"" predict:"schedule" help:"Schedule."`
-	From  string `required:"" placeholder:"T" help:"First moment: RFC 3339, a date, or how long ago."`
-	To    string `placeholder:"T" help:"Last moment. Default now."`
-	Again bool   `help:"Also run slots that an earlier backfill has run."`
+	From  string `required:"" placeholder:"T" help:"First slot at or after this time: RFC 3339, a date, or how long ago."`
+	To    string `placeholder:"T" help:"Last slot at or before this time. Default now."`
+	Again bool   `help:"Also run the slots that an earlier backfill has run."`
 }
 
-// Run runs the slots of a time again.
+// Run runs the slots in a range of time again.
 func (c *schedulesBackfillCmd) Run(ctx context.Context, a *app) error {
 	now := time.Now()
 	from, err := parseMoment("from", c.From, now)
@@ -60,7 +60,7 @@ func (c *schedulesBackfillCmd) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	defer cl.Close()
-	// What is meant by now, and by so long ago, the clock of Redis says: this machine's may be ahead of it.
+	// The clock of Redis decides when now is, and how long ago a time was: this machine's clock may be ahead of it.
 	there, err := cl.Activity.Now(ctx)
 	if err != nil {
 		return err
@@ -87,12 +87,12 @@ func (c *schedulesBackfillCmd) Run(ctx context.Context, a *app) error {
 	}
 	a.printf("added %d of %d slots", got.Added, got.Slots)
 	if left := got.Slots - got.Added; left > 0 {
-		a.printf("%d are waiting or have run in an earlier backfill; --again runs them once more", left)
+		a.printf("%d wait or have run in an earlier backfill; --again runs them once more", left)
 	}
 	return nil
 }
 
-// actor is who gives a command, for events: user@host.
+// actor returns the name of the command's user for events: user@host.
 func actor() string {
 	name := "unknown"
 	if u, err := user.Current(); err == nil {

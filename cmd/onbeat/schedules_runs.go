@@ -13,14 +13,14 @@ import (
 
 type schedulesRunsCmd struct {
 	Name  string `arg:"" predict:"schedule" help:"Schedule."`
-	Limit int    `default:"20" placeholder:"N" help:"List at least so many, if there are (default ${default})."`
-	After string `placeholder:"CURSOR" help:"Go on behind this: the cursor that the page before ended with."`
+	Limit int    `default:"20" placeholder:"N" help:"List at least this many runs, if there are so many (default ${default})."`
+	After string `placeholder:"CURSOR" help:"Go on after this cursor, which the page before printed at its end."`
 }
 
-// mostListed is the most runs of one page.
+// mostListed is the largest --limit.
 const mostListed = 10_000
 
-// Run lists runs. What is not in the history any more, of a schedule that is there, is no error.
+// Run lists runs. It is no error if the history has no run of an existing schedule any more.
 func (c *schedulesRunsCmd) Run(ctx context.Context, a *app) error {
 	if c.Limit < 1 || c.Limit > mostListed {
 		return refuse("limit", fmt.Sprint(c.Limit), "out of range", fmt.Sprintf("1 to %d", mostListed))

@@ -24,7 +24,7 @@ func (h *auditHouse) command(args ...string) (code int, out string) {
 	return code, stdout.String() + stderr.String()
 }
 
-// A schedule whose job fails each time is seen to fail: in the list, in its runs, and in the audit, which exits with 1.
+// The list, the runs and the audit all show a schedule whose job fails each time, and the audit exits with 1.
 func TestSchedules_aFailingJobIsSeen(t *testing.T) {
 	t.Parallel()
 	h := newAuditHouse(t)
@@ -55,7 +55,7 @@ func TestSchedules_aFailingJobIsSeen(t *testing.T) {
 	}
 	for i, r := range page.Items {
 		if r.Outcome != "dead" || r.Error != "no route to the host" || r.Attempt != 1 || r.Took == "" || r.Instance == "" ||
-			r.Began.Before(r.Slot) || !r.Ended.After(r.Began) || i > 0 && r.Slot.After(page.Items[i-1].Slot.Add(time.Second)) { // of one batch they come in any order
+			r.Began.Before(r.Slot) || !r.Ended.After(r.Began) || i > 0 && r.Slot.After(page.Items[i-1].Slot.Add(time.Second)) { // the runs of one batch come in any order
 			t.Errorf("run %d: %+v", i, r)
 		}
 	}
@@ -87,7 +87,7 @@ func TestSchedules_aFailingJobIsSeen(t *testing.T) {
 			t.Errorf("exit %d, without %q: %s", code, want, out)
 		}
 	}
-	if code, out, _ := h.audit("sad"); code != exitFailed || !strings.Contains(out, "no run ended well") {
+	if code, out, _ := h.audit("sad"); code != exitFailed || !strings.Contains(out, "no run succeeded") {
 		t.Errorf("exit %d: %s", code, out)
 	}
 	if code, out, _ := h.audit("beat"); code != exitFine && !strings.Contains(out, "overdue") {

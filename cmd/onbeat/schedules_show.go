@@ -68,7 +68,7 @@ func (a *app) printSchedule(s *admin.ScheduleDetail, now time.Time) {
 	f.add("last slot", both(s.Last.In(loc), now))
 	f.add("pushed", fmt.Sprint(s.Runs))
 	if s.Behind > 0 {
-		f.add("behind", fmt.Sprintf("%d missed slots are still to be run", s.Behind))
+		f.add("behind", fmt.Sprintf("%d missed slots have still to run", s.Behind))
 	}
 	f.print(a.out)
 	if len(s.Upcoming) > 0 {

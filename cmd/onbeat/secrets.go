@@ -7,11 +7,11 @@ import (
 	"github.com/onbeat/onbeat/store"
 )
 
-// An error quotes what it refuses, and that may be a URL with a password that was put in the wrong place: as a namespace,
-// as a file, where no argument belongs. So no error becomes text with a URL as it is, in the log either.
+// An error quotes the value that it refuses. That may be a URL with a password that the user put in the wrong place: as a
+// namespace, as a file, or as an argument too many. So each error is printed, and logged, without the passwords of URLs.
 func init() {
 	zerolog.ErrorMarshalFunc = func(err error) any { return store.RedactedText(err.Error()) }
 }
 
-// said is an error as a person reads it: one line, without passwords.
+// said returns the text of an error for a person: one line, without passwords.
 func said(err error) string { return store.RedactedText(wording.OneLine(explain(err))) }

@@ -10,7 +10,7 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// A URL with a password, wherever it was put by mistake: no error shows the password, and each still says what is wrong.
+// Wherever a user puts a URL with a password by mistake, no error shows the password, and each error still says what is wrong.
 func TestErrors_showNoPasswordOfRedis(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)

@@ -19,7 +19,7 @@ type serveCmd struct {
 	AllowExec bool   `help:"Let tasks run programs on this machine (the exec handler)."`
 }
 
-// Run is an instance, until ctx ends.
+// Run runs an instance until ctx ends.
 func (c *serveCmd) Run(ctx context.Context, a *app) error {
 	hangups := make(chan os.Signal, 1)
 	signal.Notify(hangups, hangup)
@@ -75,7 +75,7 @@ func (c *serveCmd) Run(ctx context.Context, a *app) error {
 	for _, p := range config.ProblemsOf(cfg.Lacking()) {
 		log.Warn().Err(p).Msg("each run of a schedule will fail here")
 	}
-	if named == "" { // two builds of one version are then of one release, though they may differ
+	if named == "" { // two different builds of one version would count as one release
 		log.Warn().Str("release", own.Release).Str("hint", "name one: --release, ONBEAT_RELEASE, or release in the config").
 			Msg("no release is named, and the build has no revision: taking its version")
 	}
@@ -84,7 +84,7 @@ func (c *serveCmd) Run(ctx context.Context, a *app) error {
 	go c.reload(background, hangups, a, d, target, log)
 	defer context.AfterFunc(ctx, func() {
 		if errors.Is(context.Cause(ctx), errTold) {
-			log.Info().Msg("stopping: a second signal (Ctrl-C) hands back running tasks, and stops at once")
+			log.Info().Msg("stopping: on a second signal (Ctrl-C) the instance hands back its running tasks and stops at once")
 		}
 	})()
 	if err := d.Run(ctx); err != nil {
@@ -98,7 +98,7 @@ func (c *serveCmd) Run(ctx context.Context, a *app) error {
 	}
 }
 
-// config reads the config file, or takes the defaults if there is none.
+// config reads the config file. It returns the defaults if the user names no file.
 func (c *serveCmd) config(a *app) (*config.File, error) {
 	if a.Config == "" {
 		return &config.File{}, nil
@@ -110,12 +110,12 @@ func (c *serveCmd) config(a *app) (*config.File, error) {
 	return cfg, cfg.CheckExec(c.AllowExec)
 }
 
-// named is the release that the operator or the build names, or "".
+// named returns the release that the operator or the build names, or "".
 func (c *serveCmd) named(a *app, configured string) string {
 	return cmp.Or(c.Release, a.env("ONBEAT_RELEASE"), configured, buildRevision())
 }
 
-// reload declares the schedules of the config file again at each hangup. Nothing else of the file changes.
+// reload declares the schedules of the config file again at each hangup. It applies nothing else of the file.
 func (c *serveCmd) reload(ctx context.Context, hangups <-chan os.Signal, a *app, d *onbeat.Dispatcher, was target, log zerolog.Logger) {
 	for {
 		select {

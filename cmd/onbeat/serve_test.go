@@ -39,7 +39,7 @@ func newRecorder(t *testing.T) *recorder {
 	return r
 }
 
-// count is how many requests came from a release; "" counts all.
+// count returns how many requests came from a release. "" counts all.
 func (r *recorder) count(release string) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -189,8 +189,8 @@ func TestServe_isInAHurryAtTheSecondSignal(t *testing.T) {
 	testredis.Eventually(t, 20*time.Second, func() bool { return strings.Contains(s.must("tasks", "list", "--state", "running"), "long") }, "it does not run")
 	p.signal(syscall.SIGTERM)
 	p.logs("finishing running tasks")
-	time.Sleep(2 * sameSignal) // before that it would be the same
-	p.logs("stopping: a second signal (Ctrl-C) hands back running tasks, and stops at once")
+	time.Sleep(2 * sameSignal) // an earlier signal would count as the same request
+	p.logs("stopping: on a second signal (Ctrl-C) the instance hands back its running tasks and stops at once")
 	p.signal(syscall.SIGTERM)
 	if code := p.exit(20 * time.Second); code != 1 {
 		t.Errorf("the second signal: exit %d, want 1", code)
@@ -205,7 +205,7 @@ func TestServe_isInAHurryAtTheSecondSignal(t *testing.T) {
 	}
 }
 
-// timeout(1) sends its signal to the process, and to the group that it is in.
+// timeout(1) sends its signal to the process and to the process's group.
 func TestServe_takesTwoSignalsAtOnceForOne(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
@@ -291,7 +291,7 @@ func TestServe_takesTheVersionWhereNoReleaseIsNamed(t *testing.T) {
 	p := startProgram(t, t.TempDir(), nil, "serve", "-c", s.file("onbeat.yaml", configText(s.url, s.ns, "http://127.0.0.1:1")))
 	p.logs("leads")
 	const warning = "no release is named, and the build has no revision: taking its version"
-	want := buildRevision() // go test stamps none, unless it is told to
+	want := buildRevision() // go test stamps no revision unless a flag asks for it
 	if want == "" {
 		p.logs(warning)
 		want = buildVersion()

@@ -7,7 +7,7 @@ import (
 	"github.com/onbeat/onbeat/internal/wording"
 )
 
-// slotTable shows slots; with their due times, if they have jitter.
+// slotTable makes a table of slots. It has their due times if the slots have jitter.
 func (a *app) slotTable(lines []admin.Slot, now time.Time) *table {
 	jitter := false
 	for _, l := range lines {

@@ -6,7 +6,7 @@ import (
 	"os"
 )
 
-// stdin is what is read from a pipe or typed, until ctx ends: a read that waits for a person must not outlive that.
+// stdin returns a reader of stdin whose reads end with ctx: a read must not go on waiting for a person after that.
 func (a *app) stdin(ctx context.Context) io.Reader {
 	if _, ok := a.in.(*os.File); !ok {
 		return a.in

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// unwritten is a write that failed. A closed pipe among them is no error to report: its reader has left on purpose.
+// unwritten reports a failed write. If the pipe was closed, the command prints no error: its reader left on purpose.
 type unwritten struct{ err error }
 
 func (e *unwritten) Error() string { return "cannot write the output: " + e.err.Error() }
@@ -18,19 +18,19 @@ func (e *unwritten) Unwrap() error { return e.err }
 func notWritten(err error) error {
 	var path *fs.PathError
 	if errors.As(err, &path) {
-		err = path.Err // people know what stdout is called
+		err = path.Err // the name of stdout tells people nothing
 	}
 	return &unwritten{err}
 }
 
-// isUnread reports whether err is about output that nobody reads any more.
+// isUnread reports whether err is about output whose reader has left.
 func isUnread(err error) bool {
 	var e *unwritten
 	return errors.As(err, &e) && errors.Is(e.err, syscall.EPIPE)
 }
 
-// orLost is what a command ends with: its own error, or else the first write to its stdout that failed. Few commands check
-// each print, and an ID or a verdict that never arrived is a failure all the same.
+// orLost returns the error that a command ends with: its own, or else that of the first write to its stdout that failed. Few
+// commands check each print, and it is a failure, too, if an ID or a verdict never arrived.
 func (t *terminal) orLost(err error) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -51,11 +51,11 @@ func (t *terminal) lose(err error) error {
 	return err
 }
 
-// readEvery is how often to look whether a pipe is still read.
+// readEvery is how often to check whether a pipe still has its reader.
 const readEvery = 200 * time.Millisecond
 
-// whileRead is a context that also ends when the reader of stdout has closed its end. A command that prints only now and
-// then would learn it from its next write, which may never come.
+// whileRead returns a context that also ends when the reader of stdout closes its end. A command that prints only now and then
+// would otherwise learn it from its next write, which may never come.
 func (a *app) whileRead(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	t, _ := a.out.(*terminal)

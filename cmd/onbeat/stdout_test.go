@@ -12,7 +12,7 @@ import (
 	"github.com/onbeat/onbeat/testredis"
 )
 
-// full is a stdout on a disk that is full.
+// full is a stdout on a full disk.
 type full struct{}
 
 func (full) Write([]byte) (int, error) {
@@ -30,7 +30,7 @@ func TestStdout_thatCannotBeWrittenIsAFailure(t *testing.T) {
 	} {
 		for _, more := range []string{"", " --json"} {
 			if more != "" && (strings.Contains(args, "--help") || args == "tasks cancel one" || args == "completion bash") {
-				continue // it has none, or cannot be done twice
+				continue // it has no --json, or works only once
 			}
 			var errs bytes.Buffer
 			code := run(t.Context(), strings.Fields(args+more), s.env(), strings.NewReader(""), full{}, &errs)
@@ -50,7 +50,7 @@ func TestStdout_doesNotHideWhatElseWentWrong(t *testing.T) {
 	s.failed(ran{code, "", errs.String()}, exitFailed, "show", `schedule "none": not found`)
 }
 
-// unreadPipe is a pipe whose reader takes so many bytes, and leaves.
+// unreadPipe returns a pipe whose reader reads this many bytes and leaves.
 func unreadPipe(t *testing.T, read int64) *os.File {
 	t.Helper()
 	r, w, err := os.Pipe()

@@ -9,19 +9,18 @@ import (
 	"time"
 )
 
-// sameSignal is how soon after the first a second signal is the same request: timeout(1) sends one to the process and one to
-// its group, and an instance that dies of that keeps others waiting for its lease.
+// sameSignal is how soon after the first signal a second one still counts as the same request: timeout(1) sends one to the process
+// and one to its group, and an instance that died of that would keep others waiting for its lease.
 const sameSignal = 500 * time.Millisecond
 
-// hurryTime is how long an instance may take to hand back what it runs when it is told to hurry. Handlers have two seconds of it
-// to return.
+// hurryTime is how long an instance may take to hand back its running tasks after the second request. For two seconds of it,
+// handlers may return by themselves.
 const hurryTime = 6 * time.Second
 
-// errTold is why a context ended: a signal asked the program to stop.
-var errTold = fmt.Errorf("told to stop: %w", context.Canceled)
+// errTold is the cause of a context that ended because a signal asked the program to stop.
+var errTold = fmt.Errorf("stopped by a signal: %w", context.Canceled)
 
-// hurry is the second request to stop. An instance takes it, and hands back its running tasks. Every other command is ended by it
-// at once.
+// hurry is the second request to stop. An instance takes it, and hands back its running tasks. Every other command ends at once.
 type hurry struct {
 	asked chan struct{}
 	taken atomic.Bool
@@ -29,8 +28,8 @@ type hurry struct {
 
 type hurryKey struct{}
 
-// hurryOf returns a channel that is closed at the second request to stop; it is nil outside of the program. A caller has to end
-// soon after that: hurryTime later the process does.
+// hurryOf returns a channel that is closed at the second request to stop. It returns nil outside of the program. The caller has to
+// end soon after the request, because the process ends hurryTime later.
 func hurryOf(ctx context.Context) <-chan struct{} {
 	h, ok := ctx.Value(hurryKey{}).(*hurry)
 	if !ok {
@@ -40,8 +39,8 @@ func hurryOf(ctx context.Context) <-chan struct{} {
 	return h.asked
 }
 
-// untilTold is a context that ends with the first signal. The second is a request to hurry; a third, or hurrying for too long,
-// ends the process.
+// untilTold returns a context that ends with the first signal. The second signal is the request to hurry. A third signal ends the
+// process, as does an instance that takes longer than hurryTime.
 func untilTold(ctx context.Context, signals <-chan os.Signal, stderr io.Writer, exit func(int)) context.Context {
 	h := &hurry{asked: make(chan struct{})}
 	ctx, stop := context.WithCancelCause(context.WithValue(ctx, hurryKey{}, h))
@@ -60,7 +59,7 @@ func untilTold(ctx context.Context, signals <-chan os.Signal, stderr io.Writer, 
 		case <-signals:
 		case <-time.After(hurryTime):
 		}
-		fmt.Fprintln(stderr, "onbeat: stopped before all was handed back: it runs again when the lease has run out")
+		fmt.Fprintln(stderr, "onbeat: stopped before all running tasks were handed back: those left run again when the lease has run out")
 		exit(exitFailed)
 	}()
 	return ctx

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// told is a program that signals ask to stop.
+// told is a program to which a test sends signals.
 type told struct {
 	context.Context
 	signals chan os.Signal
@@ -24,7 +24,7 @@ func newTold() *told {
 	return p
 }
 
-// signal sends one, and waits until it has been taken in.
+// signal sends a signal, and waits until the program has received it.
 func (p *told) signal() {
 	p.signals <- os.Interrupt
 	synctest.Wait()
@@ -77,7 +77,7 @@ func TestUntilTold_letsACommandHurry(t *testing.T) {
 				t.Fatal("it is ended and not told to hurry")
 			}
 			then(p)
-			if said := p.said.String(); !strings.Contains(said, "stopped before all was handed back") || !strings.HasSuffix(said, "\nexit 1\n") {
+			if said := p.said.String(); !strings.Contains(said, "stopped before all running tasks were handed back") || !strings.HasSuffix(said, "\nexit 1\n") {
 				t.Errorf("%s: says %q", name, said)
 			}
 		})

@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// table is text in columns, with colours that take no room.
+// table is text in columns. Colours do not count for the width.
 type table struct {
 	style style
 	head  []string
@@ -34,7 +34,7 @@ func (t *table) add(values ...any) {
 	t.rows = append(t.rows, row)
 }
 
-// print writes the rows under their heads, two spaces apart.
+// print writes the rows under their headings, with two spaces between columns.
 func (t *table) print(w io.Writer) {
 	widths := make([]int, len(t.head))
 	for i, h := range t.head {

@@ -15,12 +15,12 @@ import (
 type tasksCmd struct {
 	List   tasksListCmd   `cmd:"" help:"List tasks."`
 	Show   tasksShowCmd   `cmd:"" help:"Show a task: its payload, attempts and errors."`
-	Cancel tasksCancelCmd `cmd:"" help:"Take due tasks out; ask running ones to stop."`
+	Cancel tasksCancelCmd `cmd:"" help:"Remove due tasks, and ask running ones to stop."`
 	Retry  tasksRetryCmd  `cmd:"" help:"Make dead tasks due again."`
 	Delete tasksDeleteCmd `cmd:"" help:"Cancel tasks, and forget those that have ended."`
 }
 
-// whenOf says what the task's At means.
+// whenOf describes the task's At, whose meaning depends on the state.
 func whenOf(l *admin.Task, now time.Time) string {
 	switch {
 	case l.Held:
@@ -59,12 +59,12 @@ func (a *app) stateStyle(s task.State) func(string) string {
 
 func noTask(id string, err error) error {
 	if errors.Is(err, queue.ErrNotFound) {
-		return &failure{fmt.Errorf("task %q: not found", id), "finished tasks are forgotten, unless they have an ID of their own or --keep"}
+		return &failure{fmt.Errorf("task %q: not found", id), "onbeat forgets a finished task unless it was enqueued with --id or --keep"}
 	}
 	return err
 }
 
-// eachTask does something to tasks, one after the other, and says what.
+// eachTask calls do for each task, one after the other, and prints the results.
 func (a *app) eachTask(ctx context.Context, ids []string, do func(*client, string) (string, error)) error {
 	c, err := a.connect(ctx)
 	if err != nil {

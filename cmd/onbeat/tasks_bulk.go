@@ -8,12 +8,12 @@ import (
 	"github.com/onbeat/onbeat/task"
 )
 
-// taskFilter names many tasks at once.
+// taskFilter selects many tasks at once.
 type taskFilter struct {
 	All      bool   `help:"Every task that the filters below match."`
-	Queue    string `placeholder:"Q" help:"With --all: only of this queue."`
-	Type     string `placeholder:"T" help:"With --all: only of this type."`
-	Schedule string `placeholder:"S" predict:"schedule" help:"With --all: only of this schedule."`
+	Queue    string `placeholder:"Q" help:"With --all: only tasks in this queue."`
+	Type     string `placeholder:"T" help:"With --all: only tasks of this type."`
+	Schedule string `placeholder:"S" predict:"schedule" help:"With --all: only tasks of this schedule."`
 	DryRun   bool   `help:"With --all: only count them."`
 }
 
@@ -33,7 +33,7 @@ func (f *taskFilter) check(ids []string) error {
 	return nil
 }
 
-// bulk does one thing to every task that the filter matches, page by page. With --dry-run the tasks are only counted.
+// bulk applies an action to every task that the filter matches, page by page. With --dry-run it only counts the tasks.
 func (f *taskFilter) bulk(ctx context.Context, a *app, doing string, action admin.Action, state task.State) error {
 	cl, err := a.connect(ctx)
 	if err != nil {
@@ -50,7 +50,7 @@ func (f *taskFilter) bulk(ctx context.Context, a *app, doing string, action admi
 		sum.Add(page)
 		if err != nil {
 			p.clear()
-			return fmt.Errorf("%d of the %d tasks looked at so far are %s: %w", sum.Changed, sum.Matched, doing, err)
+			return fmt.Errorf("after %d tasks, of which %d are %s: %w", sum.Changed, sum.Matched, doing, err)
 		}
 		p.say("%d tasks", sum.Matched)
 		if b.After = page.Next; b.After == "" {
@@ -71,7 +71,7 @@ func (a *app) printBulk(b *admin.BulkResult, doing string) error {
 		a.printf("%d of %d tasks %s", b.Changed, b.Matched, doing)
 	}
 	if b.Unreadable > 0 {
-		a.printf("%d more cannot be read, and are left alone", b.Unreadable)
+		a.printf("onbeat cannot read %d more, and leaves them alone", b.Unreadable)
 	}
 	return nil
 }

@@ -10,12 +10,12 @@ import (
 )
 
 type tasksListCmd struct {
-	State    string `placeholder:"S" values:"due,running,dead,done" help:"due, running, dead or done. Default: each."`
-	Queue    string `placeholder:"Q" help:"Only of this queue."`
-	Type     string `placeholder:"T" help:"Only of this type."`
-	Schedule string `placeholder:"NAME" predict:"schedule" help:"Only of this schedule."`
-	Limit    int    `default:"100" placeholder:"N" help:"Most tasks, up to 1000. Default 100."`
-	After    string `placeholder:"CURSOR" help:"Go on where the page before ended, with the same filters."`
+	State    string `placeholder:"S" values:"due,running,dead,done" help:"due, running, dead or done. Default: all."`
+	Queue    string `placeholder:"Q" help:"Only tasks in this queue."`
+	Type     string `placeholder:"T" help:"Only tasks of this type."`
+	Schedule string `placeholder:"NAME" predict:"schedule" help:"Only tasks of this schedule."`
+	Limit    int    `default:"100" placeholder:"N" help:"How many tasks to list at most, up to 1000. Default 100."`
+	After    string `placeholder:"CURSOR" help:"Go on after this cursor, which the page before printed at its end. Pass the same filters."`
 }
 
 // Run lists tasks.
@@ -77,7 +77,7 @@ func (c *tasksListCmd) print(ctx context.Context, a *app, cl *client, page admin
 	return nil
 }
 
-// noteOf is the last error of a task, or the instance that runs it.
+// noteOf returns the last error of a task, or the instance that runs it.
 func noteOf(l *admin.Task) string {
 	if l.Unreadable != "" {
 		return clip(wording.OneLine(l.Unreadable), 80)
@@ -91,7 +91,7 @@ func noteOf(l *admin.Task) string {
 	return ""
 }
 
-// clip cuts text to so many characters.
+// clip cuts text to at most this many characters.
 func clip(s string, limit int) string {
 	r := []rune(s)
 	if len(r) <= limit {

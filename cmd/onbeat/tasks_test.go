@@ -71,13 +71,13 @@ func TestTasks_cancelAndDelete(t *testing.T) {
 		s.fails(1, []string{"tasks", verb, "a"}, `task "a": not found`)
 	}
 	s.must("enqueue", "job", "--id", "c")
-	s.fails(1, []string{"tasks", "retry", "c"}, `task "c": is due, not dead`)
+	s.fails(1, []string{"tasks", "retry", "c"}, `task "c" is due, not dead`)
 	if out := s.must("tasks", "delete", "c", "--json"); out != `[{"name":"c","result":"deleted"}]`+"\n" {
 		t.Errorf("%q", out)
 	}
 }
 
-// A task whose record is damaged is shown for what it is, and can be deleted.
+// A task with a damaged record is shown as damaged, and can be deleted.
 func TestTasks_unreadable(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
@@ -145,7 +145,7 @@ func TestTasks_ofEachState(t *testing.T) {
 	if out := s.must("doctor"); !strings.Contains(out, "2 tasks failed for good") {
 		t.Errorf("%s", out)
 	}
-	s.fails(1, []string{"tasks", "cancel", "works"}, `task "works": is done already`)
+	s.fails(1, []string{"tasks", "cancel", "works"}, `task "works" is already done`)
 	if out := s.must("tasks", "retry", "fails"); out != "due again: fails\n" {
 		t.Errorf("%q", out)
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/onbeat/onbeat/task"
 )
 
-// taskSpec is a task as flags or a line of a file say it.
+// taskSpec is a task as flags or a line of a file describe it.
 type taskSpec struct {
 	Type        string          `json:"type"`
 	Payload     json.RawMessage `json:"payload"`
@@ -37,7 +37,7 @@ type taskSpec struct {
 	Keep        string          `json:"keep"`
 }
 
-// checker refuses what could not be enqueued, without asking Redis.
+// checker refuses, without asking Redis, a task that could not be enqueued.
 type checker struct {
 	limits task.Limits
 	mux    *handlers.Mux
@@ -67,7 +67,7 @@ func (k *checker) task(s *taskSpec) (*task.Task, error) {
 			continue
 		}
 		if *p.value == "" {
-			return nil, refuse(p.field, "", "empty", "leave it out, or say what it is")
+			return nil, refuse(p.field, "", "empty", "leave it out, or give it a value")
 		}
 		*p.into = *p.value
 	}
@@ -106,11 +106,11 @@ func (s *taskSpec) times(t *task.Task) error {
 		*d.into = v
 	}
 	if s.Keep != "" && t.Keep == 0 {
-		t.Keep = -1 // said, not left out
+		t.Keep = -1 // the user set it to zero and did not leave it out
 	}
 	switch {
 	case s.UniqueFor != "" && s.Unique == nil:
-		return refuse("unique_for", s.UniqueFor, "without a unique key", "say unique too")
+		return refuse("unique_for", s.UniqueFor, "without a unique key", "set unique too")
 	case s.In != "" && s.At != "":
 		return refuse("at", s.At, "in and at exclude each other", "remove one of them")
 	case s.At == "":
@@ -160,7 +160,7 @@ func jsonFields(v any) []string {
 	return names
 }
 
-// wanted is what a field of a task has to be.
+// wanted returns the kind of value that a field of a task must have.
 func wanted(typ *json.UnmarshalTypeError) string {
 	if typ.Field == "priority" {
 		return "text (low, normal or high)"
@@ -168,7 +168,7 @@ func wanted(typ *json.UnmarshalTypeError) string {
 	return wording.Kind(typ.Type)
 }
 
-// isNow is what it is. Of a number that is not whole, or too large, the number is said.
+// isNow returns the kind of value that the field has. For a number that is not whole or too large, it returns the number.
 func isNow(typ *json.UnmarshalTypeError) string {
 	if number, ok := strings.CutPrefix(typ.Value, "number "); ok {
 		return number

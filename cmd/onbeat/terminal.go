@@ -10,16 +10,16 @@ import (
 	"unicode/utf8"
 )
 
-// terminal is where text becomes a terminal's, in the end: all that the program prints goes through one. What others put
-// into names, payloads and errors could move the cursor, retitle the window or turn text around there. It is shown as
-// \u001b and the like, which JSON reads as the same character, so that both may go through.
+// terminal filters all that the program prints. Other people's names, payloads and errors could move the cursor, change the
+// window's title or turn text around on a terminal. Such characters are shown as \u001b and the like. JSON reads that as the same
+// character, so that text and JSON can both go through.
 type terminal struct {
 	w    io.Writer
 	mu   sync.Mutex
 	lost error // of the first write that failed
 }
 
-// Write filters a text. It is called with whole characters.
+// Write filters a text and writes it. Callers pass whole characters.
 func (t *terminal) Write(p []byte) (int, error) {
 	if _, err := io.WriteString(t.w, rendered(string(p))); err != nil {
 		return 0, t.lose(err)
@@ -27,7 +27,7 @@ func (t *terminal) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// unfiltered is what is behind a terminal: for a command's own output, and for what is filtered already.
+// unfiltered returns the writer behind a terminal: for the output of a command that we run, and for text that is already filtered.
 func unfiltered(w io.Writer) io.Writer {
 	if t, ok := w.(*terminal); ok {
 		return t.w
@@ -35,13 +35,13 @@ func unfiltered(w io.Writer) io.Writer {
 	return w
 }
 
-// controlMark begins a control sequence of our own. Nobody else can know it, so nobody else can write one.
+// controlMark begins a control sequence of our own. It is secret, so that no foreign text can contain one.
 var controlMark = rand.Text()
 
-// control is a sequence such as 31m, in a text for a [terminal].
+// control returns a control sequence such as 31m, for use in a text that goes through a [terminal].
 func control(sequence string) string { return controlMark + sequence }
 
-// rendered is a text with our control sequences made real, and all others made visible.
+// rendered returns a text in which our control sequences are real and all others are made visible.
 func rendered(s string) string {
 	first, rest, ours := strings.Cut(s, controlMark)
 	if !ours {
@@ -58,7 +58,7 @@ func rendered(s string) string {
 	return b.String()
 }
 
-// printable is a text with all made visible that a terminal would obey.
+// printable returns a text in which every character that a terminal would obey is made visible.
 func printable(s string) string {
 	if !strings.ContainsFunc(s, isObeyed) && utf8.ValidString(s) {
 		return s
@@ -66,7 +66,7 @@ func printable(s string) string {
 	return escaped(s, isObeyed)
 }
 
-// oneCell is printable for text that has a line or a part of one to itself.
+// oneCell is printable for a text that must stay on one line: it also escapes line feeds and tabs.
 func oneCell(s string) string {
 	lines := func(r rune) bool { return r == '\n' || r == '\t' || isObeyed(r) }
 	if !strings.ContainsFunc(s, lines) && utf8.ValidString(s) {
@@ -93,8 +93,8 @@ func escaped(s string, is func(rune) bool) string {
 	return b.String()
 }
 
-// isObeyed tells what a terminal does not show: control characters of either range, and those that turn the direction of
-// text. Line feeds and tabs are ours as well.
+// isObeyed reports whether a terminal obeys a character and does not show it: control characters of both ranges, and those that
+// change the direction of text. Line feeds and tabs are not among them, because we print them too.
 func isObeyed(r rune) bool {
 	switch {
 	case r == '\n' || r == '\t':

@@ -16,10 +16,10 @@ import (
 	"github.com/onbeat/onbeat/task"
 )
 
-// evil clears the screen, retitles the window, turns text around, and does it again by the other range of controls.
+// evil clears the screen, changes the window's title, turns text around, and repeats this with the other range of controls.
 const evil = "evil\x1b[2J\x1b]0;x\x07\u009b31m\u202egnp\u2066\u061c\u200f\x7f\xffend"
 
-// obeyed finds what a terminal would obey, or nothing.
+// obeyed returns the first character that a terminal would obey or cannot show, or "".
 func obeyed(s string) string {
 	for i, r := range s {
 		if r == utf8.RuneError && !strings.HasPrefix(s[i:], "\ufffd") {
@@ -32,7 +32,7 @@ func obeyed(s string) string {
 	return ""
 }
 
-// haunt writes what onbeat would not, as another program with access to the Redis can.
+// haunt writes what onbeat never writes, as another program with access to the Redis can.
 func (s *shell) haunt() {
 	s.Helper()
 	c := openInside(s.T, s.url, s.ns)
@@ -110,7 +110,7 @@ func TestTerminal_showsWhatItHides(t *testing.T) {
 			Payload any
 		}
 	}
-	s.json(&page, "tasks", "list") // what JSON reads is what is there
+	s.json(&page, "tasks", "list") // a JSON reader gets the original text
 	want := strings.ReplaceAll(evil, "\xff", "\ufffd")
 	if len(page.Items) != 2 || page.Items[0].ID != want && page.Items[1].ID != want {
 		t.Errorf("%+q, want the ID %q", page, want)

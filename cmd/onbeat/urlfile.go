@@ -10,19 +10,19 @@ import (
 	"github.com/onbeat/onbeat/internal/private"
 )
 
-// urlFile is a file that holds a Redis URL, so that a password is on no command line and in no log.
+// urlFile names a file that holds a Redis URL, so that the password is on no command line and in no log.
 type urlFile string
 
-// maxURL is more bytes than any URL has.
+// maxURL is more bytes than any Redis URL has.
 const maxURL = 16 << 10
 
-// inFile is the file that holds the URL, if a URL names one.
+// inFile returns the file that a URL such as file:PATH names.
 func inFile(url string) (urlFile, bool) {
 	name, in := strings.CutPrefix(url, config.FilePrefix)
 	return urlFile(name), in
 }
 
-// redisURL is a URL that may be in a file.
+// redisURL returns the URL itself, read from its file if it names one.
 func redisURL(url string) (string, error) {
 	if f, in := inFile(url); in {
 		return f.read()
@@ -30,16 +30,16 @@ func redisURL(url string) (string, error) {
 	return url, nil
 }
 
-// read reads the URL. Whoever may write the file says where tasks go, and which of them come.
+// read reads the URL. The file must be private: a user who can write it decides where tasks go, and which tasks come.
 func (f urlFile) read() (string, error) {
-	const hint = "a file of yours that holds a Redis URL; onbeat dev has one at .onbeat/redis.url while it runs"
+	const hint = "name a file of your own that holds a Redis URL; onbeat dev has one at .onbeat/redis.url while it runs"
 	data, err := private.ReadLinked(string(f), maxURL)
 	if err != nil {
 		return "", refusePrivate("redis.url", config.FilePrefix+string(f), err, hint)
 	}
 	url := strings.TrimSpace(string(data))
 	if _, again := inFile(url); url == "" || again || strings.ContainsAny(url, "\r\n") {
-		return "", refuse("redis.url", config.FilePrefix+string(f), "holds no URL alone on a line", hint)
+		return "", refuse("redis.url", config.FilePrefix+string(f), "does not hold one URL on a line of its own", hint)
 	}
 	return url, nil
 }
@@ -48,7 +48,7 @@ func (f urlFile) write(url string) error {
 	return private.Replace(string(f), []byte(url+"\n"))
 }
 
-// argument is what to pass as --redis, in a shell.
+// argument returns the value to pass as --redis in a shell.
 func (f urlFile) argument() string {
 	if strings.Trim(string(f), safeInShell) == "" {
 		return config.FilePrefix + string(f)
@@ -58,7 +58,7 @@ func (f urlFile) argument() string {
 
 const safeInShell = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./"
 
-// absolute is the argument from whatever folder, for a program.
+// absolute returns the value of --redis for a program, which works from any folder.
 func (f urlFile) absolute() string {
 	if name, err := filepath.Abs(string(f)); err == nil {
 		return config.FilePrefix + name
@@ -66,7 +66,7 @@ func (f urlFile) absolute() string {
 	return config.FilePrefix + string(f)
 }
 
-// refusePrivate says of which field a file is not used, and why.
+// refusePrivate returns an error with the field that names the file, and why the file is not used.
 func refusePrivate(field, value string, err error, hint string) error {
 	var own *private.Refusal
 	var path *fs.PathError

@@ -10,7 +10,7 @@ var version = ""
 
 type versionCmd struct{}
 
-// Run prints what was built, of what, by what.
+// Run prints the version, the revision, and the Go release and platform of the build.
 func (c *versionCmd) Run(a *app) error {
 	v := struct {
 		Version  string `json:"version"`
@@ -40,7 +40,7 @@ func buildVersion() string {
 	return "dev"
 }
 
-// buildRevision is the commit that was built, if the go command stamped it: 12 digits, and + for uncommitted changes.
+// buildRevision returns the commit of the build, if the go command stamped it: 12 digits, and + for uncommitted changes.
 func buildRevision() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

@@ -10,7 +10,7 @@ import (
 
 const timeLayout = "2006-01-02T15:04:05.999Z07:00"
 
-// at is a moment for a person: RFC 3339, with milliseconds if it has any.
+// at returns a time as text for a person: RFC 3339, with milliseconds if it has any.
 func at(t time.Time) string {
 	if t.IsZero() {
 		return "-"
@@ -18,7 +18,7 @@ func at(t time.Time) string {
 	return t.Format(timeLayout)
 }
 
-// both is a moment as a table shows it: relative, then absolute.
+// both returns a time as a table shows it: relative, then absolute.
 func both(t, now time.Time) string {
 	if t.IsZero() {
 		return "-"
@@ -26,8 +26,8 @@ func both(t, now time.Time) string {
 	return wording.Ago(t, now) + " (" + at(t) + ")"
 }
 
-// parseMoment reads a time, a date (its midnight, in the zone of this machine), or a duration: that long before now. "" is the zero
-// time.
+// parseMoment reads a time, a date (midnight in the zone of this machine), or a duration, which means that long before now. It
+// returns the zero time for "".
 func parseMoment(field, s string, now time.Time) (time.Time, error) {
 	if s == "" {
 		return time.Time{}, nil
@@ -41,7 +41,7 @@ func parseMoment(field, s string, now time.Time) (time.Time, error) {
 	}
 	d, err := schedule.ParseDuration(s)
 	if err != nil {
-		return time.Time{}, refuse(field, s, "neither a time, a date nor a duration",
+		return time.Time{}, refuse(field, s, "not a time, a date or a duration",
 			"RFC 3339 such as 2030-01-31T09:00:00Z, a date such as 2030-01-31, or how long ago, such as 2h or 7d")
 	}
 	return now.Add(-d), nil
