@@ -11,6 +11,10 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
+// clusterTimeout bounds each step of starting a cluster: six servers gossip, elect and synchronise, and a busy machine lets them
+// wait for one another.
+const clusterTimeout = 4 * startTimeout
+
 // ClusterGroup is a Redis Cluster of three primaries with a replica each. It belongs to one test.
 type ClusterGroup struct {
 	Nodes []*Server // the first three began as primaries
@@ -48,15 +52,15 @@ func Cluster(t testing.TB, args ...string) *ClusterGroup {
 	}
 	for i, n := range c.Nodes {
 		rdb := n.Client()
-		Eventually(t, startTimeout, func() error { return c.whole(ctx, rdb, "cluster_known_nodes:6") }, "node %d knows the others", i)
+		Eventually(t, clusterTimeout, func() error { return c.whole(ctx, rdb, "cluster_known_nodes:6") }, "node %d knows the others", i)
 	}
 	for i := 3; i < 6; i++ {
 		rdb := c.Nodes[i].Client()
-		Eventually(t, startTimeout, func() error { return rdb.ClusterReplicate(ctx, ids[i-3]).Err() }, "node %d becomes a replica", i)
+		Eventually(t, clusterTimeout, func() error { return rdb.ClusterReplicate(ctx, ids[i-3]).Err() }, "node %d becomes a replica", i)
 	}
 	for i, n := range c.Nodes {
 		rdb := n.Client()
-		Eventually(t, startTimeout, func() error {
+		Eventually(t, clusterTimeout, func() error {
 			if i >= 3 {
 				if err := follows(ctx, rdb); err != nil {
 					return err
