@@ -28,8 +28,11 @@ func TestConfig_reachesItsParts(t *testing.T) {
 			f.Set(reflect.MakeFunc(f.Type(), func([]reflect.Value) []reflect.Value { return nil }))
 		}
 	}
-	// The dispatcher makes these itself: the ID of an instance, the types that it handles, and its log.
-	made := map[string]bool{"ID": true, "Types": true, "Log": true}
+	// The dispatcher makes these itself: the ID of an instance, what it handles, and its log.
+	made := map[string]bool{"ID": true, "Types": true, "Queues": true, "Log": true}
+	if len(c.consumer().Queues) == 0 {
+		t.Error("consumer.Config.Queues is not set by a Config")
+	}
 	for _, part := range []any{c.instance(), c.consumer()} {
 		p := reflect.ValueOf(part)
 		for i := range p.NumField() {

@@ -21,6 +21,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"reflect"
 	"slices"
 	"sync"
@@ -292,6 +293,7 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 	}
 	own := d.cfg.instance()
 	own.Types = d.mux.Types()
+	own.Queues = slices.Sorted(maps.Keys(d.cfg.Queues))
 	node, err := instance.New(d.q, queue.Partition{Namespace: d.cfg.Namespace}, own)
 	if err != nil {
 		return err

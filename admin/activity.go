@@ -2,6 +2,7 @@ package admin
 
 import (
 	"context"
+	"strconv"
 	"strings"
 	"time"
 
@@ -128,7 +129,10 @@ func (a *activity) Follow(ctx context.Context, after string, fn func(Event) erro
 // checkPlace refuses what is not the ID of an entry of a stream: <ms>-<n>, or only <ms>. "" is allowed.
 func checkPlace(s string) error {
 	ms, n, ok := strings.Cut(s, "-")
-	digits := func(s string) bool { return s != "" && len(s) <= 20 && strings.Trim(s, "0123456789") == "" }
+	digits := func(s string) bool {
+		_, err := strconv.ParseUint(s, 10, 64)
+		return err == nil && s[0] != '+'
+	}
 	if s == "" || digits(ms) && (!ok || digits(n)) {
 		return nil
 	}

@@ -13,7 +13,7 @@ type Action string
 
 // The actions, and the states that they apply to.
 const (
-	CancelTasks Action = "cancel" // due, running
+	CancelTasks Action = "cancel" // running, due
 	RetryTasks  Action = "retry"  // dead
 	DeleteTasks Action = "delete" // dead or done, as the filter says; by default dead
 )
@@ -50,7 +50,7 @@ func (b *Bulk) states() ([]task.State, error) {
 	may, byDefault := []task.State(nil), []task.State(nil)
 	switch b.Action {
 	case CancelTasks:
-		may = []task.State{task.Due, task.Running}
+		may = []task.State{task.Running, task.Due}
 		byDefault = may
 	case RetryTasks:
 		may = []task.State{task.Dead}
@@ -77,7 +77,8 @@ func (t *tasks) Bulk(ctx context.Context, b Bulk) (BulkResult, error) {
 	if err != nil {
 		return out, err
 	}
-	o := TaskQuery{TaskFilter: b.Filter, Limit: queue.MaxBatch, After: b.After}
+	place := placeOf(b.After)
+	o := TaskQuery{TaskFilter: b.Filter, Limit: queue.MaxBatch, After: place.after}
 	out.Next, err = t.walk(ctx, o, states, func(p *queue.Page) (int, error) {
 		var readable []*task.Task
 		for i := range p.Tasks {
@@ -95,7 +96,44 @@ func (t *tasks) Bulk(ctx context.Context, b Bulk) (BulkResult, error) {
 		out.Changed += n
 		return 0, err
 	})
+	if err == nil && b.Action == CancelTasks && !b.DryRun {
+		out.Next = place.next(&out)
+	}
 	return out, err
+}
+
+// place is where a bulk goes on. A cancel goes over the due tasks again until nothing changes: to cancel a task lets the next
+// one of its key move up into a lane, which may lie behind.
+type place struct {
+	pass    int  // how often it has gone over the due tasks before, at most 9
+	changed bool // whether this pass has cancelled a task so far
+	after   string
+}
+
+func placeOf(cursor string) place {
+	if len(cursor) > 2 && cursor[0] >= '0' && cursor[0] <= '9' && (cursor[1] == '+' || cursor[1] == '-') {
+		return place{pass: int(cursor[0] - '0'), changed: cursor[1] == '+', after: cursor[2:]}
+	}
+	return place{after: cursor}
+}
+
+// next returns the cursor behind a page. A later pass meets what an earlier one left alone, so it counts only what it changes.
+func (p place) next(page *BulkResult) string {
+	if p.pass > 0 {
+		page.Matched, page.Unreadable = page.Changed, 0
+	}
+	p.changed = p.changed || page.Changed > 0
+	if p.after = page.Next; p.after == "" {
+		if !p.changed || p.pass == 9 { // others may add tasks without end
+			return ""
+		}
+		p.pass, p.changed, p.after = p.pass+1, false, string(task.Due)+"."
+	}
+	mark := byte('-')
+	if p.changed {
+		mark = '+'
+	}
+	return string([]byte{byte('0' + p.pass), mark}) + p.after
 }
 
 // act does the action to each task, and returns how many it changed. A task that has gone by then, or has another state, is

@@ -14,7 +14,7 @@ const RightsPage = "docs/rights.md lists the rights that each part needs"
 func Hint(err error) string {
 	switch {
 	case errors.Is(err, store.ErrFull):
-		return "nothing was written; raise maxmemory, or see onbeat doctor"
+		return "raise maxmemory, or see onbeat doctor"
 	case errors.Is(err, store.ErrWrongType):
 		return `"onbeat doctor" names the key; a running leader sets it aside within 30 s`
 	case errors.Is(err, store.ErrDenied) && strings.Contains(err.Error(), "docs/rights.md"): // it says what is missing

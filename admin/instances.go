@@ -40,7 +40,8 @@ type Instance struct {
 	Host       string           `json:"host"`
 	PID        int              `json:"pid"`
 	Started    time.Time        `json:"started"`
-	Types      []string         `json:"types,omitempty"` // the task types that it handles
+	Types      []string         `json:"types,omitempty"`  // the task types that it handles
+	Queues     []string         `json:"queues,omitempty"` // the queues that it reads; empty: all
 	// Concurrency is how many tasks it runs at most; 0 if it does not say.
 	Concurrency int `json:"concurrency,omitempty"`
 	// LeaseMS is how long its lease is; 0 if it does not say. LeaseLeftMS is what is left of it: not above 0 once it has run
@@ -77,6 +78,17 @@ func (l *InstanceList) Leader() *Instance {
 		}
 	}
 	return nil
+}
+
+// Handles reports whether an instance that may take tasks now handles those of a type in a queue. While no instance leads,
+// it counts each one that is there.
+func (l *InstanceList) Handles(queue, typ string) bool {
+	lead := l.Leader()
+	return slices.ContainsFunc(l.Items, func(i Instance) bool {
+		may := lead == nil || i.ID == lead.ID || i.State == "ready" &&
+			(lead.Consume == instance.ConsumeAll || lead.Consume == instance.ConsumeRelease && i.Order == lead.Order)
+		return may && i.LeaseLeftMS > 0 && slices.Contains(i.Types, typ) && (len(i.Queues) == 0 || slices.Contains(i.Queues, queue))
+	})
 }
 
 // Pause says until when no instance begins a task.
@@ -124,7 +136,7 @@ func instanceOf(i *instance.Info) Instance {
 	return Instance{
 		ID: i.ID, Release: i.Release, Generation: i.Generation, Order: i.Order, State: i.State, Standby: i.Standby,
 		Leader: i.Leader, Epoch: i.Epoch, Lead: i.Lead, Consume: i.Consume, Running: i.Running, Host: i.Host, PID: i.PID,
-		Started: i.Started, Types: i.Types, Concurrency: i.Concurrency, LeaseMS: i.LeaseMS,
+		Started: i.Started, Types: i.Types, Queues: i.Queues, Concurrency: i.Concurrency, LeaseMS: i.LeaseMS,
 		LeaseLeftMS: i.Lease.Milliseconds(), ProbationLeftMS: i.Probation.Milliseconds(),
 	}
 }

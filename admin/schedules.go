@@ -98,8 +98,9 @@ func (s *schedules) status(ctx context.Context, name string) (producer.Status, t
 	}
 	status, err := s.s.Get(ctx, name)
 	if errors.Is(err, queue.ErrNotFound) {
-		if was, err2 := s.s.Retired(ctx, name); err2 == nil {
-			return was, now, nil
+		was, err2 := s.s.Retired(ctx, name)
+		if err2 == nil || !errors.Is(err2, queue.ErrNotFound) {
+			return was, now, err2
 		}
 	}
 	return status, now, err

@@ -65,6 +65,20 @@ func (r Redis) files() []tlsFile {
 	return []tlsFile{{"tls_ca", r.CA}, {"tls_cert", r.Cert}, {"tls_key", r.Key}}
 }
 
+// CheckTLS refuses a URL without TLS, wherever it comes from, if the config names files for TLS: the connection would be
+// readable on its way, and the operator would not know.
+func (f *File) CheckTLS(raw string) error {
+	if strings.HasPrefix(raw, "rediss") {
+		return nil
+	}
+	for _, file := range f.Redis.files() {
+		if file.name != "" {
+			return f.At(refuse("redis."+file.param, file.name, "the URL of Redis does not use TLS", "begin the URL with rediss, also in a file or a variable that holds it"))
+		}
+	}
+	return nil
+}
+
 // WithTLS adds the TLS files of the config to a Redis URL. A URL without TLS, or with files of its own, stays as it is.
 func (f *File) WithTLS(raw string) string {
 	more := url.Values{}

@@ -41,7 +41,7 @@ type Config struct {
 	URL string
 	// Namespace is the namespace to check. "": only Redis is checked.
 	Namespace string
-	// Ping reports whether Redis answers, with a hint if it does not.
+	// Ping reports whether Redis answers, with a hint if it does not. Default: Redis.Ping.
 	Ping func(context.Context) error
 	// Cautions are risks of the connection to Redis that the caller knows about. The report begins with them.
 	Cautions []Check
@@ -97,6 +97,9 @@ func Examine(ctx context.Context, cfg Config) (Report, error) {
 		return Report{}, err
 	}
 	d.admin = admin.Of(d.q, producer.New(d.q, producer.Config{}), reg)
+	if cfg.Ping == nil {
+		cfg.Ping = func(ctx context.Context) error { return store.Classify(cfg.Redis.Ping(ctx).Err()) }
+	}
 	switch err := cfg.Ping(ctx); {
 	case store.LacksRight(err):
 		err = d.denied(ctx, err)

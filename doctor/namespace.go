@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -108,7 +107,7 @@ func (d *doctor) keysOverCaps(ctx context.Context) {
 }
 
 // The hint names several ways, as no single command gets rid of all tasks of a type.
-const unhandledHint = "deploy a release that handles them, or pause or delete their schedule; to delete single tasks: onbeat tasks delete ID"
+const unhandledHint = "deploy a release that handles them, or let one take them (consume, queues, --allow-exec), or pause or delete their schedule; to delete single tasks: onbeat tasks delete ID"
 
 // unhandled looks for work that no instance handles.
 func (d *doctor) unhandled(ctx context.Context) {
@@ -118,20 +117,17 @@ func (d *doctor) unhandled(ctx context.Context) {
 	if err1 != nil || err2 != nil || len(live) == 0 {
 		return // namespaceOverview reported it
 	}
-	var types, waiting []string
-	for _, i := range live {
-		types = append(types, i.Types...)
-	}
-	for _, l := range n.Unhandled(types) {
-		if l.Overdue > 0 {
-			waiting = append(waiting, fmt.Sprintf("%d of type %s", l.Overdue, l.Lane.Type))
+	var waiting []string
+	for _, l := range n.Lanes {
+		if l.Overdue > 0 && !instances.Handles(l.Lane.Queue, l.Lane.Type) {
+			waiting = append(waiting, fmt.Sprintf("%d of type %s in queue %s", l.Overdue, l.Lane.Type, l.Lane.Queue))
 		}
 	}
 	if len(waiting) > 0 {
-		d.warn("handlers", unhandledHint, "due, and no instance handles them: %s", strings.Join(waiting, ", "))
+		d.warn("handlers", unhandledHint, "due, and no instance that may take tasks now handles them: %s", strings.Join(waiting, ", "))
 		return
 	}
-	d.ok("handlers", "every due type has a handler")
+	d.ok("handlers", "every due task has an instance that handles it")
 }
 
 // paused warns of a pause, during which no instance begins a task.
@@ -160,13 +156,9 @@ func (d *doctor) lateness(ctx context.Context) {
 	case len(live) == 0:
 		hint = "start an instance: onbeat serve"
 	}
-	var types []string
-	for _, i := range live {
-		types = append(types, i.Types...)
-	}
 	var worst queue.LaneCount
 	for _, l := range n.Lanes {
-		handled := len(live) == 0 || slices.Contains(types, l.Lane.Type)
+		handled := len(live) == 0 || instances.Handles(l.Lane.Queue, l.Lane.Type)
 		if handled && l.Overdue > 0 && (worst.Head.IsZero() || l.Head.Before(worst.Head)) {
 			worst = l
 		}

@@ -27,6 +27,9 @@ func (d *doctor) server(ctx context.Context) {
 			return
 		}
 		d.node = node
+	default:
+		d.fail("server", "pass a *redis.Client or a *redis.ClusterClient", "the client is a %T, which cannot be checked", rdb)
+		return
 	}
 	text, err := d.node.Info(ctx).Result()
 	if err != nil {
@@ -114,13 +117,16 @@ func (d *doctor) configOf(ctx context.Context, name string) (string, bool) {
 	return v, err == nil && ok
 }
 
+// configHint helps where the user may not ask for a setting.
+const configHint = "allow the user CONFIG GET, or ask who runs this Redis"
+
 // persistence reports what a crash of Redis may lose.
 func (d *doctor) persistence(ctx context.Context) {
 	if d.info["aof_enabled"] == "" {
 		return
 	}
 	save, known := d.configOf(ctx, "save")
-	fsync, _ := d.configOf(ctx, "appendfsync")
+	fsync, said := d.configOf(ctx, "appendfsync")
 	const hint = "set appendonly yes and appendfsync everysec"
 	switch {
 	case d.info["aof_last_write_status"] == "err", d.info["rdb_last_bgsave_status"] == "err":
@@ -129,9 +135,13 @@ func (d *doctor) persistence(ctx context.Context) {
 		d.warn("persistence", hint, "append-only, flushed when the operating system decides: a crash of the machine may lose half a minute")
 	case d.info["aof_enabled"] == "1" && fsync == "always":
 		d.ok("persistence", "append-only, flushed with each write: no acknowledged write is lost")
+	case d.info["aof_enabled"] == "1" && !said:
+		d.warn("persistence", configHint, "append-only; Redis does not say how often it flushes to disk")
 	case d.info["aof_enabled"] == "1":
 		d.ok("persistence", "append-only, flushed each second: a crash of the machine may lose the last second")
-	case known && save == "":
+	case !known:
+		d.warn("persistence", configHint, "not append-only; Redis does not say whether it takes snapshots")
+	case save == "":
 		d.warn("persistence", hint, "none: a restart of Redis loses every schedule and task")
 	default:
 		d.warn("persistence", hint, "snapshots only (save %q): a crash loses everything since the last one", save)

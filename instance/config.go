@@ -61,6 +61,8 @@ type Config struct {
 	ReadyCheck func(context.Context) error
 	// Types are the task types that it handles. They are only shown to people.
 	Types []string
+	// Queues are the queues that it reads; empty: all. They are only shown to people.
+	Queues []string
 	// Concurrency is how many tasks it runs at once. It is only shown to people.
 	Concurrency int
 	// Durable says that writes wait for replicas, so that the Redis user needs the right to WAIT.
@@ -150,6 +152,7 @@ type Details struct {
 	PID         int       `json:"pid"`
 	Started     time.Time `json:"started"`
 	Types       []string  `json:"types,omitempty"`
+	Queues      []string  `json:"queues,omitempty"`
 	Concurrency int       `json:"concurrency,omitempty"`
 	LeaseMS     int64     `json:"lease_ms,omitempty"` // how long a lease is; 0: a release that does not say
 }
@@ -161,5 +164,5 @@ var started = time.Now().UTC().Truncate(time.Millisecond)
 
 func (c Config) details() Details {
 	host, _ := os.Hostname()
-	return Details{Host: host, PID: os.Getpid(), Started: started, Types: c.Types, Concurrency: c.Concurrency, LeaseMS: c.Lease.Milliseconds()}
+	return Details{Host: host, PID: os.Getpid(), Started: started, Types: c.Types, Queues: c.Queues, Concurrency: c.Concurrency, LeaseMS: c.Lease.Milliseconds()}
 }

@@ -86,9 +86,20 @@ func (s *Schedules) Backfill(ctx context.Context, name string, b Backfilling) (B
 	done := 0
 	flush := func() error {
 		results, err := s.p.enqueueAll(ctx, batch)
-		for _, r := range results {
+		var dead []*task.Task // those whose earlier run failed for good and is kept
+		for i, r := range results {
 			if r.Err == nil {
 				out.Added++
+			} else if b.Again && s.q.Forget(ctx, r.ID, "backfilled again") == nil {
+				dead = append(dead, batch[i])
+			}
+		}
+		if err == nil && len(dead) > 0 {
+			results, err = s.p.enqueueAll(ctx, dead)
+			for _, r := range results {
+				if r.Err == nil {
+					out.Added++
+				}
 			}
 		}
 		batch = batch[:0]

@@ -38,7 +38,8 @@ type client struct {
 type target struct {
 	url        string
 	cfg        onbeat.Config
-	secretFile string // a config file that has a password in it, or ""
+	secretFile string   // a config file that has a password in it, or ""
+	passEnv    []string // the variables that payloads of http may refer to
 }
 
 // limits bound what tasks may hold.
@@ -61,8 +62,14 @@ func (a *app) target() (target, error) {
 
 func (a *app) targetOf(file *config.File) (t target, err error) {
 	t.cfg = file.Dispatcher
+	t.passEnv = file.Handlers.HTTP.PassEnv
 	if t.url, err = a.urlOf(file); err != nil {
 		return target{}, err
+	}
+	if a.Redis == "" { // who names a Redis by hand knows how it is reached
+		if err := file.CheckTLS(t.url); err != nil {
+			return target{}, err
+		}
 	}
 	t.url = file.WithTLS(t.url)
 	if file.Redis.Secret {

@@ -6,9 +6,12 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/onbeat/onbeat/admin"
 	"github.com/onbeat/onbeat/internal/wording"
 	"github.com/onbeat/onbeat/producer"
 	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/store"
+	"github.com/onbeat/onbeat/task"
 )
 
 type schedulesCmd struct {
@@ -32,6 +35,9 @@ func (c *client) notFound(ctx context.Context, name string, err error) error {
 	list, _ := c.Schedules.List(ctx)
 	for i := range list.Items {
 		names = append(names, list.Items[i].Name)
+	}
+	if s, err := c.Schedules.Get(ctx, name); err == nil && s.Retired != nil {
+		return &failure{fmt.Errorf("schedule %q: %w", name, queue.ErrNotFound), "it is " + scheduleState(&s.Schedule) + "; onbeat schedules show has what it was"}
 	}
 	hint := "see onbeat schedules list"
 	if best := wording.Nearest(name, names); best != "" {
@@ -96,14 +102,21 @@ type result struct {
 	Result string `json:"result"`
 }
 
-// each calls do for each name until a call fails, and prints the results.
+// each calls do for each name, and prints the results. What is wrong with one name does not keep the others from being done: each
+// calls on, and returns the last such error, having printed the ones before.
 func (a *app) each(names []string, do func(string) (string, error)) error {
 	results := []result{}
 	var failed error
 	for _, name := range names {
 		word, err := do(name)
-		if failed = err; err != nil {
-			break
+		if err != nil {
+			if failed != nil {
+				fmt.Fprintln(a.err, "onbeat:", said(failed))
+			}
+			if failed = err; !ofOneName(err) {
+				break
+			}
+			continue
 		}
 		results = append(results, result{name, word})
 		if !a.JSON {
@@ -116,6 +129,13 @@ func (a *app) each(names []string, do func(string) (string, error)) error {
 		}
 	}
 	return failed
+}
+
+// ofOneName reports whether an error is about one schedule or task alone, and not about Redis.
+func ofOneName(err error) bool {
+	var failed *failure
+	return errors.Is(err, queue.ErrNotFound) || errors.Is(err, task.ErrInvalid) || errors.As(err, new(*admin.StateError)) ||
+		errors.As(err, &failed) && !store.Retryable(failed.err) && !errors.Is(failed.err, store.ErrDenied)
 }
 
 // wordStyle colours a word that says whether anything changed.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -23,12 +24,16 @@ func (c *schedulesApplyCmd) Help() string {
 
 // Run makes and changes schedules, after it has checked all of them.
 func (c *schedulesApplyCmd) Run(ctx context.Context, a *app) error {
-	t, err := a.target()
+	file, err := c.read(ctx, a)
 	if err != nil {
 		return err
 	}
-	list, err := c.read(ctx, a, t.limits())
+	t, err := a.targetFor(file)
 	if err != nil {
+		return err
+	}
+	list := file.Schedules
+	if err := file.CheckSchedules(t.limits()); err != nil {
 		return err
 	}
 	cl, err := a.connectTo(ctx, t)
@@ -64,16 +69,38 @@ func (a *app) applySchedules(ctx context.Context, cl *client, list []producer.Sc
 }
 
 // read reads a list of schedules, alone or within a config.
-func (c *schedulesApplyCmd) read(ctx context.Context, a *app, limits task.Limits) ([]producer.Schedule, error) {
+func (c *schedulesApplyCmd) read(ctx context.Context, a *app) (*config.File, error) {
 	name, data, err := a.readSettings(ctx, c.File)
 	if err != nil {
 		return nil, err
 	}
-	f, err := config.Parse(name, data, a.env)
-	if err != nil {
-		return nil, err
+	return config.Parse(name, data, a.env)
+}
+
+// targetFor returns where to apply the schedules of a file. A file that names a namespace or a Redis is the config, unless a flag
+// names another one, or an onbeat dev runs in this folder; then the namespaces must agree.
+func (a *app) targetFor(file *config.File) (target, error) {
+	from := file
+	if a.Config == "" {
+		dev, err := a.found()
+		if err != nil {
+			return target{}, err
+		}
+		if dev.Redis.URL != "" {
+			from = dev
+		}
+	} else {
+		cfg, err := a.loadConfig(a.Config)
+		if err != nil {
+			return target{}, err
+		}
+		from = cfg
 	}
-	return f.Schedules, f.CheckSchedules(limits)
+	t, err := a.targetOf(from)
+	if said := file.Dispatcher.Namespace; err == nil && said != "" && a.Namespace == "" && t.cfg.Namespace != said {
+		err = file.At(refuse("namespace", said, fmt.Sprintf("the schedules would go to namespace %q", t.cfg.Namespace), "decide with --namespace"))
+	}
+	return t, err
 }
 
 // sayUnhandled notes on stderr which task types no instance handles.
@@ -84,12 +111,8 @@ func (a *app) sayUnhandled(ctx context.Context, cl *client, list []producer.Sche
 	}
 	var said []string
 	for i := range list {
-		typ := list[i].Task
-		handled := slices.Contains(said, typ)
-		for _, x := range instances.Items {
-			handled = handled || slices.Contains(x.Types, typ)
-		}
-		if !handled {
+		typ, lane := list[i].Task, cmp.Or(list[i].Queue, task.DefaultQueue)
+		if !slices.Contains(said, typ) && !instances.Handles(lane, typ) {
 			said = append(said, typ)
 			fmt.Fprintf(a.err, "onbeat: note: no instance handles %q: its tasks wait until one does\n", typ)
 		}

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"path"
+	"strings"
 
 	"github.com/onbeat/onbeat/admin"
 )
@@ -29,7 +31,7 @@ func (f *scheduleFilter) check() error {
 	if !f.All && f.DryRun {
 		return refuse("dry-run", "", "without --all", "")
 	}
-	if _, err := path.Match(f.Match, ""); err != nil {
+	if _, err := path.Match(flat.Replace(f.Match), ""); err != nil {
 		return refuse("match", f.Match, "not a pattern", `* is any text, ? any character, [ab] one of a and b`)
 	}
 	return nil
@@ -46,31 +48,39 @@ func (f *scheduleFilter) each(ctx context.Context, a *app, doing string, do func
 	}
 	defer c.Close()
 	names := f.Names
+	var unread error // of schedules that a newer release wrote: they are left alone
 	if f.All {
 		list, err := c.Schedules.List(ctx)
-		if err != nil {
+		if err != nil && len(list.Items) == 0 {
 			return err
 		}
-		names = f.matching(list.Items)
+		names, unread = f.matching(list.Items), err
 	}
 	if f.DryRun {
 		out := admin.BulkResult{Matched: len(names), DryRun: true}
 		if a.JSON {
-			return a.printJSON(out)
+			return cmp.Or(a.printJSON(out), unread)
 		}
 		a.printf("%d schedules would be %s", len(names), doing)
-		return nil
+		for _, name := range names {
+			a.printf("  %s", oneCell(name))
+		}
+		return unread
 	}
-	return a.each(names, func(name string) (string, error) {
+	err = a.each(names, func(name string) (string, error) {
 		word, err := do(c, name)
 		return word, c.notFound(ctx, name, err)
 	})
+	return cmp.Or(err, unread)
 }
+
+// flat takes the meaning of a separator from the slash, which names of schedules may have: a pattern is not about folders.
+var flat = strings.NewReplacer("/", "\x00")
 
 func (f *scheduleFilter) matching(list []admin.Schedule) (names []string) {
 	for i := range list {
 		s := &list[i]
-		ok, _ := path.Match(f.Match, s.Name)
+		ok, _ := path.Match(flat.Replace(f.Match), flat.Replace(s.Name))
 		if (ok || f.Match == "") && (f.Task == "" || f.Task == s.Task) {
 			names = append(names, s.Name)
 		}

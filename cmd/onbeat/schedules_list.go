@@ -66,11 +66,11 @@ func (a *app) scheduleTable(list []admin.Schedule, now time.Time) *table {
 	return t
 }
 
-// staleAfter is the number of intervals without a success from which on a schedule is shown as stale.
+// staleAfter is how many slots without a success make a schedule stale.
 const staleAfter = 3
 
-// outcome shows how the last run went and how many runs failed in a row, or for how many intervals no run succeeded if the schedule
-// is stale.
+// outcome shows how the last run went and how many runs failed in a row, or for how many slots no run succeeded if the schedule is
+// stale.
 func (a *app) outcome(s *admin.Schedule, now time.Time) cell {
 	l := s.Latest
 	if l == nil {
@@ -85,9 +85,11 @@ func (a *app) outcome(s *admin.Schedule, now time.Time) cell {
 	case l.Run.Outcome == history.Done:
 		c.paint = a.style.green
 	}
-	if every := s.Next.Sub(s.Last); !s.Paused && !s.Last.IsZero() && every > 0 && !l.Success.IsZero() {
-		if n := int64(now.Sub(l.Success) / every); n >= staleAfter {
-			c = cell{fmt.Sprintf("%s, no success for %d intervals", c.text, n), a.style.red}
+	if grid, err := s.Grid(); err == nil && !s.Paused && !l.Success.IsZero() {
+		// A success is known when its run has ended, and the next run may be as long.
+		known := l.Success.Add(2 * max(l.Run.Ended.Sub(l.Run.Began), 0))
+		if n := grid.Count(known, s.Last); n >= staleAfter {
+			c = cell{fmt.Sprintf("%s, no success for %d slots", c.text, n), a.style.red}
 		}
 	}
 	return c

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/user"
 	"time"
@@ -79,6 +80,9 @@ func (c *schedulesBackfillCmd) Run(ctx context.Context, a *app) error {
 		From: from, To: to, Again: c.Again, Progress: func(done, of int) { p.say("%d of %d slots", done, of) },
 	})
 	p.clear()
+	if err != nil && got.Added > 0 {
+		return fmt.Errorf("added %d of %d slots before that: %w", got.Added, got.Slots, err)
+	}
 	if err != nil {
 		return cl.notFound(ctx, c.Name, err)
 	}
@@ -87,7 +91,11 @@ func (c *schedulesBackfillCmd) Run(ctx context.Context, a *app) error {
 	}
 	a.printf("added %d of %d slots", got.Added, got.Slots)
 	if left := got.Slots - got.Added; left > 0 {
-		a.printf("%d wait or have run in an earlier backfill; --again runs them once more", left)
+		if c.Again {
+			a.printf("%d of an earlier backfill wait or run now", left)
+		} else {
+			a.printf("%d wait, have run or have failed in an earlier backfill; --again runs those that have ended once more", left)
+		}
 	}
 	return nil
 }

@@ -4,14 +4,17 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/signal"
+	"slices"
 
 	"github.com/rs/zerolog"
 
 	"github.com/onbeat/onbeat"
 	"github.com/onbeat/onbeat/config"
 	"github.com/onbeat/onbeat/handlers"
+	"github.com/onbeat/onbeat/producer"
 )
 
 type serveCmd struct {
@@ -125,6 +128,9 @@ func (c *serveCmd) reload(ctx context.Context, hangups <-chan os.Signal, a *app,
 		}
 		cfg, err := c.config(a)
 		if err == nil {
+			err = was.checkReferences(cfg.Schedules)
+		}
+		if err == nil {
 			err = d.Declare(cfg.Schedules)
 		}
 		if err != nil {
@@ -132,8 +138,28 @@ func (c *serveCmd) reload(ctx context.Context, hangups <-chan os.Signal, a *app,
 			continue
 		}
 		log.Info().Int("schedules", len(cfg.Schedules)).Msg("read the schedules again")
+		for _, p := range config.ProblemsOf(cfg.Lacking()) {
+			log.Warn().Err(p).Msg("each run of a schedule will fail here")
+		}
 		if now, err := a.targetOf(cfg); err != nil || now.url != was.url || now.cfg.Namespace != was.cfg.Namespace {
 			log.Warn().Err(err).Msg("redis and namespace change only with a restart")
 		}
 	}
+}
+
+// checkReferences refuses schedules whose payloads refer to a variable that the handlers of this process may not pass on: they keep
+// the http.pass_env that they were started with, so each run would fail.
+func (t target) checkReferences(list []producer.Schedule) error {
+	for i := range list {
+		if list[i].Task != "http" {
+			continue
+		}
+		for _, name := range handlers.HTTPEnv(list[i].Payload) {
+			if !slices.Contains(t.passEnv, name) {
+				return fmt.Errorf("schedule %q: %w", list[i].Name, refuse("payload", "${"+name+"}",
+					"this instance was started without that variable in http.pass_env", "restart the instance"))
+			}
+		}
+	}
+	return nil
 }

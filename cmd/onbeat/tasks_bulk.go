@@ -50,7 +50,7 @@ func (f *taskFilter) bulk(ctx context.Context, a *app, doing string, action admi
 		sum.Add(page)
 		if err != nil {
 			p.clear()
-			return fmt.Errorf("after %d tasks, of which %d are %s: %w", sum.Changed, sum.Matched, doing, err)
+			return fmt.Errorf("after %d tasks, of which %d are %s: %w", sum.Matched, sum.Changed, doing, err)
 		}
 		p.say("%d tasks", sum.Matched)
 		if b.After = page.Next; b.After == "" {
