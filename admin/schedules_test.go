@@ -11,6 +11,7 @@ import (
 	"github.com/onbeat/onbeat/admin"
 	"github.com/onbeat/onbeat/audit"
 	"github.com/onbeat/onbeat/history"
+	"github.com/onbeat/onbeat/instance"
 	"github.com/onbeat/onbeat/producer"
 	"github.com/onbeat/onbeat/queue"
 	"github.com/onbeat/onbeat/schedule"
@@ -217,5 +218,34 @@ func TestActivity_followsFromAPlace(t *testing.T) {
 	}
 	if err := a.Activity.Follow(ctx, "no place", nil); !errors.Is(err, task.ErrInvalid) {
 		t.Errorf("%v", err)
+	}
+}
+
+func TestInstanceList_handlesWhatMayBeTaken(t *testing.T) {
+	t.Parallel()
+	lead := admin.Instance{ID: "v2", Leader: true, State: "ready", Order: 2, LeaseLeftMS: 1, Types: []string{"http"}, Consume: "newest"}
+	old := admin.Instance{ID: "v1", State: "ready", Order: 1, LeaseLeftMS: 1, Types: []string{"exec", "http"}}
+	for _, c := range []struct {
+		consume  string
+		oldOrder int64
+		oldState string
+		want     bool
+	}{{"newest", 1, "ready", false}, {"release", 1, "ready", false}, {"release", 2, "ready", true}, {"all", 1, "ready", true}, {"all", 1, "draining", false}} {
+		l := admin.InstanceList{Items: []admin.Instance{lead, old}}
+		l.Items[0].Consume, l.Items[1].Order, l.Items[1].State = instance.Consume(c.consume), c.oldOrder, c.oldState
+		if got := l.Handles("default", "exec"); got != c.want {
+			t.Errorf("%+v: %v", c, got)
+		}
+		if !l.Handles("default", "http") {
+			t.Errorf("%+v: the leader handles http", c)
+		}
+	}
+	l := admin.InstanceList{Items: []admin.Instance{lead}}
+	l.Items[0].Queues = []string{"fast"}
+	if l.Handles("slow", "http") || !l.Handles("fast", "http") {
+		t.Error("an instance that reads the queue fast takes from that alone")
+	}
+	if (&admin.InstanceList{Items: []admin.Instance{old}}).Handles("default", "exec") != true {
+		t.Error("while none leads, each that is there counts")
 	}
 }

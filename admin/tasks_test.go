@@ -246,3 +246,43 @@ func roundTrip[T any](t *testing.T, v T) (back T) {
 	}
 	return back
 }
+
+// To cancel a task lets the next one of its key move up, behind the place that the cancel has reached: it comes back for it.
+func TestTasks_bulkCancelLeavesNoneBehind(t *testing.T) {
+	t.Parallel()
+	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
+		d := dispatcher(t, rdb)
+		a, ctx := d.Admin(), t.Context()
+		const n = 2*queue.MaxBatch + 300
+		list := make([]*task.Task, n)
+		for i := range list {
+			list[i] = task.New("long", nil, task.Key("k", 1))
+		}
+		if _, err := a.Tasks.Enqueue(ctx, list); err != nil {
+			t.Fatal(err)
+		}
+		running, stop := context.WithCancel(ctx)
+		ended := make(chan error, 1)
+		go func() { ended <- d.Run(running) }()
+		testredis.Eventually(t, patience, func() bool {
+			c, err := a.Activity.Counts(ctx)
+			return err == nil && c.Held > 0 && c.Running == 1
+		}, "one runs and others wait for its key")
+		stop()
+		must(t, <-ended)
+		var sum admin.BulkResult
+		for b := (admin.Bulk{Action: admin.CancelTasks}); ; {
+			page, err := a.Tasks.Bulk(ctx, b)
+			must(t, err)
+			sum.Add(page)
+			if b.After = page.Next; b.After == "" {
+				break
+			}
+		}
+		c, err := a.Activity.Counts(ctx)
+		must(t, err)
+		if c.Due+c.Held != 0 || sum.Changed != n || sum.Matched != n {
+			t.Errorf("%d due and %d held are left of %d: %+v", c.Due, c.Held, n, sum)
+		}
+	})
+}

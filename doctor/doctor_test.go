@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/onbeat/onbeat/testredis"
 )
 
@@ -25,6 +27,7 @@ func TestDoctor_judgesWhatRedisSays(t *testing.T) {
 		{map[string]string{"aof_enabled": "1"}, "always", "", "persistence", OK, "no acknowledged write is lost"},
 		{map[string]string{"aof_enabled": "1"}, "no", "", "persistence", Warn, "half a minute"},
 		{map[string]string{"aof_enabled": "0"}, "", "3600 1", "persistence", Warn, "snapshots only"},
+		{map[string]string{"aof_enabled": "1"}, "everysec", "", "persistence", OK, "flushed each second"},
 		{map[string]string{"used_memory": "95", "maxmemory": "100"}, "", "", "memory", Warn, "95 B of 100 B"},
 		{map[string]string{"used_memory": "50", "maxmemory": "100"}, "", "", "memory", OK, "50 B of 100 B"},
 	} {
@@ -61,5 +64,25 @@ func TestVersions(t *testing.T) {
 		if got := bytesText(n); got != want {
 			t.Errorf("%d: %s", n, got)
 		}
+	}
+}
+
+// Where CONFIG is not allowed, as on a managed Redis, the doctor does not make up what it says.
+func TestDoctor_knowsWhatItDoesNotKnow(t *testing.T) {
+	t.Parallel()
+	rdb := testredis.User(t, testredis.Private(t).Client(), []string{"~*", "&*", "+@all", "-config"})
+	for aof, want := range map[string]string{"1": "does not say how often", "0": "does not say whether"} {
+		d := &doctor{cfg: Config{Redis: rdb}, node: rdb, info: map[string]string{"aof_enabled": aof}}
+		if d.persistence(t.Context()); d.checks[0].State != Warn || !strings.Contains(d.checks[0].Detail, want) {
+			t.Errorf("%+v", d.checks)
+		}
+	}
+}
+
+func TestExamine_refusesAClientThatItCannotAsk(t *testing.T) {
+	t.Parallel()
+	r, err := Examine(t.Context(), Config{Redis: struct{ *redis.Client }{testredis.Client(t)}, URL: "redis://h"})
+	if err != nil || !r.Has(Fail) {
+		t.Errorf("%+v, %v", r, err)
 	}
 }

@@ -124,7 +124,7 @@ func (d *doctor) unhandled(ctx context.Context) {
 		}
 	}
 	if len(waiting) > 0 {
-		d.warn("handlers", unhandledHint, "due, and no instance that may take tasks now handles them: %s", strings.Join(waiting, ", "))
+		d.warn("handlers", unhandledHint, "due, and no instance handles them: %s", strings.Join(waiting, ", "))
 		return
 	}
 	d.ok("handlers", "every due task has an instance that handles it")

@@ -249,7 +249,7 @@ func TestSchedules_byFilter(t *testing.T) {
 	s := newShell(t)
 	s.must("schedules", "apply", s.file("s.yaml", "- {name: billing.a, every: 1h, task: echo}\n- {name: billing.b, every: 1h, task: http, payload: {url: 'http://h'}}\n- {name: mail, every: 1h, task: echo}"))
 	for _, c := range []struct{ args, want string }{
-		{"pause --all --match billing.* --dry-run", "2 schedules would be paused\n"},
+		{"pause --all --match billing.* --dry-run", "2 schedules would be paused\n  billing.a\n  billing.b\n"},
 		{"pause --all --match billing.*", "paused billing.a\npaused billing.b\n"},
 		{"resume --all --task http", "resumed billing.b\n"},
 		{"delete --all --match none", ""},

@@ -273,6 +273,7 @@ func TestServe_reloadsWhileItRuns(t *testing.T) {
 		{"schedules: [{name: a, every: 1h, task: echo}, {name: b, every: 1h, task: echo}]\n", `"schedules":2`},
 		{"schedules: [{name: a, every: 0s, task: echo}]\n", "kept the old schedules"},
 		{"schedules: [{name: a, every: 1h, task: exec, payload: {command: [ls]}}]\n", "exec is not allowed"},
+		{"http: {pass_env: [TOKEN]}\nschedules: [{name: a, every: 1h, task: http, payload: {url: 'http://h', body: '${TOKEN}'}}]\n", "started without that variable"},
 		{"namespace: other\n", `"schedules":0`},
 	} {
 		if err := os.WriteFile(file, []byte(step.text), 0o600); err != nil {
