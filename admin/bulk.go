@@ -79,7 +79,9 @@ func (t *tasks) Bulk(ctx context.Context, b Bulk) (BulkResult, error) {
 	}
 	place := placeOf(b.After)
 	o := TaskQuery{TaskFilter: b.Filter, Limit: queue.MaxBatch, After: place.after}
+	left := queue.MaxBatch
 	out.Next, err = t.walk(ctx, o, states, func(p *queue.Page) (int, error) {
+		left -= len(p.Tasks)
 		var readable []*task.Task
 		for i := range p.Tasks {
 			if f := &p.Tasks[i]; f.Unreadable != nil || f.Task.Type == "" {
@@ -90,11 +92,11 @@ func (t *tasks) Bulk(ctx context.Context, b Bulk) (BulkResult, error) {
 		}
 		out.Matched += len(readable)
 		if b.DryRun {
-			return 0, nil
+			return left, nil
 		}
 		n, err := t.act(ctx, b.Action, readable)
 		out.Changed += n
-		return 0, err
+		return left, err
 	})
 	if err == nil && b.Action == CancelTasks && !b.DryRun {
 		out.Next = place.next(&out)
