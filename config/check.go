@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/onbeat/onbeat/field"
 	"github.com/onbeat/onbeat/queue"
 	"github.com/onbeat/onbeat/task"
 )
@@ -20,7 +21,7 @@ func (f *File) Check() error {
 	if f.Alone {
 		return Problems{&Problem{f.Name, f.doc.firstLine(), &invalid{"the file is a list, and a config is a mapping", "put the list under schedules:"}}}
 	}
-	list := slices.Clone(f.problems)
+	list := append(slices.Clone(f.unread), f.problems...)
 	for _, check := range []func() error{
 		f.checkRedis, f.checkNamespace, f.Dispatcher.Validate, f.Handlers.Validate, f.checkListen, f.checkLog,
 	} {
@@ -54,7 +55,8 @@ func (f *File) CheckExec(allowed bool) error {
 	return nil
 }
 
-// add appends an error, or each of several that were joined, at its place below a path.
+// add appends an error, or each of several that were joined, at its place below a path. It leaves out what follows from a
+// field that could not be read: the value is missing for that reason.
 func (f *File) add(list Problems, path string, err error) Problems {
 	if err == nil {
 		return list
@@ -65,7 +67,11 @@ func (f *File) add(list Problems, path string, err error) Problems {
 		}
 		return list
 	}
-	return append(list, f.doc.at(path, err))
+	p := f.doc.at(path, err)
+	if about := field.Of(p); about != nil && f.doc.isAside(about.Field) {
+		return list
+	}
+	return append(list, p)
 }
 
 func (f *File) checkNamespace() error {

@@ -1,13 +1,11 @@
 package config
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"strconv"
 	"time"
 
-	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
 
 	"github.com/onbeat/onbeat/field"
@@ -118,11 +116,7 @@ type backoffSettings struct {
 	Cap  duration `yaml:"cap"`
 }
 
-// UnmarshalYAML reads either form.
+// UnmarshalYAML reads the duration alone. A mapping is read like any other.
 func (b *backoffSettings) UnmarshalYAML(ctx context.Context, n ast.Node) error {
-	if n.Type() != ast.MappingType && n.Type() != ast.MappingValueType {
-		return b.Base.UnmarshalYAML(ctx, n)
-	}
-	type plain backoffSettings
-	return yaml.NewDecoder(bytes.NewReader(nil), yaml.DisallowUnknownField(), yaml.AllowDuplicateMapKey()).DecodeFromNodeContext(ctx, n, (*plain)(b))
+	return b.Base.UnmarshalYAML(ctx, n)
 }
