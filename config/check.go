@@ -38,21 +38,22 @@ func (f *File) Unset() error { return slices.Clone(f.unset).sorted() }
 // runs a task needs them: without one the run fails.
 func (f *File) Lacking() error { return slices.Clone(f.lacking).sorted() }
 
-// CheckExec refuses a file that needs the exec handler, unless the command line allows that.
+// CheckExec refuses a file that needs the exec handler, unless the command line allows that. Its [Problems] list each place.
 func (f *File) CheckExec(allowed bool) error {
 	const hint = "start with --allow-exec if every caller that can enqueue may run programs here"
 	if allowed {
 		return nil
 	}
+	var list Problems
 	if f.exec {
-		return f.At(refuse("exec", "", "exec is not allowed", hint))
+		list = f.add(list, "", refuse("exec", "", "exec is not allowed", hint))
 	}
 	for i := range f.Schedules {
 		if f.Schedules[i].Task == "exec" {
-			return f.doc.at(fmt.Sprintf("schedules[%d]", i), refuse("task", "exec", "exec is not allowed", hint))
+			list = f.add(list, fmt.Sprintf("schedules[%d]", i), refuse("task", "exec", "exec is not allowed", hint))
 		}
 	}
-	return nil
+	return list.sorted()
 }
 
 // add appends an error, or each of several that were joined, at its place below a path. It leaves out what follows from a

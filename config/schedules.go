@@ -33,14 +33,14 @@ type scheduleSettings struct {
 	MaxRuns integer  `yaml:"max_runs"`
 	Jitter  duration `yaml:"jitter"`
 	Missed  text     `yaml:"missed"`
-	CatchUp duration `yaml:"catch_up"`
+	CatchUp period   `yaml:"catch_up"`
 	Overlap text     `yaml:"overlap"`
 
 	Task        text            `yaml:"task"`
 	Payload     any             `yaml:"payload"`
 	Queue       text            `yaml:"queue"`
 	Priority    text            `yaml:"priority"`
-	Timeout     duration        `yaml:"timeout"`
+	Timeout     period          `yaml:"timeout"`
 	MaxAttempts *integer        `yaml:"max_attempts"`
 	Backoff     backoffSettings `yaml:"backoff"`
 }
