@@ -394,6 +394,26 @@ func TestCheckSchedules_takesAListAloneAndTypesOfOthers(t *testing.T) {
 	}
 }
 
+func TestCheckSchedules_refusesWhatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ text, want string }{
+		{"- {name: a, evry: 1s, task: echo, missed: never}\n- {name: b, every: 0s, task: echo}\n", "schedules[0].evry schedules[0].missed schedules[1].every"},
+		{"leed: newest\nlease: 1ms\nschedules: [{name: a, every: 0s, task: echo}]\n", "leed schedules[0].every"},
+	} {
+		f, err := Parse("x.yaml", []byte(c.text), testEnv())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, p := range ProblemsOf(f.CheckSchedules(task.Limits{})) {
+			got = append(got, field.Of(p).Field)
+		}
+		if strings.Join(got, " ") != c.want {
+			t.Errorf("%q: got %q, want %s", c.text, got, c.want)
+		}
+	}
+}
+
 func FuzzConfig(f *testing.F) {
 	f.Add(goodConfig)
 	for _, c := range badConfigs {

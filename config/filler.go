@@ -19,7 +19,7 @@ import (
 type filler struct {
 	doc      *document
 	dec      *yaml.Decoder
-	ctx      context.Context //nolint:containedctx // only its value is used
+	ctx      context.Context // for the anchors in it alone
 	anchors  map[string]ast.Node
 	problems Problems
 	noted    map[string]bool
