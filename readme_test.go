@@ -1,68 +1,43 @@
 package onbeat_test
 
 import (
-	"context"
-	"errors"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
-	"time"
-
-	"github.com/onbeat/onbeat/handlers"
-	"github.com/onbeat/onbeat/task"
 )
 
-// sendInvoice is a handler as users write one.
-func sendInvoice(ctx context.Context, inv Invoice) error {
-	switch run := handlers.FromContext(ctx); {
-	case inv.Number == "":
-		return handlers.Dead(errors.New("an invoice without a number"))
-	case run.Attempt == 1:
-		return handlers.RetryAfter(errors.New("the mail server is busy"), time.Minute)
-	}
-	return nil
-}
-
-func TestSendInvoice(t *testing.T) {
-	h := handlers.Typed(sendInvoice)
-	run := task.New("invoice.send", Invoice{Number: "inv-42"})
-	run.Attempt = 1 // what the dispatcher would set: also Fence, Slot, Schedule
-	if d, ok := handlers.RetryDelay(h.Handle(t.Context(), run)); !ok || d != time.Minute {
-		t.Errorf("a busy mail server: retried after %v, %v", d, ok)
-	}
-	run.Attempt = 2
-	if err := h.Handle(t.Context(), run); err != nil {
-		t.Errorf("the second attempt: %v", err)
-	}
-	if err := h.Handle(t.Context(), task.New("invoice.send", Invoice{})); !handlers.IsDead(err) {
-		t.Errorf("an invoice without a number would be retried: %v", err)
-	}
-}
-
-// The test that README.md shows is the one that runs here.
-func TestReadme_showsATestThatRuns(t *testing.T) {
+// The Go code that README.md shows to Go teams is that of a package which is compiled, and whose test runs. A block that
+// begins with its package, or its comment, is a whole file.
+func TestReadme_showsCodeThatRuns(t *testing.T) {
 	t.Parallel()
-	source, err := os.ReadFile("readme_test.go")
-	if err != nil {
-		t.Fatal(err)
-	}
 	readme, err := os.ReadFile("README.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	const begin = "func TestSendInvoice("
-	shown := 0
-	for _, block := range strings.Split(string(readme), "```go\n")[1:] {
+	_, section, _ := strings.Cut(string(readme), "\n## For Go teams\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	var blocks []string
+	for _, block := range strings.Split(section, "```go\n")[1:] {
 		code, _, _ := strings.Cut(block, "```")
-		if !strings.HasPrefix(code, begin) {
-			continue
-		}
-		shown++
-		if !strings.Contains(string(source), "\n"+code) {
-			t.Errorf("README.md shows a test that is not in readme_test.go:\n%s", code)
-		}
+		blocks = append(blocks, code)
 	}
-	if shown != 1 {
-		t.Errorf("README.md shows %d blocks that begin with %s, want 1", shown, begin)
+	files, err := filepath.Glob("internal/billing/*.go")
+	if err != nil || len(files) != len(blocks) {
+		t.Fatalf("README.md shows %d blocks of the files %q, %v", len(blocks), files, err)
+	}
+	for _, code := range blocks {
+		shown := false
+		for _, file := range files {
+			source, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			whole := strings.Contains(code, "\npackage ") || strings.HasPrefix(code, "package ")
+			shown = shown || string(source) == code || !whole && strings.HasSuffix(string(source), "\n\n"+code)
+		}
+		if !shown {
+			t.Errorf("README.md shows code that is in no file of internal/billing:\n%s", code)
+		}
 	}
 }

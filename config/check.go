@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/onbeat/onbeat/field"
 	"github.com/onbeat/onbeat/queue"
 	"github.com/onbeat/onbeat/task"
 )
@@ -20,7 +21,7 @@ func (f *File) Check() error {
 	if f.Alone {
 		return Problems{&Problem{f.Name, f.doc.firstLine(), &invalid{"the file is a list, and a config is a mapping", "put the list under schedules:"}}}
 	}
-	list := slices.Clone(f.problems)
+	list := append(slices.Clone(f.unread), f.problems...)
 	for _, check := range []func() error{
 		f.checkRedis, f.checkNamespace, f.Dispatcher.Validate, f.Handlers.Validate, f.checkListen, f.checkLog,
 	} {
@@ -37,24 +38,26 @@ func (f *File) Unset() error { return slices.Clone(f.unset).sorted() }
 // runs a task needs them: without one the run fails.
 func (f *File) Lacking() error { return slices.Clone(f.lacking).sorted() }
 
-// CheckExec refuses a file that needs the exec handler, unless the command line allows that.
+// CheckExec refuses a file that needs the exec handler, unless the command line allows that. Its [Problems] list each place.
 func (f *File) CheckExec(allowed bool) error {
 	const hint = "start with --allow-exec if every caller that can enqueue may run programs here"
 	if allowed {
 		return nil
 	}
+	var list Problems
 	if f.exec {
-		return f.At(refuse("exec", "", "exec is not allowed", hint))
+		list = f.add(list, "", refuse("exec", "", "exec is not allowed", hint))
 	}
 	for i := range f.Schedules {
 		if f.Schedules[i].Task == "exec" {
-			return f.doc.at(fmt.Sprintf("schedules[%d]", i), refuse("task", "exec", "exec is not allowed", hint))
+			list = f.add(list, fmt.Sprintf("schedules[%d]", i), refuse("task", "exec", "exec is not allowed", hint))
 		}
 	}
-	return nil
+	return list.sorted()
 }
 
-// add appends an error, or each of several that were joined, at its place below a path.
+// add appends an error, or each of several that were joined, at its place below a path. It leaves out what follows from a
+// field that could not be read: the value is missing for that reason.
 func (f *File) add(list Problems, path string, err error) Problems {
 	if err == nil {
 		return list
@@ -65,7 +68,11 @@ func (f *File) add(list Problems, path string, err error) Problems {
 		}
 		return list
 	}
-	return append(list, f.doc.at(path, err))
+	p := f.doc.at(path, err)
+	if about := field.Of(p); about != nil && f.doc.isAside(about.Field) {
+		return list
+	}
+	return append(list, p)
 }
 
 func (f *File) checkNamespace() error {

@@ -2,10 +2,8 @@ package config
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
-	"reflect"
 	"regexp"
 	"strings"
 
@@ -22,12 +20,12 @@ import (
 
 // document is a YAML document that knows the line of everything in it.
 type document struct {
-	name    string
-	root    string // prefix of all paths, for a document that is a part of a config
-	body    ast.Node
-	lines   map[string]int    // path -> line
-	paths   map[[2]int]string // line and column of a token -> path
-	anchors map[string]ast.Node
+	name  string
+	root  string // prefix of all paths, for a document that is a part of a config
+	body  ast.Node
+	lines map[string]int    // path -> line
+	paths map[[2]int]string // line and column of a token -> path
+	aside map[string]bool   // paths that have no value because it could not be read
 }
 
 // parseDocument reads one document. Every error is a [*Problem] that matches [task.ErrInvalid].
@@ -50,7 +48,7 @@ func starred(data []byte, line int) bool {
 }
 
 func readDocument(name string, data []byte) (f *document, err error) {
-	f = &document{name: name, lines: map[string]int{}, paths: map[[2]int]string{}, anchors: map[string]ast.Node{}}
+	f = &document{name: name, lines: map[string]int{}, paths: map[[2]int]string{}, aside: map[string]bool{}}
 	defer func() {
 		if recover() != nil { // a bug of the parser is a fault of the file, and not the end of the process
 			f, err = nil, &Problem{name, 0, &invalid{"invalid YAML", ""}}
@@ -65,7 +63,7 @@ func readDocument(name string, data []byte) (f *document, err error) {
 	}
 	file, err := parser.Parse(tokens, 0)
 	if err != nil {
-		return nil, f.broken(err, nil)
+		return nil, f.broken(err)
 	}
 	for _, doc := range file.Docs {
 		switch {
@@ -97,9 +95,6 @@ func (f *document) Visit(n ast.Node) ast.Visitor {
 		f.lines[path] = t.Position.Line
 	}
 	f.paths[[2]int{t.Position.Line, t.Position.Column}] = path
-	if a, ok := n.(*ast.AnchorNode); ok && a.Name != nil {
-		f.anchors[a.Name.GetToken().Value] = a.Value
-	}
 	return f
 }
 
@@ -108,23 +103,6 @@ func lineOf(n ast.Node) int {
 		return t.Position.Line
 	}
 	return 0
-}
-
-type anchorsKey struct{}
-
-// decode fills v, and refuses unknown fields.
-func (f *document) decode(v any) (err error) {
-	defer func() {
-		if recover() != nil {
-			err = &Problem{f.name, 0, &invalid{"invalid YAML", ""}}
-		}
-	}()
-	ctx := context.WithValue(context.Background(), anchorsKey{}, f.anchors)
-	dec := yaml.NewDecoder(bytes.NewReader(nil), yaml.DisallowUnknownField(), yaml.AllowDuplicateMapKey())
-	if err := dec.DecodeFromNodeContext(ctx, f.body, v); err != nil {
-		return f.broken(err, reflect.TypeOf(v))
-	}
-	return nil
 }
 
 // at is err as a problem at a path. A path that the file does not have is put at the nearest one above it.
@@ -164,7 +142,7 @@ func (f *document) line(path string) int {
 }
 
 // broken is an error of the YAML library as a problem of one line.
-func (f *document) broken(err error, into reflect.Type) error {
+func (f *document) broken(err error) *Problem {
 	var own *nodeError
 	if errors.As(err, &own) {
 		return f.at("", &task.FieldError{
@@ -180,14 +158,9 @@ func (f *document) broken(err error, into reflect.Type) error {
 	if t != nil && t.Position != nil {
 		line = t.Position.Line
 	}
-	var unknown *yaml.UnknownFieldError
 	var typ *yaml.TypeError
 	var shape *yaml.UnexpectedNodeTypeError
 	switch {
-	case errors.As(err, &unknown) && t != nil:
-		path := f.pathAt(t)
-		parent := strings.TrimPrefix(strings.TrimSuffix(strings.TrimSuffix(path, t.Value), "."), f.root)
-		return &Problem{f.name, line, &task.FieldError{Field: path, Reason: "unknown field", Hint: wording.Suggest(t.Value, fieldsAt(into, parent))}}
 	case errors.As(err, &typ) && t != nil:
 		return &Problem{f.name, line, &task.FieldError{Field: f.pathAt(t), Value: shownValue(t.Value), Reason: "not " + wording.Kind(typ.DstType)}}
 	case errors.As(err, &shape) && t != nil:

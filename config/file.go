@@ -32,11 +32,11 @@ type File struct {
 	Alone bool
 
 	doc      *document
-	exec     bool          // the file has settings of exec
-	unset    Problems      // environment variables that are not set
-	lacking  Problems      // the same of those to which payloads refer
-	problems Problems      // settings that could not be read
-	unread   map[int]error // the same of Schedules, by index
+	exec     bool     // the file has settings of exec
+	unset    Problems // environment variables that are not set
+	lacking  Problems // the same of those to which payloads refer
+	problems Problems // settings that an instance could not use
+	unread   Problems // fields that could not be read; their values here are zero
 }
 
 // Log says how an instance logs.
@@ -57,8 +57,8 @@ func (l Log) Threshold() zerolog.Level {
 
 // Load reads a config file: a regular file or a pipe. The getenv function resolves ${NAME} in redis.url; pass os.Getenv.
 //
-// Its errors match [task.ErrInvalid]: a file that cannot be read, is not YAML, or has a field or a type that is wrong. What
-// the fields say is for [File.Check].
+// Its errors match [task.ErrInvalid]: a file that cannot be read or is not YAML. Unknown fields, and values that cannot be
+// read, are for [File.Check] and [File.CheckSchedules]: use no File that neither of them has accepted.
 func Load(name string, getenv func(string) string) (*File, error) {
 	data, err := input.File(name, "config")
 	if err != nil {
@@ -77,12 +77,9 @@ func Parse(name string, text []byte, getenv func(string) string) (*File, error) 
 	var s settings
 	if doc.body.Type() == ast.SequenceType {
 		f.Alone, doc.root = true, "schedules"
-		err = doc.decode(&s.Schedules)
+		f.unread = doc.decode(&s.Schedules)
 	} else {
-		err = doc.decode(&s)
-	}
-	if err != nil {
-		return nil, err
+		f.unread = doc.decode(&s)
 	}
 	f.take(&s, getenv)
 	return f, nil

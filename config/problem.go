@@ -64,6 +64,15 @@ func ProblemsOf(err error) Problems {
 	return nil
 }
 
+// Sorted is several errors of this package as one: [Problems] in the order of their lines, or nil if nothing is wrong.
+func Sorted(errs ...error) error {
+	var all Problems
+	for _, err := range errs {
+		all = append(all, ProblemsOf(err)...)
+	}
+	return all.sorted()
+}
+
 // sorted is the list as an error: nil if nothing is wrong.
 func (p Problems) sorted() error {
 	if len(p) == 0 {

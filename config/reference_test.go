@@ -10,15 +10,16 @@ import (
 
 // fieldsBelow are the fields that a file may have below a path: those with a value of their own, and those that only hold others.
 func fieldsBelow(t reflect.Type, path string) (values, holders []string) {
-	for _, name := range fieldsAt(t, path) {
-		if path != "" {
-			name = path + "." + name
+	for i, name := range fieldsOf(t) {
+		name, inner := below(path, name), t.Field(i).Type
+		if inner.Kind() == reflect.Pointer {
+			inner = inner.Elem()
 		}
-		if name == "schedules" || len(fieldsAt(t, name)) == 0 {
+		if inner.Kind() != reflect.Struct {
 			values = append(values, name)
 			continue
 		}
-		more, within := fieldsBelow(t, name)
+		more, within := fieldsBelow(inner, name)
 		values, holders = append(values, more...), append(append(holders, name), within...)
 	}
 	return values, holders

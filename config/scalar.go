@@ -1,13 +1,11 @@
 package config
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"strconv"
 	"time"
 
-	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
 
 	"github.com/onbeat/onbeat/field"
@@ -79,6 +77,33 @@ func unmarshalDuration[D ~int64](ctx context.Context, n ast.Node, d *D, parse fu
 	return nil
 }
 
+// period is a duration for which zero would be taken for the default: so zero is refused.
+type period time.Duration
+
+// UnmarshalYAML reads the text of a plain value.
+func (p *period) UnmarshalYAML(ctx context.Context, n ast.Node) error {
+	if err := unmarshalDuration(ctx, n, p, schedule.ParseDuration); err != nil || *p != 0 {
+		return err
+	}
+	return refuseZero(ctx, n)
+}
+
+// nonzero is a number for which zero would be taken for the default: so zero is refused.
+type nonzero integer
+
+// UnmarshalYAML reads a number.
+func (i *nonzero) UnmarshalYAML(ctx context.Context, n ast.Node) error {
+	if err := (*integer)(i).UnmarshalYAML(ctx, n); err != nil || *i != 0 {
+		return err
+	}
+	return refuseZero(ctx, n)
+}
+
+func refuseZero(ctx context.Context, n ast.Node) error {
+	text, _, _ := scalar(ctx, n)
+	return &nodeError{n, text, "zero", "leave it out for the default"}
+}
+
 // integer is a whole number: 1.5 and "5" are not.
 type integer int
 
@@ -114,15 +139,11 @@ func (t *text) UnmarshalYAML(ctx context.Context, n ast.Node) error {
 
 // backoffSettings is a duration, or a mapping of base and cap.
 type backoffSettings struct {
-	Base duration `yaml:"base"`
-	Cap  duration `yaml:"cap"`
+	Base period `yaml:"base"`
+	Cap  period `yaml:"cap"`
 }
 
-// UnmarshalYAML reads either form.
+// UnmarshalYAML reads the duration alone. A mapping is read like any other.
 func (b *backoffSettings) UnmarshalYAML(ctx context.Context, n ast.Node) error {
-	if n.Type() != ast.MappingType && n.Type() != ast.MappingValueType {
-		return b.Base.UnmarshalYAML(ctx, n)
-	}
-	type plain backoffSettings
-	return yaml.NewDecoder(bytes.NewReader(nil), yaml.DisallowUnknownField(), yaml.AllowDuplicateMapKey()).DecodeFromNodeContext(ctx, n, (*plain)(b))
+	return b.Base.UnmarshalYAML(ctx, n)
 }

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -32,14 +33,14 @@ type scheduleSettings struct {
 	MaxRuns integer  `yaml:"max_runs"`
 	Jitter  duration `yaml:"jitter"`
 	Missed  text     `yaml:"missed"`
-	CatchUp duration `yaml:"catch_up"`
+	CatchUp period   `yaml:"catch_up"`
 	Overlap text     `yaml:"overlap"`
 
 	Task        text            `yaml:"task"`
 	Payload     any             `yaml:"payload"`
 	Queue       text            `yaml:"queue"`
 	Priority    text            `yaml:"priority"`
-	Timeout     duration        `yaml:"timeout"`
+	Timeout     period          `yaml:"timeout"`
 	MaxAttempts *integer        `yaml:"max_attempts"`
 	Backoff     backoffSettings `yaml:"backoff"`
 }
@@ -83,11 +84,13 @@ func (s *scheduleSettings) schedule() (producer.Schedule, error) {
 
 // takeSchedules makes schedules of the settings. One that could not be read whole keeps its place.
 func (f *File) takeSchedules(list []scheduleSettings) {
-	f.Schedules, f.unread = make([]producer.Schedule, len(list)), map[int]error{}
+	f.Schedules = make([]producer.Schedule, len(list))
 	for i := range list {
 		var err error
-		if f.Schedules[i], err = list[i].schedule(); err != nil {
-			f.unread[i] = err
+		f.Schedules[i], err = list[i].schedule()
+		for _, p := range f.add(nil, fmt.Sprintf("schedules[%d]", i), err) {
+			f.doc.aside[field.Of(p).Field] = true
+			f.unread = append(f.unread, p)
 		}
 	}
 }
@@ -112,10 +115,10 @@ func (f *File) takeReferences(getenv func(string) string) {
 	}
 }
 
-// CheckSchedules refuses schedules that could not run, by [Problems] that list all of them. It looks at nothing else in the
-// file. A task type that the program does not bring passes: the handler may be in another program.
+// CheckSchedules refuses schedules that could not run, by [Problems] that list all of them. Of the rest of the file it refuses
+// only what cannot be read. A task type that the program does not bring passes: the handler may be in another program.
 func (f *File) CheckSchedules(limits task.Limits) error {
-	return f.checkSchedules(limits, false).sorted()
+	return append(slices.Clone(f.unread), f.checkSchedules(limits, false)...).sorted()
 }
 
 // checkSchedules lists what is wrong with the schedules. With known, so is a task type that the program does not bring.
@@ -124,12 +127,8 @@ func (f *File) checkSchedules(limits task.Limits, known bool) (list Problems) {
 	first := map[string]int{}
 	for i := range f.Schedules {
 		s, path := &f.Schedules[i], fmt.Sprintf("schedules[%d]", i)
-		err := f.unread[i]
-		if err == nil {
-			err = s.Validate(limits)
-		}
-		list = f.add(list, path, err)
-		if field := field.Of(err); s.Task != "" && f.unread[i] == nil && (field == nil || field.Field != "payload") {
+		list = f.add(list, path, s.Validate(limits))
+		if s.Task != "" && len(s.Payload) <= cmp.Or(limits.Payload, task.DefaultPayloadLimit) {
 			list = f.add(list, path, CheckPayload(mux, s.Task, s.Payload, known))
 		}
 		if before, twice := first[s.Name]; twice {

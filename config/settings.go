@@ -25,15 +25,15 @@ type settings struct {
 	Lead        text               `yaml:"lead"`
 	Consume     text               `yaml:"consume"`
 	Standby     bool               `yaml:"standby"`
-	Concurrency integer            `yaml:"concurrency"`
+	Concurrency nonzero            `yaml:"concurrency"`
 	Queues      map[string]integer `yaml:"queues"`
 	Strict      bool               `yaml:"strict"`
 	Limits      map[string]integer `yaml:"limits"`
-	Lease       duration           `yaml:"lease"`
+	Lease       period             `yaml:"lease"`
 	MinReady    duration           `yaml:"min_ready"`
 	Drain       *duration          `yaml:"drain"`
 
-	PayloadLimit integer            `yaml:"payload_limit"`
+	PayloadLimit nonzero            `yaml:"payload_limit"`
 	Keep         keepSettings       `yaml:"keep"`
 	Durability   durabilitySettings `yaml:"durability"`
 	API          struct {
@@ -58,25 +58,25 @@ type keepSettings struct {
 }
 
 type durabilitySettings struct {
-	Replicas integer  `yaml:"replicas"`
-	Timeout  duration `yaml:"timeout"`
-	Strict   bool     `yaml:"strict"`
+	Replicas integer `yaml:"replicas"`
+	Timeout  period  `yaml:"timeout"`
+	Strict   bool    `yaml:"strict"`
 }
 
 type httpSettings struct {
 	DenyPrivate   bool     `yaml:"deny_private"`
-	Timeout       duration `yaml:"timeout"`
-	MaxRedirects  integer  `yaml:"max_redirects"`
+	Timeout       period   `yaml:"timeout"`
+	MaxRedirects  nonzero  `yaml:"max_redirects"`
 	RedirectBody  bool     `yaml:"redirect_body"`
-	MaxRetryAfter duration `yaml:"max_retry_after"`
-	IdlePerHost   integer  `yaml:"idle_per_host"`
+	MaxRetryAfter period   `yaml:"max_retry_after"`
+	IdlePerHost   nonzero  `yaml:"idle_per_host"`
 	PassEnv       []string `yaml:"pass_env"`
 }
 
 type execSettings struct {
-	Grace   duration `yaml:"grace"`
+	Grace   period   `yaml:"grace"`
 	PassEnv []string `yaml:"pass_env"`
-	Output  integer  `yaml:"output"`
+	Output  nonzero  `yaml:"output"`
 }
 
 func (s *settings) dispatcher() onbeat.Config {

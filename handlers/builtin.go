@@ -1,9 +1,9 @@
 package handlers
 
 import (
-	"errors"
-
 	"github.com/rs/zerolog"
+
+	"github.com/onbeat/onbeat/field"
 )
 
 // BuiltinConfig tunes the handlers of the onbeat program. The zero value is ready to use.
@@ -22,7 +22,7 @@ type BuiltinConfig struct {
 	Log zerolog.Logger `yaml:"-"`
 }
 
-// Validate refuses, with a [*task.FieldError] for each handler, a number out of range. The field's name begins with the
+// Validate refuses, with one joined [*task.FieldError] for each, a number out of range. The field's name begins with the
 // handler, as in http.timeout.
 func (c BuiltinConfig) Validate() error {
 	var list []error
@@ -32,7 +32,7 @@ func (c BuiltinConfig) Validate() error {
 	if err := c.Exec.Validate(); err != nil {
 		list = append(list, within("exec", err))
 	}
-	return errors.Join(list...)
+	return field.Join(list...)
 }
 
 // Builtin returns the handlers of the onbeat program, by type: http, echo, sleep, and exec if it is allowed.

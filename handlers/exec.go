@@ -15,6 +15,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/onbeat/onbeat/field"
 	"github.com/onbeat/onbeat/task"
 )
 
@@ -34,16 +35,17 @@ type ExecConfig struct {
 	Log zerolog.Logger `yaml:"-"`
 }
 
-// Validate refuses, with a [*task.FieldError], a negative number.
+// Validate refuses, with one joined [*task.FieldError] for each, a negative number.
 func (c ExecConfig) Validate() error {
+	var list []error
 	const hint = "leave it out for the default"
 	if c.Grace < 0 {
-		return &task.FieldError{Field: "grace", Value: c.Grace.String(), Reason: "negative", Hint: hint}
+		list = append(list, &task.FieldError{Field: "grace", Value: c.Grace.String(), Reason: "negative", Hint: hint})
 	}
 	if c.Output < 0 {
-		return &task.FieldError{Field: "output", Value: strconv.Itoa(c.Output), Reason: "negative", Hint: hint}
+		list = append(list, &task.FieldError{Field: "output", Value: strconv.Itoa(c.Output), Reason: "negative", Hint: hint})
 	}
-	return nil
+	return field.Join(list...)
 }
 
 func (c ExecConfig) withDefaults() ExecConfig {

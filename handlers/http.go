@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/onbeat/onbeat/field"
 	"github.com/onbeat/onbeat/task"
 )
 
@@ -50,8 +51,10 @@ type HTTPConfig struct {
 	TLS *tls.Config `yaml:"-"`
 }
 
-// Validate refuses, with a [*task.FieldError], a negative duration or count, and a name in PassEnv to which nothing can refer.
+// Validate refuses, with one joined [*task.FieldError] for each, a negative duration or count, and a name in PassEnv to which
+// nothing can refer.
 func (c HTTPConfig) Validate() error {
+	var list []error
 	for _, f := range []struct {
 		name     string
 		negative bool
@@ -62,15 +65,15 @@ func (c HTTPConfig) Validate() error {
 		{"idle_per_host", c.IdlePerHost < 0, fmt.Sprint(c.IdlePerHost)},
 	} {
 		if f.negative {
-			return &task.FieldError{Field: f.name, Value: f.value, Reason: "negative", Hint: "leave it out for the default"}
+			list = append(list, &task.FieldError{Field: f.name, Value: f.value, Reason: "negative", Hint: "leave it out for the default"})
 		}
 	}
 	for _, name := range c.PassEnv {
 		if !variableName.MatchString(name) {
-			return &task.FieldError{Field: "pass_env", Value: name, Reason: "not a variable name", Hint: "letters, digits and _, such as API_TOKEN"}
+			list = append(list, &task.FieldError{Field: "pass_env", Value: name, Reason: "not a variable name", Hint: "letters, digits and _, such as API_TOKEN"})
 		}
 	}
-	return nil
+	return field.Join(list...)
 }
 
 func (c HTTPConfig) withDefaults() HTTPConfig {

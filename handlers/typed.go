@@ -11,6 +11,7 @@ import (
 	"reflect"
 	"strings"
 
+	"github.com/onbeat/onbeat/field"
 	"github.com/onbeat/onbeat/internal/wording"
 	"github.com/onbeat/onbeat/task"
 )
@@ -81,6 +82,13 @@ func isNilPointer(v any) bool {
 
 // within makes a [*task.FieldError] of err, whose field lies within the field parent.
 func within(parent string, err error) error {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // one that is wrapped is one error
+		var list []error
+		for _, one := range joined.Unwrap() {
+			list = append(list, within(parent, one))
+		}
+		return field.Join(list...)
+	}
 	if f, ok := errors.AsType[*task.FieldError](err); ok {
 		below := *f
 		below.Field = parent + "." + f.Field

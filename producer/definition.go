@@ -2,11 +2,13 @@ package producer
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
 
+	"github.com/onbeat/onbeat/field"
 	"github.com/onbeat/onbeat/queue"
 	"github.com/onbeat/onbeat/schedule"
 	"github.com/onbeat/onbeat/task"
@@ -36,21 +38,28 @@ type Schedule struct {
 	Backoff     task.Backoff
 }
 
-// Validate refuses a schedule that could not run: an invalid name, rule, task or number.
+// Validate refuses a schedule that could not run: an invalid name, rule, task or number. It joins one [*task.FieldError] for
+// each field.
 func (s *Schedule) Validate(l task.Limits) error {
-	if err := task.CheckName("name", s.Name); err != nil {
-		return err
-	}
+	return field.Join(task.CheckName("name", s.Name), s.Rule.Validate(), s.checkTask(l))
+}
+
+func (s *Schedule) checkTask(l task.Limits) error {
+	var list []error
 	if s.Task == "" {
-		return &task.FieldError{Field: "task", Reason: "missing", Hint: "name the task type that each slot runs, for example http"}
-	}
-	if err := s.Rule.Validate(); err != nil {
-		return err
+		list = append(list, &task.FieldError{Field: "task", Reason: "missing", Hint: "name the task type that each slot runs, for example http"})
 	}
 	if len(s.Payload) > 0 && !json.Valid(s.Payload) {
-		return &task.FieldError{Field: "payload", Reason: "not valid JSON"}
+		list = append(list, &task.FieldError{Field: "payload", Reason: "not valid JSON"})
 	}
-	return s.slotTask(time.UnixMilli(0)).Validate(l)
+	for _, part := range []task.Task{ // a task reports only its first fault
+		{Type: s.Task}, {Queue: s.Queue}, {Payload: s.Payload}, {Priority: s.Priority}, {Timeout: s.Timeout},
+		{MaxAttempts: s.MaxAttempts}, {Backoff: s.Backoff},
+	} {
+		part.Type = cmp.Or(part.Type, "any")
+		list = append(list, part.Validate(l))
+	}
+	return field.Join(list...)
 }
 
 // Origins of a schedule.

@@ -3,6 +3,8 @@ package schedule
 import (
 	"cmp"
 	"time"
+
+	"github.com/onbeat/onbeat/field"
 )
 
 // StartAligned, as [Rule.Start], puts the slots of an every rule on multiples of its interval since 1970-01-01T00:00:00Z.
@@ -69,7 +71,7 @@ func Cron(expr string, loc *time.Location) Rule {
 	return r
 }
 
-// Validate refuses an invalid rule with a *[FieldError], which matches [ErrInvalid]. It reports only the first fault.
+// Validate refuses an invalid rule, with one joined *[FieldError] for each field. They match [ErrInvalid].
 func (r Rule) Validate() error {
 	_, err := r.compile()
 	return err
@@ -87,45 +89,51 @@ type compiled struct {
 
 func (r Rule) compile() (compiled, error) {
 	var c compiled
-	if err := r.compileWhen(&c); err != nil {
-		return c, err
-	}
-	if err := r.compileBounds(&c); err != nil {
-		return c, err
-	}
-	return c, r.checkPolicies()
+	err := field.Join(r.compileWhen(&c), r.compileBounds(&c), r.checkPolicies())
+	return c, err
 }
 
-func (r Rule) compileWhen(c *compiled) (err error) {
+func (r Rule) compileWhen(c *compiled) error {
 	switch {
 	case r.Every == 0 && r.Cron == "":
 		return invalid("every", "", "neither every nor cron is set", `say when: every: 1m, or cron: "*/5 * * * *"`)
 	case r.Every != 0 && r.Cron != "":
 		return invalid("every", FormatDuration(r.Every), "every and cron are both set", "remove one of them")
-	case r.Every != 0 && r.Timezone != "":
-		return invalid("timezone", r.Timezone, "an every rule has no timezone", "remove it, or use cron")
-	case r.Every != 0 && r.DST != DST{}:
-		return invalid("dst", "", "applies only to a cron rule", "remove it, or use cron")
 	case r.Every != 0:
-		return checkDuration("every", r.Every, 1)
+		return field.Join(checkDuration("every", r.Every, 1), r.checkElapsed())
 	}
-	if c.cal, err = parseCron(r.Cron); err != nil {
-		return err
+	var cron, zone error
+	c.cal, cron = parseCron(r.Cron)
+	c.zone, zone = loadZone(r.Timezone)
+	err := field.Join(cron, zone, oneOf("dst gap", r.DST.Gap, DSTGapSkip, DSTGapAfter),
+		oneOf("dst overlap", r.DST.Overlap, DSTOverlapFirst, DSTOverlapSecond, DSTOverlapBoth))
+	if err == nil {
+		c.dst = r.DST.resolve(&c.cal)
 	}
-	if c.zone, err = loadZone(r.Timezone); err != nil {
-		return err
+	return err
+}
+
+// checkElapsed refuses, in an every rule, the fields of a rule that follows a clock on the wall.
+func (r Rule) checkElapsed() error {
+	var list []error
+	if r.Timezone != "" {
+		list = append(list, invalid("timezone", r.Timezone, "an every rule has no timezone", "remove it, or use cron"))
 	}
-	if err := oneOf("dst gap", r.DST.Gap, DSTGapSkip, DSTGapAfter); err != nil {
-		return err
+	if r.DST != (DST{}) {
+		list = append(list, invalid("dst", "", "applies only to a cron rule", "remove it, or use cron"))
 	}
-	if err := oneOf("dst overlap", r.DST.Overlap, DSTOverlapFirst, DSTOverlapSecond, DSTOverlapBoth); err != nil {
-		return err
-	}
-	c.dst = r.DST.resolve(&c.cal)
-	return nil
+	return field.Join(list...)
 }
 
 func (r Rule) compileBounds(c *compiled) error {
+	start, until := r.compileStart(c), r.compileUntil(c)
+	if start == nil && until == nil && c.hasStart && c.until < c.start {
+		return invalid("until", r.Until.UTC().Format(time.RFC3339Nano), "is before the start", "give a later time")
+	}
+	return field.Join(start, until)
+}
+
+func (r Rule) compileStart(c *compiled) error {
 	switch {
 	case r.Start == "":
 	case r.Start == StartAligned && r.Every == 0:
@@ -142,6 +150,10 @@ func (r Rule) compileBounds(c *compiled) error {
 		}
 		c.start, c.hasStart = t.UnixMilli(), true
 	}
+	return nil
+}
+
+func (r Rule) compileUntil(c *compiled) error {
 	c.until = maxMilli
 	if r.Until.IsZero() {
 		return nil
@@ -152,30 +164,26 @@ func (r Rule) compileBounds(c *compiled) error {
 		return err
 	}
 	c.until = until.UnixMilli()
-	if c.hasStart && c.until < c.start {
-		return invalid("until", r.Until.UTC().Format(time.RFC3339Nano), "is before the start", "give a later time")
-	}
 	return nil
 }
 
 func (r Rule) checkPolicies() error {
+	var runs error
 	if r.MaxRuns < 0 {
-		return invalid("max_runs", formatInt(r.MaxRuns), "negative", "use 0 for no limit")
+		runs = invalid("max_runs", formatInt(r.MaxRuns), "negative", "use 0 for no limit")
 	}
-	if err := checkDuration("jitter", r.Jitter, 0); err != nil {
-		return err
-	}
-	if r.Every != 0 && r.Jitter > r.Every {
+	return field.Join(runs, r.checkJitter(), checkDuration("catch_up", r.CatchUp, 0),
+		oneOf("missed", r.Missed, MissedOnce, MissedAll, MissedSkip),
+		oneOf("overlap", r.Overlap, OverlapAllow, OverlapSkip, OverlapQueue, OverlapReplace))
+}
+
+func (r Rule) checkJitter() error {
+	err := checkDuration("jitter", r.Jitter, 0)
+	if err == nil && r.Every > 0 && r.Jitter > r.Every {
 		return invalid("jitter", FormatDuration(r.Jitter), "longer than the interval of "+FormatDuration(r.Every),
 			"a later slot would come due before an earlier one; use at most the interval")
 	}
-	if err := checkDuration("catch_up", r.CatchUp, 0); err != nil {
-		return err
-	}
-	if err := oneOf("missed", r.Missed, MissedOnce, MissedAll, MissedSkip); err != nil {
-		return err
-	}
-	return oneOf("overlap", r.Overlap, OverlapAllow, OverlapSkip, OverlapQueue, OverlapReplace)
+	return err
 }
 
 // checkInstant refuses a time at which no slot can lie: it must be from 1970 to 9999, in whole milliseconds.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/onbeat/onbeat/field"
 	"github.com/onbeat/onbeat/task"
 )
 
@@ -38,8 +39,10 @@ const (
 	durablePause   = time.Second
 )
 
-// Validate refuses, with a [*task.FieldError], settings that cannot work.
-func (d Durability) Validate() error {
+// Validate refuses, with one joined [*task.FieldError] for each field, settings that cannot work.
+func (d Durability) Validate() error { return field.Join(d.checkReplicas(), d.checkTimeout()) }
+
+func (d Durability) checkReplicas() error {
 	if d.Replicas < 0 || d.Replicas > 100 {
 		return &task.FieldError{
 			Field: "durability.replicas", Value: strconv.Itoa(d.Replicas), Reason: "out of range", Hint: "0 to 100; the default is 0",
@@ -56,6 +59,10 @@ func (d Durability) Validate() error {
 			Hint: "as many as Redis has: then a failover repeats nothing",
 		}
 	}
+	return nil
+}
+
+func (d Durability) checkTimeout() error {
 	if d.Timeout != 0 && (d.Timeout < time.Millisecond || d.Timeout > 2*time.Second) {
 		return &task.FieldError{
 			Field: "durability.timeout", Value: d.Timeout.String(), Reason: "out of range", Hint: "1ms to 2s; the default is 200ms",

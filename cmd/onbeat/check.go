@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -16,15 +17,16 @@ import (
 )
 
 type checkCmd struct {
-	File string `arg:"" predict:"file" help:"Config file, or a list of schedules as in schedules apply; - is stdin."`
+	File      string `arg:"" predict:"file" help:"Config file, or a list of schedules as in schedules apply; - is stdin."`
+	AllowExec bool   `help:"Check for a serve with this flag: it lets tasks run programs (the exec handler)."`
 }
 
 // Help is shown by onbeat check --help.
 func (c *checkCmd) Help() string {
-	return "Checks a whole config file as serve would, without Redis: settings, schedules, cron rules, task types and their " +
+	return "Checks a whole config file as serve with the same flags would, without Redis: settings, schedules, cron rules, task types and their " +
 		"payloads. In a list of schedules alone, it accepts task types that onbeat has no handler for.\n\n" +
 		"Prints OK and the next slot of each schedule, or each problem as FILE:LINE: FIELD: what is wrong. It warns of an " +
-		"environment variable that the file names and that is not set here. Exits with 1 if there is a problem, 2 if it cannot read the file."
+		"environment variable that the file names and that is not set here, and of a missing namespace. Exits with 1 if there is a problem, 2 if it cannot read the file."
 }
 
 // checked is the result of a check.
@@ -68,8 +70,8 @@ func (c *checkCmd) Run(ctx context.Context, a *app) error {
 	case f.Alone:
 		err = f.CheckSchedules(task.Limits{})
 	default:
-		err = f.Check()
-		found.Warnings = faultsOf(f.Unset(), redisFileOf(f), f.Lacking())
+		err = config.Sorted(f.Check(), f.CheckExec(c.AllowExec))
+		found.Warnings = append(a.namespaceWarning(f), faultsOf(f.Unset(), redisFileOf(f), f.Lacking())...)
 	}
 	found.Problems = faultsOf(err)
 	if found.OK = err == nil; found.OK {
@@ -86,6 +88,15 @@ func (c *checkCmd) Run(ctx context.Context, a *app) error {
 		return errSaid
 	}
 	return nil
+}
+
+// namespaceWarning warns of a file that serve refuses unless a flag or the environment names the namespace.
+func (a *app) namespaceWarning(f *config.File) []fault {
+	if _, err := a.namespaceOf(f); !errors.Is(err, errNoNamespace) {
+		return faultsOf(err) // such as ONBEAT_NAMESPACE, which says another
+	}
+	const hint = "pass --namespace or set ONBEAT_NAMESPACE"
+	return []fault{{Field: "namespace", Reason: "missing", Hint: hint, text: f.Name + ": no namespace: " + hint}}
 }
 
 // redisFileOf reports why the file with the Redis URL cannot be used, if the config names such a file.

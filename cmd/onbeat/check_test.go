@@ -60,6 +60,7 @@ func TestCheck_listsEachProblem(t *testing.T) {
 		`:3: schedules[0].task "htpt": no handler for that type (did you mean http?`,
 		`:4: schedules[1].payload: missing`,
 		`:5: schedules[1].cron minute "61":`,
+		`warning: ` + file + `: no namespace: `,
 		`4 problems`,
 	}
 	if r.code != exitFailed || r.err != "" || len(lines) != len(want) {
@@ -99,6 +100,8 @@ func TestCheck_exits(t *testing.T) {
 		{"- {name: a, every: 1s, task: http, payload: {url: 'http://h', body: '${T}'}}\n", ": 1 schedule\n", exitFine}, // only the instance knows which variables it passes
 		{"redis: {url: 'file:redis.url'}\n", `x.yaml:1: redis.url "file:`, exitFine},
 		{"namespace: x\nschedules:\n  - {name: a, cron: '0 0 * * *', until: 2020-01-01T00:00:00Z, task: echo}\n", `x.yaml:3: schedules[0].until "2020-01-01T00:00:00Z": no slot is left`, exitFine},
+		{"lease: 5s\n", "x.yaml: no namespace: pass --namespace or set ONBEAT_NAMESPACE\nOK ", exitFine},
+		{"namespace: x\nconcurrency: 0\n", `x.yaml:2: concurrency "0": zero (leave it out for the default)`, exitFailed},
 		{"- {name: a, every: 1s, task: invoice.send}\n", ": 1 schedule\n", exitFine}, // another program has the handler
 		{"- {name: a, every: 1s, task: invoice.send}\n- {name: a, every: 1s, task: http}\n", "2 problems", exitFailed},
 	} {
@@ -114,6 +117,28 @@ func TestCheck_exits(t *testing.T) {
 	s.failed(runWith(t.Context(), testEnv(), "", "check"), exitAsked, "no argument", "<file>")
 	if r := runWith(t.Context(), testEnv(), "namespace: x\nlease: 5\n", "check", "-"); r.code != exitFailed || !strings.HasPrefix(r.out, "stdin:2: lease") {
 		t.Errorf("stdin: %+v", r)
+	}
+}
+
+// A file that serve with the same flags would refuse is not OK.
+func TestCheck_refusesWhatServeRefuses(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	file := s.file("x.yaml", "exec: {grace: 1s}\nlease: 1ms\nschedules:\n  - {name: a, every: 1s, task: exec, payload: {command: [ls]}}\n")
+	const refused = "exec is not allowed (start with --allow-exec if every caller that can enqueue may run programs here)"
+	r := runWith(t.Context(), testEnv(), "", "check", "--namespace", "x", file)
+	if want := file + ":1: exec: " + refused + "\n" + file + ":2: lease"; r.code != exitFailed || !strings.HasPrefix(r.out, want) ||
+		!strings.Contains(r.out, file+":4: schedules[0].task \"exec\": "+refused+"\n3 problems\n") {
+		t.Errorf("%+v", r)
+	}
+	file = s.file("y.yaml", "schedules:\n  - {name: a, every: 1s, task: exec, payload: {command: [ls]}}\n")
+	if r := runWith(t.Context(), testEnv("ONBEAT_NAMESPACE", "x"), "", "check", "--allow-exec", file); r.code != exitFine || !strings.HasPrefix(r.out, "OK ") {
+		t.Errorf("%+v", r)
+	}
+	var found checked
+	r = runWith(t.Context(), testEnv(), "", "check", "--json", "--allow-exec", file)
+	if err := json.Unmarshal([]byte(r.out), &found); err != nil || !found.OK || len(found.Warnings) != 1 || found.Warnings[0].Field != "namespace" {
+		t.Errorf("%v: %+v", err, r)
 	}
 }
 

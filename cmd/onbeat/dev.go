@@ -28,7 +28,7 @@ func (c *devCmd) Help() string {
 		"its data in .onbeat/ from one run to the next; without one it is a Redis inside this process. Without a config file, " +
 		"dev writes a small one to .onbeat/dev.yaml for you to change.\n\n" +
 		"The Redis gets a new password at each start, which keeps out other users of this machine. While dev runs, your other " +
-		"commands in the same folder find its Redis; from another folder, pass --redis file:DIR/.onbeat/redis.url. A Redis that a " +
+		"commands in the same folder find its Redis; from another folder, pass --redis file:DIR/.onbeat/redis.url -n dev, or the namespace of your config. A Redis that a " +
 		"flag or the environment names takes precedence."
 }
 
@@ -177,10 +177,6 @@ func (c *devCmd) greet(a *app, redis *embedded.Server, file urlFile, own bool) e
 	if strings.ContainsRune(os.Args[0], os.PathSeparator) {
 		program = os.Args[0]
 	}
-	where, flags := ", in this folder", ""
-	if !c.isFound(a, file) {
-		where, flags = "", fmt.Sprintf(" --redis %s --namespace %s", file.argument(), namespace)
-	}
 	a.printf("Redis: %s, at %s", redis, redis.Addr())
 	a.printf("URL: %s, namespace: %s, config: %s", a.style.bold(file.argument()), namespace, a.Config)
 	if own {
@@ -189,12 +185,17 @@ func (c *devCmd) greet(a *app, redis *embedded.Server, file urlFile, own bool) e
 	if cfg.Redis.URL != "" {
 		a.printf("dev does not use the redis.url of the config; onbeat serve does.")
 	}
-	// This is one write, because the instance prints its own lines at the same time.
-	a.printf(`
-Try in another terminal%[3]s:
-  %[1]s enqueue echo --payload '{"hello":"world"}' --in 3s%[2]s
-  %[1]s schedules list%[2]s
-  %[1]s audit%[2]s
-`, program, flags, where)
+	// Each is one write, because the instance prints its own lines at the same time.
+	const try = `
+Try in another terminal%[1]s:
+  %[2]s enqueue echo --payload '{"hello":"world"}' --in 3s%[3]s
+  %[2]s schedules list%[3]s
+  %[2]s audit%[3]s
+`
+	if c.isFound(a, file) {
+		a.printf(try+"From another folder, add --redis %[4]s -n %[5]s\n", ", in this folder", program, "", file.anywhere().argument(), namespace)
+	} else {
+		a.printf(try, "", program, fmt.Sprintf(" --redis %s -n %s", file.argument(), namespace))
+	}
 	return nil
 }

@@ -191,11 +191,17 @@ func TestDev_isFoundInItsFolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := startProgram(t, dir, nil, "dev", "--in-process", "-c", "mine.yaml")
-	said := p.says("Try in another terminal, in this folder:")
-	if strings.Contains(said, "--redis") {
-		t.Errorf("it asks for flags that nobody needs: %s", said)
+	said := p.says("From another folder, add --redis ")
+	if !strings.Contains(said, "Try in another terminal, in this folder:\n") || strings.Count(p.out.String(), "--redis") != 1 {
+		t.Errorf("it asks for flags that no command needs here: %s", said)
 	}
 	awaitSchedule(t, dir, "tick")
+	_, added, _ := strings.Cut(p.out.String(), "From another folder, add ")
+	added, _, _ = strings.Cut(added, "\n")
+	away := startProgram(t, t.TempDir(), nil, append([]string{"schedules", "list"}, strings.Fields(added)...)...)
+	if code := away.exit(20 * time.Second); code != exitFine || cells(away.out.String(), "tick") == nil {
+		t.Errorf("from another folder, with %s: exit %d: %s%s", added, code, away.out.String(), away.errs.String())
+	}
 	const note = "onbeat: using the Redis of onbeat dev, file:.onbeat/redis.url, and namespace mine\n"
 	beside := startProgram(t, dir, nil, "schedules", "list")
 	if code := beside.exit(20 * time.Second); code != exitFine || cells(beside.out.String(), "tick") == nil || beside.errs.String() != note {

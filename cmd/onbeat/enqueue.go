@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/onbeat/onbeat/admin"
 	"github.com/onbeat/onbeat/store"
@@ -18,7 +19,7 @@ type enqueueCmd struct {
 
 	Payload     string  `short:"p" placeholder:"JSON" predict:"file" help:"What the handler gets: ${payloadHelp}"`
 	In          string  `placeholder:"D" help:"Due after this time from now: 10m, 1.5h, 2d."`
-	At          string  `placeholder:"T" help:"Due at a time (RFC 3339)."`
+	At          string  `placeholder:"T" help:"Due at a time (RFC 3339), or at midnight of a date here: 2030-01-31."`
 	ID          *string `placeholder:"ID" help:"An ID of your own: a second task with the same ID is not added."`
 	Unique      *string `placeholder:"KEY" help:"Do not add the task if one with this key was added less than --unique-for ago."`
 	UniqueFor   string  `placeholder:"D" help:"Window of --unique. Default 24h."`
@@ -71,6 +72,9 @@ func (c *enqueueCmd) spec(ctx context.Context, a *app) (*taskSpec, error) {
 		Type: c.Type, ID: c.ID, In: c.In, At: c.At, Queue: c.Queue, Priority: c.Priority, Timeout: c.Timeout,
 		MaxAttempts: c.MaxAttempts, Backoff: c.Backoff, BackoffCap: c.BackoffCap, Unique: c.Unique, UniqueFor: c.UniqueFor,
 		Key: c.Key, KeyLimit: c.KeyLimit, Keep: c.Keep,
+	}
+	if midnight, err := time.ParseInLocation(time.DateOnly, c.At, time.Local); err == nil { // a file has no local zone
+		s.At = midnight.Format(time.RFC3339)
 	}
 	var err error
 	s.Payload, err = a.payloadFlag(ctx, c.Payload)

@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 	"unicode"
 
 	"github.com/onbeat/onbeat/admin"
@@ -46,6 +47,20 @@ func TestEnqueue_printsTheIDOnce(t *testing.T) {
 	if r.code != 1 || r.out != `{"id":"one","added":false,"taken":"id"}`+"\n" {
 		t.Errorf("%+v", r)
 	}
+}
+
+// A line of a file may be read on another machine, in another zone.
+func TestEnqueue_takesADateAsAFlagOnly(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	s.must("enqueue", "echo", "--id", "dated", "--at", "2030-01-31")
+	var l admin.Task
+	s.json(&l, "tasks", "show", "dated")
+	if want := time.Date(2030, 1, 31, 0, 0, 0, 0, time.Local); !l.Due.Equal(want) {
+		t.Errorf("due %v, want %v", l.Due, want)
+	}
+	s.fails(2, []string{"enqueue", "echo", "--at", "2030-02-30"}, `at "2030-02-30": not a time`)
+	s.fails(2, []string{"enqueue", "--file", s.file("tasks.jsonl", `{"type":"echo","at":"2030-01-31"}`)}, `at "2030-01-31": not a time`)
 }
 
 func TestEnqueue_keepsWhatTheFlagsSay(t *testing.T) {

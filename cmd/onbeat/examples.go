@@ -36,6 +36,7 @@ onbeat schedules runs nightly-report
 onbeat schedules runs nightly-report --limit 100 --json | jq -r '.items[] | select(.outcome != "done") | .error'`,
 	"check": `
 onbeat check onbeat.yaml
+onbeat check --allow-exec onbeat.yaml
 onbeat check --json onbeat.yaml`,
 	"schedules apply": `
 onbeat schedules apply schedules.yaml

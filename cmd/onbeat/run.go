@@ -25,7 +25,7 @@ type cli struct {
 	Events      eventsCmd      `cmd:"" help:"Show what changed: instances that joined, led and left, and changes made by hand."`
 	Audit       auditCmd       `cmd:"" help:"Compare the slots that should have run with what happened to each."`
 	Lock        lockCmd        `cmd:"" ignores:"json" help:"Run a command under a lock, for example so that a crontab on many machines runs on only one."`
-	Check       checkCmd       `cmd:"" ignores:"config,redis,namespace" help:"Check a whole config file, and show what is due next. Needs no Redis."`
+	Check       checkCmd       `cmd:"" ignores:"config,redis" help:"Check a whole config file, and show what is due next. Needs no Redis."`
 	Preview     previewCmd     `cmd:"" help:"Show the next slots of a rule (this needs no Redis) or of a schedule, and explain daylight saving."`
 	Doctor      doctorCmd      `cmd:"" help:"Check Redis and the namespace for what goes wrong in production."`
 	Conformance conformanceCmd `cmd:"" refuses:"namespace" help:"Try rollouts and faults against your own Redis, and judge every slot."`

@@ -39,7 +39,7 @@ func TestRun_asksAgainInOneLine(t *testing.T) {
 		{"tasks list --after abc", "not a cursor of this list"},
 		{"tasks list --state due --after !!", `after "!!": not a cursor`},
 		{"tasks retry", "which tasks?"},
-		{"tasks retry x --type y", "without --all"},
+		{"tasks retry x --type y", "--type works only with --all"},
 		{"events --since whenever", `since "whenever": not a time, a date or a duration`},
 		{"events --limit 0", `limit "0"`},
 		{"schedules backfill x --from never", `from "never"`},

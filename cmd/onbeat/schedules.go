@@ -73,20 +73,20 @@ func (c *schedulesDeleteCmd) Run(ctx context.Context, a *app) error {
 	return c.each(ctx, a, "deleted", func(cl *client, name string) (string, error) {
 		was, err := cl.Schedules.Delete(ctx, name)
 		if err == nil && was.Origin == producer.Declared {
-			a.noteDeclared(name, was.Release, "makes it again: take it out of the config, or pause it")
+			a.noteDeclared(name, was.Release, "Take it out of %s too, or pause it.")
 		}
 		return "deleted", err
 	})
 }
 
 // noteDeclared notes on stderr that a change of a schedule does not last, because a release declares the schedule.
-func (a *app) noteDeclared(name, release, what string) {
-	whose := "a release"
+func (a *app) noteDeclared(name, release, instead string) {
+	whose, config := "A release", "its config"
 	if release != "" {
-		whose = "release " + release
+		whose, config = "Release "+release, "the config of "+release
 	}
-	fmt.Fprintf(a.err, "onbeat: note: %s declares %s: at the next rollout, restart or SIGHUP the leader that declares it %s\n",
-		oneCell(whose), oneCell(name), what)
+	fmt.Fprintf(a.err, "onbeat: note: %s also declares %s. Its leader will undo this change at the next restart, rollout or SIGHUP. %s\n",
+		oneCell(whose), oneCell(name), fmt.Sprintf(instead, oneCell(config)))
 }
 
 func did2word(did bool, yes, no string) string {

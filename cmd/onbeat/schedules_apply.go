@@ -62,7 +62,7 @@ func (a *app) applySchedules(ctx context.Context, cl *client, list []producer.Sc
 	return a.each(names, func(name string) (string, error) {
 		did, err := cl.Schedules.Apply(ctx, by[name])
 		if err == nil && did.Declared {
-			a.noteDeclared(name, did.DeclaredBy, "puts its own definition back: change the config too")
+			a.noteDeclared(name, did.DeclaredBy, "Change %s too.")
 		}
 		return did.Result, err
 	})

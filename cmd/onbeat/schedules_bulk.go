@@ -25,16 +25,21 @@ func (f *scheduleFilter) check() error {
 	}
 	for _, v := range []struct{ name, value string }{{"match", f.Match}, {"task", f.Task}} {
 		if !f.All && v.value != "" {
-			return refuse(v.name, v.value, "without --all", "")
+			return onlyWithAll(v.name)
 		}
 	}
 	if !f.All && f.DryRun {
-		return refuse("dry-run", "", "without --all", "")
+		return onlyWithAll("dry-run")
 	}
 	if _, err := path.Match(flat.Replace(f.Match), ""); err != nil {
 		return refuse("match", f.Match, "not a pattern", `* is any text, ? any character, [ab] one of a and b`)
 	}
 	return nil
+}
+
+// onlyWithAll refuses a flag that selects nothing among names.
+func onlyWithAll(flag string) error {
+	return &usageError{"--" + flag + " works only with --all", ""}
 }
 
 // each calls do for each named schedule, or for each one that the filter matches, and prints the results.

@@ -82,7 +82,7 @@ func TestSchedules_saysWhatBecomesOfAChangeOfADeclaredOne(t *testing.T) {
 	apply := func(every string) ran {
 		return s.run("", "schedules", "apply", s.file("s.yaml", "[{name: billing, every: "+every+", task: echo}, {name: mine, every: "+every+", task: echo}]\n"))
 	}
-	const declares = "onbeat: note: release v2 declares billing: at the next rollout, restart or SIGHUP the leader that declares it "
+	const declares = "onbeat: note: Release v2 also declares billing. Its leader will undo this change at the next restart, rollout or SIGHUP. "
 	notes := func(r ran) string {
 		var list []string
 		for line := range strings.Lines(r.err) {
@@ -92,13 +92,13 @@ func TestSchedules_saysWhatBecomesOfAChangeOfADeclaredOne(t *testing.T) {
 		}
 		return strings.Join(list, "")
 	}
-	if r := apply("2h"); r.code != exitFine || notes(r) != declares+"puts its own definition back: change the config too\n" {
+	if r := apply("2h"); r.code != exitFine || notes(r) != declares+"Change the config of v2 too.\n" {
 		t.Errorf("apply: %+v", r)
 	}
 	if r := apply("2h"); r.code != exitFine || notes(r) != "" {
 		t.Errorf("apply that changes nothing: %+v", r)
 	}
-	if r := s.run("", "schedules", "delete", "billing", "mine"); r.code != exitFine || r.err != declares+"makes it again: take it out of the config, or pause it\n" {
+	if r := s.run("", "schedules", "delete", "billing", "mine"); r.code != exitFine || r.err != declares+"Take it out of the config of v2 too, or pause it.\n" {
 		t.Errorf("delete: %+v", r)
 	}
 }

@@ -260,7 +260,7 @@ func TestSchedules_byFilter(t *testing.T) {
 		}
 	}
 	for args, want := range map[string]string{
-		"pause": "which schedules?", "pause a --all": "which schedules?", "pause a --match b": "without --all", "pause a --dry-run": "without --all",
+		"pause": "which schedules?", "pause a --all": "which schedules?", "pause a --match b": "--match works only with --all", "pause a --dry-run": "--dry-run works only with --all",
 		"pause --all --match [": "not a pattern",
 	} {
 		s.fails(2, append([]string{"schedules"}, strings.Fields(args)...), want)

@@ -24,11 +24,11 @@ func (f *taskFilter) check(ids []string) error {
 	}
 	for _, v := range []struct{ name, value string }{{"queue", f.Queue}, {"type", f.Type}, {"schedule", f.Schedule}} {
 		if !f.All && v.value != "" {
-			return refuse(v.name, v.value, "without --all", "")
+			return onlyWithAll(v.name)
 		}
 	}
 	if !f.All && f.DryRun {
-		return refuse("dry-run", "", "without --all", "")
+		return onlyWithAll("dry-run")
 	}
 	return nil
 }

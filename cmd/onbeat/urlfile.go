@@ -59,11 +59,14 @@ func (f urlFile) argument() string {
 const safeInShell = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./"
 
 // absolute returns the value of --redis for a program, which works from any folder.
-func (f urlFile) absolute() string {
+func (f urlFile) absolute() string { return config.FilePrefix + string(f.anywhere()) }
+
+// anywhere returns the file by a name that is good in any folder.
+func (f urlFile) anywhere() urlFile {
 	if name, err := filepath.Abs(string(f)); err == nil {
-		return config.FilePrefix + name
+		return urlFile(name)
 	}
-	return config.FilePrefix + string(f)
+	return f
 }
 
 // refusePrivate returns an error with the field that names the file, and why the file is not used.

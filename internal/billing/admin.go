@@ -1,0 +1,21 @@
+package billing
+
+import (
+	"context"
+	"errors"
+
+	"github.com/onbeat/onbeat"
+	"github.com/onbeat/onbeat/admin"
+	"github.com/onbeat/onbeat/task"
+)
+
+// RetryDead retries the first page of dead tasks, and pauses a schedule.
+func RetryDead(ctx context.Context, d *onbeat.Dispatcher) error {
+	a, ctx := d.Admin(), admin.By(ctx, "ann@host") // events show the name
+	page, err := a.Tasks.List(ctx, admin.TaskQuery{TaskFilter: admin.TaskFilter{State: task.Dead, Type: "invoice.send"}})
+	for _, dead := range page.Items {
+		err = errors.Join(err, a.Tasks.Retry(ctx, dead.ID))
+	}
+	_, paused := a.Schedules.Pause(ctx, "warm-up") // false: it was paused already
+	return errors.Join(err, paused)
+}
