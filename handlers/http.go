@@ -67,6 +67,7 @@ func (c HTTPConfig) Validate() error {
 	}
 	for _, name := range c.PassEnv {
 		if !variableName.MatchString(name) {
+			name, _, _ = strings.Cut(name, "=") // behind it is the value, which may be a secret
 			return &task.FieldError{Field: "pass_env", Value: name, Reason: "not a variable name", Hint: "letters, digits and _, such as API_TOKEN"}
 		}
 	}
@@ -265,7 +266,11 @@ func (c *httpCall) redirect(req *http.Request, via []*http.Request, cfg HTTPConf
 	case len(via) > cfg.MaxRedirects:
 		return fmt.Errorf("%w: %d", errManyRedirects, cfg.MaxRedirects)
 	case req.URL.Scheme != c.url.Scheme:
-		return fmt.Errorf("%w: from %s to %s", errOtherScheme, c.url.Scheme, oneLine(req.URL.Scheme, 32))
+		to := oneLine(req.URL.Scheme, 32)
+		if len(c.secrets) > 0 {
+			to = "another" // net/http has changed it, so that a secret in it cannot be found
+		}
+		return fmt.Errorf("%w: from %s to %s", errOtherScheme, c.url.Scheme, to)
 	case !stays && req.Body != nil && !cfg.RedirectBody:
 		return fmt.Errorf("%w: %s", errBodyLeaves, oneLine(req.URL.Host, 256))
 	}
