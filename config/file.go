@@ -1,6 +1,7 @@
 package config
 
 import (
+	"context"
 	"time"
 
 	"github.com/goccy/go-yaml/ast"
@@ -60,7 +61,7 @@ func (l Log) Threshold() zerolog.Level {
 // Its errors match [task.ErrInvalid]: a file that cannot be read, is not YAML, or has a field or a type that is wrong. What
 // the fields say is for [File.Check].
 func Load(name string, getenv func(string) string) (*File, error) {
-	data, err := input.File(name, "config")
+	data, err := input.File(context.Background(), name, "config")
 	if err != nil {
 		return nil, err
 	}

@@ -36,5 +36,5 @@ func (a *app) payloadFile(ctx context.Context, name string) ([]byte, error) {
 	if name == "-" {
 		return input.All(a.stdin(ctx), "stdin", "payload")
 	}
-	return input.File(name, "payload")
+	return input.File(ctx, name, "payload")
 }
