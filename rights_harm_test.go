@@ -1,6 +1,7 @@
 package onbeat_test
 
 import (
+	"os"
 	"reflect"
 	"slices"
 	"strings"
@@ -36,6 +37,22 @@ func TestRights_aProducerTouchesNoScheduleByHand(t *testing.T) {
 	noHarm(t, rdb, queue.Partition{Namespace: ns + "x"}.Keys().Tasks)
 	for _, channel := range []string{k.Schedules, k.Wake + "x", queue.Partition{Namespace: ns + "x"}.Keys().Wake} {
 		refusesIt(t, rdb, "PUBLISH", channel, "x")
+	}
+}
+
+// What a producer may do by hand to the numbers of onbeat, the page of its rights says.
+func TestRights_aProducerWritesMetaByHand(t *testing.T) {
+	t.Parallel()
+	admin := testredis.Real(t)
+	ns := testredis.Namespace(t)
+	rdb := testredis.User(t, admin, rightsOf(t, "A producer", ns))
+	page, err := os.ReadFile("docs/rights.md")
+	must(t, err)
+	for _, field := range []string{"gen", "order", "epoch", "clock", "beat", "declared", "fence"} {
+		must(t, rdb.HSet(t.Context(), queue.Partition{Namespace: ns}.Keys().Meta, field, "1").Err())
+		if !strings.Contains(string(page), "`"+field+"`") {
+			t.Errorf("docs/rights.md does not name %s", field)
+		}
 	}
 }
 

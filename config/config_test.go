@@ -150,6 +150,7 @@ var badConfigs = []struct{ name, yaml, want string }{
 	{"a backoff of zero", "schedules:\n  - {name: a, every: 1s, task: echo, backoff: 0s}\n", `x.yaml:2: schedules[0].backoff "0s": zero`},
 	{"not a mapping", "queues: 5\n", `x.yaml:1: queues "5": must be a mapping, not a number`},
 	{"not a list", "schedules: {name: a}\n", "x.yaml:1: schedules: must be a list, not a mapping"},
+	{"a variable with its value", "http: {pass_env: API_TOKEN=SECRET}\n", "x.yaml:1: http.pass_env: must be a list, not a plain value"},
 	{"a list for text", "namespace: [a]\n", "x.yaml:1: namespace: not a plain value"},
 	{"a weight of zero", "queues: {low: 0}\n", `x.yaml:1: queues.low "0": out of range (a weight of 1 or more)`},
 	{"a limit of zero", "limits: {http: 0}\n", `x.yaml:1: limits.http "0": out of range (1 or more)`},

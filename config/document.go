@@ -164,8 +164,12 @@ func (f *document) broken(err error) *Problem {
 	case errors.As(err, &typ) && t != nil:
 		return &Problem{f.name, line, &task.FieldError{Field: f.pathAt(t), Value: shownValue(t.Value), Reason: "not " + wording.Kind(typ.DstType)}}
 	case errors.As(err, &shape) && t != nil:
+		value := shownValue(t.Value)
+		if shape.Expected == ast.SequenceType {
+			value = "" // one text in place of a list may be a variable with its value
+		}
 		return &Problem{f.name, line, &task.FieldError{
-			Field: f.pathAt(t), Value: shownValue(t.Value), Reason: fmt.Sprintf("must be a %s, not a %s", kindName(shape.Expected), kindName(shape.Actual)),
+			Field: f.pathAt(t), Value: value, Reason: fmt.Sprintf("must be a %s, not a %s", kindName(shape.Expected), kindName(shape.Actual)),
 		}}
 	}
 	return &Problem{f.name, line, &invalid{wording.OneLine(e.GetMessage()), ""}}

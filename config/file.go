@@ -1,6 +1,7 @@
 package config
 
 import (
+	"context"
 	"time"
 
 	"github.com/goccy/go-yaml/ast"
@@ -60,7 +61,7 @@ func (l Log) Threshold() zerolog.Level {
 // Its errors match [task.ErrInvalid]: a file that cannot be read or is not YAML. Unknown fields, and values that cannot be
 // read, are for [File.Check] and [File.CheckSchedules]: use no File that neither of them has accepted.
 func Load(name string, getenv func(string) string) (*File, error) {
-	data, err := input.File(name, "config")
+	data, err := input.File(context.Background(), name, "config")
 	if err != nil {
 		return nil, err
 	}

@@ -4,8 +4,11 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
+
+	"github.com/onbeat/onbeat/field"
 )
 
 // damage looks for keys that another program has written, and for schedules with too many waiting slots.
@@ -15,6 +18,16 @@ func (d *doctor) damage(ctx context.Context) {
 	if err != nil {
 		d.fail("damage", "", "%v", err)
 		return
+	}
+	var stray []string
+	if len(strange) == 0 {
+		if stray, err = d.q.StrayLanes(ctx); err != nil {
+			d.fail("damage", "", "%v", err)
+			return
+		}
+	}
+	for i, name := range stray {
+		stray[i] = strconv.QuoteToASCII(field.Cut(name, 60))
 	}
 	now, err := d.q.Now(ctx)
 	if err != nil {
@@ -41,6 +54,8 @@ func (d *doctor) damage(ctx context.Context) {
 	switch {
 	case len(strange) > 0:
 		d.fail("damage", hint, "keys of another type: %s", some(strange))
+	case len(stray) > 0:
+		d.fail("damage", "remove them from the hash lanes with HDEL; "+hint, "no lanes, so no instance looks for their tasks: %s", some(stray))
 	case len(aside) > 0:
 		d.warn("damage", hint, "set aside in the last day: %s", some(aside))
 	default:

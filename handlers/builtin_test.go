@@ -60,9 +60,10 @@ exec: {grace: 2s, pass_env: [A, B], output: 9}
 func TestBuiltinConfig_namesTheHandler(t *testing.T) {
 	t.Parallel()
 	for want, cfg := range map[string]handlers.BuiltinConfig{
-		`http.timeout "-1ns": negative (leave it out for the default)`:                        {HTTP: handlers.HTTPConfig{Timeout: -1}},
-		`http.pass_env "A-B": not a variable name (letters, digits and _, such as API_TOKEN)`: {HTTP: handlers.HTTPConfig{PassEnv: []string{"A-B"}}},
-		`exec.output "-1": negative (leave it out for the default)`:                           {Exec: handlers.ExecConfig{Output: -1}},
+		`http.timeout "-1ns": negative (leave it out for the default)`:                              {HTTP: handlers.HTTPConfig{Timeout: -1}},
+		`http.pass_env "A-B": not a variable name (letters, digits and _, such as API_TOKEN)`:       {HTTP: handlers.HTTPConfig{PassEnv: []string{"A-B"}}},
+		`http.pass_env "API_TOKEN": not a variable name (letters, digits and _, such as API_TOKEN)`: {HTTP: handlers.HTTPConfig{PassEnv: []string{"API_TOKEN=SECRET"}}},
+		`exec.output "-1": negative (leave it out for the default)`:                                 {Exec: handlers.ExecConfig{Output: -1}},
 	} {
 		if err := cfg.Validate(); err == nil || err.Error() != want {
 			t.Errorf("Validate = %v, want %s", err, want)

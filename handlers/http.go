@@ -70,6 +70,7 @@ func (c HTTPConfig) Validate() error {
 	}
 	for _, name := range c.PassEnv {
 		if !variableName.MatchString(name) {
+			name, _, _ = strings.Cut(name, "=") // behind it is the value, which may be a secret
 			list = append(list, &task.FieldError{Field: "pass_env", Value: name, Reason: "not a variable name", Hint: "letters, digits and _, such as API_TOKEN"})
 		}
 	}
@@ -144,8 +145,8 @@ func (e *StatusError) Error() string {
 //
 // HTTP uses the proxy of the environment (HTTP_PROXY, HTTPS_PROXY, NO_PROXY), except with DenyPrivate: a proxy would look
 // up names on its own. Errors show the method, scheme, host and path; never the user, the password, the query or a header. Where
-// an answer repeats the value of a variable, they show ${NAME}. They do not recognise a value that the receiver has encoded
-// otherwise than as JSON.
+// an answer repeats the value of a variable, in whatever case and with whatever white space, or its first 8 bytes or more, they
+// show ${NAME}. They do not recognise a value that the receiver has changed or encoded otherwise than as JSON.
 //
 // The handler is also a [PayloadChecker], and an [io.Closer] that closes idle connections.
 func HTTP(cfg HTTPConfig) TaskHandler {
@@ -268,7 +269,11 @@ func (c *httpCall) redirect(req *http.Request, via []*http.Request, cfg HTTPConf
 	case len(via) > cfg.MaxRedirects:
 		return fmt.Errorf("%w: %d", errManyRedirects, cfg.MaxRedirects)
 	case req.URL.Scheme != c.url.Scheme:
-		return fmt.Errorf("%w: from %s to %s", errOtherScheme, c.url.Scheme, oneLine(req.URL.Scheme, 32))
+		to := oneLine(req.URL.Scheme, 32)
+		if len(c.env) > 0 {
+			to = "another" // it may have a part of a secret
+		}
+		return fmt.Errorf("%w: from %s to %s", errOtherScheme, c.url.Scheme, to)
 	case !stays && req.Body != nil && !cfg.RedirectBody:
 		return fmt.Errorf("%w: %s", errBodyLeaves, oneLine(req.URL.Host, 256))
 	}

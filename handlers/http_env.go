@@ -149,54 +149,6 @@ func longest(secrets []secret) int {
 	return len(secrets[0].value)
 }
 
-// brokenOff is how much of a secret at the end of a text is hidden too, where the text breaks off within the secret.
-const brokenOff = 4
-
-// hide is the first limit bytes of a text with references in the place of secrets. A receiver may repeat what it was sent. Of a
-// secret that begins within the limit nothing is shown, so the text has to go on behind it for the longest of them.
-func hide(text string, secrets []secret, limit int) string {
-	limit = min(limit, len(text))
-	if len(secrets) == 0 {
-		return text[:limit]
-	}
-	var b strings.Builder
-	for i := 0; i < limit; {
-		s := secretAt(text[i:], secrets)
-		if s == nil {
-			b.WriteByte(text[i])
-			i++
-			continue
-		}
-		b.WriteString("${" + s.name + "}")
-		i += len(s.value)
-	}
-	return b.String()
-}
-
-// withheld stands for an answer that may repeat a secret in a spelling that hide does not know.
-const withheld = "(not shown: it has escapes, and may repeat a secret)"
-
-// hideAnswer is hide for what a receiver answered. JSON may spell each character in more ways than one, so an answer that has
-// other escapes is not shown at all.
-func hideAnswer(text string, secrets []secret, limit int) string {
-	shown := hide(text, secrets, limit)
-	if len(secrets) > 0 && strings.Contains(shown, `\`) {
-		return withheld
-	}
-	return shown
-}
-
-// secretAt is the secret that a text begins with, or nil.
-func secretAt(text string, secrets []secret) *secret {
-	for i := range secrets {
-		v := secrets[i].value
-		if strings.HasPrefix(text, v) || len(text) >= brokenOff && strings.HasPrefix(v, text) {
-			return &secrets[i]
-		}
-	}
-	return nil
-}
-
 // veiled is an error with secrets in it, under a text without them.
 type veiled struct {
 	error

@@ -125,6 +125,13 @@ func TestHTTP_showsNoValueInErrors(t *testing.T) {
 		w.Header().Set("Location", "http://s3cr3t.example:1/")
 		w.WriteHeader(http.StatusTemporaryRedirect)
 	})
+	mux.HandleFunc("/scheme", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Location", "s3cr3t://h/")
+		w.WriteHeader(http.StatusFound)
+	})
+	mux.HandleFunc("/changed", func(w http.ResponseWriter, r *http.Request) {
+		repeat(w, r, strings.ToUpper(r.Header.Get("X-A"))+" or "+r.Header.Get("X-A")[:8])
+	})
 	mux.HandleFunc("/garbage", func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
 		conn, _, err := w.(http.Hijacker).Hijack()
@@ -156,6 +163,14 @@ func TestHTTP_showsNoValueInErrors(t *testing.T) {
 		if said := fail(fmt.Sprint("/edge/", n)); strings.Contains(said, "s3") {
 			t.Errorf("%d: %s", n, said[len(said)-60:])
 		}
+	}
+	t.Setenv("API_TOKEN", "S3Cr3t-of-it")
+	if said := fail("/changed"); !strings.Contains(said, "${API_TOKEN} or ${API_TOKEN}${API_TOKEN} follows") {
+		t.Error(said)
+	}
+	t.Setenv("API_TOKEN", "S3Cr3t")
+	if said := fail("/scheme"); !strings.Contains(said, "refused a redirect to another scheme: from http to another") {
+		t.Error(said)
 	}
 	t.Setenv("API_TOKEN", "s3cr3t")
 	if said := fail("/host"); !strings.Contains(said, "refused a redirect that takes the body to another host: ${API_TOKEN}.example:1") {

@@ -142,6 +142,7 @@ func (c *httpCall) readHeaders(p *httpPayload) error {
 		same := textproto.CanonicalMIMEHeaderKey(hyphened(name))
 		switch {
 		case !isToken(name):
+			e.Value = tokenOf(name) // a header written as one text has its value behind the name
 			e.Reason, e.Hint = "not a header name", "letters, digits and hyphens"
 		case strings.HasPrefix(same, headerPrefix) || same == headerTraceparent:
 			e.Reason, e.Hint = "is set by onbeat and cannot be overridden", "leave it out"
@@ -181,15 +182,18 @@ func hyphened(name string) string {
 	}, name)
 }
 
-func isToken(s string) bool {
+func isToken(s string) bool { return s != "" && tokenOf(s) == s }
+
+// tokenOf is what a text begins with that may be in the name of a header.
+func tokenOf(s string) string {
 	for i := range len(s) {
 		c := s[i]
 		if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.IndexByte("!#$%&'*+-.^_`|~", c) >= 0 {
 			continue
 		}
-		return false
+		return s[:i]
 	}
-	return s != ""
+	return s
 }
 
 func (c *httpCall) readBody(p *httpPayload) error {

@@ -3,6 +3,8 @@ package instance
 import (
 	"errors"
 	"fmt"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -59,6 +61,31 @@ func TestRank_aReleaseIsNewerTheLaterItWasFirstSeen(t *testing.T) {
 		r.wantLeader("b")
 		r.up("c", "v2") // the newest instance, but of the older release
 		r.wantLeader("b")
+	})
+}
+
+// Another program wrote the largest order there is. The next orders are numbers that all scripts read.
+func TestRank_isANumberThatScriptsRead(t *testing.T) {
+	t.Parallel()
+	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
+		t.Parallel()
+		r := newRig(t, rdb)
+		k := r.p.Keys()
+		must(t, rdb.HSet(t.Context(), k.Meta, "order", "8999999999999998", "gen", "8999999999999998", "epoch", "8999999999999998").Err())
+		var gens []int64
+		for _, release := range []string{"v1", "v2", "v3"} {
+			gens = append(gens, r.up(release, release).gen)
+		}
+		orders := rdb.HGetAll(t.Context(), k.Releases).Val()
+		for i, text := range append(rdb.HMGet(t.Context(), k.Meta, "order", "gen", "epoch").Val(), orders["v1"], orders["v2"], orders["v3"]) {
+			number, _, _ := strings.Cut(fmt.Sprint(text), " ")
+			if n, err := strconv.ParseInt(number, 10, 64); err != nil || n < 1 || n >= 9e15 {
+				t.Errorf("%d: %v", i, text)
+			}
+		}
+		if orders["v2"] >= orders["v3"] || gens[1] >= gens[2] {
+			t.Errorf("do not rise: %v, %v", orders, gens)
+		}
 	})
 }
 

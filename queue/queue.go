@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -118,6 +119,21 @@ func (q *Queue) Lanes(ctx context.Context) (lanes []Lane, version int64, err err
 	}
 	version, _ = v.Int64()
 	return lanes, version, nil
+}
+
+// StrayLanes lists the names in the list of lanes that are no lane. Another program wrote them: no instance looks at their tasks.
+func (q *Queue) StrayLanes(ctx context.Context) (names []string, err error) {
+	all, err := q.rdb.HKeys(ctx, q.keys.Lanes).Result()
+	if err != nil {
+		return nil, fmt.Errorf("list lanes: %w", store.Classify(err))
+	}
+	for _, name := range all {
+		if _, err := ParseLane(name); err != nil {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names, nil
 }
 
 // Strict reports whether durability is strict: a write that too few replicas have is an error. See [store.Durability].

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -17,6 +18,7 @@ import (
 // app carries what every command needs: the shared flags, the environment and the streams.
 type app struct {
 	*globals
+	ctx    context.Context // ends when the program is told to
 	env    func(string) string
 	in     io.Reader
 	out    io.Writer // in the program, out and err are each a terminal
@@ -29,7 +31,7 @@ type app struct {
 }
 
 func newApp(g *globals, env func(string) string, stdin io.Reader, stdout, stderr io.Writer) *app {
-	a := &app{globals: g, env: env, in: stdin, out: stdout, err: stderr}
+	a := &app{globals: g, ctx: context.Background(), env: env, in: stdin, out: stdout, err: stderr}
 	a.style.on = a.colour(stdout)
 	return a
 }

@@ -122,8 +122,8 @@ func faultsOf(errs ...error) []fault {
 		for _, p := range config.ProblemsOf(err) {
 			one := fault{Line: p.Line, Reason: store.RedactedText(p.Err.Error()), text: said(p)}
 			if field := field.Of(p); field != nil {
-				one.Field, one.Value = field.Field, store.RedactedText(field.Value)
-				one.Reason, one.Hint = store.RedactedText(field.Reason), field.Hint
+				one.Field, one.Value = store.RedactedValue(field.Field), store.RedactedValue(field.Value)
+				one.Reason, one.Hint = store.RedactedText(field.Reason), store.RedactedText(field.Hint)
 			}
 			list = append(list, one)
 		}

@@ -94,6 +94,22 @@ func TestDoctor_findsWhatGoesWrong(t *testing.T) {
 	s.failed(s.run("", "doctor", "--redis", "redis://127.0.0.1:1"), 1, "no redis", "unreachable")
 }
 
+func TestDoctor_namesALaneThatIsNone(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	s.must("enqueue", "echo", "--in", "1h")
+	if c := diagnose(t, s, 0).of("damage"); c.State != doctor.OK {
+		t.Errorf("%+v", c)
+	}
+	if err := s.rdb.HSet(t.Context(), "onbeat:{"+s.ns+"}:lanes", "bad\x1b\n"+strings.Repeat("x", 99), "1", "default|normal|a", "1").Err(); err != nil {
+		t.Fatal(err)
+	}
+	c := diagnose(t, s, 1).of("damage")
+	if c.State != doctor.Fail || !strings.Contains(c.Detail, `"bad\x1b\nxxx`) || strings.Contains(c.Detail, "default") || len(c.Detail) > 150 {
+		t.Errorf("%+v", c)
+	}
+}
+
 func TestDoctor_leavesWhatNobodyHandlesOutOfLateness(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)

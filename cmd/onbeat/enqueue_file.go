@@ -73,7 +73,7 @@ func (f *taskFile) open(ctx context.Context) (source io.ReadCloser, again bool, 
 		f.name = "stdin"
 		return io.NopCloser(f.app.stdin(ctx)), false, nil
 	}
-	file, info, err := input.Open(f.name, "file")
+	file, info, err := input.Open(ctx, f.name, "file")
 	if err != nil {
 		return nil, false, err
 	}

@@ -6,11 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/alecthomas/kong"
 
 	"github.com/onbeat/onbeat/admin"
 	"github.com/onbeat/onbeat/internal/wording"
+	"github.com/onbeat/onbeat/store"
 	"github.com/onbeat/onbeat/task"
 )
 
@@ -57,7 +59,13 @@ func parseError(err error) error {
 	if errors.As(err, &refused) {
 		at = refused.Context
 	}
-	return &usageError{err.Error(), helpOf(at)}
+	text := err.Error()
+	for _, kind := range []string{"unexpected argument ", "unknown flag --"} {
+		if value, ok := strings.CutPrefix(text, kind); ok {
+			text = kind + store.RedactedValue(value)
+		}
+	}
+	return &usageError{text, helpOf(at)}
 }
 
 // complain prints an error in one line on stderr, and returns the exit code.

@@ -20,7 +20,11 @@ func (a *app) loadConfig(name string) (*config.File, error) {
 // readConfig reads the file. A file that the program found, and the user did not name, must be private to the user.
 func (a *app) readConfig(name string) (*config.File, error) {
 	if name != a.private {
-		return config.Load(name, a.env)
+		data, err := input.File(a.ctx, name, "config")
+		if err != nil {
+			return nil, err
+		}
+		return config.Parse(name, data, a.env)
 	}
 	data, err := private.Read(name, input.MaxSize)
 	if err != nil {

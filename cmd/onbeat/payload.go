@@ -18,16 +18,16 @@ func (a *app) payloadFlag(ctx context.Context, value string) (json.RawMessage, e
 		return nil, nil
 	}
 	hint := `text needs quotes of its own: --payload '"text"'`
-	data := []byte(value)
+	data, shown := []byte(value), "" // JSON with a fault may have a secret in a header
 	if name, isFile := strings.CutPrefix(value, "@"); isFile {
 		var err error
 		if data, err = a.payloadFile(ctx, name); err != nil {
 			return nil, err
 		}
-		hint = "the file has to hold one JSON value"
+		shown, hint = value, "the file has to hold one JSON value"
 	}
 	if !json.Valid(data) {
-		return nil, refuse("payload", value, "not JSON", hint)
+		return nil, refuse("payload", shown, "not JSON", hint)
 	}
 	return bytes.TrimSpace(data), checkJSON(data, "payload", nil)
 }
@@ -36,5 +36,5 @@ func (a *app) payloadFile(ctx context.Context, name string) ([]byte, error) {
 	if name == "-" {
 		return input.All(a.stdin(ctx), "stdin", "payload")
 	}
-	return input.File(name, "payload")
+	return input.File(ctx, name, "payload")
 }

@@ -35,6 +35,7 @@ func TestPayload_ofAFileIsRefused(t *testing.T) {
 		{"@" + bad, `bad.json": not JSON (the file has to hold one JSON value)`},
 		{"@" + s.file("two.json", `{"a":1,"a":2}`), "payload.a: appears twice"},
 		{"@-", `payload "@-": not JSON`},
+		{`{"headers":{"Authorization":"Bearer SECRET"}`, `payload: not JSON (text needs quotes`},
 	} {
 		s.fails(2, []string{"enqueue", "echo", "--payload", c.value}, c.want)
 	}

@@ -12,6 +12,6 @@ func (a *app) readSettings(ctx context.Context, file string) (name string, data 
 		data, err = input.All(a.stdin(ctx), "stdin", "file")
 		return "stdin", data, err
 	}
-	data, err = input.File(file, "file")
+	data, err = input.File(ctx, file, "file")
 	return file, data, err
 }

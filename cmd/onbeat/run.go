@@ -81,6 +81,7 @@ func run(ctx context.Context, args []string, env func(string) string, stdin io.R
 		return complain(stderr, parseError(err))
 	}
 	a := newApp(&c.globals, env, stdin, stdout, stderr)
+	a.ctx = ctx
 	a.parser = parser
 	command.BindTo(admin.By(ctx, actor()), (*context.Context)(nil))
 	err = command.Run(a)

@@ -44,7 +44,7 @@ func TestRun_asksAgainInOneLine(t *testing.T) {
 		{"events --limit 0", `limit "0"`},
 		{"schedules backfill x --from never", `from "never"`},
 		{"schedules backfill x --from 1h --to 1x", `to "1x"`},
-		{"schedules trigger x --payload {", `payload "{": not JSON`},
+		{"schedules trigger x --payload {", "payload: not JSON"},
 		{"completion tcsh", `shell "tcsh": unknown shell`},
 		{"instances --redis http://u:hunter2@h", `redis.url "…": unknown scheme`},
 		{"instances --namespace a{b}", `namespace "a{b}"`},

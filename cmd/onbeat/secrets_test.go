@@ -57,6 +57,14 @@ func TestErrors_showNoPasswordOfRedis(t *testing.T) {
 		{[]string{"instances", "--namespace", "REDIS://u:S3CRET@h"}, "namespace"},
 		{[]string{"instances", "--namespace", "http://u:S3CRET@h/x"}, `namespace "http://…@h/x"`},
 		{[]string{"instances", "--namespace", "http://u:S3/CRET@h/x"}, "namespace"},
+		{[]string{"instances", "--namespace", "https://u:" + strings.Repeat("S3CRET", 13) + "@h/"}, `namespace "https://…"`},
+		{[]string{"instances", "--config", "postgres://u:" + strings.Repeat("S3CRET", 13) + "@h/"}, `config "postgres://…"`},
+		{[]string{"instances", "--namespace", "https://u:12/S3CRET@h/"}, `namespace "https://…@h/"`},
+		{[]string{"instances", "--namespace", "u:S3CRET@h:1"}, `namespace "…@h:1"`},
+		{[]string{"instances", "https://u:two S3CRET@h/"}, "unexpected argument https://…@h/ (see"},
+		{[]string{"instances", "--https://u:12/S3CRET@h/"}, "unknown flag --https://…@h/ (see"},
+		{[]string{"instances", "-c", s.file("bare.yaml", "redis: u:S3CRET@h\n")}, `redis "…@h"`},
+		{[]string{"instances", "-c", s.file("listen.yaml", "api: {listen: 'https://u:two \"S3CRET@h'}\n")}, ""},
 		{[]string{"enqueue", "--file", url}, "file"},
 		{[]string{"enqueue", "--file", bad}, "type"},
 		{[]string{"enqueue", "--file", bad, "--skip-bad"}, "type"},
@@ -70,6 +78,28 @@ func TestErrors_showNoPasswordOfRedis(t *testing.T) {
 			if said := strings.ToLower(r.out + r.err); strings.Contains(said, "s3cret") || strings.Contains(said, "cret@") {
 				t.Errorf("%s: %q shows the password: %s%s", how, c.args, r.out, r.err)
 			}
+		}
+	}
+}
+
+// The variable and the config disagree about Redis: the error shows which part of each is harmless, and says what to do.
+func TestErrors_showWhatStandsBehindAURL(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	file := s.file("c.yaml", "namespace: x\nredis: {url: redis://h}\n")
+	r := runWith(t.Context(), testEnv("ONBEAT_REDIS_URL", "file:https://u:S3CRET@h/x"), "", "-c", file, "tasks", "list")
+	if strings.Contains(r.err, "S3CRET") || !strings.Contains(r.err, `redis.url "redis://h": ONBEAT_REDIS_URL says "`) || !strings.Contains(r.err, "(unset the variable") {
+		t.Error(r.err)
+	}
+}
+
+func TestCheck_showsNoPasswordInJSON(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	for _, text := range []string{"https://u:two S3CRET@h: 1\n", "namespace: 'https://u:12/S3CRET@h'\n"} {
+		r := runWith(t.Context(), testEnv(), "", "check", "--json", s.file("c.yaml", text))
+		if r.code != 1 || strings.Contains(r.out+r.err, "S3CRET") || !strings.Contains(r.out, "https://…@h") {
+			t.Errorf("%s: %+v", text, r)
 		}
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"io"
 	"os"
+
+	"github.com/onbeat/onbeat/internal/input"
 )
 
 // stdin returns a reader of stdin whose reads end with ctx: a read must not go on waiting for a person after that.
@@ -11,11 +13,5 @@ func (a *app) stdin(ctx context.Context) io.Reader {
 	if _, ok := a.in.(*os.File); !ok {
 		return a.in
 	}
-	r, w := io.Pipe()
-	context.AfterFunc(ctx, func() { _ = w.CloseWithError(ctx.Err()) })
-	go func() {
-		_, err := io.Copy(w, a.in)
-		_ = w.CloseWithError(err)
-	}()
-	return r
+	return input.Until(ctx, a.in)
 }

@@ -46,9 +46,11 @@ local function pack(m)
 end
 
 -- rise returns the next generation, epoch or order: larger than the last one and at least the clock, so that it rises even
--- after Redis has lost its last writes.
+-- after Redis has lost its last writes. If another program wrote one so large that num would not read the next, rise begins
+-- again at the clock.
 local function rise(field)
   local n = math.max((num(redis.call("HGET", meta, field)) or 0) + 1, now)
+  n = num(int(n)) or now
   redis.call("HSET", meta, field, int(n))
   return n
 end

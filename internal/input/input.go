@@ -5,6 +5,7 @@
 package input
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -17,9 +18,9 @@ import (
 // MaxSize is the largest size of a settings file, in bytes.
 const MaxSize = 16 << 20
 
-// File reads a settings file.
-func File(name, field string) ([]byte, error) {
-	file, _, err := Open(name, field)
+// File reads a settings file. It ends with ctx, also where a pipe has no writer.
+func File(ctx context.Context, name, field string) ([]byte, error) {
+	file, _, err := Open(ctx, name, field)
 	if err != nil {
 		return nil, err
 	}
@@ -43,8 +44,8 @@ func All(r io.Reader, name, field string) ([]byte, error) {
 	return data, nil
 }
 
-// Open opens a file or a pipe.
-func Open(name, field string) (*os.File, fs.FileInfo, error) {
+// Open opens a file, which is an [io.Seeker], or a pipe. Opening a pipe, and reading it, ends with ctx.
+func Open(ctx context.Context, name, field string) (io.ReadCloser, fs.FileInfo, error) {
 	info, err := os.Stat(name) // opening a device may have effects
 	if err != nil {
 		return nil, nil, unreadable(name, field, err)
@@ -52,7 +53,10 @@ func Open(name, field string) (*os.File, fs.FileInfo, error) {
 	if err := checkReadable(name, field, info); err != nil {
 		return nil, nil, err
 	}
-	file, err := os.Open(name)
+	file, err := openUntil(ctx, name)
+	if err != nil && ctx.Err() != nil {
+		return nil, nil, ctx.Err()
+	}
 	if err != nil {
 		return nil, nil, unreadable(name, field, err)
 	}
@@ -62,6 +66,9 @@ func Open(name, field string) (*os.File, fs.FileInfo, error) {
 	if err != nil {
 		_ = file.Close()
 		return nil, nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return pipe{Until(ctx, file), file}, info, nil
 	}
 	return file, info, nil
 }

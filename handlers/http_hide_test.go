@@ -1,0 +1,51 @@
+package handlers
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestHide_findsWhatAReceiverChanged(t *testing.T) {
+	t.Parallel()
+	list := secretsOf(map[string]string{"KEY": "-----BEGIN KEY-----\nMIIabcd\nefgh\n", "TOKEN": "Tok-3n_of the É\ttest", "REGION": "eu"})
+	for text, want := range map[string]string{
+		"x tok-3N_OF THE é TEST y":                    "x ${TOKEN} y",
+		"x Tok-3n_of\r\n  the É test":                 "x ${TOKEN}",
+		"-----BEGIN KEY-----\r\nMIIabcd\r\nefgh\r\n.": "${KEY}\r\n.",
+		"-----BEGIN KEY----- MIIabcd efgh":            "${KEY}",
+		"x Tok-3n_o, more":                            "x ${TOKEN}, more",
+		"x Tok-3n_, more":                             "x Tok-3n_, more",
+		"x Tok-":                                      "x ${TOKEN}",
+		"EU e u E\nU":                                 "${REGION} e u E\nU",
+		"Tok-3n_of the É testTok-3n_of the É test":    "${TOKEN}${TOKEN}",
+		"the \xff\t  end, É ok":                       "the \xff\t  end, É ok",
+		"":                                            "",
+	} {
+		if got := hide(text, list, len(text)); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+	// One secret begins within another.
+	list = secretsOf(map[string]string{"A": "one-two-three", "B": "three-four-five"})
+	if got := hide("x one-two-three-four-five y", list, 99); got != "x ${A} y" {
+		t.Error(got)
+	}
+	if got := hide("x  one-two-three", list, 2); got != "x " {
+		t.Errorf("%q", got)
+	}
+	if got := hide("x one-two", secretsOf(map[string]string{"BLANK": " \n"}), 99); got != "x one-two" {
+		t.Errorf("%q", got)
+	}
+}
+
+// A long answer that is nearly a long secret, over and over, takes no longer than any other.
+func TestHide_isLinear(t *testing.T) {
+	t.Parallel()
+	list := secretsOf(map[string]string{"A": strings.Repeat("a", 100_000) + "b"})
+	begin := time.Now()
+	hide(strings.Repeat("a", 1_000_000), list, 1_000_000)
+	if d := time.Since(begin); d > 5*time.Second {
+		t.Errorf("took %v", d)
+	}
+}
