@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
+
 	"github.com/onbeat/onbeat/integration/internal/rig"
 	"github.com/onbeat/onbeat/internal/trial"
 	"github.com/onbeat/onbeat/testredis"
