@@ -92,7 +92,7 @@ func TestEnqueue_refusesAndWritesNothing(t *testing.T) {
 		{[]string{"http"}, "payload"},
 		{[]string{"http", "-p", `{"method":"GET"}`}, "payload.url: missing"},
 		{[]string{"sleep", "-p", `{}`}, "payload.for: missing"},
-		{[]string{"echo", "-p", `{`}, `payload "{": not JSON`},
+		{[]string{"echo", "-p", `{`}, `payload: not JSON`},
 		{[]string{"echo", "-p", `"` + strings.Repeat("x", 1<<20) + `"`}, "payload: 1048578 bytes, the limit is 1048576"},
 		{[]string{"echo", "-p", `{"a":{"b":1,"b":2}}`}, "payload.a.b: appears twice"},
 		{[]string{"echo", "-p", "[\"\xff\"]"}, "argument 4 is not UTF-8"},
