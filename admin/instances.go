@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/onbeat/onbeat/instance"
+	"github.com/onbeat/onbeat/internal/wording"
 	"github.com/onbeat/onbeat/queue"
 	"github.com/onbeat/onbeat/store"
 )
@@ -78,6 +79,15 @@ func (l *InstanceList) Leader() *Instance {
 		}
 	}
 	return nil
+}
+
+// Leaderless says since when no instance leads, such as " since 2030-01-31 15:04:05 (12s)". It is "" if one leads, or if that is
+// not known.
+func (l *InstanceList) Leaderless() string {
+	if l.LeaderlessSince.IsZero() {
+		return ""
+	}
+	return " since " + l.LeaderlessSince.UTC().Format(time.DateTime) + " (" + wording.Span(l.Now.Sub(l.LeaderlessSince)) + ")"
 }
 
 // Handles reports whether an instance that may take tasks now handles those of a type in a queue. While no instance leads,

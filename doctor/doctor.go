@@ -78,6 +78,27 @@ type doctor struct {
 	full      bool // Redis refuses writes because it has no memory left
 
 	inPause bool // no instance may begin a task now
+
+	state *state // see seen
+}
+
+// state is what several checks judge. It is read once.
+type state struct {
+	counts    queue.Counts
+	instances admin.InstanceList
+	err       error
+}
+
+// seen returns the counts and the instances, as the first check that asks found them. namespaceOverview reports the error.
+func (d *doctor) seen(ctx context.Context) *state {
+	if d.state != nil {
+		return d.state
+	}
+	d.state = &state{}
+	if d.state.counts, d.state.err = d.q.Counts(ctx); d.state.err == nil {
+		d.state.instances, d.state.err = d.admin.Instances.List(ctx)
+	}
+	return d.state
 }
 
 // bareNamespace is used when the config names no namespace. The doctor writes nothing to it.

@@ -57,8 +57,7 @@ func (d *doctor) failover(ctx context.Context) {
 // shortestLease returns the shortest lease of the registered instances. If none reports a lease, it returns the config's.
 func (d *doctor) shortestLease(ctx context.Context) time.Duration {
 	var shortest time.Duration
-	list, _ := d.admin.Instances.List(ctx) // namespaceOverview reports the error
-	for _, i := range list.Items {
+	for _, i := range d.seen(ctx).instances.Items {
 		if l := time.Duration(i.LeaseMS) * time.Millisecond; l > 0 && (shortest == 0 || l < shortest) {
 			shortest = l
 		}

@@ -15,16 +15,12 @@ import (
 )
 
 func (d *doctor) namespaceOverview(ctx context.Context) {
-	n, err := d.q.Counts(ctx)
-	if err != nil {
-		d.fail("namespace", "", "%v", err)
+	seen := d.seen(ctx)
+	if seen.err != nil {
+		d.fail("namespace", "", "%v", seen.err)
 		return
 	}
-	instances, err := d.admin.Instances.List(ctx)
-	if err != nil {
-		d.fail("namespace", "", "%v", err)
-		return
-	}
+	n, instances := &seen.counts, &seen.instances
 	if d.isEmpty(ctx) {
 		d.warn("namespace", d.emptyHint(ctx), "no instance ever ran in it, and no task or schedule was ever added")
 	} else {
@@ -32,7 +28,7 @@ func (d *doctor) namespaceOverview(ctx context.Context) {
 		d.ok("namespace", "%s; in total %d done, %d retries, %d died", overview, n.Finished, n.Retried, n.Died)
 	}
 	live, gone := split(instances.Items)
-	since := leaderless(&instances)
+	since := instances.Leaderless()
 	leader := instances.Leader()
 	switch {
 	case len(live) == 0 && len(gone) > 0:
@@ -49,15 +45,6 @@ func (d *doctor) namespaceOverview(ctx context.Context) {
 	if _, err := d.admin.Schedules.List(ctx); err != nil {
 		d.warn("schedules", "did a newer release write it? upgrade this one", "%v", err)
 	}
-}
-
-// leaderless returns since when no instance leads, such as " since 2030-01-31 15:04:05 (12s)". It returns "" if one leads, or
-// if the time is not known.
-func leaderless(l *admin.InstanceList) string {
-	if l.LeaderlessSince.IsZero() {
-		return ""
-	}
-	return " since " + l.LeaderlessSince.UTC().Format(time.DateTime) + " (" + wording.Span(l.Now.Sub(l.LeaderlessSince)) + ")"
 }
 
 // split returns the live instances, and the IDs of those whose lease has run out. The next heartbeat of a live instance removes
@@ -111,15 +98,14 @@ const unhandledHint = "deploy a release that handles them, or let one take them 
 
 // unhandled looks for work that no instance handles.
 func (d *doctor) unhandled(ctx context.Context) {
-	n, err1 := d.q.Counts(ctx)
-	instances, err2 := d.admin.Instances.List(ctx)
-	live, _ := split(instances.Items)
-	if err1 != nil || err2 != nil || len(live) == 0 {
+	seen := d.seen(ctx)
+	live, _ := split(seen.instances.Items)
+	if seen.err != nil || len(live) == 0 {
 		return // namespaceOverview reported it
 	}
 	var waiting []string
-	for _, l := range n.Lanes {
-		if l.Overdue > 0 && !instances.Handles(l.Lane.Queue, l.Lane.Type) {
+	for _, l := range seen.counts.Lanes {
+		if l.Overdue > 0 && !seen.instances.Handles(l.Lane.Queue, l.Lane.Type) {
 			waiting = append(waiting, fmt.Sprintf("%d of type %s in queue %s", l.Overdue, l.Lane.Type, l.Lane.Queue))
 		}
 	}
@@ -132,7 +118,7 @@ func (d *doctor) unhandled(ctx context.Context) {
 
 // paused warns of a pause, during which no instance begins a task.
 func (d *doctor) paused(ctx context.Context) {
-	if l, err := d.admin.Instances.List(ctx); err == nil && !l.PausedUntil.IsZero() {
+	if l := &d.seen(ctx).instances; !l.PausedUntil.IsZero() {
 		d.inPause = true
 		d.warn("pause", "onbeat instances resume ends the pause", "no instance begins a task until %s (%s left)", l.PausedUntil.Format(time.RFC3339), wording.Span(l.PausedUntil.Sub(l.Now)))
 	}
@@ -141,11 +127,11 @@ func (d *doctor) paused(ctx context.Context) {
 // lateness looks for tasks that wait too long for a worker. Tasks that no instance handles wait for another reason: see
 // unhandled.
 func (d *doctor) lateness(ctx context.Context) {
-	n, err1 := d.q.Counts(ctx)
-	instances, err2 := d.admin.Instances.List(ctx)
-	if err1 != nil || err2 != nil {
+	seen := d.seen(ctx)
+	if seen.err != nil {
 		return // namespaceOverview reported it
 	}
+	n, instances := &seen.counts, &seen.instances
 	live, _ := split(instances.Items)
 	hint := "raise concurrency, or consume: release and more instances"
 	switch {
@@ -171,11 +157,11 @@ func (d *doctor) lateness(ctx context.Context) {
 }
 
 func (d *doctor) dead(ctx context.Context) {
-	n, err := d.q.Counts(ctx)
+	seen := d.seen(ctx)
 	switch {
-	case err != nil:
-	case n.Dead > 0:
-		d.warn("dead", "onbeat tasks list --state dead, then retry or delete them", "%d tasks failed for good", n.Dead)
+	case seen.err != nil:
+	case seen.counts.Dead > 0:
+		d.warn("dead", "onbeat tasks list --state dead, then retry or delete them", "%d tasks failed for good", seen.counts.Dead)
 	default:
 		d.ok("dead", "no dead tasks")
 	}

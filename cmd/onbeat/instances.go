@@ -60,11 +60,7 @@ func (c *instancesListCmd) Run(ctx context.Context, a *app) error {
 			until.Format(time.RFC3339), wording.Span(until.Sub(list.Now)))
 	}
 	if list.Leader() == nil {
-		since := ""
-		if t := list.LeaderlessSince; !t.IsZero() {
-			since = " since " + t.UTC().Format(time.DateTime) + " (" + wording.Span(list.Now.Sub(t)) + ")"
-		}
-		a.printf("no instance leads%s", since)
+		a.printf("no instance leads%s", list.Leaderless())
 	}
 	return nil
 }
