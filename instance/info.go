@@ -16,19 +16,19 @@ import (
 
 // Info is one instance as people see it.
 type Info struct {
-	ID         string        `json:"id"`
-	Release    string        `json:"release"`
-	Generation int64         `json:"generation"`
-	Order      int64         `json:"order"`
-	State      string        `json:"state"` // starting, ready or draining
-	Standby    bool          `json:"standby,omitempty"`
-	Leader     bool          `json:"leader"`
-	Epoch      int64         `json:"epoch,omitempty"` // of the leader
-	Lead       Lead          `json:"lead"`
-	Consume    Consume       `json:"consume"`
-	Lease      time.Duration `json:"-"` // the time left of its lease
-	Probation  time.Duration `json:"-"` // the time left of its probation; zero: it is not on probation
-	Running    int64         `json:"running"`
+	ID         string
+	Release    string
+	Generation int64
+	Order      int64
+	State      string // starting, ready or draining
+	Standby    bool
+	Leader     bool
+	Epoch      int64 // of the leader
+	Lead       Lead
+	Consume    Consume
+	Lease      time.Duration // the time left of its lease
+	Probation  time.Duration // the time left of its probation; zero: it is not on probation
+	Running    int64
 	Details
 }
 

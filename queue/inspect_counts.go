@@ -115,16 +115,4 @@ func (q *Queue) counts(ctx context.Context) (c Counts, err error) {
 	return c, nil
 }
 
-// Unhandled returns the lanes that hold tasks of none of the given types. Such tasks wait for an instance that handles
-// their type.
-func (c Counts) Unhandled(types []string) []LaneCount {
-	var list []LaneCount
-	for _, l := range c.Lanes {
-		if l.Due > 0 && !slices.Contains(types, l.Lane.Type) {
-			list = append(list, l)
-		}
-	}
-	return list
-}
-
 func formatScore(score float64) string { return strconv.FormatFloat(score, 'f', -1, 64) }
