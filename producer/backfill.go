@@ -3,6 +3,7 @@ package producer
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -85,21 +86,15 @@ func (s *Schedules) Backfill(ctx context.Context, name string, b Backfilling) (B
 	var batch []*task.Task
 	done := 0
 	flush := func() error {
-		results, err := s.p.enqueueAll(ctx, batch)
-		var dead []*task.Task // those whose earlier run failed for good and is kept
-		for i, r := range results {
-			if r.Err == nil {
-				out.Added++
-			} else if b.Again && s.q.Forget(ctx, r.ID, "backfilled again") == nil {
-				dead = append(dead, batch[i])
+		if b.Again {
+			if err := s.forgetDead(ctx, batch); err != nil {
+				return err
 			}
 		}
-		if err == nil && len(dead) > 0 {
-			results, err = s.p.enqueueAll(ctx, dead)
-			for _, r := range results {
-				if r.Err == nil {
-					out.Added++
-				}
+		results, err := s.p.enqueueAll(ctx, batch)
+		for _, r := range results {
+			if r.Err == nil {
+				out.Added++
 			}
 		}
 		batch = batch[:0]
@@ -120,6 +115,24 @@ func (s *Schedules) Backfill(ctx context.Context, name string, b Backfilling) (B
 		}
 	}
 	return out, flush()
+}
+
+// forgetDead forgets those of the tasks whose run in an earlier backfill failed for good: a dead task is kept, and its ID is taken.
+func (s *Schedules) forgetDead(ctx context.Context, batch []*task.Task) error {
+	ids := make([]string, len(batch))
+	for i, t := range batch {
+		ids[i] = t.ID
+	}
+	dead, err := s.q.Dead(ctx, ids)
+	if err != nil {
+		return err
+	}
+	for _, id := range dead {
+		if err := s.q.Forget(ctx, id, "backfilled again"); err != nil && !errors.Is(err, queue.ErrNotFound) {
+			return err
+		}
+	}
+	return nil
 }
 
 // grid returns the schedule's grid over the requested time, and how many slots that has.

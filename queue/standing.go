@@ -27,6 +27,23 @@ func (q *Queue) Standing(ctx context.Context, ids []string) ([]bool, error) {
 	return found, nil
 }
 
+// Dead returns those of the IDs whose tasks are dead. It sends one command for each [MaxBatch] of them.
+func (q *Queue) Dead(ctx context.Context, ids []string) (dead []string, err error) {
+	for from := 0; from < len(ids); from += MaxBatch {
+		part := ids[from:min(from+MaxBatch, len(ids))]
+		scores, err := q.rdb.ZMScore(ctx, q.keys.Dead, part...).Result()
+		if err != nil {
+			return nil, fmt.Errorf("look for dead tasks: %w", store.Classify(err))
+		}
+		for i, died := range scores {
+			if died != 0 { // go-redis returns 0 for one that is not there; none died in 1970
+				dead = append(dead, part[i])
+			}
+		}
+	}
+	return dead, nil
+}
+
 // InPlace reports whether a task is really due, running, dead or kept, where [Queue.Standing] only looks for its record.
 // It reports true for an ended task whose record cannot be read. For another task whose record cannot be read it returns
 // an error.
