@@ -171,7 +171,9 @@ func (s *schedules) Slots(ctx context.Context, name string, from time.Time, coun
 	if r := &status.Schedule; r.MaxRuns > 0 {
 		count = int(min(int64(count), max(r.MaxRuns-status.Runs, 0)))
 	}
-	return PreviewOf(status.Schedule.Rule, name, grid, from.Add(-time.Millisecond), now, count), nil
+	p := PreviewOf(status.Schedule.Rule, name, grid, from.Add(-time.Millisecond), now, count)
+	p.Paused = status.Paused
+	return p, nil
 }
 
 func (s *schedules) Plan(ctx context.Context, want producer.Schedule) (Plan, error) {

@@ -18,8 +18,10 @@ type Slot struct {
 
 // Preview is a rule in words, and slots of it.
 type Preview struct {
-	Rule  string `json:"rule"`
-	Slots []Slot `json:"slots"`
+	Rule string `json:"rule"`
+	// Paused is set for a schedule that is paused: it runs none of these slots until it is resumed.
+	Paused bool   `json:"paused,omitempty"`
+	Slots  []Slot `json:"slots"`
 }
 
 // PreviewOf returns the first slots of a grid after a moment. The name decides their jitter.

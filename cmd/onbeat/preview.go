@@ -46,7 +46,7 @@ func (c *previewCmd) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	p := admin.PreviewOf(r, c.Name, grid, from.Add(-time.Millisecond), now, c.Count)
-	return a.showSlots(&p, now)
+	return a.showSlots(&p)
 }
 
 // ofSchedule shows the slots of a schedule on its own grid.
@@ -66,25 +66,17 @@ func (c *previewCmd) ofSchedule(ctx context.Context, a *app) error {
 		return err
 	}
 	defer cl.Close()
-	s, err := cl.Schedules.Get(ctx, c.Schedule)
+	p, err := cl.Schedules.Slots(ctx, c.Schedule, from, c.Count)
 	if err != nil {
 		return cl.notFound(ctx, c.Schedule, err)
 	}
-	p, err := cl.Schedules.Slots(ctx, c.Schedule, from, c.Count)
-	if err != nil {
-		return err
-	}
-	now, err := cl.Activity.Now(ctx)
-	if err != nil {
-		return err
-	}
-	if s.Paused {
+	if p.Paused {
 		fmt.Fprintf(a.err, "onbeat: note: %s is paused: these slots do not run before onbeat schedules resume %s\n", c.Schedule, c.Schedule)
 	}
-	return a.showSlots(&p, now)
+	return a.showSlots(&p)
 }
 
-func (a *app) showSlots(p *admin.Preview, now time.Time) error {
+func (a *app) showSlots(p *admin.Preview) error {
 	if a.JSON {
 		return a.printJSON(p)
 	}
@@ -93,7 +85,7 @@ func (a *app) showSlots(p *admin.Preview, now time.Time) error {
 		a.printf("no slots")
 		return nil
 	}
-	t := a.slotTable(p.Slots, now)
+	t := a.slotTable(p.Slots)
 	t.print(a.out)
 	return nil
 }

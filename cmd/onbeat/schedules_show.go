@@ -73,7 +73,7 @@ func (a *app) printSchedule(s *admin.ScheduleDetail, now time.Time) {
 	f.print(a.out)
 	if len(s.Upcoming) > 0 {
 		a.printf("\n%s", a.style.dim("next slots"))
-		t := a.slotTable(s.Upcoming, now)
+		t := a.slotTable(s.Upcoming)
 		t.print(a.out)
 	}
 }

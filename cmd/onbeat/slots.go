@@ -1,14 +1,12 @@
 package main
 
 import (
-	"time"
-
 	"github.com/onbeat/onbeat/admin"
 	"github.com/onbeat/onbeat/internal/wording"
 )
 
 // slotTable makes a table of slots. It has their due times if the slots have jitter.
-func (a *app) slotTable(lines []admin.Slot, now time.Time) *table {
+func (a *app) slotTable(lines []admin.Slot) *table {
 	jitter := false
 	for _, l := range lines {
 		jitter = jitter || !l.Due.Equal(l.Slot)
@@ -19,7 +17,7 @@ func (a *app) slotTable(lines []admin.Slot, now time.Time) *table {
 	}
 	t := a.table(head...)
 	for _, l := range lines {
-		row := []any{at(l.Slot), l.Zone, cell{wording.Ago(l.Slot, now), a.style.dim}}
+		row := []any{at(l.Slot), l.Zone, cell{l.In, a.style.dim}}
 		if jitter {
 			row = append(row, "+"+wording.Span(l.Due.Sub(l.Slot)))
 		}
