@@ -78,7 +78,7 @@ func (c *schedulesApplyCmd) read(ctx context.Context, a *app) (*config.File, err
 }
 
 // targetFor returns where to apply the schedules of a file. A file that names a namespace or a Redis is the config, unless a flag
-// names another one, or an onbeat dev runs in this folder; then the namespaces must agree.
+// names another one, or an onbeat dev runs in this folder; then the namespaces must agree. With -c both must.
 func (a *app) targetFor(file *config.File) (target, error) {
 	from := file
 	if a.Config == "" {
@@ -93,6 +93,9 @@ func (a *app) targetFor(file *config.File) (target, error) {
 		cfg, err := a.loadConfig(a.Config)
 		if err != nil {
 			return target{}, err
+		}
+		if said := file.Redis.URL; said != "" && a.Redis == "" && said != cfg.Redis.URL {
+			return target{}, file.At(refuse("redis.url", shownURL(said), "the config of -c says another, or none", "leave it out here, or decide with --redis"))
 		}
 		from = cfg
 	}

@@ -58,11 +58,16 @@ func TestSchedulesApply_keepsToTheNamespaceOfTheFile(t *testing.T) {
 	file := s.file("s.yaml", "namespace: other\nschedules: [{name: a, every: 1h, task: echo}]\n")
 	s.fails(2, []string{"schedules", "apply", file}, `namespace "other": ONBEAT_NAMESPACE says`)
 	s.fails(2, []string{"schedules", "apply", "-c", s.file("c.yaml", "lease: 5s\n"), file}, `namespace "other": the schedules would go to namespace "`+s.ns)
+	elsewhere := s.file("elsewhere.yaml", "redis: {url: 'redis://127.0.0.1:1'}\nschedules: [{name: a, every: 1h, task: echo}]\n")
+	r := runWith(t.Context(), testEnv(), "", "schedules", "apply", "-n", s.ns, "-c", s.file("here.yaml", "redis: {url: '"+s.url+"'}\n"), elsewhere)
+	if r.code != exitAsked || !strings.Contains(r.err, `redis.url "redis://127.0.0.1:1": the config of -c says another, or none`) {
+		t.Errorf("%+v", r)
+	}
 	if out := s.must("schedules", "apply", "-n", s.ns, file); out != "made a\n" {
 		t.Errorf("%q", out)
 	}
 	file = s.file("own.yaml", "namespace: "+s.ns+"\nschedules: [{name: b, every: 1h, task: echo}]\n")
-	r := runWith(t.Context(), testEnv("ONBEAT_REDIS_URL", s.url), "", "schedules", "apply", file)
+	r = runWith(t.Context(), testEnv("ONBEAT_REDIS_URL", s.url), "", "schedules", "apply", file)
 	if r.code != exitFine || r.out != "made b\n" {
 		t.Errorf("a file that names its namespace needs no flag: %+v", r)
 	}
