@@ -96,16 +96,10 @@ func did2word(did bool, yes, no string) string {
 	return no
 }
 
-// result says what a command did to one schedule or task.
-type result struct {
-	Name   string `json:"name"`
-	Result string `json:"result"`
-}
-
 // each calls do for each name, and prints the results. What is wrong with one name does not keep the others from being done: each
 // calls on, and returns the last such error, having printed the ones before.
 func (a *app) each(names []string, do func(string) (string, error)) error {
-	results := []result{}
+	results := []admin.Result{}
 	var failed error
 	for _, name := range names {
 		word, err := do(name)
@@ -118,7 +112,7 @@ func (a *app) each(names []string, do func(string) (string, error)) error {
 			}
 			continue
 		}
-		results = append(results, result{name, word})
+		results = append(results, admin.Result{Name: name, Result: word})
 		if !a.JSON {
 			a.printf("%s %s", a.wordStyle(word), name)
 		}
