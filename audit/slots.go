@@ -67,7 +67,7 @@ func Slots(ctx context.Context, q *queue.Queue, s *producer.Schedules, o Span) (
 		in.MaxSlots = room + 1
 		group[i] = open(*in)
 		group[i].runs = map[int64]history.Note{}
-		if room -= len(group[i].slots); room < 0 {
+		if room -= len(group[i].slots); room < 0 || group[i].in.From.After(in.From) { // open left out the oldest
 			return o, nil, tooLong(a.from, fmt.Sprintf("more than %d slots come after it", MostSlots))
 		}
 	}
