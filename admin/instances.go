@@ -225,12 +225,12 @@ func (n *instances) Promote(ctx context.Context, release string) (Promoted, erro
 }
 
 func (n *instances) Resign(ctx context.Context, id string) error {
-	_, err := n.reg.AskToResign(ctx, id, actorOf(ctx))
+	_, err := n.reg.AskToResign(ctx, id, queue.Actor(ctx))
 	return err
 }
 
 func (n *instances) Drain(ctx context.Context, id string) error {
-	_, err := n.reg.AskToDrain(ctx, id, actorOf(ctx))
+	_, err := n.reg.AskToDrain(ctx, id, queue.Actor(ctx))
 	return err
 }
 

@@ -40,7 +40,7 @@ func (s *Server) listTasks(ctx context.Context, in *listTasksIn) (*reply[admin.L
 }
 
 func (in *listTasksIn) filter() admin.TaskFilter {
-	return admin.TaskFilter{State: task.State(in.State), Queue: in.Queue, Type: in.Type, Schedule: in.Schedule}
+	return admin.TaskFilter{State: task.State(in.State), Queue: in.Queue, Type: in.Type, Schedule: in.Schedule, Key: in.Key}
 }
 
 func (s *Server) getTask(ctx context.Context, in *identified) (*reply[admin.Task], error) {
