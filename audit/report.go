@@ -3,6 +3,7 @@ package audit
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 )
@@ -126,6 +127,31 @@ func (r Report) MarshalJSON() ([]byte, error) {
 		Why: r.Why, Repeated: r.Repeated, Overdue: r.Overdue, Unattended: r.Unattended, Retried: r.Retried, FailedRuns: r.FailedRuns, LostRuns: r.LostRuns, ReturnedRuns: r.ReturnedRuns,
 		P50: ms(r.P50), P99: ms(r.P99), Max: ms(r.Max), Gap: ms(r.Gap), GapAt: r.GapAt, Broken: r.Broken(), Breaks: r.Breaks,
 	})
+}
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (r *Report) UnmarshalJSON(text []byte) error {
+	var w wireReport
+	if err := json.Unmarshal(text, &w); err != nil {
+		return err
+	}
+	span := func(ms float64) time.Duration { return time.Duration(math.Round(ms*1000)) * time.Microsecond }
+	*r = Report{
+		Schedule: w.Schedule, From: w.From, To: w.To, Slots: w.Slots, Counts: map[Verdict]int64{}, Why: w.Why,
+		Retried: w.Retried, FailedRuns: w.FailedRuns, LostRuns: w.LostRuns, ReturnedRuns: w.ReturnedRuns,
+		Repeated: w.Repeated, Overdue: w.Overdue, Unattended: w.Unattended,
+		P50: span(w.P50), P99: span(w.P99), Max: span(w.Max), Gap: span(w.Gap), GapAt: w.GapAt, Breaks: w.Breaks,
+	}
+	for v, n := range map[Verdict]int64{
+		OnTime: w.OnTime, Late: w.Late, Missed: w.Missed, Skipped: w.Skipped, Paused: w.Paused, Changed: w.Changed,
+		Cancelled: w.Cancelled, Failed: w.Failed, Pending: w.Pending, Unknown: w.Unknown,
+		Lost: w.Lost, Duplicated: w.Duplicated, Early: w.Early, OffGrid: w.OffGrid,
+	} {
+		if n != 0 {
+			r.Counts[v] = n
+		}
+	}
+	return nil
 }
 
 func keep(list []Break, b Break) []Break {

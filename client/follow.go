@@ -1,0 +1,102 @@
+package client
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/onbeat/onbeat/admin"
+	"github.com/onbeat/onbeat/store"
+)
+
+// Bounds of a stream. The API gives a sign of life every 15 seconds.
+const (
+	maxLine   = 1 << 20 // bytes
+	silence   = 45 * time.Second
+	reconnect = 500 * time.Millisecond
+)
+
+// Follow goes on behind the last event when a stream ends. It returns an error if the API does not take it up again.
+func (a *activity) Follow(ctx context.Context, after string, fn func(admin.Event) error) error {
+	if after == "" { // so that no event is lost between two streams
+		last, err := a.Events(ctx, admin.EventQuery{Limit: 1})
+		if err != nil {
+			return err
+		}
+		after = "0"
+		if len(last.Items) > 0 {
+			after = last.Items[0].ID
+		}
+	}
+	for {
+		err := a.stream(ctx, after, func(e admin.Event) error {
+			after = e.ID
+			return fn(e)
+		})
+		if err != nil {
+			return err
+		}
+		select {
+		case <-time.After(reconnect):
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// stream calls fn with the events of one stream. It returns nil when the stream has begun and ended.
+func (a *activity) stream(ctx context.Context, after string, fn func(admin.Event) error) error {
+	living, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	watch := time.AfterFunc(silence, func() { stop(errSilent) })
+	defer watch.Stop()
+	header := http.Header{"Accept": {"text/event-stream"}, "Last-Event-ID": {after}, "Cache-Control": {"no-cache"}}
+	resp, err := a.c.send(living, &call{method: http.MethodGet, path: "/events"}, header, nil)
+	if err != nil {
+		return a.c.broken(ctx, err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode >= 300 {
+		text, err := io.ReadAll(io.LimitReader(resp.Body, maxReply))
+		if err != nil {
+			return a.c.broken(ctx, err)
+		}
+		return a.c.refused(resp, text)
+	}
+	if mediaOf(resp) != "text/event-stream" {
+		return a.c.strange("answers with " + kindOf(resp) + " and not with a stream of events")
+	}
+	lines := bufio.NewScanner(resp.Body)
+	lines.Buffer(make([]byte, 0, 4096), maxLine)
+	var data strings.Builder
+	for lines.Scan() {
+		watch.Reset(silence)
+		line := lines.Text()
+		if text, ok := strings.CutPrefix(line, "data:"); ok && data.Len() < maxLine {
+			data.WriteString(strings.TrimPrefix(text, " ") + "\n")
+			continue
+		}
+		if line != "" || data.Len() == 0 {
+			continue // an ID is in the data too; what begins with a colon is a sign of life
+		}
+		var e admin.Event
+		if err := json.Unmarshal([]byte(data.String()), &e); err != nil || e.ID == "" {
+			return a.c.strange("sends what is no event")
+		}
+		data.Reset()
+		if err := fn(e); err != nil {
+			return err
+		}
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return nil
+}
+
+var errSilent = fmt.Errorf("%w: the stream of events fell silent", store.ErrUnreachable)

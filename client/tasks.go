@@ -1,0 +1,203 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/onbeat/onbeat/admin"
+	"github.com/onbeat/onbeat/field"
+	"github.com/onbeat/onbeat/producer"
+	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/task"
+)
+
+// Bounds of one request that adds tasks: what Redis takes as a whole or not at all.
+const (
+	batchTasks = queue.MaxBatch
+	batchBytes = 4 << 20
+)
+
+// tasks are the tasks of a namespace behind an API.
+type tasks struct{ c *conn }
+
+func (t *tasks) Enqueue(ctx context.Context, list []*task.Task) ([]admin.Enqueued, error) {
+	specs := make([]json.RawMessage, len(list))
+	for i, x := range list {
+		var err error
+		if specs[i], err = specOf(x); err != nil {
+			return nil, &producer.BatchError{Index: i, Of: len(list), Err: err}
+		}
+	}
+	if len(list) == 1 {
+		return t.one(ctx, list[0], specs[0])
+	}
+	out := make([]admin.Enqueued, 0, len(list))
+	for len(out) < len(list) {
+		at := len(out)
+		part := specs[at : at+portion(specs[at:])]
+		var got admin.List[admin.Enqueued]
+		err := t.c.post(ctx, "/tasks", map[string]any{"tasks": part}, &got)
+		if err == nil && len(got.Items) != len(part) {
+			err = t.c.strange(fmt.Sprintf("answers for %d of %d tasks", len(got.Items), len(part)))
+		}
+		if err != nil {
+			return out, ofBatch(err, at, len(list))
+		}
+		for i, e := range got.Items {
+			name(list[at+i], &e)
+		}
+		out = append(out, got.Items...)
+	}
+	return out, nil
+}
+
+// specOf writes a task, and refuses what the API would refuse for any limit of payloads: so no task of many is added if one of
+// them is invalid.
+func specOf(t *task.Task) (json.RawMessage, error) {
+	if err := t.Validate(task.Limits{Payload: math.MaxInt}); err != nil {
+		return nil, err
+	}
+	if len(t.Payload) > 0 && !json.Valid(t.Payload) {
+		return nil, &task.FieldError{Field: "payload", Reason: "not JSON", Hint: "the API takes only JSON"}
+	}
+	return json.Marshal(admin.SpecOf(t))
+}
+
+// portion returns how many tasks one request takes.
+func portion(specs []json.RawMessage) int {
+	size := 0
+	for i, s := range specs {
+		if size += len(s); i > 0 && (i == batchTasks || size > batchBytes) {
+			return i
+		}
+	}
+	return len(specs)
+}
+
+// name gives a task that was added without an ID the one that it got.
+func name(t *task.Task, e *admin.Enqueued) {
+	if t.ID == "" {
+		t.ID = e.ID
+	}
+}
+
+func (t *tasks) one(ctx context.Context, x *task.Task, spec json.RawMessage) ([]admin.Enqueued, error) {
+	var e admin.Enqueued
+	err := t.c.post(ctx, "/tasks", spec, &e)
+	var taken *queue.Refused
+	if errors.As(err, &taken) {
+		e, err = admin.Enqueued{ID: taken.ID, Taken: taken.By}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	name(x, &e)
+	return []admin.Enqueued{e}, nil
+}
+
+// ofBatch says of a refused field, such as tasks[3].type, which task of the whole list has it.
+func ofBatch(err error, at, of int) error {
+	f := field.Of(err)
+	if f == nil {
+		return err
+	}
+	rest, ok := strings.CutPrefix(f.Field, "tasks[")
+	index, rest, ok2 := strings.Cut(rest, "]")
+	i, bad := strconv.Atoi(index)
+	if !ok || !ok2 || bad != nil {
+		return err
+	}
+	one := *f
+	one.Field = strings.TrimPrefix(rest, ".")
+	return &producer.BatchError{Index: at + i, Of: of, Err: &one}
+}
+
+func (t *tasks) Get(ctx context.Context, id string) (out admin.Task, err error) {
+	if id == "" {
+		return out, missing("task")
+	}
+	err = t.c.get(ctx, place("/tasks/%s", id), nil, &out)
+	out.Payload = compact(out.Payload)
+	return out, err
+}
+
+// missing is the error for an empty name, which no path can have.
+func missing(noun string) error { return fmt.Errorf("%s %q: %w", noun, "", queue.ErrNotFound) }
+
+// compact returns JSON without the white space around it.
+func compact(b json.RawMessage) json.RawMessage { return bytes.TrimSpace(b) }
+
+func (t *tasks) List(ctx context.Context, o admin.TaskQuery) (admin.List[admin.Task], error) {
+	query := url.Values{}
+	set(query, "state", string(o.State))
+	set(query, "queue", o.Queue)
+	set(query, "type", o.Type)
+	set(query, "schedule", o.Schedule)
+	set(query, "key", o.Key)
+	set(query, "after", o.After)
+	limit(query, o.Limit, 1000)
+	return listOf[admin.Task](ctx, t.c, "/tasks", query)
+}
+
+func set(query url.Values, name, value string) {
+	if value != "" {
+		query.Set(name, value)
+	}
+}
+
+// limit sets the limit of a page. One that is not positive has the default, and one that is too large the largest.
+func limit(query url.Values, n, most int) {
+	if n > 0 {
+		query.Set("limit", strconv.Itoa(min(n, most)))
+	}
+}
+
+// listOf reads a page.
+func listOf[T any](ctx context.Context, c *conn, path string, query url.Values) (admin.List[T], error) {
+	var page admin.List[T]
+	err := c.get(ctx, path, query, &page)
+	return admin.ListOf(page.Items, page.Next), err
+}
+
+func (t *tasks) Cancel(ctx context.Context, id string) (task.State, error) {
+	return t.end(ctx, &call{method: http.MethodPost, path: place("/tasks/%s/cancel", id)}, id)
+}
+
+func (t *tasks) Delete(ctx context.Context, id string) (task.State, error) {
+	return t.end(ctx, &call{method: http.MethodDelete, path: place("/tasks/%s", id)}, id)
+}
+
+// end cancels or deletes a task, and returns the state in which it was found.
+func (t *tasks) end(ctx context.Context, x *call, id string) (task.State, error) {
+	if id == "" {
+		return "", missing("task")
+	}
+	var out admin.Result
+	err := t.c.do(ctx, x, &out)
+	var state *admin.StateError
+	if errors.As(err, &state) {
+		return state.State, err
+	}
+	return out.Was, err
+}
+
+func (t *tasks) Retry(ctx context.Context, id string) error {
+	if id == "" {
+		return missing("task")
+	}
+	return t.c.post(ctx, place("/tasks/%s/retry", id), nil, nil)
+}
+
+func (t *tasks) Bulk(ctx context.Context, b admin.Bulk) (admin.BulkResult, error) {
+	out := admin.BulkResult{DryRun: b.DryRun}
+	err := t.c.post(ctx, "/tasks/bulk", b, &out)
+	return out, err
+}
