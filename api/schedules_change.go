@@ -8,7 +8,10 @@ import (
 	"net/http"
 	"net/url"
 	"reflect"
+	"slices"
 	"strconv"
+
+	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/onbeat/onbeat/admin"
 	"github.com/onbeat/onbeat/producer"
@@ -18,15 +21,15 @@ import (
 // scheduleChanges registers what changes schedules.
 func (s *Server) scheduleChanges() {
 	post, one := http.MethodPost, "/schedules/{name}"
-	definition := reflect.TypeFor[admin.Definition]()
-	add(s, route{id: "createSchedule", method: post, path: "/schedules", summary: "Make a schedule", role: Admin, status: http.StatusCreated, body: definition}, s.createSchedule)
-	add(s, route{id: "replaceSchedule", method: http.MethodPut, path: one, summary: "Make a schedule, or replace the one of that name", role: Admin, body: definition, errors: []int{http.StatusPreconditionFailed}}, s.replaceSchedule)
+	definition, replacement := reflect.TypeFor[admin.Definition](), reflect.TypeFor[replaceBody]()
+	add(s, route{id: "createSchedule", method: post, path: "/schedules", summary: "Make a schedule", role: Admin, status: http.StatusCreated, body: definition, also: reflect.TypeFor[admin.Plan]()}, s.createSchedule)
+	add(s, route{id: "replaceSchedule", method: http.MethodPut, path: one, summary: "Make a schedule, or replace the one of that name", role: Admin, body: replacement, errors: []int{http.StatusPreconditionFailed}}, s.replaceSchedule)
 	add(s, route{id: "deleteSchedule", method: http.MethodDelete, path: one, summary: "Delete a schedule; tasks of slots that have come stay", role: Admin}, s.deleteSchedule)
 	add(s, route{id: "restoreSchedule", method: post, path: one + "/restore", summary: "Let a deleted schedule go on, on its old grid", role: Admin}, s.restoreSchedule)
 	add(s, route{id: "revertSchedule", method: post, path: one + "/revert", summary: "Make a schedule say again what it said at a revision", role: Admin, body: reflect.TypeFor[revertBody]()}, s.revertSchedule)
 	add(s, route{id: "pauseSchedule", method: post, path: one + "/pause", summary: "Stop a schedule: no later slot runs", role: Operator}, s.pauseSchedule)
 	add(s, route{id: "resumeSchedule", method: post, path: one + "/resume", summary: "Let a paused schedule go on, on its old grid", role: Operator}, s.resumeSchedule)
-	add(s, route{id: "triggerSchedule", method: post, path: one + "/trigger", summary: "Run a schedule's task once, now, outside its grid", role: Operator, body: reflect.TypeFor[triggerBody](), status: http.StatusCreated}, s.triggerSchedule)
+	add(s, route{id: "triggerSchedule", method: post, path: one + "/trigger", summary: "Run a schedule's task once, now, outside its grid", role: Operator, body: reflect.TypeFor[triggerBody](), mayBeEmpty: true, status: http.StatusCreated}, s.triggerSchedule)
 	add(s, route{id: "backfillSchedule", method: post, path: one + "/backfill", summary: "Run the task of every slot in a range of time, oldest first", role: Operator, body: reflect.TypeFor[backfillBody]()}, s.backfillSchedule)
 }
 
@@ -81,6 +84,16 @@ func (s *Server) wanted(ctx context.Context, name string) (producer.Schedule, er
 	}
 	want, err := d.Schedule()
 	return want, located(err, "")
+}
+
+// replaceBody is a definition whose name may be left out.
+type replaceBody struct{}
+
+// Schema is read by huma.
+func (replaceBody) Schema(r huma.Registry) *huma.Schema {
+	whole := *r.Schema(reflect.TypeFor[admin.Definition](), false, "")
+	whole.Required = slices.DeleteFunc(slices.Clone(whole.Required), func(name string) bool { return name == "name" })
+	return &whole
 }
 
 type replaceScheduleIn struct {
