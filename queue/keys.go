@@ -63,6 +63,9 @@ type Keys struct {
 	// clock; "backlog:<schedule>" (see advance.lua), "lost:<ms>:<key>" (see mend.lua).
 	Meta string
 
+	Answers  string // hash request with an Idempotency-Key -> its answer (see answer_claim.lua)
+	Answered string // zset the same requests -> when each was claimed
+
 	Events  string // stream state changes, capped
 	History string // stream what became of the slots of schedules, capped
 	Wake    string // channel; Wake + ":" + instance for one instance
@@ -79,6 +82,7 @@ func (p Partition) Keys() Keys {
 		Instances: x + "instances", Members: x + "members", Details: x + "details", Leader: x + "leader",
 		Releases: x + "releases", Trial: x + "trial", Strikes: x + "strikes", Declarers: x + "declarers", Meta: x + "meta",
 		Retired: x + "retired", Retirements: x + "retirements",
+		Answers: x + "answers", Answered: x + "answered",
 		Events: x + "events", History: x + "history", Wake: x + "wake",
 	}
 }
