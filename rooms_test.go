@@ -16,6 +16,7 @@ import (
 var rooms = [][]string{
 	{"cmd/onbeat"},
 	{"config", "conformance", "doctor"},
+	{"api"},
 	{"."},
 	{"admin > audit", "audit"},
 	{"producer > instance", "consumer > handlers instance", "instance", "handlers > lock", "lock"},

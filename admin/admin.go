@@ -59,16 +59,6 @@ func (d *Duration) UnmarshalText(b []byte) error {
 	return err
 }
 
-type actorKey struct{}
-
-// By returns a context in which changes are made in the name of a person or program, such as "ann@host". Events show the
-// name.
-func By(ctx context.Context, actor string) context.Context {
-	return context.WithValue(ctx, actorKey{}, actor)
-}
-
-// actorOf returns the name that [By] set, or "".
-func actorOf(ctx context.Context) string {
-	name, _ := ctx.Value(actorKey{}).(string)
-	return name
-}
+// By returns a context in which changes are made in the name of a person or program, such as "ann@host". Events and
+// revisions show the name.
+func By(ctx context.Context, actor string) context.Context { return queue.By(ctx, actor) }

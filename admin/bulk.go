@@ -2,7 +2,9 @@ package admin
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"strconv"
 
 	"github.com/onbeat/onbeat/queue"
 	"github.com/onbeat/onbeat/task"
@@ -94,14 +96,27 @@ func (t *tasks) Bulk(ctx context.Context, b Bulk) (BulkResult, error) {
 		if b.DryRun {
 			return left, nil
 		}
-		n, err := t.act(ctx, b.Action, readable)
+		n, err := t.act(queue.InBulk(ctx), b.Action, readable)
 		out.Changed += n
 		return left, err
 	})
+	if out.Changed > 0 {
+		err = errors.Join(err, t.tell(ctx, &b, &out))
+	}
 	if err == nil && b.Action == CancelTasks && !b.DryRun {
 		out.Next = place.next(&out)
 	}
 	return out, err
+}
+
+// tell adds the one event of a page: what was done, to which tasks, and how many of them there were.
+func (t *tasks) tell(ctx context.Context, b *Bulk, page *BulkResult) error {
+	filter, err := json.Marshal(b.Filter)
+	if err != nil {
+		return err
+	}
+	return t.q.Tell(ctx, "tasks changed", "action", string(b.Action), "filter", string(filter), "tasks", strconv.Itoa(page.Changed),
+		"by", queue.Actor(ctx))
 }
 
 // place is where a bulk goes on. A cancel goes over the due tasks again until nothing changes: to cancel a task lets the next

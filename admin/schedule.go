@@ -22,8 +22,12 @@ type Schedule struct {
 	// Runs counts the slots that have come and were not disposed of. Behind counts missed slots that are still to run.
 	Runs   int64 `json:"runs"`
 	Behind int64 `json:"behind,omitempty"`
-	// Retired is set for a schedule that is kept until its release is in force again.
+	// Revision rises with every change, also with a pause, and never repeats. It is zero for a schedule that is gone.
+	Revision int64 `json:"revision"`
+	// Retired is set for a schedule that is kept until its release is in force again. Deleted is set for one that can be
+	// restored.
 	Retired *producer.Retirement `json:"retired,omitempty"`
+	Deleted *producer.Deletion   `json:"deleted,omitempty"`
 
 	Definition
 
@@ -73,7 +77,7 @@ func (s *Schedule) Grid() (schedule.Grid, error) {
 func scheduleOf(s *producer.Status) Schedule {
 	return Schedule{
 		Origin: s.Origin, Release: s.Release, Paused: s.Paused, Anchor: s.Anchor, Last: s.Last, Next: s.Next, Runs: s.Runs,
-		Behind: s.Behind, Retired: s.Retired, Definition: DefinitionOf(&s.Schedule),
+		Behind: s.Behind, Revision: s.Revision, Retired: s.Retired, Deleted: s.Deleted, Definition: DefinitionOf(&s.Schedule),
 	}
 }
 

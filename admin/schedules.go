@@ -39,10 +39,28 @@ type Schedules interface {
 	Trigger(ctx context.Context, name string, payload json.RawMessage) (string, error)
 	// Backfill runs the task of every slot of a time; see [producer.Schedules.Backfill].
 	Backfill(ctx context.Context, name string, b producer.Backfilling) (Backfilled, error)
-	// Delete deletes a schedule, and returns what it was. Tasks of slots that have come stay. What a release declares, its
-	// next leader makes again.
+	// Delete deletes a schedule, and returns what it was. Tasks of slots that have come stay. It can be restored for 30 days.
+	// What a release declares, its next leader makes anew.
 	Delete(ctx context.Context, name string) (Schedule, error)
+
+	// ApplyIf is Apply if the schedule has that revision; see [Schedule]. With revision 0 it only makes one that is not there.
+	// Otherwise it changes nothing, and the error matches [ErrRevision].
+	ApplyIf(ctx context.Context, s producer.Schedule, revision int64) (Plan, error)
+	// Revisions returns a page of what a schedule said, also one that is gone, the newest first: at most limit (default 20).
+	// 50 are kept.
+	Revisions(ctx context.Context, name string, limit int, after string) (List[Revision], error)
+	// Revert makes a schedule say again what it said at a revision. That is a new revision.
+	Revert(ctx context.Context, name string, revision int64) (Plan, error)
+	// Deleted returns, by name, the schedules that can be restored, as they were. Besides them it returns a joined error for
+	// those that it cannot read because a newer release wrote them.
+	Deleted(ctx context.Context) (List[Schedule], error)
+	// Restore lets a deleted schedule go on, on its old grid, with its runs counted, and paused if it was. The error matches
+	// [queue.ErrNotFound] if it was deleted over 30 days ago, or if one of that name was made since.
+	Restore(ctx context.Context, name string) (Schedule, error)
 }
+
+// ErrRevision reports that a schedule has another revision than the caller said.
+var ErrRevision = queue.ErrRevision
 
 // Plan is what [Schedules.Apply] did or would do.
 type Plan struct {
@@ -190,9 +208,18 @@ func (s *schedules) Plan(ctx context.Context, want producer.Schedule) (Plan, err
 }
 
 func (s *schedules) Apply(ctx context.Context, want producer.Schedule) (Plan, error) {
-	was, _ := s.s.Get(ctx, want.Name) // Apply itself judges one that is new, or cannot be read
-	did, err := s.named(ctx).Apply(ctx, want)
-	out := Plan{Name: want.Name, Result: string(did)}
+	return s.applied(ctx, want.Name, func() (producer.ApplyResult, error) { return s.s.Apply(ctx, want) })
+}
+
+func (s *schedules) ApplyIf(ctx context.Context, want producer.Schedule, revision int64) (Plan, error) {
+	return s.applied(ctx, want.Name, func() (producer.ApplyResult, error) { return s.s.ApplyIf(ctx, want, revision) })
+}
+
+// applied does what changes a schedule, and says whether a release declares it.
+func (s *schedules) applied(ctx context.Context, name string, do func() (producer.ApplyResult, error)) (Plan, error) {
+	was, _ := s.s.Get(ctx, name) // do itself judges one that is new, or cannot be read
+	did, err := do()
+	out := Plan{Name: name, Result: string(did)}
 	if did == producer.Changed && was.Origin == producer.Declared {
 		out.Declared, out.DeclaredBy = true, was.Release
 	}
@@ -200,26 +227,23 @@ func (s *schedules) Apply(ctx context.Context, want producer.Schedule) (Plan, er
 }
 
 func (s *schedules) Pause(ctx context.Context, name string) (bool, error) {
-	return s.named(ctx).Pause(ctx, name)
+	return s.s.Pause(ctx, name)
 }
 
 func (s *schedules) Resume(ctx context.Context, name string) (bool, error) {
-	return s.named(ctx).Resume(ctx, name)
+	return s.s.Resume(ctx, name)
 }
 
 func (s *schedules) Trigger(ctx context.Context, name string, payload json.RawMessage) (string, error) {
-	return s.named(ctx).Trigger(ctx, name, payload)
+	return s.s.Trigger(ctx, name, payload)
 }
 
 func (s *schedules) Backfill(ctx context.Context, name string, b producer.Backfilling) (Backfilled, error) {
-	got, err := s.named(ctx).Backfill(ctx, name, b)
+	got, err := s.s.Backfill(ctx, name, b)
 	return Backfilled{Name: name, Slots: got.Slots, Added: got.Added}, err
 }
 
 func (s *schedules) Delete(ctx context.Context, name string) (Schedule, error) {
 	was, _ := s.s.Get(ctx, name) // Delete itself judges one that cannot be read
-	return scheduleOf(&was), s.named(ctx).Delete(ctx, name)
+	return scheduleOf(&was), s.s.Delete(ctx, name)
 }
-
-// named returns the schedules as the actor of the context changes them.
-func (s *schedules) named(ctx context.Context) *producer.Schedules { return s.s.By(actorOf(ctx)) }

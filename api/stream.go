@@ -41,6 +41,20 @@ func newStream(events admin.Activity) *stream {
 // Close ends all streams. A client that comes back finds another process, or this one started anew.
 func (s *stream) Close() { s.hub.close() }
 
+// streamed lets the stream of events answer those that ask for it in place of a page.
+func (s *Server) streamed(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch who := identityOf(r.Context()); {
+		case !isStream(r):
+			next.ServeHTTP(w, r)
+		case !who.Role.May(Viewer):
+			problem(w, http.StatusForbidden, &refusal{http.StatusForbidden, "forbidden", whom(&who) + " may not do this", "it needs the role viewer"})
+		default:
+			s.stream.ServeHTTP(w, r)
+		}
+	})
+}
+
 // ServeHTTP sends events until the client leaves, reads too slowly, or the stream is closed. Last-Event-ID, or ?after=, says
 // after which event; without one it begins with the next. ?event= names the kinds to send, by default all.
 func (s *stream) ServeHTTP(w http.ResponseWriter, r *http.Request) {

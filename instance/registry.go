@@ -187,7 +187,7 @@ func (r *Registry) Open(ctx context.Context, t queue.Term) (View, error) {
 // Promote makes a release the newest, as if it had been rolled out now. If an instance of it is ready, one leads when
 // Promote returns. It returns [queue.ErrNotFound] if no instance of the release is registered and none was lost lately.
 func (r *Registry) Promote(ctx context.Context, release string) (View, error) {
-	values, err := r.run(ctx, promoteScript, r.first(), release)
+	values, err := r.run(ctx, promoteScript, r.first(), release, queue.Actor(ctx))
 	if err == nil && values.Int(0) == 0 {
 		err = queue.ErrNotFound
 	}
@@ -208,7 +208,7 @@ func (r *Registry) Pause(ctx context.Context, d time.Duration) (View, error) {
 	if d < 0 || d > LongestPause {
 		return View{}, &task.FieldError{Field: "for", Value: d.String(), Reason: "out of range", Hint: "up to " + LongestPause.String()}
 	}
-	return r.view(ctx, "pause", pauseScript, r.first(), (d + time.Millisecond - 1).Milliseconds())
+	return r.view(ctx, "pause", pauseScript, r.first(), (d + time.Millisecond - 1).Milliseconds(), queue.Actor(ctx))
 }
 
 // Paused returns until when no instance may claim, by the clock of Redis, and the time left; both are zero without a pause.

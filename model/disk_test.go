@@ -25,10 +25,14 @@ type field struct {
 	score      float64
 }
 
-// read reads everything that a server holds except its streams. Streams only grow: read returns their new entries apart.
+// read reads everything that a server holds except its streams. Streams only grow: read returns their new entries apart. It
+// leaves out the revisions of schedules: no script decides by them, and each change would make another state.
 func read(m *miniredis.Miniredis) (disk, map[string][]miniredis.StreamEntry) {
 	d, streams := disk{}, map[string][]miniredis.StreamEntry{}
 	for _, key := range m.Keys() {
+		if key == keys.Revisions {
+			continue
+		}
 		v := value{kind: m.Type(key), ttl: m.TTL(key)}
 		switch v.kind {
 		case "string":

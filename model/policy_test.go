@@ -189,7 +189,7 @@ func (w *world) change(c call, a *answer) error {
 	case "resume":
 		x.Pause, x.Settled, x.Note, x.Ahead = &no, store.FromMs(w.now), rangeNote(unpushed, "paused"), nil
 	case "delete":
-		x.Delete, x.Behind, x.Note = true, c.behind, rangeNote(unpushed, "deleted")
+		x.Delete, x.Settled, x.Behind, x.Note = true, store.FromMs(w.now), c.behind, rangeNote(unpushed, "deleted")
 	case "retire":
 		x.Retire, x.By, x.Settled, x.Behind, x.Note = true, "v9", store.FromMs(w.now), c.behind, rangeNote(unpushed, "retired")
 	case "restore":
@@ -213,9 +213,12 @@ func (w *world) change(c call, a *answer) error {
 	return w.sendChange(c, a, x)
 }
 
-// restore brings a retired schedule back as it was, and notes the slots since then.
+// restore brings a retired or deleted schedule back as it was, and notes the slots since then.
 func (w *world) restore(c call, a *answer) error {
 	found, err := w.q.Retired(w.ctx, []string{scheduleName})
+	if err == nil && len(found) == 0 {
+		found, err = w.q.Deleted(w.ctx, []string{scheduleName})
+	}
 	a.last = found[scheduleName].Last
 	last, err2 := queue.ParseLast(a.last)
 	if err = errors.Join(err, err2); err != nil {

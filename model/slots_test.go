@@ -187,14 +187,15 @@ func (b *book) judgeChange(w *world, c call, a answer, before disk) (said []stri
 	return said
 }
 
-// judgeKept: a retired schedule is kept as it was, and no other schedule is kept.
+// judgeKept: a retired or deleted schedule is kept as it was, and no other schedule is kept.
 func (b *book) judgeKept(w *world, c call, a answer, before disk) {
+	gone := c.op == "retire" || c.op == "delete"
 	text := w.disk.get(keys.Retired, scheduleName)
 	_, listed := w.disk.find(keys.Retirements, scheduleName)
-	if is := text != ""; is != (c.op == "retire") || is != listed {
+	if is := text != ""; is != gone || is != listed {
 		broken(2, "after %s it is kept as %q, and listed: %v", c.op, text, listed)
 	}
-	if c.op != "retire" {
+	if !gone {
 		return
 	}
 	last, _ := stored(before)
@@ -208,7 +209,8 @@ func (b *book) judgeKept(w *world, c call, a answer, before disk) {
 		}
 	}
 	lines := strings.SplitN(text, "\n", 3)
-	if len(lines) < 3 || !strings.HasSuffix(lines[0], " v9") || lines[1] != last.String() || lines[2] != before.get(keys.Schedules, scheduleName) {
+	mark := map[string]string{"retire": " v9", "delete": " "}[c.op]
+	if len(lines) < 3 || !strings.HasSuffix(lines[0], mark) || strings.Contains(lines[0], " d") != (c.op == "delete") || lines[1] != last.String() || lines[2] != before.get(keys.Schedules, scheduleName) {
 		broken(2, "it was retired at %q, and is kept as %q", last.String(), text)
 	}
 }

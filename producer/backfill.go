@@ -30,7 +30,7 @@ func (s *Schedules) Trigger(ctx context.Context, name string, payload json.RawMe
 		t.Payload = payload
 	}
 	// The event comes first: a task that was enqueued must not be reported as a failure, or the caller triggers another.
-	if err := s.q.Tell(ctx, "schedule triggered", "schedule", name, "task", t.ID, "by", s.by); err != nil {
+	if err := s.q.Tell(ctx, "schedule triggered", "schedule", name, "task", t.ID, "by", queue.Actor(s.named(ctx))); err != nil {
 		return "", err
 	}
 	return s.p.enqueue(ctx, t)
@@ -79,7 +79,7 @@ func (s *Schedules) Backfill(ctx context.Context, name string, b Backfilling) (B
 		}
 	}
 	if err := s.q.Tell(ctx, "backfill", "schedule", name, "from", b.From.Format(time.RFC3339Nano), "to", b.To.Format(time.RFC3339Nano),
-		"slots", strconv.FormatInt(n, 10), "by", s.by); err != nil {
+		"slots", strconv.FormatInt(n, 10), "by", queue.Actor(s.named(ctx))); err != nil {
 		return Backfilled{}, err
 	}
 	out := Backfilled{Slots: int(n)}

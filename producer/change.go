@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/onbeat/onbeat/history"
@@ -105,7 +106,8 @@ func sameTimes(a, b *Schedule) bool {
 	return a.Every == b.Every && a.Cron == b.Cron && a.Timezone == b.Timezone && a.DST == b.DST && a.Start == b.Start
 }
 
-// remove deletes a schedule. The history calls its slots that are not run by the word.
+// remove deletes a schedule, and keeps what it was, settled up to now. The history calls its slots that are not run by the
+// word.
 func remove(st queue.Stored, word history.Word, now time.Time) (*queue.Change, error) {
 	c := &queue.Change{Name: st.Name, Expect: st.Last, Delete: true, Event: "schedule deleted"}
 	if e, err := newEntry(st); err == nil && e != nil {
@@ -113,24 +115,24 @@ func remove(st queue.Stored, word history.Word, now time.Time) (*queue.Change, e
 		c.Behind = st.Behind
 		why := "schedule was " + string(word)
 		c.Note = history.Join(history.Join(e.forgone(word, why), e.unpushed(now, word, why)), e.was(now))
+		if !e.spent() {
+			c.Settled = now
+		}
 	}
 	return c, nil
 }
 
-// retire deletes a schedule that a release no longer declares, and keeps what it was, settled up to now.
+// retire deletes a schedule that a release no longer declares.
 func retire(st queue.Stored, release string, now time.Time) (*queue.Change, error) {
 	c, err := remove(st, history.Retired, now)
 	if err != nil {
 		return nil, err
 	}
 	c.Event, c.Retire, c.By = "schedule retired", true, release
-	if e, err := newEntry(st); err == nil && e != nil && !e.spent() {
-		c.Settled = now
-	}
 	return c, nil
 }
 
-// comeBack turns the change that makes a schedule into one that lets it go on as it was when it was retired: on its grid,
+// comeBack turns the change that makes a schedule into one that lets it go on as it was when it was retired or deleted: on its grid,
 // with its runs, and paused if it was. The slots since then are noted, and none of them runs. What cannot be read here is
 // made anew.
 func comeBack(r queue.Retired, made *queue.Change, s *Schedule, now time.Time) (*queue.Change, error) {
@@ -161,7 +163,11 @@ func comeBack(r queue.Retired, made *queue.Change, s *Schedule, now time.Time) (
 		c.Settled = last.Slot
 		return &c, nil
 	}
-	c.Settled, c.Note = now, e.unpushed(now, history.Retired, "schedule was retired")
+	word := history.Retired
+	if r.Deleted {
+		word = history.Deleted
+	}
+	c.Settled, c.Note = now, e.unpushed(now, word, "schedule was "+string(word))
 	return &c, nil
 }
 
@@ -178,6 +184,7 @@ func pause(st queue.Stored, paused bool, now time.Time) (*queue.Change, error) {
 		return nil, nil
 	}
 	c := &queue.Change{Name: st.Name, Expect: st.Last, Pause: &paused, Event: "schedule paused"}
+	c.Changes = encodeChanges([]FieldChange{{"paused", strconv.FormatBool(!paused), strconv.FormatBool(paused)}})
 	if paused {
 		c.Lane, c.Ahead = e.ahead(now)
 		return c, nil

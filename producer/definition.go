@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -174,13 +175,16 @@ func (d *definition) saidBy(stored, text string) bool {
 	return ok && json.Unmarshal([]byte(was+"}"), &old) == nil && old.V == d.V && old.Origin == d.Origin
 }
 
+// ErrNewer reports a schedule whose definition this release cannot read.
+var ErrNewer = errors.New("a newer release wrote it")
+
 func decodeDefinition(name, text string) (*definition, error) {
 	d := &definition{}
 	if err := json.Unmarshal([]byte(text), d); err != nil {
 		return nil, fmt.Errorf("schedule %q: unreadable definition: %w", name, err)
 	}
 	if d.V > definitionVersion {
-		return nil, fmt.Errorf("schedule %q: a newer release wrote it (format %d, this release reads %d)", name, d.V, definitionVersion)
+		return nil, fmt.Errorf("schedule %q: %w (format %d, this release reads %d)", name, ErrNewer, d.V, definitionVersion)
 	}
 	d.Name = name
 	return d, nil

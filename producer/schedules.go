@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/onbeat/onbeat/history"
 	"github.com/onbeat/onbeat/queue"
 	"github.com/onbeat/onbeat/schedule"
 )
@@ -21,7 +20,8 @@ type Schedules struct {
 	by string
 }
 
-// By names the person or program that asks for manual changes, such as "ann@host". Events show the name.
+// By names the person or program that asks for manual changes, such as "ann@host". Events and revisions show the name. It
+// goes before that of the context; see [queue.By].
 func (s *Schedules) By(actor string) *Schedules {
 	named := *s
 	named.by = actor
@@ -46,13 +46,24 @@ type Status struct {
 	Behind int64        // missed slots that are still to run
 	Spans  []queue.Span // where they lie
 
+	// Revision is the revision of a schedule that is there. It rises with every change, also with a pause, and never
+	// repeats; zero for a schedule that is gone, or damaged.
+	Revision int64
+
 	Retired *Retirement // set for a schedule that is kept until its release is in force again; else nil
+	Deleted *Deletion   // set for a schedule that was deleted and can be restored; else nil
 }
 
 // Retirement says which release no longer declared a schedule, and since when the schedule has not run.
 type Retirement struct {
 	At      time.Time `json:"at"`
 	Release string    `json:"release"`
+}
+
+// Deletion says when a schedule was deleted, and who did it, if that is known.
+type Deletion struct {
+	At time.Time `json:"at"`
+	By string    `json:"by,omitempty"`
 }
 
 // Grid returns the schedule's grid with its present anchor.
@@ -72,6 +83,7 @@ func statusOf(st queue.Stored, now time.Time) (Status, error) {
 		return s, nil
 	}
 	s.Paused, s.Anchor, s.Runs, s.Pushed = e.last.Paused, e.last.Anchor, e.last.Runs, e.last.Slot
+	s.Revision = e.last.Rev
 	s.Behind, s.Spans = e.count(e.behind), e.behind
 	if s.Runs > 0 {
 		s.Last = e.upTo(minTime(now, e.last.Slot))
@@ -137,12 +149,22 @@ func (s *Schedules) Retired(ctx context.Context, name string) (Status, error) {
 	if !ok {
 		return Status{}, fmt.Errorf("retired schedule %q: %w", name, queue.ErrNotFound)
 	}
-	status, err := statusOf(queue.Stored{Name: name, Definition: r.Definition, Last: r.Last}, r.At)
+	return statusOfGone(&r)
+}
+
+// statusOfGone returns a schedule that was retired or deleted, as it was then.
+func statusOfGone(r *queue.Retired) (Status, error) {
+	s, err := statusOf(queue.Stored{Name: r.Name, Definition: r.Definition, Last: r.Last}, r.At)
 	if err != nil {
 		return Status{}, err
 	}
-	status.Next, status.Retired = time.Time{}, &Retirement{At: r.At, Release: r.By}
-	return status, nil
+	s.Next, s.Revision = time.Time{}, 0
+	if r.Deleted {
+		s.Deleted = &Deletion{At: r.At, By: r.By}
+	} else {
+		s.Retired = &Retirement{At: r.At, Release: r.By}
+	}
+	return s, nil
 }
 
 func (s *Schedules) read(ctx context.Context, name string) (queue.Stored, time.Time, error) {
@@ -157,50 +179,6 @@ func (s *Schedules) read(ctx context.Context, name string) (queue.Stored, time.T
 	return st, now, err
 }
 
-// ApplyResult says what Apply did.
-type ApplyResult string
-
-// The results of Apply.
-const (
-	Made      ApplyResult = "made"
-	Changed   ApplyResult = "changed"
-	Unchanged ApplyResult = "unchanged"
-)
-
-// Apply makes a schedule, or changes the one of that name. The anchor stays unless Start changes. A schedule that a release
-// declared is changed too, until that release's next leader declares it again.
-func (s *Schedules) Apply(ctx context.Context, want Schedule) (ApplyResult, error) {
-	if err := s.p.CheckSchedule(&want); err != nil {
-		return "", err
-	}
-	var did ApplyResult
-	err := s.change(ctx, want.Name, true, func(st queue.Stored, now time.Time) (*queue.Change, error) {
-		var c *queue.Change
-		var err error
-		did, c, err = apply(st, &want, now)
-		return c, err
-	}, func() {})
-	return did, err
-}
-
-// apply works out the change that applies a schedule, and what it does. The change is nil if the result is Unchanged.
-func apply(st queue.Stored, want *Schedule, now time.Time) (ApplyResult, *queue.Change, error) {
-	head := definitionHead{V: definitionVersion, Origin: Applied}
-	if d, err := decodeDefinition(st.Name, st.Definition); err == nil {
-		head.Origin, head.Release = d.Origin, d.Release
-	}
-	c, err := replace(st, want, head, now)
-	switch {
-	case err != nil:
-		return "", nil, err
-	case c == nil:
-		return Unchanged, nil, nil
-	case st.Definition == "":
-		return Made, c, nil
-	}
-	return Changed, c, nil
-}
-
 // CheckSchedule refuses a schedule that could not run.
 func (p *Producer) CheckSchedule(want *Schedule) error {
 	if err := want.Validate(p.cfg.Limits); err != nil {
@@ -210,59 +188,4 @@ func (p *Producer) CheckSchedule(want *Schedule) error {
 		return p.cfg.Check(want.Task, want.Payload)
 	}
 	return nil
-}
-
-// Pause stops a schedule: no slot after the call returned runs. It reports whether the schedule was not paused before.
-func (s *Schedules) Pause(ctx context.Context, name string) (bool, error) {
-	return s.pause(ctx, name, true)
-}
-
-// Resume lets a paused schedule go on, on its old grid; the slots of the pause are recorded as paused. It reports whether
-// it was paused.
-func (s *Schedules) Resume(ctx context.Context, name string) (bool, error) {
-	return s.pause(ctx, name, false)
-}
-
-func (s *Schedules) pause(ctx context.Context, name string, paused bool) (bool, error) {
-	did := true
-	err := s.change(ctx, name, false, func(st queue.Stored, now time.Time) (*queue.Change, error) {
-		return pause(st, paused, now)
-	}, func() { did = false })
-	return did && err == nil, err
-}
-
-// Delete deletes a schedule: no slot after the call returned runs. Tasks of slots that have come stay.
-func (s *Schedules) Delete(ctx context.Context, name string) error {
-	return s.change(ctx, name, false, func(st queue.Stored, now time.Time) (*queue.Change, error) {
-		return remove(st, history.Deleted, now)
-	}, func() {})
-}
-
-// change reads a schedule, works out the change and makes it, and tries again while another caller was faster. It calls
-// unchanged if there is nothing to change.
-func (s *Schedules) change(ctx context.Context, name string, mayBeNew bool,
-	work func(queue.Stored, time.Time) (*queue.Change, error), unchanged func(),
-) error {
-	for range changeTries {
-		st, now, err := s.read(ctx, name)
-		if err != nil && !(mayBeNew && errors.Is(err, queue.ErrNotFound)) {
-			return err
-		}
-		c, err := work(st, now)
-		if err != nil {
-			return err
-		}
-		if c == nil {
-			unchanged()
-			return nil
-		}
-		_, moved, err := s.q.Change(ctx, 0, []queue.Change{*c})
-		if err != nil {
-			return err
-		}
-		if len(moved) == 0 {
-			return nil
-		}
-	}
-	return fmt.Errorf("schedule %q: %w", name, queue.ErrChanged)
 }

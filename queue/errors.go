@@ -19,6 +19,8 @@ var (
 	ErrAlive = store.Refusal("ALIVE", "generation is alive")
 	// ErrNotFound: there is no such task, schedule or release.
 	ErrNotFound = errors.New("not found")
+	// ErrRevision: the schedule has another revision than the caller said.
+	ErrRevision = errors.New("another revision")
 	// ErrChanged: another caller changed it at the same time, at each of our tries.
 	ErrChanged = errors.New("changed at the same time")
 )

@@ -48,8 +48,9 @@ type Keys struct {
 	Behind    string // hash schedule -> missed slots that are still to be pushed (see Behind)
 	Changed   string // zset schedule -> version of its last change
 
-	Retired     string // hash retired schedule -> when and by whom, last run, definition (see change.lua)
-	Retirements string // zset retired schedule -> when
+	Retired     string // hash retired or deleted schedule -> when and by whom, last run, definition (see change.lua)
+	Retirements string // zset retired or deleted schedule -> when
+	Revisions   string // hash schedule -> its revisions, the newest first (see change.lua)
 
 	Instances string // zset instance -> lease end
 	Members   string // hash instance -> rank and state (see lib_elect.lua)
@@ -81,7 +82,7 @@ func (p Partition) Keys() Keys {
 		Schedules: x + "schedules", Last: x + "last", Behind: x + "behind", Changed: x + "changed",
 		Instances: x + "instances", Members: x + "members", Details: x + "details", Leader: x + "leader",
 		Releases: x + "releases", Trial: x + "trial", Strikes: x + "strikes", Declarers: x + "declarers", Meta: x + "meta",
-		Retired: x + "retired", Retirements: x + "retirements",
+		Retired: x + "retired", Retirements: x + "retirements", Revisions: x + "revisions",
 		Answers: x + "answers", Answered: x + "answered",
 		Events: x + "events", History: x + "history", Wake: x + "wake",
 	}

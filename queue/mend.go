@@ -20,8 +20,8 @@ var mendScript = store.NewScript("mend", source("mend"))
 func (k *Keys) types() map[string]string {
 	all := map[string]string{k.Events: "stream", k.History: "stream"}
 	for _, key := range []string{
-		k.Tasks, k.Lanes, k.Active, k.Cancel, k.Schedules, k.Last, k.Behind, k.Retired, k.Members, k.Details, k.Leader,
-		k.Releases, k.Strikes, k.Declarers, k.Meta,
+		k.Tasks, k.Lanes, k.Active, k.Cancel, k.Schedules, k.Last, k.Behind, k.Retired, k.Revisions, k.Members, k.Details,
+		k.Leader, k.Releases, k.Strikes, k.Declarers, k.Meta,
 	} {
 		all[key] = "hash"
 	}

@@ -81,7 +81,7 @@ func (q *Queue) cancel(ctx context.Context, id, reason, which string) (task.Stat
 		}
 	}
 	v, err := cancelScript.Run(ctx, q.rdb, keys, []any{
-		id, k.Wake, q.caps.Events, reason, which, t.Key, q.caps.History, note,
+		id, k.Wake, q.capOf(ctx), reason, which, t.Key, q.caps.History, note, Actor(ctx),
 	})
 	if err != nil {
 		return "", fmt.Errorf("cancel task %q: %w", id, err)
@@ -114,7 +114,7 @@ func (q *Queue) Revive(ctx context.Context, tasks []*task.Task) (int, error) {
 		}
 		k := &q.keys
 		keys := []string{k.Dead, k.Tasks, k.Lanes, k.Meta, k.Watch, k.Events}
-		args := []any{k.Wake, q.caps.Events}
+		args := []any{k.Wake, q.capOf(ctx), Actor(ctx)}
 		keys, args = lanes.declare(k, keys, args)
 		v, err := reviveScript.Run(ctx, q.rdb, keys, append(args, body...))
 		if err != nil {
@@ -155,7 +155,7 @@ func (q *Queue) Tidy(ctx context.Context, lease time.Duration) (int, error) {
 		k.Schedules, k.Changed}
 	args := []any{q.caps.Done, q.caps.Dead, MaxBatch, laneAge.Milliseconds(), k.Wake, NamesKept.Milliseconds()}
 	keys, args = set.declare(k, keys, args)
-	keys, args = append(keys, k.Retired, k.Retirements), append(args, max(2*lease, time.Minute).Milliseconds(), RetiredKept.Milliseconds())
+	keys, args = append(keys, k.Revisions, k.Retired, k.Retirements), append(args, max(2*lease, time.Minute).Milliseconds(), RetiredKept.Milliseconds())
 	v, err := tidyScript.Run(ctx, q.rdb, keys, args)
 	if err != nil {
 		return 0, fmt.Errorf("tidy: %w", err)

@@ -85,20 +85,22 @@ func (a Anchor) arg() string {
 	return ""
 }
 
-// Change creates, changes, pauses, resumes or deletes a schedule.
+// Change creates, changes, pauses, resumes or deletes a schedule. One that brings a definition, deletes or retires is a
+// revision: see [Queue.Revisions].
 type Change struct {
 	Name       string
 	Expect     string // the last run as the caller read it; "" if the schedule must not exist
 	Definition string // the new definition; "" keeps the old one
-	Delete     bool
-	Retire     bool   // deletes the schedule, and keeps a record of it: see [Queue.Retired]
+	Delete     bool   // keeps a record of it: see [Queue.Deleted]
+	Retire     bool   // deletes the schedule because a release does not declare it: see [Queue.Retired]
 	By         string // the release that retires it
 	Anchor     Anchor
 	Pause      *bool
 	FromNow    bool      // moves the last run to now: the next slot is the first one after now
 	Settled    time.Time // moves the last run to this moment, if not zero: Note accounts for the slots up to it
 	Runs       int64     // how often a schedule that is made again has run
-	Event      string    // for the events
+	Event      string    // for the events; its last word says what the revision is
+	Changes    string    // for the events: what was before and is after
 	Note       string    // for the history
 	Behind     string    // the slots that it was behind with, as the caller read them
 	Remains    string    // the slots that it is behind with afterwards; if equal to Behind, the script leaves them alone
@@ -110,7 +112,7 @@ type Change struct {
 // the leader had pushed ahead of now. It returns the clock of Redis, and the indexes of the changes that it left out
 // because their schedule had changed.
 //
-// With an epoch other than zero, Change returns [ErrNotLeader], and does nothing, if that term is over. It splits large
+// Events and revisions name the actor of the context; see [By]. With an epoch other than zero, Change returns [ErrNotLeader], and does nothing, if that term is over. It splits large
 // batches, so after an error the first changes may have been applied.
 func (q *Queue) Change(ctx context.Context, epoch int64, changes []Change) (now time.Time, moved []int, err error) {
 	for from := 0; from < len(changes); {
@@ -143,7 +145,7 @@ func (q *Queue) changeBatch(ctx context.Context, epoch int64, changes []Change) 
 	if epoch != 0 {
 		term = strconv.FormatInt(epoch, 10)
 	}
-	args := []any{k.Wake, q.caps.History, q.caps.Events, term, len(changes)}
+	args := []any{k.Wake, q.caps.History, q.caps.Events, term, Actor(ctx), len(changes)}
 	for i := range changes {
 		c := &changes[i]
 		definition, pause, slot := c.Definition, "", ""
@@ -168,7 +170,7 @@ func (q *Queue) changeBatch(ctx context.Context, epoch int64, changes []Change) 
 		if len(c.Ahead) > 0 {
 			lane = lanes.number(c.Lane)
 		}
-		args = append(args, c.Name, c.Expect, definition, c.Anchor.arg(), pause, slot, c.Event, c.Note, c.Runs,
+		args = append(args, c.Name, c.Expect, definition, c.Anchor.arg(), pause, slot, c.Event, c.Changes, c.Note, c.Runs,
 			c.Behind, c.Remains, lane, len(c.Ahead))
 		for _, a := range c.Ahead {
 			args = append(args, a.Slot.UnixMilli(), a.Every.Milliseconds(), a.Count)
@@ -177,7 +179,7 @@ func (q *Queue) changeBatch(ctx context.Context, epoch int64, changes []Change) 
 	for _, l := range lanes.list {
 		keys = append(keys, k.Due(l))
 	}
-	keys = append(keys, k.Behind, k.Retired, k.Retirements)
+	keys = append(keys, k.Behind, k.Retired, k.Retirements, k.Revisions)
 	v, err := changeScript.Run(ctx, q.rdb, keys, args)
 	if err != nil {
 		return nil, err

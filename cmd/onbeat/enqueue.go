@@ -67,8 +67,8 @@ func (c *enqueueCmd) ofOne() string {
 	return ""
 }
 
-func (c *enqueueCmd) spec(ctx context.Context, a *app) (*taskSpec, error) {
-	s := &taskSpec{
+func (c *enqueueCmd) spec(ctx context.Context, a *app) (*admin.TaskSpec, error) {
+	s := &admin.TaskSpec{
 		Type: c.Type, ID: c.ID, In: c.In, At: c.At, Queue: c.Queue, Priority: c.Priority, Timeout: c.Timeout,
 		MaxAttempts: c.MaxAttempts, Backoff: c.Backoff, BackoffCap: c.BackoffCap, Unique: c.Unique, UniqueFor: c.UniqueFor,
 		Key: c.Key, KeyLimit: c.KeyLimit, Keep: c.Keep,

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/onbeat/onbeat/admin"
 	"github.com/onbeat/onbeat/config"
 	"github.com/onbeat/onbeat/internal/input"
 	"github.com/onbeat/onbeat/task"
@@ -120,7 +121,7 @@ func (f *taskFile) next(lines *lineReader) (*task.Task, error) {
 	if errors.Is(err, io.EOF) {
 		return nil, err
 	}
-	var spec *taskSpec
+	var spec *admin.TaskSpec
 	var t *task.Task
 	if err == nil {
 		spec, err = parseSpec(line)

@@ -28,12 +28,20 @@ onbeat schedules show nightly-report
 onbeat schedules apply schedules.yaml`,
 	"schedules list": `
 onbeat schedules list
+onbeat schedules list --deleted
 onbeat schedules list --json | jq -r '.items[].name'`,
 	"schedules show": `
 onbeat schedules show nightly-report`,
 	"schedules runs": `
 onbeat schedules runs nightly-report
 onbeat schedules runs nightly-report --limit 100 --json | jq -r '.items[] | select(.outcome != "done") | .error'`,
+	"schedules revisions": `
+onbeat schedules revisions nightly-report
+onbeat schedules revisions nightly-report --json | jq '.items[0].definition'`,
+	"schedules revert": `
+onbeat schedules revert nightly-report 1893456000000`,
+	"schedules restore": `
+onbeat schedules restore nightly-report`,
 	"check": `
 onbeat check onbeat.yaml
 onbeat check --allow-exec onbeat.yaml

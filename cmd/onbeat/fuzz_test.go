@@ -10,10 +10,11 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/onbeat/onbeat/internal/strictjson"
 	"github.com/onbeat/onbeat/task"
 )
 
-// JSON that checkJSON accepts means what it seems to mean: decoded and encoded again, it has the same number of keys, and no
+// JSON that Check accepts means what it seems to mean: decoded and encoded again, it has the same number of keys, and no
 // U+FFFD that was not in the input.
 func FuzzJSON(f *testing.F) {
 	for _, s := range []string{
@@ -25,7 +26,7 @@ func FuzzJSON(f *testing.F) {
 		if !json.Valid(data) {
 			return
 		}
-		err := checkJSON(data, "payload", nil)
+		err := strictjson.Check(data, "payload", nil)
 		if err != nil {
 			if !askedWrongly(err) || strings.ContainsAny(err.Error(), "\r\n\x00\x1b") || !utf8.ValidString(err.Error()) {
 				t.Fatalf("%q: %q", data, err)

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/onbeat/onbeat/internal/input"
+	"github.com/onbeat/onbeat/internal/strictjson"
 )
 
 // payloadHelp lists the forms of a --payload. They cannot be confused, because no JSON begins with an @.
@@ -29,7 +30,7 @@ func (a *app) payloadFlag(ctx context.Context, value string) (json.RawMessage, e
 	if !json.Valid(data) {
 		return nil, refuse("payload", shown, "not JSON", hint)
 	}
-	return bytes.TrimSpace(data), checkJSON(data, "payload", nil)
+	return bytes.TrimSpace(data), strictjson.Check(data, "payload", nil)
 }
 
 func (a *app) payloadFile(ctx context.Context, name string) ([]byte, error) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/onbeat/onbeat/admin"
@@ -15,15 +16,18 @@ import (
 )
 
 type schedulesCmd struct {
-	List     schedulesListCmd     `cmd:"" help:"List the schedules."`
-	Show     schedulesShowCmd     `cmd:"" help:"Show a schedule and its next slots."`
-	Runs     schedulesRunsCmd     `cmd:"" help:"List what became of a schedule's slots, the newest first."`
-	Apply    schedulesApplyCmd    `cmd:"" help:"Make or change the schedules of a file."`
-	Pause    schedulesPauseCmd    `cmd:"" help:"Stop schedules: no later slot runs."`
-	Resume   schedulesResumeCmd   `cmd:"" help:"Let paused schedules go on, on their old grid."`
-	Trigger  schedulesTriggerCmd  `cmd:"" help:"Run a schedule's task once, now, outside its grid."`
-	Backfill schedulesBackfillCmd `cmd:"" help:"Run the task of every slot in a range of time, oldest first, also of slots that have run and of slots before the schedule began."`
-	Delete   schedulesDeleteCmd   `cmd:"" help:"Delete schedules."`
+	List      schedulesListCmd      `cmd:"" help:"List the schedules."`
+	Show      schedulesShowCmd      `cmd:"" help:"Show a schedule and its next slots."`
+	Runs      schedulesRunsCmd      `cmd:"" help:"List what became of a schedule's slots, the newest first."`
+	Revisions schedulesRevisionsCmd `cmd:"" help:"List what a schedule said, who made it say so, and when, the newest first."`
+	Apply     schedulesApplyCmd     `cmd:"" help:"Make or change the schedules of a file."`
+	Revert    schedulesRevertCmd    `cmd:"" help:"Make a schedule say again what it said at a revision."`
+	Pause     schedulesPauseCmd     `cmd:"" help:"Stop schedules: no later slot runs."`
+	Resume    schedulesResumeCmd    `cmd:"" help:"Let paused schedules go on, on their old grid."`
+	Trigger   schedulesTriggerCmd   `cmd:"" help:"Run a schedule's task once, now, outside its grid."`
+	Backfill  schedulesBackfillCmd  `cmd:"" help:"Run the task of every slot in a range of time, oldest first, also of slots that have run and of slots before the schedule began."`
+	Delete    schedulesDeleteCmd    `cmd:"" help:"Delete schedules. They can be restored for 30 days."`
+	Restore   schedulesRestoreCmd   `cmd:"" help:"Let deleted schedules go on, on their old grid."`
 }
 
 // notFound adds to the error of an unknown schedule the name that the user may have meant.
@@ -38,6 +42,9 @@ func (c *client) notFound(ctx context.Context, name string, err error) error {
 	}
 	if s, err := c.Schedules.Get(ctx, name); err == nil && s.Retired != nil {
 		return &failure{fmt.Errorf("schedule %q: %w", name, queue.ErrNotFound), "it is " + scheduleState(&s.Schedule) + "; onbeat schedules show has what it was"}
+	}
+	if deleted, _ := c.Schedules.Deleted(ctx); slices.ContainsFunc(deleted.Items, func(s admin.Schedule) bool { return s.Name == name }) {
+		return &failure{fmt.Errorf("schedule %q: %w", name, queue.ErrNotFound), "it was deleted; onbeat schedules restore lets it go on"}
 	}
 	hint := "see onbeat schedules list"
 	if best := wording.Nearest(name, names); best != "" {
@@ -96,16 +103,10 @@ func did2word(did bool, yes, no string) string {
 	return no
 }
 
-// result says what a command did to one schedule or task.
-type result struct {
-	Name   string `json:"name"`
-	Result string `json:"result"`
-}
-
 // each calls do for each name, and prints the results. What is wrong with one name does not keep the others from being done: each
 // calls on, and returns the last such error, having printed the ones before.
 func (a *app) each(names []string, do func(string) (string, error)) error {
-	results := []result{}
+	results := []admin.Result{}
 	var failed error
 	for _, name := range names {
 		word, err := do(name)
@@ -118,7 +119,7 @@ func (a *app) each(names []string, do func(string) (string, error)) error {
 			}
 			continue
 		}
-		results = append(results, result{name, word})
+		results = append(results, admin.Result{Name: name, Result: word})
 		if !a.JSON {
 			a.printf("%s %s", a.wordStyle(word), name)
 		}

@@ -14,7 +14,9 @@ import (
 	"github.com/onbeat/onbeat/schedule"
 )
 
-type schedulesListCmd struct{}
+type schedulesListCmd struct {
+	Deleted bool `help:"List those that were deleted and can be restored."`
+}
 
 // Run lists the schedules.
 func (c *schedulesListCmd) Run(ctx context.Context, a *app) error {
@@ -23,6 +25,9 @@ func (c *schedulesListCmd) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	defer cl.Close()
+	if c.Deleted {
+		return a.listDeleted(ctx, cl)
+	}
 	list, unread := cl.Schedules.List(ctx)
 	if len(list.Items) == 0 && unread != nil {
 		return unread
@@ -108,6 +113,10 @@ func scheduleState(s *admin.Schedule) string {
 		whose += " by " + s.Release
 	}
 	switch {
+	case s.Deleted != nil && s.Paused:
+		return "paused, " + whose
+	case s.Deleted != nil:
+		return whose
 	case s.Retired != nil && s.Retired.Release != "":
 		return "retired by " + s.Retired.Release + ", " + whose
 	case s.Retired != nil:

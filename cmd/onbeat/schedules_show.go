@@ -47,6 +47,9 @@ func (a *app) printSchedule(s *admin.ScheduleDetail, now time.Time) {
 	f.add("name", a.style.bold(s.Name))
 	f.add("when", schedule.Describe(rule))
 	f.add("state", scheduleState(&s.Schedule))
+	if s.Revision != 0 {
+		f.add("revision", fmt.Sprint(s.Revision))
+	}
 	if s.Retired != nil {
 		f.add("retired", both(s.Retired.At.In(loc), now))
 	}

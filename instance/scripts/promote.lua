@@ -2,7 +2,7 @@
 -- calls it to go back to a release that was lost: without the call, that release would keep its old order.
 --
 -- KEYS[1..13] see lib_elect.lua
--- ARGV[1] release
+-- ARGV[1] release  [2] who asks for it, or ""
 -- Returns {its order, view...}. The order is 0, and nothing was done, if no instance of it is registered and none was lost
 -- lately. O(instances).
 sweep()
@@ -30,7 +30,7 @@ if known then
       end
     end
   end
-  record(events, cap_events, "event", "promoted", "release", release)
+  record(events, cap_events, "event", "promoted", "release", release, unpack(given("by", ARGV[2])))
   elect()
 end
 return { int(order), unpack(view()) }

@@ -3,8 +3,9 @@
 -- KEYS[1] tasks hash  KEYS[2] held zset  KEYS[3] cancel hash  KEYS[4] dead zset  KEYS[5] done zset
 -- KEYS[6] events stream  KEYS[7] meta hash  KEYS[8] due set of the task  KEYS[9] active hash  KEYS[10] watch zset
 -- KEYS[11] history stream  KEYS[12] .. due sets of the tasks of its key
--- ARGV[1] task  [2] wake channel  [3] cap of events  [4] reason  [5] "1": also remove it if it is dead or done, "2": only then
+-- ARGV[1] task  [2] wake channel  [3] cap of events, or "" if it is no event  [4] reason  [5] "1": also remove it if it is dead or done, "2": only then
 --         [6] its key, or ""  [7] cap of history  [8] note for the history if it was due, or ""
+--         [9] who asks for it, or ""
 -- Returns "due" (removed), "running" (asked to stop), "dead" or "done" (removed, or left alone), or "" (unknown).
 -- O(log(due)), and O(waiting for the key) for a task that waits for its key.
 local tasks, held, cancel, dead, done, events, meta, set, active, watch, history = unpack(KEYS, 1, 11)
@@ -48,7 +49,9 @@ if where == "dead" or where == "done" then
 end
 if where then
   remove_last("HDEL", tasks, { task })
-  record(events, ARGV[3], "event", "task deleted", "task", task, "state", where, "reason", ARGV[4])
+  if ARGV[3] ~= "" then
+    record(events, ARGV[3], "event", "task deleted", "task", task, "state", where, "reason", ARGV[4], unpack(given("by", ARGV[9])))
+  end
   if where == "due" and ARGV[8] ~= "" then
     note_runs(history, ARGV[7], { ARGV[8] })
   end
@@ -57,5 +60,7 @@ end
 local fence = num(redis.call("HGET", meta, "fence")) or 0
 redis.call("HSET", cancel, request_of(task), int(fence) .. " " .. int(now) .. " " .. ARGV[4])
 tell(channel, "cancel")
-record(events, ARGV[3], "event", "task cancel asked", "task", task, "reason", ARGV[4])
+if ARGV[3] ~= "" then
+  record(events, ARGV[3], "event", "task cancel asked", "task", task, "reason", ARGV[4], unpack(given("by", ARGV[9])))
+end
 return "running"

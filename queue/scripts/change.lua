@@ -1,22 +1,27 @@
 -- change.lua creates, changes, pauses, resumes, retires or deletes schedules. In the same step it removes the slots that
 -- the leader has pushed ahead of now, so the change holds for every later slot. It keeps a record of a retired schedule,
--- because the release that declared it may come back.
+-- because the release that declared it may come back, and of a deleted one, because a person may restore it. It notes what
+-- each schedule said, and who made it say so.
 --
 -- KEYS[1] schedules hash    schedule -> definition
 -- KEYS[2] last      hash    schedule -> "rev slot runs anchor paused"
 -- KEYS[3] changed   zset    schedule -> version
 -- KEYS[4] tasks     hash    KEYS[5] meta hash  KEYS[6] leader hash
 -- KEYS[7] history   stream  KEYS[8] events stream
--- KEYS[9] ..        due sets, and the last three:
+-- KEYS[9] ..        due sets, and the last four:
 -- behind      hash  schedule -> missed slots that are still to be pushed
--- retired     hash  schedule -> three lines: "when version release" (the release that retired it), last run, definition
--- retirements zset  schedule -> when it was retired
+-- retired     hash  schedule -> three lines: "when version release" (the release that retired it), last run, definition;
+--                   of a deleted one the version has a "d" before it, and who deleted it stands for the release
+-- retirements zset  schedule -> when it was retired or deleted
+-- revisions   hash  schedule -> a line for each revision, the newest first: "revision when what who", a tab, definition
 --
 -- ARGV[1] wake channel  [2] cap of history  [3] cap of events  [4] epoch that must still lead, or ""
+-- ARGV[5] who asks for the changes, or ""
 -- then n schedules, then for each:
 --   name, last run as it was read ("" for none), definition ("" leaves it, "-" deletes, "~release" retires),
 --   anchor (unix ms, "+ms" from now, "^ms" the next multiple, "" leaves it), paused ("0", "1", "" leaves it),
---   slot ("" leaves the last run; "now" or unix ms moves it there), event, note for the history or "",
+--   slot ("" leaves the last run; "now" or unix ms moves it there), event, what changes (for the event) or "",
+--   note for the history or "",
 --   how many runs a schedule that is made again has had,
 --   the slots it was behind with as they were read, the slots it is behind with afterwards ("" for none; if both are
 --   equal, the script leaves them alone),
@@ -24,21 +29,21 @@
 --   between two slots, how many slots
 --
 -- Returns {now, then the indexes from 0 of the schedules that had changed: the script did nothing for them}.
--- Errors: NOTLEADER. O(n + ahead * log(due)).
+-- Errors: NOTLEADER. O(n + ahead * log(due)), and 256 KiB a schedule.
 --
 -- At maxmemory Redis refuses a script's first write if that may take memory, and only the first. So the first write is
 -- chosen: to pause, resume, delete or retire passes; a call that brings a definition is refused as a whole.
 local schedules, last, changed, tasks, meta, leader, history, events = unpack(KEYS, 1, 8)
-local behind, retired, retirements = unpack(KEYS, #KEYS - 2, #KEYS)
-local channel, epoch = ARGV[1], ARGV[4]
+local behind, retired, retirements, revisions = unpack(KEYS, #KEYS - 3, #KEYS)
+local channel, epoch, actor = ARGV[1], ARGV[4], ARGV[5]
 if epoch ~= "" and redis.call("HGET", leader, "epoch") ~= epoch then
   return redis.error_reply("NOTLEADER epoch " .. (redis.call("HGET", leader, "epoch") or "0"))
 end
 
-local defines, head = false, 6
-for _ = 1, tonumber(ARGV[5]) do
+local defines, head = false, 7
+for _ = 1, tonumber(ARGV[6]) do
   defines = defines or ARGV[head + 2] ~= "" and not string.find(ARGV[head + 2], "^[-~]")
-  head = head + 13 + 3 * tonumber(ARGV[head + 12])
+  head = head + 14 + 3 * tonumber(ARGV[head + 13])
 end
 if defines then
   redis.call("ZADD", changed, "XX", 0, "") -- changes nothing: no schedule has that name
@@ -46,7 +51,7 @@ else
   redis.call("ZREM", changed, "")
 end
 
-local at = 5
+local at = 6
 local function arg()
   at = at + 1
   return ARGV[at - 1]
@@ -72,13 +77,39 @@ local function withdraw(name, lane, n, slot)
   return stays, left
 end
 
+-- line writes a revision. Neither who it was nor the definition may break it.
+local function line(rev, at, what, who, definition)
+  return int(rev) .. " " .. int(at) .. " " .. what .. " " .. string.gsub(who, "%c", " ") .. "\t" .. string.gsub(definition, "\n", " ")
+end
+
+-- remember adds a revision to those of a schedule: 50 of them, and 256 KiB, are kept. An older release notes none. So if
+-- the schedule said something else than the newest one, that comes first, as a change of which no more is known.
+local function remember(name, newest, rev, was)
+  local past, kept, size = redis.call("HGET", revisions, name) or "", {}, 0
+  local unknown = line(rev, 0, "changed", "", was)
+  if was ~= "" and string.match(past, "^[^\n]-\t([^\n]*)") ~= string.match(unknown, "\t(.*)") then
+    past = unknown .. "\n" .. past
+  end
+  for text in string.gmatch(newest .. "\n" .. past, "[^\n]+") do
+    size = size + #text + 1
+    if size > 262144 and #kept == 0 then
+      text, size = string.match(text, "^.-\t"), 0
+    end
+    if size > 262144 or #kept == 50 then
+      break
+    end
+    kept[#kept + 1] = text
+  end
+  redis.call("HSET", revisions, name, table.concat(kept, "\n"))
+end
+
 -- The version is larger than the last one and at least the clock, like every number that must rise even after Redis has
 -- lost its last writes.
 local version = num(redis.call("HGET", meta, "schedules")) or 0
 local moved, notes, any = {}, {}, false
 for i = 1, tonumber(arg()) do
   local name, expect, definition, anchor, paused, slot = arg(), arg(), arg(), arg(), arg(), arg()
-  local event, note, had, owed, remains = arg(), arg(), tonumber(arg()), arg(), arg()
+  local event, changes, note, had, owed, remains = arg(), arg(), arg(), tonumber(arg()), arg(), arg()
   local lane, n = tonumber(arg()), tonumber(arg())
   local current = redis.call("HGET", last, name) or ""
   if current ~= expect or current ~= "" and owed ~= remains and (redis.call("HGET", behind, name) or "") ~= owed then
@@ -100,21 +131,28 @@ for i = 1, tonumber(arg()) do
       stays = math.max(stays, math.min(tonumber(slot), now)) -- never past now, even if the caller's clock is ahead
     end
     local by = string.match(definition, "^~(.*)$")
+    local said = definition ~= "" and redis.call("HGET", schedules, name) or ""
     if remains ~= "" then
       redis.call("HSET", behind, name, remains)
     elseif owed ~= "" or current == "" or by or definition == "-" then
       redis.call("HDEL", behind, name)
     end
-    if by then
+    if by or definition == "-" and current ~= "" then
       redis.call("HSET", retired, name, table.concat({
-        int(now) .. " " .. int(version) .. " " .. by,
+        int(now) .. (by and " " or " d") .. int(version) .. " " .. (by or string.gsub(actor, "%c", " ")),
         table.concat({ int(rev or 0), int(stays), int(runs - left), zero, stopped }, " "),
-        redis.call("HGET", schedules, name) or "",
+        said,
       }, "\n"))
       redis.call("ZADD", retirements, now, name)
-    elseif current == "" or definition == "-" then
+    elseif current == "" then
       redis.call("HDEL", retired, name)
       redis.call("ZREM", retirements, name)
+    end
+    -- The revision never repeats, even if a schedule is deleted and made again: version is larger than any before.
+    local becomes = math.max(rev + 1, version)
+    if definition ~= "" then
+      local what = string.match(event, "%a*$")
+      remember(name, line(becomes, now, what, by or actor, (by or definition == "-") and "" or definition), rev, said)
     end
     if by or definition == "-" then
       redis.call("HDEL", schedules, name)
@@ -134,16 +172,14 @@ for i = 1, tonumber(arg()) do
       elseif anchor ~= "" then
         zero = anchor
       end
-      -- The revision never repeats, even if a schedule is deleted and made again: version is larger than any before.
-      rev = math.max(rev + 1, version)
       redis.call("HSET", last, name, table.concat({
-        int(rev), int(stays), int(runs + had - left), zero, paused == "" and stopped or paused,
+        int(becomes), int(stays), int(runs + had - left), zero, paused == "" and stopped or paused,
       }, " "))
     end
     if note ~= "" then
       notes[#notes + 1] = note
     end
-    record(events, ARGV[3], "event", event, "schedule", name, unpack(by and { "release", by } or {}))
+    record(events, ARGV[3], "event", event, "schedule", name, unpack(given("release", by or "", "by", actor, "changes", changes)))
   end
 end
 if #notes > 0 then

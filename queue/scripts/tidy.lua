@@ -1,11 +1,11 @@
 -- tidy.lua bounds the records that would otherwise grow without end. It removes kept tasks past their time, dead and done
--- tasks over their caps, lanes that stayed empty, old requests to cancel, names of deleted schedules, and records of
--- retired ones. It also looks for tasks that still wait for a key that has room. The leader calls it now and then.
+-- tasks over their caps, lanes that stayed empty, old requests to cancel, names of deleted schedules, and records and
+-- revisions of those that are long gone. It also looks for tasks that still wait for a key that has room. The leader calls it now and then.
 --
 -- KEYS[1] done zset  KEYS[2] dead zset  KEYS[3] tasks hash  KEYS[4] lanes hash  KEYS[5] meta hash
 -- KEYS[6] cancel hash  KEYS[7] active hash  KEYS[8] held zset  KEYS[9] watch zset
 -- KEYS[10] schedules hash  KEYS[11] changed zset  KEYS[12] .. due sets
--- the last two: retired hash, retirements zset
+-- the last three: revisions hash, retired hash, retirements zset
 -- ARGV[1] cap of done  [2] cap of dead  [3] most to remove at once  [4] how long a lane is kept while empty (ms)
 -- ARGV[5] wake channel  [6] how long a deleted schedule is still named (ms: versions are at least the clock)
 -- ARGV[7] n lanes, then their names, then how long a request to cancel is kept, and a retired schedule (ms)
@@ -54,20 +54,28 @@ if #gone > 0 then
 end
 
 -- A deleted schedule stays in changed for a time, so that instances that read the changes see it.
+local revisions, retired, retirements = unpack(KEYS, #KEYS - 2, #KEYS)
 local behind = (num(redis.call("HGET", meta, "schedules")) or 0) - tonumber(ARGV[6])
 local n_old = behind > 0 and redis.call("ZCOUNT", changed, "-inf", int(behind)) or 0
 local old = n_old > 0 and redis.call("ZRANGE", changed, turn(n_old), math.min(turn(n_old) + 99, n_old - 1)) or {}
 for _, name in ipairs(old) do
   if redis.call("HEXISTS", schedules, name) == 0 then
     redis.call("ZREM", changed, name)
+    if redis.call("HEXISTS", retired, name) == 0 then -- an older release deleted it, and kept no record
+      redis.call("HDEL", revisions, name)
+    end
   end
 end
 
--- Forget schedules that were retired long ago: they cannot come back as they were.
-local retired, retirements = unpack(KEYS, #KEYS - 1, #KEYS)
+-- Forget schedules that were retired or deleted long ago: they cannot come back as they were.
 local forgotten = redis.call("ZRANGEBYSCORE", retirements, "-inf", int(now - tonumber(ARGV[#ARGV])), "LIMIT", 0, 100)
 many("ZREM", retirements, forgotten)
 many("HDEL", retired, forgotten)
+for _, name in ipairs(forgotten) do
+  if redis.call("HEXISTS", schedules, name) == 0 then -- else an older release made it again
+    redis.call("HDEL", revisions, name)
+  end
+end
 
 local requests = redis.call("HGETALL", cancel)
 for i = 1, #requests, 2 do

@@ -119,6 +119,17 @@ local function record(stream, cap, ...)
   write("XADD", stream, "MAXLEN", "~", cap, "*", ...)
 end
 
+-- given returns those pairs of field and value whose value is not "".
+local function given(...)
+  local pairs, kept = { ... }, {}
+  for i = 1, #pairs, 2 do
+    if pairs[i + 1] ~= "" then
+      kept[#kept + 1], kept[#kept + 2] = pairs[i], pairs[i + 1]
+    end
+  end
+  return kept
+end
+
 -- live reports whether an instance is registered in this generation and its lease runs. An instance whose entry is damaged
 -- is not live: it registers again, which mends the entry.
 local function live(instances, members, id, gen)

@@ -1,0 +1,89 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/onbeat/onbeat/admin"
+	"github.com/onbeat/onbeat/audit"
+	"github.com/onbeat/onbeat/schedule"
+	"github.com/onbeat/onbeat/task"
+)
+
+// activity registers what shows how a namespace does.
+func (s *Server) activity() {
+	get := http.MethodGet
+	add(s, route{id: "counts", method: get, path: "/counts", summary: "Count the tasks", role: Viewer}, s.counts)
+	add(s, route{id: "listEvents", method: get, path: "/events", summary: "List events, the newest last", role: Viewer}, s.listEvents)
+	add(s, route{id: "audit", method: get, path: "/audit", summary: "Judge every slot of a time", role: Viewer, errors: []int{http.StatusNotFound}}, s.audit)
+	add(s, route{id: "preview", method: get, path: "/preview", summary: "List the slots of a rule", role: Viewer}, s.preview)
+}
+
+func (s *Server) counts(ctx context.Context, _ *struct{}) (*reply[admin.Counts], error) {
+	n, err := s.admin.Activity.Counts(ctx)
+	return &reply[admin.Counts]{n}, err
+}
+
+type listEventsIn struct {
+	Since moment `query:"since" doc:"Only events since this time: RFC 3339, a date, or how long ago."`
+	Limit number `query:"limit" doc:"The most events on the page. Default 100."`
+}
+
+func (s *Server) listEvents(ctx context.Context, in *listEventsIn) (*reply[admin.List[admin.Event]], error) {
+	limit, err := in.Limit.within("limit", 100, mostListed)
+	if err != nil {
+		return nil, err
+	}
+	since, err := s.at(ctx, "since", in.Since)
+	if err != nil {
+		return nil, err
+	}
+	list, err := s.admin.Activity.Events(ctx, since, limit)
+	return &reply[admin.List[admin.Event]]{list}, err
+}
+
+// AuditReply is an audit, and whether all is well. Unreadable says which schedules are left out because a newer release wrote them.
+type AuditReply struct {
+	admin.Audit
+	OK         bool   `json:"ok"`
+	Unreadable string `json:"unreadable,omitempty"`
+}
+
+type auditIn struct {
+	Schedule  string `query:"schedule" doc:"The schedule to audit. Default: all, also those deleted lately."`
+	Since     moment `query:"since" doc:"Look back to this time: RFC 3339, a date, or how long ago. Default 1h."`
+	Tolerance string `query:"tolerance" doc:"How long after its time a slot is still on time. Default 1s."`
+}
+
+func (s *Server) audit(ctx context.Context, in *auditIn) (*reply[AuditReply], error) {
+	o := audit.Options{Schedule: in.Schedule, Since: time.Hour, Tolerance: time.Second}
+	if in.Since != "" {
+		since, err := s.at(ctx, "since", in.Since)
+		if err != nil {
+			return nil, err
+		}
+		now, err := s.admin.Activity.Now(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if o.Since = now.Sub(since); o.Since <= 0 {
+			return nil, &task.FieldError{Field: "since", Value: string(in.Since), Reason: "not before now", Hint: "for example 90s, 1h30m, 7d or 2030-01-31"}
+		}
+	}
+	if in.Tolerance != "" {
+		var err error
+		if o.Tolerance, err = schedule.ParseDuration(in.Tolerance); err != nil || o.Tolerance <= 0 {
+			return nil, &task.FieldError{Field: "tolerance", Value: in.Tolerance, Reason: "not a duration above zero", Hint: "for example 500ms or 5s"}
+		}
+	}
+	verdict, err := s.admin.Activity.Audit(ctx, o)
+	if err != nil && len(verdict.Schedules) == 0 {
+		return nil, err
+	}
+	out := AuditReply{Audit: verdict, OK: verdict.OK() && err == nil}
+	if err != nil {
+		out.Unreadable = sentence(err)
+	}
+	return &reply[AuditReply]{out}, nil
+}

@@ -1,0 +1,178 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/onbeat/onbeat/admin"
+	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/task"
+)
+
+// maxBatch is the most tasks of one request, and maxRefused is how many refused fields it names.
+const (
+	maxBatch   = 10_000
+	maxRefused = 100
+)
+
+// enqueueBody is one task, or a batch of them.
+type enqueueBody struct{}
+
+// Schema is read by huma.
+func (enqueueBody) Schema(r huma.Registry) *huma.Schema {
+	most := maxBatch
+	one := r.Schema(typeOf[admin.TaskSpec](), true, "")
+	return &huma.Schema{OneOf: []*huma.Schema{one, {
+		Type: huma.TypeObject, Required: []string{"tasks"}, AdditionalProperties: false,
+		Properties: map[string]*huma.Schema{"tasks": {Type: huma.TypeArray, Items: one, MaxItems: &most}},
+	}}}
+}
+
+// enqueuedOut is what became of one task, or of each one of a batch.
+type enqueuedOut struct {
+	Status   int
+	Location string `header:"Location"`
+	Body     EnqueueReply
+}
+
+// EnqueueReply is what became of one task, or of each one of a batch.
+type EnqueueReply struct {
+	one  *admin.Enqueued
+	many []admin.Enqueued
+}
+
+// MarshalJSON writes an object for one task, and a list of items for a batch.
+func (r EnqueueReply) MarshalJSON() ([]byte, error) {
+	if r.one != nil {
+		return json.Marshal(r.one)
+	}
+	return json.Marshal(admin.ListOf(r.many, ""))
+}
+
+// Schema is read by huma.
+func (EnqueueReply) Schema(r huma.Registry) *huma.Schema {
+	return r.Schema(typeOf[admin.Enqueued](), true, "")
+}
+
+func (s *Server) enqueue(ctx context.Context, _ *struct{}) (*enqueuedOut, error) {
+	batch, isBatch, err := batchOf(bodyOf(ctx))
+	if err != nil {
+		return nil, err
+	}
+	if isBatch {
+		return s.enqueueBatch(ctx, batch)
+	}
+	var spec admin.TaskSpec
+	if err := read(ctx, &spec, "task"); err != nil {
+		return nil, err
+	}
+	t, err := s.taskOf(ctx, &spec)
+	if err != nil {
+		return nil, located(err, "")
+	}
+	done, err := s.admin.Tasks.Enqueue(ctx, []*task.Task{t})
+	if err != nil {
+		return nil, located(err, "")
+	}
+	e := done[0]
+	if !e.Added {
+		return nil, &queue.Refused{By: e.Taken, ID: e.ID}
+	}
+	return &enqueuedOut{http.StatusCreated, "/v1/tasks/" + url.PathEscape(e.ID), EnqueueReply{one: &e}}, nil
+}
+
+// batchOf returns the tasks of {"tasks": [...]}. A body without such a list is one task.
+func batchOf(body []byte) (batch []json.RawMessage, is bool, err error) {
+	var probe struct {
+		Tasks *json.RawMessage `json:"tasks"`
+	}
+	if json.Unmarshal(body, &probe) != nil || probe.Tasks == nil {
+		return nil, false, nil
+	}
+	var b struct {
+		Tasks []json.RawMessage `json:"tasks"`
+	}
+	if err := located(strictly(body, &b, "batch"), ""); err != nil {
+		return nil, true, err
+	}
+	if n := len(b.Tasks); n == 0 || n > maxBatch {
+		return nil, true, located(&task.FieldError{Field: "tasks", Value: strconv.Itoa(n), Reason: "out of range", Hint: fmt.Sprintf("1 to %d tasks", maxBatch)}, "")
+	}
+	return b.Tasks, true, nil
+}
+
+// enqueueBatch adds tasks, after it has checked each of them. Redis takes none if one is refused.
+func (s *Server) enqueueBatch(ctx context.Context, batch []json.RawMessage) (*enqueuedOut, error) {
+	list := make([]*task.Task, len(batch))
+	var refused *Problem
+	for i, raw := range batch {
+		var spec admin.TaskSpec
+		err := strictly(raw, &spec, "task")
+		if err == nil {
+			list[i], err = s.taskOf(ctx, &spec)
+		}
+		if err == nil {
+			continue
+		}
+		p, _ := problemOf(located(err, "tasks["+strconv.Itoa(i)+"]"))
+		if refused == nil {
+			refused = p
+		} else if len(p.Errors) > 0 {
+			refused.Errors = append(refused.Errors, p.Errors...)
+		}
+		if len(refused.Errors) >= maxRefused {
+			break
+		}
+	}
+	if refused != nil {
+		return nil, refused
+	}
+	done, err := s.admin.Tasks.Enqueue(ctx, list)
+	if err != nil {
+		if p, known := problemOf(err); known {
+			p.Detail += fmt.Sprintf("; %d of the %d tasks before that are answered for: with an id or a unique key each, the batch can be sent again", len(done), len(list))
+			return nil, p
+		}
+		return nil, err
+	}
+	return &enqueuedOut{http.StatusOK, "", EnqueueReply{many: done}}, nil
+}
+
+// taskOf makes a task that the sender may enqueue.
+func (s *Server) taskOf(ctx context.Context, spec *admin.TaskSpec) (*task.Task, error) {
+	t, err := spec.Task(s.cfg.Limits)
+	if err != nil {
+		return nil, err
+	}
+	who := identityOf(ctx)
+	if err := mayEnqueue(&who, t.Queue, t.Type); err != nil {
+		return nil, err
+	}
+	if s.cfg.CheckPayload != nil {
+		return t, s.cfg.CheckPayload(t.Type, t.Payload)
+	}
+	return t, nil
+}
+
+// mayEnqueue refuses a queue or a type that is not among those of the token.
+func mayEnqueue(who *Identity, queueName, typ string) error {
+	if queueName == "" {
+		queueName = task.DefaultQueue
+	}
+	for _, v := range []struct {
+		noun, name string
+		allowed    []string
+	}{{"queue", queueName, who.Queues}, {"type", typ, who.Types}} {
+		if len(v.allowed) > 0 && !slices.Contains(v.allowed, v.name) {
+			return &refusal{http.StatusForbidden, "forbidden", fmt.Sprintf("%s may not enqueue tasks of the %s %q", whom(who), v.noun, v.name), ""}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,67 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"reflect"
+	"time"
+
+	"github.com/onbeat/onbeat/admin"
+	"github.com/onbeat/onbeat/instance"
+	"github.com/onbeat/onbeat/task"
+)
+
+// instances registers what shows and directs instances.
+func (s *Server) instances() {
+	post, all := http.MethodPost, "/instances"
+	add(s, route{id: "listInstances", method: http.MethodGet, path: all, summary: "List the registered instances", role: Viewer}, s.listInstances)
+	add(s, route{id: "promoteRelease", method: post, path: all + "/promote", summary: "Make a release the newest, so that it leads", role: Admin, body: reflect.TypeFor[promoteBody](), errors: []int{http.StatusNotFound}}, s.promote)
+	add(s, route{id: "pauseInstances", method: post, path: all + "/pause", summary: "Let no instance begin a task for a time", role: Operator, body: reflect.TypeFor[pauseBody]()}, s.pauseInstances)
+	add(s, route{id: "resumeInstances", method: post, path: all + "/resume", summary: "End a pause before its time", role: Operator}, s.resumeInstances)
+}
+
+func (s *Server) listInstances(ctx context.Context, _ *struct{}) (*reply[admin.InstanceList], error) {
+	list, err := s.admin.Instances.List(ctx)
+	return &reply[admin.InstanceList]{list}, err
+}
+
+// promoteBody names a release.
+type promoteBody struct {
+	Release string `json:"release"`
+}
+
+func (s *Server) promote(ctx context.Context, _ *struct{}) (*reply[admin.Promoted], error) {
+	var b promoteBody
+	if err := read(ctx, &b, "promotion"); err != nil {
+		return nil, err
+	}
+	if err := task.CheckID("release", b.Release); err != nil {
+		return nil, located(err, "")
+	}
+	p, err := s.admin.Instances.Promote(ctx, b.Release)
+	return &reply[admin.Promoted]{p}, err
+}
+
+// pauseBody says how long no task begins.
+type pauseBody struct {
+	For admin.Duration `json:"for" doc:"At most 10m."`
+}
+
+func (s *Server) pauseInstances(ctx context.Context, _ *struct{}) (*reply[admin.Pause], error) {
+	var b pauseBody
+	if err := read(ctx, &b, "pause"); err != nil {
+		return nil, err
+	}
+	if d := time.Duration(b.For); d <= 0 || d > instance.LongestPause {
+		return nil, located(&task.FieldError{Field: "for", Value: d.String(), Reason: "out of range", Hint: "1ms to " + instance.LongestPause.String()}, "")
+	}
+	p, err := s.admin.Instances.Pause(ctx, time.Duration(b.For))
+	return &reply[admin.Pause]{p}, err
+}
+
+func (s *Server) resumeInstances(ctx context.Context, _ *struct{}) (*reply[admin.Pause], error) {
+	if err := readNothing(ctx); err != nil {
+		return nil, err
+	}
+	return &reply[admin.Pause]{}, s.admin.Instances.Resume(ctx)
+}

@@ -1,0 +1,105 @@
+package api
+
+import (
+	"encoding/json"
+	"reflect"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/onbeat/onbeat/admin"
+	"github.com/onbeat/onbeat/audit"
+	"github.com/onbeat/onbeat/instance"
+	"github.com/onbeat/onbeat/schedule"
+	"github.com/onbeat/onbeat/task"
+)
+
+// schemas says which types describe others that are not in JSON what they are in Go.
+var schemas = map[reflect.Type]reflect.Type{
+	reflect.TypeFor[admin.Duration]():         reflect.TypeFor[durationSchema](),
+	reflect.TypeFor[task.State]():             reflect.TypeFor[stateSchema](),
+	reflect.TypeFor[admin.Action]():           reflect.TypeFor[actionSchema](),
+	reflect.TypeFor[audit.Report]():           reflect.TypeFor[audit.ReportJSON](),
+	reflect.TypeFor[schedule.Missed]():        reflect.TypeFor[missedSchema](),
+	reflect.TypeFor[schedule.Overlap]():       reflect.TypeFor[overlapSchema](),
+	reflect.TypeFor[schedule.GapPolicy]():     reflect.TypeFor[gapSchema](),
+	reflect.TypeFor[schedule.OverlapPolicy](): reflect.TypeFor[foldSchema](),
+	reflect.TypeFor[instance.Lead]():          reflect.TypeFor[string](),
+	reflect.TypeFor[instance.Consume]():       reflect.TypeFor[string](),
+}
+
+type (
+	durationSchema struct{}
+	stateSchema    struct{}
+	actionSchema   struct{}
+	missedSchema   struct{}
+	overlapSchema  struct{}
+	gapSchema      struct{}
+	foldSchema     struct{}
+)
+
+// Schema is read by huma.
+func (durationSchema) Schema(huma.Registry) *huma.Schema {
+	return &huma.Schema{Type: huma.TypeString, Description: "A length of time.", Examples: []any{"250ms", "1h30m", "2d"}}
+}
+
+// Schema is read by huma.
+func (stateSchema) Schema(huma.Registry) *huma.Schema {
+	return words(task.Due, task.Running, task.Done, task.Dead)
+}
+
+// Schema is read by huma.
+func (actionSchema) Schema(huma.Registry) *huma.Schema {
+	return words(admin.CancelTasks, admin.RetryTasks, admin.DeleteTasks)
+}
+
+// Schema is read by huma.
+func (missedSchema) Schema(huma.Registry) *huma.Schema {
+	return words(schedule.MissedOnce, schedule.MissedAll, schedule.MissedSkip)
+}
+
+// Schema is read by huma.
+func (overlapSchema) Schema(huma.Registry) *huma.Schema {
+	return words(schedule.OverlapAllow, schedule.OverlapSkip, schedule.OverlapQueue, schedule.OverlapReplace)
+}
+
+// Schema is read by huma.
+func (gapSchema) Schema(huma.Registry) *huma.Schema {
+	return words(schedule.DSTGapSkip, schedule.DSTGapAfter)
+}
+
+// Schema is read by huma.
+func (foldSchema) Schema(huma.Registry) *huma.Schema {
+	return words(schedule.DSTOverlapFirst, schedule.DSTOverlapSecond, schedule.DSTOverlapBoth)
+}
+
+func words[T ~string](list ...T) *huma.Schema {
+	s := &huma.Schema{Type: huma.TypeString}
+	for _, w := range list {
+		s.Enum = append(s.Enum, string(w))
+	}
+	return s
+}
+
+// schemaName names a type in the document: a page of tasks is TaskList.
+func schemaName(t reflect.Type, hint string) string {
+	name := huma.DefaultSchemaNamer(t, hint)
+	if of, ok := strings.CutPrefix(name, "List"); ok && of != "" && t.Kind() == reflect.Struct {
+		return of + "List"
+	}
+	return name
+}
+
+// describe returns the document.
+func (s *Server) describe() ([]byte, error) {
+	for _, schema := range s.huma.OpenAPI().Components.Schemas.Map() {
+		for _, p := range schema.Properties {
+			if p.Type == huma.TypeArray {
+				p.Nullable = false // a list is never null
+			}
+		}
+	}
+	return json.Marshal(s.huma.OpenAPI())
+}
+
+func typeOf[T any]() reflect.Type { return reflect.TypeFor[T]() }

@@ -1,0 +1,93 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"reflect"
+
+	"github.com/onbeat/onbeat/admin"
+	"github.com/onbeat/onbeat/task"
+)
+
+// tasks registers what shows, adds and changes tasks.
+func (s *Server) tasks() {
+	get, post, one := http.MethodGet, http.MethodPost, "/tasks/{id}"
+	add(s, route{id: "listTasks", method: get, path: "/tasks", summary: "List tasks", role: Viewer}, s.listTasks)
+	add(s, route{id: "enqueue", method: post, path: "/tasks", summary: "Add one task, or a batch of them", role: Operator, body: reflect.TypeFor[enqueueBody](), status: http.StatusCreated}, s.enqueue)
+	add(s, route{id: "getTask", method: get, path: one, summary: "Show a task", role: Viewer}, s.getTask)
+	add(s, route{id: "deleteTask", method: http.MethodDelete, path: one, summary: "Cancel a task, or forget one that has ended", role: Operator}, s.deleteTask)
+	add(s, route{id: "cancelTask", method: post, path: one + "/cancel", summary: "Cancel a due task, or ask a running one to stop", role: Operator}, s.cancelTask)
+	add(s, route{id: "retryTask", method: post, path: one + "/retry", summary: "Make a dead task due again", role: Operator}, s.retryTask)
+	add(s, route{id: "bulkTasks", method: post, path: "/tasks/bulk", summary: "Cancel, retry or delete the tasks that a filter matches, a page at a time", role: Operator, body: reflect.TypeFor[admin.Bulk]()}, s.bulkTasks)
+}
+
+type listTasksIn struct {
+	State    string `query:"state" enum:"due,running,dead,done" doc:"Only tasks in this state."`
+	Queue    string `query:"queue" doc:"Only tasks in this queue."`
+	Type     string `query:"type" doc:"Only tasks of this type."`
+	Schedule string `query:"schedule" doc:"Only tasks of this schedule."`
+	Key      string `query:"key" doc:"Only tasks with this key."`
+	Page
+}
+
+func (s *Server) listTasks(ctx context.Context, in *listTasksIn) (*reply[admin.List[admin.Task]], error) {
+	limit, err := in.Limit.within("limit", 100, 1000)
+	if err != nil {
+		return nil, err
+	}
+	list, err := s.admin.Tasks.List(ctx, admin.TaskQuery{TaskFilter: in.filter(), Limit: limit, After: in.After})
+	return &reply[admin.List[admin.Task]]{list}, err
+}
+
+func (in *listTasksIn) filter() admin.TaskFilter {
+	return admin.TaskFilter{State: task.State(in.State), Queue: in.Queue, Type: in.Type, Schedule: in.Schedule}
+}
+
+func (s *Server) getTask(ctx context.Context, in *identified) (*reply[admin.Task], error) {
+	t, err := s.admin.Tasks.Get(ctx, in.ID)
+	return &reply[admin.Task]{t}, err
+}
+
+func (s *Server) deleteTask(ctx context.Context, in *identified) (*reply[admin.Result], error) {
+	if err := readNothing(ctx); err != nil {
+		return nil, err
+	}
+	was, err := s.admin.Tasks.Delete(ctx, in.ID)
+	return stopped(in.ID, was, "deleted"), err
+}
+
+func (s *Server) cancelTask(ctx context.Context, in *identified) (*reply[admin.Result], error) {
+	if err := readNothing(ctx); err != nil {
+		return nil, err
+	}
+	was, err := s.admin.Tasks.Cancel(ctx, in.ID)
+	return stopped(in.ID, was, "cancelled"), err
+}
+
+// stopped says what became of a task that was in a state. A running one is only asked to stop.
+func stopped(id string, was task.State, result string) *reply[admin.Result] {
+	if was == task.Running {
+		result = "asked to stop"
+	}
+	return &reply[admin.Result]{admin.Result{Name: id, Result: result, Was: was}}
+}
+
+func (s *Server) retryTask(ctx context.Context, in *identified) (*reply[admin.Result], error) {
+	if err := readNothing(ctx); err != nil {
+		return nil, err
+	}
+	err := s.admin.Tasks.Retry(ctx, in.ID)
+	return &reply[admin.Result]{admin.Result{Name: in.ID, Result: "due again", Was: task.Dead}}, err
+}
+
+func (s *Server) bulkTasks(ctx context.Context, _ *struct{}) (*reply[admin.BulkResult], error) {
+	var b admin.Bulk
+	if err := read(ctx, &b, "bulk"); err != nil {
+		return nil, err
+	}
+	if who := identityOf(ctx); b.Action == admin.DeleteTasks && !b.DryRun && !who.Role.May(Admin) {
+		return nil, &refusal{http.StatusForbidden, "forbidden", whom(&who) + " may not delete tasks in bulk", "it needs the role admin"}
+	}
+	out, err := s.admin.Tasks.Bulk(ctx, b)
+	return &reply[admin.BulkResult]{out}, located(err, "")
+}

@@ -1,0 +1,143 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/onbeat/onbeat/admin"
+	"github.com/onbeat/onbeat/internal/wording"
+	"github.com/onbeat/onbeat/queue"
+)
+
+type schedulesRevisionsCmd struct {
+	Name  string `arg:"" predict:"schedule" help:"Schedule, also one that was deleted or retired within 30 days."`
+	Limit int    `default:"20" placeholder:"N" help:"List at most this many (default ${default}); 50 are kept."`
+	After string `placeholder:"CURSOR" help:"Go on after this cursor, which the page before printed at its end."`
+}
+
+// Run lists the revisions of a schedule.
+func (c *schedulesRevisionsCmd) Run(ctx context.Context, a *app) error {
+	if c.Limit < 1 || c.Limit > mostListed {
+		return refuse("limit", fmt.Sprint(c.Limit), "out of range", fmt.Sprintf("1 to %d", mostListed))
+	}
+	cl, err := a.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	list, err := cl.Schedules.Revisions(ctx, c.Name, c.Limit, c.After)
+	if err != nil {
+		return cl.notFound(ctx, c.Name, err)
+	}
+	if a.JSON {
+		return a.printJSON(list)
+	}
+	now, err := cl.Activity.Now(ctx)
+	if err != nil {
+		return err
+	}
+	for i := range list.Items {
+		a.printRevision(&list.Items[i], now)
+	}
+	if list.Next != "" {
+		a.printf("\n%s", a.style.dim("more: --after "+list.Next))
+	}
+	return nil
+}
+
+func (a *app) printRevision(r *admin.Revision, now time.Time) {
+	text := a.style.bold(fmt.Sprint(r.Revision)) + " " + r.What
+	if r.Release != "" {
+		text += " by " + r.Release
+	}
+	if r.By != "" {
+		text += " by " + r.By
+	}
+	if r.At.IsZero() {
+		text += ", by a release that notes no more than this"
+	} else {
+		text += " " + wording.Ago(r.At, now)
+	}
+	a.printf("%s", text)
+	for _, c := range r.Changes {
+		a.printf("  %s: %s → %s", c.Field, orNotSet(c.From), orNotSet(c.To))
+	}
+}
+
+type schedulesRevertCmd struct {
+	Name     string `arg:"" predict:"schedule" help:"Schedule."`
+	Revision int64  `arg:"" help:"Number of the revision; see onbeat schedules revisions."`
+}
+
+// Run makes a schedule say what it said before.
+func (c *schedulesRevertCmd) Run(ctx context.Context, a *app) error {
+	cl, err := a.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	return a.each([]string{c.Name}, func(name string) (string, error) {
+		did, err := cl.Schedules.Revert(ctx, name, c.Revision)
+		if err != nil {
+			return "", cl.notFound(ctx, name, err)
+		}
+		if did.Declared {
+			a.noteDeclared(name, did.DeclaredBy, "Change %s too.")
+		}
+		return did2word(did.Result == "unchanged", "unchanged", "reverted"), nil
+	})
+}
+
+type schedulesRestoreCmd struct {
+	Names []string `arg:"" name:"name" help:"Schedules; see onbeat schedules list --deleted."`
+}
+
+// Help says what becomes of the time in between.
+func (*schedulesRestoreCmd) Help() string {
+	return "The schedules go on as they were: on their grid, with their runs counted, and paused if they were. The slots since then " +
+		"are noted as deleted, and none of them runs. Once another schedule has been made under a name, the deleted one is gone."
+}
+
+// Run lets deleted schedules go on.
+func (c *schedulesRestoreCmd) Run(ctx context.Context, a *app) error {
+	cl, err := a.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	return a.each(c.Names, func(name string) (string, error) {
+		_, err := cl.Schedules.Restore(ctx, name)
+		if errors.Is(err, queue.ErrNotFound) {
+			err = &failure{err, "see onbeat schedules list --deleted"}
+		}
+		return "restored", err
+	})
+}
+
+// listDeleted lists the schedules that can be restored.
+func (a *app) listDeleted(ctx context.Context, cl *client) error {
+	list, unread := cl.Schedules.Deleted(ctx)
+	if len(list.Items) == 0 && unread != nil {
+		return unread
+	}
+	if a.JSON {
+		return errors.Join(a.printJSON(list), unread)
+	}
+	if len(list.Items) == 0 {
+		a.printf("no deleted schedules in %s", cl.namespace)
+		return unread
+	}
+	now, err := cl.Activity.Now(ctx)
+	if err != nil {
+		return err
+	}
+	t := a.table("NAME", "WHEN", "TASK", "DELETED", "BY", "STATE")
+	for i := range list.Items {
+		s := &list.Items[i]
+		t.add(cell{s.Name, a.style.bold}, shortWhen(s.Rule()), s.Task, wording.Ago(s.Deleted.At, now), dash(s.Deleted.By), scheduleState(s))
+	}
+	t.print(a.out)
+	return unread
+}

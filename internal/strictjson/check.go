@@ -1,0 +1,174 @@
+package strictjson
+
+import (
+	"bytes"
+	"encoding/json"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/onbeat/onbeat/field"
+)
+
+// Check refuses JSON that encoding/json would accept and change: of two equal keys in an object it keeps the last, and it
+// replaces bytes that are not UTF-8 by U+FFFD. The data must be valid JSON otherwise. If fold is not nil, it decides which keys of
+// the outermost object are equal. root is the field that the document is; "" if it is a whole one, whose fields have no prefix.
+func Check(data []byte, root string, fold func(string) string) error {
+	w := &walk{d: json.NewDecoder(bytes.NewReader(data)), root: root, fold: fold}
+	w.d.UseNumber() // a number may be too large for a float64
+	for {
+		from := w.d.InputOffset()
+		token, err := w.d.Token()
+		if err != nil {
+			return nil // the end: the document is valid
+		}
+		if err := w.take(token, data[from:w.d.InputOffset()]); err != nil {
+			return err
+		}
+	}
+}
+
+// walk is a walk through a JSON document.
+type walk struct {
+	d    *json.Decoder
+	root string
+	fold func(string) string
+	open []*level
+}
+
+// level is an object or a list that the walk is in.
+type level struct {
+	keys    map[string]bool // nil: a list
+	key     string          // the key of the next value
+	isValue bool            // the next token of an object is a value, not a key
+	n       int             // how many values have come so far
+}
+
+// take checks a token, and the raw bytes up to its end from the end of the token before.
+func (w *walk) take(token json.Token, raw []byte) error {
+	text, isText := token.(string)
+	delim, _ := token.(json.Delim)
+	if delim == '}' || delim == ']' {
+		w.open = w.open[:len(w.open)-1]
+		return nil
+	}
+	var in *level
+	if len(w.open) > 0 {
+		in = w.open[len(w.open)-1]
+	}
+	isKey := in != nil && in.keys != nil && !in.isValue
+	if isKey {
+		in.key, in.isValue = text, true
+	} else if in != nil {
+		in.n++
+		in.isValue = false
+	}
+	switch {
+	case isText && !utf8.Valid(raw):
+		if isKey {
+			in.key = string(raw[bytes.IndexByte(raw, '"')+1 : len(raw)-1])
+		}
+		return w.refuse("not UTF-8", "save the file as UTF-8")
+	case isText && halfPair(raw):
+		return w.refuse("has half a surrogate pair, which is not a character", `\ud83d\ude00 is one character, \ud83d alone is not`)
+	case isKey:
+		name := text
+		if w.fold != nil && len(w.open) == 1 {
+			name = w.fold(text)
+		}
+		if in.keys[name] {
+			return w.refuse("appears twice", "write each key once: one of the two values would be lost")
+		}
+		in.keys[name] = true
+	case delim == '{':
+		w.open = append(w.open, &level{keys: map[string]bool{}})
+	case delim == '[':
+		w.open = append(w.open, &level{})
+	}
+	return nil
+}
+
+// refuse returns an error with the path of the walk's present place.
+func (w *walk) refuse(reason, hint string) error {
+	var path strings.Builder
+	path.WriteString(w.root)
+	for _, l := range w.open {
+		if l.keys == nil {
+			path.WriteString("[" + strconv.Itoa(l.n-1) + "]")
+			continue
+		}
+		if path.Len() > 0 {
+			path.WriteByte('.')
+		}
+		path.WriteString(shownKey(l.key))
+		if path.Len() > 256 {
+			path.WriteString("…")
+			break
+		}
+	}
+	if path.Len() == 0 {
+		path.WriteString("task")
+	}
+	return &field.Error{Field: path.String(), Reason: reason, Hint: hint}
+}
+
+// shownKey returns a key as a path shows it: in quotes if it is not a plain word.
+func shownKey(key string) string {
+	plain := key != "" && utf8.ValidString(key) && !strings.ContainsFunc(key, func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '_' && r != '-'
+	})
+	if plain {
+		return key
+	}
+	return strconv.QuoteToASCII(key)
+}
+
+// Fold returns a key in the form in which encoding/json compares it with the name of a field.
+func Fold(key string) string {
+	return strings.Map(func(r rune) rune {
+		for {
+			next := unicode.SimpleFold(r)
+			if next <= r {
+				return next
+			}
+			r = next
+		}
+	}, key)
+}
+
+// halfPair reports whether JSON text has an escaped surrogate without its other half.
+func halfPair(raw []byte) bool {
+	for i := 0; i+1 < len(raw); i++ {
+		if raw[i] != '\\' {
+			continue
+		}
+		i++
+		if raw[i] != 'u' {
+			continue
+		}
+		switch unit := hexUnit(raw[i+1:]); {
+		case unit >= 0xdc00 && unit < 0xe000:
+			return true
+		case unit >= 0xd800 && unit < 0xdc00:
+			rest := raw[i+5:]
+			if !bytes.HasPrefix(rest, []byte(`\u`)) {
+				return true
+			}
+			if low := hexUnit(rest[2:]); low < 0xdc00 || low >= 0xe000 {
+				return true
+			}
+			i += 6
+		}
+		i += 4
+	}
+	return false
+}
+
+func hexUnit(b []byte) uint64 {
+	if len(b) < 4 {
+		return 0
+	}
+	n, _ := strconv.ParseUint(string(b[:4]), 16, 16)
+	return n
+}

@@ -1,0 +1,198 @@
+package producer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/onbeat/onbeat/history"
+	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/task"
+)
+
+// Revision is a change of a schedule, and what it said from then on.
+type Revision struct {
+	Number int64
+	// At is when it was made; zero for a change by a release that notes no revisions.
+	At time.Time
+	// What is made, changed, deleted, retired, restored or reverted.
+	What string
+	// By is who asked for it; "" if a leader declared the schedule, or if nobody is known.
+	By string
+	// Origin is Declared or Applied. Release is the release that declared, or retired, the schedule.
+	Origin  string
+	Release string
+	// Schedule is nil if the schedule was deleted or retired, or if a newer release wrote it.
+	Schedule *Schedule
+	// Changes are the fields that changed since the revision before, if both are known.
+	Changes []FieldChange
+}
+
+// Revisions returns a page of the revisions of a schedule, the newest first, and where to go on. Limit is 20 by default. After
+// is the place where the page before ended. What a release changed that notes no revisions is the newest one, with its number
+// and no more. The error matches [queue.ErrNotFound] if nothing is known of the schedule.
+func (s *Schedules) Revisions(ctx context.Context, name string, limit int, after string) (page []Revision, next string, err error) {
+	before := int64(0)
+	if after != "" {
+		if before, err = strconv.ParseInt(after, 10, 64); err != nil || before <= 0 {
+			return nil, "", &task.FieldError{Field: "after", Value: after, Reason: "not a cursor", Hint: "pass the next of the previous page"}
+		}
+	}
+	noted, err := s.revisions(ctx, name)
+	if err != nil {
+		return nil, "", err
+	}
+	if limit <= 0 {
+		limit = 20
+	}
+	for i := range noted {
+		if before != 0 && noted[i].Number >= before {
+			continue
+		}
+		if len(page) == limit {
+			return page, strconv.FormatInt(page[limit-1].Number, 10), nil
+		}
+		page = append(page, revisionOf(name, noted, i))
+	}
+	return page, "", nil
+}
+
+// revisions reads what is noted of a schedule, the newest first, and what it says now if that is not noted.
+func (s *Schedules) revisions(ctx context.Context, name string) ([]queue.Revision, error) {
+	st, err := s.q.Schedule(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	noted, err := s.q.Revisions(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	last, _ := queue.ParseLast(st.Last)
+	unknown := st.Definition != "" && last.Rev > 0
+	if len(noted) > 0 && unknown {
+		switch newest := &noted[0]; {
+		case newest.Definition == st.Definition || newest.Number > last.Rev: // it was changed after we read it
+			unknown = false
+		case newest.Number == last.Rev: // too long to be noted
+			newest.Definition, unknown = st.Definition, false
+		}
+	}
+	if unknown {
+		noted = slices.Insert(noted, 0, queue.Revision{Number: last.Rev, What: string(Changed), Definition: st.Definition})
+	}
+	if len(noted) == 0 {
+		return nil, fmt.Errorf("schedule %q: %w", name, queue.ErrNotFound)
+	}
+	return noted, nil
+}
+
+func revisionOf(name string, noted []queue.Revision, i int) Revision {
+	n := &noted[i]
+	r := Revision{Number: n.Number, At: n.At, What: n.What, By: n.Who}
+	if n.What == string(history.Retired) {
+		r.By, r.Release = "", n.Who
+	}
+	d, err := decodeDefinition(name, n.Definition)
+	if err != nil {
+		return r
+	}
+	r.Origin, r.Release, r.Schedule = d.Origin, d.Release, &d.Schedule
+	if i+1 == len(noted) {
+		return r
+	}
+	if was, err := decodeDefinition(name, noted[i+1].Definition); err == nil {
+		r.Changes, _ = changesOf(&was.Schedule, &d.Schedule) // both were read from JSON
+	}
+	return r
+}
+
+// Revert makes a schedule say again what it said at a revision. That is a new revision. The anchor stays unless Start
+// changes.
+func (s *Schedules) Revert(ctx context.Context, name string, revision int64) (ApplyResult, error) {
+	noted, err := s.revisions(ctx, name)
+	if err != nil {
+		return "", err
+	}
+	i := slices.IndexFunc(noted, func(r queue.Revision) bool { return r.Number == revision })
+	refused := &task.FieldError{Field: "revision", Value: strconv.FormatInt(revision, 10)}
+	if i < 0 {
+		refused.Reason, refused.Hint = "not known", "see onbeat schedules revisions "+name
+		return "", refused
+	}
+	if noted[i].Definition == "" {
+		refused.Reason, refused.Hint = "the schedule said nothing then: it was "+noted[i].What, "name another one"
+		return "", refused
+	}
+	d, err := decodeDefinition(name, noted[i].Definition)
+	if err != nil {
+		return "", err
+	}
+	if err := s.p.CheckSchedule(&d.Schedule); err != nil {
+		return "", err
+	}
+	did := Unchanged
+	err = s.change(ctx, name, false, func(st queue.Stored, now time.Time) (c *queue.Change, err error) {
+		if did, c, err = apply(st, &d.Schedule, now); c != nil {
+			c.Event = "schedule reverted"
+		}
+		return c, err
+	}, func() {})
+	return did, err
+}
+
+// Deleted returns, by name, the schedules that were deleted and can be restored, as they were then. Besides them it returns a
+// joined error for those that it cannot read because a newer release wrote them.
+func (s *Schedules) Deleted(ctx context.Context) ([]Status, error) {
+	gone, err := s.q.AllDeleted(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var list []Status
+	var unread []error
+	for i := range gone {
+		status, err := statusOfGone(&gone[i])
+		if err != nil {
+			unread = append(unread, err)
+			continue
+		}
+		list = append(list, status)
+	}
+	slices.SortFunc(list, func(a, b Status) int { return strings.Compare(a.Schedule.Name, b.Schedule.Name) })
+	return list, errors.Join(unread...)
+}
+
+// Restore lets a deleted schedule go on as it was: on its old grid, with its runs counted, and paused if it was. The slots
+// since then are noted as deleted, and none of them runs. The error matches [queue.ErrNotFound] if no such schedule was
+// deleted within 30 days, or if one of that name was made since.
+func (s *Schedules) Restore(ctx context.Context, name string) error {
+	return s.change(ctx, name, true, func(st queue.Stored, now time.Time) (*queue.Change, error) {
+		found, err := s.q.Deleted(ctx, []string{name})
+		if err != nil {
+			return nil, err
+		}
+		r, ok := found[name]
+		if !ok || !st.Absent() {
+			return nil, fmt.Errorf("deleted schedule %q: %w", name, queue.ErrNotFound)
+		}
+		d, err := decodeDefinition(name, r.Definition)
+		if err != nil {
+			return nil, err
+		}
+		if _, err := queue.ParseLast(r.Last); err != nil {
+			return nil, err
+		}
+		made, err := replace(st, &d.Schedule, d.definitionHead, now)
+		if err != nil {
+			return nil, err
+		}
+		c, err := comeBack(r, made, &d.Schedule, now)
+		if err == nil {
+			c.Changes = changesMade(nil, &d.Schedule)
+		}
+		return c, err
+	}, func() {})
+}
