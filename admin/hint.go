@@ -10,8 +10,16 @@ import (
 // RightsPage is where to look for the rights that a user of Redis needs.
 const RightsPage = "docs/rights.md lists the rights that each part needs"
 
-// Hint returns what a person can do about an error that has a common cause, or "".
+// Hint returns what a person can do about an error that has a common cause, or "". An error that an API answered says so itself.
 func Hint(err error) string {
+	hint := hintOf(err)
+	if hint != "" && strings.Contains(err.Error(), hint) {
+		return ""
+	}
+	return hint
+}
+
+func hintOf(err error) string {
 	switch {
 	case errors.Is(err, store.ErrFull):
 		return "raise maxmemory, or see onbeat doctor"

@@ -54,171 +54,179 @@ func TestDefinition_keepsEveryField(t *testing.T) {
 
 func TestSchedules_fromMadeToDeleted(t *testing.T) {
 	t.Parallel()
-	d := dispatcher(t, testredis.Real(t))
-	a, ctx := d.Admin(), admin.By(t.Context(), "ann@host")
-	s := producer.Schedule{Name: "s", Rule: schedule.Every(50 * time.Millisecond), Task: "bad", MaxAttempts: 1}
-	plan, err := a.Schedules.Plan(ctx, s)
-	if err != nil || plan.Result != "would make" {
-		t.Errorf("%+v, %v", plan, err)
-	}
-	if did, err := a.Schedules.Apply(ctx, s); err != nil || did.Result != "made" {
-		t.Errorf("%+v, %v", did, err)
-	}
-	run(t, d)
-	testredis.Eventually(t, patience, func() bool {
-		got, err := a.Schedules.Get(ctx, "s")
-		return err == nil && got.Latest != nil && got.Latest.Failures > 2
-	}, "it has failed three times")
-	got, err := a.Schedules.Get(ctx, "s")
-	must(t, err)
-	got = roundTrip(t, got)
-	if got.Origin != producer.Applied || got.Every != admin.Duration(50*time.Millisecond) || len(got.Upcoming) != 5 || len(got.RecentRuns) == 0 ||
-		got.RecentRuns[0].Outcome != history.Dead || got.RecentRuns[0].Error != "it is bad" || got.RecentRuns[0].Release != "v1" {
-		t.Errorf("%+v", got)
-	}
-	if slots, err := a.Schedules.Slots(ctx, "s", time.Time{}, 3); err != nil || len(slots.Slots) != 3 || slots.Rule != "every 50ms" {
-		t.Errorf("%+v, %v", slots, err)
-	}
-	verdict, err := a.Activity.Audit(ctx, audit.Options{})
-	if err != nil || len(verdict.Schedules) != 1 || verdict.OK() {
-		t.Errorf("a job that fails each time: %+v, %v", verdict, err)
-	}
-
-	s.Every = time.Hour
-	if plan, err := a.Schedules.Plan(ctx, s); err != nil || plan.Result != "would change" || len(plan.Changes) != 1 || plan.Changes[0].Field != "every" || plan.Declared {
-		t.Errorf("%+v, %v", plan, err)
-	}
-	if did, err := a.Schedules.Apply(ctx, s); err != nil || did.Result != "changed" || did.Declared {
-		t.Errorf("%+v, %v", did, err)
-	}
-	for _, call := range []struct {
-		what string
-		do   func(context.Context, string) (bool, error)
-		want bool
-	}{{"pause", a.Schedules.Pause, true}, {"pause again", a.Schedules.Pause, false}, {"resume", a.Schedules.Resume, true}} {
-		if did, err := call.do(ctx, "s"); err != nil || did != call.want {
-			t.Errorf("%s: %v, %v", call.what, did, err)
+	ways(t, func(t *testing.T, of way) {
+		d := dispatcher(t, testredis.Real(t))
+		a, ctx := of(d), admin.By(t.Context(), "ann@host")
+		s := producer.Schedule{Name: "s", Rule: schedule.Every(50 * time.Millisecond), Task: "bad", MaxAttempts: 1}
+		plan, err := a.Schedules.Plan(ctx, s)
+		if err != nil || plan.Result != "would make" {
+			t.Errorf("%+v, %v", plan, err)
 		}
-	}
-	id, err := a.Schedules.Trigger(ctx, "s", nil)
-	must(t, err)
-	await(t, a, id, task.Dead)
-	if b, err := a.Schedules.Backfill(ctx, "s", producer.Backfilling{From: time.Now().Add(-3 * time.Hour), To: time.Now().Add(-time.Minute)}); err != nil || b.Slots < 2 || b.Added != b.Slots {
-		t.Errorf("%+v, %v", b, err)
-	}
-	if was, err := a.Schedules.Delete(ctx, "s"); err != nil || was.Name != "s" || was.Every != admin.Duration(time.Hour) {
-		t.Errorf("%+v, %v", was, err)
-	}
-	if _, err := a.Schedules.Get(ctx, "s"); !errors.Is(err, queue.ErrNotFound) {
-		t.Errorf("%v", err)
-	}
-	if runs, err := a.Schedules.Runs(ctx, "", 1000, ""); err != nil || len(runs.Items) < 4 {
-		t.Errorf("%d runs, %v", len(runs.Items), err)
-	}
-	if _, err := a.Schedules.Runs(ctx, "s", 1, "x"); !errors.Is(err, task.ErrInvalid) {
-		t.Errorf("%v", err)
-	}
-	events, err := a.Activity.Events(ctx, admin.EventQuery{})
-	must(t, err)
-	by := map[string]string{}
-	for _, e := range events.Items {
-		by[e.Event] = e.Fields["by"]
-	}
-	if by["schedule triggered"] != "ann@host" || by["backfill"] != "ann@host" {
-		t.Errorf("%v", by)
-	}
+		if did, err := a.Schedules.Apply(ctx, s); err != nil || did.Result != "made" {
+			t.Errorf("%+v, %v", did, err)
+		}
+		run(t, d)
+		testredis.Eventually(t, patience, func() bool {
+			got, err := a.Schedules.Get(ctx, "s")
+			return err == nil && got.Latest != nil && got.Latest.Failures > 2
+		}, "it has failed three times")
+		got, err := a.Schedules.Get(ctx, "s")
+		must(t, err)
+		got = roundTrip(t, got)
+		if got.Origin != producer.Applied || got.Every != admin.Duration(50*time.Millisecond) || len(got.Upcoming) != 5 || len(got.RecentRuns) == 0 ||
+			got.RecentRuns[0].Outcome != history.Dead || got.RecentRuns[0].Error != "it is bad" || got.RecentRuns[0].Release != "v1" {
+			t.Errorf("%+v", got)
+		}
+		if slots, err := a.Schedules.Slots(ctx, "s", time.Time{}, 3); err != nil || len(slots.Slots) != 3 || slots.Rule != "every 50ms" {
+			t.Errorf("%+v, %v", slots, err)
+		}
+		verdict, err := a.Activity.Audit(ctx, audit.Options{})
+		if err != nil || len(verdict.Schedules) != 1 || verdict.OK() {
+			t.Errorf("a job that fails each time: %+v, %v", verdict, err)
+		}
+
+		s.Every = time.Hour
+		if plan, err := a.Schedules.Plan(ctx, s); err != nil || plan.Result != "would change" || len(plan.Changes) != 1 || plan.Changes[0].Field != "every" || plan.Declared {
+			t.Errorf("%+v, %v", plan, err)
+		}
+		if did, err := a.Schedules.Apply(ctx, s); err != nil || did.Result != "changed" || did.Declared {
+			t.Errorf("%+v, %v", did, err)
+		}
+		for _, call := range []struct {
+			what string
+			do   func(context.Context, string) (bool, error)
+			want bool
+		}{{"pause", a.Schedules.Pause, true}, {"pause again", a.Schedules.Pause, false}, {"resume", a.Schedules.Resume, true}} {
+			if did, err := call.do(ctx, "s"); err != nil || did != call.want {
+				t.Errorf("%s: %v, %v", call.what, did, err)
+			}
+		}
+		id, err := a.Schedules.Trigger(ctx, "s", nil)
+		must(t, err)
+		await(t, a, id, task.Dead)
+		if b, err := a.Schedules.Backfill(ctx, "s", producer.Backfilling{From: time.Now().Add(-3 * time.Hour), To: time.Now().Add(-time.Minute)}); err != nil || b.Slots < 2 || b.Added != b.Slots {
+			t.Errorf("%+v, %v", b, err)
+		}
+		if was, err := a.Schedules.Delete(ctx, "s"); err != nil || was.Name != "s" || was.Every != admin.Duration(time.Hour) {
+			t.Errorf("%+v, %v", was, err)
+		}
+		if _, err := a.Schedules.Get(ctx, "s"); !errors.Is(err, queue.ErrNotFound) {
+			t.Errorf("%v", err)
+		}
+		if runs, err := a.Schedules.Runs(ctx, "", 1000, ""); err != nil || len(runs.Items) < 4 {
+			t.Errorf("%d runs, %v", len(runs.Items), err)
+		}
+		if _, err := a.Schedules.Runs(ctx, "s", 1, "x"); !errors.Is(err, task.ErrInvalid) {
+			t.Errorf("%v", err)
+		}
+		events, err := a.Activity.Events(ctx, admin.EventQuery{})
+		must(t, err)
+		by := map[string]string{}
+		for _, e := range events.Items {
+			by[e.Event] = e.Fields["by"]
+		}
+		if by["schedule triggered"] != "ann@host" || by["backfill"] != "ann@host" {
+			t.Errorf("%v", by)
+		}
+	})
 }
 
 // What a release declares is said to come back, and a schedule of a release that retired it is still found.
 func TestSchedules_ofARelease(t *testing.T) {
 	t.Parallel()
-	d := dispatcher(t, testredis.Client(t))
-	a, ctx := d.Admin(), t.Context()
-	s := producer.Schedule{Name: "s", Rule: schedule.Every(time.Hour), Task: "bad"}
-	must(t, d.Declare([]producer.Schedule{s}))
-	run(t, d)
-	testredis.Eventually(t, patience, func() bool { _, err := a.Schedules.Get(ctx, "s"); return err == nil }, "it is declared")
-	s.Every = 2 * time.Hour
-	for name, call := range map[string]func() (admin.Plan, error){
-		"would change": func() (admin.Plan, error) { return a.Schedules.Plan(ctx, s) },
-		"changed":      func() (admin.Plan, error) { return a.Schedules.Apply(ctx, s) },
-	} {
-		if plan, err := call(); err != nil || plan.Result != name && plan.Result != "unchanged" || plan.Result == name && (!plan.Declared || plan.DeclaredBy != "v1") {
-			t.Errorf("%+v, %v", plan, err)
+	ways(t, func(t *testing.T, of way) {
+		d := dispatcher(t, testredis.Client(t))
+		a, ctx := of(d), t.Context()
+		s := producer.Schedule{Name: "s", Rule: schedule.Every(time.Hour), Task: "bad"}
+		must(t, d.Declare([]producer.Schedule{s}))
+		run(t, d)
+		testredis.Eventually(t, patience, func() bool { _, err := a.Schedules.Get(ctx, "s"); return err == nil }, "it is declared")
+		s.Every = 2 * time.Hour
+		for name, call := range map[string]func() (admin.Plan, error){
+			"would change": func() (admin.Plan, error) { return a.Schedules.Plan(ctx, s) },
+			"changed":      func() (admin.Plan, error) { return a.Schedules.Apply(ctx, s) },
+		} {
+			if plan, err := call(); err != nil || plan.Result != name && plan.Result != "unchanged" || plan.Result == name && (!plan.Declared || plan.DeclaredBy != "v1") {
+				t.Errorf("%+v, %v", plan, err)
+			}
 		}
-	}
-	if was, err := a.Schedules.Delete(ctx, "s"); err != nil || was.Origin != producer.Declared || was.Release != "v1" {
-		t.Errorf("%+v, %v", was, err)
-	}
+		if was, err := a.Schedules.Delete(ctx, "s"); err != nil || was.Origin != producer.Declared || was.Release != "v1" {
+			t.Errorf("%+v, %v", was, err)
+		}
+	})
 }
 
 func TestInstances_sayWhoLeadsAndWhetherTheyMayWork(t *testing.T) {
 	t.Parallel()
-	rdb := testredis.Real(t)
-	d := dispatcher(t, rdb)
-	a, ctx := d.Admin(), t.Context()
-	list, err := a.Instances.List(ctx)
-	if err != nil || len(list.Items) != 0 || list.Leader() != nil || !list.LeaderlessSince.IsZero() || list.Now.IsZero() {
-		t.Errorf("%+v, %v", list, err)
-	}
-	if _, err := a.Instances.Promote(ctx, "v1"); !errors.Is(err, queue.ErrNotFound) {
-		t.Errorf("%v", err)
-	}
-	running, stop := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- d.Run(running) }()
-	testredis.Eventually(t, patience, func() bool {
-		list, err = a.Instances.List(ctx)
-		return err == nil && list.Leader() != nil
-	}, "it leads")
-	if x := roundTrip(t, list).Items[0]; x.Release != "v1" || x.State != "ready" || x.LeaseLeft() <= 0 || x.Host == "" || strings.Join(x.Types, " ") != "bad long" {
-		t.Errorf("%+v", x)
-	}
-	if p, err := a.Instances.Promote(ctx, "v1"); err != nil || !p.Leads || p.Leader != list.Items[0].ID {
-		t.Errorf("%+v, %v", p, err)
-	}
-	p, err := a.Instances.Pause(ctx, time.Minute)
-	must(t, err)
-	if list, err = a.Instances.List(ctx); err != nil || !list.PausedUntil.Equal(p.Until) {
-		t.Errorf("paused until %v, not %v, %v", list.PausedUntil, p.Until, err)
-	}
-	must(t, a.Instances.Resume(ctx))
-	if list, err = a.Instances.List(ctx); err != nil || !list.PausedUntil.IsZero() {
-		t.Errorf("%+v, %v", list, err)
-	}
-	stop()
-	must(t, <-ended)
-	if list, err = a.Instances.List(ctx); err != nil || len(list.Items) != 0 || list.LeaderlessSince.IsZero() {
-		t.Errorf("after the last one left: %+v, %v", list, err)
-	}
+	ways(t, func(t *testing.T, of way) {
+		rdb := testredis.Real(t)
+		d := dispatcher(t, rdb)
+		a, ctx := of(d), t.Context()
+		list, err := a.Instances.List(ctx)
+		if err != nil || len(list.Items) != 0 || list.Leader() != nil || !list.LeaderlessSince.IsZero() || list.Now.IsZero() {
+			t.Errorf("%+v, %v", list, err)
+		}
+		if _, err := a.Instances.Promote(ctx, "v1"); !errors.Is(err, queue.ErrNotFound) {
+			t.Errorf("%v", err)
+		}
+		running, stop := context.WithCancel(context.Background())
+		ended := make(chan error, 1)
+		go func() { ended <- d.Run(running) }()
+		testredis.Eventually(t, patience, func() bool {
+			list, err = a.Instances.List(ctx)
+			return err == nil && list.Leader() != nil
+		}, "it leads")
+		if x := roundTrip(t, list).Items[0]; x.Release != "v1" || x.State != "ready" || x.LeaseLeft() <= 0 || x.Host == "" || strings.Join(x.Types, " ") != "bad long" {
+			t.Errorf("%+v", x)
+		}
+		if p, err := a.Instances.Promote(ctx, "v1"); err != nil || !p.Leads || p.Leader != list.Items[0].ID {
+			t.Errorf("%+v, %v", p, err)
+		}
+		p, err := a.Instances.Pause(ctx, time.Minute)
+		must(t, err)
+		if list, err = a.Instances.List(ctx); err != nil || !list.PausedUntil.Equal(p.Until) {
+			t.Errorf("paused until %v, not %v, %v", list.PausedUntil, p.Until, err)
+		}
+		must(t, a.Instances.Resume(ctx))
+		if list, err = a.Instances.List(ctx); err != nil || !list.PausedUntil.IsZero() {
+			t.Errorf("%+v, %v", list, err)
+		}
+		stop()
+		must(t, <-ended)
+		if list, err = a.Instances.List(ctx); err != nil || len(list.Items) != 0 || list.LeaderlessSince.IsZero() {
+			t.Errorf("after the last one left: %+v, %v", list, err)
+		}
+	})
 }
 
 func TestActivity_followsFromAPlace(t *testing.T) {
 	t.Parallel()
-	a := dispatcher(t, testredis.Client(t)).Admin()
-	ctx := t.Context()
-	for _, name := range []string{"one", "two"} {
-		_, err := a.Schedules.Apply(ctx, producer.Schedule{Name: name, Rule: schedule.Every(time.Hour), Task: "bad"})
-		must(t, err)
-	}
-	list, err := a.Activity.Events(ctx, admin.EventQuery{})
-	if err != nil || len(list.Items) != 2 {
-		t.Fatalf("%+v, %v", list, err)
-	}
-	roundTrip(t, list)
-	stop := errors.New("stop")
-	err = a.Activity.Follow(ctx, list.Items[0].ID, func(e admin.Event) error {
-		if e.ID != list.Items[1].ID || e.Fields["schedule"] != "two" {
-			t.Errorf("%+v", e)
+	ways(t, func(t *testing.T, of way) {
+		a := of(dispatcher(t, testredis.Client(t)))
+		ctx := t.Context()
+		for _, name := range []string{"one", "two"} {
+			_, err := a.Schedules.Apply(ctx, producer.Schedule{Name: name, Rule: schedule.Every(time.Hour), Task: "bad"})
+			must(t, err)
 		}
-		return stop
+		list, err := a.Activity.Events(ctx, admin.EventQuery{})
+		if err != nil || len(list.Items) != 2 {
+			t.Fatalf("%+v, %v", list, err)
+		}
+		roundTrip(t, list)
+		stop := errors.New("stop")
+		err = a.Activity.Follow(ctx, list.Items[0].ID, func(e admin.Event) error {
+			if e.ID != list.Items[1].ID || e.Fields["schedule"] != "two" {
+				t.Errorf("%+v", e)
+			}
+			return stop
+		})
+		if !errors.Is(err, stop) {
+			t.Errorf("%v", err)
+		}
+		if err := a.Activity.Follow(ctx, "no place", nil); !errors.Is(err, task.ErrInvalid) {
+			t.Errorf("%v", err)
+		}
 	})
-	if !errors.Is(err, stop) {
-		t.Errorf("%v", err)
-	}
-	if err := a.Activity.Follow(ctx, "no place", nil); !errors.Is(err, task.ErrInvalid) {
-		t.Errorf("%v", err)
-	}
 }
 
 func TestInstanceList_handlesWhatMayBeTaken(t *testing.T) {

@@ -70,52 +70,54 @@ func await(t *testing.T, a *admin.Admin, id string, state task.State) {
 
 func TestTasks_changeByState(t *testing.T) {
 	t.Parallel()
-	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
-		d := dispatcher(t, rdb)
-		a, ctx := d.Admin(), t.Context()
-		run(t, d)
-		enqueue(t, a, "bad", "dead")
-		enqueue(t, a, "long", "running")
-		enqueue(t, a, "other", "due")
-		await(t, a, "dead", task.Dead)
-		await(t, a, "running", task.Running)
+	ways(t, func(t *testing.T, of way) {
+		testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
+			d := dispatcher(t, rdb)
+			a, ctx := of(d), t.Context()
+			run(t, d)
+			enqueue(t, a, "bad", "dead")
+			enqueue(t, a, "long", "running")
+			enqueue(t, a, "other", "due")
+			await(t, a, "dead", task.Dead)
+			await(t, a, "running", task.Running)
 
-		found, err := a.Tasks.Get(ctx, "dead")
-		must(t, err)
-		if found.Type != "bad" || string(found.Payload) != `{"n":1}` || len(found.Failures) != 1 || found.Timeout != "30m" || found.Queue != "default" {
-			t.Errorf("%+v", found)
-		}
-		var state *admin.StateError
-		if was, err := a.Tasks.Cancel(ctx, "dead"); !errors.As(err, &state) || state.State != task.Dead || was != task.Dead {
-			t.Errorf("cancel of a dead one: %s, %v", was, err)
-		}
-		if err := a.Tasks.Retry(ctx, "due"); !errors.As(err, &state) || state.State != task.Due || err.Error() != `task "due" is due, not dead` {
-			t.Errorf("retry of a due one: %v", err)
-		}
-		must(t, a.Tasks.Retry(ctx, "dead"))
-		testredis.Eventually(t, patience, func() bool {
-			f, err := a.Tasks.Get(ctx, "dead")
-			return err == nil && f.State == task.Dead && len(f.Failures) == 2
-		}, "it ran again")
-		if was, err := a.Tasks.Cancel(ctx, "running"); err != nil || was != task.Running {
-			t.Errorf("%s, %v", was, err)
-		}
-		for id, want := range map[string]task.State{"due": task.Due, "dead": task.Dead} {
-			if was, err := a.Tasks.Delete(ctx, id); err != nil || was != want {
-				t.Errorf("delete %s: %s, %v", id, was, err)
+			found, err := a.Tasks.Get(ctx, "dead")
+			must(t, err)
+			if found.Type != "bad" || string(found.Payload) != `{"n":1}` || len(found.Failures) != 1 || found.Timeout != "30m" || found.Queue != "default" {
+				t.Errorf("%+v", found)
 			}
-			if _, err := a.Tasks.Get(ctx, id); !errors.Is(err, queue.ErrNotFound) {
-				t.Errorf("%s is there: %v", id, err)
+			var state *admin.StateError
+			if was, err := a.Tasks.Cancel(ctx, "dead"); !errors.As(err, &state) || state.State != task.Dead || was != task.Dead {
+				t.Errorf("cancel of a dead one: %s, %v", was, err)
 			}
-		}
-		for name, err := range map[string]error{
-			"get": second(a.Tasks.Get(ctx, "none")), "cancel": second(a.Tasks.Cancel(ctx, "none")),
-			"retry": a.Tasks.Retry(ctx, "none"), "delete": second(a.Tasks.Delete(ctx, "none")),
-		} {
-			if !errors.Is(err, queue.ErrNotFound) {
-				t.Errorf("%s: %v", name, err)
+			if err := a.Tasks.Retry(ctx, "due"); !errors.As(err, &state) || state.State != task.Due || err.Error() != `task "due" is due, not dead` {
+				t.Errorf("retry of a due one: %v", err)
 			}
-		}
+			must(t, a.Tasks.Retry(ctx, "dead"))
+			testredis.Eventually(t, patience, func() bool {
+				f, err := a.Tasks.Get(ctx, "dead")
+				return err == nil && f.State == task.Dead && len(f.Failures) == 2
+			}, "it ran again")
+			if was, err := a.Tasks.Cancel(ctx, "running"); err != nil || was != task.Running {
+				t.Errorf("%s, %v", was, err)
+			}
+			for id, want := range map[string]task.State{"due": task.Due, "dead": task.Dead} {
+				if was, err := a.Tasks.Delete(ctx, id); err != nil || was != want {
+					t.Errorf("delete %s: %s, %v", id, was, err)
+				}
+				if _, err := a.Tasks.Get(ctx, id); !errors.Is(err, queue.ErrNotFound) {
+					t.Errorf("%s is there: %v", id, err)
+				}
+			}
+			for name, err := range map[string]error{
+				"get": second(a.Tasks.Get(ctx, "none")), "cancel": second(a.Tasks.Cancel(ctx, "none")),
+				"retry": a.Tasks.Retry(ctx, "none"), "delete": second(a.Tasks.Delete(ctx, "none")),
+			} {
+				if !errors.Is(err, queue.ErrNotFound) {
+					t.Errorf("%s: %v", name, err)
+				}
+			}
+		})
 	})
 }
 
@@ -123,111 +125,117 @@ func second[T any](_ T, err error) error { return err }
 
 func TestTasks_enqueueSaysWhatTookThePlace(t *testing.T) {
 	t.Parallel()
-	a := dispatcher(t, testredis.Client(t)).Admin()
-	enqueue(t, a, "x", "one", task.Unique("k", time.Hour))
-	done, err := a.Tasks.Enqueue(t.Context(), []*task.Task{
-		task.New("x", nil, task.ID("one")), task.New("x", nil, task.ID("two"), task.Unique("k", time.Hour)), task.New("x", nil, task.ID("three")),
-	})
-	want := "[{one false id} {one false unique} {three true }]"
-	if err != nil || fmt.Sprint(done) != want {
-		t.Errorf("%v, %v, want %s", done, err, want)
-	}
-	if _, err := a.Tasks.Enqueue(t.Context(), []*task.Task{task.New("a b", nil)}); !errors.Is(err, task.ErrInvalid) {
-		t.Errorf("%v", err)
-	}
-}
-
-// Pages of tasks of all states follow one another, and each task is on one of them.
-func TestTasks_listGoesOnFromStateToState(t *testing.T) {
-	t.Parallel()
-	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
-		d := dispatcher(t, rdb)
-		a, ctx := d.Admin(), t.Context()
-		want := map[string]bool{}
-		for i := range 7 {
-			for _, typ := range []string{"bad", "long", "other"} {
-				id := fmt.Sprint(typ, i)
-				want[id] = true
-				enqueue(t, a, typ, id)
-			}
+	ways(t, func(t *testing.T, of way) {
+		a := of(dispatcher(t, testredis.Client(t)))
+		enqueue(t, a, "x", "one", task.Unique("k", time.Hour))
+		done, err := a.Tasks.Enqueue(t.Context(), []*task.Task{
+			task.New("x", nil, task.ID("one")), task.New("x", nil, task.ID("two"), task.Unique("k", time.Hour)), task.New("x", nil, task.ID("three")),
+		})
+		want := "[{one false id} {one false unique} {three true }]"
+		if err != nil || fmt.Sprint(done) != want {
+			t.Errorf("%v, %v, want %s", done, err, want)
 		}
-		run(t, d)
-		testredis.Eventually(t, patience, func() bool {
-			n, err := a.Activity.Counts(ctx)
-			return err == nil && n.Dead == 7 && n.Running == 7 && n.Due == 7
-		}, "seven of each state")
-		for _, limit := range []int{1, 3, 7, 14, 100} {
-			seen, pages := map[string]bool{}, 0
-			for after := ""; ; pages++ {
-				page, err := a.Tasks.List(ctx, admin.TaskQuery{Limit: limit, After: after})
-				must(t, err)
-				if len(page.Items) > limit {
-					t.Errorf("%d on a page of %d", len(page.Items), limit)
-				}
-				for _, x := range page.Items {
-					if seen[x.ID] || !want[x.ID] {
-						t.Errorf("limit %d: %s is there twice, or is not one of them", limit, x.ID)
-					}
-					seen[x.ID] = true
-				}
-				if after = page.Next; after == "" {
-					break
-				}
-			}
-			if len(seen) != len(want) {
-				t.Errorf("limit %d: %d of %d tasks on %d pages", limit, len(seen), len(want), pages)
-			}
-		}
-		for _, after := range []string{"x", "due", "nowhere.", "dead.%"} {
-			if _, err := a.Tasks.List(ctx, admin.TaskQuery{After: after}); !errors.Is(err, task.ErrInvalid) {
-				t.Errorf("after %q: %v", after, err)
-			}
-		}
-		if _, err := a.Tasks.List(ctx, admin.TaskQuery{TaskFilter: admin.TaskFilter{State: "gone"}}); !errors.Is(err, task.ErrInvalid) {
+		if _, err := a.Tasks.Enqueue(t.Context(), []*task.Task{task.New("a b", nil)}); !errors.Is(err, task.ErrInvalid) {
 			t.Errorf("%v", err)
 		}
 	})
 }
 
+// Pages of tasks of all states follow one another, and each task is on one of them.
+func TestTasks_listGoesOnFromStateToState(t *testing.T) {
+	t.Parallel()
+	ways(t, func(t *testing.T, of way) {
+		testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
+			d := dispatcher(t, rdb)
+			a, ctx := of(d), t.Context()
+			want := map[string]bool{}
+			for i := range 7 {
+				for _, typ := range []string{"bad", "long", "other"} {
+					id := fmt.Sprint(typ, i)
+					want[id] = true
+					enqueue(t, a, typ, id)
+				}
+			}
+			run(t, d)
+			testredis.Eventually(t, patience, func() bool {
+				n, err := a.Activity.Counts(ctx)
+				return err == nil && n.Dead == 7 && n.Running == 7 && n.Due == 7
+			}, "seven of each state")
+			for _, limit := range []int{1, 3, 7, 14, 100} {
+				seen, pages := map[string]bool{}, 0
+				for after := ""; ; pages++ {
+					page, err := a.Tasks.List(ctx, admin.TaskQuery{Limit: limit, After: after})
+					must(t, err)
+					if len(page.Items) > limit {
+						t.Errorf("%d on a page of %d", len(page.Items), limit)
+					}
+					for _, x := range page.Items {
+						if seen[x.ID] || !want[x.ID] {
+							t.Errorf("limit %d: %s is there twice, or is not one of them", limit, x.ID)
+						}
+						seen[x.ID] = true
+					}
+					if after = page.Next; after == "" {
+						break
+					}
+				}
+				if len(seen) != len(want) {
+					t.Errorf("limit %d: %d of %d tasks on %d pages", limit, len(seen), len(want), pages)
+				}
+			}
+			for _, after := range []string{"x", "due", "nowhere.", "dead.%"} {
+				if _, err := a.Tasks.List(ctx, admin.TaskQuery{After: after}); !errors.Is(err, task.ErrInvalid) {
+					t.Errorf("after %q: %v", after, err)
+				}
+			}
+			if _, err := a.Tasks.List(ctx, admin.TaskQuery{TaskFilter: admin.TaskFilter{State: "gone"}}); !errors.Is(err, task.ErrInvalid) {
+				t.Errorf("%v", err)
+			}
+		})
+	})
+}
+
 func TestTasks_bulkTakesAPageAtATime(t *testing.T) {
 	t.Parallel()
-	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
-		a, ctx := dispatcher(t, rdb).Admin(), t.Context()
-		const n = queue.MaxBatch + 5
-		list := make([]*task.Task, n)
-		for i := range list {
-			list[i] = task.New([]string{"a", "b"}[i%2], nil)
-		}
-		if _, err := a.Tasks.Enqueue(ctx, list); err != nil {
-			t.Fatal(err)
-		}
-		all := func(b admin.Bulk) (sum admin.BulkResult, pages int) {
-			for {
-				page, err := a.Tasks.Bulk(ctx, b)
-				must(t, err)
-				sum.Add(page)
-				if pages++; page.Next == "" {
-					return sum, pages
+	ways(t, func(t *testing.T, of way) {
+		testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
+			a, ctx := of(dispatcher(t, rdb)), t.Context()
+			const n = queue.MaxBatch + 5
+			list := make([]*task.Task, n)
+			for i := range list {
+				list[i] = task.New([]string{"a", "b"}[i%2], nil)
+			}
+			if _, err := a.Tasks.Enqueue(ctx, list); err != nil {
+				t.Fatal(err)
+			}
+			all := func(b admin.Bulk) (sum admin.BulkResult, pages int) {
+				for {
+					page, err := a.Tasks.Bulk(ctx, b)
+					must(t, err)
+					sum.Add(page)
+					if pages++; page.Next == "" {
+						return sum, pages
+					}
+					b.After = page.Next
 				}
-				b.After = page.Next
 			}
-		}
-		if sum, pages := all(admin.Bulk{Action: admin.CancelTasks, DryRun: true}); sum != (admin.BulkResult{Matched: n, DryRun: true}) || pages < 2 {
-			t.Errorf("%+v on %d pages", sum, pages)
-		}
-		if sum, _ := all(admin.Bulk{Action: admin.CancelTasks, Filter: admin.TaskFilter{Type: "a"}}); sum.Matched != (n+1)/2 || sum.Changed != sum.Matched {
-			t.Errorf("%+v", sum)
-		}
-		if c, err := a.Activity.Counts(ctx); err != nil || c.Due != n/2 {
-			t.Errorf("%+v, %v", c, err)
-		}
-		for _, b := range []admin.Bulk{
-			{Action: "burn"}, {}, {Action: admin.RetryTasks, Filter: admin.TaskFilter{State: task.Due}}, {Action: admin.DeleteTasks, Filter: admin.TaskFilter{State: task.Running}},
-		} {
-			if _, err := a.Tasks.Bulk(ctx, b); !errors.Is(err, task.ErrInvalid) {
-				t.Errorf("%+v: %v", b, err)
+			if sum, pages := all(admin.Bulk{Action: admin.CancelTasks, DryRun: true}); sum != (admin.BulkResult{Matched: n, DryRun: true}) || pages < 2 {
+				t.Errorf("%+v on %d pages", sum, pages)
 			}
-		}
+			if sum, _ := all(admin.Bulk{Action: admin.CancelTasks, Filter: admin.TaskFilter{Type: "a"}}); sum.Matched != (n+1)/2 || sum.Changed != sum.Matched {
+				t.Errorf("%+v", sum)
+			}
+			if c, err := a.Activity.Counts(ctx); err != nil || c.Due != n/2 {
+				t.Errorf("%+v, %v", c, err)
+			}
+			for _, b := range []admin.Bulk{
+				{Action: "burn"}, {}, {Action: admin.RetryTasks, Filter: admin.TaskFilter{State: task.Due}}, {Action: admin.DeleteTasks, Filter: admin.TaskFilter{State: task.Running}},
+			} {
+				if _, err := a.Tasks.Bulk(ctx, b); !errors.Is(err, task.ErrInvalid) {
+					t.Errorf("%+v: %v", b, err)
+				}
+			}
+		})
 	})
 }
 
@@ -250,39 +258,41 @@ func roundTrip[T any](t *testing.T, v T) (back T) {
 // To cancel a task lets the next one of its key move up, behind the place that the cancel has reached: it comes back for it.
 func TestTasks_bulkCancelLeavesNoneBehind(t *testing.T) {
 	t.Parallel()
-	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
-		d := dispatcher(t, rdb)
-		a, ctx := d.Admin(), t.Context()
-		const n = 2*queue.MaxBatch + 300
-		list := make([]*task.Task, n)
-		for i := range list {
-			list[i] = task.New("long", nil, task.Key("k", 1))
-		}
-		if _, err := a.Tasks.Enqueue(ctx, list); err != nil {
-			t.Fatal(err)
-		}
-		running, stop := context.WithCancel(ctx)
-		ended := make(chan error, 1)
-		go func() { ended <- d.Run(running) }()
-		testredis.Eventually(t, patience, func() bool {
-			c, err := a.Activity.Counts(ctx)
-			return err == nil && c.Held > 0 && c.Running == 1
-		}, "one runs and others wait for its key")
-		stop()
-		must(t, <-ended)
-		var sum admin.BulkResult
-		for b := (admin.Bulk{Action: admin.CancelTasks}); ; {
-			page, err := a.Tasks.Bulk(ctx, b)
-			must(t, err)
-			sum.Add(page)
-			if b.After = page.Next; b.After == "" {
-				break
+	ways(t, func(t *testing.T, of way) {
+		testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
+			d := dispatcher(t, rdb)
+			a, ctx := of(d), t.Context()
+			const n = 2*queue.MaxBatch + 300
+			list := make([]*task.Task, n)
+			for i := range list {
+				list[i] = task.New("long", nil, task.Key("k", 1))
 			}
-		}
-		c, err := a.Activity.Counts(ctx)
-		must(t, err)
-		if c.Due+c.Held != 0 || sum.Changed != n || sum.Matched != n {
-			t.Errorf("%d due and %d held are left of %d: %+v", c.Due, c.Held, n, sum)
-		}
+			if _, err := a.Tasks.Enqueue(ctx, list); err != nil {
+				t.Fatal(err)
+			}
+			running, stop := context.WithCancel(ctx)
+			ended := make(chan error, 1)
+			go func() { ended <- d.Run(running) }()
+			testredis.Eventually(t, patience, func() bool {
+				c, err := a.Activity.Counts(ctx)
+				return err == nil && c.Held > 0 && c.Running == 1
+			}, "one runs and others wait for its key")
+			stop()
+			must(t, <-ended)
+			var sum admin.BulkResult
+			for b := (admin.Bulk{Action: admin.CancelTasks}); ; {
+				page, err := a.Tasks.Bulk(ctx, b)
+				must(t, err)
+				sum.Add(page)
+				if b.After = page.Next; b.After == "" {
+					break
+				}
+			}
+			c, err := a.Activity.Counts(ctx)
+			must(t, err)
+			if c.Due+c.Held != 0 || sum.Changed != n || sum.Matched != n {
+				t.Errorf("%d due and %d held are left of %d: %+v", c.Due, c.Held, n, sum)
+			}
+		})
 	})
 }

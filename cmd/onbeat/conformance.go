@@ -44,7 +44,7 @@ func (c *conformanceCmd) Run(ctx context.Context, a *app) error {
 		return refuse("namespace", a.Namespace, "conformance makes its own namespaces", "leave it out: conformance picks random names, and removes the namespaces at the end")
 	}
 	a.Namespace = "conformance" // target needs a namespace; the suite makes its own
-	t, err := a.target()
+	t, err := a.redisTarget()
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"strings"
 	"time"
@@ -37,30 +38,63 @@ type client struct {
 // differ; without any of them, the onbeat dev of this folder.
 type target struct {
 	url        string
+	api        string // the URL of the API to use in place of Redis, or ""
 	cfg        onbeat.Config
 	secretFile string   // a config file that has a password in it, or ""
 	passEnv    []string // the variables that payloads of http may refer to
 }
 
 // limits bound what tasks may hold.
-func (t target) limits() task.Limits { return task.Limits{Payload: t.cfg.PayloadLimit} }
+func (t target) limits() task.Limits {
+	if t.api != "" { // the instance behind it has its own
+		return task.Limits{Payload: math.MaxInt}
+	}
+	return task.Limits{Payload: t.cfg.PayloadLimit}
+}
 
 func (a *app) target() (target, error) {
-	if a.Config == "" {
-		file, err := a.found()
-		if err != nil {
-			return target{}, err
-		}
-		return a.targetOf(file)
-	}
-	cfg, err := a.loadConfig(a.Config)
+	file, err := a.named()
 	if err != nil {
 		return target{}, err
 	}
-	return a.targetOf(cfg)
+	return a.targetOf(file)
+}
+
+// redisTarget is target for a command that an API cannot serve.
+func (a *app) redisTarget() (target, error) {
+	file, err := a.found()
+	if a.Config != "" {
+		file, err = a.loadConfig(a.Config)
+	}
+	if err != nil {
+		return target{}, err
+	}
+	return a.redisOf(file)
+}
+
+// named returns the config that is named, or that of the onbeat dev of this folder if neither a Redis nor an API is named.
+func (a *app) named() (*config.File, error) {
+	if a.Config != "" {
+		return a.loadConfig(a.Config)
+	}
+	if api, err := a.apiOf(nil); api != "" || err != nil {
+		return &config.File{}, err
+	}
+	return a.found()
 }
 
 func (a *app) targetOf(file *config.File) (t target, err error) {
+	if t.api, err = a.apiOf(file); err != nil {
+		return target{}, err
+	}
+	if t.api != "" {
+		t.cfg, t.passEnv = file.Dispatcher, file.Handlers.HTTP.PassEnv
+		return t, nil
+	}
+	return a.redisOf(file)
+}
+
+func (a *app) redisOf(file *config.File) (t target, err error) {
 	t.cfg = file.Dispatcher
 	t.passEnv = file.Handlers.HTTP.PassEnv
 	if t.url, err = a.urlOf(file); err != nil {
@@ -128,6 +162,9 @@ func (a *app) connect(ctx context.Context) (*client, error) {
 }
 
 func (a *app) connectTo(ctx context.Context, t target) (*client, error) {
+	if t.api != "" {
+		return a.connectAPI(ctx, t.api)
+	}
 	want := t.cfg.Durability.Replicas
 	t.cfg.Durability.Report = func(replicas int, enough bool) {
 		if !enough {

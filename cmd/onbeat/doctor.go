@@ -19,7 +19,7 @@ func (c *doctorCmd) Help() string {
 
 // Run runs the checks and shows their results.
 func (c *doctorCmd) Run(ctx context.Context, a *app) error {
-	t, err := a.target()
+	t, err := a.redisTarget()
 	if err != nil && !errors.Is(err, errNoNamespace) {
 		return err
 	}

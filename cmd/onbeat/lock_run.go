@@ -111,7 +111,7 @@ func (c *lockRunCmd) plan(a *app) (*lockPlan, error) {
 	if len(c.Command) == 0 {
 		return nil, &usageError{"no command", "onbeat lock run NAME -- COMMAND [ARGUMENT...]"}
 	}
-	t, err := a.target()
+	t, err := a.redisTarget()
 	if err != nil && (t.url == "" || t.cfg.Namespace != "") { // a lock needs no namespace
 		return nil, err
 	}

@@ -15,22 +15,22 @@ import (
 type cli struct {
 	globals
 
-	Demo        demoCmd        `cmd:"" ignores:"config,redis,namespace" help:"Show a rollout that loses no beat. It needs no Redis and no config, and takes under 40 seconds."`
-	Dev         devCmd         `cmd:"" refuses:"redis" help:"Run an instance with a Redis of its own, to try things out."`
-	Serve       serveCmd       `cmd:"" ignores:"json" help:"Run an instance: schedule, claim and run tasks until it gets a signal to stop."`
+	Demo        demoCmd        `cmd:"" ignores:"api,token-file,plain-http,config,redis,namespace" help:"Show a rollout that loses no beat. It needs no Redis and no config, and takes under 40 seconds."`
+	Dev         devCmd         `cmd:"" ignores:"api,token-file,plain-http" refuses:"redis" help:"Run an instance with a Redis of its own, to try things out."`
+	Serve       serveCmd       `cmd:"" ignores:"api,token-file,plain-http,json" help:"Run an instance: schedule, claim and run tasks until it gets a signal to stop."`
 	Enqueue     enqueueCmd     `cmd:"" help:"Add a task, or a file of them."`
 	Schedules   schedulesCmd   `cmd:"" help:"List, change, pause and trigger schedules."`
 	Tasks       tasksCmd       `cmd:"" help:"List, cancel, retry and delete tasks."`
 	Instances   instancesCmd   `cmd:"" help:"List the instances, and promote a release."`
 	Events      eventsCmd      `cmd:"" help:"Show what changed: instances that joined, led and left, and changes made by hand."`
 	Audit       auditCmd       `cmd:"" help:"Compare the slots that should have run with what happened to each."`
-	Lock        lockCmd        `cmd:"" ignores:"json" help:"Run a command under a lock, for example so that a crontab on many machines runs on only one."`
-	Check       checkCmd       `cmd:"" ignores:"config,redis" help:"Check a whole config file, and show what is due next. Needs no Redis."`
+	Lock        lockCmd        `cmd:"" ignores:"api,token-file,plain-http,json" help:"Run a command under a lock, for example so that a crontab on many machines runs on only one."`
+	Check       checkCmd       `cmd:"" ignores:"api,token-file,plain-http,config,redis" help:"Check a whole config file, and show what is due next. Needs no Redis."`
 	Preview     previewCmd     `cmd:"" help:"Show the next slots of a rule (this needs no Redis) or of a schedule, and explain daylight saving."`
-	Doctor      doctorCmd      `cmd:"" help:"Check Redis and the namespace for what goes wrong in production."`
-	Conformance conformanceCmd `cmd:"" refuses:"namespace" help:"Try rollouts and faults against your own Redis, and judge every slot."`
-	Completion  completionCmd  `cmd:"" ignores:"config,redis,namespace,json" help:"Print a completion script for bash, zsh or fish."`
-	Version     versionCmd     `cmd:"" ignores:"config,redis,namespace" help:"Print the version."`
+	Doctor      doctorCmd      `cmd:"" ignores:"api,token-file,plain-http" help:"Check Redis and the namespace for what goes wrong in production."`
+	Conformance conformanceCmd `cmd:"" ignores:"api,token-file,plain-http" refuses:"namespace" help:"Try rollouts and faults against your own Redis, and judge every slot."`
+	Completion  completionCmd  `cmd:"" ignores:"api,token-file,plain-http,config,redis,namespace,json" help:"Print a completion script for bash, zsh or fish."`
+	Version     versionCmd     `cmd:"" ignores:"api,token-file,plain-http,config,redis,namespace" help:"Print the version."`
 }
 
 // globals are the flags of every command.
@@ -38,6 +38,9 @@ type globals struct {
 	Config    string `short:"c" placeholder:"FILE" predict:"file" help:"Config file (YAML). Commands other than serve take its redis and namespace."`
 	Redis     string `placeholder:"URL" help:"Redis to use: a redis://, rediss://, redis-sentinel:// or redis-cluster:// URL, or file:PATH of a file that holds one. Default: $$ONBEAT_REDIS_URL or the config, which must not differ, or redis://127.0.0.1:6379/0."`
 	Namespace string `short:"n" placeholder:"NAME" help:"Namespace to work in. Default: $$ONBEAT_NAMESPACE or the config, which must not differ."`
+	API       string `name:"api" placeholder:"URL" help:"API of an onbeat serve to use in place of Redis, such as http://127.0.0.1:8080. Default: $$ONBEAT_API."`
+	TokenFile string `placeholder:"FILE" predict:"file" help:"File that holds the token for the API. Default: the token in $$ONBEAT_TOKEN."`
+	PlainHTTP bool   `name:"plain-http" help:"Send the token over http:// to another machine, although whoever is on the way can read it."`
 	JSON      bool   `name:"json" help:"Print JSON."`
 }
 
@@ -86,7 +89,7 @@ func run(ctx context.Context, args []string, env func(string) string, stdin io.R
 	command.BindTo(admin.By(ctx, actor()), (*context.Context)(nil))
 	err = command.Run(a)
 	if admin.OfReplica(err) {
-		if t, bad := a.target(); bad == nil {
+		if t, bad := a.target(); bad == nil && t.api == "" {
 			err = hintOfReplica(err, t.url)
 		}
 	}

@@ -81,7 +81,10 @@ func (c *schedulesApplyCmd) read(ctx context.Context, a *app) (*config.File, err
 // names another one, or an onbeat dev runs in this folder; then the namespaces must agree. With -c both must.
 func (a *app) targetFor(file *config.File) (target, error) {
 	from := file
-	if a.Config == "" {
+	if a.API != "" { // who names an API by hand knows what it serves
+		return a.targetOf(&config.File{})
+	}
+	if a.Config == "" && a.env("ONBEAT_API") == "" {
 		dev, err := a.found()
 		if err != nil {
 			return target{}, err
@@ -89,7 +92,7 @@ func (a *app) targetFor(file *config.File) (target, error) {
 		if dev.Redis.URL != "" {
 			from = dev
 		}
-	} else {
+	} else if a.Config != "" {
 		cfg, err := a.loadConfig(a.Config)
 		if err != nil {
 			return target{}, err
@@ -100,7 +103,7 @@ func (a *app) targetFor(file *config.File) (target, error) {
 		from = cfg
 	}
 	t, err := a.targetOf(from)
-	if said := file.Dispatcher.Namespace; err == nil && said != "" && a.Namespace == "" && t.cfg.Namespace != said {
+	if said := file.Dispatcher.Namespace; err == nil && t.api == "" && said != "" && a.Namespace == "" && t.cfg.Namespace != said {
 		err = file.At(refuse("namespace", said, fmt.Sprintf("the schedules would go to namespace %q", t.cfg.Namespace), "decide with --namespace"))
 	}
 	return t, err
