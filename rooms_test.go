@@ -16,7 +16,7 @@ import (
 var rooms = [][]string{
 	{"cmd/onbeat"},
 	{"config", "conformance", "doctor"},
-	{"api"},
+	{"api", "client"},
 	{"."},
 	{"admin > audit", "audit"},
 	{"producer > instance", "consumer > handlers instance", "instance", "handlers > lock", "lock"},

@@ -121,11 +121,15 @@ func TestSchedules_fromMadeToDeleted(t *testing.T) {
 		}
 		events, err := a.Activity.Events(ctx, admin.EventQuery{})
 		must(t, err)
+		who := "ann@host"
+		if strings.HasSuffix(t.Name(), "/http") {
+			who = "local" // the API says who it was, not the caller
+		}
 		by := map[string]string{}
 		for _, e := range events.Items {
 			by[e.Event] = e.Fields["by"]
 		}
-		if by["schedule triggered"] != "ann@host" || by["backfill"] != "ann@host" {
+		if by["schedule triggered"] != who || by["backfill"] != who {
 			t.Errorf("%v", by)
 		}
 	})
