@@ -1,0 +1,101 @@
+package main
+
+import (
+	"context"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/onbeat/onbeat"
+	"github.com/onbeat/onbeat/api"
+	"github.com/onbeat/onbeat/testredis"
+)
+
+const apiToken = "token-of-the-test-0123"
+
+// throughAPI returns the URL of an API that serves the namespace of the shell, for the holder of apiToken.
+func (s *shell) throughAPI(t *testing.T) string {
+	t.Helper()
+	rdb := testredis.Real(t)
+	d, err := onbeat.New(rdb, onbeat.Config{Namespace: s.ns})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server, err := api.New(d.Admin(), api.Config{Tokens: func() []api.Token {
+		return []api.Token{{Name: "ann", Role: api.Admin, Secret: apiToken}}
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := httptest.NewServer(server)
+	t.Cleanup(func() {
+		server.Close()
+		h.Close()
+	})
+	return h.URL
+}
+
+// What a command prints and how it exits does not depend on how it reaches the namespace.
+func TestAPI_commandsDoTheSame(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	url := s.throughAPI(t)
+	env := func(name string) string {
+		return map[string]string{"ONBEAT_API": url, "ONBEAT_TOKEN": apiToken}[name]
+	}
+	file := filepath.Join(t.TempDir(), "schedules.yaml")
+	if err := os.WriteFile(file, []byte("schedules:\n- {name: beat, task: echo, every: 1h}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		args string
+		code int
+		says string
+	}{
+		{"enqueue echo --id one --in 1h", 0, "one"},
+		{"enqueue echo --id one", 1, `already there: task "one"`},
+		{"tasks list", 0, "one"},
+		{"tasks show one", 0, "echo"},
+		{"tasks show none", 1, "not found"},
+		{"tasks retry one", 1, "is due, not dead"},
+		{"tasks cancel one", 0, "one"},
+		{"schedules apply " + file, 0, "made"},
+		{"schedules list", 0, "beat"},
+		{"schedules show beat", 0, "every 1h"},
+		{"schedules pause beat", 0, "paused"},
+		{"schedules resume none", 1, "not found"},
+		{"schedules runs beat", 0, ""},
+		{"instances", 0, "no instances"},
+		{"events", 0, "schedule made"},
+		{"audit", 0, "beat"},
+		{"schedules delete beat", 0, "deleted"},
+		{"enqueue", 2, "neither a task type"},
+	} {
+		over := runWith(t.Context(), env, "", strings.Fields(c.args)...)
+		if !strings.Contains(over.out+over.err, c.says) || over.code != c.code {
+			t.Errorf("%s over HTTP: %+v", c.args, over)
+		}
+	}
+	for what, env := range map[string]map[string]string{
+		"no token":                      {"ONBEAT_API": url},
+		"the token is not known":        {"ONBEAT_API": url, "ONBEAT_TOKEN": "some-other-token-0123"},
+		"is onbeat serve running there": {"ONBEAT_API": "http://127.0.0.1:1"},
+		"both set":                      {"ONBEAT_API": url, "ONBEAT_REDIS_URL": "redis://127.0.0.1:1"},
+		"neither http:// nor https://":  {"ONBEAT_API": "redis://127.0.0.1:1"},
+	} {
+		r := runWith(context.Background(), func(name string) string { return env[name] }, "", "tasks", "list")
+		if what == "no token" {
+			what = "set ONBEAT_TOKEN"
+		}
+		if r.code == 0 || !strings.Contains(r.err, what) || strings.Contains(r.err, "some-other") || strings.Count(r.err, "\n") != 1 {
+			t.Errorf("%s: %+v", what, r)
+		}
+	}
+	for _, args := range []string{"--api http://127.0.0.1:1 --redis redis://127.0.0.1:1 tasks list", "doctor --api " + url, "--api " + url + " -n x tasks list", "lock run --api " + url + " n -- true"} {
+		if r := runWith(t.Context(), env, "", strings.Fields(args)...); r.code == 0 || strings.Count(r.err, "\n") != 1 {
+			t.Errorf("%s: %+v", args, r)
+		}
+	}
+}
