@@ -4,8 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"reflect"
-	"slices"
 	"strconv"
+	"sync"
 
 	"github.com/onbeat/onbeat/field"
 	"github.com/onbeat/onbeat/internal/wording"
@@ -53,15 +53,30 @@ func exact(d *json.Decoder, t reflect.Type, path string) (refused []error) {
 func member(d *json.Decoder, t reflect.Type, path, key string) []error {
 	of := reflect.TypeFor[json.RawMessage]()
 	if t.Kind() == reflect.Struct {
-		names := Names(t)
-		if !slices.Contains(names, key) {
+		typ, ok := typesOf(t)[key]
+		if !ok {
 			exact(d, of, "")
-			return []error{&field.Error{Field: at(path, key), Reason: "unknown field", Hint: wording.Suggest(key, names)}}
+			return []error{&field.Error{Field: at(path, key), Reason: "unknown field", Hint: wording.Suggest(key, Names(t))}}
 		}
-		f, _ := fieldOf(t, key)
-		of = f.Type
+		of = typ
 	} else if t.Kind() == reflect.Map {
 		of = t.Elem()
 	}
 	return exact(d, of, at(path, key))
+}
+
+// known has the types of the fields of each struct that was read, by their names in JSON: a batch has thousands of values of one.
+var known sync.Map // reflect.Type → map[string]reflect.Type
+
+func typesOf(t reflect.Type) map[string]reflect.Type {
+	if types, ok := known.Load(t); ok {
+		return types.(map[string]reflect.Type)
+	}
+	types := map[string]reflect.Type{}
+	for _, name := range Names(t) {
+		f, _ := fieldOf(t, name)
+		types[name] = f.Type
+	}
+	known.Store(t, types)
+	return types
 }
