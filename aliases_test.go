@@ -67,7 +67,7 @@ func TestDispatcher_canBeLookedInto(t *testing.T) {
 	if lane := counts.Lanes[0]; lane.Type != "report.build" || lane.Due < 1 {
 		t.Errorf("%+v", lane)
 	}
-	if events, err := a.Activity.Events(ctx, time.Time{}, 0); err != nil || len(events.Items) == 0 {
+	if events, err := a.Activity.Events(ctx, admin.EventQuery{}); err != nil || len(events.Items) == 0 {
 		t.Errorf("%v, %v", events, err)
 	}
 	if list, err := a.Instances.List(ctx); err != nil || len(list.Items) != 1 || list.Items[0].Release != "v1" {

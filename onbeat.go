@@ -89,6 +89,7 @@ type Dispatcher struct {
 	mu        sync.Mutex
 	schedules []producer.Schedule
 	scheduler *producer.Scheduler // set while it runs
+	node      *instance.Manager   // the same, and after
 	bad       error               // what registration refused
 }
 
@@ -281,7 +282,22 @@ func (d *Dispatcher) EnqueueAll(ctx context.Context, tasks []*task.Task) ([]Resu
 // pause, trigger and more. It needs no Run.
 func (d *Dispatcher) Admin() *admin.Admin { return admin.Of(d.q, d.producer, d.reg) }
 
-// Run works until ctx ends. Then it resigns, so that another instance leads at once, and lets running tasks finish for as
+// Unready returns nil while this process can do its part: it runs, is registered and ready, does not drain, and Redis answered
+// it within its lease. Otherwise the error says in one line why not, for a readiness probe. Unready makes no call to Redis,
+// and is safe for concurrent use.
+func (d *Dispatcher) Unready() error {
+	d.mu.Lock()
+	node := d.node
+	d.mu.Unlock()
+	if node == nil {
+		return errNotRun
+	}
+	return node.Unready()
+}
+
+var errNotRun = errors.New("not started: Run has not been called, or has not begun")
+
+// Run works until ctx ends, or until a person asks this instance to drain. Then it resigns, so that another instance leads at once, and lets running tasks finish for as
 // long as Config.Drain, or until Config.Hurry. It hands back the rest and returns nil. While Redis is unreachable, it
 // waits. Run returns an error if a registration was refused, or if Redis refuses this client. Call it once.
 func (d *Dispatcher) Run(ctx context.Context) error {
@@ -309,7 +325,7 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 		Horizon: 2 * node.Lease(), Declared: d.declared, Log: log,
 	})
 	d.mu.Lock()
-	d.scheduler = schedules
+	d.scheduler, d.node = schedules, node
 	d.mu.Unlock()
 
 	return node.Run(ctx, func(session *instance.Session) error {

@@ -18,16 +18,32 @@ type Activity interface {
 	Now(ctx context.Context) (time.Time, error)
 	// Counts counts the tasks, however many there are, at the cost of a few of them.
 	Counts(ctx context.Context) (Counts, error)
-	// Events returns the newest events since a moment (zero: ever), the newest last: at most limit, or 100 if limit is not
-	// positive.
-	Events(ctx context.Context, since time.Time, limit int) (List[Event], error)
+	// Events returns a page of events; see [EventQuery].
+	Events(ctx context.Context, o EventQuery) (List[Event], error)
 	// Follow calls fn with each event after the one of that ID ("": from now on), until ctx ends or fn returns an error,
 	// which it returns.
 	Follow(ctx context.Context, after string, fn func(Event) error) error
 	// Audit judges every slot of a time; see [audit.Run]. Besides the reports it returns a joined error for schedules that
 	// this release cannot read.
 	Audit(ctx context.Context, o audit.Options) (Audit, error)
+	// Beat returns each expected slot of a span of time with what became of it, and who led when; see [Beat].
+	Beat(ctx context.Context, o BeatQuery) (Beat, error)
 }
+
+// EventQuery says which events to read: without After the newest ones, with After the oldest ones after it. Either way the
+// newest of them is last.
+type EventQuery struct {
+	// Since leaves out what was before. Zero: nothing is left out.
+	Since time.Time
+	// After is the ID of an event. Only later ones are read, and the Next of the page is the After of the page that follows.
+	// "0" is before all.
+	After string
+	// Limit is the most events on the page, up to 10,000. Default 100.
+	Limit int
+}
+
+// maxEvents is the most events on a page.
+const maxEvents = 10_000
 
 // Event is one change of state, such as a new leader or a lost instance.
 type Event struct {
@@ -87,8 +103,9 @@ func (a *Audit) OK() bool {
 
 // activity is what happens in a namespace on Redis.
 type activity struct {
-	q *queue.Queue
-	s *producer.Schedules
+	q         *queue.Queue
+	s         *producer.Schedules
+	instances Instances
 }
 
 func (a *activity) Now(ctx context.Context) (time.Time, error) { return a.q.Now(ctx) }
@@ -110,11 +127,27 @@ func (a *activity) Counts(ctx context.Context) (Counts, error) {
 	return out, nil
 }
 
-func (a *activity) Events(ctx context.Context, since time.Time, limit int) (List[Event], error) {
-	list, err := a.q.Events(ctx, since, limit)
+func (a *activity) Events(ctx context.Context, o EventQuery) (List[Event], error) {
+	if o.Limit <= 0 {
+		o.Limit = 100
+	}
+	o.Limit = min(o.Limit, maxEvents)
+	err := checkPlace(o.After)
+	if err != nil {
+		return ListOf[Event](nil, ""), err
+	}
+	var list []queue.Event
+	if o.After == "" {
+		list, err = a.q.Events(ctx, o.Since, o.Limit)
+	} else {
+		list, err = a.q.EventsAfter(ctx, o.After, o.Since, o.Limit)
+	}
 	page := List[Event]{Items: make([]Event, len(list))}
 	for i := range list {
 		page.Items[i] = eventOf(&list[i])
+	}
+	if o.After != "" && len(list) == o.Limit {
+		page.Next = list[len(list)-1].ID
 	}
 	return page, err
 }

@@ -23,11 +23,12 @@ type Admin struct {
 // Of returns the admin of the namespace that a queue, a producer and a registry share.
 func Of(q *queue.Queue, p *producer.Producer, reg *instance.Registry) *Admin {
 	s := producer.NewSchedules(q, p)
+	inst := &instances{q: q, reg: reg}
 	return &Admin{
 		Tasks:     &tasks{q: q, p: p},
 		Schedules: &schedules{q: q, s: s},
-		Instances: &instances{q: q, reg: reg},
-		Activity:  &activity{q: q, s: s},
+		Instances: inst,
+		Activity:  &activity{q: q, s: s, instances: inst},
 		Answers:   q,
 	}
 }

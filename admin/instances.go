@@ -19,6 +19,13 @@ type Instances interface {
 	// Promote makes a release the newest, as if it had been rolled out now. The error matches [queue.ErrNotFound] if no
 	// instance of it is registered, and none was lost lately.
 	Promote(ctx context.Context, release string) (Promoted, error)
+	// Resign makes an instance give up the lead and work on. Another one leads when Resign returns; the instance leads again
+	// only when no other can, or when its release is promoted. The error matches [queue.ErrNotFound],
+	// [instance.ErrNoOther] or [instance.ErrOlder].
+	Resign(ctx context.Context, id string) error
+	// Drain makes an instance finish its runs and leave, and its process end, as SIGTERM does. It takes no more work when Drain
+	// returns, and leaves the list when it has finished. The error matches [queue.ErrNotFound] or [instance.ErrOlder].
+	Drain(ctx context.Context, id string) error
 	// Pause lets no instance begin a task for a time of up to [instance.LongestPause]. What runs goes on.
 	Pause(ctx context.Context, d time.Duration) (Pause, error)
 	// Resume ends a pause before its time.
@@ -33,6 +40,7 @@ type Instance struct {
 	Order      int64            `json:"order"`
 	State      string           `json:"state"` // starting, ready or draining
 	Standby    bool             `json:"standby,omitempty"`
+	Resigned   bool             `json:"resigned,omitempty"` // it was asked to resign, and leads only if no other can
 	Leader     bool             `json:"leader"`
 	Epoch      int64            `json:"epoch,omitempty"` // of the leader
 	Lead       instance.Lead    `json:"lead"`
@@ -144,7 +152,7 @@ func (n *instances) List(ctx context.Context) (InstanceList, error) {
 
 func instanceOf(i *instance.Info) Instance {
 	return Instance{
-		ID: i.ID, Release: i.Release, Generation: i.Generation, Order: i.Order, State: i.State, Standby: i.Standby,
+		ID: i.ID, Release: i.Release, Generation: i.Generation, Order: i.Order, State: i.State, Standby: i.Standby, Resigned: i.Resigned,
 		Leader: i.Leader, Epoch: i.Epoch, Lead: i.Lead, Consume: i.Consume, Running: i.Running, Host: i.Host, PID: i.PID,
 		Started: i.Started, Types: i.Types, Queues: i.Queues, Concurrency: i.Concurrency, LeaseMS: i.LeaseMS,
 		LeaseLeftMS: i.Lease.Milliseconds(), ProbationLeftMS: i.Probation.Milliseconds(),
@@ -214,6 +222,16 @@ func (n *instances) Promote(ctx context.Context, release string) (Promoted, erro
 	i := slices.IndexFunc(list, func(i instance.Info) bool { return i.ID == v.Leader })
 	p.Leads = i >= 0 && list[i].Release == release
 	return p, nil
+}
+
+func (n *instances) Resign(ctx context.Context, id string) error {
+	_, err := n.reg.AskToResign(ctx, id, queue.Actor(ctx))
+	return err
+}
+
+func (n *instances) Drain(ctx context.Context, id string) error {
+	_, err := n.reg.AskToDrain(ctx, id, queue.Actor(ctx))
+	return err
 }
 
 func (n *instances) Pause(ctx context.Context, d time.Duration) (Pause, error) {

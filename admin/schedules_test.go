@@ -118,7 +118,7 @@ func TestSchedules_fromMadeToDeleted(t *testing.T) {
 	if _, err := a.Schedules.Runs(ctx, "s", 1, "x"); !errors.Is(err, task.ErrInvalid) {
 		t.Errorf("%v", err)
 	}
-	events, err := a.Activity.Events(ctx, time.Time{}, 100)
+	events, err := a.Activity.Events(ctx, admin.EventQuery{})
 	must(t, err)
 	by := map[string]string{}
 	for _, e := range events.Items {
@@ -201,7 +201,7 @@ func TestActivity_followsFromAPlace(t *testing.T) {
 		_, err := a.Schedules.Apply(ctx, producer.Schedule{Name: name, Rule: schedule.Every(time.Hour), Task: "bad"})
 		must(t, err)
 	}
-	list, err := a.Activity.Events(ctx, time.Time{}, 0)
+	list, err := a.Activity.Events(ctx, admin.EventQuery{})
 	if err != nil || len(list.Items) != 2 {
 		t.Fatalf("%+v, %v", list, err)
 	}

@@ -37,6 +37,7 @@ type TaskFilter struct {
 	Queue    string     `json:"queue,omitempty"`
 	Type     string     `json:"type,omitempty"`
 	Schedule string     `json:"schedule,omitempty"`
+	Key      string     `json:"key,omitempty"`
 }
 
 // TaskQuery says which page of tasks to list.
@@ -125,7 +126,9 @@ func (t *tasks) walk(ctx context.Context, o TaskQuery, states []task.State, fn f
 	}
 	left := o.Limit
 	for ; at < len(states); at++ {
-		p, err := t.q.List(ctx, states[at], queue.ListOptions{Queue: o.Queue, Type: o.Type, Schedule: o.Schedule, Limit: left, After: after})
+		p, err := t.q.List(ctx, states[at], queue.ListOptions{
+			Queue: o.Queue, Type: o.Type, Schedule: o.Schedule, Key: o.Key, Limit: left, After: after,
+		})
 		if err != nil {
 			return "", err
 		}

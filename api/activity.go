@@ -17,6 +17,7 @@ func (s *Server) activity() {
 	add(s, route{id: "counts", method: get, path: "/counts", summary: "Count the tasks", role: Viewer}, s.counts)
 	add(s, route{id: "listEvents", method: get, path: "/events", summary: "List events, the newest last", role: Viewer}, s.listEvents)
 	add(s, route{id: "audit", method: get, path: "/audit", summary: "Judge every slot of a time", role: Viewer, errors: []int{http.StatusNotFound}}, s.audit)
+	add(s, route{id: "beat", method: get, path: "/beat", summary: "Show each expected slot of a span of time with its fate, and who led when", role: Viewer, errors: []int{http.StatusNotFound}}, s.beat)
 	add(s, route{id: "preview", method: get, path: "/preview", summary: "List the slots of a rule", role: Viewer}, s.preview)
 }
 
@@ -28,6 +29,7 @@ func (s *Server) counts(ctx context.Context, _ *struct{}) (*reply[admin.Counts],
 type listEventsIn struct {
 	Since moment `query:"since" doc:"Only events since this time: RFC 3339, a date, or how long ago."`
 	Limit number `query:"limit" doc:"The most events on the page. Default 100."`
+	After string `query:"after" doc:"Only events after the one of this ID, the oldest of them; 0 is before all. Without it, the newest events."`
 }
 
 func (s *Server) listEvents(ctx context.Context, in *listEventsIn) (*reply[admin.List[admin.Event]], error) {
@@ -39,7 +41,7 @@ func (s *Server) listEvents(ctx context.Context, in *listEventsIn) (*reply[admin
 	if err != nil {
 		return nil, err
 	}
-	list, err := s.admin.Activity.Events(ctx, since, limit)
+	list, err := s.admin.Activity.Events(ctx, admin.EventQuery{Since: since, After: in.After, Limit: limit})
 	return &reply[admin.List[admin.Event]]{list}, err
 }
 
@@ -86,4 +88,36 @@ func (s *Server) audit(ctx context.Context, in *auditIn) (*reply[AuditReply], er
 		out.Unreadable = sentence(err)
 	}
 	return &reply[AuditReply]{out}, nil
+}
+
+// BeatReply is a beat. Unreadable says which schedules are left out because a newer release wrote them.
+type BeatReply struct {
+	admin.Beat
+	Unreadable string `json:"unreadable,omitempty"`
+}
+
+type beatIn struct {
+	From     moment   `query:"from" doc:"First slot at or after this time: RFC 3339, a date, or how long ago. Default an hour before to."`
+	To       moment   `query:"to" doc:"Last slot at or before this time. Default now."`
+	Schedule []string `query:"schedule,explode" doc:"The schedules to show; the parameter may come many times. Default all."`
+}
+
+func (s *Server) beat(ctx context.Context, in *beatIn) (*reply[BeatReply], error) {
+	from, err := s.at(ctx, "from", in.From)
+	if err != nil {
+		return nil, err
+	}
+	to, err := s.at(ctx, "to", in.To)
+	if err != nil {
+		return nil, err
+	}
+	b, err := s.admin.Activity.Beat(ctx, admin.BeatQuery{From: from, To: to, Schedules: in.Schedule})
+	if err != nil && len(b.Schedules) == 0 {
+		return nil, err
+	}
+	out := BeatReply{Beat: b}
+	if err != nil {
+		out.Unreadable = sentence(err)
+	}
+	return &reply[BeatReply]{out}, nil
 }

@@ -122,9 +122,11 @@ func (s *Server) enqueueBatch(ctx context.Context, batch []json.RawMessage) (*en
 			continue
 		}
 		p, _ := problemOf(located(err, "tasks["+strconv.Itoa(i)+"]"))
-		if refused == nil {
+		switch {
+		case refused == nil:
 			refused = p
-		} else if len(p.Errors) > 0 {
+		case p.Type == refused.Type:
+			refused.Detail += "; " + p.Detail
 			refused.Errors = append(refused.Errors, p.Errors...)
 		}
 		if len(refused.Errors) >= maxRefused {

@@ -165,7 +165,7 @@ func (h *hub) begin(ctx context.Context) error {
 }
 
 func (h *hub) newest(ctx context.Context) (place, error) {
-	list, err := h.activity.Events(ctx, time.Time{}, 1)
+	list, err := h.activity.Events(ctx, admin.EventQuery{Limit: 1})
 	if err != nil || len(list.Items) == 0 {
 		return place{}, err
 	}

@@ -18,6 +18,8 @@ func (s *Server) instances() {
 	add(s, route{id: "promoteRelease", method: post, path: all + "/promote", summary: "Make a release the newest, so that it leads", role: Admin, body: reflect.TypeFor[promoteBody](), errors: []int{http.StatusNotFound}}, s.promote)
 	add(s, route{id: "pauseInstances", method: post, path: all + "/pause", summary: "Let no instance begin a task for a time", role: Operator, body: reflect.TypeFor[pauseBody]()}, s.pauseInstances)
 	add(s, route{id: "resumeInstances", method: post, path: all + "/resume", summary: "End a pause before its time", role: Operator}, s.resumeInstances)
+	add(s, route{id: "resignInstance", method: post, path: all + "/{id}/resign", summary: "Have an instance give up the lead and work on", role: Admin}, s.resign)
+	add(s, route{id: "drainInstance", method: post, path: all + "/{id}/drain", summary: "Have an instance finish its runs and leave", role: Admin}, s.drain)
 }
 
 func (s *Server) listInstances(ctx context.Context, _ *struct{}) (*reply[admin.InstanceList], error) {
@@ -64,4 +66,20 @@ func (s *Server) resumeInstances(ctx context.Context, _ *struct{}) (*reply[admin
 		return nil, err
 	}
 	return &reply[admin.Pause]{}, s.admin.Instances.Resume(ctx)
+}
+
+func (s *Server) resign(ctx context.Context, in *identified) (*reply[admin.Result], error) {
+	return ask(ctx, in.ID, s.admin.Instances.Resign, "resigned")
+}
+
+func (s *Server) drain(ctx context.Context, in *identified) (*reply[admin.Result], error) {
+	return ask(ctx, in.ID, s.admin.Instances.Drain, "drains")
+}
+
+// ask has an instance do something. The word says that it does.
+func ask(ctx context.Context, id string, do func(context.Context, string) error, word string) (*reply[admin.Result], error) {
+	if err := readNothing(ctx); err != nil {
+		return nil, err
+	}
+	return &reply[admin.Result]{admin.Result{Name: id, Result: word}}, do(ctx, id)
 }

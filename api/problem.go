@@ -10,6 +10,7 @@ import (
 
 	"github.com/onbeat/onbeat/admin"
 	"github.com/onbeat/onbeat/field"
+	"github.com/onbeat/onbeat/instance"
 	"github.com/onbeat/onbeat/internal/wording"
 	"github.com/onbeat/onbeat/producer"
 	"github.com/onbeat/onbeat/queue"
@@ -95,6 +96,9 @@ var answers = []struct {
 	{task.ErrInvalid, http.StatusBadRequest, "invalid", 0},
 	{queue.ErrNotFound, http.StatusNotFound, "not-found", 0},
 	{queue.ErrDuplicate, http.StatusConflict, "duplicate", 0},
+	{admin.ErrRevision, http.StatusPreconditionFailed, "revision", 0},
+	{instance.ErrNoOther, http.StatusConflict, "no-other", 0},
+	{instance.ErrOlder, http.StatusConflict, "older", 0},
 	{queue.ErrChanged, http.StatusConflict, "changed", 0},
 	{producer.ErrNewer, http.StatusConflict, "newer", 0},
 	{task.ErrRecord, http.StatusConflict, "newer", 0},

@@ -8,6 +8,7 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
+	"reflect"
 	"slices"
 	"strconv"
 
@@ -147,7 +148,10 @@ func strictly(data []byte, v any, noun string) error {
 	if errors.As(err, &bad) {
 		return &task.FieldError{Field: "body", Reason: bad.Text, Hint: "one JSON object"}
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	return strictjson.Exact(data, reflect.TypeOf(v).Elem())
 }
 
 // located gives the fields that an error refuses their place in the body: under prefix, such as "tasks[3]".

@@ -21,6 +21,7 @@ func (s *Server) schedules() {
 	add(s, route{id: "listScheduleRuns", method: get, path: "/schedules/{name}/runs", summary: "List what became of a schedule's slots, the newest first", role: Viewer}, s.listScheduleRuns)
 	add(s, route{id: "listSlots", method: get, path: "/schedules/{name}/slots", summary: "List the next slots of a schedule", role: Viewer}, s.listSlots)
 	add(s, route{id: "listRuns", method: get, path: "/runs", summary: "List what became of the slots of all schedules, the newest first", role: Viewer}, s.listRuns)
+	add(s, route{id: "listRevisions", method: get, path: "/schedules/{name}/revisions", summary: "List what a schedule said, also one that is gone, the newest first", role: Viewer}, s.listRevisions)
 	s.scheduleChanges()
 }
 
@@ -31,6 +32,7 @@ type ScheduleList struct {
 }
 
 type listSchedulesIn struct {
+	Deleted flag `query:"deleted" doc:"List those that were deleted and can be restored."`
 	Page
 }
 
@@ -39,7 +41,15 @@ func (s *Server) listSchedules(ctx context.Context, in *listSchedulesIn) (*reply
 	if err != nil {
 		return nil, err
 	}
-	list, err := s.admin.Schedules.List(ctx)
+	deleted, err := in.Deleted.value("deleted")
+	if err != nil {
+		return nil, err
+	}
+	from := s.admin.Schedules.List
+	if deleted {
+		from = s.admin.Schedules.Deleted
+	}
+	list, err := from(ctx)
 	if err != nil && len(list.Items) == 0 {
 		return nil, err
 	}
@@ -68,7 +78,7 @@ func (s *Server) getSchedule(ctx context.Context, in *named) (*tagged[admin.Sche
 	if err != nil {
 		return nil, err
 	}
-	return &tagged[admin.ScheduleDetail]{Body: d}, nil
+	return &tagged[admin.ScheduleDetail]{etag(d.Revision), d}, nil
 }
 
 // tagged is a JSON body with the revision of a schedule.
@@ -92,6 +102,15 @@ func (s *Server) listScheduleRuns(ctx context.Context, in *listScheduleRunsIn) (
 
 type listRunsIn struct {
 	Page
+}
+
+func (s *Server) listRevisions(ctx context.Context, in *listScheduleRunsIn) (*reply[admin.List[admin.Revision]], error) {
+	limit, err := in.Limit.within("limit", 20, mostListed)
+	if err != nil {
+		return nil, err
+	}
+	list, err := s.admin.Schedules.Revisions(ctx, in.Name, limit, in.After)
+	return &reply[admin.List[admin.Revision]]{list}, err
 }
 
 func (s *Server) listRuns(ctx context.Context, in *listRunsIn) (*reply[admin.List[admin.Run]], error) {

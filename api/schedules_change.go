@@ -3,8 +3,15 @@ package api
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"net/http"
+	"net/url"
 	"reflect"
+	"slices"
+	"strconv"
+
+	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/onbeat/onbeat/admin"
 	"github.com/onbeat/onbeat/producer"
@@ -14,13 +21,15 @@ import (
 // scheduleChanges registers what changes schedules.
 func (s *Server) scheduleChanges() {
 	post, one := http.MethodPost, "/schedules/{name}"
-	definition := reflect.TypeFor[admin.Definition]()
-	add(s, route{id: "createSchedule", method: post, path: "/schedules", summary: "Make a schedule", role: Admin, status: http.StatusCreated, body: definition}, s.createSchedule)
-	add(s, route{id: "replaceSchedule", method: http.MethodPut, path: one, summary: "Make a schedule, or replace the one of that name", role: Admin, body: definition, errors: []int{http.StatusPreconditionFailed}}, s.replaceSchedule)
+	definition, replacement := reflect.TypeFor[admin.Definition](), reflect.TypeFor[replaceBody]()
+	add(s, route{id: "createSchedule", method: post, path: "/schedules", summary: "Make a schedule", role: Admin, status: http.StatusCreated, body: definition, also: reflect.TypeFor[admin.Plan]()}, s.createSchedule)
+	add(s, route{id: "replaceSchedule", method: http.MethodPut, path: one, summary: "Make a schedule, or replace the one of that name", role: Admin, body: replacement, errors: []int{http.StatusPreconditionFailed}}, s.replaceSchedule)
 	add(s, route{id: "deleteSchedule", method: http.MethodDelete, path: one, summary: "Delete a schedule; tasks of slots that have come stay", role: Admin}, s.deleteSchedule)
+	add(s, route{id: "restoreSchedule", method: post, path: one + "/restore", summary: "Let a deleted schedule go on, on its old grid", role: Admin}, s.restoreSchedule)
+	add(s, route{id: "revertSchedule", method: post, path: one + "/revert", summary: "Make a schedule say again what it said at a revision", role: Admin, body: reflect.TypeFor[revertBody]()}, s.revertSchedule)
 	add(s, route{id: "pauseSchedule", method: post, path: one + "/pause", summary: "Stop a schedule: no later slot runs", role: Operator}, s.pauseSchedule)
 	add(s, route{id: "resumeSchedule", method: post, path: one + "/resume", summary: "Let a paused schedule go on, on its old grid", role: Operator}, s.resumeSchedule)
-	add(s, route{id: "triggerSchedule", method: post, path: one + "/trigger", summary: "Run a schedule's task once, now, outside its grid", role: Operator, body: reflect.TypeFor[triggerBody](), status: http.StatusCreated}, s.triggerSchedule)
+	add(s, route{id: "triggerSchedule", method: post, path: one + "/trigger", summary: "Run a schedule's task once, now, outside its grid", role: Operator, body: reflect.TypeFor[triggerBody](), mayBeEmpty: true, status: http.StatusCreated}, s.triggerSchedule)
 	add(s, route{id: "backfillSchedule", method: post, path: one + "/backfill", summary: "Run the task of every slot in a range of time, oldest first", role: Operator, body: reflect.TypeFor[backfillBody]()}, s.backfillSchedule)
 }
 
@@ -28,10 +37,9 @@ type createScheduleIn struct {
 	DryRun flag `query:"dry_run" doc:"Only say what would be done."`
 }
 
-// planned is what was done to a schedule, and its new revision.
+// planned is what was done to a schedule.
 type planned struct {
 	Status   int
-	ETag     string `header:"ETag"`
 	Location string `header:"Location"`
 	Body     admin.Plan
 }
@@ -41,10 +49,24 @@ func (s *Server) createSchedule(ctx context.Context, in *createScheduleIn) (*pla
 	if err != nil {
 		return nil, err
 	}
-	if _, err := s.admin.Schedules.Get(ctx, want.Name); err == nil {
-		return nil, &refusal{http.StatusConflict, "exists", "schedule \"" + want.Name + "\" exists", "PUT replaces it"}
+	dry, err := in.DryRun.value("dry_run")
+	if err != nil {
+		return nil, err
 	}
-	return s.apply(ctx, want, in.DryRun, http.StatusCreated)
+	if dry {
+		return s.plan(ctx, want)
+	}
+	plan, err := s.admin.Schedules.ApplyIf(ctx, want, 0)
+	if errors.Is(err, admin.ErrRevision) {
+		return nil, &refusal{http.StatusConflict, "exists", fmt.Sprintf("schedule %q exists", want.Name), "PUT replaces it"}
+	}
+	return &planned{http.StatusCreated, "/v1/schedules/" + url.PathEscape(want.Name), plan}, located(err, "")
+}
+
+// plan says what a change would do.
+func (s *Server) plan(ctx context.Context, want producer.Schedule) (*planned, error) {
+	plan, err := s.admin.Schedules.Plan(ctx, want)
+	return &planned{Status: http.StatusOK, Body: plan}, located(err, "")
 }
 
 // wanted reads a definition from the body. A name in the path must be that of the definition, or stand in for it.
@@ -64,22 +86,21 @@ func (s *Server) wanted(ctx context.Context, name string) (producer.Schedule, er
 	return want, located(err, "")
 }
 
-func (s *Server) apply(ctx context.Context, want producer.Schedule, dryRun flag, status int) (*planned, error) {
-	dry, err := dryRun.value("dry_run")
-	if err != nil {
-		return nil, err
-	}
-	if dry {
-		plan, err := s.admin.Schedules.Plan(ctx, want)
-		return &planned{Status: http.StatusOK, Body: plan}, located(err, "")
-	}
-	plan, err := s.admin.Schedules.Apply(ctx, want)
-	return &planned{Status: status, Body: plan}, located(err, "")
+// replaceBody is a definition whose name may be left out.
+type replaceBody struct{}
+
+// Schema is read by huma.
+func (replaceBody) Schema(r huma.Registry) *huma.Schema {
+	whole := *r.Schema(reflect.TypeFor[admin.Definition](), false, "")
+	whole.Required = slices.DeleteFunc(slices.Clone(whole.Required), func(name string) bool { return name == "name" })
+	return &whole
 }
 
 type replaceScheduleIn struct {
-	Name   string `path:"name" doc:"The schedule. A slash in the name is written %2F."`
-	DryRun flag   `query:"dry_run" doc:"Only say what would be done."`
+	Name        string `path:"name" doc:"The schedule. A slash in the name is written %2F."`
+	DryRun      flag   `query:"dry_run" doc:"Only say what would be done."`
+	IfMatch     string `header:"If-Match" doc:"The ETag of the schedule that is replaced. Another revision is not replaced."`
+	IfNoneMatch string `header:"If-None-Match" doc:"* makes the schedule only if it does not exist."`
 }
 
 func (s *Server) replaceSchedule(ctx context.Context, in *replaceScheduleIn) (*planned, error) {
@@ -87,7 +108,46 @@ func (s *Server) replaceSchedule(ctx context.Context, in *replaceScheduleIn) (*p
 	if err != nil {
 		return nil, err
 	}
-	return s.apply(ctx, want, in.DryRun, http.StatusOK)
+	revision, conditional, err := in.condition()
+	if err != nil {
+		return nil, err
+	}
+	dry, err := in.DryRun.value("dry_run")
+	if err != nil {
+		return nil, err
+	}
+	if dry {
+		return s.plan(ctx, want)
+	}
+	var plan admin.Plan
+	if conditional {
+		plan, err = s.admin.Schedules.ApplyIf(ctx, want, revision)
+	} else {
+		plan, err = s.admin.Schedules.Apply(ctx, want)
+	}
+	return &planned{Status: http.StatusOK, Body: plan}, located(err, "")
+}
+
+// condition returns the revision that the schedule must have, 0 if it must not exist. conditional is false if any will do.
+func (in *replaceScheduleIn) condition() (revision int64, conditional bool, err error) {
+	switch {
+	case in.IfMatch != "" && in.IfNoneMatch != "":
+		return 0, false, &task.FieldError{Field: "If-None-Match", Value: in.IfNoneMatch, Reason: "If-Match and If-None-Match exclude each other", Hint: "remove one of them"}
+	case in.IfNoneMatch == "*":
+		return 0, true, nil
+	case in.IfNoneMatch != "":
+		return 0, false, &task.FieldError{Field: "If-None-Match", Value: in.IfNoneMatch, Reason: "must be *"}
+	case in.IfMatch == "":
+		return 0, false, nil
+	}
+	text, err := strconv.Unquote(in.IfMatch)
+	if err == nil {
+		revision, err = strconv.ParseInt(text, 10, 64)
+	}
+	if err != nil || revision < 1 {
+		return 0, false, &task.FieldError{Field: "If-Match", Value: in.IfMatch, Reason: "not the ETag of a schedule", Hint: `such as "12", with its quotes`}
+	}
+	return revision, true, nil
 }
 
 func (s *Server) deleteSchedule(ctx context.Context, in *named) (*reply[admin.Schedule], error) {
@@ -96,6 +156,31 @@ func (s *Server) deleteSchedule(ctx context.Context, in *named) (*reply[admin.Sc
 	}
 	was, err := s.admin.Schedules.Delete(ctx, in.Name)
 	return &reply[admin.Schedule]{was}, err
+}
+
+func (s *Server) restoreSchedule(ctx context.Context, in *named) (*tagged[admin.Schedule], error) {
+	if err := readNothing(ctx); err != nil {
+		return nil, err
+	}
+	back, err := s.admin.Schedules.Restore(ctx, in.Name)
+	return &tagged[admin.Schedule]{etag(back.Revision), back}, err
+}
+
+// revertBody names a revision.
+type revertBody struct {
+	Revision int64 `json:"revision" minimum:"1"`
+}
+
+func (s *Server) revertSchedule(ctx context.Context, in *named) (*reply[admin.Plan], error) {
+	var b revertBody
+	if err := read(ctx, &b, "reversion"); err != nil {
+		return nil, err
+	}
+	if b.Revision < 1 {
+		return nil, located(&task.FieldError{Field: "revision", Value: strconv.FormatInt(b.Revision, 10), Reason: "out of range", Hint: "one of the schedule's revisions"}, "")
+	}
+	plan, err := s.admin.Schedules.Revert(ctx, in.Name, b.Revision)
+	return &reply[admin.Plan]{plan}, located(err, "")
 }
 
 func (s *Server) pauseSchedule(ctx context.Context, in *named) (*reply[admin.Result], error) {

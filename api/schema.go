@@ -83,6 +83,9 @@ func words[T ~string](list ...T) *huma.Schema {
 
 // schemaName names a type in the document: a page of tasks is TaskList.
 func schemaName(t reflect.Type, hint string) string {
+	if t == reflect.TypeFor[audit.ReportJSON]() {
+		return "AuditReport"
+	}
 	name := huma.DefaultSchemaNamer(t, hint)
 	if of, ok := strings.CutPrefix(name, "List"); ok && of != "" && t.Kind() == reflect.Struct {
 		return of + "List"
@@ -92,7 +95,10 @@ func schemaName(t reflect.Type, hint string) string {
 
 // describe returns the document.
 func (s *Server) describe() ([]byte, error) {
-	for _, schema := range s.huma.OpenAPI().Components.Schemas.Map() {
+	all := s.huma.OpenAPI().Components.Schemas.Map()
+	delete(all, "ErrorModel") // of huma; no reply has it
+	delete(all, "ErrorDetail")
+	for _, schema := range all {
 		for _, p := range schema.Properties {
 			if p.Type == huma.TypeArray {
 				p.Nullable = false // a list is never null

@@ -129,6 +129,8 @@ type route struct {
 	status           int          // of success; 0 means 200
 	body             reflect.Type // of the request; nil: it has none
 	errors           []int        // besides those that each route has
+	mayBeEmpty       bool         // the body may be left out
+	also             reflect.Type // of what another success answers, with 200
 }
 
 // reply is a JSON body.
@@ -156,10 +158,16 @@ func add[I, O any](s *Server, r route, fn func(context.Context, *I) (*O, error))
 		}
 		return nil, p
 	})
+	schemas := s.huma.OpenAPI().Components.Schemas
+	if r.also != nil {
+		s.operation(&r).Responses["200"] = &huma.Response{
+			Description: "OK", Content: map[string]*huma.MediaType{"application/json": {Schema: schemas.Schema(r.also, true, "")}},
+		}
+	}
 	if r.body != nil {
 		s.operation(&r).RequestBody = &huma.RequestBody{
-			Required: true,
-			Content:  map[string]*huma.MediaType{"application/json": {Schema: s.huma.OpenAPI().Components.Schemas.Schema(r.body, true, r.id+"Body")}},
+			Required: !r.mayBeEmpty,
+			Content:  map[string]*huma.MediaType{"application/json": {Schema: schemas.Schema(r.body, true, r.id+"Body")}},
 		}
 	}
 }

@@ -3,27 +3,33 @@ package api
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 
+	"github.com/danielgtaylor/huma/v2"
 	"github.com/rs/zerolog"
 
 	"github.com/onbeat/onbeat"
 	"github.com/onbeat/onbeat/testredis"
 )
 
-// service is a server on a Redis of its own namespace.
+// service is a server of a namespace of its own.
 type service struct {
 	*Server
-	t testing.TB
+	t     testing.TB
+	redis *testredis.Miniredis
 }
 
 func serve(t testing.TB, cfg Config) *service {
 	t.Helper()
-	d, err := onbeat.New(testredis.Mini(t).Client, onbeat.Config{Namespace: testredis.Namespace(t)})
+	m := testredis.Mini(t)
+	d, err := onbeat.New(m.Client, onbeat.Config{Namespace: testredis.Namespace(t)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,11 +38,11 @@ func serve(t testing.TB, cfg Config) *service {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &service{s, t}
+	return &service{s, t, m}
 }
 
-// call sends a request, and returns the status and the body.
-func (s *service) call(method, path, body string, headers ...string) (*http.Response, string) {
+// call sends a request, and returns the status, the headers and the body. Every reply must be what the document says.
+func (s *service) call(method, path, body string, headers ...string) (int, http.Header, string) {
 	s.t.Helper()
 	var in io.Reader = http.NoBody
 	if body != "" {
@@ -52,45 +58,342 @@ func (s *service) call(method, path, body string, headers ...string) (*http.Resp
 	}
 	w := httptest.NewRecorder()
 	s.ServeHTTP(w, r)
-	got := w.Result()
-	defer got.Body.Close()
-	out, _ := io.ReadAll(got.Body)
-	return got, string(bytes.TrimSpace(out))
+	text := w.Body.String()
+	if op := s.operationAt(r); op != nil && method != http.MethodHead {
+		if err := s.conforms(op, w.Code, w.Header().Get("Content-Type"), text); err != nil {
+			s.t.Errorf("%s %s %s: %d: %v\n%s", method, path, body, w.Code, err, text)
+		}
+	}
+	return w.Code, w.Header(), strings.TrimSpace(text)
 }
 
-func (s *service) problem(method, path, body string) Problem {
+// operationAt returns the operation of the document that answers a request, or nil.
+func (s *service) operationAt(r *http.Request) *huma.Operation {
+	_, pattern := s.mux.Handler(r)
+	_, path, _ := strings.Cut(pattern, " ")
+	item := s.huma.OpenAPI().Paths[path]
+	if item == nil {
+		return nil
+	}
+	return map[string]*huma.Operation{"GET": item.Get, "POST": item.Post, "PUT": item.Put, "DELETE": item.Delete}[r.Method]
+}
+
+// conforms checks a reply against the document.
+func (s *service) conforms(op *huma.Operation, status int, contentType, body string) error {
+	said := op.Responses[fmt.Sprint(status)]
+	if said == nil {
+		return fmt.Errorf("the status is not in the document")
+	}
+	media := said.Content[contentType]
+	if media == nil {
+		return fmt.Errorf("the content type %q is not in the document", contentType)
+	}
+	var v any
+	if err := json.Unmarshal([]byte(body), &v); err != nil {
+		return err
+	}
+	got := &huma.ValidateResult{}
+	huma.Validate(s.huma.OpenAPI().Components.Schemas, media.Schema, huma.NewPathBuffer(nil, 0), huma.ModeReadFromServer, v, got)
+	if len(got.Errors) > 0 {
+		return fmt.Errorf("%v", got.Errors)
+	}
+	return nil
+}
+
+// problem sends a request that is refused.
+func (s *service) problem(method, path, body string, headers ...string) Problem {
 	s.t.Helper()
-	got, text := s.call(method, path, body)
+	status, header, text := s.call(method, path, body, headers...)
 	var p Problem
-	if err := json.Unmarshal([]byte(text), &p); err != nil || got.Header.Get("Content-Type") != problemJSON || p.Status != got.StatusCode {
-		s.t.Errorf("%s %s: %d %s: %v: %s", method, path, got.StatusCode, got.Header.Get("Content-Type"), err, text)
+	if err := json.Unmarshal([]byte(text), &p); err != nil || header.Get("Content-Type") != problemJSON || p.Status != status || p.Detail == "" {
+		s.t.Errorf("%s %s: %d %v: %v: %s", method, path, status, header, err, text)
 	}
 	return p
 }
 
-func TestSmoke(t *testing.T) {
+// exchange is a request and the status of its answer.
+type exchange struct {
+	method, path, body string
+	want               int
+}
+
+const hourly = `{"name":"a/b","every":"1h","task":"echo"}`
+
+// story goes through every operation, in an order in which each succeeds.
+var story = []exchange{
+	{"POST", "/v1/schedules?dry_run=true", hourly, 200},
+	{"POST", "/v1/schedules", hourly, 201},
+	{"POST", "/v1/schedules", hourly, 409},
+	{"GET", "/v1/schedules", "", 200},
+	{"GET", "/v1/schedules?limit=1&after=a", "", 200},
+	{"GET", "/v1/schedules/a%2Fb", "", 200},
+	{"PUT", "/v1/schedules/a%2Fb", `{"cron":"0 2 * * *","timezone":"Asia/Seoul","task":"echo","dst":{"gap":"skip"},"payload":{"x":[1,null]}}`, 200},
+	{"PUT", "/v1/schedules/a%2Fb?dry_run=true", hourly, 200},
+	{"GET", "/v1/schedules/a%2Fb/revisions", "", 200},
+	{"POST", "/v1/schedules/a%2Fb/pause", "", 200},
+	{"POST", "/v1/schedules/a%2Fb/pause", "{}", 200},
+	{"POST", "/v1/schedules/a%2Fb/resume", "", 200},
+	{"POST", "/v1/schedules/a%2Fb/trigger", `{"payload":{"n":1}}`, 201},
+	{"POST", "/v1/schedules/a%2Fb/trigger", "", 201},
+	{"POST", "/v1/schedules/a%2Fb/backfill", `{"from":"3h"}`, 200},
+	{"GET", "/v1/schedules/a%2Fb/slots?count=3&from=2030-01-01", "", 200},
+	{"GET", "/v1/schedules/a%2Fb/runs?limit=5", "", 200},
+	{"GET", "/v1/runs", "", 200},
+	{"DELETE", "/v1/schedules/a%2Fb", "", 200},
+	{"GET", "/v1/schedules?deleted=true", "", 200},
+	{"POST", "/v1/schedules/a%2Fb/restore", "", 200},
+	{"POST", "/v1/tasks", `{"type":"echo","id":"x/1","in":"1h","payload":{"a":"<&>"}}`, 201},
+	{"POST", "/v1/tasks", `{"type":"echo","id":"x/1"}`, 409},
+	{"POST", "/v1/tasks", `{"tasks":[{"type":"echo","id":"x/1"},{"type":"echo","id":"x/2","at":"2030-01-31T09:00:00Z"}]}`, 200},
+	{"GET", "/v1/tasks?state=due&type=echo&limit=2", "", 200},
+	{"GET", "/v1/tasks/x%2F1", "", 200},
+	{"POST", "/v1/tasks/x%2F1/cancel", "", 200},
+	{"DELETE", "/v1/tasks/x%2F2", "", 200},
+	{"POST", "/v1/tasks/bulk", `{"action":"cancel","filter":{"type":"echo"},"dry_run":true}`, 200},
+	{"POST", "/v1/tasks/bulk", `{"action":"delete","filter":{"state":"done"}}`, 200},
+	{"GET", "/v1/instances", "", 200},
+	{"POST", "/v1/instances/pause", `{"for":"1m"}`, 200},
+	{"POST", "/v1/instances/resume", "", 200},
+	{"GET", "/v1/counts", "", 200},
+	{"GET", "/v1/events?limit=3", "", 200},
+	{"GET", "/v1/events?after=0&since=1h", "", 200},
+	{"GET", "/v1/audit?since=1h&tolerance=2s", "", 200},
+	{"GET", "/v1/beat?from=2h&schedule=a/b&schedule=a/b", "", 200},
+	{"GET", "/v1/preview?cron=0+2+*+*+*&timezone=Asia/Seoul&count=2&dst_gap=skip", "", 200},
+	{"GET", "/v1/preview?every=1h&jitter=1m&name=x&until=2100-01-01", "", 200},
+}
+
+// elsewhere are the operations that other tests see succeed, because they need an instance, a run or a revision.
+var elsewhere = []string{"revertSchedule", "promoteRelease", "resignInstance", "drainInstance", "retryTask"}
+
+func TestRoutes_answerAsTheDocumentSays(t *testing.T) {
 	t.Parallel()
 	s := serve(t, Config{})
-	for _, c := range [][3]string{
-		{"GET", "/v1/schedules"}, {"POST", "/v1/schedules", `{"name":"a/b","every":"1h","task":"t"}`}, {"POST", "/v1/schedules", `{"name":"a/b","every":"1h","task":"t"}`},
-		{"GET", "/v1/schedules/a%2Fb"}, {"PUT", "/v1/schedules/a%2Fb", `{"every":"2h","task":"t"}`}, {"POST", "/v1/schedules/a%2Fb/pause"}, {"POST", "/v1/schedules/a%2Fb/trigger"},
-		{"GET", "/v1/schedules/nope"}, {"POST", "/v1/schedules", `{"name":"x","evry":"1h","every":"1x","task":3}`},
-		{"GET", "/v1/schedules/a%2Fb/slots?count=2"}, {"GET", "/v1/schedules/a%2Fb/runs?limit=2"}, {"GET", "/v1/runs"},
-		{"POST", "/v1/tasks", `{"type":"echo","id":"a/1","in":"1h"}`}, {"POST", "/v1/tasks", `{"type":"echo","id":"a/1","in":"1h"}`},
-		{"POST", "/v1/tasks", `{"tasks":[{"type":"echo"},{"type":"echo","id":"a/1"}]}`}, {"POST", "/v1/tasks", `{"tasks":[{"type":"echo"},{"typ":"echo","priority":3},{"type":"","in":"zz"}]}`},
-		{"GET", "/v1/tasks?state=due&limit=2"}, {"GET", "/v1/tasks/a%2F1"}, {"POST", "/v1/tasks/a%2F1/cancel"}, {"POST", "/v1/tasks/a%2F1/retry"}, {"GET", "/v1/tasks?stat=x&limit=x"},
-		{"GET", "/v1/tasks?limit=x"}, {"POST", "/v1/tasks/bulk", `{"action":"cancel","filter":{"type":"echo"},"dry_run":true}`},
-		{"GET", "/v1/instances"}, {"POST", "/v1/instances/promote", `{"release":"x"}`}, {"POST", "/v1/instances/pause", `{"for":"1m"}`}, {"POST", "/v1/instances/resume"},
-		{"GET", "/v1/counts"}, {"GET", "/v1/events?limit=3"}, {"GET", "/v1/audit?since=1h"}, {"GET", "/v1/preview?every=1h&count=2"}, {"GET", "/v1/preview?cron=x"},
-		{"GET", "/v1/nope"}, {"PATCH", "/v1/tasks"}, {"OPTIONS", "/v1/tasks"}, {"GET", "/healthz"}, {"GET", "/readyz"}, {"GET", "/docs"}, {"HEAD", "/v1/counts"},
-		{"DELETE", "/v1/schedules/a%2Fb"},
-	} {
-		got, text := s.call(c[0], c[1], c[2])
-		if len(text) > 300 {
-			text = text[:300]
+	seen := map[string]bool{}
+	for _, x := range story {
+		status, header, text := s.call(x.method, x.path, x.body)
+		if status != x.want {
+			t.Errorf("%s %s %s: %d, want %d: %s", x.method, x.path, x.body, status, x.want, text)
 		}
-		t.Log(c[0], c[1], got.StatusCode, got.Header, text)
+		if status == http.StatusCreated && !strings.HasSuffix(x.path, "/trigger") && header.Get("Location") == "" {
+			t.Errorf("%s %s: no Location", x.method, x.path)
+		}
+		if op := s.operationAt(httptest.NewRequestWithContext(t.Context(), x.method, x.path, http.NoBody)); op != nil && status < 300 {
+			seen[op.OperationID] = true
+		}
 	}
-	_, doc := s.call("GET", "/openapi.json", "")
-	t.Log(doc)
+	s.operations(func(_, _ string, op *huma.Operation) {
+		if !seen[op.OperationID] && !slices.Contains(elsewhere, op.OperationID) {
+			t.Errorf("no request of the story is a %s that succeeds", op.OperationID)
+		}
+	})
+}
+
+// operations calls fn with each operation of the document.
+func (s *service) operations(fn func(method, path string, op *huma.Operation)) {
+	for path, item := range s.huma.OpenAPI().Paths {
+		for method, op := range map[string]*huma.Operation{"GET": item.Get, "POST": item.Post, "PUT": item.Put, "DELETE": item.Delete} {
+			if op != nil {
+				fn(method, path, op)
+			}
+		}
+	}
+}
+
+func TestRoutes_sayThatRedisIsAway(t *testing.T) {
+	t.Parallel()
+	s := serve(t, Config{})
+	for _, x := range []exchange{{"POST", "/v1/schedules", hourly, 201}, {"POST", "/v1/tasks", `{"type":"echo","id":"x/1"}`, 201}} {
+		s.call(x.method, x.path, x.body)
+	}
+	stories := append(slices.Clone(story), exchange{"POST", "/v1/instances/promote", `{"release":"v1"}`, 0},
+		exchange{"POST", "/v1/instances/i/resign", "", 0}, exchange{"POST", "/v1/instances/i/drain", "", 0}, exchange{"POST", "/v1/tasks/x/retry", "", 0},
+		exchange{"POST", "/v1/schedules/x/revert", `{"revision":1}`, 0})
+	away := func(name string, list []exchange) {
+		var all sync.WaitGroup
+		for _, x := range list {
+			all.Go(func() {
+				status, header, text := s.call(x.method, x.path, x.body)
+				if status != http.StatusServiceUnavailable || header.Get("Retry-After") == "" {
+					t.Errorf("%s: %s %s: %d %s", name, x.method, x.path, status, text)
+				}
+			})
+		}
+		all.Wait()
+	}
+	s.redis.SetError("LOADING Redis is loading the dataset in memory")
+	away("loading", stories)
+	s.redis.SetError("")
+	_ = s.redis.Client.Close()
+	away("closed", stories)
+}
+
+func TestRequests_thatAreRefused(t *testing.T) {
+	t.Parallel()
+	s := serve(t, Config{})
+	s.call("POST", "/v1/schedules", hourly)
+	s.call("POST", "/v1/tasks", `{"type":"echo","id":"x"}`)
+	for _, c := range []struct {
+		exchange
+		kind, detail string
+	}{
+		{exchange{"POST", "/v1/schedules", `{"name":"x","evry":"1h","every":"1x","task":3}`, 400}, "invalid", "evry: unknown field (did you mean every?); every \"1x\": unknown unit"},
+		{exchange{"POST", "/v1/schedules", `{"name":"x","every":"1h","task":"t","dst":{"gap":1}}`, 400}, "invalid", "dst.gap: must be text, but is a number"},
+		{exchange{"POST", "/v1/schedules", `{"name":"x","every":"1h","task":"t","until":"soon"}`, 400}, "invalid", `until "soon": not a time`},
+		{exchange{"POST", "/v1/schedules", `{"name":"x","every":"1h","cron":"* * * * *","task":"t"}`, 400}, "invalid", ""},
+		{exchange{"POST", "/v1/schedules", `{"name":"x","Every":"1h","task":"t"}`, 400}, "invalid", "Every: unknown field (did you mean every?)"},
+		{exchange{"POST", "/v1/schedules", `{"name":"x","every":null,"task":"t"}`, 400}, "invalid", "every: must be text, but is null"},
+		{exchange{"POST", "/v1/schedules", `{"name":"x","every":"1h","every":"2h","task":"t"}`, 400}, "invalid", "every: appears twice"},
+		{exchange{"POST", "/v1/schedules", ``, 400}, "invalid", "body: empty"},
+		{exchange{"POST", "/v1/schedules", `[]`, 400}, "invalid", "body: an array, not a schedule"},
+		{exchange{"POST", "/v1/schedules", hourly + hourly, 400}, "invalid", "body: more than one JSON value"},
+		{exchange{"POST", "/v1/schedules", "{\"name\":\"\xff\"}", 400}, "invalid", "name: not UTF-8"},
+		{exchange{"PUT", "/v1/schedules/other", hourly, 400}, "invalid", `name "a/b": not the name in the path`},
+		{exchange{"PUT", "/v1/schedules/a%2Fb?dry_run=yes", hourly, 400}, "invalid", `dry_run "yes": must be true or false`},
+		{exchange{"GET", "/v1/schedules/nope", "", 404}, "not-found", `schedule "nope": not found`},
+		{exchange{"GET", "/v1/schedules/nope/runs", "", 404}, "not-found", `schedule "nope": not found`},
+		{exchange{"POST", "/v1/schedules/nope/trigger", "", 404}, "not-found", ""},
+		{exchange{"POST", "/v1/schedules/nope/restore", "", 404}, "not-found", ""},
+		{exchange{"POST", "/v1/schedules/a%2Fb/revert", `{"revision":0}`, 400}, "invalid", `revision "0": out of range`},
+		{exchange{"POST", "/v1/schedules/a%2Fb/backfill", `{}`, 400}, "invalid", "from: missing"},
+		{exchange{"POST", "/v1/schedules/a%2Fb/pause", `{"for":1}`, 400}, "invalid", "for: unknown field"},
+		{exchange{"GET", "/v1/tasks?stat=due", "", 400}, "invalid", "stat: unknown parameter (did you mean state?)"},
+		{exchange{"GET", "/v1/tasks?state=due&state=dead", "", 400}, "invalid", "state: given twice"},
+		{exchange{"GET", "/v1/tasks?state=dying", "", 400}, "invalid", `state "dying": unknown state`},
+		{exchange{"GET", "/v1/tasks?limit=1001", "", 400}, "invalid", `limit "1001": out of range (1 to 1000)`},
+		{exchange{"GET", "/v1/tasks?after=zzz", "", 400}, "invalid", `after "zzz": not a cursor of this list`},
+		{exchange{"GET", "/v1/tasks?a=%zz", "", 400}, "invalid", "query: cannot be read"},
+		{exchange{"GET", "/v1/tasks/nope", "", 404}, "not-found", `task "nope": not found`},
+		{exchange{"POST", "/v1/tasks/x/retry", "", 409}, "state", `task "x" is due, not dead`},
+		{exchange{"POST", "/v1/tasks", `{"type":"echo","id":"x"}`, 409}, "duplicate", `duplicate: a task with the ID "x" exists`},
+		{exchange{"POST", "/v1/tasks", `{"type":"echo","priority":5}`, 400}, "invalid", "priority: must be text (low, normal or high), but is a number"},
+		{exchange{"POST", "/v1/tasks", `{"type":"echo","in":"1h","at":"2030-01-01T00:00:00Z"}`, 400}, "invalid", "in and at exclude each other"},
+		{exchange{"POST", "/v1/tasks", `{"tasks":[]}`, 400}, "invalid", `tasks "0": out of range (1 to 10000 tasks)`},
+		{exchange{"POST", "/v1/tasks", `{"tasks":[{"type":"echo"}],"type":"echo"}`, 400}, "invalid", "type: unknown field"},
+		{exchange{"POST", "/v1/tasks", `{"tasks":[{"type":"echo"},{"type":""},7,{"type":"echo","keep":"x"}]}`, 400}, "invalid", "tasks[1].type"},
+		{exchange{"POST", "/v1/tasks/bulk", `{"action":"burn","filter":{}}`, 400}, "invalid", `action "burn": unknown`},
+		{exchange{"POST", "/v1/tasks/bulk", `{"action":"retry","filter":{"stat":"dead"}}`, 400}, "invalid", "filter.stat: unknown field (did you mean state?)"},
+		{exchange{"POST", "/v1/instances/pause", `{"for":"1d"}`, 400}, "invalid", "for \"24h0m0s\": out of range"},
+		{exchange{"POST", "/v1/instances/promote", `{"release":"v0"}`, 404}, "not-found", ""},
+		{exchange{"POST", "/v1/instances/nope/resign", "", 404}, "not-found", ""},
+		{exchange{"POST", "/v1/instances/nope/drain", "", 404}, "not-found", ""},
+		{exchange{"GET", "/v1/events?after=x", "", 400}, "invalid", `after "x": not a cursor`},
+		{exchange{"GET", "/v1/audit?schedule=nope", "", 404}, "not-found", ""},
+		{exchange{"GET", "/v1/audit?since=2100-01-01", "", 400}, "invalid", `since "2100-01-01": not before now`},
+		{exchange{"GET", "/v1/preview?cron=x", "", 400}, "invalid", `cron "x": has 1 fields`},
+		{exchange{"GET", "/v1/preview?every=1h&count=0", "", 400}, "invalid", `count "0": out of range`},
+		{exchange{"GET", "/v1/nope", "", 404}, "not-found", "nothing is at /v1/nope"},
+		{exchange{"PATCH", "/v1/tasks", "", 405}, "method-not-allowed", "the method PATCH is not allowed here"},
+	} {
+		p := s.problem(c.method, c.path, c.body)
+		if p.Status != c.want || p.Type != problemURN+c.kind || !strings.Contains(p.Detail, c.detail) {
+			t.Errorf("%s %s %s: %+v", c.method, c.path, c.body, p)
+		}
+		if c.kind == "invalid" && len(p.Errors) == 0 {
+			t.Errorf("%s %s %s: no field is named: %s", c.method, c.path, c.body, p.Detail)
+		}
+	}
+}
+
+// A batch is refused as a whole, and names each field that is wrong.
+func TestEnqueue_refusesABatchBeforeItAddsAny(t *testing.T) {
+	t.Parallel()
+	s := serve(t, Config{})
+	p := s.problem("POST", "/v1/tasks", `{"tasks":[{"type":"echo","id":"good"},{"typ":"echo","priority":5},{"type":"echo","in":"zz"}]}`)
+	var got []string
+	for _, f := range p.Errors {
+		got = append(got, f.Field+" "+f.Pointer)
+	}
+	want := []string{"tasks[1].typ #/tasks/1/typ", "tasks[1].priority #/tasks/1/priority", "tasks[2].in #/tasks/2/in"}
+	if !slices.Equal(got, want) || !strings.Contains(p.Detail, "tasks[2].in") {
+		t.Errorf("%q: %s", got, p.Detail)
+	}
+	if status, _, _ := s.call("GET", "/v1/tasks/good", ""); status != http.StatusNotFound {
+		t.Errorf("a task of the batch was added: %d", status)
+	}
+}
+
+func TestReplace_onlyTheRevisionThatIsMeant(t *testing.T) {
+	t.Parallel()
+	s := serve(t, Config{})
+	const path, two = "/v1/schedules/s", `{"every":"2h","task":"echo"}`
+	if status, _, text := s.call("PUT", path, two, "If-None-Match", "*"); status != 200 {
+		t.Fatal(text)
+	}
+	_, header, _ := s.call("GET", path, "")
+	tag := header.Get("ETag")
+	for _, c := range []struct {
+		header, value string
+		want          int
+	}{
+		{"If-None-Match", "*", 412}, {"If-None-Match", `"1"`, 400}, {"If-Match", "7", 400}, {"If-Match", `"999"`, 412}, {"If-Match", tag, 200}, {"If-Match", tag, 412},
+	} {
+		if status, _, text := s.call("PUT", path, strings.Replace(two, "2h", fmt.Sprintf("%dh", 3+len(c.value)), 1), c.header, c.value); status != c.want {
+			t.Errorf("%s: %s: %d, want %d: %s", c.header, c.value, status, c.want, text)
+		}
+	}
+}
+
+func TestRevert_makesAScheduleSayWhatItSaid(t *testing.T) {
+	t.Parallel()
+	s := serve(t, Config{})
+	const path = "/v1/schedules/s"
+	s.call("PUT", path, `{"every":"1h","task":"echo"}`)
+	s.call("PUT", path, `{"every":"2h","task":"echo"}`)
+	_, _, text := s.call("GET", path+"/revisions", "")
+	var list struct {
+		Items []struct{ Revision int64 }
+	}
+	if err := json.Unmarshal([]byte(text), &list); err != nil || len(list.Items) != 2 {
+		t.Fatal(err, text)
+	}
+	if status, _, text := s.call("POST", path+"/revert", fmt.Sprintf(`{"revision":%d}`, list.Items[1].Revision)); status != 200 {
+		t.Error(text)
+	}
+	if _, _, text := s.call("GET", path, ""); !strings.Contains(text, `"every":"1h"`) {
+		t.Error(text)
+	}
+}
+
+// Only one content type is taken, because a page elsewhere can have a browser send some others unasked.
+func TestBodies_areJSONAndNotTooLarge(t *testing.T) {
+	t.Parallel()
+	s := serve(t, Config{})
+	p := s.problem("POST", "/v1/tasks", `{"type":"echo"}`, "Content-Type", "application/x-www-form-urlencoded")
+	if p.Status != http.StatusUnsupportedMediaType || !strings.Contains(p.Detail, "--json") {
+		t.Errorf("%+v", p)
+	}
+	r := httptest.NewRequestWithContext(t.Context(), "POST", "/v1/tasks", io.LimitReader(endless{}, maxBody+1))
+	r.Header.Set("Content-Type", "application/json")
+	w := httptest.NewRecorder()
+	s.ServeHTTP(w, r)
+	if w.Code != http.StatusRequestEntityTooLarge {
+		t.Errorf("%d: %s", w.Code, w.Body)
+	}
+}
+
+type endless struct{}
+
+func (endless) Read(b []byte) (int, error) { return copy(b, bytes.Repeat([]byte{' '}, len(b))), nil }
+
+func TestPages_outsideV1(t *testing.T) {
+	t.Parallel()
+	unready := fmt.Errorf("it drains")
+	s := serve(t, Config{Ready: func() error { return unready }, Metrics: http.NotFoundHandler()})
+	if p := s.problem("GET", "/readyz", ""); p.Status != 503 || p.Detail != "it drains" {
+		t.Errorf("%+v", p)
+	}
+	unready = nil
+	for path, want := range map[string]string{"/healthz": "ok", "/readyz": "ready", "/docs": "<!DOCTYPE html>", "/docs/swagger-ui.css": ".swagger-ui", "/openapi.json": `"openapi":"3.1.0"`} {
+		if status, _, text := s.call("GET", path, ""); status != 200 || !strings.Contains(text, want) {
+			t.Errorf("%s: %d %.100s", path, status, text)
+		}
+	}
+	_, header, text := s.call("GET", "/docs", "")
+	if strings.Contains(strings.ReplaceAll(text, `startsWith("http`, ""), "http") || !strings.Contains(header.Get("Content-Security-Policy"), "default-src 'none'") {
+		t.Errorf("the page may ask elsewhere: %v %s", header, text)
+	}
+	if status, header, _ := s.call("OPTIONS", "/v1/schedules/x", ""); status != 204 || header.Get("Allow") != "DELETE, GET, HEAD, PUT, OPTIONS" {
+		t.Errorf("%d %v", status, header)
+	}
 }

@@ -13,7 +13,7 @@ import (
 func (s *Server) tasks() {
 	get, post, one := http.MethodGet, http.MethodPost, "/tasks/{id}"
 	add(s, route{id: "listTasks", method: get, path: "/tasks", summary: "List tasks", role: Viewer}, s.listTasks)
-	add(s, route{id: "enqueue", method: post, path: "/tasks", summary: "Add one task, or a batch of them", role: Operator, body: reflect.TypeFor[enqueueBody](), status: http.StatusCreated}, s.enqueue)
+	add(s, route{id: "enqueue", method: post, path: "/tasks", summary: "Add one task, or a batch of them", role: Operator, body: reflect.TypeFor[enqueueBody](), status: http.StatusCreated, also: reflect.TypeFor[admin.List[admin.Enqueued]]()}, s.enqueue)
 	add(s, route{id: "getTask", method: get, path: one, summary: "Show a task", role: Viewer}, s.getTask)
 	add(s, route{id: "deleteTask", method: http.MethodDelete, path: one, summary: "Cancel a task, or forget one that has ended", role: Operator}, s.deleteTask)
 	add(s, route{id: "cancelTask", method: post, path: one + "/cancel", summary: "Cancel a due task, or ask a running one to stop", role: Operator}, s.cancelTask)
@@ -40,7 +40,7 @@ func (s *Server) listTasks(ctx context.Context, in *listTasksIn) (*reply[admin.L
 }
 
 func (in *listTasksIn) filter() admin.TaskFilter {
-	return admin.TaskFilter{State: task.State(in.State), Queue: in.Queue, Type: in.Type, Schedule: in.Schedule}
+	return admin.TaskFilter{State: task.State(in.State), Queue: in.Queue, Type: in.Type, Schedule: in.Schedule, Key: in.Key}
 }
 
 func (s *Server) getTask(ctx context.Context, in *identified) (*reply[admin.Task], error) {

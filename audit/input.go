@@ -39,6 +39,8 @@ type input struct {
 	Periods []period
 	// From and To bound the slots that are judged; both are inclusive.
 	From, To time.Time
+	// Now is when it is judged. Default To.
+	Now time.Time
 	// Known is where the history begins: a slot before it without a note is unknown. Zero: the history is complete.
 	Known time.Time
 	// Settled is the schedule's last run: later slots have not been dealt with, which is no fault while no instance leads.
@@ -58,7 +60,7 @@ type input struct {
 
 	// Tolerance is how long after its due time a slot may be claimed and still count as on time. Default 1s.
 	Tolerance time.Duration
-	// Grace is how long before To a slot without a note still counts as pending. Default 2s.
+	// Grace is how long before Now a slot without a note still counts as pending. Default 2s.
 	Grace time.Duration
 	// MaxSlots is how many slots are judged at most: the newest. Default 10,000,000, which take 16 bytes each.
 	MaxSlots int
@@ -66,6 +68,9 @@ type input struct {
 
 func (in input) withDefaults() input {
 	in.Tolerance = cmp.Or(in.Tolerance, time.Second)
+	if in.Now.IsZero() {
+		in.Now = in.To
+	}
 	in.Grace = cmp.Or(in.Grace, 2*time.Second)
 	in.MaxSlots = cmp.Or(in.MaxSlots, 10_000_000)
 	return in

@@ -23,6 +23,8 @@ type ledger struct {
 
 	failed, lost, returned int64 // counts of runs
 
+	runs map[int64]history.Note // the last run of each slot, by its time; nil: not asked for
+
 	asked bool // the caller has asked for all that was unaccounted for; what a later note sends back is not asked for again
 }
 
@@ -227,6 +229,9 @@ func (l *ledger) noteSlot(s *slot, n history.Note) {
 		return
 	}
 	l.claim(s, n)
+	if l.runs != nil {
+		l.runs[s.ms] = n
+	}
 	if repeats(l.in.Losses, l.due(s.ms), n.At) {
 		s.flags |= perhaps
 	}
@@ -348,7 +353,7 @@ func (l *ledger) silence(s *slot) Verdict {
 		return Pending
 	case s.state == silent && !l.in.Known.IsZero() && at.Before(l.in.Known):
 		return Unknown
-	case s.state == silent && at.After(l.in.To.Add(-l.in.Grace)):
+	case s.state == silent && at.After(l.in.Now.Add(-l.in.Grace)):
 		return Pending
 	case s.state == silent && p != nil && !p.Until.IsZero() && at.After(p.Looked):
 		return Changed

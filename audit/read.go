@@ -48,6 +48,9 @@ func Run(ctx context.Context, q *queue.Queue, s *producer.Schedules, opts Option
 		opts.Since = time.Hour
 	}
 	a := &auditor{q: q, opts: opts, known: map[string]*input{}}
+	if opts.Schedule != "" {
+		a.names = []string{opts.Schedule}
+	}
 	if err := a.read(ctx, s); err != nil {
 		return nil, err
 	}
@@ -82,7 +85,9 @@ func Run(ctx context.Context, q *queue.Queue, s *producer.Schedules, opts Option
 type auditor struct {
 	q        *queue.Queue
 	opts     Options
-	from, to time.Time
+	names    []string  // the schedules to judge; none: all
+	from, to time.Time // zero: as opts say, and now
+	now      time.Time
 	known    map[string]*input
 	unread   []error
 }
@@ -100,8 +105,10 @@ func (a *auditor) read(ctx context.Context, s *producer.Schedules) error {
 	}
 	now := map[string]*producer.Status{}
 	for i := range list {
-		now[list[i].Schedule.Name] = &list[i]
-		a.input(list[i].Schedule.Name)
+		if name := list[i].Schedule.Name; a.wanted(name) {
+			now[name] = &list[i]
+			a.input(name)
+		}
 	}
 	err = a.q.History(ctx, a.from, func(e history.Entry) error {
 		for _, n := range e.Notes {
@@ -114,8 +121,10 @@ func (a *auditor) read(ctx context.Context, s *producer.Schedules) error {
 	if err != nil {
 		return err
 	}
-	if len(a.known) == 0 && a.opts.Schedule != "" {
-		return fmt.Errorf("schedule %q: %w", a.opts.Schedule, errors.Join(append(a.unread, queue.ErrNotFound)...))
+	for _, name := range a.names {
+		if a.known[name] == nil {
+			return fmt.Errorf("schedule %q: %w", name, errors.Join(append(a.unread, queue.ErrNotFound)...))
+		}
 	}
 	events, err := a.q.Events(ctx, a.from, maxEvents)
 	if err != nil {
@@ -134,11 +143,11 @@ func (a *auditor) read(ctx context.Context, s *producer.Schedules) error {
 }
 
 func (a *auditor) list(ctx context.Context, s *producer.Schedules) (list []producer.Status, err error) {
-	if a.opts.Schedule == "" {
+	if len(a.names) != 1 {
 		list, err = s.List(ctx)
 	} else {
 		var one producer.Status
-		if one, err = s.Get(ctx, a.opts.Schedule); err == nil {
+		if one, err = s.Get(ctx, a.names[0]); err == nil {
 			list = []producer.Status{one}
 		}
 	}
@@ -149,18 +158,24 @@ func (a *auditor) list(ctx context.Context, s *producer.Schedules) (list []produ
 	case err != nil:
 		a.unread = append(a.unread, err)
 	}
-	now, err := a.q.Now(ctx)
-	a.to = now
-	a.from = now.Add(-a.opts.Since)
+	a.now, err = a.q.Now(ctx)
+	if a.to.IsZero() || a.to.After(a.now) {
+		a.to = a.now
+	}
+	if a.from.IsZero() {
+		a.from = a.to.Add(-a.opts.Since)
+	}
 	return list, err
 }
 
-func (a *auditor) wanted(name string) bool { return a.opts.Schedule == "" || a.opts.Schedule == name }
+func (a *auditor) wanted(name string) bool {
+	return len(a.names) == 0 || slices.Contains(a.names, name)
+}
 
 func (a *auditor) input(name string) *input {
 	in := a.known[name]
 	if in == nil {
-		in = &input{Schedule: name, From: a.from, To: a.to, Tolerance: a.opts.Tolerance, Grace: a.opts.Grace}
+		in = &input{Schedule: name, From: a.from, To: a.to, Now: a.now, Tolerance: a.opts.Tolerance, Grace: a.opts.Grace}
 		a.known[name] = in
 	}
 	return in
@@ -185,7 +200,7 @@ func (a *auditor) was(n history.Note) {
 // complete adds the rule that a schedule has now; nil stands for a deleted one.
 func (in *input) complete(s *producer.Status) error {
 	if s == nil {
-		in.Settled = in.To
+		in.Settled = in.Now
 		return nil
 	}
 	in.Settled, in.Paused, in.Behind = s.Pushed, s.Paused, s.Spans
@@ -265,7 +280,7 @@ func (a *auditor) stand(ctx context.Context, l *ledger) error {
 	}
 	placed := 0
 	for i, ok := range found {
-		if ok && placed < maxPlaced && slots[i].Before(a.to.Add(-longDue)) {
+		if ok && placed < maxPlaced && slots[i].Before(a.now.Add(-longDue)) {
 			placed++
 			if ok, err = a.q.InPlace(ctx, ids[i]); err != nil {
 				return err

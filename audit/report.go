@@ -162,7 +162,7 @@ func (l *ledger) report() Report {
 		if s.flags&perhaps != 0 || v == Pending && repeats(l.in.Losses, due, time.Time{}) {
 			r.Repeated++
 		}
-		if v == Pending && due.Before(l.in.To.Add(-l.in.Grace)) {
+		if v == Pending && due.Before(l.in.Now.Add(-l.in.Grace)) {
 			r.Overdue++
 		}
 		if s.flags&ran != 0 {

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/onbeat/onbeat/admin"
 	"github.com/onbeat/onbeat/audit"
 	"github.com/onbeat/onbeat/internal/trial"
 	"github.com/onbeat/onbeat/queue"
@@ -268,7 +269,7 @@ func (s *Stage) setbacks(ctx context.Context) (int64, error) {
 		return 0, err
 	}
 	n := counts.Retried
-	events, err := s.Activity.Events(ctx, time.Time{}, manyEvents)
+	events, err := s.Activity.Events(ctx, admin.EventQuery{Limit: manyEvents})
 	for _, e := range events.Items {
 		if e.Event == "lost" {
 			n++

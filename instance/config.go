@@ -146,7 +146,7 @@ func (c Config) checkRelease() error {
 	return nil
 }
 
-// Details describe an instance to people. No decision depends on them.
+// Details describe an instance to people. No decision depends on them, except on Hears.
 type Details struct {
 	Host        string    `json:"host"`
 	PID         int       `json:"pid"`
@@ -155,6 +155,7 @@ type Details struct {
 	Queues      []string  `json:"queues,omitempty"`
 	Concurrency int       `json:"concurrency,omitempty"`
 	LeaseMS     int64     `json:"lease_ms,omitempty"` // how long a lease is; 0: a release that does not say
+	Hears       bool      `json:"hears,omitempty"`    // its release knows what a person asks of it: see ask.lua
 }
 
 // DefaultLease is the lease of a [Config] that does not set one.
@@ -164,5 +165,5 @@ var started = time.Now().UTC().Truncate(time.Millisecond)
 
 func (c Config) details() Details {
 	host, _ := os.Hostname()
-	return Details{Host: host, PID: os.Getpid(), Started: started, Types: c.Types, Queues: c.Queues, Concurrency: c.Concurrency, LeaseMS: c.Lease.Milliseconds()}
+	return Details{Host: host, PID: os.Getpid(), Started: started, Types: c.Types, Queues: c.Queues, Concurrency: c.Concurrency, LeaseMS: c.Lease.Milliseconds(), Hears: true}
 }

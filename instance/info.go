@@ -22,6 +22,7 @@ type Info struct {
 	Order      int64
 	State      string // starting, ready or draining
 	Standby    bool
+	Resigned   bool // a person asked it to resign: it leads only if no other instance can
 	Leader     bool
 	Epoch      int64 // of the leader
 	Lead       Lead
@@ -92,6 +93,9 @@ func (r *Registry) countRunning(ctx context.Context, list []Info) error {
 	return nil
 }
 
+// states are the words for a state in the members hash.
+var states = map[string]string{"s": "starting", "r": "ready", "d": "draining"}
+
 // parseMember reads a value of the members hash; see lib_elect.lua.
 func parseMember(id, member string) Info {
 	i := Info{ID: id}
@@ -101,8 +105,8 @@ func parseMember(id, member string) Info {
 	}
 	i.Generation, _ = strconv.ParseInt(parts[0], 10, 64)
 	i.Order, _ = strconv.ParseInt(parts[1], 10, 64)
-	i.State = map[string]string{"s": "starting", "r": "ready", "d": "draining"}[parts[2]]
-	i.Standby = parts[3] == "1"
+	i.State = states[parts[2]]
+	i.Standby, i.Resigned = parts[3] == "1", parts[3] == "2"
 	i.Lead, i.Consume = Lead(parts[4]), Consume(parts[5])
 	if len(parts) == 7 {
 		i.Release = parts[6]

@@ -52,12 +52,12 @@ func (m *Manager) keep(ctx context.Context, s *Session, served <-chan error) (lo
 				rest.Reset(m.cfg.Lease)
 			}
 		case <-next.C:
-			err = m.heartbeat(s)
+			err = m.heartbeat(ctx, s)
 		case <-s.beat:
 			if s.unsure.Swap(false) { // Redis may have lost the state: to send it again is harmless
 				owed = state
 			}
-			err = m.heartbeat(s)
+			err = m.heartbeat(ctx, s)
 		case <-s.expired():
 			err = ErrLeaseLost
 		}
@@ -116,7 +116,8 @@ func unlessVoid(err error) error {
 	return err
 }
 
-func (m *Manager) heartbeat(s *Session) error {
+// heartbeat renews the lease and takes in the reply. Run is the context that a request to drain ends.
+func (m *Manager) heartbeat(run context.Context, s *Session) error {
 	ctx, done := context.WithTimeout(s.ctx, m.cfg.heartbeat())
 	defer done()
 	asked := time.Now() // before the call, so that a slow reply does not lengthen the lease
@@ -127,6 +128,7 @@ func (m *Manager) heartbeat(s *Session) error {
 	s.trust(asked.Add(m.cfg.Lease - m.cfg.margin()))
 	m.heard(s, b.View)
 	m.see(s, b.View)
+	m.obey(run, b.View)
 	s.reign = time.Time{}
 	if b.Left >= 0 {
 		s.reign = time.Now().Add(b.Left)
@@ -156,6 +158,7 @@ func (m *Manager) ready(s *Session) error {
 			m.log.Warn().Dur("for_ms", v.Probation).Msg("on probation: an instance of this release was lost soon after it became ready, and another release can lead")
 		}
 		s.probation = time.Now().Add(v.Probation)
+		s.hold("it is on probation until " + s.probation.UTC().Format(time.TimeOnly) + " UTC")
 		m.see(s, v)
 		return errProbation
 	}

@@ -53,7 +53,7 @@ func (m *Manager) hear(ctx context.Context, s *Session, msg *redis.Message) {
 	case "leader":
 		s.beat.Ring()
 		s.wake(0)
-	case "lost": // a generation was lost: the heartbeat says which one
+	case "lost", "asked": // a generation was lost, or a person asks something: the heartbeat says what
 		s.beat.Ring()
 	case "lanes":
 		s.wake(0)

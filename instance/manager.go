@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -32,6 +33,10 @@ type Manager struct {
 	rest      time.Duration // for how long it rested then
 
 	lamented time.Time // when the instance last logged that Redis refuses it
+
+	stop    context.CancelFunc      // ends Run, as the caller's context does
+	current atomic.Pointer[Session] // the last session, for Unready
+	over    atomic.Bool             // Run has returned
 
 	mending sync.Mutex
 	mended  time.Time // when keys of another type were last looked for
@@ -65,7 +70,7 @@ func (m *Manager) ID() string { return m.cfg.ID }
 func (m *Manager) Lease() time.Duration { return m.cfg.Lease }
 
 // Run registers the instance and calls serve with the session, and registers again with a new session each time the lease was
-// lost, until ctx ends. Then Run resigns, so that leadership moves at once; keeps the lease until serve returns; and
+// lost, until ctx ends or a person asks the instance to drain (see [Registry.AskToDrain]). Then Run resigns, so that leadership moves at once; keeps the lease until serve returns; and
 // deregisters. Serve must return soon after the session's context has ended. Once [Session.Draining] is closed, it must return
 // when it has nothing more to finish.
 //
@@ -73,6 +78,9 @@ func (m *Manager) Lease() time.Duration { return m.cfg.Lease }
 // from the start, it returns [store.ErrDenied] with the missing rights. If Redis refuses the user later, Run logs that and
 // waits, because an operator may put the password right: such a slip must not end an instance.
 func (m *Manager) Run(ctx context.Context, serve func(*Session) error) error {
+	defer m.over.Store(true)
+	ctx, m.stop = context.WithCancel(ctx)
+	defer m.stop()
 	if err := m.mayAll(ctx); err != nil {
 		return err
 	}
@@ -113,7 +121,9 @@ func (m *Manager) join(ctx context.Context) (*Session, error) {
 			s.trust(asked.Add(m.cfg.Lease - m.cfg.margin()))
 			m.heard(s, v)
 			s.see(v)
+			m.current.Store(s)
 			m.log.Info().Int64("generation", gen).Str("release", m.cfg.Release).Msg("registered")
+			m.obey(ctx, v)
 			if ctx.Err() != nil {
 				m.leave(s)
 				s.end(ErrLeft)

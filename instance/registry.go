@@ -36,6 +36,7 @@ var (
 	standDownScript  = electing("standdown")
 	promoteScript    = electing("promote")
 	pauseScript      = electing("pause")
+	askScript        = electing("ask")
 )
 
 // releaseGrace is how long the schedules of a release stay in force after its last instance was lost. In that time a
@@ -74,7 +75,8 @@ type View struct {
 	Open      bool // the gate is open: the leader has dealt with the slots that were missed while no instance led
 	Lanes     int64
 	Schedules int64
-	May       bool // the caller may claim tasks, by the leader's rule
+	May       bool   // the caller may claim tasks, by the leader's rule
+	State     string // the caller's own state, as [Info] has it; "" if it is not registered
 
 	// Back is when an instance led again after a time with no leader, while the gate is shut. It is zero if an older
 	// release, which does not know it, elected the leader.
@@ -114,7 +116,7 @@ func (r *Registry) first(more ...string) []string {
 	k := r.keys
 	return append([]string{
 		k.Instances, k.Members, k.Leader, k.Meta, k.Events, k.Wake, k.Details, k.Releases, k.Orphans, k.Watch,
-		k.Trial, k.Strikes, k.Declarers,
+		k.Trial, k.Strikes, k.Declarers, k.Asked,
 	}, more...)
 }
 
@@ -327,13 +329,13 @@ func (r *Registry) run(ctx context.Context, s *store.Script, keys []string, args
 }
 
 // viewed is how many values a view has.
-const viewed = 10
+const viewed = 11
 
 func viewOf(values store.Values) View {
 	return View{
 		Now: store.FromMs(values.Int(0)), Leader: values.Text(1), LeaderGen: values.Int(2),
 		Epoch: values.Int(3), Open: values.Int(4) == 1, Lanes: values.Int(5), Schedules: values.Int(6),
 		Forgot: values.Text(7) != "", Kept: store.FromMs(values.Int(7)), May: values.Int(8) == 1,
-		Back: store.FromMs(values.Int(9)),
+		Back: store.FromMs(values.Int(9)), State: states[values.Text(10)],
 	}
 }

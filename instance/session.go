@@ -69,6 +69,7 @@ type Session struct {
 	reads    string // what the consumer reads, while it relies on being woken
 	term     *term
 	resigned bool
+	holds    string // why a starting instance is not ready yet; "": its readiness check, or MinReady
 	onCancel func(Cancel)
 	changed  chan struct{} // closed and replaced when the term changes
 	heard    chan struct{} // closed and replaced with each view

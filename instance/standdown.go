@@ -97,6 +97,7 @@ func (m *Manager) standDown(s *Session, x stuck) (time.Duration, error) {
 	if since := time.Since(m.stoodDown); !m.stoodDown.IsZero() && since < 4*m.rest {
 		rest = 2 * m.rest
 	}
+	s.hold("it stood down: " + x.why)
 	m.stoodDown, m.rest = time.Now(), min(rest, max(longestRest, m.cfg.Lease))
 	m.log.Error().Str("reason", x.why).Dur("rest", m.rest).Msg("stood down: another instance leads")
 	return m.rest, nil

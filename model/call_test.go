@@ -138,7 +138,7 @@ func (w *world) join(c call, a *answer) error {
 	k := keys
 	v, err := w.scripts["register"].Run(w.ctx, w.rdb, []string{
 		k.Instances, k.Members, k.Leader, k.Meta, k.Events, k.Wake, k.Details, k.Releases, k.Orphans, k.Watch,
-		k.Trial, k.Strikes, k.Declarers, k.Running(c.gen),
+		k.Trial, k.Strikes, k.Declarers, k.Asked, k.Running(c.gen),
 	}, []any{c.id, lease, standby, w.room.lead, w.room.consume, c.release, "{}", grace, c.gen, c.order, 0, 0})
 	if err != nil {
 		return err

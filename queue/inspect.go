@@ -204,7 +204,7 @@ func (q *Queue) findHeld(ctx context.Context, t *task.Task) (f Found, ok bool, e
 	if t.Key == "" {
 		return f, false, nil
 	}
-	low, high := "["+t.Key+"\x1f", "["+t.Key+"\x20"
+	low, high := "["+t.Key+heldSep, "("+t.Key+heldEnd
 	for {
 		members, err := q.rdb.ZRangeByLex(ctx, q.keys.Held, &redis.ZRangeBy{Min: low, Max: high, Count: MaxBatch}).Result()
 		if err != nil {
@@ -224,9 +224,15 @@ func (q *Queue) findHeld(ctx context.Context, t *task.Task) (f Found, ok bool, e
 	}
 }
 
+// heldSep parts the fields of a member of held; what sorts before heldEnd behind a key is a member of that key.
+const (
+	heldSep = "\x1f"
+	heldEnd = "\x20"
+)
+
 // parseHeld reads KEY <1f> DUE <1f> DUE-SET <1f> ID.
 func parseHeld(member string) (id string, due float64, set string, ok bool) {
-	parts := strings.Split(member, "\x1f")
+	parts := strings.Split(member, heldSep)
 	if len(parts) != 4 {
 		return "", 0, "", false
 	}

@@ -61,31 +61,43 @@ func (q *Queue) mergeDue(ctx context.Context, p *Page, keys []string, o *ListOpt
 			sources[i].next = rank
 		}
 	}
-	want := o.Limit
-	if o.Schedule != "" {
+	want, batch := o.Limit, o.Limit
+	if o.Schedule != "" || o.Key != "" {
 		want = 1000 // few of many tasks will match: read further ahead
 	}
+	if o.Key != "" {
+		batch = 1000 // only the record tells
+	}
 	chunk := int64(min(want, max(16, 2*want/max(len(keys), 1))))
-	var rows []row
-	for looked := 0; len(rows) < o.Limit && looked < scanMost; looked++ {
-		if err := q.refill(ctx, sources, chunk); err != nil {
-			return after, false, err
+	for looked := 0; len(p.Tasks) < o.Limit && looked < scanMost; {
+		var rows []row
+		end := false
+		for ; len(rows) < batch && looked < scanMost; looked++ {
+			if err := q.refill(ctx, sources, chunk); err != nil {
+				return after, false, err
+			}
+			first := earliest(sources)
+			if end = first == nil; end {
+				break
+			}
+			r := rowOf(first.rows[0])
+			first.rows = first.rows[1:]
+			after = cursor{kind: 't', score: r.score, member: r.id}
+			if o.mayBe(r.id) {
+				r.found.State = task.Due
+				rows = append(rows, r)
+			}
 		}
-		first := earliest(sources)
-		if first == nil {
-			_, err := q.appendRecords(ctx, p, rows, o)
-			return after, true, err
+		used, err := q.appendRecords(ctx, p, rows, o)
+		if err == nil && used < len(rows) { // the page is full
+			last := rows[used-1]
+			return cursor{kind: 't', score: last.score, member: last.id}, false, nil
 		}
-		r := rowOf(first.rows[0])
-		first.rows = first.rows[1:]
-		after = cursor{kind: 't', score: r.score, member: r.id}
-		if o.mayBe(r.id) {
-			r.found.State = task.Due
-			rows = append(rows, r)
+		if err != nil || end {
+			return after, end, err
 		}
 	}
-	_, err := q.appendRecords(ctx, p, rows, o)
-	return after, false, err
+	return after, false, nil
 }
 
 // refill reads on in each due set whose rows are used up, in one round trip.
@@ -184,12 +196,15 @@ func (q *Queue) seek(ctx context.Context, keys []string, c cursor, past bool) ([
 
 // appendHeld fills the page with tasks that wait for their key, sorted by key.
 func (q *Queue) appendHeld(ctx context.Context, p *Page, sets map[string]bool, o *ListOptions, after cursor) error {
-	low := "-"
-	if after.kind == 'h' {
+	low, high := "-", "+"
+	if o.Key != "" { // the members of a key lie together
+		low, high = "["+o.Key+heldSep, "("+o.Key+heldEnd
+	}
+	if after.kind == 'h' && after.member != "" {
 		low = "(" + after.member
 	}
 	for looked := 0; ; {
-		members, err := q.rdb.ZRangeByLex(ctx, q.keys.Held, &redis.ZRangeBy{Min: low, Max: "+", Count: int64(o.Limit)}).Result()
+		members, err := q.rdb.ZRangeByLex(ctx, q.keys.Held, &redis.ZRangeBy{Min: low, Max: high, Count: int64(o.Limit)}).Result()
 		if err != nil {
 			return store.Classify(err)
 		}

@@ -18,8 +18,8 @@ import (
 
 // ListOptions say which tasks to list. The zero value lists the first 100.
 type ListOptions struct {
-	// Queue, Type and Schedule list only tasks of that queue, type and schedule. Empty: any.
-	Queue, Type, Schedule string
+	// Queue, Type, Schedule and Key list only tasks of that queue, type, schedule and key. Empty: any.
+	Queue, Type, Schedule, Key string
 	// Limit is the most tasks on a page. Default 100; more than 1000 counts as 1000.
 	Limit int
 	// After is the Next of the previous page.
@@ -49,7 +49,7 @@ func (o *ListOptions) ofLane(l Lane) bool {
 }
 
 func (o *ListOptions) match(t *task.Task) bool {
-	return o.ofLane(LaneOf(t)) && (o.Schedule == "" || o.Schedule == t.Schedule)
+	return o.ofLane(LaneOf(t)) && (o.Schedule == "" || o.Schedule == t.Schedule) && (o.Key == "" || o.Key == t.Key)
 }
 
 // Page is one page of a list.

@@ -34,11 +34,28 @@ func (q *Queue) Events(ctx context.Context, since time.Time, limit int) ([]Event
 		return nil, fmt.Errorf("read events: %w", store.Classify(err))
 	}
 	slices.Reverse(rows)
+	return eventsOf(rows), nil
+}
+
+// EventsAfter returns the events after the one with an ID, and since a moment (zero: ever), the oldest first: at most limit.
+func (q *Queue) EventsAfter(ctx context.Context, id string, since time.Time, limit int) ([]Event, error) {
+	from := "(" + id
+	if since.After(history.At(id)) {
+		from = streamStart(since)
+	}
+	rows, err := q.rdb.XRangeN(ctx, q.keys.Events, from, "+", int64(limit)).Result()
+	if err != nil {
+		return nil, fmt.Errorf("read events: %w", store.Classify(err))
+	}
+	return eventsOf(rows), nil
+}
+
+func eventsOf(rows []redis.XMessage) []Event {
 	list := make([]Event, 0, len(rows))
 	for _, m := range rows {
 		list = append(list, eventOf(m))
 	}
-	return list, nil
+	return list
 }
 
 // Tell adds an event of a kind. Fields are pairs of a name and a value; Tell leaves out a pair with an empty value. A

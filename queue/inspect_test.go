@@ -173,6 +173,30 @@ func TestList_ofASchedule(t *testing.T) {
 	})
 }
 
+// The tasks of a key are found behind more others than a page has, and those that wait for it without a look at the rest.
+func TestList_ofAKey(t *testing.T) {
+	t.Parallel()
+	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
+		w := newWorld(t, rdb)
+		a := w.join("a")
+		w.add(keyed("runs", "k", 1, task.Wait, 1), keyed("waits1", "k", 1, task.Wait, 2), keyed("waits2", "k", 1, task.Wait, 3))
+		w.add(keyed("other runs", "k 2", 1, task.Wait, 1), keyed("other waits", "k 2", 1, task.Wait, 2))
+		a.cycle(10, lanesOf("job"))
+		w.add(jobs("j", 1500)...)
+		later := keyed("later", "k", 1, task.Wait, 4)
+		later.Due = w.now().Add(time.Hour)
+		w.add(later)
+		p, err := w.q.List(t.Context(), task.Due, queue.ListOptions{Key: "k", Limit: 2})
+		w.must(err)
+		equal(t, "the first page", foundIDs(p.Tasks), []string{"later", "waits1"})
+		for _, limit := range []int{1, 2, 3, 100} {
+			equal(t, "due", foundIDs(w.all(task.Due, queue.ListOptions{Key: "k", Limit: limit})), []string{"later", "waits1", "waits2"})
+			equal(t, "running", foundIDs(w.all(task.Running, queue.ListOptions{Key: "k", Limit: limit})), []string{"runs"})
+		}
+		same(t, "of a key that none has", len(w.all(task.Due, queue.ListOptions{Key: "none"})), 0)
+	})
+}
+
 func TestList_runningOverAllGenerations(t *testing.T) {
 	t.Parallel()
 	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {

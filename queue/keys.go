@@ -60,6 +60,7 @@ type Keys struct {
 	Trial     string // zset generation -> until when it is on probation, or has to prove itself (see lib_elect.lua)
 	Strikes   string // hash release -> "how often it was lost soon after becoming ready, when last"
 	Declarers string // hash generation that declared schedules -> "order gone"
+	Asked     string // hash instance -> what a person asked of it: "what generation when" (see ask.lua)
 	// Meta is a hash of counters: gen, epoch, order, fence, lanes, schedules, done, retried, died, declared, declarer; beat,
 	// clock; "backlog:<schedule>" (see advance.lua), "lost:<ms>:<key>" (see mend.lua).
 	Meta string
@@ -81,7 +82,8 @@ func (p Partition) Keys() Keys {
 		Dead: x + "dead", Done: x + "done", Cancel: x + "cancel", Watch: x + "watch", Orphans: x + "orphans",
 		Schedules: x + "schedules", Last: x + "last", Behind: x + "behind", Changed: x + "changed",
 		Instances: x + "instances", Members: x + "members", Details: x + "details", Leader: x + "leader",
-		Releases: x + "releases", Trial: x + "trial", Strikes: x + "strikes", Declarers: x + "declarers", Meta: x + "meta",
+		Releases: x + "releases", Trial: x + "trial", Strikes: x + "strikes", Declarers: x + "declarers", Asked: x + "asked",
+		Meta:    x + "meta",
 		Retired: x + "retired", Retirements: x + "retirements", Revisions: x + "revisions",
 		Answers: x + "answers", Answered: x + "answered",
 		Events: x + "events", History: x + "history", Wake: x + "wake",

@@ -25,8 +25,8 @@ func (c *eventsCmd) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	if c.Limit < 1 || c.Limit > 100_000 {
-		return refuse("limit", fmt.Sprint(c.Limit), "out of range", "1 to 100000")
+	if c.Limit < 1 || c.Limit > 10_000 {
+		return refuse("limit", fmt.Sprint(c.Limit), "out of range", "1 to 10000")
 	}
 	cl, err := a.connect(ctx)
 	if err != nil {
@@ -37,7 +37,7 @@ func (c *eventsCmd) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	list, err := cl.Activity.Events(ctx, since, c.Limit)
+	list, err := cl.Activity.Events(ctx, admin.EventQuery{Since: since, Limit: c.Limit})
 	if err != nil {
 		return err
 	}

@@ -88,7 +88,12 @@ onbeat instances
 onbeat instances promote v41
 onbeat instances pause --for 1m`,
 	"instances list": `
-onbeat instances list --json`,
+onbeat instances list --json
+onbeat instances --wait ready=3 --release v42 --timeout 10m`,
+	"instances resign": `
+onbeat instances resign 0198c0de-7b1f-7cc3-9a52-3f0d5f3f2a11`,
+	"instances drain": `
+onbeat instances drain 0198c0de-7b1f-7cc3-9a52-3f0d5f3f2a11 --wait`,
 	"instances promote": `
 onbeat instances promote v41`,
 	"instances pause": `

@@ -5,29 +5,64 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/onbeat/onbeat/admin"
 	"github.com/onbeat/onbeat/internal/wording"
 )
 
 type instancesCmd struct {
-	List    instancesListCmd    `cmd:"" default:"1" help:"List the instances: which one leads, which ones work, and since when."`
+	List    instancesListCmd    `cmd:"" default:"withargs" help:"List the instances: which one leads, which ones work, and since when."`
+	Resign  instancesResignCmd  `cmd:"" help:"Make an instance give up the lead, and work on."`
+	Drain   instancesDrainCmd   `cmd:"" help:"Make an instance finish its runs and leave, as SIGTERM does."`
 	Promote instancesPromoteCmd `cmd:"" help:"Make a release the newest, as if it had been rolled out now."`
 	Pause   instancesPauseCmd   `cmd:"" help:"Let no instance begin a task for a while, for a planned failover of Redis."`
 	Resume  instancesResumeCmd  `cmd:"" help:"End a pause before its time."`
 }
 
-type instancesListCmd struct{}
+type instancesListCmd struct {
+	Wait    readyCount    `placeholder:"ready=N" help:"Wait until N instances are ready, then list them."`
+	Release *string       `placeholder:"R" help:"With --wait: count only instances of this release. Default: any."`
+	Timeout time.Duration `default:"5m" help:"How long --wait waits at most."`
+}
+
+// Help says what --wait is for.
+func (*instancesListCmd) Help() string {
+	return "--wait is for a pipeline that goes on when a new release is up. It tries again while Redis is away, and exits with 1, and " +
+		"says what is missing, when the time is over."
+}
 
 // Run lists the instances, the newest first.
 func (c *instancesListCmd) Run(ctx context.Context, a *app) error {
-	cl, err := a.connect(ctx)
+	if err := c.check(); err != nil {
+		return err
+	}
+	w := &watch{timeout: c.Timeout, progress: a.progress()}
+	defer w.Close()
+	if c.Wait == 0 {
+		list, err := w.look(ctx, a)
+		if err != nil {
+			return err
+		}
+		return c.print(a, w.client, list)
+	}
+	list, err := w.list(ctx, a, func(list *admin.InstanceList) string { return unready(list, int(c.Wait), c.Release) })
 	if err != nil {
 		return err
 	}
-	defer cl.Close()
-	list, err := cl.Instances.List(ctx)
-	if err != nil {
-		return err
+	return c.print(a, w.client, list)
+}
+
+func (c *instancesListCmd) check() error {
+	switch {
+	case c.Timeout <= 0:
+		return refuse("timeout", c.Timeout.String(), "out of range", "above zero, for example 5m")
+	case c.Wait == 0 && c.Release != nil:
+		return refuse("release", *c.Release, "goes with --wait only", "for example --wait ready=2 --release "+*c.Release)
 	}
+	return nil
+}
+
+// print prints the list as JSON or as a table.
+func (c *instancesListCmd) print(a *app, cl *client, list *admin.InstanceList) error {
 	if a.JSON {
 		return a.printJSON(list)
 	}
@@ -43,6 +78,9 @@ func (c *instancesListCmd) Run(ctx context.Context, a *app) error {
 		}
 		if i.Standby {
 			state += ", standby"
+		}
+		if i.Resigned {
+			state += ", resigned"
 		}
 		if i.Leader {
 			leader = fmt.Sprintf("leads, epoch %d", i.Epoch)

@@ -74,7 +74,7 @@ func (c *serveCmd) Run(ctx context.Context, a *app) error {
 	if err := d.Declare(cfg.Schedules); err != nil {
 		return err
 	}
-	if err := c.serve(ctx, web, target); err != nil {
+	if err := c.serve(ctx, web, target, d); err != nil {
 		return err
 	}
 	log.Info().Str("namespace", own.Namespace).Str("redis", onbeat.Redacted(target.url)).Str("version", buildVersion()).
@@ -112,14 +112,14 @@ func (c *serveCmd) Run(ctx context.Context, a *app) error {
 var errStopping = errors.New("the instance is stopping")
 
 // serve begins to serve the API, if there is one.
-func (c *serveCmd) serve(ctx context.Context, w *web, t target) error {
+func (c *serveCmd) serve(ctx context.Context, w *web, t target, d *onbeat.Dispatcher) error {
 	url := ""
 	if w != nil {
 		err := w.open(t, func() error {
 			if ctx.Err() != nil {
 				return errStopping
 			}
-			return nil
+			return d.Unready()
 		})
 		if err != nil {
 			return err

@@ -14,15 +14,16 @@ type taskFilter struct {
 	Queue    string `placeholder:"Q" help:"With --all: only tasks in this queue."`
 	Type     string `placeholder:"T" help:"With --all: only tasks of this type."`
 	Schedule string `placeholder:"S" predict:"schedule" help:"With --all: only tasks of this schedule."`
+	Key      string `placeholder:"KEY" help:"With --all: only tasks with this key."`
 	DryRun   bool   `help:"With --all: only count them."`
 }
 
 // check refuses names and filters that exclude each other.
 func (f *taskFilter) check(ids []string) error {
 	if f.All == (len(ids) > 0) {
-		return &usageError{"which tasks?", "name some, or --all for every one that --queue, --type and --schedule match"}
+		return &usageError{"which tasks?", "name some, or --all for every one that --queue, --type, --schedule and --key match"}
 	}
-	for _, v := range []struct{ name, value string }{{"queue", f.Queue}, {"type", f.Type}, {"schedule", f.Schedule}} {
+	for _, v := range []struct{ name, value string }{{"queue", f.Queue}, {"type", f.Type}, {"schedule", f.Schedule}, {"key", f.Key}} {
 		if !f.All && v.value != "" {
 			return onlyWithAll(v.name)
 		}
@@ -43,7 +44,8 @@ func (f *taskFilter) bulk(ctx context.Context, a *app, doing string, action admi
 	p := a.progress()
 	sum := admin.BulkResult{}
 	b := admin.Bulk{
-		Action: action, DryRun: f.DryRun, Filter: admin.TaskFilter{State: state, Queue: f.Queue, Type: f.Type, Schedule: f.Schedule},
+		Action: action, DryRun: f.DryRun,
+		Filter: admin.TaskFilter{State: state, Queue: f.Queue, Type: f.Type, Schedule: f.Schedule, Key: f.Key},
 	}
 	for {
 		page, err := cl.Tasks.Bulk(ctx, b)

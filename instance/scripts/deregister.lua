@@ -1,10 +1,10 @@
 -- deregister.lua removes an instance for good. From then on other instances can recover the tasks that it still runs.
 --
--- KEYS[1..13] see lib_elect.lua
--- KEYS[14] running hash of the generation
+-- KEYS[1..14] see lib_elect.lua
+-- KEYS[15] running hash of the generation
 -- ARGV[1] id  [2] generation
 -- Returns view. It is no error if the instance is not registered. O(instances).
-local id, running = ARGV[1], KEYS[14]
+local id, running = ARGV[1], KEYS[15]
 local m = parse(redis.call("HGET", members, id))
 if m.gen and int(m.gen) == ARGV[2] then
   redis.call("ZREM", instances, id)
@@ -23,5 +23,8 @@ if m.gen and int(m.gen) == ARGV[2] then
   end
   record(events, cap_events, "event", "left", "instance", id, "release", m.release)
   elect()
+end
+if asked_of(id, ARGV[2]) then
+  redis.call("HDEL", asked, id)
 end
 return view()

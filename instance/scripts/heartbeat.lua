@@ -1,8 +1,8 @@
 -- heartbeat.lua renews the caller's lease, drops instances whose lease ran out, elects if the leader is gone, and returns
 -- the view.
 --
--- KEYS[1..13] see lib_elect.lua
--- KEYS[14] cancel hash  task, "t:task" or "k:key" -> "fence asked-at reason"
+-- KEYS[1..14] see lib_elect.lua
+-- KEYS[15] cancel hash  task, "t:task" or "k:key" -> "fence asked-at reason"
 -- ARGV[1] id  [2] generation  [3] lease ms  [4] how late a watcher may be before others look (ms)
 -- ARGV[5] the clock of Redis when it last answered the caller a heartbeat, or 0
 -- ARGV[6] the name of the lanes that the caller reads, if it believes that it watches; else ""
@@ -11,7 +11,7 @@
 -- Overslept: a watcher is late, or the caller believes that it watches and does not. The caller must look for due tasks.
 -- Orphans go to the leader, and to the caller whose heartbeat found lost instances.
 -- Errors: FENCED (the lease had run out, or another generation took the ID). O(1) while nothing changes.
-local cancel = KEYS[14]
+local cancel = KEYS[15]
 local id = ARGV[1]
 local alive, member = live(instances, members, id, ARGV[2])
 if not alive then

@@ -3,7 +3,8 @@
 --
 -- KEYS[1]  instances zset  id -> lease end (unix ms)
 -- KEYS[2]  members   hash  id -> "generation order state standby lead consume release"
---                          state: s starting, r ready, d draining; standby: 0 or 1
+--                          state: s starting, r ready, d draining
+--                          standby: 1; 2: asked to resign, so it leads only if no other can; else 0
 -- KEYS[3]  leader    hash  id, gen, epoch, order, consume, open, since, back; pause: until when no instance claims;
 --                          there: until when an election counts as one without a leaderless time, see register.lua
 -- KEYS[4]  meta      hash  last generation, epoch and order given; beat: when Redis last answered a heartbeat
@@ -16,9 +17,10 @@
 -- KEYS[11] trial     zset  generation -> until when it is on probation or, once it is ready, has to prove itself
 -- KEYS[12] strikes   hash  release -> "how often it was lost soon after becoming ready, when last"
 -- KEYS[13] declarers hash  generation that declared schedules -> "order gone", gone: when it was lost, or 0
+-- KEYS[14] asked    hash  id -> "what generation when": what a person asked of the instance, see ask.lua
 
 local instances, members, leader, meta, events, channel = unpack(KEYS, 1, 6)
-local details, releases, orphans, watch, trial, strikes, declarers = unpack(KEYS, 7, 13)
+local details, releases, orphans, watch, trial, strikes, declarers, asked = unpack(KEYS, 7, 14)
 local cap_events = 10000 -- queue.MaxEvents
 
 -- At maxmemory Redis refuses a script's first write if that may take memory, and only the first. Even then a leader must be
@@ -29,7 +31,7 @@ local function parse(member)
   local gen, order, state, standby, lead, consume, release =
     string.match(member or "", "^(%d+) (%d+) (%a) (%d) (%a+) (%a+) ?(.*)$")
   return {
-    gen = tonumber(gen), order = tonumber(order), state = state, standby = standby == "1",
+    gen = tonumber(gen), order = tonumber(order), state = state, standby = standby == "1", resigned = standby == "2",
     lead = lead, consume = consume, release = release or "",
   }
 end
@@ -41,7 +43,7 @@ end
 
 local function pack(m)
   return table.concat({
-    int(m.gen), int(m.order), m.state, m.standby and "1" or "0", m.lead, m.consume, m.release,
+    int(m.gen), int(m.order), m.state, m.standby and "1" or m.resigned and "2" or "0", m.lead, m.consume, m.release,
   }, " ")
 end
 
@@ -101,6 +103,13 @@ local function pardon(ids)
   return best
 end
 
+-- recall ends the resignation of an instance: it may lead like any other.
+local function recall(m)
+  m.resigned = false
+  redis.call("HSET", members, m.id, pack(m))
+  redis.call("HDEL", asked, m.id)
+end
+
 -- since reads back: when an instance led again after a time with no leader. The entry has the epoch for which it was written,
 -- because an older release does not know the field and leaves it as it was.
 local function since(back, epoch)
@@ -119,21 +128,27 @@ local ended = {}
 local function elect()
   local ids = living()
   local current = redis.call("HMGET", leader, "id", "gen", "open", "epoch", "back", "since", "there")
-  local best, incumbent
+  local best, incumbent, resigned
   for _, id in ipairs(ids) do
     local m = parse(redis.call("HGET", members, id))
     m.id = id
     if m.gen and m.state == "r" and not m.standby then
-      if newer(m, best) then
+      if m.resigned then
+        resigned = newer(m, resigned) and m or resigned
+      elseif newer(m, best) then
         best = m
       end
-      if id == current[1] and int(m.gen) == current[2] then
+      if id == current[1] and int(m.gen) == current[2] and not m.resigned then
         incumbent = m
       end
     end
   end
   if best and incumbent and best.lead == "sticky" and incumbent.order == best.order then
     best = incumbent
+  end
+  if not best and resigned then
+    recall(resigned)
+    best = resigned
   end
   best = best or pardon(ids)
   if not best then
@@ -224,14 +239,15 @@ end
 
 -- view is what every registry call returns: now; the leader's id, generation, epoch and open; the versions of the lanes and
 -- of the schedules, by which an instance knows what to read again; forgot; whether the caller may claim (member is its entry
--- in members, nil if it is not registered); and, while the gate is shut, when an instance led again (0: not known).
+-- in members, nil if it is not registered); while the gate is shut, when an instance led again (0: not known); and the
+-- caller's state.
 local function view(id, member)
   local lead = redis.call("HMGET", leader, "id", "gen", "order", "consume", "open", "pause", "epoch", "back")
   local versions = redis.call("HMGET", meta, "lanes", "schedules")
   return {
     now, lead[1] or "", lead[2] or "0", lead[7] or "0", lead[5] or "0", versions[1] or "0", versions[2] or "0", forgot,
     member and may(lead, id, string.match(member, "^%d+"), member) and 1 or 0,
-    lead[5] ~= "1" and int(since(lead[8], lead[7]) or 0) or 0,
+    lead[5] ~= "1" and int(since(lead[8], lead[7]) or 0) or 0, parse(member).state or "",
   }
 end
 
@@ -244,6 +260,18 @@ local function remains(release)
     end
   end
   return false
+end
+
+-- asked_of returns what a person asked of an instance in that generation: "resign", "drain" or nil.
+local function asked_of(id, gen)
+  local what, of = string.match(redis.call("HGET", asked, id) or "", "^(%a+) (%d+) %d+$")
+  return of == gen and what or nil
+end
+
+-- ask keeps what a person asked of an instance, so that a process that was frozen, and whose lease ran out, still hears of it
+-- when it registers again.
+local function ask(id, gen, what)
+  redis.call("HSET", asked, id, what .. " " .. gen .. " " .. int(now))
 end
 
 -- absent forgets a release, because its last instance left.

@@ -1,8 +1,8 @@
 -- register.lua takes an instance into the registry, as a new generation. It does not lead or take work before it is
 -- ready (state.lua).
 --
--- KEYS[1..13] see lib_elect.lua
--- KEYS[14] running hash of the largest generation the caller knows of, which is its last one
+-- KEYS[1..14] see lib_elect.lua
+-- KEYS[15] running hash of the largest generation the caller knows of, which is its last one
 -- ARGV[1] id  [2] lease ms  [3] standby 0|1  [4] lead  [5] consume  [6] release  [7] details
 -- ARGV[8] how long a release that was lost keeps its order (ms)
 -- ARGV[9] the largest generation the caller knows of, or 0: the next is larger, even if Redis lost its memory
@@ -106,7 +106,7 @@ end
 redis.call("ZREMRANGEBYSCORE", trial, "-inf", int(now - 7200000))
 local member = redis.call("HGET", members, id)
 local before, over_gen = parse(member), generation(member)
-if not over_gen and redis.call("EXISTS", KEYS[14]) == 1 then -- its entry was lost or damaged, and it held claims
+if not over_gen and redis.call("EXISTS", KEYS[15]) == 1 then -- its entry was lost or damaged, and it held claims
   over_gen = num(ARGV[9])
 end
 if over_gen then
@@ -133,8 +133,16 @@ if release ~= "" then
   end
   redis.call("HSET", releases, release, int(order) .. " 0")
 end
+-- A process that comes back does what it was asked before. A new process with the same ID was not asked.
+local what = ARGV[9] ~= "0" and asked_of(id, ARGV[9])
+if what then
+  ask(id, int(gen), what)
+else
+  redis.call("HDEL", asked, id)
+end
 member = pack({
-  gen = gen, order = order, state = "s", standby = ARGV[3] == "1", lead = ARGV[4], consume = ARGV[5], release = release,
+  gen = gen, order = order, state = what == "drain" and "d" or "s", standby = ARGV[3] == "1", resigned = what == "resign",
+  lead = ARGV[4], consume = ARGV[5], release = release,
 })
 redis.call("HSET", members, id, member)
 remember(id, ARGV[11], had)

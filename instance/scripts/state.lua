@@ -6,7 +6,7 @@
 -- Otherwise a release that crashes in a loop would take the lead with each start, and lose it with each crash. The probation
 -- ends with time (the caller asks again), or when no other instance can lead (see pardon).
 --
--- KEYS[1..13] see lib_elect.lua
+-- KEYS[1..14] see lib_elect.lua
 -- ARGV[1] id  [2] generation  [3] state: r or d. A draining instance stays draining: a late "ready" changes nothing.
 -- ARGV[4] lease ms
 -- Returns {in how many ms to ask again, or 0, view...}. Errors: FENCED. O(instances).

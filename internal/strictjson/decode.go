@@ -97,13 +97,11 @@ func refusal(value json.RawMessage, f reflect.StructField, path string) error {
 	if own := field.Of(err); own != nil {
 		return &field.Error{Field: path, Value: own.Value, Reason: own.Reason, Hint: own.Hint}
 	}
-	text := strings.TrimPrefix(err.Error(), "json: ")
 	var moment *time.ParseError
 	if errors.As(err, &moment) {
-		text = "not a time"
-		return &field.Error{Field: path, Value: strings.Trim(moment.Value, `"`), Reason: text, Hint: "RFC 3339, such as 2030-01-31T09:00:00Z"}
+		return &field.Error{Field: path, Value: strings.Trim(moment.Value, `"`), Reason: "not a time", Hint: "RFC 3339, such as 2030-01-31T09:00:00Z"}
 	}
-	return &field.Error{Field: path, Reason: text}
+	return &field.Error{Field: path, Reason: strings.TrimPrefix(err.Error(), "json: ")}
 }
 
 // isObject reports whether values of a type are objects whose fields are those of the struct.
@@ -151,6 +149,14 @@ func wanted(t reflect.Type, f reflect.StructField) string {
 	words := strings.Split(f.Tag.Get("enum"), ",")
 	if n := len(words); n > 1 {
 		return "text (" + strings.Join(words[:n-1], ", ") + " or " + words[n-1] + ")"
+	}
+	return kindOf(t)
+}
+
+// kindOf returns what to call a value of a type in JSON.
+func kindOf(t reflect.Type) string {
+	if reflect.PointerTo(t).Implements(reflect.TypeFor[encoding.TextUnmarshaler]()) {
+		return "text"
 	}
 	return wording.Kind(t)
 }

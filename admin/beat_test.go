@@ -1,0 +1,154 @@
+package admin_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/onbeat/onbeat"
+	"github.com/onbeat/onbeat/admin"
+	"github.com/onbeat/onbeat/audit"
+	"github.com/onbeat/onbeat/handlers"
+	"github.com/onbeat/onbeat/history"
+	"github.com/onbeat/onbeat/producer"
+	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/schedule"
+	"github.com/onbeat/onbeat/task"
+	"github.com/onbeat/onbeat/testredis"
+)
+
+// The beat agrees slot by slot with the report of an audit, and says who ran each and who led.
+func TestBeat_hasEachSlotAndWhoLed(t *testing.T) {
+	t.Parallel()
+	rdb, ns := testredis.Real(t), testredis.Namespace(t)
+	instance := func(release string) *onbeat.Dispatcher {
+		d, err := onbeat.New(rdb, onbeat.Config{Namespace: ns, Release: release, Drain: 50 * time.Millisecond})
+		must(t, err)
+		must(t, d.Handle("beat", handlers.Func(func(context.Context, *task.Task) error { return nil })))
+		return d
+	}
+	one := instance("v1")
+	a, ctx := one.Admin(), t.Context()
+	began := time.Now().Add(-time.Minute)
+	for _, name := range []string{"a", "b"} {
+		_, err := a.Schedules.Apply(ctx, producer.Schedule{Name: name, Rule: schedule.Every(50 * time.Millisecond), Task: "beat"})
+		must(t, err)
+	}
+	for _, d := range []*onbeat.Dispatcher{one, instance("v2")} {
+		running, stop := context.WithTimeout(ctx, time.Second)
+		must(t, d.Run(running))
+		stop()
+	}
+	_, err := a.Schedules.Pause(ctx, "a")
+	must(t, err)
+	b, err := a.Activity.Beat(ctx, admin.BeatQuery{From: began, Schedules: []string{"a"}})
+	must(t, err)
+	roundTrip(t, b)
+	if len(b.Schedules) != 1 || b.Schedules[0].Schedule != "a" {
+		t.Fatalf("%+v", b.Schedules)
+	}
+	reports, err := a.Activity.Audit(ctx, audit.Options{Schedule: "a", Since: time.Hour})
+	must(t, err)
+	counts, releases := map[audit.Verdict]int64{}, map[string]int{}
+	for _, s := range b.Schedules[0].Slots {
+		counts[s.Fate]++
+		releases[s.Release]++
+		if (s.Fate == audit.OnTime) != (s.LagMS != nil && *s.LagMS <= 1000 && s.Attempt == 1 && s.Instance != "") {
+			t.Errorf("%+v", s)
+		}
+	}
+	if got := counts[audit.OnTime]; got < 20 || got != reports.Schedules[0].Counts[audit.OnTime] || releases["v1"] < 10 || releases["v2"] < 10 {
+		t.Errorf("%v of %v: %v", counts, releases, reports.Schedules[0].Counts)
+	}
+	if len(b.Terms) != 2 || len(b.Sessions) != 2 {
+		t.Fatalf("%+v %+v", b.Terms, b.Sessions)
+	}
+	for i, release := range []string{"v1", "v2"} {
+		term, session := b.Terms[i], b.Sessions[i]
+		if term.Release != release || session.Release != release || term.Instance != session.Instance || term.Epoch == 0 || session.Lost {
+			t.Errorf("%+v %+v", term, session)
+		}
+		if term.From.Before(session.From) || !term.To.After(term.From) || term.To.After(session.To.Add(time.Second)) {
+			t.Errorf("%+v outside of %+v", term, session)
+		}
+	}
+	if b, err = a.Activity.Beat(ctx, admin.BeatQuery{To: began.Add(time.Second), From: began}); err != nil || len(b.Terms) != 0 || len(b.Sessions) != 0 {
+		t.Errorf("before all: %+v, %v", b, err)
+	}
+}
+
+func TestBeat_isBounded(t *testing.T) {
+	t.Parallel()
+	rdb := testredis.Real(t)
+	ns := testredis.Namespace(t)
+	d, err := onbeat.New(rdb, onbeat.Config{Namespace: ns})
+	must(t, err)
+	a, ctx, now := d.Admin(), t.Context(), time.Now()
+	rule, err := json.Marshal(schedule.Every(100 * time.Millisecond)) // which it had for an hour, until now
+	must(t, err)
+	must(t, rdb.XAdd(ctx, &redis.XAddArgs{
+		Stream: "onbeat:{" + ns + "}:history",
+		Values: []string{"slots", history.Range("fast", now.Add(-time.Hour), now, history.Was, 0, string(rule))},
+	}).Err())
+	for name, o := range map[string]admin.BeatQuery{
+		"too many slots": {From: now.Add(-time.Hour), To: now},
+		"too long":       {From: now.Add(-10 * 366 * 24 * time.Hour), Schedules: []string{"fast"}},
+		"no span":        {From: now, To: now.Add(-time.Hour)},
+	} {
+		var f *task.FieldError
+		if _, err := a.Activity.Beat(ctx, o); !errors.As(err, &f) || f.Field != "from" || f.Hint == "" {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := a.Activity.Beat(ctx, admin.BeatQuery{Schedules: []string{"fast", "none"}, From: now}); !errors.Is(err, queue.ErrNotFound) {
+		t.Errorf("%v", err)
+	}
+	b, err := a.Activity.Beat(ctx, admin.BeatQuery{From: now.Add(-10 * time.Minute)})
+	if err != nil || len(b.Schedules) != 1 || len(b.Schedules[0].Slots) < 5990 {
+		t.Errorf("%d lines, %v", len(b.Schedules), err)
+	}
+}
+
+func TestEvents_areReadAPageAtATime(t *testing.T) {
+	t.Parallel()
+	a, ctx := dispatcher(t, testredis.Client(t)).Admin(), t.Context()
+	for _, name := range []string{"1", "2", "3", "4", "5"} {
+		_, err := a.Schedules.Apply(ctx, producer.Schedule{Name: name, Rule: schedule.Every(time.Hour), Task: "bad"})
+		must(t, err)
+	}
+	all, err := a.Activity.Events(ctx, admin.EventQuery{After: "0"})
+	if err != nil || len(all.Items) != 5 || all.Next != "" || all.Items[0].Fields["schedule"] != "1" {
+		t.Fatalf("%+v, %v", all, err)
+	}
+	newest, err := a.Activity.Events(ctx, admin.EventQuery{Limit: 2})
+	if err != nil || len(newest.Items) != 2 || newest.Items[1].ID != all.Items[4].ID || newest.Next != "" {
+		t.Errorf("%+v, %v", newest, err)
+	}
+	seen := 0
+	for o := (admin.EventQuery{After: "0", Limit: 2}); ; {
+		page, err := a.Activity.Events(ctx, o)
+		must(t, err)
+		for _, e := range page.Items {
+			if e.ID != all.Items[seen].ID {
+				t.Errorf("event %d is %s", seen, e.ID)
+			}
+			seen++
+		}
+		if o.After = page.Next; o.After == "" {
+			break
+		}
+	}
+	if seen != 5 {
+		t.Errorf("%d events", seen)
+	}
+	if list, err := a.Activity.Events(ctx, admin.EventQuery{After: "0", Since: time.Now().Add(time.Hour)}); err != nil || len(list.Items) != 0 {
+		t.Errorf("since later: %+v, %v", list, err)
+	}
+	if _, err := a.Activity.Events(ctx, admin.EventQuery{After: "x"}); !errors.Is(err, task.ErrInvalid) {
+		t.Errorf("%v", err)
+	}
+}
