@@ -49,7 +49,7 @@ func (s *service) call(method, path, body string, headers ...string) (int, http.
 		in = strings.NewReader(body)
 	}
 	r := httptest.NewRequestWithContext(s.t.Context(), method, path, in)
-	r.Host = "localhost"
+	r.Host, r.RemoteAddr = "localhost", "127.0.0.1:5555"
 	if body != "" {
 		r.Header.Set("Content-Type", "application/json")
 	}
