@@ -50,7 +50,7 @@ func remember(answers admin.Answers, next http.Handler) http.Handler {
 			return
 		}
 		if err := checkKey(keys); err != nil {
-			problem(w, http.StatusUnprocessableEntity, err)
+			problem(w, http.StatusBadRequest, err)
 			return
 		}
 		body, err := io.ReadAll(r.Body) // which guard has read, and bounded

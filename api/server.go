@@ -145,6 +145,13 @@ func add[I, O any](s *Server, r route, fn func(context.Context, *I) (*O, error))
 		SkipValidateParams: true, // the parameters refuse in the words of the onbeat command
 		Responses:          s.problems(&r),
 	}
+	if r.method == http.MethodPost {
+		least, most := 1, longestKey
+		op.Parameters = []*huma.Param{{
+			Name: keyHeader, In: "header", Description: "Sent again with the same key within a day, the request is answered as before, and nothing is done again.",
+			Schema: &huma.Schema{Type: huma.TypeString, MinLength: &least, MaxLength: &most},
+		}}
+	}
 	op.Middlewares = huma.Middlewares{s.admit, s.takeBody}
 	huma.Register(s.huma, op, func(ctx context.Context, in *I) (*O, error) {
 		who := identityOf(ctx)
@@ -194,7 +201,7 @@ func (s *Server) problems(r *route) map[string]*huma.Response {
 		codes = append(codes, http.StatusNotFound)
 	}
 	if r.method != http.MethodGet {
-		codes = append(codes, http.StatusConflict, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType)
+		codes = append(codes, http.StatusRequestTimeout, http.StatusUnprocessableEntity, http.StatusConflict, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType)
 	}
 	schema := s.huma.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[Problem](), true, "Problem")
 	out := map[string]*huma.Response{}

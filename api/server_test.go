@@ -49,7 +49,7 @@ func (s *service) call(method, path, body string, headers ...string) (int, http.
 		in = strings.NewReader(body)
 	}
 	r := httptest.NewRequestWithContext(s.t.Context(), method, path, in)
-	r.Host = "localhost"
+	r.Host, r.RemoteAddr = "localhost", "127.0.0.1:5555"
 	if body != "" {
 		r.Header.Set("Content-Type", "application/json")
 	}
@@ -364,6 +364,7 @@ func TestBodies_areJSONAndNotTooLarge(t *testing.T) {
 		t.Errorf("%+v", p)
 	}
 	r := httptest.NewRequestWithContext(t.Context(), "POST", "/v1/tasks", io.LimitReader(endless{}, maxBody+1))
+	r.Host, r.RemoteAddr = "localhost", "127.0.0.1:5555"
 	r.Header.Set("Content-Type", "application/json")
 	w := httptest.NewRecorder()
 	s.ServeHTTP(w, r)

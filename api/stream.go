@@ -64,7 +64,7 @@ func (s *stream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	from, ok := parsePlace(after)
 	if !ok {
-		problem(w, http.StatusUnprocessableEntity, &task.FieldError{Field: "after", Value: after, Reason: "not the ID of an event", Hint: "leave it out to begin with the next event"})
+		problem(w, http.StatusBadRequest, &task.FieldError{Field: "after", Value: after, Reason: "not the ID of an event", Hint: "leave it out to begin with the next event"})
 		return
 	}
 	l, ok := s.hub.join()
