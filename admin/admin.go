@@ -16,6 +16,8 @@ type Admin struct {
 	Schedules Schedules
 	Instances Instances
 	Activity  Activity
+	// Answers is for an API that serves the rest. It is nil where another process does.
+	Answers Answers
 }
 
 // Of returns the admin of the namespace that a queue, a producer and a registry share.
@@ -27,6 +29,7 @@ func Of(q *queue.Queue, p *producer.Producer, reg *instance.Registry) *Admin {
 		Schedules: &schedules{q: q, s: s},
 		Instances: inst,
 		Activity:  &activity{q: q, s: s, instances: inst},
+		Answers:   q,
 	}
 }
 

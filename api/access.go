@@ -2,7 +2,13 @@ package api
 
 import (
 	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"net"
 	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
 )
 
 // Role is what a token may do. Each role may do what the one before it may.
@@ -44,10 +50,167 @@ func identityOf(ctx context.Context) Identity {
 	return who
 }
 
-// guard lets a request in, and says who sent it.
-func guard(_ *Config, next http.Handler) http.Handler {
+// access decides who is let in.
+type access struct {
+	tokens func() []Token
+	proxy  bool
+}
+
+// newAccess returns the access that a config describes.
+func newAccess(cfg *Config) *access {
+	a := &access{tokens: cfg.Tokens, proxy: cfg.BehindProxy}
+	if a.tokens == nil {
+		a.tokens = func() []Token { return nil }
+	}
+	return a
+}
+
+// Why a request is not let in.
+var (
+	errNoToken      = &refusal{http.StatusUnauthorized, "no-token", "a token is needed", "send the header Authorization: Bearer TOKEN"}
+	errUnknownToken = &refusal{http.StatusUnauthorized, "unknown-token", "the token is not known", "it may have been replaced; api.tokens in the config of the server has those that are"}
+	errNotLocal     = &refusal{http.StatusForbidden, "not-local", "without tokens the API answers only this machine, under a loopback name", "use 127.0.0.1 or localhost, or set api.tokens in the config of the server"}
+	errForeign      = &refusal{http.StatusForbidden, "foreign", "a page of another site sent this request", "without tokens the API answers no pages but its own"}
+)
+
+// who returns the sender of a request, or why it is not let in. With tokens it is their holder, and a browser matters not: it
+// sends no token by itself. Without tokens it is anybody on this machine, or anybody the proxy in front lets through, but no
+// page of another site in a browser there.
+func (a *access) who(r *http.Request) (Identity, *refusal) {
+	list := a.tokens()
+	switch {
+	case len(list) > 0:
+		return holder(list, r.Header.Values("Authorization"))
+	case a.proxy:
+		if http.NewCrossOriginProtection().Check(r) != nil {
+			return Identity{}, errForeign
+		}
+		return Identity{Name: "proxy", Role: Admin}, nil
+	case !isLoopback(r.Host) || !isLoopback(r.RemoteAddr):
+		return Identity{}, errNotLocal // a name that has been rebound to this machine
+	case isForeign(r):
+		return Identity{}, errForeign
+	}
+	return Identity{Name: "local", Role: Admin}, nil
+}
+
+// holder returns the holder of the token in the header. It compares all of them, each in the same time.
+func holder(list []Token, header []string) (Identity, *refusal) {
+	if len(header) == 0 {
+		return Identity{}, errNoToken
+	}
+	scheme, secret, _ := strings.Cut(header[0], " ")
+	if len(header) > 1 || !strings.EqualFold(scheme, "Bearer") || strings.TrimSpace(secret) == "" {
+		return Identity{}, errNoToken
+	}
+	given, found := sha256.Sum256([]byte(strings.TrimSpace(secret))), -1
+	for i := range list {
+		own := sha256.Sum256([]byte(list[i].Secret))
+		if subtle.ConstantTimeCompare(given[:], own[:]) == 1 && list[i].Secret != "" {
+			found = i
+		}
+	}
+	if found < 0 {
+		return Identity{}, errUnknownToken
+	}
+	t := &list[found]
+	return Identity{Name: t.Name, Role: t.Role, Queues: t.Queues, Types: t.Types}, nil
+}
+
+// isLoopback reports whether an address, with or without a port, is this machine's alone.
+func isLoopback(address string) bool {
+	host := address
+	if h, _, err := net.SplitHostPort(address); err == nil {
+		host = h
+	}
+	host = strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
+	if strings.EqualFold(host, "localhost") {
+		return true
+	}
+	ip, err := netip.ParseAddr(host)
+	return err == nil && ip.Zone() == "" && ip.Unmap().IsLoopback()
+}
+
+// isForeign reports whether a browser sent the request for a page that this server did not serve.
+func isForeign(r *http.Request) bool {
+	switch r.Header.Get("Sec-Fetch-Site") {
+	case "", "none", "same-origin":
+	default:
+		return true
+	}
+	origins := r.Header.Values("Origin")
+	if len(origins) == 0 {
+		return false
+	}
+	u, err := url.Parse(origins[0])
+	scheme := "http"
+	if r.TLS != nil {
+		scheme = "https"
+	}
+	return len(origins) > 1 || err != nil || u.Scheme != scheme || !strings.EqualFold(u.Host, r.Host)
+}
+
+// isOpen reports whether a path is for everybody: probes have no token, and neither has a browser that opens the document.
+// A path in another spelling is not.
+func isOpen(r *http.Request) bool {
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		return false
+	}
+	switch path := r.URL.EscapedPath(); path {
+	case "/healthz", "/readyz":
+		return true
+	case "/openapi.json", "/docs", "/docs/":
+		return true
+	default:
+		name, asset := strings.CutPrefix(path, "/docs/")
+		return asset && !strings.ContainsAny(name, "%/") && !strings.Contains(name, "..")
+	}
+}
+
+// isProbe reports whether a request asks after the health of this process. No limit may make it look ill.
+func isProbe(r *http.Request) bool {
+	path := r.URL.EscapedPath()
+	return isOpen(r) && (path == "/healthz" || path == "/readyz")
+}
+
+// deny answers a request that is not let in.
+func deny(w http.ResponseWriter, why *refusal) {
+	if why.status == http.StatusUnauthorized {
+		w.Header().Set("WWW-Authenticate", `Bearer realm="onbeat"`)
+	}
+	problem(w, why.status, why)
+}
+
+// guard lets requests in within the limits, and says who sent each. It is outermost.
+func guard(cfg *Config, next http.Handler) http.Handler {
+	a, l := newAccess(cfg), newLimits(cfg)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		who := Identity{Name: "local", Role: Admin}
-		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), identityKey{}, who)))
+		w.Header().Set("Cross-Origin-Resource-Policy", "same-origin")
+		if isProbe(r) {
+			l.probe(w, r, next)
+			return
+		}
+		who := Identity{}
+		if !isOpen(r) || len(a.tokens()) == 0 && !a.proxy {
+			var refused *refusal
+			if who, refused = a.who(r); refused != nil {
+				deny(w, refused)
+				return
+			}
+		}
+		ctx := context.WithValue(r.Context(), identityKey{}, who)
+		ctx = context.WithValue(ctx, recheckKey{}, func() bool {
+			now, refused := a.who(r)
+			return refused == nil && now.Name == who.Name && now.Role == who.Role
+		})
+		l.serve(w, r.WithContext(ctx), next)
 	})
+}
+
+type recheckKey struct{}
+
+// isStillIn reports whether the sender of a request, which takes long, would be let in now.
+func isStillIn(ctx context.Context) bool {
+	again, ok := ctx.Value(recheckKey{}).(func() bool)
+	return !ok || again()
 }

@@ -48,12 +48,15 @@ type Server struct {
 	mux      *http.ServeMux
 	huma     huma.API
 	document []byte // OpenAPI in JSON
+	stream   *stream
 	handler  http.Handler
 }
 
 // New returns a server of what people do with a namespace.
 func New(a *admin.Admin, cfg Config) (*Server, error) {
-	s := &Server{admin: a, cfg: cfg, mux: http.NewServeMux()}
+	own := *a
+	own.Tasks = derived{a.Tasks}
+	s := &Server{admin: &own, cfg: cfg, mux: http.NewServeMux(), stream: newStream(a.Activity)}
 	s.huma = humago.New(s.mux, humaConfig(&s.cfg))
 	s.schedules()
 	s.tasks()
@@ -64,9 +67,12 @@ func New(a *admin.Admin, cfg Config) (*Server, error) {
 		return nil, err
 	}
 	s.pages()
-	s.handler = guard(&s.cfg, s.fallback(s.mux))
+	s.handler = guard(&s.cfg, remember(a.Answers, s.streamed(s.fallback(s.mux))))
 	return s, nil
 }
+
+// Close ends the streams of events, which would otherwise go on until their clients leave.
+func (s *Server) Close() { s.stream.Close() }
 
 // ServeHTTP answers one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {

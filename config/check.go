@@ -3,9 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
-	"net"
 	"slices"
-	"strconv"
 
 	"github.com/onbeat/onbeat/field"
 	"github.com/onbeat/onbeat/queue"
@@ -23,7 +21,7 @@ func (f *File) Check() error {
 	}
 	list := append(slices.Clone(f.unread), f.problems...)
 	for _, check := range []func() error{
-		f.checkRedis, f.checkNamespace, f.Dispatcher.Validate, f.Handlers.Validate, f.checkListen, f.checkLog,
+		f.checkRedis, f.checkNamespace, f.Dispatcher.Validate, f.Handlers.Validate, f.checkAPI, f.checkLog,
 	} {
 		list = f.add(list, "", check())
 	}
@@ -80,21 +78,6 @@ func (f *File) checkNamespace() error {
 		return nil // a flag or the environment may say it
 	}
 	return queue.Partition{Namespace: f.Dispatcher.Namespace}.Validate()
-}
-
-func (f *File) checkListen() error {
-	if f.Listen == "" {
-		return nil
-	}
-	const hint = "host:port, such as 127.0.0.1:8080"
-	_, port, err := net.SplitHostPort(f.Listen)
-	if err != nil {
-		return refuse("api.listen", f.Listen, "not an address", hint)
-	}
-	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
-		return refuse("api.listen", f.Listen, "has an invalid port", hint)
-	}
-	return nil
 }
 
 func (f *File) checkLog() (err error) {

@@ -107,8 +107,8 @@ func TestConfig_saysEverything(t *testing.T) {
 	if h := c.Handlers.HTTP; !h.DenyPrivate || h.Timeout != 5*time.Second || h.MaxRedirects != -1 || !h.RedirectBody || h.MaxRetryAfter != 24*time.Hour || h.IdlePerHost != 3 {
 		t.Errorf("http %+v", h)
 	}
-	if c.Listen != "127.0.0.1:8080" || c.Log.Threshold() != zerolog.DebugLevel || c.Log.Format != "json" {
-		t.Errorf("listen %q log %+v", c.Listen, c.Log)
+	if c.API.Listen != "127.0.0.1:8080" || c.Log.Threshold() != zerolog.DebugLevel || c.Log.Format != "json" {
+		t.Errorf("listen %q log %+v", c.API.Listen, c.Log)
 	}
 	var names []string
 	by := map[string]producer.Schedule{}
@@ -163,8 +163,19 @@ var badConfigs = []struct{ name, yaml, want string }{
 	{"negative drain", "drain: -5s\n", `x.yaml:1: drain "-5s": negative (write it without a minus sign)`},
 	{"unknown rule", "lead: oldest\n", `x.yaml:1: lead "oldest": unknown rule (newest or sticky)`},
 	{"unknown rule of taking work", "consume: some\n", `x.yaml:1: consume "some": unknown rule (newest, release or all)`},
-	{"bad address", "api: {listen: nowhere}\n", `x.yaml:1: api.listen "nowhere": not an address (host:port, such as 127.0.0.1:8080)`},
+	{"bad address", "api: {listen: nowhere}\n", `x.yaml:1: api.listen "nowhere": not an address (host:port, such as 127.0.0.1:8080, or off)`},
 	{"bad port", "api: {listen: 'h:99999'}\n", `x.yaml:1: api.listen "h:99999": has an invalid port`},
+	{"open to all", "api:\n  listen: 0.0.0.0:80\n", `x.yaml:2: api.listen "0.0.0.0:80": would let in everybody who reaches it (add api.tokens, listen on 127.0.0.1, or set api.behind_proxy`},
+	{"open to all by a name", "api: {listen: ':80'}\n", `x.yaml:1: api.listen ":80": would let in everybody who reaches it`},
+	{"a token in the config", "api:\n  tokens:\n    - {name: ci, role: admin, token: 0123456789abcdef}\n", "x.yaml:3: api.tokens[0].token: not a variable (write ${NAME} for an environment variable, or use token_file)"},
+	{"no token", "api:\n  tokens:\n    - {name: ci, role: admin}\n", "x.yaml:3: api.tokens[0].token: missing"},
+	{"a token twice", "api:\n  tokens:\n    - {name: ci, role: admin, token: '${A}', token_file: a}\n", `x.yaml:3: api.tokens[0].token_file "/`},
+	{"no role", "api:\n  tokens:\n    - {name: ci, token: '${A}'}\n", "x.yaml:3: api.tokens[0].role: missing (viewer, operator or admin)"},
+	{"unknown role", "api:\n  tokens:\n    - name: ci\n      role: root\n      token: ${A}\n", `x.yaml:4: api.tokens[0].role "root": unknown (viewer, operator or admin)`},
+	{"a name twice", "api:\n  tokens:\n    - {name: ci, role: viewer, token: '${A}'}\n    - {name: ci, role: admin, token: '${B}'}\n", `x.yaml:4: api.tokens[1].name "ci": used twice`},
+	{"an odd queue of a token", "api:\n  tokens:\n    - {name: ci, role: operator, token: '${A}', queues: ['a b']}\n", `x.yaml:3: api.tokens[0].queues "a b": has a character`},
+	{"a certificate of the API without its key", "api: {tls: {cert: a}}\n", "x.yaml:1: api.tls.key: missing"},
+	{"a CA of clients without TLS", "api: {tls: {client_ca: a}}\n", "x.yaml:1: api.tls.cert: missing (certificates of clients need TLS)"},
 	{"bad level", "log: {level: loud}\n", `x.yaml:1: log.level "loud": unknown level (debug, info, warn or error)`},
 	{"bad format", "log: {format: xml}\n", `x.yaml:1: log.format "xml": unknown format (json or console)`},
 	{"negative payload limit", "payload_limit: -1\n", `x.yaml:1: payload_limit "-1": negative`},

@@ -23,8 +23,8 @@ type File struct {
 	Dispatcher onbeat.Config
 	// Handlers are the settings of the handlers that the program brings.
 	Handlers handlers.BuiltinConfig
-	// Listen is the address of the API, or "".
-	Listen string
+	// API says how the instance serves the API.
+	API API
 	// Log says how the instance logs.
 	Log Log
 	// Schedules are those that the instance declares. It is not nil: no schedules is a declaration too.
@@ -93,7 +93,7 @@ func (f *File) take(s *settings, getenv func(string) string) {
 	f.Redis.URL = f.place(f.Redis.URL)
 	f.Dispatcher = s.dispatcher()
 	f.Handlers = s.handlers()
-	f.Listen = string(s.API.Listen)
+	f.takeAPI(&s.API)
 	f.Log = Log{Level: string(s.Log.Level), Format: string(s.Log.Format)}
 	f.exec = s.Exec != nil
 	for _, err := range s.Keep.zeros() {

@@ -36,12 +36,10 @@ type settings struct {
 	PayloadLimit nonzero            `yaml:"payload_limit"`
 	Keep         keepSettings       `yaml:"keep"`
 	Durability   durabilitySettings `yaml:"durability"`
-	API          struct {
-		Listen text `yaml:"listen"`
-	} `yaml:"api"`
-	HTTP httpSettings  `yaml:"http"`
-	Exec *execSettings `yaml:"exec"`
-	Log  struct {
+	API          apiSettings        `yaml:"api"`
+	HTTP         httpSettings       `yaml:"http"`
+	Exec         *execSettings      `yaml:"exec"`
+	Log          struct {
 		Level  text `yaml:"level"`
 		Format text `yaml:"format"`
 	} `yaml:"log"`

@@ -65,6 +65,9 @@ type Keys struct {
 	// clock; "backlog:<schedule>" (see advance.lua), "lost:<ms>:<key>" (see mend.lua).
 	Meta string
 
+	Answers  string // hash request with an Idempotency-Key -> its answer (see answer_claim.lua)
+	Answered string // zset the same requests -> when each was claimed
+
 	Events  string // stream state changes, capped
 	History string // stream what became of the slots of schedules, capped
 	Wake    string // channel; Wake + ":" + instance for one instance
@@ -82,6 +85,7 @@ func (p Partition) Keys() Keys {
 		Releases: x + "releases", Trial: x + "trial", Strikes: x + "strikes", Declarers: x + "declarers", Asked: x + "asked",
 		Meta:    x + "meta",
 		Retired: x + "retired", Retirements: x + "retirements", Revisions: x + "revisions",
+		Answers: x + "answers", Answered: x + "answered",
 		Events: x + "events", History: x + "history", Wake: x + "wake",
 	}
 }

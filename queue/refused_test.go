@@ -34,6 +34,7 @@ type stock struct {
 	missed     queue.Drop
 	stays      queue.Drop
 	ahead      queue.Ahead
+	asked      queue.AnswerClaim
 }
 
 func newStock(t *testing.T, admin, narrow redis.UniversalClient) *stock {
@@ -78,8 +79,21 @@ func newStock(t *testing.T, admin, narrow redis.UniversalClient) *stock {
 	s.must(s.rdb.ZAdd(t.Context(), s.keys.Instances, redis.Z{Score: 1, Member: "c"}).Err())
 	s.recoveries = w.recoveries(s.lost)
 	s.recoveries[slices.IndexFunc(s.recoveries, func(r queue.Recovery) bool { return r.Claim.Task.ID == "lost and dead" })].Dead = true
+	s.answers()
 	w.checkPlaces(s.gens)
 	return s
+}
+
+// answers puts there the claim of a request, and an answer that is older than answers are kept.
+func (s *stock) answers() {
+	s.Helper()
+	var err error
+	s.asked, err = s.q.ClaimAnswer(s.Context(), "asked", "x", time.Minute)
+	s.must(err)
+	old, err := s.q.ClaimAnswer(s.Context(), "old", "x", time.Minute)
+	s.must(err)
+	s.must(s.q.SettleAnswer(s.Context(), old, []byte("said long ago")))
+	s.must(s.rdb.ZAdd(s.Context(), s.keys.Answered, redis.Z{Score: 1, Member: "old"}).Err())
 }
 
 // calls are all that changes something, by the script.
@@ -158,6 +172,14 @@ var calls = []struct {
 	{"resign", "state", func(ctx context.Context, s *stock) error { _, err := s.n.reg.Resign(ctx, "a", s.a.gen); return err }},
 	{"open", "open", func(ctx context.Context, s *stock) error { _, err := s.n.reg.Open(ctx, s.a.term()); return err }},
 	{"declare", "declare", func(ctx context.Context, s *stock) error { _, _, err := s.n.reg.Declare(ctx, s.a.term()); return err }},
+	{"claim an answer", "answer_claim", func(ctx context.Context, s *stock) error {
+		_, err := s.n.q.ClaimAnswer(ctx, "new", "x", time.Minute)
+		return err
+	}},
+	{"keep an answer", "answer_settle", func(ctx context.Context, s *stock) error {
+		return s.n.q.SettleAnswer(ctx, s.asked, []byte("said"))
+	}},
+	{"give up an answer", "answer_settle", func(ctx context.Context, s *stock) error { return s.n.q.SettleAnswer(ctx, s.asked, nil) }},
 }
 
 // contents is all that the namespace holds, in a form that does not depend on how Redis keeps it: but for who watches, which
@@ -300,6 +322,7 @@ func TestScripts_keysOfAnotherTypeLoseNothing(t *testing.T) {
 	k := queue.Partition{Namespace: "ns"}.Keys()
 	kinds := []string{k.Tasks, k.Lanes, k.Held, k.Active, k.Dead, k.Done, k.Cancel, k.Watch, k.Orphans, k.Schedules, k.Last, k.Behind, k.Changed,
 		k.Retired, k.Retirements, k.Revisions, k.Instances, k.Members, k.Details, k.Leader, k.Releases, k.Trial, k.Strikes, k.Declarers, k.Asked, k.Meta, k.Events, k.History,
+		k.Answers, k.Answered,
 		k.Due(lane("job")), k.Due(lane("other")), k.Due(lane("limited")), k.Running(1), k.Running(2)}
 	named := keysNamed(t, admin)
 	for _, kind := range kinds {

@@ -75,7 +75,11 @@ func (c *devCmd) Run(ctx context.Context, a *app) error {
 		case <-ctx.Done():
 		}
 	}()
-	serve := serveCmd{Release: c.Release, AllowExec: c.AllowExec}
+	serve := serveCmd{Release: c.Release, AllowExec: c.AllowExec, serving: func(url string) {
+		if url != "" && !a.JSON {
+			a.printf("API: %s, with its description at %s/docs", a.style.bold(url), url)
+		}
+	}}
 	err = serve.Run(ctx, a)
 	return cmp.Or(redis.Err(), err)
 }

@@ -20,6 +20,8 @@ import (
 type serveCmd struct {
 	Release   string `placeholder:"R" help:"Version that this instance runs. Default: $$ONBEAT_RELEASE, the config, or the revision in the build, or its version."`
 	AllowExec bool   `help:"Let tasks run programs on this machine (the exec handler)."`
+
+	serving func(url string) // hears where the API is, "" for nowhere
 }
 
 // Run runs an instance until ctx ends.
@@ -41,6 +43,11 @@ func (c *serveCmd) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
+	web, err := a.listenAPI(cfg, log)
+	if err != nil {
+		return err
+	}
+	defer web.close() // after the instance has deregistered: it is asked meanwhile
 	rdb, err := onbeat.Dialer{Log: log}.Dial(target.url)
 	if err != nil {
 		return err
@@ -67,8 +74,8 @@ func (c *serveCmd) Run(ctx context.Context, a *app) error {
 	if err := d.Declare(cfg.Schedules); err != nil {
 		return err
 	}
-	if cfg.Listen != "" {
-		log.Warn().Str("listen", cfg.Listen).Msg("api.listen is set, and this version has no API: not listening")
+	if err := c.serve(ctx, web, target, d); err != nil {
+		return err
 	}
 	log.Info().Str("namespace", own.Namespace).Str("redis", onbeat.Redacted(target.url)).Str("version", buildVersion()).
 		Int("schedules", len(cfg.Schedules)).Msg("starting")
@@ -99,6 +106,31 @@ func (c *serveCmd) Run(ctx context.Context, a *app) error {
 	default:
 		return nil
 	}
+}
+
+// errStopping is why an instance that was told to stop is not ready.
+var errStopping = errors.New("the instance is stopping")
+
+// serve begins to serve the API, if there is one.
+func (c *serveCmd) serve(ctx context.Context, w *web, t target, d *onbeat.Dispatcher) error {
+	url := ""
+	if w != nil {
+		err := w.open(t, func() error {
+			if ctx.Err() != nil {
+				return errStopping
+			}
+			return d.Unready()
+		})
+		if err != nil {
+			return err
+		}
+		w.start()
+		url = w.url()
+	}
+	if c.serving != nil {
+		c.serving(url)
+	}
+	return nil
 }
 
 // config reads the config file. It returns the defaults if the user names no file.

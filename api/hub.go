@@ -1,0 +1,236 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/onbeat/onbeat/admin"
+)
+
+// How long the hub waits before it asks Redis again.
+const (
+	leastPause   = 200 * time.Millisecond
+	longestPause = 2 * time.Second
+)
+
+// errDone ends a reading that has all it wanted.
+var errDone = errors.New("done")
+
+// hub reads the events of Redis, once for all listeners, while there are any.
+type hub struct {
+	activity admin.Activity
+
+	mu        sync.Mutex
+	listeners map[*listener]bool
+	stop      context.CancelFunc // of the reader; nil: there is none
+	ended     chan struct{}      // closed when the last reader has ended
+	last      place              // of the event that was sent last, or the newest before the reader began
+	known     bool               // last is
+	away      bool               // Redis does not answer
+	closed    bool
+}
+
+// listener gets the events from a place on.
+type listener struct {
+	events chan admin.Event
+	words  chan string   // on how Redis is; the newest counts
+	known  chan struct{} // closed when at is set
+	at     place         // it gets the events after this one
+	gone   chan struct{} // closed when it was dropped: it is too slow, or the hub is closed
+}
+
+func newHub(a admin.Activity) *hub { return &hub{activity: a, listeners: map[*listener]bool{}} }
+
+// join adds a listener, unless there are too many. The first of them starts the reader.
+func (h *hub) join() (*listener, bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed || len(h.listeners) >= mostListeners {
+		return nil, false
+	}
+	l := &listener{
+		events: make(chan admin.Event, behindAtMost), words: make(chan string, 1), known: make(chan struct{}), gone: make(chan struct{}),
+	}
+	if h.stop == nil {
+		h.start()
+	}
+	if h.known {
+		l.at = h.last
+		close(l.known)
+	}
+	if h.away {
+		l.words <- wordAway
+	}
+	h.listeners[l] = true
+	return l, true
+}
+
+// leave removes a listener. The last of them stops the reader.
+func (h *hub) leave(l *listener) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.remove(l)
+}
+
+func (h *hub) remove(l *listener) {
+	if !h.listeners[l] {
+		return
+	}
+	delete(h.listeners, l)
+	if len(h.listeners) == 0 && h.stop != nil {
+		h.stop()
+		h.stop = nil
+	}
+}
+
+// drop ends the stream of a listener.
+func (h *hub) drop(l *listener) {
+	h.remove(l)
+	close(l.gone)
+}
+
+// close drops all listeners, lets in no more, and waits for the reader.
+func (h *hub) close() {
+	h.mu.Lock()
+	h.closed = true
+	for l := range h.listeners {
+		h.drop(l)
+	}
+	ended := h.ended
+	h.mu.Unlock()
+	if ended != nil {
+		<-ended
+	}
+}
+
+// start starts a reader, which begins when the one before it has ended.
+func (h *hub) start() {
+	ctx, stop := context.WithCancel(context.Background())
+	before, ended := h.ended, make(chan struct{})
+	h.stop, h.ended, h.known, h.away = stop, ended, false, false
+	go func() {
+		defer close(ended)
+		if before != nil {
+			<-before
+		}
+		h.read(ctx)
+	}()
+}
+
+// read reads events until ctx ends. While Redis is away it asks again and again, and goes on where it was.
+func (h *hub) read(ctx context.Context) {
+	for wait := leastPause; ctx.Err() == nil; wait = min(2*wait, longestPause) {
+		if err := h.begin(ctx); err == nil {
+			wait = leastPause
+			h.tell(ctx, false)
+			_ = h.activity.Follow(ctx, h.place().String(), func(e admin.Event) error {
+				h.send(ctx, e)
+				return ctx.Err()
+			})
+		}
+		if ctx.Err() != nil {
+			return
+		}
+		h.tell(ctx, true)
+		_ = pause(ctx, wait)
+	}
+}
+
+// begin finds the newest event, once, and asks whether Redis answers.
+func (h *hub) begin(ctx context.Context) error {
+	h.mu.Lock()
+	known := h.known
+	h.mu.Unlock()
+	if known {
+		_, err := h.activity.Now(ctx)
+		return err
+	}
+	newest, err := h.newest(ctx)
+	if err != nil {
+		return err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if ctx.Err() != nil {
+		return ctx.Err() // another reader has begun
+	}
+	h.last, h.known = newest, true
+	for l := range h.listeners {
+		l.at = newest
+		close(l.known)
+	}
+	return nil
+}
+
+func (h *hub) newest(ctx context.Context) (place, error) {
+	list, err := h.activity.Events(ctx, admin.EventQuery{Limit: 1})
+	if err != nil || len(list.Items) == 0 {
+		return place{}, err
+	}
+	p, _ := parsePlace(list.Items[len(list.Items)-1].ID)
+	return p, nil
+}
+
+func (h *hub) place() place {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.last
+}
+
+// send gives an event to all listeners. It waits for none: one that is too far behind is dropped, and can come back.
+func (h *hub) send(ctx context.Context, e admin.Event) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if ctx.Err() != nil {
+		return
+	}
+	h.last, _ = parsePlace(e.ID)
+	for l := range h.listeners {
+		select {
+		case l.events <- e:
+		default:
+			h.drop(l)
+		}
+	}
+}
+
+// What a stream says of Redis, in comments.
+const (
+	wordAway = "redis does not answer; the stream goes on when it does"
+	wordBack = "redis answers again"
+)
+
+// tell tells the listeners that Redis is away, or back.
+func (h *hub) tell(ctx context.Context, away bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.away == away || ctx.Err() != nil {
+		return
+	}
+	h.away = away
+	word := wordBack
+	if away {
+		word = wordAway
+	}
+	for l := range h.listeners {
+		select {
+		case <-l.words:
+		default:
+		}
+		l.words <- word
+	}
+}
+
+// pause waits, or until ctx ends.
+func pause(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

@@ -1,0 +1,220 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/base32"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/onbeat/onbeat/admin"
+	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/task"
+)
+
+// The headers of a request that may be sent twice, and of an answer that was given before.
+const (
+	keyHeader      = "Idempotency-Key"
+	replayedHeader = "Idempotent-Replayed"
+	longestKey     = 255
+	claimTime      = workTime + 15*time.Second // longer than a request is worked on
+	settleTime     = 5 * time.Second
+)
+
+var (
+	errRunning = &refusal{http.StatusConflict, "running", "a request with this Idempotency-Key is being worked on", "try again later"}
+	errOther   = &refusal{http.StatusUnprocessableEntity, "key-reused", "this Idempotency-Key came with another request", "use a new key for each request, and the same one to send it again"}
+)
+
+// remember answers a POST with an Idempotency-Key once: whoever sends it again within a day gets the same answer, and nothing is
+// done again. A key is of one sender and one path. Only an answer that something was done is remembered: a request that was
+// refused, or failed, may be sent again with the same key.
+//
+// If the process dies, or Redis goes away, between the deed and the answer, the request is worked on again. The IDs of its tasks
+// come from the key, so it finds those that it added: see [derived].
+func remember(answers admin.Answers, next http.Handler) http.Handler {
+	if answers == nil {
+		return next
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		keys := r.Header.Values(keyHeader)
+		if r.Method != http.MethodPost || len(keys) == 0 {
+			next.ServeHTTP(w, r)
+			return
+		}
+		if err := checkKey(keys); err != nil {
+			problem(w, http.StatusUnprocessableEntity, err)
+			return
+		}
+		body, err := io.ReadAll(r.Body) // which guard has read, and bounded
+		if err != nil {
+			problem(w, errCut.status, errCut)
+			return
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		id := hashOf(identityOf(r.Context()).Name, r.URL.EscapedPath(), keys[0])
+		claim, err := answers.ClaimAnswer(r.Context(), id, hashOf(r.URL.RawQuery, r.Header.Get("If-Match"), string(body)), claimTime)
+		switch {
+		case err != nil:
+			problem(w, http.StatusServiceUnavailable, err)
+		case claim.Asked == queue.AnswerKept:
+			replay(w, claim.Answer)
+		case claim.Asked == queue.AnswerOther:
+			problem(w, errOther.status, errOther)
+		case claim.Asked == queue.AnswerRunning:
+			later(w, errRunning)
+		default:
+			answerOnce(answers, claim, id, next, w, r)
+		}
+	})
+}
+
+// checkKey refuses a key that is empty, long or has other characters than printable ones of ASCII.
+func checkKey(keys []string) error {
+	bad := len(keys) > 1 || keys[0] == "" || len(keys[0]) > longestKey
+	for _, c := range []byte(keys[0]) {
+		bad = bad || c < ' ' || c > '~'
+	}
+	if !bad {
+		return nil
+	}
+	return &task.FieldError{Field: keyHeader, Value: keys[0], Reason: "not one key", Hint: fmt.Sprintf("1 to %d printable characters, such as a UUID", longestKey)}
+}
+
+// hashOf returns a hash of texts, none of which runs into the next.
+func hashOf(texts ...string) string {
+	h := sha256.New()
+	for _, s := range texts {
+		_, _ = io.WriteString(h, strconv.Itoa(len(s))+":"+s)
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// answerOnce works on a request, and keeps its answer.
+func answerOnce(answers admin.Answers, claim queue.AnswerClaim, id string, next http.Handler, w http.ResponseWriter, r *http.Request) {
+	k := &keep{ResponseWriter: w}
+	defer func() { // also when the handler panics, and after the client has left
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), settleTime)
+		defer cancel()
+		_ = answers.SettleAnswer(ctx, claim, k.answer()) // if it fails, the claim ends by itself
+	}()
+	ctx := context.WithValue(r.Context(), derivedKey{}, seed{id: id, again: claim.Asked == queue.AnswerAgain})
+	next.ServeHTTP(k, r.WithContext(ctx))
+	k.done = true
+}
+
+// keep notes an answer while it is written.
+type keep struct {
+	http.ResponseWriter
+	status int
+	body   bytes.Buffer
+	done   bool
+}
+
+// Unwrap lets a handler reach the connection.
+func (k *keep) Unwrap() http.ResponseWriter { return k.ResponseWriter }
+
+// WriteHeader notes the status.
+func (k *keep) WriteHeader(status int) {
+	if k.status == 0 {
+		k.status = status
+	}
+	k.ResponseWriter.WriteHeader(status)
+}
+
+// Write notes the body, as far as it may be kept.
+func (k *keep) Write(p []byte) (int, error) {
+	if k.status == 0 {
+		k.status = http.StatusOK
+	}
+	if k.body.Len() <= queue.MaxAnswer {
+		k.body.Write(p)
+	}
+	return k.ResponseWriter.Write(p)
+}
+
+// kept is the first line of an answer that is kept. The body is the rest.
+type kept struct {
+	Status int               `json:"status"`
+	Header map[string]string `json:"header,omitempty"`
+}
+
+// answer returns what to keep, or nothing: what failed may be tried again, and what is too large is worked on again.
+func (k *keep) answer() []byte {
+	if !k.done || k.status < 200 || k.status > 299 {
+		return nil
+	}
+	head := kept{Status: k.status, Header: map[string]string{}}
+	for _, name := range []string{"Content-Type", "Location", "ETag"} {
+		if v := k.Header().Get(name); v != "" {
+			head.Header[name] = v
+		}
+	}
+	line, err := json.Marshal(head)
+	if err != nil || len(line)+1+k.body.Len() > queue.MaxAnswer {
+		return nil
+	}
+	return append(append(line, '\n'), k.body.Bytes()...)
+}
+
+// replay sends an answer that is kept.
+func replay(w http.ResponseWriter, answer []byte) {
+	line, body, _ := bytes.Cut(answer, []byte("\n"))
+	var head kept
+	if err := json.Unmarshal(line, &head); err != nil || head.Status < 200 {
+		problem(w, http.StatusInternalServerError, fmt.Errorf("the answer that is kept cannot be read: %w", err))
+		return
+	}
+	for name, value := range head.Header {
+		w.Header().Set(name, value)
+	}
+	w.Header().Set(replayedHeader, "true")
+	w.WriteHeader(head.Status)
+	_, _ = w.Write(body)
+}
+
+type derivedKey struct{}
+
+// seed is what the IDs of the tasks of one request come from.
+type seed struct {
+	id    string
+	again bool // an earlier try was lost
+}
+
+// taskID returns the ID of the task at an index of a request. It looks like any other.
+func (s seed) taskID(i int) string {
+	sum := sha256.Sum256([]byte(s.id + " " + strconv.Itoa(i)))
+	return strings.ToLower(base32.HexEncoding.EncodeToString(sum[:])[:20])
+}
+
+// derived adds the tasks of a request with an Idempotency-Key under IDs that come from the key. If an earlier try of the
+// request was lost after it had added them, they count as added.
+type derived struct{ admin.Tasks }
+
+// Enqueue is that of [admin.Tasks].
+func (d derived) Enqueue(ctx context.Context, list []*task.Task) ([]admin.Enqueued, error) {
+	s, ok := ctx.Value(derivedKey{}).(seed)
+	if !ok {
+		return d.Tasks.Enqueue(ctx, list)
+	}
+	named := make([]bool, len(list))
+	for i, t := range list {
+		if named[i] = t.ID == ""; named[i] {
+			t.ID = s.taskID(i)
+		}
+	}
+	done, err := d.Tasks.Enqueue(ctx, list)
+	for i := range done {
+		if i < len(list) && named[i] && !done[i].Added && done[i].ID == list[i].ID { // it holds its ID, or its unique key, itself
+			done[i].Added, done[i].Taken = true, ""
+		}
+	}
+	return done, err
+}

@@ -1,0 +1,297 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"maps"
+	"net/http"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/rs/zerolog"
+	"golang.org/x/time/rate"
+)
+
+// What requests may take.
+const (
+	atOnce      = 64               // requests that are worked on at once
+	perSecond   = 5_000            // requests of all senders
+	perSender   = 4_000            // requests of one of them
+	batchBody   = 32 << 20         // bytes of a body that adds tasks
+	otherBody   = 2 << 20          // bytes of any other body, if payloads are no larger
+	bufferBytes = 256 << 20        // bytes of bodies and replies that this process has in memory
+	bodyTime    = 30 * time.Second // until a body is there
+	slotTime    = 5 * time.Second  // until a request is worked on
+	workTime    = 30 * time.Second // of the work
+	writeTime   = 30 * time.Second // until a reply is taken
+	probeTime   = 5 * time.Second  // the same of a probe
+	knownAtMost = 1_000            // senders whose rate is remembered
+	retryAfter  = 1 * time.Second  // when to try again
+	chunk       = 64 << 10         // bytes of a body that are read at once
+)
+
+// limits bound what requests take: memory, time, Redis. A body is read before its request gets a slot, and a reply is written
+// after the slot is free, so a slow client holds neither the slot nor, beyond the bytes in all, memory.
+type limits struct {
+	log   zerolog.Logger
+	body  int64
+	all   *rate.Limiter
+	slots chan struct{}
+	bytes budget
+
+	mu   sync.Mutex
+	each map[string]*rate.Limiter
+}
+
+func newLimits(cfg *Config) *limits {
+	l := &limits{
+		log: cfg.Log, body: max(otherBody, 2*int64(cfg.Limits.Payload)), all: rate.NewLimiter(perSecond, perSecond),
+		slots: make(chan struct{}, atOnce), each: map[string]*rate.Limiter{},
+	}
+	l.bytes.free.Store(bufferBytes)
+	return l
+}
+
+// budget is a number of bytes.
+type budget struct{ free atomic.Int64 }
+
+// take takes n bytes, or none.
+func (b *budget) take(n int) bool {
+	if b.free.Add(-int64(n)) >= 0 {
+		return true
+	}
+	b.free.Add(int64(n))
+	return false
+}
+
+func (b *budget) give(n int) { b.free.Add(int64(n)) }
+
+// Why a request is not served.
+var (
+	errRate   = &refusal{http.StatusTooManyRequests, "rate", "too many requests a second", "try again later; a batch adds thousands of tasks at once"}
+	errBusy   = &refusal{http.StatusServiceUnavailable, "busy", "too many requests at once", "try again later"}
+	errMemory = &refusal{http.StatusServiceUnavailable, "memory", "too many large requests or replies at once", "try again later"}
+	errSlow   = &refusal{http.StatusRequestTimeout, "slow", "the body did not come in time", ""}
+	errCut    = &refusal{http.StatusBadRequest, "cut", "the body ended early", ""}
+	errBug    = &refusal{http.StatusInternalServerError, "internal", "internal error", "the log of the server has it"}
+)
+
+// probe serves a request after the health of this process, which no limit holds up.
+func (l *limits) probe(w http.ResponseWriter, r *http.Request, next http.Handler) {
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(probeTime))
+	next.ServeHTTP(w, r)
+}
+
+// serve serves a request within the limits.
+func (l *limits) serve(w http.ResponseWriter, r *http.Request, next http.Handler) {
+	if !l.all.Allow() || !l.of(identityOf(r.Context()).Name).Allow() {
+		later(w, errRate)
+		return
+	}
+	rc := http.NewResponseController(w)
+	if isStream(r) {
+		_ = rc.SetReadDeadline(time.Time{})
+		next.ServeHTTP(w, r) // it has deadlines, and limits, of its own
+		return
+	}
+	_ = rc.SetReadDeadline(time.Now().Add(bodyTime))
+	body, done := l.read(w, r)
+	defer done()
+	if body == nil {
+		return
+	}
+	_ = rc.SetReadDeadline(time.Time{}) // it would end the work
+	r.Body, r.ContentLength, r.TransferEncoding = io.NopCloser(bytes.NewReader(body)), int64(len(body)), nil
+	b := &buffer{header: http.Header{}, budget: &l.bytes}
+	defer b.release()
+	if !l.work(b, r, next) {
+		later(w, errBusy)
+		return
+	}
+	_ = rc.SetWriteDeadline(time.Now().Add(writeTime))
+	b.send(w)
+}
+
+// of returns the limiter of a sender.
+func (l *limits) of(name string) *rate.Limiter {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if one := l.each[name]; one != nil {
+		return one
+	}
+	if len(l.each) >= knownAtMost { // tokens come and go
+		clear(l.each)
+	}
+	one := rate.NewLimiter(perSender, perSender)
+	l.each[name] = one
+	return one
+}
+
+// read reads the body of a request. If it cannot be used, read has answered the request, and returns nil. Done gives the
+// memory back.
+func (l *limits) read(w http.ResponseWriter, r *http.Request) (body []byte, done func()) {
+	taken := 0
+	done = func() { l.bytes.give(taken) }
+	most := l.body
+	if r.URL.Path == "/v1/tasks" {
+		most = max(batchBody, most)
+	}
+	if r.ContentLength > most {
+		tooLarge(w, most)
+		return nil, done
+	}
+	from := http.MaxBytesReader(w, r.Body, most)
+	body = []byte{}
+	for {
+		if len(body) == cap(body) { // doubled, as append does: so the memory is counted before it is used
+			grown := min(max(2*cap(body), int(min(max(r.ContentLength, 512), chunk))), int(most)+1)
+			if !l.bytes.take(grown) {
+				later(w, errMemory)
+				return nil, done
+			}
+			larger := make([]byte, len(body), grown)
+			copy(larger, body)
+			l.bytes.give(taken)
+			body, taken = larger, grown
+		}
+		n, err := from.Read(body[len(body):cap(body)])
+		body = body[:len(body)+n]
+		if errors.Is(err, io.EOF) {
+			return body, done
+		}
+		if err != nil {
+			badBody(w, err, most)
+			return nil, done
+		}
+	}
+}
+
+// badBody answers a request whose body could not be read. The connection ends with it.
+func badBody(w http.ResponseWriter, err error, most int64) {
+	if errors.As(err, new(*http.MaxBytesError)) {
+		tooLarge(w, most)
+		return
+	}
+	w.Header().Set("Connection", "close")
+	var late interface{ Timeout() bool }
+	if errors.As(err, &late) && late.Timeout() {
+		problem(w, errSlow.status, errSlow)
+		return
+	}
+	problem(w, errCut.status, errCut)
+}
+
+func tooLarge(w http.ResponseWriter, most int64) {
+	w.Header().Set("Connection", "close")
+	problem(w, http.StatusRequestEntityTooLarge, &http.MaxBytesError{Limit: most})
+}
+
+// later answers a request that may be repeated in a moment.
+func later(w http.ResponseWriter, why *refusal) {
+	w.Header().Set("Retry-After", strconv.Itoa(int(retryAfter.Seconds())))
+	problem(w, why.status, why)
+}
+
+// work lets the handler answer into the buffer, in one of the slots. It reports whether one became free in time.
+func (l *limits) work(b *buffer, r *http.Request, next http.Handler) bool {
+	wait := time.NewTimer(slotTime)
+	defer wait.Stop()
+	select {
+	case l.slots <- struct{}{}:
+	case <-wait.C:
+		return false
+	case <-r.Context().Done():
+		return false
+	}
+	defer func() { <-l.slots }()
+	ctx, cancel := context.WithTimeout(r.Context(), workTime)
+	defer cancel()
+	defer func() {
+		if bug := recover(); bug != nil {
+			l.log.Error().Any("panic", bug).Str("path", r.URL.Path).Bytes("stack", debug.Stack()).Msg("a request of the API failed: this is a bug")
+			b.reset()
+			problem(b, errBug.status, errBug)
+		}
+	}()
+	next.ServeHTTP(b, r.WithContext(ctx))
+	return true
+}
+
+// buffer is a reply in memory.
+type buffer struct {
+	header http.Header
+	status int
+	body   bytes.Buffer
+	budget *budget
+	taken  int
+	full   bool
+}
+
+// Header returns the header of the reply.
+func (b *buffer) Header() http.Header { return b.header }
+
+// WriteHeader sets the status of the reply, once.
+func (b *buffer) WriteHeader(status int) {
+	if b.status == 0 && status >= 200 {
+		b.status = status
+	}
+}
+
+// Write adds to the reply. It fails if the memory of all replies is used up.
+func (b *buffer) Write(p []byte) (int, error) {
+	b.WriteHeader(http.StatusOK)
+	if need := b.body.Len() + len(p); need > b.taken {
+		grown := max(2*b.taken, need)
+		if b.full = b.full || !b.budget.take(grown-b.taken); b.full {
+			return 0, errMemory
+		}
+		b.taken = grown
+		b.body.Grow(grown - b.body.Len())
+	}
+	return b.body.Write(p)
+}
+
+// SetReadDeadline does nothing: the body has been read.
+func (b *buffer) SetReadDeadline(time.Time) error { return nil }
+
+// reset forgets what has been written.
+func (b *buffer) reset() {
+	clear(b.header)
+	b.body.Reset()
+	b.status = 0
+}
+
+// release gives the memory back.
+func (b *buffer) release() {
+	b.budget.give(b.taken)
+	b.taken = 0
+}
+
+// send writes the reply to the client.
+func (b *buffer) send(w http.ResponseWriter) {
+	if b.full {
+		b.reset()
+		later(w, errMemory)
+		return
+	}
+	if b.status == 0 {
+		b.status = http.StatusOK
+	}
+	maps.Copy(w.Header(), b.header)
+	if b.status != http.StatusNoContent && b.status != http.StatusNotModified {
+		w.Header().Set("Content-Length", strconv.Itoa(b.body.Len()))
+	}
+	w.WriteHeader(b.status)
+	_, _ = w.Write(b.body.Bytes())
+}
+
+// isStream reports whether a request asks for the stream of events.
+func isStream(r *http.Request) bool {
+	return r.Method == http.MethodGet && r.URL.Path == "/v1/events" && strings.Contains(r.Header.Get("Accept"), "text/event-stream")
+}
