@@ -365,6 +365,7 @@ func TestBodies_areJSONAndNotTooLarge(t *testing.T) {
 		t.Errorf("%+v", p)
 	}
 	r := httptest.NewRequestWithContext(t.Context(), "POST", "/v1/tasks", io.LimitReader(endless{}, maxBody+1))
+	r.Host, r.RemoteAddr = "localhost", "127.0.0.1:5"
 	r.Header.Set("Content-Type", "application/json")
 	w := httptest.NewRecorder()
 	s.ServeHTTP(w, r)
