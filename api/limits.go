@@ -199,7 +199,7 @@ func later(w http.ResponseWriter, why *refusal) {
 }
 
 // work lets the handler answer into the buffer, in one of the slots. It reports whether one became free in time.
-func (l *limits) work(b *buffer, r *http.Request, next http.Handler) bool {
+func (l *limits) work(b *buffer, r *http.Request, next http.Handler) (worked bool) {
 	wait := time.NewTimer(slotTime)
 	defer wait.Stop()
 	select {
@@ -217,6 +217,7 @@ func (l *limits) work(b *buffer, r *http.Request, next http.Handler) bool {
 			l.log.Error().Any("panic", bug).Str("path", r.URL.Path).Bytes("stack", debug.Stack()).Msg("a request of the API failed: this is a bug")
 			b.reset()
 			problem(b, errBug.status, errBug)
+			worked = true
 		}
 	}()
 	next.ServeHTTP(b, r.WithContext(ctx))

@@ -1,0 +1,102 @@
+package api
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+)
+
+func TestIdempotency_isAnsweredOnce(t *testing.T) {
+	t.Parallel()
+	s := serve(t, Config{})
+	const body, key = `{"type":"job","payload":{"a":1}}`, "Idempotency-Key"
+	code, head, first := s.call(http.MethodPost, "/v1/tasks", body, key, "one")
+	if code != 201 || head.Get(replayedHeader) != "" {
+		t.Fatalf("%d %s", code, first)
+	}
+	code, head2, again := s.call(http.MethodPost, "/v1/tasks", body, key, "one")
+	if code != 201 || again != first || head2.Get(replayedHeader) != "true" || head2.Get("Location") != head.Get("Location") || head.Get("Location") == "" {
+		t.Errorf("sent again: %d %v %s", code, head2, again)
+	}
+	if code, _, text := s.call(http.MethodPost, "/v1/tasks", `{"type":"job","payload":{"a":2}}`, key, "one"); code != 422 {
+		t.Errorf("with another body: %d %s", code, text)
+	}
+	if code, _, other := s.call(http.MethodPost, "/v1/tasks", body, key, "two"); code != 201 || other == first {
+		t.Errorf("with another key: %d %s", code, other)
+	}
+	if code, _, _ := s.call(http.MethodPost, "/v1/tasks", body, key, strings.Repeat("x", 256)); code != 422 && code != 400 {
+		t.Errorf("with a long key: %d", code)
+	}
+	if _, _, text := s.call(http.MethodGet, "/v1/counts", ""); !strings.Contains(text, `"due":2`) {
+		t.Errorf("not two tasks: %s", text)
+	}
+}
+
+// What was refused did nothing, so the sender may mend it and keep the key.
+func TestIdempotency_forgetsWhatWasRefused(t *testing.T) {
+	t.Parallel()
+	s := serve(t, Config{})
+	if code, _, text := s.call(http.MethodPost, "/v1/tasks", `{"type":"a job"}`, "Idempotency-Key", "one"); code < 400 {
+		t.Fatalf("%d %s", code, text)
+	}
+	if code, _, text := s.call(http.MethodPost, "/v1/tasks", `{"type":"job"}`, "Idempotency-Key", "one"); code != 201 {
+		t.Errorf("%d %s", code, text)
+	}
+}
+
+// The process died after it had added the tasks, and before it kept the answer.
+func TestIdempotency_findsTheTasksOfALostTry(t *testing.T) {
+	t.Parallel()
+	s := serve(t, Config{})
+	const body = `{"tasks":[{"type":"job"},{"type":"job","unique":{"key":"u","for":"1h"}},{"type":"job","id":"mine"}]}`
+	code, _, first := s.call(http.MethodPost, "/v1/tasks", body, "Idempotency-Key", "one")
+	if code != 200 {
+		t.Fatalf("%d %s", code, first)
+	}
+	for _, key := range s.redis.Client.Keys(t.Context(), "*answer*").Val() {
+		s.redis.Client.Del(t.Context(), key)
+	}
+	code, _, again := s.call(http.MethodPost, "/v1/tasks", body, "Idempotency-Key", "one")
+	if code != 200 || !strings.Contains(again, `"id":"mine","added":false`) || strings.Count(again, `"added":true`) != 2 {
+		t.Errorf("%d %s\nfirst %s", code, again, first)
+	}
+	if _, _, text := s.call(http.MethodGet, "/v1/counts", ""); !strings.Contains(text, `"due":3`) {
+		t.Errorf("not three tasks: %s", text)
+	}
+}
+
+func TestIdempotency_ofManyAtOnceOneGoesAhead(t *testing.T) {
+	t.Parallel()
+	s := serve(t, Config{})
+	var mu sync.Mutex
+	codes := map[string]int{}
+	var wg sync.WaitGroup
+	for range 20 {
+		wg.Go(func() {
+			code, head, _ := s.call(http.MethodPost, "/v1/tasks", `{"type":"job"}`, "Idempotency-Key", "one")
+			mu.Lock()
+			defer mu.Unlock()
+			codes[strconv.Itoa(code)+head.Get(replayedHeader)]++
+		})
+	}
+	wg.Wait()
+	if codes["201"] != 1 || codes["201"]+codes["201true"]+codes["409"] != 20 {
+		t.Errorf("%v", codes)
+	}
+}
+
+func TestSeed_idsLookLikeOthersAndDiffer(t *testing.T) {
+	t.Parallel()
+	seen := map[string]bool{}
+	for _, s := range []string{hashOf("a", "b"), hashOf("ab", ""), hashOf("", "ab")} {
+		for i := range 100 {
+			id := seed{id: s}.taskID(i)
+			if len(id) != 20 || seen[id] || strings.Trim(id, "0123456789abcdefghijklmnopqrstuv") != "" {
+				t.Fatalf("%q", id)
+			}
+			seen[id] = true
+		}
+	}
+}

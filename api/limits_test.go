@@ -1,0 +1,213 @@
+package api
+
+import (
+	"bufio"
+	"bytes"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// served is a server of a handler behind the guard, as [Server.Serve] serves it.
+func served(t *testing.T, cfg *Config, h http.Handler) string {
+	t.Helper()
+	s := httptest.NewServer(guard(cfg, h))
+	t.Cleanup(s.Close)
+	return s.URL
+}
+
+func echo(w http.ResponseWriter, r *http.Request) { _, _ = io.Copy(w, r.Body) }
+
+func TestLimits_ofBodies(t *testing.T) {
+	t.Parallel()
+	url := served(t, &Config{}, http.HandlerFunc(echo))
+	for _, c := range []struct {
+		path    string
+		size    int
+		chunked bool
+		want    int
+	}{
+		{"/v1/schedules", otherBody, false, 200}, {"/v1/schedules", otherBody + 1, false, 413}, {"/v1/schedules", otherBody + 1, true, 413},
+		{"/v1/tasks", 5 << 20, true, 200}, {"/v1/tasks", batchBody + 1, false, 413}, {"/v1/tasks", batchBody + 1, true, 413},
+		{"/v1/tasks/", otherBody + 1, false, 413}, {"/v1/tasks", 0, false, 200},
+	} {
+		var body io.Reader = bytes.NewReader(make([]byte, c.size))
+		if c.chunked {
+			body = io.MultiReader(body) // of unknown length
+		}
+		resp, err := http.Post(url+c.path, "application/json", body)
+		if err != nil {
+			if c.want == 413 { // the server hung up before all was sent
+				continue
+			}
+			t.Fatal(err)
+		}
+		got, _ := io.ReadAll(resp.Body)
+		_ = resp.Body.Close()
+		if resp.StatusCode != c.want || c.want == 200 && len(got) != c.size {
+			t.Errorf("%+v: %d, %d bytes", c, resp.StatusCode, len(got))
+		}
+	}
+}
+
+func TestLimits_ofRate(t *testing.T) {
+	t.Parallel()
+	l := newLimits(&Config{})
+	h := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
+	codes := map[int]int{}
+	l.of("").SetLimit(1)
+	l.of("").SetBurst(100)
+	for range 300 {
+		w := httptest.NewRecorder()
+		l.serve(w, local(http.MethodGet, "/v1/counts"), h)
+		codes[w.Code]++
+		if w.Code == 429 && w.Header().Get("Retry-After") == "" {
+			t.Fatal("no word on when to come back")
+		}
+	}
+	if codes[200] < 100 || codes[429] < 100 {
+		t.Errorf("%v", codes)
+	}
+	w := httptest.NewRecorder()
+	l.probe(w, local(http.MethodGet, "/healthz"), h)
+	if w.Code != 200 {
+		t.Errorf("a probe: %d", w.Code)
+	}
+}
+
+// A body that comes slowly holds no slot, and neither does a reply that is read slowly.
+func TestLimits_slowClientsHoldNoSlot(t *testing.T) {
+	t.Parallel()
+	large := bytes.Repeat([]byte("x"), 4<<20)
+	url := served(t, &Config{}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/large" {
+			_, _ = w.Write(large)
+		}
+	}))
+	addr := strings.TrimPrefix(url, "http://")
+	for i := range atOnce + 8 {
+		conn, err := net.Dial("tcp", addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = conn.Close() })
+		text := "POST /v1/tasks HTTP/1.1\r\nHost: " + addr + "\r\nContent-Length: 1000\r\n\r\nslow"
+		if i%2 == 0 && i < 60 {
+			text = "GET /large HTTP/1.1\r\nHost: " + addr + "\r\n\r\n" // and never reads
+		}
+		if _, err := io.WriteString(conn, text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 20 {
+		client := http.Client{Timeout: 3 * time.Second}
+		resp, err := client.Get(url + "/v1/counts")
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close()
+		if resp.StatusCode != 200 {
+			t.Fatalf("%d", resp.StatusCode)
+		}
+	}
+}
+
+func TestLimits_workOnSomeAtOnce(t *testing.T) {
+	t.Parallel()
+	var now, most atomic.Int64
+	go1 := make(chan struct{})
+	url := served(t, &Config{}, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		if n := now.Add(1); n > most.Load() {
+			most.Store(n)
+		}
+		<-go1
+		now.Add(-1)
+	}))
+	var wg sync.WaitGroup
+	for range atOnce + 20 {
+		wg.Go(func() {
+			resp, err := http.Get(url + "/v1/counts")
+			if err == nil {
+				_ = resp.Body.Close()
+			}
+		})
+	}
+	time.Sleep(300 * time.Millisecond)
+	close(go1)
+	wg.Wait()
+	if n := most.Load(); n == 0 || n > atOnce {
+		t.Errorf("%d at once", n)
+	}
+}
+
+func TestLimits_ofMemory(t *testing.T) {
+	t.Parallel()
+	l := newLimits(&Config{})
+	l.bytes.free.Store(1 << 20)
+	w := httptest.NewRecorder()
+	l.serve(w, local(http.MethodGet, "/v1/tasks"), http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		for range 40 {
+			_, _ = w.Write(make([]byte, 64<<10))
+		}
+	}))
+	if w.Code != 503 || w.Header().Get("Retry-After") == "" {
+		t.Errorf("a reply too large: %d %s", w.Code, w.Body)
+	}
+	r := local(http.MethodPost, "/v1/tasks")
+	r.Body = io.NopCloser(bytes.NewReader(make([]byte, 3<<20)))
+	r.ContentLength = -1
+	w = httptest.NewRecorder()
+	l.serve(w, r, http.HandlerFunc(echo))
+	if w.Code != 503 {
+		t.Errorf("a body too large: %d", w.Code)
+	}
+	if left := l.bytes.free.Load(); left != 1<<20 {
+		t.Errorf("%d bytes are left of %d", left, 1<<20)
+	}
+}
+
+func TestLimits_aBugIsAnAnswer(t *testing.T) {
+	t.Parallel()
+	url := served(t, &Config{}, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Location", "/x")
+		w.WriteHeader(201)
+		_, _ = w.Write([]byte("half"))
+		panic("bug")
+	}))
+	resp, err := http.Get(url + "/v1/counts")
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, _ := io.ReadAll(resp.Body)
+	_ = resp.Body.Close()
+	if resp.StatusCode != 500 || strings.Contains(string(body), "half") || resp.Header.Get("Location") != "" {
+		t.Errorf("%d %s", resp.StatusCode, body)
+	}
+}
+
+func TestServe_hangsUpOnSlowHeaders(t *testing.T) {
+	t.Parallel()
+	s := &Server{handler: http.NotFoundHandler(), stream: newStream(nil)}
+	addr, stop := serving(t, s)
+	defer stop()
+	conn, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	if _, err := io.WriteString(conn, "GET / HTTP/1.1\r\nHost:"); err != nil {
+		t.Fatal(err)
+	}
+	_ = conn.SetReadDeadline(time.Now().Add(3 * headerTime))
+	began := time.Now()
+	_, err = bufio.NewReader(conn).ReadString('\n')
+	if took := time.Since(began); err == nil || took > 2*headerTime {
+		t.Errorf("%v after %v", err, took)
+	}
+}
