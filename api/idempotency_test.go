@@ -50,7 +50,7 @@ func TestIdempotency_forgetsWhatWasRefused(t *testing.T) {
 func TestIdempotency_findsTheTasksOfALostTry(t *testing.T) {
 	t.Parallel()
 	s := serve(t, Config{})
-	const body = `{"tasks":[{"type":"job"},{"type":"job","unique":{"key":"u","for":"1h"}},{"type":"job","id":"mine"}]}`
+	const body = `{"tasks":[{"type":"job"},{"type":"job","unique":"u","unique_for":"1h"},{"type":"job","id":"mine"}]}`
 	code, _, first := s.call(http.MethodPost, "/v1/tasks", body, "Idempotency-Key", "one")
 	if code != 200 {
 		t.Fatalf("%d %s", code, first)
