@@ -216,17 +216,24 @@ func (s *Server) triggerSchedule(ctx context.Context, in *named) (*reply[admin.E
 			return nil, err
 		}
 	}
-	if who := identityOf(ctx); len(who.Queues)+len(who.Types) > 0 {
-		d, err := s.admin.Schedules.Get(ctx, in.Name)
-		if err != nil {
-			return nil, err
-		}
-		if err := mayEnqueue(&who, d.Queue, d.Task); err != nil {
-			return nil, err
-		}
+	if err := s.mayRun(ctx, in.Name); err != nil {
+		return nil, err
 	}
 	id, err := s.admin.Schedules.Trigger(ctx, in.Name, b.Payload)
 	return &reply[admin.Enqueued]{admin.Enqueued{ID: id, Added: true}}, located(err, "")
+}
+
+// mayRun refuses to run the tasks of a schedule that the token may not enqueue.
+func (s *Server) mayRun(ctx context.Context, name string) error {
+	who := identityOf(ctx)
+	if len(who.Queues)+len(who.Types) == 0 {
+		return nil
+	}
+	d, err := s.admin.Schedules.Get(ctx, name)
+	if err != nil {
+		return err
+	}
+	return mayEnqueue(&who, d.Queue, d.Task)
 }
 
 // backfillBody says which slots are run.
@@ -254,6 +261,9 @@ func (s *Server) backfillSchedule(ctx context.Context, in *named) (*reply[admin.
 	to, err := s.at(ctx, "to", b.To)
 	if err != nil {
 		return nil, located(err, "")
+	}
+	if err := s.mayRun(ctx, in.Name); err != nil {
+		return nil, err
 	}
 	got, err := s.admin.Schedules.Backfill(ctx, in.Name, producer.Backfilling{From: from, To: to, Again: b.Again})
 	return &reply[admin.Backfilled]{got}, located(err, "")

@@ -200,6 +200,9 @@ func (s *Server) problems(r *route) map[string]*huma.Response {
 	if strings.Contains(r.path, "{") {
 		codes = append(codes, http.StatusNotFound)
 	}
+	if r.method == http.MethodPost {
+		codes = append(codes, http.StatusUnprocessableEntity) // an Idempotency-Key of another request
+	}
 	if r.method != http.MethodGet {
 		codes = append(codes, http.StatusRequestTimeout, http.StatusUnprocessableEntity, http.StatusConflict, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType)
 	}

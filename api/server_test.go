@@ -38,6 +38,7 @@ func serve(t testing.TB, cfg Config) *service {
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(s.Close)
 	return &service{s, t, m}
 }
 
@@ -49,7 +50,7 @@ func (s *service) call(method, path, body string, headers ...string) (int, http.
 		in = strings.NewReader(body)
 	}
 	r := httptest.NewRequestWithContext(s.t.Context(), method, path, in)
-	r.Host, r.RemoteAddr = "localhost", "127.0.0.1:5555"
+	r.Host, r.RemoteAddr = "localhost", "127.0.0.1:5"
 	if body != "" {
 		r.Header.Set("Content-Type", "application/json")
 	}
