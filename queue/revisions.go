@@ -44,14 +44,6 @@ func (q *Queue) Revisions(ctx context.Context, name string) ([]Revision, error) 
 	return list, nil
 }
 
-// revisedAt returns a time that can be written as JSON, whatever a damaged line says; zero if it is not known.
-func revisedAt(ms int64) time.Time {
-	if ms <= 0 {
-		return time.Time{}
-	}
-	return store.ClampMs(float64(ms))
-}
-
 // parseRevision reads a line of change.lua: "revision when what who", a tab, and the definition.
 func parseRevision(line string) (r Revision, ok bool) {
 	head, definition, ok := strings.Cut(line, "\t")
@@ -61,6 +53,6 @@ func parseRevision(line string) (r Revision, ok bool) {
 	}
 	number, err1 := strconv.ParseInt(parts[0], 10, 64)
 	at, err2 := strconv.ParseInt(parts[1], 10, 64)
-	r = Revision{Number: number, At: revisedAt(at), What: parts[2], Who: parts[3], Definition: definition}
+	r = Revision{Number: number, At: store.FromMs(store.ClampMs(float64(at))), What: parts[2], Who: parts[3], Definition: definition}
 	return r, err1 == nil && err2 == nil && number > 0
 }
