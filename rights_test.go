@@ -181,6 +181,10 @@ func reads(t *testing.T, d *onbeat.Dispatcher) {
 	must(t, err)
 	_, err = q.Retired(ctx, []string{"s"})
 	must(t, err)
+	_, err = q.AllDeleted(ctx)
+	must(t, err)
+	_, err = q.Revisions(ctx, "s")
+	must(t, err)
 	_, err = q.Standing(ctx, []string{"x"})
 	must(t, err)
 }

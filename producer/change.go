@@ -132,8 +132,8 @@ func retire(st queue.Stored, release string, now time.Time) (*queue.Change, erro
 	return c, nil
 }
 
-// comeBack turns the change that makes a schedule into one that lets it go on as it was when it was retired or deleted: on its grid,
-// with its runs, and paused if it was. The slots since then are noted, and none of them runs. What cannot be read here is
+// comeBack turns the change that makes a schedule into one that lets it go on as it was when it was retired or deleted: on
+// its grid, with its runs, and paused if it was. The slots since then are noted, and none of them runs. What cannot be read here is
 // made anew.
 func comeBack(r queue.Retired, made *queue.Change, s *Schedule, now time.Time) (*queue.Change, error) {
 	was, err := decodeDefinition(r.Name, r.Definition)

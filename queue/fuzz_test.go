@@ -67,7 +67,7 @@ func FuzzParseCursor(f *testing.F) {
 func FuzzMembers(f *testing.F) {
 	for _, s := range []string{
 		"default|normal|job", "q|urgent|t", "||", "5 1700000000000 1.7e+12", "5 1 2 \x1fjob", "9e300 9e300 9e300", "k\x1f1700000000000\x1fdue\x1fid",
-		"a\x1fnan\x1fb\x1fc", "1 2 v1\nlast\ndefinition", "1 2\n\n", "", "inf", "-9e300",
+		"a\x1fnan\x1fb\x1fc", "1 2 v1\nlast\ndefinition", "1 d2 ann\nlast\n", "1 2 made ann\t{}", "1 9223372036854775807 made ann\t", "1 2\n\n", "", "inf", "-9e300",
 	} {
 		f.Add(s)
 	}
@@ -86,6 +86,11 @@ func FuzzMembers(f *testing.F) {
 		}
 		if r, _, ok := parseRetired("name", s); ok && !strings.HasSuffix(s, "\n"+r.Last+"\n"+r.Definition) {
 			t.Fatalf("%q: %+v", s, r)
+		}
+		if r, ok := parseRevision(s); ok {
+			if _, err := r.At.MarshalJSON(); err != nil || r.Number <= 0 || !strings.HasSuffix(s, "\t"+r.Definition) {
+				t.Fatalf("%q: %+v, %v", s, r, err)
+			}
 		}
 		if at := parseScore(s); at.Year() > 9999 && at.UnixMilli() < 0 {
 			t.Fatalf("%q is at %v", s, at)

@@ -109,6 +109,6 @@ func parseRetired(name, text string) (r Retired, version int64, ok bool) {
 	at, err1 := strconv.ParseInt(head[0], 10, 64)
 	number, deleted := strings.CutPrefix(head[1], "d")
 	version, err2 := strconv.ParseInt(number, 10, 64)
-	r = Retired{Name: name, At: store.FromMs(at), By: head[2], Deleted: deleted, Last: lines[1], Definition: lines[2]}
+	r = Retired{Name: name, At: store.FromMs(store.ClampMs(float64(at))), By: head[2], Deleted: deleted, Last: lines[1], Definition: lines[2]}
 	return r, version, err1 == nil && err2 == nil
 }

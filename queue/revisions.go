@@ -53,6 +53,6 @@ func parseRevision(line string) (r Revision, ok bool) {
 	}
 	number, err1 := strconv.ParseInt(parts[0], 10, 64)
 	at, err2 := strconv.ParseInt(parts[1], 10, 64)
-	r = Revision{Number: number, At: store.FromMs(at), What: parts[2], Who: parts[3], Definition: definition}
+	r = Revision{Number: number, At: store.FromMs(store.ClampMs(float64(at))), What: parts[2], Who: parts[3], Definition: definition}
 	return r, err1 == nil && err2 == nil && number > 0
 }

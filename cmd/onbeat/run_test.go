@@ -189,7 +189,7 @@ func TestCompletion_inBashOffersWhatComesNext(t *testing.T) {
 	script := s.must("completion", "bash")
 	for _, c := range []struct{ words, want string }{
 		{"onbeat sch", "schedules"},
-		{"onbeat schedules re", "resume"},
+		{"onbeat schedules re", "revisions revert resume restore"},
 		{"onbeat --json tasks l", "list"},
 		{"onbeat tasks list --sta", "--state"},
 		{"onbeat tasks list --state d", "due dead done"},

@@ -179,7 +179,7 @@ for i = 1, tonumber(arg()) do
     if note ~= "" then
       notes[#notes + 1] = note
     end
-    record(events, ARGV[3], "event", event, "schedule", name, unpack(given("release", by or "", "by", actor, "changes", changes)))
+    record(events, ARGV[3], "event", event, "schedule", name, unpack(given("release", by, "by", actor, "changes", changes)))
   end
 end
 if #notes > 0 then

@@ -54,25 +54,27 @@ if #gone > 0 then
 end
 
 -- A deleted schedule stays in changed for a time, so that instances that read the changes see it.
-local revisions, retired, retirements = unpack(KEYS, #KEYS - 2, #KEYS)
 local behind = (num(redis.call("HGET", meta, "schedules")) or 0) - tonumber(ARGV[6])
 local n_old = behind > 0 and redis.call("ZCOUNT", changed, "-inf", int(behind)) or 0
 local old = n_old > 0 and redis.call("ZRANGE", changed, turn(n_old), math.min(turn(n_old) + 99, n_old - 1)) or {}
 for _, name in ipairs(old) do
   if redis.call("HEXISTS", schedules, name) == 0 then
     redis.call("ZREM", changed, name)
-    if redis.call("HEXISTS", retired, name) == 0 then -- an older release deleted it, and kept no record
-      redis.call("HDEL", revisions, name)
-    end
   end
 end
 
 -- Forget schedules that were retired or deleted long ago: they cannot come back as they were.
+local revisions, retired, retirements = unpack(KEYS, #KEYS - 2, #KEYS)
 local forgotten = redis.call("ZRANGEBYSCORE", retirements, "-inf", int(now - tonumber(ARGV[#ARGV])), "LIMIT", 0, 100)
 many("ZREM", retirements, forgotten)
 many("HDEL", retired, forgotten)
-for _, name in ipairs(forgotten) do
-  if redis.call("HEXISTS", schedules, name) == 0 then -- else an older release made it again
+
+-- Forget the revisions of schedules of which nothing else is known. An older release, which knows no revisions, may have
+-- deleted them, so each call looks at some, from elsewhere each second.
+local some = redis.call("HSCAN", revisions, int(math.floor(now / 1000) * 97), "COUNT", 10)[2]
+for i = 1, #some, 2 do
+  local name = some[i]
+  if redis.call("HEXISTS", schedules, name) + redis.call("HEXISTS", retired, name) == 0 and not redis.call("ZSCORE", changed, name) then
     redis.call("HDEL", revisions, name)
   end
 end

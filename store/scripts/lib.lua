@@ -119,11 +119,11 @@ local function record(stream, cap, ...)
   write("XADD", stream, "MAXLEN", "~", cap, "*", ...)
 end
 
--- given returns those pairs of field and value whose value is not "".
+-- given returns those pairs of field and value that have a value.
 local function given(...)
   local pairs, kept = { ... }, {}
-  for i = 1, #pairs, 2 do
-    if pairs[i + 1] ~= "" then
+  for i = 1, select("#", ...), 2 do
+    if pairs[i + 1] and pairs[i + 1] ~= "" then
       kept[#kept + 1], kept[#kept + 2] = pairs[i], pairs[i + 1]
     end
   end
