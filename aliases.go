@@ -26,7 +26,7 @@ var (
 	ErrUnreplicated = store.ErrUnreplicated
 	// ErrDenied: Redis refuses the user, the password, or a command to this user.
 	ErrDenied = store.ErrDenied
-	// ErrNotFound: there is no such task, schedule or release.
+	// ErrNotFound: there is no such task, schedule, release or instance.
 	ErrNotFound = queue.ErrNotFound
 	// ErrChanged: other callers changed the same thing at the same time, more often than the call was retried.
 	ErrChanged = queue.ErrChanged

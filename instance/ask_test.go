@@ -264,7 +264,7 @@ func TestManager_drainsWhenAsked(t *testing.T) {
 		if took := time.Since(began); took > 100*time.Millisecond {
 			t.Errorf("it left after %v: the message did not arrive", took)
 		}
-		if last := r.events()[len(r.events())-2]; last != "left a" {
+		if all := r.events(); all[len(all)-1] != "left a" {
 			t.Errorf("events: %q", r.events())
 		}
 		if err := a.m.Unready(); err == nil || !strings.HasPrefix(err.Error(), "stopped") {

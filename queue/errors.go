@@ -17,7 +17,7 @@ var (
 	ErrStale = store.Refusal("STALE", "stale call")
 	// ErrAlive: the generation to recover was not declared dead. The script did nothing.
 	ErrAlive = store.Refusal("ALIVE", "generation is alive")
-	// ErrNotFound: there is no such task, schedule or release.
+	// ErrNotFound: there is no such task, schedule, release or instance.
 	ErrNotFound = errors.New("not found")
 	// ErrRevision: the schedule has another revision than the caller said.
 	ErrRevision = errors.New("another revision")

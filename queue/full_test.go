@@ -111,6 +111,12 @@ func TestFullRedis_whatPassesAndWhatIsRefused(t *testing.T) {
 			_, again := f.reg.Pause(ctx, 0)
 			return errors.Join(err, again)
 		}},
+		{"asking to resign and to drain", "ask", false, func(f *full) error {
+			f.join("b", release("newer"))
+			_, err := f.reg.AskToResign(ctx, "b", "ann")
+			_, again := f.reg.AskToDrain(ctx, "b", "ann")
+			return errors.Join(err, again)
+		}},
 		{"standing down", "standdown", false, func(f *full) error {
 			b := f.join("b", release("newer"))
 			f.join("a2", release("newest"))

@@ -170,6 +170,7 @@ var calls = []struct {
 	}},
 	{"leave", "deregister", func(ctx context.Context, s *stock) error { _, err := s.n.reg.Deregister(ctx, "a", s.a.gen); return err }},
 	{"resign", "state", func(ctx context.Context, s *stock) error { _, err := s.n.reg.Resign(ctx, "a", s.a.gen); return err }},
+	{"ask to drain", "ask", func(ctx context.Context, s *stock) error { _, err := s.n.reg.AskToDrain(ctx, "a", "ann"); return err }},
 	{"open", "open", func(ctx context.Context, s *stock) error { _, err := s.n.reg.Open(ctx, s.a.term()); return err }},
 	{"declare", "declare", func(ctx context.Context, s *stock) error { _, _, err := s.n.reg.Declare(ctx, s.a.term()); return err }},
 	{"claim an answer", "answer_claim", func(ctx context.Context, s *stock) error {

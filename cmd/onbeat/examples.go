@@ -85,11 +85,12 @@ onbeat tasks delete invoice-42
 onbeat tasks delete --all --state done --schedule nightly-report`,
 	"instances": `
 onbeat instances
+onbeat instances --wait ready=3 --release v42
 onbeat instances promote v41
 onbeat instances pause --for 1m`,
 	"instances list": `
 onbeat instances list --json
-onbeat instances --wait ready=3 --release v42 --timeout 10m`,
+onbeat instances list --wait ready=3 --release v42 --timeout 10m`,
 	"instances resign": `
 onbeat instances resign 0198c0de-7b1f-7cc3-9a52-3f0d5f3f2a11`,
 	"instances drain": `

@@ -49,7 +49,8 @@ func (w *watch) list(ctx context.Context, a *app, missing func(*admin.InstanceLi
 	ctx, done := context.WithTimeoutCause(ctx, w.timeout, errTimeUp)
 	defer done()
 	defer w.progress.clear()
-	lack := "redis has not answered"
+	const unheard = "redis has not answered"
+	lack := unheard
 	for {
 		list, err := w.look(ctx, a)
 		switch {
@@ -57,9 +58,9 @@ func (w *watch) list(ctx context.Context, a *app, missing func(*admin.InstanceLi
 			if lack = missing(list); lack == "" {
 				return list, nil
 			}
-		case ctx.Err() != nil:
-		case store.Retryable(err):
+		case store.Retryable(err) && (ctx.Err() == nil || lack == unheard):
 			lack = admin.Brief(err)
+		case ctx.Err() != nil:
 		default:
 			return nil, err
 		}

@@ -21,7 +21,7 @@ type cli struct {
 	Enqueue     enqueueCmd     `cmd:"" help:"Add a task, or a file of them."`
 	Schedules   schedulesCmd   `cmd:"" help:"List, change, pause and trigger schedules."`
 	Tasks       tasksCmd       `cmd:"" help:"List, cancel, retry and delete tasks."`
-	Instances   instancesCmd   `cmd:"" help:"List the instances, and promote a release."`
+	Instances   instancesCmd   `cmd:"" help:"List the instances or wait for them; promote a release; make an instance resign or drain."`
 	Events      eventsCmd      `cmd:"" help:"Show what changed: instances that joined, led and left, and changes made by hand."`
 	Audit       auditCmd       `cmd:"" help:"Compare the slots that should have run with what happened to each."`
 	Lock        lockCmd        `cmd:"" ignores:"api,token-file,plain-http,json" help:"Run a command under a lock, for example so that a crontab on many machines runs on only one."`

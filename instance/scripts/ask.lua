@@ -41,7 +41,8 @@ local function keep()
   end
   ask(id, int(m.gen), what)
   redis.call("PEXPIRE", asked, ARGV[4])
-  record(events, cap_events, "event", "asked to " .. what, "instance", id, "release", m.release, "by", ARGV[3])
+  record(events, cap_events, "event", what == "drain" and "asked to drain" or "asked to resign", "instance", id,
+    "release", m.release, "by", ARGV[3])
 end
 
 local function resign()
