@@ -15,7 +15,7 @@ import (
 // behind it.
 var rooms = [][]string{
 	{"cmd/onbeat"},
-	{"config", "conformance", "doctor"},
+	{"config", "conformance", "doctor", "telemetry"},
 	{"."},
 	{"admin > audit", "audit"},
 	{"producer > instance", "consumer > handlers instance", "instance", "handlers > lock", "lock"},

@@ -37,8 +37,8 @@ func (o *observed) Process(ctx context.Context, cmd redis.Cmder) error {
 	began := time.Now()
 	err := o.UniversalClient.Process(ctx, cmd)
 	told := Classify(cmd.Err())
-	if redis.HasErrorPrefix(told, "NOSCRIPT") { // the caller sends the source next: that is no trouble
-		told = nil
+	if redis.HasErrorPrefix(told, "NOSCRIPT") { // the caller sends the source next, and that is the call
+		return err
 	}
 	o.told.Called(c.script.Name, time.Since(began), told)
 	if suspect := errors.Is(told, ErrSuspect); c.script.claims && (suspect || told == nil) && o.suspect.Swap(suspect) != suspect && suspect {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"golang.org/x/sync/singleflight"
 
@@ -90,6 +91,17 @@ func NewMetrics(reg prometheus.Registerer, opts Options) (*Metrics, error) {
 		errs = append(errs, reg.Register(c))
 	}
 	return m, errors.Join(errs...)
+}
+
+// NewRegistry returns a registry with the metrics of one dispatcher, of the Go runtime and of the process: all that a program
+// has whose only work is a dispatcher.
+func NewRegistry(opts Options) (*prometheus.Registry, *Metrics, error) {
+	reg := prometheus.NewRegistry()
+	m, err := NewMetrics(reg, opts)
+	if err == nil {
+		err = errors.Join(reg.Register(collectors.NewGoCollector()), reg.Register(collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})))
+	}
+	return reg, m, err
 }
 
 // Handler serves the metrics of a registry, in the format that the client asks for. A metric that cannot be gathered does not hide

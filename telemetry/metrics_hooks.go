@@ -56,13 +56,13 @@ func (m *Metrics) Claimed(n int, may bool, err error) {
 	m.claims.WithLabelValues(result).Inc()
 }
 
-// Began observes how late a run begins. Only the first run of a slot says how late the slot is.
+// Began observes how late a run begins. Only the first run of a slot says how late the slot is, and no backfill does.
 func (m *Metrics) Began(t *task.Task) {
 	m.busy.Inc()
 	if !t.Due.IsZero() {
 		m.wait.Observe(max(t.Claimed.Sub(t.Due), 0).Seconds())
 	}
-	if !t.Slot.IsZero() && t.Attempt <= 1 && t.Conflict == 0 {
+	if t.Attempt <= 1 && t.ID == task.SlotID(t.Schedule, t.Slot) {
 		m.lag.Observe(max(t.Claimed.Sub(t.Slot), 0).Seconds())
 	}
 }
