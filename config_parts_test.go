@@ -13,7 +13,7 @@ func TestConfig_reachesItsParts(t *testing.T) {
 	t.Parallel()
 	c := Config{
 		Durability: Durability{Replicas: 1}, Queues: map[string]int{"q": 1}, Limits: map[string]int{"t": 1},
-		Hurry: make(chan struct{}),
+		Hurry: make(chan struct{}), Observer: struct{ Observer }{},
 	}
 	v := reflect.ValueOf(&c).Elem()
 	for i := range v.NumField() {

@@ -71,6 +71,8 @@ type Config struct {
 	PayloadLimit int
 	// Caps bound what Redis keeps of finished work.
 	Caps Caps
+	// Observer is told what the dispatcher does: see package telemetry. Default: nobody is. Give each dispatcher its own.
+	Observer Observer
 	// Log receives state changes and failures. The zero Logger discards them.
 	Log zerolog.Logger
 	// Slog receives them in place of Log, for a program that logs with log/slog. Set only one of the two; see [Slog].
@@ -106,7 +108,11 @@ func New(rdb redis.UniversalClient, cfg Config) (*Dispatcher, error) {
 		return nil, err
 	}
 	p := queue.Partition{Namespace: cfg.Namespace}
-	q, err := queue.New(store.Durable(rdb, cfg.durability()), p, cfg.Caps)
+	durable := store.Durable(rdb, cfg.durability())
+	if cfg.Observer != nil {
+		rdb, durable = store.Observed(rdb, cfg.Observer), store.Observed(durable, cfg.Observer)
+	}
+	q, err := queue.New(durable, p, cfg.Caps)
 	if err != nil {
 		return nil, err
 	}
@@ -116,6 +122,9 @@ func New(rdb redis.UniversalClient, cfg Config) (*Dispatcher, error) {
 	}
 	if err := cfg.Validate(); err != nil {
 		return nil, err
+	}
+	if cfg.Observer != nil {
+		cfg.Observer.Bind(q, reg)
 	}
 	d := &Dispatcher{cfg: cfg, q: q, reg: reg, mux: handlers.NewMux()}
 	d.producer = producer.New(q, producer.Config{Limits: task.Limits{Payload: cfg.PayloadLimit}, Check: d.checkPayload})
@@ -156,14 +165,14 @@ func (c Config) Validate() error {
 func (c Config) instance() instance.Config {
 	return instance.Config{
 		Release: c.Release, Lead: c.Lead, Consume: c.Consume, Standby: c.Standby, Lease: c.Lease, MinReady: c.MinReady,
-		ReadyCheck: c.ReadyCheck, Concurrency: c.Concurrency, Durable: c.Durability.Replicas > 0, Log: c.Log,
+		ReadyCheck: c.ReadyCheck, Concurrency: c.Concurrency, Durable: c.Durability.Replicas > 0, Observer: c.Observer, Log: c.Log,
 	}
 }
 
 func (c Config) consumer() consumer.Config {
 	return consumer.Config{
 		Concurrency: c.Concurrency, Queues: c.Queues, Strict: c.Strict, Limits: c.Limits, Drain: c.Drain, Hurry: c.Hurry,
-		Log: c.Log,
+		Observer: c.Observer, Log: c.Log,
 	}
 }
 
@@ -322,7 +331,7 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 		return err
 	}
 	schedules := producer.NewScheduler(d.q, d.reg, producer.SchedulerConfig{
-		Horizon: 2 * node.Lease(), Declared: d.declared, Log: log,
+		Horizon: 2 * node.Lease(), Declared: d.declared, Observer: d.cfg.Observer, Log: log,
 	})
 	d.mu.Lock()
 	d.scheduler, d.node = schedules, node

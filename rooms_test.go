@@ -15,7 +15,7 @@ import (
 // behind it.
 var rooms = [][]string{
 	{"cmd/onbeat"},
-	{"config", "conformance", "doctor"},
+	{"config", "conformance", "doctor", "telemetry"},
 	{"api", "client"},
 	{"."},
 	{"admin > audit", "audit"},

@@ -118,6 +118,7 @@ func (c *Consumer) answered(a answer) (again bool, err error) {
 	if a.err == nil && c.slept(a.sent) > c.session.Lease()/10 {
 		a.err = errSlept
 	}
+	c.observe(&a)
 	if a.err != nil {
 		// The call was given up, and its goroutine may still read the old slice. Tried marks each settlement that Redis
 		// may have accepted, unless the call surely was not sent.
@@ -180,6 +181,17 @@ func (c *Consumer) answered(a answer) (again bool, err error) {
 	}
 	c.gather()
 	return c.caughtUp(r, again)
+}
+
+// observe tells the observer of a call that was to claim tasks.
+func (c *Consumer) observe(a *answer) {
+	switch o := c.cfg.Observer; {
+	case o == nil || a.want == 0:
+	case a.err != nil:
+		o.Claimed(0, false, a.err)
+	default:
+		o.Claimed(len(a.reply.Claimed)+len(a.reply.Malformed), a.reply.MayClaim, nil)
+	}
 }
 
 // vain logs, and records as an event, the runs whose claims were void when they were settled. They have run, and may

@@ -30,6 +30,8 @@ type Config struct {
 	// Hurry ends Drain early: once the caller closes it, running tasks are cancelled and handed back.
 	// Default: nothing cuts Drain short.
 	Hurry <-chan struct{}
+	// Observer is told of claims and runs. Default: nobody is.
+	Observer Observer
 	// Log receives failures and state changes. The zero Logger discards them.
 	Log zerolog.Logger
 }

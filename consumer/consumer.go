@@ -51,7 +51,11 @@ func New(q *queue.Queue, h Handlers, cfg Config) (*Consumer, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	return &Consumer{q: q, handlers: h, cfg: cfg.withDefaults(), log: cfg.Log, slept: slept}, nil
+	cfg = cfg.withDefaults()
+	if cfg.Observer != nil {
+		cfg.Observer.Workers(cfg.Concurrency)
+	}
+	return &Consumer{q: q, handlers: h, cfg: cfg, log: cfg.Log, slept: slept}, nil
 }
 
 // Run claims and runs due tasks for one session of an instance, until the session drains. Then the runs may finish for as long

@@ -52,6 +52,9 @@ func (c *Consumer) start(parent context.Context, t *task.Task) {
 	}
 	r := &run{runContext: runContext{parent: parent, task: t, deadline: time.Now().Add(t.RunTimeout())}}
 	c.inflight[t.ID] = r
+	if c.cfg.Observer != nil {
+		c.cfg.Observer.Began(t)
+	}
 	go c.work(r, c.results)
 }
 
@@ -74,27 +77,38 @@ func (c *Consumer) work(r *run, results chan<- result) {
 func (c *Consumer) outcome(r *run, cause, err error) result {
 	t := r.task
 	var took time.Duration
-	if t.Schedule != "" { // the history keeps only runs of schedules
+	if t.Schedule != "" || c.cfg.Observer != nil { // the history keeps only runs of schedules
 		took = time.Since(r.deadline) + t.RunTimeout()
 	}
 	out := result{run: r, settle: queue.Settlement{ID: t.ID, Fence: t.Fence}}
 	s := &out.settle
+	word := history.Done
 	switch {
 	case err == nil:
 		c.finish(s, t, history.Done, took, nil)
 	case errors.Is(cause, ErrDrained):
+		word = history.Returned
 		handBack(s, t, true)
 		s.Note = history.Run(t, history.Returned, took, "")
 	case errors.Is(cause, ErrCancelled), errors.Is(cause, ErrReplaced):
+		word = history.Cancelled
 		c.log.Info().Str("task", t.ID).AnErr("cause", cause).Msg("run cancelled")
 		c.finish(s, t, history.Cancelled, took, cause)
 	case cause != nil && !errors.Is(cause, ErrTimeout):
+		word = history.Lost
 		out.drop = true // the lease is lost: the instance that recovers the task settles it
 	default:
 		if errors.Is(cause, ErrTimeout) && !handlers.IsDead(err) {
 			err = fmt.Errorf("%w after %s: %w", ErrTimeout, t.RunTimeout(), err)
 		}
 		c.fail(s, t, took, err)
+		word = history.Failed
+		if s.Outcome == queue.Died {
+			word = history.Dead
+		}
+	}
+	if c.cfg.Observer != nil {
+		c.cfg.Observer.Ended(t, word, took)
 	}
 	return out
 }

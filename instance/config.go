@@ -67,6 +67,8 @@ type Config struct {
 	Concurrency int
 	// Durable says that writes wait for replicas, so that the Redis user needs the right to WAIT.
 	Durable bool
+	// Observer is told of heartbeats and terms. Default: nobody is.
+	Observer Observer
 	// Log receives state changes. The zero Logger discards them.
 	Log zerolog.Logger
 }

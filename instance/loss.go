@@ -58,4 +58,7 @@ func (m *Manager) heard(s *Session, v View) {
 		s.Schedules.Ring()
 	}
 	m.seen, m.led = v.Now, v.Open && v.Leader != ""
+	if m.cfg.Observer != nil {
+		m.cfg.Observer.Heard(v)
+	}
 }

@@ -117,7 +117,7 @@ func (m *Manager) join(ctx context.Context) (*Session, error) {
 			}
 			m.gen, m.order = gen, order
 			s := newSession(m.cfg.ID, gen, m.cfg.Release)
-			s.lease, s.takeBack, s.mend = m.cfg.Lease, m.takeBackNow, m.mend
+			s.lease, s.takeBack, s.mend, s.observer = m.cfg.Lease, m.takeBackNow, m.mend, m.cfg.Observer
 			s.trust(asked.Add(m.cfg.Lease - m.cfg.margin()))
 			m.heard(s, v)
 			s.see(v)

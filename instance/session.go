@@ -48,6 +48,7 @@ type Session struct {
 	takeBack func(context.Context) error
 	mend     func(ctx context.Context, cause error) bool
 	stuck    chan stuck  // what a leader that cannot schedule says
+	observer Observer    // may be nil
 	serving  atomic.Bool // fn of Lead has not returned
 
 	lost       chan struct{} // closed when trust in the lease has ended
@@ -262,6 +263,9 @@ func (s *Session) see(v View) (before, after int64) {
 		t := &term{Term: queue.Term{Instance: s.ID, Gen: s.Gen, Epoch: v.Epoch}, began: time.Now()}
 		t.ctx, t.cancel = context.WithCancelCause(s.ctx)
 		s.term = t
+		if s.observer != nil {
+			s.observer.Leads(v.Epoch)
+		}
 		close(s.changed)
 		s.changed = make(chan struct{})
 	}
@@ -288,6 +292,9 @@ func (s *Session) endTerm(cause error) {
 	if s.term != nil {
 		s.term.cancel(cause)
 		s.term = nil
+		if s.observer != nil {
+			s.observer.Leads(0)
+		}
 	}
 }
 

@@ -153,6 +153,7 @@ func (t *tenure) advance(ctx context.Context, moves []move) error {
 		// Some steps may have been made. Reading again tells the truth in either case.
 		return t.afterError(ctx, moves, err)
 	}
+	t.observe(steps, moved)
 	if dropped > 0 && len(steps[0].Drop) > 0 {
 		t.log.Info().Int("slots", dropped).Msg("dropped slots that fell due while no instance led, by their missed policy")
 	}

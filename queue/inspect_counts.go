@@ -37,6 +37,7 @@ type Counts struct {
 	Finished, Retried, Died int64
 
 	Schedules int64
+	Retired   int64 // schedules that are kept until their release is in force again
 }
 
 // Counts counts the tasks of a partition. It takes two round trips and O(lanes + instances), however many tasks there are.
@@ -57,12 +58,13 @@ func (q *Queue) counts(ctx context.Context) (c Counts, err error) {
 	orphans := pipe.ZRange(ctx, k.Orphans, 0, -1)
 	held, dead, done := pipe.ZCard(ctx, k.Held), pipe.ZCard(ctx, k.Dead), pipe.ZCard(ctx, k.Done)
 	totals := pipe.HMGet(ctx, k.Meta, "done", "retried", "died")
-	schedules := pipe.HLen(ctx, k.Schedules)
+	schedules, retired := pipe.HLen(ctx, k.Schedules), pipe.HLen(ctx, k.Retired)
 	if err := exec(ctx, pipe); err != nil {
 		return c, err
 	}
 	c = Counts{
 		Now: now.Val().UTC(), Held: held.Val(), Dead: dead.Val(), Done: done.Val(), Schedules: schedules.Val(),
+		Retired: retired.Val(),
 	}
 	for i, total := range []*int64{&c.Finished, &c.Retried, &c.Died} {
 		s, _ := totals.Val()[i].(string)

@@ -117,16 +117,23 @@ type durable struct {
 	again   atomic.Int64 // unix ns: until then calls do not wait, unless the client is strict
 }
 
-// Plain returns the client that a client of [Durable] wraps, or the client itself. It is for commands that are not scripts.
+// Plain returns the client that a client of [Durable] or [Observed] wraps, or the client itself. It is for commands that are
+// not scripts.
 func Plain(rdb redis.UniversalClient) redis.UniversalClient {
-	if d, ok := rdb.(*durable); ok {
-		return d.UniversalClient
+	switch c := rdb.(type) {
+	case *durable:
+		return Plain(c.UniversalClient)
+	case *observed:
+		return Plain(c.UniversalClient)
 	}
 	return rdb
 }
 
 // IsStrict reports whether a client comes from [Durable] with Strict set: a write that too few replicas have is an error.
 func IsStrict(rdb redis.UniversalClient) bool {
+	if o, ok := rdb.(*observed); ok {
+		return IsStrict(o.UniversalClient)
+	}
 	d, ok := rdb.(*durable)
 	return ok && d.want.Strict
 }

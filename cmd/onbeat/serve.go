@@ -15,6 +15,7 @@ import (
 	"github.com/onbeat/onbeat/config"
 	"github.com/onbeat/onbeat/handlers"
 	"github.com/onbeat/onbeat/producer"
+	"github.com/onbeat/onbeat/telemetry"
 )
 
 type serveCmd struct {
@@ -60,6 +61,10 @@ func (c *serveCmd) Run(ctx context.Context, a *app) error {
 	named := c.named(a, own.Release)
 	own.Release, own.Log = cmp.Or(named, buildVersion()), log
 	own.Hurry = hurryOf(ctx)
+	_, own.Observer, err = telemetry.NewRegistry(telemetry.Options{Version: buildVersion(), Release: own.Release})
+	if err != nil {
+		return err
+	}
 	d, err := onbeat.New(rdb, own)
 	if err != nil {
 		return err

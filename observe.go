@@ -1,0 +1,20 @@
+package onbeat
+
+import (
+	"github.com/onbeat/onbeat/consumer"
+	"github.com/onbeat/onbeat/instance"
+	"github.com/onbeat/onbeat/producer"
+	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/store"
+)
+
+// Observer is told what a dispatcher does, as it happens. Each room says what it tells; none waits for more than the call. Package
+// telemetry has one that keeps metrics.
+type Observer interface {
+	consumer.Observer
+	producer.Observer
+	instance.Observer
+	store.Observer
+	// Bind gives the observer what it may read of the namespace. [New] calls it before anything happens.
+	Bind(q *queue.Queue, reg *instance.Registry)
+}

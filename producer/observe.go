@@ -1,0 +1,26 @@
+package producer
+
+import "github.com/onbeat/onbeat/queue"
+
+// Observer is told what a leader does. Its method must not block.
+type Observer interface {
+	// Pushed is told how many slots each call pushed.
+	Pushed(slots int)
+}
+
+// observe tells the observer what a call pushed. Moved are the indexes of the steps that were left out.
+func (t *tenure) observe(steps []queue.Step, moved []int) {
+	if t.cfg.Observer == nil {
+		return
+	}
+	slots := 0
+	for i := range steps {
+		slots += len(steps[i].Push)
+	}
+	for _, i := range moved {
+		slots -= len(steps[i].Push)
+	}
+	if slots > 0 {
+		t.cfg.Observer.Pushed(slots)
+	}
+}

@@ -1,0 +1,51 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Observer is told of the calls to Redis. Its methods may be called from several goroutines at once, and must not block.
+type Observer interface {
+	// Called is told of each call of a script: its name, how long the caller waited, and its error as [Classify] has it.
+	Called(script string, took time.Duration, err error)
+	// Suspected is told that claims are held back, because the primary may not be the primary any more: see [ErrSuspect].
+	Suspected()
+}
+
+// Observed returns a client that tells o of each call of a script. Closing the client closes rdb.
+func Observed(rdb redis.UniversalClient, o Observer) redis.UniversalClient {
+	return &observed{UniversalClient: rdb, told: o}
+}
+
+type observed struct {
+	redis.UniversalClient
+	told    Observer
+	suspect atomic.Bool // the last claim was held back
+}
+
+// Process tells the observer of a script. Other commands pass.
+func (o *observed) Process(ctx context.Context, cmd redis.Cmder) error {
+	c, ok := cmd.(once)
+	if !ok {
+		return o.UniversalClient.Process(ctx, cmd)
+	}
+	began := time.Now()
+	err := o.UniversalClient.Process(ctx, cmd)
+	told := Classify(cmd.Err())
+	if redis.HasErrorPrefix(told, "NOSCRIPT") { // the caller sends the source next, and that is the call
+		return err
+	}
+	o.told.Called(c.script.Name, time.Since(began), told)
+	if suspect := errors.Is(told, ErrSuspect); c.script.claims && (suspect || told == nil) && o.suspect.Swap(suspect) != suspect && suspect {
+		o.told.Suspected()
+	}
+	return err
+}
+
+// ReloadState is for [reloadState].
+func (o *observed) ReloadState(ctx context.Context) { reloadState(ctx, o.UniversalClient) }

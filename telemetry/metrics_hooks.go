@@ -1,0 +1,119 @@
+package telemetry
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/onbeat/onbeat/history"
+	"github.com/onbeat/onbeat/instance"
+	"github.com/onbeat/onbeat/producer"
+	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/store"
+	"github.com/onbeat/onbeat/task"
+)
+
+// The results of a call that was to claim tasks.
+const (
+	claimedSome  = "tasks"
+	claimedNone  = "none"
+	claimRefused = "refused" // this instance may not take work
+	claimFailed  = "error"
+)
+
+// errorKinds name what scripts fail with.
+var errorKinds = []struct {
+	name string
+	err  error
+}{
+	{"unreplicated", store.ErrUnreplicated}, {"suspect", store.ErrSuspect}, {"unreachable", store.ErrUnreachable},
+	{"busy", store.ErrBusy}, {"full", store.ErrFull}, {"denied", store.ErrDenied}, {"wrong_type", store.ErrWrongType},
+	{"fenced", queue.ErrFenced}, {"not_leader", queue.ErrNotLeader}, {"stale", queue.ErrStale},
+}
+
+const otherError = "other"
+
+// Bind gives the metrics what they read. A dispatcher calls it.
+func (m *Metrics) Bind(q *queue.Queue, reg *instance.Registry) {
+	m.q, m.reg, m.follower = q, reg, producer.NewFollower(q)
+	m.bound.Store(true)
+}
+
+// Workers implements [onbeat.Observer], as do the methods below.
+func (m *Metrics) Workers(n int) { m.workers.Set(float64(n)) }
+
+// Claimed counts a call that was to claim tasks.
+func (m *Metrics) Claimed(n int, may bool, err error) {
+	result := claimedNone
+	switch {
+	case err != nil:
+		result = claimFailed
+	case n > 0:
+		result = claimedSome
+	case !may:
+		result = claimRefused
+	}
+	m.claims.WithLabelValues(result).Inc()
+}
+
+// Began observes how late a run begins. Only the first run of a slot says how late the slot is, and no backfill does.
+func (m *Metrics) Began(t *task.Task) {
+	m.busy.Inc()
+	if !t.Due.IsZero() {
+		m.wait.Observe(max(t.Claimed.Sub(t.Due), 0).Seconds())
+	}
+	if t.Attempt <= 1 && t.ID == task.SlotID(t.Schedule, t.Slot) {
+		m.lag.Observe(max(t.Claimed.Sub(t.Slot), 0).Seconds())
+	}
+}
+
+// Ended counts a run and observes how long it took.
+func (m *Metrics) Ended(t *task.Task, outcome history.Word, took time.Duration) {
+	m.busy.Dec()
+	typ := m.types.label(t.Type)
+	m.runs.WithLabelValues(typ, string(outcome)).Inc()
+	m.duration.WithLabelValues(typ).Observe(took.Seconds())
+}
+
+// Pushed notes when this leader last pushed slots.
+func (m *Metrics) Pushed(int) { m.pushed.now() }
+
+// Heard notes a heartbeat, and counts another term.
+func (m *Metrics) Heard(v instance.View) {
+	m.heard.now()
+	if v.Leader == "" {
+		return
+	}
+	m.epoch.Set(float64(v.Epoch))
+	if before := m.term.Swap(v.Epoch); before != 0 && before != v.Epoch {
+		m.changes.Inc()
+	}
+}
+
+// Leads notes whether this instance leads.
+func (m *Metrics) Leads(epoch int64) {
+	m.pushed.never()
+	if epoch == 0 {
+		m.leader.Set(0)
+		return
+	}
+	m.leader.Set(1)
+}
+
+// Called observes a call of a script.
+func (m *Metrics) Called(script string, took time.Duration, err error) {
+	m.scripts.WithLabelValues(script).Observe(took.Seconds())
+	if err == nil || errors.Is(err, context.Canceled) {
+		return
+	}
+	for _, kind := range errorKinds {
+		if errors.Is(err, kind.err) {
+			m.failures.WithLabelValues(kind.name).Inc()
+			return
+		}
+	}
+	m.failures.WithLabelValues(otherError).Inc()
+}
+
+// Suspected counts a time in which claims were held back.
+func (m *Metrics) Suspected() { m.suspicions.Inc() }
