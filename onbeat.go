@@ -29,6 +29,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 	"github.com/rs/zerolog"
+	"go.opentelemetry.io/otel/trace"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/onbeat/onbeat/admin"
@@ -40,6 +41,7 @@ import (
 	"github.com/onbeat/onbeat/schedule"
 	"github.com/onbeat/onbeat/store"
 	"github.com/onbeat/onbeat/task"
+	"github.com/onbeat/onbeat/tracing"
 )
 
 // Config describes a dispatcher. Only Namespace is required.
@@ -75,6 +77,8 @@ type Config struct {
 	Log zerolog.Logger
 	// Slog receives them in place of Log, for a program that logs with log/slog. Set only one of the two; see [Slog].
 	Slog slog.Handler
+	// TracerProvider makes spans of what is enqueued, pushed and run; see docs/traces.md. Default nil: none.
+	TracerProvider trace.TracerProvider
 }
 
 // Dispatcher is one process's part of a namespace. Register handlers and schedules first, then call Run. Enqueue at any
@@ -85,6 +89,7 @@ type Dispatcher struct {
 	reg      *instance.Registry
 	mux      *handlers.Mux
 	producer *producer.Producer
+	tracer   *tracing.Tracer // nil: off
 
 	mu        sync.Mutex
 	schedules []producer.Schedule
@@ -116,8 +121,8 @@ func New(rdb redis.UniversalClient, cfg Config) (*Dispatcher, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	d := &Dispatcher{cfg: cfg, q: q, reg: reg, mux: handlers.NewMux()}
-	d.producer = producer.New(q, producer.Config{Limits: task.Limits{Payload: cfg.PayloadLimit}, Check: d.checkPayload})
+	d := &Dispatcher{cfg: cfg, q: q, reg: reg, mux: handlers.NewMux(), tracer: tracing.New(cfg.TracerProvider, cfg.Namespace)}
+	d.producer = producer.New(q, producer.Config{Limits: task.Limits{Payload: cfg.PayloadLimit}, Check: d.checkPayload, Tracer: d.tracer})
 	return d, nil
 }
 
@@ -300,13 +305,13 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 	}
 	log := d.cfg.Log.With().Str("instance", node.ID()).Logger()
 	tasks := d.cfg.consumer()
-	tasks.Log = log
+	tasks.Log, tasks.Tracer = log, d.tracer
 	work, err := consumer.New(d.q, d.mux, tasks)
 	if err != nil {
 		return err
 	}
 	schedules := producer.NewScheduler(d.q, d.reg, producer.SchedulerConfig{
-		Horizon: 2 * node.Lease(), Declared: d.declared, Log: log,
+		Horizon: 2 * node.Lease(), Declared: d.declared, Log: log, Tracer: d.tracer,
 	})
 	d.mu.Lock()
 	d.scheduler = schedules

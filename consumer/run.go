@@ -62,8 +62,9 @@ func (c *Consumer) work(r *run, results chan<- result) {
 	if !ok { // cannot happen while Handlers stays the same: the consumer claims only from lanes of known types
 		h = handlers.Func(func(context.Context, *task.Task) error { return handlers.ErrUnknownType })
 	}
+	span := c.trace(r)
 	handlers.Do(r, h, r.task, func(err error) {
-		out := c.outcome(r, r.why(), err)
+		out := c.traced(span, r, r.why(), err)
 		r.over()
 		results <- out
 	})
@@ -91,12 +92,17 @@ func (c *Consumer) outcome(r *run, cause, err error) result {
 	case cause != nil && !errors.Is(cause, ErrTimeout):
 		out.drop = true // the lease is lost: the instance that recovers the task settles it
 	default:
-		if errors.Is(cause, ErrTimeout) && !handlers.IsDead(err) {
-			err = fmt.Errorf("%w after %s: %w", ErrTimeout, t.RunTimeout(), err)
-		}
-		c.fail(s, t, took, err)
+		c.fail(s, t, took, late(t, cause, err))
 	}
 	return out
+}
+
+// late says in the error of a run that the run timed out, if it did.
+func late(t *task.Task, cause, err error) error {
+	if errors.Is(cause, ErrTimeout) && !handlers.IsDead(err) {
+		return fmt.Errorf("%w after %s: %w", ErrTimeout, t.RunTimeout(), err)
+	}
+	return err
 }
 
 // finish settles a run as done or cancelled. The task leaves, or stays visible for as long as its Keep; a kept task
