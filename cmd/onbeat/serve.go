@@ -53,6 +53,12 @@ func (c *serveCmd) Run(ctx context.Context, a *app) error {
 	named := c.named(a, own.Release)
 	own.Release, own.Log = cmp.Or(named, buildVersion()), log
 	own.Hurry = hurryOf(ctx)
+	traces, err := a.newTraces(ctx, log)
+	if err != nil {
+		return err
+	}
+	defer traces.flush(own.Hurry, log)
+	own.TracerProvider = traces.TracerProvider
 	d, err := onbeat.New(rdb, own)
 	if err != nil {
 		return err
