@@ -89,7 +89,6 @@ type Dispatcher struct {
 	reg      *instance.Registry
 	mux      *handlers.Mux
 	producer *producer.Producer
-	tracer   *tracing.Tracer // nil: off
 
 	mu        sync.Mutex
 	schedules []producer.Schedule
@@ -121,8 +120,8 @@ func New(rdb redis.UniversalClient, cfg Config) (*Dispatcher, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	d := &Dispatcher{cfg: cfg, q: q, reg: reg, mux: handlers.NewMux(), tracer: tracing.New(cfg.TracerProvider, cfg.Namespace)}
-	d.producer = producer.New(q, producer.Config{Limits: task.Limits{Payload: cfg.PayloadLimit}, Check: d.checkPayload, Tracer: d.tracer})
+	d := &Dispatcher{cfg: cfg, q: q, reg: reg, mux: handlers.NewMux()}
+	d.producer = producer.New(q, producer.Config{Limits: task.Limits{Payload: cfg.PayloadLimit}, Check: d.checkPayload, Tracer: cfg.tracer()})
 	return d, nil
 }
 
@@ -167,9 +166,12 @@ func (c Config) instance() instance.Config {
 func (c Config) consumer() consumer.Config {
 	return consumer.Config{
 		Concurrency: c.Concurrency, Queues: c.Queues, Strict: c.Strict, Limits: c.Limits, Drain: c.Drain, Hurry: c.Hurry,
-		Log: c.Log,
+		Log: c.Log, Tracer: c.tracer(),
 	}
 }
+
+// tracer returns nil if traces are off.
+func (c Config) tracer() *tracing.Tracer { return tracing.New(c.TracerProvider, c.Namespace) }
 
 // checkPayload asks the type's handler, if this process has one. Other instances may handle types that this one does not.
 func (d *Dispatcher) checkPayload(typ string, payload []byte) error {
@@ -305,13 +307,13 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 	}
 	log := d.cfg.Log.With().Str("instance", node.ID()).Logger()
 	tasks := d.cfg.consumer()
-	tasks.Log, tasks.Tracer = log, d.tracer
+	tasks.Log = log
 	work, err := consumer.New(d.q, d.mux, tasks)
 	if err != nil {
 		return err
 	}
 	schedules := producer.NewScheduler(d.q, d.reg, producer.SchedulerConfig{
-		Horizon: 2 * node.Lease(), Declared: d.declared, Log: log, Tracer: d.tracer,
+		Horizon: 2 * node.Lease(), Declared: d.declared, Log: log, Tracer: d.cfg.tracer(),
 	})
 	d.mu.Lock()
 	d.scheduler = schedules
