@@ -62,9 +62,12 @@ func (c *Consumer) work(r *run, results chan<- result) {
 	if !ok { // cannot happen while Handlers stays the same: the consumer claims only from lanes of known types
 		h = handlers.Func(func(context.Context, *task.Task) error { return handlers.ErrUnknownType })
 	}
-	span := c.trace(r)
+	if c.cfg.Tracer != nil {
+		c.workTraced(r, h, results)
+		return
+	}
 	handlers.Do(r, h, r.task, func(err error) {
-		out := c.traced(span, r, r.why(), err)
+		out := c.outcome(r, r.why(), err)
 		r.over()
 		results <- out
 	})

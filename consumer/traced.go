@@ -9,20 +9,22 @@ import (
 	"github.com/onbeat/onbeat/tracing"
 )
 
-// trace begins the span of a run and puts it into the run's context, where the handler finds it. It returns nil if traces are off.
-// Call it before the handler begins: no other goroutine reads the context's parent.
-func (c *Consumer) trace(r *run) (span *tracing.Run) {
-	if c.cfg.Tracer != nil {
-		r.parent, span = c.cfg.Tracer.Run(r.parent, r.task)
-	}
-	return span
+// workTraced is work within a span, which it puts into the run's context, where the handler finds it. It begins before the handler,
+// while no other goroutine reads the context's parent. It must not be inlined, for the same reason as keep.
+//
+//go:noinline
+func (c *Consumer) workTraced(r *run, h handlers.TaskHandler, results chan<- result) {
+	var span *tracing.Run
+	r.parent, span = c.cfg.Tracer.Run(r.parent, r.task)
+	handlers.Do(r, h, r.task, func(err error) {
+		out := c.outcomeTraced(span, r, r.why(), err)
+		r.over()
+		results <- out
+	})
 }
 
-// traced is outcome for a run with a span, which traced ends. The span of a slot's first attempt goes into the record of the next.
-func (c *Consumer) traced(span *tracing.Run, r *run, cause, err error) result {
-	if span == nil {
-		return c.outcome(r, cause, err)
-	}
+// outcomeTraced is outcome, and ends the span. The span of a slot's first attempt goes into the record of the next.
+func (c *Consumer) outcomeTraced(span *tracing.Run, r *run, cause, err error) result {
 	if err != nil {
 		span.Failed()
 	}
