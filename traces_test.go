@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -27,6 +30,32 @@ import (
 	"github.com/onbeat/onbeat/testredis"
 	"github.com/onbeat/onbeat/tracing"
 )
+
+// docs/traces.md names the test of each claim; tests are renamed.
+func TestTraces_pageNamesTestsThatExist(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("docs/traces.md")
+	must(t, err)
+	var tests strings.Builder
+	for _, pattern := range []string{"*_test.go", "*/*_test.go", "cmd/onbeat/*_test.go"} {
+		files, err := filepath.Glob(pattern)
+		must(t, err)
+		for _, file := range files {
+			source, err := os.ReadFile(file)
+			must(t, err)
+			tests.Write(source)
+		}
+	}
+	names := regexp.MustCompile(`\b(?:Test|Benchmark)\w+`).FindAllString(string(text), -1)
+	if len(names) < 10 {
+		t.Errorf("the page names only %q", names)
+	}
+	for _, name := range names {
+		if !strings.Contains(tests.String(), "func "+name+"(") {
+			t.Errorf("there is no %s", name)
+		}
+	}
+}
 
 // recording is a provider whose spans the test reads.
 type recording struct {
