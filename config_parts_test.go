@@ -4,6 +4,8 @@ import (
 	"reflect"
 	"testing"
 	"time"
+
+	"go.opentelemetry.io/otel/trace/noop"
 )
 
 // Every setting of an instance and of a consumer can be made in a Config, and reaches it. The front door has one flat Config,
@@ -13,7 +15,7 @@ func TestConfig_reachesItsParts(t *testing.T) {
 	t.Parallel()
 	c := Config{
 		Durability: Durability{Replicas: 1}, Queues: map[string]int{"q": 1}, Limits: map[string]int{"t": 1},
-		Hurry: make(chan struct{}), Observer: struct{ Observer }{},
+		Hurry: make(chan struct{}), Observer: struct{ Observer }{}, TracerProvider: noop.NewTracerProvider(),
 	}
 	v := reflect.ValueOf(&c).Elem()
 	for i := range v.NumField() {

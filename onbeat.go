@@ -29,6 +29,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 	"github.com/rs/zerolog"
+	"go.opentelemetry.io/otel/trace"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/onbeat/onbeat/admin"
@@ -40,6 +41,7 @@ import (
 	"github.com/onbeat/onbeat/schedule"
 	"github.com/onbeat/onbeat/store"
 	"github.com/onbeat/onbeat/task"
+	"github.com/onbeat/onbeat/tracing"
 )
 
 // Config describes a dispatcher. Only Namespace is required.
@@ -77,6 +79,8 @@ type Config struct {
 	Log zerolog.Logger
 	// Slog receives them in place of Log, for a program that logs with log/slog. Set only one of the two; see [Slog].
 	Slog slog.Handler
+	// TracerProvider makes spans of what is enqueued, pushed and run; see docs/traces.md. Default nil: none.
+	TracerProvider trace.TracerProvider
 }
 
 // Dispatcher is one process's part of a namespace. Register handlers and schedules first, then call Run. Enqueue at any
@@ -127,7 +131,7 @@ func New(rdb redis.UniversalClient, cfg Config) (*Dispatcher, error) {
 		cfg.Observer.Bind(q, reg)
 	}
 	d := &Dispatcher{cfg: cfg, q: q, reg: reg, mux: handlers.NewMux()}
-	d.producer = producer.New(q, producer.Config{Limits: task.Limits{Payload: cfg.PayloadLimit}, Check: d.checkPayload})
+	d.producer = producer.New(q, producer.Config{Limits: task.Limits{Payload: cfg.PayloadLimit}, Check: d.checkPayload, Tracer: cfg.tracer()})
 	return d, nil
 }
 
@@ -172,9 +176,12 @@ func (c Config) instance() instance.Config {
 func (c Config) consumer() consumer.Config {
 	return consumer.Config{
 		Concurrency: c.Concurrency, Queues: c.Queues, Strict: c.Strict, Limits: c.Limits, Drain: c.Drain, Hurry: c.Hurry,
-		Observer: c.Observer, Log: c.Log,
+		Observer: c.Observer, Log: c.Log, Tracer: c.tracer(),
 	}
 }
+
+// tracer returns nil if traces are off.
+func (c Config) tracer() *tracing.Tracer { return tracing.New(c.TracerProvider, c.Namespace) }
 
 // checkPayload asks the type's handler, if this process has one. Other instances may handle types that this one does not.
 func (d *Dispatcher) checkPayload(typ string, payload []byte) error {
@@ -331,7 +338,7 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 		return err
 	}
 	schedules := producer.NewScheduler(d.q, d.reg, producer.SchedulerConfig{
-		Horizon: 2 * node.Lease(), Declared: d.declared, Observer: d.cfg.Observer, Log: log,
+		Horizon: 2 * node.Lease(), Declared: d.declared, Observer: d.cfg.Observer, Log: log, Tracer: d.cfg.tracer(),
 	})
 	d.mu.Lock()
 	d.scheduler, d.node = schedules, node

@@ -21,7 +21,7 @@ var rooms = [][]string{
 	{"admin > audit", "audit"},
 	{"producer > instance", "consumer > handlers instance", "instance", "handlers > lock", "lock"},
 	{"queue"},
-	{"history", "store"},
+	{"history", "store", "tracing"},
 	{"task", "schedule"},
 	{"field"},
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/onbeat/onbeat/handlers"
 	"github.com/onbeat/onbeat/task"
+	"github.com/onbeat/onbeat/tracing"
 )
 
 // Config tunes a Consumer. The zero value is ready to use.
@@ -34,6 +35,8 @@ type Config struct {
 	Observer Observer
 	// Log receives failures and state changes. The zero Logger discards them.
 	Log zerolog.Logger
+	// Tracer makes a span of each run. Default nil: none.
+	Tracer *tracing.Tracer
 }
 
 // abandon is how long a handler may take to return after its run was cancelled. Then the consumer hands the task back

@@ -65,6 +65,10 @@ func (c *Consumer) work(r *run, results chan<- result) {
 	if !ok { // cannot happen while Handlers stays the same: the consumer claims only from lanes of known types
 		h = handlers.Func(func(context.Context, *task.Task) error { return handlers.ErrUnknownType })
 	}
+	if c.cfg.Tracer != nil {
+		c.workTraced(r, h, results)
+		return
+	}
 	handlers.Do(r, h, r.task, func(err error) {
 		out := c.outcome(r, r.why(), err)
 		r.over()
@@ -98,10 +102,7 @@ func (c *Consumer) outcome(r *run, cause, err error) result {
 		word = history.Lost
 		out.drop = true // the lease is lost: the instance that recovers the task settles it
 	default:
-		if errors.Is(cause, ErrTimeout) && !handlers.IsDead(err) {
-			err = fmt.Errorf("%w after %s: %w", ErrTimeout, t.RunTimeout(), err)
-		}
-		c.fail(s, t, took, err)
+		c.fail(s, t, took, late(t, cause, err))
 		word = history.Failed
 		if s.Outcome == queue.Died {
 			word = history.Dead
@@ -111,6 +112,14 @@ func (c *Consumer) outcome(r *run, cause, err error) result {
 		c.cfg.Observer.Ended(t, word, took)
 	}
 	return out
+}
+
+// late says in the error of a run that the run timed out, if it did.
+func late(t *task.Task, cause, err error) error {
+	if errors.Is(cause, ErrTimeout) && !handlers.IsDead(err) {
+		return fmt.Errorf("%w after %s: %w", ErrTimeout, t.RunTimeout(), err)
+	}
+	return err
 }
 
 // finish settles a run as done or cancelled. The task leaves, or stays visible for as long as its Keep; a kept task

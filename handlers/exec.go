@@ -17,6 +17,7 @@ import (
 
 	"github.com/onbeat/onbeat/field"
 	"github.com/onbeat/onbeat/task"
+	"github.com/onbeat/onbeat/tracing"
 )
 
 // ExecConfig tunes the exec handler. The zero value is ready to use.
@@ -166,10 +167,14 @@ func (h *execHandler) environ(ctx context.Context, t *task.Task, own map[string]
 	for _, name := range slices.Sorted(maps.Keys(own)) {
 		env = append(env, name+"="+own[name])
 	}
+	sc := traceOf(ctx, t)
 	facts := [][2]string{
 		{"ONBEAT_TASK_ID", t.ID}, {"ONBEAT_TASK_TYPE", t.Type}, {"ONBEAT_SCHEDULE", t.Schedule},
 		{"ONBEAT_ATTEMPT", strconv.Itoa(t.Attempt)}, {"ONBEAT_INSTANCE", t.Instance}, {"ONBEAT_RELEASE", t.Release},
-		{"ONBEAT_FENCE", strconv.FormatInt(t.Fence, 10)}, {"TRACEPARENT", childTrace(ctx, t.Trace)},
+		{"ONBEAT_FENCE", strconv.FormatInt(t.Fence, 10)}, {"TRACEPARENT", tracing.Traceparent(sc)},
+	}
+	if _, set := own["TRACESTATE"]; !set {
+		facts = append(facts, [2]string{"TRACESTATE", tracing.State(sc)})
 	}
 	if at := slotOf(t); !at.IsZero() {
 		facts = append(facts, [2]string{"ONBEAT_SLOT", formatSlot(at)})

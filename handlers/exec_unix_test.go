@@ -75,7 +75,7 @@ func TestExec_tellsTheCommandWhatRuns(t *testing.T) {
 			t.Errorf("%s = %q, want %q", k, got[k], want)
 		}
 	}
-	if !strings.HasPrefix(got["TRACEPARENT"], parent[:36]) {
+	if got["TRACEPARENT"] == "" || strings.HasPrefix(got["TRACEPARENT"], parent[:36]) { // a slot is of no trace
 		t.Errorf("TRACEPARENT = %q", got["TRACEPARENT"])
 	}
 }

@@ -128,7 +128,7 @@ func (e *StatusError) Error() string {
 //
 // The request has the headers Onbeat-Task-Id, Onbeat-Schedule (of scheduled tasks), Onbeat-Slot (RFC 3339 in UTC with nine
 // digits after the second; the slot, else the due time), Onbeat-Attempt, Onbeat-Instance, Onbeat-Release, Onbeat-Fence, a
-// traceparent, and the User-Agent onbeat/RELEASE, which the payload may replace.
+// traceparent, and a tracestate and the User-Agent onbeat/RELEASE, which the payload may replace.
 //
 // The status decides, as soon as it arrives. Of the body after it, at most 64 KiB are read, for at most a second, so that
 // the connection can be used again. An unexpected status fails the run with a [*StatusError]. If it is 429 or 503 with a

@@ -3,7 +3,6 @@ package handlers
 import (
 	"context"
 	"encoding/binary"
-	"encoding/hex"
 	"math/rand/v2"
 	"net/http"
 	"strconv"
@@ -12,6 +11,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/onbeat/onbeat/task"
+	"github.com/onbeat/onbeat/tracing"
 )
 
 // The headers of every request, as the receiver of a task sees them. They are in canonical form here, because the header is
@@ -26,11 +26,12 @@ const (
 	headerRelease     = "Onbeat-Release"
 	headerFence       = "Onbeat-Fence"
 	headerTraceparent = "Traceparent"
+	headerTracestate  = "Tracestate"
 	headerUserAgent   = "User-Agent"
 	headerIdempotency = "Idempotency-Key"
 )
 
-const ownHeaders = 10
+const ownHeaders = 11
 
 // headerFor returns the header of one run: the headers of the payload, then ours.
 func (c *httpCall) headerFor(ctx context.Context, t *task.Task) http.Header {
@@ -56,7 +57,11 @@ func (c *httpCall) headerFor(ctx context.Context, t *task.Task) http.Header {
 	set(headerInstance, headerText(t.Instance))
 	set(headerRelease, headerText(t.Release))
 	set(headerFence, strconv.FormatInt(t.Fence, 10))
-	set(headerTraceparent, childTrace(ctx, t.Trace))
+	sc := traceOf(ctx, t)
+	set(headerTraceparent, tracing.Traceparent(sc))
+	if c.header[headerTracestate] == nil {
+		set(headerTracestate, tracing.State(sc))
+	}
 	if c.header[headerUserAgent] == nil {
 		set(headerUserAgent, userAgent(t.Release))
 	}
@@ -88,25 +93,27 @@ func headerText(s string) string {
 	}, s)
 }
 
-// childTrace returns the traceparent of a request. If ctx has a span of the task's trace, or the task has no trace, it is
-// that span. Else it is a child of the task's trace, or else a fresh, sampled one.
+// traceOf returns the trace context that a receiver gets. If ctx has a span of the task's trace, or the task is of no trace, it is
+// that span: with traces on, the span of the run. Else it is a child of the task's trace, or else a fresh, sampled one. A slot is of
+// no trace: its Trace is a span that its run has a link to.
 //
-// It passes on the span in ctx under the span's own ID, because no span is recorded here that could stand between.
-func childTrace(ctx context.Context, traceparent string) string {
+// traceOf passes on the span in ctx under the span's own ID, because no span is recorded here that could stand between.
+func traceOf(ctx context.Context, t *task.Task) trace.SpanContext {
 	span := trace.SpanContextFromContext(ctx)
-	id, flags, ok := parseTrace(traceparent)
+	parent, ok := tracing.Parse(t.Trace, t.TraceState)
+	ok = ok && t.Schedule == ""
 	switch {
-	case span.IsValid() && (!ok || span.TraceID() == id):
-		return formatTrace(span.TraceID(), span.SpanID(), span.TraceFlags())
+	case span.IsValid() && (!ok || span.TraceID() == parent.TraceID()):
+		return span
 	case ok:
-		return formatTrace(id, newSpanID(), flags)
+		return parent.WithSpanID(newSpanID())
 	}
 	var fresh trace.TraceID
 	for !fresh.IsValid() {
 		binary.NativeEndian.PutUint64(fresh[:8], rand.Uint64())
 		binary.NativeEndian.PutUint64(fresh[8:], rand.Uint64())
 	}
-	return formatTrace(fresh, newSpanID(), trace.FlagsSampled)
+	return trace.NewSpanContext(trace.SpanContextConfig{TraceID: fresh, SpanID: newSpanID(), TraceFlags: trace.FlagsSampled})
 }
 
 func newSpanID() (id trace.SpanID) {
@@ -114,46 +121,4 @@ func newSpanID() (id trace.SpanID) {
 		binary.NativeEndian.PutUint64(id[:], rand.Uint64())
 	}
 	return id
-}
-
-// parseTrace reads a W3C traceparent of version 00, or of a later version that begins the same way.
-func parseTrace(s string) (id trace.TraceID, flags trace.TraceFlags, ok bool) {
-	const length = len("00-00112233445566778899aabbccddeeff-0011223344556677-01")
-	if len(s) < length || s[2] != '-' || s[35] != '-' || s[52] != '-' {
-		return id, 0, false
-	}
-	version, ok := lowerHex(s[:2])
-	if !ok || version[0] == 0xff || version[0] == 0 && len(s) != length || len(s) > length && s[length] != '-' {
-		return id, 0, false
-	}
-	id, err := trace.TraceIDFromHex(s[3:35])
-	if err != nil {
-		return id, 0, false
-	}
-	if _, err := trace.SpanIDFromHex(s[36:52]); err != nil {
-		return id, 0, false
-	}
-	f, ok := lowerHex(s[53:55])
-	if !ok {
-		return id, 0, false
-	}
-	return id, trace.TraceFlags(f[0]), true
-}
-
-func lowerHex(s string) (b [1]byte, ok bool) {
-	_, err := hex.Decode(b[:], []byte(s))
-	return b, err == nil && s == strings.ToLower(s)
-}
-
-// formatTrace writes a traceparent of version 00. It passes on only the flags that this version has.
-func formatTrace(id trace.TraceID, span trace.SpanID, flags trace.TraceFlags) string {
-	const known = 0x03 // sampled, random
-	b := make([]byte, 0, 55)
-	b = append(b, "00-"...)
-	b = hex.AppendEncode(b, id[:])
-	b = append(b, '-')
-	b = hex.AppendEncode(b, span[:])
-	b = append(b, '-')
-	b = hex.AppendEncode(b, []byte{byte(flags) & known})
-	return string(b)
 }

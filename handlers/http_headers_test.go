@@ -115,6 +115,7 @@ func TestHTTP_continuesATrace(t *testing.T) {
 		trace string
 		want  string
 	}{
+		"of the span of a slot":    {span(t, other, otherSpan, 1), "slot " + parent, `^00-` + other + `-` + otherSpan + `-01$`},
 		"of the task":              {t.Context(), parent, `^00-` + traceID + `-[0-9a-f]{16}-01$`},
 		"of the task, not sampled": {t.Context(), parent[:53] + "00", `^00-` + traceID + `-[0-9a-f]{16}-00$`},
 		"of a later version":       {t.Context(), "cc" + parent[2:53] + "ff-what-ever", `^00-` + traceID + `-[0-9a-f]{16}-03$`},
@@ -123,7 +124,11 @@ func TestHTTP_continuesATrace(t *testing.T) {
 		"of the task, not another": {span(t, other, otherSpan, 1), parent, `^00-` + traceID + `-[0-9a-f]{16}-01$`},
 		"of the span, for a bad":   {span(t, other, otherSpan, 1), "bad", `^00-` + other + `-` + otherSpan + `-01$`},
 	} {
-		got := headersOf(t, c.ctx, &task.Task{Trace: c.trace}).Get("Traceparent")
+		x := &task.Task{Trace: c.trace}
+		if link, ok := strings.CutPrefix(c.trace, "slot "); ok {
+			x.Schedule, x.Trace = "s", link
+		}
+		got := headersOf(t, c.ctx, x).Get("Traceparent")
 		if !regexp.MustCompile(c.want).MatchString(got) {
 			t.Errorf("%s: %q, want %s", name, got, c.want)
 		}

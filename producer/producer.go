@@ -10,6 +10,7 @@ import (
 	"github.com/onbeat/onbeat/queue"
 	"github.com/onbeat/onbeat/store"
 	"github.com/onbeat/onbeat/task"
+	"github.com/onbeat/onbeat/tracing"
 )
 
 // Config tunes a Producer. The zero value is ready to use.
@@ -18,6 +19,8 @@ type Config struct {
 	Limits task.Limits
 	// Check, if set, refuses a payload that the type's handler could not use. It must accept types that it does not know.
 	Check func(typ string, payload []byte) error
+	// Tracer makes a span of each call that adds tasks. Default nil: none.
+	Tracer *tracing.Tracer
 }
 
 // Producer is a TaskProducer: it adds tasks. It is safe for concurrent use.
@@ -63,6 +66,14 @@ func (p *Producer) enqueue(ctx context.Context, t *task.Task) (string, error) {
 		return t.ID, &BatchError{Of: 1, Err: err}
 	}
 	look := named(t, time.Now())
+	if p.cfg.Tracer != nil {
+		return p.traced(ctx, t, look)
+	}
+	return p.add(ctx, t, look)
+}
+
+// add adds a checked task.
+func (p *Producer) add(ctx context.Context, t *task.Task, look bool) (string, error) {
 	for tries := 0; ; tries++ {
 		refused, err := p.group.add(ctx, t, look)
 		if err == nil {
@@ -100,6 +111,14 @@ func (p *Producer) enqueueAll(ctx context.Context, tasks []*task.Task) ([]Result
 	for _, t := range tasks {
 		look = named(t, now) || look
 	}
+	if p.cfg.Tracer != nil && len(tasks) > 0 {
+		return p.tracedAll(ctx, tasks, look)
+	}
+	return p.addAll(ctx, tasks, look)
+}
+
+// addAll adds checked tasks.
+func (p *Producer) addAll(ctx context.Context, tasks []*task.Task, look bool) ([]Result, error) {
 	results := make([]Result, 0, len(tasks))
 	for tries := 0; len(results) < len(tasks); tries++ {
 		rest := tasks[len(results):]

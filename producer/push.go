@@ -148,7 +148,7 @@ func (t *tenure) advance(ctx context.Context, moves []move) error {
 		steps[i] = m.step
 	}
 	asked := time.Now()
-	now, dropped, moved, err := t.send(ctx, steps)
+	now, dropped, moved, err := t.sendTraced(ctx, steps)
 	if err != nil {
 		// Some steps may have been made. Reading again tells the truth in either case.
 		return t.afterError(ctx, moves, err)

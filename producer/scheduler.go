@@ -12,6 +12,7 @@ import (
 	"github.com/onbeat/onbeat/instance"
 	"github.com/onbeat/onbeat/queue"
 	"github.com/onbeat/onbeat/store"
+	"github.com/onbeat/onbeat/tracing"
 )
 
 // SchedulerConfig tunes a Scheduler.
@@ -28,6 +29,8 @@ type SchedulerConfig struct {
 	Observer Observer
 	// Log receives state changes. The zero Logger discards them.
 	Log zerolog.Logger
+	// Tracer makes a span of each call that pushes slots. Default nil: none.
+	Tracer *tracing.Tracer
 }
 
 // lateGrace is how late any slot may be pushed without counting as missed; see [tenure.late].

@@ -45,6 +45,7 @@ const (
 	fKeep        = 14 // ms
 	fTrace       = 15
 	fFailure     = 16 // repeated: at, attempt, instance length, instance, text
+	fTraceState  = 17
 )
 
 // Encode appends the record of t to b. It keeps the fields of a newer release that t was decoded from.
@@ -74,6 +75,7 @@ func Encode(b []byte, t *Task) []byte {
 	b = appendDuration(b, fBackoffCap, t.Backoff.Cap)
 	b = appendDuration(b, fKeep, t.Keep)
 	b = appendString(b, fTrace, t.Trace)
+	b = appendString(b, fTraceState, t.TraceState)
 	for _, f := range t.Failures {
 		b = appendFailure(b, f)
 	}
@@ -284,6 +286,8 @@ func (t *Task) setBytes(field uint64, s string) bool {
 		t.Schedule = s
 	case fTrace:
 		t.Trace = s
+	case fTraceState:
+		t.TraceState = s
 	case fFailure:
 		f, ok := decodeFailure(s)
 		if !ok {

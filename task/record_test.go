@@ -265,6 +265,7 @@ func drawTask(r *rapid.T) *task.Task {
 		Backoff:     task.Backoff{Base: span.Draw(r, "base"), Cap: span.Draw(r, "cap")},
 		Keep:        rapid.SampledFrom([]time.Duration{-1, 0, time.Millisecond, time.Hour}).Draw(r, "keep"),
 		Trace:       rapid.String().Draw(r, "trace"),
+		TraceState:  rapid.String().Draw(r, "tracestate"),
 	}
 	if p := rapid.SliceOf(rapid.Byte()).Draw(r, "payload"); len(p) > 0 {
 		t.Payload = p

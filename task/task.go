@@ -66,8 +66,11 @@ type Task struct {
 	Schedule string
 	Slot     time.Time
 
-	// Trace is the W3C traceparent of the caller that enqueued the task. Optional.
-	Trace string
+	// Trace is the W3C traceparent of the caller that enqueued the task, and TraceState the tracestate that goes with it. Optional.
+	// With a TracerProvider, the record has the span of the enqueue in their place. The Trace of a slot is that of its push, or of
+	// its first attempt: its runs have a link to that span, and no parent.
+	Trace      string
+	TraceState string
 	// Created is when the task was enqueued: by the clock of Redis for scheduled tasks, else by that of the producer.
 	Created time.Time
 

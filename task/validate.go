@@ -105,7 +105,7 @@ func (t *Task) checkNumbers() error {
 		return &FieldError{Field: "conflict", Value: string(rune(t.Conflict)), Reason: "unknown conflict policy",
 			Hint: "Wait, Skip, QueueUp, Replace or Behind"}
 	}
-	for _, k := range []struct{ field, value string }{{"key", t.Key}, {"unique", t.UniqueKey}, {"trace", t.Trace}} {
+	for _, k := range []struct{ field, value string }{{"key", t.Key}, {"unique", t.UniqueKey}, {"trace", t.Trace}, {"tracestate", t.TraceState}} {
 		if k.value != "" {
 			if err := CheckID(k.field, k.value); err != nil {
 				return err

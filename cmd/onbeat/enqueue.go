@@ -99,6 +99,7 @@ func (c *enqueueCmd) one(ctx context.Context, a *app) error {
 		return err
 	}
 	defer client.Close()
+	a.carryTrace([]*task.Task{t})
 	done, err := client.Tasks.Enqueue(ctx, []*task.Task{t})
 	if errors.Is(err, store.ErrUnreplicated) {
 		return &failure{err, fmt.Sprintf("task %q is added, but lost if the primary is lost now: when the replicas are back, repeat the command with --id %s", t.ID, t.ID)}

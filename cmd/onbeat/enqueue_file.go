@@ -136,6 +136,7 @@ func (f *taskFile) next(lines *lineReader) (*task.Task, error) {
 }
 
 func (f *taskFile) add(ctx context.Context, c *client, batch []*task.Task) error {
+	f.app.carryTrace(batch)
 	results, err := c.Tasks.Enqueue(ctx, batch)
 	for _, r := range results {
 		if r.Added {

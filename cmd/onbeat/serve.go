@@ -65,6 +65,12 @@ func (c *serveCmd) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
+	traces, err := a.newTraces(ctx, log)
+	if err != nil {
+		return err
+	}
+	defer traces.flush(own.Hurry, log)
+	own.TracerProvider = traces.TracerProvider
 	d, err := onbeat.New(rdb, own)
 	if err != nil {
 		return err

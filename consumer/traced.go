@@ -1,0 +1,62 @@
+package consumer
+
+import (
+	"errors"
+
+	"github.com/onbeat/onbeat/handlers"
+	"github.com/onbeat/onbeat/history"
+	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/tracing"
+)
+
+// workTraced is work within a span, which it puts into the run's context, where the handler finds it. It begins before the handler,
+// while no other goroutine reads the context's parent. It must not be inlined, for the same reason as keep.
+//
+//go:noinline
+func (c *Consumer) workTraced(r *run, h handlers.TaskHandler, results chan<- result) {
+	var span *tracing.Run
+	r.parent, span = c.cfg.Tracer.Run(r.parent, r.task)
+	handlers.Do(r, h, r.task, func(err error) {
+		out := c.outcomeTraced(span, r, r.why(), err)
+		r.over()
+		results <- out
+	})
+}
+
+// outcomeTraced is outcome, and ends the span. The span of a slot's first attempt goes into the record of the next.
+func (c *Consumer) outcomeTraced(span *tracing.Run, r *run, cause, err error) result {
+	if err != nil {
+		span.Failed()
+	}
+	out := c.outcome(r, cause, err)
+	endSpan(span, r, &out, cause, err)
+	return out
+}
+
+func endSpan(span *tracing.Run, r *run, out *result, cause, err error) {
+	switch s := &out.settle; {
+	case out.drop:
+		span.End(string(history.Lost), "lost", cause)
+	case err == nil:
+		span.End(string(history.Done), "", nil)
+	case s.Outcome == queue.Died:
+		span.End(string(history.Dead), kindOf(cause, err), late(r.task, cause, err))
+	case handedBack(s):
+		span.End(string(history.Returned), "", nil)
+	case s.Outcome == queue.Moved:
+		span.End(string(history.Failed), kindOf(cause, err), late(r.task, cause, err))
+	default:
+		span.End(string(history.Cancelled), "", nil)
+	}
+}
+
+// kindOf names the kind of a failure, if it is not the type of the error.
+func kindOf(cause, err error) string {
+	if _, ok := errors.AsType[*handlers.PanicError](err); ok {
+		return "panic"
+	}
+	if errors.Is(cause, ErrTimeout) {
+		return "timeout"
+	}
+	return ""
+}

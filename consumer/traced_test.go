@@ -1,0 +1,104 @@
+package consumer
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+	"go.opentelemetry.io/otel/trace"
+	"go.opentelemetry.io/otel/trace/noop"
+
+	"github.com/onbeat/onbeat/handlers"
+	"github.com/onbeat/onbeat/task"
+	"github.com/onbeat/onbeat/tracing"
+)
+
+// bare returns a consumer and a run of a task whose handler does nothing, without Redis.
+func bare(t testing.TB, p trace.TracerProvider, err error) (*Consumer, func()) {
+	t.Helper()
+	c, bad := New(nil, one(t, func(context.Context, *task.Task) error { return err }), Config{Tracer: tracing.New(p, "shop")})
+	must(t, bad)
+	results := make(chan result, 1)
+	job := task.New("job", nil, task.ID("t"), task.Trace("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"))
+	parent := t.Context()
+	return c, func() {
+		r := &run{runContext: runContext{parent: parent, task: job, deadline: time.Now().Add(time.Hour)}}
+		c.work(r, results)
+		<-results
+	}
+}
+
+// Without a provider a run allocates what it allocated before there were traces: itself.
+func TestTraced_costsNothingWhenOff(t *testing.T) {
+	_, work := bare(t, nil, nil)
+	if n := testing.AllocsPerRun(100, work); n > 1 {
+		t.Errorf("%v allocations, want 1", n)
+	}
+}
+
+// BenchmarkWork is all that a run costs besides Redis: without traces, with a provider that does nothing,
+// and without the code for traces.
+func BenchmarkWork(b *testing.B) {
+	for _, c := range []struct {
+		name string
+		p    trace.TracerProvider
+	}{{"nil", nil}, {"noop", noop.NewTracerProvider()}} {
+		b.Run(c.name, func(b *testing.B) {
+			_, work := bare(b, c.p, nil)
+			b.ReportAllocs()
+			for b.Loop() {
+				work()
+			}
+		})
+	}
+	b.Run("without", func(b *testing.B) {
+		c, _ := bare(b, nil, nil)
+		results := make(chan result, 1)
+		job := task.New("job", nil, task.ID("t"))
+		parent := b.Context()
+		b.ReportAllocs()
+		for b.Loop() {
+			r := &run{runContext: runContext{parent: parent, task: job, deadline: time.Now().Add(time.Hour)}}
+			h, _ := c.handlers.Handler(r.task.Type)
+			handlers.Do(r, h, r.task, func(err error) {
+				out := c.outcome(r, r.why(), err)
+				r.over()
+				results <- out
+			})
+			<-results
+		}
+	})
+}
+
+// The outcome in the span is the word that the history has for the run.
+func TestTraced_outcomes(t *testing.T) {
+	t.Parallel()
+	fail := errors.New("no")
+	for name, c := range map[string]struct {
+		cause, err error
+		want       string
+	}{
+		"done": {nil, nil, "done"}, "failed": {nil, fail, "failed"}, "dead": {nil, handlers.Dead(fail), "dead"},
+		"drained": {ErrDrained, fail, "returned"}, "cancelled": {ErrCancelled, fail, "cancelled"}, "replaced": {ErrReplaced, fail, "cancelled"},
+		"lost": {errors.New("the lease is lost"), fail, "lost"}, "timeout": {ErrTimeout, fail, "failed"}, "done late": {ErrTimeout, nil, "done"},
+	} {
+		spans := tracetest.NewInMemoryExporter()
+		p := sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans))
+		consumer, _ := bare(t, p, nil)
+		r := &run{runContext: runContext{parent: t.Context(), task: task.New("job", nil, task.ID("t")), deadline: time.Now().Add(time.Hour)}}
+		_, span := consumer.cfg.Tracer.Run(t.Context(), r.task)
+		consumer.outcomeTraced(span, r, c.cause, c.err)
+		got := ""
+		for _, kv := range spans.GetSpans()[0].Attributes {
+			if kv.Key == tracing.Outcome {
+				got = kv.Value.AsString()
+			}
+		}
+		if got != c.want {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+}
