@@ -22,6 +22,7 @@ var rooms = [][]string{
 	{"queue"},
 	{"history", "store"},
 	{"task", "schedule"},
+	{"seal"},
 	{"field"},
 }
 
