@@ -59,7 +59,7 @@ type Retirement struct {
 func (s *Status) Grid() (schedule.Grid, error) { return s.Schedule.Grid(s.Anchor) }
 
 func statusOf(st queue.Stored, now time.Time) (Status, error) {
-	d, err := decodeDefinition(st.Name, st.Definition)
+	d, err := definitionOf(st)
 	if err != nil {
 		return Status{}, err
 	}
@@ -137,7 +137,7 @@ func (s *Schedules) Retired(ctx context.Context, name string) (Status, error) {
 	if !ok {
 		return Status{}, fmt.Errorf("retired schedule %q: %w", name, queue.ErrNotFound)
 	}
-	status, err := statusOf(queue.Stored{Name: name, Definition: r.Definition, Last: r.Last}, r.At)
+	status, err := statusOf(queue.Stored{Name: name, Definition: r.Definition, Last: r.Last, Seal: s.q.Seal()}, r.At)
 	if err != nil {
 		return Status{}, err
 	}

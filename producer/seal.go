@@ -1,0 +1,63 @@
+package producer
+
+import (
+	"fmt"
+
+	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/seal"
+)
+
+// definitionOf reads a stored definition. If it is encrypted and does not open here, the schedule carries the encrypted payload in
+// place of the payload: its slots are pushed all the same, and an instance that has the key runs them.
+func definitionOf(st queue.Stored) (*definition, error) {
+	d, err := decodeDefinition(st.Name, st.Definition)
+	if err != nil || d.sealed == nil {
+		return d, err
+	}
+	if plain, err := st.Seal.Open(d.owner(), d.sealed); err == nil {
+		d.Payload, d.sealed = plain, nil
+	}
+	return d, nil
+}
+
+// owner is what the payload of a definition is sealed for.
+func (s *Schedule) owner() seal.Owner { return seal.Schedule(s.Name, s.Task) }
+
+// sealedWith returns the definition as it is stored: with its payload encrypted, if a key seals.
+func (d definition) sealedWith(keys *seal.Keys) definition {
+	box := d.sealed
+	if len(d.Payload) > 0 {
+		box = keys.Seal(d.owner(), d.Payload)
+	}
+	d.V, d.Sealed = definitionVersion, box
+	if box != nil {
+		d.V, d.Payload = sealedVersion, nil
+	}
+	return d
+}
+
+// checkOpens refuses to write over a payload that this process cannot read for want of its key: it would store in the clear what
+// was encrypted, and could not tell whether it changes.
+func (d *definition) checkOpens(keys *seal.Keys) error {
+	if d.sealed == nil || keys.Has(d.sealed.Key) {
+		return nil
+	}
+	return fmt.Errorf("schedule %q: %w: key %q", d.Name, seal.ErrNoKey, d.sealed.Key)
+}
+
+// reseal returns the change that stores a definition as the keys seal today, or nil if it is stored so. Nothing else changes.
+func reseal(st queue.Stored) *queue.Change {
+	if st.Seal == nil || st.Half() || st.Absent() {
+		return nil
+	}
+	d, err := definitionOf(st)
+	if err != nil || len(d.Payload) == 0 || !st.Seal.Stale(d.Sealed) {
+		return nil
+	}
+	next := d.sealedWith(st.Seal)
+	text, err := next.encode()
+	if err != nil {
+		return nil
+	}
+	return &queue.Change{Name: st.Name, Expect: st.Last, Definition: text, Event: "schedule sealed"}
+}
