@@ -42,7 +42,7 @@ func replace(st queue.Stored, s *Schedule, head definitionHead, now time.Time) (
 		c.Settled, c.Behind = now, st.Behind
 		return c, nil
 	}
-	was, err := definitionOf(st)
+	was, err := readDefinition(st)
 	if err == nil {
 		err = was.checkOpens(st.Seal)
 	}

@@ -35,7 +35,7 @@ func newEntry(st queue.Stored) (*entry, error) {
 	if st.Definition == "" || st.Last == "" {
 		return nil, nil
 	}
-	d, err := definitionOf(st)
+	d, err := readDefinition(st)
 	if err != nil {
 		return nil, err
 	}

@@ -49,7 +49,7 @@ func (s *Schedules) Plan(ctx context.Context, want Schedule) (Plan, error) {
 		return Plan{Result: did}, err
 	}
 	p := Plan{Result: did}
-	was, err := definitionOf(st)
+	was, err := readDefinition(st)
 	if err != nil {
 		return p, nil //nolint:nilerr // Apply replaces what it cannot read
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/onbeat/onbeat/history"
 	"github.com/onbeat/onbeat/queue"
 	"github.com/onbeat/onbeat/schedule"
+	"github.com/onbeat/onbeat/task"
 )
 
 // Schedules lists, changes, pauses and triggers schedules, from any process, whichever instance leads. A change holds for
@@ -59,7 +60,7 @@ type Retirement struct {
 func (s *Status) Grid() (schedule.Grid, error) { return s.Schedule.Grid(s.Anchor) }
 
 func statusOf(st queue.Stored, now time.Time) (Status, error) {
-	d, err := definitionOf(st)
+	d, err := readDefinition(st)
 	if err != nil {
 		return Status{}, err
 	}
@@ -207,7 +208,7 @@ func (p *Producer) CheckSchedule(want *Schedule) error {
 		return err
 	}
 	if p.cfg.Check != nil {
-		return p.cfg.Check(want.Task, want.Payload)
+		return p.cfg.Check(&task.Task{Type: want.Task, Payload: want.Payload, Secret: p.Secret(want.Task, want.Secret)})
 	}
 	return nil
 }

@@ -7,9 +7,9 @@ import (
 	"github.com/onbeat/onbeat/seal"
 )
 
-// definitionOf reads a stored definition. If it is encrypted and does not open here, the schedule carries the encrypted payload in
+// readDefinition reads a stored definition. If it is encrypted and does not open here, the schedule carries the encrypted payload in
 // place of the payload: its slots are pushed all the same, and an instance that has the key runs them.
-func definitionOf(st queue.Stored) (*definition, error) {
+func readDefinition(st queue.Stored) (*definition, error) {
 	d, err := decodeDefinition(st.Name, st.Definition)
 	if err != nil || d.sealed == nil {
 		return d, err
@@ -50,7 +50,7 @@ func reseal(st queue.Stored) *queue.Change {
 	if st.Seal == nil || st.Half() || st.Absent() {
 		return nil
 	}
-	d, err := definitionOf(st)
+	d, err := readDefinition(st)
 	if err != nil || len(d.Payload) == 0 || !st.Seal.Stale(d.Sealed) {
 		return nil
 	}

@@ -22,9 +22,9 @@ var (
 // Stored is a schedule as Redis keeps it. This package does not read the definition.
 type Stored struct {
 	Name       string
-	Definition string // "" if there is no such schedule
-	Last       string // the last run; a [Change] names it as Expect, and must find it unchanged
-	Behind     string // the slots that the schedule is behind with: see [Behind]
+	Definition string     // "" if there is no such schedule
+	Last       string     // the last run; a [Change] names it as Expect, and must find it unchanged
+	Behind     string     // the slots that the schedule is behind with: see [Behind]
 	Seal       *seal.Keys // what opens the payload of the definition, and encrypts that of a new one
 }
 
