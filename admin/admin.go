@@ -23,7 +23,7 @@ func Of(q *queue.Queue, p *producer.Producer, reg *instance.Registry) *Admin {
 	s := producer.NewSchedules(q, p)
 	return &Admin{
 		Tasks:     &tasks{q: q, p: p},
-		Schedules: &schedules{q: q, s: s},
+		Schedules: &schedules{q: q, s: s, p: p},
 		Instances: &instances{q: q, reg: reg},
 		Activity:  &activity{q: q, s: s},
 	}

@@ -24,11 +24,15 @@ type Schedule struct {
 	Behind int64 `json:"behind,omitempty"`
 	// Retired is set for a schedule that is kept until its release is in force again.
 	Retired *producer.Retirement `json:"retired,omitempty"`
+	// Encrypted says why the payload cannot be shown: it is encrypted, and does not open here.
+	Encrypted string `json:"encrypted,omitempty"`
 
 	Definition
 
 	// Latest says how the last runs went; nil if no run of it is in the newest part of the history.
 	Latest *Latest `json:"latest,omitempty"`
+
+	secret []string // the paths of the payload that are secret, with those of the task's type
 }
 
 // ScheduleDetail is a schedule with what is next and what was last.
@@ -70,10 +74,14 @@ func (s *Schedule) Grid() (schedule.Grid, error) {
 	return r.Grid(s.Anchor)
 }
 
-func scheduleOf(s *producer.Status) Schedule {
+func (s *schedules) scheduleOf(st *producer.Status) Schedule {
+	return showSchedule(st, s.p.Secret(st.Schedule.Task, st.Schedule.Secret))
+}
+
+func showSchedule(s *producer.Status, secret []string) Schedule {
 	return Schedule{
 		Origin: s.Origin, Release: s.Release, Paused: s.Paused, Anchor: s.Anchor, Last: s.Last, Next: s.Next, Runs: s.Runs,
-		Behind: s.Behind, Retired: s.Retired, Definition: DefinitionOf(&s.Schedule),
+		Behind: s.Behind, Retired: s.Retired, Encrypted: s.Schedule.Encrypted(), Definition: DefinitionOf(&s.Schedule), secret: secret,
 	}
 }
 

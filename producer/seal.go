@@ -61,3 +61,11 @@ func reseal(st queue.Stored) *queue.Change {
 	}
 	return &queue.Change{Name: st.Name, Expect: st.Last, Definition: text, Event: "schedule sealed"}
 }
+
+// Encrypted says why the payload of a stored schedule is not here, or "".
+func (s *Schedule) Encrypted() string {
+	if s.sealed == nil {
+		return ""
+	}
+	return fmt.Sprintf("encrypted with key %q, which this process does not have or which does not open it", s.sealed.Key)
+}

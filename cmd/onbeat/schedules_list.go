@@ -14,7 +14,9 @@ import (
 	"github.com/onbeat/onbeat/schedule"
 )
 
-type schedulesListCmd struct{}
+type schedulesListCmd struct {
+	Reveal bool `help:"With --json: show the secret values of payloads too."`
+}
 
 // Run lists the schedules.
 func (c *schedulesListCmd) Run(ctx context.Context, a *app) error {
@@ -26,6 +28,9 @@ func (c *schedulesListCmd) Run(ctx context.Context, a *app) error {
 	list, unread := cl.Schedules.List(ctx)
 	if len(list.Items) == 0 && unread != nil {
 		return unread
+	}
+	if !c.Reveal {
+		list = admin.MaskedList(list)
 	}
 	if a.JSON {
 		if err := a.printJSON(list); err != nil {
