@@ -192,7 +192,7 @@ func decodeDefinition(name, text string) (*definition, error) {
 	if err := json.Unmarshal([]byte(text), d); err != nil {
 		return nil, fmt.Errorf("schedule %q: unreadable definition: %w", name, err)
 	}
-	if d.V > sealedVersion {
+	if d.V > sealedVersion || d.V == sealedVersion && d.Sealed == nil {
 		return nil, fmt.Errorf("schedule %q: a newer release wrote it (format %d, this release reads %d)", name, d.V, sealedVersion)
 	}
 	d.Name, d.sealed = name, d.Sealed

@@ -1,6 +1,7 @@
 package producer
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/onbeat/onbeat/queue"
@@ -68,4 +69,18 @@ func (s *Schedule) Encrypted() string {
 		return ""
 	}
 	return fmt.Sprintf("encrypted with key %q, which this process does not have or which does not open it", s.sealed.Key)
+}
+
+// KeysOf counts the schedules whose payloads are encrypted, by the ID of the key.
+func (s *Schedules) KeysOf(ctx context.Context) (map[string]int, error) {
+	keys := map[string]int{}
+	_, err := s.q.Schedules(ctx, func(list []queue.Stored) error {
+		for _, st := range list {
+			if d, err := decodeDefinition(st.Name, st.Definition); err == nil && d.Sealed != nil {
+				keys[d.Sealed.Key]++
+			}
+		}
+		return nil
+	})
+	return keys, err
 }

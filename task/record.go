@@ -27,7 +27,7 @@ var ErrRecord = errors.New("unreadable task record")
 // record. So a field's number is never reused, and a new meaning gets a new number.
 const (
 	recordVersion = '1'
-	recordSealed  = '2' // only if the payload is encrypted; fSealed is the first field, because sealed.lua reads it
+	recordSealed  = '2' // only if the payload is encrypted
 	recordPlain   = '.'
 	recordKeyed   = 'k'
 )
