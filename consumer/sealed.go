@@ -17,15 +17,14 @@ const keyWait = time.Minute
 // instance that has the key, and the attempt does not count. A payload that does not open with its key never will: the task is
 // dead.
 func (c *Consumer) unopened(t *task.Task, err error) {
-	event := c.log.Error().Str("task", t.ID).Str("type", t.Type).Err(err)
 	s := queue.Settlement{ID: t.ID, Fence: t.Fence, Outcome: queue.Moved, Lane: queue.LaneOf(t), Delay: keyWait}
 	if errors.Is(err, seal.ErrNoKey) {
-		event.Msg("cannot decrypt a payload: leaving the task to an instance that has the key")
+		c.log.Error().Err(err).Str("task", t.ID).Str("type", t.Type).Msg("cannot decrypt a payload: leaving the task to an instance that has the key")
 		c.settled = append(c.settled, s)
 		return
 	}
 	failed := queue.Fail(t, task.Failure{At: time.Now().UTC(), Attempt: t.Attempt, Instance: t.Instance, Error: err.Error()}, true)
 	s.Outcome, s.Record, s.Note = queue.Died, failed.Record, history.Run(t, history.Dead, 0, err.Error())
-	event.Msg("task is dead")
+	c.log.Warn().Str("task", t.ID).Str("type", t.Type).Int("attempt", t.Attempt).Err(err).Msg("task is dead")
 	c.settled = append(c.settled, s)
 }
