@@ -39,6 +39,7 @@ import (
 	"github.com/onbeat/onbeat/producer"
 	"github.com/onbeat/onbeat/queue"
 	"github.com/onbeat/onbeat/schedule"
+	"github.com/onbeat/onbeat/seal"
 	"github.com/onbeat/onbeat/store"
 	"github.com/onbeat/onbeat/task"
 	"github.com/onbeat/onbeat/tracing"
@@ -71,6 +72,11 @@ type Config struct {
 	Durability Durability
 	// PayloadLimit is the largest size of a payload, in bytes. Default 1 MiB.
 	PayloadLimit int
+	// Secret are, by type, the paths of payloads whose values are shown to nobody who only looks on, nor in any log; see
+	// [task.CheckSecret]. A task keeps those with which it was added.
+	Secret map[string][]string
+	// Encryption encrypts payloads at rest. Default: no keys, and payloads are stored as they are.
+	Encryption seal.Config
 	// Caps bound what Redis keeps of finished work.
 	Caps Caps
 	// Observer is told what the dispatcher does: see package telemetry. Default: nobody is. Give each dispatcher its own.
@@ -127,11 +133,18 @@ func New(rdb redis.UniversalClient, cfg Config) (*Dispatcher, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
+	keys, err := seal.New(cfg.Encryption)
+	if err != nil {
+		return nil, err
+	}
+	q.SealWith(keys)
 	if cfg.Observer != nil {
 		cfg.Observer.Bind(q, reg)
 	}
 	d := &Dispatcher{cfg: cfg, q: q, reg: reg, mux: handlers.NewMux()}
-	d.producer = producer.New(q, producer.Config{Limits: task.Limits{Payload: cfg.PayloadLimit}, Check: d.checkPayload, Tracer: cfg.tracer()})
+	d.producer = producer.New(q, producer.Config{
+		Limits: task.Limits{Payload: cfg.PayloadLimit}, Check: d.checkPayload, Secret: cfg.Secret, Tracer: cfg.tracer(),
+	})
 	return d, nil
 }
 
@@ -163,7 +176,16 @@ func (c Config) Validate() error {
 	if c.PayloadLimit < 0 {
 		limit = &task.FieldError{Field: "payload_limit", Value: fmt.Sprint(c.PayloadLimit), Reason: "negative", Hint: "bytes; the default is 1 MiB"}
 	}
-	return errors.Join(c.instance().Validate(), c.consumer().Validate(), c.Durability.Validate(), c.Caps.Validate(), limit)
+	_, keys := seal.New(c.Encryption)
+	return errors.Join(c.instance().Validate(), c.consumer().Validate(), c.Durability.Validate(), c.Caps.Validate(), limit, c.checkSecret(), keys)
+}
+
+func (c Config) checkSecret() error {
+	var list []error
+	for _, typ := range slices.Sorted(maps.Keys(c.Secret)) {
+		list = append(list, task.CheckName("secret", typ), task.CheckSecrets("secret."+typ, c.Secret[typ]))
+	}
+	return errors.Join(list...)
 }
 
 func (c Config) instance() instance.Config {
@@ -176,7 +198,7 @@ func (c Config) instance() instance.Config {
 func (c Config) consumer() consumer.Config {
 	return consumer.Config{
 		Concurrency: c.Concurrency, Queues: c.Queues, Strict: c.Strict, Limits: c.Limits, Drain: c.Drain, Hurry: c.Hurry,
-		Observer: c.Observer, Log: c.Log, Tracer: c.tracer(),
+		Secret: c.Secret, Observer: c.Observer, Log: c.Log, Tracer: c.tracer(),
 	}
 }
 
@@ -184,11 +206,11 @@ func (c Config) consumer() consumer.Config {
 func (c Config) tracer() *tracing.Tracer { return tracing.New(c.TracerProvider, c.Namespace) }
 
 // checkPayload asks the type's handler, if this process has one. Other instances may handle types that this one does not.
-func (d *Dispatcher) checkPayload(typ string, payload []byte) error {
-	if _, ok := d.mux.Handler(typ); !ok {
+func (d *Dispatcher) checkPayload(t *task.Task) error {
+	if _, ok := d.mux.Handler(t.Type); !ok {
 		return nil
 	}
-	return d.mux.CheckPayload(typ, payload)
+	return handlers.Hide(t, d.mux.CheckPayload(t.Type, t.Payload))
 }
 
 // Handle registers the handler of a type. If the handler says its schedule (see [handlers.Scheduled]), Handle declares that
@@ -217,7 +239,7 @@ func (d *Dispatcher) Use(mw ...handlers.Middleware) { d.mux.Use(mw...) }
 func (d *Dispatcher) Schedule(name string, rule schedule.Rule, typ string, payload any, opts ...task.Option) error {
 	t := task.New(typ, payload, opts...)
 	s := producer.Schedule{
-		Name: name, Rule: rule, Task: typ, Payload: t.Payload,
+		Name: name, Rule: rule, Task: typ, Payload: t.Payload, Secret: t.Secret,
 		Queue: t.Queue, Priority: t.Priority, Timeout: t.Timeout, MaxAttempts: t.MaxAttempts, Backoff: t.Backoff,
 	}
 	err := t.Validate(task.Limits{Payload: d.cfg.PayloadLimit})
@@ -338,7 +360,8 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 		return err
 	}
 	schedules := producer.NewScheduler(d.q, d.reg, producer.SchedulerConfig{
-		Horizon: 2 * node.Lease(), Declared: d.declared, Observer: d.cfg.Observer, Log: log, Tracer: d.cfg.tracer(),
+		Horizon: 2 * node.Lease(), Declared: d.declared, Secret: d.cfg.Secret, Observer: d.cfg.Observer, Log: log,
+		Tracer: d.cfg.tracer(),
 	})
 	d.mu.Lock()
 	d.scheduler, d.node = schedules, node

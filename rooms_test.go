@@ -23,6 +23,7 @@ var rooms = [][]string{
 	{"queue"},
 	{"history", "store", "tracing"},
 	{"task", "schedule"},
+	{"seal"},
 	{"field"},
 }
 

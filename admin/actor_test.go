@@ -75,7 +75,7 @@ func TestBy_isInTheEventOfEachChange(t *testing.T) {
 		{"claims resumed", "", "", func() error { return a.Instances.Resume(ctx) }},
 	} {
 		do(c.event, c.call)
-		events, err := a.Activity.Events(ctx, time.Time{}, 100)
+		events, err := a.Activity.Events(ctx, admin.EventQuery{Limit: 100})
 		must(t, err)
 		var found *admin.Event
 		for i := range events.Items {
@@ -87,7 +87,7 @@ func TestBy_isInTheEventOfEachChange(t *testing.T) {
 			t.Errorf("%s: %+v", c.event, found)
 		}
 	}
-	events, err := a.Activity.Events(ctx, time.Time{}, 100)
+	events, err := a.Activity.Events(ctx, admin.EventQuery{Limit: 100})
 	must(t, err)
 	for _, e := range events.Items {
 		if strings.HasPrefix(e.Fields["task"], "q") {

@@ -26,7 +26,7 @@ func Of(q *queue.Queue, p *producer.Producer, reg *instance.Registry) *Admin {
 	inst := &instances{q: q, reg: reg}
 	return &Admin{
 		Tasks:     &tasks{q: q, p: p},
-		Schedules: &schedules{q: q, s: s},
+		Schedules: &schedules{q: q, s: s, p: p},
 		Instances: inst,
 		Activity:  &activity{q: q, s: s, instances: inst},
 		Answers:   q,

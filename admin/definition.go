@@ -14,6 +14,7 @@ type Definition struct {
 	Name        string          `json:"name"`
 	Task        string          `json:"task"`
 	Payload     json.RawMessage `json:"payload,omitempty"`
+	Secret      []string        `json:"secret,omitempty"`
 	Queue       string          `json:"queue,omitempty"`
 	Priority    string          `json:"priority,omitempty"`
 	Timeout     Duration        `json:"timeout,omitzero"`
@@ -37,7 +38,7 @@ type Definition struct {
 // DefinitionOf returns what a schedule says.
 func DefinitionOf(s *producer.Schedule) Definition {
 	d := Definition{
-		Name: s.Name, Task: s.Task, Payload: s.Payload, Queue: s.Queue, Timeout: Duration(s.Timeout), MaxAttempts: s.MaxAttempts,
+		Name: s.Name, Task: s.Task, Payload: s.Payload, Secret: s.Secret, Queue: s.Queue, Timeout: Duration(s.Timeout), MaxAttempts: s.MaxAttempts,
 		Backoff: Duration(s.Backoff.Base), BackoffCap: Duration(s.Backoff.Cap),
 		Every: Duration(s.Every), Cron: s.Cron, Timezone: s.Timezone, DST: s.DST, Start: s.Start, Until: s.Until.UTC(),
 		MaxRuns: s.MaxRuns, Jitter: Duration(s.Jitter), Missed: s.Missed, CatchUp: Duration(s.CatchUp), Overlap: s.Overlap,
@@ -60,7 +61,7 @@ func (d *Definition) Rule() schedule.Rule {
 func (d *Definition) Schedule() (producer.Schedule, error) {
 	priority, err := task.ParsePriority(d.Priority)
 	return producer.Schedule{
-		Name: d.Name, Rule: d.Rule(), Task: d.Task, Payload: d.Payload, Queue: d.Queue, Priority: priority,
+		Name: d.Name, Rule: d.Rule(), Task: d.Task, Payload: d.Payload, Secret: d.Secret, Queue: d.Queue, Priority: priority,
 		Timeout: time.Duration(d.Timeout), MaxAttempts: d.MaxAttempts,
 		Backoff: task.Backoff{Base: time.Duration(d.Backoff), Cap: time.Duration(d.BackoffCap)},
 	}, err

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 
+	"github.com/onbeat/onbeat/seal"
 	"github.com/onbeat/onbeat/store"
 )
 
@@ -33,6 +34,8 @@ func hintOf(err error) string {
 		return "check the user and password of the Redis URL"
 	case errors.Is(err, store.ErrUnreplicated):
 		return "the primary has the change, and it is lost if the primary is lost now; when the replicas are back (see onbeat doctor), repeat the command"
+	case errors.Is(err, seal.ErrNoKey):
+		return "give this process the key: encryption.keys of its config"
 	case OfReplica(err):
 		return namePrimary
 	}

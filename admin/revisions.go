@@ -23,10 +23,12 @@ type Revision struct {
 	Definition *Definition `json:"definition,omitempty"`
 	// Changes are the fields that changed since the revision before, if both are known.
 	Changes []producer.FieldChange `json:"changes,omitempty"`
+	// Secret are the paths of the payload that are secret, here or in the revision before.
+	Secret []string `json:"secret,omitempty"`
 }
 
 func revisionOf(r *producer.Revision) Revision {
-	out := Revision{Revision: r.Number, At: r.At, What: r.What, By: r.By, Release: r.Release, Changes: r.Changes}
+	out := Revision{Revision: r.Number, At: r.At, What: r.What, By: r.By, Release: r.Release, Changes: r.Changes, Secret: r.Secret}
 	if r.Schedule != nil {
 		d := DefinitionOf(r.Schedule)
 		out.Definition = &d
@@ -51,7 +53,7 @@ func (s *schedules) Deleted(ctx context.Context) (List[Schedule], error) {
 	list, err := s.s.Deleted(ctx)
 	page := List[Schedule]{Items: make([]Schedule, len(list))}
 	for i := range list {
-		page.Items[i] = scheduleOf(&list[i])
+		page.Items[i] = s.scheduleOf(&list[i])
 	}
 	return page, err
 }
@@ -61,5 +63,5 @@ func (s *schedules) Restore(ctx context.Context, name string) (Schedule, error) 
 		return Schedule{}, err
 	}
 	status, err := s.s.Get(ctx, name)
-	return scheduleOf(&status), err
+	return s.scheduleOf(&status), err
 }

@@ -28,11 +28,16 @@ type Schedule struct {
 	// restored.
 	Retired *producer.Retirement `json:"retired,omitempty"`
 	Deleted *producer.Deletion   `json:"deleted,omitempty"`
+	// Encrypted says why the payload cannot be shown: it is encrypted, and does not open here.
+	Encrypted string `json:"encrypted,omitempty"`
 
 	Definition
 
 	// Latest says how the last runs went; nil if no run of it is in the newest part of the history.
 	Latest *Latest `json:"latest,omitempty"`
+
+	// SecretOfType are the paths of the payload that are secret because of its type, besides those of the definition.
+	SecretOfType []string `json:"secret_of_type,omitempty"`
 }
 
 // ScheduleDetail is a schedule with what is next and what was last.
@@ -74,10 +79,15 @@ func (s *Schedule) Grid() (schedule.Grid, error) {
 	return r.Grid(s.Anchor)
 }
 
-func scheduleOf(s *producer.Status) Schedule {
+func (s *schedules) scheduleOf(st *producer.Status) Schedule {
+	return showSchedule(st, s.p.Secret(st.Schedule.Task, nil))
+}
+
+func showSchedule(s *producer.Status, secret []string) Schedule {
 	return Schedule{
 		Origin: s.Origin, Release: s.Release, Paused: s.Paused, Anchor: s.Anchor, Last: s.Last, Next: s.Next, Runs: s.Runs,
-		Behind: s.Behind, Revision: s.Revision, Retired: s.Retired, Deleted: s.Deleted, Definition: DefinitionOf(&s.Schedule),
+		Behind: s.Behind, Revision: s.Revision, Retired: s.Retired, Deleted: s.Deleted, Encrypted: s.Schedule.Encrypted(),
+		Definition: DefinitionOf(&s.Schedule), SecretOfType: secret,
 	}
 }
 

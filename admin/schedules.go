@@ -8,6 +8,7 @@ import (
 
 	"github.com/onbeat/onbeat/producer"
 	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/task"
 )
 
 // Schedules shows and changes schedules. A change holds for every slot after the call returned. Where a name is unknown, the
@@ -70,6 +71,8 @@ type Plan struct {
 	// Changes are the fields that change, by name. They are empty if the stored schedule cannot be read because a newer
 	// release wrote it.
 	Changes []producer.FieldChange `json:"changes,omitempty"`
+	// Secret are the paths of the payload that are secret, before or after.
+	Secret []string `json:"secret,omitempty"`
 	// Declared says that a release declares the schedule: its next leader puts its own definition back. DeclaredBy is that
 	// release, if it has a name.
 	Declared   bool   `json:"declared,omitempty"`
@@ -90,6 +93,7 @@ const shown = 5
 type schedules struct {
 	q *queue.Queue
 	s *producer.Schedules
+	p *producer.Producer
 }
 
 func (s *schedules) Get(ctx context.Context, name string) (ScheduleDetail, error) {
@@ -103,7 +107,7 @@ func (s *schedules) Get(ctx context.Context, name string) (ScheduleDetail, error
 		return d, err
 	}
 	runs, err := s.Runs(ctx, name, shown, "")
-	d = ScheduleDetail{Schedule: scheduleOf(&status), Upcoming: upcoming(&status, now), RecentRuns: runs.Items}
+	d = ScheduleDetail{Schedule: s.scheduleOf(&status), Upcoming: upcoming(&status, now), RecentRuns: runs.Items}
 	d.Latest = latestOf(latest[name])
 	return d, err
 }
@@ -152,7 +156,7 @@ func (s *schedules) List(ctx context.Context) (List[Schedule], error) {
 	}
 	page := List[Schedule]{Items: make([]Schedule, len(list))}
 	for i := range list {
-		page.Items[i] = scheduleOf(&list[i])
+		page.Items[i] = s.scheduleOf(&list[i])
 		page.Items[i].Latest = latestOf(latest[names[i]])
 	}
 	return page, unread
@@ -197,6 +201,7 @@ func (s *schedules) Slots(ctx context.Context, name string, from time.Time, coun
 func (s *schedules) Plan(ctx context.Context, want producer.Schedule) (Plan, error) {
 	plan, err := s.s.Plan(ctx, want)
 	out := Plan{Name: want.Name, Result: string(plan.Result), Changes: plan.Changes}
+	out.Secret = s.p.Secret(want.Task, task.Secrets(plan.Secret, want.Secret))
 	switch plan.Result {
 	case producer.Made:
 		out.Result = "would make"
@@ -245,5 +250,5 @@ func (s *schedules) Backfill(ctx context.Context, name string, b producer.Backfi
 
 func (s *schedules) Delete(ctx context.Context, name string) (Schedule, error) {
 	was, _ := s.s.Get(ctx, name) // Delete itself judges one that cannot be read
-	return scheduleOf(&was), s.s.Delete(ctx, name)
+	return s.scheduleOf(&was), s.s.Delete(ctx, name)
 }

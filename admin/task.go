@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/onbeat/onbeat/producer"
 	"github.com/onbeat/onbeat/queue"
 	"github.com/onbeat/onbeat/schedule"
+	"github.com/onbeat/onbeat/seal"
 	"github.com/onbeat/onbeat/task"
 )
 
@@ -35,13 +37,19 @@ type Task struct {
 	Timeout     string          `json:"timeout"`
 	Payload     json.RawMessage `json:"payload,omitempty"`
 	// PayloadText is a payload that is not JSON.
-	PayloadText string         `json:"payload_text,omitempty"`
-	Failures    []task.Failure `json:"failures,omitempty"`
+	PayloadText string `json:"payload_text,omitempty"`
+	// Secret are the paths of the payload that are secret; see [Task.Masked]. Encrypted says why the payload cannot be shown: it
+	// is encrypted, and does not open here.
+	Secret    []string       `json:"secret,omitempty"`
+	Encrypted string         `json:"encrypted,omitempty"`
+	Failures  []task.Failure `json:"failures,omitempty"`
 	// Unreadable says why the task's record cannot be read. Then only ID, State and At are known.
 	Unreadable string `json:"unreadable,omitempty"`
 }
 
-func taskOf(f *queue.Found) Task {
+// taskOf opens the payload with the keys. The secret paths of a type are those of this process too: a task that came before they
+// were set has none.
+func taskOf(f *queue.Found, p *producer.Producer, keys *seal.Keys) Task {
 	t := f.Task
 	if f.Unreadable != nil {
 		return Task{ID: t.ID, State: f.State, At: f.At, Unreadable: f.Unreadable.Error()}
@@ -51,6 +59,10 @@ func taskOf(f *queue.Found) Task {
 		Due: t.Due, At: f.At, Schedule: t.Schedule, Slot: t.Slot, Attempts: t.Attempts, Attempt: t.Attempt,
 		MaxAttempts: t.AttemptsAllowed(), Instance: t.Instance, Fence: t.Fence, Key: t.Key, Created: t.Created,
 		Timeout: schedule.FormatDuration(t.RunTimeout()), Failures: t.Failures,
+	}
+	out.Secret = p.Secret(t.Type, t.Secret)
+	if err := t.Open(keys); err != nil {
+		out.Encrypted = err.Error()
 	}
 	if json.Valid(t.Payload) {
 		out.Payload = t.Payload

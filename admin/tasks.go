@@ -91,7 +91,7 @@ func (t *tasks) Get(ctx context.Context, id string) (Task, error) {
 	if err != nil {
 		return Task{}, err
 	}
-	return taskOf(&f), nil
+	return taskOf(&f, t.p, t.q.Seal()), nil
 }
 
 func (t *tasks) List(ctx context.Context, o TaskQuery) (List[Task], error) {
@@ -103,7 +103,7 @@ func (t *tasks) List(ctx context.Context, o TaskQuery) (List[Task], error) {
 	var err error
 	page.Next, err = t.walk(ctx, o, listed, func(p *queue.Page) (int, error) {
 		for i := range p.Tasks {
-			page.Items = append(page.Items, taskOf(&p.Tasks[i]))
+			page.Items = append(page.Items, taskOf(&p.Tasks[i], t.p, t.q.Seal()))
 		}
 		return o.Limit - len(page.Items), nil
 	})

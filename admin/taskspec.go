@@ -28,6 +28,10 @@ type TaskSpec struct {
 	Key         *string         `json:"key,omitempty"`
 	KeyLimit    int             `json:"key_limit,omitempty"`
 	Keep        string          `json:"keep,omitempty"`
+	Secret      []string        `json:"secret,omitempty"` // paths of the payload; see task.CheckSecret
+	// Trace is the W3C traceparent of the span that the task continues, and TraceState the tracestate that goes with it.
+	Trace      string `json:"trace,omitempty"`
+	TraceState string `json:"tracestate,omitempty"`
 }
 
 // SpecOf returns what to write so that [TaskSpec.Task] makes the same task. A payload that is not JSON, and what only a
@@ -37,6 +41,7 @@ func SpecOf(t *task.Task) TaskSpec {
 		Type: t.Type, Payload: t.Payload, ID: unlessEmpty(t.ID), In: spanOf(t.Delay), Queue: unlessEmpty(t.Queue),
 		Timeout: spanOf(t.Timeout), Backoff: spanOf(t.Backoff.Base), BackoffCap: spanOf(t.Backoff.Cap),
 		Unique: unlessEmpty(t.UniqueKey), Key: unlessEmpty(t.Key), KeyLimit: t.KeyLimit, Keep: spanOf(t.Keep),
+		Secret: t.Secret, Trace: t.Trace, TraceState: t.TraceState,
 	}
 	if t.MaxAttempts != 0 {
 		s.MaxAttempts = &t.MaxAttempts
@@ -76,7 +81,7 @@ func (s *TaskSpec) Task(limits task.Limits) (*task.Task, error) {
 	if len(s.Payload) == 0 {
 		t.Payload = nil
 	}
-	t.KeyLimit = s.KeyLimit
+	t.KeyLimit, t.Secret, t.Trace, t.TraceState = s.KeyLimit, s.Secret, s.Trace, s.TraceState
 	if s.MaxAttempts != nil {
 		t.MaxAttempts = *s.MaxAttempts
 		if err := task.CheckAttempts(t.MaxAttempts, task.DefaultMaxAttempts); err != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/onbeat/onbeat/admin"
 	"github.com/onbeat/onbeat/queue"
 	"github.com/onbeat/onbeat/task"
+	"github.com/onbeat/onbeat/tracing"
 )
 
 // maxBatch is the most tasks of one request, and maxRefused is how many refused fields it names.
@@ -61,19 +62,24 @@ func (EnqueueReply) Schema(r huma.Registry) *huma.Schema {
 	return r.Schema(typeOf[admin.Enqueued](), true, "")
 }
 
-func (s *Server) enqueue(ctx context.Context, _ *struct{}) (*enqueuedOut, error) {
+type enqueueIn struct {
+	Trace      string `header:"traceparent" doc:"The span that the tasks continue, unless they say their own."`
+	TraceState string `header:"tracestate"`
+}
+
+func (s *Server) enqueue(ctx context.Context, in *enqueueIn) (*enqueuedOut, error) {
 	batch, isBatch, err := batchOf(bodyOf(ctx))
 	if err != nil {
 		return nil, err
 	}
 	if isBatch {
-		return s.enqueueBatch(ctx, batch)
+		return s.enqueueBatch(ctx, in, batch)
 	}
 	var spec admin.TaskSpec
 	if err := read(ctx, &spec, "task"); err != nil {
 		return nil, err
 	}
-	t, err := s.taskOf(ctx, &spec)
+	t, err := s.taskOf(ctx, in, &spec)
 	if err != nil {
 		return nil, located(err, "")
 	}
@@ -109,14 +115,14 @@ func batchOf(body []byte) (batch []json.RawMessage, is bool, err error) {
 }
 
 // enqueueBatch adds tasks, after it has checked each of them. Redis takes none if one is refused.
-func (s *Server) enqueueBatch(ctx context.Context, batch []json.RawMessage) (*enqueuedOut, error) {
+func (s *Server) enqueueBatch(ctx context.Context, in *enqueueIn, batch []json.RawMessage) (*enqueuedOut, error) {
 	list := make([]*task.Task, len(batch))
 	var refused *Problem
 	for i, raw := range batch {
 		var spec admin.TaskSpec
 		err := strictly(raw, &spec, "task")
 		if err == nil {
-			list[i], err = s.taskOf(ctx, &spec)
+			list[i], err = s.taskOf(ctx, in, &spec)
 		}
 		if err == nil {
 			continue
@@ -148,7 +154,10 @@ func (s *Server) enqueueBatch(ctx context.Context, batch []json.RawMessage) (*en
 }
 
 // taskOf makes a task that the sender may enqueue.
-func (s *Server) taskOf(ctx context.Context, spec *admin.TaskSpec) (*task.Task, error) {
+func (s *Server) taskOf(ctx context.Context, in *enqueueIn, spec *admin.TaskSpec) (*task.Task, error) {
+	if sc, ok := tracing.Parse(in.Trace, in.TraceState); ok && spec.Trace == "" {
+		spec.Trace, spec.TraceState = tracing.Traceparent(sc), tracing.State(sc)
+	}
 	t, err := spec.Task(s.cfg.Limits)
 	if err != nil {
 		return nil, err
@@ -158,7 +167,7 @@ func (s *Server) taskOf(ctx context.Context, spec *admin.TaskSpec) (*task.Task, 
 		return nil, err
 	}
 	if s.cfg.CheckPayload != nil {
-		return t, s.cfg.CheckPayload(t.Type, t.Payload)
+		return t, s.cfg.CheckPayload(t)
 	}
 	return t, nil
 }

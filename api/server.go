@@ -25,7 +25,7 @@ type Config struct {
 	// Limits are those of the tasks that requests add.
 	Limits task.Limits
 	// CheckPayload, if not nil, refuses a payload that the handler of its type would refuse.
-	CheckPayload func(typ string, payload []byte) error
+	CheckPayload func(t *task.Task) error
 	// Tokens returns the tokens that are let in. It is called for each request, so tokens change without a restart. If it is
 	// nil or returns none, everybody is let in.
 	Tokens func() []Token
@@ -157,6 +157,9 @@ func add[I, O any](s *Server, r route, fn func(context.Context, *I) (*O, error))
 		who := identityOf(ctx)
 		out, err := fn(admin.By(ctx, who.Name), in)
 		if err == nil {
+			if shown, ok := any(out).(withheld); ok && !who.Role.May(Operator) {
+				shown.withhold()
+			}
 			return out, nil
 		}
 		p, known := problemOf(err)

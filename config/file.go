@@ -92,6 +92,7 @@ func (f *File) take(s *settings, getenv func(string) string) {
 	f.expand(getenv)
 	f.Redis.URL = f.place(f.Redis.URL)
 	f.Dispatcher = s.dispatcher()
+	f.takeKeys(&s.Encryption, getenv)
 	f.Handlers = s.handlers()
 	f.takeAPI(&s.API)
 	f.Log = Log{Level: string(s.Log.Level), Format: string(s.Log.Format)}

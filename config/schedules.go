@@ -38,6 +38,7 @@ type scheduleSettings struct {
 
 	Task        text            `yaml:"task"`
 	Payload     any             `yaml:"payload"`
+	Secret      []string        `yaml:"secret"`
 	Queue       text            `yaml:"queue"`
 	Priority    text            `yaml:"priority"`
 	Timeout     period          `yaml:"timeout"`
@@ -55,7 +56,7 @@ func (s *scheduleSettings) schedule() (producer.Schedule, error) {
 			Start: string(s.Start), MaxRuns: int64(s.MaxRuns), Jitter: time.Duration(s.Jitter),
 			Missed: schedule.Missed(s.Missed), CatchUp: time.Duration(s.CatchUp), Overlap: schedule.Overlap(s.Overlap),
 		},
-		Task: string(s.Task), Queue: string(s.Queue), Timeout: time.Duration(s.Timeout),
+		Task: string(s.Task), Secret: s.Secret, Queue: string(s.Queue), Timeout: time.Duration(s.Timeout),
 		Backoff: task.Backoff{Base: time.Duration(s.Backoff.Base), Cap: time.Duration(s.Backoff.Cap)},
 	}
 	var wrong []error

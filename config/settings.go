@@ -33,12 +33,14 @@ type settings struct {
 	MinReady    duration           `yaml:"min_ready"`
 	Drain       *duration          `yaml:"drain"`
 
-	PayloadLimit nonzero            `yaml:"payload_limit"`
-	Keep         keepSettings       `yaml:"keep"`
-	Durability   durabilitySettings `yaml:"durability"`
-	API          apiSettings        `yaml:"api"`
-	HTTP         httpSettings       `yaml:"http"`
-	Exec         *execSettings      `yaml:"exec"`
+	PayloadLimit nonzero             `yaml:"payload_limit"`
+	Secret       map[string][]string `yaml:"secret"`
+	Encryption   encryptionSettings  `yaml:"encryption"`
+	Keep         keepSettings        `yaml:"keep"`
+	Durability   durabilitySettings  `yaml:"durability"`
+	API          apiSettings         `yaml:"api"`
+	HTTP         httpSettings        `yaml:"http"`
+	Exec         *execSettings       `yaml:"exec"`
 	Log          struct {
 		Level  text `yaml:"level"`
 		Format text `yaml:"format"`
@@ -84,7 +86,7 @@ func (s *settings) dispatcher() onbeat.Config {
 		Lease: time.Duration(s.Lease), MinReady: time.Duration(s.MinReady),
 		Concurrency: int(s.Concurrency), Queues: intsOf(s.Queues), Strict: s.Strict, Limits: intsOf(s.Limits), Drain: drainOf(s.Drain),
 		Durability:   store.Durability{Replicas: int(s.Durability.Replicas), Timeout: time.Duration(s.Durability.Timeout), Strict: s.Durability.Strict},
-		PayloadLimit: int(s.PayloadLimit), Caps: s.Keep.caps(),
+		PayloadLimit: int(s.PayloadLimit), Secret: s.Secret, Caps: s.Keep.caps(),
 	}
 }
 

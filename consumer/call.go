@@ -247,6 +247,11 @@ func (c *Consumer) accept(t *task.Task) {
 		return
 	}
 	t.Release = c.session.Release
+	t.Secret = task.Secrets(t.Secret, c.cfg.Secret[t.Type])
+	if err := t.Open(c.q.Seal()); err != nil && c.inflight[t.ID] == nil {
+		c.unopened(t, err)
+		return
+	}
 	c.start(c.session.Context(), t)
 }
 
@@ -308,7 +313,7 @@ func (c *Consumer) adopt(ctx context.Context, reply *queue.CycleReply) error {
 func (c *Consumer) malformed(m queue.Malformed) {
 	c.log.Error().Err(m.Err).Str("task", m.ID).Msg("unreadable task record")
 	s := queue.Settlement{ID: m.ID, Fence: m.Fence, Outcome: queue.Died, Record: []byte(m.Record), Note: history.Unread(m.ID)}
-	if newer := m.Record != "" && m.Record[0] > '1' && m.Record[0] <= '9'; newer {
+	if newer := m.Record != "" && m.Record[0] > '2' && m.Record[0] <= '9'; newer {
 		if m.Lane == (queue.Lane{}) {
 			return // only the record says which lane it came from: the claim stays until a newer release recovers the task
 		}

@@ -31,6 +31,8 @@ type Config struct {
 	// Hurry ends Drain early: once the caller closes it, running tasks are cancelled and handed back.
 	// Default: nothing cuts Drain short.
 	Hurry <-chan struct{}
+	// Secret are, by type, the secret paths of payloads, besides those that a task has.
+	Secret map[string][]string
 	// Observer is told of claims and runs. Default: nobody is.
 	Observer Observer
 	// Log receives failures and state changes. The zero Logger discards them.

@@ -228,7 +228,7 @@ func TestRun_recordsItCannotRead(t *testing.T) {
 	k := w.q.Keys()
 	lane := k.Due(queue.Lane{Queue: task.DefaultQueue, Type: "job"})
 	pipe := w.rdb.TxPipeline()
-	pipe.HSet(t.Context(), k.Tasks, "damaged", "?what", "newer", "2.from the future")
+	pipe.HSet(t.Context(), k.Tasks, "damaged", "?what", "newer", "3.from the future")
 	for _, id := range []string{"damaged", "newer"} {
 		pipe.ZIncrBy(t.Context(), lane, -2*float64(time.Hour.Milliseconds()), id)
 	}
@@ -241,7 +241,7 @@ func TestRun_recordsItCannotRead(t *testing.T) {
 		at := w.rdb.ZScore(t.Context(), lane, "newer").Val()
 		return at > float64(time.Now().UnixMilli())
 	}, "the newer one waits")
-	if rec := w.rdb.HGet(t.Context(), k.Tasks, "newer").Val(); rec != "2.from the future" {
+	if rec := w.rdb.HGet(t.Context(), k.Tasks, "newer").Val(); rec != "3.from the future" {
 		t.Errorf("its record became %q", rec)
 	}
 	if ran.total() != 1 {

@@ -84,6 +84,7 @@ func (c *Consumer) outcome(r *run, cause, err error) result {
 	if t.Schedule != "" || c.cfg.Observer != nil { // the history keeps only runs of schedules
 		took = time.Since(r.deadline) + t.RunTimeout()
 	}
+	err = handlers.Hide(t, err)
 	out := result{run: r, settle: queue.Settlement{ID: t.ID, Fence: t.Fence}}
 	s := &out.settle
 	word := history.Done
@@ -144,7 +145,7 @@ func keep(s *queue.Settlement, t *task.Task, cause error) {
 	}
 	kept.Attempts = t.Attempt
 	if len(kept.Payload) > keptPayload {
-		kept.Payload = nil
+		kept.Payload, kept.Sealed = nil, nil
 	}
 	s.Outcome, s.Keep, s.Record = queue.Kept, t.Keep, task.Encode(nil, &kept)
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/onbeat/onbeat/internal/wording"
 	"github.com/onbeat/onbeat/producer"
 	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/seal"
 	"github.com/onbeat/onbeat/store"
 )
 
@@ -50,6 +51,8 @@ type Config struct {
 	Durability store.Durability
 	Caps       queue.Caps
 	Lease      time.Duration
+	// Encryption are the keys of this process: payloads that are encrypted with others are reported.
+	Encryption seal.Config
 }
 
 // Report holds the results of all checks.
@@ -144,7 +147,7 @@ func (d *doctor) looks() []func(context.Context) {
 		return append(list, d.latency, d.clock)
 	}
 	return append(list, d.rights, d.latency, d.clock,
-		d.namespaceOverview, d.paused, d.keysOverCaps, d.damage, d.unhandled, d.lateness, d.dead)
+		d.namespaceOverview, d.paused, d.keysOverCaps, d.damage, d.unhandled, d.encrypted, d.lateness, d.dead)
 }
 
 // movingTime limits each check while the namespace's slot is being moved: the client repeats each call that Redis refuses

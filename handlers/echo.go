@@ -10,7 +10,7 @@ import (
 )
 
 // Echo returns a handler that logs each task at info, with its payload: as JSON if it is JSON, else as text. It accepts
-// every payload. Payloads hold secrets, so use it only to try things out.
+// every payload. It shows *** for what is secret; payloads hold more than what is marked, so use it only to try things out.
 func Echo(log zerolog.Logger) TaskHandler {
 	return Func(func(_ context.Context, t *task.Task) error {
 		e := log.Info()
@@ -25,12 +25,12 @@ func Echo(log zerolog.Logger) TaskHandler {
 			e = e.Str("slot", formatSlot(at))
 		}
 		e = e.Int("attempt", t.Attempt)
-		switch {
-		case len(t.Payload) == 0:
-		case json.Valid(t.Payload):
-			e = e.RawJSON("payload", t.Payload)
+		switch payload := task.Mask(t.Payload, t.Secret); {
+		case len(payload) == 0:
+		case json.Valid(payload):
+			e = e.RawJSON("payload", payload)
 		default:
-			e = e.Str("payload", string(t.Payload))
+			e = e.Str("payload", string(payload))
 		}
 		e.Msg("echo")
 		return nil

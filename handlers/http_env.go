@@ -11,6 +11,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/onbeat/onbeat/task"
 )
 
 // ErrEnv is returned by the http handler when a payload refers to an environment variable that this instance does not pass
@@ -126,6 +128,14 @@ func jsonText(s string) string {
 
 // secret is a value that a call sends, in one of its spellings, and the variable that it is of.
 type secret struct{ name, value string }
+
+// shown is what stands in the place of the secret.
+func (s secret) shown() string {
+	if s.name == "" { // of no variable
+		return task.Masked
+	}
+	return "${" + s.name + "}"
+}
 
 // secretsOf lists the spellings of values, the longest first.
 func secretsOf(values map[string]string) (list []secret) {

@@ -26,7 +26,7 @@ func hide(text string, secrets []secret, limit int) string {
 	for i, end := 0, 0; i < len(folded) && from[i] < limit; i++ {
 		switch {
 		case ends[i] > 0 && i >= end:
-			b.WriteString("${" + names[i] + "}")
+			b.WriteString(names[i])
 		case i >= end:
 			b.WriteString(text[from[i]:min(from[i+1], limit)])
 		}
@@ -35,7 +35,7 @@ func hide(text string, secrets []secret, limit int) string {
 	return b.String()
 }
 
-// hits finds the secrets that begin at each byte of a folded text: the name of the longest, and where it ends, or 0.
+// hits finds the secrets that begin at each byte of a folded text: what is shown for the longest, and where it ends, or 0.
 func hits(text string, secrets []secret) (names []string, ends []int) {
 	names, ends = make([]string, len(text)), make([]int, len(text))
 	for _, s := range secrets {
@@ -46,7 +46,7 @@ func hits(text string, secrets []secret) (names []string, ends []int) {
 		for i, n := range common(value + text)[len(value):] {
 			n = min(n, len(value))
 			if (n == len(value) || n >= startOf || n >= brokenOff && i+n == len(text)) && i+n > ends[i] {
-				names[i], ends[i] = s.name, i+n
+				names[i], ends[i] = s.shown(), i+n
 			}
 		}
 	}

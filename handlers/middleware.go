@@ -65,7 +65,7 @@ func Timeout(d time.Duration) Middleware {
 }
 
 // Log logs how each run ended: a failure at warn, with the attempt and what follows from the error, a success at debug. It
-// never logs the payload.
+// never logs the payload, and hides what is secret of it in the error.
 func Log(log zerolog.Logger) Middleware {
 	return func(next TaskHandler) TaskHandler {
 		return Wrap(next, func(ctx context.Context, t *task.Task) error {
@@ -75,7 +75,7 @@ func Log(log zerolog.Logger) Middleware {
 				logRun(log.Debug(), t, start).Msg("task done")
 				return nil
 			}
-			e := logRun(log.Warn(), t, start).Err(err)
+			e := logRun(log.Warn(), t, start).Err(Hide(t, err))
 			if d, ok := RetryDelay(err); IsDead(err) {
 				e = e.Bool("dead", true)
 			} else if ok {

@@ -131,7 +131,7 @@ func (m *Manager) recover(ctx context.Context, gen int64) (stuck bool, err error
 }
 
 // ofNewer reports whether a record has the format of a newer release, rather than no format.
-func ofNewer(record string) bool { return record != "" && record[0] > '1' && record[0] <= '9' }
+func ofNewer(record string) bool { return record != "" && record[0] > '2' && record[0] <= '9' }
 
 // damaged returns the recovery of a task whose record no release can read: the task is dead, and people see it as such. Of
 // its run only the slot is known.

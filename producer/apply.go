@@ -77,7 +77,7 @@ func checkRevision(st queue.Stored, revision int64) error {
 func apply(st queue.Stored, want *Schedule, now time.Time) (ApplyResult, *queue.Change, error) {
 	head := definitionHead{V: definitionVersion, Origin: Applied}
 	var was *Schedule
-	if d, err := decodeDefinition(st.Name, st.Definition); err == nil {
+	if d, err := readDefinition(st); err == nil {
 		head.Origin, head.Release, was = d.Origin, d.Release, &d.Schedule
 	}
 	c, err := replace(st, want, head, now)
@@ -118,7 +118,7 @@ func (s *Schedules) pause(ctx context.Context, name string, paused bool) (bool, 
 func (s *Schedules) Delete(ctx context.Context, name string) error {
 	return s.change(ctx, name, false, func(st queue.Stored, now time.Time) (*queue.Change, error) {
 		c, err := remove(st, history.Deleted, now)
-		if d, err := decodeDefinition(st.Name, st.Definition); err == nil {
+		if d, err := readDefinition(st); err == nil {
 			c.Changes = changesMade(&d.Schedule, nil)
 		}
 		return c, err

@@ -20,7 +20,7 @@ const changeTries = 20
 
 // replace makes a schedule say s. It returns nil if the schedule says so already.
 func replace(st queue.Stored, s *Schedule, head definitionHead, now time.Time) (*queue.Change, error) {
-	next := definition{definitionHead: head, Schedule: *s}
+	next := definition{definitionHead: head, Schedule: *s}.sealedWith(st.Seal)
 	text, err := next.encode()
 	if err != nil {
 		return nil, err
@@ -43,7 +43,10 @@ func replace(st queue.Stored, s *Schedule, head definitionHead, now time.Time) (
 		c.Settled, c.Behind = now, st.Behind
 		return c, nil
 	}
-	was, err := decodeDefinition(st.Name, st.Definition)
+	was, err := readDefinition(st)
+	if err == nil {
+		err = was.checkOpens(st.Seal)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -2,12 +2,14 @@ package producer
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"time"
 
 	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/seal"
 	"github.com/onbeat/onbeat/store"
 )
 
@@ -166,12 +168,23 @@ func (t *tenure) compare(declared []Schedule, stored map[string]queue.Stored, re
 	for i := range declared {
 		s := &declared[i]
 		named[s.Name] = true
-		c, err := replace(stored[s.Name], s, head, now)
+		st, ok := stored[s.Name]
+		if !ok {
+			st.Seal = t.q.Seal()
+		}
+		c, err := replace(st, s, head, now)
+		if errors.Is(err, seal.ErrNoKey) {
+			t.log.Error().Err(err).Msg("cannot declare a schedule: leaving it as it is")
+			continue
+		}
 		if r, ok := retired[s.Name]; ok && err == nil {
 			c, err = comeBack(r, c, s, now)
 		}
 		if err != nil {
 			return nil, err
+		}
+		if c == nil {
+			c = reseal(st)
 		}
 		if c != nil {
 			changes = append(changes, *c)
@@ -182,8 +195,14 @@ func (t *tenure) compare(declared []Schedule, stored map[string]queue.Stored, re
 			continue
 		}
 		d, err := decodeDefinition(name, stored[name].Definition)
-		if err != nil || d.Origin != Declared {
+		if err != nil {
 			continue // unreadable: a newer release wrote it
+		}
+		if d.Origin != Declared {
+			if c := reseal(stored[name]); c != nil {
+				changes = append(changes, *c)
+			}
+			continue
 		}
 		c, err := retire(stored[name], t.session.Release, now)
 		if err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/onbeat/onbeat/field"
 	"github.com/onbeat/onbeat/queue"
 	"github.com/onbeat/onbeat/schedule"
+	"github.com/onbeat/onbeat/seal"
 	"github.com/onbeat/onbeat/task"
 )
 
@@ -29,6 +30,8 @@ type Schedule struct {
 	Task string
 	// Payload is the payload of the schedule's tasks.
 	Payload json.RawMessage
+	// Secret are the paths of the payload that are secret, besides those of its type; see [task.CheckSecret].
+	Secret []string
 
 	// Queue, Priority, Timeout, MaxAttempts and Backoff apply to the schedule's tasks; see task.Task. MaxAttempts defaults
 	// to ScheduleMaxAttempts.
@@ -37,6 +40,8 @@ type Schedule struct {
 	Timeout     time.Duration
 	MaxAttempts int
 	Backoff     task.Backoff
+
+	sealed *seal.Box // the payload, if it is encrypted and this process cannot open it
 }
 
 // Validate refuses a schedule that could not run: an invalid name, rule, task or number. It joins one [*task.FieldError] for
@@ -54,7 +59,7 @@ func (s *Schedule) checkTask(l task.Limits) error {
 		list = append(list, &task.FieldError{Field: "payload", Reason: "not valid JSON"})
 	}
 	for _, part := range []task.Task{ // a task reports only its first fault
-		{Type: s.Task}, {Queue: s.Queue}, {Payload: s.Payload}, {Priority: s.Priority}, {Timeout: s.Timeout},
+		{Type: s.Task}, {Queue: s.Queue}, {Payload: s.Payload}, {Secret: s.Secret}, {Priority: s.Priority}, {Timeout: s.Timeout},
 		{MaxAttempts: s.MaxAttempts}, {Backoff: s.Backoff},
 	} {
 		part.Type = cmp.Or(part.Type, "any")
@@ -77,15 +82,22 @@ type definition struct {
 	Schedule
 }
 
-// definitionHead holds the fields of a definition besides its schedule. V is 1. A new field must be one that an older
+// definitionHead holds the fields of a definition besides its schedule. V is 1, or 2 if the payload is encrypted. A new field must be one that an older
 // release may ignore; otherwise V rises, and older releases leave the schedule alone.
 type definitionHead struct {
 	V       int    `json:"v"`
 	Origin  string `json:"origin"`
 	Release string `json:"release,omitempty"`
+
+	Sealed *seal.Box `json:"sealed,omitempty"` // in place of the payload
 }
 
-const definitionVersion = 1
+// The versions of a definition. An encrypted one is another, so that a release that does not know of that leaves the schedule
+// alone, and does not run its tasks without their payload.
+const (
+	definitionVersion = 1
+	sealedVersion     = 2
+)
 
 // MarshalJSON is needed because Schedule has its own, which embedding would promote.
 func (d definition) MarshalJSON() ([]byte, error) { return joinJSON(d.definitionHead, d.Schedule) }
@@ -103,6 +115,7 @@ type scheduleFields struct {
 	Name        string          `json:"name"`
 	Task        string          `json:"task"`
 	Payload     json.RawMessage `json:"payload,omitempty"`
+	Secret      []string        `json:"secret,omitempty"`
 	Queue       string          `json:"queue,omitempty"`
 	Priority    *task.Priority  `json:"priority,omitempty"`
 	Timeout     int64           `json:"timeout_ms,omitempty"`
@@ -114,7 +127,7 @@ type scheduleFields struct {
 // MarshalJSON writes the fields of the rule and of the task side by side.
 func (s Schedule) MarshalJSON() ([]byte, error) {
 	f := scheduleFields{
-		Name: s.Name, Task: s.Task, Payload: s.Payload, Queue: s.Queue, Timeout: s.Timeout.Milliseconds(),
+		Name: s.Name, Task: s.Task, Payload: s.Payload, Secret: s.Secret, Queue: s.Queue, Timeout: s.Timeout.Milliseconds(),
 		MaxAttempts: s.MaxAttempts, Backoff: s.Backoff.Base.Milliseconds(), BackoffCap: s.Backoff.Cap.Milliseconds(),
 	}
 	if s.Priority != task.Normal {
@@ -143,7 +156,7 @@ func (s *Schedule) UnmarshalJSON(b []byte) error {
 		return err
 	}
 	*s = Schedule{
-		Name: f.Name, Task: f.Task, Payload: f.Payload, Queue: f.Queue, Timeout: ms(f.Timeout), MaxAttempts: f.MaxAttempts,
+		Name: f.Name, Task: f.Task, Payload: f.Payload, Secret: f.Secret, Queue: f.Queue, Timeout: ms(f.Timeout), MaxAttempts: f.MaxAttempts,
 		Backoff: task.Backoff{Base: ms(f.Backoff), Cap: ms(f.BackoffCap)},
 	}
 	if f.Priority != nil {
@@ -167,12 +180,12 @@ func (d *definition) encode() (string, error) {
 // differently may still say the same.
 func (d *definition) saidBy(stored, text string) bool {
 	head, err := json.Marshal(d.definitionHead)
-	if err != nil || len(head) >= len(text) {
+	if err != nil || len(head) >= len(text) || d.Sealed != nil { // an encrypted text is another each time
 		return false
 	}
 	was, ok := strings.CutSuffix(stored, text[len(head)-1:]) // from the comma after the head
 	var old definitionHead
-	return ok && json.Unmarshal([]byte(was+"}"), &old) == nil && old.V == d.V && old.Origin == d.Origin
+	return ok && json.Unmarshal([]byte(was+"}"), &old) == nil && old.V == d.V && old.Origin == d.Origin && old.Sealed == nil
 }
 
 // ErrNewer reports a schedule whose definition this release cannot read.
@@ -183,10 +196,13 @@ func decodeDefinition(name, text string) (*definition, error) {
 	if err := json.Unmarshal([]byte(text), d); err != nil {
 		return nil, fmt.Errorf("schedule %q: unreadable definition: %w", name, err)
 	}
-	if d.V > definitionVersion {
-		return nil, fmt.Errorf("schedule %q: %w (format %d, this release reads %d)", name, ErrNewer, d.V, definitionVersion)
+	if d.V > sealedVersion || d.V == sealedVersion && d.Sealed == nil {
+		return nil, fmt.Errorf("schedule %q: %w (format %d, this release reads %d)", name, ErrNewer, d.V, sealedVersion)
 	}
-	d.Name = name
+	d.Name, d.sealed = name, d.Sealed
+	if d.sealed != nil {
+		d.sealed.Kind = seal.OfSchedule
+	}
 	return d, nil
 }
 
@@ -200,7 +216,7 @@ func same(a, b *Schedule) bool {
 // slotTask returns the task of one slot.
 func (s *Schedule) slotTask(slot time.Time) *task.Task {
 	t := &task.Task{
-		ID: task.SlotID(s.Name, slot), Type: s.Task, Payload: s.Payload, Queue: s.Queue, Priority: s.Priority,
+		ID: task.SlotID(s.Name, slot), Type: s.Task, Payload: s.Payload, Secret: s.Secret, Sealed: s.sealed, Queue: s.Queue, Priority: s.Priority,
 		Timeout: s.Timeout, MaxAttempts: s.MaxAttempts, Backoff: s.Backoff, Schedule: s.Name, Slot: slot,
 	}
 	if t.MaxAttempts == 0 {

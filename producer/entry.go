@@ -7,6 +7,7 @@ import (
 
 	"github.com/onbeat/onbeat/queue"
 	"github.com/onbeat/onbeat/schedule"
+	"github.com/onbeat/onbeat/seal"
 	"github.com/onbeat/onbeat/store"
 )
 
@@ -25,6 +26,7 @@ type entry struct {
 	stray  []queue.Span // the same, of another grid
 	queued bool         // it waits for its turn to be pushed
 
+	seal    *seal.Keys
 	crowded bool // so many of its slots wait that new ones are skipped: see [entry.probe]
 }
 
@@ -33,7 +35,7 @@ func newEntry(st queue.Stored) (*entry, error) {
 	if st.Definition == "" || st.Last == "" {
 		return nil, nil
 	}
-	d, err := decodeDefinition(st.Name, st.Definition)
+	d, err := readDefinition(st)
 	if err != nil {
 		return nil, err
 	}
@@ -46,7 +48,7 @@ func newEntry(st queue.Stored) (*entry, error) {
 		return nil, fmt.Errorf("schedule %q: %w", st.Name, err)
 	}
 	s := d.Schedule
-	e := &entry{head: d.definitionHead, s: &s, grid: grid, at: -1}
+	e := &entry{head: d.definitionHead, s: &s, grid: grid, at: -1, seal: st.Seal}
 	e.last = last
 	e.owes(st.Behind)
 	e.set(last)

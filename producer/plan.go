@@ -25,6 +25,8 @@ type Plan struct {
 	// release, if it has a name.
 	Declared bool
 	Release  string
+	// Secret are the paths of the stored payload that are secret.
+	Secret []string
 }
 
 // FieldChange is a field that differs. It has the field's name as in JSON and YAML (within a payload with dots), the old
@@ -49,10 +51,11 @@ func (s *Schedules) Plan(ctx context.Context, want Schedule) (Plan, error) {
 		return Plan{Result: did}, err
 	}
 	p := Plan{Result: did}
-	was, err := decodeDefinition(st.Name, st.Definition)
+	was, err := readDefinition(st)
 	if err != nil {
 		return p, nil //nolint:nilerr // Apply replaces what it cannot read
 	}
+	p.Secret = s.p.Secret(was.Task, was.Secret)
 	p.Declared, p.Release = was.Origin == Declared, was.Release
 	if did == Changed {
 		p.Changes, err = changesOf(&was.Schedule, &want)

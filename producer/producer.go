@@ -18,7 +18,10 @@ type Config struct {
 	// Limits bound what a task may hold.
 	Limits task.Limits
 	// Check, if set, refuses a payload that the type's handler could not use. It must accept types that it does not know.
-	Check func(typ string, payload []byte) error
+	// It gets the type, the payload and its secret paths.
+	Check func(t *task.Task) error
+	// Secret are, by type, the secret paths of payloads: each task that is added gets those of its type.
+	Secret map[string][]string
 	// Tracer makes a span of each call that adds tasks. Default nil: none.
 	Tracer *tracing.Tracer
 }
@@ -65,6 +68,7 @@ func (p *Producer) enqueue(ctx context.Context, t *task.Task) (string, error) {
 	if err := p.Check(t); err != nil {
 		return t.ID, &BatchError{Of: 1, Err: err}
 	}
+	t.Secret = p.Secret(t.Type, t.Secret)
 	look := named(t, time.Now())
 	if p.cfg.Tracer != nil {
 		return p.traced(ctx, t, look)
@@ -109,6 +113,7 @@ func (p *Producer) enqueueAll(ctx context.Context, tasks []*task.Task) ([]Result
 		}
 	}
 	for _, t := range tasks {
+		t.Secret = p.Secret(t.Type, t.Secret)
 		look = named(t, now) || look
 	}
 	if p.cfg.Tracer != nil && len(tasks) > 0 {
@@ -172,9 +177,14 @@ func (p *Producer) Check(t *task.Task) error {
 		return err
 	}
 	if p.cfg.Check != nil {
-		return p.cfg.Check(t.Type, t.Payload)
+		return p.cfg.Check(&task.Task{Type: t.Type, Payload: t.Payload, Secret: p.Secret(t.Type, t.Secret)})
 	}
 	return nil
+}
+
+// Secret returns the secret paths of a payload: its own and those of its type.
+func (p *Producer) Secret(typ string, own []string) []string {
+	return task.Secrets(own, p.cfg.Secret[typ])
 }
 
 // tries is how often a call that surely changed nothing is sent, over about two seconds.

@@ -50,8 +50,8 @@ func TestEnqueueAll_refusesABatchWithABadTask(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, testredis.Mini(t).Client)
 	unfit := errors.New("unfit")
-	w.p.cfg.Check = func(_ string, payload []byte) error {
-		if string(payload) == "bad" {
+	w.p.cfg.Check = func(t *task.Task) error {
+		if string(t.Payload) == "bad" {
 			return unfit
 		}
 		return nil

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/task"
 )
 
 // ahead is how far beyond the horizon slots are pushed once a push is needed at all, so that a frequent schedule is pushed
@@ -144,6 +145,9 @@ func (t *tenure) advance(ctx context.Context, moves []move) error {
 		m := &moves[i]
 		if m.onTime && len(m.step.Push) > 0 {
 			m.step.Probe = m.e.probe(t.clock.Now(), t.cfg.Backlog)
+		}
+		for _, p := range m.step.Push {
+			p.Task.Secret = task.Secrets(p.Task.Secret, t.cfg.Secret[p.Task.Type])
 		}
 		steps[i] = m.step
 	}

@@ -30,6 +30,8 @@ type Revision struct {
 	Schedule *Schedule
 	// Changes are the fields that changed since the revision before, if both are known.
 	Changes []FieldChange
+	// Secret are the paths of the payload that are secret, here or in the revision before.
+	Secret []string
 }
 
 // Revisions returns a page of the revisions of a schedule, the newest first, and where to go on. Limit is 20 by default. After
@@ -56,7 +58,7 @@ func (s *Schedules) Revisions(ctx context.Context, name string, limit int, after
 		if len(page) == limit {
 			return page, strconv.FormatInt(page[limit-1].Number, 10), nil
 		}
-		page = append(page, revisionOf(name, noted, i))
+		page = append(page, s.revisionOf(name, noted, i))
 	}
 	return page, "", nil
 }
@@ -90,21 +92,22 @@ func (s *Schedules) revisions(ctx context.Context, name string) ([]queue.Revisio
 	return noted, nil
 }
 
-func revisionOf(name string, noted []queue.Revision, i int) Revision {
+func (s *Schedules) revisionOf(name string, noted []queue.Revision, i int) Revision {
 	n := &noted[i]
 	r := Revision{Number: n.Number, At: n.At, What: n.What, By: n.Who}
 	if n.What == string(history.Retired) {
 		r.By, r.Release = "", n.Who
 	}
-	d, err := decodeDefinition(name, n.Definition)
+	d, err := openDefinition(name, n.Definition, s.q.Seal())
 	if err != nil {
 		return r
 	}
-	r.Origin, r.Release, r.Schedule = d.Origin, d.Release, &d.Schedule
+	r.Origin, r.Release, r.Schedule, r.Secret = d.Origin, d.Release, &d.Schedule, s.p.Secret(d.Task, d.Secret)
 	if i+1 == len(noted) {
 		return r
 	}
-	if was, err := decodeDefinition(name, noted[i+1].Definition); err == nil {
+	if was, err := openDefinition(name, noted[i+1].Definition, s.q.Seal()); err == nil {
+		r.Secret = task.Secrets(r.Secret, s.p.Secret(was.Task, was.Secret))
 		r.Changes, _ = changesOf(&was.Schedule, &d.Schedule) // both were read from JSON
 	}
 	return r
@@ -127,7 +130,10 @@ func (s *Schedules) Revert(ctx context.Context, name string, revision int64) (Ap
 		refused.Reason, refused.Hint = "the schedule said nothing then: it was "+noted[i].What, "name another one"
 		return "", refused
 	}
-	d, err := decodeDefinition(name, noted[i].Definition)
+	d, err := openDefinition(name, noted[i].Definition, s.q.Seal())
+	if err == nil {
+		err = d.checkOpens(s.q.Seal())
+	}
 	if err != nil {
 		return "", err
 	}
@@ -154,7 +160,7 @@ func (s *Schedules) Deleted(ctx context.Context) ([]Status, error) {
 	var list []Status
 	var unread []error
 	for i := range gone {
-		status, err := statusOfGone(&gone[i])
+		status, err := s.statusOfGone(&gone[i])
 		if err != nil {
 			unread = append(unread, err)
 			continue
@@ -178,7 +184,7 @@ func (s *Schedules) Restore(ctx context.Context, name string) error {
 		if !ok || !st.Absent() {
 			return nil, fmt.Errorf("deleted schedule %q: %w", name, queue.ErrNotFound)
 		}
-		d, err := decodeDefinition(name, r.Definition)
+		d, err := openDefinition(name, r.Definition, s.q.Seal())
 		if err != nil {
 			return nil, err
 		}

@@ -25,6 +25,8 @@ type SchedulerConfig struct {
 	// Backlog is how many slots of a schedule are pushed while the first of them waits for a handler. Then new slots are
 	// skipped until that one is claimed. Twice as many may wait. Default 50,000.
 	Backlog int
+	// Secret are, by type, the secret paths of payloads: the task of each slot gets those of its type.
+	Secret map[string][]string
 	// Observer is told of what is pushed. Default: nobody is.
 	Observer Observer
 	// Log receives state changes. The zero Logger discards them.

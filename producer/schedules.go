@@ -10,6 +10,7 @@ import (
 
 	"github.com/onbeat/onbeat/queue"
 	"github.com/onbeat/onbeat/schedule"
+	"github.com/onbeat/onbeat/task"
 )
 
 // Schedules lists, changes, pauses and triggers schedules, from any process, whichever instance leads. A change holds for
@@ -70,7 +71,7 @@ type Deletion struct {
 func (s *Status) Grid() (schedule.Grid, error) { return s.Schedule.Grid(s.Anchor) }
 
 func statusOf(st queue.Stored, now time.Time) (Status, error) {
-	d, err := decodeDefinition(st.Name, st.Definition)
+	d, err := readDefinition(st)
 	if err != nil {
 		return Status{}, err
 	}
@@ -149,22 +150,22 @@ func (s *Schedules) Retired(ctx context.Context, name string) (Status, error) {
 	if !ok {
 		return Status{}, fmt.Errorf("retired schedule %q: %w", name, queue.ErrNotFound)
 	}
-	return statusOfGone(&r)
+	return s.statusOfGone(&r)
 }
 
 // statusOfGone returns a schedule that was retired or deleted, as it was then.
-func statusOfGone(r *queue.Retired) (Status, error) {
-	s, err := statusOf(queue.Stored{Name: r.Name, Definition: r.Definition, Last: r.Last}, r.At)
+func (s *Schedules) statusOfGone(r *queue.Retired) (Status, error) {
+	out, err := statusOf(queue.Stored{Name: r.Name, Definition: r.Definition, Last: r.Last, Seal: s.q.Seal()}, r.At)
 	if err != nil {
 		return Status{}, err
 	}
-	s.Next, s.Revision = time.Time{}, 0
+	out.Next, out.Revision = time.Time{}, 0
 	if r.Deleted {
-		s.Deleted = &Deletion{At: r.At, By: r.By}
+		out.Deleted = &Deletion{At: r.At, By: r.By}
 	} else {
-		s.Retired = &Retirement{At: r.At, Release: r.By}
+		out.Retired = &Retirement{At: r.At, Release: r.By}
 	}
-	return s, nil
+	return out, nil
 }
 
 func (s *Schedules) read(ctx context.Context, name string) (queue.Stored, time.Time, error) {
@@ -185,7 +186,7 @@ func (p *Producer) CheckSchedule(want *Schedule) error {
 		return err
 	}
 	if p.cfg.Check != nil {
-		return p.cfg.Check(want.Task, want.Payload)
+		return p.cfg.Check(&task.Task{Type: want.Task, Payload: want.Payload, Secret: p.Secret(want.Task, want.Secret)})
 	}
 	return nil
 }

@@ -132,7 +132,7 @@ func (q *Queue) advanceBatch(ctx context.Context, term Term, steps []Step) (*sto
 		body = append(body, len(s.Push))
 		for _, p := range s.Push {
 			from := len(buf)
-			buf = task.Encode(buf, p.Task)
+			buf = encodeSealed(buf, p.Task, q.seal)
 			body = append(body, lanes.number(LaneOf(p.Task)), p.Task.ID, dueArg(p.Due, 0), buf[from:len(buf):len(buf)])
 		}
 	}

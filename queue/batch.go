@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/onbeat/onbeat/seal"
 	"github.com/onbeat/onbeat/task"
 )
 
@@ -48,6 +49,7 @@ type batch struct {
 	uniques []string
 	holders []any // for each task, the number of its unique key, or 0; nil if no task has one
 	windows []any // the window of each unique key, in ms
+	seal    *seal.Keys
 }
 
 func newBatch(k *Keys, tasks []*task.Task, look bool) *batch {
@@ -185,7 +187,7 @@ func (b *batch) appendRecords(args []any) []any {
 	}
 	buf, ends := make([]byte, 0, size), make([]int, len(b.tasks))
 	for i, t := range b.tasks {
-		buf = encodeNew(buf, t)
+		buf = b.encodeNew(buf, t)
 		ends[i] = len(buf)
 	}
 	all, records, from := string(buf), make([]string, len(b.tasks)), 0
@@ -198,12 +200,21 @@ func (b *batch) appendRecords(args []any) []any {
 }
 
 // encodeNew appends the record of a task that has not run. It leaves out the due time, which is the task's score.
-func encodeNew(b []byte, t *task.Task) []byte {
+func (b *batch) encodeNew(buf []byte, t *task.Task) []byte {
 	due := t.Due
 	t.Due = time.Time{}
-	b = task.Encode(b, t)
+	buf = encodeSealed(buf, t, b.seal)
 	t.Due = due
-	return b
+	return buf
+}
+
+// encodeSealed appends the record of a new task, with its payload encrypted if a key seals. The task itself stays as it is.
+func encodeSealed(buf []byte, t *task.Task, keys *seal.Keys) []byte {
+	was := t.Sealed
+	t.Seal(keys)
+	buf = task.Encode(buf, t)
+	t.Sealed = was
+	return buf
 }
 
 // dueArg returns a moment as scripts read it: in unix ms, or "+ms" after the clock of Redis if at is zero.

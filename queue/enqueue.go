@@ -60,6 +60,7 @@ func (q *Queue) Enqueue(ctx context.Context, tasks []*task.Task, look bool) (ref
 
 func (q *Queue) enqueueBatch(ctx context.Context, tasks []*task.Task, look bool, refused []error) error {
 	b := newBatch(&q.keys, tasks, look)
+	b.seal = q.seal
 	keys, args := b.request(&q.keys, look)
 	v, err := enqueueScript.Run(ctx, q.rdb, keys, args)
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/onbeat/onbeat/seal"
 	"github.com/onbeat/onbeat/store"
 	"github.com/onbeat/onbeat/task"
 )
@@ -60,6 +61,7 @@ type Queue struct {
 	rdb  redis.UniversalClient
 	keys Keys
 	caps Caps
+	seal *seal.Keys
 
 	caughtUp atomic.Int64 // unix ms
 	lagging  atomic.Bool  // see Lagging
@@ -76,6 +78,12 @@ func New(rdb redis.UniversalClient, p Partition, caps Caps) (*Queue, error) {
 
 // Keys returns the names of the partition's keys.
 func (q *Queue) Keys() Keys { return q.keys }
+
+// SealWith makes the queue encrypt the payloads of the tasks that it adds. Call it before anything else.
+func (q *Queue) SealWith(k *seal.Keys) { q.seal = k }
+
+// Seal returns the keys that encrypt payloads, or nil.
+func (q *Queue) Seal() *seal.Keys { return q.seal }
 
 // Redis returns the client that New was given.
 func (q *Queue) Redis() redis.UniversalClient { return q.rdb }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/onbeat/onbeat/seal"
 	"github.com/onbeat/onbeat/store"
 )
 
@@ -21,9 +22,10 @@ var (
 // Stored is a schedule as Redis keeps it. This package does not read the definition.
 type Stored struct {
 	Name       string
-	Definition string // "" if there is no such schedule
-	Last       string // the last run; a [Change] names it as Expect, and must find it unchanged
-	Behind     string // the slots that the schedule is behind with: see [Behind]
+	Definition string     // "" if there is no such schedule
+	Last       string     // the last run; a [Change] names it as Expect, and must find it unchanged
+	Behind     string     // the slots that the schedule is behind with: see [Behind]
+	Seal       *seal.Keys // what opens the payload of the definition, and encrypts that of a new one
 }
 
 // Absent reports whether there is no such schedule.
@@ -212,7 +214,7 @@ func (q *Queue) SchedulesNamed(ctx context.Context, names []string) ([]Stored, e
 		r := store.NewReply(v)
 		first := len(out)
 		for _, name := range part {
-			out = append(out, Stored{Name: name, Definition: r.Text()})
+			out = append(out, Stored{Name: name, Definition: r.Text(), Seal: q.seal})
 		}
 		for i := range part {
 			out[first+i].Last = r.Text()
@@ -259,7 +261,7 @@ func (q *Queue) Schedules(ctx context.Context, fn func([]Stored) error) (version
 			for i, name := range part {
 				last, _ := lasts.Val()[i].(string)
 				late, _ := behind.Val()[i].(string)
-				list[i] = Stored{Name: name, Definition: kv[2*(from+i)+1], Last: last, Behind: late}
+				list[i] = Stored{Name: name, Definition: kv[2*(from+i)+1], Last: last, Behind: late, Seal: q.seal}
 			}
 			if err := fn(list); err != nil {
 				return 0, err

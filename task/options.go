@@ -26,6 +26,11 @@ func Unique(key string, window time.Duration) Option {
 	return func(t *Task) { t.UniqueKey, t.UniqueFor = key, window }
 }
 
+// Secret marks values of the payload that nobody sees who only looks on; see [CheckSecret].
+func Secret(paths ...string) Option {
+	return func(t *Task) { t.Secret = append(t.Secret[:len(t.Secret):len(t.Secret)], paths...) }
+}
+
 // MaxAttempts bounds how many runs of the task are started.
 func MaxAttempts(n int) Option { return func(t *Task) { t.MaxAttempts = n } }
 

@@ -7,14 +7,17 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/onbeat/onbeat/seal"
 )
 
 // ErrRecord is returned by [Decode] for bytes that are not a record, or a record of a format that this release cannot read.
 var ErrRecord = errors.New("unreadable task record")
 
-// The format of a record, version 1:
+// The format of a record, versions 1 and 2. Version 2 is a task whose payload is encrypted: a release that does not know of that
+// must not run it without its payload, and leaves it to others.
 //
-//	'1'                       the version
+//	'1' or '2'                the version
 //	'.'                       no key, or
 //	'k' LIMIT ',' POLICY LEN ':' KEY   for a task with a key: text, because cycle.lua reads it
 //	fields                    each a uvarint tag (number<<1 | 1 if bytes follow), then a uvarint value,
@@ -24,6 +27,7 @@ var ErrRecord = errors.New("unreadable task record")
 // record. So a field's number is never reused, and a new meaning gets a new number.
 const (
 	recordVersion = '1'
+	recordSealed  = '2' // only if the payload is encrypted
 	recordPlain   = '.'
 	recordKeyed   = 'k'
 )
@@ -46,12 +50,18 @@ const (
 	fTrace       = 15
 	fFailure     = 16 // repeated: at, attempt, instance length, instance, text
 	fTraceState  = 17
+	fSecret      = 18 // repeated: a path of the payload
+	fSealed      = 19 // in place of fPayload: see seal.Box
 )
 
 // Encode appends the record of t to b. It keeps the fields of a newer release that t was decoded from.
 func Encode(b []byte, t *Task) []byte {
-	b = append(b, recordVersion)
-	b = appendKey(b, t)
+	if t.Sealed != nil {
+		b = appendKey(append(b, recordSealed), t)
+		b = t.Sealed.Append(appendHead(b, fSealed, t.Sealed.Len()))
+	} else {
+		b = appendKey(append(b, recordVersion), t)
+	}
 	b = appendString(b, fType, t.Type)
 	if t.QueueName() != DefaultQueue {
 		b = appendString(b, fQueue, t.Queue)
@@ -76,11 +86,14 @@ func Encode(b []byte, t *Task) []byte {
 	b = appendDuration(b, fKeep, t.Keep)
 	b = appendString(b, fTrace, t.Trace)
 	b = appendString(b, fTraceState, t.TraceState)
+	for _, path := range t.Secret {
+		b = appendString(b, fSecret, path)
+	}
 	for _, f := range t.Failures {
 		b = appendFailure(b, f)
 	}
 	b = append(b, t.unknown...)
-	if len(t.Payload) > 0 {
+	if len(t.Payload) > 0 && t.Sealed == nil {
 		b = appendHead(b, fPayload, len(t.Payload))
 		b = append(b, t.Payload...)
 	}
@@ -159,7 +172,7 @@ func appendFailure(b []byte, f Failure) []byte {
 // The error is [ErrRecord].
 func Decode(rec string, t *Task) error {
 	*t = Task{ID: t.ID}
-	if len(rec) < 2 || rec[0] != recordVersion {
+	if len(rec) < 2 || rec[0] != recordVersion && rec[0] != recordSealed {
 		return fmt.Errorf("%w: format %q (a much newer release wrote it, or a program other than onbeat)", ErrRecord, rec[:min(1, len(rec))])
 	}
 	rest, err := decodeKey(rec[1:], t)
@@ -168,6 +181,9 @@ func Decode(rec string, t *Task) error {
 	}
 	if err == nil && t.Type == "" {
 		err = errors.New("it has no type")
+	}
+	if err == nil && rec[0] == recordSealed && t.Sealed == nil {
+		err = errors.New("its encrypted payload is damaged")
 	}
 	if made, ok := idTime(t.ID); ok && t.Created.IsZero() {
 		t.Created = made
@@ -280,6 +296,13 @@ func (t *Task) setBytes(field uint64, s string) bool {
 		t.Type = s
 	case fPayload:
 		t.Payload = []byte(s) // a copy: it outlives its batch, and the handler may change it
+	case fSealed:
+		t.Sealed = seal.ParseBox(s)
+		return t.Sealed != nil
+	case fSecret:
+		if len(t.Secret) < MaxSecret { // a corrupt record may hold any number
+			t.Secret = append(t.Secret, s)
+		}
 	case fQueue:
 		t.Queue = s
 	case fSchedule:

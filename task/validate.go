@@ -58,6 +58,9 @@ func (t *Task) Validate(l Limits) error {
 		return &FieldError{Field: "payload", Reason: fmt.Sprintf("%d bytes, the limit is %d", len(t.Payload), limit),
 			Hint: "store the data elsewhere and pass a reference"}
 	}
+	if err := CheckSecrets("secret", t.Secret); err != nil {
+		return err
+	}
 	if err := t.checkTimes(); err != nil {
 		return err
 	}

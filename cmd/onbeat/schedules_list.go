@@ -16,6 +16,7 @@ import (
 
 type schedulesListCmd struct {
 	Deleted bool `help:"List those that were deleted and can be restored."`
+	Reveal  bool `help:"With --json: show the secret values of payloads too."`
 }
 
 // Run lists the schedules.
@@ -31,6 +32,9 @@ func (c *schedulesListCmd) Run(ctx context.Context, a *app) error {
 	list, unread := cl.Schedules.List(ctx)
 	if len(list.Items) == 0 && unread != nil {
 		return unread
+	}
+	if !c.Reveal {
+		list = admin.MaskedList(list)
 	}
 	if a.JSON {
 		if err := a.printJSON(list); err != nil {

@@ -16,6 +16,7 @@ func (a *app) planSchedules(ctx context.Context, cl *client, list []producer.Sch
 		if err != nil {
 			return err
 		}
+		plan = plan.Masked()
 		plans = append(plans, plan)
 		if !a.JSON {
 			a.printPlan(&plan, &list[i])

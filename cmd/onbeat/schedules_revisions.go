@@ -15,6 +15,8 @@ type schedulesRevisionsCmd struct {
 	Name  string `arg:"" predict:"schedule" help:"Schedule, also one that was deleted or retired within 30 days."`
 	Limit int    `default:"20" placeholder:"N" help:"List at most this many (default ${default}); 50 are kept."`
 	After string `placeholder:"CURSOR" help:"Go on after this cursor, which the page before printed at its end."`
+
+	Reveal bool `help:"Show the secret values of payloads too."`
 }
 
 // Run lists the revisions of a schedule.
@@ -30,6 +32,9 @@ func (c *schedulesRevisionsCmd) Run(ctx context.Context, a *app) error {
 	list, err := cl.Schedules.Revisions(ctx, c.Name, c.Limit, c.After)
 	if err != nil {
 		return cl.notFound(ctx, c.Name, err)
+	}
+	if !c.Reveal {
+		list = admin.MaskedList(list)
 	}
 	if a.JSON {
 		return a.printJSON(list)

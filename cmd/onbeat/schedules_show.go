@@ -11,7 +11,8 @@ import (
 )
 
 type schedulesShowCmd struct {
-	Name string `arg:"" predict:"schedule" help:"Schedule."`
+	Name   string `arg:"" predict:"schedule" help:"Schedule."`
+	Reveal bool   `help:"Show the secret values of the payload too."`
 }
 
 // Run shows a schedule, also one that was retired and may come back.
@@ -24,6 +25,9 @@ func (c *schedulesShowCmd) Run(ctx context.Context, a *app) error {
 	s, err := cl.Schedules.Get(ctx, c.Name)
 	if err != nil {
 		return cl.notFound(ctx, c.Name, err)
+	}
+	if !c.Reveal {
+		s = s.Masked()
 	}
 	if a.JSON {
 		return a.printJSON(s)
@@ -54,7 +58,7 @@ func (a *app) printSchedule(s *admin.ScheduleDetail, now time.Time) {
 		f.add("retired", both(s.Retired.At.In(loc), now))
 	}
 	f.add("task", s.Task)
-	f.add("payload", string(plainJSON(s.Payload)))
+	f.add("payload", string(plainJSON(s.Payload))+s.Encrypted)
 	f.add("queue", s.Queue)
 	f.add("priority", s.Priority)
 	if s.Timeout > 0 {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"os/signal"
 	"slices"
@@ -61,10 +62,11 @@ func (c *serveCmd) Run(ctx context.Context, a *app) error {
 	named := c.named(a, own.Release)
 	own.Release, own.Log = cmp.Or(named, buildVersion()), log
 	own.Hurry = hurryOf(ctx)
-	_, own.Observer, err = telemetry.NewRegistry(telemetry.Options{Version: buildVersion(), Release: own.Release})
+	registry, metrics, err := telemetry.NewRegistry(telemetry.Options{Version: buildVersion(), Release: own.Release})
 	if err != nil {
 		return err
 	}
+	own.Observer = metrics
 	traces, err := a.newTraces(ctx, log)
 	if err != nil {
 		return err
@@ -85,7 +87,7 @@ func (c *serveCmd) Run(ctx context.Context, a *app) error {
 	if err := d.Declare(cfg.Schedules); err != nil {
 		return err
 	}
-	if err := c.serve(ctx, web, target, d); err != nil {
+	if err := c.serve(ctx, web, target, d, telemetry.Handler(registry)); err != nil {
 		return err
 	}
 	log.Info().Str("namespace", own.Namespace).Str("redis", onbeat.Redacted(target.url)).Str("version", buildVersion()).
@@ -123,7 +125,7 @@ func (c *serveCmd) Run(ctx context.Context, a *app) error {
 var errStopping = errors.New("the instance is stopping")
 
 // serve begins to serve the API, if there is one.
-func (c *serveCmd) serve(ctx context.Context, w *web, t target, d *onbeat.Dispatcher) error {
+func (c *serveCmd) serve(ctx context.Context, w *web, t target, d *onbeat.Dispatcher, metrics http.Handler) error {
 	url := ""
 	if w != nil {
 		err := w.open(t, func() error {
@@ -131,7 +133,7 @@ func (c *serveCmd) serve(ctx context.Context, w *web, t target, d *onbeat.Dispat
 				return errStopping
 			}
 			return d.Unready()
-		})
+		}, metrics)
 		if err != nil {
 			return err
 		}

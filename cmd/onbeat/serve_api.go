@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"net/http"
 	"os"
 	"sync"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"github.com/onbeat/onbeat/api"
 	"github.com/onbeat/onbeat/config"
 	"github.com/onbeat/onbeat/handlers"
+	"github.com/onbeat/onbeat/task"
 )
 
 // defaultListen is where the API is served if the config does not say.
@@ -71,7 +73,7 @@ func errOf(err error) error {
 }
 
 // open makes the server of the API. It does not talk to Redis.
-func (w *web) open(t target, ready func() error) (err error) {
+func (w *web) open(t target, ready func() error, metrics http.Handler) (err error) {
 	if w.rdb, err = (onbeat.Dialer{Log: w.log}).Dial(t.url); err != nil {
 		return err
 	}
@@ -80,20 +82,14 @@ func (w *web) open(t target, ready func() error) (err error) {
 	if err != nil {
 		return err
 	}
-	mux := handlers.NewMux()
-	for typ, h := range handlers.Builtin(handlers.BuiltinConfig{AllowExec: true}) {
-		if err := mux.Handle(typ, h); err != nil {
-			return err
-		}
-	}
+	mux := config.NewMux()
 	w.server, err = api.New(d.Admin(), api.Config{
 		Namespace: t.cfg.Namespace, Version: buildVersion(), Limits: t.limits(), Tokens: w.secrets.tokens, BehindProxy: w.secrets.cfg.BehindProxy,
-		Ready: ready, Log: w.log,
-		CheckPayload: func(typ string, payload []byte) error {
-			if _, ok := mux.Handler(typ); !ok {
-				return nil // of another release, or of a program of the user's
-			}
-			return mux.CheckPayload(typ, payload)
+		Ready: ready, Metrics: metrics, Log: w.log,
+		CheckPayload: func(x *task.Task) error {
+			marked := *x
+			marked.Secret = task.Secrets(x.Secret, t.cfg.Secret[x.Type])
+			return handlers.Hide(&marked, config.CheckPayload(mux, x.Type, x.Payload, false))
 		},
 	})
 	return err

@@ -17,6 +17,7 @@ type tasksListCmd struct {
 	Key      string `placeholder:"KEY" help:"Only tasks with this key, such as those that wait for it."`
 	Limit    int    `default:"100" placeholder:"N" help:"How many tasks to list at most, up to 1000. Default 100."`
 	After    string `placeholder:"CURSOR" help:"Go on after this cursor, which the page before printed at its end. Pass the same filters."`
+	Reveal   bool   `help:"With --json: show the secret values of payloads too."`
 }
 
 // Run lists tasks.
@@ -33,6 +34,9 @@ func (c *tasksListCmd) Run(ctx context.Context, a *app) error {
 	page, err := cl.Tasks.List(ctx, q)
 	if err != nil {
 		return err
+	}
+	if !c.Reveal {
+		page = admin.MaskedList(page)
 	}
 	if a.JSON {
 		return a.printJSON(page)

@@ -11,7 +11,8 @@ import (
 )
 
 type tasksShowCmd struct {
-	ID string `arg:"" help:"Task."`
+	ID     string `arg:"" help:"Task."`
+	Reveal bool   `help:"Show the secret values of the payload too."`
 }
 
 // Run shows a task.
@@ -24,6 +25,9 @@ func (c *tasksShowCmd) Run(ctx context.Context, a *app) error {
 	found, err := cl.Tasks.Get(ctx, c.ID)
 	if err != nil {
 		return noTask(c.ID, err)
+	}
+	if !c.Reveal {
+		found = found.Masked()
 	}
 	now, err := cl.Activity.Now(ctx)
 	if err != nil {
@@ -71,7 +75,7 @@ func (a *app) printTask(l *admin.Task, now time.Time) {
 	if l.Fence > 0 {
 		f.add("fence", fmt.Sprint(l.Fence))
 	}
-	f.add("payload", string(plainJSON(l.Payload))+l.PayloadText)
+	f.add("payload", string(plainJSON(l.Payload))+l.PayloadText+l.Encrypted)
 	f.print(a.out)
 	for _, x := range l.Failures {
 		a.printf("\n%s %s", a.style.red(fmt.Sprintf("attempt %d failed", x.Attempt)), a.style.dim(wording.Ago(x.At, now)+", on "+x.Instance))

@@ -1,0 +1,67 @@
+package admin
+
+import (
+	"encoding/json"
+
+	"github.com/onbeat/onbeat/producer"
+	"github.com/onbeat/onbeat/task"
+)
+
+// MaskPayload returns a payload with *** in the place of each value that lies at a secret path; see [task.CheckSecret].
+func MaskPayload(payload json.RawMessage, secret []string) json.RawMessage {
+	return task.Mask(payload, secret)
+}
+
+// Masked returns the task as people see it who only look on: without what is secret of its payload.
+func (t Task) Masked() Task {
+	t.Payload = MaskPayload(t.Payload, t.Secret)
+	if t.PayloadText != "" && len(t.Secret) > 0 {
+		t.PayloadText = task.Masked
+	}
+	return t
+}
+
+// Masked returns the definition without what is secret of its payload. It knows only the paths of the schedule, and not those of
+// its type.
+func (d Definition) Masked() Definition {
+	d.Payload = MaskPayload(d.Payload, d.Secret)
+	return d
+}
+
+// Masked returns the schedule without what is secret of its payload.
+func (s Schedule) Masked() Schedule {
+	s.Payload = MaskPayload(s.Payload, task.Secrets(s.Secret, s.SecretOfType))
+	return s
+}
+
+// Masked returns the schedule without what is secret of its payload.
+func (s ScheduleDetail) Masked() ScheduleDetail {
+	s.Schedule = s.Schedule.Masked()
+	return s
+}
+
+// Masked returns the revision without what is secret of a payload, here or in the revision before.
+func (r Revision) Masked() Revision {
+	if r.Definition != nil {
+		d := *r.Definition
+		d.Payload = MaskPayload(d.Payload, r.Secret)
+		r.Definition = &d
+	}
+	r.Changes = producer.MaskChanges(r.Changes, r.Secret)
+	return r
+}
+
+// Masked returns the plan without what is secret of a payload, as it was and as it would be.
+func (p Plan) Masked() Plan {
+	p.Changes = producer.MaskChanges(p.Changes, p.Secret)
+	return p
+}
+
+// MaskedList returns a page whose items are masked: of tasks, of schedules, of plans.
+func MaskedList[T interface{ Masked() T }](l List[T]) List[T] {
+	out := List[T]{Items: make([]T, len(l.Items)), Next: l.Next}
+	for i := range l.Items {
+		out.Items[i] = l.Items[i].Masked()
+	}
+	return out
+}

@@ -1,0 +1,34 @@
+package admin_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/onbeat/onbeat/admin"
+	"github.com/onbeat/onbeat/producer"
+)
+
+func TestMasked_hidesWhatIsSecret(t *testing.T) {
+	t.Parallel()
+	payload, secret := json.RawMessage(`{"card":"4111","n":1}`), []string{"card"}
+	const want = `{"card":"***","n":1}`
+	list := admin.MaskedList(admin.List[admin.Task]{Items: []admin.Task{{Payload: payload, Secret: secret}}})
+	if got := string(list.Items[0].Payload); got != want {
+		t.Error(got)
+	}
+	if got := (admin.Task{PayloadText: "card 4111", Secret: secret}).Masked().PayloadText; got != "***" {
+		t.Error(got)
+	}
+	if got := string(admin.Schedule{Definition: admin.Definition{Payload: payload, Secret: secret}}.Masked().Payload); got != want {
+		t.Error(got)
+	}
+	changes := producer.MaskChanges([]producer.FieldChange{
+		{Field: "payload.card", From: `"4111"`, To: `"4222"`}, {Field: "payload.n", From: "1", To: "2"}, {Field: "payload", From: string(payload)}, {Field: "task", To: "card"},
+		{Field: `payload."a.b".card`, From: `"4111"`},
+	}, []string{"card", `a\.b.card`})
+	for i, want := range []string{`"***"`, "1", want, "", `"***"`} {
+		if changes[i].From != want {
+			t.Errorf("%s: %s, want %s", changes[i].Field, changes[i].From, want)
+		}
+	}
+}

@@ -1,0 +1,229 @@
+package onbeat_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/rs/zerolog"
+
+	"github.com/onbeat/onbeat"
+	"github.com/onbeat/onbeat/handlers"
+	"github.com/onbeat/onbeat/schedule"
+	"github.com/onbeat/onbeat/seal"
+	"github.com/onbeat/onbeat/task"
+	"github.com/onbeat/onbeat/testredis"
+)
+
+const number = "4111-1111-1111-1111"
+
+func keyOf(id string) seal.Key {
+	return seal.Key{ID: id, Secret: bytes.Repeat([]byte(id[len(id)-1:]), seal.KeyBytes)}
+}
+
+// seenBy collects what a handler got, by release.
+type seenBy struct {
+	mu   sync.Mutex
+	runs map[string]string // task -> release and payload
+}
+
+func (s *seenBy) handler(release string, err error) handlers.TaskHandler {
+	return handlers.Func(func(_ context.Context, t *task.Task) error {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.runs == nil {
+			s.runs = map[string]string{}
+		}
+		s.runs[t.ID] = release + " " + string(t.Payload)
+		return err
+	})
+}
+
+func (s *seenBy) of(id string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.runs[id]
+}
+
+// dump returns all that Redis has of a namespace.
+func dump(t *testing.T, rdb *redis.Client, namespace string) string {
+	t.Helper()
+	var b strings.Builder
+	it := rdb.Scan(t.Context(), 0, "*{"+namespace+"}*", 1000).Iterator()
+	for it.Next(t.Context()) {
+		key := it.Val()
+		b.WriteString(key)
+		switch rdb.Type(t.Context(), key).Val() {
+		case "string":
+			b.WriteString(rdb.Get(t.Context(), key).Val())
+		case "hash":
+			fmt.Fprint(&b, rdb.HGetAll(t.Context(), key).Val())
+		case "zset":
+			fmt.Fprint(&b, rdb.ZRangeWithScores(t.Context(), key, 0, -1).Val())
+		case "stream":
+			fmt.Fprint(&b, rdb.XRange(t.Context(), key, "-", "+").Val())
+		}
+	}
+	if b.Len() == 0 {
+		t.Fatal("nothing was dumped")
+	}
+	return b.String()
+}
+
+// A rollout in three steps brings two keys and takes the first away again, while a schedule beats and tasks wait.
+func TestEncryption_rolloutBringsAndRotatesKeys(t *testing.T) {
+	t.Parallel()
+	rdb, ns, seen := testredis.Real(t), testredis.Namespace(t), &seenBy{}
+	node := func(release string, c seal.Config) *onbeat.Dispatcher {
+		d := dispatcher(t, rdb, onbeat.Config{Namespace: ns, Release: release, Lease: time.Second, Encryption: c})
+		if err := errors.Join(d.Handle("pay", seen.handler(release, nil)),
+			d.Schedule("beat", schedule.Every(200*time.Millisecond), "pay", map[string]string{"card": number})); err != nil {
+			t.Fatal(err)
+		}
+		return d
+	}
+	enqueue := func(d *onbeat.Dispatcher, id string, opts ...task.Option) {
+		t.Helper()
+		if _, err := d.Enqueue(t.Context(), task.New("pay", map[string]string{"card": number, "of": id}, append(opts, task.ID(id))...)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ran := func(id, release string) {
+		t.Helper()
+		want := release + ` {"card":"` + number + `","of":"` + id + `"}`
+		testredis.Eventually(t, patience, func() bool { return seen.of(id) == want }, "%s runs in %s", id, release)
+	}
+	k1, k2 := keyOf("k1"), keyOf("k2")
+	plain := node("v1", seal.Config{})
+	stopPlain := run(t, plain)
+	enqueue(plain, "plain")
+	ran("plain", "v1")
+	first := node("v2", seal.Config{Keys: []seal.Key{k1}})
+	enqueue(first, "early") // before an instance has the key
+	stopFirst := run(t, first)
+	stopPlain()
+	enqueue(first, "sealed")
+	ran("sealed", "v2")
+	enqueue(first, "waits", task.In(time.Hour))
+	keys := func() map[string]int {
+		got, err := first.Schedules().KeysOf(t.Context())
+		if err != nil {
+			t.Error(err)
+		}
+		return got
+	}
+	testredis.Eventually(t, patience, func() bool { return keys()["k1"] == 1 }, "the schedule is encrypted with k1")
+
+	second := node("v3", seal.Config{Keys: []seal.Key{k2, k1}})
+	stopSecond := run(t, second)
+	stopFirst()
+	testredis.Eventually(t, patience, func() bool { return keys()["k2"] == 1 }, "and then with k2")
+	found, err := second.Admin().Tasks.Get(t.Context(), "waits")
+	if err != nil || !strings.Contains(string(found.Payload), number) {
+		t.Errorf("what k1 sealed: %s, %v", found.Payload, err)
+	}
+	if found, err := plain.Admin().Tasks.Get(t.Context(), "waits"); err != nil || found.Payload != nil || !strings.Contains(found.Encrypted, `"k1"`) {
+		t.Errorf("without the key: %+v, %v", found, err)
+	}
+	before, err := second.Schedules().Get(t.Context(), "beat")
+	if err != nil || string(before.Schedule.Payload) != `{"card":"`+number+`"}` {
+		t.Errorf("%s, %v", before.Schedule.Payload, err)
+	}
+	stopSecond()
+	version, err := second.Queue().SchedulesVersion(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	again := node("v3", seal.Config{Keys: []seal.Key{k2}})
+	stopAgain := run(t, again)
+	enqueue(again, "last")
+	ran("last", "v3")
+	if now, _ := again.Queue().SchedulesVersion(t.Context()); now != version {
+		t.Error("declaring the same schedules again changed them")
+	}
+	stopAgain()
+	verdict, err := again.Schedules().Get(t.Context(), "beat")
+	if err != nil || !verdict.Anchor.Equal(before.Anchor) {
+		t.Errorf("the grid moved from %s to %s, %v", before.Anchor, verdict.Anchor, err)
+	}
+}
+
+func TestEncryption_redisHasNoPlaintext(t *testing.T) {
+	t.Parallel()
+	rdb, ns, seen := testredis.Real(t), testredis.Namespace(t), &seenBy{}
+	var log bytes.Buffer
+	d := dispatcher(t, rdb, onbeat.Config{
+		Namespace: ns, Encryption: seal.Config{Keys: []seal.Key{keyOf("k1")}}, Secret: map[string][]string{"pay": {"card"}}, Log: zerolog.New(zerolog.SyncWriter(&log)),
+	})
+	payload := map[string]string{"card": number}
+	if err := errors.Join(d.Handle("pay", seen.handler("-", fmt.Errorf("the bank refuses %s", number))),
+		d.Schedule("beat", schedule.Every(time.Hour), "pay", payload, task.MaxAttempts(1))); err != nil {
+		t.Fatal(err)
+	}
+	stop := run(t, d)
+	if _, err := d.Enqueue(t.Context(), task.New("pay", payload, task.ID("dead"), task.MaxAttempts(1))); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.Enqueue(t.Context(), task.New("pay", payload, task.ID("later"), task.In(time.Hour), task.Key("k", 1))); err != nil {
+		t.Fatal(err)
+	}
+	testredis.Eventually(t, patience, func() bool {
+		f, err := d.Admin().Tasks.Get(t.Context(), "dead")
+		s, err2 := d.Admin().Schedules.Get(t.Context(), "beat")
+		return err == nil && err2 == nil && f.State == task.Dead && len(s.RecentRuns) > 0
+	}, "both tasks are dead")
+	stop()
+	if all := dump(t, rdb, ns); strings.Contains(all, "4111") || !strings.Contains(all, "the bank refuses ***") {
+		t.Errorf("redis has %s", all)
+	}
+	if strings.Contains(log.String(), "4111") {
+		t.Errorf("logged: %s", &log)
+	}
+	f, err := d.Admin().Tasks.Get(t.Context(), "dead")
+	if err != nil || string(f.Masked().Payload) != `{"card":"***"}` || !strings.Contains(string(f.Payload), number) {
+		t.Errorf("%s, %v", f.Payload, err)
+	}
+	if err := d.Admin().Tasks.Retry(t.Context(), "dead"); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestEncryption_whatWasTamperedWithIsDead(t *testing.T) {
+	t.Parallel()
+	rdb, seen := testredis.Real(t), &seenBy{}
+	d := dispatcher(t, rdb, onbeat.Config{Encryption: seal.Config{Keys: []seal.Key{keyOf("k1")}}})
+	if err := d.Handle("pay", seen.handler("-", nil)); err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []string{"flipped", "moved", "whole"} {
+		if _, err := d.Enqueue(t.Context(), task.New("pay", id, task.ID(id))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tasks := d.Queue().Keys().Tasks
+	flipped := []byte(rdb.HGet(t.Context(), tasks, "flipped").Val())
+	var box task.Task
+	if err := task.Decode(string(flipped), &box); err != nil || box.Sealed == nil {
+		t.Fatal(err)
+	}
+	flipped[bytes.Index(flipped, box.Sealed.Data)] ^= 1
+	rdb.HSet(t.Context(), tasks, "flipped", flipped, "moved", rdb.HGet(t.Context(), tasks, "whole").Val())
+	run(t, d)
+	testredis.Eventually(t, patience, func() bool { return seen.of("whole") == `- "whole"` }, "the other one runs")
+	for _, id := range []string{"flipped", "moved"} {
+		testredis.Eventually(t, patience, func() bool {
+			f, err := d.Admin().Tasks.Get(t.Context(), id)
+			return err == nil && f.State == task.Dead && slices.ContainsFunc(f.Failures, func(f task.Failure) bool { return strings.Contains(f.Error, "cannot be opened") })
+		}, "%s is dead, and says why", id)
+		if got := seen.of(id); got != "" {
+			t.Errorf("%s ran with %s", id, got)
+		}
+	}
+}

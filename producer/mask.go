@@ -1,0 +1,46 @@
+package producer
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/onbeat/onbeat/task"
+)
+
+// MaskChanges returns changes of fields with *** in the place of each value of a payload that lies at a secret path.
+func MaskChanges(list []FieldChange, secret []string) []FieldChange {
+	if len(secret) == 0 {
+		return list
+	}
+	out := make([]FieldChange, len(list))
+	for i, c := range list {
+		if place, ok := placeOf(c.Field); ok {
+			c.From, c.To = string(task.MaskAt([]byte(c.From), place, secret)), string(task.MaskAt([]byte(c.To), place, secret))
+		}
+		out[i] = c
+	}
+	return out
+}
+
+// placeOf reads the name that flatten gave to a part of a payload: its fields, from the outside in.
+func placeOf(name string) (place []string, ok bool) {
+	rest, ok := strings.CutPrefix(name, "payload")
+	if !ok || rest != "" && rest[0] != '.' {
+		return nil, false
+	}
+	for rest != "" {
+		rest = rest[1:] // the dot
+		part := rest
+		if quoted, err := strconv.QuotedPrefix(rest); err == nil {
+			part = quoted
+		} else if i := strings.IndexByte(rest, '.'); i >= 0 {
+			part = rest[:i]
+		}
+		rest = rest[len(part):]
+		if text, err := strconv.Unquote(part); err == nil {
+			part = text
+		}
+		place = append(place, part)
+	}
+	return place, true
+}

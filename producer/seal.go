@@ -1,0 +1,88 @@
+package producer
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/seal"
+)
+
+// readDefinition reads a stored definition. If it is encrypted and does not open here, the schedule carries the encrypted payload in
+// place of the payload: its slots are pushed all the same, and an instance that has the key runs them.
+func readDefinition(st queue.Stored) (*definition, error) { return openDefinition(st.Name, st.Definition, st.Seal) }
+
+func openDefinition(name, text string, keys *seal.Keys) (*definition, error) {
+	d, err := decodeDefinition(name, text)
+	if err != nil || d.sealed == nil {
+		return d, err
+	}
+	if plain, err := keys.Open(d.owner(), d.sealed); err == nil {
+		d.Payload, d.sealed = plain, nil
+	}
+	return d, nil
+}
+
+// owner is what the payload of a definition is sealed for.
+func (s *Schedule) owner() seal.Owner { return seal.Schedule(s.Name, s.Task) }
+
+// sealedWith returns the definition as it is stored: with its payload encrypted, if a key seals.
+func (d definition) sealedWith(keys *seal.Keys) definition {
+	box := d.sealed
+	if len(d.Payload) > 0 {
+		box = keys.Seal(d.owner(), d.Payload)
+	}
+	d.V, d.Sealed = definitionVersion, box
+	if box != nil {
+		d.V, d.Payload = sealedVersion, nil
+	}
+	return d
+}
+
+// checkOpens refuses to write over a payload that this process cannot read for want of its key: it would store in the clear what
+// was encrypted, and could not tell whether it changes.
+func (d *definition) checkOpens(keys *seal.Keys) error {
+	if d.sealed == nil || keys.Has(d.sealed.Key) {
+		return nil
+	}
+	return fmt.Errorf("schedule %q: %w: key %q", d.Name, seal.ErrNoKey, d.sealed.Key)
+}
+
+// reseal returns the change that stores a definition as the keys seal today, or nil if it is stored so. Nothing else changes.
+func reseal(st queue.Stored) *queue.Change {
+	if st.Seal == nil || st.Half() || st.Absent() {
+		return nil
+	}
+	d, err := readDefinition(st)
+	if err != nil || len(d.Payload) == 0 || !st.Seal.Stale(d.Sealed) {
+		return nil
+	}
+	next := d.sealedWith(st.Seal)
+	text, err := next.encode()
+	if err != nil {
+		return nil
+	}
+	return &queue.Change{Name: st.Name, Expect: st.Last, Definition: text, Event: "schedule sealed"}
+}
+
+// Encrypted says why the payload of a stored schedule is not here, or "".
+func (s *Schedule) Encrypted() string {
+	if s.sealed == nil {
+		return ""
+	}
+	return fmt.Sprintf("encrypted with key %q, which this process does not have or which does not open it", s.sealed.Key)
+}
+
+// KeysOf counts the schedules whose payloads are encrypted, by the ID of the key.
+func (s *Schedules) KeysOf(ctx context.Context) (map[string]int, error) {
+	keys := map[string]int{}
+	_, err := s.q.Schedules(ctx, func(list []queue.Stored) error {
+		for _, st := range list {
+			if d, err := decodeDefinition(st.Name, st.Definition); err == nil && d.Sealed != nil {
+				keys[d.Sealed.Key]++
+			}
+		}
+		return nil
+	})
+	return keys, err
+}
