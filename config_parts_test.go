@@ -15,6 +15,7 @@ func TestConfig_reachesItsParts(t *testing.T) {
 	t.Parallel()
 	c := Config{
 		Durability: Durability{Replicas: 1}, Queues: map[string]int{"q": 1}, Limits: map[string]int{"t": 1},
+		Secret: map[string][]string{"t": {"*"}},
 		Hurry: make(chan struct{}), Observer: struct{ Observer }{}, TracerProvider: noop.NewTracerProvider(),
 	}
 	v := reflect.ValueOf(&c).Elem()

@@ -82,9 +82,13 @@ func (c *conn) do(ctx context.Context, x *call, out any) error {
 	if x.method == http.MethodPost {
 		header.Set("Idempotency-Key", rand.Text())
 	}
+	began := time.Now()
 	for try := 1; ; try++ {
 		err := c.once(ctx, x, header, body, out)
 		wait, again := repeatable(x.method, err, try)
+		if errors.As(err, new(*runningError)) && time.Since(began) < c.timeout { // an earlier try of this call
+			wait, again, try = maxPause/10, true, 1
+		}
 		if !again || try == tries {
 			return err
 		}

@@ -317,3 +317,24 @@ func TestReply_isBounded(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+func TestEnqueue_waitsForAnEarlierTryThatTheAPIStillWorksOn(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, api.Config{})
+	var calls atomic.Int32
+	h.put(func(w http.ResponseWriter, r *http.Request, next http.Handler) {
+		switch calls.Add(1) {
+		case 1:
+			panic(http.ErrAbortHandler)
+		case 2, 3, 4:
+			w.Header().Set("Content-Type", "application/problem+json")
+			w.WriteHeader(http.StatusConflict)
+			_, _ = io.WriteString(w, `{"type":"urn:onbeat:problem:running","status":409,"detail":"being worked on"}`)
+		default:
+			next.ServeHTTP(w, r)
+		}
+	})
+	if done, err := h.client(t, "").Tasks.Enqueue(t.Context(), []*task.Task{task.New("t", nil)}); err != nil || !done[0].Added || calls.Load() != 5 {
+		t.Errorf("%+v, %v after %d calls", done, err, calls.Load())
+	}
+}

@@ -47,6 +47,9 @@ type limitedError struct {
 	wait time.Duration
 }
 
+// runningError says that the API still works on an earlier try of the call.
+type runningError struct{ answer }
+
 // tokenError says that there is no token to send.
 type tokenError struct{ err error }
 
@@ -126,6 +129,8 @@ func (c *conn) refused(resp *http.Response, text []byte) error {
 		a.is = []error{store.ErrBusy}
 		seconds, _ := strconv.Atoi(resp.Header.Get("Retry-After"))
 		return &limitedError{a, time.Duration(max(seconds, 1)) * time.Second}
+	case kind == "running":
+		return &runningError{a}
 	case status == http.StatusUnauthorized || status == http.StatusForbidden:
 		a.is = []error{ErrToken}
 	case kinds[kind] != nil:

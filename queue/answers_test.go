@@ -1,6 +1,7 @@
 package queue_test
 
 import (
+	"context"
 	"strconv"
 	"strings"
 	"testing"
@@ -103,4 +104,31 @@ func TestAnswer_aDamagedRecordCountsAsNone(t *testing.T) {
 			}
 		}
 	})
+}
+
+// twice sends each script two times, as a client does that gets no reply to the first.
+type twice struct{}
+
+func (twice) DialHook(next redis.DialHook) redis.DialHook { return next }
+func (twice) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+func (twice) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if cmd.Name() == "evalsha" {
+			_ = next(ctx, cmd)
+		}
+		return next(ctx, cmd)
+	}
+}
+
+func TestAnswer_whoseFirstReplyIsLost_isClaimedByTheSameCaller(t *testing.T) {
+	t.Parallel()
+	rdb := testredis.Mini(t).Client
+	rdb.AddHook(twice{})
+	w := newWorld(t, rdb)
+	if c := w.ask("a", "x", time.Minute); c.Asked == queue.AnswerRunning {
+		t.Errorf("%+v: it waits for itself", c)
+	}
 }

@@ -21,8 +21,9 @@ if had and at and at + keep > now then
   if state == "k" then
     return { now, "kept", rest }
   end
-  local till = rest and num(string.match(rest, "^%S+ (%d+)$"))
-  if till and till > now then
+  local claimant, till = string.match(rest or "", "^(%S+) (%d+)$")
+  till = num(till)
+  if till and till > now and claimant ~= ARGV[3] then -- this caller's own claim: the reply to its first call was lost
     return { now, "running", till - now }
   end
   what = "again"
