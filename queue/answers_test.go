@@ -116,7 +116,7 @@ func (twice) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPi
 
 func (twice) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
-		if cmd.Name() == "evalsha" {
+		if strings.HasPrefix(cmd.Name(), "eval") {
 			_ = next(ctx, cmd)
 		}
 		return next(ctx, cmd)
