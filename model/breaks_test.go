@@ -184,7 +184,7 @@ func mutants() []mutant {
 		{"deregister", "restarts", `m.gen and int(m.gen) == ARGV[2]`, `m.gen`},
 		{"deregister", "registry", `absent(m.release)`, ``},
 		{"deregister", "declared", `over(m, 0)`, ``},
-		{"deregister", "election", "\n  elect()\nend\nreturn view()", "\nend\nreturn view()"},
+		{"deregister", "election", "\n  elect()\nend\nif asked_of", "\nend\nif asked_of"},
 		{"deregister", "registry", `over(m, 0) sweep()`, `over(m, 0)`},
 		{"deregister", "registry", `redis.call("HDEL", members, id) redis.call("HDEL", details, id) unwatch(id) redis.call("HDEL", running, "")`, ``},
 

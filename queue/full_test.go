@@ -194,6 +194,14 @@ func TestFullRedis_whatPassesAndWhatIsRefused(t *testing.T) {
 		{"retiring for a release without a name", "change", false, func(f *full) error {
 			return f.changes(queue.Change{Name: "s", Expect: f.s.String(), Retire: true})
 		}},
+		{"claiming the answer of a request", "answer_claim", false, func(f *full) error {
+			_, err := f.q.ClaimAnswer(ctx, "id", "request", time.Minute)
+			return err
+		}},
+		{"keeping the answer of a request", "answer_settle", false, func(f *full) error {
+			c, err := f.q.ClaimAnswer(ctx, "id", "request", time.Minute)
+			return errors.Join(err, f.q.SettleAnswer(ctx, c, []byte("200")))
+		}},
 		{"retiring one and making another", "change", true, func(f *full) error {
 			return f.changes(queue.Change{Name: "pushed", Expect: f.p.String(), Retire: true, By: "v2", Lane: f.place.Lane, Ahead: []queue.Ahead{f.ahead}}, queue.Change{Name: "new", Definition: "{}"})
 		}},

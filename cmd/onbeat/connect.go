@@ -62,10 +62,14 @@ func (a *app) target() (target, error) {
 
 // redisTarget is target for a command that an API cannot serve.
 func (a *app) redisTarget() (target, error) {
-	file, err := a.found()
-	if a.Config != "" {
-		file, err = a.loadConfig(a.Config)
+	if a.Config == "" {
+		file, err := a.found()
+		if err != nil {
+			return target{}, err
+		}
+		return a.redisOf(file)
 	}
+	file, err := a.loadConfig(a.Config)
 	if err != nil {
 		return target{}, err
 	}
