@@ -10,6 +10,7 @@ local mine = ARGV[2] .. " r " .. ARGV[3] .. " "
 if not had or string.sub(had, 1, #mine) ~= mine then
   return { now, 0 }
 end
+redis.call("HDEL", answers, nobody) -- passes at maxmemory, and then so does the rest
 local total = (num(redis.call("HGET", answers, "")) or 0) - #had
 if ARGV[4] == "" then
   redis.call("HSET", answers, "", int(math.max(total, 0)))
