@@ -36,6 +36,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener, conf *tls.Config) er
 		Handler: room.turn(s), ReadHeaderTimeout: headerTime, IdleTimeout: idleTime, MaxHeaderBytes: mostHeader, Protocols: protocols,
 		ErrorLog: log.New(io.Discard, "", 0), // what clients do wrong is not news
 	}
+	server.RegisterOnShutdown(s.Close) // nobody comes in any more, so a stream that ends here is taken up elsewhere
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(l) }()
 	select {
@@ -44,12 +45,12 @@ func (s *Server) Serve(ctx context.Context, l net.Listener, conf *tls.Config) er
 		return err
 	case <-ctx.Done():
 	}
-	s.Close()
 	bound, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTime)
 	defer cancel()
 	if server.Shutdown(bound) != nil {
 		_ = server.Close()
 	}
+	s.Close()
 	<-ended
 	return nil
 }
