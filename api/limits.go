@@ -21,8 +21,9 @@ import (
 // What requests may take.
 const (
 	atOnce      = 64               // requests that are worked on at once
-	perSecond   = 5_000            // requests of all senders
-	perSender   = 4_000            // requests of one of them
+	perSecond   = 10_000           // requests of all senders
+	perSender   = 8_000            // requests of one of them
+	paceTime    = time.Second / 4  // that a request which comes too early waits
 	batchBody   = 32 << 20         // bytes of a body that adds tasks
 	otherBody   = 2 << 20          // bytes of any other body, if payloads are no larger
 	bufferBytes = 256 << 20        // bytes of bodies and replies that this process has in memory
@@ -90,7 +91,7 @@ func (l *limits) probe(w http.ResponseWriter, r *http.Request, next http.Handler
 
 // serve serves a request within the limits.
 func (l *limits) serve(w http.ResponseWriter, r *http.Request, next http.Handler) {
-	if !l.all.Allow() || !l.of(identityOf(r.Context()).Name).Allow() {
+	if !l.pace(r.Context()) {
 		later(w, errRate)
 		return
 	}
@@ -116,6 +117,20 @@ func (l *limits) serve(w http.ResponseWriter, r *http.Request, next http.Handler
 	}
 	_ = rc.SetWriteDeadline(time.Now().Add(writeTime))
 	b.send(w)
+}
+
+// pace lets a request wait until the rates allow it, and reports whether they do soon enough. A sender that keeps close to its rate
+// is slowed down by that much: sent away, it would come back after a second, with many others.
+func (l *limits) pace(ctx context.Context) bool {
+	now := time.Now()
+	all, own := l.all.ReserveN(now, 1), l.of(identityOf(ctx).Name).ReserveN(now, 1)
+	wait := max(all.DelayFrom(now), own.DelayFrom(now))
+	if wait <= paceTime && (wait <= 0 || pause(ctx, wait) == nil) {
+		return true
+	}
+	own.Cancel() // what was not used is for others
+	all.Cancel()
+	return false
 }
 
 // of returns the limiter of a sender.

@@ -81,6 +81,24 @@ func TestLimits_ofRate(t *testing.T) {
 	}
 }
 
+// A sender that is a little too fast is slowed down, not sent away.
+func TestLimits_aRequestThatIsALittleEarlyWaits(t *testing.T) {
+	t.Parallel()
+	l := newLimits(&Config{})
+	l.of("").SetLimit(50)
+	l.of("").SetBurst(1)
+	began := time.Now()
+	for range 11 {
+		w := httptest.NewRecorder()
+		if l.serve(w, local(http.MethodGet, "/v1/counts"), http.HandlerFunc(echo)); w.Code != 200 {
+			t.Fatalf("%d %s", w.Code, w.Body)
+		}
+	}
+	if took := time.Since(began); took < 150*time.Millisecond {
+		t.Errorf("eleven requests at 50 a second took %v", took)
+	}
+}
+
 // A body that comes slowly holds no slot, and neither does a reply that is read slowly.
 func TestLimits_slowClientsHoldNoSlot(t *testing.T) {
 	t.Parallel()

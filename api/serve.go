@@ -14,6 +14,7 @@ import (
 // What connections may take.
 const (
 	mostConnections = 1_024
+	mostKept        = 768              // connections, before those that were answered are hung up on
 	headerTime      = 5 * time.Second  // until a request's header is there, and the TLS handshake is done
 	idleTime        = 60 * time.Second // between two requests
 	mostHeader      = 64 << 10         // bytes of a header
@@ -24,16 +25,18 @@ const (
 // connections, keeps others waiting at most. With a TLS config it speaks TLS. When ctx ends it ends the streams of events,
 // finishes what it answers, for at most five seconds, and returns nil.
 func (s *Server) Serve(ctx context.Context, l net.Listener, conf *tls.Config) error {
-	l = &bounded{Listener: l, slots: make(chan struct{}, mostConnections), closed: make(chan struct{})}
+	room := &bounded{Listener: l, slots: make(chan struct{}, mostConnections), closed: make(chan struct{})}
+	l = room
 	if conf != nil {
 		l = tls.NewListener(l, conf)
 	}
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true) // with HTTP/2, one connection is hundreds
 	server := &http.Server{
-		Handler: s, ReadHeaderTimeout: headerTime, IdleTimeout: idleTime, MaxHeaderBytes: mostHeader, Protocols: protocols,
+		Handler: room.turn(s), ReadHeaderTimeout: headerTime, IdleTimeout: idleTime, MaxHeaderBytes: mostHeader, Protocols: protocols,
 		ErrorLog: log.New(io.Discard, "", 0), // what clients do wrong is not news
 	}
+	server.RegisterOnShutdown(s.Close) // nobody comes in any more, so a stream that ends here is taken up elsewhere
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(l) }()
 	select {
@@ -42,12 +45,12 @@ func (s *Server) Serve(ctx context.Context, l net.Listener, conf *tls.Config) er
 		return err
 	case <-ctx.Done():
 	}
-	s.Close()
 	bound, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTime)
 	defer cancel()
 	if server.Shutdown(bound) != nil {
 		_ = server.Close()
 	}
+	s.Close()
 	<-ended
 	return nil
 }
@@ -73,6 +76,16 @@ func (b *bounded) Accept() (net.Conn, error) {
 		return nil, err
 	}
 	return &counted{Conn: conn, leave: sync.OnceFunc(func() { <-b.slots })}, nil
+}
+
+// turn makes room for those that wait: when most of it is taken, a connection ends with the answer.
+func (b *bounded) turn(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if len(b.slots)-1 > mostKept { // one is for the connection that is to come
+			w.Header().Set("Connection", "close")
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
 // Close stops to accept.
