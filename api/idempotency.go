@@ -30,6 +30,7 @@ const (
 
 var (
 	errRunning = &refusal{http.StatusConflict, "running", "a request with this Idempotency-Key is being worked on", "try again later"}
+	errLesser  = &refusal{http.StatusForbidden, "forbidden", "this request was answered when its token had a role that may do more", ""}
 	errOther   = &refusal{http.StatusUnprocessableEntity, "key-reused", "this Idempotency-Key came with another request", "use a new key for each request, and the same one to send it again"}
 )
 
@@ -65,7 +66,7 @@ func remember(answers admin.Answers, next http.Handler) http.Handler {
 		case err != nil:
 			problem(w, http.StatusServiceUnavailable, err)
 		case claim.Asked == queue.AnswerKept:
-			replay(w, claim.Answer)
+			replay(w, r, claim.Answer)
 		case claim.Asked == queue.AnswerOther:
 			problem(w, errOther.status, errOther)
 		case claim.Asked == queue.AnswerRunning:
@@ -99,7 +100,7 @@ func hashOf(texts ...string) string {
 
 // answerOnce works on a request, and keeps its answer.
 func answerOnce(answers admin.Answers, claim queue.AnswerClaim, id string, next http.Handler, w http.ResponseWriter, r *http.Request) {
-	k := &keep{ResponseWriter: w}
+	k := &keep{ResponseWriter: w, role: identityOf(r.Context()).Role}
 	defer func() { // also when the handler panics, and after the client has left
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), settleTime)
 		defer cancel()
@@ -113,6 +114,7 @@ func answerOnce(answers admin.Answers, claim queue.AnswerClaim, id string, next 
 // keep notes an answer while it is written.
 type keep struct {
 	http.ResponseWriter
+	role   Role
 	status int
 	body   bytes.Buffer
 	done   bool
@@ -143,6 +145,7 @@ func (k *keep) Write(p []byte) (int, error) {
 // kept is the first line of an answer that is kept. The body is the rest.
 type kept struct {
 	Status int               `json:"status"`
+	Role   Role              `json:"role"` // of whom was answered: a lesser one might not see it
 	Header map[string]string `json:"header,omitempty"`
 }
 
@@ -151,7 +154,7 @@ func (k *keep) answer() []byte {
 	if !k.done || k.status < 200 || k.status > 299 {
 		return nil
 	}
-	head := kept{Status: k.status, Header: map[string]string{}}
+	head := kept{Status: k.status, Role: k.role, Header: map[string]string{}}
 	for _, name := range []string{"Content-Type", "Location", "ETag"} {
 		if v := k.Header().Get(name); v != "" {
 			head.Header[name] = v
@@ -165,11 +168,15 @@ func (k *keep) answer() []byte {
 }
 
 // replay sends an answer that is kept.
-func replay(w http.ResponseWriter, answer []byte) {
+func replay(w http.ResponseWriter, r *http.Request, answer []byte) {
 	line, body, _ := bytes.Cut(answer, []byte("\n"))
 	var head kept
 	if err := json.Unmarshal(line, &head); err != nil || head.Status < 200 {
 		problem(w, http.StatusInternalServerError, fmt.Errorf("the answer that is kept cannot be read: %w", err))
+		return
+	}
+	if who := identityOf(r.Context()); !who.Role.May(head.Role) {
+		problem(w, errLesser.status, errLesser)
 		return
 	}
 	for name, value := range head.Header {

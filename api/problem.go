@@ -14,6 +14,7 @@ import (
 	"github.com/onbeat/onbeat/internal/wording"
 	"github.com/onbeat/onbeat/producer"
 	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/seal"
 	"github.com/onbeat/onbeat/store"
 	"github.com/onbeat/onbeat/task"
 )
@@ -102,6 +103,8 @@ var answers = []struct {
 	{queue.ErrChanged, http.StatusConflict, "changed", 0},
 	{producer.ErrNewer, http.StatusConflict, "newer", 0},
 	{task.ErrRecord, http.StatusConflict, "newer", 0},
+	{seal.ErrNoKey, http.StatusConflict, "no-key", 0},
+	{seal.ErrDamaged, http.StatusConflict, "damaged", 0},
 }
 
 // problemOf turns an error into a problem. One that is unknown is only called an internal error: known is false, and the caller
@@ -149,19 +152,27 @@ func sentence(err error) string {
 	return err.Error()
 }
 
-// fieldsOf returns the fields that an error refuses.
-func fieldsOf(err error) (list []FieldProblem) {
-	if many, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // it looks at each error of the tree
+// fieldsOf returns the fields that an error refuses, without what an error around them hides; see [handlers.Hide].
+func fieldsOf(err error) []FieldProblem {
+	return fieldsBehind(err, func(text string) string { return text })
+}
+
+func fieldsBehind(err error, veil func(string) string) (list []FieldProblem) {
+	if own, ok := err.(interface{ Veil(text string) string }); ok { //nolint:errorlint // it looks at each error of the tree
+		outer := veil
+		veil = func(text string) string { return outer(own.Veil(text)) }
+	}
+	if many, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // as above
 		for _, one := range many.Unwrap() {
-			list = append(list, fieldsOf(one)...)
+			list = append(list, fieldsBehind(one, veil)...)
 		}
 		return list
 	}
 	if f, ok := err.(*field.Error); ok { //nolint:errorlint // as above
-		return []FieldProblem{{Field: f.Field, Value: field.Cut(f.Value, 60), Reason: f.Reason, Hint: f.Hint}}
+		return []FieldProblem{{Field: f.Field, Value: field.Cut(veil(f.Value), 60), Reason: veil(f.Reason), Hint: f.Hint}}
 	}
 	if inner := errors.Unwrap(err); inner != nil {
-		return fieldsOf(inner)
+		return fieldsBehind(inner, veil)
 	}
 	return nil
 }

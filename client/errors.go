@@ -16,6 +16,7 @@ import (
 	"github.com/onbeat/onbeat/instance"
 	"github.com/onbeat/onbeat/producer"
 	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/seal"
 	"github.com/onbeat/onbeat/store"
 	"github.com/onbeat/onbeat/task"
 )
@@ -90,7 +91,7 @@ var kinds = map[string]error{
 	"unreplicated": store.ErrUnreplicated, "suspect": store.ErrSuspect, "unreachable": store.ErrUnreachable, "busy": store.ErrBusy,
 	"full": store.ErrFull, "denied": store.ErrDenied, "wrong-type": store.ErrWrongType, "interrupted": store.ErrUnreachable,
 	"not-found": queue.ErrNotFound, "changed": queue.ErrChanged, "no-other": instance.ErrNoOther, "older": instance.ErrOlder, "newer": producer.ErrNewer, "revision": admin.ErrRevision,
-	"invalid": task.ErrInvalid,
+	"invalid": task.ErrInvalid, "no-key": seal.ErrNoKey, "damaged": seal.ErrDamaged,
 }
 
 // problem is an error as the API answers it.

@@ -36,6 +36,9 @@ func (f *File) takeKeys(e *encryptionSettings, getenv func(string) string) {
 	}
 	var keys []seal.Key
 	for i := range e.Keys {
+		if name := f.path(string(e.Keys[i].KeyFile)); name != "" {
+			f.KeyFiles = append(f.KeyFiles, name)
+		}
 		secret, err := f.secretOf(&e.Keys[i], getenv)
 		if err != nil {
 			f.problems = append(f.problems, f.doc.at(fmt.Sprintf("encryption.keys[%d]", i), err))
@@ -83,5 +86,5 @@ func unreadKey(name string, err error) error {
 	if own, ok := errors.AsType[*private.Refusal](err); ok {
 		return refuse("key_file", name, own.Reason, own.Hint)
 	}
-	return refuse("key_file", name, "cannot be read", keyHint+"; it has to be a file that only this user can read")
+	return refuse("key_file", name, "cannot be read", keyHint+"; the file has to belong to this user, or to root, and others may not write to it")
 }

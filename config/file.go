@@ -21,6 +21,8 @@ type File struct {
 	Redis Redis
 	// Dispatcher are the settings of the instance. The caller adds the Log, and what flags say.
 	Dispatcher onbeat.Config
+	// KeyFiles are those that hold the keys of Dispatcher.Encryption.
+	KeyFiles []string
 	// Handlers are the settings of the handlers that the program brings.
 	Handlers handlers.BuiltinConfig
 	// API says how the instance serves the API.

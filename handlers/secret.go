@@ -67,6 +67,9 @@ type hidden struct {
 func (h hidden) Error() string { return h.text }
 func (h hidden) Unwrap() error { return h.err }
 
+// Veil hides in a text what is secret, for who writes the errors within this one by themselves.
+func (h hidden) Veil(text string) string { return h.veil(text) }
+
 // As finds a field error without secrets: its value would be shown.
 func (h hidden) As(target any) bool {
 	to, ok := target.(**task.FieldError)

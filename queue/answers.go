@@ -3,10 +3,12 @@ package queue
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
 
+	"github.com/onbeat/onbeat/seal"
 	"github.com/onbeat/onbeat/store"
 )
 
@@ -61,22 +63,55 @@ func (q *Queue) ClaimAnswer(ctx context.Context, id, request string, hold time.D
 	r.Int()
 	switch c.Asked = Asked(r.Text()); c.Asked {
 	case AnswerKept:
-		c.Answer = []byte(r.Text())
+		answer, err := q.openAnswer(&c, r.Text())
+		if err != nil {
+			return c, err
+		}
+		c.Answer = answer
 	case AnswerRunning:
 		c.Wait = time.Duration(r.Int()) * time.Millisecond
 	}
 	return c, r.Err
 }
 
+// sealedAnswer begins an answer that is encrypted. No answer of HTTP begins so.
+const sealedAnswer = "\x00"
+
+// sealAnswer encrypts an answer if a key seals: it may have payloads in it.
+func (q *Queue) sealAnswer(c *AnswerClaim, answer []byte) []byte {
+	box := q.seal.Seal(seal.Answer(c.id, c.request), answer)
+	if box == nil {
+		return answer
+	}
+	return box.Append([]byte(sealedAnswer))
+}
+
+// openAnswer decrypts what sealAnswer encrypted. Without its key, what was done is not known here.
+func (q *Queue) openAnswer(c *AnswerClaim, text string) ([]byte, error) {
+	sealed, ok := strings.CutPrefix(text, sealedAnswer)
+	if !ok {
+		return []byte(text), nil
+	}
+	box := seal.ParseBox(sealed)
+	if box == nil {
+		return nil, fmt.Errorf("the answer that is kept: %w", seal.ErrDamaged)
+	}
+	answer, err := q.seal.Open(seal.Answer(c.id, c.request), box)
+	if err != nil {
+		return nil, fmt.Errorf("the answer that is kept: %w", err)
+	}
+	return answer, nil
+}
+
 // SettleAnswer keeps the answer of a request that this caller claimed, or gives up the claim if the answer is empty: then the
 // next caller goes ahead. It does nothing if the claim has ended, and another caller went ahead. It refuses an answer over
-// [MaxAnswer].
+// [MaxAnswer]. The answer is encrypted if payloads are.
 func (q *Queue) SettleAnswer(ctx context.Context, c AnswerClaim, answer []byte) error {
 	if len(answer) > MaxAnswer {
 		return fmt.Errorf("keep the answer of a request: %d bytes, and at most %d are kept", len(answer), MaxAnswer)
 	}
 	_, err := answerSettleScript.Run(ctx, q.rdb, []string{q.keys.Answers, q.keys.Answered}, []any{
-		c.id, c.request, c.claimant, answer, AnswersKept.Milliseconds(),
+		c.id, c.request, c.claimant, q.sealAnswer(&c, answer), AnswersKept.Milliseconds(),
 	})
 	if err != nil {
 		return fmt.Errorf("keep the answer of a request: %w", err)

@@ -1,5 +1,7 @@
 package seal
 
+import "strings"
+
 // Box is what was sealed.
 type Box struct {
 	Key  string `json:"key"` // the ID of its key
@@ -18,6 +20,8 @@ func (x *Box) Append(b []byte) []byte {
 // Len returns how many bytes Append appends.
 func (x *Box) Len() int { return 2 + len(x.Key) + len(x.Data) }
 
+const kinds = string(OfTask) + string(OfSchedule) + string(OfAnswer)
+
 // ParseBox reads what Append wrote. It returns nil for what can be no box.
 func ParseBox(s string) *Box {
 	if s == "" || len(s) < 2+int(s[0]) || s[0] == 0 {
@@ -25,7 +29,7 @@ func ParseBox(s string) *Box {
 	}
 	n := 1 + int(s[0])
 	x := &Box{Key: s[1:n], Kind: Kind(s[n]), Data: []byte(s[n+1:])}
-	if x.Kind != OfTask && x.Kind != OfSchedule || checkKeyID("", x.Key) != nil {
+	if !strings.ContainsRune(kinds, rune(x.Kind)) || checkKeyID("", x.Key) != nil {
 		return nil
 	}
 	return x

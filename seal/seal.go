@@ -141,9 +141,10 @@ type Kind byte
 const (
 	OfTask     Kind = 't'
 	OfSchedule Kind = 's'
+	OfAnswer   Kind = 'a'
 )
 
-// Owner is the one task or schedule for which a box opens. The type is part of it: a payload that was sealed for one handler
+// Owner is the one task, schedule or answer for which a box opens. The type is part of it: a payload that was sealed for one handler
 // must not come to another, which may show it.
 type Owner struct {
 	kind      Kind
@@ -155,6 +156,9 @@ func Task(id, typ string) Owner { return Owner{OfTask, id, typ} }
 
 // Schedule returns the owner that is a schedule whose tasks have a type.
 func Schedule(name, typ string) Owner { return Owner{OfSchedule, name, typ} }
+
+// Answer returns the owner that is the answer of a request, under the ID that its sender chose.
+func Answer(id, request string) Owner { return Owner{OfAnswer, id, request} }
 
 // bind returns the owner and the key as the additional data of AES-GCM. The lengths keep two owners from reading alike.
 func (o Owner) bind(key string) []byte {

@@ -41,6 +41,7 @@ type target struct {
 	api        string // the URL of the API to use in place of Redis, or ""
 	cfg        onbeat.Config
 	secretFile string   // a config file that has a password in it, or ""
+	keyFiles   []string // the files that hold keys of encryption
 	passEnv    []string // the variables that payloads of http may refer to
 }
 
@@ -100,6 +101,7 @@ func (a *app) targetOf(file *config.File) (t target, err error) {
 
 func (a *app) redisOf(file *config.File) (t target, err error) {
 	t.cfg = file.Dispatcher
+	t.keyFiles = file.KeyFiles
 	t.passEnv = file.Handlers.HTTP.PassEnv
 	if t.url, err = a.urlOf(file); err != nil {
 		return target{}, err

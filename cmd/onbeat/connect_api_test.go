@@ -15,11 +15,12 @@ import (
 
 const apiToken = "token-of-the-test-0123"
 
-// throughAPI returns the URL of an API that serves the namespace of the shell, for the holder of apiToken.
-func (s *shell) throughAPI(t *testing.T) string {
+// throughAPI returns the URL of an API that serves the namespace of the shell, for the holder of apiToken. It knows what is secret
+// of types.
+func (s *shell) throughAPI(t *testing.T, secret map[string][]string) string {
 	t.Helper()
 	rdb := testredis.Real(t)
-	d, err := onbeat.New(rdb, onbeat.Config{Namespace: s.ns})
+	d, err := onbeat.New(rdb, onbeat.Config{Namespace: s.ns, Secret: secret})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +42,7 @@ func (s *shell) throughAPI(t *testing.T) string {
 func TestAPI_commandsDoTheSame(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
-	url := s.throughAPI(t)
+	url := s.throughAPI(t, nil)
 	env := func(name string) string {
 		return map[string]string{"ONBEAT_API": url, "ONBEAT_TOKEN": apiToken}[name]
 	}

@@ -21,6 +21,11 @@ func (t target) cautions() []doctor.Check {
 	warn := func(name, detail, hint string) {
 		list = append(list, doctor.Check{Name: name, State: doctor.Warn, Detail: detail, Hint: hint})
 	}
+	readable := func(file, what, hint string) {
+		if mode, open := openToOthers(file); open {
+			warn("secrets", fmt.Sprintf("%s holds %s, and other users can read it (mode %04o)", file, what, mode), hint)
+		}
+	}
 	params := config.ParamsOf(t.url)
 	if on, _ := strconv.ParseBool(params.Get("skip_verify")); on {
 		warn("tls", "skip_verify: a host between this machine and Redis can pose as Redis, and gets the password", "remove it, and name the CA with tls_ca")
@@ -29,9 +34,10 @@ func (t target) cautions() []doctor.Check {
 		{t.secretFile, "the password of Redis", "chmod 600, or write ${NAME} for the password"},
 		{params.Get("tls_key"), "the key of tls_cert", "chmod 600"},
 	} {
-		if mode, open := openToOthers(s.file); open {
-			warn("secrets", fmt.Sprintf("%s holds %s, and other users can read it (mode %04o)", s.file, s.what, mode), s.hint)
-		}
+		readable(s.file, s.what, s.hint)
+	}
+	for _, name := range t.keyFiles {
+		readable(name, "a key of encryption", "chmod 600")
 	}
 	return list
 }

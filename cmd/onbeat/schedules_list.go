@@ -27,7 +27,7 @@ func (c *schedulesListCmd) Run(ctx context.Context, a *app) error {
 	}
 	defer cl.Close()
 	if c.Deleted {
-		return a.listDeleted(ctx, cl)
+		return a.listDeleted(ctx, cl, c.Reveal)
 	}
 	list, unread := cl.Schedules.List(ctx)
 	if len(list.Items) == 0 && unread != nil {

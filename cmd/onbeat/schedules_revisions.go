@@ -122,10 +122,13 @@ func (c *schedulesRestoreCmd) Run(ctx context.Context, a *app) error {
 }
 
 // listDeleted lists the schedules that can be restored.
-func (a *app) listDeleted(ctx context.Context, cl *client) error {
+func (a *app) listDeleted(ctx context.Context, cl *client, reveal bool) error {
 	list, unread := cl.Schedules.Deleted(ctx)
 	if len(list.Items) == 0 && unread != nil {
 		return unread
+	}
+	if !reveal {
+		list = admin.MaskedList(list)
 	}
 	if a.JSON {
 		return errors.Join(a.printJSON(list), unread)

@@ -103,6 +103,19 @@ local function remember(name, newest, rev, was)
   redis.call("HSET", revisions, name, table.concat(kept, "\n"))
 end
 
+-- renote puts a definition that says the same as before in its place in the newest revision.
+local function renote(name, said, definition)
+  local past = redis.call("HGET", revisions, name) or ""
+  local head, noted, rest = string.match(past, "^([^\n]-)\t([^\n]*)(.*)$")
+  if noted and noted == string.match(line(0, 0, "", "", said), "\t(.*)") then
+    local text = string.match(line(0, 0, "", "", definition), "\t(.*)")
+    if #head + #text + #rest > 262144 then
+      text = ""
+    end
+    redis.call("HSET", revisions, name, head .. "\t" .. text .. rest)
+  end
+end
+
 -- The version is larger than the last one and at least the clock, like every number that must rise even after Redis has
 -- lost its last writes.
 local version = num(redis.call("HGET", meta, "schedules")) or 0
@@ -150,8 +163,11 @@ for i = 1, tonumber(arg()) do
     end
     -- The revision never repeats, even if a schedule is deleted and made again: version is larger than any before.
     local becomes = math.max(rev + 1, version)
-    if definition ~= "" then
-      local what = string.match(event, "%a*$")
+    local what = string.match(event, "%a*$")
+    if what == "sealed" and rev > 0 then -- it says what it said: no revision, and who holds the number may still use it
+      becomes = rev
+      renote(name, said, definition)
+    elseif definition ~= "" then
       remember(name, line(becomes, now, what, by or actor, (by or definition == "-") and "" or definition), rev, said)
     end
     if by or definition == "-" then
