@@ -98,16 +98,24 @@ type manifest struct {
 				Containers []struct {
 					Command   []string `yaml:"command"`
 					Args      []string `yaml:"args"`
-					Readiness struct {
-						Exec struct {
-							Command []string `yaml:"command"`
-						} `yaml:"exec"`
-					} `yaml:"readinessProbe"`
+					Liveness  probe    `yaml:"livenessProbe"`
+					Readiness probe    `yaml:"readinessProbe"`
 				} `yaml:"containers"`
 			} `yaml:"spec"`
 		} `yaml:"template"`
 	} `yaml:"spec"`
-	Data map[string]string `yaml:"data"`
+	Data      map[string]string `yaml:"data"`
+	Readiness probe             `yaml:"readinessProbe"` // of a part that is no manifest
+}
+
+type probe struct {
+	Exec struct {
+		Command []string `yaml:"command"`
+	} `yaml:"exec"`
+	HTTP struct {
+		Path string `yaml:"path"`
+		Port string `yaml:"port"`
+	} `yaml:"httpGet"`
 }
 
 func manifests(t *testing.T) map[string]manifest {
@@ -148,7 +156,7 @@ func TestOperations_showsConfigsThatWorkAndDrain(t *testing.T) {
 		"systemd":    {blocks(text, "yaml")[0], unit},
 		"Kubernetes": {byKind["ConfigMap"].Data["onbeat.yaml"], time.Duration(byKind["Deployment"].Spec.Template.Spec.Grace) * time.Second},
 	} {
-		f, err := config.Parse("onbeat.yaml", []byte(c.text), testEnv("REDIS_PASSWORD", "x"))
+		f, err := config.Parse("onbeat.yaml", []byte(c.text), testEnv("REDIS_PASSWORD", "x", "API_TOKEN", "0123456789abcdef"))
 		if err == nil {
 			err = errors.Join(f.Unset(), f.Check())
 		}
@@ -178,7 +186,13 @@ func TestOperations_showsAProbeThatTells(t *testing.T) {
 	if err != nil {
 		t.Skip("no sh here")
 	}
-	probe := manifests(t)["Deployment"].Spec.Template.Spec.Containers[0].Readiness.Exec.Command
+	var probe []string
+	for _, block := range blocks(readPage(t, "operations.md"), "yaml") {
+		var part manifest
+		if strings.HasPrefix(block, "readinessProbe:") && yaml.Unmarshal([]byte(block), &part) == nil {
+			probe = part.Readiness.Exec.Command
+		}
+	}
 	if len(probe) != 3 || probe[0] != "sh" || probe[1] != "-c" {
 		t.Fatalf("the probe is %q", probe)
 	}
