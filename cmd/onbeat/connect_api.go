@@ -12,6 +12,7 @@ import (
 	remote "github.com/onbeat/onbeat/client"
 	"github.com/onbeat/onbeat/config"
 	"github.com/onbeat/onbeat/internal/private"
+	"github.com/onbeat/onbeat/queue"
 	"github.com/onbeat/onbeat/store"
 )
 
@@ -93,7 +94,9 @@ func (a *app) checkAPI(ctx context.Context, c *admin.Admin) error {
 	case errors.As(err, &dial) && dial.Op == "dial":
 		return &failure{err, "is onbeat serve running there? its api.listen says where it listens; name another with --api or ONBEAT_API"}
 	case errors.Is(err, remote.ErrToken) && a.TokenFile == "" && a.env("ONBEAT_TOKEN") == "":
-		return &failure{err, "set ONBEAT_TOKEN, or name a file with --token-file"}
+		return &failure{errors.New("the API needs a token"), "set ONBEAT_TOKEN, or name a file with --token-file"}
+	case errors.Is(err, queue.ErrNotFound):
+		return &failure{errors.New("the API is not at this URL"), "leave out /v1, and each path that no proxy needs"}
 	case errors.Is(err, remote.ErrStrange):
 		return &failure{err, "is this the address of the API of onbeat?"}
 	case certHint(err) != "":

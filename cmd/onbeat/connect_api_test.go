@@ -80,16 +80,14 @@ func TestAPI_commandsDoTheSame(t *testing.T) {
 		}
 	}
 	for what, env := range map[string]map[string]string{
-		"no token":                      {"ONBEAT_API": url},
+		"the API needs a token (set":    {"ONBEAT_API": url},
+		"leave out /v1":                 {"ONBEAT_API": url + "/v1", "ONBEAT_TOKEN": apiToken},
 		"the token is not known":        {"ONBEAT_API": url, "ONBEAT_TOKEN": "some-other-token-0123"},
 		"is onbeat serve running there": {"ONBEAT_API": "http://127.0.0.1:1"},
 		"both set":                      {"ONBEAT_API": url, "ONBEAT_REDIS_URL": "redis://127.0.0.1:1"},
 		"neither http:// nor https://":  {"ONBEAT_API": "redis://127.0.0.1:1"},
 	} {
 		r := runWith(context.Background(), func(name string) string { return env[name] }, "", "tasks", "list")
-		if what == "no token" {
-			what = "set ONBEAT_TOKEN"
-		}
 		if r.code == 0 || !strings.Contains(r.err, what) || strings.Contains(r.err, "some-other") || strings.Count(r.err, "\n") != 1 {
 			t.Errorf("%s: %+v", what, r)
 		}
