@@ -23,6 +23,8 @@ type Revision struct {
 	Definition *Definition `json:"definition,omitempty"`
 	// Changes are the fields that changed since the revision before, if both are known.
 	Changes []producer.FieldChange `json:"changes,omitempty"`
+	// Encrypted says why the payload cannot be shown: it is encrypted, and does not open here.
+	Encrypted string `json:"encrypted,omitempty"`
 	// Secret are the paths of the payload that are secret, here or in the revision before.
 	Secret []string `json:"secret,omitempty"`
 }
@@ -31,7 +33,7 @@ func revisionOf(r *producer.Revision) Revision {
 	out := Revision{Revision: r.Number, At: r.At, What: r.What, By: r.By, Release: r.Release, Changes: r.Changes, Secret: r.Secret}
 	if r.Schedule != nil {
 		d := DefinitionOf(r.Schedule)
-		out.Definition = &d
+		out.Definition, out.Encrypted = &d, r.Schedule.Encrypted()
 	}
 	return out
 }

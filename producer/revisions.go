@@ -11,6 +11,7 @@ import (
 
 	"github.com/onbeat/onbeat/history"
 	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/seal"
 	"github.com/onbeat/onbeat/task"
 )
 
@@ -108,7 +109,9 @@ func (s *Schedules) revisionOf(name string, noted []queue.Revision, i int) Revis
 	}
 	if was, err := openDefinition(name, noted[i+1].Definition, s.q.Seal()); err == nil {
 		r.Secret = task.Secrets(r.Secret, s.p.Secret(was.Task, was.Secret))
-		r.Changes, _ = changesOf(&was.Schedule, &d.Schedule) // both were read from JSON
+		if was.sealed == nil && d.sealed == nil {
+			r.Changes, _ = changesOf(&was.Schedule, &d.Schedule) // both were read from JSON
+		}
 	}
 	return r
 }
@@ -133,6 +136,9 @@ func (s *Schedules) Revert(ctx context.Context, name string, revision int64) (Ap
 	d, err := openDefinition(name, noted[i].Definition, s.q.Seal())
 	if err == nil {
 		err = d.checkOpens(s.q.Seal())
+	}
+	if err == nil && d.sealed != nil {
+		err = fmt.Errorf("schedule %q: revision %d: %w", name, revision, seal.ErrDamaged)
 	}
 	if err != nil {
 		return "", err

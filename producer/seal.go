@@ -10,7 +10,9 @@ import (
 
 // readDefinition reads a stored definition. If it is encrypted and does not open here, the schedule carries the encrypted payload in
 // place of the payload: its slots are pushed all the same, and an instance that has the key runs them.
-func readDefinition(st queue.Stored) (*definition, error) { return openDefinition(st.Name, st.Definition, st.Seal) }
+func readDefinition(st queue.Stored) (*definition, error) {
+	return openDefinition(st.Name, st.Definition, st.Seal)
+}
 
 func openDefinition(name, text string, keys *seal.Keys) (*definition, error) {
 	d, err := decodeDefinition(name, text)

@@ -66,6 +66,9 @@ func (a *app) printRevision(r *admin.Revision, now time.Time) {
 		text += " " + wording.Ago(r.At, now)
 	}
 	a.printf("%s", text)
+	if r.Encrypted != "" {
+		a.printf("  payload: %s", r.Encrypted)
+	}
 	for _, c := range r.Changes {
 		a.printf("  %s: %s → %s", c.Field, orNotSet(c.From), orNotSet(c.To))
 	}

@@ -1,0 +1,171 @@
+package onbeat_test
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/onbeat/onbeat"
+	"github.com/onbeat/onbeat/handlers"
+	"github.com/onbeat/onbeat/producer"
+	"github.com/onbeat/onbeat/schedule"
+	"github.com/onbeat/onbeat/seal"
+	"github.com/onbeat/onbeat/testredis"
+)
+
+// hourOf is a schedule with a number in its payload.
+func hourOf(name, payload string) producer.Schedule {
+	return producer.Schedule{Name: name, Rule: schedule.Every(time.Hour), Task: "pay", Payload: json.RawMessage(`"` + payload + `"`)}
+}
+
+// What a schedule said, and what it was when it was deleted, is encrypted too. It comes back encrypted with the first key of then, and
+// only to who has the key.
+func TestEncryption_ofRevisionsAndDeletedSchedules(t *testing.T) {
+	t.Parallel()
+	rdb, ns, ctx := testredis.Real(t), testredis.Namespace(t), t.Context()
+	with := func(keys ...seal.Key) *producer.Schedules {
+		return dispatcher(t, rdb, onbeat.Config{Namespace: ns, Encryption: seal.Config{Keys: keys}}).Schedules()
+	}
+	k1, k2 := keyOf("k1"), keyOf("k2")
+	old, both, none := with(k1), with(k2, k1), with()
+	apply := func(s producer.Schedule) {
+		t.Helper()
+		if did, err := old.Apply(ctx, s); err != nil {
+			t.Fatal(did, err)
+		}
+	}
+	clear := func(when string) {
+		t.Helper()
+		if all := dump(t, rdb, ns); strings.Contains(all, "4111") {
+			t.Fatalf("%s: Redis has %s", when, all)
+		}
+	}
+	apply(hourOf("s", number))
+	first, err := old.Get(ctx, "s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	apply(hourOf("s", "2-"+number))
+	if did, err := old.Apply(ctx, hourOf("s", "2-"+number)); err != nil || did != producer.Unchanged {
+		t.Errorf("the same again: %s, %v", did, err)
+	}
+	apply(hourOf("gone", number))
+	if err := old.Delete(ctx, "gone"); err != nil {
+		t.Fatal(err)
+	}
+	clear("after changes and a deletion")
+
+	was := dump(t, rdb, ns)
+	now, err := none.Get(ctx, "s")
+	if err != nil || now.Schedule.Payload != nil || !strings.Contains(now.Schedule.Encrypted(), `"k1"`) {
+		t.Errorf("without the key: %+v, %v", now, err)
+	}
+	for what, do := range map[string]func() error{
+		"revert":  func() error { _, err := none.Revert(ctx, "s", first.Revision); return err },
+		"apply":   func() error { _, err := none.Apply(ctx, hourOf("s", "plain")); return err },
+		"applyIf": func() error { _, err := none.ApplyIf(ctx, hourOf("s", "plain"), now.Revision); return err },
+		"plan":    func() error { _, err := none.Plan(ctx, hourOf("s", "plain")); return err },
+	} {
+		if err := do(); !errors.Is(err, seal.ErrNoKey) || !strings.Contains(err.Error(), `"k1"`) {
+			t.Errorf("%s without the key: %v", what, err)
+		}
+	}
+	if dump(t, rdb, ns) != was {
+		t.Error("what was refused wrote something")
+	}
+	if err := none.Restore(ctx, "gone"); err != nil { // as it was, and still encrypted
+		t.Error(err)
+	}
+	clear("restored without the key")
+	if list, _, err := none.Revisions(ctx, "s", 0, ""); err != nil || len(list) != 2 || list[0].Schedule.Payload != nil || len(list[0].Changes) != 0 {
+		t.Errorf("revisions without the key: %+v, %v", list, err)
+	}
+
+	if did, err := both.Revert(ctx, "s", first.Revision); err != nil || did != producer.Changed {
+		t.Errorf("%s, %v", did, err)
+	}
+	if err := errors.Join(both.Delete(ctx, "gone"), both.Restore(ctx, "gone")); err != nil {
+		t.Error(err)
+	}
+	clear("after it came back")
+	for _, name := range []string{"s", "gone"} {
+		if got, err := both.Get(ctx, name); err != nil || string(got.Schedule.Payload) != `"`+number+`"` {
+			t.Errorf("%s: %s, %v", name, got.Schedule.Payload, err)
+		}
+	}
+	if keys, err := both.KeysOf(ctx); err != nil || keys["k2"] != 2 {
+		t.Errorf("%v, %v", keys, err)
+	}
+	list, _, err := both.Revisions(ctx, "s", 0, "")
+	if err != nil || len(list) != 3 || list[0].What != "reverted" || string(list[1].Schedule.Payload) != `"2-`+number+`"` || len(list[0].Changes) != 1 {
+		t.Errorf("%+v, %v", list, err)
+	}
+}
+
+// The leader encrypts what is stored with the key of today. That says nothing new: who holds the number of the schedule may still use
+// it, and there is no revision of it. Nothing is written at the next start.
+func TestEncryption_anewIsNoRevision(t *testing.T) {
+	t.Parallel()
+	rdb, ns, ctx := testredis.Real(t), testredis.Namespace(t), t.Context()
+	node := func(keys ...seal.Key) *onbeat.Dispatcher {
+		d := dispatcher(t, rdb, onbeat.Config{Namespace: ns, Lease: time.Second, Encryption: seal.Config{Keys: keys}})
+		if err := errors.Join(d.Handle("pay", handlers.Func(nothing)), d.Schedule("declared", schedule.Every(time.Hour), "pay", number)); err != nil {
+			t.Fatal(err)
+		}
+		return d
+	}
+	k1, k2 := keyOf("k1"), keyOf("k2")
+	plain := node()
+	stop := run(t, plain)
+	if _, err := plain.Schedules().Apply(ctx, hourOf("applied", number)); err != nil {
+		t.Fatal(err)
+	}
+	testredis.Eventually(t, patience, func() bool {
+		_, err := plain.Schedules().Get(ctx, "declared")
+		return err == nil
+	}, "the schedule is declared")
+	stop()
+	seen := map[string]int64{}
+	for _, name := range []string{"declared", "applied"} {
+		s, err := plain.Schedules().Get(ctx, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen[name] = s.Revision
+	}
+	for i, keys := range [][]seal.Key{{k1}, {k2, k1}, {k2, k1}, {k2}} {
+		d := node(keys...)
+		before, err := d.Queue().SchedulesVersion(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		stop := run(t, d)
+		testredis.Eventually(t, patience, func() bool {
+			n, err := d.Schedules().KeysOf(ctx)
+			return err == nil && n[keys[0].ID] == 2 && d.Unready() == nil
+		}, "both are encrypted with %s", keys[0].ID)
+		stop()
+		if after, _ := d.Queue().SchedulesVersion(ctx); i >= 2 && after != before {
+			t.Errorf("start %d wrote schedules", i)
+		}
+		for _, name := range []string{"declared", "applied"} {
+			s, err := d.Schedules().Get(ctx, name)
+			list, _, err2 := d.Schedules().Revisions(ctx, name, 0, "")
+			if err = errors.Join(err, err2); err != nil || len(list) != 1 || list[0].What != "made" || list[0].Number != s.Revision || string(list[0].Schedule.Payload) != `"`+number+`"` {
+				t.Errorf("start %d: %s: %+v, %v", i, name, list, err)
+			}
+			if seen[name] != s.Revision {
+				t.Errorf("start %d: %s was at %d, and is at %d", i, name, seen[name], s.Revision)
+			}
+		}
+		if all := dump(t, rdb, ns); strings.Contains(all, "4111") {
+			t.Errorf("start %d: Redis has %s", i, all)
+		}
+	}
+	last := node(k2)
+	if _, err := last.Schedules().ApplyIf(ctx, hourOf("applied", "new"), seen["applied"]); err != nil {
+		t.Errorf("the number of before the keys: %v", err)
+	}
+}
