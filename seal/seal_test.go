@@ -76,6 +76,23 @@ func TestKeys_rotate(t *testing.T) {
 	}
 }
 
+// Without keys, a task or a schedule costs no memory more.
+func TestKeys_thatAreNotThereCostNothing(t *testing.T) {
+	t.Parallel()
+	var none *seal.Keys
+	owner, plain := seal.Task("id", "type"), []byte("payload")
+	if n := testing.Benchmark(func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			if none.Seal(owner, plain) != nil || none.Stale(nil) || none.Has("a") || none.First() != "" {
+				b.Fatal("there are no keys")
+			}
+		}
+	}).AllocsPerOp(); n != 0 {
+		t.Errorf("%d allocations", n)
+	}
+}
+
 func TestNew_refusesKeysThatCannotBeUsed(t *testing.T) {
 	t.Parallel()
 	for _, keys := range [][]seal.Key{
@@ -95,6 +112,7 @@ func FuzzParseBox(f *testing.F) {
 	real := k.Seal(owner, []byte("payload"))
 	f.Add(string(real.Append(nil)))
 	f.Add("\x01at")
+	f.Add(string(k.Seal(seal.Answer("id", "request"), []byte("payload")).Append(nil)))
 	f.Fuzz(func(t *testing.T, s string) {
 		box := seal.ParseBox(s)
 		if box == nil {
