@@ -102,6 +102,15 @@ func TestEncryption_ofRevisionsAndDeletedSchedules(t *testing.T) {
 	if err != nil || len(list) != 3 || list[0].What != "reverted" || string(list[1].Schedule.Payload) != `"2-`+number+`"` || len(list[0].Changes) != 1 {
 		t.Errorf("%+v, %v", list, err)
 	}
+
+	revisions := dispatcher(t, rdb, onbeat.Config{Namespace: ns}).Queue().Keys().Revisions
+	damaged := strings.ReplaceAll(rdb.HGet(ctx, revisions, "s").Val(), `"data":"`, `"data":"AAAA`)
+	if err := rdb.HSet(ctx, revisions, "s", damaged).Err(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := both.Revert(ctx, "s", first.Revision); !errors.Is(err, seal.ErrDamaged) {
+		t.Errorf("to what does not open: %v", err)
+	}
 }
 
 // The leader encrypts what is stored with the key of today. That says nothing new: who holds the number of the schedule may still use
