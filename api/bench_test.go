@@ -65,17 +65,6 @@ func BenchmarkAPI(b *testing.B) {
 			get(b, server.URL+"/v1/tasks?after="+url.QueryEscape(after))
 		}
 	})
-	b.Run("rare key to its end", func(b *testing.B) {
-		pages := 0
-		for b.Loop() {
-			for after := ""; ; pages++ {
-				if after = next(b, server.URL+"/v1/tasks?key=rare&after="+url.QueryEscape(after)); after == "" {
-					break
-				}
-			}
-		}
-		b.ReportMetric(float64(pages)/float64(b.N), "pages")
-	})
 }
 
 // fill adds tasks, of the next two hours.

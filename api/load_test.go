@@ -201,4 +201,3 @@ func request(c *http.Client, url string) int {
 	}
 	return resp.StatusCode
 }
-

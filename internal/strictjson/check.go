@@ -2,7 +2,6 @@ package strictjson
 
 import (
 	"bytes"
-	"encoding/json"
 	"strconv"
 	"strings"
 	"unicode"
@@ -15,15 +14,13 @@ import (
 // replaces bytes that are not UTF-8 by U+FFFD. The data must be valid JSON otherwise. If fold is not nil, it decides which keys of
 // the outermost object are equal. root is the field that the document is; "" if it is a whole one, whose fields have no prefix.
 func Check(data []byte, root string, fold func(string) string) error {
-	w := &walk{d: json.NewDecoder(bytes.NewReader(data)), root: root, fold: fold}
-	w.d.UseNumber() // a number may be too large for a float64
-	for {
-		from := w.d.InputOffset()
-		token, err := w.d.Token()
-		if err != nil {
-			return nil // the end: the document is valid
+	w := &walk{root: root, fold: fold}
+	for l := (lexer{data: data}); ; {
+		k, raw := l.next()
+		if raw == nil {
+			return nil
 		}
-		if err := w.take(token, data[from:w.d.InputOffset()]); err != nil {
+		if err := w.take(k, raw); err != nil {
 			return err
 		}
 	}
@@ -31,7 +28,6 @@ func Check(data []byte, root string, fold func(string) string) error {
 
 // walk is a walk through a JSON document.
 type walk struct {
-	d    *json.Decoder
 	root string
 	fold func(string) string
 	open []*level
@@ -45,20 +41,20 @@ type level struct {
 	n       int             // how many values have come so far
 }
 
-// take checks a token, and the raw bytes up to its end from the end of the token before.
-func (w *walk) take(token json.Token, raw []byte) error {
-	text, isText := token.(string)
-	delim, _ := token.(json.Delim)
-	if delim == '}' || delim == ']' {
-		w.open = w.open[:len(w.open)-1]
+// take checks a token.
+func (w *walk) take(k kind, raw []byte) error {
+	if k == '}' || k == ']' {
+		w.open = w.open[:max(len(w.open)-1, 0)]
 		return nil
 	}
+	isText, text := k == '"', ""
 	var in *level
 	if len(w.open) > 0 {
 		in = w.open[len(w.open)-1]
 	}
 	isKey := in != nil && in.keys != nil && !in.isValue
 	if isKey {
+		text = textOf(raw)
 		in.key, in.isValue = text, true
 	} else if in != nil {
 		in.n++
@@ -81,9 +77,9 @@ func (w *walk) take(token json.Token, raw []byte) error {
 			return w.refuse("appears twice", "write each key once: one of the two values would be lost")
 		}
 		in.keys[name] = true
-	case delim == '{':
+	case k == '{':
 		w.open = append(w.open, &level{keys: map[string]bool{}})
-	case delim == '[':
+	case k == '[':
 		w.open = append(w.open, &level{})
 	}
 	return nil

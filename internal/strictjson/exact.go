@@ -1,7 +1,6 @@
 package strictjson
 
 import (
-	"bytes"
 	"encoding/json"
 	"reflect"
 	"strconv"
@@ -14,55 +13,51 @@ import (
 // Exact refuses what [Decode] takes and a schema does not: a key that is a field's name in other letters, and null. The data must
 // be one that Decode has read into a struct of type t.
 func Exact(data []byte, t reflect.Type) error {
-	return field.Join(exact(json.NewDecoder(bytes.NewReader(data)), t, "")...)
+	return field.Join(exact(&lexer{data: data}, t, "")...)
 }
 
 // exact reads one value.
-func exact(d *json.Decoder, t reflect.Type, path string) (refused []error) {
+func exact(l *lexer, t reflect.Type, path string) (refused []error) {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
 	if t == reflect.TypeFor[json.RawMessage]() {
-		var any json.RawMessage
-		_ = d.Decode(&any)
+		l.skip()
 		return nil
 	}
-	token, err := d.Token()
-	switch {
-	case err != nil:
-		return nil
-	case token == nil && path != "":
+	switch k, _ := l.next(); {
+	case k == 'n' && path != "":
 		return []error{&field.Error{Field: path, Reason: "must be " + kindOf(t) + ", but is null", Hint: "leave it out"}}
-	case token == json.Delim('['):
-		for i := 0; d.More(); i++ {
-			refused = append(refused, exact(d, t.Elem(), path+"["+strconv.Itoa(i)+"]")...)
+	case k == '[':
+		for i := 0; l.more(); i++ {
+			refused = append(refused, exact(l, t.Elem(), path+"["+strconv.Itoa(i)+"]")...)
 		}
-	case token == json.Delim('{'):
-		for d.More() {
-			key, _ := d.Token()
-			refused = append(refused, member(d, t, path, key.(string))...)
+	case k == '{':
+		for l.more() {
+			_, key := l.next()
+			refused = append(refused, member(l, t, path, textOf(key))...)
 		}
 	default:
 		return nil
 	}
-	_, _ = d.Token() // the end of the list or object
+	l.next() // the end of the list or object
 	return refused
 }
 
 // member reads the value of a key.
-func member(d *json.Decoder, t reflect.Type, path, key string) []error {
+func member(l *lexer, t reflect.Type, path, key string) []error {
 	of := reflect.TypeFor[json.RawMessage]()
 	if t.Kind() == reflect.Struct {
 		typ, ok := typesOf(t)[key]
 		if !ok {
-			exact(d, of, "")
+			l.skip()
 			return []error{&field.Error{Field: at(path, key), Reason: "unknown field", Hint: wording.Suggest(key, Names(t))}}
 		}
 		of = typ
 	} else if t.Kind() == reflect.Map {
 		of = t.Elem()
 	}
-	return exact(d, of, at(path, key))
+	return exact(l, of, at(path, key))
 }
 
 // known has the types of the fields of each struct that was read, by their names in JSON: a batch has thousands of values of one.

@@ -1,0 +1,87 @@
+package strictjson
+
+import (
+	"bytes"
+	"encoding/json"
+)
+
+// lexer cuts valid JSON into tokens. [json.Decoder.Token] does that too, but makes an error, which it drops, for each string.
+type lexer struct {
+	data []byte
+	at   int
+}
+
+// kind is the first byte of a token: one of {}[]", or another for a number, true, false and null.
+type kind = byte
+
+// next returns the next token. It returns no bytes at the end. Commas and colons are passed over.
+func (l *lexer) next() (k kind, raw []byte) {
+	if l.peek() == 0 {
+		return 0, nil
+	}
+	from := l.at
+	switch k = l.data[from]; k {
+	case '{', '}', '[', ']':
+		l.at++
+	case '"':
+		l.at++
+		for l.at < len(l.data) && l.data[l.at] != '"' {
+			if l.data[l.at] == '\\' {
+				l.at++
+			}
+			l.at++
+		}
+		l.at = min(l.at+1, len(l.data))
+	default:
+		if n := bytes.IndexAny(l.data[from:], " \t\r\n,]}"); n >= 0 {
+			l.at += max(n, 1)
+		} else {
+			l.at = len(l.data)
+		}
+	}
+	return k, l.data[from:l.at]
+}
+
+// peek returns the kind of the next token, or 0 at the end.
+func (l *lexer) peek() kind {
+	for ; l.at < len(l.data); l.at++ {
+		switch c := l.data[l.at]; c {
+		case ' ', '\t', '\r', '\n', ',', ':':
+		default:
+			return c
+		}
+	}
+	return 0
+}
+
+// more reports whether the list or object that the lexer is in has another value.
+func (l *lexer) more() bool {
+	k := l.peek()
+	return k != 0 && k != ']' && k != '}'
+}
+
+// skip passes over a whole value.
+func (l *lexer) skip() {
+	for depth := 0; ; {
+		switch k, raw := l.next(); {
+		case raw == nil:
+			return
+		case k == '{' || k == '[':
+			depth++
+		case k == '}' || k == ']':
+			depth--
+		}
+		if depth <= 0 {
+			return
+		}
+	}
+}
+
+// textOf returns what a string says, as encoding/json reads it.
+func textOf(raw []byte) (text string) {
+	if len(raw) >= 2 && bytes.IndexByte(raw, '\\') < 0 {
+		return string(raw[1 : len(raw)-1])
+	}
+	_ = json.Unmarshal(raw, &text)
+	return text
+}
