@@ -56,6 +56,7 @@ func Write(path, doc string) error {
 			p.table(s.scenario, t)
 		}
 	}
+	p.note("api")
 	p.note("tail")
 	return os.WriteFile(doc, p.Bytes(), 0o644)
 }
