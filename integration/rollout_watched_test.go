@@ -119,7 +119,7 @@ func TestRollout_isSeenWholeByWhoWatchesIt(t *testing.T) {
 	w.stop()
 	f.ends(next)
 	f.wantReigns("v1", "v2")
-	f.wantSteady("rollout, watched over the API of the release that stops", 2*fleetEvery)
+	f.wantSteady("rollout, watched over the API of the release that stops", 5*fleetEvery)
 }
 
 // wantOrder fails unless each instance joined, got ready and led, and v1 left before the second of v2 joined.
