@@ -30,6 +30,9 @@ func Decode(data []byte, v any, noun string) error {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()
 	err := d.Decode(v)
+	if err == nil && bytes.HasPrefix(bytes.TrimLeft(data, " \t\r\n"), []byte("null")) {
+		return &Malformed{Text: "null, not a " + noun} // which encoding/json leaves the struct alone for
+	}
 	if err == nil {
 		if _, more := d.Token(); !errors.Is(more, io.EOF) {
 			return &Malformed{Text: "more than one JSON value", More: true}
@@ -138,8 +141,11 @@ func fieldOf(t reflect.Type, key string) (reflect.StructField, bool) {
 }
 
 func at(path, key string) string {
-	if path == "" {
+	if path == "" && key != "" {
 		return key
+	}
+	if path == "" {
+		return shownKey(key)
 	}
 	return path + "." + shownKey(key)
 }

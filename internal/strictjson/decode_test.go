@@ -33,6 +33,8 @@ func TestDecode_namesEachFieldThatIsWrong(t *testing.T) {
 		`{"inner":[]}`:                            `inner: must be a mapping, but is an array`,
 		`{"name":"x","Name":"y"}`:                 `Name: appears twice (write each key once: one of the two values would be lost)`,
 		`[]`:                                      `an array, not a document`,
+		` null `:                                  `null, not a document`,
+		`{"":1}`:                                  `"": unknown field (known: name, level, n, at, inner, list, payload)`,
 		`{`:                                       `not JSON: it ends too early`,
 		``:                                        `not JSON: it ends too early`,
 		`{} {}`:                                   `more than one JSON value`,
