@@ -3,6 +3,7 @@ package api
 import (
 	"errors"
 	"net/http"
+	"path"
 	"strings"
 
 	"github.com/swaggest/swgui"
@@ -56,6 +57,10 @@ func docsPage() http.Handler {
 // fallback answers what no route does: an unknown path, and a method that a path does not have.
 func (s *Server) fallback(next *http.ServeMux) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !isClean(r.URL.EscapedPath()) {
+			problem(w, http.StatusNotFound, errors.New("a path has no empty part and none that is . or .. (in a name, write %2F, and %2E in place of a dot)"))
+			return
+		}
 		if _, pattern := next.Handler(r); pattern != "" {
 			next.ServeHTTP(w, r)
 			return
@@ -74,6 +79,13 @@ func (s *Server) fallback(next *http.ServeMux) http.Handler {
 			problem(w, http.StatusMethodNotAllowed, errors.New("the method "+r.Method+" is not allowed here (allowed: "+allow+")"))
 		}
 	})
+}
+
+// isClean reports whether a path is as it is written. The mux sends clients that asked for another one elsewhere: a PUT of
+// /v1/schedules/a/../b would change b.
+func isClean(escaped string) bool {
+	clean := path.Clean("/" + escaped)
+	return escaped == clean || escaped == clean+"/"
 }
 
 // probe learns which methods a path has. It keeps no body.

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -154,6 +155,12 @@ func strictly(data []byte, v any, noun string) error {
 	return strictjson.Exact(data, reflect.TypeOf(v).Elem())
 }
 
+// hasField reports whether a body that has been read has a field.
+func hasField(body []byte, name string) bool {
+	var fields map[string]json.RawMessage
+	return json.Unmarshal(body, &fields) == nil && fields[name] != nil
+}
+
 // located gives the fields that an error refuses their place in the body: under prefix, such as "tasks[3]".
 func located(err error, prefix string) error {
 	list := fieldsOf(err)
@@ -164,7 +171,10 @@ func located(err error, prefix string) error {
 	texts := make([]error, len(list))
 	for i := range list {
 		f := &list[i]
-		if prefix != "" {
+		switch {
+		case prefix != "" && f.Field == "body":
+			f.Field = prefix
+		case prefix != "":
 			f.Field = prefix + "." + f.Field
 		}
 		if f.Field != "body" {

@@ -10,6 +10,7 @@ import (
 	"reflect"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -140,11 +141,10 @@ func (in *replaceScheduleIn) condition() (revision int64, conditional bool, err 
 	case in.IfMatch == "":
 		return 0, false, nil
 	}
-	text, err := strconv.Unquote(in.IfMatch)
-	if err == nil {
-		revision, err = strconv.ParseInt(text, 10, 64)
-	}
-	if err != nil || revision < 1 {
+	text, quoted := strings.CutPrefix(in.IfMatch, `"`)
+	text, closed := strings.CutSuffix(text, `"`)
+	revision, err = strconv.ParseInt(text, 10, 64)
+	if err != nil || !quoted || !closed || revision < 1 || text[0] == '+' {
 		return 0, false, &task.FieldError{Field: "If-Match", Value: in.IfMatch, Reason: "not the ETag of a schedule", Hint: `such as "12", with its quotes`}
 	}
 	return revision, true, nil

@@ -1,0 +1,35 @@
+package api
+
+import (
+	"strings"
+	"testing"
+)
+
+// Each of these once did something, or said nothing of use.
+func TestRequests_thatAreNonsenseDoNothing(t *testing.T) {
+	t.Parallel()
+	s := serve(t, Config{})
+	s.call("PUT", "/v1/schedules/b", `{"every":"1h","task":"echo"}`)
+	for _, c := range []struct {
+		exchange
+		detail string
+		header []string
+	}{
+		{exchange: exchange{"POST", "/v1/tasks/bulk", `{"action":"cancel"}`, 400}, detail: "filter: missing ({} matches all tasks)"},
+		{exchange: exchange{"POST", "/v1/schedules/b/pause", `null`, 400}, detail: "body: null, not a request"},
+		{exchange: exchange{"POST", "/v1/tasks", `{"tasks":[null,7]}`, 400}, detail: "tasks[0]: null, not a task"},
+		{exchange: exchange{"POST", "/v1/instances/pause", `{"":1,"for":"1m"}`, 400}, detail: `"": unknown field (known: for)`},
+		{exchange: exchange{"PUT", "/v1/schedules/a/../b", `{"every":"2h","task":"echo"}`, 404}, detail: "a path has no empty part"},
+		{exchange: exchange{"DELETE", "/v1//schedules/b", "", 404}, detail: "a path has no empty part"},
+		{exchange: exchange{"PUT", "/v1/schedules/b", `{"every":"2h","task":"echo"}`, 400}, detail: "not the ETag", header: []string{"If-Match", "'1'"}},
+		{exchange: exchange{"PUT", "/v1/schedules/b", `{"every":"2h","task":"echo"}`, 400}, detail: "not the ETag", header: []string{"If-Match", `"+1"`}},
+	} {
+		p := s.problem(c.method, c.path, c.body, c.header...)
+		if p.Status != c.want || !strings.Contains(p.Detail, c.detail) {
+			t.Errorf("%s %s %s: %+v", c.method, c.path, c.body, p)
+		}
+	}
+	if _, _, text := s.call("GET", "/v1/schedules/b", ""); !strings.Contains(text, `"every":"1h"`) || !strings.Contains(text, `"paused":false`) {
+		t.Error(text)
+	}
+}
