@@ -131,6 +131,7 @@ type route struct {
 	errors           []int        // besides those that each route has
 	mayBeEmpty       bool         // the body may be left out
 	also             reflect.Type // of what another success answers, with 200
+	streams          bool         // with Accept: text/event-stream it answers without an end
 }
 
 // reply is a JSON body.
@@ -174,12 +175,23 @@ func add[I, O any](s *Server, r route, fn func(context.Context, *I) (*O, error))
 			Description: "OK", Content: map[string]*huma.MediaType{"application/json": {Schema: schemas.Schema(r.also, true, "")}},
 		}
 	}
+	if r.streams {
+		s.describeStream(s.operation(&r))
+	}
 	if r.body != nil {
 		s.operation(&r).RequestBody = &huma.RequestBody{
 			Required: !r.mayBeEmpty,
 			Content:  map[string]*huma.MediaType{"application/json": {Schema: schemas.Schema(r.body, true, r.id+"Body")}},
 		}
 	}
+}
+
+// describeStream documents what an operation does with Accept: text/event-stream.
+func (s *Server) describeStream(op *huma.Operation) {
+	text := &huma.Schema{Type: huma.TypeString}
+	op.Description = "With Accept: text/event-stream, events as they happen. ?event= names the kinds of events to send, as often as there are kinds."
+	op.Parameters = append(op.Parameters, &huma.Param{Name: "Last-Event-ID", In: "header", Schema: text, Description: "A stream begins after this event."})
+	op.Responses["200"].Content["text/event-stream"] = &huma.MediaType{Schema: text}
 }
 
 // operation returns a registered operation of the document.
