@@ -141,12 +141,35 @@ func (f *fuzz) judgeRole(q *request, a *answered) error {
 		return errors.New("let in without a token")
 	case known && a.status == http.StatusUnauthorized:
 		return errors.New("kept out in spite of its token")
+	case q.who == "narrow" && q.op != nil && q.op.ID == "enqueue" && a.status < 300:
+		return onlyQueue("q1", q.body)
 	case q.op == nil || q.odd || !known || role.May(q.op.Role):
 		return nil
 	case a.status < 400:
 		return errors.New("did what it may not do")
 	case len(q.header[keyHeader]) == 0 && a.status != http.StatusForbidden:
 		return errors.New("told more than that it may not do this")
+	}
+	return nil
+}
+
+// onlyQueue checks that what was enqueued is of one queue.
+func onlyQueue(name string, body []byte) error {
+	type spec struct{ Queue string }
+	var batch struct {
+		spec
+		Tasks []spec
+	}
+	if err := json.Unmarshal(body, &batch); err != nil {
+		return err
+	}
+	if len(batch.Tasks) == 0 {
+		batch.Tasks = []spec{batch.spec}
+	}
+	for _, t := range batch.Tasks {
+		if t.Queue != name {
+			return fmt.Errorf("enqueued into %q", t.Queue)
+		}
 	}
 	return nil
 }

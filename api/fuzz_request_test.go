@@ -47,6 +47,7 @@ func (k *maker) request(op *operation, who string) *request {
 		q.header.Set("Content-Type", kind)
 	}
 	k.heads(q)
+	k.revise(q)
 	if k.oneIn(60) {
 		k.otherMethod(q)
 	}
@@ -57,9 +58,29 @@ func (k *maker) request(op *operation, who string) *request {
 	return q
 }
 
+// revise names a revision that a schedule has, or had.
+func (k *maker) revise(q *request) {
+	revision, name, ok := strings.Cut(k.memory.one(k.Rand, "revised"), " ")
+	if !ok || q.broken != "" || k.oneIn(2) {
+		return
+	}
+	switch {
+	case q.op.ID == "revertSchedule":
+		q.body = []byte(`{"revision":` + revision + `}`)
+	case q.op.ID == "replaceSchedule" && q.header.Get("If-Match") != "":
+		q.header.Set("If-Match", `"`+revision+`"`)
+	default:
+		return
+	}
+	q.path, q.odd = strings.Replace(q.op.path, "{name}", url.PathEscape(name), 1), false
+}
+
 // place fills in the parameters of the path.
 func (k *maker) place(q *request) {
 	kind := strings.Split(q.op.path, "/")[2]
+	if q.op.ID == "retryTask" {
+		kind = "dead"
+	}
 	var parts []string
 	for _, part := range strings.Split(q.op.path, "/") {
 		if !strings.HasPrefix(part, "{") {

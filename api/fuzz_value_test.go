@@ -38,6 +38,12 @@ func (m *memory) walk(kind string, v any) {
 			m.walk(kind, item)
 		}
 	case map[string]any:
+		if v["state"] == "dead" {
+			m.note("dead", fmt.Sprint(v["id"]))
+		}
+		if revision, ok := v["revision"].(float64); ok && v["name"] != nil {
+			m.note("revised", fmt.Sprintf("%d %s", int64(revision), v["name"]))
+		}
 		for name, item := range v {
 			text, ok := item.(string)
 			switch {
@@ -217,6 +223,9 @@ func (k *maker) agree(s *shape, m map[string]any) {
 	}
 	if m["at"] != nil {
 		delete(m, "in")
+	}
+	if m["type"] == "fail" || m["task"] == "fail" {
+		m["max_attempts"] = 1 // so that there are dead tasks
 	}
 }
 
