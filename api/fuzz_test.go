@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"regexp"
 	"runtime"
@@ -71,7 +72,7 @@ func TestAPI_fuzzed(t *testing.T) {
 		defer f.client.CloseIdleConnections()
 		stop := f.start(ctx, srv, true)
 		defer stop()
-		f.lookOnly(ctx, srv, seed, long/10)
+		f.lookOnly(ctx, srv, seed, min(long/10, 10*time.Second))
 		f.run(ctx, seed, 8, []string{"viewer", "operator", "narrow", "admin", "admin", "admin", "admin", "admin", "admin", "none", "wrong"}, func() { f.disturb(srv, long) })
 		f.finish(ctx)
 		if grown := int64(heapNow()) - int64(heap); grown > 64<<20 {
@@ -79,10 +80,8 @@ func TestAPI_fuzzed(t *testing.T) {
 		}
 		f.report(long)
 	}()
-	child := []goleak.Option{ // the Redis that was started again
-		goleak.IgnoreAnyFunction("github.com/onbeat/onbeat/embedded.spawn.func1"), goleak.IgnoreAnyFunction("os/exec.(*Cmd).Start.func2"),
-	}
-	if err := goleak.Find(append(child, before)...); err != nil {
+	srv.Stop() // its process has goroutines here
+	if err := goleak.Find(before); err != nil {
 		t.Error(err)
 	}
 }
@@ -217,6 +216,9 @@ func (f *fuzz) one(ctx context.Context, q *request) {
 	a, err := f.send(ctx, q)
 	if ctx.Err() != nil {
 		return
+	}
+	if _, bad := url.PathUnescape(q.path); err != nil && bad != nil {
+		return // net/http answers, and closes the connection with the body unread
 	}
 	if err != nil {
 		f.fault(name+" no reply", fmt.Sprintf("%s: %v", q, err))
@@ -374,7 +376,7 @@ func (f *fuzz) report(long time.Duration) {
 		}
 	}
 	slices.Sort(never)
-	if len(never) > 5 || long > time.Minute && len(never) > 0 {
+	if len(never) > 5 && f.counts["requests"] > 3_000 || long > time.Minute && len(never) > 0 {
 		f.t.Errorf("no request succeeded of %v", never)
 	}
 }
