@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"net/url"
 	"slices"
 	"strconv"
 
@@ -91,7 +90,7 @@ func (s *Server) enqueue(ctx context.Context, in *enqueueIn) (*enqueuedOut, erro
 	if !e.Added {
 		return nil, &queue.Refused{By: e.Taken, ID: e.ID}
 	}
-	return &enqueuedOut{http.StatusCreated, "/v1/tasks/" + url.PathEscape(e.ID), EnqueueReply{one: &e}}, nil
+	return &enqueuedOut{http.StatusCreated, pathOf("/v1/tasks", e.ID), EnqueueReply{one: &e}}, nil
 }
 
 // batchOf returns the tasks of {"tasks": [...]}. A body without such a list is one task.

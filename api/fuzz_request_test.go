@@ -72,7 +72,7 @@ func (k *maker) revise(q *request) {
 	default:
 		return
 	}
-	q.path, q.odd = strings.Replace(q.op.path, "{name}", url.PathEscape(name), 1), false
+	q.path, q.odd = strings.Replace(q.op.path, "{name}", pathOf("", name)[1:], 1), false
 }
 
 // place fills in the parameters of the path.
@@ -90,13 +90,12 @@ func (k *maker) place(q *request) {
 		known := k.memory.one(k.Rand, kind)
 		switch n := k.IntN(20); {
 		case n < 15 && known != "" || n == 0:
-			part = url.PathEscape(known)
+			part = pathOf("", known)[1:]
 		case n < 17:
 			part = url.PathEscape(k.fresh())
 		case n < 19:
 			name := pick(k, strange...)
-			part = url.PathEscape(name)
-			q.odd = q.odd || name == "" || name == "." || name == ".."
+			part = pathOf("", name)[1:]
 			if q.op.ID == "replaceSchedule" && (len(name) > 255 || strings.ContainsAny(name, "\x00\n\x1b\u202e") || !utf8.ValidString(name)) {
 				q.breaks("no name of a schedule")
 			}

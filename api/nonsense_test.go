@@ -33,3 +33,22 @@ func TestRequests_thatAreNonsenseDoNothing(t *testing.T) {
 		t.Error(text)
 	}
 }
+
+// A name may be all dots. Its path is one that no client and no server makes shorter.
+func TestLocation_isThatOfANameOfDots(t *testing.T) {
+	t.Parallel()
+	s := serve(t, Config{})
+	for _, c := range [][3]string{
+		{"/v1/schedules", `{"name":"..","every":"1h","task":"echo"}`, "/v1/schedules/%2E%2E"},
+		{"/v1/tasks", `{"id":".","type":"echo"}`, "/v1/tasks/%2E"},
+		{"/v1/tasks", `{"id":"a/..","type":"echo"}`, "/v1/tasks/a%2F.."},
+	} {
+		_, header, _ := s.call("POST", c[0], c[1])
+		if at := header.Get("Location"); at != c[2] {
+			t.Errorf("%s: %s", c[1], at)
+		}
+		if status, _, text := s.call("GET", c[2], ""); status != 200 {
+			t.Errorf("%s: %d %s", c[2], status, text)
+		}
+	}
+}

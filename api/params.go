@@ -3,7 +3,9 @@ package api
 import (
 	"context"
 	"fmt"
+	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -84,4 +86,12 @@ type named struct {
 // identified is the parameter of a path that names a task or an instance.
 type identified struct {
 	ID string `path:"id" doc:"Its ID. A slash is written %2F."`
+}
+
+// pathOf returns the path of one of many: of a schedule by its name, of a task by its ID.
+func pathOf(all, name string) string {
+	if name == "." || name == ".." { // a path that has these would be made shorter
+		return all + "/" + strings.ReplaceAll(name, ".", "%2E")
+	}
+	return all + "/" + url.PathEscape(name)
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"reflect"
 	"slices"
 	"strconv"
@@ -61,7 +60,7 @@ func (s *Server) createSchedule(ctx context.Context, in *createScheduleIn) (*pla
 	if errors.Is(err, admin.ErrRevision) {
 		return nil, &refusal{http.StatusConflict, "exists", fmt.Sprintf("schedule %q exists", want.Name), "PUT replaces it"}
 	}
-	return &planned{http.StatusCreated, "/v1/schedules/" + url.PathEscape(want.Name), plan}, located(err, "")
+	return &planned{http.StatusCreated, pathOf("/v1/schedules", want.Name), plan}, located(err, "")
 }
 
 // plan says what a change would do.
