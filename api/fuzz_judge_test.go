@@ -100,8 +100,8 @@ func (f *fuzz) judge(q *request, a *answered) error {
 		}
 	}
 	switch {
-	case q.method == http.MethodHead && a.status < 500:
-		return nil
+	case q.method == http.MethodHead && (a.status < 500 || a.status == http.StatusServiceUnavailable && f.outages.met(a)):
+		return nil // it has no body
 	case a.status == http.StatusServiceUnavailable && f.outages.met(a):
 		return wholeProblem(a.status, a.header, a.body)
 	case a.status >= 500:
