@@ -37,8 +37,8 @@ func knock(t *testing.T, addr, token string) (net.Conn, string, error) {
 	return conn, string(head), err
 }
 
-// memory returns the bytes that this process has in use, of clients and server alike.
-func memory() uint64 {
+// inUse returns the bytes that this process has in use, of clients and server alike.
+func inUse() uint64 {
 	var m runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&m)
@@ -63,7 +63,7 @@ func TestServe_refusesTenThousandStreamsPolitely(t *testing.T) {
 	}
 	s := serve(t, Config{Tokens: threeTokens})
 	addr, _ := serving(t, s.Server)
-	before := memory()
+	before := inUse()
 
 	var mu sync.Mutex
 	open, answers := []net.Conn{}, map[string]int{}
@@ -108,7 +108,7 @@ func TestServe_refusesTenThousandStreamsPolitely(t *testing.T) {
 		}
 		worst = max(worst, time.Since(began))
 	}
-	grown := int64(memory()) - int64(before)
+	grown := int64(inUse()) - int64(before)
 	t.Logf("%d streams: %v; %d MiB more in use; %d requests of another sender, the slowest %v", streams, answers, grown>>20, asked, worst)
 	if n := answers["HTTP/1.1 200 OK"]; n != mostListeners {
 		t.Errorf("%d streams are served, want %d", n, mostListeners)

@@ -156,7 +156,7 @@ func TestLoad_isMade(t *testing.T) {
 		wg.Go(func() {
 			for range turns {
 				from := time.Now()
-				code := request(c, url)
+				code := mixed(c, url)
 				mu.Lock()
 				answers[code]++
 				took = append(took, time.Since(from))
@@ -171,8 +171,8 @@ func TestLoad_isMade(t *testing.T) {
 	fmt.Printf("requests: %.0f a second, answers %v, each took p50 %v, p99 %v, max %v\n", float64(n)/time.Since(began).Seconds(), answers, took[n/2], took[n*99/100], took[n-1])
 }
 
-// request makes one request, six of ten of which read, and returns the status of its answer.
-func request(c *http.Client, url string) int {
+// mixed makes one request, six of ten of which read, and returns the status of its answer.
+func mixed(c *http.Client, url string) int {
 	method, path, body := http.MethodGet, "", ""
 	switch n := rand.IntN(10); {
 	case n < 2:
