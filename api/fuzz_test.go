@@ -341,7 +341,7 @@ func (f *fuzz) finish(ctx context.Context) {
 		return a
 	}
 	testredis.Eventually(f.t, settle+10*time.Second, func() bool { return ask("POST", "/v1/instances/resume", "").status == 200 }, "the API does not recover")
-	for _, path := range []string{"/healthz", "/readyz", "/v1/counts", "/v1/schedules", "/v1/beat"} {
+	for _, path := range []string{"/healthz", "/readyz", "/v1/counts", "/v1/schedules"} {
 		if a := ask("GET", path, ""); a.status != 200 {
 			f.t.Errorf("at the end, %s: %d %s", path, a.status, a.body)
 		}
