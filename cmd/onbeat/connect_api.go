@@ -27,7 +27,7 @@ func (a *app) apiOf(file *config.File) (string, error) {
 	case a.API != "" && a.Redis != "":
 		return "", &usageError{"--api and --redis exclude each other", "name the API or the Redis"}
 	case a.Redis != "" || a.API == "" && env == "":
-		return "", nil
+		return "", a.noAPI()
 	case a.Namespace != "":
 		return "", refuse("namespace", a.Namespace, "an API serves one namespace", "leave it out, or name the Redis with --redis")
 	case a.API != "":
@@ -38,6 +38,18 @@ func (a *app) apiOf(file *config.File) (string, error) {
 		return "", file.At(refuse("redis.url", shownURL(file.Redis.URL), "ONBEAT_API names an API", "unset the variable, or decide with --api or --redis"))
 	}
 	return env, nil
+}
+
+// noAPI refuses flags about an API for a command that uses Redis: the user expects that the API is used.
+func (a *app) noAPI() error {
+	const hint = "name an API with --api or ONBEAT_API, or leave the flag out"
+	switch {
+	case a.TokenFile != "":
+		return &usageError{"--token-file is for an API, and none is named", hint}
+	case a.PlainHTTP:
+		return &usageError{"--plain-http is for an API, and none is named", hint}
+	}
+	return nil
 }
 
 // connectAPI opens the namespace that an API serves, and fails at once if the API does not answer, or not to the token.
@@ -94,9 +106,11 @@ func (a *app) checkAPI(ctx context.Context, c *admin.Admin) error {
 	case errors.As(err, &dial) && dial.Op == "dial":
 		return &failure{err, "is onbeat serve running there? its api.listen says where it listens; name another with --api or ONBEAT_API"}
 	case errors.Is(err, remote.ErrToken) && a.TokenFile == "" && a.env("ONBEAT_TOKEN") == "":
-		return &failure{errors.New("the API needs a token"), "set ONBEAT_TOKEN, or name a file with --token-file"}
+		return &failure{errors.New("the API needs a token"), "set ONBEAT_TOKEN, or name a file with --token-file"} // the API's own hint is for curl
 	case errors.Is(err, queue.ErrNotFound):
 		return &failure{errors.New("the API is not at this URL"), "leave out /v1, and each path that no proxy needs"}
+	case errors.Is(err, store.ErrUnreachable) && strings.Contains(err.Error(), store.ErrUnreachable.Error()):
+		return &failure{err, "the API answers, but its Redis does not: run onbeat doctor with the config of that serve"}
 	case errors.Is(err, remote.ErrStrange):
 		return &failure{err, "is this the address of the API of onbeat?"}
 	case certHint(err) != "":

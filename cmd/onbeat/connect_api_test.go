@@ -98,3 +98,30 @@ func TestAPI_commandsDoTheSame(t *testing.T) {
 		}
 	}
 }
+
+// A flag about an API that is not used has no effect: it is refused.
+func TestAPI_flagsNeedAnAPI(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	for _, flag := range []string{"--token-file=none", "--plain-http"} {
+		s.fails(exitAsked, []string{"tasks", "list", flag}, "is for an API, and none is named", "--api or ONBEAT_API")
+	}
+}
+
+// serve is what an API is served by, and takes its Redis from its config, whatever API other commands use.
+func TestServe_isNotReachedThroughAnAPI(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	file := s.file("onbeat.yaml", "redis: {url: '"+s.url+"'}\nnamespace: "+s.ns+"\napi: {listen: 'off'}\n")
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	ended := make(chan ran, 1)
+	go func() {
+		ended <- runWith(ctx, testEnv("ONBEAT_API", "http://127.0.0.1:1"), "", "serve", "-c", file, "--release", "v1")
+	}()
+	s.must("instances", "--wait", "ready=1", "--timeout", "20s")
+	stop()
+	if r := <-ended; r.code != 0 {
+		t.Errorf("%+v", r)
+	}
+}

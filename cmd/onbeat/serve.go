@@ -41,7 +41,7 @@ func (c *serveCmd) Run(ctx context.Context, a *app) error {
 			log.Warn().Err(err).Msg("commands can read the environment of this process")
 		}
 	}
-	target, err := a.targetOf(cfg)
+	target, err := a.redisOf(cfg)
 	if err != nil {
 		return err
 	}
@@ -186,7 +186,7 @@ func (c *serveCmd) reload(ctx context.Context, hangups <-chan os.Signal, a *app,
 		for _, p := range config.ProblemsOf(cfg.Lacking()) {
 			log.Warn().Err(p).Msg("each run of a schedule will fail here")
 		}
-		if now, err := a.targetOf(cfg); err != nil || now.url != was.url || now.cfg.Namespace != was.cfg.Namespace {
+		if now, err := a.redisOf(cfg); err != nil || now.url != was.url || now.cfg.Namespace != was.cfg.Namespace {
 			log.Warn().Err(err).Msg("redis and namespace change only with a restart")
 		}
 	}
