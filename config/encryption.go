@@ -86,5 +86,5 @@ func unreadKey(name string, err error) error {
 	if own, ok := errors.AsType[*private.Refusal](err); ok {
 		return refuse("key_file", name, own.Reason, own.Hint)
 	}
-	return refuse("key_file", name, "cannot be read", keyHint+"; the file has to belong to this user, or to root, and others may not write to it")
+	return refuse("key_file", name, reasonOf(err), "name a file of your own that holds the key: "+keyHint)
 }

@@ -68,7 +68,7 @@ func TestEncryption_refusesKeysThatCannotBeUsed(t *testing.T) {
 		"{id: a, key: '${SHORT}'}":             `key "${SHORT}": does not hold a key (base64 of 32 random bytes`,
 		"{id: a}":                              "key: missing, or beside a key_file",
 		"{id: a, key: '${GOOD}', key_file: x}": "key: missing, or beside a key_file",
-		"{id: a, key_file: nowhere}":           `key_file "nowhere": cannot be read`,
+		"{id: a, key_file: nowhere}":           `key_file "nowhere": no such file or directory (name a file`,
 		"{id: a, key_file: write}":             `key_file "write": others may`,
 		"{id: a, key_file: short}":             `key_file "short": does not hold a key`,
 		"{id: a, key_file: long}":              `key_file "long": larger than 4096 bytes`,

@@ -81,6 +81,22 @@ func TestCheck_listsEachProblem(t *testing.T) {
 	}
 }
 
+// The tokens may be on another machine: check warns, and serve refuses.
+func TestCheck_warnsOfTokensThatAreNotHere(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	file := s.file("x.yaml", "namespace: shop\napi:\n  tokens:\n    - {name: a, role: viewer, token_file: nowhere}\n    - {name: b, role: admin, token: '${NOT_SET}'}\n")
+	r := runWith(t.Context(), testEnv(), "", "check", file)
+	for _, want := range []string{"nowhere\": no such file or directory (a file", "NOT_SET}\": the environment variable is not set (set NOT_SET)"} {
+		if strings.Count(r.out, want) != 1 {
+			t.Errorf("not once %s: %+v", want, r)
+		}
+	}
+	if r.code != exitFine || strings.Count(r.out, "warning:") != 2 {
+		t.Errorf("%+v", r)
+	}
+}
+
 func TestCheck_exits(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
