@@ -39,7 +39,7 @@ func (m *Metrics) Bind(q *queue.Queue, reg *instance.Registry) {
 	m.bound.Store(true)
 }
 
-// Workers implements [onbeat.Observer], as do the methods below.
+// Workers implements [onbeat.Observer], as do the other methods.
 func (m *Metrics) Workers(n int) { m.workers.Set(float64(n)) }
 
 // Claimed counts a call that was to claim tasks.
