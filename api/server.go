@@ -16,7 +16,7 @@ import (
 	"github.com/onbeat/onbeat/task"
 )
 
-// Config says who may use a [Server], and what it refuses. The zero value serves everybody everything.
+// Config says who may use a [Server], and what it refuses. The zero value serves this machine everything.
 type Config struct {
 	// Namespace is the one that is served. The document and the logs show it.
 	Namespace string
@@ -27,9 +27,10 @@ type Config struct {
 	// CheckPayload, if not nil, refuses a payload that the handler of its type would refuse.
 	CheckPayload func(t *task.Task) error
 	// Tokens returns the tokens that are let in. It is called for each request, so tokens change without a restart. If it is
-	// nil or returns none, everybody is let in.
+	// nil or returns none, this machine alone is let in, under a loopback name, and may do everything.
 	Tokens func() []Token
-	// BehindProxy says that a proxy in front decides who is let in, and for which hosts.
+	// BehindProxy says that a proxy in front decides who is let in, and for which hosts: without tokens, everybody who reaches
+	// the server may do everything.
 	BehindProxy bool
 	// Origins are those of pages elsewhere that may call the API, such as https://ops.example.com.
 	Origins []string

@@ -2,5 +2,6 @@
 // [admin.Admin] that a dispatcher has: the same calls, shapes and errors.
 //
 // What an error matches is the same too: [queue.ErrNotFound], a [*task.FieldError], an [*admin.StateError], or
-// [store.ErrUnreachable] where Redis or the API is away. Besides these there is [ErrToken].
+// [store.ErrUnreachable] where Redis or the API is away. Besides these there are [ErrToken] and
+// [ErrStrange].
 package client

@@ -66,7 +66,7 @@ func (a *app) connectAPI(ctx context.Context, url string) (*client, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := a.checkAPI(ctx, c); err != nil {
+	if err := a.checkAPI(ctx, url, c); err != nil {
 		transport.CloseIdleConnections()
 		return nil, err
 	}
@@ -95,7 +95,7 @@ func checkToken(field, text string) (string, error) {
 }
 
 // checkAPI reads the time through the API.
-func (a *app) checkAPI(ctx context.Context, c *admin.Admin) error {
+func (a *app) checkAPI(ctx context.Context, url string, c *admin.Admin) error {
 	timed, done := context.WithTimeout(ctx, 3*connectTime)
 	defer done()
 	_, err := c.Activity.Now(timed)

@@ -19,7 +19,7 @@ type cli struct {
 	Dev         devCmd         `cmd:"" ignores:"api,token-file,plain-http" refuses:"redis" help:"Run an instance with a Redis of its own, to try things out."`
 	Serve       serveCmd       `cmd:"" ignores:"api,token-file,plain-http,json" help:"Run an instance: schedule, claim and run tasks until it gets a signal to stop."`
 	Enqueue     enqueueCmd     `cmd:"" help:"Add a task, or a file of them."`
-	Schedules   schedulesCmd   `cmd:"" help:"List, change, pause and trigger schedules."`
+	Schedules   schedulesCmd   `cmd:"" help:"List, change, pause, trigger, revert and restore schedules."`
 	Tasks       tasksCmd       `cmd:"" help:"List, cancel, retry and delete tasks."`
 	Instances   instancesCmd   `cmd:"" help:"List the instances or wait for them; promote a release; make an instance resign or drain."`
 	Events      eventsCmd      `cmd:"" help:"Show what changed: instances that joined, led and left, and changes made by hand."`

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -54,11 +55,8 @@ func (c *schedulesRevisionsCmd) Run(ctx context.Context, a *app) error {
 
 func (a *app) printRevision(r *admin.Revision, now time.Time) {
 	text := a.style.bold(fmt.Sprint(r.Revision)) + " " + r.What
-	if r.Release != "" {
-		text += " by " + r.Release
-	}
-	if r.By != "" {
-		text += " by " + r.By
+	if by := cmp.Or(r.By, r.Release); by != "" { // the release has declared the schedule, and did not ask for what a person did
+		text += " by " + by
 	}
 	if r.At.IsZero() {
 		text += ", by a release that notes no more than this"
