@@ -186,6 +186,7 @@ func guard(cfg *Config, next http.Handler) http.Handler {
 	a, l := newAccess(cfg), newLimits(cfg)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Cross-Origin-Resource-Policy", "same-origin")
+		hurry(w, briefTime, briefTime)
 		if isProbe(r) {
 			l.probe(w, r, next)
 			return

@@ -31,7 +31,7 @@ const (
 	slotTime    = 5 * time.Second  // until a request is worked on
 	workTime    = 30 * time.Second // of the work
 	writeTime   = 30 * time.Second // until a reply is taken
-	probeTime   = 5 * time.Second  // the same of a probe
+	briefTime   = 5 * time.Second  // the same of a probe, and of who is not let in; also until what they send is there
 	knownAtMost = 1_000            // senders whose rate is remembered
 	retryAfter  = 1 * time.Second  // when to try again
 	chunk       = 64 << 10         // bytes of a body that are read at once
@@ -83,9 +83,16 @@ var (
 	errBug    = &refusal{http.StatusInternalServerError, "internal", "internal error", "the log of the server has it"}
 )
 
+// hurry bounds how long a connection may be held up from either side: by who sends no body, and by who takes no reply. The
+// server reads what is left of a body even if nobody asked for it, and a deadline for replies outlives the request it was for.
+func hurry(w http.ResponseWriter, body, reply time.Duration) {
+	now, rc := time.Now(), http.NewResponseController(w)
+	_ = rc.SetReadDeadline(now.Add(body))
+	_ = rc.SetWriteDeadline(now.Add(reply))
+}
+
 // probe serves a request after the health of this process, which no limit holds up.
 func (l *limits) probe(w http.ResponseWriter, r *http.Request, next http.Handler) {
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(probeTime))
 	next.ServeHTTP(w, r)
 }
 
@@ -96,12 +103,7 @@ func (l *limits) serve(w http.ResponseWriter, r *http.Request, next http.Handler
 		return
 	}
 	rc := http.NewResponseController(w)
-	if isStream(r) {
-		_ = rc.SetReadDeadline(time.Time{})
-		next.ServeHTTP(w, r) // it has deadlines, and limits, of its own
-		return
-	}
-	_ = rc.SetReadDeadline(time.Now().Add(bodyTime))
+	hurry(w, bodyTime, bodyTime+slotTime+writeTime)
 	body, done := l.read(w, r)
 	defer done()
 	if body == nil {
@@ -109,6 +111,10 @@ func (l *limits) serve(w http.ResponseWriter, r *http.Request, next http.Handler
 	}
 	_ = rc.SetReadDeadline(time.Time{}) // it would end the work
 	r.Body, r.ContentLength, r.TransferEncoding = io.NopCloser(bytes.NewReader(body)), int64(len(body)), nil
+	if isStream(r) {
+		next.ServeHTTP(w, r) // it has deadlines, and limits, of its own
+		return
+	}
 	b := &buffer{header: http.Header{}, budget: &l.bytes}
 	defer b.release()
 	if !l.work(b, r, next) {

@@ -3,10 +3,12 @@ package api
 import (
 	"bufio"
 	"bytes"
+	"errors"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -227,5 +229,68 @@ func TestServe_hangsUpOnSlowHeaders(t *testing.T) {
 	_, err = bufio.NewReader(conn).ReadString('\n')
 	if took := time.Since(began); err == nil || took > 2*headerTime {
 		t.Errorf("%v after %v", err, took)
+	}
+}
+
+// A connection is not held by a request that is answered without its body, nor by one whose sender takes no answer.
+func TestServe_hangsUpOnWhoIsRefusedAndStays(t *testing.T) {
+	t.Parallel()
+	const name = "Host: 127.0.0.1\r\n"
+	for what, text := range map[string]string{
+		"without a token":   "POST /v1/tasks HTTP/1.1\r\n" + name + "Content-Length: 10\r\n\r\n",
+		"to a probe":        "GET /healthz HTTP/1.1\r\n" + name + "Content-Length: 10\r\n\r\n",
+		"takes no answers":  strings.Repeat("GET /v1/tasks HTTP/1.1\r\n"+name+"\r\n", 100),
+		"probes, no answer": strings.Repeat("GET /healthz HTTP/1.1\r\n"+name+"\r\n", 100),
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			cfg := Config{Tokens: func() []Token { return []Token{{Name: "a", Role: Viewer, Secret: "0123456789"}} }}
+			addr, stop := serving(t, &Server{handler: guard(&cfg, http.NotFoundHandler()), stream: newStream(nil)})
+			defer stop()
+			conn, err := net.Dial("tcp", addr)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = conn.Close() }()
+			_ = conn.SetDeadline(time.Now().Add(4 * briefTime))
+			for err == nil && len(text) > 1000 { // more and more, until the server hangs up
+				_, err = io.WriteString(conn, text)
+			}
+			if len(text) < 1000 {
+				if _, err = io.WriteString(conn, text); err == nil {
+					_, err = io.Copy(io.Discard, conn)
+				}
+			}
+			if late := (net.Error)(nil); errors.As(err, &late) && late.Timeout() {
+				t.Error("the connection is held")
+			}
+		})
+	}
+}
+
+// Nor by a stream whose request has a body that does not come.
+func TestServe_aStreamWaitsForItsBodyNoLongerThanOthers(t *testing.T) {
+	t.Parallel()
+	streamed := make(chan struct{})
+	l := newLimits(&Config{})
+	r := local(http.MethodGet, "/v1/events")
+	r.Header.Set("Accept", "text/event-stream")
+	body, end := io.Pipe()
+	r.Body, r.ContentLength = body, 10
+	w := httptest.NewRecorder()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		l.serve(w, r, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { close(streamed) }))
+	}()
+	_ = end.CloseWithError(os.ErrDeadlineExceeded)
+	<-done
+	select {
+	case <-streamed:
+		t.Error("it streams before its body is there")
+	default:
+	}
+	if w.Code != errSlow.status {
+		t.Errorf("%d", w.Code)
 	}
 }
