@@ -15,6 +15,7 @@ import (
 	"github.com/onbeat/onbeat/history"
 	"github.com/onbeat/onbeat/queue"
 	"github.com/onbeat/onbeat/schedule"
+	"github.com/onbeat/onbeat/seal"
 	"github.com/onbeat/onbeat/task"
 	"github.com/onbeat/onbeat/testredis"
 )
@@ -331,5 +332,26 @@ func TestChangesMade_isBounded(t *testing.T) {
 	must(t, json.Unmarshal([]byte(text), &list))
 	if len(text) > longestChanges || strings.Contains(text, "secret") || len(list) < 10 || !strings.HasSuffix(list[len(list)-1].To, " more") {
 		t.Errorf("%d bytes: %s", len(text), text)
+	}
+}
+
+// Whoever removes a key must know what comes back with a deleted schedule.
+func TestKeysOf_countsWhatCanBeRestored(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, testredis.Real(t))
+	keys, err := seal.New(seal.Config{Keys: []seal.Key{{ID: "old", Secret: make([]byte, seal.KeyBytes)}}})
+	must(t, err)
+	w.q.SealWith(keys)
+	s := every(time.Hour)
+	s.Payload = json.RawMessage(`{"card":"4111"}`)
+	_, err = w.Apply(t.Context(), s)
+	must(t, err)
+	must(t, w.Delete(t.Context(), s.Name))
+	if found, err := w.KeysOf(t.Context()); err != nil || found["old"] != 1 {
+		t.Errorf("%v, %v", found, err)
+	}
+	must(t, w.Restore(t.Context(), s.Name))
+	if found, err := w.KeysOf(t.Context()); err != nil || found["old"] != 1 {
+		t.Errorf("restored: %v, %v", found, err)
 	}
 }

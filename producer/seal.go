@@ -75,16 +75,27 @@ func (s *Schedule) Encrypted() string {
 	return fmt.Sprintf("encrypted with key %q, which this process does not have or which does not open it", s.sealed.Key)
 }
 
-// KeysOf counts the schedules whose payloads are encrypted, by the ID of the key.
+// KeysOf counts the schedules whose payloads are encrypted, by the ID of the key. Those that were deleted and can be restored count
+// too: without its key, such a schedule would come back with a payload that nobody can read.
 func (s *Schedules) KeysOf(ctx context.Context) (map[string]int, error) {
 	keys := map[string]int{}
+	count := func(name, definition string) {
+		if d, err := decodeDefinition(name, definition); err == nil && d.Sealed != nil {
+			keys[d.Sealed.Key]++
+		}
+	}
 	_, err := s.q.Schedules(ctx, func(list []queue.Stored) error {
 		for _, st := range list {
-			if d, err := decodeDefinition(st.Name, st.Definition); err == nil && d.Sealed != nil {
-				keys[d.Sealed.Key]++
-			}
+			count(st.Name, st.Definition)
 		}
 		return nil
 	})
+	if err != nil {
+		return nil, err
+	}
+	gone, err := s.q.AllDeleted(ctx)
+	for i := range gone {
+		count(gone[i].Name, gone[i].Definition)
+	}
 	return keys, err
 }
