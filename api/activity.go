@@ -59,7 +59,7 @@ type auditIn struct {
 }
 
 func (s *Server) audit(ctx context.Context, in *auditIn) (*reply[AuditReply], error) {
-	o := audit.Options{Schedule: in.Schedule, Since: time.Hour, Tolerance: time.Second}
+	o := audit.Options{Schedule: in.Schedule, Since: time.Hour, Tolerance: time.Second, MaxSlots: auditSlots}
 	if in.Since != "" {
 		since, err := s.at(ctx, "since", in.Since)
 		if err != nil {
@@ -79,7 +79,7 @@ func (s *Server) audit(ctx context.Context, in *auditIn) (*reply[AuditReply], er
 			return nil, &task.FieldError{Field: "tolerance", Value: in.Tolerance, Reason: "not a duration above zero", Hint: "for example 500ms or 5s"}
 		}
 	}
-	verdict, err := s.admin.Activity.Audit(ctx, o)
+	verdict, err := s.judge(ctx, o)
 	if err != nil && len(verdict.Schedules) == 0 {
 		return nil, err
 	}
@@ -89,6 +89,24 @@ func (s *Server) audit(ctx context.Context, in *auditIn) (*reply[AuditReply], er
 	}
 	return &reply[AuditReply]{out}, nil
 }
+
+// auditSlots is how many slots of each schedule an audit judges at most. They take 32 MB.
+const auditSlots = 2_000_000
+
+// judge audits, when the audit before has ended: a viewer's question must not take the memory of the dispatcher.
+func (s *Server) judge(ctx context.Context, o audit.Options) (admin.Audit, error) {
+	wait, done := context.WithTimeout(ctx, slotTime)
+	defer done()
+	select {
+	case s.audits <- struct{}{}:
+		defer func() { <-s.audits }()
+		return s.admin.Activity.Audit(ctx, o)
+	case <-wait.Done():
+		return admin.Audit{}, errAudits
+	}
+}
+
+var errAudits = &refusal{http.StatusServiceUnavailable, "busy", "another audit is at work", "try again later, or ask for a shorter time"}
 
 // BeatReply is a beat. Unreadable says which schedules are left out because a newer release wrote them.
 type BeatReply struct {

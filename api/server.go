@@ -50,6 +50,7 @@ type Server struct {
 	huma     huma.API
 	document []byte // OpenAPI in JSON
 	stream   *stream
+	audits   chan struct{} // those at work
 	handler  http.Handler
 }
 
@@ -57,7 +58,7 @@ type Server struct {
 func New(a *admin.Admin, cfg Config) (*Server, error) {
 	own := *a
 	own.Tasks = derived{a.Tasks}
-	s := &Server{admin: &own, cfg: cfg, mux: http.NewServeMux(), stream: newStream(a.Activity)}
+	s := &Server{admin: &own, cfg: cfg, mux: http.NewServeMux(), stream: newStream(a.Activity), audits: make(chan struct{}, 1)}
 	s.huma = humago.New(s.mux, humaConfig(&s.cfg))
 	s.schedules()
 	s.tasks()

@@ -29,6 +29,9 @@ type Options struct {
 	Tolerance time.Duration
 	// Grace is how long ago a slot without a note may have been due and still count as pending. Default 2s.
 	Grace time.Duration
+	// MaxSlots is how many slots of each schedule are judged at most: the newest. The report says from when on. Default
+	// 10,000,000, which take 160 MB.
+	MaxSlots int
 }
 
 // groupSlots is about how many slots are judged in one pass over the history.
@@ -59,7 +62,12 @@ func Run(ctx context.Context, q *queue.Queue, s *producer.Schedules, opts Option
 	slots := 0
 	names := slices.Sorted(maps.Keys(a.known))
 	for i, name := range names {
-		l := open(*a.known[name])
+		if err := ctx.Err(); err != nil { // millions of slots take seconds
+			return nil, fmt.Errorf("audit: %w", context.Cause(ctx))
+		}
+		in := *a.known[name]
+		in.MaxSlots = opts.MaxSlots
+		l := open(in)
 		group, slots = append(group, l), slots+len(l.slots)
 		if slots < groupSlots && i+1 < len(names) {
 			continue

@@ -1,0 +1,60 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/onbeat/onbeat/admin"
+	"github.com/onbeat/onbeat/audit"
+)
+
+// judge is an activity whose audits take until they are let go.
+type judge struct {
+	admin.Activity
+	begun chan audit.Options
+	end   chan struct{}
+}
+
+func (j *judge) Audit(ctx context.Context, o audit.Options) (admin.Audit, error) {
+	j.begun <- o
+	select {
+	case <-j.end:
+	case <-ctx.Done():
+	}
+	return admin.Audit{Schedules: []audit.Report{{}}}, nil
+}
+
+// Each audit may take the memory of millions of slots, and there are 64 requests at once.
+func TestAudit_oneAtATimeAndBounded(t *testing.T) {
+	t.Parallel()
+	j := &judge{begun: make(chan audit.Options, 2), end: make(chan struct{})}
+	s, err := New(&admin.Admin{Activity: j}, Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := make(chan int, 1)
+	go func() {
+		w := httptest.NewRecorder()
+		s.ServeHTTP(w, local(http.MethodGet, "/v1/audit?tolerance=1s"))
+		first <- w.Code
+	}()
+	if o := <-j.begun; o.MaxSlots != auditSlots {
+		t.Errorf("%d slots", o.MaxSlots)
+	}
+	w := httptest.NewRecorder()
+	s.ServeHTTP(w, local(http.MethodGet, "/v1/audit"))
+	if w.Code != http.StatusServiceUnavailable {
+		t.Errorf("two at once: %d %s", w.Code, w.Body)
+	}
+	close(j.end)
+	if code := <-first; code != http.StatusOK {
+		t.Errorf("the first: %d", code)
+	}
+	w = httptest.NewRecorder()
+	s.ServeHTTP(w, local(http.MethodGet, "/v1/audit"))
+	if w.Code != http.StatusOK {
+		t.Errorf("the next: %d %s", w.Code, w.Body)
+	}
+}
