@@ -2,6 +2,7 @@ package admin
 
 import (
 	"context"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -159,14 +160,17 @@ func (a *activity) Follow(ctx context.Context, after string, fn func(Event) erro
 	return a.q.FollowEvents(ctx, after, func(e queue.Event) error { return fn(eventOf(&e)) })
 }
 
-// checkPlace refuses what is not the ID of an entry of a stream: <ms>-<n>, or only <ms>. "" is allowed.
+// checkPlace refuses what is not the ID of an entry of a stream: <ms>-<n>, or only <ms>. "" is allowed. Nothing can come after
+// the largest ID, so Redis refuses to look there.
 func checkPlace(s string) error {
 	ms, n, ok := strings.Cut(s, "-")
+	last := true
 	digits := func(s string) bool {
-		_, err := strconv.ParseUint(s, 10, 64)
+		v, err := strconv.ParseUint(s, 10, 64)
+		last = last && v == math.MaxUint64
 		return err == nil && s[0] != '+'
 	}
-	if s == "" || digits(ms) && (!ok || digits(n)) {
+	if s == "" || digits(ms) && (!ok || digits(n) && !last) {
 		return nil
 	}
 	return &task.FieldError{Field: "after", Value: s, Reason: "not a cursor", Hint: "pass the next of the previous page, or the ID of an event"}

@@ -279,6 +279,7 @@ func TestRequests_thatAreRefused(t *testing.T) {
 		{exchange{"POST", "/v1/instances/nope/resign", "", 404}, "not-found", ""},
 		{exchange{"POST", "/v1/instances/nope/drain", "", 404}, "not-found", ""},
 		{exchange{"GET", "/v1/events?after=x", "", 400}, "invalid", `after "x": not a cursor`},
+		{exchange{"GET", "/v1/events?after=18446744073709551615-018446744073709551615", "", 400}, "invalid", "not a cursor"},
 		{exchange{"GET", "/v1/audit?schedule=nope", "", 404}, "not-found", ""},
 		{exchange{"GET", "/v1/audit?since=2100-01-01", "", 400}, "invalid", `since "2100-01-01": not before now`},
 		{exchange{"GET", "/v1/preview?cron=x", "", 400}, "invalid", `cron "x": has 1 fields`},

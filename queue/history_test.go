@@ -42,6 +42,10 @@ func TestHistory_isFollowedFromAPosition(t *testing.T) {
 			follow()
 		}
 		var backward []string
+		w.must(w.q.HistoryBefore(t.Context(), "0-0", func(e history.Entry) bool {
+			t.Errorf("before all: %+v", e)
+			return true
+		}))
 		w.must(w.q.HistoryBefore(t.Context(), "", func(e history.Entry) bool {
 			backward = append(backward, e.Notes[0].TaskID)
 			return len(backward) < most

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -179,6 +180,9 @@ func (q *Queue) HistoryBefore(ctx context.Context, id string, fn func(history.En
 	to := "+"
 	if id != "" {
 		to = "(" + id
+	}
+	if strings.Trim(id, "0") == "-" { // nothing comes before 0-0, and Redis refuses to look
+		return nil
 	}
 	for {
 		rows, err := q.rdb.XRevRangeN(ctx, q.keys.History, to, "-", historyPage).Result()
