@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -19,6 +20,7 @@ const (
 	mostListeners  = 256              // streams at once
 	mostCatchingUp = 16               // of them, those that read what they missed
 	behindAtMost   = 256              // events that a listener may be behind before it is dropped
+	catchUpTime    = 30 * time.Second // until a client has to come back for the rest of what it missed
 	heartbeatTime  = 15 * time.Second // between two signs of life
 	streamWrite    = 10 * time.Second // until an event is taken
 	streamRetry    = 2 * time.Second  // what a client waits before it comes back
@@ -26,16 +28,20 @@ const (
 
 var errListeners = &refusal{http.StatusServiceUnavailable, "listeners", "too many streams of events", "try again later"}
 
+// errTooSlow ends a stream whose client holds up others.
+var errTooSlow = errors.New("too slow")
+
 // stream sends events as they happen: server-sent events, each with its ID, so that a client that comes back gets what it
 // missed. All streams of a process share one reader of Redis.
 type stream struct {
 	hub       *hub
 	catch     chan struct{}
 	heartbeat time.Duration
+	catchTime time.Duration
 }
 
 func newStream(events admin.Activity) *stream {
-	return &stream{hub: newHub(events), catch: make(chan struct{}, mostCatchingUp), heartbeat: heartbeatTime}
+	return &stream{hub: newHub(events), catch: make(chan struct{}, mostCatchingUp), heartbeat: heartbeatTime, catchTime: catchUpTime}
 }
 
 // Close ends all streams. A client that comes back finds another process, or this one started anew.
@@ -120,7 +126,8 @@ func (s *stream) follow(ctx context.Context, l *listener, t *tap, resumes bool) 
 	}
 }
 
-// catchUp sends the events up to the place at which the hub began to send to this listener.
+// catchUp sends the events up to the place at which the hub began to send to this listener. If the client takes them too slowly, the
+// stream ends, for others wait for the turn; the client goes on from the last event that it took.
 func (s *stream) catchUp(ctx context.Context, l *listener, t *tap) error {
 	select {
 	case s.catch <- struct{}{}:
@@ -130,6 +137,7 @@ func (s *stream) catchUp(ctx context.Context, l *listener, t *tap) error {
 	case <-l.gone:
 		return errDone
 	}
+	began := time.Now()
 	for wait := leastPause; t.sent.less(l.at); wait = min(2*wait, longestPause) {
 		err := s.hub.activity.Follow(ctx, t.sent.String(), func(e admin.Event) error {
 			select {
@@ -140,7 +148,11 @@ func (s *stream) catchUp(ctx context.Context, l *listener, t *tap) error {
 			if at, _ := parsePlace(e.ID); l.at.less(at) {
 				return errDone
 			}
-			if err := t.event(e); err != nil {
+			err := t.event(e)
+			if err == nil && time.Since(began) > s.catchTime {
+				err = errTooSlow
+			}
+			if err != nil {
 				t.broken = true
 				return err
 			}

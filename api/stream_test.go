@@ -317,6 +317,36 @@ func TestHub_dropsASlowListener(t *testing.T) {
 }
 
 // A hub without listeners asks Redis nothing. Listeners that come and go leave no reader behind.
+// A client that takes what it missed too slowly makes room for others, and loses nothing by it.
+func TestStream_catchesUpForABoundedTime(t *testing.T) {
+	t.Parallel()
+	l := newJournal()
+	l.add(4)
+	s := serverOf(l)
+	s.stream.catchTime = 0
+	addr, _ := serving(t, s)
+	live := listen(t, addr, "")
+	live.until(t, ": following")
+	waitKnown(t, l)
+	last := "0"
+	for _, want := range []string{"1000-0", "1000-1", "1001-0"} {
+		c := listen(t, addr, last)
+		if last = c.ids(t, 1)[0]; last != want {
+			t.Fatalf("%s, not %s", last, want)
+		}
+		for err := error(nil); err == nil; {
+			var line string
+			if line, err = c.in.ReadString('\n'); strings.HasPrefix(line, "id:") {
+				t.Fatalf("it goes on: %s", line)
+			}
+		}
+		c.close()
+	}
+	if len(s.stream.catch) != 0 {
+		t.Error("the turn is not given back")
+	}
+}
+
 func TestHub_readsWhileThereAreListeners(t *testing.T) {
 	t.Parallel()
 	l := newJournal()
