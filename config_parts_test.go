@@ -16,7 +16,7 @@ func TestConfig_reachesItsParts(t *testing.T) {
 	c := Config{
 		Durability: Durability{Replicas: 1}, Queues: map[string]int{"q": 1}, Limits: map[string]int{"t": 1},
 		Secret: map[string][]string{"t": {"*"}},
-		Hurry: make(chan struct{}), Observer: struct{ Observer }{}, TracerProvider: noop.NewTracerProvider(),
+		Hurry:  make(chan struct{}), Observer: struct{ Observer }{}, TracerProvider: noop.NewTracerProvider(),
 	}
 	v := reflect.ValueOf(&c).Elem()
 	for i := range v.NumField() {
