@@ -195,7 +195,7 @@ func guard(cfg *Config, next http.Handler) http.Handler {
 		if !isOpen(r) || len(a.tokens()) == 0 && !a.proxy {
 			var refused *refusal
 			if who, refused = a.who(r); refused != nil {
-				deny(w, refused)
+				l.turnAway(w, r, refused)
 				return
 			}
 		}

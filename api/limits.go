@@ -23,6 +23,7 @@ const (
 	atOnce      = 64               // requests that are worked on at once
 	perSecond   = 10_000           // requests of all senders
 	perSender   = 8_000            // requests of one of them
+	refusedRate = 1_000            // requests a second of all who are not let in
 	paceTime    = time.Second / 4  // that a request which comes too early waits
 	batchBody   = 32 << 20         // bytes of a body that adds tasks
 	otherBody   = 2 << 20          // bytes of any other body, if payloads are no larger
@@ -40,11 +41,12 @@ const (
 // limits bound what requests take: memory, time, Redis. A body is read before its request gets a slot, and a reply is written
 // after the slot is free, so a slow client holds neither the slot nor, beyond the bytes in all, memory.
 type limits struct {
-	log   zerolog.Logger
-	body  int64
-	all   *rate.Limiter
-	slots chan struct{}
-	bytes budget
+	log     zerolog.Logger
+	body    int64
+	all     *rate.Limiter
+	refused *rate.Limiter // of those who are not let in: they take none of the requests of others
+	slots   chan struct{}
+	bytes   budget
 
 	mu   sync.Mutex
 	each map[string]*rate.Limiter
@@ -53,7 +55,7 @@ type limits struct {
 func newLimits(cfg *Config) *limits {
 	l := &limits{
 		log: cfg.Log, body: max(otherBody, 2*int64(cfg.Limits.Payload)), all: rate.NewLimiter(perSecond, perSecond),
-		slots: make(chan struct{}, atOnce), each: map[string]*rate.Limiter{},
+		refused: rate.NewLimiter(refusedRate, refusedRate), slots: make(chan struct{}, atOnce), each: map[string]*rate.Limiter{},
 	}
 	l.bytes.free.Store(bufferBytes)
 	return l
@@ -94,6 +96,19 @@ func hurry(w http.ResponseWriter, body, reply time.Duration) {
 // probe serves a request after the health of this process, which no limit holds up.
 func (l *limits) probe(w http.ResponseWriter, r *http.Request, next http.Handler) {
 	next.ServeHTTP(w, r)
+}
+
+// turnAway answers a request that is not let in. Those who guess tokens are slowed down, and hung up on when they are many.
+func (l *limits) turnAway(w http.ResponseWriter, r *http.Request, why *refusal) {
+	now := time.Now()
+	turn := l.refused.ReserveN(now, 1)
+	if wait := turn.DelayFrom(now); wait > paceTime || wait > 0 && pause(r.Context(), wait) != nil {
+		turn.CancelAt(now)
+		w.Header().Set("Connection", "close")
+		later(w, errRate)
+		return
+	}
+	deny(w, why)
 }
 
 // serve serves a request within the limits.

@@ -83,6 +83,30 @@ func TestLimits_ofRate(t *testing.T) {
 	}
 }
 
+func TestLimits_ofWhoIsNotLetIn(t *testing.T) {
+	t.Parallel()
+	l := newLimits(&Config{})
+	l.refused.SetLimit(1)
+	l.refused.SetBurst(10)
+	codes := map[int]int{}
+	for range 20 {
+		w := httptest.NewRecorder()
+		l.turnAway(w, local(http.MethodGet, "/v1/counts"), errUnknownToken)
+		codes[w.Code]++
+		if w.Code == 429 && w.Header().Get("Connection") != "close" {
+			t.Fatal("it may go on on its connection")
+		}
+	}
+	if codes[401] != 10 || codes[429] != 10 {
+		t.Errorf("%v", codes)
+	}
+	w := httptest.NewRecorder()
+	l.serve(w, local(http.MethodGet, "/v1/counts"), http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	if w.Code != 200 {
+		t.Errorf("who is let in: %d", w.Code)
+	}
+}
+
 // A sender that is a little too fast is slowed down, not sent away.
 func TestLimits_aRequestThatIsALittleEarlyWaits(t *testing.T) {
 	t.Parallel()
