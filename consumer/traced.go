@@ -2,6 +2,7 @@ package consumer
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/onbeat/onbeat/handlers"
 	"github.com/onbeat/onbeat/history"
@@ -33,18 +34,24 @@ func (c *Consumer) outcomeTraced(span *tracing.Run, r *run, cause, err error) re
 	return out
 }
 
+// endSpan shows nothing of the error that is secret of the payload: a span leaves the process, as a log does.
 func endSpan(span *tracing.Run, r *run, out *result, cause, err error) {
+	kind := kindOf(cause, err)
+	if err != nil && kind == "" && len(r.task.Secret) > 0 {
+		kind = fmt.Sprintf("%T", err)
+	}
+	err = handlers.Hide(r.task, err)
 	switch s := &out.settle; {
 	case out.drop:
 		span.End(string(history.Lost), "lost", cause)
 	case err == nil:
 		span.End(string(history.Done), "", nil)
 	case s.Outcome == queue.Died:
-		span.End(string(history.Dead), kindOf(cause, err), late(r.task, cause, err))
+		span.End(string(history.Dead), kind, late(r.task, cause, err))
 	case handedBack(s):
 		span.End(string(history.Returned), "", nil)
 	case s.Outcome == queue.Moved:
-		span.End(string(history.Failed), kindOf(cause, err), late(r.task, cause, err))
+		span.End(string(history.Failed), kind, late(r.task, cause, err))
 	default:
 		span.End(string(history.Cancelled), "", nil)
 	}

@@ -3,6 +3,8 @@ package consumer
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -99,6 +101,25 @@ func TestTraced_outcomes(t *testing.T) {
 		}
 		if got != c.want {
 			t.Errorf("%s: %q", name, got)
+		}
+	}
+}
+
+// A span leaves the process, as a log does: it shows nothing of a payload that is secret.
+func TestTraced_hidesSecrets(t *testing.T) {
+	t.Parallel()
+	spans := tracetest.NewInMemoryExporter()
+	consumer, _ := bare(t, sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans)), nil)
+	job := task.New("job", map[string]string{"card": "4111-1111"}, task.ID("t"))
+	job.Secret = []string{"card"}
+	for _, cause := range []error{nil, ErrTimeout} {
+		spans.Reset()
+		r := &run{runContext: runContext{parent: t.Context(), task: job, deadline: time.Now().Add(time.Hour)}}
+		_, span := consumer.cfg.Tracer.Run(t.Context(), r.task)
+		consumer.outcomeTraced(span, r, cause, errors.New("the bank refuses 4111-1111"))
+		text := fmt.Sprint(spans.GetSpans())
+		if strings.Contains(text, "4111") || !strings.Contains(text, "the bank refuses ***") {
+			t.Errorf("%s", text)
 		}
 	}
 }
