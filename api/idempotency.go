@@ -61,7 +61,8 @@ func remember(answers admin.Answers, next http.Handler) http.Handler {
 		}
 		r.Body = io.NopCloser(bytes.NewReader(body))
 		id := hashOf(identityOf(r.Context()).Name, r.URL.EscapedPath(), keys[0])
-		claim, err := answers.ClaimAnswer(r.Context(), id, hashOf(r.URL.RawQuery, r.Header.Get("If-Match"), string(body)), claimTime)
+		request := hashOf(r.URL.RawQuery, r.Header.Get("If-Match"), string(body))
+		claim, err := answers.ClaimAnswer(r.Context(), id, request, claimTime)
 		switch {
 		case err != nil:
 			problem(w, http.StatusServiceUnavailable, err)
@@ -72,7 +73,7 @@ func remember(answers admin.Answers, next http.Handler) http.Handler {
 		case claim.Asked == queue.AnswerRunning:
 			later(w, errRunning)
 		default:
-			answerOnce(answers, claim, id, next, w, r)
+			answerOnce(answers, claim, hashOf(id, request), next, w, r)
 		}
 	})
 }
@@ -98,7 +99,8 @@ func hashOf(texts ...string) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// answerOnce works on a request, and keeps its answer.
+// answerOnce works on a request, and keeps its answer. The tasks get their IDs from id, which is that of the key with this request:
+// when the answer is gone, another request with the key must not find the tasks of the first.
 func answerOnce(answers admin.Answers, claim queue.AnswerClaim, id string, next http.Handler, w http.ResponseWriter, r *http.Request) {
 	k := &keep{ResponseWriter: w, role: identityOf(r.Context()).Role}
 	defer func() { // also when the handler panics, and after the client has left

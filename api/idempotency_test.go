@@ -67,6 +67,23 @@ func TestIdempotency_findsTheTasksOfALostTry(t *testing.T) {
 	}
 }
 
+// When the answer is gone, after a day or over the cap, the key may come with another request. Its task is not the first one's.
+func TestIdempotency_anotherRequestIsNotTakenForTheFirst(t *testing.T) {
+	t.Parallel()
+	s := serve(t, Config{})
+	_, _, first := s.call(http.MethodPost, "/v1/tasks", `{"type":"job","payload":1}`, "Idempotency-Key", "one")
+	for _, key := range s.redis.Client.Keys(t.Context(), "*answer*").Val() {
+		s.redis.Client.Del(t.Context(), key)
+	}
+	code, _, other := s.call(http.MethodPost, "/v1/tasks", `{"type":"job","payload":2}`, "Idempotency-Key", "one")
+	if code != 201 || other == first {
+		t.Errorf("%d %s\nfirst %s", code, other, first)
+	}
+	if _, _, text := s.call(http.MethodGet, "/v1/counts", ""); !strings.Contains(text, `"due":2`) {
+		t.Errorf("not two tasks: %s", text)
+	}
+}
+
 func TestIdempotency_ofManyAtOnceOneGoesAhead(t *testing.T) {
 	t.Parallel()
 	s := serve(t, Config{})
