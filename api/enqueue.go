@@ -1,6 +1,7 @@
 package api
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -16,7 +17,7 @@ import (
 	"github.com/onbeat/onbeat/tracing"
 )
 
-// maxBatch is the most tasks of one request, and maxRefused is how many refused fields it names.
+// maxBatch is the most tasks of one request, and maxRefused is how many refused tasks it names.
 const (
 	maxBatch   = 10_000
 	maxRefused = 100
@@ -93,6 +94,30 @@ func (s *Server) enqueue(ctx context.Context, in *enqueueIn) (*enqueuedOut, erro
 	return &enqueuedOut{http.StatusCreated, pathOf("/v1/tasks", e.ID), EnqueueReply{one: &e}}, nil
 }
 
+// specs are the tasks of a batch. A list with more than a batch may have is not read further: each one costs memory.
+type specs []json.RawMessage
+
+// UnmarshalJSON reads a list.
+func (s *specs) UnmarshalJSON(data []byte) error {
+	d := json.NewDecoder(bytes.NewReader(data))
+	if open, err := d.Token(); err != nil || open != json.Delim('[') {
+		return json.Unmarshal(data, (*[]json.RawMessage)(s)) // which says what it is
+	}
+	list := specs{}
+	for d.More() {
+		if len(list) == maxBatch {
+			return &task.FieldError{Field: "tasks", Reason: "too many", Hint: fmt.Sprintf("1 to %d tasks", maxBatch)}
+		}
+		var one json.RawMessage
+		if err := d.Decode(&one); err != nil {
+			return err
+		}
+		list = append(list, one)
+	}
+	*s = list
+	return nil
+}
+
 // batchOf returns the tasks of {"tasks": [...]}. A body without such a list is one task.
 func batchOf(body []byte) (batch []json.RawMessage, is bool, err error) {
 	var probe struct {
@@ -102,13 +127,13 @@ func batchOf(body []byte) (batch []json.RawMessage, is bool, err error) {
 		return nil, false, nil
 	}
 	var b struct {
-		Tasks []json.RawMessage `json:"tasks"`
+		Tasks specs `json:"tasks"`
 	}
 	if err := located(strictly(body, &b, "batch"), ""); err != nil {
 		return nil, true, err
 	}
-	if n := len(b.Tasks); n == 0 || n > maxBatch {
-		return nil, true, located(&task.FieldError{Field: "tasks", Value: strconv.Itoa(n), Reason: "out of range", Hint: fmt.Sprintf("1 to %d tasks", maxBatch)}, "")
+	if len(b.Tasks) == 0 {
+		return nil, true, located(&task.FieldError{Field: "tasks", Value: "0", Reason: "out of range", Hint: fmt.Sprintf("1 to %d tasks", maxBatch)}, "")
 	}
 	return b.Tasks, true, nil
 }
@@ -117,6 +142,7 @@ func batchOf(body []byte) (batch []json.RawMessage, is bool, err error) {
 func (s *Server) enqueueBatch(ctx context.Context, in *enqueueIn, batch []json.RawMessage) (*enqueuedOut, error) {
 	list := make([]*task.Task, len(batch))
 	var refused *Problem
+	bad := 0
 	for i, raw := range batch {
 		var spec admin.TaskSpec
 		err := strictly(raw, &spec, "task")
@@ -134,7 +160,7 @@ func (s *Server) enqueueBatch(ctx context.Context, in *enqueueIn, batch []json.R
 			refused.Detail += "; " + p.Detail
 			refused.Errors = append(refused.Errors, p.Errors...)
 		}
-		if len(refused.Errors) >= maxRefused {
+		if bad++; bad == maxRefused {
 			break
 		}
 	}

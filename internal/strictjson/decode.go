@@ -23,6 +23,9 @@ type Malformed struct {
 // Error returns the text.
 func (e *Malformed) Error() string { return e.Text }
 
+// mostRefused is how many fields of an object an error names at most: an object of millions of keys is refused in few words.
+const mostRefused = 100
+
 // Decode reads the one object in data into v, a pointer to a struct. The noun says what v is, in errors. An error is a
 // [*Malformed], or a [*field.Error] for each field that is wrong, joined. Names of fields match as in encoding/json, without
 // regard to case; see [Check] for what else it refuses.
@@ -62,7 +65,7 @@ func fields(data []byte, t reflect.Type, path string) error {
 		return nil
 	}
 	var refused []error
-	for d.More() {
+	for d.More() && len(refused) < mostRefused {
 		token, err := d.Token()
 		key, isText := token.(string)
 		var value json.RawMessage
@@ -74,7 +77,9 @@ func fields(data []byte, t reflect.Type, path string) error {
 			refused = append(refused, &field.Error{Field: at(path, key), Reason: "unknown field", Hint: wording.Suggest(key, Names(t))})
 			continue
 		}
-		refused = append(refused, refusal(value, f, at(path, nameOf(f))))
+		if err := refusal(value, f, at(path, nameOf(f))); err != nil {
+			refused = append(refused, err)
+		}
 	}
 	return field.Join(refused...)
 }

@@ -3,6 +3,7 @@ package strictjson
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"reflect"
 	"testing"
 	"time"
@@ -93,4 +94,23 @@ func FuzzDecode(f *testing.F) {
 			t.Errorf("%q becomes %s: %v", data, text, err)
 		}
 	})
+}
+
+// An object of thousands of wrong fields is refused in few words.
+func TestDecode_namesNotEachOfVeryManyFields(t *testing.T) {
+	t.Parallel()
+	var unknown, nulls []byte
+	for i := range 5000 {
+		unknown = fmt.Appendf(unknown, `,"x%d":1`, i)
+		nulls = append(nulls, `,null`...)
+	}
+	for _, err := range []error{
+		Decode([]byte(`{`+string(unknown[1:])+`}`), &document{}, "document"),
+		Exact([]byte(`{"list":[`+string(nulls[1:])+`]}`), reflect.TypeFor[document]()),
+	} {
+		many, _ := err.(interface{ Unwrap() []error })
+		if many == nil || len(many.Unwrap()) != mostRefused {
+			t.Errorf("%.200v", err)
+		}
+	}
 }

@@ -16,7 +16,7 @@ func Exact(data []byte, t reflect.Type) error {
 	return field.Join(exact(&lexer{data: data}, t, "")...)
 }
 
-// exact reads one value.
+// exact reads one value. It stops at mostRefused refusals, wherever it is then.
 func exact(l *lexer, t reflect.Type, path string) (refused []error) {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -29,11 +29,11 @@ func exact(l *lexer, t reflect.Type, path string) (refused []error) {
 	case k == 'n' && path != "":
 		return []error{&field.Error{Field: path, Reason: "must be " + kindOf(t) + ", but is null", Hint: "leave it out"}}
 	case k == '[':
-		for i := 0; l.more(); i++ {
+		for i := 0; l.more() && len(refused) < mostRefused; i++ {
 			refused = append(refused, exact(l, t.Elem(), path+"["+strconv.Itoa(i)+"]")...)
 		}
 	case k == '{':
-		for l.more() {
+		for l.more() && len(refused) < mostRefused {
 			_, key := l.next()
 			refused = append(refused, member(l, t, path, textOf(key))...)
 		}
