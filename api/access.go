@@ -40,6 +40,8 @@ type Identity struct {
 	Name          string
 	Role          Role
 	Queues, Types []string // of the tasks that it may enqueue; empty: all
+
+	salt string // known to nobody but the holder of the token and its servers; "" without tokens
 }
 
 type identityKey struct{}
@@ -114,7 +116,7 @@ func holder(list []Token, header []string) (Identity, *refusal) {
 		return Identity{}, errUnknownToken
 	}
 	t := &list[found]
-	return Identity{Name: t.Name, Role: t.Role, Queues: t.Queues, Types: t.Types}, nil
+	return Identity{Name: t.Name, Role: t.Role, Queues: t.Queues, Types: t.Types, salt: hashOf("salt", t.Secret)}, nil
 }
 
 // isLoopback reports whether an address, with or without a port, is this machine's alone.

@@ -108,7 +108,7 @@ func answerOnce(answers admin.Answers, claim queue.AnswerClaim, id string, next 
 		defer cancel()
 		_ = answers.SettleAnswer(ctx, claim, k.answer()) // if it fails, the claim ends by itself
 	}()
-	ctx := context.WithValue(r.Context(), derivedKey{}, seed{id: id, again: claim.Asked == queue.AnswerAgain})
+	ctx := context.WithValue(r.Context(), derivedKey{}, seed{hashOf(id, identityOf(r.Context()).salt)})
 	next.ServeHTTP(k, r.WithContext(ctx))
 	k.done = true
 }
@@ -191,11 +191,9 @@ func replay(w http.ResponseWriter, r *http.Request, answer []byte) {
 
 type derivedKey struct{}
 
-// seed is what the IDs of the tasks of one request come from.
-type seed struct {
-	id    string
-	again bool // an earlier try was lost
-}
+// seed is what the IDs of the tasks of one request come from. The token is in it: whoever guesses the key of another sender cannot
+// take the IDs first, so that the tasks of that sender would count as added.
+type seed struct{ id string }
 
 // taskID returns the ID of the task at an index of a request. It looks like any other.
 func (s seed) taskID(i int) string {

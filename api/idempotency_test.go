@@ -84,6 +84,27 @@ func TestIdempotency_anotherRequestIsNotTakenForTheFirst(t *testing.T) {
 	}
 }
 
+// Whoever guesses the name of a token and a key of its holder knows all that the IDs of the tasks come from, but the token.
+func TestIdempotency_nobodyElseTakesTheIDsOfAKey(t *testing.T) {
+	t.Parallel()
+	s := serve(t, Config{Tokens: func() []Token {
+		return []Token{{Name: "shop", Role: Operator, Secret: "secret-of-the-shop"}, {Name: "mean", Role: Operator, Secret: "secret-of-another"}}
+	}})
+	guessed := hashOf("shop", "/v1/tasks", "order-1")
+	for _, id := range []string{seed{guessed}.taskID(0), seed{hashOf(guessed, "")}.taskID(0), seed{hashOf(guessed, hashOf("salt", "secret-of-another"))}.taskID(0)} {
+		if code, _, text := s.call(http.MethodPost, "/v1/tasks", `{"type":"other","id":"`+id+`"}`, "Authorization", "Bearer secret-of-another"); code != 201 {
+			t.Fatalf("%d %s", code, text)
+		}
+	}
+	code, head, text := s.call(http.MethodPost, "/v1/tasks", `{"type":"job"}`, "Authorization", "Bearer secret-of-the-shop", "Idempotency-Key", "order-1")
+	if code != 201 {
+		t.Fatalf("%d %s", code, text)
+	}
+	if _, _, got := s.call(http.MethodGet, head.Get("Location"), "", "Authorization", "Bearer secret-of-the-shop"); !strings.Contains(got, `"type":"job"`) {
+		t.Errorf("%s was added: %s", text, got)
+	}
+}
+
 func TestIdempotency_ofManyAtOnceOneGoesAhead(t *testing.T) {
 	t.Parallel()
 	s := serve(t, Config{})
