@@ -207,6 +207,29 @@ func TestValidate_namesTheField(t *testing.T) {
 	}
 }
 
+// A list of tasks that has such a payload in it could not be read by programs that bound the depth of JSON.
+func TestValidate_refusesAPayloadThatIsNestedTooDeep(t *testing.T) {
+	t.Parallel()
+	nested := func(n int) string { return strings.Repeat(`[`, n) + strings.Repeat(`]`, n) }
+	for payload, want := range map[string]string{
+		nested(task.MaxPayloadDepth):                                    "",
+		`{"a":` + nested(task.MaxPayloadDepth) + `}`:                    "payload: nested deeper than 1000 (make it flatter, or pass it as text)",
+		strings.Repeat(`{"a":`, 1001) + "1" + strings.Repeat("}", 1001): "payload: nested deeper than 1000 (make it flatter, or pass it as text)",
+		`["\"` + strings.Repeat("[", 2000) + `"]`:                       "",
+		strings.Repeat("[", 2000):                                       "", // not JSON
+	} {
+		tk := task.New("job", nil)
+		tk.Payload = []byte(payload)
+		var got string
+		if err := tk.Validate(task.Limits{}); err != nil {
+			got = err.Error()
+		}
+		if got != want {
+			t.Errorf("%.20q of %d bytes: %s", payload, len(payload), got)
+		}
+	}
+}
+
 func TestValidate_acceptsTheBounds(t *testing.T) {
 	t.Parallel()
 	ok := task.New(strings.Repeat("a", task.MaxNameLen), nil, task.ID(strings.Repeat("é", task.MaxIDLen/2)), task.At(ms(0)), task.Queue("aZ09-_.:/+"),

@@ -1,6 +1,7 @@
 package task
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
@@ -28,6 +29,9 @@ const (
 	MaxIDLen            = 256
 	MaxNameLen          = 128
 	MaxAttemptsLimit    = 1_000_000
+	// MaxPayloadDepth is how deep lists and objects of a payload lie in each other. Readers of JSON give up at some depth, and
+	// could not read a list of tasks with such a payload in it.
+	MaxPayloadDepth = 1_000
 )
 
 var (
@@ -36,7 +40,7 @@ var (
 )
 
 // Validate refuses, with a [*FieldError], a task that could not be enqueued: a missing or invalid type, an invalid ID, a
-// payload over the limit, a due time before 1970 or after 9999, negative numbers.
+// payload over the limit or nested too deep, a due time before 1970 or after 9999, negative numbers.
 func (t *Task) Validate(l Limits) error {
 	if t.err != nil {
 		return t.err
@@ -58,6 +62,9 @@ func (t *Task) Validate(l Limits) error {
 		return &FieldError{Field: "payload", Reason: fmt.Sprintf("%d bytes, the limit is %d", len(t.Payload), limit),
 			Hint: "store the data elsewhere and pass a reference"}
 	}
+	if isTooDeep(t.Payload) {
+		return &FieldError{Field: "payload", Reason: fmt.Sprintf("nested deeper than %d", MaxPayloadDepth), Hint: "make it flatter, or pass it as text"}
+	}
 	if err := CheckSecrets("secret", t.Secret); err != nil {
 		return err
 	}
@@ -72,6 +79,26 @@ func (l Limits) payload() int {
 		return DefaultPayloadLimit
 	}
 	return l.Payload
+}
+
+// isTooDeep reports whether a payload is JSON that is nested too deep.
+func isTooDeep(payload []byte) bool {
+	depth, deepest, inText := 0, 0, false
+	for i := 0; i < len(payload); i++ {
+		switch c := payload[i]; {
+		case inText && c == '\\':
+			i++
+		case c == '"':
+			inText = !inText
+		case inText:
+		case c == '[' || c == '{':
+			depth++
+			deepest = max(deepest, depth)
+		case c == ']' || c == '}':
+			depth--
+		}
+	}
+	return deepest > MaxPayloadDepth && json.Valid(payload)
 }
 
 func (t *Task) checkTimes() error {
