@@ -72,6 +72,7 @@ var (
 	errNoToken      = &refusal{http.StatusUnauthorized, "no-token", "a token is needed", "send the header Authorization: Bearer TOKEN"}
 	errUnknownToken = &refusal{http.StatusUnauthorized, "unknown-token", "the token is not known", "it may have been replaced; api.tokens in the config of the server has those that are"}
 	errNotLocal     = &refusal{http.StatusForbidden, "not-local", "without tokens the API answers only this machine, under a loopback name", "use 127.0.0.1 or localhost, or set api.tokens in the config of the server"}
+	errForwarded    = &refusal{http.StatusForbidden, "not-local", "a proxy sent this request on, and without tokens the API answers only this machine", "set api.tokens in the config of the server, or api.behind_proxy if the proxy decides who is let in"}
 	errForeign      = &refusal{http.StatusForbidden, "foreign", "a page of another site sent this request", "without tokens the API answers no pages but its own"}
 )
 
@@ -90,6 +91,8 @@ func (a *access) who(r *http.Request) (Identity, *refusal) {
 		return Identity{Name: "proxy", Role: Admin}, nil
 	case !isLoopback(r.Host) || !isLoopback(r.RemoteAddr):
 		return Identity{}, errNotLocal // a name that has been rebound to this machine
+	case isForwarded(r):
+		return Identity{}, errForwarded
 	case isForeign(r):
 		return Identity{}, errForeign
 	}
@@ -131,6 +134,16 @@ func isLoopback(address string) bool {
 	}
 	ip, err := netip.ParseAddr(host)
 	return err == nil && ip.Zone() == "" && ip.Unmap().IsLoopback()
+}
+
+// isForwarded reports whether a proxy says that it sent the request for somebody else, who may be anywhere.
+func isForwarded(r *http.Request) bool {
+	for _, name := range []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Real-Ip", "Via"} {
+		if len(r.Header.Values(name)) > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // isForeign reports whether a browser sent the request for a page that this server did not serve.

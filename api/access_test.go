@@ -115,6 +115,22 @@ func TestGuard_withoutTokensLetsInThisMachineAlone(t *testing.T) {
 	}
 }
 
+// A proxy on this machine, which the config does not name, would make everybody whom it serves an admin.
+func TestGuard_withoutTokensLetsInNobodyWhomAProxySends(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Real-IP", "Via"} {
+		for behindProxy, want := range map[bool]int{false: 403, true: 200} {
+			r := local(http.MethodGet, "/v1/counts")
+			r.Header.Set(name, "203.0.113.9")
+			w := httptest.NewRecorder()
+			guard(&Config{BehindProxy: behindProxy}, http.HandlerFunc(echo)).ServeHTTP(w, r)
+			if w.Code != want {
+				t.Errorf("%s, behind a proxy %v: %d", name, behindProxy, w.Code)
+			}
+		}
+	}
+}
+
 func TestGuard_behindAProxyLetsInWhatItSendsButNoPageOfAnotherSite(t *testing.T) {
 	t.Parallel()
 	for origin, want := range map[string]int{"": 200, "https://api.example": 200, "https://evil.example": 403} {
