@@ -17,7 +17,7 @@ import (
 	"github.com/onbeat/onbeat/tracing"
 )
 
-// maxBatch is the most tasks of one request, and maxRefused is how many refused tasks it names.
+// maxBatch is the most tasks of one request, and maxRefused is how many refused tasks, or parameters, it names.
 const (
 	maxBatch   = 10_000
 	maxRefused = 100

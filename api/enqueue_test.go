@@ -2,8 +2,12 @@ package api
 
 import (
 	"bytes"
+	"fmt"
 	"runtime"
+	"strings"
 	"testing"
+
+	"github.com/danielgtaylor/huma/v2"
 )
 
 // A list of millions is refused before each of them has its place in memory.
@@ -19,5 +23,16 @@ func TestBatchOf_aListOfMillionsTakesLittleMemory(t *testing.T) {
 	}
 	if took := after.TotalAlloc - before.TotalAlloc; took > uint64(16*len(body)) {
 		t.Errorf("a body of %d bytes took %d", len(body), took)
+	}
+}
+
+func TestCheckQuery_namesNotEachOfVeryManyParameters(t *testing.T) {
+	t.Parallel()
+	var query strings.Builder
+	for i := range 5000 {
+		fmt.Fprintf(&query, "x%d=&", i)
+	}
+	if n := len(fieldsOf(checkQuery(&huma.Operation{}, query.String()))); n != maxRefused {
+		t.Errorf("%d fields", n)
 	}
 }

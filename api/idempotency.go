@@ -215,6 +215,9 @@ func (d derived) Enqueue(ctx context.Context, list []*task.Task) ([]admin.Enqueu
 	for i, t := range list {
 		if named[i] = t.ID == ""; named[i] {
 			t.ID = s.taskID(i)
+			if t.Keep == 0 { // it has no ID of the sender's, which would keep it for a day
+				t.Keep = retryTime
+			}
 		}
 	}
 	done, err := d.Tasks.Enqueue(ctx, list)

@@ -70,6 +70,9 @@ func checkQuery(op *huma.Operation, raw string) error {
 		}
 	}
 	for _, name := range slices.Sorted(keys(values)) {
+		if len(refused) == maxRefused {
+			break
+		}
 		if !slices.Contains(known, name) {
 			refused = append(refused, &task.FieldError{Field: field.Cut(name, 60), Reason: "unknown parameter", Hint: wording.Suggest(name, known)})
 		}

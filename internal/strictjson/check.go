@@ -109,8 +109,14 @@ func (w *walk) refuse(reason, hint string) error {
 	return &field.Error{Field: path.String(), Reason: reason, Hint: hint}
 }
 
-// shownKey returns a key as a path shows it: in quotes if it is not a plain word.
+// longestShown is the most bytes of a key or a number that an error shows: a document may be one long key.
+const longestShown = 128
+
+// shownKey returns a key as a path shows it: cut, and in quotes if it is not a plain word.
 func shownKey(key string) string {
+	if len(key) > longestShown {
+		return strconv.QuoteToASCII(key[:longestShown]) + "…"
+	}
 	plain := key != "" && utf8.ValidString(key) && !strings.ContainsFunc(key, func(r rune) bool {
 		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '_' && r != '-'
 	})

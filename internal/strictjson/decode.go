@@ -147,7 +147,7 @@ func fieldOf(t reflect.Type, key string) (reflect.StructField, bool) {
 
 func at(path, key string) string {
 	if path == "" && key != "" {
-		return key
+		return field.Cut(key, longestShown)
 	}
 	if path == "" {
 		return shownKey(key)
@@ -175,7 +175,7 @@ func kindOf(t reflect.Type) string {
 // isNow returns the kind of value that the field has. For a number that is not whole or too large, it returns the number.
 func isNow(typ *json.UnmarshalTypeError) string {
 	if number, ok := strings.CutPrefix(typ.Value, "number "); ok {
-		return number
+		return field.Cut(number, longestShown)
 	}
 	return article(typ.Value)
 }

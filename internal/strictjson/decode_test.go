@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 )
@@ -72,6 +73,18 @@ func TestExact_refusesOtherLettersAndNull(t *testing.T) {
 		}
 		if got != want {
 			t.Errorf("%s\n got %s\nwant %s", in, got, want)
+		}
+	}
+}
+
+// A document that is one long key, or one long number, is refused in few words.
+func TestDecode_showsNotAllOfAVeryLongKey(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("1", 100_000)
+	for _, in := range []string{`{"` + long + `":1}`, `{"inner":{"` + long + `":1}}`, `{"n":` + long + `}`, `{"payload":{"` + long + `":1,"` + long + `":2}}`} {
+		err := Decode([]byte(in), &document{}, "document")
+		if err == nil || len(err.Error()) > 600 {
+			t.Errorf("%.40s: %.400v", in, err)
 		}
 	}
 }
