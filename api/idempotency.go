@@ -26,6 +26,7 @@ const (
 	longestKey     = 255
 	claimTime      = workTime + 15*time.Second // longer than a request is worked on
 	settleTime     = 5 * time.Second
+	retryTime      = 2 * claimTime // for which a finished task is kept, for a sender whose first try was lost
 )
 
 var (
