@@ -2,6 +2,7 @@ package api
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -75,6 +76,9 @@ func (s *Server) enqueue(ctx context.Context, in *enqueueIn) (*enqueuedOut, erro
 	if isBatch {
 		return s.enqueueBatch(ctx, in, batch)
 	}
+	if err := s.checkSize(bodyOf(ctx)); err != nil {
+		return nil, located(err, "")
+	}
 	var spec admin.TaskSpec
 	if err := read(ctx, &spec, "task"); err != nil {
 		return nil, err
@@ -92,6 +96,15 @@ func (s *Server) enqueue(ctx context.Context, in *enqueueIn) (*enqueuedOut, erro
 		return nil, &queue.Refused{By: e.Taken, ID: e.ID}
 	}
 	return &enqueuedOut{http.StatusCreated, pathOf("/v1/tasks", e.ID), EnqueueReply{one: &e}}, nil
+}
+
+// checkSize refuses a task that is too large however it is written, before its JSON costs time.
+func (s *Server) checkSize(raw []byte) error {
+	limit := cmp.Or(s.cfg.Limits.Payload, task.DefaultPayloadLimit)
+	if (len(raw)-64<<10)/2 <= limit {
+		return nil
+	}
+	return &task.FieldError{Field: "payload", Reason: fmt.Sprintf("too large: the task has %d bytes, and the limit is %d", len(raw), limit)}
 }
 
 // specs are the tasks of a batch. A list with more than a batch may have is not read further: each one costs memory.
@@ -145,7 +158,10 @@ func (s *Server) enqueueBatch(ctx context.Context, in *enqueueIn, batch []json.R
 	bad := 0
 	for i, raw := range batch {
 		var spec admin.TaskSpec
-		err := strictly(raw, &spec, "task")
+		err := s.checkSize(raw)
+		if err == nil {
+			err = strictly(raw, &spec, "task")
+		}
 		if err == nil {
 			list[i], err = s.taskOf(ctx, in, &spec)
 		}

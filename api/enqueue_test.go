@@ -3,11 +3,14 @@ package api
 import (
 	"bytes"
 	"fmt"
+	"net/http"
 	"runtime"
 	"strings"
 	"testing"
 
 	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/onbeat/onbeat/task"
 )
 
 // A list of millions is refused before each of them has its place in memory.
@@ -34,5 +37,28 @@ func TestCheckQuery_namesNotEachOfVeryManyParameters(t *testing.T) {
 	}
 	if n := len(fieldsOf(checkQuery(&huma.Operation{}, query.String()))); n != maxRefused {
 		t.Errorf("%d fields", n)
+	}
+}
+
+func TestEnqueue_refusesATaskThatIsTooLargeBeforeItReadsIt(t *testing.T) {
+	t.Parallel()
+	s := serve(t, Config{Limits: task.Limits{Payload: 1000}})
+	twice := `{"type":"job","payload":{` + strings.Repeat(`"k":1,`, 20_000) + `"k":1}}` // what else is wrong with it is not looked for
+	long := `{"type":"job","payload":[` + strings.Repeat("1,", 40_000) + `1]}`
+	for _, body := range []string{twice, `{"tasks":[{"type":"job"},` + long + `]}`} {
+		if code, _, text := s.call(http.MethodPost, "/v1/tasks", body); code != 400 || !strings.Contains(text, "the limit is 1000") || strings.Contains(text, "twice") {
+			t.Errorf("%d %s", code, text)
+		}
+	}
+}
+
+func TestIdempotency_ofAViewerWritesNothing(t *testing.T) {
+	t.Parallel()
+	s := serve(t, Config{Tokens: func() []Token { return []Token{{Name: "eve", Role: Viewer, Secret: "secret-of-the-viewer"}} }})
+	if code, _, text := s.call(http.MethodPost, "/v1/tasks", `{"type":"job"}`, "Authorization", "Bearer secret-of-the-viewer", "Idempotency-Key", "k"); code != 403 {
+		t.Errorf("%d %s", code, text)
+	}
+	if keys := s.redis.Client.Keys(t.Context(), "*answer*").Val(); len(keys) > 0 {
+		t.Errorf("%v", keys)
 	}
 }
