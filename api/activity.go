@@ -106,7 +106,7 @@ func (s *Server) judge(ctx context.Context, o audit.Options) (admin.Audit, error
 	}
 }
 
-var errAudits = &refusal{http.StatusServiceUnavailable, "busy", "another audit is at work", "try again later, or ask for a shorter time"}
+var errAudits = &refusal{http.StatusTooManyRequests, "rate", "another audit is at work", "try again later, or ask for a shorter time"}
 
 // BeatReply is a beat. Unreadable says which schedules are left out because a newer release wrote them.
 type BeatReply struct {

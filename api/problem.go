@@ -120,6 +120,9 @@ func problemOf(err error) (p *Problem, known bool) {
 	var taken *queue.Refused
 	switch {
 	case errors.As(err, &own):
+		if own.status == http.StatusTooManyRequests || own.status == http.StatusServiceUnavailable {
+			p.wait = 1
+		}
 		return p.as(own.status, own.kind), true
 	case errors.As(err, &tooLarge):
 		p.Detail = "the body is over " + strconv.FormatInt(tooLarge.Limit, 10) + " bytes"

@@ -77,31 +77,13 @@ func (c *serveCmd) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	builtin := cfg.Handlers
-	builtin.AllowExec, builtin.Log, builtin.Exec.Log = c.AllowExec, log, log
-	for typ, h := range handlers.Builtin(builtin) {
-		if err := d.Handle(typ, h); err != nil {
-			return err
-		}
-	}
-	if err := d.Declare(cfg.Schedules); err != nil {
+	if err := c.equip(d, cfg, log); err != nil {
 		return err
 	}
 	if err := c.serve(ctx, web, target, d, telemetry.Handler(registry)); err != nil {
 		return err
 	}
-	log.Info().Str("namespace", own.Namespace).Str("redis", onbeat.Redacted(target.url)).Str("version", buildVersion()).
-		Int("schedules", len(cfg.Schedules)).Msg("starting")
-	for _, c := range target.cautions() {
-		log.Warn().Str("hint", c.Hint).Msg(c.Detail)
-	}
-	for _, p := range config.ProblemsOf(cfg.Lacking()) {
-		log.Warn().Err(p).Msg("each run of a schedule will fail here")
-	}
-	if named == "" { // two different builds of one version would count as one release
-		log.Warn().Str("release", own.Release).Str("hint", "name one: --release, ONBEAT_RELEASE, or release in the config").
-			Msg("no release is named, and the build has no revision: taking its version")
-	}
+	announce(target, cfg, &own, named != "", log)
 	background, stop := context.WithCancel(ctx)
 	defer stop()
 	go c.reload(background, hangups, a, d, target, log)
@@ -118,6 +100,34 @@ func (c *serveCmd) Run(ctx context.Context, a *app) error {
 		return errSaid
 	default:
 		return nil
+	}
+}
+
+// equip registers the handlers that the program brings, and declares the schedules of the config.
+func (c *serveCmd) equip(d *onbeat.Dispatcher, cfg *config.File, log zerolog.Logger) error {
+	builtin := cfg.Handlers
+	builtin.AllowExec, builtin.Log, builtin.Exec.Log = c.AllowExec, log, log
+	for typ, h := range handlers.Builtin(builtin) {
+		if err := d.Handle(typ, h); err != nil {
+			return err
+		}
+	}
+	return d.Declare(cfg.Schedules)
+}
+
+// announce logs what starts, and what its operator should know.
+func announce(t target, cfg *config.File, own *onbeat.Config, named bool, log zerolog.Logger) {
+	log.Info().Str("namespace", own.Namespace).Str("redis", onbeat.Redacted(t.url)).Str("version", buildVersion()).
+		Int("schedules", len(cfg.Schedules)).Msg("starting")
+	for _, c := range t.cautions() {
+		log.Warn().Str("hint", c.Hint).Msg(c.Detail)
+	}
+	for _, p := range config.ProblemsOf(cfg.Lacking()) {
+		log.Warn().Err(p).Msg("each run of a schedule will fail here")
+	}
+	if !named { // two different builds of one version would count as one release
+		log.Warn().Str("release", own.Release).Str("hint", "name one: --release, ONBEAT_RELEASE, or release in the config").
+			Msg("no release is named, and the build has no revision: taking its version")
 	}
 }
 
