@@ -26,6 +26,7 @@ const (
 	longestKey     = 255
 	claimTime      = workTime + 15*time.Second // longer than a request is worked on
 	settleTime     = 5 * time.Second
+	mostAnswered   = 2_000         // tasks whose answer is small enough to be kept
 	retryTime      = 2 * claimTime // for which a finished task is kept, for a sender whose first try was lost
 )
 
@@ -216,7 +217,7 @@ func (d derived) Enqueue(ctx context.Context, list []*task.Task) ([]admin.Enqueu
 	for i, t := range list {
 		if named[i] = t.ID == ""; named[i] {
 			t.ID = s.taskID(i)
-			if t.Keep == 0 { // it has no ID of the sender's, which would keep it for a day
+			if t.Keep == 0 && len(list) <= mostAnswered { // else its ID keeps it for a day
 				t.Keep = retryTime
 			}
 		}

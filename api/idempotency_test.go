@@ -1,11 +1,16 @@
 package api
 
 import (
+	"context"
 	"net/http"
 	"strconv"
 	"strings"
 	"sync"
 	"testing"
+	"time"
+
+	"github.com/onbeat/onbeat/admin"
+	"github.com/onbeat/onbeat/task"
 )
 
 func TestIdempotency_isAnsweredOnce(t *testing.T) {
@@ -135,6 +140,33 @@ func TestSeed_idsLookLikeOthersAndDiffer(t *testing.T) {
 				t.Fatalf("%q", id)
 			}
 			seen[id] = true
+		}
+	}
+}
+
+// noted notes the tasks that are added.
+type noted struct {
+	admin.Tasks
+	list []*task.Task
+}
+
+func (n *noted) Enqueue(_ context.Context, list []*task.Task) ([]admin.Enqueued, error) {
+	n.list = list
+	return nil, nil
+}
+
+// What has its ID from a key is not kept for a day, as what the sender names, unless its answer may be too large to be kept.
+func TestIdempotency_keepsTasksOnlyForALostTry(t *testing.T) {
+	t.Parallel()
+	ctx := context.WithValue(t.Context(), derivedKey{}, seed{"id"})
+	for n, want := range map[int]time.Duration{1: retryTime, mostAnswered: retryTime, mostAnswered + 1: 0} {
+		list := make([]*task.Task, n)
+		for i := range list {
+			list[i] = task.New("job", nil)
+		}
+		x := &noted{}
+		if _, err := (derived{x}).Enqueue(ctx, list); err != nil || x.list[0].Keep != want {
+			t.Errorf("of %d tasks the first is kept for %s, %v", n, x.list[0].Keep, err)
 		}
 	}
 }

@@ -33,7 +33,7 @@ type Asked string
 // What may be known of a request.
 const (
 	AnswerClaimed Asked = "claimed" // this caller is the first, and goes ahead
-	AnswerAgain   Asked = "again"   // an earlier caller went ahead and was lost: what it did is not known
+	AnswerAgain   Asked = "again"   // an earlier caller went ahead and was lost, or this one did and got no reply: what was done is not known
 	AnswerRunning Asked = "running" // another caller has gone ahead, and has no answer yet
 	AnswerOther   Asked = "other"   // another request was made under this ID
 	AnswerKept    Asked = "kept"    // another caller has the answer

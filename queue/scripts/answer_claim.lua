@@ -6,7 +6,7 @@
 -- KEYS[2] answered zset  id -> when it was claimed
 -- ARGV[1] id  [2] request (hash of what was asked)  [3] claimant  [4] how long the claim holds, ms  [5] how long an answer is
 --     kept, ms  [6] cap of answers  [7] cap of their bytes
--- Returns {now, what}: "claimed"; "again" if an earlier claim ran out without an answer; "running", ms it still may; "other"
+-- Returns {now, what}: "claimed"; "again" if an earlier claim ran out without an answer, or is the claimant's own; "running", ms it still may; "other"
 -- if the key came with another request; "kept", the answer. O(log(answers)).
 local answers, answered = KEYS[1], KEYS[2]
 local id, request, keep = ARGV[1], ARGV[2], tonumber(ARGV[5])
