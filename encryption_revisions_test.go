@@ -1,9 +1,11 @@
 package onbeat_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -12,6 +14,7 @@ import (
 	"github.com/onbeat/onbeat/producer"
 	"github.com/onbeat/onbeat/schedule"
 	"github.com/onbeat/onbeat/seal"
+	"github.com/onbeat/onbeat/task"
 	"github.com/onbeat/onbeat/testredis"
 )
 
@@ -118,9 +121,11 @@ func TestEncryption_ofRevisionsAndDeletedSchedules(t *testing.T) {
 func TestEncryption_anewIsNoRevision(t *testing.T) {
 	t.Parallel()
 	rdb, ns, ctx := testredis.Real(t), testredis.Namespace(t), t.Context()
+	var ran atomic.Int64
 	node := func(keys ...seal.Key) *onbeat.Dispatcher {
 		d := dispatcher(t, rdb, onbeat.Config{Namespace: ns, Lease: time.Second, Encryption: seal.Config{Keys: keys}})
-		if err := errors.Join(d.Handle("pay", handlers.Func(nothing)), d.Schedule("declared", schedule.Every(time.Hour), "pay", number)); err != nil {
+		count := handlers.Func(func(context.Context, *task.Task) error { ran.Add(1); return nil })
+		if err := errors.Join(d.Handle("pay", count), d.Schedule("declared", schedule.Every(time.Hour), "pay", number)); err != nil {
 			t.Fatal(err)
 		}
 		return d
@@ -132,9 +137,9 @@ func TestEncryption_anewIsNoRevision(t *testing.T) {
 		t.Fatal(err)
 	}
 	testredis.Eventually(t, patience, func() bool {
-		_, err := plain.Schedules().Get(ctx, "declared")
-		return err == nil
-	}, "the schedule is declared")
+		left, err := rdb.HLen(ctx, plain.Queue().Keys().Tasks).Result()
+		return err == nil && ran.Load() >= 2 && left == 0
+	}, "both ran, and no task that was made without keys is left")
 	stop()
 	seen := map[string]int64{}
 	for _, name := range []string{"declared", "applied"} {

@@ -39,7 +39,12 @@ func newAuditHouse(t *testing.T) *auditHouse {
 
 func (h *auditHouse) beat() {
 	h.Helper()
-	s := producer.Schedule{Name: "beat", Rule: schedule.Rule{Every: 50 * time.Millisecond}, Task: "echo"}
+	h.beatEvery(50 * time.Millisecond)
+}
+
+func (h *auditHouse) beatEvery(d time.Duration) {
+	h.Helper()
+	s := producer.Schedule{Name: "beat", Rule: schedule.Rule{Every: d}, Task: "echo"}
 	if _, err := h.Admin().Schedules.Apply(h.Context(), s); err != nil {
 		h.Fatal(err)
 	}
