@@ -32,6 +32,7 @@ type family struct {
 	members []*member
 	events  chan told
 	before  server.Used
+	machine *reference // of the stretch, if it is one of delays
 	waiting int
 	ends    []wire.Event
 	done    int
@@ -52,12 +53,13 @@ type told struct {
 // silence is how long the processes may say nothing at all. Filling a set with millions is the longest they do.
 const silence = 10 * time.Minute
 
-func (f *family) run(start func(context.Context, string) (*exec.Cmd, error)) error {
+func (f *family) run(start func() (*exec.Cmd, error)) error {
 	n := max(f.job.Params.Processes, 1)
 	f.events = make(chan told, 64)
 	defer f.end()
+	defer func() { f.machine.stop() }()
 	for part := range n {
-		cmd, err := start(f.ctx, f.job.Peer)
+		cmd, err := start()
 		if err != nil {
 			return err
 		}
@@ -157,6 +159,9 @@ func (f *family) hear(from int, e wire.Event) error {
 		if f.before, err = f.srv.Read(f.ctx); err != nil {
 			return err
 		}
+		if f.job.Scenario == "S3" || f.job.Scenario == "S4" {
+			f.machine = watch(f.ctx, f.srv)
+		}
 		return f.answer(wire.Go)
 	case "handled":
 		f.members[from].handled = e.N
@@ -171,6 +176,7 @@ func (f *family) hear(from int, e wire.Event) error {
 		if f.ends = append(f.ends, e); len(f.ends) < len(f.members) {
 			return nil
 		}
+		f.machine.stop()
 		after, err := f.srv.Read(f.ctx)
 		if err != nil {
 			return err
@@ -202,6 +208,7 @@ func (f *family) account(after server.Used) error {
 		prefix = whole.Name + "_"
 	}
 	set := func(name string, v float64) { f.metrics[prefix+name] = v }
+	after.Commands -= f.machine.result(f.metrics)
 	for name, v := range whole.Metrics {
 		set(name, v)
 	}

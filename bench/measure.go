@@ -21,7 +21,8 @@ type bench struct {
 	*settings
 	postgres *server.Postgres // started when first needed
 	node     string
-	script   string // of BullMQ
+	script   string   // of BullMQ
+	earlier  *earlier // what takes turns with onbeat, or nil
 	out      *json.Encoder
 }
 
@@ -40,6 +41,13 @@ func measure(ctx context.Context, s *settings) error {
 	}
 	if err := os.MkdirAll(filepath.Dir(s.out), 0o755); err != nil {
 		return err
+	}
+	if s.before != "" {
+		var err error
+		if b.earlier, err = build(ctx, s.before); err != nil {
+			return err
+		}
+		defer b.earlier.remove()
 	}
 	partial := s.out + ".tmp" // a bench that is broken off leaves the last figures as they were
 	f, err := os.Create(partial)
@@ -97,7 +105,8 @@ func (b *bench) look() map[string]error {
 	return missing
 }
 
-// cell makes the runs of a cell.
+// cell makes the runs of a cell. What is compared takes turns, so that it shares the machine's better and worse minutes; each
+// second run the other way round.
 func (b *bench) cell(ctx context.Context, c cell, place string) error {
 	if len(c.candidates) > 0 {
 		var err error
@@ -105,19 +114,38 @@ func (b *bench) cell(ctx context.Context, c cell, place string) error {
 			return err
 		}
 	}
-	for run := 1; run <= b.runs; run++ {
-		if _, err := b.once(ctx, c.peer, c.scenario, c.params, run, place); err != nil {
-			return err
+	for run := 1; run <= c.runs; run++ {
+		turns := b.turns(c, run)
+		if run%2 == 0 {
+			slices.Reverse(turns)
+		}
+		for _, j := range turns {
+			if _, err := b.once(ctx, j, place); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
+}
+
+// turns are the jobs of one run.
+func (b *bench) turns(c cell, run int) (jobs []wire.Job) {
+	for _, name := range c.scenarios {
+		j := wire.Job{Peer: c.peer, Scenario: name, Params: c.params, Run: run}
+		jobs = append(jobs, j)
+		if c.peer == "onbeat" && b.earlier != nil {
+			j.Commit = b.earlier.commit
+			jobs = append(jobs, j)
+		}
+	}
+	return jobs
 }
 
 // search runs each candidate once and returns the fastest, as the best.
 func (b *bench) search(ctx context.Context, c cell, place string) (wire.Params, error) {
 	best, most := c.params, 0.0
 	for _, w := range c.candidates {
-		m, err := b.once(ctx, c.peer, c.scenario, w, 0, place)
+		m, err := b.once(ctx, wire.Job{Peer: c.peer, Scenario: c.scenarios[0], Params: w}, place)
 		if err != nil {
 			return best, err
 		}
@@ -130,18 +158,23 @@ func (b *bench) search(ctx context.Context, c cell, place string) (wire.Params, 
 }
 
 // once makes one run, and writes its figures.
-func (b *bench) once(ctx context.Context, peer, scenario string, w wire.Params, run int, place string) (wire.Metrics, error) {
+func (b *bench) once(ctx context.Context, j wire.Job, place string) (wire.Metrics, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
 	from := time.Now()
-	m, err := b.run(ctx, wire.Job{Peer: peer, Scenario: scenario, Params: w, Run: run, Profile: b.profile})
-	text, _ := json.Marshal(w)
-	if err != nil {
-		return nil, fmt.Errorf("%s %s run %d %s: %w", scenario, peer, run, text, err)
+	j.Profile = b.profile
+	m, err := b.run(ctx, j)
+	text, _ := json.Marshal(j.Params)
+	who := j.Peer
+	if j.Commit != "" {
+		who += " of " + j.Commit
 	}
-	fmt.Fprintf(b.log, "%s %s %s run %d %s %s: %s\n", place, scenario, peer, run, text, time.Since(from).Round(10*time.Millisecond), brief(m))
-	return m, b.out.Encode(report.Result{Peer: peer, Scenario: scenario, Params: w, Run: run, Metrics: m})
+	if err != nil {
+		return nil, fmt.Errorf("%s %s run %d %s: %w", j.Scenario, who, j.Run, text, err)
+	}
+	fmt.Fprintf(b.log, "%s %s %s run %d %s %s: %s\n", place, j.Scenario, who, j.Run, text, time.Since(from).Round(10*time.Millisecond), brief(m))
+	return m, b.out.Encode(report.Result{Peer: j.Peer, Commit: j.Commit, Scenario: j.Scenario, Params: j.Params, Run: j.Run, Metrics: m})
 }
 
 // brief is a line of the figures that say most.
@@ -149,8 +182,8 @@ func brief(m wire.Metrics) string {
 	s := ""
 	for _, name := range []string{
 		"tasks_per_s", "redis_cpu_us_per_task", "client_cpu_us_per_task", "allocs_per_task", "bytes_per_task", "load_bytes_per_task",
-		"lag_p50_ms", "lag_p99_ms", "jitter_p99_ms", "missed", "doubled", "calls_per_s_per_instance", "list_ms", "scrape_ms",
-		"takeover_newer_ms", "takeover_resign_ms", "leader_mb", "empty_claims",
+		"lag_p50_ms", "lag_p99_ms", "jitter_p99_ms", "sleep_p99_ms", "ping_p99_ms", "missed", "doubled", "calls_per_s_per_instance", "calls_per_s", "list_ms", "scrape_ms",
+		"lag_max_ms", "takeover_newer_knows_ms", "takeover_resign_knows_ms", "leader_mb", "empty_claims",
 	} {
 		if v, ok := m[name]; ok {
 			s += fmt.Sprintf(" %s=%.4g", name, v)
@@ -191,7 +224,7 @@ func (b *bench) run(ctx context.Context, j wire.Job) (wire.Metrics, error) {
 		}
 	}
 	f := &family{ctx: ctx, srv: srv, job: j, metrics: wire.Metrics{}}
-	if err := f.run(b.start); err != nil {
+	if err := f.run(func() (*exec.Cmd, error) { return b.start(ctx, &j) }); err != nil {
 		return nil, err
 	}
 	return f.metrics, nil
@@ -208,15 +241,18 @@ func (b *bench) saveCommands(r *server.Redis, j *wire.Job) {
 }
 
 // start makes the command of a child.
-func (b *bench) start(ctx context.Context, peer string) (*exec.Cmd, error) {
-	if peer == "bullmq" {
+func (b *bench) start(ctx context.Context, j *wire.Job) (*exec.Cmd, error) {
+	if j.Peer == "bullmq" {
 		return exec.CommandContext(ctx, b.node, "--expose-gc", b.script), nil
 	}
-	self, err := os.Executable()
+	program, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.CommandContext(ctx, self)
+	if j.Commit != "" {
+		program = b.earlier.program
+	}
+	cmd := exec.CommandContext(ctx, program)
 	cmd.Env = append(slices.Clone(os.Environ()), childEnv+"=1")
 	return cmd, nil
 }

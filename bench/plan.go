@@ -7,11 +7,14 @@ import (
 	"github.com/onbeat/onbeat/bench/wire"
 )
 
-// cell is one thing to measure, run after run. If it has candidates, the fastest of them is found first.
+// cell is one thing to measure, run after run; scenarios that are compared with one another take turns in it. If it has
+// candidates, the fastest of them is found first.
 type cell struct {
-	peer, scenario string
-	params         wire.Params
-	candidates     []wire.Params
+	peer       string
+	scenarios  []string
+	params     wire.Params
+	candidates []wire.Params
+	runs       int
 }
 
 // sizes are the numbers of a bench.
@@ -20,6 +23,7 @@ type sizes struct {
 	lagSeconds  int
 	rates       []int
 	beatSeconds int
+	quickBeat   int // seconds of the beat that has ten slots a second
 	beatJobs    []int
 	idleSeconds int
 	instances   []int
@@ -33,12 +37,12 @@ type sizes struct {
 func sizesOf(s *settings) sizes {
 	switch {
 	case s.tiny:
-		return sizes{1000, 2, []int{100, 500}, 2, []int{1, 20}, 2, []int{3}, []int{200, 1000}, 500, []int{50}, 3, []int{1, 2}}
+		return sizes{1000, 2, []int{100, 500}, 2, 1, []int{1, 20}, 2, []int{3}, []int{200, 1000}, 500, []int{50}, 3, []int{1, 2}}
 	case s.quick:
-		return sizes{10_000, 2, []int{100, 1000}, 3, []int{1, 200}, 3, []int{10}, []int{1000, 100_000}, 10_000, []int{1000}, 10, []int{1, 2}}
+		return sizes{10_000, 2, []int{100, 1000}, 3, 3, []int{1, 200}, 3, []int{10}, []int{1000, 100_000}, 10_000, []int{1000}, 10, []int{1, 2}}
 	}
 	return sizes{
-		100_000, 20, []int{100, 1000, 5000}, 60, []int{1, 1000}, 20, []int{10, 100}, []int{1000, 100_000, 1_000_000, 5_000_000},
+		100_000, 20, []int{100, 1000, 5000}, 60, 20, []int{1, 1000}, 20, []int{10, 100}, []int{1000, 100_000, 1_000_000, 5_000_000},
 		50_000, []int{1000, 10_000, 100_000}, 60, []int{1, 2, 4},
 	}
 }
@@ -46,24 +50,24 @@ func sizesOf(s *settings) sizes {
 // plan lists what is to be measured, scenario by scenario, the peers of one next to each other.
 func plan(s *settings) []cell {
 	z := sizesOf(s)
+	both := slices.Contains(s.scenarios, "S2") && slices.Contains(s.scenarios, "S2t")
 	var all []cell
 	for _, name := range s.scenarios {
+		if name == "S2t" && both {
+			continue // takes turns with S2
+		}
 		for _, p := range s.peers {
-			stores := []string{"memory"}
-			if name == "S1" || name == "S2" {
-				stores = s.stores
-				if s.quick || s.tiny {
-					stores = stores[:1]
-				}
-			}
-			if p == "river" {
-				stores = []string{"postgres"}
-			}
-			for _, store := range stores {
+			for _, store := range storesOf(s, name, p) {
 				for _, c := range cells(name, p, z, s) {
-					c.peer, c.scenario, c.params.Store = p, name, store
+					c.peer, c.scenarios, c.params.Store = p, []string{name}, store
+					if both && name == "S2" && p != "raw" && store != "aof" {
+						c.scenarios = append(c.scenarios, "S2t")
+					}
 					for i := range c.candidates {
 						c.candidates[i].Store = store
+					}
+					if c.runs = s.runs; c.runs <= 0 {
+						c.runs = runsOf(name, p, c.params)
 					}
 					all = append(all, c)
 				}
@@ -71,6 +75,38 @@ func plan(s *settings) []cell {
 		}
 	}
 	return all
+}
+
+// storesOf are the kinds of server that a scenario is measured on.
+func storesOf(s *settings, name, p string) []string {
+	switch {
+	case p == "river":
+		return []string{"postgres"}
+	case name != "S1" && name != "S2":
+		return []string{"memory"}
+	case s.quick || s.tiny:
+		return s.stores[:1]
+	}
+	return s.stores
+}
+
+// runsOf is how often a thing is measured, if nobody says so: three times where a median is needed. A peer's delays and its
+// idle commands come from its polling, and are far from every limit; S6 compares sizes of one peer.
+func runsOf(name, p string, w wire.Params) int {
+	ours := p == "onbeat" || p == "raw"
+	switch name {
+	case "S3", "S4", "S5":
+		if !ours {
+			return 1
+		}
+	case "S6":
+		return 1
+	case "S7":
+		if w.Schedules < 100_000 {
+			return 1
+		}
+	}
+	return 3
 }
 
 // cells are those of one scenario and peer.
@@ -82,7 +118,10 @@ func cells(name, p string, z sizes, s *settings) (list []cell) {
 		add(wire.Params{How: "bulk", Tasks: z.tasks, Bytes: 64, Callers: callers, Batch: batch})
 		add(wire.Params{How: "one", Tasks: z.tasks, Bytes: 64, Callers: 16})
 		add(wire.Params{How: "bulk", Tasks: z.tasks, Bytes: 1024, Callers: callers, Batch: batch})
-	case "S2":
+	case "S2", "S2t":
+		if name == "S2t" && p == "raw" { // it has no handlers
+			return nil
+		}
 		for _, n := range []int{10, 100} {
 			w := wire.Params{Tasks: z.tasks, Bytes: 64, Concurrency: n, Servers: 1}
 			if p == "river" { // which takes so many each 100 ms, and no more
@@ -100,6 +139,9 @@ func cells(name, p string, z sizes, s *settings) (list []cell) {
 		for _, rate := range few(s, p, z.rates) {
 			w := wire.Params{Rate: rate, Seconds: z.lagSeconds, Bytes: 64, Concurrency: 100, Servers: 1}
 			polls := p != "onbeat" && p != "raw" // as it comes, as seldom at any rate: two of them show it
+			if polls {
+				w.Seconds = max(z.lagSeconds/2, 2) // twice what asynq, which is the slowest, waits between two polls
+			}
 			if !polls || rate <= 1000 {
 				add(w)
 			}
@@ -111,8 +153,15 @@ func cells(name, p string, z sizes, s *settings) (list []cell) {
 	case "S4":
 		for _, n := range few(s, p, z.beatJobs) {
 			if p != "raw" {
-				add(wire.Params{Jobs: n, Seconds: z.beatSeconds})
+				w := wire.Params{Jobs: n, Seconds: z.beatSeconds}
+				if p != "onbeat" {
+					w.Seconds = max(z.beatSeconds/2, 2)
+				}
+				add(w)
 			}
+		}
+		if p == "onbeat" { // so many slots that a hundredth of them is not the worst one
+			add(wire.Params{Jobs: 1, BeatMs: 100, Seconds: z.quickBeat})
 		}
 	case "S5":
 		for _, n := range z.instances {
@@ -122,6 +171,9 @@ func cells(name, p string, z sizes, s *settings) (list []cell) {
 			if p == "onbeat" {
 				add(wire.Params{Instances: n, Seconds: z.idleSeconds, Concurrency: 10, LeaseMs: 15_000})
 			}
+		}
+		if p == "onbeat" {
+			add(wire.Params{Instances: 3, Seconds: z.idleSeconds, BeatMs: 100})
 		}
 	case "S6":
 		for _, n := range z.backlogs {

@@ -169,6 +169,7 @@ const scenarios = {
     t.once();
     await left(0);
   },
+  S2t: () => scenarios.S2(), // job.data is decoded in any case
   async S3() {
     const n = params.rate * params.seconds;
     const start = Math.floor(wall()) + 3000 + n / 8;

@@ -2,6 +2,7 @@ package peer
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
@@ -59,11 +60,26 @@ func (a *asynqPeer) Dispatch(_ context.Context, o Options, handle Handler) (func
 		cfg.DelayedTaskCheckInterval, cfg.TaskCheckInterval = 10*time.Millisecond, 10*time.Millisecond
 	}
 	mux := asynq.NewServeMux()
-	mux.HandleFunc("bench", func(_ context.Context, t *asynq.Task) error {
-		handle(number(t.Payload()))
-		return nil
-	})
+	mux.HandleFunc("bench", asynqHandler(o, handle))
 	return a.serve(cfg, max(o.Servers, 1), mux)
+}
+
+// asynqHandler decodes a typed payload as asynq's documentation does.
+func asynqHandler(o Options, handle Handler) asynq.HandlerFunc {
+	if !o.Typed {
+		return func(_ context.Context, t *asynq.Task) error {
+			handle(number(t.Payload()))
+			return nil
+		}
+	}
+	return func(_ context.Context, t *asynq.Task) error {
+		var args benchArgs
+		if err := json.Unmarshal(t.Payload(), &args); err != nil {
+			return fmt.Errorf("json.Unmarshal failed: %v: %w", err, asynq.SkipRetry)
+		}
+		handle(args.number())
+		return nil
+	}
 }
 
 func (a *asynqPeer) serve(cfg asynq.Config, servers int, mux *asynq.ServeMux) (func() error, error) {
@@ -78,13 +94,13 @@ func (a *asynqPeer) serve(cfg asynq.Config, servers int, mux *asynq.ServeMux) (f
 	return joinStops(stops), nil
 }
 
-// Cadence registers @every 1s, whose grid is whole seconds: that is the slot, as a task does not know its own.
-func (a *asynqPeer) Cadence(_ context.Context, jobs int, beat func(Beat)) (func() error, error) {
+// Cadence registers @every, whose grid is whole seconds: that is the slot, as a task does not know its own.
+func (a *asynqPeer) Cadence(_ context.Context, jobs int, every time.Duration, beat func(Beat)) (func() error, error) {
 	mux := asynq.NewServeMux()
 	mux.HandleFunc("beat", func(_ context.Context, t *asynq.Task) error {
 		start := time.Now()
 		job, err := strconv.Atoi(string(t.Payload()))
-		beat(Beat{Job: job, Slot: start.Truncate(time.Second), Start: start})
+		beat(Beat{Job: job, Slot: start.Truncate(every), Start: start})
 		return err
 	})
 	stop, err := a.serve(asynq.Config{Concurrency: max(100, jobs), LogLevel: asynq.FatalLevel}, 1, mux)
@@ -93,7 +109,7 @@ func (a *asynqPeer) Cadence(_ context.Context, jobs int, beat func(Beat)) (func(
 	}
 	s := asynq.NewScheduler(a, &asynq.SchedulerOpts{LogLevel: asynq.FatalLevel})
 	for i := range jobs {
-		if _, err := s.Register("@every 1s", asynq.NewTask("beat", []byte(strconv.Itoa(i)))); err != nil {
+		if _, err := s.Register("@every "+every.String(), asynq.NewTask("beat", []byte(strconv.Itoa(i)))); err != nil {
 			return nil, err
 		}
 	}

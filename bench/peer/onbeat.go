@@ -96,16 +96,26 @@ func (o *Onbeat) Dispatch(ctx context.Context, opts Options, handle Handler) (fu
 		if err != nil {
 			return nil, err
 		}
-		if err := d.Handle("bench", handlers.Func(func(_ context.Context, t *task.Task) error {
-			handle(number(t.Payload))
-			return nil
-		})); err != nil {
+		if err := d.Handle("bench", onbeatHandler(opts, handle)); err != nil {
 			return nil, err
 		}
 		stop := Run(ctx, d)
 		stops = append(stops, func() error { return errors.Join(stop(), rdb.Close()) })
 	}
 	return joinStops(stops), nil
+}
+
+func onbeatHandler(o Options, handle Handler) handlers.TaskHandler {
+	if o.Typed {
+		return handlers.Typed(func(_ context.Context, args benchArgs) error {
+			handle(args.number())
+			return nil
+		})
+	}
+	return handlers.Func(func(_ context.Context, t *task.Task) error {
+		handle(number(t.Payload))
+		return nil
+	})
 }
 
 // Run runs a dispatcher until it is stopped.
@@ -134,32 +144,40 @@ func joinStops(stops []func() error) func() error {
 	}
 }
 
-// Cadence declares schedules on whole seconds.
-func (o *Onbeat) Cadence(ctx context.Context, jobs int, beat func(Beat)) (func() error, error) {
+// Cadence declares schedules on a grid of whole intervals.
+func (o *Onbeat) Cadence(ctx context.Context, jobs int, every time.Duration, beat func(Beat)) (func() error, error) {
+	_, stop, err := o.Beat(ctx, jobs, every, beat)
+	return stop, err
+}
+
+// Beat runs one instance with such schedules. Calls counts the commands that it sent itself.
+func (o *Onbeat) Beat(ctx context.Context, jobs int, every time.Duration, beat func(Beat)) (calls func() int64, stop func() error, err error) {
 	rdb, err := o.Dial()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
+	own := &counter{}
+	rdb.AddHook(own)
 	d, err := onbeat.New(rdb, onbeat.Config{Namespace: Namespace, Concurrency: max(100, jobs)})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if err := d.Handle("beat", handlers.Func(func(_ context.Context, t *task.Task) error {
 		job, err := strconv.Atoi(string(t.Payload))
 		beat(Beat{Job: job, Slot: t.Slot, Start: time.Now()})
 		return err
 	})); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	rule := schedule.Every(time.Second)
+	rule := schedule.Every(every)
 	rule.Start = schedule.StartAligned
 	for i := range jobs {
 		if err := d.Schedule(fmt.Sprintf("job-%06d", i), rule, "beat", json.RawMessage(strconv.Itoa(i))); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
-	stop := Run(ctx, d)
-	return func() error { return errors.Join(stop(), rdb.Close()) }, nil
+	end := Run(ctx, d)
+	return own.n.Load, func() error { return errors.Join(end(), rdb.Close()) }, nil
 }
 
 // List reads a page as `onbeat tasks list` does.

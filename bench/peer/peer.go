@@ -27,6 +27,7 @@ type Options struct {
 	Servers     int           // in this process; callers, for raw
 	Share       bool          // other processes take work too
 	Tuned       bool          // the peer's own settings for less delay
+	Typed       bool          // the handler gets a decoded payload
 	Lease       time.Duration // onbeat's; zero is its default
 }
 
@@ -57,8 +58,8 @@ type Beat struct {
 
 // Cadencer is a peer that runs periodic jobs.
 type Cadencer interface {
-	// Cadence runs so many jobs, each every second, and hands in every run.
-	Cadence(ctx context.Context, jobs int, beat func(Beat)) (stop func() error, err error)
+	// Cadence runs so many jobs, all on the slots of one grid, and hands in every run.
+	Cadence(ctx context.Context, jobs int, every time.Duration, beat func(Beat)) (stop func() error, err error)
 }
 
 // Viewer is a peer whose state can be looked into.
@@ -91,6 +92,14 @@ const (
 	numberOff = 10_000_000
 	wrapping  = len(`{"n":10000000,"p":""}`)
 )
+
+// benchArgs are what a handler with a typed payload gets: it encodes to the same JSON as payload does.
+type benchArgs struct {
+	N int    `json:"n"`
+	P string `json:"p"`
+}
+
+func (b benchArgs) number() int { return b.N - numberOff }
 
 // payload makes the payload of a task.
 func payload(t Task) []byte {

@@ -46,12 +46,7 @@ func newRiver(ctx context.Context, url string) (*riverPeer, error) {
 	return &riverPeer{pool: pool, insert: insert}, err
 }
 
-// benchArgs encodes to the same JSON as payload does.
-type benchArgs struct {
-	N int    `json:"n"`
-	P string `json:"p"`
-}
-
+// Kind makes benchArgs river.JobArgs, so River's handler is always a typed one.
 func (benchArgs) Kind() string { return "bench" }
 
 // beatArgs are those of a periodic job.
@@ -88,7 +83,7 @@ func (r *riverPeer) One(ctx context.Context, t Task) error {
 func (r *riverPeer) Dispatch(ctx context.Context, o Options, handle Handler) (func() error, error) {
 	workers := river.NewWorkers()
 	river.AddWorker(workers, river.WorkFunc(func(_ context.Context, job *river.Job[benchArgs]) error {
-		handle(job.Args.N - numberOff)
+		handle(job.Args.number())
 		return nil
 	}))
 	cfg := riverConfig(o.Concurrency, workers)
@@ -130,7 +125,7 @@ func (r *riverPeer) start(ctx context.Context, cfg *river.Config) (func() error,
 }
 
 // Cadence registers periodic jobs. The slot is what River says the job was scheduled for.
-func (r *riverPeer) Cadence(ctx context.Context, jobs int, beat func(Beat)) (func() error, error) {
+func (r *riverPeer) Cadence(ctx context.Context, jobs int, every time.Duration, beat func(Beat)) (func() error, error) {
 	workers := river.NewWorkers()
 	river.AddWorker(workers, river.WorkFunc(func(_ context.Context, job *river.Job[beatArgs]) error {
 		beat(Beat{Job: job.Args.Job, Slot: job.ScheduledAt, Start: time.Now()})
@@ -138,7 +133,7 @@ func (r *riverPeer) Cadence(ctx context.Context, jobs int, beat func(Beat)) (fun
 	}))
 	cfg := riverConfig(max(100, jobs), workers)
 	for i := range jobs {
-		cfg.PeriodicJobs = append(cfg.PeriodicJobs, river.NewPeriodicJob(river.PeriodicInterval(time.Second),
+		cfg.PeriodicJobs = append(cfg.PeriodicJobs, river.NewPeriodicJob(river.PeriodicInterval(every),
 			func() (river.JobArgs, *river.InsertOpts) { return beatArgs{Job: i}, nil },
 			&river.PeriodicJobOpts{ID: "job-" + strconv.Itoa(i)}))
 	}

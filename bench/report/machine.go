@@ -18,18 +18,19 @@ import (
 
 // machine is what the figures were measured on.
 type machine struct {
-	Date     string            `json:"date"`
-	CPU      string            `json:"cpu"`
-	Cores    int               `json:"cores"`
-	Memory   string            `json:"memory"`
-	Kernel   string            `json:"kernel"`
-	Stolen   float64           `json:"stolen,omitempty"` // percent of the busy time since it started
-	Go       string            `json:"go"`
-	Redis    string            `json:"redis"`
-	Postgres string            `json:"postgres,omitempty"`
-	Node     string            `json:"node,omitempty"`
-	Modules  map[string]string `json:"modules"`
-	Skipped  map[string]string `json:"skipped,omitempty"`
+	Date      string            `json:"date"`
+	CPU       string            `json:"cpu"`
+	Cores     int               `json:"cores"`
+	Memory    string            `json:"memory"`
+	Kernel    string            `json:"kernel"`
+	Stolen    float64           `json:"stolen,omitempty"` // percent of the busy time since it started
+	Go        string            `json:"go"`
+	Redis     string            `json:"redis"`
+	Allocator string            `json:"allocator,omitempty"` // of Redis: it rounds up what a task occupies
+	Postgres  string            `json:"postgres,omitempty"`
+	Node      string            `json:"node,omitempty"`
+	Modules   map[string]string `json:"modules"`
+	Skipped   map[string]string `json:"skipped,omitempty"`
 }
 
 // machinePath is the file beside the figures.
@@ -42,7 +43,7 @@ func WriteMachine(ctx context.Context, results string, missing map[string]error)
 	m := machine{
 		Date: time.Now().UTC().Format(time.DateOnly), Cores: runtime.NumCPU(), Go: strings.TrimPrefix(runtime.Version(), "go"),
 		CPU: field("/proc/cpuinfo", "model name"), Memory: memory(), Kernel: firstLine("/proc/sys/kernel/osrelease"), Stolen: stolen(firstLine("/proc/stat")),
-		Redis: server.RedisVersion(ctx), Postgres: server.PostgresVersion(ctx), Node: output(ctx, "node", "--version"),
+		Redis: server.RedisVersion(ctx), Allocator: server.RedisAllocator(ctx), Postgres: server.PostgresVersion(ctx), Node: output(ctx, "node", "--version"),
 		Modules: map[string]string{}, Skipped: map[string]string{},
 	}
 	if info, ok := debug.ReadBuildInfo(); ok {

@@ -17,9 +17,10 @@ var notes embed.FS
 // page is the report in the making.
 type page struct {
 	bytes.Buffer
-	all    results
-	m      machine
-	charts string // folder, beside the document
+	all     results
+	earlier results // of an earlier commit
+	m       machine
+	charts  string // folder, beside the document
 }
 
 // Write writes the report of the figures at path to doc, and its charts into a folder of that name beside it.
@@ -32,7 +33,7 @@ func Write(path, doc string) error {
 	if err != nil {
 		return err
 	}
-	p := &page{all: all, m: m, charts: strings.TrimSuffix(doc, filepath.Ext(doc))}
+	p := &page{all: all.where(ofThisTree), earlier: all.where(ofEarlier), m: m, charts: strings.TrimSuffix(doc, filepath.Ext(doc))}
 	if err := os.MkdirAll(p.charts, 0o755); err != nil {
 		return err
 	}
@@ -56,6 +57,7 @@ func Write(path, doc string) error {
 			p.table(s.scenario, t)
 		}
 	}
+	p.before()
 	p.note("api")
 	p.note("tail")
 	return os.WriteFile(doc, p.Bytes(), 0o644)
@@ -72,7 +74,11 @@ func (p *page) note(name string) {
 func (p *page) machine() {
 	m := &p.m
 	fmt.Fprintf(p, "\n## The machine\n\n")
-	fmt.Fprintf(p, "%s, %d cores, %s of memory, Linux %s. Redis %s, Go %s", m.CPU, m.Cores, m.Memory, m.Kernel, m.Redis, m.Go)
+	fmt.Fprintf(p, "%s, %d cores, %s of memory, Linux %s. Redis %s", m.CPU, m.Cores, m.Memory, m.Kernel, m.Redis)
+	if m.Allocator != "" {
+		fmt.Fprintf(p, " (allocator %s)", m.Allocator)
+	}
+	fmt.Fprintf(p, ", Go %s", m.Go)
 	if m.Postgres != "" {
 		fmt.Fprintf(p, ", PostgreSQL %s", m.Postgres)
 	}

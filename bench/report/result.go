@@ -19,6 +19,7 @@ import (
 // Result is a line of results/latest.jsonl.
 type Result struct {
 	Peer     string       `json:"peer"`
+	Commit   string       `json:"commit,omitempty"` // of onbeat: the earlier one that took turns with this tree's
 	Scenario string       `json:"scenario"`
 	Params   wire.Params  `json:"params"`
 	Run      int          `json:"run"`
@@ -90,6 +91,10 @@ func (rs results) where(ok func(*Result) bool) results {
 func (rs results) of(peer, scenario string) results {
 	return rs.where(func(r *Result) bool { return (peer == "" || r.Peer == peer) && r.Scenario == scenario })
 }
+
+func ofThisTree(r *Result) bool { return r.Commit == "" }
+
+func ofEarlier(r *Result) bool { return r.Commit != "" }
 
 // span is the median of runs, and their range.
 type span struct{ mid, low, high float64 }

@@ -3,6 +3,7 @@ package report
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -98,19 +99,40 @@ func mark(on bool, word string) string {
 func with(format string, value func(*Result) int) func(*Result) string {
 	return func(r *Result) string {
 		return fmt.Sprintf(strings.ReplaceAll(format, "PEER", r.Peer), thousands(value(r))) + mark(r.Params.Tuned, "tuned") +
-			mark(r.Params.LeaseMs > 0, fmt.Sprintf("lease %d s", r.Params.LeaseMs/1000))
+			mark(r.Params.LeaseMs > 0, fmt.Sprintf("lease %d s", r.Params.LeaseMs/1000)) +
+			mark(r.Params.BeatMs > 0, fmt.Sprintf("each %d ms", r.Params.BeatMs))
 	}
 }
 
 func thousands(n int) string { return number(float64(n)) }
 
-func spread(name string) []column {
-	var list []column
-	for _, q := range []string{"p50", "p90", "p99", "p99.9", "max"} {
-		list = append(list, column{title: q + ", ms", metric: name + "_" + q + "_ms"})
+func spread(name string) []column { return points(name, "", "p50", "p90", "p99", "p99.9", "max") }
+
+// points are columns of a distribution.
+func points(name, before string, quantiles ...string) (list []column) {
+	for _, q := range quantiles {
+		list = append(list, column{title: before + q + ", ms", metric: name + "_" + q + "_ms"})
 	}
 	return list
 }
+
+// machineAlone says what the machine made of a delay while a peer was measured.
+func machineAlone(ours string, label func(*Result) string) table {
+	return table{"In the same seconds, in a process beside: how late a bare sleep ended, and the answer to a PING sent then.", ofOnbeat, label,
+		slices.Concat(points("sleep", "sleep ", "p50", "p99", "max"), points("ping", "PING ", "p50", "p99", "max"), points(ours, "onbeat ", "p50", "p99", "max"))}
+}
+
+func ofOnbeat(r *Result) bool { return r.Peer == "onbeat" }
+
+func rateOf(r *Result) int { return r.Params.Rate }
+
+func jobsOf(r *Result) int { return r.Params.Jobs }
+
+func instancesOf(r *Result) int { return r.Params.Instances }
+
+func beats(r *Result) bool { return r.Params.BeatMs > 0 }
+
+func isIdle(r *Result) bool { return r.Params.BeatMs == 0 }
 
 var sections = []section{
 	{"S1", "Enqueue", nil, []table{
@@ -124,19 +146,29 @@ var sections = []section{
 		{"", stored("memory", "", 0), dispatcher, []column{rate, serverCPU, commands, calls, clientCPU, allocs, busy, clientBusy, {title: "first task, ms", metric: "first_ms"}}},
 		{"With append-only everysec:", stored("aof", "", 0), dispatcher, []column{rate, serverCPU, commands, calls, clientCPU, allocs, busy, clientBusy}},
 	}},
+	{"S2t", "Dispatch to a typed handler", nil, []table{
+		{"", stored("memory", "", 0), dispatcher, []column{rate, serverCPU, calls, clientCPU, allocs, busy, clientBusy}},
+	}},
 	{"S3", "Lag", linesS3, []table{
-		{"", nil, with("PEER, %s/s", func(r *Result) int { return r.Params.Rate }), append(spread("lag"), column{title: "early", metric: "early"})},
+		{"", nil, with("PEER, %s/s", rateOf), append(spread("lag"), column{title: "early", metric: "early"})},
+		machineAlone("lag", with("PEER, %s/s", rateOf)),
 	}},
 	{"S4", "Cadence", nil, []table{
-		{"", nil, with("PEER, jobs: %s", func(r *Result) int { return r.Params.Jobs }), append(spread("jitter"),
+		{"", nil, with("PEER, jobs: %s", jobsOf), append(spread("jitter"),
 			column{title: "missed", metric: "missed"}, column{title: "doubled", metric: "doubled"})},
+		machineAlone("jitter", with("PEER, jobs: %s", jobsOf)),
 	}},
 	{"S5", "Idle", nil, []table{
-		{"", nil, with("PEER, instances: %s", func(r *Result) int { return r.Params.Instances }), []column{
+		{"", isIdle, with("PEER, instances: %s", instancesOf), []column{
 			{title: "commands/s sent, an instance", metric: "calls_per_s_per_instance"},
 			{title: "with those inside scripts (River: transactions)", metric: "commands_per_s_per_instance"},
 			{title: "Redis CPU, ms/s", metric: "redis_cpu_ms_per_s"}, {title: "PostgreSQL CPU, ms/s", metric: "postgres_cpu_ms_per_s"},
 			{title: "client CPU, ms/s", metric: "client_cpu_ms_per_s"},
+		}},
+		{"With a beat, in commands/s sent but for the last three:", beats, with("PEER, instances: %s", instancesOf), []column{
+			{title: "in all", metric: "calls_per_s"}, {title: "the leader", metric: "calls_1_per_s"}, {title: "the second", metric: "calls_2_per_s"},
+			{title: "the third", metric: "calls_3_per_s"}, {title: "beats/s", metric: "beats_per_s"},
+			{title: "Redis CPU, ms/s", metric: "redis_cpu_ms_per_s"}, {title: "client CPU, ms/s", metric: "client_cpu_ms_per_s"},
 		}},
 	}},
 	{"S6", "Growth", linesS6, []table{

@@ -17,9 +17,18 @@ var Quantiles = []struct {
 	{"p99", 0.99}, {"p99.9", 0.999},
 }
 
-// quantiles adds the points of a distribution in milliseconds: name_p50_ms and so on, name_max_ms, and how many of it
-// are below zero.
+// quantiles adds the points of a distribution, and how many of it are below zero.
 func quantiles(m wire.Metrics, name string, list []time.Duration) {
+	if len(list) == 0 {
+		return
+	}
+	Delays(m, name, list)
+	early, _ := slices.BinarySearch(list, 0)
+	m["early"] = float64(early)
+}
+
+// Delays adds the points of a distribution in milliseconds: name_p50_ms and so on, name_max_ms and name_n. It sorts the list.
+func Delays(m wire.Metrics, name string, list []time.Duration) {
 	if len(list) == 0 {
 		return
 	}
@@ -28,8 +37,6 @@ func quantiles(m wire.Metrics, name string, list []time.Duration) {
 		m[name+"_"+q.Name+"_ms"] = ms(list[min(int(q.At*float64(len(list))), len(list)-1)])
 	}
 	m[name+"_max_ms"] = ms(list[len(list)-1])
-	early, _ := slices.BinarySearch(list, 0)
-	m["early"] = float64(early)
 	m[name+"_n"] = float64(len(list))
 }
 

@@ -8,7 +8,8 @@ import (
 	"github.com/onbeat/onbeat/bench/wire"
 )
 
-// dispatch is S2: overdue tasks are run by a handler that does nothing.
+// dispatch is S2, in which overdue tasks are run by a handler that does nothing, and S2t, in which the handler gets a payload
+// of two fields that the peer, or the handler as the peer's documentation writes it, has decoded.
 func dispatch(ctx context.Context, c *wire.Child) error {
 	p, err := peer.Open(ctx, &c.Job)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/onbeat/onbeat/bench/wire"
 )
 
-// cadence is S4: jobs that run each second, against their ideal grid.
+// cadence is S4: jobs that run each second, or more often, against their ideal grid.
 func cadence(ctx context.Context, c *wire.Child) error {
 	p, err := peer.Open(ctx, &c.Job)
 	if err != nil {
@@ -24,11 +24,15 @@ func cadence(ctx context.Context, c *wire.Child) error {
 		return fmt.Errorf("%s has no periodic jobs", c.Job.Peer)
 	}
 	j := &c.Job.Params
+	every := time.Second
+	if j.BeatMs > 0 {
+		every = time.Duration(j.BeatMs) * time.Millisecond
+	}
 	var mu sync.Mutex
 	var beats []peer.Beat
 	begin := make(chan struct{})
 	var once sync.Once
-	stop, err := q.Cadence(ctx, j.Jobs, func(b peer.Beat) {
+	stop, err := q.Cadence(ctx, j.Jobs, every, func(b peer.Beat) {
 		mu.Lock()
 		beats = append(beats, b)
 		mu.Unlock()
@@ -51,7 +55,7 @@ func cadence(ctx context.Context, c *wire.Child) error {
 	mu.Lock()
 	seen := slices.Clone(beats)
 	mu.Unlock()
-	m, err := judge(seen, j.Jobs, from, until)
+	m, err := judge(seen, j.Jobs, every, from, until)
 	s.End(wire.Event{Tasks: int(m["jitter_n"]), Seconds: time.Since(from).Seconds(), Metrics: m})
 	if stopped := stop(); err == nil {
 		err = stopped
@@ -64,8 +68,8 @@ func cadence(ctx context.Context, c *wire.Child) error {
 
 // judge compares the runs of a time with the grid: how late each was, and which slots are missing or came twice. Only
 // onbeat promises that none is, so for the others that is a figure and not an error.
-func judge(beats []peer.Beat, jobs int, from, until time.Time) (wire.Metrics, error) {
-	from, until = from.Truncate(time.Second).Add(time.Second), until.Truncate(time.Second)
+func judge(beats []peer.Beat, jobs int, every time.Duration, from, until time.Time) (wire.Metrics, error) {
+	from, until = from.Truncate(every).Add(every), until.Truncate(every)
 	slots := make([]map[int64]int, jobs)
 	for i := range slots {
 		slots[i] = map[int64]int{}
@@ -78,11 +82,11 @@ func judge(beats []peer.Beat, jobs int, from, until time.Time) (wire.Metrics, er
 		if b.Job < 0 || b.Job >= jobs {
 			return nil, fmt.Errorf("a run of job %d, and there is none", b.Job)
 		}
-		slots[b.Job][b.Slot.UnixMilli()/1000]++
+		slots[b.Job][b.Slot.UnixMilli()/every.Milliseconds()]++
 		late = append(late, b.Start.Sub(b.Slot))
 	}
 	m := wire.Metrics{"missed": 0, "doubled": 0}
-	want := int(until.Sub(from) / time.Second)
+	want := int(until.Sub(from) / every)
 	for _, s := range slots {
 		m["missed"] += float64(want - len(s))
 		for n := range maps.Values(s) {

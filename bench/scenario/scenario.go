@@ -15,7 +15,7 @@ import (
 // Run does what the job says.
 func Run(ctx context.Context, c *wire.Child) error {
 	run, ok := map[string]func(context.Context, *wire.Child) error{
-		"S1": enqueue, "S2": dispatch, "S3": lag, "S4": cadence, "S5": idle, "S6": growth, "S7": schedules, "S8": fanout,
+		"S1": enqueue, "S2": dispatch, "S2t": dispatch, "S3": lag, "S4": cadence, "S5": idle, "S6": growth, "S7": schedules, "S8": fanout,
 	}[c.Job.Scenario]
 	if !ok {
 		return fmt.Errorf("unknown scenario %q", c.Job.Scenario)
@@ -75,7 +75,7 @@ func numbered(n, size int, due func(i int) time.Time) []peer.Task {
 func options(j *wire.Job) peer.Options {
 	return peer.Options{
 		Concurrency: j.Params.Concurrency, Servers: j.Params.Servers, Tuned: j.Params.Tuned,
-		Lease: time.Duration(j.Params.LeaseMs) * time.Millisecond,
+		Lease: time.Duration(j.Params.LeaseMs) * time.Millisecond, Typed: j.Scenario == "S2t",
 	}
 }
 

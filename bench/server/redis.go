@@ -120,6 +120,9 @@ func (r *Redis) Read(ctx context.Context) (Used, error) {
 	}, nil
 }
 
+// Ping sends the least command there is, and waits for the answer.
+func (r *Redis) Ping(ctx context.Context) error { return r.rdb.Ping(ctx).Err() }
+
 // Commands is how often each command was called, with those inside scripts, and how long all calls of it took in µs.
 func (r *Redis) Commands(ctx context.Context) (string, error) {
 	return r.rdb.Info(ctx, "commandstats").Result()
@@ -137,6 +140,33 @@ func parseInfo(info string) map[string]float64 {
 		}
 	}
 	return m
+}
+
+// RedisAllocator is the allocator that the redis-server was built with, and the distance of its smallest size classes: each value
+// is rounded up to one, so a build of the distribution and one with the bundled jemalloc need different memory for the same data.
+func RedisAllocator(ctx context.Context) string {
+	r, err := StartRedis(ctx, false, false)
+	if err != nil {
+		return ""
+	}
+	defer r.Stop()
+	info, _ := r.rdb.Info(ctx, "memory").Result()
+	stats, _ := r.rdb.Do(ctx, "MEMORY", "MALLOC-STATS").Text()
+	name := valueOf(info, "mem_allocator")
+	if q := valueOf(stats, "Quantum size"); name != "" && q != "" {
+		name += ", classes of " + q + " bytes"
+	}
+	return name
+}
+
+// valueOf finds a line "name: value".
+func valueOf(text, name string) string {
+	for line := range strings.Lines(text) {
+		if key, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(key) == name {
+			return strings.TrimSpace(value)
+		}
+	}
+	return ""
 }
 
 // RedisVersion is the version of the redis-server that is found.

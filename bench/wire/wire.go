@@ -17,6 +17,8 @@ type Job struct {
 	Scenario string `json:"scenario"`
 	Params   Params `json:"params"`
 	Run      int    `json:"run"`
+	// Commit is the earlier one whose library is measured; empty: this tree's.
+	Commit string `json:"commit,omitempty"`
 
 	Redis    string `json:"redis,omitempty"`    // host:port of a server of its own
 	Postgres string `json:"postgres,omitempty"` // URL of a database of its own
@@ -28,8 +30,8 @@ type Job struct {
 // Title names the job, for the files it leaves.
 func (j *Job) Title() string {
 	w := &j.Params
-	parts := []string{j.Scenario, j.Peer, w.Store, w.How}
-	for _, n := range []int{w.Bytes, w.Concurrency, w.Servers, w.Rate, w.Backlog, w.Instances, w.Jobs, w.Schedules, w.Processes} {
+	parts := []string{j.Scenario, j.Peer, j.Commit, w.Store, w.How}
+	for _, n := range []int{w.Bytes, w.Concurrency, w.Servers, w.Rate, w.Backlog, w.Instances, w.Jobs, w.BeatMs, w.Schedules, w.Processes} {
 		if n > 0 {
 			parts = append(parts, strconv.Itoa(n))
 		}
@@ -56,6 +58,7 @@ type Params struct {
 	LeaseMs     int    `json:"lease_ms,omitempty"`
 	Backlog     int    `json:"backlog,omitempty"`   // S6: tasks of the far future
 	Jobs        int    `json:"jobs,omitempty"`      // S4
+	BeatMs      int    `json:"beat_ms,omitempty"`   // S4: between two slots, if not a second; S5: of the only schedule
 	Schedules   int    `json:"schedules,omitempty"` // S7
 	EveryS      int    `json:"every_s,omitempty"`   // S7
 	Processes   int    `json:"processes,omitempty"` // S8
