@@ -176,7 +176,7 @@ BENCH_NODE = @if command -v npm >/dev/null 2>&1 && [ ! -d bench/node/node_module
 	cd bench/node && npm install --no-package-lock --ignore-scripts --no-audit --no-fund --silent || echo "BullMQ could not be installed"; fi
 
 .PHONY: bench
-bench: ## Measure onbeat beside its peers (an hour and three quarters), and write docs/performance.md.
+bench: ## Measure onbeat beside its peers (an hour and a quarter), and write docs/performance.md.
 	$(BENCH_NODE)
 	cd bench && $(GO) run . $(BENCH)
 

@@ -32,6 +32,7 @@ type family struct {
 	members []*member
 	events  chan told
 	before  server.Used
+	load    load
 	machine *reference // of the stretch, if it is one of delays
 	waiting int
 	ends    []wire.Event
@@ -159,6 +160,7 @@ func (f *family) hear(from int, e wire.Event) error {
 		if f.before, err = f.srv.Read(f.ctx); err != nil {
 			return err
 		}
+		f.load = readLoad()
 		if f.job.Scenario == "S3" || f.job.Scenario == "S4" {
 			f.machine = watch(f.ctx, f.srv)
 		}
@@ -218,6 +220,9 @@ func (f *family) account(after server.Used) error {
 	}
 	cpu, commands, size := after.CPU-f.before.CPU, after.Commands-f.before.Commands, after.Bytes-f.before.Bytes
 	c := whole.Client
+	if busy, ok := f.load.others(cpu + c.CPU); ok {
+		set("others_cores", busy)
+	}
 	set("seconds", whole.Seconds)
 	set("rss_mb", c.RSS)
 	if whole.Instances > 0 {

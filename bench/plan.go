@@ -93,16 +93,13 @@ func storesOf(s *settings, name, p string) []string {
 // runsOf is how often a thing is measured, if nobody says so: three times where a median is needed. A peer's delays and its
 // idle commands come from its polling, and are far from every limit; S6 compares sizes of one peer.
 func runsOf(name, p string, w wire.Params) int {
-	ours := p == "onbeat" || p == "raw"
 	switch name {
 	case "S3", "S4", "S5":
-		if !ours {
+		if p != "onbeat" && p != "raw" {
 			return 1
 		}
 	case "S6":
-		return 1
-	case "S7":
-		if w.Schedules < 100_000 {
+		if p != "onbeat" || w.Backlog > 1_000_000 { // which take minutes
 			return 1
 		}
 	}
@@ -186,7 +183,11 @@ func cells(name, p string, z sizes, s *settings) (list []cell) {
 	case "S7":
 		if p == "onbeat" {
 			for _, n := range z.schedules {
-				add(wire.Params{Schedules: n, EveryS: z.every, Concurrency: 100})
+				w := wire.Params{Schedules: n, EveryS: z.every, Concurrency: 100}
+				if n < 100_000 {
+					w.EveryS = min(z.every, 20) // they need not wait a minute for a slot
+				}
+				add(w)
 			}
 		}
 	case "S8":

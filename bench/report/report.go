@@ -88,6 +88,9 @@ func (p *page) machine() {
 	if m.Stolen >= 0.1 {
 		fmt.Fprintf(p, ". It is a guest: %.1f %% of the time in which it wanted a processor, its host gave to others", m.Stolen)
 	}
+	if s, ok := p.all.span("others_cores"); ok {
+		fmt.Fprintf(p, ". While a peer was measured, %s cores were busy with something else (median of the runs; at most %s)", number(s.mid), number(s.high))
+	}
 	fmt.Fprintf(p, ". Measured on %s.\n\n%s\n\n", m.Date, p.all.runs())
 	for _, name := range slices.Sorted(maps.Keys(m.Modules)) {
 		fmt.Fprintf(p, "- %s %s\n", name, m.Modules[name])
