@@ -188,7 +188,8 @@ func brief(m wire.Metrics) string {
 	s := ""
 	for _, name := range []string{
 		"tasks_per_s", "redis_cpu_us_per_task", "client_cpu_us_per_task", "allocs_per_task", "bytes_per_task", "load_bytes_per_task",
-		"lag_p50_ms", "lag_p99_ms", "jitter_p99_ms", "sleep_p99_ms", "ping_p99_ms", "missed", "doubled", "calls_per_s_per_instance", "calls_per_s", "list_ms", "scrape_ms",
+		"lag_p50_ms", "lag_p99_ms", "jitter_p99_ms", "sleep_p99_ms", "ping_p99_ms", "missed", "doubled",
+		"calls_per_s_per_instance", "calls_per_s", "list_ms", "scrape_ms",
 		"lag_max_ms", "takeover_newer_knows_ms", "takeover_resign_knows_ms", "leader_mb", "empty_claims",
 	} {
 		if v, ok := m[name]; ok {
