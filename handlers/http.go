@@ -133,7 +133,8 @@ func (e *StatusError) Error() string {
 // The status decides, as soon as it arrives. Of the body after it, at most 64 KiB are read, for at most a second, so that
 // the connection can be used again. An unexpected status fails the run with a [*StatusError]. If it is 429 or 503 with a
 // Retry-After, that is the delay before the next attempt: at least a second and at most MaxRetryAfter. An invalid payload
-// and a denied address ([ErrDenied]) make the task dead; every other failure is retried.
+// and a denied address ([ErrDenied]) make the task dead; every other failure is retried, also that of a payload with an unknown
+// field ([ErrUnknownField]).
 //
 // Connections are kept and used again. If the server closes a connection at the very moment of a request, without a byte of
 // an answer, the request is sent once more on another, with the same Onbeat-Attempt, unless the task allows only one
@@ -197,7 +198,7 @@ func (h *httpHandler) Close() error {
 func (h *httpHandler) Handle(ctx context.Context, t *task.Task) error {
 	call, err := h.call(t.Payload)
 	if err != nil {
-		return Dead(err)
+		return refused(t.Payload, err)
 	}
 	if call, err = call.resolved(h.cfg.PassEnv); err != nil {
 		return err

@@ -55,7 +55,7 @@ func (c *httpCall) expected(status int) bool {
 // parseHTTP reads a payload. Every error is a [*task.FieldError] that names the field and shows no secret.
 func parseHTTP(payload []byte) (*httpCall, error) {
 	var p httpPayload
-	if err := decodeStrict(payload, &p); err != nil {
+	if err := decodePayload(payload, &p, false); err != nil {
 		return nil, err
 	}
 	c := &httpCall{method: http.MethodPost, expect: p.Expect}
