@@ -4,7 +4,9 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -51,8 +53,57 @@ func BenchmarkHTTP(b *testing.B) {
 	})
 }
 
+// How long after a moment the requests of 50 runs that begin at it arrive, without a dispatcher: over connections that are there,
+// over new ones, and by a bare client.
+func BenchmarkHTTP_burst(b *testing.B) {
+	var at sync.Map // when each request arrived
+	s := serve(b, func(w http.ResponseWriter, r *http.Request) {
+		at.Store(r.Header.Get("Onbeat-Task-Id"), time.Now())
+		w.WriteHeader(http.StatusNoContent)
+	})
+	h := newHTTP(b, handlers.HTTPConfig{})
+	body := payload("url", s.URL, "body", map[string]int{"n": 1})
+	byHandler := func(ctx context.Context, id string) error { return h.Handle(ctx, &task.Task{ID: id, Payload: body}) }
+	c := newClient(b)
+	burst := func(b *testing.B, before func(), run func(context.Context, string) error) {
+		var took []time.Duration
+		for b.Loop() {
+			before()
+			at.Clear()
+			var wg sync.WaitGroup
+			start := time.Now()
+			for i := range 50 {
+				wg.Go(func() {
+					if err := run(b.Context(), string(rune('A'+i))); err != nil {
+						b.Error(err)
+					}
+				})
+			}
+			wg.Wait()
+			at.Range(func(_, arrived any) bool { took = append(took, arrived.(time.Time).Sub(start)); return true })
+		}
+		slices.Sort(took)
+		for name, q := range map[string]int{"p50-ms": 50, "p99-ms": 99} {
+			b.ReportMetric(float64(took[len(took)*q/100].Microseconds())/1000, name)
+		}
+	}
+	b.Run("bare", func(b *testing.B) {
+		burst(b, func() {}, func(ctx context.Context, id string) error {
+			req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.URL, strings.NewReader(`{"n":1}`))
+			if err == nil {
+				req.Header.Set("Onbeat-Task-Id", id)
+			}
+			return do(c, req, err)
+		})
+	})
+	b.Run("handler", func(b *testing.B) { burst(b, func() {}, byHandler) })
+	b.Run("handler, new connections", func(b *testing.B) { burst(b, func() { _ = h.(io.Closer).Close() }, byHandler) })
+}
+
 func newClient(b *testing.B) *http.Client {
+	b.Helper()
 	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.MaxIdleConnsPerHost = 512
 	b.Cleanup(transport.CloseIdleConnections)
 	return &http.Client{Transport: transport}
 }

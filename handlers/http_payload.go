@@ -38,7 +38,8 @@ type httpCall struct {
 	timeout time.Duration
 	expect  []int  // empty: 2xx
 	target  string // for error messages: method, scheme, host and path; no secrets
-	client  http.Client
+	kept    http.Client
+	fresh   http.Client // see freshFor
 
 	template bool     // the header or the body has references, maybe escaped ones
 	env      []string // the variables to which they refer

@@ -295,6 +295,7 @@ func TestHTTPConfig_Validate(t *testing.T) {
 		`timeout "-1s": negative (leave it out for the default)`:         {Timeout: -time.Second},
 		`max_retry_after "-1s": negative (leave it out for the default)`: {MaxRetryAfter: -time.Second},
 		`idle_per_host "-1": negative (leave it out for the default)`:    {IdlePerHost: -1},
+		`idle_timeout "-1s": negative (leave it out for the default)`:    {IdleTimeout: -time.Second},
 	} {
 		if err := cfg.Validate(); err == nil || err.Error() != want {
 			t.Errorf("Validate = %v, want %s", err, want)
