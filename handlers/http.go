@@ -144,8 +144,8 @@ func (e *StatusError) Error() string {
 //
 // Connections are kept for IdleTimeout and used again. If the server closes a connection at the very moment of a request, without
 // a byte of an answer, the request is sent once more on another, with the same Onbeat-Attempt, unless the task allows only one
-// attempt. Then only connections are used again that were in use a second ago, for which no server has lost patience yet: the
-// request must not be lost with an old one. A name is looked up for each new connection. A connection that is kept stays with the
+// attempt. The request of such a task must not be lost with an old connection, so it goes only over one that is new or was in use
+// within the last second, of which no server is tired yet. A name is looked up for each new connection. A connection that is kept stays with the
 // address that it has; one whose other end has vanished is closed within a minute.
 //
 // A redirect is followed only within its scheme, never from https to http or the other way, and not if its status is
