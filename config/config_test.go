@@ -31,7 +31,7 @@ drain: 0s
 payload_limit: 2048
 keep: {dead: 1, done: 2, history: 3, events: 4}
 api: {listen: 127.0.0.1:8080}
-http: {deny_private: true, timeout: 5s, max_redirects: -1, redirect_body: true, max_retry_after: 1d, idle_per_host: 3}
+http: {deny_private: true, timeout: 5s, max_redirects: -1, redirect_body: true, max_retry_after: 1d, idle_per_host: 3, idle_timeout: 1h}
 log: {level: debug, format: json}
 schedules:
   - name: warm-cache
@@ -104,7 +104,7 @@ func TestConfig_saysEverything(t *testing.T) {
 	if want := (queue.Caps{Dead: 1, Done: 2, History: 3, Events: 4}); d.Caps != want {
 		t.Errorf("caps %+v", d.Caps)
 	}
-	if h := c.Handlers.HTTP; !h.DenyPrivate || h.Timeout != 5*time.Second || h.MaxRedirects != -1 || !h.RedirectBody || h.MaxRetryAfter != 24*time.Hour || h.IdlePerHost != 3 {
+	if h := c.Handlers.HTTP; !h.DenyPrivate || h.Timeout != 5*time.Second || h.MaxRedirects != -1 || !h.RedirectBody || h.MaxRetryAfter != 24*time.Hour || h.IdlePerHost != 3 || h.IdleTimeout != time.Hour {
 		t.Errorf("http %+v", h)
 	}
 	if c.API.Listen != "127.0.0.1:8080" || c.Log.Threshold() != zerolog.DebugLevel || c.Log.Format != "json" {
@@ -182,6 +182,7 @@ var badConfigs = []struct{ name, yaml, want string }{
 	{"keep nothing", "keep:\n  dead: 0\n", `x.yaml:2: keep.dead "0": out of range`},
 	{"keep more events than there are", "keep: {events: 50000}\n", `x.yaml:1: keep.events "50000": out of range (1 to 10000, which is the default)`},
 	{"negative idle_per_host", "http: {idle_per_host: -1}\n", `x.yaml:1: http.idle_per_host "-1": negative`},
+	{"negative idle_timeout", "http: {idle_timeout: -1s}\n", `x.yaml:1: http.idle_timeout "-1s": negative`},
 
 	{"no when", "schedules:\n  - {name: a, task: echo}\n", "x.yaml:2: schedules[0].every: neither every nor cron is set (say when:"},
 	{"every and cron", "schedules:\n  - name: a\n    every: 1s\n    cron: '* * * * *'\n    task: echo\n", `x.yaml:3: schedules[0].every "1s": every and cron are both set (remove one of them)`},

@@ -70,6 +70,7 @@ type httpSettings struct {
 	RedirectBody  bool     `yaml:"redirect_body"`
 	MaxRetryAfter period   `yaml:"max_retry_after"`
 	IdlePerHost   nonzero  `yaml:"idle_per_host"`
+	IdleTimeout   period   `yaml:"idle_timeout"`
 	PassEnv       []string `yaml:"pass_env"`
 }
 
@@ -95,7 +96,7 @@ func (s *settings) handlers() handlers.BuiltinConfig {
 	b := handlers.BuiltinConfig{HTTP: handlers.HTTPConfig{
 		DenyPrivate: h.DenyPrivate, Timeout: time.Duration(h.Timeout), MaxRedirects: int(h.MaxRedirects),
 		RedirectBody: h.RedirectBody, MaxRetryAfter: time.Duration(h.MaxRetryAfter), IdlePerHost: int(h.IdlePerHost),
-		PassEnv: h.PassEnv,
+		IdleTimeout: time.Duration(h.IdleTimeout), PassEnv: h.PassEnv,
 	}}
 	if e := s.Exec; e != nil {
 		b.Exec = handlers.ExecConfig{Grace: time.Duration(e.Grace), PassEnv: e.PassEnv, Output: int(e.Output)}

@@ -34,7 +34,7 @@ func TestBuiltin_hasExecOnlyIfAllowed(t *testing.T) {
 func TestBuiltinConfig_isReadFromYAML(t *testing.T) {
 	t.Parallel()
 	const file = `
-http: {deny_private: true, timeout: 5s, max_redirects: -1, max_retry_after: 1m, idle_per_host: 7, pass_env: [C]}
+http: {deny_private: true, timeout: 5s, max_redirects: -1, max_retry_after: 1m, idle_per_host: 7, idle_timeout: 2m, pass_env: [C]}
 exec: {grace: 2s, pass_env: [A, B], output: 9}
 `
 	var got handlers.BuiltinConfig
@@ -42,7 +42,7 @@ exec: {grace: 2s, pass_env: [A, B], output: 9}
 		t.Fatal(err)
 	}
 	if want := (handlers.HTTPConfig{
-		DenyPrivate: true, Timeout: 5 * time.Second, MaxRedirects: -1, MaxRetryAfter: time.Minute, IdlePerHost: 7, PassEnv: []string{"C"},
+		DenyPrivate: true, Timeout: 5 * time.Second, MaxRedirects: -1, MaxRetryAfter: time.Minute, IdlePerHost: 7, IdleTimeout: 2 * time.Minute, PassEnv: []string{"C"},
 	}); !reflect.DeepEqual(got.HTTP, want) {
 		t.Errorf("http = %+v", got.HTTP)
 	}

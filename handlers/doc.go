@@ -10,7 +10,7 @@
 //		return bank.Send(ctx, inv, t.ID)
 //	}))
 //
-// [Typed] decodes the payload, strictly. [Func] takes the task as it is. [HTTP], [Exec], [Sleep] and [Echo] are ready to
+// [Typed] decodes the payload, strictly unless it is [Lenient]. [Func] takes the task as it is. [HTTP], [Exec], [Sleep] and [Echo] are ready to
 // use, and [Builtin] is the set that the program serves.
 //
 // What a handler returns decides what comes next. After nil, the task is done. After an error, it is retried after the

@@ -16,6 +16,10 @@ var (
 	// ErrUnknownType is returned by a [Mux] that has no handler for the type of a task.
 	ErrUnknownType = errors.New("no handler for this type")
 
+	// ErrUnknownField is matched by the refusal of a payload that has a field the handler does not know. A run that fails with
+	// it is retried, because a newer release may know the field.
+	ErrUnknownField = errors.New("unknown field")
+
 	// ErrGoexit is what [Do] reports for a handler that ended its goroutine with [runtime.Goexit] and so returned nothing.
 	// The usual cause is a test helper such as t.FailNow in a handler.
 	ErrGoexit = errors.New("handler called runtime.Goexit")

@@ -35,7 +35,19 @@ func ExampleTyped() {
 	// Output:
 	// invoice 42 by task inv-42
 	// <nil>
-	// payload.nummer: unknown field (did you mean number?) true
+	// payload.nummer: unknown field, which a newer release may know (did you mean number?) false
+}
+
+// Where a producer may send more than a handler needs, its fields are ignored.
+func ExampleTyped_lenient() {
+	send := handlers.Typed(func(_ context.Context, inv Invoice) error {
+		fmt.Println("invoice", inv.Number)
+		return nil
+	}, handlers.Lenient)
+	fmt.Println(send.Handle(context.Background(), task.New("invoice.send", map[string]any{"number": 42, "currency": "EUR"})))
+	// Output:
+	// invoice 42
+	// <nil>
 }
 
 func ExampleMux() {

@@ -81,7 +81,7 @@ func (c ExecConfig) withDefaults() ExecConfig {
 // run, whatever it does, needs a container or a systemd scope of its own.
 func Exec(cfg ExecConfig) TaskHandler {
 	h := &execHandler{cfg: cfg.withDefaults()}
-	return typed[execPayload]{h.run}
+	return typed[execPayload]{fn: h.run}
 }
 
 type execHandler struct{ cfg ExecConfig }

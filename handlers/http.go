@@ -47,6 +47,10 @@ type HTTPConfig struct {
 	// each request beyond it must connect anew. Default 512.
 	IdlePerHost int `yaml:"idle_per_host"`
 
+	// IdleTimeout is how long a connection is kept that nothing uses. Schedules that are further apart connect anew each time. A
+	// server may close it sooner. Default 10m.
+	IdleTimeout time.Duration `yaml:"idle_timeout"`
+
 	// TLS is used for https. Default: that of net/http.
 	TLS *tls.Config `yaml:"-"`
 }
@@ -63,6 +67,7 @@ func (c HTTPConfig) Validate() error {
 		{"timeout", c.Timeout < 0, c.Timeout.String()},
 		{"max_retry_after", c.MaxRetryAfter < 0, c.MaxRetryAfter.String()},
 		{"idle_per_host", c.IdlePerHost < 0, fmt.Sprint(c.IdlePerHost)},
+		{"idle_timeout", c.IdleTimeout < 0, c.IdleTimeout.String()},
 	} {
 		if f.negative {
 			list = append(list, &task.FieldError{Field: f.name, Value: f.value, Reason: "negative", Hint: "leave it out for the default"})
@@ -82,6 +87,7 @@ func (c HTTPConfig) withDefaults() HTTPConfig {
 	c.MaxRedirects = cmp.Or(c.MaxRedirects, 5)
 	c.MaxRetryAfter = cmp.Or(max(c.MaxRetryAfter, 0), time.Hour)
 	c.IdlePerHost = cmp.Or(max(c.IdlePerHost, 0), 512)
+	c.IdleTimeout = cmp.Or(max(c.IdleTimeout, 0), 10*time.Minute)
 	return c
 }
 
@@ -133,11 +139,14 @@ func (e *StatusError) Error() string {
 // The status decides, as soon as it arrives. Of the body after it, at most 64 KiB are read, for at most a second, so that
 // the connection can be used again. An unexpected status fails the run with a [*StatusError]. If it is 429 or 503 with a
 // Retry-After, that is the delay before the next attempt: at least a second and at most MaxRetryAfter. An invalid payload
-// and a denied address ([ErrDenied]) make the task dead; every other failure is retried.
+// and a denied address ([ErrDenied]) make the task dead; every other failure is retried, also that of a payload with an unknown
+// field ([ErrUnknownField]).
 //
-// Connections are kept and used again. If the server closes a connection at the very moment of a request, without a byte of
-// an answer, the request is sent once more on another, with the same Onbeat-Attempt, unless the task allows only one
-// attempt.
+// Connections are kept for IdleTimeout and used again. If the server closes a connection at the very moment of a request, without
+// a byte of an answer, the request is sent once more on another, with the same Onbeat-Attempt, unless the task allows only one
+// attempt. The request of such a task must not be lost with an old connection, so it goes only over one that is new or was in use
+// within the last second, of which no server is tired yet. A name is looked up for each new connection. A connection that is kept stays with the
+// address that it has; one whose other end has vanished is closed within a minute.
 //
 // A redirect is followed only within its scheme, never from https to http or the other way, and not if its status is
 // expected. To another host or port it takes none of the payload's headers except Accept and Content-Type, and takes the
@@ -151,7 +160,7 @@ func (e *StatusError) Error() string {
 // The handler is also a [PayloadChecker], and an [io.Closer] that closes idle connections.
 func HTTP(cfg HTTPConfig) TaskHandler {
 	cfg = cfg.withDefaults()
-	dialer := &net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}
+	dialer := newDialer()
 	proxy := http.ProxyFromEnvironment
 	if cfg.DenyPrivate {
 		dialer.Control, proxy = denyPrivate, nil
@@ -160,25 +169,18 @@ func HTTP(cfg HTTPConfig) TaskHandler {
 }
 
 func newHTTP(cfg HTTPConfig, dialer *net.Dialer, proxy func(*http.Request) (*url.URL, error)) *httpHandler {
-	return &httpHandler{cfg: cfg, transport: &http.Transport{
-		Proxy:                  proxy,
-		DialContext:            dialer.DialContext,
-		TLSClientConfig:        cfg.TLS.Clone(),
-		TLSHandshakeTimeout:    10 * time.Second,
-		ForceAttemptHTTP2:      true,
-		MaxIdleConns:           4 * cfg.IdlePerHost,
-		MaxIdleConnsPerHost:    cfg.IdlePerHost,
-		IdleConnTimeout:        90 * time.Second,
-		ExpectContinueTimeout:  time.Second,
-		MaxResponseHeaderBytes: 64 << 10,
-		DisableCompression:     true, // the answer is thrown away
-	}}
+	return &httpHandler{
+		cfg:   cfg,
+		kept:  newTransport(cfg, cfg.IdleTimeout, dialer, proxy),
+		fresh: newTransport(cfg, min(cfg.IdleTimeout, freshFor), dialer, proxy),
+	}
 }
 
 type httpHandler struct {
-	cfg       HTTPConfig
-	transport *http.Transport
-	cache     httpCache
+	cfg   HTTPConfig
+	kept  *http.Transport // of requests that may be sent again
+	fresh *http.Transport // of the others: see freshFor
+	cache httpCache
 }
 
 // CheckPayload implements [PayloadChecker].
@@ -189,7 +191,8 @@ func (h *httpHandler) CheckPayload(payload []byte) error {
 
 // Close closes idle connections.
 func (h *httpHandler) Close() error {
-	h.transport.CloseIdleConnections()
+	h.kept.CloseIdleConnections()
+	h.fresh.CloseIdleConnections()
 	return nil
 }
 
@@ -197,16 +200,23 @@ func (h *httpHandler) Close() error {
 func (h *httpHandler) Handle(ctx context.Context, t *task.Task) error {
 	call, err := h.call(t.Payload)
 	if err != nil {
-		return Dead(err)
+		return refused(t.Payload, err)
 	}
 	if call, err = call.resolved(h.cfg.PassEnv); err != nil {
 		return err
 	}
 	run, cancel := context.WithTimeout(ctx, call.timeout)
 	defer cancel()
-	res, err := call.client.Do(call.request(run, t))
+	client := &call.kept
+	if !call.repeatable(t) {
+		client = &call.fresh
+	}
+	res, err := client.Do(call.request(run, t))
 	if err != nil {
 		return call.failed(ctx, run, err)
+	}
+	if res.Body == http.NoBody && call.expected(res.StatusCode) {
+		return nil // most answers: nothing to wait for, so no timer
 	}
 	defer func() { _ = res.Body.Close() }()
 	// Closing the body ends a read that no context ends: on a connection that was switched to another protocol.
@@ -233,9 +243,9 @@ func (h *httpHandler) call(payload []byte) (*httpCall, error) {
 		return nil, err
 	}
 	c.timeout = cmp.Or(c.timeout, h.cfg.Timeout)
-	c.client = http.Client{Transport: h.transport, CheckRedirect: func(req *http.Request, via []*http.Request) error {
-		return c.redirect(req, via, h.cfg)
-	}}
+	follow := func(req *http.Request, via []*http.Request) error { return c.redirect(req, via, h.cfg) }
+	c.kept = http.Client{Transport: h.kept, CheckRedirect: follow}
+	c.fresh = http.Client{Transport: h.fresh, CheckRedirect: follow}
 	h.cache.put(payload, c)
 	return c, nil
 }

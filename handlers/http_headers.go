@@ -65,7 +65,7 @@ func (c *httpCall) headerFor(ctx context.Context, t *task.Task) http.Header {
 	if c.header[headerUserAgent] == nil {
 		set(headerUserAgent, userAgent(t.Release))
 	}
-	if c.header[headerIdempotency] == nil && t.AttemptsAllowed() > 1 {
+	if c.header[headerIdempotency] == nil && c.repeatable(t) {
 		h[headerIdempotency] = nil // sends no header, but allows net/http to send the request again on a fresh connection
 	}
 	return h

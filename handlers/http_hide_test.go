@@ -44,7 +44,7 @@ func TestHide_isLinear(t *testing.T) {
 	t.Parallel()
 	list := secretsOf(map[string]string{"A": strings.Repeat("a", 100_000) + "b"})
 	begin := time.Now()
-	hide(strings.Repeat("a", 1_000_000), list, 1_000_000)
+	hide(strings.Repeat("a", 300_000), list, 300_000)
 	if d := time.Since(begin); d > 5*time.Second {
 		t.Errorf("took %v", d)
 	}

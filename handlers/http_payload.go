@@ -38,7 +38,8 @@ type httpCall struct {
 	timeout time.Duration
 	expect  []int  // empty: 2xx
 	target  string // for error messages: method, scheme, host and path; no secrets
-	client  http.Client
+	kept    http.Client
+	fresh   http.Client // see freshFor
 
 	template bool     // the header or the body has references, maybe escaped ones
 	env      []string // the variables to which they refer
@@ -55,7 +56,7 @@ func (c *httpCall) expected(status int) bool {
 // parseHTTP reads a payload. Every error is a [*task.FieldError] that names the field and shows no secret.
 func parseHTTP(payload []byte) (*httpCall, error) {
 	var p httpPayload
-	if err := decodeStrict(payload, &p); err != nil {
+	if err := decodePayload(payload, &p, false); err != nil {
 		return nil, err
 	}
 	c := &httpCall{method: http.MethodPost, expect: p.Expect}

@@ -83,8 +83,8 @@ func TestHTTP_refusesAPayload(t *testing.T) {
 		if _, ok := errors.AsType[*task.FieldError](err); !ok {
 			t.Errorf("%s: %v is no FieldError", p, err)
 		}
-		if err := h.Handle(t.Context(), &task.Task{Payload: []byte(p)}); !handlers.IsDead(err) || err.Error() != want {
-			t.Errorf("%s: the run ends with %v, want it dead", p, err)
+		if err := h.Handle(t.Context(), &task.Task{Payload: []byte(p)}); handlers.IsDead(err) == errors.Is(err, handlers.ErrUnknownField) {
+			t.Errorf("%s: the run ends with %v, want it dead unless a newer release may read it", p, err)
 		}
 	}
 	for _, p := range []string{`{` + ok + `,"headers":{"X-A":"1","x-a":"2"}}`, `{` + ok + `,"headers":{"Host":"a","host":"b"}}`} {

@@ -1,7 +1,6 @@
 package handlers_test
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -296,6 +295,7 @@ func TestHTTPConfig_Validate(t *testing.T) {
 		`timeout "-1s": negative (leave it out for the default)`:         {Timeout: -time.Second},
 		`max_retry_after "-1s": negative (leave it out for the default)`: {MaxRetryAfter: -time.Second},
 		`idle_per_host "-1": negative (leave it out for the default)`:    {IdlePerHost: -1},
+		`idle_timeout "-1s": negative (leave it out for the default)`:    {IdleTimeout: -time.Second},
 	} {
 		if err := cfg.Validate(); err == nil || err.Error() != want {
 			t.Errorf("Validate = %v, want %s", err, want)
@@ -306,18 +306,5 @@ func TestHTTPConfig_Validate(t *testing.T) {
 	}
 	if err := (handlers.HTTPConfig{MaxRedirects: -1}).Validate(); err != nil {
 		t.Error(err)
-	}
-}
-
-func BenchmarkHTTP(b *testing.B) {
-	b.ReportAllocs()
-	s := serve(b, status(http.StatusNoContent))
-	h := newHTTP(b, handlers.HTTPConfig{})
-	x := &task.Task{ID: "warm-cache@1700000000000", Schedule: "warm-cache", Slot: time.UnixMilli(1700000000000), Instance: "0197", Release: "v42",
-		Payload: payload("url", s.URL, "headers", map[string]string{"Authorization": "Bearer x"}, "body", map[string]int{"n": 1})}
-	for b.Loop() {
-		if err := h.Handle(context.Background(), x); err != nil {
-			b.Fatal(err)
-		}
 	}
 }

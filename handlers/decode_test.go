@@ -1,0 +1,184 @@
+package handlers
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"reflect"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/onbeat/onbeat/task"
+)
+
+type order struct {
+	Number int                    `json:"number"`
+	To     *struct{ A, B string } `json:"to"`
+	Tags   []string               `json:"tags"`
+	Raw    json.RawMessage        `json:"raw"`
+	Any    any                    `json:"any"`
+	Level  level                  `json:"level"`
+}
+
+// level is read by an UnmarshalJSON of its own, which may fail, panic or end the goroutine.
+type level string
+
+func (l *level) UnmarshalJSON(b []byte) error {
+	switch *l = level(b); *l {
+	case `"bad"`:
+		return errors.New("a bad level")
+	case `"panic"`:
+		panic("level")
+	case `"exit"`:
+		runtime.Goexit()
+	case `"inner"`:
+		var inner order // while another decoder is in use
+		return decodePayload([]byte(`{"number":7,"raw":"inner"}`), &inner, false)
+	}
+	return nil
+}
+
+// A decoder that has read other payloads decodes like a fresh one: the same value, or the same error.
+func FuzzDecodePayload(f *testing.F) {
+	for _, p := range []string{
+		``, `null`, ` {"number":1} `, `{"number":1}}`, `{"number":1} {"number":2}`, `{"to":{"a":"","B":"x"}}`, `{"to":{"c":""}}`, `[]`, `3`, "\xff", `{"number":"x"}`,
+		`{"new":1,"number":"x"}`, `{"any":{"a":[1,null,"\u00e9"]},"raw":  [1, 2]}`, `{"tags":["a"],"Tags":["b"],"tags":null}`, `{"level":"bad"}`, `{"level":"inner"}`,
+		`{"number":1`, `{"number":1}` + "\u00a0", `{"raw":"` + strings.Repeat("x", 600) + `"}`, `{"number":1e99,"new":2}`,
+	} {
+		f.Add([]byte(p), []byte(`{"number":3,"raw":{"a":1}}`))
+	}
+	f.Fuzz(func(t *testing.T, payload, before []byte) {
+		if bytes.Contains(payload, []byte("panic")) || bytes.Contains(payload, []byte("exit")) ||
+			bytes.Contains(before, []byte("panic")) || bytes.Contains(before, []byte("exit")) {
+			return
+		}
+		sameAsFresh[order](t, payload, before)
+		sameAsFresh[any](t, payload, before)
+		sameAsFresh[map[string]*order](t, payload, before)
+		sameAsFresh[int](t, payload, before)
+	})
+}
+
+func sameAsFresh[T any](t *testing.T, payload, before []byte) {
+	t.Helper()
+	for _, lenient := range []bool{false, true} {
+		var other, got, want T
+		_ = decodePayload(before, &other, lenient)
+		err, fresh := decodePayload(payload, &got, lenient), freshly(payload, &want, lenient)
+		if fmt.Sprint(err) != fmt.Sprint(fresh) || err == nil && !reflect.DeepEqual(got, want) {
+			t.Fatalf("%T of %q after %q, lenient %t:\n got %+v, %v\nwant %+v, %v", got, payload, before, lenient, got, err, want, fresh)
+		}
+		if err == nil {
+			if len(bytes.TrimSpace(payload)) > 0 && !json.Valid(payload) {
+				t.Fatalf("%q was taken for JSON", payload)
+			}
+			continue
+		}
+		run := refused(payload, err)
+		if again := errors.Is(err, ErrUnknownField) && json.Valid(payload); IsDead(run) == again || !errors.Is(run, task.ErrInvalid) || lenient && again {
+			t.Fatalf("%q, lenient %t: %v, dead %t", payload, lenient, run, IsDead(run))
+		}
+	}
+}
+
+// freshly is what decodePayload means: one strict decoder for each payload, and no second look.
+func freshly[T any](payload []byte, v *T, lenient bool) error {
+	if blank := bytes.TrimSpace(payload); len(blank) == 0 || string(blank) == "null" {
+		if mayBeEmpty(reflect.TypeFor[T]()) {
+			return nil
+		}
+		return &task.FieldError{Field: "payload", Reason: "missing", Hint: payloadHint}
+	}
+	d := json.NewDecoder(bytes.NewReader(payload))
+	if !lenient {
+		d.DisallowUnknownFields()
+	}
+	if err := d.Decode(v); err != nil {
+		return decodeError(err, reflect.TypeFor[T]())
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return &task.FieldError{Field: "payload", Hint: "pass one JSON value",
+			Reason: fmt.Sprintf("more text follows the JSON value, at byte %d", d.InputOffset())}
+	}
+	return nil
+}
+
+// What one payload left behind is in no other, whatever happened to those in between.
+func TestDecodePayload_keepsPayloadsApart(t *testing.T) {
+	t.Parallel()
+	var wg sync.WaitGroup
+	for w := range 8 {
+		wg.Go(func() {
+			for i := range 300 {
+				spoil(i)
+				n, raw := w*1000+i, fmt.Sprintf(`"%s"`, strings.Repeat(string(rune('a'+w)), i))
+				var got order
+				if err := decodePayload(fmt.Appendf(nil, `{"number":%d,"raw":%s} `, n, raw), &got, false); err != nil {
+					t.Errorf("%d: %v", n, err)
+				} else if want := (order{Number: n, Raw: json.RawMessage(raw)}); !reflect.DeepEqual(got, want) {
+					t.Errorf("got %+v, want %+v", got, want)
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// spoil decodes a payload that goes wrong in one of the ways there are.
+func spoil(i int) {
+	payload := []string{
+		`{"level":"panic","raw":1}`, `{"level":"exit","raw":1}`, `{"level":"bad"}`, `{"number":1} 2`, `{"number":`, `{"new":1}`, `{"level":"inner"}`, "{\"number\":1}\n\n",
+		`{"raw":"` + strings.Repeat("y", longestKept) + `"}`,
+	}[i%9]
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer func() { _ = recover() }()
+		var v order
+		_ = decodePayload([]byte(payload), &v, false)
+	}()
+	<-done
+}
+
+// What it costs to decode a payload, beside json.Unmarshal and beside a strict decoder for each payload.
+func BenchmarkTyped(b *testing.B) {
+	type pay struct {
+		Order  int      `json:"order"`
+		Amount string   `json:"amount"`
+		Lines  []string `json:"lines"`
+	}
+	lines := strings.Repeat(`,"a line of an order of some length"`, 300)[1:]
+	for _, c := range []struct{ size, payload string }{
+		{"two fields", `{"order":4711,"amount":"12.50"}`},
+		{"10 KiB", `{"order":4711,"lines":[` + lines + `]}`},
+		{"100 KiB", `{"order":4711,"lines":[` + strings.Repeat(lines+",", 9) + lines + `]}`},
+	} {
+		x := &task.Task{Payload: []byte(c.payload)}
+		ctx := NewContext(context.Background(), x)
+		nop := func(context.Context, pay) error { return nil }
+		strict, lenient := Typed(nop), Typed(nop, Lenient)
+		for _, way := range []struct {
+			name string
+			run  func() error
+		}{
+			{"json.Unmarshal", func() error { var v pay; return json.Unmarshal(x.Payload, &v) }},
+			{"fresh decoder", func() error { var v pay; return freshly(x.Payload, &v, false) }},
+			{"strict", func() error { return strict.Handle(ctx, x) }},
+			{"lenient", func() error { return lenient.Handle(ctx, x) }},
+		} {
+			b.Run(c.size+"/"+way.name, func(b *testing.B) {
+				b.ReportAllocs()
+				for b.Loop() {
+					if err := way.run(); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+		}
+	}
+}
