@@ -110,10 +110,15 @@ func (d definition) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON is the inverse of MarshalJSON.
 func (d *definition) UnmarshalJSON(b []byte) error {
-	if err := json.Unmarshal(b, &d.definitionHead); err != nil {
+	var f struct { // read at once, because a leader may read very many
+		definitionHead
+		scheduleFields
+	}
+	if err := json.Unmarshal(b, &f); err != nil {
 		return err
 	}
-	return d.Schedule.UnmarshalJSON(b)
+	d.definitionHead, d.Schedule = f.definitionHead, f.schedule()
+	return d.Rule.UnmarshalJSON(b)
 }
 
 // scheduleFields are the fields of a Schedule besides its rule.
@@ -161,14 +166,20 @@ func (s *Schedule) UnmarshalJSON(b []byte) error {
 	if err := json.Unmarshal(b, &f); err != nil {
 		return err
 	}
-	*s = Schedule{
+	*s = f.schedule()
+	return s.Rule.UnmarshalJSON(b)
+}
+
+// schedule returns the schedule, without its rule.
+func (f *scheduleFields) schedule() Schedule {
+	s := Schedule{
 		Name: f.Name, Task: f.Task, Payload: f.Payload, Secret: f.Secret, Queue: f.Queue, Timeout: ms(f.Timeout), MaxAttempts: f.MaxAttempts,
 		Backoff: task.Backoff{Base: ms(f.Backoff), Cap: ms(f.BackoffCap)},
 	}
 	if f.Priority != nil {
 		s.Priority = *f.Priority
 	}
-	return s.Rule.UnmarshalJSON(b)
+	return s
 }
 
 func ms(n int64) time.Duration { return time.Duration(n) * time.Millisecond }

@@ -1,11 +1,14 @@
 package producer
 
 import (
+	"bytes"
 	"encoding/json"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/task"
 )
 
 // inventory is what a reading of all schedules found, beside what this release declares. What is stored as it is declared is
@@ -66,7 +69,7 @@ func (inv *inventory) take(st queue.Stored) (*entry, error) {
 // entry makes the entry of a stored schedule, and reports whether the schedule is stored as it is declared.
 func (inv *inventory) entry(st queue.Stored) (e *entry, settled bool, err error) {
 	i, ok := inv.place[st.Name]
-	if !ok || st.Half() || st.Absent() {
+	if !ok || st.Half() || st.Absent() || inv.declared[i].sealed != nil {
 		e, err = newEntry(st)
 		return e, false, err
 	}
@@ -76,10 +79,9 @@ func (inv *inventory) entry(st queue.Stored) (e *entry, settled bool, err error)
 		e, err = newEntry(st)
 		return e, false, err
 	}
-	if head, ok := inv.heads.before(st.Definition, string(text)); ok && head.says(Declared) && (len(s.Payload) == 0 || st.Seal.First() == "") {
-		d := definition{head, *s}
-		d.Payload = storedPayload(s.Payload)
-		e, err = entryFrom(st, &d)
+	seals := len(s.Payload) > 0 && st.Seal.First() != "" // an encrypted text is another each time
+	if head, ok := inv.heads.before(st.Definition, string(text)); ok && !seals && head.says(Declared) {
+		e, err = entryFrom(st, &definition{head, s.asStored()})
 		return e, err == nil, err
 	}
 	d, err := readDefinition(st)
@@ -87,21 +89,24 @@ func (inv *inventory) entry(st queue.Stored) (e *entry, settled bool, err error)
 		return nil, false, err
 	}
 	was, err := d.Schedule.MarshalJSON()
-	settled = err == nil && string(was) == string(text) && d.Origin == Declared && d.sealed == nil && !d.stale(st.Seal)
+	settled = err == nil && bytes.Equal(was, text) && d.Origin == Declared && d.sealed == nil && !d.stale(st.Seal)
 	e, err = entryFrom(st, d)
 	return e, settled && err == nil, err
 }
 
-// storedPayload returns a payload as a stored definition has it.
-func storedPayload(p json.RawMessage) json.RawMessage {
-	if len(p) == 0 {
-		return nil
+// asStored returns the schedule as it reads when it was stored. It shares nothing with the caller's that the caller could change.
+func (s *Schedule) asStored() Schedule {
+	out := *s
+	out.Payload, out.Until = nil, s.Until.Round(0).UTC()
+	if len(s.Payload) > 0 {
+		out.Payload, _ = json.Marshal(s.Payload) // it was written before
 	}
-	b, err := json.Marshal(p)
-	if err != nil {
-		return p
+	if out.Secret = nil; len(s.Secret) > 0 {
+		out.Secret = slices.Clone(s.Secret)
 	}
-	return b
+	out.Timeout = ms(s.Timeout.Milliseconds())
+	out.Backoff = task.Backoff{Base: ms(s.Backoff.Base.Milliseconds()), Cap: ms(s.Backoff.Cap.Milliseconds())}
+	return out
 }
 
 // readHead reads heads of definitions. It keeps the last one, because the definitions of a release have the same.
