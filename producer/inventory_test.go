@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"github.com/onbeat/onbeat/schedule"
 	"github.com/onbeat/onbeat/seal"
 	"github.com/onbeat/onbeat/task"
+	"github.com/onbeat/onbeat/testredis"
 )
 
 // lastRun is one that was stored.
@@ -48,9 +50,12 @@ func TestInventory_settled(t *testing.T) {
 	other := s
 	other.Timeout = time.Second
 	bare := s
-	bare.Queue = ""
+	bare.Payload = nil
+	boxed := bare
+	boxed.sealed = &seal.Box{Key: "9"}
 	k1, k2, both, open := keysOf(t, false, "1"), keysOf(t, false, "2"), keysOf(t, false, "2", "1"), keysOf(t, true, "1")
 	for what, c := range map[string]struct {
+		declared   Schedule // default s
 		text, last string
 		keys       *seal.Keys
 		want       bool
@@ -63,7 +68,11 @@ func TestInventory_settled(t *testing.T) {
 		"a new field of the rule":             {text: strings.Replace(plain, `,"every"`, `,"colour":"blue","every"`, 1), want: true},
 		"applied":                             {text: textOf(t, Applied, "", s, nil)},
 		"another timeout":                     {text: textOf(t, Declared, "v1", other, nil)},
-		"another queue, before the rest":      {text: strings.Replace(textOf(t, Declared, "v1", bare, nil), `,"name"`, `,"queue":"x","name"`, 1)},
+		"another timeout, before the rest":    {text: strings.Replace(plain, `,"name"`, `,"timeout_ms":5,"name"`, 1)},
+		"no payload any more, which is open":  {declared: bare, text: textOf(t, Declared, "v1", s, k1), keys: k1},
+		"no payload any more, and no key":     {declared: bare, text: textOf(t, Declared, "v1", s, k1), keys: k2},
+		"encrypted where it is declared":      {declared: boxed, text: textOf(t, Declared, "v1", bare, nil)},
+		"no payload, and a key seals":         {declared: bare, text: textOf(t, Declared, "v1", bare, k1), keys: k1, want: true},
 		"a newer format":                      {text: strings.Replace(plain, `"v":1`, `"v":9`, 1)},
 		"damaged":                             {text: plain[:20]},
 		"an invalid head":                     {text: strings.Replace(plain, `"v":1`, `"v":"1"`, 1)},
@@ -78,7 +87,10 @@ func TestInventory_settled(t *testing.T) {
 		"encrypted, and there are no keys":    {text: textOf(t, Declared, "v1", s, k1)},
 		"another timeout, encrypted, the key": {text: textOf(t, Declared, "v1", other, k1), keys: k1},
 	} {
-		inv := newInventory([]Schedule{{Name: "r", Task: "t"}, s})
+		if c.declared.Name == "" {
+			c.declared = s
+		}
+		inv := newInventory([]Schedule{{Name: "r", Task: "t"}, c.declared})
 		st := queue.Stored{Name: "s", Definition: c.text, Last: lastRun, Seal: c.keys}
 		switch c.last {
 		case "-":
@@ -163,6 +175,46 @@ func TestInventory_readsAsDecodingReads(t *testing.T) {
 			r.Fatalf("%s reads\n%+v %+v, decoded\n%+v %+v, %v", st.Definition, got, got.s, want, want.s, err)
 		}
 	})
+}
+
+// Another leader of what is stored writes nothing but its own declaration, and makes anew only what differs. It keeps no second copy
+// of what it knows.
+func TestTakeStock_changesOnlyWhatDiffers(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, testredis.Real(t))
+	ctx := t.Context()
+	list := make([]Schedule, 5)
+	for i := range list {
+		list[i] = every(time.Hour)
+		list[i].Name = fmt.Sprint("s", i)
+	}
+	one := w.lead("one", "v1", func() []Schedule { return list })
+	must(t, one.takeStock(ctx))
+	stored := func() map[string]string { return w.rdb.HGetAll(ctx, w.q.Keys().Schedules).Val() }
+	was, revisions := stored(), w.rdb.HGetAll(ctx, w.q.Keys().Revisions).Val()
+
+	two := w.lead("two", "v2", func() []Schedule { return list })
+	must(t, two.takeStock(ctx))
+	if now := stored(); len(now) != 5 || !reflect.DeepEqual(now, was) || !reflect.DeepEqual(w.rdb.HGetAll(ctx, w.q.Keys().Revisions).Val(), revisions) {
+		t.Errorf("the same again: %v, was %v", now, was)
+	}
+	if len(two.entries) != 5 || len(two.plan) != 5 || two.before.entries != nil || two.memory.entries != nil {
+		t.Errorf("%d entries, %d in the plan; before: %d, remembered: %d", len(two.entries), len(two.plan), len(two.before.entries), len(two.memory.entries))
+	}
+
+	next := slices.Clone(list[1:])
+	next[0].Every = time.Minute
+	three := w.lead("three", "v3", func() []Schedule { return next })
+	must(t, three.takeStock(ctx))
+	now := stored()
+	if len(now) != 4 || now["s0"] != "" || !strings.Contains(now["s1"], `"release":"v3"`) || three.entries["s1"].s.Every != time.Minute {
+		t.Errorf("after a change: %v", now)
+	}
+	for _, name := range []string{"s2", "s3", "s4"} {
+		if now[name] != was[name] {
+			t.Errorf("%s was written anew: %s", name, now[name])
+		}
+	}
 }
 
 // What a leader pays for each schedule when it takes over what it declares itself.
