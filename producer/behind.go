@@ -254,14 +254,14 @@ func (t *tenure) repay(ctx context.Context) error {
 
 // forsake notes what schedules were behind with that no longer exist: an older release, which knows nothing of it, deleted
 // them.
-func (t *tenure) forsake(ctx context.Context, stored map[string]queue.Stored) error {
+func (t *tenure) forsake(ctx context.Context, inv *inventory) error {
 	all, err := t.q.Behind(ctx)
 	if err != nil {
 		return err
 	}
 	var changes []queue.Change
 	for name, text := range all {
-		if _, ok := stored[name]; ok {
+		if inv.has(name) {
 			continue
 		}
 		e := &entry{s: &Schedule{Name: name}}

@@ -25,7 +25,7 @@ func replace(st queue.Stored, s *Schedule, head definitionHead, now time.Time) (
 	if err != nil {
 		return nil, err
 	}
-	if _, err := queue.ParseLast(st.Last); err == nil && next.saidBy(st.Definition, text) {
+	if _, err := queue.ParseLast(st.Last); err == nil && next.saidBy(st.Definition) {
 		return nil, nil
 	}
 	c := &queue.Change{Name: s.Name, Expect: st.Last, Definition: text, Event: "schedule changed"}
@@ -71,8 +71,8 @@ func replace(st queue.Stored, s *Schedule, head definitionHead, now time.Time) (
 }
 
 func sameRule(a, b schedule.Rule) bool {
-	x, err1 := json.Marshal(a)
-	y, err2 := json.Marshal(b)
+	x, err1 := a.MarshalJSON()
+	y, err2 := b.MarshalJSON()
 	return err1 == nil && err2 == nil && bytes.Equal(x, y)
 }
 

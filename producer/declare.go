@@ -18,13 +18,9 @@ import (
 // stays. While an instance that declared and is newer is present, an older one changes nothing, and asks again later.
 //
 // A change takes back what was pushed ahead, so with many changes, slots are pushed in between.
-func (t *tenure) declare(ctx context.Context, stored map[string]queue.Stored) error {
+func (t *tenure) declare(ctx context.Context, inv *inventory) error {
 	t.askAgain = nil
-	if t.cfg.Declared == nil {
-		return nil
-	}
-	declared := t.cfg.Declared()
-	if declared == nil {
+	if inv.declared == nil {
 		return nil
 	}
 	may, again, err := t.reg.Declare(ctx, t.term)
@@ -39,11 +35,12 @@ func (t *tenure) declare(ctx context.Context, stored map[string]queue.Stored) er
 		return nil
 	}
 	t.yields = false
-	retired, err := t.retired(ctx, declared, stored)
+	declared := inv.differing()
+	retired, err := t.retired(ctx, declared, inv.stored)
 	if err != nil {
 		return err
 	}
-	changes, err := t.compare(declared, stored, retired)
+	changes, err := t.compare(declared, inv.stored, retired)
 	if err != nil || len(changes) == 0 {
 		return err
 	}
@@ -84,7 +81,7 @@ func (t *tenure) ask(ctx context.Context) error {
 func (t *tenure) declaring() func(context.Context) error {
 	t.before = t.known()
 	return func(ctx context.Context) error {
-		stored, err := t.stock(ctx)
+		inv, err := t.stock(ctx)
 		if err != nil {
 			return err
 		}
@@ -92,7 +89,7 @@ func (t *tenure) declaring() func(context.Context) error {
 			t.log.Error().Err(t.lacking).Msg("could not restore all schedules: the leader declares its own after that")
 			return nil
 		}
-		return t.announce(ctx, stored)
+		return t.announce(ctx, inv)
 	}
 }
 

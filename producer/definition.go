@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/onbeat/onbeat/field"
@@ -100,14 +99,26 @@ const (
 )
 
 // MarshalJSON is needed because Schedule has its own, which embedding would promote.
-func (d definition) MarshalJSON() ([]byte, error) { return joinJSON(d.definitionHead, d.Schedule) }
+func (d definition) MarshalJSON() ([]byte, error) {
+	head, err := json.Marshal(d.definitionHead)
+	if err != nil {
+		return nil, err
+	}
+	s, err := d.Schedule.MarshalJSON()
+	return joinJSON(head, s), err
+}
 
 // UnmarshalJSON is the inverse of MarshalJSON.
 func (d *definition) UnmarshalJSON(b []byte) error {
-	if err := json.Unmarshal(b, &d.definitionHead); err != nil {
+	var f struct { // read at once, because a leader may read very many
+		definitionHead
+		scheduleFields
+	}
+	if err := json.Unmarshal(b, &f); err != nil {
 		return err
 	}
-	return json.Unmarshal(b, &d.Schedule)
+	d.definitionHead, d.Schedule = f.definitionHead, f.schedule()
+	return d.Rule.UnmarshalJSON(b)
 }
 
 // scheduleFields are the fields of a Schedule besides its rule.
@@ -133,20 +144,20 @@ func (s Schedule) MarshalJSON() ([]byte, error) {
 	if s.Priority != task.Normal {
 		f.Priority = &s.Priority
 	}
-	return joinJSON(f, s.Rule)
-}
-
-// joinJSON writes two objects as one. The first must have a field.
-func joinJSON(a, b any) ([]byte, error) {
-	x, err := json.Marshal(a)
+	fields, err := json.Marshal(f)
 	if err != nil {
 		return nil, err
 	}
-	y, err := json.Marshal(b)
-	if err != nil || len(y) <= len("{}") {
-		return x, err
+	rule, err := s.Rule.MarshalJSON()
+	return joinJSON(fields, rule), err
+}
+
+// joinJSON returns two objects as one. The first must have a field.
+func joinJSON(a, b []byte) []byte {
+	if len(b) <= len("{}") {
+		return a
 	}
-	return append(append(x[:len(x)-1], ','), y[1:]...), nil
+	return append(append(a[:len(a)-1], ','), b[1:]...)
 }
 
 // UnmarshalJSON reads what MarshalJSON wrote. It ignores unknown fields: a newer release wrote them.
@@ -155,37 +166,42 @@ func (s *Schedule) UnmarshalJSON(b []byte) error {
 	if err := json.Unmarshal(b, &f); err != nil {
 		return err
 	}
-	*s = Schedule{
+	*s = f.schedule()
+	return s.Rule.UnmarshalJSON(b)
+}
+
+// schedule returns the schedule, without its rule.
+func (f *scheduleFields) schedule() Schedule {
+	s := Schedule{
 		Name: f.Name, Task: f.Task, Payload: f.Payload, Secret: f.Secret, Queue: f.Queue, Timeout: ms(f.Timeout), MaxAttempts: f.MaxAttempts,
 		Backoff: task.Backoff{Base: ms(f.Backoff), Cap: ms(f.BackoffCap)},
 	}
 	if f.Priority != nil {
 		s.Priority = *f.Priority
 	}
-	return json.Unmarshal(b, &s.Rule)
+	return s
 }
 
 func ms(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
 
 func (d *definition) encode() (string, error) {
-	b, err := json.Marshal(d)
+	b, err := d.MarshalJSON() // json.Marshal would go over it once more
 	if err != nil {
 		return "", fmt.Errorf("schedule %q: %w", d.Name, err)
 	}
 	return string(b), nil
 }
 
-// saidBy reports whether a stored definition has the same schedule and origin as this one, whose text is given. It compares
-// the texts, which is much faster than decoding: a new release compares all of its schedules. A definition that is written
-// differently may still say the same.
-func (d *definition) saidBy(stored, text string) bool {
-	head, err := json.Marshal(d.definitionHead)
-	if err != nil || len(head) >= len(text) || d.Sealed != nil { // an encrypted text is another each time
+// saidBy reports whether a stored definition has the same schedule and origin as this one. It compares the texts, which is much
+// faster than decoding. A definition that is written differently may still say the same.
+func (d *definition) saidBy(stored string) bool {
+	text, err := d.Schedule.MarshalJSON()
+	if err != nil || d.Sealed != nil { // an encrypted text is another each time
 		return false
 	}
-	was, ok := strings.CutSuffix(stored, text[len(head)-1:]) // from the comma after the head
-	var old definitionHead
-	return ok && json.Unmarshal([]byte(was+"}"), &old) == nil && old.V == d.V && old.Origin == d.Origin && old.Sealed == nil
+	var r readHead
+	head, ok := r.before(stored, string(text))
+	return ok && head.says(d.Origin)
 }
 
 // ErrNewer reports a schedule whose definition this release cannot read.
@@ -193,7 +209,7 @@ var ErrNewer = errors.New("a newer release wrote it")
 
 func decodeDefinition(name, text string) (*definition, error) {
 	d := &definition{}
-	if err := json.Unmarshal([]byte(text), d); err != nil {
+	if err := d.UnmarshalJSON([]byte(text)); err != nil {
 		return nil, fmt.Errorf("schedule %q: unreadable definition: %w", name, err)
 	}
 	if d.V > sealedVersion || d.V == sealedVersion && d.Sealed == nil {
@@ -208,8 +224,8 @@ func decodeDefinition(name, text string) (*definition, error) {
 
 // same reports whether two schedules say the same, whichever release declared them.
 func same(a, b *Schedule) bool {
-	x, err1 := json.Marshal(a)
-	y, err2 := json.Marshal(b)
+	x, err1 := a.MarshalJSON()
+	y, err2 := b.MarshalJSON()
 	return err1 == nil && err2 == nil && bytes.Equal(x, y)
 }
 

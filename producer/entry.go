@@ -39,6 +39,11 @@ func newEntry(st queue.Stored) (*entry, error) {
 	if err != nil {
 		return nil, err
 	}
+	return entryFrom(st, d)
+}
+
+// entryFrom makes the entry of a stored schedule whose definition was read.
+func entryFrom(st queue.Stored, d *definition) (*entry, error) {
 	last, err := queue.ParseLast(st.Last)
 	if err != nil {
 		return nil, fmt.Errorf("schedule %q: %w", st.Name, err)
@@ -48,11 +53,9 @@ func newEntry(st queue.Stored) (*entry, error) {
 		return nil, fmt.Errorf("schedule %q: %w", st.Name, err)
 	}
 	s := d.Schedule
-	e := &entry{head: d.definitionHead, s: &s, grid: grid, at: -1, seal: st.Seal}
-	e.last = last
+	e := &entry{head: d.definitionHead, s: &s, grid: grid, at: -1, seal: st.Seal, last: last, raw: st.Last}
 	e.owes(st.Behind)
-	e.set(last)
-	e.raw = st.Last
+	e.aim()
 	return e, nil
 }
 
@@ -64,9 +67,15 @@ func (e *entry) follow(m *move) {
 
 // set moves the entry on.
 func (e *entry) set(last queue.Last) {
-	e.last, e.raw, e.next = last, last.String(), time.Time{}
-	if !last.Paused && !e.exhausted() {
-		e.next = e.after(last.Slot)
+	e.last, e.raw = last, last.String()
+	e.aim()
+}
+
+// aim finds the next slot.
+func (e *entry) aim() {
+	e.next = time.Time{}
+	if !e.last.Paused && !e.exhausted() {
+		e.next = e.after(e.last.Slot)
 	}
 }
 

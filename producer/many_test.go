@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -15,6 +16,13 @@ import (
 	"github.com/onbeat/onbeat/schedule"
 	"github.com/onbeat/onbeat/testredis"
 )
+
+// cpuTime is what this process has used.
+func cpuTime() time.Duration {
+	var u syscall.Rusage
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u)
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano()).Round(time.Millisecond)
+}
 
 // TestManySchedules measures one leader with 100,000 schedules: ONBEAT_TEST_MANY=100000 go test -run ManySchedules -v
 func TestManySchedules(t *testing.T) {
@@ -53,6 +61,14 @@ func TestManySchedules(t *testing.T) {
 	must(t, two.push(ctx))
 	t.Logf("took over %d schedules in %v", many, time.Since(start))
 	t.Logf("the leader holds %.1f MB, %d bytes a schedule", float64(heap()-before)/1e6, (heap()-before)/uint64(many))
+	for what, declares := range map[string]func() []Schedule{"which declares none": nil, "which declares the same": func() []Schedule { return list }} {
+		for i := range 3 {
+			next, cpu, start := w.lead(fmt.Sprintf("%d %s", i, what), "v2", declares), cpuTime(), time.Now()
+			must(t, next.takeStock(ctx))
+			t.Logf("a leader %s took stock in %v, with %v of CPU", what, time.Since(start).Round(time.Millisecond), cpuTime()-cpu)
+			two.term = next.term
+		}
+	}
 
 	commands := func() int64 {
 		for _, line := range strings.Split(w.rdb.Info(ctx, "stats").Val(), "\r\n") {

@@ -270,12 +270,12 @@ func (t *tenure) takeStock(ctx context.Context) error {
 	loss, lost := t.session.Loss()
 	was := t.lacking
 	t.before, t.lacking = t.known(), nil
-	stored, err := t.stock(ctx)
+	inv, err := t.stock(ctx)
 	if err != nil {
 		return err
 	}
 	if t.whole { // else it would make what is lacking anew
-		if err := t.announce(ctx, stored); err != nil {
+		if err := t.announce(ctx, inv); err != nil {
 			return err
 		}
 	}
@@ -321,8 +321,8 @@ func (t *tenure) openGate(ctx context.Context) error {
 }
 
 // announce declares. If that fails, the rest of the term goes on.
-func (t *tenure) announce(ctx context.Context, stored map[string]queue.Stored) error {
-	_, err := t.without(ctx, t.declare(ctx, stored))
+func (t *tenure) announce(ctx context.Context, inv *inventory) error {
+	_, err := t.without(ctx, t.declare(ctx, inv))
 	return err
 }
 
@@ -363,6 +363,12 @@ func before(ms time.Time) time.Time { return ms.Add(-time.Millisecond) }
 
 // put takes in a schedule as it is stored in Redis now.
 func (t *tenure) put(st queue.Stored) {
+	e, err := newEntry(st)
+	t.hold(st, e, err)
+}
+
+// hold takes in the entry that was made of a stored schedule; nil if there is none.
+func (t *tenure) hold(st queue.Stored, e *entry, err error) {
 	if st.Half() && t.entries[st.Name] != nil {
 		t.halves = true // keep what is known of it: it is made whole from that
 		return
@@ -372,7 +378,6 @@ func (t *tenure) put(st queue.Stored) {
 		t.plan.fix(old)
 		delete(t.entries, st.Name)
 	}
-	e, err := newEntry(st)
 	if err != nil {
 		t.log.Error().Err(err).Msg("cannot use a schedule: leaving it alone")
 		return
@@ -381,7 +386,7 @@ func (t *tenure) put(st queue.Stored) {
 		if t.isAside(st) {
 			e.next = time.Time{}
 		}
-		t.entries[st.Name] = e
+		t.entries[e.s.Name] = e
 		t.plan.fix(e)
 		t.owe(e)
 	}

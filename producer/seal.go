@@ -56,7 +56,7 @@ func reseal(st queue.Stored) *queue.Change {
 		return nil
 	}
 	d, err := readDefinition(st)
-	if err != nil || len(d.Payload) == 0 || !st.Seal.Stale(d.Sealed) {
+	if err != nil || !d.stale(st.Seal) {
 		return nil
 	}
 	next := d.sealedWith(st.Seal)
@@ -65,6 +65,11 @@ func reseal(st queue.Stored) *queue.Change {
 		return nil
 	}
 	return &queue.Change{Name: st.Name, Expect: st.Last, Definition: text, Event: "schedule sealed"}
+}
+
+// stale reports whether the payload, which is open here, is not stored as the keys seal today.
+func (d *definition) stale(keys *seal.Keys) bool {
+	return keys != nil && len(d.Payload) > 0 && keys.Stale(d.Sealed)
 }
 
 // Encrypted says why the payload of a stored schedule is not here, or "".

@@ -13,37 +13,44 @@ import (
 
 // stock restores the schedules that Redis lost, then reads all schedules. While some cannot be restored they are lacking,
 // and what the term knows is not whole.
-func (t *tenure) stock(ctx context.Context) (map[string]queue.Stored, error) {
+func (t *tenure) stock(ctx context.Context) (*inventory, error) {
 	for {
 		unrestored, err := t.without(ctx, t.restore(ctx, t.before, nil))
 		if err != nil {
 			return nil, err
 		}
-		stored, err := t.read(ctx)
+		inv, err := t.read(ctx)
 		if err != nil {
 			return nil, err
 		}
 		if unrestored {
-			return stored, nil
+			return inv, nil
 		}
 		// Redis may have lost schedules while they were read: they stay known here.
-		lost, err := t.lacks(ctx, stored)
+		lost, err := t.lacks(ctx, inv)
 		if err != nil {
 			return nil, err
 		}
 		if !lost {
 			t.whole = true
-			return stored, nil
+			t.before, t.memory = memory{}, memory{} // what is known now counts from here on
+			return inv, nil
 		}
 	}
 }
 
-// read reads all schedules as they are stored in Redis.
-func (t *tenure) read(ctx context.Context) (map[string]queue.Stored, error) {
-	stored := map[string]queue.Stored{}
+// read reads all schedules as they are stored in Redis, beside what this release declares. What was known before is in t.before.
+func (t *tenure) read(ctx context.Context) (*inventory, error) {
+	var declared []Schedule
+	if t.cfg.Declared != nil {
+		declared = t.cfg.Declared()
+	}
+	inv := newInventory(declared)
+	t.entries, t.plan, t.behind, t.whole, t.halves = make(map[string]*entry, len(declared)), nil, nil, false, false
 	version, err := t.q.Schedules(ctx, func(list []queue.Stored) error {
 		for _, st := range list {
-			stored[st.Name] = st
+			e, err := inv.take(st)
+			t.hold(st, e, err)
 		}
 		t.progress.made()
 		return nil
@@ -51,21 +58,18 @@ func (t *tenure) read(ctx context.Context) (map[string]queue.Stored, error) {
 	if err != nil {
 		return nil, err
 	}
-	t.entries, t.plan, t.behind, t.version, t.whole, t.halves = make(map[string]*entry, len(stored)), nil, nil, version, false, false
-	for _, st := range stored {
-		t.put(st)
-	}
-	if err := t.complete(ctx, stored); err != nil {
+	t.version = version
+	if err := t.complete(ctx, inv.stored); err != nil {
 		return nil, err
 	}
 	// A schedule that changed during the read may have come as two halves that do not belong together.
 	if err := t.refresh(ctx); err != nil {
 		return nil, err
 	}
-	if err := t.forsake(ctx, stored); err != nil && !errors.Is(err, store.ErrFull) { // it can wait for room
+	if err := t.forsake(ctx, inv); err != nil && !errors.Is(err, store.ErrFull) { // it can wait for room
 		return nil, err
 	}
-	return stored, nil
+	return inv, nil
 }
 
 // complete makes schedules whole of which Redis has only the definition: as they are known here, or else as if they were
@@ -126,10 +130,10 @@ func (t *tenure) completed(ctx context.Context, st queue.Stored) (*queue.Change,
 
 // lacks reports whether a known schedule that no caller deleted is missing from what was read. It takes in one that a
 // caller has made again since.
-func (t *tenure) lacks(ctx context.Context, stored map[string]queue.Stored) (bool, error) {
+func (t *tenure) lacks(ctx context.Context, inv *inventory) (bool, error) {
 	var names []string
 	for name := range t.before.entries {
-		if _, ok := stored[name]; !ok {
+		if !inv.has(name) {
 			names = append(names, name)
 		}
 	}
@@ -142,8 +146,8 @@ func (t *tenure) lacks(ctx context.Context, stored map[string]queue.Stored) (boo
 	}
 	for _, st := range list {
 		if st.Definition != "" {
-			stored[st.Name] = st
-			t.put(st)
+			e, err := inv.take(st)
+			t.hold(st, e, err)
 		}
 	}
 	version, err := t.q.SchedulesVersion(ctx)

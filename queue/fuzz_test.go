@@ -16,8 +16,14 @@ func FuzzParseLast(f *testing.F) {
 	for _, s := range []string{"1 2 3 4 0", "1 2 3 4 1", "", "1 2 3 4", "1 2 3 4 5 6", "-1 -2 -3 -4 0", "9223372036854775808 0 0 0 0", "0x1 2 3 4 0", "1\n2 3 4 0", "a"} {
 		f.Add(s)
 	}
+	for _, r := range readAsEver {
+		f.Add(r.text)
+	}
 	f.Fuzz(func(t *testing.T, s string) {
 		last, err := ParseLast(s)
+		if old, oldErr := scanLast(s); (err == nil) != (oldErr == nil) || last != old {
+			t.Fatalf("%q: %+v, %v; earlier releases read %+v, %v", s, last, err, old, oldErr)
+		}
 		if err != nil {
 			return
 		}

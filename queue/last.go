@@ -2,6 +2,8 @@ package queue
 
 import (
 	"fmt"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/onbeat/onbeat/store"
@@ -24,11 +26,14 @@ type Last struct {
 
 // String returns the text that Redis keeps.
 func (l Last) String() string {
-	paused := 0
-	if l.Paused {
-		paused = 1
+	b := make([]byte, 0, 64)
+	for _, n := range [...]int64{l.Rev, store.Ms(l.Slot), l.Runs, store.Ms(l.Anchor)} {
+		b = append(strconv.AppendInt(b, n, 10), ' ')
 	}
-	return fmt.Sprintf("%d %d %d %d %d", l.Rev, store.Ms(l.Slot), l.Runs, store.Ms(l.Anchor), paused)
+	if l.Paused {
+		return string(append(b, '1'))
+	}
+	return string(append(b, '0'))
 }
 
 // ParseLast reads the text of String. The empty string is the zero Last.
@@ -36,12 +41,25 @@ func ParseLast(s string) (Last, error) {
 	if s == "" {
 		return Last{}, nil
 	}
-	var l Last
-	var slot, anchor int64
-	var paused int
-	if _, err := fmt.Sscanf(s, "%d %d %d %d %d", &l.Rev, &slot, &l.Runs, &anchor, &paused); err != nil {
-		return Last{}, fmt.Errorf("last run %q: %w", s, err)
+	n, ok := fiveNumbers(s)
+	if !ok { // String did not write it: a newer release may have added a number, say
+		if _, err := fmt.Sscanf(s, "%d %d %d %d %d", &n[0], &n[1], &n[2], &n[3], &n[4]); err != nil {
+			return Last{}, fmt.Errorf("last run %q: %w", s, err)
+		}
 	}
-	l.Slot, l.Anchor, l.Paused = store.FromMs(slot), store.FromMs(anchor), paused == 1
-	return l, nil
+	return Last{Rev: n[0], Slot: store.FromMs(n[1]), Runs: n[2], Anchor: store.FromMs(n[3]), Paused: n[4] == 1}, nil
+}
+
+// fiveNumbers reads five numbers with one space between them. A leader reads the last run of each schedule when its term
+// begins, and Sscanf takes fifteen times as long.
+func fiveNumbers(s string) (n [5]int64, ok bool) {
+	for i := range n {
+		word, rest, more := strings.Cut(s, " ")
+		v, err := strconv.ParseInt(word, 10, 64)
+		if err != nil || more != (i < len(n)-1) {
+			return n, false
+		}
+		n[i], s = v, rest
+	}
+	return n, true
 }
