@@ -120,12 +120,13 @@ func stepSize(s *Step) int {
 
 func (q *Queue) advanceBatch(ctx context.Context, term Term, steps []Step) (*store.Reply, error) {
 	var lanes laneSet
-	body := make([]any, 0, 16*len(steps))
+	body := make([]any, 0, 1+13*len(steps))
 	body = append(body, len(steps))
 	var buf []byte
 	for i := range steps {
 		s := &steps[i]
-		body = append(body, s.Name, s.Expect, s.Becomes, s.Note, s.Behind, s.Remains, s.Probe.String(), len(s.Drop))
+		// Pointers fit into interface values without an allocation.
+		body = append(body, &s.Name, &s.Expect, &s.Becomes, &s.Note, &s.Behind, &s.Remains, s.Probe.String(), len(s.Drop))
 		for _, d := range s.Drop {
 			body = append(body, lanes.number(d.Lane), d.ID, dueMs(d.Due), d.Behind)
 		}
@@ -133,7 +134,7 @@ func (q *Queue) advanceBatch(ctx context.Context, term Term, steps []Step) (*sto
 		for _, p := range s.Push {
 			from := len(buf)
 			buf = encodeSealed(buf, p.Task, q.seal)
-			body = append(body, lanes.number(LaneOf(p.Task)), p.Task.ID, dueArg(p.Due, 0), buf[from:len(buf):len(buf)])
+			body = append(body, lanes.number(LaneOf(p.Task)), &p.Task.ID, dueArg(p.Due, 0), buf[from:len(buf):len(buf)])
 		}
 	}
 	k := &q.keys
