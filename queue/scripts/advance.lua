@@ -221,7 +221,7 @@ end
 
 if #becomes + #owing + #settled + #records > 0 then
   redis.call("ZADD", watch, "XX", 0, nobody)
-  redis.call("HDEL", tasks, nobody)
+  try_removal("HDEL", tasks)
 end
 back(last, names, current)
 many("HSET", last, becomes)

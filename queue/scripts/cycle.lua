@@ -64,7 +64,7 @@ end
 redis.call("ZREM", watch, me)
 -- The undos need ZADD and HDEL. Try both first: a user without the rights is refused before the script changes anything.
 redis.call("ZADD", watch, "XX", 0, nobody)
-redis.call("HDEL", tasks, nobody)
+try_removal("HDEL", tasks)
 -- Redis keeps a hash of few short values as a list, and reads half of it on average for each look. One long value, here
 -- the seq with zeros, makes it a table from the start.
 redis.call("HSET", running, "", string.format("%065.0f", seq))
