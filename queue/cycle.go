@@ -174,18 +174,35 @@ func appendSettlements(args []any, settle []Settlement, lanes map[Lane]int) ([]i
 		}
 		at += counts[o]
 	}
-	notes := len(args)
-	args = append(args, 0)
-	n := 0
-	for place, i := range order {
-		if settle[i].Note != "" {
-			line, more, _ := strings.Cut(settle[i].Note, "\t")
-			args = append(args, place+1, line, more)
+	return order, appendNotes(args, settle, order), nil
+}
+
+// appendNotes appends the notes for the history: the places of their settlements, the lines, and what reports need besides,
+// each joined. So thousands of notes are three arguments, which the script passes on without looking at each.
+func appendNotes(args []any, settle []Settlement, order []int) []any {
+	size, n := 0, 0
+	for i := range settle {
+		if note := settle[i].Note; note != "" {
+			size += len(note)
 			n++
 		}
 	}
-	args[notes] = n
-	return order, args, nil
+	if n == 0 {
+		return append(args, 0)
+	}
+	places, lines, reports := make([]byte, 0, 5*n), make([]byte, 0, size+n), make([]byte, 0, size/4+n)
+	for place, i := range order {
+		if settle[i].Note == "" {
+			continue
+		}
+		if len(places) > 0 {
+			places, lines, reports = append(places, ','), append(lines, '\n'), append(reports, '\n')
+		}
+		line, report, _ := strings.Cut(settle[i].Note, "\t")
+		places = strconv.AppendInt(places, int64(place+1), 10)
+		lines, reports = append(lines, line...), append(reports, report...)
+	}
+	return append(args, n, places, lines, reports)
 }
 
 // appendFences appends each fence with how many settlements in a row have it. Tasks that were claimed together share a
@@ -221,12 +238,12 @@ func decodeCycle(r *store.Reply, req *CycleRequest, order []int) (*CycleReply, e
 		out.Owed = strings.Split(owed, keySeparator)
 	}
 	for r.More() {
-		number := r.Int()
-		ids, dues, lengths, records := r.Text(), r.Text(), r.Text(), r.Text()
-		if r.Err != nil || number < 1 || int(number) > len(req.Lanes) {
+		number, count := r.Int(), r.Int()
+		l := laneTasks{idSizes: r.Text(), ids: r.Text(), dues: r.Text(), sizes: r.Text(), records: r.Text()}
+		if r.Err != nil || number < 1 || int(number) > len(req.Lanes) || count < 1 || count > MaxBatch {
 			break
 		}
-		out.decodeLane(req, req.Lanes[number-1].Lane, fence, ids, dues, lengths, records)
+		out.decodeLane(req, req.Lanes[number-1].Lane, fence, int(count), l)
 	}
 	if r.Err != nil {
 		return nil, fmt.Errorf("cycle: %w", r.Err)
@@ -250,33 +267,68 @@ func indexes(places string, order []int) (list []int) {
 	return list
 }
 
-// decodeLane cuts the four joined strings of a lane into tasks. All tasks of a lane share one allocation. If the lengths
-// do not fit the records, a record comes out damaged, and its task is malformed.
-func (c *CycleReply) decodeLane(req *CycleRequest, lane Lane, fence int64, ids, dues, lengths, records string) {
-	n := strings.Count(ids, "\n") + 1
+// laneTasks is what the reply says of the tasks of a lane. The sizes and due times are series: see [series].
+type laneTasks struct{ idSizes, ids, dues, sizes, records string }
+
+// decodeLane cuts the joined strings of a lane into tasks. All tasks of a lane share one allocation. If the lengths do not
+// fit the records, a record comes out damaged, and its task is malformed.
+func (c *CycleReply) decodeLane(req *CycleRequest, lane Lane, fence int64, n int, l laneTasks) {
 	tasks := make([]task.Task, n)
 	if c.Claimed == nil {
 		c.Claimed = make([]*task.Task, 0, n)
 	}
+	idSizes, dues, sizes := series[int]{rest: l.idSizes}, series[time.Time]{rest: l.dues}, series[int]{rest: l.sizes}
 	for i := range tasks {
-		var id, due, length string
-		id, ids, _ = strings.Cut(ids, "\n")
-		due, dues, _ = strings.Cut(dues, "\n")
-		length, lengths, _ = strings.Cut(lengths, "\n")
-		size, err := strconv.Atoi(length)
-		if err != nil || size < 0 || size > len(records) {
-			size = len(records)
-		}
 		t := &tasks[i]
-		t.ID = id
-		if err := task.Decode(records[:size], t); err != nil {
-			c.Malformed = append(c.Malformed, Malformed{ID: id, Fence: fence, Lane: lane, Record: records[:size], Err: err})
+		var record string
+		t.ID, l.ids = cutAt(l.ids, idSizes.next(parseSize))
+		record, l.records = cutAt(l.records, sizes.next(parseSize))
+		due := dues.next(parseScore)
+		if err := task.Decode(record, t); err != nil {
+			c.Malformed = append(c.Malformed, Malformed{ID: t.ID, Fence: fence, Lane: lane, Record: record, Err: err})
 		} else {
-			claimed(t, c.Now, fence, req.Instance, parseScore(due))
+			claimed(t, c.Now, fence, req.Instance, due)
 			c.Claimed = append(c.Claimed, t)
 		}
-		records = records[size:]
 	}
+}
+
+// series reads values that are joined by commas, of which "20*3" is 20 three times: most tasks of a claim have the same due
+// time, and IDs and records of the same length. After the end it goes on with the parse of "".
+type series[T any] struct {
+	rest  string
+	value T
+	left  int // how often the value comes again
+}
+
+func (s *series[T]) next(parse func(string) T) T {
+	if s.left == 0 {
+		var part string
+		part, s.rest, _ = strings.Cut(s.rest, ",")
+		value, times, several := strings.Cut(part, "*")
+		s.value, s.left = parse(value), 1
+		if several {
+			s.left = max(parseSize(times), 1)
+		}
+	}
+	s.left--
+	return s.value
+}
+
+// parseSize reads a length, and returns -1 for what is none.
+func parseSize(s string) int {
+	if n, err := strconv.Atoi(s); err == nil && n >= 0 {
+		return n
+	}
+	return -1
+}
+
+// cutAt cuts off the first n bytes of s, or all of it if n is no length of it.
+func cutAt(s string, n int) (first, rest string) {
+	if n < 0 || n > len(s) {
+		n = len(s)
+	}
+	return s[:n], s[n:]
 }
 
 // parseScore reads a score as Redis prints it: an integer, or a float if another program wrote it.

@@ -97,7 +97,7 @@ func mutants() []mutant {
 			[]string{"late", "missed"},
 		},
 		{
-			"a request to cancel does not hold a retry", one("queue/scripts/cycle_settle.lua", "            refused[#refused + 1] = int(i - 1)\n", "            ok[i] = true\n"),
+			"a request to cancel does not hold a retry", one("queue/scripts/cycle_settle.lua", "refused[#refused + 1], not_ok[i] = int(i - 1), true", ""),
 			"12-cancel-while-it-fails",
 			[]string{"undead"},
 		},

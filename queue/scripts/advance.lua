@@ -35,75 +35,76 @@ if lead[1] ~= id or lead[2] ~= gen or lead[3] ~= epoch then
   return redis.error_reply("NOTLEADER epoch " .. (lead[3] or "0"))
 end
 
-local n_lanes = tonumber(ARGV[6])
-local at = 7 + n_lanes
-local function arg()
-  at = at + 1
-  return ARGV[at - 1]
-end
-
-local n = tonumber(arg())
-local names, plans = {}, {}
+local at = 7 + tonumber(ARGV[6])
+local n = tonumber(ARGV[at])
+at = at + 1
+-- Where each schedule begins in ARGV, and where its tasks to drop and to push do; how many they are stands before them.
+local names, starts, drops, pushes = {}, {}, {}, {}
+local pushed = {} -- the ids of all slots to push
 for i = 1, n do
-  local plan = { name = arg(), expect = arg(), becomes = arg(), note = arg(), behind = arg(), remains = arg() }
-  plan.probe = arg()
-  plan.drop = at + 1
-  at = at + 1 + 4 * tonumber(ARGV[at])
-  plan.push = at + 1
-  at = at + 1 + 4 * tonumber(ARGV[at])
-  names[i], plans[i] = plan.name, plan
-end
-local current = {}
-for from = 1, n, chunk do
-  for i, value in ipairs(redis.call("HMGET", last, unpack(names, from, math.min(from + chunk - 1, n)))) do
-    current[from + i - 1] = value
+  names[i], starts[i], drops[i] = ARGV[at], at, at + 8
+  pushes[i] = drops[i] + 4 * tonumber(ARGV[at + 7]) + 1
+  at = pushes[i] + 4 * tonumber(ARGV[pushes[i] - 1])
+  for p = pushes[i], at - 1, 4 do
+    pushed[#pushed + 1] = ARGV[p + 1]
   end
 end
+
+-- read returns the values of many fields of a hash, in their order: false for a field that is not there.
+local function read(hash, fields)
+  local all = {}
+  for from = 1, #fields, chunk do
+    local values = redis.call("HMGET", hash, unpack(fields, from, math.min(from + chunk - 1, #fields)))
+    if #fields <= chunk then
+      return values
+    end
+    for i, value in ipairs(values) do
+      all[from + i - 1] = value
+    end
+  end
+  return all
+end
+local current = read(last, names)
+local stands = read(tasks, pushed) -- the records that exist under the ids of slots to push
 
 -- elsewhere reports whether the slots that a schedule is behind with changed since the caller read them. Few steps need
 -- them, so they are read one by one.
-local function elsewhere(plan)
-  return plan.behind ~= plan.remains and (redis.call("HGET", behind, plan.name) or "") ~= plan.behind
+local function elsewhere(name, owes, remains)
+  return owes ~= remains and (redis.call("HGET", behind, name) or "") ~= owes
 end
 
--- taken reports whether a task of another origin has the ID of a slot: its record does not name this schedule. Enqueue
+-- taken reports whether a record under a slot's id is of a task of another origin: it does not name this schedule. Enqueue
 -- refuses such IDs, but an older release does not, and another program may write them.
-local pushed = {}
-for _, plan in ipairs(plans) do
-  for t = 1, tonumber(ARGV[plan.push - 1]) do
-    pushed[#pushed + 1] = ARGV[plan.push + 4 * t - 3]
-  end
-end
-local stands = {} -- the records that exist under those IDs
-for from = 1, #pushed, chunk do
-  for i, body in ipairs(redis.call("HMGET", tasks, unpack(pushed, from, math.min(from + chunk - 1, #pushed)))) do
-    stands[pushed[from + i - 1]] = body
-  end
-end
-local function taken(name, task)
+local function taken(name, body)
   local length = #name < 128 and string.char(#name) or string.char(#name % 128 + 128, math.floor(#name / 128))
-  return stands[task] and not string.find(stands[task], "\15" .. length .. name, 1, true)
+  return not string.find(body, "\15" .. length .. name, 1, true)
 end
 
-local owing, settled = {}, {} -- schedules that are behind afterwards, and their slots; schedules that are not any more
+local owing, debts = {}, {} -- schedules that are behind afterwards, and their slots; what schedules were behind with
+local settled = {} -- schedules that are not behind any more
 local moved, becomes, records, sets, used, notes = {}, {}, {}, {}, {}, {}
 local dropped, earliest = {}, nil
 local leaving = {} -- the tasks to remove, by due set
 local gone = {} -- all of them
 
+local last_due, score -- most slots of a call have the same due time as the one before
 local function push(lane, task, due, body)
-  if string.byte(due) == 43 then
-    due = int(now + tonumber(string.sub(due, 2)))
+  if due ~= last_due then
+    last_due, score = due, due
+    if string.byte(due) == 43 then
+      score = int(now + tonumber(string.sub(due, 2)))
+    end
+    earliest = math.min(earliest or tonumber(score), tonumber(score))
   end
-  earliest = math.min(earliest or tonumber(due), tonumber(due))
   local set = sets[lane]
   if not set then
     set = {}
     sets[lane] = set
-    used[#used + 1] = ARGV[6 + lane]
+    used[#used + 1] = ARGV[6 + tonumber(lane)]
   end
-  set[#set + 1], set[#set + 2] = due, task
-  records[#records + 1], records[#records + 2] = task, body
+  local s, r = #set, #records
+  set[s + 1], set[s + 2] = score, task
+  records[r + 1], records[r + 2] = task, body
 end
 
 -- waits reports whether the slot of a probe is overdue and still in its due set, at the due time with which it was pushed.
@@ -116,21 +117,23 @@ end
 -- now. Otherwise a schedule with a short interval would fill Redis. crowded keeps the slot that it found waiting in meta:
 -- nothing is pushed meanwhile, so the next probe names a slot that was never pushed.
 local full, unfull = {}, {}
-local function crowded(plan)
-  if plan.probe == "" then
+local sizes = {} -- lane -> how many tasks are due in it
+local function crowded(name, probe, lane)
+  if probe == "" then
     return false
   end
-  local set = KEYS[10 + tonumber(ARGV[plan.push])]
-  if redis.call("ZCARD", set) < tonumber(string.match(plan.probe, "^%d+")) then
+  local set = KEYS[10 + tonumber(lane)]
+  sizes[lane] = sizes[lane] or redis.call("ZCARD", set)
+  if sizes[lane] < tonumber(string.match(probe, "^%d+")) then
     return false
   end
-  local field = "backlog:" .. plan.name
+  local field = "backlog:" .. name
   local found = redis.call("HGET", meta, field)
   if found and waits(set, found) then
     return true
   end
-  if waits(set, plan.probe) then
-    full[#full + 1], full[#full + 2] = field, plan.probe
+  if waits(set, probe) then
+    full[#full + 1], full[#full + 2] = field, probe
     return true
   end
   if found then
@@ -139,16 +142,18 @@ local function crowded(plan)
   return false
 end
 
-for i, plan in ipairs(plans) do
-  if current[i] ~= plan.expect or elsewhere(plan) then
+local before = 0 -- how many slots the schedules before have to push
+for i = 1, n do
+  local name, expect, to, note, owes, remains, probe = unpack(ARGV, starts[i], starts[i] + 6)
+  local n_push = tonumber(ARGV[pushes[i] - 1])
+  if current[i] ~= expect or elsewhere(name, owes, remains) then
     moved[#moved + 1] = i - 1
   else
-    if plan.note ~= "" then
-      notes[#notes + 1] = plan.note
+    if note ~= "" then
+      notes[#notes + 1] = note
     end
     local left = 0 -- how many did not run. Dropping goes first: it takes no memory, so Redis must not refuse it when full
-    for d = 1, tonumber(ARGV[plan.drop - 1]) do
-      local p = plan.drop + 4 * d - 4
+    for p = drops[i], pushes[i] - 2, 4 do
       local set = KEYS[10 + tonumber(ARGV[p])]
       local due = redis.call("ZSCORE", set, ARGV[p + 1])
       local missed = due and tonumber(due) == tonumber(ARGV[p + 2])
@@ -166,77 +171,70 @@ for i, plan in ipairs(plans) do
         left = left + 1
       end
     end
-    local n_push = tonumber(ARGV[plan.push - 1])
-    if n_push > 0 and crowded(plan) then
-      local first, last_slot = ARGV[plan.push + 1], string.match(ARGV[plan.push + 4 * n_push - 3], "%d+$")
+    local last_push = pushes[i] + 4 * n_push - 4
+    if n_push > 0 and crowded(name, probe, ARGV[pushes[i]]) then
+      local first, last_slot = ARGV[pushes[i] + 1], string.match(ARGV[last_push + 1], "%d+$")
       notes[#notes + 1] = first .. ".." .. last_slot .. " skipped " .. n_push .. " backlog"
-      left, n_push = left + n_push, 0
+      left, last_push = left + n_push, 0
     end
     if left > 0 then -- they did not run: only here it is known how many
-      local how_far, runs, rest = string.match(plan.becomes, "^(%d+ %d+) (%d+) (.*)$")
-      plan.becomes = how_far .. " " .. int(math.max(runs - left, 0)) .. " " .. rest
+      local how_far, runs, rest = string.match(to, "^(%d+ %d+) (%d+) (.*)$")
+      to = how_far .. " " .. int(math.max(runs - left, 0)) .. " " .. rest
       dropped[#dropped + 1], dropped[#dropped + 2] = i - 1, left
     end
-    if plan.becomes ~= plan.expect then
-      becomes[#becomes + 1], becomes[#becomes + 2] = plan.name, plan.becomes
+    if to ~= expect then
+      becomes[#becomes + 1], becomes[#becomes + 2] = name, to
     end
-    if plan.behind ~= plan.remains and plan.remains ~= "" then
-      owing[#owing + 1], owing[#owing + 2] = plan.name, plan.remains
-    elseif plan.behind ~= plan.remains then
-      settled[#settled + 1] = plan.name
+    if owes ~= remains then
+      debts[name] = owes ~= "" and owes or nil
+      if remains ~= "" then
+        owing[#owing + 1], owing[#owing + 2] = name, remains
+      else
+        settled[#settled + 1] = name
+      end
     end
-    for t = 1, n_push do
-      local p = plan.push + 4 * t - 4
-      if taken(plan.name, ARGV[p + 1]) then
+    local k = before
+    for p = pushes[i], last_push, 4 do
+      k = k + 1
+      if stands[k] and taken(name, stands[k]) then
         notes[#notes + 1] = ARGV[p + 1] .. " skipped taken"
       else
-        push(tonumber(ARGV[p]), ARGV[p + 1], ARGV[p + 2], ARGV[p + 3])
+        push(ARGV[p], ARGV[p + 1], ARGV[p + 2], ARGV[p + 3])
       end
     end
   end
+  before = before + n_push
 end
 
--- back adds an undo that restores the fields of a hash. List has the fields and values to be written, had the old values.
-local function back(hash, list, had)
+-- back adds an undo that restores fields of a hash to what they had. It is all the same for fields that were not written.
+local function back(hash, fields, had)
   undos[#undos + 1] = function()
-    for i = 1, #list, 2 do
-      if had[list[i]] then
-        redis.pcall("HSET", hash, list[i], had[list[i]])
+    for i, field in ipairs(fields) do
+      if had[i] then
+        redis.pcall("HSET", hash, field, had[i])
       else
-        redis.pcall("HDEL", hash, list[i])
+        redis.pcall("HDEL", hash, field)
       end
     end
   end
 end
 
-local lasts, debts = {}, {}
-for i, plan in ipairs(plans) do
-  lasts[plan.name] = current[i]
-  debts[plan.name] = plan.behind ~= "" and plan.behind or nil
-end
 if #becomes + #owing + #settled + #records > 0 then
   redis.call("ZADD", watch, "XX", 0, nobody)
-  redis.call("HDEL", tasks, nobody)
+  try_removal("HDEL", tasks)
 end
-back(last, becomes, lasts)
+back(last, names, current)
 many("HSET", last, becomes)
-back(behind, owing, debts)
-many("HSET", behind, owing)
-many("HSET", tasks, records)
-undos[#undos + 1] = function()
-  for _, set in pairs(sets) do
-    for i = 2, #set, 2 do
-      if stands[set[i]] then
-        redis.pcall("HSET", tasks, set[i], stands[set[i]])
-      else
-        redis.pcall("HDEL", tasks, set[i])
-      end
-    end
-  end
+for i = 1, #owing, 2 do
+  back(behind, { owing[i] }, { debts[owing[i]] })
 end
+many("HSET", behind, owing)
+back(tasks, pushed, stands)
+many("HSET", tasks, records)
 for lane, set in pairs(sets) do
-  undo_added(KEYS[10 + lane], set)
-  many("ZADD", KEYS[10 + lane], set)
+  local key = KEYS[10 + tonumber(lane)]
+  undo_added(key, set)
+  many("ZADD", key, set)
 end
 if #used > 0 then
   lanes_known(lanes, meta, channel, used)

@@ -31,13 +31,15 @@
 --   for each kept: ms to keep, record
 --   for each moved: lane, due ("+ms" from now), record ("" leaves it)
 --   for each that died: record
---   n notes, then for each: number among the settled, line for the history, what a report needs besides
+--   n notes; if there are any: their numbers among the settled, joined by ",", and their lines for the history, and what a
+--     report needs besides, each joined by newlines
 --
 -- Returns {now in microseconds, next due or -1, flags, lanes version, fence, void indexes joined by ",", skipped,
 --   refused indexes joined by ",": a caller asked to cancel these tasks that were to be moved, so the claims stay, to be
 --   settled as cancelled; keys, joined by <1f>, that have room while tasks wait for them in lanes that were not declared;
---   then for each lane that gave tasks, and each time it did: its number, ids, dues, record lengths (each joined by
---   newlines), records}.
+--   then for each lane that gave tasks, and each time it did: its number, how many, the lengths of their ids, the ids, their
+--   due times, the lengths of their records, the records. Lengths and times are series, joined by ",": "20*3" is 20 for
+--   three tasks in a row, and "20" is for one}.
 -- flags: 1 may claim, 2 watches next due, 4 due work left behind (or not looked for: the list of lanes has changed).
 -- Errors: FENCED (not registered, or the lease ran out), STALE seq (this call, or a later one, ran before).
 --
@@ -62,7 +64,7 @@ end
 redis.call("ZREM", watch, me)
 -- The undos need ZADD and HDEL. Try both first: a user without the rights is refused before the script changes anything.
 redis.call("ZADD", watch, "XX", 0, nobody)
-redis.call("HDEL", tasks, nobody)
+try_removal("HDEL", tasks)
 -- Redis keeps a hash of few short values as a list, and reads half of it on average for each look. One long value, here
 -- the seq with zeros, makes it a table from the start.
 redis.call("HSET", running, "", string.format("%065.0f", seq))

@@ -11,13 +11,22 @@ local skipped = 0
 local fence = num(counters.fence) or 0
 local entries = {} -- the claims, as fields and values of the running hash
 local gave = {} -- the tasks of the reply, lane by lane
+local few = 32 -- of fewer tasks the scores are read at once: to find out whether they are the same would cost more
+
+-- begins notes the due time of a lane's first task: as text, as Redis prints it, and as a number.
+local function begins(lane, text)
+  lane.text, lane.first = text, tonumber(text)
+end
 
 -- head returns the due time of a lane's first task, or false if the lane is empty. It reads Redis once: lane.first is nil
 -- until then, and again after each change of the lane that may move its head.
 local function head(lane)
   if lane.first == nil then
+    lane.first = false
     local first = redis.call("ZRANGE", lane.key, 0, 0, "WITHSCORES")
-    lane.first = first[2] and tonumber(first[2]) or false
+    if first[2] then
+      begins(lane, first[2])
+    end
   end
   return lane.first
 end
@@ -89,22 +98,32 @@ local function claimer()
   end
 
   -- first_due reads the first due tasks of a lane: up to n, and as many as fit into part bytes. The first task of a call
-  -- always fits, whatever its size. It returns how many it read, their ids, due times and records, and the rows of the
-  -- due set as Redis returned them. Records are read a few at a time: if they are large, few fit, and the rest would be
+  -- always fits, whatever its size. It returns how many it read, their ids and records, and their due times as a list, or
+  -- as one text if all have the same. Records are read a few at a time: if they are large, few fit, and the rest would be
   -- read in vain.
   local most_room = 4 * 1024 * 1024 -- bytes of records in one reply
   local room = most_room -- bytes still free
   local function first_due(lane, n, part)
-    -- One more than n, which says when the next task is due.
-    local rows = redis.call("ZRANGE", lane.key, "-inf", int(now), "BYSCORE", "LIMIT", 0, n + 1, "WITHSCORES")
-    local found = math.min(#rows / 2, n)
-    lane.first = rows[2 * n + 2] and tonumber(rows[2 * n + 2]) -- nil: head reads it when asked
+    local ids, dues, found = nil, nil, n
+    -- The task behind the first n says when the next one is due. If that is when the first is due, it is so of all
+    -- between them: to print so many scores would cost as much as to find the tasks.
+    local next_due = n >= few and redis.call("ZRANGE", lane.key, n, n, "WITHSCORES")[2]
+    if next_due and next_due == lane.text then
+      ids, dues = redis.call("ZRANGE", lane.key, 0, n - 1), next_due
+    else
+      local rows = redis.call("ZRANGE", lane.key, "-inf", int(now), "BYSCORE", "LIMIT", 0, n + 1, "WITHSCORES")
+      found = math.min(#rows / 2, n)
+      lane.first = nil -- head reads it when asked, if no row says it
+      if rows[2 * n + 2] then
+        begins(lane, rows[2 * n + 2])
+      end
+      ids, dues = {}, {}
+      for i = 1, found do
+        ids[i], dues[i] = rows[2 * i - 1], rows[2 * i]
+      end
+    end
     if found == 0 then
       return 0
-    end
-    local ids, dues = {}, {}
-    for i = 1, found do
-      ids[i], dues[i] = rows[2 * i - 1], rows[2 * i]
     end
     local have = math.min(room == most_room and 32 or 8, found)
     local records = redis.call("HMGET", tasks, unpack(ids, 1, have))
@@ -118,22 +137,19 @@ local function claimer()
       end
       local size = records[i] and #records[i] or 0
       if size > part and room < most_room then
-        lane.spent, lane.first = true, tonumber(dues[i]) -- no bytes left: the next call claims the rest
-        return i - 1, ids, dues, records, rows
+        lane.spent = true -- no bytes left: the next call claims the rest
+        begins(lane, dues == next_due and dues or dues[i])
+        return i - 1, ids, records, dues
       end
       room, part = room - size, part - size
     end
-    return found, ids, dues, records, rows
+    return found, ids, records, dues
   end
 
-  -- limits returns the limits that a task counts in, as the tail of its value in the running hash: "\31t:type" if the type
-  -- has a limit, "\31k:key" and "\31b:key" if it has a key. It returns nil if the task may not run now. It counts the task
-  -- in its key; take counts all tasks of the type at once.
-  local function limits(lane, id, due, body)
-    local tail = lane.slot and "\31" .. lane.slot or ""
-    if string.byte(body, 2) ~= 107 then -- "k": only a record with a key has it there (see task.Encode)
-      return tail
-    end
+  -- limits returns the limits that a task with a key counts in, as the tail of its value in the running hash: "\31k:key" and
+  -- "\31b:key" before what it is given, the limit of the type. It returns nil if the task may not run now. It counts the
+  -- task in its key; take counts all tasks of the type at once.
+  local function limits(lane, id, due, body, tail)
     local limit, policy, length, stop = string.match(body, "^1k(%d+),(%a)(%d+):()")
     if not limit then -- a damaged record: the consumer settles the task as dead
       return tail
@@ -150,22 +166,25 @@ local function claimer()
     return "\31k:" .. key .. tail
   end
 
-  -- set_aside makes tasks dead whose IDs are empty or have a line break. onbeat accepts no such ID, so another program
-  -- wrote it, and the reply, whose ids are joined by newlines, could not name it.
-  local function set_aside(lane, n, ids, records)
-    for i = 1, n do
-      if ids[i] == "" or string.find(ids[i], "\n", 1, true) then
-        if records[i] then
-          redis.call("ZADD", dead, now, ids[i])
-          undo("ZREM", dead, ids[i])
-          record(events, ARGV[5], "event", "set aside", "task", ids[i], "lane", lane.name)
-        end
-        records[i] = false
-      end
-    end
+  -- set_aside makes a task dead whose ID is empty or has a line break. onbeat accepts no such ID, so another program wrote
+  -- it, and the history, which is written in lines, could not name it.
+  local function set_aside(lane, id)
+    redis.call("ZADD", dead, now, id)
+    undo("ZREM", dead, id)
+    record(events, ARGV[5], "event", "set aside", "task", id, "lane", lane.name)
+  end
+
+  -- The reply says once what is the same for many tasks in a row: a value and how many have it, as "20*1000", "20" if it
+  -- is one. series adds such a part to a list.
+  local function series(list, value, n)
+    list[#list + 1] = n > 1 and value .. "*" .. n or value
   end
 
   local text = {} -- numbers as text: many records have the same length, and int is slow
+  local function size(n)
+    text[n] = text[n] or int(n)
+    return text[n]
+  end
 
   -- take looks at up to n due tasks of a lane, whose records may take part bytes, and returns how many it claimed. The
   -- others are dropped or wait for their key.
@@ -178,46 +197,79 @@ local function claimer()
         return 0
       end
     end
-    local found, ids, dues, records, rows = first_due(lane, n, part)
+    local found, ids, records, dues = first_due(lane, n, part)
     if found == 0 then
       return 0
     end
-    -- One look at the joined ids finds out whether any of them is empty or has a line break.
-    local list = "\n" .. table.concat(ids, "\n", 1, found) .. "\n"
-    if string.find(list, "\n\n", 1, true) or select(2, string.gsub(list, "\n", "\n")) ~= found + 1 then
-      set_aside(lane, found, ids, records)
-    end
     looks = math.max(looks - found, 0)
+    local all = table.concat(ids, "", 1, found)
+    local breaks = string.find(all, "\n", 1, true) -- whether any id has a line break
+    local same = type(dues) == "string" and dues
+    local removed = ids -- what the undo brings back: ids, until some of them are not claimed
     redis.call("ZREMRANGEBYRANK", lane.key, 0, found - 1)
-    undo_removed(lane.key, rows, found)
-    local count, at, lengths = 0, #entries, {}
-    local last_due, last_tail, value -- most tasks of a claim have the same value: make it once
+    undos[#undos + 1] = function()
+      for i = 1, found do
+        redis.pcall("ZADD", lane.key, same or dues[i], removed[i])
+      end
+    end
+    local count, at, byte, plain = 0, #entries, string.byte, lane.slot and "\31" .. lane.slot or ""
+    -- Most tasks of a claim have the same value, and ids and records of the same length: these are made once, and added to
+    -- the reply when another comes.
+    local value, last_due, last_tail, last_id, last_body
+    local id_sizes, due_times, sizes, n_ids, n_dues, n_bodies = {}, {}, {}, 0, 0, 0
     for i = 1, found do
-      local body, id, due = records[i], ids[i], dues[i]
-      local tail = body and limits(lane, id, due, body)
+      local body, id, due = records[i], ids[i], same or dues[i]
+      if body and (id == "" or breaks and string.find(id, "\n", 1, true)) then
+        set_aside(lane, id)
+        body = false
+      end
+      local tail = body and plain
+      if body and byte(body, 2) == 107 then -- "k": only a record with a key has it there (see task.Encode)
+        tail = limits(lane, id, due, body, plain)
+      end
       if tail then
         if due ~= last_due or tail ~= last_tail then
-          value, last_due, last_tail = claim_prefix() .. due .. tail, due, tail
+          value, last_tail = claim_prefix() .. due .. tail, tail
         end
-        count = count + 1
+        if due ~= last_due then
+          if last_due then
+            series(due_times, last_due, n_dues)
+          end
+          last_due, n_dues = due, 0
+        end
+        if #id ~= last_id then
+          if last_id then
+            series(id_sizes, size(last_id), n_ids)
+          end
+          last_id, n_ids = #id, 0
+        end
+        if #body ~= last_body then
+          if last_body then
+            series(sizes, size(last_body), n_bodies)
+          end
+          last_body, n_bodies = #body, 0
+        end
+        count, n_ids, n_dues, n_bodies = count + 1, n_ids + 1, n_dues + 1, n_bodies + 1
         -- Move the claimed tasks to the front of the lists, which the reply joins from 1 to count.
-        ids[count], dues[count], records[count] = id, due, body
-        local length = #body
-        text[length] = text[length] or int(length)
-        lengths[count] = text[length]
+        ids[count], records[count] = id, body
         entries[at + 1], entries[at + 2] = id, value
         at = at + 2
+      elseif removed == ids then
+        removed = { unpack(ids, 1, found) }
       end
     end
     if count > 0 then
       if lane.limit > 0 then
         adjust(active, lane.slot, count)
       end
-      gave[#gave + 1] = lane.number
-      gave[#gave + 1] = table.concat(ids, "\n", 1, count)
-      gave[#gave + 1] = table.concat(dues, "\n", 1, count)
-      gave[#gave + 1] = table.concat(lengths, "\n", 1, count)
-      gave[#gave + 1] = table.concat(records, "", 1, count)
+      series(id_sizes, size(last_id), n_ids)
+      series(due_times, last_due, n_dues)
+      series(sizes, size(last_body), n_bodies)
+      local g = #gave
+      gave[g + 1], gave[g + 2], gave[g + 3] = lane.number, count, table.concat(id_sizes, ",")
+      gave[g + 4] = count == found and all or table.concat(ids, "", 1, count)
+      gave[g + 5], gave[g + 6] = table.concat(due_times, ","), table.concat(sizes, ",")
+      gave[g + 7] = table.concat(records, "", 1, count)
     end
     return count
   end

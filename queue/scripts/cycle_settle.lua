@@ -10,7 +10,7 @@ local away = false -- such a task lies in a lane from which the caller does not 
 -- returns the keys of the runs that ended.
 local function settle(n)
   local finished, kept, moved, died = tonumber(arg()), tonumber(arg()), tonumber(arg()), tonumber(arg())
-  local ids, ok = at, {} -- where the ids begin in ARGV; which of them are to be settled
+  local ids, not_ok = at, {} -- where the ids begin in ARGV; which of them are not to be settled: none, mostly
   local i = 0 -- how many were looked at so far, over all blocks
   at = at + n
 
@@ -29,7 +29,7 @@ local function settle(n)
     end
     local list = {}
     for n = from, to do
-      list[#list + 1] = ok[n] and ARGV[ids + n - 1] or nil
+      list[#list + 1] = not not_ok[n] and ARGV[ids + n - 1] or nil
     end
     return list, 1, #list
   end
@@ -43,21 +43,19 @@ local function settle(n)
     local requests = moved > 0 and redis.call("EXISTS", cancel) > 0
     local limited = {}
     for _ = 1, tonumber(arg()) do
-      local fence = arg() .. " "
+      local fence, held_by = arg() .. " ", nil -- a value with that fence: most of the next ones are equal to it
       for _ = 1, tonumber(arg()) do
         i = i + 1
         local value = values[i]
-        if value and string.find(value, fence, 1, true) == 1 then
+        if value and (value == held_by or string.find(value, fence, 1, true) == 1) then
+          held_by = value
           if requests and i > finished + kept and i <= finished + kept + moved and asked(cancel, settled_id(), value) then
-            refused[#refused + 1] = int(i - 1)
-          else
-            ok[i] = true
-            if limits and string.find(value, "\31", 1, true) then
-              limited[#limited + 1] = value
-            end
+            refused[#refused + 1], not_ok[i] = int(i - 1), true
+          elseif limits and string.find(value, "\31", 1, true) then
+            limited[#limited + 1] = value
           end
         else
-          void[#void + 1] = int(i - 1)
+          void[#void + 1], not_ok[i] = int(i - 1), true
         end
       end
     end
@@ -71,7 +69,7 @@ local function settle(n)
       redis.call("HDEL", running, unpack(list, first, last))
       undos[#undos + 1] = function()
         for k = 1, n do
-          if ok[k] then
+          if not not_ok[k] then
             redis.pcall("HSET", running, ARGV[ids + k - 1], values[k])
           end
         end
@@ -98,7 +96,7 @@ local function settle(n)
     for _ = 1, n do
       i = i + 1
       local ttl, body = tonumber(arg()), arg()
-      if ok[i] then
+      if not not_ok[i] then
         ends[#ends + 1], ends[#ends + 2] = int(now + ttl), settled_id()
         bodies[#bodies + 1], bodies[#bodies + 2] = settled_id(), body
       end
@@ -125,7 +123,7 @@ local function settle(n)
     for _ = 1, n do
       i = i + 1
       local lane, due, body = lanes[tonumber(arg())], arg(), arg()
-      if ok[i] then
+      if not not_ok[i] then
         if string.byte(due) == 43 then
           due = int(now + tonumber(string.sub(due, 2)))
         end
@@ -160,7 +158,7 @@ local function settle(n)
     for _ = 1, n do
       i = i + 1
       local body = arg()
-      if ok[i] then
+      if not not_ok[i] then
         died[#died + 1], died[#died + 2] = int(now), settled_id()
         bodies[#bodies + 1], bodies[#bodies + 2] = settled_id(), body
       end
@@ -179,13 +177,30 @@ local function settle(n)
     return #died / 2
   end
 
-  -- remember collects the notes for the history.
+  local function split(text)
+    local list = {}
+    for line in string.gmatch(text .. "\n", "([^\n]*)\n") do
+      list[#list + 1] = line
+    end
+    return list
+  end
+
+  -- remember collects the notes for the history. It takes the lines as they are joined, unless some are to be left out.
   local function remember(n)
-    for _ = 1, n do
-      local index, text, report = tonumber(arg()), arg(), arg()
-      if ok[index] then
-        notes[#notes + 1] = text
-        more[#notes] = report
+    if n == 0 then
+      return
+    end
+    local places, lines, reports = arg(), arg(), arg()
+    if #void + #refused == 0 then
+      notes[1], more[1] = lines, reports
+      return
+    end
+    local line, report, k = split(lines), split(reports), 0
+    for place in string.gmatch(places, "%d+") do
+      k = k + 1
+      if not not_ok[tonumber(place)] then
+        notes[#notes + 1] = line[k]
+        more[#notes] = report[k]
       end
     end
   end

@@ -79,11 +79,20 @@ local function failure(err)
   return redis.error_reply(string.find(text, "^%u+ ") and text or "ERR " .. text)
 end
 
--- finish does the removals. Before it does any of them, it tries each on nobody: a refusal then comes while the script can
--- still take back everything.
+-- try_removal finds out whether Redis lets the script remove something from a key, by removing nobody. It does so once.
+local removable = {} -- key -> the command that was tried on it
+local function try_removal(command, key)
+  if removable[key] ~= command then
+    redis.call(command, key, nobody)
+    removable[key] = command
+  end
+end
+
+-- finish does the removals. Before it does any of them, it tries each: a refusal then comes while the script can still take
+-- back everything.
 local function finish(reply)
   for _, r in ipairs(removals) do
-    redis.call(r[1], r[2], nobody)
+    try_removal(r[1], r[2])
   end
   for _, r in ipairs(removals) do
     for i = r[4], r[5], chunk do
