@@ -2,6 +2,7 @@ package integration
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -92,7 +93,8 @@ func (r *gapTrial) run(t *testing.T, head string, few, many, times int) {
 func (r *gapTrial) report(t *testing.T, p rig.Program, bands []*band) {
 	t.Helper()
 	w := &world{&rig.World{T: t}}
-	for name, every := range bandBeats {
+	for _, name := range slices.Sorted(maps.Keys(bandBeats)) {
+		every := bandBeats[name]
 		var got rig.Figures
 		var arrivals []trial.Arrival
 		var gaps, handovers []time.Duration
