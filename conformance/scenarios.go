@@ -93,6 +93,9 @@ func killed(ctx context.Context, s *Stage) error {
 	if err := s.Depose(ctx, leader, heir, trial.SigKill); err != nil {
 		return err
 	}
+	if took := s.leaderless[0].To.Sub(s.leaderless[0].From); took > s.c.Load.Lease/2 {
+		s.note = "nobody saw before the lease ended that the leader was dead: may instances call PUBSUB on this Redis, with no proxy between?"
+	}
 	return s.grow(ctx, settled)
 }
 
