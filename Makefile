@@ -93,7 +93,7 @@ test-virtual:
 		exit $$code
 
 .PHONY: soak
-soak: soak-simulation ## Run the rollouts and the faults in full (two hours), and write the tables of docs/reliability.md.
+soak: soak-simulation ## Run the rollouts and the faults in full (three hours), and write the tables of docs/reliability.md.
 	@mkdir -p $(dir $(SOAK)) && rm -f $(SOAK)
 	@code=0; for dir in integration $(NETWORK) $(HISTORIES); do \
 		(cd $$dir && $(TESTENV) ONBEAT_SOAK=1 ONBEAT_SOAK_TABLE=$(SOAK) $(GO) test $(RACE) -count=1 -timeout 5h .) || code=1; \

@@ -31,9 +31,11 @@ type evidence struct {
 	Tasks []string
 	// Quiet says that every fault came while no task ran: no run may be repeated.
 	Quiet bool
-	// Leaderless are the times from the loss of a leader until another instance led. The lag of slots that came due within
-	// them is measured separately.
+	// Leaderless are the times from the loss of a leader until another instance led. In a quiet scenario the lag of slots that
+	// came due within them is measured separately.
 	Leaderless []span
+	// Follow is how long another instance may take to lead after a loss.
+	Follow time.Duration
 	// Setbacks is how many instances were lost and how many runs failed. For each, one run may be repeated.
 	Setbacks int64
 	// Reports are the audit. A slot may arrive again, as a further attempt, only if the audit has a run of it that failed

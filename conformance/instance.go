@@ -97,6 +97,14 @@ func (s *Stage) Depose(ctx context.Context, leader, heir *Instance, sig syscall.
 	return s.Wait(ctx, "the end of "+leader.name, func(context.Context) (bool, error) { return leader.HasExited(), nil })
 }
 
+// Lost waits until the lease of an instance that cannot renew it is over, so that its claims are void.
+func (s *Stage) Lost(ctx context.Context, i *Instance) error {
+	return s.Wait(ctx, "the end of the lease of "+i.name, func(ctx context.Context) (bool, error) {
+		there, err := s.Instances.List(ctx)
+		return !slices.ContainsFunc(there.Items, func(x admin.Instance) bool { return x.PID == i.PID() }), err
+	})
+}
+
 // endAll kills all instances that still run.
 func (s *Stage) endAll() {
 	for _, i := range s.instances {

@@ -28,7 +28,8 @@ type Result struct {
 	P50        float64  `json:"lag_p50_ms"`
 	P99        float64  `json:"lag_p99_ms"`
 	Max        float64  `json:"lag_max_ms"`
-	HeldUp     int      `json:"held_up,omitempty"` // slots of a quiet scenario that came due while no instance led
+	LedAfter   float64  `json:"led_after_ms,omitempty"` // the longest time from the loss of a leader until another led
+	HeldUp     int      `json:"held_up,omitempty"`      // slots of a quiet scenario that came due while no instance led
 	MaxHeldUp  float64  `json:"lag_max_held_up_ms,omitempty"`
 	Audit      bool     `json:"audit_agrees"`
 	Wrong      []string `json:"wrong,omitempty"`
@@ -68,6 +69,7 @@ func judge(e evidence) *Result {
 	r.judgeTasks(e, by[""])
 	r.judgeStrangers(e)
 	r.judgeTakeovers(e)
+	r.judgeLosses(e)
 	r.judgeAudit(e, by)
 	r.times()
 	if r.more > 0 {
@@ -225,6 +227,17 @@ func (r *Result) judgeTakeovers(e evidence) {
 	}
 }
 
+// judgeLosses reports a leader that nobody followed for longer than its lease explains.
+func (r *Result) judgeLosses(e evidence) {
+	for _, s := range e.Leaderless {
+		took := s.To.Sub(s.From)
+		r.LedAfter = max(r.LedAfter, millis(took))
+		if took > e.Follow {
+			r.wrong("another instance led only %s after the leader was lost, later than its lease explains", took.Round(time.Millisecond))
+		}
+	}
+}
+
 func longestGap(list []Arrival) (longest time.Duration) {
 	at := make([]time.Time, len(list))
 	for i, a := range list {
@@ -239,7 +252,7 @@ func longestGap(list []Arrival) (longest time.Duration) {
 
 // measure records the lag of a slot.
 func (r *Result) measure(e evidence, slot time.Time, lag time.Duration) {
-	if slices.ContainsFunc(e.Leaderless, func(s span) bool { return s.holds(slot) }) {
+	if e.Quiet && slices.ContainsFunc(e.Leaderless, func(s span) bool { return s.holds(slot) }) {
 		r.HeldUp++
 		r.MaxHeldUp = max(r.MaxHeldUp, millis(lag))
 		return

@@ -199,9 +199,22 @@ func TestJudge_measuresWhatALostLeaderHeldUpApart(t *testing.T) {
 	e := evidenceOf20(t)
 	e.Arrivals[7].At = e.Arrivals[7].Slot.Add(90 * time.Millisecond)
 	e.Leaderless = []span{{e.Arrivals[6].Slot, e.Arrivals[8].Slot}} // without its ends
+	e.Quiet, e.Follow = true, time.Second
 	r := judge(*e)
-	if r.Slots != 20 || r.HeldUp != 1 || r.MaxHeldUp != 90 || r.Max != 2 {
-		t.Errorf("%d slots, %d held up by %v, the others by at most %v; want 20, 1, 90, 2", r.Slots, r.HeldUp, r.MaxHeldUp, r.Max)
+	if r.Slots != 20 || r.HeldUp != 1 || r.MaxHeldUp != 90 || r.Max != 2 || r.LedAfter != 200 || !r.OK {
+		t.Errorf("%d slots, %d held up by %v, the others by at most %v, led after %v; want 20, 1, 90, 2, 200; %q",
+			r.Slots, r.HeldUp, r.MaxHeldUp, r.Max, r.LedAfter, r.Wrong)
+	}
+}
+
+func TestJudge_findsALeaderThatNobodyFollowedInTime(t *testing.T) {
+	t.Parallel()
+	e := evidenceOf20(t)
+	e.Leaderless = []span{{e.Arrivals[2].Slot, e.Arrivals[3].Slot}, {e.Arrivals[6].Slot, e.Arrivals[8].Slot}}
+	e.Follow = 150 * time.Millisecond
+	r := judge(*e)
+	if r.OK || len(r.Wrong) != 1 || !strings.Contains(r.Wrong[0], "led only 200ms after the leader was lost") {
+		t.Errorf("ok %v, %q", r.OK, r.Wrong)
 	}
 }
 

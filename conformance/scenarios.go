@@ -89,9 +89,12 @@ func killed(ctx context.Context, s *Stage) error {
 	if err != nil {
 		return err
 	}
-	s.act("SIGKILL to the leader; another takes over when its lease runs out")
+	s.act("SIGKILL to the leader; another takes over")
 	if err := s.Depose(ctx, leader, heir, trial.SigKill); err != nil {
 		return err
+	}
+	if took := s.leaderless[0].To.Sub(s.leaderless[0].From); took > s.c.Load.Lease/2 {
+		s.note = "nobody saw before the lease ended that the leader was dead: may instances call PUBSUB on this Redis, with no proxy between?"
 	}
 	return s.grow(ctx, settled)
 }
@@ -106,7 +109,7 @@ func frozen(ctx context.Context, s *Stage) error {
 	if err != nil {
 		return err
 	}
-	s.act("SIGSTOP to the leader; another takes over when its lease runs out")
+	s.act("SIGSTOP to the leader; another takes over")
 	if err := s.Depose(ctx, leader, heir, trial.SigStop); err != nil {
 		return err
 	}
@@ -117,6 +120,10 @@ func frozen(ctx context.Context, s *Stage) error {
 		}
 	}
 	if err := s.grow(ctx, settled); err != nil {
+		return err
+	}
+	s.act("its lease runs out")
+	if err := s.Lost(ctx, leader); err != nil {
 		return err
 	}
 	s.act("SIGCONT: it wakes, and its claims are void")
@@ -138,7 +145,7 @@ func cutOff(ctx context.Context, s *Stage) error {
 	if err != nil {
 		return err
 	}
-	s.act("the leader's connection to Redis goes silent; another takes over when its lease runs out")
+	s.act("the leader's connection to Redis goes silent; another takes over")
 	link.cut()
 	if err := s.Leads(ctx, heir); err != nil {
 		return err

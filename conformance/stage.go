@@ -236,9 +236,7 @@ func (s *Stage) evidence(ctx context.Context) (evidence, error) {
 	if e.Setbacks, err = s.setbacks(ctx); err != nil {
 		return e, err
 	}
-	if s.c.Quiet {
-		e.Quiet, e.Leaderless = true, s.leaderless
-	}
+	e.Quiet, e.Leaderless, e.Follow = s.c.Quiet, s.leaderless, s.c.Load.Lease*3/2+s.stall
 	if s.o.Receive != nil {
 		e.Arrivals = s.o.Receive(e.Arrivals)
 	}

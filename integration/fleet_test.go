@@ -21,6 +21,7 @@ const fleetEvery = 100 * time.Millisecond
 // Its tests do not run in parallel, because they judge milliseconds, and each of them keeps two cores busy.
 type fleet struct {
 	*world
+	path  string    // the program
 	head  string    // of every config file: how instances lead and consume
 	beats []string  // the schedules' names
 	ended time.Time // when the last release was asked to stop
@@ -29,6 +30,7 @@ type fleet struct {
 func newFleet(t *testing.T, head string) *fleet {
 	t.Helper()
 	f := &fleet{world: newWorld(t), head: "concurrency: 50\n" + head}
+	f.path = f.Binary()
 	for i := range 20 {
 		f.beats = append(f.beats, fmt.Sprintf("beat-%02d", i))
 	}
@@ -63,7 +65,7 @@ func (f *fleet) only(version string, schedules ...string) *release {
 func (r *release) start() *rig.Process {
 	r.Helper()
 	name := fmt.Sprintf("%s replica %d", r.version, len(r.replicas)+1)
-	p := r.Serve(name, r.config, append([]string{"--release", r.version}, r.args...)...)
+	p := r.ServeAs(r.path, nil, name, r.config, append([]string{"--release", r.version}, r.args...)...)
 	r.replicas = append(r.replicas, p)
 	return p
 }

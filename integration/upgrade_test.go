@@ -99,6 +99,7 @@ func TestUpgrade_aKilledLeaderIsFollowedByTheOtherProgram(t *testing.T) {
 		u.goesOn(3)
 		next.replicas[0].Stop()
 	}
+	u.goesOn(int(upgradeLease / fleetEvery)) // what the last one held runs again when its lease is over
 	u.done()
 	u.ends(old)
 

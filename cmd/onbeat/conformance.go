@@ -197,6 +197,9 @@ func (s *conformanceShow) details(x *conformance.Result) {
 	add(x.ByPolicy, "slots were dropped by the policy of the schedules (missed: once) while no instance ran")
 	add(x.Repeated, "ran again as the next attempt: the instance that ran it was lost before it could report the result")
 	add(x.Tasks, "tasks were enqueued beside the schedules, each to arrive once")
+	if x.LedAfter > 0 {
+		lines = append(lines, fmt.Sprintf("another instance led %s after the leader was lost", lagMillis(x.LedAfter)))
+	}
 	if more := strings.TrimSpace(x.Skipped + x.Note); more != "" {
 		lines = append(lines, more)
 	}

@@ -264,7 +264,7 @@ func TestConformanceShow_printsATable(t *testing.T) {
 	show := &conformanceShow{a: &app{globals: &globals{}, out: &out, err: &errs}}
 	show.report(&conformance.Report{Scenarios: []*conformance.Result{
 		{Scenario: "rollouts", OK: true, Audit: true, Slots: 270, Gap: 109.2, P50: 1.7, P99: 10.2},
-		{Scenario: "killed", OK: true, Audit: true, Slots: 420, Gap: 2100, P50: 28.9, P99: 2000, Repeated: 3},
+		{Scenario: "killed", OK: true, Audit: true, Slots: 420, Gap: 2100, P50: 28.9, P99: 2000, Repeated: 3, LedAfter: 141},
 		{Scenario: "cut", OK: true, Skipped: "no way"},
 		{Scenario: "broken", Slots: 9, Missed: 1, Duplicated: 2, Early: 3, OffGrid: 4, Wrong: []string{"it is"}, Logs: []string{"r1: help"}},
 	}})
@@ -280,7 +280,7 @@ func TestConformanceShow_printsATable(t *testing.T) {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
-	for _, want := range []string{"3 ran again as the next attempt", "no way", "✗ it is", "✗ A promise broke"} {
+	for _, want := range []string{"3 ran again as the next attempt", "another instance led 141.0 ms after the leader was lost", "no way", "✗ it is", "✗ A promise broke"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("it does not say %q:\n%s", want, text)
 		}

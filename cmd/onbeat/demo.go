@@ -65,6 +65,7 @@ func (c *demoCmd) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	v := demoVerdictOf(r, redis.Version())
+	v.lost(d.lost, d.stage.Arrivals())
 	if a.JSON {
 		err = a.printJSON(v)
 	} else {
@@ -101,6 +102,7 @@ func openDemo(redis *embedded.Server) func(string) (*conformance.Scratch, error)
 type demo struct {
 	stage *conformance.Stage
 	lanes []*demoLane
+	lost  []demoLoss
 	show  *demoShow
 	drawn time.Time
 }

@@ -14,6 +14,7 @@ type demoStep struct {
 	what, why string
 	do        func(context.Context) error
 	beats     int
+	tells     bool // tells first how long the beat paused at the last loss of a leader
 }
 
 // steps returns the events of the demo, in order.
@@ -22,40 +23,41 @@ func (d *demo) steps() []demoStep {
 	return []demoStep{
 		{
 			"v1 starts and leads: its first beat is slot 0 of the grid.",
-			"From here on a beat is due each second, whichever instance plays it.", d.rollOut(v1), 4,
+			"From here on a beat is due each second, whichever instance plays it.", d.rollOut(v1), 4, false,
 		},
 		{
 			"v2 is rolled out beside v1. The newest leads, from its next beat on; v1 stands by.",
-			"With timers in memory, a restart would begin a new count. Here the grid is in Redis.", d.rollOut(v2), 3,
+			"With timers in memory, a restart would begin a new count. Here the grid is in Redis.", d.rollOut(v2), 3, false,
 		},
 		{
 			"SIGTERM to v2, which leads: a rollback.",
-			"It resigns before it does anything else, so v1 leads milliseconds later.", d.depose(v2, v1, trial.SigTerm), 2,
+			"It resigns before it does anything else, so v1 leads milliseconds later.", d.depose(v2, v1, trial.SigTerm), 2, false,
 		},
 		{
 			"v3 is rolled out and leads.",
-			"For a moment two instances believe that they lead; Redis lets only one of them push and claim.", d.rollOut(v3), 3,
+			"For a moment two instances believe that they lead; Redis lets only one of them push and claim.", d.rollOut(v3), 3, false,
 		},
 		{
 			"kill -9 on v3, which leads: no goodbye, no handover.",
-			"Redis has the next beats already. v1 takes over when v3's lease (" + demoLoad.Lease.String() + ") runs out: late, not lost.",
-			d.depose(v3, v1, trial.SigKill), 1,
+			"Redis has the next beats already. v1 takes over: a beat may be late, none is lost.",
+			d.depose(v3, v1, trial.SigKill), 1, false,
 		},
 		{
 			"Its supervisor starts v3 again. It is the newest, so it leads.",
-			"Meanwhile no slot moved off the grid.", d.rollOut(v3), 3,
+			"No slot moved off the grid.", d.rollOut(v3), 3, true,
 		},
 		{
 			"SIGSTOP to v3, which leads: a long pause, like that of a virtual machine that is moved.",
-			"v3 does not notice that time passes. Its lease runs out, and v1 takes over.", d.depose(v3, v1, trial.SigStop), 2,
+			"v3 does not notice that time passes. v1 takes over, and v3's lease (" + demoLoad.Lease.String() + ") runs out.",
+			d.freeze(v3, v1), 2, false,
 		},
 		{
 			"SIGCONT: v3 wakes and still thinks that it leads.",
-			"Its lease and claims are void: Redis refuses its calls. It registers again, as a newer generation, and leads.", d.thaw(v3), 2,
+			"Its lease and claims are void: Redis refuses its calls. It registers again, and leads.", d.thaw(v3), 2, true,
 		},
 		{
 			"SIGTERM to v1: the rollout is complete.", "v3 leads alone.",
-			func(ctx context.Context) error { return d.stage.Stop(ctx, v1.instance) }, 2,
+			func(ctx context.Context) error { return d.stage.Stop(ctx, v1.instance) }, 2, false,
 		},
 	}
 }
@@ -70,7 +72,11 @@ func (d *demo) story(ctx context.Context, stage *conformance.Stage) error {
 				return err
 			}
 		}
-		d.show.act(step.what, step.why)
+		why := step.why
+		if step.tells {
+			why = d.lost[len(d.lost)-1].words(d.stage.Arrivals()) + " " + why
+		}
+		d.show.act(step.what, why)
 		if err := step.do(ctx); err != nil {
 			return err
 		}
@@ -118,7 +124,22 @@ func (d *demo) rollOut(l *demoLane) func(context.Context) error {
 
 // depose sends the leader a signal, and waits until another leads.
 func (d *demo) depose(l, heir *demoLane, sig syscall.Signal) func(context.Context) error {
-	return func(ctx context.Context) error { return d.stage.Depose(ctx, l.instance, heir.instance, sig) }
+	return func(ctx context.Context) error {
+		if sig != trial.SigTerm {
+			d.lost = append(d.lost, demoLoss{sig, time.Now()})
+		}
+		return d.stage.Depose(ctx, l.instance, heir.instance, sig)
+	}
+}
+
+// freeze stops the leader for longer than its lease.
+func (d *demo) freeze(l, heir *demoLane) func(context.Context) error {
+	return func(ctx context.Context) error {
+		if err := d.depose(l, heir, trial.SigStop)(ctx); err != nil {
+			return err
+		}
+		return d.stage.Lost(ctx, l.instance)
+	}
 }
 
 // thaw lets a frozen instance go on, and waits until it leads again.

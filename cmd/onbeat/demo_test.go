@@ -7,12 +7,14 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 	"unicode/utf8"
 
 	"github.com/onbeat/onbeat/conformance"
+	"github.com/onbeat/onbeat/internal/trial"
 )
 
 func TestDemo_losesNoBeat(t *testing.T) {
@@ -97,6 +99,28 @@ func demoBeats(n int) (list []conformance.Arrival) {
 		list = append(list, conformance.Arrival{Release: "v1", Slot: slot, At: slot.Add(2 * time.Millisecond), Attempt: 1})
 	}
 	return list
+}
+
+func TestDemoLoss_saysHowLongTheBeatPaused(t *testing.T) {
+	t.Parallel()
+	for late, want := range map[time.Duration]string{
+		2 * time.Millisecond:    "The beat did not pause.",
+		92 * time.Millisecond:   "The beat paused for 92 ms.",
+		2340 * time.Millisecond: "The beat paused for 2.3 s.",
+	} {
+		list := demoBeats(6)
+		list[3].At = list[3].Slot.Add(late)
+		slices.Reverse(list) // beats that were held up arrive in any order
+		l := demoLoss{trial.SigKill, list[3].Slot.Add(demoEvery / 2)}
+		if got := l.words(list); got != want {
+			t.Errorf("%s late: %q, want %q", late, got, want)
+		}
+		v := &demoVerdict{}
+		v.lost([]demoLoss{l, {trial.SigStop, l.at.Add(demoEvery)}}, list)
+		if v.AfterKill != millis(late) || v.AfterStop != 2 {
+			t.Errorf("%s late: %+v", late, v)
+		}
+	}
 }
 
 func demoShowOf(list []conformance.Arrival, w io.Writer) *demoShow {

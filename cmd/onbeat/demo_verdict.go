@@ -17,7 +17,9 @@ type demoVerdict struct {
 	Early      int      `json:"early"`
 	OffGrid    int      `json:"off_grid"`
 	Gap        float64  `json:"longest_gap_ms"`
-	HeldUp     int      `json:"held_up"` // slots that fell due while the lease of a lost leader ran
+	AfterKill  float64  `json:"paused_by_sigkill_ms"` // by how much the beat was late then
+	AfterStop  float64  `json:"paused_by_sigstop_ms"`
+	HeldUp     int      `json:"held_up"` // slots that fell due before another instance led in place of a lost one
 	P50        float64  `json:"lag_p50_ms"`
 	P99        float64  `json:"lag_p99_ms"`
 	Max        float64  `json:"lag_max_ms"`
@@ -48,7 +50,7 @@ func (v *demoVerdict) print(a *app) {
 	a.printf("%s  %d slots in %.1f s: %s, %s, %s, %s", a.style.bold("Verdict"), v.Slots, v.Seconds,
 		count("missed", v.Missed), count("duplicated", v.Duplicated), count("early", v.Early), count("off the grid", v.OffGrid))
 	a.printf("  slot to arrival   p50 %.1f ms, p99 %.1f ms, max %.1f ms (%d slots)", v.P50, v.P99, v.Max, v.Slots-v.Missed-v.HeldUp)
-	a.printf("  held up           %d slots until the lease of a lost leader had run out; the longest by %.0f ms", v.HeldUp, v.MaxHeldUp)
+	a.printf("  the beat paused   %.0f ms after kill -9, %.0f ms after SIGSTOP; lost leaders held %d slots up", v.AfterKill, v.AfterStop, v.HeldUp)
 	a.printf("  longest silence   %.0f ms between two beats", v.Gap)
 	if v.Audit {
 		a.printf("  onbeat audit      agrees, from the history in Redis")

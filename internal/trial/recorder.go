@@ -12,10 +12,10 @@ import (
 
 // Arrival is one run, as its receiver saw it.
 type Arrival struct {
-	ID, Schedule, Release string
-	Slot, At              time.Time
-	Attempt               int
-	Fence                 int64
+	ID, Schedule, Instance, Release string
+	Slot, At                        time.Time
+	Attempt                         int
+	Fence                           int64
 
 	// Ended is when the request was answered, or its caller gave up. It is zero until then.
 	Ended   time.Time
@@ -55,7 +55,8 @@ func (r *Recorder) Close() { _ = r.server.Close() }
 func (r *Recorder) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	a := Arrival{
 		At: time.Now(), ID: req.Header.Get("Onbeat-Task-Id"),
-		Schedule: req.Header.Get("Onbeat-Schedule"), Release: req.Header.Get("Onbeat-Release"),
+		Schedule: req.Header.Get("Onbeat-Schedule"),
+		Instance: req.Header.Get("Onbeat-Instance"), Release: req.Header.Get("Onbeat-Release"),
 	}
 	a.Slot, _ = time.Parse(time.RFC3339Nano, req.Header.Get("Onbeat-Slot"))
 	a.Attempt, _ = strconv.Atoi(req.Header.Get("Onbeat-Attempt"))

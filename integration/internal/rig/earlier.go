@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 )
 
 // ErrNoHistory reports that a commit is not in the history of this working copy: it is a shallow clone, or an export.
@@ -54,6 +55,39 @@ func BuildAt(commit string) (path string, err error) {
 	}
 	return Build("onbeat-"+commit[:7], "-overlay", list, "-buildvcs=false", "-ldflags", "-X main.version="+commit[:7])
 }
+
+// Program is a build of the program, by its name in rows and messages.
+type Program struct{ Name, Path string }
+
+func (p Program) String() string { return p.Name }
+
+// Programs returns what a measurement runs: the program of this tree, and before it that of the commit that ONBEAT_BEFORE
+// names, so that both are measured in one run.
+func (w *World) Programs() []Program {
+	w.Helper()
+	now := Program{"", w.Binary()}
+	commit := os.Getenv("ONBEAT_BEFORE")
+	if commit == "" {
+		return []Program{now}
+	}
+	path, err := before()
+	if err != nil {
+		w.Fatal("the program of ONBEAT_BEFORE:", err)
+	}
+	return []Program{{"as of " + commit[:min(7, len(commit))], path}, now}
+}
+
+var before = sync.OnceValues(func() (string, error) {
+	root, err := moduleRoot()
+	if err != nil {
+		return "", err
+	}
+	commit, err := git(root, "rev-parse", os.Getenv("ONBEAT_BEFORE"))
+	if err != nil {
+		return "", err
+	}
+	return BuildAt(strings.TrimSpace(string(commit)))
+})
 
 // absent is an overlay in which no file of the tree exists.
 func absent(root string) (map[string]string, error) {

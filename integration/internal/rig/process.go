@@ -2,6 +2,7 @@ package rig
 
 import (
 	"os"
+	"regexp"
 	"strings"
 	"syscall"
 	"time"
@@ -58,6 +59,16 @@ func (p *Process) Log() string {
 // Says returns how often the process has logged a message.
 func (p *Process) Says(message string) int {
 	return strings.Count(p.Log(), `"message":"`+message+`"`)
+}
+
+var registered = regexp.MustCompile(`"instance":"([^"]+)"[^\n]*"message":"registered"`)
+
+// Instance returns the ID of the process's instance, or nothing before it has registered.
+func (p *Process) Instance() string {
+	if found := registered.FindStringSubmatch(p.Log()); found != nil {
+		return found[1]
+	}
+	return ""
 }
 
 // Said waits until the process has logged a message.
