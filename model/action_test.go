@@ -55,6 +55,7 @@ func (r *room) menu(s *state) []action {
 	}
 	m.tasks()
 	m.promotes()
+	m.asks()
 	m.schedule()
 	m.clock()
 	return m.list

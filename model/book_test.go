@@ -28,6 +28,7 @@ type book struct {
 	declarers map[int64]presence
 	trial     map[int64]int64 // generation -> the end of its probation, or of the time in which it must prove itself
 	strikes   map[string]strike
+	asked     map[string]request // by the ID of the instance
 	// schedule
 	rev    int64
 	fates  map[int64]fate // of each slot so far
@@ -63,7 +64,8 @@ func newBook(r rule) book {
 	return book{
 		rule: r, tasks: map[string]entry{}, members: map[int64]member{}, orphans: map[int64]bool{},
 		releases: map[string]presence{}, declarers: map[int64]presence{}, trial: map[int64]int64{}, strikes: map[string]strike{},
-		seqs: map[int64]int64{}, fates: map[int64]fate{}, unique: map[string]holder{},
+		asked: map[string]request{},
+		seqs:  map[int64]int64{}, fates: map[int64]fate{}, unique: map[string]holder{},
 	}
 }
 
@@ -72,6 +74,7 @@ func (b *book) clone() book {
 	c.tasks, c.members, c.orphans = maps.Clone(b.tasks), maps.Clone(b.members), maps.Clone(b.orphans)
 	c.releases, c.seqs = maps.Clone(b.releases), maps.Clone(b.seqs)
 	c.declarers, c.trial, c.strikes = maps.Clone(b.declarers), maps.Clone(b.trial), maps.Clone(b.strikes)
+	c.asked = maps.Clone(b.asked)
 	c.fates, c.unique = maps.Clone(b.fates), maps.Clone(b.unique)
 	return c
 }
@@ -84,7 +87,7 @@ func (b *book) mark(h *maphash.Hash, ranks func(int64) int) {
 		fmt.Fprintf(h, "%s %v\n", id, e)
 	}
 	fmt.Fprintf(h, "%v %v %v %v\n", b.fates, b.members, b.orphans, b.declarers)
-	fmt.Fprintf(h, "%v %v\n", b.trial, b.strikes)
+	fmt.Fprintf(h, "%v %v %v\n", b.trial, b.strikes, b.asked)
 	fmt.Fprintf(h, "%d %d %d %d\n", b.joins, b.gen, b.order, b.rev)
 }
 
@@ -149,7 +152,8 @@ func (b *book) judge(w *world, c call, a answer, before disk, notes []string) {
 	judgeLanes(w.disk, before)
 	var said []string // the lines that the history must have of this call
 	switch c.op {
-	case "join", "ready", "resign", "leave", "beat", "open", "declare", "promote", "stand down":
+	case "join", "ready", "resign", "leave", "beat", "open", "declare", "promote", "stand down",
+		"ask to resign", "ask to drain":
 		b.judgeRegistry(w, c, a)
 	case "cycle":
 		said = b.judgeCycle(w, c, a, before, notes)

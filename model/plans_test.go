@@ -269,6 +269,25 @@ var rooms = []*room{
 		depth: 5, states: 1500,
 	},
 	{
+		// A person asks instances to resign and to drain.
+		name: "asked", lead: "newest", consume: "release", eager: true,
+		procs: []proc{{id: "a", release: "v1"}, {id: "b", release: "v2"}, {id: "c", release: "v2"}},
+		tasks: map[string]*task.Task{"x": task.New("job", nil)},
+		joins: 5, want: 1,
+		setup: opened("b join", "b ready", "c join", "enqueue x", "tick to the brink", "a beat", "b beat"),
+		verbs: "ask to resign, ask to drain, ready, beat, take, crash, join, tick, leave, promote",
+		depth: 3, states: 1500,
+	},
+	{
+		// An instance that was asked to resign, and one that was asked to drain, lose their leases and come back.
+		name: "asked before", lead: "newest", consume: "release", eager: true,
+		procs: []proc{{id: "a", release: "v1"}, {id: "b", release: "v2"}, {id: "c", release: "v2"}},
+		joins: 6, want: 1,
+		setup: opened("b join", "b ready", "c join", "c ready", "ask b to drain", "ask c to resign", "tick to the brink", "a beat", "tick", "a beat"),
+		verbs: "beat, join, ready, crash, ask to resign, leave, quit",
+		depth: 4, states: 200,
+	},
+	{
 		// A person promotes an older release.
 		name: "promoted", lead: "newest", consume: "release", eager: true,
 		procs: []proc{{id: "a", release: "v1"}, {id: "b", release: "v2"}, {id: "c", release: "v1"}},

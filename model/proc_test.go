@@ -174,6 +174,9 @@ func (p *proc) learn(c call, a answer) {
 		p.looked, p.lost = nil, 0
 	}
 	if a.view != nil {
+		if a.view.State == "draining" && c.op != "leave" { // a person asked it to
+			p.phase = drained
+		}
 		p.see(*a.view)
 	}
 }

@@ -15,6 +15,7 @@ type member struct {
 	ready       bool
 	drains      bool
 	standby     bool
+	resigned    bool  // a person asked it to
 	lease       int64 // when it ends
 }
 
@@ -25,12 +26,20 @@ func (m member) candidate(now int64) bool {
 	return m.ready && !m.drains && !m.standby && m.lease > now
 }
 
-// best returns the instance that must lead: the newest that is ready and live.
+// before reports whether a member leads rather than another one: it is newer, but who was asked to resign comes last.
+func (m member) before(o member) bool {
+	if m.resigned != o.resigned {
+		return o.resigned
+	}
+	return o.rank.less(m.rank)
+}
+
+// best returns the instance that must lead: the newest that is ready and live, and was not asked to resign.
 func (b *book) best(now int64) (member, bool) {
 	var best member
 	found := false
 	for _, m := range b.members {
-		if m.candidate(now) && (!found || best.rank.less(m.rank)) {
+		if m.candidate(now) && (!found || m.before(best)) {
 			best, found = m, true
 		}
 	}
@@ -89,16 +98,20 @@ func (b *book) probation(m member, now int64) int64 {
 }
 
 func (b *book) elect(now int64) {
-	if _, ok := b.best(now); !ok {
-		b.pardon(now)
-	}
 	best, ok := b.best(now)
+	switch {
+	case !ok:
+		b.pardon(now)
+		best, ok = b.best(now)
+	case best.resigned:
+		b.recall(best)
+	}
 	if !ok {
 		b.leader, b.open = 0, false
 		return
 	}
 	incumbent, is := b.members[b.leader]
-	if b.rule.lead == "sticky" && is && incumbent.candidate(now) && incumbent.rank.order == best.rank.order {
+	if b.rule.lead == "sticky" && is && !incumbent.resigned && incumbent.candidate(now) && incumbent.rank.order == best.rank.order {
 		return
 	}
 	b.leader = best.rank.gen

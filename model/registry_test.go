@@ -31,6 +31,9 @@ func (b *book) judgeRegistry(w *world, c call, a answer) {
 		if known {
 			b.judgeLeave(w.now, c.gen, m)
 		}
+		if b.asked[c.id].gen == c.gen {
+			delete(b.asked, c.id)
+		}
 	case "open":
 		b.open = true
 	case "stand down":
@@ -38,6 +41,8 @@ func (b *book) judgeRegistry(w *world, c call, a answer) {
 		b.judgeStandDown(w.now, c, m, a)
 	case "promote":
 		b.judgePromote(w, c)
+	case "ask to resign", "ask to drain":
+		b.judgeAsk(w.now, c, a)
 	case "declare":
 		b.judgeDeclare(w.now, m, a)
 		return
@@ -143,9 +148,14 @@ func (b *book) judgeJoin(w *world, c call, a answer) {
 	b.joins++
 	b.gen, b.order = a.gen, max(a.order, b.order)
 	b.releases[c.release] = presence{order: a.order}
-	b.members[a.gen] = member{
-		id: c.id, release: c.release, standby: c.standby, rank: rank{a.order, a.gen}, lease: w.now + lease,
+	m := member{id: c.id, release: c.release, standby: c.standby, rank: rank{a.order, a.gen}, lease: w.now + lease}
+	if r, ok := b.asked[c.id]; ok && c.gen != 0 && r.gen == c.gen { // a process that comes back was asked, and no new one
+		m.drains, m.resigned = r.what == "drain", r.what == "resign"
+		b.asked[c.id] = request{r.what, a.gen, w.now}
+	} else {
+		delete(b.asked, c.id)
 	}
+	b.members[a.gen] = m
 	if again {
 		b.elect(w.now)
 	}
@@ -161,6 +171,7 @@ func (b *book) judgePromote(w *world, c call) {
 	b.order = order
 	b.releases[c.release] = presence{order, b.releases[c.release].gone}
 	delete(b.strikes, c.release)
+	candidate := false
 	for gen, m := range b.members {
 		if m.release == c.release {
 			m.rank.order = order
@@ -171,6 +182,13 @@ func (b *book) judgePromote(w *world, c call) {
 			if _, ok := b.declarers[gen]; ok {
 				b.declarers[gen] = presence{order: order}
 			}
+			m = b.members[gen]
+			candidate = candidate || m.ready && !m.drains && !m.standby && !m.resigned
+		}
+	}
+	for _, m := range b.members {
+		if m.release == c.release && m.resigned && !candidate {
+			b.recall(m)
 		}
 	}
 	b.elect(w.now)
@@ -279,8 +297,11 @@ func (b *book) text(m member) string {
 	case m.ready:
 		state = "r"
 	}
-	if m.standby {
+	switch {
+	case m.standby:
 		standby = 1
+	case m.resigned:
+		standby = 2
 	}
 	return fmt.Sprintf("%d %d %s %d %s %s %s", m.rank.gen, m.rank.order, state, standby, b.rule.lead, b.rule.consume, m.release)
 }
@@ -332,6 +353,7 @@ func (b *book) checkRegistry(w *world) {
 		broken(5, "%d releases are known; must be %d", n, len(b.releases))
 	}
 	b.checkTrial(w)
+	b.checkAsked(w)
 	if n := len(w.disk[keys.Declarers].fields); n != len(b.declarers) {
 		broken(9, "%d are known that declared; must be %v", n, b.declarers)
 	}
