@@ -164,6 +164,7 @@ func (w *world) judge() {
 	}
 	w.judgeLeadership()
 	w.judgeStalls()
+	w.judgeSuspicions()
 }
 
 // judgeDuty: each duty has run, unless its schedule's overlap policy dropped it.
@@ -289,7 +290,7 @@ func (w *world) verdict() verdict {
 	defer w.mu.Unlock()
 	v := verdict{
 		faults: w.found, lines: w.lines, slots: w.book.slots, runs: len(w.runs), tasks: w.book.asked, steps: len(w.plan.Steps),
-		virtual: time.Since(w.began), slowest: w.slowest,
+		virtual: time.Since(w.began), slowest: w.slowest, passes: w.slowestPass,
 	}
 	return v
 }
