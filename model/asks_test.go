@@ -63,6 +63,7 @@ func (b *book) judgeAsk(now int64, c call, a answer) {
 		m.drains, m.resigned = true, false
 		b.members[m.rank.gen] = m
 		delete(b.trial, m.rank.gen)
+		b.relieve(m.id)
 		b.elect(now)
 	default:
 		free, resigned := b.others(m, now)
@@ -85,11 +86,11 @@ func (b *book) judgeAsk(now int64, c call, a answer) {
 	}
 }
 
-// others returns the other members that could lead: those that were not asked to resign, and those that were.
+// others returns the other members that could lead and are not suspected: those that were not asked to resign, and those that were.
 func (b *book) others(m member, now int64) (free, resigned []member) {
 	for gen, o := range b.members {
 		switch {
-		case gen == m.rank.gen || !o.candidate(now):
+		case gen == m.rank.gen || !o.candidate(now) || b.suspected(o):
 		case o.resigned:
 			resigned = append(resigned, o)
 		default:

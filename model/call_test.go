@@ -27,6 +27,9 @@ type call struct {
 	orphan      int64
 	looked      []queue.Claim
 	task        string
+	leads       int64 // the generation that leads, as the caller knows it
+	seen        instance.Seen
+	saw         signs  // the same, by the book
 	ask         string // what a person asks of the instance
 }
 
@@ -46,6 +49,8 @@ type answer struct {
 	count      int
 	state      task.State
 	dup        string // why a task was refused
+	post       bool   // the caller is the lookout, a heartbeat says
+	look       instance.Look
 	said       string // what became of a request
 	step       queue.Step
 	change     queue.Change
@@ -102,8 +107,10 @@ func (w *world) ask(c call, a *answer) error {
 		return view(w.reg.Promote(ctx, c.release))
 	case "beat":
 		b, err := w.reg.Heartbeat(ctx, c.id, c.gen, time.Duration(lease)*time.Millisecond, time.Time{}, "")
-		a.orphans, a.count = b.Orphans, len(b.Cancel)
+		a.orphans, a.count, a.post = b.Orphans, len(b.Cancel), b.Lookout
 		return view(b.View, err)
+	case "look out", "suspect":
+		return w.lookOut(c, a)
 	case "ask to resign", "ask to drain":
 		return w.askOf(c, a)
 	case "stand down":
@@ -153,7 +160,7 @@ func (w *world) run(script string, more []string, args ...any) ([]any, error) {
 	k := keys
 	v, err := w.scripts[script].Run(w.ctx, w.rdb, append([]string{
 		k.Instances, k.Members, k.Leader, k.Meta, k.Events, k.Wake, k.Details, k.Releases, k.Orphans, k.Watch,
-		k.Trial, k.Strikes, k.Declarers, k.Asked,
+		k.Trial, k.Strikes, k.Declarers, k.Asked, k.Suspects,
 	}, more...), args)
 	if err != nil {
 		return nil, err

@@ -26,20 +26,25 @@ func (m member) candidate(now int64) bool {
 	return m.ready && !m.drains && !m.standby && m.lease > now
 }
 
-// before reports whether a member leads rather than another one: it is newer, but who was asked to resign comes last.
-func (m member) before(o member) bool {
+// before reports whether a member leads rather than another one: it is newer, but who was asked to resign comes later, and who
+// is suspected last.
+func (b *book) before(m, o member) bool {
+	if lost := b.suspected(m); lost != b.suspected(o) {
+		return !lost
+	}
 	if m.resigned != o.resigned {
 		return o.resigned
 	}
 	return o.rank.less(m.rank)
 }
 
-// best returns the instance that must lead: the newest that is ready and live, and was not asked to resign.
+// best returns the instance that must lead: the newest that is ready and live, and was not asked to resign
+// or suspected.
 func (b *book) best(now int64) (member, bool) {
 	var best member
 	found := false
 	for _, m := range b.members {
-		if m.candidate(now) && (!found || m.before(best)) {
+		if m.candidate(now) && (!found || b.before(m, best)) {
 			best, found = m, true
 		}
 	}
@@ -84,7 +89,7 @@ func (b *book) probation(m member, now int64) int64 {
 	n := b.strikes[m.release].n
 	rival := false
 	for _, o := range b.members {
-		rival = rival || o.candidate(now) && o.release != m.release
+		rival = rival || o.candidate(now) && !b.suspected(o) && o.release != m.release
 	}
 	if n == 0 || m.standby || !rival {
 		return 0
@@ -100,10 +105,10 @@ func (b *book) probation(m member, now int64) int64 {
 func (b *book) elect(now int64) {
 	best, ok := b.best(now)
 	switch {
-	case !ok:
+	case !ok || b.suspected(best): // who is on probation leads before who is suspected
 		b.pardon(now)
 		best, ok = b.best(now)
-	case best.resigned:
+	case best.resigned && !b.free(now):
 		b.recall(best)
 	}
 	if !ok {
@@ -111,10 +116,21 @@ func (b *book) elect(now int64) {
 		return
 	}
 	incumbent, is := b.members[b.leader]
-	if b.rule.lead == "sticky" && is && !incumbent.resigned && incumbent.candidate(now) && incumbent.rank.order == best.rank.order {
+	if b.rule.lead == "sticky" && is && !incumbent.resigned && !b.suspected(incumbent) && incumbent.candidate(now) && incumbent.rank.order == best.rank.order {
 		return
 	}
 	b.leader = best.rank.gen
+}
+
+// free reports whether a candidate is there that was not asked to resign, though it may be suspected: then a request to resign
+// holds on.
+func (b *book) free(now int64) bool {
+	for _, m := range b.members {
+		if m.candidate(now) && !m.resigned {
+			return true
+		}
+	}
+	return false
 }
 
 // sweep removes the members whose lease ran out.
@@ -125,6 +141,7 @@ func (b *book) sweep(now int64) {
 		if m.lease <= now {
 			found = true
 			delete(b.members, gen)
+			delete(b.suspects, m.id)
 			b.orphans[gen] = true
 			end := m.lease
 			if m.drains {

@@ -5,7 +5,7 @@ import (
 	"maps"
 )
 
-func (b *book) judgeRegistry(w *world, c call, a answer) {
+func (b *book) judgeRegistry(w *world, c call, a answer, before disk) {
 	led, epoch := b.leader, b.epoch
 	m, known := b.members[c.gen]
 	known = known && m.id == c.id
@@ -22,11 +22,15 @@ func (b *book) judgeRegistry(w *world, c call, a answer) {
 			delete(b.trial, c.gen)
 			delete(b.strikes, m.release)
 		}
+		wronged := b.lives(w, m)
 		b.sweep(w.now)
-		if b.leader == 0 {
+		if b.leader == 0 || wronged && b.leader != c.gen {
 			b.elect(w.now)
 		}
 		b.judgeBeat(w, c, a)
+		b.judgePost(w, b.members[c.gen], a)
+	case "look out", "suspect":
+		b.judgeLook(w, c, a, before)
 	case "leave":
 		if known {
 			b.judgeLeave(w.now, c.gen, m)
@@ -74,6 +78,7 @@ func (b *book) judgeState(now int64, c call, a answer) {
 		m.drains = true
 		b.members[c.gen] = m
 		delete(b.trial, c.gen)
+		b.relieve(m.id)
 		b.elect(now)
 	case m.ready:
 	default:
@@ -132,6 +137,7 @@ func (b *book) judgeJoin(w *world, c call, a answer) {
 			again = true
 		}
 	}
+	delete(b.suspects, c.id)
 	if a.gen <= b.gen || a.gen <= c.gen {
 		broken(5, "generation %d after %d", a.gen, max(b.gen, c.gen))
 	}
@@ -196,6 +202,8 @@ func (b *book) judgePromote(w *world, c call) {
 
 func (b *book) judgeLeave(now, gen int64, m member) {
 	delete(b.members, gen)
+	delete(b.suspects, m.id)
+	b.relieve(m.id)
 	b.over(m, 0, now)
 	for _, e := range b.tasks {
 		if e.place == running && e.gen == gen {
@@ -214,7 +222,8 @@ func (b *book) judgeStandDown(now int64, c call, m member, a answer) {
 	others := *b
 	others.members = maps.Clone(b.members)
 	delete(others.members, c.gen)
-	_, can := others.best(now)
+	best, can := others.best(now)
+	can = can && !b.suspected(best)
 	if _, waits := others.waiting(now); waits {
 		can = true
 	}
@@ -354,6 +363,7 @@ func (b *book) checkRegistry(w *world) {
 	}
 	b.checkTrial(w)
 	b.checkAsked(w)
+	b.checkSuspects(w)
 	if n := len(w.disk[keys.Declarers].fields); n != len(b.declarers) {
 		broken(9, "%d are known that declared; must be %v", n, b.declarers)
 	}

@@ -27,6 +27,7 @@ type room struct {
 
 	eager   bool // the leader may open the gate before it has caught up
 	watched bool // states that differ only in their watchers count as different
+	looks   bool // the same for what lookouts know, and what is noted of suspects
 	parsed  []string
 }
 
@@ -40,7 +41,7 @@ func (r *room) menuOf(s *state, setup bool) []action {
 		c.eager = true
 		verbs += ", join, ready, beat, resign, leave, open, declare, define, read, advance, catchup, take, finish, keep, " +
 			"return, die, settle, look, recover, enqueue, cancel, look at it, make, pause, resume, delete, alter, tick, brink, crash, " +
-			"advance late, define late, quit late, hour, ask to resign, ask to drain"
+			"advance late, define late, quit late, hour, suspect, ask to resign, ask to drain"
 	}
 	c.parsed = strings.Split(verbs, ", ")
 	return c.menu(s)
