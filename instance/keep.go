@@ -134,6 +134,8 @@ func (m *Manager) heartbeat(run context.Context, s *Session) error {
 		s.reign = time.Now().Add(b.Left)
 	}
 	s.cancelRuns(b.Cancel)
+	m.tuned(s, b)
+	s.post(lookIn(b))
 	if b.Overslept {
 		s.wake(0)
 	}

@@ -11,9 +11,15 @@ import (
 // listen turns messages on the wake channels into bells until ctx ends. Messages can be lost. The next heartbeat brings
 // the same news, so a message only makes it faster.
 func (m *Manager) listen(ctx context.Context, s *Session) {
+	heard := false
+	for m.listenOnce(ctx, s, &heard) {
+	}
+}
+
+// listenOnce listens until ctx ends, or until the instance must subscribe anew: then it returns true.
+func (m *Manager) listenOnce(ctx context.Context, s *Session, heard *bool) (again bool) {
 	sub := m.rdb.Subscribe(ctx, m.reg.keys.Wake, m.reg.keys.WakeOf(s.ID))
 	// An idle connection is probed rarely: every probe is a command that Redis has to answer.
-	heard := false
 	messages := sub.ChannelWithSubscriptions(redis.WithChannelHealthCheckInterval(time.Minute))
 	defer func() {
 		_ = sub.Close()
@@ -23,21 +29,24 @@ func (m *Manager) listen(ctx context.Context, s *Session) {
 	for {
 		select {
 		case <-ctx.Done():
-			return
+			return false
+		case <-s.tune:
+			return true
 		case msg, ok := <-messages:
 			if !ok {
-				return
+				return false
 			}
 			switch v := msg.(type) {
 			case *redis.Subscription: // also after the connection broke: messages sent meanwhile were lost
 				if v.Channel == m.reg.keys.Wake {
-					if heard {
+					if *heard {
 						s.again.Store(true)
 						s.unsure.Store(true)
 						s.claims.Store(true)
 					}
-					heard = true
+					*heard = true
 				}
+				s.listened()
 				s.wake(0)
 				s.Schedules.Ring()
 				s.beat.Ring()
@@ -48,6 +57,47 @@ func (m *Manager) listen(ctx context.Context, s *Session) {
 	}
 }
 
+// listened notes that the instance listens from now on.
+func (s *Session) listened() {
+	now := time.Now()
+	s.listens.Store(&now)
+}
+
+// listening returns since when the instance has listened without a break; zero: it does not yet.
+func (s *Session) listening() time.Time {
+	if since := s.listens.Load(); since != nil {
+		return *since
+	}
+	return time.Time{}
+}
+
+// deafBeats is after how many heartbeats without a listener on its own channel an instance says so.
+const deafBeats = 3
+
+// tuned takes in whether Redis has a listener on this instance's channel. The subscription may be on another node than the
+// scripts, for example after a failover of a cluster, so the instance subscribes anew, once. If that does not help, no
+// suspicion can be drawn from listeners here.
+func (m *Manager) tuned(s *Session, b Beat) {
+	since := s.listening()
+	switch {
+	case b.Listens > 0:
+		m.deaf = 0
+		return
+	case m.deaf >= deafBeats || since.IsZero() || time.Since(since) < m.cfg.heartbeat():
+		return
+	case b.Listens < 0:
+		m.deaf = deafBeats
+	default:
+		m.deaf++
+	}
+	switch m.deaf {
+	case 1:
+		s.tune.Ring()
+	case deafBeats:
+		m.log.Warn().Bool("allowed", b.Listens == 0).Msg("redis does not show who listens (PUBSUB NUMSUB): a leader that crashes is found when its lease runs out")
+	}
+}
+
 func (m *Manager) hear(ctx context.Context, s *Session, msg *redis.Message) {
 	switch msg.Payload {
 	case "leader":
@@ -55,6 +105,8 @@ func (m *Manager) hear(ctx context.Context, s *Session, msg *redis.Message) {
 		s.wake(0)
 	case "lost", "asked": // a generation was lost, or a person asks something: the heartbeat says what
 		s.beat.Ring()
+	case "silent": // a message found no listener
+		s.silent.Ring()
 	case "lanes":
 		s.wake(0)
 	case "schedules":

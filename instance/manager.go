@@ -32,6 +32,8 @@ type Manager struct {
 	stoodDown time.Time     // when the instance last stood down
 	rest      time.Duration // for how long it rested then
 
+	deaf int // how many heartbeats in a row found no listener on the instance's own channel
+
 	lamented time.Time // when the instance last logged that Redis refuses it
 
 	stop    context.CancelFunc      // ends Run, as the caller's context does
@@ -167,6 +169,7 @@ func (m *Manager) session(ctx context.Context, s *Session, serve func(*Session) 
 	served := make(chan error, 1)
 	var helpers sync.WaitGroup
 	helpers.Go(func() { m.listen(background, s) })
+	helpers.Go(func() { m.lookout(background, s) })
 	helpers.Go(func() { m.takeBack(background, s.orphans) })
 	helpers.Go(func() { m.warnOfEviction(background) })
 	helpers.Go(func() { m.findLost(background, s) })

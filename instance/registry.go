@@ -37,6 +37,7 @@ var (
 	promoteScript    = electing("promote")
 	pauseScript      = electing("pause")
 	askScript        = electing("ask")
+	lookScript       = electing("look")
 )
 
 // releaseGrace is how long the schedules of a release stay in force after its last instance was lost. In that time a
@@ -95,6 +96,9 @@ type Beat struct {
 	View
 	Left      time.Duration // the time left of the leader's lease; negative if no instance leads
 	Overslept bool          // a watcher did not look for due work in time: the caller must look
+	Listens   int           // 1: the caller's channel has a listener; 0: it has none; -1: Redis does not tell
+	Lookout   bool          // the caller is the lookout: it must look whether the leader lives
+	Look      time.Duration // in how long the lookout must look
 	Orphans   []int64       // generations to recover
 	Cancel    []Cancel      // runs to cancel
 }
@@ -116,7 +120,7 @@ func (r *Registry) first(more ...string) []string {
 	k := r.keys
 	return append([]string{
 		k.Instances, k.Members, k.Leader, k.Meta, k.Events, k.Wake, k.Details, k.Releases, k.Orphans, k.Watch,
-		k.Trial, k.Strikes, k.Declarers, k.Asked,
+		k.Trial, k.Strikes, k.Declarers, k.Asked, k.Suspects,
 	}, more...)
 }
 
@@ -247,13 +251,17 @@ func (r *Registry) Declare(ctx context.Context, t queue.Term) (may bool, again t
 // woken. From both the script can tell whether Redis has lost writes. Both may be zero.
 func (r *Registry) Heartbeat(ctx context.Context, id string, gen int64, lease time.Duration, seen time.Time, reads string) (Beat, error) {
 	values, err := r.run(ctx, heartbeatScript, r.first(r.keys.Cancel),
-		id, gen, lease.Milliseconds(), overslept.Milliseconds(), store.Ms(seen), reads)
+		id, gen, lease.Milliseconds(), overslept.Milliseconds(), store.Ms(seen), reads,
+		lookLate.Milliseconds(), lookAfter.Milliseconds(), lookBusy.Milliseconds())
 	if err != nil {
 		return Beat{}, fmt.Errorf("heartbeat: %w", err)
 	}
-	left, late, n := values.Int(viewed), values.Int(viewed+1), int(values.Int(viewed+2))
-	b := Beat{View: viewOf(values), Left: time.Duration(left) * time.Millisecond, Overslept: late == 1}
-	rest := viewed + 3
+	left, late, look, n := values.Int(viewed), values.Int(viewed+1), values.Int(viewed+3), int(values.Int(viewed+4))
+	b := Beat{
+		View: viewOf(values), Left: time.Duration(left) * time.Millisecond, Overslept: late == 1,
+		Listens: int(values.Int(viewed + 2)), Lookout: look >= 0, Look: time.Duration(max(look, 0)) * time.Millisecond,
+	}
+	rest := viewed + 5
 	for i := range n {
 		b.Orphans = append(b.Orphans, values.Int(rest+i))
 	}

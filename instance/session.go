@@ -47,9 +47,12 @@ type Session struct {
 	lease    time.Duration
 	takeBack func(context.Context) error
 	mend     func(ctx context.Context, cause error) bool
-	stuck    chan stuck  // what a leader that cannot schedule says
-	observer Observer    // may be nil
-	serving  atomic.Bool // fn of Lead has not returned
+	posts    chan time.Duration // in how long the lookout must look; see post
+	silent   Bell               // a message found no listener: the lookout must look
+	tune     Bell               // this instance does not hear its own channel: listen anew
+	stuck    chan stuck         // what a leader that cannot schedule says
+	observer Observer           // may be nil
+	serving  atomic.Bool        // fn of Lead has not returned
 
 	lost       chan struct{} // closed when trust in the lease has ended
 	trustTimer *time.Timer
@@ -60,9 +63,10 @@ type Session struct {
 	probation time.Time // when to ask again to be ready, or zero; the same
 
 	wakeAt   atomic.Int64
-	again    atomic.Bool // Redis was connected to again: the scheduler has not looked yet
-	unsure   atomic.Bool // the same: the state that Redis knows may be an earlier one
-	claims   atomic.Bool // the same: the consumer has not asked yet what Redis believes that it holds
+	again    atomic.Bool               // Redis was connected to again: the scheduler has not looked yet
+	unsure   atomic.Bool               // the same: the state that Redis knows may be an earlier one
+	listens  atomic.Pointer[time.Time] // since when this instance listens to its channel; nil: it does not yet
+	claims   atomic.Bool               // the same: the consumer has not asked yet what Redis believes that it holds
 	loss     atomic.Pointer[Loss]
 	mu       sync.Mutex
 	view     View
@@ -86,10 +90,10 @@ type term struct {
 func newSession(id string, gen int64, release string) *Session {
 	s := &Session{
 		ID: id, Gen: gen, Release: release,
-		Work: NewBell(), Schedules: NewBell(), beat: NewBell(), strayed: NewBell(),
+		Work: NewBell(), Schedules: NewBell(), beat: NewBell(), strayed: NewBell(), silent: NewBell(), tune: NewBell(),
 		draining: make(chan struct{}), changed: make(chan struct{}), lost: make(chan struct{}),
 		wall:    func() time.Time { return time.Now().Round(0) },
-		orphans: make(chan []int64, 1), stuck: make(chan stuck), heard: make(chan struct{}),
+		orphans: make(chan []int64, 1), stuck: make(chan stuck), posts: make(chan time.Duration, 1), heard: make(chan struct{}),
 	}
 	s.wakeAt.Store(noWake)
 	s.ctx, s.cancel = context.WithCancelCause(context.Background())

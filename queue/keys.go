@@ -55,12 +55,13 @@ type Keys struct {
 	Instances string // zset instance -> lease end
 	Members   string // hash instance -> rank and state (see lib_elect.lua)
 	Details   string // hash instance -> JSON for people
-	Leader    string // hash id, gen, epoch, order, consume, open, since
+	Leader    string // hash id, gen, epoch, order, consume, open, since, lookout, sign
 	Releases  string // hash release -> "order gone"
 	Trial     string // zset generation -> until when it is on probation, or has to prove itself (see lib_elect.lua)
 	Strikes   string // hash release -> "how often it was lost soon after becoming ready, when last"
 	Declarers string // hash generation that declared schedules -> "order gone"
 	Asked     string // hash instance -> what a person asked of it: "what generation when" (see ask.lua)
+	Suspects  string // hash instance -> whether it was taken for lost: "generation listens wrong when since" (see lib_elect.lua)
 	// Meta is a hash of counters: gen, epoch, order, fence, lanes, schedules, done, retried, died, declared, declarer; beat,
 	// clock; "backlog:<schedule>" (see advance.lua), "lost:<ms>:<key>" (see mend.lua).
 	Meta string
@@ -83,7 +84,7 @@ func (p Partition) Keys() Keys {
 		Schedules: x + "schedules", Last: x + "last", Behind: x + "behind", Changed: x + "changed",
 		Instances: x + "instances", Members: x + "members", Details: x + "details", Leader: x + "leader",
 		Releases: x + "releases", Trial: x + "trial", Strikes: x + "strikes", Declarers: x + "declarers", Asked: x + "asked",
-		Meta:    x + "meta",
+		Suspects: x + "suspects", Meta: x + "meta",
 		Retired: x + "retired", Retirements: x + "retirements", Revisions: x + "revisions",
 		Answers: x + "answers", Answered: x + "answered",
 		Events: x + "events", History: x + "history", Wake: x + "wake",

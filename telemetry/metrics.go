@@ -62,10 +62,11 @@ type Metrics struct {
 	busy     prometheus.Gauge
 	types    *bounded
 
-	leader  prometheus.Gauge
-	epoch   prometheus.Gauge
-	changes prometheus.Counter
-	term    atomic.Int64 // the last epoch that was heard of
+	leader   prometheus.Gauge
+	epoch    prometheus.Gauge
+	changes  prometheus.Counter
+	suspects prometheus.Counter
+	term     atomic.Int64 // the last epoch that was heard of
 
 	scripts    *prometheus.HistogramVec
 	failures   *prometheus.CounterVec
@@ -130,6 +131,7 @@ func (m *Metrics) make() []prometheus.Collector {
 	m.busy = gauge("onbeat_workers_busy", "Handlers that run in this process.")
 	m.leader = gauge("onbeat_leader", "1 on the instance that leads, 0 on the others.")
 	m.epoch = gauge("onbeat_epoch", "The number of the leader's term, as this process last heard.")
+	m.suspects = counter("onbeat_leader_suspicions_total", "Leaders without a sign of life that this instance, as the lookout, had replaced.")
 	m.changes = counter("onbeat_leader_changes_total", "Terms that began since this process started, of any instance.")
 	m.scripts = prometheus.NewHistogramVec(histogram("onbeat_script_seconds", "How long this process waited for each call of a script.", scriptBuckets), []string{"script"})
 	m.failures = counters("onbeat_redis_errors_total", "Calls of scripts by this process that failed, by kind.", "kind")
@@ -142,7 +144,7 @@ func (m *Metrics) make() []prometheus.Collector {
 		m.claims.WithLabelValues(result)
 	}
 	return []prometheus.Collector{
-		m.runs, m.duration, m.lag, m.wait, m.claims, m.workers, m.busy, m.leader, m.epoch, m.changes, m.scripts, m.failures,
+		m.runs, m.duration, m.lag, m.wait, m.claims, m.workers, m.busy, m.leader, m.epoch, m.changes, m.suspects, m.scripts, m.failures,
 		m.suspicions, &scrape{m},
 	}
 }

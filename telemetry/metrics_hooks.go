@@ -100,6 +100,9 @@ func (m *Metrics) Leads(epoch int64) {
 	m.leader.Set(1)
 }
 
+// Suspects counts a leader that this instance found without a sign of life.
+func (m *Metrics) Suspects() { m.suspects.Inc() }
+
 // Called observes a call of a script.
 func (m *Metrics) Called(script string, took time.Duration, err error) {
 	m.scripts.WithLabelValues(script).Observe(took.Seconds())

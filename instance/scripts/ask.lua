@@ -8,7 +8,7 @@
 -- An instance that was asked to drain takes no more work from here on. It hears of the request with its next heartbeat, and
 -- then does what it does at SIGTERM.
 --
--- KEYS[1..14] see lib_elect.lua
+-- KEYS[1..15] see lib_elect.lua
 -- ARGV[1] id  [2] resign or drain  [3] who asks  [4] how long the request is kept for a process that was frozen (ms)
 -- Returns {what became of the request, view...}: "done", also if it had been asked before; "unknown": no such instance is
 -- registered; "older": its release does not know requests; "alone": it should resign, and no other instance could lead.
@@ -17,12 +17,12 @@ sweep()
 local id, what = ARGV[1], ARGV[2]
 local m = parse(redis.call("HGET", members, id))
 
--- others returns the other instances that could lead, those that were not asked to resign and those that were.
+-- others returns the other instances that could lead and are not suspected: those that were not asked to resign and those that were.
 local function others()
-  local free, resigned = {}, {}
+  local free, resigned, lost = {}, {}, suspected()
   for _, other in ipairs(living()) do
     local o = parse(redis.call("HGET", members, other))
-    if other ~= id and o.state == "r" and not o.standby then
+    if other ~= id and o.state == "r" and not o.standby and not lost(other, o) then
       o.id = other
       table.insert(o.resigned and resigned or free, o)
     end
@@ -65,6 +65,7 @@ local function drain()
   m.resigned = false
   become(id, m, "d")
   unwatch(id)
+  relieve(id)
   elect()
   tell(channel .. ":" .. id, "asked")
   return "done"

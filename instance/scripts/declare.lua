@@ -4,7 +4,7 @@
 -- last instance was lost. An older instance that leads meanwhile must not bring back schedules that the newer release
 -- removed, nor prune those that it added.
 --
--- KEYS[1..14] see lib_elect.lua
+-- KEYS[1..15] see lib_elect.lua
 -- ARGV[1] id  [2] generation  [3] epoch  [4] how long a release, or a generation, may be lost and count as present (ms)
 -- Returns {1 or 0, when 0: in how many ms to ask again}. The wait ends when all newer instances have left, or were lost
 -- longer than ARGV[4] ago.

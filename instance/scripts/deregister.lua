@@ -1,16 +1,18 @@
 -- deregister.lua removes an instance for good. From then on other instances can recover the tasks that it still runs.
 --
--- KEYS[1..14] see lib_elect.lua
--- KEYS[15] running hash of the generation
+-- KEYS[1..15] see lib_elect.lua
+-- KEYS[16] running hash of the generation
 -- ARGV[1] id  [2] generation
 -- Returns view. It is no error if the instance is not registered. O(instances).
-local id, running = ARGV[1], KEYS[15]
+local id, running = ARGV[1], KEYS[16]
 local m = parse(redis.call("HGET", members, id))
 if m.gen and int(m.gen) == ARGV[2] then
   redis.call("ZREM", instances, id)
   redis.call("HDEL", members, id)
   redis.call("HDEL", details, id)
+  redis.call("HDEL", suspects, id)
   unwatch(id)
+  relieve(id)
   redis.call("HDEL", running, "")
   if redis.call("EXISTS", running) == 1 then
     redis.call("ZADD", orphans, now, ARGV[2])

@@ -7,6 +7,8 @@
 --                          standby: 1; 2: asked to resign, so it leads only if no other can; else 0
 -- KEYS[3]  leader    hash  id, gen, epoch, order, consume, open, since, back; pause: until when no instance claims;
 --                          there: until when an election counts as one without a leaderless time, see register.lua
+--                          lookout: "id generation when": who looks whether the leader lives, and when again, see look.lua
+--                          sign: when the leader last pushed
 -- KEYS[4]  meta      hash  last generation, epoch and order given; beat: when Redis last answered a heartbeat
 -- KEYS[5]  events    stream
 -- KEYS[6]  wake      channel (declared as a key so that it lies in the same slot)
@@ -18,9 +20,11 @@
 -- KEYS[12] strikes   hash  release -> "how often it was lost soon after becoming ready, when last"
 -- KEYS[13] declarers hash  generation that declared schedules -> "order gone", gone: when it was lost, or 0
 -- KEYS[14] asked    hash  id -> "what generation when": what a person asked of the instance, see ask.lua
+-- KEYS[15] suspects hash  id -> "generation listens wrong when since": whether its channel had a listener at its last heartbeat
+--                          (1 or 0); how often it was suspected wrongly, and when last; since when it is suspected, or 0
 
 local instances, members, leader, meta, events, channel = unpack(KEYS, 1, 6)
-local details, releases, orphans, watch, trial, strikes, declarers, asked = unpack(KEYS, 7, 14)
+local details, releases, orphans, watch, trial, strikes, declarers, asked, suspects = unpack(KEYS, 7, 15)
 local cap_events = 10000 -- queue.MaxEvents
 
 -- At maxmemory Redis refuses a script's first write if that may take memory, and only the first. Even then a leader must be
@@ -88,6 +92,59 @@ local function on_probation(m)
   return m.state == "s" and redis.call("ZSCORE", trial, int(m.gen))
 end
 
+-- forgiven is after how long it is forgotten that an instance was suspected wrongly (ms).
+local forgiven = 600000
+
+-- suspicion reads what is noted of an instance in that generation. A damaged entry counts as absent.
+local function suspicion(id, gen, text)
+  local of, listens, wrong, at, since =
+    string.match(text or redis.call("HGET", suspects, id) or "", "^(%d+) ([01]) (%d+) (%d+) (%d+)$")
+  wrong, at, since = num(wrong), num(at), num(since)
+  if of ~= gen or not (wrong and at and since) then
+    return { listens = false, wrong = 0, at = 0, since = 0 }
+  end
+  if at + forgiven <= now then
+    wrong, at = 0, 0
+  end
+  return { listens = listens == "1", wrong = wrong, at = at, since = since }
+end
+
+-- suspect notes a suspicion.
+local function suspect(id, gen, s)
+  redis.call("HSET", suspects, id,
+    table.concat({ gen, s.listens and "1" or "0", int(s.wrong), int(s.at), int(s.since) }, " "))
+end
+
+-- suspected returns a function that reports whether an instance is taken for lost: elections pass it over as long as another
+-- instance could lead. It keeps its lease, and all that it runs.
+local function suspected()
+  local all, noted = redis.call("HGETALL", suspects), {}
+  for i = 1, #all, 2 do
+    noted[all[i]] = all[i + 1]
+  end
+  return function(id, m)
+    return noted[id] and m.gen and suspicion(id, int(m.gen), noted[id]).since > 0
+  end
+end
+
+-- listeners returns how many listen to the channel of an instance: nil if Redis does not tell the user.
+local function listeners(id)
+  local reply = redis.pcall("PUBSUB", "NUMSUB", channel .. ":" .. id)
+  return type(reply) == "table" and not reply.err and tonumber(reply[2]) or nil
+end
+
+-- relieve ends an instance's being the lookout.
+local function relieve(id)
+  if string.match(redis.call("HGET", leader, "lookout") or "", "^%S+") == id then
+    redis.call("HDEL", leader, "lookout")
+  end
+end
+
+-- may_lead reports whether an instance could lead, now or after the last other candidate.
+local function may_lead(m)
+  return m.gen and not m.standby and (m.state == "r" or on_probation(m))
+end
+
 -- pardon makes the highest-ranked instance on probation ready, and returns it. elect calls it if no other could lead.
 local function pardon(ids)
   local best
@@ -121,24 +178,32 @@ end
 local ended = {}
 
 -- elect makes the highest-ranked ready instance lead. Rank is (order of its release, generation). With "sticky", an
--- incumbent of the newest release stays.
+-- incumbent of the newest release stays. If no such instance is left, one that was asked to resign leads, else one on
+-- probation, else one that is suspected. A request to resign ends only if every instance that was not asked is gone: one that
+-- is suspected may be back in a moment.
 --
 -- A new leader changes which instances may claim. So elect removes all watchers, and a message makes all instances look for
 -- due tasks: a wake-up must not go to an instance that may not claim any more, or is frozen.
 local function elect()
   local ids = living()
   local current = redis.call("HMGET", leader, "id", "gen", "open", "epoch", "back", "since", "there")
-  local best, incumbent, resigned
+  local lost = suspected()
+  local best, incumbent, resigned, doubtful
   for _, id in ipairs(ids) do
     local m = parse(redis.call("HGET", members, id))
-    m.id = id
+    m.id, m.doubtful = id, lost(id, m)
     if m.gen and m.state == "r" and not m.standby then
-      if m.resigned then
+      if m.doubtful then
+        local better = doubtful and doubtful.resigned ~= m.resigned and doubtful.resigned
+        if better or (not doubtful or doubtful.resigned == m.resigned) and newer(m, doubtful) then
+          doubtful = m
+        end
+      elseif m.resigned then
         resigned = newer(m, resigned) and m or resigned
       elseif newer(m, best) then
         best = m
       end
-      if id == current[1] and int(m.gen) == current[2] and not m.resigned then
+      if id == current[1] and int(m.gen) == current[2] and not m.resigned and not m.doubtful then
         incumbent = m
       end
     end
@@ -147,10 +212,12 @@ local function elect()
     best = incumbent
   end
   if not best and resigned then
-    recall(resigned)
+    if not doubtful or doubtful.resigned then
+      recall(resigned)
+    end
     best = resigned
   end
-  best = best or pardon(ids)
+  best = best or pardon(ids) or doubtful
   if not best then
     if current[1] and current[1] ~= "" then
       redis.call("HSET", leader, "id", "", "gen", "0", "epoch", int(rise("epoch")), "open", "0", "since", int(now))
@@ -189,7 +256,7 @@ local forgot = ""
 -- set_back is called when the clock of Redis was set back, by at least the given time. Leases were given by the old time and
 -- would last until it comes again, so a dead leader could lead for hours. set_back moves all leases but the caller's with the
 -- clock. It moves them by no more than the clock was, so that no lease ends before its holder expects. It also moves the
--- other moments that are kept: when something was lost, and until when a release has to prove itself.
+-- other moments that are kept: when something was lost or suspected, and until when a release has to prove itself.
 -- O(instances + releases).
 local function set_back(by, id)
   for _, other in ipairs(redis.call("ZRANGE", instances, 0, -1)) do
@@ -199,6 +266,15 @@ local function set_back(by, id)
   end
   for _, gen in ipairs(redis.call("ZRANGE", trial, 0, -1)) do
     redis.call("ZINCRBY", trial, int(-by), gen)
+  end
+  local notes = redis.call("HGETALL", suspects)
+  for i = 1, #notes, 2 do
+    local gen = string.match(notes[i + 1], "^%d+")
+    local s = suspicion(notes[i], gen, notes[i + 1])
+    if s.at > 0 or s.since > 0 then
+      s.at, s.since = s.at > 0 and math.max(s.at - by, 1) or 0, s.since > 0 and math.max(s.since - by, 1) or 0
+      suspect(notes[i], gen, s)
+    end
   end
   for _, noted in ipairs({ releases, strikes, declarers }) do
     local all = redis.call("HGETALL", noted)
@@ -356,6 +432,7 @@ local function sweep()
     redis.call("ZREM", instances, id)
     redis.call("HDEL", members, id)
     redis.call("HDEL", details, id)
+    redis.call("HDEL", suspects, id)
     unwatch(id)
     if gen then
       redis.call("ZADD", orphans, now, int(gen))

@@ -1,7 +1,7 @@
 -- open.lua opens the gate after a time with no leader: the leader has dealt with the slots missed meanwhile, and
 -- consumers may claim again.
 --
--- KEYS[1..14] see lib_elect.lua
+-- KEYS[1..15] see lib_elect.lua
 -- ARGV[1] id  [2] generation  [3] epoch
 -- Returns view. Errors: FENCED, NOTLEADER. O(1).
 local alive, member = live(instances, members, ARGV[1], ARGV[2])

@@ -1,6 +1,6 @@
 -- pause.lua stops all instances from claiming for a time, or ends such a pause. Runs go on and are settled; due tasks wait.
 --
--- KEYS[1..14] see lib_elect.lua
+-- KEYS[1..15] see lib_elect.lua
 -- ARGV[1] for how long (ms); 0 ends it  [2] who asks for it, or ""
 -- Returns view. O(1).
 if ARGV[1] ~= "0" then

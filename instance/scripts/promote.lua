@@ -1,7 +1,7 @@
 -- promote.lua makes a release newer than all others, as if it had been rolled out now, and elects in the same step. A person
 -- calls it to go back to a release that was lost: without the call, that release would keep its old order.
 --
--- KEYS[1..14] see lib_elect.lua
+-- KEYS[1..15] see lib_elect.lua
 -- ARGV[1] release  [2] who asks for it, or ""
 -- Returns {its order, view...}. The order is 0, and nothing was done, if no instance of it is registered and none was lost
 -- lately. O(instances).

@@ -1,8 +1,8 @@
 -- register.lua takes an instance into the registry, as a new generation. It does not lead or take work before it is
 -- ready (state.lua).
 --
--- KEYS[1..14] see lib_elect.lua
--- KEYS[15] running hash of the largest generation the caller knows of, which is its last one
+-- KEYS[1..15] see lib_elect.lua
+-- KEYS[16] running hash of the largest generation the caller knows of, which is its last one
 -- ARGV[1] id  [2] lease ms  [3] standby 0|1  [4] lead  [5] consume  [6] release  [7] details
 -- ARGV[8] how long a release that was lost keeps its order (ms)
 -- ARGV[9] the largest generation the caller knows of, or 0: the next is larger, even if Redis lost its memory
@@ -106,7 +106,7 @@ end
 redis.call("ZREMRANGEBYSCORE", trial, "-inf", int(now - 7200000))
 local member = redis.call("HGET", members, id)
 local before, over_gen = parse(member), generation(member)
-if not over_gen and redis.call("EXISTS", KEYS[15]) == 1 then -- its entry was lost or damaged, and it held claims
+if not over_gen and redis.call("EXISTS", KEYS[16]) == 1 then -- its entry was lost or damaged, and it held claims
   over_gen = num(ARGV[9])
 end
 if over_gen then
@@ -119,6 +119,7 @@ if before.gen then
   over(before, now)
   unwatch(id)
 end
+redis.call("HDEL", suspects, id)
 
 at_least("gen", ARGV[9])
 at_least("order", ARGV[10])

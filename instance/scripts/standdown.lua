@@ -2,7 +2,7 @@
 -- and the other instance is elected in the same step; state.lua makes the caller ready again later. Else the caller leads on.
 -- An instance on probation could lead too: it waits only while another instance can lead, so pardon ends its wait here.
 --
--- KEYS[1..14] see lib_elect.lua
+-- KEYS[1..15] see lib_elect.lua
 -- ARGV[1] id  [2] generation  [3] epoch  [4] why, for people
 -- ARGV[5] "1": hand over if possible; else only record the reason  [6] "1": record an event if the caller leads on
 -- Returns {1 or 0: whether it stood down, view...}. Errors: FENCED, NOTLEADER. O(instances).
@@ -18,9 +18,10 @@ end
 
 -- another reports whether an instance besides the caller could lead.
 local function another()
+  local lost = suspected()
   for _, other in ipairs(living()) do
     local m = parse(redis.call("HGET", members, other))
-    if other ~= id and m.gen and (m.state == "r" and not m.standby or on_probation(m)) then
+    if other ~= id and may_lead(m) and not lost(other, m) then
       return true
     end
   end

@@ -6,7 +6,7 @@
 -- Otherwise a release that crashes in a loop would take the lead with each start, and lose it with each crash. The probation
 -- ends with time (the caller asks again), or when no other instance can lead (see pardon).
 --
--- KEYS[1..14] see lib_elect.lua
+-- KEYS[1..15] see lib_elect.lua
 -- ARGV[1] id  [2] generation  [3] state: r or d. A draining instance stays draining: a late "ready" changes nothing.
 -- ARGV[4] lease ms
 -- Returns {in how many ms to ask again, or 0, view...}. Errors: FENCED. O(instances).
@@ -18,11 +18,12 @@ end
 sweep()
 local m = parse(redis.call("HGET", members, id) or member) -- sweep may have ended its probation
 
--- rival reports whether an instance of another release is ready and could lead.
+-- rival reports whether an instance of another release is ready and could lead, and is not suspected.
 local function rival()
+  local lost = suspected()
   for _, other in ipairs(living()) do
     local o = parse(redis.call("HGET", members, other))
-    if o.state == "r" and not o.standby and o.release ~= m.release then
+    if o.state == "r" and not o.standby and o.release ~= m.release and not lost(other, o) then
       return true
     end
   end
@@ -55,6 +56,7 @@ if m.state ~= ARGV[3] and m.state ~= "d" then
     become(id, m, ARGV[3])
     if m.state == "d" then
       unwatch(id) -- a wake-up for it would be lost
+      relieve(id)
     end
     elect()
   end

@@ -30,7 +30,7 @@ local id, gen, epoch = ARGV[1], ARGV[2], ARGV[3]
 if not live(instances, members, id, gen) then
   return redis.error_reply("FENCED instance " .. id)
 end
-local lead = redis.call("HMGET", leader, "id", "gen", "epoch")
+local lead = redis.call("HMGET", leader, "id", "gen", "epoch", "sign")
 if lead[1] ~= id or lead[2] ~= gen or lead[3] ~= epoch then
   return redis.error_reply("NOTLEADER epoch " .. (lead[3] or "0"))
 end
@@ -217,6 +217,8 @@ end
 if #becomes + #owing + #settled + #records > 0 then
   redis.call("ZADD", watch, "XX", 0, nobody)
   redis.call("HDEL", tasks, nobody)
+  back(leader, { "sign" }, { sign = lead[4] })
+  redis.call("HSET", leader, "sign", int(now)) -- a sign of life, see look.lua
 end
 back(last, becomes, lasts)
 many("HSET", last, becomes)

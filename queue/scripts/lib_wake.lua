@@ -5,6 +5,9 @@
 -- it reads (lanes whose limit is reached do not count). So a script that makes a task due, or a limit free, wakes one
 -- instance of each kind. An instance that stops watching hands its place to another of its kind. If a message is lost, or
 -- a watcher dies, its score goes by, and the next heartbeat of any instance finds that.
+--
+-- A process that died receives no message, and Redis says so at once. Then the next watcher of the same kind is told too, and
+-- the lookout looks whether the leader lives (see instance/scripts/look.lua).
 
 -- never is the score of an instance that only waits to be woken: later than any due time. (Not 9e15: the embedded server's
 -- Lua cannot read the exponent that it prints.)
@@ -20,16 +23,21 @@ end
 -- anyway. With only, it wakes just that kind; with except, all but that kind. A script that leaves due work wakes the next
 -- instance of its own kind.
 local function wake(watch, channel, due, only, except)
-  local list, asked = redis.call("ZRANGE", watch, 0, -1, "WITHSCORES"), {}
+  local list, asked, silent = redis.call("ZRANGE", watch, 0, -1, "WITHSCORES"), {}, false
   for i = 1, #list, 2 do
     local id, reads = watcher(list[i])
     if not asked[reads] and reads ~= except and (not only or only == reads) then
       asked[reads] = true
       if tonumber(list[i + 1]) > due then
         redis.call("ZADD", watch, due, list[i])
-        tell(channel .. ":" .. id, int(due))
+        if tell(channel .. ":" .. id, int(due)) == 0 then
+          asked[reads], silent = nil, true
+        end
       end
     end
+  end
+  if silent then
+    tell(channel, "silent")
   end
 end
 

@@ -109,9 +109,10 @@ local function whole(body)
   return failure(reply)
 end
 
--- tell publishes a message. Messages can be lost, so nothing depends on one, nor on the right to send it.
+-- tell publishes a message, and returns how many received it, or an error. Messages can be lost, so nothing depends on one,
+-- nor on the right to send it.
 local function tell(channel, text)
-  redis.pcall("PUBLISH", channel, text)
+  return redis.pcall("PUBLISH", channel, text)
 end
 
 -- record appends one entry to a capped stream: what, then pairs of field and value.
