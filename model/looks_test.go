@@ -187,8 +187,10 @@ func (b *book) judgeLook(w *world, c call, a answer, before disk) {
 	count := len(b.members)
 	b.sweep(w.now)
 	m, led := b.members[c.gen], b.members[b.leader]
-	b.seen = b.signs()
 	is := b.out.id == c.id && b.out.gen == c.gen && b.mayLead(m) && !b.suspected(m) && b.leader != 0 && b.leader != c.gen
+	if b.seen = (signs{}); is {
+		b.seen = b.signs()
+	}
 	known := b.leader == c.leads
 	want := is && known && (c.op == "suspect" && b.doubted(led, w.now, before) || c.op == "look out" && b.silent(w, c, led, before))
 	if a.look.Suspected != want && len(b.members) == count {
@@ -209,8 +211,8 @@ func (b *book) judgeLook(w *world, c call, a answer, before disk) {
 	}
 	if is { // when it looks next is a matter of speed
 		b.out.next = b.lookoutOf(w.disk).next
-		if b.out.next > w.now+lease/5 {
-			broken(5, "%s looks next in %d ms, and counts as late only then", c.id, b.out.next-w.now)
+		if b.out.next <= w.now || b.out.next > w.now+lease/5 {
+			broken(5, "%s is to look in %d ms; it counts as late only after that", c.id, b.out.next-w.now)
 		}
 	}
 }

@@ -66,7 +66,7 @@ func (w *world) doTo(n *node, s *step) {
 		w.request(n, s.Do)
 	case "crash":
 		w.with(func() {
-			passes := w.passing(n, crashCosts, lease)
+			passes := w.passing(n, "crash", crashCosts, lease)
 			w.disturb(now.Add(lease+slack), "crash "+n.plan.Name)
 			w.pass = passes
 			n.woe(now.Add(time.Hour))
@@ -74,7 +74,7 @@ func (w *world) doTo(n *node, s *step) {
 		})
 		n.crash()
 	case "freeze":
-		w.with(func() { passes = w.passing(n, freezeCosts, d+lease) })
+		w.with(func() { passes = w.passing(n, "freeze", freezeCosts, d+lease) })
 		ill(0)
 		w.with(func() { w.pass = passes })
 		n.freeze(d)

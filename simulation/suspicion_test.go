@@ -10,13 +10,14 @@ import (
 // The costs of a leader that is lost, while another process could lead: for so long a task that is due meanwhile may wait.
 // A process that was taken for dead wrongly is trusted for longer the next time.
 const (
-	crashCosts  = 400 * time.Millisecond
+	crashCosts  = 250 * time.Millisecond
 	freezeCosts = 1500 * time.Millisecond
 )
 
 // passing is the time in which the lead passes from a process that was lost to another.
 type passing struct {
 	from   *node
+	lost   string // crash or freeze
 	began  time.Time
 	until  time.Time
 	within time.Duration
@@ -24,7 +25,7 @@ type passing struct {
 
 // passing returns the time in which the lead passes from a node, which is lost now. It returns nil if the node does not lead,
 // if another fault may be felt, or if no process is there that could take its place. The caller holds mu.
-func (w *world) passing(n *node, within, lasts time.Duration) *passing {
+func (w *world) passing(n *node, lost string, within, lasts time.Duration) *passing {
 	now := time.Now()
 	lead := w.leader()
 	if lead.node != n || !lead.open || !now.After(w.calm.Add(w.bound())) || len(n.woes) > 0 {
@@ -44,7 +45,7 @@ func (w *world) passing(n *node, within, lasts time.Duration) *passing {
 	if others == 0 {
 		return nil
 	}
-	return &passing{from: n, began: now, until: now.Add(lasts), within: within + 2*w.bound()}
+	return &passing{from: n, lost: lost, began: now, until: now.Add(lasts), within: within + 2*w.bound()}
 }
 
 // settled is how long a process must have been ready before the others can count on it to see that the leader is lost. It
@@ -54,25 +55,40 @@ const settled = 1500 * time.Millisecond
 // watchPassing blames a due task that waits for too long because the leader was lost. It looks at tasks that any process
 // could run, and that the lost one cannot have claimed.
 func (w *world) watchPassing(now time.Time, d *duty) {
-	p := w.pass
-	if p == nil || now.After(p.until) || now.Before(p.began) {
-		return
+	if p := w.pass; !d.blamed && w.waitsForLead(now, d) && now.Sub(later2(d.due, d.known)) > p.within {
+		d.blamed = true
+		w.blame("passed on", "%s waits, due %v ago: %s was lost %v ago (%s), and nobody took its place in time", d,
+			now.Sub(d.due), p.from.plan.Name, now.Sub(p.began), p.lost)
 	}
-	from := later2(d.due, d.known)
-	if d.loose != "" || d.blamed || d.lost > 0 || len(d.runs) > 0 || d.key != "" || w.plan.Limits[d.typ] > 0 ||
-		from.Before(p.began.Add(50*time.Millisecond)) || now.Sub(from) <= p.within {
-		return
+}
+
+// waitsForLead reports whether a task waits for nothing but a leader: any process could run it.
+func (w *world) waitsForLead(now time.Time, d *duty) bool {
+	p, from := w.pass, later2(d.due, d.known)
+	if p == nil || now.After(p.until) || d.loose != "" || d.lost > 0 || len(d.runs) > 0 || d.key != "" || d.known.IsZero() ||
+		w.plan.Limits[d.typ] > 0 || from.Before(p.began.Add(50*time.Millisecond)) {
+		return false
 	}
 	for _, n := range w.nodes {
 		if n == p.from || !n.crashed.IsZero() || !n.ended.IsZero() {
 			continue
 		}
 		if !n.handles(d) || n.freeSince.IsZero() || n.freeSince.After(from) || n.backlog.After(from) {
-			return
+			return false
 		}
 	}
-	d.blamed = true
-	w.blame("passed on", "%s waits, due %v ago: %s was lost %v ago, and nobody took its place in time", d, now.Sub(from), p.from.plan.Name, now.Sub(p.began))
+	return true
+}
+
+// measurePassing measures how long a task waited that fell due while the lead passed on.
+func (w *world) measurePassing(r *run, now time.Time) {
+	if !w.waitsForLead(now, r.duty) {
+		return
+	}
+	if w.passes == nil {
+		w.passes = map[string]time.Duration{}
+	}
+	w.passes[w.pass.lost] = max(w.passes[w.pass.lost], now.Sub(later2(r.duty.due, r.duty.known)))
 }
 
 // woe notes that others may take the node for dead until a moment. The caller holds the world's mu.

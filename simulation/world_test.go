@@ -45,7 +45,7 @@ type world struct {
 	gaps         []gap
 	storms       []gap                    // the times in which a fault could be felt
 	pass         *passing                 // of the lead, from a process that was lost to another
-	slowestPass  map[string]time.Duration // the longest that a due task waited for that, by what the process was lost to
+	passes       map[string]time.Duration // the longest that a due task waited for that, by what the process was lost to
 	unmanned     time.Time                // since when there is no candidate; zero: there is one
 	leaderless   time.Time
 	blamedLeader bool
