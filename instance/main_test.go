@@ -112,6 +112,12 @@ func (r *rig) beat(m member) Beat {
 	return b
 }
 
+// idles lets an instance watch for the next task as if it never came, so that its silence is no cause to suspect it.
+func (r *rig) idles(m member) {
+	r.Helper()
+	must(r, r.rdb.ZAdd(context.Background(), r.q.Keys().Watch, redis.Z{Score: 1 << 52, Member: m.id}).Err())
+}
+
 // prove lets an instance have been ready for long: that it is lost is no strike against its release.
 func (r *rig) prove(m member) {
 	r.Helper()

@@ -77,6 +77,7 @@ func TestLead_isCalledAgainWhileTheTermLives(t *testing.T) {
 		}
 		b := r.up("b", "")
 		time.Sleep(2 * time.Second)
+		r.idles(b) // else it shows no sign of life, and a leads again
 		for len(terms) > 0 {
 			<-terms
 		}

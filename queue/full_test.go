@@ -131,6 +131,21 @@ func TestFullRedis_whatPassesAndWhatIsRefused(t *testing.T) {
 			}
 			return err
 		}},
+		{"looking at a leader, which is suspected", "look", false, func(f *full) error {
+			b := f.join("b", release("newer"))
+			f.a.beat()
+			f.must(f.rdb.ConfigSet(ctx, "maxmemory", "0").Err())
+			f.must(f.rdb.HSet(ctx, f.keys.Leader, "lookout", fmt.Sprintf("a %d %d", f.a.gen, time.Now().Add(time.Second).UnixMilli())).Err())
+			f.must(f.rdb.ConfigSet(ctx, "maxmemory", "1").Err())
+			l, err := f.reg.Look(ctx, "a", f.a.gen, b.gen, 500*time.Millisecond, instance.Seen{}, time.Minute)
+			f.must(err)
+			time.Sleep(260 * time.Millisecond) // half of the lease
+			l, err = f.reg.Look(ctx, "a", f.a.gen, b.gen, 500*time.Millisecond, l.Seen, time.Minute)
+			if err == nil && !l.Suspected {
+				err = fmt.Errorf("not suspected: %+v", l)
+			}
+			return err
+		}},
 		{"claiming and settling", "cycle", false, func(f *full) error {
 			_, err := f.q.Cycle(ctx, f.a.request(9, lanesOf("job"), finished(f.running)))
 			return err

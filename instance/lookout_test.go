@@ -1,0 +1,207 @@
+package instance
+
+import (
+	"bytes"
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/rs/zerolog"
+
+	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/testredis"
+)
+
+// pairOn is two processes of a namespace: the older stands by, and the newer leads over a wire of its own.
+type pairOn struct {
+	*rig
+	wire   *wire
+	leads  *node
+	gen    int64
+	waits  *node
+	lookup queue.Keys
+}
+
+func newPair(t *testing.T, srv *testredis.Server) *pairOn {
+	t.Helper()
+	r := rigOf(t, srv.Client(), testredis.Namespace(t))
+	p := &pairOn{rig: r, lookup: r.q.Keys()}
+	own := rigOf(t, srv.Client(), r.p.Namespace)
+	p.waits = own.node(Config{ID: "a", Release: "v1"})
+	p.waits.session()
+	rdb, wire := wired(t, srv.Addr())
+	p.wire = wire
+	p.leads = rigOf(t, rdb, r.p.Namespace).node(Config{ID: "b", Release: "v2"})
+	s := p.leads.session()
+	p.gen = s.Gen
+	testredis.Eventually(t, testTimeout, func() bool {
+		at := r.rdb.HMGet(context.Background(), p.lookup.Leader, "id", "lookout").Val()
+		post, _ := at[1].(string)
+		return at[0] == "b" && strings.HasPrefix(post, "a ") && strings.Contains(p.suspect("b"), " 1 0 0 0")
+	}, "b leads, and a is the lookout")
+	time.Sleep(lookTrusts) // by then a has listened for long enough
+	return p
+}
+
+func (p *pairOn) suspect(id string) string {
+	return p.rdb.HGet(context.Background(), p.lookup.Suspects, id).Val()
+}
+
+// owes lets the leader watch for a task that falls due in d.
+func (p *pairOn) owes(d time.Duration) {
+	p.Helper()
+	now, err := p.q.Now(context.Background())
+	must(p, err)
+	must(p, p.rdb.ZAdd(context.Background(), p.lookup.Watch, z("b\x1f", now.Add(d))).Err())
+}
+
+func (p *pairOn) leader() string {
+	id, _, _ := p.lead()
+	return id
+}
+
+// Of these only one process dies, and its lease is five seconds.
+func TestLookout_replacesADeadLeaderAtOnce(t *testing.T) {
+	t.Parallel()
+	p := newPair(t, testredis.Private(t))
+	p.owes(0)
+	p.wire.cut()
+	took := p.wire.since(time.Now(), func() bool { return p.leader() == "a" })
+	t.Logf("another leads after %v", took)
+	if took > 400*time.Millisecond {
+		t.Errorf("it took %v", took)
+	}
+	if !slices.Contains(p.events(), "suspected b") {
+		t.Errorf("events %q", p.events())
+	}
+	if ends := p.rdb.ZScore(context.Background(), p.lookup.Instances, "b").Val(); ends == 0 {
+		t.Error("it lost its lease with the lead")
+	}
+}
+
+// The message that a task is due is what shows that the leader is gone.
+func TestLookout_looksWhenAMessageFoundNoListener(t *testing.T) {
+	t.Parallel()
+	p := newPair(t, testredis.Private(t))
+	p.owes(time.Hour)
+	p.wire.cut()
+	testredis.Eventually(t, testTimeout, func() bool {
+		return p.rdb.PubSubNumSub(context.Background(), p.lookup.WakeOf("b")).Val()[p.lookup.WakeOf("b")] == 0
+	}, "nobody listens")
+	p.enqueue("now")
+	if took := p.wire.since(time.Now(), func() bool { return p.leader() == "a" }); took > 400*time.Millisecond {
+		t.Errorf("it took %v", took)
+	}
+}
+
+func TestLookout_replacesAFrozenLeaderSoon(t *testing.T) {
+	t.Parallel()
+	p := newPair(t, testredis.Private(t))
+	p.owes(0)
+	p.wire.freeze()
+	took := p.wire.since(time.Now(), func() bool { return p.leader() == "a" })
+	t.Logf("another leads after %v", took)
+	if took > 1500*time.Millisecond {
+		t.Errorf("it took %v", took)
+	}
+	p.wire.thaw()
+	p.wire.since(time.Now(), func() bool { return p.leader() == "b" })
+	if !slices.Contains(p.events(), "suspected wrongly b") || !strings.HasPrefix(p.suspect("b"), strconv.FormatInt(p.gen, 10)+" ") {
+		t.Errorf("back as %q; events %q", p.suspect("b"), p.events())
+	}
+}
+
+// A Redis that closed all connections makes nobody suspect.
+func TestLookout_suspectsNobodyWhenRedisClosesConnections(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	for name, closes := range map[string]func(srv *testredis.Server, rdb redis.UniversalClient){
+		"of messages": func(_ *testredis.Server, rdb redis.UniversalClient) { rdb.Do(ctx, "client", "kill", "type", "pubsub") },
+		"all":         func(_ *testredis.Server, rdb redis.UniversalClient) { rdb.Do(ctx, "client", "kill", "type", "normal") },
+		"by a restart": func(srv *testredis.Server, rdb redis.UniversalClient) {
+			rdb.Save(ctx)
+			srv.Stop()
+			srv.Restart()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			srv := testredis.Private(t)
+			p := newPair(t, srv)
+			for range 5 {
+				p.owes(0) // so that the lookout looks
+				closes(srv, p.rdb)
+				time.Sleep(400 * time.Millisecond)
+			}
+			if slices.ContainsFunc(p.events(), func(e string) bool { return strings.HasPrefix(e, "suspected") }) {
+				t.Errorf("events %q", p.events())
+			}
+		})
+	}
+}
+
+// Without the right to ask who listens the lease rules, and each instance says so once.
+func TestLookout_withoutTheRight(t *testing.T) {
+	t.Parallel()
+	admin := testredis.Real(t)
+	r := newRig(t, admin)
+	user := testredis.User(t, admin, append(strings.Fields(queue.ACL(queue.AsInstance, r.p, false)), "-pubsub"))
+	var log sink
+	n := rigOf(t, user, r.p.Namespace).node(Config{ID: "a", Lease: time.Second, Log: zerolog.New(&log)})
+	m := member{"a", n.session().Gen}
+	must(t, func() error { time.Sleep(1500 * time.Millisecond); return nil }())
+	b, err := rigOf(t, user, r.p.Namespace).reg.Heartbeat(context.Background(), m.id, m.gen, time.Second, time.Time{}, "")
+	must(t, err)
+	if b.Listens != -1 || b.Lookout {
+		t.Errorf("%+v", b)
+	}
+	if n := strings.Count(log.String(), "NUMSUB"); n != 1 {
+		t.Errorf("said %d times:\n%s", n, log.String())
+	}
+}
+
+// sink is a log that several goroutines write.
+type sink struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (s *sink) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.buf.Write(p)
+}
+
+func (s *sink) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.buf.String()
+}
+
+// An idle namespace pays nothing for its lookout.
+func TestLookout_costsNothingWhileNothingIsDue(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, r *rig, mini *testredis.Miniredis) {
+		old, line := r.other(mini)
+		a := old.node(Config{ID: "a", Release: "v1"})
+		a.session()
+		b := r.node(Config{ID: "b", Release: "v2"})
+		m := member{"b", b.session().Gen}
+		time.Sleep(10 * time.Second)
+		r.open(m)
+		r.wantClaims(m, 0) // it watches for the next task
+		time.Sleep(time.Second)
+		before := line.count()
+		time.Sleep(time.Minute)
+		if n := line.count() - before; n > 66 {
+			t.Errorf("%d calls in a minute, with a heartbeat a second", n)
+		}
+		must(t, a.leave())
+		must(t, b.leave())
+	})
+}
