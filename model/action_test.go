@@ -279,7 +279,7 @@ func (m *menu) clock() {
 	if next-1 > m.now {
 		m.add("brink", "tick to the brink", func(w *world) { w.tick(next - 1) })
 	}
-	m.add("moment", "a moment passes", func(w *world) { w.tick(w.now + 350) })
+	m.add("moment", "a moment passes", func(w *world) { w.tick(w.now + 330) })
 	m.add("minute", "a minute passes", func(w *world) { w.tick(w.now + grace) })
 	m.add("hour", "an hour passes", func(w *world) { w.tick(w.now + time.Hour.Milliseconds() + 1) })
 }
