@@ -60,7 +60,6 @@ func TestLeases_showBreaks(t *testing.T) {
 		{name: "another leader's gate stays open", old: `local open = current[1] and current[1] ~= "" and current[3] or "0"`, new: `local open = current[3] or "1"`},
 		{name: "who is suspected leads on", old: `m.id, m.doubtful = id, lost(id, m)`, new: `m.id = id`},
 		{name: "who lives is suspected", old: `local same = known and signs == ARGV[5]`, new: `local same = known`},
-		{name: "who was suspected wrongly does not come back", old: `elseif wronged then`, new: `elseif false then`},
 		{name: "a generation does not rise", old: `local gen, order = rise("gen"), 0`, new: `local gen, order = tonumber(redis.call("HGET", meta, "gen") or rise("gen")), 0`},
 	}
 	for i := range breaks {

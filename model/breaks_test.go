@@ -261,7 +261,7 @@ func mutants() []mutant {
 		{"standdown", "stand down", `ARGV[4]) elect() elseif`, `ARGV[4]) elseif`},
 		{"standdown", "stand down", `redis.call("ZREM", trial, ARGV[2])`, ``},
 		{"standdown", "stand down", `unpack(view(id, pack(m)))`, `unpack(view())`},
-		{"standdown", "loop", `not m.standby or on_probation(m))`, `not m.standby)`},
+		{"standdown", "loop", `(m.state == "r" or on_probation(m))`, `m.state == "r"`},
 
 		{"declare", "undone", `order > m.order or order == m.order and gen > m.gen`, `false`},
 		{"declare", "undone", `order > m.order or order == m.order and gen > m.gen`, `order > m.order`},

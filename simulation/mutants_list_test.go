@@ -102,7 +102,10 @@ func mutants() []mutant {
 			[]string{"undead"},
 		},
 		{
-			"nobody is on probation", one("instance/scripts/state.lua", "  if n == 0 or m.standby or not rival() then", "  if true then"),
+			"nobody is on probation, nor suspected", []edit{
+				{"instance/scripts/state.lua", "  if n == 0 or m.standby or not rival() then", "  if true then"},
+				{"instance/scripts/look.lua", "if known and due <= now then", "if false then"},
+			},
 			"14-crash-loop",
 			[]string{"stalled"},
 		},
