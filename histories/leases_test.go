@@ -113,8 +113,10 @@ func (c *candidate) live(ctx context.Context, r *rand.Rand) {
 			c.call("leave", c.reg.Deregister)
 		case n < 58:
 			c.open(r)
-		case n < 70:
-			c.look()
+		case n < 70: // the lookout looks again while the leader may be silent
+			for c.look(); c.seen.Signs != "" && r.IntN(8) > 0 && pause(ctx, leaseTime/8); {
+				c.look()
+			}
 		case n < 77 || c.last == "":
 			c.read()
 		default:
