@@ -172,7 +172,7 @@ func (b *book) judge(w *world, c call, a answer, before disk, notes []string) {
 		b.judgeRevive(w.now, c, a, waitingEntry(w.room.task(c.task), 0))
 	case "advance", "catchup", "put off", "repay", "give up":
 		said = b.judgeAdvance(w, a, before)
-		if !a.moved {
+		if b.moves(w, a, before) {
 			b.pushed = w.now
 		}
 	case "read":

@@ -44,6 +44,12 @@ type lookout struct {
 // signs are the leader's signs of life: its term, its lease, its last cycle and its last push.
 type signs struct{ gen, epoch, lease, seq, pushed int64 }
 
+// moves reports whether a step pushed anything, or changed what its schedule has done.
+func (b *book) moves(w *world, a answer, before disk) bool {
+	changed := func(key string) bool { return w.disk.get(key, scheduleName) != before.get(key, scheduleName) }
+	return !a.moved && (len(a.step.Push) > 0 || changed(keys.Last) || changed(keys.Behind))
+}
+
 func (b *book) signs() signs {
 	return signs{b.leader, b.epoch, b.members[b.leader].lease, b.seqs[b.leader], b.pushed}
 }
