@@ -8,6 +8,7 @@ import (
 
 	"github.com/onbeat/onbeat/admin"
 	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/store"
 )
 
 // rights checks the user's rights to all that an instance does.
@@ -23,8 +24,16 @@ func (d *doctor) rights(ctx context.Context) {
 		}
 		d.fail("rights", hint, "this user lacks %s, which an instance needs", rules)
 	default:
-		d.ok("rights", "all that an instance needs")
+		d.ok("rights", "all that an instance needs%s", d.unheard(ctx))
 	}
+}
+
+// unheard says what the user of an instance lacks that only makes it slower.
+func (d *doctor) unheard(ctx context.Context) string {
+	if !store.LacksRight(store.Classify(d.cfg.Redis.PubSubNumSub(ctx, d.q.Keys().Wake).Err())) {
+		return ""
+	}
+	return "; without +pubsub|numsub a leader that crashes is replaced when its lease runs out, and not at once"
 }
 
 // user returns the name of the Redis user that the doctor connects as.
