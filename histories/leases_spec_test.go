@@ -10,7 +10,7 @@ const forever = math.MaxInt64
 
 // leaseAsk is a call of the registry, or of the leader, by the instance numbered who in its generation.
 type leaseAsk struct {
-	op              string // join ready beat resign leave open advance read
+	op              string // join ready beat look resign leave open advance read
 	who             int
 	gen, epoch      int64
 	expect, becomes string // advance: the last run
@@ -28,6 +28,8 @@ type leaseSaid struct {
 	epoch      int64
 	open       bool
 
+	suspects bool // look: the leader is suspected
+
 	waits bool   // ready: it is on probation
 	last  string // read
 	moved bool   // advance: the last run was not as expected
@@ -39,6 +41,7 @@ type enrolled struct {
 	ready      bool
 	draining   bool
 	waits      bool // it said that it was ready, and is on probation
+	suspected  bool
 	lo, hi     int64
 }
 
@@ -159,18 +162,49 @@ func (s leases) acts(a leaseAsk, r leaseSaid, until int64) []leases {
 	case "beat":
 		s.members[me].hi = forever // the script renews the lease before it sweeps
 		s.members[me].lo = forever
+		wronged := s.members[me].suspected
+		s.members[me].suspected = false
 		return each(s.sweeps(until), func(s *leases) {
 			s.renew(me, r.lost)
-			if s.leader < 0 {
+			if s.leader < 0 || wronged {
 				s.elect()
 			}
 		})
 	}
 	var next []leases
 	for _, s := range s.sweeps(until) {
+		if a.op == "look" {
+			next = append(next, s.looks(a, r)...)
+			continue
+		}
 		next = append(next, s.states(a, r)...)
 	}
 	return next
+}
+
+// silence is how long a leader is silent, at least, before it is suspected.
+const silence = leaseTime / 2
+
+// looks makes the leader a suspect, or does nothing. The specification does not know which instance is the lookout, nor what
+// it saw before. But a heartbeat is a sign of life.
+func (s leases) looks(a leaseAsk, r leaseSaid) (next []leases) {
+	if !r.suspects {
+		next = append(next, s)
+	}
+	if !r.suspects && !r.lost || s.leader < 0 || s.leader == a.who {
+		return next
+	}
+	led := &s.members[s.leader]
+	if !r.lost {
+		latest := r.now + (leaseTime - silence).Milliseconds() // when its lease ends, if it has been silent
+		if led.lo > latest {
+			return next
+		}
+		led.hi = min(led.hi, latest)
+	}
+	led.suspected = true
+	s.elect()
+	return append(next, s)
 }
 
 // states makes an instance ready, on probation, or draining. The specification does not count the strikes of releases. So any
@@ -196,7 +230,7 @@ func (s leases) states(a leaseAsk, r leaseSaid) (next []leases) {
 // rival reports whether an instance of another release is ready.
 func (s *leases) rival(who int) bool {
 	for i, m := range s.members {
-		if m.ready && releaseOf(i) != releaseOf(who) {
+		if m.ready && !m.suspected && releaseOf(i) != releaseOf(who) {
 			return true
 		}
 	}
@@ -290,12 +324,14 @@ func (s *leases) best(of func(enrolled) bool) int {
 	return best
 }
 
-// elect makes the newest ready instance lead or, if none is ready, the newest on probation.
+// elect makes the newest ready instance lead or, if none is ready, the newest on probation. A suspect leads if no other can.
 func (s *leases) elect() {
-	best := s.best(func(m enrolled) bool { return m.ready })
+	best := s.best(func(m enrolled) bool { return m.ready && !m.suspected })
 	if best < 0 {
 		if best = s.best(func(m enrolled) bool { return m.waits }); best >= 0 {
 			s.members[best].ready, s.members[best].waits = true, false
+		} else {
+			best = s.best(func(m enrolled) bool { return m.ready })
 		}
 	}
 	switch {

@@ -24,7 +24,7 @@ const (
 )
 
 // The registry: which instance leads, in which epoch, and what leaders do. Instances come, go, pause for longer than their
-// lease, and act for terms that are over.
+// lease, suspect a leader that is silent, and act for terms that are over.
 func TestLeases_areLinearizable(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
@@ -41,9 +41,15 @@ func leasesRun(s *stage) *history {
 		s.Fatal(err)
 	}
 	var all [crowd]*candidate
+	var channels []string
 	for i := range all {
 		all[i] = s.candidate(h, p, i)
+		channels = append(channels, p.Keys().Wake+":"+name(i))
 	}
+	// Whoever is heard may look out for the leader; see instance/scripts/heartbeat.lua.
+	heard := s.admin.Subscribe(s.Context(), channels...)
+	defer func() { _ = heard.Close() }()
+	heard.Channel()
 	s.run(time.Second, true, crowd, func(ctx context.Context, i int, r *rand.Rand) { all[i].live(ctx, r) })
 	return h
 }
@@ -60,6 +66,9 @@ type candidate struct {
 	term []int64 // the epochs in which this generation led, by the replies
 	last string  // the schedule's last run, as it was read
 	step int
+
+	leads int64 // the generation that leads, as the candidate last heard
+	seen  instance.Seen
 }
 
 func (s *stage) candidate(h *history, p queue.Partition, i int) *candidate {
@@ -104,7 +113,11 @@ func (c *candidate) live(ctx context.Context, r *rand.Rand) {
 			c.call("leave", c.reg.Deregister)
 		case n < 58:
 			c.open(r)
-		case n < 65 || c.last == "":
+		case n < 70: // the lookout looks again while the leader may be silent
+			for c.look(); c.seen.Signs != "" && r.IntN(8) > 0 && pause(ctx, leaseTime/8); {
+				c.look()
+			}
+		case n < 77 || c.last == "":
 			c.read()
 		default:
 			c.advance(r)
@@ -141,8 +154,27 @@ func said(a told, v instance.View) leaseSaid {
 	return r
 }
 
+// look looks at the leader. A leader that has paused is suspected.
+func (c *candidate) look() {
+	var l instance.Look
+	a := c.h.ask(c.who, func() (err error) {
+		l, err = c.reg.Look(context.Background(), name(c.who), c.gen, c.leads, leaseTime, c.seen, time.Minute)
+		return err
+	})
+	r := said(a, l.View)
+	r.suspects = l.Suspected
+	a.wrote(c.ask("look"), r)
+	if c.seen = l.Seen; a.ok() {
+		c.leads = l.LeaderGen
+	}
+	if a.refused != nil {
+		c.gen, c.term = 0, nil
+	}
+}
+
 // learn updates the caller's term by a view.
 func (c *candidate) learn(v instance.View) {
+	c.leads = v.LeaderGen
 	if v.Leader == name(c.who) && v.LeaderGen == c.gen && !slices.Contains(c.term, v.Epoch) {
 		c.term = append(c.term, v.Epoch)
 	}

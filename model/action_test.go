@@ -30,6 +30,9 @@ func (w *world) send(i int, c call, l luck) {
 	switch l {
 	case heard:
 		p.learn(c, w.do(c))
+		if c.op == "look out" {
+			p.saw = w.book.seen
+		}
 	case lost:
 		w.do(c)
 	case late:
@@ -55,6 +58,7 @@ func (r *room) menu(s *state) []action {
 	}
 	m.tasks()
 	m.promotes()
+	m.asks()
 	m.schedule()
 	m.clock()
 	return m.list
@@ -111,6 +115,7 @@ func (m *menu) instance(i int) {
 	m.leads(i, p)
 	m.consumes(i, p)
 	m.recovers(i, p)
+	m.looks(i, p)
 }
 
 // leads adds the calls of an instance that believes that it leads.
@@ -274,6 +279,7 @@ func (m *menu) clock() {
 	if next-1 > m.now {
 		m.add("brink", "tick to the brink", func(w *world) { w.tick(next - 1) })
 	}
+	m.add("moment", "a moment passes", func(w *world) { w.tick(w.now + 330) })
 	m.add("minute", "a minute passes", func(w *world) { w.tick(w.now + grace) })
 	m.add("hour", "an hour passes", func(w *world) { w.tick(w.now + time.Hour.Milliseconds() + 1) })
 }

@@ -28,6 +28,11 @@ type book struct {
 	declarers map[int64]presence
 	trial     map[int64]int64 // generation -> the end of its probation, or of the time in which it must prove itself
 	strikes   map[string]strike
+	asked     map[string]request // by the ID of the instance
+	suspects  map[string]suspect // by the ID of the instance
+	out       lookout
+	pushed    int64 // when a leader last pushed
+	seen      signs // the leader's signs of life at the last look
 	// schedule
 	rev    int64
 	fates  map[int64]fate // of each slot so far
@@ -63,6 +68,7 @@ func newBook(r rule) book {
 	return book{
 		rule: r, tasks: map[string]entry{}, members: map[int64]member{}, orphans: map[int64]bool{},
 		releases: map[string]presence{}, declarers: map[int64]presence{}, trial: map[int64]int64{}, strikes: map[string]strike{},
+		asked: map[string]request{}, suspects: map[string]suspect{},
 		seqs: map[int64]int64{}, fates: map[int64]fate{}, unique: map[string]holder{},
 	}
 }
@@ -72,6 +78,7 @@ func (b *book) clone() book {
 	c.tasks, c.members, c.orphans = maps.Clone(b.tasks), maps.Clone(b.members), maps.Clone(b.orphans)
 	c.releases, c.seqs = maps.Clone(b.releases), maps.Clone(b.seqs)
 	c.declarers, c.trial, c.strikes = maps.Clone(b.declarers), maps.Clone(b.trial), maps.Clone(b.strikes)
+	c.asked, c.suspects = maps.Clone(b.asked), maps.Clone(b.suspects)
 	c.fates, c.unique = maps.Clone(b.fates), maps.Clone(b.unique)
 	return c
 }
@@ -84,7 +91,7 @@ func (b *book) mark(h *maphash.Hash, ranks func(int64) int) {
 		fmt.Fprintf(h, "%s %v\n", id, e)
 	}
 	fmt.Fprintf(h, "%v %v %v %v\n", b.fates, b.members, b.orphans, b.declarers)
-	fmt.Fprintf(h, "%v %v\n", b.trial, b.strikes)
+	fmt.Fprintf(h, "%v %v %v\n", b.trial, b.strikes, b.asked)
 	fmt.Fprintf(h, "%d %d %d %d\n", b.joins, b.gen, b.order, b.rev)
 }
 
@@ -92,7 +99,8 @@ func (b *book) mark(h *maphash.Hash, ranks func(int64) int) {
 func (b *book) refusal(c call, now int64) refusal {
 	m, known := b.members[c.gen]
 	switch c.op {
-	case "ready", "resign", "beat", "open", "declare", "stand down", "advance", "catchup", "put off", "repay", "give up", "cycle":
+	case "ready", "resign", "beat", "open", "declare", "stand down", "advance", "catchup", "put off", "repay", "give up", "cycle",
+		"look out", "suspect":
 		if !known || m.id != c.id || m.lease <= now {
 			return fenced
 		}
@@ -149,8 +157,9 @@ func (b *book) judge(w *world, c call, a answer, before disk, notes []string) {
 	judgeLanes(w.disk, before)
 	var said []string // the lines that the history must have of this call
 	switch c.op {
-	case "join", "ready", "resign", "leave", "beat", "open", "declare", "promote", "stand down":
-		b.judgeRegistry(w, c, a)
+	case "join", "ready", "resign", "leave", "beat", "open", "declare", "promote", "stand down",
+		"ask to resign", "ask to drain", "look out", "suspect":
+		b.judgeRegistry(w, c, a, before)
 	case "cycle":
 		said = b.judgeCycle(w, c, a, before, notes)
 	case "recover", "recover one":
@@ -163,6 +172,9 @@ func (b *book) judge(w *world, c call, a answer, before disk, notes []string) {
 		b.judgeRevive(w.now, c, a, waitingEntry(w.room.task(c.task), 0))
 	case "advance", "catchup", "put off", "repay", "give up":
 		said = b.judgeAdvance(w, a, before)
+		if b.moves(w, a, before) {
+			b.pushed = w.now
+		}
 	case "read":
 		if last := w.disk.get(keys.Last, scheduleName); a.last != last {
 			broken(1, "it was read as %q, and is %q", a.last, last)

@@ -27,6 +27,10 @@ type call struct {
 	orphan      int64
 	looked      []queue.Claim
 	task        string
+	leads       int64 // the generation that leads, as the caller knows it
+	seen        instance.Seen
+	saw         signs  // the same, by the book
+	ask         string // what a person asks of the instance
 }
 
 // answer is the reply to a call.
@@ -45,6 +49,9 @@ type answer struct {
 	count      int
 	state      task.State
 	dup        string // why a task was refused
+	post       bool   // the caller is the lookout, a heartbeat says
+	look       instance.Look
+	said       string // what became of a request
 	step       queue.Step
 	change     queue.Change
 	recoveries []queue.Recovery
@@ -100,8 +107,12 @@ func (w *world) ask(c call, a *answer) error {
 		return view(w.reg.Promote(ctx, c.release))
 	case "beat":
 		b, err := w.reg.Heartbeat(ctx, c.id, c.gen, time.Duration(lease)*time.Millisecond, time.Time{}, "")
-		a.orphans, a.count = b.Orphans, len(b.Cancel)
+		a.orphans, a.count, a.post = b.Orphans, len(b.Cancel), b.Lookout
 		return view(b.View, err)
+	case "look out", "suspect":
+		return w.lookOut(c, a)
+	case "ask to resign", "ask to drain":
+		return w.askOf(c, a)
 	case "stand down":
 		stood, v, err := w.reg.StandDown(ctx, term, "asked", true, true)
 		a.may = stood
@@ -135,24 +146,39 @@ func (w *world) join(c call, a *answer) error {
 	if c.standby {
 		standby = "1"
 	}
-	k := keys
-	v, err := w.scripts["register"].Run(w.ctx, w.rdb, []string{
-		k.Instances, k.Members, k.Leader, k.Meta, k.Events, k.Wake, k.Details, k.Releases, k.Orphans, k.Watch,
-		k.Trial, k.Strikes, k.Declarers, k.Asked, k.Running(c.gen),
-	}, []any{c.id, lease, standby, w.room.lead, w.room.consume, c.release, "{}", grace, c.gen, c.order, 0, 0})
+	values, err := w.run("register", []string{keys.Running(c.gen)},
+		c.id, lease, standby, w.room.lead, w.room.consume, c.release, `{"hears":true}`, grace, c.gen, c.order, 0, 0)
 	if err != nil {
 		return err
 	}
+	a.gen, a.order, a.view = number(fmt.Sprint(values[0])), number(fmt.Sprint(values[1])), viewOf(values[2:])
+	return nil
+}
+
+// run runs a script of the registry. Its reply must end with a view.
+func (w *world) run(script string, more []string, args ...any) ([]any, error) {
+	k := keys
+	v, err := w.scripts[script].Run(w.ctx, w.rdb, append([]string{
+		k.Instances, k.Members, k.Leader, k.Meta, k.Events, k.Wake, k.Details, k.Releases, k.Orphans, k.Watch,
+		k.Trial, k.Strikes, k.Declarers, k.Asked, k.Suspects,
+	}, more...), args)
+	if err != nil {
+		return nil, err
+	}
 	values, _ := v.([]any)
 	if len(values) < 11 {
-		return fmt.Errorf("register answered %v", v)
+		return nil, fmt.Errorf("%s answered %v", script, v)
 	}
+	return values, nil
+}
+
+// viewOf reads the view in a reply.
+func viewOf(values []any) *instance.View {
 	text := func(i int) string { return fmt.Sprint(values[i]) }
-	a.gen, a.order = number(text(0)), number(text(1))
-	a.view = &instance.View{
-		Leader: text(3), LeaderGen: number(text(4)), Epoch: number(text(5)), Open: text(6) == "1", May: text(10) == "1",
+	return &instance.View{
+		Leader: text(1), LeaderGen: number(text(2)), Epoch: number(text(3)), Open: text(4) == "1", May: text(8) == "1",
+		State: map[string]string{"s": "starting", "r": "ready", "d": "draining"}[text(10)],
 	}
-	return nil
 }
 
 // lanes returns the lanes that every consumer reads.

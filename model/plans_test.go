@@ -269,6 +269,73 @@ var rooms = []*room{
 		depth: 5, states: 1500,
 	},
 	{
+		// The leader is suspected, rightly or wrongly, and comes back.
+		name: "suspects", lead: "newest", consume: "newest", eager: true, looks: true,
+		procs: []proc{{id: "a", release: "v1"}, {id: "b", release: "v2"}, {id: "c", release: "v3"}},
+		tasks: map[string]*task.Task{"x": task.New("job", nil)},
+		joins: 5, want: 1,
+		setup: opened("b join", "b ready", "enqueue x", "b take", "c join", "b beat", "a beat"),
+		verbs: "suspect, suspect late, beat, ready, take, settle, crash, tick, brink",
+		depth: 4, states: 2600,
+	},
+	{
+		// The same while the leader pushes, declares and opens the gate, and its calls come late.
+		name: "suspected leader", lead: "sticky", consume: "release", eager: true, looks: true,
+		procs: []proc{{id: "a", release: "v1"}, {id: "b", release: "v1"}},
+		joins: 3, want: 2,
+		setup: opened("the client reads", "the client makes", "a read", "a declare", "b join", "b ready", "a beat", "b beat"),
+		verbs: "suspect, beat, advance, advance late, declare late, open late, define late, stand down, read, take, crash, resign, join",
+		depth: 4, states: 1980,
+	},
+	{
+		// Suspects beside those who were asked to resign, who are on probation, and who stand down.
+		name: "last resorts", lead: "newest", consume: "release", eager: true, looks: true,
+		procs: []proc{{id: "a", release: "v1"}, {id: "b", release: "v2"}, {id: "c", release: "v2"}},
+		joins: 6, want: 1,
+		setup: opened("b join", "b ready", "b crash", "tick to the brink", "a beat", "tick", "a beat",
+			"b join", "c join", "c ready", "a beat", "b ready", "c beat"),
+		verbs: "suspect, beat, ask to resign, ask to drain, stand down, ready, resign, quit, join, tick",
+		depth: 3, states: 710,
+	},
+	{
+		// One candidate looks out, whatever becomes of the leader.
+		name: "lookout", lead: "sticky", consume: "newest", eager: true, looks: true,
+		procs: []proc{{id: "a", release: "v1"}, {id: "b", release: "v2"}, {id: "c", release: "v1"}},
+		joins: 4, want: 1,
+		setup: opened("b join", "b ready", "c join", "a beat"),
+		verbs: "look out, beat, crash, moment, take, quit, ready",
+		depth: 4, states: 1000,
+	},
+	{
+		// The lookout looks with care at a leader that was suspected wrongly.
+		name: "trusted", lead: "newest", consume: "newest", eager: true, looks: true,
+		procs: []proc{{id: "a", release: "v1"}, {id: "b", release: "v2"}},
+		tasks: map[string]*task.Task{"x": task.New("job", nil, task.In(100*time.Millisecond))},
+		joins: 2, want: 1,
+		setup: opened("b join", "b ready", "b beat", "a beat", "a suspect", "b beat", "a beat", "enqueue x"),
+		verbs: "look out, look out lost, beat, crash, moment, take",
+		depth: 5, states: 1120,
+	},
+	{
+		// A person asks instances to resign and to drain.
+		name: "asked", lead: "newest", consume: "release", eager: true,
+		procs: []proc{{id: "a", release: "v1"}, {id: "b", release: "v2"}, {id: "c", release: "v2"}},
+		tasks: map[string]*task.Task{"x": task.New("job", nil)},
+		joins: 5, want: 1,
+		setup: opened("b join", "b ready", "c join", "enqueue x", "tick to the brink", "a beat", "b beat"),
+		verbs: "ask to resign, ask to drain, ready, beat, take, crash, join, tick, leave, promote",
+		depth: 3, states: 1500,
+	},
+	{
+		// An instance that was asked to resign, and one that was asked to drain, lose their leases and come back.
+		name: "asked before", lead: "newest", consume: "release", eager: true,
+		procs: []proc{{id: "a", release: "v1"}, {id: "b", release: "v2"}, {id: "c", release: "v2"}},
+		joins: 6, want: 1,
+		setup: opened("b join", "b ready", "c join", "c ready", "ask b to drain", "ask c to resign", "tick to the brink", "a beat", "tick", "a beat"),
+		verbs: "beat, join, ready, crash, ask to resign, leave, quit",
+		depth: 4, states: 260,
+	},
+	{
 		// A person promotes an older release.
 		name: "promoted", lead: "newest", consume: "release", eager: true,
 		procs: []proc{{id: "a", release: "v1"}, {id: "b", release: "v2"}, {id: "c", release: "v1"}},

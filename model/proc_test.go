@@ -41,6 +41,9 @@ type proc struct {
 	orphans []int64
 	looked  []queue.Claim // claims that it saw of a dead generation, to recover
 	lost    int64         // that generation
+	leads   int64         // the generation that leads, as it last heard
+	seen    instance.Seen // what it saw of the leader when it last looked out
+	saw     signs         // the same, by the book
 	flight  *call         // a call that it no longer waits for, and that has not arrived
 }
 
@@ -64,6 +67,9 @@ func (p *proc) mark(h *maphash.Hash, s *state, ranks func(int64) int) {
 	seen := func(gen int64) int64 { return number(s.disk.get(keys.Running(gen), "")) }
 	fmt.Fprintf(h, "%s\n%s %s %d %d %d %d %d %t %t %t %s %t %v %d\n", p.behind, p.id, p.release, p.phase, p.gen, p.order,
 		ranks(p.epoch), max(p.seq-seen(p.gen), -1), p.caught, p.may, p.unsure, p.last, p.read, p.orphans, p.lost)
+	if s.looks {
+		fmt.Fprintf(h, "%d %v %v\n", p.leads, p.seen, p.saw)
+	}
 	for _, c := range slices.Concat(p.claims, []claim{{}}, p.tried) {
 		fmt.Fprintf(h, "%s %d %d\n", c.id, ranks(c.fence), c.due)
 	}
@@ -85,7 +91,7 @@ func (p *proc) mark(h *maphash.Hash, s *state, ranks func(int64) int) {
 func (p *proc) call(op string) call {
 	return call{
 		op: op, id: p.id, release: p.release, standby: p.standby, gen: p.gen, order: p.order, epoch: p.epoch, last: p.last,
-		behind: p.behind,
+		behind: p.behind, leads: p.leads, seen: p.seen, saw: p.saw,
 	}
 }
 
@@ -102,6 +108,7 @@ func (p *proc) cycle(want int, settles bool, o queue.Outcome) call {
 
 // see learns which instance leads.
 func (p *proc) see(v instance.View) {
+	p.leads = v.LeaderGen
 	epoch := int64(0)
 	if v.Leader == p.id && v.LeaderGen == p.gen && p.phase != drained {
 		epoch = v.Epoch
@@ -155,6 +162,11 @@ func (p *proc) learn(c call, a answer) {
 		return
 	case "beat":
 		p.orphans = a.orphans
+	case "look out":
+		p.seen, p.leads = a.look.Seen, a.view.LeaderGen
+		return
+	case "suspect":
+		return // only heartbeats take in a view
 	case "open":
 	case "declare":
 		p.may = a.may
@@ -174,6 +186,9 @@ func (p *proc) learn(c call, a answer) {
 		p.looked, p.lost = nil, 0
 	}
 	if a.view != nil {
+		if a.view.State == "draining" && c.op != "leave" { // a person asked it to
+			p.phase = drained
+		}
 		p.see(*a.view)
 	}
 }

@@ -15,6 +15,7 @@ type member struct {
 	ready       bool
 	drains      bool
 	standby     bool
+	resigned    bool  // a person asked it to
 	lease       int64 // when it ends
 }
 
@@ -25,12 +26,25 @@ func (m member) candidate(now int64) bool {
 	return m.ready && !m.drains && !m.standby && m.lease > now
 }
 
-// best returns the instance that must lead: the newest that is ready and live.
+// before reports whether a member leads rather than another one: it is newer, but who was asked to resign comes later, and who
+// is suspected last.
+func (b *book) before(m, o member) bool {
+	if lost := b.suspected(m); lost != b.suspected(o) {
+		return !lost
+	}
+	if m.resigned != o.resigned {
+		return o.resigned
+	}
+	return o.rank.less(m.rank)
+}
+
+// best returns the instance that must lead: the newest that is ready and live, and was not asked to resign
+// or suspected.
 func (b *book) best(now int64) (member, bool) {
 	var best member
 	found := false
 	for _, m := range b.members {
-		if m.candidate(now) && (!found || best.rank.less(m.rank)) {
+		if m.candidate(now) && (!found || b.before(m, best)) {
 			best, found = m, true
 		}
 	}
@@ -75,7 +89,7 @@ func (b *book) probation(m member, now int64) int64 {
 	n := b.strikes[m.release].n
 	rival := false
 	for _, o := range b.members {
-		rival = rival || o.candidate(now) && o.release != m.release
+		rival = rival || o.candidate(now) && !b.suspected(o) && o.release != m.release
 	}
 	if n == 0 || m.standby || !rival {
 		return 0
@@ -89,19 +103,34 @@ func (b *book) probation(m member, now int64) int64 {
 }
 
 func (b *book) elect(now int64) {
-	if _, ok := b.best(now); !ok {
-		b.pardon(now)
-	}
 	best, ok := b.best(now)
+	switch {
+	case !ok || b.suspected(best): // who is on probation leads before who is suspected
+		b.pardon(now)
+		best, ok = b.best(now)
+	case best.resigned && !b.free(now):
+		b.recall(best)
+	}
 	if !ok {
 		b.leader, b.open = 0, false
 		return
 	}
 	incumbent, is := b.members[b.leader]
-	if b.rule.lead == "sticky" && is && incumbent.candidate(now) && incumbent.rank.order == best.rank.order {
+	if b.rule.lead == "sticky" && is && !incumbent.resigned && !b.suspected(incumbent) && incumbent.candidate(now) && incumbent.rank.order == best.rank.order {
 		return
 	}
 	b.leader = best.rank.gen
+}
+
+// free reports whether a candidate is there that was not asked to resign, though it may be suspected: then a request to resign
+// holds on.
+func (b *book) free(now int64) bool {
+	for _, m := range b.members {
+		if m.candidate(now) && !m.resigned {
+			return true
+		}
+	}
+	return false
 }
 
 // sweep removes the members whose lease ran out.
@@ -112,6 +141,7 @@ func (b *book) sweep(now int64) {
 		if m.lease <= now {
 			found = true
 			delete(b.members, gen)
+			delete(b.suspects, m.id)
 			b.orphans[gen] = true
 			end := m.lease
 			if m.drains {

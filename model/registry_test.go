@@ -5,7 +5,7 @@ import (
 	"maps"
 )
 
-func (b *book) judgeRegistry(w *world, c call, a answer) {
+func (b *book) judgeRegistry(w *world, c call, a answer, before disk) {
 	led, epoch := b.leader, b.epoch
 	m, known := b.members[c.gen]
 	known = known && m.id == c.id
@@ -22,14 +22,21 @@ func (b *book) judgeRegistry(w *world, c call, a answer) {
 			delete(b.trial, c.gen)
 			delete(b.strikes, m.release)
 		}
+		wronged := b.lives(w, m)
 		b.sweep(w.now)
-		if b.leader == 0 {
+		if b.leader == 0 || wronged && b.leader != c.gen {
 			b.elect(w.now)
 		}
 		b.judgeBeat(w, c, a)
+		b.judgePost(w, b.members[c.gen], a)
+	case "look out", "suspect":
+		b.judgeLook(w, c, a, before)
 	case "leave":
 		if known {
 			b.judgeLeave(w.now, c.gen, m)
+		}
+		if b.asked[c.id].gen == c.gen {
+			delete(b.asked, c.id)
 		}
 	case "open":
 		b.open = true
@@ -38,6 +45,8 @@ func (b *book) judgeRegistry(w *world, c call, a answer) {
 		b.judgeStandDown(w.now, c, m, a)
 	case "promote":
 		b.judgePromote(w, c)
+	case "ask to resign", "ask to drain":
+		b.judgeAsk(w.now, c, a)
 	case "declare":
 		b.judgeDeclare(w.now, m, a)
 		return
@@ -69,6 +78,7 @@ func (b *book) judgeState(now int64, c call, a answer) {
 		m.drains = true
 		b.members[c.gen] = m
 		delete(b.trial, c.gen)
+		b.relieve(m.id)
 		b.elect(now)
 	case m.ready:
 	default:
@@ -127,6 +137,7 @@ func (b *book) judgeJoin(w *world, c call, a answer) {
 			again = true
 		}
 	}
+	delete(b.suspects, c.id)
 	if a.gen <= b.gen || a.gen <= c.gen {
 		broken(5, "generation %d after %d", a.gen, max(b.gen, c.gen))
 	}
@@ -143,9 +154,14 @@ func (b *book) judgeJoin(w *world, c call, a answer) {
 	b.joins++
 	b.gen, b.order = a.gen, max(a.order, b.order)
 	b.releases[c.release] = presence{order: a.order}
-	b.members[a.gen] = member{
-		id: c.id, release: c.release, standby: c.standby, rank: rank{a.order, a.gen}, lease: w.now + lease,
+	m := member{id: c.id, release: c.release, standby: c.standby, rank: rank{a.order, a.gen}, lease: w.now + lease}
+	if r, ok := b.asked[c.id]; ok && c.gen != 0 && r.gen == c.gen { // a process that comes back was asked, and no new one
+		m.drains, m.resigned = r.what == "drain", r.what == "resign"
+		b.asked[c.id] = request{r.what, a.gen, w.now}
+	} else {
+		delete(b.asked, c.id)
 	}
+	b.members[a.gen] = m
 	if again {
 		b.elect(w.now)
 	}
@@ -161,6 +177,7 @@ func (b *book) judgePromote(w *world, c call) {
 	b.order = order
 	b.releases[c.release] = presence{order, b.releases[c.release].gone}
 	delete(b.strikes, c.release)
+	candidate := false
 	for gen, m := range b.members {
 		if m.release == c.release {
 			m.rank.order = order
@@ -171,6 +188,13 @@ func (b *book) judgePromote(w *world, c call) {
 			if _, ok := b.declarers[gen]; ok {
 				b.declarers[gen] = presence{order: order}
 			}
+			m = b.members[gen]
+			candidate = candidate || m.ready && !m.drains && !m.standby && !m.resigned
+		}
+	}
+	for _, m := range b.members {
+		if m.release == c.release && m.resigned && !candidate {
+			b.recall(m)
 		}
 	}
 	b.elect(w.now)
@@ -178,6 +202,8 @@ func (b *book) judgePromote(w *world, c call) {
 
 func (b *book) judgeLeave(now, gen int64, m member) {
 	delete(b.members, gen)
+	delete(b.suspects, m.id)
+	b.relieve(m.id)
 	b.over(m, 0, now)
 	for _, e := range b.tasks {
 		if e.place == running && e.gen == gen {
@@ -196,7 +222,8 @@ func (b *book) judgeStandDown(now int64, c call, m member, a answer) {
 	others := *b
 	others.members = maps.Clone(b.members)
 	delete(others.members, c.gen)
-	_, can := others.best(now)
+	best, can := others.best(now)
+	can = can && !b.suspected(best)
 	if _, waits := others.waiting(now); waits {
 		can = true
 	}
@@ -279,8 +306,11 @@ func (b *book) text(m member) string {
 	case m.ready:
 		state = "r"
 	}
-	if m.standby {
+	switch {
+	case m.standby:
 		standby = 1
+	case m.resigned:
+		standby = 2
 	}
 	return fmt.Sprintf("%d %d %s %d %s %s %s", m.rank.gen, m.rank.order, state, standby, b.rule.lead, b.rule.consume, m.release)
 }
@@ -332,6 +362,8 @@ func (b *book) checkRegistry(w *world) {
 		broken(5, "%d releases are known; must be %d", n, len(b.releases))
 	}
 	b.checkTrial(w)
+	b.checkAsked(w)
+	b.checkSuspects(w)
 	if n := len(w.disk[keys.Declarers].fields); n != len(b.declarers) {
 		broken(9, "%d are known that declared; must be %v", n, b.declarers)
 	}

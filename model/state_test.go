@@ -32,7 +32,7 @@ type state struct {
 	client client
 	book   book
 
-	watched bool // see room
+	watched, looks bool // see room
 }
 
 func (s *state) clone() *state {
@@ -71,13 +71,16 @@ func (s *state) markKey(h *maphash.Hash, key string, ranks func(int64) int) {
 	if key == keys.Watch && !s.watched || key == keys.Details {
 		return
 	}
+	if key == keys.Suspects && !s.looks {
+		return
+	}
 	v := s.disk[key]
 	fmt.Fprintf(h, "%s %s %d\n", key, v.text, v.ttl)
 	for _, f := range v.fields {
 		text := f.text
 		switch {
 		case key == keys.Meta && (f.name == "done" || f.name == "retried" || f.name == "died" || f.name == "lanes"),
-			key == keys.Leader && f.name == "since":
+			key == keys.Leader && (f.name == "since" || !s.looks && (f.name == "lookout" || f.name == "sign")):
 			continue
 		case key == keys.Meta && (f.name == "fence" || f.name == "epoch"), key == keys.Leader && f.name == "epoch":
 			text = fmt.Sprint(ranks(number(text)))

@@ -30,7 +30,8 @@ func everything(lead, consume string) *room {
 			"read, advance, advance lost, advance late, put off, repay, repay late, give up, open, open late, declare, declare late, define, define late, " +
 			"take, take lost, take late, finish, finish lost, finish late, keep, return, return lost, die, settle, again, " +
 			"look, recover, recover one, enqueue, cancel, forget, revive, tidy, look at it, make, pause, resume, delete, alter, " +
-			"tick, brink, promote, retire, restore",
+			"tick, brink, promote, retire, restore, ask to resign, ask to drain, " +
+			"suspect, suspect late, look out, look out lost, moment",
 	}
 }
 

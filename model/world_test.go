@@ -25,6 +25,7 @@ type world struct {
 	scripts map[string]*store.Script
 	between *scripts
 	room    *room
+	deaf    string // while it is not "", nobody else listens
 	*state
 }
 
@@ -41,6 +42,7 @@ func newWorld(t testing.TB, r *room, broken map[string]string) *world {
 		t.Fatal(err)
 	}
 	w := &world{ctx: t.Context(), m: m, rdb: rdb, q: q, reg: reg, scripts: map[string]*store.Script{}, between: between, room: r}
+	m.Server().SetPreHook(w.hears)
 	for _, script := range store.Scripts() {
 		w.scripts[script.Name] = script
 	}
@@ -65,7 +67,7 @@ func (w *world) setClock() {
 
 // begin returns the first state of a room: there is no instance.
 func (r *room) begin() *state {
-	s := &state{now: begin, disk: disk{}, book: newBook(rule{r.lead, r.consume}), watched: r.watched}
+	s := &state{now: begin, disk: disk{}, book: newBook(rule{r.lead, r.consume}), watched: r.watched, looks: r.looks}
 	for _, p := range r.procs {
 		s.procs = append(s.procs, p.clone())
 	}

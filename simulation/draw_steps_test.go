@@ -117,3 +117,28 @@ func (d *drawer) redisFaults() {
 		d.p.Steps = append(d.p.Steps, s)
 	}
 }
+
+// requests draws what people ask of processes.
+func (d *drawer) requests() {
+	for range 1 + d.rng.IntN(3) {
+		s := step{At: d.moment(), Do: pick(d, "resign", "resign", "drain"), Process: pick(d, d.names()...)}
+		d.p.Steps = append(d.p.Steps, s)
+		if s.Do == "drain" && d.chance(60) { // its supervisor starts it again
+			d.replicas(*d.p.process(s.Process), 1, s.At.d()+d.between(500*time.Millisecond, 20*time.Second))
+		}
+	}
+}
+
+// losses draws what makes one process suspect another, or must not.
+func (d *drawer) losses() {
+	for range 1 + d.rng.IntN(3) {
+		s := step{At: d.moment(), Do: pick(d, "crash leader", "crash leader", "freeze leader", "unheard", "kick")}
+		switch s.Do {
+		case "freeze leader":
+			s.For = span(d.between(50*time.Millisecond, 12*time.Second))
+		case "unheard":
+			s.Process, s.For = pick(d, d.names()...), span(d.between(50*time.Millisecond, 8*time.Second))
+		}
+		d.p.Steps = append(d.p.Steps, s)
+	}
+}

@@ -57,6 +57,12 @@ func (d *drawer) plan() {
 	if d.chance(25) {
 		d.redisFaults()
 	}
+	if d.chance(25) {
+		d.requests()
+	}
+	if d.chance(40) {
+		d.losses()
+	}
 	slices.SortStableFunc(p.Steps, func(a, b step) int { return int(a.At - b.At) })
 }
 

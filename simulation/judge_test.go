@@ -164,6 +164,7 @@ func (w *world) judge() {
 	}
 	w.judgeLeadership()
 	w.judgeStalls()
+	w.judgeSuspicions()
 }
 
 // judgeDuty: each duty has run, unless its schedule's overlap policy dropped it.
@@ -289,7 +290,7 @@ func (w *world) verdict() verdict {
 	defer w.mu.Unlock()
 	v := verdict{
 		faults: w.found, lines: w.lines, slots: w.book.slots, runs: len(w.runs), tasks: w.book.asked, steps: len(w.plan.Steps),
-		virtual: time.Since(w.began), slowest: w.slowest,
+		virtual: time.Since(w.began), slowest: w.slowest, passes: w.passes,
 	}
 	return v
 }
@@ -305,5 +306,5 @@ func mapKeys[V any](m map[string]V) func(func(string) bool) {
 }
 
 func (v verdict) String() string {
-	return fmt.Sprintf("%d slots, %d tasks, %d runs, %d steps in %v", v.slots, v.tasks, v.runs, v.steps, v.virtual.Round(time.Second))
+	return fmt.Sprintf("%d slots, %d tasks, %d runs, %d steps in %v, %v", v.slots, v.tasks, v.runs, v.steps, v.virtual.Round(time.Second), v.passes)
 }

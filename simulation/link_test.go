@@ -28,6 +28,7 @@ type link struct {
 	dropUp   bool          // requests never arrive
 	dropDown bool          // replies never arrive
 	deaf     bool          // messages never arrive
+	unheard  bool          // no connection that subscribes stays open
 	refuses  bool          // no new connection
 	dead     bool          // the process is gone
 	frozen   chan struct{} // not nil: nothing goes out or comes in until it is closed
@@ -49,6 +50,12 @@ func (l *link) set(fn func(*link)) {
 // travel returns how long one way takes this time: the least, and up to as much again.
 func (l *link) travel(least time.Duration) time.Duration {
 	return least + time.Duration(l.rng.Int64N(int64(least)+1))
+}
+
+func (l *link) isUnheard() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.unheard
 }
 
 // breakAll ends every connection, as a kernel does when its process ends or a firewall says no.

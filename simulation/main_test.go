@@ -110,6 +110,7 @@ type season struct {
 	plans, slots, tasks, runs, steps, faults atomic.Int64
 	virtual                                  atomic.Int64
 	slowest                                  atomic.Int64
+	crash, freeze                            atomic.Int64 // the longest that a task waited because the leader was lost
 }
 
 // play plays the plan of one seed, and shrinks it if it shows a fault.
@@ -124,8 +125,9 @@ func (s *season) play(t *testing.T, seed uint64) {
 	s.runs.Add(int64(v.runs))
 	s.steps.Add(int64(v.steps))
 	s.virtual.Add(int64(v.virtual))
-	for old := s.slowest.Load(); old < int64(v.slowest) && !s.slowest.CompareAndSwap(old, int64(v.slowest)); old = s.slowest.Load() {
-	}
+	raise(&s.slowest, v.slowest)
+	raise(&s.crash, v.passes["crash"])
+	raise(&s.freeze, v.passes["freeze"])
 	if len(v.faults) == 0 {
 		if *seedFlag != 0 && *forFlag == 0 {
 			keep(t, p, v)
@@ -155,6 +157,12 @@ func (s *season) play(t *testing.T, seed uint64) {
 	t.Logf("the same, shrunk, as a plan for testdata/plans:\n%s\n%s", small, again.blames())
 }
 
+// raise keeps the longest time.
+func raise(to *atomic.Int64, d time.Duration) {
+	for old := to.Load(); old < int64(d) && !to.CompareAndSwap(old, int64(d)); old = to.Load() {
+	}
+}
+
 // isUnsafe reports whether a task ran that should not have.
 func (v verdict) isUnsafe() bool {
 	return slices.ContainsFunc(v.faults, func(f fault) bool {
@@ -176,8 +184,9 @@ func (s *season) report(t *testing.T, seed uint64) {
 	t.Helper()
 	virtual := time.Duration(s.virtual.Load()).Round(time.Second)
 	slowest := time.Duration(s.slowest.Load()).Round(100 * time.Microsecond)
-	t.Logf("%d seeds from %d on: %v of virtual time, %d slots, %d tasks, %d runs, %d steps; the slowest start took %v",
-		s.plans.Load(), seed, virtual, s.slots.Load(), s.tasks.Load(), s.runs.Load(), s.steps.Load(), slowest)
+	t.Logf("%d seeds from %d on: %v of virtual time, %d slots, %d tasks, %d runs, %d steps; the slowest start took %v, after a crash of the leader %v, after a freeze %v",
+		s.plans.Load(), seed, virtual, s.slots.Load(), s.tasks.Load(), s.runs.Load(), s.steps.Load(), slowest, time.Duration(s.crash.Load()).Round(time.Millisecond),
+		time.Duration(s.freeze.Load()).Round(time.Millisecond))
 	name := os.Getenv("ONBEAT_SIMULATION_TABLE")
 	if name == "" {
 		return

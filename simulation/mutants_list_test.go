@@ -102,7 +102,10 @@ func mutants() []mutant {
 			[]string{"undead"},
 		},
 		{
-			"nobody is on probation", one("instance/scripts/state.lua", "  if n == 0 or m.standby or not rival() then", "  if true then"),
+			"nobody is on probation, nor suspected", []edit{
+				{"instance/scripts/state.lua", "  if n == 0 or m.standby or not rival() then", "  if true then"},
+				{"instance/scripts/look.lua", "if known and due <= now then", "if false then"},
+			},
 			"14-crash-loop",
 			[]string{"stalled"},
 		},
@@ -127,6 +130,31 @@ func mutants() []mutant {
 			"20-held-after-it-was-lost",
 			[]string{"left over", "late"},
 		},
+		{
+			"who has no listener is not suspected", one("instance/scripts/look.lua", "if alone > 0 and alone + patience(9) < due then", "if false then"),
+			"21-a-crash-costs-no-lease",
+			[]string{"passed on"},
+		},
+		{
+			"who owes a look is not suspected", one("instance/scripts/look.lua", "  due = math.max(since, owed) + patience(10)\n", "  due = math.huge\n"),
+			"22-a-freeze-costs-no-lease",
+			[]string{"passed on"},
+		},
+		{
+			"a lookout that is late keeps its place", one("instance/scripts/heartbeat.lua", "planned + tonumber(ARGV[7]) < now", "false"),
+			"23-the-lookout-is-lost-first",
+			[]string{"passed on"},
+		},
+		{
+			"nobody says that a message was not received", one("queue/scripts/lib_wake.lua", "asked[reads], silent = nil, true", "asked[reads] = nil"),
+			"24-lost-while-nothing-is-due",
+			[]string{"passed on"},
+		},
+		{
+			"a heartbeat is no sign of life", one("instance/scripts/look.lua", "redis.call(\"ZSCORE\", instances, lead[1]), seq", "\"\", seq"),
+			"25-busy-is-not-silent",
+			[]string{"suspected"},
+		},
 
 		// Faults that never existed, in the loops of Go. Seeds find these.
 		{name: "a wake-up is dropped", edits: one("consumer/consumer.go", "			look = c.woken() || look\n", "			_ = c.woken()\n")},
@@ -135,6 +163,9 @@ func mutants() []mutant {
 		{name: "an overslept watcher is nobody's matter", edits: one("instance/keep.go", "	if b.Overslept {\n", "	if false {\n")},
 		{name: "what was lost is not taken back", edits: one("instance/keep.go", "		case s.orphans <- b.Orphans:\n", "		case s.orphans <- nil:\n")},
 		{name: "a heartbeat cancels nothing", edits: one("instance/keep.go", "	s.cancelRuns(b.Cancel)\n", "")},
+		{name: "the lookout does not confirm what it saw", edits: one("instance/lookout.go", "	w.seen, w.leads = l.Seen, l.LeaderGen\n", "	w.leads = l.LeaderGen\n")},
+		{name: "a new connection is trusted at once", edits: one("instance/look.go", "	lookTrusts = time.Second ", "	lookTrusts = 0 * time.Second ")},
+		{name: "who was suspected wrongly is suspected again as soon", edits: one("instance/scripts/look.lua", " * 2 ^ math.min(them.wrong, 20)", "")},
 		{name: "the end of a term is not noticed", edits: one("instance/session.go", "		s.endTerm(ErrDeposed)\n", "		_ = ErrDeposed\n")},
 		{name: "trust outlives the lease", edits: one("instance/trust.go", "			s.end(ErrLeaseLost)\n", "")},
 		{name: "a change is not read", edits: one("producer/scheduler.go", "				err = t.insist(ctx, t.refresh)\n", "				err = nil\n")},

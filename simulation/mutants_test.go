@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 )
@@ -132,7 +131,7 @@ func (m *mutant) mustShow(t *testing.T, program string) {
 		t.Fatalf("%s passes, and %s shows nothing (%v)", m.name, m.plan, err)
 	}
 	for _, kind := range m.kinds {
-		if strings.Contains(string(out), "\n          "+kind+" ") || strings.Contains(string(out), ":   "+kind+" ") {
+		if regexp.MustCompile(`(?m)(^|: ) +` + kind + ` +at `).Match(out) {
 			return
 		}
 	}

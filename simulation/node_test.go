@@ -37,6 +37,7 @@ type node struct {
 	died     chan struct{} // closed when it crashes
 	thaw     chan struct{} // not nil while it is frozen
 	ill      time.Time     // until when a fault of its own may hold it up
+	woes     []gap         // the times in which others may take it for dead
 
 	running   map[*run]struct{}
 	freeSince time.Time // since when it has a free worker; zero: it has none

@@ -59,6 +59,7 @@ func (w *world) begin(n *node, t *task.Task, does behaviour) *run {
 	w.trace("%s: begin %s attempt %d", n.plan.Name, t.ID, t.Attempt)
 	w.judgeBegin(r, now)
 	w.measure(r, now)
+	w.measurePassing(r, now)
 	w.runs = append(w.runs, r)
 	d.runs = append(d.runs, r)
 	d.state, d.sibling = dutyRuns, false

@@ -120,8 +120,20 @@ func (r *virtualRedis) before(p *server.Peer, name string, args ...string) bool 
 		}
 		p.WriteInt(n)
 		return true
+	case "PUBSUB":
+		p.WriteLen(2 * len(args[1:])) // NUMSUB, the only one that onbeat asks
+		for _, channel := range args[1:] {
+			p.WriteBulk(channel)
+			p.WriteInt(len(r.channel[channel]))
+		}
+		return true
 	case "SUBSCRIBE":
 		c := r.byPeer[p]
+		if c.link.isUnheard() {
+			r.forget(c)
+			c.reset()
+			return true
+		}
 		for _, channel := range args {
 			if r.channel[channel] == nil {
 				r.channel[channel] = map[*conn]struct{}{}
@@ -194,16 +206,33 @@ func (r *virtualRedis) forget(c *conn) {
 func (r *virtualRedis) leave() {
 	r.mu.Lock()
 	r.away, r.left, r.waiting, r.hangs = true, true, nil, false
-	var open []*conn
-	for c := range r.conns {
-		open = append(open, c)
-		r.forget(c)
-	}
+	open := r.forgetAll(func(*conn) bool { return true })
 	r.mini.Server().Dispatch(server.NewPeer(nowhere()), []string{"SCRIPT", "FLUSH"}) // a new process knows no scripts
 	r.mu.Unlock()
 	for _, c := range open {
 		c.reset()
 	}
+}
+
+// drop ends the connections that are chosen, as CLIENT KILL does. New ones are accepted.
+func (r *virtualRedis) drop(which func(*conn) bool) {
+	r.mu.Lock()
+	r.left = true
+	open := r.forgetAll(which)
+	r.mu.Unlock()
+	for _, c := range open {
+		c.reset()
+	}
+}
+
+func (r *virtualRedis) forgetAll(which func(*conn) bool) (forgotten []*conn) {
+	for c := range r.conns {
+		if which(c) {
+			forgotten = append(forgotten, c)
+			r.forget(c)
+		}
+	}
+	return forgotten
 }
 
 func (r *virtualRedis) comeBack() { r.with(func() { r.away = false }) }

@@ -2,6 +2,7 @@ package simulation
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/onbeat/onbeat/queue"
@@ -20,8 +21,18 @@ func (w *world) do(s *step) {
 		}
 		return
 	}
+	if what, ok := strings.CutSuffix(s.Do, " leader"); ok {
+		var n *node
+		w.with(func() { n = w.leader().node })
+		if n != nil {
+			to := *s
+			to.Do = what
+			w.doTo(n, &to)
+		}
+		return
+	}
 	switch s.Do {
-	case "away", "rewind", "empty", "hang", "full", "flush scripts", "clock":
+	case "away", "rewind", "empty", "hang", "full", "flush scripts", "clock", "kick":
 		w.doToRedis(s)
 	default:
 		w.call(s)
@@ -37,30 +48,35 @@ func (w *world) doTo(n *node, s *step) {
 	if !there {
 		return
 	}
+	var passes *passing
 	ill := func(extra time.Duration) {
 		w.with(func() {
 			w.disturb(now.Add(d+lease+slack+extra), s.Do+" "+n.plan.Name)
 			n.ill = later2(n.ill, now.Add(d+2*lease+slack+extra))
+			n.woe(now.Add(d + slack + extra))
 			w.book.risk(n, now)
 		})
 	}
 	switch s.Do {
 	case "stop":
-		w.with(func() {
-			if n.stopping.IsZero() {
-				n.stopping = now
-			}
-		})
+		w.told(n, now)
 		n.stop()
 		w.awaitEnd(n)
+	case "resign", "drain":
+		w.request(n, s.Do)
 	case "crash":
 		w.with(func() {
+			passes := w.passing(n, "crash", crashCosts, lease)
 			w.disturb(now.Add(lease+slack), "crash "+n.plan.Name)
+			w.pass = passes
+			n.woe(now.Add(time.Hour))
 			w.book.risk(n, now)
 		})
 		n.crash()
 	case "freeze":
+		w.with(func() { passes = w.passing(n, "freeze", freezeCosts, d+lease) })
 		ill(0)
+		w.with(func() { w.pass = passes })
 		n.freeze(d)
 		time.Sleep(d)
 	case "cut":
@@ -84,8 +100,20 @@ func (w *world) doTo(n *node, s *step) {
 	case "lie":
 		w.with(func() { w.disturb(now.Add(lease/5+slack), "lie") })
 		w.redis.lie(n.link, s.Name)
+	case "unheard":
+		w.with(func() {
+			w.disturb(now.Add(d+lease/5+2*time.Second), "unheard "+n.plan.Name)
+			n.woe(now.Add(d + lease/5 + 2*time.Second))
+		})
+		n.link.set(func(l *link) { l.unheard = true })
+		w.redis.drop(func(c *conn) bool { return c.link == n.link && c.subscribed > 0 })
+		time.Sleep(d)
+		n.link.set(func(l *link) { l.unheard = false })
 	case "deaf":
-		w.with(func() { w.disturb(now.Add(d+lease/5+2*time.Second), "deaf "+n.plan.Name) })
+		w.with(func() {
+			w.disturb(now.Add(d+lease/5+2*time.Second), "deaf "+n.plan.Name)
+			n.woe(now.Add(d + lease/5 + 2*time.Second))
+		})
 		n.link.set(func(l *link) { l.deaf = true })
 		time.Sleep(d)
 		n.link.set(func(l *link) { l.deaf = false })
@@ -151,6 +179,9 @@ func (w *world) doToRedis(s *step) {
 		w.redis.with(func() { w.redis.full = false })
 	case "flush scripts":
 		w.redis.flushScripts()
+	case "kick":
+		all(lease+slack, false)
+		w.redis.drop(func(*conn) bool { return true })
 	case "clock":
 		all(max(s.Back.d(), -s.Back.d())+3*lease+3*time.Second, false)
 		w.with(func() { w.forgive(now.Add(-slack), s.Do) })

@@ -289,6 +289,7 @@ func (w *world) keyHasRoom(now time.Time, d *duty, for_ time.Duration) bool {
 
 // watchDuty blames a due task that waits for no reason.
 func (w *world) watchDuty(now time.Time, d *duty, idle []*node) {
+	w.watchPassing(now, d)
 	if x := w.book.keys[d.key]; d.line != nil && d.key != "" && !d.behind && len(d.runs) == 0 && x != nil &&
 		(x.onTime > 0 || !d.looked && now.Sub(x.since) < w.bound()) {
 		d.loose = "overlap" // another slot of the schedule runs, or did until just now: the policy may drop this one

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/onbeat/onbeat"
+	"github.com/onbeat/onbeat/instance"
 	"github.com/onbeat/onbeat/producer"
 	"github.com/onbeat/onbeat/queue"
 )
@@ -26,6 +27,7 @@ type world struct {
 	operator  *onbeat.Dispatcher // makes calls from outside, and never runs
 	queue     *queue.Queue       // where such calls arrive
 	schedules *producer.Schedules
+	registry  *instance.Registry
 
 	mu    sync.Mutex
 	nodes map[string]*node
@@ -41,8 +43,10 @@ type world struct {
 	looks        int
 	slowest      time.Duration
 	gaps         []gap
-	storms       []gap     // the times in which a fault could be felt
-	unmanned     time.Time // since when there is no candidate; zero: there is one
+	storms       []gap                    // the times in which a fault could be felt
+	pass         *passing                 // of the lead, from a process that was lost to another
+	passes       map[string]time.Duration // the longest that a due task waited for that, by what the process was lost to
+	unmanned     time.Time                // since when there is no candidate; zero: there is one
 	leaderless   time.Time
 	blamedLeader bool
 	quiet        time.Time  // no step is planned after it
@@ -68,6 +72,7 @@ type verdict struct {
 	steps   int
 	virtual time.Duration
 	slowest time.Duration // the longest that a task took to begin, without a fault
+	passes  map[string]time.Duration
 }
 
 // play runs a plan and judges it.
@@ -116,6 +121,7 @@ func (w *world) blame(kind, format string, args ...any) {
 
 // disturb notes that a fault of now may be felt until a moment.
 func (w *world) disturb(until time.Time, why string) {
+	w.pass = nil
 	w.storms = append(w.storms, gap{time.Now(), until})
 	if until.After(w.calm) {
 		w.calm, w.why = until, why
@@ -133,6 +139,9 @@ func (w *world) run() {
 	}
 	w.operator = d
 	if w.queue, err = queue.New(rdb, queue.Partition{Namespace: namespace}, queue.Caps{}); err != nil {
+		w.t.Fatal(err)
+	}
+	if w.registry, err = instance.NewRegistry(rdb, queue.Partition{Namespace: namespace}); err != nil {
 		w.t.Fatal(err)
 	}
 	w.schedules = producer.NewSchedules(w.queue, producer.New(w.queue, producer.Config{}))
