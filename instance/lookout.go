@@ -119,7 +119,7 @@ func (m *Manager) look(ctx context.Context, s *Session, w *watchman) {
 	case l.Suspected:
 		m.log.Warn().Str("suspect", known.Leader).Int64("epoch", l.Epoch).Msg("the leader shows no sign of life: another instance leads")
 		if m.cfg.Observer != nil {
-			m.cfg.Observer.Suspects()
+			m.cfg.Observer.LeaderSuspected()
 		}
 	}
 	if l.Epoch != known.Epoch {

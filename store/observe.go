@@ -13,8 +13,8 @@ import (
 type Observer interface {
 	// Called is told of each call of a script: its name, how long the caller waited, and its error as [Classify] has it.
 	Called(script string, took time.Duration, err error)
-	// Suspected is told that claims are held back, because the primary may not be the primary any more: see [ErrSuspect].
-	Suspected()
+	// PrimarySuspected is told that claims are held back, because the primary may not be the primary any more: see [ErrSuspect].
+	PrimarySuspected()
 }
 
 // Observed returns a client that tells o of each call of a script. Closing the client closes rdb.
@@ -42,7 +42,7 @@ func (o *observed) Process(ctx context.Context, cmd redis.Cmder) error {
 	}
 	o.told.Called(c.script.Name, time.Since(began), told)
 	if suspect := errors.Is(told, ErrSuspect); c.script.claims && (suspect || told == nil) && o.suspect.Swap(suspect) != suspect && suspect {
-		o.told.Suspected()
+		o.told.PrimarySuspected()
 	}
 	return err
 }

@@ -30,7 +30,7 @@ func (o *told) Called(script string, took time.Duration, err error) {
 	o.scripts, o.errs = append(o.scripts, script), append(o.errs, err)
 }
 
-func (o *told) Suspected() { o.suspect++ }
+func (o *told) PrimarySuspected() { o.suspect++ }
 
 var observedScript = store.NewScript("observed", "if ARGV[1] == '' then return redis.error_reply('OOM full') end return ARGV[1]").Claiming()
 

@@ -62,15 +62,15 @@ type Metrics struct {
 	busy     prometheus.Gauge
 	types    *bounded
 
-	leader   prometheus.Gauge
-	epoch    prometheus.Gauge
-	changes  prometheus.Counter
-	suspects prometheus.Counter
-	term     atomic.Int64 // the last epoch that was heard of
-
-	scripts    *prometheus.HistogramVec
-	failures   *prometheus.CounterVec
+	leader     prometheus.Gauge
+	epoch      prometheus.Gauge
+	changes    prometheus.Counter
 	suspicions prometheus.Counter
+	term       atomic.Int64 // the last epoch that was heard of
+
+	scripts  *prometheus.HistogramVec
+	failures *prometheus.CounterVec
+	doubts   prometheus.Counter
 
 	heard  moment // when Redis last answered a heartbeat
 	pushed moment // when this leader last pushed slots
@@ -131,11 +131,11 @@ func (m *Metrics) make() []prometheus.Collector {
 	m.busy = gauge("onbeat_workers_busy", "Handlers that run in this process.")
 	m.leader = gauge("onbeat_leader", "1 on the instance that leads, 0 on the others.")
 	m.epoch = gauge("onbeat_epoch", "The number of the leader's term, as this process last heard.")
-	m.suspects = counter("onbeat_leader_suspicions_total", "Leaders without a sign of life that this instance, as the lookout, had replaced.")
+	m.suspicions = counter("onbeat_suspicions_total", "Leaders without a sign of life that this instance, as the lookout, had replaced.")
 	m.changes = counter("onbeat_leader_changes_total", "Terms that began since this process started, of any instance.")
 	m.scripts = prometheus.NewHistogramVec(histogram("onbeat_script_seconds", "How long this process waited for each call of a script.", scriptBuckets), []string{"script"})
 	m.failures = counters("onbeat_redis_errors_total", "Calls of scripts by this process that failed, by kind.", "kind")
-	m.suspicions = counter("onbeat_suspicions_total", "Times this process held claims back, because the primary of Redis had lost a replica.")
+	m.doubts = counter("onbeat_primary_suspicions_total", "Times this process held claims back, because the primary of Redis had lost a replica.")
 	for _, kind := range errorKinds {
 		m.failures.WithLabelValues(kind.name)
 	}
@@ -144,8 +144,8 @@ func (m *Metrics) make() []prometheus.Collector {
 		m.claims.WithLabelValues(result)
 	}
 	return []prometheus.Collector{
-		m.runs, m.duration, m.lag, m.wait, m.claims, m.workers, m.busy, m.leader, m.epoch, m.changes, m.suspects, m.scripts, m.failures,
-		m.suspicions, &scrape{m},
+		m.runs, m.duration, m.lag, m.wait, m.claims, m.workers, m.busy, m.leader, m.epoch, m.changes, m.suspicions, m.scripts, m.failures,
+		m.doubts, &scrape{m},
 	}
 }
 

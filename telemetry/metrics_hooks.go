@@ -100,8 +100,8 @@ func (m *Metrics) Leads(epoch int64) {
 	m.leader.Set(1)
 }
 
-// Suspects counts a leader that this instance found without a sign of life.
-func (m *Metrics) Suspects() { m.suspects.Inc() }
+// LeaderSuspected counts a leader that this instance found without a sign of life.
+func (m *Metrics) LeaderSuspected() { m.suspicions.Inc() }
 
 // Called observes a call of a script.
 func (m *Metrics) Called(script string, took time.Duration, err error) {
@@ -118,5 +118,5 @@ func (m *Metrics) Called(script string, took time.Duration, err error) {
 	m.failures.WithLabelValues(otherError).Inc()
 }
 
-// Suspected counts a time in which claims were held back.
-func (m *Metrics) Suspected() { m.suspicions.Inc() }
+// PrimarySuspected counts a time in which claims were held back.
+func (m *Metrics) PrimarySuspected() { m.doubts.Inc() }
