@@ -23,6 +23,7 @@ import (
 	"log/slog"
 	"maps"
 	"reflect"
+	"runtime/pprof"
 	"slices"
 	"sync"
 	"time"
@@ -354,7 +355,7 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 	}
 	log := d.cfg.Log.With().Str("instance", node.ID()).Logger()
 	tasks := d.cfg.consumer()
-	tasks.Log = log
+	tasks.Log, tasks.Labels = log, labels(ctx)
 	work, err := consumer.New(d.q, d.mux, tasks)
 	if err != nil {
 		return err
@@ -373,4 +374,14 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 		g.Go(func() error { return work.Run(session) })      // Redis decides which instance may take work
 		return g.Wait()
 	})
+}
+
+// labels are the pprof labels of the context that Run got: handlers run under them too.
+func labels(ctx context.Context) pprof.LabelSet {
+	var list []string
+	pprof.ForLabels(ctx, func(name, value string) bool {
+		list = append(list, name, value)
+		return true
+	})
+	return pprof.Labels(list...)
 }

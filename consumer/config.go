@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"runtime/pprof"
 	"slices"
 	"time"
 
@@ -39,6 +40,8 @@ type Config struct {
 	Log zerolog.Logger
 	// Tracer makes a span of each run. Default nil: none.
 	Tracer *tracing.Tracer
+	// Labels are the pprof labels that the goroutine of each run begins with. Default: none.
+	Labels pprof.LabelSet
 }
 
 // abandon is how long a handler may take to return after its run was cancelled. Then the consumer hands the task back

@@ -25,14 +25,19 @@ type Consumer struct {
 	reads    string // a name for the lanes and limits that this consumer reads
 	inflight map[string]*run
 	results  chan result
-	settled  []queue.Settlement // settlements that Redis has not accepted yet
-	lately   lately             // settlements that Redis has accepted, and may still lose in a failover
+	workers  *workers
+	types    map[string]*taskType // by name, those that ran
+	last     *taskType            // that of the task that began last
+	settled  []queue.Settlement   // settlements that Redis has not accepted yet
+	lately   lately               // settlements that Redis has accepted, and may still lose in a failover
 	cancels  *cancels
 	asked    []instance.Cancel // cancel requests that came while a call was under way
 	seq      int64
 	answers  chan answer
 	calling  bool      // a call is under way
 	portion  int       // most tasks that the next call claims
+	came     time.Time // when the last answer of this burst came
+	heavy    bool      // the runs of this burst take longer than its calls
 	stale    int       // calls in a row that found a version of the lanes other than ours
 	wake     time.Time // the earliest due time that a wake-up named while the call was under way
 	doubt    bool      // a reply or a settlement was lost: the consumer must read from Redis which claims it holds
@@ -70,6 +75,7 @@ func New(q *queue.Queue, h Handlers, cfg Config) (*Consumer, error) {
 func (c *Consumer) Run(s *instance.Session) error {
 	c.reset(s)
 	defer c.alarm.Stop()
+	defer c.workers.close()
 	s.OnCancel(c.cancels.add)
 	c.consume()
 	c.drain()
@@ -85,8 +91,11 @@ func (c *Consumer) reset(s *instance.Session) {
 	// claimed task could not begin, and would lose an attempt.
 	c.doubt = c.q.Strict()
 	c.inflight = make(map[string]*run, c.cfg.Concurrency)
-	c.results = make(chan result, c.cfg.Concurrency)
+	results := make(chan result, c.cfg.Concurrency)
+	c.results, c.workers = results, newWorkers(c.cfg.Labels, func(r *run) { c.work(r, results) })
+	c.types, c.last = map[string]*taskType{}, nil
 	c.answers, c.calling, c.portion, c.stale = make(chan answer, 1), false, firstPortion, 0
+	c.came, c.heavy = time.Time{}, false
 	c.settled, c.lately, c.relaxed = c.settled[:0], lately{}, false
 	c.reads = reads(c.handlers, &c.cfg)
 	c.cancels = newCancels()
@@ -114,8 +123,13 @@ func (c *Consumer) consume() {
 			c.send(free)
 			look = false
 		}
+		results := c.results
+		if c.calling {
+			results = nil // they gather until the answer comes: to wake for each would cost more than a short run
+		}
 		select {
 		case a := <-c.answers:
+			c.collect()
 			again, err := c.answered(a)
 			if err != nil {
 				failures++
@@ -123,7 +137,7 @@ func (c *Consumer) consume() {
 			} else {
 				failures, look = 0, look || again
 			}
-		case r := <-c.results:
+		case r := <-results:
 			c.ended(r)
 			c.gather()
 			look = look || !c.canSleep()
@@ -188,17 +202,23 @@ func (c *Consumer) gather() {
 	}
 	for quiet := 0; quiet < 2 && len(c.inflight) > 0; quiet++ {
 		runtime.Gosched()
-		for more := true; more; {
-			select {
-			case r := <-c.results:
-				c.ended(r)
-				quiet = 0
-			default:
-				more = false
-			}
+		if c.collect() > 0 {
+			quiet = 0
 		}
 		if len(c.settled) >= queue.MaxBatch {
 			return
+		}
+	}
+}
+
+// collect handles the results that are there, and returns how many there were.
+func (c *Consumer) collect() (n int) {
+	for ; ; n++ {
+		select {
+		case r := <-c.results:
+			c.ended(r)
+		default:
+			return n
 		}
 	}
 }

@@ -31,6 +31,8 @@ var (
 type run struct {
 	runContext
 	again int64 // the fence of a later claim of the same task, or 0; only the loop uses it
+	typ   *taskType
+	probe bool // look after the run whether its goroutine is locked to a thread
 }
 
 // result is a run that ended. Drop means that there is nothing to settle, because the claim is void.
@@ -40,7 +42,7 @@ type result struct {
 	drop   bool
 }
 
-// start runs a claimed task on a goroutine of its own, which sends exactly one result.
+// start gives a claimed task to a worker, which sends exactly one result.
 //
 // If the task runs here already, Redis lost the first claim in a failover and gave this instance a second one. Then start
 // begins nothing: the run that is under way will be settled under the new claim.
@@ -50,12 +52,28 @@ func (c *Consumer) start(parent context.Context, t *task.Task) {
 		c.log.Warn().Str("task", t.ID).Msg("claimed a task that already runs here: redis lost the first claim")
 		return
 	}
-	r := &run{runContext: runContext{parent: parent, task: t, deadline: time.Now().Add(t.RunTimeout())}}
+	typ := c.typeOf(t.Type)
+	r := &run{runContext: runContext{parent: parent, task: t, deadline: time.Now().Add(t.RunTimeout())}, typ: typ, probe: typ.began()}
 	c.inflight[t.ID] = r
 	if c.cfg.Observer != nil {
 		c.cfg.Observer.Began(t)
 	}
-	go c.work(r, c.results)
+	if typ.locks.Load() {
+		go c.work(r, c.results)
+		return
+	}
+	c.workers.begin(r)
+}
+
+// typeOf returns what the consumer knows of the runs of a type.
+func (c *Consumer) typeOf(name string) *taskType {
+	if c.last == nil || c.last.name != name { // mostly it is the type of the task before
+		if c.types[name] == nil {
+			c.types[name] = &taskType{name: name}
+		}
+		c.last = c.types[name]
+	}
+	return c.last
 }
 
 // work runs the handler and sends the result. A handler that abandon gave up may return in a later session, so the channel is

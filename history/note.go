@@ -1,7 +1,6 @@
 package history
 
 import (
-	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -82,7 +81,12 @@ func Unread(id string) string {
 //
 //	report@1700000000000..1700000060000 missed 61 outage
 func Range(schedule string, from, to time.Time, w Word, n int64, why string) string {
-	return fmt.Sprintf("%s@%d..%d %s %d %s", schedule, from.UnixMilli(), to.UnixMilli(), w, n, why)
+	b := make([]byte, 0, len(schedule)+len(w)+len(why)+56)
+	b = strconv.AppendInt(append(append(b, schedule...), '@'), from.UnixMilli(), 10)
+	b = strconv.AppendInt(append(b, ".."...), to.UnixMilli(), 10)
+	b = append(append(append(b, ' '), w...), ' ')
+	b = append(strconv.AppendInt(b, n, 10), ' ')
+	return string(append(b, why...))
 }
 
 // Join puts two texts together, either of which may be "".
