@@ -41,7 +41,7 @@ func TestEncryption_ofRevisionsAndDeletedSchedules(t *testing.T) {
 	}
 	clear := func(when string) {
 		t.Helper()
-		if all := dump(t, rdb, ns); strings.Contains(all, "4111") {
+		if all := dump(t, rdb, ns); strings.Contains(all, "4111-1111") {
 			t.Fatalf("%s: Redis has %s", when, all)
 		}
 	}
@@ -174,7 +174,7 @@ func TestEncryption_anewIsNoRevision(t *testing.T) {
 				t.Errorf("start %d: %s was at %d, and is at %d", i, name, seen[name], s.Revision)
 			}
 		}
-		if all := dump(t, rdb, ns); strings.Contains(all, "4111") {
+		if all := dump(t, rdb, ns); strings.Contains(all, "4111-1111") {
 			t.Errorf("start %d: Redis has %s", i, all)
 		}
 	}

@@ -180,10 +180,10 @@ func TestEncryption_redisHasNoPlaintext(t *testing.T) {
 		return err == nil && err2 == nil && f.State == task.Dead && len(s.RecentRuns) > 0
 	}, "both tasks are dead")
 	stop()
-	if all := dump(t, rdb, ns); strings.Contains(all, "4111") || !strings.Contains(all, "the bank refuses ***") {
+	if all := dump(t, rdb, ns); strings.Contains(all, "4111-1111") || !strings.Contains(all, "the bank refuses ***") {
 		t.Errorf("redis has %s", all)
 	}
-	if strings.Contains(log.String(), "4111") {
+	if strings.Contains(log.String(), "4111-1111") {
 		t.Errorf("logged: %s", &log)
 	}
 	f, err := d.Admin().Tasks.Get(t.Context(), "dead")

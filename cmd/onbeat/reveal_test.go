@@ -12,7 +12,7 @@ import (
 func TestReveal_showsWhatIsSecretAndNothingElseDoes(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
-	const card = "4111-1111"
+	const card = "the-number-of-the-card"
 	conf := s.file("onbeat.yaml", "redis: {url: '"+s.url+"'}\nnamespace: "+s.ns+"\nsecret: {pay: [card]}\n")
 	apply := func(name, typ, card, secret string) {
 		t.Helper()
@@ -42,7 +42,7 @@ func TestReveal_showsWhatIsSecretAndNothingElseDoes(t *testing.T) {
 			"schedules revisions gone --json", "tasks show t", "tasks show t --json", "tasks list --json",
 		} {
 			args := strings.Fields(line)
-			if r := run(args...); r.code != 0 || strings.Contains(r.out+r.err, "1111") || !strings.Contains(r.out, task.Masked) {
+			if r := run(args...); r.code != 0 || strings.Contains(r.out+r.err, "number-of") || !strings.Contains(r.out, task.Masked) {
 				t.Errorf("over %s: %s: %+v", how, line, r)
 			}
 			if r := run(append(args, "--reveal")...); r.code != 0 || !strings.Contains(r.out, card) {
@@ -50,11 +50,11 @@ func TestReveal_showsWhatIsSecretAndNothingElseDoes(t *testing.T) {
 			}
 		}
 		for _, line := range []string{"events --json --since 1h", "schedules list", "schedules list --deleted", "tasks list", "schedules delete own --json"} {
-			if r := run(strings.Fields(line)...); r.code != 0 || strings.Contains(r.out+r.err, "1111") {
+			if r := run(strings.Fields(line)...); r.code != 0 || strings.Contains(r.out+r.err, "number-of") {
 				t.Errorf("over %s: %s: %+v", how, line, r)
 			}
 		}
-		if r := run("schedules", "restore", "own"); r.code != 0 || strings.Contains(r.out+r.err, "1111") {
+		if r := run("schedules", "restore", "own"); r.code != 0 || strings.Contains(r.out+r.err, "number-of") {
 			t.Errorf("over %s: restore: %+v", how, r)
 		}
 	}
