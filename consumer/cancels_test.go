@@ -29,8 +29,12 @@ func (h *claimHeld) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
 		err := next(ctx, cmd)
 		if r, ok := cmd.(interface{ Slice() ([]any, error) }); ok && err == nil {
-			// A cycle's reply, whose first value is in microseconds, with one lane.
-			if values, _ := r.Slice(); len(values) == 9+5 && values[0].(int64) > 1e15 {
+			// The reply of a cycle that claimed: its first value is in microseconds, and what follows the first nine are claims.
+			values, _ := r.Slice()
+			if len(values) <= 9 {
+				return nil
+			}
+			if now, ok := values[0].(int64); ok && now > 1e15 {
 				close(h.claimed)
 				<-h.letGo
 			}

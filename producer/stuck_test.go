@@ -50,7 +50,13 @@ func (w *world) isChange(args []any) bool {
 }
 
 func mentions(args []any, text string) bool {
-	return slices.ContainsFunc(args, func(a any) bool { s, ok := a.(string); return ok && strings.Contains(s, text) })
+	return slices.ContainsFunc(args, func(a any) bool {
+		if p, ok := a.(*string); ok {
+			a = *p
+		}
+		s, ok := a.(string)
+		return ok && strings.Contains(s, text)
+	})
 }
 
 // goesOn fails unless every slot of a schedule up to a second ahead has been pushed.
