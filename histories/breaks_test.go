@@ -70,7 +70,7 @@ func TestLeases_showBreaks(t *testing.T) {
 
 func TestClaims_showBreaks(t *testing.T) {
 	breaks := []snag{
-		{name: "a fence that was passed settles", old: `if value and string.find(value, fence, 1, true) == 1 then`, new: `if value then`},
+		{name: "a fence that was passed settles", old: `if value and (value == held_by or string.find(value, fence, 1, true) == 1) then`, new: `if value then`},
 		{name: "what is claimed stays due", old: `redis.call("ZREMRANGEBYRANK", lane.key, 0, found - 1)`, new: ``},
 		{name: "the dead go on", old: `if not member or string.match(member, "^(%d+) %d+ %a %d %a+ %a+") ~= gen then`, new: `if not member then`},
 		{name: "what was settled is taken back", old: `local is_held = redis.call("HGET", running, task) == value`, new: `local is_held = true`},

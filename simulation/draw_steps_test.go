@@ -123,10 +123,15 @@ func (d *drawer) requests() {
 	for range 1 + d.rng.IntN(3) {
 		s := step{At: d.moment(), Do: pick(d, "resign", "resign", "drain"), Process: pick(d, d.names()...)}
 		d.p.Steps = append(d.p.Steps, s)
-		if s.Do == "drain" && d.chance(60) { // its supervisor starts it again
-			d.replicas(*d.p.process(s.Process), 1, s.At.d()+d.between(500*time.Millisecond, 20*time.Second))
+		if s.Do == "drain" {
+			d.startsAgain(s.Process, s.At.d())
 		}
 	}
+}
+
+// startsAgain draws that a supervisor starts a process again that was lost or left: the end of a plan needs one.
+func (d *drawer) startsAgain(name string, gone time.Duration) {
+	d.replicas(*d.p.process(name), 1, gone+d.between(500*time.Millisecond, 20*time.Second))
 }
 
 // losses draws what makes one process suspect another, or must not.
@@ -134,6 +139,8 @@ func (d *drawer) losses() {
 	for range 1 + d.rng.IntN(3) {
 		s := step{At: d.moment(), Do: pick(d, "crash leader", "crash leader", "freeze leader", "unheard", "kick")}
 		switch s.Do {
+		case "crash leader":
+			d.startsAgain(pick(d, d.names()...), s.At.d())
 		case "freeze leader":
 			s.For = span(d.between(50*time.Millisecond, 12*time.Second))
 		case "unheard":

@@ -19,10 +19,15 @@ const tidyTime = 31 * time.Second
 
 // settle waits until no fault can be felt any more, stops the schedules, waits for the work, and looks at what is left over.
 func (w *world) settle() {
+	began := time.Now()
 	for {
 		var left time.Duration
 		w.with(func() { left = time.Until(w.calm.Add(3 * time.Second)) })
 		if left <= 0 {
+			break
+		}
+		if time.Since(began) > time.Hour {
+			w.with(func() { w.blame("error", "it did not become quiet within an hour: %s", w.why) })
 			break
 		}
 		time.Sleep(left)
