@@ -212,7 +212,7 @@ func mutants() []mutant {
 
 		{"ask", "asked", `O(instances + requests). sweep()`, ``},
 		{"ask", "asked", `m.resigned = true redis.call("HSET", members, id, pack(m))`, ``},
-		{"ask", "asked", `o.state == "r" and not o.standby and not suspected`, `not o.standby and not lost`},
+		{"ask", "asked", `o.state == "r" and not o.standby and not suspected`, `not o.standby and not suspected`},
 		{"ask", "asked", `ipairs(#free == 0 and resigned or {})`, `ipairs({})`},
 		{"ask", "asked", `recall(o) end elect()`, `recall(o) end`},
 		{"ask", "asked", `m.resigned = false become(id, m, "d")`, `become(id, m, "d")`},
