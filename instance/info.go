@@ -96,10 +96,14 @@ func (r *Registry) countRunning(ctx context.Context, list []Info) error {
 	return nil
 }
 
-// suspected reads a value of the suspects hash; see lib_elect.lua.
+// suspected reads a value of the suspects hash; see lib_elect.lua. A damaged one counts as absent, as it does there.
 func suspected(noted string, generation int64) bool {
 	parts := strings.Split(noted, " ")
-	return len(parts) == 5 && parts[0] == strconv.FormatInt(generation, 10) && parts[4] != "0"
+	if len(parts) != 5 || parts[0] != strconv.FormatInt(generation, 10) {
+		return false
+	}
+	since, err := strconv.ParseInt(parts[4], 10, 64)
+	return err == nil && since > 0
 }
 
 // states are the words for a state in the members hash.
