@@ -40,7 +40,8 @@ type Instance struct {
 	Order      int64            `json:"order"`
 	State      string           `json:"state"` // starting, ready or draining
 	Standby    bool             `json:"standby,omitempty"`
-	Resigned   bool             `json:"resigned,omitempty"` // it was asked to resign, and leads only if no other can
+	Resigned   bool             `json:"resigned,omitempty"`  // it was asked to resign, and leads only if no other can
+	Suspected  bool             `json:"suspected,omitempty"` // it showed no sign of life while it led: another leads, if one can
 	Leader     bool             `json:"leader"`
 	Epoch      int64            `json:"epoch,omitempty"` // of the leader
 	Lead       instance.Lead    `json:"lead"`
@@ -153,7 +154,7 @@ func (n *instances) List(ctx context.Context) (InstanceList, error) {
 func instanceOf(i *instance.Info) Instance {
 	return Instance{
 		ID: i.ID, Release: i.Release, Generation: i.Generation, Order: i.Order, State: i.State, Standby: i.Standby, Resigned: i.Resigned,
-		Leader: i.Leader, Epoch: i.Epoch, Lead: i.Lead, Consume: i.Consume, Running: i.Running, Host: i.Host, PID: i.PID,
+		Suspected: i.Suspected, Leader: i.Leader, Epoch: i.Epoch, Lead: i.Lead, Consume: i.Consume, Running: i.Running, Host: i.Host, PID: i.PID,
 		Started: i.Started, Types: i.Types, Queues: i.Queues, Concurrency: i.Concurrency, LeaseMS: i.LeaseMS,
 		LeaseLeftMS: i.Lease.Milliseconds(), ProbationLeftMS: i.Probation.Milliseconds(),
 	}

@@ -34,8 +34,8 @@ type workers struct {
 	head   int
 	coming bool            // a worker is on its way to the line
 	idle   []chan struct{} // each wakes one worker, or tells it to leave by being closed; the last one rests for the shortest time
-	fewest int             // the least that were idle since let last looked
-	look   *time.Timer     // when let looks; nil while no worker is idle
+	fewest int             // the least that were idle since dismiss last looked
+	look   *time.Timer     // when dismiss looks; nil while no worker is idle
 	closed bool
 }
 
@@ -111,7 +111,7 @@ func (w *workers) take(wake chan struct{}, arrives bool) *run {
 		}
 		w.idle = append(w.idle, wake)
 		if w.look == nil {
-			w.fewest, w.look = 0, time.AfterFunc(keepIdle, w.let)
+			w.fewest, w.look = 0, time.AfterFunc(keepIdle, w.dismiss)
 		}
 		w.mu.Unlock()
 		if _, arrives = <-wake; !arrives {
@@ -120,8 +120,8 @@ func (w *workers) take(wake chan struct{}, arrives bool) *run {
 	}
 }
 
-// let lets those workers go that were idle since it last looked. It looks again as long as others are idle.
-func (w *workers) let() {
+// dismiss lets those workers go that were idle all the time since it last looked. It looks again as long as others are idle.
+func (w *workers) dismiss() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.closed {

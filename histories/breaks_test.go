@@ -58,7 +58,7 @@ func TestLeases_showBreaks(t *testing.T) {
 		{name: "who is lost leads on", old: `local found = sweep()`, new: `local found = false`},
 		{name: "a step counts twice", old: `if current[i] ~= plan.expect or elsewhere(plan) then`, new: `if false then`},
 		{name: "another leader's gate stays open", old: `local open = current[1] and current[1] ~= "" and current[3] or "0"`, new: `local open = current[3] or "1"`},
-		{name: "who is suspected leads on", old: `m.id, m.doubtful = id, lost(id, m)`, new: `m.id = id`},
+		{name: "who is suspected leads on", old: `m.id, m.suspected = id, suspected(id, m)`, new: `m.id = id`},
 		{name: "who lives is suspected", old: `local same = known and signs == ARGV[5]`, new: `local same = known`},
 		{name: "a generation does not rise", old: `local gen, order = rise("gen"), 0`, new: `local gen, order = tonumber(redis.call("HGET", meta, "gen") or rise("gen")), 0`},
 	}

@@ -23,6 +23,7 @@ type Info struct {
 	State      string // starting, ready or draining
 	Standby    bool
 	Resigned   bool // a person asked it to resign: it leads only if no other instance can
+	Suspected  bool // it showed no sign of life while it led: another leads, if one can, until it shows one
 	Leader     bool
 	Epoch      int64 // of the leader
 	Lead       Lead
@@ -42,6 +43,7 @@ func (r *Registry) List(ctx context.Context) ([]Info, error) {
 	details := pipe.HGetAll(ctx, r.keys.Details)
 	trial := pipe.ZRangeWithScores(ctx, r.keys.Trial, 0, -1)
 	leader := pipe.HMGet(ctx, r.keys.Leader, "id", "epoch")
+	suspects := pipe.HGetAll(ctx, r.keys.Suspects)
 	if _, err := pipe.Exec(ctx); err != nil {
 		return nil, fmt.Errorf("list instances: %w", store.Classify(err))
 	}
@@ -54,6 +56,7 @@ func (r *Registry) List(ctx context.Context) ([]Info, error) {
 	for _, z := range leases.Val() {
 		id, _ := z.Member.(string)
 		i := parseMember(id, members.Val()[id])
+		i.Suspected = suspected(suspects.Val()[id], i.Generation)
 		_ = json.Unmarshal([]byte(details.Val()[id]), &i.Details) // for people: what is missing stays empty
 		i.Lease = time.UnixMilli(int64(z.Score)).Sub(now.Val())
 		if end, ok := ends[strconv.FormatInt(i.Generation, 10)]; ok && i.State == "starting" {
@@ -91,6 +94,16 @@ func (r *Registry) countRunning(ctx context.Context, list []Info) error {
 		list[i].Running = max(c.Val()-1, 0) // less the entry that holds the last seq
 	}
 	return nil
+}
+
+// suspected reads a value of the suspects hash; see lib_elect.lua. A damaged one counts as absent, as it does there.
+func suspected(noted string, generation int64) bool {
+	parts := strings.Split(noted, " ")
+	if len(parts) != 5 || parts[0] != strconv.FormatInt(generation, 10) {
+		return false
+	}
+	since, err := strconv.ParseInt(parts[4], 10, 64)
+	return err == nil && since > 0
 }
 
 // states are the words for a state in the members hash.

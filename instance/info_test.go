@@ -60,6 +60,18 @@ func TestList_showsTheHighestRankFirst(t *testing.T) {
 	})
 }
 
+func TestSuspected_takesNothingFromADamagedEntry(t *testing.T) {
+	t.Parallel()
+	for noted, want := range map[string]bool{
+		"7 1 0 0 1795409773016": true, "7 0 2 1795409773010 1795409773016": true, "7 1 0 0 0": false, "8 1 0 0 1795409773016": false,
+		"": false, "gibberish": false, "7 1 0 0": false, "7 1 0 0 soon": false, "7 1 0 0 ": false, "7 1 0 0 -5": false,
+	} {
+		if suspected(noted, 7) != want {
+			t.Errorf("%q: suspected is not %v", noted, want)
+		}
+	}
+}
+
 func TestList_withoutRedis(t *testing.T) {
 	t.Parallel()
 	rdb := testredis.Mini(t).Client

@@ -23,7 +23,8 @@ var files embed.FS
 var source = store.Sources(files)
 
 func electing(name string) *store.Script {
-	return store.NewScript(name, store.Careful, queue.WakeLib, source("lib_elect"), source(name)).Fleeting() // the lease must not wait for replicas
+	s := store.NewScript(name, store.Careful, queue.WakeLib, source("lib_elect"), source("lib_lost"), source(name))
+	return s.Fleeting() // the lease must not wait for replicas
 }
 
 var (

@@ -56,8 +56,8 @@ func busyFor(t *testing.T) time.Duration {
 		t.Skip("ONBEAT_BUSY says for how long to keep the machine busy; a soak does it for an hour")
 	}
 	length, err := time.ParseDuration(text)
-	if err != nil {
-		t.Fatal("ONBEAT_BUSY: ", err)
+	if err != nil || length <= 0 {
+		t.Fatalf("ONBEAT_BUSY is %q: write how long, for example 10m", text)
 	}
 	return length
 }

@@ -155,8 +155,8 @@ func mutants() []mutant {
 		{"state", "loop", `n == 0 or m.standby or not rival()`, `true`},
 		{"state", "loop", `n == 0 or m.standby or not rival()`, `n == 0 or m.standby`},
 		{"state", "loop", `redis.call("ZADD", trial, now + proof, int(m.gen))`, ``},
-		{"deregister", "loop", `best = best or pardon(ids) or doubtful`, ``},
-		{"heartbeat", "loop", `best = best or pardon(ids) or doubtful`, ``},
+		{"deregister", "loop", `best = best or pardon(ids) or passed`, ``},
+		{"heartbeat", "loop", `best = best or pardon(ids) or passed`, ``},
 		{"heartbeat", "loop", `redis.call("HSET", strikes, m.release, int((n or 0) + 1) .. " " .. int(now))`, ``},
 		{"deregister", "loop", `redis.call("HDEL", strikes, release)`, ``},
 
@@ -176,8 +176,8 @@ func mutants() []mutant {
 		{"look", "suspects", `suspect(lead[1], lead[2], them)`, ``},
 		{"look", "suspects", `suspect(lead[1], lead[2], them)`, `suspect(id, gen, them)`},
 		{"look", "suspects", `elect() return reply(1`, `return reply(1`},
-		{"look", "suspects", `m.id, m.doubtful = id, lost(id, m)`, `m.id = id`},
-		{"look", "suspected leader", `and not m.resigned and not m.doubtful`, `and not m.resigned`},
+		{"look", "suspects", `m.id, m.suspected = id, suspected(id, m)`, `m.id = id`},
+		{"look", "suspected leader", `and not m.resigned and not m.suspected`, `and not m.resigned`},
 		{"look", "lookout", `known and signs == ARGV[5]`, `known`},
 		{"look", "lookout", `and now <= planned + tonumber(ARGV[13])`, ``},
 		{"look", "lookout", `theirs == 0 and`, ``},
@@ -201,18 +201,18 @@ func mutants() []mutant {
 		{"deregister", "lookout", `unwatch(id) relieve(id)`, `unwatch(id)`},
 		{"state", "last resorts", `be lost relieve(id)`, "be lost\n"},
 		{"ask", "last resorts", `unwatch(id) relieve(id)`, `unwatch(id)`},
-		{"ask", "last resorts", `not lost(other, o)`, `true`},
-		{"standdown", "suspected leader", `not lost(other, m)`, `true`},
-		{"state", "last resorts", `not lost(other, o)`, `true`},
-		{"look", "last resorts", `pardon(ids) or doubtful`, `doubtful or pardon(ids)`},
-		{"state", "suspected leader", `pardon(ids) or doubtful`, `pardon(ids)`},
-		{"ask", "last resorts", `if not doubtful or doubtful.resigned then`, `if true then`},
+		{"ask", "last resorts", `not suspected(other, o)`, `true`},
+		{"standdown", "suspected leader", `not suspected(other, m)`, `true`},
+		{"state", "last resorts", `not suspected(other, o)`, `true`},
+		{"look", "last resorts", `pardon(ids) or passed`, `passed or pardon(ids)`},
+		{"state", "suspected leader", `pardon(ids) or passed`, `pardon(ids)`},
+		{"ask", "last resorts", `if not passed or passed.resigned then`, `if true then`},
 		{"heartbeat", "suspects", `redis.call("HDEL", details, id) redis.call("HDEL", suspects, id)`, ``},
 		{"advance", "slots", `redis.call("HSET", leader, "sign", int(now))`, ``},
 
 		{"ask", "asked", `O(instances + requests). sweep()`, ``},
 		{"ask", "asked", `m.resigned = true redis.call("HSET", members, id, pack(m))`, ``},
-		{"ask", "asked", `o.state == "r" and not o.standby and not lost`, `not o.standby and not lost`},
+		{"ask", "asked", `o.state == "r" and not o.standby and not suspected`, `not o.standby and not suspected`},
 		{"ask", "asked", `ipairs(#free == 0 and resigned or {})`, `ipairs({})`},
 		{"ask", "asked", `recall(o) end elect()`, `recall(o) end`},
 		{"ask", "asked", `m.resigned = false become(id, m, "d")`, `become(id, m, "d")`},
@@ -289,7 +289,7 @@ func mutants() []mutant {
 	return list
 }
 
-// electing are the breaks of lib_elect.lua.
+// electing are the breaks of lib_elect.lua and lib_lost.lua.
 func electing(script string) []mutant {
 	return []mutant{
 		{script, "election", `m.order > best.order or`, `m.order < best.order or`},

@@ -52,7 +52,7 @@ func (inv *inventory) differing() []Schedule {
 	return list
 }
 
-// take takes in a schedule as it is stored, once more if it was read before, and returns its entry as [newEntry] does.
+// take adds a stored schedule, or replaces it if it was read before, and returns its entry as [newEntry] does.
 func (inv *inventory) take(st queue.Stored) (*entry, error) {
 	e, settled, err := inv.entry(st)
 	if i, ok := inv.place[st.Name]; ok {
@@ -94,7 +94,8 @@ func (inv *inventory) entry(st queue.Stored) (e *entry, settled bool, err error)
 	return e, settled && err == nil, err
 }
 
-// asStored returns the schedule as it reads when it was stored. It shares nothing with the caller's that the caller could change.
+// asStored returns the schedule as it would be read back from Redis. A change of s, of its payload for example, does not
+// change it.
 func (s *Schedule) asStored() Schedule {
 	out := *s
 	out.Payload, out.Until = nil, s.Until.Round(0).UTC()

@@ -61,7 +61,7 @@ type Keys struct {
 	Strikes   string // hash release -> "how often it was lost soon after becoming ready, when last"
 	Declarers string // hash generation that declared schedules -> "order gone"
 	Asked     string // hash instance -> what a person asked of it: "what generation when" (see ask.lua)
-	Suspects  string // hash instance -> whether it was taken for lost: "generation listens wrong when since" (see lib_elect.lua)
+	Suspects  string // hash instance -> what is noted of its being suspected: "generation listens wrong when since" (see lib_elect.lua)
 	// Meta is a hash of counters: gen, epoch, order, fence, lanes, schedules, done, retried, died, declared, declarer; beat,
 	// clock; "backlog:<schedule>" (see advance.lua), "lost:<ms>:<key>" (see mend.lua).
 	Meta string

@@ -73,7 +73,7 @@ func mutants() []mutant {
 		{
 			"who declared newer is present for good", []edit{
 				{"instance/scripts/declare.lua", "  local stays = present(order, gen, gone)\n", "  local stays = math.huge\n"},
-				{"instance/scripts/lib_elect.lua", "    redis.call(\"HDEL\", declarers, gen)\n", ""},
+				{"instance/scripts/lib_lost.lua", "    redis.call(\"HDEL\", declarers, gen)\n", ""},
 			},
 			"02-rollout-undone",
 			[]string{"in force"},

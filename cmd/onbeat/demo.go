@@ -25,8 +25,8 @@ func (c *demoCmd) Help() string {
 // demoLimit ends a demo that hangs.
 const demoLimit = 100 * time.Second
 
-// demoLoad is the demo's one job. The lease is short, so that a crash holds up few beats. It is long enough that an instance on a
-// busy machine does not count as dead.
+// demoLoad is the demo's one job. The lease is short, so that a frozen leader loses it within few beats. It is long enough
+// that an instance on a busy machine does not count as dead.
 var demoLoad = conformance.Load{Schedules: 1, Every: demoEvery, Lease: 2500 * time.Millisecond}
 
 const demoEvery = time.Second

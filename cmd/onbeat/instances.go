@@ -82,6 +82,9 @@ func (c *instancesListCmd) print(a *app, cl *client, list *admin.InstanceList) e
 		if i.Resigned {
 			state += ", resigned"
 		}
+		if i.Suspected {
+			state += ", suspected"
+		}
 		if i.Leader {
 			leader = fmt.Sprintf("leads, epoch %d", i.Epoch)
 		}

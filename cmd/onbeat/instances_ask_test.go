@@ -115,6 +115,24 @@ func TestInstancesDrain_saysWhatItWaitsFor(t *testing.T) {
 	s.fails(1, []string{"instances", "--wait=ready=1", "--timeout=300ms"}, "0 of 1 instances ready, 1 draining")
 }
 
+// A leader that is suspected is shown as such while its lease runs, and nobody waits for it.
+func TestInstances_saysWhoIsSuspected(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	id := s.frozen("v1")
+	var list admin.InstanceList
+	s.json(&list, "instances")
+	key := queue.Partition{Namespace: s.ns}.Keys().Suspects
+	noted := fmt.Sprint(list.Items[0].Generation, " 1 0 0 ", list.Now.UnixMilli()) // as look.lua writes it
+	if err := s.rdb.HSet(t.Context(), key, id, noted).Err(); err != nil {
+		t.Fatal(err)
+	}
+	if out := s.must("instances"); !strings.Contains(out, "ready, suspected") {
+		t.Errorf("instances:\n%s", out)
+	}
+	s.fails(1, []string{"instances", "--wait=ready=1", "--timeout=300ms"}, "0 of 1 instances ready, 1 suspected")
+}
+
 func TestInstancesWait(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)

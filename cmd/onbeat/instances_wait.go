@@ -106,6 +106,8 @@ func unready(list *admin.InstanceList, n int, release *string) string {
 		case release != nil && x.Release != *release:
 		case x.LeaseLeftMS <= 0:
 			others["lost"]++
+		case x.Suspected:
+			others["suspected"]++
 		case x.State == "ready":
 			ready++
 		case x.ProbationLeftMS > 0:

@@ -19,10 +19,10 @@ local m = parse(redis.call("HGET", members, id))
 
 -- others returns the other instances that could lead and are not suspected: those that were not asked to resign and those that were.
 local function others()
-  local free, resigned, lost = {}, {}, suspected()
+  local free, resigned, suspected = {}, {}, suspicions()
   for _, other in ipairs(living()) do
     local o = parse(redis.call("HGET", members, other))
-    if other ~= id and o.state == "r" and not o.standby and not lost(other, o) then
+    if other ~= id and o.state == "r" and not o.standby and not suspected(other, o) then
       o.id = other
       table.insert(o.resigned and resigned or free, o)
     end

@@ -1,5 +1,5 @@
--- lib_elect.lua elects the leader. It comes, after lib_wake.lua, before every script of the registry. The first keys of
--- these scripts are always
+-- lib_elect.lua elects the leader. It comes, after lib_wake.lua and before lib_lost.lua, before every script of the registry.
+-- The first keys of these scripts are always
 --
 -- KEYS[1]  instances zset  id -> lease end (unix ms)
 -- KEYS[2]  members   hash  id -> "generation order state standby lead consume release"
@@ -115,9 +115,9 @@ local function suspect(id, gen, s)
     table.concat({ gen, s.listens and "1" or "0", int(s.wrong), int(s.at), int(s.since) }, " "))
 end
 
--- suspected returns a function that reports whether an instance is taken for lost: elections pass it over as long as another
+-- suspicions returns a function that reports whether an instance is suspected: elections pass it over as long as another
 -- instance could lead. It keeps its lease, and all that it runs.
-local function suspected()
+local function suspicions()
   local all, noted = redis.call("HGETALL", suspects), {}
   for i = 1, #all, 2 do
     noted[all[i]] = all[i + 1]
@@ -187,23 +187,23 @@ local ended = {}
 local function elect()
   local ids = living()
   local current = redis.call("HMGET", leader, "id", "gen", "open", "epoch", "back", "since", "there")
-  local lost = suspected()
-  local best, incumbent, resigned, doubtful
+  local suspected = suspicions()
+  local best, incumbent, resigned, passed -- passed over: the best of those that are suspected
   for _, id in ipairs(ids) do
     local m = parse(redis.call("HGET", members, id))
-    m.id, m.doubtful = id, lost(id, m)
+    m.id, m.suspected = id, suspected(id, m)
     if m.gen and m.state == "r" and not m.standby then
-      if m.doubtful then
-        local better = doubtful and doubtful.resigned ~= m.resigned and doubtful.resigned
-        if better or (not doubtful or doubtful.resigned == m.resigned) and newer(m, doubtful) then
-          doubtful = m
+      if m.suspected then
+        local better = passed and passed.resigned ~= m.resigned and passed.resigned
+        if better or (not passed or passed.resigned == m.resigned) and newer(m, passed) then
+          passed = m
         end
       elseif m.resigned then
         resigned = newer(m, resigned) and m or resigned
       elseif newer(m, best) then
         best = m
       end
-      if id == current[1] and int(m.gen) == current[2] and not m.resigned and not m.doubtful then
+      if id == current[1] and int(m.gen) == current[2] and not m.resigned and not m.suspected then
         incumbent = m
       end
     end
@@ -212,12 +212,12 @@ local function elect()
     best = incumbent
   end
   if not best and resigned then
-    if not doubtful or doubtful.resigned then
+    if not passed or passed.resigned then
       recall(resigned)
     end
     best = resigned
   end
-  best = best or pardon(ids) or doubtful
+  best = best or pardon(ids) or passed
   if not best then
     if current[1] and current[1] ~= "" then
       redis.call("HSET", leader, "id", "", "gen", "0", "epoch", int(rise("epoch")), "open", "0", "since", int(now))
@@ -354,103 +354,4 @@ end
 local function absent(release)
   redis.call("HDEL", releases, release)
   redis.call("HDEL", strikes, release)
-end
-
--- lose takes release -> lease end for the releases of lost instances, and marks those without an instance as lost. A lease
--- end of 0 means that all these instances had resigned: then the release counts as having left, though its instances were
--- killed before they could deregister. O(instances).
-local function lose(ends)
-  local all = redis.call("HGETALL", members)
-  for i = 2, #all, 2 do
-    ends[parse(all[i]).release] = nil
-  end
-  for release, lease_end in pairs(ends) do
-    local order = string.match(redis.call("HGET", releases, release) or "", "^%d+")
-    if lease_end == 0 then
-      absent(release)
-    elseif order then
-      redis.call("HSET", releases, release, order .. " " .. int(lease_end))
-    end
-  end
-end
-
--- over notes that a generation is gone: lost is when it was lost, or 0 if it left.
-local function over(m, lost)
-  local gen = int(m.gen)
-  local order = string.match(redis.call("HGET", declarers, gen) or "", "^%d+")
-  if order and lost > 0 then
-    redis.call("HSET", declarers, gen, order .. " " .. int(lost))
-  elseif order then
-    redis.call("HDEL", declarers, gen)
-  end
-  local proves = redis.call("ZSCORE", trial, gen)
-  redis.call("ZREM", trial, gen)
-  if proves and lost > 0 and m.state == "r" then
-    -- Several instances that were lost together are one strike: the next strike needs one that became ready after it.
-    local n, at = string.match(redis.call("HGET", strikes, m.release) or "0 0", "^(%d+) (%d+)$")
-    if tonumber(proves) - proof > tonumber(at or 0) then
-      redis.call("HSET", strikes, m.release, int((n or 0) + 1) .. " " .. int(now))
-    end
-  end
-end
-
--- unwatch removes an instance from the watchers. Others of its kind relied on it, so one of them looks in its place, at the
--- same moment. O(instances).
-local function unwatch(id)
-  local list = redis.call("ZRANGE", watch, 0, -1, "WITHSCORES")
-  for i = 1, #list, 2 do
-    local who, reads = watcher(list[i])
-    if who == id then
-      redis.call("ZREM", watch, list[i])
-      wake(watch, channel, tonumber(list[i + 1]), reads)
-    end
-  end
-end
-
--- hasten makes the leader take back the runs of a lost generation at once. Otherwise the leader would hear of them with its
--- next heartbeat, and until then slots would be skipped because they overlap a run that is known to be dead.
-local function hasten()
-  local id = redis.call("HGET", leader, "id")
-  if id and id ~= "" then
-    tell(channel .. ":" .. id, "lost")
-  end
-end
-
--- sweep drops the instances whose lease ran out. If there are any, it elects, and returns true. Every script that changes the
--- registry calls it first, so that the present leader is known before the change.
-local function sweep()
-  local lost = redis.call("ZRANGEBYSCORE", instances, "-inf", now, "WITHSCORES", "LIMIT", 0, 100)
-  if #lost == 0 then
-    return false
-  end
-  local ends = {}
-  for i = 1, #lost, 2 do
-    local id, lease_end = lost[i], tonumber(lost[i + 1])
-    ended[id] = lease_end
-    local member = redis.call("HGET", members, id)
-    local m, gen = parse(member), generation(member)
-    redis.call("ZREM", instances, id)
-    redis.call("HDEL", members, id)
-    redis.call("HDEL", details, id)
-    redis.call("HDEL", suspects, id)
-    unwatch(id)
-    if gen then
-      redis.call("ZADD", orphans, now, int(gen))
-    end
-    if m.gen then
-      if m.state == "d" then
-        lease_end = 0
-      end
-      over(m, lease_end)
-      if m.release ~= "" then
-        ends[m.release] = math.max(ends[m.release] or 0, lease_end)
-      end
-      record(events, cap_events, "event", "lost", "instance", id, "release", m.release, "generation", int(m.gen),
-        "lease", int(tonumber(lost[i + 1])))
-    end
-  end
-  lose(ends)
-  elect()
-  hasten()
-  return true
 end

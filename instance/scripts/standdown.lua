@@ -18,10 +18,10 @@ end
 
 -- another reports whether an instance besides the caller could lead.
 local function another()
-  local lost = suspected()
+  local suspected = suspicions()
   for _, other in ipairs(living()) do
     local m = parse(redis.call("HGET", members, other))
-    if other ~= id and may_lead(m) and not lost(other, m) then
+    if other ~= id and may_lead(m) and not suspected(other, m) then
       return true
     end
   end

@@ -20,10 +20,10 @@ local m = parse(redis.call("HGET", members, id) or member) -- sweep may have end
 
 -- rival reports whether an instance of another release is ready and could lead, and is not suspected.
 local function rival()
-  local lost = suspected()
+  local suspected = suspicions()
   for _, other in ipairs(living()) do
     local o = parse(redis.call("HGET", members, other))
-    if o.state == "r" and not o.standby and o.release ~= m.release and not lost(other, o) then
+    if o.state == "r" and not o.standby and o.release ~= m.release and not suspected(other, o) then
       return true
     end
   end
