@@ -305,6 +305,44 @@ func TestLook_leadsOnWithSticky(t *testing.T) {
 	})
 }
 
+// Leases may differ, for example while a rollout changes the setting. A leader that lives is not suspected between two of its
+// heartbeats because those of the lookout are more frequent.
+func TestLook_goesByTheLeaseOfTheLeader(t *testing.T) {
+	t.Parallel()
+	const lease = 30 * time.Second
+	towers(t, func(t *testing.T, w *tower) {
+		w.enqueue("held")
+		w.wantClaims(w.b, 1)
+		must(t, w.rdb.Del(t.Context(), w.q.Keys().Watch).Err()) // b is busy, so that it does not watch
+		for range 10 {
+			w.beat(w.b)
+			w.beat(w.a)
+			if l := w.watches(lease / 5); l.Suspected {
+				t.Fatalf("suspected: %+v", l)
+			}
+		}
+		if l := w.watches(lease); !l.Suspected {
+			t.Fatalf("silent for half of its lease: %+v", l)
+		}
+	}, func(c *Config) { c.Lease = lease })
+}
+
+// A leader of a release that cannot say that it lives after all would stay a suspect for good.
+func TestLook_sparesALeaderOfAnOlderRelease(t *testing.T) {
+	t.Parallel()
+	towers(t, func(t *testing.T, w *tower) {
+		must(t, w.rdb.HSet(t.Context(), w.q.Keys().Details, "b", `{"host":"h","lease_ms":5000,"hears":true}`).Err())
+		w.idle(w.b)
+		w.enqueue("due")
+		if l := w.watches(5 * time.Second); l.Suspected {
+			t.Fatalf("suspected: %+v", l)
+		}
+		if l := w.dies(5 * time.Second); l.Suspected {
+			t.Fatalf("suspected: %+v", l)
+		}
+	})
+}
+
 // An instance that may not lead looks at nobody.
 func TestLookout_isACandidate(t *testing.T) {
 	t.Parallel()
