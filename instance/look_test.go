@@ -434,6 +434,18 @@ func TestLook_damagedSuspicions(t *testing.T) {
 	})
 }
 
+// An older release leaves what is noted of the instances that it sweeps. The next one that registers removes it.
+func TestPromise10_suspectsThatAnOlderReleaseLeftLeave(t *testing.T) {
+	t.Parallel()
+	towers(t, func(t *testing.T, w *tower) {
+		must(t, w.rdb.HSet(t.Context(), w.q.Keys().Suspects, "swept", "1 1 0 0 0").Err())
+		w.up("c", "v2")
+		if got := w.suspects("swept"); got != "" || w.suspects("b") == "" {
+			t.Errorf("swept: %q; b: %q", got, w.suspects("b"))
+		}
+	})
+}
+
 // Suspects is no larger than the instances that are registered.
 func TestPromise10_suspectsLeave(t *testing.T) {
 	t.Parallel()
