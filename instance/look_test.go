@@ -373,7 +373,13 @@ func TestLookout_isReplaced(t *testing.T) {
 	for name, gone := range map[string]func(w *tower){
 		"leaves": func(w *tower) { w.leave(w.a) },
 		"drains": func(w *tower) { w.resign(w.a) },
-		"late":   func(*tower) { time.Sleep(time.Minute/5 + lookLate + time.Millisecond) }, // its lease is a minute
+		"is deaf": func(w *tower) {
+			w.deaf("a")
+			if w.beat(w.a).Lookout {
+				w.Error("a deaf lookout keeps its place")
+			}
+		},
+		"late": func(*tower) { time.Sleep(time.Minute/5 + lookLate + time.Millisecond) }, // its lease is a minute
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
