@@ -148,7 +148,8 @@ func (c Config) checkRelease() error {
 	return nil
 }
 
-// Details describe an instance to people. No decision depends on them, except on Hears.
+// Details describe an instance to people. No decision depends on them, except on Hears, and on Answers and
+// LeaseMS that of the lookout.
 type Details struct {
 	Host        string    `json:"host"`
 	PID         int       `json:"pid"`
@@ -158,6 +159,7 @@ type Details struct {
 	Concurrency int       `json:"concurrency,omitempty"`
 	LeaseMS     int64     `json:"lease_ms,omitempty"` // how long a lease is; 0: a release that does not say
 	Hears       bool      `json:"hears,omitempty"`    // its release knows what a person asks of it: see ask.lua
+	Answers     bool      `json:"answers,omitempty"`  // its release says with a heartbeat that it was suspected wrongly: see look.lua
 }
 
 // DefaultLease is the lease of a [Config] that does not set one.
@@ -167,5 +169,5 @@ var started = time.Now().UTC().Truncate(time.Millisecond)
 
 func (c Config) details() Details {
 	host, _ := os.Hostname()
-	return Details{Host: host, PID: os.Getpid(), Started: started, Types: c.Types, Queues: c.Queues, Concurrency: c.Concurrency, LeaseMS: c.Lease.Milliseconds(), Hears: true}
+	return Details{Host: host, PID: os.Getpid(), Started: started, Types: c.Types, Queues: c.Queues, Concurrency: c.Concurrency, LeaseMS: c.Lease.Milliseconds(), Hears: true, Answers: true}
 }

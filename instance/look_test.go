@@ -240,6 +240,44 @@ func TestLook_leadsOnWithSticky(t *testing.T) {
 	})
 }
 
+// Leases may differ, for example while a rollout changes the setting. A leader that lives is not suspected between two of its
+// heartbeats because those of the lookout are more frequent.
+func TestLook_goesByTheLeaseOfTheLeader(t *testing.T) {
+	t.Parallel()
+	const lease = 30 * time.Second
+	towers(t, func(t *testing.T, w *tower) {
+		w.enqueue("held")
+		w.wantClaims(w.b, 1)
+		must(t, w.rdb.Del(t.Context(), w.q.Keys().Watch).Err()) // b is busy, so that it does not watch
+		for range 10 {
+			w.beat(w.b)
+			w.beat(w.a)
+			if l := w.watches(lease / 5); l.Suspected {
+				t.Fatalf("suspected: %+v", l)
+			}
+		}
+		if l := w.watches(lease); !l.Suspected {
+			t.Fatalf("silent for half of its lease: %+v", l)
+		}
+	}, func(c *Config) { c.Lease = lease })
+}
+
+// A leader of a release that cannot say that it lives after all would stay a suspect for good.
+func TestLook_sparesALeaderOfAnOlderRelease(t *testing.T) {
+	t.Parallel()
+	towers(t, func(t *testing.T, w *tower) {
+		must(t, w.rdb.HSet(t.Context(), w.q.Keys().Details, "b", `{"host":"h","lease_ms":5000,"hears":true}`).Err())
+		w.idle(w.b)
+		w.enqueue("due")
+		if l := w.watches(5 * time.Second); l.Suspected {
+			t.Fatalf("suspected: %+v", l)
+		}
+		if l := w.dies(5 * time.Second); l.Suspected {
+			t.Fatalf("suspected: %+v", l)
+		}
+	})
+}
+
 // An instance that may not lead looks at nobody.
 func TestLookout_isACandidate(t *testing.T) {
 	t.Parallel()
@@ -270,7 +308,13 @@ func TestLookout_isReplaced(t *testing.T) {
 	for name, gone := range map[string]func(w *tower){
 		"leaves": func(w *tower) { w.leave(w.a) },
 		"drains": func(w *tower) { w.resign(w.a) },
-		"late":   func(*tower) { time.Sleep(time.Minute/5 + lookLate + time.Millisecond) }, // its lease is a minute
+		"is deaf": func(w *tower) {
+			w.deaf("a")
+			if w.beat(w.a).Lookout {
+				w.Error("a deaf lookout keeps its place")
+			}
+		},
+		"late": func(*tower) { time.Sleep(time.Minute/5 + lookLate + time.Millisecond) }, // its lease is a minute
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -327,6 +371,18 @@ func TestLook_damagedSuspicions(t *testing.T) {
 			if got := w.suspects("b"); !strings.HasSuffix(got, " 1 0 0 0") {
 				t.Errorf("%q became %q", rubbish, got)
 			}
+		}
+	})
+}
+
+// An older release leaves what is noted of the instances that it sweeps. The next one that registers removes it.
+func TestPromise10_suspectsThatAnOlderReleaseLeftLeave(t *testing.T) {
+	t.Parallel()
+	towers(t, func(t *testing.T, w *tower) {
+		must(t, w.rdb.HSet(t.Context(), w.q.Keys().Suspects, "swept", "1 1 0 0 0").Err())
+		w.up("c", "v2")
+		if got := w.suspects("swept"); got != "" || w.suspects("b") == "" {
+			t.Errorf("swept: %q; b: %q", got, w.suspects("b"))
 		}
 	})
 }

@@ -184,7 +184,7 @@ func mutants() []mutant {
 		{"look", "lookout", `them.listens and`, ``},
 		{"look", "trusted", `mine > 0`, `mine == 0`},
 		{"look", "trusted", `alone + patience(9), "no listener"`, `alone + patience(11), "no listener"`},
-		{"look", "lookout", `due = since + patience(11)`, `due = since + patience(9)`},
+		{"look", "lookout", `due = since + patience(11, `, `due = since + patience(9, `},
 		{"look", "lookout", `redis.call("HSET", leader, "lookout"`, `redis.call("HSET", leader, "other"`},
 		{"look", "trusted", `* 2 ^ math.min(them.wrong, 20)`, ``},
 		{"look", "trusted", `due = math.max(since, owed) + patience(10)`, `due = owed + patience(9)`},

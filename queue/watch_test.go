@@ -115,6 +115,40 @@ func TestCycle_watchesForThoseWhoReadTheSame(t *testing.T) {
 	})
 }
 
+// A watcher that should have looked long ago may have died. Its place, which lasts as long as its lease, keeps no task from
+// another watcher of its kind.
+func TestEnqueue_wakesAnotherThanAWatcherThatIsLate(t *testing.T) {
+	t.Parallel()
+	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
+		w := newWorld(t, rdb)
+		a, b := w.join("a", consume("all")), w.join("b", consume("all"))
+		a.cycle(1, lanesOf("job"))
+		same(t, "b watches", b.cycle(1, lanesOf("job")).Watching, true)
+		w.must(rdb.ZAdd(t.Context(), w.keys.Watch, redis.Z{Score: 77, Member: "a"}).Err())
+		messages := w.wakes("b")
+		w.add(job("x"))
+		w.told("x is due", messages)
+		b.claim(1, lanesOf("job"))
+	})
+}
+
+// Watchers that are late do not keep another from watching for the next due time.
+func TestCycle_watchesInPlaceOfThoseThatAreLate(t *testing.T) {
+	t.Parallel()
+	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
+		w := newWorld(t, rdb)
+		w.add(job("later", task.At(w.now().Add(time.Hour))))
+		a, b, c := w.join("a", consume("all")), w.join("b", consume("all")), w.join("c", consume("all"))
+		same(t, "a watches", a.cycle(1, lanesOf("job")).Watching, true)
+		same(t, "b watches", b.cycle(1, lanesOf("job")).Watching, true)
+		same(t, "c watches as well", c.cycle(1, lanesOf("job")).Watching, false)
+		for _, name := range []string{"a", "b"} {
+			w.must(rdb.ZAdd(t.Context(), w.keys.Watch, redis.Z{Score: 77, Member: name}).Err())
+		}
+		same(t, "c watches in their place", c.cycle(1, lanesOf("job")).Watching, true)
+	})
+}
+
 // If a settlement puts a task into a lane, or makes room under a limit, the script tells one instance of each kind: the
 // instance that settled may be busy when the task is due.
 func TestCycle_tellsEveryKindOfWhatItSettles(t *testing.T) {

@@ -71,7 +71,11 @@ local function stands_by(leader_id, m)
   end
   local lease = tonumber(ARGV[3])
   local free = not planned or holder == leader_id or planned + tonumber(ARGV[7]) < now or planned > now + 2 * lease
-  if not (holder == id and of == ARGV[2]) and not (free and heard) then
+  local mine = holder == id and of == ARGV[2]
+  if mine and not heard then
+    relieve(id) -- it would not notice that the leader's process died: one that hears may
+  end
+  if not heard or not (mine or free) then
     return -1
   end
   local first = tonumber(redis.call("ZRANGE", watch, 0, 0, "WITHSCORES")[2])

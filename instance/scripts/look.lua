@@ -2,11 +2,13 @@
 -- life is suspected. Then another instance is elected in the same step, as if the leader had resigned. What the leader holds
 -- stays its own until its lease ends. If it lives, its next heartbeat says so, and by its rank it leads again.
 --
+-- A leader of an older release is not suspected: by its heartbeat it could not say that it lives after all.
+--
 -- Signs of life are the leader's heartbeats, its cycles and its pushes. Without one it is suspected
 --   if nobody listens to its channel, though somebody did at its last heartbeat, in looks over ARGV[9]: its process died
 --   if it should have looked for due tasks ARGV[10] ago, and has shown no sign for as long: its process is frozen
 --   if it does not watch for due tasks, because it is busy or was frozen while it took some, after ARGV[11]
--- Each of these times is doubled for each time that the leader was suspected wrongly lately, up to a lease.
+-- Each of these times is doubled for each time that the leader was suspected wrongly lately, up to its lease.
 --
 -- KEYS[1..15] see lib_elect.lua
 -- KEYS[16] running hash of the generation that leads, as the caller knows it
@@ -15,7 +17,7 @@
 --   [7] since when nobody has listened to the leader's channel, or 0
 -- ARGV[8] how long the caller has listened without a break (ms)
 -- ARGV[9] how long nobody must listen  [10] how long a leader may owe a look  [11] how long one that does not watch may be
---   silent  [12] how long the caller must have listened, so that it may judge by listeners  [13] how late a look may be: after
+--   silent, if its lease is as long as the caller's  [12] how long the caller must have listened, so that it may judge by listeners  [13] how late a look may be: after
 --   that, what the caller saw before does not count, because the caller may have been frozen itself  [14] how long after a due
 --   time to look  [15] the least time between two looks  [16] the time between two looks at a busy leader (all ms)
 -- Returns {view..., suspected 0|1, the signs of life, since when they are the same, since when nobody listens, or 0, how many
@@ -75,18 +77,24 @@ for i = 1, #list, 2 do
   end
 end
 
--- When the leader is to be suspected, if it shows no sign of life until then.
-local function patience(arg)
-  return math.min(tonumber(ARGV[arg]) * 2 ^ math.min(them.wrong, 20), tonumber(ARGV[4]))
+-- When the leader is to be suspected, if it shows no sign of life until then. Its heartbeats are as far apart as its own lease
+-- says, which may be another than the caller's.
+local about = redis.call("HGET", details, lead[1]) or ""
+local lease = num(string.match(about, '"lease_ms":(%d+)')) or tonumber(ARGV[4])
+local function patience(arg, times)
+  return math.min(tonumber(ARGV[arg]) * (times or 1) * 2 ^ math.min(them.wrong, 20), lease)
 end
 local due, reason = math.huge, "silent"
 if owed and owed <= now then
   due = math.max(since, owed) + patience(10)
 elseif not owed then
-  due = since + patience(11)
+  due = since + patience(11, lease / tonumber(ARGV[4]))
 end
 if alone > 0 and alone + patience(9) < due then
   due, reason = alone + patience(9), "no listener"
+end
+if not string.find(about, '"answers":true', 1, true) then
+  due, alone = math.huge, 0
 end
 
 if known and due <= now then

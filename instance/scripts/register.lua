@@ -103,6 +103,12 @@ for _, struck in ipairs(redis.call("HKEYS", strikes)) do
     redis.call("HDEL", strikes, struck)
   end
 end
+-- The same of what is noted of instances that it sweeps.
+for _, gone in ipairs(redis.call("HKEYS", suspects)) do
+  if redis.call("HEXISTS", members, gone) == 0 then
+    redis.call("HDEL", suspects, gone)
+  end
+end
 redis.call("ZREMRANGEBYSCORE", trial, "-inf", int(now - 7200000))
 local member = redis.call("HGET", members, id)
 local before, over_gen = parse(member), generation(member)

@@ -311,10 +311,11 @@ local function claimer()
   return share
 end
 
--- watching counts the watchers that read the same lanes as the caller and will have looked by the given moment.
+-- watching counts the watchers that read the same lanes as the caller and will have looked by the given moment. One that is
+-- late does not count: it may have died.
 local function watching(due)
   local n = 0
-  for _, member in ipairs(redis.call("ZRANGEBYSCORE", watch, "-inf", int(due))) do
+  for _, member in ipairs(redis.call("ZRANGEBYSCORE", watch, int(now - overdue), int(due))) do
     local _, theirs = watcher(member)
     n = n + (theirs == reads and 1 or 0)
   end

@@ -7,11 +7,15 @@
 -- a watcher dies, its score goes by, and the next heartbeat of any instance finds that.
 --
 -- A process that died receives no message, and Redis says so at once. Then the next watcher of the same kind is told too, and
--- the lookout looks whether the leader lives (see instance/scripts/look.lua).
+-- the lookout looks whether the leader lives (see instance/scripts/look.lua). So it is with a watcher that should have looked
+-- long ago: it may have died, and its place lasts as long as its lease.
 
 -- never is the score of an instance that only waits to be woken: later than any due time. (Not 9e15: the embedded server's
 -- Lua cannot read the exponent that it prints.)
 local never = 9007199254740991
+
+-- overdue is how late a watcher may be before nobody relies on it any more (ms).
+local overdue = 100
 
 -- A member of watch is an instance and, after <1f>, a name for the lanes that it reads. Instances watch only for others
 -- that read the same lanes.
@@ -27,8 +31,9 @@ local function wake(watch, channel, due, only, except)
   for i = 1, #list, 2 do
     local id, reads = watcher(list[i])
     if not asked[reads] and reads ~= except and (not only or only == reads) then
-      asked[reads] = true
-      if tonumber(list[i + 1]) > due then
+      local at = tonumber(list[i + 1])
+      asked[reads] = at + overdue >= now
+      if at > due then
         redis.call("ZADD", watch, due, list[i])
         if tell(channel .. ":" .. id, int(due)) == 0 then
           asked[reads], silent = nil, true
