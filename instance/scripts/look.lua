@@ -6,7 +6,7 @@
 --   if nobody listens to its channel, though somebody did at its last heartbeat, in looks over ARGV[9]: its process died
 --   if it should have looked for due tasks ARGV[10] ago, and has shown no sign for as long: its process is frozen
 --   if it does not watch for due tasks, because it is busy or was frozen while it took some, after ARGV[11]
--- Each of these times is doubled for each time that the leader was suspected wrongly lately, up to a lease.
+-- Each of these times is doubled for each time that the leader was suspected wrongly lately, up to the longer of both leases.
 --
 -- KEYS[1..15] see lib_elect.lua
 -- KEYS[16] running hash of the generation that leads, as the caller knows it
@@ -75,9 +75,11 @@ for i = 1, #list, 2 do
   end
 end
 
--- When the leader is to be suspected, if it shows no sign of life until then.
+-- When the leader is to be suspected, if it shows no sign of life until then. What its last sign left of its lease counts if
+-- that is longer than the caller's: an instance with a long lease shows signs more rarely, and is learnt to be trusted as long.
+local longest = math.max(tonumber(ARGV[4]), tonumber(redis.call("ZSCORE", instances, lead[1])) - since)
 local function patience(arg)
-  return math.min(tonumber(ARGV[arg]) * 2 ^ math.min(them.wrong, 20), tonumber(ARGV[4]))
+  return math.min(tonumber(ARGV[arg]) * 2 ^ math.min(them.wrong, 20), longest)
 end
 local due, reason = math.huge, "silent"
 if owed and owed <= now then
