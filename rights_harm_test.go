@@ -56,6 +56,20 @@ func TestRights_aProducerWritesMetaByHand(t *testing.T) {
 	}
 }
 
+// A place among the watchers is one of the things by which a leader is judged.
+func TestRights_aProducerWritesWatchByHand(t *testing.T) {
+	t.Parallel()
+	admin := testredis.Real(t)
+	ns := testredis.Namespace(t)
+	rdb := testredis.User(t, admin, rightsOf(t, "A producer", ns))
+	must(t, rdb.ZAdd(t.Context(), queue.Partition{Namespace: ns}.Keys().Watch, redis.Z{Score: 1, Member: "leader"}).Err())
+	page, err := os.ReadFile("docs/rights.md")
+	must(t, err)
+	if !strings.Contains(string(page), "in `watch`") {
+		t.Error("docs/rights.md does not say that a producer can have a leader suspected")
+	}
+}
+
 // noHarm tries what would change a key, as redis-cli would.
 func noHarm(t *testing.T, rdb *redis.Client, key string) {
 	t.Helper()

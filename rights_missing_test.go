@@ -84,3 +84,32 @@ func TestRun_namesARightThatIsTakenAway(t *testing.T) {
 		})
 	}
 }
+
+// An instance that may not listen any more is told of nothing. It says so, and listens again when it has the right again.
+func TestRun_listensAgainOnceItMay(t *testing.T) {
+	t.Parallel()
+	admin := testredis.Real(t)
+	p := queue.Partition{Namespace: testredis.Namespace(t)}
+	rdb := testredis.User(t, admin, append(strings.Fields(queue.ACL(queue.AsInstance, p, false)), "+pubsub|numsub"))
+	said := make(lines, 1000)
+	d := dispatcher(t, rdb, onbeat.Config{Namespace: p.Namespace, Lease: time.Second, Log: zerolog.New(said).Level(zerolog.ErrorLevel)})
+	run(t, d)
+	listens := func(n int64) func() bool {
+		return func() bool { return admin.PubSubNumSub(t.Context(), p.Keys().Wake).Val()[p.Keys().Wake] == n }
+	}
+	testredis.Eventually(t, patience, listens(1), "it listens")
+	user := rdb.Options().Username
+	must(t, admin.Do(t.Context(), "ACL", "SETUSER", user, "-subscribe").Err())
+	must(t, admin.Do(t.Context(), "CLIENT", "KILL", "USER", user, "TYPE", "pubsub").Err())
+	testredis.Eventually(t, patience, listens(0), "it listens no more")
+	select {
+	case line := <-said:
+		if !strings.Contains(line, "the user lacks +subscribe; docs/rights.md") || !strings.Contains(line, "redis refuses to let this instance listen") {
+			t.Error(line)
+		}
+	case <-time.After(patience):
+		t.Error("it says nothing")
+	}
+	must(t, admin.Do(t.Context(), "ACL", "SETUSER", user, "+subscribe").Err())
+	testredis.Eventually(t, patience, listens(1), "it listens again")
+}

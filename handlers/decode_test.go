@@ -7,11 +7,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/big"
+	"net/netip"
 	"reflect"
 	"runtime"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/onbeat/onbeat/task"
 )
@@ -32,6 +35,8 @@ func (l *level) UnmarshalJSON(b []byte) error {
 	switch *l = level(b); *l {
 	case `"bad"`:
 		return errors.New("a bad level")
+	case `"refused"`:
+		return errors.New("this level is refused")
 	case `"panic"`:
 		panic("level")
 	case `"exit"`:
@@ -99,13 +104,49 @@ func freshly[T any](payload []byte, v *T, lenient bool) error {
 		d.DisallowUnknownFields()
 	}
 	if err := d.Decode(v); err != nil {
-		return decodeError(err, reflect.TypeFor[T]())
+		return decodeError(err, payload, reflect.TypeFor[T]())
 	}
 	if _, err := d.Token(); err != io.EOF {
 		return &task.FieldError{Field: "payload", Hint: "pass one JSON value",
 			Reason: fmt.Sprintf("more text follows the JSON value, at byte %d", d.InputOffset())}
 	}
 	return nil
+}
+
+// The error of a run is kept in Redis, where the payload may be encrypted.
+func TestDecodePayload_showsNoValueInAnError(t *testing.T) {
+	t.Parallel()
+	type all struct {
+		Text   int         `json:"text,string"`
+		Number json.Number `json:"number"`
+		At     time.Time   `json:"at"`
+		From   netip.Addr  `json:"from"`
+		Big    *big.Int    `json:"big"`
+		Level  level       `json:"level"`
+	}
+	for payload, want := range map[string]string{
+		`{"text":"hunter2hunter3"}`:                        "unmarshal \"***\" into int",
+		`{"number":"hunter2hunter3"}`:                      "***",
+		`{"at":"hunter2hunter3"}`:                          `parsing time "***" as`,
+		`{"from":"hunter2hunter3"}`:                        `ParseAddr("***"): unable to parse IP`,
+		`{"from":"\"hunter2\"hunter3"}`:                    `ParseAddr("***"`,
+		`{"big":"hunter2hunter3"}`:                         "***",
+		`{"big":31337.31337}`:                              `"***" into`,
+		`{"level":"refused"}`:                              `this level is ***`,
+		`{"at":"` + strings.Repeat("hunter2", 1000) + `"}`: `parsing time "***`,
+		`{"new":[` + strings.Repeat(`"hunter2hunter3",`, 1000) + `1],"at":"hunter2hunter3"}`: "many values of the payload",
+	} {
+		var v all
+		err := decodePayload([]byte(payload), &v, true)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%.40s: %v, want %s", payload, err, want)
+		}
+		for _, part := range []string{"hunter", "31337"} {
+			if strings.Contains(fmt.Sprint(err), part) {
+				t.Errorf("%.40s shows %s: %v", payload, part, err)
+			}
+		}
+	}
 }
 
 // What one payload left behind is in no other, whatever happened to those in between.

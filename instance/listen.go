@@ -6,18 +6,26 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/store"
 )
 
 // listen turns messages on the wake channels into bells until ctx ends. Messages can be lost. The next heartbeat brings
 // the same news, so a message only makes it faster.
 func (m *Manager) listen(ctx context.Context, s *Session) {
-	heard := false
+	heard, refused := false, false
 	for m.listenOnce(ctx, s, &heard) {
+		refused = s.listening().IsZero() && (refused || m.refusesToListen(ctx))
 	}
 }
 
-// listenOnce listens until ctx ends, or until the instance must subscribe anew: then it returns true.
+// listenOnce listens until ctx ends, or until the instance must subscribe anew: then it returns true. It gives Redis a lease to
+// confirm the subscription. The client would wait for ever after a refusal.
 func (m *Manager) listenOnce(ctx context.Context, s *Session, heard *bool) (again bool) {
+	s.listens.Store(nil)
+	late := time.NewTimer(m.cfg.Lease)
+	defer late.Stop()
 	sub := m.rdb.Subscribe(ctx, m.reg.keys.Wake, m.reg.keys.WakeOf(s.ID))
 	// An idle connection is probed rarely: every probe is a command that Redis has to answer.
 	messages := sub.ChannelWithSubscriptions(redis.WithChannelHealthCheckInterval(time.Minute))
@@ -32,6 +40,10 @@ func (m *Manager) listenOnce(ctx context.Context, s *Session, heard *bool) (agai
 			return false
 		case <-s.tune:
 			return true
+		case <-late.C:
+			if s.listening().IsZero() {
+				return true
+			}
 		case msg, ok := <-messages:
 			if !ok {
 				return false
@@ -55,6 +67,18 @@ func (m *Manager) listenOnce(ctx context.Context, s *Session, heard *bool) (agai
 			}
 		}
 	}
+}
+
+// refusesToListen reports, and logs, that the user may not subscribe. If Redis does not answer at all, the heartbeats say so.
+func (m *Manager) refusesToListen(ctx context.Context) bool {
+	call, done := context.WithTimeout(ctx, m.cfg.heartbeat())
+	defer done()
+	missing, err := store.Within(call, func() ([]string, error) { return m.q.Missing(call, queue.AsInstance, m.cfg.Durable) })
+	if err != nil || len(missing) == 0 {
+		return false
+	}
+	m.log.Error().Err(lacks(missing)).Msg("redis refuses to let this instance listen: due tasks may be late, and a leader that crashes is found when its lease runs out")
+	return true
 }
 
 // listened notes that the instance listens from now on.

@@ -80,7 +80,8 @@ func (w *watchman) rest() {
 	w.planned = time.Time{}
 }
 
-// posted takes in what a heartbeat said. A look that is to confirm a suspicion stays as it was planned.
+// posted takes in what a heartbeat said. A look that is to confirm a suspicion, or to come soon, stays as it was planned:
+// heartbeats can come more often than looks, and would put them off for ever.
 func (w *watchman) posted(d time.Duration) {
 	if d < 0 {
 		w.on, w.seen = false, Seen{}
@@ -88,7 +89,7 @@ func (w *watchman) posted(d time.Duration) {
 		return
 	}
 	w.on, w.leads = true, 0
-	if w.seen.Alone.IsZero() {
+	if w.seen.Alone.IsZero() && d > lookBusy {
 		w.rest()
 	}
 	w.at(time.Now().Add(d))

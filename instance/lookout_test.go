@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -203,5 +204,25 @@ func TestLookout_costsNothingWhileNothingIsDue(t *testing.T) {
 		}
 		must(t, a.leave())
 		must(t, b.leave())
+	})
+}
+
+// A short lease, or many messages, make heartbeats come more often than looks.
+func TestLookout_looksHoweverOftenHeartbeatsCome(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := watchman{timer: time.NewTimer(0)}
+		w.rest()
+		for began := time.Now(); ; {
+			w.posted(lookBusy)
+			select {
+			case <-w.timer.C:
+				return
+			case <-time.After(50 * time.Millisecond):
+			}
+			if time.Since(began) > 2*lookBusy {
+				t.Fatal("heartbeats put the look off")
+			}
+		}
 	})
 }
