@@ -58,8 +58,22 @@ func (w *world) wantFencesRise(lost, back time.Time) {
 // The replicas are cut off two seconds before the primary is killed, so all writes of that time are lost. The instance warned
 // before, because it asks for durability. The loss is reported. The slots of the lost time run again, and no others; no slot
 // is missed; fences and epochs rise.
+//
+// On a busy machine the sentinels may promote a second time by themselves. That would be two losses, so it is tried anew.
 func TestFailover_whatNoReplicaHadIsReportedAndRunsAgain(t *testing.T) {
 	t.Parallel()
+	for range 3 {
+		if losesWhatNoReplicaHad(t) {
+			return
+		}
+		t.Log("the sentinels promoted a second time")
+	}
+	t.Error("the sentinels promoted a second time, three times in a row")
+}
+
+// losesWhatNoReplicaHad returns false if the sentinels promoted a second time.
+func losesWhatNoReplicaHad(t *testing.T) bool {
+	t.Helper()
 	g := testredis.Sentinels(t)
 	w := worldOn(t, g.URL())
 	names, schedules := w.twenty()
@@ -75,6 +89,7 @@ func TestFailover_whatNoReplicaHadIsReportedAndRunsAgain(t *testing.T) {
 	killed := during(g.Primary.Kill)
 	g.Join(t)
 	testredis.Eventually(t, 40*time.Second, func() bool { return g.Leading(t) != old }, "nobody is promoted")
+	promoted := g.Leading(t)
 	one.Said("redis lost its last writes")
 	back := time.Now()
 	w.Grow(800, "the beat does not go on")
@@ -85,6 +100,9 @@ func TestFailover_whatNoReplicaHadIsReportedAndRunsAgain(t *testing.T) {
 	one.Stop()
 	two.Stop()
 
+	if g.Leading(t) != promoted {
+		return false
+	}
 	l := w.wantOneLoss(parted, killed, time.Second)
 	repeats := w.wantRepeatsWithin(names, l.kept.Add(-skew), killed.done.Add(skew))
 	if repeats == 0 {
@@ -96,6 +114,7 @@ func TestFailover_whatNoReplicaHadIsReportedAndRunsAgain(t *testing.T) {
 	}
 	w.WantAuditAgrees(names...)
 	w.failoverRow("Sentinel, the primary killed seconds after its replicas were cut off", names, ended, lostText(l))
+	return true
 }
 
 // lostText describes a reported loss.

@@ -48,6 +48,7 @@ func mutants() []mutant {
 			"what a change takes back may be missed", []edit{
 				{"producer/push.go", "	return maxTime(now.Add(-t.forgives()), t.outage)\n", "	return maxTime(now.Add(-lateGrace), t.outage)\n"},
 				{"producer/push.go", "	if e.next.After(t.outage) && !e.next.After(missed) && !e.next.After(back) {\n", "	if e.next.After(t.outage) && false {\n"},
+				{"instance/scripts/look.lua", "if known and due <= now then", "if false then"}, // else no leader is late
 			},
 			"08-change-loses-no-slot",
 			[]string{"late", "missed"},
