@@ -157,9 +157,13 @@ func (b *band) lost(p *rig.Process, l blow) {
 	b.start()
 }
 
-// ends stops all replicas.
+// ends stops all replicas, once what the last lost one held has run again: its lease has to be over for that.
 func (b *band) ends() {
 	b.Helper()
+	if n := len(b.blows); n > 0 {
+		time.Sleep(time.Until(b.blows[n-1].at.Add(defaultLease + time.Second)))
+		b.plays(time.Now())
+	}
 	b.ended = time.Now()
 	for _, p := range b.replicas {
 		p.Send(syscall.SIGTERM)
