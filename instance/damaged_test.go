@@ -1,6 +1,7 @@
 package instance
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"strconv"
@@ -155,6 +156,24 @@ func TestRegistry_aLeaderThatIsNoInstance(t *testing.T) {
 			must(t, r.rdb.ZAdd(t.Context(), k.Instances, redis.Z{Score: 1, Member: "somebody"}).Err()) // found lost: they elect
 			r.beat(m)
 			r.wantLeader("m")
+		})
+	}
+}
+
+// A leader's entry that is damaged is no error of a look: the leader's next heartbeat elects anew.
+func TestLook_leavesADamagedLeaderToItsHeartbeat(t *testing.T) {
+	t.Parallel()
+	for _, damage := range []func(context.Context, *tower) error{
+		func(ctx context.Context, w *tower) error { return w.rdb.HDel(ctx, w.q.Keys().Leader, "epoch").Err() },
+		func(ctx context.Context, w *tower) error { return w.rdb.HDel(ctx, w.q.Keys().Leader, "gen").Err() },
+		func(ctx context.Context, w *tower) error { return w.rdb.ZRem(ctx, w.q.Keys().Instances, "b").Err() },
+	} {
+		towers(t, func(t *testing.T, w *tower) {
+			w.idle(w.b)
+			must(t, damage(t.Context(), w))
+			if l := w.look(); l.Suspected || l.Lookout {
+				t.Errorf("%+v", l)
+			}
 		})
 	}
 }

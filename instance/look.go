@@ -36,8 +36,8 @@ type Look struct {
 	View
 	Suspected bool // the leader was suspected by this look: another instance leads
 	Seen      Seen // for the next look
-	Leader    int  // how many listen to the leader's channel; -1: Redis does not tell
-	Caller    int  // the same for the caller's own
+	Listeners int  // how many listen to the leader's channel; -1: Redis does not tell
+	Own       int  // the same for the caller's channel
 	Wrong     int  // how often the leader was suspected wrongly lately
 
 	// Lookout: the caller is the lookout. Next is when it looks next, by the clock of Redis; zero: when a heartbeat or a
@@ -65,7 +65,7 @@ func (r *Registry) Look(ctx context.Context, id string, gen, leaderGen int64, le
 		Seen: Seen{
 			Signs: values.Text(viewed + 1), Since: store.FromMs(values.Int(viewed + 2)), Alone: store.FromMs(values.Int(viewed + 3)),
 		},
-		Leader: int(values.Int(viewed + 4)), Caller: int(values.Int(viewed + 5)), Wrong: int(values.Int(viewed + 6)),
+		Listeners: int(values.Int(viewed + 4)), Own: int(values.Int(viewed + 5)), Wrong: int(values.Int(viewed + 6)),
 		Lookout: values.Int(viewed+7) != 0,
 	}
 	if next := values.Int(viewed + 7); next > 0 {

@@ -15,7 +15,7 @@ func TestLook_replacesALeaderThatDied(t *testing.T) {
 	t.Parallel()
 	towers(t, func(t *testing.T, w *tower) {
 		w.idle(w.b)
-		if l := w.look(); l.Suspected || l.Leader != 1 || l.Caller != 1 {
+		if l := w.look(); l.Suspected || l.Listeners != 1 || l.Own != 1 {
 			t.Fatalf("while it lives: %+v", l)
 		}
 		began := time.Now()

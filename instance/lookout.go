@@ -118,7 +118,7 @@ func (m *Manager) look(ctx context.Context, s *Session, w *watchman) {
 	case err != nil: // the next heartbeat says when to look again
 		return
 	case l.Suspected:
-		m.log.Warn().Str("suspect", known.Leader).Int("listeners", l.Leader).Str("leader", l.View.Leader).Int64("epoch", l.Epoch).Msg("the leader shows no sign of life: another instance leads")
+		m.log.Warn().Str("suspect", known.Leader).Int("listeners", l.Listeners).Str("leader", l.Leader).Int64("epoch", l.Epoch).Msg("the leader shows no sign of life: another instance leads")
 		if m.cfg.Observer != nil {
 			m.cfg.Observer.LeaderSuspected()
 		}

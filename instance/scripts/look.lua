@@ -17,9 +17,10 @@
 --   [7] since when nobody has listened to the leader's channel, or 0
 -- ARGV[8] how long the caller has listened without a break (ms)
 -- ARGV[9] how long nobody must listen  [10] how long a leader may owe a look  [11] how long one that does not watch may be
---   silent, if its lease is as long as the caller's  [12] how long the caller must have listened, so that it may judge by listeners  [13] how late a look may be: after
---   that, what the caller saw before does not count, because the caller may have been frozen itself  [14] how long after a due
---   time to look  [15] the least time between two looks  [16] the time between two looks at a busy leader (all ms)
+--   silent, if its lease is as long as the caller's  [12] how long the caller must have listened, so that it may judge by
+--   listeners  [13] how late a look may be: after that, what the caller saw before does not count, because the caller may have
+--   been frozen itself  [14] how long after a due time to look  [15] the least time between two looks  [16] the time between
+--   two looks at a busy leader (all ms)
 -- Returns {view..., suspected 0|1, the signs of life, since when they are the same, since when nobody listens, or 0, how many
 --   listen to the leader's channel, to the caller's (-1: Redis does not tell), how often the leader was suspected wrongly,
 --   when to look next: unix ms, -1 when a heartbeat or a message says so, 0 never: the caller is not the lookout}.
@@ -43,7 +44,7 @@ local function reply(was, signs, since, alone, theirs, mine, wrong, next_look)
   return all
 end
 if not planned or holder ~= id or of ~= gen or not may_lead(parse(member)) or caller.since > 0
-  or (lead[1] or "") == "" or lead[1] == id then
+  or (lead[1] or "") == "" or lead[1] == id or not lead[2] or not lead[3] or not redis.call("ZSCORE", instances, lead[1]) then
   return reply(0, "", 0, 0, -1, -1, 0, 0)
 end
 
