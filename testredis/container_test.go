@@ -12,13 +12,16 @@ func TestSweep_removesContainersOfDeadTests(t *testing.T) {
 	if e == nil {
 		t.Skip("no Docker engine with the image")
 	}
-	dead := exec.Command("true")
-	if err := dead.Run(); err != nil {
+	// It lives until its container runs: other test binaries that start now
+	// sweep too.
+	owner := exec.Command("sleep", "60")
+	if err := owner.Start(); err != nil {
 		t.Skip(err)
 	}
+	defer owner.Process.Kill()
 	ctx, cancel := context.WithTimeout(t.Context(), startTimeout)
 	defer cancel()
-	p, err := startOn(ctx, ownedBy{e, dead.Process.Pid}, nil)
+	p, err := startOn(ctx, ownedBy{e, owner.Process.Pid}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -27,9 +30,17 @@ func TestSweep_removesContainersOfDeadTests(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer mine.remove(context.Background())
+	_ = owner.Process.Kill()
+	_ = owner.Wait()
 	e.sweep()
-	if up, err := p.(*box).running(ctx); err == nil {
-		t.Errorf("the container of a dead test still exists (running: %v)", up)
+	// The removal by another may still be under way when ours returns, because
+	// the engine refuses a second one.
+	err = poll(ctx, func() (bool, error) {
+		_, err := p.(*box).running(ctx)
+		return err != nil && ctx.Err() == nil, nil
+	})
+	if err != nil {
+		t.Error("the container of a dead test still exists")
 		_ = p.remove(context.Background())
 	}
 	if up, err := mine.(*box).running(ctx); !up || err != nil {
