@@ -259,7 +259,7 @@ func (d *Dispatcher) Schedule(name string, rule schedule.Rule, typ string, paylo
 		d.bad = errors.Join(d.bad, fmt.Errorf("schedule %q: %w", name, errTwice))
 		return fmt.Errorf("schedule %q: %w", name, errTwice)
 	}
-	d.schedules = append(d.schedules, s)
+	d.schedules = append(d.schedules, s.AsStored())
 	return nil
 }
 
@@ -291,19 +291,27 @@ func (d *Dispatcher) Declare(list []Schedule) error {
 		}
 		named[list[i].Name] = true
 	}
+	kept := make([]producer.Schedule, len(list))
+	for i := range list {
+		kept[i] = list[i].AsStored()
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.schedules = slices.Clone(list)
+	d.schedules = kept
 	if d.scheduler != nil {
 		d.scheduler.Redeclare()
 	}
 	return nil
 }
 
+// declared returns the schedules that this release declares. They are never changed, only added to and replaced.
 func (d *Dispatcher) declared() []producer.Schedule {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return append([]producer.Schedule{}, d.schedules...) // never nil: no schedules is a declaration too
+	if d.schedules == nil {
+		return []producer.Schedule{} // no schedules is a declaration too
+	}
+	return d.schedules
 }
 
 // Enqueue adds one task, with the options applied, and returns its ID. If the ID or unique key is taken, the error matches

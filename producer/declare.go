@@ -44,7 +44,7 @@ func (t *tenure) declare(ctx context.Context, inv *inventory) error {
 	if err != nil || len(changes) == 0 {
 		return err
 	}
-	want := make(map[string]Schedule, len(declared))
+	want := make(map[string]*Schedule, len(declared))
 	for _, s := range declared {
 		want[s.Name] = s
 	}
@@ -98,9 +98,9 @@ const declareChunk = 500
 
 // declarePart changes some of the schedules that differ. Other callers, and this leader's own pushes, may have moved them
 // since they were compared, so it reads and compares them again.
-func (t *tenure) declarePart(ctx context.Context, want map[string]Schedule, part []queue.Change) error {
+func (t *tenure) declarePart(ctx context.Context, want map[string]*Schedule, part []queue.Change) error {
 	names := make([]string, len(part))
-	var declared []Schedule
+	var declared []*Schedule
 	for i := range part {
 		names[i] = part[i].Name
 		if s, ok := want[names[i]]; ok {
@@ -140,36 +140,54 @@ func (t *tenure) declarePart(ctx context.Context, want map[string]Schedule, part
 			return fmt.Errorf("declare %q: %w", changes[moved[0]].Name, queue.ErrChanged)
 		}
 	}
-	if err := t.refresh(ctx); err != nil || !t.open {
+	if err := t.refresh(ctx); err != nil {
 		return err
+	}
+	t.share(declared)
+	if !t.open {
+		return nil
 	}
 	return t.pushSoon(ctx)
 }
 
+// share lets the entries that say what is declared have no copy of it. Both are kept for as long as this instance leads.
+func (t *tenure) share(declared []*Schedule) {
+	head := t.head()
+	for _, s := range declared {
+		if e := t.entries[s.Name]; e != nil && *e.head == *head && same(e.s, s) {
+			e.head, e.s = head, s
+		}
+	}
+}
+
 // retired reads the declared schedules that are not stored because another release retired them.
-func (t *tenure) retired(ctx context.Context, declared []Schedule, stored map[string]queue.Stored) (map[string]queue.Retired, error) {
+func (t *tenure) retired(ctx context.Context, declared []*Schedule, stored map[string]queue.Stored) (map[string]queue.Retired, error) {
 	var absent []string
-	for i := range declared {
-		if stored[declared[i].Name].Absent() {
-			absent = append(absent, declared[i].Name)
+	for _, s := range declared {
+		if stored[s.Name].Absent() {
+			absent = append(absent, s.Name)
 		}
 	}
 	return t.q.Retired(ctx, absent)
 }
 
+// head is that of the definitions that this instance declares.
+func (t *tenure) head() *definitionHead {
+	return &definitionHead{V: definitionVersion, Origin: Declared, Release: t.session.Release}
+}
+
 // compare lists the changes that make the stored schedules match the declared ones.
-func (t *tenure) compare(declared []Schedule, stored map[string]queue.Stored, retired map[string]queue.Retired) ([]queue.Change, error) {
-	head, now := definitionHead{V: definitionVersion, Origin: Declared, Release: t.session.Release}, t.clock.Now()
+func (t *tenure) compare(declared []*Schedule, stored map[string]queue.Stored, retired map[string]queue.Retired) ([]queue.Change, error) {
+	head, now := t.head(), t.clock.Now()
 	var changes []queue.Change
 	named := make(map[string]bool, len(declared))
-	for i := range declared {
-		s := &declared[i]
+	for _, s := range declared {
 		named[s.Name] = true
 		st, ok := stored[s.Name]
 		if !ok {
 			st.Seal = t.q.Seal()
 		}
-		c, err := replace(st, s, head, now)
+		c, err := replace(st, s, *head, now)
 		if errors.Is(err, seal.ErrNoKey) {
 			t.log.Error().Err(err).Msg("cannot declare a schedule: leaving it as it is")
 			continue

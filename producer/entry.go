@@ -13,8 +13,8 @@ import (
 
 // entry is a schedule as the leader holds it.
 type entry struct {
-	head definitionHead
-	s    *Schedule
+	head *definitionHead // it may be that of many, and is not changed
+	s    *Schedule       // it may be what the release declares, and is not changed
 	grid schedule.Grid
 	raw  string // last run as it is stored in Redis
 	last queue.Last
@@ -39,21 +39,20 @@ func newEntry(st queue.Stored) (*entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	return entryFrom(st, d)
+	return entryFrom(st, &d.definitionHead, &d.Schedule)
 }
 
-// entryFrom makes the entry of a stored schedule whose definition was read.
-func entryFrom(st queue.Stored, d *definition) (*entry, error) {
+// entryFrom makes the entry of a stored schedule whose definition was read. It keeps the head and s.
+func entryFrom(st queue.Stored, head *definitionHead, s *Schedule) (*entry, error) {
 	last, err := queue.ParseLast(st.Last)
 	if err != nil {
 		return nil, fmt.Errorf("schedule %q: %w", st.Name, err)
 	}
-	grid, err := d.Grid(last.Anchor)
+	grid, err := s.Grid(last.Anchor)
 	if err != nil {
 		return nil, fmt.Errorf("schedule %q: %w", st.Name, err)
 	}
-	s := d.Schedule
-	e := &entry{head: d.definitionHead, s: &s, grid: grid, at: -1, seal: st.Seal, last: last, raw: st.Last}
+	e := &entry{head: head, s: s, grid: grid, at: -1, seal: st.Seal, last: last, raw: st.Last}
 	e.owes(st.Behind)
 	e.aim()
 	return e, nil

@@ -46,4 +46,4 @@ func FuzzEntry(f *testing.F) {
 	})
 }
 
-func definitionOf(e *entry) *definition { return &definition{definitionHead: e.head, Schedule: *e.s} }
+func definitionOf(e *entry) *definition { return &definition{definitionHead: *e.head, Schedule: *e.s} }

@@ -14,7 +14,7 @@ import (
 // inventory is what a reading of all schedules found, beside what this release declares. What is stored as it is declared is
 // compared once, as text, and not decoded.
 type inventory struct {
-	declared []Schedule              // what this release declares; nil: it leaves the schedules of other releases alone
+	declared []Schedule              // what this release declares, see [SchedulerConfig]; nil: it leaves the schedules of other releases alone
 	place    map[string]int          // of each in declared, by name
 	settled  []bool                  // those that are stored as they are declared
 	stored   map[string]queue.Stored // all others that are stored
@@ -42,11 +42,11 @@ func (inv *inventory) has(name string) bool {
 }
 
 // differing lists what is declared and not stored so.
-func (inv *inventory) differing() []Schedule {
-	list := []Schedule{} // of nothing but what is to be retired
+func (inv *inventory) differing() []*Schedule {
+	var list []*Schedule
 	for i := range inv.declared {
 		if !inv.settled[i] {
-			list = append(list, inv.declared[i])
+			list = append(list, &inv.declared[i])
 		}
 	}
 	return list
@@ -81,7 +81,7 @@ func (inv *inventory) entry(st queue.Stored) (e *entry, settled bool, err error)
 	}
 	seals := len(s.Payload) > 0 && st.Seal.First() != "" // an encrypted text is another each time
 	if head, ok := inv.heads.before(st.Definition, string(text)); ok && !seals && head.says(Declared) {
-		e, err = entryFrom(st, &definition{head, s.asStored()})
+		e, err = entryFrom(st, head, s)
 		return e, err == nil, err
 	}
 	d, err := readDefinition(st)
@@ -90,13 +90,13 @@ func (inv *inventory) entry(st queue.Stored) (e *entry, settled bool, err error)
 	}
 	was, err := d.Schedule.MarshalJSON()
 	settled = err == nil && bytes.Equal(was, text) && d.Origin == Declared && d.sealed == nil && !d.stale(st.Seal)
-	e, err = entryFrom(st, d)
+	e, err = entryFrom(st, &d.definitionHead, &d.Schedule)
 	return e, settled && err == nil, err
 }
 
-// asStored returns the schedule as it would be read back from Redis. A change of s, of its payload for example, does not
+// AsStored returns the schedule as it would be read back from Redis. A change of s, of its payload for example, does not
 // change it.
-func (s *Schedule) asStored() Schedule {
+func (s *Schedule) AsStored() Schedule {
 	out := *s
 	out.Payload, out.Until = nil, s.Until.Round(0).UTC()
 	if len(s.Payload) > 0 {
@@ -113,25 +113,25 @@ func (s *Schedule) asStored() Schedule {
 // readHead reads heads of definitions. It keeps the last one, because the definitions of a release have the same.
 type readHead struct {
 	text string
-	head definitionHead
+	head *definitionHead
 }
 
 // before returns the head of a stored definition whose schedule is written as the text. It reports false if the schedule is written
 // differently: it may still say the same.
-func (r *readHead) before(stored, text string) (head definitionHead, ok bool) {
+func (r *readHead) before(stored, text string) (head *definitionHead, ok bool) {
 	was, ok := strings.CutSuffix(stored, text[len("{"):])
 	was, comma := strings.CutSuffix(was, ",")
 	if !ok || !comma {
-		return head, false
+		return nil, false
 	}
 	if was == r.text && was != "" {
 		return r.head, true
 	}
 	var d definition
 	if d.UnmarshalJSON([]byte(was+"}")) != nil || !reflect.DeepEqual(d.Schedule, Schedule{}) { // a field of the schedule is in it
-		return head, false
+		return nil, false
 	}
-	r.text, r.head = strings.Clone(was), d.definitionHead
+	r.text, r.head = strings.Clone(was), &d.definitionHead
 	return r.head, true
 }
 

@@ -90,7 +90,7 @@ func TestInventory_settled(t *testing.T) {
 		if c.declared.Name == "" {
 			c.declared = s
 		}
-		inv := newInventory([]Schedule{{Name: "r", Task: "t"}, c.declared})
+		inv := newInventory([]Schedule{{Name: "r", Task: "t"}, c.declared.AsStored()})
 		st := queue.Stored{Name: "s", Definition: c.text, Last: lastRun, Seal: c.keys}
 		switch c.last {
 		case "-":
@@ -159,7 +159,7 @@ func TestInventory_readsAsDecodingReads(t *testing.T) {
 			Name: "s", Definition: textOf(t, Declared, rapid.SampledFrom([]string{"", "v1", "v2"}).Draw(r, "release"), s, nil), Last: lastRun,
 			Behind: rapid.SampledFrom([]string{"", "1690000000000 x 1690000000000 1690000005000"}).Draw(r, "behind"),
 		}
-		inv := newInventory([]Schedule{s})
+		inv := newInventory([]Schedule{s.AsStored()})
 		got, err := inv.take(st)
 		if err != nil || !inv.settled[0] {
 			r.Fatalf("%s: settled %v, %v", st.Definition, inv.settled, err)
@@ -209,6 +209,11 @@ func TestTakeStock_changesOnlyWhatDiffers(t *testing.T) {
 	now := stored()
 	if len(now) != 4 || now["s0"] != "" || !strings.Contains(now["s1"], `"release":"v3"`) || three.entries["s1"].s.Every != time.Minute {
 		t.Errorf("after a change: %v", now)
+	}
+	for i := range next {
+		if s := &next[i]; three.entries[s.Name].s != s {
+			t.Errorf("%s is kept twice: as it is declared, and as it was read", s.Name)
+		}
 	}
 	for _, name := range []string{"s2", "s3", "s4"} {
 		if now[name] != was[name] {

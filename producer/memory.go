@@ -63,7 +63,7 @@ func (s *Scheduler) recall(session *instance.Session) {
 // restored makes the change that restores the schedule as it was at seen. As far as this instance knows, the slots up to
 // seen have run, which is more than Redis knows. The slots after seen are pushed, some of them perhaps again.
 func (e *entry) restored(seen time.Time) (*queue.Change, error) {
-	d := definition{definitionHead: e.head, Schedule: *e.s}.sealedWith(e.seal)
+	d := definition{definitionHead: *e.head, Schedule: *e.s}.sealedWith(e.seal)
 	text, err := d.encode()
 	if err != nil {
 		return nil, err

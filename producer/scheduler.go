@@ -20,7 +20,8 @@ type SchedulerConfig struct {
 	// Horizon is how far ahead of its time a slot is pushed. Default 10s: two leases of 5s.
 	Horizon time.Duration
 	// Declared returns the schedules that this release's code or config declares. It returns nil if this release declares
-	// none and leaves those of other releases alone. It is called when the instance begins to lead, and after Redeclare.
+	// none and leaves those of other releases alone. It is called when the instance begins to lead, and after Redeclare. Each
+	// schedule is as [Schedule.AsStored] returns it, and is not changed afterwards: the leader keeps no copy.
 	Declared func() []Schedule
 	// Backlog is how many slots of a schedule are pushed while the first of them waits for a handler. Then new slots are
 	// skipped until that one is claimed. Twice as many may wait. Default 50,000.

@@ -98,7 +98,7 @@ func driveUp(t interface{ Fatalf(string, ...any) }, e *entry, now, missed, until
 
 // text is an entry's definition.
 func (e *entry) text(t interface{ Fatalf(string, ...any) }) string {
-	d := definition{e.head, *e.s}
+	d := definition{*e.head, *e.s}
 	text, err := d.encode()
 	if err != nil {
 		t.Fatalf("%v", err)
