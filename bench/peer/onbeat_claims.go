@@ -16,11 +16,11 @@ type claims struct {
 }
 
 // A call of cycle.lua has, behind "evalsha", its hash and the number of keys, the running hash as seventh key, and as
-// fourth argument how many tasks it wants. A reply of seven values holds no task.
+// fourth argument how many tasks it wants. A reply of nine values holds no task.
 const (
 	cycleRunning = 3 + 6
 	cycleWant    = 3
-	emptyReply   = 7
+	emptyReply   = 9
 )
 
 var runningPrefix = queue.Partition{Namespace: Namespace}.Keys().Running(0)
