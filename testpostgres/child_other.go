@@ -1,0 +1,9 @@
+//go:build !linux
+
+package testpostgres
+
+import "syscall"
+
+func asChild() *syscall.SysProcAttr { return nil }
+
+func give(string) error { return nil }
