@@ -48,8 +48,8 @@ func (c *runContext) Err() error {
 	return nil
 }
 
-// Value returns the task for handlers.FromContext, and for handlers.Output what the parent carries. A context that the handler derives from this one asks for a private
-// key of package context: it finds the real context, and so the cause.
+// Value returns the task for handlers.FromContext, and for handlers.Output what the parent carries. A context that the
+// handler derives from this one asks for a private key of package context: it finds the real context, and so the cause.
 func (c *runContext) Value(key any) any {
 	switch key {
 	case handlers.TaskKey:

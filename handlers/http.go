@@ -137,9 +137,9 @@ func (e *StatusError) Error() string {
 // traceparent, and a tracestate and the User-Agent onbeat/RELEASE, which the payload may replace.
 //
 // The status decides, as soon as it arrives. Of the body after it, at most 64 KiB are read, for at most a second, so that
-// the connection can be used again; its beginning is the output of the run ([Output]). An unexpected status fails the run with a [*StatusError]. If it is 429 or 503 with a
-// Retry-After, that is the delay before the next attempt: at least a second and at most MaxRetryAfter. An invalid payload
-// and a denied address ([ErrDenied]) make the task dead; every other failure is retried, also that of a payload with an unknown
+// the connection can be used again. Its beginning is the output of the run ([Output]). An unexpected status fails the run with
+// a [*StatusError]. If it is 429 or 503 with a Retry-After, that is the delay before the next attempt: at least a second and
+// at most MaxRetryAfter. An invalid payload and a denied address ([ErrDenied]) make the task dead; every other failure is retried, also that of a payload with an unknown
 // field ([ErrUnknownField]).
 //
 // Connections are kept for IdleTimeout and used again. If the server closes a connection at the very moment of a request, without

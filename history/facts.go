@@ -3,6 +3,7 @@ package history
 import (
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/onbeat/onbeat/field"
 	"github.com/onbeat/onbeat/task"
@@ -13,7 +14,7 @@ func (n Notes) size(t *task.Task, output string) int {
 	if !n.Every {
 		return 0
 	}
-	return len(t.Type) + len(t.QueueName()) + 20 + min(len(output), n.Output)
+	return len(t.Type) + len(t.QueueName()) + 20 + max(min(len(output), n.Output), 0)
 }
 
 // appendFacts appends what an archive is told of a run besides: "type queue due output", the last only if there is any. It
@@ -29,8 +30,8 @@ func (n Notes) appendFacts(b []byte, t *task.Task, output string) []byte {
 	b = append(append(append(b, '\t'), oneWord(t.Type)...), ' ')
 	b = append(append(b, oneWord(t.QueueName())...), ' ')
 	b = strconv.AppendInt(b, due, 10)
-	if output = field.Cut(output, n.Output); output != "" && n.Output > 0 {
-		b = appendEscaped(append(b, ' '), output)
+	if output != "" && n.Output > 0 {
+		b = appendEscaped(append(b, ' '), field.Cut(output, n.Output))
 	}
 	return b
 }
@@ -53,23 +54,26 @@ func oneWord(name string) string {
 	return strings.ReplaceAll(oneLine(name), " ", "_")
 }
 
-// escapes are the characters that an output is not written with: the backslash, and those that end a line or a part of it.
-// appendEscaped writes each other control character as \x and two hex digits.
-var escapes = map[rune]string{'\\': `\\`, '\n': `\n`, '\r': `\r`, '\t': `\t`}
-
-// appendEscaped appends a text on one line. It is valid UTF-8, and has no NUL: PostgreSQL stores neither.
+// appendEscaped appends a text on one line: with an escape in the place of a backslash and of each control character, \n \r \t or
+// \x and two hex digits. What it appends is valid UTF-8 and has no NUL: PostgreSQL stores neither.
 func appendEscaped(b []byte, text string) []byte {
 	const hex = "0123456789abcdef"
 	for _, r := range text { // an invalid byte arrives as U+FFFD
-		switch e, ok := escapes[r]; {
-		case ok:
-			b = append(b, e...)
+		switch {
+		case r == '\\':
+			b = append(b, `\\`...)
+		case r == '\n':
+			b = append(b, `\n`...)
+		case r == '\r':
+			b = append(b, `\r`...)
+		case r == '\t':
+			b = append(b, `\t`...)
 		case r == 0:
-			b = append(b, "\uFFFD"...)
+			b = utf8.AppendRune(b, utf8.RuneError)
 		case r < ' ' || r == 0x7f:
 			b = append(b, '\\', 'x', hex[r>>4], hex[r&15])
 		default:
-			b = append(b, string(r)...)
+			b = utf8.AppendRune(b, r)
 		}
 	}
 	return b
@@ -87,7 +91,6 @@ func unescaped(text string) string {
 		if !found {
 			return b.String()
 		}
-		text = rest
 		r, n := escape(rest)
 		b.WriteString(r)
 		text = rest[n:]

@@ -109,6 +109,7 @@ func FuzzOutput(f *testing.F) {
 	f.Add("12 rows", "http", 100)
 	f.Add("a\nb\t\r\\\x1b[0m\x7f", "", 7)
 	f.Add("\xff\x00é\u2028", "a b\nc", 3)
+	f.Add("none of it", "http", -1000)
 	f.Fuzz(func(t *testing.T, output, typ string, limit int) {
 		n := history.Notes{Every: true, Output: limit}
 		for _, schedule := range []string{"", "s"} {
