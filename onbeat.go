@@ -78,7 +78,8 @@ type Config struct {
 	Secret map[string][]string
 	// Encryption encrypts payloads at rest. Default: no keys, and payloads are stored as they are.
 	Encryption seal.Config
-	// Caps bound what Redis keeps of finished work.
+	// Caps bound what Redis keeps of finished work. With Caps.Archive each run is noted for an archive: give all instances of the
+	// namespace the same.
 	Caps Caps
 	// Observer is told what the dispatcher does: see package telemetry. Default: nobody is. Give each dispatcher its own.
 	Observer Observer

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/onbeat/onbeat/history"
 	"github.com/onbeat/onbeat/queue"
 	"github.com/onbeat/onbeat/store"
 	"github.com/onbeat/onbeat/task"
@@ -20,8 +19,8 @@ const backstop = time.Second
 // not block this instance for longer, while other connections still work.
 const callTimeout = 5 * time.Second
 
-// batchBytes bounds the records that one call settles. A retry carries its task's record, and a call too large to be sent
-// in time would fail and be repeated for ever.
+// batchBytes bounds the records and notes that one call settles. A retry carries its task's record, a note its run's output, and
+// a call too large to be sent in time would fail and be repeated for ever.
 const batchBytes = 4 << 20
 
 // longestPause is the longest pause between two tries while Redis is away. Once Redis is back, due tasks wait for the
@@ -103,7 +102,7 @@ func (c *Consumer) send(want int) {
 func (c *Consumer) batch() []queue.Settlement {
 	n, size := 0, 0
 	for n < min(len(c.settled), queue.MaxBatch) {
-		if size += len(c.settled[n].Record); n > 0 && size > batchBytes {
+		if size += len(c.settled[n].Record) + len(c.settled[n].Note); n > 0 && size > batchBytes {
 			break
 		}
 		n++
@@ -312,7 +311,8 @@ func (c *Consumer) adopt(ctx context.Context, reply *queue.CycleReply) error {
 // minute, for a newer release. A damaged record makes the task dead.
 func (c *Consumer) malformed(m queue.Malformed) {
 	c.log.Error().Err(m.Err).Str("task", m.ID).Msg("unreadable task record")
-	s := queue.Settlement{ID: m.ID, Fence: m.Fence, Outcome: queue.Died, Record: []byte(m.Record), Note: history.Unread(m.ID)}
+	s := queue.Settlement{ID: m.ID, Fence: m.Fence, Outcome: queue.Died, Record: []byte(m.Record)}
+	s.Note = c.notes.Unread(&task.Task{ID: m.ID, Type: m.Lane.Type, Queue: m.Lane.Queue})
 	if newer := m.Record != "" && m.Record[0] > '2' && m.Record[0] <= '9'; newer {
 		if m.Lane == (queue.Lane{}) {
 			return // only the record says which lane it came from: the claim stays until a newer release recovers the task

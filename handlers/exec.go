@@ -70,10 +70,12 @@ func (c ExecConfig) withDefaults() ExecConfig {
 // ONBEAT_INSTANCE, ONBEAT_RELEASE, ONBEAT_FENCE and TRACEPARENT, which mean the same as the headers of [HTTP].
 //
 // An exit status other than 0 fails the run. The error wraps [*exec.ExitError], ends with the end of stderr, and does not
-// show the arguments. When the context ends, the command and all it started (its process group) get SIGTERM and, after the
-// grace, SIGKILL. When the command exits, the processes that it leaves behind in its group are killed too. The run is over
-// then, and its output is read for at most a second more, even if another process holds it open. On systems other than Unix
-// only the command itself is killed.
+// show the arguments. The end of stdout is the output of the run ([Output]): what a command prints there, an archive keeps.
+//
+// When the context ends, the command and all it started (its process group) get SIGTERM and, after the grace, SIGKILL. When the
+// command exits, the processes that it leaves behind in its group are killed too. The run is over then, and what it prints is
+// read for at most a second more, even if another process holds the pipe open. On systems other than Unix only the command
+// itself is killed.
 //
 // None of this is a security boundary. A command runs as the user of this process. It can leave its group, with setsid(1)
 // or as a daemon, and live on. It can read the files that this process can, and on Linux its environment in /proc, unless
@@ -134,6 +136,7 @@ func (h *execHandler) run(ctx context.Context, p execPayload) error {
 		return execError(ctx, p.Command[0], err, c.stderr)
 	}
 	err = c.wait(ctx, h.cfg.Grace)
+	c.stdout.keep(ctx)
 	if e := h.cfg.Log.Debug(); e != nil {
 		e.Str("task", t.ID).Str("stdout", c.stdout.String()).Str("stderr", c.stderr.String()).AnErr("error", err).Msg("command ended")
 	}

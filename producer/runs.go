@@ -43,19 +43,9 @@ func (r *Run) failed() bool {
 	return r.Outcome == history.Failed || r.Outcome == history.Dead || r.Outcome == history.Lost
 }
 
-// ofSchedule returns the schedule of the slot, trigger or backfill that a task ID names. Names of schedules contain neither
-// separator.
-func ofSchedule(id string) string {
-	i := strings.IndexAny(id, "@!")
-	if i <= 0 {
-		return ""
-	}
-	return id[:i]
-}
-
 func runOf(n *history.Note) Run {
 	r := Run{
-		Schedule: ofSchedule(n.TaskID), Task: n.TaskID, Slot: n.Slot, Attempt: n.Attempt, Began: n.Claimed, Took: n.Took,
+		Schedule: n.Maker, Task: n.TaskID, Slot: n.Slot, Attempt: n.Attempt, Began: n.Claimed, Took: n.Took,
 		Outcome: n.Word, Why: n.Why, Error: n.Error, Instance: n.Instance, Release: n.Release,
 	}
 	if _, slot, ok := task.ParseSlotID(strings.TrimSuffix(n.TaskID, backfillMark)); ok {
@@ -79,7 +69,7 @@ func (s *Schedules) Runs(ctx context.Context, name, after string, limit int) (ru
 		}
 		next = e.ID
 		for i := len(e.Notes) - 1; i >= 0; i-- {
-			if n := &e.Notes[i]; ofSchedule(n.TaskID) != "" && (name == "" || name == ofSchedule(n.TaskID)) {
+			if n := &e.Notes[i]; n.Maker != "" && (name == "" || name == n.Maker) {
 				runs = append(runs, runOf(n))
 			}
 		}
@@ -113,7 +103,7 @@ func (s *Schedules) Latest(ctx context.Context, names []string) (map[string]*Lat
 	err := s.q.HistoryBefore(ctx, "", func(e history.Entry) bool {
 		for i := len(e.Notes) - 1; i >= 0; i-- {
 			n := &e.Notes[i]
-			if name := ofSchedule(n.TaskID); !n.Claimed.IsZero() && open[name] {
+			if name := n.Maker; !n.Claimed.IsZero() && open[name] {
 				l := latest[name]
 				if l == nil {
 					l = &Latest{Run: runOf(n)}

@@ -141,25 +141,60 @@ func streamStart(since time.Time) string {
 // History calls fn with each entry of the history since a moment (zero: ever), oldest first. It returns at the end of the
 // history, or with the error of fn. It reads a page at a time.
 func (q *Queue) History(ctx context.Context, since time.Time, fn func(history.Entry) error) error {
-	return q.historyFrom(ctx, streamStart(since), fn)
+	return q.entriesFrom(ctx, q.keys.History, streamStart(since), fn)
 }
 
 // HistoryAfter is [Queue.History] for the entries after the one with an ID; "" means all. To follow the history, the
 // caller calls it again with the ID of the last entry.
 func (q *Queue) HistoryAfter(ctx context.Context, id string, fn func(history.Entry) error) error {
-	from := "-"
-	if id != "" {
-		from = "(" + id
-	}
-	return q.historyFrom(ctx, from, fn)
+	return q.entriesFrom(ctx, q.keys.History, after(id), fn)
 }
 
-// historyPage is how many entries one call reads.
-const historyPage = 500
+// RunsAfter is [Queue.HistoryAfter] for the runs of tasks that no schedule made. They are noted only for an archive (see
+// [Caps]), and lie in a stream of their own: who reads the history meets slots alone, as far back as ever.
+func (q *Queue) RunsAfter(ctx context.Context, id string, fn func(history.Entry) error) error {
+	return q.entriesFrom(ctx, q.keys.Runs, after(id), fn)
+}
 
-func (q *Queue) historyFrom(ctx context.Context, from string, fn func(history.Entry) error) error {
-	for {
-		rows, err := q.rdb.XRangeN(ctx, q.keys.History, from, "+", historyPage).Result()
+// after is the start of a range of a stream that begins behind the entry with an ID; "" means all.
+func after(id string) string {
+	if id == "" {
+		return "-"
+	}
+	return "(" + id
+}
+
+// One call reads up to historyPage entries, of about pageBytes: with an archive an entry may have the outputs of a thousand runs.
+// The first call of a reading does not know how large they are.
+const (
+	historyPage = 500
+	firstPage   = 50
+	pageBytes   = 8 << 20
+)
+
+// firstPage returns how many entries the first call of a reading asks for.
+func (q *Queue) firstPage() int64 {
+	if q.Notes().Every {
+		return firstPage
+	}
+	return historyPage
+}
+
+// nextPage returns how many entries the next call asks for, by the size of those of the last one.
+func nextPage(rows []redis.XMessage) int64 {
+	size := 1
+	for _, m := range rows {
+		for _, v := range m.Values {
+			s, _ := v.(string)
+			size += len(s)
+		}
+	}
+	return int64(max(1, min(historyPage, len(rows)*pageBytes/size)))
+}
+
+func (q *Queue) entriesFrom(ctx context.Context, stream, from string, fn func(history.Entry) error) error {
+	for page := q.firstPage(); ; {
+		rows, err := q.rdb.XRangeN(ctx, stream, from, "+", page).Result()
 		if err != nil {
 			return fmt.Errorf("read the history: %w", store.Classify(err))
 		}
@@ -168,9 +203,10 @@ func (q *Queue) historyFrom(ctx context.Context, from string, fn func(history.En
 				return err
 			}
 		}
-		if len(rows) < historyPage {
+		if int64(len(rows)) < page {
 			return nil
 		}
+		page = nextPage(rows)
 		from = "(" + rows[len(rows)-1].ID
 	}
 }
@@ -184,8 +220,8 @@ func (q *Queue) HistoryBefore(ctx context.Context, id string, fn func(history.En
 	if strings.Trim(id, "0") == "-" { // nothing comes before 0-0, and Redis refuses to look
 		return nil
 	}
-	for {
-		rows, err := q.rdb.XRevRangeN(ctx, q.keys.History, to, "-", historyPage).Result()
+	for page := q.firstPage(); ; {
+		rows, err := q.rdb.XRevRangeN(ctx, q.keys.History, to, "-", page).Result()
 		if err != nil {
 			return fmt.Errorf("read the history: %w", store.Classify(err))
 		}
@@ -194,9 +230,10 @@ func (q *Queue) HistoryBefore(ctx context.Context, id string, fn func(history.En
 				return nil
 			}
 		}
-		if len(rows) < historyPage {
+		if int64(len(rows)) < page {
 			return nil
 		}
+		page = nextPage(rows)
 		to = "(" + rows[len(rows)-1].ID
 	}
 }
