@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -21,7 +22,12 @@ import (
 	"github.com/onbeat/onbeat/testpostgres"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if url := os.Getenv(asFollower); url != "" {
+		os.Exit(beFollower(url))
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // each runs a test on both databases.
 func each(t *testing.T, fn func(t *testing.T, url string)) {

@@ -162,7 +162,9 @@ func drawEntry(r *rapid.T, at time.Time) history.Entry {
 	return e
 }
 
-func drawText(r *rapid.T) string { return rapid.StringMatching(`[ -~äß→\n\t]{0,12}`).Draw(r, "text") }
+func drawText(r *rapid.T) string {
+	return rapid.StringMatching(`[ -~äß→\n\t]{0,12}`).Draw(r, "text")
+}
 
 func drawSlot(r *rapid.T, at time.Time) history.Note {
 	n := drawTask(r, at)
