@@ -5,7 +5,7 @@
 
 -- +goose Up
 
--- How far each namespace is archived. Whoever adds rows moves the position in the same transaction.
+-- How far each namespace is archived. The instance that adds rows moves the position in the same transaction.
 create table onbeat_positions (
   namespace text collate "C" primary key,
   history   text not null,        -- the last entry of the stream of the history,
