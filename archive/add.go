@@ -73,20 +73,20 @@ func chunk(rows []row) int {
 }
 
 const movePosition = `update onbeat_positions
-	set history = $1, runs = $2, events = $3, schedules = $4, read = $5, lost = $6, at = $7
-	where namespace = $8 and history = $9 and runs = $10 and events = $11 and schedules = $12 and read = $13 and lost = $14`
+	set history = $1, runs = $2, events = $3, schedules = $4, read = $5, lost = $6, at = $7, history_added = $8, runs_added = $9
+	where namespace = $10 and history = $11 and runs = $12 and events = $13 and schedules = $14 and read = $15 and lost = $16`
 
-const firstPosition = `insert into onbeat_positions (namespace, history, runs, events, schedules, read, lost, at, since, keep_ms)
-	values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) on conflict (namespace) do nothing`
+const firstPosition = `insert into onbeat_positions (namespace, history, runs, events, schedules, read, lost, at, history_added, runs_added, since, keep_ms)
+	values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) on conflict (namespace) do nothing`
 
 // move moves the position, if it is where it was.
 func (a *Archive) move(ctx context.Context, tx *sql.Tx, was, next Position) error {
 	when := a.engine.time(at(next.At))
 	n, err := changed(tx.ExecContext(ctx, movePosition, text(next.History), text(next.Runs), text(next.Events), next.Schedules, next.Read,
-		next.Lost, when, a.namespace, text(was.History), text(was.Runs), text(was.Events), was.Schedules, was.Read, was.Lost))
+		next.Lost, when, next.HistoryAdded, next.RunsAdded, a.namespace, text(was.History), text(was.Runs), text(was.Events), was.Schedules, was.Read, was.Lost))
 	if n == 0 && err == nil && was.is(Position{}) {
 		n, err = changed(tx.ExecContext(ctx, firstPosition, a.namespace, text(next.History), text(next.Runs), text(next.Events),
-			next.Schedules, next.Read, next.Lost, when, a.engine.time(at(next.Since)), a.keep.Milliseconds()))
+			next.Schedules, next.Read, next.Lost, when, next.HistoryAdded, next.RunsAdded, a.engine.time(at(next.Since)), a.keep.Milliseconds()))
 	}
 	if n == 0 && err == nil {
 		return ErrMoved
@@ -107,8 +107,8 @@ func (a *Archive) Position(ctx context.Context) (Position, error) {
 func (a *Archive) position(ctx context.Context) (p Position, trimmed moment, err error) {
 	var when, since moment
 	err = a.query(ctx, func(r *sql.Rows) error {
-		return r.Scan(&p.History, &p.Runs, &p.Events, &p.Schedules, &p.Read, &p.Lost, &when, &since, &trimmed)
-	}, "select history, runs, events, schedules, read, lost, at, since, trimmed from onbeat_positions where namespace = $1", a.namespace)
+		return r.Scan(&p.History, &p.Runs, &p.Events, &p.Schedules, &p.Read, &p.Lost, &when, &p.HistoryAdded, &p.RunsAdded, &since, &trimmed)
+	}, "select history, runs, events, schedules, read, lost, at, history_added, runs_added, since, trimmed from onbeat_positions where namespace = $1", a.namespace)
 	p.At, p.Since = when.Time, since.Time
 	return p, trimmed, err
 }

@@ -16,6 +16,8 @@ type Position struct {
 	// Read counts the entries of the history and of runs that were archived, and Lost those that were lost before they could be
 	// read.
 	Read, Lost int64
+	// HistoryAdded and RunsAdded are how many entries Redis had ever added to those streams up to there; 0 if it does not tell.
+	HistoryAdded, RunsAdded int64
 	// Since is the moment from which on the history was complete when following it began. Zero: from its beginning.
 	Since time.Time
 	// At is when the position moved last, by the clock of the caller.
@@ -63,5 +65,6 @@ type Revision struct {
 // Loss is a span of the history that Redis dropped before it was archived.
 type Loss struct {
 	From, To time.Time
-	Entries  int64 // how many entries were lost; 0 if Redis cannot tell
+	Stream   string // history, runs or events
+	Entries  int64  // how many entries were lost; 0 if Redis cannot tell
 }
