@@ -20,7 +20,7 @@ var rooms = [][]string{
 	{"."},
 	{"admin > audit", "audit"},
 	{"producer > instance", "consumer > handlers instance", "instance", "handlers > lock", "lock"},
-	{"queue"},
+	{"queue", "archive"},
 	{"history", "store", "tracing"},
 	{"task", "schedule"},
 	{"seal"},

@@ -1,0 +1,107 @@
+package archive
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"io/fs"
+	"time"
+
+	"github.com/pressly/goose/v3"
+	"github.com/rs/zerolog"
+)
+
+// callTimeout ends each call of the database, if nothing else does. openTimeout is how long a start may take, with all migrations.
+const (
+	callTimeout = time.Minute
+	openTimeout = 2 * time.Minute
+)
+
+// mostConns is how many connections an archive has: one adds, one trims, the others read.
+const mostConns = 4
+
+// Archive is a namespace's part of an SQL database. It is safe for concurrent use.
+type Archive struct {
+	db        *sql.DB
+	engine    engine
+	namespace string
+	keep      time.Duration
+	log       zerolog.Logger
+	secrets   []string
+}
+
+// engine is what PostgreSQL and SQLite do differently.
+type engine interface {
+	// time returns a time as an argument of a statement.
+	time(moment) any
+	// insert adds rows to a table, except those whose key is there.
+	insert(ctx context.Context, tx *sql.Tx, t *table, namespace string, rows []row) error
+	// prepare makes what must be there before rows of runs come.
+	prepare(ctx context.Context, ran []row) error
+	// trimRuns removes the runs noted before the edge of a namespace, as soon as that is cheap.
+	trimRuns(ctx context.Context, a *Archive, edge moment, now time.Time) error
+	// migrations returns the dialect of the migrations, the migrations, and options such as a lock.
+	migrations() (goose.Dialect, fs.FS, []goose.ProviderOption, error)
+	// kind returns which of the errors of this package an error is, or nil, and what a person might do.
+	kind(err error) (kind error, hint string)
+}
+
+// Open opens the database, and makes or migrates its tables under a lock. If the tables are of a newer release it says so in the
+// log and goes on: a release can work with the tables of the next one. The error may be [ErrUnavailable]; then try again later.
+func Open(ctx context.Context, c Config) (*Archive, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	c = c.withDefaults()
+	where, err := parseURL(c.URL)
+	if err != nil {
+		return nil, err
+	}
+	a := &Archive{namespace: name(c.Namespace), keep: c.Keep, log: c.Log, secrets: where.secrets()}
+	if where.postgres != nil {
+		a.openPostgres(where.postgres)
+	} else if err := a.openSQLite(where.path); err != nil {
+		return nil, err
+	}
+	limited, cancel := context.WithTimeout(ctx, openTimeout)
+	defer cancel()
+	if err := a.migrate(limited); err != nil {
+		a.db.Close()
+		return nil, fmt.Errorf("open the archive: %w", a.fault(ctx, err))
+	}
+	return a, nil
+}
+
+// Close closes the connections.
+func (a *Archive) Close() error { return a.db.Close() }
+
+// exec runs a statement by itself, and returns how many rows it changed.
+func (a *Archive) exec(ctx context.Context, statement string, args ...any) (int64, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	return changed(a.db.ExecContext(ctx, statement, args...))
+}
+
+func changed(r sql.Result, err error) (int64, error) {
+	if err != nil {
+		return 0, err
+	}
+	return r.RowsAffected()
+}
+
+// query calls fn with each row that a statement returns.
+func (a *Archive) query(ctx context.Context, fn func(*sql.Rows) error, statement string, args ...any) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	rows, err := a.db.QueryContext(ctx, statement, args...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := fn(rows); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
