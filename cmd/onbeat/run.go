@@ -37,6 +37,7 @@ type cli struct {
 type globals struct {
 	Config    string `short:"c" placeholder:"FILE" predict:"file" help:"Config file (YAML). Commands other than serve take its redis and namespace."`
 	Redis     string `placeholder:"URL" help:"Redis to use: a redis://, rediss://, redis-sentinel:// or redis-cluster:// URL, or file:PATH of a file that holds one. Default: $$ONBEAT_REDIS_URL or the config, which must not differ, or redis://127.0.0.1:6379/0."`
+	Archive   string `placeholder:"URL" help:"Archive to read what Redis no longer has: a postgres:// or sqlite:// URL, or file:PATH of a file that holds one. Default: $$ONBEAT_ARCHIVE or the config, which must not differ, or none."`
 	Namespace string `short:"n" placeholder:"NAME" help:"Namespace to work in. Default: $$ONBEAT_NAMESPACE or the config, which must not differ."`
 	API       string `name:"api" placeholder:"URL" help:"API of an onbeat serve to use in place of Redis, such as http://127.0.0.1:8080. Default: $$ONBEAT_API."`
 	TokenFile string `placeholder:"FILE" predict:"file" help:"File that holds the token for the API. Default: the token in $$ONBEAT_TOKEN."`
