@@ -1,0 +1,60 @@
+package archive
+
+import (
+	"time"
+
+	"github.com/onbeat/onbeat/history"
+)
+
+// Position is how far a namespace has been archived. It is kept in the database, and moves with the rows that it stands for.
+type Position struct {
+	// History and Events are the IDs of the last entries of the two streams that are archived; "" before the first.
+	History, Events string
+	// Schedules is the version of the last change of a schedule whose revisions are archived.
+	Schedules int64
+	// Read counts the entries of the history that were archived, and Lost those that were lost before they could be read.
+	Read, Lost int64
+	// Since is the moment from which on the history was complete when following it began. Zero: from its beginning.
+	Since time.Time
+	// At is when the position moved last, by the clock of the caller.
+	At time.Time
+}
+
+// Batch is what one call of [Archive.Add] archives.
+type Batch struct {
+	Entries   []history.Entry
+	Events    []Event
+	Revisions []Revision
+	Losses    []Loss
+	// Next is the position behind all of these.
+	Next Position
+}
+
+func (b *Batch) empty() bool {
+	return len(b.Entries) == 0 && len(b.Events) == 0 && len(b.Revisions) == 0 && len(b.Losses) == 0
+}
+
+// Event is a state change of a namespace, as it was in the stream of events.
+type Event struct {
+	ID     string // its place in the stream
+	At     time.Time
+	Kind   string            // "joined", "leader", "lost", ...
+	Fields map[string]string // all other fields
+}
+
+// Revision is what a schedule said from a change on.
+type Revision struct {
+	Schedule string
+	Number   int64
+	At       time.Time // zero if it is not known
+	What     string    // made, changed, deleted, retired, restored or reverted
+	Who      string    // "" if nobody is known
+	// Definition is what the schedule said; "" if it was deleted or retired.
+	Definition string
+}
+
+// Loss is a span of the history that Redis dropped before it was archived.
+type Loss struct {
+	From, To time.Time
+	Entries  int64 // how many entries were lost; 0 if Redis cannot tell
+}

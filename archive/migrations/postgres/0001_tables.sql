@@ -1,0 +1,114 @@
+-- The history of runs, slots, schedules and events. All times are of the clock of Redis.
+--
+-- A later migration may only add: tables, columns that are null or have a default, indexes. The release before it must be able to go on
+-- writing and reading, because a rollout runs both, and a rollback runs it alone.
+
+-- +goose Up
+
+-- How far each namespace is archived. Whoever adds rows moves the position in the same transaction.
+create table onbeat_positions (
+  namespace text collate "C" primary key,
+  history   text not null,        -- the last entry of the stream of the history
+  events    text not null,        -- and of the stream of events
+  schedules bigint not null,      -- the version of the last change of a schedule
+  read      bigint not null,      -- entries of the history that were archived
+  lost      bigint not null,      -- entries that were lost before they could be
+  at        timestamptz,          -- when the position moved last
+  since     timestamptz,          -- what the history lacked when following began is older; null: nothing
+  trimmed   timestamptz,          -- rows older than this may have been removed
+  keep_ms   bigint not null       -- how long the namespace keeps its rows
+);
+
+-- Each run of a task, and each slot that was pushed and did not run. A day is a partition.
+create table onbeat_runs (
+  namespace  text collate "C" not null,
+  task       text collate "C" not null,
+  begun      timestamptz not null, -- when it was claimed; when it was noted, if that is not known or more than three days before
+  outcome    text collate "C" not null,
+  attempt    integer not null,
+  schedule   text collate "C" not null, -- empty: the task is no slot
+  slot       timestamptz,
+  due        timestamptz,
+  claimed    timestamptz,
+  ended      timestamptz,
+  took_ms    bigint,
+  error      text not null,
+  output     text not null,
+  why        text not null,
+  type       text not null,
+  queue      text not null,
+  instance   text not null,
+  generation bigint,
+  release    text not null,
+  noted      timestamptz not null, -- with entry and line: its place in the history
+  entry      bigint not null,
+  line       integer not null,
+  primary key (namespace, task, begun, outcome, attempt)
+) partition by range (begun);
+
+-- Rows go here if their day has no partition: their time is far from the present, or the user may not make tables.
+create table onbeat_runs_default partition of onbeat_runs default;
+
+create index onbeat_runs_noted on onbeat_runs (namespace, noted, entry, line);
+create index onbeat_runs_schedule on onbeat_runs (namespace, schedule, noted) where schedule <> '';
+
+-- Ranges of a schedule's slots that were never pushed. Outcome was: the rule, in why, that held from first_slot until noted.
+create table onbeat_fates (
+  namespace  text collate "C" not null,
+  schedule   text collate "C" not null,
+  outcome    text collate "C" not null,
+  first_slot timestamptz,
+  last_slot  timestamptz,
+  slots      bigint not null,
+  why        text not null,
+  instance   text not null,
+  generation bigint,
+  release    text not null,
+  noted      timestamptz not null,
+  entry      bigint not null,
+  line       integer not null,
+  primary key (namespace, schedule, noted, entry, line, outcome)
+);
+
+create index onbeat_fates_noted on onbeat_fates (namespace, noted, entry, line);
+
+-- What a schedule said from a change on.
+create table onbeat_revisions (
+  namespace  text collate "C" not null,
+  schedule   text collate "C" not null,
+  revision   bigint not null,
+  at         timestamptz,
+  what       text not null,
+  who        text not null,
+  definition text not null,        -- empty: it was deleted or retired
+  primary key (namespace, schedule, revision)
+);
+
+create index onbeat_revisions_at on onbeat_revisions (namespace, at);
+
+-- State changes: who joined, led, was lost; what people did.
+create table onbeat_events (
+  namespace text collate "C" not null,
+  at        timestamptz not null,  -- with entry: its place in the stream of events
+  entry     bigint not null,
+  kind      text collate "C" not null,
+  fields    jsonb not null,
+  primary key (namespace, at, entry, kind)
+);
+
+-- Spans of the history that Redis dropped before they were archived.
+create table onbeat_losses (
+  namespace text collate "C" not null,
+  since     timestamptz not null,
+  until     timestamptz not null,
+  entries   bigint,                -- null: Redis cannot tell
+  primary key (namespace, until, since)
+);
+
+-- +goose Down
+drop table onbeat_losses;
+drop table onbeat_events;
+drop table onbeat_revisions;
+drop table onbeat_fates;
+drop table onbeat_runs;
+drop table onbeat_positions;

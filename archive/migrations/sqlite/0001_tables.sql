@@ -1,0 +1,103 @@
+-- The tables of PostgreSQL's 0001_tables.sql, which says what is in them, without partitions. Times are milliseconds since 1970, UTC.
+--
+-- A later migration may only add: tables, columns that are null or have a default, indexes.
+
+-- +goose Up
+create table onbeat_positions (
+  namespace text primary key,
+  history   text not null,
+  events    text not null,
+  schedules integer not null,
+  read      integer not null,
+  lost      integer not null,
+  at        integer,
+  since     integer,
+  trimmed   integer,
+  keep_ms   integer not null
+);
+
+create table onbeat_runs (
+  namespace  text not null,
+  task       text not null,
+  begun      integer not null,
+  outcome    text not null,
+  attempt    integer not null,
+  schedule   text not null,
+  slot       integer,
+  due        integer,
+  claimed    integer,
+  ended      integer,
+  took_ms    integer,
+  error      text not null,
+  output     text not null,
+  why        text not null,
+  type       text not null,
+  queue      text not null,
+  instance   text not null,
+  generation integer,
+  release    text not null,
+  noted      integer not null,
+  entry      integer not null,
+  line       integer not null,
+  primary key (namespace, task, begun, outcome, attempt)
+);
+
+create index onbeat_runs_noted on onbeat_runs (namespace, noted, entry, line);
+create index onbeat_runs_schedule on onbeat_runs (namespace, schedule, noted) where schedule <> '';
+
+create table onbeat_fates (
+  namespace  text not null,
+  schedule   text not null,
+  outcome    text not null,
+  first_slot integer,
+  last_slot  integer,
+  slots      integer not null,
+  why        text not null,
+  instance   text not null,
+  generation integer,
+  release    text not null,
+  noted      integer not null,
+  entry      integer not null,
+  line       integer not null,
+  primary key (namespace, schedule, noted, entry, line, outcome)
+);
+
+create index onbeat_fates_noted on onbeat_fates (namespace, noted, entry, line);
+
+create table onbeat_revisions (
+  namespace  text not null,
+  schedule   text not null,
+  revision   integer not null,
+  at         integer,
+  what       text not null,
+  who        text not null,
+  definition text not null,
+  primary key (namespace, schedule, revision)
+);
+
+create index onbeat_revisions_at on onbeat_revisions (namespace, at);
+
+create table onbeat_events (
+  namespace text not null,
+  at        integer not null,
+  entry     integer not null,
+  kind      text not null,
+  fields    text not null,
+  primary key (namespace, at, entry, kind)
+);
+
+create table onbeat_losses (
+  namespace text not null,
+  since     integer not null,
+  until     integer not null,
+  entries   integer,
+  primary key (namespace, until, since)
+);
+
+-- +goose Down
+drop table onbeat_losses;
+drop table onbeat_events;
+drop table onbeat_revisions;
+drop table onbeat_fates;
+drop table onbeat_runs;
+drop table onbeat_positions;
