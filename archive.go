@@ -4,6 +4,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/onbeat/onbeat/archive"
+	"github.com/onbeat/onbeat/archiver"
 )
 
 // ArchiveBuffer is how many entries Redis keeps for an archive that is away, unless [Caps].Archive says another number.
@@ -29,13 +30,9 @@ func (c Config) checkArchive() error {
 	return c.Archive.Validate()
 }
 
-// follower archives what happens while this instance leads.
-func (d *Dispatcher) follower(log zerolog.Logger) *archive.Follower {
-	cfg := archive.FollowerConfig{Log: log}
-	if d.cfg.Observer != nil {
-		cfg.Observer = d.cfg.Observer
-	}
-	return archive.NewFollower(d.q, d.archive, cfg)
+// archiver archives what happens while this instance leads.
+func (d *Dispatcher) archiver(log zerolog.Logger) *archiver.Archiver {
+	return archiver.New(d.q, d.archive, archiver.Config{Observer: d.cfg.Observer, Log: log})
 }
 
 // Close closes the connections to the archive, if there is one. Call it when neither Run nor what [Dispatcher.Admin] returned

@@ -1,7 +1,7 @@
 package onbeat
 
 import (
-	"github.com/onbeat/onbeat/archive"
+	"github.com/onbeat/onbeat/archiver"
 	"github.com/onbeat/onbeat/consumer"
 	"github.com/onbeat/onbeat/instance"
 	"github.com/onbeat/onbeat/producer"
@@ -16,7 +16,7 @@ type Observer interface {
 	producer.Observer
 	instance.Observer
 	store.Observer
-	archive.Observer
+	archiver.Observer
 	// Bind gives the observer what it may read of the namespace. [New] calls it before anything happens.
 	Bind(q *queue.Queue, reg *instance.Registry)
 }

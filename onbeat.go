@@ -394,7 +394,7 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 		g.Go(func() error { return schedules.Run(session) }) // only the leader schedules
 		g.Go(func() error { return work.Run(session) })      // Redis decides which instance may take work
 		if d.archive != nil {
-			g.Go(func() error { return d.follower(log).Run(session) }) // only the leader archives
+			g.Go(func() error { return d.archiver(log).Run(session) }) // only the leader archives
 		}
 		return g.Wait()
 	})

@@ -1,14 +1,15 @@
-package archive
+package archiver
 
 import (
 	"context"
 	"time"
 
+	"github.com/onbeat/onbeat/archive"
 	"github.com/onbeat/onbeat/history"
 	"github.com/onbeat/onbeat/queue"
 )
 
-// stream is one stream of a namespace, as the follower reads it.
+// stream is one stream of a namespace, as the archiver reads it.
 type stream[T any] struct {
 	tail func(ctx context.Context, after string, n int) (queue.Tail[T], error)
 	upTo func(ctx context.Context, id string) (string, error)
@@ -27,11 +28,11 @@ type part[T any] struct {
 	next  place
 	more  bool // the stream goes on
 	back  bool // the stream has lost its end: next is a place before its new one
-	loss  *Loss
+	loss  *archive.Loss
 	was   queue.Stream
 }
 
-// again is how far before its position the follower reads anew when the stream has lost its end: entries that were added since
+// again is how far before its position the archiver reads anew when the stream has lost its end: entries that were added since
 // may have IDs before the position, if the clock of the new primary is behind. What is read twice is archived once.
 const again = time.Minute
 
@@ -77,11 +78,11 @@ func (s *stream[T]) back(ctx context.Context, id string) (older string, found bo
 }
 
 // lossOf returns what is missing between a place and what is there now. It is nil if nothing is there, or nothing is missing.
-func (s *stream[T]) lossOf(at place, t *queue.Tail[T]) *Loss {
+func (s *stream[T]) lossOf(at place, t *queue.Tail[T]) *archive.Loss {
 	if len(t.Items) == 0 {
 		return nil
 	}
-	l := &Loss{From: history.At(at.id), To: history.At(s.id(&t.Items[0]))}
+	l := &archive.Loss{From: history.At(at.id), To: history.At(s.id(&t.Items[0]))}
 	if at.added > 0 && t.Stream.Added > 0 {
 		l.Entries = t.Stream.Added - t.Stream.Length - at.added
 		if l.Entries == 0 {

@@ -1,4 +1,4 @@
-package archive
+package archiver
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/onbeat/onbeat/archive"
 	"github.com/onbeat/onbeat/history"
 	"github.com/onbeat/onbeat/instance"
 	"github.com/onbeat/onbeat/queue"
@@ -22,23 +23,23 @@ type Observer interface {
 	ArchiveLost(entries int64)
 }
 
-// FollowerConfig tunes a Follower.
-type FollowerConfig struct {
+// Config tunes an Archiver.
+type Config struct {
 	// Observer is told how it goes. Default: nobody is.
 	Observer Observer
 	// Log receives state changes. The zero Logger discards them.
 	Log zerolog.Logger
-	// Every is how often the follower looks for what is new. Default 1s.
+	// Every is how often the archiver looks for what is new. Default 1s.
 	Every time.Duration
 }
 
-// Follower moves what happens in a namespace from Redis into an archive, while its instance leads: the history, the runs of
+// Archiver moves what happens in a namespace from Redis into an archive, while its instance leads: the history, the runs of
 // other tasks, events, and what schedules said. It goes on from the position that the archive keeps, so each entry is archived
 // once, whichever instance does it. While the database is away, Redis keeps the entries, up to [queue.Caps].Archive.
-type Follower struct {
+type Archiver struct {
 	q      *queue.Queue
-	source *Source
-	cfg    FollowerConfig
+	source *archive.Source
+	cfg    Config
 	log    zerolog.Logger
 
 	history stream[history.Entry]
@@ -46,13 +47,13 @@ type Follower struct {
 	events  stream[queue.Event]
 }
 
-// NewFollower returns a follower that archives what the queue's namespace does.
-func NewFollower(q *queue.Queue, source *Source, cfg FollowerConfig) *Follower {
+// New returns an archiver that archives what the queue's namespace does.
+func New(q *queue.Queue, source *archive.Source, cfg Config) *Archiver {
 	if cfg.Every <= 0 {
 		cfg.Every = time.Second
 	}
 	entry := func(e *history.Entry) string { return e.ID }
-	return &Follower{
+	return &Archiver{
 		q: q, source: source, cfg: cfg, log: cfg.Log,
 		history: stream[history.Entry]{q.HistoryTail, q.HistoryUpTo, entry},
 		runs:    stream[history.Entry]{q.RunsTail, q.RunsUpTo, entry},
@@ -61,18 +62,21 @@ func NewFollower(q *queue.Queue, source *Source, cfg FollowerConfig) *Follower {
 }
 
 // Run archives in every term of the session. It returns when the session drains or ends.
-func (f *Follower) Run(session *instance.Session) error {
-	session.Attend(func(ctx context.Context) { f.follow(ctx, session) })
+func (a *Archiver) Run(session *instance.Session) error {
+	session.Attend(func(ctx context.Context) { a.follow(ctx, who{session.ID, session.Release}) })
 	return nil
 }
+
+// who is the instance that archives.
+type who struct{ instance, release string }
 
 // longestPause is the longest wait between two tries while Redis or the database is away.
 const longestPause = 30 * time.Second
 
 // follow archives until ctx ends.
-func (f *Follower) follow(ctx context.Context, session *instance.Session) {
-	t := &term{Follower: f, session: session, page: firstPage, trims: true}
-	defer f.behind(-1)
+func (a *Archiver) follow(ctx context.Context, by who) {
+	t := &term{Archiver: a, by: by, page: firstPage, trims: true}
+	defer a.behind(-1)
 	var beside sync.WaitGroup
 	beside.Go(func() { t.keepTidy(ctx) })
 	defer beside.Wait()
@@ -82,15 +86,15 @@ func (f *Follower) follow(ctx context.Context, session *instance.Session) {
 		if ctx.Err() != nil {
 			return
 		}
-		wait := f.cfg.Every
+		wait := a.cfg.Every
 		switch {
 		case err != nil:
 			if failures++; failures == 1 || failures%60 == 0 {
-				f.log.Warn().Err(err).Int("tries", failures).Msg("cannot archive: trying again")
+				a.log.Warn().Err(err).Int("tries", failures).Msg("cannot archive: trying again")
 			}
 			wait = pauseAfter(failures)
 		case failures > 0:
-			f.log.Info().Int("tries", failures).Msg("archiving goes on")
+			a.log.Info().Int("tries", failures).Msg("archiving goes on")
 			failures = 0
 		}
 		if more && err == nil {
@@ -117,24 +121,24 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-func (f *Follower) behind(entries int64) {
-	if f.cfg.Observer != nil {
-		f.cfg.Observer.ArchiveBehind(entries)
+func (a *Archiver) behind(entries int64) {
+	if a.cfg.Observer != nil {
+		a.cfg.Observer.ArchiveBehind(entries)
 	}
 }
 
 // report tells of what was lost: the log, an event, and the observer.
-func (f *Follower) report(ctx context.Context, session *instance.Session, found *found) {
-	for _, l := range found.losses() {
-		f.log.Error().Str("stream", l.Stream).Time("from", l.From).Time("to", l.To).Int64("entries", l.Entries).
+func (a *Archiver) report(ctx context.Context, by who, f *found) {
+	for _, l := range f.losses() {
+		a.log.Error().Str("stream", l.Stream).Time("from", l.From).Time("to", l.To).Int64("entries", l.Entries).
 			Msg("redis dropped entries before they were archived")
-		if f.cfg.Observer != nil {
-			f.cfg.Observer.ArchiveLost(max(l.Entries, 1))
+		if a.cfg.Observer != nil {
+			a.cfg.Observer.ArchiveLost(max(l.Entries, 1))
 		}
-		err := f.q.Tell(ctx, "archive lost", "instance", session.ID, "release", session.Release, "stream", l.Stream,
+		err := a.q.Tell(ctx, "archive lost", "instance", by.instance, "release", by.release, "stream", l.Stream,
 			"entries", entriesText(l.Entries), "from", ms(l.From), "to", ms(l.To))
 		if err != nil && ctx.Err() == nil {
-			f.log.Warn().Err(err).Msg("could not record that as an event")
+			a.log.Warn().Err(err).Msg("could not record that as an event")
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package archive
+package archiver
 
 import (
 	"context"
@@ -8,8 +8,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/onbeat/onbeat/archive"
 	"github.com/onbeat/onbeat/history"
-	"github.com/onbeat/onbeat/instance"
 	"github.com/onbeat/onbeat/queue"
 	"github.com/onbeat/onbeat/store"
 )
@@ -38,21 +38,21 @@ const (
 	mostSchedules = 100
 )
 
-// term is what a follower knows in one term of its instance.
+// term is what an archiver knows in one term of its instance.
 type term struct {
-	*Follower
-	session *instance.Session
-	at      Position
-	sure    bool // at is what the archive says
-	page    int
-	trims   bool // Redis lets this instance trim
+	*Archiver
+	by    who
+	at    archive.Position
+	sure  bool // at is what the archive says
+	page  int
+	trims bool // Redis lets this instance trim
 }
 
 // found is what one step read.
 type found struct {
 	history, runs part[history.Entry]
 	events        part[queue.Event]
-	revisions     []Revision
+	revisions     []archive.Revision
 	schedules     int64
 	since         time.Time
 	moreSchedules bool
@@ -63,10 +63,10 @@ func (f *found) more() bool {
 }
 
 // losses are what each stream lost, by its name.
-func (f *found) losses() (list []Loss) {
+func (f *found) losses() (list []archive.Loss) {
 	for _, x := range []struct {
 		stream string
-		loss   *Loss
+		loss   *archive.Loss
 	}{{"history", f.history.loss}, {"runs", f.runs.loss}, {"events", f.events.loss}} {
 		if x.loss != nil {
 			x.loss.Stream = x.stream
@@ -78,7 +78,7 @@ func (f *found) losses() (list []Loss) {
 
 // step archives one batch, and reports whether there is more.
 func (t *term) step(ctx context.Context) (more bool, err error) {
-	a, err := t.archive(ctx)
+	a, err := t.open(ctx)
 	if err != nil {
 		return false, err
 	}
@@ -88,13 +88,13 @@ func (t *term) step(ctx context.Context) (more bool, err error) {
 	}
 	if b := t.batch(&f); b.Next != t.at {
 		switch err := t.add(ctx, a, b); {
-		case errors.Is(err, ErrMoved): // another instance archived it meanwhile
+		case errors.Is(err, archive.ErrMoved): // another instance archived it meanwhile
 			return true, nil
 		case err != nil:
 			t.behind(t.left(&f))
 			return false, fmt.Errorf("archive a batch: %w", err)
 		}
-		t.report(ctx, t.session, &f)
+		t.report(ctx, t.by, &f)
 	}
 	t.size(&f)
 	if f.more() {
@@ -106,8 +106,8 @@ func (t *term) step(ctx context.Context) (more bool, err error) {
 	return false, nil
 }
 
-// archive opens the archive and reads the position, if that was not done yet.
-func (t *term) archive(ctx context.Context) (*Archive, error) {
+// open opens the archive and reads the position, if that was not done yet.
+func (t *term) open(ctx context.Context) (*archive.Archive, error) {
 	if t.sure {
 		return t.source.Archive(ctx)
 	}
@@ -181,7 +181,7 @@ func (t *term) readSchedules(ctx context.Context, f *found) error {
 	lists, err := t.q.RevisionsOf(ctx, names)
 	for i, list := range lists {
 		for _, r := range slices.Backward(list) {
-			f.revisions = append(f.revisions, Revision{
+			f.revisions = append(f.revisions, archive.Revision{
 				Schedule: names[i], Number: r.Number, At: r.At, What: r.What, Who: r.Who, Definition: r.Definition,
 			})
 		}
@@ -190,10 +190,10 @@ func (t *term) readSchedules(ctx context.Context, f *found) error {
 }
 
 // batch is what a step archives. Its position is that of t if there is nothing.
-func (t *term) batch(f *found) Batch {
-	b := Batch{Entries: slices.Concat(f.history.items, f.runs.items), Revisions: f.revisions, Next: t.at}
+func (t *term) batch(f *found) archive.Batch {
+	b := archive.Batch{Entries: slices.Concat(f.history.items, f.runs.items), Revisions: f.revisions, Next: t.at}
 	for _, e := range f.events.items {
-		b.Events = append(b.Events, Event{ID: e.ID, At: e.At, Kind: e.Kind, Fields: e.Fields})
+		b.Events = append(b.Events, archive.Event{ID: e.ID, At: e.At, Kind: e.Kind, Fields: e.Fields})
 	}
 	for _, l := range f.losses() {
 		b.Losses = append(b.Losses, l)
@@ -203,13 +203,14 @@ func (t *term) batch(f *found) Batch {
 	n.History, n.HistoryAdded = f.history.next.id, f.history.next.added
 	n.Runs, n.RunsAdded = f.runs.next.id, f.runs.next.added
 	n.Events, n.Schedules = f.events.next.id, f.schedules
+	n.Read += int64(len(b.Entries))
 	if t.at.History == "" && n.History != "" && n.Since.IsZero() {
 		n.Since = f.since
 	}
 	return b
 }
 
-func (t *term) add(ctx context.Context, a *Archive, b Batch) error {
+func (t *term) add(ctx context.Context, a *archive.Archive, b archive.Batch) error {
 	ctx, done := context.WithTimeout(ctx, addTime)
 	defer done()
 	b.Next.At = time.Now()
@@ -274,7 +275,7 @@ func (t *term) tidy(ctx context.Context) error {
 	defer done()
 	a, err := t.source.Archive(ctx)
 	if err != nil {
-		return nil //nolint:nilerr // the follower tells of it
+		return nil //nolint:nilerr // step tells of it
 	}
 	now, err := t.q.Now(ctx)
 	if err != nil {
