@@ -25,7 +25,7 @@ func TestOperations_listsEachLogLine(t *testing.T) {
 		}
 	}
 	listed := map[string]string{}
-	for _, heading := range []string{"### At start and reload", "### Redis", "### Leading", "### Running tasks", "### Stopping"} {
+	for _, heading := range []string{"### At start and reload", "### Redis", "### The archive", "### Leading", "### Running tasks", "### Stopping"} {
 		for _, row := range page.Table(t, "docs/operations.md", heading) {
 			listed[row.Names[0]] = row.Cells[1]
 			if len(row.Names) != 1 || len(row.Cells) != 3 || strings.TrimSpace(row.Cells[2]) == "" {

@@ -1,81 +1,107 @@
-// Package archive keeps what became of every run in an SQL database, longer than Redis does.
 package archive
 
 import (
 	"context"
-	"errors"
+	"database/sql"
+	"fmt"
+	"io/fs"
 	"time"
 
-	"github.com/onbeat/onbeat/history"
+	"github.com/pressly/goose/v3"
+	"github.com/rs/zerolog"
 )
 
-// ErrMoved is returned by [Archive.Add] if the position is not where the caller believes: another instance archives too, or the
-// answer to an earlier Add was lost. Nothing was added. Read the position anew.
-var ErrMoved = errors.New("the position in the archive has moved")
+// callTimeout ends each call of the database, if nothing else does. openTimeout is how long a start may take, with all migrations.
+const (
+	callTimeout = time.Minute
+	openTimeout = 2 * time.Minute
+)
 
-// Retryable reports whether the same call may succeed a moment later without help from a person.
-func Retryable(err error) bool { return false }
-
-// Redacted returns the URL of an archive without its password.
-func Redacted(rawURL string) string { return "" }
+// mostConns is how many connections an archive has: one adds, one trims, the others read.
+const mostConns = 4
 
 // Archive is a namespace's part of an SQL database. It is safe for concurrent use.
-type Archive struct{}
+type Archive struct {
+	db        *sql.DB
+	engine    engine
+	namespace string
+	keep      time.Duration
+	log       zerolog.Logger
+	secrets   []string
+}
 
-// Open opens the database, and makes or migrates its tables under a lock.
-func Open(ctx context.Context, c Config) (*Archive, error) { return nil, errors.ErrUnsupported }
+// engine is what PostgreSQL and SQLite do differently.
+type engine interface {
+	// time returns a time as an argument of a statement.
+	time(moment) any
+	// insert adds rows to a table, except those whose key is there.
+	insert(ctx context.Context, tx *sql.Tx, t *table, namespace string, rows []row) error
+	// prepare makes what must be there before rows of runs come.
+	prepare(ctx context.Context, ran []row) error
+	// trimRuns removes the runs noted before the edge of a namespace, as soon as that is cheap.
+	trimRuns(ctx context.Context, a *Archive, edge moment, now time.Time) error
+	// migrations returns the dialect of the migrations, the migrations, and options such as a lock.
+	migrations() (goose.Dialect, fs.FS, []goose.ProviderOption, error)
+	// kind returns which of the errors of this package an error is, or nil, and what a person might do.
+	kind(err error) (kind error, hint string)
+}
+
+// Open opens the database, and makes or migrates its tables under a lock. If the tables are of a newer release it says so in the
+// log and goes on: a release can work with the tables of the next one. The error may be [ErrUnavailable]; then try again later.
+func Open(ctx context.Context, c Config) (*Archive, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	c = c.withDefaults()
+	where, err := parseURL(c.URL)
+	if err != nil {
+		return nil, err
+	}
+	a := &Archive{namespace: name(c.Namespace), keep: c.Keep, log: c.Log, secrets: where.secrets()}
+	if where.postgres != nil {
+		a.openPostgres(where.postgres)
+	} else if err := a.openSQLite(where.path); err != nil {
+		return nil, err
+	}
+	limited, cancel := context.WithTimeout(ctx, openTimeout)
+	defer cancel()
+	if err := a.migrate(limited); err != nil {
+		a.db.Close()
+		return nil, fmt.Errorf("open the archive: %w", a.fault(ctx, err))
+	}
+	return a, nil
+}
 
 // Close closes the connections.
-func (a *Archive) Close() error { return nil }
+func (a *Archive) Close() error { return a.db.Close() }
 
-// Position returns how far the namespace is archived. It is zero if nothing was archived yet.
-func (a *Archive) Position(ctx context.Context) (Position, error) {
-	return Position{}, errors.ErrUnsupported
+// exec runs a statement by itself, and returns how many rows it changed.
+func (a *Archive) exec(ctx context.Context, statement string, args ...any) (int64, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	return changed(a.db.ExecContext(ctx, statement, args...))
 }
 
-// Add archives a batch and moves the position, in one transaction, if the position is still was; else it returns [ErrMoved].
-func (a *Archive) Add(ctx context.Context, was Position, b Batch) error { return errors.ErrUnsupported }
-
-// History calls fn with each entry noted since a moment (zero: ever), the oldest first, with its notes as they were. It returns
-// at the end, or with the error of fn. It reads a page at a time.
-func (a *Archive) History(ctx context.Context, since time.Time, fn func(history.Entry) error) error {
-	return errors.ErrUnsupported
+func changed(r sql.Result, err error) (int64, error) {
+	if err != nil {
+		return 0, err
+	}
+	return r.RowsAffected()
 }
 
-// HistoryBefore calls fn with the entries before the one with an ID ("": all), the newest first, until fn returns false. With
-// a schedule, entries have that schedule's notes alone, and those without any are left out.
-func (a *Archive) HistoryBefore(ctx context.Context, id, schedule string, fn func(history.Entry) bool) error {
-	return errors.ErrUnsupported
+// query calls fn with each row that a statement returns.
+func (a *Archive) query(ctx context.Context, fn func(*sql.Rows) error, statement string, args ...any) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	rows, err := a.db.QueryContext(ctx, statement, args...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := fn(rows); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
 }
-
-// Runs returns the notes of one task, the oldest first: the newest 1,000.
-func (a *Archive) Runs(ctx context.Context, taskID string) ([]history.Note, error) {
-	return nil, errors.ErrUnsupported
-}
-
-// Events returns the newest events from a moment up to another one (zero: no bound), the newest last: at most limit, or 100 if
-// limit is not positive.
-func (a *Archive) Events(ctx context.Context, from, to time.Time, limit int) ([]Event, error) {
-	return nil, errors.ErrUnsupported
-}
-
-// Revisions returns the revisions of a schedule whose number is below another (0: all), the newest first: at most limit, or 100
-// if limit is not positive.
-func (a *Archive) Revisions(ctx context.Context, schedule string, before int64, limit int) ([]Revision, error) {
-	return nil, errors.ErrUnsupported
-}
-
-// Since returns the moment from which on the archive has everything but its losses. It is zero if the archive has everything
-// that ever was, and the present if nothing was archived yet.
-func (a *Archive) Since(ctx context.Context) (time.Time, error) {
-	return time.Time{}, errors.ErrUnsupported
-}
-
-// Lost returns the spans that ended after a moment whose entries were lost before they could be read, the oldest first.
-func (a *Archive) Lost(ctx context.Context, from time.Time) ([]Loss, error) {
-	return nil, errors.ErrUnsupported
-}
-
-// Trim removes what is older than the time of keeping, in small steps, until nothing of that is left or ctx is done. On
-// PostgreSQL it also makes the partitions of the next days. It may run beside Add.
-func (a *Archive) Trim(ctx context.Context, now time.Time) error { return errors.ErrUnsupported }

@@ -8,21 +8,30 @@ import (
 
 // Position is how far a namespace has been archived. It is kept in the database, and moves with the rows that it stands for.
 type Position struct {
-	// History and Events are the IDs of the last entries of the two streams that are archived; "" before the first.
-	History, Events string
+	// History, Runs and Events are the IDs of the last entries that are archived: of the history, of the runs that no schedule
+	// made, and of the events. They are "" before the first.
+	History, Runs, Events string
 	// Schedules is the version of the last change of a schedule whose revisions are archived.
 	Schedules int64
-	// Read counts the entries of the history that were archived, and Lost those that were lost before they could be read.
+	// Read counts the entries of the history and of runs that were archived, and Lost those that were lost before they could be
+	// read.
 	Read, Lost int64
+	// HistoryAdded and RunsAdded are how many entries Redis had ever added to those streams up to there; 0 if it does not tell.
+	HistoryAdded, RunsAdded int64
 	// Since is the moment from which on the history was complete when following it began. Zero: from its beginning.
 	Since time.Time
 	// At is when the position moved last, by the clock of the caller.
 	At time.Time
 }
 
+// is reports whether two positions are the same place.
+func (p Position) is(q Position) bool {
+	return p.History == q.History && p.Runs == q.Runs && p.Events == q.Events && p.Schedules == q.Schedules && p.Read == q.Read && p.Lost == q.Lost
+}
+
 // Batch is what one call of [Archive.Add] archives.
 type Batch struct {
-	Entries   []history.Entry
+	Entries   []history.Entry // of the history, and of the runs that no schedule made
 	Events    []Event
 	Revisions []Revision
 	Losses    []Loss
@@ -56,5 +65,6 @@ type Revision struct {
 // Loss is a span of the history that Redis dropped before it was archived.
 type Loss struct {
 	From, To time.Time
-	Entries  int64 // how many entries were lost; 0 if Redis cannot tell
+	Stream   string // history, runs or events
+	Entries  int64  // how many entries were lost; 0 if Redis cannot tell
 }

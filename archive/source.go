@@ -48,7 +48,7 @@ func (s *Source) Archive(ctx context.Context) (*Archive, error) {
 	defer done()
 	a, err := s.open(ctx, s.cfg)
 	if err != nil {
-		return nil, fmt.Errorf("open the archive %s: %w", Redacted(s.cfg.URL), err)
+		return nil, fmt.Errorf("%s: %w", Redacted(s.cfg.URL), err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -13,7 +13,9 @@ type table struct {
 	columns []string
 }
 
-func newTable(name, columns string) *table { return &table{name: name, columns: strings.Fields(columns)} }
+func newTable(name, columns string) *table {
+	return &table{name: name, columns: strings.Fields(columns)}
+}
 
 // list is the columns, as a query names them.
 func (t *table) list() string { return strings.Join(t.columns, ", ") }
@@ -26,10 +28,15 @@ type row interface{ values() []any }
 func weight(r row) int {
 	n := 0
 	for _, v := range r.values() {
-		if s, ok := v.(*string); ok {
-			n += len(*s)
-		}
 		n += 8
+		switch v := v.(type) {
+		case *string:
+			n += len(*v)
+		case *object:
+			for k, s := range *v {
+				n += len(k) + len(s)
+			}
+		}
 	}
 	return n
 }

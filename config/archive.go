@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"net/url"
 	"strings"
 	"time"
 
@@ -32,7 +33,7 @@ type archiveSettings struct {
 func (f *File) takeArchive(s *archiveSettings, getenv func(string) string) {
 	raw := string(s.URL)
 	f.Archive = Archive{
-		Secret: hasPassword(variable.ReplaceAllString(raw, "")),
+		Secret: hasPassword(variable.ReplaceAllString(raw, "")) || ParamsOf(raw).Get("password") != "",
 		URL:    f.placeArchive(f.expanded("archive.url", raw, getenv)),
 		Keep:   time.Duration(s.Keep),
 	}
@@ -58,10 +59,12 @@ func (f *File) placeArchive(raw string) string {
 	if name, in := strings.CutPrefix(raw, FilePrefix); in {
 		return FilePrefix + f.path(name)
 	}
-	if name, is := strings.CutPrefix(raw, "sqlite://"); is && name != "" {
-		return "sqlite://" + f.path(name)
+	name, is := strings.CutPrefix(raw, "sqlite://")
+	path, err := url.PathUnescape(name)
+	if !is || err != nil || path == "" || strings.HasSuffix(path, "/") || strings.ContainsAny(name, "?#:") {
+		return raw // the archive refuses what is none
 	}
-	return raw
+	return "sqlite://" + (&url.URL{Path: f.path(path)}).EscapedPath()
 }
 
 // checkArchive refuses an archive that cannot be used.

@@ -5,11 +5,12 @@
 
 -- +goose Up
 
--- How far each namespace is archived. Whoever adds rows moves the position in the same transaction.
+-- How far each namespace is archived. The instance that adds rows moves the position in the same transaction.
 create table onbeat_positions (
   namespace text collate "C" primary key,
-  history   text not null,        -- the last entry of the stream of the history
-  events    text not null,        -- and of the stream of events
+  history   text not null,        -- the last entry of the stream of the history,
+  runs      text not null,        -- of that of the runs that no schedule made,
+  events    text not null,        -- and of that of events
   schedules bigint not null,      -- the version of the last change of a schedule
   read      bigint not null,      -- entries of the history that were archived
   lost      bigint not null,      -- entries that were lost before they could be
@@ -26,8 +27,8 @@ create table onbeat_runs (
   begun      timestamptz not null, -- when it was claimed; when it was noted, if that is not known or more than three days before
   outcome    text collate "C" not null,
   attempt    integer not null,
-  schedule   text collate "C" not null, -- empty: the task is no slot
-  slot       timestamptz,
+  schedule   text collate "C" not null, -- the schedule that made the task; empty: none did
+  slot       timestamptz,          -- null: a trigger, a backfill or a caller made the task
   due        timestamptz,
   claimed    timestamptz,
   ended      timestamptz,
@@ -49,7 +50,8 @@ create table onbeat_runs (
 -- Rows go here if their day has no partition: their time is far from the present, or the user may not make tables.
 create table onbeat_runs_default partition of onbeat_runs default;
 
-create index onbeat_runs_noted on onbeat_runs (namespace, noted, entry, line);
+create index onbeat_runs_noted on onbeat_runs (namespace, noted);
+create index onbeat_runs_history on onbeat_runs (namespace, noted, entry, line) where schedule <> '';
 create index onbeat_runs_schedule on onbeat_runs (namespace, schedule, noted) where schedule <> '';
 
 -- Ranges of a schedule's slots that were never pushed. Outcome was: the rule, in why, that held from first_slot until noted.

@@ -6,6 +6,7 @@
 create table onbeat_positions (
   namespace text primary key,
   history   text not null,
+  runs      text not null,
   events    text not null,
   schedules integer not null,
   read      integer not null,
@@ -42,7 +43,8 @@ create table onbeat_runs (
   primary key (namespace, task, begun, outcome, attempt)
 );
 
-create index onbeat_runs_noted on onbeat_runs (namespace, noted, entry, line);
+create index onbeat_runs_noted on onbeat_runs (namespace, noted);
+create index onbeat_runs_history on onbeat_runs (namespace, noted, entry, line) where schedule <> '';
 create index onbeat_runs_schedule on onbeat_runs (namespace, schedule, noted) where schedule <> '';
 
 create table onbeat_fates (

@@ -1,0 +1,70 @@
+package archive
+
+import (
+	"context"
+	"errors"
+	"strings"
+)
+
+// The errors of an archive that callers tell apart. Match with errors.Is.
+var (
+	// ErrMoved is returned by [Archive.Add] if the position is not where the caller believes: another instance archives too, or
+	// the answer to an earlier Add was lost. Nothing was added. Read the position anew.
+	ErrMoved = errors.New("the position in the archive has moved")
+	// ErrUnavailable: no connection, or it broke, or the database cannot serve in time. An Add may or may not have happened; its
+	// position says which. Try again with backoff.
+	ErrUnavailable = errors.New("the archive's database cannot serve now")
+	// ErrFull: the database has no room for more. Nothing was added. Make room, or shorten the time of keeping.
+	ErrFull = errors.New("the archive's database is full")
+	// ErrDenied: the database refuses the user, or the user may not do this, or there is no such database or file.
+	ErrDenied = errors.New("the archive's database denies access")
+)
+
+// Retryable reports whether the same call may succeed a moment later without help from a person. After another error a person has
+// to act; a follower tries again all the same, because nobody tells it when that was done.
+func Retryable(err error) bool { return errors.Is(err, ErrUnavailable) }
+
+// fault is an error of the database, on one line and without the password.
+type fault struct {
+	text  string
+	kind  error // nil: none of those above
+	cause error
+}
+
+func (f *fault) Error() string { return f.text }
+
+// Unwrap returns the kind of error, and what the database said.
+func (f *fault) Unwrap() []error {
+	if f.kind == nil {
+		return []error{f.cause}
+	}
+	return []error{f.kind, f.cause}
+}
+
+// fault turns an error of the database into one for callers. The context is the caller's own.
+func (a *Archive) fault(ctx context.Context, err error) error {
+	switch {
+	case err == nil, errors.Is(err, ErrMoved):
+		return err
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	}
+	var kind error
+	var hint string
+	if errors.Is(err, context.DeadlineExceeded) {
+		kind = ErrUnavailable
+	} else {
+		kind, hint = a.engine.kind(err)
+	}
+	said := strings.Join(strings.Fields(err.Error()), " ")
+	for _, secret := range a.secrets {
+		said = strings.ReplaceAll(said, secret, hidden)
+	}
+	if kind != nil {
+		said = kind.Error() + ": " + said
+	}
+	if hint != "" {
+		said += " (" + hint + ")"
+	}
+	return &fault{text: said, kind: kind, cause: err}
+}

@@ -1,0 +1,80 @@
+package archive
+
+import (
+	"database/sql"
+	"path/filepath"
+	"testing"
+
+	"github.com/onbeat/onbeat/testpostgres"
+)
+
+// Each migration can be taken back, and applied again.
+func TestMigrations_goDownAndUpAgain(t *testing.T) {
+	t.Parallel()
+	for name, url := range map[string]func() string{
+		"postgres": func() string { return testpostgres.Database(t) },
+		"sqlite":   func() string { return "sqlite://" + filepath.Join(t.TempDir(), "a.db") },
+	} {
+		a, err := Open(t.Context(), Config{URL: url(), Namespace: "test"})
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		defer a.Close()
+		p, err := a.provider()
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		for range len(p.ListSources()) {
+			if _, err := p.Down(t.Context()); err != nil {
+				t.Fatal(name, err)
+			}
+		}
+		if _, err := a.Position(t.Context()); err == nil {
+			t.Errorf("%s: the tables are still there", name)
+		}
+		if err := a.migrate(t.Context()); err != nil {
+			t.Fatal(name, err)
+		}
+		if _, err := a.Position(t.Context()); err != nil {
+			t.Error(name, err)
+		}
+	}
+}
+
+// A commit waits for the disk, also where the database is set not to.
+func TestOpen_makesCommitsDurable(t *testing.T) {
+	t.Parallel()
+	url := testpostgres.Database(t) + "&synchronous_commit=off"
+	a, err := Open(t.Context(), Config{URL: url, Namespace: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	for statement, want := range map[string]string{"show synchronous_commit": "on", "show lock_timeout": "10s", "show idle_in_transaction_session_timeout": "30s"} {
+		if got := read(t, a.db, statement); got != want {
+			t.Errorf("%s: %s, want %s", statement, got, want)
+		}
+	}
+	b, err := Open(t.Context(), Config{URL: "sqlite://" + filepath.Join(t.TempDir(), "a b%20?.db"), Namespace: "test"})
+	if err == nil {
+		b.Close()
+		t.Fatal("a path with a question mark was taken")
+	}
+	if b, err = Open(t.Context(), Config{URL: "sqlite://" + filepath.Join(t.TempDir(), "a b%25.db"), Namespace: "test"}); err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	for statement, want := range map[string]string{"pragma synchronous": "2", "pragma journal_mode": "wal", "pragma busy_timeout": "10000"} {
+		if got := read(t, b.db, statement); got != want {
+			t.Errorf("%s: %s, want %s", statement, got, want)
+		}
+	}
+}
+
+func read(t *testing.T, db *sql.DB, statement string) (s string) {
+	t.Helper()
+	if err := db.QueryRow(statement).Scan(&s); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}

@@ -1,0 +1,82 @@
+package archive
+
+import "github.com/onbeat/onbeat/history"
+
+var (
+	events    = newTable("onbeat_events", "at entry kind fields")
+	revisions = newTable("onbeat_revisions", "schedule revision at what who definition")
+	losses    = newTable("onbeat_losses", "since until entries")
+)
+
+// event is a row of onbeat_events.
+type event struct {
+	at     moment
+	entry  int64
+	kind   string
+	fields object
+}
+
+func (e *event) values() []any { return []any{&e.at, &e.entry, &e.kind, &e.fields} }
+
+func eventsOf(list []Event) []row {
+	rows := make([]row, len(list))
+	for i, e := range list {
+		p := placeOf(e.ID)
+		fields := make(object, len(e.Fields))
+		for k, v := range e.Fields {
+			fields[text(k)] = text(v)
+		}
+		rows[i] = &event{at: p.noted, entry: p.entry, kind: name(e.Kind), fields: fields}
+	}
+	return rows
+}
+
+func (e *event) event() Event {
+	id := place{noted: e.at, entry: e.entry}.id()
+	return Event{ID: id, At: history.At(id), Kind: e.kind, Fields: e.fields}
+}
+
+// revision is a row of onbeat_revisions.
+type revision struct {
+	schedule  string
+	number    int64
+	at        moment
+	what, who string
+	says      string
+}
+
+func (r *revision) values() []any {
+	return []any{&r.schedule, &r.number, &r.at, &r.what, &r.who, &r.says}
+}
+
+func revisionsOf(list []Revision) []row {
+	rows := make([]row, len(list))
+	for i, r := range list {
+		rows[i] = &revision{schedule: name(r.Schedule), number: r.Number, at: at(r.At), what: text(r.What), who: text(r.Who), says: text(r.Definition)}
+	}
+	return rows
+}
+
+func (r *revision) revision() Revision {
+	return Revision{Schedule: r.schedule, Number: r.number, At: r.at.Time, What: r.what, Who: r.who, Definition: r.says}
+}
+
+// loss is a row of onbeat_losses.
+type loss struct {
+	since, until moment
+	entries      number
+}
+
+func (l *loss) values() []any { return []any{&l.since, &l.until, &l.entries} }
+
+func lossesOf(list []Loss) []row {
+	rows := make([]row, len(list))
+	for i, l := range list {
+		rows[i] = &loss{since: ofMs(l.From.UnixMilli()), until: ofMs(l.To.UnixMilli()), entries: number(l.Entries)}
+	}
+	return rows
+}
+
+func (l *loss) loss() Loss {
+	return Loss{From: l.since.Time, To: l.until.Time, Entries: int64(l.entries)}
+}

@@ -1,0 +1,169 @@
+package archive
+
+import (
+	"context"
+	"crypto/tls"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgtype"
+	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/pressly/goose/v3"
+	"github.com/pressly/goose/v3/lock"
+	"github.com/rs/zerolog"
+)
+
+// limits end what would wait for ever, on the server: a statement, a wait for a lock, and the transaction of a process that
+// stands still, which would keep its successor from the position. Parameters of the URL go before.
+var limits = map[string]string{
+	"application_name": "onbeat archive", "statement_timeout": "60s", "lock_timeout": "10s", "idle_in_transaction_session_timeout": "30s",
+}
+
+// connectTimeout is how long a server may take to answer at first.
+const connectTimeout = 10 * time.Second
+
+type postgres struct {
+	db   *sql.DB
+	log  zerolog.Logger
+	keep time.Duration
+	days days
+}
+
+func (a *Archive) openPostgres(conf *pgx.ConnConfig) {
+	for name, value := range limits {
+		if _, set := conf.RuntimeParams[name]; !set {
+			conf.RuntimeParams[name] = value
+		}
+	}
+	if conf.ConnectTimeout == 0 {
+		conf.ConnectTimeout = connectTimeout
+	}
+	a.db = stdlib.OpenDB(*conf, stdlib.OptionAfterConnect(durable))
+	a.db.SetMaxOpenConns(mostConns)
+	a.db.SetMaxIdleConns(mostConns)
+	a.db.SetConnMaxIdleTime(5 * time.Minute)
+	a.engine = &postgres{db: a.db, log: a.log, keep: a.keep}
+}
+
+// durable makes a commit wait for the disk, even where the database is set not to: Redis drops what is archived, so a crash that
+// took a commit back would lose its rows. A stricter setting stays.
+func durable(ctx context.Context, c *pgx.Conn) error {
+	_, err := c.Exec(ctx, "select set_config('synchronous_commit', 'on', false) where current_setting('synchronous_commit') = 'off'")
+	return err
+}
+
+func (*postgres) time(m moment) any { return pgtype.Timestamptz{Time: m.Time, Valid: !m.IsZero()} }
+
+// insert sends each column as an array, in one statement.
+func (*postgres) insert(ctx context.Context, tx *sql.Tx, t *table, namespace string, rows []row) error {
+	arrays, types := columnsOf(rows)
+	values, from := make([]string, len(types)), make([]string, len(types))
+	for i, kind := range types {
+		values[i], from[i] = t.columns[i], fmt.Sprintf("$%d::%s[]", i+2, kind)
+		if _, ok := rows[0].values()[i].(*object); ok {
+			values[i] += "::jsonb"
+		}
+	}
+	_, err := tx.ExecContext(ctx, "insert into "+t.name+" (namespace, "+t.list()+") select $1, "+strings.Join(values, ", ")+
+		" from unnest("+strings.Join(from, ", ")+") as added ("+t.list()+") on conflict do nothing", append([]any{namespace}, arrays...)...)
+	return err
+}
+
+// columnsOf turns rows into an array for each column, and the types of their elements.
+func columnsOf(rows []row) (arrays []any, types []string) {
+	for _, v := range rows[0].values() {
+		var array any
+		kind := "text"
+		switch v.(type) {
+		case *int64:
+			array, kind = make([]int64, len(rows)), "bigint"
+		case *number:
+			array, kind = make(pgtype.FlatArray[pgtype.Int8], len(rows)), "bigint"
+		case *moment:
+			array, kind = make(pgtype.FlatArray[pgtype.Timestamptz], len(rows)), "timestamptz"
+		default:
+			array = make([]string, len(rows))
+		}
+		arrays, types = append(arrays, array), append(types, kind)
+	}
+	for i, r := range rows {
+		for c, v := range r.values() {
+			switch v := v.(type) {
+			case *string:
+				arrays[c].([]string)[i] = *v
+			case *object:
+				arrays[c].([]string)[i] = v.String()
+			case *int64:
+				arrays[c].([]int64)[i] = *v
+			case *number:
+				arrays[c].(pgtype.FlatArray[pgtype.Int8])[i] = pgtype.Int8{Int64: int64(*v), Valid: *v != 0}
+			case *moment:
+				arrays[c].(pgtype.FlatArray[pgtype.Timestamptz])[i] = pgtype.Timestamptz{Time: v.Time, Valid: !v.IsZero()}
+			}
+		}
+	}
+	return arrays, types
+}
+
+// migrationLock is the advisory lock under which the tables are migrated, and partitionLock that under which partitions are made.
+const (
+	migrationLock = 0x6f6e626561740001 // onbeat 1
+	partitionLock = 0x6f6e626561740002
+)
+
+func (*postgres) migrations() (goose.Dialect, fs.FS, []goose.ProviderOption, error) {
+	files, err := fs.Sub(migrations, "migrations/postgres")
+	if err != nil {
+		return "", nil, nil, err
+	}
+	locker, err := lock.NewPostgresSessionLocker(lock.WithLockID(migrationLock), lock.WithLockTimeout(1, 60), lock.WithUnlockTimeout(1, 5))
+	return goose.DialectPostgres, files, []goose.ProviderOption{goose.WithSessionLocker(locker)}, err
+}
+
+func (*postgres) kind(err error) (error, string) {
+	var said *pgconn.PgError
+	if errors.As(err, &said) {
+		return kindOfState(said.Code)
+	}
+	var untrusted *tls.CertificateVerificationError
+	var dial *pgconn.ConnectError
+	var network net.Error
+	switch {
+	case errors.As(err, &untrusted):
+		return ErrDenied, "the server's certificate is not trusted: see sslmode and sslrootcert"
+	case errors.As(err, &dial), errors.As(err, &network), pgconn.Timeout(err), errors.Is(err, pgconn.ErrConnClosed),
+		errors.Is(err, driver.ErrBadConn), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, net.ErrClosed):
+		return ErrUnavailable, ""
+	}
+	return nil, ""
+}
+
+// kindOfState goes by the SQLSTATE of an error.
+func kindOfState(code string) (error, string) {
+	switch {
+	case code == "53100" || code == "53200":
+		return ErrFull, ""
+	case strings.HasPrefix(code, "28"):
+		return ErrDenied, "see the user and the password in the archive's URL, and pg_hba.conf"
+	case code == "3D000":
+		return ErrDenied, "create the database"
+	case code == "42501":
+		return ErrDenied, "grant the user CREATE on the schema, or have a user with that right open the archive once and grant SELECT, INSERT, UPDATE and DELETE on its tables"
+	case code == "23514", code == "55P03", code == "25006", code == "25P03":
+		return ErrUnavailable, "" // a partition was dropped just now; a lock; a server that is a replica; a pause of this process
+	case strings.HasPrefix(code, "08"), strings.HasPrefix(code, "40"), strings.HasPrefix(code, "53"), strings.HasPrefix(code, "57"):
+		return ErrUnavailable, "" // the connection, a deadlock, too many connections, a shutdown or a timeout
+	case code == "42P01" || code == "42703" || code == "23502":
+		return nil, "the tables are not those of this release: see onbeat_archive_versions"
+	}
+	return nil, ""
+}

@@ -1,0 +1,141 @@
+package archive
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/pressly/goose/v3"
+	driver "modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
+)
+
+// pragmas are for each connection. A commit waits for the disk: Redis drops what is archived. A writer waits for another one for
+// up to 10 s. The log is copied into the file after 16 MB, not after each batch.
+const pragmas = "_txlock=immediate&_pragma=busy_timeout(10000)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)" +
+	"&_pragma=wal_autocheckpoint(4000)&_pragma=cache_size(-16000)"
+
+type sqlite struct{}
+
+// openSQLite makes the file if it is missing, for this user alone: outputs of runs may be secret.
+func (a *Archive) openSQLite(path string) error {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err == nil {
+		err = f.Close()
+	}
+	if err != nil {
+		return fmt.Errorf("open the archive: %w: %w", ErrDenied, err)
+	}
+	a.db, err = sql.Open("sqlite", "file:"+(&url.URL{Path: path}).EscapedPath()+"?"+pragmas)
+	if err != nil {
+		return fmt.Errorf("open the archive: %w", err)
+	}
+	a.db.SetMaxOpenConns(mostConns)
+	a.db.SetMaxIdleConns(mostConns)
+	a.engine = sqlite{}
+	return nil
+}
+
+func (sqlite) time(m moment) any {
+	if m.IsZero() {
+		return nil
+	}
+	return m.UnixMilli()
+}
+
+// manyRows is how many rows one statement adds.
+const manyRows = 50
+
+func (s sqlite) insert(ctx context.Context, tx *sql.Tx, t *table, namespace string, rows []row) error {
+	for len(rows) > 0 {
+		n := manyRows
+		if len(rows) < n {
+			n = 1
+		}
+		whole := len(rows) / n * n
+		if err := s.insertBy(ctx, tx, t, namespace, rows[:whole], n); err != nil {
+			return err
+		}
+		rows = rows[whole:]
+	}
+	return nil
+}
+
+// insertBy adds rows, n with each statement.
+func (s sqlite) insertBy(ctx context.Context, tx *sql.Tx, t *table, namespace string, rows []row, n int) error {
+	one := "(?" + strings.Repeat(", ?", len(t.columns)) + ")"
+	statement, err := tx.PrepareContext(ctx, "insert into "+t.name+" (namespace, "+t.list()+") values "+one+strings.Repeat(", "+one, n-1)+
+		" on conflict do nothing")
+	if err != nil {
+		return err
+	}
+	defer statement.Close()
+	args := make([]any, 0, n*(1+len(t.columns)))
+	for ; len(rows) > 0; rows = rows[n:] {
+		args = args[:0]
+		for _, r := range rows[:n] {
+			args = append(args, namespace)
+			for _, v := range r.values() {
+				args = append(args, s.value(v))
+			}
+		}
+		if _, err := statement.ExecContext(ctx, args...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s sqlite) value(v any) any {
+	switch v := v.(type) {
+	case *string:
+		return *v
+	case *int64:
+		return *v
+	case *number:
+		if *v == 0 {
+			return nil
+		}
+		return int64(*v)
+	case *moment:
+		return s.time(*v)
+	case *object:
+		return v.String()
+	}
+	return v
+}
+
+func (sqlite) prepare(context.Context, []row) error { return nil }
+
+func (sqlite) trimRuns(ctx context.Context, a *Archive, edge moment, _ time.Time) error {
+	return a.removeBefore(ctx, runs.name, "noted", edge)
+}
+
+func (sqlite) migrations() (goose.Dialect, fs.FS, []goose.ProviderOption, error) {
+	files, err := fs.Sub(migrations, "migrations/sqlite")
+	return goose.DialectSQLite3, files, nil, err
+}
+
+func (sqlite) kind(err error) (error, string) {
+	var said *driver.Error
+	if !errors.As(err, &said) {
+		return nil, ""
+	}
+	switch said.Code() & 0xff {
+	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_INTERRUPT, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_NOMEM:
+		return ErrUnavailable, ""
+	case sqlite3.SQLITE_FULL:
+		return ErrFull, ""
+	case sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH:
+		return ErrDenied, "see the rights of the file and of its folder"
+	case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB:
+		return nil, "the file is damaged: move it away, and a new archive begins"
+	}
+	return nil, ""
+}
