@@ -5,7 +5,7 @@ import "github.com/onbeat/onbeat/history"
 var (
 	events    = newTable("onbeat_events", "at entry kind fields")
 	revisions = newTable("onbeat_revisions", "schedule revision at what who definition")
-	losses    = newTable("onbeat_losses", "since until entries")
+	losses    = newTable("onbeat_losses", "since until stream entries")
 )
 
 // event is a row of onbeat_events.
@@ -64,19 +64,20 @@ func (r *revision) revision() Revision {
 // loss is a row of onbeat_losses.
 type loss struct {
 	since, until moment
+	stream       string
 	entries      number
 }
 
-func (l *loss) values() []any { return []any{&l.since, &l.until, &l.entries} }
+func (l *loss) values() []any { return []any{&l.since, &l.until, &l.stream, &l.entries} }
 
 func lossesOf(list []Loss) []row {
 	rows := make([]row, len(list))
 	for i, l := range list {
-		rows[i] = &loss{since: ofMs(l.From.UnixMilli()), until: ofMs(l.To.UnixMilli()), entries: number(l.Entries)}
+		rows[i] = &loss{since: ofMs(l.From.UnixMilli()), until: ofMs(l.To.UnixMilli()), stream: name(l.Stream), entries: number(l.Entries)}
 	}
 	return rows
 }
 
 func (l *loss) loss() Loss {
-	return Loss{From: l.since.Time, To: l.until.Time, Entries: int64(l.entries)}
+	return Loss{From: l.since.Time, To: l.until.Time, Stream: l.stream, Entries: int64(l.entries)}
 }

@@ -12,6 +12,8 @@ create table onbeat_positions (
   read      integer not null,
   lost      integer not null,
   at        integer,
+  history_added integer not null,
+  runs_added integer not null,
   since     integer,
   trimmed   integer,
   keep_ms   integer not null
@@ -92,8 +94,9 @@ create table onbeat_losses (
   namespace text not null,
   since     integer not null,
   until     integer not null,
+  stream    text not null,
   entries   integer,
-  primary key (namespace, until, since)
+  primary key (namespace, until, since, stream)
 );
 
 -- +goose Down
