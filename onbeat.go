@@ -80,7 +80,8 @@ type Config struct {
 	Secret map[string][]string
 	// Encryption encrypts payloads at rest. Default: no keys, and payloads are stored as they are.
 	Encryption seal.Config
-	// Caps bound what Redis keeps of finished work.
+	// Caps bound what Redis keeps of finished work. With Caps.Archive each run is noted for an archive: give all instances of the
+	// namespace the same.
 	Caps Caps
 	// Archive is an SQL database that keeps what became of every run, longer than Redis does: see docs/archive.md. The
 	// dispatcher sets its Namespace and Log. All processes of a namespace should name the same one. Default nil: none.

@@ -27,6 +27,7 @@ type part[T any] struct {
 	items []T
 	next  place
 	more  bool // the stream goes on
+	fits  int  // how many entries of this size one reading should ask for
 	back  bool // the stream has lost its end: next is a place before its new one
 	loss  *archive.Loss
 	was   queue.Stream
@@ -42,7 +43,7 @@ func (s *stream[T]) read(ctx context.Context, at place, n int) (part[T], error) 
 	if err != nil {
 		return part[T]{}, err
 	}
-	p := part[T]{items: t.Items, next: at, more: t.More, was: t.Stream}
+	p := part[T]{items: t.Items, next: at, more: t.More, fits: t.Fits, was: t.Stream}
 	begins := at.id == ""
 	if !t.There {
 		older, found, err := s.back(ctx, at.id)

@@ -27,8 +27,8 @@ const tidyEvery = 10 * time.Minute
 // A page is how many entries of a stream one step reads. An entry has the runs of one batch, so the page shrinks and grows
 // with what the last ones held.
 const (
-	firstPage = 100
-	mostPage  = 1000
+	firstPage = 50
+	mostPage  = 500
 	mostNotes = 10_000 // in a page, about
 )
 
@@ -229,18 +229,22 @@ func (t *term) left(f *found) int64 {
 
 // size chooses the next page by what this one held.
 func (t *term) size(f *found) {
-	notes := 0
-	for _, list := range [][]history.Entry{f.history.items, f.runs.items} {
-		for i := range list {
-			notes += len(list[i].Notes)
+	notes, fits := 0, mostPage
+	for _, p := range []*part[history.Entry]{&f.history, &f.runs} {
+		for i := range p.items {
+			notes += len(p.items[i].Notes)
+		}
+		if len(p.items) > 0 {
+			fits = min(fits, p.fits)
 		}
 	}
 	switch {
 	case notes > mostNotes:
-		t.page = max(t.page/2, 1)
+		t.page /= 2
 	case notes < mostNotes/4 && (f.history.more || f.runs.more):
-		t.page = min(2*t.page, mostPage)
+		t.page *= 2
 	}
+	t.page = max(1, min(t.page, fits))
 }
 
 // trim removes from Redis what is archived, down to what it keeps without an archive. All that was there when this step began

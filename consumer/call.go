@@ -19,8 +19,8 @@ const backstop = time.Second
 // not block this instance for longer, while other connections still work.
 const callTimeout = 5 * time.Second
 
-// batchBytes bounds the records that one call settles. A retry carries its task's record, and a call too large to be sent
-// in time would fail and be repeated for ever.
+// batchBytes bounds the records and notes that one call settles. A retry carries its task's record, a note its run's output, and
+// a call too large to be sent in time would fail and be repeated for ever.
 const batchBytes = 4 << 20
 
 // longestPause is the longest pause between two tries while Redis is away. Once Redis is back, due tasks wait for the
@@ -102,7 +102,7 @@ func (c *Consumer) send(want int) {
 func (c *Consumer) batch() []queue.Settlement {
 	n, size := 0, 0
 	for n < min(len(c.settled), queue.MaxBatch) {
-		if size += len(c.settled[n].Record); n > 0 && size > batchBytes {
+		if size += len(c.settled[n].Record) + len(c.settled[n].Note); n > 0 && size > batchBytes {
 			break
 		}
 		n++

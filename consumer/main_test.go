@@ -69,6 +69,7 @@ type setup struct {
 	Config
 	instance instance.Config
 	rdb      redis.UniversalClient
+	caps     queue.Caps
 	slept    func(time.Time) time.Duration
 }
 
@@ -91,7 +92,7 @@ func (w *world) start(h Handlers, changes ...func(*setup)) *node {
 		f(&s)
 	}
 	p := queue.Partition{Namespace: w.ns}
-	q, err := queue.New(s.rdb, p, queue.Caps{})
+	q, err := queue.New(s.rdb, p, s.caps)
 	must(w, err)
 	m, err := instance.New(q, p, s.instance)
 	must(w, err)

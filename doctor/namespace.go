@@ -70,7 +70,9 @@ func (d *doctor) keysOverCaps(ctx context.Context) {
 		length func() (int64, error)
 		most   int
 	}{
-		{"events", d.node.XLen(ctx, k.Events).Result, caps.Events}, {"history", d.node.XLen(ctx, k.History).Result, caps.History},
+		{"events", d.node.XLen(ctx, k.Events).Result, caps.Events},
+		{"history", d.node.XLen(ctx, k.History).Result, max(caps.History, caps.Archive)},
+		{"runs", d.node.XLen(ctx, k.Runs).Result, max(caps.History, caps.Archive)},
 		{"dead", d.node.ZCard(ctx, k.Dead).Result, caps.Dead}, {"done", d.node.ZCard(ctx, k.Done).Result, caps.Done},
 	} {
 		n, err := c.length()

@@ -308,3 +308,34 @@ func ExampleExec() {
 	// Output:
 	// exec sh: exit status 3: no disk
 }
+
+// The output of a command is the end of its stdout. Where that is cut, no part of a secret is left.
+func TestExec_putsOutTheEndOfStdout(t *testing.T) {
+	t.Parallel()
+	const card = "4000-1234-5678-9010"
+	for _, tt := range []struct {
+		name, script, want string
+		fails              bool
+	}{
+		{"nothing", "true", "", false},
+		{"short", "echo 12 rows; echo warned >&2", "12 rows\n", false},
+		{"long", "printf %0100d 0; echo end", "…" + strings.Repeat("0", 43) + "end\n", false},
+		{"a failure", "echo 12 rows; exit 3", "12 rows\n", true},
+		{"a secret", `echo "card $CARD"`, "card ***\n", false},
+	} {
+		x := &task.Task{Secret: []string{"env.CARD"}}
+		ctx := handlers.KeepOutput(handlers.NewContext(t.Context(), x), 50)
+		err := shell(t, ctx, handlers.ExecConfig{Output: 99}, x, tt.script, "env", map[string]string{"CARD": card, "PATH": "/bin:/usr/bin"})
+		if got := handlers.Kept(ctx, x); got != tt.want || (err != nil) != tt.fails {
+			t.Errorf("%s: %q, want %q; %v", tt.name, got, tt.want, err)
+		}
+	}
+	for n := range len(card) { // the beginning of what is kept falls anywhere within the card
+		x := &task.Task{Secret: []string{"env.CARD"}}
+		ctx := handlers.KeepOutput(handlers.NewContext(t.Context(), x), 50)
+		_ = shell(t, ctx, handlers.ExecConfig{Output: len(card)}, x, `printf "%s%0`+strconv.Itoa(n+1)+`d" "$CARD" 0`, "env", map[string]string{"CARD": card, "PATH": "/bin:/usr/bin"})
+		if got := handlers.Kept(ctx, x); len(card)-n-1 >= 4 && strings.Contains(got, card[len(card)-4:]) {
+			t.Errorf("cut at %d: %q", n, got)
+		}
+	}
+}

@@ -16,9 +16,10 @@ func (n Notes) size(t *task.Task, output string) int {
 	return len(t.Type) + len(t.QueueName()) + 20 + min(len(output), n.Output)
 }
 
-// appendFacts appends what an archive is told of a run besides: "type queue due output", the last only if there is any.
+// appendFacts appends what an archive is told of a run besides: "type queue due output", the last only if there is any. It
+// appends nothing of a task whose record could not be read, and whose type is not known.
 func (n Notes) appendFacts(b []byte, t *task.Task, output string) []byte {
-	if !n.Every {
+	if !n.Every || t.Type == "" {
 		return b
 	}
 	var due int64

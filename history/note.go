@@ -11,9 +11,11 @@ import (
 
 // Note says what happened to one run, or to a range of a schedule's slots.
 type Note struct {
-	// Schedule is empty for a task that is no slot. Maker is the schedule that made the task, as a slot, by a trigger or by a
-	// backfill; it is empty for a task that a caller added.
-	Schedule, Maker string
+	// Schedule is empty for a task that is no slot.
+	Schedule string
+	// Maker is the schedule that made the task: as a slot, by a trigger or by a backfill. It is empty for a range, and for a
+	// task that a caller added.
+	Maker string
 	// Slot is that of a single task. From and To are the first and the last of a range of slots that were not pushed.
 	Slot, From, To time.Time
 	// Word is the outcome. A newer release may write words that this package does not have.

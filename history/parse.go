@@ -107,7 +107,7 @@ func parse(line string) Note {
 		return n
 	}
 	n := parseTask(line)
-	if i := strings.IndexAny(n.TaskID, "@!"); i > 0 {
+	if i := strings.IndexAny(n.TaskID, "@!"); i > 0 { // the ID of a slot, a trigger or a backfill; names of schedules have neither
 		n.Maker = n.TaskID[:i]
 	}
 	if schedule, slot, ok := task.ParseSlotID(n.TaskID); ok {
@@ -160,7 +160,7 @@ func parseRange(line string) (n Note, ok bool) {
 	if !ok || err1 != nil || err2 != nil {
 		return n, false
 	}
-	n = Note{Schedule: schedule, Maker: schedule, From: slotTime(from.UnixMilli()), To: slotTime(end), Word: Word(parts[1]), Count: count}
+	n = Note{Schedule: schedule, From: slotTime(from.UnixMilli()), To: slotTime(end), Word: Word(parts[1]), Count: count}
 	if len(parts) == 4 {
 		n.Why = parts[3]
 	}

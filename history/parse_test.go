@@ -17,15 +17,15 @@ func TestParse(t *testing.T) {
 		line string
 		want history.Note
 	}{
-		{"s@1700000000000 done 1 1700000000012", history.Note{Schedule: "s", Slot: ms(1700000000000), Word: "done", Attempt: 1, Claimed: ms(1700000000012), TaskID: "s@1700000000000"}},
-		{"a.b/c@5 failed 12 7", history.Note{Schedule: "a.b/c", Slot: ms(5), Word: "failed", Attempt: 12, Claimed: ms(7), TaskID: "a.b/c@5"}},
-		{"s!0001 lost 1 7", history.Note{Word: "lost", Attempt: 1, Claimed: ms(7), TaskID: "s!0001"}},
+		{"s@1700000000000 done 1 1700000000012", history.Note{Schedule: "s", Maker: "s", Slot: ms(1700000000000), Word: "done", Attempt: 1, Claimed: ms(1700000000012), TaskID: "s@1700000000000"}},
+		{"a.b/c@5 failed 12 7", history.Note{Schedule: "a.b/c", Maker: "a.b/c", Slot: ms(5), Word: "failed", Attempt: 12, Claimed: ms(7), TaskID: "a.b/c@5"}},
+		{"s!0001 lost 1 7", history.Note{Maker: "s", Word: "lost", Attempt: 1, Claimed: ms(7), TaskID: "s!0001"}},
 		{"an id of words skipped overlap", history.Note{Word: "skipped", Why: "overlap", TaskID: "an id of words"}},
-		{"s@5 missed outage", history.Note{Schedule: "s", Slot: ms(5), Word: "missed", Why: "outage", TaskID: "s@5"}},
-		{"s@5 returned", history.Note{Schedule: "s", Slot: ms(5), Word: "returned", TaskID: "s@5"}},
+		{"s@5 missed outage", history.Note{Schedule: "s", Maker: "s", Slot: ms(5), Word: "missed", Why: "outage", TaskID: "s@5"}},
+		{"s@5 returned", history.Note{Schedule: "s", Maker: "s", Slot: ms(5), Word: "returned", TaskID: "s@5"}},
 		{"s@5..9 missed 5", history.Note{Schedule: "s", From: ms(5), To: ms(9), Word: "missed", Count: 5}},
 		{"a..b@5..9 changed 5 every 1s to 2s", history.Note{Schedule: "a..b", From: ms(5), To: ms(9), Word: "changed", Count: 5, Why: "every 1s to 2s"}},
-		{"s@5..9 missed five", history.Note{Word: "missed", Why: "five", TaskID: "s@5..9"}},
+		{"s@5..9 missed five", history.Note{Maker: "s", Word: "missed", Why: "five", TaskID: "s@5..9"}},
 		{"", history.Note{}},
 		{"alone", history.Note{TaskID: "alone"}},
 	}

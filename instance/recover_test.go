@@ -1,11 +1,14 @@
 package instance
 
 import (
+	"context"
+	"maps"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/onbeat/onbeat/history"
+	"github.com/onbeat/onbeat/queue"
 	"github.com/onbeat/onbeat/task"
 	"github.com/onbeat/onbeat/testredis"
 )
@@ -62,6 +65,45 @@ func TestManager_takesBackTheTasksOfTheLost(t *testing.T) {
 		}
 		if orphans := r.beat(leader).Orphans; len(orphans) != 1 || orphans[0] != dead.gen {
 			t.Fatalf("orphans %v, want the one with the task that cannot be read", orphans)
+		}
+	})
+}
+
+// With an archive also the lost runs of tasks that are no slots are noted, each once, and those that cannot be read.
+func TestManager_notesEachLostRunForAnArchive(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, r *rig, _ *testredis.Miniredis) {
+		var err error
+		r.q, err = queue.New(r.rdb, r.p, queue.Caps{Archive: 100})
+		must(t, err)
+		dead := r.up("dead", "", consume(ConsumeAll))
+		r.open(dead)
+		slot := time.Now().Truncate(time.Second)
+		r.add(
+			&task.Task{ID: "again", Type: "t", MaxAttempts: 2},
+			&task.Task{ID: "last", Type: "t", MaxAttempts: 1},
+			&task.Task{ID: "damaged", Type: "t"},
+			&task.Task{ID: task.SlotID("nightly", slot), Type: "t", Schedule: "nightly", Slot: slot},
+		)
+		r.wantClaims(dead, 4)
+		must(t, r.rdb.HSet(t.Context(), r.q.Keys().Tasks, "damaged", "1 damaged").Err())
+		r.node(Config{ID: "a"}).session()
+		r.expire(dead, time.Millisecond)
+		time.Sleep(3 * time.Minute)
+		got := map[string]string{}
+		for _, read := range []func(context.Context, string, func(history.Entry) error) error{r.q.HistoryAfter, r.q.RunsAfter} {
+			must(t, read(t.Context(), "", func(e history.Entry) error {
+				for _, n := range e.Notes {
+					got[n.TaskID] += string(n.Word) + " " + n.Type + " " + n.Error
+				}
+				return nil
+			}))
+		}
+		want := map[string]string{
+			"again": "lost t " + lostText, "last": "dead t " + lostText, "damaged": "dead  ", task.SlotID("nightly", slot): "lost t " + lostText,
+		}
+		if !maps.Equal(got, want) {
+			t.Errorf("%q, want %q", got, want)
 		}
 	})
 }

@@ -20,6 +20,7 @@ func mutants() []mutant {
 		{"cycle", "tasks", `many("ZADD", dead, died)`, ``},
 		{"cycle", "tasks", `undo_added(dead, died) many("HSET", tasks, bodies)`, `undo_added(dead, died)`},
 		{"cycle", "slots", `notes[1], more[1], facts[1] = lines, reports, told`, ``},
+		{"cycle", "ended", `remember(unpack(others))`, ``},
 		{"cycle", "keys", `return unlimit(active, limited)`, `return {}`},
 		{"cycle", "keys", `if requests and i > finished`, `if nil and i > finished`},
 		{"cycle", "lanes", `lanes_known(lanes_hash, meta, channel, used)`, ``},
@@ -104,6 +105,7 @@ func mutants() []mutant {
 		{"recover", "lost", `not redis.call("ZSCORE", orphans, gen)`, `false`},
 		{"recover", "lost", `redis.call("HGET", running, task) == value`, `true`},
 		{"recover", "lost", `redis.call("HDEL", running, task)`, ``},
+		{"recover", "lost", `add(runs, "tasks", "\t", ...)`, `nil`},
 		{"recover", "lost", `redis.call("HSET", tasks, task, body)`, ``},
 		{"recover", "lost", `redis.call("ZADD", dead, now, task)`, ``},
 		{"recover", "lost", `redis.call("ZADD", KEYS[11 + tonumber(lane)], due, task)`, ``},
@@ -124,6 +126,7 @@ func mutants() []mutant {
 		{"cancel", "slots", `note_runs(history, history, ARGV[7], { ARGV[8] })`, ``},
 		{"cancel", "keys", `redis.call("HSET", cancel, request_of(task), int(fence)`, `redis.call("HSET", cancel, request_of(task), int(fence - 1)`},
 		{"cancel", "ended", `if ARGV[5] == "0" then`, `if false then`},
+		{"cancel", "ended", `add(runs, "tasks", "\t", ...)`, `nil`},
 		{"cancel", "ended", `redis.call("ZREM", dead, task)`, ``},
 		{"cancel", "ended", `redis.call("ZREM", done, task)`, ``},
 

@@ -221,7 +221,7 @@ const (
 func (w *world) settlement(c call, x claim) queue.Settlement {
 	t := *w.room.task(x.id)
 	t.Attempts = settledAttempts
-	s := queue.Settlement{ID: x.id, Fence: x.fence, Outcome: c.outcome, Note: settleNote(c, x)}
+	s := queue.Settlement{ID: x.id, Fence: x.fence, Outcome: c.outcome, Note: w.settleNote(c, x)}
 	switch c.outcome {
 	case queue.Kept:
 		s.Keep, s.Record = keepFor, queue.Rewrite(&t)
@@ -235,12 +235,21 @@ func (w *world) settlement(c call, x claim) queue.Settlement {
 
 var words = [...]string{queue.Finished: "done", queue.Kept: "done", queue.Moved: "returned", queue.Died: "dead"}
 
-// settleNote returns the line that the history must have of a settled slot.
-func settleNote(c call, x claim) string {
-	if _, _, ok := task.ParseSlotID(x.id); !ok {
-		return ""
+// settleNote returns the line that the history must have of a settled run.
+func (w *world) settleNote(c call, x claim) string {
+	_, _, slot := task.ParseSlotID(x.id)
+	return w.room.line(slot, fmt.Sprintf("%s %s 1", x.id, words[c.outcome]))
+}
+
+// line is what must be noted of a run: that of a slot in the history, and, for an archive, that of another task among the runs.
+func (r *room) line(slot bool, text string) string {
+	switch {
+	case slot:
+		return text
+	case r.archive:
+		return "\t" + text
 	}
-	return fmt.Sprintf("%s %s 1", x.id, words[c.outcome])
+	return ""
 }
 
 // recover gives back the claims that were seen of a dead generation: all of them, or only the first, as if more did not fit
@@ -251,7 +260,7 @@ func (w *world) recover(c call, a *answer) error {
 		t.Fail(task.Failure{Attempt: t.Attempt, Error: "lost"})
 		t.Conflict = t.Conflict.Begun()
 		r := queue.Recovery{
-			Claim: x, Lane: queue.LaneOf(&t), Dead: t.Attempts >= t.AttemptsAllowed(), Record: queue.Rewrite(&t), Note: lostNote(&t),
+			Claim: x, Lane: queue.LaneOf(&t), Dead: t.Attempts >= t.AttemptsAllowed(), Record: queue.Rewrite(&t), Note: w.room.line(t.Schedule != "", fmt.Sprintf("%s lost %d", t.ID, t.Attempt)),
 		}
 		if !r.Dead {
 			cancelled := r
@@ -265,13 +274,6 @@ func (w *world) recover(c call, a *answer) error {
 	var err error
 	_, a.count, err = w.q.Recover(w.ctx, c.orphan, a.recoveries)
 	return err
-}
-
-func lostNote(t *task.Task) string {
-	if t.Schedule == "" {
-		return ""
-	}
-	return fmt.Sprintf("%s lost %d", t.ID, t.Attempt)
 }
 
 // askClient makes a call of a client, which is no instance: it adds tasks and changes schedules.

@@ -76,8 +76,8 @@ var rooms = []*room{
 		depth: 5, states: 2180,
 	},
 	{
-		// An instance is lost with all its runs, and two others take them back.
-		name: "lost", lead: "newest", consume: "newest", eager: true,
+		// An instance is lost with all its runs, and two others take them back. An archive is told of each run.
+		name: "lost", lead: "newest", consume: "newest", eager: true, archive: true,
 		procs: []proc{{id: "a", release: "v1"}, {id: "b", release: "v2"}, {id: "c", release: "v1"}},
 		tasks: map[string]*task.Task{
 			"x": keyed("x", "k", task.Wait), "y": task.New("rare", nil, task.MaxAttempts(1)), "z": keyed("z", "k", task.Wait),
@@ -89,8 +89,8 @@ var rooms = []*room{
 		depth: 4, states: 2020,
 	},
 	{
-		// Tasks that died, finished tasks that are kept, and unique tasks.
-		name: "ended", lead: "newest", consume: "newest", eager: true,
+		// Tasks that died, finished tasks that are kept, and unique tasks. An archive is told of each run.
+		name: "ended", lead: "newest", consume: "newest", eager: true, archive: true,
 		procs: two[:1],
 		tasks: map[string]*task.Task{
 			"x": task.New("job", nil), "y": task.New("job", nil),

@@ -28,6 +28,7 @@ type room struct {
 	eager   bool // the leader may open the gate before it has caught up
 	watched bool // states that differ only in their watchers count as different
 	looks   bool // the same for what lookouts know, and what is noted of suspects
+	archive bool // each run is noted, also those of tasks that are no slots
 	parsed  []string
 }
 

@@ -116,7 +116,7 @@ func (b *book) judgeSettled(w *world, c call, a answer, before disk) (said []str
 			e.place, e.attempts = dead, settledAttempts
 		}
 		b.tasks[x.id] = e
-		if note := settleNote(c, x); note != "" {
+		if note := w.settleNote(c, x); note != "" {
 			said = append(said, note)
 		}
 	}
@@ -247,8 +247,9 @@ func (b *book) judgeCancel(w *world, c call, a answer) (said []string) {
 	if e.place == waiting || c.op == "forget" {
 		delete(b.tasks, c.task)
 	}
-	if _, _, slot := task.ParseSlotID(c.task); slot && e.place == waiting {
-		said = append(said, fmt.Sprintf("%s cancelled %d 0", c.task, e.attempts))
+	_, _, slot := task.ParseSlotID(c.task)
+	if note := w.room.line(slot, fmt.Sprintf("%s cancelled %d 0", c.task, e.attempts)); note != "" && e.place == waiting {
+		said = append(said, note)
 	}
 	return said
 }

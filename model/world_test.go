@@ -33,7 +33,11 @@ func newWorld(t testing.TB, r *room, broken map[string]string) *world {
 	t.Helper()
 	between := &scripts{broken: broken}
 	m, rdb := connect(t, between)
-	q, err := queue.New(rdb, partition, queue.Caps{})
+	var caps queue.Caps
+	if r.archive {
+		caps.Archive = 1000
+	}
+	q, err := queue.New(rdb, partition, caps)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +88,7 @@ func (w *world) do(c call) answer {
 	return a
 }
 
-// look reads everything in Redis, and the new entries of the history.
+// look reads everything in Redis, and the new entries of the history and of the runs for an archive. The latter begin with a tab.
 func (w *world) look() (disk, []string) {
 	d, streams := read(w.m.Miniredis)
 	var notes []string
@@ -95,7 +99,17 @@ func (w *world) look() (disk, []string) {
 			}
 		}
 	}
+	for _, e := range streams[keys.Runs] {
+		for i := 0; i+1 < len(e.Values); i += 2 {
+			if e.Values[i] == "tasks" {
+				for line := range strings.SplitSeq(e.Values[i+1], "\n") {
+					notes = append(notes, "\t"+line)
+				}
+			}
+		}
+	}
 	w.m.Del(keys.History)
+	w.m.Del(keys.Runs)
 	w.m.Del(keys.Events)
 	return d, notes
 }

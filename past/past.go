@@ -43,8 +43,8 @@ func (p *Past) needed(ctx context.Context) (*archive.Archive, error) {
 	return a, err
 }
 
-// page is how many entries one call reads.
-const page = 500
+// firstPage is how many entries the first call reads; then their size decides.
+const firstPage = 50
 
 // errStop ends a reading of the archive.
 var errStop = errors.New("enough was read")
@@ -74,7 +74,7 @@ type reading struct {
 }
 
 func (r *reading) run(ctx context.Context) error {
-	for {
+	for page := firstPage; ; {
 		t, err := r.q.HistoryTail(ctx, r.last, page)
 		if err != nil {
 			return err
@@ -97,6 +97,7 @@ func (r *reading) run(ctx context.Context) error {
 		if !t.More {
 			return nil
 		}
+		page = t.Fits
 	}
 }
 

@@ -129,7 +129,7 @@ func TestHistory_readsOnInTheArchiveWhenRedisDropsMeanwhile(t *testing.T) {
 	w.archive(1200)
 	var got []string
 	w.must(w.p.History(t.Context(), time.Time{}, func(e history.Entry) error {
-		if got = append(got, e.ID); len(got) == 500 { // the first page
+		if got = append(got, e.ID); len(got) == 50 { // the first page
 			w.drop(1000)
 		}
 		return nil

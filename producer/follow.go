@@ -200,7 +200,7 @@ func (f *Follower) succeed(n *history.Note) {
 	if n.Word != history.Done {
 		return
 	}
-	if s := f.known[ofSchedule(n.TaskID)]; s != nil && n.At.After(s.success) {
+	if s := f.known[n.Maker]; s != nil && n.At.After(s.success) {
 		s.success = n.At
 	}
 }

@@ -44,16 +44,6 @@ func (r *Run) failed() bool {
 	return r.Outcome == history.Failed || r.Outcome == history.Dead || r.Outcome == history.Lost
 }
 
-// ofSchedule returns the schedule of the slot, trigger or backfill that a task ID names. Names of schedules contain neither
-// separator.
-func ofSchedule(id string) string {
-	i := strings.IndexAny(id, "@!")
-	if i <= 0 {
-		return ""
-	}
-	return id[:i]
-}
-
 // RunOf returns the run that a note is about.
 func RunOf(n *history.Note) Run {
 	r := Run{
@@ -81,7 +71,7 @@ func (s *Schedules) Runs(ctx context.Context, name, after string, limit int) (ru
 		}
 		next = e.ID
 		for i := len(e.Notes) - 1; i >= 0; i-- {
-			if n := &e.Notes[i]; ofSchedule(n.TaskID) != "" && (name == "" || name == ofSchedule(n.TaskID)) {
+			if n := &e.Notes[i]; n.Maker != "" && (name == "" || name == n.Maker) {
 				runs = append(runs, RunOf(n))
 			}
 		}
@@ -122,7 +112,7 @@ func (s *Schedules) Latest(ctx context.Context, names []string) (map[string]*Lat
 	err := s.q.HistoryBefore(ctx, "", func(e history.Entry) bool {
 		for i := len(e.Notes) - 1; i >= 0; i-- {
 			n := &e.Notes[i]
-			if name := ofSchedule(n.TaskID); !n.Claimed.IsZero() && open[name] {
+			if name := n.Maker; !n.Claimed.IsZero() && open[name] {
 				l := latest[name]
 				if l == nil {
 					l = &Latest{Run: RunOf(n)}

@@ -3,9 +3,12 @@ package queue
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/onbeat/onbeat/store"
 	"github.com/onbeat/onbeat/task"
@@ -134,6 +137,24 @@ func BenchmarkSettleArgs(b *testing.B) {
 	for b.Loop() {
 		if _, args, err := appendSettlements(make([]any, 0, 512), settle, nil, false); err != nil || len(args) != 111 {
 			b.Fatal(len(args), err)
+		}
+	}
+}
+
+// A page of entries with large outputs is followed by smaller ones, and never by none.
+func TestNextPage_boundsTheBytesOfACall(t *testing.T) {
+	t.Parallel()
+	rows := func(n, size int) []redis.XMessage {
+		return slices.Repeat([]redis.XMessage{{Values: map[string]any{"facts": strings.Repeat("x", size)}}}, n)
+	}
+	for _, tt := range []struct {
+		rows []redis.XMessage
+		want int64
+	}{
+		{nil, 1}, {rows(50, 100), historyPage}, {rows(50, 1<<20), 7}, {rows(1, 64<<20), 1}, {rows(7, 1), historyPage},
+	} {
+		if got := nextPage(tt.rows); got != tt.want {
+			t.Errorf("after %d entries: %d, want %d", len(tt.rows), got, tt.want)
 		}
 	}
 }

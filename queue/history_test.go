@@ -2,6 +2,7 @@ package queue_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
@@ -59,4 +60,32 @@ func TestHistory_isFollowedFromAPosition(t *testing.T) {
 			}
 		}
 	})
+}
+
+// What is read a few entries at a time, because they may be large, is read as a whole.
+func TestRuns_areReadOverPages(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, testredis.Real(t), archived)
+	const entries, size = 130, 100 << 10
+	facts := "job default 0 " + strings.Repeat("x", size)
+	for i := range entries {
+		w.must(w.rdb.XAdd(t.Context(), &redis.XAddArgs{Stream: w.keys.Runs, Values: []any{"tasks", fmt.Sprintf("t%d done 1 5", i), "facts", facts}}).Err())
+		w.must(w.rdb.XAdd(t.Context(), &redis.XAddArgs{Stream: w.keys.History, Values: []any{"runs", fmt.Sprintf("s@%d done 1 5", i), "facts", facts}}).Err())
+	}
+	n := 0
+	count := func(e history.Entry) error {
+		if want := fmt.Sprint(n); !strings.HasSuffix(e.Notes[0].TaskID[1:], want) || len(e.Notes[0].Output) != size {
+			t.Fatalf("entry %d is %.80v", n, e.Notes[0])
+		}
+		n++
+		return nil
+	}
+	w.must(w.q.RunsAfter(t.Context(), "", count))
+	same(t, "runs", n, entries)
+	n = 0
+	w.must(w.q.HistoryAfter(t.Context(), "", count))
+	same(t, "slots", n, entries)
+	n = 0
+	w.must(w.q.HistoryBefore(t.Context(), "", func(history.Entry) bool { n++; return true }))
+	same(t, "slots backwards", n, entries)
 }

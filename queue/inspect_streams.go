@@ -164,12 +164,37 @@ func after(id string) string {
 	return "(" + id
 }
 
-// historyPage is how many entries one call reads.
-const historyPage = 500
+// One call reads up to historyPage entries, of about pageBytes: with an archive an entry may have the outputs of a thousand runs.
+// The first call of a reading does not know how large they are.
+const (
+	historyPage = 500
+	firstPage   = 50
+	pageBytes   = 8 << 20
+)
+
+// firstPage returns how many entries the first call of a reading asks for.
+func (q *Queue) firstPage() int64 {
+	if q.Notes().Every {
+		return firstPage
+	}
+	return historyPage
+}
+
+// nextPage returns how many entries the next call asks for, by the size of those of the last one.
+func nextPage(rows []redis.XMessage) int64 {
+	size := 1
+	for _, m := range rows {
+		for _, v := range m.Values {
+			s, _ := v.(string)
+			size += len(s)
+		}
+	}
+	return int64(max(1, min(historyPage, len(rows)*pageBytes/size)))
+}
 
 func (q *Queue) entriesFrom(ctx context.Context, stream, from string, fn func(history.Entry) error) error {
-	for {
-		rows, err := q.rdb.XRangeN(ctx, stream, from, "+", historyPage).Result()
+	for page := q.firstPage(); ; {
+		rows, err := q.rdb.XRangeN(ctx, stream, from, "+", page).Result()
 		if err != nil {
 			return fmt.Errorf("read the history: %w", store.Classify(err))
 		}
@@ -178,9 +203,10 @@ func (q *Queue) entriesFrom(ctx context.Context, stream, from string, fn func(hi
 				return err
 			}
 		}
-		if len(rows) < historyPage {
+		if int64(len(rows)) < page {
 			return nil
 		}
+		page = nextPage(rows)
 		from = "(" + rows[len(rows)-1].ID
 	}
 }
@@ -194,8 +220,8 @@ func (q *Queue) HistoryBefore(ctx context.Context, id string, fn func(history.En
 	if strings.Trim(id, "0") == "-" { // nothing comes before 0-0, and Redis refuses to look
 		return nil
 	}
-	for {
-		rows, err := q.rdb.XRevRangeN(ctx, q.keys.History, to, "-", historyPage).Result()
+	for page := q.firstPage(); ; {
+		rows, err := q.rdb.XRevRangeN(ctx, q.keys.History, to, "-", page).Result()
 		if err != nil {
 			return fmt.Errorf("read the history: %w", store.Classify(err))
 		}
@@ -204,9 +230,10 @@ func (q *Queue) HistoryBefore(ctx context.Context, id string, fn func(history.En
 				return nil
 			}
 		}
-		if len(rows) < historyPage {
+		if int64(len(rows)) < page {
 			return nil
 		}
+		page = nextPage(rows)
 		to = "(" + rows[len(rows)-1].ID
 	}
 }

@@ -20,6 +20,8 @@ type Tail[T any] struct {
 	There bool
 	// More says that the stream goes on behind Items.
 	More bool
+	// Fits is how many entries of the size of these one reading should ask for.
+	Fits int
 	// Stream is the stream as it was just before Items were read.
 	Stream Stream
 }
@@ -59,7 +61,7 @@ func tailOf[T any](ctx context.Context, q *Queue, key, after string, n int, of f
 	if len(rows) > 0 && rows[0].ID == after {
 		t.There, rows = true, rows[1:]
 	}
-	t.More = len(rows) > n
+	t.More, t.Fits = len(rows) > n, int(nextPage(rows))
 	for _, m := range rows[:min(len(rows), n)] {
 		t.Items = append(t.Items, of(m))
 	}

@@ -83,7 +83,8 @@ for i = 1, tonumber(arg()) do
 end
 
 local notes, more, facts = {}, {}, {} -- for the history, line by line; see lib_history.lua
-local others = { {}, {}, {} } -- the same for the stream runs
+local runs = KEYS[first_lane + #lanes + 1] -- nil without an archive
+local others = runs and { {}, {}, {} } -- the same for the stream runs
 local counters, rises = {}, {} -- the counters of meta as they are; the fields and values to write
 for i, value in ipairs(redis.call("HMGET", meta, "fence", "lanes", "done", "retried", "died")) do
   counters[({ "fence", "lanes", "done", "retried", "died" })[i]] = value

@@ -408,14 +408,15 @@ if stirred then
 end
 
 -- Step 5: write and reply.
-local function remembered(stream, field, notes, more, facts)
-  if #notes > 0 then
-    record(stream, ARGV[5], field, table.concat(notes, "\n"), "gen", gen, "instance", id, "release", ARGV[12],
-      "more", table.concat(more, "\n"), unpack(given("facts", table.concat(facts, "\n"))))
-  end
+if #notes > 0 then
+  record(history, ARGV[5], "runs", table.concat(notes, "\n"), "gen", gen, "instance", id, "release", ARGV[12],
+    "more", table.concat(more, "\n"), unpack(given("facts", table.concat(facts, "\n"))))
 end
-remembered(history, "runs", notes, more, facts)
-remembered(KEYS[first_lane + #lanes + 1], "tasks", unpack(others))
+if runs and #others[1] > 0 then
+  record(runs, ARGV[5], "tasks", table.concat(others[1], "\n"), "gen", gen, "instance", id, "release", ARGV[12],
+    "more", table.concat(others[2], "\n"), "facts", table.concat(others[3], "\n"))
+  redis.pcall("PEXPIRE", runs, 2592000000) -- a month: nothing else removes what no archive reads any more
+end
 if #rises > 0 then
   redis.call("HSET", meta, unpack(rises))
 end

@@ -222,7 +222,9 @@ local function settle(n)
   rise("retried", move(moved))
   rise("died", die(died))
   remember(notes, more, facts)
-  remember(unpack(others))
+  if runs then
+    remember(unpack(others))
+  end
   return free(n, limited)
 end
 

@@ -20,7 +20,10 @@ local function note_runs(history, runs, cap, notes, ...)
     if #lines > 0 then
       record(stream, cap, unpack(given(field, table.concat(lines, "\n"), "more", joined(more), "facts", joined(facts), ...)))
     end
+    return #lines > 0
   end
   add(history, "runs", "", ...)
-  add(runs, "tasks", "\t", ...)
+  if add(runs, "tasks", "\t", ...) then
+    redis.pcall("PEXPIRE", runs, 2592000000) -- a month: nothing else removes what no archive reads any more
+  end
 end
