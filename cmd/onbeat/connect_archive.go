@@ -12,6 +12,9 @@ import (
 // archiveOf sets the archive from the flag, or else from the environment and the config, which must agree, as for Redis. Without
 // any of them there is none.
 func (a *app) archiveOf(file *config.File, t *target) error {
+	if a.ownRedis && a.Archive == "" {
+		return nil
+	}
 	said, env := file.Archive.URL, a.env("ONBEAT_ARCHIVE")
 	if f, in := inFile(env); in {
 		env = f.absolute()
