@@ -50,8 +50,10 @@ func TestArchive_hasWhatRedisHasDropped(t *testing.T) {
 	stop := run(t, d)
 	_, err := d.Enqueue(ctx, task.New("job", nil, task.ID("one")))
 	must(t, err)
-	_, err = d.Admin().Schedules.Trigger(ctx, "beat", nil)
-	must(t, err)
+	testredis.Eventually(t, patience, func() error {
+		_, err := d.Admin().Schedules.Trigger(ctx, "beat", nil)
+		return err
+	}, "the schedule is declared, and triggered")
 	dropped := func() bool {
 		since, err := d.Queue().HistorySince(ctx)
 		return err == nil && since.After(began.Add(2*time.Second))
