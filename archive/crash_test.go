@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -20,7 +21,7 @@ import (
 	"github.com/onbeat/onbeat/testpostgres"
 )
 
-// asFollower is the URL in the environment of a child of this test, which archives until it is killed.
+// asFollower is the present and the URL in the environment of a child of this test, which archives until it is killed.
 const asFollower = "ONBEAT_TEST_ARCHIVE"
 
 // each batch of the endless history below has so many entries.
@@ -122,7 +123,10 @@ func TestAdd_throughCrashesOfTheServerLosesAndDoublesNothing(t *testing.T) {
 }
 
 // beFollower archives until it is killed.
-func beFollower(url string) int {
+func beFollower(what string) int {
+	ms, url, _ := strings.Cut(what, " ")
+	n, _ := strconv.ParseInt(ms, 10, 64)
+	now = time.UnixMilli(n).UTC()
 	a, err := archive.Open(context.Background(), archive.Config{URL: url, Namespace: "test"})
 	if err == nil {
 		err = follow(context.Background(), a)
@@ -139,7 +143,7 @@ func TestAdd_throughKillsOfTheProcessLosesAndDoublesNothing(t *testing.T) {
 		for i := range 8 {
 			child := exec.Command(os.Args[0])
 			var said bytes.Buffer
-			child.Env, child.Stderr = append(os.Environ(), asFollower+"="+url), &said
+			child.Env, child.Stderr = append(os.Environ(), asFollower+"="+strconv.FormatInt(now.UnixMilli(), 10)+" "+url), &said
 			must(t, child.Start())
 			progress(t, a, n)
 			time.Sleep(time.Duration(i*3) * time.Millisecond)
@@ -240,7 +244,9 @@ func TestAdd_whoseAnswerIsLostIsFoundByItsPosition(t *testing.T) {
 // small mounts a file system of some size, where the test may.
 func small(t *testing.T, size string) (dir string, resize func(size string)) {
 	t.Helper()
-	dir = t.TempDir()
+	dir, err := os.MkdirTemp("", "onbeat-small-") // not t.TempDir, into which the user postgres may not look
+	must(t, err)
+	t.Cleanup(func() { must(t, os.Remove(dir)) })
 	mount := func(options string) error {
 		out, err := exec.Command("mount", "-t", "tmpfs", "-o", options, "tmpfs", dir).CombinedOutput()
 		if err != nil {

@@ -23,8 +23,8 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if url := os.Getenv(asFollower); url != "" {
-		os.Exit(beFollower(url))
+	if what := os.Getenv(asFollower); what != "" {
+		os.Exit(beFollower(what))
 	}
 	goleak.VerifyTestMain(m)
 }
