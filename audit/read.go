@@ -128,7 +128,7 @@ func (a *auditor) read(ctx context.Context, s *producer.Schedules) error {
 			a.input(name)
 		}
 	}
-	err = a.past.History(ctx, a.from, func(e history.Entry) error {
+	err = a.history(ctx, a.from, func(e history.Entry) error {
 		for _, n := range e.Notes {
 			if n.Word == history.Was && a.wanted(n.Schedule) {
 				a.was(n)
@@ -249,6 +249,15 @@ func (a *auditor) take(events []queue.Event) {
 	}
 }
 
+// history reads what happened since a moment; of one schedule, if there is only one to judge, where that is cheaper.
+func (a *auditor) history(ctx context.Context, since time.Time, fn func(history.Entry) error) error {
+	only := ""
+	if len(a.names) == 1 {
+		only = a.names[0]
+	}
+	return a.past.HistoryOf(ctx, only, since, fn)
+}
+
 // judge reads the history once for a group of schedules, asks for the tasks of slots that remain open, and reads what was
 // written meanwhile.
 func (a *auditor) judge(ctx context.Context, group []*ledger) error {
@@ -270,7 +279,7 @@ func (a *auditor) judge(ctx context.Context, group []*ledger) error {
 		return nil
 	}
 	// A run that was early may have ended before its slot.
-	if err := a.past.History(ctx, a.from.Add(-time.Minute), note); err != nil {
+	if err := a.history(ctx, a.from.Add(-time.Minute), note); err != nil {
 		return err
 	}
 	for _, l := range group {
@@ -281,7 +290,7 @@ func (a *auditor) judge(ctx context.Context, group []*ledger) error {
 	for _, l := range group {
 		l.asked = true
 	}
-	return a.past.History(ctx, later(history.At(last), a.from.Add(-time.Minute)), note)
+	return a.history(ctx, later(history.At(last), a.from.Add(-time.Minute)), note)
 }
 
 // stand asks for the tasks of slots that no note settles.

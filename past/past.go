@@ -52,6 +52,11 @@ var errStop = errors.New("enough was read")
 // History calls fn with each entry of the history since a moment (zero: ever), the oldest first. It returns at the end, or with
 // the error of fn.
 func (p *Past) History(ctx context.Context, since time.Time, fn func(history.Entry) error) error {
+	return p.HistoryOf(ctx, "", since, fn)
+}
+
+// HistoryOf is [Past.History]. Where it reads the archive, entries have the notes of one schedule alone, if it is not "".
+func (p *Past) HistoryOf(ctx context.Context, schedule string, since time.Time, fn func(history.Entry) error) error {
 	if p.source == nil {
 		return p.q.History(ctx, since, fn)
 	}
@@ -60,7 +65,7 @@ func (p *Past) History(ctx context.Context, since time.Time, fn func(history.Ent
 	if err != nil {
 		return err
 	}
-	r := reading{Past: p, fn: fn, last: last, sure: met != ""}
+	r := reading{Past: p, schedule: schedule, fn: fn, last: last, sure: met != ""}
 	return r.run(ctx)
 }
 
@@ -68,9 +73,10 @@ func (p *Past) History(ctx context.Context, since time.Time, fn func(history.Ent
 // archive.
 type reading struct {
 	*Past
-	fn   func(history.Entry) error
-	last string // the entry that was read last
-	sure bool   // nothing is missing between last and the next that Redis has
+	schedule string
+	fn       func(history.Entry) error
+	last     string // the entry that was read last
+	sure     bool   // nothing is missing between last and the next that Redis has
 }
 
 func (r *reading) run(ctx context.Context) error {
@@ -107,7 +113,7 @@ func (r *reading) fill(ctx context.Context, next string) error {
 	if a == nil || err != nil {
 		return err
 	}
-	err = a.History(ctx, history.At(r.last), func(e history.Entry) error {
+	err = a.HistoryOf(ctx, r.schedule, history.At(r.last), func(e history.Entry) error {
 		if next != "" && !history.Before(e.ID, next) {
 			return errStop
 		}
