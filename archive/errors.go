@@ -12,7 +12,7 @@ var (
 	// the answer to an earlier Add was lost. Nothing was added. Read the position anew.
 	ErrMoved = errors.New("the position in the archive has moved")
 	// ErrUnavailable: no connection, or it broke, or the database cannot serve in time. An Add may or may not have happened; its
-	// position says which. Try again with backoff.
+	// position says which. Try again with backoff, and with a smaller batch: one that takes over a minute never passes.
 	ErrUnavailable = errors.New("the archive's database cannot serve now")
 	// ErrFull: the database has no room for more. Nothing was added. Make room, or shorten the time of keeping.
 	ErrFull = errors.New("the archive's database is full")

@@ -100,6 +100,8 @@ func (p *postgres) tell() bool {
 
 // attach makes a table and attaches it. Unlike CREATE TABLE … PARTITION OF, that does not wait for those who read or write.
 func (p *postgres) attach(ctx context.Context, n int64) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
 	tx, err := p.db.BeginTx(ctx, nil)
 	if err != nil {
 		return err
@@ -159,15 +161,11 @@ func (p *postgres) trimRuns(ctx context.Context, a *Archive, edge moment, now ti
 			return err
 		}
 	}
-	longest, err := p.longestKept(ctx)
+	longest, schema, all, err := p.look(ctx)
 	if err != nil {
 		return err
 	}
-	schema, all, err := partitionsOf(ctx, p.db)
-	if err != nil {
-		return err
-	}
-	left := longest > a.keep
+	stays := longest > a.keep
 	for table := range all {
 		began, err := time.Parse("20060102", strings.TrimPrefix(table, partition))
 		if err != nil || began.Add(day+longestRun).After(now.Add(-longest)) {
@@ -177,28 +175,34 @@ func (p *postgres) trimRuns(ctx context.Context, a *Archive, edge moment, now ti
 			if kind, _ := p.kind(err); !errors.Is(kind, ErrDenied) {
 				return err
 			}
-			left = true
+			stays = true
 		}
 	}
-	if left {
+	switch {
+	case stays:
 		return a.removeBefore(ctx, runs.name, "noted", edge)
-	}
-	if all[runs.name+"_default"] {
+	case all[runs.name+"_default"]:
 		return a.removeBefore(ctx, runs.name+"_default", "noted", edge)
 	}
 	return nil
 }
 
-// longestKept is the longest time for which a namespace of this database keeps its rows.
-func (p *postgres) longestKept(ctx context.Context) (time.Duration, error) {
+// look returns the longest time for which a namespace of this database keeps its rows, and the partitions with their schema.
+func (p *postgres) look(ctx context.Context) (longest time.Duration, schema string, all map[string]bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
 	var ms int64
-	err := p.db.QueryRowContext(ctx, "select coalesce(max(keep_ms), 0) from onbeat_positions").Scan(&ms)
-	return max(time.Duration(ms)*time.Millisecond, p.keep), err
+	if err = p.db.QueryRowContext(ctx, "select coalesce(max(keep_ms), 0) from onbeat_positions").Scan(&ms); err == nil {
+		schema, all, err = partitionsOf(ctx, p.db)
+	}
+	return max(time.Duration(ms)*time.Millisecond, p.keep), schema, all, err
 }
 
 // drop drops a partition. Everyone who comes to the table waits while the drop waits for those who read, so it waits for a second
 // at most, and is tried again in the next Trim.
 func (p *postgres) drop(ctx context.Context, table string) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
 	tx, err := p.db.BeginTx(ctx, nil)
 	if err != nil {
 		return err

@@ -51,6 +51,7 @@ func (a *Archive) openPostgres(conf *pgx.ConnConfig) {
 	a.db.SetMaxOpenConns(mostConns)
 	a.db.SetMaxIdleConns(mostConns)
 	a.db.SetConnMaxIdleTime(5 * time.Minute)
+	a.db.SetConnMaxLifetime(15 * time.Minute) // then it follows a name that means another server
 	a.engine = &postgres{db: a.db, log: a.log, keep: a.keep}
 }
 

@@ -15,8 +15,8 @@ create table onbeat_positions (
   read      bigint not null,      -- entries of the history that were archived
   lost      bigint not null,      -- entries that were lost before they could be
   at        timestamptz,          -- when the position moved last
-  history_added bigint not null,    -- how many entries Redis had added to the history up to there; 0 if it does not tell
-  runs_added    bigint not null,    -- the same of runs
+  history_added bigint not null,  -- how many entries Redis had added to the history up to there; 0 if it does not tell
+  runs_added    bigint not null,  -- the same of runs
   since     timestamptz,          -- what the history lacked when following began is older; null: nothing
   trimmed   timestamptz,          -- rows older than this may have been removed
   keep_ms   bigint not null       -- how long the namespace keeps its rows
@@ -106,7 +106,7 @@ create table onbeat_losses (
   since     timestamptz not null,
   until     timestamptz not null,
   stream    text collate "C" not null, -- history, runs or events
-  entries   bigint,                -- null: Redis cannot tell
+  entries   bigint,               -- null: Redis cannot tell
   primary key (namespace, until, since, stream)
 );
 
