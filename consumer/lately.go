@@ -12,11 +12,11 @@ import (
 type lately struct {
 	list  []queue.Settlement // the oldest first, from head on
 	head  int
-	bytes int // of the records in it
+	bytes int // of the records and notes in it
 }
 
 // lately keeps at most this many settlements, which are those of the last seconds unless many thousands end each second; and
-// records of at most so many bytes together, because a failed run carries its task's payload.
+// records and notes of at most so many bytes together, because a failed run carries its task's payload, and a note the output.
 const (
 	mostLately      = 8192
 	mostLatelyBytes = 8 << 20
@@ -33,10 +33,10 @@ func (l *lately) add(batch []queue.Settlement) {
 	for _, s := range batch {
 		s.Task = nil // it holds the payload once more
 		l.list = append(l.list, s)
-		l.bytes += len(s.Record)
+		l.bytes += len(s.Record) + len(s.Note)
 	}
 	for len(l.list)-l.head > mostLately || l.bytes > mostLatelyBytes {
-		l.bytes -= len(l.list[l.head].Record)
+		l.bytes -= len(l.list[l.head].Record) + len(l.list[l.head].Note)
 		l.list[l.head] = queue.Settlement{}
 		l.head++
 	}

@@ -58,9 +58,6 @@ func TestOutput_withoutAnArchiveDoesNothing(t *testing.T) {
 	if got := handlers.Kept(t.Context(), &task.Task{}); got != "" {
 		t.Errorf("%q", got)
 	}
-	if n := testing.AllocsPerRun(10, func() { handlers.Output(t.Context(), "12 rows") }); n > 1 {
-		t.Errorf("%v allocations", n)
-	}
 }
 
 // A handler may leave goroutines behind that go on putting out.
