@@ -1,6 +1,7 @@
 package onbeat
 
 import (
+	"github.com/onbeat/onbeat/archiver"
 	"github.com/onbeat/onbeat/consumer"
 	"github.com/onbeat/onbeat/instance"
 	"github.com/onbeat/onbeat/producer"
@@ -15,6 +16,7 @@ type Observer interface {
 	producer.Observer
 	instance.Observer
 	store.Observer
+	archiver.Observer
 	// Bind gives the observer what it may read of the namespace. [New] calls it before anything happens.
 	Bind(q *queue.Queue, reg *instance.Registry)
 }

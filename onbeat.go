@@ -34,9 +34,11 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/onbeat/onbeat/admin"
+	"github.com/onbeat/onbeat/archive"
 	"github.com/onbeat/onbeat/consumer"
 	"github.com/onbeat/onbeat/handlers"
 	"github.com/onbeat/onbeat/instance"
+	"github.com/onbeat/onbeat/past"
 	"github.com/onbeat/onbeat/producer"
 	"github.com/onbeat/onbeat/queue"
 	"github.com/onbeat/onbeat/schedule"
@@ -81,6 +83,9 @@ type Config struct {
 	// Caps bound what Redis keeps of finished work. With Caps.Archive each run is noted for an archive: give all instances of the
 	// namespace the same.
 	Caps Caps
+	// Archive is an SQL database that keeps what became of every run, longer than Redis does: see docs/archive.md. The
+	// dispatcher sets its Namespace and Log. All processes of a namespace should name the same one. Default nil: none.
+	Archive *archive.Config
 	// Observer is told what the dispatcher does: see package telemetry. Default: nobody is. Give each dispatcher its own.
 	Observer Observer
 	// Log receives state changes and failures. The zero Logger discards them.
@@ -99,6 +104,7 @@ type Dispatcher struct {
 	reg      *instance.Registry
 	mux      *handlers.Mux
 	producer *producer.Producer
+	archive  *archive.Source // nil: none
 
 	mu        sync.Mutex
 	schedules []producer.Schedule
@@ -117,6 +123,10 @@ func New(rdb redis.UniversalClient, cfg Config) (*Dispatcher, error) {
 		return nil, err
 	}
 	if err := cfg.Durability.ValidateFor(rdb); err != nil {
+		return nil, err
+	}
+	kept, err := cfg.setArchive()
+	if err != nil {
 		return nil, err
 	}
 	p := queue.Partition{Namespace: cfg.Namespace}
@@ -143,7 +153,7 @@ func New(rdb redis.UniversalClient, cfg Config) (*Dispatcher, error) {
 	if cfg.Observer != nil {
 		cfg.Observer.Bind(q, reg)
 	}
-	d := &Dispatcher{cfg: cfg, q: q, reg: reg, mux: handlers.NewMux()}
+	d := &Dispatcher{cfg: cfg, q: q, reg: reg, mux: handlers.NewMux(), archive: kept}
 	d.producer = producer.New(q, producer.Config{
 		Limits: task.Limits{Payload: cfg.PayloadLimit}, Check: d.checkPayload, Secret: cfg.Secret, Tracer: cfg.tracer(),
 	})
@@ -179,7 +189,8 @@ func (c Config) Validate() error {
 		limit = &task.FieldError{Field: "payload_limit", Value: fmt.Sprint(c.PayloadLimit), Reason: "negative", Hint: "bytes; the default is 1 MiB"}
 	}
 	_, keys := seal.New(c.Encryption)
-	return errors.Join(c.instance().Validate(), c.consumer().Validate(), c.Durability.Validate(), c.Caps.Validate(), limit, c.checkSecret(), keys)
+	return errors.Join(c.instance().Validate(), c.consumer().Validate(), c.Durability.Validate(), c.Caps.Validate(), limit,
+		c.checkSecret(), keys, c.checkArchive())
 }
 
 func (c Config) checkSecret() error {
@@ -328,7 +339,9 @@ func (d *Dispatcher) EnqueueAll(ctx context.Context, tasks []*task.Task) ([]Resu
 
 // Admin looks at the namespace's tasks, schedules, instances and events, and changes them: get, list, count, cancel, retry,
 // pause, trigger and more. It needs no Run.
-func (d *Dispatcher) Admin() *admin.Admin { return admin.Of(d.q, d.producer, d.reg) }
+func (d *Dispatcher) Admin() *admin.Admin {
+	return admin.Of(d.q, d.producer, d.reg, past.Of(d.q, d.archive))
+}
 
 // Unready returns nil while this process can do its part: it runs, is registered and ready, does not drain, and Redis answered
 // it within its lease. Otherwise the error says in one line why not, for a readiness probe. Unready makes no call to Redis,
@@ -381,6 +394,9 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 		var g errgroup.Group
 		g.Go(func() error { return schedules.Run(session) }) // only the leader schedules
 		g.Go(func() error { return work.Run(session) })      // Redis decides which instance may take work
+		if d.archive != nil {
+			g.Go(func() error { return d.archiver(log).Run(session) }) // only the leader archives
+		}
 		return g.Wait()
 	})
 }

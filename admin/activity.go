@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/onbeat/onbeat/audit"
+	"github.com/onbeat/onbeat/past"
 	"github.com/onbeat/onbeat/producer"
 	"github.com/onbeat/onbeat/queue"
 	"github.com/onbeat/onbeat/task"
@@ -106,6 +107,7 @@ func (a *Audit) OK() bool {
 type activity struct {
 	q         *queue.Queue
 	s         *producer.Schedules
+	past      *past.Past
 	instances Instances
 }
 
@@ -139,9 +141,9 @@ func (a *activity) Events(ctx context.Context, o EventQuery) (List[Event], error
 	}
 	var list []queue.Event
 	if o.After == "" {
-		list, err = a.q.Events(ctx, o.Since, o.Limit)
+		list, err = a.past.Events(ctx, o.Since, o.Limit)
 	} else {
-		list, err = a.q.EventsAfter(ctx, o.After, o.Since, o.Limit)
+		list, err = a.past.EventsAfter(ctx, o.After, o.Since, o.Limit)
 	}
 	page := List[Event]{Items: make([]Event, len(list))}
 	for i := range list {
@@ -180,13 +182,14 @@ func (a *activity) Audit(ctx context.Context, o audit.Options) (Audit, error) {
 	if o.Since <= 0 {
 		o.Since = time.Hour
 	}
+	o.Past = a.past
 	reports, err := audit.Run(ctx, a.q, a.s, o)
 	out := Audit{Schedules: append([]audit.Report{}, reports...)}
 	if err != nil && len(reports) == 0 {
 		return out, err
 	}
 	var lost error
-	if out.LostWrites, lost = audit.Losses(ctx, a.q, o.Since); lost != nil {
+	if out.LostWrites, lost = audit.Losses(ctx, a.q, a.past, o.Since); lost != nil {
 		return out, lost
 	}
 	return out, err

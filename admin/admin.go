@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/onbeat/onbeat/instance"
+	"github.com/onbeat/onbeat/past"
 	"github.com/onbeat/onbeat/producer"
 	"github.com/onbeat/onbeat/queue"
 	"github.com/onbeat/onbeat/schedule"
@@ -20,15 +21,19 @@ type Admin struct {
 	Answers Answers
 }
 
-// Of returns the admin of the namespace that a queue, a producer and a registry share.
-func Of(q *queue.Queue, p *producer.Producer, reg *instance.Registry) *Admin {
-	s := producer.NewSchedules(q, p)
+// Of returns the admin of the namespace that a queue, a producer and a registry share. The past is where it reads what
+// happened; nil is Redis alone.
+func Of(q *queue.Queue, p *producer.Producer, reg *instance.Registry, before *past.Past) *Admin {
+	if before == nil {
+		before = past.Of(q, nil)
+	}
+	s := producer.NewSchedules(q, p).With(before)
 	inst := &instances{q: q, reg: reg}
 	return &Admin{
-		Tasks:     &tasks{q: q, p: p},
+		Tasks:     &tasks{q: q, p: p, past: before},
 		Schedules: &schedules{q: q, s: s, p: p},
 		Instances: inst,
-		Activity:  &activity{q: q, s: s, instances: inst},
+		Activity:  &activity{q: q, s: s, past: before, instances: inst},
 		Answers:   q,
 	}
 }

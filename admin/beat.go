@@ -68,7 +68,7 @@ type Session struct {
 }
 
 func (a *activity) Beat(ctx context.Context, o BeatQuery) (Beat, error) {
-	span, lines, unread := audit.Slots(ctx, a.q, a.s, audit.Span{From: o.From, To: o.To, Schedules: o.Schedules})
+	span, lines, unread := audit.Slots(ctx, a.q, a.s, audit.Span{From: o.From, To: o.To, Schedules: o.Schedules, Past: a.past})
 	if lines == nil && unread != nil {
 		return Beat{}, unread
 	}
@@ -84,6 +84,9 @@ func (a *activity) Beat(ctx context.Context, o BeatQuery) (Beat, error) {
 		return Beat{}, err
 	}
 	events, err := a.q.Events(ctx, time.Time{}, maxEvents)
+	if err == nil && (len(events) == 0 || events[0].At.After(out.From)) { // terms that go on then began before, as a rule within a day
+		events, err = a.past.Events(ctx, out.From.Add(-24*time.Hour), maxEvents)
+	}
 	if err != nil {
 		return Beat{}, err
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 
+	"github.com/onbeat/onbeat/archive"
 	"github.com/onbeat/onbeat/seal"
 	"github.com/onbeat/onbeat/store"
 )
@@ -22,6 +23,10 @@ func Hint(err error) string {
 
 func hintOf(err error) string {
 	switch {
+	case errors.Is(err, archive.ErrUnavailable):
+		return "is the database of the archive running? name another with --archive or ONBEAT_ARCHIVE, or ask for a time that Redis still has"
+	case errors.Is(err, archive.ErrDenied):
+		return "check the user, the password and the database of archive.url"
 	case errors.Is(err, store.ErrFull):
 		return "raise maxmemory, or see onbeat doctor"
 	case errors.Is(err, store.ErrWrongType):

@@ -67,8 +67,9 @@ type Run struct {
 	Took     string       `json:"took,omitempty"`
 	Lag      string       `json:"lag,omitempty"`
 	Outcome  history.Word `json:"outcome"`
-	Why      string       `json:"why,omitempty"`   // why a slot did not run
-	Error    string       `json:"error,omitempty"` // of a failed run, cut to 200 bytes
+	Why      string       `json:"why,omitempty"`    // why a slot did not run
+	Error    string       `json:"error,omitempty"`  // of a failed run, cut to 200 bytes
+	Output   string       `json:"output,omitempty"` // what its handler put out; only with an archive
 	Instance string       `json:"instance,omitempty"`
 	Release  string       `json:"release,omitempty"` // of that instance
 }
@@ -94,7 +95,7 @@ func showSchedule(s *producer.Status, secret []string) Schedule {
 func runOf(r *producer.Run) Run {
 	out := Run{
 		Schedule: r.Schedule, Task: r.Task, Slot: r.Slot, Attempt: r.Attempt, Began: r.Began, Ended: r.Ended(), Outcome: r.Outcome,
-		Why: r.Why, Error: r.Error, Instance: r.Instance, Release: r.Release,
+		Why: r.Why, Error: r.Error, Output: r.Output, Instance: r.Instance, Release: r.Release,
 	}
 	if r.Took != 0 {
 		out.Took = r.Took.String()

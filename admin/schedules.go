@@ -106,8 +106,8 @@ func (s *schedules) Get(ctx context.Context, name string) (ScheduleDetail, error
 	if err != nil {
 		return d, err
 	}
-	runs, err := s.Runs(ctx, name, shown, "")
-	d = ScheduleDetail{Schedule: s.scheduleOf(&status), Upcoming: upcoming(&status, now), RecentRuns: runs.Items}
+	runs, _, err := s.s.With(nil).Runs(ctx, name, "", shown) // those that Redis has: an archive that is away hides no schedule
+	d = ScheduleDetail{Schedule: s.scheduleOf(&status), Upcoming: upcoming(&status, now), RecentRuns: ListOf(shownRuns(runs), "").Items}
 	d.Latest = latestOf(latest[name])
 	return d, err
 }
@@ -167,11 +167,15 @@ func (s *schedules) Runs(ctx context.Context, name string, limit int, after stri
 		return ListOf[Run](nil, ""), err
 	}
 	runs, next, err := s.s.Runs(ctx, name, after, limit)
-	page := List[Run]{Items: make([]Run, len(runs)), Next: next}
+	return ListOf(shownRuns(runs), next), err
+}
+
+func shownRuns(runs []producer.Run) []Run {
+	list := make([]Run, len(runs))
 	for i := range runs {
-		page.Items[i] = runOf(&runs[i])
+		list[i] = runOf(&runs[i])
 	}
-	return page, err
+	return list
 }
 
 func (s *schedules) Slots(ctx context.Context, name string, from time.Time, count int) (Preview, error) {

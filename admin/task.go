@@ -22,7 +22,7 @@ type Task struct {
 	Queue    string    `json:"queue"`
 	Priority string    `json:"priority"`
 	Due      time.Time `json:"due,omitzero"`
-	// At depends on the state: when the task is due, was claimed, or died, or until when it is kept.
+	// At depends on the state: when the task is due, was claimed, or died, until when it is kept, or when its last run was noted.
 	At       time.Time `json:"at,omitzero"`
 	Schedule string    `json:"schedule,omitempty"`
 	Slot     time.Time `json:"slot,omitzero"`
@@ -43,6 +43,10 @@ type Task struct {
 	Secret    []string       `json:"secret,omitempty"`
 	Encrypted string         `json:"encrypted,omitempty"`
 	Failures  []task.Failure `json:"failures,omitempty"`
+	// Runs are those that the archive knows, the oldest first: the newest 1,000. RunsUnread says why they cannot be read. Only a
+	// single task has them, and no list.
+	Runs       []Run  `json:"runs,omitempty"`
+	RunsUnread string `json:"runs_unread,omitempty"`
 	// Unreadable says why the task's record cannot be read. Then only ID, State and At are known.
 	Unreadable string `json:"unreadable,omitempty"`
 }

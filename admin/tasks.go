@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/onbeat/onbeat/past"
 	"github.com/onbeat/onbeat/producer"
 	"github.com/onbeat/onbeat/queue"
 	"github.com/onbeat/onbeat/task"
@@ -16,7 +17,8 @@ type Tasks interface {
 	// Enqueue adds tasks, in one batch, and returns what became of each. A task whose ID or unique key is taken is not added;
 	// that is no error. The error says how far the batch came; see [producer.Producer.EnqueueAll].
 	Enqueue(ctx context.Context, list []*task.Task) ([]Enqueued, error)
-	// Get finds a task in any state. The error matches [queue.ErrNotFound] if there is none.
+	// Get finds a task in any state, with the runs that the archive knows of it, if there is one; also a task that only the
+	// archive knows any more: its state is [Gone]. The error matches [queue.ErrNotFound] if there is none.
 	Get(ctx context.Context, id string) (Task, error)
 	// List reads a page of tasks. A page may be short, even empty, and still have a Next.
 	List(ctx context.Context, o TaskQuery) (List[Task], error)
@@ -57,8 +59,9 @@ var listed = []task.State{task.Running, task.Due, task.Dead, task.Done}
 
 // tasks are the tasks of a namespace on Redis.
 type tasks struct {
-	q *queue.Queue
-	p *producer.Producer
+	q    *queue.Queue
+	p    *producer.Producer
+	past *past.Past
 }
 
 func (t *tasks) Enqueue(ctx context.Context, list []*task.Task) ([]Enqueued, error) {
@@ -88,10 +91,15 @@ func enqueuedOf(id string, err error) Enqueued {
 
 func (t *tasks) Get(ctx context.Context, id string) (Task, error) {
 	f, err := t.q.Task(ctx, id)
-	if err != nil {
+	switch {
+	case errors.Is(err, queue.ErrNotFound):
+		return t.forgotten(ctx, id, err)
+	case err != nil:
 		return Task{}, err
 	}
-	return taskOf(&f, t.p, t.q.Seal()), nil
+	out := taskOf(&f, t.p, t.q.Seal())
+	t.remember(ctx, &out)
+	return out, nil
 }
 
 func (t *tasks) List(ctx context.Context, o TaskQuery) (List[Task], error) {

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/onbeat/onbeat/admin"
+	"github.com/onbeat/onbeat/archive"
 	"github.com/onbeat/onbeat/field"
 	"github.com/onbeat/onbeat/instance"
 	"github.com/onbeat/onbeat/internal/wording"
@@ -85,6 +86,9 @@ var answers = []struct {
 	kind   string
 	wait   int
 }{
+	{archive.ErrUnavailable, http.StatusServiceUnavailable, "archive", 5}, // first: what the database said may match another
+	{archive.ErrDenied, http.StatusServiceUnavailable, "archive", 30},
+	{archive.ErrFull, http.StatusServiceUnavailable, "archive", 30},
 	{store.ErrUnreplicated, http.StatusServiceUnavailable, "unreplicated", 1},
 	{store.ErrSuspect, http.StatusServiceUnavailable, "suspect", 1},
 	{store.ErrUnreachable, http.StatusServiceUnavailable, "unreachable", 1},

@@ -45,7 +45,7 @@ func (durationSchema) Schema(huma.Registry) *huma.Schema {
 
 // Schema is read by huma.
 func (stateSchema) Schema(huma.Registry) *huma.Schema {
-	return words(task.Due, task.Running, task.Done, task.Dead)
+	return words(task.Due, task.Running, task.Done, task.Dead, admin.Gone)
 }
 
 // Schema is read by huma.

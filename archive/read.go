@@ -21,12 +21,17 @@ const mostRuns = 1000
 // History calls fn with each entry of the history since a moment (zero: ever), the oldest first, with its notes as they were. It
 // returns at the end, or with the error of fn. It reads a page at a time. Runs that no schedule made are not in the history.
 func (a *Archive) History(ctx context.Context, since time.Time, fn func(history.Entry) error) error {
+	return a.HistoryOf(ctx, "", since, fn)
+}
+
+// HistoryOf is [Archive.History] of one schedule, if it is not "": of its ranges, and of the tasks that it made.
+func (a *Archive) HistoryOf(ctx context.Context, schedule string, since time.Time, fn func(history.Entry) error) error {
 	from := place{noted: ofMs(0), entry: -1}
 	if !since.IsZero() {
 		from.noted = at(since)
 	}
 	var stop error
-	err := a.entries(ctx, false, "", from, func(e history.Entry) bool {
+	err := a.entries(ctx, false, schedule, from, func(e history.Entry) bool {
 		stop = fn(e)
 		return stop == nil
 	})

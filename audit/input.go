@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/onbeat/onbeat/past"
 	"github.com/onbeat/onbeat/queue"
 	"github.com/onbeat/onbeat/schedule"
 )
@@ -43,6 +44,8 @@ type input struct {
 	Now time.Time
 	// Known is where the history begins: a slot before it without a note is unknown. Zero: the history is complete.
 	Known time.Time
+	// Gaps are the times of which entries of the history are lost: what happened to a slot may have been noted there.
+	Gaps []past.Gap
 	// Settled is the schedule's last run: later slots have not been dealt with, which is no fault while no instance leads.
 	Settled time.Time
 	// Behind are the missed slots up to Settled that are still to be pushed.

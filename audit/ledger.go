@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/onbeat/onbeat/history"
+	"github.com/onbeat/onbeat/past"
 	"github.com/onbeat/onbeat/queue"
 )
 
@@ -353,6 +354,8 @@ func (l *ledger) silence(s *slot) Verdict {
 		return Pending
 	case s.state == silent && !l.in.Known.IsZero() && at.Before(l.in.Known):
 		return Unknown
+	case l.inGap(at):
+		return Unknown
 	case s.state == silent && at.After(l.in.Now.Add(-l.in.Grace)):
 		return Pending
 	case s.state == silent && p != nil && !p.Until.IsZero() && at.After(p.Looked):
@@ -363,6 +366,16 @@ func (l *ledger) silence(s *slot) Verdict {
 		return Paused
 	}
 	return Lost
+}
+
+// noteTime is how long after a slot a note of it may come, as a rule: runs take a while, and are tried again.
+const noteTime = time.Hour
+
+// inGap reports whether a note of a slot may be among the entries that are lost.
+func (l *ledger) inGap(at time.Time) bool {
+	return slices.ContainsFunc(l.in.Gaps, func(g past.Gap) bool {
+		return !at.After(g.To) && at.After(g.From.Add(-noteTime))
+	})
 }
 
 // resumeEdge is how long before the end of a pause a slot may have come without a note: the caller that ended the pause

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/onbeat/onbeat/past"
 	"github.com/onbeat/onbeat/queue"
 )
 
@@ -23,13 +24,13 @@ type Loss struct {
 }
 
 // Losses reads the losses that were found within the given time before now, oldest first. Each instance reports what Redis
-// had acknowledged to it and no longer has; reports that overlap count as one loss.
-func Losses(ctx context.Context, q *queue.Queue, since time.Duration) ([]Loss, error) {
+// had acknowledged to it and no longer has; reports that overlap count as one loss. Without a past it reads Redis alone.
+func Losses(ctx context.Context, q *queue.Queue, p *past.Past, since time.Duration) ([]Loss, error) {
 	now, err := q.Now(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("audit: %w", err)
 	}
-	events, err := q.Events(ctx, now.Add(-since), maxEvents)
+	events, err := pastOf(q, p).Events(ctx, now.Add(-since), maxEvents)
 	if err != nil {
 		return nil, fmt.Errorf("audit: %w", err)
 	}

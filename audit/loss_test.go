@@ -73,7 +73,7 @@ func TestLosses_thatOverlapAreOne(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		list, err := Losses(ctx, q, time.Minute)
+		list, err := Losses(ctx, q, nil, time.Minute)
 		if err != nil || len(list) != 1 {
 			t.Fatalf("%v, %v; want one", list, err)
 		}

@@ -7,11 +7,10 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/onbeat/onbeat/history"
+	"github.com/onbeat/onbeat/past"
 	"github.com/onbeat/onbeat/producer"
 	"github.com/onbeat/onbeat/queue"
 	"github.com/onbeat/onbeat/schedule"
@@ -32,6 +31,8 @@ type Options struct {
 	// MaxSlots is how many slots of each schedule are judged at most: the newest. The report says from when on. Default
 	// 10,000,000, which take 160 MB.
 	MaxSlots int
+	// Past is where to read what happened. Default: Redis alone.
+	Past *past.Past
 }
 
 // groupSlots is about how many slots are judged in one pass over the history.
@@ -50,7 +51,7 @@ func Run(ctx context.Context, q *queue.Queue, s *producer.Schedules, opts Option
 	if opts.Since <= 0 {
 		opts.Since = time.Hour
 	}
-	a := &auditor{q: q, opts: opts, known: map[string]*input{}}
+	a := &auditor{q: q, past: pastOf(q, opts.Past), opts: opts, known: map[string]*input{}}
 	if opts.Schedule != "" {
 		a.names = []string{opts.Schedule}
 	}
@@ -90,8 +91,17 @@ func Run(ctx context.Context, q *queue.Queue, s *producer.Schedules, opts Option
 	return reports, errors.Join(a.unread...)
 }
 
+// pastOf is Redis alone if the caller names no past.
+func pastOf(q *queue.Queue, p *past.Past) *past.Past {
+	if p == nil {
+		return past.Of(q, nil)
+	}
+	return p
+}
+
 type auditor struct {
 	q        *queue.Queue
+	past     *past.Past
 	opts     Options
 	names    []string  // the schedules to judge; none: all
 	from, to time.Time // zero: as opts say, and now
@@ -107,7 +117,7 @@ func (a *auditor) read(ctx context.Context, s *producer.Schedules) error {
 	if err != nil {
 		return err
 	}
-	since, err := a.q.HistorySince(ctx)
+	known, err := a.past.Known(ctx, a.from)
 	if err != nil {
 		return err
 	}
@@ -118,7 +128,7 @@ func (a *auditor) read(ctx context.Context, s *producer.Schedules) error {
 			a.input(name)
 		}
 	}
-	err = a.q.History(ctx, a.from, func(e history.Entry) error {
+	err = a.history(ctx, a.from, func(e history.Entry) error {
 		for _, n := range e.Notes {
 			if n.Word == history.Was && a.wanted(n.Schedule) {
 				a.was(n)
@@ -134,13 +144,13 @@ func (a *auditor) read(ctx context.Context, s *producer.Schedules) error {
 			return fmt.Errorf("schedule %q: %w", name, errors.Join(append(a.unread, queue.ErrNotFound)...))
 		}
 	}
-	events, err := a.q.Events(ctx, a.from, maxEvents)
+	events, err := a.past.Events(ctx, a.from, maxEvents)
 	if err != nil {
 		return err
 	}
 	losses := lossesOf(events)
 	for name, in := range a.known {
-		in.Known, in.Losses = since, losses
+		in.Known, in.Gaps, in.Losses = known.From, known.Gaps, losses
 		if err := in.complete(now[name]); err != nil {
 			a.unread = append(a.unread, err)
 			delete(a.known, name)
@@ -239,6 +249,15 @@ func (a *auditor) take(events []queue.Event) {
 	}
 }
 
+// history reads what happened since a moment; of one schedule, if there is only one to judge, where that is cheaper.
+func (a *auditor) history(ctx context.Context, since time.Time, fn func(history.Entry) error) error {
+	only := ""
+	if len(a.names) == 1 {
+		only = a.names[0]
+	}
+	return a.past.HistoryOf(ctx, only, since, fn)
+}
+
 // judge reads the history once for a group of schedules, asks for the tasks of slots that remain open, and reads what was
 // written meanwhile.
 func (a *auditor) judge(ctx context.Context, group []*ledger) error {
@@ -246,13 +265,12 @@ func (a *auditor) judge(ctx context.Context, group []*ledger) error {
 	for _, l := range group {
 		of[l.in.Schedule] = l
 	}
-	var last entryID
+	last := ""
 	note := func(e history.Entry) error {
-		id := parseEntryID(e.ID)
-		if !last.before(id) {
+		if !history.Before(last, e.ID) {
 			return nil // read before
 		}
-		last = id
+		last = e.ID
 		for _, n := range e.Notes {
 			if l := of[n.Schedule]; l != nil {
 				l.note(n)
@@ -261,7 +279,7 @@ func (a *auditor) judge(ctx context.Context, group []*ledger) error {
 		return nil
 	}
 	// A run that was early may have ended before its slot.
-	if err := a.q.History(ctx, a.from.Add(-time.Minute), note); err != nil {
+	if err := a.history(ctx, a.from.Add(-time.Minute), note); err != nil {
 		return err
 	}
 	for _, l := range group {
@@ -272,7 +290,7 @@ func (a *auditor) judge(ctx context.Context, group []*ledger) error {
 	for _, l := range group {
 		l.asked = true
 	}
-	return a.q.History(ctx, store.FromMs(last.ms), note)
+	return a.history(ctx, later(history.At(last), a.from.Add(-time.Minute)), note)
 }
 
 // stand asks for the tasks of slots that no note settles.
@@ -300,16 +318,3 @@ func (a *auditor) stand(ctx context.Context, l *ledger) error {
 	}
 	return nil
 }
-
-// entryID is the position of an entry in a stream.
-type entryID struct{ ms, seq int64 }
-
-func parseEntryID(s string) entryID {
-	ms, seq, _ := strings.Cut(s, "-")
-	var id entryID
-	id.ms, _ = strconv.ParseInt(ms, 10, 64)
-	id.seq, _ = strconv.ParseInt(seq, 10, 64)
-	return id
-}
-
-func (a entryID) before(b entryID) bool { return a.ms < b.ms || a.ms == b.ms && a.seq < b.seq }

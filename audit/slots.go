@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/onbeat/onbeat/history"
+	"github.com/onbeat/onbeat/past"
 	"github.com/onbeat/onbeat/producer"
 	"github.com/onbeat/onbeat/queue"
 	"github.com/onbeat/onbeat/task"
@@ -20,6 +21,8 @@ type Span struct {
 	From, To time.Time
 	// Schedules are the schedules to judge. None: all, including those that were deleted lately.
 	Schedules []string
+	// Past is where to read what happened. Default: Redis alone.
+	Past *past.Past
 }
 
 // Line is every slot that a schedule should have had in a span.
@@ -51,7 +54,10 @@ const longest = 366 * 24 * time.Hour
 // schedule that does not exist now and did not since From. For schedules that this release cannot read it returns a joined
 // error, besides the lines of the others.
 func Slots(ctx context.Context, q *queue.Queue, s *producer.Schedules, o Span) (Span, []Line, error) {
-	a := &auditor{q: q, opts: Options{Since: time.Hour}, names: o.Schedules, from: o.From, to: o.To, known: map[string]*input{}}
+	a := &auditor{
+		q: q, past: pastOf(q, o.Past), opts: Options{Since: time.Hour}, names: o.Schedules, from: o.From, to: o.To,
+		known: map[string]*input{},
+	}
 	if err := a.bound(ctx); err != nil {
 		return o, nil, err
 	}

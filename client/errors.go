@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/onbeat/onbeat/admin"
+	"github.com/onbeat/onbeat/archive"
 	"github.com/onbeat/onbeat/field"
 	"github.com/onbeat/onbeat/instance"
 	"github.com/onbeat/onbeat/producer"
@@ -88,7 +89,7 @@ func (c *conn) strange(what string) error {
 
 // kinds says what each kind of problem matches here. The field errors, states and duplicates are made anew.
 var kinds = map[string]error{
-	"unreplicated": store.ErrUnreplicated, "suspect": store.ErrSuspect, "unreachable": store.ErrUnreachable, "busy": store.ErrBusy,
+	"archive": archive.ErrUnavailable, "unreplicated": store.ErrUnreplicated, "suspect": store.ErrSuspect, "unreachable": store.ErrUnreachable, "busy": store.ErrBusy,
 	"full": store.ErrFull, "denied": store.ErrDenied, "wrong-type": store.ErrWrongType, "interrupted": store.ErrUnreachable,
 	"not-found": queue.ErrNotFound, "changed": queue.ErrChanged, "no-other": instance.ErrNoOther, "older": instance.ErrOlder, "newer": producer.ErrNewer, "revision": admin.ErrRevision,
 	"invalid": task.ErrInvalid, "no-key": seal.ErrNoKey, "damaged": seal.ErrDamaged,

@@ -21,7 +21,7 @@ func (f *File) Check() error {
 	}
 	list := append(slices.Clone(f.unread), f.problems...)
 	for _, check := range []func() error{
-		f.checkRedis, f.checkNamespace, f.Dispatcher.Validate, f.Handlers.Validate, f.checkAPI, f.checkLog,
+		f.checkRedis, f.checkNamespace, f.Dispatcher.Validate, f.Handlers.Validate, f.checkArchive, f.checkAPI, f.checkLog,
 	} {
 		list = f.add(list, "", check())
 	}
@@ -29,7 +29,7 @@ func (f *File) Check() error {
 	return list.sorted()
 }
 
-// Unset lists, as [Problems], the environment variables in redis.url that are not set. Without them the file cannot be used.
+// Unset lists, as [Problems], the environment variables in redis.url and archive.url that are not set. Without them the file cannot be used.
 func (f *File) Unset() error { return slices.Clone(f.unset).sorted() }
 
 // Lacking lists, as [Problems], the environment variables to which payloads refer and that are not set here. The instance that

@@ -30,6 +30,7 @@ min_ready: 10s
 drain: 0s
 payload_limit: 2048
 keep: {dead: 1, done: 2, history: 3, events: 4}
+archive: {url: "postgres://onbeat:${ARCHIVE}@db/onbeat", keep: 60d, buffer: 5000, output: 0}
 api: {listen: 127.0.0.1:8080}
 http: {deny_private: true, timeout: 5s, max_redirects: -1, redirect_body: true, max_retry_after: 1d, idle_per_host: 3, idle_timeout: 1h}
 log: {level: debug, format: json}
@@ -86,11 +87,14 @@ func checked(name, text string, env func(string) string) (*File, error) {
 
 func TestConfig_saysEverything(t *testing.T) {
 	t.Parallel()
-	c, err := checked("shop.yaml", goodConfig, testEnv("SECRET", "s3cret"))
+	c, err := checked("shop.yaml", goodConfig, testEnv("SECRET", "s3cret", "ARCHIVE", "4rch"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	d := c.Dispatcher
+	if want := (Archive{URL: "postgres://onbeat:4rch@db/onbeat", Keep: 60 * 24 * time.Hour, Buffer: 5000, Output: -1}); c.Archive != want {
+		t.Errorf("archive %+v", c.Archive)
+	}
 	if c.Redis.URL != "redis://user:s3cret@127.0.0.1:6379/0" || d.Release != "1.10" || d.Concurrency != 20 || d.Queues["default"] != 2 {
 		t.Errorf("%+v", c)
 	}
@@ -158,6 +162,14 @@ var badConfigs = []struct{ name, yaml, want string }{
 	{"a CA that is not there", "redis:\n  url: rediss://:hunter2@h\n  tls_ca: /nowhere\n", `x.yaml:3: redis.tls_ca "/nowhere": no such file or directory (a PEM file of the CAs`},
 	{"a certificate without its key", "redis:\n  url: rediss://h\n  tls_cert: /nowhere\n", `x.yaml:1: redis.tls_key: missing (a PEM file of the key`},
 	{"redis with an unset variable", "redis:\n  url: redis://:${NOPE}@h\n", `x.yaml:2: redis.url "${NOPE}": the environment variable is not set (set NOPE, or write the URL out)`},
+	{"an archive of another kind", "archive:\n  url: mysql://u:hunter2@h/d\n", `x.yaml:2: archive.url "…": unknown scheme (postgres://`},
+	{"an archive in memory", "archive: {url: 'sqlite::memory:'}\n", `x.yaml:1: archive.url "sqlite::memory:": an archive in memory ends with its process`},
+	{"an archive with an unset variable", "archive:\n  url: postgres://u:${NOPE}@h/d\n", `x.yaml:2: archive.url "${NOPE}": the environment variable is not set (set NOPE, or write the URL out)`},
+	{"an archive that keeps nothing", "archive: {url: 'sqlite:///a', keep: 1h}\n", `x.yaml:1: archive.keep "1h0m0s": shorter than a day`},
+	{"an archive without a buffer", "archive: {url: 'sqlite:///a', buffer: 0}\n", `x.yaml:1: archive.buffer "0": out of range (1 or more; leave it out for the default)`},
+	{"an output too large", "archive: {url: 'sqlite:///a', output: 20000}\n", `x.yaml:1: archive.output "20000": out of range (at most 16384 bytes)`},
+	{"a negative output", "archive: {url: 'sqlite:///a', output: -1}\n", `x.yaml:1: archive.output "-1": negative (bytes; 0 is none)`},
+	{"unknown field of archive", "archive: {uri: x}\n", "x.yaml:1: archive.uri: unknown field (did you mean url?)"},
 	{"lease too short", "lease: 5ms\n", `x.yaml:1: lease "5ms": out of range (500ms to 1h; the default is 5s)`},
 	{"lease without unit", "lease: 5\n", `x.yaml:1: lease "5": a number without a unit (write numbers with units`},
 	{"negative drain", "drain: -5s\n", `x.yaml:1: drain "-5s": negative (write it without a minus sign)`},

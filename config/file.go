@@ -21,6 +21,8 @@ type File struct {
 	Redis Redis
 	// Dispatcher are the settings of the instance. The caller adds the Log, and what flags say.
 	Dispatcher onbeat.Config
+	// Archive says where the archive is. It is not yet in Dispatcher: a flag or the environment may say another.
+	Archive Archive
 	// KeyFiles are those that hold the keys of Dispatcher.Encryption.
 	KeyFiles []string
 	// Handlers are the settings of the handlers that the program brings.
@@ -58,7 +60,7 @@ func (l Log) Threshold() zerolog.Level {
 	return zerolog.InfoLevel
 }
 
-// Load reads a config file: a regular file or a pipe. The getenv function resolves ${NAME} in redis.url; pass os.Getenv.
+// Load reads a config file: a regular file or a pipe. The getenv function resolves ${NAME} in redis.url and archive.url; pass os.Getenv.
 //
 // Its errors match [task.ErrInvalid]: a file that cannot be read or is not YAML. Unknown fields, and values that cannot be
 // read, are for [File.Check] and [File.CheckSchedules]: use no File that neither of them has accepted.
@@ -95,6 +97,7 @@ func (f *File) take(s *settings, getenv func(string) string) {
 	f.Redis.URL = f.place(f.Redis.URL)
 	f.Dispatcher = s.dispatcher()
 	f.takeKeys(&s.Encryption, getenv)
+	f.takeArchive(&s.Archive, getenv)
 	f.Handlers = s.handlers()
 	f.takeAPI(&s.API)
 	f.Log = Log{Level: string(s.Log.Level), Format: string(s.Log.Format)}

@@ -28,11 +28,16 @@ var variable = regexp.MustCompile(`\$\{([^}]*)\}`)
 // expand puts environment variables into the Redis URL, which may hold a password.
 func (f *File) expand(getenv func(string) string) {
 	f.Redis.Secret = hasPassword(variable.ReplaceAllString(f.Redis.URL, ""))
-	f.Redis.URL = variable.ReplaceAllStringFunc(f.Redis.URL, func(match string) string {
+	f.Redis.URL = f.expanded("redis.url", f.Redis.URL, getenv)
+}
+
+// expanded is the URL of a field with environment variables put in.
+func (f *File) expanded(field, raw string, getenv func(string) string) string {
+	return variable.ReplaceAllStringFunc(raw, func(match string) string {
 		name := match[2 : len(match)-1]
 		value := getenv(name)
 		if value == "" {
-			f.unset = append(f.unset, f.doc.at("", refuse("redis.url", match, "the environment variable is not set", "set "+name+", or write the URL out")))
+			f.unset = append(f.unset, f.doc.at("", refuse(field, match, "the environment variable is not set", "set "+name+", or write the URL out")))
 			return match
 		}
 		return value
@@ -41,7 +46,7 @@ func (f *File) expand(getenv func(string) string) {
 
 // checkRedis refuses a URL, and files for its TLS, that cannot be used.
 func (f *File) checkRedis() error {
-	if f.Redis.URL == "" || strings.HasPrefix(f.Redis.URL, FilePrefix) || len(f.unset) > 0 {
+	if f.Redis.URL == "" || strings.HasPrefix(f.Redis.URL, FilePrefix) || variable.MatchString(f.Redis.URL) {
 		return nil // a file, a flag or the environment says it
 	}
 	if strings.HasPrefix(f.Redis.URL, "redis:") || strings.HasPrefix(f.Redis.URL, "redis-") {

@@ -14,7 +14,7 @@ import (
 // settings is the file as it is written.
 type settings struct {
 	Redis struct {
-		URL     text `yaml:"url"` // the only place where reading the file puts an environment variable for ${NAME}
+		URL     text `yaml:"url"` // here and in archive.url alone, reading the file puts an environment variable for ${NAME}
 		TLSCA   text `yaml:"tls_ca"`
 		TLSCert text `yaml:"tls_cert"`
 		TLSKey  text `yaml:"tls_key"`
@@ -38,6 +38,7 @@ type settings struct {
 	Encryption   encryptionSettings  `yaml:"encryption"`
 	Keep         keepSettings        `yaml:"keep"`
 	Durability   durabilitySettings  `yaml:"durability"`
+	Archive      archiveSettings     `yaml:"archive"`
 	API          apiSettings         `yaml:"api"`
 	HTTP         httpSettings        `yaml:"http"`
 	Exec         *execSettings       `yaml:"exec"`

@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/onbeat/onbeat/admin"
+	"github.com/onbeat/onbeat/archive"
 	"github.com/onbeat/onbeat/instance"
 	"github.com/onbeat/onbeat/internal/wording"
 	"github.com/onbeat/onbeat/producer"
@@ -53,6 +54,8 @@ type Config struct {
 	Lease      time.Duration
 	// Encryption are the keys of this process: payloads that are encrypted with others are reported.
 	Encryption seal.Config
+	// Archive is where the namespace's archive is. Default: there is none.
+	Archive *archive.Source
 }
 
 // Report holds the results of all checks.
@@ -107,7 +110,7 @@ func (d *doctor) seen(ctx context.Context) *state {
 // bareNamespace is used when the config names no namespace. The doctor writes nothing to it.
 const bareNamespace = "onbeat-doctor"
 
-// Examine runs all checks. It changes nothing. It returns an error only if it could check nothing, because Redis does not
+// Examine runs all checks. It changes nothing, but for an archive whose tables are not there yet. It returns an error only if it could check nothing, because Redis does not
 // answer or refuses the user.
 func Examine(ctx context.Context, cfg Config) (Report, error) {
 	d := &doctor{cfg: cfg, bare: cfg.Namespace == "", sentinels: sentinelsOf(cfg.URL), checks: slices.Clone(cfg.Cautions)}
@@ -120,7 +123,7 @@ func Examine(ctx context.Context, cfg Config) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
-	d.admin = admin.Of(d.q, producer.New(d.q, producer.Config{}), reg)
+	d.admin = admin.Of(d.q, producer.New(d.q, producer.Config{}), reg, nil)
 	if cfg.Ping == nil {
 		cfg.Ping = func(ctx context.Context) error { return store.Classify(cfg.Redis.Ping(ctx).Err()) }
 	}
@@ -147,7 +150,7 @@ func (d *doctor) looks() []func(context.Context) {
 		return append(list, d.latency, d.clock)
 	}
 	return append(list, d.rights, d.latency, d.clock,
-		d.namespaceOverview, d.paused, d.keysOverCaps, d.damage, d.unhandled, d.encrypted, d.lateness, d.dead)
+		d.namespaceOverview, d.paused, d.keysOverCaps, d.damage, d.unhandled, d.encrypted, d.lateness, d.dead, d.archived)
 }
 
 // movingTime limits each check while the namespace's slot is being moved: the client repeats each call that Redis refuses

@@ -61,6 +61,21 @@ func At(id string) time.Time {
 	return moment(n)
 }
 
+// Before reports whether the entry with the ID a was written before that with the ID b, in one stream.
+func Before(a, b string) bool {
+	ams, aseq := place(a)
+	bms, bseq := place(b)
+	return ams < bms || ams == bms && aseq < bseq
+}
+
+// place takes an ID apart. What it cannot read is 0.
+func place(id string) (ms, seq uint64) {
+	head, tail, _ := strings.Cut(id, "-")
+	ms, _ = strconv.ParseUint(head, 10, 64)
+	seq, _ = strconv.ParseUint(tail, 10, 64)
+	return ms, seq
+}
+
 // report reads how long a run took, and what it failed with.
 func (n *Note) report(text string) {
 	took, err, _ := strings.Cut(text, " ")

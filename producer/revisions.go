@@ -45,12 +45,15 @@ func (s *Schedules) Revisions(ctx context.Context, name string, limit int, after
 			return nil, "", &task.FieldError{Field: "after", Value: after, Reason: "not a cursor", Hint: "pass the next of the previous page"}
 		}
 	}
-	noted, err := s.revisions(ctx, name)
-	if err != nil {
-		return nil, "", err
-	}
 	if limit <= 0 {
 		limit = 20
+	}
+	noted, err := s.revisions(ctx, name)
+	if err == nil && !reaches(noted, before, limit) || errors.Is(err, queue.ErrNotFound) {
+		noted, err = s.withOlder(ctx, name, noted, err)
+	}
+	if err != nil {
+		return nil, "", err
 	}
 	for i := range noted {
 		if before != 0 && noted[i].Number >= before {
@@ -62,6 +65,36 @@ func (s *Schedules) Revisions(ctx context.Context, name string, limit int, after
 		page = append(page, s.revisionOf(name, noted, i))
 	}
 	return page, "", nil
+}
+
+// reaches reports whether a list has a page before a number (0: the first page), and the revision behind the page.
+func reaches(noted []queue.Revision, before int64, limit int) bool {
+	n := 0
+	for i := range noted {
+		if before == 0 || noted[i].Number < before {
+			n++
+		}
+	}
+	return n > limit
+}
+
+// withOlder adds to a list the revisions before it that the past has. If none is known then, it returns the error that says so.
+func (s *Schedules) withOlder(ctx context.Context, name string, noted []queue.Revision, none error) ([]queue.Revision, error) {
+	oldest := int64(0)
+	if n := len(noted); n > 0 {
+		oldest = noted[n-1].Number
+	}
+	if s.past == nil || len(noted) > 0 && noted[len(noted)-1].What == string(Made) {
+		return noted, none
+	}
+	older, err := s.past.RevisionsBefore(ctx, name, oldest)
+	if err != nil {
+		return nil, err
+	}
+	if noted = append(noted, older...); len(noted) > 0 {
+		none = nil
+	}
+	return noted, none
 }
 
 // revisions reads what is noted of a schedule, the newest first, and what it says now if that is not noted.
@@ -123,7 +156,14 @@ func (s *Schedules) Revert(ctx context.Context, name string, revision int64) (Ap
 	if err != nil {
 		return "", err
 	}
-	i := slices.IndexFunc(noted, func(r queue.Revision) bool { return r.Number == revision })
+	is := func(r queue.Revision) bool { return r.Number == revision }
+	i := slices.IndexFunc(noted, is)
+	if i < 0 {
+		if noted, err = s.withOlder(ctx, name, noted, nil); err != nil {
+			return "", err
+		}
+		i = slices.IndexFunc(noted, is)
+	}
 	refused := &task.FieldError{Field: "revision", Value: strconv.FormatInt(revision, 10)}
 	if i < 0 {
 		refused.Reason, refused.Hint = "not known", "see onbeat schedules revisions "+name

@@ -21,6 +21,7 @@ type Run struct {
 	Outcome  history.Word
 	Why      string // why a slot did not run
 	Error    string // the error of a failed run, cut to 200 bytes
+	Output   string // what its handler put out, as far as it is noted for an archive
 	Instance string // the instance that ran it; "" if not known
 	Release  string // the release of that instance
 }
@@ -43,10 +44,11 @@ func (r *Run) failed() bool {
 	return r.Outcome == history.Failed || r.Outcome == history.Dead || r.Outcome == history.Lost
 }
 
-func runOf(n *history.Note) Run {
+// RunOf returns the run that a note is about.
+func RunOf(n *history.Note) Run {
 	r := Run{
 		Schedule: n.Maker, Task: n.TaskID, Slot: n.Slot, Attempt: n.Attempt, Began: n.Claimed, Took: n.Took,
-		Outcome: n.Word, Why: n.Why, Error: n.Error, Instance: n.Instance, Release: n.Release,
+		Outcome: n.Word, Why: n.Why, Error: n.Error, Output: n.Output, Instance: n.Instance, Release: n.Release,
 	}
 	if _, slot, ok := task.ParseSlotID(strings.TrimSuffix(n.TaskID, backfillMark)); ok {
 		r.Slot = slot
@@ -57,20 +59,20 @@ func runOf(n *history.Note) Run {
 	return r
 }
 
-// Runs returns what became of the tasks of a schedule, or of those of all schedules if name is "", newest first, as far back as the history reaches: at least limit
+// Runs returns what became of the tasks of a schedule, or of those of all schedules if name is "", newest first, as far back as the history and the past reach: at least limit
 // (default 20) if there are as many. To go on, pass next as after; next is "" at the end.
 func (s *Schedules) Runs(ctx context.Context, name, after string, limit int) (runs []Run, next string, err error) {
 	if limit <= 0 {
 		limit = 20
 	}
-	err = s.q.HistoryBefore(ctx, after, func(e history.Entry) bool {
+	err = s.historyBefore(ctx, after, name, func(e history.Entry) bool {
 		if len(runs) >= limit {
 			return false
 		}
 		next = e.ID
 		for i := len(e.Notes) - 1; i >= 0; i-- {
 			if n := &e.Notes[i]; n.Maker != "" && (name == "" || name == n.Maker) {
-				runs = append(runs, runOf(n))
+				runs = append(runs, RunOf(n))
 			}
 		}
 		return true
@@ -79,6 +81,13 @@ func (s *Schedules) Runs(ctx context.Context, name, after string, limit int) (ru
 		next = ""
 	}
 	return runs, next, err
+}
+
+func (s *Schedules) historyBefore(ctx context.Context, id, schedule string, fn func(history.Entry) bool) error {
+	if s.past == nil {
+		return s.q.HistoryBefore(ctx, id, fn)
+	}
+	return s.past.HistoryBefore(ctx, id, schedule, fn)
 }
 
 // Latest says how the last runs of a schedule went.
@@ -106,10 +115,10 @@ func (s *Schedules) Latest(ctx context.Context, names []string) (map[string]*Lat
 			if name := n.Maker; !n.Claimed.IsZero() && open[name] {
 				l := latest[name]
 				if l == nil {
-					l = &Latest{Run: runOf(n)}
+					l = &Latest{Run: RunOf(n)}
 					latest[name] = l
 				}
-				if l.add(runOf(n)) {
+				if l.add(RunOf(n)) {
 					delete(open, name)
 				}
 			}

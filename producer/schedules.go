@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/onbeat/onbeat/history"
 	"github.com/onbeat/onbeat/queue"
 	"github.com/onbeat/onbeat/schedule"
 	"github.com/onbeat/onbeat/task"
@@ -16,9 +17,25 @@ import (
 // Schedules lists, changes, pauses and triggers schedules, from any process, whichever instance leads. A change holds for
 // every slot after the call returned.
 type Schedules struct {
-	q  *queue.Queue
-	p  *Producer
-	by string
+	q    *queue.Queue
+	p    *Producer
+	past Past // nil: Redis alone
+	by   string
+}
+
+// Past has what happened to schedules longer ago than Redis knows; package past has one.
+type Past interface {
+	// HistoryBefore is [queue.Queue.HistoryBefore], and may leave out what is of another schedule, unless that is "".
+	HistoryBefore(ctx context.Context, id, schedule string, fn func(history.Entry) bool) error
+	// RevisionsBefore returns the revisions of a schedule before one with a number (0: all), the newest first.
+	RevisionsBefore(ctx context.Context, name string, number int64) ([]queue.Revision, error)
+}
+
+// With returns the same schedules with a past. Without one they know what Redis knows.
+func (s *Schedules) With(before Past) *Schedules {
+	knowing := *s
+	knowing.past = before
+	return &knowing
 }
 
 // By names the person or program that asks for manual changes, such as "ann@host". Events and revisions show the name. It

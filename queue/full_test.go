@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/onbeat/onbeat/instance"
 	"github.com/onbeat/onbeat/queue"
 	"github.com/onbeat/onbeat/store"
@@ -179,6 +181,22 @@ func TestFullRedis_whatPassesAndWhatIsRefused(t *testing.T) {
 			aside, err := f.q.Mend(ctx, nil)
 			if err == nil && !slices.Contains(aside, f.keys.Dead) {
 				return fmt.Errorf("set aside: %v", aside)
+			}
+			return err
+		}},
+		{"trimming what is archived", "trim", false, func(f *full) error {
+			f.must(f.rdb.ConfigSet(ctx, "maxmemory", "0").Err())
+			for range 300 {
+				f.must(f.rdb.XAdd(ctx, &redis.XAddArgs{Stream: f.keys.History, Values: []any{"runs", "s@1 done 1 2"}}).Err())
+			}
+			f.must(f.rdb.ConfigSet(ctx, "maxmemory", "1").Err())
+			q, err := queue.New(f.rdb, f.part, queue.Caps{History: 1})
+			f.must(err)
+			t, err := q.HistoryTail(ctx, "", 0)
+			f.must(err)
+			n, err := q.TrimHistory(ctx, t.Stream)
+			if err == nil && n == 0 {
+				return errors.New("nothing was trimmed")
 			}
 			return err
 		}},

@@ -35,13 +35,16 @@ func (q *Queue) Revisions(ctx context.Context, name string) ([]Revision, error) 
 	if err != nil && !errors.Is(err, redis.Nil) {
 		return nil, fmt.Errorf("read the revisions of schedule %q: %w", name, store.Classify(err))
 	}
-	var list []Revision
+	return parseRevisions(text), nil
+}
+
+func parseRevisions(text string) (list []Revision) {
 	for line := range strings.SplitSeq(text, "\n") {
 		if r, ok := parseRevision(line); ok {
 			list = append(list, r)
 		}
 	}
-	return list, nil
+	return list
 }
 
 // parseRevision reads a line of change.lua: "revision when what who", a tab, and the definition.

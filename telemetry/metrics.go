@@ -72,8 +72,10 @@ type Metrics struct {
 	failures *prometheus.CounterVec
 	doubts   prometheus.Counter
 
-	heard  moment // when Redis last answered a heartbeat
-	pushed moment // when this leader last pushed slots
+	heard  moment       // when Redis last answered a heartbeat
+	pushed moment       // when this leader last pushed slots
+	behind atomic.Int64 // how many entries wait to be archived; negative: this process does not archive
+	lost   prometheus.Counter
 
 	scrapeErrors atomic.Int64
 	fates        atomic.Pointer[producer.Following] // the last that was read
@@ -136,6 +138,8 @@ func (m *Metrics) make() []prometheus.Collector {
 	m.scripts = prometheus.NewHistogramVec(histogram("onbeat_script_seconds", "How long this process waited for each call of a script.", scriptBuckets), []string{"script"})
 	m.failures = counters("onbeat_redis_errors_total", "Calls of scripts by this process that failed, by kind.", "kind")
 	m.doubts = counter("onbeat_primary_suspicions_total", "Times this process held claims back, because the primary of Redis had lost a replica.")
+	m.lost = counter("onbeat_archive_lost_entries_total", "Entries that Redis dropped before this process could archive them.")
+	m.behind.Store(-1)
 	for _, kind := range errorKinds {
 		m.failures.WithLabelValues(kind.name)
 	}
@@ -145,7 +149,7 @@ func (m *Metrics) make() []prometheus.Collector {
 	}
 	return []prometheus.Collector{
 		m.runs, m.duration, m.lag, m.wait, m.claims, m.workers, m.busy, m.leader, m.epoch, m.changes, m.suspicions, m.scripts, m.failures,
-		m.doubts, &scrape{m},
+		m.doubts, m.lost, &scrape{m},
 	}
 }
 

@@ -120,3 +120,9 @@ func (m *Metrics) Called(script string, took time.Duration, err error) {
 
 // PrimarySuspected counts a time in which claims were held back.
 func (m *Metrics) PrimarySuspected() { m.doubts.Inc() }
+
+// ArchiveBehind notes how many entries wait to be archived.
+func (m *Metrics) ArchiveBehind(entries int64) { m.behind.Store(entries) }
+
+// ArchiveLost counts entries that were lost before they were archived.
+func (m *Metrics) ArchiveLost(entries int64) { m.lost.Add(float64(entries)) }

@@ -42,6 +42,7 @@ var (
 	freshDesc     = desc("onbeat_schedule_freshness_ratio", "Time since a schedule's last success, divided by the time between two slots.", "schedule")
 	slotsDesc     = desc("onbeat_slots_total", "Slots of the namespace by what became of them, since this process started.", "fate")
 	pushDesc      = desc("onbeat_last_push_age_seconds", "How long ago this leader last pushed slots.")
+	behindDesc    = desc("onbeat_archive_behind_entries", "Entries that wait in Redis to be archived, on the instance that archives.")
 	beatDesc      = desc("onbeat_heartbeat_age_seconds", "How long ago Redis last answered a heartbeat of this process.")
 	errorsDesc    = desc("onbeat_scrape_errors_total", "Readings of Redis for these metrics that failed.")
 	buildDesc     = desc("onbeat_build_info", "The version of the program and the release that it runs. Always 1.", "version", "release")
@@ -51,7 +52,7 @@ var (
 func (s *scrape) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		dueDesc, oldestDesc, pendingDesc, runningDesc, deadDesc, heldDesc, unhandledDesc, schedulesDesc, instancesDesc, freshDesc,
-		slotsDesc, pushDesc, beatDesc, errorsDesc, buildDesc,
+		slotsDesc, pushDesc, beatDesc, behindDesc, errorsDesc, buildDesc,
 	} {
 		ch <- d
 	}
@@ -83,6 +84,9 @@ func (s *scrape) Collect(ch chan<- prometheus.Metric) {
 	}
 	if age, ok := m.pushed.age(); ok {
 		out.gauge(pushDesc, age.Seconds())
+	}
+	if n := m.behind.Load(); n >= 0 {
+		out.gauge(behindDesc, float64(n))
 	}
 	out.send(errorsDesc, prometheus.CounterValue, float64(m.scrapeErrors.Load()))
 	out.gauge(buildDesc, 1, m.opts.Version, m.opts.Release)

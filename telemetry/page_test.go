@@ -2,11 +2,14 @@ package telemetry_test
 
 import (
 	"context"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/onbeat/onbeat"
+	"github.com/onbeat/onbeat/archive"
 	"github.com/onbeat/onbeat/handlers"
 	"github.com/onbeat/onbeat/internal/page"
 	"github.com/onbeat/onbeat/schedule"
@@ -18,12 +21,16 @@ import (
 // TestMetrics_areThoseOfThePage holds docs/metrics.md to what a registry gathers.
 func TestMetrics_areThoseOfThePage(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, testredis.Mini(t).Dialed(t), telemetry.Options{})
+	w := newWorld(t, testredis.Mini(t).Dialed(t), telemetry.Options{}, func(c *onbeat.Config) {
+		c.Archive = &archive.Config{URL: "sqlite://" + filepath.Join(t.TempDir(), "archive.db")}
+	})
+	t.Cleanup(func() { w.must(w.Close()) })
 	w.must(w.Handle("beat", handlers.Func(func(context.Context, *task.Task) error { return nil })))
 	w.must(w.Schedule("beat", schedule.Every(time.Hour), "beat", nil))
 	w.start()
 	w.eventually(`onbeat_runs_total{outcome="done",type="beat"}`, 1)
 	w.eventually(`onbeat_slots_total{fate="done"}`, 1)
+	w.eventually("onbeat_archive_behind_entries", 0)
 	rows := map[string]page.Row{}
 	table := page.Table(t, "../docs/metrics.md", "## The table")
 	for _, row := range table {

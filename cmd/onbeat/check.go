@@ -71,7 +71,7 @@ func (c *checkCmd) Run(ctx context.Context, a *app) error {
 		err = f.CheckSchedules(task.Limits{})
 	default:
 		err = config.Sorted(f.Check(), f.CheckExec(c.AllowExec))
-		found.Warnings = append(a.namespaceWarning(f), faultsOf(f.Unset(), redisFileOf(f), f.Lacking())...)
+		found.Warnings = append(a.namespaceWarning(f), faultsOf(f.Unset(), redisFileOf(f), archiveFileOf(f), f.Lacking())...)
 		if err == nil {
 			found.Warnings = append(found.Warnings, faultsOf(a.tokensOf(f))...)
 		}

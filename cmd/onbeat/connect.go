@@ -40,7 +40,8 @@ type target struct {
 	url        string
 	api        string // the URL of the API to use in place of Redis, or ""
 	cfg        onbeat.Config
-	secretFile string   // a config file that has a password in it, or ""
+	secretFile string   // a config file that has the password of Redis in it, or ""
+	archive    string   // a config file that has the password of the archive in it, or ""
 	keyFiles   []string // the files that hold keys of encryption
 	passEnv    []string // the variables that payloads of http may refer to
 }
@@ -114,6 +115,9 @@ func (a *app) redisOf(file *config.File) (t target, err error) {
 	t.url = file.WithTLS(t.url)
 	if file.Redis.Secret {
 		t.secretFile = file.Name
+	}
+	if err = a.archiveOf(file, &t); err != nil {
+		return target{}, err
 	}
 	t.cfg.Namespace, err = a.namespaceOf(file)
 	return t, err
@@ -189,7 +193,10 @@ func (a *app) connectTo(ctx context.Context, t target) (*client, error) {
 		_ = rdb.Close()
 		return nil, err
 	}
-	return &client{Admin: d.Admin(), namespace: t.cfg.Namespace, close: func() { _ = rdb.Close() }}, nil
+	return &client{Admin: d.Admin(), namespace: t.cfg.Namespace, close: func() {
+		_ = d.Close()
+		_ = rdb.Close()
+	}}, nil
 }
 
 // dial makes a client of Redis. It does not connect yet.

@@ -28,6 +28,8 @@ func (a *app) apiOf(file *config.File) (string, error) {
 		return "", &usageError{"--api and --redis exclude each other", "name the API or the Redis"}
 	case a.Redis != "" || a.API == "" && env == "":
 		return "", a.noAPI()
+	case a.Archive != "":
+		return "", &usageError{"--archive and an API exclude each other", "leave it out: the instance behind the API has its own"}
 	case a.Namespace != "":
 		return "", refuse("namespace", a.Namespace, "an API serves one namespace", "leave it out, or name the Redis with --redis")
 	case a.API != "":

@@ -56,7 +56,7 @@ func (c *devCmd) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	defer func() { _ = redis.Close() }() // after the instance has deregistered
-	a.Redis = redis.URL()
+	a.Redis, a.ownRedis = redis.URL(), true
 	file, remove, err := c.tell(redis.URL(), namespace)
 	if err != nil {
 		return err
@@ -188,6 +188,9 @@ func (c *devCmd) greet(a *app, redis *embedded.Server, file urlFile, own bool) e
 	}
 	if cfg.Redis.URL != "" {
 		a.printf("dev does not use the redis.url of the config; onbeat serve does.")
+	}
+	if cfg.Archive.URL != "" && a.Archive == "" {
+		a.printf("dev does not use the archive.url of the config; name one with --archive.")
 	}
 	// Each is one write, because the instance prints its own lines at the same time.
 	const try = `

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/onbeat/onbeat/archive"
 	"github.com/onbeat/onbeat/doctor"
 )
 
@@ -28,10 +29,19 @@ func (c *doctorCmd) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	defer func() { _ = rdb.Close() }()
+	var kept *archive.Source
+	if t.cfg.Archive != nil {
+		own := *t.cfg.Archive
+		own.Namespace = t.cfg.Namespace
+		if kept, err = archive.NewSource(own); err != nil {
+			return err
+		}
+		defer func() { _ = kept.Close() }()
+	}
 	report, err := doctor.Examine(ctx, doctor.Config{
 		Redis: rdb, URL: t.url, Namespace: t.cfg.Namespace, Ping: func(ctx context.Context) error { return t.ping(ctx, rdb) },
 		Cautions: t.cautions(), Durability: t.cfg.Durability, Caps: t.cfg.Caps, Lease: t.cfg.Lease,
-		Encryption: t.cfg.Encryption,
+		Encryption: t.cfg.Encryption, Archive: kept,
 	})
 	if err != nil {
 		return err

@@ -35,11 +35,11 @@ func newLockChild(a *app, held *lock.Lock, p *lockPlan, command []string) *lockC
 	return &lockChild{a: a, held: held, grace: p.grace, cmd: cmd, shares: shares, exited: make(chan struct{})}
 }
 
-// withoutSecrets returns an environment without the URL of Redis, which has the password in it.
+// withoutSecrets returns an environment without the URLs of Redis and of the archive, which have passwords in them.
 func withoutSecrets(env []string) []string {
 	return slices.DeleteFunc(env, func(v string) bool {
 		name, _, _ := strings.Cut(v, "=")
-		return strings.EqualFold(name, "ONBEAT_REDIS_URL") // on Windows the case makes no difference
+		return strings.EqualFold(name, "ONBEAT_REDIS_URL") || strings.EqualFold(name, "ONBEAT_ARCHIVE") // on Windows the case makes no difference
 	})
 }
 

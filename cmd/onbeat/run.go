@@ -15,7 +15,7 @@ import (
 type cli struct {
 	globals
 
-	Demo        demoCmd        `cmd:"" ignores:"api,token-file,plain-http,config,redis,namespace" help:"Show a rollout that loses no beat. It needs no Redis and no config, and takes under 40 seconds."`
+	Demo        demoCmd        `cmd:"" ignores:"archive,api,token-file,plain-http,config,redis,namespace" help:"Show a rollout that loses no beat. It needs no Redis and no config, and takes under 40 seconds."`
 	Dev         devCmd         `cmd:"" ignores:"api,token-file,plain-http" refuses:"redis" help:"Run an instance with a Redis of its own, to try things out."`
 	Serve       serveCmd       `cmd:"" ignores:"api,token-file,plain-http,json" help:"Run an instance: schedule, claim and run tasks until it gets a signal to stop."`
 	Enqueue     enqueueCmd     `cmd:"" help:"Add a task, or a file of them."`
@@ -24,19 +24,20 @@ type cli struct {
 	Instances   instancesCmd   `cmd:"" help:"List the instances or wait for them; promote a release; make an instance resign or drain."`
 	Events      eventsCmd      `cmd:"" help:"Show what changed: instances that joined, led and left, and changes made by hand."`
 	Audit       auditCmd       `cmd:"" help:"Compare the slots that should have run with what happened to each."`
-	Lock        lockCmd        `cmd:"" ignores:"api,token-file,plain-http,json" help:"Run a command under a lock, for example so that a crontab on many machines runs on only one."`
-	Check       checkCmd       `cmd:"" ignores:"api,token-file,plain-http,config,redis" help:"Check a whole config file, and show what is due next. Needs no Redis."`
+	Lock        lockCmd        `cmd:"" ignores:"archive,api,token-file,plain-http,json" help:"Run a command under a lock, for example so that a crontab on many machines runs on only one."`
+	Check       checkCmd       `cmd:"" ignores:"archive,api,token-file,plain-http,config,redis" help:"Check a whole config file, and show what is due next. Needs no Redis."`
 	Preview     previewCmd     `cmd:"" help:"Show the next slots of a rule (this needs no Redis) or of a schedule, and explain daylight saving."`
 	Doctor      doctorCmd      `cmd:"" ignores:"api,token-file,plain-http" help:"Check Redis and the namespace for what goes wrong in production."`
-	Conformance conformanceCmd `cmd:"" ignores:"api,token-file,plain-http" refuses:"namespace" help:"Try rollouts and faults against your own Redis, and judge every slot."`
-	Completion  completionCmd  `cmd:"" ignores:"api,token-file,plain-http,config,redis,namespace,json" help:"Print a completion script for bash, zsh or fish."`
-	Version     versionCmd     `cmd:"" ignores:"api,token-file,plain-http,config,redis,namespace" help:"Print the version."`
+	Conformance conformanceCmd `cmd:"" ignores:"archive,api,token-file,plain-http" refuses:"namespace" help:"Try rollouts and faults against your own Redis, and judge every slot."`
+	Completion  completionCmd  `cmd:"" ignores:"archive,api,token-file,plain-http,config,redis,namespace,json" help:"Print a completion script for bash, zsh or fish."`
+	Version     versionCmd     `cmd:"" ignores:"archive,api,token-file,plain-http,config,redis,namespace" help:"Print the version."`
 }
 
 // globals are the flags of every command.
 type globals struct {
-	Config    string `short:"c" placeholder:"FILE" predict:"file" help:"Config file (YAML). Commands other than serve take its redis and namespace."`
+	Config    string `short:"c" placeholder:"FILE" predict:"file" help:"Config file (YAML). Commands other than serve take its redis, archive and namespace."`
 	Redis     string `placeholder:"URL" help:"Redis to use: a redis://, rediss://, redis-sentinel:// or redis-cluster:// URL, or file:PATH of a file that holds one. Default: $$ONBEAT_REDIS_URL or the config, which must not differ, or redis://127.0.0.1:6379/0."`
+	Archive   string `placeholder:"URL" help:"Archive to read what Redis no longer has: a postgres:// or sqlite:// URL, or file:PATH of a file that holds one. Default: $$ONBEAT_ARCHIVE or the config, which must not differ, or none."`
 	Namespace string `short:"n" placeholder:"NAME" help:"Namespace to work in. Default: $$ONBEAT_NAMESPACE or the config, which must not differ."`
 	API       string `name:"api" placeholder:"URL" help:"API of an onbeat serve to use in place of Redis, such as http://127.0.0.1:8080. Default: $$ONBEAT_API."`
 	TokenFile string `placeholder:"FILE" predict:"file" help:"File that holds the token for the API. Default: the token in $$ONBEAT_TOKEN."`

@@ -13,6 +13,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/onbeat/onbeat"
+	"github.com/onbeat/onbeat/archive"
 	"github.com/onbeat/onbeat/config"
 	"github.com/onbeat/onbeat/handlers"
 	"github.com/onbeat/onbeat/producer"
@@ -77,6 +78,7 @@ func (c *serveCmd) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
+	defer func() { _ = d.Close() }()
 	if err := c.equip(d, cfg, log); err != nil {
 		return err
 	}
@@ -119,6 +121,9 @@ func (c *serveCmd) equip(d *onbeat.Dispatcher, cfg *config.File, log zerolog.Log
 func announce(t target, cfg *config.File, own *onbeat.Config, named bool, log zerolog.Logger) {
 	log.Info().Str("namespace", own.Namespace).Str("redis", onbeat.Redacted(t.url)).Str("version", buildVersion()).
 		Int("schedules", len(cfg.Schedules)).Msg("starting")
+	if own.Archive != nil {
+		log.Info().Str("archive", archive.Redacted(own.Archive.URL)).Msg("archiving, while this instance leads")
+	}
 	for _, c := range t.cautions() {
 		log.Warn().Str("hint", c.Hint).Msg(c.Detail)
 	}

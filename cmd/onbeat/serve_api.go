@@ -32,6 +32,7 @@ type web struct {
 	secrets  *secrets
 	log      zerolog.Logger
 	rdb      redis.UniversalClient
+	d        *onbeat.Dispatcher
 	server   *api.Server
 
 	stop context.CancelFunc
@@ -83,6 +84,7 @@ func (w *web) open(t target, ready func() error, metrics http.Handler) (err erro
 		return err
 	}
 	mux := config.NewMux()
+	w.d = d
 	w.server, err = api.New(d.Admin(), api.Config{
 		Namespace: t.cfg.Namespace, Version: buildVersion(), Limits: t.limits(), Tokens: w.secrets.tokens, BehindProxy: w.secrets.cfg.BehindProxy,
 		Ready: ready, Metrics: metrics, Log: w.log,
@@ -126,6 +128,9 @@ func (w *web) close() {
 		w.work.Wait()
 	}
 	_ = w.listener.Close()
+	if w.d != nil {
+		_ = w.d.Close()
+	}
 	if w.rdb != nil {
 		_ = w.rdb.Close()
 	}

@@ -33,6 +33,8 @@ func whenOf(l *admin.Task, now time.Time) string {
 		return "for " + wording.Span(now.Sub(l.At))
 	case l.State == task.Dead:
 		return "died " + wording.Ago(l.At, now)
+	case l.State == admin.Gone:
+		return "known to the archive alone, noted " + wording.Ago(l.At, now)
 	}
 	return "kept for " + wording.Span(l.At.Sub(now))
 }

@@ -55,7 +55,7 @@ func (a *app) printTask(l *admin.Task, now time.Time) {
 	}
 	f.add("type", l.Type)
 	f.add("state", state+", "+whenOf(l, now))
-	f.add("queue", l.Queue+", "+l.Priority)
+	f.add("queue", strings.TrimSuffix(l.Queue+", "+l.Priority, ", "))
 	if l.Schedule != "" {
 		f.add("schedule", l.Schedule)
 	}
@@ -68,7 +68,9 @@ func (a *app) printTask(l *admin.Task, now time.Time) {
 	if !l.Created.IsZero() {
 		f.add("created", at(l.Created))
 	}
-	f.add("attempts", attemptsOf(l))
+	if l.State != admin.Gone {
+		f.add("attempts", attemptsOf(l))
+	}
 	f.add("timeout", l.Timeout)
 	f.add("key", l.Key)
 	f.add("instance", l.Instance)
@@ -80,5 +82,24 @@ func (a *app) printTask(l *admin.Task, now time.Time) {
 	for _, x := range l.Failures {
 		a.printf("\n%s %s", a.style.red(fmt.Sprintf("attempt %d failed", x.Attempt)), a.style.dim(wording.Ago(x.At, now)+", on "+x.Instance))
 		a.printf("  %s", block(strings.ReplaceAll(strings.TrimRight(x.Error, "\n"), "\n", "\n  ")))
+	}
+	a.printTaskRuns(l, now)
+}
+
+// printTaskRuns prints what the archive knows of the runs of a task.
+func (a *app) printTaskRuns(l *admin.Task, now time.Time) {
+	if l.RunsUnread != "" {
+		a.printf("\n%s", a.style.yellow("! its runs are unknown: "+wording.OneLine(l.RunsUnread)))
+	}
+	if len(l.Runs) == 0 {
+		return
+	}
+	a.printf("\n%s", a.style.bold("runs in the archive"))
+	a.runsTable(l.Runs, now).print(a.out)
+	for i := range l.Runs {
+		if r := &l.Runs[i]; r.Output != "" {
+			a.printf("\n%s", a.style.dim(fmt.Sprintf("attempt %d put out", r.Attempt)))
+			a.printf("  %s", block(strings.ReplaceAll(strings.TrimRight(r.Output, "\n"), "\n", "\n  ")))
+		}
 	}
 }

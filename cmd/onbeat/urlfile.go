@@ -10,10 +10,10 @@ import (
 	"github.com/onbeat/onbeat/internal/private"
 )
 
-// urlFile names a file that holds a Redis URL, so that the password is on no command line and in no log.
+// urlFile names a file that holds the URL of a Redis or an archive, so that the password is on no command line and in no log.
 type urlFile string
 
-// maxURL is more bytes than any Redis URL has.
+// maxURL is more bytes than any URL has.
 const maxURL = 16 << 10
 
 // inFile returns the file that a URL such as file:PATH names.
@@ -30,16 +30,21 @@ func redisURL(url string) (string, error) {
 	return url, nil
 }
 
-// read reads the URL. The file must be private: a user who can write it decides where tasks go, and which tasks come.
+// read reads the URL of a Redis.
 func (f urlFile) read() (string, error) {
-	const hint = "name a file of your own that holds a Redis URL; onbeat dev has one at .onbeat/redis.url while it runs"
+	return f.holding("redis.url", "name a file of your own that holds a Redis URL; onbeat dev has one at .onbeat/redis.url while it runs")
+}
+
+// holding reads the URL for a field. The file must be private: a user who can write it decides where tasks go, and which tasks
+// come.
+func (f urlFile) holding(field, hint string) (string, error) {
 	data, err := private.ReadLinked(string(f), maxURL)
 	if err != nil {
-		return "", refusePrivate("redis.url", config.FilePrefix+string(f), err, hint)
+		return "", refusePrivate(field, config.FilePrefix+string(f), err, hint)
 	}
 	url := strings.TrimSpace(string(data))
 	if _, again := inFile(url); url == "" || again || strings.ContainsAny(url, "\r\n") {
-		return "", refuse("redis.url", config.FilePrefix+string(f), "does not hold one URL on a line of its own", hint)
+		return "", refuse(field, config.FilePrefix+string(f), "does not hold one URL on a line of its own", hint)
 	}
 	return url, nil
 }

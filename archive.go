@@ -1,0 +1,45 @@
+package onbeat
+
+import (
+	"github.com/rs/zerolog"
+
+	"github.com/onbeat/onbeat/archive"
+	"github.com/onbeat/onbeat/archiver"
+)
+
+// ArchiveBuffer is how many entries Redis keeps for an archive that is away, unless [Caps].Archive says another number.
+const ArchiveBuffer = 1_000_000
+
+// setArchive completes the settings of an archive, and returns its source: nil without an archive.
+func (c *Config) setArchive() (*archive.Source, error) {
+	if c.Archive == nil {
+		return nil, nil //nolint:nilnil // there is none, which is no error
+	}
+	if c.Caps.Archive == 0 {
+		c.Caps.Archive = ArchiveBuffer
+	}
+	own := *c.Archive
+	own.Namespace, own.Log = c.Namespace, c.Log
+	return archive.NewSource(own)
+}
+
+func (c Config) checkArchive() error {
+	if c.Archive == nil {
+		return nil
+	}
+	return c.Archive.Validate()
+}
+
+// archiver archives what happens while this instance leads.
+func (d *Dispatcher) archiver(log zerolog.Logger) *archiver.Archiver {
+	return archiver.New(d.q, d.archive, archiver.Config{Observer: d.cfg.Observer, Log: log})
+}
+
+// Close closes the connections to the archive, if there is one. Call it when neither Run nor what [Dispatcher.Admin] returned
+// is used any more. The caller closes the client of Redis.
+func (d *Dispatcher) Close() error {
+	if d.archive == nil {
+		return nil
+	}
+	return d.archive.Close()
+}

@@ -1,0 +1,170 @@
+package onbeat_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/onbeat/onbeat"
+	"github.com/onbeat/onbeat/admin"
+	"github.com/onbeat/onbeat/archive"
+	"github.com/onbeat/onbeat/audit"
+	"github.com/onbeat/onbeat/handlers"
+	"github.com/onbeat/onbeat/history"
+	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/schedule"
+	"github.com/onbeat/onbeat/task"
+	"github.com/onbeat/onbeat/testpostgres"
+	"github.com/onbeat/onbeat/testredis"
+)
+
+// archiving returns a dispatcher that beats often, and keeps little of its history in Redis.
+func archiving(t *testing.T, rdb redis.UniversalClient, url, release string, c onbeat.Config) *onbeat.Dispatcher {
+	t.Helper()
+	c.Release, c.Lease, c.Caps.History = release, time.Second, 120
+	c.Archive = &archive.Config{URL: url}
+	d := dispatcher(t, rdb, c)
+	t.Cleanup(func() { must(t, d.Close()) })
+	must(t, d.Handle("job", handlers.Func(func(ctx context.Context, tk *task.Task) error {
+		handlers.Output(ctx, "did "+tk.ID)
+		return nil
+	})))
+	must(t, d.Schedule("beat", schedule.Every(10*time.Millisecond), "job", nil))
+	return d
+}
+
+// What Redis no longer has is read in the archive: the audit finds each slot, the runs of a schedule go on from page to page, and
+// a task is known that Redis has forgotten.
+func TestArchive_hasWhatRedisHasDropped(t *testing.T) {
+	t.Parallel()
+	rdb := testredis.Real(t)
+	url := "sqlite://" + filepath.Join(t.TempDir(), "archive.db")
+	ctx := t.Context()
+	d := archiving(t, rdb, url, "v1", onbeat.Config{})
+	began := time.Now()
+	stop := run(t, d)
+	_, err := d.Enqueue(ctx, task.New("job", nil, task.ID("one")))
+	must(t, err)
+	testredis.Eventually(t, patience, func() error {
+		_, err := d.Admin().Schedules.Trigger(ctx, "beat", nil)
+		return err
+	}, "the schedule is declared, and triggered")
+	dropped := func() bool {
+		since, err := d.Queue().HistorySince(ctx)
+		return err == nil && since.After(began.Add(2*time.Second))
+	}
+	testredis.Eventually(t, patience, dropped, "Redis drops what is archived")
+	stop()
+
+	found, err := d.Admin().Activity.Audit(ctx, audit.Options{Since: time.Since(began)})
+	must(t, err)
+	r := &found.Schedules[0]
+	if r.Counts[audit.Unknown] > 0 || r.Broken() || r.Counts[audit.OnTime]+r.Counts[audit.Late] < 150 {
+		t.Errorf("%v of %d slots, %v", r.Counts, r.Slots, r.Breaks)
+	}
+	alone, err := audit.Run(ctx, d.Queue(), d.Schedules(), audit.Options{Since: time.Since(began)})
+	must(t, err)
+	if alone[0].Counts[audit.Unknown] == 0 {
+		t.Error("Redis alone knows all: the test shows nothing")
+	}
+
+	seen, after, triggered := map[string]bool{}, "", 0
+	for page := 0; page == 0 || after != ""; page++ {
+		runs, err := d.Admin().Schedules.Runs(ctx, "beat", 50, after)
+		must(t, err)
+		for _, x := range runs.Items {
+			if seen[x.Task] {
+				t.Errorf("%s is there twice", x.Task)
+			}
+			if seen[x.Task] = true; x.Slot.IsZero() {
+				triggered++
+			}
+		}
+		after = runs.Next
+	}
+	if int64(len(seen)-triggered) != r.Counts[audit.OnTime]+r.Counts[audit.Late] || triggered != 1 {
+		t.Errorf("%d runs and %d triggers, the audit has %v", len(seen), triggered, r.Counts)
+	}
+	for _, state := range []task.State{task.Done, admin.Gone} {
+		one, err := d.Admin().Tasks.Get(ctx, "one")
+		must(t, err)
+		if one.State != state || one.Type != "job" || len(one.Runs) != 1 || one.Runs[0].Outcome != history.Done || one.Runs[0].Output != "did one" {
+			t.Errorf("%s: %+v", state, one)
+		}
+		_, _ = d.Admin().Tasks.Delete(ctx, "one") // the second time Redis does not know it
+	}
+	if _, err := d.Admin().Tasks.Get(ctx, "other"); !errors.Is(err, queue.ErrNotFound) {
+		t.Errorf("a task that never was: %v", err)
+	}
+}
+
+// A change of leader archives each run once: the next leader goes on where the last one was.
+func TestArchive_aChangeOfLeaderDoublesNothing(t *testing.T) {
+	t.Parallel()
+	rdb := testredis.Real(t)
+	url := testpostgres.Database(t)
+	ns := testredis.Namespace(t)
+	began := time.Now()
+	var stop func()
+	for i := range 4 {
+		d := archiving(t, rdb, url, fmt.Sprintf("v%d", i), onbeat.Config{Namespace: ns})
+		next := run(t, d)
+		testredis.Eventually(t, patience, func() bool {
+			list, err := d.Admin().Instances.List(t.Context())
+			if err != nil {
+				return false
+			}
+			for _, x := range list.Items {
+				if x.Leader && x.Release == fmt.Sprintf("v%d", i) {
+					return true
+				}
+			}
+			return false
+		}, "release %d leads", i)
+		time.Sleep(time.Second) // of beat
+		if stop != nil {
+			stop()
+		}
+		stop = next
+	}
+	stop()
+	last := archiving(t, rdb, url, "v9", onbeat.Config{Namespace: ns})
+	found, err := last.Admin().Activity.Audit(t.Context(), audit.Options{Since: time.Since(began)})
+	must(t, err)
+	if r := &found.Schedules[0]; r.Broken() || r.Counts[audit.Unknown] > 0 || r.Counts[audit.OnTime]+r.Counts[audit.Late] < 300 {
+		t.Errorf("%v of %d slots, %v", r.Counts, r.Slots, r.Breaks)
+	}
+}
+
+// A database that is not there keeps neither the beat nor the end waiting, and hides nothing that Redis has.
+func TestArchive_thatIsAwayIsInNobodysWay(t *testing.T) {
+	t.Parallel()
+	rdb := testredis.Real(t)
+	d := archiving(t, rdb, "postgres://nobody:s3cret@127.0.0.1:1/none?connect_timeout=2", "v1", onbeat.Config{})
+	stop := run(t, d)
+	began := time.Now()
+	testredis.Eventually(t, patience, func() bool {
+		n, err := d.Admin().Activity.Counts(t.Context())
+		return err == nil && n.Finished > 200
+	}, "it beats")
+	found, err := d.Admin().Activity.Audit(t.Context(), audit.Options{Since: time.Since(began)})
+	if err != nil || found.Schedules[0].Broken() {
+		t.Errorf("%+v, %v", found, err)
+	}
+	_, err = d.Enqueue(t.Context(), task.New("job", nil, task.ID("kept"), task.Keep(time.Hour)))
+	must(t, err)
+	testredis.Eventually(t, patience, func() bool {
+		x, err := d.Admin().Tasks.Get(t.Context(), "kept")
+		return err == nil && x.State == task.Done && x.RunsUnread != ""
+	}, "the task is shown")
+	ended := time.Now()
+	stop()
+	if took := time.Since(ended); took > 5*time.Second {
+		t.Errorf("the end took %v", took)
+	}
+}

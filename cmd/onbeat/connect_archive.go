@@ -1,0 +1,73 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	"github.com/onbeat/onbeat"
+	"github.com/onbeat/onbeat/archive"
+	"github.com/onbeat/onbeat/config"
+)
+
+// archiveOf sets the archive from the flag, or else from the environment and the config, which must agree, as for Redis. Without
+// any of them there is none.
+func (a *app) archiveOf(file *config.File, t *target) error {
+	if a.ownRedis && a.Archive == "" {
+		return nil
+	}
+	said, env := file.Archive.URL, a.env("ONBEAT_ARCHIVE")
+	if f, in := inFile(env); in {
+		env = f.absolute()
+	}
+	if a.Archive == "" && env != "" && said != "" && env != said {
+		return file.At(refuse("archive.url", shownArchive(said), fmt.Sprintf("ONBEAT_ARCHIVE says %q", shownArchive(env)),
+			"unset the variable, leave archive.url out of the config, or decide with --archive"))
+	}
+	url, err := archiveURL(cmp.Or(a.Archive, env, said))
+	if url == "" || err != nil {
+		return err
+	}
+	own := archive.Config{URL: url, Keep: file.Archive.Keep}
+	if err := own.Validate(); err != nil {
+		return file.At(err)
+	}
+	t.cfg.Archive, t.cfg.Caps.Archive, t.cfg.Caps.Output = &own, cmp.Or(file.Archive.Buffer, onbeat.ArchiveBuffer), file.Archive.Output
+	if file.Archive.Secret {
+		t.archive = file.Name
+	}
+	return nil
+}
+
+// archiveURL returns the URL itself, read from its file if it names one.
+func archiveURL(url string) (string, error) {
+	f, in := inFile(url)
+	if !in {
+		return url, nil
+	}
+	const hint = "name a file of your own that holds the URL of an archive"
+	return f.holding("archive.url", hint)
+}
+
+// shownArchive returns a URL without its password.
+func shownArchive(url string) string {
+	if _, in := inFile(url); in {
+		return url
+	}
+	return archive.Redacted(url)
+}
+
+// archiveFileOf reports why the file with the URL of the archive cannot be used, if the config names such a file.
+func archiveFileOf(f *config.File) error {
+	if !strings.HasPrefix(f.Archive.URL, config.FilePrefix) {
+		return nil
+	}
+	url, err := archiveURL(f.Archive.URL)
+	if err == nil {
+		err = archive.Config{URL: url, Keep: f.Archive.Keep}.Validate()
+	}
+	if err != nil {
+		return f.At(err)
+	}
+	return nil
+}

@@ -1,0 +1,80 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/onbeat/onbeat/archive"
+)
+
+// Archive says where the archive is, and what it keeps.
+type Archive struct {
+	// URL is one that [archive.Config] takes, or file: and the name of a file that holds one; "" if the file says none.
+	URL string
+	// Secret says that the URL has a password that is written in the config file.
+	Secret bool
+	// Keep is how long the archive keeps what it has; zero is the default.
+	Keep time.Duration
+	// Buffer and Output are Caps.Archive and Caps.Output of a dispatcher with an archive; zero is the default.
+	Buffer, Output int
+}
+
+type archiveSettings struct {
+	URL    text     `yaml:"url"`
+	Keep   period   `yaml:"keep"`
+	Buffer *integer `yaml:"buffer"`
+	Output *integer `yaml:"output"`
+}
+
+// takeArchive makes of the settings what a program takes.
+func (f *File) takeArchive(s *archiveSettings, getenv func(string) string) {
+	raw := string(s.URL)
+	f.Archive = Archive{
+		Secret: hasPassword(variable.ReplaceAllString(raw, "")) || ParamsOf(raw).Get("password") != "",
+		URL:    f.placeArchive(f.expanded("archive.url", raw, getenv)),
+		Keep:   time.Duration(s.Keep),
+	}
+	if s.Buffer != nil {
+		f.Archive.Buffer = int(*s.Buffer)
+		if *s.Buffer < 1 {
+			f.problems = append(f.problems, f.doc.at("", refuse("archive.buffer", fmt.Sprint(*s.Buffer), "out of range", "1 or more; leave it out for the default")))
+		}
+	}
+	if s.Output != nil {
+		f.Archive.Output = int(*s.Output)
+		switch {
+		case *s.Output < 0:
+			f.problems = append(f.problems, f.doc.at("", refuse("archive.output", fmt.Sprint(*s.Output), "negative", "bytes; 0 is none")))
+		case *s.Output == 0:
+			f.Archive.Output = -1
+		}
+	}
+}
+
+// placeArchive is the URL of an archive in which the relative name of a file is one in the folder of the config.
+func (f *File) placeArchive(raw string) string {
+	if name, in := strings.CutPrefix(raw, FilePrefix); in {
+		return FilePrefix + f.path(name)
+	}
+	name, is := strings.CutPrefix(raw, "sqlite://")
+	path, err := url.PathUnescape(name)
+	if !is || err != nil || path == "" || strings.HasSuffix(path, "/") || strings.ContainsAny(name, "?#:") {
+		return raw // the archive refuses what is none
+	}
+	return "sqlite://" + (&url.URL{Path: f.path(path)}).EscapedPath()
+}
+
+// checkArchive refuses an archive that cannot be used.
+func (f *File) checkArchive() error {
+	c := archive.Config{URL: f.Archive.URL, Keep: f.Archive.Keep}
+	if c.URL == "" || strings.HasPrefix(c.URL, FilePrefix) || variable.MatchString(c.URL) {
+		c.URL = "sqlite:///elsewhere" // a file, a flag or the environment says it; the rest is checked all the same
+	}
+	caps := f.Dispatcher.Caps
+	caps.Archive, caps.Output = max(f.Archive.Buffer, 0), f.Archive.Output
+	caps.Events = 0 // judged by itself
+	return errors.Join(c.Validate(), caps.Validate())
+}
