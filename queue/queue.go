@@ -59,6 +59,7 @@ func (c Caps) WithDefaults() Caps {
 // state is in Redis, except for that of [Queue.CaughtUp] and [Queue.Lagging].
 type Queue struct {
 	rdb  redis.UniversalClient
+	part Partition
 	keys Keys
 	caps Caps
 	seal *seal.Keys
@@ -73,8 +74,11 @@ func New(rdb redis.UniversalClient, p Partition, caps Caps) (*Queue, error) {
 	if err := errors.Join(p.Validate(), caps.Validate()); err != nil {
 		return nil, err
 	}
-	return &Queue{rdb: rdb, keys: p.Keys(), caps: caps.WithDefaults()}, nil
+	return &Queue{rdb: rdb, part: p, keys: p.Keys(), caps: caps.WithDefaults()}, nil
 }
+
+// Namespace returns the namespace that the partition is a part of.
+func (q *Queue) Namespace() string { return q.part.Namespace }
 
 // Keys returns the names of the partition's keys.
 func (q *Queue) Keys() Keys { return q.keys }
