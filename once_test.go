@@ -18,8 +18,8 @@ import (
 	"github.com/onbeat/onbeat/testredis"
 )
 
-// What is one effect: a task that was enqueued, with its retries by hand; a slot. An ID that is used again is another, and so is a
-// slot that is backfilled, each time that a person asks for it.
+// What is one effect: a task that was enqueued, with its retries by hand; a slot. An ID that is used again is another, and so
+// is a slot that is backfilled, each time that a person asks for it.
 func TestOnce_hasOneEffectForEachThatWasAskedFor(t *testing.T) {
 	t.Parallel()
 	db, err := sql.Open("sqlite", "file:"+filepath.Join(t.TempDir(), "effects.db")+"?_pragma=busy_timeout(20000)&_pragma=journal_mode(WAL)")
@@ -45,7 +45,8 @@ func TestOnce_hasOneEffectForEachThatWasAskedFor(t *testing.T) {
 		}
 	}
 
-	d := dispatcher(t, testredis.Client(t), onbeat.Config{})
+	ns := testredis.Namespace(t)
+	d := dispatcher(t, testredis.Client(t), onbeat.Config{Namespace: ns})
 	d.Use(diesOnce)
 	if err := d.Handle("charge", handlers.Once(db, func(ctx context.Context, tx *sql.Tx, x *task.Task) error {
 		_, err := tx.ExecContext(ctx, "INSERT INTO effects (task) VALUES ($1)", x.ID)
@@ -99,6 +100,10 @@ func TestOnce_hasOneEffectForEachThatWasAskedFor(t *testing.T) {
 			c, err := d.Queue().Counts(ctx)
 			return err == nil && c.Running == 0
 		}, "the backfill runs on")
+	}
+	var rows, own int
+	if err := db.QueryRowContext(ctx, "SELECT count(*), sum(namespace = $1) FROM onbeat_once", ns).Scan(&rows, &own); err != nil || rows != 9 || own != rows {
+		t.Errorf("onbeat_once has %d rows, %d of the namespace, want 9: %v", rows, own, err)
 	}
 }
 

@@ -17,16 +17,16 @@ import (
 // adds the row of the effect to the table onbeat_once (see [OnceTable]), calls fn, and commits. So the effect is there
 // if the row is. A run that finds the row calls no fn, and has succeeded: an earlier run made the effect.
 //
-// The row decides, and not the time. A run whose lease was lost may still commit; then the run that repeats it finds the row. If both
-// are under way, the second waits for the first: at most ten seconds, and no longer than its context. Then the run fails with
-// [ErrOnceBusy]. An answer to COMMIT that was lost is a failed run too, and the next run looks.
+// The row decides, and not the time. A run whose lease was lost may still commit; then the run that repeats it finds the row.
+// If both are under way, the second waits for the first: at most ten seconds, and no longer than its context. Then the run
+// fails with [ErrOnceBusy]. An answer to COMMIT that was lost is a failed run too, and the next run looks.
 //
 // An effect is that of one enqueued task: see [OnceKey] for another choice. A retry repeats it, by hand too; a task that is
 // enqueued anew under an ID that was used before, or a backfill, has an effect of its own. A slot has one, whoever pushes it.
 //
-// If fn returns an error, panics or ends its goroutine, nothing is committed. The same is true if ctx ends before the commit. Fn must write with tx alone, leave
-// its Commit and Rollback to Once, and not keep it: while it is open, it holds a connection, and in SQLite the only right to write.
-// What fn does outside of the database is not undone, and is repeated.
+// If fn returns an error, panics or ends its goroutine, nothing is committed. The same is true if ctx ends before the commit.
+// Fn must write with tx alone, leave its Commit and Rollback to Once, and not keep it: while it is open, it holds a connection,
+// and in SQLite the only right to write. What fn does outside of the database is not undone, and is repeated.
 //
 // It works with PostgreSQL and SQLite, by any driver of database/sql.
 func Once(db *sql.DB, fn func(ctx context.Context, tx *sql.Tx, t *task.Task) error, opts ...OnceOption) TaskHandler {
@@ -53,8 +53,8 @@ func OnceFunc[T any](db *sql.DB, fn func(ctx context.Context, tx *sql.Tx, v T) e
 var (
 	// ErrNoOnceTable is returned by [Once] if the table onbeat_once is not there. The run is retried like any other.
 	ErrNoOnceTable = errors.New("no table onbeat_once (call handlers.OnceTable at start, or make the table of handlers.OnceSchema by your migrations)")
-	// ErrOnceBusy is returned by [Once] if it waited in vain for another transaction: one of another run of the same task, or in SQLite
-	// any that writes. The run is retried like any other.
+	// ErrOnceBusy is returned by [Once] if it waited in vain for another transaction: one of another run of the same task, or
+	// in SQLite any that writes. The run is retried like any other.
 	ErrOnceBusy = errors.New("another transaction holds the effect")
 
 	errNoTask     = errors.New("the context has no task: OnceFunc belongs within Typed")
@@ -76,24 +76,26 @@ func (h *once) Handle(ctx context.Context, t *task.Task) error {
 // OnceOption changes how [Once] works.
 type OnceOption func(*effects)
 
-// OnceKey names the effect of a task in place of the ID of the task and the time at which it was enqueued. Tasks of the same type
-// with the same key have one effect, however many there are: until the row is removed, see [OnceKeep]. The key has 1 to 512 bytes; any other makes the
-// task [Dead].
+// OnceKey names the effect of a task in place of the ID of the task and the time at which it was enqueued. Tasks of the same
+// type with the same key have one effect, however many there are: until the row is removed, see [OnceKeep]. The key has 1 to
+// 512 bytes; any other makes the task [Dead].
 func OnceKey(key func(*task.Task) string) OnceOption { return func(e *effects) { e.key = key } }
 
-// OnceKeep is how long the row of an effect stays; zero or less means for ever. Default 30 days. It must be longer than a task may be retried or lie among the
-// dead, and than a backup of Redis is old that may be restored: a run after that makes the effect again.
+// OnceKeep is how long the row of an effect stays; zero or less means for ever. Default 30 days. It must be longer than a task
+// may be retried or lie among the dead, and than a backup of Redis is old that may be restored: a run after that makes the
+// effect again.
 //
 // The handler itself removes rows, of all types, when it has made its first effect and then each hundredth: a thousand at most.
 func OnceKeep(d time.Duration) OnceOption { return func(e *effects) { e.keep = d } }
 
-// OnceIsolation is the isolation of the transaction. Default: that of the database. A transaction that cannot be serialized is a failed run, and is
-// retried like any other.
+// OnceIsolation is the isolation of the transaction. Default: that of the database. A transaction that cannot be serialized is
+// a failed run, and is retried like any other.
 func OnceIsolation(level sql.IsolationLevel) OnceOption {
 	return func(e *effects) { e.options.Isolation = level }
 }
 
-// OnceLog tells of runs that found their effect made (info), and of old rows that could not be removed (warn). Default: nothing is told.
+// OnceLog tells of runs that found their effect made (info), and of old rows that could not be removed (warn). Default: nothing
+// is told.
 func OnceLog(log zerolog.Logger) OnceOption { return func(e *effects) { e.log = log } }
 
 // effects makes effects in a database, each once.
@@ -170,7 +172,8 @@ func (e *effects) commit(ctx context.Context, row effectRow, fn func(context.Con
 	return true, nil
 }
 
-// prune removes rows that were kept for long enough. The effect of the run is made, so an error does not fail the run: it is for the next one to remove more.
+// prune removes rows that were kept for long enough. The effect of the run is made, so an error does not fail the run: it is
+// for the next one to remove more.
 func (e *effects) prune(ctx context.Context, now int64) {
 	ctx, done := context.WithTimeout(ctx, pruneTimeout)
 	defer done()

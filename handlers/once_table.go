@@ -12,8 +12,8 @@ import (
 	"github.com/onbeat/onbeat/task"
 )
 
-// OnceSchema makes the table of [Once], in PostgreSQL and in SQLite, if it is not there. It is for teams whose own migrations make all tables; others
-// call [OnceTable].
+// OnceSchema makes the table of [Once], in PostgreSQL and in SQLite, if it is not there. It is for teams whose own migrations
+// make all tables; others call [OnceTable].
 const OnceSchema = `CREATE TABLE IF NOT EXISTS onbeat_once (
   namespace text   NOT NULL,
   type      text   NOT NULL,
@@ -40,8 +40,8 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT DO NOTHING`
 	probeEffects = `SELECT namespace, type, effect, task, attempt, fence, instance, claimed, until FROM onbeat_once WHERE 1 = 0`
 )
 
-// OnceTable makes the table of [Once] if it is not there. Call it at start, before the dispatcher runs. Any number of processes may
-// call it at once. If the table is there, it needs no right to make one.
+// OnceTable makes the table of [Once] if it is not there. Call it at start, before the dispatcher runs. Any number of processes
+// may call it at once. If the table is there, it needs no right to make one.
 func OnceTable(ctx context.Context, db *sql.DB) error {
 	const tries = 5
 	var err error
@@ -108,8 +108,8 @@ func (e *effects) row(ctx context.Context, t *task.Task) (effectRow, error) {
 // maxEffect is the longest name of an effect in bytes: an ID and a time fit, and an index of PostgreSQL takes it.
 const maxEffect = 512
 
-// effectOf names the effect of a task by its ID and by when it was enqueued. The ID may be used again when the task has left, and then
-// means another effect. A slot that was pushed has only its ID, which has the slot's time.
+// effectOf names the effect of a task by its ID and by when it was enqueued. The ID may be used again when the task has left,
+// and then means another effect. A slot that was pushed has only its ID, which has the slot's time.
 func effectOf(t *task.Task) string {
 	if t.ID == "" || t.Created.IsZero() {
 		return t.ID

@@ -25,8 +25,8 @@ import (
 	"github.com/onbeat/onbeat/testredis"
 )
 
-// A process is killed at random moments, again and again, while its handlers write to a database. Under handlers.Once each task has
-// one effect. Without it, some have two: else no kill would have come between an effect and its report.
+// A process is killed at random moments, again and again, while its handlers write to a database. Under handlers.Once each task
+// has one effect. Without it, some have two: else no kill would have come between an effect and its report.
 func TestEffects_happenOnceThoughTheirProcessIsKilled(t *testing.T) {
 	t.Parallel()
 	t.Run("postgres", func(t *testing.T) {

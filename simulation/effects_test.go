@@ -48,8 +48,8 @@ func addEffect(ctx context.Context, tx *sql.Tx, t *task.Task) error {
 	return err
 }
 
-// made returns how many effects each task had. One that was enqueued anew under its ID is counted for itself, and the most of them
-// count for the ID.
+// made returns how many effects each task had. One that was enqueued anew under its ID is counted for itself, and the most of
+// them count for the ID.
 func (e *effects) made() map[string]int {
 	rows, err := e.db.QueryContext(context.Background(), "SELECT task, count(*) FROM effects GROUP BY task, created ORDER BY count(*)")
 	if err != nil {
