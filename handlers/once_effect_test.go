@@ -159,7 +159,7 @@ func TestOnceLog_tellsOfRepeatsAndOfRowsThatStay(t *testing.T) {
 		_, err := tx.ExecContext(ctx, "CREATE TRIGGER stays BEFORE DELETE ON onbeat_once BEGIN SELECT RAISE(ABORT, 'it stays'); END")
 		return errors.Join(err, effect(ctx, tx, x))
 	}, handlers.OnceLog(zerolog.New(&out)))
-	exec(t, db, "INSERT INTO onbeat_once VALUES ('n', 'y', 'e', 'x', 1, 1, 'i', 0, 1)")
+	execute(t, db, "INSERT INTO onbeat_once VALUES ('n', 'y', 'e', 'x', 1, 1, 'i', 0, 1)")
 	for attempt := range 2 {
 		must(t, h.Handle(t.Context(), made("a", 1+attempt)))
 	}

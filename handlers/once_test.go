@@ -50,11 +50,11 @@ func openSQLite(t *testing.T) *sql.DB { return open(t, "sqlite", sqliteFile(t)) 
 func withTables(t *testing.T, db *sql.DB) *sql.DB {
 	t.Helper()
 	must(t, handlers.OnceTable(t.Context(), db))
-	exec(t, db, "CREATE TABLE effects (task text NOT NULL)")
+	execute(t, db, "CREATE TABLE effects (task text NOT NULL)")
 	return db
 }
 
-func exec(t *testing.T, db *sql.DB, query string, args ...any) {
+func execute(t *testing.T, db *sql.DB, query string, args ...any) {
 	t.Helper()
 	_, err := db.ExecContext(t.Context(), query, args...)
 	must(t, err)
@@ -226,7 +226,7 @@ func TestOnce_commitsNothingAfterItsContextHasEnded(t *testing.T) {
 func TestOnce_namesTheTableThatIsMissing(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, db *sql.DB) {
-		exec(t, db, "DROP TABLE onbeat_once")
+		execute(t, db, "DROP TABLE onbeat_once")
 		err := handlers.Once(db, effect).Handle(t.Context(), made("a", 1))
 		if !errors.Is(err, handlers.ErrNoOnceTable) || handlers.IsDead(err) || !strings.Contains(err.Error(), "call handlers.OnceTable") {
 			t.Errorf("Handle = %v", err)
@@ -241,7 +241,7 @@ func TestOnceTable_isMadeByAllAtOnce(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, db *sql.DB) {
 		for range 5 {
-			exec(t, db, "DROP TABLE onbeat_once")
+			execute(t, db, "DROP TABLE onbeat_once")
 			var all sync.WaitGroup
 			for range 8 {
 				all.Go(func() {
@@ -263,10 +263,10 @@ func TestOnceTable_asksForNoRightThatItDoesNotNeed(t *testing.T) {
 	url := testpostgres.Database(t)
 	db := withTables(t, open(t, "pgx", url))
 	role := fmt.Sprintf("program_%d", time.Now().UnixNano())
-	exec(t, db, "CREATE ROLE "+role+" LOGIN")
-	exec(t, db, "REVOKE CREATE ON SCHEMA public FROM PUBLIC")
-	exec(t, db, "GRANT SELECT, INSERT, DELETE ON onbeat_once TO "+role)
-	exec(t, db, "GRANT INSERT ON effects TO "+role)
+	execute(t, db, "CREATE ROLE "+role+" LOGIN")
+	execute(t, db, "REVOKE CREATE ON SCHEMA public FROM PUBLIC")
+	execute(t, db, "GRANT SELECT, INSERT, DELETE ON onbeat_once TO "+role)
+	execute(t, db, "GRANT INSERT ON effects TO "+role)
 	program := open(t, "pgx", strings.Replace(url, "//test@", "//"+role+"@", 1))
 	must(t, handlers.OnceTable(t.Context(), program))
 	must(t, handlers.Once(program, effect).Handle(t.Context(), made("a", 1)))
@@ -281,7 +281,7 @@ func TestOnce_removesOldRows(t *testing.T) {
 		must(t, keeps.Handle(t.Context(), made("for ever", 1)))
 		long := handlers.Once(db, effect, handlers.OnceKeep(time.Hour))
 		must(t, long.Handle(t.Context(), made("an hour", 1)))
-		exec(t, db, `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1500)
+		execute(t, db, `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1500)
 			INSERT INTO onbeat_once SELECT 'gone', 'old', 'e' || i, 'x', 1, 1, 'i', 0, i FROM n`)
 		old := func() int { return count(t, db, "SELECT count(*) FROM onbeat_once WHERE namespace = 'gone'") }
 		h := handlers.Once(db, effect)
