@@ -101,9 +101,10 @@ func TestOnce_hasOneEffectForEachThatWasAskedFor(t *testing.T) {
 			return err == nil && c.Running == 0
 		}, "the backfill runs on")
 	}
-	var rows, own int
-	if err := db.QueryRowContext(ctx, "SELECT count(*), sum(namespace = $1) FROM onbeat_once", ns).Scan(&rows, &own); err != nil || rows != 9 || own != rows {
-		t.Errorf("onbeat_once has %d rows, %d of the namespace, want 9: %v", rows, own, err)
+	var rows, own, pushed int
+	const query = "SELECT count(*), sum(namespace = $1), sum(effect = task) FROM onbeat_once"
+	if err := db.QueryRowContext(ctx, query, ns).Scan(&rows, &own, &pushed); err != nil || rows != 9 || own != rows || pushed != 1 {
+		t.Errorf("onbeat_once has %d rows, want 9; %d of the namespace, want all; %d of pushed slots, want 1: %v", rows, own, pushed, err)
 	}
 }
 

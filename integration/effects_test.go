@@ -140,8 +140,9 @@ func (w *effectsWorld) starts(release string) *trial.Process {
 	}
 	w.Cleanup(func() {
 		p.Kill()
-		if text, err := os.ReadFile(log); w.Failed() {
-			w.Logf("%s said:\n%s%v", release, text, err)
+		if w.Failed() {
+			text, _ := os.ReadFile(log)
+			w.Logf("%s said:\n%s", release, text)
 		}
 	})
 	return p
