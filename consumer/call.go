@@ -251,7 +251,7 @@ func (c *Consumer) accept(t *task.Task) {
 		c.unopened(t, err)
 		return
 	}
-	c.start(c.session.Context(), t)
+	c.start(c.runs, t)
 }
 
 // adopt reads the claims of this generation from Redis and takes up those that the consumer does not know:

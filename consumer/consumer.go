@@ -1,6 +1,7 @@
 package consumer
 
 import (
+	"context"
 	"math/rand/v2"
 	"runtime"
 	"time"
@@ -8,6 +9,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/onbeat/onbeat/history"
+	"github.com/onbeat/onbeat/handlers"
 	"github.com/onbeat/onbeat/instance"
 	"github.com/onbeat/onbeat/queue"
 	"github.com/onbeat/onbeat/store"
@@ -23,6 +25,7 @@ type Consumer struct {
 
 	// The fields below belong to the loop of one session.
 	session  *instance.Session
+	runs     context.Context // the parent of those of the runs: the session's, with the namespace
 	lanes    lanes
 	reads    string // a name for the lanes and limits that this consumer reads
 	inflight map[string]*run
@@ -86,6 +89,7 @@ func (c *Consumer) Run(s *instance.Session) error {
 func (c *Consumer) reset(s *instance.Session) {
 	c.clock, c.wake = store.Clock{}, time.Time{}
 	c.asked = c.asked[:0]
+	c.runs = handlers.WithNamespace(s.Context(), c.q.Namespace())
 	c.session, c.lanes, c.seq, c.draining, c.keyed, c.owed = s, lanes{}, 0, false, false, nil
 	// Under strict durability the first call claims nothing: it shows whether the replicas are there. Without them a
 	// claimed task could not begin, and would lose an attempt.

@@ -24,7 +24,8 @@
 //
 // Delivery is at least once: a run that was lost with its process, or that outlived its lease, is repeated. To make an
 // effect exactly once, key it by the task's ID (one effect a task), or guard it by the largest Fence seen (a run that was
-// thought lost and still goes on is refused).
+// thought lost and still goes on is refused). For an effect in PostgreSQL or SQLite, [Once] does that: in the transaction of
+// the effect, with a row that only one run can add.
 //
 // # What not to use
 //

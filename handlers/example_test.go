@@ -2,6 +2,7 @@ package handlers_test
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"io"
@@ -48,6 +49,50 @@ func ExampleTyped_lenient() {
 	// Output:
 	// invoice 42
 	// <nil>
+}
+
+// The run that was repeated finds the row of its effect, and changes nothing.
+func ExampleOnce() {
+	db, _ := sql.Open("sqlite", ":memory:")
+	defer db.Close()
+	db.SetMaxOpenConns(1) // each connection would have a memory of its own
+	ctx := context.Background()
+	_, _ = db.ExecContext(ctx, "CREATE TABLE accounts AS SELECT 100 AS balance")
+	if err := handlers.OnceTable(ctx, db); err != nil {
+		fmt.Println(err)
+	}
+
+	charge := handlers.Once(db, func(ctx context.Context, tx *sql.Tx, t *task.Task) error {
+		_, err := tx.ExecContext(ctx, "UPDATE accounts SET balance = balance - 10")
+		return err
+	})
+	t := task.New("charge", nil, task.ID("inv-42"))
+	fmt.Println(charge.Handle(ctx, t), charge.Handle(ctx, t))
+
+	var balance int
+	_ = db.QueryRowContext(ctx, "SELECT balance FROM accounts").Scan(&balance)
+	fmt.Println(balance)
+	// Output:
+	// <nil> <nil>
+	// 90
+}
+
+func ExampleOnceFunc() {
+	db, _ := sql.Open("sqlite", ":memory:")
+	defer db.Close()
+	db.SetMaxOpenConns(1)
+	ctx := context.Background()
+	_ = handlers.OnceTable(ctx, db)
+
+	send := handlers.Typed(handlers.OnceFunc(db, func(ctx context.Context, tx *sql.Tx, inv Invoice) error {
+		fmt.Println("invoice", inv.Number, "by task", handlers.FromContext(ctx).ID)
+		return nil
+	}))
+	t := task.New("invoice.send", Invoice{Number: 42}, task.ID("inv-42"))
+	fmt.Println(send.Handle(ctx, t), send.Handle(ctx, t))
+	// Output:
+	// invoice 42 by task inv-42
+	// <nil> <nil>
 }
 
 func ExampleMux() {

@@ -75,3 +75,16 @@ func FromContext(ctx context.Context) *task.Task {
 	t, _ := ctx.Value(taskKey{}).(*task.Task)
 	return t
 }
+
+type namespaceKey struct{}
+
+// WithNamespace returns a context that carries a dispatcher's namespace to [Namespace].
+func WithNamespace(ctx context.Context, namespace string) context.Context {
+	return context.WithValue(ctx, namespaceKey{}, namespace)
+}
+
+// Namespace returns the namespace of the dispatcher that runs the task, or "" outside of a run. A task's ID is unique within it.
+func Namespace(ctx context.Context) string {
+	name, _ := ctx.Value(namespaceKey{}).(string)
+	return name
+}

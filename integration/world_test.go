@@ -2,6 +2,7 @@ package integration
 
 import (
 	"encoding/json"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -11,7 +12,15 @@ import (
 	"github.com/onbeat/onbeat/testredis"
 )
 
-func TestMain(m *testing.M) { testredis.Main(m) }
+func TestMain(m *testing.M) {
+	if os.Getenv(effectsDriver) != "" { // not the tests, but a process that one of them kills
+		if err := makeEffects(); err != nil {
+			panic(err)
+		}
+		return
+	}
+	testredis.Main(m)
+}
 
 // world is one namespace on a Redis, and the processes that a test starts in it.
 type world struct{ *rig.World }

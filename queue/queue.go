@@ -82,6 +82,7 @@ func (c Caps) history() int { return max(c.History, c.Archive) }
 // state is in Redis, except for that of [Queue.CaughtUp] and [Queue.Lagging].
 type Queue struct {
 	rdb  redis.UniversalClient
+	part Partition
 	keys Keys
 	caps Caps
 	seal *seal.Keys
@@ -96,8 +97,11 @@ func New(rdb redis.UniversalClient, p Partition, caps Caps) (*Queue, error) {
 	if err := errors.Join(p.Validate(), caps.Validate()); err != nil {
 		return nil, err
 	}
-	return &Queue{rdb: rdb, keys: p.Keys(), caps: caps.WithDefaults()}, nil
+	return &Queue{rdb: rdb, part: p, keys: p.Keys(), caps: caps.WithDefaults()}, nil
 }
+
+// Namespace returns the namespace that the partition is a part of.
+func (q *Queue) Namespace() string { return q.part.Namespace }
 
 // Keys returns the names of the partition's keys.
 func (q *Queue) Keys() Keys { return q.keys }

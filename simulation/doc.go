@@ -8,7 +8,8 @@
 //
 // The judge (judge_test.go and its neighbours) knows what was asked for, which faults there were, and what the handlers
 // recorded. From that it says what should have happened, and by when. It does not read what onbeat says of itself, except
-// to compare it at the end.
+// to compare it at the end. Some handlers have an effect in a database, within [handlers.Once]: then the judge counts those too
+// (effects_test.go).
 //
 //	go test ./simulation                         every kept plan, and new seeds for a while
 //	go test ./simulation -seed 42 -v             one seed

@@ -139,6 +139,7 @@ func (d *drawer) behaviour(every time.Duration) behaviour {
 		b.Panics = d.chance(20)
 	}
 	b.Ignores = d.chance(7)
+	b.Effect = d.chance(20)
 	b.Takes = min(b.Takes, span(5*time.Second))
 	return b
 }

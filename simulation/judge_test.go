@@ -162,6 +162,7 @@ func (w *world) judge() {
 			w.judgeGap(l, g)
 		}
 	}
+	w.judgeEffects()
 	w.judgeLeadership()
 	w.judgeStalls()
 	w.judgeSuspicions()

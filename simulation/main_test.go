@@ -166,7 +166,7 @@ func raise(to *atomic.Int64, d time.Duration) {
 // isUnsafe reports whether a task ran that should not have.
 func (v verdict) isUnsafe() bool {
 	return slices.ContainsFunc(v.faults, func(f fault) bool {
-		return slices.Contains([]string{"doubled", "fence", "early", "undead", "limit", "unhandled", "panic"}, f.Kind)
+		return slices.Contains([]string{"doubled", "fence", "early", "undead", "limit", "unhandled", "panic", "twice"}, f.Kind)
 	})
 }
 

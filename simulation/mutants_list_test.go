@@ -156,6 +156,11 @@ func mutants() []mutant {
 			"25-busy-is-not-silent",
 			[]string{"suspected"},
 		},
+		{
+			"an effect has no fence", one("handlers/once.go", "	if first, err := row.insert(ctx, tx); err != nil || !first {\n		return false, err\n	}\n", ""),
+			"27-an-effect-happens-once",
+			[]string{"twice"},
+		},
 
 		// Faults that never existed, in the loops of Go. Seeds find these.
 		{name: "a wake-up is dropped", edits: one("consumer/consumer.go", "			look = c.woken() || look\n", "			_ = c.woken()\n")},

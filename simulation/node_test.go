@@ -221,6 +221,9 @@ func (n *node) handle(ctx context.Context, t *task.Task) error {
 	}
 	r := n.world.begin(n, t, does)
 	err := n.work(ctx, r)
+	if err == nil && does.Effect {
+		err = n.world.effects.once.Handle(ctx, t)
+	}
 	if !n.gate() {
 		return errPlanned
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"time"
 
@@ -76,6 +77,7 @@ type behaviour struct {
 	Panics  bool  `json:"panics,omitempty"`  // instead of returning an error
 	Ignores bool  `json:"ignores,omitempty"` // its context
 	Retry   span  `json:"retry,omitempty"`   // after a failure
+	Effect  bool  `json:"effect,omitempty"`  // a success has an effect in a database, within handlers.Once
 }
 
 // step is an event at a moment: a fault, an operation, or a call.
@@ -121,6 +123,22 @@ func (p *plan) slots() (n int) {
 		}
 	}
 	return n
+}
+
+// hasEffects reports whether a task of the plan has an effect in a database.
+func (p *plan) hasEffects() bool {
+	for i := range p.Schedules {
+		t := &p.Schedules[i]
+		if t.Does.Effect {
+			return true
+		}
+		for _, does := range t.Versions {
+			if does.Effect {
+				return true
+			}
+		}
+	}
+	return slices.ContainsFunc(p.Steps, func(s step) bool { return s.Does != nil && s.Does.Effect })
 }
 
 func (p *plan) String() string {

@@ -26,6 +26,7 @@ type world struct {
 
 	operator  *onbeat.Dispatcher // makes calls from outside, and never runs
 	queue     *queue.Queue       // where such calls arrive
+	effects   *effects           // nil if the plan has none
 	schedules *producer.Schedules
 	registry  *instance.Registry
 
@@ -145,6 +146,10 @@ func (w *world) run() {
 		w.t.Fatal(err)
 	}
 	w.schedules = producer.NewSchedules(w.queue, producer.New(w.queue, producer.Config{}))
+	if w.plan.hasEffects() {
+		w.effects = openEffects(w.t)
+		defer w.effects.close()
+	}
 
 	watching, stopWatching := context.WithCancel(context.Background())
 	var helpers sync.WaitGroup

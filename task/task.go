@@ -76,7 +76,8 @@ type Task struct {
 	// its first attempt: its runs have a link to that span, and no parent.
 	Trace      string
 	TraceState string
-	// Created is when the task was enqueued: by the clock of Redis for scheduled tasks, else by that of the producer.
+	// Created is when the task was enqueued, by the clock of the producer. It is zero for a slot that a leader pushed: the slot says
+	// when. With the ID it tells a task from a later one under the same ID.
 	Created time.Time
 
 	// Attempts counts the runs that were started and have ended (or were lost with their instance).
