@@ -3,6 +3,7 @@ package onbeat
 import (
 	"github.com/onbeat/onbeat/consumer"
 	"github.com/onbeat/onbeat/instance"
+	"github.com/onbeat/onbeat/outbox"
 	"github.com/onbeat/onbeat/producer"
 	"github.com/onbeat/onbeat/queue"
 	"github.com/onbeat/onbeat/store"
@@ -14,6 +15,7 @@ type Observer interface {
 	consumer.Observer
 	producer.Observer
 	instance.Observer
+	outbox.Observer
 	store.Observer
 	// Bind gives the observer what it may read of the namespace. [New] calls it before anything happens.
 	Bind(q *queue.Queue, reg *instance.Registry)

@@ -37,6 +37,7 @@ import (
 	"github.com/onbeat/onbeat/consumer"
 	"github.com/onbeat/onbeat/handlers"
 	"github.com/onbeat/onbeat/instance"
+	"github.com/onbeat/onbeat/outbox"
 	"github.com/onbeat/onbeat/producer"
 	"github.com/onbeat/onbeat/queue"
 	"github.com/onbeat/onbeat/schedule"
@@ -80,6 +81,9 @@ type Config struct {
 	Encryption seal.Config
 	// Caps bound what Redis keeps of finished work.
 	Caps Caps
+	// Outbox names a SQL database whose table onbeat_outbox this instance moves to Redis, as any other that names it. Default nil:
+	// none. See [Dispatcher.Outbox].
+	Outbox *outbox.Config
 	// Observer is told what the dispatcher does: see package telemetry. Default: nobody is. Give each dispatcher its own.
 	Observer Observer
 	// Log receives state changes and failures. The zero Logger discards them.
@@ -178,7 +182,7 @@ func (c Config) Validate() error {
 		limit = &task.FieldError{Field: "payload_limit", Value: fmt.Sprint(c.PayloadLimit), Reason: "negative", Hint: "bytes; the default is 1 MiB"}
 	}
 	_, keys := seal.New(c.Encryption)
-	return errors.Join(c.instance().Validate(), c.consumer().Validate(), c.Durability.Validate(), c.Caps.Validate(), limit, c.checkSecret(), keys)
+	return errors.Join(c.instance().Validate(), c.consumer().Validate(), c.Durability.Validate(), c.Caps.Validate(), limit, c.checkSecret(), c.checkOutbox(), keys)
 }
 
 func (c Config) checkSecret() error {
@@ -372,6 +376,10 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 		Horizon: 2 * node.Lease(), Declared: d.declared, Secret: d.cfg.Secret, Observer: d.cfg.Observer, Log: log,
 		Tracer: d.cfg.tracer(),
 	})
+	mover, err := d.mover(log)
+	if err != nil {
+		return err
+	}
 	d.mu.Lock()
 	d.scheduler, d.node = schedules, node
 	d.mu.Unlock()
@@ -380,6 +388,7 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 		var g errgroup.Group
 		g.Go(func() error { return schedules.Run(session) }) // only the leader schedules
 		g.Go(func() error { return work.Run(session) })      // Redis decides which instance may take work
+		g.Go(func() error { return move(mover, session) })   // every instance moves
 		return g.Wait()
 	})
 }

@@ -38,6 +38,7 @@ type settings struct {
 	Encryption   encryptionSettings  `yaml:"encryption"`
 	Keep         keepSettings        `yaml:"keep"`
 	Durability   durabilitySettings  `yaml:"durability"`
+	Outbox       outboxSettings      `yaml:"outbox"`
 	API          apiSettings         `yaml:"api"`
 	HTTP         httpSettings        `yaml:"http"`
 	Exec         *execSettings       `yaml:"exec"`

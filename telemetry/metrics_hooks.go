@@ -120,3 +120,11 @@ func (m *Metrics) Called(script string, took time.Duration, err error) {
 
 // PrimarySuspected counts a time in which claims were held back.
 func (m *Metrics) PrimarySuspected() { m.doubts.Inc() }
+
+// OutboxMoved counts rows of the outbox.
+func (m *Metrics) OutboxMoved(result string, rows int) {
+	m.moved.WithLabelValues(result).Add(float64(rows))
+}
+
+// OutboxWaiting notes how many rows of the outbox wait.
+func (m *Metrics) OutboxWaiting(rows int) { m.outbox.Set(float64(rows)) }

@@ -41,6 +41,7 @@ type target struct {
 	api        string // the URL of the API to use in place of Redis, or ""
 	cfg        onbeat.Config
 	secretFile string   // a config file that has a password in it, or ""
+	outboxFile string   // a config file that has the password of the outbox in it, or ""
 	keyFiles   []string // the files that hold keys of encryption
 	passEnv    []string // the variables that payloads of http may refer to
 }
@@ -114,6 +115,9 @@ func (a *app) redisOf(file *config.File) (t target, err error) {
 	t.url = file.WithTLS(t.url)
 	if file.Redis.Secret {
 		t.secretFile = file.Name
+	}
+	if file.OutboxSecret {
+		t.outboxFile = file.Name
 	}
 	t.cfg.Namespace, err = a.namespaceOf(file)
 	return t, err

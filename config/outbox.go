@@ -1,0 +1,72 @@
+package config
+
+import (
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/onbeat/onbeat/internal/private"
+	"github.com/onbeat/onbeat/outbox"
+)
+
+// outboxSettings name the database of the outbox. Its url follows the rules of redis.url.
+type outboxSettings struct {
+	URL  text   `yaml:"url"`
+	Poll period `yaml:"poll"`
+}
+
+// maxURLFile is more bytes than any URL has.
+const maxURLFile = 16 << 10
+
+const outboxHint = "postgres://user:${NAME}@host:5432/name, sqlite://FILE, or file:PATH of a file of yours that holds the URL"
+
+// takeOutbox reads where the outbox is. A URL that lacks a variable, or whose file cannot be read, is a problem, and not an outbox
+// less: its tasks would wait, and nobody would know.
+func (f *File) takeOutbox(s *outboxSettings, getenv func(string) string) {
+	if f.Alone || !f.said("outbox") {
+		return
+	}
+	raw := string(s.URL)
+	_, rest, _ := strings.Cut(variable.ReplaceAllString(raw, ""), "://")
+	user, _, named := strings.Cut(rest, "@")
+	_, password, _ := strings.Cut(user, ":")
+	f.OutboxSecret = named && password != "" || strings.Contains(rest, "password=")
+	unset := len(f.unset)
+	url := variable.ReplaceAllStringFunc(raw, func(match string) string {
+		name := match[2 : len(match)-1]
+		value := getenv(name)
+		if value == "" {
+			f.unset = append(f.unset, f.doc.at("", refuse("outbox.url", match, "the environment variable is not set", "set "+name+", or write the URL out")))
+		}
+		return value
+	})
+	if len(f.unset) > unset {
+		return
+	}
+	url, err := f.readOutbox(url)
+	if err != nil {
+		f.problems = append(f.problems, f.doc.at("", err))
+		return
+	}
+	f.Dispatcher.Outbox = &outbox.Config{URL: url, Poll: time.Duration(s.Poll)}
+}
+
+// readOutbox returns the URL itself, read from its file if it names one. Names of files are relative to the config.
+func (f *File) readOutbox(url string) (string, error) {
+	if name, in := strings.CutPrefix(url, FilePrefix); in {
+		data, err := private.ReadLinked(f.path(name), maxURLFile)
+		if own, ok := errors.AsType[*private.Refusal](err); ok {
+			return "", refuse("outbox.url", url, own.Reason, own.Hint)
+		}
+		if err != nil {
+			return "", refuse("outbox.url", url, reasonOf(err), outboxHint)
+		}
+		if url = strings.TrimSpace(string(data)); url == "" || strings.ContainsAny(url, "\r\n") || strings.HasPrefix(url, FilePrefix) {
+			return "", refuse("outbox.url", FilePrefix+name, "does not hold one URL on a line of its own", outboxHint)
+		}
+	}
+	if name, in := strings.CutPrefix(url, "sqlite://"); in && name != "" && name != ":memory:" {
+		url = "sqlite://" + f.path(name)
+	}
+	return url, nil
+}
