@@ -2,6 +2,7 @@ package config
 
 import (
 	"errors"
+	"net/url"
 	"strings"
 	"time"
 
@@ -32,7 +33,7 @@ func (f *File) takeOutbox(s *outboxSettings, getenv func(string) string) {
 	_, password, _ := strings.Cut(user, ":")
 	f.OutboxSecret = named && password != "" || strings.Contains(rest, "password=")
 	unset := len(f.unset)
-	url := variable.ReplaceAllStringFunc(raw, func(match string) string {
+	expanded := variable.ReplaceAllStringFunc(raw, func(match string) string {
 		name := match[2 : len(match)-1]
 		value := getenv(name)
 		if value == "" {
@@ -43,30 +44,32 @@ func (f *File) takeOutbox(s *outboxSettings, getenv func(string) string) {
 	if len(f.unset) > unset {
 		return
 	}
-	url, err := f.readOutbox(url)
+	at, err := f.readOutbox(expanded)
 	if err != nil {
 		f.problems = append(f.problems, f.doc.at("", err))
 		return
 	}
-	f.Dispatcher.Outbox = &outbox.Config{URL: url, Poll: time.Duration(s.Poll)}
+	f.Dispatcher.Outbox = &outbox.Config{URL: at, Poll: time.Duration(s.Poll)}
 }
 
 // readOutbox returns the URL itself, read from its file if it names one. Names of files are relative to the config.
-func (f *File) readOutbox(url string) (string, error) {
-	if name, in := strings.CutPrefix(url, FilePrefix); in {
+func (f *File) readOutbox(raw string) (string, error) {
+	if name, in := strings.CutPrefix(raw, FilePrefix); in {
 		data, err := private.ReadLinked(f.path(name), maxURLFile)
 		if own, ok := errors.AsType[*private.Refusal](err); ok {
-			return "", refuse("outbox.url", url, own.Reason, own.Hint)
+			return "", refuse("outbox.url", raw, own.Reason, own.Hint)
 		}
 		if err != nil {
-			return "", refuse("outbox.url", url, reasonOf(err), outboxHint)
+			return "", refuse("outbox.url", raw, reasonOf(err), outboxHint)
 		}
-		if url = strings.TrimSpace(string(data)); url == "" || strings.ContainsAny(url, "\r\n") || strings.HasPrefix(url, FilePrefix) {
+		if raw = strings.TrimSpace(string(data)); raw == "" || strings.ContainsAny(raw, "\r\n") || strings.HasPrefix(raw, FilePrefix) {
 			return "", refuse("outbox.url", FilePrefix+name, "does not hold one URL on a line of its own", outboxHint)
 		}
 	}
-	if name, in := strings.CutPrefix(url, "sqlite://"); in && name != "" && name != ":memory:" {
-		url = "sqlite://" + f.path(name)
+	name, is := strings.CutPrefix(raw, "sqlite://")
+	path, err := url.PathUnescape(name)
+	if !is || err != nil || path == "" || strings.ContainsAny(name, "?#:") {
+		return raw, nil // the outbox refuses what it cannot use
 	}
-	return url, nil
+	return "sqlite://" + (&url.URL{Path: f.path(path)}).EscapedPath(), nil
 }

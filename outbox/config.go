@@ -51,7 +51,7 @@ func refuseURL(reason string) error {
 
 // dialect returns what the URL's kind of database needs.
 func (c *Config) dialect() (*dialect, error) {
-	scheme, path, _ := strings.Cut(c.URL, "://")
+	scheme, _, _ := strings.Cut(c.URL, "://")
 	switch {
 	case c.URL == "":
 		return nil, refuseURL("missing")
@@ -60,12 +60,22 @@ func (c *Config) dialect() (*dialect, error) {
 			return nil, refuseURL("cannot be read")
 		}
 		return &postgres, nil
-	case scheme == "sqlite" && path != "" && !strings.ContainsAny(path, "?#") && path != ":memory:":
+	case scheme == "sqlite" && c.file() != "":
 		return &sqlite, nil
 	case scheme == "sqlite":
 		return nil, refuseURL("names no file")
 	}
 	return nil, refuseURL("neither PostgreSQL nor SQLite")
+}
+
+// file returns the file that a URL of SQLite names, or "". A character such as % or a space is escaped in a URL.
+func (c *Config) file() string {
+	path, _ := strings.CutPrefix(c.URL, "sqlite://")
+	name, err := url.PathUnescape(path)
+	if err != nil || strings.ContainsAny(path, "?#:") {
+		return ""
+	}
+	return name
 }
 
 // open returns the database, without connecting to it yet. No statement of it may wait without an end, so a dead network is found
@@ -77,8 +87,7 @@ func (c *Config) open() (*sql.DB, *dialect, error) {
 	}
 	var db *sql.DB
 	if d == &sqlite {
-		_, path, _ := strings.Cut(c.URL, "://")
-		db, err = sql.Open("sqlite", "file:"+(&url.URL{Path: path}).EscapedPath()+"?_txlock=immediate&_pragma=busy_timeout(5000)")
+		db, err = sql.Open("sqlite", "file:"+(&url.URL{Path: c.file()}).EscapedPath()+"?_txlock=immediate&_pragma=busy_timeout(5000)")
 		if err != nil {
 			return nil, nil, refuseURL("cannot be opened")
 		}

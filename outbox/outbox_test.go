@@ -230,7 +230,7 @@ func TestPage_hasTheStatementsThatMakeTheTable(t *testing.T) {
 func TestConfig_refusesWhatItCannotUse(t *testing.T) {
 	t.Parallel()
 	for url, ok := range map[string]bool{
-		"postgres://u:hush@h:5432/d?sslmode=disable": true, "postgresql://h/d": true, "sqlite:///a/b.db": true, "sqlite://b.db": true,
+		"postgres://u:hush@h:5432/d?sslmode=disable": true, "postgresql://h/d": true, "sqlite:///a/b%20c.db": true, "sqlite://b.db": true, "sqlite://%zz": false,
 		"": false, "mysql://u:hush@h/d": false, "sqlite://": false, "sqlite://:memory:": false, "sqlite:///a?x=hush": false,
 		"postgres://u:hush@h:port/d": false, "postgres://u:hush@h/d?sslmode=hush": false, "hush": false,
 	} {
