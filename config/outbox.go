@@ -28,10 +28,8 @@ func (f *File) takeOutbox(s *outboxSettings, getenv func(string) string) {
 		return
 	}
 	raw := string(s.URL)
-	_, rest, _ := strings.Cut(variable.ReplaceAllString(raw, ""), "://")
-	user, _, named := strings.Cut(rest, "@")
-	_, password, _ := strings.Cut(user, ":")
-	f.OutboxSecret = named && password != "" || strings.Contains(rest, "password=")
+	bare := variable.ReplaceAllString(raw, "")
+	f.OutboxSecret = hasPassword(bare) || ParamsOf(bare).Get("password") != ""
 	unset := len(f.unset)
 	expanded := variable.ReplaceAllStringFunc(raw, func(match string) string {
 		name := match[2 : len(match)-1]
