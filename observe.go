@@ -4,6 +4,7 @@ import (
 	"github.com/onbeat/onbeat/archiver"
 	"github.com/onbeat/onbeat/consumer"
 	"github.com/onbeat/onbeat/instance"
+	"github.com/onbeat/onbeat/outbox"
 	"github.com/onbeat/onbeat/producer"
 	"github.com/onbeat/onbeat/queue"
 	"github.com/onbeat/onbeat/store"
@@ -15,6 +16,7 @@ type Observer interface {
 	consumer.Observer
 	producer.Observer
 	instance.Observer
+	outbox.Observer
 	store.Observer
 	archiver.Observer
 	// Bind gives the observer what it may read of the namespace. [New] calls it before anything happens.

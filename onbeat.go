@@ -38,6 +38,7 @@ import (
 	"github.com/onbeat/onbeat/consumer"
 	"github.com/onbeat/onbeat/handlers"
 	"github.com/onbeat/onbeat/instance"
+	"github.com/onbeat/onbeat/outbox"
 	"github.com/onbeat/onbeat/past"
 	"github.com/onbeat/onbeat/producer"
 	"github.com/onbeat/onbeat/queue"
@@ -86,6 +87,9 @@ type Config struct {
 	// Archive is an SQL database that keeps what became of every run, longer than Redis does: see docs/archive.md. The
 	// dispatcher sets its Namespace and Log. All processes of a namespace should name the same one. Default nil: none.
 	Archive *archive.Config
+	// Outbox names a SQL database whose table onbeat_outbox this instance moves to Redis, as any other that names it. Default nil:
+	// none. See [Dispatcher.Outbox].
+	Outbox *outbox.Config
 	// Observer is told what the dispatcher does: see package telemetry. Default: nobody is. Give each dispatcher its own.
 	Observer Observer
 	// Log receives state changes and failures. The zero Logger discards them.
@@ -190,7 +194,7 @@ func (c Config) Validate() error {
 	}
 	_, keys := seal.New(c.Encryption)
 	return errors.Join(c.instance().Validate(), c.consumer().Validate(), c.Durability.Validate(), c.Caps.Validate(), limit,
-		c.checkSecret(), keys, c.checkArchive())
+		c.checkSecret(), c.checkOutbox(), keys, c.checkArchive())
 }
 
 func (c Config) checkSecret() error {
@@ -386,6 +390,10 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 		Horizon: 2 * node.Lease(), Declared: d.declared, Secret: d.cfg.Secret, Observer: d.cfg.Observer, Log: log,
 		Tracer: d.cfg.tracer(),
 	})
+	mover, err := d.mover(log)
+	if err != nil {
+		return err
+	}
 	d.mu.Lock()
 	d.scheduler, d.node = schedules, node
 	d.mu.Unlock()
@@ -394,6 +402,7 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 		var g errgroup.Group
 		g.Go(func() error { return schedules.Run(session) }) // only the leader schedules
 		g.Go(func() error { return work.Run(session) })      // Redis decides which instance may take work
+		g.Go(func() error { return move(mover, session) })   // every instance moves
 		if d.archive != nil {
 			g.Go(func() error { return d.archiver(log).Run(session) }) // only the leader archives
 		}

@@ -14,7 +14,10 @@ import (
 )
 
 // libraryPackages are those that other programs import, each of which shows how.
-var libraryPackages = []string{"task", "tracing", "schedule", "queue", "instance", "producer", "consumer", "handlers", "lock", "config", "api", "client", "telemetry", "archive"}
+var libraryPackages = []string{
+	"task", "tracing", "schedule", "queue", "instance", "producer", "consumer", "handlers", "lock", "config", "api", "client", "telemetry", "archive",
+	"outbox",
+}
 
 func TestPackages_haveADocComment(t *testing.T) {
 	t.Parallel()

@@ -46,7 +46,9 @@ func TestRights_documentedAreEnough(t *testing.T) {
 		ns := testredis.Namespace(t)
 		rules := rightsOf(t, "An instance", ns)
 		sameRules(t, rules, queue.ACL(queue.AsInstance, queue.Partition{Namespace: ns}, false))
-		works(t, testredis.User(t, admin, rules), ns)
+		rdb := testredis.User(t, admin, rules)
+		works(t, rdb, ns)
+		movesOutbox(t, dispatcher(t, rdb, onbeat.Config{Namespace: ns}).Queue())
 	})
 	t.Run("a producer", func(t *testing.T) {
 		t.Parallel()
@@ -78,6 +80,20 @@ func TestRights_documentedAreEnough(t *testing.T) {
 			t.Errorf("a reader enqueues: %v", err)
 		}
 	})
+}
+
+// movesOutbox does to Redis what the mover of an outbox does.
+func movesOutbox(t *testing.T, q *queue.Queue) {
+	t.Helper()
+	now, err := q.Now(t.Context())
+	must(t, err)
+	x := task.New("job", nil, task.ID("of an outbox"))
+	for range 2 {
+		_, _, err = q.Move(t.Context(), []*task.Task{x}, queue.Moving{Began: now, Marks: map[*task.Task]string{x: "mark"}})
+		must(t, err)
+	}
+	must(t, q.Moved(t.Context(), []string{"mark"}))
+	must(t, q.Tell(t.Context(), "outbox refused", "task", x.ID))
 }
 
 func sameRules(t *testing.T, documented []string, known string) {

@@ -20,7 +20,7 @@ var rooms = [][]string{
 	{"."},
 	{"admin > audit", "audit"},
 	{"past"},
-	{"producer > instance", "consumer > handlers instance", "archiver > instance", "instance", "handlers > lock", "lock"},
+	{"outbox > producer", "producer > instance", "consumer > handlers instance", "archiver > instance", "instance", "handlers > lock", "lock"},
 	{"queue", "archive"},
 	{"history", "store", "tracing"},
 	{"task", "schedule"},

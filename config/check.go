@@ -29,7 +29,8 @@ func (f *File) Check() error {
 	return list.sorted()
 }
 
-// Unset lists, as [Problems], the environment variables in redis.url and archive.url that are not set. Without them the file cannot be used.
+// Unset lists, as [Problems], the environment variables in redis.url, archive.url and outbox.url that are not set. Without them the
+// file cannot be used.
 func (f *File) Unset() error { return slices.Clone(f.unset).sorted() }
 
 // Lacking lists, as [Problems], the environment variables to which payloads refer and that are not set here. The instance that

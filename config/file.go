@@ -25,6 +25,8 @@ type File struct {
 	Archive Archive
 	// KeyFiles are those that hold the keys of Dispatcher.Encryption.
 	KeyFiles []string
+	// OutboxSecret says that outbox.url has a password that is written in the config file.
+	OutboxSecret bool
 	// Handlers are the settings of the handlers that the program brings.
 	Handlers handlers.BuiltinConfig
 	// API says how the instance serves the API.
@@ -60,7 +62,8 @@ func (l Log) Threshold() zerolog.Level {
 	return zerolog.InfoLevel
 }
 
-// Load reads a config file: a regular file or a pipe. The getenv function resolves ${NAME} in redis.url and archive.url; pass os.Getenv.
+// Load reads a config file: a regular file or a pipe. The getenv function resolves ${NAME} in redis.url, archive.url and outbox.url;
+// pass os.Getenv.
 //
 // Its errors match [task.ErrInvalid]: a file that cannot be read or is not YAML. Unknown fields, and values that cannot be
 // read, are for [File.Check] and [File.CheckSchedules]: use no File that neither of them has accepted.
@@ -98,6 +101,7 @@ func (f *File) take(s *settings, getenv func(string) string) {
 	f.Dispatcher = s.dispatcher()
 	f.takeKeys(&s.Encryption, getenv)
 	f.takeArchive(&s.Archive, getenv)
+	f.takeOutbox(&s.Outbox, getenv)
 	f.Handlers = s.handlers()
 	f.takeAPI(&s.API)
 	f.Log = Log{Level: string(s.Log.Level), Format: string(s.Log.Format)}

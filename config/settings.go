@@ -39,6 +39,7 @@ type settings struct {
 	Keep         keepSettings        `yaml:"keep"`
 	Durability   durabilitySettings  `yaml:"durability"`
 	Archive      archiveSettings     `yaml:"archive"`
+	Outbox       outboxSettings      `yaml:"outbox"`
 	API          apiSettings         `yaml:"api"`
 	HTTP         httpSettings        `yaml:"http"`
 	Exec         *execSettings       `yaml:"exec"`

@@ -8,8 +8,8 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"github.com/onbeat/onbeat/history"
 	"github.com/onbeat/onbeat/handlers"
+	"github.com/onbeat/onbeat/history"
 	"github.com/onbeat/onbeat/instance"
 	"github.com/onbeat/onbeat/queue"
 	"github.com/onbeat/onbeat/store"

@@ -14,6 +14,7 @@ import (
 	"github.com/onbeat/onbeat/archive"
 	"github.com/onbeat/onbeat/instance"
 	"github.com/onbeat/onbeat/internal/wording"
+	"github.com/onbeat/onbeat/outbox"
 	"github.com/onbeat/onbeat/producer"
 	"github.com/onbeat/onbeat/queue"
 	"github.com/onbeat/onbeat/seal"
@@ -52,6 +53,8 @@ type Config struct {
 	Durability store.Durability
 	Caps       queue.Caps
 	Lease      time.Duration
+	// Outbox names the database of the instances' outbox, or is nil.
+	Outbox *outbox.Config
 	// Encryption are the keys of this process: payloads that are encrypted with others are reported.
 	Encryption seal.Config
 	// Archive is where the namespace's archive is. Default: there is none.
@@ -150,7 +153,7 @@ func (d *doctor) looks() []func(context.Context) {
 		return append(list, d.latency, d.clock)
 	}
 	return append(list, d.rights, d.latency, d.clock,
-		d.namespaceOverview, d.paused, d.keysOverCaps, d.damage, d.unhandled, d.encrypted, d.lateness, d.dead, d.archived)
+		d.namespaceOverview, d.paused, d.keysOverCaps, d.damage, d.unhandled, d.encrypted, d.lateness, d.dead, d.archived, d.outbox)
 }
 
 // movingTime limits each check while the namespace's slot is being moved: the client repeats each call that Redis refuses

@@ -16,8 +16,8 @@ const (
 // errNilTask refuses a nil task, which is a bug in the caller's program.
 var errNilTask = &task.FieldError{Field: "task", Reason: "is nil", Hint: "make one with task.New"}
 
-// checkNames refuses a caller's task that is nil or has a reserved name.
-func checkNames(t *task.Task) error {
+// CheckNames refuses a caller's task that is nil or has a name that is reserved for the dispatcher.
+func CheckNames(t *task.Task) error {
 	if t == nil {
 		return errNilTask
 	}

@@ -57,7 +57,7 @@ func (p *Producer) Enqueue(ctx context.Context, t *task.Task, opts ...task.Optio
 	if t == nil { // the options would panic
 		return "", &BatchError{Of: 1, Err: errNilTask}
 	}
-	if err := checkNames(t.Apply(opts...)); err != nil {
+	if err := CheckNames(t.Apply(opts...)); err != nil {
 		return t.ID, &BatchError{Of: 1, Err: err}
 	}
 	return p.enqueue(ctx, t)
@@ -96,7 +96,7 @@ func (p *Producer) add(ctx context.Context, t *task.Task, look bool) (string, er
 // A batch of more than [queue.MaxBatch] tasks is added in parts, each whole or not at all.
 func (p *Producer) EnqueueAll(ctx context.Context, tasks []*task.Task) ([]Result, error) {
 	for i, t := range tasks {
-		if err := checkNames(t); err != nil {
+		if err := CheckNames(t); err != nil {
 			return nil, &BatchError{Index: i, Of: len(tasks), Err: err}
 		}
 	}
@@ -124,10 +124,15 @@ func (p *Producer) enqueueAll(ctx context.Context, tasks []*task.Task) ([]Result
 
 // addAll adds checked tasks.
 func (p *Producer) addAll(ctx context.Context, tasks []*task.Task, look bool) ([]Result, error) {
+	return p.inParts(ctx, tasks, func(rest []*task.Task) ([]error, int, error) { return p.q.Enqueue(ctx, rest, look) })
+}
+
+// inParts calls add until it has dealt with all tasks, or fails in a way that another call would not mend.
+func (p *Producer) inParts(ctx context.Context, tasks []*task.Task, add func(rest []*task.Task) (refused []error, added int, err error)) ([]Result, error) {
 	results := make([]Result, 0, len(tasks))
 	for tries := 0; len(results) < len(tasks); tries++ {
 		rest := tasks[len(results):]
-		refused, added, err := p.q.Enqueue(ctx, rest, look)
+		refused, added, err := add(rest)
 		for i := range added {
 			results = append(results, Result{ID: standing(refused[i], rest[i].ID), Err: refused[i]})
 		}
@@ -176,10 +181,19 @@ func (p *Producer) Check(t *task.Task) error {
 	if err := t.Validate(p.cfg.Limits); err != nil {
 		return err
 	}
-	if p.cfg.Check != nil {
+	encrypted := t.Sealed != nil && t.Payload == nil // and its key is not here
+	if p.cfg.Check != nil && !encrypted {
 		return p.cfg.Check(&task.Task{Type: t.Type, Payload: t.Payload, Secret: p.Secret(t.Type, t.Secret)})
 	}
 	return nil
+}
+
+// CheckNew refuses a task that a caller may not add: Check, and the names that are reserved for the dispatcher.
+func (p *Producer) CheckNew(t *task.Task) error {
+	if err := CheckNames(t); err != nil {
+		return err
+	}
+	return p.Check(t)
 }
 
 // Secret returns the secret paths of a payload: its own and those of its type.

@@ -16,15 +16,18 @@ var ErrDuplicate = errors.New("duplicate")
 
 // Refused says why one task of a batch was not added. It matches [ErrDuplicate].
 type Refused struct {
-	// By is "id" (a task with this ID exists) or "unique" (another task holds the unique key).
+	// By is "id" (a task with this ID exists), "unique" (another task holds the unique key) or "moved" (see [Queue.Move]).
 	By string
 	// ID is the ID of the existing task.
 	ID string
 }
 
 func (r *Refused) Error() string {
-	if r.By == "unique" {
+	switch r.By {
+	case "unique":
 		return fmt.Sprintf("duplicate: task %q holds its unique key", r.ID)
+	case "moved":
+		return fmt.Sprintf("duplicate: the task %q was moved before", r.ID)
 	}
 	return fmt.Sprintf("duplicate: a task with the ID %q exists", r.ID)
 }
@@ -43,6 +46,16 @@ const batchBytes = 4 << 20
 // fails, added is how many tasks the calls before it handled. After [store.ErrUnreachable] the next part may or may not
 // have been added. The caller can enqueue it again with look: tasks that were added are refused as long as they exist.
 func (q *Queue) Enqueue(ctx context.Context, tasks []*task.Task, look bool) (refused []error, added int, err error) {
+	return inParts(tasks, func(part []*task.Task, refused []error) error {
+		if err := q.enqueueBatch(ctx, part, look, refused); err != nil {
+			return fmt.Errorf("enqueue: %w", err)
+		}
+		return nil
+	})
+}
+
+// inParts calls add for parts of the tasks, each no larger than one call may be, until add fails.
+func inParts(tasks []*task.Task, add func(part []*task.Task, refused []error) error) (refused []error, added int, err error) {
 	refused = make([]error, len(tasks))
 	for from := 0; from < len(tasks); {
 		to, size := from, 0
@@ -50,8 +63,8 @@ func (q *Queue) Enqueue(ctx context.Context, tasks []*task.Task, look bool) (ref
 			size += len(tasks[to].Payload)
 			to++
 		}
-		if err := q.enqueueBatch(ctx, tasks[from:to], look, refused[from:to]); err != nil {
-			return refused, from, fmt.Errorf("enqueue: %w", err)
+		if err := add(tasks[from:to], refused[from:to]); err != nil {
+			return refused, from, err
 		}
 		from = to
 	}

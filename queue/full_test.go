@@ -243,6 +243,12 @@ func TestFullRedis_whatPassesAndWhatIsRefused(t *testing.T) {
 			_, _, err := f.q.Enqueue(ctx, []*task.Task{job("new", task.Unique("u", time.Hour))}, true)
 			return err
 		}},
+		{"moving", "move", true, func(f *full) error {
+			x := job("new", task.Unique("u", time.Hour))
+			_, _, err := f.q.Move(ctx, []*task.Task{x}, queue.Moving{Began: f.now(), Marks: map[*task.Task]string{x: "m"}})
+			return err
+		}},
+		{"letting marks go", "moved", false, func(f *full) error { return f.q.Moved(ctx, []string{"m"}) }},
 		{"pushing a slot", "advance", true, func(f *full) error {
 			_, _, _, err := f.q.Advance(ctx, f.a.term(), []queue.Step{step("s", f.s, f.now().Add(time.Second))})
 			return err

@@ -101,6 +101,9 @@ func (k Keys) Due(l Lane) string { return k.prefix + "due:" + l.String() }
 // Unique returns the string that names the task holding a unique key. It expires with the window.
 func (k Keys) Unique(key string) string { return k.prefix + "unique:" + key }
 
+// Moved returns the string that marks a task as moved here from another store (see move.lua). It expires.
+func (k Keys) Moved(mark string) string { return k.prefix + "moved:" + mark }
+
 // WakeOf returns the wake-up channel of one instance.
 func (k Keys) WakeOf(instance string) string { return k.Wake + ":" + instance }
 

@@ -105,6 +105,11 @@ var calls = []struct {
 		_, _, err := s.n.q.Enqueue(ctx, []*task.Task{job("new", task.Unique("u", time.Hour)), task.New("never seen", nil)}, true)
 		return err
 	}},
+	{"move", "move", func(ctx context.Context, s *stock) error {
+		a, b := job("new", task.Unique("u", time.Hour)), task.New("never seen", nil, task.ID("new too"))
+		_, _, err := s.n.q.Move(ctx, []*task.Task{a, b}, queue.Moving{Began: s.now(), Marks: map[*task.Task]string{a: "a", b: "b"}})
+		return err
+	}},
 	{"settle and claim", "cycle", func(ctx context.Context, s *stock) error {
 		r := s.a.request(20, s.lanes, s.settles...)
 		_, err := s.n.q.Cycle(ctx, r)
@@ -274,7 +279,10 @@ func sourcesOf(t *testing.T, script string) (list []string) {
 	if _, err := os.Stat("../instance/scripts/" + script + ".lua"); err == nil {
 		patterns = append(patterns, "../instance/scripts/lib*.lua", "../instance/scripts/"+script+".lua")
 	}
-	if !slices.Contains([]string{"cycle", "enqueue", "advance"}, script) {
+	if script == "move" {
+		patterns = append(patterns, "scripts/enqueue.lua")
+	}
+	if !slices.Contains([]string{"cycle", "enqueue", "advance", "move"}, script) {
 		patterns = append(patterns, "../store/scripts/careful.lua")
 	}
 	for _, pattern := range patterns {

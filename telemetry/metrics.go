@@ -13,6 +13,7 @@ import (
 
 	"github.com/onbeat/onbeat"
 	"github.com/onbeat/onbeat/instance"
+	"github.com/onbeat/onbeat/outbox"
 	"github.com/onbeat/onbeat/producer"
 	"github.com/onbeat/onbeat/queue"
 )
@@ -67,6 +68,9 @@ type Metrics struct {
 	changes    prometheus.Counter
 	suspicions prometheus.Counter
 	term       atomic.Int64 // the last epoch that was heard of
+
+	moved  *prometheus.CounterVec
+	outbox prometheus.Gauge
 
 	scripts  *prometheus.HistogramVec
 	failures *prometheus.CounterVec
@@ -135,6 +139,8 @@ func (m *Metrics) make() []prometheus.Collector {
 	m.epoch = gauge("onbeat_epoch", "The number of the leader's term, as this process last heard.")
 	m.suspicions = counter("onbeat_suspicions_total", "Leaders without a sign of life that this instance, as the lookout, had replaced.")
 	m.changes = counter("onbeat_leader_changes_total", "Terms that began since this process started, of any instance.")
+	m.moved = counters("onbeat_outbox_moved_total", "Rows of the outbox that this process moved, by result.", "result")
+	m.outbox = gauge("onbeat_outbox_waiting", "Rows of the outbox that wait, as this process last saw; of more than 10,000 it says 10,000.")
 	m.scripts = prometheus.NewHistogramVec(histogram("onbeat_script_seconds", "How long this process waited for each call of a script.", scriptBuckets), []string{"script"})
 	m.failures = counters("onbeat_redis_errors_total", "Calls of scripts by this process that failed, by kind.", "kind")
 	m.doubts = counter("onbeat_primary_suspicions_total", "Times this process held claims back, because the primary of Redis had lost a replica.")
@@ -147,9 +153,12 @@ func (m *Metrics) make() []prometheus.Collector {
 	for _, result := range []string{claimedSome, claimedNone, claimRefused, claimFailed} {
 		m.claims.WithLabelValues(result)
 	}
+	for _, result := range []string{outbox.Moved, outbox.Duplicate, outbox.Refused} {
+		m.moved.WithLabelValues(result)
+	}
 	return []prometheus.Collector{
 		m.runs, m.duration, m.lag, m.wait, m.claims, m.workers, m.busy, m.leader, m.epoch, m.changes, m.suspicions, m.scripts, m.failures,
-		m.doubts, m.lost, &scrape{m},
+		m.doubts, m.lost, m.moved, m.outbox, &scrape{m},
 	}
 }
 

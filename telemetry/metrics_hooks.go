@@ -126,3 +126,11 @@ func (m *Metrics) ArchiveBehind(entries int64) { m.behind.Store(entries) }
 
 // ArchiveLost counts entries that were lost before they were archived.
 func (m *Metrics) ArchiveLost(entries int64) { m.lost.Add(float64(entries)) }
+
+// OutboxMoved counts rows of the outbox.
+func (m *Metrics) OutboxMoved(result string, rows int) {
+	m.moved.WithLabelValues(result).Add(float64(rows))
+}
+
+// OutboxWaiting notes how many rows of the outbox wait.
+func (m *Metrics) OutboxWaiting(rows int) { m.outbox.Set(float64(rows)) }

@@ -42,6 +42,7 @@ type target struct {
 	cfg        onbeat.Config
 	secretFile string   // a config file that has the password of Redis in it, or ""
 	archive    string   // a config file that has the password of the archive in it, or ""
+	outboxFile string   // a config file that has the password of the outbox in it, or ""
 	keyFiles   []string // the files that hold keys of encryption
 	passEnv    []string // the variables that payloads of http may refer to
 }
@@ -118,6 +119,9 @@ func (a *app) redisOf(file *config.File) (t target, err error) {
 	}
 	if err = a.archiveOf(file, &t); err != nil {
 		return target{}, err
+	}
+	if file.OutboxSecret {
+		t.outboxFile = file.Name
 	}
 	t.cfg.Namespace, err = a.namespaceOf(file)
 	return t, err

@@ -41,7 +41,7 @@ func (c *doctorCmd) Run(ctx context.Context, a *app) error {
 	report, err := doctor.Examine(ctx, doctor.Config{
 		Redis: rdb, URL: t.url, Namespace: t.cfg.Namespace, Ping: func(ctx context.Context) error { return t.ping(ctx, rdb) },
 		Cautions: t.cautions(), Durability: t.cfg.Durability, Caps: t.cfg.Caps, Lease: t.cfg.Lease,
-		Encryption: t.cfg.Encryption, Archive: kept,
+		Encryption: t.cfg.Encryption, Archive: kept, Outbox: t.cfg.Outbox,
 	})
 	if err != nil {
 		return err

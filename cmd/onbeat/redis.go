@@ -33,6 +33,7 @@ func (t target) cautions() []doctor.Check {
 	for _, s := range []struct{ file, what, hint string }{
 		{t.secretFile, "the password of Redis", "chmod 600, or write ${NAME} for the password"},
 		{t.archive, "the password of the archive", "chmod 600, or write ${NAME} for the password"},
+		{t.outboxFile, "the password of the outbox", "chmod 600, or write ${NAME} for the password"},
 		{params.Get("tls_key"), "the key of tls_cert", "chmod 600"},
 	} {
 		readable(s.file, s.what, s.hint)

@@ -1,0 +1,48 @@
+package outbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// State is what the table holds of a namespace, with the rows that name none.
+type State struct {
+	Waiting int           // rows that wait
+	Oldest  time.Duration // how long the first of them has waited
+	Refused int           // rows that were refused, and stay
+	Why     string        // the error of the last of these
+}
+
+// Look reads the state of the table. It counts all rows, so it is not for a scrape.
+func Look(ctx context.Context, c Config, namespace string) (State, error) {
+	db, d, err := c.open()
+	if err != nil {
+		return State{}, err
+	}
+	defer func() { _ = db.Close() }()
+	ctx, done := context.WithTimeout(ctx, d.within)
+	defer done()
+	there, err := d.there(ctx, db)
+	if err != nil {
+		return State{}, err
+	}
+	if !there {
+		return State{}, errNoTable
+	}
+	var s State
+	var seconds float64
+	if err := db.QueryRowContext(ctx, d.state, namespace).Scan(&s.Waiting, &seconds, &s.Refused); err != nil {
+		return State{}, fmt.Errorf("look into the outbox: %w", err)
+	}
+	s.Oldest = time.Duration(seconds * float64(time.Second))
+	if s.Refused > 0 {
+		if err := db.QueryRowContext(ctx, d.why, namespace).Scan(&s.Why); err != nil {
+			return State{}, fmt.Errorf("look into the outbox: %w", err)
+		}
+	}
+	return s, nil
+}
+
+var errNoTable = errors.New("the database has no table onbeat_outbox")

@@ -1,0 +1,270 @@
+package outbox
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/onbeat/onbeat/field"
+	"github.com/onbeat/onbeat/producer"
+	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/store"
+	"github.com/onbeat/onbeat/task"
+)
+
+const (
+	// maxBatch bounds the rows of a batch, and batchBytes the bytes of their records, if there are several.
+	maxBatch   = 500
+	batchBytes = 4 << 20
+	// maxError bounds the text of an error in the table, in bytes.
+	maxError = 1 << 10
+)
+
+// row is a row of the table whose task can be moved.
+type row struct {
+	id   int64
+	mark string
+	task *task.Task
+}
+
+// refusal is a row whose task cannot be moved, ever.
+type refusal struct {
+	row
+	err error
+}
+
+// move moves one batch, in a transaction, and returns how many rows it dealt with.
+func (m *Mover) move(ctx context.Context) (n int, err error) {
+	began, err := m.q.Now(ctx) // before the rows are locked; and no row is locked while Redis is away
+	if err != nil {
+		return 0, err
+	}
+	tx, err := m.db.BeginTx(ctx, m.d.options)
+	if err != nil {
+		return 0, fmt.Errorf("begin to move: %w", err)
+	}
+	defer func() { _ = tx.Rollback() }()
+	rows, refused, err := m.take(ctx, tx)
+	if err != nil {
+		return 0, fmt.Errorf("take rows of the outbox: %w", err)
+	}
+	results, failure := m.add(ctx, rows, began)
+	b := batch{m: m, rows: rows[:len(results)], refused: refused}
+	b.judge(results)
+	if failure != nil && b.isCulprit(failure, rows) {
+		b.refused, failure = append(b.refused, refusal{rows[len(results)], failure}), nil
+	}
+	if failure != nil && len(b.rows)+len(b.refused) == 0 {
+		return 0, failure
+	}
+	if err := b.commit(ctx, tx); err != nil {
+		return 0, err
+	}
+	b.tell(ctx)
+	return len(b.rows) + len(b.refused), failure
+}
+
+// add adds the tasks of rows to Redis. The results are those of the first rows, after an error.
+func (m *Mover) add(ctx context.Context, rows []row, began time.Time) ([]producer.Result, error) {
+	if len(rows) == 0 {
+		return nil, nil
+	}
+	tasks := make([]*task.Task, len(rows))
+	marks := make(map[*task.Task]string, len(rows))
+	for i, r := range rows {
+		tasks[i], marks[r.task] = r.task, r.mark
+	}
+	return m.p.Move(ctx, tasks, queue.Moving{Began: began, Marks: marks})
+}
+
+// take locks rows and reads them. Rows whose tasks cannot be enqueued come apart from the others.
+func (m *Mover) take(ctx context.Context, tx *sql.Tx) (rows []row, refused []refusal, err error) {
+	if m.d.bounds != "" {
+		if _, err := tx.ExecContext(ctx, m.d.bounds); err != nil {
+			return nil, nil, err
+		}
+	}
+	ids, err := m.lock(ctx, tx)
+	if err != nil || len(ids) == 0 {
+		return nil, nil, err
+	}
+	list, err := tx.QueryContext(ctx, m.d.read, listed(ids))
+	if err != nil {
+		return nil, nil, err
+	}
+	defer func() { _ = list.Close() }()
+	for list.Next() {
+		r := row{task: &task.Task{}}
+		var record []byte
+		var delay, window int64
+		var id, key string
+		if err := list.Scan(&r.id, &id, &record, &r.mark, &delay, &key, &window); err != nil {
+			return nil, nil, err
+		}
+		err := decode(r.task, id, record)
+		r.task.Delay, r.task.UniqueKey, r.task.UniqueFor = ms(delay), key, ms(window)
+		if err == nil {
+			err = m.check(r.task)
+		}
+		if err != nil {
+			refused = append(refused, refusal{r, err})
+			continue
+		}
+		rows = append(rows, r)
+	}
+	return rows, refused, list.Err()
+}
+
+// lock locks the first rows, and returns as many as one batch may have.
+func (m *Mover) lock(ctx context.Context, tx *sql.Tx) (ids []int64, err error) {
+	list, err := tx.QueryContext(ctx, m.d.lock, m.namespace, m.most)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = list.Close() }()
+	for size := 0; list.Next(); {
+		var id int64
+		var n int
+		if err := list.Scan(&id, &n); err != nil {
+			return nil, err
+		}
+		if size += n; size > batchBytes && len(ids) > 0 {
+			break
+		}
+		ids = append(ids, id)
+	}
+	return ids, list.Err()
+}
+
+// decode reads the record of a task.
+func decode(t *task.Task, id string, record []byte) error {
+	t.ID = id
+	if err := task.CheckID("id", id); err != nil {
+		return err
+	}
+	return task.Decode(string(record), t)
+}
+
+// check refuses a task that cannot be enqueued. A payload that is encrypted goes to Redis as it is: it is opened only to be checked,
+// if the key is here.
+func (m *Mover) check(t *task.Task) error {
+	if t.Sealed == nil {
+		return m.p.CheckNew(t)
+	}
+	open := *t
+	if keys := m.q.Seal(); keys.Has(t.Sealed.Key) {
+		if err := open.Open(keys); err != nil {
+			return err
+		}
+	}
+	return m.p.CheckNew(&open)
+}
+
+func ms(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
+
+func listed(ids []int64) string {
+	b, _ := json.Marshal(ids) // whole numbers always can be
+	return string(b)
+}
+
+// batch is what one transaction deals with.
+type batch struct {
+	m       *Mover
+	rows    []row // to be removed
+	refused []refusal
+	moved   []string // marks of those rows whose tasks are in Redis
+}
+
+// judge sorts rows by their results.
+func (b *batch) judge(results []producer.Result) {
+	kept := b.rows[:0:0]
+	for i, r := range b.rows {
+		var taken *queue.Refused
+		switch err := results[i].Err; {
+		case err == nil, errors.As(err, &taken) && taken.By == "moved":
+			b.moved = append(b.moved, r.mark)
+		case taken == nil:
+			b.refused = append(b.refused, refusal{r, err})
+			continue
+		}
+		kept = append(kept, r)
+	}
+	b.rows = kept
+}
+
+// isCulprit reports whether a failure is that of one row, so that the row must not hold up those behind it. A batch that fails for
+// an unknown reason is tried again with fewer rows, down to one.
+func (b *batch) isCulprit(failure error, rows []row) bool {
+	if passing(failure) {
+		return false
+	}
+	alone := len(rows) == 1
+	b.m.most = max(len(rows)/2, 1)
+	return alone
+}
+
+// passing reports whether a failure says nothing of the tasks: Redis is away, full or refuses this client, or time is up.
+func passing(err error) bool {
+	for _, known := range []error{
+		store.ErrFull, store.ErrDenied, store.ErrWrongType, queue.ErrLate, context.Canceled, context.DeadlineExceeded,
+	} {
+		if errors.Is(err, known) {
+			return true
+		}
+	}
+	return store.Retryable(err)
+}
+
+// commit removes the rows whose tasks are dealt with, and notes why others were refused.
+func (b *batch) commit(ctx context.Context, tx *sql.Tx) error {
+	if len(b.rows) > 0 {
+		ids := make([]int64, len(b.rows))
+		for i, r := range b.rows {
+			ids[i] = r.id
+		}
+		if _, err := tx.ExecContext(ctx, b.m.d.remove, listed(ids)); err != nil {
+			return fmt.Errorf("remove moved rows: %w", err)
+		}
+	}
+	for _, r := range b.refused {
+		if _, err := tx.ExecContext(ctx, b.m.d.refuse, r.id, field.Cut(r.err.Error(), maxError)); err != nil {
+			return fmt.Errorf("note a refused row: %w", err)
+		}
+	}
+	if err := tx.Commit(); err != nil {
+		return fmt.Errorf("commit moved rows: %w", err)
+	}
+	return nil
+}
+
+// tell lets the marks go, and tells of what was done. Whatever fails here is no loss: the rows are gone.
+func (b *batch) tell(ctx context.Context) {
+	m := b.m
+	if m.most < maxBatch {
+		m.most = min(2*m.most, maxBatch)
+	}
+	if len(b.moved) > 0 {
+		_ = m.q.Moved(ctx, b.moved)
+	}
+	if len(b.refused) > 0 {
+		first := b.refused[0]
+		why := field.Cut(first.err.Error(), maxError)
+		m.log.Warn().Int("tasks", len(b.refused)).Str("task", first.task.ID).Str("error", why).
+			Msg("refused tasks of the outbox: their rows stay in the table, each with its error")
+		_ = m.q.Tell(ctx, "outbox refused", "tasks", fmt.Sprint(len(b.refused)), "task", first.task.ID, "type", first.task.Type, "error", why)
+	}
+	if m.observer == nil {
+		return
+	}
+	for _, r := range []struct {
+		result string
+		n      int
+	}{{Moved, len(b.moved)}, {Duplicate, len(b.rows) - len(b.moved)}, {Refused, len(b.refused)}} {
+		if r.n > 0 {
+			m.observer.OutboxMoved(r.result, r.n)
+		}
+	}
+}

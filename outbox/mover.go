@@ -1,0 +1,210 @@
+package outbox
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/onbeat/onbeat/producer"
+	"github.com/onbeat/onbeat/queue"
+)
+
+// Mover moves tasks from the table to Redis. Any number of movers may run at once, in any processes.
+type Mover struct {
+	cfg Config
+	q   *queue.Queue
+	p   *producer.Producer
+	log zerolog.Logger
+
+	namespace string
+	observer  Observer // may be nil
+
+	// The fields below belong to Run.
+	db     *sql.DB
+	d      *dialect
+	ready  bool // the table is there
+	most   int  // rows of the next batch
+	failed int  // turns in a row
+	told   bell
+}
+
+// bell rings when there may be rows to move.
+type bell chan struct{}
+
+func (b bell) ring() {
+	select {
+	case b <- struct{}{}:
+	default:
+	}
+}
+
+// MoverConfig says what a mover moves, and whither.
+type MoverConfig struct {
+	Config
+	// Namespace is the one whose tasks it moves, besides those that name none. It is that of Queue.
+	Namespace string
+	// Queue and Producer add the tasks.
+	Queue    *queue.Queue
+	Producer *producer.Producer
+	// Observer is told what the mover does. Nil: nobody is.
+	Observer Observer
+	// Log receives changes of state, and failures.
+	Log zerolog.Logger
+}
+
+// NewMover returns a mover. It refuses an invalid config with a [*task.FieldError], and does not connect yet.
+func NewMover(c MoverConfig) (*Mover, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	if c.Poll == 0 {
+		c.Poll = defaultPoll
+	}
+	return &Mover{
+		cfg: c.Config, q: c.Queue, p: c.Producer, log: c.Log, namespace: c.Namespace, observer: c.Observer,
+		most: maxBatch, told: make(bell, 1),
+	}, nil
+}
+
+// Run moves tasks until ctx ends. While the database or Redis is away, it waits and tries again: rows stay where they are. A batch
+// that is under way when ctx ends has a moment to finish; if it does not, it is rolled back, and another mover moves it. Run
+// returns an error only for a config that it cannot use. Call it once at a time.
+func (m *Mover) Run(ctx context.Context) error {
+	db, d, err := m.cfg.open()
+	if err != nil {
+		return err
+	}
+	m.db, m.d, m.ready, m.failed = db, d, false, 0
+	defer func() { _ = db.Close() }()
+	listening := m.listen(ctx)
+	defer func() { <-listening }()
+	m.log.Info().Str("database", m.cfg.Redacted()).Msg("moving tasks of the outbox")
+	for ctx.Err() == nil {
+		more, err := m.turn(ctx)
+		switch {
+		case ctx.Err() != nil:
+		case err != nil:
+			m.fails(err)
+			pause(ctx, m.backoff())
+		case !more:
+			m.wait(ctx)
+		}
+	}
+	return nil
+}
+
+// turn looks for rows, and moves a batch if there are some. It reports whether there may be more.
+func (m *Mover) turn(ctx context.Context) (more bool, err error) {
+	ctx, done := m.bounded(ctx)
+	defer done()
+	if !m.ready {
+		if err := m.d.migrate(ctx, m.db); err != nil {
+			return false, err
+		}
+		m.ready = true
+	}
+	var own, free int
+	if err := m.db.QueryRowContext(ctx, m.d.count, m.namespace).Scan(&own, &free); err != nil {
+		return false, fmt.Errorf("look into the outbox: %w", err)
+	}
+	if m.observer != nil {
+		m.observer.OutboxWaiting(own + free)
+	}
+	if free > 0 {
+		n, err := m.adopt(ctx)
+		if err != nil {
+			return false, err
+		}
+		own, more = own+n, n > 0 && n < free
+	}
+	if own > 0 {
+		n, err := m.move(ctx)
+		if err != nil {
+			return false, err
+		}
+		more = more || n > 0 && n < own
+	}
+	m.succeeds()
+	return more, nil
+}
+
+// adopt gives rows of no namespace that of this mover. That is committed before they are moved: a row that two namespaces may move
+// might come to both.
+func (m *Mover) adopt(ctx context.Context) (int, error) {
+	r, err := m.db.ExecContext(ctx, m.d.adopt, m.namespace, maxBatch)
+	if err != nil {
+		return 0, fmt.Errorf("take rows of no namespace: %w", err)
+	}
+	n, err := r.RowsAffected()
+	return int(n), err
+}
+
+// lastWait is how long a batch that is under way may take to finish when its mover is to stop.
+const lastWait = 2 * time.Second
+
+// bounded returns a context for one turn, which ends a moment later than ctx.
+func (m *Mover) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
+	turn, cancel := context.WithTimeout(context.WithoutCancel(ctx), m.d.within)
+	stop := context.AfterFunc(ctx, func() {
+		pause(turn, lastWait)
+		cancel()
+	})
+	return turn, func() {
+		stop()
+		cancel()
+	}
+}
+
+// wait waits until there may be rows: a message, or the time to look by itself. Movers that began together drift apart.
+func (m *Mover) wait(ctx context.Context) {
+	poll := time.NewTimer(m.cfg.Poll - time.Duration(rand.Int64N(int64(m.cfg.Poll)/10)))
+	defer poll.Stop()
+	select {
+	case <-m.told:
+	case <-poll.C:
+	case <-ctx.Done():
+	}
+}
+
+// fails logs the first failure of a series.
+func (m *Mover) fails(err error) {
+	if errors.Is(err, queue.ErrLate) {
+		m.log.Info().Err(err).Msg("the outbox: begin the batch anew")
+		return
+	}
+	if m.failed++; m.failed == 1 {
+		m.log.Warn().Err(err).Msg("cannot move tasks of the outbox: trying again")
+	}
+}
+
+func (m *Mover) succeeds() {
+	if m.failed > 0 {
+		m.failed = 0
+		m.log.Info().Msg("moves tasks of the outbox again")
+	}
+}
+
+const (
+	firstBackoff = 250 * time.Millisecond
+	mostBackoff  = 15 * time.Second
+)
+
+// backoff returns how long to wait after a failure.
+func (m *Mover) backoff() time.Duration {
+	d := min(firstBackoff<<min(m.failed, 10), mostBackoff)
+	return d/2 + rand.N(d/2)
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	}
+}
