@@ -30,6 +30,8 @@ type Note struct {
 	Why string
 	// TaskID is empty for a range.
 	TaskID string
+	// Type is that of the task, of a release that notes it; "" if it is not known.
+	Type string
 
 	// The fields that all notes of an entry share.
 	Gen      int64     // the generation that ran it, or wrote it; 0 if it is not known
