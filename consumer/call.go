@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/onbeat/onbeat/history"
 	"github.com/onbeat/onbeat/queue"
 	"github.com/onbeat/onbeat/store"
 	"github.com/onbeat/onbeat/task"
@@ -312,7 +311,8 @@ func (c *Consumer) adopt(ctx context.Context, reply *queue.CycleReply) error {
 // minute, for a newer release. A damaged record makes the task dead.
 func (c *Consumer) malformed(m queue.Malformed) {
 	c.log.Error().Err(m.Err).Str("task", m.ID).Msg("unreadable task record")
-	s := queue.Settlement{ID: m.ID, Fence: m.Fence, Outcome: queue.Died, Record: []byte(m.Record), Note: history.Unread(m.ID)}
+	s := queue.Settlement{ID: m.ID, Fence: m.Fence, Outcome: queue.Died, Record: []byte(m.Record)}
+	s.Note = c.notes.Unread(&task.Task{ID: m.ID, Type: m.Lane.Type, Queue: m.Lane.Queue})
 	if newer := m.Record != "" && m.Record[0] > '2' && m.Record[0] <= '9'; newer {
 		if m.Lane == (queue.Lane{}) {
 			return // only the record says which lane it came from: the claim stays until a newer release recovers the task

@@ -76,7 +76,7 @@ func (c *Consumer) refused(r *queue.CycleReply) (list []queue.Settlement) {
 		was := &c.settled[i]
 		s := queue.Settlement{ID: was.ID, Fence: was.Fence}
 		if was.Task != nil { // nil: the record could not be read
-			c.finish(&s, was.Task, history.Cancelled, 0, ErrCancelled)
+			c.finish(&s, was.Task, history.Cancelled, 0, ErrCancelled, "")
 		}
 		c.log.Info().Str("task", was.ID).AnErr("cause", ErrCancelled).Msg("run cancelled")
 		list = append(list, s)

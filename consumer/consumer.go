@@ -7,6 +7,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/onbeat/onbeat/history"
 	"github.com/onbeat/onbeat/instance"
 	"github.com/onbeat/onbeat/queue"
 	"github.com/onbeat/onbeat/store"
@@ -17,6 +18,7 @@ type Consumer struct {
 	q        *queue.Queue
 	handlers Handlers
 	cfg      Config
+	notes    history.Notes // which runs are noted
 	log      zerolog.Logger
 
 	// The fields below belong to the loop of one session.
@@ -58,7 +60,7 @@ func New(q *queue.Queue, h Handlers, cfg Config) (*Consumer, error) {
 	if cfg.Observer != nil {
 		cfg.Observer.Workers(cfg.Concurrency)
 	}
-	return &Consumer{q: q, handlers: h, cfg: cfg, log: cfg.Log, slept: slept}, nil
+	return &Consumer{q: q, handlers: h, cfg: cfg, notes: q.Notes(), log: cfg.Log, slept: slept}, nil
 }
 
 // Run claims and runs due tasks for one session of an instance, until the session drains. Then the runs may finish for as long

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/onbeat/onbeat/history"
 	"github.com/onbeat/onbeat/queue"
 	"github.com/onbeat/onbeat/store"
 	"github.com/onbeat/onbeat/task"
@@ -133,6 +134,9 @@ func (c *Consumer) abandon() {
 func (c *Consumer) handBack(t *task.Task, begun bool) {
 	s := queue.Settlement{ID: t.ID, Fence: t.Fence}
 	handBack(&s, t, begun)
+	if begun {
+		s.Note = c.notes.Run(t, history.Returned, 0, "", "")
+	}
 	c.keyed = c.keyed || t.Key != ""
 	c.settled = append(c.settled, s)
 }

@@ -52,6 +52,9 @@ func (c *Consumer) start(parent context.Context, t *task.Task) {
 		c.log.Warn().Str("task", t.ID).Msg("claimed a task that already runs here: redis lost the first claim")
 		return
 	}
+	if c.notes.Output > 0 && c.notes.Every {
+		parent = handlers.KeepOutput(parent, c.notes.Output)
+	}
 	typ := c.typeOf(t.Type)
 	r := &run{runContext: runContext{parent: parent, task: t, deadline: time.Now().Add(t.RunTimeout())}, typ: typ, probe: typ.began()}
 	c.inflight[t.ID] = r
@@ -99,29 +102,30 @@ func (c *Consumer) work(r *run, results chan<- result) {
 func (c *Consumer) outcome(r *run, cause, err error) result {
 	t := r.task
 	var took time.Duration
-	if t.Schedule != "" || c.cfg.Observer != nil { // the history keeps only runs of schedules
+	if t.Schedule != "" || c.notes.Every || c.cfg.Observer != nil { // without an archive only runs of schedules are noted
 		took = time.Since(r.deadline) + t.RunTimeout()
 	}
 	err = handlers.Hide(t, err)
+	output := c.output(r)
 	out := result{run: r, settle: queue.Settlement{ID: t.ID, Fence: t.Fence}}
 	s := &out.settle
 	word := history.Done
 	switch {
 	case err == nil:
-		c.finish(s, t, history.Done, took, nil)
+		c.finish(s, t, history.Done, took, nil, output)
 	case errors.Is(cause, ErrDrained):
 		word = history.Returned
 		handBack(s, t, true)
-		s.Note = history.Run(t, history.Returned, took, "")
+		s.Note = c.notes.Run(t, history.Returned, took, "", output)
 	case errors.Is(cause, ErrCancelled), errors.Is(cause, ErrReplaced):
 		word = history.Cancelled
 		c.log.Info().Str("task", t.ID).AnErr("cause", cause).Msg("run cancelled")
-		c.finish(s, t, history.Cancelled, took, cause)
+		c.finish(s, t, history.Cancelled, took, cause, output)
 	case cause != nil && !errors.Is(cause, ErrTimeout):
 		word = history.Lost
 		out.drop = true // the lease is lost: the instance that recovers the task settles it
 	default:
-		c.fail(s, t, took, late(t, cause, err))
+		c.fail(s, t, took, late(t, cause, err), output)
 		word = history.Failed
 		if s.Outcome == queue.Died {
 			word = history.Dead
@@ -131,6 +135,14 @@ func (c *Consumer) outcome(r *run, cause, err error) result {
 		c.cfg.Observer.Ended(t, word, took)
 	}
 	return out
+}
+
+// output returns what a run put out, for its note.
+func (c *Consumer) output(r *run) string {
+	if !c.notes.Every {
+		return ""
+	}
+	return handlers.Kept(r, r.task)
 }
 
 // late says in the error of a run that the run timed out, if it did.
@@ -143,8 +155,8 @@ func late(t *task.Task, cause, err error) error {
 
 // finish settles a run as done or cancelled. The task leaves, or stays visible for as long as its Keep; a kept task
 // records cause, if not nil, as its last error.
-func (c *Consumer) finish(s *queue.Settlement, t *task.Task, word history.Word, took time.Duration, cause error) {
-	s.Note = history.Run(t, word, took, "")
+func (c *Consumer) finish(s *queue.Settlement, t *task.Task, word history.Word, took time.Duration, cause error, output string) {
+	s.Note = c.notes.Run(t, word, took, "", output)
 	s.Outcome = queue.Finished
 	if t.Keep > 0 {
 		keep(s, t, cause)
@@ -172,12 +184,9 @@ func keep(s *queue.Settlement, t *task.Task, cause error) {
 const keptPayload = 1 << 10
 
 // handBack settles a run as handed back: the task is due again and the attempt does not count. A task that never began
-// looks as if it had never been claimed.
+// looks as if it had never been claimed, and is not noted: its claim was no run.
 func handBack(s *queue.Settlement, t *task.Task, begun bool) {
 	s.Outcome, s.Lane, s.Due, s.Task = queue.Moved, queue.LaneOf(t), t.Due, t
-	if begun {
-		s.Note = history.Run(t, history.Returned, 0, "") // a slot that has not begun is not in the history
-	}
 	if begun || t.Attempts > 0 {
 		s.Due = queue.Again(t.Due)
 	}
@@ -195,13 +204,13 @@ func onlyHandedBack(batch []queue.Settlement) bool {
 // inlined, for the same reason as keep.
 //
 //go:noinline
-func (c *Consumer) fail(s *queue.Settlement, t *task.Task, took time.Duration, err error) {
+func (c *Consumer) fail(s *queue.Settlement, t *task.Task, took time.Duration, err error, output string) {
 	report := handlers.Report(err)
 	failed := queue.Fail(t, task.Failure{At: time.Now().UTC(), Attempt: t.Attempt, Instance: t.Instance, Error: report}, handlers.IsDead(err))
 	s.Record = failed.Record
 	event := c.log.Warn().Str("task", t.ID).Str("type", t.Type).Int("attempt", t.Attempt).Err(err)
 	if failed.Dead {
-		s.Outcome, s.Note = queue.Died, history.Run(t, history.Dead, took, report)
+		s.Outcome, s.Note = queue.Died, c.notes.Run(t, history.Dead, took, report, output)
 		event.Msg("task is dead")
 		return
 	}
@@ -209,6 +218,6 @@ func (c *Consumer) fail(s *queue.Settlement, t *task.Task, took time.Duration, e
 	if !given {
 		delay = t.Backoff.Delay(failed.Attempts)
 	}
-	s.Outcome, s.Lane, s.Delay, s.Note, s.Task = queue.Moved, queue.LaneOf(t), delay, history.Run(t, history.Failed, took, report), t
+	s.Outcome, s.Lane, s.Delay, s.Note, s.Task = queue.Moved, queue.LaneOf(t), delay, c.notes.Run(t, history.Failed, took, report, output), t
 	event.Dur("retry_in", delay).Msg("run failed")
 }

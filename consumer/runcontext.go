@@ -48,11 +48,14 @@ func (c *runContext) Err() error {
 	return nil
 }
 
-// Value returns the task for handlers.FromContext. A context that the handler derives from this one asks for a private
+// Value returns the task for handlers.FromContext, and for handlers.Output what the parent carries. A context that the handler derives from this one asks for a private
 // key of package context: it finds the real context, and so the cause.
 func (c *runContext) Value(key any) any {
-	if key == handlers.TaskKey {
+	switch key {
+	case handlers.TaskKey:
 		return c.task
+	case handlers.OutputKey:
+		return c.parent.Value(key)
 	}
 	return c.make().Value(key)
 }

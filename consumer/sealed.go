@@ -24,7 +24,7 @@ func (c *Consumer) unopened(t *task.Task, err error) {
 		return
 	}
 	failed := queue.Fail(t, task.Failure{At: time.Now().UTC(), Attempt: t.Attempt, Instance: t.Instance, Error: err.Error()}, true)
-	s.Outcome, s.Record, s.Note = queue.Died, failed.Record, history.Run(t, history.Dead, 0, err.Error())
+	s.Outcome, s.Record, s.Note = queue.Died, failed.Record, c.notes.Run(t, history.Dead, 0, err.Error(), "")
 	c.log.Warn().Str("task", t.ID).Str("type", t.Type).Int("attempt", t.Attempt).Err(err).Msg("task is dead")
 	c.settled = append(c.settled, s)
 }

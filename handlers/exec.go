@@ -70,7 +70,7 @@ func (c ExecConfig) withDefaults() ExecConfig {
 // ONBEAT_INSTANCE, ONBEAT_RELEASE, ONBEAT_FENCE and TRACEPARENT, which mean the same as the headers of [HTTP].
 //
 // An exit status other than 0 fails the run. The error wraps [*exec.ExitError], ends with the end of stderr, and does not
-// show the arguments. When the context ends, the command and all it started (its process group) get SIGTERM and, after the
+// show the arguments. The end of stdout is the output of the run ([Output]). When the context ends, the command and all it started (its process group) get SIGTERM and, after the
 // grace, SIGKILL. When the command exits, the processes that it leaves behind in its group are killed too. The run is over
 // then, and its output is read for at most a second more, even if another process holds it open. On systems other than Unix
 // only the command itself is killed.
@@ -134,6 +134,7 @@ func (h *execHandler) run(ctx context.Context, p execPayload) error {
 		return execError(ctx, p.Command[0], err, c.stderr)
 	}
 	err = c.wait(ctx, h.cfg.Grace)
+	c.stdout.keep(ctx)
 	if e := h.cfg.Log.Debug(); e != nil {
 		e.Str("task", t.ID).Str("stdout", c.stdout.String()).Str("stderr", c.stderr.String()).AnErr("error", err).Msg("command ended")
 	}

@@ -155,6 +155,13 @@ func (w *tail) Write(p []byte) (int, error) {
 	return n, nil
 }
 
+// keep makes what there is the output of the run of ctx.
+func (w *tail) keep(ctx context.Context) {
+	if o := outputOf(ctx); o != nil {
+		o.put(string(w.buf), true)
+	}
+}
+
 func (w *tail) String() string {
 	if w.cut {
 		return "…" + string(w.buf)

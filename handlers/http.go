@@ -137,7 +137,7 @@ func (e *StatusError) Error() string {
 // traceparent, and a tracestate and the User-Agent onbeat/RELEASE, which the payload may replace.
 //
 // The status decides, as soon as it arrives. Of the body after it, at most 64 KiB are read, for at most a second, so that
-// the connection can be used again. An unexpected status fails the run with a [*StatusError]. If it is 429 or 503 with a
+// the connection can be used again; its beginning is the output of the run ([Output]). An unexpected status fails the run with a [*StatusError]. If it is 429 or 503 with a
 // Retry-After, that is the delay before the next attempt: at least a second and at most MaxRetryAfter. An invalid payload
 // and a denied address ([ErrDenied]) make the task dead; every other failure is retried, also that of a payload with an unknown
 // field ([ErrUnknownField]).
@@ -221,12 +221,19 @@ func (h *httpHandler) Handle(ctx context.Context, t *task.Task) error {
 	defer func() { _ = res.Body.Close() }()
 	// Closing the body ends a read that no context ends: on a connection that was switched to another protocol.
 	defer time.AfterFunc(readTime, func() { cancel(); _ = res.Body.Close() }).Stop()
-	if call.expected(res.StatusCode) {
+	keep := outputLimit(ctx)
+	if call.expected(res.StatusCode) && keep == 0 {
 		_, _ = io.CopyN(io.Discard, res.Body, readBody) // the status has decided
 		return nil
 	}
-	start, _ := io.ReadAll(io.LimitReader(res.Body, int64(errorBody+longest(call.secrets))))
-	_, _ = io.CopyN(io.Discard, res.Body, readBody-errorBody)
+	start, _ := io.ReadAll(io.LimitReader(res.Body, int64(max(errorBody, keep+1)+longest(call.secrets))))
+	_, _ = io.CopyN(io.Discard, res.Body, int64(readBody-len(start)))
+	if keep > 0 {
+		Output(ctx, hideAnswer(string(start), call.secrets, keep+1)) // one byte more than is kept shows that there was more
+	}
+	if call.expected(res.StatusCode) {
+		return nil
+	}
 	err = &StatusError{Target: call.target, Status: res.StatusCode, Body: oneLine(hideAnswer(string(start), call.secrets, errorBody), errorBody)}
 	if d, ok := retryAfter(res, time.Now()); ok {
 		return RetryAfter(err, min(max(d, time.Second), h.cfg.MaxRetryAfter))

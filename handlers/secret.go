@@ -16,19 +16,30 @@ import (
 // shows it. It hides the start of a value from the eighth character on, and leaves values of one or two characters, which would be
 // found anywhere. The error wraps err; a [*task.FieldError] within it is found without what is secret too.
 func Hide(t *task.Task, err error) error {
-	if err == nil || len(t.Secret) == 0 {
-		return err
+	if err == nil {
+		return nil
 	}
-	values := task.SecretValues(t.Payload, t.Secret)
-	if len(values) == 0 {
-		return err
-	}
-	if len(values) > mostHidden {
+	secrets, ok := payloadSecrets(t)
+	if !ok {
 		return hidden{err: err, text: tooMany, veil: func(string) string { return tooMany }}
 	}
-	secrets := spellings(values)
+	if len(secrets) == 0 {
+		return err
+	}
 	veil := func(text string) string { return hide(text, secrets, len(text)) }
 	return hidden{err: err, text: veil(err.Error()), veil: veil}
+}
+
+// payloadSecrets returns what is secret of a task's payload, in each spelling, and false if that is too much to look for.
+func payloadSecrets(t *task.Task) (list []secret, ok bool) {
+	if len(t.Secret) == 0 {
+		return nil, true
+	}
+	values := task.SecretValues(t.Payload, t.Secret)
+	if len(values) > mostHidden {
+		return nil, false
+	}
+	return spellings(values), true
 }
 
 // mostHidden is the most values of one payload that are looked for. With more of them the text is left out.

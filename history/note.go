@@ -11,8 +11,9 @@ import (
 
 // Note says what happened to one run, or to a range of a schedule's slots.
 type Note struct {
-	// Schedule is empty for a task that is no slot.
-	Schedule string
+	// Schedule is empty for a task that is no slot. Maker is the schedule that made the task, as a slot, by a trigger or by a
+	// backfill; it is empty for a task that a caller added.
+	Schedule, Maker string
 	// Slot is that of a single task. From and To are the first and the last of a range of slots that were not pushed.
 	Slot, From, To time.Time
 	// Word is the outcome. A newer release may write words that this package does not have.
@@ -24,14 +25,17 @@ type Note struct {
 	// the instance was lost, or its release was too old to note them.
 	Took  time.Duration
 	Error string
+	// Type, Queue and Due are those of the task, and Output is what its handler put out. All are zero unless the release that
+	// ran the task noted them, for an archive: see [Notes]. Due is zero too if it is not known.
+	Type, Queue string
+	Due         time.Time
+	Output      string
 	// Count is how many slots a range has.
 	Count int64
 	// Why is the reason given, such as overlap or outage.
 	Why string
 	// TaskID is empty for a range.
 	TaskID string
-	// Type is that of the task, of a release that notes it; "" if it is not known.
-	Type string
 
 	// The fields that all notes of an entry share.
 	Gen      int64     // the generation that ran it, or wrote it; 0 if it is not known
@@ -43,21 +47,39 @@ type Note struct {
 // maxError is how much of an error is kept with each run that failed.
 const maxError = 200
 
-// Run writes the note of a run of a slot. It returns "" for a task that is no slot, because the history has no notes of those.
-//
-//	report@1700000000000 failed 1 1700000000012 <tab> 340 dial tcp: connection refused
-//
-// The text behind the tab is stored apart from the lines, so that an older release, which does not know it, reads the lines
-// as before.
+// Notes says which runs are noted, and how much of each. The zero value notes the runs of schedules alone.
+type Notes struct {
+	// Every notes each run, for an archive: also those of tasks that no schedule made, and of each run also the type, the
+	// queue, the due time and the output of its task.
+	Every bool
+	// Output is how many bytes of an output are kept.
+	Output int
+}
+
+// Run writes the note of a run that a schedule made. It returns "" for another task.
 func Run(t *task.Task, w Word, took time.Duration, err string) string {
-	if t.Schedule == "" {
+	return Notes{}.Run(t, w, took, err, "")
+}
+
+// Run writes the note of a run, or returns "" if the run is not noted.
+//
+//	report@1700000000000 failed 1 1700000000012 <tab> 340 dial tcp: connection refused <tab> http default 1700000000000 12 rows\n
+//
+// Each part behind a tab is stored apart from the lines, so that an older release, which does not know it, reads the lines as
+// before. The last part is there only with Every. The note of a task that no schedule made begins with a tab: it goes into a
+// stream of its own, because its ID may look like that of a slot.
+func (n Notes) Run(t *task.Task, w Word, took time.Duration, err, output string) string {
+	if t.Schedule == "" && !n.Every {
 		return ""
 	}
 	var claimed int64
 	if !t.Claimed.IsZero() {
 		claimed = t.Claimed.UnixMilli()
 	}
-	b := make([]byte, 0, len(t.ID)+64+min(len(err), maxError))
+	b := make([]byte, 0, len(t.ID)+64+min(len(err), maxError)+n.size(t, output))
+	if t.Schedule == "" {
+		b = append(b, '\t')
+	}
 	b = append(append(append(append(b, t.ID...), ' '), w...), ' ')
 	b = append(strconv.AppendInt(b, int64(t.Attempt), 10), ' ')
 	b = append(strconv.AppendInt(b, claimed, 10), '\t')
@@ -68,15 +90,32 @@ func Run(t *task.Task, w Word, took time.Duration, err string) string {
 	if err != "" {
 		b = append(append(b, ' '), oneLine(field.Cut(err, maxError))...)
 	}
-	return string(b)
+	return string(n.appendFacts(b, t, output))
 }
 
-// Unread writes that a task whose record cannot be read is dead, if its ID is that of a slot; else it is "".
-func Unread(id string) string {
-	if _, _, ok := task.ParseSlotID(id); !ok {
-		return ""
+// Unread writes that a task is dead whose record cannot be read, or returns "" if that is not noted. Of the task only the ID is
+// known for sure.
+func (n Notes) Unread(t *task.Task) string {
+	b := append([]byte(t.ID), " "+string(Dead)+" 0 0"...)
+	_, _, slot := task.ParseSlotID(t.ID)
+	switch {
+	case slot && n.Every:
+		return string(n.appendFacts(append(b, '\t'), t, ""))
+	case slot:
+		return string(b)
+	case n.Every:
+		return "\t" + string(n.appendFacts(append(b, '\t'), t, ""))
 	}
-	return id + " " + string(Dead) + " 0 0"
+	return ""
+}
+
+// Split takes apart what [Notes.Run] wrote: the line, how long the run took with its error, and the facts for an archive. Other
+// says that no schedule made the task.
+func Split(note string) (line, more, facts string, other bool) {
+	note, other = strings.CutPrefix(note, "\t")
+	line, more, _ = strings.Cut(note, "\t")
+	more, facts, _ = strings.Cut(more, "\t")
+	return line, more, facts, other
 }
 
 // Range writes what became of slots that were never pushed.

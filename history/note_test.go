@@ -40,10 +40,11 @@ func TestRun_isReadAsItWasWritten(t *testing.T) {
 
 func TestUnread_isOfASlotOnly(t *testing.T) {
 	t.Parallel()
-	if got := history.Parse(history.Unread("beat@5")); got.Word != history.Dead || got.Schedule != "beat" || !got.Claimed.IsZero() {
+	var notes history.Notes
+	if got := history.Parse(notes.Unread(&task.Task{ID: "beat@5"})); got.Word != history.Dead || got.Schedule != "beat" || !got.Claimed.IsZero() {
 		t.Errorf("%+v", got)
 	}
-	if got := history.Unread("mine"); got != "" {
+	if got := notes.Unread(&task.Task{ID: "mine"}); got != "" {
 		t.Errorf("%q", got)
 	}
 }

@@ -15,7 +15,8 @@ type Entry struct {
 	Notes []Note
 }
 
-// ParseEntry reads an entry of the stream, by its ID and fields. It leaves out invalid parts, or keeps them as they are.
+// ParseEntry reads an entry of the streams history or runs, by its ID and fields. It leaves out invalid parts, or keeps them
+// as they are.
 func ParseEntry(id string, values map[string]any) Entry {
 	text := func(name string) string {
 		s, _ := values[name].(string)
@@ -23,26 +24,33 @@ func ParseEntry(id string, values map[string]any) Entry {
 	}
 	e := Entry{ID: id, At: At(id)}
 	gen, _ := strconv.ParseInt(text("gen"), 10, 64)
-	add := func(line string) *Note {
-		n := Parse(line)
+	add := func(n Note) *Note {
 		n.Gen, n.At, n.Instance, n.Release = gen, e.At, text("instance"), text("release")
 		e.Notes = append(e.Notes, n)
 		return &e.Notes[len(e.Notes)-1]
 	}
 	for line := range strings.SplitSeq(text("slots"), "\n") {
 		if line != "" {
-			add(line)
+			add(Parse(line))
 		}
 	}
-	more := strings.Split(text("more"), "\n")
-	for i, line := range strings.Split(text("runs"), "\n") {
-		if line == "" {
-			continue
-		}
-		if n := add(line); i < len(more) {
-			n.report(more[i])
+	more, facts := strings.Split(text("more"), "\n"), strings.Split(text("facts"), "\n")
+	read := func(lines string, parse func(string) Note) {
+		for i, line := range strings.Split(lines, "\n") {
+			if line == "" {
+				continue
+			}
+			n := add(parse(line))
+			if i < len(more) {
+				n.report(more[i])
+			}
+			if i < len(facts) {
+				n.tell(facts[i])
+			}
 		}
 	}
+	read(text("runs"), parse)
+	read(text("tasks"), parseTask) // an entry has one of the two
 	return e
 }
 
@@ -66,18 +74,35 @@ func (n *Note) report(text string) {
 // maxTook is the longest time that a Duration holds, in milliseconds.
 const maxTook = int64(1<<63-1) / int64(time.Millisecond)
 
-// Parse reads what [Run] or [Range] wrote. What is not as expected is left as it is, in TaskID.
+// Parse reads what [Notes.Run] or [Range] wrote. What is not as expected is left as it is, in TaskID.
 func Parse(line string) Note {
-	line, more, _ := strings.Cut(line, "\t")
+	line, more, facts, other := Split(line)
 	n := parse(line)
+	if other {
+		n = parseTask(line)
+	}
 	n.report(more)
+	n.tell(facts)
 	return n
 }
 
+// parse reads the line of a run that a schedule made, or of a range.
 func parse(line string) Note {
 	if n, ok := parseRange(line); ok {
 		return n
 	}
+	n := parseTask(line)
+	if i := strings.IndexAny(n.TaskID, "@!"); i > 0 {
+		n.Maker = n.TaskID[:i]
+	}
+	if schedule, slot, ok := task.ParseSlotID(n.TaskID); ok {
+		n.Schedule, n.Slot = schedule, slotTime(slot.UnixMilli())
+	}
+	return n
+}
+
+// parseTask reads the line of a run, and takes its ID for nothing but an ID.
+func parseTask(line string) Note {
 	// An ID may have spaces, so it is read from the end.
 	n := Note{TaskID: line}
 	rest, last, ok := cutLast(line)
@@ -95,9 +120,6 @@ func parse(line string) Note {
 		}
 	} else {
 		n.TaskID, n.Word = rest, Word(last)
-	}
-	if schedule, slot, ok := task.ParseSlotID(n.TaskID); ok {
-		n.Schedule, n.Slot = schedule, slotTime(slot.UnixMilli())
 	}
 	return n
 }
@@ -123,7 +145,7 @@ func parseRange(line string) (n Note, ok bool) {
 	if !ok || err1 != nil || err2 != nil {
 		return n, false
 	}
-	n = Note{Schedule: schedule, From: slotTime(from.UnixMilli()), To: slotTime(end), Word: Word(parts[1]), Count: count}
+	n = Note{Schedule: schedule, Maker: schedule, From: slotTime(from.UnixMilli()), To: slotTime(end), Word: Word(parts[1]), Count: count}
 	if len(parts) == 4 {
 		n.Why = parts[3]
 	}

@@ -101,7 +101,7 @@ func (m *Manager) recover(ctx context.Context, gen int64) (stuck bool, err error
 	for _, c := range claims {
 		if c.Err != nil && !ofNewer(c.Record) {
 			m.log.Error().Err(c.Err).Str("task", c.Task.ID).Msg("unreadable task record")
-			list = append(list, damaged(c))
+			list = append(list, m.damaged(c))
 			died++
 			continue
 		}
@@ -110,7 +110,7 @@ func (m *Manager) recover(ctx context.Context, gen int64) (stuck bool, err error
 			m.log.Warn().Err(c.Err).Str("task", c.Task.ID).Msg("cannot take back a task: leaving it to a release that can read it")
 			continue
 		}
-		r := recovery(c)
+		r := m.recovery(c)
 		if r.Dead {
 			died++
 		}
@@ -134,28 +134,28 @@ func (m *Manager) recover(ctx context.Context, gen int64) (stuck bool, err error
 func ofNewer(record string) bool { return record != "" && record[0] > '2' && record[0] <= '9' }
 
 // damaged returns the recovery of a task whose record no release can read: the task is dead, and people see it as such. Of
-// its run only the slot is known.
-func damaged(c queue.Claim) queue.Recovery {
-	return queue.Recovery{Claim: c, Dead: true, Record: []byte(c.Record), Note: history.Unread(c.Task.ID)}
+// its run only the ID is known.
+func (m *Manager) damaged(c queue.Claim) queue.Recovery {
+	return queue.Recovery{Claim: c, Dead: true, Record: []byte(c.Record), Note: m.q.Notes().Unread(c.Task)}
 }
 
 // recovery returns what becomes of one task. If a caller asked to cancel it when its instance was gone and could not hear
 // that, the task does not run again.
-func recovery(c queue.Claim) queue.Recovery {
-	r := lost(c, lostText, history.Lost)
+func (m *Manager) recovery(c queue.Claim) queue.Recovery {
+	r := m.lost(c, lostText, history.Lost)
 	if !r.Dead {
-		cancelled := lost(c, cancelledText, history.Cancelled)
+		cancelled := m.lost(c, cancelledText, history.Cancelled)
 		cancelled.Dead, r.Asked = true, &cancelled
 	}
 	return r
 }
 
-func lost(c queue.Claim, text string, word history.Word) queue.Recovery {
+func (m *Manager) lost(c queue.Claim, text string, word history.Word) queue.Recovery {
 	t := queue.Fail(c.Task, task.Failure{At: c.Task.Claimed, Attempt: c.Task.Attempt, Error: text}, false)
 	r := queue.Recovery{Claim: c, Lane: queue.LaneOf(&t.Task), Dead: t.Dead, Record: t.Record}
 	if r.Dead {
 		word = history.Dead // as for a run that failed for good: the task does not run again unless a person retries it
 	}
-	r.Note = history.Run(&t.Task, word, 0, text)
+	r.Note = m.q.Notes().Run(&t.Task, word, 0, text, "")
 	return r
 }

@@ -24,10 +24,11 @@ func (n *Notifier) load(ctx context.Context, now time.Time) (*known, error) {
 		r.saved = all[positionName(window)]
 		place, ok := parsePosition(r.saved)
 		if !ok {
-			place.UpTo = now.UnixMilli()
-			if place.Event, place.Entry, err = n.q.LastNoted(ctx); err != nil {
+			ends, err := n.q.Ends(ctx)
+			if err != nil {
 				return nil, err
 			}
+			place = position{UpTo: now.UnixMilli(), Event: ends.Event, Entry: ends.Entry, Run: ends.Run}
 		}
 		r.place = place
 		k.rounds = append(k.rounds, r)

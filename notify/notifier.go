@@ -47,6 +47,8 @@ type Notifier struct {
 	q     *queue.Queue
 	cfg   Config
 	known *known // nil: to be read from Redis
+
+	behind archive
 }
 
 // known is what the notifier knows while it leads.
@@ -157,7 +159,7 @@ const (
 
 // read takes in what is new in the streams. It returns false if there is more.
 func (n *Notifier) read(ctx context.Context) (whole bool, err error) {
-	for _, next := range []func(context.Context) (int, error){n.readEvents, n.readHistory} {
+	for _, next := range []func(context.Context) (int, error){n.readEvents, n.readHistory, n.readRuns} {
 		got := page
 		for i := 0; i < mostPages && got == page; i++ {
 			if got, err = next(ctx); err != nil {
@@ -193,8 +195,18 @@ func (n *Notifier) readEvents(ctx context.Context) (int, error) {
 }
 
 func (n *Notifier) readHistory(ctx context.Context) (int, error) {
-	of := func(p *position) *string { return &p.Entry }
-	list, there, err := n.q.HistoryFrom(ctx, n.first(of), page)
+	return n.readEntries(ctx, n.q.HistoryFrom, func(p *position) *string { return &p.Entry })
+}
+
+func (n *Notifier) readRuns(ctx context.Context) (int, error) {
+	return n.readEntries(ctx, n.q.RunsFrom, func(p *position) *string { return &p.Run })
+}
+
+// from reads a page of a stream.
+type from func(ctx context.Context, after string, limit int) ([]history.Entry, bool, error)
+
+func (n *Notifier) readEntries(ctx context.Context, read from, of func(*position) *string) (int, error) {
+	list, there, err := read(ctx, n.first(of), page)
 	if err == nil && !there {
 		next := ""
 		if len(list) > 0 {
@@ -207,7 +219,7 @@ func (n *Notifier) readHistory(ctx context.Context) (int, error) {
 	}
 	for i := range list {
 		for _, r := range n.known.rounds {
-			r.takeEntry(&list[i])
+			r.takeEntry(&list[i], of(&r.place))
 		}
 	}
 	return len(list), nil
@@ -228,11 +240,11 @@ func (n *Notifier) first(of func(*position) *string) string {
 // is next, those between may have been cut off: the targets hear of that. If it has none, it went back, and is read from its end.
 func (n *Notifier) lost(ctx context.Context, next string, of func(*position) *string) error {
 	if next == "" {
-		event, entry, err := n.q.LastNoted(ctx)
+		found, err := n.q.Ends(ctx)
 		if err != nil {
 			return err
 		}
-		ends := position{Event: event, Entry: entry}
+		ends := position{Event: found.Event, Entry: found.Entry, Run: found.Run}
 		for _, r := range n.known.rounds {
 			*of(&r.place) = *of(&ends)
 		}
@@ -262,6 +274,8 @@ func (n *Notifier) close(ctx context.Context, term queue.Term, r *round, end tim
 	}
 	r.judge(end, n.known.stale)
 	r.settle(end)
+	entries, since := n.behind.now()
+	r.judgeArchive(end, entries, since)
 	c := r.change(end)
 	saved := c.Set[c.Name]
 	messages := map[string]string{}

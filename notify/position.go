@@ -10,9 +10,12 @@ import (
 
 // position is up to where the leaders have followed, for the targets of one window.
 type position struct {
-	UpTo  int64  `json:"up_to"` // the end of the last window, in Unix milliseconds
-	Event string `json:"event"` // the last event that was read, and the last entry of the history; "": there was none
+	UpTo int64 `json:"up_to"` // the end of the last window, in Unix milliseconds
+	// The last event that was read, the last entry of the history, and the last run of a task that no schedule made; "": there
+	// was none.
+	Event string `json:"event"`
 	Entry string `json:"entry"`
+	Run   string `json:"run"`
 }
 
 func (p position) encode() string {
@@ -23,7 +26,7 @@ func (p position) encode() string {
 // parsePosition reads what encode wrote.
 func parsePosition(text string) (p position, ok bool) {
 	err := json.Unmarshal([]byte(text), &p)
-	return p, err == nil && p.UpTo > 0 && goodID(p.Event) && goodID(p.Entry)
+	return p, err == nil && p.UpTo > 0 && goodID(p.Event) && goodID(p.Entry) && goodID(p.Run)
 }
 
 func goodID(id string) bool {

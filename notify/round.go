@@ -115,12 +115,13 @@ func archiveText(e *queue.Event) string {
 	return text
 }
 
-// takeEntry takes in an entry of the history that it has not read before.
-func (r *round) takeEntry(e *history.Entry) {
-	if compareIDs(e.ID, r.place.Entry) <= 0 {
+// takeEntry takes in an entry of the history, or of the runs of other tasks, that it has not read before. Place is up to where it
+// has read that stream.
+func (r *round) takeEntry(e *history.Entry, place *string) {
+	if compareIDs(e.ID, *place) <= 0 {
 		return
 	}
-	r.place.Entry = e.ID
+	*place = e.ID
 	for i := range e.Notes {
 		r.takeNote(&e.Notes[i])
 	}
@@ -151,11 +152,11 @@ func (r *round) takeNote(n *history.Note) {
 
 // aboutOf is the schedule of a run, or else its type. A message that could not be sent is no reason for another one.
 func aboutOf(n *history.Note) (about, bool) {
-	switch schedule := scheduleOf(n.TaskID); {
+	switch {
 	case isOwn(n.TaskID), n.Type == Type:
 		return about{}, false
-	case schedule != "":
-		return about{aSchedule, schedule}, true
+	case n.Maker != "":
+		return about{aSchedule, n.Maker}, true
 	default:
 		return about{aType, n.Type}, n.Type != ""
 	}
@@ -265,6 +266,9 @@ func (r *round) settle(end time.Time) {
 	})
 	for _, a := range names {
 		s := r.subjects[a]
+		if a == theArchive {
+			continue
+		}
 		for _, t := range r.targets {
 			r.compare(t, a, s, end)
 		}

@@ -68,7 +68,7 @@ func (t Topic) counted(n int64) string {
 	case Leader:
 		return of("change of the leader", "changes of the leader")
 	case ArchiveBehind:
-		return "the archive is behind"
+		return "news of the archive, which was behind or lost something"
 	case Unread:
 		return "messages may be missing: Redis had cut off what happened before it was read"
 	case Test:

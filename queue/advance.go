@@ -140,7 +140,7 @@ func (q *Queue) advanceBatch(ctx context.Context, term Term, steps []Step) (*sto
 	}
 	k := &q.keys
 	keys := []string{k.Instances, k.Members, k.Leader, k.Last, k.Tasks, k.Lanes, k.Meta, k.Watch, k.History, k.Behind}
-	args := []any{term.Instance, term.Gen, term.Epoch, k.Wake, q.caps.History}
+	args := []any{term.Instance, term.Gen, term.Epoch, k.Wake, q.caps.history()}
 	keys, args = lanes.declare(k, keys, args)
 	keys = append(keys, k.Events)
 	v, err := advanceScript.Run(ctx, q.rdb, keys, append(args, body...))

@@ -40,7 +40,7 @@ type Settlement struct {
 	Delay   time.Duration // Moved: due again this long after the clock of Redis
 	Due     time.Time     // Moved: due again then, if not zero, in place of Delay
 	Record  []byte        // Kept, Moved (nil leaves the record as it is), Died
-	Note    string        // for the history, if the task is a slot of a schedule
+	Note    string        // of the run, as [history.Notes] writes it; "": the run is not noted
 
 	Task  *task.Task // Moved: the task, for the caller in case Redis refuses the settlement; it is not sent
 	Tried bool       // for the caller: an earlier call may have carried this settlement; it is not sent
@@ -104,19 +104,23 @@ func (q *Queue) Cycle(ctx context.Context, r *CycleRequest) (*CycleReply, error)
 		return nil, fmt.Errorf("cycle: %d to claim and %d to settle, the limit is %d", r.Want, len(r.Settle), MaxBatch)
 	}
 	k := &q.keys
-	keys := make([]string, 0, 15+len(r.Lanes))
+	keys := make([]string, 0, 16+len(r.Lanes))
 	keys = append(keys, k.Instances, k.Members, k.Leader, k.Meta, k.Watch, k.Tasks, k.Running(r.Gen), k.Done, k.Dead,
 		k.History, k.Active, k.Held, k.Cancel, k.Lanes, k.Events)
 	numbers := make(map[Lane]int, len(r.Lanes))
 	args := make([]any, 0, 32+3*len(r.Lanes)+5*len(r.Settle))
-	args = append(args, r.Instance, r.Gen, r.Seq, r.Want, q.caps.History, q.caps.Dead, q.caps.Done, k.Wake, r.Reads,
+	args = append(args, r.Instance, r.Gen, r.Seq, r.Want, q.caps.history(), q.caps.Dead, q.caps.Done, k.Wake, r.Reads,
 		r.LanesVer, strings.Join(r.Owed, keySeparator), r.Release, len(r.Lanes))
 	for i, l := range r.Lanes {
 		keys = append(keys, k.Due(l.Lane))
 		numbers[l.Lane] = i + 1
 		args = append(args, l.Group, l.Limit, l.Lane.String())
 	}
-	order, args, err := appendSettlements(args, r.Settle, numbers)
+	every := q.Notes().Every
+	if every {
+		keys = append(keys, k.Runs)
+	}
+	order, args, err := appendSettlements(args, r.Settle, numbers, every)
 	if err != nil {
 		return nil, err
 	}
@@ -133,7 +137,7 @@ func (q *Queue) Cycle(ctx context.Context, r *CycleRequest) (*CycleReply, error)
 }
 
 // appendSettlements appends the settlements, grouped by outcome as cycle.lua reads them, and returns their order.
-func appendSettlements(args []any, settle []Settlement, lanes map[Lane]int) ([]int, []any, error) {
+func appendSettlements(args []any, settle []Settlement, lanes map[Lane]int, every bool) ([]int, []any, error) {
 	order := make([]int, 0, len(settle))
 	var counts [outcomes]int
 	for o := range outcomes {
@@ -174,35 +178,11 @@ func appendSettlements(args []any, settle []Settlement, lanes map[Lane]int) ([]i
 		}
 		at += counts[o]
 	}
-	return order, appendNotes(args, settle, order), nil
-}
-
-// appendNotes appends the notes for the history: the places of their settlements, the lines, and what reports need besides,
-// each joined. So thousands of notes are three arguments, which the script passes on without looking at each.
-func appendNotes(args []any, settle []Settlement, order []int) []any {
-	size, n := 0, 0
-	for i := range settle {
-		if note := settle[i].Note; note != "" {
-			size += len(note)
-			n++
-		}
+	args = appendNotes(args, settle, order, every, false)
+	if every {
+		args = appendNotes(args, settle, order, every, true)
 	}
-	if n == 0 {
-		return append(args, 0)
-	}
-	places, lines, reports := make([]byte, 0, 5*n), make([]byte, 0, size+n), make([]byte, 0, size/4+n)
-	for place, i := range order {
-		if settle[i].Note == "" {
-			continue
-		}
-		if len(places) > 0 {
-			places, lines, reports = append(places, ','), append(lines, '\n'), append(reports, '\n')
-		}
-		line, report, _ := strings.Cut(settle[i].Note, "\t")
-		places = strconv.AppendInt(places, int64(place+1), 10)
-		lines, reports = append(lines, line...), append(reports, report...)
-	}
-	return append(args, n, places, lines, reports)
+	return order, args, nil
 }
 
 // appendFences appends each fence with how many settlements in a row have it. Tasks that were claimed together share a

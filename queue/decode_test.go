@@ -132,7 +132,7 @@ func BenchmarkSettleArgs(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, args, err := appendSettlements(make([]any, 0, 512), settle, nil); err != nil || len(args) != 111 {
+		if _, args, err := appendSettlements(make([]any, 0, 512), settle, nil, false); err != nil || len(args) != 111 {
 			b.Fatal(len(args), err)
 		}
 	}

@@ -141,25 +141,35 @@ func streamStart(since time.Time) string {
 // History calls fn with each entry of the history since a moment (zero: ever), oldest first. It returns at the end of the
 // history, or with the error of fn. It reads a page at a time.
 func (q *Queue) History(ctx context.Context, since time.Time, fn func(history.Entry) error) error {
-	return q.historyFrom(ctx, streamStart(since), fn)
+	return q.entriesFrom(ctx, q.keys.History, streamStart(since), fn)
 }
 
 // HistoryAfter is [Queue.History] for the entries after the one with an ID; "" means all. To follow the history, the
 // caller calls it again with the ID of the last entry.
 func (q *Queue) HistoryAfter(ctx context.Context, id string, fn func(history.Entry) error) error {
-	from := "-"
-	if id != "" {
-		from = "(" + id
+	return q.entriesFrom(ctx, q.keys.History, after(id), fn)
+}
+
+// RunsAfter is [Queue.HistoryAfter] for the runs of tasks that no schedule made. They are noted only for an archive (see
+// [Caps]), and lie in a stream of their own: who reads the history meets slots alone, as far back as ever.
+func (q *Queue) RunsAfter(ctx context.Context, id string, fn func(history.Entry) error) error {
+	return q.entriesFrom(ctx, q.keys.Runs, after(id), fn)
+}
+
+// after is the start of a range of a stream that begins behind the entry with an ID; "" means all.
+func after(id string) string {
+	if id == "" {
+		return "-"
 	}
-	return q.historyFrom(ctx, from, fn)
+	return "(" + id
 }
 
 // historyPage is how many entries one call reads.
 const historyPage = 500
 
-func (q *Queue) historyFrom(ctx context.Context, from string, fn func(history.Entry) error) error {
+func (q *Queue) entriesFrom(ctx context.Context, stream, from string, fn func(history.Entry) error) error {
 	for {
-		rows, err := q.rdb.XRangeN(ctx, q.keys.History, from, "+", historyPage).Result()
+		rows, err := q.rdb.XRangeN(ctx, stream, from, "+", historyPage).Result()
 		if err != nil {
 			return fmt.Errorf("read the history: %w", store.Classify(err))
 		}

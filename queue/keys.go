@@ -73,6 +73,7 @@ type Keys struct {
 
 	Events  string // stream state changes, capped
 	History string // stream what became of the slots of schedules, capped
+	Runs    string // stream runs of tasks that no schedule made, capped; only for an archive (see Caps.Archive)
 	Wake    string // channel; Wake + ":" + instance for one instance
 }
 
@@ -89,7 +90,7 @@ func (p Partition) Keys() Keys {
 		Suspects: x + "suspects", Meta: x + "meta",
 		Retired: x + "retired", Retirements: x + "retirements", Revisions: x + "revisions",
 		Answers: x + "answers", Answered: x + "answered", Notices: x + "notices",
-		Events: x + "events", History: x + "history", Wake: x + "wake",
+		Events: x + "events", History: x + "history", Runs: x + "runs", Wake: x + "wake",
 	}
 }
 

@@ -18,7 +18,7 @@ var mendScript = store.NewScript("mend", source("mend"))
 
 // types maps each key of a partition to its Redis type, except the keys of lanes and generations.
 func (k *Keys) types() map[string]string {
-	all := map[string]string{k.Events: "stream", k.History: "stream"}
+	all := map[string]string{k.Events: "stream", k.History: "stream", k.Runs: "stream"}
 	for _, key := range []string{
 		k.Tasks, k.Lanes, k.Active, k.Cancel, k.Schedules, k.Last, k.Behind, k.Retired, k.Revisions, k.Members, k.Details,
 		k.Leader, k.Releases, k.Strikes, k.Declarers, k.Asked, k.Suspects, k.Meta, k.Notices,

@@ -71,7 +71,16 @@ func (q *Queue) EventsFrom(ctx context.Context, after string, limit int) (list [
 
 // HistoryFrom is [Queue.EventsFrom] for the history.
 func (q *Queue) HistoryFrom(ctx context.Context, after string, limit int) (list []history.Entry, there bool, err error) {
-	rows, there, err := q.rowsFrom(ctx, q.keys.History, after, limit)
+	return q.notedFrom(ctx, q.keys.History, after, limit)
+}
+
+// RunsFrom is [Queue.EventsFrom] for the runs of tasks that no schedule made; see [Queue.RunsAfter].
+func (q *Queue) RunsFrom(ctx context.Context, after string, limit int) (list []history.Entry, there bool, err error) {
+	return q.notedFrom(ctx, q.keys.Runs, after, limit)
+}
+
+func (q *Queue) notedFrom(ctx context.Context, stream, after string, limit int) (list []history.Entry, there bool, err error) {
+	rows, there, err := q.rowsFrom(ctx, stream, after, limit)
 	if err != nil {
 		return nil, false, fmt.Errorf("read the history: %w", err)
 	}
@@ -97,20 +106,26 @@ func (q *Queue) rowsFrom(ctx context.Context, stream, after string, limit int) (
 	return rows[:min(len(rows), limit)], after == "", nil
 }
 
-// LastNoted returns the IDs of the newest event and of the newest entry of the history; "" if there is none.
-func (q *Queue) LastNoted(ctx context.Context) (event, entry string, err error) {
+// Ends are the IDs of the newest entries of the streams; "" for one that is empty.
+type Ends struct{ Event, Entry, Run string }
+
+// Ends returns the ends of the events, of the history, and of the runs of other tasks.
+func (q *Queue) Ends(ctx context.Context) (Ends, error) {
 	pipe := q.rdb.Pipeline()
-	events, entries := pipe.XRevRangeN(ctx, q.keys.Events, "+", "-", 1), pipe.XRevRangeN(ctx, q.keys.History, "+", "-", 1)
-	if err := exec(ctx, pipe); err != nil {
-		return "", "", fmt.Errorf("look at the ends of the streams: %w", err)
+	last := make([]*redis.XMessageSliceCmd, 3)
+	for i, stream := range []string{q.keys.Events, q.keys.History, q.keys.Runs} {
+		last[i] = pipe.XRevRangeN(ctx, stream, "+", "-", 1)
 	}
-	last := func(rows []redis.XMessage) string {
-		if len(rows) == 0 {
+	if err := exec(ctx, pipe); err != nil {
+		return Ends{}, fmt.Errorf("look at the ends of the streams: %w", err)
+	}
+	id := func(c *redis.XMessageSliceCmd) string {
+		if len(c.Val()) == 0 {
 			return ""
 		}
-		return rows[0].ID
+		return c.Val()[0].ID
 	}
-	return last(events.Val()), last(entries.Val()), nil
+	return Ends{id(last[0]), id(last[1]), id(last[2])}, nil
 }
 
 // Died is a task that died, and when.

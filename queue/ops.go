@@ -70,7 +70,10 @@ func (q *Queue) cancel(ctx context.Context, id, reason, which string) (task.Stat
 	keys := []string{k.Tasks, k.Held, k.Cancel, k.Dead, k.Done, k.Events, k.Meta, k.Due(LaneOf(&t)), k.Active, k.Watch,
 		k.History}
 	t.Attempt = t.Attempts
-	note := history.Run(&t, history.Cancelled, 0, "")
+	note := q.Notes().Run(&t, history.Cancelled, 0, "", "")
+	if _, _, _, other := history.Split(note); other {
+		keys[len(keys)-1] = k.Runs
+	}
 	if t.Key != "" { // if the task was next for its key, the one after it moves up, and may go into any lane
 		lanes, _, err := q.Lanes(ctx)
 		if err != nil {
@@ -81,7 +84,7 @@ func (q *Queue) cancel(ctx context.Context, id, reason, which string) (task.Stat
 		}
 	}
 	v, err := cancelScript.Run(ctx, q.rdb, keys, []any{
-		id, k.Wake, q.capOf(ctx), reason, which, t.Key, q.caps.History, note, Actor(ctx),
+		id, k.Wake, q.capOf(ctx), reason, which, t.Key, q.caps.history(), note, Actor(ctx),
 	})
 	if err != nil {
 		return "", fmt.Errorf("cancel task %q: %w", id, err)

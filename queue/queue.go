@@ -11,6 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/onbeat/onbeat/history"
 	"github.com/onbeat/onbeat/seal"
 	"github.com/onbeat/onbeat/store"
 	"github.com/onbeat/onbeat/task"
@@ -26,18 +27,34 @@ type Caps struct {
 	History int
 	// Events is about how many events are kept. Default [MaxEvents], which is also the maximum.
 	Events int
+	// Archive is how many entries Redis keeps for an archive that has not read them yet: of the history, in place of History if
+	// it is more, and of the runs of other tasks. If it is positive, instances note every run, see [history.Notes]. Default 0:
+	// there is no archive.
+	Archive int
+	// Output is how many bytes of each run's output are noted for the archive: at most [MaxOutput]. Default 1 KiB; a negative
+	// number: none.
+	Output int
 }
+
+// MaxOutput is the most that is noted of an output.
+const MaxOutput = 16 << 10
 
 // MaxEvents is the most events that are kept. The scripts of package instance write events too, and cut the stream to this
 // length.
 const MaxEvents = 10_000
 
-// Validate returns a [*task.FieldError] for a cap that the scripts could not keep: Events over [MaxEvents].
+// Validate returns a [*task.FieldError] for a cap that the scripts could not keep: Events over [MaxEvents], a negative Archive,
+// Output over [MaxOutput].
 func (c Caps) Validate() error {
-	if c.Events > MaxEvents {
+	switch {
+	case c.Events > MaxEvents:
 		return &task.FieldError{
 			Field: "keep.events", Value: strconv.Itoa(c.Events), Reason: "out of range", Hint: fmt.Sprintf("1 to %d, which is the default", MaxEvents),
 		}
+	case c.Archive < 0:
+		return &task.FieldError{Field: "archive.buffer", Value: strconv.Itoa(c.Archive), Reason: "negative", Hint: "entries, such as 1000000"}
+	case c.Output > MaxOutput:
+		return &task.FieldError{Field: "archive.output", Value: strconv.Itoa(c.Output), Reason: "out of range", Hint: fmt.Sprintf("at most %d bytes", MaxOutput)}
 	}
 	return nil
 }
@@ -52,8 +69,14 @@ func (c Caps) WithDefaults() Caps {
 			*f.value = f.fallback
 		}
 	}
+	if c.Output == 0 {
+		c.Output = 1 << 10
+	}
 	return c
 }
+
+// history returns the cap of the history. An archive that is away for a while is to find there what it has not read.
+func (c Caps) history() int { return max(c.History, c.Archive) }
 
 // Queue gives access to the due sets of one partition, and to the records around them. It is safe for concurrent use. All
 // state is in Redis, except for that of [Queue.CaughtUp] and [Queue.Lagging].
@@ -84,6 +107,11 @@ func (q *Queue) SealWith(k *seal.Keys) { q.seal = k }
 
 // Seal returns the keys that encrypt payloads, or nil.
 func (q *Queue) Seal() *seal.Keys { return q.seal }
+
+// Notes says which runs are noted: every one if there is an archive.
+func (q *Queue) Notes() history.Notes {
+	return history.Notes{Every: q.caps.Archive > 0, Output: max(q.caps.Output, 0)}
+}
 
 // Redis returns the client that New was given.
 func (q *Queue) Redis() redis.UniversalClient { return q.rdb }

@@ -70,8 +70,11 @@ func (q *Queue) recoverBatch(ctx context.Context, gen int64, part []Recovery) (*
 	}
 	k := &q.keys
 	keys := []string{k.Orphans, k.Running(gen), k.Tasks, k.Dead, k.Active, k.Held, k.History, k.Meta, k.Watch, k.Lanes, k.Cancel}
-	args := []any{gen, k.Wake, q.caps.History}
+	args := []any{gen, k.Wake, q.caps.history()}
 	keys, args = lanes.declare(k, keys, args)
+	if q.Notes().Every {
+		keys = append(keys, k.Runs)
+	}
 	v, err := recoverScript.Run(ctx, q.rdb, keys, append(args, body...))
 	if err != nil {
 		return nil, err

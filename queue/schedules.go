@@ -147,7 +147,7 @@ func (q *Queue) changeBatch(ctx context.Context, epoch int64, changes []Change) 
 	if epoch != 0 {
 		term = strconv.FormatInt(epoch, 10)
 	}
-	args := []any{k.Wake, q.caps.History, q.caps.Events, term, Actor(ctx), len(changes)}
+	args := []any{k.Wake, q.caps.history(), q.caps.Events, term, Actor(ctx), len(changes)}
 	for i := range changes {
 		c := &changes[i]
 		definition, pause, slot := c.Definition, "", ""

@@ -72,7 +72,7 @@ func (q *Queue) HistorySince(ctx context.Context) (time.Time, error) {
 	// Redis before 7 does not count the entries that were added. Trimming never goes below the cap.
 	whole := info.EntriesAdded == info.Length
 	if info.EntriesAdded == 0 {
-		whole = info.Length < int64(q.caps.History)
+		whole = info.Length < int64(q.caps.history())
 	}
 	if whole {
 		return time.Time{}, nil

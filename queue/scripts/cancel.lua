@@ -2,9 +2,9 @@
 --
 -- KEYS[1] tasks hash  KEYS[2] held zset  KEYS[3] cancel hash  KEYS[4] dead zset  KEYS[5] done zset
 -- KEYS[6] events stream  KEYS[7] meta hash  KEYS[8] due set of the task  KEYS[9] active hash  KEYS[10] watch zset
--- KEYS[11] history stream  KEYS[12] .. due sets of the tasks of its key
+-- KEYS[11] history stream, or runs for a task that no schedule made  KEYS[12] .. due sets of the tasks of its key
 -- ARGV[1] task  [2] wake channel  [3] cap of events, or "" if it is no event  [4] reason  [5] "1": also remove it if it is dead or done, "2": only then
---         [6] its key, or ""  [7] cap of history  [8] note for the history if it was due, or ""
+--         [6] its key, or ""  [7] cap of history  [8] note if it was due, or ""
 --         [9] who asks for it, or ""
 -- Returns "due" (removed), "running" (asked to stop), "dead" or "done" (removed, or left alone), or "" (unknown).
 -- O(log(due)), and O(waiting for the key) for a task that waits for its key.
@@ -53,7 +53,7 @@ if where then
     record(events, ARGV[3], "event", "task deleted", "task", task, "state", where, "reason", ARGV[4], unpack(given("by", ARGV[9])))
   end
   if where == "due" and ARGV[8] ~= "" then
-    note_runs(history, ARGV[7], { ARGV[8] })
+    note_runs(history, history, ARGV[7], { ARGV[8] })
   end
   return where
 end

@@ -16,7 +16,8 @@
 -- KEYS[13] cancel     hash    task, "t:task" or "k:key" -> "fence asked-at reason"
 -- KEYS[14] lanes      hash    lane -> last seen in use (unix ms)
 -- KEYS[15] events     stream
--- KEYS[16..] due sets, one for each lane, in the order in which the script reads them
+-- KEYS[16..] due sets, one for each lane, in the order in which the script reads them; behind them, if there is an archive:
+--     runs    stream  runs of tasks that no schedule made
 --
 -- ARGV[1] id  [2] generation  [3] seq: larger than in every earlier call of this generation
 -- ARGV[4] want: most tasks to claim  [5] cap of history, and of events  [6] cap of dead  [7] cap of done  [8] wake channel
@@ -32,7 +33,8 @@
 --   for each moved: lane, due ("+ms" from now), record ("" leaves it)
 --   for each that died: record
 --   n notes; if there are any: their numbers among the settled, joined by ",", and their lines for the history, and what a
---     report needs besides, each joined by newlines
+--     report needs besides, each joined by newlines; then, if there is an archive, the facts of these runs for it, joined
+--     too ("" if there are none), and the same again for the stream runs: n notes, places, lines, reports, facts
 --
 -- Returns {now in microseconds, next due or -1, flags, lanes version, fence, void indexes joined by ",", skipped,
 --   refused indexes joined by ",": a caller asked to cancel these tasks that were to be moved, so the claims stay, to be
@@ -80,7 +82,8 @@ for i = 1, tonumber(arg()) do
   lanes[i] = { key = KEYS[first_lane + i], number = i, group = arg(), limit = tonumber(arg()), name = arg() }
 end
 
-local notes, more = {}, {} -- for the history, line by line; see lib_history.lua
+local notes, more, facts = {}, {}, {} -- for the history, line by line; see lib_history.lua
+local others = { {}, {}, {} } -- the same for the stream runs
 local counters, rises = {}, {} -- the counters of meta as they are; the fields and values to write
 for i, value in ipairs(redis.call("HMGET", meta, "fence", "lanes", "done", "retried", "died")) do
   counters[({ "fence", "lanes", "done", "retried", "died" })[i]] = value

@@ -408,10 +408,14 @@ if stirred then
 end
 
 -- Step 5: write and reply.
-if #notes > 0 then
-  record(history, ARGV[5], "runs", table.concat(notes, "\n"), "gen", gen, "instance", id, "release", ARGV[12],
-    "more", table.concat(more, "\n"))
+local function remembered(stream, field, notes, more, facts)
+  if #notes > 0 then
+    record(stream, ARGV[5], field, table.concat(notes, "\n"), "gen", gen, "instance", id, "release", ARGV[12],
+      "more", table.concat(more, "\n"), unpack(given("facts", table.concat(facts, "\n"))))
+  end
 end
+remembered(history, "runs", notes, more, facts)
+remembered(KEYS[first_lane + #lanes + 1], "tasks", unpack(others))
 if #rises > 0 then
   redis.call("HSET", meta, unpack(rises))
 end

@@ -185,22 +185,27 @@ local function settle(n)
     return list
   end
 
-  -- remember collects the notes for the history. It takes the lines as they are joined, unless some are to be left out.
-  local function remember(n)
+  -- remember collects the notes for a stream: lines, reports and facts. It takes them as they are joined, unless some are to
+  -- be left out. Without an archive there are no facts, and no notes but those for the history.
+  local function remember(notes, more, facts)
+    local n, places, lines, reports = tonumber(arg() or 0), nil, nil, nil
+    if n > 0 then
+      places, lines, reports = arg(), arg(), arg()
+    end
+    local told = arg()
     if n == 0 then
       return
     end
-    local places, lines, reports = arg(), arg(), arg()
     if #void + #refused == 0 then
-      notes[1], more[1] = lines, reports
+      notes[1], more[1], facts[1] = lines, reports, told
       return
     end
-    local line, report, k = split(lines), split(reports), 0
+    local line, report, fact, k = split(lines), split(reports), told and split(told) or {}, 0
     for place in string.gmatch(places, "%d+") do
       k = k + 1
       if not not_ok[tonumber(place)] then
         notes[#notes + 1] = line[k]
-        more[#notes] = report[k]
+        more[#notes], facts[#notes] = report[k], fact[k]
       end
     end
   end
@@ -216,7 +221,8 @@ local function settle(n)
   rise("done", finished_ones(finished) + keep(kept))
   rise("retried", move(moved))
   rise("died", die(died))
-  remember(tonumber(arg()))
+  remember(notes, more, facts)
+  remember(unpack(others))
   return free(n, limited)
 end
 

@@ -1,17 +1,26 @@
--- lib_history.lua adds runs to the history. cycle.lua, which does so most often, is given lines and reports apart.
+-- lib_history.lua adds runs to the history. cycle.lua, which does so most often, is given lines, reports and facts apart.
 
 -- note_runs adds an entry to the history, with a line for each run: "task word attempt claimed". Text after a tab in a line
--- is what a report of the run needs besides. It goes into a field of its own, "more", with a line for each run, so that an
--- older release, which does not know the field, reads the lines as before.
-local function note_runs(history, cap, notes, ...)
-  local text = table.concat(notes, "\n")
-  if not string.find(text, "\t", 1, true) then
-    return record(history, cap, "runs", text, ...)
+-- is what a report of the run needs besides, and after another tab what an archive is told. They go into fields of their own,
+-- "more" and "facts", with a line for each run, so that an older release, which does not know the fields, reads the lines as
+-- before. A note that begins with a tab is of a task that no schedule made: it goes into the stream runs, in the same way.
+local function note_runs(history, runs, cap, notes, ...)
+  local function add(stream, field, from, ...)
+    local lines, more, facts = {}, {}, {}
+    for _, note in ipairs(notes) do
+      local tab, line, report, fact = string.match(note, "^(\t?)([^\t]*)\t?([^\t]*)\t?(.*)$")
+      if tab == from then
+        lines[#lines + 1], more[#more + 1], facts[#facts + 1] = line, report, fact
+      end
+    end
+    local function joined(list)
+      local text = table.concat(list, "\n")
+      return string.find(text, "[^\n]") and text or ""
+    end
+    if #lines > 0 then
+      record(stream, cap, unpack(given(field, table.concat(lines, "\n"), "more", joined(more), "facts", joined(facts), ...)))
+    end
   end
-  local lines, more = {}, {}
-  for line in string.gmatch(text, "[^\n]+") do
-    local tab = string.find(line, "\t", 1, true) or #line + 1
-    lines[#lines + 1], more[#more + 1] = string.sub(line, 1, tab - 1), string.sub(line, tab + 1)
-  end
-  record(history, cap, "runs", table.concat(lines, "\n"), "more", table.concat(more, "\n"), ...)
+  add(history, "runs", "", ...)
+  add(runs, "tasks", "\t", ...)
 end

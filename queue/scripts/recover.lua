@@ -5,7 +5,7 @@
 -- KEYS[2] running hash  of that generation
 -- KEYS[3] tasks   hash  KEYS[4] dead zset  KEYS[5] active hash  KEYS[6] held zset  KEYS[7] history stream
 -- KEYS[8] meta    hash  KEYS[9] watch zset  KEYS[10] lanes hash
--- KEYS[11] cancel hash   KEYS[12] .. due sets
+-- KEYS[11] cancel hash   KEYS[12] .. due sets, and behind them, if there is an archive: runs stream
 --
 -- ARGV[1] generation  [2] wake channel  [3] cap of history  [4] n lanes, then their names
 -- then n tasks, then for each: task, its value in running, lane (0: the task is dead), due, record, note or ""
@@ -57,7 +57,7 @@ if died > 0 then
   redis.call("HSET", meta, "died", int((num(redis.call("HGET", meta, "died")) or 0) + died))
 end
 if #notes > 0 then
-  note_runs(history, ARGV[3], notes, "gen", gen)
+  note_runs(history, KEYS[12 + n_lanes], ARGV[3], notes, "gen", gen)
 end
 if tonumber(ARGV[5 + n_lanes]) == 0 then -- no tasks were named: remove claims whose tasks have no record any more
   local rest = redis.call("HGETALL", running)

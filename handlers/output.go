@@ -1,0 +1,147 @@
+package handlers
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"unicode/utf8"
+
+	"github.com/onbeat/onbeat/field"
+	"github.com/onbeat/onbeat/task"
+)
+
+// Output says what the run of ctx has put out, for the archive of runs, which keeps the beginning of it: 1 KiB, or as much as
+// archive.output says. The last call of a run counts. What is secret of the payload is hidden as in errors, see [Hide]; other
+// secrets do not belong into an output.
+//
+// Output does nothing outside of a run, and without an archive.
+func Output(ctx context.Context, text string) {
+	if o := outputOf(ctx); o != nil {
+		o.put(text, false)
+	}
+}
+
+// outputLimit returns how many bytes of an output are kept; 0: none.
+func outputLimit(ctx context.Context) int {
+	if o := outputOf(ctx); o != nil {
+		return o.limit
+	}
+	return 0
+}
+
+type outputKey struct{}
+
+// OutputKey is the key under which a context carries the output of its run, for a caller that makes its own context type.
+// Other callers use [KeepOutput].
+var OutputKey any = outputKey{}
+
+// KeepOutput returns the context of one run, in which [Output] keeps up to limit bytes for [Kept].
+func KeepOutput(ctx context.Context, limit int) context.Context {
+	return &output{Context: ctx, limit: limit}
+}
+
+// Kept returns what the run of ctx, and of a task, has put out, without what is secret of the task's payload: valid UTF-8, and at
+// most as many bytes as [KeepOutput] was told. It returns "" for a context that keeps none.
+func Kept(ctx context.Context, t *task.Task) string {
+	o := outputOf(ctx)
+	if o == nil {
+		return ""
+	}
+	return o.shown(t)
+}
+
+// output is a context that keeps the output of a run.
+type output struct {
+	context.Context
+	limit int
+
+	mu   sync.Mutex // a handler may leave goroutines behind
+	text string
+	end  bool // text may lack its beginning, and its end is kept
+}
+
+func outputOf(ctx context.Context) *output {
+	o, _ := ctx.Value(outputKey{}).(*output)
+	return o
+}
+
+// Value finds the output of the run by [OutputKey].
+func (o *output) Value(key any) any {
+	if key == OutputKey {
+		return o
+	}
+	return o.Context.Value(key)
+}
+
+// heldOutput is how much of an output waits for the end of its run: more than is kept of it, because a secret that is cut off
+// could not be found.
+const heldOutput = 64 << 10
+
+func (o *output) put(text string, end bool) {
+	switch over := len(text) - heldOutput; {
+	case over > 0 && end:
+		text = strings.Clone(text[over:])
+	case over > 0:
+		text = strings.Clone(text[:heldOutput])
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.text, o.end = text, end
+}
+
+func (o *output) shown(t *task.Task) string {
+	o.mu.Lock()
+	text, end := o.text, o.end
+	o.mu.Unlock()
+	if text == "" {
+		return ""
+	}
+	secrets, ok := payloadSecrets(t)
+	if !ok {
+		return field.Cut(tooMany, o.limit)
+	}
+	text = strings.ToValidUTF8(text, string(utf8.RuneError))
+	if len(secrets) > 0 {
+		text = hide(text, secrets, len(text))
+	}
+	if end {
+		return cutStart(hideEnds(text, secrets), o.limit)
+	}
+	if len(text) <= o.limit {
+		return text
+	}
+	return field.Cut(text, max(o.limit-len("…"), 0))
+}
+
+// hideEnds hides the ends of secrets in a text whose beginning is missing: a secret may have been cut there. It is hide, read
+// backwards.
+func hideEnds(text string, secrets []secret) string {
+	if len(secrets) == 0 {
+		return text
+	}
+	back := make([]secret, len(secrets))
+	for i, s := range secrets {
+		back[i] = secret{value: backwards(s.value)}
+	}
+	text = backwards(text)
+	return backwards(hide(text, back, len(text)))
+}
+
+func backwards(s string) string {
+	r := []rune(s)
+	slices.Reverse(r)
+	return string(r)
+}
+
+// cutStart shortens s to its end, of at most limit bytes with an ellipsis before it, and cuts no character in two.
+func cutStart(s string, limit int) string {
+	if len(s) <= limit {
+		return s
+	}
+	from := len(s) - max(limit-len("…"), 0)
+	for from < len(s) && !utf8.RuneStart(s[from]) {
+		from++
+	}
+	return "…" + s[from:]
+}
