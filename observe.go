@@ -3,6 +3,7 @@ package onbeat
 import (
 	"github.com/onbeat/onbeat/consumer"
 	"github.com/onbeat/onbeat/instance"
+	"github.com/onbeat/onbeat/notify"
 	"github.com/onbeat/onbeat/producer"
 	"github.com/onbeat/onbeat/queue"
 	"github.com/onbeat/onbeat/store"
@@ -15,6 +16,7 @@ type Observer interface {
 	producer.Observer
 	instance.Observer
 	store.Observer
+	notify.Observer
 	// Bind gives the observer what it may read of the namespace. [New] calls it before anything happens.
 	Bind(q *queue.Queue, reg *instance.Registry)
 }

@@ -37,6 +37,7 @@ import (
 	"github.com/onbeat/onbeat/consumer"
 	"github.com/onbeat/onbeat/handlers"
 	"github.com/onbeat/onbeat/instance"
+	"github.com/onbeat/onbeat/notify"
 	"github.com/onbeat/onbeat/producer"
 	"github.com/onbeat/onbeat/queue"
 	"github.com/onbeat/onbeat/schedule"
@@ -80,6 +81,8 @@ type Config struct {
 	Encryption seal.Config
 	// Caps bound what Redis keeps of finished work.
 	Caps Caps
+	// Notify are the webhooks that are told what goes wrong; see package notify. Default: none.
+	Notify []notify.Target
 	// Observer is told what the dispatcher does: see package telemetry. Default: nobody is. Give each dispatcher its own.
 	Observer Observer
 	// Log receives state changes and failures. The zero Logger discards them.
@@ -146,6 +149,9 @@ func New(rdb redis.UniversalClient, cfg Config) (*Dispatcher, error) {
 	d.producer = producer.New(q, producer.Config{
 		Limits: task.Limits{Payload: cfg.PayloadLimit}, Check: d.checkPayload, Secret: cfg.Secret, Tracer: cfg.tracer(),
 	})
+	if err := d.handleNotify(); err != nil {
+		return nil, err
+	}
 	return d, nil
 }
 
@@ -178,7 +184,7 @@ func (c Config) Validate() error {
 		limit = &task.FieldError{Field: "payload_limit", Value: fmt.Sprint(c.PayloadLimit), Reason: "negative", Hint: "bytes; the default is 1 MiB"}
 	}
 	_, keys := seal.New(c.Encryption)
-	return errors.Join(c.instance().Validate(), c.consumer().Validate(), c.Durability.Validate(), c.Caps.Validate(), limit, c.checkSecret(), keys)
+	return errors.Join(c.instance().Validate(), c.consumer().Validate(), c.Durability.Validate(), c.Caps.Validate(), limit, c.checkSecret(), keys, notify.Validate(c.Notify))
 }
 
 func (c Config) checkSecret() error {
@@ -380,6 +386,9 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 		var g errgroup.Group
 		g.Go(func() error { return schedules.Run(session) }) // only the leader schedules
 		g.Go(func() error { return work.Run(session) })      // Redis decides which instance may take work
+		if len(d.cfg.Notify) > 0 {
+			g.Go(func() error { return d.notifier(log).Run(session) }) // only the leader notifies
+		}
 		return g.Wait()
 	})
 }

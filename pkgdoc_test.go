@@ -14,7 +14,7 @@ import (
 )
 
 // libraryPackages are those that other programs import, each of which shows how.
-var libraryPackages = []string{"task", "tracing", "schedule", "queue", "instance", "producer", "consumer", "handlers", "lock", "config", "api", "client", "telemetry"}
+var libraryPackages = []string{"task", "tracing", "schedule", "queue", "instance", "producer", "consumer", "handlers", "lock", "config", "api", "client", "telemetry", "notify"}
 
 func TestPackages_haveADocComment(t *testing.T) {
 	t.Parallel()

@@ -19,7 +19,7 @@ var rooms = [][]string{
 	{"api", "client"},
 	{"."},
 	{"admin > audit", "audit"},
-	{"producer > instance", "consumer > handlers instance", "instance", "handlers > lock", "lock"},
+	{"producer > instance", "consumer > handlers instance", "instance", "handlers > lock", "lock", "notify > handlers producer"},
 	{"queue"},
 	{"history", "store", "tracing"},
 	{"task", "schedule"},

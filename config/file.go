@@ -27,6 +27,8 @@ type File struct {
 	Handlers handlers.BuiltinConfig
 	// API says how the instance serves the API.
 	API API
+	// Notify are the targets of notifications.
+	Notify Notify
 	// Log says how the instance logs.
 	Log Log
 	// Schedules are those that the instance declares. It is not nil: no schedules is a declaration too.
@@ -97,6 +99,7 @@ func (f *File) take(s *settings, getenv func(string) string) {
 	f.takeKeys(&s.Encryption, getenv)
 	f.Handlers = s.handlers()
 	f.takeAPI(&s.API)
+	f.takeNotify(s.Notify)
 	f.Log = Log{Level: string(s.Log.Level), Format: string(s.Log.Format)}
 	f.exec = s.Exec != nil
 	for _, err := range s.Keep.zeros() {

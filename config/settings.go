@@ -46,6 +46,7 @@ type settings struct {
 		Format text `yaml:"format"`
 	} `yaml:"log"`
 
+	Notify    []notifySettings   `yaml:"notify"`
 	Schedules []scheduleSettings `yaml:"schedules"`
 }
 

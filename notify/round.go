@@ -196,7 +196,7 @@ func (r *round) forget(a about) {
 }
 
 // takeDied takes in the tasks that died in the window, and returns those whose records are to be shown.
-func (r *round) takeDied(list []queue.Died) (shown []string) {
+func (r *round) takeDied(list []queue.Death) (shown []string) {
 	for _, d := range list {
 		if isOwn(d.ID) {
 			continue

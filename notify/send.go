@@ -29,7 +29,7 @@ func newSender(t Target) (*sender, error) {
 	s := &sender{Target: t}
 	u, err := url.Parse(t.URL)
 	if err != nil {
-		return nil, t.checkURL()
+		return nil, t.CheckURL()
 	}
 	if t.Kind == Template {
 		if s.with, err = parseTemplate(t.Template); err != nil {

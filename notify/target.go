@@ -124,7 +124,7 @@ func Validate(targets []Target) error {
 
 // Validate refuses a target that could not be used.
 func (t *Target) Validate() error {
-	return field.Join(task.CheckName("name", t.Name), t.checkURL(), t.CheckSettings())
+	return field.Join(task.CheckName("name", t.Name), t.CheckURL(), t.CheckSettings())
 }
 
 // CheckSettings is Validate without the name and the URL.
@@ -171,8 +171,9 @@ func (t *Target) checkTopics() error {
 	return field.Join(faults...)
 }
 
-// checkURL never shows the URL: that of a chat's webhook is all that one needs to write there.
-func (t *Target) checkURL() error {
+// CheckURL is the part of Validate about the URL. It never shows the URL: that of a chat's webhook is all that one needs to write
+// there.
+func (t *Target) CheckURL() error {
 	const hint = "an absolute URL such as https://alerts.example/onbeat"
 	u, err := url.Parse(t.URL)
 	switch {

@@ -128,15 +128,15 @@ func (q *Queue) Ends(ctx context.Context) (Ends, error) {
 	return Ends{id(last[0]), id(last[1]), id(last[2])}, nil
 }
 
-// Died is a task that died, and when.
-type Died struct {
+// Death is a task that died, and when.
+type Death struct {
 	ID string
 	At time.Time
 }
 
 // DiedBetween lists the tasks that died from a moment on, and before another, and are still dead: the first to die first. It
 // reads a page at a time.
-func (q *Queue) DiedBetween(ctx context.Context, from, to time.Time) (list []Died, err error) {
+func (q *Queue) DiedBetween(ctx context.Context, from, to time.Time) (list []Death, err error) {
 	by := &redis.ZRangeBy{
 		Min: strconv.FormatInt(store.Ms(from), 10), Max: "(" + strconv.FormatInt(store.Ms(to), 10), Count: MaxBatch,
 	}
@@ -147,7 +147,7 @@ func (q *Queue) DiedBetween(ctx context.Context, from, to time.Time) (list []Die
 		}
 		for _, z := range rows {
 			r := rowOf(z)
-			list = append(list, Died{ID: r.id, At: store.FromMs(store.ClampMs(r.score))})
+			list = append(list, Death{ID: r.id, At: store.FromMs(store.ClampMs(r.score))})
 		}
 		if len(rows) < MaxBatch {
 			return list, nil

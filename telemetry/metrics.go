@@ -71,6 +71,8 @@ type Metrics struct {
 	scripts  *prometheus.HistogramVec
 	failures *prometheus.CounterVec
 	doubts   prometheus.Counter
+	told     *prometheus.CounterVec
+	targets  *bounded
 
 	heard  moment // when Redis last answered a heartbeat
 	pushed moment // when this leader last pushed slots
@@ -86,7 +88,7 @@ var _ onbeat.Observer = (*Metrics)(nil)
 // ([prometheus.WrapRegistererWith]).
 func NewMetrics(reg prometheus.Registerer, opts Options) (*Metrics, error) {
 	m := &Metrics{opts: opts.withDefaults()}
-	m.types = newBounded(m.opts.Names)
+	m.types, m.targets = newBounded(m.opts.Names), newBounded(m.opts.Names)
 	var errs []error
 	for _, c := range m.make() {
 		errs = append(errs, reg.Register(c))
@@ -136,6 +138,7 @@ func (m *Metrics) make() []prometheus.Collector {
 	m.scripts = prometheus.NewHistogramVec(histogram("onbeat_script_seconds", "How long this process waited for each call of a script.", scriptBuckets), []string{"script"})
 	m.failures = counters("onbeat_redis_errors_total", "Calls of scripts by this process that failed, by kind.", "kind")
 	m.doubts = counter("onbeat_primary_suspicions_total", "Times this process held claims back, because the primary of Redis had lost a replica.")
+	m.told = counters("onbeat_notifications_total", "Attempts of this process to send a message to a target of notify, by result.", "target", "result")
 	for _, kind := range errorKinds {
 		m.failures.WithLabelValues(kind.name)
 	}
@@ -145,7 +148,7 @@ func (m *Metrics) make() []prometheus.Collector {
 	}
 	return []prometheus.Collector{
 		m.runs, m.duration, m.lag, m.wait, m.claims, m.workers, m.busy, m.leader, m.epoch, m.changes, m.suspicions, m.scripts, m.failures,
-		m.doubts, &scrape{m},
+		m.doubts, m.told, &scrape{m},
 	}
 }
 

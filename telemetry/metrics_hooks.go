@@ -120,3 +120,8 @@ func (m *Metrics) Called(script string, took time.Duration, err error) {
 
 // PrimarySuspected counts a time in which claims were held back.
 func (m *Metrics) PrimarySuspected() { m.doubts.Inc() }
+
+// Notified counts an attempt to send a message.
+func (m *Metrics) Notified(target, result string) {
+	m.told.WithLabelValues(m.targets.label(target), result).Inc()
+}
