@@ -39,8 +39,8 @@ func newSender(t Target) (*sender, error) {
 	s.host = u.Hostname()
 	password, _ := u.User.Password()
 	s.secrets = &task.Task{
-		Payload: []byte(encoded([]string{t.URL, u.RequestURI(), u.EscapedPath(), u.Path, u.RawQuery, u.User.String(), password})),
-		Secret:  []string{"*"},
+		Payload: []byte(encoded(map[string]any{"s": []string{t.URL, u.RequestURI(), u.EscapedPath(), u.Path, u.RawQuery, u.User.String(), password}})),
+		Secret:  []string{"s.*"},
 	}
 	s.http = handlers.HTTP(handlers.HTTPConfig{
 		DenyPrivate: t.DenyPrivate, Timeout: t.Timeout, MaxRedirects: -1, IdlePerHost: 2, IdleTimeout: time.Minute, TLS: t.TLS,

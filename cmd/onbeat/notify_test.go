@@ -17,21 +17,21 @@ func TestNotifyTest_sendsToEachTarget(t *testing.T) {
 		}
 	}))
 	t.Cleanup(server.Close)
-	s := newShell(t)
 	file := filepath.Join(t.TempDir(), "onbeat.yaml")
 	text := "namespace: shop\nnotify:\n  - {name: good, url: '" + server.URL + "/good'}\n  - {name: bad, url: '" + server.URL + "/bad/sesame'}\n"
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	r := s.run("", "notify", "test", "-c", file)
+	run := func(args ...string) ran { return runWith(t.Context(), testEnv(), "", append([]string{"notify", "test"}, args...)...) }
+	r := run("-c", file)
 	if r.code != exitFailed || !strings.Contains(r.out, "sent") || !strings.Contains(r.out, "404") || strings.Contains(r.out+r.err, "sesame") {
 		t.Errorf("%+v", r)
 	}
-	if out := s.must("notify", "test", "-c", file, "good", "--json"); !strings.Contains(out, `{"target":"good","kind":"json","sent":true}`) {
-		t.Error(out)
+	if r := run("-c", file, "good", "--json"); r.code != 0 || !strings.Contains(r.out, `{"target":"good","kind":"json","sent":true}`) {
+		t.Errorf("%+v", r)
 	}
-	for _, args := range [][]string{{"notify", "test"}, {"notify", "test", "-c", file, "none"}} {
-		if r := s.run("", args...); r.code != exitAsked {
+	for _, args := range [][]string{{}, {"-c", file, "none"}} {
+		if r := run(args...); r.code != exitAsked {
 			t.Errorf("%q: %+v", args, r)
 		}
 	}
