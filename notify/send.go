@@ -39,7 +39,7 @@ func newSender(t Target) (*sender, error) {
 	s.host = u.Hostname()
 	password, _ := u.User.Password()
 	s.secrets = &task.Task{
-		Payload: []byte(encoded(map[string]any{"s": []string{t.URL, u.RequestURI(), u.EscapedPath(), u.Path, u.RawQuery, u.User.String(), password}})),
+		Payload: []byte(encoded(map[string]any{"s": []string{t.URL, u.RequestURI(), u.EscapedPath(), u.Path, u.RawQuery, u.User.Username(), password}})),
 		Secret:  []string{"s.*"},
 	}
 	s.http = handlers.HTTP(handlers.HTTPConfig{

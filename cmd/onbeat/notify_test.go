@@ -22,7 +22,9 @@ func TestNotifyTest_sendsToEachTarget(t *testing.T) {
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	run := func(args ...string) ran { return runWith(t.Context(), testEnv(), "", append([]string{"notify", "test"}, args...)...) }
+	run := func(args ...string) ran {
+		return runWith(t.Context(), testEnv(), "", append([]string{"notify", "test"}, args...)...)
+	}
 	r := run("-c", file)
 	if r.code != exitFailed || !strings.Contains(r.out, "sent") || !strings.Contains(r.out, "404") || strings.Contains(r.out+r.err, "sesame") {
 		t.Errorf("%+v", r)
