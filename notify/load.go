@@ -17,7 +17,7 @@ func (n *Notifier) load(ctx context.Context, now time.Time) (*known, error) {
 	if err != nil {
 		return nil, err
 	}
-	k := &known{messages: map[string]string{}}
+	k := &known{messages: map[string]string{}, page: firstPage}
 	rounds := n.rounds()
 	for _, window := range slices.Sorted(maps.Keys(rounds)) {
 		r := rounds[window]

@@ -10,7 +10,6 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"github.com/onbeat/onbeat/history"
 	"github.com/onbeat/onbeat/producer"
 	"github.com/onbeat/onbeat/queue"
 	"github.com/onbeat/onbeat/task"
@@ -55,9 +54,11 @@ type Notifier struct {
 type known struct {
 	rounds   []*round
 	messages map[string]string // that are to be enqueued, by the IDs of their tasks
-	fresh    *producer.Follower
+	fresh    *producer.Follower // nil: no target wants to hear what is stale
 	stale    []producer.Stale
-	old      []string // names that belong to windows of no target for long
+	followed time.Time // when fresh was last asked
+	page     int       // how many entries of a stream are read at once
+	old      []string  // names that belong to windows of no target for long
 }
 
 // step is how often the notifier looks, and again how long it waits after the first failure.
@@ -132,12 +133,8 @@ func (n *Notifier) look(ctx context.Context, term queue.Term) (time.Duration, er
 	if err != nil || !whole {
 		return 0, err
 	}
-	if n.known.fresh != nil {
-		f, err := n.known.fresh.Follow(ctx)
-		if err != nil {
-			return 0, err
-		}
-		n.known.stale = f.Stale
+	if err := n.follow(ctx, now); err != nil {
+		return 0, err
 	}
 	wait := step
 	for _, r := range n.known.rounds {
@@ -151,111 +148,21 @@ func (n *Notifier) look(ctx context.Context, term queue.Term) (time.Duration, er
 	return wait, n.enqueue(ctx, term)
 }
 
-// mostPages is how many pages of each stream one look reads.
-const (
-	page      = 100
-	mostPages = 100
-)
+// followEvery is how often the freshness of schedules is read besides at the end of a window, so that no reading is a long one.
+const followEvery = 10 * time.Second
 
-// read takes in what is new in the streams. It returns false if there is more.
-func (n *Notifier) read(ctx context.Context) (whole bool, err error) {
-	for _, next := range []func(context.Context) (int, error){n.readEvents, n.readHistory, n.readRuns} {
-		got := page
-		for i := 0; i < mostPages && got == page; i++ {
-			if got, err = next(ctx); err != nil {
-				return false, err
-			}
-		}
-		if got == page {
-			return false, nil
-		}
-	}
-	return true, nil
-}
-
-func (n *Notifier) readEvents(ctx context.Context) (int, error) {
-	of := func(p *position) *string { return &p.Event }
-	list, there, err := n.q.EventsFrom(ctx, n.first(of), page)
-	if err == nil && !there {
-		next := ""
-		if len(list) > 0 {
-			next = list[0].ID
-		}
-		err = n.lost(ctx, next, of)
-	}
-	if err != nil {
-		return 0, err
-	}
-	for i := range list {
-		for _, r := range n.known.rounds {
-			r.takeEvent(&list[i])
-		}
-	}
-	return len(list), nil
-}
-
-func (n *Notifier) readHistory(ctx context.Context) (int, error) {
-	return n.readEntries(ctx, n.q.HistoryFrom, func(p *position) *string { return &p.Entry })
-}
-
-func (n *Notifier) readRuns(ctx context.Context) (int, error) {
-	return n.readEntries(ctx, n.q.RunsFrom, func(p *position) *string { return &p.Run })
-}
-
-// from reads a page of a stream.
-type from func(ctx context.Context, after string, limit int) ([]history.Entry, bool, error)
-
-func (n *Notifier) readEntries(ctx context.Context, read from, of func(*position) *string) (int, error) {
-	list, there, err := read(ctx, n.first(of), page)
-	if err == nil && !there {
-		next := ""
-		if len(list) > 0 {
-			next = list[0].ID
-		}
-		err = n.lost(ctx, next, of)
-	}
-	if err != nil {
-		return 0, err
-	}
-	for i := range list {
-		for _, r := range n.known.rounds {
-			r.takeEntry(&list[i], of(&r.place))
-		}
-	}
-	return len(list), nil
-}
-
-// first is the earliest of the rounds' places in a stream.
-func (n *Notifier) first(of func(*position) *string) string {
-	least := *of(&n.known.rounds[0].place)
-	for _, r := range n.known.rounds[1:] {
-		if other := *of(&r.place); compareIDs(other, least) < 0 {
-			least = other
-		}
-	}
-	return least
-}
-
-// lost deals with a stream that does not have the entry any more up to which it was read. If it has newer ones, the first of which
-// is next, those between may have been cut off: the targets hear of that. If it has none, it went back, and is read from its end.
-func (n *Notifier) lost(ctx context.Context, next string, of func(*position) *string) error {
-	if next == "" {
-		found, err := n.q.Ends(ctx)
-		if err != nil {
-			return err
-		}
-		ends := position{Event: found.Event, Entry: found.Entry, Run: found.Run}
-		for _, r := range n.known.rounds {
-			*of(&r.place) = *of(&ends)
-		}
+// follow reads how stale schedules are, if it is time.
+func (n *Notifier) follow(ctx context.Context, now time.Time) error {
+	k := n.known
+	ends := slices.ContainsFunc(k.rounds, func(r *round) bool { _, over := r.ended(now); return over })
+	if k.fresh == nil || !ends && now.Sub(k.followed) < followEvery {
 		return nil
 	}
-	for _, r := range n.known.rounds {
-		if was := *of(&r.place); was != "" && compareIDs(was, next) < 0 {
-			from, to := history.At(was).Format(time.RFC3339), history.At(next).Format(time.RFC3339)
-			r.add(Unread, 1, Notice{At: history.At(next), Text: "what happened from " + from + " to " + to + " could not be read"})
-		}
+	f, err := k.fresh.Follow(ctx)
+	if err != nil {
+		return err
 	}
+	k.stale, k.followed = f.Stale, now
 	return nil
 }
 

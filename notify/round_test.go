@@ -258,3 +258,20 @@ func TestScheduleOf(t *testing.T) {
 		}
 	}
 }
+
+func TestNextPage_isAsSmallAsEntriesAreLarge(t *testing.T) {
+	t.Parallel()
+	page := firstPage
+	for range 10 {
+		page = nextPage(page, page) // entries of one run
+	}
+	if page != mostPage {
+		t.Errorf("%d of small entries", page)
+	}
+	for range 10 {
+		page = nextPage(page, 1000*page)
+	}
+	if page != 2 && page != 1 {
+		t.Errorf("%d of large entries", page)
+	}
+}
