@@ -53,7 +53,7 @@ type Notifier struct {
 // known is what the notifier knows while it leads.
 type known struct {
 	rounds   []*round
-	messages map[string]string // that are to be enqueued, by the IDs of their tasks
+	messages map[string]string  // that are to be enqueued, by the IDs of their tasks
 	fresh    *producer.Follower // nil: no target wants to hear what is stale
 	stale    []producer.Stale
 	followed time.Time // when fresh was last asked
