@@ -90,7 +90,7 @@ func TestNotify_tellsOfEachDeadTaskOnceWhoeverLeads(t *testing.T) {
 		first := start("v1")
 		stop := run(t, first)
 		testredis.Eventually(t, 30*time.Second, func() bool { return first.Unready() == nil }, "the first is ready")
-		testredis.Eventually(t, 30*time.Second, func() bool { return rdb.Exists(t.Context(), "onbeat:{"+ns+"}:notices").Val() == 1 }, "the first window ends")
+		testredis.Eventually(t, 30*time.Second, func() bool { return rdb.Exists(t.Context(), "onbeat:{"+ns+"}:notices").Val() == 1 }, "the first leader has begun to follow")
 		for _, release := range []string{"v2", "v3"} {
 			add(first)
 			next := start(release)

@@ -122,7 +122,10 @@ func (n *Notifier) look(ctx context.Context, term queue.Term) (time.Duration, er
 		return 0, err
 	}
 	if n.known == nil {
-		if n.known, err = n.load(ctx, now); err != nil {
+		if n.known, err = n.load(ctx, now); err == nil {
+			err = n.settleIn(ctx, term)
+		}
+		if err != nil {
 			return 0, err
 		}
 	}
@@ -146,6 +149,21 @@ func (n *Notifier) look(ctx context.Context, term queue.Term) (time.Duration, er
 		wait = min(wait, max(r.end().Sub(now), time.Millisecond))
 	}
 	return wait, n.enqueue(ctx, term)
+}
+
+// settleIn notes where the first window of new targets begins, so that the next leader begins there too.
+func (n *Notifier) settleIn(ctx context.Context, term queue.Term) error {
+	for _, r := range n.known.rounds {
+		if r.saved != "" {
+			continue
+		}
+		name, text := positionName(r.window), r.place.encode()
+		if err := n.q.ChangeNotices(ctx, term, queue.NoticeChange{Name: name, Set: map[string]string{name: text}}); err != nil {
+			return err
+		}
+		r.saved = text
+	}
+	return nil
 }
 
 // followEvery is how often the freshness of schedules is read besides at the end of a window, so that no reading is a long one.
