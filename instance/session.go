@@ -115,17 +115,6 @@ func (s *Session) View() View {
 	return s.view
 }
 
-// Term returns the term in which this instance leads, as it last heard, and whether it does. What acts for a leader beside
-// [Session.Lead] asks for it each time; scripts check for themselves.
-func (s *Session) Term() (queue.Term, bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.term == nil {
-		return queue.Term{}, false
-	}
-	return s.term.Term, true
-}
-
 // OnCancel sets the function that is called for each request to cancel a run, again with every heartbeat while the request
 // stands. The session calls fn on its own goroutines, perhaps on two at once. Fn must not block: the heartbeat waits for it.
 func (s *Session) OnCancel(fn func(Cancel)) {

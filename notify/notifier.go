@@ -36,8 +36,8 @@ type Session interface {
 	// Context ends with the session, and Draining when the instance resigns.
 	Context() context.Context
 	Draining() <-chan struct{}
-	// Term is the term in which the instance leads, if it does.
-	Term() (queue.Term, bool)
+	// Term is the term in which the instance leads, if it does, and when that began.
+	Term() (t queue.Term, began time.Time, leads bool)
 }
 
 // Notifier follows what happens in a partition while its instance leads, and enqueues the messages for its targets. It reads small
@@ -84,7 +84,7 @@ func (n *Notifier) Run(s Session) error {
 	failures := 0
 	for {
 		wait := step
-		term, leads := s.Term()
+		term, _, leads := s.Term()
 		if !leads {
 			n.known = nil
 		} else if next, err := n.look(s.Context(), term); err == nil {

@@ -245,9 +245,9 @@ type fakeSession struct {
 	draining chan struct{}
 }
 
-func (s fakeSession) Context() context.Context  { return s.ctx }
-func (s fakeSession) Draining() <-chan struct{} { return s.draining }
-func (s fakeSession) Term() (queue.Term, bool)  { return queue.Term{}, false }
+func (s fakeSession) Context() context.Context                          { return s.ctx }
+func (s fakeSession) Draining() <-chan struct{}                         { return s.draining }
+func (s fakeSession) Term() (t queue.Term, began time.Time, leads bool) { return }
 
 func TestNotifier_endsWithTheSession(t *testing.T) {
 	t.Parallel()

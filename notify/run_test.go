@@ -20,7 +20,7 @@ type leads struct {
 	term queue.Term
 }
 
-func (s leads) Term() (queue.Term, bool) { return s.term, true }
+func (s leads) Term() (queue.Term, time.Time, bool) { return s.term, time.Time{}, true }
 
 // follows runs the notifier of a leader until the test ends.
 func (l *leader) follows() {
