@@ -291,6 +291,9 @@ func (r *round) compare(t *Target, a about, s *subject, end time.Time) {
 		told := n
 		told.Count, told.Error = int64(s.Peak), s.Error
 		told.Text = fmt.Sprintf("%d failures in a row", s.Peak)
+		if s.Peak == 1 {
+			told.Text = "a failure"
+		}
 		r.tell(t, Failing, 1, told)
 	}
 	if stale && s.was.stale < float64(t.Stale) {

@@ -218,7 +218,7 @@ func TestRound_isBounded(t *testing.T) {
 		s.run(fmt.Sprintf("s%04d@1000", i), history.Failed, "")
 	}
 	got := s.minute()
-	if len(got) != 1 || !strings.HasPrefix(got[0], "ops shop: at least 2,000 schedules or types fail again and again | s0000: 1 failures") {
+	if len(got) != 1 || !strings.HasPrefix(got[0], "ops shop: at least 2,000 schedules or types fail again and again | s0000: a failure") {
 		t.Errorf("%q", got)
 	}
 	if len(s.r.subjects) != mostSubjects {
