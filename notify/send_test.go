@@ -71,7 +71,6 @@ func TestSend_isSignedAndSaysWhatHappened(t *testing.T) {
 func TestSend_failsAndShowsNoSecret(t *testing.T) {
 	t.Parallel()
 	over := make(chan struct{})
-	t.Cleanup(func() { close(over) })
 	mux := http.NewServeMux()
 	mux.HandleFunc("/fails/sesame", func(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "no such hook: "+r.URL.String()+" at http://"+r.Host+r.URL.String(), http.StatusNotFound)
@@ -92,6 +91,7 @@ func TestSend_failsAndShowsNoSecret(t *testing.T) {
 	})
 	mux.HandleFunc("/hangs-up/sesame", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
 	s := receiver(t, false, mux.ServeHTTP)
+	t.Cleanup(func() { close(over) }) // before the server is closed, which waits for it
 	for path, want := range map[string]string{
 		"fails": "404 Not Found", "busy": "429", "moves": "307", "slow": "no answer within", "hangs-up": "EOF",
 	} {
