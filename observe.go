@@ -4,6 +4,7 @@ import (
 	"github.com/onbeat/onbeat/archiver"
 	"github.com/onbeat/onbeat/consumer"
 	"github.com/onbeat/onbeat/instance"
+	"github.com/onbeat/onbeat/notify"
 	"github.com/onbeat/onbeat/outbox"
 	"github.com/onbeat/onbeat/producer"
 	"github.com/onbeat/onbeat/queue"
@@ -19,6 +20,7 @@ type Observer interface {
 	outbox.Observer
 	store.Observer
 	archiver.Observer
+	notify.Observer
 	// Bind gives the observer what it may read of the namespace. [New] calls it before anything happens.
 	Bind(q *queue.Queue, reg *instance.Registry)
 }

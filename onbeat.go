@@ -38,6 +38,7 @@ import (
 	"github.com/onbeat/onbeat/consumer"
 	"github.com/onbeat/onbeat/handlers"
 	"github.com/onbeat/onbeat/instance"
+	"github.com/onbeat/onbeat/notify"
 	"github.com/onbeat/onbeat/outbox"
 	"github.com/onbeat/onbeat/past"
 	"github.com/onbeat/onbeat/producer"
@@ -90,6 +91,8 @@ type Config struct {
 	// Outbox names a SQL database whose table onbeat_outbox this instance moves to Redis, as any other that names it. Default nil:
 	// none. See [Dispatcher.Outbox].
 	Outbox *outbox.Config
+	// Notify are the webhooks that are told what goes wrong; see package notify. Default: none.
+	Notify []notify.Target
 	// Observer is told what the dispatcher does: see package telemetry. Default: nobody is. Give each dispatcher its own.
 	Observer Observer
 	// Log receives state changes and failures. The zero Logger discards them.
@@ -161,6 +164,9 @@ func New(rdb redis.UniversalClient, cfg Config) (*Dispatcher, error) {
 	d.producer = producer.New(q, producer.Config{
 		Limits: task.Limits{Payload: cfg.PayloadLimit}, Check: d.checkPayload, Secret: cfg.Secret, Tracer: cfg.tracer(),
 	})
+	if err := d.handleNotify(); err != nil {
+		return nil, err
+	}
 	return d, nil
 }
 
@@ -194,7 +200,7 @@ func (c Config) Validate() error {
 	}
 	_, keys := seal.New(c.Encryption)
 	return errors.Join(c.instance().Validate(), c.consumer().Validate(), c.Durability.Validate(), c.Caps.Validate(), limit,
-		c.checkSecret(), c.checkOutbox(), keys, c.checkArchive())
+		c.checkSecret(), keys, c.checkArchive(), c.checkOutbox(), notify.Validate(c.Notify))
 }
 
 func (c Config) checkSecret() error {
@@ -405,6 +411,9 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 		g.Go(func() error { return move(mover, session) })   // every instance moves
 		if d.archive != nil {
 			g.Go(func() error { return d.archiver(log).Run(session) }) // only the leader archives
+		}
+		if len(d.cfg.Notify) > 0 {
+			g.Go(func() error { return d.notifier(log).Run(session) }) // only the leader notifies
 		}
 		return g.Wait()
 	})

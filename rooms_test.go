@@ -20,7 +20,10 @@ var rooms = [][]string{
 	{"."},
 	{"admin > audit", "audit"},
 	{"past"},
-	{"outbox > producer", "producer > instance", "consumer > handlers instance", "archiver > instance", "instance", "handlers > lock", "lock"},
+	{
+		"outbox > producer", "producer > instance", "consumer > handlers instance", "archiver > instance", "instance", "handlers > lock", "lock",
+		"notify > handlers producer",
+	},
 	{"queue", "archive"},
 	{"history", "store", "tracing"},
 	{"task", "schedule"},

@@ -21,7 +21,7 @@ func (f *File) Check() error {
 	}
 	list := append(slices.Clone(f.unread), f.problems...)
 	for _, check := range []func() error{
-		f.checkRedis, f.checkNamespace, f.Dispatcher.Validate, f.Handlers.Validate, f.checkArchive, f.checkAPI, f.checkLog,
+		f.checkRedis, f.checkNamespace, f.Dispatcher.Validate, f.Handlers.Validate, f.checkArchive, f.checkAPI, f.checkNotify, f.checkLog,
 	} {
 		list = f.add(list, "", check())
 	}

@@ -31,6 +31,8 @@ type File struct {
 	Handlers handlers.BuiltinConfig
 	// API says how the instance serves the API.
 	API API
+	// Notify are the targets of notifications.
+	Notify Notify
 	// Log says how the instance logs.
 	Log Log
 	// Schedules are those that the instance declares. It is not nil: no schedules is a declaration too.
@@ -104,6 +106,7 @@ func (f *File) take(s *settings, getenv func(string) string) {
 	f.takeOutbox(&s.Outbox, getenv)
 	f.Handlers = s.handlers()
 	f.takeAPI(&s.API)
+	f.takeNotify(s.Notify)
 	f.Log = Log{Level: string(s.Log.Level), Format: string(s.Log.Format)}
 	f.exec = s.Exec != nil
 	for _, err := range s.Keep.zeros() {

@@ -29,7 +29,7 @@ func TestReference_listsEachField(t *testing.T) {
 	t.Parallel()
 	for heading, typ := range map[string]reflect.Type{
 		"## Config": reflect.TypeFor[settings](), "### Schedules": reflect.TypeFor[scheduleSettings](),
-		"### Tokens of the API": reflect.TypeFor[tokenSettings](),
+		"### Tokens of the API": reflect.TypeFor[tokenSettings](), "### Notifications": reflect.TypeFor[notifySettings](),
 	} {
 		values, holders := fieldsBelow(typ, "")
 		listed := page.Listed(t, page.Table(t, "../docs/reference.md", heading))

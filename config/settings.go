@@ -48,6 +48,7 @@ type settings struct {
 		Format text `yaml:"format"`
 	} `yaml:"log"`
 
+	Notify    []notifySettings   `yaml:"notify"`
 	Schedules []scheduleSettings `yaml:"schedules"`
 }
 

@@ -236,6 +236,9 @@ func TestFullRedis_whatPassesAndWhatIsRefused(t *testing.T) {
 			c, err := f.q.ClaimAnswer(ctx, "id", "request", time.Minute)
 			return errors.Join(err, f.q.SettleAnswer(ctx, c, []byte("200")))
 		}},
+		{"noting what was told", "notices", false, func(f *full) error {
+			return f.q.ChangeNotices(ctx, f.a.term(), queue.NoticeChange{Name: "w", Set: map[string]string{"w": "1"}})
+		}},
 		{"retiring one and making another", "change", true, func(f *full) error {
 			return f.changes(queue.Change{Name: "pushed", Expect: f.p.String(), Retire: true, By: "v2", Lane: f.place.Lane, Ahead: []queue.Ahead{f.ahead}}, queue.Change{Name: "new", Definition: "{}"})
 		}},

@@ -80,6 +80,7 @@ func newStock(t *testing.T, admin, narrow redis.UniversalClient) *stock {
 	s.recoveries = w.recoveries(s.lost)
 	s.recoveries[slices.IndexFunc(s.recoveries, func(r queue.Recovery) bool { return r.Claim.Task.ID == "lost and dead" })].Dead = true
 	s.answers()
+	s.must(s.q.ChangeNotices(t.Context(), s.a.term(), queue.NoticeChange{Name: "w", Set: map[string]string{"w": "1", "s old": "x"}}))
 	w.checkPlaces(s.gens)
 	return s
 }
@@ -184,6 +185,9 @@ var calls = []struct {
 	}},
 	{"keep an answer", "answer_settle", func(ctx context.Context, s *stock) error {
 		return s.n.q.SettleAnswer(ctx, s.asked, []byte("said"))
+	}},
+	{"note what was told", "notices", func(ctx context.Context, s *stock) error {
+		return s.n.q.ChangeNotices(ctx, s.a.term(), queue.NoticeChange{Name: "w", Was: "1", Set: map[string]string{"w": "2", "s new": "x"}, Remove: []string{"s old"}})
 	}},
 	{"give up an answer", "answer_settle", func(ctx context.Context, s *stock) error { return s.n.q.SettleAnswer(ctx, s.asked, nil) }},
 }
@@ -331,7 +335,7 @@ func TestScripts_keysOfAnotherTypeLoseNothing(t *testing.T) {
 	k := queue.Partition{Namespace: "ns"}.Keys()
 	kinds := []string{k.Tasks, k.Lanes, k.Held, k.Active, k.Dead, k.Done, k.Cancel, k.Watch, k.Orphans, k.Schedules, k.Last, k.Behind, k.Changed,
 		k.Retired, k.Retirements, k.Revisions, k.Instances, k.Members, k.Details, k.Leader, k.Releases, k.Trial, k.Strikes, k.Declarers, k.Asked, k.Meta, k.Events, k.History,
-		k.Answers, k.Answered,
+		k.Answers, k.Answered, k.Notices,
 		k.Due(lane("job")), k.Due(lane("other")), k.Due(lane("limited")), k.Running(1), k.Running(2)}
 	named := keysNamed(t, admin)
 	for _, kind := range kinds {

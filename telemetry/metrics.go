@@ -75,6 +75,8 @@ type Metrics struct {
 	scripts  *prometheus.HistogramVec
 	failures *prometheus.CounterVec
 	doubts   prometheus.Counter
+	told     *prometheus.CounterVec
+	targets  *bounded
 
 	heard  moment       // when Redis last answered a heartbeat
 	pushed moment       // when this leader last pushed slots
@@ -92,7 +94,7 @@ var _ onbeat.Observer = (*Metrics)(nil)
 // ([prometheus.WrapRegistererWith]).
 func NewMetrics(reg prometheus.Registerer, opts Options) (*Metrics, error) {
 	m := &Metrics{opts: opts.withDefaults()}
-	m.types = newBounded(m.opts.Names)
+	m.types, m.targets = newBounded(m.opts.Names), newBounded(m.opts.Names)
 	var errs []error
 	for _, c := range m.make() {
 		errs = append(errs, reg.Register(c))
@@ -146,6 +148,7 @@ func (m *Metrics) make() []prometheus.Collector {
 	m.doubts = counter("onbeat_primary_suspicions_total", "Times this process held claims back, because the primary of Redis had lost a replica.")
 	m.lost = counter("onbeat_archive_lost_entries_total", "Entries that Redis dropped before this process could archive them.")
 	m.behind.Store(-1)
+	m.told = counters("onbeat_notifications_total", "Attempts of this process to send a message to a target of notify, by result.", "target", "result")
 	for _, kind := range errorKinds {
 		m.failures.WithLabelValues(kind.name)
 	}
@@ -158,7 +161,7 @@ func (m *Metrics) make() []prometheus.Collector {
 	}
 	return []prometheus.Collector{
 		m.runs, m.duration, m.lag, m.wait, m.claims, m.workers, m.busy, m.leader, m.epoch, m.changes, m.suspicions, m.scripts, m.failures,
-		m.doubts, m.lost, m.moved, m.outbox, &scrape{m},
+		m.doubts, m.lost, m.told, m.moved, m.outbox, &scrape{m},
 	}
 }
 

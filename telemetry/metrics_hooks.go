@@ -134,3 +134,8 @@ func (m *Metrics) OutboxMoved(result string, rows int) {
 
 // OutboxWaiting notes how many rows of the outbox wait.
 func (m *Metrics) OutboxWaiting(rows int) { m.outbox.Set(float64(rows)) }
+
+// Notified counts an attempt to send a message.
+func (m *Metrics) Notified(target, result string) {
+	m.told.WithLabelValues(m.targets.label(target), result).Inc()
+}

@@ -28,6 +28,7 @@ func TestMetrics_areThoseOfThePage(t *testing.T) {
 	w.must(w.Handle("beat", handlers.Func(func(context.Context, *task.Task) error { return nil })))
 	w.must(w.Schedule("beat", schedule.Every(time.Hour), "beat", nil))
 	w.start()
+	w.metrics.Notified("oncall", "sent")
 	w.eventually(`onbeat_runs_total{outcome="done",type="beat"}`, 1)
 	w.eventually(`onbeat_slots_total{fate="done"}`, 1)
 	w.eventually("onbeat_archive_behind_entries", 0)

@@ -26,7 +26,7 @@ func (c *checkCmd) Help() string {
 	return "Checks a whole config file as serve with the same flags would, without Redis: settings, schedules, cron rules, task types and their " +
 		"payloads. In a list of schedules alone, it accepts task types that onbeat has no handler for.\n\n" +
 		"Prints OK and the next slot of each schedule, or each problem as FILE:LINE: FIELD: what is wrong. It warns of an " +
-		"environment variable that the file names and that is not set here, of a token of the API that cannot be read here, and of a missing namespace. Exits with 1 if there is a problem, 2 if it cannot read the file."
+		"environment variable that the file names and that is not set here, of a token of the API or a secret of notify that cannot be read here, and of a missing namespace. Exits with 1 if there is a problem, 2 if it cannot read the file."
 }
 
 // checked is the result of a check.
@@ -73,7 +73,8 @@ func (c *checkCmd) Run(ctx context.Context, a *app) error {
 		err = config.Sorted(f.Check(), f.CheckExec(c.AllowExec))
 		found.Warnings = append(a.namespaceWarning(f), faultsOf(f.Unset(), redisFileOf(f), archiveFileOf(f), f.Lacking())...)
 		if err == nil {
-			found.Warnings = append(found.Warnings, faultsOf(a.tokensOf(f))...)
+			_, lacking := f.Notify.Targets(a.env)
+			found.Warnings = append(found.Warnings, faultsOf(a.tokensOf(f), lacking)...)
 		}
 	}
 	found.Problems = faultsOf(err)

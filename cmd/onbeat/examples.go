@@ -42,6 +42,11 @@ onbeat schedules revisions nightly-report --json | jq '.items[0].definition'`,
 onbeat schedules revert nightly-report 1893456000000`,
 	"schedules restore": `
 onbeat schedules restore nightly-report`,
+	"notify": `
+onbeat notify test -c onbeat.yaml`,
+	"notify test": `
+onbeat notify test -c onbeat.yaml
+onbeat notify test -c onbeat.yaml oncall`,
 	"check": `
 onbeat check onbeat.yaml
 onbeat check --allow-exec onbeat.yaml

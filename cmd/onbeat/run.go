@@ -25,6 +25,7 @@ type cli struct {
 	Events      eventsCmd      `cmd:"" help:"Show what changed: instances that joined, led and left, and changes made by hand."`
 	Audit       auditCmd       `cmd:"" help:"Compare the slots that should have run with what happened to each."`
 	Lock        lockCmd        `cmd:"" ignores:"archive,api,token-file,plain-http,json" help:"Run a command under a lock, for example so that a crontab on many machines runs on only one."`
+	Notify      notifyCmd      `cmd:"" ignores:"archive,api,token-file,plain-http,redis" help:"Try the targets of notifications out."`
 	Check       checkCmd       `cmd:"" ignores:"archive,api,token-file,plain-http,config,redis" help:"Check a whole config file, and show what is due next. Needs no Redis."`
 	Preview     previewCmd     `cmd:"" help:"Show the next slots of a rule (this needs no Redis) or of a schedule, and explain daylight saving."`
 	Doctor      doctorCmd      `cmd:"" ignores:"api,token-file,plain-http" help:"Check Redis and the namespace for what goes wrong in production."`

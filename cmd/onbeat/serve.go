@@ -63,6 +63,9 @@ func (c *serveCmd) Run(ctx context.Context, a *app) error {
 	named := c.named(a, own.Release)
 	own.Release, own.Log = cmp.Or(named, buildVersion()), log
 	own.Hurry = hurryOf(ctx)
+	if own.Notify, err = cfg.Notify.Targets(a.env); err != nil {
+		return err
+	}
 	registry, metrics, err := telemetry.NewRegistry(telemetry.Options{Version: buildVersion(), Release: own.Release})
 	if err != nil {
 		return err

@@ -1,0 +1,44 @@
+package onbeat
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"github.com/rs/zerolog"
+
+	"github.com/onbeat/onbeat/notify"
+	"github.com/onbeat/onbeat/task"
+)
+
+// handleNotify registers the handler of the tasks that send messages, if there are targets.
+func (d *Dispatcher) handleNotify() error {
+	if len(d.cfg.Notify) == 0 {
+		return nil
+	}
+	var observer notify.Observer
+	if d.cfg.Observer != nil {
+		observer = d.cfg.Observer
+	}
+	h, err := notify.NewHandler(d.cfg.Notify, observer, d.q, d.cfg.Log)
+	if err != nil {
+		return err
+	}
+	return d.mux.Handle(notify.Type, h)
+}
+
+// notifier makes what runs on the leader's side.
+func (d *Dispatcher) notifier(log zerolog.Logger) *notify.Notifier {
+	return notify.New(d.q, notify.Config{
+		Targets: d.cfg.Notify, Namespace: d.cfg.Namespace, Queue: queueOf(d.cfg.Queues), Enqueue: d.producer.EnqueueAll, Log: log,
+	})
+}
+
+// queueOf is the queue in which messages wait: one that this instance, which leads, takes from. It is the default queue if that is
+// one of them, else the one with the largest weight.
+func queueOf(queues map[string]int) string {
+	if _, ok := queues[task.DefaultQueue]; ok || len(queues) == 0 {
+		return task.DefaultQueue
+	}
+	return slices.MaxFunc(slices.Sorted(maps.Keys(queues)), func(a, b string) int { return cmp.Compare(queues[a], queues[b]) })
+}

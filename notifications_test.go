@@ -1,0 +1,137 @@
+package onbeat_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/onbeat/onbeat"
+	"github.com/onbeat/onbeat/handlers"
+	"github.com/onbeat/onbeat/notify"
+	"github.com/onbeat/onbeat/task"
+	"github.com/onbeat/onbeat/testredis"
+)
+
+// inbox is a receiver that keeps each message by its ID.
+type inbox struct {
+	*httptest.Server
+	key []byte
+
+	mu    sync.Mutex
+	got   map[string]notify.Message
+	times map[string]int
+}
+
+func newInbox(t *testing.T) *inbox {
+	in := &inbox{key: []byte("a key of sixteen bytes or more"), got: map[string]notify.Message{}, times: map[string]int{}}
+	in.Server = httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		if err := notify.Verify(in.key, r.Header, body, time.Now()); err != nil {
+			t.Error(err)
+		}
+		var one struct{ Data notify.Message }
+		if err := json.Unmarshal(body, &one); err != nil {
+			t.Error(err)
+		}
+		in.mu.Lock()
+		defer in.mu.Unlock()
+		in.got[r.Header.Get("Webhook-Id")] = one.Data
+		in.times[r.Header.Get("Webhook-Id")]++
+	}))
+	t.Cleanup(in.Close)
+	return in
+}
+
+// counts are how many things the messages told of, by topic.
+func (in *inbox) counts() map[notify.Topic]int64 {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	all := map[notify.Topic]int64{}
+	for _, m := range in.got {
+		all[m.Topic] += m.Count
+	}
+	return all
+}
+
+// Tasks that die while one instance after another leads are told of, each once; and nothing in Redis knows the URL.
+func TestNotify_tellsOfEachDeadTaskOnceWhoeverLeads(t *testing.T) {
+	t.Parallel()
+	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
+		in := newInbox(t)
+		ns := testredis.Namespace(t)
+		start := func(release string) *onbeat.Dispatcher {
+			d := dispatcher(t, rdb, onbeat.Config{
+				Namespace: ns, Release: release, Concurrency: 50,
+				Notify: []notify.Target{{Name: "ops", URL: in.URL + "/sesame", Key: in.key, Window: time.Second, On: []notify.Topic{notify.Dead, notify.Leader}}},
+			})
+			if err := d.Handle("job", handlers.Func(func(context.Context, *task.Task) error { return handlers.Dead(errors.New("broken")) })); err != nil {
+				t.Fatal(err)
+			}
+			return d
+		}
+		const each = 300
+		add := func(d *onbeat.Dispatcher) {
+			for range each {
+				if _, err := d.Enqueue(t.Context(), task.New("job", nil)); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		first := start("v1")
+		stop := run(t, first)
+		testredis.Eventually(t, 30*time.Second, func() bool { return first.Unready() == nil }, "the first is ready")
+		testredis.Eventually(t, 30*time.Second, func() bool { return rdb.Exists(t.Context(), "onbeat:{"+ns+"}:notices").Val() == 1 }, "the first leader has begun to follow")
+		for _, release := range []string{"v2", "v3"} {
+			add(first)
+			next := start(release)
+			stopNext := run(t, next)
+			testredis.Eventually(t, 30*time.Second, func() bool { return next.Unready() == nil }, "the next is ready")
+			stop()
+			first, stop = next, stopNext
+		}
+		add(first)
+		testredis.Eventually(t, 60*time.Second, func() bool { return in.counts()[notify.Dead] >= 3*each }, "a message of each task")
+		time.Sleep(2 * time.Second) // what comes twice would come now
+		got := in.counts()
+		if got[notify.Dead] != 3*each || got[notify.Leader] < 2 {
+			t.Errorf("told of %v", got)
+		}
+		in.mu.Lock()
+		defer in.mu.Unlock()
+		if len(in.got) > 60 {
+			t.Errorf("%d messages", len(in.got))
+		}
+		for id, n := range maps.All(in.times) {
+			if n != 1 {
+				t.Errorf("%s was sent %d times", id, n)
+			}
+		}
+		for key := range keysWith(t, rdb, ns, "sesame") {
+			t.Errorf("%s has the URL", key)
+		}
+	})
+}
+
+// keysWith are the hashes of a namespace that hold a text.
+func keysWith(t *testing.T, rdb *redis.Client, ns, text string) map[string]bool {
+	t.Helper()
+	found := map[string]bool{}
+	for _, name := range []string{"tasks", "notices", "details", "schedules"} {
+		for _, value := range rdb.HGetAll(t.Context(), "onbeat:{"+ns+"}:"+name).Val() {
+			if strings.Contains(value, text) {
+				found[name] = true
+			}
+		}
+	}
+	return found
+}
