@@ -142,10 +142,7 @@ func (c *Consumer) answered(a answer) (again bool, err error) {
 	if r.LanesVer == c.lanes.version {
 		c.stale = 0
 	}
-	c.portion = min(2*c.portion, queue.MaxBatch)
-	if !r.LeftDue { // the burst is over
-		c.portion = firstPortion
-	}
+	c.portion = c.nextPortion(&a)
 	free := c.free() - len(r.Claimed)
 	again = c.plan(r, free)
 	switch full := len(r.Claimed)+len(r.Malformed) >= a.want; {
@@ -180,6 +177,27 @@ func (c *Consumer) answered(a answer) (again bool, err error) {
 	}
 	c.gather()
 	return c.caughtUp(r, again)
+}
+
+// nextPortion returns the most tasks that the next call claims. If the runs hold up the calls, it is at most half of the
+// workers: then the other half is claimed while the first begins. If the calls hold up the runs it is not, for each call has
+// a cost of its own.
+func (c *Consumer) nextPortion(a *answer) int {
+	if !a.reply.LeftDue { // the burst is over
+		c.heavy, c.came = false, time.Time{}
+		return firstPortion
+	}
+	if c.heavy {
+		c.heavy = len(c.inflight) > 0 // else all runs ended while one call was under way
+	} else if !c.came.IsZero() {
+		c.heavy = a.sent.Sub(c.came) > a.came.Sub(a.sent)
+	}
+	c.came = a.came
+	n := min(2*max(c.portion, firstPortion), queue.MaxBatch)
+	if c.heavy {
+		n = min(n, max(c.cfg.Concurrency/2, 1))
+	}
+	return n
 }
 
 // observe tells the observer of a call that was to claim tasks.

@@ -41,6 +41,8 @@ type Consumer struct {
 	answers  chan answer
 	calling  bool      // a call is under way
 	portion  int       // most tasks that the next call claims
+	came     time.Time // when the last answer of this burst came
+	heavy    bool      // the runs of this burst take longer than its calls
 	stale    int       // calls in a row that found a version of the lanes other than ours
 	wake     time.Time // the earliest due time that a wake-up named while the call was under way
 	doubt    bool      // a reply or a settlement was lost: the consumer must read from Redis which claims it holds
@@ -99,6 +101,7 @@ func (c *Consumer) reset(s *instance.Session) {
 	c.results, c.workers = results, newWorkers(c.cfg.Labels, func(r *run) { c.work(r, results) })
 	c.types, c.last = map[string]*taskType{}, nil
 	c.answers, c.calling, c.portion, c.stale = make(chan answer, 1), false, firstPortion, 0
+	c.came, c.heavy = time.Time{}, false
 	c.settled, c.lately, c.relaxed = c.settled[:0], lately{}, false
 	c.reads = reads(c.handlers, &c.cfg)
 	c.cancels = newCancels()

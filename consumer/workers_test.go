@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/onbeat/onbeat/handlers"
+	"github.com/onbeat/onbeat/queue"
 	"github.com/onbeat/onbeat/task"
 	"github.com/onbeat/onbeat/testredis"
 )
@@ -220,4 +221,39 @@ func TestConsume_runsAThousandBlockingHandlersAtOnce(t *testing.T) {
 	testredis.Eventually(t, patience, func() bool { return ran.total() == 1000 }, "all block")
 	w.add(job("last"))
 	testredis.Eventually(t, patience, func() bool { return ran.count("last") == 1 }, "the last blocks beside them")
+}
+
+// Runs that take longer than a call are claimed by halves, so that Redis works while they run. Others are not: a call has a
+// cost of its own.
+func TestNextPortion_isHalfIfTheRunsHoldUpTheCalls(t *testing.T) {
+	t.Parallel()
+	start := time.Now()
+	for name, tt := range map[string]struct {
+		lull  time.Duration // between an answer and the next call, which takes 2 ms
+		still int           // that run when the next answer is there
+		want  []int
+	}{
+		"the calls do": {time.Millisecond, 0, []int{256, 512, 1000}},
+		"the runs do":  {3 * time.Millisecond, 50, []int{256, 50, 50}},
+		"they did":     {3 * time.Millisecond, 0, []int{256, 50, 256}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := &Consumer{cfg: Config{Concurrency: 100}, portion: firstPortion, inflight: map[string]*run{}}
+			at := start
+			for i, want := range tt.want {
+				came := at.Add(2 * time.Millisecond)
+				if c.portion = c.nextPortion(&answer{sent: at, came: came, reply: &queue.CycleReply{LeftDue: true}}); c.portion != want {
+					t.Errorf("portion %d is %d, want %d", i, c.portion, want)
+				}
+				at = came.Add(tt.lull)
+				for n := range tt.still {
+					c.inflight[string(rune('a'+n))] = nil
+				}
+			}
+			if n := c.nextPortion(&answer{sent: at, came: at, reply: &queue.CycleReply{}}); n != firstPortion || c.heavy {
+				t.Errorf("after the burst %d, heavy: %v", n, c.heavy)
+			}
+		})
+	}
 }
