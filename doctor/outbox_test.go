@@ -45,10 +45,3 @@ func TestDoctor_looksIntoTheOutbox(t *testing.T) {
 		t.Errorf("without an outbox: %+v", d.checks)
 	}
 }
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
