@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -309,4 +310,21 @@ func TestPromise10_memoryIsBounded(t *testing.T) {
 			t.Errorf("%s is left over, a %s", key, rdb.Type(t.Context(), key).Val())
 		}
 	}
+}
+
+// What a caller changes in its list later changes no schedule.
+func TestDeclare_keepsNothingOfTheCallers(t *testing.T) {
+	t.Parallel()
+	d := dispatcher(t, testredis.Client(t), onbeat.Config{})
+	list := []onbeat.Schedule{{Name: "s", Rule: schedule.Every(time.Hour), Task: "t", Payload: []byte(`{"n":1}`), Secret: []string{"n"}}}
+	if err := errors.Join(d.Handle("t", handlers.Func(nothing)), d.Declare(list)); err != nil {
+		t.Fatal(err)
+	}
+	copy(list[0].Payload, `{"n":2}`)
+	list[0].Secret[0], list[0].Task = "m", "other"
+	run(t, d)
+	testredis.Eventually(t, patience, func() bool {
+		s, err := d.Schedules().Get(t.Context(), "s")
+		return err == nil && s.Schedule.Task == "t" && string(s.Schedule.Payload) == `{"n":1}` && slices.Equal(s.Schedule.Secret, []string{"n"})
+	}, "the schedule is as it was declared")
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/onbeat/onbeat/field"
@@ -65,6 +66,22 @@ func (s *Schedule) checkTask(l task.Limits) error {
 		list = append(list, part.Validate(l))
 	}
 	return field.Join(list...)
+}
+
+// AsStored returns the schedule as it would be read back from Redis. A change of s, of its payload for example, does not
+// change it. Only for a schedule that [Schedule.Validate] accepts.
+func (s *Schedule) AsStored() Schedule {
+	out := *s
+	out.Payload, out.Until = nil, s.Until.Round(0).UTC()
+	if len(s.Payload) > 0 {
+		out.Payload, _ = json.Marshal(s.Payload) // Validate refuses what is no JSON
+	}
+	if out.Secret = nil; len(s.Secret) > 0 {
+		out.Secret = slices.Clone(s.Secret)
+	}
+	out.Timeout = ms(s.Timeout.Milliseconds())
+	out.Backoff = task.Backoff{Base: ms(s.Backoff.Base.Milliseconds()), Cap: ms(s.Backoff.Cap.Milliseconds())}
+	return out
 }
 
 // Origins of a schedule.

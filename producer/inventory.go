@@ -2,13 +2,10 @@ package producer
 
 import (
 	"bytes"
-	"encoding/json"
 	"reflect"
-	"slices"
 	"strings"
 
 	"github.com/onbeat/onbeat/queue"
-	"github.com/onbeat/onbeat/task"
 )
 
 // inventory is what a reading of all schedules found, beside what this release declares. What is stored as it is declared is
@@ -92,22 +89,6 @@ func (inv *inventory) entry(st queue.Stored) (e *entry, settled bool, err error)
 	settled = err == nil && bytes.Equal(was, text) && d.Origin == Declared && d.sealed == nil && !d.stale(st.Seal)
 	e, err = entryFrom(st, &d.definitionHead, &d.Schedule)
 	return e, settled && err == nil, err
-}
-
-// AsStored returns the schedule as it would be read back from Redis. A change of s, of its payload for example, does not
-// change it.
-func (s *Schedule) AsStored() Schedule {
-	out := *s
-	out.Payload, out.Until = nil, s.Until.Round(0).UTC()
-	if len(s.Payload) > 0 {
-		out.Payload, _ = json.Marshal(s.Payload) // it was written before
-	}
-	if out.Secret = nil; len(s.Secret) > 0 {
-		out.Secret = slices.Clone(s.Secret)
-	}
-	out.Timeout = ms(s.Timeout.Milliseconds())
-	out.Backoff = task.Backoff{Base: ms(s.Backoff.Base.Milliseconds()), Cap: ms(s.Backoff.Cap.Milliseconds())}
-	return out
 }
 
 // readHead reads heads of definitions. It keeps the last one, because the definitions of a release have the same.
