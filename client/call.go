@@ -82,11 +82,14 @@ func (c *conn) do(ctx context.Context, x *call, out any) error {
 	if x.method == http.MethodPost {
 		header.Set("Idempotency-Key", rand.Text())
 	}
-	began := time.Now()
+	lost := time.Now()
 	for try := 1; ; try++ {
 		err := c.once(ctx, x, header, body, out)
 		wait, again := repeatable(x.method, err, try)
-		if errors.As(err, new(*runningError)) && time.Since(began) < c.timeout { // an earlier try of this call
+		if errors.As(err, new(*brokenError)) {
+			lost = time.Now()
+		}
+		if errors.As(err, new(*runningError)) && time.Since(lost) < c.timeout { // the API still works on the try that was lost
 			wait, again, try = maxPause/10, true, 1
 		}
 		if !again || try == tries {

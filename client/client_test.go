@@ -68,7 +68,7 @@ func newHouse(t *testing.T, cfg api.Config) *house {
 
 func (h *house) client(t *testing.T, token string) *admin.Admin {
 	t.Helper()
-	c, err := client.New(h.url, client.Options{HTTP: h.http, Token: func() (string, error) { return token, nil }, Timeout: 5 * time.Second})
+	c, err := client.New(h.url, client.Options{HTTP: h.http, Token: func() (string, error) { return token, nil }, Timeout: 30 * time.Second})
 	must(t, err)
 	return c
 }
@@ -318,6 +318,37 @@ func TestReply_isBounded(t *testing.T) {
 	}
 }
 
+// A try that took longer than the timeout leaves as much time again for the API to end it.
+func TestEnqueue_waitsForATryThatTimedOut(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, api.Config{})
+	var calls atomic.Int32
+	h.put(func(w http.ResponseWriter, r *http.Request, next http.Handler) {
+		if calls.Add(1) == 1 {
+			_, _ = io.Copy(io.Discard, r.Body) // until then the server does not see that the client left
+			<-r.Context().Done()
+			return
+		}
+		if calls.Load() == 2 {
+			running(w)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+	c, err := client.New(h.url, client.Options{HTTP: h.http, Timeout: 2 * time.Second})
+	must(t, err)
+	if done, err := c.Tasks.Enqueue(t.Context(), []*task.Task{task.New("t", nil)}); err != nil || !done[0].Added || calls.Load() != 3 {
+		t.Errorf("%+v, %v after %d calls", done, err, calls.Load())
+	}
+}
+
+// running answers that an earlier try is being worked on.
+func running(w http.ResponseWriter) {
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(http.StatusConflict)
+	_, _ = io.WriteString(w, `{"type":"urn:onbeat:problem:running","status":409,"detail":"being worked on"}`)
+}
+
 func TestEnqueue_waitsForAnEarlierTryThatTheAPIStillWorksOn(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, api.Config{})
@@ -327,9 +358,7 @@ func TestEnqueue_waitsForAnEarlierTryThatTheAPIStillWorksOn(t *testing.T) {
 		case 1:
 			panic(http.ErrAbortHandler)
 		case 2, 3, 4:
-			w.Header().Set("Content-Type", "application/problem+json")
-			w.WriteHeader(http.StatusConflict)
-			_, _ = io.WriteString(w, `{"type":"urn:onbeat:problem:running","status":409,"detail":"being worked on"}`)
+			running(w)
 		default:
 			next.ServeHTTP(w, r)
 		}
