@@ -18,9 +18,7 @@ func (c *Config) setArchive() (*archive.Source, error) {
 	if c.Caps.Archive == 0 {
 		c.Caps.Archive = ArchiveBuffer
 	}
-	own := *c.Archive
-	own.Namespace, own.Log = c.Namespace, c.Log
-	return archive.NewSource(own)
+	return archive.NewSource(c.Archive, c.Namespace, c.Log)
 }
 
 func (c Config) checkArchive() error {

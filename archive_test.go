@@ -12,7 +12,7 @@ import (
 
 	"github.com/onbeat/onbeat"
 	"github.com/onbeat/onbeat/admin"
-	"github.com/onbeat/onbeat/archive"
+	"github.com/onbeat/onbeat/archive/sqlarchive"
 	"github.com/onbeat/onbeat/audit"
 	"github.com/onbeat/onbeat/handlers"
 	"github.com/onbeat/onbeat/history"
@@ -27,7 +27,7 @@ import (
 func archiving(t *testing.T, rdb redis.UniversalClient, url, release string, c onbeat.Config) *onbeat.Dispatcher {
 	t.Helper()
 	c.Release, c.Lease, c.Caps.History = release, time.Second, 120
-	c.Archive = &archive.Config{URL: url}
+	c.Archive = sqlarchive.Config{URL: url}
 	d := dispatcher(t, rdb, c)
 	t.Cleanup(func() { must(t, d.Close()) })
 	must(t, d.Handle("job", handlers.Func(func(ctx context.Context, tk *task.Task) error {

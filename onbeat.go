@@ -85,9 +85,9 @@ type Config struct {
 	// Caps bound what Redis keeps of finished work. With Caps.Archive each run is noted for an archive: give all instances of the
 	// namespace the same.
 	Caps Caps
-	// Archive is an SQL database that keeps what became of every run, longer than Redis does: see docs/archive.md. The
-	// dispatcher sets its Namespace and Log. All processes of a namespace should name the same one. Default nil: none.
-	Archive *archive.Config
+	// Archive keeps what became of every run, longer than Redis does: a sqlarchive.Config is an SQL database, see docs/archive.md.
+	// All processes of a namespace should name the same one. Default nil: none.
+	Archive archive.Opener
 	// Outbox names a SQL database whose table onbeat_outbox this instance moves to Redis, as any other that names it. Default nil:
 	// none. See [Dispatcher.Outbox].
 	Outbox *outbox.Config

@@ -2,106 +2,65 @@ package archive
 
 import (
 	"context"
-	"database/sql"
-	"fmt"
-	"io/fs"
 	"time"
 
-	"github.com/pressly/goose/v3"
 	"github.com/rs/zerolog"
+
+	"github.com/onbeat/onbeat/history"
 )
 
-// callTimeout ends each call of the database, if nothing else does. openTimeout is how long a start may take, with all migrations.
-const (
-	callTimeout = time.Minute
-	openTimeout = 2 * time.Minute
-)
-
-// mostConns is how many connections an archive has: one adds, one trims, the others read.
-const mostConns = 4
-
-// Archive is a namespace's part of an SQL database. It is safe for concurrent use.
-type Archive struct {
-	db        *sql.DB
-	engine    engine
-	namespace string
-	keep      time.Duration
-	log       zerolog.Logger
-	secrets   []string
+// Opener says where an archive is, and opens it. Package sqlarchive has one.
+type Opener interface {
+	// Validate refuses what cannot be an archive with a [*task.FieldError], which does not show a password. It connects to nothing.
+	Validate() error
+	// Open opens the archive of a namespace, and makes in it what is missing. The log receives what a person should know. The
+	// error may be [ErrUnavailable]; then try again later.
+	Open(ctx context.Context, namespace string, log zerolog.Logger) (Archive, error)
+	// String says where the archive is, without a password.
+	String() string
 }
 
-// engine is what PostgreSQL and SQLite do differently.
-type engine interface {
-	// time returns a time as an argument of a statement.
-	time(moment) any
-	// insert adds rows to a table, except those whose key is there.
-	insert(ctx context.Context, tx *sql.Tx, t *table, namespace string, rows []row) error
-	// prepare makes what must be there before rows of runs come.
-	prepare(ctx context.Context, ran []row) error
-	// trimRuns removes the runs noted before the edge of a namespace, as soon as that is cheap.
-	trimRuns(ctx context.Context, a *Archive, edge moment, now time.Time) error
-	// migrations returns the dialect of the migrations, the migrations, and options such as a lock.
-	migrations() (goose.Dialect, fs.FS, []goose.ProviderOption, error)
-	// kind returns which of the errors of this package an error is, or nil, and what a person might do.
-	kind(err error) (kind error, hint string)
-}
+// Archive keeps what happened in a namespace. It is safe for concurrent use. Its errors match those of this package, and show no
+// password.
+type Archive interface {
+	// Add archives a batch and moves the position, both or neither, if the position is still was; else it returns [ErrMoved]. A run
+	// that was noted twice is archived once.
+	//
+	// After [ErrUnavailable] the batch may have been added; read the position.
+	Add(ctx context.Context, was Position, b Batch) error
+	// Position returns how far the namespace is archived. It is zero if nothing was archived yet.
+	Position(ctx context.Context) (Position, error)
 
-// Open opens the database, and makes or migrates its tables under a lock. If the tables are of a newer release it says so in the
-// log and goes on: a release can work with the tables of the next one. The error may be [ErrUnavailable]; then try again later.
-func Open(ctx context.Context, c Config) (*Archive, error) {
-	if err := c.Validate(); err != nil {
-		return nil, err
-	}
-	c = c.withDefaults()
-	where, err := parseURL(c.URL)
-	if err != nil {
-		return nil, err
-	}
-	a := &Archive{namespace: name(c.Namespace), keep: c.Keep, log: c.Log, secrets: where.secrets()}
-	if where.postgres != nil {
-		a.openPostgres(where.postgres)
-	} else if err := a.openSQLite(where.path); err != nil {
-		return nil, err
-	}
-	limited, cancel := context.WithTimeout(ctx, openTimeout)
-	defer cancel()
-	if err := a.migrate(limited); err != nil {
-		a.db.Close()
-		return nil, fmt.Errorf("open the archive: %w", a.fault(ctx, err))
-	}
-	return a, nil
-}
+	// History calls fn with each entry of the history since a moment (zero: ever), the oldest first, with its notes as they were. It
+	// returns at the end, or with the error of fn. Runs that no schedule made are not in the history.
+	History(ctx context.Context, since time.Time, fn func(history.Entry) error) error
+	// HistoryOf is History of one schedule, if it is not "": of its ranges, and of the tasks that it made.
+	HistoryOf(ctx context.Context, schedule string, since time.Time, fn func(history.Entry) error) error
+	// HistoryBefore calls fn with the entries of the history before the one with an ID ("": all), the newest first, until fn
+	// returns false. With a schedule, entries have the notes of that schedule's ranges and of the tasks that it made alone, and
+	// those without any are left out.
+	HistoryBefore(ctx context.Context, id, schedule string, fn func(history.Entry) bool) error
+	// Runs returns the notes of one task, the oldest first: the newest 1,000.
+	Runs(ctx context.Context, taskID string) ([]history.Note, error)
+	// Events returns the newest events from a moment up to another one (zero: no bound), the newest last: at most limit, or 100 if
+	// limit is not positive.
+	Events(ctx context.Context, from, to time.Time, limit int) ([]Event, error)
+	// EventsAfter returns the events after the one with an ID, the oldest first: at most limit, or 100 if limit is not positive.
+	EventsAfter(ctx context.Context, id string, limit int) ([]Event, error)
+	// Revisions returns the revisions of a schedule whose number is below another (0: all), the newest first: at most limit, or 100
+	// if limit is not positive.
+	Revisions(ctx context.Context, schedule string, before int64, limit int) ([]Revision, error)
 
-// Close closes the connections.
-func (a *Archive) Close() error { return a.db.Close() }
+	// Since returns the moment from which on the archive has everything but its losses. It is zero if the archive has everything
+	// that ever was, and the present if nothing was archived yet.
+	Since(ctx context.Context) (time.Time, error)
+	// Lost returns the spans that ended after a moment whose entries were lost before they could be read, the oldest first.
+	Lost(ctx context.Context, from time.Time) ([]Loss, error)
 
-// exec runs a statement by itself, and returns how many rows it changed.
-func (a *Archive) exec(ctx context.Context, statement string, args ...any) (int64, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	return changed(a.db.ExecContext(ctx, statement, args...))
-}
-
-func changed(r sql.Result, err error) (int64, error) {
-	if err != nil {
-		return 0, err
-	}
-	return r.RowsAffected()
-}
-
-// query calls fn with each row that a statement returns.
-func (a *Archive) query(ctx context.Context, fn func(*sql.Rows) error, statement string, args ...any) error {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	rows, err := a.db.QueryContext(ctx, statement, args...)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		if err := fn(rows); err != nil {
-			return err
-		}
-	}
-	return rows.Err()
+	// Trim removes what is older than the time of keeping, until nothing of that is left or ctx is done. It may run beside Add.
+	//
+	// Of the revisions of a schedule the one that was in force at the edge stays.
+	Trim(ctx context.Context, now time.Time) error
+	// Close ends the use of the archive.
+	Close() error
 }

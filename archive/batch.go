@@ -24,11 +24,6 @@ type Position struct {
 	At time.Time
 }
 
-// is reports whether two positions are the same place.
-func (p Position) is(q Position) bool {
-	return p.History == q.History && p.Runs == q.Runs && p.Events == q.Events && p.Schedules == q.Schedules && p.Read == q.Read && p.Lost == q.Lost
-}
-
 // Batch is what one call of [Archive.Add] archives.
 type Batch struct {
 	Entries   []history.Entry // of the history, and of the runs that no schedule made
@@ -37,10 +32,6 @@ type Batch struct {
 	Losses    []Loss
 	// Next is the position behind all of these.
 	Next Position
-}
-
-func (b *Batch) empty() bool {
-	return len(b.Entries) == 0 && len(b.Events) == 0 && len(b.Revisions) == 0 && len(b.Losses) == 0
 }
 
 // Event is a state change of a namespace, as it was in the stream of events.

@@ -1,10 +1,6 @@
 package archive
 
-import (
-	"context"
-	"errors"
-	"strings"
-)
+import "errors"
 
 // The errors of an archive that callers tell apart. Match with errors.Is.
 var (
@@ -23,48 +19,3 @@ var (
 // Retryable reports whether the same call may succeed a moment later without help from a person. After another error a person has
 // to act; a follower tries again all the same, because nobody tells it when that was done.
 func Retryable(err error) bool { return errors.Is(err, ErrUnavailable) }
-
-// fault is an error of the database, on one line and without the password.
-type fault struct {
-	text  string
-	kind  error // nil: none of those above
-	cause error
-}
-
-func (f *fault) Error() string { return f.text }
-
-// Unwrap returns the kind of error, and what the database said.
-func (f *fault) Unwrap() []error {
-	if f.kind == nil {
-		return []error{f.cause}
-	}
-	return []error{f.kind, f.cause}
-}
-
-// fault turns an error of the database into one for callers. The context is the caller's own.
-func (a *Archive) fault(ctx context.Context, err error) error {
-	switch {
-	case err == nil, errors.Is(err, ErrMoved):
-		return err
-	case ctx.Err() != nil:
-		return context.Cause(ctx)
-	}
-	var kind error
-	var hint string
-	if errors.Is(err, context.DeadlineExceeded) {
-		kind = ErrUnavailable
-	} else {
-		kind, hint = a.engine.kind(err)
-	}
-	said := strings.Join(strings.Fields(err.Error()), " ")
-	for _, secret := range a.secrets {
-		said = strings.ReplaceAll(said, secret, hidden)
-	}
-	if kind != nil {
-		said = kind.Error() + ": " + said
-	}
-	if hint != "" {
-		said += " (" + hint + ")"
-	}
-	return &fault{text: said, kind: kind, cause: err}
-}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"github.com/rs/zerolog"
 )
 
 // openTime is how long opening may take. Migrations of a large database are part of it.
@@ -13,25 +15,26 @@ const openTime = 5 * time.Minute
 // Source opens an archive when it is first used, and again if that failed: a database that is away keeps nothing else from
 // starting. It is safe for concurrent use.
 type Source struct {
-	cfg  Config
-	open func(context.Context, Config) (*Archive, error)
-	turn chan struct{} // held by the one who opens
+	opener    Opener
+	namespace string
+	log       zerolog.Logger
+	turn      chan struct{} // held by the one who opens
 
 	mu     sync.Mutex
-	opened *Archive
+	opened Archive // nil: not yet
 	closed bool
 }
 
-// NewSource returns the source of an archive. It refuses an invalid config, and does not connect yet.
-func NewSource(c Config) (*Source, error) {
-	if err := c.Validate(); err != nil {
+// NewSource returns the source of the archive of a namespace. It refuses an invalid opener, and does not connect yet.
+func NewSource(o Opener, namespace string, log zerolog.Logger) (*Source, error) {
+	if err := o.Validate(); err != nil {
 		return nil, err
 	}
-	return &Source{cfg: c, open: Open, turn: make(chan struct{}, 1)}, nil
+	return &Source{opener: o, namespace: namespace, log: log, turn: make(chan struct{}, 1)}, nil
 }
 
 // Archive returns the archive, and opens it if it is not open. The caller does not close it: [Source.Close] does.
-func (s *Source) Archive(ctx context.Context) (*Archive, error) {
+func (s *Source) Archive(ctx context.Context) (Archive, error) {
 	if a, err := s.now(); a != nil || err != nil {
 		return a, err
 	}
@@ -46,9 +49,9 @@ func (s *Source) Archive(ctx context.Context) (*Archive, error) {
 	}
 	ctx, done := context.WithTimeout(ctx, openTime)
 	defer done()
-	a, err := s.open(ctx, s.cfg)
+	a, err := s.opener.Open(ctx, s.namespace, s.log)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", Redacted(s.cfg.URL), err)
+		return nil, fmt.Errorf("%s: %w", s.opener, err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -62,7 +65,7 @@ func (s *Source) Archive(ctx context.Context) (*Archive, error) {
 
 var errClosed = fmt.Errorf("the archive was closed")
 
-func (s *Source) now() (*Archive, error) {
+func (s *Source) now() (Archive, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {

@@ -14,6 +14,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/onbeat/onbeat/archive"
+	"github.com/onbeat/onbeat/archive/sqlarchive"
 	"github.com/onbeat/onbeat/archiver"
 	"github.com/onbeat/onbeat/history"
 	"github.com/onbeat/onbeat/queue"
@@ -29,7 +30,8 @@ type world struct {
 	rdb   *redis.Client
 	q     *queue.Queue
 	keys  queue.Keys
-	cfg   archive.Config
+	ns    string
+	to    archive.Opener
 	log   *lines
 	told  *told
 	start time.Time
@@ -39,7 +41,7 @@ type world struct {
 func newWorld(t testing.TB, rdb *redis.Client, url string, caps queue.Caps) *world {
 	t.Helper()
 	p := queue.Partition{Namespace: testredis.Namespace(t)}
-	w := &world{TB: t, rdb: rdb, keys: p.Keys(), cfg: archive.Config{URL: url, Namespace: p.Namespace}, log: &lines{}, told: &told{}, start: time.Now().Add(-time.Hour)}
+	w := &world{TB: t, rdb: rdb, keys: p.Keys(), ns: p.Namespace, to: sqlarchive.Config{URL: url}, log: &lines{}, told: &told{}, start: time.Now().Add(-time.Hour)}
 	if caps.Archive == 0 {
 		caps.Archive = 1_000_000
 	}
@@ -65,7 +67,7 @@ func (w *world) must(err error) {
 // follow archives until stop, or the end of the test.
 func (w *world) follow(instance string) (stop func()) {
 	w.Helper()
-	source, err := archive.NewSource(w.cfg)
+	source, err := archive.NewSource(w.to, w.ns, zerolog.Nop())
 	w.must(err)
 	a := archiver.New(w.q, source, archiver.Config{Every: 10 * time.Millisecond, Observer: w.told, Log: zerolog.New(w.log)})
 	ctx, cancel := context.WithCancel(context.Background())
@@ -111,16 +113,16 @@ func (w *world) slot(n int) int64  { return w.start.UnixMilli() + int64(n) }
 func (w *world) task(n int) string { return fmt.Sprintf("beat@%d", w.slot(n)) }
 
 // archive opens the archive to look into it.
-func (w *world) archive() *archive.Archive {
+func (w *world) archive() archive.Archive {
 	w.Helper()
-	a, err := archive.Open(w.Context(), w.cfg)
+	a, err := w.to.Open(w.Context(), w.ns, zerolog.Nop())
 	w.must(err)
 	w.Cleanup(func() { _ = a.Close() })
 	return a
 }
 
 // archived returns the IDs of the archived history.
-func (w *world) archived(a *archive.Archive) (ids []string) {
+func (w *world) archived(a archive.Archive) (ids []string) {
 	w.Helper()
 	w.must(a.History(w.Context(), time.Time{}, func(e history.Entry) error {
 		ids = append(ids, e.ID)
@@ -130,7 +132,7 @@ func (w *world) archived(a *archive.Archive) (ids []string) {
 }
 
 // eventually waits until the archive has these entries, and no others.
-func (w *world) eventually(a *archive.Archive, want []string) {
+func (w *world) eventually(a archive.Archive, want []string) {
 	w.Helper()
 	testredis.Eventually(w, patience, func() error {
 		at, err := a.Position(w.Context())
@@ -369,7 +371,7 @@ func TestArchiver_withoutTheRightToTrimGoesOn(t *testing.T) {
 	t.Parallel()
 	admin := testredis.Real(t)
 	w := newWorld(t, admin, sqlite(t), queue.Caps{History: 100})
-	p := queue.Partition{Namespace: w.cfg.Namespace}
+	p := queue.Partition{Namespace: w.ns}
 	q, err := queue.New(testredis.User(t, admin, strings.Fields(queue.ACL(queue.AsInstance, p, false))), p, queue.Caps{History: 100, Archive: 1000})
 	w.must(err)
 	w.q = q

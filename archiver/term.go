@@ -107,7 +107,7 @@ func (t *term) step(ctx context.Context) (more bool, err error) {
 }
 
 // open opens the archive and reads the position, if that was not done yet.
-func (t *term) open(ctx context.Context) (*archive.Archive, error) {
+func (t *term) open(ctx context.Context) (archive.Archive, error) {
 	if t.sure {
 		return t.source.Archive(ctx)
 	}
@@ -210,7 +210,7 @@ func (t *term) batch(f *found) archive.Batch {
 	return b
 }
 
-func (t *term) add(ctx context.Context, a *archive.Archive, b archive.Batch) error {
+func (t *term) add(ctx context.Context, a archive.Archive, b archive.Batch) error {
 	ctx, done := context.WithTimeout(ctx, addTime)
 	defer done()
 	b.Next.At = time.Now()

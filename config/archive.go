@@ -7,12 +7,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/onbeat/onbeat/archive"
+	"github.com/onbeat/onbeat/archive/sqlarchive"
 )
 
 // Archive says where the archive is, and what it keeps.
 type Archive struct {
-	// URL is one that [archive.Config] takes, or file: and the name of a file that holds one; "" if the file says none.
+	// URL is one that [sqlarchive.Config] takes, or file: and the name of a file that holds one; "" if the file says none.
 	URL string
 	// Secret says that the URL has a password that is written in the config file.
 	Secret bool
@@ -69,7 +69,7 @@ func (f *File) placeArchive(raw string) string {
 
 // checkArchive refuses an archive that cannot be used.
 func (f *File) checkArchive() error {
-	c := archive.Config{URL: f.Archive.URL, Keep: f.Archive.Keep}
+	c := sqlarchive.Config{URL: f.Archive.URL, Keep: f.Archive.Keep}
 	if c.URL == "" || strings.HasPrefix(c.URL, FilePrefix) || variable.MatchString(c.URL) {
 		c.URL = "sqlite:///elsewhere" // a file, a flag or the environment says it; the rest is checked all the same
 	}

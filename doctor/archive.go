@@ -62,7 +62,7 @@ func (d *doctor) archived(ctx context.Context) {
 }
 
 // archiveOK says from when on the archive has everything, and what this user lacks that only costs memory.
-func (d *doctor) archiveOK(ctx context.Context, a *archive.Archive, at archive.Position) {
+func (d *doctor) archiveOK(ctx context.Context, a archive.Archive, at archive.Position) {
 	lacks := ""
 	err := d.cfg.Redis.Do(ctx, "XTRIM", d.q.Keys().Unique("\x00"), "MAXLEN", "0").Err()
 	if store.LacksRight(store.Classify(err)) {

@@ -7,8 +7,10 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/rs/zerolog"
 
 	"github.com/onbeat/onbeat/archive"
+	"github.com/onbeat/onbeat/archive/sqlarchive"
 	"github.com/onbeat/onbeat/queue"
 	"github.com/onbeat/onbeat/testredis"
 )
@@ -17,8 +19,8 @@ func TestArchived_saysHowTheArchiveIs(t *testing.T) {
 	t.Parallel()
 	rdb := testredis.Real(t)
 	p := queue.Partition{Namespace: testredis.Namespace(t)}
-	cfg := archive.Config{URL: "sqlite://" + filepath.Join(t.TempDir(), "archive.db"), Namespace: p.Namespace}
-	source, err := archive.NewSource(cfg)
+	file := sqlarchive.Config{URL: "sqlite://" + filepath.Join(t.TempDir(), "archive.db")}
+	source, err := archive.NewSource(file, p.Namespace, zerolog.Nop())
 	must(t, err)
 	a, err := source.Archive(t.Context())
 	must(t, err)
@@ -52,7 +54,7 @@ func TestArchived_saysHowTheArchiveIs(t *testing.T) {
 		Next: archive.Position{History: "1700000001000-0", Lost: 7}, Losses: []archive.Loss{{From: at, To: at.Add(time.Minute), Stream: "history", Entries: 7}},
 	}))
 	want(examined(rdb, source), Warn, "entries were lost 1 times within")
-	away, err := archive.NewSource(archive.Config{URL: "postgres://u:s3cret@127.0.0.1:1/d", Namespace: "n"})
+	away, err := archive.NewSource(sqlarchive.Config{URL: "postgres://u:s3cret@127.0.0.1:1/d"}, "n", zerolog.Nop())
 	must(t, err)
 	c := examined(rdb, away)
 	want(c, Fail, "127.0.0.1")

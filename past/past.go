@@ -21,7 +21,7 @@ type Past struct {
 func Of(q *queue.Queue, source *archive.Source) *Past { return &Past{q: q, source: source} }
 
 // archived opens the archive.
-func (p *Past) archived(ctx context.Context) (*archive.Archive, error) {
+func (p *Past) archived(ctx context.Context) (archive.Archive, error) {
 	a, err := p.source.Archive(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("redis no longer has all of that, and the rest cannot be read: %w", err)
@@ -31,7 +31,7 @@ func (p *Past) archived(ctx context.Context) (*archive.Archive, error) {
 
 // needed opens the archive if Redis may lack some of the history. If Redis says that it has all of it, an archive that is away
 // is no error: it would have more only if Redis had come back empty.
-func (p *Past) needed(ctx context.Context) (*archive.Archive, error) {
+func (p *Past) needed(ctx context.Context) (archive.Archive, error) {
 	first, err := p.q.HistorySince(ctx)
 	if err != nil {
 		return nil, err
@@ -192,7 +192,7 @@ func (p *Past) Known(ctx context.Context, since time.Time) (Known, error) {
 }
 
 // knownWith is [Past.Known] where the archive goes up to the entry with an ID.
-func (p *Past) knownWith(ctx context.Context, a *archive.Archive, upTo string, since time.Time) (k Known, err error) {
+func (p *Past) knownWith(ctx context.Context, a archive.Archive, upTo string, since time.Time) (k Known, err error) {
 	if k.From, err = a.Since(ctx); err != nil {
 		return k, err
 	}

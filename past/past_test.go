@@ -8,8 +8,10 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/rs/zerolog"
 
 	"github.com/onbeat/onbeat/archive"
+	"github.com/onbeat/onbeat/archive/sqlarchive"
 	"github.com/onbeat/onbeat/history"
 	"github.com/onbeat/onbeat/past"
 	"github.com/onbeat/onbeat/queue"
@@ -22,7 +24,7 @@ type world struct {
 	rdb  *redis.Client
 	q    *queue.Queue
 	keys queue.Keys
-	a    *archive.Archive
+	a    archive.Archive
 	p    *past.Past
 	ids  []string // of the history
 }
@@ -34,10 +36,10 @@ func newWorld(t testing.TB) *world {
 	var err error
 	w.q, err = queue.New(w.rdb, part, queue.Caps{})
 	w.must(err)
-	cfg := archive.Config{URL: "sqlite://" + filepath.Join(t.TempDir(), "archive.db"), Namespace: part.Namespace}
-	w.a, err = archive.Open(t.Context(), cfg)
+	file := sqlarchive.Config{URL: "sqlite://" + filepath.Join(t.TempDir(), "archive.db")}
+	w.a, err = file.Open(t.Context(), part.Namespace, zerolog.Nop())
 	w.must(err)
-	source, err := archive.NewSource(cfg)
+	source, err := archive.NewSource(file, part.Namespace, zerolog.Nop())
 	w.must(err)
 	t.Cleanup(func() {
 		_ = source.Close()
@@ -199,7 +201,7 @@ func TestKnown_saysWhatIsMissing(t *testing.T) {
 func TestPast_withoutItsDatabase(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	source, err := archive.NewSource(archive.Config{URL: "sqlite://" + filepath.Join(t.TempDir(), "none", "archive.db"), Namespace: "n"})
+	source, err := archive.NewSource(sqlarchive.Config{URL: "sqlite://" + filepath.Join(t.TempDir(), "none", "archive.db")}, "n", zerolog.Nop())
 	w.must(err)
 	w.p = past.Of(w.q, source)
 	w.note(100)

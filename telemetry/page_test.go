@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/onbeat/onbeat"
-	"github.com/onbeat/onbeat/archive"
+	"github.com/onbeat/onbeat/archive/sqlarchive"
 	"github.com/onbeat/onbeat/handlers"
 	"github.com/onbeat/onbeat/internal/page"
 	"github.com/onbeat/onbeat/schedule"
@@ -22,7 +22,7 @@ import (
 func TestMetrics_areThoseOfThePage(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, testredis.Mini(t).Dialed(t), telemetry.Options{}, func(c *onbeat.Config) {
-		c.Archive = &archive.Config{URL: "sqlite://" + filepath.Join(t.TempDir(), "archive.db")}
+		c.Archive = sqlarchive.Config{URL: "sqlite://" + filepath.Join(t.TempDir(), "archive.db")}
 	})
 	t.Cleanup(func() { w.must(w.Close()) })
 	w.must(w.Handle("beat", handlers.Func(func(context.Context, *task.Task) error { return nil })))

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/onbeat/onbeat"
-	"github.com/onbeat/onbeat/archive"
+	"github.com/onbeat/onbeat/archive/sqlarchive"
 	"github.com/onbeat/onbeat/config"
 )
 
@@ -28,11 +28,11 @@ func (a *app) archiveOf(file *config.File, t *target) error {
 	if url == "" || err != nil {
 		return err
 	}
-	own := archive.Config{URL: url, Keep: file.Archive.Keep}
+	own := sqlarchive.Config{URL: url, Keep: file.Archive.Keep}
 	if err := own.Validate(); err != nil {
 		return file.At(err)
 	}
-	t.cfg.Archive, t.cfg.Caps.Archive, t.cfg.Caps.Output = &own, cmp.Or(file.Archive.Buffer, onbeat.ArchiveBuffer), file.Archive.Output
+	t.cfg.Archive, t.cfg.Caps.Archive, t.cfg.Caps.Output = own, cmp.Or(file.Archive.Buffer, onbeat.ArchiveBuffer), file.Archive.Output
 	if file.Archive.Secret {
 		t.archive = file.Name
 	}
@@ -54,7 +54,7 @@ func shownArchive(url string) string {
 	if _, in := inFile(url); in {
 		return url
 	}
-	return archive.Redacted(url)
+	return sqlarchive.Config{URL: url}.String()
 }
 
 // archiveFileOf reports why the file with the URL of the archive cannot be used, if the config names such a file.
@@ -64,7 +64,7 @@ func archiveFileOf(f *config.File) error {
 	}
 	url, err := archiveURL(f.Archive.URL)
 	if err == nil {
-		err = archive.Config{URL: url, Keep: f.Archive.Keep}.Validate()
+		err = sqlarchive.Config{URL: url, Keep: f.Archive.Keep}.Validate()
 	}
 	if err != nil {
 		return f.At(err)

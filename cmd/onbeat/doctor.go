@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 
+	"github.com/rs/zerolog"
+
 	"github.com/onbeat/onbeat/archive"
 	"github.com/onbeat/onbeat/doctor"
 )
@@ -31,9 +33,7 @@ func (c *doctorCmd) Run(ctx context.Context, a *app) error {
 	defer func() { _ = rdb.Close() }()
 	var kept *archive.Source
 	if t.cfg.Archive != nil {
-		own := *t.cfg.Archive
-		own.Namespace = t.cfg.Namespace
-		if kept, err = archive.NewSource(own); err != nil {
+		if kept, err = archive.NewSource(t.cfg.Archive, t.cfg.Namespace, zerolog.Nop()); err != nil {
 			return err
 		}
 		defer func() { _ = kept.Close() }()

@@ -13,7 +13,6 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/onbeat/onbeat"
-	"github.com/onbeat/onbeat/archive"
 	"github.com/onbeat/onbeat/config"
 	"github.com/onbeat/onbeat/handlers"
 	"github.com/onbeat/onbeat/producer"
@@ -125,7 +124,7 @@ func announce(t target, cfg *config.File, own *onbeat.Config, named bool, log ze
 	log.Info().Str("namespace", own.Namespace).Str("redis", onbeat.Redacted(t.url)).Str("version", buildVersion()).
 		Int("schedules", len(cfg.Schedules)).Msg("starting")
 	if own.Archive != nil {
-		log.Info().Str("archive", archive.Redacted(own.Archive.URL)).Msg("archiving, while this instance leads")
+		log.Info().Str("archive", own.Archive.String()).Msg("archiving, while this instance leads")
 	}
 	for _, c := range t.cautions() {
 		log.Warn().Str("hint", c.Hint).Msg(c.Detail)

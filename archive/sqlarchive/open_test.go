@@ -1,4 +1,4 @@
-package archive_test
+package sqlarchive_test
 
 import (
 	"context"
@@ -11,7 +11,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rs/zerolog"
+
 	"github.com/onbeat/onbeat/archive"
+	"github.com/onbeat/onbeat/archive/sqlarchive"
 	"github.com/onbeat/onbeat/field"
 	"github.com/onbeat/onbeat/testpostgres"
 )
@@ -24,7 +27,7 @@ func postgres(t *testing.T) string {
 func TestConfig_isRefusedByField(t *testing.T) {
 	t.Parallel()
 	for _, url := range []string{"postgres://u@h/d", "postgresql://u:p@h:1,i:2/d?sslmode=require", "sqlite:///var/a.db", "sqlite://a.db", "sqlite://./a%20b.db"} {
-		if err := (archive.Config{URL: url}).Validate(); err != nil {
+		if err := (sqlarchive.Config{URL: url}).Validate(); err != nil {
 			t.Errorf("%s: %v", url, err)
 		}
 	}
@@ -35,27 +38,27 @@ func TestConfig_isRefusedByField(t *testing.T) {
 		"postgres://u:secret@h:none/d": "cannot be parsed", "postgres://u@h/d?sslmode=secret": "cannot be parsed", "postgres://u:secret%@h/d": "cannot be parsed",
 		"host=h password=secret": "unknown scheme",
 	} {
-		err := (archive.Config{URL: url}).Validate()
+		err := sqlarchive.Config{URL: url}.Validate()
 		f := field.Of(err)
 		if f == nil || f.Field != "archive.url" || !strings.Contains(f.Reason, reason) || strings.Contains(err.Error(), "secret") {
 			t.Errorf("%q: %v", url, err)
 		}
-		if _, err := archive.Open(t.Context(), archive.Config{URL: url}); field.Of(err) == nil {
+		if _, err := (sqlarchive.Config{URL: url}).Open(t.Context(), "", zerolog.Nop()); field.Of(err) == nil {
 			t.Errorf("%q was opened: %v", url, err)
 		}
 	}
-	if f := field.Of(archive.Config{URL: "sqlite://a.db", Keep: time.Hour}.Validate()); f == nil || f.Field != "archive.keep" {
+	if f := field.Of(sqlarchive.Config{URL: "sqlite://a.db", Keep: time.Hour}.Validate()); f == nil || f.Field != "archive.keep" {
 		t.Errorf("keep of an hour: %v", f)
 	}
 }
 
-func TestRedacted_showsNoPassword(t *testing.T) {
+func TestConfig_showsNoPassword(t *testing.T) {
 	t.Parallel()
 	for url, want := range map[string]string{
 		"": "", "postgres://h/d": "postgres://h/d", "postgres://u@h/d": "postgres://u@h/d", "postgres://u:secret@h:1/d?password=secret": "postgres://u:…@h:1/d?…",
 		"postgres://u:secret/x@h/d": "postgres://…", "u:secret@h": "…", "mysql://u:secret@h": "…", "sqlite:///a.db": "sqlite:///a.db",
 	} {
-		if got := archive.Redacted(url); got != want {
+		if got := (sqlarchive.Config{URL: url}).String(); got != want {
 			t.Errorf("%q is shown as %q, want %q", url, got, want)
 		}
 	}
@@ -67,27 +70,27 @@ func TestOpen_ofWhatIsNotThereSaysWhetherToTryAgain(t *testing.T) {
 	must(t, err)
 	addr := l.Addr().String()
 	must(t, l.Close())
-	_, err = archive.Open(t.Context(), archive.Config{URL: "postgres://u:geheim@" + addr + "/d?sslmode=disable"})
+	_, err = sqlarchive.Config{URL: "postgres://u:geheim@" + addr + "/d?sslmode=disable"}.Open(t.Context(), "", zerolog.Nop())
 	if !errors.Is(err, archive.ErrUnavailable) || !archive.Retryable(err) || strings.Contains(err.Error(), "geheim") || strings.Contains(err.Error(), "\n") {
 		t.Errorf("nobody listens: %v", err)
 	}
 	url := postgres(t)
-	_, err = archive.Open(t.Context(), archive.Config{URL: strings.Replace(url, "/test", "/missing", 1)})
+	_, err = sqlarchive.Config{URL: strings.Replace(url, "/test", "/missing", 1)}.Open(t.Context(), "", zerolog.Nop())
 	if !errors.Is(err, archive.ErrDenied) || archive.Retryable(err) {
 		t.Errorf("no such database: %v", err)
 	}
-	_, err = archive.Open(t.Context(), archive.Config{URL: fileIn(filepath.Join(t.TempDir(), "missing"))})
+	_, err = sqlarchive.Config{URL: fileIn(filepath.Join(t.TempDir(), "missing"))}.Open(t.Context(), "", zerolog.Nop())
 	if !errors.Is(err, archive.ErrDenied) {
 		t.Errorf("no such folder: %v", err)
 	}
 	noise := filepath.Join(t.TempDir(), "archive.db")
 	must(t, os.WriteFile(noise, []byte(strings.Repeat("no database ", 1000)), 0o600))
-	if _, err = archive.Open(t.Context(), archive.Config{URL: "sqlite://" + noise}); err == nil || archive.Retryable(err) {
+	if _, err = (sqlarchive.Config{URL: "sqlite://" + noise}).Open(t.Context(), "", zerolog.Nop()); err == nil || archive.Retryable(err) {
 		t.Errorf("no database: %v", err)
 	}
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(errors.New("stopped"))
-	if _, err = archive.Open(ctx, archive.Config{URL: url}); err == nil || !strings.Contains(err.Error(), "stopped") {
+	if _, err = (sqlarchive.Config{URL: url}).Open(ctx, "", zerolog.Nop()); err == nil || !strings.Contains(err.Error(), "stopped") {
 		t.Errorf("stopped: %v", err)
 	}
 }
@@ -99,7 +102,7 @@ func TestOpen_ofManyAtOnceMakesTheTablesOnce(t *testing.T) {
 		var group sync.WaitGroup
 		for range 5 {
 			group.Go(func() {
-				a, err := archive.Open(context.Background(), archive.Config{URL: url, Namespace: "test"})
+				a, err := sqlarchive.Config{URL: url}.Open(context.Background(), "test", zerolog.Nop())
 				if err != nil {
 					t.Error(err)
 					return
@@ -146,7 +149,7 @@ func TestOpen_byAUserWhoMayNotMakeTables(t *testing.T) {
 	url := server.Database()
 	db := raw(t, url)
 	execute(t, db, "revoke create on schema public from public", "create user small")
-	_, err := archive.Open(t.Context(), archive.Config{URL: as(url, "small"), Namespace: "test"})
+	_, err := sqlarchive.Config{URL: as(url, "small")}.Open(t.Context(), "test", zerolog.Nop())
 	if !errors.Is(err, archive.ErrDenied) || !strings.Contains(err.Error(), "grant the user CREATE") || strings.Contains(err.Error(), "\n") {
 		t.Errorf("on an empty database: %v", err)
 	}

@@ -1,4 +1,4 @@
-package archive
+package sqlarchive
 
 import (
 	"context"
@@ -20,16 +20,15 @@ import (
 	"github.com/pressly/goose/v3"
 	"github.com/pressly/goose/v3/lock"
 	"github.com/rs/zerolog"
+
+	"github.com/onbeat/onbeat/archive"
 )
 
 // limits end what would wait for ever, on the server: a statement, a wait for a lock, and the transaction of a process that
 // stands still, which would keep its successor from the position. Parameters of the URL go before.
 var limits = map[string]string{
-	"application_name": "onbeat archive", "statement_timeout": "60s", "lock_timeout": "10s", "idle_in_transaction_session_timeout": "30s",
+	"statement_timeout": "60s", "lock_timeout": "10s", "idle_in_transaction_session_timeout": "30s",
 }
-
-// connectTimeout is how long a server may take to answer at first.
-const connectTimeout = 10 * time.Second
 
 type postgres struct {
 	db   *sql.DB
@@ -38,21 +37,22 @@ type postgres struct {
 	days days
 }
 
-func (a *Archive) openPostgres(conf *pgx.ConnConfig) {
+func (a *store) openPostgres() (err error) {
+	params := a.where.Postgres.RuntimeParams
 	for name, value := range limits {
-		if _, set := conf.RuntimeParams[name]; !set {
-			conf.RuntimeParams[name] = value
+		if _, set := params[name]; !set {
+			params[name] = value
 		}
 	}
-	if conf.ConnectTimeout == 0 {
-		conf.ConnectTimeout = connectTimeout
+	if a.db, err = a.where.Open("", stdlib.OptionAfterConnect(durable)); err != nil {
+		return err
 	}
-	a.db = stdlib.OpenDB(*conf, stdlib.OptionAfterConnect(durable))
 	a.db.SetMaxOpenConns(mostConns)
 	a.db.SetMaxIdleConns(mostConns)
 	a.db.SetConnMaxIdleTime(5 * time.Minute)
 	a.db.SetConnMaxLifetime(15 * time.Minute) // then it follows a name that means another server
 	a.engine = &postgres{db: a.db, log: a.log, keep: a.keep}
+	return nil
 }
 
 // durable makes a commit wait for the disk, even where the database is set not to: Redis drops what is archived, so a crash that
@@ -140,10 +140,10 @@ func (*postgres) kind(err error) (error, string) {
 	var network net.Error
 	switch {
 	case errors.As(err, &untrusted):
-		return ErrDenied, "the server's certificate is not trusted: see sslmode and sslrootcert"
+		return archive.ErrDenied, "the server's certificate is not trusted: see sslmode and sslrootcert"
 	case errors.As(err, &dial), errors.As(err, &network), pgconn.Timeout(err), errors.Is(err, pgconn.ErrConnClosed),
 		errors.Is(err, driver.ErrBadConn), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, net.ErrClosed):
-		return ErrUnavailable, ""
+		return archive.ErrUnavailable, ""
 	}
 	return nil, ""
 }
@@ -152,17 +152,17 @@ func (*postgres) kind(err error) (error, string) {
 func kindOfState(code string) (error, string) {
 	switch {
 	case code == "53100" || code == "53200":
-		return ErrFull, ""
+		return archive.ErrFull, ""
 	case strings.HasPrefix(code, "28"):
-		return ErrDenied, "see the user and the password in the archive's URL, and pg_hba.conf"
+		return archive.ErrDenied, "see the user and the password in the archive's URL, and pg_hba.conf"
 	case code == "3D000":
-		return ErrDenied, "create the database"
+		return archive.ErrDenied, "create the database"
 	case code == "42501":
-		return ErrDenied, "grant the user CREATE on the schema, or have a user with that right open the archive once and grant SELECT, INSERT, UPDATE and DELETE on its tables"
+		return archive.ErrDenied, "grant the user CREATE on the schema, or have a user with that right open the archive once and grant SELECT, INSERT, UPDATE and DELETE on its tables"
 	case code == "23514", code == "55P03", code == "25006", code == "25P03":
-		return ErrUnavailable, "" // a partition was dropped just now; a lock; a server that is a replica; a pause of this process
+		return archive.ErrUnavailable, "" // a partition was dropped just now; a lock; a server that is a replica; a pause of this process
 	case strings.HasPrefix(code, "08"), strings.HasPrefix(code, "40"), strings.HasPrefix(code, "53"), strings.HasPrefix(code, "57"):
-		return ErrUnavailable, "" // the connection, a deadlock, too many connections, a shutdown or a timeout
+		return archive.ErrUnavailable, "" // the connection, a deadlock, too many connections, a shutdown or a timeout
 	case code == "42P01" || code == "42703" || code == "23502":
 		return nil, "the tables are not those of this release: see onbeat_archive_versions"
 	}

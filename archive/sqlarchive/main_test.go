@@ -1,4 +1,4 @@
-package archive_test
+package sqlarchive_test
 
 import (
 	"context"
@@ -18,6 +18,7 @@ import (
 	_ "modernc.org/sqlite"
 
 	"github.com/onbeat/onbeat/archive"
+	"github.com/onbeat/onbeat/archive/sqlarchive"
 	"github.com/onbeat/onbeat/history"
 	"github.com/onbeat/onbeat/testpostgres"
 )
@@ -51,14 +52,21 @@ func must(t testing.TB, err error) {
 	}
 }
 
+// opening is how a test opens an archive.
+type opening struct {
+	sqlarchive.Config
+	namespace string
+	log       zerolog.Logger
+}
+
 // open opens the archive of a namespace, and closes it when the test ends.
-func open(t testing.TB, url string, change ...func(*archive.Config)) *archive.Archive {
+func open(t testing.TB, url string, change ...func(*opening)) archive.Archive {
 	t.Helper()
-	c := archive.Config{URL: url, Namespace: "test"}
+	o := opening{Config: sqlarchive.Config{URL: url}, namespace: "test"}
 	for _, f := range change {
-		f(&c)
+		f(&o)
 	}
-	a, err := archive.Open(context.Background(), c)
+	a, err := o.Open(context.Background(), o.namespace, o.log)
 	must(t, err)
 	t.Cleanup(func() { must(t, a.Close()) })
 	return a
@@ -77,7 +85,7 @@ func (l *logged) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func (l *logged) into(c *archive.Config) { c.Log = zerolog.New(l) }
+func (l *logged) into(o *opening) { o.log = zerolog.New(l) }
 
 // raw opens the database beside the archive.
 func raw(t testing.TB, url string) *sql.DB {
@@ -136,7 +144,7 @@ func batch(was archive.Position, entries ...history.Entry) archive.Batch {
 }
 
 // add adds entries behind the position, and returns the next one.
-func add(t testing.TB, a *archive.Archive, entries ...history.Entry) archive.Position {
+func add(t testing.TB, a archive.Archive, entries ...history.Entry) archive.Position {
 	t.Helper()
 	was, err := a.Position(t.Context())
 	must(t, err)
@@ -146,7 +154,7 @@ func add(t testing.TB, a *archive.Archive, entries ...history.Entry) archive.Pos
 }
 
 // all is the history of an archive.
-func all(t testing.TB, a *archive.Archive) []history.Entry {
+func all(t testing.TB, a archive.Archive) []history.Entry {
 	t.Helper()
 	var list []history.Entry
 	must(t, a.History(t.Context(), time.Time{}, func(e history.Entry) error {

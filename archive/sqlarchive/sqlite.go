@@ -1,4 +1,4 @@
-package archive
+package sqlarchive
 
 import (
 	"context"
@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net/url"
 	"os"
 	"strings"
 	"time"
@@ -14,6 +13,8 @@ import (
 	"github.com/pressly/goose/v3"
 	driver "modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
+
+	"github.com/onbeat/onbeat/archive"
 )
 
 // pragmas are for each connection. A commit waits for the disk: Redis drops what is archived. A writer waits for another one for
@@ -24,17 +25,16 @@ const pragmas = "_txlock=immediate&_pragma=busy_timeout(10000)&_pragma=journal_m
 type sqlite struct{}
 
 // openSQLite makes the file if it is missing, for this user alone: outputs of runs may be secret.
-func (a *Archive) openSQLite(path string) error {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+func (a *store) openSQLite() error {
+	f, err := os.OpenFile(a.where.File, os.O_RDWR|os.O_CREATE, 0o600)
 	if err == nil {
 		err = f.Close()
 	}
 	if err != nil {
-		return fmt.Errorf("open the archive: %w: %w", ErrDenied, err)
+		return fmt.Errorf("%w: %w", archive.ErrDenied, err)
 	}
-	a.db, err = sql.Open("sqlite", "file:"+(&url.URL{Path: path}).EscapedPath()+"?"+pragmas)
-	if err != nil {
-		return fmt.Errorf("open the archive: %w", err)
+	if a.db, err = a.where.Open(pragmas); err != nil {
+		return err
 	}
 	a.db.SetMaxOpenConns(mostConns)
 	a.db.SetMaxIdleConns(mostConns)
@@ -113,7 +113,7 @@ func (s sqlite) value(v any) any {
 
 func (sqlite) prepare(context.Context, []row) error { return nil }
 
-func (sqlite) trimRuns(ctx context.Context, a *Archive, edge moment, _ time.Time) error {
+func (sqlite) trimRuns(ctx context.Context, a *store, edge moment, _ time.Time) error {
 	return a.removeBefore(ctx, runs.name, "noted", edge)
 }
 
@@ -129,11 +129,11 @@ func (sqlite) kind(err error) (error, string) {
 	}
 	switch said.Code() & 0xff {
 	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_INTERRUPT, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_NOMEM:
-		return ErrUnavailable, ""
+		return archive.ErrUnavailable, ""
 	case sqlite3.SQLITE_FULL:
-		return ErrFull, ""
+		return archive.ErrFull, ""
 	case sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH:
-		return ErrDenied, "see the rights of the file and of its folder"
+		return archive.ErrDenied, "see the rights of the file and of its folder"
 	case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB:
 		return nil, "the file is damaged: move it away, and a new archive begins"
 	}

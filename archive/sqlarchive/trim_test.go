@@ -1,4 +1,4 @@
-package archive_test
+package sqlarchive_test
 
 import (
 	"slices"
@@ -11,8 +11,8 @@ import (
 
 const day = 24 * time.Hour
 
-func keeping(d time.Duration) func(*archive.Config) {
-	return func(c *archive.Config) { c.Keep = d }
+func keeping(d time.Duration) func(*opening) {
+	return func(o *opening) { o.Keep = d }
 }
 
 func TestTrim_removesWhatIsOlderThanItsTime(t *testing.T) {
@@ -93,7 +93,7 @@ func TestTrim_leavesTheRowsOfOtherNamespaces(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, url string) {
 		a := open(t, url, keeping(day))
-		b := open(t, url, keeping(60*day), func(c *archive.Config) { c.Namespace = "other" })
+		b := open(t, url, keeping(60*day), func(o *opening) { o.namespace = "other" })
 		at := now.Add(-20 * day)
 		add(t, a, ran(at, 0, 1))
 		add(t, b, ran(at, 0, 1))

@@ -1,4 +1,4 @@
-package archive_test
+package sqlarchive_test
 
 import (
 	"fmt"
@@ -7,9 +7,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rs/zerolog"
 	"pgregory.net/rapid"
 
 	"github.com/onbeat/onbeat/archive"
+	"github.com/onbeat/onbeat/archive/sqlarchive"
 	"github.com/onbeat/onbeat/history"
 )
 
@@ -79,7 +81,7 @@ func TestArchive_isReadAsItWasWritten(t *testing.T) {
 		n := 0
 		rapid.Check(t, func(r *rapid.T) {
 			n++
-			a, err := archive.Open(t.Context(), archive.Config{URL: url, Namespace: fmt.Sprint("n", n)})
+			a, err := sqlarchive.Config{URL: url}.Open(t.Context(), fmt.Sprint("n", n), zerolog.Nop())
 			must(t, err)
 			defer a.Close()
 			m := model{keys: map[string]bool{}}
@@ -100,7 +102,7 @@ func TestArchive_isReadAsItWasWritten(t *testing.T) {
 	})
 }
 
-func check(t *testing.T, r *rapid.T, a *archive.Archive, m *model) {
+func check(t *testing.T, r *rapid.T, a archive.Archive, m *model) {
 	t.Helper()
 	since := m.entries[rapid.IntRange(0, len(m.entries)-1).Draw(r, "since")].At
 	for _, from := range []time.Time{{}, since} {

@@ -1,4 +1,4 @@
-package archive
+package sqlarchive
 
 import (
 	"context"
@@ -18,14 +18,13 @@ const pageRows = 1000
 // mostRuns is how many runs of a task are read.
 const mostRuns = 1000
 
-// History calls fn with each entry of the history since a moment (zero: ever), the oldest first, with its notes as they were. It
-// returns at the end, or with the error of fn. It reads a page at a time. Runs that no schedule made are not in the history.
-func (a *Archive) History(ctx context.Context, since time.Time, fn func(history.Entry) error) error {
+// History implements [archive.Archive]. It reads a page at a time.
+func (a *store) History(ctx context.Context, since time.Time, fn func(history.Entry) error) error {
 	return a.HistoryOf(ctx, "", since, fn)
 }
 
-// HistoryOf is [Archive.History] of one schedule, if it is not "": of its ranges, and of the tasks that it made.
-func (a *Archive) HistoryOf(ctx context.Context, schedule string, since time.Time, fn func(history.Entry) error) error {
+// HistoryOf implements [archive.Archive].
+func (a *store) HistoryOf(ctx context.Context, schedule string, since time.Time, fn func(history.Entry) error) error {
 	from := place{noted: ofMs(0), entry: -1}
 	if !since.IsZero() {
 		from.noted = at(since)
@@ -41,10 +40,8 @@ func (a *Archive) HistoryOf(ctx context.Context, schedule string, since time.Tim
 	return stop
 }
 
-// HistoryBefore calls fn with the entries of the history before the one with an ID ("": all), the newest first, until fn returns
-// false. With a schedule, entries have the notes of that schedule's ranges and of the tasks that it made alone, and those
-// without any are left out.
-func (a *Archive) HistoryBefore(ctx context.Context, id, schedule string, fn func(history.Entry) bool) error {
+// HistoryBefore implements [archive.Archive].
+func (a *store) HistoryBefore(ctx context.Context, id, schedule string, fn func(history.Entry) bool) error {
 	from := place{noted: ofMs(lastMs), entry: math.MaxInt64, line: math.MaxInt32}
 	if id != "" {
 		from = placeOf(id)
@@ -57,7 +54,7 @@ func (a *Archive) HistoryBefore(ctx context.Context, id, schedule string, fn fun
 }
 
 // entries calls fn with the entries before or behind a place, until fn returns false.
-func (a *Archive) entries(ctx context.Context, back bool, schedule string, from place, fn func(history.Entry) bool) error {
+func (a *store) entries(ctx context.Context, back bool, schedule string, from place, fn func(history.Entry) bool) error {
 	sources := []*pages{
 		{a: a, table: runs, tie: "task", make: func() noted { return &run{} }},
 		{a: a, table: fates, tie: "schedule", make: func() noted { return &fate{} }},
@@ -112,7 +109,7 @@ type noted interface {
 
 // pages reads the notes in a table, in the order of the history or against it.
 type pages struct {
-	a        *Archive
+	a        *store
 	table    *table
 	tie      string // the column that orders notes at one place, of which there are two if a failover took an entry back
 	make     func() noted
@@ -179,8 +176,8 @@ func (p *pages) statement() (string, []any) {
 		" order by noted" + order + ", entry" + order + ", line" + order + ", " + p.tie + order + " limit " + strconv.Itoa(pageRows), args
 }
 
-// Runs returns the notes of one task, the oldest first: the newest 1,000.
-func (a *Archive) Runs(ctx context.Context, taskID string) ([]history.Note, error) {
+// Runs implements [archive.Archive].
+func (a *store) Runs(ctx context.Context, taskID string) ([]history.Note, error) {
 	var list []history.Note
 	err := a.query(ctx, func(rows *sql.Rows) error {
 		var r run

@@ -1,10 +1,12 @@
-package archive
+package sqlarchive
 
 import (
 	"context"
 	"database/sql"
 	"errors"
 	"fmt"
+
+	"github.com/onbeat/onbeat/archive"
 )
 
 const (
@@ -16,19 +18,17 @@ const (
 // errStill refuses a batch after which nobody could tell whether it was added.
 var errStill = errors.New("a batch with rows must move the position")
 
-// Add archives a batch and moves the position, in one transaction, if the position is still was; else it returns [ErrMoved]. Rows
-// whose key is there are left out: a run that was noted twice is archived once.
-//
-// After [ErrUnavailable] the batch may have been added; read the position.
-func (a *Archive) Add(ctx context.Context, was Position, b Batch) error {
+// Add implements [archive.Archive], in one transaction. Rows whose key is there are left out: a run that was noted twice is archived
+// once.
+func (a *store) Add(ctx context.Context, was archive.Position, b archive.Batch) error {
 	if err := a.add(ctx, was, b); err != nil {
 		return fmt.Errorf("archive %d entries: %w", len(b.Entries), a.fault(ctx, err))
 	}
 	return nil
 }
 
-func (a *Archive) add(ctx context.Context, was Position, b Batch) error {
-	if !b.empty() && b.Next.is(was) {
+func (a *store) add(ctx context.Context, was archive.Position, b archive.Batch) error {
+	if !empty(&b) && same(b.Next, was) {
 		return errStill
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
@@ -79,32 +79,41 @@ const movePosition = `update onbeat_positions
 const firstPosition = `insert into onbeat_positions (namespace, history, runs, events, schedules, read, lost, at, history_added, runs_added, since, keep_ms)
 	values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) on conflict (namespace) do nothing`
 
+// same reports whether two positions are the same place.
+func same(p, q archive.Position) bool {
+	return p.History == q.History && p.Runs == q.Runs && p.Events == q.Events && p.Schedules == q.Schedules && p.Read == q.Read && p.Lost == q.Lost
+}
+
+func empty(b *archive.Batch) bool {
+	return len(b.Entries) == 0 && len(b.Events) == 0 && len(b.Revisions) == 0 && len(b.Losses) == 0
+}
+
 // move moves the position, if it is where it was.
-func (a *Archive) move(ctx context.Context, tx *sql.Tx, was, next Position) error {
+func (a *store) move(ctx context.Context, tx *sql.Tx, was, next archive.Position) error {
 	when := a.engine.time(at(next.At))
 	n, err := changed(tx.ExecContext(ctx, movePosition, text(next.History), text(next.Runs), text(next.Events), next.Schedules, next.Read,
 		next.Lost, when, next.HistoryAdded, next.RunsAdded, a.namespace, text(was.History), text(was.Runs), text(was.Events), was.Schedules, was.Read, was.Lost))
-	if n == 0 && err == nil && was.is(Position{}) {
+	if n == 0 && err == nil && same(was, archive.Position{}) {
 		n, err = changed(tx.ExecContext(ctx, firstPosition, a.namespace, text(next.History), text(next.Runs), text(next.Events),
 			next.Schedules, next.Read, next.Lost, when, next.HistoryAdded, next.RunsAdded, a.engine.time(at(next.Since)), a.keep.Milliseconds()))
 	}
 	if n == 0 && err == nil {
-		return ErrMoved
+		return archive.ErrMoved
 	}
 	return err
 }
 
-// Position returns how far the namespace is archived. It is zero if nothing was archived yet.
-func (a *Archive) Position(ctx context.Context) (Position, error) {
+// Position implements [archive.Archive].
+func (a *store) Position(ctx context.Context) (archive.Position, error) {
 	p, _, err := a.position(ctx)
 	if err != nil {
-		return Position{}, fmt.Errorf("read the position in the archive: %w", a.fault(ctx, err))
+		return archive.Position{}, fmt.Errorf("read the position in the archive: %w", a.fault(ctx, err))
 	}
 	return p, nil
 }
 
 // position also returns up to when rows may have been removed.
-func (a *Archive) position(ctx context.Context) (p Position, trimmed moment, err error) {
+func (a *store) position(ctx context.Context) (p archive.Position, trimmed moment, err error) {
 	var when, since moment
 	err = a.query(ctx, func(r *sql.Rows) error {
 		return r.Scan(&p.History, &p.Runs, &p.Events, &p.Schedules, &p.Read, &p.Lost, &when, &p.HistoryAdded, &p.RunsAdded, &since, &trimmed)

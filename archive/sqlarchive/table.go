@@ -1,4 +1,4 @@
-package archive
+package sqlarchive
 
 import (
 	"encoding/json"

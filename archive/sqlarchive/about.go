@@ -1,4 +1,4 @@
-package archive
+package sqlarchive
 
 import (
 	"context"
@@ -7,11 +7,12 @@ import (
 	"math"
 	"slices"
 	"time"
+
+	"github.com/onbeat/onbeat/archive"
 )
 
-// Events returns the newest events from a moment up to another one (zero: no bound), the newest last: at most limit, or 100 if
-// limit is not positive.
-func (a *Archive) Events(ctx context.Context, from, to time.Time, limit int) ([]Event, error) {
+// Events implements [archive.Archive].
+func (a *store) Events(ctx context.Context, from, to time.Time, limit int) ([]archive.Event, error) {
 	first, last := ofMs(0), ofMs(lastMs)
 	if !from.IsZero() {
 		first = at(from)
@@ -19,7 +20,7 @@ func (a *Archive) Events(ctx context.Context, from, to time.Time, limit int) ([]
 	if !to.IsZero() {
 		last = at(to)
 	}
-	var list []Event
+	var list []archive.Event
 	err := a.query(ctx, func(rows *sql.Rows) error {
 		var e event
 		if err := rows.Scan(e.values()...); err != nil {
@@ -43,13 +44,12 @@ func orHundred(limit int) int {
 	return limit
 }
 
-// Revisions returns the revisions of a schedule whose number is below another (0: all), the newest first: at most limit, or 100
-// if limit is not positive.
-func (a *Archive) Revisions(ctx context.Context, schedule string, before int64, limit int) ([]Revision, error) {
+// Revisions implements [archive.Archive].
+func (a *store) Revisions(ctx context.Context, schedule string, before int64, limit int) ([]archive.Revision, error) {
 	if before <= 0 {
 		before = math.MaxInt64
 	}
-	var list []Revision
+	var list []archive.Revision
 	err := a.query(ctx, func(rows *sql.Rows) error {
 		var r revision
 		if err := rows.Scan(r.values()...); err != nil {
@@ -65,14 +65,13 @@ func (a *Archive) Revisions(ctx context.Context, schedule string, before int64, 
 	return list, nil
 }
 
-// Since returns the moment from which on the archive has everything but its losses. It is zero if the archive has everything
-// that ever was, and the present if nothing was archived yet.
-func (a *Archive) Since(ctx context.Context) (time.Time, error) {
+// Since implements [archive.Archive].
+func (a *store) Since(ctx context.Context) (time.Time, error) {
 	p, trimmed, err := a.position(ctx)
 	switch {
 	case err != nil:
 		return time.Time{}, fmt.Errorf("read the position in the archive: %w", a.fault(ctx, err))
-	case p.is(Position{}):
+	case same(p, archive.Position{}):
 		return time.Now(), nil
 	case trimmed.After(p.Since):
 		return trimmed.Time, nil
@@ -80,9 +79,9 @@ func (a *Archive) Since(ctx context.Context) (time.Time, error) {
 	return p.Since, nil
 }
 
-// Lost returns the spans that ended after a moment whose entries were lost before they could be read, the oldest first.
-func (a *Archive) Lost(ctx context.Context, from time.Time) ([]Loss, error) {
-	var list []Loss
+// Lost implements [archive.Archive].
+func (a *store) Lost(ctx context.Context, from time.Time) ([]archive.Loss, error) {
+	var list []archive.Loss
 	err := a.query(ctx, func(rows *sql.Rows) error {
 		var l loss
 		if err := rows.Scan(l.values()...); err != nil {

@@ -1,4 +1,4 @@
-package archive
+package sqlarchive
 
 import (
 	"context"
@@ -10,18 +10,16 @@ import (
 // trimRows is about how many rows a step of Trim removes.
 const trimRows = "1000"
 
-// Trim removes what is older than the time of keeping, in small steps, until nothing of that is left or ctx is done. On PostgreSQL
-// it also makes the partitions of the next days, and removes runs a day at a time, up to four days late. It may run beside Add.
-//
-// Of the revisions of a schedule the one that was in force at the edge stays.
-func (a *Archive) Trim(ctx context.Context, now time.Time) error {
+// Trim implements [archive.Archive], in small steps. On PostgreSQL it also makes the partitions of the next days, and removes runs a
+// day at a time, up to four days late.
+func (a *store) Trim(ctx context.Context, now time.Time) error {
 	if err := a.trim(ctx, now); err != nil {
 		return fmt.Errorf("trim the archive: %w", a.fault(ctx, err))
 	}
 	return nil
 }
 
-func (a *Archive) trim(ctx context.Context, now time.Time) error {
+func (a *store) trim(ctx context.Context, now time.Time) error {
 	edge := ofMs(now.Add(-a.keep).UnixMilli())
 	// First: what is about to go is not promised any more.
 	if _, err := a.exec(ctx, `update onbeat_positions set keep_ms = $1, trimmed = case when trimmed > $2 then trimmed else $2 end
@@ -48,7 +46,7 @@ const removeStep = `delete from TABLE where namespace = $1 and COLUMN < $2 and C
 
 // removeBefore removes a namespace's rows of before a moment. It rests after each step for as long as the step took, so that
 // others write meanwhile.
-func (a *Archive) removeBefore(ctx context.Context, table, column string, edge moment) error {
+func (a *store) removeBefore(ctx context.Context, table, column string, edge moment) error {
 	statement := strings.NewReplacer("TABLE", table, "COLUMN", column, "ROWS", trimRows).Replace(removeStep)
 	for {
 		began := time.Now()

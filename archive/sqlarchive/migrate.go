@@ -1,4 +1,4 @@
-package archive
+package sqlarchive
 
 import (
 	"context"
@@ -13,7 +13,7 @@ var migrations embed.FS
 // versions is the table in which goose keeps which migrations were applied.
 const versions = "onbeat_archive_versions"
 
-func (a *Archive) provider() (*goose.Provider, error) {
+func (a *store) provider() (*goose.Provider, error) {
 	dialect, files, opts, err := a.engine.migrations()
 	if err != nil {
 		return nil, err
@@ -23,7 +23,7 @@ func (a *Archive) provider() (*goose.Provider, error) {
 
 // migrate applies what is new. A database without a lock has another instance do it at the same moment: one of the two fails,
 // and finds it done.
-func (a *Archive) migrate(ctx context.Context) error {
+func (a *store) migrate(ctx context.Context) error {
 	const tries = 3
 	var err error
 	for range tries {
@@ -46,7 +46,7 @@ func (a *Archive) migrate(ctx context.Context) error {
 }
 
 // compare says so if the tables are newer than this release, as after a rollback.
-func (a *Archive) compare(ctx context.Context, p *goose.Provider) error {
+func (a *store) compare(ctx context.Context, p *goose.Provider) error {
 	current, known, err := p.GetVersions(ctx)
 	if err == nil && current > known {
 		a.log.Warn().Int64("version", current).Int64("known", known).Msg("archive has tables of a newer release")

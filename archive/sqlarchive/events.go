@@ -1,15 +1,17 @@
-package archive
+package sqlarchive
 
 import (
 	"context"
 	"database/sql"
 	"fmt"
+
+	"github.com/onbeat/onbeat/archive"
 )
 
-// EventsAfter returns the events after the one with an ID, the oldest first: at most limit, or 100 if limit is not positive.
-func (a *Archive) EventsAfter(ctx context.Context, id string, limit int) ([]Event, error) {
+// EventsAfter implements [archive.Archive].
+func (a *store) EventsAfter(ctx context.Context, id string, limit int) ([]archive.Event, error) {
 	p := placeOf(id)
-	var list []Event
+	var list []archive.Event
 	err := a.query(ctx, func(rows *sql.Rows) error {
 		var e event
 		if err := rows.Scan(e.values()...); err != nil {

@@ -1,4 +1,4 @@
-package archive
+package sqlarchive
 
 import (
 	"context"
@@ -11,6 +11,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/onbeat/onbeat/archive"
 )
 
 // ahead is for how many days partitions are made before their rows come.
@@ -154,7 +156,7 @@ func partitionsOf(ctx context.Context, q querier) (schema string, all map[string
 
 // trimRuns makes the partitions of the next days, and drops those whose runs nobody keeps. Where a partition must stay for
 // another namespace, or the user may not drop it, rows are removed.
-func (p *postgres) trimRuns(ctx context.Context, a *Archive, edge moment, now time.Time) error {
+func (p *postgres) trimRuns(ctx context.Context, a *store, edge moment, now time.Time) error {
 	p.days.forget()
 	for n := dayOf(now); n <= dayOf(now)+ahead; n++ {
 		if err := p.makeDay(ctx, n); err != nil {
@@ -172,7 +174,7 @@ func (p *postgres) trimRuns(ctx context.Context, a *Archive, edge moment, now ti
 			continue // the default one, one that a person made, or one with rows to keep
 		}
 		if err := p.drop(ctx, pgx.Identifier{schema, table}.Sanitize()); err != nil {
-			if kind, _ := p.kind(err); !errors.Is(kind, ErrDenied) {
+			if kind, _ := p.kind(err); !errors.Is(kind, archive.ErrDenied) {
 				return err
 			}
 			stays = true

@@ -1,4 +1,4 @@
-package archive_test
+package sqlarchive_test
 
 import (
 	"context"
@@ -7,7 +7,10 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/rs/zerolog"
+
 	"github.com/onbeat/onbeat/archive"
+	"github.com/onbeat/onbeat/archive/sqlarchive"
 	"github.com/onbeat/onbeat/history"
 )
 
@@ -20,7 +23,7 @@ func Example() {
 		return
 	}
 	defer os.RemoveAll(dir)
-	a, err := archive.Open(ctx, archive.Config{URL: "sqlite://" + filepath.Join(dir, "archive.db"), Namespace: "demo"})
+	a, err := sqlarchive.Config{URL: "sqlite://" + filepath.Join(dir, "archive.db")}.Open(ctx, "demo", zerolog.Nop())
 	if err != nil {
 		fmt.Println(err)
 		return

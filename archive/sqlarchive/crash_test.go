@@ -1,4 +1,4 @@
-package archive_test
+package sqlarchive_test
 
 import (
 	"bytes"
@@ -16,7 +16,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rs/zerolog"
+
 	"github.com/onbeat/onbeat/archive"
+	"github.com/onbeat/onbeat/archive/sqlarchive"
 	"github.com/onbeat/onbeat/history"
 	"github.com/onbeat/onbeat/testpostgres"
 )
@@ -38,7 +41,7 @@ func nextBatch(was archive.Position) archive.Batch {
 }
 
 // follow archives the endless history until ctx is done, and through all errors that pass by.
-func follow(ctx context.Context, a *archive.Archive) error {
+func follow(ctx context.Context, a archive.Archive) error {
 	for ctx.Err() == nil {
 		was, err := a.Position(ctx)
 		for err == nil {
@@ -55,7 +58,7 @@ func follow(ctx context.Context, a *archive.Archive) error {
 }
 
 // whole checks that the archive has each entry up to its position once, and no other, and returns how many.
-func whole(t *testing.T, a *archive.Archive) int64 {
+func whole(t *testing.T, a archive.Archive) int64 {
 	t.Helper()
 	p, err := a.Position(t.Context())
 	must(t, err)
@@ -74,7 +77,7 @@ func whole(t *testing.T, a *archive.Archive) int64 {
 }
 
 // progress waits until more entries are archived than before.
-func progress(t *testing.T, a *archive.Archive, before int64) {
+func progress(t *testing.T, a archive.Archive, before int64) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
 		if p, err := a.Position(t.Context()); err == nil && p.Read > before {
@@ -127,7 +130,7 @@ func beFollower(what string) int {
 	ms, url, _ := strings.Cut(what, " ")
 	n, _ := strconv.ParseInt(ms, 10, 64)
 	now = time.UnixMilli(n).UTC()
-	a, err := archive.Open(context.Background(), archive.Config{URL: url, Namespace: "test"})
+	a, err := sqlarchive.Config{URL: url}.Open(context.Background(), "test", zerolog.Nop())
 	if err == nil {
 		err = follow(context.Background(), a)
 	}
@@ -268,7 +271,7 @@ func small(t *testing.T, size string) (dir string, resize func(size string)) {
 }
 
 // fillUp adds until there is no more room, gives room, and adds again.
-func fillUp(t *testing.T, a *archive.Archive, grow func()) {
+func fillUp(t *testing.T, a archive.Archive, grow func()) {
 	t.Helper()
 	var err error
 	for range 100_000 {

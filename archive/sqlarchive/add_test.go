@@ -1,4 +1,4 @@
-package archive_test
+package sqlarchive_test
 
 import (
 	"context"
@@ -162,7 +162,7 @@ func TestAdd_takesAnyTextAndAnyTime(t *testing.T) {
 func TestAdd_keepsNamesOfTheLongestApart(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, url string) {
-		a := open(t, url, func(c *archive.Config) { c.Namespace = strings.Repeat("n", 128) })
+		a := open(t, url, func(o *opening) { o.namespace = strings.Repeat("n", 128) })
 		id := strings.Repeat("x", 255) // a task's ID has 256 bytes at most
 		one, two := ran(now, 0, 1), ran(now, 1, 1)
 		one.Notes[0].TaskID, two.Notes[0].TaskID = id+"1", id+"2"
@@ -211,7 +211,7 @@ func TestAdd_ofALargeBatchIsOneTransaction(t *testing.T) {
 func TestArchive_keepsNamespacesApart(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, url string) {
-		a, b := open(t, url), open(t, url, func(c *archive.Config) { c.Namespace = "other" })
+		a, b := open(t, url), open(t, url, func(o *opening) { o.namespace = "other" })
 		add(t, a, ran(now, 0, 1))
 		if list := all(t, b); len(list) != 0 {
 			t.Errorf("%d entries of another namespace", len(list))

@@ -1,6 +1,9 @@
-package archive
+package sqlarchive
 
-import "github.com/onbeat/onbeat/history"
+import (
+	"github.com/onbeat/onbeat/archive"
+	"github.com/onbeat/onbeat/history"
+)
 
 var (
 	events    = newTable("onbeat_events", "at entry kind fields")
@@ -18,7 +21,7 @@ type event struct {
 
 func (e *event) values() []any { return []any{&e.at, &e.entry, &e.kind, &e.fields} }
 
-func eventsOf(list []Event) []row {
+func eventsOf(list []archive.Event) []row {
 	rows := make([]row, len(list))
 	for i, e := range list {
 		p := placeOf(e.ID)
@@ -31,9 +34,9 @@ func eventsOf(list []Event) []row {
 	return rows
 }
 
-func (e *event) event() Event {
+func (e *event) event() archive.Event {
 	id := place{noted: e.at, entry: e.entry}.id()
-	return Event{ID: id, At: history.At(id), Kind: e.kind, Fields: e.fields}
+	return archive.Event{ID: id, At: history.At(id), Kind: e.kind, Fields: e.fields}
 }
 
 // revision is a row of onbeat_revisions.
@@ -49,7 +52,7 @@ func (r *revision) values() []any {
 	return []any{&r.schedule, &r.number, &r.at, &r.what, &r.who, &r.says}
 }
 
-func revisionsOf(list []Revision) []row {
+func revisionsOf(list []archive.Revision) []row {
 	rows := make([]row, len(list))
 	for i, r := range list {
 		rows[i] = &revision{schedule: name(r.Schedule), number: r.Number, at: at(r.At), what: text(r.What), who: text(r.Who), says: text(r.Definition)}
@@ -57,8 +60,8 @@ func revisionsOf(list []Revision) []row {
 	return rows
 }
 
-func (r *revision) revision() Revision {
-	return Revision{Schedule: r.schedule, Number: r.number, At: r.at.Time, What: r.what, Who: r.who, Definition: r.says}
+func (r *revision) revision() archive.Revision {
+	return archive.Revision{Schedule: r.schedule, Number: r.number, At: r.at.Time, What: r.what, Who: r.who, Definition: r.says}
 }
 
 // loss is a row of onbeat_losses.
@@ -70,7 +73,7 @@ type loss struct {
 
 func (l *loss) values() []any { return []any{&l.since, &l.until, &l.stream, &l.entries} }
 
-func lossesOf(list []Loss) []row {
+func lossesOf(list []archive.Loss) []row {
 	rows := make([]row, len(list))
 	for i, l := range list {
 		rows[i] = &loss{since: ofMs(l.From.UnixMilli()), until: ofMs(l.To.UnixMilli()), stream: name(l.Stream), entries: number(l.Entries)}
@@ -78,6 +81,6 @@ func lossesOf(list []Loss) []row {
 	return rows
 }
 
-func (l *loss) loss() Loss {
-	return Loss{From: l.since.Time, To: l.until.Time, Stream: l.stream, Entries: int64(l.entries)}
+func (l *loss) loss() archive.Loss {
+	return archive.Loss{From: l.since.Time, To: l.until.Time, Stream: l.stream, Entries: int64(l.entries)}
 }

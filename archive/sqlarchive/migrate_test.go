@@ -1,9 +1,11 @@
-package archive
+package sqlarchive
 
 import (
 	"database/sql"
 	"path/filepath"
 	"testing"
+
+	"github.com/rs/zerolog"
 
 	"github.com/onbeat/onbeat/testpostgres"
 )
@@ -15,7 +17,7 @@ func TestMigrations_goDownAndUpAgain(t *testing.T) {
 		"postgres": func() string { return testpostgres.Database(t) },
 		"sqlite":   func() string { return "sqlite://" + filepath.Join(t.TempDir(), "a.db") },
 	} {
-		a, err := Open(t.Context(), Config{URL: url(), Namespace: "test"})
+		a, err := Config{URL: url()}.open(t.Context(), "test", zerolog.Nop())
 		if err != nil {
 			t.Fatal(name, err)
 		}
@@ -45,7 +47,7 @@ func TestMigrations_goDownAndUpAgain(t *testing.T) {
 func TestOpen_makesCommitsDurable(t *testing.T) {
 	t.Parallel()
 	url := testpostgres.Database(t) + "&synchronous_commit=off"
-	a, err := Open(t.Context(), Config{URL: url, Namespace: "test"})
+	a, err := Config{URL: url}.open(t.Context(), "test", zerolog.Nop())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,12 +57,12 @@ func TestOpen_makesCommitsDurable(t *testing.T) {
 			t.Errorf("%s: %s, want %s", statement, got, want)
 		}
 	}
-	b, err := Open(t.Context(), Config{URL: "sqlite://" + filepath.Join(t.TempDir(), "a b%20?.db"), Namespace: "test"})
+	b, err := Config{URL: "sqlite://" + filepath.Join(t.TempDir(), "a b%20?.db")}.open(t.Context(), "test", zerolog.Nop())
 	if err == nil {
 		b.Close()
 		t.Fatal("a path with a question mark was taken")
 	}
-	if b, err = Open(t.Context(), Config{URL: "sqlite://" + filepath.Join(t.TempDir(), "a b%25.db"), Namespace: "test"}); err != nil {
+	if b, err = (Config{URL: "sqlite://" + filepath.Join(t.TempDir(), "a b%25.db")}).open(t.Context(), "test", zerolog.Nop()); err != nil {
 		t.Fatal(err)
 	}
 	defer b.Close()

@@ -1,0 +1,54 @@
+package database
+
+import (
+	"net/url"
+	"strings"
+)
+
+// hidden stands for what may be a secret.
+const hidden = "…"
+
+// unclear reports whether what follows the scheme may have a password that was not escaped.
+func unclear(rest string) bool {
+	authority, tail := rest, ""
+	if i := strings.IndexAny(rest, "/?#"); i >= 0 {
+		authority, tail = rest[:i], rest[i:]
+	}
+	return strings.ContainsAny(tail, "@#") || strings.Count(authority, "@") > 1
+}
+
+// Redacted returns the URL of a database, or a text that was meant as one, without its password.
+func Redacted(raw string) string {
+	scheme, rest, ok := strings.Cut(raw, "://")
+	switch {
+	case raw == "":
+		return ""
+	case strings.HasPrefix(raw, "sqlite:"):
+		return raw
+	case !ok || scheme != "postgres" && scheme != "postgresql":
+		return hidden // the text may be a user and, behind the colon, a password that begins with two slashes
+	case unclear(rest):
+		return scheme + "://" + hidden
+	}
+	shown, query, asks := strings.Cut(rest, "?")
+	if login, host, ok := strings.Cut(shown, "@"); ok {
+		user, _, secret := strings.Cut(login, ":")
+		if secret {
+			user += ":" + hidden
+		}
+		shown = user + "@" + host
+	}
+	if asks && query != "" {
+		shown += "?" + hidden
+	}
+	return scheme + "://" + shown
+}
+
+// Hide returns a text without the password.
+func (a *Address) Hide(text string) string {
+	if a.Postgres == nil || a.Postgres.Password == "" {
+		return text
+	}
+	password := a.Postgres.Password
+	return strings.NewReplacer(password, hidden, url.QueryEscape(password), hidden, url.PathEscape(password), hidden).Replace(text)
+}
