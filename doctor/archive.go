@@ -63,10 +63,12 @@ func (d *doctor) archived(ctx context.Context) {
 
 // archiveOK says from when on the archive has everything, and what this user lacks that only costs memory.
 func (d *doctor) archiveOK(ctx context.Context, a *archive.Archive, at archive.Position) {
-	lacks := ""
-	err := d.cfg.Redis.Do(ctx, "XTRIM", d.q.Keys().Unique("\x00"), "MAXLEN", "0").Err()
-	if store.LacksRight(store.Classify(err)) {
-		lacks = "; without +xtrim Redis keeps what is archived too, up to archive.buffer"
+	lacks, none := "", d.q.Keys().Unique("\x00")
+	if store.LacksRight(store.Classify(d.cfg.Redis.Do(ctx, "XTRIM", none, "MAXLEN", "0").Err())) {
+		lacks = "; without +xtrim Redis keeps what is archived too, and more than archive.buffer"
+	}
+	if store.LacksRight(store.Classify(d.cfg.Redis.Do(ctx, "MEMORY", "USAGE", none).Err())) {
+		lacks += "; without +memory|usage an entry counts 512 bytes of archive.buffer"
 	}
 	if at.History == "" {
 		d.ok("archive", "empty, and nothing waits%s", lacks)

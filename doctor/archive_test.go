@@ -45,6 +45,7 @@ func TestArchived_saysHowTheArchiveIs(t *testing.T) {
 	want(examined(rdb, source), OK, "all that ever was, up to 2023-11-14")
 	limited := testredis.User(t, rdb, strings.Fields(queue.ACL(queue.AsInstance, p, false)))
 	want(examined(limited, source), OK, "without +xtrim")
+	want(examined(limited, source), OK, "without +memory|usage")
 	must(t, rdb.XAdd(t.Context(), &redis.XAddArgs{Stream: p.Keys().History, ID: "1700000001000-0", Values: []any{"runs", "a@1 done 1 2"}}).Err())
 	want(examined(rdb, source), Warn, "waits")
 	at := time.Now().Add(-time.Hour)
