@@ -62,6 +62,33 @@ func TestArchived_saysHowTheArchiveIs(t *testing.T) {
 	}
 }
 
+// A config without the archive that the instances have is noticed, and one of a namespace without any is not.
+func TestArchived_noticesAConfigWithoutTheArchive(t *testing.T) {
+	t.Parallel()
+	rdb := testredis.Real(t)
+	p := queue.Partition{Namespace: testredis.Namespace(t)}
+	q, err := queue.New(rdb, p, queue.Caps{})
+	must(t, err)
+	d := &doctor{cfg: Config{Redis: rdb}, q: q}
+	noted := func(id string) []Check {
+		t.Helper()
+		if id != "" {
+			must(t, rdb.XAdd(t.Context(), &redis.XAddArgs{Stream: p.Keys().Runs, ID: id, Values: []any{"tasks", "a done 1 2"}}).Err())
+		}
+		d.checks = nil
+		d.archived(t.Context())
+		return d.checks
+	}
+	for _, id := range []string{"", "1700000000000-0"} {
+		if got := noted(id); len(got) != 0 {
+			t.Errorf("after %q: %+v", id, got)
+		}
+	}
+	if got := noted("*"); len(got) != 1 || got[0].State != Warn || got[0].Hint == "" {
+		t.Errorf("%+v", got)
+	}
+}
+
 func must(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
