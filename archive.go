@@ -7,16 +7,16 @@ import (
 	"github.com/onbeat/onbeat/archiver"
 )
 
-// ArchiveBuffer is how many entries Redis keeps for an archive that is away, unless [Caps].Archive says another number.
-const ArchiveBuffer = 1_000_000
+// ArchiveBuffer is how many bytes Redis keeps for an archive that is away, unless [Caps].Buffer says another number.
+const ArchiveBuffer = 512 << 20
 
 // setArchive completes the settings of an archive, and returns its source: nil without an archive.
 func (c *Config) setArchive() (*archive.Source, error) {
 	if c.Archive == nil {
 		return nil, nil //nolint:nilnil // there is none, which is no error
 	}
-	if c.Caps.Archive == 0 {
-		c.Caps.Archive = ArchiveBuffer
+	if c.Caps.Buffer == 0 {
+		c.Caps.Buffer = ArchiveBuffer
 	}
 	return archive.NewSource(c.Archive, c.Namespace, c.Log)
 }

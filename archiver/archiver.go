@@ -35,7 +35,7 @@ type Config struct {
 
 // Archiver moves what happens in a namespace from Redis into an archive, while its instance leads: the history, the runs of
 // other tasks, events, and what schedules said. It goes on from the position that the archive keeps, so each entry is archived
-// once, whichever instance does it. While the database is away, Redis keeps the entries, up to [queue.Caps].Archive.
+// once, whichever instance does it. While the database is away, Redis keeps the entries, up to [queue.Caps].Buffer.
 type Archiver struct {
 	q      *queue.Queue
 	source *archive.Source
@@ -76,9 +76,10 @@ const longestPause = 30 * time.Second
 // follow archives until ctx ends.
 func (a *Archiver) follow(ctx context.Context, by who) {
 	t := &term{Archiver: a, by: by, page: firstPage, trims: true}
-	defer a.behind(-1)
+	defer t.behind(-1)
 	var beside sync.WaitGroup
 	beside.Go(func() { t.keepTidy(ctx) })
+	beside.Go(func() { t.keepToBuffer(ctx) })
 	defer beside.Wait()
 	failures := 0
 	for {

@@ -46,6 +46,7 @@ type term struct {
 	sure  bool // at is what the archive says
 	page  int
 	trims bool // Redis lets this instance trim
+	buffer
 }
 
 // found is what one step read.
@@ -222,6 +223,12 @@ func (t *term) add(ctx context.Context, a archive.Archive, b archive.Batch) erro
 	return nil
 }
 
+// behind tells how many entries wait.
+func (t *term) behind(entries int64) {
+	t.waits.Store(entries)
+	t.Archiver.behind(entries)
+}
+
 // left is how many entries wait behind the position.
 func (t *term) left(f *found) int64 {
 	return left(place{t.at.History, t.at.HistoryAdded}, f.history.was) + left(place{t.at.Runs, t.at.RunsAdded}, f.runs.was)
@@ -261,7 +268,7 @@ func (t *term) trim(ctx context.Context, f *found) {
 	}
 	if errors.Is(err, store.ErrDenied) {
 		t.trims = false
-		t.log.Warn().Err(err).Msg("cannot trim what is archived: redis keeps it up to archive.buffer")
+		t.log.Warn().Err(err).Msg("cannot trim what is archived: redis keeps it")
 	}
 }
 

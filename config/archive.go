@@ -18,14 +18,15 @@ type Archive struct {
 	Secret bool
 	// Keep is how long the archive keeps what it has; zero is the default.
 	Keep time.Duration
-	// Buffer and Output are Caps.Archive and Caps.Output of a dispatcher with an archive; zero is the default.
-	Buffer, Output int
+	// Buffer and Output are Caps.Buffer and Caps.Output of a dispatcher with an archive, in bytes; zero is the default.
+	Buffer int64
+	Output int
 }
 
 type archiveSettings struct {
 	URL    text     `yaml:"url"`
 	Keep   period   `yaml:"keep"`
-	Buffer *integer `yaml:"buffer"`
+	Buffer volume   `yaml:"buffer"`
 	Output *integer `yaml:"output"`
 }
 
@@ -36,12 +37,7 @@ func (f *File) takeArchive(s *archiveSettings, getenv func(string) string) {
 		Secret: hasPassword(variable.ReplaceAllString(raw, "")) || ParamsOf(raw).Get("password") != "",
 		URL:    f.placeArchive(f.expanded("archive.url", raw, getenv)),
 		Keep:   time.Duration(s.Keep),
-	}
-	if s.Buffer != nil {
-		f.Archive.Buffer = int(*s.Buffer)
-		if *s.Buffer < 1 {
-			f.problems = append(f.problems, f.doc.at("", refuse("archive.buffer", fmt.Sprint(*s.Buffer), "out of range", "1 or more; leave it out for the default")))
-		}
+		Buffer: int64(s.Buffer),
 	}
 	if s.Output != nil {
 		f.Archive.Output = int(*s.Output)
@@ -74,7 +70,7 @@ func (f *File) checkArchive() error {
 		c.URL = "sqlite:///elsewhere" // a file, a flag or the environment says it; the rest is checked all the same
 	}
 	caps := f.Dispatcher.Caps
-	caps.Archive, caps.Output = max(f.Archive.Buffer, 0), f.Archive.Output
+	caps.Buffer, caps.Output = f.Archive.Buffer, f.Archive.Output
 	caps.Events = 0 // judged by itself
 	return errors.Join(c.Validate(), caps.Validate())
 }

@@ -30,7 +30,7 @@ min_ready: 10s
 drain: 0s
 payload_limit: 2048
 keep: {dead: 1, done: 2, history: 3, events: 4}
-archive: {url: "postgres://onbeat:${ARCHIVE}@db/onbeat", keep: 60d, buffer: 5000, output: 0}
+archive: {url: "postgres://onbeat:${ARCHIVE}@db/onbeat", keep: 60d, buffer: 64MiB, output: 0}
 api: {listen: 127.0.0.1:8080}
 http: {deny_private: true, timeout: 5s, max_redirects: -1, redirect_body: true, max_retry_after: 1d, idle_per_host: 3, idle_timeout: 1h}
 log: {level: debug, format: json}
@@ -92,7 +92,7 @@ func TestConfig_saysEverything(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := c.Dispatcher
-	if want := (Archive{URL: "postgres://onbeat:4rch@db/onbeat", Keep: 60 * 24 * time.Hour, Buffer: 5000, Output: -1}); c.Archive != want {
+	if want := (Archive{URL: "postgres://onbeat:4rch@db/onbeat", Keep: 60 * 24 * time.Hour, Buffer: 64 << 20, Output: -1}); c.Archive != want {
 		t.Errorf("archive %+v", c.Archive)
 	}
 	if c.Redis.URL != "redis://user:s3cret@127.0.0.1:6379/0" || d.Release != "1.10" || d.Concurrency != 20 || d.Queues["default"] != 2 {
@@ -166,7 +166,12 @@ var badConfigs = []struct{ name, yaml, want string }{
 	{"an archive in memory", "archive: {url: 'sqlite::memory:'}\n", `x.yaml:1: archive.url "sqlite::memory:": an archive in memory ends with its process`},
 	{"an archive with an unset variable", "archive:\n  url: postgres://u:${NOPE}@h/d\n", `x.yaml:2: archive.url "${NOPE}": the environment variable is not set (set NOPE, or write the URL out)`},
 	{"an archive that keeps nothing", "archive: {url: 'sqlite:///a', keep: 1h}\n", `x.yaml:1: archive.keep "1h0m0s": shorter than a day`},
-	{"an archive without a buffer", "archive: {url: 'sqlite:///a', buffer: 0}\n", `x.yaml:1: archive.buffer "0": out of range (1 or more; leave it out for the default)`},
+	{"an archive without a buffer", "archive: {url: 'sqlite:///a', buffer: 0}\n", `x.yaml:1: archive.buffer "0": zero (leave it out for the default)`},
+	{"a small buffer", "archive: {url: 'sqlite:///a', buffer: 1000KiB}\n", `x.yaml:1: archive.buffer "1024000": out of range (1MiB or more, such as 512MiB)`},
+	{"a buffer of entries", "archive: {url: 'sqlite:///a', buffer: 5000}\n", `x.yaml:1: archive.buffer "5000": out of range (1MiB or more`},
+	{"a buffer in other units", "archive: {url: 'sqlite:///a', buffer: 512MB}\n", `x.yaml:1: archive.buffer "512MB": not a size (a whole number of bytes, KiB, MiB, GiB or TiB, such as 512MiB)`},
+	{"a buffer beyond all sizes", "archive: {url: 'sqlite:///a', buffer: 9000000TiB}\n", `x.yaml:1: archive.buffer "9000000TiB": out of range`},
+	{"a negative buffer", "archive: {url: 'sqlite:///a', buffer: -1MiB}\n", `x.yaml:1: archive.buffer "-1MiB": negative (write it without a minus sign)`},
 	{"an output too large", "archive: {url: 'sqlite:///a', output: 20000}\n", `x.yaml:1: archive.output "20000": out of range (at most 16384 bytes)`},
 	{"a negative output", "archive: {url: 'sqlite:///a', output: -1}\n", `x.yaml:1: archive.output "-1": negative (bytes; 0 is none)`},
 	{"unknown field of archive", "archive: {uri: x}\n", "x.yaml:1: archive.uri: unknown field (did you mean url?)"},

@@ -10,16 +10,19 @@ import (
 	"github.com/onbeat/onbeat/store"
 )
 
-// How long the doctor waits for the archive, how old the last entry may be that waits in Redis, and of which time losses are told.
+// How long the doctor waits for the archive, how old the last entry may be that waits in Redis, of which time losses are told, and
+// for how long a run that was noted shows that there is an archive.
 const (
 	archiveTime = 10 * time.Second
 	archiveLate = time.Minute
 	lossesOf    = 7 * 24 * time.Hour
+	notedLately = time.Hour
 )
 
 // archived checks that the archive answers, that an instance archives, and that nothing was lost.
 func (d *doctor) archived(ctx context.Context) {
 	if d.cfg.Archive == nil {
+		d.unnamedArchive(ctx)
 		return
 	}
 	ctx, done := context.WithTimeout(ctx, archiveTime)
@@ -61,12 +64,27 @@ func (d *doctor) archived(ctx context.Context) {
 	}
 }
 
+// unnamedArchive warns if instances note runs for an archive that this config does not name: one that ran with it would cut the
+// history to keep.history, whether that is archived or not.
+func (d *doctor) unnamedArchive(ctx context.Context) {
+	t, err := d.q.RunsTail(ctx, "", 0)
+	if err != nil || t.Stream.Length == 0 {
+		return // a Redis that does not answer is reported elsewhere
+	}
+	if now, err := d.q.Now(ctx); err == nil && now.Sub(history.At(t.Stream.Last)) < notedLately {
+		d.warn("archive", "name it in every config of the namespace; if it was taken away, that passes within an hour",
+			"instances note runs for an archive, and this config names none: an instance with it keeps less than what waits")
+	}
+}
+
 // archiveOK says from when on the archive has everything, and what this user lacks that only costs memory.
 func (d *doctor) archiveOK(ctx context.Context, a archive.Archive, at archive.Position) {
-	lacks := ""
-	err := d.cfg.Redis.Do(ctx, "XTRIM", d.q.Keys().Unique("\x00"), "MAXLEN", "0").Err()
-	if store.LacksRight(store.Classify(err)) {
-		lacks = "; without +xtrim Redis keeps what is archived too, up to archive.buffer"
+	lacks, none := "", d.q.Keys().Unique("\x00")
+	if store.LacksRight(store.Classify(d.cfg.Redis.Do(ctx, "XTRIM", none, "MAXLEN", "0").Err())) {
+		lacks = "; without +xtrim Redis keeps what is archived too, and more than archive.buffer"
+	}
+	if store.LacksRight(store.Classify(d.cfg.Redis.Do(ctx, "MEMORY", "USAGE", none).Err())) {
+		lacks += "; without +memory|usage an entry counts 512 bytes of archive.buffer"
 	}
 	if at.History == "" {
 		d.ok("archive", "empty, and nothing waits%s", lacks)

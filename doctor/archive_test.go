@@ -47,6 +47,7 @@ func TestArchived_saysHowTheArchiveIs(t *testing.T) {
 	want(examined(rdb, source), OK, "all that ever was, up to 2023-11-14")
 	limited := testredis.User(t, rdb, strings.Fields(queue.ACL(queue.AsInstance, p, false)))
 	want(examined(limited, source), OK, "without +xtrim")
+	want(examined(limited, source), OK, "without +memory|usage")
 	must(t, rdb.XAdd(t.Context(), &redis.XAddArgs{Stream: p.Keys().History, ID: "1700000001000-0", Values: []any{"runs", "a@1 done 1 2"}}).Err())
 	want(examined(rdb, source), Warn, "waits")
 	at := time.Now().Add(-time.Hour)
@@ -60,6 +61,33 @@ func TestArchived_saysHowTheArchiveIs(t *testing.T) {
 	want(c, Fail, "127.0.0.1")
 	if strings.Contains(c.Detail+c.Hint, "s3cret") {
 		t.Errorf("the password is shown: %+v", c)
+	}
+}
+
+// A config without the archive that the instances have is noticed, and one of a namespace without any is not.
+func TestArchived_noticesAConfigWithoutTheArchive(t *testing.T) {
+	t.Parallel()
+	rdb := testredis.Real(t)
+	p := queue.Partition{Namespace: testredis.Namespace(t)}
+	q, err := queue.New(rdb, p, queue.Caps{})
+	must(t, err)
+	d := &doctor{cfg: Config{Redis: rdb}, q: q}
+	noted := func(id string) []Check {
+		t.Helper()
+		if id != "" {
+			must(t, rdb.XAdd(t.Context(), &redis.XAddArgs{Stream: p.Keys().Runs, ID: id, Values: []any{"tasks", "a done 1 2"}}).Err())
+		}
+		d.checks = nil
+		d.archived(t.Context())
+		return d.checks
+	}
+	for _, id := range []string{"", "1700000000000-0"} {
+		if got := noted(id); len(got) != 0 {
+			t.Errorf("after %q: %+v", id, got)
+		}
+	}
+	if got := noted("*"); len(got) != 1 || got[0].State != Warn || got[0].Hint == "" {
+		t.Errorf("%+v", got)
 	}
 }
 

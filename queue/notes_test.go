@@ -225,10 +225,13 @@ func TestCycle_capsTheRuns(t *testing.T) {
 
 func TestCaps_ofAnArchive(t *testing.T) {
 	t.Parallel()
-	for _, c := range []queue.Caps{{Archive: -1}, {Output: queue.MaxOutput + 1}} {
+	for _, c := range []queue.Caps{{Archive: -1}, {Buffer: -1}, {Buffer: queue.LeastBuffer - 1}, {Output: queue.MaxOutput + 1}} {
 		if err := c.Validate(); err == nil {
 			t.Errorf("%+v is accepted", c)
 		}
+	}
+	if c := (queue.Caps{Buffer: 512 << 20}).WithDefaults(); c.Archive != 4<<20 {
+		t.Errorf("%+v", c)
 	}
 	if c := (queue.Caps{}).WithDefaults(); c.Archive != 0 || c.Output != 1<<10 {
 		t.Errorf("%+v", c)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"sync/atomic"
@@ -28,13 +29,20 @@ type Caps struct {
 	// Events is about how many events are kept. Default [MaxEvents], which is also the maximum.
 	Events int
 	// Archive is how many entries Redis keeps for an archive that has not read them yet: of the history, in place of History if
-	// it is more, and of the runs of other tasks. If it is positive, instances note every run, see [history.Notes]. Default 0:
-	// there is no archive.
+	// it is more, and of the runs of other tasks. If it is positive, instances note every run, see [history.Notes]. Default: one
+	// for each 128 bytes of Buffer, which no more fit into; 0 without Buffer: there is no archive.
 	Archive int
+	// Buffer is about how many bytes the history and the runs of other tasks may take in Redis together, with an archive: the
+	// leader removes the oldest, archived or not; see [Queue.TrimToBuffer]. At least [LeastBuffer]. Default 0: only Archive
+	// bounds them.
+	Buffer int64
 	// Output is how many bytes of each run's output are noted for the archive: at most [MaxOutput]. Default 1 KiB; a negative
 	// number: none.
 	Output int
 }
+
+// LeastBuffer is the least Buffer that Caps may have.
+const LeastBuffer = 1 << 20
 
 // MaxOutput is the most that is noted of an output.
 const MaxOutput = 16 << 10
@@ -44,7 +52,7 @@ const MaxOutput = 16 << 10
 const MaxEvents = 10_000
 
 // Validate returns a [*task.FieldError] for a cap that the scripts could not keep: Events over [MaxEvents], a negative Archive,
-// Output over [MaxOutput].
+// a Buffer under [LeastBuffer], Output over [MaxOutput].
 func (c Caps) Validate() error {
 	switch {
 	case c.Events > MaxEvents:
@@ -52,7 +60,11 @@ func (c Caps) Validate() error {
 			Field: "keep.events", Value: strconv.Itoa(c.Events), Reason: "out of range", Hint: fmt.Sprintf("1 to %d, which is the default", MaxEvents),
 		}
 	case c.Archive < 0:
-		return &task.FieldError{Field: "archive.buffer", Value: strconv.Itoa(c.Archive), Reason: "negative", Hint: "entries, such as 1000000"}
+		return &task.FieldError{Field: "caps.archive", Value: strconv.Itoa(c.Archive), Reason: "negative", Hint: "entries; 0 for the default"}
+	case c.Buffer < 0, c.Buffer > 0 && c.Buffer < LeastBuffer:
+		return &task.FieldError{
+			Field: "archive.buffer", Value: strconv.FormatInt(c.Buffer, 10), Reason: "out of range", Hint: "1MiB or more, such as 512MiB",
+		}
 	case c.Output > MaxOutput:
 		return &task.FieldError{Field: "archive.output", Value: strconv.Itoa(c.Output), Reason: "out of range", Hint: fmt.Sprintf("at most %d bytes", MaxOutput)}
 	}
@@ -71,6 +83,9 @@ func (c Caps) WithDefaults() Caps {
 	}
 	if c.Output == 0 {
 		c.Output = 1 << 10
+	}
+	if c.Archive == 0 {
+		c.Archive = int(min(c.Buffer/leastEntry, math.MaxInt32))
 	}
 	return c
 }

@@ -32,7 +32,7 @@ func (a *app) archiveOf(file *config.File, t *target) error {
 	if err := own.Validate(); err != nil {
 		return file.At(err)
 	}
-	t.cfg.Archive, t.cfg.Caps.Archive, t.cfg.Caps.Output = own, cmp.Or(file.Archive.Buffer, onbeat.ArchiveBuffer), file.Archive.Output
+	t.cfg.Archive, t.cfg.Caps.Buffer, t.cfg.Caps.Output = own, cmp.Or(file.Archive.Buffer, onbeat.ArchiveBuffer), file.Archive.Output
 	if file.Archive.Secret {
 		t.archive = file.Name
 	}
