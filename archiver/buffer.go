@@ -25,16 +25,19 @@ type buffer struct {
 func (t *term) keepToBuffer(ctx context.Context) {
 	for pause(ctx, weighEvery*t.cfg.Every) {
 		within, done := context.WithTimeout(ctx, readTime)
-		removed, left, err := t.q.TrimToBuffer(within)
+		before := t.waits.Load()
+		_, left, err := t.q.TrimToBuffer(within)
 		done()
 		if ctx.Err() == nil {
-			t.buffer.tell(t, removed, left, err)
+			t.tell(min(before, t.waits.Load()), left, err)
 		}
 	}
 }
 
-// tell logs what changed. What Redis dropped is counted once the archive says what it has: then its position is gone.
-func (b *buffer) tell(t *term, removed int64, left queue.Buffer, err error) {
+// tell logs what changed. If more entries wait than there are, Redis has dropped some; they are counted once the archive says what
+// it has, because its position is gone then.
+func (t *term) tell(waits int64, left queue.Buffer, err error) {
+	b := &t.buffer
 	if errors.Is(err, store.ErrDenied) && !b.refused { // other errors keep the term from archiving too, and it tells of them
 		b.refused = true
 		t.log.Warn().Err(err).Msg("cannot trim what waits to be archived: redis keeps more than archive.buffer")
@@ -43,12 +46,12 @@ func (b *buffer) tell(t *term, removed int64, left queue.Buffer, err error) {
 		b.assumed = true
 		t.log.Warn().Err(left.Assumed).Msg("cannot ask redis how large the history is: an entry counts 512 bytes of archive.buffer")
 	}
-	switch waits := b.waits.Load(); {
+	switch {
 	case waits == 0:
 		b.full = false
-	case removed > 0 && waits > left.Entries && !b.full:
+	case waits > left.Entries && err == nil && !b.full:
 		b.full = true
-		t.log.Error().Int64("entries", removed).Int64("kept", left.Entries).Int64("bytes", left.Bytes).
+		t.log.Error().Int64("waits", waits).Int64("kept", left.Entries).Int64("bytes", left.Bytes).
 			Msg("archive.buffer is full: redis drops the oldest of what waits to be archived")
 	}
 }

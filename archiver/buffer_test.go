@@ -13,18 +13,22 @@ import (
 	"github.com/onbeat/onbeat/testredis"
 )
 
-// noteLarge adds entries of 4 KB to the runs of other tasks.
-func (w *world) noteLarge(n int) {
+// large adds entries of 4 KB to a stream, and returns their IDs.
+func (w *world) large(stream, field string, n int) (ids []string) {
 	w.Helper()
 	pipe := w.rdb.Pipeline()
 	for range n {
 		w.next++
-		pipe.XAdd(w.Context(), &redis.XAddArgs{Stream: w.keys.Runs, Values: map[string]any{
-			"tasks": fmt.Sprintf("%s done 1 %d", w.task(w.next), w.slot(w.next)+5), "more": strings.Repeat("x", 4_000), "instance": "i", "release": "v1",
+		pipe.XAdd(w.Context(), &redis.XAddArgs{Stream: stream, Values: map[string]any{
+			field: fmt.Sprintf("%s done 1 %d", w.task(w.next), w.slot(w.next)+5), "more": strings.Repeat("x", 4_000), "instance": "i", "release": "v1",
 		}})
 	}
-	_, err := pipe.Exec(w.Context())
+	cmds, err := pipe.Exec(w.Context())
 	w.must(err)
+	for _, c := range cmds {
+		ids = append(ids, c.(*redis.StringCmd).Val())
+	}
+	return ids
 }
 
 // While the database is away, Redis keeps no more bytes than the buffer has. What it dropped is counted once the database is
@@ -34,12 +38,12 @@ func TestPromise10_aDatabaseThatIsAwayFillsNoMoreThanTheBuffer(t *testing.T) {
 	server := testpostgres.Private(t)
 	w := newWorld(t, testredis.Real(t), server.Database(), queue.Caps{Buffer: 1 << 20})
 	a := w.archive()
-	w.noteLarge(10)
+	w.large(w.keys.Runs, "tasks", 10)
 	want := w.note(10)
 	w.follow("a")
 	w.eventually(a, want)
 	server.Kill()
-	w.noteLarge(1000)
+	w.large(w.keys.Runs, "tasks", 1000)
 	want = append(want, w.note(10)...)
 	testredis.Eventually(t, patience, func() error {
 		bytes, err := w.rdb.MemoryUsage(t.Context(), w.keys.Runs, 0).Result()
@@ -64,10 +68,13 @@ func TestBuffer_dropsInSilenceWhatIsArchived(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, testredis.Real(t), sqlite(t), queue.Caps{Buffer: 1 << 20})
 	a := w.archive()
-	want := w.note(20_000)
 	w.follow("a")
-	w.eventually(a, want)
-	testredis.Eventually(t, patience, func() bool { return w.rdb.XLen(t.Context(), w.keys.History).Val() < 15_000 }, "the oldest leave")
+	var want []string
+	for range 4 {
+		want = append(want, w.large(w.keys.History, "runs", 100)...)
+		w.eventually(a, want)
+	}
+	testredis.Eventually(t, patience, func() bool { return w.rdb.XLen(t.Context(), w.keys.History).Val() < 300 }, "the oldest leave")
 	if _, lost := w.told.now(); lost != 0 || w.log.count("archive.buffer is full") > 0 {
 		t.Errorf("%d lost\n%s", lost, &w.log.text)
 	}
