@@ -5,6 +5,7 @@ import (
 
 	"github.com/onbeat/onbeat/archive"
 	"github.com/onbeat/onbeat/archiver"
+	"github.com/onbeat/onbeat/notify"
 )
 
 // ArchiveBuffer is how many bytes Redis keeps for an archive that is away, unless [Caps].Buffer says another number.
@@ -28,9 +29,32 @@ func (c Config) checkArchive() error {
 	return c.Archive.Validate()
 }
 
-// archiver archives what happens while this instance leads.
-func (d *Dispatcher) archiver(log zerolog.Logger) *archiver.Archiver {
-	return archiver.New(d.q, d.archive, archiver.Config{Observer: d.cfg.Observer, Log: log})
+// archiver archives what happens while this instance leads. The notifier, nil if there is no target, hears how it goes.
+func (d *Dispatcher) archiver(n *notify.Notifier, log zerolog.Logger) *archiver.Archiver {
+	return archiver.New(d.q, d.archive, archiver.Config{Observer: archiving{d.cfg.Observer, n}, Log: log})
+}
+
+// archiving tells the observer and the notifier how archiving goes. Each may be nil.
+type archiving struct {
+	observer archiver.Observer
+	notifier *notify.Notifier
+}
+
+// ArchiveBehind implements [archiver.Observer].
+func (a archiving) ArchiveBehind(entries int64) {
+	if a.observer != nil {
+		a.observer.ArchiveBehind(entries)
+	}
+	if a.notifier != nil {
+		a.notifier.ArchiveBehind(entries)
+	}
+}
+
+// ArchiveLost implements [archiver.Observer]. The notifier reads of a loss in the events.
+func (a archiving) ArchiveLost(entries int64) {
+	if a.observer != nil {
+		a.observer.ArchiveLost(entries)
+	}
 }
 
 // Close closes the connections to the archive, if there is one. Call it when neither Run nor what [Dispatcher.Admin] returned

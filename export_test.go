@@ -1,6 +1,8 @@
 package onbeat
 
 import (
+	"time"
+
 	"github.com/onbeat/onbeat/instance"
 	"github.com/onbeat/onbeat/producer"
 	"github.com/onbeat/onbeat/queue"
@@ -13,3 +15,6 @@ func (d *Dispatcher) Queue() *queue.Queue { return d.q }
 func (d *Dispatcher) Instances() *instance.Registry { return d.reg }
 
 func (d *Dispatcher) Schedules() *producer.Schedules { return producer.NewSchedules(d.q, d.producer) }
+
+// TellOfArchive has targets hear of an archive that has been behind for that long.
+func (d *Dispatcher) TellOfArchive(behindFor time.Duration) { d.behindFor = behindFor }

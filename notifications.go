@@ -27,10 +27,14 @@ func (d *Dispatcher) handleNotify() error {
 	return d.mux.Handle(notify.Type, h)
 }
 
-// notifier makes what runs on the leader's side.
+// notifier returns what runs on the leader's side, or nil without targets.
 func (d *Dispatcher) notifier(log zerolog.Logger) *notify.Notifier {
+	if len(d.cfg.Notify) == 0 {
+		return nil
+	}
 	return notify.New(d.q, notify.Config{
-		Targets: d.cfg.Notify, Namespace: d.cfg.Namespace, Queue: queueOf(d.cfg.Queues), Enqueue: d.producer.EnqueueAll, Log: log,
+		Targets: d.cfg.Notify, Namespace: d.cfg.Namespace, Queue: queueOf(d.cfg.Queues), BehindFor: d.behindFor,
+		Enqueue: d.producer.EnqueueAll, Log: log,
 	})
 }
 

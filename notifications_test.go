@@ -8,6 +8,9 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -134,4 +137,32 @@ func keysWith(t *testing.T, rdb *redis.Client, ns, text string) map[string]bool 
 		}
 	}
 	return found
+}
+
+// An archive that is away is told of while entries wait, and once more when it has caught up. The observer hears of it as well.
+func TestNotify_tellsOfAnArchiveThatIsBehind(t *testing.T) {
+	t.Parallel()
+	rdb := testredis.Real(t)
+	in := newInbox(t)
+	away := filepath.Join(t.TempDir(), "away")
+	d := archiving(t, rdb, "sqlite://"+filepath.Join(away, "archive.db"), "v1", onbeat.Config{
+		Notify: []notify.Target{{Name: "ops", URL: in.URL, Key: in.key, Window: time.Second, On: []notify.Topic{notify.ArchiveBehind}}},
+	})
+	d.TellOfArchive(time.Second)
+	defer run(t, d)()
+	told := func(text string) func() bool {
+		return func() bool {
+			in.mu.Lock()
+			defer in.mu.Unlock()
+			for _, m := range in.got {
+				if m.Topic == notify.ArchiveBehind && slices.ContainsFunc(m.Notices, func(n notify.Notice) bool { return strings.Contains(n.Text, text) }) {
+					return true
+				}
+			}
+			return false
+		}
+	}
+	testredis.Eventually(t, patience, told("have waited to be archived"), "the target hears that the archive is behind")
+	must(t, os.Mkdir(away, 0o700))
+	testredis.Eventually(t, 2*patience, told("has caught up"), "the target hears that the archive has caught up")
 }

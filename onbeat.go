@@ -113,6 +113,8 @@ type Dispatcher struct {
 	producer *producer.Producer
 	archive  *archive.Source // nil: none
 
+	behindFor time.Duration // notify.Config.BehindFor; tests shorten it
+
 	mu        sync.Mutex
 	schedules []producer.Schedule
 	scheduler *producer.Scheduler // set while it runs
@@ -400,6 +402,7 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	notifier := d.notifier(log)
 	d.mu.Lock()
 	d.scheduler, d.node = schedules, node
 	d.mu.Unlock()
@@ -410,10 +413,10 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 		g.Go(func() error { return work.Run(session) })      // Redis decides which instance may take work
 		g.Go(func() error { return move(mover, session) })   // every instance moves
 		if d.archive != nil {
-			g.Go(func() error { return d.archiver(log).Run(session) }) // only the leader archives
+			g.Go(func() error { return d.archiver(notifier, log).Run(session) }) // only the leader archives
 		}
-		if len(d.cfg.Notify) > 0 {
-			g.Go(func() error { return d.notifier(log).Run(session) }) // only the leader notifies
+		if notifier != nil {
+			g.Go(func() error { return notifier.Run(session) }) // only the leader notifies
 		}
 		return g.Wait()
 	})

@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// behindFor is how long the archive must have been behind, without a break, for the targets to hear of it. A batch that waits for
-// a moment is nothing.
+// behindFor is the default of [Config].BehindFor: a batch that waits for a moment is nothing.
 const behindFor = 5 * time.Minute
 
 // archive is what this process knows of its archive.
@@ -45,7 +44,7 @@ func (a *archive) now() (entries int64, since time.Duration) {
 var theArchive = about{"archive", "behind"}
 
 // judgeArchive tells that the archive is behind, once, and that it has caught up when it was so for a whole window.
-func (r *round) judgeArchive(end time.Time, entries int64, since time.Duration) {
+func (r *round) judgeArchive(end time.Time, entries int64, since, behindFor time.Duration) {
 	if !r.any(ArchiveBehind) {
 		return
 	}

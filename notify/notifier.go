@@ -1,6 +1,7 @@
 package notify
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -23,6 +24,8 @@ type Config struct {
 	Namespace string
 	// Queue is where the tasks wait that send the messages. Default: the default queue.
 	Queue string
+	// BehindFor is how long the archive must have been behind, without a break, for the targets to hear of it. Default 5m.
+	BehindFor time.Duration
 	// Enqueue adds tasks, as [producer.Producer.EnqueueAll] does.
 	Enqueue func(context.Context, []*task.Task) ([]producer.Result, error)
 	// Log receives what fails. The zero Logger discards it.
@@ -74,7 +77,7 @@ func New(q *queue.Queue, cfg Config) *Notifier {
 	for i, t := range cfg.Targets {
 		targets[i] = t.withDefaults()
 	}
-	cfg.Targets = targets
+	cfg.Targets, cfg.BehindFor = targets, cmp.Or(cfg.BehindFor, behindFor)
 	return &Notifier{q: q, cfg: cfg}
 }
 
@@ -200,7 +203,7 @@ func (n *Notifier) close(ctx context.Context, term queue.Term, r *round, end tim
 	r.judge(end, n.known.stale)
 	r.settle(end)
 	entries, since := n.behind.now()
-	r.judgeArchive(end, entries, since)
+	r.judgeArchive(end, entries, since, n.cfg.BehindFor)
 	c := r.change(end)
 	saved := c.Set[c.Name]
 	messages := map[string]string{}

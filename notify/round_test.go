@@ -199,7 +199,7 @@ func TestRound_tellsOfTheArchiveOnceAndWhenItHasCaughtUp(t *testing.T) {
 	t.Parallel()
 	s := newStory(t, Target{Name: "ops"})
 	minute := func(entries int64, since time.Duration) []string {
-		s.r.judgeArchive(s.at.Add(time.Minute), entries, since)
+		s.r.judgeArchive(s.at.Add(time.Minute), entries, since, behindFor)
 		return s.minute()
 	}
 	s.same(minute(10, time.Minute))

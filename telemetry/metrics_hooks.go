@@ -7,6 +7,7 @@ import (
 
 	"github.com/onbeat/onbeat/history"
 	"github.com/onbeat/onbeat/instance"
+	"github.com/onbeat/onbeat/notify"
 	"github.com/onbeat/onbeat/producer"
 	"github.com/onbeat/onbeat/queue"
 	"github.com/onbeat/onbeat/store"
@@ -135,7 +136,12 @@ func (m *Metrics) OutboxMoved(result string, rows int) {
 // OutboxWaiting notes how many rows of the outbox wait.
 func (m *Metrics) OutboxWaiting(rows int) { m.outbox.Set(float64(rows)) }
 
-// Notified counts an attempt to send a message.
+// Notified counts an attempt to send a message. All results of a target are there from the first attempt on: a rate does not see
+// the first count of a result that was not there before.
 func (m *Metrics) Notified(target, result string) {
-	m.told.WithLabelValues(m.targets.label(target), result).Inc()
+	label := m.targets.label(target)
+	for _, r := range notify.Results() {
+		m.told.WithLabelValues(label, r)
+	}
+	m.told.WithLabelValues(label, result).Inc()
 }
