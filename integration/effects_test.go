@@ -31,15 +31,15 @@ func TestEffects_happenOnceThoughTheirProcessIsKilled(t *testing.T) {
 	t.Parallel()
 	t.Run("postgres", func(t *testing.T) {
 		t.Parallel()
-		killedWithin(t, "pgx", testpostgres.Private(t).Database()) // it syncs what it commits
+		killedWithin(t, "postgres", "pgx", testpostgres.Private(t).Database()) // it syncs what it commits
 	})
 	t.Run("sqlite", func(t *testing.T) {
 		t.Parallel()
-		killedWithin(t, "sqlite", "file:"+filepath.Join(t.TempDir(), "effects.db")+"?_pragma=busy_timeout(20000)&_pragma=journal_mode(WAL)")
+		killedWithin(t, "sqlite", "sqlite", "file:"+filepath.Join(t.TempDir(), "effects.db")+"?_pragma=busy_timeout(20000)&_pragma=journal_mode(WAL)")
 	})
 }
 
-func killedWithin(t *testing.T, driver, source string) {
+func killedWithin(t *testing.T, kind, driver, source string) {
 	w := &effectsWorld{world: newWorld(t), driver: driver, source: source}
 	w.open()
 	const each = 30
@@ -72,7 +72,7 @@ func killedWithin(t *testing.T, driver, source string) {
 	if n <= all || single == all {
 		t.Errorf("without Once %d tasks had %d effects, %d of them one: this proves nothing", all, n, single)
 	}
-	w.Row("killed within handlers.Once, "+t.Name(), rig.Figures{},
+	w.Row("killed within handlers.Once ("+kind+")", rig.Figures{},
 		fmt.Sprintf("%d kills; %d effects of %d tasks; without Once %d effects, %d tasks had more than one", kills, all, all, n, all-single))
 }
 

@@ -38,10 +38,15 @@ func TestAdd_movesThePositionOnlyFromWhereItWas(t *testing.T) {
 		if list := all(t, a); len(list) != 1 {
 			t.Errorf("%d entries after a refused batch", len(list))
 		}
-		other := first.Next
-		other.Runs = "9-9"
-		if err := a.Add(t.Context(), other, batch(other, ran(now, 1, 2))); !errors.Is(err, archive.ErrMoved) {
-			t.Errorf("from a position that never was: %v", err)
+		for i, change := range []func(*archive.Position){
+			func(p *archive.Position) { p.History = "9-9" }, func(p *archive.Position) { p.Runs = "9-9" }, func(p *archive.Position) { p.Events = "9-9" },
+			func(p *archive.Position) { p.Schedules++ }, func(p *archive.Position) { p.Read++ }, func(p *archive.Position) { p.Lost++ },
+		} {
+			other := first.Next
+			change(&other)
+			if err := a.Add(t.Context(), other, batch(other, ran(now, 1, 2))); !errors.Is(err, archive.ErrMoved) {
+				t.Errorf("from a position whose part %d never was: %v", i, err)
+			}
 		}
 		still := archive.Batch{Entries: second.Entries, Next: got}
 		if err := a.Add(t.Context(), got, still); err == nil {

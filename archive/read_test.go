@@ -1,0 +1,87 @@
+package archive_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/onbeat/onbeat/archive"
+	"github.com/onbeat/onbeat/history"
+)
+
+// A failover took entries back, and their IDs were given again: notes of one place are more than one page reads.
+func TestArchive_readsNotesOfOnePlaceThatFillAPage(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, url string) {
+		const many = 2500
+		a := open(t, url)
+		var entries []history.Entry
+		for i := range many {
+			e := ran(now, 0, 0)
+			e.Notes[0].TaskID = fmt.Sprint("report!", i)
+			missed := history.Note{Schedule: fmt.Sprint("s", i), From: now, To: now, Word: history.Missed, Count: 1, At: now}
+			entries = append(entries, e, history.Entry{ID: e.ID, At: now, Notes: []history.Note{missed}})
+		}
+		add(t, a, entries...)
+		count := func(which string, list []history.Entry) {
+			t.Helper()
+			seen := map[string]int{}
+			for _, e := range list {
+				for _, n := range e.Notes {
+					seen[n.Schedule+" "+n.TaskID]++
+				}
+			}
+			if len(list) != 1 || len(seen) != 2*many || len(list[0].Notes) != 2*many {
+				t.Errorf("%s: %d entries, %d different notes; want 1 and %d", which, len(list), len(seen), 2*many)
+			}
+		}
+		count("the oldest first", all(t, a))
+		var back []history.Entry
+		must(t, a.HistoryBefore(t.Context(), "", "", func(e history.Entry) bool {
+			back = append(back, e)
+			return true
+		}))
+		count("the newest first", back)
+	})
+}
+
+func TestArchive_readsTheNewestRunsOfATask(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, url string) {
+		a := open(t, url)
+		var entries []history.Entry
+		for i := range 1200 {
+			entries = append(entries, ran(now.Add(time.Duration(i)*time.Second), 0, 1))
+		}
+		add(t, a, entries...)
+		notes, err := a.Runs(t.Context(), entries[0].Notes[0].TaskID)
+		must(t, err)
+		if len(notes) != 1000 || !notes[0].At.Equal(entries[200].At) || !notes[999].At.Equal(entries[1199].At) {
+			t.Errorf("%d runs, want the newest 1,000, the oldest first", len(notes))
+		}
+	})
+}
+
+// People page through events and revisions: one reading returns 100 if they say nothing.
+func TestArchive_readsAHundredIfNobodySaysHowMany(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, url string) {
+		a := open(t, url)
+		b := batch(archive.Position{}, ran(now, 0, 1))
+		for i := range 150 {
+			b.Events = append(b.Events, archive.Event{ID: idOf(now, i), At: now, Kind: "joined"})
+			b.Revisions = append(b.Revisions, archive.Revision{Schedule: "report", Number: int64(i + 1), At: now, What: "changed"})
+		}
+		must(t, a.Add(t.Context(), archive.Position{}, b))
+		events, err := a.Events(t.Context(), time.Time{}, time.Time{}, 0)
+		must(t, err)
+		if len(events) != 100 || events[99].ID != b.Events[149].ID {
+			t.Errorf("%d events, want the newest 100", len(events))
+		}
+		revisions, err := a.Revisions(t.Context(), "report", 0, 0)
+		must(t, err)
+		if len(revisions) != 100 || revisions[0].Number != 150 {
+			t.Errorf("%d revisions, want the newest 100", len(revisions))
+		}
+	})
+}
