@@ -3,6 +3,7 @@ package onbeat_test
 import (
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -24,6 +25,25 @@ func TestGoMod_hasNothingThatOnlyAFewTestsNeed(t *testing.T) {
 	for _, module := range []string{"porcupine", "toxiproxy", "robfig/cron", "netresearch/go-cron"} {
 		if strings.Contains(strings.ToLower(string(text)), module) {
 			t.Errorf("go.mod has %s: see Dependencies in CONTRIBUTING.md", module)
+		}
+	}
+}
+
+// A program that imports onbeat has in it only the drivers that it asks for: those of package sqlarchive or sqloutbox, or its own.
+func TestPackages_bringNoDriverOfADatabase(t *testing.T) {
+	t.Parallel()
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", ".", "./client", "./admin", "./api", "./audit", "./archive", "./outbox").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(out), "github.com/redis/go-redis/v9\n") {
+		t.Fatalf("these are not the packages that onbeat imports:\n%s", out)
+	}
+	for dep := range strings.Lines(string(out)) {
+		for _, driver := range []string{"jackc/pgx", "modernc.org/", "pressly/goose", "onbeat/internal/database"} {
+			if strings.Contains(dep, driver) {
+				t.Errorf("a program that imports onbeat links %s", dep)
+			}
 		}
 	}
 }

@@ -32,7 +32,7 @@ func (d *Dispatcher) mover(log zerolog.Logger) (*outbox.Mover, error) {
 		return nil, nil //nolint:nilnil // no outbox has no mover
 	}
 	return outbox.NewMover(outbox.MoverConfig{
-		Config: *d.cfg.Outbox, Namespace: d.cfg.Namespace, Queue: d.q, Producer: d.producer, Observer: d.cfg.Observer, Log: log,
+		Database: d.cfg.Outbox, Namespace: d.cfg.Namespace, Queue: d.q, Producer: d.producer, Observer: d.cfg.Observer, Log: log,
 	})
 }
 

@@ -16,7 +16,7 @@ import (
 var rooms = [][]string{
 	{"cmd/onbeat"},
 	{"config", "conformance", "doctor", "telemetry"},
-	{"api", "client"},
+	{"api", "client", "archive/sqlarchive", "outbox/sqloutbox"},
 	{"."},
 	{"admin > audit", "audit"},
 	{"past"},

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/onbeat/onbeat/internal/private"
-	"github.com/onbeat/onbeat/outbox"
+	"github.com/onbeat/onbeat/outbox/sqloutbox"
 )
 
 // outboxSettings name the database of the outbox. Its url follows the rules of redis.url.
@@ -47,7 +47,7 @@ func (f *File) takeOutbox(s *outboxSettings, getenv func(string) string) {
 		f.problems = append(f.problems, f.doc.at("", err))
 		return
 	}
-	f.Dispatcher.Outbox = &outbox.Config{URL: at, Poll: time.Duration(s.Poll)}
+	f.Dispatcher.Outbox = sqloutbox.Config{URL: at, Poll: time.Duration(s.Poll)}
 }
 
 // readOutbox returns the URL itself, read from its file if it names one. Names of files are relative to the config.

@@ -54,7 +54,7 @@ type Config struct {
 	Caps       queue.Caps
 	Lease      time.Duration
 	// Outbox names the database of the instances' outbox, or is nil.
-	Outbox *outbox.Config
+	Outbox outbox.Opener
 	// Encryption are the keys of this process: payloads that are encrypted with others are reported.
 	Encryption seal.Config
 	// Archive is where the namespace's archive is. Default: there is none.

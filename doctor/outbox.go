@@ -16,15 +16,15 @@ func (d *doctor) outbox(ctx context.Context) {
 	if d.cfg.Outbox == nil {
 		return
 	}
-	s, err := outbox.Look(ctx, *d.cfg.Outbox, d.cfg.Namespace)
+	s, err := outbox.Look(ctx, d.cfg.Outbox, d.cfg.Namespace)
 	switch {
 	case err != nil:
-		d.fail("outbox", "is its database there, and has the table? an instance makes it when it starts", "%s: %v", d.cfg.Outbox.Redacted(), err)
+		d.fail("outbox", "is its database there, and has the table? an instance makes it when it starts", "%s: %v", d.cfg.Outbox, err)
 	case s.Refused > 0:
 		d.warn("outbox", "docs/outbox.md says how to try them again", "%d tasks were refused, the last one: %s; %d wait", s.Refused, s.Why, s.Waiting)
 	case s.Oldest > slowOutbox:
 		d.warn("outbox", "does an instance run whose config names this outbox? look at its log", "%d tasks wait, the oldest for %s", s.Waiting, wording.Span(s.Oldest))
 	default:
-		d.ok("outbox", "%d tasks wait in %s", s.Waiting, d.cfg.Outbox.Redacted())
+		d.ok("outbox", "%d tasks wait in %s", s.Waiting, d.cfg.Outbox)
 	}
 }

@@ -16,12 +16,13 @@ type State struct {
 }
 
 // Look reads the state of the table. It counts all rows, so it is not for a scrape.
-func Look(ctx context.Context, c Config, namespace string) (State, error) {
-	db, d, err := c.open()
+func Look(ctx context.Context, from Opener, namespace string) (State, error) {
+	db, err := from.Open()
 	if err != nil {
 		return State{}, err
 	}
 	defer func() { _ = db.Close() }()
+	d := db.Kind.dialect()
 	ctx, done := context.WithTimeout(ctx, d.within)
 	defer done()
 	there, err := d.there(ctx, db)

@@ -1,8 +1,8 @@
 package outbox
 
 import (
+	"cmp"
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -16,16 +16,16 @@ import (
 
 // Mover moves tasks from the table to Redis. Any number of movers may run at once, in any processes.
 type Mover struct {
-	cfg Config
-	q   *queue.Queue
-	p   *producer.Producer
-	log zerolog.Logger
+	from Opener
+	q    *queue.Queue
+	p    *producer.Producer
+	log  zerolog.Logger
 
 	namespace string
 	observer  Observer // may be nil
 
 	// The fields below belong to Run.
-	db     *sql.DB
+	db     Database
 	d      *dialect
 	ready  bool // the table is there
 	most   int  // rows of the next batch
@@ -45,7 +45,8 @@ func (b bell) ring() {
 
 // MoverConfig says what a mover moves, and whither.
 type MoverConfig struct {
-	Config
+	// Database is where the table is.
+	Database Opener
 	// Namespace is the one whose tasks it moves, besides those that name none. It is that of Queue.
 	Namespace string
 	// Queue and Producer add the tasks.
@@ -57,16 +58,13 @@ type MoverConfig struct {
 	Log zerolog.Logger
 }
 
-// NewMover returns a mover. It refuses an invalid config with a [*task.FieldError], and does not connect yet.
+// NewMover returns a mover. It refuses an invalid Database with a [*task.FieldError], and does not connect yet.
 func NewMover(c MoverConfig) (*Mover, error) {
-	if err := c.Validate(); err != nil {
+	if err := c.Database.Validate(); err != nil {
 		return nil, err
 	}
-	if c.Poll == 0 {
-		c.Poll = defaultPoll
-	}
 	return &Mover{
-		cfg: c.Config, q: c.Queue, p: c.Producer, log: c.Log, namespace: c.Namespace, observer: c.Observer,
+		from: c.Database, q: c.Queue, p: c.Producer, log: c.Log, namespace: c.Namespace, observer: c.Observer,
 		most: maxBatch, told: make(bell, 1),
 	}, nil
 }
@@ -75,15 +73,13 @@ func NewMover(c MoverConfig) (*Mover, error) {
 // that is under way when ctx ends has a moment to finish; if it does not, it is rolled back, and another mover moves it. Run
 // returns an error only for a config that it cannot use. Call it once at a time.
 func (m *Mover) Run(ctx context.Context) error {
-	db, d, err := m.cfg.open()
-	if err != nil {
+	if err := m.open(); err != nil {
 		return err
 	}
-	m.db, m.d, m.ready, m.failed = db, d, false, 0
-	defer func() { _ = db.Close() }()
+	defer func() { _ = m.db.Close() }()
 	listening := m.listen(ctx)
 	defer func() { <-listening }()
-	m.log.Info().Str("database", m.cfg.Redacted()).Msg("moving tasks of the outbox")
+	m.log.Info().Stringer("database", m.from).Msg("moving tasks of the outbox")
 	for ctx.Err() == nil {
 		more, err := m.turn(ctx)
 		switch {
@@ -98,12 +94,21 @@ func (m *Mover) Run(ctx context.Context) error {
 	return nil
 }
 
+func (m *Mover) open() (err error) {
+	if m.db, err = m.from.Open(); err != nil {
+		return err
+	}
+	m.d, m.ready, m.failed = m.db.Kind.dialect(), false, 0
+	m.db.Poll = cmp.Or(m.db.Poll, defaultPoll)
+	return nil
+}
+
 // turn looks for rows, and moves a batch if there are some. It reports whether there may be more.
 func (m *Mover) turn(ctx context.Context) (more bool, err error) {
 	ctx, done := m.bounded(ctx)
 	defer done()
 	if !m.ready {
-		if err := m.d.migrate(ctx, m.db); err != nil {
+		if err := m.d.migrate(ctx, m.db.DB); err != nil {
 			return false, err
 		}
 		m.ready = true
@@ -162,7 +167,7 @@ func (m *Mover) bounded(ctx context.Context) (context.Context, context.CancelFun
 
 // wait waits until there may be rows: a message, or the time to look by itself. Movers that began together drift apart.
 func (m *Mover) wait(ctx context.Context) {
-	poll := time.NewTimer(m.cfg.Poll - time.Duration(rand.Int64N(int64(m.cfg.Poll)/10)))
+	poll := time.NewTimer(m.db.Poll - time.Duration(rand.Int64N(int64(m.db.Poll)/10)))
 	defer poll.Stop()
 	select {
 	case <-m.told:

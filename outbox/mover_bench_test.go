@@ -2,8 +2,6 @@ package outbox
 
 import (
 	"context"
-	"fmt"
-	"slices"
 	"testing"
 	"time"
 
@@ -35,31 +33,6 @@ func BenchmarkThroughput(b *testing.B) {
 			}
 			b.ReportMetric(float64(n)/adding.Seconds(), "added/s")
 			b.ReportMetric(float64(n)/moving.Seconds(), "moved/s")
-		})
-	}
-}
-
-// How long after its commit a task is in Redis, one at a time.
-func BenchmarkLag(b *testing.B) {
-	for name, url := range map[string]func() string{"sqlite": func() string { return onSQLite(b) }, "postgres": func() string { return testpostgres.Database(b) }} {
-		b.Run(name, func(b *testing.B) {
-			w := newWorld(b, url(), testredis.Client(b))
-			w.cfg.Poll = time.Second
-			m := w.mover()
-			w.run(m)
-			var lags []time.Duration
-			for i := 0; b.Loop(); i++ {
-				id := fmt.Sprint("x", i)
-				w.add(task.New("job", nil, task.ID(id)))
-				began := time.Now()
-				for !w.rdb.HExists(context.Background(), w.keys.Tasks, id).Val() {
-					time.Sleep(100 * time.Microsecond)
-				}
-				lags = append(lags, time.Since(began))
-			}
-			slices.Sort(lags)
-			b.ReportMetric(float64(lags[len(lags)/2].Microseconds())/1000, "p50-ms")
-			b.ReportMetric(float64(lags[len(lags)*99/100].Microseconds())/1000, "p99-ms")
 		})
 	}
 }

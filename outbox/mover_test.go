@@ -103,7 +103,7 @@ func TestMover_setsAsideWhatCannotBeEnqueued(t *testing.T) {
 		if len(events) != 1 || events[0].Kind != "outbox refused" || events[0].Fields["tasks"] != "3" || events[0].Fields["error"] == "" {
 			t.Errorf("%+v", events)
 		}
-		s, err := Look(t.Context(), w.cfg, w.ns)
+		s, err := Look(t.Context(), w.at, w.ns)
 		if err != nil || s.Refused != 3 || s.Waiting != 0 || s.Why == "" {
 			t.Errorf("%+v, %v", s, err)
 		}
@@ -142,7 +142,7 @@ func TestMover_countsDelaysFromTheTransaction(t *testing.T) {
 		in := func(id string, d time.Duration) *task.Task { return task.New("job", nil, task.ID(id), task.In(d)) }
 		w.add(in("later", time.Hour), in("over", time.Minute), in("new", time.Hour))
 		earlier := "added - interval '20 minutes'"
-		if strings.HasPrefix(w.cfg.URL, "sqlite") {
+		if strings.HasPrefix(w.at.url, "sqlite") {
 			earlier = "added - 1200000"
 		}
 		_, err := w.db.ExecContext(t.Context(), "UPDATE onbeat_outbox SET added = "+earlier+" WHERE task <> 'new'")
@@ -197,28 +197,6 @@ func TestMover_severalAtOnce(t *testing.T) {
 			t.Errorf("%d tasks, %d rows, %v", len(w.records()), w.rows(), w.seen.results)
 		}
 	})
-}
-
-// PostgreSQL tells movers of new rows: they do not wait until they look by themselves.
-func TestMover_isToldAtOnce(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, testpostgres.Database(t), testredis.Client(t))
-	w.cfg.Poll = time.Hour
-	w.run(w.mover())
-	for i := range 3 {
-		testredis.Eventually(t, patience, func() bool {
-			return w.count("SELECT count(*) FROM pg_stat_activity WHERE query = 'LISTEN onbeat_outbox' AND datname = current_database()") == 1
-		}, "it does not listen")
-		w.add(jobs(fmt.Sprint("x", i), 1)...)
-		testredis.Eventually(t, patience, func() bool { return w.seen.of(Moved) > i }, "task %d was not moved", i)
-		if i == 1 { // it listens anew
-			_, err := w.db.ExecContext(t.Context(), "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query = 'LISTEN onbeat_outbox' AND datname = current_database()")
-			w.must(err)
-			testredis.Eventually(t, patience, func() bool {
-				return w.count("SELECT count(*) FROM pg_stat_activity WHERE query = 'LISTEN onbeat_outbox' AND datname = current_database()") == 0
-			}, "the session goes on")
-		}
-	}
 }
 
 // While Redis is away, or full, rows stay where they are.

@@ -9,8 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgconn"
-
 	"github.com/onbeat/onbeat/producer"
 	"github.com/onbeat/onbeat/seal"
 	"github.com/onbeat/onbeat/task"
@@ -146,23 +144,26 @@ func (o *Outbox) row(args []any, t *task.Task, now time.Time) []any {
 // ceilMs returns a duration in ms, rounded up: nothing may run early.
 func ceilMs(d time.Duration) int64 { return int64((d + time.Millisecond - 1) / time.Millisecond) }
 
-// PgxTx is what [Pgx] needs of a pgx.Tx, a *pgx.Conn or a *pgxpool.Pool.
-type PgxTx interface {
-	Exec(ctx context.Context, sql string, arguments ...any) (pgconn.CommandTag, error)
+// PgxTx is a pgx.Tx, a *pgx.Conn or a *pgxpool.Pool, and T the pgconn.CommandTag that it returns. So this package needs no pgx.
+type PgxTx[T PgxTag] interface {
+	Exec(ctx context.Context, sql string, arguments ...any) (T, error)
 }
 
-// Pgx lets Add write in a transaction of pgx.
-func Pgx(tx PgxTx) Execer { return pgxExecer{tx} }
+// PgxTag is a pgconn.CommandTag.
+type PgxTag interface{ RowsAffected() int64 }
 
-type pgxExecer struct{ tx PgxTx }
+// Pgx lets Add write in a transaction of pgx: outbox.Pgx(tx).
+func Pgx[T PgxTag](tx PgxTx[T]) Execer { return pgxExecer[T]{tx} }
+
+type pgxExecer[T PgxTag] struct{ tx PgxTx[T] }
 
 // ExecContext implements [Execer].
-func (e pgxExecer) ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error) {
+func (e pgxExecer[T]) ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error) {
 	tag, err := e.tx.Exec(ctx, query, args...)
 	return pgxResult{tag}, err
 }
 
-type pgxResult struct{ tag pgconn.CommandTag }
+type pgxResult struct{ tag PgxTag }
 
 // LastInsertId implements [sql.Result].
 func (pgxResult) LastInsertId() (int64, error) { return 0, errNoLastID }

@@ -175,13 +175,13 @@ func TestMigrate_anyNumberOfTimesAtOnce(t *testing.T) {
 		var all sync.WaitGroup
 		for range 4 {
 			all.Go(func() {
-				db, _, err := (&Config{URL: url}).open()
+				db, err := place{url: url}.Open()
 				if err != nil {
 					t.Error(err)
 					return
 				}
 				defer db.Close()
-				if err := errors.Join(Migrate(context.Background(), db), Migrate(context.Background(), db)); err != nil {
+				if err := errors.Join(Migrate(context.Background(), db.DB), Migrate(context.Background(), db.DB)); err != nil {
 					t.Error(err)
 				}
 			})
@@ -204,7 +204,7 @@ func TestMigrate_needsNoRightsWhereTheTableIs(t *testing.T) {
 	t.Cleanup(func() {
 		_, _ = w.db.ExecContext(context.Background(), "DROP OWNED BY shop_outbox; DROP ROLE shop_outbox")
 	})
-	w.cfg.URL = strings.Replace(w.cfg.URL, "test@", "shop_outbox@", 1)
+	w.at.url = strings.Replace(w.at.url, "test@", "shop_outbox@", 1)
 	m := w.mover()
 	w.must(w.box.Add(t.Context(), m.db, jobs("x", 3)...))
 	w.drain(m)
@@ -223,30 +223,6 @@ func TestPage_hasTheStatementsThatMakeTheTable(t *testing.T) {
 	for name, table := range map[string]string{"PostgreSQL": postgresTable, "SQLite": sqliteTable} {
 		if !strings.Contains(string(page), "```sql\n"+table+"```\n") {
 			t.Errorf("docs/outbox.md does not have the table of %s as it is", name)
-		}
-	}
-}
-
-func TestConfig_refusesWhatItCannotUse(t *testing.T) {
-	t.Parallel()
-	for url, ok := range map[string]bool{
-		"postgres://u:hush@h:5432/d?sslmode=disable": true, "postgresql://h/d": true, "sqlite:///a/b%20c.db": true, "sqlite://b.db": true, "sqlite://%zz": false,
-		"": false, "mysql://u:hush@h/d": false, "sqlite://": false, "sqlite://:memory:": false, "sqlite:///a?x=hush": false,
-		"postgres://u:hush@h:port/d": false, "postgres://u:hush@h/d?sslmode=hush": false, "hush": false,
-	} {
-		c := Config{URL: url}
-		err := c.Validate()
-		var refused *task.FieldError
-		if (err == nil) != ok || err != nil && (!errors.As(err, &refused) || refused.Field != "outbox.url") {
-			t.Errorf("%s: %v", url, err)
-		}
-		if err != nil && strings.Contains(err.Error(), "hush") || strings.Contains(c.Redacted(), "hush") {
-			t.Errorf("%s is shown: %v, %s", url, err, c.Redacted())
-		}
-	}
-	for poll, ok := range map[time.Duration]bool{0: true, time.Second: true, time.Millisecond: false, -1: false, 2 * time.Hour: false} {
-		if err := (&Config{URL: "sqlite://x", Poll: poll}).Validate(); (err == nil) != ok {
-			t.Errorf("%s: %v", poll, err)
 		}
 	}
 }

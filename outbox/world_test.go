@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/onbeat/onbeat/internal/database"
 	"github.com/onbeat/onbeat/producer"
 	"github.com/onbeat/onbeat/queue"
 	"github.com/onbeat/onbeat/seal"
@@ -28,7 +29,7 @@ const patience = 30 * time.Second
 // world is a namespace on a Redis, and a database with the table.
 type world struct {
 	testing.TB
-	cfg  Config
+	at   place
 	db   *sql.DB
 	rdb  redis.UniversalClient
 	ns   string
@@ -36,6 +37,25 @@ type world struct {
 	keys queue.Keys
 	box  *Outbox
 	seen *tally
+}
+
+// place is where the database of a test is. Its movers are not told of rows, but look often.
+type place struct{ url string }
+
+func (p place) Validate() error { return nil }
+func (p place) String() string  { return p.url }
+
+func (p place) Open() (Database, error) {
+	where, err := database.Parse("outbox", p.url)
+	if err != nil {
+		return Database{}, err
+	}
+	kind := SQLite
+	if where.Postgres != nil {
+		kind = PostgreSQL
+	}
+	db, err := where.Open("_txlock=immediate&_pragma=busy_timeout(5000)")
+	return Database{DB: db, Kind: kind, Poll: 50 * time.Millisecond}, err
 }
 
 // each runs a test on SQLite, and on PostgreSQL.
@@ -55,14 +75,15 @@ func onSQLite(t testing.TB) string { return "sqlite://" + filepath.Join(t.TempDi
 
 func newWorld(t testing.TB, url string, rdb redis.UniversalClient) *world {
 	t.Helper()
-	w := &world{TB: t, cfg: Config{URL: url, Poll: minPoll}, rdb: rdb, ns: testredis.Namespace(t), seen: &tally{results: map[string]int{}}}
+	w := &world{TB: t, at: place{url: url}, rdb: rdb, ns: testredis.Namespace(t), seen: &tally{results: map[string]int{}}}
 	w.box = &Outbox{Namespace: w.ns}
 	var err error
 	w.q, err = queue.New(rdb, queue.Partition{Namespace: w.ns}, queue.Caps{})
 	w.must(err)
 	w.keys = w.q.Keys()
-	w.db, _, err = w.cfg.open()
+	db, err := w.at.Open()
 	w.must(err)
+	w.db = db.DB
 	t.Cleanup(func() { _ = w.db.Close() })
 	w.must(Migrate(t.Context(), w.db))
 	return w
@@ -94,14 +115,13 @@ func (w *world) add(tasks ...*task.Task) {
 // mover returns a mover that is ready to make turns.
 func (w *world) mover(change ...func(*MoverConfig)) *Mover {
 	w.Helper()
-	c := MoverConfig{Config: w.cfg, Namespace: w.ns, Queue: w.q, Producer: producer.New(w.q, producer.Config{}), Observer: w.seen}
+	c := MoverConfig{Database: w.at, Namespace: w.ns, Queue: w.q, Producer: producer.New(w.q, producer.Config{}), Observer: w.seen}
 	for _, f := range change {
 		f(&c)
 	}
 	m, err := NewMover(c)
 	w.must(err)
-	m.db, m.d, err = w.cfg.open()
-	w.must(err)
+	w.must(m.open())
 	w.Cleanup(func() { _ = m.db.Close() })
 	return m
 }
@@ -238,7 +258,7 @@ func (h *heard) times(line string) int {
 // pgxTx begins a transaction of pgx.
 func (w *world) pgxTx() (pgx.Tx, func()) {
 	w.Helper()
-	c, err := pgx.Connect(w.Context(), w.cfg.URL)
+	c, err := pgx.Connect(w.Context(), w.at.url)
 	w.must(err)
 	tx, err := c.Begin(w.Context())
 	w.must(err)

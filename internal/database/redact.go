@@ -17,13 +17,16 @@ func unclear(rest string) bool {
 	return strings.ContainsAny(tail, "@#") || strings.Count(authority, "@") > 1
 }
 
-// Redacted returns the URL of a database, or a text that was meant as one, without its password.
+// Redacted returns the URL of a database, or a text that was meant as one, without its password and its parameters.
 func Redacted(raw string) string {
 	scheme, rest, ok := strings.Cut(raw, "://")
 	switch {
 	case raw == "":
 		return ""
 	case strings.HasPrefix(raw, "sqlite:"):
+		if i := strings.IndexAny(raw, "?#"); i >= 0 {
+			return raw[:i+1] + hidden // some drivers take a key there
+		}
 		return raw
 	case !ok || scheme != "postgres" && scheme != "postgresql":
 		return hidden // the text may be a user and, behind the colon, a password that begins with two slashes

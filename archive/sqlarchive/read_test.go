@@ -1,4 +1,4 @@
-package archive_test
+package sqlarchive_test
 
 import (
 	"fmt"

@@ -1,0 +1,42 @@
+package database
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/onbeat/onbeat/field"
+)
+
+func TestParse_completesWhatAURLLeavesOpen(t *testing.T) {
+	t.Parallel()
+	for query, want := range map[string]struct {
+		name string
+		wait time.Duration
+	}{
+		"": {"onbeat outbox", connectTimeout}, "?application_name=shop&connect_timeout=3": {"shop", 3 * time.Second},
+	} {
+		a, err := Parse("outbox", "postgres://u:p%23w@h/d"+query)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if name := a.Postgres.RuntimeParams["application_name"]; name != want.name || a.Postgres.ConnectTimeout != want.wait || a.Postgres.Password != "p#w" {
+			t.Errorf("%q: %s, %s", query, name, a.Postgres.ConnectTimeout)
+		}
+		if got := a.Hide("p#w, p%23w"); strings.Contains(got, "w") {
+			t.Errorf("shown: %s", got)
+		}
+	}
+	a, err := Parse("archive", "sqlite:///var/a%20b.db")
+	if err != nil || a.Postgres != nil || a.File != "/var/a b.db" || a.Hide("x") != "x" {
+		t.Errorf("%+v, %v", a, err)
+	}
+}
+
+func TestParse_namesTheFieldOfItsSection(t *testing.T) {
+	t.Parallel()
+	_, err := Parse("outbox", "mysql://u:hush@h/d")
+	if f := field.Of(err); f == nil || f.Field != "outbox.url" || f.Value != hidden || !strings.Contains(f.Hint, "outbox.db") {
+		t.Errorf("%v", err)
+	}
+}

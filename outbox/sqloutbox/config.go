@@ -1,0 +1,62 @@
+package sqloutbox
+
+import (
+	"time"
+
+	"github.com/onbeat/onbeat/internal/database"
+	"github.com/onbeat/onbeat/outbox"
+	"github.com/onbeat/onbeat/task"
+)
+
+// Config says where the table is. URL is required. It is an [outbox.Opener].
+type Config struct {
+	// URL is that of the database: postgres://user:password@host:5432/name, or sqlite:///absolute/path or sqlite://relative/path.
+	URL string
+	// Poll is how often a mover looks for tasks of which it was not told, 50ms to 1h. Default 1s. PostgreSQL tells movers of tasks
+	// at once; SQLite does not.
+	Poll time.Duration
+}
+
+const (
+	minPoll = 50 * time.Millisecond
+	maxPoll = time.Hour
+)
+
+// Validate returns a [*task.FieldError] for a URL of another kind of database, or one that cannot be read, and for a Poll that is
+// out of range. No error shows a password. It does not connect.
+func (c Config) Validate() error {
+	_, err := c.parse()
+	return err
+}
+
+func (c Config) parse() (*database.Address, error) {
+	if c.Poll != 0 && (c.Poll < minPoll || c.Poll > maxPoll) {
+		return nil, &task.FieldError{Field: "outbox.poll", Value: c.Poll.String(), Reason: "out of range", Hint: "50ms to 1h; leave it out for 1s"}
+	}
+	return database.Parse("outbox", c.URL)
+}
+
+// pragmas are for each connection to SQLite.
+const pragmas = "_txlock=immediate&_pragma=busy_timeout(5000)"
+
+// Open returns the database, without connecting to it yet.
+func (c Config) Open() (outbox.Database, error) {
+	where, err := c.parse()
+	if err != nil {
+		return outbox.Database{}, err
+	}
+	db, err := where.Open(pragmas)
+	if err != nil {
+		return outbox.Database{}, err
+	}
+	db.SetMaxOpenConns(2)
+	db.SetConnMaxIdleTime(time.Minute)
+	opened := outbox.Database{DB: db, Kind: outbox.SQLite, Poll: c.Poll}
+	if where.Postgres != nil {
+		opened.Kind, opened.Listen = outbox.PostgreSQL, listener(where.Postgres)
+	}
+	return opened, nil
+}
+
+// String returns the URL without its password.
+func (c Config) String() string { return database.Redacted(c.URL) }
