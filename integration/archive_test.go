@@ -176,9 +176,26 @@ func (a *archived) rollout() {
 	}
 }
 
+// goesOn waits until a run is archived that ended after this moment, so that each fault meets an archiver that works.
+func (a *archived) goesOn() {
+	a.Helper()
+	c, err := pgx.Connect(a.Context(), a.url)
+	if err != nil {
+		a.Fatal(err)
+	}
+	defer func() { _ = c.Close(context.Background()) }()
+	begin := time.Now()
+	testredis.Eventually(a, 2*time.Minute, func() bool {
+		var there bool
+		err := c.QueryRow(a.Context(), "select exists (select from onbeat_runs where namespace = $1 and noted > $2)", a.with.NS, begin).Scan(&there)
+		return err == nil && there
+	}, "nothing is archived any more")
+}
+
 // killed kills the database at a random moment of a batch.
 func (a *archived) killed() {
 	a.Helper()
+	a.goesOn()
 	time.Sleep(rand.N(time.Second)) // the fault's own moment
 	a.server.Kill()
 	a.server.Start()
@@ -187,11 +204,13 @@ func (a *archived) killed() {
 // stopped stops the database for a time, in which both sides are rolled out.
 func (a *archived) stopped(d time.Duration) {
 	a.Helper()
+	a.goesOn()
+	said := a.with.says("cannot archive: trying again")
 	a.server.Stop()
 	end := time.Now().Add(d)
+	testredis.Eventually(a, time.Minute, func() bool { return a.with.says("cannot archive: trying again") > said }, "nobody says that the database is away")
 	a.rollout()
 	time.Sleep(time.Until(end)) // the fault itself
-	testredis.Eventually(a, time.Minute, func() bool { return a.with.says("cannot archive: trying again") > 0 }, "nobody says that the database is away")
 	a.server.Start()
 }
 
@@ -202,6 +221,7 @@ func (a *archived) filled(d time.Duration) bool {
 		a.Log("the database is not filled up: ", a.why)
 		return false
 	}
+	a.goesOn()
 	said := a.with.says("cannot archive: trying again")
 	var fs syscall.Statfs_t
 	if err := syscall.Statfs(a.dir, &fs); err != nil {
@@ -303,14 +323,14 @@ func TestArchive_keepsEachRunOnceThroughFaultsOfItsDatabase(t *testing.T) {
 	with := a.with.judge(ended)
 
 	last := a.with.start(a.version + 1) // archives what was new when the others stopped, and has no schedules
-	var rows map[run]int
-	arrived := map[run]int{}
-	for _, r := range a.with.Rec.Arrivals() {
-		arrived[run{r.ID, r.Attempt}]++
-	}
-	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end) && len(rows) < len(arrived); time.Sleep(time.Second) {
-		rows = a.rows()
-	}
+	var rows, arrived map[run]int
+	testredis.Eventually(t, 2*time.Minute, func() error { // it runs the slots of the time since too, until it has retired their schedules
+		time.Sleep(time.Second)
+		if rows, arrived = a.rows(), a.with.arrived(); len(rows) != len(arrived) {
+			return fmt.Errorf("%d runs of %d are archived", len(rows), len(arrived))
+		}
+		return nil
+	}, "the archive does not catch up")
 	last.Stop()
 	wantOnce(t, "the recorder", arrived, rows)
 	wantOnce(t, "Redis", saw(), rows)
@@ -321,6 +341,15 @@ func TestArchive_keepsEachRunOnceThroughFaultsOfItsDatabase(t *testing.T) {
 	}
 	a.with.Row("archive whose PostgreSQL is killed, stopped and full", with, besides, fmt.Sprintf("%d runs, each archived once", len(rows)))
 	a.plain.Row("the same beat without an archive", plain)
+}
+
+// arrived returns how often each run arrived.
+func (s *side) arrived() map[run]int {
+	runs := map[run]int{}
+	for _, r := range s.Rec.Arrivals() {
+		runs[run{r.ID, r.Attempt}]++
+	}
+	return runs
 }
 
 // judge judges both beats, and returns the figures of the quick one.

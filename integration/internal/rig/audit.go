@@ -22,7 +22,7 @@ type AuditLine struct {
 // stopped the instances. It returns the verdicts, by schedule.
 func (w *World) WantAuditClean() map[string]AuditLine {
 	w.Helper()
-	code, out, errs := w.Try("audit", "--json")
+	code, out, errs := w.Try("audit", "--json", "--since", "2h") // longer than the longest test
 	var report struct {
 		Schedules []AuditLine `json:"schedules"`
 	}
