@@ -3,7 +3,6 @@ package config
 import (
 	"errors"
 	"fmt"
-	"net/url"
 	"strings"
 	"time"
 
@@ -32,13 +31,8 @@ type archiveSettings struct {
 
 // takeArchive makes of the settings what a program takes.
 func (f *File) takeArchive(s *archiveSettings, getenv func(string) string) {
-	raw := string(s.URL)
-	f.Archive = Archive{
-		Secret: hasPassword(variable.ReplaceAllString(raw, "")) || ParamsOf(raw).Get("password") != "",
-		URL:    f.placeArchive(f.expanded("archive.url", raw, getenv)),
-		Keep:   time.Duration(s.Keep),
-		Buffer: int64(s.Buffer),
-	}
+	f.Archive = Archive{Keep: time.Duration(s.Keep), Buffer: int64(s.Buffer)}
+	f.Archive.URL, f.Archive.Secret = f.databaseURL("archive.url", string(s.URL), getenv)
 	if s.Output != nil {
 		f.Archive.Output = int(*s.Output)
 		switch {
@@ -48,19 +42,6 @@ func (f *File) takeArchive(s *archiveSettings, getenv func(string) string) {
 			f.Archive.Output = -1
 		}
 	}
-}
-
-// placeArchive is the URL of an archive in which the relative name of a file is one in the folder of the config.
-func (f *File) placeArchive(raw string) string {
-	if name, in := strings.CutPrefix(raw, FilePrefix); in {
-		return FilePrefix + f.path(name)
-	}
-	name, is := strings.CutPrefix(raw, "sqlite://")
-	path, err := url.PathUnescape(name)
-	if !is || err != nil || path == "" || strings.HasSuffix(path, "/") || strings.ContainsAny(name, "?#:") {
-		return raw // the archive refuses what is none
-	}
-	return "sqlite://" + (&url.URL{Path: f.path(path)}).EscapedPath()
 }
 
 // checkArchive refuses an archive that cannot be used.

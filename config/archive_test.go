@@ -22,6 +22,9 @@ func TestArchive_isInTheFolderOfTheConfig(t *testing.T) {
 		"postgres://u:p@h/d":       {URL: "postgres://u:p@h/d", Secret: true},
 		"postgres://u@h/d":         {URL: "postgres://u@h/d"},
 		"postgres://u:${P}@h/d":    {URL: "postgres://u:p@h/d"},
+
+		"postgres://u@h/d?password=p":    {URL: "postgres://u@h/d?password=p", Secret: true},
+		"postgres://u@h/d?password=${P}": {URL: "postgres://u@h/d?password=p"},
 	} {
 		f, err := Parse(name, []byte("archive: {url: \""+raw+"\"}\n"), testEnv("P", "p"))
 		if err != nil {

@@ -42,6 +42,9 @@ type Notify struct {
 	list []webhook
 }
 
+// Len is how many targets the file names.
+func (n *Notify) Len() int { return len(n.list) }
+
 // webhook is one target without its secrets.
 type webhook struct {
 	target           notify.Target // without URL, Key and TLS

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/onbeat/onbeat/history"
+	"github.com/onbeat/onbeat/queue"
 )
 
 // How much is read at once. An entry of the history holds the runs of a batch, with their outputs if there is an archive, so
@@ -44,15 +45,7 @@ func (n *Notifier) read(ctx context.Context) (whole bool, err error) {
 }
 
 func (n *Notifier) readEvents(ctx context.Context) (more bool, err error) {
-	of := func(p *position) *string { return &p.Event }
-	list, there, err := n.q.EventsFrom(ctx, n.first(of), mostPage)
-	if err == nil && !there {
-		next := ""
-		if len(list) > 0 {
-			next = list[0].ID
-		}
-		err = n.lost(ctx, next, of)
-	}
+	list, more, err := readOn(ctx, n, n.q.EventTail, mostPage, func(p *position) *string { return &p.Event }, func(e *queue.Event) string { return e.ID })
 	if err != nil {
 		return false, err
 	}
@@ -61,41 +54,47 @@ func (n *Notifier) readEvents(ctx context.Context) (more bool, err error) {
 			r.takeEvent(&list[i])
 		}
 	}
-	return len(list) == mostPage, nil
+	return more, nil
 }
 
 func (n *Notifier) readHistory(ctx context.Context) (more bool, err error) {
-	return n.readEntries(ctx, n.q.HistoryFrom, func(p *position) *string { return &p.Entry })
+	return n.readEntries(ctx, n.q.HistoryTail, func(p *position) *string { return &p.Entry })
 }
 
 func (n *Notifier) readRuns(ctx context.Context) (more bool, err error) {
-	return n.readEntries(ctx, n.q.RunsFrom, func(p *position) *string { return &p.Run })
+	return n.readEntries(ctx, n.q.RunsTail, func(p *position) *string { return &p.Run })
 }
 
-// from reads a page of a stream.
-type from func(ctx context.Context, after string, limit int) ([]history.Entry, bool, error)
-
-func (n *Notifier) readEntries(ctx context.Context, read from, of func(*position) *string) (more bool, err error) {
-	page, runs := n.known.page, 0
-	list, there, err := read(ctx, n.first(of), page)
-	if err == nil && !there {
-		next := ""
-		if len(list) > 0 {
-			next = list[0].ID
-		}
-		err = n.lost(ctx, next, of)
-	}
+func (n *Notifier) readEntries(ctx context.Context, read tail[history.Entry], of func(*position) *string) (more bool, err error) {
+	list, more, err := readOn(ctx, n, read, n.known.page, of, func(e *history.Entry) string { return e.ID })
 	if err != nil {
 		return false, err
 	}
+	runs := 0
 	for i := range list {
 		runs += len(list[i].Notes)
 		for _, r := range n.known.rounds {
 			r.takeEntry(&list[i], of(&r.place))
 		}
 	}
-	n.known.page = nextPage(page, runs)
-	return len(list) == page, nil
+	n.known.page = nextPage(n.known.page, runs)
+	return more, nil
+}
+
+// tail reads a page of a stream.
+type tail[T any] func(ctx context.Context, after string, n int) (queue.Tail[T], error)
+
+// readOn reads a page behind the first of the rounds' places in a stream, and deals with a place that the stream no longer has.
+func readOn[T any](ctx context.Context, n *Notifier, read tail[T], page int, of func(*position) *string, id func(*T) string) (list []T, more bool, err error) {
+	t, err := read(ctx, n.first(of), page)
+	if err == nil && !t.There {
+		next := ""
+		if len(t.Items) > 0 {
+			next = id(&t.Items[0])
+		}
+		err = n.lost(ctx, next, of)
+	}
+	return t.Items, t.More, err
 }
 
 // first is the earliest of the rounds' places in a stream.

@@ -10,7 +10,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/onbeat/onbeat/history"
 	"github.com/onbeat/onbeat/store"
 	"github.com/onbeat/onbeat/task"
 )
@@ -57,53 +56,6 @@ func (q *Queue) ChangeNotices(ctx context.Context, term Term, c NoticeChange) er
 		return fmt.Errorf("note what was told: %w", ErrChanged)
 	}
 	return r.Err
-}
-
-// EventsFrom returns up to limit events after the one with an ID ("": all), the oldest first. There reports whether that one is
-// still in the stream: if not, events after it may have been cut off too.
-func (q *Queue) EventsFrom(ctx context.Context, after string, limit int) (list []Event, there bool, err error) {
-	rows, there, err := q.rowsFrom(ctx, q.keys.Events, after, limit)
-	if err != nil {
-		return nil, false, fmt.Errorf("read events: %w", err)
-	}
-	return eventsOf(rows), there, nil
-}
-
-// HistoryFrom is [Queue.EventsFrom] for the history.
-func (q *Queue) HistoryFrom(ctx context.Context, after string, limit int) (list []history.Entry, there bool, err error) {
-	return q.notedFrom(ctx, q.keys.History, after, limit)
-}
-
-// RunsFrom is [Queue.EventsFrom] for the runs of tasks that no schedule made; see [Queue.RunsAfter].
-func (q *Queue) RunsFrom(ctx context.Context, after string, limit int) (list []history.Entry, there bool, err error) {
-	return q.notedFrom(ctx, q.keys.Runs, after, limit)
-}
-
-func (q *Queue) notedFrom(ctx context.Context, stream, after string, limit int) (list []history.Entry, there bool, err error) {
-	rows, there, err := q.rowsFrom(ctx, stream, after, limit)
-	if err != nil {
-		return nil, false, fmt.Errorf("read the history: %w", err)
-	}
-	for _, m := range rows {
-		list = append(list, history.ParseEntry(m.ID, m.Values))
-	}
-	return list, there, nil
-}
-
-// rowsFrom reads the entry with the ID along, to see whether it is there.
-func (q *Queue) rowsFrom(ctx context.Context, stream, after string, limit int) (rows []redis.XMessage, there bool, err error) {
-	from := after
-	if after == "" {
-		from = "-"
-	}
-	rows, err = q.rdb.XRangeN(ctx, stream, from, "+", int64(limit)+1).Result()
-	if err != nil {
-		return nil, false, store.Classify(err)
-	}
-	if len(rows) > 0 && rows[0].ID == after {
-		return rows[1:], true, nil
-	}
-	return rows[:min(len(rows), limit)], after == "", nil
 }
 
 // Ends are the IDs of the newest entries of the streams; "" for one that is empty.

@@ -3,7 +3,6 @@ package queue_test
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"testing"
 	"time"
 
@@ -44,37 +43,14 @@ func TestChangeNotices_isForTheLeaderThatReadTheText(t *testing.T) {
 	})
 }
 
-func TestHistoryFrom_saysWhetherItGoesOnWithoutAGap(t *testing.T) {
+func TestEnds_areThoseOfTheStreams(t *testing.T) {
 	t.Parallel()
 	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
 		w := newWorld(t, rdb)
-		for i := range 5 {
-			w.must(rdb.XAdd(t.Context(), &redis.XAddArgs{Stream: w.keys.History, ID: fmt.Sprintf("%d-0", i+1), Values: []any{"runs", "s@1 done 1 1"}}).Err())
-		}
-		ids := func(after string, limit int) (list []string, there bool) {
-			entries, there, err := w.q.HistoryFrom(t.Context(), after, limit)
-			w.must(err)
-			for _, e := range entries {
-				list = append(list, e.ID)
-			}
-			return list, there
-		}
-		for _, c := range []struct {
-			after string
-			limit int
-			want  []string
-			there bool
-		}{
-			{"", 2, []string{"1-0", "2-0"}, true}, {"2-0", 2, []string{"3-0", "4-0"}, true}, {"5-0", 2, nil, true},
-			{"2-5", 2, []string{"3-0", "4-0"}, false}, {"9-0", 2, nil, false},
-		} {
-			if list, there := ids(c.after, c.limit); !slices.Equal(list, c.want) || there != c.there {
-				t.Errorf("after %q: %q, %v", c.after, list, there)
-			}
-		}
+		ids := w.noteRuns(5)
 		ends, err := w.q.Ends(t.Context())
 		w.must(err)
-		if ends.Entry != "5-0" || ends.Run != "" {
+		if ends.Entry != ids[4] || ends.Run != "" {
 			t.Errorf("%+v", ends)
 		}
 	})

@@ -27,7 +27,7 @@ type app struct {
 	parser *kong.Kong
 
 	private   string // a config file that the program found and the user did not name
-	ownRedis  bool   // the Redis is dev's own: the archive of a config is about another
+	ownRedis  bool   // the Redis is dev's own: the archive and the outbox of a config are about another
 	toldFound bool   // the user knows that the command uses the Redis of a dev
 }
 

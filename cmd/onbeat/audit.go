@@ -23,7 +23,7 @@ type auditCmd struct {
 
 // Help is shown by onbeat audit --help.
 func (c *auditCmd) Help() string {
-	return "Gives every slot that was due one verdict from the history in Redis: it ran on time or late; it was missed, skipped " +
+	return "Gives every slot that was due one verdict from the history, in Redis and, where Redis no longer has it, in the archive if there is one: it ran on time or late; it was missed, skipped " +
 		"or paused, by the schedule's own policy or by hand; it is pending; or a promise broke: it was lost, ran twice for no " +
 		"reason, ran early, or ran off the grid. If Redis lost writes that it had acknowledged, the audit shows from when until " +
 		"when at the latest, and how many slots may have run twice (!).\n\n" +

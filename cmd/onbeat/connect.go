@@ -120,7 +120,9 @@ func (a *app) redisOf(file *config.File) (t target, err error) {
 	if err = a.archiveOf(file, &t); err != nil {
 		return target{}, err
 	}
-	if file.OutboxSecret {
+	if a.ownRedis {
+		t.cfg.Outbox = nil // its tasks are for the instances of another Redis
+	} else if file.OutboxSecret {
 		t.outboxFile = file.Name
 	}
 	t.cfg.Namespace, err = a.namespaceOf(file)

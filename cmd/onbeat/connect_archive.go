@@ -41,12 +41,7 @@ func (a *app) archiveOf(file *config.File, t *target) error {
 
 // archiveURL returns the URL itself, read from its file if it names one.
 func archiveURL(url string) (string, error) {
-	f, in := inFile(url)
-	if !in {
-		return url, nil
-	}
-	const hint = "name a file of your own that holds the URL of an archive"
-	return f.holding("archive.url", hint)
+	return config.ReadURL("archive.url", url, "name a file of your own that holds the URL of an archive")
 }
 
 // shownArchive returns a URL without its password.

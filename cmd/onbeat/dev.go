@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/onbeat/onbeat/config"
 	"github.com/onbeat/onbeat/embedded"
 	"github.com/onbeat/onbeat/internal/private"
 )
@@ -29,7 +30,8 @@ func (c *devCmd) Help() string {
 		"dev writes a small one to .onbeat/dev.yaml for you to change.\n\n" +
 		"The Redis gets a new password at each start, which keeps out other users of this machine. While dev runs, your other " +
 		"commands in the same folder find its Redis; from another folder, pass --redis file:DIR/.onbeat/redis.url -n dev, or the namespace of your config. A Redis that a " +
-		"flag or the environment names takes precedence."
+		"flag or the environment names takes precedence. dev does not use the redis, the archive and the outbox of your config, which " +
+		"are those of other instances; --archive names an archive. It does send notifications to the targets of the config."
 }
 
 // sampleConfig is the config that a newcomer begins with.
@@ -158,6 +160,22 @@ func (c *devCmd) tell(url, namespace string) (f urlFile, remove func(), err erro
 	return f, remove, f.write(url)
 }
 
+// warn tells what dev leaves out of a config, and what it uses although it leaves this machine.
+func (c *devCmd) warn(cfg *config.File, a *app, tell func(line string)) {
+	if cfg.Redis.URL != "" {
+		tell("dev does not use the redis.url of the config; onbeat serve does.")
+	}
+	if cfg.Archive.URL != "" && a.Archive == "" {
+		tell("dev does not use the archive.url of the config; name one with --archive.")
+	}
+	if cfg.Dispatcher.Outbox != nil {
+		tell("dev does not use the outbox.url of the config: its tasks are for the instances that onbeat serve runs.")
+	}
+	if cfg.Notify.Len() > 0 {
+		tell("dev sends notifications to the targets of the config.")
+	}
+}
+
 // greet prints what runs, and commands to try.
 func (c *devCmd) greet(a *app, redis *embedded.Server, file urlFile, own bool) error {
 	cfg, err := a.loadConfig(a.Config)
@@ -169,6 +187,7 @@ func (c *devCmd) greet(a *app, redis *embedded.Server, file urlFile, own bool) e
 		return err
 	}
 	if a.JSON {
+		c.warn(cfg, a, func(line string) { fmt.Fprintln(a.err, "onbeat:", line) })
 		return a.printJSON(struct {
 			Redis     string `json:"redis"`
 			URL       string `json:"url"`
@@ -186,12 +205,7 @@ func (c *devCmd) greet(a *app, redis *embedded.Server, file urlFile, own bool) e
 	if own {
 		a.printf("A heartbeat is due every 5s; see it below. Change the config file to your liking.")
 	}
-	if cfg.Redis.URL != "" {
-		a.printf("dev does not use the redis.url of the config; onbeat serve does.")
-	}
-	if cfg.Archive.URL != "" && a.Archive == "" {
-		a.printf("dev does not use the archive.url of the config; name one with --archive.")
-	}
+	c.warn(cfg, a, func(line string) { a.printf("%s", line) })
 	// Each is one write, because the instance prints its own lines at the same time.
 	const try = `
 Try in another terminal%[1]s:

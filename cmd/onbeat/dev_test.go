@@ -163,6 +163,38 @@ func TestDev_leavesAConfigOfYoursAlone(t *testing.T) {
 	}
 }
 
+// What a config says of the production of others, dev leaves alone, and says so.
+func TestDev_leavesTheDatabasesOfAConfigAlone(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	const text = "namespace: dev\narchive: {url: 'sqlite://archive.db'}\noutbox: {url: 'sqlite://outbox.db'}\n" +
+		"notify:\n  - {name: ops, url: 'http://127.0.0.1:1/hook'}\n"
+	if err := os.WriteFile(filepath.Join(dir, "mine.yaml"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := startProgram(t, dir, nil, "dev", "--in-process", "-c", "mine.yaml")
+	said := p.says("Try in another terminal")
+	for _, want := range []string{"does not use the archive.url", "does not use the outbox.url", "sends notifications to the targets"} {
+		if !strings.Contains(said, want) {
+			t.Errorf("it does not say that it %s: %s", want, said)
+		}
+	}
+	c := clientOf(t, dir, said)
+	for end := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		if list, err := c.Instances.List(t.Context()); err == nil && len(list.Items) == 1 && list.Items[0].Leader {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatal("the instance does not lead")
+		}
+	}
+	for _, name := range []string{"archive.db", "outbox.db"} {
+		if _, err := os.Stat(filepath.Join(dir, name)); err == nil {
+			t.Errorf("it made %s", name)
+		}
+	}
+}
+
 func TestDev_refuses(t *testing.T) {
 	t.Parallel()
 	for name, args := range map[string][]string{

@@ -22,6 +22,9 @@ const (
 	devNamespaceFile = "namespace"
 )
 
+// maxURL is more bytes than any URL has.
+const maxURL = 16 << 10
+
 // found returns a config with the Redis and the namespace of the onbeat dev that runs in this folder. The config is empty if no
 // dev runs here, or if a flag or the environment names a Redis.
 func (a *app) found() (*config.File, error) {

@@ -13,9 +13,6 @@ import (
 // urlFile names a file that holds the URL of a Redis or an archive, so that the password is on no command line and in no log.
 type urlFile string
 
-// maxURL is more bytes than any URL has.
-const maxURL = 16 << 10
-
 // inFile returns the file that a URL such as file:PATH names.
 func inFile(url string) (urlFile, bool) {
 	name, in := strings.CutPrefix(url, config.FilePrefix)
@@ -24,29 +21,7 @@ func inFile(url string) (urlFile, bool) {
 
 // redisURL returns the URL itself, read from its file if it names one.
 func redisURL(url string) (string, error) {
-	if f, in := inFile(url); in {
-		return f.read()
-	}
-	return url, nil
-}
-
-// read reads the URL of a Redis.
-func (f urlFile) read() (string, error) {
-	return f.holding("redis.url", "name a file of your own that holds a Redis URL; onbeat dev has one at .onbeat/redis.url while it runs")
-}
-
-// holding reads the URL for a field. The file must be private: a user who can write it decides where tasks go, and which tasks
-// come.
-func (f urlFile) holding(field, hint string) (string, error) {
-	data, err := private.ReadLinked(string(f), maxURL)
-	if err != nil {
-		return "", refusePrivate(field, config.FilePrefix+string(f), err, hint)
-	}
-	url := strings.TrimSpace(string(data))
-	if _, again := inFile(url); url == "" || again || strings.ContainsAny(url, "\r\n") {
-		return "", refuse(field, config.FilePrefix+string(f), "does not hold one URL on a line of its own", hint)
-	}
-	return url, nil
+	return config.ReadURL("redis.url", url, "name a file of your own that holds a Redis URL; onbeat dev has one at .onbeat/redis.url while it runs")
 }
 
 func (f urlFile) write(url string) error {
