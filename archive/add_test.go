@@ -156,6 +156,9 @@ func TestAdd_takesAnyTextAndAnyTime(t *testing.T) {
 		if len(notes) < 3 || notes[0].Error != "\uFFFD\uFFFD" {
 			t.Errorf("%d runs are found by their ID", len(notes))
 		}
+		if n := len(notes[0].Output); n > 1<<20+len("…") {
+			t.Errorf("an output of %d bytes was archived", n)
+		}
 		if list := all(t, a); len(list) == 0 {
 			t.Error("the history cannot be read")
 		}
