@@ -2,6 +2,7 @@ package sqlarchive_test
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"reflect"
 	"strings"
@@ -126,7 +127,11 @@ func TestAdd_takesAnyTextAndAnyTime(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, url string) {
 		a := open(t, url)
-		long := strings.Repeat("ä", 100_000)
+		var many strings.Builder
+		for range 4000 {
+			many.WriteString("ä" + rand.Text()) // PostgreSQL cannot compress it to fit an index
+		}
+		long := many.String()
 		bad := history.Note{
 			Schedule: "s\x00\xff", Maker: "s\x00\xff", Slot: time.UnixMilli(0), TaskID: "a\x00b\xffc" + long, Word: history.Word("\xfe" + long), Attempt: 1 << 40,
 			Claimed: time.Date(99999, 1, 1, 0, 0, 0, 0, time.UTC), Took: 1<<63 - 1, Error: "\x00\xff", Output: strings.Repeat("\x00", 3<<20),
@@ -155,6 +160,9 @@ func TestAdd_takesAnyTextAndAnyTime(t *testing.T) {
 		must(t, err)
 		if len(notes) < 3 || notes[0].Error != "\uFFFD\uFFFD" {
 			t.Errorf("%d runs are found by their ID", len(notes))
+		}
+		if n := len(notes[0].Output); n > 1<<20+len("…") {
+			t.Errorf("an output of %d bytes was archived", n)
 		}
 		if list := all(t, a); len(list) == 0 {
 			t.Error("the history cannot be read")
