@@ -57,6 +57,9 @@ func Open(ctx context.Context, c Config) (*Archive, error) {
 	if err != nil {
 		return nil, err
 	}
+	if c.AsIs && where.postgres == nil && empty(where.path) {
+		return nil, fmt.Errorf("open the archive: %w", noTables)
+	}
 	a := &Archive{namespace: name(c.Namespace), keep: c.Keep, log: c.Log, secrets: where.secrets()}
 	if where.postgres != nil {
 		a.openPostgres(where.postgres)
@@ -65,7 +68,11 @@ func Open(ctx context.Context, c Config) (*Archive, error) {
 	}
 	limited, cancel := context.WithTimeout(ctx, openTimeout)
 	defer cancel()
-	if err := a.migrate(limited); err != nil {
+	settle := a.migrate
+	if c.AsIs {
+		settle = a.check
+	}
+	if err := settle(limited); err != nil {
 		a.db.Close()
 		return nil, fmt.Errorf("open the archive: %w", a.fault(ctx, err))
 	}

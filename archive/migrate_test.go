@@ -2,7 +2,10 @@ package archive
 
 import (
 	"database/sql"
+	"errors"
+	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/onbeat/onbeat/testpostgres"
@@ -77,4 +80,42 @@ func read(t *testing.T, db *sql.DB, statement string) (s string) {
 		t.Fatal(err)
 	}
 	return s
+}
+
+// One that looks on makes and migrates nothing, and says what an instance would do.
+func TestOpen_asIsChangesNothing(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "a.db")
+	for name, url := range map[string]string{"postgres": testpostgres.Database(t), "sqlite": "sqlite://" + file} {
+		c := Config{URL: url, Namespace: "test", AsIs: true}
+		for range 2 {
+			if _, err := Open(t.Context(), c); !errors.Is(err, ErrTables) || !strings.Contains(err.Error(), "there are none yet") {
+				t.Errorf("%s: no tables: %v", name, err)
+			}
+		}
+		if _, err := os.Stat(file); name == "sqlite" && err == nil {
+			t.Error("a file was made")
+		}
+		c.AsIs = false
+		a, err := Open(t.Context(), c)
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		defer a.Close()
+		c.AsIs = true
+		b, err := Open(t.Context(), c)
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		defer b.Close()
+		if _, err := b.Position(t.Context()); err != nil {
+			t.Error(name, err)
+		}
+		if _, err := a.db.Exec("delete from " + versions + " where version_id > 0"); err != nil {
+			t.Fatal(name, err)
+		}
+		if _, err := Open(t.Context(), c); !errors.Is(err, ErrTables) || !strings.Contains(err.Error(), "they are of version 0") {
+			t.Errorf("%s: older tables: %v", name, err)
+		}
+	}
 }

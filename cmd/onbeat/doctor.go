@@ -32,7 +32,7 @@ func (c *doctorCmd) Run(ctx context.Context, a *app) error {
 	var kept *archive.Source
 	if t.cfg.Archive != nil {
 		own := *t.cfg.Archive
-		own.Namespace = t.cfg.Namespace
+		own.Namespace, own.AsIs = t.cfg.Namespace, true
 		if kept, err = archive.NewSource(own); err != nil {
 			return err
 		}
