@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"log"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -13,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -165,4 +167,59 @@ func TestNotify_tellsOfAnArchiveThatIsBehind(t *testing.T) {
 	testredis.Eventually(t, patience, told("have waited to be archived"), "the target hears that the archive is behind")
 	must(t, os.Mkdir(away, 0o700))
 	testredis.Eventually(t, 2*patience, told("has caught up"), "the target hears that the archive has caught up")
+}
+
+// A receiver that fails at first gets its message all the same. One that never answers, and one whose certificate is another's, hold
+// up no other, and what Redis keeps of that shows no URL.
+func TestNotify_aBadReceiverHoldsUpNoOther(t *testing.T) {
+	t.Parallel()
+	rdb, ns := testredis.Real(t), testredis.Namespace(t)
+	good, late := newInbox(t), newInbox(t)
+	var failed, slow atomic.Int32
+	serve := func(tls bool, h http.HandlerFunc) string {
+		s := httptest.NewUnstartedServer(h)
+		s.Config.ErrorLog = log.New(io.Discard, "", 0)
+		if tls {
+			s.StartTLS()
+		} else {
+			s.Start()
+		}
+		t.Cleanup(s.Close)
+		return s.URL + "/sesame"
+	}
+	over := make(chan struct{})
+	urls := map[string]string{"good": good.URL + "/sesame"}
+	urls["fails"] = serve(false, func(w http.ResponseWriter, r *http.Request) {
+		if failed.Add(1) == 1 {
+			http.Error(w, "not now", http.StatusInternalServerError)
+			return
+		}
+		late.Config.Handler.ServeHTTP(w, r)
+	})
+	urls["slow"] = serve(false, func(_ http.ResponseWriter, r *http.Request) {
+		slow.Add(1)
+		select {
+		case <-r.Context().Done():
+		case <-over:
+		}
+	})
+	t.Cleanup(func() { close(over) }) // before the server is closed, which waits for it
+	urls["liar"] = serve(true, func(http.ResponseWriter, *http.Request) { t.Error("sent to a server whose certificate is another's") })
+	c := onbeat.Config{Namespace: ns, Concurrency: 10}
+	for name, url := range urls {
+		c.Notify = append(c.Notify, notify.Target{
+			Name: name, URL: url, Key: good.key, Window: time.Second, Timeout: time.Second, On: []notify.Topic{notify.Dead},
+		})
+	}
+	d := dispatcher(t, rdb, c)
+	must(t, d.Handle("job", handlers.Func(func(context.Context, *task.Task) error { return handlers.Dead(errors.New("broken")) })))
+	defer run(t, d)()
+	testredis.Eventually(t, patience, func() bool { return rdb.Exists(t.Context(), "onbeat:{"+ns+"}:notices").Val() == 1 }, "the leader has begun to follow")
+	_, err := d.Enqueue(t.Context(), task.New("job", nil))
+	must(t, err)
+	testredis.Eventually(t, patience, func() bool { return good.counts()[notify.Dead] == 1 }, "the good receiver has its message")
+	testredis.Eventually(t, patience, func() bool { return late.counts()[notify.Dead] == 1 && slow.Load() > 0 }, "the one that failed has it too")
+	for key := range keysWith(t, rdb, ns, "sesame") {
+		t.Errorf("%s has a URL", key)
+	}
 }

@@ -88,6 +88,7 @@ var answers = []struct {
 }{
 	{archive.ErrUnavailable, http.StatusServiceUnavailable, "archive", 5}, // first: what the database said may match another
 	{archive.ErrDenied, http.StatusServiceUnavailable, "archive", 30},
+	{archive.ErrTables, http.StatusServiceUnavailable, "archive", 30},
 	{archive.ErrFull, http.StatusServiceUnavailable, "archive", 30},
 	{store.ErrUnreplicated, http.StatusServiceUnavailable, "unreplicated", 1},
 	{store.ErrSuspect, http.StatusServiceUnavailable, "suspect", 1},

@@ -1,10 +1,12 @@
 package config
 
 import (
+	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"time"
+
+	"github.com/goccy/go-yaml/ast"
 
 	"github.com/onbeat/onbeat/archive/sqlarchive"
 )
@@ -23,25 +25,28 @@ type Archive struct {
 }
 
 type archiveSettings struct {
-	URL    text     `yaml:"url"`
-	Keep   period   `yaml:"keep"`
-	Buffer volume   `yaml:"buffer"`
-	Output *integer `yaml:"output"`
+	URL    text       `yaml:"url"`
+	Keep   period     `yaml:"keep"`
+	Buffer volume     `yaml:"buffer"`
+	Output outputSize `yaml:"output"`
+}
+
+// outputSize is a volume of which zero is nothing at all: -1, as in Caps.Output.
+type outputSize volume
+
+// UnmarshalYAML reads the text of a plain value.
+func (s *outputSize) UnmarshalYAML(ctx context.Context, n ast.Node) error {
+	if text, _, err := scalar(ctx, n); err == nil && text == "0" {
+		*s = -1
+		return nil
+	}
+	return (*volume)(s).UnmarshalYAML(ctx, n)
 }
 
 // takeArchive makes of the settings what a program takes.
 func (f *File) takeArchive(s *archiveSettings, getenv func(string) string) {
-	f.Archive = Archive{Keep: time.Duration(s.Keep), Buffer: int64(s.Buffer)}
+	f.Archive = Archive{Keep: time.Duration(s.Keep), Buffer: int64(s.Buffer), Output: int(s.Output)}
 	f.Archive.URL, f.Archive.Secret = f.databaseURL("archive.url", string(s.URL), getenv)
-	if s.Output != nil {
-		f.Archive.Output = int(*s.Output)
-		switch {
-		case *s.Output < 0:
-			f.problems = append(f.problems, f.doc.at("", refuse("archive.output", fmt.Sprint(*s.Output), "negative", "bytes; 0 is none")))
-		case *s.Output == 0:
-			f.Archive.Output = -1
-		}
-	}
 }
 
 // checkArchive refuses an archive that cannot be used.

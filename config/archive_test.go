@@ -35,3 +35,26 @@ func TestArchive_isInTheFolderOfTheConfig(t *testing.T) {
 		}
 	}
 }
+
+// What is archived of outputs is a size: bytes, or with a unit; zero is none, which is not the default.
+func TestArchive_outputIsASize(t *testing.T) {
+	t.Parallel()
+	for said, want := range map[string]int{"1024": 1024, "1KiB": 1024, "16 KiB": 16384, "0": -1} {
+		f, err := Parse("x.yaml", []byte("archive: {url: 'sqlite:///a', output: "+said+"}\n"), testEnv())
+		if err == nil {
+			err = f.Check()
+		}
+		if err != nil || f.Archive.Output != want {
+			t.Errorf("%s: %v", said, err)
+		}
+	}
+	for _, said := range []string{"1KB", "-1", "17KiB", "much"} {
+		f, err := Parse("x.yaml", []byte("archive: {url: 'sqlite:///a', output: "+said+"}\n"), testEnv())
+		if err == nil {
+			err = f.Check()
+		}
+		if err == nil {
+			t.Errorf("%s is taken", said)
+		}
+	}
+}

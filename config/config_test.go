@@ -173,7 +173,7 @@ var badConfigs = []struct{ name, yaml, want string }{
 	{"a buffer beyond all sizes", "archive: {url: 'sqlite:///a', buffer: 9000000TiB}\n", `x.yaml:1: archive.buffer "9000000TiB": out of range`},
 	{"a negative buffer", "archive: {url: 'sqlite:///a', buffer: -1MiB}\n", `x.yaml:1: archive.buffer "-1MiB": negative (write it without a minus sign)`},
 	{"an output too large", "archive: {url: 'sqlite:///a', output: 20000}\n", `x.yaml:1: archive.output "20000": out of range (at most 16384 bytes)`},
-	{"a negative output", "archive: {url: 'sqlite:///a', output: -1}\n", `x.yaml:1: archive.output "-1": negative (bytes; 0 is none)`},
+	{"a negative output", "archive: {url: 'sqlite:///a', output: -1}\n", `x.yaml:1: archive.output "-1": negative (write it without a minus sign)`},
 	{"unknown field of archive", "archive: {uri: x}\n", "x.yaml:1: archive.uri: unknown field (did you mean url?)"},
 	{"lease too short", "lease: 5ms\n", `x.yaml:1: lease "5ms": out of range (500ms to 1h; the default is 5s)`},
 	{"lease without unit", "lease: 5\n", `x.yaml:1: lease "5": a number without a unit (write numbers with units`},

@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/onbeat/onbeat/archive"
@@ -28,6 +29,10 @@ func (d *doctor) archived(ctx context.Context) {
 	ctx, done := context.WithTimeout(ctx, archiveTime)
 	defer done()
 	a, err := d.cfg.Archive.Archive(ctx)
+	if errors.Is(err, archive.ErrTables) { // the source leaves them as they are
+		d.warn("archive", "start an instance of this release with that archive in its config: doctor changes nothing", "%v", err)
+		return
+	}
 	if err != nil {
 		d.fail("archive", "is the database there, and may the user make tables in it? Redis keeps what waits up to archive.buffer", "%v", err)
 		return

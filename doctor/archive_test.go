@@ -55,6 +55,10 @@ func TestArchived_saysHowTheArchiveIs(t *testing.T) {
 		Next: archive.Position{History: "1700000001000-0", Lost: 7}, Losses: []archive.Loss{{From: at, To: at.Add(time.Minute), Stream: "history", Entries: 7}},
 	}))
 	want(examined(rdb, source), Warn, "entries were lost 1 times within")
+	none, err := archive.NewSource(sqlarchive.Config{URL: "sqlite://" + filepath.Join(t.TempDir(), "none.db"), AsIs: true}, "n", zerolog.Nop())
+	must(t, err)
+	want(examined(rdb, none), Warn, "there are none yet")
+
 	away, err := archive.NewSource(sqlarchive.Config{URL: "postgres://u:s3cret@127.0.0.1:1/d"}, "n", zerolog.Nop())
 	must(t, err)
 	c := examined(rdb, away)

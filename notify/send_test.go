@@ -2,11 +2,16 @@ package notify
 
 import (
 	"context"
+	"crypto/ed25519"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"log"
+	"math/big"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -21,11 +26,11 @@ import (
 )
 
 // receiver is an httptest server, closed with the test.
-func receiver(t *testing.T, tls bool, h http.HandlerFunc) *httptest.Server {
+func receiver(t *testing.T, secure bool, h http.HandlerFunc) *httptest.Server {
 	t.Helper()
 	s := httptest.NewUnstartedServer(h)
 	s.Config.ErrorLog = log.New(io.Discard, "", 0)
-	if tls {
+	if secure {
 		s.StartTLS()
 	} else {
 		s.Start()
@@ -140,6 +145,34 @@ func TestSend_refusesACertificateOfAnother(t *testing.T) {
 	err = Send(t.Context(), Target{Name: "ops", URL: named, TLS: known}, aMessage())
 	if err == nil || !strings.Contains(err.Error(), "certificate") {
 		t.Errorf("%v", err)
+	}
+}
+
+// A certificate that is over is one of nobody, though its maker is trusted.
+func TestSend_refusesACertificateThatIsOver(t *testing.T) {
+	t.Parallel()
+	for name, ended := range map[string]time.Duration{"over": -time.Hour, "in its time": time.Hour} {
+		public, secret, err := ed25519.GenerateKey(nil)
+		must(t, err)
+		about := &x509.Certificate{
+			SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-2 * time.Hour), NotAfter: time.Now().Add(ended), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		}
+		der, err := x509.CreateCertificate(nil, about, about, public, secret)
+		must(t, err)
+		cert, err := x509.ParseCertificate(der)
+		must(t, err)
+		sent := false
+		s := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { sent = true }))
+		s.Config.ErrorLog = log.New(io.Discard, "", 0)
+		s.TLS = &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: secret}}}
+		s.StartTLS()
+		t.Cleanup(s.Close)
+		pool := x509.NewCertPool()
+		pool.AddCert(cert)
+		err = Send(t.Context(), Target{Name: "ops", URL: s.URL + "/sesame", TLS: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}}, aMessage())
+		if good := ended > 0; sent != good || (err == nil) != good || err != nil && (!strings.Contains(err.Error(), "expired") || strings.Contains(err.Error(), "sesame")) {
+			t.Errorf("%s: sent %v, %v", name, sent, err)
+		}
 	}
 }
 

@@ -24,6 +24,9 @@ type Config struct {
 	URL string
 	// Keep is how long rows are kept, at least a day. Default 90 days.
 	Keep time.Duration
+	// AsIs opens the database as it is: nothing is made or migrated. If its tables are missing, or older than this release, the
+	// error is [archive.ErrTables]. It is for looking on.
+	AsIs bool
 }
 
 const (

@@ -2,11 +2,15 @@ package sqlarchive
 
 import (
 	"database/sql"
+	"errors"
+	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/rs/zerolog"
 
+	"github.com/onbeat/onbeat/archive"
 	"github.com/onbeat/onbeat/testpostgres"
 )
 
@@ -79,4 +83,42 @@ func read(t *testing.T, db *sql.DB, statement string) (s string) {
 		t.Fatal(err)
 	}
 	return s
+}
+
+// One that looks on makes and migrates nothing, and says what an instance would do.
+func TestOpen_asIsChangesNothing(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "a.db")
+	for name, url := range map[string]string{"postgres": testpostgres.Database(t), "sqlite": "sqlite://" + file} {
+		c := Config{URL: url, AsIs: true}
+		for range 2 {
+			if _, err := c.open(t.Context(), "test", zerolog.Nop()); !errors.Is(err, archive.ErrTables) || !strings.Contains(err.Error(), "there are none yet") {
+				t.Errorf("%s: no tables: %v", name, err)
+			}
+		}
+		if _, err := os.Stat(file); name == "sqlite" && err == nil {
+			t.Error("a file was made")
+		}
+		c.AsIs = false
+		a, err := c.open(t.Context(), "test", zerolog.Nop())
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		defer a.Close()
+		c.AsIs = true
+		b, err := c.open(t.Context(), "test", zerolog.Nop())
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		defer b.Close()
+		if _, err := b.Position(t.Context()); err != nil {
+			t.Error(name, err)
+		}
+		if _, err := a.db.Exec("delete from " + versions + " where version_id > 0"); err != nil {
+			t.Fatal(name, err)
+		}
+		if _, err := c.open(t.Context(), "test", zerolog.Nop()); !errors.Is(err, archive.ErrTables) || !strings.Contains(err.Error(), "they are of version 0") {
+			t.Errorf("%s: older tables: %v", name, err)
+		}
+	}
 }

@@ -54,6 +54,9 @@ func (c Config) open(ctx context.Context, namespace string, log zerolog.Logger) 
 	if err != nil {
 		return nil, err
 	}
+	if c.AsIs && where.Postgres == nil && blank(where.File) {
+		return nil, fmt.Errorf("open the archive: %w", noTables)
+	}
 	a := &store{namespace: name(namespace), keep: cmp.Or(c.Keep, defaultKeep), log: log, where: where}
 	open := a.openSQLite
 	if where.Postgres != nil {
@@ -64,7 +67,11 @@ func (c Config) open(ctx context.Context, namespace string, log zerolog.Logger) 
 	}
 	limited, cancel := context.WithTimeout(ctx, openTimeout)
 	defer cancel()
-	if err := a.migrate(limited); err != nil {
+	settle := a.migrate
+	if c.AsIs {
+		settle = a.check
+	}
+	if err := settle(limited); err != nil {
 		a.db.Close()
 		return nil, fmt.Errorf("open the archive: %w", a.fault(ctx, err))
 	}

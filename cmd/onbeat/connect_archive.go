@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/onbeat/onbeat"
+	"github.com/onbeat/onbeat/archive"
 	"github.com/onbeat/onbeat/archive/sqlarchive"
 	"github.com/onbeat/onbeat/config"
 )
@@ -28,7 +29,7 @@ func (a *app) archiveOf(file *config.File, t *target) error {
 	if url == "" || err != nil {
 		return err
 	}
-	own := sqlarchive.Config{URL: url, Keep: file.Archive.Keep}
+	own := sqlarchive.Config{URL: url, Keep: file.Archive.Keep, AsIs: true}
 	if err := own.Validate(); err != nil {
 		return file.At(err)
 	}
@@ -37,6 +38,15 @@ func (a *app) archiveOf(file *config.File, t *target) error {
 		t.archive = file.Name
 	}
 	return nil
+}
+
+// kept returns an archive as an instance uses it: it makes and migrates the tables. Commands leave them as they are.
+func kept(a archive.Opener) archive.Opener {
+	if own, ok := a.(sqlarchive.Config); ok {
+		own.AsIs = false
+		return own
+	}
+	return a
 }
 
 // archiveURL returns the URL itself, read from its file if it names one.

@@ -56,6 +56,7 @@ func (c *serveCmd) Run(ctx context.Context, a *app) error {
 	}
 	defer func() { _ = rdb.Close() }()
 	own := target.cfg
+	own.Archive = kept(own.Archive)
 	if env := a.env("ONBEAT_RELEASE"); c.Release == "" && env != "" && own.Release != "" && env != own.Release {
 		log.Warn().Str("release", env).Str("config", own.Release).Msg("ONBEAT_RELEASE overrides the release of the config")
 	}
