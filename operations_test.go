@@ -11,7 +11,7 @@ import (
 )
 
 // loudFolders are those whose code runs within serve.
-var loudFolders = []string{".", "cmd/onbeat", "api", "archive", "archiver", "consumer", "instance", "lock", "notify", "outbox", "producer", "queue", "store"}
+var loudFolders = []string{".", "cmd/onbeat", "api", "archive/sqlarchive", "archiver", "consumer", "instance", "lock", "notify", "outbox", "producer", "queue", "store"}
 
 // TestOperations_listsEachLogLine holds the page to what serve logs at warn and error.
 func TestOperations_listsEachLogLine(t *testing.T) {

@@ -163,7 +163,7 @@ var badConfigs = []struct{ name, yaml, want string }{
 	{"a certificate without its key", "redis:\n  url: rediss://h\n  tls_cert: /nowhere\n", `x.yaml:1: redis.tls_key: missing (a PEM file of the key`},
 	{"redis with an unset variable", "redis:\n  url: redis://:${NOPE}@h\n", `x.yaml:2: redis.url "${NOPE}": the environment variable is not set (set NOPE, or write the URL out)`},
 	{"an archive of another kind", "archive:\n  url: mysql://u:hunter2@h/d\n", `x.yaml:2: archive.url "…": unknown scheme (postgres://`},
-	{"an archive in memory", "archive: {url: 'sqlite::memory:'}\n", `x.yaml:1: archive.url "sqlite::memory:": an archive in memory ends with its process`},
+	{"an archive in memory", "archive: {url: 'sqlite::memory:'}\n", `x.yaml:1: archive.url "sqlite::memory:": a database in memory ends with its process`},
 	{"an archive with an unset variable", "archive:\n  url: postgres://u:${NOPE}@h/d\n", `x.yaml:2: archive.url "${NOPE}": the environment variable is not set (set NOPE, or write the URL out)`},
 	{"an archive that keeps nothing", "archive: {url: 'sqlite:///a', keep: 1h}\n", `x.yaml:1: archive.keep "1h0m0s": shorter than a day`},
 	{"an archive without a buffer", "archive: {url: 'sqlite:///a', buffer: 0}\n", `x.yaml:1: archive.buffer "0": zero (leave it out for the default)`},
