@@ -27,6 +27,9 @@ type Observer interface {
 type Config struct {
 	// Observer is told how it goes. Default: nobody is.
 	Observer Observer
+	// Needed returns the ID of the first run of a task of no schedule that something else still reads: Redis keeps it, and all
+	// after it, though they are archived. It must not block. Default: nothing reads them.
+	Needed func() string
 	// Log receives state changes. The zero Logger discards them.
 	Log zerolog.Logger
 	// Every is how often the archiver looks for what is new. Default 1s.
@@ -120,6 +123,13 @@ func pause(ctx context.Context, d time.Duration) bool {
 	case <-ctx.Done():
 		return false
 	}
+}
+
+func (a *Archiver) needed() string {
+	if a.cfg.Needed == nil {
+		return ""
+	}
+	return a.cfg.Needed()
 }
 
 func (a *Archiver) behind(entries int64) {

@@ -264,7 +264,7 @@ func (t *term) trim(ctx context.Context, f *found) {
 	defer done()
 	_, err := t.q.TrimHistory(ctx, f.history.was)
 	if err == nil {
-		_, err = t.q.TrimRuns(ctx, f.runs.was)
+		_, err = t.q.TrimRuns(ctx, f.runs.was, t.needed())
 	}
 	if errors.Is(err, store.ErrDenied) {
 		t.trims = false

@@ -14,6 +14,7 @@ import (
 	"go.opentelemetry.io/otel/trace/noop"
 
 	"github.com/onbeat/onbeat/handlers"
+	"github.com/onbeat/onbeat/queue"
 	"github.com/onbeat/onbeat/task"
 	"github.com/onbeat/onbeat/tracing"
 )
@@ -21,7 +22,7 @@ import (
 // bare returns a consumer and a run of a task whose handler does nothing, without Redis.
 func bare(t testing.TB, p trace.TracerProvider, err error) (*Consumer, func()) {
 	t.Helper()
-	c, bad := New(nil, one(t, func(context.Context, *task.Task) error { return err }), Config{Tracer: tracing.New(p, "shop")})
+	c, bad := New(&queue.Queue{}, one(t, func(context.Context, *task.Task) error { return err }), Config{Tracer: tracing.New(p, "shop")})
 	must(t, bad)
 	results := make(chan result, 1)
 	job := task.New("job", nil, task.ID("t"), task.Trace("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"))

@@ -167,6 +167,9 @@ func (e *effects) commit(ctx context.Context, row effectRow, fn func(context.Con
 		return false, err
 	}
 	if err := tx.Commit(); err != nil { // it may have arrived all the same: the row tells the next run
+		if errors.Is(err, sql.ErrTxDone) && ctx.Err() != nil { // database/sql was first, and has rolled back
+			err = ctx.Err()
+		}
 		return false, fmt.Errorf("commit the transaction: %w", err)
 	}
 	return true, nil

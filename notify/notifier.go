@@ -7,6 +7,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -51,6 +52,7 @@ type Notifier struct {
 	known *known // nil: to be read from Redis
 
 	behind archive
+	needed atomic.Pointer[string] // nil: not known yet
 }
 
 // known is what the notifier knows while it leads.
@@ -131,6 +133,7 @@ func (n *Notifier) look(ctx context.Context, term queue.Term) (time.Duration, er
 		if err != nil {
 			return 0, err
 		}
+		n.need()
 	}
 	if err := n.enqueue(ctx, term); err != nil { // what an earlier leader could not, first
 		return 0, err
@@ -222,6 +225,7 @@ func (n *Notifier) close(ctx context.Context, term queue.Term, r *round, end tim
 	n.known.old = nil
 	maps.Copy(n.known.messages, messages)
 	r.begin(end, saved)
+	n.need()
 	return nil
 }
 

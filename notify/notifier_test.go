@@ -206,6 +206,48 @@ func TestNotifier_saysWhatItCouldNotRead(t *testing.T) {
 	})
 }
 
+// An archive has Redis trim the runs that it has. Those that the next leader reads again for the open window stay.
+func TestNotifier_keepsTheRunsThatItNeeds(t *testing.T) {
+	t.Parallel()
+	rdb := testredis.Real(t)
+	w := newWorld(t, rdb)
+	target := ops
+	target.On, target.Window = []Topic{Failing}, 2*time.Second
+	fail := func(n int) {
+		pipe := rdb.Pipeline()
+		for range n {
+			pipe.XAdd(t.Context(), &redis.XAddArgs{Stream: w.q.Keys().Runs, Values: []any{"tasks", "x failed 1 1", "facts", "http default 0"}})
+		}
+		_, err := pipe.Exec(t.Context())
+		must(t, err)
+	}
+	trim := func(l *leader) {
+		seen, err := w.q.RunsTail(t.Context(), "", 0)
+		must(t, err)
+		_, err = w.q.TrimRuns(t.Context(), seen.Stream, l.Needed())
+		must(t, err)
+	}
+	fail(500)
+	a := w.lead("a", target)
+	trim(a)
+	if n := rdb.XLen(t.Context(), w.q.Keys().Runs).Val(); n != 500 {
+		t.Errorf("%d are left, before the notifier has looked", n)
+	}
+	a.turn()
+	trim(a)
+	if n := rdb.XLen(t.Context(), w.q.Keys().Runs).Val(); n > 300 {
+		t.Errorf("%d are left, and none is needed", n)
+	}
+	fail(1000)
+	a.see()
+	fail(1000)
+	trim(a)
+	b := w.lead("b", target)
+	b.turn()
+	b.turn()
+	w.same("ops shop: 1 schedule or type fails again and again")
+}
+
 // A failover took the end of a stream back. What was read of it was told, and nothing is told twice.
 func TestNotifier_goesOnFromTheEndOfAStreamThatWentBack(t *testing.T) {
 	t.Parallel()

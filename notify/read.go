@@ -1,6 +1,7 @@
 package notify
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -106,6 +107,30 @@ func (n *Notifier) first(of func(*position) *string) string {
 		}
 	}
 	return least
+}
+
+// oldest is an ID before those of all entries.
+const oldest = "0-1"
+
+// Needed is the ID of the first entry of the runs of other tasks that this notifier, or the next leader's, may read again. It does
+// not block.
+func (n *Notifier) Needed() string {
+	if id := n.needed.Load(); id != nil {
+		return *id
+	}
+	return oldest
+}
+
+// need notes what is needed of the runs: what the earliest place has that Redis has noted, and all after it.
+func (n *Notifier) need() {
+	id := ""
+	for i, r := range n.known.rounds {
+		if p, _ := parsePosition(r.saved); i == 0 || compareIDs(p.Run, id) < 0 {
+			id = p.Run
+		}
+	}
+	id = cmp.Or(id, oldest)
+	n.needed.Store(&id)
 }
 
 // lost deals with a stream that does not have the entry any more up to which it was read. If it has newer ones, the first of which

@@ -13,8 +13,13 @@ import (
 
 func (w *world) noteRuns(n int) (ids []string) {
 	w.Helper()
+	return w.noteInto(w.keys.History, n)
+}
+
+func (w *world) noteInto(stream string, n int) (ids []string) {
+	w.Helper()
 	for i := range n {
-		id, err := w.rdb.XAdd(w.Context(), &redis.XAddArgs{Stream: w.keys.History, Values: []any{"runs", fmt.Sprintf("s@%d done 1 2", i+1)}}).Result()
+		id, err := w.rdb.XAdd(w.Context(), &redis.XAddArgs{Stream: stream, Values: []any{"runs", fmt.Sprintf("s@%d done 1 2", i+1)}}).Result()
 		w.must(err)
 		ids = append(ids, id)
 	}
@@ -74,6 +79,32 @@ func TestTrimHistory_removesOnlyWhatWasSeen(t *testing.T) {
 	before := w.historyLen()
 	if n, err := w.q.TrimHistory(t.Context(), seen.Stream); err != nil || n != 0 || w.historyLen() != before {
 		t.Errorf("with another beginning: %d trimmed, %v", n, err)
+	}
+}
+
+// What is archived stays for who says that he needs it, up to the cap of the history.
+func TestTrimRuns_keepsWhatIsNeeded(t *testing.T) {
+	t.Parallel()
+	rdb := testredis.Real(t)
+	for _, tt := range []struct {
+		needed      int // the index of an entry; -1: nothing is needed
+		cap         int
+		least, most int64
+	}{
+		{-1, 0, 100, 300}, {600, 0, 400, 600}, {0, 0, 1000, 1000}, {950, 0, 100, 300}, {0, 500, 500, 700}, {950, 500, 100, 700},
+	} {
+		w := newWorld(t, rdb, queue.Caps{History: tt.cap})
+		needed, ids := "", w.noteInto(w.keys.Runs, 1000)
+		if tt.needed >= 0 {
+			needed = ids[tt.needed]
+		}
+		seen, err := w.q.RunsTail(t.Context(), "", 0)
+		w.must(err)
+		_, err = w.q.TrimRuns(t.Context(), seen.Stream, needed)
+		w.must(err)
+		if n := rdb.XLen(t.Context(), w.keys.Runs).Val(); n < tt.least || n > tt.most {
+			t.Errorf("%+v: %d are left", tt, n)
+		}
 	}
 }
 
