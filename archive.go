@@ -31,7 +31,11 @@ func (c Config) checkArchive() error {
 
 // archiver archives what happens while this instance leads. The notifier, nil if there is no target, hears how it goes.
 func (d *Dispatcher) archiver(n *notify.Notifier, log zerolog.Logger) *archiver.Archiver {
-	return archiver.New(d.q, d.archive, archiver.Config{Observer: archiving{d.cfg.Observer, n}, Log: log})
+	c := archiver.Config{Observer: archiving{d.cfg.Observer, n}, Log: log}
+	if n != nil {
+		c.RunsFrom = n.RunsFrom
+	}
+	return archiver.New(d.q, d.archive, c)
 }
 
 // archiving tells the observer and the notifier how archiving goes. Each may be nil.

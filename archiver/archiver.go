@@ -27,6 +27,9 @@ type Observer interface {
 type Config struct {
 	// Observer is told how it goes. Default: nobody is.
 	Observer Observer
+	// RunsFrom says from which entry on Redis has to keep the runs of other tasks, because something else reads them; "" is all of
+	// them. Default: nothing else does.
+	RunsFrom func() string
 	// Log receives state changes. The zero Logger discards them.
 	Log zerolog.Logger
 	// Every is how often the archiver looks for what is new. Default 1s.

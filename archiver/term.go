@@ -264,12 +264,24 @@ func (t *term) trim(ctx context.Context, f *found) {
 	defer done()
 	_, err := t.q.TrimHistory(ctx, f.history.was)
 	if err == nil {
-		_, err = t.q.TrimRuns(ctx, f.runs.was)
+		err = t.trimRuns(ctx, f)
 	}
 	if errors.Is(err, store.ErrDenied) {
 		t.trims = false
 		t.log.Warn().Err(err).Msg("cannot trim what is archived: redis keeps it")
 	}
+}
+
+// trimRuns is trim for the runs of other tasks, which a notifier may have to read again.
+func (t *term) trimRuns(ctx context.Context, f *found) error {
+	from := ""
+	if t.cfg.RunsFrom != nil {
+		if from = t.cfg.RunsFrom(); from == "" {
+			return nil
+		}
+	}
+	_, err := t.q.TrimRuns(ctx, f.runs.was, from)
+	return err
 }
 
 // keepTidy sees to the retention of the archive, beside what the term archives.

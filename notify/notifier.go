@@ -7,6 +7,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -51,6 +52,7 @@ type Notifier struct {
 	known *known // nil: to be read from Redis
 
 	behind archive
+	runs   atomic.Value // the text that RunsFrom returns
 }
 
 // known is what the notifier knows while it leads.
@@ -89,14 +91,14 @@ func (n *Notifier) Run(s Session) error {
 		wait := step
 		term, _, leads := s.Term()
 		if !leads {
-			n.known = nil
+			n.forget()
 		} else if next, err := n.look(s.Context(), term); err == nil {
 			if failures > 0 {
 				n.cfg.Log.Info().Msg("notifying goes on")
 			}
 			failures, wait = 0, next
 		} else {
-			n.known = nil // what Redis has is true, whatever was done of it
+			n.forget() // what Redis has is true, whatever was done of it
 			if failures == 0 && !over(err) && s.Context().Err() == nil {
 				n.cfg.Log.Warn().Err(err).Msg("cannot follow what to notify of: trying again")
 			}
@@ -111,6 +113,19 @@ func (n *Notifier) Run(s Session) error {
 			return nil
 		}
 	}
+}
+
+// forget has all read from Redis anew.
+func (n *Notifier) forget() {
+	n.known = nil
+	n.runs.Store("")
+}
+
+// RunsFrom returns the last run of a task that no schedule made that Redis has noted as read: the next leader goes on behind it, so
+// it has to stay in Redis, with what follows. It is "" while that is not known. RunsFrom may be called beside Run.
+func (n *Notifier) RunsFrom() string {
+	id, _ := n.runs.Load().(string)
+	return id
 }
 
 // over reports whether an error says that another instance leads.
@@ -131,6 +146,7 @@ func (n *Notifier) look(ctx context.Context, term queue.Term) (time.Duration, er
 		if err != nil {
 			return 0, err
 		}
+		n.runs.Store(n.known.runsFrom())
 	}
 	if err := n.enqueue(ctx, term); err != nil { // what an earlier leader could not, first
 		return 0, err
@@ -222,6 +238,7 @@ func (n *Notifier) close(ctx context.Context, term queue.Term, r *round, end tim
 	n.known.old = nil
 	maps.Copy(n.known.messages, messages)
 	r.begin(end, saved)
+	n.runs.Store(n.known.runsFrom())
 	return nil
 }
 

@@ -108,6 +108,17 @@ func (n *Notifier) first(of func(*position) *string) string {
 	return least
 }
 
+// runsFrom is the earliest of the places in the runs of other tasks that Redis has.
+func (k *known) runsFrom() (least string) {
+	for i, r := range k.rounds {
+		p, _ := parsePosition(r.saved)
+		if i == 0 || compareIDs(p.Run, least) < 0 {
+			least = p.Run
+		}
+	}
+	return least
+}
+
 // lost deals with a stream that does not have the entry any more up to which it was read. If it has newer ones, the first of which
 // is next, those between may have been cut off: the targets hear of that. If it has none, it went back, and is read from its end.
 func (n *Notifier) lost(ctx context.Context, next string, of func(*position) *string) error {

@@ -90,5 +90,5 @@ func (q *Queue) cut(ctx context.Context, sides [2]side, bytes int64) (int64, err
 		s = sides[1]
 	}
 	part := min(float64(bytes)/float64(s.bytes), 0.5)
-	return q.trim(ctx, s.key, s.stream, int(s.stream.Length)-int(math.Ceil(part*float64(s.stream.Length))))
+	return q.trim(ctx, s.key, s.stream, int(s.stream.Length)-int(math.Ceil(part*float64(s.stream.Length))), "")
 }

@@ -108,7 +108,7 @@ var trimScript = store.NewScript("trim", source("trim")).Fleeting()
 const (
 	// mostTrimmed is how many entries of a stream one call removes.
 	mostTrimmed = 10_000
-	// runsKept is how many entries of the runs of other tasks stay in Redis once an archive has them: nothing reads them there.
+	// runsKept is how many entries of the runs of other tasks stay in Redis once an archive has them, and nobody else reads them.
 	runsKept = 100
 )
 
@@ -116,20 +116,21 @@ const (
 // had was archived. As many entries as [Caps].History says stay. Nothing is removed if the oldest entry is another one by now.
 // It returns how many were removed: at most 10,000 a call, and mostly by the hundred. The user needs the right to XTRIM.
 func (q *Queue) TrimHistory(ctx context.Context, seen Stream) (int64, error) {
-	return q.trim(ctx, q.keys.History, seen, q.caps.History)
+	return q.trim(ctx, q.keys.History, seen, q.caps.History, "")
 }
 
-// TrimRuns is [Queue.TrimHistory] for the runs of tasks that no schedule made, of which a few entries stay.
-func (q *Queue) TrimRuns(ctx context.Context, seen Stream) (int64, error) {
-	return q.trim(ctx, q.keys.Runs, seen, runsKept)
+// TrimRuns is [Queue.TrimHistory] for the runs of tasks that no schedule made, of which a few entries stay, and those from the one
+// with an ID on, if that is not "".
+func (q *Queue) TrimRuns(ctx context.Context, seen Stream, from string) (int64, error) {
+	return q.trim(ctx, q.keys.Runs, seen, runsKept, from)
 }
 
-func (q *Queue) trim(ctx context.Context, key string, seen Stream, keep int) (int64, error) {
+func (q *Queue) trim(ctx context.Context, key string, seen Stream, keep int, from string) (int64, error) {
 	over := seen.Length - int64(keep)
 	if over <= 0 || seen.First == "" {
 		return 0, nil
 	}
-	v, err := trimScript.Run(ctx, q.rdb, []string{key}, []any{seen.First, min(over, mostTrimmed)})
+	v, err := trimScript.Run(ctx, q.rdb, []string{key}, []any{seen.First, min(over, mostTrimmed), from})
 	if err != nil {
 		return 0, fmt.Errorf("trim %s: %w", key, err)
 	}
