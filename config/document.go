@@ -165,8 +165,8 @@ func (f *document) broken(err error) *Problem {
 		return &Problem{f.name, line, &task.FieldError{Field: f.pathAt(t), Value: shownValue(t.Value), Reason: "not " + wording.Kind(typ.DstType)}}
 	case errors.As(err, &shape) && t != nil:
 		value := shownValue(t.Value)
-		if shape.Expected == ast.SequenceType {
-			value = "" // one text in place of a list may be a variable with its value
+		if shape.Expected == ast.SequenceType || shape.Expected == ast.MappingType {
+			value = "" // one text in place of a list may be a variable with its value, and in place of a target of notify its URL
 		}
 		return &Problem{f.name, line, &task.FieldError{
 			Field: f.pathAt(t), Value: value, Reason: fmt.Sprintf("must be a %s, not a %s", kindName(shape.Expected), kindName(shape.Actual)),

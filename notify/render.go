@@ -17,7 +17,7 @@ func (t *Target) render(m *Message, with *template.Template) (string, error) {
 	case Slack:
 		return encoded(map[string]any{"text": slackText.Replace(text(m))}), nil
 	case Discord:
-		return encoded(map[string]any{"content": field.Cut(text(m), mostDiscord), "allowed_mentions": map[string]any{"parse": []string{}}}), nil
+		return encoded(map[string]any{"content": field.Cut(noLinks.Replace(text(m)), mostDiscord), "allowed_mentions": map[string]any{"parse": []string{}}}), nil
 	case Teams:
 		return encoded(card(m)), nil
 	case Template:
@@ -50,7 +50,7 @@ func text(m *Message) string {
 // card is an adaptive card in the envelope that a workflow of Teams takes.
 func card(m *Message) any {
 	block := func(text string, more map[string]any) map[string]any {
-		b := map[string]any{"type": "TextBlock", "text": teamsText.Replace(text), "wrap": true}
+		b := map[string]any{"type": "TextBlock", "text": noLinks.Replace(text), "wrap": true}
 		for k, v := range more {
 			b[k] = v
 		}
@@ -68,8 +68,8 @@ func card(m *Message) any {
 	}}}
 }
 
-// teamsText escapes what a card would make a link.
-var teamsText = strings.NewReplacer("[", `\[`, "]", `\]`)
+// noLinks escapes what a card, or Discord, would make a link that hides where it leads.
+var noLinks = strings.NewReplacer(`\`, `\\`, "[", `\[`, "]", `\]`)
 
 func encoded(v any) string {
 	var b bytes.Buffer

@@ -10,17 +10,17 @@ import (
 func TestRender_isWhatEachChatTakes(t *testing.T) {
 	t.Parallel()
 	m := &Message{Namespace: "shop", Topic: Dead, Count: 7, Notices: []Notice{
-		{Schedule: "nightly", Text: "dead after 3 attempts", Error: "<!channel> & @everyone [x](y)\n\x00"},
+		{Schedule: "nightly", Text: "dead after 3 attempts", Error: "<!channel> & @everyone [x](y) \\[x\\](y)\n\x00"},
 	}}
 	for _, c := range []struct {
 		target Target
 		want   string
 	}{
-		{Target{Kind: Slack}, `{"text":"shop: 7 tasks are dead\n• nightly: dead after 3 attempts: &lt;!channel&gt; &amp; @everyone [x](y)\n• and 6 more"}`},
-		{Target{Kind: Discord}, `{"allowed_mentions":{"parse":[]},"content":"shop: 7 tasks are dead\n• nightly: dead after 3 attempts: <!channel> & @everyone [x](y)\n• and 6 more"}`},
+		{Target{Kind: Slack}, `{"text":"shop: 7 tasks are dead\n• nightly: dead after 3 attempts: &lt;!channel&gt; &amp; @everyone [x](y) \\[x\\](y)\n• and 6 more"}`},
+		{Target{Kind: Discord}, `{"allowed_mentions":{"parse":[]},"content":"shop: 7 tasks are dead\n• nightly: dead after 3 attempts: <!channel> & @everyone \\[x\\](y) \\\\\\[x\\\\\\](y)\n• and 6 more"}`},
 		{Target{Kind: Teams}, `{"attachments":[{"content":{"$schema":"http://adaptivecards.io/schemas/adaptive-card.json","body":[` +
 			`{"size":"Medium","text":"shop: 7 tasks are dead","type":"TextBlock","weight":"Bolder","wrap":true},` +
-			`{"spacing":"Small","text":"nightly: dead after 3 attempts: <!channel> & @everyone \\[x\\](y)","type":"TextBlock","wrap":true},` +
+			`{"spacing":"Small","text":"nightly: dead after 3 attempts: <!channel> & @everyone \\[x\\](y) \\\\\\[x\\\\\\](y)","type":"TextBlock","wrap":true},` +
 			`{"spacing":"Small","text":"and 6 more","type":"TextBlock","wrap":true}],"type":"AdaptiveCard","version":"1.4"},` +
 			`"contentType":"application/vnd.microsoft.card.adaptive"}],"type":"message"}`},
 		{Target{Kind: Template, Template: `{"summary": {{json .Title}}, "severity": "{{if eq .Topic "dead"}}critical{{else}}warning{{end}}"}`},

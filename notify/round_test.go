@@ -248,6 +248,19 @@ func TestRound_goesOnFromWhatWasNoted(t *testing.T) {
 	}
 }
 
+// A schedule of any name is heard of, and a message is not.
+func TestRound_hearsOfAScheduleThatIsNamedLikeAMessage(t *testing.T) {
+	t.Parallel()
+	s := newStory(t, Target{Name: "ops", Failing: 2})
+	for range 2 {
+		s.run("onbeat.notify:x@1700000000000", history.Dead, "boom")
+		s.run("onbeat.notify:ops:dead:60000:1700000000000", history.Dead, "boom")
+	}
+	if got := s.minute(); len(got) != 1 || !strings.Contains(got[0], "onbeat.notify:x: 2 failures in a row") {
+		t.Errorf("%q", got)
+	}
+}
+
 func TestScheduleOf(t *testing.T) {
 	t.Parallel()
 	for id, want := range map[string]string{

@@ -62,7 +62,8 @@ func (s *sender) send(ctx context.Context, t *task.Task, m *Message) error {
 	}
 	call := *t
 	call.Payload, call.Sealed, call.Secret = s.request(t.ID, body, time.Now()), nil, nil
-	if err := s.http.Handle(ctx, &call); err != nil {
+	// The answer is no output of the run, which an archive would keep: it may repeat the URL.
+	if err := s.http.Handle(handlers.KeepOutput(ctx, 0), &call); err != nil {
 		return &sendError{s.Name, s.host, handlers.Hide(s.secrets, err)}
 	}
 	return nil

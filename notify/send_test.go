@@ -117,6 +117,23 @@ func TestSend_failsAndShowsNoSecret(t *testing.T) {
 	}
 }
 
+// What a receiver answers may repeat the URL that it was sent to, and an archive keeps the outputs of runs.
+func TestSend_leavesNoOutput(t *testing.T) {
+	t.Parallel()
+	s := receiver(t, false, func(w http.ResponseWriter, r *http.Request) {
+		_, _ = w.Write([]byte("took it at http://" + r.Host + r.URL.String() + " signed " + r.Header.Get(headerSignature)))
+	})
+	sender, err := newSender(Target{Name: "ops", URL: s.URL + "/services/sesame?token=hush-hush", Key: sesame})
+	must(t, err)
+	t.Cleanup(sender.close)
+	one := &task.Task{ID: "id", Type: Type, Attempt: 1, MaxAttempts: 1}
+	ctx := handlers.KeepOutput(t.Context(), 1<<10)
+	must(t, sender.send(ctx, one, aMessage()))
+	if got := handlers.Kept(ctx, one); strings.Contains(got, "sesame") || strings.Contains(got, "hush") {
+		t.Errorf("the output shows the URL: %s", got)
+	}
+}
+
 func TestSend_endsWithAnEndlessAnswer(t *testing.T) {
 	t.Parallel()
 	s := receiver(t, false, func(w http.ResponseWriter, r *http.Request) {

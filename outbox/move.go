@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/onbeat/onbeat/field"
@@ -107,6 +108,9 @@ func (m *Mover) take(ctx context.Context, tx *sql.Tx) (rows []row, refused []ref
 		err := decode(r.task, id, record)
 		r.task.Delay, r.task.UniqueKey, r.task.UniqueFor = ms(delay), key, ms(window)
 		if err == nil {
+			err = task.CheckID("mark", r.mark)
+		}
+		if err == nil {
 			err = m.check(r.task)
 		}
 		if err != nil {
@@ -163,7 +167,11 @@ func (m *Mover) check(t *task.Task) error {
 	return m.p.CheckNew(&open)
 }
 
-func ms(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
+// ms is a number of ms; one that is too large is as long as can be, and not a short time.
+func ms(n int64) time.Duration {
+	const most = int64(math.MaxInt64 / time.Millisecond)
+	return time.Duration(max(-most, min(n, most))) * time.Millisecond
+}
 
 func listed(ids []int64) string {
 	b, _ := json.Marshal(ids) // whole numbers always can be
@@ -251,10 +259,11 @@ func (b *batch) tell(ctx context.Context) {
 	}
 	if len(b.refused) > 0 {
 		first := b.refused[0]
+		id := field.Cut(first.task.ID, task.MaxIDLen)
 		why := field.Cut(first.err.Error(), maxError)
-		m.log.Warn().Int("tasks", len(b.refused)).Str("task", first.task.ID).Str("error", why).
+		m.log.Warn().Int("tasks", len(b.refused)).Str("task", id).Str("error", why).
 			Msg("refused tasks of the outbox: their rows stay in the table, each with its error")
-		_ = m.q.Tell(ctx, "outbox refused", "tasks", fmt.Sprint(len(b.refused)), "task", first.task.ID, "type", first.task.Type, "error", why)
+		_ = m.q.Tell(ctx, "outbox refused", "tasks", fmt.Sprint(len(b.refused)), "task", id, "type", field.Cut(first.task.Type, task.MaxNameLen), "error", why)
 	}
 	if m.observer == nil {
 		return

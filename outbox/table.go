@@ -53,14 +53,16 @@ var postgres = dialect{
 	alone:  "SELECT pg_advisory_xact_lock(hashtext('onbeat_outbox'))",
 	bounds: "SELECT set_config('statement_timeout', '20s', true), set_config('idle_in_transaction_session_timeout', '30s', true)",
 	count:  counting,
-	state: `SELECT count(*) FILTER (WHERE refused IS NULL), coalesce(extract(epoch FROM clock_timestamp() - min(added) FILTER (WHERE refused IS NULL)), 0)::float8,
+	state: `SELECT count(*) FILTER (WHERE refused IS NULL),
+		coalesce(extract(epoch FROM clock_timestamp() - min(added) FILTER (WHERE refused IS NULL AND isfinite(added))), 0)::float8,
 		count(*) FILTER (WHERE refused IS NOT NULL) FROM onbeat_outbox WHERE namespace IN ($1, '')`,
 	why: "SELECT coalesce(error, '') FROM onbeat_outbox WHERE namespace IN ($1, '') AND refused IS NOT NULL ORDER BY refused DESC LIMIT 1",
 	adopt: `UPDATE onbeat_outbox SET namespace = $1 WHERE id IN
 		(SELECT id FROM onbeat_outbox WHERE namespace = '' AND refused IS NULL ORDER BY id LIMIT $2 FOR UPDATE SKIP LOCKED)`,
-	lock: "SELECT id, octet_length(record) " + waiting + " ORDER BY id LIMIT $2 FOR UPDATE SKIP LOCKED",
+	lock: "SELECT id, octet_length(record) + octet_length(task) + octet_length(mark) + octet_length(unique_key) " + waiting + " ORDER BY id LIMIT $2 FOR UPDATE SKIP LOCKED",
 	read: `SELECT id, task, record, mark,
-		greatest(0, least(delay_ms, ceil(delay_ms - extract(epoch FROM clock_timestamp() - added) * 1000)))::bigint, unique_key, unique_ms
+		greatest(0, least(delay_ms, ceil(delay_ms - CASE WHEN isfinite(added) THEN extract(epoch FROM clock_timestamp() - added) * 1000 ELSE 0 END)))::bigint,
+		unique_key, unique_ms
 		FROM onbeat_outbox WHERE id IN (SELECT v::bigint FROM json_array_elements_text($1::json) v) ORDER BY id`,
 	remove: "DELETE FROM onbeat_outbox WHERE id IN (SELECT v::bigint FROM json_array_elements_text($1::json) v)",
 	refuse: "UPDATE onbeat_outbox SET refused = clock_timestamp(), error = $2 WHERE id = $1",
@@ -69,7 +71,7 @@ var postgres = dialect{
 
 const sqliteNow = "CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)"
 
-// A transaction of SQLite begins with its write lock, so the rows need none of their own.
+// A transaction of SQLite begins with its write lock, so the rows need none of their own. A column may hold what is no number there.
 var sqlite = dialect{
 	table:  sqliteTable,
 	exists: "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = 'onbeat_outbox'",
@@ -79,8 +81,9 @@ var sqlite = dialect{
 	why: "SELECT coalesce(error, '') FROM onbeat_outbox WHERE namespace IN ($1, '') AND refused IS NOT NULL ORDER BY refused DESC LIMIT 1",
 	adopt: `UPDATE onbeat_outbox SET namespace = $1 WHERE id IN
 		(SELECT id FROM onbeat_outbox WHERE namespace = '' AND refused IS NULL ORDER BY id LIMIT $2)`,
-	lock: "SELECT id, length(record) " + waiting + " ORDER BY id LIMIT $2",
-	read: `SELECT id, task, record, mark, max(0, min(delay_ms, delay_ms + 1 - (` + sqliteNow + ` - added))), unique_key, unique_ms
+	lock: "SELECT id, length(record) + length(task) + length(mark) + length(unique_key) " + waiting + " ORDER BY id LIMIT $2",
+	read: `SELECT id, task, record, mark, CAST(max(0, min(delay_ms, delay_ms + 1 - (` + sqliteNow + ` - added))) AS INTEGER), unique_key,
+		CAST(unique_ms AS INTEGER)
 		FROM onbeat_outbox WHERE id IN (SELECT value FROM json_each($1)) ORDER BY id`,
 	remove: "DELETE FROM onbeat_outbox WHERE id IN (SELECT value FROM json_each($1))",
 	refuse: "UPDATE onbeat_outbox SET refused = " + sqliteNow + ", error = $2 WHERE id = $1",

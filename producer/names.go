@@ -13,6 +13,10 @@ const (
 	scheduleKey  = "schedule:"
 )
 
+// noticeType is the type of the tasks that send messages to the targets of notify, and begins their IDs, which anybody can foretell: a
+// task of another type that has one would be in the place of the message.
+const noticeType = "onbeat.notify"
+
 // errNilTask refuses a nil task, which is a bug in the caller's program.
 var errNilTask = &task.FieldError{Field: "task", Reason: "is nil", Hint: "make one with task.New"}
 
@@ -25,6 +29,10 @@ func CheckNames(t *task.Task) error {
 	case slot:
 		return &task.FieldError{
 			Field: "id", Value: t.ID, Reason: "looks like the ID of a schedule's slot", Hint: "onbeat gives IDs like name@number to slots: use another character than @",
+		}
+	case strings.HasPrefix(t.ID, noticeType+":") && t.Type != noticeType:
+		return &task.FieldError{
+			Field: "id", Value: t.ID, Reason: "looks like the ID of a message to a target of notify", Hint: "begin it with something else than " + noticeType + ":",
 		}
 	case strings.HasPrefix(t.Key, scheduleKey):
 		return &task.FieldError{

@@ -17,6 +17,20 @@ func unclear(rest string) bool {
 	return strings.ContainsAny(tail, "@#") || strings.Count(authority, "@") > 1
 }
 
+// namesHosts reports whether what follows the scheme begins with hosts, each with or without a port.
+func namesHosts(rest string) bool {
+	hosts, _, _ := strings.Cut(rest, "/")
+	for host := range strings.SplitSeq(hosts, ",") {
+		if i := strings.LastIndexByte(host, ']'); i >= 0 {
+			host = host[i:] // an address of IPv6
+		}
+		if _, port, _ := strings.Cut(host, ":"); strings.Trim(port, "0123456789") != "" {
+			return false
+		}
+	}
+	return true
+}
+
 // Redacted returns the URL of a database, or a text that was meant as one, without its password and its parameters.
 func Redacted(raw string) string {
 	scheme, rest, ok := strings.Cut(raw, "://")
@@ -34,6 +48,9 @@ func Redacted(raw string) string {
 		return scheme + "://" + hidden
 	}
 	shown, query, asks := strings.Cut(rest, "?")
+	if !strings.Contains(shown, "@") && !namesHosts(shown) {
+		return scheme + "://" + hidden // a user and a password whose host is missing, perhaps
+	}
 	if login, host, ok := strings.Cut(shown, "@"); ok {
 		user, _, secret := strings.Cut(login, ":")
 		if secret {

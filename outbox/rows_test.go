@@ -1,0 +1,77 @@
+package outbox
+
+import (
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/onbeat/onbeat/task"
+)
+
+// Whatever who may only insert writes into the columns of a row, it holds up no other, and what is told of it is short.
+func TestMover_survivesWhatARowMayHold(t *testing.T) {
+	t.Parallel()
+	type row struct {
+		set     string
+		value   any
+		refused bool
+	}
+	long := strings.Repeat("x", 1<<20)
+	each(t, func(t *testing.T, w *world) {
+		rows := []row{
+			{"mark = $1", long, true}, {"mark = $1", "", true}, {"task = $1", long, true}, {"unique_key = $1", long, true},
+			{"type = $1", long, false}, {"delay_ms = $1", int64(math.MaxInt64), false}, {"delay_ms = $1", int64(math.MinInt64), false},
+			{"record = $1", task.Encode(nil, &task.Task{Type: "a\x00\xff"}), true},
+		}
+		if strings.HasPrefix(w.at.url, "sqlite") {
+			rows = append(rows, row{"unique_ms = $1", "soon", false}, row{"delay_ms = $1", "soon", false}, row{"delay_ms = $1", 1e300, false},
+				row{"added = $1", "soon", false}, row{"mark = $1", []byte("\xff\x00"), true}, row{"record = $1", 7, true})
+		} else {
+			rows = append(rows, row{"added = $1::timestamptz", "infinity", false}, row{"added = $1::timestamptz", "-infinity", false})
+		}
+		m := w.mover()
+		for _, r := range rows {
+			w.add(task.New("job", nil, task.ID("bad")), task.New("job", nil))
+			_, err := w.db.ExecContext(t.Context(), "UPDATE onbeat_outbox SET "+r.set+" WHERE task = 'bad'", r.value)
+			w.must(err)
+			if _, err := Look(t.Context(), w.at, w.ns); err != nil {
+				t.Errorf("%s: the look: %v", r.set, err)
+			}
+			w.drain(m)
+			want := 0
+			if r.refused {
+				want = 1
+			}
+			if waits, refused := w.count("SELECT count(*) FROM onbeat_outbox WHERE refused IS NULL"), w.rows(); waits != 0 || refused != want {
+				t.Errorf("%s, %.10v: %d rows wait, %d are there, want %d", r.set, r.value, waits, refused, want)
+			}
+			_, err = w.db.ExecContext(t.Context(), "DELETE FROM onbeat_outbox")
+			w.must(err)
+			w.rdb.HDel(t.Context(), w.keys.Tasks, "bad")
+		}
+		events, err := w.q.Events(t.Context(), time.Time{}, 100)
+		w.must(err)
+		for _, e := range events {
+			for name, text := range e.Fields {
+				if len(text) > 2*maxError {
+					t.Errorf("the event has a %s of %d bytes", name, len(text))
+				}
+			}
+		}
+	})
+}
+
+// A time that no Duration holds is a long one, and not what is left of it.
+func TestMs_isNeverShortForATimeThatIsLong(t *testing.T) {
+	t.Parallel()
+	const wraps = 1<<63/1_000_000*2 + 1 // twice around
+	for _, n := range []int64{math.MaxInt64, wraps} {
+		if got := ms(n); got < 290*365*24*time.Hour {
+			t.Errorf("%d ms: %s", n, got)
+		}
+	}
+	if ms(5) != 5*time.Millisecond || ms(math.MinInt64) > 0 {
+		t.Error(ms(5), ms(math.MinInt64))
+	}
+}
