@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/rs/zerolog"
 
 	"github.com/onbeat/onbeat"
 	"github.com/onbeat/onbeat/admin"
@@ -16,6 +17,7 @@ import (
 	"github.com/onbeat/onbeat/audit"
 	"github.com/onbeat/onbeat/handlers"
 	"github.com/onbeat/onbeat/history"
+	"github.com/onbeat/onbeat/producer"
 	"github.com/onbeat/onbeat/queue"
 	"github.com/onbeat/onbeat/schedule"
 	"github.com/onbeat/onbeat/task"
@@ -166,5 +168,60 @@ func TestArchive_thatIsAwayIsInNobodysWay(t *testing.T) {
 	stop()
 	if took := time.Since(ended); took > 5*time.Second {
 		t.Errorf("the end took %v", took)
+	}
+}
+
+// The revisions of a schedule go on in the archive where Redis has no more, each once and with what it changed; a page from there
+// is small, because each may be large.
+func TestArchive_hasTheRevisionsThatRedisHasDropped(t *testing.T) {
+	t.Parallel()
+	rdb := testredis.Real(t)
+	url := "sqlite://" + filepath.Join(t.TempDir(), "archive.db")
+	d := archiving(t, rdb, url, "v1", onbeat.Config{})
+	run(t, d)
+	ctx, all := t.Context(), d.Admin().Schedules
+	kept, err := sqlarchive.Config{URL: url}.Open(ctx, d.Queue().Namespace(), zerolog.Nop())
+	must(t, err)
+	defer kept.Close()
+	const changes = 175
+	for i := 1; i <= changes; i++ {
+		_, err := all.Apply(ctx, producer.Schedule{Name: "s", Rule: schedule.Every(time.Duration(i) * time.Hour), Task: "job"})
+		must(t, err)
+		if i%25 == 0 { // Redis has the last 50
+			testredis.Eventually(t, patience, func() bool {
+				list, err := kept.Revisions(ctx, "s", 0, changes)
+				return err == nil && len(list) == i
+			}, "%d revisions are archived", i)
+		}
+	}
+	for _, limit := range []int{20, 60, 1000} {
+		want, first, after := changes, int64(0), ""
+		for page := 0; page == 0 || after != ""; page++ {
+			list, err := all.Revisions(ctx, "s", limit, after)
+			must(t, err)
+			if len(list.Items) > min(limit, 100) {
+				t.Errorf("limit %d: a page of %d", limit, len(list.Items))
+			}
+			for _, r := range list.Items {
+				if r.Definition == nil || time.Duration(r.Definition.Every) != time.Duration(want)*time.Hour || len(r.Changes) == 0 && want > 1 {
+					t.Fatalf("limit %d: %+v in place of %dh", limit, r, want)
+				}
+				want--
+				first = r.Revision
+			}
+			after = list.Next
+		}
+		if want != 0 {
+			t.Errorf("limit %d: %d are missing", limit, want)
+		}
+		if _, err := all.Revert(ctx, "s", first); limit == 1000 && err != nil {
+			t.Errorf("revert to the first: %v", err)
+		}
+		if limit != 1000 {
+			continue
+		}
+		if s, err := all.Get(ctx, "s"); err != nil || time.Duration(s.Every) != time.Hour {
+			t.Errorf("%+v, %v", s, err)
+		}
 	}
 }

@@ -77,12 +77,9 @@ func eventsOf(list []archive.Event) []queue.Event {
 	return out
 }
 
-// mostRevisions is how many revisions of a schedule are read in the archive at once.
-const mostRevisions = 1000
-
-// RevisionsBefore returns the revisions of a schedule before one with a number, the newest first, as far as the archive has
-// them. It returns none without an archive.
-func (p *Past) RevisionsBefore(ctx context.Context, name string, number int64) ([]queue.Revision, error) {
+// RevisionsBefore returns the revisions of a schedule before one with a number (0: all), the newest first, as far as the archive
+// has them: at most limit. It returns none without an archive.
+func (p *Past) RevisionsBefore(ctx context.Context, name string, number int64, limit int) ([]queue.Revision, error) {
 	if p.source == nil {
 		return nil, nil
 	}
@@ -90,7 +87,7 @@ func (p *Past) RevisionsBefore(ctx context.Context, name string, number int64) (
 	if err != nil {
 		return nil, err
 	}
-	found, err := a.Revisions(ctx, name, number, mostRevisions)
+	found, err := a.Revisions(ctx, name, number, limit)
 	list := make([]queue.Revision, len(found))
 	for i, r := range found {
 		list[i] = queue.Revision{Number: r.Number, At: r.At, What: r.What, Who: r.Who, Definition: r.Definition}

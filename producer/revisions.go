@@ -49,8 +49,9 @@ func (s *Schedules) Revisions(ctx context.Context, name string, limit int, after
 		limit = 20
 	}
 	noted, err := s.revisions(ctx, name)
+	here, older := len(noted), min(limit, mostOlder)+1
 	if err == nil && !reaches(noted, before, limit) || errors.Is(err, queue.ErrNotFound) {
-		noted, err = s.withOlder(ctx, name, noted, err)
+		noted, err = s.withOlder(ctx, name, noted, before, older, err)
 	}
 	if err != nil {
 		return nil, "", err
@@ -64,8 +65,15 @@ func (s *Schedules) Revisions(ctx context.Context, name string, limit int, after
 		}
 		page = append(page, s.revisionOf(name, noted, i))
 	}
-	return page, "", nil
+	if len(noted)-here == older { // there may be more: the last one read is on the next page, with what it changed
+		page = page[:len(page)-1]
+		next = strconv.FormatInt(page[len(page)-1].Number, 10)
+	}
+	return page, next, nil
 }
+
+// mostOlder is how many revisions a page has of those that the past has: each may be of 256 KiB.
+const mostOlder = 50
 
 // reaches reports whether a list has a page before a number (0: the first page), and the revision behind the page.
 func reaches(noted []queue.Revision, before int64, limit int) bool {
@@ -78,16 +86,16 @@ func reaches(noted []queue.Revision, before int64, limit int) bool {
 	return n > limit
 }
 
-// withOlder adds to a list the revisions before it that the past has. If none is known then, it returns the error that says so.
-func (s *Schedules) withOlder(ctx context.Context, name string, noted []queue.Revision, none error) ([]queue.Revision, error) {
-	oldest := int64(0)
-	if n := len(noted); n > 0 {
-		oldest = noted[n-1].Number
+// withOlder adds to a list the revisions before it that the past has: the newest of those below a number (0: of all), at most
+// limit. If none is known then, it returns the error that says so.
+func (s *Schedules) withOlder(ctx context.Context, name string, noted []queue.Revision, below int64, limit int, none error) ([]queue.Revision, error) {
+	if n := len(noted); n > 0 && (below == 0 || below > noted[n-1].Number) {
+		below = noted[n-1].Number
 	}
 	if s.past == nil || len(noted) > 0 && noted[len(noted)-1].What == string(Made) {
 		return noted, none
 	}
-	older, err := s.past.RevisionsBefore(ctx, name, oldest)
+	older, err := s.past.RevisionsBefore(ctx, name, below, limit)
 	if err != nil {
 		return nil, err
 	}
@@ -159,7 +167,7 @@ func (s *Schedules) Revert(ctx context.Context, name string, revision int64) (Ap
 	is := func(r queue.Revision) bool { return r.Number == revision }
 	i := slices.IndexFunc(noted, is)
 	if i < 0 {
-		if noted, err = s.withOlder(ctx, name, noted, nil); err != nil {
+		if noted, err = s.withOlder(ctx, name, noted, revision+1, 1, nil); err != nil {
 			return "", err
 		}
 		i = slices.IndexFunc(noted, is)

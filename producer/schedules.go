@@ -27,8 +27,8 @@ type Schedules struct {
 type Past interface {
 	// HistoryBefore is [queue.Queue.HistoryBefore], and may leave out what is of another schedule, unless that is "".
 	HistoryBefore(ctx context.Context, id, schedule string, fn func(history.Entry) bool) error
-	// RevisionsBefore returns the revisions of a schedule before one with a number (0: all), the newest first.
-	RevisionsBefore(ctx context.Context, name string, number int64) ([]queue.Revision, error)
+	// RevisionsBefore returns the revisions of a schedule before one with a number (0: all), the newest first: at most limit.
+	RevisionsBefore(ctx context.Context, name string, number int64, limit int) ([]queue.Revision, error)
 }
 
 // With returns the same schedules with a past. Without one they know what Redis knows.
