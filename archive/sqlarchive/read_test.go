@@ -146,3 +146,20 @@ func TestArchive_readsTheNotesOfAnEntryInTheirOrder(t *testing.T) {
 		}
 	})
 }
+
+// A failover took an entry back, and its ID was given again: the runs of a task at one place are in the order of their lines.
+func TestArchive_readsTheRunsOfATaskAtOnePlaceByLine(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, url string) {
+		a := open(t, url)
+		one, two := ran(now, 0, 1, 2), ran(now, 0, 2)
+		one.Notes[1].Attempt = 2
+		add(t, a, one)
+		add(t, a, two)
+		got, err := a.Runs(t.Context(), two.Notes[0].TaskID)
+		must(t, err)
+		if want := []history.Note{two.Notes[0], one.Notes[1]}; !reflect.DeepEqual(got, want) {
+			t.Errorf("runs %v, want %v", got, want)
+		}
+	})
+}
