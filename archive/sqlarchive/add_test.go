@@ -161,6 +161,9 @@ func TestAdd_takesAnyTextAndAnyTime(t *testing.T) {
 		if len(notes) < 3 || notes[0].Error != "\uFFFD\uFFFD" {
 			t.Errorf("%d runs are found by their ID", len(notes))
 		}
+		if !strings.HasPrefix(notes[0].TaskID, "a\uFFFDb\uFFFDcä") {
+			t.Errorf("the ID is %.20q", notes[0].TaskID)
+		}
 		if n := len(notes[0].Output); n > 1<<20+len("…") {
 			t.Errorf("an output of %d bytes was archived", n)
 		}

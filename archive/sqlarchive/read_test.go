@@ -2,6 +2,8 @@ package sqlarchive_test
 
 import (
 	"fmt"
+	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -82,6 +84,82 @@ func TestArchive_readsAHundredIfNobodySaysHowMany(t *testing.T) {
 		must(t, err)
 		if len(revisions) != 100 || revisions[0].Number != 150 {
 			t.Errorf("%d revisions, want the newest 100", len(revisions))
+		}
+	})
+}
+
+// A run may have been claimed days before its note, or by a clock that is ahead. It is found from the place of its note alone.
+func TestArchive_readsRunsThatBeganAsFarFromTheirNoteAsCanBe(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, url string) {
+		a := open(t, url)
+		var want []history.Entry
+		for i, early := range []time.Duration{3 * day, 3*day + time.Millisecond, -day, -day - time.Millisecond} {
+			e := ran(now.Add(time.Duration(i)*time.Second), 0, i)
+			e.Notes[0].Claimed = e.At.Add(-early)
+			want = append(want, e)
+		}
+		add(t, a, want...)
+		for i, e := range want {
+			var on, back []history.Entry
+			must(t, a.History(t.Context(), e.At, func(e history.Entry) error {
+				on = append(on, e)
+				return nil
+			}))
+			if !reflect.DeepEqual(on, want[i:]) {
+				t.Errorf("since number %d: %v", i, on)
+			}
+			must(t, a.HistoryBefore(t.Context(), idOf(e.At, 1), "", func(e history.Entry) bool {
+				back = append(back, e)
+				return true
+			}))
+			slices.Reverse(back)
+			if !reflect.DeepEqual(back, want[:i+1]) {
+				t.Errorf("up to number %d: %v", i, back)
+			}
+		}
+	})
+}
+
+func TestArchive_readsTheNotesOfAnEntryInTheirOrder(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, url string) {
+		a := open(t, url)
+		e := ran(now, 0, 3, 1, 2, 4, 4, 4) // neither the order of their IDs, nor that of attempts
+		for i, attempt := range []int{2, 3, 1} {
+			e.Notes[3+i].Attempt = attempt
+		}
+		add(t, a, e)
+		if got := all(t, a); !reflect.DeepEqual(got, []history.Entry{e}) {
+			t.Errorf("the oldest first: %v", got)
+		}
+		must(t, a.HistoryBefore(t.Context(), "", "", func(got history.Entry) bool {
+			if !reflect.DeepEqual(got, e) {
+				t.Errorf("the newest first: %v", got)
+			}
+			return true
+		}))
+		got, err := a.Runs(t.Context(), e.Notes[3].TaskID)
+		must(t, err)
+		if !reflect.DeepEqual(got, e.Notes[3:]) {
+			t.Errorf("runs of a task: %v", got)
+		}
+	})
+}
+
+// A failover took an entry back, and its ID was given again: the runs of a task at one place are in the order of their lines.
+func TestArchive_readsTheRunsOfATaskAtOnePlaceByLine(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, url string) {
+		a := open(t, url)
+		one, two := ran(now, 0, 1, 2), ran(now, 0, 2)
+		one.Notes[1].Attempt = 2
+		add(t, a, one)
+		add(t, a, two)
+		got, err := a.Runs(t.Context(), two.Notes[0].TaskID)
+		must(t, err)
+		if want := []history.Note{two.Notes[0], one.Notes[1]}; !reflect.DeepEqual(got, want) {
+			t.Errorf("runs %v, want %v", got, want)
 		}
 	})
 }

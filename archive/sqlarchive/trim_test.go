@@ -95,15 +95,27 @@ func TestTrim_leavesTheRowsOfOtherNamespaces(t *testing.T) {
 		a := open(t, url, keeping(day))
 		b := open(t, url, keeping(60*day), func(o *opening) { o.namespace = "other" })
 		at := now.Add(-20 * day)
-		add(t, a, ran(at, 0, 1))
-		add(t, b, ran(at, 0, 1))
+		for _, one := range []archive.Archive{a, b} {
+			missed := ran(at, 1, 1)
+			missed.Notes[0].TaskID, missed.Notes[0].From, missed.Notes[0].To = "", at, at
+			all := batch(archive.Position{}, ran(at, 0, 1), missed)
+			all.Events = []archive.Event{{ID: idOf(at, 0), At: at, Kind: "joined"}}
+			all.Losses = []archive.Loss{{From: at, To: at, Entries: 1}}
+			all.Revisions = []archive.Revision{{Schedule: "gone", Number: 1, At: at}}
+			must(t, one.Add(t.Context(), archive.Position{}, all))
+		}
 		must(t, a.Trim(t.Context(), now))
-		if n := len(all(t, a)); n != 0 {
-			t.Errorf("%d entries of the one", n)
+		if since, err := b.Since(t.Context()); err != nil || !since.IsZero() {
+			t.Errorf("the other has everything since %v, %v", since, err)
 		}
 		must(t, b.Trim(t.Context(), now))
-		if n := len(all(t, b)); n != 1 {
-			t.Errorf("%d entries of the other", n)
+		db := raw(t, url)
+		for _, table := range []string{"onbeat_runs", "onbeat_fates", "onbeat_events", "onbeat_losses", "onbeat_revisions"} {
+			for namespace, want := range map[string]int64{"test": 0, "other": 1} {
+				if n := number(t, db, "select count(*) from "+table+" where namespace = $1", namespace); n != want {
+					t.Errorf("%s has %d rows of %s, want %d", table, n, namespace, want)
+				}
+			}
 		}
 	})
 }
