@@ -24,7 +24,7 @@ func Hint(err error) string {
 func hintOf(err error) string {
 	switch {
 	case errors.Is(err, archive.ErrUnavailable):
-		return "is the database of the archive running? name another with --archive or ONBEAT_ARCHIVE, or ask for a time that Redis still has"
+		return "is the database of the archive running? name another with --archive or ONBEAT_ARCHIVE"
 	case errors.Is(err, archive.ErrDenied):
 		return "check the user, the password and the database of archive.url"
 	case errors.Is(err, store.ErrFull):

@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/onbeat/onbeat/internal/wording"
@@ -19,7 +20,7 @@ func (d *doctor) outbox(ctx context.Context) {
 	s, err := outbox.Look(ctx, d.cfg.Outbox, d.cfg.Namespace)
 	switch {
 	case err != nil:
-		d.fail("outbox", "is its database there, and has the table? an instance makes it when it starts", "%s: %v", d.cfg.Outbox, err)
+		d.fail("outbox", "is its database there, and has the table? an instance makes it when it starts", "%s: %s", d.cfg.Outbox, strings.Join(strings.Fields(err.Error()), " ")) // a driver may write several lines
 	case s.Refused > 0:
 		d.warn("outbox", "docs/outbox.md says how to try them again", "%d tasks were refused, the last one: %s; %d wait", s.Refused, s.Why, s.Waiting)
 	case s.Oldest > slowOutbox:

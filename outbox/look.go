@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -30,7 +31,7 @@ func Look(ctx context.Context, from Opener, namespace string) (State, error) {
 		return State{}, err
 	}
 	if !there {
-		return State{}, errNoTable
+		return State{}, ErrNoTable
 	}
 	var s State
 	var seconds float64
@@ -46,4 +47,16 @@ func Look(ctx context.Context, from Opener, namespace string) (State, error) {
 	return s, nil
 }
 
-var errNoTable = errors.New("the database has no table onbeat_outbox")
+// ErrNoTable says that the table of the outbox is not there.
+var ErrNoTable = errors.New("the database has no table onbeat_outbox (an instance with outbox.url makes it when it starts, and outbox.Migrate does)")
+
+// lacksTable reports whether a statement failed because the table is not there. The drivers of PostgreSQL tell the state of an
+// error; that of SQLite has only its text.
+func lacksTable(err error) bool {
+	const undefinedTable = "42P01"
+	var state interface{ SQLState() string }
+	if errors.As(err, &state) {
+		return state.SQLState() == undefinedTable
+	}
+	return strings.Contains(err.Error(), "no such table: onbeat_outbox")
+}

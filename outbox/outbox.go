@@ -50,7 +50,7 @@ func Add(ctx context.Context, tx Execer, tasks ...*task.Task) error {
 // whose ID or unique key is taken by then is dropped, as the caller asked: nobody is there to hear of it any more.
 //
 // The error matches [task.ErrInvalid], by a [*producer.BatchError], if a task is invalid: nothing was written. After any other error
-// the caller must roll tx back.
+// the caller must roll tx back. It matches [ErrNoTable] if the table is not there.
 func (o *Outbox) Add(ctx context.Context, tx Execer, tasks ...*task.Task) error {
 	for i, t := range tasks {
 		if err := o.check(t); err != nil {
@@ -89,6 +89,9 @@ func (o *Outbox) insert(ctx context.Context, tx Execer, tasks []*task.Task) erro
 			args = o.row(args, t, now)
 		}
 		if _, err := tx.ExecContext(ctx, insertion(n), args...); err != nil {
+			if lacksTable(err) {
+				err = fmt.Errorf("%w: %w", ErrNoTable, err)
+			}
 			return fmt.Errorf("add to the outbox: %w", err)
 		}
 		tasks = tasks[n:]

@@ -52,6 +52,17 @@ func TestAdd_isOfTheCallersTransaction(t *testing.T) {
 	})
 }
 
+func TestAdd_saysThatTheTableIsNotThere(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, w *world) {
+		_, err := w.db.ExecContext(t.Context(), "DROP TABLE onbeat_outbox")
+		w.must(err)
+		if err := w.box.Add(t.Context(), w.db, task.New("job", nil)); !errors.Is(err, ErrNoTable) || !strings.Contains(err.Error(), "outbox.Migrate") {
+			t.Errorf("%v", err)
+		}
+	})
+}
+
 func TestAdd_takesATransactionOfPgx(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, testpostgres.Database(t), testredis.Client(t))
