@@ -93,6 +93,7 @@ func (t *term) step(ctx context.Context) (more bool, err error) {
 			return true, nil
 		case err != nil:
 			t.behind(t.left(&f))
+			t.page = max(1, t.page/2) // a batch that takes too long never passes
 			return false, fmt.Errorf("archive a batch: %w", err)
 		}
 		t.report(ctx, t.by, &f)
