@@ -249,7 +249,10 @@ func TestArchiver_archivesAllKinds(t *testing.T) {
 	ctx := t.Context()
 	w.add(w.keys.Runs, "tasks", 3)
 	w.must(w.q.Tell(ctx, "no leader", "instance", "i", "since", "5"))
-	w.must(w.rdb.HSet(ctx, w.keys.Revisions, "beat", "12 1700000000000 changed ann\t{\"b\":2}\n11 1600000000000 made \t{\"a\":1}").Err())
+	at := func(n int64) string { // a revision of now: the retention, which goes on beside, leaves it
+		return fmt.Sprint(10+n, " ", time.Now().UnixMilli()+n)
+	}
+	w.must(w.rdb.HSet(ctx, w.keys.Revisions, "beat", at(2)+" changed ann\t{\"b\":2}\n"+at(1)+" made \t{\"a\":1}").Err())
 	w.must(w.rdb.ZAdd(ctx, w.keys.Changed, redis.Z{Score: 12, Member: "beat"}).Err())
 	w.follow("a")
 	w.eventually(a, w.note(1))
@@ -265,7 +268,7 @@ func TestArchiver_archivesAllKinds(t *testing.T) {
 	if err != nil || len(says) != 2 || says[0].Number != 12 || says[0].Who != "ann" || says[1].Definition != `{"a":1}` {
 		t.Errorf("revisions: %+v, %v", says, err)
 	}
-	w.must(w.rdb.HSet(ctx, w.keys.Revisions, "beat", "13 1700000000001 deleted bob\t").Err())
+	w.must(w.rdb.HSet(ctx, w.keys.Revisions, "beat", at(3)+" deleted bob\t").Err())
 	w.must(w.rdb.ZAdd(ctx, w.keys.Changed, redis.Z{Score: 13, Member: "beat"}).Err())
 	testredis.Eventually(t, patience, func() bool {
 		says, err := a.Revisions(ctx, "beat", 0, 0)
