@@ -19,7 +19,6 @@ import (
 	"github.com/onbeat/onbeat"
 	"github.com/onbeat/onbeat/handlers"
 	"github.com/onbeat/onbeat/producer"
-	"github.com/onbeat/onbeat/queue"
 	"github.com/onbeat/onbeat/schedule"
 	"github.com/onbeat/onbeat/store"
 	"github.com/onbeat/onbeat/task"
@@ -224,14 +223,22 @@ func TestDamage_whatWasSetAsideIsFoundAgain(t *testing.T) {
 	w := newDamage(t, 1)
 	ctx := t.Context()
 	w.goesOn(time.Now(), "", "the start")
-	began := time.Now()
-	must(t, w.rdb.Set(ctx, w.prefix+"due:default|normal|job1", "not ours", 0).Err())
+	began, found := time.Now(), 0
 	testredis.Eventually(t, patience, func() bool {
 		events, err := w.d.Queue().Events(ctx, began.Add(-time.Second), 1000)
 		must(t, err)
-		return slices.ContainsFunc(events, func(e queue.Event) bool {
-			return e.Kind == "found again" && e.Fields["lane"] == "default|normal|job1" && e.Fields["due"] != "0"
-		})
+		times, some := 0, false
+		for _, e := range events {
+			if e.Kind == "found again" && e.Fields["lane"] == "default|normal|job1" {
+				times++
+				some = some || e.Fields["due"] != "0"
+			}
+		}
+		if times == found { // at first, and again if no slot was pushed ahead at that moment
+			must(t, w.rdb.Set(ctx, w.prefix+"due:default|normal|job1", "not ours", 0).Err())
+			found++
+		}
+		return some
 	}, "slots that were pushed ahead are due again")
 	w.goesOn(time.Now(), "", "that")
 }
