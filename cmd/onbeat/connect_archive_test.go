@@ -23,7 +23,7 @@ func TestArchiveOf_saysWhichArchive(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, args := range [][]string{{"--archive", own, "doctor"}, {"--archive", "file:" + hidden, "doctor"}} {
-		if r := s.run("", args...); !strings.Contains(r.out, "empty, and nothing waits") {
+		if r := s.run("", args...); !strings.Contains(r.out, "there are none yet") {
 			t.Errorf("%v: %+v", args, r)
 		}
 	}

@@ -63,7 +63,7 @@ func TestErrors_showNoPasswordOfRedis(t *testing.T) {
 		{[]string{"instances", "--namespace", "u:S3CRET@h:1"}, `namespace "…@h:1"`},
 		{[]string{"instances", "https://u:two S3CRET@h/"}, "unexpected argument https://…@h/ (see"},
 		{[]string{"instances", "--https://u:12/S3CRET@h/"}, "unknown flag --https://…@h/ (see"},
-		{[]string{"instances", "-c", s.file("bare.yaml", "redis: u:S3CRET@h\n")}, `redis "…@h"`},
+		{[]string{"instances", "-c", s.file("bare.yaml", "redis: u:S3CRET@h\n")}, "redis: must be a mapping, not a plain value"},
 		{[]string{"instances", "-c", s.file("listen.yaml", "api: {listen: 'https://u:two \"S3CRET@h'}\n")}, ""},
 		{[]string{"enqueue", "--file", url}, "file"},
 		{[]string{"enqueue", "--file", bad}, "type"},
