@@ -22,7 +22,7 @@ import (
 func TestOutbox_isMovedWhileTheInstanceRuns(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "shop.db")
-	db, err := sql.Open("sqlite", file)
+	db, err := sql.Open("sqlite", "file:"+file+"?_pragma=busy_timeout(5000)") // a mover writes too
 	must(t, err)
 	t.Cleanup(func() { _ = db.Close() })
 	must(t, outbox.Migrate(t.Context(), db))
