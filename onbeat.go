@@ -20,7 +20,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"maps"
 	"reflect"
 	"runtime/pprof"
@@ -29,8 +28,6 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"github.com/rs/zerolog"
-	"go.opentelemetry.io/otel/trace"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/onbeat/onbeat/admin"
@@ -38,8 +35,6 @@ import (
 	"github.com/onbeat/onbeat/consumer"
 	"github.com/onbeat/onbeat/handlers"
 	"github.com/onbeat/onbeat/instance"
-	"github.com/onbeat/onbeat/notify"
-	"github.com/onbeat/onbeat/outbox"
 	"github.com/onbeat/onbeat/past"
 	"github.com/onbeat/onbeat/producer"
 	"github.com/onbeat/onbeat/queue"
@@ -47,61 +42,7 @@ import (
 	"github.com/onbeat/onbeat/seal"
 	"github.com/onbeat/onbeat/store"
 	"github.com/onbeat/onbeat/task"
-	"github.com/onbeat/onbeat/tracing"
 )
-
-// Config describes a dispatcher. Only Namespace is required.
-type Config struct {
-	// Namespace names the dispatcher: instances with the same namespace on the same Redis belong together.
-	Namespace string
-	// Release is the version that this process runs. All instances without one count as the same release.
-	Release string
-
-	// Lead, Consume, Standby, Lease, MinReady and ReadyCheck say how instances share the work; see instance.Config.
-	Lead       instance.Lead
-	Consume    instance.Consume
-	Standby    bool
-	Lease      time.Duration
-	MinReady   time.Duration
-	ReadyCheck func(context.Context) error
-
-	// Concurrency, Queues, Strict, Limits, Drain and Hurry say how tasks are run; see consumer.Config.
-	Concurrency int
-	Queues      map[string]int
-	Strict      bool
-	Limits      map[string]int
-	Drain       time.Duration
-	Hurry       <-chan struct{}
-
-	// Durability says how many replicas of Redis must have a write; see [Durability]. Default: none.
-	Durability Durability
-	// PayloadLimit is the largest size of a payload, in bytes. Default 1 MiB.
-	PayloadLimit int
-	// Secret are, by type, the paths of payloads whose values are shown to nobody who only looks on, nor in any log; see
-	// [task.CheckSecret]. A task keeps those with which it was added.
-	Secret map[string][]string
-	// Encryption encrypts payloads at rest. Default: no keys, and payloads are stored as they are.
-	Encryption seal.Config
-	// Caps bound what Redis keeps of finished work. With Caps.Archive each run is noted for an archive: give all instances of the
-	// namespace the same.
-	Caps Caps
-	// Archive keeps what became of every run, longer than Redis does: a sqlarchive.Config is an SQL database, see docs/archive.md.
-	// All processes of a namespace should name the same one. Default nil: none.
-	Archive archive.Opener
-	// Outbox names a SQL database whose table onbeat_outbox this instance moves to Redis, as any other that names it: a
-	// sqloutbox.Config. Default nil: none. See [Dispatcher.Outbox].
-	Outbox outbox.Opener
-	// Notify are the webhooks that are told what goes wrong; see package notify. Default: none.
-	Notify []notify.Target
-	// Observer is told what the dispatcher does: see package telemetry. Default: nobody is. Give each dispatcher its own.
-	Observer Observer
-	// Log receives state changes and failures. The zero Logger discards them.
-	Log zerolog.Logger
-	// Slog receives them in place of Log, for a program that logs with log/slog. Set only one of the two; see [Slog].
-	Slog slog.Handler
-	// TracerProvider makes spans of what is enqueued, pushed and run; see docs/traces.md. Default nil: none.
-	TracerProvider trace.TracerProvider
-}
 
 // Dispatcher is one process's part of a namespace. Register handlers and schedules first, then call Run. Enqueue at any
 // time.
@@ -177,58 +118,6 @@ func isNil(rdb redis.UniversalClient) bool {
 	v := reflect.ValueOf(rdb)
 	return !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil()
 }
-
-// durability returns the settings of durability. If the caller set no Report, it logs the reports.
-func (c *Config) durability() store.Durability {
-	d := c.Durability
-	if d.Report == nil {
-		d.Report = func(n int, enough bool) {
-			if enough {
-				c.Log.Info().Int("replicas", n).Msg("writes are on enough replicas again")
-				return
-			}
-			c.Log.Warn().Int("replicas", n).Int("want", d.Replicas).Msg("writes are on too few replicas: a failover may lose them")
-		}
-	}
-	return d
-}
-
-// Validate refuses invalid settings, with a [*task.FieldError] for each. It does not talk to Redis, and does not require a
-// namespace: [New] does.
-func (c Config) Validate() error {
-	var limit error
-	if c.PayloadLimit < 0 {
-		limit = &task.FieldError{Field: "payload_limit", Value: fmt.Sprint(c.PayloadLimit), Reason: "negative", Hint: "bytes; the default is 1 MiB"}
-	}
-	_, keys := seal.New(c.Encryption)
-	return errors.Join(c.instance().Validate(), c.consumer().Validate(), c.Durability.Validate(), c.Caps.Validate(), limit,
-		c.checkSecret(), keys, c.checkArchive(), c.checkOutbox(), notify.Validate(c.Notify))
-}
-
-func (c Config) checkSecret() error {
-	var list []error
-	for _, typ := range slices.Sorted(maps.Keys(c.Secret)) {
-		list = append(list, task.CheckName("secret", typ), task.CheckSecrets("secret."+typ, c.Secret[typ]))
-	}
-	return errors.Join(list...)
-}
-
-func (c Config) instance() instance.Config {
-	return instance.Config{
-		Release: c.Release, Lead: c.Lead, Consume: c.Consume, Standby: c.Standby, Lease: c.Lease, MinReady: c.MinReady,
-		ReadyCheck: c.ReadyCheck, Concurrency: c.Concurrency, Durable: c.Durability.Replicas > 0, Observer: c.Observer, Log: c.Log,
-	}
-}
-
-func (c Config) consumer() consumer.Config {
-	return consumer.Config{
-		Concurrency: c.Concurrency, Queues: c.Queues, Strict: c.Strict, Limits: c.Limits, Drain: c.Drain, Hurry: c.Hurry,
-		Secret: c.Secret, Observer: c.Observer, Log: c.Log, Tracer: c.tracer(),
-	}
-}
-
-// tracer returns nil if traces are off.
-func (c Config) tracer() *tracing.Tracer { return tracing.New(c.TracerProvider, c.Namespace) }
 
 // checkPayload asks the type's handler, if this process has one. Other instances may handle types that this one does not.
 func (d *Dispatcher) checkPayload(t *task.Task) error {
