@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"net/url"
 	"strings"
+	"time"
 )
 
 // Role is what a token may do. Each role may do what the one before it may.
@@ -54,13 +55,14 @@ func identityOf(ctx context.Context) Identity {
 
 // access decides who is let in.
 type access struct {
-	tokens func() []Token
-	proxy  bool
+	tokens    func() []Token
+	proxy     bool
+	namespace string
 }
 
 // newAccess returns the access that a config describes.
 func newAccess(cfg *Config) *access {
-	a := &access{tokens: cfg.Tokens, proxy: cfg.BehindProxy}
+	a := &access{tokens: cfg.Tokens, proxy: cfg.BehindProxy, namespace: cfg.Namespace}
 	if a.tokens == nil {
 		a.tokens = func() []Token { return nil }
 	}
@@ -76,13 +78,16 @@ var (
 	errForeign      = &refusal{http.StatusForbidden, "foreign", "a page of another site sent this request", "without tokens the API answers no pages but its own"}
 )
 
-// who returns the sender of a request, or why it is not let in. With tokens it is their holder, and a browser matters not: it
-// sends no token by itself. Without tokens it is anybody on this machine, or anybody the proxy in front lets through, but no
+// who returns the sender of a request, or why it is not let in. With tokens it is their holder. A browser sends no token by
+// itself, but the cookie of a session: so that counts for no page of another site. Without tokens it is anybody on this machine, or anybody the proxy in front lets through, but no
 // page of another site in a browser there.
 func (a *access) who(r *http.Request) (Identity, *refusal) {
 	list := a.tokens()
 	switch {
 	case len(list) > 0:
+		if cookie, err := r.Cookie(sessionCookie(a.namespace)); err == nil && len(r.Header.Values("Authorization")) == 0 {
+			return a.signedIn(list, cookie.Value, r)
+		}
 		return holder(list, r.Header.Values("Authorization"))
 	case a.proxy:
 		if http.NewCrossOriginProtection().Check(r) != nil {
@@ -99,7 +104,19 @@ func (a *access) who(r *http.Request) (Identity, *refusal) {
 	return Identity{Name: "local", Role: Admin}, nil
 }
 
-// holder returns the holder of the token in the header. It compares all of them, each in the same time.
+// signedIn returns the holder of a session.
+func (a *access) signedIn(list []Token, cookie string, r *http.Request) (Identity, *refusal) {
+	t := holderOf(list, a.namespace, cookie, time.Now())
+	switch {
+	case http.NewCrossOriginProtection().Check(r) != nil:
+		return Identity{}, errForeign
+	case t == nil:
+		return Identity{}, errSession
+	}
+	return t.identity(), nil
+}
+
+// holder returns the holder of the token in the header.
 func holder(list []Token, header []string) (Identity, *refusal) {
 	if len(header) == 0 {
 		return Identity{}, errNoToken
@@ -108,18 +125,28 @@ func holder(list []Token, header []string) (Identity, *refusal) {
 	if len(header) > 1 || !strings.EqualFold(scheme, "Bearer") || strings.TrimSpace(secret) == "" {
 		return Identity{}, errNoToken
 	}
-	given, found := sha256.Sum256([]byte(strings.TrimSpace(secret))), -1
+	found := tokenOf(list, strings.TrimSpace(secret))
+	if found < 0 {
+		return Identity{}, errUnknownToken
+	}
+	return list[found].identity(), nil
+}
+
+// tokenOf returns the index of the token with a secret, or -1. It compares all of them, each in the same time.
+func tokenOf(list []Token, secret string) int {
+	given, found := sha256.Sum256([]byte(secret)), -1
 	for i := range list {
 		own := sha256.Sum256([]byte(list[i].Secret))
 		if subtle.ConstantTimeCompare(given[:], own[:]) == 1 && list[i].Secret != "" {
 			found = i
 		}
 	}
-	if found < 0 {
-		return Identity{}, errUnknownToken
-	}
-	t := &list[found]
-	return Identity{Name: t.Name, Role: t.Role, Queues: t.Queues, Types: t.Types, salt: hashOf("salt", t.Secret)}, nil
+	return found
+}
+
+// identity is that of the holder.
+func (t *Token) identity() Identity {
+	return Identity{Name: t.Name, Role: t.Role, Queues: t.Queues, Types: t.Types, salt: hashOf("salt", t.Secret)}
 }
 
 // isLoopback reports whether an address, with or without a port, is this machine's alone.
@@ -174,9 +201,12 @@ func isOpen(r *http.Request) bool {
 	switch path := r.URL.EscapedPath(); path {
 	case "/healthz", "/readyz":
 		return true
-	case "/openapi.json", "/docs", "/docs/":
+	case "/openapi.json", "/docs", "/docs/", "/login":
 		return true
 	default:
+		if strings.HasPrefix(path, "/assets/") {
+			return true
+		}
 		name, asset := strings.CutPrefix(path, "/docs/")
 		return asset && !strings.ContainsAny(name, "%/") && !strings.Contains(name, "..")
 	}
@@ -196,6 +226,17 @@ func deny(w http.ResponseWriter, why *refusal) {
 	problem(w, why.status, why)
 }
 
+// isPage reports whether a browser opens a page of the dashboard.
+func isPage(r *http.Request) bool {
+	return r.Method == http.MethodGet && !strings.HasPrefix(r.URL.Path, "/v1/") && strings.Contains(r.Header.Get("Accept"), "text/html")
+}
+
+// signIn sends a browser to the page that asks for a token, and from there back.
+func signIn(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Location", "/login?next="+url.QueryEscape(r.URL.RequestURI()))
+	w.WriteHeader(http.StatusSeeOther)
+}
+
 // guard lets requests in within the limits, and says who sent each. It is outermost.
 func guard(cfg *Config, next http.Handler) http.Handler {
 	a, l := newAccess(cfg), newLimits(cfg)
@@ -206,10 +247,18 @@ func guard(cfg *Config, next http.Handler) http.Handler {
 			l.probe(w, r, next)
 			return
 		}
+		if r.URL.Path == "/session" && len(a.tokens()) > 0 {
+			a.session(w, r, l)
+			return
+		}
 		who := Identity{}
 		if !isOpen(r) || len(a.tokens()) == 0 && !a.proxy {
 			var refused *refusal
-			if who, refused = a.who(r); refused != nil {
+			if who, refused = a.who(r); refused != nil && refused.status == http.StatusUnauthorized && isPage(r) {
+				signIn(w, r)
+				return
+			}
+			if refused != nil {
 				l.turnAway(w, r, refused)
 				return
 			}

@@ -24,6 +24,11 @@ func (s *Server) pages() {
 	if s.cfg.Metrics != nil {
 		s.mux.Handle("GET /metrics", s.cfg.Metrics)
 	}
+	if s.cfg.Dashboard != nil {
+		for _, path := range []string{"/{$}", "/beat", "/schedules", "/schedules/{name}", "/tasks", "/tasks/{id}", "/dead", "/instances", "/events", "/audit", "/enqueue", "/login", "/assets/"} {
+			s.mux.Handle("GET "+path, s.cfg.Dashboard)
+		}
+	}
 }
 
 func answer(w http.ResponseWriter, text string) {

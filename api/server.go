@@ -38,6 +38,9 @@ type Config struct {
 	Ready func() error
 	// Metrics serves /metrics. Nil: there are none.
 	Metrics http.Handler
+	// Dashboard serves the pages for people: what lies outside /v1, /docs, /metrics and the probes. [IdentityOf] tells it who
+	// asks. Nil: there are none.
+	Dashboard http.Handler
 	// Log receives errors that are not the caller's. The zero Logger discards them.
 	Log zerolog.Logger
 }
@@ -64,6 +67,7 @@ func New(a *admin.Admin, cfg Config) (*Server, error) {
 	s.tasks()
 	s.instances()
 	s.activity()
+	s.me()
 	var err error
 	if s.document, err = s.describe(); err != nil {
 		return nil, err

@@ -16,6 +16,7 @@ import (
 	"github.com/onbeat/onbeat"
 	"github.com/onbeat/onbeat/api"
 	"github.com/onbeat/onbeat/config"
+	"github.com/onbeat/onbeat/dashboard"
 	"github.com/onbeat/onbeat/handlers"
 	"github.com/onbeat/onbeat/task"
 )
@@ -85,9 +86,15 @@ func (w *web) open(t target, ready func() error, metrics http.Handler) (err erro
 	}
 	mux := config.NewMux()
 	w.d = d
+	pages, err := dashboard.New(dashboard.Config{
+		Namespace: t.cfg.Namespace, Version: buildVersion(), Tokens: func() bool { return len(w.secrets.tokens()) > 0 },
+	})
+	if err != nil {
+		return err
+	}
 	w.server, err = api.New(d.Admin(), api.Config{
 		Namespace: t.cfg.Namespace, Version: buildVersion(), Limits: t.limits(), Tokens: w.secrets.tokens, BehindProxy: w.secrets.cfg.BehindProxy,
-		Ready: ready, Metrics: metrics, Log: w.log,
+		Ready: ready, Metrics: metrics, Dashboard: pages, Log: w.log,
 		CheckPayload: func(x *task.Task) error {
 			marked := *x
 			marked.Secret = task.Secrets(x.Secret, t.cfg.Secret[x.Type])

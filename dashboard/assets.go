@@ -1,0 +1,100 @@
+package dashboard
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"fmt"
+	"io/fs"
+	"mime"
+	"net/http"
+	"path"
+	"strings"
+)
+
+//go:embed assets
+var files embed.FS
+
+// assets are the styles and modules, each compressed once. Their address has a hash of all of them, so that a browser may keep them
+// for ever, and never mixes those of two releases. Modules import each other by relative names, which stay below that hash.
+type assets struct {
+	hash string
+	list map[string]asset
+}
+
+type asset struct {
+	kind          string
+	plain, packed []byte
+}
+
+func readAssets() (assets, error) {
+	a, sum := assets{list: map[string]asset{}}, sha256.New()
+	err := fs.WalkDir(files, "assets", func(name string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		text, err := files.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(sum, "%s %d ", name, len(text))
+		sum.Write(text)
+		var packed bytes.Buffer
+		z, err := gzip.NewWriterLevel(&packed, gzip.BestCompression)
+		if err != nil {
+			return err
+		}
+		if _, err := z.Write(text); err != nil {
+			return err
+		}
+		if err := z.Close(); err != nil {
+			return err
+		}
+		a.list[strings.TrimPrefix(name, "assets/")] = asset{kindOf(name), text, packed.Bytes()}
+		return nil
+	})
+	a.hash = hex.EncodeToString(sum.Sum(nil)[:8])
+	return a, err
+}
+
+func kindOf(name string) string {
+	switch path.Ext(name) {
+	case ".js":
+		return "text/javascript; charset=utf-8"
+	case ".css":
+		return "text/css; charset=utf-8"
+	case ".svg":
+		return "image/svg+xml"
+	}
+	return mime.TypeByExtension(path.Ext(name))
+}
+
+// url returns the address of an asset. A template that names one that is not there fails.
+func (a assets) url(name string) (string, error) {
+	if _, ok := a.list[name]; !ok {
+		return "", fmt.Errorf("there is no asset %q", name)
+	}
+	return "/assets/" + a.hash + "/" + name, nil
+}
+
+// serve answers for an asset of this release. One of another release is not here: an answer under its address would be kept.
+func (a assets) serve(w http.ResponseWriter, r *http.Request, name string) {
+	hash, name, _ := strings.Cut(name, "/")
+	f, ok := a.list[name]
+	if !ok || hash != a.hash {
+		http.NotFound(w, r)
+		return
+	}
+	h := w.Header()
+	h.Set("Content-Type", f.kind)
+	h.Set("Cache-Control", "public, max-age=31536000, immutable")
+	h.Set("Vary", "Accept-Encoding")
+	if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
+		h.Set("Content-Encoding", "gzip")
+		_, _ = w.Write(f.packed)
+		return
+	}
+	_, _ = w.Write(f.plain)
+}

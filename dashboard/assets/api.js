@@ -1,0 +1,75 @@
+// Calls of the API. An error is a Problem: its message is the sentence of the API, which the onbeat command prints too.
+
+export class Problem extends Error {
+  constructor(status, body) {
+    super(body?.detail || 'the server answered with status ' + status);
+    this.status = status;
+    this.fields = body?.errors || [];
+    this.body = body;
+  }
+}
+
+// query writes parameters. Those that are empty are left out; of a list each item is one.
+export function query(params = {}) {
+  const q = new URLSearchParams();
+  for (const [name, value] of Object.entries(params)) {
+    for (const v of Array.isArray(value) ? value : [value]) {
+      if (v !== undefined && v !== null && v !== '') q.append(name, v);
+    }
+  }
+  const text = q.toString();
+  return text && '?' + text;
+}
+
+// place writes a path with names in it: place`/schedules/${name}/pause`.
+export function place(parts, ...names) {
+  return parts.reduce((path, part, i) => path + encode(names[i - 1]) + part);
+}
+
+const encode = (name) => (/^\.{1,2}$/.test(name) ? name.replaceAll('.', '%2E') : encodeURIComponent(name));
+
+export const get = (path, params, options) => call('GET', path + query(params), undefined, options);
+export const post = (path, body, options) => call('POST', path, body, { key: crypto.randomUUID(), ...options });
+export const put = (path, body, options) => call('PUT', path, body, options);
+export const remove = (path, options) => call('DELETE', path, undefined, options);
+
+// all reads a list of pages to its end, or to most items.
+export async function all(path, params = {}, most = 10_000) {
+  const items = [];
+  for (let after = ''; ;) {
+    const page = await get(path, { ...params, after });
+    items.push(...page.items);
+    after = page.next;
+    if (!after || items.length >= most) return items;
+  }
+}
+
+// call makes a call. A session that has ended leads to the page for signing in. Options: signal, match (an If-Match), key (the
+// Idempotency-Key; the same key sends the same request again), etag (a function that gets the ETag).
+async function call(method, path, body, { signal, match, key, etag } = {}) {
+  const headers = { Accept: 'application/json' };
+  if (body !== undefined) headers['Content-Type'] = 'application/json';
+  if (match) headers['If-Match'] = match;
+  if (key) headers['Idempotency-Key'] = key;
+  let reply;
+  try {
+    reply = await fetch('/v1' + path, { method, headers, signal, body: body === undefined ? undefined : JSON.stringify(body) });
+  } catch (cause) {
+    if (signal?.aborted) throw cause;
+    throw new Problem(0, { detail: 'the server cannot be reached (it may be restarting)' });
+  }
+  if (reply.status === 401) {
+    location.assign('/login?next=' + encodeURIComponent(location.pathname + location.search));
+    return new Promise(() => {}); // the page is left
+  }
+  const text = await reply.text();
+  let json;
+  try {
+    json = text ? JSON.parse(text) : undefined;
+  } catch {
+    throw new Problem(reply.status, { detail: 'the answer is not from onbeat: is there a proxy between?' });
+  }
+  if (!reply.ok) throw new Problem(reply.status, json);
+  etag?.(reply.headers.get('ETag'));
+  return json;
+}

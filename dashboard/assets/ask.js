@@ -1,0 +1,47 @@
+// Questions and messages to the one who looks.
+import { $, clone, el, fill } from './dom.js';
+
+// ask shows a dialog. act(data) is called when it is confirmed: while it works the dialog waits, and what it throws is shown in it.
+// It resolves to what act returned, or to undefined if the dialog was left. Body is text, a node, or a list of them; fields with a
+// name are in data (a FormData).
+export function ask({ title, body = [], action, danger = false, act }) {
+  const dialog = clone('ask', { title });
+  const form = $('form', dialog);
+  const ok = $('[data-act=ok]', dialog);
+  ok.textContent = action;
+  ok.classList.toggle('danger', danger);
+  $('[data-slot=body]', dialog).append(...[body].flat().map((b) => (typeof b === 'string' ? el('p', {}, b) : b)));
+  document.body.append(dialog);
+  dialog.showModal();
+  return new Promise((resolve) => {
+    let result;
+    $('[data-act=cancel]', dialog).addEventListener('click', () => dialog.close());
+    dialog.addEventListener('close', () => {
+      dialog.remove();
+      resolve(result);
+    });
+    form.addEventListener('submit', async (e) => {
+      e.preventDefault();
+      ok.disabled = true;
+      const error = $('[data-field=error]', dialog);
+      error.hidden = true;
+      try {
+        result = await act(new FormData(form), dialog);
+        dialog.close();
+      } catch (err) {
+        fill(dialog, { error: err.message });
+        error.hidden = false;
+        ok.disabled = false;
+      }
+    });
+  });
+}
+
+// tell shows a short message.
+export function tell(text, kind = 'done') {
+  const toast = clone('toast');
+  toast.dataset.kind = kind;
+  toast.textContent = text;
+  $('#toasts').append(toast);
+  setTimeout(() => toast.remove(), 6000);
+}

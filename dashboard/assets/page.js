@@ -1,0 +1,42 @@
+// What every page has: the menu, the zone, the live connection, the state of the view in the address.
+import { $ } from './dom.js';
+import * as live from './live.js';
+import { switchZone, zoneName } from './time.js';
+
+const menu = $('#menu');
+menu?.addEventListener('click', () => {
+  const open = menu.getAttribute('aria-expanded') !== 'true';
+  menu.setAttribute('aria-expanded', open);
+  document.body.classList.toggle('menu', open);
+});
+
+const zone = $('#zone');
+function showZone() {
+  if (zone) zone.textContent = zoneName();
+}
+zone?.addEventListener('click', switchZone);
+document.addEventListener('zone', showZone);
+showZone();
+
+$('#signout')?.addEventListener('click', async () => {
+  await fetch('/session', { method: 'DELETE' });
+  location.assign('/login');
+});
+
+if ($('#live')) live.start();
+
+// params are the query of the address, which holds the view. set keeps it without a step in the history, unless step is true.
+export const params = {
+  get: (name, otherwise = '') => new URLSearchParams(location.search).get(name) ?? otherwise,
+  set(values, step = false) {
+    const q = new URLSearchParams(location.search);
+    for (const [name, value] of Object.entries(values)) value === '' || value === null || value === undefined ? q.delete(name) : q.set(name, value);
+    const text = q.toString();
+    const address = location.pathname + (text && '?' + text);
+    if (address === location.pathname + location.search) return;
+    history[step ? 'pushState' : 'replaceState'](null, '', address);
+  },
+};
+
+// named is the thing that the page is about: /schedules/NAME.
+export const named = (prefix) => decodeURIComponent(location.pathname.slice(prefix.length));

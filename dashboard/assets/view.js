@@ -1,0 +1,63 @@
+// A view is a part of a page that shows what a call returned. It is loading, ready, empty, failed or stale: what it showed stays there
+// while a new call fails, and says since when.
+import { clone, fill, $ } from './dom.js';
+import { ago, stamp } from './time.js';
+
+export class View {
+  // root is the element; load(signal) makes the call; show(data, root) shows it and returns false if there is nothing; empty says so.
+  constructor(root, { load, show, empty = 'Nothing here yet.', every = 0 }) {
+    Object.assign(this, { root, load, show, empty, every, at: 0, failures: 0 });
+    root.dataset.state = 'loading';
+    root.setAttribute('aria-busy', 'true');
+    document.addEventListener('zone', () => this.data !== undefined && this.render());
+    document.addEventListener('visibilitychange', () => !document.hidden && this.every && this.refresh());
+    document.addEventListener('live', (e) => e.detail.now === 'live' && e.detail.was === 'lost' && this.refresh());
+  }
+
+  // refresh makes the call. One that is on its way is given up for it.
+  async refresh() {
+    clearTimeout(this.timer);
+    this.call?.abort();
+    const call = (this.call = new AbortController());
+    try {
+      this.data = await this.load(call.signal);
+      if (call.signal.aborted) return;
+      this.at = Date.now();
+      this.failures = 0;
+      this.render();
+    } catch (err) {
+      if (call.signal.aborted) return;
+      this.fail(err);
+    }
+    this.root.removeAttribute('aria-busy');
+    const wait = this.failures ? Math.min(30_000, 1000 * 2 ** this.failures) : this.every;
+    if (wait) this.timer = setTimeout(() => (document.hidden ? (this.timer = 0) : this.refresh()), wait);
+  }
+
+  render() {
+    const some = this.show(this.data, this.root) !== false;
+    this.root.dataset.state = some ? 'ready' : 'empty';
+    this.say(some ? '' : this.empty);
+  }
+
+  fail(err) {
+    this.failures++;
+    if (!(err instanceof Error && 'status' in err)) console.error(err);
+    const old = this.at > 0;
+    this.root.dataset.state = old ? 'stale' : 'failed';
+    this.say((old ? `As of ${stamp(this.at)}, ${ago(this.at)}: ` : '') + err.message, true);
+  }
+
+  // say shows a sentence in place of the content, or above what is stale.
+  say(text, again = false) {
+    let box = $(':scope > .state', this.root);
+    if (!text) return box?.remove();
+    if (!box) {
+      box = clone('state');
+      $('[data-act=again]', box).addEventListener('click', () => this.refresh());
+      this.root.prepend(box);
+    }
+    fill(box, { text });
+    $('[data-act=again]', box).hidden = !again;
+  }
+}
