@@ -22,6 +22,8 @@ type Tasks interface {
 	Get(ctx context.Context, id string) (Task, error)
 	// List reads a page of tasks. A page may be short, even empty, and still have a Next.
 	List(ctx context.Context, o TaskQuery) (List[Task], error)
+	// Failures groups a page of the dead tasks that a filter matches by what they died of; see [FailureGroup].
+	Failures(ctx context.Context, o FailureQuery) (List[FailureGroup], error)
 	// Cancel removes a due task, or asks the instance that runs it to stop. It returns the state in which it found the task.
 	// It returns a [*StateError] for a task that has ended.
 	Cancel(ctx context.Context, id string) (task.State, error)
@@ -40,6 +42,8 @@ type TaskFilter struct {
 	Type     string     `json:"type,omitempty"`
 	Schedule string     `json:"schedule,omitempty"`
 	Key      string     `json:"key,omitempty"`
+	// Error means tasks whose last error has the cause of this one; see [task.Cause].
+	Error string `json:"error,omitempty"`
 }
 
 // TaskQuery says which page of tasks to list.
@@ -135,7 +139,7 @@ func (t *tasks) walk(ctx context.Context, o TaskQuery, states []task.State, fn f
 	left := o.Limit
 	for ; at < len(states); at++ {
 		p, err := t.q.List(ctx, states[at], queue.ListOptions{
-			Queue: o.Queue, Type: o.Type, Schedule: o.Schedule, Key: o.Key, Limit: left, After: after,
+			Queue: o.Queue, Type: o.Type, Schedule: o.Schedule, Key: o.Key, Error: o.Error, Limit: left, After: after,
 		})
 		if err != nil {
 			return "", err

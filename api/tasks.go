@@ -18,6 +18,7 @@ func (s *Server) tasks() {
 	add(s, route{id: "deleteTask", method: http.MethodDelete, path: one, summary: "Cancel a task, or forget one that has ended", role: Operator}, s.deleteTask)
 	add(s, route{id: "cancelTask", method: post, path: one + "/cancel", summary: "Cancel a due task, or ask a running one to stop", role: Operator}, s.cancelTask)
 	add(s, route{id: "retryTask", method: post, path: one + "/retry", summary: "Make a dead task due again", role: Operator}, s.retryTask)
+	add(s, route{id: "listFailures", method: get, path: "/failures", summary: "Group the dead tasks by type and error, a page of them at a time", role: Viewer}, s.listFailures)
 	add(s, route{id: "bulkTasks", method: post, path: "/tasks/bulk", summary: "Cancel, retry or delete the tasks that a filter matches, a page at a time", role: Operator, body: reflect.TypeFor[admin.Bulk]()}, s.bulkTasks)
 }
 
@@ -27,6 +28,7 @@ type listTasksIn struct {
 	Type     string `query:"type" doc:"Only tasks of this type."`
 	Schedule string `query:"schedule" doc:"Only tasks of this schedule."`
 	Key      string `query:"key" doc:"Only tasks with this key."`
+	Error    string `query:"error" doc:"Only tasks whose last error is this one, but for IDs, times and other long numbers in it."`
 	Page
 }
 
@@ -40,7 +42,23 @@ func (s *Server) listTasks(ctx context.Context, in *listTasksIn) (*reply[admin.L
 }
 
 func (in *listTasksIn) filter() admin.TaskFilter {
-	return admin.TaskFilter{State: task.State(in.State), Queue: in.Queue, Type: in.Type, Schedule: in.Schedule, Key: in.Key}
+	return admin.TaskFilter{State: task.State(in.State), Queue: in.Queue, Type: in.Type, Schedule: in.Schedule, Key: in.Key, Error: in.Error}
+}
+
+type listFailuresIn struct {
+	Queue    string `query:"queue" doc:"Only tasks in this queue."`
+	Type     string `query:"type" doc:"Only tasks of this type."`
+	Schedule string `query:"schedule" doc:"Only tasks of this schedule."`
+	Key      string `query:"key" doc:"Only tasks with this key."`
+	Error    string `query:"error" doc:"Only tasks that died of this error."`
+	After    string `query:"after" doc:"The next of the page before. Groups of the same type and error on two pages are one."`
+}
+
+func (s *Server) listFailures(ctx context.Context, in *listFailuresIn) (*reply[admin.List[admin.FailureGroup]], error) {
+	list, err := s.admin.Tasks.Failures(ctx, admin.FailureQuery{
+		TaskFilter: admin.TaskFilter{Queue: in.Queue, Type: in.Type, Schedule: in.Schedule, Key: in.Key, Error: in.Error}, After: in.After,
+	})
+	return &reply[admin.List[admin.FailureGroup]]{list}, err
 }
 
 func (s *Server) getTask(ctx context.Context, in *identified) (*reply[admin.Task], error) {

@@ -137,14 +137,27 @@ func compact(b json.RawMessage) json.RawMessage { return bytes.TrimSpace(b) }
 
 func (t *tasks) List(ctx context.Context, o admin.TaskQuery) (admin.List[admin.Task], error) {
 	query := url.Values{}
-	set(query, "state", string(o.State))
-	set(query, "queue", o.Queue)
-	set(query, "type", o.Type)
-	set(query, "schedule", o.Schedule)
-	set(query, "key", o.Key)
+	setFilter(query, &o.TaskFilter)
 	set(query, "after", o.After)
 	limit(query, o.Limit, 1000)
 	return listOf[admin.Task](ctx, t.c, "/tasks", query)
+}
+
+func (t *tasks) Failures(ctx context.Context, o admin.FailureQuery) (admin.List[admin.FailureGroup], error) {
+	query := url.Values{}
+	o.State = "" // they are dead
+	setFilter(query, &o.TaskFilter)
+	set(query, "after", o.After)
+	return listOf[admin.FailureGroup](ctx, t.c, "/failures", query)
+}
+
+func setFilter(query url.Values, f *admin.TaskFilter) {
+	set(query, "state", string(f.State))
+	set(query, "queue", f.Queue)
+	set(query, "type", f.Type)
+	set(query, "schedule", f.Schedule)
+	set(query, "key", f.Key)
+	set(query, "error", f.Error)
 }
 
 func set(query url.Values, name, value string) {

@@ -20,10 +20,14 @@ import (
 type ListOptions struct {
 	// Queue, Type, Schedule and Key list only tasks of that queue, type, schedule and key. Empty: any.
 	Queue, Type, Schedule, Key string
+	// Error lists only tasks whose last error has the cause of this one; see [task.Cause]. Empty: any.
+	Error string
 	// Limit is the most tasks on a page. Default 100; more than 1000 counts as 1000.
 	Limit int
 	// After is the Next of the previous page.
 	After string
+
+	cause string // of Error
 }
 
 func (o ListOptions) withDefaults() ListOptions {
@@ -31,6 +35,7 @@ func (o ListOptions) withDefaults() ListOptions {
 		o.Limit = 100
 	}
 	o.Limit = min(o.Limit, 1000)
+	o.cause = task.Cause(o.Error)
 	return o
 }
 
@@ -49,7 +54,12 @@ func (o *ListOptions) ofLane(l Lane) bool {
 }
 
 func (o *ListOptions) match(t *task.Task) bool {
-	return o.ofLane(LaneOf(t)) && (o.Schedule == "" || o.Schedule == t.Schedule) && (o.Key == "" || o.Key == t.Key)
+	return o.ofLane(LaneOf(t)) && (o.Schedule == "" || o.Schedule == t.Schedule) && (o.Key == "" || o.Key == t.Key) && o.failed(t)
+}
+
+// failed reports whether the last error of a task is the one that is asked for.
+func (o *ListOptions) failed(t *task.Task) bool {
+	return o.Error == "" || len(t.Failures) > 0 && task.Cause(t.LastError()) == o.cause
 }
 
 // Page is one page of a list.

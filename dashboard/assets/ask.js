@@ -3,8 +3,9 @@ import { $, clone, el, fill } from './dom.js';
 
 // ask shows a dialog. act(data) is called when it is confirmed: while it works the dialog waits, and what it throws is shown in it.
 // It resolves to what act returned, or to undefined if the dialog was left. Body is text, a node, or a list of them; fields with a
-// name are in data (a FormData).
-export function ask({ title, body = [], action, danger = false, act }) {
+// name are in data (a FormData). ready(dialog, signal) is called when the dialog opens: what must be known before it can be confirmed. It
+// returns false if there is nothing to confirm. The signal, which act gets too, aborts when the dialog is left.
+export function ask({ title, body = [], action, danger = false, act, ready }) {
   const dialog = clone('ask', { title });
   const form = $('form', dialog);
   const ok = $('[data-act=ok]', dialog);
@@ -13,10 +14,20 @@ export function ask({ title, body = [], action, danger = false, act }) {
   $('[data-slot=body]', dialog).append(...[body].flat().map((b) => (typeof b === 'string' ? el('p', {}, b) : b)));
   document.body.append(dialog);
   dialog.showModal();
+  const left = new AbortController();
   return new Promise((resolve) => {
     let result;
+    const failed = (err) => {
+      fill(dialog, { error: err.message });
+      $('[data-field=error]', dialog).hidden = false;
+    };
+    if (ready) {
+      ok.disabled = true;
+      ready(dialog, left.signal).then((some) => (ok.disabled = some === false), failed);
+    }
     $('[data-act=cancel]', dialog).addEventListener('click', () => dialog.close());
     dialog.addEventListener('close', () => {
+      left.abort();
       dialog.remove();
       resolve(result);
     });
@@ -26,11 +37,10 @@ export function ask({ title, body = [], action, danger = false, act }) {
       const error = $('[data-field=error]', dialog);
       error.hidden = true;
       try {
-        result = await act(new FormData(form), dialog);
+        result = await act(new FormData(form), dialog, left.signal);
         dialog.close();
       } catch (err) {
-        fill(dialog, { error: err.message });
-        error.hidden = false;
+        failed(err);
         ok.disabled = false;
       }
     });

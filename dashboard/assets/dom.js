@@ -34,18 +34,39 @@ export function clone(name, fields = {}) {
   return root;
 }
 
-// fill fills the fields below an element. One that fields does not have stays as it is; null empties it.
+// fill fills the fields below an element. One that fields does not have stays as it is; null empties it. Text that is there already is
+// left alone, so that a viewer can select it while the page goes on.
 export function fill(root, fields) {
   for (const e of [root, ...$$('[data-field]', root)]) {
     const name = e.dataset?.field;
     if (name === undefined || !(name in fields)) continue;
     const value = fields[name];
+    if (typeof value === 'string' && value !== '' && !e.children.length && e.textContent === value) continue;
     e.replaceChildren(...[value].flat().filter((v) => v !== null && v !== undefined && v !== ''));
   }
   return root;
 }
 
-// once returns a function that calls fn a moment after its last call.
+// keyed shows items as the children of an element, by key(item). It makes what is new, and keeps what is there already, so that the
+// focus stays where it is; show(child, item) fills either.
+export function keyed(parent, items, key, make, show) {
+  const wanted = new Set(items.map(key));
+  const there = new Map();
+  for (const child of [...parent.children]) {
+    if (wanted.has(child.dataset.key)) there.set(child.dataset.key, child);
+    else child.remove();
+  }
+  let at = parent.firstElementChild;
+  for (const item of items) {
+    const child = there.get(key(item)) ?? make(item);
+    child.dataset.key = key(item);
+    show(child, item);
+    if (child === at) at = at.nextElementSibling;
+    else parent.insertBefore(child, at);
+  }
+}
+
+// calm returns a function that calls fn a moment after its last call.
 export function calm(fn, ms = 200) {
   let timer;
   return (...args) => {

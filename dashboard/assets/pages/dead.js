@@ -1,1 +1,81 @@
 import '../page.js';
+import { get, query } from '../api.js';
+import { $, clone, el, fill, keyed, may } from '../dom.js';
+import * as live from '../live.js';
+import { button, deedsForAll, many } from '../tasks/act.js';
+import { filter, suggest, watch } from '../tasks/filters.js';
+import { filterWords, pathOf, plural } from '../tasks/words.js';
+import { ago, number, stamp } from '../time.js';
+import { View } from '../view.js';
+
+let most = 5; // pages of up to 10,000 tasks
+
+const keyOf = (g) => g.type + '\n' + g.error;
+
+// load groups the dead tasks. A group that goes on on the next page is one.
+async function load(signal) {
+  const counts = get('/counts', {}, { signal });
+  const asked = filter();
+  const groups = new Map();
+  let after = '';
+  let pages = 0;
+  do {
+    const page = await get('/failures', { ...asked, after }, { signal });
+    for (const g of page.items) {
+      const sum = groups.get(keyOf(g));
+      if (!sum) groups.set(keyOf(g), g);
+      else Object.assign(sum, { tasks: sum.tasks + g.tasks, oldest: g.oldest });
+    }
+    after = page.next ?? '';
+  } while (after && ++pages < most);
+  view.every = pages ? 60_000 : 10_000;
+  view.empty = Object.keys(asked).length ? `There are no ${filterWords({ state: 'dead', ...asked })} now.` : 'No task is dead. Every task has run well, will run, or runs now.';
+  return { groups: [...groups.values()].sort((a, b) => b.tasks - a.tasks || (a.newest < b.newest ? 1 : -1)), after, counts: await counts, asked };
+}
+
+function show({ groups, after, counts, asked }) {
+  suggest([...counts.lanes, ...groups.map((g) => ({ type: g.type, queue: 'default' }))]);
+  keyed($('#groups tbody'), groups, keyOf, () => clone('group'), showGroup);
+  const sum = groups.reduce((n, g) => n + g.tasks, 0);
+  const what = filterWords({ state: 'dead', ...asked });
+  $('#scope').textContent = groups.length ? `${after ? 'The newest ' : 'All '}${number(sum)} ${what} now, in ${plural(groups.length, 'group')}${after ? `, of ${plural(counts.dead)} that are dead` : ''}.` : '';
+  $('#groups [data-pager]').hidden = !after;
+  fill($('#groups [data-pager]'), { shown: after ? 'The older ones are not counted here yet.' : '' });
+  return groups.length > 0;
+}
+
+const filterOf = (g) => ({ ...filter(), type: g.type, error: g.error });
+
+function showGroup(row, g) {
+  const link = $('[data-field=type]', row);
+  if (g.type) link.href = '/tasks' + query({ state: 'dead', ...filterOf(g) });
+  fill(row, {
+    tasks: number(g.tasks), type: g.type || 'Not readable here', error: g.error || 'no error was given',
+    newest: `${ago(g.newest)}, ${stamp(g.newest)}`, oldest: g.tasks > 1 ? `since ${stamp(g.oldest)}` : '',
+  });
+  if (row.group) return void (row.group = g);
+  row.group = g;
+  const acts = [el('a', { class: 'button', href: pathOf(g.last) }, 'Show the last')];
+  // Without an error there is nothing that a filter could ask for: it would match all of the type.
+  if (g.type && g.error) acts.unshift(...deedsForAll('dead').map((d) => button(d, undefined, { 'aria-label': `${d} all of ${g.type}: ${g.error}` })));
+  if (may('operator')) fill(row, { act: acts });
+}
+
+const view = new View($('#groups'), { load, show });
+const look = () => view.refresh();
+
+$('#bulk')?.replaceChildren(...deedsForAll('dead').map((d) => button(d, { retry: 'Retry all …', delete: 'Delete all …' }[d])));
+$('#bulk')?.addEventListener('click', async (e) => {
+  if (e.target.dataset.act && (await many(e.target.dataset.act, { state: 'dead', ...filter() }))) look();
+});
+$('#groups tbody').addEventListener('click', async (e) => {
+  const row = e.target.closest('tr');
+  if (e.target.dataset.act && (await many(e.target.dataset.act, { state: 'dead', ...filterOf(row.group) }))) look();
+});
+$('#groups [data-act=more]').addEventListener('click', () => {
+  most += 20;
+  look();
+});
+watch($('#filters'), look);
+live.onChange(['tasks changed', 'task deleted', 'task retried by hand'], look);
+look();

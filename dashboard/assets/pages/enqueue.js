@@ -1,1 +1,114 @@
-import '../page.js';
+import { params } from '../page.js';
+import { get, post } from '../api.js';
+import { $, $$, el, fill, may } from '../dom.js';
+import { suggest } from '../tasks/filters.js';
+import { pathOf } from '../tasks/words.js';
+import { zone, zoneName } from '../time.js';
+
+const form = $('#enqueue');
+const texts = ['type', 'queue', 'priority', 'id', 'keep', 'unique', 'unique_for', 'key', 'timeout', 'backoff', 'backoff_cap'];
+const numbers = ['key_limit', 'max_attempts'];
+let key = crypto.randomUUID();
+
+// specOf is the task that the form describes. A field that is empty is left out. It throws a refusal, as the API does, for what cannot
+// be sent at all.
+function specOf() {
+  const value = (name) => form.elements[name].value.trim();
+  const spec = {};
+  for (const name of texts) if (value(name)) spec[name] = value(name);
+  for (const name of numbers) if (value(name)) spec[name] = wholeNumber(name, value(name));
+  if (value('secret')) spec.secret = value('secret').split(',').map((s) => s.trim()).filter(Boolean);
+  if (value('payload')) spec.payload = json(value('payload'));
+  if (form.elements.when.value === 'in') spec.in = value('in') || refuse('in', 'empty', 'such as 90s, 1h30m or 2d');
+  if (form.elements.when.value === 'at') spec.at = moment(value('at'));
+  return spec;
+}
+
+function refuse(field, reason, hint) {
+  throw Object.assign(new Error(`${field}: ${reason} (${hint})`), { fields: [{ field, reason, hint, pointer: '#/' + field }] });
+}
+
+const wholeNumber = (name, text) => (/^-?\d+$/.test(text) ? Number(text) : refuse(name, 'not a whole number', 'such as 3'));
+
+function json(text) {
+  try {
+    return JSON.parse(text);
+  } catch (err) {
+    return refuse('payload', 'not JSON', err.message);
+  }
+}
+
+// moment reads the time of the form, which is in the zone that the page shows.
+function moment(text) {
+  const at = new Date(zone() === 'UTC' ? text + 'Z' : text);
+  return Number.isNaN(+at) ? refuse('at', 'not a moment', 'a day and a time') : at.toISOString();
+}
+
+// fieldAt is the control of a place in the task: of #/payload/… it is the payload.
+const fieldAt = (f) => form.elements[(f.pointer ?? '').split('/')[1]];
+
+function clear() {
+  for (const e of $$('.error', form)) e.dataset.field ? (e.hidden = true) : e.remove();
+  for (const e of $$('[aria-invalid]', form)) {
+    e.removeAttribute('aria-invalid');
+    e.removeAttribute('aria-describedby');
+  }
+}
+
+// refused shows each refused field beside it, and what belongs to none above all.
+function refused(err) {
+  let first;
+  const fields = err.fields ?? [];
+  for (const f of fields) {
+    const control = fieldAt(f);
+    if (!control?.id) continue;
+    const id = 'error-' + control.id;
+    control.after(el('span', { class: 'error', id }, f.reason + (f.hint ? ` (${f.hint})` : '')));
+    control.setAttribute('aria-invalid', 'true');
+    control.setAttribute('aria-describedby', id);
+    const details = control.closest('details');
+    if (details) details.open = true;
+    first ??= control;
+  }
+  first?.focus();
+  if (first && fields.every((f) => fieldAt(f)?.id)) return;
+  const other = err.body?.id ? [err.message + '. ', el('a', { href: pathOf(err.body.id) }, 'Show that task')] : err.message;
+  fill(form, { error: other });
+  $('[data-field=error]', form).hidden = false;
+}
+
+async function send(e) {
+  e.preventDefault();
+  clear();
+  const submit = $('[type=submit]', form);
+  submit.disabled = true;
+  try {
+    const done = await post('/tasks', specOf(), { key });
+    key = crypto.randomUUID(); // the next one is another request
+    fill(form, { done: ['Enqueued: ', el('a', { href: pathOf(done.id) }, done.id), '. The form stays as it is, for the next one.'] });
+    if (form.elements.id.value) form.elements.id.value = '';
+  } catch (err) {
+    if (err.status !== 0) key = crypto.randomUUID(); // without an answer, the same request is sent again
+    fill(form, { done: null });
+    refused(err);
+  } finally {
+    submit.disabled = false;
+  }
+}
+
+function showWhen() {
+  for (const name of ['in', 'at']) $(`label[for=${name}]`, form).hidden = form.elements.when.value !== name;
+  $('[data-zone]', form).textContent = zoneName();
+}
+
+if (may('operator')) {
+  for (const name of ['type', 'queue', 'payload', 'key']) form.elements[name].value = params.get(name);
+  form.addEventListener('submit', send);
+  form.addEventListener('change', showWhen);
+  form.addEventListener('input', () => fill(form, { done: null }));
+  document.addEventListener('zone', showWhen);
+  showWhen();
+  Promise.all([get('/counts'), get('/me')]).then(([n, me]) => {
+    suggest([...n.lanes, ...(me.types ?? []).map((type) => ({ type, queue: me.queues?.[0] ?? 'default' }))]);
+  }, () => {}); // only suggestions
+}

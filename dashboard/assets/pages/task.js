@@ -1,1 +1,121 @@
-import '../page.js';
+import { named } from '../page.js';
+import { get, place, Problem } from '../api.js';
+import { $, clone, el, fill } from '../dom.js';
+import * as live from '../live.js';
+import { button, deedsFor, one } from '../tasks/act.js';
+import { lifeOf } from '../tasks/life.js';
+import { attemptsOf, badgeOf, lastError, line, moment, scheduleOf, whenOf } from '../tasks/words.js';
+import { ago, length } from '../time.js';
+import { View } from '../view.js';
+
+const id = named('/tasks/');
+const root = $('#task');
+let shown = '';
+$('#name').textContent = id;
+document.title = id + ' · ' + document.title;
+
+async function load(signal) {
+  let t;
+  try {
+    t = await get(place`/tasks/${id}`, {}, { signal });
+  } catch (err) {
+    if (err.status !== 404) throw err;
+    t = slotOf();
+    if (!t) throw new Problem(404, { detail: 'Redis has no task with this ID. onbeat forgets a finished task, unless it was enqueued with an ID or with keep.' });
+  }
+  const fate = t.schedule && t.slot ? await fateOf(t, signal) : undefined;
+  view.every = { running: 2000, due: 3000 }[t.state] ?? 15_000;
+  return { t, fate };
+}
+
+// slotOf is a task that Redis has forgotten, and that was the slot of a schedule by its ID.
+function slotOf() {
+  const found = /^(.+)@(\d{1,15})$/.exec(id);
+  return found && { id, schedule: found[1], slot: new Date(Number(found[2])).toISOString(), state: 'ended', attempts: 0 };
+}
+
+// fateOf is what became of a slot, if the beat knows it.
+async function fateOf(t, signal) {
+  try {
+    const beat = await get('/beat', { schedule: t.schedule, from: t.slot, to: t.slot }, { signal });
+    return beat.schedules[0]?.slots[0];
+  } catch {
+    return undefined; // the schedule has gone, or the slot is too old
+  }
+}
+
+function show({ t, fate }) {
+  const badge = $('[data-field=state]', root);
+  badge.dataset.kind = badgeOf(t);
+  fill(root, { state: t.held ? 'held' : t.state, lead: leadOf(t, fate) });
+  if (shown !== t.state) $('#act').replaceChildren(...deedsFor(t.state).map((d) => button(d, undefined, d === 'retry' ? { class: 'primary' } : {})));
+  shown = t.state;
+  root.task = t;
+  const life = lifeOf(t, fate);
+  const text = JSON.stringify([life, t]);
+  if (text === root.text) return; // so that what the viewer has selected stays
+  root.text = text;
+  fill(root, { life: life.map(stepOf), facts: factsOf(t), payload: payloadOf(t), secret: secretWords(t) });
+}
+
+// leadOf says in a sentence how the task stands.
+function leadOf(t, fate) {
+  const error = lastError(t);
+  switch (t.state) {
+    case 'due':
+      return (t.held ? 'It waits for its key.' : `It is due ${whenOf(t)}.`) + (error ? ` Attempt ${error.attempt} failed: ${line(error.error)}` : '');
+    case 'running':
+      return `It runs on ${t.instance} ${whenOf(t)}.`;
+    case 'dead':
+      return `It died ${ago(t.at)}` + (error ? ': ' + line(error.error) : '.');
+    case 'done':
+      return 'It has run well. ' + `It is ${whenOf(t)}.`;
+    case 'ended':
+      return 'Redis has forgotten this task, as it does when a slot has run. ' + (fate ? `Its slot was ${fate.fate.replaceAll('_', ' ')}${fate.why ? ': ' + fate.why : ''}.` : 'Nothing is known of its slot any more.');
+  }
+  return t.unreadable ?? '';
+}
+
+function stepOf(s) {
+  const li = clone('step', {
+    title: s.title, at: s.at ? [moment(s.at, { ms: true }), s.ahead || s.now ? ', ' + ago(s.at) : ''] : '',
+    more: [s.wait, s.more].filter(Boolean).join(' · '), error: s.error ?? s.output ?? '',
+  });
+  li.dataset.kind = s.kind ?? '';
+  if (s.ahead) li.dataset.ahead = '';
+  if (s.now) li.dataset.now = '';
+  const pre = $('pre', li);
+  pre.hidden = !(s.error || s.output);
+  if (!s.error && s.output) pre.className = '';
+  return li;
+}
+
+function factsOf(t) {
+  const rows = [
+    ['Type', t.type], ['Schedule', t.schedule && el('a', { href: scheduleOf(t.schedule) }, t.schedule)], ['Slot', t.slot && moment(t.slot, { ms: true })],
+    ['Queue', t.queue && el('a', { href: '/tasks?queue=' + encodeURIComponent(t.queue) }, t.queue)], ['Priority', t.priority], ['Attempts', attemptsOf(t)],
+    ['Timeout', t.timeout], ['Key', t.key && el('a', { href: '/tasks?key=' + encodeURIComponent(t.key) }, t.key)], ['Instance', t.instance], ['Fence', t.fence && String(t.fence)],
+    ['Enqueued', t.created && moment(t.created, { ms: true })], ['Due', t.due && moment(t.due, { ms: true })],
+    ['Record', t.unreadable], ['Runs', t.runs_unread && 'unknown: ' + t.runs_unread],
+  ];
+  return rows.filter(([, value]) => value).map(([name, value]) => el('div', {}, el('dt', {}, name), el('dd', {}, value)));
+}
+
+function payloadOf(t) {
+  if (t.encrypted) return el('p', { class: 'muted' }, t.encrypted);
+  if (t.payload !== undefined) return el('pre', { tabindex: '0' }, JSON.stringify(t.payload, null, 2));
+  return t.payload_text ? el('pre', { tabindex: '0' }, t.payload_text) : el('p', { class: 'muted' }, t.state === 'ended' || t.state === 'gone' ? 'Forgotten with the task.' : 'It has none.');
+}
+
+function secretWords(t) {
+  if (!t.secret?.length) return '';
+  return `Secret: ${t.secret.join(', ')}. A viewer sees *** there.`;
+}
+
+const view = new View(root, { load, show });
+$('#act').addEventListener('click', async (e) => {
+  if (e.target.dataset.act && (await one(e.target.dataset.act, root.task))) view.refresh();
+});
+live.on(['task deleted', 'task cancel asked', 'task retried by hand'], (e) => e.fields.task === id && view.refresh());
+live.onChange(['tasks changed'], () => view.refresh());
+view.refresh();

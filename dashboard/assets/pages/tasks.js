@@ -1,1 +1,117 @@
-import '../page.js';
+import { params } from '../page.js';
+import { get } from '../api.js';
+import { $, $$, clone, fill, keyed } from '../dom.js';
+import * as live from '../live.js';
+import { button, deedsFor, deedsForAll, many, one } from '../tasks/act.js';
+import { filter, suggest, watch } from '../tasks/filters.js';
+import { attemptsOf, badgeOf, filterWords, lastError, line, orders, pathOf, plural, scheduleOf, whenOf } from '../tasks/words.js';
+import { ago, number, stamp } from '../time.js';
+import { View } from '../view.js';
+
+const pageSize = 50;
+const mostCalls = 10; // of one refresh, if a filter leaves pages almost empty
+let want = pageSize;
+
+const states = ['running', 'due', 'dead', 'done'];
+const state = () => (states.includes(params.get('state')) ? params.get('state') : '');
+
+// load reads as many tasks as are wanted, and counts all.
+async function load(signal) {
+  const counts = get('/counts', {}, { signal });
+  const asked = { state: state(), ...filter() };
+  const items = [];
+  let after = '';
+  let calls = 0;
+  do {
+    const page = await get('/tasks', { ...asked, limit: Math.min(1000, want - items.length), after }, { signal });
+    items.push(...page.items);
+    after = page.next ?? '';
+    calls++;
+  } while (after && items.length < want && calls < mostCalls);
+  view.every = calls > 1 ? 30_000 : 4000; // many calls are work for the server
+  view.empty = after ? `None among the first tasks. Look further, or filter by type or queue.` : `There are no ${filterWords(asked)} now.`;
+  return { items, after, counts: await counts, asked };
+}
+
+function show({ items, after, counts, asked }) {
+  showCounts(counts);
+  keyed($('#list tbody'), items, (t) => t.id, () => clone('task'), showTask);
+  const what = filterWords(asked);
+  $('#scope').textContent = items.length ? `${after ? 'The first ' + number(items.length) : 'All ' + number(items.length)} ${what} now: ${orders[asked.state]}.` : '';
+  const pager = $('#list [data-pager]');
+  pager.hidden = !after;
+  fill(pager, { shown: after ? `${plural(items.length)} shown; there may be more.` : '' });
+  return items.length > 0 || after !== '';
+}
+
+function showCounts(n) {
+  fill($('#states'), { running: number(n.running), due: number(n.due + n.held), dead: number(n.dead), done: number(n.done) });
+  const held = n.held ? `, ${number(n.held)} waiting for their key` : '';
+  $('#counted').textContent = `Counts are of now, whatever the filters. Of the due ones ${number(n.overdue)} could run now${held}.`;
+  suggest(n.lanes);
+}
+
+function showTask(row, t) {
+  const error = lastError(t);
+  const link = $('[data-field=id]', row);
+  link.href = pathOf(t.id);
+  const badge = $('[data-field=state]', row);
+  badge.dataset.kind = badgeOf(t);
+  fill(row, {
+    id: t.id, type: t.type, state: t.held ? 'held' : t.state, when: whenOf(t), of: ofWords(t), attempts: attemptsOf(t),
+    queue: t.queue + (t.priority && t.priority !== 'normal' ? ', ' + t.priority : ''),
+    cause: t.unreadable ? line(t.unreadable) : error ? `attempt ${error.attempt} failed ${ago(error.at)}: ${line(error.error)}` : '',
+  });
+  if (row.shown !== t.state) fill(row, { act: deedsFor(t.state).slice(0, 1).map((d) => button(d, undefined, { 'aria-label': `${d} ${t.id}` })) });
+  row.shown = t.state;
+  row.task = t;
+}
+
+// ofWords says to what a task belongs.
+function ofWords(t) {
+  const words = [];
+  if (t.schedule) words.push((t.slot ? `slot ${stamp(t.slot)} of ` : 'by hand, of ') + t.schedule);
+  if (t.key) words.push('key ' + t.key);
+  if (t.state === 'running' && t.instance) words.push('on ' + t.instance);
+  return words.join(' · ');
+}
+
+const view = new View($('#list'), { load, show });
+
+// look reads anew what the address says.
+function look() {
+  want = pageSize;
+  for (const a of $$('#states a')) {
+    a.toggleAttribute('aria-current', a.dataset.stateOf === state());
+    if (a.dataset.stateOf === state()) a.setAttribute('aria-current', 'true');
+  }
+  $('#bulk')?.replaceChildren(...deedsForAll(state()).map((d) => button(d, { cancel: 'Cancel all …', retry: 'Retry all …', delete: 'Delete all …' }[d])));
+  view.refresh();
+}
+
+$('#states').addEventListener('click', (e) => {
+  const a = e.target.closest('a');
+  if (!a || e.ctrlKey || e.metaKey || e.shiftKey) return;
+  e.preventDefault();
+  params.set({ state: a.dataset.stateOf }, true);
+  look();
+});
+$('#find').addEventListener('submit', (e) => {
+  e.preventDefault();
+  location.assign(pathOf(e.target.elements.id.value.trim()));
+});
+$('#bulk')?.addEventListener('click', async (e) => {
+  const deed = e.target.dataset.act;
+  if (deed && (await many(deed, { ...(state() && { state: state() }), ...filter() }))) view.refresh();
+});
+$('#list tbody').addEventListener('click', async (e) => {
+  const row = e.target.closest('tr');
+  if (e.target.dataset.act && (await one(e.target.dataset.act, row.task))) view.refresh();
+});
+$('#list [data-act=more]').addEventListener('click', () => {
+  want += want < 500 ? pageSize * 2 : 500;
+  view.refresh();
+});
+watch($('#filters'), look);
+live.onChange(['tasks changed', 'task deleted', 'task cancel asked', 'task retried by hand'], () => view.refresh());
+look();

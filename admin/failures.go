@@ -1,0 +1,75 @@
+package admin
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/task"
+)
+
+// FailureQuery says which dead tasks to group. The state of its filter is ignored.
+type FailureQuery struct {
+	TaskFilter
+	// After is the Next of the page before.
+	After string
+}
+
+// FailureGroup are the dead tasks of one type that died of one cause, as far as one page has them: up to 10,000 tasks, those that died
+// last first. A group may go on on the next page; whoever reads more than one adds up those with the same Type and Error.
+type FailureGroup struct {
+	// Type is empty for tasks that cannot be read. No filter takes those.
+	Type string `json:"type"`
+	// Error is the cause, which [TaskFilter.Error] takes.
+	Error  string    `json:"error"`
+	Tasks  int       `json:"tasks"`
+	Oldest time.Time `json:"oldest"`
+	Newest time.Time `json:"newest"`
+	Last   string    `json:"last"` // the ID of the task that died last
+}
+
+// failurePages is how many pages of tasks one page of groups is made from.
+const failurePages = 10
+
+func (t *tasks) Failures(ctx context.Context, o FailureQuery) (List[FailureGroup], error) {
+	type kind struct{ typ, cause string }
+	groups := map[kind]*FailureGroup{}
+	collect := func(p *queue.Page) (int, error) {
+		for i := range p.Tasks {
+			f := &p.Tasks[i]
+			k := kind{f.Task.Type, task.Cause(f.Task.LastError())}
+			if f.Unreadable != nil {
+				k = kind{"", task.Cause(f.Unreadable.Error())}
+			}
+			g := groups[k]
+			if g == nil { // the newest come first
+				g = &FailureGroup{Type: k.typ, Error: k.cause, Newest: f.At, Last: f.Task.ID}
+				groups[k] = g
+			}
+			g.Tasks++
+			g.Oldest = f.At
+		}
+		return 0, nil
+	}
+	q := TaskQuery{TaskFilter: o.TaskFilter, Limit: queue.MaxBatch, After: o.After}
+	q.State = ""
+	for range failurePages {
+		var err error
+		if q.After, err = t.walk(ctx, q, []task.State{task.Dead}, collect); err != nil {
+			return ListOf[FailureGroup](nil, ""), err
+		}
+		if q.After == "" {
+			break
+		}
+	}
+	page := ListOf[FailureGroup](nil, q.After)
+	for _, g := range groups {
+		page.Items = append(page.Items, *g)
+	}
+	slices.SortFunc(page.Items, func(a, b FailureGroup) int {
+		return cmp.Or(cmp.Compare(b.Tasks, a.Tasks), cmp.Compare(a.Type, b.Type), cmp.Compare(a.Error, b.Error))
+	})
+	return page, nil
+}

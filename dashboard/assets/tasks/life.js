@@ -1,0 +1,90 @@
+// The life of a task: the steps that are known of it, the oldest first. A step has its time (at), a title, a kind for its mark, and
+// perhaps words (more) and an error. One that has not come yet is ahead.
+import { length, ms } from '../time.js';
+
+const kinds = { done: 'good', failed: 'bad', dead: 'bad', lost: 'bad', cancelled: '', skipped: '', missed: 'bad' };
+
+// lifeOf puts the steps together from the record of the task, its runs in the archive, and the fate of its slot, if it has one.
+export function lifeOf(t, fate, now = Date.now()) {
+  const steps = [...birth(t), ...attempts(t), ...slotRun(t, fate), ...present(t, now)];
+  steps.sort((a, b) => a.order - b.order || (a.at ?? Infinity) - (b.at ?? Infinity));
+  return withWaits(steps);
+}
+
+const step = (order, at, title, kind, rest) => ({ order, at: at ? +new Date(at) : undefined, title, kind, ...rest });
+
+function birth(t) {
+  const steps = [];
+  if (t.created) steps.push(step(0, t.created, 'Enqueued', '', { more: t.schedule && !t.slot ? 'by hand, from the schedule ' + t.schedule : '' }));
+  else if (t.slot) steps.push(step(0, t.slot, 'Its slot came', '', { more: 'of the schedule ' + t.schedule }));
+  const first = t.attempts === 0 && t.state !== 'running';
+  if (t.due && !first && t.created && +new Date(t.due) - +new Date(t.created) > 500) steps.push(step(1, t.due, 'Due', '', {}));
+  return steps;
+}
+
+// attempts are those that have ended. The archive knows each of them; without it the task keeps its newest errors.
+function attempts(t) {
+  const steps = [];
+  const archived = new Set();
+  for (const r of t.runs ?? []) {
+    archived.add(r.attempt);
+    steps.push(...runSteps(r));
+  }
+  const failures = (t.failures ?? []).filter((f) => !archived.has(f.attempt));
+  const oldest = failures[0]?.attempt;
+  if (oldest > 1 && !archived.size) {
+    steps.push(step(1, undefined, oldest === 2 ? 'Attempt 1' : `Attempts 1 to ${oldest - 1}`, 'bad', { more: 'failed too: a task keeps its newest 5 errors' }));
+  }
+  for (const f of failures) {
+    steps.push(step(2, f.at, `Attempt ${f.attempt} failed`, 'bad', { more: f.instance ? 'on ' + f.instance : '', error: f.error }));
+  }
+  return steps;
+}
+
+function runSteps(r) {
+  const where = [r.instance && 'on ' + r.instance, r.release && 'release ' + r.release].filter(Boolean).join(', ');
+  const n = r.attempt ? 'Attempt ' + r.attempt : 'It';
+  const steps = [];
+  if (r.began) steps.push(step(2, r.began, `${n} began`, 'odd', { more: [where, r.lag && `${length(ms(r.lag))} after its slot`].filter(Boolean).join(', ') }));
+  const took = r.took ? `after ${length(ms(r.took))}` : '';
+  steps.push(step(2, r.ended, `${n} ended: ${r.outcome}`, kinds[r.outcome] ?? '', { more: [took, r.why].filter(Boolean).join(', '), error: r.error, output: r.output, run: true }));
+  return steps;
+}
+
+// slotRun is what the beat knows of a slot whose runs no archive has.
+function slotRun(t, fate) {
+  if (!fate || t.runs?.length || fate.lag_ms === undefined) return [];
+  const where = [fate.instance && 'on ' + fate.instance, fate.release && 'release ' + fate.release].filter(Boolean).join(', ');
+  return [step(1, +new Date(t.slot) + fate.lag_ms, 'First claimed', 'odd', { more: `${length(fate.lag_ms)} after it was due; attempt ${fate.attempt || 1} was ${where}` })];
+}
+
+// present is where the task stands, and what comes next.
+function present(t, now) {
+  const n = Math.max(t.attempts ?? 0, t.attempt ?? 0);
+  switch (t.state) {
+    case 'running':
+      return [step(3, t.at, `Attempt ${t.attempt || n + 1} of ${t.max_attempts} began`, 'odd', { more: `on ${t.instance}; it may take ${t.timeout}`, now: true })];
+    case 'due': {
+      if (t.held) return [step(3, undefined, 'Waits for its key', 'slow', { more: `others with the key ${t.key} run`, now: true })];
+      const late = +new Date(t.at) <= now;
+      const words = n ? `attempt ${n + 1} of ${t.max_attempts}` : 'its first attempt';
+      return [step(3, t.at, late ? 'Due, and waits for a worker' : 'Will be due', late ? 'slow' : '', { more: words, now: late, ahead: !late })];
+    }
+    case 'dead':
+      return [step(3, t.at, 'Dead', 'bad', { more: n >= t.max_attempts ? `no attempt is left of ${t.max_attempts}` : `its handler said that no other attempt helps (${n} of ${t.max_attempts})` })];
+    case 'done':
+      return [step(3, undefined, 'Done', 'good', {}), step(4, t.at, 'Will be forgotten', '', { ahead: true })];
+    case 'gone':
+      return [step(3, undefined, 'Forgotten by Redis', '', { more: 'the archive knows what is above' })];
+  }
+  return [];
+}
+
+// withWaits says between two steps how long it was, if that was long enough to see.
+function withWaits(steps) {
+  for (let i = 1; i < steps.length; i++) {
+    const wait = steps[i].at - steps[i - 1].at;
+    if (wait >= 10 && !steps[i].run) steps[i].wait = length(wait) + ' later';
+  }
+  return steps;
+}

@@ -1,0 +1,67 @@
+// Tasks in words.
+import { el } from '../dom.js';
+import { ago, length, stamp } from '../time.js';
+
+export const kinds = { running: 'odd', dead: 'bad', done: 'good' };
+
+// orders says how a list of tasks in a state is sorted.
+export const orders = {
+  '': 'running, then due, dead and done',
+  running: 'the longest running first',
+  due: 'the earliest due first',
+  dead: 'those that died last first',
+  done: 'those kept the longest first',
+};
+
+export const pathOf = (id) => '/tasks/' + encodeURIComponent(id);
+export const scheduleOf = (name) => '/schedules/' + encodeURIComponent(name);
+
+// plural writes a count with its noun.
+export const plural = (n, noun = 'task') => Number(n).toLocaleString('en-US') + ' ' + noun + (n === 1 ? '' : 's');
+
+export const isLate = (t) => t.state === 'due' && !t.held && new Date(t.at) < Date.now() - 1000;
+
+export const badgeOf = (t) => (t.held ? 'slow' : isLate(t) ? 'slow' : kinds[t.state] ?? '');
+
+// whenOf says what the time of a task means, which depends on its state.
+export function whenOf(t) {
+  if (t.held) return 'waits for its key';
+  const at = new Date(t.at);
+  switch (t.state) {
+    case 'due':
+      return isLate(t) ? `since ${stamp(at)}, ${ago(at)}` : `${stamp(at)}, ${ago(at)}`;
+    case 'running':
+      return 'for ' + length(Math.max(0, Date.now() - at));
+    case 'dead':
+      return ago(at) + ', ' + stamp(at);
+    case 'done':
+      return 'kept until ' + stamp(at);
+  }
+  return t.at ? 'noted ' + ago(at) : '';
+}
+
+export const attemptsOf = (t) => (t.unreadable || !t.max_attempts ? '' : `${Math.max(t.attempts, t.attempt ?? 0)} of ${t.max_attempts}`);
+
+// lastError is the newest failure of a task that has not ended well.
+export const lastError = (t) => (t.state === 'done' ? undefined : t.failures?.at(-1));
+
+// line is the first line of an error, and not too long.
+export function line(text, most = 240) {
+  const first = String(text).trim().split('\n', 1)[0];
+  return first.length > most ? first.slice(0, most) + '…' : first;
+}
+
+// moment is a time element: what it shows, and the whole of it as its title.
+export const moment = (at, options) => el('time', { datetime: new Date(at).toISOString(), title: stamp(at, { full: true, ms: true }) }, stamp(at, options));
+
+// filterWords says what a filter matches: "dead tasks of type mail, in queue slow".
+export function filterWords(filter, noun = 'tasks') {
+  const state = filter.state === 'done' ? 'done, kept ' : filter.state ? filter.state + ' ' : '';
+  const parts = [];
+  if (filter.type) parts.push('of type ' + filter.type);
+  if (filter.queue) parts.push('in queue ' + filter.queue);
+  if (filter.schedule) parts.push('of schedule ' + filter.schedule);
+  if (filter.key) parts.push('with key ' + filter.key);
+  if (filter.error) parts.push('with the error “' + line(filter.error, 80) + '”');
+  return state + noun + (parts.length ? ' ' + parts.join(', ') : '');
+}
