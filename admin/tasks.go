@@ -42,7 +42,7 @@ type TaskFilter struct {
 	Type     string     `json:"type,omitempty"`
 	Schedule string     `json:"schedule,omitempty"`
 	Key      string     `json:"key,omitempty"`
-	// Error means tasks whose last error has the cause of this one; see [task.Cause].
+	// Error means tasks whose last error has the cause of this one; see [task.Cause]. A * in it stands for any text.
 	Error string `json:"error,omitempty"`
 }
 

@@ -28,7 +28,7 @@ type listTasksIn struct {
 	Type     string `query:"type" doc:"Only tasks of this type."`
 	Schedule string `query:"schedule" doc:"Only tasks of this schedule."`
 	Key      string `query:"key" doc:"Only tasks with this key."`
-	Error    string `query:"error" doc:"Only tasks whose last error is this one, but for IDs, times and other long numbers in it."`
+	Error    string `query:"error" doc:"Only tasks whose last error is this one, but for times, IDs and other long numbers in it. * stands for any text."`
 	Page
 }
 
@@ -50,7 +50,7 @@ type listFailuresIn struct {
 	Type     string `query:"type" doc:"Only tasks of this type."`
 	Schedule string `query:"schedule" doc:"Only tasks of this schedule."`
 	Key      string `query:"key" doc:"Only tasks with this key."`
-	Error    string `query:"error" doc:"Only tasks that died of this error."`
+	Error    string `query:"error" doc:"Only tasks that died of this error. * stands for any text."`
 	After    string `query:"after" doc:"The next of the page before. Groups of the same type and error on two pages are one."`
 }
 

@@ -20,7 +20,7 @@ import (
 type ListOptions struct {
 	// Queue, Type, Schedule and Key list only tasks of that queue, type, schedule and key. Empty: any.
 	Queue, Type, Schedule, Key string
-	// Error lists only tasks whose last error has the cause of this one; see [task.Cause]. Empty: any.
+	// Error lists only tasks whose last error has the cause of this one; see [task.Cause]. A * in it stands for any text. Empty: any.
 	Error string
 	// Limit is the most tasks on a page. Default 100; more than 1000 counts as 1000.
 	Limit int
@@ -59,7 +59,21 @@ func (o *ListOptions) match(t *task.Task) bool {
 
 // failed reports whether the last error of a task is the one that is asked for.
 func (o *ListOptions) failed(t *task.Task) bool {
-	return o.Error == "" || len(t.Failures) > 0 && task.Cause(t.LastError()) == o.cause
+	return o.Error == "" || len(t.Failures) > 0 && like(task.Cause(t.LastError()), o.cause)
+}
+
+// like reports whether a text is that of a pattern, in which * stands for any text.
+func like(text, pattern string) bool {
+	parts := strings.Split(pattern, "*")
+	last := len(parts) - 1
+	if last == 0 {
+		return text == pattern
+	}
+	text, ok := strings.CutPrefix(text, parts[0])
+	for i := 1; ok && i < last; i++ {
+		_, text, ok = strings.Cut(text, parts[i])
+	}
+	return ok && strings.HasSuffix(text, parts[last])
 }
 
 // Page is one page of a list.

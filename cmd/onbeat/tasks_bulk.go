@@ -15,15 +15,16 @@ type taskFilter struct {
 	Type     string `placeholder:"T" help:"With --all: only tasks of this type."`
 	Schedule string `placeholder:"S" predict:"schedule" help:"With --all: only tasks of this schedule."`
 	Key      string `placeholder:"KEY" help:"With --all: only tasks with this key."`
+	Error    string `placeholder:"TEXT" help:"With --all: only tasks whose last error is this one, but for times, IDs and other long numbers in it. * stands for any text."`
 	DryRun   bool   `help:"With --all: only count them."`
 }
 
 // check refuses names and filters that exclude each other.
 func (f *taskFilter) check(ids []string) error {
 	if f.All == (len(ids) > 0) {
-		return &usageError{"which tasks?", "name some, or --all for every one that --queue, --type, --schedule and --key match"}
+		return &usageError{"which tasks?", "name some, or --all for every one that --queue, --type, --schedule, --key and --error match"}
 	}
-	for _, v := range []struct{ name, value string }{{"queue", f.Queue}, {"type", f.Type}, {"schedule", f.Schedule}, {"key", f.Key}} {
+	for _, v := range []struct{ name, value string }{{"queue", f.Queue}, {"type", f.Type}, {"schedule", f.Schedule}, {"key", f.Key}, {"error", f.Error}} {
 		if !f.All && v.value != "" {
 			return onlyWithAll(v.name)
 		}
@@ -45,7 +46,7 @@ func (f *taskFilter) bulk(ctx context.Context, a *app, doing string, action admi
 	sum := admin.BulkResult{}
 	b := admin.Bulk{
 		Action: action, DryRun: f.DryRun,
-		Filter: admin.TaskFilter{State: state, Queue: f.Queue, Type: f.Type, Schedule: f.Schedule, Key: f.Key},
+		Filter: admin.TaskFilter{State: state, Queue: f.Queue, Type: f.Type, Schedule: f.Schedule, Key: f.Key, Error: f.Error},
 	}
 	for {
 		page, err := cl.Tasks.Bulk(ctx, b)

@@ -49,13 +49,14 @@ const filterOf = (g) => ({ ...filter(), type: g.type, error: g.error });
 function showGroup(row, g) {
   const link = $('[data-field=type]', row);
   if (g.type) link.href = '/tasks' + query({ state: 'dead', ...filterOf(g) });
+  link.setAttribute('aria-label', `${g.type}: ${g.error}`);
   fill(row, {
     tasks: number(g.tasks), type: g.type || 'Not readable here', error: g.error || 'no error was given',
-    newest: `${ago(g.newest)}, ${stamp(g.newest)}`, oldest: g.tasks > 1 ? `since ${stamp(g.oldest)}` : '',
+    newest: ago(g.newest), span: g.tasks > 1 ? `${stamp(g.oldest)} to ${stamp(g.newest)}` : stamp(g.newest),
   });
   if (row.group) return void (row.group = g);
   row.group = g;
-  const acts = [el('a', { class: 'button', href: pathOf(g.last) }, 'Show the last')];
+  const acts = [el('a', { class: 'button', href: pathOf(g.last), 'aria-label': `Show the last of ${g.type}: ${g.error}` }, 'Show the last')];
   // Without an error there is nothing that a filter could ask for: it would match all of the type.
   if (g.type && g.error) acts.unshift(...deedsForAll('dead').map((d) => button(d, undefined, { 'aria-label': `${d} all of ${g.type}: ${g.error}` })));
   if (may('operator')) fill(row, { act: acts });

@@ -1,11 +1,11 @@
 import { named } from '../page.js';
 import { get, place, Problem } from '../api.js';
-import { $, clone, el, fill } from '../dom.js';
+import { $, clone, el, fill, may } from '../dom.js';
 import * as live from '../live.js';
 import { button, deedsFor, one } from '../tasks/act.js';
 import { lifeOf } from '../tasks/life.js';
-import { attemptsOf, badgeOf, lastError, line, moment, scheduleOf, whenOf } from '../tasks/words.js';
-import { ago, length } from '../time.js';
+import { attemptsOf, badgeOf, isLate, lastError, line, moment, scheduleOf, whenOf } from '../tasks/words.js';
+import { ago } from '../time.js';
 import { View } from '../view.js';
 
 const id = named('/tasks/');
@@ -24,8 +24,9 @@ async function load(signal) {
     if (!t) throw new Problem(404, { detail: 'Redis has no task with this ID. onbeat forgets a finished task, unless it was enqueued with an ID or with keep.' });
   }
   const fate = t.schedule && t.slot ? await fateOf(t, signal) : undefined;
+  const unhandled = isLate(t) && (await lacksHandler(t.type, signal));
   view.every = { running: 2000, due: 3000 }[t.state] ?? 15_000;
-  return { t, fate };
+  return { t, fate, unhandled };
 }
 
 // slotOf is a task that Redis has forgotten, and that was the slot of a schedule by its ID.
@@ -44,10 +45,16 @@ async function fateOf(t, signal) {
   }
 }
 
-function show({ t, fate }) {
+// lacksHandler reports whether no instance runs tasks of a type.
+async function lacksHandler(type, signal) {
+  const { items } = await get('/instances', {}, { signal });
+  return !items.some((i) => i.types?.includes(type));
+}
+
+function show({ t, fate, unhandled }) {
   const badge = $('[data-field=state]', root);
   badge.dataset.kind = badgeOf(t);
-  fill(root, { state: t.held ? 'held' : t.state, lead: leadOf(t, fate) });
+  fill(root, { state: t.held ? 'held' : t.state, lead: leadOf(t, fate) + (unhandled ? ` No instance that is here runs the type ${t.type}.` : '') });
   if (shown !== t.state) $('#act').replaceChildren(...deedsFor(t.state).map((d) => button(d, undefined, d === 'retry' ? { class: 'primary' } : {})));
   shown = t.state;
   root.task = t;
@@ -79,13 +86,13 @@ function leadOf(t, fate) {
 function stepOf(s) {
   const li = clone('step', {
     title: s.title, at: s.at ? [moment(s.at, { ms: true }), s.ahead || s.now ? ', ' + ago(s.at) : ''] : '',
-    more: [s.wait, s.more].filter(Boolean).join(' · '), error: s.error ?? s.output ?? '',
+    more: [s.wait, s.more, s.same && 'the same error'].filter(Boolean).join(' · '), error: s.error ?? s.output ?? '',
   });
   li.dataset.kind = s.kind ?? '';
   if (s.ahead) li.dataset.ahead = '';
   if (s.now) li.dataset.now = '';
   const pre = $('pre', li);
-  pre.hidden = !(s.error || s.output);
+  pre.hidden = !(s.error || s.output) || s.same;
   if (!s.error && s.output) pre.className = '';
   return li;
 }
@@ -109,7 +116,7 @@ function payloadOf(t) {
 
 function secretWords(t) {
   if (!t.secret?.length) return '';
-  return `Secret: ${t.secret.join(', ')}. A viewer sees *** there.`;
+  return `Secret: ${t.secret.join(', ')}. ` + (may('operator') ? 'A viewer sees *** there.' : 'To see it needs the role operator.');
 }
 
 const view = new View(root, { load, show });

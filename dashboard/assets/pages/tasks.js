@@ -4,7 +4,7 @@ import { $, $$, clone, fill, keyed } from '../dom.js';
 import * as live from '../live.js';
 import { button, deedsFor, deedsForAll, many, one } from '../tasks/act.js';
 import { filter, suggest, watch } from '../tasks/filters.js';
-import { attemptsOf, badgeOf, filterWords, lastError, line, orders, pathOf, plural, scheduleOf, whenOf } from '../tasks/words.js';
+import { attemptsOf, badgeOf, filterWords, lastError, line, orders, pathOf, plural, whenOf } from '../tasks/words.js';
 import { ago, number, stamp } from '../time.js';
 import { View } from '../view.js';
 

@@ -8,7 +8,7 @@ const kinds = { done: 'good', failed: 'bad', dead: 'bad', lost: 'bad', cancelled
 export function lifeOf(t, fate, now = Date.now()) {
   const steps = [...birth(t), ...attempts(t), ...slotRun(t, fate), ...present(t, now)];
   steps.sort((a, b) => a.order - b.order || (a.at ?? Infinity) - (b.at ?? Infinity));
-  return withWaits(steps);
+  return withWaits(withoutRepeats(steps));
 }
 
 const step = (order, at, title, kind, rest) => ({ order, at: at ? +new Date(at) : undefined, title, kind, ...rest });
@@ -71,13 +71,24 @@ function present(t, now) {
       return [step(3, t.at, late ? 'Due, and waits for a worker' : 'Will be due', late ? 'slow' : '', { more: words, now: late, ahead: !late })];
     }
     case 'dead':
-      return [step(3, t.at, 'Dead', 'bad', { more: n >= t.max_attempts ? `no attempt is left of ${t.max_attempts}` : `its handler said that no other attempt helps (${n} of ${t.max_attempts})` })];
+      return [step(3, t.at, 'Dead', 'bad', { more: n >= t.max_attempts ? `no attempt is left of ${t.max_attempts}` : `after ${n} of ${t.max_attempts} attempts: it was not to be tried again` })];
     case 'done':
       return [step(3, undefined, 'Done', 'good', {}), step(4, t.at, 'Will be forgotten', '', { ahead: true })];
     case 'gone':
       return [step(3, undefined, 'Forgotten by Redis', '', { more: 'the archive knows what is above' })];
   }
   return [];
+}
+
+// withoutRepeats marks an error that is the one of the attempt before.
+function withoutRepeats(steps) {
+  let last;
+  for (const s of steps) {
+    if (!s.error) continue;
+    s.same = s.error === last;
+    last = s.error;
+  }
+  return steps;
 }
 
 // withWaits says between two steps how long it was, if that was long enough to see.

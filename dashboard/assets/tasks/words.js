@@ -1,4 +1,5 @@
 // Tasks in words.
+import { place } from '../api.js';
 import { el } from '../dom.js';
 import { ago, length, stamp } from '../time.js';
 
@@ -13,8 +14,8 @@ export const orders = {
   done: 'those kept the longest first',
 };
 
-export const pathOf = (id) => '/tasks/' + encodeURIComponent(id);
-export const scheduleOf = (name) => '/schedules/' + encodeURIComponent(name);
+export const pathOf = (id) => place`/tasks/${id}`;
+export const scheduleOf = (name) => place`/schedules/${name}`;
 
 // plural writes a count with its noun.
 export const plural = (n, noun = 'task') => Number(n).toLocaleString('en-US') + ' ' + noun + (n === 1 ? '' : 's');
