@@ -41,6 +41,7 @@ function show({ groups, after, counts, asked }) {
   $('#scope').textContent = groups.length ? `${after ? 'The newest ' : 'All '}${number(sum)} ${what} now, in ${plural(groups.length, 'group')}${after ? `, of ${plural(counts.dead)} that are dead` : ''}.` : '';
   $('#groups [data-pager]').hidden = !after;
   fill($('#groups [data-pager]'), { shown: after ? 'The older ones are not counted here yet.' : '' });
+  $('#bulk')?.toggleAttribute('hidden', !groups.length);
   return groups.length > 0;
 }
 

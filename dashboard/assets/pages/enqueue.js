@@ -1,5 +1,5 @@
 import { params } from '../page.js';
-import { get, post } from '../api.js';
+import { get, place, post } from '../api.js';
 import { $, $$, el, fill, may } from '../dom.js';
 import { suggest } from '../tasks/filters.js';
 import { pathOf } from '../tasks/words.js';
@@ -101,8 +101,18 @@ function showWhen() {
   $('[data-zone]', form).textContent = zoneName();
 }
 
+// copy fills the form with what another task has, but not what there can be only once.
+function copy(t) {
+  const values = { type: t.type, queue: t.queue, key: t.key, timeout: t.timeout, max_attempts: t.max_attempts, secret: t.secret?.join(', ') };
+  if (t.priority !== 'normal') values.priority = t.priority;
+  if (t.payload !== undefined) values.payload = JSON.stringify(t.payload, null, 2);
+  for (const [name, value] of Object.entries(values)) if (value) form.elements[name].value = value;
+  fill(form, { done: ['Like ', el('a', { href: pathOf(t.id) }, t.id), t.payload === undefined && t.encrypted ? ', without its payload: ' + t.encrypted : '.'] });
+}
+
 if (may('operator')) {
   for (const name of ['type', 'queue', 'payload', 'key']) form.elements[name].value = params.get(name);
+  if (params.get('like')) get(place`/tasks/${params.get('like')}`).then(copy, refused);
   form.addEventListener('submit', send);
   form.addEventListener('change', showWhen);
   form.addEventListener('input', () => fill(form, { done: null }));

@@ -1,5 +1,5 @@
 import { named } from '../page.js';
-import { get, place, Problem } from '../api.js';
+import { get, place, query } from '../api.js';
 import { $, clone, el, fill, may } from '../dom.js';
 import * as live from '../live.js';
 import { button, deedsFor, one } from '../tasks/act.js';
@@ -21,11 +21,12 @@ async function load(signal) {
   } catch (err) {
     if (err.status !== 404) throw err;
     t = slotOf();
-    if (!t) throw new Problem(404, { detail: 'Redis has no task with this ID. onbeat forgets a finished task, unless it was enqueued with an ID or with keep.' });
+    view.every = 0;
+    if (!t) return {};
   }
   const fate = t.schedule && t.slot ? await fateOf(t, signal) : undefined;
   const unhandled = isLate(t) && (await lacksHandler(t.type, signal));
-  view.every = { running: 2000, due: 3000 }[t.state] ?? 15_000;
+  view.every = { running: 2000, due: 3000, ended: 0, gone: 0 }[t.state] ?? 15_000;
   return { t, fate, unhandled };
 }
 
@@ -52,10 +53,11 @@ async function lacksHandler(type, signal) {
 }
 
 function show({ t, fate, unhandled }) {
+  if (!t) return false;
   const badge = $('[data-field=state]', root);
   badge.dataset.kind = badgeOf(t);
   fill(root, { state: t.held ? 'held' : t.state, lead: leadOf(t, fate) + (unhandled ? ` No instance that is here runs the type ${t.type}.` : '') });
-  if (shown !== t.state) $('#act').replaceChildren(...deedsFor(t.state).map((d) => button(d, undefined, d === 'retry' ? { class: 'primary' } : {})));
+  if (shown !== t.state) $('#act').replaceChildren(...deedsFor(t.state).map((d) => button(d, undefined, d === 'retry' ? { class: 'primary' } : {})), ...copyOf(t));
   shown = t.state;
   root.task = t;
   const life = lifeOf(t, fate);
@@ -64,6 +66,9 @@ function show({ t, fate, unhandled }) {
   root.text = text;
   fill(root, { life: life.map(stepOf), facts: factsOf(t), payload: payloadOf(t), secret: secretWords(t) });
 }
+
+// copyOf is a link to the form for a task like this one.
+const copyOf = (t) => (may('operator') && t.type && t.state !== 'gone' ? [el('a', { class: 'button', href: '/enqueue' + query({ like: t.id }) }, 'Enqueue one like it')] : []);
 
 // leadOf says in a sentence how the task stands.
 function leadOf(t, fate) {
@@ -77,7 +82,10 @@ function leadOf(t, fate) {
       return `It died ${ago(t.at)}` + (error ? ': ' + line(error.error) : '.');
     case 'done':
       return 'It has run well. ' + `It is ${whenOf(t)}.`;
+    case 'gone':
+      return `Redis has forgotten it. Its last run that the archive knows ended ${ago(t.at)}: ${t.runs?.at(-1)?.outcome ?? 'unknown'}.`;
     case 'ended':
+      if (new Date(t.slot) > Date.now()) return `Its slot comes ${ago(t.slot)}. Its task is made shortly before.`;
       return 'Redis has forgotten this task, as it does when a slot has run. ' + (fate ? `Its slot was ${fate.fate.replaceAll('_', ' ')}${fate.why ? ': ' + fate.why : ''}.` : 'Nothing is known of its slot any more.');
   }
   return t.unreadable ?? '';
@@ -119,7 +127,7 @@ function secretWords(t) {
   return `Secret: ${t.secret.join(', ')}. ` + (may('operator') ? 'A viewer sees *** there.' : 'To see it needs the role operator.');
 }
 
-const view = new View(root, { load, show });
+const view = new View(root, { load, show, empty: 'There is no task with this ID. onbeat forgets a finished one, unless it was enqueued with an ID or with keep.' });
 $('#act').addEventListener('click', async (e) => {
   if (e.target.dataset.act && (await one(e.target.dataset.act, root.task))) view.refresh();
 });

@@ -41,6 +41,7 @@ function show({ items, after, counts, asked }) {
   const pager = $('#list [data-pager]');
   pager.hidden = !after;
   fill(pager, { shown: after ? `${plural(items.length)} shown; there may be more.` : '' });
+  $('#bulk')?.toggleAttribute('hidden', !items.length);
   return items.length > 0 || after !== '';
 }
 

@@ -6,17 +6,17 @@ const kinds = { done: 'good', failed: 'bad', dead: 'bad', lost: 'bad', cancelled
 
 // lifeOf puts the steps together from the record of the task, its runs in the archive, and the fate of its slot, if it has one.
 export function lifeOf(t, fate, now = Date.now()) {
-  const steps = [...birth(t), ...attempts(t), ...slotRun(t, fate), ...present(t, now)];
+  const steps = [...birth(t, now), ...attempts(t), ...slotRun(t, fate), ...present(t, now)];
   steps.sort((a, b) => a.order - b.order || (a.at ?? Infinity) - (b.at ?? Infinity));
   return withWaits(withoutRepeats(steps));
 }
 
 const step = (order, at, title, kind, rest) => ({ order, at: at ? +new Date(at) : undefined, title, kind, ...rest });
 
-function birth(t) {
+function birth(t, now) {
   const steps = [];
   if (t.created) steps.push(step(0, t.created, 'Enqueued', '', { more: t.schedule && !t.slot ? 'by hand, from the schedule ' + t.schedule : '' }));
-  else if (t.slot) steps.push(step(0, t.slot, 'Its slot came', '', { more: 'of the schedule ' + t.schedule }));
+  else if (t.slot) steps.push(step(0, t.slot, new Date(t.slot) > now ? 'Its slot comes' : 'Its slot came', '', { more: 'of the schedule ' + t.schedule, ahead: new Date(t.slot) > now }));
   const first = t.attempts === 0 && t.state !== 'running';
   if (t.due && !first && t.created && +new Date(t.due) - +new Date(t.created) > 500) steps.push(step(1, t.due, 'Due', '', {}));
   return steps;
@@ -71,6 +71,7 @@ function present(t, now) {
       return [step(3, t.at, late ? 'Due, and waits for a worker' : 'Will be due', late ? 'slow' : '', { more: words, now: late, ahead: !late })];
     }
     case 'dead':
+      if (t.runs?.at(-1)?.outcome === 'dead') return []; // its last run says so
       return [step(3, t.at, 'Dead', 'bad', { more: n >= t.max_attempts ? `no attempt is left of ${t.max_attempts}` : `after ${n} of ${t.max_attempts} attempts: it was not to be tried again` })];
     case 'done':
       return [step(3, undefined, 'Done', 'good', {}), step(4, t.at, 'Will be forgotten', '', { ahead: true })];
