@@ -12,10 +12,15 @@ let most = 5; // pages of up to 10,000 tasks
 
 const keyOf = (g) => g.type + '\n' + g.error;
 
-// load groups the dead tasks. A group that goes on on the next page is one.
 async function load(signal) {
-  const counts = get('/counts', {}, { signal });
   const asked = filter();
+  const [{ groups, after }, counts] = await Promise.all([read(asked, signal), get('/counts', {}, { signal })]);
+  view.empty = Object.keys(asked).length ? `There are no ${filterWords({ state: 'dead', ...asked })} now.` : 'No task is dead. Every task has run well, will run, or runs now.';
+  return { groups, after, counts, asked };
+}
+
+// read groups the dead tasks. A group that goes on on the next page is one.
+async function read(asked, signal) {
   const groups = new Map();
   let after = '';
   let pages = 0;
@@ -29,8 +34,7 @@ async function load(signal) {
     after = page.next ?? '';
   } while (after && ++pages < most);
   view.every = pages ? 60_000 : 10_000;
-  view.empty = Object.keys(asked).length ? `There are no ${filterWords({ state: 'dead', ...asked })} now.` : 'No task is dead. Every task has run well, will run, or runs now.';
-  return { groups: [...groups.values()].sort((a, b) => b.tasks - a.tasks || (a.newest < b.newest ? 1 : -1)), after, counts: await counts, asked };
+  return { groups: [...groups.values()].sort((a, b) => b.tasks - a.tasks || (a.newest < b.newest ? 1 : -1)), after };
 }
 
 function show({ groups, after, counts, asked }) {
@@ -53,7 +57,7 @@ function showGroup(row, g) {
   link.setAttribute('aria-label', `${g.type}: ${g.error}`);
   fill(row, {
     tasks: number(g.tasks), type: g.type || 'Not readable here', error: g.error || 'no error was given',
-    newest: ago(g.newest), span: g.tasks > 1 ? `${stamp(g.oldest)} to ${stamp(g.newest)}` : stamp(g.newest),
+    newest: ago(g.newest), span: [...new Set([stamp(g.oldest), stamp(g.newest)])].join(' to '),
   });
   if (row.group) return void (row.group = g);
   row.group = g;

@@ -63,7 +63,7 @@ function refused(err) {
     const control = fieldAt(f);
     if (!control?.id) continue;
     const id = 'error-' + control.id;
-    control.after(el('span', { class: 'error', id }, f.reason + (f.hint ? ` (${f.hint})` : '')));
+    control.after(el('span', { class: 'error', id }, f.reason + (f.hint ? ': ' + f.hint : '')));
     control.setAttribute('aria-invalid', 'true');
     control.setAttribute('aria-describedby', id);
     const details = control.closest('details');

@@ -9,16 +9,21 @@ import { ago, number, stamp } from '../time.js';
 import { View } from '../view.js';
 
 const pageSize = 50;
-const mostCalls = 10; // of one refresh, if a filter leaves pages almost empty
+const mostCalls = 10; // of one refresh
 let want = pageSize;
 
 const states = ['running', 'due', 'dead', 'done'];
 const state = () => (states.includes(params.get('state')) ? params.get('state') : '');
 
-// load reads as many tasks as are wanted, and counts all.
 async function load(signal) {
-  const counts = get('/counts', {}, { signal });
   const asked = { state: state(), ...filter() };
+  const [{ items, after }, counts] = await Promise.all([read(asked, signal), get('/counts', {}, { signal })]);
+  view.empty = after ? 'None among the first tasks. Look further, or filter by type or queue.' : `There are no ${filterWords(asked)} now.`;
+  return { items, after, counts, asked };
+}
+
+// read reads as many tasks as are wanted. A filter may leave pages almost empty: then it asks for more of them, but not without end.
+async function read(asked, signal) {
   const items = [];
   let after = '';
   let calls = 0;
@@ -29,8 +34,7 @@ async function load(signal) {
     calls++;
   } while (after && items.length < want && calls < mostCalls);
   view.every = calls > 1 ? 30_000 : 4000; // many calls are work for the server
-  view.empty = after ? `None among the first tasks. Look further, or filter by type or queue.` : `There are no ${filterWords(asked)} now.`;
-  return { items, after, counts: await counts, asked };
+  return { items, after };
 }
 
 function show({ items, after, counts, asked }) {

@@ -16,6 +16,10 @@ export function watch(form, changed) {
     params.set(Object.fromEntries(names.map((name) => [name, form.elements[name].value.trim()])));
     changed();
   };
+  const narrow = matchMedia('(max-width: 46rem)');
+  const fold = () => ($('details', form).open = !narrow.matches || Object.keys(filter()).length > 0); // on a phone the list comes first
+  narrow.addEventListener('change', fold);
+  fold();
   show();
   form.addEventListener('input', calm(read, 300));
   form.addEventListener('submit', (e) => {
