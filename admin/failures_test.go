@@ -63,6 +63,14 @@ func TestTasks_groupsTheDeadByWhatTheyDiedOf(t *testing.T) {
 			if err != nil || len(some.Items) != 1 || some.Items[0].Last != "other" {
 				t.Errorf("%+v, %v", some.Items, err)
 			}
+			for pattern, want := range map[string]int{
+				`"no order 5"`: 0, `"no order 90210"`: 4, "no": 0, `"no*`: 5, `*paper"`: 1, `*paper`: 0, `"no*der*"`: 4, `*r*o*`: 0, "*": 5, `*"no paper"*`: 1,
+			} {
+				page, err := a.Tasks.List(ctx, admin.TaskQuery{TaskFilter: admin.TaskFilter{Error: pattern}})
+				if err != nil || len(page.Items) != want {
+					t.Errorf("%s: %d tasks, want %d, %v", pattern, len(page.Items), want, err)
+				}
+			}
 			b := admin.Bulk{Action: admin.DeleteTasks, Filter: admin.TaskFilter{Type: "mail", Error: list.Items[0].Error}}
 			if done, err := a.Tasks.Bulk(ctx, b); err != nil || done.Matched != 3 || done.Changed != 3 {
 				t.Errorf("%+v, %v", done, err)

@@ -78,12 +78,16 @@ onbeat tasks list --state dead --type http --limit 1000
 onbeat tasks list --schedule nightly-report --json | jq -r '.items[].id'`,
 	"tasks show": `
 onbeat tasks show invoice-42`,
+	"tasks failures": `
+onbeat tasks failures
+onbeat tasks failures --type http --json | jq -r '.items[0].error'`,
 	"tasks cancel": `
 onbeat tasks cancel invoice-42 invoice-43
 onbeat tasks cancel --all --queue mail --dry-run`,
 	"tasks retry": `
 onbeat tasks retry invoice-42
 onbeat tasks retry --all --type http --dry-run
+onbeat tasks retry --all --type http --error '*connection refused'
 onbeat tasks retry --all --type http`,
 	"tasks delete": `
 onbeat tasks delete invoice-42

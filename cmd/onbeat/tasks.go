@@ -13,11 +13,12 @@ import (
 )
 
 type tasksCmd struct {
-	List   tasksListCmd   `cmd:"" help:"List tasks."`
-	Show   tasksShowCmd   `cmd:"" help:"Show a task: its payload, attempts and errors."`
-	Cancel tasksCancelCmd `cmd:"" help:"Remove due tasks, and ask running ones to stop."`
-	Retry  tasksRetryCmd  `cmd:"" help:"Make dead tasks due again."`
-	Delete tasksDeleteCmd `cmd:"" help:"Cancel tasks, and forget those that have ended."`
+	List     tasksListCmd     `cmd:"" help:"List tasks."`
+	Show     tasksShowCmd     `cmd:"" help:"Show a task: its payload, attempts and errors."`
+	Failures tasksFailuresCmd `cmd:"" help:"Group the dead tasks by what they died of."`
+	Cancel   tasksCancelCmd   `cmd:"" help:"Remove due tasks, and ask running ones to stop."`
+	Retry    tasksRetryCmd    `cmd:"" help:"Make dead tasks due again."`
+	Delete   tasksDeleteCmd   `cmd:"" help:"Cancel tasks, and forget those that have ended."`
 }
 
 // whenOf describes the task's At, whose meaning depends on the state.

@@ -142,6 +142,19 @@ func TestTasks_ofEachState(t *testing.T) {
 	if out := s.must("tasks", "list"); !strings.Contains(out, "connection refused") || !strings.Contains(out, "kept for 23h59m") {
 		t.Errorf("%s", out)
 	}
+	if out := s.must("tasks", "failures"); !strings.Contains(out, "connection refused") || !strings.HasSuffix(out, "2 tasks dead, of 1 error\n") {
+		t.Errorf("%s", out)
+	}
+	var groups admin.List[admin.FailureGroup]
+	if s.json(&groups, "tasks", "failures"); len(groups.Items) != 1 || groups.Items[0].Tasks != 2 || groups.Items[0].Type != "http" {
+		t.Errorf("%+v", groups)
+	}
+	if out := s.must("tasks", "retry", "--all", "--error", "*no route*", "--dry-run"); out != "0 tasks would be due again\n" {
+		t.Errorf("%q", out)
+	}
+	if out := s.must("tasks", "retry", "--all", "--error", groups.Items[0].Error, "--dry-run"); out != "2 tasks would be due again\n" {
+		t.Errorf("%q", out)
+	}
 	if out := s.must("doctor"); !strings.Contains(out, "2 tasks failed for good") {
 		t.Errorf("%s", out)
 	}
