@@ -2,7 +2,7 @@ import '../page.js';
 import { get, query } from '../api.js';
 import { $, clone, el, fill, keyed, may } from '../dom.js';
 import * as live from '../live.js';
-import { button, deedsForAll, many } from '../tasks/act.js';
+import { button, deedsForAll, many, renew } from '../tasks/act.js';
 import { filter, suggest, watch } from '../tasks/filters.js';
 import { filterWords, pathOf, plural } from '../tasks/words.js';
 import { ago, number, stamp } from '../time.js';
@@ -76,7 +76,7 @@ $('#bulk')?.addEventListener('click', async (e) => {
 });
 $('#groups tbody').addEventListener('click', async (e) => {
   const row = e.target.closest('tr');
-  if (e.target.dataset.act && (await many(e.target.dataset.act, { state: 'dead', ...filterOf(row.group) }))) look();
+  if (e.target.dataset.act && (await many(e.target.dataset.act, { state: 'dead', ...filterOf(row.group) }))) renew(view, row);
 });
 $('#groups [data-act=more]').addEventListener('click', () => {
   most += 20;

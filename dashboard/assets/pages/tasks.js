@@ -2,7 +2,7 @@ import { params } from '../page.js';
 import { get } from '../api.js';
 import { $, $$, clone, fill, keyed } from '../dom.js';
 import * as live from '../live.js';
-import { button, deedsFor, deedsForAll, many, one } from '../tasks/act.js';
+import { button, deedsFor, deedsForAll, many, one, renew } from '../tasks/act.js';
 import { filter, suggest, watch } from '../tasks/filters.js';
 import { attemptsOf, badgeOf, filterWords, lastError, line, orders, pathOf, plural, whenOf } from '../tasks/words.js';
 import { ago, number, stamp } from '../time.js';
@@ -111,7 +111,7 @@ $('#bulk')?.addEventListener('click', async (e) => {
 });
 $('#list tbody').addEventListener('click', async (e) => {
   const row = e.target.closest('tr');
-  if (e.target.dataset.act && (await one(e.target.dataset.act, row.task))) view.refresh();
+  if (e.target.dataset.act && (await one(e.target.dataset.act, row.task))) renew(view, row);
 });
 $('#list [data-act=more]').addEventListener('click', () => {
   want += want < 500 ? pageSize * 2 : 500;

@@ -1,7 +1,8 @@
 // What can be done to tasks: to one, or by the server to all that a filter matches.
 import { place, post, remove } from '../api.js';
 import { ask, tell } from '../ask.js';
-import { el, may } from '../dom.js';
+import { $, el, may } from '../dom.js';
+import { number } from '../time.js';
 import { filterWords, plural } from './words.js';
 
 const deeds = {
@@ -45,6 +46,13 @@ export async function one(deed, t) {
   });
 }
 
+// renew refreshes a view after a deed to what a row shows. If the row has gone, the focus goes to the one beside it.
+export async function renew(view, row) {
+  const beside = row.nextElementSibling ?? row.previousElementSibling;
+  await view.refresh();
+  if (!row.isConnected && beside) $('a', beside)?.focus();
+}
+
 // many asks whether to do a deed to all tasks that a filter matches: it says first how many there are, then how far the server is. It
 // resolves to the sum of what the server did, or to undefined if that is nothing.
 export async function many(deed, filter) {
@@ -65,14 +73,14 @@ export async function many(deed, filter) {
       return matched > 0;
     },
     act: async (_, dialog, signal) => {
-      dialog.querySelector('[data-act=cancel]').textContent = 'Stop';
+      $('[data-act=cancel]', dialog).textContent = 'Stop';
       bar.hidden = false;
       bar.max = matched;
       const done = await walk({ action: deed, filter }, signal, (n) => {
         sum = n;
         bar.max = Math.max(bar.max, n.matched);
         bar.value = n.matched;
-        said.textContent = `${plural(n.changed)} of about ${plural(matched)} ${words.done}.`;
+        said.textContent = `${number(n.changed)} of about ${plural(matched)} ${words.done}. Leave this page open meanwhile.`;
       });
       return done;
     },
