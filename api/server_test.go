@@ -155,6 +155,7 @@ var story = []exchange{
 	{"GET", "/v1/instances", "", 200},
 	{"POST", "/v1/instances/pause", `{"for":"1m"}`, 200},
 	{"POST", "/v1/instances/resume", "", 200},
+	{"GET", "/v1/failures?type=echo&error=*refused", "", 200},
 	{"GET", "/v1/counts", "", 200},
 	{"GET", "/v1/events?limit=3", "", 200},
 	{"GET", "/v1/events?after=0&since=1h", "", 200},

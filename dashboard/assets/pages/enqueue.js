@@ -74,7 +74,9 @@ function refused(err) {
   if (first && fields.every((f) => fieldAt(f)?.id)) return;
   const other = err.body?.id ? [err.message + '. ', el('a', { href: pathOf(err.body.id) }, 'Show that task')] : err.message;
   fill(form, { error: other });
-  $('[data-field=error]', form).hidden = false;
+  const above = $('[data-field=error]', form);
+  above.hidden = false;
+  above.scrollIntoView({ block: 'center' });
 }
 
 async function send(e) {
