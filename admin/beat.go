@@ -15,6 +15,9 @@ type BeatQuery struct {
 	From, To time.Time
 	// Schedules are the schedules to draw. None: all, including those that were deleted in that time.
 	Schedules []string
+	// Step sums up the slots of a schedule if there is less time than this between them, on average, so that a picture of a long
+	// time stays small. A span has at most [audit.MostSteps]. Zero: each slot is by itself.
+	Step time.Duration
 }
 
 // Beat is what a picture of a span of time needs: each slot that there should have been with what became of it, which
@@ -28,15 +31,26 @@ type Beat struct {
 	Sessions  []Session  `json:"sessions"`  // the oldest first
 }
 
-// BeatLine is the slots of one schedule.
+// BeatLine is the slots of one schedule, each by itself or summed up.
 type BeatLine struct {
 	Schedule string     `json:"schedule"`
-	Slots    []BeatSlot `json:"slots"` // the oldest first
+	Slots    []BeatSlot `json:"slots"`          // the oldest first
+	Sums     []BeatSum  `json:"sums,omitempty"` // the oldest first; then there are no slots
+}
+
+// BeatSum is what became of the slots of one step.
+type BeatSum struct {
+	At     time.Time               `json:"at"` // the step begins here, at a multiple of its length since 1970
+	Counts map[audit.Verdict]int64 `json:"counts"`
+	// LagMS is the longest of the slots. It is nil as long as no run of one has ended.
+	LagMS   *int64 `json:"lag_ms,omitempty"`
+	Retried int64  `json:"retried,omitempty"` // slots that took more than one run
 }
 
 // BeatSlot is one slot with what became of it.
 type BeatSlot struct {
 	Slot time.Time     `json:"slot"`
+	Due  time.Time     `json:"due,omitzero"`  // the slot with its jitter; zero if it has none
 	Fate audit.Verdict `json:"fate"`          // as in the report of an audit: "on_time", "late", "missed", ...
 	Why  string        `json:"why,omitempty"` // why it did not run
 	// LagMS is the time from when the slot was due, with its jitter, until an instance first took it. It is nil as long as no
@@ -68,16 +82,13 @@ type Session struct {
 }
 
 func (a *activity) Beat(ctx context.Context, o BeatQuery) (Beat, error) {
-	span, lines, unread := audit.Slots(ctx, a.q, a.s, audit.Span{From: o.From, To: o.To, Schedules: o.Schedules, Past: a.past})
+	span, lines, unread := audit.Slots(ctx, a.q, a.s, audit.Span{From: o.From, To: o.To, Schedules: o.Schedules, Step: o.Step, Past: a.past})
 	if lines == nil && unread != nil {
 		return Beat{}, unread
 	}
 	out := Beat{From: span.From.UTC(), To: span.To.UTC(), Schedules: make([]BeatLine, len(lines))}
 	for i, l := range lines {
-		out.Schedules[i] = BeatLine{Schedule: l.Schedule, Slots: make([]BeatSlot, len(l.Slots))}
-		for k := range l.Slots {
-			out.Schedules[i].Slots[k] = beatSlotOf(&l.Slots[k])
-		}
+		out.Schedules[i] = beatLineOf(&l)
 	}
 	list, err := a.instances.List(ctx)
 	if err != nil {
@@ -97,13 +108,32 @@ func (a *activity) Beat(ctx context.Context, o BeatQuery) (Beat, error) {
 	return out, unread
 }
 
+func beatLineOf(l *audit.Line) BeatLine {
+	out := BeatLine{Schedule: l.Schedule, Slots: make([]BeatSlot, len(l.Slots)), Sums: make([]BeatSum, len(l.Sums))}
+	for i := range l.Slots {
+		out.Slots[i] = beatSlotOf(&l.Slots[i])
+	}
+	for i, s := range l.Sums {
+		out.Sums[i] = BeatSum{At: s.At, Counts: s.Counts, LagMS: lagOf(s.Ran, s.Lag), Retried: s.Retried}
+	}
+	return out
+}
+
+func lagOf(ran bool, lag time.Duration) *int64 {
+	if !ran {
+		return nil
+	}
+	ms := lag.Milliseconds()
+	return &ms
+}
+
 func beatSlotOf(j *audit.Judged) BeatSlot {
 	s := BeatSlot{
-		Slot: j.Slot, Fate: j.Verdict, Why: j.Why, Attempt: j.Last.Attempt, Instance: j.Last.Instance, Release: j.Last.Release,
+		Slot: j.Slot, Fate: j.Verdict, Why: j.Why, LagMS: lagOf(j.Ran, j.Lag),
+		Attempt: j.Last.Attempt, Instance: j.Last.Instance, Release: j.Last.Release,
 	}
-	if j.Ran {
-		ms := j.Lag.Milliseconds()
-		s.LagMS = &ms
+	if !j.Due.Equal(j.Slot) {
+		s.Due = j.Due
 	}
 	return s
 }

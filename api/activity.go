@@ -79,7 +79,7 @@ func (s *Server) audit(ctx context.Context, in *auditIn) (*reply[AuditReply], er
 			return nil, &task.FieldError{Field: "tolerance", Value: in.Tolerance, Reason: "not a duration above zero", Hint: "for example 500ms or 5s"}
 		}
 	}
-	verdict, err := s.judge(ctx, o)
+	verdict, err := alone(ctx, s, func() (admin.Audit, error) { return s.admin.Activity.Audit(ctx, o) })
 	if err != nil && len(verdict.Schedules) == 0 {
 		return nil, err
 	}
@@ -93,16 +93,16 @@ func (s *Server) audit(ctx context.Context, in *auditIn) (*reply[AuditReply], er
 // auditSlots is how many slots of each schedule an audit judges at most. They take 32 MB.
 const auditSlots = 2_000_000
 
-// judge audits, when the audit before has ended: a viewer's question must not take the memory of the dispatcher.
-func (s *Server) judge(ctx context.Context, o audit.Options) (admin.Audit, error) {
+// alone judges, when the audit before has ended: a viewer's question must not take the memory of the dispatcher.
+func alone[T any](ctx context.Context, s *Server, judge func() (T, error)) (none T, err error) {
 	wait, done := context.WithTimeout(ctx, slotTime)
 	defer done()
 	select {
 	case s.audits <- struct{}{}:
 		defer func() { <-s.audits }()
-		return s.admin.Activity.Audit(ctx, o)
+		return judge()
 	case <-wait.Done():
-		return admin.Audit{}, errAudits
+		return none, errAudits
 	}
 }
 
@@ -118,6 +118,7 @@ type beatIn struct {
 	From     moment   `query:"from" doc:"First slot at or after this time: RFC 3339, a date, or how long ago. Default an hour before to."`
 	To       moment   `query:"to" doc:"Last slot at or before this time. Default now."`
 	Schedule []string `query:"schedule,explode" doc:"The schedules to show; the parameter may come many times. Default all."`
+	Step     string   `query:"step" doc:"Sum up the slots of a schedule in steps of this length, such as 5m, if there is less time than that between them. A span has at most 2,000 steps. Default: each slot is by itself."`
 }
 
 func (s *Server) beat(ctx context.Context, in *beatIn) (*reply[BeatReply], error) {
@@ -129,7 +130,13 @@ func (s *Server) beat(ctx context.Context, in *beatIn) (*reply[BeatReply], error
 	if err != nil {
 		return nil, err
 	}
-	b, err := s.admin.Activity.Beat(ctx, admin.BeatQuery{From: from, To: to, Schedules: in.Schedule})
+	o := admin.BeatQuery{From: from, To: to, Schedules: in.Schedule}
+	if in.Step != "" {
+		if o.Step, err = schedule.ParseDuration(in.Step); err != nil || o.Step < time.Millisecond {
+			return nil, &task.FieldError{Field: "step", Value: in.Step, Reason: "not a duration of 1 ms or more", Hint: "for example 5s or 10m"}
+		}
+	}
+	b, err := s.beatOf(ctx, o)
 	if err != nil && len(b.Schedules) == 0 {
 		return nil, err
 	}
@@ -138,4 +145,12 @@ func (s *Server) beat(ctx context.Context, in *beatIn) (*reply[BeatReply], error
 		out.Unreadable = sentence(err)
 	}
 	return &reply[BeatReply]{out}, nil
+}
+
+// beatOf draws a beat. One that is summed up may judge as many slots as an audit.
+func (s *Server) beatOf(ctx context.Context, o admin.BeatQuery) (admin.Beat, error) {
+	if o.Step == 0 {
+		return s.admin.Activity.Beat(ctx, o)
+	}
+	return alone(ctx, s, func() (admin.Beat, error) { return s.admin.Activity.Beat(ctx, o) })
 }

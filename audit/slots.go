@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"time"
 
@@ -21,19 +22,23 @@ type Span struct {
 	From, To time.Time
 	// Schedules are the schedules to judge. None: all, including those that were deleted lately.
 	Schedules []string
+	// Step sums up the slots of a schedule if there is less time than this between them, on average. Zero: each slot is by itself.
+	Step time.Duration
 	// Past is where to read what happened. Default: Redis alone.
 	Past *past.Past
 }
 
-// Line is every slot that a schedule should have had in a span.
+// Line is every slot that a schedule should have had in a span, each by itself or summed up.
 type Line struct {
 	Schedule string
 	Slots    []Judged // ascending
+	Sums     []Sum    // ascending; then there are no Slots
 }
 
 // Judged is one slot with its verdict.
 type Judged struct {
 	Slot    time.Time
+	Due     time.Time // the slot with its jitter
 	Verdict Verdict
 	Why     string // why it did not run, such as "outage"
 	// Ran says that an instance took it. Then Lag is the time from when it was due until it was first taken, and Last is its
@@ -46,13 +51,25 @@ type Judged struct {
 // MostSlots is how many slots [Slots] judges at most.
 const MostSlots = 10_000
 
+// The bounds of a span with steps.
+const (
+	// MostSteps is how many steps a span has at most.
+	MostSteps = 2000
+	// MostSummed is how many slots [Slots] judges at most where it sums them up: those of one schedule take 64 MB.
+	MostSummed = 4_000_000
+	// mostInAll is how many slots it judges of all schedules.
+	mostInAll = 20_000_000
+	// summedAtOnce is about how many it judges in one pass over the history.
+	summedAtOnce = 1_000_000
+)
+
 // longest is the longest span.
 const longest = 366 * 24 * time.Hour
 
 // Slots judges each slot of a span as [Run] does, and returns a line for each schedule, by name, and the span as it was
-// judged. It returns a [*task.FieldError] for a span that has more than [MostSlots] slots, and [queue.ErrNotFound] for a
-// schedule that does not exist now and did not since From. For schedules that this release cannot read it returns a joined
-// error, besides the lines of the others.
+// judged. It returns a [*task.FieldError] for a span that has more than [MostSlots] slots, or with a step more than
+// [MostSummed] of one schedule, and [queue.ErrNotFound] for a schedule that does not exist now and did not since From. For
+// schedules that this release cannot read it returns a joined error, besides the lines of the others.
 func Slots(ctx context.Context, q *queue.Queue, s *producer.Schedules, o Span) (Span, []Line, error) {
 	a := &auditor{
 		q: q, past: pastOf(q, o.Past), opts: Options{Since: time.Hour}, names: o.Schedules, from: o.From, to: o.To,
@@ -62,29 +79,50 @@ func Slots(ctx context.Context, q *queue.Queue, s *producer.Schedules, o Span) (
 		return o, nil, err
 	}
 	o.From, o.To = a.from, a.to
+	if err := o.checkStep(); err != nil {
+		return o, nil, err
+	}
 	if err := a.read(ctx, s); err != nil {
 		return o, nil, err
 	}
-	names := slices.Sorted(maps.Keys(a.known))
-	group := make([]*ledger, len(names))
-	room := MostSlots
-	for i, name := range names {
-		in := a.known[name]
-		in.MaxSlots = room + 1
-		group[i] = open(*in)
-		group[i].runs = map[int64]history.Note{}
-		if room -= len(group[i].slots); room < 0 || group[i].in.From.After(in.From) { // open left out the oldest
-			return o, nil, tooLong(a.from, fmt.Sprintf("more than %d slots come after it", MostSlots))
-		}
-	}
-	if err := a.judge(ctx, group); err != nil {
+	lines, err := a.lines(ctx, o)
+	if err != nil {
 		return o, nil, err
 	}
-	lines := make([]Line, len(group))
-	for i, l := range group {
-		lines[i] = l.line()
-	}
 	return o, lines, errors.Join(a.unread...)
+}
+
+// lines judges the schedules that were read, as many in one pass over the history as there is memory for.
+func (a *auditor) lines(ctx context.Context, o Span) ([]Line, error) {
+	most, room, pass := MostSlots, MostSlots, math.MaxInt
+	if o.Step > 0 {
+		most, room, pass = MostSummed, mostInAll, summedAtOnce
+	}
+	lines, group, slots := []Line{}, []*ledger{}, 0
+	names := slices.Sorted(maps.Keys(a.known))
+	for i, name := range names {
+		in := *a.known[name]
+		in.MaxSlots = min(most, room) + 1
+		l := open(in)
+		if len(l.slots) > min(most, room) || l.in.From.After(in.From) { // open left out the oldest
+			return nil, tooLong(a.from, fmt.Sprintf("more than %d slots come after it", most))
+		}
+		if !o.sums(l) {
+			l.runs = map[int64]history.Note{}
+		}
+		group, slots, room = append(group, l), slots+len(l.slots), room-len(l.slots)
+		if slots < pass && i+1 < len(names) {
+			continue
+		}
+		if err := a.judge(ctx, group); err != nil {
+			return nil, err
+		}
+		for _, l := range group {
+			lines = append(lines, l.line(&o))
+		}
+		group, slots = nil, 0
+	}
+	return lines, nil
 }
 
 // bound completes the span, and refuses one that is none.
@@ -117,11 +155,14 @@ func tooLong(from time.Time, reason string) error {
 }
 
 // line returns the slots as they are judged by now.
-func (l *ledger) line() Line {
+func (l *ledger) line(o *Span) Line {
+	if o.sums(l) {
+		return Line{Schedule: l.in.Schedule, Sums: l.sums(o.Step)}
+	}
 	out := Line{Schedule: l.in.Schedule, Slots: make([]Judged, len(l.slots))}
 	for i := range l.slots {
 		s := &l.slots[i]
-		j := Judged{Slot: time.UnixMilli(s.ms).UTC(), Verdict: l.verdict(s), Last: l.runs[s.ms]}
+		j := Judged{Slot: time.UnixMilli(s.ms).UTC(), Due: l.due(s.ms).UTC(), Verdict: l.verdict(s), Last: l.runs[s.ms]}
 		if j.Verdict == Missed || j.Verdict == Skipped {
 			j.Why = l.whys[s.why]
 		}

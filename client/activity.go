@@ -55,6 +55,9 @@ func (a *activity) Beat(ctx context.Context, o admin.BeatQuery) (admin.Beat, err
 	query := url.Values{"schedule": o.Schedules}
 	moment(query, "from", o.From)
 	moment(query, "to", o.To)
+	if o.Step > 0 {
+		query.Set("step", schedule.FormatDuration(o.Step))
+	}
 	var out struct {
 		admin.Beat
 		Unreadable string `json:"unreadable"`

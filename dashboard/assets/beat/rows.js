@@ -1,0 +1,143 @@
+// The rows of schedules: for each slot a tick where it is due and a mark where it began, or bars of many slots.
+import { colours, drawMark, fates, lagTone } from './fates.js';
+import { place } from './lines.js';
+
+export const fit = (canvas, width, height) => {
+  const scale = devicePixelRatio || 1;
+  const w = Math.round(width * scale), h = Math.round(height * scale);
+  if (canvas.width !== w) canvas.width = w;
+  if (canvas.height !== h) canvas.height = h;
+  canvas.style.width = width + 'px';
+  canvas.style.height = height + 'px';
+  const ctx = canvas.getContext('2d');
+  ctx.setTransform(scale, 0, 0, scale, 0, 0);
+  ctx.clearRect(0, 0, width, height);
+  return ctx;
+};
+
+// drawGrid draws what lies behind the rows: the marks of the axis, the times without a leader, when the lead passed, what is to come.
+export function drawGrid(ctx, height, scale, { axis, passed, now }) {
+  const p = colours();
+  ctx.fillStyle = p.inset;
+  const x = scale.x(now);
+  if (x < scale.width) ctx.fillRect(Math.max(0, x), 0, scale.width, height);
+  ctx.fillStyle = p.line;
+  for (const a of axis) ctx.fillRect(Math.round(scale.x(a.at)), 0, a.midnight ? 2 : 1, height);
+  for (const h of passed) {
+    const at = scale.x(h.at);
+    if (h.gap !== undefined && at >= 0) {
+      ctx.fillStyle = p['bad-soft'];
+      const from = Math.max(0, scale.x(h.gap));
+      ctx.fillRect(from, 0, at - from, height);
+    }
+    ctx.strokeStyle = p.muted;
+    ctx.lineWidth = 1;
+    ctx.setLineDash([2, 3]);
+    ctx.beginPath();
+    ctx.moveTo(at, 0);
+    ctx.lineTo(at, height);
+    ctx.stroke();
+    ctx.setLineDash([]);
+  }
+  if (x <= scale.width) {
+    ctx.fillStyle = p.accent;
+    ctx.fillRect(x, 0, 1.5, height);
+  }
+}
+
+// drawRow draws the items of a schedule around y.
+export function drawRow(ctx, y, scale, { items, now, chosen, hovered, tall = 9, r = 4.5 }) {
+  const p = colours();
+  ctx.fillStyle = p.line;
+  ctx.fillRect(0, y, Math.min(scale.width, scale.x(now)), 1);
+  if (!items) return;
+  const slack = scale.perPixel * 40;
+  const first = Math.max(0, place(items, scale.from - slack) - 1);
+  let i = first;
+  for (; i < items.length && items[i].at <= scale.end; i++) {
+    if (items[i].sum) drawSum(ctx, y, scale, items[i], p, tall);
+    else drawDue(ctx, y, scale, items[i], p, tall);
+  }
+  for (let k = first; k < i; k++) if (!items[k].sum) drawMark(ctx, xOf(items[k], scale), y, items[k], r);
+  for (const x of [hovered, chosen]) if (x) drawFrame(ctx, y, scale, x, p, x === chosen, tall);
+}
+
+// xOf is where the mark of an item is.
+export const xOf = (item, scale) => (item.sum ? scale.x((item.at + item.until) / 2) : scale.x(item.began ?? item.due));
+
+// drawDue draws the tick of a slot, and a line from it to where the run began.
+function drawDue(ctx, y, scale, slot, p, tall) {
+  const x = scale.x(slot.due);
+  ctx.fillStyle = p.muted;
+  ctx.fillRect(x - 0.5, y - tall * 0.75, 1, tall * 1.5);
+  if (slot.fate === 'missed') { // a hole in the line
+    ctx.fillStyle = p.card;
+    ctx.fillRect(x - 9, y - 1, 18, 3);
+  }
+  const far = xOf(slot, scale) - x;
+  if (Math.abs(far) < 2) return;
+  ctx.fillStyle = p[lagTone(slot.lag)];
+  ctx.fillRect(x, y - 0.5, far, 2);
+}
+
+// drawSum draws many slots as one bar: good below, in the colour of the worst lag, and each grave fate above it, large enough to see.
+function drawSum(ctx, y, scale, sum, p, tall) {
+  const x = scale.x(sum.at), wide = Math.max(2, scale.x(sum.until) - x - 1);
+  const high = tall * 1.9, top = y - high / 2;
+  const parts = Object.entries(sum.counts).sort(([a], [b]) => Object.keys(fates).indexOf(a) - Object.keys(fates).indexOf(b));
+  let at = top;
+  for (const [fate, n] of parts) {
+    const good = fate === 'on_time';
+    const part = good ? top + high - at : Math.min(top + high - at, Math.max(4, (n / sum.count) * high));
+    ctx.fillStyle = p[good ? lagTone(Math.min(sum.lag ?? 0, sum.counts.late ? 999 : Infinity)) : fates[fate]?.tone ?? 'quiet'];
+    ctx.globalAlpha = good ? 0.85 : 1;
+    if (fate === 'missed') hole(ctx, x, at, wide, part, p);
+    else if (fate === 'failed') outline(ctx, x, at, wide, part);
+    else if (!good && !fates[fate]?.grave) stripes(ctx, x, at, wide, part);
+    else ctx.fillRect(x, at, wide, part);
+    at += part;
+  }
+  ctx.globalAlpha = 1;
+  if (!sum.retried) return;
+  ctx.fillStyle = p.text; // a dot above: some took more than one run
+  ctx.fillRect(x + wide / 2 - 1, top - 3.5, 2, 2);
+}
+
+function hole(ctx, x, y, wide, high, p) {
+  ctx.fillRect(x, y, wide, 1.5);
+  ctx.fillRect(x, y + high - 1.5, wide, 1.5);
+  ctx.fillStyle = p['bad-soft'];
+  ctx.fillRect(x, y + 1.5, wide, high - 3);
+}
+
+function outline(ctx, x, y, wide, high) {
+  ctx.strokeStyle = ctx.fillStyle;
+  ctx.lineWidth = 1.5;
+  ctx.strokeRect(x + 0.75, y + 0.75, Math.max(1, wide - 1.5), high - 1.5);
+}
+
+function stripes(ctx, x, y, wide, high) {
+  for (let at = 0; at < high; at += 4) ctx.fillRect(x, y + at, wide, Math.min(2, high - at));
+}
+
+function drawFrame(ctx, y, scale, item, p, chosen, tall) {
+  const x = xOf(item, scale);
+  const half = item.sum ? Math.max(4, (scale.x(item.until) - scale.x(item.at)) / 2) : 10;
+  ctx.strokeStyle = chosen ? p.focus : p.muted;
+  ctx.lineWidth = chosen ? 2.5 : 1.5;
+  ctx.beginPath();
+  ctx.roundRect(x - half - 1, y - tall - 3, half * 2 + 2, tall * 2 + 6, 4);
+  ctx.stroke();
+}
+
+// near finds the item of a row whose mark is nearest to a place.
+export function near(items, x, scale, reach = 14) {
+  let best, far = reach;
+  for (let i = Math.max(0, place(items, scale.at(x) - scale.perPixel * 200) - 1); i < items.length; i++) {
+    const it = items[i];
+    const to = it.sum ? Math.max(0, Math.abs(xOf(it, scale) - x) - (scale.x(it.until) - scale.x(it.at)) / 2) : Math.min(Math.abs(xOf(it, scale) - x), Math.abs(scale.x(it.due) - x));
+    if (to < far) [best, far] = [it, to];
+    if (scale.x(it.at) > x + reach) break;
+  }
+  return best;
+}

@@ -1,0 +1,154 @@
+// What the beat view knows: which rows there are, the lines of those that are seen, and who led. It asks for what is missing, and for
+// the newest part again and again.
+import { all } from '../api.js';
+import { ask, itemsOf, splice, tally, tooMuch, worse } from './lines.js';
+import { stepOf } from './scale.js';
+
+const batch = 60; // schedules in one call: their names are in its address
+const kept = 400; // lines that are kept
+
+export class Source {
+  constructor() {
+    Object.assign(this, { lines: new Map(), rows: [], terms: [], sessions: [], clock: 0, indexed: {}, window: undefined, unreadable: '' });
+  }
+
+  now() { return Date.now() + this.clock; }
+
+  // refresh asks for what the view needs: { scale, names (those that are seen), order, match }.
+  async refresh({ scale, order, match, seen }, signal) {
+    await this.index(scale, order, signal);
+    this.sort(order, match);
+    const names = seen();
+    this.frame(scale);
+    const missing = names.filter((n) => this.lines.get(n)?.window !== this.window);
+    for (let i = 0; i < missing.length; i += batch) await this.load(missing.slice(i, i + batch), signal);
+    await this.newest(scale, names.filter((n) => !missing.includes(n)), signal);
+    this.forget(names);
+  }
+
+  // index asks which schedules there are, with the sum of each over the whole view.
+  async index(scale, order, signal) {
+    const last = this.indexed;
+    const moved = Math.abs(last.end - scale.end) > scale.span / 4 || last.span !== scale.span;
+    const wait = order === 'worst' ? (moved ? 0 : 15_000) : 60_000;
+    if (last.at && Date.now() - last.at < wait) return;
+    const span = Math.ceil(scale.span);
+    try {
+      const beat = await ask({ from: scale.from, to: scale.end, step: span + 1, signal });
+      this.take(beat);
+      this.all = [...beat.lines].map(([name, items]) => ({ name, ...tally(items) }));
+      this.counted = true;
+    } catch (err) {
+      if (!tooMuch(err)) throw err;
+      this.all = (await all('/schedules', {}, 100_000)).map((s) => ({ name: s.name, ...tally([]) }));
+      this.counted = false; // the span has too many slots to put the worst first
+    }
+    this.indexed = { at: Date.now(), end: scale.end, span: scale.span };
+  }
+
+  stale() { this.indexed.at = 0; }
+
+  sort(order, match) {
+    const test = matcher(match);
+    this.rows = this.all.filter((r) => test(r.name));
+    if (order === 'worst' && this.counted) this.rows.sort((a, b) => worse(a, b) || (a.name < b.name ? -1 : 1));
+  }
+
+  // frame says for which time lines are asked: the view with half of it on both sides, so that a small step to the side needs no call.
+  frame(scale) {
+    const step = stepOf(scale.perPixel);
+    const w = this.window;
+    const room = scale.span / 2;
+    const inside = w && scale.from >= w.from && (scale.end <= w.to || w.open) && scale.from - w.from < scale.span * 3;
+    if (w?.step === step && inside) return;
+    const from = Math.floor((scale.from - room) / step) * step;
+    const open = scale.end + room >= this.now(); // it goes on to the present, and with it
+    this.window = { step, from, to: open ? this.now() : Math.ceil((scale.end + room) / step) * step, open };
+  }
+
+  async load(names, signal) {
+    const w = this.window;
+    const to = w.open ? this.now() : w.to;
+    try {
+      const beat = await ask({ ...w, to, names, signal });
+      this.take(beat);
+      for (const name of names) this.lines.set(name, { window: w, items: beat.lines.get(name) ?? [], upTo: beat.to });
+    } catch (err) {
+      if (err.status === 404) return this.gone(names, signal);
+      if (!tooMuch(err)) throw err;
+      if (names.length === 1) return void this.lines.set(names[0], { window: w, items: [], refused: err.message });
+      const half = names.length >> 1;
+      await this.load(names.slice(0, half), signal);
+      await this.load(names.slice(half), signal);
+    }
+  }
+
+  // gone asks for the schedules one by one, because one of them is no longer there.
+  async gone(names, signal) {
+    this.stale();
+    if (names.length === 1) return void this.lines.set(names[0], { window: this.window, items: [] });
+    for (const name of names) await this.load([name], signal);
+  }
+
+  // newest asks for the part of lines that may have changed: from the oldest slot that waits on.
+  async newest(scale, names, signal) {
+    const w = this.window;
+    if (!w.open) return this.present(scale, signal);
+    names = names.filter((n) => !this.lines.get(n).refused);
+    if (!names.length) return;
+    let from = this.now() - Math.max(10_000, w.step * 3);
+    for (const n of names) from = Math.min(from, this.lines.get(n).items.find((x) => x.fate === 'pending' || x.counts?.pending)?.at ?? from, Date.parse(this.lines.get(n).upTo) - 5000);
+    from = Math.max(w.from, Math.floor(from / w.step) * w.step);
+    for (let i = 0; i < names.length; i += batch) {
+      const some = names.slice(i, i + batch);
+      const beat = await ask({ from, to: this.now(), step: w.step, names: some, signal }).catch((err) => {
+        if (err.status !== 404) throw err;
+        this.stale();
+      });
+      if (!beat) return;
+      this.take(beat, from);
+      for (const n of some) {
+        const line = this.lines.get(n);
+        this.lines.set(n, { ...line, items: splice(line.items, from, beat.lines.get(n) ?? []), upTo: beat.to });
+      }
+    }
+  }
+
+  // present keeps the clock and the lanes when the view stands still in the past: nothing of it changes, unless something waits.
+  async present() {}
+
+  // take keeps who was there and who led. Those of an older time stay.
+  take(beat) {
+    this.clock = beat.clock;
+    this.unreadable = beat.unreadable ?? '';
+    merge(this.terms, beat.terms, (t) => t.epoch);
+    merge(this.sessions, beat.sessions, (s) => s.instance + ' ' + (s.from ?? ''));
+  }
+
+  forget(names) {
+    if (this.lines.size <= kept) return;
+    const seen = new Set(names);
+    for (const name of this.lines.keys()) {
+      if (this.lines.size <= kept) return;
+      if (!seen.has(name)) this.lines.delete(name);
+    }
+  }
+}
+
+function merge(list, more, key) {
+  for (const x of more) {
+    const i = list.findIndex((y) => key(y) === key(x));
+    if (i < 0) list.push(x);
+    else list[i] = x;
+  }
+}
+
+// matcher tests names: a part of them, or a pattern with * and ?.
+export function matcher(text) {
+  if (!text) return () => true;
+  if (!/[*?]/.test(text)) return (name) => name.toLowerCase().includes(text.toLowerCase());
+  const pattern = new RegExp('^' + text.replace(/[.+^${}()|[\]\\]/g, '\\$&').replaceAll('*', '.*').replaceAll('?', '.') + '$', 'i');
+  return (name) => pattern.test(name);
+}
+
+export { itemsOf };
