@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"testing"
 	"time"
 
@@ -65,6 +66,21 @@ func TestBeat_hasEachSlotAndWhoLed(t *testing.T) {
 		if got := counts[audit.OnTime]; got < 20 || got != reports.Schedules[0].Counts[audit.OnTime] || releases["v1"] < 10 || releases["v2"] < 10 {
 			t.Errorf("%v of %v: %v", counts, releases, reports.Schedules[0].Counts)
 		}
+		summed, err := a.Activity.Beat(ctx, admin.BeatQuery{From: began, To: b.To, Schedules: []string{"a"}, Step: 500 * time.Millisecond})
+		must(t, err)
+		roundTrip(t, summed)
+		again := map[audit.Verdict]int64{}
+		for _, s := range summed.Schedules[0].Sums {
+			for fate, n := range s.Counts {
+				again[fate] += n
+			}
+			if s.At.UnixMilli()%500 != 0 || s.Counts[audit.OnTime] > 0 && s.LagMS == nil {
+				t.Errorf("%+v", s)
+			}
+		}
+		if !maps.Equal(counts, again) || len(summed.Schedules[0].Slots) != 0 || len(summed.Terms) != len(b.Terms) {
+			t.Errorf("summed up %v of %+v, by themselves %v", again, summed.Schedules[0], counts)
+		}
 		if len(b.Terms) != 2 || len(b.Sessions) != 2 {
 			t.Fatalf("%+v %+v", b.Terms, b.Sessions)
 		}
@@ -110,7 +126,21 @@ func TestBeat_isBounded(t *testing.T) {
 		if _, err := a.Activity.Beat(ctx, admin.BeatQuery{Schedules: []string{"fast", "none"}, From: now}); !errors.Is(err, queue.ErrNotFound) {
 			t.Errorf("%v", err)
 		}
-		b, err := a.Activity.Beat(ctx, admin.BeatQuery{From: now.Add(-10 * time.Minute)})
+		summed := admin.BeatQuery{From: now.Add(-time.Hour), To: now, Step: time.Minute}
+		b, err := a.Activity.Beat(ctx, summed)
+		if err != nil || len(b.Schedules) != 1 || len(b.Schedules[0].Slots) != 0 || len(b.Schedules[0].Sums) != 61 {
+			t.Errorf("summed up: %+v, %v", b.Schedules, err)
+		}
+		summed.Step = time.Second
+		var f *task.FieldError
+		if _, err = a.Activity.Beat(ctx, summed); !errors.As(err, &f) || f.Field != "step" || f.Hint == "" {
+			t.Errorf("3,600 steps: %v", err)
+		}
+		summed.Step, summed.From = 12*time.Hour, now.Add(-30*24*time.Hour)
+		if b, err = a.Activity.Beat(ctx, summed); err != nil || len(b.Schedules[0].Sums) == 0 {
+			t.Errorf("30 days: %+v, %v", b.Schedules, err)
+		}
+		b, err = a.Activity.Beat(ctx, admin.BeatQuery{From: now.Add(-10 * time.Minute)})
 		if err != nil || len(b.Schedules) != 1 || len(b.Schedules[0].Slots) < 5990 {
 			t.Errorf("%d lines, %v", len(b.Schedules), err)
 		}

@@ -68,7 +68,7 @@ export function drawMark(ctx, x, y, slot, r = 4.5) {
     c.scale(scale, scale);
     c.translate(half, half);
     paint(c, slot.fate, r, colours()[tone], colours());
-    if (again) ring(c, r + 2.6, colours()[tone]);
+    if (again) ring(c, r + Math.max(1.6, r * 0.58), colours()[tone]);
     marks.set(key, mark);
   }
   ctx.drawImage(mark, x - half, y - half, half * 2, half * 2);

@@ -5,7 +5,7 @@ import { drawLanes, handovers, heightOf, pack, sayLead } from './lanes.js';
 import { drawGrid, drawRow, fit, near } from './rows.js';
 import { axis } from './scale.js';
 import { colours } from './fates.js';
-import { scheduleOf } from './story.js';
+import { countsOf, scheduleOf } from './story.js';
 
 const axisHeight = 22;
 
@@ -125,8 +125,9 @@ export class Picture {
       if (a.hidden) return;
       a.style.transform = `translateY(${(first + k) * this.tall - this.rows.scrollTop}px)`;
       const bad = ['lost', 'duplicated', 'early', 'failed', 'missed'].some((f) => row.counts[f]);
+      a.title = row.name + (countsOf(row.counts) && ': ' + countsOf(row.counts));
       if (a.textContent !== row.name) {
-        a.textContent = a.title = row.name;
+        a.textContent = row.name;
         a.href = scheduleOf(row.name);
       }
       a.toggleAttribute('data-bad', bad);

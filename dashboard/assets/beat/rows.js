@@ -22,7 +22,7 @@ export function drawGrid(ctx, height, scale, { axis, passed, now }) {
   const x = scale.x(now);
   if (x < scale.width) ctx.fillRect(Math.max(0, x), 0, scale.width, height);
   ctx.fillStyle = p.line;
-  for (const a of axis) ctx.fillRect(Math.round(scale.x(a.at)), 0, a.midnight ? 2 : 1, height);
+  for (const a of axis) ctx.fillRect(Math.round(scale.x(a.at)), 0, a.midnight && !a.day ? 2 : 1, height);
   for (const h of passed) {
     const at = scale.x(h.at);
     if (h.gap !== undefined && at >= 0) {
@@ -46,7 +46,7 @@ export function drawGrid(ctx, height, scale, { axis, passed, now }) {
 }
 
 // drawRow draws the items of a schedule around y.
-export function drawRow(ctx, y, scale, { items, now, chosen, hovered, tall = 9, r = 4.5 }) {
+export function drawRow(ctx, y, scale, { items, now, chosen, hovered, tall = 9, most = 4.5 }) {
   const p = colours();
   ctx.fillStyle = p.line;
   ctx.fillRect(0, y, Math.min(scale.width, scale.x(now)), 1);
@@ -55,11 +55,19 @@ export function drawRow(ctx, y, scale, { items, now, chosen, hovered, tall = 9, 
   const first = Math.max(0, place(items, scale.from - slack) - 1);
   let i = first;
   for (; i < items.length && items[i].at <= scale.end; i++) {
-    if (items[i].sum) drawSum(ctx, y, scale, items[i], p, tall);
+    if (items[i].sum) drawSum(ctx, y, scale, items[i], p, tall, now);
     else drawDue(ctx, y, scale, items[i], p, tall);
   }
+  const r = radius(items, first, i, scale, most);
   for (let k = first; k < i; k++) if (!items[k].sum) drawMark(ctx, xOf(items[k], scale), y, items[k], r);
-  for (const x of [hovered, chosen]) if (x) drawFrame(ctx, y, scale, x, p, x === chosen, tall);
+  for (const x of [hovered, chosen]) if (x) drawFrame(ctx, y, scale, x, p, { tone: x === chosen ? 'focus' : 'muted', tall, r });
+}
+
+// radius is that of the marks: where slots lie close together their marks are small, so that each is seen.
+function radius(items, first, end, scale, most) {
+  if (end - first < 3) return most;
+  const apart = (scale.x(items[end - 1].at) - scale.x(items[first].at)) / (end - first - 1);
+  return Math.round(Math.min(most, Math.max(2, apart * 0.42)) * 2) / 2;
 }
 
 // xOf is where the mark of an item is.
@@ -69,7 +77,8 @@ export const xOf = (item, scale) => (item.sum ? scale.x((item.at + item.until) /
 function drawDue(ctx, y, scale, slot, p, tall) {
   const x = scale.x(slot.due);
   ctx.fillStyle = p.muted;
-  ctx.fillRect(x - 0.5, y - tall * 0.75, 1, tall * 1.5);
+  ctx.fillRect(x - 0.5, y - tall, 1, tall * 0.4); // above the mark, and below it
+  ctx.fillRect(x - 0.5, y + tall * 0.6, 1, tall * 0.4);
   if (slot.fate === 'missed') { // a hole in the line
     ctx.fillStyle = p.card;
     ctx.fillRect(x - 9, y - 1, 18, 3);
@@ -81,9 +90,9 @@ function drawDue(ctx, y, scale, slot, p, tall) {
 }
 
 // drawSum draws many slots as one bar: good below, in the colour of the worst lag, and each grave fate above it, large enough to see.
-function drawSum(ctx, y, scale, sum, p, tall) {
-  const x = scale.x(sum.at), wide = Math.max(2, scale.x(sum.until) - x - 1);
-  const high = tall * 1.9, top = y - high / 2;
+function drawSum(ctx, y, scale, sum, p, tall, now) {
+  const x = scale.x(sum.at), wide = Math.max(2, scale.x(Math.min(sum.until, now)) - x - 1);
+  const high = tall * 1.7, top = y - high / 2;
   const parts = Object.entries(sum.counts).sort(([a], [b]) => Object.keys(fates).indexOf(a) - Object.keys(fates).indexOf(b));
   let at = top;
   for (const [fate, n] of parts) {
@@ -100,7 +109,7 @@ function drawSum(ctx, y, scale, sum, p, tall) {
   ctx.globalAlpha = 1;
   if (!sum.retried) return;
   ctx.fillStyle = p.text; // a dot above: some took more than one run
-  ctx.fillRect(x + wide / 2 - 1, top - 3.5, 2, 2);
+  ctx.fillRect(x + wide / 2 - 1.5, top - 3, 3, 2);
 }
 
 function hole(ctx, x, y, wide, high, p) {
@@ -120,11 +129,11 @@ function stripes(ctx, x, y, wide, high) {
   for (let at = 0; at < high; at += 4) ctx.fillRect(x, y + at, wide, Math.min(2, high - at));
 }
 
-function drawFrame(ctx, y, scale, item, p, chosen, tall) {
+function drawFrame(ctx, y, scale, item, p, { tone, tall, r }) {
   const x = xOf(item, scale);
-  const half = item.sum ? Math.max(4, (scale.x(item.until) - scale.x(item.at)) / 2) : 10;
-  ctx.strokeStyle = chosen ? p.focus : p.muted;
-  ctx.lineWidth = chosen ? 2.5 : 1.5;
+  const half = item.sum ? Math.max(4, (scale.x(item.until) - scale.x(item.at)) / 2) : r + 5;
+  ctx.strokeStyle = p[tone];
+  ctx.lineWidth = 2;
   ctx.beginPath();
   ctx.roundRect(x - half - 1, y - tall - 3, half * 2 + 2, tall * 2 + 6, 4);
   ctx.stroke();

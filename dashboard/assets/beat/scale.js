@@ -48,10 +48,10 @@ export class Scale {
   }
 }
 
-const steps = [50, 100, 200, 500, s, 2 * s, 5 * s, 10 * s, 15 * s, 30 * s, m, 2 * m, 5 * m, 10 * m, 15 * m, 30 * m, h, 2 * h, 3 * h, 6 * h, 12 * h, d, 2 * d, 7 * d];
+const steps = [20, 50, 100, 200, 500, s, 2 * s, 3 * s, 5 * s, 10 * s, 15 * s, 30 * s, m, 2 * m, 5 * m, 10 * m, 15 * m, 30 * m, h, 2 * h, 3 * h, 6 * h, 12 * h, d, 2 * d, 7 * d];
 
 // stepOf is the length of time that has room for one mark.
-export const stepOf = (perPixel, pixels = 6) => steps.find((x) => x >= perPixel * pixels) ?? steps.at(-1);
+export const stepOf = (perPixel, pixels = 5) => steps.find((x) => x >= perPixel * pixels) ?? steps.at(-1);
 
 let clock = {};
 
@@ -83,7 +83,7 @@ export function axis(scale, apart = 90) {
   for (let at = Math.ceil((scale.from + shift) / step) * step - shift; at <= scale.end; at += step) {
     const midnight = (at + shift) % d === 0;
     const text = step >= d || midnight ? f.day.format(at) : step >= m ? f.minute.format(at) : f.second.format(at) + (step < s ? '.' + String(at % s).padStart(3, '0').slice(0, 2) : '');
-    list.push({ at, text, midnight });
+    list.push({ at, text, midnight, day: step >= d });
   }
   return list;
 }

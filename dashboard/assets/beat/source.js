@@ -1,7 +1,7 @@
 // What the beat view knows: which rows there are, the lines of those that are seen, and who led. It asks for what is missing, and for
 // the newest part again and again.
 import { all } from '../api.js';
-import { ask, itemsOf, splice, tally, tooMuch, worse } from './lines.js';
+import { ask, splice, tally, tooMuch, worse } from './lines.js';
 import { stepOf } from './scale.js';
 
 const batch = 60; // schedules in one call: their names are in its address
@@ -22,7 +22,7 @@ export class Source {
     this.frame(scale);
     const missing = names.filter((n) => this.lines.get(n)?.window !== this.window);
     for (let i = 0; i < missing.length; i += batch) await this.load(missing.slice(i, i + batch), signal);
-    await this.newest(scale, names.filter((n) => !missing.includes(n)), signal);
+    await this.newest(names.filter((n) => !missing.includes(n)), signal);
     this.forget(names);
   }
 
@@ -91,9 +91,9 @@ export class Source {
   }
 
   // newest asks for the part of lines that may have changed: from the oldest slot that waits on.
-  async newest(scale, names, signal) {
+  async newest(names, signal) {
     const w = this.window;
-    if (!w.open) return this.present(scale, signal);
+    if (!w.open) return; // nothing of the past changes, unless something waits, and that is asked for when the view moves
     names = names.filter((n) => !this.lines.get(n).refused);
     if (!names.length) return;
     let from = this.now() - Math.max(10_000, w.step * 3);
@@ -113,9 +113,6 @@ export class Source {
       }
     }
   }
-
-  // present keeps the clock and the lanes when the view stands still in the past: nothing of it changes, unless something waits.
-  async present() {}
 
   // take keeps who was there and who led. Those of an older time stay.
   take(beat) {
@@ -150,5 +147,3 @@ export function matcher(text) {
   const pattern = new RegExp('^' + text.replace(/[.+^${}()|[\]\\]/g, '\\$&').replaceAll('*', '.*').replaceAll('?', '.') + '$', 'i');
   return (name) => pattern.test(name);
 }
-
-export { itemsOf };

@@ -41,7 +41,7 @@ export function story(name, item, closer) {
   return [head, el('dl', { class: 'facts' },
     row('Slot', at(item.at)), row('Due', item.due !== item.at ? at(item.due) : ''), row('Began', at(item.began)), row('Lag', length(item.lag)),
     row('Attempt', item.attempt || ''), row('Instance', item.instance || ''), row('Release', item.release || ''),
-    row('Why', item.why ? whys[item.why] ?? item.why : fates[item.fate]?.says ?? ''),
+    row('Why', item.why ? whys[item.why] ?? item.why : ''), row('That is', item.fate === 'on_time' ? '' : fates[item.fate]?.says),
     row('Task', el('a', { href: taskOf(name, item) }, name + '@' + item.at)))];
 }
 
