@@ -162,8 +162,8 @@ var story = []exchange{
 	{"GET", "/v1/audit?since=1h&tolerance=2s", "", 200},
 	{"GET", "/v1/beat?from=2h&schedule=a/b&schedule=a/b", "", 200},
 	{"GET", "/v1/beat?from=7d&step=1h", "", 200},
-	{"GET", "/v1/beat?from=7d&step=1s", "", 422},
-	{"GET", "/v1/beat?step=often", "", 422},
+	{"GET", "/v1/beat?from=7d&step=1s", "", 400},
+	{"GET", "/v1/beat?step=often", "", 400},
 	{"GET", "/v1/preview?cron=0+2+*+*+*&timezone=Asia/Seoul&count=2&dst_gap=skip", "", 200},
 	{"GET", "/v1/preview?every=1h&jitter=1m&name=x&until=2100-01-01", "", 200},
 }

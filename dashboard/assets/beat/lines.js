@@ -29,7 +29,7 @@ export async function ask({ from, to, step, names, signal }) {
 }
 
 // tooMuch reports whether the API refused a time because it has too many slots.
-export const tooMuch = (err) => err instanceof Problem && err.status === 422 && err.fields.some((f) => f.field === 'from' || f.field === 'step');
+export const tooMuch = (err) => err instanceof Problem && err.status === 400 && err.fields.some((f) => f.field === 'from' || f.field === 'step');
 
 // tally counts the items of a line by fate, and finds the worst lag.
 export function tally(items) {
