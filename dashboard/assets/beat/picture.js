@@ -53,20 +53,21 @@ export class Picture {
   paint() {
     const { source, scale } = this.state;
     const list = source.rows;
-    if (!this.rows.clientWidth) return;
-    this.layout(list.length);
     scale.tick();
+    this.state.moved?.();
+    if (!this.rows.clientWidth) return; // the table is there in its place
+    this.layout(list.length);
     const marks = axis(scale);
     const packed = (this.packed = pack(source, scale));
     this.paintLanes(packed, marks);
     const height = this.rows.clientHeight;
     const ctx = fit(this.slots, scale.width, height);
-    drawGrid(ctx, height, scale, { axis: marks, passed: handovers(packed), now: source.now() });
+    const known = $('#beat').dataset.state === 'stale' ? source.upTo : source.now();
+    drawGrid(ctx, height, scale, { axis: marks, passed: handovers(packed), now: source.now(), known });
     const first = Math.floor(this.rows.scrollTop / this.tall);
     const last = Math.min(list.length, Math.ceil((this.rows.scrollTop + height) / this.tall));
     for (let i = first; i < last; i++) this.paintRow(ctx, i);
     this.paintLabels(first, last);
-    this.state.moved?.();
   }
 
   layout(count) {
@@ -110,29 +111,24 @@ export class Picture {
     ctx.fillText(line ? 'too many slots for this span: zoom in' : '…', 12, y - 1);
   }
 
-  // paintLabels writes the names of the rows in view. Their links are used again while the rows move.
+  // paintLabels writes the names of the rows in view. A row keeps its link while it is in view; those that left are used again.
   paintLabels(first, last) {
     const { source, chosen } = this.state;
-    const box = $('#names');
-    while (this.labels.length < last - first) {
-      const a = document.createElement('a');
-      this.labels.push(a);
-      box.append(a);
+    const need = Math.ceil(this.rows.clientHeight / this.tall) + 1;
+    if (this.labels.length !== need) {
+      this.labels = Array.from({ length: need }, () => ({ a: document.createElement('a') }));
+      $('#names').replaceChildren(...this.labels.map((l) => l.a));
     }
-    this.labels.forEach((a, k) => {
-      const row = source.rows[first + k];
-      a.hidden = !row || first + k >= last;
-      if (a.hidden) return;
-      a.style.transform = `translateY(${(first + k) * this.tall - this.rows.scrollTop}px)`;
-      const bad = ['lost', 'duplicated', 'early', 'failed', 'missed'].some((f) => row.counts[f]);
-      a.title = row.name + (countsOf(row.counts) && ': ' + countsOf(row.counts));
-      if (a.textContent !== row.name) {
-        a.textContent = row.name;
-        a.href = scheduleOf(row.name);
-      }
-      a.toggleAttribute('data-bad', bad);
-      a.toggleAttribute('data-on', row.name === chosen?.name);
-    });
+    const free = new Set(this.labels);
+    for (let i = first; i < last; i++) {
+      const label = this.labels[i % need];
+      free.delete(label);
+      if (label.row !== source.rows[i]) write(label, source.rows[i]);
+      label.a.style.transform = `translateY(${i * this.tall - this.rows.scrollTop}px)`;
+      label.a.toggleAttribute('data-on', label.row.name === chosen?.name);
+    }
+    for (const l of free) l.a.hidden = true;
+    for (let i = first; i < last; i++) this.labels[i % need].a.hidden = false;
   }
 
   // hit finds the slot at a place of the canvas.
@@ -150,4 +146,16 @@ export class Picture {
     if (top < view.scrollTop) view.scrollTop = top;
     else if (top + this.tall > view.scrollTop + view.clientHeight) view.scrollTop = top + this.tall - view.clientHeight;
   }
+}
+
+const alarming = ['lost', 'duplicated', 'early', 'failed', 'missed'];
+
+function write(label, row) {
+  const { a } = label;
+  label.row = row;
+  a.title = row.name + (countsOf(row.counts) && ': ' + countsOf(row.counts));
+  a.toggleAttribute('data-bad', alarming.some((f) => row.counts[f]));
+  if (a.textContent === row.name) return;
+  a.textContent = row.name;
+  a.href = scheduleOf(row.name);
 }

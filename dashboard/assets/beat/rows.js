@@ -15,12 +15,12 @@ export const fit = (canvas, width, height) => {
   return ctx;
 };
 
-// drawGrid draws what lies behind the rows: the marks of the axis, the times without a leader, when the lead passed, what is to come.
-export function drawGrid(ctx, height, scale, { axis, passed, now }) {
+// drawGrid draws what lies behind the rows: the marks of the axis, the times without a leader, when the lead passed, what is not known yet.
+export function drawGrid(ctx, height, scale, { axis, passed, now, known = now }) {
   const p = colours();
   ctx.fillStyle = p.inset;
   const x = scale.x(now);
-  if (x < scale.width) ctx.fillRect(Math.max(0, x), 0, scale.width, height);
+  if (scale.x(known) < scale.width) ctx.fillRect(Math.max(0, scale.x(known)), 0, scale.width, height);
   ctx.fillStyle = p.line;
   for (const a of axis) ctx.fillRect(Math.round(scale.x(a.at)), 0, a.midnight && !a.day ? 2 : 1, height);
   for (const h of passed) {

@@ -1,6 +1,6 @@
 // What the beat view knows: which rows there are, the lines of those that are seen, and who led. It asks for what is missing, and for
 // the newest part again and again.
-import { all } from '../api.js';
+import { all, get } from '../api.js';
 import { ask, splice, tally, tooMuch, worse } from './lines.js';
 import { stepOf } from './scale.js';
 
@@ -9,16 +9,28 @@ const kept = 400; // lines that are kept
 
 export class Source {
   constructor() {
-    Object.assign(this, { lines: new Map(), rows: [], terms: [], sessions: [], clock: 0, indexed: {}, window: undefined, unreadable: '' });
+    Object.assign(this, { lines: new Map(), rows: [], terms: [], sessions: [], clock: 0, indexed: {}, stage: 0, window: undefined, unreadable: '' });
   }
 
   now() { return Date.now() + this.clock; }
 
-  // refresh asks for what the view needs: { scale, names (those that are seen), order, match }.
+  // refresh asks for what the view needs: { scale, seen (the names of the rows in view), order, match }. The first calls ask for little, so
+  // that there is something to see at once: names, then the lines in view, then the sums of all.
   async refresh({ scale, order, match, seen }, signal) {
-    await this.index(scale, order, signal);
+    if (order === 'worst' || match) this.stage = 2;
+    const stage = this.stage;
+    if (stage === 0) await this.begin(signal);
+    if (stage === 2) await this.index(scale, order, signal);
     this.sort(order, match);
-    const names = seen();
+    if (stage > 0) await this.fill(scale, seen(), signal);
+    this.stage = Math.min(2, stage + 1);
+  }
+
+  // complete reports whether all has been asked for once.
+  get complete() { return this.stage === 2 && this.indexed.at !== undefined; }
+
+  // fill asks for the lines of rows: those that are missing, and the newest part of the others.
+  async fill(scale, names, signal) {
     this.frame(scale);
     const missing = names.filter((n) => this.lines.get(n)?.window !== this.window);
     for (let i = 0; i < missing.length; i += batch) await this.load(missing.slice(i, i + batch), signal);
@@ -26,11 +38,17 @@ export class Source {
     this.forget(names);
   }
 
+  // begin asks for the first schedules alone, so that there is something to see before all are counted.
+  async begin(signal) {
+    const page = await get('/schedules', { limit: batch }, { signal });
+    this.all = page.items.map((s) => ({ name: s.name, ...tally([]) }));
+  }
+
   // index asks which schedules there are, with the sum of each over the whole view.
   async index(scale, order, signal) {
     const last = this.indexed;
     const moved = Math.abs(last.end - scale.end) > scale.span / 4 || last.span !== scale.span;
-    const wait = order === 'worst' ? (moved ? 0 : 15_000) : 60_000;
+    const wait = (order === 'worst' ? (moved ? 0 : 15_000) : 60_000) * (this.all?.length > 2000 ? 3 : 1);
     if (last.at && Date.now() - last.at < wait) return;
     const span = Math.ceil(scale.span);
     try {
@@ -117,6 +135,7 @@ export class Source {
   // take keeps who was there and who led. Those of an older time stay.
   take(beat) {
     this.clock = beat.clock;
+    this.upTo = Math.max(this.upTo ?? 0, Math.min(Date.parse(beat.to), Date.parse(beat.now)));
     this.unreadable = beat.unreadable ?? '';
     merge(this.terms, beat.terms, (t) => t.epoch);
     merge(this.sessions, beat.sessions, (s) => s.instance + ' ' + (s.from ?? ''));

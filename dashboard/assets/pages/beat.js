@@ -31,6 +31,7 @@ const view = new View($('#beat'), {
 const ask = calm(() => view.refresh(), 150);
 
 function show() {
+  if (!source.complete) setTimeout(() => view.refresh());
   view.every = scale.follow ? [1000, 2000, 5000, 20_000][[60e3, 600e3, 6 * 3600e3, Infinity].findIndex((x) => scale.span <= x)] : 15_000;
   if (!source.all.length) return false;
   find();
@@ -210,7 +211,7 @@ function setTable(on) {
   $('.frame').hidden = on;
   $('#story').hidden = on;
   if (on) fillTable();
-  else picture.draw();
+  picture.draw();
   keep();
 }
 $('#as-table').addEventListener('click', () => setTable(!asTable));
