@@ -94,18 +94,25 @@ func Slots(ctx context.Context, q *queue.Queue, s *producer.Schedules, o Span) (
 
 // lines judges the schedules that were read, as many in one pass over the history as there is memory for.
 func (a *auditor) lines(ctx context.Context, o Span) ([]Line, error) {
-	most, room, pass := MostSlots, MostSlots, math.MaxInt
+	most, all, pass := MostSlots, MostSlots, math.MaxInt
 	if o.Step > 0 {
-		most, room, pass = MostSummed, mostInAll, summedAtOnce
+		most, all, pass = MostSummed, mostInAll, summedAtOnce
 	}
+	room := all
 	lines, group, slots := []Line{}, []*ledger{}, 0
 	names := slices.Sorted(maps.Keys(a.known))
 	for i, name := range names {
+		if err := ctx.Err(); err != nil { // millions of slots take seconds
+			return nil, fmt.Errorf("audit: %w", context.Cause(ctx))
+		}
 		in := *a.known[name]
 		in.MaxSlots = min(most, room) + 1
 		l := open(in)
 		if len(l.slots) > min(most, room) || l.in.From.After(in.From) { // open left out the oldest
-			return nil, tooLong(a.from, fmt.Sprintf("more than %d slots come after it", most))
+			if room < most {
+				return nil, tooLong(a.from, fmt.Sprintf("more than %d slots come after it", all))
+			}
+			return nil, tooLong(a.from, fmt.Sprintf("more than %d slots of %q come after it", most, name))
 		}
 		if !o.sums(l) {
 			l.runs = map[int64]history.Note{}

@@ -23,8 +23,17 @@ export function pack(beat, scale) {
   const terms = beat.terms.map((t) => ({ ...t, began: t.from ? Date.parse(t.from) : -Infinity, ended: t.to ? Date.parse(t.to) : Infinity }))
     .sort((a, b) => a.epoch - b.epoch);
   for (const t of terms) t.session = seen.find((s) => s.instance === t.instance && s.ended >= t.began && s.began <= t.ended);
+  lead(lanes, terms);
   const releases = [...new Set(beat.sessions.map((s) => s.release ?? ''))];
   return { lanes: lanes.slice(0, most), hidden: Math.max(0, lanes.length - most), terms, releases };
+}
+
+// lead moves the lanes of those that led to the front, if there are more lanes than are drawn.
+function lead(lanes, terms) {
+  if (lanes.length <= most) return;
+  const led = new Set(terms.map((t) => t.session));
+  lanes.sort((a, b) => b.some((s) => led.has(s)) - a.some((s) => led.has(s)));
+  lanes.forEach((lane, i) => lane.forEach((s) => (s.lane = i)));
 }
 
 export const heightOf = (packed) => Math.max(1, packed.lanes.length) * laneHeight + 6;

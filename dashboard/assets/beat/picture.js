@@ -86,10 +86,14 @@ export class Picture {
     const p = colours();
     ctx.font = '11px system-ui, sans-serif';
     ctx.textBaseline = 'middle';
+    if (packed.hidden) {
+      ctx.fillStyle = p.muted;
+      ctx.fillText(`and ${packed.hidden} more`, 4, high + axisHeight / 2);
+    }
     ctx.textAlign = 'center';
     for (const a of marks) {
       const x = scale.x(a.at);
-      if (x < 28 || x > scale.width - 28) continue;
+      if (x < (packed.hidden ? 110 : 28) || x > scale.width - 28) continue;
       ctx.fillStyle = a.midnight ? p.text : p.muted;
       ctx.fillText(a.text, x, high + axisHeight / 2);
     }
