@@ -84,6 +84,8 @@ type Backfilled struct {
 	Name  string `json:"name"`
 	Slots int    `json:"slots"` // how many slots the time has
 	Added int    `json:"added"` // how many were added; an earlier backfill has run the others, or they still wait
+	// DryRun says that they were only counted: Added is how many no earlier backfill has run, also if they still wait.
+	DryRun bool `json:"dry_run,omitempty"`
 }
 
 // shown is how many slots and runs a [ScheduleDetail] has.
@@ -249,7 +251,7 @@ func (s *schedules) Trigger(ctx context.Context, name string, payload json.RawMe
 
 func (s *schedules) Backfill(ctx context.Context, name string, b producer.Backfilling) (Backfilled, error) {
 	got, err := s.s.Backfill(ctx, name, b)
-	return Backfilled{Name: name, Slots: got.Slots, Added: got.Added}, err
+	return Backfilled{Name: name, Slots: got.Slots, Added: got.Added, DryRun: b.DryRun}, err
 }
 
 func (s *schedules) Delete(ctx context.Context, name string) (Schedule, error) {

@@ -240,6 +240,8 @@ type backfillBody struct {
 	From  moment `json:"from" doc:"First slot at or after this time: RFC 3339, a date, or how long ago."`
 	To    moment `json:"to,omitempty" doc:"Last slot at or before this time. Default now."`
 	Again bool   `json:"again,omitempty" doc:"Also run the slots that an earlier backfill has run."`
+	// DryRun is named as in a bulk change.
+	DryRun bool `json:"dry_run,omitempty" doc:"Only count them."`
 }
 
 func (s *Server) backfillSchedule(ctx context.Context, in *named) (*reply[admin.Backfilled], error) {
@@ -264,6 +266,6 @@ func (s *Server) backfillSchedule(ctx context.Context, in *named) (*reply[admin.
 	if err := s.mayRun(ctx, in.Name); err != nil {
 		return nil, err
 	}
-	got, err := s.admin.Schedules.Backfill(ctx, in.Name, producer.Backfilling{From: from, To: to, Again: b.Again})
+	got, err := s.admin.Schedules.Backfill(ctx, in.Name, producer.Backfilling{From: from, To: to, Again: b.Again, DryRun: b.DryRun})
 	return &reply[admin.Backfilled]{got}, located(err, "")
 }

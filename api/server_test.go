@@ -136,6 +136,7 @@ var story = []exchange{
 	{"POST", "/v1/schedules/a%2Fb/resume", "", 200},
 	{"POST", "/v1/schedules/a%2Fb/trigger", `{"payload":{"n":1}}`, 201},
 	{"POST", "/v1/schedules/a%2Fb/trigger", "", 201},
+	{"POST", "/v1/schedules/a%2Fb/backfill", `{"from":"3h","dry_run":true}`, 200},
 	{"POST", "/v1/schedules/a%2Fb/backfill", `{"from":"3h"}`, 200},
 	{"GET", "/v1/schedules/a%2Fb/slots?count=3&from=2030-01-01", "", 200},
 	{"GET", "/v1/schedules/a%2Fb/runs?limit=5", "", 200},

@@ -45,6 +45,8 @@ type Backfilling struct {
 	// Again also runs slots that an earlier backfill has run. Without it, a second backfill of the same time runs no slot
 	// twice, as far back as the history reaches.
 	Again bool
+	// DryRun only counts: it adds nothing, and leaves no event.
+	DryRun bool
 	// Progress, if not nil, is called after each batch.
 	Progress func(done, of int)
 }
@@ -52,7 +54,9 @@ type Backfilling struct {
 // Backfilled is the result of a backfill.
 type Backfilled struct {
 	Slots int // how many slots the time has
-	Added int // how many were added; an earlier backfill has run the others, or they still wait
+	// Added is how many were added; an earlier backfill has run the others, or they still wait. Of a dry run it counts those that
+	// still wait too.
+	Added int
 }
 
 // Backfill runs the task of every slot between From and To, oldest first and behind all tasks on time, whether or not the
@@ -77,6 +81,9 @@ func (s *Schedules) Backfill(ctx context.Context, name string, b Backfilling) (B
 		if ran, err = s.backfilled(ctx, name); err != nil {
 			return Backfilled{}, err
 		}
+	}
+	if b.DryRun {
+		return b.count(grid, name, ran), nil
 	}
 	if err := s.q.Tell(ctx, "backfill", "schedule", name, "from", b.From.Format(time.RFC3339Nano), "to", b.To.Format(time.RFC3339Nano),
 		"slots", strconv.FormatInt(n, 10), "by", queue.Actor(s.named(ctx))); err != nil {
@@ -179,6 +186,17 @@ func (s *Schedules) backfilled(ctx context.Context, name string) (map[string]boo
 		return nil
 	})
 	return ran, err
+}
+
+// count says how many slots there are, and how many of them no earlier backfill has run.
+func (b *Backfilling) count(grid schedule.Grid, name string, ran map[string]bool) (out Backfilled) {
+	for slot := range grid.Between(b.From.Add(-time.Nanosecond), b.To) {
+		out.Slots++
+		if !ran[task.SlotID(name, slot)+backfillMark] {
+			out.Added++
+		}
+	}
+	return out
 }
 
 // anchorBefore returns a slot zero on the same grid that is not after from.

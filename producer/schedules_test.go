@@ -294,6 +294,15 @@ func TestTriggerAndBackfill(t *testing.T) {
 	if n, err := w.backfill(ctx, "s", from, to, nil); n != 0 || err != nil {
 		t.Errorf("again: %d, %v", n, err)
 	}
+	before, err := w.q.Events(ctx, time.Time{}, 100)
+	must(t, err)
+	dry, err := w.Backfill(ctx, "s", Backfilling{From: from, To: to.Add(time.Minute), DryRun: true})
+	if err != nil || dry != (Backfilled{4, 4}) { // those of the first backfill still wait
+		t.Errorf("a dry run: %+v, %v", dry, err)
+	}
+	if after, err := w.q.Events(ctx, time.Time{}, 100); err != nil || len(after) != len(before) {
+		t.Errorf("a dry run left %d events, %v", len(after)-len(before), err)
+	}
 	if n, err := w.backfill(ctx, "s", from.Add(time.Microsecond), to.Add(time.Minute), nil); n != 1 || err != nil {
 		t.Errorf("from a microsecond later, to the next: %d, %v", n, err)
 	}

@@ -79,6 +79,9 @@ func TestBackfill_againRunsWhatFailed(t *testing.T) {
 	s := newShell(t)
 	s.serving("--release", "v1")
 	s.must("schedules", "apply", s.file("s.yaml", "- {name: sad, every: 1h, task: http, max_attempts: 1, payload: {url: 'http://127.0.0.1:1/', timeout: 1s}}"))
+	if out := s.must("schedules", "backfill", "sad", "--from", "5h", "--dry-run"); !strings.HasPrefix(out, "would add 5 of 5 slots") {
+		t.Errorf("%q", out)
+	}
 	if out := s.must("schedules", "backfill", "sad", "--from", "5h"); !strings.HasPrefix(out, "added 5 of 5 slots") {
 		t.Fatalf("%q", out)
 	}

@@ -43,6 +43,7 @@ type schedulesBackfillCmd struct {
 	From  string `required:"" placeholder:"T" help:"First slot at or after this time: RFC 3339, a date, or how long ago."`
 	To    string `placeholder:"T" help:"Last slot at or before this time. Default now."`
 	Again bool   `help:"Also run the slots that an earlier backfill has run."`
+	Dry   bool   `name:"dry-run" help:"Only count the slots."`
 }
 
 // Run runs the slots in a range of time again.
@@ -77,7 +78,7 @@ func (c *schedulesBackfillCmd) Run(ctx context.Context, a *app) error {
 	}
 	p := a.progress()
 	got, err := cl.Schedules.Backfill(ctx, c.Name, producer.Backfilling{
-		From: from, To: to, Again: c.Again, Progress: func(done, of int) { p.say("%d of %d slots", done, of) },
+		From: from, To: to, Again: c.Again, DryRun: c.Dry, Progress: func(done, of int) { p.say("%d of %d slots", done, of) },
 	})
 	p.clear()
 	if err != nil && got.Added > 0 {
@@ -88,6 +89,10 @@ func (c *schedulesBackfillCmd) Run(ctx context.Context, a *app) error {
 	}
 	if a.JSON {
 		return a.printJSON(got)
+	}
+	if c.Dry {
+		a.printf("would add %d of %d slots, but for those of an earlier backfill that still wait", got.Added, got.Slots)
+		return nil
 	}
 	a.printf("added %d of %d slots", got.Added, got.Slots)
 	if left := got.Slots - got.Added; left > 0 {

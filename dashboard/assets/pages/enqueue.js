@@ -1,6 +1,7 @@
 import { params } from '../page.js';
 import { get, place, post } from '../api.js';
-import { $, $$, el, fill, may } from '../dom.js';
+import { $, el, fill, may } from '../dom.js';
+import { clear, json, listOf, refuse, refused, wholeNumber } from '../form.js';
 import { suggest } from '../tasks/filters.js';
 import { pathOf } from '../tasks/words.js';
 import { zone, zoneName } from '../time.js';
@@ -17,25 +18,11 @@ function specOf() {
   const spec = {};
   for (const name of texts) if (value(name)) spec[name] = value(name);
   for (const name of numbers) if (value(name)) spec[name] = wholeNumber(name, value(name));
-  if (value('secret')) spec.secret = value('secret').split(',').map((s) => s.trim()).filter(Boolean);
-  if (value('payload')) spec.payload = json(value('payload'));
+  if (value('secret')) spec.secret = listOf(value('secret'));
+  if (value('payload')) spec.payload = json('payload', value('payload'));
   if (form.elements.when.value === 'in') spec.in = value('in') || refuse('in', 'empty', 'such as 90s, 1h30m or 2d');
   if (form.elements.when.value === 'at') spec.at = moment(value('at'));
   return spec;
-}
-
-function refuse(field, reason, hint) {
-  throw Object.assign(new Error(`${field}: ${reason} (${hint})`), { fields: [{ field, reason, hint, pointer: '#/' + field }] });
-}
-
-const wholeNumber = (name, text) => (/^-?\d+$/.test(text) ? Number(text) : refuse(name, 'not a whole number', 'such as 3'));
-
-function json(text) {
-  try {
-    return JSON.parse(text);
-  } catch (err) {
-    return refuse('payload', 'not JSON', err.message);
-  }
 }
 
 // moment reads the time of the form, which is in the zone that the page shows.
@@ -44,44 +31,9 @@ function moment(text) {
   return Number.isNaN(+at) ? refuse('at', 'not a moment', 'a day and a time') : at.toISOString();
 }
 
-// fieldAt is the control of a place in the task: of #/payload/… it is the payload.
-const fieldAt = (f) => form.elements[(f.pointer ?? '').split('/')[1]];
-
-function clear() {
-  for (const e of $$('.error', form)) e.dataset.field ? (e.hidden = true) : e.remove();
-  for (const e of $$('[aria-invalid]', form)) {
-    e.removeAttribute('aria-invalid');
-    e.removeAttribute('aria-describedby');
-  }
-}
-
-// refused shows each refused field beside it, and what belongs to none above all.
-function refused(err) {
-  let first;
-  const fields = err.fields ?? [];
-  for (const f of fields) {
-    const control = fieldAt(f);
-    if (!control?.id) continue;
-    const id = 'error-' + control.id;
-    control.after(el('span', { class: 'error', id }, f.reason + (f.hint ? ': ' + f.hint : '')));
-    control.setAttribute('aria-invalid', 'true');
-    control.setAttribute('aria-describedby', id);
-    const details = control.closest('details');
-    if (details) details.open = true;
-    first ??= control;
-  }
-  first?.focus();
-  if (first && fields.every((f) => fieldAt(f)?.id)) return;
-  const other = err.body?.id ? [err.message + '. ', el('a', { href: pathOf(err.body.id) }, 'Show that task')] : err.message;
-  fill(form, { error: other });
-  const above = $('[data-field=error]', form);
-  above.hidden = false;
-  above.scrollIntoView({ block: 'center' });
-}
-
 async function send(e) {
   e.preventDefault();
-  clear();
+  clear(form);
   const submit = $('[type=submit]', form);
   submit.disabled = true;
   try {
@@ -92,7 +44,7 @@ async function send(e) {
   } catch (err) {
     if (err.status !== 0) key = crypto.randomUUID(); // without an answer, the same request is sent again
     fill(form, { done: null });
-    refused(err);
+    refused(form, err, { above: err.body?.id && [err.message + '. ', el('a', { href: pathOf(err.body.id) }, 'Show that task')] });
   } finally {
     submit.disabled = false;
   }
@@ -114,7 +66,7 @@ function copy(t) {
 
 if (may('operator')) {
   for (const name of ['type', 'queue', 'payload', 'key']) form.elements[name].value = params.get(name);
-  if (params.get('like')) get(place`/tasks/${params.get('like')}`).then(copy, refused);
+  if (params.get('like')) get(place`/tasks/${params.get('like')}`).then(copy, (err) => refused(form, err));
   form.addEventListener('submit', send);
   form.addEventListener('change', showWhen);
   form.addEventListener('input', () => fill(form, { done: null }));

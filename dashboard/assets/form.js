@@ -1,0 +1,60 @@
+// Forms whose fields the API judges. A refusal of the API, and of what cannot be sent at all, stands beside its field.
+import { $, $$, el, fill } from './dom.js';
+
+// refuse throws a refusal as the API would.
+export function refuse(field, reason, hint) {
+  throw Object.assign(new Error(`${field}: ${reason} (${hint})`), { fields: [{ field, reason, hint, pointer: '#/' + field }] });
+}
+
+export const wholeNumber = (name, text) => (/^-?\d+$/.test(text) ? Number(text) : refuse(name, 'not a whole number', 'such as 3'));
+
+export function json(name, text) {
+  try {
+    return JSON.parse(text);
+  } catch (err) {
+    return refuse(name, 'not JSON', err.message);
+  }
+}
+
+// listOf reads a text with commas between.
+export const listOf = (text) => text.split(',').map((s) => s.trim()).filter(Boolean);
+
+// fieldAt is the control of a place in the body: that of #/dst/gap has the name dst_gap; of #/payload/… it is the payload.
+function fieldAt(form, f) {
+  const path = (f.pointer ?? '').split('/').slice(1);
+  const field = form.elements[path.join('_')] ?? form.elements[path[0]] ?? form.elements[f.field];
+  return field?.id ? field : undefined;
+}
+
+// clear takes the refusals off a form.
+export function clear(form) {
+  for (const e of $$('.error', form)) e.dataset.field ? (e.hidden = true) : e.remove();
+  for (const e of $$('[aria-invalid]', form)) {
+    e.removeAttribute('aria-invalid');
+    e.removeAttribute('aria-describedby');
+  }
+}
+
+// refused shows each refused field beside it, and what belongs to none above all. The focus goes to the first, unless quiet is set.
+// above, if there is one, is what is shown above all in any case.
+export function refused(form, err, { above, quiet = false } = {}) {
+  let first;
+  const fields = err.fields ?? [];
+  for (const f of fields) {
+    const control = fieldAt(form, f);
+    if (!control) continue;
+    const id = 'error-' + control.id;
+    control.after(el('span', { class: 'error', id }, f.reason + (f.hint ? ': ' + f.hint : '')));
+    control.setAttribute('aria-invalid', 'true');
+    control.setAttribute('aria-describedby', id);
+    const details = control.closest('details');
+    if (details && !quiet) details.open = true;
+    first ??= control;
+  }
+  if (!quiet) first?.focus();
+  if (!above && first && fields.every((f) => fieldAt(form, f))) return;
+  fill(form, { error: above ?? err.message });
+  const place = $('[data-field=error]', form);
+  place.hidden = false;
+  if (!quiet) place.scrollIntoView({ block: 'center' });
+}
