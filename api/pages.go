@@ -25,7 +25,7 @@ func (s *Server) pages() {
 		s.mux.Handle("GET /metrics", s.cfg.Metrics)
 	}
 	if s.cfg.Dashboard != nil {
-		for _, path := range []string{"/{$}", "/beat", "/schedules", "/schedules/{name}", "/tasks", "/tasks/{id}", "/dead", "/instances", "/events", "/audit", "/enqueue", "/login", "/assets/"} {
+		for _, path := range []string{"/{$}", "/beat", "/schedules", "/schedules/{name}", "/new-schedule", "/tasks", "/tasks/{id}", "/dead", "/instances", "/events", "/audit", "/enqueue", "/login", "/assets/"} {
 			s.mux.Handle("GET "+path, s.cfg.Dashboard)
 		}
 	}

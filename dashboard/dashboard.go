@@ -41,6 +41,7 @@ var list = []page{
 	{"beat", "/beat", "Beat", true},
 	{"schedules", "/schedules", "Schedules", true},
 	{"schedule", "/schedules/", "Schedule", false},
+	{"new-schedule", "/new-schedule", "New schedule", false},
 	{"tasks", "/tasks", "Tasks", true},
 	{"task", "/tasks/", "Task", false},
 	{"dead", "/dead", "Dead letters", true},
@@ -60,7 +61,7 @@ func New(cfg Config) (*Dashboard, error) {
 	}
 	for _, p := range list {
 		t, err := template.New("layout.html").Funcs(template.FuncMap{"asset": d.assets.url}).
-			ParseFS(templates, "templates/layout.html", "templates/parts.html", "templates/"+p.Name+".html")
+			ParseFS(templates, "templates/layout.html", "templates/parts.html", "templates/definition.html", "templates/"+p.Name+".html")
 		if err != nil {
 			return nil, fmt.Errorf("the page %s: %w", p.Name, err)
 		}

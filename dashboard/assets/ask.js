@@ -47,11 +47,11 @@ export function ask({ title, body = [], action, danger = false, act, ready }) {
   });
 }
 
-// tell shows a short message.
+// tell shows a short message: text, or a list of texts and nodes.
 export function tell(text, kind = 'done') {
   const toast = clone('toast');
   toast.dataset.kind = kind;
-  toast.textContent = text;
+  toast.append(...[text].flat());
   $('#toasts').append(toast);
   setTimeout(() => toast.remove(), 6000);
 }

@@ -1,5 +1,6 @@
 // Forms whose fields the API judges. A refusal of the API, and of what cannot be sent at all, stands beside its field.
 import { $, $$, el, fill } from './dom.js';
+import { stamp, zone } from './time.js';
 
 // refuse throws a refusal as the API would.
 export function refuse(field, reason, hint) {
@@ -18,6 +19,15 @@ export function json(name, text) {
 
 // listOf reads a text with commas between.
 export const listOf = (text) => text.split(',').map((s) => s.trim()).filter(Boolean);
+
+// momentAt reads a time of a form, which is in the zone that the page shows.
+export function momentAt(name, text) {
+  const at = new Date(zone() === 'UTC' ? text + 'Z' : text);
+  return Number.isNaN(+at) ? refuse(name, 'not a moment', 'a day and a time') : at.toISOString();
+}
+
+// momentIn writes a time for such a field.
+export const momentIn = (at) => stamp(at, { full: true }).replace(' ', 'T');
 
 // fieldAt is the control of a place in the body: that of #/dst/gap has the name dst_gap; of #/payload/… it is the payload.
 function fieldAt(form, f) {

@@ -56,11 +56,11 @@ export function length(ms) {
   return Math.floor(s / n) + ' ' + name + (rest ? ' ' + rest + ' ' + units[i + 1][1] : '');
 }
 
-// ms reads a duration as Go writes it: 1m0.5s.
+// ms reads a duration as Go or the API writes it: 1m0.5s, 2d.
 export function ms(text) {
-  const unit = { h: 3_600_000, m: 60_000, s: 1000, ms: 1, 'µs': 0.001, us: 0.001, ns: 0.000001 };
+  const unit = { w: 604_800_000, d: 86_400_000, h: 3_600_000, m: 60_000, s: 1000, ms: 1, 'µs': 0.001, us: 0.001, ns: 0.000001 };
   let sum = 0;
-  for (const [, n, u] of String(text ?? '').matchAll(/([\d.]+)(ms|µs|us|ns|h|m|s)/g)) sum += n * unit[u];
+  for (const [, n, u] of String(text ?? '').matchAll(/([\d.]+)(ms|µs|us|ns|w|d|h|m|s)/g)) sum += n * unit[u];
   return sum;
 }
 

@@ -1,10 +1,10 @@
 import { params } from '../page.js';
 import { get, place, post } from '../api.js';
 import { $, el, fill, may } from '../dom.js';
-import { clear, json, listOf, refuse, refused, wholeNumber } from '../form.js';
+import { clear, json, listOf, momentAt, refuse, refused, wholeNumber } from '../form.js';
 import { suggest } from '../tasks/filters.js';
 import { pathOf } from '../tasks/words.js';
-import { zone, zoneName } from '../time.js';
+import { zoneName } from '../time.js';
 
 const form = $('#enqueue');
 const texts = ['type', 'queue', 'priority', 'id', 'keep', 'unique', 'unique_for', 'key', 'timeout', 'backoff', 'backoff_cap'];
@@ -21,14 +21,8 @@ function specOf() {
   if (value('secret')) spec.secret = listOf(value('secret'));
   if (value('payload')) spec.payload = json('payload', value('payload'));
   if (form.elements.when.value === 'in') spec.in = value('in') || refuse('in', 'empty', 'such as 90s, 1h30m or 2d');
-  if (form.elements.when.value === 'at') spec.at = moment(value('at'));
+  if (form.elements.when.value === 'at') spec.at = momentAt('at', value('at'));
   return spec;
-}
-
-// moment reads the time of the form, which is in the zone that the page shows.
-function moment(text) {
-  const at = new Date(zone() === 'UTC' ? text + 'Z' : text);
-  return Number.isNaN(+at) ? refuse('at', 'not a moment', 'a day and a time') : at.toISOString();
 }
 
 async function send(e) {

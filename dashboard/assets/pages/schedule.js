@@ -1,1 +1,143 @@
-import '../page.js';
+import { named, params } from '../page.js';
+import { all, get, place, query } from '../api.js';
+import { strip } from '../beat/strip.js';
+import { $, el, fill, may } from '../dom.js';
+import * as live from '../live.js';
+import { act, button, deedsFor } from '../schedules/act.js';
+import { Editor } from '../schedules/editor.js';
+import { historyView } from '../schedules/history.js';
+import { loadQueue, showQueue } from '../schedules/queue.js';
+import { runsView } from '../schedules/runs.js';
+import * as words from '../schedules/words.js';
+import { moment } from '../tasks/words.js';
+import { ago, number } from '../time.js';
+import { View } from '../view.js';
+
+const name = named('/schedules/');
+const root = $('#schedule');
+let present, editor;
+$('#name').textContent = name;
+document.title = name + ' · ' + document.title;
+$('#beat').href = '/beat' + query({ match: name });
+
+// load reads the schedule. One that was deleted is among those that can be restored.
+async function load(signal) {
+  try {
+    return await get(place`/schedules/${name}`, {}, { signal });
+  } catch (err) {
+    if (err.status !== 404) throw err;
+    const deleted = await all('/schedules', { deleted: true });
+    return deleted.find((s) => s.name === name) ?? null;
+  }
+}
+
+function show(s) {
+  present = s;
+  if (!s) return false;
+  const state = words.stateOf(s);
+  const badge = $('.head [data-field=state]', root);
+  badge.dataset.kind = words.states[state];
+  fill($('.head', root), { state });
+  $('.lead', root).textContent = leadOf(s, state);
+  const deeds = deedsFor(s);
+  if (root.deeds !== deeds.join()) $('#act').replaceChildren(...deeds.map((d) => button(d)));
+  root.deeds = deeds.join();
+  const said = JSON.stringify(factsOf(s).map(([k, v]) => [k, v?.textContent ?? v])) + JSON.stringify(s.payload);
+  if (root.said !== said) showDefinition(s); // so that what the viewer has selected stays
+  root.said = said;
+  const gone = Boolean(s.deleted || s.retired);
+  for (const id of ['strip', 'queue']) $('#' + id).hidden = gone;
+  edit(params.get('edit') === 'true');
+}
+
+// leadOf says in a sentence how the schedule stands.
+function leadOf(s, state) {
+  const cadence = words.cadence(s), zone = words.zoneOf(s);
+  const parts = [cadence[0].toUpperCase() + cadence.slice(1) + (zone ? ' in ' + zone : '') + '.'];
+  if (state === 'deleted') return `${parts[0]} It was deleted ${ago(s.deleted.at)}${s.deleted.by ? ' by ' + s.deleted.by : ''}, and can be restored for 30 days from then.`;
+  if (state === 'retired') return `${parts[0]} Release ${s.retired.release} does not declare it: it was retired ${ago(s.retired.at)}, and goes on when its release is in force again.`;
+  if (s.paused) parts.push('It is paused: no slot runs until it is resumed.');
+  else if (s.next) parts.push(words.nextWords(s) === 'every moment' ? 'It runs all the time.' : `Next at ${words.nextWords(s)}${words.thereOf(s.next, zone) && ' (' + words.thereOf(s.next, zone) + ')'}.`);
+  else parts.push('No slot comes any more.');
+  if (s.behind) parts.push(`${number(s.behind)} missed slots are still to run.`);
+  if (s.latest) parts.push(`Its last run: ${s.latest.run.outcome}, ${words.lastWords(s.latest)}.`);
+  if (s.latest?.failures) parts.push(`It ${words.freshness(s.latest)}${words.errorOf(s.latest) && ': ' + words.errorOf(s.latest)}`);
+  return parts.join(' ');
+}
+
+function factsOf(s) {
+  return [
+    ['Task', el('a', { href: '/tasks' + query({ type: s.task }) }, s.task)],
+    ['When', words.cadence(s)], ['Cron', s.cron], ['Time zone', words.zoneOf(s)], ['Clock changes', s.dst && Object.entries(s.dst).map((x) => x.join(': ')).join(', ')],
+    ['Start', s.start], ['Until', s.until && moment(s.until, { full: true })], ['Slot zero', s.anchor && moment(s.anchor, { full: true, ms: true })],
+    ['Slots come', number(s.runs) + (s.max_runs ? ` of ${number(s.max_runs)}` : '')],
+    ['Jitter', words.span(s.jitter)], ['Missed slots', s.missed], ['Catch up', words.span(s.catch_up)], ['Overlap', s.overlap],
+    ['Queue', s.queue], ['Priority', s.priority], ['Attempts', s.max_attempts && String(s.max_attempts)], ['Timeout', words.span(s.timeout)], ['Backoff', [s.backoff, s.backoff_cap && 'up to ' + s.backoff_cap].filter(Boolean).join(', ')],
+    ['Origin', words.declaredBy(s)], ['Revision', String(s.revision || '')],
+  ];
+}
+
+function showDefinition(s) {
+  const secret = [...new Set([...(s.secret ?? []), ...(s.secret_of_type ?? [])])];
+  fill(root, {
+    facts: factsOf(s).filter(([, value]) => value).map(([key, value]) => el('div', {}, el('dt', {}, key), el('dd', {}, value))),
+    payload: s.encrypted ? el('p', { class: 'muted' }, s.encrypted) : s.payload === undefined ? el('p', { class: 'muted' }, 'It has none.') : el('pre', { tabindex: '0' }, JSON.stringify(s.payload, null, 2)),
+    secret: secret.length ? `Secret: ${secret.join(', ')}. ` + (may('operator') ? 'A viewer sees *** there.' : 'To see it needs the role operator.') : '',
+  });
+}
+
+// edit shows the form in place of the schedule, or the schedule again.
+function edit(on) {
+  const place = $('#edit');
+  on = Boolean(on && place && present && !present.deleted && !present.retired);
+  if (!place || place.hidden === !on) return;
+  if (on && present.encrypted) return;
+  place.hidden = !on;
+  for (const e of shown()) e.hidden = on;
+  $('#act').hidden = on;
+  if (!on) return;
+  editor ??= new Editor({ done: () => left(), leave: () => left() });
+  editor.show(present);
+  $('#' + (present.cron ? 'cron' : 'every')).focus();
+}
+
+const shown = () => [$('.lead', root), $('.sides', root)];
+
+function left() {
+  params.set({ edit: '' });
+  edit(false);
+  look();
+  $('[data-act=edit]')?.focus();
+}
+
+const view = new View(root, { load, show, every: 5000, empty: 'There is no schedule with this name, and none that could be restored.' });
+const queue = new View($('#queue'), {
+  every: 3000, empty: 'Nothing runs or waits, and no slot comes.',
+  load: async (signal) => ({ tasks: await loadQueue(name, signal), upcoming: present ? ((await get(place`/schedules/${name}`, {}, { signal })).upcoming ?? []) : [] }),
+  show: ({ tasks, upcoming }, box) => showQueue(box, tasks, upcoming, present ? words.zoneOf(present) : '', name),
+});
+const runs = runsView($('#runs'), name, () => (present ? words.zoneOf(present) : ''));
+runs.every = 5000;
+const history = historyView($('#history'), name, { present: () => present, changed: () => look() });
+
+async function look() {
+  await view.refresh();
+  if (present && !present.deleted && !present.retired) queue.refresh();
+  runs.refresh();
+  history.refresh();
+}
+
+$('#act').addEventListener('click', async (e) => {
+  const deed = e.target.dataset.act;
+  if (deed === 'copy') return location.assign('/new-schedule' + query({ like: name }));
+  if (deed === 'edit') {
+    params.set({ edit: 'true' }, true);
+    return edit(true);
+  }
+  if (deed && (await act(deed, present))) look();
+});
+addEventListener('popstate', () => edit(params.get('edit') === 'true'));
+setInterval(() => present && !document.hidden && ($('.lead', root).textContent = leadOf(present, words.stateOf(present))), 1000);
+const kinds = ['made', 'changed', 'paused', 'resumed', 'deleted', 'reverted', 'restored', 'retired', 'triggered'].map((x) => 'schedule ' + x);
+live.on([...kinds, 'backfill'], (e) => e.fields.schedule === name && look());
+look().then(() => present && !present.deleted && !present.retired && strip($('#strip'), { schedule: name, every: 10_000 }));

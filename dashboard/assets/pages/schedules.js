@@ -1,1 +1,173 @@
-import '../page.js';
+import { params } from '../page.js';
+import { get } from '../api.js';
+import { matcher } from '../beat/source.js';
+import { strips } from '../beat/strip.js';
+import { $, $$, calm, clone, el, fill, keyed } from '../dom.js';
+import * as live from '../live.js';
+import { act, button, deedsFor } from '../schedules/act.js';
+import * as words from '../schedules/words.js';
+import { plural } from '../tasks/words.js';
+import { number } from '../time.js';
+import { View } from '../view.js';
+
+const pageSize = 50;
+let want = pageSize;
+let whole = false; // all pages have been asked for once
+
+const tabs = ['failing', 'stale', 'behind', 'on', 'paused', 'ended', 'retired'];
+const state = () => ([...tabs, 'deleted'].includes(params.get('state')) ? params.get('state') : '');
+
+// load asks for the first schedules alone at first, so that there is something to see before all are there.
+async function load(signal) {
+  const deleted = state() === 'deleted';
+  const items = [];
+  let unreadable = '', after = '';
+  do {
+    const page = await get('/schedules', { deleted: deleted || '', after, limit: items.length ? 5000 : 500 }, { signal });
+    items.push(...page.items);
+    unreadable = page.unreadable ?? unreadable;
+    after = page.next ?? '';
+  } while (after && whole);
+  view.every = items.length > 2000 ? 60_000 : 5000;
+  if (after) setTimeout(() => view.refresh()); // the rest
+  whole = true;
+  return { items, unreadable, deleted, more: after !== '' };
+}
+
+function show({ items, unreadable, deleted, more }) {
+  const now = Date.now();
+  const all = items.map((s) => ({ ...s, state: words.stateOf(s, now) }));
+  showTabs(deleted ? [] : all, more);
+  $('#unreadable').textContent = unreadable;
+  $('#unreadable').hidden = !unreadable;
+  suggest(all);
+  const chosen = sorted(all.filter(chosenBy()), now);
+  const shown = chosen.slice(0, want);
+  keyed($('#list tbody'), shown, (s) => s.name, () => clone('schedule'), showRow);
+  $('#scope').textContent = chosen.length ? `${chosen.length > want ? 'The first ' + number(want) : 'All'} of ${plural(chosen.length, 'schedule')}${deleted ? ' that can be restored' : ' now'}${more ? ', and more are on their way' : ''}.` : '';
+  const pager = $('#list [data-pager]');
+  pager.hidden = chosen.length <= want;
+  fill(pager, { shown: `${number(shown.length)} of ${number(chosen.length)} shown.` });
+  view.empty = items.length ? 'No schedule matches.' : deleted ? 'No deleted schedule can be restored.' : 'No schedules yet.';
+  if (!deleted) setTimeout(draw); // when the rows have their places
+  return chosen.length > 0;
+}
+
+// chosenBy tests schedules by what the address asks for.
+function chosenBy() {
+  const match = matcher(params.get('match')), task = params.get('task'), from = params.get('from'), s = state();
+  return (x) => (!s || x.state === s) && match(x.name) && (!task || x.task === task) && (!from || x.origin === from);
+}
+
+const rank = Object.keys(words.states);
+
+function sorted(list, now) {
+  if (params.get('order') === 'worst') {
+    const badness = (s) => rank.indexOf(s.state) * 1e6 - (s.latest?.failures ?? 0);
+    return list.sort((a, b) => badness(a) - badness(b));
+  }
+  if (params.get('order') === 'next') return list.sort((a, b) => (words.nextOf(a, now) ?? Infinity) - (words.nextOf(b, now) ?? Infinity));
+  return list;
+}
+
+function showTabs(all, more) {
+  const counts = {};
+  for (const s of all) counts[s.state] = (counts[s.state] ?? 0) + 1;
+  const list = ['', ...tabs.filter((t) => counts[t] || t === state() || ['failing', 'paused'].includes(t)), 'deleted'];
+  keyed($('#states'), list, (t) => t, (t) => el('a', { href: '/schedules' + (t && '?state=' + t), title: words.stateWords[t] ?? '' }), (a, t) => {
+    a.replaceChildren(el('span', {}, t ? t[0].toUpperCase() + t.slice(1) : 'All'), ...(t === 'deleted' || !all.length ? [] : [' ', el('b', {}, number(t ? counts[t] ?? 0 : all.length) + (more ? '+' : ''))]));
+    if (t === state()) a.setAttribute('aria-current', 'true');
+    else a.removeAttribute('aria-current');
+  });
+  $('#counted').textContent = state() ? `${state()[0].toUpperCase() + state().slice(1)}: ${words.stateWords[state()]}. Counts are of now, whatever the filters.` : 'Counts are of now, whatever the filters.';
+}
+
+// suggest offers the types of tasks that schedules have.
+function suggest(all) {
+  const types = [...new Set(all.map((s) => s.task))].sort().slice(0, 200);
+  keyed($('#types'), types, (t) => t, (t) => el('option', { value: t }), () => {});
+}
+
+function showRow(row, s) {
+  const link = $('[data-field=name]', row);
+  link.href = words.pathOf(s.name);
+  $('[data-field=state]', row).dataset.kind = words.states[s.state];
+  $('[data-field=state]', row).title = words.stateWords[s.state];
+  const zone = words.zoneOf(s);
+  fill(row, {
+    name: s.name, state: s.state + (s.behind ? ' ' + number(s.behind) : ''), cadence: words.cadence(s) + (zone ? ', ' + zone : '') + ' · ' + s.task,
+    by: words.declaredBy(s) + (s.deleted ? ` · deleted ${words.sinceWords(s.deleted.at)}${s.deleted.by ? ' by ' + s.deleted.by : ''}` : ''),
+    there: words.thereOf(s.next, zone), fresh: words.freshness(s.latest), error: words.errorOf(s.latest),
+  });
+  const outcome = $('[data-field=outcome]', row);
+  outcome.dataset.kind = words.kindOf(s.latest?.run.outcome);
+  fill(row, { outcome: s.latest?.run.outcome ?? '' });
+  outcome.hidden = !s.latest;
+  const deeds = deedsFor(s).filter((d) => ['trigger', 'pause', 'resume', 'restore'].includes(d));
+  if (row.deeds !== deeds.join()) fill(row, { act: deeds.map((d) => button(d, { 'aria-label': `${d} ${s.name}` })) });
+  row.deeds = deeds.join();
+  row.schedule = s;
+  tick(row);
+}
+
+// tick shows what changes by itself.
+function tick(row) {
+  fill(row, { next: words.nextWords(row.schedule) || '—', last: words.lastWords(row.schedule.latest) || 'no run is known' });
+}
+setInterval(() => !document.hidden && $$('#list tbody tr').forEach(tick), 1000);
+
+// draw draws the strips of the rows, not more often than it is worth.
+let drawing, drawnAt = 0, drawnFor = '';
+async function draw() {
+  const rows = $$('#list tbody tr').filter((r) => r.offsetParent);
+  const names = rows.map((r) => r.dataset.key).join('\n');
+  if (!names || (names === drawnFor && Date.now() - drawnAt < 15_000)) return;
+  [drawnFor, drawnAt] = [names, Date.now()];
+  drawing?.abort();
+  drawing = new AbortController();
+  const { signal } = drawing;
+  await strips(rows.map((r) => ({ name: r.dataset.key, canvas: $('canvas', r) })), { signal }).catch((err) => {
+    if (!signal.aborted && !('status' in err)) throw err;
+    drawnFor = ''; // the next refresh tries again
+  });
+}
+document.addEventListener('theme', () => ((drawnFor = ''), draw()));
+addEventListener('resize', calm(() => ((drawnFor = ''), draw())));
+
+const view = new View($('#list'), { load, show });
+
+function look() {
+  want = pageSize;
+  view.refresh();
+}
+
+const form = $('#filters');
+const names = ['match', 'task', 'from', 'order'];
+const showFilters = () => names.forEach((n) => (form.elements[n].value = params.get(n)));
+form.addEventListener('input', calm(() => {
+  params.set(Object.fromEntries(names.map((n) => [n, form.elements[n].value.trim()])));
+  want = pageSize;
+  if (view.data) view.render();
+}, 150));
+form.addEventListener('submit', (e) => e.preventDefault());
+addEventListener('popstate', () => (showFilters(), look()));
+$('#states').addEventListener('click', (e) => {
+  const a = e.target.closest('a');
+  if (!a || e.ctrlKey || e.metaKey || e.shiftKey) return;
+  e.preventDefault();
+  params.set({ state: a.dataset.key }, true);
+  look();
+});
+$('#list tbody').addEventListener('click', async (e) => {
+  const row = e.target.closest('tr'), deed = e.target.dataset.act;
+  if (!deed || !(await act(deed, row.schedule))) return;
+  await view.refresh();
+  if (row.isConnected && !row.contains(document.activeElement)) ($('.acts button:last-child', row) ?? $('a', row)).focus();
+});
+$('#list [data-act=more]').addEventListener('click', () => {
+  want += want < 500 ? pageSize * 2 : 500;
+  view.render();
+});
+live.onChange(['schedule made', 'schedule changed', 'schedule paused', 'schedule resumed', 'schedule deleted', 'schedule reverted', 'schedule restored', 'schedule retired'], () => view.refresh());
+showFilters();
+look();

@@ -100,3 +100,6 @@ export function momentBoth(at, timeZone, options) {
   const there = thereOf(at, timeZone);
   return [moment(at, options), there && el('span', { class: 'of' }, there)];
 }
+
+// sinceWords says when something was.
+export const sinceWords = (at) => (at ? `${stamp(at)}, ${ago(at)}` : '');

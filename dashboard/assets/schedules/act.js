@@ -1,0 +1,132 @@
+// What can be done to a schedule.
+import { place, post, remove } from '../api.js';
+import { ask, tell } from '../ask.js';
+import { $, calm, el, may } from '../dom.js';
+import { json, momentAt, momentIn } from '../form.js';
+import { pathOf as taskPath, plural } from '../tasks/words.js';
+import { number, zoneName } from '../time.js';
+
+// do at once; each resolves to true if it was done.
+async function now(call, done) {
+  try {
+    done(await call());
+    return true;
+  } catch (err) {
+    tell(err.message, 'bad');
+    return false;
+  }
+}
+
+export const pause = (name) => now(() => post(place`/schedules/${name}/pause`), (r) => tell(`${name}: ${r.result}. No slot runs until it is resumed.`));
+export const resume = (name) => now(() => post(place`/schedules/${name}/resume`), (r) => tell(`${name}: ${r.result}, on its old grid.`));
+export const restore = (name) => now(() => post(place`/schedules/${name}/restore`), () => tell(`${name} is back, on its old grid.`));
+
+// trigger asks whether to run a schedule once, with its own payload or another.
+export function trigger(name) {
+  const payload = el('textarea', { name: 'payload', rows: 5, spellcheck: 'false' });
+  const more = el('details', {}, el('summary', {}, 'With another payload'), el('label', {}, 'Payload', payload, el('span', { class: 'hint' }, 'JSON, in place of that of the schedule.')));
+  const key = crypto.randomUUID(); // a call without an answer is sent again as the same
+  return ask({
+    title: `Run ${name} now?`, body: ['Its task runs once, outside the grid. The slots come as before.', more], action: 'Trigger it',
+    act: async () => {
+      const text = payload.value.trim();
+      const r = await post(place`/schedules/${name}/trigger`, text ? { payload: json('payload', text) } : undefined, { key });
+      tell(['Triggered: ', el('a', { href: taskPath(r.id) }, r.id)]);
+      return true;
+    },
+  });
+}
+
+// drop asks whether to delete a schedule.
+export function drop(s) {
+  const body = ['No later slot runs. Tasks of slots that have come stay. It can be restored for 30 days.'];
+  if (s.origin === 'declared') body.push(`A release${s.release ? ', ' + s.release + ',' : ''} declares it: the next leader of that release makes it anew. To end it, take it out of the declaration.`);
+  return ask({
+    title: `Delete ${s.name}?`, body, action: 'Delete the schedule', danger: true,
+    act: async () => {
+      await remove(place`/schedules/${s.name}`);
+      tell(`${s.name} is deleted.`);
+      return true;
+    },
+  });
+}
+
+// backfill asks for a time, counts its slots, and runs them.
+export function backfill(name) {
+  const hour = 3_600_000;
+  const from = el('input', { type: 'datetime-local', name: 'from', step: 1, required: true, value: momentIn(Date.now() - 24 * hour) });
+  const to = el('input', { type: 'datetime-local', name: 'to', step: 1 });
+  const again = el('input', { type: 'checkbox', name: 'again' });
+  const said = el('p', { role: 'status' }, 'Counting …');
+  const key = crypto.randomUUID();
+  const order = (dry) => ({ from: momentAt('from', from.value), ...(to.value && { to: momentAt('to', to.value) }), ...(again.checked && { again: true }), ...(dry && { dry_run: true }) });
+  const fields = el('div', { class: 'fields' },
+    el('div', { class: 'pair' },
+      el('label', {}, 'From', from, el('span', { class: 'hint' }, `In ${zoneName()}; this moment included.`)),
+      el('label', {}, 'To', to, el('span', { class: 'hint' }, 'Empty: now.'))),
+    el('label', { class: 'check' }, again, ' also those that an earlier backfill has run'));
+  return ask({
+    title: `Backfill ${name}`, action: 'Run these slots',
+    body: ['The task of every slot in a time runs, oldest first and behind all tasks on time, whether or not the slot ran when it was due.', fields, said],
+    ready: (dialog, signal) => counting(dialog, fields, signal, () => post(place`/schedules/${name}/backfill`, order(true), { key: undefined, signal }), said),
+    act: async () => {
+      const r = await post(place`/schedules/${name}/backfill`, order(false), { key });
+      tell(`${plural(r.added, 'slot')} of ${number(r.slots)} will run.`);
+      return true;
+    },
+  });
+}
+
+// counting counts the slots whenever the fields change, and lets the dialog be confirmed if there are some.
+async function counting(dialog, fields, signal, count, said) {
+  const ok = $('[data-act=ok]', dialog);
+  const error = $('[data-field=error]', dialog);
+  let turn = 0;
+  const look = async () => {
+    const mine = ++turn;
+    ok.disabled = true;
+    let some = false, text = '', wrong = '';
+    try {
+      const r = await count();
+      some = r.added > 0;
+      text = `${plural(r.slots, 'slot')}` + (r.added < r.slots ? `, of which an earlier backfill has run ${number(r.slots - r.added)}. ${plural(r.added, 'slot')} would run` : '') + '. Those of an earlier backfill that still wait are not run twice.';
+    } catch (err) {
+      if (signal.aborted) return false;
+      wrong = err.message;
+    }
+    if (mine !== turn) return undefined;
+    said.textContent = text;
+    error.textContent = wrong;
+    error.hidden = !wrong;
+    ok.disabled = !some;
+    return some;
+  };
+  fields.addEventListener('input', () => (ok.disabled = true));
+  fields.addEventListener('input', calm(look, 300));
+  return look();
+}
+
+const labels = { trigger: 'Trigger', pause: 'Pause', resume: 'Resume', backfill: 'Backfill …', edit: 'Edit', copy: 'Make one like it', delete: 'Delete …', restore: 'Restore' };
+
+// deedsFor are those for a schedule as it stands; the server would refuse the others.
+export function deedsFor(s) {
+  if (s.deleted) return may('admin') ? ['restore'] : [];
+  if (s.retired) return [];
+  const deeds = may('operator') ? ['trigger', s.paused ? 'resume' : 'pause', 'backfill'] : [];
+  return may('admin') ? [...deeds, 'edit', 'copy', 'delete'] : deeds;
+}
+
+// button is one that does a deed. What holds it has the listener.
+export const button = (deed, props = {}) => el('button', { type: 'button', 'data-act': deed, ...props }, labels[deed]);
+
+// act does a deed, and resolves to true if something has changed.
+export function act(deed, s) {
+  switch (deed) {
+    case 'trigger': return trigger(s.name);
+    case 'pause': return pause(s.name);
+    case 'resume': return resume(s.name);
+    case 'backfill': return backfill(s.name);
+    case 'delete': return drop(s);
+    case 'restore': return restore(s.name);
+  }
+}

@@ -1,0 +1,81 @@
+// The revisions of a schedule: what it said, who changed it, and back to one of them.
+import { get, place, post, put } from '../api.js';
+import { ask, tell } from '../ask.js';
+import { $, clone, el, fill, keyed, may } from '../dom.js';
+import { moment, plural } from '../tasks/words.js';
+import { ago, stamp } from '../time.js';
+import { View } from '../view.js';
+import { diff } from './diff.js';
+import { slotList } from './next.js';
+import { previewOf } from './preview.js';
+import { zoneOf } from './words.js';
+
+const kinds = { made: 'good', restored: 'good', reverted: 'odd', changed: 'odd', deleted: 'bad', retired: 'slow' };
+
+// historyView shows the revisions below an element. present() is the schedule as it is now; changed() is called after a reversion.
+export function historyView(root, name, { present, changed }) {
+  let want = 10;
+  const pager = $('[data-pager]', root);
+  const view = new View(root, {
+    empty: 'No revision is known.',
+    load: (signal) => get(place`/schedules/${name}/revisions`, { limit: want }, { signal }),
+    show({ items, next }) {
+      keyed($('ol', root), items, (r) => String(r.revision), () => clone('revision'), (li, r) => showRevision(li, r, present()?.revision));
+      pager.hidden = !next;
+      fill(pager, { shown: `The newest ${items.length} of up to 50.` });
+      return items.length > 0;
+    },
+  });
+  $('[data-act=more]', pager).addEventListener('click', () => {
+    want = 50;
+    view.refresh();
+  });
+  root.addEventListener('click', async (e) => {
+    const li = e.target.closest('li');
+    if (e.target.dataset.act === 'revert' && (await revert(name, li.revision, present()))) changed();
+  });
+  return view;
+}
+
+function showRevision(li, r, present) {
+  li.dataset.kind = kinds[r.what] ?? '';
+  const isNow = r.revision === present;
+  const by = r.by ? 'by ' + r.by : r.release ? 'by release ' + r.release : '';
+  fill(li, { title: `${r.what[0].toUpperCase()}${r.what.slice(1)}${isNow ? ', as it is now' : ''}`, at: r.at ? [moment(r.at), `, ${ago(r.at)}`] : '', more: [by, 'revision ' + r.revision].filter(Boolean).join(' · ') });
+  const key = r.revision + (isNow ? ' now' : '');
+  if (li.key === key) return; // so that what the viewer has opened stays
+  li.key = key;
+  li.revision = r;
+  const changes = r.changes ?? [];
+  fill(li, {
+    changes: [changes.length > 0 && el('details', changes.length < 4 ? { open: true } : {}, el('summary', {}, plural(changes.length, 'field')), diff(changes)), r.encrypted && el('p', { class: 'muted' }, r.encrypted),
+      r.definition && el('details', {}, el('summary', {}, 'What it said'), el('pre', { tabindex: 0 }, JSON.stringify(r.definition, null, 2)))].filter(Boolean),
+    act: may('admin') && r.definition && !isNow ? el('button', { type: 'button', 'data-act': 'revert', 'aria-label': `Go back to revision ${r.revision} of ${stamp(r.at)}` }, 'Go back to it …') : null,
+  });
+}
+
+// revert asks whether to go back to a revision. It shows first what changes, and the slots that come then.
+function revert(name, r, present) {
+  const said = el('p', { role: 'status' }, 'Looking what would change …');
+  const shown = el('div');
+  return ask({
+    title: `Back to revision ${r.revision}?`, action: 'Go back to it',
+    body: [`It says again what it said ${r.at ? 'since ' + stamp(r.at) : 'then'}. That is a new revision; the present one stays in the list.`, said, shown],
+    ready: async (dialog, signal) => {
+      const plan = present?.deleted ? { result: 'would make' } : r.encrypted ? {} : await put(place`/schedules/${name}` + '?dry_run=true', { ...r.definition, name }, { signal });
+      if (plan.result === 'unchanged') {
+        said.textContent = 'It says the same already.';
+        return false;
+      }
+      said.textContent = plan.declared ? `A release${plan.declared_by ? ', ' + plan.declared_by + ',' : ''} declares it: the next leader of that release puts its own definition back.` : '';
+      const next = await previewOf(r.definition, present, signal).catch(() => undefined);
+      shown.replaceChildren(...[plan.changes?.length && diff(plan.changes), next && el('h3', {}, 'Its next slots then'), next && slotList(next.slots, zoneOf(r.definition))].filter(Boolean));
+      return true;
+    },
+    act: async () => {
+      await post(place`/schedules/${name}/revert`, { revision: r.revision });
+      tell(`${name} says again what it said at revision ${r.revision}.`);
+      return true;
+    },
+  });
+}

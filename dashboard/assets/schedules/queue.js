@@ -1,0 +1,71 @@
+// What of a schedule runs, waits and comes next, in one list.
+import { get, query } from '../api.js';
+import { $, clone, el, fill, keyed } from '../dom.js';
+import { badgeOf, lastError, line, pathOf, plural, whenOf } from '../tasks/words.js';
+import { ago, stamp } from '../time.js';
+import { dueWords } from './next.js';
+import { momentBoth, thereOf } from './words.js';
+
+const most = 20;
+
+// loadQueue asks for the tasks of a schedule that run, wait, or are dead.
+export async function loadQueue(schedule, signal) {
+  const pages = await Promise.all(['running', 'due', 'dead'].map((state) => some(schedule, state, signal)));
+  return Object.fromEntries(['running', 'due', 'dead'].map((state, i) => [state, pages[i]]));
+}
+
+// some reads the first tasks in a state. A page may be short although more follow, so it asks for a few.
+async function some(schedule, state, signal) {
+  const items = [];
+  let after = '';
+  for (let calls = 0; calls < 3; calls++) {
+    const page = await get('/tasks', { state, schedule, limit: 1000, after }, { signal });
+    items.push(...page.items);
+    after = page.next ?? '';
+    if (!after || items.length >= most) break;
+  }
+  return { items, more: after !== '' };
+}
+
+// showQueue shows them, and the slots of which no task is made yet.
+export function showQueue(root, tasks, upcoming, zone, name) {
+  const made = new Set(tasks.due.items.map((t) => t.slot && Date.parse(t.slot)));
+  const rows = [
+    ...tasks.running.items.slice(0, most).map((t) => taskRow(t, zone)),
+    ...tasks.due.items.slice(0, most).map((t) => taskRow(t, zone)),
+    ...upcoming.filter((x) => !made.has(Date.parse(x.slot))).map((x) => slotRow(x, zone)),
+  ];
+  keyed($('tbody', root), rows, (r) => r.key, () => clone('next'), showRow);
+  const count = (state) => `${tasks[state].items.length.toLocaleString('en-US')}${tasks[state].more ? ' or more' : ''}`;
+  const dead = tasks.dead.items.length || tasks.dead.more;
+  fill(root, {
+    scope: [`Now ${count('running')} run and ${count('due')} are due. `,
+      dead ? el('a', { href: '/dead' + query({ schedule: name }) }, `${count('dead')} are dead`) : 'None is dead', dead ? '. ' : '. ',
+      tasks.due.items.length > most ? el('a', { href: '/tasks' + query({ state: 'due', schedule: name }) }, `Show all that are due`) : ''],
+  });
+  return rows.length > 0 || dead;
+}
+
+function taskRow(t, zone) {
+  const error = lastError(t);
+  return {
+    key: t.id, kind: badgeOf(t), href: pathOf(t.id), task: t.id.length > 60 ? t.id.slice(0, 60) + '…' : t.id, state: t.held ? 'held' : t.state, slot: '',
+    of: t.slot ? (t.id.endsWith('+backfill') ? 'backfill of ' : 'slot ') + stamp(t.slot) : 'by hand', when: whenOf(t) + (t.instance ? ' on ' + t.instance : ''),
+    there: t.slot ? thereOf(t.slot, zone) : '', explain: '', cause: error ? `attempt ${error.attempt} failed ${ago(error.at)}: ${line(error.error)}` : '',
+  };
+}
+
+function slotRow(x, zone) {
+  return {
+    key: x.slot, kind: '', state: 'comes', href: '', task: '', slot: momentBoth(x.slot, zone, { ms: new Date(x.slot).getMilliseconds() > 0 }), of: dueWords(x),
+    when: ago(x.slot), there: '', explain: x.explain ?? '', cause: '',
+  };
+}
+
+function showRow(row, r) {
+  const link = $('[data-field=task]', row);
+  link.hidden = !r.href;
+  if (r.href) link.href = r.href;
+  $('.badge', row).dataset.kind = r.kind;
+  fill(row, r);
+}
