@@ -36,10 +36,12 @@ function fieldAt(form, f) {
   return field?.id ? field : undefined;
 }
 
-// clear takes the refusals off a form.
-export function clear(form) {
-  for (const e of $$('.error', form)) e.dataset.field ? (e.hidden = true) : e.remove();
+// clear takes the refusals off a form, or off some fields of it.
+export function clear(form, names) {
+  if (!names) for (const e of $$('[data-field=error]', form)) e.hidden = true;
   for (const e of $$('[aria-invalid]', form)) {
+    if (names && !names.includes(e.name)) continue;
+    $('#error-' + e.id, form)?.remove();
     e.removeAttribute('aria-invalid');
     e.removeAttribute('aria-describedby');
   }
@@ -52,8 +54,8 @@ export function refused(form, err, { above, quiet = false } = {}) {
   const fields = err.fields ?? [];
   for (const f of fields) {
     const control = fieldAt(form, f);
-    if (!control) continue;
-    const id = 'error-' + control.id;
+    const id = 'error-' + control?.id;
+    if (!control || $('#' + id, form)) continue;
     control.after(el('span', { class: 'error', id }, f.reason + (f.hint ? ': ' + f.hint : '')));
     control.setAttribute('aria-invalid', 'true');
     control.setAttribute('aria-describedby', id);

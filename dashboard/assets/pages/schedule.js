@@ -110,21 +110,24 @@ function left() {
   $('[data-act=edit]')?.focus();
 }
 
-const view = new View(root, { load, show, every: 5000, empty: 'There is no schedule with this name, and none that could be restored.' });
+const view = new View(root, { load, show, empty: 'There is no schedule with this name, and none that could be restored.' });
 const queue = new View($('#queue'), {
-  every: 3000, empty: 'Nothing runs or waits, and no slot comes.',
+  empty: 'Nothing runs or waits, and no slot comes.',
   load: async (signal) => ({ tasks: await loadQueue(name, signal), upcoming: present ? ((await get(place`/schedules/${name}`, {}, { signal })).upcoming ?? []) : [] }),
   show: ({ tasks, upcoming }, box) => showQueue(box, tasks, upcoming, present ? words.zoneOf(present) : '', name),
 });
 const runs = runsView($('#runs'), name, () => (present ? words.zoneOf(present) : ''));
-runs.every = 5000;
-const history = historyView($('#history'), name, { present: () => present, changed: () => look() });
+const revisions = historyView($('#history'), name, { present: () => present, changed: () => look() });
 
+// look reads all anew. What has gone is not asked for again and again.
 async function look() {
   await view.refresh();
-  if (present && !present.deleted && !present.retired) queue.refresh();
+  const here = present && !present.deleted && !present.retired;
+  [view.every, queue.every, runs.every] = here ? [5000, 3000, 5000] : [0, 0, 0];
+  if (here) queue.refresh();
+  if (!present) return;
   runs.refresh();
-  history.refresh();
+  revisions.refresh();
 }
 
 $('#act').addEventListener('click', async (e) => {
@@ -140,4 +143,4 @@ addEventListener('popstate', () => edit(params.get('edit') === 'true'));
 setInterval(() => present && !document.hidden && ($('.lead', root).textContent = leadOf(present, words.stateOf(present))), 1000);
 const kinds = ['made', 'changed', 'paused', 'resumed', 'deleted', 'reverted', 'restored', 'retired', 'triggered'].map((x) => 'schedule ' + x);
 live.on([...kinds, 'backfill'], (e) => e.fields.schedule === name && look());
-look().then(() => present && !present.deleted && !present.retired && strip($('#strip'), { schedule: name, every: 10_000 }));
+look().then(() => present && !present.deleted && !present.retired && strip($('#strip'), { schedule: name, span: words.spanOf(present), every: 10_000 }));

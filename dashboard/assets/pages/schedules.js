@@ -7,7 +7,7 @@ import * as live from '../live.js';
 import { act, button, deedsFor } from '../schedules/act.js';
 import * as words from '../schedules/words.js';
 import { plural } from '../tasks/words.js';
-import { number } from '../time.js';
+import { length, number } from '../time.js';
 import { View } from '../view.js';
 
 const pageSize = 50;
@@ -44,7 +44,7 @@ function show({ items, unreadable, deleted, more }) {
   const chosen = sorted(all.filter(chosenBy()), now);
   const shown = chosen.slice(0, want);
   keyed($('#list tbody'), shown, (s) => s.name, () => clone('schedule'), showRow);
-  $('#scope').textContent = chosen.length ? `${chosen.length > want ? 'The first ' + number(want) : 'All'} of ${plural(chosen.length, 'schedule')}${deleted ? ' that can be restored' : ' now'}${more ? ', and more are on their way' : ''}.` : '';
+  $('#scope').textContent = chosen.length ? `${chosen.length > want ? `The first ${number(want)} of` : 'All'} ${plural(chosen.length, 'schedule')}${deleted ? ' that can be restored' : ' now'}${more ? ', and more are on their way' : ''}.` : '';
   const pager = $('#list [data-pager]');
   pager.hidden = chosen.length <= want;
   fill(pager, { shown: `${number(shown.length)} of ${number(chosen.length)} shown.` });
@@ -97,7 +97,7 @@ function showRow(row, s) {
   fill(row, {
     name: s.name, state: s.state + (s.behind ? ' ' + number(s.behind) : ''), cadence: words.cadence(s) + (zone ? ', ' + zone : '') + ' · ' + s.task,
     by: words.declaredBy(s) + (s.deleted ? ` · deleted ${words.sinceWords(s.deleted.at)}${s.deleted.by ? ' by ' + s.deleted.by : ''}` : ''),
-    there: words.thereOf(s.next, zone), fresh: words.freshness(s.latest), error: words.errorOf(s.latest),
+    there: words.thereOf(s.next, zone), fresh: words.freshness(s.latest), error: words.errorOf(s.latest), span: s.deleted ? '' : 'the last ' + length(words.spanOf(s)),
   });
   const outcome = $('[data-field=outcome]', row);
   outcome.dataset.kind = words.kindOf(s.latest?.run.outcome);
@@ -126,10 +126,14 @@ async function draw() {
   drawing?.abort();
   drawing = new AbortController();
   const { signal } = drawing;
-  await strips(rows.map((r) => ({ name: r.dataset.key, canvas: $('canvas', r) })), { signal }).catch((err) => {
-    if (!signal.aborted && !('status' in err)) throw err;
-    drawnFor = ''; // the next refresh tries again
-  });
+  const spans = Map.groupBy(rows, (r) => words.spanOf(r.schedule));
+  for (const [span, some] of spans) {
+    await strips(some.map((r) => ({ name: r.dataset.key, canvas: $('canvas', r) })), { span, signal }).catch((err) => {
+      if (!signal.aborted && !('status' in err)) throw err;
+      drawnFor = ''; // the next refresh tries again
+    });
+    if (signal.aborted) return;
+  }
 }
 document.addEventListener('theme', () => ((drawnFor = ''), draw()));
 addEventListener('resize', calm(() => ((drawnFor = ''), draw())));

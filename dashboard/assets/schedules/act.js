@@ -113,7 +113,8 @@ export function deedsFor(s) {
   if (s.deleted) return may('admin') ? ['restore'] : [];
   if (s.retired) return [];
   const deeds = may('operator') ? ['trigger', s.paused ? 'resume' : 'pause', 'backfill'] : [];
-  return may('admin') ? [...deeds, 'edit', 'copy', 'delete'] : deeds;
+  if (!may('admin')) return deeds;
+  return s.encrypted ? [...deeds, 'delete'] : [...deeds, 'edit', 'copy', 'delete']; // a payload that cannot be shown would be lost
 }
 
 // button is one that does a deed. What holds it has the listener.

@@ -12,6 +12,7 @@ const texts = ['task', 'start', 'jitter', 'missed', 'catch_up', 'overlap', 'unti
 const numbers = ['max_runs', 'max_attempts'];
 const ofCron = ['cron', 'timezone', 'dst_gap', 'dst_overlap'];
 const ofEvery = ['every', 'start'];
+const whens = [...ofCron, ...ofEvery, 'jitter', 'until']; // what the preview judges
 
 export class Editor {
   // done(name) is called after a change, leave() when it is given up.
@@ -45,7 +46,7 @@ export class Editor {
     this.form.elements.when.value = s.cron ? 'cron' : 'every';
     clear(this.form);
     this.showWhen();
-    if (s.cron || s.every) this.preview();
+    this.preview();
   }
 
   showWhen() {
@@ -78,12 +79,12 @@ export class Editor {
     const d = { name: value('name'), until: value('until'), jitter: value('jitter'), ...(cron ? { cron: value('cron'), timezone: value('timezone'), dst: { gap: value('dst_gap'), overlap: value('dst_overlap') } } : { every: value('every'), start: value('start') }) };
     try {
       const next = await previewOf(d, this.made ? undefined : this.was, call.signal);
-      clear(this.form);
+      clear(this.form, whens);
       const words = cadence(d);
       fill(box, { words: words[0].toUpperCase() + words.slice(1) + (zoneOf(d) ? ' in ' + zoneOf(d) : '') + '.' + (this.was?.paused ? ' It is paused: none of these runs until it is resumed.' : ''), slots: slotList(next.slots, zoneOf(d)) });
     } catch (err) {
       if (call.signal.aborted) return;
-      clear(this.form);
+      clear(this.form, whens);
       fill(box, { words: err.message, slots: null });
       if (err.fields?.length) refused(this.form, { ...err, message: err.message, fields: err.fields.map((f) => ({ ...f, pointer: f.pointer ?? '#/' + f.field.split(' ')[0] })) }, { quiet: true });
     }

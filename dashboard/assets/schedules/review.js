@@ -1,5 +1,5 @@
 // A change of a schedule, shown before it is made: field by field, with the slots that come then. Somebody else may change the schedule
-// meanwhile: then the change is refused, and shown anew against what the schedule says now.
+// meanwhile: then the API refuses the change, and it is shown anew, together with the other one.
 import { get, place, post, put } from '../api.js';
 import { ask, tell } from '../ask.js';
 import { $, el } from '../dom.js';
@@ -18,21 +18,21 @@ export async function review(d, was) {
   }
   if (!was && plan.result === 'would change') throw taken(d.name);
   const said = el('div');
-  let base = was;
+  let base = was, wanted = d;
   const key = crypto.randomUUID();
   await show(said, d, base, plan);
   return ask({
     title: was ? `Change ${was.name}?` : `Make ${d.name}?`, action: was ? 'Change it' : 'Make it', body: said,
     act: async (_, dialog) => {
       try {
-        const done = was ? await put(place`/schedules/${was.name}`, d, { match: `"${base.revision}"` }) : await post('/schedules', d, { key });
+        const done = was ? await put(place`/schedules/${was.name}`, wanted, { match: `"${base.revision}"` }) : await post('/schedules', d, { key });
         tell([was ? 'Changed: ' : 'Made: ', el('a', { href: pathOf(done.name) }, done.name), '.']);
         return done;
       } catch (err) {
         if (err.status !== 412) throw err;
-        base = await renewed(said, d, base);
+        [base, wanted] = await renewed(said, wanted, base);
         $('[data-act=ok]', dialog).textContent = 'Change it all the same';
-        throw new Error('Somebody changed it meanwhile. Above is what your change would do to what it says now.');
+        throw new Error('Somebody changed it meanwhile. What they changed stays, but for the fields that you change too.');
       }
     },
   });
@@ -58,15 +58,24 @@ async function show(root, d, was, plan, before = []) {
   ].filter(Boolean));
 }
 
-// renewed shows what another has changed, and what this change would do now. It returns the schedule as it is.
-async function renewed(root, d, base) {
+const fields = ['task', 'payload', 'secret', 'queue', 'priority', 'timeout', 'max_attempts', 'backoff', 'backoff_cap', 'every', 'cron', 'timezone', 'dst', 'start', 'until', 'max_runs', 'jitter', 'missed', 'catch_up', 'overlap'];
+
+// rebased makes the change from base to d one of what the schedule says now.
+function rebased(d, base, now) {
+  const touched = (f) => JSON.stringify(d[f]) !== JSON.stringify(base[f]);
+  return Object.fromEntries([['name', d.name], ...fields.map((f) => [f, touched(f) ? d[f] : now[f]])].filter(([, value]) => value !== undefined));
+}
+
+// renewed shows what another has changed, and what this change would do now. It returns the schedule as it is, and the definition wanted.
+async function renewed(root, mine, base) {
   const now = await get(place`/schedules/${base.name}`);
   const { items } = await get(place`/schedules/${base.name}/revisions`, { limit: 10 });
   const others = items.filter((r) => r.revision > base.revision);
-  const told = others.flatMap((r) => [el('p', {}, el('strong', {}, `${r.what} meanwhile` + (r.by ? ` by ${r.by}` : r.release ? ` by release ${r.release}` : '') + ':')), r.changes?.length ? diff(r.changes) : '']).filter(Boolean);
+  const told = others.flatMap((r) => [el('p', {}, el('strong', {}, `${r.what[0].toUpperCase()}${r.what.slice(1)} meanwhile` + (r.by ? ` by ${r.by}` : r.release ? ` by release ${r.release}` : '') + ':')), r.changes?.length ? diff(r.changes) : '']).filter(Boolean);
+  const d = rebased(mine, base, now);
   const plan = await planOf(d, now);
   if (!others.length) told.push(el('p', {}, 'It was paused, resumed or otherwise touched meanwhile; what it says is the same.'));
   told.push(el('p', {}, el('strong', {}, plan.result === 'unchanged' ? 'It says already what you want.' : 'Your change would then be:')));
   await show(root, d, now, plan, told);
-  return now;
+  return [now, d];
 }

@@ -29,6 +29,14 @@ export function stateOf(s, now = Date.now()) {
 // gapOf is the time between two slots, in ms, if it is known.
 export const gapOf = (s) => (s.every ? ms(s.every) : s.last && s.next ? Date.parse(s.next) - Date.parse(s.last) : undefined);
 
+const hour = 3_600_000, day = 24 * hour;
+
+// spanOf is how much of the past shows the last runs of a schedule: an hour, or as much as a slow one needs.
+export function spanOf(s) {
+  const gap = gapOf(s) ?? day;
+  return [hour, day, 7 * day, 30 * day].find((span) => span >= 12 * gap) ?? 30 * day;
+}
+
 function isStale(s, now) {
   const gap = gapOf(s);
   const good = s.latest?.last_success;
