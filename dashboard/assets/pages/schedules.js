@@ -23,7 +23,7 @@ async function load(signal) {
   const items = [];
   let unreadable = '', after = '';
   do {
-    const page = await get('/schedules', { deleted: deleted || '', after, limit: items.length ? 5000 : 500 }, { signal });
+    const page = await get('/schedules', { deleted: deleted || '', after, limit: items.length ? 5000 : 100 }, { signal });
     items.push(...page.items);
     unreadable = page.unreadable ?? unreadable;
     after = page.next ?? '';
