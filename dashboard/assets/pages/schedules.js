@@ -7,7 +7,7 @@ import * as live from '../live.js';
 import { act, button, deedsFor } from '../schedules/act.js';
 import * as words from '../schedules/words.js';
 import { plural } from '../tasks/words.js';
-import { length, number } from '../time.js';
+import { number } from '../time.js';
 import { View } from '../view.js';
 
 const pageSize = 50;
@@ -55,8 +55,8 @@ function show({ items, unreadable, deleted, more }) {
 
 // chosenBy tests schedules by what the address asks for.
 function chosenBy() {
-  const match = matcher(params.get('match')), task = params.get('task'), from = params.get('from'), s = state();
-  return (x) => (!s || x.state === s) && match(x.name) && (!task || x.task === task) && (!from || x.origin === from);
+  const match = matcher(params.get('match')), task = params.get('task'), origin = params.get('origin'), s = state();
+  return (x) => (!s || x.state === s) && match(x.name) && (!task || x.task === task) && (!origin || x.origin === origin);
 }
 
 const rank = Object.keys(words.states);
@@ -97,7 +97,7 @@ function showRow(row, s) {
   fill(row, {
     name: s.name, state: s.state + (s.behind ? ' ' + number(s.behind) : ''), cadence: words.cadence(s) + (zone ? ', ' + zone : '') + ' · ' + s.task,
     by: words.declaredBy(s) + (s.deleted ? ` · deleted ${words.sinceWords(s.deleted.at)}${s.deleted.by ? ' by ' + s.deleted.by : ''}` : ''),
-    there: words.thereOf(s.next, zone), fresh: words.freshness(s.latest), error: words.errorOf(s.latest), span: s.deleted ? '' : 'the last ' + length(words.spanOf(s)),
+    there: words.thereOf(s.next, zone), fresh: words.freshness(s.latest), error: words.errorOf(s.latest), span: s.deleted ? '' : words.spanWords(words.spanOf(s)),
   });
   const outcome = $('[data-field=outcome]', row);
   outcome.dataset.kind = words.kindOf(s.latest?.run.outcome);
@@ -146,7 +146,7 @@ function look() {
 }
 
 const form = $('#filters');
-const names = ['match', 'task', 'from', 'order'];
+const names = ['match', 'task', 'origin', 'order'];
 const showFilters = () => names.forEach((n) => (form.elements[n].value = params.get(n)));
 form.addEventListener('input', calm(() => {
   params.set(Object.fromEntries(names.map((n) => [n, form.elements[n].value.trim()])));

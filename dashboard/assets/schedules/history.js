@@ -20,7 +20,7 @@ export function historyView(root, name, { present, changed }) {
     empty: 'No revision is known.',
     load: (signal) => get(place`/schedules/${name}/revisions`, { limit: want }, { signal }),
     show({ items, next }) {
-      keyed($('ol', root), items, (r) => String(r.revision), () => clone('revision'), (li, r) => showRevision(li, r, present()?.revision));
+      keyed($('ol', root), items, (r) => String(r.revision), () => clone('revision'), (li, r) => showRevision(li, r, present()));
       pager.hidden = !next;
       fill(pager, { shown: `The newest ${items.length} of up to 50.` });
       return items.length > 0;
@@ -39,10 +39,11 @@ export function historyView(root, name, { present, changed }) {
 
 function showRevision(li, r, present) {
   li.dataset.kind = kinds[r.what] ?? '';
-  const isNow = r.revision === present;
+  const isNow = r.revision === present?.revision;
+  const back = may('admin') && r.definition && !isNow && present && !present.deleted && !present.retired; // what has gone is restored first
   const by = r.by ? 'by ' + r.by : r.release ? 'by release ' + r.release : '';
   fill(li, { title: `${r.what[0].toUpperCase()}${r.what.slice(1)}${isNow ? ', as it is now' : ''}`, at: r.at ? [moment(r.at), `, ${ago(r.at)}`] : '', more: [by, 'revision ' + r.revision].filter(Boolean).join(' · ') });
-  const key = r.revision + (isNow ? ' now' : '');
+  const key = [r.revision, isNow, back].join();
   if (li.key === key) return; // so that what the viewer has opened stays
   li.key = key;
   li.revision = r;
@@ -50,7 +51,7 @@ function showRevision(li, r, present) {
   fill(li, {
     changes: [changes.length > 0 && el('details', changes.length < 4 ? { open: true } : {}, el('summary', {}, plural(changes.length, 'field')), diff(changes)), r.encrypted && el('p', { class: 'muted' }, r.encrypted),
       r.definition && el('details', {}, el('summary', {}, 'What it said'), el('pre', { tabindex: 0 }, JSON.stringify(r.definition, null, 2)))].filter(Boolean),
-    act: may('admin') && r.definition && !isNow ? el('button', { type: 'button', 'data-act': 'revert', 'aria-label': `Go back to revision ${r.revision} of ${stamp(r.at)}` }, 'Go back to it …') : null,
+    act: back ? el('button', { type: 'button', 'data-act': 'revert', 'aria-label': `Go back to revision ${r.revision} of ${stamp(r.at)}` }, 'Go back to it …') : null,
   });
 }
 
@@ -62,7 +63,7 @@ function revert(name, r, present) {
     title: `Back to revision ${r.revision}?`, action: 'Go back to it',
     body: [`It says again what it said ${r.at ? 'since ' + stamp(r.at) : 'then'}. That is a new revision; the present one stays in the list.`, said, shown],
     ready: async (dialog, signal) => {
-      const plan = present?.deleted ? { result: 'would make' } : r.encrypted ? {} : await put(place`/schedules/${name}` + '?dry_run=true', { ...r.definition, name }, { signal });
+      const plan = r.encrypted ? {} : await put(place`/schedules/${name}` + '?dry_run=true', { ...r.definition, name }, { signal });
       if (plan.result === 'unchanged') {
         said.textContent = 'It says the same already.';
         return false;

@@ -37,6 +37,8 @@ export function spanOf(s) {
   return [hour, day, 7 * day, 30 * day].find((span) => span >= 12 * gap) ?? 30 * day;
 }
 
+export const spanWords = (span) => ({ [hour]: 'the last hour', [day]: 'the last day' }[span] ?? 'the last ' + length(span).replace(' d', ' days'));
+
 function isStale(s, now) {
   const gap = gapOf(s);
   const good = s.latest?.last_success;
