@@ -1,7 +1,7 @@
 import { named, params } from '../page.js';
 import { all, get, place, query } from '../api.js';
 import { strip } from '../beat/strip.js';
-import { $, el, fill, may } from '../dom.js';
+import { $, calm, el, fill, may } from '../dom.js';
 import * as live from '../live.js';
 import { act, button, deedsFor } from '../schedules/act.js';
 import { Editor } from '../schedules/editor.js';
@@ -53,16 +53,21 @@ function show(s) {
 // leadOf says in a sentence how the schedule stands.
 function leadOf(s, state) {
   const cadence = words.cadence(s), zone = words.zoneOf(s);
-  const parts = [cadence[0].toUpperCase() + cadence.slice(1) + (zone ? ' in ' + zone : '') + '.'];
+  const parts = [words.capital(cadence) + (zone ? ' in ' + zone : '') + '.'];
   if (state === 'deleted') return `${parts[0]} It was deleted ${ago(s.deleted.at)}${s.deleted.by ? ' by ' + s.deleted.by : ''}, and can be restored for 30 days from then.`;
   if (state === 'retired') return `${parts[0]} Release ${s.retired.release} does not declare it: it was retired ${ago(s.retired.at)}, and goes on when its release is in force again.`;
   if (s.paused) parts.push('It is paused: no slot runs until it is resumed.');
-  else if (s.next) parts.push(words.nextWords(s) === 'every moment' ? 'It runs all the time.' : `Next at ${words.nextWords(s)}${words.thereOf(s.next, zone) && ' (' + words.thereOf(s.next, zone) + ')'}.`);
+  else if (s.next) parts.push(nextOf(s, zone));
   else parts.push('No slot comes any more.');
   if (s.behind) parts.push(`${number(s.behind)} missed slots are still to run.`);
   if (s.latest) parts.push(`Its last run: ${s.latest.run.outcome}, ${words.lastWords(s.latest)}.`);
   if (s.latest?.failures) parts.push(`It ${words.freshness(s.latest)}${words.errorOf(s.latest) && ': ' + words.errorOf(s.latest)}`);
   return parts.join(' ');
+}
+
+function nextOf(s, zone) {
+  const next = words.nextWords(s), there = words.thereOf(s.next, zone);
+  return next === 'every moment' ? 'It runs all the time.' : `Next at ${next}${there && ` (${there})`}.`;
 }
 
 function factsOf(s) {
@@ -72,7 +77,8 @@ function factsOf(s) {
     ['Start', s.start], ['Until', s.until && moment(s.until, { full: true })], ['Slot zero', s.anchor && moment(s.anchor, { full: true, ms: true })],
     ['Slots come', number(s.runs) + (s.max_runs ? ` of ${number(s.max_runs)}` : '')],
     ['Jitter', words.span(s.jitter)], ['Missed slots', s.missed], ['Catch up', words.span(s.catch_up)], ['Overlap', s.overlap],
-    ['Queue', s.queue], ['Priority', s.priority], ['Attempts', s.max_attempts && String(s.max_attempts)], ['Timeout', words.span(s.timeout)], ['Backoff', [s.backoff, s.backoff_cap && 'up to ' + s.backoff_cap].filter(Boolean).join(', ')],
+    ['Queue', s.queue], ['Priority', s.priority], ['Attempts', s.max_attempts && String(s.max_attempts)], ['Timeout', words.span(s.timeout)],
+    ['Backoff', [s.backoff, s.backoff_cap && 'up to ' + s.backoff_cap].filter(Boolean).join(', ')],
     ['Origin', words.declaredBy(s)], ['Revision', String(s.revision || '')],
   ];
 }
@@ -81,9 +87,14 @@ function showDefinition(s) {
   const secret = [...new Set([...(s.secret ?? []), ...(s.secret_of_type ?? [])])];
   fill(root, {
     facts: factsOf(s).filter(([, value]) => value).map(([key, value]) => el('div', {}, el('dt', {}, key), el('dd', {}, value))),
-    payload: s.encrypted ? el('p', { class: 'muted' }, s.encrypted) : s.payload === undefined ? el('p', { class: 'muted' }, 'It has none.') : el('pre', { tabindex: '0' }, JSON.stringify(s.payload, null, 2)),
+    payload: payloadOf(s),
     secret: secret.length ? `Secret: ${secret.join(', ')}. ` + (may('operator') ? 'A viewer sees *** there.' : 'To see it needs the role operator.') : '',
   });
+}
+
+function payloadOf(s) {
+  if (s.encrypted || s.payload === undefined) return el('p', { class: 'muted' }, s.encrypted ?? 'It has none.');
+  return el('pre', { tabindex: '0' }, JSON.stringify(s.payload, null, 2));
 }
 
 // edit shows the form in place of the schedule, or the schedule again.
@@ -142,5 +153,6 @@ $('#act').addEventListener('click', async (e) => {
 addEventListener('popstate', () => edit(params.get('edit') === 'true'));
 setInterval(() => present && !document.hidden && ($('.lead', root).textContent = leadOf(present, words.stateOf(present))), 1000);
 const kinds = ['made', 'changed', 'paused', 'resumed', 'deleted', 'reverted', 'restored', 'retired', 'triggered'].map((x) => 'schedule ' + x);
-live.on([...kinds, 'backfill'], (e) => e.fields.schedule === name && look());
+const again = calm(look, 300);
+live.on([...kinds, 'backfill'], (e) => e.fields.schedule === name && again());
 look().then(() => present && !present.deleted && !present.retired && strip($('#strip'), { schedule: name, span: words.spanOf(present), every: 10_000 }));

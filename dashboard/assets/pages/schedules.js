@@ -44,7 +44,8 @@ function show({ items, unreadable, deleted, more }) {
   const chosen = sorted(all.filter(chosenBy()), now);
   const shown = chosen.slice(0, want);
   keyed($('#list tbody'), shown, (s) => s.name, () => clone('schedule'), showRow);
-  $('#scope').textContent = chosen.length ? `${chosen.length > want ? `The first ${number(want)} of` : 'All'} ${plural(chosen.length, 'schedule')}${deleted ? ' that can be restored' : ' now'}${more ? ', and more are on their way' : ''}.` : '';
+  const scope = `${chosen.length > want ? `The first ${number(want)} of` : 'All'} ${plural(chosen.length, 'schedule')}${deleted ? ' that can be restored' : ' now'}`;
+  $('#scope').textContent = chosen.length ? scope + (more ? ', and more are on their way.' : '.') : '';
   const pager = $('#list [data-pager]');
   pager.hidden = chosen.length <= want;
   fill(pager, { shown: `${number(shown.length)} of ${number(chosen.length)} shown.` });
@@ -75,11 +76,12 @@ function showTabs(all, more) {
   for (const s of all) counts[s.state] = (counts[s.state] ?? 0) + 1;
   const list = ['', ...tabs.filter((t) => counts[t] || t === state() || ['failing', 'paused'].includes(t)), 'deleted'];
   keyed($('#states'), list, (t) => t, (t) => el('a', { href: '/schedules' + (t && '?state=' + t), title: words.stateWords[t] ?? '' }), (a, t) => {
-    a.replaceChildren(el('span', {}, t ? t[0].toUpperCase() + t.slice(1) : 'All'), ...(t === 'deleted' || !all.length ? [] : [' ', el('b', {}, number(t ? counts[t] ?? 0 : all.length) + (more ? '+' : ''))]));
+    const count = number(t ? counts[t] ?? 0 : all.length) + (more ? '+' : '');
+    a.replaceChildren(el('span', {}, words.capital(t || 'all')), ...(t === 'deleted' || !all.length ? [] : [' ', el('b', {}, count)]));
     if (t === state()) a.setAttribute('aria-current', 'true');
     else a.removeAttribute('aria-current');
   });
-  $('#counted').textContent = state() ? `${state()[0].toUpperCase() + state().slice(1)}: ${words.stateWords[state()]}. Counts are of now, whatever the filters.` : 'Counts are of now, whatever the filters.';
+  $('#counted').textContent = (state() ? `${words.capital(state())}: ${words.stateWords[state()]}. ` : '') + 'Counts are of now, whatever the filters.';
 }
 
 // suggest offers the types of tasks that schedules have.
@@ -172,6 +174,7 @@ $('#list [data-act=more]').addEventListener('click', () => {
   want += want < 500 ? pageSize * 2 : 500;
   view.render();
 });
-live.onChange(['schedule made', 'schedule changed', 'schedule paused', 'schedule resumed', 'schedule deleted', 'schedule reverted', 'schedule restored', 'schedule retired'], () => view.refresh());
+const kinds = ['made', 'changed', 'paused', 'resumed', 'deleted', 'reverted', 'restored', 'retired'];
+live.onChange(kinds.map((x) => 'schedule ' + x), () => view.refresh());
 showFilters();
 look();

@@ -24,7 +24,8 @@ export const restore = (name) => now(() => post(place`/schedules/${name}/restore
 // trigger asks whether to run a schedule once, with its own payload or another.
 export function trigger(name) {
   const payload = el('textarea', { name: 'payload', rows: 5, spellcheck: 'false' });
-  const more = el('details', {}, el('summary', {}, 'With another payload'), el('label', {}, 'Payload', payload, el('span', { class: 'hint' }, 'JSON, in place of that of the schedule.')));
+  const label = el('label', {}, 'Payload', payload, el('span', { class: 'hint' }, 'JSON, in place of that of the schedule.'));
+  const more = el('details', {}, el('summary', {}, 'With another payload'), label);
   const key = crypto.randomUUID(); // a call without an answer is sent again as the same
   return ask({
     title: `Run ${name} now?`, body: ['Its task runs once, outside the grid. The slots come as before.', more], action: 'Trigger it',
@@ -40,7 +41,8 @@ export function trigger(name) {
 // drop asks whether to delete a schedule.
 export function drop(s) {
   const body = ['No later slot runs. Tasks of slots that have come stay. It can be restored for 30 days.'];
-  if (s.origin === 'declared') body.push(`A release${s.release ? ', ' + s.release + ',' : ''} declares it: the next leader of that release makes it anew. To end it, take it out of the declaration.`);
+  const release = s.release ? `Release ${s.release}` : 'A release';
+  if (s.origin === 'declared') body.push(`${release} declares it: its next leader makes it anew. To end it, take it out of the declaration.`);
   return ask({
     title: `Delete ${s.name}?`, body, action: 'Delete the schedule', danger: true,
     act: async () => {
@@ -59,7 +61,13 @@ export function backfill(name) {
   const again = el('input', { type: 'checkbox', name: 'again' });
   const said = el('p', { role: 'status' }, 'Counting …');
   const key = crypto.randomUUID();
-  const order = (dry) => ({ from: momentAt('from', from.value), ...(to.value && { to: momentAt('to', to.value) }), ...(again.checked && { again: true }), ...(dry && { dry_run: true }) });
+  const order = (more) => {
+    const b = { from: momentAt('from', from.value), ...more };
+    if (to.value) b.to = momentAt('to', to.value);
+    if (again.checked) b.again = true;
+    return b;
+  };
+  const count = (signal) => post(place`/schedules/${name}/backfill`, order({ dry_run: true }), { key: undefined, signal });
   const fields = el('div', { class: 'fields' },
     el('div', { class: 'pair' },
       el('label', {}, 'From', from, el('span', { class: 'hint' }, `In ${zoneName()}; this moment included.`)),
@@ -68,9 +76,9 @@ export function backfill(name) {
   return ask({
     title: `Backfill ${name}`, action: 'Run these slots',
     body: ['The task of every slot in a time runs, oldest first and behind all tasks on time, whether or not the slot ran when it was due.', fields, said],
-    ready: (dialog, signal) => counting(dialog, fields, signal, () => post(place`/schedules/${name}/backfill`, order(true), { key: undefined, signal }), said),
+    ready: (dialog, signal) => counting(dialog, { fields, said, count }, signal),
     act: async () => {
-      const r = await post(place`/schedules/${name}/backfill`, order(false), { key });
+      const r = await post(place`/schedules/${name}/backfill`, order(), { key });
       tell(`${plural(r.added, 'slot')} of ${number(r.slots)} will run.`);
       return true;
     },
@@ -78,7 +86,7 @@ export function backfill(name) {
 }
 
 // counting counts the slots whenever the fields change, and lets the dialog be confirmed if there are some.
-async function counting(dialog, fields, signal, count, said) {
+async function counting(dialog, { fields, said, count }, signal) {
   const ok = $('[data-act=ok]', dialog);
   const error = $('[data-field=error]', dialog);
   let turn = 0;
@@ -87,9 +95,11 @@ async function counting(dialog, fields, signal, count, said) {
     ok.disabled = true;
     let some = false, text = '', wrong = '';
     try {
-      const r = await count();
+      const r = await count(signal);
       some = r.added > 0;
-      text = `${plural(r.slots, 'slot')}` + (r.added < r.slots ? `, of which an earlier backfill has run ${number(r.slots - r.added)}. ${plural(r.added, 'slot')} would run` : '') + '. Those of an earlier backfill that still wait are not run twice.';
+      const ran = r.slots - r.added;
+      text = plural(r.slots, 'slot') + (ran ? `, of which an earlier backfill has run ${number(ran)}: ${number(r.added)} would run.` : '.');
+      text += ' Those of an earlier backfill that still wait are not run twice.';
     } catch (err) {
       if (signal.aborted) return false;
       wrong = err.message;
@@ -106,7 +116,9 @@ async function counting(dialog, fields, signal, count, said) {
   return look();
 }
 
-const labels = { trigger: 'Trigger', pause: 'Pause', resume: 'Resume', backfill: 'Backfill …', edit: 'Edit', copy: 'Make one like it', delete: 'Delete …', restore: 'Restore' };
+const labels = {
+  trigger: 'Trigger', pause: 'Pause', resume: 'Resume', backfill: 'Backfill …', edit: 'Edit', copy: 'Make one like it', delete: 'Delete …', restore: 'Restore',
+};
 
 // deedsFor are those for a schedule as it stands; the server would refuse the others.
 export function deedsFor(s) {

@@ -10,3 +10,6 @@ export function diff(changes) {
 
 // side is one value. What is not set has no mark of a removal or of an addition.
 const side = (name, text) => el('td', {}, text === '' ? el('span', { class: 'muted' }, 'not set') : el(name, {}, text));
+
+// declaredWarning says of a plan that a release puts its own definition back.
+export const declaredWarning = (plan) => `${plan.declared_by ? 'Release ' + plan.declared_by : 'A release'} declares this schedule: its next leader puts its own definition back.`;

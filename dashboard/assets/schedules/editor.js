@@ -6,13 +6,19 @@ import { suggest } from '../tasks/filters.js';
 import { slotList } from './next.js';
 import { previewOf } from './preview.js';
 import { review } from './review.js';
-import { cadence, zoneOf } from './words.js';
+import { cadence, capital, zoneOf } from './words.js';
 
 const texts = ['task', 'start', 'jitter', 'missed', 'catch_up', 'overlap', 'until', 'queue', 'priority', 'timeout', 'backoff', 'backoff_cap'];
 const numbers = ['max_runs', 'max_attempts'];
 const ofCron = ['cron', 'timezone', 'dst_gap', 'dst_overlap'];
 const ofEvery = ['every', 'start'];
 const whens = [...ofCron, ...ofEvery, 'jitter', 'until']; // what the preview judges
+
+// offer suggests types and queues: those that have tasks, and those that the one who looks may enqueue.
+async function offer() {
+  const [counts, me] = await Promise.all([get('/counts'), get('/me')]);
+  suggest([...counts.lanes, ...(me.types ?? []).map((type) => ({ type, queue: me.queues?.[0] ?? 'default' }))]);
+}
 
 export class Editor {
   // done(name) is called after a change, leave() when it is given up.
@@ -30,7 +36,7 @@ export class Editor {
     $('[data-act=leave]', this.form).addEventListener('click', () => leave?.());
     document.addEventListener('zone', () => this.was && this.preview());
     for (const zone of Intl.supportedValuesOf?.('timeZone') ?? []) $('#zones').append(el('option', { value: zone }));
-    Promise.all([get('/counts'), get('/me')]).then(([n, me]) => suggest([...n.lanes, ...(me.types ?? []).map((type) => ({ type, queue: me.queues?.[0] ?? 'default' }))]), () => {}); // only suggestions
+    offer().catch(() => {}); // only suggestions
   }
 
   // show fills the form with what a schedule says. One with a revision is changed; else one is made.
@@ -39,7 +45,8 @@ export class Editor {
     this.made = !s.revision || !s.name;
     for (const e of $$('[data-new]', this.form)) e.hidden = !this.made;
     for (const e of $$('[data-old]', this.form)) e.hidden = this.made;
-    const values = { ...s, dst_gap: s.dst?.gap, dst_overlap: s.dst?.overlap, secret: s.secret?.join(', '), payload: s.payload === undefined ? '' : JSON.stringify(s.payload, null, 2) };
+    const payload = s.payload === undefined ? '' : JSON.stringify(s.payload, null, 2);
+    const values = { ...s, payload, secret: s.secret?.join(', '), dst_gap: s.dst?.gap, dst_overlap: s.dst?.overlap };
     if (values.missed === 'once') values.missed = '';
     if (values.overlap === 'allow') values.overlap = '';
     for (const name of [...texts, ...numbers, ...ofCron, 'every', 'name', 'payload', 'secret']) this.form.elements[name].value = values[name] ?? '';
@@ -61,7 +68,8 @@ export class Editor {
     const left = cron ? ofEvery : ofCron;
     for (const name of ['name', ...ofEvery, ...ofCron, ...texts]) if (value(name) && !left.includes(name) && !name.startsWith('dst_')) d[name] = value(name);
     if (!this.made) d.name = this.was.name;
-    if (cron && (value('dst_gap') || value('dst_overlap'))) d.dst = { ...(value('dst_gap') && { gap: value('dst_gap') }), ...(value('dst_overlap') && { overlap: value('dst_overlap') }) };
+    const dst = Object.fromEntries(['gap', 'overlap'].map((k) => [k, value('dst_' + k)]).filter(([, v]) => cron && v));
+    if (Object.keys(dst).length) d.dst = dst;
     for (const name of numbers) if (value(name)) d[name] = wholeNumber(name, value(name));
     if (value('secret')) d.secret = listOf(value('secret'));
     if (value('payload')) d.payload = json('payload', value('payload'));
@@ -76,17 +84,20 @@ export class Editor {
     const value = (name) => this.form.elements[name].value.trim();
     const cron = this.form.elements.when.value === 'cron';
     if (!value(cron ? 'cron' : 'every')) return fill(box, { words: 'Say when it runs.', slots: null });
-    const d = { name: value('name'), until: value('until'), jitter: value('jitter'), ...(cron ? { cron: value('cron'), timezone: value('timezone'), dst: { gap: value('dst_gap'), overlap: value('dst_overlap') } } : { every: value('every'), start: value('start') }) };
+    const d = { name: value('name'), until: value('until'), jitter: value('jitter') };
+    if (cron) Object.assign(d, { cron: value('cron'), timezone: value('timezone'), dst: { gap: value('dst_gap'), overlap: value('dst_overlap') } });
+    else Object.assign(d, { every: value('every'), start: value('start') });
     try {
       const next = await previewOf(d, this.made ? undefined : this.was, call.signal);
       clear(this.form, whens);
-      const words = cadence(d);
-      fill(box, { words: words[0].toUpperCase() + words.slice(1) + (zoneOf(d) ? ' in ' + zoneOf(d) : '') + '.' + (this.was?.paused ? ' It is paused: none of these runs until it is resumed.' : ''), slots: slotList(next.slots, zoneOf(d)) });
+      const paused = this.was?.paused ? ' It is paused: none of these runs until it is resumed.' : '';
+      fill(box, { words: capital(cadence(d)) + (zoneOf(d) && ' in ' + zoneOf(d)) + '.' + paused, slots: slotList(next.slots, zoneOf(d)) });
     } catch (err) {
       if (call.signal.aborted) return;
       clear(this.form, whens);
       fill(box, { words: err.message, slots: null });
-      if (err.fields?.length) refused(this.form, { ...err, message: err.message, fields: err.fields.map((f) => ({ ...f, pointer: f.pointer ?? '#/' + f.field.split(' ')[0] })) }, { quiet: true });
+      const fields = (err.fields ?? []).map((f) => ({ ...f, pointer: '#/' + f.field.split(' ')[0] })); // parameters: they have no place in a body
+      if (fields.length) refused(this.form, { message: err.message, fields }, { quiet: true });
     }
   }
 

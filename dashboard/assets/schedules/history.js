@@ -5,10 +5,10 @@ import { $, clone, el, fill, keyed, may } from '../dom.js';
 import { moment, plural } from '../tasks/words.js';
 import { ago, stamp } from '../time.js';
 import { View } from '../view.js';
-import { diff } from './diff.js';
+import { declaredWarning, diff } from './diff.js';
 import { slotList } from './next.js';
 import { previewOf } from './preview.js';
-import { zoneOf } from './words.js';
+import { capital, zoneOf } from './words.js';
 
 const kinds = { made: 'good', restored: 'good', reverted: 'odd', changed: 'odd', deleted: 'bad', retired: 'slow' };
 
@@ -42,15 +42,21 @@ function showRevision(li, r, present) {
   const isNow = r.revision === present?.revision;
   const back = may('admin') && r.definition && !isNow && present && !present.deleted && !present.retired; // what has gone is restored first
   const by = r.by ? 'by ' + r.by : r.release ? 'by release ' + r.release : '';
-  fill(li, { title: `${r.what[0].toUpperCase()}${r.what.slice(1)}${isNow ? ', as it is now' : ''}`, at: r.at ? [moment(r.at), `, ${ago(r.at)}`] : '', more: [by, 'revision ' + r.revision].filter(Boolean).join(' · ') });
+  fill(li, {
+    title: capital(r.what) + (isNow ? ', as it is now' : ''), at: r.at ? [moment(r.at), `, ${ago(r.at)}`] : '',
+    more: [by, 'revision ' + r.revision].filter(Boolean).join(' · '),
+  });
   const key = [r.revision, isNow, back].join();
   if (li.key === key) return; // so that what the viewer has opened stays
   li.key = key;
   li.revision = r;
   const changes = r.changes ?? [];
   fill(li, {
-    changes: [changes.length > 0 && el('details', changes.length < 4 ? { open: true } : {}, el('summary', {}, plural(changes.length, 'field')), diff(changes)), r.encrypted && el('p', { class: 'muted' }, r.encrypted),
-      r.definition && el('details', {}, el('summary', {}, 'What it said'), el('pre', { tabindex: 0 }, JSON.stringify(r.definition, null, 2)))].filter(Boolean),
+    changes: [
+      changes.length > 0 && el('details', { open: changes.length < 4 }, el('summary', {}, plural(changes.length, 'field')), diff(changes)),
+      r.encrypted && el('p', { class: 'muted' }, r.encrypted),
+      r.definition && el('details', {}, el('summary', {}, 'What it said'), el('pre', { tabindex: 0 }, JSON.stringify(r.definition, null, 2))),
+    ].filter(Boolean),
     act: back ? el('button', { type: 'button', 'data-act': 'revert', 'aria-label': `Go back to revision ${r.revision} of ${stamp(r.at)}` }, 'Go back to it …') : null,
   });
 }
@@ -68,9 +74,10 @@ function revert(name, r, present) {
         said.textContent = 'It says the same already.';
         return false;
       }
-      said.textContent = plan.declared ? `A release${plan.declared_by ? ', ' + plan.declared_by + ',' : ''} declares it: the next leader of that release puts its own definition back.` : '';
+      said.textContent = plan.declared ? declaredWarning(plan) : '';
       const next = await previewOf(r.definition, present, signal).catch(() => undefined);
-      shown.replaceChildren(...[plan.changes?.length && diff(plan.changes), next && el('h3', {}, 'Its next slots then'), next && slotList(next.slots, zoneOf(r.definition))].filter(Boolean));
+      const slots = next && [el('h3', {}, 'Its next slots then'), slotList(next.slots, zoneOf(r.definition))];
+      shown.replaceChildren(...[plan.changes?.length && diff(plan.changes), ...(slots ?? [])].filter(Boolean));
       return true;
     },
     act: async () => {

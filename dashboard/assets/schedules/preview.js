@@ -6,7 +6,7 @@ import { get } from '../api.js';
 export function previewOf(d, was, signal) {
   const same = was && (d.start ?? '') === (was.start ?? '');
   return get('/preview', {
-    count: 5, cron: d.cron, every: d.every, timezone: d.timezone, start: same && d.every ? was.anchor : d.start, until: d.until, jitter: d.jitter, name: d.name || was?.name,
-    dst_gap: d.dst?.gap, dst_overlap: d.dst?.overlap,
+    count: 5, cron: d.cron, every: d.every, timezone: d.timezone, start: same && d.every ? was.anchor : d.start, until: d.until, jitter: d.jitter,
+    name: d.name || was?.name, dst_gap: d.dst?.gap, dst_overlap: d.dst?.overlap,
   }, { signal });
 }

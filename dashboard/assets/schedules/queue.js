@@ -1,8 +1,8 @@
 // What of a schedule runs, waits and comes next, in one list.
 import { get, query } from '../api.js';
 import { $, clone, el, fill, keyed } from '../dom.js';
-import { badgeOf, lastError, line, pathOf, plural, whenOf } from '../tasks/words.js';
-import { ago, stamp } from '../time.js';
+import { badgeOf, lastError, line, pathOf, whenOf } from '../tasks/words.js';
+import { ago, number, stamp } from '../time.js';
 import { dueWords } from './next.js';
 import { momentBoth, thereOf } from './words.js';
 
@@ -36,12 +36,15 @@ export function showQueue(root, tasks, upcoming, zone, name) {
     ...upcoming.filter((x) => !made.has(Date.parse(x.slot))).map((x) => slotRow(x, zone)),
   ];
   keyed($('tbody', root), rows, (r) => r.key, () => clone('next'), showRow);
-  const count = (state) => `${tasks[state].items.length.toLocaleString('en-US')}${tasks[state].more ? ' or more' : ''}`;
+  const count = (state, one, many) => {
+    const { items, more } = tasks[state];
+    return number(items.length) + (more ? ' or more ' : ' ') + (items.length === 1 && !more ? one : many);
+  };
   const dead = tasks.dead.items.length || tasks.dead.more;
   fill(root, {
-    scope: [`Now ${count('running')} run and ${count('due')} are due. `,
-      dead ? el('a', { href: '/dead' + query({ schedule: name }) }, `${count('dead')} are dead`) : 'None is dead', dead ? '. ' : '. ',
-      tasks.due.items.length > most ? el('a', { href: '/tasks' + query({ state: 'due', schedule: name }) }, `Show all that are due`) : ''],
+    scope: [`Now ${count('running', 'runs', 'run')} and ${count('due', 'is due', 'are due')}. `,
+      dead ? el('a', { href: '/dead' + query({ schedule: name }) }, count('dead', 'is dead', 'are dead')) : 'None is dead', '. ',
+      tasks.due.items.length > most ? el('a', { href: '/tasks' + query({ state: 'due', schedule: name }) }, 'Show all that are due') : ''],
   });
   return rows.length > 0 || dead;
 }

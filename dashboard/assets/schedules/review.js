@@ -3,10 +3,10 @@
 import { get, place, post, put } from '../api.js';
 import { ask, tell } from '../ask.js';
 import { $, el } from '../dom.js';
-import { diff } from './diff.js';
+import { declaredWarning, diff } from './diff.js';
 import { slotList } from './next.js';
 import { previewOf } from './preview.js';
-import { pathOf, zoneOf } from './words.js';
+import { capital, pathOf, zoneOf } from './words.js';
 
 // review asks whether to make a schedule (was is undefined), or to change it from what it was. It resolves to the plan that was carried
 // out, or to undefined. What the API refuses about the definition is thrown.
@@ -41,7 +41,8 @@ export async function review(d, was) {
 const planOf = (d, was) => (was ? put(place`/schedules/${was.name}` + '?dry_run=true', d) : post('/schedules?dry_run=true', d, { key: undefined }));
 
 function taken(name) {
-  return Object.assign(new Error(`schedule "${name}" exists`), { fields: [{ field: 'name', reason: 'a schedule has this name', hint: 'choose another, or edit that one', pointer: '#/name' }] });
+  const field = { field: 'name', reason: 'a schedule has this name', hint: 'choose another, or edit that one', pointer: '#/name' };
+  return Object.assign(new Error(`schedule "${name}" exists`), { fields: [field] });
 }
 
 // show shows a plan: warnings, the fields, the slots.
@@ -50,7 +51,7 @@ async function show(root, d, was, plan, before = []) {
   const next = await previewOf(d, was).catch(() => undefined);
   root.replaceChildren(...[
     ...before,
-    plan.declared && el('p', { class: 'slow' }, `A release${plan.declared_by ? ', ' + plan.declared_by + ',' : ''} declares this schedule: its next leader puts its own definition back.`),
+    plan.declared && el('p', { class: 'slow' }, declaredWarning(plan)),
     was?.paused && el('p', {}, 'It stays paused: none of these slots runs until it is resumed.'),
     plan.changes?.length && diff(plan.changes),
     next && el('h3', {}, was ? 'Its next slots then' : 'Its first slots'),
@@ -58,7 +59,10 @@ async function show(root, d, was, plan, before = []) {
   ].filter(Boolean));
 }
 
-const fields = ['task', 'payload', 'secret', 'queue', 'priority', 'timeout', 'max_attempts', 'backoff', 'backoff_cap', 'every', 'cron', 'timezone', 'dst', 'start', 'until', 'max_runs', 'jitter', 'missed', 'catch_up', 'overlap'];
+const fields = [
+  'task', 'payload', 'secret', 'queue', 'priority', 'timeout', 'max_attempts', 'backoff', 'backoff_cap',
+  'every', 'cron', 'timezone', 'dst', 'start', 'until', 'max_runs', 'jitter', 'missed', 'catch_up', 'overlap',
+];
 
 // rebased makes the change from base to d one of what the schedule says now.
 function rebased(d, base, now) {
@@ -66,12 +70,14 @@ function rebased(d, base, now) {
   return Object.fromEntries([['name', d.name], ...fields.map((f) => [f, touched(f) ? d[f] : now[f]])].filter(([, value]) => value !== undefined));
 }
 
+const heading = (r) => `${capital(r.what)} meanwhile${r.by ? ' by ' + r.by : r.release ? ' by release ' + r.release : ''}:`;
+
 // renewed shows what another has changed, and what this change would do now. It returns the schedule as it is, and the definition wanted.
 async function renewed(root, mine, base) {
   const now = await get(place`/schedules/${base.name}`);
   const { items } = await get(place`/schedules/${base.name}/revisions`, { limit: 10 });
   const others = items.filter((r) => r.revision > base.revision);
-  const told = others.flatMap((r) => [el('p', {}, el('strong', {}, `${r.what[0].toUpperCase()}${r.what.slice(1)} meanwhile` + (r.by ? ` by ${r.by}` : r.release ? ` by release ${r.release}` : '') + ':')), r.changes?.length ? diff(r.changes) : '']).filter(Boolean);
+  const told = others.flatMap((r) => [el('p', {}, el('strong', {}, heading(r))), ...(r.changes?.length ? [diff(r.changes)] : [])]);
   const d = rebased(mine, base, now);
   const plan = await planOf(d, now);
   if (!others.length) told.push(el('p', {}, 'It was paused, resumed or otherwise touched meanwhile; what it says is the same.'));

@@ -46,8 +46,10 @@ function showRun(row, r, zone) {
   outcome.dataset.kind = kindOf(r.outcome);
   const backfilled = r.task.endsWith('+backfill') ? 'backfilled' : '';
   fill(row, {
-    slot: at ? stamp(at, { ms: new Date(at).getMilliseconds() > 0 })  : 'by hand', there: [thereOf(at, zone), backfilled].filter(Boolean).join(' · '), outcome: r.outcome, attempt: r.attempt > 1 ? 'attempt ' + r.attempt : '',
-    why: r.why ?? '', error: r.error ?? '', began: r.began ? stamp(r.began, { ms: true }) : r.ended ? 'did not run' : '',
+    slot: at ? stamp(at, { ms: new Date(at).getMilliseconds() > 0 })  : 'by hand', there: [thereOf(at, zone), backfilled].filter(Boolean).join(' · '),
+    outcome: r.outcome, attempt: r.attempt > 1 ? 'attempt ' + r.attempt : '',
+    why: r.why ?? '', error: r.error ?? '',
+    began: r.began ? stamp(r.began, { ms: true }) : r.ended ? 'did not run' : '',
     took: [r.lag && `${length(ms(r.lag))} after it was due`, r.took && 'took ' + length(ms(r.took))].filter(Boolean).join(', '),
     on: r.release ?? '', instance: r.instance ?? '',
   });

@@ -48,6 +48,8 @@ function isStale(s, now) {
 // cadence says when a schedule runs: "every 5m", "at 02:00 on Mon to Fri".
 export const cadence = (s) => (s.cron ? cronWords(s.cron) : 'every ' + span(s.every));
 
+export const capital = (text) => text[0].toUpperCase() + text.slice(1);
+
 // span writes a duration of the API with spaces: 1h30m is 1 h 30 min.
 export const span = (text) => String(text ?? '').replace(/(\d)([a-zµ]+)(?=(\d?))/g, (_, n, unit, more) => `${n} ${unit === 'm' ? 'min' : unit}${more ? ' ' : ''}`);
 
