@@ -49,12 +49,16 @@ export function showQueue(root, tasks, upcoming, zone, name) {
   return rows.length > 0 || dead;
 }
 
+// taskRow names a task by its slot, as the rows of the slots that come, or else by its ID.
 function taskRow(t, zone) {
   const error = lastError(t);
+  const ms = new Date(t.slot ?? 0).getMilliseconds() > 0;
+  const backfill = t.id.endsWith('+backfill') && 'backfilled';
   return {
-    key: t.id, kind: badgeOf(t), href: pathOf(t.id), task: t.id.length > 60 ? t.id.slice(0, 60) + '…' : t.id, state: t.held ? 'held' : t.state, slot: '',
-    of: t.slot ? (t.id.endsWith('+backfill') ? 'backfill of ' : 'slot ') + stamp(t.slot) : 'by hand', when: whenOf(t) + (t.instance ? ' on ' + t.instance : ''),
-    there: t.slot ? thereOf(t.slot, zone) : '', explain: '', cause: error ? `attempt ${error.attempt} failed ${ago(error.at)}: ${line(error.error)}` : '',
+    key: t.id, kind: badgeOf(t), state: t.held ? 'held' : t.state, href: pathOf(t.id), task: t.slot ? stamp(t.slot, { ms }) : line(t.id, 60), slot: '',
+    of: [t.slot ? thereOf(t.slot, zone) : 'by hand', backfill].filter(Boolean).join(' · '),
+    when: whenOf(t), there: t.instance ? 'on ' + t.instance : '', explain: '',
+    cause: error ? `attempt ${error.attempt} failed ${ago(error.at)}: ${line(error.error)}` : '',
   };
 }
 
