@@ -20,7 +20,7 @@ export function historyView(root, name, { present, changed }) {
     empty: 'No revision is known.',
     load: (signal) => get(place`/schedules/${name}/revisions`, { limit: want }, { signal }),
     show({ items, next }) {
-      keyed($('ol', root), items, (r) => String(r.revision), () => clone('revision'), (li, r) => showRevision(li, r, present()));
+      keyed($('ol', root), items, (r) => String(r.revision), () => clone('revision'), (li, r) => showRevision(li, r, r === items[0], present()));
       pager.hidden = !next;
       fill(pager, { shown: `The newest ${items.length} of up to 50.` });
       return items.length > 0;
@@ -37,10 +37,12 @@ export function historyView(root, name, { present, changed }) {
   return view;
 }
 
-function showRevision(li, r, present) {
+// showRevision shows one. The newest is what the schedule says; its own number may be higher, as a pause raises it too.
+function showRevision(li, r, newest, present) {
   li.dataset.kind = kinds[r.what] ?? '';
-  const isNow = r.revision === present?.revision;
-  const back = may('admin') && r.definition && !isNow && present && !present.deleted && !present.retired; // what has gone is restored first
+  const here = present && !present.deleted && !present.retired; // what has gone is restored first
+  const isNow = here && newest;
+  const back = may('admin') && r.definition && here && !isNow;
   const by = r.by ? 'by ' + r.by : r.release ? 'by release ' + r.release : '';
   fill(li, {
     title: capital(r.what) + (isNow ? ', as it is now' : ''), at: r.at ? [moment(r.at), `, ${ago(r.at)}`] : '',
