@@ -30,6 +30,9 @@ type Activity interface {
 	Audit(ctx context.Context, o audit.Options) (Audit, error)
 	// Beat returns each expected slot of a span of time with what became of it, and who led when; see [Beat].
 	Beat(ctx context.Context, o BeatQuery) (Beat, error)
+	// Summary says in a few numbers how the schedules have done since so long ago (0: 5 minutes), and which need a look. What
+	// a schedule last did well is found out bit by bit, so the first summary may miss some that are stale.
+	Summary(ctx context.Context, since time.Duration) (Summary, error)
 }
 
 // EventQuery says which events to read: without After the newest ones, with After the oldest ones after it. Either way the
@@ -109,6 +112,7 @@ type activity struct {
 	s         *producer.Schedules
 	past      *past.Past
 	instances Instances
+	summaries summaries
 }
 
 func (a *activity) Now(ctx context.Context) (time.Time, error) { return a.q.Now(ctx) }

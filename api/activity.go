@@ -18,6 +18,7 @@ func (s *Server) activity() {
 	add(s, route{id: "listEvents", method: get, path: "/events", summary: "List events, the newest last", role: Viewer, streams: true}, s.listEvents)
 	add(s, route{id: "audit", method: get, path: "/audit", summary: "Judge every slot of a time", role: Viewer, errors: []int{http.StatusNotFound}}, s.audit)
 	add(s, route{id: "beat", method: get, path: "/beat", summary: "Show each expected slot of a span of time with its fate, and who led when", role: Viewer, errors: []int{http.StatusNotFound}}, s.beat)
+	add(s, route{id: "summary", method: get, path: "/summary", summary: "Say in a few numbers how the schedules do, and which need a look", role: Viewer}, s.summary)
 	add(s, route{id: "preview", method: get, path: "/preview", summary: "List the slots of a rule", role: Viewer}, s.preview)
 }
 
@@ -61,16 +62,9 @@ type auditIn struct {
 func (s *Server) audit(ctx context.Context, in *auditIn) (*reply[AuditReply], error) {
 	o := audit.Options{Schedule: in.Schedule, Since: time.Hour, Tolerance: time.Second, MaxSlots: auditSlots}
 	if in.Since != "" {
-		since, err := s.at(ctx, "since", in.Since)
-		if err != nil {
+		var err error
+		if o.Since, err = s.since(ctx, in.Since); err != nil {
 			return nil, err
-		}
-		now, err := s.admin.Activity.Now(ctx)
-		if err != nil {
-			return nil, err
-		}
-		if o.Since = now.Sub(since); o.Since <= 0 {
-			return nil, &task.FieldError{Field: "since", Value: string(in.Since), Reason: "not before now", Hint: "for example 90s, 1h30m, 7d or 2030-01-31"}
 		}
 	}
 	if in.Tolerance != "" {
@@ -88,6 +82,38 @@ func (s *Server) audit(ctx context.Context, in *auditIn) (*reply[AuditReply], er
 		out.Unreadable = sentence(err)
 	}
 	return &reply[AuditReply]{out}, nil
+}
+
+// since returns how long ago a moment was.
+func (s *Server) since(ctx context.Context, m moment) (time.Duration, error) {
+	since, err := s.at(ctx, "since", m)
+	if err != nil {
+		return 0, err
+	}
+	now, err := s.admin.Activity.Now(ctx)
+	if err != nil {
+		return 0, err
+	}
+	if !since.Before(now) {
+		return 0, &task.FieldError{Field: "since", Value: string(m), Reason: "not before now", Hint: "for example 90s, 1h30m, 7d or 2030-01-31"}
+	}
+	return now.Sub(since), nil
+}
+
+type summaryIn struct {
+	Since moment `query:"since" doc:"Look back to this time: RFC 3339, a date, or how long ago. Default 5m."`
+}
+
+func (s *Server) summary(ctx context.Context, in *summaryIn) (*reply[admin.Summary], error) {
+	var since time.Duration
+	if in.Since != "" {
+		var err error
+		if since, err = s.since(ctx, in.Since); err != nil {
+			return nil, err
+		}
+	}
+	sum, err := s.admin.Activity.Summary(ctx, since)
+	return &reply[admin.Summary]{sum}, err
 }
 
 // auditSlots is how many slots of each schedule an audit judges at most. They take 32 MB.

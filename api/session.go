@@ -85,7 +85,7 @@ func (a *access) session(w http.ResponseWriter, r *http.Request, l *limits) {
 	case http.MethodPost:
 	default:
 		w.Header().Set("Allow", "POST, DELETE")
-		problem(w, http.StatusMethodNotAllowed, &refusal{http.StatusMethodNotAllowed, "method", "the method " + r.Method + " is not allowed here", "POST or DELETE"})
+		problem(w, http.StatusMethodNotAllowed, &refusal{http.StatusMethodNotAllowed, "method-not-allowed", "the method " + r.Method + " is not allowed here", "POST or DELETE"})
 		return
 	}
 	var asked struct {

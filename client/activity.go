@@ -67,3 +67,12 @@ func (a *activity) Beat(ctx context.Context, o admin.BeatQuery) (admin.Beat, err
 	}
 	return out.Beat, unread(out.Unreadable)
 }
+
+func (a *activity) Summary(ctx context.Context, since time.Duration) (out admin.Summary, err error) {
+	query := url.Values{}
+	if since > 0 {
+		query.Set("since", schedule.FormatDuration(since.Round(time.Millisecond)))
+	}
+	err = a.c.get(ctx, "/summary", query, &out)
+	return out, err
+}

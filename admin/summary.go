@@ -1,0 +1,244 @@
+package admin
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/onbeat/onbeat/history"
+	"github.com/onbeat/onbeat/producer"
+	"github.com/onbeat/onbeat/queue"
+)
+
+// Summary says in a few numbers how the schedules of a namespace have done lately, and which of them need a look. What it says of
+// the runs is of the time from From to Now, which is shorter than asked if that had more than 20,000 runs.
+type Summary struct {
+	Now  time.Time `json:"now"` // by the clock of Redis
+	From time.Time `json:"from"`
+
+	// Active schedules are all but the Paused ones.
+	Active int64 `json:"active"`
+	Paused int64 `json:"paused"`
+
+	// Done, Failed and Dead count runs by how they ended: well, to be retried, or for good. Lost ones went with their instance.
+	Done   int64 `json:"done"`
+	Failed int64 `json:"failed"`
+	Dead   int64 `json:"dead"`
+	Lost   int64 `json:"lost"`
+	// Missed and Skipped count slots that did not run: nobody led when they were due, or a run before them went on.
+	Missed  int64 `json:"missed"`
+	Skipped int64 `json:"skipped"`
+
+	// Lag is of the slots that an instance took in that time, from when each was due. It is nil if there is none.
+	Lag *Lag `json:"lag,omitempty"`
+
+	// Ahead counts the slots that come in the minute after Now, in steps of 5 s.
+	Ahead []int64 `json:"ahead"`
+
+	// Troubles are schedules that need a look, the worst first, at most 20 of each kind. TroublesInAll counts all of them.
+	Troubles      []Trouble `json:"troubles"`
+	TroublesInAll int       `json:"troubles_in_all"`
+}
+
+// Lag says how long slots waited.
+type Lag struct {
+	Slots int   `json:"slots"` // how many there are
+	P50MS int64 `json:"p50_ms"`
+	P99MS int64 `json:"p99_ms"`
+	MaxMS int64 `json:"max_ms"`
+}
+
+// Trouble is why a schedule needs a look.
+type Trouble struct {
+	Schedule string `json:"schedule"`
+	// Kind is "missed", "stale" or "failing".
+	Kind string `json:"kind"`
+	// Slots is how many were missed, and how many runs failed since the last one that went well.
+	Slots int64 `json:"slots,omitempty"`
+	// Ratio is how many times the gap between its slots a stale schedule has not succeeded: 3 or more.
+	Ratio float64 `json:"ratio,omitempty"`
+	// At is when that was noted last.
+	At    time.Time `json:"at,omitzero"`
+	Error string    `json:"error,omitempty"` // of the last run that failed
+	Task  string    `json:"task,omitempty"`  // that failed last
+}
+
+// What a summary has.
+const (
+	summaryTime  = 5 * time.Minute // by default
+	summaryRuns  = 20_000          // that are read
+	troublesEach = 20
+	failingFrom  = 3 // failures in a row
+	staleFrom    = 3 // gaps without a success
+	aheadStep    = 5 * time.Second
+	aheadSteps   = 12
+
+	troubleMissed  = "missed"
+	troubleStale   = "stale"
+	troubleFailing = "failing"
+)
+
+// summaries follow the schedules from one summary to the next, so that none reads them all.
+type summaries struct {
+	mu       sync.Mutex
+	follower *producer.Follower
+}
+
+func (a *activity) Summary(ctx context.Context, since time.Duration) (Summary, error) {
+	if since <= 0 {
+		since = summaryTime
+	}
+	now, err := a.q.Now(ctx)
+	if err != nil {
+		return Summary{}, err
+	}
+	a.summaries.mu.Lock()
+	defer a.summaries.mu.Unlock()
+	f := a.summaries.follower
+	if f == nil {
+		f = producer.NewFollower(a.q)
+		a.summaries.follower = f
+	}
+	found, err := f.Follow(ctx)
+	if err != nil {
+		return Summary{}, err
+	}
+	t := tally{
+		Summary:  Summary{Now: now.UTC(), From: now.Add(-since).UTC(), Active: found.Active, Paused: found.Paused},
+		follower: f, well: map[string]bool{}, failing: map[string]*Trouble{}, missed: map[string]*Trouble{},
+	}
+	if err := t.read(ctx, a.q); err != nil {
+		return Summary{}, err
+	}
+	t.Ahead = f.Ahead(now, aheadStep, aheadSteps)
+	t.measure()
+	t.judge(found.Stale)
+	return t.Summary, nil
+}
+
+// tally makes a summary of the history, which it reads backwards.
+type tally struct {
+	Summary
+	follower *producer.Follower
+	lags     []int64
+	well     map[string]bool // schedules of which a success was met
+	failing  map[string]*Trouble
+	missed   map[string]*Trouble
+}
+
+// read takes in the history, the newest first.
+func (t *tally) read(ctx context.Context, q *queue.Queue) error {
+	notes := 0
+	return q.HistoryBefore(ctx, "", func(e history.Entry) bool {
+		switch {
+		case e.At.Before(t.From):
+			return false
+		case notes >= summaryRuns:
+			t.From = e.At.UTC()
+			return false
+		}
+		for i := len(e.Notes) - 1; i >= 0; i-- {
+			if n := &e.Notes[i]; n.Schedule != "" || n.Maker != "" {
+				notes++
+				t.note(n)
+			}
+		}
+		return true
+	})
+}
+
+// note takes in what became of a run or of slots.
+func (t *tally) note(n *history.Note) {
+	switch n.Word {
+	case history.Done:
+		t.Done++
+		t.well[n.Maker] = true
+	case history.Failed:
+		t.Failed++
+		t.fail(n)
+	case history.Dead:
+		t.Dead++
+		t.fail(n)
+	case history.Lost:
+		t.Lost++
+		t.fail(n)
+	case history.Missed:
+		slots := slotsOf(n)
+		t.Missed += slots
+		troubleOf(t.missed, n.Schedule, troubleMissed, n).Slots += slots
+	case history.Skipped:
+		t.Skipped += slotsOf(n)
+	}
+	if r := producer.RunOf(n); r.OnGrid() && r.Attempt <= 1 {
+		t.lags = append(t.lags, max(r.Began.Sub(t.follower.Due(r.Schedule, r.Slot)).Milliseconds(), 0))
+	}
+}
+
+// fail counts a run that failed after the last success of its schedule.
+func (t *tally) fail(n *history.Note) {
+	if !t.well[n.Maker] {
+		troubleOf(t.failing, n.Maker, troubleFailing, n).Slots++
+	}
+}
+
+// troubleOf returns the trouble of a schedule, and makes it of a note if there is none: the newest comes first.
+func troubleOf(list map[string]*Trouble, schedule, kind string, n *history.Note) *Trouble {
+	x := list[schedule]
+	if x == nil {
+		x = &Trouble{Schedule: schedule, Kind: kind, At: n.At.UTC(), Error: n.Error, Task: n.TaskID}
+		list[schedule] = x
+	}
+	return x
+}
+
+// slotsOf returns how many slots a note is about.
+func slotsOf(n *history.Note) int64 {
+	if n.TaskID == "" {
+		return n.Count
+	}
+	return 1
+}
+
+// measure finds the lags that the summary has.
+func (t *tally) measure() {
+	if len(t.lags) == 0 {
+		return
+	}
+	slices.Sort(t.lags)
+	at := func(percent int) int64 { return t.lags[(len(t.lags)*percent+99)/100-1] }
+	t.Lag = &Lag{Slots: len(t.lags), P50MS: at(50), P99MS: at(99), MaxMS: at(100)}
+}
+
+// judge finds the troubles.
+func (t *tally) judge(stale []producer.Stale) {
+	t.Troubles = []Trouble{}
+	t.add(slices.Collect(maps.Values(t.missed)))
+	var late []*Trouble
+	for _, s := range stale {
+		if s.Ratio >= staleFrom {
+			late = append(late, &Trouble{Schedule: s.Schedule, Kind: troubleStale, Ratio: s.Ratio})
+		}
+	}
+	t.add(late)
+	var failing []*Trouble
+	for _, x := range t.failing {
+		if x.Slots >= failingFrom {
+			failing = append(failing, x)
+		}
+	}
+	t.add(failing)
+}
+
+// add adds troubles of one kind.
+func (t *tally) add(list []*Trouble) {
+	slices.SortFunc(list, func(a, b *Trouble) int {
+		return cmp.Or(cmp.Compare(b.Slots, a.Slots), cmp.Compare(b.Ratio, a.Ratio), cmp.Compare(a.Schedule, b.Schedule))
+	})
+	t.TroublesInAll += len(list)
+	for _, x := range list[:min(len(list), troublesEach)] {
+		t.Troubles = append(t.Troubles, *x)
+	}
+}
