@@ -1,10 +1,16 @@
-// The events of the namespace, live. One stream a page; it goes on where it broke off.
+// The events of the namespace, live. All tabs of a browser share one stream, because a browser opens six connections to a host: the
+// tab that holds the lock has it, and passes events on. When that tab is left, the next one goes on after the last event.
 import { $, calm } from './dom.js';
 
+const name = 'onbeat events';
+const tabs = navigator.locks && 'BroadcastChannel' in self ? new BroadcastChannel(name) : undefined; // locks need https, or this machine
 const listeners = new Set();
 let state = 'connecting';
+let started = false;
+let holds = false; // this tab has the stream
 let source;
 let silence;
+let last = ''; // the ID of the last event
 
 // on calls fn with each event that is of one of the kinds (none: of any). It returns a function that ends it.
 export function on(kinds, fn) {
@@ -29,22 +35,46 @@ function show(now) {
 }
 
 export function start() {
-  if (source) return;
-  source = new EventSource('/v1/events');
+  if (started) return;
+  started = true;
+  if (!tabs) return void open();
+  tabs.onmessage = ({ data }) => {
+    if (data.event) hear(data.event);
+    else if (data.state) show(data.state);
+    else if (holds) tabs.postMessage({ state });
+  };
+  tabs.postMessage({}); // which state is it in?
+  navigator.locks.request(name, () => new Promise(open)); // held as long as the page is there
+}
+
+function hear(event) {
+  last = event.id;
+  for (const x of listeners) if (!x.kinds.size || x.kinds.has(event.event)) x.fn(event);
+}
+
+// tell shows a state in all tabs.
+function tell(now) {
+  show(now);
+  tabs?.postMessage({ state: now });
+}
+
+function open() {
+  holds = true;
+  source = new EventSource('/v1/events' + (last && '?after=' + last));
   source.onopen = () => {
     clearTimeout(silence);
-    show('live');
+    tell('live');
   };
   source.onmessage = (m) => {
     const event = JSON.parse(m.data);
-    for (const x of listeners) if (!x.kinds.size || x.kinds.has(event.event)) x.fn(event);
+    tabs?.postMessage({ event });
+    hear(event);
   };
   source.onerror = () => {
     clearTimeout(silence);
-    silence = setTimeout(() => show('lost'), 1500); // a short break is no news
-    if (source.readyState !== EventSource.CLOSED) return; // the browser tries again
-    source = undefined;
-    setTimeout(start, 2000 + Math.random() * 1000);
+    silence = setTimeout(() => tell('lost'), 1500); // a short break is no news
+    if (source.readyState === EventSource.CLOSED) setTimeout(open, 2000 + Math.random() * 1000); // else the browser tries again
   };
 }
 addEventListener('pagehide', () => source?.close());
+addEventListener('pageshow', (e) => e.persisted && holds && open());

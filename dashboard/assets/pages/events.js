@@ -1,1 +1,94 @@
-import '../page.js';
+import { params } from '../page.js';
+import { get } from '../api.js';
+import { $, calm, clone, el, fill, keyed } from '../dom.js';
+import { kinds, linkOf, sentence, toneOf } from '../events/words.js';
+import * as live from '../live.js';
+import { moment, plural } from '../tasks/words.js';
+import { number } from '../time.js';
+import { View } from '../view.js';
+
+const sizes = [200, 1000, 4000, 10_000];
+const most = sizes.at(-1);
+const form = $('#find');
+let size = 0; // which of the sizes
+let pages = 1; // from a time on
+
+const asked = () => ({ kind: params.get('kind'), schedule: params.get('schedule'), from: params.get('from') });
+
+// load reads the newest events, or those from a time on.
+async function load(signal) {
+  const { from } = asked();
+  if (!from) {
+    const { items } = await get('/events', { limit: sizes[size] }, { signal });
+    return { items: items.reverse(), more: items.length === sizes[size] && size < sizes.length - 1 };
+  }
+  const items = [];
+  let after = '0';
+  for (let i = 0; i < pages && after; i++) {
+    const page = await get('/events', { since: new Date(from).toISOString(), after, limit: 1000 }, { signal });
+    items.push(...page.items);
+    after = page.next;
+  }
+  return { items, more: Boolean(after) };
+}
+
+// about reports whether an event is about a schedule.
+const about = (e, name) => e.fields.schedule === name || e.fields.task?.startsWith(name + '@') || e.fields.task?.startsWith(name + '!');
+
+function show({ items, more }) {
+  const { kind, schedule, from } = asked();
+  const some = items.filter((e) => (!kind || e.event === kind) && (!schedule || about(e, schedule)));
+  keyed($('.log'), some.slice(0, most), (e) => e.id, make, () => {});
+  const all = from ? `${plural(items.length, 'event')} from that time on` : `the newest ${plural(items.length, 'event')}`;
+  $('#scope').textContent = kind || schedule ? `${number(some.length)} of ${all}.` : `${all[0].toUpperCase() + all.slice(1)}, ${from ? 'the oldest first' : 'the newest first'}.`;
+  const pager = $('#list [data-pager]');
+  pager.hidden = !more;
+  fill(pager, { shown: more ? 'There may be more.' : '' });
+  view.empty = !items.length ? 'No event yet.' : more ? 'None of these. Look further.' : 'None like that.';
+  return some.length > 0 || more;
+}
+
+function make(e) {
+  const row = clone('event', { at: moment(e.at, { ms: true }), kind: e.event, text: sentence(e), link: linkOf(e) });
+  $('.badge', row).dataset.kind = toneOf(e.event);
+  return row;
+}
+
+document.addEventListener('zone', () => $('.log').replaceChildren()); // rows are made anew, with their times
+const view = new View($('#list'), { load, show });
+
+// take shows an event that has just happened.
+function take(e) {
+  if (asked().from || !view.data || view.data.items.some((x) => x.id === e.id)) return;
+  view.data.items.unshift(e);
+  view.data.items.length = Math.min(view.data.items.length, most);
+  draw();
+}
+const draw = calm(() => view.render(), 100);
+
+function look() {
+  size = 0;
+  pages = 1;
+  for (const [name, value] of Object.entries(asked())) form.elements[name].value = value;
+  view.refresh();
+}
+
+const read = () => {
+  params.set(Object.fromEntries(new FormData(form)));
+  view.refresh();
+};
+form.addEventListener('input', calm(read, 300));
+form.addEventListener('submit', (e) => {
+  e.preventDefault();
+  read();
+});
+form.addEventListener('reset', () => setTimeout(read));
+$('#list [data-act=more]').addEventListener('click', () => {
+  size = Math.min(size + 1, sizes.length - 1);
+  pages++;
+  view.refresh();
+});
+$('#kinds').append(...kinds.map((value) => el('option', { value })));
+addEventListener('popstate', look);
+live.on([], take);
+look();

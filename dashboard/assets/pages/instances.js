@@ -1,1 +1,103 @@
 import '../page.js';
+import { get } from '../api.js';
+import { $, clone, el, fill, keyed, may } from '../dom.js';
+import { termsOf } from '../events/terms.js';
+import { onAll, onInstance, onRelease } from '../instances/act.js';
+import * as live from '../live.js';
+import { moment, plural } from '../tasks/words.js';
+import { ago, length, number, stamp } from '../time.js';
+import { View } from '../view.js';
+
+const eventsRead = 2000;
+let terms = [];
+
+const badge = (text, kind) => el('span', { class: 'badge', 'data-kind': kind }, text);
+
+function stateOf(x) {
+  const list = [badge(x.probation_left_ms > 0 ? `on probation, ${length(x.probation_left_ms)} left` : x.state, x.state === 'ready' ? 'good' : 'slow')];
+  if (x.leader) list.unshift(badge('leads', 'odd'));
+  if (x.lease_left_ms <= 0) list.push(badge('lease ran out', 'bad'));
+  if (x.suspected) list.push(badge('suspected', 'bad'));
+  if (x.resigned) list.push(badge('resigned', 'slow'));
+  if (x.standby) list.push(badge('standby', ''));
+  return list.flatMap((b) => [b, ' ']);
+}
+
+function showInstance(row, x, now) {
+  const acts = `${x.leader} ${x.state}`;
+  fill(row, {
+    id: x.id, state: stateOf(x), running: number(x.running) + (x.concurrency ? ` of ${x.concurrency}` : ''),
+    up: length(Date.parse(now) - Date.parse(x.started)), lease: x.lease_left_ms > 0 ? length(x.lease_left_ms) : 'ran out',
+    of: `${x.host}:${x.pid}` + (x.queues?.length ? ` · queues ${x.queues.join(', ')}` : '') + (x.types?.length ? ` · handles ${x.types.join(', ')}` : ''),
+  });
+  if (may('admin') && row.acts !== acts) fill(row, { act: onInstance(x, again) });
+  row.acts = acts;
+}
+
+// byRelease groups the instances, which come the highest rank first.
+function byRelease(items) {
+  const groups = new Map();
+  for (const x of items) {
+    if (!groups.has(x.release)) groups.set(x.release, []);
+    groups.get(x.release).push(x);
+  }
+  return [...groups].map(([release, list]) => ({ release, list }));
+}
+
+function show(list) {
+  const groups = byRelease(list.items);
+  const leader = list.items.find((x) => x.leader && x.lease_left_ms > 0);
+  keyed($('.list'), groups, (g) => g.release, (g) => {
+    const card = clone('release', { release: g.release ? 'Release ' + g.release : 'No release named' });
+    if (may('admin') && g.release) fill(card, { act: onRelease(g.release, again) });
+    return card;
+  }, (card, g) => {
+    const ready = g.list.filter((x) => x.state === 'ready' && x.lease_left_ms > 0).length;
+    fill(card, { sum: `${number(ready)} of ${plural(g.list.length, 'instance')} ready${g.list.includes(leader) ? ', and one of them leads' : ''}` });
+    $('[data-field=act]', card).hidden = groups[0] === g && g.list.includes(leader);
+    keyed($('tbody', card), g.list, (x) => x.id, () => clone('instance'), (row, x) => showInstance(row, x, list.now));
+  });
+  showLeader(list, leader);
+  if ($('#all') && $('#all').dataset.on !== String(!!list.paused_until)) {
+    $('#all').dataset.on = !!list.paused_until;
+    $('#all').replaceChildren(onAll(list, again));
+  }
+  return list.items.length > 0;
+}
+
+function showLeader(list, leader) {
+  const term = leader && terms.find((t) => t.instance === leader.id && t.epoch === String(leader.epoch));
+  const since = list.leaderless_since;
+  fill($('#leader'), {
+    leader: leader ? [el('strong', {}, leader.id), ` leads${leader.release ? `, release ${leader.release}` : ''}, epoch ${leader.epoch}` + (term ? `, since ${stamp(term.from)} (${ago(term.from)})` : '') + '.']
+      : [el('strong', { class: 'bad' }, 'No instance leads' + (since ? ` since ${stamp(since)} (${ago(since)})` : '') + '.'), ' No slot is pushed until one does.'],
+    why: term ? `Why: ${term.why}.` : null,
+    paused: list.paused_until ? `Paused until ${stamp(list.paused_until)} (${ago(list.paused_until)}): no instance begins a task. What runs goes on.` : null,
+  });
+}
+
+function showTerms(events) {
+  terms = termsOf(events);
+  keyed($('#terms tbody'), terms.slice(0, 50), (t) => `${t.epoch} ${t.from}`, () => clone('term'), (row, t) => fill(row, {
+    instance: t.instance, release: t.release || '', from: moment(t.from, { ms: true }), for: t.to ? length(new Date(t.to) - new Date(t.from)) : 'leads now', why: t.why,
+  }));
+  $('#scope').textContent = `${terms.length > 50 ? 'The newest 50 terms' : plural(terms.length, 'term')} in the newest ${plural(events.length, 'event')}.`;
+  if (view.data) showLeader(view.data, view.data.items.find((x) => x.leader && x.lease_left_ms > 0));
+  return terms.length > 0;
+}
+
+const view = new View($('#releases'), {
+  every: 3000, empty: 'No instance is registered. Start one with onbeat serve: until then nothing runs.',
+  load: (signal) => get('/instances', {}, { signal }), show,
+});
+const past = new View($('#terms'), {
+  empty: 'No term is among the newest events.',
+  load: async (signal) => (await get('/events', { limit: eventsRead }, { signal })).items, show: showTerms,
+});
+function again() {
+  view.refresh();
+  past.refresh();
+}
+live.onChange(['joined', 'ready', 'draining', 'asked to resign', 'asked to drain', 'left', 'lost', 'suspected', 'suspected wrongly', 'leader', 'no leader',
+  'promoted', 'on probation', 'stood down', 'claims paused', 'claims resumed'], again);
+again();

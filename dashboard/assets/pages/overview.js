@@ -1,1 +1,86 @@
 import '../page.js';
+import { get, query } from '../api.js';
+import { small } from '../beat/strip.js';
+import { $, $$, clone, el, fill, keyed } from '../dom.js';
+import * as live from '../live.js';
+import { attention } from '../overview/attention.js';
+import { bars } from '../overview/bars.js';
+import { plural } from '../tasks/words.js';
+import { length, number } from '../time.js';
+import { View } from '../view.js';
+
+const most = 30; // items of attention
+const seen = []; // counts, to see how they change
+const rateTime = 60_000;
+
+async function load(signal) {
+  const [counts, instances, summary] = await Promise.all([get('/counts', {}, { signal }), get('/instances', {}, { signal }), get('/summary', { since: '5m' }, { signal })]);
+  return { counts, instances, summary };
+}
+
+function show(data) {
+  showAttention(attention(data));
+  showFigures(data);
+  showLanes(data.counts);
+}
+
+function showAttention(items) {
+  $('#well').hidden = items.length > 0;
+  keyed($('#attention ul'), items.slice(0, most), (x) => x.key, () => el('li'), (li, x) => {
+    li.dataset.tone = x.tone;
+    const text = [x.text, x.more, x.also?.[0]].join('\n');
+    if (li.text === text) return;
+    li.text = text;
+    li.replaceChildren(el('a', { href: x.href }, x.text), ' ', el('span', { class: 'muted' }, x.more ?? ''), ...(x.also ? [' ', el('a', { href: x.also[0] }, x.also[1])] : []));
+  });
+}
+
+// rateOf says how many tasks finished in a second, from two counts of this page.
+function rateOf(counts) {
+  const now = Date.parse(counts.now);
+  seen.push({ at: now, finished: counts.finished });
+  while (seen.length > 2 && seen[1].at <= now - rateTime) seen.shift();
+  const first = seen[0];
+  const ms = now - first.at;
+  if (ms < 1000) return { rate: '…', rate_span: 'a second' };
+  const rate = Math.max(0, counts.finished - first.finished) / (ms / 1000);
+  return { rate: rate >= 10 ? number(Math.round(rate)) : rate.toFixed(1), rate_span: `a second, in the last ${length(Math.min(ms, rateTime))}` };
+}
+
+function showFigures({ counts, instances, summary: s }) {
+  const now = Date.parse(counts.now);
+  const room = instances.items.reduce((n, x) => n + (x.concurrency ?? 0), 0);
+  const heads = counts.lanes.filter((l) => l.overdue).map((l) => Date.parse(l.head));
+  const ahead = s.ahead.reduce((a, b) => a + b, 0);
+  const ended = s.done + s.failed + s.dead + s.lost;
+  const bad = [s.failed && `${number(s.failed)} to be retried`, s.dead && `${number(s.dead)} died`, s.lost && `${number(s.lost)} lost`].filter(Boolean);
+  fill($('#figures'), {
+    running: number(counts.running), capacity: room ? `of ${number(room)} at most` : '',
+    overdue: number(counts.overdue + counts.held), oldest: heads.length ? `the oldest for ${length(Math.max(0, now - Math.min(...heads)))}` : '',
+    dead: number(counts.dead), died: `${number(counts.died)} died since the namespace was made`,
+    ...rateOf(counts), finished: `${number(counts.finished)} since the namespace was made`,
+    runs: number(ended), failed: bad.join(', '),
+    p50: s.lag ? length(s.lag.p50_ms) : '–', p99: s.lag ? length(s.lag.p99_ms) : '–', worst: s.lag ? `worst ${length(s.lag.max_ms)}` : '',
+    ahead: number(ahead), schedules: `${plural(s.active, 'schedule')}${s.paused ? `, and ${number(s.paused)} paused` : ''}, ${plural(instances.items.length, 'instance')} now.`,
+  });
+  const span = `in the last ${length(Date.parse(s.now) - Date.parse(s.from))}`;
+  for (const e of $$('.window')) e.textContent = span;
+  $('#bars').replaceChildren(bars(s.ahead, `By 5 seconds: ${s.ahead.map(number).join(', ')}`));
+}
+
+function showLanes({ now, lanes }) {
+  const some = lanes.filter((l) => l.due).sort((a, b) => b.overdue - a.overdue || b.due - a.due).slice(0, 20);
+  $('#lanes').hidden = !some.length;
+  keyed($('#lanes tbody'), some, (l) => `${l.queue}\n${l.type}\n${l.priority}`, () => clone('lane'), (row, l) => {
+    $('a', row).href = '/tasks' + query({ state: 'due', type: l.type, queue: l.queue });
+    fill(row, {
+      queue: l.queue + (l.priority && l.priority !== 'normal' ? ', ' + l.priority : ''), type: l.type, overdue: number(l.overdue), later: number(l.due - l.overdue),
+      oldest: l.overdue && l.head ? length(Math.max(0, Date.parse(now) - Date.parse(l.head))) : '',
+    });
+  });
+}
+
+const view = new View($('#figures'), { load, show, every: 3000 });
+live.onChange([], () => view.refresh(), 1000);
+view.refresh();
+small($('#beat'));

@@ -1,0 +1,36 @@
+// Who led when, and why the lead moved, as events tell it.
+
+// cause says why an instance began to lead. before are the events before that, the newest first, up to the change of leader before.
+function cause(e, before) {
+  const f = e.fields;
+  const of = (kind) => before.find((x) => x.event === kind && x.fields.instance === f.before);
+  const promoted = before.find((x) => x.event === 'promoted' && x.fields.release === f.release);
+  if (before.some((x) => x.event === 'suspected wrongly' && x.fields.instance === f.instance)) return 'it had been suspected wrongly, and leads again by its rank';
+  if (of('suspected')) return 'the leader before showed no sign of life';
+  if (of('lost')) return 'the leader before was lost';
+  if (of('stood down')) return 'the leader before could not schedule';
+  if (of('asked to drain')) return `the leader before was asked to leave by ${of('asked to drain').fields.by}`;
+  if (of('asked to resign')) return `the leader before was asked to resign by ${of('asked to resign').fields.by}`;
+  if (of('draining') || of('left')) return 'the leader before was told to stop';
+  if (promoted) return `its release was promoted by ${promoted.fields.by}`;
+  if (!f.before) return 'no instance led';
+  return 'it has the higher rank: a newer release, or the longer life';
+}
+
+// termsOf reads the terms out of events, the oldest first, and returns the newest first.
+export function termsOf(events) {
+  const terms = [];
+  let since = []; // events since the last change of leader, the newest first
+  for (const e of events) {
+    const open = terms.at(-1);
+    if (e.event === 'leader') {
+      if (open && !open.to) open.to = e.at;
+      terms.push({ instance: e.fields.instance, release: e.fields.release, epoch: e.fields.epoch, from: e.at, why: cause(e, since) });
+      since = [];
+    } else if (e.event === 'no leader') {
+      if (open && !open.to) open.to = Number(e.fields.since) || e.at;
+    }
+    since.unshift(e);
+  }
+  return terms.reverse();
+}

@@ -1,0 +1,82 @@
+// Events in words.
+import { place } from '../api.js';
+import { el } from '../dom.js';
+import { length, number, stamp } from '../time.js';
+
+const told = (ms) => (Number(ms) > 0 ? stamp(Number(ms), { ms: true }) : '');
+const by = (f) => (f.by ? `, by ${f.by}` : '');
+const release = (f) => (f.release ? ` of release ${f.release}` : '');
+const who = (f) => `${f.instance}${release(f)}`;
+const changed = (word) => (f) => `${f.schedule} was ${word}${f.by ? ' by ' + f.by : ' by what the leader declares'}${changesOf(f)}`;
+
+function changesOf(f) {
+  try {
+    const list = JSON.parse(f.changes || '[]').map((c) => `${c.field}: ${c.from || 'unset'} → ${c.to || 'unset'}`);
+    return list.length ? ` (${list.join('; ')})` : '';
+  } catch {
+    return '';
+  }
+}
+
+// sentences say what an event means. The words are those of docs/reference.md.
+const sentences = {
+  joined: (f) => `${who(f)} registered; it is starting`,
+  ready: (f) => `${who(f)} may lead and take work`,
+  draining: (f) => `${who(f)} was told to stop, and finishes its runs`,
+  'asked to resign': (f) => `${who(f)} was asked to give up the lead${by(f)}`,
+  'asked to drain': (f) => `${who(f)} was asked to leave${by(f)}`,
+  left: (f) => `${who(f)} left: a clean stop`,
+  lost: (f) => `${who(f)} was lost: its lease ran out${f.lease ? ' at ' + told(f.lease) : ''}. Its runs are taken back`,
+  suspected: (f) => `${who(f)} led, and showed no sign of life for ${length(Number(f.ms))} (${f.reason}); ${f.by} saw it`,
+  'suspected wrongly': (f) => `${who(f)} lives after all, after ${length(Number(f.ms))}`,
+  leader: (f) => `${who(f)} leads from now on, epoch ${f.epoch}; ${f.before ? 'before it ' + f.before : 'no instance led before'}`,
+  'no leader': (f) => `no instance can lead${f.since ? ' since ' + told(f.since) : ''}; ${f.instance || 'nobody'} led last`,
+  promoted: (f) => `release ${f.release} was made the newest${by(f)}`,
+  'on probation': (f) => `${who(f)} waits ${length(Number(f.ms))} before it is ready: its release was lost ${f.strikes} times soon after it became ready`,
+  'stood down': (f) => `${who(f)} could not schedule (${f.reason}), and another instance leads`,
+  'leads but cannot schedule': (f) => `${who(f)} leads and cannot schedule: ${f.reason}`,
+  'claims paused': (f) => `no instance begins a task for ${length(Number(f.ms))}${by(f)}`,
+  'claims resumed': (f) => `instances begin tasks again${by(f)}`,
+  'lost writes': (f) => `Redis lost what it had answered after ${told(f.kept) || 'the beginning'}`,
+  'clock set back': (f) => `the clock of Redis was set back by ${length(Number(f.ms))}`,
+  'schedule made': changed('made'),
+  'schedule changed': changed('changed'),
+  'schedule paused': changed('paused'),
+  'schedule resumed': changed('resumed'),
+  'schedule deleted': changed('deleted'),
+  'schedule reverted': changed('reverted'),
+  'schedule restored': changed('restored'),
+  'schedule retired': (f) => `${f.schedule} is not declared by release ${f.release}, the newest; it is kept for 30 days`,
+  'schedule triggered': (f) => `${f.schedule} was run once, as ${f.task}${by(f)}`,
+  backfill: (f) => `${number(f.slots)} slots of ${f.schedule} were run again${by(f)}`,
+  backlog: (f) => `50,000 slots of ${f.schedule} wait; new ones are skipped until one is taken`,
+  'task cancel asked': (f) => `${f.task} was asked to stop${by(f)}`,
+  'task deleted': (f) => `${f.task}, which was ${f.state}, was removed${by(f)}`,
+  'task retried by hand': (f) => `${f.task} is due again${by(f)}`,
+  'tasks changed': (f) => `${f.action} of ${number(f.tasks)} tasks${by(f)}`,
+  'notification failed': (f) => `a message about ${f.topic} to ${f.target} was given up: ${f.reason}`,
+};
+
+const tones = {
+  lost: 'bad', suspected: 'bad', 'no leader': 'bad', 'lost writes': 'bad', 'clock set back': 'bad', 'leads but cannot schedule': 'bad', 'archive lost': 'bad',
+  'settled in vain': 'bad', backlog: 'bad', 'notification failed': 'bad', 'outbox refused': 'bad', 'set aside': 'bad',
+  'on probation': 'slow', 'stood down': 'slow', 'claims paused': 'slow', draining: 'slow', 'suspected wrongly': 'slow', 'asked to drain': 'slow', 'asked to resign': 'slow',
+  leader: 'odd', promoted: 'odd', ready: 'good', 'claims resumed': 'good',
+};
+
+export const kinds = Object.keys(sentences);
+export const toneOf = (kind) => tones[kind] ?? '';
+
+// sentence says what an event means. Of a kind that this page does not know, it says the fields.
+export function sentence(e) {
+  const say = sentences[e.event];
+  return say ? say(e.fields) : Object.entries(e.fields).map(([k, v]) => `${k}: ${v}`).join(', ');
+}
+
+// linkOf leads to what an event is about.
+export function linkOf(e) {
+  const { schedule, task } = e.fields;
+  if (task) return el('a', { href: place`/tasks/${task}` }, 'the task');
+  if (schedule) return el('a', { href: place`/schedules/${schedule}` }, 'the schedule');
+  return null;
+}

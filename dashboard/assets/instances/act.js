@@ -1,0 +1,66 @@
+// What can be done to instances. What changes who leads needs an admin, a pause an operator.
+import { place, post } from '../api.js';
+import { ask, tell } from '../ask.js';
+import { el } from '../dom.js';
+
+const button = (label, onclick, aria) => el('button', { type: 'button', onclick, 'aria-label': aria }, label);
+
+async function sure(question, path, body, done, then) {
+  const ok = await ask({
+    ...question,
+    act: async () => {
+      const r = await post(path, body);
+      tell(typeof done === 'function' ? done(r) : done);
+      return true;
+    },
+  });
+  if (ok) then();
+}
+
+// onInstance are the buttons for an instance.
+export function onInstance(x, then) {
+  const list = [];
+  if (x.leader) {
+    list.push(button('Resign …', () => sure({
+      title: `Have ${x.id} give up the lead?`, body: 'Another instance leads at once. This one works on, and leads again only if no other can, or if its release is promoted.', action: 'Have it resign',
+    }, place`/instances/${x.id}/resign`, undefined, `${x.id} has given up the lead.`, then), `Have ${x.id} resign`));
+  }
+  if (x.state !== 'draining') {
+    list.push(button('Drain …', () => sure({
+      title: `Have ${x.id} leave?`, body: 'It takes no more work, finishes its runs, and its process ends, as SIGTERM does. Nothing here starts it again.', action: 'Have it leave', danger: true,
+    }, place`/instances/${x.id}/drain`, undefined, `${x.id} finishes its runs, and leaves.`, then), `Drain ${x.id}`));
+  }
+  return list;
+}
+
+// onRelease is the button that makes a release the newest.
+export const onRelease = (release, then) => button('Promote …', () => sure({
+  title: `Make ${release} the newest release?`, body: 'It counts as if it had been rolled out now: one of its instances leads, and its schedules are in force.', action: 'Promote it',
+}, '/instances/promote', { release }, (r) => (r.leads ? `${r.leader} leads: it is of release ${release}.` : `Release ${release} is the newest. ${r.leader || 'No instance'} leads now.`), then), `Promote release ${release}`);
+
+// onAll is the button for a pause of all instances, or for its end.
+export function onAll(list, then) {
+  if (list.paused_until) {
+    return button('Resume', async () => {
+      try {
+        await post('/instances/resume');
+        tell('Instances begin tasks again.');
+      } catch (err) {
+        tell(err.message, 'bad');
+      }
+      then();
+    });
+  }
+  return button('Pause …', async () => {
+    const length = el('input', { name: 'for', value: '1m', required: true, autocomplete: 'off' });
+    const done = await ask({
+      title: 'Let no instance begin a task?', action: 'Pause them',
+      body: ['For a planned failover of Redis, for example. What runs goes on, and slots that come meanwhile run afterwards.', el('label', {}, 'For ', length, el('span', { class: 'hint' }, ' at most 10m'))],
+      act: async (data) => {
+        await post('/instances/pause', { for: data.get('for') });
+        return true;
+      },
+    });
+    if (done) then();
+  });
+}
