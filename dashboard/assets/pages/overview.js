@@ -80,7 +80,7 @@ function showLanes({ now, lanes }) {
   });
 }
 
-const view = new View($('#figures'), { load, show, every: 3000 });
+const view = new View($('#now'), { load, show, every: 3000 });
 live.onChange([], () => view.refresh(), 1000);
 view.refresh();
 small($('#beat'));
