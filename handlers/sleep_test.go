@@ -27,6 +27,16 @@ func TestSleep_sleepsForAsLongAsItWasTold(t *testing.T) {
 	}
 }
 
+func TestSleep_failsAsOftenAsItWasTold(t *testing.T) {
+	t.Parallel()
+	for payload, want := range map[string]bool{`{"for":"0s","fail":1}`: true, `{"for":"0s","fail":0}`: false} {
+		err := handlers.Sleep().Handle(t.Context(), &task.Task{Payload: []byte(payload)})
+		if (err != nil) != want || handlers.IsDead(err) {
+			t.Errorf("%s: %v", payload, err)
+		}
+	}
+}
+
 func TestSleep_wakesWithTheCause(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -46,12 +56,13 @@ func TestSleep_refuses(t *testing.T) {
 	t.Parallel()
 	const hint = ` (a duration such as "3s")`
 	for payload, want := range map[string]string{
-		`{}`:             "payload.for: missing" + hint,
-		`{"for":null}`:   "payload.for: missing" + hint,
-		`{"for":3}`:      "payload.for: not a duration" + hint,
-		`{"for":"soon"}`: `payload.for "soon": not a duration` + hint,
-		`{"for":"-1s"}`:  `payload.for "-1s": negative` + hint,
-		``:               "payload: missing (pass a JSON value with the fields of the handler)",
+		`{}`:                    "payload.for: missing" + hint,
+		`{"for":null}`:          "payload.for: missing" + hint,
+		`{"for":3}`:             "payload.for: not a duration" + hint,
+		`{"for":"soon"}`:        `payload.for "soon": not a duration` + hint,
+		`{"for":"-1s"}`:         `payload.for "-1s": negative` + hint,
+		`{"for":"1s","fail":2}`: `payload.fail "2": out of range (0 to 1, such as 0.2 for a fifth of the runs)`,
+		``:                      "payload: missing (pass a JSON value with the fields of the handler)",
 	} {
 		err := handlers.Sleep().Handle(t.Context(), &task.Task{Payload: []byte(payload)})
 		if err == nil || err.Error() != want || !handlers.IsDead(err) || !errors.Is(err, task.ErrInvalid) {

@@ -21,6 +21,7 @@ type devCmd struct {
 	InProcess bool   `help:"Use the Redis inside this process even if a redis-server is on PATH. It keeps nothing."`
 	Release   string `placeholder:"R" help:"Version that this instance runs."`
 	AllowExec bool   `help:"Let tasks run programs on this machine (the exec handler)."`
+	Open      bool   `help:"Open the dashboard in your browser ($$BROWSER, or that of the system)."`
 }
 
 // Help is shown by onbeat dev --help.
@@ -42,6 +43,14 @@ schedules:
     every: 5s             # or cron: "*/5 * * * *"
     task: echo            # or http, with payload: {url: https://example.com/hook}
     payload: {message: "a beat"}
+  - name: report          # takes a while: see it run
+    cron: "* * * * *"
+    task: sleep
+    payload: {for: 5s}
+  - name: flaky           # a run in five fails, and is tried again
+    every: 10s
+    task: sleep
+    payload: {for: 300ms, fail: 0.2}
 `
 
 // Run runs an instance and its Redis until ctx ends.
@@ -79,11 +88,25 @@ func (c *devCmd) Run(ctx context.Context, a *app) error {
 	}()
 	serve := serveCmd{Release: c.Release, AllowExec: c.AllowExec, serving: func(url string) {
 		if url != "" && !a.JSON {
-			a.printf("API: %s, with its description at %s/docs", a.style.bold(url), url)
+			a.printf("Dashboard: %s, and the API, with its description at %s/docs", a.style.bold(url), url)
+		}
+		if c.Open {
+			c.open(a, url)
 		}
 	}}
 	err = serve.Run(ctx, a)
 	return cmp.Or(redis.Err(), err)
+}
+
+// open opens the dashboard. If that cannot be, dev runs all the same.
+func (c *devCmd) open(a *app, url string) {
+	if url == "" {
+		fmt.Fprintln(a.err, "onbeat: there is no dashboard to open (api.listen is off, or its default address is taken)")
+		return
+	}
+	if err := a.browse(url); err != nil {
+		fmt.Fprintf(a.err, "onbeat: %s (open %s yourself)\n", said(err), url)
+	}
 }
 
 // prepare finds the config and the namespace. It reports whether the config is dev's own sample.

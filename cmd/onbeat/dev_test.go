@@ -295,3 +295,43 @@ func TestFound_refusesAFolderThatOthersMayWriteTo(t *testing.T) {
 		t.Errorf("exit %d: %s", code, p.errs.String())
 	}
 }
+
+func TestDev_opensTheDashboard(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS == "windows" {
+		t.Skip("needs a shell")
+	}
+	dir := t.TempDir()
+	browser, config := filepath.Join(dir, "browser"), filepath.Join(dir, "mine.yaml")
+	if err := os.WriteFile(browser, []byte("#!/bin/sh\necho \"$1\" > opened.new && mv opened.new opened\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(config, []byte("namespace: dev\napi: {listen: \"127.0.0.1:0\"}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := startProgram(t, dir, []string{"BROWSER=" + browser}, "dev", "--in-process", "--open", "-c", config)
+	said := p.says("Dashboard: ")
+	for end := time.Now().Add(10 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		url, err := os.ReadFile(filepath.Join(dir, "opened"))
+		if err == nil && strings.HasPrefix(string(url), "http://127.0.0.1:") && strings.Contains(p.out.String(), strings.TrimSpace(string(url))) {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatalf("opened %q, %v: %s", url, err, said)
+		}
+	}
+	p.interrupt()
+	p.exit(20 * time.Second)
+
+	p = startProgram(t, dir, []string{"BROWSER=" + filepath.Join(dir, "nowhere")}, "dev", "--in-process", "--open", "-c", config)
+	p.says("Try in another terminal")
+	for end := time.Now().Add(10 * time.Second); !strings.Contains(p.errs.String(), "yourself"); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("without a browser: %s", p.errs.String())
+		}
+	}
+	p.interrupt()
+	if code := p.exit(20 * time.Second); code != exitFine {
+		t.Errorf("without a browser: exit %d", code)
+	}
+}

@@ -4,7 +4,7 @@ package main
 var examples = map[string]string{
 	"": `
 onbeat demo
-onbeat dev
+onbeat dev --open
 onbeat serve -c onbeat.yaml
 onbeat help schedules apply
 onbeat --version`,
@@ -12,7 +12,7 @@ onbeat --version`,
 onbeat demo
 onbeat demo --json`,
 	"dev": `
-onbeat dev
+onbeat dev --open
 onbeat dev -c onbeat.yaml --port 6380`,
 	"serve": `
 onbeat serve -c onbeat.yaml

@@ -1,7 +1,7 @@
 // Who led when, and why the lead moved, as events tell it.
 
 // cause says why an instance began to lead. before are the events before that, the newest first, up to the change of leader before.
-function cause(e, before) {
+function cause(e, before, last) {
   const f = e.fields;
   const of = (kind) => before.find((x) => x.event === kind && x.fields.instance === f.before);
   const promoted = before.find((x) => x.event === 'promoted' && x.fields.release === f.release);
@@ -14,8 +14,12 @@ function cause(e, before) {
   if (of('draining') || of('left')) return 'the leader before was told to stop';
   if (promoted) return `its release was promoted by ${promoted.fields.by}`;
   if (!f.before) return 'no instance led';
-  return 'it has the higher rank: a newer release, or the longer life';
+  if (last?.release && last.release !== f.release) return `its release came after ${last.release}`;
+  return 'its rank is higher';
 }
+
+// late reports whether an event came soon after a term had begun.
+const late = (e, term) => Date.parse(e.at) - Date.parse(term.from) < 30_000;
 
 // termsOf reads the terms out of events, the oldest first, and returns the newest first.
 export function termsOf(events) {
@@ -25,11 +29,13 @@ export function termsOf(events) {
     const open = terms.at(-1);
     if (e.event === 'leader') {
       if (open && !open.to) open.to = e.at;
-      terms.push({ instance: e.fields.instance, release: e.fields.release, epoch: e.fields.epoch, from: e.at, why: cause(e, since) });
+      terms.push({ instance: e.fields.instance, release: e.fields.release, epoch: e.fields.epoch, from: e.at, why: cause(e, since, open) });
       since = [];
     } else if (e.event === 'no leader') {
       if (open && !open.to) open.to = Number(e.fields.since) || e.at;
     }
+    // A leader that died may be lost only when the next one leads already.
+    if (e.event === 'lost' && terms.length > 1 && terms.at(-2).instance === e.fields.instance && late(e, terms.at(-1))) terms.at(-1).why = 'the leader before was lost';
     since.unshift(e);
   }
   return terms.reverse();

@@ -53,7 +53,7 @@ function show(list) {
     return card;
   }, (card, g) => {
     const ready = g.list.filter((x) => x.state === 'ready' && x.lease_left_ms > 0).length;
-    fill(card, { sum: `${number(ready)} of ${plural(g.list.length, 'instance')} ready${g.list.includes(leader) ? ', and one of them leads' : ''}` });
+    fill(card, { sum: `${number(ready)} of ${plural(g.list.length, 'instance')} ready${g.list.includes(leader) ? '; the leader is of it' : ''}` });
     $('[data-field=act]', card).hidden = groups[0] === g && g.list.includes(leader);
     keyed($('tbody', card), g.list, (x) => x.id, () => clone('instance'), (row, x) => showInstance(row, x, list.now));
   });
@@ -69,7 +69,7 @@ function showLeader(list, leader) {
   const term = leader && terms.find((t) => t.instance === leader.id && t.epoch === String(leader.epoch));
   const since = list.leaderless_since;
   fill($('#leader'), {
-    leader: leader ? [el('strong', {}, leader.id), ` leads${leader.release ? `, release ${leader.release}` : ''}, epoch ${leader.epoch}` + (term ? `, since ${stamp(term.from)} (${ago(term.from)})` : '') + '.']
+    leader: leader ? [el('strong', {}, leader.id), ` leads${leader.release ? `, release ${leader.release}` : ''}` + (term ? `, since ${stamp(term.from)} (${ago(term.from)})` : '') + '.']
       : [el('strong', { class: 'bad' }, 'No instance leads' + (since ? ` since ${stamp(since)} (${ago(since)})` : '') + '.'), ' No slot is pushed until one does.'],
     why: term ? `Why: ${term.why}.` : null,
     paused: list.paused_until ? `Paused until ${stamp(list.paused_until)} (${ago(list.paused_until)}): no instance begins a task. What runs goes on.` : null,
