@@ -22,12 +22,12 @@ export function onInstance(x, then) {
   const list = [];
   if (x.leader) {
     list.push(button('Resign …', () => sure({
-      title: `Have ${x.id} give up the lead?`, body: 'Another instance leads at once. This one works on, and leads again only if no other can, or if its release is promoted.', action: 'Have it resign',
-    }, place`/instances/${x.id}/resign`, undefined, `${x.id} has given up the lead.`, then), `Have ${x.id} resign`));
+      title: `Resign ${x.id}?`, body: 'It gives up the lead, and another instance leads at once. This one works on, and leads again only if no other can, or if its release is promoted.', action: 'Resign',
+    }, place`/instances/${x.id}/resign`, undefined, `${x.id} has given up the lead.`, then), `Resign ${x.id}`));
   }
   if (x.state !== 'draining') {
     list.push(button('Drain …', () => sure({
-      title: `Have ${x.id} leave?`, body: 'It takes no more work, finishes its runs, and its process ends, as SIGTERM does. Nothing here starts it again.', action: 'Have it leave', danger: true,
+      title: `Drain ${x.id}?`, body: 'It takes no more work, finishes its runs, and its process ends, as SIGTERM does. Nothing here starts it again.', action: 'Drain', danger: true,
     }, place`/instances/${x.id}/drain`, undefined, `${x.id} finishes its runs, and leaves.`, then), `Drain ${x.id}`));
   }
   return list;
@@ -35,7 +35,7 @@ export function onInstance(x, then) {
 
 // onRelease is the button that makes a release the newest.
 export const onRelease = (release, then) => button('Promote …', () => sure({
-  title: `Make ${release} the newest release?`, body: 'It counts as if it had been rolled out now: one of its instances leads, and its schedules are in force.', action: 'Promote it',
+  title: `Make ${release} the newest release?`, body: 'It counts as if it had been rolled out now: one of its instances leads, and its schedules are in force.', action: 'Promote',
 }, '/instances/promote', { release }, (r) => (r.leads ? `${r.leader} leads: it is of release ${release}.` : `Release ${release} is the newest. ${r.leader || 'No instance'} leads now.`), then), `Promote release ${release}`);
 
 // onAll is the button for a pause of all instances, or for its end.
@@ -54,8 +54,8 @@ export function onAll(list, then) {
   return button('Pause …', async () => {
     const length = el('input', { name: 'for', value: '1m', required: true, autocomplete: 'off' });
     const done = await ask({
-      title: 'Let no instance begin a task?', action: 'Pause them',
-      body: ['For a planned failover of Redis, for example. What runs goes on, and slots that come meanwhile run afterwards.', el('label', {}, 'For ', length, el('span', { class: 'hint' }, ' at most 10m'))],
+      title: 'Pause all instances?', action: 'Pause',
+      body: ['No instance begins a task for that time. For a planned failover of Redis, for example. What runs goes on, and slots that come meanwhile run afterwards.', el('label', {}, 'For ', length, el('span', { class: 'hint' }, ' at most 10m'))],
       act: async (data) => {
         await post('/instances/pause', { for: data.get('for') });
         return true;

@@ -39,6 +39,7 @@ function showWrong(list) {
   $('#wrong').hidden = !list.length;
   keyed($('#wrong ul'), list.slice(0, 50), (r) => r.schedule, () => el('li'), (li, r) => {
     const said = troubles(r);
+    li.dataset.tone = said[0].tone;
     li.replaceChildren(el('a', { href: scheduleOf(r.schedule) }, r.schedule), ': ', el('span', { class: said[0].tone }, said.filter((t) => !t.detail).map((t) => t.text).join('; ') + '.'),
       ...(said.some((t) => t.detail) ? [el('details', {}, el('summary', {}, 'Which slots'), el('ul', {}, said.filter((t) => t.detail).map((t) => el('li', {}, t.text))))] : []),
       ' ', el('a', { href: `/beat?match=${encodeURIComponent(r.schedule)}&to=${Date.parse(r.to)}&zoom=${Math.ceil((Date.parse(r.to) - Date.parse(r.from)) / 1000)}` }, 'on the beat'));
