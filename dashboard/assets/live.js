@@ -8,6 +8,7 @@ const listeners = new Set();
 let state = 'connecting';
 let started = false;
 let holds = false; // this tab has the stream
+let leave; // gives up the lock, or the wait for it
 let source;
 let silence;
 let last = ''; // the ID of the last event
@@ -44,7 +45,14 @@ export function start() {
     else if (holds) tabs.postMessage({ state });
   };
   tabs.postMessage({}); // which state is it in?
-  navigator.locks.request(name, () => new Promise(open)); // held as long as the page is there
+  take();
+}
+
+// take takes the stream when no other tab has it, until the page is left.
+function take() {
+  const left = new AbortController();
+  const until = new Promise((resolve) => (leave = () => (left.abort(), resolve())));
+  navigator.locks.request(name, { signal: left.signal }, () => (open(), until)).catch(() => {});
 }
 
 function hear(event) {
@@ -73,8 +81,12 @@ function open() {
   source.onerror = () => {
     clearTimeout(silence);
     silence = setTimeout(() => tell('lost'), 1500); // a short break is no news
-    if (source.readyState === EventSource.CLOSED) setTimeout(open, 2000 + Math.random() * 1000); // else the browser tries again
+    if (source.readyState === EventSource.CLOSED) setTimeout(() => holds && open(), 2000 + Math.random() * 1000); // else the browser tries again
   };
 }
-addEventListener('pagehide', () => source?.close());
-addEventListener('pageshow', (e) => e.persisted && holds && open());
+addEventListener('pagehide', () => {
+  holds = false;
+  source?.close();
+  leave?.();
+});
+addEventListener('pageshow', (e) => e.persisted && started && (tabs ? take() : open())); // back from the browser's cache

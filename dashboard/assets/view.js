@@ -30,7 +30,7 @@ export class View {
       this.fail(err);
     }
     this.root.removeAttribute('aria-busy');
-    const wait = this.failures ? Math.min(30_000, 1000 * 2 ** this.failures) : this.every;
+    const wait = this.failures && !this.refused ? Math.min(30_000, 1000 * 2 ** this.failures) : this.every;
     if (wait) this.timer = setTimeout(() => (document.hidden ? (this.timer = 0) : this.refresh()), wait);
   }
 
@@ -42,6 +42,7 @@ export class View {
 
   fail(err) {
     this.failures++;
+    this.refused = err.status >= 400 && err.status < 408; // the same call gets the same answer
     if (!(err instanceof Error && 'status' in err)) console.error(err);
     const old = this.at > 0;
     this.root.dataset.state = old ? 'stale' : 'failed';
