@@ -3,6 +3,8 @@
 import { clone, fill, $ } from './dom.js';
 import { ago, stamp } from './time.js';
 
+const patience = 5000; // ms until a call that has no answer is said to be slow
+
 export class View {
   // root is the element; load(signal) makes the call; show(data, root) shows it and returns false if there is nothing; empty says so.
   constructor(root, { load, show, empty = 'Nothing here yet.', every = 0 }) {
@@ -19,6 +21,8 @@ export class View {
     clearTimeout(this.timer);
     this.call?.abort();
     const call = (this.call = new AbortController());
+    const slow = setTimeout(() => call.signal.aborted || this.wait(), patience);
+    call.signal.addEventListener('abort', () => clearTimeout(slow));
     try {
       this.data = await this.load(call.signal);
       if (call.signal.aborted) return;
@@ -28,6 +32,8 @@ export class View {
     } catch (err) {
       if (call.signal.aborted) return;
       this.fail(err);
+    } finally {
+      clearTimeout(slow);
     }
     this.root.removeAttribute('aria-busy');
     const wait = this.failures && !this.refused ? Math.min(30_000, 1000 * 2 ** this.failures) : this.every;
@@ -47,6 +53,13 @@ export class View {
     const old = this.at > 0;
     this.root.dataset.state = old ? 'stale' : 'failed';
     this.say((old ? `As of ${stamp(this.at)}, ${ago(this.at)}: ` : '') + err.message, true);
+  }
+
+  // wait says that what is there may be old, because a call takes long.
+  wait() {
+    if (!this.at) return;
+    this.root.dataset.state = 'stale';
+    this.say(`As of ${stamp(this.at)}, ${ago(this.at)}: the server has not answered since.`);
   }
 
   // say shows a sentence in place of the content, or above what is stale.
