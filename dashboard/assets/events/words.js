@@ -54,6 +54,14 @@ const sentences = {
   'task deleted': (f) => `${f.task}, which was ${f.state}, was removed${by(f)}`,
   'task retried by hand': (f) => `${f.task} is due again${by(f)}`,
   'tasks changed': (f) => `${f.action} of ${number(f.tasks)} tasks${by(f)}`,
+  'declares again': (f) => `a newer release is gone: the schedules of release ${f.release} are in force again`,
+  'schedule sealed': (f) => `the payload of ${f.schedule} was stored anew, with the key of today or without one`,
+  'outbox refused': (f) => `${number(f.tasks)} rows of the outbox cannot be enqueued; the first is ${f.task}: ${f.error}`,
+  'settled in vain': (f) => `${number(f.tasks)} runs of ${f.instance} ended whose claims Redis did not know any more; they may run again`,
+  'archive lost': (f) => `Redis dropped ${f.entries ? number(f.entries) + ' ' : ''}entries of ${f.stream} before they were archived, added from ${told(f.from)} to ${told(f.to)}`,
+  'set aside': (f) => `something damaged ${f.key || f.lane || f.task || f.instance}; it was set aside`,
+  'found again': (f) => `of lane ${f.lane}, which was set aside, ${number(f.due)} tasks are due again, and ${number(f.dead)} are dead`,
+  recounted: (f) => `${number(f.counts)} counts of running tasks were wrong, and are right again`,
   'notification failed': (f) => `a message about ${f.topic} to ${f.target} was given up: ${f.reason}`,
 };
 
