@@ -1,0 +1,308 @@
+package browser
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+
+	"github.com/onbeat/onbeat/testredis"
+)
+
+// patience is how long a test waits for what a page should come to show. Machines that run tests are slow, and run several.
+const patience = 20 * time.Second
+
+// tab is a page of a browser of the test's own. What the page logs as an error fails the test.
+type tab struct {
+	*testing.T
+	ctx  context.Context
+	base string
+
+	mu      sync.Mutex
+	allowed []*regexp.Regexp
+	said    []string
+}
+
+// browse starts a browser. It is ended with the test.
+func browse(t *testing.T, base string) *tab {
+	t.Helper()
+	ctx, stop := chromedp.NewExecAllocator(context.Background(), append(chromedp.DefaultExecAllocatorOptions[:],
+		chromedp.ExecPath(chromium(t)), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.WSURLReadTimeout(time.Minute),
+		chromedp.WindowSize(1280, 800), chromedp.Flag("lang", "en-GB"), chromedp.Env("TZ=Europe/Berlin"),
+	)...)
+	t.Cleanup(stop)
+	return newTab(t, ctx, base)
+}
+
+// another opens a further tab of the same browser: it has the same session.
+func (b *tab) another() *tab {
+	b.Helper()
+	return newTab(b.T, b.ctx, b.base)
+}
+
+func newTab(t *testing.T, parent context.Context, base string) *tab {
+	t.Helper()
+	b := &tab{T: t, base: base}
+	var end context.CancelFunc
+	b.ctx, end = chromedp.NewContext(parent, chromedp.WithListener(b.hear))
+	t.Cleanup(end)
+	if err := chromedp.Do(b.ctx); err != nil { // the browser lives as long as the context of its first call
+		t.Fatal(err)
+	}
+	t.Cleanup(b.wantQuiet)
+	return b
+}
+
+func chromium(t *testing.T) string {
+	t.Helper()
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
+		if path, err := exec.LookPath(name); err == nil {
+			return path
+		}
+	}
+	if os.Getenv("ONBEAT_REQUIRE_REAL") == "1" {
+		t.Fatal("there is no chromium on PATH")
+	}
+	t.Skip("there is no chromium on PATH")
+	return ""
+}
+
+// hear notes what a page complains of.
+func (b *tab) hear(event any) {
+	switch e := event.(type) {
+	case *runtime.EventExceptionThrown:
+		text := e.ExceptionDetails.Text
+		if x := e.ExceptionDetails.Exception; x != nil {
+			text += " " + x.Description
+		}
+		b.note("thrown: " + text)
+	case *runtime.EventConsoleAPICalled:
+		if e.Type != "error" && e.Type != "warning" {
+			return
+		}
+		var args []string
+		for _, a := range e.Args {
+			args = append(args, strings.TrimSpace(string(a.Value)+" "+a.Description))
+		}
+		b.note("console: " + strings.Join(args, " "))
+	case *log.EventEntryAdded:
+		if e.Entry.Level == "error" || e.Entry.Level == "warning" {
+			b.note(fmt.Sprintf("%s: %s %s", e.Entry.Source, e.Entry.Text, e.Entry.URL))
+		}
+	}
+}
+
+func (b *tab) note(text string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.said = append(b.said, text)
+}
+
+// allow takes it as no fault when the page complains of something that the test itself brings about.
+func (b *tab) allow(pattern string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.allowed = append(b.allowed, regexp.MustCompile(pattern))
+}
+
+func (b *tab) wantQuiet() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+next:
+	for _, text := range b.said {
+		for _, ok := range b.allowed {
+			if ok.MatchString(text) {
+				continue next
+			}
+		}
+		b.Errorf("the page complains: %s", text)
+	}
+}
+
+// do has the browser do something, or fails.
+func (b *tab) do(steps ...chromedp.Action[chromedp.Void]) {
+	b.Helper()
+	ctx, done := context.WithTimeout(b.ctx, 2*patience)
+	defer done()
+	if err := chromedp.Do(ctx, steps...); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// sends sends the browser a command.
+func sends[P, R any](b *tab, command cdp.Command[P, R], params P) {
+	b.Helper()
+	ctx, done := context.WithTimeout(b.ctx, 2*patience)
+	defer done()
+	if _, err := chromedp.Call(ctx, command, params); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// open goes to a page, and waits until each of its views shows something.
+func (b *tab) open(path string) {
+	b.Helper()
+	b.do(chromedp.Navigate(b.base + path))
+	b.settled()
+}
+
+// settled waits until no view of the page is loading.
+func (b *tab) settled() {
+	b.Helper()
+	b.waits(`document.readyState === 'complete' && !document.querySelector('[data-state=loading]')`)
+}
+
+// eval evaluates an expression in the page. It may be a promise.
+func (b *tab) eval(expression string) {
+	b.Helper()
+	value[chromedp.Void](b, expression)
+}
+
+// value is what an expression is in the page. It may be a promise.
+func value[T any](b *tab, expression string) T {
+	b.Helper()
+	ctx, done := context.WithTimeout(b.ctx, 2*patience)
+	defer done()
+	v, err := chromedp.Run(ctx, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
+	if err != nil {
+		b.Fatalf("%s: %v", expression, err)
+	}
+	return v
+}
+
+// waits waits until an expression is true in the page.
+func (b *tab) waits(expression string) {
+	b.Helper()
+	testredis.Eventually(b.T, patience, func() bool {
+		ctx, done := context.WithTimeout(b.ctx, patience)
+		defer done()
+		ok, err := chromedp.Run(ctx, chromedp.Evaluate[bool]("!!("+expression+")")) // fails while the page changes
+		return err == nil && ok
+	}, "%s: it never comes to %s; it shows:\n%s", b.base, expression, lazily(b.seen))
+}
+
+// lazily is a text that is made when it is shown.
+type lazily func() string
+
+func (f lazily) String() string { return f() }
+
+// seen is the text of the page, and where it is.
+func (b *tab) seen() string {
+	ctx, done := context.WithTimeout(b.ctx, patience)
+	defer done()
+	text, err := chromedp.Run(ctx, chromedp.Evaluate[string](`location.href + '\n' + document.body.innerText`))
+	if err != nil {
+		return err.Error()
+	}
+	return text
+}
+
+// shows waits until an element has a text in it.
+func (b *tab) shows(selector, text string) {
+	b.Helper()
+	b.waits(fmt.Sprintf(`[...document.querySelectorAll(%s)].some((e) => e.checkVisibility() && e.textContent.includes(%s))`, quote(selector), quote(text)))
+}
+
+// has reports whether an element can be seen now.
+func (b *tab) has(selector string) bool {
+	b.Helper()
+	return value[bool](b, fmt.Sprintf(`[...document.querySelectorAll(%s)].some((e) => e.checkVisibility())`, quote(selector)))
+}
+
+// text is the text of the first element now.
+func (b *tab) text(selector string) string {
+	b.Helper()
+	text := value[string](b, fmt.Sprintf(`document.querySelector(%s)?.textContent ?? ''`, quote(selector)))
+	return strings.Join(strings.Fields(text), " ")
+}
+
+// click clicks on an element with the mouse, when it can be seen and is not disabled.
+func (b *tab) click(selector string) {
+	b.Helper()
+	b.waits(fmt.Sprintf(`[...document.querySelectorAll(%s)].some((e) => e.checkVisibility() && !e.disabled)`, quote(selector)))
+	b.do(chromedp.Click(chromedp.CSS(selector), chromedp.NodeVisible))
+}
+
+// fills puts a text into a field in place of what is there, as somebody who types it.
+func (b *tab) fills(selector, text string) {
+	b.Helper()
+	b.waits(`document.querySelector(` + quote(selector) + `)?.checkVisibility()`)
+	b.eval(`(() => { const e = document.querySelector(` + quote(selector) + `); e.focus(); e.select?.() })()`)
+	if text == "" {
+		text = kb.Backspace
+	}
+	b.keys(text)
+}
+
+// chooses chooses an option.
+func (b *tab) chooses(selector, option string) {
+	b.Helper()
+	b.eval(fmt.Sprintf(`(() => { const e = document.querySelector(%s); e.value = %s; for (const x of ['input', 'change']) e.dispatchEvent(new Event(x, { bubbles: true })) })()`,
+		quote(selector), quote(option)))
+}
+
+// keys types keys where the focus is.
+func (b *tab) keys(keys string) {
+	b.Helper()
+	b.do(chromedp.KeyEvent(keys))
+}
+
+// agrees takes the way forward in the dialog that is open, and waits until it has closed.
+func (b *tab) agrees() {
+	b.Helper()
+	b.click("dialog[open] [data-act=ok]")
+	b.waits(`!document.querySelector('dialog[open]')`)
+}
+
+// looks sets how the viewer likes pages to be, and how wide their window is.
+func (b *tab) looks(dark bool, width, height int64) {
+	b.Helper()
+	scheme := "light"
+	if dark {
+		scheme = "dark"
+	}
+	sends(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{
+		{Name: "prefers-color-scheme", Value: scheme}, {Name: "prefers-reduced-motion", Value: "reduce"},
+	}})
+	b.do(chromedp.EmulateViewport(width, height))
+}
+
+// fetches calls the API from the page, under its session, as somebody may by hand. It returns the status.
+func (b *tab) fetches(method, path, body string) (status int) {
+	b.Helper()
+	return value[int](b, fmt.Sprintf(`fetch(%s, { method: %s, headers: { 'Content-Type': 'application/json' }, body: %s || undefined }).then((r) => r.status)`,
+		quote(path), quote(method), quote(body)))
+}
+
+// shot is a picture of what the window shows, or of the whole page.
+func (b *tab) shot(whole bool) []byte {
+	b.Helper()
+	action := chromedp.CaptureScreenshot()
+	if whole {
+		action = chromedp.FullScreenshot(100)
+	}
+	png, err := chromedp.Run(b.ctx, action)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return png
+}
+
+// quote makes a literal of JavaScript.
+func quote(text string) string {
+	out, _ := json.Marshal(text) //nolint:errchkjson // a string can always be written
+	return string(out)
+}
