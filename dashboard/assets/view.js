@@ -55,9 +55,9 @@ export class View {
     this.say((old ? `As of ${stamp(this.at)}, ${ago(this.at)}: ` : '') + err.message, true);
   }
 
-  // wait says that what is there may be old, because a call takes long.
+  // wait says that what is there may be old, or why there is nothing yet, because a call takes long.
   wait() {
-    if (!this.at) return;
+    if (!this.at) return this.say('The server has not answered yet. Is its Redis there?');
     this.root.dataset.state = 'stale';
     this.say(`As of ${stamp(this.at)}, ${ago(this.at)}: the server has not answered since.`);
   }
