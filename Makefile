@@ -31,7 +31,8 @@ REPORT := $(CURDIR)/bin/test-redis.txt
 NETWORK      := integration/network
 HISTORIES    := histories
 DIFFERENTIAL := schedule/differential
-MODULES      := $(NETWORK) $(HISTORIES) $(DIFFERENTIAL)
+BROWSER      := integration/browser
+MODULES      := $(NETWORK) $(HISTORIES) $(DIFFERENTIAL) $(BROWSER)
 
 # What the rows of `make soak` are gathered in.
 SOAK := $(CURDIR)/bin/soak.md
@@ -69,7 +70,7 @@ test: ## Run every test, with the race detector, on a real Redis where there is 
 # One after the other: all have leases of a second.
 .PHONY: test-processes
 test-processes:
-	@code=0; for part in test-real test-histories test-network; do $(MAKE) --no-print-directory $$part || code=1; done; exit $$code
+	@code=0; for part in test-real test-histories test-network test-browser; do $(MAKE) --no-print-directory $$part || code=1; done; exit $$code
 
 .PHONY: test-real
 test-real:
@@ -84,6 +85,19 @@ test-histories:
 .PHONY: test-network
 test-network:
 	cd $(NETWORK) && $(TESTENV) $(GO) test $(RACE) -count=1 -timeout 20m ./...
+
+.PHONY: test-browser
+test-browser:
+	cd $(BROWSER) && $(TESTENV) $(GO) test $(RACE) -count=1 -timeout 20m ./...
+
+# The pictures that the pages have. The others of bin/screenshots are for whoever changes the dashboard.
+SHOTS := beat-rollout beat-rollout-dark beat-crash beat-narrow overview overview-dark schedules schedule task dead instances
+
+.PHONY: screenshots
+screenshots: ## Look at each page of the dashboard in Chromium: bin/screenshots, and some of them to docs/img.
+	@mkdir -p bin/screenshots docs/img
+	cd $(BROWSER) && ONBEAT_SHOTS=$(CURDIR)/bin/screenshots $(GO) test -count=1 -timeout 20m -run TestShots .
+	@for name in $(SHOTS); do cp bin/screenshots/$$name.png docs/img/; done
 
 .PHONY: test-virtual
 test-virtual:
