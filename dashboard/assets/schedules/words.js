@@ -31,10 +31,10 @@ export const gapOf = (s) => (s.every ? ms(s.every) : s.last && s.next ? Date.par
 
 const hour = 3_600_000, day = 24 * hour;
 
-// spanOf is how much of the past shows the last runs of a schedule: an hour, or as much as a slow one needs.
+// spanOf is how much of the past shows the last runs of a schedule: ten minutes, or as much as a slower one needs.
 export function spanOf(s) {
   const gap = gapOf(s) ?? day;
-  return [hour, day, 7 * day, 30 * day].find((span) => span >= 12 * gap) ?? 30 * day;
+  return [hour / 6, hour, day, 7 * day, 30 * day].find((span) => span >= 24 * gap) ?? 30 * day;
 }
 
 export const spanWords = (span) => ({ [hour]: 'the last hour', [day]: 'the last day' }[span] ?? 'the last ' + length(span).replace(' d', ' days'));
