@@ -209,3 +209,23 @@ func TestModules_callOperationsThatThereAre(t *testing.T) {
 		t.Errorf("the calls of the modules are %q: did their way of calling change?", slices.Sorted(maps.Keys(calls)))
 	}
 }
+
+// secure is what browsers offer over https and on this machine alone.
+var secure = regexp.MustCompile(`crypto\.(?:randomUUID|subtle)|navigator\.(?:clipboard|serviceWorker|storage)|Notification\(|showOpenFilePicker|showSaveFilePicker|caches\.`)
+
+func TestModules_workOverPlainHTTP(t *testing.T) {
+	t.Parallel()
+	a, err := readAssets()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name := range a.list {
+		text := regexp.MustCompile(`(?m)//.*$`).ReplaceAllString(source(t, name), "")
+		if path.Ext(name) == ".js" && secure.MatchString(text) {
+			t.Errorf("%s uses %s", name, secure.FindString(text))
+		}
+		if uses := strings.Count(text, "navigator.locks"); uses > 0 && !strings.Contains(text, "navigator.locks &&") {
+			t.Errorf("%s uses navigator.locks without a look whether it is there", name)
+		}
+	}
+}
