@@ -16,7 +16,7 @@ import (
 // libraryPackages are those that other programs import, each of which shows how.
 var libraryPackages = []string{
 	"task", "tracing", "schedule", "queue", "instance", "producer", "consumer", "handlers", "lock", "config", "api", "client", "telemetry", "archive",
-	"archive/sqlarchive", "outbox", "outbox/sqloutbox", "notify",
+	"archive/sqlarchive", "outbox", "outbox/sqloutbox", "notify", "dashboard",
 }
 
 func TestPackages_haveADocComment(t *testing.T) {

@@ -15,7 +15,7 @@ import (
 // behind it.
 var rooms = [][]string{
 	{"cmd/onbeat"},
-	{"config", "conformance", "doctor", "telemetry"},
+	{"config", "conformance", "dashboard", "doctor", "telemetry"},
 	{"api", "client", "archive/sqlarchive", "outbox/sqloutbox"},
 	{"."},
 	{"admin > audit", "audit"},

@@ -231,9 +231,14 @@ func isPage(r *http.Request) bool {
 	return r.Method == http.MethodGet && !strings.HasPrefix(r.URL.Path, "/v1/") && strings.Contains(r.Header.Get("Accept"), "text/html")
 }
 
-// signIn sends a browser to the page that asks for a token, and from there back.
+// signIn sends a browser to the page that asks for a token, and from there back. A path that begins with two slashes would be the
+// name of another host there.
 func signIn(w http.ResponseWriter, r *http.Request) {
-	w.Header().Set("Location", "/login?next="+url.QueryEscape(r.URL.RequestURI()))
+	next := r.URL.RequestURI()
+	if strings.HasPrefix(next, "//") {
+		next = "/"
+	}
+	w.Header().Set("Location", "/login?next="+url.QueryEscape(next))
 	w.WriteHeader(http.StatusSeeOther)
 }
 

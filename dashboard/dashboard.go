@@ -112,11 +112,14 @@ func (d *Dashboard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = body.WriteTo(w)
 }
 
-// pageOf returns the page of a path. A page whose path ends with a slash has the name of a thing behind it.
+// ofAThing reports whether the path of the page goes on with the name of a thing.
+func (p *page) ofAThing() bool { return p.Path != "/" && strings.HasSuffix(p.Path, "/") }
+
+// pageOf returns the page of a path.
 func pageOf(path string) *page {
 	for i := range list {
 		p := &list[i]
-		if path == p.Path || p.Path != "/" && strings.HasSuffix(p.Path, "/") && strings.HasPrefix(path, p.Path) && len(path) > len(p.Path) {
+		if p.ofAThing() && strings.HasPrefix(path, p.Path) && len(path) > len(p.Path) || !p.ofAThing() && path == p.Path {
 			return p
 		}
 	}

@@ -28,8 +28,11 @@ export function place(parts, ...names) {
 
 const encode = (name) => (/^\.{1,2}$/.test(name) ? name.replaceAll('.', '%2E') : encodeURIComponent(name));
 
+// newKey makes an Idempotency-Key. crypto.randomUUID is not there on pages that came over plain http from another machine.
+export const newKey = () => crypto.getRandomValues(new Uint32Array(4)).join('-');
+
 export const get = (path, params, options) => call('GET', path + query(params), undefined, options);
-export const post = (path, body, options) => call('POST', path, body, { key: crypto.randomUUID(), ...options });
+export const post = (path, body, options) => call('POST', path, body, { key: newKey(), ...options });
 export const put = (path, body, options) => call('PUT', path, body, options);
 export const remove = (path, options) => call('DELETE', path, undefined, options);
 

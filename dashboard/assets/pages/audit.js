@@ -1,5 +1,5 @@
 import { params } from '../page.js';
-import { get } from '../api.js';
+import { get, query } from '../api.js';
 import { badge, otherOf, rank, troubles, verdict } from '../audit/words.js';
 import { $, clone, el, fill, keyed } from '../dom.js';
 import { plural, scheduleOf } from '../tasks/words.js';
@@ -42,7 +42,7 @@ function showWrong(list) {
     li.dataset.tone = said[0].tone;
     li.replaceChildren(el('a', { href: scheduleOf(r.schedule) }, r.schedule), ': ', el('span', { class: said[0].tone }, said.filter((t) => !t.detail).map((t) => t.text).join('; ') + '.'),
       ...(said.some((t) => t.detail) ? [el('details', {}, el('summary', {}, 'Which slots'), el('ul', {}, said.filter((t) => t.detail).map((t) => el('li', {}, t.text))))] : []),
-      ' ', el('a', { href: `/beat?match=${encodeURIComponent(r.schedule)}&to=${Date.parse(r.to)}&zoom=${Math.ceil((Date.parse(r.to) - Date.parse(r.from)) / 1000)}` }, 'on the beat'));
+      ' ', el('a', { href: '/beat' + query({ match: r.schedule, to: r.to, zoom: Math.ceil((Date.parse(r.to) - Date.parse(r.from)) / 1000) }) }, 'on the beat'));
   });
 }
 

@@ -1,5 +1,5 @@
 import { params } from '../page.js';
-import { get, place, post } from '../api.js';
+import { get, newKey, place, post } from '../api.js';
 import { $, el, fill, may } from '../dom.js';
 import { clear, json, listOf, momentAt, refuse, refused, wholeNumber } from '../form.js';
 import { suggest } from '../tasks/filters.js';
@@ -9,7 +9,7 @@ import { zoneName } from '../time.js';
 const form = $('#enqueue');
 const texts = ['type', 'queue', 'priority', 'id', 'keep', 'unique', 'unique_for', 'key', 'timeout', 'backoff', 'backoff_cap'];
 const numbers = ['key_limit', 'max_attempts'];
-let key = crypto.randomUUID();
+let key = newKey();
 
 // specOf is the task that the form describes. A field that is empty is left out. It throws a refusal, as the API does, for what cannot
 // be sent at all.
@@ -32,11 +32,11 @@ async function send(e) {
   submit.disabled = true;
   try {
     const done = await post('/tasks', specOf(), { key });
-    key = crypto.randomUUID(); // the next one is another request
+    key = newKey(); // the next one is another request
     fill(form, { done: ['Enqueued: ', el('a', { href: pathOf(done.id) }, done.id), '. The form stays as it is, for the next one.'] });
     if (form.elements.id.value) form.elements.id.value = '';
   } catch (err) {
-    if (err.status !== 0) key = crypto.randomUUID(); // without an answer, the same request is sent again
+    if (err.status !== 0) key = newKey(); // without an answer, the same request is sent again
     fill(form, { done: null });
     refused(form, err, { above: err.body?.id && [err.message + '. ', el('a', { href: pathOf(err.body.id) }, 'Show that task')] });
   } finally {

@@ -1,11 +1,12 @@
-import '../page.js';
+import { params } from '../page.js';
 import { $ } from '../dom.js';
 
-// next is where the viewer came from: a path of this server, and nothing else.
+// next is where the viewer came from: an address of this server, and nothing else. It is whole, because a path such as /.//host is read
+// as //host once it is made plain, and that is another server.
 function next() {
-  const path = new URLSearchParams(location.search).get('next') || '/';
-  const there = new URL(path, location.origin);
-  return there.origin === location.origin ? there.pathname + there.search : '/';
+  const from = params.get('next', '/');
+  const there = URL.canParse(from, location.origin) ? new URL(from, location.origin) : location;
+  return there.origin === location.origin && there.pathname !== location.pathname ? there.href : '/';
 }
 
 $('#login').addEventListener('submit', async (e) => {

@@ -1,5 +1,5 @@
 // What can be done to a schedule.
-import { place, post, remove } from '../api.js';
+import { newKey, place, post, remove } from '../api.js';
 import { ask, tell } from '../ask.js';
 import { $, calm, el, may } from '../dom.js';
 import { json, momentAt, momentIn } from '../form.js';
@@ -26,7 +26,7 @@ export function trigger(name) {
   const payload = el('textarea', { name: 'payload', rows: 5, spellcheck: 'false' });
   const label = el('label', {}, 'Payload', payload, el('span', { class: 'hint' }, 'JSON, in place of that of the schedule.'));
   const more = el('details', {}, el('summary', {}, 'With another payload'), label);
-  const key = crypto.randomUUID(); // a call without an answer is sent again as the same
+  const key = newKey(); // a call without an answer is sent again as the same
   return ask({
     title: `Run ${name} now?`, body: ['Its task runs once, outside the grid. The slots come as before.', more], action: 'Trigger it',
     act: async () => {
@@ -60,7 +60,7 @@ export function backfill(name) {
   const to = el('input', { type: 'datetime-local', name: 'to', step: 1 });
   const again = el('input', { type: 'checkbox', name: 'again' });
   const said = el('p', { role: 'status' }, 'Counting …');
-  const key = crypto.randomUUID();
+  const key = newKey();
   const order = (more) => {
     const b = { from: momentAt('from', from.value), ...more };
     if (to.value) b.to = momentAt('to', to.value);

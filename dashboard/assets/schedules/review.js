@@ -1,6 +1,6 @@
 // A change of a schedule, shown before it is made: field by field, with the slots that come then. Somebody else may change the schedule
 // meanwhile: then the API refuses the change, and it is shown anew, together with the other one.
-import { get, place, post, put } from '../api.js';
+import { get, newKey, place, post, put } from '../api.js';
 import { ask, tell } from '../ask.js';
 import { $, el } from '../dom.js';
 import { declaredWarning, diff } from './diff.js';
@@ -19,7 +19,7 @@ export async function review(d, was) {
   if (!was && plan.result === 'would change') throw taken(d.name);
   const said = el('div');
   let base = was, wanted = d;
-  const key = crypto.randomUUID();
+  const key = newKey();
   await show(said, d, base, plan);
   return ask({
     title: was ? `Change ${was.name}?` : `Make ${d.name}?`, action: was ? 'Change it' : 'Make it', body: said,

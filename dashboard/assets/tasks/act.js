@@ -1,5 +1,5 @@
 // What can be done to tasks: to one, or by the server to all that a filter matches.
-import { place, post, remove } from '../api.js';
+import { newKey, place, post, remove } from '../api.js';
 import { ask, tell } from '../ask.js';
 import { $, el, may } from '../dom.js';
 import { number } from '../time.js';
@@ -105,7 +105,7 @@ async function walk(bulk, signal, say) {
 const passing = [0, 408, 429, 503];
 
 async function patiently(bulk, signal) {
-  const key = bulk.dry_run ? undefined : crypto.randomUUID();
+  const key = bulk.dry_run ? undefined : newKey();
   for (let tries = 1; ; tries++) {
     try {
       return await post('/tasks/bulk', bulk, { key });

@@ -1,0 +1,95 @@
+package dashboard
+
+import (
+	"bytes"
+	"compress/gzip"
+	"io"
+	"net/http"
+	"path"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestAssets_areThereAndEachIsUsed(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	used := map[string]bool{}
+	for i := range list {
+		html := s.html(&list[i], "")
+		names := s.reached(html)
+		if !slices.Contains(names, "pages/"+list[i].Name+".js") || !slices.Contains(names, "app.css") {
+			t.Errorf("%s loads only %q", list[i].Name, names)
+		}
+		for _, name := range names {
+			used[name] = true
+		}
+	}
+	for name := range s.assets.list {
+		if !used[name] {
+			t.Errorf("no page loads %s", name)
+		}
+	}
+}
+
+func TestPages_areLight(t *testing.T) {
+	t.Parallel()
+	const most = 150_000
+	s := open(t)
+	for i := range list {
+		w := s.ask(http.MethodGet, address(&list[i]), "")
+		html, sum := w.Body.Len(), w.Body.Len()
+		names := s.reached(w.Body.String())
+		for _, name := range names {
+			sum += s.ask(http.MethodGet, s.mustURL(name), "").Body.Len()
+		}
+		t.Logf("%s: %.1f KB, of which %.1f KB of HTML, and %d assets", list[i].Name, float64(sum)/1000, float64(html)/1000, len(names))
+		if sum > most {
+			t.Errorf("%s: %d bytes, and %d are the most", list[i].Name, sum, most)
+		}
+	}
+}
+
+func TestAssets_mayBeKeptForEver(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	kinds := map[string]string{".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8", ".svg": "image/svg+xml"}
+	for name := range s.assets.list {
+		packed := s.ask(http.MethodGet, s.mustURL(name), "")
+		plain := s.ask(http.MethodGet, s.mustURL(name), "", "Accept-Encoding", "identity")
+		z, err := gzip.NewReader(packed.Body)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		text, err := io.ReadAll(z)
+		if err != nil || !bytes.Equal(text, plain.Body.Bytes()) || string(text) != source(t, name) {
+			t.Errorf("%s: what is packed is something else: %v", name, err)
+		}
+		for how, h := range map[string]http.Header{"gzip": packed.Header(), "": plain.Header()} {
+			if h.Get("Content-Type") != kinds[path.Ext(name)] || h.Get("Content-Encoding") != how || h.Get("Vary") != "Accept-Encoding" ||
+				h.Get("Cache-Control") != "public, max-age=31536000, immutable" || h.Get("X-Content-Type-Options") != "nosniff" {
+				t.Errorf("%s: %v", name, h)
+			}
+		}
+	}
+}
+
+// An answer under the address of another release would be kept for ever.
+func TestAssets_ofAnotherReleaseAreNotFound(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	own := s.mustURL("app.css")
+	for _, url := range []string{
+		strings.Replace(own, s.assets.hash, "0123456789abcdef", 1), strings.Replace(own, s.assets.hash+"/", "", 1), own + "/x", own + "x",
+		strings.Replace(own, "app.css", "nope.js", 1), strings.Replace(own, "app.css", "", 1), strings.Replace(own, "app.css", "pages/", 1),
+		"/assets/" + s.assets.hash,
+	} {
+		w := s.ask(http.MethodGet, url, "")
+		if w.Code != http.StatusNotFound || strings.Contains(w.Header().Get("Cache-Control"), "immutable") {
+			t.Errorf("%s: %d %v", url, w.Code, w.Header())
+		}
+	}
+	if w := s.ask(http.MethodGet, own, ""); w.Code != http.StatusOK {
+		t.Errorf("%s: %d", own, w.Code)
+	}
+}

@@ -1,0 +1,231 @@
+package dashboard
+
+import (
+	"encoding/json"
+	"io/fs"
+	"maps"
+	"net/http"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/onbeat/onbeat/api"
+)
+
+// imported is what a module imports from where, exported a name that others may import, and cloned a template that it copies.
+var (
+	imported = regexp.MustCompile(`(?m)^import\b([^;'"]*)['"]([^'"]+)['"]`)
+	exported = regexp.MustCompile(`(?m)^export (?:async )?(?:function|const|let|class) ([\w$]+)`)
+	cloned   = regexp.MustCompile(`\bclone\('([^']+)'`)
+	unread   = regexp.MustCompile(`\bclone\([^'")]|\bimport\(|(?m)^export (?:\{|\*|default)`) // what these tests do not follow
+)
+
+func source(t testing.TB, name string) string {
+	t.Helper()
+	text, err := fs.ReadFile(files, "assets/"+name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// reached returns the assets that a page loads: those that its HTML names, and the modules that they import.
+func (s *site) reached(html string) []string {
+	s.t.Helper()
+	var names []string
+	seen := map[string]bool{}
+	var add func(name string)
+	add = func(name string) {
+		if seen[name] {
+			return
+		}
+		seen[name], names = true, append(names, name)
+		if path.Ext(name) != ".js" {
+			return
+		}
+		for _, m := range imported.FindAllStringSubmatch(source(s.t, name), -1) {
+			if to := path.Join(path.Dir(name), m[2]); s.assets.list[to].plain == nil || !strings.HasPrefix(m[2], "./") && !strings.HasPrefix(m[2], "../") {
+				s.t.Errorf("%s imports %q, which is no asset", name, m[2])
+			} else {
+				add(to)
+			}
+		}
+	}
+	for _, e := range elements(s.t, html) {
+		for _, attr := range []string{"src", "href"} {
+			if name, ok := strings.CutPrefix(e.attr[attr], "/assets/"+s.assets.hash+"/"); ok {
+				add(name)
+			} else if strings.Contains(e.attr[attr], "assets") {
+				s.t.Errorf("<%s %s=%q> is not an asset of this release", e.name, attr, e.attr[attr])
+			}
+		}
+	}
+	return names
+}
+
+// An import of a name that is not there breaks the page.
+func TestModules_importWhatOthersExport(t *testing.T) {
+	t.Parallel()
+	a, err := readAssets()
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := 0
+	for name := range a.list {
+		if path.Ext(name) != ".js" {
+			continue
+		}
+		text := source(t, name)
+		for _, m := range imported.FindAllStringSubmatch(text, -1) {
+			to := path.Join(path.Dir(name), m[2])
+			var offers []string
+			for _, e := range exported.FindAllStringSubmatch(source(t, to), -1) {
+				offers = append(offers, e[1])
+			}
+			for _, wanted := range namesOf(m[1], text) {
+				if names++; !slices.Contains(offers, wanted) {
+					t.Errorf("%s wants %s of %s, which exports %q", name, wanted, to, offers)
+				}
+			}
+		}
+	}
+	if names < 100 {
+		t.Errorf("the modules import only %d names: did their way of importing change?", names)
+	}
+}
+
+// namesOf returns the names that a module uses of another one, by what stands between import and its place: { a, b as c } from, or
+// * as x from.
+func namesOf(clause, text string) (names []string) {
+	clause = strings.TrimSuffix(strings.TrimSpace(clause), "from")
+	if _, alias, ok := strings.Cut(clause, "* as "); ok {
+		for _, m := range regexp.MustCompile(`\b`+strings.TrimSpace(alias)+`\.(\w+)`).FindAllStringSubmatch(imported.ReplaceAllString(text, ""), -1) {
+			names = append(names, m[1])
+		}
+		return names
+	}
+	for part := range strings.SplitSeq(strings.Trim(clause, "{} \n"), ",") {
+		if fields := strings.Fields(part); len(fields) > 0 {
+			names = append(names, fields[0])
+		}
+	}
+	return names
+}
+
+// A module fails where a template is missing, and a page that only a viewer sees is one that its maker does not look at.
+func TestModules_findTheTemplatesThatTheyCopy(t *testing.T) {
+	t.Parallel()
+	s := open(t, everyRole()...)
+	used := map[string]bool{}
+	for i := range list {
+		for _, role := range []api.Role{api.Viewer, api.Operator, api.Admin} {
+			html := s.html(&list[i], role)
+			there := map[string]bool{}
+			for _, e := range with(elements(t, html), "template", "id") {
+				there[e.attr["id"]] = true
+			}
+			for _, name := range s.reached(html) {
+				for _, m := range cloned.FindAllStringSubmatch(source(t, name), -1) {
+					if used["t-"+m[1]] = true; !there["t-"+m[1]] {
+						t.Errorf("%s for the %s: %s copies the template %q, which is not there", list[i].Name, role, name, m[1])
+					}
+				}
+			}
+			for id := range there {
+				if strings.HasPrefix(id, "t-") {
+					used[id] = used[id] // it should be
+				}
+			}
+		}
+	}
+	for id, is := range used {
+		if !is {
+			t.Errorf("no module copies the template %s", id)
+		}
+	}
+	for name := range s.assets.list {
+		if path.Ext(name) == ".js" && name != "dom.js" && unread.MatchString(source(t, name)) {
+			t.Errorf("%s copies, imports or exports in a way that this test does not follow", name)
+		}
+	}
+}
+
+// called is a call of the API in a module: its method, and its path with ${names} in it.
+var called = regexp.MustCompile("\\b(get|all|post|put|remove)\\((?:place)?(?:`(/[^`]*)`|'(/[^']*)')")
+
+// operation is one of the API's document.
+type operation struct {
+	ID   string   `json:"operationId"`
+	Role api.Role `json:"x-onbeat-role"`
+}
+
+// operations are those of the API, by method and path, in which a name is {}.
+func (s *site) operations() map[string]operation {
+	s.t.Helper()
+	var document struct {
+		Paths map[string]map[string]operation
+	}
+	if err := json.Unmarshal(s.ask(http.MethodGet, "/openapi.json", "").Body.Bytes(), &document); err != nil {
+		s.t.Fatal(err)
+	}
+	out := map[string]operation{}
+	for path, item := range document.Paths {
+		for method, op := range item {
+			if op.ID == "" || !op.Role.May(api.Viewer) {
+				s.t.Fatalf("%s %s: %+v", method, path, op)
+			}
+			out[strings.ToUpper(method)+" "+regexp.MustCompile(`\{[^}]*\}`).ReplaceAllString(path, "{}")] = op
+		}
+	}
+	return out
+}
+
+// operationOf returns the operation that a call in a module means.
+func operationOf(call []string) string {
+	method := map[string]string{"get": "GET", "all": "GET", "post": "POST", "put": "PUT", "remove": "DELETE"}[call[1]]
+	path, _, _ := strings.Cut(call[2]+call[3], "?")
+	return method + " /v1" + regexp.MustCompile(`\$\{[^}]*\}`).ReplaceAllString(path, "{}")
+}
+
+func TestModules_callOperationsThatThereAre(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	operations := s.operations()
+	calls := map[string]bool{}
+	for name := range s.assets.list {
+		if path.Ext(name) != ".js" {
+			continue
+		}
+		for _, call := range called.FindAllStringSubmatch(source(t, name), -1) {
+			op := operationOf(call)
+			if calls[op] = true; operations[op].ID == "" {
+				t.Errorf("%s: %s: there is no %s", name, call[0], op)
+			}
+		}
+	}
+	if len(calls) < 20 {
+		t.Errorf("the calls of the modules are %q: did their way of calling change?", slices.Sorted(maps.Keys(calls)))
+	}
+}
+
+// secure is what browsers offer over https and on this machine alone.
+var secure = regexp.MustCompile(`crypto\.(?:randomUUID|subtle)|navigator\.(?:clipboard|serviceWorker|storage)|Notification\(|showOpenFilePicker|showSaveFilePicker|caches\.`)
+
+func TestModules_workOverPlainHTTP(t *testing.T) {
+	t.Parallel()
+	a, err := readAssets()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name := range a.list {
+		text := regexp.MustCompile(`(?m)//.*$`).ReplaceAllString(source(t, name), "")
+		if path.Ext(name) == ".js" && secure.MatchString(text) {
+			t.Errorf("%s uses %s", name, secure.FindString(text))
+		}
+		if uses := strings.Count(text, "navigator.locks"); uses > 0 && !strings.Contains(text, "navigator.locks &&") {
+			t.Errorf("%s uses navigator.locks without a look whether it is there", name)
+		}
+	}
+}
