@@ -1,11 +1,15 @@
 import '../page.js';
 import { $ } from '../dom.js';
 
-// next is where the viewer came from: a path of this server, and nothing else.
+// next is where the viewer came from: an address of this server, and nothing else. It is whole: a path such as //host would be another
+// server.
 function next() {
-  const path = new URLSearchParams(location.search).get('next') || '/';
-  const there = new URL(path, location.origin);
-  return there.origin === location.origin ? there.pathname + there.search : '/';
+  try {
+    const there = new URL(new URLSearchParams(location.search).get('next') || '/', location.origin);
+    return there.origin === location.origin ? there.href : '/';
+  } catch {
+    return '/'; // no address at all
+  }
 }
 
 $('#login').addEventListener('submit', async (e) => {
