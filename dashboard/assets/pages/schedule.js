@@ -1,7 +1,7 @@
 import { named, params } from '../page.js';
 import { all, get, place, query } from '../api.js';
 import { strip } from '../beat/strip.js';
-import { $, calm, el, fill, may } from '../dom.js';
+import { $, calm, el, fill, may, replace } from '../dom.js';
 import * as live from '../live.js';
 import { act, button, deedsFor } from '../schedules/act.js';
 import { Editor } from '../schedules/editor.js';
@@ -40,7 +40,7 @@ function show(s) {
   fill($('.head', root), { state });
   $('.lead', root).textContent = leadOf(s, state);
   const deeds = deedsFor(s);
-  if (root.deeds !== deeds.join()) $('#act').replaceChildren(...deeds.map((d) => button(d)));
+  if (root.deeds !== deeds.join()) replace($('#act'), ...deeds.map((d) => button(d)));
   root.deeds = deeds.join();
   const said = JSON.stringify(factsOf(s).map(([k, v]) => [k, v?.textContent ?? v])) + JSON.stringify(s.payload);
   if (root.said !== said) showDefinition(s); // so that what the viewer has selected stays
