@@ -1,12 +1,15 @@
 package browser
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
 	"github.com/onbeat/onbeat/testredis"
@@ -83,6 +86,18 @@ func (w *world) incidents(kind string) []incident {
 func (w *world) adds(lines ...string) {
 	w.Helper()
 	w.Must("enqueue", "--file", w.File("tasks.jsonl", strings.Join(lines, "\n")+"\n"))
+}
+
+// call sends the browser a command, and returns what it answers.
+func call[P, R any](b *tab, command cdp.Command[P, R], params P) R {
+	b.Helper()
+	ctx, done := context.WithTimeout(b.ctx, patience)
+	defer done()
+	answer, err := chromedp.Call(ctx, command, params)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return answer
 }
 
 // at is where the page is, on its server.
