@@ -18,14 +18,13 @@ import (
 var secrets = map[string]string{"viewer": "viewer-0123456789abcdef", "operator": "operator-0123456789abcdef", "admin": "admin-0123456789abcdef"}
 
 // guarded is the head of a config with a token for each role, in a file.
-func (w *world) guarded(more ...string) string {
+func (w *world) guarded() string {
 	w.Helper()
-	text := head + strings.Join(more, "")
 	var tokens []string
 	for _, role := range []string{"viewer", "operator", "admin"} {
 		tokens = append(tokens, fmt.Sprintf("{name: the-%s, role: %s, token_file: %q}", role, role, w.File(role+".token", secrets[role])))
 	}
-	return strings.Replace(text, "api: {", "api: {tokens: ["+strings.Join(tokens, ", ")+"], ", 1)
+	return strings.Replace(head, "api: {", "api: {tokens: ["+strings.Join(tokens, ", ")+"], ", 1)
 }
 
 // signsIn signs in with the token of a role, by the keyboard, and waits for the page that comes then.
