@@ -46,7 +46,7 @@ function show(s) {
   if (root.said !== said) showDefinition(s); // so that what the viewer has selected stays
   root.said = said;
   const gone = Boolean(s.deleted || s.retired);
-  for (const id of ['strip', 'queue']) $('#' + id).hidden = gone;
+  for (const id of ['strip', 'ahead']) $('#' + id).hidden = gone;
   edit(params.get('edit') === 'true');
 }
 
@@ -122,7 +122,7 @@ function left() {
 }
 
 const view = new View(root, { load, show, empty: 'There is no schedule with this name, and none that could be restored.' });
-const queue = new View($('#queue'), {
+const queue = new View($('#ahead'), {
   empty: 'Nothing runs or waits, and no slot comes.',
   load: async (signal) => ({ tasks: await loadQueue(name, signal), upcoming: present ? ((await get(place`/schedules/${name}`, {}, { signal })).upcoming ?? []) : [] }),
   show: ({ tasks, upcoming }, box) => showQueue(box, tasks, upcoming, present ? words.zoneOf(present) : '', name),
