@@ -120,8 +120,12 @@ func TestInstances_resignAndDrainWithoutAMissedSlot(t *testing.T) {
 	for _, p := range crew {
 		p.Stop()
 	}
-	got := w.Steady(every, ended.Add(-4*every), "a", "b")
-	t.Logf("%d slots, longest gap %s", got.Slots, got.Gap)
+	w.WantWhole("the beats", w.Judge(every, ended.Add(-4*every), "a", "b"))
+	for _, line := range said[struct{ Schedules []rig.AuditLine }](w, "audit", "a", "--since", "1h").Schedules {
+		if line.Missed > 0 || line.Broken {
+			t.Errorf("%+v", line)
+		}
+	}
 }
 
 // number reads a number of an event.
