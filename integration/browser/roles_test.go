@@ -62,7 +62,7 @@ func TestRoles_seeWhatTheyMayDo(t *testing.T) {
 	testredis.Eventually(w, patience, func() bool { return len(w.Of("a")) > 0 }, "nothing runs")
 
 	b := w.sits()
-	b.allow(refusals)
+	b.allow(turnedAway)
 	b.allow(`status of 404 .*/dropped`) // it is among those that were deleted
 	pages := []string{
 		"/", "/beat", "/beat?view=table", "/schedules", "/schedules?state=paused", "/schedules?state=deleted", "/schedules/a", "/schedules/off", "/schedules/by-hand", "/schedules/by-hand?edit=true", "/schedules/dropped",

@@ -42,7 +42,7 @@ func (b *tab) me() string {
 	return value[string](b, `fetch('/v1/me').then(async (r) => r.status + ' ' + ((await r.json()).name ?? ''))`)
 }
 
-const refusals = `status of (401|403) ` // Chromium says so of what is refused
+const turnedAway = `status of (401|403) ` // Chromium says so of what is refused
 
 // One signs in by the keyboard, is led to where one came from and nowhere else, and is out when one signs out.
 func TestSession_beginsAndEnds(t *testing.T) {
@@ -50,7 +50,7 @@ func TestSession_beginsAndEnds(t *testing.T) {
 	w := newWorld(t)
 	w.serve("v1", w.guarded())
 	b := w.sits()
-	b.allow(refusals)
+	b.allow(turnedAway)
 	b.allow(`status of 404 .*(evil|favicon)`) // an address of this server that is of no page
 
 	b.open("/schedules?state=paused")
@@ -97,7 +97,7 @@ func TestSession_endsWithItsToken(t *testing.T) {
 	w := newWorld(t)
 	w.serve("v1", w.guarded())
 	b := w.sits()
-	b.allow(refusals)
+	b.allow(turnedAway)
 	b.open("/login")
 	b.signsIn("admin", "/")
 
@@ -126,7 +126,7 @@ func TestSession_endsWithItsToken(t *testing.T) {
 	// The token is replaced, while a page is open that asks again and again, and one that does not.
 	still := b.another()
 	still.looks(false, 1280, 800)
-	still.allow(refusals)
+	still.allow(turnedAway)
 	still.open("/audit")
 	still.shows("#live", "live")
 	w.File("admin.token", "another-0123456789abcdef")
@@ -165,7 +165,7 @@ func TestSession_obeysNoOtherPage(t *testing.T) {
 	}))
 	t.Cleanup(evil.Close)
 	b := w.sits()
-	b.allow(refusals)
+	b.allow(turnedAway)
 	b.allow(`CORS|ERR_FAILED|ERR_BLOCKED_BY_RESPONSE|favicon`)
 	b.open("/login")
 	b.signsIn("admin", "/")
