@@ -42,9 +42,17 @@ export function fill(root, fields) {
     if (name === undefined || !(name in fields)) continue;
     const value = fields[name];
     if (typeof value === 'string' && value !== '' && !e.children.length && e.textContent === value) continue;
-    e.replaceChildren(...[value].flat().filter((v) => v !== null && v !== undefined && v !== ''));
+    replace(e, ...[value].flat().filter((v) => v !== null && v !== undefined && v !== ''));
   }
   return root;
+}
+
+// replace puts other children in place of those of an element. If one of those had the focus, what is there now has it: else who has no
+// mouse would begin at the top of the page again.
+export function replace(e, ...children) {
+  const held = e !== document.activeElement && e.contains(document.activeElement);
+  e.replaceChildren(...children);
+  if (held) ($('button, a[href]', e) ?? $('#main'))?.focus();
 }
 
 // keyed shows items as the children of an element, by key(item). It makes what is new, and keeps what is there already, so that the

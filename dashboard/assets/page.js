@@ -1,4 +1,5 @@
 // What every page has: the menu, the zone, the live connection, the state of the view in the address.
+import { get } from './api.js';
 import { $ } from './dom.js';
 import * as live from './live.js';
 import { switchZone, zoneName } from './time.js';
@@ -24,6 +25,8 @@ $('#signout')?.addEventListener('click', async () => {
 });
 
 if ($('#live')) live.start();
+// The events end with the session. A call then leads to signing in again, also from a page that makes none by itself.
+document.addEventListener('live', (e) => e.detail.now === 'lost' && get('/me').catch(() => {}));
 
 // params are the query of the address, which holds the view. set keeps it without a step in the history, unless step is true.
 export const params = {

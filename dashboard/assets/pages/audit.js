@@ -16,7 +16,7 @@ function show(audit) {
   const list = [...audit.schedules].sort((a, b) => rank(b) - rank(a) || (a.schedule < b.schedule ? -1 : 1));
   const [tone, words] = verdict(audit);
   const slots = list.reduce((n, r) => n + r.slots, 0);
-  fill($('#audit'), {
+  fill($('#audit > .card'), { // not below: rows have a verdict too
     verdict: el('strong', { class: tone }, words),
     scope: list.length ? `${plural(slots, 'slot')} of ${plural(list.length, 'schedule')}, from ${stamp(least(list, 'from'), { full: true })} to ${stamp(list[0].to, { full: true })}.` : '',
     lost: [...(audit.unreadable ? [el('p', { class: 'slow' }, audit.unreadable)] : []), ...(audit.lost_writes ?? []).map(lossOf)],

@@ -1,7 +1,7 @@
 import { named, params } from '../page.js';
 import { all, get, place, query } from '../api.js';
 import { strip } from '../beat/strip.js';
-import { $, calm, el, fill, may } from '../dom.js';
+import { $, calm, el, fill, may, replace } from '../dom.js';
 import * as live from '../live.js';
 import { act, button, deedsFor } from '../schedules/act.js';
 import { Editor } from '../schedules/editor.js';
@@ -40,13 +40,13 @@ function show(s) {
   fill($('.head', root), { state });
   $('.lead', root).textContent = leadOf(s, state);
   const deeds = deedsFor(s);
-  if (root.deeds !== deeds.join()) $('#act').replaceChildren(...deeds.map((d) => button(d)));
+  if (root.deeds !== deeds.join()) replace($('#act'), ...deeds.map((d) => button(d)));
   root.deeds = deeds.join();
   const said = JSON.stringify(factsOf(s).map(([k, v]) => [k, v?.textContent ?? v])) + JSON.stringify(s.payload);
   if (root.said !== said) showDefinition(s); // so that what the viewer has selected stays
   root.said = said;
   const gone = Boolean(s.deleted || s.retired);
-  for (const id of ['strip', 'queue']) $('#' + id).hidden = gone;
+  for (const id of ['strip', 'ahead']) $('#' + id).hidden = gone;
   edit(params.get('edit') === 'true');
 }
 
@@ -122,7 +122,7 @@ function left() {
 }
 
 const view = new View(root, { load, show, empty: 'There is no schedule with this name, and none that could be restored.' });
-const queue = new View($('#queue'), {
+const queue = new View($('#ahead'), {
   empty: 'Nothing runs or waits, and no slot comes.',
   load: async (signal) => ({ tasks: await loadQueue(name, signal), upcoming: present ? ((await get(place`/schedules/${name}`, {}, { signal })).upcoming ?? []) : [] }),
   show: ({ tasks, upcoming }, box) => showQueue(box, tasks, upcoming, present ? words.zoneOf(present) : '', name),

@@ -1,6 +1,6 @@
 import { named } from '../page.js';
 import { get, place, query } from '../api.js';
-import { $, clone, el, fill, may } from '../dom.js';
+import { $, clone, el, fill, may, replace } from '../dom.js';
 import * as live from '../live.js';
 import { button, deedsFor, one } from '../tasks/act.js';
 import { lifeOf } from '../tasks/life.js';
@@ -57,7 +57,7 @@ function show({ t, fate, unhandled }) {
   const badge = $('[data-field=state]', root);
   badge.dataset.kind = badgeOf(t);
   fill(root, { state: t.held ? 'held' : t.state, lead: leadOf(t, fate) + (unhandled ? ` No instance that is here runs the type ${t.type}.` : '') });
-  if (shown !== t.state) $('#act').replaceChildren(...deedsFor(t.state).map((d) => button(d, undefined, d === 'retry' ? { class: 'primary' } : {})), ...copyOf(t));
+  if (shown !== t.state) replace($('#act'), ...deedsFor(t.state).map((d) => button(d, undefined, d === 'retry' ? { class: 'primary' } : {})), ...copyOf(t));
   shown = t.state;
   root.task = t;
   const life = lifeOf(t, fate);
