@@ -95,7 +95,7 @@ const near = new Set();
 const watch = new IntersectionObserver((list) => {
   for (const { target, isIntersecting } of list) {
     near[isIntersecting ? 'add' : 'delete'](target);
-    if (isIntersecting) tick(target);
+    if (isIntersecting) write(target);
   }
   soon();
 }, { rootMargin: '400px' });
@@ -107,6 +107,13 @@ function makeRow() {
 }
 
 function showRow(row, s) {
+  const first = !row.schedule;
+  row.schedule = s;
+  if (first || near.has(row)) write(row);
+}
+
+function write(row) {
+  const s = row.schedule;
   const link = $('[data-field=name]', row);
   link.href = words.pathOf(s.name);
   $('[data-field=state]', row).dataset.kind = words.states[s.state];
@@ -124,7 +131,6 @@ function showRow(row, s) {
   const deeds = deedsFor(s).filter((d) => ['trigger', 'pause', 'resume', 'restore'].includes(d));
   if (row.deeds !== deeds.join()) fill(row, { act: deeds.map((d) => button(d, { 'aria-label': `${d} ${s.name}` })) });
   row.deeds = deeds.join();
-  row.schedule = s;
   tick(row);
 }
 
