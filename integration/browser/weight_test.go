@@ -111,12 +111,19 @@ func TestFirstView_isLightAndAsksThisHostAlone(t *testing.T) {
 		if n["all"] > mostWeight || n["Document"] == 0 || n["Script"] == 0 || n["Stylesheet"] == 0 {
 			t.Errorf("%s: its first view loads %d bytes, want at most %d: %v", path, n["all"], mostWeight, n)
 		}
+		if late := value[[]string](b, lateModules); len(late) > 0 {
+			t.Errorf("%s: its head does not name the modules %v, so they come late", path, late)
+		}
 		if !slices.Equal(hosts, []string{f.front.Addr().String()}) {
 			t.Errorf("%s asks other hosts: %v", path, hosts)
 		}
 	}
 	t.Logf("the first view of each page, over the wire:\n%s", table)
 }
+
+// lateModules are those that a page loaded and its head does not name.
+const lateModules = `performance.getEntriesByType('resource').map((x) => x.name).filter((x) => x.endsWith('.js'))
+	.filter((x) => ![...document.querySelectorAll('head > link[rel=modulepreload], head > script')].some((e) => (e.href || e.src) === x))`
 
 // watchView marks the moment in which a page has shown each of its views for the first time, and they are painted. A page without views
 // is there when its scripts have run.
