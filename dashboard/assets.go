@@ -27,6 +27,7 @@ type assets struct {
 type asset struct {
 	kind          string
 	plain, packed []byte
+	imports       []string // of a module
 }
 
 func readAssets() (assets, error) {
@@ -52,7 +53,8 @@ func readAssets() (assets, error) {
 		if err := z.Close(); err != nil {
 			return err
 		}
-		a.list[strings.TrimPrefix(name, "assets/")] = asset{kindOf(name), text, packed.Bytes()}
+		name = strings.TrimPrefix(name, "assets/")
+		a.list[name] = asset{kindOf(name), text, packed.Bytes(), importsOf(name, text)}
 		return nil
 	})
 	a.hash = hex.EncodeToString(sum.Sum(nil)[:8])

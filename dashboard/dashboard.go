@@ -113,6 +113,7 @@ type view struct {
 	Version   string
 	Who       api.Identity
 	SignOut   bool // there is a session to end
+	assets    assets
 }
 
 // May reports whether the one who looks may do what needs a role.
@@ -140,6 +141,7 @@ func (d *Dashboard) ServeHTTP(w http.ResponseWriter, r *http.Request) { d.mux.Se
 func (d *Dashboard) show(w http.ResponseWriter, r *http.Request, p *page, t *template.Template) {
 	v := &view{Page: *p, Pages: list, Namespace: d.cfg.Namespace, Version: d.cfg.Version, Who: api.IdentityOf(r.Context())}
 	v.SignOut = d.cfg.Tokens != nil && d.cfg.Tokens()
+	v.assets = d.assets
 	var body bytes.Buffer
 	if err := t.Execute(&body, v); err != nil {
 		http.Error(w, "this page cannot be shown: a bug", http.StatusInternalServerError)

@@ -159,10 +159,10 @@ func (b *tab) open(path string) {
 	b.settled()
 }
 
-// settled waits until no view of the page is loading.
+// settled waits until no view that can be seen is loading.
 func (b *tab) settled() {
 	b.Helper()
-	b.waits(`document.readyState === 'complete' && !document.querySelector('[data-state=loading]')`)
+	b.waits(`document.readyState === 'complete' && ![...document.querySelectorAll('[data-state=loading]')].some((e) => e.checkVisibility())`)
 }
 
 // eval evaluates an expression in the page. It may be a promise.

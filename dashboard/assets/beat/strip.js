@@ -19,9 +19,9 @@ function room(box) {
 }
 
 // drawStrip draws the items of a schedule onto a canvas, and says them in its label. The canvas takes the width of its parent.
-export function drawStrip(canvas, items, { from, to, now = to, height = 28 }) {
+export function drawStrip(canvas, items, { from, to, now = to, height = 28, width = room(canvas.parentElement) }) {
   const scale = new Scale({ span: to - from, end: to, now: () => now });
-  scale.width = room(canvas.parentElement);
+  scale.width = width;
   const ctx = fit(canvas, scale.width, height);
   drawRow(ctx, height / 2, scale, { items, now, tall: Math.min(9, height / 3), most: Math.min(4.5, height / 6) });
   const sum = tally(items);
@@ -37,7 +37,8 @@ export async function strips(list, { span = 3_600_000, signal, height } = {}) {
     const to = Date.now(), from = to - span;
     const beat = await ask({ from, to, step, names: some.map((x) => x.name), signal });
     const now = Date.parse(beat.now);
-    for (const x of some) drawStrip(x.canvas, beat.lines.get(x.name) ?? [], { from: now - span, to: now, height });
+    const widths = some.map((x) => room(x.canvas.parentElement)); // before the first is drawn: to measure between costs a layout each
+    some.forEach((x, k) => drawStrip(x.canvas, beat.lines.get(x.name) ?? [], { from: now - span, to: now, height, width: widths[k] }));
   }
 }
 

@@ -43,7 +43,7 @@ function show({ items, unreadable, deleted, more }) {
   suggest(all);
   const chosen = sorted(all.filter(chosenBy()), now);
   const shown = chosen.slice(0, want);
-  keyed($('#list tbody'), shown, (s) => s.name, () => clone('schedule'), showRow);
+  keyed($('#list tbody'), shown, (s) => s.name, makeRow, showRow);
   const scope = `${chosen.length > want ? `The first ${number(want)} of` : 'All'} ${plural(chosen.length, 'schedule')}${deleted ? ' that can be restored' : ' now'}`;
   $('#scope').textContent = chosen.length ? scope + (more ? ', and more are on their way.' : '.') : '';
   const pager = $('#list [data-pager]');
@@ -90,7 +90,30 @@ function suggest(all) {
   keyed($('#types'), types, (t) => t, (t) => el('option', { value: t }), () => {});
 }
 
+// Of the rows, those near the view are kept up to date: a list may have thousands.
+const near = new Set();
+const watch = new IntersectionObserver((list) => {
+  for (const { target, isIntersecting } of list) {
+    near[isIntersecting ? 'add' : 'delete'](target);
+    if (isIntersecting) write(target);
+  }
+  soon();
+}, { rootMargin: '400px' });
+
+function makeRow() {
+  const row = clone('schedule');
+  watch.observe(row);
+  return row;
+}
+
 function showRow(row, s) {
+  const first = !row.schedule;
+  row.schedule = s;
+  if (first || near.has(row)) write(row);
+}
+
+function write(row) {
+  const s = row.schedule;
   const link = $('[data-field=name]', row);
   link.href = words.pathOf(s.name);
   $('[data-field=state]', row).dataset.kind = words.states[s.state];
@@ -108,7 +131,6 @@ function showRow(row, s) {
   const deeds = deedsFor(s).filter((d) => ['trigger', 'pause', 'resume', 'restore'].includes(d));
   if (row.deeds !== deeds.join()) fill(row, { act: deeds.map((d) => button(d, { 'aria-label': `${d} ${s.name}` })) });
   row.deeds = deeds.join();
-  row.schedule = s;
   tick(row);
 }
 
@@ -116,29 +138,35 @@ function showRow(row, s) {
 function tick(row) {
   fill(row, { next: words.nextWords(row.schedule) || '—', last: words.lastWords(row.schedule.latest) || 'no run is known' });
 }
-setInterval(() => !document.hidden && $$('#list tbody tr').forEach(tick), 1000);
+setInterval(() => !document.hidden && near.forEach(tick), 1000);
 
-// draw draws the strips of the rows, not more often than it is worth.
-let drawing, drawnAt = 0, drawnFor = '';
+// draw draws the strips of the rows near the view, none more often than it is worth.
+const often = 15_000;
+let drawing;
 async function draw() {
-  const rows = $$('#list tbody tr').filter((r) => r.offsetParent);
-  const names = rows.map((r) => r.dataset.key).join('\n');
-  if (!names || (names === drawnFor && Date.now() - drawnAt < 15_000)) return;
-  [drawnFor, drawnAt] = [names, Date.now()];
+  const rows = [...near].filter((r) => r.isConnected && !r.schedule.deleted && !(Date.now() - r.drawnAt < often));
+  if (!rows.length) return;
   drawing?.abort();
   drawing = new AbortController();
   const { signal } = drawing;
-  const spans = Map.groupBy(rows, (r) => words.spanOf(r.schedule));
-  for (const [span, some] of spans) {
-    await strips(some.map((r) => ({ name: r.dataset.key, canvas: $('canvas', r) })), { span, signal }).catch((err) => {
-      if (!signal.aborted && !('status' in err)) throw err;
-      drawnFor = ''; // the next refresh tries again
-    });
-    if (signal.aborted) return;
+  const at = Date.now();
+  for (const [span, some] of Map.groupBy(rows, (r) => words.spanOf(r.schedule))) {
+    try {
+      await strips(some.map((r) => ({ name: r.dataset.key, canvas: $('canvas', r) })), { span, signal });
+      for (const r of some) r.drawnAt = at;
+    } catch (err) {
+      if (signal.aborted) return;
+      if (!('status' in err)) throw err; // else the next refresh tries again
+    }
   }
 }
-document.addEventListener('theme', () => ((drawnFor = ''), draw()));
-addEventListener('resize', calm(() => ((drawnFor = ''), draw())));
+const soon = calm(draw, 100);
+function anew() {
+  for (const row of $$('#list tbody tr')) row.drawnAt = 0;
+  draw();
+}
+document.addEventListener('theme', anew);
+addEventListener('resize', calm(anew));
 
 const view = new View($('#list'), { load, show });
 

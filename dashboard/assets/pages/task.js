@@ -101,7 +101,6 @@ function stepOf(s) {
   if (s.now) li.dataset.now = '';
   const pre = $('pre', li);
   pre.hidden = !(s.error || s.output) || s.same;
-  if ((s.error ?? s.output ?? '').length > 500) pre.tabIndex = 0; // it scrolls
   if (!s.error && s.output) pre.className = '';
   return li;
 }

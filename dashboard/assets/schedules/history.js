@@ -59,7 +59,7 @@ function showRevision(li, r, newest, present) {
       r.encrypted && el('p', { class: 'muted' }, r.encrypted),
       r.definition && el('details', {}, el('summary', {}, 'What it said'), el('pre', { tabindex: 0 }, JSON.stringify(r.definition, null, 2))),
     ].filter(Boolean),
-    act: back ? el('button', { type: 'button', 'data-act': 'revert', 'aria-label': `Go back to revision ${r.revision} of ${stamp(r.at)}` }, 'Go back to it …') : null,
+    act: back ? el('button', { type: 'button', 'data-act': 'revert', 'aria-label': `Go back to it … revision ${r.revision} of ${stamp(r.at)}` }, 'Go back to it …') : null,
   });
 }
 
