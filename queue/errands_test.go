@@ -131,7 +131,7 @@ func TestErrand_isStoppedAndGoesOn(t *testing.T) {
 	})
 }
 
-func TestErrands_areBounded(t *testing.T) {
+func TestPromise10_errandsAreBounded(t *testing.T) {
 	t.Parallel()
 	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
 		w := newWorld(t, rdb)
