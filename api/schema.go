@@ -10,6 +10,7 @@ import (
 	"github.com/onbeat/onbeat/admin"
 	"github.com/onbeat/onbeat/audit"
 	"github.com/onbeat/onbeat/instance"
+	"github.com/onbeat/onbeat/queue"
 	"github.com/onbeat/onbeat/schedule"
 	"github.com/onbeat/onbeat/task"
 )
@@ -19,6 +20,7 @@ var schemas = map[reflect.Type]reflect.Type{
 	reflect.TypeFor[admin.Duration]():         reflect.TypeFor[durationSchema](),
 	reflect.TypeFor[task.State]():             reflect.TypeFor[stateSchema](),
 	reflect.TypeFor[admin.Action]():           reflect.TypeFor[actionSchema](),
+	reflect.TypeFor[queue.ErrandState]():      reflect.TypeFor[errandStateSchema](),
 	reflect.TypeFor[audit.Report]():           reflect.TypeFor[audit.ReportJSON](),
 	reflect.TypeFor[schedule.Missed]():        reflect.TypeFor[missedSchema](),
 	reflect.TypeFor[schedule.Overlap]():       reflect.TypeFor[overlapSchema](),
@@ -29,13 +31,14 @@ var schemas = map[reflect.Type]reflect.Type{
 }
 
 type (
-	durationSchema struct{}
-	stateSchema    struct{}
-	actionSchema   struct{}
-	missedSchema   struct{}
-	overlapSchema  struct{}
-	gapSchema      struct{}
-	foldSchema     struct{}
+	durationSchema    struct{}
+	stateSchema       struct{}
+	actionSchema      struct{}
+	errandStateSchema struct{}
+	missedSchema      struct{}
+	overlapSchema     struct{}
+	gapSchema         struct{}
+	foldSchema        struct{}
 )
 
 // Schema is read by huma.
@@ -51,6 +54,11 @@ func (stateSchema) Schema(huma.Registry) *huma.Schema {
 // Schema is read by huma.
 func (actionSchema) Schema(huma.Registry) *huma.Schema {
 	return words(admin.CancelTasks, admin.RetryTasks, admin.DeleteTasks)
+}
+
+// Schema is read by huma.
+func (errandStateSchema) Schema(huma.Registry) *huma.Schema {
+	return words(queue.ErrandWaiting, queue.ErrandRunning, queue.ErrandStopped, queue.ErrandFailed, queue.ErrandDone)
 }
 
 // Schema is read by huma.

@@ -22,8 +22,8 @@ const (
 )
 
 // Serve answers the requests that come by a listener until ctx ends, within limits: a client that is slow, or opens many
-// connections, keeps others waiting at most. With a TLS config it speaks TLS. When ctx ends it ends the streams of events,
-// finishes what it answers, for at most five seconds, and returns nil.
+// connections, keeps others waiting at most. With a TLS config it speaks TLS. It looks for errands that nobody works on. When ctx
+// ends it ends the streams of events, leaves its errands to other instances, finishes what it answers, for at most five seconds, and returns nil.
 func (s *Server) Serve(ctx context.Context, l net.Listener, conf *tls.Config) error {
 	room := &bounded{Listener: l, slots: make(chan struct{}, mostConnections), closed: make(chan struct{})}
 	l = room
@@ -37,11 +37,12 @@ func (s *Server) Serve(ctx context.Context, l net.Listener, conf *tls.Config) er
 		ErrorLog: log.New(io.Discard, "", 0), // what clients do wrong is not news
 	}
 	server.RegisterOnShutdown(s.Close) // nobody comes in any more, so a stream that ends here is taken up elsewhere
+	defer s.Close()
+	defer s.work.follow()()
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(l) }()
 	select {
 	case err := <-ended:
-		s.Close()
 		return err
 	case <-ctx.Done():
 	}
@@ -50,7 +51,6 @@ func (s *Server) Serve(ctx context.Context, l net.Listener, conf *tls.Config) er
 	if server.Shutdown(bound) != nil {
 		_ = server.Close()
 	}
-	s.Close()
 	<-ended
 	return nil
 }

@@ -103,11 +103,8 @@ func (s *Server) bulkTasks(ctx context.Context, _ *struct{}) (*reply[admin.BulkR
 	if err := read(ctx, &b, "bulk"); err != nil {
 		return nil, err
 	}
-	if !hasField(bodyOf(ctx), "filter") { // left out by mistake, it would match all
-		return nil, located(&task.FieldError{Field: "filter", Reason: "missing", Hint: "{} matches all tasks"}, "")
-	}
-	if who := identityOf(ctx); b.Action == admin.DeleteTasks && !b.DryRun && !who.Role.May(Admin) {
-		return nil, &refusal{http.StatusForbidden, "forbidden", whom(&who) + " may not delete tasks in bulk", "it needs the role admin"}
+	if err := mayBulk(ctx, b.Action, b.DryRun); err != nil {
+		return nil, err
 	}
 	out, err := s.admin.Tasks.Bulk(ctx, b)
 	return &reply[admin.BulkResult]{out}, located(err, "")
