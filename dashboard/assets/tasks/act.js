@@ -1,5 +1,5 @@
 // What can be done to tasks: to one, or by the server to all that a filter matches.
-import { place, post, remove } from '../api.js';
+import { newKey, place, post, remove } from '../api.js';
 import { ask, tell } from '../ask.js';
 import { $, el, may } from '../dom.js';
 import { filterWords, plural } from './words.js';
@@ -66,7 +66,7 @@ export function many(deed, filter) {
   const words = deeds[deed];
   const said = el('p', { role: 'status' }, 'Counting …');
   let about = 0;
-  const key = crypto.randomUUID(); // for each try to begin the same errand
+  const key = newKey(); // for each try to begin the same errand
   return ask({
     title: `${words.name} all ${whatOf(deed, filter)}?`, body: said, action: words.name + ' them all', danger: deed !== 'retry',
     ready: async (dialog, signal) => {
