@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"path"
 	"strings"
+	"sync"
 )
 
 //go:embed assets
@@ -28,6 +29,9 @@ type asset struct {
 	kind          string
 	plain, packed []byte
 }
+
+// packedAssets are those of this program. They are read and compressed at the first call.
+var packedAssets = sync.OnceValues(readAssets)
 
 func readAssets() (assets, error) {
 	a, sum := assets{list: map[string]asset{}}, sha256.New()

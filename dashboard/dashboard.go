@@ -56,7 +56,7 @@ var list = []page{
 func New(cfg Config) (*Dashboard, error) {
 	d := &Dashboard{cfg: cfg, pages: map[string]*template.Template{}}
 	var err error
-	if d.assets, err = readAssets(); err != nil {
+	if d.assets, err = packedAssets(); err != nil {
 		return nil, err
 	}
 	for _, p := range list {
