@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"path"
 	"strings"
+	"sync"
 )
 
 //go:embed assets
@@ -29,6 +30,9 @@ type asset struct {
 	plain, packed []byte
 	imports       []string // of a module
 }
+
+// packedAssets are those of this program. They are read and compressed at the first call.
+var packedAssets = sync.OnceValues(readAssets)
 
 func readAssets() (assets, error) {
 	a, sum := assets{list: map[string]asset{}}, sha256.New()
