@@ -40,38 +40,17 @@ func (b *tab) wantWhole(what string) {
 	}
 }
 
-// A page of 1280 pixels that is zoomed to 200 % has 640, and at 400 % 320.
-func TestPages_loseNothingWhenZoomedOrSpaced(t *testing.T) {
-	t.Parallel()
-	b := newFilled(t).comes()
-	for _, path := range []string{"/", "/beat", "/beat?view=table", "/schedules", "/schedules/fails", "/new-schedule", "/tasks", "/tasks/refused", "/dead", "/enqueue", "/instances", "/events", "/audit?since=1h", "/login"} {
-		b.open(path)
-		b.looks(false, 640, 400)
-		b.wantWhole(path + " at 200 %")
-		b.looks(false, 320, 256)
-		b.wantWhole(path + " at 400 %")
-		b.eval(spacing)
-		b.wantWhole(path + " at 400 % and spaced")
-		b.looks(false, 1280, 800)
-		b.wantWhole(path + ", spaced")
-	}
-}
-
-func TestPages_areAccessibleWhileTheServerIsAway(t *testing.T) {
-	t.Parallel()
-	b := newFilled(t).comes()
-	b.allow(`ERR_INTERNET_DISCONNECTED`)
-	for _, path := range []string{"/", "/beat", "/schedules", "/schedules/well", "/tasks", "/dead", "/instances"} {
-		b.looks(false, 1280, 800)
-		b.open(path)
-		b.refuses(true)
-		b.waits(`document.querySelector('main [data-state=stale]')`)
-		b.wantWell(path + ", stale")
-		b.open(path)
-		b.waits(`document.querySelector('main [data-state=failed]')`)
-		b.wantWell(path + ", failed")
-		b.refuses(false)
-	}
+// wantWholeInAnySize fails if something is lost when a page of 1280 pixels is zoomed to 200 % (it has 640 then) or 400 %, or spaced.
+func (b *tab) wantWholeInAnySize(what string) {
+	b.Helper()
+	b.looks(false, 640, 400)
+	b.wantWhole(what + " at 200 %")
+	b.looks(false, 320, 256)
+	b.wantWhole(what + " at 400 %")
+	b.eval(spacing)
+	b.wantWhole(what + " at 400 % and spaced")
+	b.looks(false, 1280, 800)
+	b.wantWhole(what + ", spaced")
 }
 
 // tones are the colours of the marks in the picture.
