@@ -126,6 +126,7 @@ func TestPages_areAccessible(t *testing.T) {
 	} {
 		b.open(path)
 		b.wantWell(path)
+		b.wantWholeInAnySize(path)
 		seen.want(b, path)
 	}
 }
@@ -203,11 +204,22 @@ func dialog(selector string) func(b *tab) {
 func TestScenes_areAccessible(t *testing.T) {
 	t.Parallel()
 	b := newFilled(t).comes()
-	b.allow(`status of (401|422) |status of 400 .*/v1/preview`)
+	b.allow(`status of (401|422) |status of 400 .*/v1/preview|ERR_INTERNET_DISCONNECTED`)
 	for _, s := range scenes {
 		b.looks(false, 1280, 800)
 		b.open(s.path)
 		s.do(b)
 		b.wantWell(s.path + ": " + s.name)
+	}
+	for _, path := range []string{"/", "/beat", "/schedules", "/schedules/well", "/tasks"} {
+		b.looks(false, 1280, 800)
+		b.open(path)
+		b.refuses(true)
+		b.waits(`document.querySelector('main [data-state=stale]')`)
+		b.wantWell(path + ", stale")
+		b.open(path)
+		b.waits(`document.querySelector('main [data-state=failed]')`)
+		b.wantWell(path + ", failed")
+		b.refuses(false)
 	}
 }

@@ -37,6 +37,7 @@ export function colours() {
   if (palette) return palette;
   const probe = document.createElement('i');
   probe.hidden = true;
+  probe.style.forcedColorAdjust = 'none'; // where the system chooses colours, it would choose one for all marks
   document.body.append(probe);
   palette = {};
   for (const tone of tones) {
@@ -47,11 +48,13 @@ export function colours() {
   return palette;
 }
 const marks = new Map();
-matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => {
-  palette = undefined;
-  marks.clear();
-  document.dispatchEvent(new Event('theme'));
-});
+for (const media of ['(prefers-color-scheme: dark)', '(forced-colors: active)']) {
+  matchMedia(media).addEventListener('change', () => {
+    palette = undefined;
+    marks.clear();
+    document.dispatchEvent(new Event('theme'));
+  });
+}
 
 // drawMark draws the mark of a slot around a point. Marks are drawn once and copied: a picture has thousands.
 export function drawMark(ctx, x, y, slot, r = 4.5) {
