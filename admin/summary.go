@@ -35,6 +35,10 @@ type Summary struct {
 	// Lag is of the slots that an instance took in that time, from when each was due. It is nil if there is none.
 	Lag *Lag `json:"lag,omitempty"`
 
+	// UnpushedSince is when the first slot came that nobody has pushed, once that is more than 10 s ago: no instance leads, or the
+	// leader cannot schedule. It is zero as long as slots are pushed.
+	UnpushedSince time.Time `json:"unpushed_since,omitzero"`
+
 	// Ahead counts the slots that come in the minute after Now, in steps of 5 s.
 	Ahead []int64 `json:"ahead"`
 
@@ -54,13 +58,14 @@ type Lag struct {
 // Trouble is why a schedule needs a look.
 type Trouble struct {
 	Schedule string `json:"schedule"`
-	// Kind is "missed", "stale" or "failing".
+	// Kind is "missed", "behind", "stale" or "failing".
 	Kind string `json:"kind"`
-	// Slots is how many were missed, and how many runs failed since the last one that went well.
+	// Slots is how many were missed, how many missed ones are still to run, and how many runs failed since the last one that went
+	// well.
 	Slots int64 `json:"slots,omitempty"`
 	// Ratio is how many times the gap between its slots a stale schedule has not succeeded: 3 or more.
 	Ratio float64 `json:"ratio,omitempty"`
-	// At is when that was noted last.
+	// At is when that was noted last. Nothing notes that a schedule is behind or stale.
 	At    time.Time `json:"at,omitzero"`
 	Error string    `json:"error,omitempty"` // of the last run that failed
 	Task  string    `json:"task,omitempty"`  // that failed last
@@ -73,10 +78,12 @@ const (
 	troublesEach = 20
 	failingFrom  = 3 // failures in a row
 	staleFrom    = 3 // gaps without a success
+	unpushedFor  = 10 * time.Second
 	aheadStep    = 5 * time.Second
 	aheadSteps   = 12
 
 	troubleMissed  = "missed"
+	troubleBehind  = "behind"
 	troubleStale   = "stale"
 	troubleFailing = "failing"
 )
@@ -113,9 +120,16 @@ func (a *activity) Summary(ctx context.Context, since time.Duration) (Summary, e
 	if err := t.read(ctx, a.q); err != nil {
 		return Summary{}, err
 	}
+	behind, err := f.Behind(ctx)
+	if err != nil {
+		return Summary{}, err
+	}
+	if t.UnpushedSince, err = f.Unpushed(ctx, now.Add(-unpushedFor)); err != nil {
+		return Summary{}, err
+	}
 	t.Ahead = f.Ahead(now, aheadStep, aheadSteps)
 	t.measure()
-	t.judge(found.Stale)
+	t.judge(found.Stale, behind)
 	return t.Summary, nil
 }
 
@@ -213,9 +227,14 @@ func (t *tally) measure() {
 }
 
 // judge finds the troubles.
-func (t *tally) judge(stale []producer.Stale) {
+func (t *tally) judge(stale []producer.Stale, behind map[string]int64) {
 	t.Troubles = []Trouble{}
 	t.add(slices.Collect(maps.Values(t.missed)))
+	var owing []*Trouble
+	for name, slots := range behind {
+		owing = append(owing, &Trouble{Schedule: name, Kind: troubleBehind, Slots: slots})
+	}
+	t.add(owing)
 	var late []*Trouble
 	for _, s := range stale {
 		if s.Ratio >= staleFrom {

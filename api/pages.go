@@ -10,6 +10,13 @@ import (
 	"github.com/swaggest/swgui/v5emb"
 )
 
+// Pages are for people: a handler that says where it has some.
+type Pages interface {
+	http.Handler
+	// Patterns returns the paths that it serves, as [http.ServeMux] takes them, without a method.
+	Patterns() []string
+}
+
 // pages registers what lies outside /v1: health, metrics, the document and its page.
 func (s *Server) pages() {
 	s.mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { answer(w, "ok") })
@@ -25,8 +32,8 @@ func (s *Server) pages() {
 		s.mux.Handle("GET /metrics", s.cfg.Metrics)
 	}
 	if s.cfg.Dashboard != nil {
-		for _, path := range []string{"/{$}", "/beat", "/schedules", "/schedules/{name}", "/new-schedule", "/tasks", "/tasks/{id}", "/dead", "/instances", "/events", "/audit", "/enqueue", "/login", "/assets/"} {
-			s.mux.Handle("GET "+path, s.cfg.Dashboard)
+		for _, pattern := range s.cfg.Dashboard.Patterns() {
+			s.mux.Handle("GET "+pattern, s.cfg.Dashboard)
 		}
 	}
 }

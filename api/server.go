@@ -40,7 +40,7 @@ type Config struct {
 	Metrics http.Handler
 	// Dashboard serves the pages for people: what lies outside /v1, /docs, /metrics and the probes. [IdentityOf] tells it who
 	// asks. Nil: there are none.
-	Dashboard http.Handler
+	Dashboard Pages
 	// Log receives errors that are not the caller's. The zero Logger discards them.
 	Log zerolog.Logger
 }
@@ -73,7 +73,7 @@ func New(a *admin.Admin, cfg Config) (*Server, error) {
 		return nil, err
 	}
 	s.pages()
-	s.handler = guard(&s.cfg, remember(a.Answers, s.streamed(s.fallback(s.mux))))
+	s.handler = guard(&s.cfg, remember(a.Answers, pack(s.streamed(s.fallback(s.mux)))))
 	return s, nil
 }
 

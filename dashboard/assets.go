@@ -80,12 +80,12 @@ func (a assets) url(name string) (string, error) {
 	if _, ok := a.list[name]; !ok {
 		return "", fmt.Errorf("there is no asset %q", name)
 	}
-	return "/assets/" + a.hash + "/" + name, nil
+	return assetsPath + a.hash + "/" + name, nil
 }
 
-// serve answers for an asset of this release. One of another release is not here: an answer under its address would be kept.
-func (a assets) serve(w http.ResponseWriter, r *http.Request, name string) {
-	hash, name, _ := strings.Cut(name, "/")
+// serve answers for an asset of this release, whose path is below /assets/. One of another release is not here: an answer under its address would be kept.
+func (a assets) serve(w http.ResponseWriter, r *http.Request) {
+	hash, name, _ := strings.Cut(r.URL.Path, "/")
 	f, ok := a.list[name]
 	if !ok || hash != a.hash {
 		http.NotFound(w, r)

@@ -1,6 +1,9 @@
 package producer
 
-import "time"
+import (
+	"context"
+	"time"
+)
 
 // Ahead counts the slots to come of all schedules, as of the last [Follower.Follow]: each number is those of one step, the first
 // of which begins after a moment. The times are those of the slots, without jitter. Paused schedules have none.
@@ -25,4 +28,25 @@ func (f *Follower) Due(schedule string, slot time.Time) time.Time {
 		return s.s.JitterFor(schedule, slot)
 	}
 	return slot
+}
+
+// Behind returns the schedules that are behind, and with how many slots: they were missed, and are still to be pushed. It knows the
+// schedules as of the last [Follower.Follow].
+func (f *Follower) Behind(ctx context.Context) (map[string]int64, error) {
+	owed, err := f.q.Behind(ctx)
+	if err != nil {
+		return nil, err
+	}
+	slots := map[string]int64{}
+	for name, text := range owed {
+		s := f.known[name]
+		if s == nil {
+			continue
+		}
+		s.owes(text)
+		if n := s.count(s.behind); n > 0 {
+			slots[name] = n
+		}
+	}
+	return slots, nil
 }

@@ -66,6 +66,14 @@ export function keyed(parent, items, key, make, show) {
   }
 }
 
+// keepFocus changes what is below an element. If the focus was there and its place has gone, it goes to the first button that is left.
+export function keepFocus(root, change) {
+  const had = root.contains(document.activeElement);
+  change();
+  if (had && !document.activeElement?.checkVisibility()) document.activeElement?.blur();
+  if (had && !root.contains(document.activeElement)) $$('button', root).find((b) => b.checkVisibility())?.focus();
+}
+
 // calm returns a function that calls fn a moment after its last call.
 export function calm(fn, ms = 200) {
   let timer;

@@ -29,6 +29,23 @@ export function momentAt(name, text) {
 // momentIn writes a time for such a field.
 export const momentIn = (at) => stamp(at, { full: true }).replace(' ', 'T');
 
+// unsaved has the browser ask before the page is left with a form that was changed. saved says that what the form holds now is no change.
+export function unsaved(form) {
+  const text = () => JSON.stringify([...new FormData(form)]);
+  const hold = (e) => e.preventDefault();
+  let was = text();
+  const changed = () => text() !== was;
+  const look = () => (changed() ? addEventListener('beforeunload', hold) : removeEventListener('beforeunload', hold));
+  form.addEventListener('input', look);
+  return {
+    changed,
+    saved() {
+      was = text();
+      look();
+    },
+  };
+}
+
 // fieldAt is the control of a place in the body: that of #/dst/gap has the name dst_gap; of #/payload/… it is the payload.
 function fieldAt(form, f) {
   const path = (f.pointer ?? '').split('/').slice(1);

@@ -2,6 +2,7 @@
 import { place, post } from '../api.js';
 import { ask, tell } from '../ask.js';
 import { el } from '../dom.js';
+import { stamp } from '../time.js';
 
 const button = (label, onclick, aria) => el('button', { type: 'button', onclick, 'aria-label': aria }, label);
 
@@ -27,7 +28,7 @@ export function onInstance(x, then) {
   }
   if (x.state !== 'draining') {
     list.push(button('Drain …', () => sure({
-      title: `Drain ${x.id}?`, body: 'It takes no more work, finishes its runs, and its process ends, as SIGTERM does. Nothing here starts it again.', action: 'Drain', danger: true,
+      title: `Drain ${x.id}?`, body: 'It takes no more work, finishes its runs, and its process ends, as SIGTERM does. Nothing here starts it again. If this page comes from it, the page is without a server then.', action: 'Drain', danger: true,
     }, place`/instances/${x.id}/drain`, undefined, `${x.id} finishes its runs, and leaves.`, then), `Drain ${x.id}`));
   }
   return list;
@@ -57,7 +58,8 @@ export function onAll(list, then) {
       title: 'Pause all instances?', action: 'Pause',
       body: ['No instance begins a task for that time. For a planned failover of Redis, for example. What runs goes on, and slots that come meanwhile run afterwards.', el('label', {}, 'For ', length, el('span', { class: 'hint' }, ' at most 10m'))],
       act: async (data) => {
-        await post('/instances/pause', { for: data.get('for') });
+        const r = await post('/instances/pause', { for: data.get('for') });
+        tell(`No instance begins a task until ${stamp(r.until)}.`);
         return true;
       },
     });

@@ -18,7 +18,7 @@ function handles(list, lane) {
 
 // An item has tone, text, href, and more: a sentence in small.
 export function attention({ instances, counts, summary }) {
-  return [...ofInstances(instances), ...ofTasks(instances, counts), ...ofSchedules(summary)].sort((a, b) => (a.tone === 'bad' ? 0 : 1) - (b.tone === 'bad' ? 0 : 1));
+  return [...ofInstances(instances), ...ofProduction(instances, summary), ...ofTasks(instances, counts), ...ofSchedules(summary)].sort((a, b) => (a.tone === 'bad' ? 0 : 1) - (b.tone === 'bad' ? 0 : 1));
 }
 
 function ofInstances(list) {
@@ -33,6 +33,17 @@ function ofInstances(list) {
     if (x.probation_left_ms > 0) items.push({ key: 'probation ' + x.id, tone: 'slow', href, text: `${x.id} is on probation for ${length(x.probation_left_ms)} more`, more: `Its release ${x.release} was lost soon after it became ready.` });
   }
   return items;
+}
+
+// ofProduction says that slots come and none is pushed. Without a leader that is no news.
+function ofProduction(list, { unpushed_since: since, now }) {
+  const leader = leaderOf(list);
+  if (!since || !leader) return [];
+  const waits = length(Date.parse(now) - Date.parse(since));
+  return [{
+    key: 'unpushed', tone: 'bad', href: '/instances', text: `${leader.id} leads, but has pushed no slot for ${waits}`, more: `The slots since ${stamp(since)} are late.`,
+    also: ['/events' + query({ kind: 'leads but cannot schedule' }), 'why'],
+  }];
 }
 
 function ofTasks(list, counts) {
@@ -51,6 +62,7 @@ function ofTasks(list, counts) {
 
 const kinds = {
   missed: (t) => ({ tone: 'bad', text: `${t.schedule} missed ${plural(t.slots, 'slot')}`, more: `Last ${ago(t.at)}.` }),
+  behind: (t) => ({ tone: 'slow', text: `${t.schedule} is behind with ${plural(t.slots, 'slot')}`, more: 'They were missed, and are still to run, behind all that is on time.' }),
   failing: (t) => ({ tone: 'bad', text: `${t.schedule} failed ${number(t.slots)} times in a row`, more: `Last ${ago(t.at)}${t.error ? ': ' + line(t.error, 160) : ''}`, also: t.task && [pathOf(t.task), 'the last task'] }),
   stale: (t) => ({ tone: 'slow', text: `${t.schedule} has not succeeded for ${number(Math.round(t.ratio))} times the gap between its slots` }),
 };

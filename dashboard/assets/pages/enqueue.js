@@ -1,7 +1,7 @@
 import { params } from '../page.js';
 import { get, newKey, place, post } from '../api.js';
 import { $, el, fill, may } from '../dom.js';
-import { clear, json, listOf, momentAt, refuse, refused, wholeNumber } from '../form.js';
+import { clear, json, listOf, momentAt, refuse, refused, unsaved, wholeNumber } from '../form.js';
 import { suggest } from '../tasks/filters.js';
 import { pathOf } from '../tasks/words.js';
 import { zoneName } from '../time.js';
@@ -9,6 +9,7 @@ import { zoneName } from '../time.js';
 const form = $('#enqueue');
 const texts = ['type', 'queue', 'priority', 'id', 'keep', 'unique', 'unique_for', 'key', 'timeout', 'backoff', 'backoff_cap'];
 const numbers = ['key_limit', 'max_attempts'];
+const guard = form && unsaved(form);
 let key = newKey();
 
 // specOf is the task that the form describes. A field that is empty is left out. It throws a refusal, as the API does, for what cannot
@@ -35,6 +36,7 @@ async function send(e) {
     key = newKey(); // the next one is another request
     fill(form, { done: ['Enqueued: ', el('a', { href: pathOf(done.id) }, done.id), '. The form stays as it is, for the next one.'] });
     if (form.elements.id.value) form.elements.id.value = '';
+    guard.saved();
   } catch (err) {
     if (err.status !== 0) key = newKey(); // without an answer, the same request is sent again
     fill(form, { done: null });
@@ -55,11 +57,13 @@ function copy(t) {
   if (t.priority !== 'normal') values.priority = t.priority;
   if (t.payload !== undefined) values.payload = JSON.stringify(t.payload, null, 2);
   for (const [name, value] of Object.entries(values)) if (value) form.elements[name].value = value;
+  guard.saved();
   fill(form, { done: ['Like ', el('a', { href: pathOf(t.id) }, t.id), t.payload === undefined && t.encrypted ? ', without its payload: ' + t.encrypted : '.'] });
 }
 
 if (may('operator')) {
   for (const name of ['type', 'queue', 'payload', 'key']) form.elements[name].value = params.get(name);
+  guard.saved();
   if (params.get('like')) get(place`/tasks/${params.get('like')}`).then(copy, (err) => refused(form, err));
   form.addEventListener('submit', send);
   form.addEventListener('change', showWhen);

@@ -2,9 +2,10 @@ import { params } from '../page.js';
 import { get } from '../api.js';
 import { $, calm, clone, el, fill, keyed } from '../dom.js';
 import { kinds, linkOf, sentence, toneOf } from '../events/words.js';
+import { momentAt, momentIn } from '../form.js';
 import * as live from '../live.js';
 import { moment, plural } from '../tasks/words.js';
-import { number } from '../time.js';
+import { number, zoneName } from '../time.js';
 import { View } from '../view.js';
 
 const sizes = [200, 1000, 4000, 10_000];
@@ -13,7 +14,11 @@ const form = $('#find');
 let size = 0; // which of the sizes
 let pages = 1; // from a time on
 
-const asked = () => ({ kind: params.get('kind'), schedule: params.get('schedule'), from: params.get('from') });
+// asked is what the address asks for. A time in it has its zone, so that a link means the same to each who opens it.
+function asked() {
+  const from = new Date(params.get('from'));
+  return { kind: params.get('kind'), schedule: params.get('schedule'), from: params.get('from') && !Number.isNaN(+from) ? from.toISOString() : '' };
+}
 
 // load reads the newest events, or those from a time on.
 async function load(signal) {
@@ -25,7 +30,7 @@ async function load(signal) {
   const items = [];
   let after = '0';
   for (let i = 0; i < pages && after; i++) {
-    const page = await get('/events', { since: new Date(from).toISOString(), after, limit: 1000 }, { signal });
+    const page = await get('/events', { since: from, after, limit: 1000 }, { signal });
     items.push(...page.items);
     after = page.next;
   }
@@ -54,7 +59,10 @@ function make(e) {
   return row;
 }
 
-document.addEventListener('zone', () => $('.log').replaceChildren()); // rows are made anew, with their times
+document.addEventListener('zone', () => {
+  $('.log').replaceChildren(); // rows are made anew, with their times
+  showFilters();
+});
 const view = new View($('#list'), { load, show });
 
 // take shows an event that has just happened.
@@ -69,12 +77,20 @@ const draw = calm(() => view.render(), 100);
 function look() {
   size = 0;
   pages = 1;
-  for (const [name, value] of Object.entries(asked())) form.elements[name].value = value;
+  showFilters();
   view.refresh();
 }
 
+function showFilters() {
+  const { kind, schedule, from } = asked();
+  const values = { kind, schedule, from: momentIn(from) };
+  for (const [name, value] of Object.entries(values)) form.elements[name].value = value;
+  $('[data-zone]', form).textContent = zoneName();
+}
+
 const read = () => {
-  params.set(Object.fromEntries(new FormData(form)));
+  const values = Object.fromEntries(new FormData(form));
+  params.set({ ...values, from: values.from && momentAt('from', values.from) });
   view.refresh();
 };
 form.addEventListener('input', calm(read, 300));

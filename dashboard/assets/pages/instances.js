@@ -1,6 +1,6 @@
 import '../page.js';
 import { get } from '../api.js';
-import { $, clone, el, fill, keyed, may } from '../dom.js';
+import { $, clone, el, fill, keyed, may, keepFocus } from '../dom.js';
 import { termsOf } from '../events/terms.js';
 import { onAll, onInstance, onRelease } from '../instances/act.js';
 import * as live from '../live.js';
@@ -30,7 +30,7 @@ function showInstance(row, x, now) {
     up: length(Date.parse(now) - Date.parse(x.started)), lease: x.lease_left_ms > 0 ? length(x.lease_left_ms) : 'ran out',
     of: `${x.host}:${x.pid}` + (x.queues?.length ? ` · queues ${x.queues.join(', ')}` : '') + (x.types?.length ? ` · handles ${x.types.join(', ')}` : ''),
   });
-  if (may('admin') && row.acts !== acts) fill(row, { act: onInstance(x, again) });
+  if (may('admin') && row.acts !== acts) keepFocus(row, () => fill(row, { act: onInstance(x, again) }));
   row.acts = acts;
 }
 
@@ -47,6 +47,16 @@ function byRelease(items) {
 function show(list) {
   const groups = byRelease(list.items);
   const leader = list.items.find((x) => x.leader && x.lease_left_ms > 0);
+  keepFocus($('.list'), () => showReleases(groups, leader, list.now));
+  showLeader(list, leader);
+  if ($('#all') && $('#all').dataset.on !== String(!!list.paused_until)) {
+    $('#all').dataset.on = !!list.paused_until;
+    keepFocus($('#all'), () => $('#all').replaceChildren(onAll(list, again)));
+  }
+  return list.items.length > 0;
+}
+
+function showReleases(groups, leader, now) {
   keyed($('.list'), groups, (g) => g.release, (g) => {
     const card = clone('release', { release: g.release ? 'Release ' + g.release : 'No release named' });
     if (may('admin') && g.release) fill(card, { act: onRelease(g.release, again) });
@@ -54,15 +64,9 @@ function show(list) {
   }, (card, g) => {
     const ready = g.list.filter((x) => x.state === 'ready' && x.lease_left_ms > 0).length;
     fill(card, { sum: `${number(ready)} of ${plural(g.list.length, 'instance')} ready${g.list.includes(leader) ? '; the leader is of it' : ''}` });
-    $('[data-field=act]', card).hidden = groups[0] === g && g.list.includes(leader);
-    keyed($('tbody', card), g.list, (x) => x.id, () => clone('instance'), (row, x) => showInstance(row, x, list.now));
+    keyed($('tbody', card), g.list, (x) => x.id, () => clone('instance'), (row, x) => showInstance(row, x, now));
+    keepFocus(card, () => ($('[data-field=act]', card).hidden = groups[0] === g && g.list.includes(leader)));
   });
-  showLeader(list, leader);
-  if ($('#all') && $('#all').dataset.on !== String(!!list.paused_until)) {
-    $('#all').dataset.on = !!list.paused_until;
-    $('#all').replaceChildren(onAll(list, again));
-  }
-  return list.items.length > 0;
 }
 
 function showLeader(list, leader) {

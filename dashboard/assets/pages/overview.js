@@ -1,7 +1,7 @@
 import '../page.js';
 import { get, query } from '../api.js';
 import { small } from '../beat/strip.js';
-import { $, $$, clone, el, fill, keyed } from '../dom.js';
+import { $, $$, clone, fill, keyed } from '../dom.js';
 import * as live from '../live.js';
 import { attention } from '../overview/attention.js';
 import { bars } from '../overview/bars.js';
@@ -36,12 +36,13 @@ function show(data) {
 
 function showAttention(items) {
   $('#well').hidden = items.length > 0;
-  keyed($('#attention ul'), items.slice(0, most), (x) => x.key, () => el('li'), (li, x) => {
+  keyed($('#attention ul'), items.slice(0, most), (x) => x.key, () => clone('item'), (li, x) => {
     li.dataset.tone = x.tone;
-    const text = [x.text, x.more, x.also?.[0]].join('\n');
-    if (li.text === text) return;
-    li.text = text;
-    li.replaceChildren(el('a', { href: x.href }, x.text), ' ', el('span', { class: 'muted' }, x.more ?? ''), ...(x.also ? [' ', el('a', { href: x.also[0] }, x.also[1])] : []));
+    const [link, also] = $$('a', li);
+    link.href = x.href;
+    also.hidden = !x.also;
+    if (x.also) also.href = x.also[0];
+    fill(li, { text: x.text, more: x.more ?? '', also: x.also?.[1] ?? '' });
   });
 }
 

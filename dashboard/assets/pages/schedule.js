@@ -107,7 +107,7 @@ function edit(on) {
   for (const e of shown()) e.hidden = on;
   $('#act').hidden = on;
   if (!on) return;
-  editor ??= new Editor({ done: () => left(), leave: () => left() });
+  editor ??= new Editor({ done: left, leave: async () => (await editor.mayLeave()) && left() });
   editor.show(present);
   $('#' + (present.cron ? 'cron' : 'every')).focus();
 }
@@ -150,7 +150,15 @@ $('#act').addEventListener('click', async (e) => {
   }
   if (deed && (await act(deed, present))) look();
 });
-addEventListener('popstate', () => edit(params.get('edit') === 'true'));
+addEventListener('popstate', async () => {
+  const on = params.get('edit') === 'true';
+  if (!on && editor?.unsaved.changed()) {
+    params.set({ edit: 'true' }, true); // the form stays until it is clear that it may go
+    if (!(await editor.mayLeave())) return;
+    params.set({ edit: '' });
+  }
+  edit(on);
+});
 setInterval(() => present && !document.hidden && ($('.lead', root).textContent = leadOf(present, words.stateOf(present))), 1000);
 const kinds = ['made', 'changed', 'paused', 'resumed', 'deleted', 'reverted', 'restored', 'retired', 'triggered'].map((x) => 'schedule ' + x);
 const again = calm(look, 300);

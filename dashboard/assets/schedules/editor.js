@@ -1,7 +1,8 @@
 // The form of a definition. While it is filled in, it shows the slots that would come; what it changes is shown before it is done.
 import { get } from '../api.js';
+import { ask } from '../ask.js';
 import { $, $$, calm, el, fill } from '../dom.js';
-import { clear, json, listOf, refused, wholeNumber } from '../form.js';
+import { clear, json, listOf, refused, unsaved, wholeNumber } from '../form.js';
 import { suggest } from '../tasks/filters.js';
 import { slotList } from './next.js';
 import { previewOf } from './preview.js';
@@ -24,6 +25,7 @@ export class Editor {
   // done(name) is called after a change, leave() when it is given up.
   constructor({ done, leave }) {
     Object.assign(this, { form: $('#definition'), done, leave });
+    this.unsaved = unsaved(this.form);
     const look = calm(() => this.preview(), 300);
     this.form.addEventListener('input', () => {
       this.showWhen();
@@ -52,8 +54,22 @@ export class Editor {
     for (const name of [...texts, ...numbers, ...ofCron, 'every', 'name', 'payload', 'secret']) this.form.elements[name].value = values[name] ?? '';
     this.form.elements.when.value = s.cron ? 'cron' : 'every';
     clear(this.form);
+    this.unsaved.saved();
     this.showWhen();
     this.preview();
+  }
+
+  // mayLeave asks whether to give up what was changed. It resolves to true if so, or if that is nothing.
+  async mayLeave() {
+    if (this.unsaved.changed()) {
+      const sure = await ask({
+        title: 'Give up the changes?', body: 'They are not saved.', action: 'Give them up', danger: true, act: async () => true,
+        ready: async (dialog) => void ($('[data-act=cancel]', dialog).textContent = 'Go on editing'),
+      });
+      if (!sure) return false;
+    }
+    this.unsaved.saved();
+    return true;
   }
 
   showWhen() {
@@ -108,7 +124,9 @@ export class Editor {
     try {
       const d = this.definition();
       const done = await review(d, this.made ? undefined : this.was);
-      if (done) this.done(done.name);
+      if (!done) return;
+      this.unsaved.saved();
+      this.done(done.name);
     } catch (err) {
       refused(this.form, err);
     } finally {
