@@ -19,8 +19,8 @@ CC_FOUND := $(shell command -v $$($(GO) env CC | cut -d' ' -f1) 2>/dev/null)
 RACE     := $(if $(CC_FOUND),-race,)
 TESTENV  := $(if $(CC_FOUND),CGO_ENABLED=1,)
 
-# Two packages at a time: each may have a Redis and a few processes of its own.
-PARALLEL ?= 2
+# Three packages at a time: each may have a Redis and a few processes of its own, which wait more than they compute.
+PARALLEL ?= 3
 FUZZTIME ?= 20s
 
 # What `make test` notes which Redis each package ran on in.
@@ -53,42 +53,54 @@ build: ## Build bin/onbeat, with its version in it.
 # The packages whose tests have a clock of their own, or none. They take the processors that the others leave, which have
 # real processes, a real Redis and leases of a second.
 VIRTUAL := $(MODULE)/model $(MODULE)/schedule $(MODULE)/simulation
-# Those with processes and leases of a second run by themselves.
+# Those with processes that are killed and frozen come after the others. Their tests wait for leases and for servers that come
+# back, so four run at a time.
 PROCESSES := $(MODULE)/integration
 REAL      := $(filter-out $(VIRTUAL) $(PROCESSES),$(shell $(GO) list ./...))
+
+# Every test runs anew. test-vet looks at all packages, so go test need not.
+GOTEST := $(GO) test -count=1 -vet=off -timeout 20m
 
 .PHONY: test
 test: ## Run every test, with the race detector, on a real Redis where there is one.
 	@$(if $(CC_FOUND),:,echo "no C compiler: running without -race")
 	@mkdir -p $(dir $(REPORT)) && rm -f $(REPORT)
-	$(GO) vet ./...
-	@set -e; for dir in $(MODULES); do (cd $$dir && set -x && $(GO) vet ./...); done
-	@code=0; ONBEAT_TEST_REPORT=$(REPORT) $(MAKE) --no-print-directory -k -j2 test-processes test-virtual || code=1; \
+	@code=0; ONBEAT_TEST_REPORT=$(REPORT) $(MAKE) --no-print-directory -k -j3 test-processes test-virtual || code=1; \
 		if [ -s $(REPORT) ]; then echo; echo "Which Redis each package ran on:"; sort -u $(REPORT); fi; \
 		exit $$code
 
-# One after the other: all have leases of a second.
+# First the many packages, whose compiling and linking takes both processors of a small machine. Then what mostly waits, side
+# by side: the third job of `make test` is for that. Chromium, which computes most, has them to itself.
 .PHONY: test-processes
 test-processes:
-	@code=0; for part in test-real test-histories test-network test-browser; do $(MAKE) --no-print-directory $$part || code=1; done; exit $$code
+	@code=0; $(MAKE) --no-print-directory test-real || code=1; \
+		$(MAKE) --no-print-directory -k test-integration test-modules || code=1; \
+		$(MAKE) --no-print-directory test-browser || code=1; exit $$code
 
 .PHONY: test-real
 test-real:
-	@code=0; set -x; $(TESTENV) $(GO) test $(RACE) -count=1 -p $(PARALLEL) -timeout 20m $(REAL) || code=1; \
-		$(TESTENV) $(GO) test $(RACE) -count=1 -timeout 20m $(PROCESSES) || code=1; \
-		exit $$code
+	$(TESTENV) $(GOTEST) $(RACE) -p $(PARALLEL) $(REAL)
+
+.PHONY: test-integration
+test-integration:
+	$(TESTENV) $(GOTEST) $(RACE) -parallel 4 $(PROCESSES)
+
+# One after the other. The first computes least: beside it, test-integration judges milliseconds.
+.PHONY: test-modules
+test-modules:
+	@code=0; for part in test-network test-histories; do $(MAKE) --no-print-directory $$part || code=1; done; exit $$code
 
 .PHONY: test-histories
 test-histories:
-	cd $(HISTORIES) && $(TESTENV) $(GO) test $(RACE) -count=1 -timeout 20m ./...
+	cd $(HISTORIES) && $(TESTENV) $(GOTEST) $(RACE) ./...
 
 .PHONY: test-network
 test-network:
-	cd $(NETWORK) && $(TESTENV) $(GO) test $(RACE) -count=1 -timeout 20m ./...
+	cd $(NETWORK) && $(TESTENV) $(GOTEST) $(RACE) ./...
 
 .PHONY: test-browser
 test-browser:
-	cd $(BROWSER) && $(TESTENV) $(GO) test $(RACE) -count=1 -timeout 20m ./...
+	cd $(BROWSER) && $(TESTENV) $(GOTEST) $(RACE) ./...
 
 # The pictures that the pages have. The others of bin/screenshots are for whoever changes the dashboard.
 SHOTS := beat-rollout beat-rollout-dark beat-crash beat-narrow overview overview-dark schedules schedule task dead instances
@@ -101,10 +113,17 @@ screenshots: ## Look at each page of the dashboard in Chromium: bin/screenshots,
 
 .PHONY: test-virtual
 test-virtual:
-	@code=0; set -x; $(TESTENV) nice -n 19 $(GO) test $(RACE) -count=1 -p 1 -timeout 20m $(VIRTUAL) || code=1; \
-		nice -n 19 $(GO) test -count=1 -p 1 -timeout 20m ./model ./simulation || code=1; \
-		(cd $(DIFFERENTIAL) && $(TESTENV) nice -n 19 $(GO) test $(RACE) -count=1 -timeout 20m ./...) || code=1; \
+	@code=0; $(MAKE) --no-print-directory test-vet || code=1; \
+		set -x; $(TESTENV) nice -n 19 $(GOTEST) $(RACE) -p 1 $(VIRTUAL) || code=1; \
+		nice -n 19 $(GOTEST) -p 1 ./model ./simulation || code=1; \
+		(cd $(DIFFERENTIAL) && $(TESTENV) nice -n 19 $(GOTEST) $(RACE) ./...) || code=1; \
 		exit $$code
+
+# The other modules are looked at as their tests are built, with the race detector, so that nothing is compiled for this alone.
+.PHONY: test-vet
+test-vet:
+	@code=0; set -x; nice -n 19 $(GO) vet ./... || code=1; \
+		for dir in $(MODULES); do (cd $$dir && $(TESTENV) nice -n 19 $(GO) vet $(RACE) ./...) || code=1; done; exit $$code
 
 .PHONY: soak
 soak: soak-simulation ## Run the rollouts and the faults in full (three hours), and write the tables of docs/reliability.md.

@@ -75,17 +75,19 @@ func spanOf(d time.Duration) string {
 	return schedule.FormatDuration(d)
 }
 
-// Task makes the task, or refuses it with a [*task.FieldError].
+// Task makes the task, or refuses it with a [*task.FieldError] for each field that is wrong.
 func (s *TaskSpec) Task(limits task.Limits) (*task.Task, error) {
 	t := task.New(s.Type, s.Payload)
 	if len(s.Payload) == 0 {
 		t.Payload = nil
 	}
 	t.KeyLimit, t.Secret, t.Trace, t.TraceState = s.KeyLimit, s.Secret, s.Trace, s.TraceState
+	var refused []error // what is refused is left out of the task, so that it is refused once
 	if s.MaxAttempts != nil {
-		t.MaxAttempts = *s.MaxAttempts
-		if err := task.CheckAttempts(t.MaxAttempts, task.DefaultMaxAttempts); err != nil {
-			return nil, err
+		if err := task.CheckAttempts(*s.MaxAttempts, task.DefaultMaxAttempts); err != nil {
+			refused = append(refused, err)
+		} else {
+			t.MaxAttempts = *s.MaxAttempts
 		}
 	}
 	for _, p := range []struct {
@@ -93,32 +95,28 @@ func (s *TaskSpec) Task(limits task.Limits) (*task.Task, error) {
 		value *string
 		into  *string
 	}{{"id", s.ID, &t.ID}, {"unique", s.Unique, &t.UniqueKey}, {"key", s.Key, &t.Key}, {"queue", s.Queue, &t.Queue}} {
-		if p.value == nil {
-			continue
+		switch {
+		case p.value == nil:
+		case *p.value == "":
+			refused = append(refused, &task.FieldError{Field: p.field, Reason: "empty", Hint: "leave it out, or give it a value"})
+		default:
+			*p.into = *p.value
 		}
-		if *p.value == "" {
-			return nil, &task.FieldError{Field: p.field, Reason: "empty", Hint: "leave it out, or give it a value"}
-		}
-		*p.into = *p.value
-	}
-	if err := s.times(t); err != nil {
-		return nil, err
 	}
 	var err error
 	if t.Priority, err = task.ParsePriority(s.Priority); err != nil {
-		return nil, err
+		t.Priority, refused = task.Normal, append(refused, err)
 	}
-	if err := t.Validate(limits); err != nil {
-		if f := field.Of(err); f.Field == "due" {
-			f.Field = "at"
-		}
+	refused = append(refused, s.durations(t), s.moment(t), t.Validate(limits))
+	if err := field.Join(refused...); err != nil {
 		return nil, err
 	}
 	return t, nil
 }
 
-// times reads the moment and the durations.
-func (s *TaskSpec) times(t *task.Task) error {
+// durations reads the durations.
+func (s *TaskSpec) durations(t *task.Task) error {
+	var refused []error
 	for _, d := range []struct {
 		field, value string
 		into         *time.Duration
@@ -131,20 +129,27 @@ func (s *TaskSpec) times(t *task.Task) error {
 		}
 		v, err := schedule.ParseDuration(d.value)
 		if e := field.Of(err); e != nil {
-			return &task.FieldError{Field: d.field, Value: e.Value, Reason: e.Reason, Hint: e.Hint}
+			refused = append(refused, &task.FieldError{Field: d.field, Value: e.Value, Reason: e.Reason, Hint: e.Hint})
+			continue
+		}
+		if d.field == "unique_for" && s.Unique == nil {
+			refused = append(refused, &task.FieldError{Field: d.field, Value: d.value, Reason: "without a unique key", Hint: "set unique too"})
 		}
 		*d.into = v
 	}
 	if s.Keep != "" && t.Keep == 0 {
 		t.Keep = -1 // the user set it to zero and did not leave it out
 	}
+	return field.Join(refused...)
+}
+
+// moment reads when the task is due.
+func (s *TaskSpec) moment(t *task.Task) error {
 	switch {
-	case s.UniqueFor != "" && s.Unique == nil:
-		return &task.FieldError{Field: "unique_for", Value: s.UniqueFor, Reason: "without a unique key", Hint: "set unique too"}
-	case s.In != "" && s.At != "":
-		return &task.FieldError{Field: "at", Value: s.At, Reason: "in and at exclude each other", Hint: "remove one of them"}
 	case s.At == "":
 		return nil
+	case s.In != "":
+		return &task.FieldError{Field: "at", Value: s.At, Reason: "in and at exclude each other", Hint: "remove one of them"}
 	}
 	at, err := task.ParseTime("at", s.At)
 	if err != nil {

@@ -2,9 +2,11 @@ package api
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -48,6 +50,30 @@ func TestEnqueue_refusesATaskThatIsTooLargeBeforeItReadsIt(t *testing.T) {
 	for _, body := range []string{twice, `{"tasks":[{"type":"job"},` + long + `]}`} {
 		if code, _, text := s.call(http.MethodPost, "/v1/tasks", body); code != 400 || !strings.Contains(text, "the limit is 1000") || strings.Contains(text, "twice") {
 			t.Errorf("%d %s", code, text)
+		}
+	}
+}
+
+// A form shows all that is wrong at once.
+func TestEnqueue_refusesEachFieldThatIsWrong(t *testing.T) {
+	t.Parallel()
+	s := serve(t, Config{})
+	wrong := `{"type":"a b","queue":"","id":"a\u0007","priority":"urgent","timeout":"soon","unique_for":"1h","at":"tomorrow","max_attempts":0,"key_limit":-1}`
+	for body, at := range map[string]string{wrong: "#/", `{"tasks":[{"type":"job"},` + wrong + `]}`: "#/tasks/1/"} {
+		code, _, text := s.call(http.MethodPost, "/v1/tasks", body)
+		var p Problem
+		if err := json.Unmarshal([]byte(text), &p); err != nil || code != 400 {
+			t.Fatalf("%d %s %v", code, text, err)
+		}
+		var got, want []string
+		for _, f := range p.Errors {
+			got = append(got, f.Pointer)
+		}
+		for _, name := range []string{"max_attempts", "queue", "priority", "timeout", "unique_for", "at", "type", "id", "key_limit"} {
+			want = append(want, at+name)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("it refuses %q, want %q", got, want)
 		}
 	}
 }

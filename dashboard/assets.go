@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"path"
 	"strings"
+	"sync"
 )
 
 //go:embed assets
@@ -29,6 +30,9 @@ type asset struct {
 	plain, packed []byte
 	imports       []string // of a module
 }
+
+// packedAssets are those of this program. They are read and compressed at the first call.
+var packedAssets = sync.OnceValues(readAssets)
 
 func readAssets() (assets, error) {
 	a, sum := assets{list: map[string]asset{}}, sha256.New()
@@ -81,17 +85,21 @@ func (a assets) url(name string) (string, error) {
 	return assetsPath + a.hash + "/" + name, nil
 }
 
-// serve answers for an asset of this release, whose path is below /assets/. One of another release is not here: an answer under its address would be kept.
+// serve answers for an asset, whose path is below /assets/. In place of one of another release it gives its own, which no browser keeps:
+// in the middle of a rollout a page may come from one release and its modules from another, and those mostly fit.
 func (a assets) serve(w http.ResponseWriter, r *http.Request) {
 	hash, name, _ := strings.Cut(r.URL.Path, "/")
 	f, ok := a.list[name]
-	if !ok || hash != a.hash {
+	if !ok {
 		http.NotFound(w, r)
 		return
 	}
 	h := w.Header()
 	h.Set("Content-Type", f.kind)
-	h.Set("Cache-Control", "public, max-age=31536000, immutable")
+	h.Set("Cache-Control", "no-store")
+	if hash == a.hash {
+		h.Set("Cache-Control", "public, max-age=31536000, immutable")
+	}
 	h.Set("Vary", "Accept-Encoding")
 	if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
 		h.Set("Content-Encoding", "gzip")

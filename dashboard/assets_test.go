@@ -74,18 +74,22 @@ func TestAssets_mayBeKeptForEver(t *testing.T) {
 	}
 }
 
-// An answer under the address of another release would be kept for ever.
-func TestAssets_ofAnotherReleaseAreNotFound(t *testing.T) {
+// In the middle of a rollout a page asks an instance for the assets of another release. It gets its own, which must not be kept under
+// that address.
+func TestAssets_ofAnotherReleaseAreNotKept(t *testing.T) {
 	t.Parallel()
 	s := open(t)
 	own := s.mustURL("app.css")
+	w := s.ask(http.MethodGet, strings.Replace(own, s.assets.hash, "0123456789abcdef", 1), "", "Accept-Encoding", "identity")
+	if w.Code != http.StatusOK || w.Header().Get("Cache-Control") != "no-store" || w.Body.String() != source(t, "app.css") {
+		t.Errorf("%d %v", w.Code, w.Header())
+	}
 	for _, url := range []string{
-		strings.Replace(own, s.assets.hash, "0123456789abcdef", 1), strings.Replace(own, s.assets.hash+"/", "", 1), own + "/x", own + "x",
+		strings.Replace(own, s.assets.hash+"/", "", 1), own + "/x", own + "x",
 		strings.Replace(own, "app.css", "nope.js", 1), strings.Replace(own, "app.css", "", 1), strings.Replace(own, "app.css", "pages/", 1),
 		"/assets/" + s.assets.hash,
 	} {
-		w := s.ask(http.MethodGet, url, "")
-		if w.Code != http.StatusNotFound || strings.Contains(w.Header().Get("Cache-Control"), "immutable") {
+		if w := s.ask(http.MethodGet, url, ""); w.Code != http.StatusNotFound || strings.Contains(w.Header().Get("Cache-Control"), "immutable") {
 			t.Errorf("%s: %d %v", url, w.Code, w.Header())
 		}
 	}

@@ -73,7 +73,7 @@ const assetsPath = "/assets/"
 func New(cfg Config) (*Dashboard, error) {
 	d := &Dashboard{cfg: cfg, mux: http.NewServeMux()}
 	var err error
-	if d.assets, err = readAssets(); err != nil {
+	if d.assets, err = packedAssets(); err != nil {
 		return nil, err
 	}
 	for i := range list {

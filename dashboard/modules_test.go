@@ -68,7 +68,7 @@ func (s *site) reached(html string) []string {
 // An import of a name that is not there breaks the page.
 func TestModules_importWhatOthersExport(t *testing.T) {
 	t.Parallel()
-	a, err := readAssets()
+	a, err := packedAssets()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -215,7 +215,7 @@ var secure = regexp.MustCompile(`crypto\.(?:randomUUID|subtle)|navigator\.(?:cli
 
 func TestModules_workOverPlainHTTP(t *testing.T) {
 	t.Parallel()
-	a, err := readAssets()
+	a, err := packedAssets()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,12 +5,14 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/onbeat/onbeat/api"
+	docs "github.com/onbeat/onbeat/internal/page"
 )
 
 func TestPages_areThereForEachRole(t *testing.T) {
@@ -239,4 +241,25 @@ func (s *site) mustURL(name string) string {
 		s.t.Fatal(err)
 	}
 	return u
+}
+
+func TestPages_areInTheDocs(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../docs/dashboard.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(text), "\n## What each page shows\n")
+	table, _, _ = strings.Cut(table, "\n## ")
+	var have []string
+	for _, m := range regexp.MustCompile(`(?m)^\| ([A-Z][\w ]*) \|`).FindAllStringSubmatch(table, -1) {
+		have = append(have, m[1])
+	}
+	var want []string
+	for _, p := range list {
+		if p.Menu {
+			want = append(want, p.Title)
+		}
+	}
+	docs.Compare(t, "docs/dashboard.md", have, want)
 }

@@ -129,6 +129,7 @@ func (r reader) knowsTheStart() (first bool, pauses int) {
 
 // Commands answer from the archive what Redis no longer has. Without it they do not, and while it is away they say so.
 func TestArchive_answersForWhatRedisNoLongerHas(t *testing.T) {
+	t.Parallel()
 	f := newForgetful(t)
 	byConfig, byEnv, without := reader{f, []string{"--config", f.config}, nil}, reader{f, nil, f.env}, reader{f, nil, nil}
 	for name, r := range map[string]reader{"--config": byConfig, "ONBEAT_ARCHIVE": byEnv} {

@@ -290,6 +290,7 @@ func witness(w *world, rdb *redis.Client) (saw func() map[run]int) {
 // An archive loses no run and doubles none, and the beat keeps, while its database is killed, stopped and full, and the instances
 // are replaced meanwhile. Beside it, the same beat goes on without an archive.
 func TestArchive_keepsEachRunOnceThroughFaultsOfItsDatabase(t *testing.T) {
+	beside(t)
 	length := rig.Size(20*time.Second, time.Hour)
 	srv := testredis.Private(t)
 	a := newArchived(t)

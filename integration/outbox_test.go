@@ -95,6 +95,7 @@ func (w *world) killMovers(kind, driver, url string) {
 	close(stop)
 	writer.Wait()
 	last := w.Serve("last", config)
+	last.Said("ready") // there may be nothing left to move: before this, SIGTERM just kills it
 	testredis.Eventually(w, time.Minute, func() bool {
 		var rows int
 		w.must(db.QueryRowContext(w.Context(), "SELECT count(*) FROM onbeat_outbox").Scan(&rows))

@@ -107,7 +107,7 @@ func (u *upgrade) goesOn(n int) {
 // under a larger fence, only if an instance was killed.
 func (u *upgrade) wantWhole(scenario string, killed bool, besides ...string) {
 	u.Helper()
-	old, next := u.audited(u.old), u.audited(u.next)
+	old, next := u.audits.old, u.audits.next
 	var all rig.Figures
 	var ticks []trial.Arrival
 	for _, c := range cadences() {

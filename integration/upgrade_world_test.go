@@ -44,7 +44,8 @@ type upgrade struct {
 	steps []step
 	jobs  []job
 
-	broken map[string]bool // faults that an audit has reported, so that no later step reports them again
+	broken map[string]bool                         // faults that an audit has reported, so that no later step reports them again
+	audits struct{ old, next map[string]verdicts } // of each program, when the last release had stopped
 }
 
 // step is an operation of the test, and when it began.
@@ -211,7 +212,7 @@ func (c *crew) kill() {
 	c.replicas[0].Kill()
 }
 
-// ends stops the last release.
+// ends stops the last release, and audits at once: two seconds later slots are overdue, with no instance to run them.
 func (u *upgrade) ends(last *crew) {
 	u.Helper()
 	u.step("%s, the last, stops", last)
@@ -219,6 +220,7 @@ func (u *upgrade) ends(last *crew) {
 	for _, p := range last.replicas {
 		p.Stop()
 	}
+	u.audits.old, u.audits.next = u.audited(u.old), u.audited(u.next)
 }
 
 // whose names a release that the recorder saw, with its program. Releases of the old program have odd numbers.

@@ -22,6 +22,14 @@ func TestMain(m *testing.M) {
 	testredis.Main(m)
 }
 
+// beginBuild begins a build that takes minutes where nothing is cached. Call it before t.Parallel: the tests that run one by one
+// come first, and leave it time. It does nothing in a soak, which measures milliseconds.
+func beginBuild(build func() (string, error)) {
+	if !soaks() {
+		go func() { _, _ = build() }() // the test that needs the program learns of an error
+	}
+}
+
 // world is one namespace on a Redis, and the processes that a test starts in it.
 type world struct{ *rig.World }
 

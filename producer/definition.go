@@ -58,14 +58,11 @@ func (s *Schedule) checkTask(l task.Limits) error {
 	if len(s.Payload) > 0 && !json.Valid(s.Payload) {
 		list = append(list, &task.FieldError{Field: "payload", Reason: "not valid JSON"})
 	}
-	for _, part := range []task.Task{ // a task reports only its first fault
-		{Type: s.Task}, {Queue: s.Queue}, {Payload: s.Payload}, {Secret: s.Secret}, {Priority: s.Priority}, {Timeout: s.Timeout},
-		{MaxAttempts: s.MaxAttempts}, {Backoff: s.Backoff},
-	} {
-		part.Type = cmp.Or(part.Type, "any")
-		list = append(list, part.Validate(l))
+	each := task.Task{
+		Type: cmp.Or(s.Task, "any"), Queue: s.Queue, Payload: s.Payload, Secret: s.Secret, Priority: s.Priority, Timeout: s.Timeout,
+		MaxAttempts: s.MaxAttempts, Backoff: s.Backoff,
 	}
-	return field.Join(list...)
+	return field.Join(append(list, each.Validate(l))...)
 }
 
 // AsStored returns the schedule as it would be read back from Redis. A change of s, of its payload for example, does not

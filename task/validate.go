@@ -39,25 +39,38 @@ var (
 	maxDue = time.Date(9999, 12, 31, 23, 59, 59, 999_000_000, time.UTC)
 )
 
-// Validate refuses, with a [*FieldError], a task that could not be enqueued: a missing or invalid type, an invalid ID, a
-// payload over the limit or nested too deep, a due time before 1970 or after 9999, negative numbers.
+// Validate refuses, with a [*FieldError] for each field, a task that could not be enqueued: a missing or invalid type, an invalid
+// ID, a payload over the limit or nested too deep, a due time before 1970 or after 9999, negative numbers.
 func (t *Task) Validate(l Limits) error {
 	if t.err != nil {
 		return t.err
 	}
-	if err := CheckName("type", t.Type); err != nil {
-		return err
-	}
+	var f faults
+	f.add(CheckName("type", t.Type))
 	if t.ID != "" {
-		if err := CheckID("id", t.ID); err != nil {
-			return err
-		}
+		f.add(CheckID("id", t.ID))
 	}
 	if t.Queue != "" {
-		if err := CheckName("queue", t.Queue); err != nil {
-			return err
-		}
+		f.add(CheckName("queue", t.Queue))
 	}
+	f.add(t.checkPayload(l))
+	f.add(CheckSecrets("secret", t.Secret))
+	t.checkTimes(&f)
+	t.checkNumbers(&f)
+	t.checkKeys(&f)
+	return field.Join(f...)
+}
+
+// faults are what is wrong with a task. To find nothing takes no memory.
+type faults []error
+
+func (f *faults) add(err error) {
+	if err != nil {
+		*f = append(*f, err)
+	}
+}
+
+func (t *Task) checkPayload(l Limits) error {
 	if limit := l.payload(); len(t.Payload) > limit {
 		return &FieldError{Field: "payload", Reason: fmt.Sprintf("%d bytes, the limit is %d", len(t.Payload), limit),
 			Hint: "store the data elsewhere and pass a reference"}
@@ -65,13 +78,7 @@ func (t *Task) Validate(l Limits) error {
 	if isTooDeep(t.Payload) {
 		return &FieldError{Field: "payload", Reason: fmt.Sprintf("nested deeper than %d", MaxPayloadDepth), Hint: "make it flatter, or pass it as text"}
 	}
-	if err := CheckSecrets("secret", t.Secret); err != nil {
-		return err
-	}
-	if err := t.checkTimes(); err != nil {
-		return err
-	}
-	return t.checkNumbers()
+	return nil
 }
 
 func (l Limits) payload() int {
@@ -101,48 +108,45 @@ func isTooDeep(payload []byte) bool {
 	return deepest > MaxPayloadDepth && json.Valid(payload)
 }
 
-func (t *Task) checkTimes() error {
+func (t *Task) checkTimes(f *faults) {
 	if !t.Due.IsZero() {
-		if err := CheckDue("due", t.Due); err != nil {
-			return err
-		}
+		f.add(CheckDue("due", t.Due))
 	}
 	for _, d := range []struct {
 		field string
 		value time.Duration
 	}{{"in", t.Delay}, {"timeout", t.Timeout}, {"backoff", t.Backoff.Base}, {"backoff_cap", t.Backoff.Cap}, {"unique_for", t.UniqueFor}} {
 		if d.value < 0 {
-			return &FieldError{Field: d.field, Value: d.value.String(), Reason: "negative", Hint: "give a duration of zero or more"}
+			f.add(&FieldError{Field: d.field, Value: d.value.String(), Reason: "negative", Hint: "give a duration of zero or more"})
 		}
 	}
-	return nil
 }
 
-func (t *Task) checkNumbers() error {
+func (t *Task) checkNumbers(f *faults) {
 	if t.MaxAttempts < 0 || t.MaxAttempts > MaxAttemptsLimit {
-		return &FieldError{Field: "max_attempts", Value: fmt.Sprint(t.MaxAttempts), Reason: "out of range",
-			Hint: fmt.Sprintf("1 to %d, or 0 for the default of %d", MaxAttemptsLimit, DefaultMaxAttempts)}
+		f.add(&FieldError{Field: "max_attempts", Value: fmt.Sprint(t.MaxAttempts), Reason: "out of range",
+			Hint: fmt.Sprintf("1 to %d, or 0 for the default of %d", MaxAttemptsLimit, DefaultMaxAttempts)})
 	}
 	if t.KeyLimit < 0 {
-		return &FieldError{Field: "key_limit", Value: fmt.Sprint(t.KeyLimit), Reason: "negative", Hint: "1 or more"}
+		f.add(&FieldError{Field: "key_limit", Value: fmt.Sprint(t.KeyLimit), Reason: "negative", Hint: "1 or more"})
 	}
 	if t.Priority < Low || t.Priority > High {
-		return &FieldError{Field: "priority", Value: t.Priority.String(), Reason: "unknown priority", Hint: "one of low, normal, high"}
+		f.add(&FieldError{Field: "priority", Value: t.Priority.String(), Reason: "unknown priority", Hint: "one of low, normal, high"})
 	}
 	switch t.Conflict {
 	case Wait, Skip, QueueUp, Replace, Behind:
 	default:
-		return &FieldError{Field: "conflict", Value: string(rune(t.Conflict)), Reason: "unknown conflict policy",
-			Hint: "Wait, Skip, QueueUp, Replace or Behind"}
+		f.add(&FieldError{Field: "conflict", Value: string(rune(t.Conflict)), Reason: "unknown conflict policy",
+			Hint: "Wait, Skip, QueueUp, Replace or Behind"})
 	}
+}
+
+func (t *Task) checkKeys(f *faults) {
 	for _, k := range []struct{ field, value string }{{"key", t.Key}, {"unique", t.UniqueKey}, {"trace", t.Trace}, {"tracestate", t.TraceState}} {
 		if k.value != "" {
-			if err := CheckID(k.field, k.value); err != nil {
-				return err
-			}
+			f.add(CheckID(k.field, k.value))
 		}
 	}
-	return nil
 }
 
 // CheckAttempts refuses a number of attempts that a user wrote out and that is not above zero. For a program, a zero

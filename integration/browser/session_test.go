@@ -123,6 +123,11 @@ func TestSession_endsWithItsToken(t *testing.T) {
 	b.open("/instances")
 	b.comes("/instances")
 
+	// The browser drops the cookie at its end: an open page says so.
+	sends(b, network.DeleteCookies, network.DeleteCookiesParams{Name: cookie.Name, URL: b.base})
+	b.comes("/login?next=%2Finstances")
+	b.signsIn("admin", "/instances")
+
 	// The token is replaced, while a page is open that asks again and again, and one that does not.
 	still := b.another()
 	still.looks(false, 1280, 800)
@@ -204,5 +209,8 @@ func TestSession_obeysNoOtherPage(t *testing.T) {
 	}
 	if s := said[struct{ Paused bool }](w, "schedules", "show", "a"); !s.Paused {
 		t.Error("it is not paused")
+	}
+	if list := w.incidents("schedule paused"); len(list) != 1 || list[0].Fields["by"] != "the-admin" {
+		t.Errorf("%+v", list)
 	}
 }

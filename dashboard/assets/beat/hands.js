@@ -1,28 +1,28 @@
 // What hands do: drag, wheel, pinch and keys.
 import { $ } from '../dom.js';
 
-// mouse has the pointer move and zoom the picture, and choose slots. does: { moved, choose(hit), hover(hit, event) }.
+// mouse has the pointer move and zoom the picture, and choose slots. Two fingers pinch. does: { moved, choose(hit), hover(hit, event) }.
 export function mouse(picture, does) {
   const { scale } = picture.state;
   const canvas = picture.slots;
   for (const c of [canvas, picture.lanes]) {
     const down = new Map();
-    let far = 0, apart = 0;
+    let far = 0; // since the first finger came; after a pinch, as far as it takes to choose nothing
     c.addEventListener('pointerdown', (e) => {
       if (e.button) return;
+      if (!down.size) far = 0;
       down.set(e.pointerId, e);
       c.setPointerCapture(e.pointerId);
-      far = 0;
-      apart = gap(down);
     });
     c.addEventListener('pointermove', (e) => {
       const was = down.get(e.pointerId);
       if (!was) return c === canvas && does.hover(picture.hit(e.offsetX, e.offsetY), e);
+      const before = spread(down);
       down.set(e.pointerId, e);
-      if (down.size === 2) {
-        const now = gap(down);
-        if (apart > 10 && now > 10) scale.zoom(scale.span * (apart / now), e.offsetX);
-        apart = now;
+      if (down.size > 1) {
+        far = Infinity;
+        does.hover();
+        pinch(scale, before, spread(down), c.getBoundingClientRect().left);
         return does.moved();
       }
       far += Math.abs(e.clientX - was.clientX);
@@ -41,13 +41,23 @@ export function mouse(picture, does) {
     c.addEventListener('pointercancel', up);
     c.addEventListener('pointerleave', () => does.hover());
     c.addEventListener('wheel', (e) => wheel(e, scale, does), { passive: false });
+    // The browser may scroll the rows with one finger, but not with two: then the second finger would be taken away.
+    c.addEventListener('touchmove', (e) => e.touches.length > 1 && e.cancelable && e.preventDefault(), { passive: false });
   }
 }
 
-const gap = (down) => {
-  const [a, b] = [...down.values()];
-  return b ? Math.hypot(a.clientX - b.clientX, a.clientY - b.clientY) : 0;
-};
+// spread is where the middle of two fingers is, and how far they are apart from side to side and up and down.
+function spread(down) {
+  const [a, b = a] = [...down.values()];
+  return { x: (a.clientX + b.clientX) / 2, apart: Math.hypot(a.clientX - b.clientX, a.clientY - b.clientY) };
+}
+
+// pinch keeps the moments under the fingers there: it zooms around their middle, and moves with it. While the picture follows the
+// present, that stays where it is.
+function pinch(scale, before, now, left) {
+  if (before.apart > 10 && now.apart > 10) scale.zoom(scale.span * (before.apart / now.apart), before.x - left);
+  if (!scale.follow) scale.pan((before.x - now.x) * scale.perPixel);
+}
 
 // wheel zooms with ctrl (or a pinch of a touchpad), and moves the time to the side; else the rows scroll.
 function wheel(e, scale, does) {

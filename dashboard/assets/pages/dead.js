@@ -3,6 +3,7 @@ import { get, query } from '../api.js';
 import { $, clone, el, fill, keyed, may } from '../dom.js';
 import * as live from '../live.js';
 import { button, deedsForAll, many, renew } from '../tasks/act.js';
+import { Errands } from '../tasks/errands.js';
 import { filter, suggest, watch } from '../tasks/filters.js';
 import { filterWords, pathOf, plural } from '../tasks/words.js';
 import { ago, number, stamp } from '../time.js';
@@ -69,14 +70,17 @@ function showGroup(row, g) {
 
 const view = new View($('#groups'), { load, show });
 const look = () => view.refresh();
+const errands = new Errands($('#errands'), look);
 
 $('#bulk')?.replaceChildren(...deedsForAll('dead').map((d) => button(d, { retry: 'Retry all …', delete: 'Delete all …' }[d])));
 $('#bulk')?.addEventListener('click', async (e) => {
-  if (e.target.dataset.act && (await many(e.target.dataset.act, { state: 'dead', ...filter() }))) look();
+  const errand = e.target.dataset.act && (await many(e.target.dataset.act, { state: 'dead', ...filter() }));
+  if (errand) errands.follow(errand);
 });
 $('#groups tbody').addEventListener('click', async (e) => {
   const row = e.target.closest('tr');
-  if (e.target.dataset.act && (await many(e.target.dataset.act, { state: 'dead', ...filterOf(row.group) }))) renew(view, row);
+  const errand = e.target.dataset.act && (await many(e.target.dataset.act, { state: 'dead', ...filterOf(row.group) }));
+  if (errand) renew(view, row, errands.follow(errand));
 });
 $('#groups [data-act=more]').addEventListener('click', () => {
   most += 20;

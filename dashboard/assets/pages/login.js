@@ -1,12 +1,15 @@
-import { params } from '../page.js';
+import '../page.js';
 import { $ } from '../dom.js';
 
-// next is where the viewer came from: an address of this server, and nothing else. It is whole, because a path such as /.//host is read
-// as //host once it is made plain, and that is another server.
+// next is where the viewer came from: an address of this server, and nothing else. It is whole: a path such as //host would be another
+// server.
 function next() {
-  const from = params.get('next', '/');
-  const there = URL.canParse(from, location.origin) ? new URL(from, location.origin) : location;
-  return there.origin === location.origin && there.pathname !== location.pathname ? there.href : '/';
+  try {
+    const there = new URL(new URLSearchParams(location.search).get('next') || '/', location.origin);
+    return there.origin === location.origin ? there.href : '/';
+  } catch {
+    return '/'; // no address at all
+  }
 }
 
 $('#login').addEventListener('submit', async (e) => {

@@ -3,14 +3,16 @@ import { get, place, query } from '../api.js';
 import { $, clone, el, fill, may, replace } from '../dom.js';
 import * as live from '../live.js';
 import { button, deedsFor, one } from '../tasks/act.js';
-import { lifeOf } from '../tasks/life.js';
+import { deedKinds, lifeOf } from '../tasks/life.js';
 import { attemptsOf, badgeOf, isLate, lastError, line, moment, scheduleOf, whenOf } from '../tasks/words.js';
 import { ago } from '../time.js';
 import { View } from '../view.js';
 
 const id = named('/tasks/');
 const root = $('#task');
+const deedsRead = 300; // events
 let shown = '';
+let deeds; // the events of what was done to it by hand
 $('#name').textContent = id;
 document.title = id + ' · ' + document.title;
 
@@ -26,6 +28,7 @@ async function load(signal) {
   }
   const fate = t.schedule && t.slot ? await fateOf(t, signal) : undefined;
   const unhandled = isLate(t) && (await lacksHandler(t.type, signal));
+  deeds ??= await deedsOf(t, signal);
   view.every = { running: 2000, due: 3000, ended: 0, gone: 0 }[t.state] ?? 15_000;
   return { t, fate, unhandled };
 }
@@ -46,6 +49,14 @@ async function fateOf(t, signal) {
   }
 }
 
+// deedsOf looks for what was done to a task by hand, among the newest events since it was made.
+async function deedsOf(t, signal) {
+  const from = Date.parse(t.created ?? t.slot) - 1000;
+  if (!(from < Date.now())) return [];
+  const { items } = await get('/events', { since: new Date(from).toISOString(), limit: deedsRead }, { signal });
+  return items.filter((e) => deedKinds.includes(e.event) && e.fields.task === id);
+}
+
 // lacksHandler reports whether no instance runs tasks of a type.
 async function lacksHandler(type, signal) {
   const { items } = await get('/instances', {}, { signal });
@@ -60,7 +71,7 @@ function show({ t, fate, unhandled }) {
   if (shown !== t.state) replace($('#act'), ...deedsFor(t.state).map((d) => button(d, undefined, d === 'retry' ? { class: 'primary' } : {})), ...copyOf(t));
   shown = t.state;
   root.task = t;
-  const life = lifeOf(t, fate);
+  const life = lifeOf(t, fate, deeds);
   const text = JSON.stringify([life, t]);
   if (text === root.text) return; // so that what the viewer has selected stays
   root.text = text;
@@ -131,6 +142,10 @@ const view = new View(root, { load, show, empty: 'There is no task with this ID.
 $('#act').addEventListener('click', async (e) => {
   if (e.target.dataset.act && (await one(e.target.dataset.act, root.task))) view.refresh();
 });
-live.on(['task deleted', 'task cancel asked', 'task retried by hand'], (e) => e.fields.task === id && view.refresh());
+live.on(deedKinds, (e) => {
+  if (e.fields.task !== id) return;
+  if (deeds && !deeds.some((x) => x.id === e.id)) deeds.push(e);
+  view.refresh();
+});
 live.onChange(['tasks changed'], () => view.refresh());
 view.refresh();

@@ -2,10 +2,9 @@
 import { newKey, place, post, remove } from '../api.js';
 import { ask, tell } from '../ask.js';
 import { $, el, may } from '../dom.js';
-import { number } from '../time.js';
 import { filterWords, plural } from './words.js';
 
-const deeds = {
+export const deeds = {
   cancel: { name: 'Cancel', done: 'cancelled, or asked to stop', doing: 'Cancelling' },
   retry: { name: 'Retry', done: 'due again', doing: 'Retrying' },
   delete: { name: 'Delete', done: 'deleted', doing: 'Deleting' },
@@ -46,72 +45,50 @@ export async function one(deed, t) {
   });
 }
 
-// renew refreshes a view after a deed to what a row shows. If the row has gone, the focus goes to the one beside it.
-export async function renew(view, row) {
+// renew refreshes a view after a deed to what a row shows, when it is done. If the row has gone, and the focus with it, the one beside it
+// gets the focus.
+export async function renew(view, row, done) {
   const beside = row.nextElementSibling ?? row.previousElementSibling;
+  await done;
   await view.refresh();
-  if (!row.isConnected && beside) $('a', beside)?.focus();
+  if (!row.isConnected && beside && document.activeElement === document.body) $('a', beside)?.focus();
 }
 
-// many asks whether to do a deed to all tasks that a filter matches: it says first how many there are, then how far the server is. It
-// resolves to the sum of what the server did, or to undefined if that is nothing.
-export async function many(deed, filter) {
+// whatOf says what a deed to all tasks that a filter matches is done to: "dead tasks of type mail".
+export function whatOf(deed, filter) {
+  const live = deed === 'cancel' && !filter.state;
+  return filterWords(live ? filter : { state: 'dead', ...filter }, live ? 'due and running tasks' : 'tasks');
+}
+
+// many asks whether to do a deed to all tasks that a filter matches: it says first how many there are. It resolves to the errand that the
+// server has begun, or to undefined. The page may be left then: the server goes on.
+export function many(deed, filter) {
   const words = deeds[deed];
   const said = el('p', { role: 'status' }, 'Counting …');
-  const bar = el('progress', { hidden: true, 'aria-label': words.doing });
-  const whole = deed === 'cancel' && !filter.state ? { ...filter, state: '' } : { state: 'dead', ...filter };
-  let matched = 0;
-  let sum;
-  await ask({
-    title: `${words.name} all ${filterWords(whole, deed === 'cancel' && !whole.state ? 'due and running tasks' : 'tasks')}?`,
-    body: [said, bar], action: words.name + ' them all', danger: deed !== 'retry',
+  let about = 0;
+  const key = newKey(); // for each try to begin the same errand
+  return ask({
+    title: `${words.name} all ${whatOf(deed, filter)}?`, body: said, action: words.name + ' them all', danger: deed !== 'retry',
     ready: async (dialog, signal) => {
-      const count = await walk({ action: deed, filter, dry_run: true }, signal, (n) => (said.textContent = `Counting … ${plural(n.matched)} so far`));
-      matched = count.matched;
+      const count = await countAll({ action: deed, filter, dry_run: true }, signal, (n) => (said.textContent = `Counting … ${plural(n.matched)} so far`));
+      about = count.matched;
       const rest = count.unreadable ? ` ${plural(count.unreadable)} more cannot be read, and stay as they are.` : '';
-      said.textContent = (matched ? `${plural(matched)} match now. Those that come to match meanwhile are included.` : 'No task matches now.') + rest;
-      return matched > 0;
+      said.textContent = (about ? `${plural(about)} match now. Those that come to match meanwhile are included. The server does it: you need not wait.` : 'No task matches now.') + rest;
+      return about > 0;
     },
-    act: async (_, dialog, signal) => {
-      $('[data-act=cancel]', dialog).textContent = 'Stop';
-      bar.hidden = false;
-      bar.max = matched;
-      const done = await walk({ action: deed, filter }, signal, (n) => {
-        sum = n;
-        bar.max = Math.max(bar.max, n.matched);
-        bar.value = n.matched;
-        said.textContent = `${number(n.changed)} of about ${plural(matched)} ${words.done}. Leave this page open meanwhile.`;
-      });
-      return done;
-    },
+    act: () => post('/errands', { action: deed, filter, about }, { key }),
   });
-  if (sum) tell(`${plural(sum.changed)} ${words.done}` + (sum.next ? '; then stopped.' : sum.changed < sum.matched ? `; ${plural(sum.matched - sum.changed)} had changed meanwhile.` : '.'));
-  return sum;
 }
 
-// walk has the server work on page after page, and says after each how far it is. A page that got no answer is asked for again, under
-// the same key: the server does nothing twice.
-async function walk(bulk, signal, say) {
-  const sum = { matched: 0, changed: 0, unreadable: 0, next: '' };
+// countAll has the server count page after page, and says after each how far it is.
+async function countAll(bulk, signal, say) {
+  const sum = { matched: 0, unreadable: 0, next: '' };
   do {
-    const page = await patiently({ ...bulk, after: sum.next || undefined }, signal);
-    for (const name of ['matched', 'changed', 'unreadable']) sum[name] += page[name];
+    const page = await post('/tasks/bulk', { ...bulk, after: sum.next || undefined }, { signal, key: undefined });
+    sum.matched += page.matched;
+    sum.unreadable += page.unreadable;
     sum.next = page.next ?? '';
     say(sum);
   } while (sum.next && !signal.aborted);
   return sum;
-}
-
-const passing = [0, 408, 429, 503];
-
-async function patiently(bulk, signal) {
-  const key = bulk.dry_run ? undefined : newKey();
-  for (let tries = 1; ; tries++) {
-    try {
-      return await post('/tasks/bulk', bulk, { key });
-    } catch (err) {
-      if (!passing.includes(err.status) || tries === 6 || signal.aborted) throw err;
-    }
-    await new Promise((resolve) => setTimeout(resolve, 500 * 2 ** tries));
-  }
 }

@@ -4,18 +4,22 @@ import { length, ms } from '../time.js';
 
 const kinds = { done: 'good', failed: 'bad', dead: 'bad', lost: 'bad', cancelled: '', skipped: '', missed: 'bad' };
 
-// lifeOf puts the steps together from the record of the task, its runs in the archive, and the fate of its slot, if it has one.
-export function lifeOf(t, fate, now = Date.now()) {
-  const steps = [...birth(t, now), ...attempts(t), ...slotRun(t, fate), ...present(t, now)];
+// lifeOf puts the steps together from the record of the task, its runs in the archive, the fate of its slot, if it has one, and the
+// events of what was done to it by hand.
+export function lifeOf(t, fate, deeds = [], now = Date.now()) {
+  const steps = [...birth(t, deeds, now), ...attempts(t), ...slotRun(t, fate), ...byHand(deeds), ...present(t, now)];
   steps.sort((a, b) => a.order - b.order || (a.at ?? Infinity) - (b.at ?? Infinity));
   return withWaits(withoutRepeats(steps));
 }
 
 const step = (order, at, title, kind, rest) => ({ order, at: at ? +new Date(at) : undefined, title, kind, ...rest });
 
-function birth(t, now) {
+const by = (deed) => (deed?.fields.by ? 'by ' + deed.fields.by : 'by hand');
+
+function birth(t, deeds, now) {
   const steps = [];
-  if (t.created) steps.push(step(0, t.created, 'Enqueued', '', { more: t.schedule && !t.slot ? 'by hand, from the schedule ' + t.schedule : '' }));
+  const trigger = deeds.find((e) => e.event === 'schedule triggered');
+  if (t.created) steps.push(step(0, t.created, 'Enqueued', '', { more: t.schedule && !t.slot ? `${by(trigger)}, from the schedule ${t.schedule}` : '' }));
   else if (t.slot) steps.push(step(0, t.slot, new Date(t.slot) > now ? 'Its slot comes' : 'Its slot came', '', { more: 'of the schedule ' + t.schedule, ahead: new Date(t.slot) > now }));
   const first = t.attempts === 0 && t.state !== 'running';
   if (t.due && !first && t.created && +new Date(t.due) - +new Date(t.created) > 500) steps.push(step(1, t.due, 'Due', '', {}));
@@ -57,6 +61,12 @@ function slotRun(t, fate) {
   const where = [fate.instance && 'on ' + fate.instance, fate.release && 'release ' + fate.release].filter(Boolean).join(', ');
   return [step(1, +new Date(t.slot) + fate.lag_ms, 'First claimed', 'odd', { more: `${length(fate.lag_ms)} after it was due; attempt ${fate.attempt || 1} was ${where}` })];
 }
+
+const deedWords = { 'task cancel asked': 'Asked to stop', 'task retried by hand': 'Made due again', 'task deleted': 'Deleted' };
+export const deedKinds = [...Object.keys(deedWords), 'schedule triggered'];
+
+// byHand is what people did to it, one task at a time. What was done to many at once has no event for each.
+const byHand = (deeds) => deeds.filter((e) => deedWords[e.event]).map((e) => step(2, e.at, deedWords[e.event], '', { more: by(e) }));
 
 // present is where the task stands, and what comes next.
 function present(t, now) {

@@ -161,10 +161,15 @@ func (w *World) Binary() string {
 	return path
 }
 
-var binary = sync.OnceValues(func() (string, error) { return Build("onbeat") })
+var binary = sync.OnceValues(func() (string, error) { return build("onbeat", "go", "build") })
 
-// Build builds the program into the folder of the test binary, which the go command removes.
+// Build builds the program otherwise. That may take minutes, so it leaves the processors to the tests that run meanwhile.
 func Build(name string, flags ...string) (path string, err error) {
+	return build(name, append([]string{"nice", "-n", "10", "go", "build"}, flags...)...)
+}
+
+// build builds the program into the folder of the test binary, which the go command removes.
+func build(name string, command ...string) (path string, err error) {
 	self, err := os.Executable()
 	if err != nil {
 		return "", err
@@ -174,7 +179,7 @@ func Build(name string, flags ...string) (path string, err error) {
 	if err != nil {
 		return "", err
 	}
-	cmd := exec.Command("go", append(append([]string{"build", "-o", path}, flags...), "./cmd/onbeat")...)
+	cmd := exec.Command(command[0], append(command[1:], "-o", path, "./cmd/onbeat")...)
 	cmd.Dir = root
 	if said, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build the program: %w: %s", err, said)

@@ -1,0 +1,64 @@
+package api
+
+import (
+	"compress/gzip"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+)
+
+func TestPack_compressesLongListsForThoseWhoTakeIt(t *testing.T) {
+	t.Parallel()
+	s := serve(t, Config{})
+	for i := range 20 {
+		s.call(http.MethodPost, "/v1/schedules", fmt.Sprintf(`{"name":"s%d","every":"1h","task":"job"}`, i))
+	}
+	s.call(http.MethodPost, "/v1/tasks", `{"type":"job","id":"long","payload":{"text":"`+strings.Repeat("a", 2000)+`"}}`)
+	for _, c := range []struct {
+		path, accept string
+		packed       bool
+	}{
+		{"/v1/schedules", "gzip, deflate, br", true},
+		{"/v1/schedules", "br;q=1.0, GZIP;q=0.5", true},
+		{"/v1/schedules", "", false},
+		{"/v1/schedules", "br", false},
+		{"/v1/schedules", "gzip;q=0", false},
+		{"/v1/schedules?limit=1", "gzip", false}, // it is short
+		{"/v1/schedules?nope=" + strings.Repeat("a", 2000), "gzip", false},
+		{"/v1/schedules/s1", "gzip", false},
+		{"/v1/tasks/long", "gzip", false},
+	} {
+		_, _, plain := s.call(http.MethodGet, c.path, "")
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, c.path, http.NoBody)
+		r.Host, r.RemoteAddr = "localhost", "127.0.0.1:5"
+		r.Header.Set("Accept-Encoding", c.accept)
+		w := httptest.NewRecorder()
+		s.ServeHTTP(w, r)
+		name := fmt.Sprintf("%.30s to %q", c.path, c.accept)
+		if got := w.Header().Get("Content-Encoding") == "gzip"; got != c.packed {
+			t.Errorf("%s: %d, compressed: %t", name, w.Code, got)
+			continue
+		}
+		var body io.Reader = w.Body
+		if c.packed {
+			sent := w.Body.Len()
+			z, err := gzip.NewReader(body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if body = z; sent > len(plain)/3 {
+				t.Errorf("%s: %d bytes of %d", name, sent, len(plain))
+			}
+		}
+		text, err := io.ReadAll(body)
+		if err != nil || strings.TrimSpace(string(text)) != plain {
+			t.Errorf("%s: %v, another answer: %.200s", name, err, text)
+		}
+		if list := strings.HasPrefix(c.path, "/v1/schedules") && c.path != "/v1/schedules/s1"; list != (w.Header().Get("Vary") != "") {
+			t.Errorf("%s: Vary is %q", name, w.Header().Get("Vary"))
+		}
+	}
+}
