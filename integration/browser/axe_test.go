@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/chromedp/chromedp/kb"
+
+	"github.com/onbeat/onbeat/testredis"
 )
 
 // axe is axe-core 4.14.1, which finds what people with disabilities stumble over. It comes to the page by the DevTools protocol, so
@@ -152,8 +154,10 @@ var scenes = []scene{
 	{"a slot is chosen", "/beat", func(b *tab) {
 		b.click("#legend summary")
 		b.eval(`document.querySelector('#rows').focus()`)
-		b.keys(kb.ArrowLeft)
-		b.waits(`document.querySelector('#story dl')`)
+		testredis.Eventually(b.T, patience, func() bool { // the slots come after the names
+			b.keys(kb.ArrowLeft)
+			return b.has("#story dl")
+		}, "no slot is chosen")
 	}},
 	{"a task is about to be cancelled", "/tasks/due", dialog("#act [data-act=cancel]")},
 	{"a task is about to be deleted", "/tasks/dead", dialog("#act [data-act=delete]")},

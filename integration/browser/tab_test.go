@@ -278,6 +278,8 @@ func (b *tab) looks(dark bool, width, height int64) {
 		{Name: "prefers-color-scheme", Value: scheme}, {Name: "prefers-reduced-motion", Value: "reduce"},
 	}})
 	b.do(chromedp.EmulateViewport(width, height))
+	b.waits(fmt.Sprintf(`innerWidth === %d`, width))
+	b.eval(`new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve)))`) // the page has drawn itself anew
 }
 
 // fetches calls the API from the page, under its session, as somebody may by hand. It returns the status.
