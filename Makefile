@@ -114,7 +114,7 @@ screenshots: ## Look at each page of the dashboard in Chromium: bin/screenshots,
 .PHONY: test-virtual
 test-virtual:
 	@code=0; $(MAKE) --no-print-directory test-vet || code=1; \
-		set -x; $(TESTENV) nice -n 19 $(GOTEST) $(RACE) -p 1 $(VIRTUAL) || code=1; \
+		set -x; $(TESTENV) nice -n 19 $(GOTEST) $(RACE) -p 2 $(VIRTUAL) || code=1; \
 		nice -n 19 $(GOTEST) -p 1 ./model ./simulation || code=1; \
 		(cd $(DIFFERENTIAL) && $(TESTENV) nice -n 19 $(GOTEST) $(RACE) ./...) || code=1; \
 		exit $$code
