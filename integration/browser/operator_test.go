@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
@@ -117,6 +118,28 @@ func (b *tab) comes(path string) {
 func (b *tab) back() {
 	b.Helper()
 	b.eval(`void history.back()`)
+}
+
+// risks does what leaves a form that is not saved, and agrees when the browser asks whether to.
+func (b *tab) risks(leave func()) {
+	b.Helper()
+	ctx, done := context.WithTimeout(b.ctx, patience)
+	defer done()
+	asked := make(chan error, 1)
+	go func() {
+		for {
+			_, err := chromedp.Call(ctx, page.HandleJavaScriptDialog, page.HandleJavaScriptDialogParams{Accept: true})
+			if err == nil || ctx.Err() != nil {
+				asked <- err
+				return
+			}
+			time.Sleep(50 * time.Millisecond)
+		}
+	}()
+	leave()
+	if err := <-asked; err != nil {
+		b.Fatalf("the browser does not ask whether to leave the form: %v", err)
+	}
 }
 
 // says waits until an element says all of the texts.
