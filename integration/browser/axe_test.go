@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
 	"github.com/onbeat/onbeat/testredis"
@@ -104,12 +106,12 @@ type titles map[string]string
 
 func (seen titles) want(b *tab, path string) {
 	b.Helper()
-	page, _, _ := strings.Cut(path, "?")
+	place, _, _ := strings.Cut(path, "?")
 	title := value[string](b, `document.title`)
-	if other, ok := seen[title]; ok && other != page {
-		b.Errorf("%s has the title of %s: %s", page, other, title)
+	if other, ok := seen[title]; ok && other != place {
+		b.Errorf("%s has the title of %s: %s", place, other, title)
 	}
-	seen[title] = page
+	seen[title] = place
 }
 
 func TestPages_areAccessible(t *testing.T) {
@@ -205,16 +207,29 @@ func dialog(selector string) func(b *tab) {
 	}
 }
 
+// leavesForms has the browser leave a form that was changed, about which it asks.
+func (b *tab) leavesForms() {
+	b.Helper()
+	err := chromedp.Listen(b.ctx, func(event any) {
+		if _, ok := event.(*page.EventJavascriptDialogOpening); ok {
+			go func() { _, _ = chromedp.Call(b.ctx, page.HandleJavaScriptDialog, page.HandleJavaScriptDialogParams{Accept: true}) }()
+		}
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+}
+
 func TestScenes_areAccessible(t *testing.T) {
 	t.Parallel()
 	b := newFilled(t).comes()
 	b.allow(`status of (401|422) |status of 400 .*/v1/preview|ERR_INTERNET_DISCONNECTED`)
+	b.leavesForms()
 	for _, s := range scenes {
 		b.looks(false, 1280, 800)
 		b.open(s.path)
 		s.do(b)
 		b.wantWell(s.path + ": " + s.name)
-		b.eval(`addEventListener('beforeunload', (e) => e.stopImmediatePropagation(), true)`) // a form that was changed asks before it is left
 	}
 	for _, path := range []string{"/", "/beat", "/schedules", "/schedules/well", "/tasks"} {
 		b.looks(false, 1280, 800)
