@@ -212,7 +212,9 @@ func (b *tab) leavesForms() {
 	b.Helper()
 	err := chromedp.Listen(b.ctx, func(event any) {
 		if _, ok := event.(*page.EventJavascriptDialogOpening); ok {
-			go func() { _, _ = chromedp.Call(b.ctx, page.HandleJavaScriptDialog, page.HandleJavaScriptDialogParams{Accept: true}) }()
+			go func() {
+				_, _ = chromedp.Call(b.ctx, page.HandleJavaScriptDialog, page.HandleJavaScriptDialogParams{Accept: true})
+			}()
 		}
 	})
 	if err != nil {
