@@ -19,8 +19,8 @@ CC_FOUND := $(shell command -v $$($(GO) env CC | cut -d' ' -f1) 2>/dev/null)
 RACE     := $(if $(CC_FOUND),-race,)
 TESTENV  := $(if $(CC_FOUND),CGO_ENABLED=1,)
 
-# Three packages at a time: each may have a Redis and a few processes of its own, which wait more than they compute.
-PARALLEL ?= 3
+# Two packages at a time: each may have a Redis and a few processes of its own.
+PARALLEL ?= 2
 FUZZTIME ?= 20s
 
 # What `make test` notes which Redis each package ran on in.
@@ -54,7 +54,7 @@ build: ## Build bin/onbeat, with its version in it.
 # real processes, a real Redis and leases of a second.
 VIRTUAL := $(MODULE)/model $(MODULE)/schedule $(MODULE)/simulation
 # Those with processes that are killed and frozen come after the others. Their tests wait for leases and for servers that come
-# back, so four run at a time.
+# back, so three run at a time.
 PROCESSES := $(MODULE)/integration
 REAL      := $(filter-out $(VIRTUAL) $(PROCESSES),$(shell $(GO) list ./...))
 
@@ -83,7 +83,7 @@ test-real:
 
 .PHONY: test-integration
 test-integration:
-	$(TESTENV) $(GOTEST) $(RACE) -parallel 4 $(PROCESSES)
+	$(TESTENV) $(GOTEST) $(RACE) -parallel 3 $(PROCESSES)
 
 # One after the other. The first computes least: beside it, test-integration judges milliseconds.
 .PHONY: test-modules
@@ -114,7 +114,7 @@ screenshots: ## Look at each page of the dashboard in Chromium: bin/screenshots,
 .PHONY: test-virtual
 test-virtual:
 	@code=0; $(MAKE) --no-print-directory test-vet || code=1; \
-		set -x; $(TESTENV) nice -n 19 $(GOTEST) $(RACE) -p 1 $(VIRTUAL) || code=1; \
+		set -x; $(TESTENV) nice -n 19 $(GOTEST) $(RACE) -p 2 $(VIRTUAL) || code=1; \
 		nice -n 19 $(GOTEST) -p 1 ./model ./simulation || code=1; \
 		(cd $(DIFFERENTIAL) && $(TESTENV) nice -n 19 $(GOTEST) $(RACE) ./...) || code=1; \
 		exit $$code

@@ -138,6 +138,8 @@ func TestSession_endsWithItsTokenAndInTime(t *testing.T) {
 	ended("with the token replaced", c)
 	d.tokens.Store(&[]Token{{Name: "eve", Role: Viewer, Secret: "the viewer's secret"}})
 	ended("with the token gone", c)
+	d.tokens.Store(&[]Token{{Name: own.Name, Role: Operator}})
+	ended("of a token without a secret", with("shop", time.Minute, Token{Name: own.Name}))
 }
 
 // A browser adds the cookie to what a page of another port sends, too.

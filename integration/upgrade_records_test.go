@@ -14,7 +14,7 @@ import (
 // Each program lists, shows, runs, cancels, retries and forgets the tasks and schedules that the other stored, tasks in every
 // state.
 func TestUpgrade_eachProgramReadsWhatTheOtherStored(t *testing.T) {
-	beginBuild(earlierBinary)
+	beginBuild(t, earlierBinary)
 	t.Parallel()
 	for _, c := range []struct {
 		name  string

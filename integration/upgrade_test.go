@@ -10,7 +10,7 @@ import (
 // Rolling updates go from the program of the earlier release to the program of this tree, back, and on again. No slot is
 // missed, doubled, early or off its grid. Each program runs tasks that the other enqueued, and both audits are clean.
 func TestUpgrade_rolledOnAndBackMissesNoBeat(t *testing.T) {
-	beginBuild(earlierBinary)
+	beginBuild(t, earlierBinary)
 	t.Parallel()
 	for _, c := range []struct {
 		name, head string
@@ -56,7 +56,7 @@ func TestUpgrade_rolledOnAndBackMissesNoBeat(t *testing.T) {
 // A leader of this tree is killed, and an instance of the earlier release takes over; then the other way round. Each takes
 // back and runs the tasks that the other held.
 func TestUpgrade_aKilledLeaderIsFollowedByTheOtherProgram(t *testing.T) {
-	beginBuild(earlierBinary)
+	beginBuild(t, earlierBinary)
 	t.Parallel()
 	u := newUpgrade(t, "")
 	u.step("v1 of the %s starts", u.old)

@@ -43,8 +43,9 @@ func (f *Follower) Behind(ctx context.Context) (map[string]int64, error) {
 		if s == nil {
 			continue
 		}
-		s.owes(text)
-		if n := s.count(s.behind); n > 0 {
+		now := *s.entry
+		now.owes(text)
+		if n := now.count(now.behind); n > 0 {
 			slots[name] = n
 		}
 	}

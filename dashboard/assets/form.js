@@ -67,7 +67,7 @@ export function clear(form, names) {
 // refused shows each refused field beside it, and what belongs to none above all. The focus goes to the first, unless quiet is set.
 // above, if there is one, is what is shown above all in any case.
 export function refused(form, err, { above, quiet = false } = {}) {
-  let first;
+  const marked = new Set();
   const fields = err.fields ?? [];
   for (const f of fields) {
     const control = fieldAt(form, f);
@@ -78,8 +78,9 @@ export function refused(form, err, { above, quiet = false } = {}) {
     control.setAttribute('aria-describedby', id);
     const details = control.closest('details');
     if (details && !quiet) details.open = true;
-    first ??= control;
+    marked.add(control);
   }
+  const first = [...form.elements].find((e) => marked.has(e));
   if (!quiet) first?.focus();
   if (!above && first && fields.every((f) => fieldAt(form, f))) return;
   fill(form, { error: above ?? err.message });

@@ -137,7 +137,7 @@ func (b *tab) wantRefused(role string) {
 		}
 		return answers;
 	})()`)
-	if least := map[string]int{"viewer": 15, "operator": 8, "admin": 0}[role]; len(got) < least {
+	if least := map[string]int{"viewer": 19, "operator": 8, "admin": 0}[role]; len(got) < least {
 		b.Errorf("only %d calls are above the %s", len(got), role)
 	}
 	for _, a := range got {

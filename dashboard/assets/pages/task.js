@@ -4,7 +4,7 @@ import { $, clone, el, fill, may, replace } from '../dom.js';
 import * as live from '../live.js';
 import { button, deedsFor, one } from '../tasks/act.js';
 import { deedKinds, lifeOf } from '../tasks/life.js';
-import { attemptsOf, badgeOf, isLate, lastError, line, moment, scheduleOf, whenOf } from '../tasks/words.js';
+import { attemptsOf, badgeOf, isLate, lastError, line, moment, scheduleOf, stopOf, whenOf } from '../tasks/words.js';
 import { ago } from '../time.js';
 import { View } from '../view.js';
 
@@ -92,7 +92,7 @@ function leadOf(t, fate) {
     case 'dead':
       return `It died ${ago(t.at)}` + (error ? ': ' + line(error.error) : '.');
     case 'done':
-      return 'It has run well. ' + `It is ${whenOf(t)}.`;
+      return (stopOf(t) ? `Its last run was stopped: ${line(stopOf(t).error)}. ` : 'It has run well. ') + `It is ${whenOf(t)}.`;
     case 'gone':
       return `Redis has forgotten it. Its last run that the archive knows ended ${ago(t.at)}: ${t.runs?.at(-1)?.outcome ?? 'unknown'}.`;
     case 'ended':

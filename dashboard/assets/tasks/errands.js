@@ -59,6 +59,7 @@ function show(item, e) {
 }
 
 const names = { stop: 'Stop', resume: 'Go on' };
+const asks = { stop: (id) => post(place`/errands/${id}/stop`), resume: (id) => post(place`/errands/${id}/resume`) };
 
 // Errands shows them in an element. changed is called when one has ended.
 export class Errands {
@@ -102,7 +103,7 @@ export class Errands {
   async ask(button) {
     button.disabled = true;
     try {
-      await post(place`/errands/${button.closest('li').dataset.key}/` + button.dataset.act);
+      await asks[button.dataset.act](button.closest('li').dataset.key);
     } catch (err) {
       tell(err.message, 'bad');
     }

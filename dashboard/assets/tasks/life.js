@@ -1,6 +1,7 @@
 // The life of a task: the steps that are known of it, the oldest first. A step has its time (at), a title, a kind for its mark, and
 // perhaps words (more) and an error. One that has not come yet is ahead.
 import { length, ms } from '../time.js';
+import { stopOf } from './words.js';
 
 const kinds = { done: 'good', failed: 'bad', dead: 'bad', lost: 'bad', cancelled: '', skipped: '', missed: 'bad' };
 
@@ -40,7 +41,8 @@ function attempts(t) {
     steps.push(step(1, undefined, oldest === 2 ? 'Attempt 1' : `Attempts 1 to ${oldest - 1}`, 'bad', { more: 'failed too: a task keeps its newest 5 errors' }));
   }
   for (const f of failures) {
-    steps.push(step(2, f.at, `Attempt ${f.attempt} failed`, 'bad', { more: f.instance ? 'on ' + f.instance : '', error: f.error }));
+    const stopped = f === stopOf(t);
+    steps.push(step(2, f.at, `Attempt ${f.attempt} ${stopped ? 'was stopped' : 'failed'}`, stopped ? '' : 'bad', { more: f.instance ? 'on ' + f.instance : '', error: f.error }));
   }
   return steps;
 }
@@ -84,7 +86,7 @@ function present(t, now) {
       if (t.runs?.at(-1)?.outcome === 'dead') return []; // its last run says so
       return [step(3, t.at, 'Dead', 'bad', { more: n >= t.max_attempts ? `no attempt is left of ${t.max_attempts}` : `after ${n} of ${t.max_attempts} attempts: it was not to be tried again` })];
     case 'done':
-      return [step(3, undefined, 'Done', 'good', {}), step(4, t.at, 'Will be forgotten', '', { ahead: true })];
+      return [step(3, undefined, stopOf(t) ? 'Ended' : 'Done', stopOf(t) ? '' : 'good', {}), step(4, t.at, 'Will be forgotten', '', { ahead: true })];
     case 'gone':
       return [step(3, undefined, 'Forgotten by Redis', '', { more: 'the archive knows what is above' })];
   }

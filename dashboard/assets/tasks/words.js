@@ -22,7 +22,16 @@ export const plural = (n, noun = 'task') => Number(n).toLocaleString('en-US') + 
 
 export const isLate = (t) => t.state === 'due' && !t.held && new Date(t.at) < Date.now() - 1000;
 
-export const badgeOf = (t) => (t.held ? 'slow' : isLate(t) ? 'slow' : kinds[t.state] ?? '');
+export const badgeOf = (t) => (t.held ? 'slow' : isLate(t) ? 'slow' : stopOf(t) ? '' : kinds[t.state] ?? '');
+
+// stops are the errors of a run that was stopped. Attempts do not tell: a task that was retried by hand counts them anew.
+const stops = ['the task was cancelled', 'a newer slot replaced the task'];
+
+// stopOf is why the last run of a finished task was stopped. One that ran well has none.
+export function stopOf(t) {
+  const last = t.failures?.at(-1);
+  return t.state === 'done' && last?.attempt === t.attempts && stops.includes(last.error) ? last : undefined;
+}
 
 // whenOf says what the time of a task means, which depends on its state.
 export function whenOf(t) {
