@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
 	"github.com/onbeat/onbeat/testredis"
@@ -95,7 +97,7 @@ func (b *tab) wantWell(what string) {
 	for _, w := range ways {
 		b.looks(w.dark, w.width, w.height)
 		b.wantAccessible(what + ", " + w.name)
-		b.wantSound(what + ", " + w.name)
+		b.wantWhole(what + ", " + w.name)
 	}
 }
 
@@ -104,12 +106,12 @@ type titles map[string]string
 
 func (seen titles) want(b *tab, path string) {
 	b.Helper()
-	page, _, _ := strings.Cut(path, "?")
+	place, _, _ := strings.Cut(path, "?")
 	title := value[string](b, `document.title`)
-	if other, ok := seen[title]; ok && other != page {
-		b.Errorf("%s has the title of %s: %s", page, other, title)
+	if other, ok := seen[title]; ok && other != place {
+		b.Errorf("%s has the title of %s: %s", place, other, title)
 	}
-	seen[title] = page
+	seen[title] = place
 }
 
 func TestPages_areAccessible(t *testing.T) {
@@ -205,10 +207,26 @@ func dialog(selector string) func(b *tab) {
 	}
 }
 
+// leavesForms has the browser leave a form that was changed, about which it asks.
+func (b *tab) leavesForms() {
+	b.Helper()
+	err := chromedp.Listen(b.ctx, func(event any) {
+		if _, ok := event.(*page.EventJavascriptDialogOpening); ok {
+			go func() {
+				_, _ = chromedp.Call(b.ctx, page.HandleJavaScriptDialog, page.HandleJavaScriptDialogParams{Accept: true})
+			}()
+		}
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+}
+
 func TestScenes_areAccessible(t *testing.T) {
 	t.Parallel()
 	b := newFilled(t).comes()
 	b.allow(`status of (401|422) |status of 400 .*/v1/preview|ERR_INTERNET_DISCONNECTED`)
+	b.leavesForms()
 	for _, s := range scenes {
 		b.looks(false, 1280, 800)
 		b.open(s.path)

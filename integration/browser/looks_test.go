@@ -30,7 +30,7 @@ const spacing = `(() => {
 const cut = `[...document.querySelectorAll('button, a, input, select, textarea, summary')].filter((e) => e.checkVisibility() && !e.matches('.skip')).filter((e) => {
 	const r = e.getBoundingClientRect(), scrolls = e.closest('.scroll, dialog');
 	return (!scrolls && (r.left < -1 || r.right > innerWidth + 1)) || (!e.title && getComputedStyle(e).overflowX === 'hidden' && e.scrollWidth > e.clientWidth + 1);
-}).map((e) => e.outerHTML.slice(0, 200))`
+}).map((e) => e.outerHTML.slice(0, 200) + ' ' + JSON.stringify(e.getBoundingClientRect()))`
 
 func (b *tab) wantWhole(what string) {
 	b.Helper()
