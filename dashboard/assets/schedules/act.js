@@ -5,6 +5,7 @@ import { $, calm, el, may } from '../dom.js';
 import { json, momentAt, momentIn } from '../form.js';
 import { pathOf as taskPath, plural } from '../tasks/words.js';
 import { number, zoneName } from '../time.js';
+import { gapOf } from './words.js';
 
 // do at once; each resolves to true if it was done.
 async function now(call, done) {
@@ -53,10 +54,14 @@ export function drop(s) {
   });
 }
 
-// backfill asks for a time, counts its slots, and runs them.
-export function backfill(name) {
-  const hour = 3_600_000;
-  const from = el('input', { type: 'datetime-local', name: 'from', step: 1, required: true, value: momentIn(Date.now() - 24 * hour) });
+const day = 24 * 3_600_000;
+const many = 50_000; // slots, of the 100,000 that the server takes at once
+
+// backfill asks for a time, counts its slots, and runs them. It offers the last day, or less of a schedule that comes very often.
+export function backfill(s) {
+  const name = s.name;
+  const back = Math.min(day, many * (gapOf(s) ?? day));
+  const from = el('input', { type: 'datetime-local', name: 'from', step: 1, required: true, value: momentIn(Date.now() - back) });
   const to = el('input', { type: 'datetime-local', name: 'to', step: 1 });
   const again = el('input', { type: 'checkbox', name: 'again' });
   const said = el('p', { role: 'status' }, 'Counting …');
@@ -138,7 +143,7 @@ export function act(deed, s) {
     case 'trigger': return trigger(s.name);
     case 'pause': return pause(s.name);
     case 'resume': return resume(s.name);
-    case 'backfill': return backfill(s.name);
+    case 'backfill': return backfill(s);
     case 'delete': return drop(s);
     case 'restore': return restore(s.name);
   }
