@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strconv"
 
 	"github.com/onbeat/onbeat/queue"
@@ -103,7 +104,7 @@ func (t *tasks) Bulk(ctx context.Context, b Bulk) (BulkResult, error) {
 	if out.Changed > 0 {
 		err = errors.Join(err, t.tell(ctx, &b, &out))
 	}
-	if err == nil && b.Action == CancelTasks && !b.DryRun {
+	if err == nil && b.Action == CancelTasks && !b.DryRun && slices.Contains(states, task.Due) {
 		out.Next = place.next(&out)
 	}
 	return out, err

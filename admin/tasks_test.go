@@ -296,3 +296,33 @@ func TestTasks_bulkCancelLeavesNoneBehind(t *testing.T) {
 		})
 	})
 }
+
+// A cancel of what runs is at its end when it has met what runs: it has no business with the due tasks.
+func TestTasks_bulkCancelOfRunningTasksEnds(t *testing.T) {
+	t.Parallel()
+	ways(t, func(t *testing.T, of way) {
+		d := dispatcher(t, testredis.Client(t))
+		a, ctx := of(d), t.Context()
+		running, stop := context.WithCancel(ctx)
+		ended := make(chan error, 1)
+		go func() { ended <- d.Run(running) }()
+		t.Cleanup(func() {
+			stop()
+			must(t, <-ended)
+		})
+		enqueue(t, a, "long", "runs")
+		testredis.Eventually(t, patience, func() bool {
+			c, err := a.Activity.Counts(ctx)
+			return err == nil && c.Running == 1
+		}, "it runs")
+		enqueue(t, a, "nobody", "due")
+		page, err := a.Tasks.Bulk(ctx, admin.Bulk{Action: admin.CancelTasks, Filter: admin.TaskFilter{State: task.Running}})
+		must(t, err)
+		if page.Matched != 1 || page.Changed != 1 || page.Next != "" {
+			t.Errorf("%+v", page)
+		}
+		if c, err := a.Activity.Counts(ctx); err != nil || c.Due != 1 {
+			t.Errorf("%+v, %v", c, err)
+		}
+	})
+}
