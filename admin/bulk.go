@@ -6,6 +6,7 @@ import (
 	"errors"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/onbeat/onbeat/queue"
 	"github.com/onbeat/onbeat/task"
@@ -29,6 +30,9 @@ type Bulk struct {
 	DryRun bool       `json:"dry_run,omitempty"` // only count them
 	After  string     `json:"after,omitempty"`
 }
+
+// tellTime is how long a page may take to tell what it did, when its caller waits no more.
+const tellTime = time.Second
 
 // BulkResult is what came of one page of a [Bulk].
 type BulkResult struct {
@@ -116,6 +120,8 @@ func (t *tasks) tell(ctx context.Context, b *Bulk, page *BulkResult) error {
 	if err != nil {
 		return err
 	}
+	ctx, done := context.WithTimeout(context.WithoutCancel(ctx), tellTime) // what was done is told, also if the page was cut off
+	defer done()
 	return t.q.Tell(ctx, "tasks changed", "action", string(b.Action), "filter", string(filter), "tasks", strconv.Itoa(page.Changed),
 		"by", queue.Actor(ctx))
 }
