@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strconv"
+	"time"
 
 	"github.com/onbeat/onbeat/queue"
 	"github.com/onbeat/onbeat/task"
@@ -28,6 +30,9 @@ type Bulk struct {
 	DryRun bool       `json:"dry_run,omitempty"` // only count them
 	After  string     `json:"after,omitempty"`
 }
+
+// tellTime is how long a page may take to tell what it did, when its caller waits no more.
+const tellTime = time.Second
 
 // BulkResult is what came of one page of a [Bulk].
 type BulkResult struct {
@@ -103,7 +108,7 @@ func (t *tasks) Bulk(ctx context.Context, b Bulk) (BulkResult, error) {
 	if out.Changed > 0 {
 		err = errors.Join(err, t.tell(ctx, &b, &out))
 	}
-	if err == nil && b.Action == CancelTasks && !b.DryRun {
+	if err == nil && b.Action == CancelTasks && !b.DryRun && slices.Contains(states, task.Due) {
 		out.Next = place.next(&out)
 	}
 	return out, err
@@ -115,6 +120,8 @@ func (t *tasks) tell(ctx context.Context, b *Bulk, page *BulkResult) error {
 	if err != nil {
 		return err
 	}
+	ctx, done := context.WithTimeout(context.WithoutCancel(ctx), tellTime) // what was done is told, also if the page was cut off
+	defer done()
 	return t.q.Tell(ctx, "tasks changed", "action", string(b.Action), "filter", string(filter), "tasks", strconv.Itoa(page.Changed),
 		"by", queue.Actor(ctx))
 }

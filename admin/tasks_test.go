@@ -5,6 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -295,4 +298,85 @@ func TestTasks_bulkCancelLeavesNoneBehind(t *testing.T) {
 			}
 		})
 	})
+}
+
+// A cancel of what runs is at its end when it has met what runs: it has no business with the due tasks.
+func TestTasks_bulkCancelOfRunningTasksEnds(t *testing.T) {
+	t.Parallel()
+	ways(t, func(t *testing.T, of way) {
+		d := dispatcher(t, testredis.Client(t))
+		a, ctx := of(d), t.Context()
+		running, stop := context.WithCancel(ctx)
+		ended := make(chan error, 1)
+		go func() { ended <- d.Run(running) }()
+		t.Cleanup(func() {
+			stop()
+			must(t, <-ended)
+		})
+		enqueue(t, a, "long", "runs")
+		testredis.Eventually(t, patience, func() bool {
+			c, err := a.Activity.Counts(ctx)
+			return err == nil && c.Running == 1
+		}, "it runs")
+		enqueue(t, a, "nobody", "due")
+		page, err := a.Tasks.Bulk(ctx, admin.Bulk{Action: admin.CancelTasks, Filter: admin.TaskFilter{State: task.Running}})
+		must(t, err)
+		if page.Matched != 1 || page.Changed != 1 || page.Next != "" {
+			t.Errorf("%+v", page)
+		}
+		if c, err := a.Activity.Counts(ctx); err != nil || c.Due != 1 {
+			t.Errorf("%+v, %v", c, err)
+		}
+	})
+}
+
+// cut ends a context after some commands of one kind.
+type cut struct {
+	left atomic.Int64
+	end  context.CancelFunc
+}
+
+func (*cut) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (*cut) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+func (c *cut) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		err := next(ctx, cmd)
+		if strings.HasPrefix(cmd.Name(), "eval") && c.left.Add(-1) == 0 {
+			c.end()
+		}
+		return err
+	}
+}
+
+// A page whose caller leaves, or that is cut off, tells of what it has done until then.
+func TestTasks_bulkThatIsCutOffTellsWhatItDid(t *testing.T) {
+	t.Parallel()
+	rdb := testredis.Client(t)
+	a := dispatcher(t, rdb).Admin()
+	for i := range 20 {
+		enqueue(t, a, "a", fmt.Sprint("t", i))
+	}
+	ctx, end := context.WithCancel(t.Context())
+	c := &cut{end: end}
+	c.left.Store(7)
+	rdb.AddHook(c)
+	page, err := a.Tasks.Bulk(ctx, admin.Bulk{Action: admin.CancelTasks})
+	if err == nil || page.Changed == 0 || page.Changed == 20 {
+		t.Fatalf("%+v, %v", page, err)
+	}
+	events, err := a.Activity.Events(t.Context(), admin.EventQuery{})
+	must(t, err)
+	told := ""
+	for _, e := range events.Items {
+		if e.Event == "tasks changed" {
+			told = e.Fields["tasks"]
+		}
+	}
+	if told != strconv.Itoa(page.Changed) {
+		t.Errorf("%d tasks were cancelled, and the events tell of %q", page.Changed, told)
+	}
 }

@@ -91,6 +91,28 @@ func TestErrand_isOneWorkersAtATime(t *testing.T) {
 	})
 }
 
+// A failover may lose that an errand was taken. Then another takes it, and the one before does not share its turn.
+func TestErrand_isOneWorkersAlsoIfItsTakingIsLost(t *testing.T) {
+	t.Parallel()
+	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
+		w := newWorld(t, rdb)
+		w.begin("a", "ann")
+		before := w.rdb.HGet(t.Context(), w.keys.Errands, "a").Val()
+		first, _ := w.take()
+		w.must(w.rdb.HSet(t.Context(), w.keys.Errands, "a", before).Err())
+		for at := w.now(); !w.now().After(at.Add(time.Millisecond)); {
+			time.Sleep(time.Millisecond)
+		}
+		if _, ok := w.take(); !ok {
+			t.Fatal("nobody goes on with it")
+		}
+		first.State = queue.ErrandDone
+		held, err := w.q.NoteErrand(t.Context(), &first)
+		same(t, "held by the first", fmt.Sprint(held, err), "false <nil>")
+		same(t, "state", w.errand("a").State, queue.ErrandRunning)
+	})
+}
+
 func TestErrand_isStoppedAndGoesOn(t *testing.T) {
 	t.Parallel()
 	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {

@@ -82,11 +82,15 @@ export function keepFocus(root, change) {
   if (had && !root.contains(document.activeElement)) $$('button', root).find((b) => b.checkVisibility())?.focus();
 }
 
-// calm returns a function that calls fn a moment after its last call.
-export function calm(fn, ms = 200) {
-  let timer;
+// calm returns a function that calls fn a moment after its last call, and at the latest when the first one is most ms ago.
+export function calm(fn, ms = 200, most = Infinity) {
+  let timer, first;
   return (...args) => {
     clearTimeout(timer);
-    timer = setTimeout(() => fn(...args), ms);
+    first ??= Date.now();
+    timer = setTimeout(() => {
+      first = undefined;
+      fn(...args);
+    }, Math.max(0, Math.min(ms, first + most - Date.now())));
   };
 }

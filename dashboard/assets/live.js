@@ -20,8 +20,8 @@ export function on(kinds, fn) {
   return () => listeners.delete(x);
 }
 
-// onChange calls fn a moment after events of the kinds: what it shows may be old.
-export const onChange = (kinds, fn, ms = 400) => on(kinds, calm(fn, ms));
+// onChange calls fn a moment after events of the kinds: what it shows may be old. While they come without a pause, it is called again and again.
+export const onChange = (kinds, fn, ms = 400) => on(kinds, calm(fn, ms, 5000));
 
 function show(now) {
   if (now === state) return;
@@ -71,6 +71,7 @@ function open() {
   source = new EventSource('/v1/events' + (last && '?after=' + last));
   source.onopen = () => {
     clearTimeout(silence);
+    if (state === 'live' && !last) tell('lost'); // nobody knows what has happened since another tab had it
     tell('live');
   };
   source.onmessage = (m) => {
@@ -84,9 +85,24 @@ function open() {
     if (source.readyState === EventSource.CLOSED) setTimeout(() => holds && open(), 2000 + Math.random() * 1000); // else the browser tries again
   };
 }
-addEventListener('pagehide', () => {
+
+// rest leaves the stream to another tab: this one hears nothing from now on, and passes nothing on.
+function rest() {
   holds = false;
+  clearTimeout(silence);
   source?.close();
   leave?.();
-});
-addEventListener('pageshow', (e) => e.persisted && started && (tabs ? take() : open())); // back from the browser's cache
+}
+
+// wake goes on with the events. What has come meanwhile was not heard, so what the page shows is asked for anew as after a lost connection.
+function wake() {
+  if (!started) return;
+  show('lost');
+  if (!tabs) return open();
+  tabs.postMessage({});
+  take();
+}
+addEventListener('pagehide', rest);
+document.addEventListener('freeze', rest);
+addEventListener('pageshow', (e) => e.persisted && wake()); // back from the browser's cache
+document.addEventListener('resume', wake);

@@ -12,7 +12,7 @@ export class View {
     root.dataset.state = 'loading';
     root.setAttribute('aria-busy', 'true');
     document.addEventListener('zone', () => this.data !== undefined && this.render());
-    document.addEventListener('visibilitychange', () => !document.hidden && this.every && this.refresh());
+    document.addEventListener('visibilitychange', () => !document.hidden && (this.every || this.failing()) && this.refresh());
     document.addEventListener('live', (e) => e.detail.now === 'live' && e.detail.was === 'lost' && this.refresh());
   }
 
@@ -36,8 +36,13 @@ export class View {
       clearTimeout(slow);
     }
     this.root.removeAttribute('aria-busy');
-    const wait = this.failures && !this.refused ? Math.min(30_000, 1000 * 2 ** this.failures) : this.every;
+    const wait = this.failing() ? Math.min(30_000, 1000 * 2 ** this.failures) : this.every;
     if (wait) this.timer = setTimeout(() => (document.hidden ? (this.timer = 0) : this.refresh()), wait);
+  }
+
+  // failing reports whether the last call failed, and the next may not.
+  failing() {
+    return this.failures > 0 && !this.refused;
   }
 
   render() {

@@ -15,7 +15,8 @@ end
 if not oldest then
   return { now }
 end
-oldest.state, oldest.turn, oldest.at = "running", oldest.turn + 1, now
+-- A failover may lose a turn that was given, so the same number is not given again.
+oldest.state, oldest.turn, oldest.at = "running", math.max(oldest.turn + 1, now), now
 redis.call("HDEL", hash, nobody) -- passes at maxmemory, and then so does the rest
 redis.call("HSET", hash, oldest.id, errand_text(oldest))
 redis.call("PEXPIRE", hash, ARGV[2])

@@ -15,7 +15,7 @@ import { View } from '../view.js';
 
 const name = named('/schedules/');
 const root = $('#schedule');
-let present, editor;
+let present, editor, beat;
 $('#name').textContent = name;
 document.title = name + ' · ' + document.title;
 $('#beat').href = '/beat' + query({ match: name });
@@ -31,8 +31,12 @@ async function load(signal) {
   }
 }
 
+const here = () => present && !present.deleted && !present.retired;
+
 function show(s) {
+  const first = !present;
   present = s;
+  view.every = here() ? 5000 : 0; // what has gone is not asked for again and again
   if (!s) return false;
   const state = words.stateOf(s);
   const badge = $('.head [data-field=state]', root);
@@ -45,9 +49,9 @@ function show(s) {
   const said = JSON.stringify(factsOf(s).map(([k, v]) => [k, v?.textContent ?? v])) + JSON.stringify(s.payload);
   if (root.said !== said) showDefinition(s); // so that what the viewer has selected stays
   root.said = said;
-  const gone = Boolean(s.deleted || s.retired);
-  for (const id of ['strip', 'ahead']) $('#' + id).hidden = gone;
+  for (const id of ['strip', 'ahead']) $('#' + id).hidden = !here();
   edit(params.get('edit') === 'true');
+  if (first) showRest(); // it may come long after the page, when the first calls have failed
 }
 
 // leadOf says in a sentence how the schedule stands.
@@ -100,7 +104,7 @@ function payloadOf(s) {
 // edit shows the form in place of the schedule, or the schedule again.
 function edit(on) {
   const place = $('#edit');
-  on = Boolean(on && place && present && !present.deleted && !present.retired);
+  on = Boolean(on && place && here());
   if (!place || place.hidden === !on) return;
   if (on && present.encrypted) return;
   place.hidden = !on;
@@ -130,15 +134,21 @@ const queue = new View($('#ahead'), {
 const runs = runsView($('#runs'), name, () => (present ? words.zoneOf(present) : ''));
 const revisions = historyView($('#history'), name, { present: () => present, changed: () => look() });
 
-// look reads all anew. What has gone is not asked for again and again.
-async function look() {
-  await view.refresh();
-  const here = present && !present.deleted && !present.retired;
-  [view.every, queue.every, runs.every] = here ? [5000, 3000, 5000] : [0, 0, 0];
-  if (here) queue.refresh();
-  if (!present) return;
+// showRest reads what belongs to the schedule.
+function showRest() {
+  [queue.every, runs.every] = here() ? [3000, 5000] : [0, 0];
   runs.refresh();
   revisions.refresh();
+  if (!here()) return;
+  queue.refresh();
+  beat ??= strip($('#strip'), { schedule: name, span: words.spanOf(present), every: 10_000 });
+}
+
+// look reads all anew.
+async function look() {
+  const known = present;
+  await view.refresh();
+  if (known && present) showRest();
 }
 
 $('#act').addEventListener('click', async (e) => {
@@ -163,4 +173,4 @@ setInterval(() => present && !document.hidden && ($('.lead', root).textContent =
 const kinds = ['made', 'changed', 'paused', 'resumed', 'deleted', 'reverted', 'restored', 'retired', 'triggered'].map((x) => 'schedule ' + x);
 const again = calm(look, 300);
 live.on([...kinds, 'backfill'], (e) => e.fields.schedule === name && again());
-look().then(() => present && !present.deleted && !present.retired && strip($('#strip'), { schedule: name, span: words.spanOf(present), every: 10_000 }));
+look();
