@@ -244,7 +244,10 @@ func signIn(w http.ResponseWriter, r *http.Request) {
 
 // guard lets requests in within the limits, and says who sent each. It is outermost.
 func guard(cfg *Config, next http.Handler) http.Handler {
-	a, l := newAccess(cfg), newLimits(cfg)
+	return newAccess(cfg).guard(newLimits(cfg), next)
+}
+
+func (a *access) guard(l *limits, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Cross-Origin-Resource-Policy", "same-origin")
 		hurry(w, briefTime, briefTime)
@@ -259,11 +262,7 @@ func guard(cfg *Config, next http.Handler) http.Handler {
 		who := Identity{}
 		if !isOpen(r) || len(a.tokens()) == 0 && !a.proxy {
 			var refused *refusal
-			if who, refused = a.who(r); refused != nil && refused.status == http.StatusUnauthorized && isPage(r) {
-				signIn(w, r)
-				return
-			}
-			if refused != nil {
+			if who, refused = a.who(r); refused != nil {
 				l.turnAway(w, r, refused)
 				return
 			}
