@@ -85,8 +85,8 @@ func (a *access) who(r *http.Request) (Identity, *refusal) {
 	list := a.tokens()
 	switch {
 	case len(list) > 0:
-		if cookie, err := r.Cookie(sessionCookie(a.namespace)); err == nil && len(r.Header.Values("Authorization")) == 0 {
-			return a.signedIn(list, cookie.Value, r)
+		if cookies := a.cookies(r); len(cookies) > 0 && len(r.Header.Values("Authorization")) == 0 {
+			return a.signedIn(list, cookies, r)
 		}
 		return holder(list, r.Header.Values("Authorization"))
 	case a.proxy:
@@ -105,8 +105,8 @@ func (a *access) who(r *http.Request) (Identity, *refusal) {
 }
 
 // signedIn returns the holder of a session.
-func (a *access) signedIn(list []Token, cookie string, r *http.Request) (Identity, *refusal) {
-	t := holderOf(list, a.namespace, cookie, time.Now())
+func (a *access) signedIn(list []Token, cookies []*http.Cookie, r *http.Request) (Identity, *refusal) {
+	t := holderOfOne(list, a.namespace, cookies, time.Now())
 	switch {
 	case http.NewCrossOriginProtection().Check(r) != nil:
 		return Identity{}, errForeign

@@ -113,7 +113,7 @@ func TestLimits_ofWhoIsNotLetIn(t *testing.T) {
 func TestLimits_ofWhoGuessesByAskingForPages(t *testing.T) {
 	t.Parallel()
 	cfg := &Config{Tokens: threeTokens}
-	for name, guess := range map[string]string{"Authorization": "Bearer a guess", "Cookie": sessionCookie("") + "=9999999999.YQ.AAAA"} {
+	for name, guess := range map[string]string{"Authorization": "Bearer a guess", "Cookie": sessionCookie("", false) + "=9999999999.YQ.AAAA"} {
 		l, codes := newLimits(cfg), map[int]int{}
 		l.refused.SetLimit(1)
 		l.refused.SetBurst(10)
