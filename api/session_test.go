@@ -82,6 +82,15 @@ func TestSession_letsABrowserInWithTheRoleOfItsToken(t *testing.T) {
 	if w := d.ask("GET", "/v1/me", "", holding(c), header("Authorization", "Bearer the viewer's secret")); !strings.Contains(w.Body.String(), `"eve"`) {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
+	// A proxy in front may ask for a password, and pass it on.
+	if w := d.ask("GET", "/v1/me", "", holding(c), header("Authorization", "Basic dTpwdw==")); w.Code != 200 || !strings.Contains(w.Body.String(), `"a.b"`) {
+		t.Errorf("beside a password: %d %s", w.Code, w.Body)
+	}
+	for _, said := range []string{"", "Bearer", "Bearer x", "Bearer x, Basic y", "x"} {
+		if w := d.ask("GET", "/v1/me", "", holding(c), header("Authorization", said)); w.Code != http.StatusUnauthorized {
+			t.Errorf("%q beside a cookie: %d %s", said, w.Code, w.Body)
+		}
+	}
 }
 
 func TestSession_isSentOverTLSAloneWhereThereIsTLS(t *testing.T) {
@@ -161,7 +170,7 @@ func TestSession_isOfNoUseToPagesElsewhere(t *testing.T) {
 	} {
 		for _, x := range []exchange{{"POST", "/v1/tasks", `{"type":"echo"}`, 0}, {"DELETE", "/v1/tasks/x", "", 0}, {"POST", "/session", `{"token":"the viewer's secret"}`, 0}, {"DELETE", "/session", "", 0}} {
 			w := d.ask(x.method, x.path, x.body, holding(c), change)
-			if w.Code != http.StatusForbidden || !strings.Contains(w.Body.String(), "foreign") || len(w.Result().Cookies()) > 0 {
+			if w.Code != http.StatusForbidden || !strings.Contains(w.Body.String(), "foreign") || strings.Contains(w.Body.String(), "without tokens") || len(w.Result().Cookies()) > 0 {
 				t.Errorf("%s: %s %s: %d %v %s", what, x.method, x.path, w.Code, w.Header(), w.Body)
 			}
 		}
