@@ -100,9 +100,10 @@ export class Errands {
   }
 
   async ask(button) {
+    const id = button.closest('li').dataset.key;
     button.disabled = true;
     try {
-      await post(place`/errands/${button.closest('li').dataset.key}/` + button.dataset.act);
+      await (button.dataset.act === 'stop' ? post(place`/errands/${id}/stop`) : post(place`/errands/${id}/resume`));
     } catch (err) {
       tell(err.message, 'bad');
     }
