@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 )
@@ -75,7 +76,7 @@ var (
 	errUnknownToken = &refusal{http.StatusUnauthorized, "unknown-token", "the token is not known", "it may have been replaced; api.tokens in the config of the server has those that are"}
 	errNotLocal     = &refusal{http.StatusForbidden, "not-local", "without tokens the API answers only this machine, under a loopback name", "use 127.0.0.1 or localhost, or set api.tokens in the config of the server"}
 	errForwarded    = &refusal{http.StatusForbidden, "not-local", "a proxy sent this request on, and without tokens the API answers only this machine", "set api.tokens in the config of the server, or api.behind_proxy if the proxy decides who is let in"}
-	errForeign      = &refusal{http.StatusForbidden, "foreign", "a page of another site sent this request", "without tokens the API answers no pages but its own"}
+	errForeign      = &refusal{http.StatusForbidden, "foreign", "a page of another site sent this request", "without a token of its own, only a page of this server may"}
 )
 
 // who returns the sender of a request, or why it is not let in. With tokens it is their holder. A browser sends no token by
@@ -85,8 +86,8 @@ func (a *access) who(r *http.Request) (Identity, *refusal) {
 	list := a.tokens()
 	switch {
 	case len(list) > 0:
-		if cookie, err := r.Cookie(sessionCookie(a.namespace)); err == nil && len(r.Header.Values("Authorization")) == 0 {
-			return a.signedIn(list, cookie.Value, r)
+		if cookies := a.cookies(r); len(cookies) > 0 && !hasToken(r) {
+			return a.signedIn(list, cookies, r)
 		}
 		return holder(list, r.Header.Values("Authorization"))
 	case a.proxy:
@@ -105,8 +106,8 @@ func (a *access) who(r *http.Request) (Identity, *refusal) {
 }
 
 // signedIn returns the holder of a session.
-func (a *access) signedIn(list []Token, cookie string, r *http.Request) (Identity, *refusal) {
-	t := holderOf(list, a.namespace, cookie, time.Now())
+func (a *access) signedIn(list []Token, cookies []*http.Cookie, r *http.Request) (Identity, *refusal) {
+	t := holderOfOne(list, a.namespace, cookies, time.Now())
 	switch {
 	case http.NewCrossOriginProtection().Check(r) != nil:
 		return Identity{}, errForeign
@@ -114,6 +115,14 @@ func (a *access) signedIn(list []Token, cookie string, r *http.Request) (Identit
 		return Identity{}, errSession
 	}
 	return t.identity(), nil
+}
+
+// hasToken reports whether a request says aloud whose it is. What a browser has told a proxy in front, such as a password, is no token.
+func hasToken(r *http.Request) bool {
+	return slices.ContainsFunc(r.Header.Values("Authorization"), func(value string) bool {
+		scheme, _, _ := strings.Cut(value, " ")
+		return !strings.EqualFold(scheme, "Basic")
+	})
 }
 
 // holder returns the holder of the token in the header.
@@ -244,7 +253,10 @@ func signIn(w http.ResponseWriter, r *http.Request) {
 
 // guard lets requests in within the limits, and says who sent each. It is outermost.
 func guard(cfg *Config, next http.Handler) http.Handler {
-	a, l := newAccess(cfg), newLimits(cfg)
+	return newAccess(cfg).guard(newLimits(cfg), next)
+}
+
+func (a *access) guard(l *limits, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Cross-Origin-Resource-Policy", "same-origin")
 		hurry(w, briefTime, briefTime)
@@ -259,11 +271,7 @@ func guard(cfg *Config, next http.Handler) http.Handler {
 		who := Identity{}
 		if !isOpen(r) || len(a.tokens()) == 0 && !a.proxy {
 			var refused *refusal
-			if who, refused = a.who(r); refused != nil && refused.status == http.StatusUnauthorized && isPage(r) {
-				signIn(w, r)
-				return
-			}
-			if refused != nil {
+			if who, refused = a.who(r); refused != nil {
 				l.turnAway(w, r, refused)
 				return
 			}

@@ -98,7 +98,8 @@ func (l *limits) probe(w http.ResponseWriter, r *http.Request, next http.Handler
 	next.ServeHTTP(w, r)
 }
 
-// turnAway answers a request that is not let in. Those who guess tokens are slowed down, and hung up on when they are many.
+// turnAway answers a request that is not let in: a browser that opens a page is sent to sign in. Those who guess tokens are slowed
+// down, whatever they ask for, and hung up on when they are many.
 func (l *limits) turnAway(w http.ResponseWriter, r *http.Request, why *refusal) {
 	now := time.Now()
 	turn := l.refused.ReserveN(now, 1)
@@ -106,6 +107,10 @@ func (l *limits) turnAway(w http.ResponseWriter, r *http.Request, why *refusal) 
 		turn.CancelAt(now)
 		w.Header().Set("Connection", "close")
 		later(w, errRate)
+		return
+	}
+	if why.status == http.StatusUnauthorized && isPage(r) {
+		signIn(w, r)
 		return
 	}
 	deny(w, why)

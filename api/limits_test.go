@@ -109,6 +109,28 @@ func TestLimits_ofWhoIsNotLetIn(t *testing.T) {
 	}
 }
 
+// Who guesses tokens or sessions may ask for a page as well as for a call.
+func TestLimits_ofWhoGuessesByAskingForPages(t *testing.T) {
+	t.Parallel()
+	cfg := &Config{Tokens: threeTokens}
+	for name, guess := range map[string]string{"Authorization": "Bearer a guess", "Cookie": sessionCookie("", false) + "=9999999999.YQ.AAAA"} {
+		l, codes := newLimits(cfg), map[int]int{}
+		l.refused.SetLimit(1)
+		l.refused.SetBurst(10)
+		h := newAccess(cfg).guard(l, http.NotFoundHandler())
+		for range 20 {
+			r, w := local(http.MethodGet, "/"), httptest.NewRecorder()
+			r.Header.Set("Accept", "text/html")
+			r.Header.Set(name, guess)
+			h.ServeHTTP(w, r)
+			codes[w.Code]++
+		}
+		if codes[303] != 10 || codes[429] != 10 {
+			t.Errorf("%s: %v", name, codes)
+		}
+	}
+}
+
 // A sender that is a little too fast is slowed down, not sent away.
 func TestLimits_aRequestThatIsALittleEarlyWaits(t *testing.T) {
 	t.Parallel()

@@ -28,9 +28,23 @@ var (
 // and a MAC of both by the token. So each server that knows the token knows the session, and the session ends with the token.
 
 // sessionCookie is the name of the cookie. Two dispatchers on one host have two: browsers tell ports apart for pages, not for
-// cookies.
-func sessionCookie(namespace string) string {
-	return "onbeat_session_" + hashOf("cookie", namespace)[:8]
+// cookies. Over TLS the name begins with __Host-: a browser takes such a cookie from this host alone, and over TLS.
+func sessionCookie(namespace string, secure bool) string {
+	name := "onbeat_session_" + hashOf("cookie", namespace)[:8]
+	if secure {
+		return "__Host-" + name
+	}
+	return name
+}
+
+// isSecure reports whether a request came over TLS, to this server or to the proxy in front.
+func (a *access) isSecure(r *http.Request) bool {
+	return r.TLS != nil || a.proxy && r.Header.Get("X-Forwarded-Proto") == "https"
+}
+
+// cookies are those of a request that have the name of the session.
+func (a *access) cookies(r *http.Request) []*http.Cookie {
+	return r.CookiesNamed(sessionCookie(a.namespace, a.isSecure(r)))
 }
 
 // sessionOf returns the value of the cookie of a token's holder.
@@ -67,15 +81,30 @@ func holderOf(list []Token, namespace, cookie string, now time.Time) *Token {
 	return nil
 }
 
+// holderOfOne returns the token of the one session among cookies. Another port or name of the host may have added cookies: what is no
+// session does not count, and between two holders nobody chooses.
+func holderOfOne(list []Token, namespace string, cookies []*http.Cookie, now time.Time) (found *Token) {
+	for _, c := range cookies {
+		t := holderOf(list, namespace, c.Value, now)
+		if t != nil && found != nil && t != found {
+			return nil
+		}
+		if t != nil {
+			found = t
+		}
+	}
+	return found
+}
+
 // session answers POST /session, which signs a browser in, and DELETE /session, which signs it out.
 func (a *access) session(w http.ResponseWriter, r *http.Request, l *limits) {
 	if http.NewCrossOriginProtection().Check(r) != nil {
 		l.turnAway(w, r, errForeign)
 		return
 	}
+	secure := a.isSecure(r)
 	cookie := &http.Cookie{
-		Name: sessionCookie(a.namespace), Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode,
-		Secure: r.TLS != nil || a.proxy && r.Header.Get("X-Forwarded-Proto") == "https", MaxAge: -1,
+		Name: sessionCookie(a.namespace, secure), Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: secure, MaxAge: -1,
 	}
 	switch r.Method {
 	case http.MethodDelete:

@@ -63,7 +63,7 @@ func TestSession_letsABrowserInWithTheRoleOfItsToken(t *testing.T) {
 	t.Parallel()
 	d := openDesk(t, Config{})
 	c := d.signIn("the operator's secret")
-	if c.Name != sessionCookie("shop") || c.Path != "/" || !c.HttpOnly || c.SameSite != http.SameSiteStrictMode || c.Secure || c.Domain != "" || c.MaxAge != 12*3600 {
+	if c.Name != sessionCookie("shop", false) || c.Path != "/" || !c.HttpOnly || c.SameSite != http.SameSiteStrictMode || c.Secure || c.Domain != "" || c.MaxAge != 12*3600 {
 		t.Errorf("%+v", c)
 	}
 	if strings.Contains(c.Value, "secret") {
@@ -82,6 +82,15 @@ func TestSession_letsABrowserInWithTheRoleOfItsToken(t *testing.T) {
 	if w := d.ask("GET", "/v1/me", "", holding(c), header("Authorization", "Bearer the viewer's secret")); !strings.Contains(w.Body.String(), `"eve"`) {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
+	// A proxy in front may ask for a password, and pass it on.
+	if w := d.ask("GET", "/v1/me", "", holding(c), header("Authorization", "Basic dTpwdw==")); w.Code != 200 || !strings.Contains(w.Body.String(), `"a.b"`) {
+		t.Errorf("beside a password: %d %s", w.Code, w.Body)
+	}
+	for _, said := range []string{"", "Bearer", "Bearer x", "Bearer x, Basic y", "x"} {
+		if w := d.ask("GET", "/v1/me", "", holding(c), header("Authorization", said)); w.Code != http.StatusUnauthorized {
+			t.Errorf("%q beside a cookie: %d %s", said, w.Code, w.Body)
+		}
+	}
 }
 
 func TestSession_isSentOverTLSAloneWhereThereIsTLS(t *testing.T) {
@@ -91,6 +100,14 @@ func TestSession_isSentOverTLSAloneWhereThereIsTLS(t *testing.T) {
 		t.Error("over TLS the cookie is not Secure")
 	}
 	https := header("X-Forwarded-Proto", "https")
+	c := behind.signIn("the viewer's secret", https)
+	if !strings.HasPrefix(c.Name, "__Host-") {
+		t.Errorf("another name of the host may set it: %s", c.Name)
+	}
+	plain := &http.Cookie{Name: sessionCookie("shop", false), Value: c.Value}
+	if in, out := behind.ask("GET", "/v1/me", "", https, holding(c)), behind.ask("GET", "/v1/me", "", https, holding(plain)); in.Code != 200 || out.Code != 401 {
+		t.Errorf("over TLS: %d; by a cookie that others may set: %d", in.Code, out.Code)
+	}
 	if d.signIn("the viewer's secret", https).Secure || !behind.signIn("the viewer's secret", https).Secure || behind.signIn("the viewer's secret").Secure {
 		t.Error("the word of a proxy counts where there is none, or does not count where there is one")
 	}
@@ -155,13 +172,31 @@ func TestSession_isOfNoUseToPagesElsewhere(t *testing.T) {
 	} {
 		for _, x := range []exchange{{"POST", "/v1/tasks", `{"type":"echo"}`, 0}, {"DELETE", "/v1/tasks/x", "", 0}, {"POST", "/session", `{"token":"the viewer's secret"}`, 0}, {"DELETE", "/session", "", 0}} {
 			w := d.ask(x.method, x.path, x.body, holding(c), change)
-			if w.Code != http.StatusForbidden || !strings.Contains(w.Body.String(), "foreign") || len(w.Result().Cookies()) > 0 {
+			if w.Code != http.StatusForbidden || !strings.Contains(w.Body.String(), "foreign") || strings.Contains(w.Body.String(), "without tokens") || len(w.Result().Cookies()) > 0 {
 				t.Errorf("%s: %s %s: %d %v %s", what, x.method, x.path, w.Code, w.Header(), w.Body)
 			}
 		}
 	}
 	for what, change := range map[string]func(*http.Request){"its own page": header("Sec-Fetch-Site", "same-origin"), "its own older page": header("Origin", "http://ops.example:8080")} {
 		if w := d.ask("POST", "/v1/tasks", `{"type":"echo"}`, holding(c), change); w.Code != http.StatusCreated {
+			t.Errorf("%s: %d %s", what, w.Code, w.Body)
+		}
+	}
+}
+
+// A page of another port, or of a name below the same domain, may set cookies that a browser sends first.
+func TestSession_holdsBesideCookiesOfOthers(t *testing.T) {
+	t.Parallel()
+	d := openDesk(t, Config{})
+	own, eve := d.signIn("the operator's secret"), d.signIn("the viewer's secret")
+	rubbish := &http.Cookie{Name: own.Name, Value: "x"}
+	for what, both := range map[string][2]*http.Cookie{"before it": {rubbish, own}, "behind it": {own, rubbish}, "an older one": {d.signIn("the operator's secret"), own}} {
+		if w := d.ask("POST", "/v1/tasks", `{"type":"echo"}`, holding(both[0]), holding(both[1])); w.Code != http.StatusCreated {
+			t.Errorf("%s: %d %s", what, w.Code, w.Body)
+		}
+	}
+	for what, both := range map[string][2]*http.Cookie{"of another holder": {eve, own}, "behind it": {own, eve}, "none": {rubbish, rubbish}} {
+		if w := d.ask("GET", "/v1/me", "", holding(both[0]), holding(both[1])); w.Code != http.StatusUnauthorized || !strings.Contains(w.Body.String(), "session-ended") {
 			t.Errorf("%s: %d %s", what, w.Code, w.Body)
 		}
 	}

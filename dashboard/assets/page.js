@@ -41,5 +41,12 @@ export const params = {
   },
 };
 
-// named is the thing that the page is about: /schedules/NAME.
-export const named = (prefix) => decodeURIComponent(location.pathname.slice(prefix.length));
+// named is the thing that the page is about: /schedules/NAME. What nobody could have written is the name of nothing.
+export function named(prefix) {
+  const text = location.pathname.slice(prefix.length);
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}

@@ -131,7 +131,11 @@ func Names(t reflect.Type) []string {
 }
 
 func nameOf(f reflect.StructField) string {
-	name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+	tag := f.Tag.Get("json")
+	if tag == "-" { // it is not in JSON
+		return ""
+	}
+	name, _, _ := strings.Cut(tag, ",")
 	return name
 }
 

@@ -22,6 +22,7 @@ type document struct {
 	Inner   inner           `json:"inner,omitzero"`
 	List    []inner         `json:"list,omitempty"`
 	Payload json.RawMessage `json:"payload,omitempty"`
+	Own     string          `json:"-"`
 }
 
 func TestDecode_namesEachFieldThatIsWrong(t *testing.T) {
@@ -37,6 +38,7 @@ func TestDecode_namesEachFieldThatIsWrong(t *testing.T) {
 		`[]`:                                      `an array, not a document`,
 		` null `:                                  `null, not a document`,
 		`{"":1}`:                                  `"": unknown field (known: name, level, n, at, inner, list, payload)`,
+		`{"-":"x"}`:                               `-: unknown field (known: name, level, n, at, inner, list, payload)`,
 		`{`:                                       `not JSON: it ends too early`,
 		``:                                        `not JSON: it ends too early`,
 		`{} {}`:                                   `more than one JSON value`,

@@ -3,12 +3,14 @@ import { zone } from '../time.js';
 
 const s = 1000, m = 60 * s, h = 60 * m, d = 24 * h;
 export const spans = { '1m': m, '5m': 5 * m, '1h': h, '6h': 6 * h, '1d': d, '7d': 7 * d };
-const shortest = 2 * s, longest = 31 * d;
+const shortest = 2 * s, longest = 31 * d, earliest = 366 * d;
+const within = (x, least, most) => Math.min(Math.max(x, least), most);
 
 // Scale maps times to places. It follows the present, or stands still.
 export class Scale {
   constructor({ span = spans['5m'], end = 0, now }) {
-    Object.assign(this, { span, now, width: 800, follow: !end, end: end || now() });
+    Object.assign(this, { span: within(span, shortest, longest), now, width: 800, follow: !end });
+    this.end = end ? within(end, earliest, now() + this.ahead) : now(); // an address may say what no picture has
     this.tick();
   }
 
@@ -31,7 +33,7 @@ export class Scale {
 
   // zoom changes the span around a place, by default the present or the middle.
   zoom(span, x) {
-    const next = Math.min(Math.max(span, shortest), longest);
+    const next = within(span, shortest, longest);
     const around = x === undefined ? (this.follow ? this.now() : this.end - this.span / 2) : this.at(x);
     const part = (around - this.from) / this.span;
     this.span = next;

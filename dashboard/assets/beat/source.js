@@ -163,6 +163,20 @@ function merge(list, more, key) {
 export function matcher(text) {
   if (!text) return () => true;
   if (!/[*?]/.test(text)) return (name) => name.toLowerCase().includes(text.toLowerCase());
-  const pattern = new RegExp('^' + text.replace(/[.+^${}()|[\]\\]/g, '\\$&').replaceAll('*', '.*').replaceAll('?', '.') + '$', 'i');
-  return (name) => pattern.test(name);
+  const pattern = text.toLowerCase();
+  return (name) => like(name.toLowerCase(), pattern);
+}
+
+// like compares a name with a pattern. A regular expression would try each way to share the name out among many stars: seven of them
+// hold up a page for seconds.
+function like(name, pattern) {
+  let n = 0, p = 0, star = -1, from = 0;
+  while (n < name.length) {
+    if (pattern[p] === '*') [star, from] = [p++, n];
+    else if (pattern[p] === '?' || pattern[p] === name[n]) [p, n] = [p + 1, n + 1];
+    else if (star >= 0) [p, n] = [star + 1, ++from];
+    else return false;
+  }
+  while (pattern[p] === '*') p++;
+  return p === pattern.length;
 }

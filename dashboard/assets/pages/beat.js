@@ -13,7 +13,7 @@ import { Source } from '../beat/source.js';
 import { brief, scheduleOf, story, table } from '../beat/story.js';
 
 const source = new Source();
-const spanOf = (text) => spans[text] ?? (Number(text) * 1000 || spans['5m']);
+const spanOf = (text) => (Object.hasOwn(spans, text) ? spans[text] : Number(text) * 1000 || spans['5m']);
 const scale = new Scale({ span: spanOf(params.get('zoom', '5m')), end: Date.parse(params.get('to')) || 0, now: () => source.now() });
 const state = { source, scale };
 const picture = new Picture(state);

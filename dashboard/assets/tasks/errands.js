@@ -101,9 +101,10 @@ export class Errands {
   }
 
   async ask(button) {
+    const id = button.closest('li').dataset.key;
     button.disabled = true;
     try {
-      await asks[button.dataset.act](button.closest('li').dataset.key);
+      await asks[button.dataset.act](id);
     } catch (err) {
       tell(err.message, 'bad');
     }
