@@ -67,14 +67,16 @@ export class View {
     this.say(`As of ${stamp(this.at)}, ${ago(this.at)}: the server has not answered since.`);
   }
 
-  // say shows a sentence in place of the content, or above what is stale.
+  // say shows a sentence below the heading, in place of the content or above what is stale.
   say(text, again = false) {
     let box = $(':scope > .state', this.root);
     if (!text) return box?.remove();
     if (!box) {
       box = clone('state');
       $('[data-act=again]', box).addEventListener('click', () => this.refresh());
-      this.root.prepend(box);
+      const head = $(':scope > :is(h2, .head):first-child', this.root);
+      if (head) head.after(box);
+      else this.root.prepend(box);
     }
     fill(box, { text });
     $('[data-act=again]', box).hidden = !again;

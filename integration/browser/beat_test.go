@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 )
 
 // row is a line of the beat as a table.
@@ -171,4 +172,33 @@ func TestPages_sayThatRedisIsAwayAndGoOn(t *testing.T) {
 		page.waits(`document.querySelector('#live').dataset.state === 'live'`)
 	}
 	w.Grow(10, "the beat does not go on")
+}
+
+// Who reads the beat by the keys comes past a schedule that has no slot in this time, and is told that it has none.
+func TestBeat_keysPassARowWithoutSlots(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	never := func(name string) string { return "  - {name: " + name + ", cron: '0 2 29 2 *', task: echo}\n" }
+	w.serve("v1", head, never("a-yearly"), w.Beat("b-often", 500*time.Millisecond), never("c-yearly"), w.Beat("d-often", 500*time.Millisecond))
+	b := w.browse()
+	b.open("/beat?zoom=1m")
+	w.Grow(4, "the beat does not begin")
+	b.waits(`document.querySelectorAll('#names *').length >= 4`)
+	b.eval(`document.querySelector('#rows').focus()`)
+	b.keys(kb.ArrowLeft)
+	b.shows("#story", "a-yearly: no slot in this time.")
+	for _, want := range []string{"b-often", "c-yearly: no slot in this time.", "d-often"} {
+		b.keys(kb.ArrowDown)
+		b.shows("#story", want)
+	}
+	b.keys(kb.ArrowUp + kb.ArrowUp)
+	b.shows("#story h2", "b-often")
+	b.keys(kb.Escape)
+	b.shows("#story", "Choose a slot")
+
+	b.open("/schedules/a-yearly") // which has nothing to show in two of its parts
+	b.shows("#runs > .state", "No run of it is known.")
+	if !value[bool](b, `document.querySelector('#runs > .state').previousElementSibling?.matches('h2, .head') ?? false`) {
+		t.Error("what says that there are no runs comes before the heading of the runs")
+	}
 }

@@ -79,6 +79,8 @@ func TestDead_isFoundByWhatItDiedOfAndRetried(t *testing.T) {
 	b.agrees()
 	dead("nap-0", "nap-1")
 	testredis.Eventually(w, patience, func() bool { return s.served.Load() == 3 }, "they never run again")
+	b.shows("#errands", "Done, ")
+	b.shows("#errands", ": 3 tasks due again.")
 	b.says("#scope", "2 dead tasks", "1 group")
 	b.waits(`!document.querySelector(` + quote(mails) + `)`)
 

@@ -208,7 +208,7 @@ func TestSchedules_areMadeChangedAndTakenBack(t *testing.T) {
 	b.comes("/schedules?state=deleted")
 	b.click("#list [aria-label='restore hand']")
 	testredis.Eventually(w, patience, func() bool { code, _, _ := w.Try("schedules", "show", "hand"); return code == 0 }, "it is not restored")
-	b.shows("#list", "No deleted schedule can be restored.")
+	b.shows("#list", "No schedule was deleted in the last 30 days.")
 	if r := w.rule("hand"); r.Every != "1h" || !r.Upcoming[0].Slot.Equal(made.Upcoming[0].Slot) {
 		t.Errorf("%+v, and it was %+v", r, made)
 	}

@@ -2,7 +2,7 @@
 import { number, stamp } from '../time.js';
 import { plural } from '../tasks/words.js';
 
-const slots = (n) => plural(n, 'slot');
+const slots = (n, one = '', many = '') => `${plural(n, 'slot')} ${n === 1 ? one : many}`.trim();
 
 // brokenOf counts the slots that broke a promise.
 export const brokenOf = (r) => r.lost + r.duplicated + r.early + r.off_grid;
@@ -19,12 +19,12 @@ const broken = [['lost', 'were lost: nothing accounts for them'], ['duplicated',
 export function troubles(r) {
   const list = broken.filter(([name]) => r[name]).map(([name, words]) => ({ tone: 'bad', text: `${slots(r[name])} ${words}` }));
   for (const b of r.breaks ?? []) list.push({ tone: 'bad', text: `${stamp(b.slot, { full: true, ms: true })}: ${b.verdict.replace('_', ' ')}${b.detail ? ', ' + b.detail : ''}`, detail: true });
-  if (r.unattended) list.push({ tone: 'bad', text: `${slots(r.overdue)} are overdue, and no instance runs them` });
-  else if (r.overdue) list.push({ tone: 'slow', text: `${slots(r.overdue)} are overdue, and wait for an instance that takes them` });
+  if (r.unattended) list.push({ tone: 'bad', text: slots(r.overdue, 'is overdue, and no instance runs it', 'are overdue, and no instance runs them') });
+  else if (r.overdue) list.push({ tone: 'slow', text: slots(r.overdue, 'is overdue, and waits for an instance that takes it', 'are overdue, and wait for an instance that takes them') });
   if (failing(r)) list.push({ tone: 'bad', text: `no run succeeded: each of the ${number(r.failed)} that ended failed for good` });
   else if (r.failed) list.push({ tone: 'slow', text: `${slots(r.failed)} failed for good` });
   if (r.possibly_repeated) list.push({ tone: 'slow', text: `${slots(r.possibly_repeated)} may have run twice: Redis lost its writes when they were due` });
-  if (r.missed) list.push({ tone: 'slow', text: `${slots(r.missed)} were missed${whyOf(r, 'missed')}` });
+  if (r.missed) list.push({ tone: 'slow', text: slots(r.missed, 'was missed', 'were missed') + whyOf(r, 'missed') });
   return list;
 }
 

@@ -24,6 +24,7 @@ export function legend() {
     entry(sum({ on_time: 60 }, 10), el('b', {}, 'a bar'), ': many slots, in the colour of the worst lag'),
     entry(sum({ failed: 20, on_time: 40 }, 10), el('b', {}, 'a bar with a red frame'), ': some failed'),
     entry(sum({ missed: 20, on_time: 40 }, 10), el('b', {}, 'a bar with a gap'), ': some were missed'),
+    entry(sum({ skipped: 20, on_time: 40 }, 10), el('b', {}, 'a bar with stripes'), ': some were skipped or paused'),
     entry((ctx) => { ctx.fillStyle = getComputedStyle(document.body).color; ctx.fillRect(0, 10, 26, 3); }, el('b', {}, 'a thick line in the lanes'), ': this instance leads; where it bends, the lead passes on, dashed and red while nobody led'),
   ];
 }

@@ -6,6 +6,8 @@ import { fates, order, wordOf } from './fates.js';
 
 const whys = { outage: 'no instance was there', policy: 'its policy for missed slots', overlap: 'the run before it was still going' };
 
+const whyOf = (item) => whys[item.why] ?? item.why ?? '';
+
 // countsOf writes the counts of a sum, the gravest first.
 export const countsOf = (counts) => order.filter((f) => counts[f]).map((f) => `${number(counts[f])} ${wordOf(f)}`).join(', ');
 
@@ -18,7 +20,7 @@ export function brief(name, item) {
   if (item.lag !== undefined) parts.push('lag ' + length(item.lag));
   if (item.attempt > 1) parts.push('attempt ' + item.attempt);
   if (item.release) parts.push(item.release);
-  if (item.why) parts.push(whys[item.why] ?? item.why);
+  if (item.why) parts.push(whyOf(item));
   return parts.join(', ');
 }
 
@@ -41,7 +43,7 @@ export function story(name, item, closer) {
   return [head, el('dl', { class: 'facts' },
     row('Slot', at(item.at)), row('Due', item.due !== item.at ? at(item.due) : ''), row('Began', at(item.began)), row('Lag', length(item.lag)),
     row('Attempt', item.attempt || ''), row('Instance', item.instance || ''), row('Release', item.release || ''),
-    row('Why', item.why ? whys[item.why] ?? item.why : ''), row('That is', item.fate === 'on_time' ? '' : fates[item.fate]?.says),
+    row('Why', whyOf(item)), row('That is', item.fate === 'on_time' || item.fate === 'skipped' && item.why === 'overlap' ? '' : fates[item.fate]?.says),
     row('Task', el('a', { href: taskOf(name, item) }, name + '@' + item.at)))];
 }
 
@@ -65,6 +67,6 @@ export function table(rows, scale, most = 500) {
 function line(name, x) {
   const cells = x.sum
     ? [`${stamp(x.at)} to ${stamp(x.until)}`, countsOf(x.counts), '', length(x.lag), '', '', '', '']
-    : [el('a', { href: taskOf(name, x) }, stamp(x.at, { ms: true })), wordOf(x.fate), stamp(x.began, { ms: true }), length(x.lag), x.attempt || '', x.instance ?? '', x.release ?? '', x.why ?? ''];
+    : [el('a', { href: taskOf(name, x) }, stamp(x.at, { ms: true })), wordOf(x.fate), stamp(x.began, { ms: true }), length(x.lag), x.attempt || '', x.instance ?? '', x.release ?? '', whyOf(x)];
   return el('tr', {}, el('th', { scope: 'row' }, el('a', { href: scheduleOf(name) }, name)), cells.map((c) => el('td', {}, c)));
 }

@@ -22,6 +22,7 @@ match.value = params.get('match');
 order.value = params.get('order', 'name') === 'worst' ? 'worst' : 'name';
 let wanted = params.get('slot'); // NAME@MS, until it is found
 let asTable = params.get('view') === 'table';
+let here; // the row that the arrow keys have come to, and where in it, while no slot of it is chosen
 
 const view = new View($('#beat'), {
   load: (signal) => source.refresh({ scale, order: order.value, match: match.value, seen: () => picture.seen() }, signal),
@@ -35,6 +36,7 @@ function show() {
   view.every = scale.follow ? [1000, 2000, 5000, 20_000][[60e3, 600e3, 6 * 3600e3, Infinity].findIndex((x) => scale.span <= x)] : 15_000;
   if (!source.all.length) return false;
   find();
+  arrive();
   note();
   if (asTable) fillTable();
   picture.draw();
@@ -98,16 +100,37 @@ state.moved = () => {
 
 function choose(hit) {
   wanted = '';
+  here = undefined;
   state.chosen = hit && { name: hit.name, item: hit.item };
   tell();
   picture.draw();
   keep();
 }
 
+// arrive chooses the slot of the row that the arrow keys have come to, the nearest to where they were. A row that is not loaded yet waits
+// for its slots; one without a slot in this time is said to have none, and the keys go on from there.
+function arrive() {
+  const items = source.lines.get(here?.name)?.items;
+  if (!items) return;
+  const { name, x } = here;
+  const away = (s) => Math.abs(xOf(s, scale) - x);
+  const item = items.filter((s) => s.at >= scale.from && s.at <= scale.end).reduce((a, b) => (a && away(a) <= away(b) ? a : b), undefined);
+  if (item) return choose({ name, item });
+  if (here.empty) return;
+  choose();
+  here = { name, x, empty: true };
+  tell();
+}
+
 // tell shows the story of what is chosen, and says it to a screen reader.
 function tell() {
   const c = state.chosen;
   const box = $('#story');
+  if (here?.empty) {
+    const text = `${here.name}: no slot in this time`;
+    $('#said').textContent = text;
+    return box.replaceChildren(el('p', { class: 'muted' }, text + '.'));
+  }
   if (!c) return box.replaceChildren(el('p', { class: 'muted' }, 'Choose a slot to read its story: click on a mark, or focus the rows and press an arrow key.'));
   box.replaceChildren(...story(c.name, c.item, closer));
   $('#said').textContent = brief(c.name, c.item);
@@ -137,24 +160,25 @@ mouse(picture, { moved, choose, hover });
 keys(picture, {
   moved,
   step(by) {
-    const name = state.chosen?.name ?? source.rows[Math.ceil(picture.rows.scrollTop / picture.tall)]?.name;
+    const name = here?.name ?? state.chosen?.name ?? source.rows[Math.ceil(picture.rows.scrollTop / picture.tall)]?.name;
     const items = source.lines.get(name)?.items ?? [];
-    const i = state.chosen ? items.indexOf(state.chosen.item) + by : place(items, scale.end) - 1;
-    if (!items[i]) return;
+    const i = state.chosen && !here ? items.indexOf(state.chosen.item) + by : place(items, scale.end) - 1;
+    if (!items[i]) {
+      if (state.chosen || !name) return;
+      here = { name, x: here?.x ?? scale.width };
+      return arrive();
+    }
     scale.show(items[i].at);
     choose({ name, item: items[i] });
     ask();
   },
   row(by) {
-    const i = source.rows.findIndex((r) => r.name === state.chosen?.name);
+    const i = source.rows.findIndex((r) => r.name === (here?.name ?? state.chosen?.name));
     const next = i < 0 ? Math.ceil(picture.rows.scrollTop / picture.tall) : i + by;
     if (!source.rows[next]) return;
     picture.reveal(next);
-    const name = source.rows[next].name, items = source.lines.get(name)?.items ?? [];
-    const x = state.chosen ? xOf(state.chosen.item, scale) : scale.width;
-    const item = items.filter((s) => s.at >= scale.from && s.at <= scale.end).reduce((a, b) => (a && Math.abs(xOf(a, scale) - x) <= Math.abs(xOf(b, scale) - x) ? a : b), undefined);
-    if (item) choose({ name, item });
-    else $('#said').textContent = name + ': no slot in this time';
+    here = { name: source.rows[next].name, x: here?.x ?? (state.chosen ? xOf(state.chosen.item, scale) : scale.width) };
+    arrive();
     ask();
   },
   page(by) {

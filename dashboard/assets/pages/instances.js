@@ -82,9 +82,12 @@ function showLeader(list, leader) {
 
 function showTerms(events) {
   terms = termsOf(events);
-  keyed($('#terms tbody'), terms.slice(0, 50), (t) => `${t.epoch} ${t.from}`, () => clone('term'), (row, t) => fill(row, {
-    instance: t.instance, release: t.release || '', from: moment(t.from, { ms: true }), for: t.to ? length(new Date(t.to) - new Date(t.from)) : 'leads now', why: t.why,
-  }));
+  keyed($('#terms tbody'), terms.slice(0, 50), (t) => `${t.epoch} ${t.from}`, () => clone('term'), (row, t) => {
+    $('[data-field=for]', row).dataset.label = t.to ? 'for' : '';
+    fill(row, {
+      instance: t.instance, release: t.release || '', from: moment(t.from, { ms: true }), for: t.to ? length(new Date(t.to) - new Date(t.from)) : 'leads now', why: t.why,
+    });
+  });
   $('#scope').textContent = `${terms.length > 50 ? 'The newest 50 terms' : plural(terms.length, 'term')} in the newest ${plural(events.length, 'event')}.`;
   if (view.data) showLeader(view.data, view.data.items.find((x) => x.leader && x.lease_left_ms > 0));
   return terms.length > 0;

@@ -79,7 +79,7 @@ function factsOf(s) {
     ['Task', el('a', { href: '/tasks' + query({ type: s.task }) }, s.task)],
     ['When', words.cadence(s)], ['Cron', s.cron], ['Time zone', words.zoneOf(s)], ['Clock changes', s.dst && Object.entries(s.dst).map((x) => x.join(': ')).join(', ')],
     ['Start', s.start], ['Until', s.until && moment(s.until, { full: true })], ['Slot zero', s.anchor && moment(s.anchor, { full: true, ms: true })],
-    ['Slots come', number(s.runs) + (s.max_runs ? ` of ${number(s.max_runs)}` : '')],
+    ['Slots so far', number(s.runs) + (s.max_runs ? ` of ${number(s.max_runs)}` : '')],
     ['Jitter', words.span(s.jitter)], ['Missed slots', s.missed], ['Catch up', words.span(s.catch_up)], ['Overlap', s.overlap],
     ['Queue', s.queue], ['Priority', s.priority], ['Attempts', s.max_attempts && String(s.max_attempts)], ['Timeout', words.span(s.timeout)],
     ['Backoff', [s.backoff, s.backoff_cap && 'up to ' + s.backoff_cap].filter(Boolean).join(', ')],

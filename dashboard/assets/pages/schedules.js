@@ -49,7 +49,7 @@ function show({ items, unreadable, deleted, more }) {
   const pager = $('#list [data-pager]');
   pager.hidden = chosen.length <= want;
   fill(pager, { shown: `${number(shown.length)} of ${number(chosen.length)} shown.` });
-  view.empty = items.length ? 'No schedule matches.' : deleted ? 'No deleted schedule can be restored.' : 'No schedules yet.';
+  view.empty = items.length ? 'No schedule matches.' : deleted ? 'No schedule was deleted in the last 30 days.' : 'No schedules yet.';
   if (!deleted) setTimeout(draw); // when the rows have their places
   return chosen.length > 0;
 }

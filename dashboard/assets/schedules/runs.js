@@ -44,6 +44,7 @@ function showRun(row, r, zone) {
   link.href = pathOf(r.task);
   const outcome = $('[data-field=outcome]', row);
   outcome.dataset.kind = kindOf(r.outcome);
+  $('[data-field=instance]', row).title = r.instance ?? ''; // of which the column shows the beginning
   const backfilled = r.task.endsWith('+backfill') ? 'backfilled' : '';
   fill(row, {
     slot: at ? stamp(at, { ms: new Date(at).getMilliseconds() > 0 })  : 'by hand', there: [thereOf(at, zone), backfilled].filter(Boolean).join(' · '),

@@ -33,7 +33,7 @@ function farWords(e) {
     case 'failed':
       return `${far}; then it failed, ${ago(e.at)}: ${e.error}.`;
   }
-  return endWords(e) + ` ${ago(e.at)}.`;
+  return `Done, ${ago(e.at)}: ${endWords(e)}`;
 }
 
 function endWords(e) {
