@@ -24,6 +24,7 @@ const (
 	heartbeatTime  = 15 * time.Second // between two signs of life
 	streamWrite    = 10 * time.Second // until an event is taken
 	streamRetry    = 2 * time.Second  // what a client waits before it comes back
+	placeTime      = 2 * time.Second  // until it is known after which event a stream begins
 )
 
 var errListeners = &refusal{http.StatusServiceUnavailable, "listeners", "too many streams of events", "try again later"}
@@ -85,8 +86,24 @@ func (s *stream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Content-Type", "text/event-stream")
 	h.Set("X-Accel-Buffering", "no") // a proxy that gathers would hold events back
+	if after == "" {
+		placed(r.Context(), l)
+	}
 	if t.write(fmt.Sprintf("retry: %d\n: following\n\n", streamRetry.Milliseconds())) == nil {
 		s.follow(r.Context(), l, t, after != "")
+	}
+}
+
+// placed waits until it is known after which event a stream begins: the client may take its first line to mean that it hears of all that
+// comes after it. While Redis is away it hears soon that it has to wait.
+func placed(ctx context.Context, l *listener) {
+	wait := time.NewTimer(placeTime)
+	defer wait.Stop()
+	select {
+	case <-l.known:
+	case <-l.gone:
+	case <-wait.C:
+	case <-ctx.Done():
 	}
 }
 
