@@ -32,7 +32,8 @@ type Summary struct {
 	Missed  int64 `json:"missed"`
 	Skipped int64 `json:"skipped"`
 
-	// Lag is of the slots that an instance took in that time, from when each was due. It is nil if there is none.
+	// Lag is of the slots that were due in that time, from when each was due until an instance took it first: a slot that died and is
+	// retried by hand is not late. It is nil if there is none.
 	Lag *Lag `json:"lag,omitempty"`
 
 	// UnpushedSince is when the first slot came that nobody has pushed, once that is more than 10 s ago: no instance leads, or the
@@ -115,7 +116,7 @@ func (a *activity) Summary(ctx context.Context, since time.Duration) (Summary, e
 	}
 	t := tally{
 		Summary:  Summary{Now: now.UTC(), From: now.Add(-since).UTC(), Active: found.Active, Paused: found.Paused},
-		follower: f, well: map[string]bool{}, failing: map[string]*Trouble{}, missed: map[string]*Trouble{},
+		follower: f, lags: map[string]int64{}, well: map[string]bool{}, failing: map[string]*Trouble{}, missed: map[string]*Trouble{},
 	}
 	if err := t.read(ctx, a.q); err != nil {
 		return Summary{}, err
@@ -137,7 +138,7 @@ func (a *activity) Summary(ctx context.Context, since time.Duration) (Summary, e
 type tally struct {
 	Summary
 	follower *producer.Follower
-	lags     []int64
+	lags     map[string]int64 // ms, by task
 	well     map[string]bool // schedules of which a success was met
 	failing  map[string]*Trouble
 	missed   map[string]*Trouble
@@ -186,8 +187,17 @@ func (t *tally) note(n *history.Note) {
 	case history.Skipped:
 		t.Skipped += slotsOf(n)
 	}
-	if r := producer.RunOf(n); r.OnGrid() && r.Attempt <= 1 {
-		t.lags = append(t.lags, max(r.Began.Sub(t.follower.Due(r.Schedule, r.Slot)).Milliseconds(), 0))
+	t.wait(producer.RunOf(n))
+}
+
+// wait takes in how long a slot waited. A task that is retried by hand begins again at its first attempt, so the first of its runs counts,
+// which is read last.
+func (t *tally) wait(r producer.Run) {
+	if !r.OnGrid() || r.Attempt > 1 {
+		return
+	}
+	if due := t.follower.Due(r.Schedule, r.Slot); !due.Before(t.From) {
+		t.lags[r.Task] = max(r.Began.Sub(due).Milliseconds(), 0)
 	}
 }
 
@@ -221,9 +231,9 @@ func (t *tally) measure() {
 	if len(t.lags) == 0 {
 		return
 	}
-	slices.Sort(t.lags)
-	at := func(percent int) int64 { return t.lags[(len(t.lags)*percent+99)/100-1] }
-	t.Lag = &Lag{Slots: len(t.lags), P50MS: at(50), P99MS: at(99), MaxMS: at(100)}
+	lags := slices.Sorted(maps.Values(t.lags))
+	at := func(percent int) int64 { return lags[(len(lags)*percent+99)/100-1] }
+	t.Lag = &Lag{Slots: len(lags), P50MS: at(50), P99MS: at(99), MaxMS: at(100)}
 }
 
 // judge finds the troubles.
