@@ -103,7 +103,7 @@ test-browser:
 	cd $(BROWSER) && $(TESTENV) $(GOTEST) $(RACE) ./...
 
 # The pictures that the pages have. The others of bin/screenshots are for whoever changes the dashboard.
-SHOTS := beat-rollout beat-rollout-dark beat-crash beat-narrow overview overview-dark schedules schedule task dead instances
+SHOTS := beat-rollout beat-rollout-dark beat-crash beat-narrow overview schedule dead
 
 .PHONY: screenshots
 screenshots: ## Look at each page of the dashboard in Chromium: bin/screenshots, and some of them to docs/img.
