@@ -61,7 +61,7 @@ func (k *maker) request(op *operation, who string) *request {
 // revise names a revision that a schedule has, or had.
 func (k *maker) revise(q *request) {
 	revision, name, ok := strings.Cut(k.memory.one(k.Rand, "revised"), " ")
-	if !ok || q.broken != "" || k.oneIn(2) {
+	if !ok || name == "" || q.broken != "" || k.oneIn(2) {
 		return
 	}
 	switch {
