@@ -74,7 +74,7 @@ func TestTyped_namesTheFieldsThatItKnows(t *testing.T) {
 		{handlers.Typed(func(context.Context, *flat) error { return nil }), "payload.wombat: unknown field (known: to, Amount, tags)"},
 		{handlers.Typed(func(context.Context, struct{}) error { return nil }), "payload.wombat: unknown field (check the spelling; unknown fields are refused)"},
 		{handlers.Typed(func(context.Context, struct{ T tree }) error { return nil }), "payload.wombat: unknown field (check the spelling; unknown fields are refused)"},
-		{handlers.Sleep(), "payload.wombat: unknown field (known: for)"},
+		{handlers.Sleep(), "payload.wombat: unknown field (known: for, fail)"},
 	} {
 		if got := refused(c.h); got != c.want {
 			t.Errorf("%s, want %s", got, c.want)

@@ -41,6 +41,7 @@ type Session struct {
 	ctx      context.Context
 	cancel   context.CancelCauseFunc
 	draining chan struct{}
+	drained  sync.Once // draining is closed
 	beat     Bell
 	strayed  Bell         // keys were set aside: restore their content
 	orphans  chan []int64 // generations to recover
@@ -310,8 +311,8 @@ func (s *Session) resign() {
 	s.endTerm(ErrResigned)
 }
 
-// drain closes Draining: the consumer claims nothing more.
-func (s *Session) drain() { close(s.draining) }
+// drain closes Draining: the consumer claims nothing more. It may be called again.
+func (s *Session) drain() { s.drained.Do(func() { close(s.draining) }) }
 
 // end ends the session, and cancels all work that uses its context.
 func (s *Session) end(cause error) {

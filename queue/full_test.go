@@ -79,6 +79,24 @@ func (f *full) changes(changes ...queue.Change) error {
 	return err
 }
 
+// errand has an errand begun, taken and done.
+func (f *full) errand() error {
+	_, err := f.q.BeginErrand(f.Context(), "e", []byte("{}"))
+	f.must(err)
+	e, ok, err := f.q.TakeErrand(f.Context())
+	if err != nil || !ok {
+		return fmt.Errorf("taken: %t: %w", ok, err)
+	}
+	e.State, e.Changed = queue.ErrandDone, 7
+	if held, err := f.q.NoteErrand(f.Context(), &e); err != nil || !held {
+		return fmt.Errorf("held: %t: %w", held, err)
+	}
+	if e, err = f.q.Errand(f.Context(), "e"); err == nil && (e.State != queue.ErrandDone || e.Changed != 7) {
+		return fmt.Errorf("noted: %+v", e)
+	}
+	return err
+}
+
 // At maxmemory, what keeps the beat and what makes room passes; what brings something new is refused, whole.
 func TestFullRedis_whatPassesAndWhatIsRefused(t *testing.T) {
 	t.Parallel()
@@ -235,6 +253,13 @@ func TestFullRedis_whatPassesAndWhatIsRefused(t *testing.T) {
 		{"keeping the answer of a request", "answer_settle", false, func(f *full) error {
 			c, err := f.q.ClaimAnswer(ctx, "id", "request", time.Minute)
 			return errors.Join(err, f.q.SettleAnswer(ctx, c, []byte("200")))
+		}},
+		{"beginning an errand", "errand_begin", false, func(f *full) error { _, err := f.q.BeginErrand(ctx, "e", []byte("{}")); return err }},
+		{"taking an errand", "errand_take", false, func(f *full) error { return f.errand() }},
+		{"noting that an errand is done", "errand_note", false, func(f *full) error { return f.errand() }},
+		{"stopping an errand, and letting it go on", "errand_ask", false, func(f *full) error {
+			_, err := f.q.BeginErrand(ctx, "e", []byte("{}"))
+			return errors.Join(err, f.q.StopErrand(ctx, "e"), f.q.ResumeErrand(ctx, "e"))
 		}},
 		{"noting what was told", "notices", false, func(f *full) error {
 			return f.q.ChangeNotices(ctx, f.a.term(), queue.NoticeChange{Name: "w", Set: map[string]string{"w": "1"}})
