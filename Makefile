@@ -65,17 +65,14 @@ GOTEST := $(GO) test -count=1 -vet=off -timeout 20m
 test: ## Run every test, with the race detector, on a real Redis where there is one.
 	@$(if $(CC_FOUND),:,echo "no C compiler: running without -race")
 	@mkdir -p $(dir $(REPORT)) && rm -f $(REPORT)
-	@code=0; ONBEAT_TEST_REPORT=$(REPORT) $(MAKE) --no-print-directory -k -j3 test-processes test-virtual || code=1; \
+	@code=0; ONBEAT_TEST_REPORT=$(REPORT) $(MAKE) --no-print-directory -k -j2 test-processes test-virtual || code=1; \
 		if [ -s $(REPORT) ]; then echo; echo "Which Redis each package ran on:"; sort -u $(REPORT); fi; \
 		exit $$code
 
-# First the many packages, whose compiling and linking takes both processors of a small machine. Then what mostly waits, side
-# by side: the third job of `make test` is for that. Chromium, which computes most, has them to itself.
+# One after the other: all have leases of a second, and some judge milliseconds.
 .PHONY: test-processes
 test-processes:
-	@code=0; $(MAKE) --no-print-directory test-real || code=1; \
-		$(MAKE) --no-print-directory -k test-integration test-modules || code=1; \
-		$(MAKE) --no-print-directory test-browser || code=1; exit $$code
+	@code=0; for part in test-real test-integration test-network test-histories test-browser; do $(MAKE) --no-print-directory $$part || code=1; done; exit $$code
 
 .PHONY: test-real
 test-real:
@@ -84,11 +81,6 @@ test-real:
 .PHONY: test-integration
 test-integration:
 	$(TESTENV) $(GOTEST) $(RACE) -parallel 3 $(PROCESSES)
-
-# One after the other. The first computes least: beside it, test-integration judges milliseconds.
-.PHONY: test-modules
-test-modules:
-	@code=0; for part in test-network test-histories; do $(MAKE) --no-print-directory $$part || code=1; done; exit $$code
 
 .PHONY: test-histories
 test-histories:

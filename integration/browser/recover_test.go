@@ -47,8 +47,8 @@ func TestSchedule_tellsOfItsNewestRun(t *testing.T) {
 	w.serve("v1", head, "  - {name: a, every: 1s, task: sleep, payload: {for: 1ms}}\n")
 	b := w.sits()
 	b.open("/schedules/a")
-	at := value[int](b, `Number(document.querySelector('[data-field=facts]').textContent.match(/Slots come\s*(\d+)/)[1])`)
-	b.waits(fmt.Sprintf(`Number(document.querySelector('[data-field=facts]').textContent.match(/Slots come\s*(\d+)/)[1]) >= %d`, at+4))
+	at := value[int](b, `Number(document.querySelector('[data-field=facts]').textContent.match(/Slots so far\s*(\d+)/)[1])`)
+	b.waits(fmt.Sprintf(`Number(document.querySelector('[data-field=facts]').textContent.match(/Slots so far\s*(\d+)/)[1]) >= %d`, at+4))
 }
 
 // A view that failed while its tab was in the background is asked for anew when somebody looks at it.
