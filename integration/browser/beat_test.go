@@ -202,3 +202,17 @@ func TestBeat_keysPassARowWithoutSlots(t *testing.T) {
 		t.Error("what says that there are no runs comes before the heading of the runs")
 	}
 }
+
+// On a phone the instances and the lead are drawn too, as wide as the rows.
+func TestBeat_showsTheLanesOnAPhone(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.serve("v1", head, w.Beat("orders.sync", time.Second))
+	b := w.sits()
+	b.looks(false, 360, 740)
+	b.open("/beat?zoom=1m")
+	leads(b, "v1")
+	b.waits(`document.querySelector('#lanes').clientWidth > 300`)
+	b.open("/schedules/orders.sync")
+	b.waits(`document.querySelector('#strip canvas')?.clientWidth > 200`)
+}

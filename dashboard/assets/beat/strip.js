@@ -11,6 +11,7 @@ import { Source } from './source.js';
 import { countsOf } from './story.js';
 
 const batch = 60;
+const usual = 600; // how wide a strip is that is not shown yet
 
 // room is how wide a canvas in an element may be.
 function room(box) {
@@ -52,7 +53,7 @@ export function strip(root, { schedule, span = 3_600_000, every = 10_000, height
   const view = new View(root, {
     every,
     async load(signal) {
-      const step = stepOf(span / room(root));
+      const step = stepOf(span / (root.clientWidth ? room(root) : usual));
       const to = Date.now();
       try {
         const beat = await ask({ from: to - span, to, step, names: [schedule], signal });
