@@ -139,7 +139,7 @@ type tally struct {
 	Summary
 	follower *producer.Follower
 	lags     map[string]int64 // ms, by task
-	well     map[string]bool // schedules of which a success was met
+	well     map[string]bool  // schedules of which a success was met
 	failing  map[string]*Trouble
 	missed   map[string]*Trouble
 }
