@@ -63,13 +63,14 @@ func (e *errands) work(ctx context.Context, x *queue.Errand) error {
 	}
 }
 
-// page does one page. What failed of it is met again, so it counts only what it changed.
+// page does one page. What failed of it is met again, so it counts only what it changed. When ctx ends, the page that is under way has a
+// moment to finish: the tasks of one that is cut off would be met twice.
 func (e *errands) page(ctx context.Context, x *queue.Errand) error {
 	s, err := askedOf(x)
 	if err != nil {
 		return err
 	}
-	bound, done := context.WithTimeout(context.WithoutCancel(ctx), errandPage) // a page that is cut off tells of nothing that it did
+	bound, done := context.WithTimeout(context.WithoutCancel(ctx), errandPage)
 	defer done()
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(errandLeave, done) })()
 	page, err := e.tasks.Bulk(By(bound, x.By), Bulk{Action: s.Action, Filter: s.Filter, After: x.Cursor})

@@ -80,8 +80,8 @@ var (
 )
 
 // who returns the sender of a request, or why it is not let in. With tokens it is their holder. A browser sends no token by
-// itself, but the cookie of a session: so that counts for no page of another site. Without tokens it is anybody on this machine, or anybody the proxy in front lets through, but no
-// page of another site in a browser there.
+// itself, but the cookie of a session: so that counts for no page of another site. Without tokens it is anybody on this
+// machine, or anybody the proxy in front lets through, but no page of another site in a browser there.
 func (a *access) who(r *http.Request) (Identity, *refusal) {
 	list := a.tokens()
 	switch {
