@@ -82,7 +82,11 @@ func New(cfg Config) (*Dashboard, error) {
 		if err != nil {
 			return nil, fmt.Errorf("the page %s: %w", p.Name, err)
 		}
-		d.mux.HandleFunc(p.pattern(), func(w http.ResponseWriter, r *http.Request) { d.show(w, r, p, t) })
+		modules, err := d.assets.modules("pages/" + p.Name + ".js")
+		if err != nil {
+			return nil, fmt.Errorf("the page %s: %w", p.Name, err)
+		}
+		d.mux.HandleFunc(p.pattern(), func(w http.ResponseWriter, r *http.Request) { d.show(w, r, &view{Page: *p, Modules: modules}, t) })
 	}
 	d.mux.Handle(assetsPath, http.StripPrefix(assetsPath, http.HandlerFunc(d.assets.serve)))
 	return d, nil
@@ -108,12 +112,12 @@ func (d *Dashboard) Patterns() []string {
 // view is what a template gets.
 type view struct {
 	Page      page
+	Modules   []string // those that the module of the page imports
 	Pages     []page
 	Namespace string
 	Version   string
 	Who       api.Identity
 	SignOut   bool // there is a session to end
-	assets    assets
 }
 
 // May reports whether the one who looks may do what needs a role.
@@ -138,10 +142,10 @@ const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src
 // ServeHTTP serves a page or an asset. [api.IdentityOf] the request says who looks.
 func (d *Dashboard) ServeHTTP(w http.ResponseWriter, r *http.Request) { d.mux.ServeHTTP(w, r) }
 
-func (d *Dashboard) show(w http.ResponseWriter, r *http.Request, p *page, t *template.Template) {
-	v := &view{Page: *p, Pages: list, Namespace: d.cfg.Namespace, Version: d.cfg.Version, Who: api.IdentityOf(r.Context())}
+// show shows a page: v says which.
+func (d *Dashboard) show(w http.ResponseWriter, r *http.Request, v *view, t *template.Template) {
+	v.Pages, v.Namespace, v.Version, v.Who = list, d.cfg.Namespace, d.cfg.Version, api.IdentityOf(r.Context())
 	v.SignOut = d.cfg.Tokens != nil && d.cfg.Tokens()
-	v.assets = d.assets
 	var body bytes.Buffer
 	if err := t.Execute(&body, v); err != nil {
 		http.Error(w, "this page cannot be shown: a bug", http.StatusInternalServerError)

@@ -41,6 +41,3 @@ func (a assets) modules(name string) (urls []string, err error) {
 	slices.Sort(urls)
 	return urls, nil
 }
-
-// Modules are those that the module of the page imports.
-func (v *view) Modules() ([]string, error) { return v.assets.modules("pages/" + v.Page.Name + ".js") }
