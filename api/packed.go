@@ -13,7 +13,7 @@ import (
 //
 // What is compressed tells by its length whether a text in it comes twice, so an answer must not have a secret beside text that
 // somebody else chooses (BREACH). None of these has a text of its request in it: what refuses a parameter is no success, and goes out
-// as it is. And no other site can have a browser ask with its cookie, which is SameSite=Strict.
+// as it is, where the middlewares that exist would compress it too. And no other site can have a browser ask with its cookie, which is SameSite=Strict.
 var packed = []string{"/v1/audit", "/v1/beat", "/v1/schedules"}
 
 // leastPacked is how many bytes an answer has that is worth it.
