@@ -131,7 +131,9 @@ func (d *drawer) requests() {
 
 // startsAgain draws that a supervisor starts a process again that was lost or left: the end of a plan needs one.
 func (d *drawer) startsAgain(name string, gone time.Duration) {
-	d.replicas(*d.p.process(name), 1, gone+d.between(500*time.Millisecond, 20*time.Second))
+	again := *d.p.process(name)
+	again.Standby = false // which may be the last that is there
+	d.replicas(again, 1, gone+d.between(500*time.Millisecond, 20*time.Second))
 }
 
 // losses draws what makes one process suspect another, or must not.

@@ -74,7 +74,7 @@ func wantBeat(b *tab, schedule string, late int) (releases map[string]int) {
 }
 
 // gone is what a browser says when the instance goes that it has connections to.
-const gone = `ERR_(EMPTY_RESPONSE|CONNECTION|INCOMPLETE|ABORTED)`
+const gone = `ERR_(EMPTY_RESPONSE|CONNECTION|SOCKET_NOT_CONNECTED|INCOMPLETE|ABORTED)`
 
 // What the operator watches during a deploy: the new release comes, takes the lead, and the old one goes, while the page is open
 // and the instance that served it is the one that goes.

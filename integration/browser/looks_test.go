@@ -53,9 +53,11 @@ func (b *tab) wantWholeInAnySize(what string) {
 	b.wantWhole(what + ", spaced")
 }
 
-// tones are the colours of the marks in the picture.
+// tones are the colours of the marks in the picture. They are read from a copy: Chromium warns of who reads a picture often.
 const tones = `(() => {
-	const c = document.querySelector('#slots'), d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data, n = {};
+	const c = document.querySelector('#slots'), copy = new OffscreenCanvas(c.width, c.height).getContext('2d', { willReadFrequently: true });
+	copy.drawImage(c, 0, 0);
+	const d = copy.getImageData(0, 0, c.width, c.height).data, n = {};
 	for (let i = 0; i < d.length; i += 4) if (d[i + 3] === 255) n[[d[i], d[i + 1], d[i + 2]]] = (n[[d[i], d[i + 1], d[i + 2]]] ?? 0) + 1;
 	return Object.values(n).filter((x) => x > 20).length;
 })()`
