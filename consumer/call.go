@@ -63,7 +63,7 @@ func (c *Consumer) send(want int) {
 	c.calling, c.wake = true, time.Time{}
 	c.session.Watch("") // the script takes this instance off the watch: the heartbeat must not take that for a lost write
 	ctx, done := context.WithTimeout(c.session.Context(), min(c.session.Lease(), callTimeout))
-	if c.lanes.count == 0 && c.lanes.version == 0 {
+	if c.lanes.count == 0 && c.lanes.version == 0 || len(c.owed) > 0 { // what is owed waits in a lane that this consumer does not know yet
 		if err := c.lanes.load(ctx, c.q, c.handlers, &c.cfg); err != nil {
 			done()
 			c.answers <- answer{err: err}
@@ -243,11 +243,8 @@ func (c *Consumer) caughtUp(r *queue.CycleReply, again bool) (bool, error) {
 	}
 	ctx, done := context.WithTimeout(c.session.Context(), callTimeout)
 	defer done()
-	switch {
-	case r.LanesVer != c.lanes.version:
+	if r.LanesVer != c.lanes.version {
 		c.stale++
-		return true, c.lanes.load(ctx, c.q, c.handlers, &c.cfg)
-	case len(c.owed) > 0:
 		return true, c.lanes.load(ctx, c.q, c.handlers, &c.cfg)
 	}
 	return again, nil
