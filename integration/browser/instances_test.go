@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/chromedp"
+
 	"github.com/onbeat/onbeat/integration/internal/rig"
 	"github.com/onbeat/onbeat/testredis"
 )
@@ -100,7 +102,7 @@ func TestInstances_resignAndDrainWithoutAMissedSlot(t *testing.T) {
 	if !value[bool](others, `window.stays === true`) {
 		t.Error("the page of the events was loaded anew")
 	}
-	others.eval(`void location.reload()`)
+	others.do(chromedp.Reload())
 	others.comes("/events?kind=schedule+paused")
 	others.shows(".log", "bad was paused")
 	others.waits(`document.querySelectorAll('.log li').length === 1 && document.querySelector('[name=kind]').value === 'schedule paused'`)

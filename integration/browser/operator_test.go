@@ -117,7 +117,7 @@ func (b *tab) comes(path string) {
 // back goes a step back, as by the button of the browser.
 func (b *tab) back() {
 	b.Helper()
-	b.eval(`void history.back()`)
+	b.eval(`void setTimeout(() => history.back())`) // at once, the page might go before the browser has answered
 }
 
 // risks does what leaves a form that is not saved, and agrees when the browser asks whether to.

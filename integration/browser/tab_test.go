@@ -236,6 +236,24 @@ func (b *tab) click(selector string) {
 	b.do(chromedp.Click(chromedp.CSS(selector), chromedp.NodeVisible))
 }
 
+// reaches scrolls to an element, and waits until it keeps its place: what comes into view on the way may take more room than was
+// reserved for it.
+func (b *tab) reaches(selector string) {
+	b.Helper()
+	b.eval(`new Promise((resolve) => {
+		const e = document.querySelector(` + quote(selector) + `);
+		let before;
+		const look = () => {
+			e.scrollIntoView({ block: 'center' });
+			const { top } = e.getBoundingClientRect();
+			if (top === before) return resolve();
+			before = top;
+			setTimeout(look, 100);
+		};
+		look();
+	})`)
+}
+
 // fills puts a text into a field in place of what is there, as somebody who types it.
 func (b *tab) fills(selector, text string) {
 	b.Helper()

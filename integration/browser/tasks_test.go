@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
 	"github.com/onbeat/onbeat/testredis"
@@ -56,7 +57,7 @@ func TestTasks_areFoundAndCancelled(t *testing.T) {
 	b.waits(`location.search === '?state=due&queue=slow'`)
 	b.shows("#list tbody", "other")
 	shown(1)
-	b.eval(`void location.reload()`)
+	b.do(chromedp.Reload())
 	b.comes("/tasks?state=due&queue=slow")
 	shown(1)
 	b.waits(`document.querySelector('[name=queue]').value === 'slow' && document.querySelector('#states [aria-current]').dataset.stateOf === 'due'`)

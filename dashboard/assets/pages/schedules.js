@@ -43,7 +43,7 @@ function show({ items, unreadable, deleted, more }) {
   suggest(all);
   const chosen = sorted(all.filter(chosenBy()), now);
   const shown = chosen.slice(0, want);
-  keyed($('#list tbody'), shown, (s) => s.name, makeRow, showRow);
+  showRows(shown);
   const scope = `${chosen.length > want ? `The first ${number(want)} of` : 'All'} ${plural(chosen.length, 'schedule')}${deleted ? ' that can be restored' : ' now'}`;
   $('#scope').textContent = chosen.length ? scope + (more ? ', and more are on their way.' : '.') : '';
   const pager = $('#list [data-pager]');
@@ -90,26 +90,38 @@ function suggest(all) {
   keyed($('#types'), types, (t) => t, (t) => el('option', { value: t }), () => {});
 }
 
-// Of the rows, those near the view are kept up to date: a list may have thousands.
+// A list may have thousands of rows. They are in groups: those far from the view are neither laid out nor kept up to date.
+const together = 20;
+const table = $('#list table');
 const near = new Set();
+const nearRows = () => [...near].flatMap((group) => [...group.rows]);
 const watch = new IntersectionObserver((list) => {
   for (const { target, isIntersecting } of list) {
     near[isIntersecting ? 'add' : 'delete'](target);
-    if (isIntersecting) write(target);
+    if (isIntersecting) [...target.rows].forEach(write);
   }
   soon();
 }, { rootMargin: '400px' });
 
-function makeRow() {
-  const row = clone('schedule');
-  watch.observe(row);
-  return row;
+function showRows(list) {
+  const groups = Math.ceil(list.length / together);
+  while (table.tBodies.length > groups) table.tBodies[groups].remove();
+  while (table.tBodies.length < groups) {
+    const group = table.createTBody();
+    group.setAttribute('role', 'rowgroup');
+    watch.observe(group);
+  }
+  for (const [i, group] of [...table.tBodies].entries()) {
+    const some = list.slice(i * together, (i + 1) * together);
+    keyed(group, some, (s) => s.name, () => clone('schedule'), showRow);
+    group.style.setProperty('--rows', some.length);
+  }
 }
 
 function showRow(row, s) {
   const first = !row.schedule;
   row.schedule = s;
-  if (first || near.has(row)) write(row);
+  if (first || near.has(row.parentElement)) write(row);
 }
 
 function write(row) {
@@ -138,13 +150,13 @@ function write(row) {
 function tick(row) {
   fill(row, { next: words.nextWords(row.schedule) || '—', last: words.lastWords(row.schedule.latest) || 'no run is known' });
 }
-setInterval(() => !document.hidden && near.forEach(tick), 1000);
+setInterval(() => !document.hidden && nearRows().forEach(tick), 1000);
 
 // draw draws the strips of the rows near the view, none more often than it is worth.
 const often = 15_000;
 let drawing;
 async function draw() {
-  const rows = [...near].filter((r) => r.isConnected && !r.schedule.deleted && !(Date.now() - r.drawnAt < often));
+  const rows = nearRows().filter((r) => r.isConnected && !r.schedule.deleted && !(Date.now() - r.drawnAt < often));
   if (!rows.length) return;
   drawing?.abort();
   drawing = new AbortController();
@@ -162,7 +174,7 @@ async function draw() {
 }
 const soon = calm(draw, 100);
 function anew() {
-  for (const row of $$('#list tbody tr')) row.drawnAt = 0;
+  for (const row of $$('tbody tr', table)) row.drawnAt = 0;
   draw();
 }
 document.addEventListener('theme', anew);
@@ -192,7 +204,7 @@ $('#states').addEventListener('click', (e) => {
   params.set({ state: a.dataset.key }, true);
   look();
 });
-$('#list tbody').addEventListener('click', async (e) => {
+table.addEventListener('click', async (e) => {
   const row = e.target.closest('tr'), deed = e.target.dataset.act;
   if (!deed || !(await act(deed, row.schedule))) return;
   await view.refresh();
