@@ -25,7 +25,6 @@ var bandBeats = map[string]time.Duration{"quick": beatEvery, "slow": time.Second
 // side by side.
 type band struct {
 	*world
-	program  rig.Program
 	config   string
 	replicas []*rig.Process // those that live
 	started  int
@@ -43,9 +42,9 @@ type blow struct {
 }
 
 // newBand starts a namespace, and waits until it beats.
-func newBand(t *testing.T, p rig.Program, replicas int, head string) *band {
+func newBand(t *testing.T, replicas int, head string) *band {
 	t.Helper()
-	b := &band{world: newWorld(t), program: p, began: map[string]time.Time{}, events: map[string][]event{}}
+	b := &band{world: newWorld(t), began: map[string]time.Time{}, events: map[string][]event{}}
 	var list []string
 	for name, every := range bandBeats {
 		list = append(list, b.Beat(name, every))
@@ -62,7 +61,7 @@ func newBand(t *testing.T, p rig.Program, replicas int, head string) *band {
 func (b *band) start() {
 	b.Helper()
 	b.started++
-	p := b.ServeAs(b.program.Path, nil, fmt.Sprintf("replica %d %s", b.started, b.program), b.config, "--release", "v1")
+	p := b.Serve(fmt.Sprintf("replica %d", b.started), b.config, "--release", "v1")
 	p.Said("ready")
 	b.replicas = append(b.replicas, p)
 }
@@ -174,9 +173,7 @@ func (b *band) ends() {
 	for _, kind := range []string{"leader", "suspected"} {
 		b.events[kind] = b.world.events(kind)
 	}
-	if b.program.Name == "" {
-		b.WantAuditAgrees(slices.Collect(maps.Keys(bandBeats))...)
-	}
+	b.WantAuditAgrees(slices.Collect(maps.Keys(bandBeats))...)
 }
 
 // gaps returns, for each loss, by how much the longest gap between two neighbouring slots of a schedule was longer than the

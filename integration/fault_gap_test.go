@@ -56,41 +56,34 @@ func beside(t *testing.T) {
 // gapTrial takes the leader of several bands away, again and again, and measures the gaps in the beat.
 type gapTrial struct {
 	what   string
-	limit  time.Duration // no gap of this tree's program may be longer, beyond the interval
+	limit  time.Duration // no gap may be longer, beyond the interval
 	strike func(b *band, n int)
 }
 
-// run strikes a number of times: in one namespace for few, in several side by side in a soak. The programs of [rig.Programs]
-// play at the same time.
+// run strikes a number of times: in one namespace for few, in several side by side in a soak.
 func (r *gapTrial) run(t *testing.T, head string, few, many, times int) {
 	t.Helper()
-	programs := (&rig.World{T: t}).Programs()
-	bands := make([][]*band, len(programs))
-	var all sync.WaitGroup
 	n := rig.Size(few, many)
-	for i, p := range programs {
-		bands[i] = make([]*band, n)
-		for j := range n {
-			all.Go(func() { // subtests that run beside each other whatever -parallel says
-				t.Run(fmt.Sprintf("%s namespace %d", p, j+1), func(t *testing.T) {
-					b := newBand(t, p, 2+j%2, head) // pairs and triples
-					for k := j; k < times; k += n {
-						r.strike(b, k/n)
-					}
-					b.ends()
-					bands[i][j] = b
-				})
+	bands := make([]*band, n)
+	var all sync.WaitGroup
+	for j := range n {
+		all.Go(func() { // subtests that run beside each other whatever -parallel says
+			t.Run(fmt.Sprintf("namespace %d", j+1), func(t *testing.T) {
+				b := newBand(t, 2+j%2, head) // pairs and triples
+				for k := j; k < times; k += n {
+					r.strike(b, k/n)
+				}
+				b.ends()
+				bands[j] = b
 			})
-		}
+		})
 	}
 	all.Wait()
-	for i, p := range programs {
-		r.report(t, p, slices.DeleteFunc(bands[i], func(b *band) bool { return b == nil }))
-	}
+	r.report(t, slices.DeleteFunc(bands, func(b *band) bool { return b == nil }))
 }
 
-// report judges the bands of one program, and adds a row for each schedule.
-func (r *gapTrial) report(t *testing.T, p rig.Program, bands []*band) {
+// report judges the bands, and adds a row for each schedule.
+func (r *gapTrial) report(t *testing.T, bands []*band) {
 	t.Helper()
 	w := &world{&rig.World{T: t}}
 	for _, name := range slices.Sorted(maps.Keys(bandBeats)) {
@@ -113,27 +106,17 @@ func (r *gapTrial) report(t *testing.T, p rig.Program, bands []*band) {
 		got.P50, got.P99, got.Worst = rig.Quantile(lags, .5), rig.Quantile(lags, .99), rig.Quantile(lags, 1)
 		slices.Sort(gaps)
 		slices.Sort(handovers)
-		if p.Name == "" {
-			w.WantWhole(name, got)
-			if rig.Quantile(gaps, 1) > r.limit {
-				t.Errorf("%s: the longest gap is %s longer than the interval, want at most %s", name, rig.Quantile(gaps, 1), r.limit)
-			}
-			if len(gaps) == 0 {
-				t.Error("no leader was lost: this proves nothing")
-			}
+		w.WantWhole(name, got)
+		if rig.Quantile(gaps, 1) > r.limit {
+			t.Errorf("%s: the longest gap is %s longer than the interval, want at most %s", name, rig.Quantile(gaps, 1), r.limit)
 		}
-		w.Row(r.row(every, p), got, fmt.Sprintf("%d times", len(gaps)),
+		if len(gaps) == 0 {
+			t.Error("no leader was lost: this proves nothing")
+		}
+		w.Row(fmt.Sprintf("%s, each %s", r.what, every), got, fmt.Sprintf("%d times", len(gaps)),
 			"gap beyond the interval "+quantiles(gaps), "another led after "+quantiles(handovers),
 			fmt.Sprintf("%d suspected, %d wrongly", right+wrong, wrong), fmt.Sprintf("%d slots held by the lost", held))
 	}
-}
-
-func (r *gapTrial) row(every time.Duration, p rig.Program) string {
-	s := fmt.Sprintf("%s, each %s", r.what, every)
-	if p.Name != "" {
-		s += ", " + p.Name
-	}
-	return s
 }
 
 // quantiles says the middle, the 99th percentile and the largest of sorted times.

@@ -21,7 +21,6 @@ const fleetEvery = 100 * time.Millisecond
 // Its tests do not run in parallel, because they judge milliseconds, and each of them keeps two cores busy.
 type fleet struct {
 	*world
-	path  string    // the program
 	head  string    // of every config file: how instances lead and consume
 	beats []string  // the schedules' names
 	ended time.Time // when the last release was asked to stop
@@ -30,7 +29,6 @@ type fleet struct {
 func newFleet(t *testing.T, head string) *fleet {
 	t.Helper()
 	f := &fleet{world: newWorld(t), head: "concurrency: 50\n" + head}
-	f.path = f.Binary()
 	for i := range 20 {
 		f.beats = append(f.beats, fmt.Sprintf("beat-%02d", i))
 	}
@@ -41,6 +39,7 @@ func newFleet(t *testing.T, head string) *fleet {
 type release struct {
 	*fleet
 	version, config string
+	path            string // the program
 	args            []string
 	replicas        []*rig.Process
 }
@@ -58,7 +57,7 @@ func (f *fleet) release(version string, more ...string) *release {
 // only prepares a version that declares only the given schedules.
 func (f *fleet) only(version string, schedules ...string) *release {
 	f.Helper()
-	return &release{fleet: f, version: version, config: f.Config(version+".yaml", f.head, schedules...)}
+	return &release{fleet: f, version: version, path: f.Binary(), config: f.Config(version+".yaml", f.head, schedules...)}
 }
 
 // start starts one more replica.

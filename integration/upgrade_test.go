@@ -1,113 +1,140 @@
 package integration
 
 import (
+	"errors"
 	"fmt"
+	"os/exec"
+	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/onbeat/onbeat/integration/internal/rig"
+	"github.com/onbeat/onbeat/testredis"
 )
 
-// Rolling updates go from the program of the earlier release to the program of this tree, back, and on again. No slot is
-// missed, doubled, early or off its grid. Each program runs tasks that the other enqueued, and both audits are clean.
-func TestUpgrade_rolledOnAndBackMissesNoBeat(t *testing.T) {
-	beginBuild(t, earlierBinary)
-	t.Parallel()
-	for _, c := range []struct {
-		name, head string
-		replicas   int
-	}{
-		{"one replica each", "", 1},
-		{"two replicas each", "consume: release\n", 2},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			u := newUpgrade(t, c.head)
-			u.step("v1 of the %s starts", u.old)
-			live := u.crew(u.old, "v1").up(c.replicas)
-			u.appliesByHand()
-			order := []string{"v1"}
-			u.goesOn(5)
-			for n := range rig.Size(3, 21) {
-				u.enqueues(u.old)
-				u.enqueues(u.next)
-				p, version, other := u.next, "v2", u.old
-				if n%2 == 1 {
-					p, version, other = u.old, "v1", u.next
-				}
-				live = u.crew(p, version).rollout(live)
-				order = append(order, version)
-				u.meddles(other, n%2 == 0)
-				u.goesOn(rig.Size(12, 25))
-				u.audited(u.old)
-				u.audited(u.next)
-			}
-			u.done()
-			u.ends(live)
+// errUnreleased: there is nothing yet from which one could upgrade.
+var errUnreleased = errors.New("there is no tag v*: nothing was released yet (or this is a shallow clone, which has no tags)")
 
-			u.wantReigns(order...)
-			u.wantJobs(false)
-			u.wantUntouched()
-			u.wantWhole("the earlier release and this one rolled over each other, "+c.name, false,
-				fmt.Sprintf("%d rollouts; %d of %d one-off tasks ran on the other program", len(order)-1, u.crossed(), len(u.jobs)))
-		})
+// lastRelease is the program of the last tag.
+var lastRelease = sync.OnceValues(func() (path string, err error) {
+	tag, err := exec.Command("git", "describe", "--tags", "--match", "v*", "--abbrev=0").Output()
+	if err != nil {
+		return "", errUnreleased
+	}
+	return rig.BuildTag(strings.TrimSpace(string(tag)))
+})
+
+// The program of the last tag is rolled over by the program of this tree, and this one by that again. No slot is missed or
+// doubled. Tasks that wait meanwhile run once, whichever program enqueued them. A dead task stays dead and a paused schedule
+// paused, as both programs see them.
+func TestUpgrade_fromTheLastTagAndBack(t *testing.T) {
+	beginBuild(t, lastRelease)
+	t.Parallel()
+	last, err := lastRelease()
+	switch {
+	case errors.Is(err, errUnreleased):
+		t.Skip(err)
+	case err != nil:
+		t.Fatal("the program of the last tag:", err)
+	}
+	u := &upgrade{fleet: newFleet(t, "lease: 1500ms\n"), last: last}
+	u.beats = u.beats[:5]
+	was := u.of(last, "v1").up(1)
+	u.goesOn(5)
+	u.begins()
+	u.enqueues(last, "before")
+	u.enqueues(u.Binary(), "before-by-this")
+	now := u.release("v2").rollout(was)
+	u.wantKept()
+	u.goesOn(rig.Size(20, 100)) // longer than a leader pushes ahead, so that each program runs slots that it pushed itself too
+	u.enqueues(last, "meanwhile")
+	u.enqueues(u.Binary(), "meanwhile-by-this")
+	again := u.of(last, "v3").rollout(now)
+	u.wantKept()
+	u.goesOn(rig.Size(20, 100))
+	u.wantTasks()
+	u.ends(again)
+
+	u.wantReigns("v1", "v2", "v3")
+	if n := len(u.Of("resting")); n > 0 {
+		t.Errorf("the paused schedule ran %d slots", n)
+	}
+	u.wantSteady("from the last tag to this tree and back", 0, fmt.Sprintf("%d tasks besides", len(u.tasks)))
+}
+
+// upgrade is a fleet whose first and third release are of the program of the last tag.
+type upgrade struct {
+	*fleet
+	last  string
+	tasks []string
+}
+
+// of prepares a release of one of the programs.
+func (u *upgrade) of(path, version string) *release {
+	r := u.release(version)
+	r.path = path
+	return r
+}
+
+// begins makes one task die and one schedule pause, by the program of the last tag.
+func (u *upgrade) begins() {
+	u.Helper()
+	u.mustAs(u.last, "schedules", "apply", u.File("resting.yaml", "schedules:\n"+u.Beat("resting", time.Hour)))
+	u.mustAs(u.last, "schedules", "pause", "resting")
+	u.mustAs(u.last, "enqueue", "http", "--id", "dead", "--max-attempts", "1",
+		"--payload", fmt.Sprintf(`{"url":%q,"expect":[500]}`, u.Rec.URL("dead")))
+	u.Arrived("dead")
+	testredis.Eventually(u, 20*time.Second, func() bool { return contains(u.mustAs(u.last, "tasks", "list", "--state", "dead", "--json"), `"dead"`) }, "it does not die")
+}
+
+// enqueues adds a backlog by one of the programs: tasks that are due over the next seconds, every third with a key.
+func (u *upgrade) enqueues(path, name string) {
+	u.Helper()
+	var lines strings.Builder
+	for i := range 200 {
+		id, key := fmt.Sprintf("%s-%03d", name, i), ""
+		if i%3 == 0 {
+			key = `,"key":"one at a time"`
+		}
+		u.tasks = append(u.tasks, id)
+		fmt.Fprintf(&lines, `{"type":"http","id":%q,"in":"%dms","payload":%s%s}`+"\n", id, i*10, u.Payload("job"), key)
+	}
+	u.mustAs(path, "enqueue", "--file", u.File(name+".jsonl", lines.String()))
+}
+
+// wantKept fails unless the dead task is dead and the paused schedule paused, as each program tells it.
+func (u *upgrade) wantKept() {
+	u.Helper()
+	for _, path := range []string{u.last, u.Binary()} {
+		if out := u.mustAs(path, "tasks", "show", "dead", "--json"); !contains(out, `"dead"`) {
+			u.Errorf("the dead task, by %s: %s", path, out)
+		}
+		if out := u.mustAs(path, "schedules", "show", "resting", "--json"); !contains(strings.ReplaceAll(out, " ", ""), `"paused":true`) {
+			u.Errorf("the paused schedule, by %s: %s", path, out)
+		}
 	}
 }
 
-// A leader of this tree is killed, and an instance of the earlier release takes over; then the other way round. Each takes
-// back and runs the tasks that the other held.
-func TestUpgrade_aKilledLeaderIsFollowedByTheOtherProgram(t *testing.T) {
-	beginBuild(t, earlierBinary)
-	t.Parallel()
-	u := newUpgrade(t, "")
-	u.step("v1 of the %s starts", u.old)
-	old := u.crew(u.old, "v1").up(1)
-	u.appliesByHand()
-	u.goesOn(5)
-	number, order := 1, []string{"v1"}
-	up := func(p program) *crew { // a new release each time: even numbers are of the new program
-		number++
-		if (number%2 == 1) != (p == u.old) {
-			number++
+// wantTasks fails unless each task of the backlog arrives, once.
+func (u *upgrade) wantTasks() {
+	u.Helper()
+	for _, id := range u.tasks {
+		u.Arrived(id)
+	}
+	for _, id := range append(u.tasks, "dead") {
+		if n := len(u.Task(id)); n != 1 {
+			u.Errorf("%s arrived %d times: %s", id, n, rig.Describe(u.Task(id)))
 		}
-		c := u.crew(p, fmt.Sprintf("v%d", number))
-		order = append(order, c.version)
-		u.step("%s starts", c)
-		return c.up(1)
 	}
-	for range rig.Size(1, 10) {
-		killed := up(u.next)
-		u.enqueues(u.next)
-		u.goesOn(3)
-		led := old.replicas[0].Says("leads")
-		killed.kill()
-		old.replicas[0].SaidTimes("leads", led+1)
-		order = append(order, old.version)
-		u.meddles(u.next, true)
-		u.goesOn(8)
-		next := up(u.next)
-		u.goesOn(3)
-		old.replicas[0].Stop()
+}
 
-		killed = up(u.old)
-		u.enqueues(u.old)
-		u.goesOn(3)
-		led = next.replicas[0].Says("leads")
-		killed.kill()
-		next.replicas[0].SaidTimes("leads", led+1)
-		order = append(order, next.version)
-		u.meddles(u.old, false)
-		u.goesOn(8)
-		old = up(u.old)
-		u.goesOn(3)
-		next.replicas[0].Stop()
+// mustAs runs a command of one of the programs, which must succeed.
+func (u *upgrade) mustAs(path string, args ...string) string {
+	u.Helper()
+	code, out, errs := u.TryAs(path, nil, args...)
+	if code != 0 {
+		u.Fatalf("%s %s: exit %d: %s%s", path, strings.Join(args, " "), code, out, errs)
 	}
-	u.goesOn(int(upgradeLease / fleetEvery)) // what the last one held runs again when its lease is over
-	u.done()
-	u.ends(old)
-
-	u.wantReigns(order...)
-	u.wantJobs(true)
-	u.wantUntouched()
-	u.wantWhole(fmt.Sprintf("a leader of either program killed (lease %s), the other takes over", upgradeLease), true,
-		fmt.Sprintf("%d kills; %d of %d one-off tasks ran on the other program", 2*rig.Size(1, 10), u.crossed(), len(u.jobs)))
+	return out
 }

@@ -2,6 +2,7 @@ package integration
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -13,9 +14,13 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if os.Getenv(effectsDriver) != "" { // not the tests, but a process that one of them kills
-		if err := makeEffects(); err != nil {
-			panic(err)
+	for variable, play := range map[string]func() error{effectsDriver: makeEffects, leakRounds: makeRounds} {
+		if os.Getenv(variable) == "" {
+			continue
+		}
+		if err := play(); err != nil { // not the tests, but a process that one of them starts
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
 		}
 		return
 	}

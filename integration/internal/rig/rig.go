@@ -168,23 +168,47 @@ func Build(name string, flags ...string) (path string, err error) {
 	return build(name, append([]string{"nice", "-n", "10", "go", "build"}, flags...)...)
 }
 
-// build builds the program into the folder of the test binary, which the go command removes.
 func build(name string, command ...string) (path string, err error) {
+	root, err := moduleRoot()
+	if err != nil {
+		return "", err
+	}
+	return buildIn(root, name, command...)
+}
+
+// buildIn builds the program of a tree into the folder of the test binary, which the go command removes.
+func buildIn(root, name string, command ...string) (path string, err error) {
 	self, err := os.Executable()
 	if err != nil {
 		return "", err
 	}
 	path = filepath.Join(filepath.Dir(self), name)
-	root, err := moduleRoot()
-	if err != nil {
-		return "", err
-	}
 	cmd := exec.Command(command[0], append(command[1:], "-o", path, "./cmd/onbeat")...)
 	cmd.Dir = root
 	if said, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build the program: %w: %s", err, said)
 	}
 	return path, nil
+}
+
+// BuildTag builds the program as it was at a tag of the repository.
+func BuildTag(tag string) (path string, err error) {
+	root, err := moduleRoot()
+	if err != nil {
+		return "", err
+	}
+	dir, err := os.MkdirTemp("", "onbeat-"+tag+"-")
+	if err != nil {
+		return "", err
+	}
+	defer os.RemoveAll(dir)
+	tree := filepath.Join(dir, "tree.tar")
+	for _, command := range [][]string{{"git", "-C", root, "archive", "-o", tree, tag}, {"tar", "-xf", tree, "-C", dir}} {
+		if said, err := exec.Command(command[0], command[1:]...).CombinedOutput(); err != nil {
+			return "", fmt.Errorf("%s: %w: %s", command[0], err, said)
+		}
+	}
+	return buildIn(dir, "onbeat-"+tag, "nice", "-n", "10", "go", "build", "-buildvcs=false", "-ldflags", "-X main.version="+tag)
 }
 
 // moduleRoot returns the directory of the module.
