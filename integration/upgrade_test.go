@@ -38,7 +38,7 @@ func TestUpgrade_fromTheLastTagAndBack(t *testing.T) {
 	case err != nil:
 		t.Fatal("the program of the last tag:", err)
 	}
-	u := &upgrade{fleet: newFleet(t, "lease: 1500ms\n"), last: last}
+	u := &upgrade{fleet: newFleet(t, "lease: 1s\n"), last: last}
 	u.beats = u.beats[:5]
 	was := u.of(last, "v1").up(1)
 	u.goesOn(5)
@@ -47,18 +47,20 @@ func TestUpgrade_fromTheLastTagAndBack(t *testing.T) {
 	u.enqueues(u.Binary(), "before-by-this")
 	now := u.release("v2").rollout(was)
 	u.wantKept()
-	u.goesOn(rig.Size(20, 100)) // longer than a leader pushes ahead, so that each program runs slots that it pushed itself too
+	u.goesOn(rig.Size(30, 100)) // longer than a leader pushes ahead, so that each program runs slots that it pushed itself too
 	u.enqueues(last, "meanwhile")
 	u.enqueues(u.Binary(), "meanwhile-by-this")
 	again := u.of(last, "v3").rollout(now)
 	u.wantKept()
-	u.goesOn(rig.Size(20, 100))
+	u.goesOn(rig.Size(30, 100))
 	u.wantTasks()
 	u.ends(again)
 
 	u.wantReigns("v1", "v2", "v3")
-	if n := len(u.Of("resting")); n > 0 {
-		t.Errorf("the paused schedule ran %d slots", n)
+	for _, a := range u.Of("resting") {
+		if a.Slot.After(u.rests) {
+			t.Errorf("%s ran, %s after its schedule was paused", a.ID, a.Slot.Sub(u.rests))
+		}
 	}
 	u.wantSteady("from the last tag to this tree and back", 0, fmt.Sprintf("%d tasks besides", len(u.tasks)))
 }
@@ -68,6 +70,7 @@ type upgrade struct {
 	*fleet
 	last  string
 	tasks []string
+	rests time.Time // when a schedule was paused
 }
 
 // of prepares a release of one of the programs.
@@ -80,8 +83,10 @@ func (u *upgrade) of(path, version string) *release {
 // begins makes one task die and one schedule pause, by the program of the last tag.
 func (u *upgrade) begins() {
 	u.Helper()
-	u.mustAs(u.last, "schedules", "apply", u.File("resting.yaml", "schedules:\n"+u.Beat("resting", time.Hour)))
+	u.mustAs(u.last, "schedules", "apply", u.File("resting.yaml", "schedules:\n"+u.Beat("resting", fleetEvery)))
+	testredis.Eventually(u, 20*time.Second, func() bool { return len(u.Of("resting")) > 0 }, "what was applied does not run")
 	u.mustAs(u.last, "schedules", "pause", "resting")
+	u.rests = time.Now()
 	u.mustAs(u.last, "enqueue", "http", "--id", "dead", "--max-attempts", "1",
 		"--payload", fmt.Sprintf(`{"url":%q,"expect":[500]}`, u.Rec.URL("dead")))
 	u.Arrived("dead")
