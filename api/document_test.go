@@ -111,23 +111,3 @@ func TestRoles_boundWhatATokenMayDo(t *testing.T) {
 		t.Errorf("%d %s", status, text)
 	}
 }
-
-// What a body says is taken or refused, and nothing else: no other status, and no reply that the document does not have.
-func FuzzBodies(f *testing.F) {
-	for _, x := range story {
-		if x.body != "" {
-			f.Add(x.method, x.path, x.body)
-		}
-	}
-	s := serve(f, Config{})
-	f.Fuzz(func(t *testing.T, method, path, body string) {
-		own := &service{s.Server, t, s.redis}
-		if !slices.ContainsFunc(story, func(x exchange) bool { return x.method == method && x.path == path && x.body != "" }) {
-			return
-		}
-		status, _, text := own.call(method, path, body)
-		if !slices.Contains([]int{200, 201, 202, 400, 404, 409, 412}, status) {
-			t.Errorf("%s %s %q: %d %s", method, path, body, status, text)
-		}
-	})
-}

@@ -1,382 +1,292 @@
 package api
 
 import (
-	"context"
-	"errors"
+	"bytes"
+	"encoding/json"
 	"fmt"
-	"math/rand/v2"
-	"net"
+	"maps"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
-	"os"
-	"regexp"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
-	"github.com/redis/go-redis/v9"
+	"github.com/danielgtaylor/huma/v2"
 	"github.com/rs/zerolog"
-	"go.uber.org/goleak"
-
-	"github.com/onbeat/onbeat"
-	"github.com/onbeat/onbeat/handlers"
-	"github.com/onbeat/onbeat/task"
-	"github.com/onbeat/onbeat/testredis"
 )
 
-// fuzz sends requests made from the OpenAPI document, sound ones and broken ones, and judges each reply.
-type fuzz struct {
-	t       *testing.T
-	base    string
-	doc     *document
-	client  *http.Client
-	memory  *memory
-	roles   map[string]Role
-	secrets map[string]string // also one that no token has
-	queues  map[string][]string
-	outages *outages
-
-	mu     sync.Mutex
-	counts map[string]int
-	faults map[string]int
-	slow   map[string]time.Duration // by operation, the slowest reply while Redis was there
-	took   map[string]time.Duration // by operation, all of them
-}
-
-// TestAPI_fuzzed sends what the document allows, and what it forbids, to a server beside dispatchers that work, while Redis is
-// stopped, frozen and started. ONBEAT_API_FUZZ says how long, ONBEAT_API_FUZZ_SEED with which seed. The test is not parallel,
-// because it looks at all goroutines.
-func TestAPI_fuzzed(t *testing.T) {
-	long, seed := 10*time.Second, rand.Uint64()
-	if v := os.Getenv("ONBEAT_API_FUZZ"); v != "" {
-		var err error
-		if long, err = time.ParseDuration(v); err != nil {
-			t.Fatal(err)
+// FuzzRequests sends parameters and bodies to each operation: as an admin to one server, and as a viewer and with an unknown token
+// to another, in which nobody works. The seeds are the requests of the story, and what the document allows and forbids for each
+// parameter and each field.
+func FuzzRequests(f *testing.F) {
+	log := &logged{}
+	cfg := Config{Tokens: threeTokens, Log: zerolog.New(log).Level(zerolog.ErrorLevel)}
+	busy, quiet := newService(f, cfg), newService(f, cfg)
+	for _, x := range story {
+		if strings.HasPrefix(x.path, "/v1/schedules") || strings.HasPrefix(x.path, "/v1/tasks") {
+			quiet.call(x.method, x.path, x.body, as("a")...)
 		}
 	}
-	if v := os.Getenv("ONBEAT_API_FUZZ_SEED"); v != "" {
-		if _, err := fmt.Sscan(v, &seed); err != nil {
-			t.Fatal(err)
+	type target struct {
+		method, path string
+		op           *huma.Operation
+	}
+	targets := map[string]target{}
+	busy.operations(func(method, path string, op *huma.Operation) { targets[op.OperationID] = target{method, path, op} })
+	addSeeds(f, busy)
+	sent := 0
+	f.Fuzz(func(t *testing.T, id, place, query, body, key, match string) {
+		to := targets[id]
+		path := strings.NewReplacer("{name}", place, "{id}", place).Replace(to.path)
+		if query != "" {
+			path += "?" + query
+		}
+		if _, err := url.ParseRequestURI(path); err != nil || to.op == nil || strings.ContainsAny(path, " \x7f") {
+			return // net/http refuses these
+		}
+		headers := []string{keyHeader, key, "If-Match", match}
+		for i := len(headers) - 2; i >= 0; i -= 2 {
+			if headers[i+1] == "" {
+				headers = slices.Delete(headers, i, i+2)
+			}
+		}
+		if sent++; sent%1_000 == 0 {
+			busy.redis.FlushAll()
+		}
+		busy.at(t).judge(to.method, path, body, append(as("a"), headers...)...)
+		before := quiet.redis.Dump()
+		quiet.at(t).judge(to.method, path, body, append(as("v"), headers...)...)
+		if status := quiet.at(t).judge(to.method, path, body, append(as("x"), headers...)...); status != http.StatusUnauthorized {
+			t.Errorf("%s %s without a known token: %d", to.method, path, status)
+		}
+		if after := quiet.redis.Dump(); after != before {
+			t.Errorf("%s %s %q: a viewer changed\n%s\nto\n%s", to.method, path, body, before, after)
+		}
+		if lines := log.take(); lines != "" {
+			t.Errorf("%s %s %q: logged %s", to.method, path, body, lines)
+		}
+	})
+}
+
+// as returns the header of the holder of a token of [threeTokens].
+func as(name string) []string {
+	for _, token := range threeTokens() {
+		if strings.HasPrefix(token.Name, name) {
+			return []string{"Authorization", "Bearer " + token.Secret}
 		}
 	}
-	t.Logf("ONBEAT_API_FUZZ_SEED=%d", seed)
-	srv := testredis.Private(t, "--appendonly", "yes")
-	before, heap := goleak.IgnoreCurrent(), heapNow()
-	func() {
-		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel()
-		f := newFuzz(t)
-		defer f.client.CloseIdleConnections()
-		stop := f.start(ctx, srv, true)
-		defer stop()
-		f.lookOnly(ctx, srv, seed, min(long/10, 10*time.Second))
-		f.run(ctx, seed, 8, []string{"viewer", "operator", "narrow", "admin", "admin", "admin", "admin", "admin", "admin", "none", "wrong"}, func() { f.disturb(srv, long) })
-		f.finish(ctx)
-		if grown := int64(heapNow()) - int64(heap); grown > 64<<20 {
-			t.Errorf("the heap has grown by %d MiB", grown>>20)
-		}
-		f.report(long)
-	}()
-	srv.Stop() // its process has goroutines here
-	if err := goleak.Find(before); err != nil {
-		t.Error(err)
-	}
+	return []string{"Authorization", "Bearer unknown-0123456789"}
 }
 
-func heapNow() uint64 {
-	runtime.GC()
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return m.HeapAlloc
+// logged has the lines that a server logs. They cannot go to the test: what logs does not know which of the many it is.
+type logged struct {
+	mu   sync.Mutex
+	text []byte
 }
 
-func newFuzz(t *testing.T) *fuzz {
-	f := &fuzz{
-		t: t, memory: &memory{known: map[string][]string{}}, outages: &outages{}, counts: map[string]int{}, faults: map[string]int{},
-		slow: map[string]time.Duration{}, took: map[string]time.Duration{},
-		roles:   map[string]Role{"viewer": Viewer, "operator": Operator, "admin": Admin, "narrow": Operator},
-		secrets: map[string]string{"viewer": "v-0123456789abcdef", "operator": "o-0123456789abcdef", "admin": "a-0123456789abcdef", "wrong": "w-0123456789abcdef", "narrow": "n-0123456789abcdef"},
-	}
-	f.queues = map[string][]string{"narrow": {"q1"}}
-	f.client = &http.Client{
-		Transport:     &http.Transport{MaxIdleConnsPerHost: 16},
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}
-	return f
-}
-
-// Write takes the lines that the server logs: of each it says that it is a bug.
-func (f *fuzz) Write(line []byte) (int, error) {
-	f.fault("logged: "+string(line[:min(len(line), 60)]), string(line))
+func (l *logged) Write(line []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.text = append(l.text, line...)
 	return len(line), nil
 }
 
-// start serves a namespace of its own, beside dispatchers if it works.
-func (f *fuzz) start(ctx context.Context, srv *testredis.Server, works bool) (stop func()) {
-	ctx, cancel := context.WithCancel(ctx)
-	ns := testredis.Namespace(f.t)
-	rdb, err := onbeat.Dial(srv.URL())
-	if err != nil {
-		f.t.Fatal(err)
+func (l *logged) take() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	text := string(l.text)
+	l.text = nil
+	return text
+}
+
+// at is the service as it is seen by one of several tests.
+func (s *service) at(t *testing.T) *service { return &service{s.Server, t, s.redis} }
+
+// judge sends a request, judges the reply, and returns its status. What the reply holds must be in the document; see [service.call].
+func (s *service) judge(method, path, body string, headers ...string) int {
+	s.t.Helper()
+	status, header, text := s.call(method, path, body, headers...)
+	r := httptest.NewRequestWithContext(s.t.Context(), method, path, http.NoBody)
+	op, err := s.operationAt(r), error(nil)
+	switch {
+	case status >= 500 && status != http.StatusServiceUnavailable:
+		err = fmt.Errorf("a failure")
+	case status >= 400:
+		err = wholeProblem(op, r.URL.Query(), status, header, text)
+	case status >= 300:
+		err = fmt.Errorf("sends elsewhere")
+	case op != nil:
+		err = s.fits(op, r.URL.Query(), body)
 	}
-	d, err := onbeat.New(rdb, onbeat.Config{Namespace: ns})
 	if err != nil {
-		f.t.Fatal(err)
+		s.t.Errorf("%s %s %q: %d: %v\n%.600s", method, path, body, status, err, text)
 	}
-	s, err := New(d.Admin(), Config{Tokens: func() (list []Token) {
-		for name, role := range f.roles {
-			list = append(list, Token{Name: name, Role: role, Secret: f.secrets[name], Queues: f.queues[name]})
+	return status
+}
+
+// fits checks that what was accepted is what the document allows.
+func (s *service) fits(op *huma.Operation, query url.Values, body string) error {
+	for name := range query {
+		if !slices.ContainsFunc(op.Parameters, func(p *huma.Param) bool { return p.In == "query" && p.Name == name }) {
+			return fmt.Errorf("the parameter %q is not in the document", name)
 		}
-		return list
-	}, Log: zerolog.New(f).Level(zerolog.ErrorLevel)})
-	if err != nil {
-		f.t.Fatal(err)
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		f.t.Fatal(err)
+	if body == "" || op.Method == http.MethodGet {
+		return nil
 	}
-	var all sync.WaitGroup
-	all.Go(func() {
-		if err := s.Serve(ctx, l, nil); err != nil {
-			f.t.Error(err)
+	var v any
+	if err := json.Unmarshal([]byte(body), &v); err != nil {
+		return err
+	}
+	if op.RequestBody == nil {
+		if fields, ok := v.(map[string]any); !ok || len(fields) > 0 {
+			return fmt.Errorf("a body where none is taken")
+		}
+		return nil
+	}
+	got := &huma.ValidateResult{}
+	schema := op.RequestBody.Content["application/json"].Schema
+	huma.Validate(s.huma.OpenAPI().Components.Schemas, schema, huma.NewPathBuffer(nil, 0), huma.ModeWriteToServer, v, got)
+	if len(got.Errors) > 0 {
+		return fmt.Errorf("accepted %v", got.Errors)
+	}
+	return nil
+}
+
+// wholeProblem checks that an error has all that an error of the API has. A field has a pointer, unless it is a parameter.
+func wholeProblem(op *huma.Operation, query url.Values, status int, header http.Header, body string) error {
+	var p Problem
+	err := json.Unmarshal([]byte(body), &p)
+	kind, ours := strings.CutPrefix(p.Type, problemURN)
+	switch {
+	case err != nil:
+		return err
+	case header.Get("Content-Type") != problemJSON:
+		return fmt.Errorf("the content type is %q", header.Get("Content-Type"))
+	case !ours || kind == "" || p.Title != http.StatusText(status) || p.Status != status || p.Detail == "" || len(p.Detail) > 1<<16:
+		return fmt.Errorf("not a whole problem")
+	case kind == "invalid" && len(p.Errors) == 0:
+		return fmt.Errorf("no field is named")
+	case status == http.StatusUnauthorized && header.Get("WWW-Authenticate") == "":
+		return fmt.Errorf("no WWW-Authenticate")
+	case status == http.StatusMethodNotAllowed && header.Get("Allow") == "":
+		return fmt.Errorf("no Allow")
+	case (status == http.StatusServiceUnavailable || status == http.StatusTooManyRequests) && header.Get("Retry-After") == "":
+		return fmt.Errorf("no Retry-After")
+	}
+	for _, f := range p.Errors {
+		switch {
+		case f.Field == "" || f.Reason == "":
+			return fmt.Errorf("a field without a name or a reason: %+v", f)
+		case f.Pointer != "" || f.Field == "body" || len(query) > 0 || op == nil:
+		case !slices.ContainsFunc(op.Parameters, func(param *huma.Param) bool { return param.Name == f.Field }):
+			return fmt.Errorf("a field without a pointer: %+v", f)
+		}
+	}
+	return nil
+}
+
+// addSeeds adds requests to each operation: each parameter with a value that fits and one that does not, and each body of the story
+// with each of its fields in turn as it may be, as null and as something else.
+func addSeeds(f *testing.F, s *service) {
+	bodies := map[string][]string{}
+	for _, x := range story {
+		r := httptest.NewRequestWithContext(f.Context(), x.method, x.path, http.NoBody)
+		op := s.operationAt(r)
+		place := placeOf(op, r)
+		f.Add(op.OperationID, place, r.URL.RawQuery, x.body, "", "")
+		f.Add(op.OperationID, place, r.URL.RawQuery, x.body, "a key", `"1"`)
+		if x.body != "" && x.want < 300 {
+			bodies[op.OperationID] = append(bodies[op.OperationID], x.body)
+		}
+	}
+	s.operations(func(_, _ string, op *huma.Operation) {
+		for _, p := range op.Parameters {
+			if p.In == "query" {
+				for _, value := range []any{s.sample(p.Schema, p.Name), "", "-1", "zz\x00\u202e", strings.Repeat("9", 30)} {
+					f.Add(op.OperationID, "x", url.Values{p.Name: {fmt.Sprint(value)}}.Encode(), "", "", "")
+				}
+			}
+		}
+		for _, place := range []string{"x", "", "..", "a//b", "%2E%2E", "%00", "%ff", "a%2Fb%20%E6%97%A5", "x/../y", strings.Repeat("x", 300)} {
+			f.Add(op.OperationID, place, "", "{}", "", "")
+		}
+		if op.RequestBody == nil {
+			return
+		}
+		schema := op.RequestBody.Content["application/json"].Schema
+		base := append(bodies[op.OperationID], text(s.sample(schema, "")))[0]
+		for _, body := range []string{"", "null", "[]", "7", base + base, base[:len(base)-1], "{}", `{"zz":1}`, strings.Replace(base, `"`, "\"\xff", 1)} {
+			f.Add(op.OperationID, "x", "", body, "", "")
+		}
+		for _, shape := range append([]*huma.Schema{s.shape(schema)}, schema.OneOf...) {
+			for _, name := range slices.Sorted(maps.Keys(s.shape(shape).Properties)) {
+				of := s.shape(shape).Properties[name]
+				for _, value := range []any{s.sample(of, name), nil, []any{map[string]any{"zz": 1}}, "nonsense"} {
+					fields := map[string]any{}
+					_ = json.Unmarshal([]byte(base), &fields) // it is one of the story
+					fields[name] = value
+					f.Add(op.OperationID, "x", "", text(fields), "", "")
+				}
+			}
 		}
 	})
-	if works {
-		for _, release := range []string{"v1", "v2"} {
-			all.Go(func() { f.work(ctx, rdb, ns, release) })
-		}
-	}
-	f.base = "http://" + l.Addr().String()
-	q := &request{method: "GET", path: "/openapi.json", header: http.Header{}}
-	a, err := f.send(ctx, q)
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	f.doc = readDocument(f.t, a.body)
-	return func() {
-		cancel()
-		all.Wait()
-		_ = rdb.Close()
-	}
 }
 
-// work runs dispatchers, one after the other: each may be asked to drain.
-func (f *fuzz) work(ctx context.Context, rdb redis.UniversalClient, ns, release string) {
-	for ctx.Err() == nil {
-		d, err := onbeat.New(rdb, onbeat.Config{Namespace: ns, Release: release, Drain: time.Second})
-		if err != nil {
-			f.t.Error(err)
-			return
-		}
-		for name, err := range map[string]error{"echo": nil, "fail": errors.New("it fails"), "slow": context.DeadlineExceeded} {
-			_ = d.Handle(name, handlers.Func(func(ctx context.Context, _ *task.Task) error {
-				if name != "slow" {
-					return err
-				}
-				select {
-				case <-ctx.Done():
-				case <-time.After(50 * time.Millisecond):
-				}
-				return nil
-			}))
-		}
-		if err := d.Run(ctx); err != nil && ctx.Err() == nil {
-			f.t.Logf("the dispatcher of %s ends: %v", release, err)
+// placeOf returns what a request has for the parameter of a path, as it is written there.
+func placeOf(op *huma.Operation, r *http.Request) string {
+	parts := strings.Split(r.URL.EscapedPath(), "/")
+	for i, part := range strings.Split(op.Path, "/") {
+		if strings.HasPrefix(part, "{") {
+			return parts[i]
 		}
 	}
+	return ""
 }
 
-// run sends requests from workers until the function returns.
-func (f *fuzz) run(ctx context.Context, seed uint64, workers int, who []string, during func()) {
-	ctx, cancel := context.WithCancel(ctx)
-	var all sync.WaitGroup
-	for i := range workers {
-		k := &maker{Rand: rand.New(rand.NewPCG(seed, uint64(i))), doc: f.doc, memory: f.memory, id: fmt.Sprintf("%x-%d", seed, i)}
-		all.Go(func() {
-			for ctx.Err() == nil {
-				f.one(ctx, k.request(pick(k, f.doc.list...), pick(k, who...)))
-			}
-		})
+// shape returns what a reference stands for.
+func (s *service) shape(schema *huma.Schema) *huma.Schema {
+	if schema.Ref != "" {
+		return s.huma.OpenAPI().Components.Schemas.SchemaFromRef(schema.Ref)
 	}
-	during()
-	cancel()
-	all.Wait()
+	return schema
 }
 
-// one sends a request and judges what comes.
-func (f *fuzz) one(ctx context.Context, q *request) {
-	name := "none"
-	if q.op != nil {
-		name = q.op.ID
+// sample returns a value that fits a schema.
+func (s *service) sample(schema *huma.Schema, name string) any {
+	schema = s.shape(schema)
+	switch {
+	case len(schema.Examples) > 0:
+		return schema.Examples[0]
+	case len(schema.Enum) > 0:
+		return schema.Enum[0]
+	case len(schema.OneOf) > 0:
+		return s.sample(schema.OneOf[0], name)
+	case schema.Type == huma.TypeInteger || schema.Type == huma.TypeNumber:
+		return 1
+	case schema.Type == huma.TypeBoolean:
+		return true
+	case schema.Type == huma.TypeArray:
+		return []any{s.sample(schema.Items, name)}
+	case schema.Type == huma.TypeString && (schema.Format == "date-time" || name == "at" || name == "until"):
+		return "2030-01-31T09:00:00Z"
+	case schema.Type == huma.TypeString:
+		return "1h"
 	}
-	a, err := f.send(ctx, q)
-	if ctx.Err() != nil {
-		return
+	fields := map[string]any{}
+	for _, field := range schema.Required {
+		fields[field] = s.sample(schema.Properties[field], field)
 	}
-	if _, bad := url.PathUnescape(q.path); err != nil && bad != nil {
-		return // net/http answers, and closes the connection with the body unread
-	}
-	if err != nil {
-		f.fault(name+" no reply", fmt.Sprintf("%s: %v", q, err))
-		return
-	}
-	f.count(name, a.status)
-	f.time(name, a)
-	if err = f.judge(q, a); err == nil {
-		err = f.further(ctx, q, a)
-	}
-	if err != nil && ctx.Err() == nil {
-		f.fault(fmt.Sprintf("%s %d %.50s", name, a.status, err), fmt.Sprintf("%s: %d: %v\n%.600s", q, a.status, err, a.body))
-	}
-	if q.op != nil && a.status < 300 && !q.stream {
-		f.memory.learn(q.op, a.body)
-	}
+	return fields
 }
 
-// fault reports a fault, once for each kind.
-func (f *fuzz) fault(kind, what string) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.faults[kind]++; f.faults[kind] == 1 {
-		f.t.Error(what)
+// text returns a value in JSON.
+func text(v any) string {
+	var b bytes.Buffer
+	if err := marshal(&b, v); err != nil {
+		panic(err) // the seeds themselves are broken
 	}
-}
-
-func (f *fuzz) count(name string, status int) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if status > 0 {
-		f.counts[fmt.Sprint(status)]++
-		f.counts["requests"]++
-	}
-	if status == 0 || status < 300 {
-		f.counts[name]++
-	}
-}
-
-// time notes how long a reply took.
-func (f *fuzz) time(name string, a *answered) {
-	if f.outages.met(a) {
-		return
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.slow[name] = max(f.slow[name], a.end.Sub(a.began).Round(time.Millisecond))
-	f.took[name] += a.end.Sub(a.began).Round(time.Microsecond)
-}
-
-// disturb takes Redis away, in one way after the other.
-func (f *fuzz) disturb(srv *testredis.Server, long time.Duration) {
-	every := min(max(long/4, 2*time.Second), 25*time.Second)
-	for n, end := 0, time.Now().Add(long); ; n++ {
-		time.Sleep(min(every, time.Until(end)))
-		if time.Until(end) <= 0 {
-			return
-		}
-		f.outages.begin()
-		if n%2 == 0 {
-			srv.Stop()
-			time.Sleep(every / 10)
-			srv.Restart()
-		} else {
-			srv.Pause()
-			time.Sleep(every / 5)
-			srv.Resume()
-		}
-		f.outages.end()
-	}
-}
-
-// nowField is the time of a reply.
-var nowField = regexp.MustCompile(`"now":"[^"]*"`)
-
-// lookOnly lets those who may only look, or not even that, send everything to a namespace that nobody works in. Nothing changes.
-func (f *fuzz) lookOnly(ctx context.Context, srv *testredis.Server, seed uint64, long time.Duration) {
-	quiet := &fuzz{t: f.t, client: f.client, memory: &memory{known: map[string][]string{}}, outages: f.outages, roles: f.roles, secrets: f.secrets, counts: map[string]int{}, faults: f.faults, slow: map[string]time.Duration{}, took: map[string]time.Duration{}}
-	stop := quiet.start(ctx, srv, false)
-	defer stop()
-	put := func(method, path, body string) {
-		a, err := quiet.send(ctx, &request{method: method, path: path, body: []byte(body), who: "admin", header: http.Header{"Content-Type": {"application/json"}}})
-		if err != nil || a.status >= 300 {
-			f.t.Fatal(method, path, err, a)
-		}
-	}
-	for i := range 10 {
-		name := fmt.Sprintf("quiet-%d", i)
-		put("PUT", "/v1/schedules/"+name, `{"every":"1d","task":"echo","payload":{"a":1}}`)
-		put("POST", "/v1/tasks", fmt.Sprintf(`{"type":"echo","id":%q,"in":"1d"}`, name))
-		quiet.memory.note("schedules", name)
-		quiet.memory.note("tasks", name)
-	}
-	put("DELETE", "/v1/schedules/quiet-9", "")
-	state := func() (all string) {
-		for _, path := range []string{"/v1/schedules", "/v1/tasks", "/v1/counts", "/v1/instances", "/v1/events", "/v1/schedules/quiet-0/revisions"} {
-			a, err := quiet.send(ctx, &request{method: "GET", path: path, who: "admin", header: http.Header{}})
-			if err != nil {
-				f.t.Fatal(err)
-			}
-			all += path + " " + nowField.ReplaceAllString(string(a.body), "") + "\n"
-		}
-		return all
-	}
-	was := state()
-	quiet.run(ctx, seed, 2, []string{"viewer", "viewer", "none", "wrong"}, func() { time.Sleep(long) })
-	if is := state(); is != was {
-		f.t.Errorf("who may only look changed something:\n%s\n%s", was, is)
-	}
-	f.t.Logf("looking only: %s", quiet.table())
-}
-
-// finish checks that all is well at the end.
-func (f *fuzz) finish(ctx context.Context) {
-	ask := func(method, path, body string) *answered {
-		a, err := f.send(ctx, &request{method: method, path: path, who: "admin", body: []byte(body), header: http.Header{"Content-Type": {"application/json"}}})
-		if err != nil {
-			return &answered{body: []byte(err.Error())}
-		}
-		return a
-	}
-	testredis.Eventually(f.t, settle+10*time.Second, func() bool { return ask("POST", "/v1/instances/resume", "").status == 200 }, "the API does not recover")
-	for _, path := range []string{"/healthz", "/readyz", "/v1/counts", "/v1/schedules"} {
-		if a := ask("GET", path, ""); a.status != 200 {
-			f.t.Errorf("at the end, %s: %d %s", path, a.status, a.body)
-		}
-	}
-	if a := ask("POST", "/v1/tasks", `{"type":"echo","id":"the-last","keep":"1h","priority":"high"}`); a.status != 201 {
-		f.t.Errorf("at the end: %d %s", a.status, a.body)
-	}
-	testredis.Eventually(f.t, 30*time.Second, func() bool {
-		return strings.Contains(string(ask("GET", "/v1/tasks/the-last", "").body), `"done"`)
-	}, "no task runs any more: %s", ask("GET", "/v1/counts", "").body)
-}
-
-func (f *fuzz) table() string {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	var parts []string
-	for _, name := range sorted(f.counts) {
-		parts = append(parts, fmt.Sprintf("%s %d", name, f.counts[name]))
-	}
-	return strings.Join(parts, ", ")
-}
-
-// report says what was sent, and fails if the requests were not deep.
-func (f *fuzz) report(long time.Duration) {
-	f.t.Logf("in %s, by status, and by operation those that succeeded: %s", long, f.table())
-	f.t.Logf("faults: %v", f.faults)
-	f.t.Logf("the slowest replies: %v; in all: %v", f.slow, f.took)
-	var never []string
-	for _, op := range f.doc.list {
-		if f.counts[op.ID] == 0 {
-			never = append(never, op.ID)
-		}
-	}
-	slices.Sort(never)
-	if len(never) > 5 && f.counts["requests"] > 3_000 || long > time.Minute && len(never) > 0 {
-		f.t.Errorf("no request succeeded of %v", never)
-	}
+	return strings.TrimSpace(b.String())
 }

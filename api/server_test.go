@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"path"
 	"slices"
 	"strings"
 	"sync"
@@ -28,12 +29,17 @@ type service struct {
 
 func serve(t testing.TB, cfg Config) *service {
 	t.Helper()
+	cfg.Log = zerolog.New(zerolog.NewTestWriter(t))
+	return newService(t, cfg)
+}
+
+func newService(t testing.TB, cfg Config) *service {
+	t.Helper()
 	m := testredis.Mini(t)
 	d, err := onbeat.New(m.Client, onbeat.Config{Namespace: testredis.Namespace(t)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg.Log = zerolog.New(zerolog.NewTestWriter(t))
 	s, err := New(d.Admin(), cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -70,9 +76,12 @@ func (s *service) call(method, path, body string, headers ...string) (int, http.
 
 // operationAt returns the operation of the document that answers a request, or nil.
 func (s *service) operationAt(r *http.Request) *huma.Operation {
+	if at := r.URL.EscapedPath(); path.Clean(at) != at {
+		return nil // which the mux would send elsewhere
+	}
 	_, pattern := s.mux.Handler(r)
-	_, path, _ := strings.Cut(pattern, " ")
-	item := s.huma.OpenAPI().Paths[path]
+	_, at, _ := strings.Cut(pattern, " ")
+	item := s.huma.OpenAPI().Paths[at]
 	if item == nil {
 		return nil
 	}
