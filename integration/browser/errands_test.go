@@ -18,7 +18,7 @@ func TestErrands_goOnWithoutTheirTab(t *testing.T) {
 	}
 	w.adds(lines...)
 
-	b := w.sits()
+	b := w.browse()
 	b.allow(gone)
 	b.open("/tasks?state=due&type=mail")
 	b.click("#bulk [data-act=cancel]")
@@ -33,7 +33,6 @@ func TestErrands_goOnWithoutTheirTab(t *testing.T) {
 	first.Stop()
 	other := b.another()
 	other.allow(gone)
-	other.looks(false, 360, 800)
 	other.open("/dead")
 	other.waits(`document.querySelector('#errands progress')?.value > 0`)
 	other.click("#errands [data-act=stop]")

@@ -7,8 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/chromedp"
+
 	"github.com/onbeat/onbeat/integration/internal/rig"
-	"github.com/onbeat/onbeat/testredis"
 )
 
 // story is a shop in the middle of its day: what the pictures of the documentation show.
@@ -26,25 +27,21 @@ func (w *world) story() []string {
 	}
 }
 
-// fill adds tasks in each state.
-func (w *world) fill() {
-	w.Helper()
-	w.Must("schedules", "pause", "cache.warm")
-	for i := range 7 {
-		w.Must("enqueue", "http", "--id", fmt.Sprintf("order-%d/mail", 4100+i), "--payload", `{"url":"http://127.0.0.1:9/mail"}`, "--max-attempts", "1")
+// shot saves a picture of what the window shows, in the two schemes.
+func (b *tab) shot(dir, name string, width, height int64) {
+	b.Helper()
+	for suffix, dark := range map[string]bool{"": false, "-dark": true} {
+		b.looks(dark, width, height)
+		time.Sleep(time.Second) // the canvas follows
+		png, err := chromedp.Run(b.ctx, chromedp.CaptureScreenshot())
+		if err == nil {
+			err = os.WriteFile(filepath.Join(dir, name+suffix+".png"), png, 0o600)
+		}
+		if err != nil {
+			b.Fatal(err)
+		}
 	}
-	for i := range 3 {
-		w.Must("enqueue", "http", "--id", fmt.Sprintf("order-%d/ship", 4100+i), "--max-attempts", "1",
-			"--payload", fmt.Sprintf(`{"url":%q,"expect":[200]}`, w.Rec.URL("ship")))
-		w.Must("enqueue", "sleep", "--id", fmt.Sprintf("export-%d", 70+i), "--payload", `{"for":"8s"}`)
-		w.Must("enqueue", "echo", "--id", fmt.Sprintf("reminder-%d", 900+i), "--payload", `{"customer":17}`, "--in", fmt.Sprintf("%dm", 20+i))
-	}
-	w.Must("enqueue", "http", "--id", "order-4108/pay", "--payload", `{"url":"http://127.0.0.1:9/pay"}`, "--max-attempts", "4")
-	testredis.Eventually(w, patience, func() bool { return len(w.dead()) >= 10 }, "the tasks do not die")
 }
-
-// dead are the IDs of tasks that have died.
-func (w *world) dead() string { return w.Must("tasks", "list", "--state", "dead", "--json") }
 
 // TestShots makes the pictures of the documentation: `make screenshots`.
 func TestShots(t *testing.T) {
@@ -54,20 +51,22 @@ func TestShots(t *testing.T) {
 	}
 	w, _ := privateWorld(t)
 	w.NS = "shop"
-	save := func(name string, png []byte) {
-		if err := os.WriteFile(filepath.Join(dir, name+".png"), png, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
 	up := func(release string) []*rig.Process {
 		return []*rig.Process{w.serve(release, head, w.story()...), w.serve(release, head, w.story()...)}
 	}
 	old := up("v1.4.2")
 	b := w.browse()
 	b.allow(gone)
-	b.looks(false, 1280, 800)
 	b.open("/beat?zoom=1m")
-	w.fill()
+	w.Must("schedules", "pause", "cache.warm")
+	lines := []string{`{"type":"http","id":"order-4108/pay","payload":{"url":"http://127.0.0.1:9/pay"},"max_attempts":4}`}
+	for i := range 7 {
+		lines = append(lines,
+			fmt.Sprintf(`{"type":"http","id":"order-%d/mail","payload":{"url":"http://127.0.0.1:9/mail"},"max_attempts":1}`, 4100+i),
+			fmt.Sprintf(`{"type":"sleep","id":"export-%d","payload":{"for":"8s"}}`, 70+i),
+			fmt.Sprintf(`{"type":"echo","id":"reminder-%d","payload":{"customer":17},"in":"%dm"}`, 900+i, 20+i))
+	}
+	w.adds(lines...)
 	time.Sleep(15 * time.Second) // what the picture is of takes its time
 	next := up("v1.5.0")
 	time.Sleep(4 * time.Second)
@@ -76,40 +75,21 @@ func TestShots(t *testing.T) {
 		time.Sleep(2 * time.Second)
 	}
 	time.Sleep(12 * time.Second)
-	b.settled()
-	save("beat-rollout", b.shot(false))
-	b.looks(true, 1280, 800)
-	time.Sleep(time.Second)
-	save("beat-rollout-dark", b.shot(false))
+	b.shot(dir, "beat-rollout", 1280, 800)
 
-	w.Must("enqueue", "sleep", "--id", "export-80", "--payload", `{"for":"10m"}`)
+	w.adds(`{"type":"sleep","id":"export-80","payload":{"for":"10m"}}`)
 	time.Sleep(10 * time.Second)
 	next[1].Kill()
 	time.Sleep(20 * time.Second)
-	b.looks(false, 1280, 800)
-	time.Sleep(time.Second)
-	save("beat-crash", b.shot(false))
-	b.looks(true, 1280, 800)
-	time.Sleep(time.Second)
-	save("beat-crash-dark", b.shot(false))
-	b.click("#as-table")
-	time.Sleep(time.Second)
-	save("beat-table", b.shot(false))
+	b.shot(dir, "beat-crash", 1280, 800)
 
 	for name, path := range map[string]string{
 		"overview": "/", "beat": "/beat?zoom=5m", "schedules": "/schedules", "schedule": "/schedules/thumbnails", "new-schedule": "/new-schedule",
 		"tasks": "/tasks", "dead": "/dead", "task": "/tasks/order-4108%2Fpay", "enqueue": "/enqueue", "instances": "/instances", "events": "/events", "audit": "/audit",
 	} {
-		b.looks(false, 1280, 800)
 		b.open(path)
 		b.waits(`document.querySelector('#live').dataset.state === 'live'`)
-		time.Sleep(1500 * time.Millisecond)
-		save(name, b.shot(false))
-		b.looks(true, 1280, 800)
-		time.Sleep(500 * time.Millisecond)
-		save(name+"-dark", b.shot(false))
-		b.looks(false, 360, 740)
-		time.Sleep(500 * time.Millisecond)
-		save(name+"-narrow", b.shot(false))
+		b.shot(dir, name, 1280, 800)
+		b.shot(dir, name+"-narrow", 360, 740)
 	}
 }

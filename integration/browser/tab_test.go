@@ -15,6 +15,7 @@ import (
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
@@ -34,17 +35,49 @@ type tab struct {
 	mu      sync.Mutex
 	allowed []*regexp.Regexp
 	said    []string
+	asked   int
 }
 
-// browse starts a browser. It is ended with the test.
+// shared is the browser of all tests. It is there while one of them needs it.
+var shared struct {
+	sync.Mutex
+	ctx   context.Context
+	stop  func()
+	users int
+}
+
+// use returns the browser that tests share, until the test ends.
+func use(t *testing.T) context.Context {
+	t.Helper()
+	shared.Lock()
+	defer shared.Unlock()
+	if shared.users == 0 {
+		all, stopAll := chromedp.NewExecAllocator(context.Background(), append(chromedp.DefaultExecAllocatorOptions[:],
+			chromedp.ExecPath(chromium(t)), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.WSURLReadTimeout(time.Minute),
+			chromedp.WindowSize(1280, 800), chromedp.Flag("lang", "en-GB"), chromedp.Env("TZ=Europe/Berlin"),
+		)...)
+		ctx, stop := chromedp.NewContext(all)
+		if err := chromedp.Do(ctx); err != nil { // the browser lives as long as the context of its first call
+			stopAll()
+			t.Fatal(err)
+		}
+		shared.ctx, shared.stop = ctx, func() { stop(); stopAll() }
+	}
+	shared.users++
+	t.Cleanup(func() {
+		shared.Lock()
+		defer shared.Unlock()
+		if shared.users--; shared.users == 0 {
+			shared.stop()
+		}
+	})
+	return shared.ctx
+}
+
+// browse opens a tab for somebody who has no session yet, and likes no motion: while one page fades into the next, clicks are lost.
 func browse(t *testing.T, base string) *tab {
 	t.Helper()
-	ctx, stop := chromedp.NewExecAllocator(context.Background(), append(chromedp.DefaultExecAllocatorOptions[:],
-		chromedp.ExecPath(chromium(t)), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.WSURLReadTimeout(time.Minute),
-		chromedp.WindowSize(1280, 800), chromedp.Flag("lang", "en-GB"), chromedp.Env("TZ=Europe/Berlin"),
-	)...)
-	t.Cleanup(stop)
-	return newTab(t, ctx, base)
+	return newTab(t, use(t), base, chromedp.WithNewBrowserContext())
 }
 
 // another opens a further tab of the same browser: it has the same session.
@@ -53,16 +86,17 @@ func (b *tab) another() *tab {
 	return newTab(b.T, b.ctx, b.base)
 }
 
-func newTab(t *testing.T, parent context.Context, base string) *tab {
+func newTab(t *testing.T, parent context.Context, base string, options ...chromedp.ContextOption) *tab {
 	t.Helper()
 	b := &tab{T: t, base: base}
 	var end context.CancelFunc
-	b.ctx, end = chromedp.NewContext(parent, chromedp.WithListener(b.hear))
+	b.ctx, end = chromedp.NewContext(parent, append(options, chromedp.WithListener(b.hear))...)
 	t.Cleanup(end)
-	if err := chromedp.Do(b.ctx); err != nil { // the browser lives as long as the context of its first call
+	if err := chromedp.Do(b.ctx); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(b.wantQuiet)
+	b.looks(false, 1280, 800)
 	return b
 }
 
@@ -80,9 +114,16 @@ func chromium(t *testing.T) string {
 	return ""
 }
 
-// hear notes what a page complains of.
+// hear notes what a page complains of, and agrees when the browser asks whether to leave a form.
 func (b *tab) hear(event any) {
 	switch e := event.(type) {
+	case *page.EventJavascriptDialogOpening:
+		b.mu.Lock()
+		b.asked++
+		b.mu.Unlock()
+		go func() { // a test that ends meanwhile needs no answer
+			_, _ = chromedp.Call(b.ctx, page.HandleJavaScriptDialog, page.HandleJavaScriptDialogParams{Accept: true})
+		}()
 	case *runtime.EventExceptionThrown:
 		text := e.ExceptionDetails.Text
 		if x := e.ExceptionDetails.Exception; x != nil {
@@ -103,6 +144,13 @@ func (b *tab) hear(event any) {
 			b.note(fmt.Sprintf("%s: %s %s", e.Entry.Source, e.Entry.Text, e.Entry.URL))
 		}
 	}
+}
+
+// questions is how often the browser has asked whether to leave a form that is not saved.
+func (b *tab) questions() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.asked
 }
 
 func (b *tab) note(text string) {
@@ -229,29 +277,79 @@ func (b *tab) text(selector string) string {
 	return strings.Join(strings.Fields(text), " ")
 }
 
-// click clicks on an element with the mouse, when it can be seen and is not disabled.
+// says waits until an element says all of the texts.
+func (b *tab) says(selector string, texts ...string) {
+	b.Helper()
+	for _, text := range texts {
+		b.shows(selector, text)
+	}
+}
+
+// comes waits until the page is somewhere, and its views show something.
+func (b *tab) comes(path string) {
+	b.Helper()
+	b.waits(`location.pathname + location.search === ` + quote(path))
+	b.settled()
+}
+
+// back goes a step back, as by the button of the browser.
+func (b *tab) back() {
+	b.Helper()
+	b.eval(`void setTimeout(() => history.back())`) // at once, the page might go before the browser has answered
+}
+
+// focused waits until an element has the focus.
+func (b *tab) focused(selector string) {
+	b.Helper()
+	b.waits(`document.activeElement?.matches(` + quote(selector) + `)`)
+}
+
+// signsIn signs in with a token, by the keyboard, and waits for the page that comes then.
+func (b *tab) signsIn(token, then string) {
+	b.Helper()
+	b.focused("#token")
+	b.keys(token + kb.Enter)
+	b.comes(then)
+}
+
+// tabs presses the tab key until an element has the focus, as somebody without a mouse does. Wherever the focus is meanwhile, it can be seen.
+func (b *tab) tabs(selector string) {
+	b.Helper()
+	b.waits(fmt.Sprintf(`[...document.querySelectorAll(%s)].some((e) => e.checkVisibility())`, quote(selector)))
+	for range 80 {
+		b.keys(kb.Tab)
+		if now := value[string](b, `(() => {
+			const e = document.activeElement, s = getComputedStyle(e), box = e.getBoundingClientRect();
+			const ring = s.outlineStyle !== 'none' && parseFloat(s.outlineWidth) > 0;
+			return e === document.body || (e.matches(':focus-visible') && ring && box.width > 0 && box.height > 0) ? '' : e.outerHTML.slice(0, 100);
+		})()`); now != "" {
+			b.Errorf("the focus cannot be seen on %s", now)
+		}
+		if value[bool](b, `document.activeElement.matches(`+quote(selector)+`)`) {
+			return
+		}
+	}
+	b.Fatalf("the tab key never leads to %s", selector)
+}
+
+// click clicks on an element with the mouse, when it can be seen, is not disabled, keeps its place while what is above it comes into view, and no
+// message lies over it.
 func (b *tab) click(selector string) {
 	b.Helper()
 	b.waits(fmt.Sprintf(`[...document.querySelectorAll(%s)].some((e) => e.checkVisibility() && !e.disabled)`, quote(selector)))
-	b.do(chromedp.Click(chromedp.CSS(selector), chromedp.NodeVisible))
-}
-
-// reaches scrolls to an element, and waits until it keeps its place: what comes into view on the way may take more room than was
-// reserved for it.
-func (b *tab) reaches(selector string) {
-	b.Helper()
 	b.eval(`new Promise((resolve) => {
-		const e = document.querySelector(` + quote(selector) + `);
 		let before;
 		const look = () => {
-			e.scrollIntoView({ block: 'center' });
-			const { top } = e.getBoundingClientRect();
-			if (top === before) return resolve();
-			before = top;
-			setTimeout(look, 100);
+			const e = [...document.querySelectorAll(` + quote(selector) + `)].find((e) => e.checkVisibility());
+			e?.scrollIntoView({ block: 'center' });
+			const r = e?.getBoundingClientRect(), now = JSON.stringify(r);
+			if (now === before && !document.elementFromPoint(r.x + r.width / 2, r.y + r.height / 2)?.closest('.toast')) return resolve();
+			before = now;
+			setTimeout(look, 50);
 		};
 		look();
 	})`)
+	b.do(chromedp.Click(chromedp.CSS(selector), chromedp.NodeVisible))
 }
 
 // fills puts a text into a field in place of what is there, as somebody who types it.
@@ -265,13 +363,6 @@ func (b *tab) fills(selector, text string) {
 	b.keys(text)
 }
 
-// chooses chooses an option.
-func (b *tab) chooses(selector, option string) {
-	b.Helper()
-	b.eval(fmt.Sprintf(`(() => { const e = document.querySelector(%s); e.value = %s; for (const x of ['input', 'change']) e.dispatchEvent(new Event(x, { bubbles: true })) })()`,
-		quote(selector), quote(option)))
-}
-
 // keys types keys where the focus is.
 func (b *tab) keys(keys string) {
 	b.Helper()
@@ -282,6 +373,13 @@ func (b *tab) keys(keys string) {
 func (b *tab) agrees() {
 	b.Helper()
 	b.click("dialog[open] [data-act=ok]")
+	b.waits(`!document.querySelector('dialog[open]')`)
+}
+
+// leaves leaves the dialog that is open.
+func (b *tab) leaves() {
+	b.Helper()
+	b.click("dialog[open] [data-act=cancel]")
 	b.waits(`!document.querySelector('dialog[open]')`)
 }
 
@@ -300,29 +398,8 @@ func (b *tab) looks(dark bool, width, height int64) {
 	b.eval(`new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve)))`) // the page has drawn itself anew
 }
 
-// fetches calls the API from the page, under its session, as somebody may by hand. It returns the status.
-func (b *tab) fetches(method, path, body string) (status int) {
-	b.Helper()
-	return value[int](b, fmt.Sprintf(`fetch(%s, { method: %s, headers: { 'Content-Type': 'application/json' }, body: %s || undefined }).then((r) => r.status)`,
-		quote(path), quote(method), quote(body)))
-}
-
-// shot is a picture of what the window shows, or of the whole page.
-func (b *tab) shot(whole bool) []byte {
-	b.Helper()
-	action := chromedp.CaptureScreenshot()
-	if whole {
-		action = chromedp.FullScreenshot(100)
-	}
-	png, err := chromedp.Run(b.ctx, action)
-	if err != nil {
-		b.Fatal(err)
-	}
-	return png
-}
-
 // quote makes a literal of JavaScript.
-func quote(text string) string {
-	out, _ := json.Marshal(text) //nolint:errchkjson // a string can always be written
+func quote(v any) string {
+	out, _ := json.Marshal(v) //nolint:errchkjson // texts can always be written
 	return string(out)
 }

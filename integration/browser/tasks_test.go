@@ -2,7 +2,11 @@ package browser
 
 import (
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"slices"
+	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/chromedp/chromedp"
@@ -11,9 +15,9 @@ import (
 	"github.com/onbeat/onbeat/testredis"
 )
 
-// tasks are found by state, by filter and by ID. The address holds what one sees: it survives a reload, and the way back. One that runs is
-// cancelled, and its handler is told.
-func TestTasks_areFoundAndCancelled(t *testing.T) {
+// Tasks are found by state, by filter and by ID. The address holds what one sees: it survives a reload, and the way back. Those that match are
+// counted first, and then cancelled by the server, and no others.
+func TestTasks(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.serve("v1", head)
@@ -26,122 +30,162 @@ func TestTasks_areFoundAndCancelled(t *testing.T) {
 	}
 	w.adds(lines...)
 	w.Arrived("long")
-	w.comesTo("nap", "dead")
-	w.comesTo("well", "done")
+	w.comesTo("dead", "nap")
+	w.comesTo("done", "well")
 
-	b := w.sits()
+	b := w.browse()
 	b.open("/tasks")
 	for state, count := range map[string]string{"running": "1", "due": "121", "dead": "1", "done": "1"} {
 		b.shows("#states [data-field="+state+"]", count)
 	}
-	b.click("#states [data-state-of=dead]")
-	b.comes("/tasks?state=dead")
-	b.shows("#list tbody", "nap")
-	b.click("#states [data-state-of=due]")
-	b.comes("/tasks?state=due")
 	shown := func(n int) {
 		t.Helper()
 		b.waits(fmt.Sprintf(`document.querySelectorAll('#list tbody tr').length === %d`, n))
 	}
+	b.click("#states [data-state-of=due]")
+	b.comes("/tasks?state=due")
 	shown(50)
 	b.click("#list [data-act=more]")
 	shown(121)
-
-	b.fills("[name=type]", "mail")
-	b.waits(`location.search === '?state=due&type=mail'`)
-	shown(50)
 	b.fills("[name=queue]", "slow")
-	b.waits(`location.search === '?state=due&type=mail&queue=slow'`)
-	b.shows("#list", "There are no due tasks of type mail, in queue slow now.")
-	b.fills("[name=type]", "")
 	b.waits(`location.search === '?state=due&queue=slow'`)
-	b.shows("#list tbody", "other")
 	shown(1)
 	b.do(chromedp.Reload())
 	b.comes("/tasks?state=due&queue=slow")
 	shown(1)
 	b.waits(`document.querySelector('[name=queue]').value === 'slow' && document.querySelector('#states [aria-current]').dataset.stateOf === 'due'`)
 	b.back()
-	b.comes("/tasks?state=dead")
-	b.shows("#list tbody", "nap")
-	b.waits(`document.querySelector('[name=queue]').value === ''`)
-	b.back()
 	b.comes("/tasks")
 	b.shows("#list tbody", "long")
-
-	// By its ID, and back; and one that is not there.
 	b.fills("#find [name=id]", "mail-077")
 	b.keys(kb.Enter)
 	b.comes("/tasks/mail-077")
 	b.shows("#task .lead", "It is due")
-	b.back()
-	b.comes("/tasks")
-	b.allow(`status of 404 .*/v1/tasks/nobody`)
-	b.fills("#find [name=id]", "nobody")
-	b.keys(kb.Enter)
-	b.comes("/tasks/nobody")
-	b.shows("#task", "There is no task with this ID")
 
-	// One that runs is asked to stop.
-	b.open("/tasks?state=running")
-	b.click("#list [aria-label='cancel long']")
-	b.shows("dialog[open]", "It may have done something already")
-	b.agrees()
-	testredis.Eventually(w, patience, func() bool { return w.Task("long")[0].GivenUp }, "the handler is never told")
-	b.shows("#list", "There are no running tasks now")
-	if got := w.incidents("task cancel asked"); len(got) != 1 || got[0].Fields["task"] != "long" || got[0].Fields["by"] == "" {
-		t.Errorf("%+v", got)
-	}
-	if want := []string{"nap"}; !slices.Equal(w.list("--state", "dead"), want) {
-		t.Errorf("dead: %s", w.list("--state", "dead"))
-	}
-}
-
-// Very many tasks are counted first, and then cancelled by the server: those that match, and no others.
-func TestTasks_areCancelledInBulk(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	w.serve("v1", head)
-	var lines []string
-	for i := range 2500 {
-		lines = append(lines, fmt.Sprintf(`{"type":"mail","id":"mail-%04d","in":"1h","queue":"slow"}`, i))
-	}
-	for i := range 10 {
-		lines = append(lines, fmt.Sprintf(`{"type":"mail","id":"other-%d","in":"1h"}`, i))
-	}
-	w.adds(append(lines, `{"type":"sleep","id":"nap","max_attempts":1,"queue":"slow","payload":{"for":"1ms","fail":1}}`)...)
-	w.comesTo("nap", "dead")
-
-	b := w.sits()
-	b.open("/tasks?state=due&type=mail&queue=slow")
-	b.shows("#states [data-field=due]", "2,510")
+	// All of a type are cancelled.
+	b.open("/tasks?state=due&type=mail")
 	b.click("#bulk [data-act=cancel]")
-	b.shows("dialog[open]", "2,500")
+	b.shows("dialog[open]", "120")
 	b.leaves()
-	if due := len(w.list("--state", "due", "--queue", "slow")); due != 1000 { // as many as are listed at once
+	if due := len(w.list("--state", "due")); due != 121 {
 		t.Errorf("the dialog was left, and %d are due", due)
 	}
 	b.click("#bulk [data-act=cancel]")
-	b.shows("dialog[open]", "2,500")
-	b.click("dialog[open] [data-act=ok]")
-	testredis.Eventually(w, 2*patience, func() bool { return len(w.list("--state", "due", "--queue", "slow")) == 0 }, "some are still due")
-	b.waits(`document.querySelector('#states [data-field=due]').textContent === '10'`)
-	b.shows("#list", "There are no due tasks")
-	if due := w.list("--state", "due"); len(due) != 10 {
-		t.Errorf("due: %s", due)
+	b.shows("dialog[open]", "120")
+	b.agrees()
+	testredis.Eventually(w, patience, func() bool { return slices.Equal(w.list("--state", "due"), []string{"other"}) }, "not all are cancelled, or too many")
+	b.waits(`document.querySelector('#states [data-field=due]').textContent === '1'`)
+}
+
+// A task that runs is asked to stop, and its handler is told. One that is due is cancelled. One that is not there is not found.
+func TestTask(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.serve("v1", head)
+	w.adds(fmt.Sprintf(`{"type":"http","id":"long","payload":{"url":%q}}`, w.Rec.URL("long?for=2m")), `{"type":"echo","id":"later","in":"1h"}`)
+	w.Arrived("long")
+	b := w.browse()
+	b.allow(`status of 404 `)
+	b.open("/tasks/long")
+	b.click("#act [data-act=cancel]")
+	b.agrees()
+	testredis.Eventually(w, patience, func() bool { return w.Task("long")[0].GivenUp }, "the handler is never told")
+	if got := w.incidents("task cancel asked"); len(got) != 1 || got[0].Fields["task"] != "long" || got[0].Fields["by"] == "" {
+		t.Errorf("%+v", got)
 	}
-	if dead := w.list("--state", "dead"); !slices.Equal(dead, []string{"nap"}) {
-		t.Errorf("dead: %s", dead)
+
+	b.open("/tasks/later")
+	b.says("#task .life", "Enqueued", "Will be due")
+	b.click("#act [data-act=cancel]")
+	b.leaves()
+	b.focused("#act [data-act=cancel]") // where it was before
+	if task := w.known("later"); task.State != "due" {
+		t.Errorf("the dialog was left, and the task is %s", task.State)
 	}
-	var changed, by = 0, ""
-	for _, e := range w.incidents("tasks changed") {
-		if e.Fields["action"] == "cancel" {
-			var n int
-			_, _ = fmt.Sscan(e.Fields["tasks"], &n)
-			changed, by = changed+n, e.Fields["by"]
+	b.click("#act [data-act=cancel]")
+	b.agrees()
+	b.shows("#task", "There is no task")
+	if code, out, _ := w.Try("tasks", "show", "later"); code == 0 {
+		t.Errorf("it was cancelled: %s", out)
+	}
+	b.open("/tasks/%FF")
+	b.shows("#task", "There is no task")
+}
+
+// Tasks die of two causes. One is mended: its tasks are found together, counted, and retried together. The last of them is retried without a mouse:
+// the focus can be seen on the whole way, and comes back from a dialog.
+func TestDead(t *testing.T) {
+	t.Parallel()
+	var mended atomic.Bool
+	var served atomic.Int64
+	shop := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if !mended.Load() {
+			w.WriteHeader(http.StatusInternalServerError)
+			return
 		}
+		served.Add(1)
+	}))
+	t.Cleanup(shop.Close)
+	w := newWorld(t)
+	w.serve("v1", head)
+	lines := []string{`{"type":"sleep","id":"nap","max_attempts":1,"payload":{"for":"1ms","fail":1}}`}
+	for i := range 3 {
+		lines = append(lines, fmt.Sprintf(`{"type":"http","id":"mail-%d","max_attempts":1,"payload":{"url":%q}}`, i, shop.URL+"/mail"))
 	}
-	if changed != 2500 || by == "" {
-		t.Errorf("events tell of %d cancelled tasks, by %q", changed, by)
+	w.adds(lines...)
+	dead := func(want ...string) {
+		t.Helper()
+		testredis.Eventually(w, patience, func() bool { return slices.Equal(w.list("--state", "dead"), want) }, "the dead are never %s", want)
 	}
+	dead("mail-0", "mail-1", "mail-2", "nap")
+
+	b := w.browse()
+	b.open("/dead")
+	b.says("#scope", "4 dead tasks", "2 groups")
+	const mails, naps = "#groups tr:has([aria-label*='500'])", "#groups tr:has([aria-label*='slept badly'])"
+	b.shows(mails+" [data-field=tasks]", "3")
+	b.click(mails + " [data-act=retry]")
+	b.shows("dialog[open]", "3 tasks")
+	b.leaves()
+	b.focused(mails + " [data-act=retry]")
+	dead("mail-0", "mail-1", "mail-2", "nap")
+	mended.Store(true)
+	b.click(mails + " [data-act=retry]")
+	b.shows("dialog[open]", "3 tasks")
+	b.agrees()
+	testredis.Eventually(w, patience, func() bool { return served.Load() == 3 }, "they never run again")
+	dead("nap")
+	b.says("#scope", "1 dead task", "1 group")
+	b.click(naps + " [data-act=delete]")
+	b.agrees()
+	dead()
+	b.shows("#groups", "No task is dead")
+
+	mended.Store(false)
+	w.adds(strings.Replace(lines[1], "mail-0", "mail-9", 1))
+	dead("mail-9")
+	mended.Store(true)
+	b.open("/")
+	b.shows("#attention", "dead")
+	b.tabs("a.skip")
+	b.keys(kb.Enter) // over the menu
+	b.tabs("#attention a[href='/dead'], #figures a[href='/dead']")
+	b.keys(kb.Enter)
+	b.comes("/dead")
+	b.tabs("#groups a[href='/tasks/mail-9']")
+	b.keys(kb.Enter)
+	b.comes("/tasks/mail-9")
+	b.tabs("#act [data-act=delete]")
+	b.keys(kb.Enter)
+	b.waits(`document.querySelector('dialog[open]')?.contains(document.activeElement)`)
+	b.keys(kb.Escape)
+	b.waits(`!document.querySelector('dialog')`)
+	b.focused("#act [data-act=delete]")
+	dead("mail-9")
+	b.eval(`document.activeElement.blur()`)
+	b.tabs("#act [data-act=retry]")
+	b.keys(kb.Enter)
+	testredis.Eventually(w, patience, func() bool { return served.Load() == 4 }, "it never runs again")
+	b.shows("#task [data-field=state]", "done")
+	b.waits(`document.querySelector('#task').contains(document.activeElement)`) // the button has gone, and the focus is not lost with it
 }
