@@ -197,15 +197,15 @@ clean: ## Remove what was built and measured.
 	rm -rf bin coverage cover.out
 
 # BullMQ is measured if Node and npm are there, River if PostgreSQL is.
-BENCH_NODE = @if command -v npm >/dev/null 2>&1 && [ ! -d bench/node/node_modules ]; then \
-	cd bench/node && npm install --no-package-lock --ignore-scripts --no-audit --no-fund --silent || echo "BullMQ could not be installed"; fi
+BENCH_NODE = @if command -v npm >/dev/null 2>&1 && [ ! -d integration/bench/node/node_modules ]; then \
+	cd integration/bench/node && npm install --no-package-lock --ignore-scripts --no-audit --no-fund --silent || echo "BullMQ could not be installed"; fi
 
 .PHONY: bench
-bench: ## Measure onbeat beside its peers (an hour and a quarter), and write docs/performance.md.
+bench: ## Measure onbeat beside its peers (an hour and a quarter), and print the tables of docs/performance.md.
 	$(BENCH_NODE)
-	cd bench && $(GO) run . $(BENCH)
+	cd integration/bench && $(GO) run . $(BENCH)
 
 .PHONY: bench-quick
-bench-quick: ## Measure with smaller numbers, under 5 minutes; written to bench/results/quick.md.
+bench-quick: ## Measure with smaller numbers, under 5 minutes.
 	$(BENCH_NODE)
-	cd bench && $(GO) run . -quick -out results/quick.jsonl -doc results/quick.md $(BENCH)
+	cd integration/bench && $(GO) run . -quick $(BENCH)
