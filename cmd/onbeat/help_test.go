@@ -91,17 +91,7 @@ func TestHelp_hasExamplesThatParse(t *testing.T) {
 			if args = usual(args); slices.Contains(args, "--help") {
 				continue
 			}
-			parser, err := newParser(&cli{}, io.Discard, io.Discard)
-			if err != nil {
-				t.Fatal(err)
-			}
-			command, err := parser.Parse(args)
-			if err == nil {
-				err = refuseIgnored(command)
-			}
-			if err != nil {
-				t.Errorf("%s: %v", line, err)
-			}
+			parses(t, args)
 		}
 	}
 }

@@ -30,7 +30,6 @@ func TestConnect_asksWhetherThePortSpeaksTLS(t *testing.T) {
 	s.fails(1, []string{"instances", "--redis", "redis://" + hangsUp}, "EOF "+hint)
 	s.fails(1, []string{"instances", "--redis", "rediss://" + hangsUp}, "EOF "+hint)
 	s.fails(1, []string{"instances", "--redis", "rediss://" + mute}, "unreachable", hint)
-	s.fails(1, []string{"instances", "--redis", "redis://" + mute}, "unreachable", "is it running?")
 }
 
 // listen accepts connections. It hangs up after the first bytes, or never answers.

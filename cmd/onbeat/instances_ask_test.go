@@ -111,8 +111,8 @@ func TestInstancesDrain_saysWhatItWaitsFor(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
 	id := s.frozen("v1")
-	s.fails(1, []string{"instances", "drain", id, "--wait", "--timeout=300ms"}, "timed out after", id+" drains, with 0 runs left")
-	s.fails(1, []string{"instances", "--wait=ready=1", "--timeout=300ms"}, "0 of 1 instances ready, 1 draining")
+	s.fails(1, []string{"instances", "drain", id, "--wait", "--timeout=1500ms"}, "timed out after", id+" drains, with 0 runs left")
+	s.fails(1, []string{"instances", "--wait=ready=1", "--timeout=1500ms"}, "0 of 1 instances ready, 1 draining")
 }
 
 // A leader that is suspected is shown as such while its lease runs, and nobody waits for it.
@@ -130,13 +130,13 @@ func TestInstances_saysWhoIsSuspected(t *testing.T) {
 	if out := s.must("instances"); !strings.Contains(out, "ready, suspected") {
 		t.Errorf("instances:\n%s", out)
 	}
-	s.fails(1, []string{"instances", "--wait=ready=1", "--timeout=300ms"}, "0 of 1 instances ready, 1 suspected")
+	s.fails(1, []string{"instances", "--wait=ready=1", "--timeout=1500ms"}, "0 of 1 instances ready, 1 suspected")
 }
 
 func TestInstancesWait(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
-	s.fails(1, []string{"instances", "--wait", "ready=1", "--timeout", "300ms"}, "timed out after 300ms: 0 of 1 instances ready")
+	s.fails(1, []string{"instances", "--wait", "ready=1", "--timeout", "1500ms"}, "timed out after", "0 of 1 instances ready")
 	for _, args := range [][]string{{"--wait=3"}, {"--wait=ready=0"}, {"--wait=ready=x"}, {"--wait=ready=1", "--timeout=0s"}, {"--release=v1"}} {
 		s.fails(2, append([]string{"instances"}, args...), "for example")
 	}

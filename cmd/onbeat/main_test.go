@@ -4,6 +4,9 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"flag"
+	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -12,7 +15,11 @@ import (
 	"github.com/onbeat/onbeat/testredis"
 )
 
-func TestMain(m *testing.M) { testredis.Main(m) }
+func TestMain(m *testing.M) {
+	flag.Parse()
+	_ = flag.Set("test.parallel", strconv.Itoa(max(6, runtime.GOMAXPROCS(0)))) // they wait for servers and programs more than they compute
+	testredis.Main(m)
+}
 
 // shell runs commands in a namespace of its own on the shared Redis.
 type shell struct {
