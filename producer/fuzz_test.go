@@ -14,7 +14,7 @@ func FuzzEntry(f *testing.F) {
 	for _, s := range []string{
 		`{"v":1,"origin":"declared","release":"v1","name":"a","task":"echo","every":"1s","payload":{"a":1}}`,
 		`{"v":1,"origin":"applied","name":"a","task":"http","cron":"*/5 * * * *","timezone":"Asia/Seoul","max_runs":3,"priority":"high"}`,
-		`{"v":2,"name":"a"}`, `{"every":"1ms","jitter":"1h"}`, `{}`, `[]`, ``, `null`, `{"timeout_ms":-9223372036854775808}`,
+		`{"v":2,"name":"a"}`, `{"every":"1ms","jitter":"1h"}`, `{}`, `[]`, ``, `null`, `{"timeout":"-1s"}`,
 	} {
 		f.Add(s, last, "1690000000000 {} 1690000000000 1690000005000")
 	}

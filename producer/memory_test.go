@@ -3,6 +3,7 @@ package producer
 import (
 	"context"
 	"errors"
+	"reflect"
 	"testing"
 	"time"
 
@@ -64,7 +65,7 @@ func TestRestore_fromWhatTheLeaderKnows(t *testing.T) {
 		must(t, tn.restore(ctx, known, nil))
 		for name, was := range before {
 			e := w.entry(name)
-			if !e.last.Anchor.Equal(was.last.Anchor) || e.last.Paused != was.last.Paused || *e.head != *was.head {
+			if !e.last.Anchor.Equal(was.last.Anchor) || e.last.Paused != was.last.Paused || !reflect.DeepEqual(e.head, was.head) {
 				t.Errorf("%s is %+v of %+v, was %+v of %+v", name, e.last, *e.head, was.last, *was.head)
 			}
 			if name == "paused" {

@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"github.com/onbeat/onbeat/queue"
-	"github.com/onbeat/onbeat/schedule"
 )
 
 // Plan is what [Schedules.Apply] would do to one schedule.
@@ -46,7 +45,7 @@ func (s *Schedules) Plan(ctx context.Context, want Schedule) (Plan, error) {
 	if err != nil && !errors.Is(err, queue.ErrNotFound) {
 		return Plan{}, err
 	}
-	did, _, err := apply(st, &want, now)
+	did, _, err := apply(st, &want, nil, now)
 	if err != nil || did == Made {
 		return Plan{Result: did}, err
 	}
@@ -65,11 +64,11 @@ func (s *Schedules) Plan(ctx context.Context, want Schedule) (Plan, error) {
 
 // changesOf lists the fields in which two schedules differ.
 func changesOf(was, want *Schedule) ([]FieldChange, error) {
-	a, err := fieldsOf(was)
+	a, err := textsOf(was)
 	if err != nil {
 		return nil, err
 	}
-	b, err := fieldsOf(want)
+	b, err := textsOf(want)
 	if err != nil {
 		return nil, err
 	}
@@ -87,8 +86,8 @@ func changesOf(was, want *Schedule) ([]FieldChange, error) {
 	return list, nil
 }
 
-// fieldsOf returns the fields of a schedule that are set, as text.
-func fieldsOf(s *Schedule) (map[string]string, error) {
+// textsOf returns the fields of a schedule that are set, as text.
+func textsOf(s *Schedule) (map[string]string, error) {
 	b, err := json.Marshal(s)
 	if err != nil {
 		return nil, err
@@ -101,17 +100,7 @@ func fieldsOf(s *Schedule) (map[string]string, error) {
 	}
 	out := map[string]string{}
 	for name, v := range top {
-		number, isNumber := v.(json.Number)
-		short, isTime := strings.CutSuffix(name, "_ms")
-		if !isNumber || !isTime {
-			flatten(out, name, v)
-			continue
-		}
-		n, err := number.Int64()
-		if err != nil {
-			return nil, err
-		}
-		out[short] = schedule.FormatDuration(ms(n))
+		flatten(out, name, v)
 	}
 	return out, nil
 }

@@ -196,7 +196,7 @@ func (s *Schedules) Revert(ctx context.Context, name string, revision int64) (Ap
 	}
 	did := Unchanged
 	err = s.change(ctx, name, false, func(st queue.Stored, now time.Time) (c *queue.Change, err error) {
-		if did, c, err = apply(st, &d.Schedule, now); c != nil {
+		if did, c, err = apply(st, &d.Schedule, d.newer, now); c != nil {
 			c.Event = "schedule reverted"
 		}
 		return c, err

@@ -1,59 +1,69 @@
 package schedule
 
 import (
-	"encoding/json"
 	"time"
+
+	"github.com/onbeat/onbeat/internal/form"
 )
 
-// wire is a Rule in JSON. Fields are only ever added: a reader ignores unknown fields, and a missing field means its
-// default.
-type wire struct {
-	Every    jsonDuration `json:"every,omitzero"`
-	Cron     string       `json:"cron,omitempty"`
-	Timezone string       `json:"timezone,omitempty"`
-	DST      DST          `json:"dst,omitzero"`
-	Start    string       `json:"start,omitempty"`
-	Until    time.Time    `json:"until,omitzero"`
-	MaxRuns  int64        `json:"max_runs,omitempty"`
-	Jitter   jsonDuration `json:"jitter,omitzero"`
-	Missed   Missed       `json:"missed,omitempty"`
-	CatchUp  jsonDuration `json:"catch_up,omitzero"`
-	Overlap  Overlap      `json:"overlap,omitempty"`
+// Field is a field of a rule as people write it, in YAML and in JSON.
+type Field struct {
+	Name string
+	// Default and Doc are what the documentation says of it, in Markdown.
+	Default, Doc string
+	// Of points to the field, as encoding/json reads and writes it.
+	Of func(*Rule) any
+}
+
+// Fields returns the fields of a rule, in the order in which they are written. A field is only ever added: a reader ignores unknown
+// fields, and a missing field means its default.
+func Fields() []Field { return fields }
+
+var fields = []Field{
+	{"every", "this or `cron`", "a fixed interval, from 1ms", func(r *Rule) any { return (*Duration)(&r.Every) }},
+	{"cron", "this or `every`", "5 fields, or 6 with seconds: names, ranges, steps, `L W # ?`, `@hourly` and its like; in quotes", func(r *Rule) any { return &r.Cron }},
+	{"timezone", "UTC", "the zone that `cron` is read in, such as `Asia/Seoul`", func(r *Rule) any { return &r.Timezone }},
+	{"dst", "by the expression", "what daylight saving does to `cron`: `gap` is for times that it leaves out, `skip`, or `after`, one slot after the gap; " +
+		"`overlap` is for times that come twice, `first`, `second` or `both`", func(r *Rule) any { return &r.DST }},
+	{"start", "when it is first applied", "`aligned` (of `every`): at multiples of the interval; or a time in RFC 3339", func(r *Rule) any { return &r.Start }},
+	{"until", "no end", "the last instant that a slot may have, in RFC 3339", func(r *Rule) any { return &r.Until }},
+	{"max_runs", "no limit", "how many slots the schedule has in all; slots that `overlap` drops count, missed slots do not", func(r *Rule) any { return &r.MaxRuns }},
+	{"jitter", "`0s`", "delays each slot by up to this, by an amount that depends on the name and the slot alone; at most `every`", func(r *Rule) any { return (*Duration)(&r.Jitter) }},
+	{"missed", "`once`", "what happens to slots that went by while no instance was there: `once` runs the latest of them; `all` runs each that is no older than `catch_up`, " +
+		"after the slots that are on time; `skip` runs none", func(r *Rule) any { return &r.Missed }},
+	{"catch_up", "`1h`", "how far back `missed: all` reaches", func(r *Rule) any { return (*Duration)(&r.CatchUp) }},
+	{"overlap", "`allow`", "what happens when the previous run still goes on: `allow`, `skip`, `queue` (one waits), `replace` (the previous run is cancelled)", func(r *Rule) any { return &r.Overlap }},
+}
+
+func (r *Rule) fields() []form.Field {
+	list := make([]form.Field, len(fields))
+	for i := range fields {
+		list[i] = form.Field{Name: fields[i].Name, At: fields[i].Of(r)}
+	}
+	return list
 }
 
 // MarshalJSON writes the fields that are set: durations as strings such as "1h30m", and Until in UTC. Equal rules may
 // differ in JSON if only one has its defaults filled in; see [Rule.WithDefaults].
-func (r Rule) MarshalJSON() ([]byte, error) {
-	return json.Marshal(wire{
-		Every: jsonDuration(r.Every), Cron: r.Cron, Timezone: r.Timezone, DST: r.DST,
-		Start: r.Start, Until: r.Until.UTC(), MaxRuns: r.MaxRuns, Jitter: jsonDuration(r.Jitter),
-		Missed: r.Missed, CatchUp: jsonDuration(r.CatchUp), Overlap: r.Overlap,
-	})
-}
+func (r Rule) MarshalJSON() ([]byte, error) { return form.Marshal(r.fields()) }
 
 // UnmarshalJSON reads what MarshalJSON writes. It ignores unknown fields, and keeps unknown policies, which [Rule.Validate]
 // then refuses. So an older release can read, show and write back what a newer one wrote, but cannot run it wrongly.
 func (r *Rule) UnmarshalJSON(b []byte) error {
-	var w wire
-	if err := json.Unmarshal(b, &w); err != nil {
-		return err
-	}
-	*r = Rule{
-		Every: time.Duration(w.Every), Cron: w.Cron, Timezone: w.Timezone, DST: w.DST,
-		Start: w.Start, Until: w.Until, MaxRuns: w.MaxRuns, Jitter: time.Duration(w.Jitter),
-		Missed: w.Missed, CatchUp: time.Duration(w.CatchUp), Overlap: w.Overlap,
-	}
-	return nil
+	*r = Rule{}
+	_, err := form.Unmarshal(b, r.fields())
+	return err
 }
 
-type jsonDuration time.Duration
+// Duration is a length of time. In JSON it is text, such as "1h30m".
+type Duration time.Duration
 
-func (d jsonDuration) MarshalText() ([]byte, error) {
-	return []byte(FormatDuration(time.Duration(d))), nil
-}
+// MarshalText writes what [FormatDuration] does.
+func (d Duration) MarshalText() ([]byte, error) { return []byte(FormatDuration(time.Duration(d))), nil }
 
-func (d *jsonDuration) UnmarshalText(b []byte) error {
+// UnmarshalText reads what [ParseDuration] takes.
+func (d *Duration) UnmarshalText(b []byte) error {
 	v, err := ParseDuration(string(b))
-	*d = jsonDuration(v)
+	*d = Duration(v)
 	return err
 }
