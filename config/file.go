@@ -112,7 +112,7 @@ func (f *File) take(s *settings, getenv func(string) string) {
 	for _, err := range s.Keep.zeros() {
 		f.problems = append(f.problems, f.doc.at("", err))
 	}
-	f.takeSchedules(s.Schedules)
+	f.Schedules = append([]producer.Schedule{}, s.Schedules...)
 	if !f.Alone { // a list of schedules says nothing of the instances that will run them
 		f.takeReferences(getenv)
 	}

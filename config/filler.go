@@ -2,7 +2,9 @@ package config
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"reflect"
 	"slices"
@@ -12,6 +14,7 @@ import (
 	"github.com/goccy/go-yaml/ast"
 
 	"github.com/onbeat/onbeat/internal/wording"
+	"github.com/onbeat/onbeat/producer"
 )
 
 // filler puts a document into settings. It notes what it cannot read and goes on, so that no fault hides another. It walks
@@ -53,10 +56,10 @@ func (f *filler) fill(n ast.Node, v reflect.Value, path string) {
 	case t.Kind() == reflect.Pointer:
 		v.Set(reflect.New(t.Elem()))
 		f.fill(n, v.Elem(), path)
-	case isMapping && t.Kind() == reflect.Struct:
+	case isMapping && t.Kind() == reflect.Struct && t != reflect.TypeFor[moment]():
 		f.remember(n)
 		v.SetZero() // it replaces what was merged
-		f.fields(mapping, v, path)
+		f.fields(mapping, targetsOf(v), path)
 	case isList && t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Struct:
 		f.remember(n)
 		v.Set(reflect.MakeSlice(t, len(list.Values), len(list.Values)))
@@ -68,13 +71,34 @@ func (f *filler) fill(n ast.Node, v reflect.Value, path string) {
 	}
 }
 
-// fields puts the values of a mapping into the fields of a struct. A later key replaces an earlier one, which was merged.
-func (f *filler) fields(n ast.MapNode, v reflect.Value, path string) {
-	known := fieldsOf(v.Type())
+// target is where a value of a mapping goes.
+type target struct {
+	name   string
+	v      reflect.Value
+	within []target // for a mapping in place of the value
+}
+
+// targetsOf are the fields of a struct, in their order.
+func targetsOf(v reflect.Value) []target {
+	if s, ok := v.Addr().Interface().(*producer.Schedule); ok {
+		return entryOf(s)
+	}
+	list := make([]target, v.NumField())
+	for i := range list {
+		tag := v.Type().Field(i).Tag
+		name, _, _ := strings.Cut(cmp.Or(tag.Get("yaml"), tag.Get("json")), ",")
+		list[i] = target{name: name, v: v.Field(i)}
+	}
+	return list
+}
+
+// fields puts the values of a mapping where they belong. A later key replaces an earlier one, which was merged.
+func (f *filler) fields(n ast.MapNode, targets []target, path string) {
+	var own []uintptr // what this mapping has set itself
 	for pairs := n.MapRange(); pairs.Next(); {
 		key, value := pairs.Key(), pairs.Value()
 		if key.IsMergeKey() {
-			f.merge(value, v, path)
+			f.merge(value, targets, path)
 			continue
 		}
 		name := f.bare(key)
@@ -82,24 +106,30 @@ func (f *filler) fields(n ast.MapNode, v reflect.Value, path string) {
 			name = key
 		}
 		text := name.GetToken().Value
-		if i := slices.Index(known, text); i >= 0 {
-			f.fill(value, v.Field(i), below(path, text))
+		i := slices.IndexFunc(targets, func(t target) bool { return t.name == text })
+		if i >= 0 {
+			for _, part := range targets[i].within { // it replaces what was merged
+				if !slices.Contains(own, part.v.Addr().Pointer()) {
+					part.v.SetZero()
+				}
+			}
+			own = append(own, targets[i].v.Addr().Pointer())
+			if m, ok := f.bare(value).(ast.MapNode); ok && targets[i].within != nil {
+				f.fields(m, targets[i].within, below(path, text))
+			} else {
+				f.fill(value, targets[i].v, below(path, text))
+			}
 			continue
+		}
+		known := make([]string, len(targets))
+		for i := range targets {
+			known[i] = targets[i].name
 		}
 		f.note(&Problem{f.doc.name, lineOf(name), refuse(f.doc.pathAt(name.GetToken()), "", "unknown field", wording.Suggest(text, known))})
 		if best := wording.Nearest(text, known); best != "" {
 			f.doc.aside[below(path, best)] = true
 		}
 	}
-}
-
-// fieldsOf are the names of the fields of a struct, in their order.
-func fieldsOf(t reflect.Type) []string {
-	names := make([]string, t.NumField())
-	for i := range names {
-		names[i] = t.Field(i).Tag.Get("yaml")
-	}
-	return names
 }
 
 func below(path, name string) string {
@@ -109,14 +139,14 @@ func below(path, name string) string {
 	return path + "." + name
 }
 
-// merge puts the values of a mapping, to which a merge key refers, into the fields of a struct.
-func (f *filler) merge(n ast.Node, v reflect.Value, path string) {
+// merge puts the values of a mapping, to which a merge key refers, where they belong.
+func (f *filler) merge(n ast.Node, targets []target, path string) {
 	mapping, ok := f.bare(n).(ast.MapNode)
 	if !ok {
 		f.note(&Problem{f.doc.name, lineOf(n), refuse("<<", "", "not a mapping", "name one anchor of a mapping")})
 		return
 	}
-	f.fields(mapping, v, path)
+	f.fields(mapping, targets, path)
 }
 
 // leaf lets the YAML library read a node.
@@ -126,11 +156,31 @@ func (f *filler) leaf(n ast.Node, v reflect.Value, path string) {
 		n = f.anchors[alias.Value.GetToken().Value]
 	}
 	read := reflect.New(v.Type())
-	if err := f.dec.DecodeFromNodeContext(f.ctx, n, read.Interface()); err != nil {
+	if err := f.decode(n, read.Interface()); err != nil {
 		f.note(f.doc.broken(err))
 		f.doc.aside[path] = true
 	}
 	v.Set(read.Elem())
+}
+
+// decode reads a node. A text is read as it is written: 1.10 is not 1.1. What a schedule holds as JSON may be any YAML.
+func (f *filler) decode(n ast.Node, into any) error {
+	if at := reflect.ValueOf(into); at.Elem().Kind() == reflect.String {
+		return at.Convert(reflect.TypeFor[*text]()).Interface().(*text).UnmarshalYAML(f.ctx, n)
+	}
+	raw, ok := into.(*json.RawMessage)
+	if !ok {
+		return f.dec.DecodeFromNodeContext(f.ctx, n, into)
+	}
+	var v any
+	err := f.dec.DecodeFromNodeContext(f.ctx, n, &v)
+	if err != nil || v == nil {
+		return err
+	}
+	if *raw, err = json.Marshal(v); err != nil {
+		return &nodeError{n, "", "cannot be written as JSON", "use no infinite numbers, and only text as keys"}
+	}
+	return nil
 }
 
 // Visit remembers the anchors in a node.

@@ -10,7 +10,9 @@ import (
 
 	"github.com/onbeat/onbeat/field"
 	"github.com/onbeat/onbeat/internal/wording"
+	"github.com/onbeat/onbeat/producer"
 	"github.com/onbeat/onbeat/schedule"
+	"github.com/onbeat/onbeat/task"
 )
 
 // nodeError refuses the value of a node. [document.broken] adds the place.
@@ -65,16 +67,75 @@ func (d *interval) UnmarshalYAML(ctx context.Context, n ast.Node) error {
 }
 
 func unmarshalDuration[D ~int64](ctx context.Context, n ast.Node, d *D, parse func(string) (time.Duration, error)) error {
+	return unmarshalText(ctx, n, func(text string) error {
+		v, err := parse(text)
+		*d = D(v)
+		return err
+	})
+}
+
+// unmarshalText reads the text of a plain value.
+func unmarshalText(ctx context.Context, n ast.Node, read func(string) error) error {
 	text, _, err := scalar(ctx, n)
 	if err != nil {
 		return err
 	}
-	v, err := parse(text)
-	if e := field.Of(err); e != nil {
+	if e := field.Of(read(text)); e != nil {
 		return &nodeError{n, e.Value, e.Reason, e.Hint}
 	}
-	*d = D(v)
 	return nil
+}
+
+// moment is a time in RFC 3339; "" is none.
+type moment time.Time
+
+// UnmarshalYAML reads the text of a plain value.
+func (m *moment) UnmarshalYAML(ctx context.Context, n ast.Node) error {
+	return unmarshalText(ctx, n, func(text string) error {
+		if text == "" {
+			return nil
+		}
+		t, err := task.ParseTime("", text)
+		*m = moment(t)
+		return err
+	})
+}
+
+// priority is the name of one.
+type priority task.Priority
+
+// UnmarshalYAML reads the text of a plain value.
+func (p *priority) UnmarshalYAML(ctx context.Context, n ast.Node) error {
+	return unmarshalText(ctx, n, func(text string) error {
+		v, err := task.ParsePriority(text)
+		*p = priority(v)
+		return err
+	})
+}
+
+// attempts is how many attempts a slot gets.
+type attempts int
+
+// UnmarshalYAML reads a number.
+func (a *attempts) UnmarshalYAML(ctx context.Context, n ast.Node) error {
+	if err := (*integer)(a).UnmarshalYAML(ctx, n); err != nil {
+		return err
+	}
+	if e := field.Of(task.CheckAttempts(int(*a), producer.ScheduleMaxAttempts)); e != nil {
+		return &nodeError{n, e.Value, e.Reason, e.Hint}
+	}
+	return nil
+}
+
+// count is a whole number that a schedule keeps as an int64.
+type count int64
+
+// UnmarshalYAML reads a number.
+func (c *count) UnmarshalYAML(ctx context.Context, n ast.Node) error {
+	var i integer
+	err := i.UnmarshalYAML(ctx, n)
+	*c = count(i)
+	return err
 }
 
 // period is a duration for which zero would be taken for the default: so zero is refused.
@@ -135,15 +196,4 @@ func (t *text) UnmarshalYAML(ctx context.Context, n ast.Node) error {
 	s, _, err := scalar(ctx, n)
 	*t = text(s)
 	return err
-}
-
-// backoffSettings is a duration, or a mapping of base and cap.
-type backoffSettings struct {
-	Base period `yaml:"base"`
-	Cap  period `yaml:"cap"`
-}
-
-// UnmarshalYAML reads the duration alone. A mapping is read like any other.
-func (b *backoffSettings) UnmarshalYAML(ctx context.Context, n ast.Node) error {
-	return b.Base.UnmarshalYAML(ctx, n)
 }

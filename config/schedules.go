@@ -2,14 +2,13 @@ package config
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/onbeat/onbeat/field"
 	"github.com/onbeat/onbeat/handlers"
 	"github.com/onbeat/onbeat/internal/wording"
 	"github.com/onbeat/onbeat/producer"
@@ -17,83 +16,37 @@ import (
 	"github.com/onbeat/onbeat/task"
 )
 
-// scheduleSettings is one entry of schedules.
-type scheduleSettings struct {
-	Name text `yaml:"name"`
-
-	Every    interval `yaml:"every"`
-	Cron     text     `yaml:"cron"`
-	Timezone text     `yaml:"timezone"`
-	DST      struct {
-		Gap     text `yaml:"gap"`
-		Overlap text `yaml:"overlap"`
-	} `yaml:"dst"`
-	Start   text     `yaml:"start"`
-	Until   text     `yaml:"until"`
-	MaxRuns integer  `yaml:"max_runs"`
-	Jitter  duration `yaml:"jitter"`
-	Missed  text     `yaml:"missed"`
-	CatchUp period   `yaml:"catch_up"`
-	Overlap text     `yaml:"overlap"`
-
-	Task        text            `yaml:"task"`
-	Payload     any             `yaml:"payload"`
-	Secret      []string        `yaml:"secret"`
-	Queue       text            `yaml:"queue"`
-	Priority    text            `yaml:"priority"`
-	Timeout     period          `yaml:"timeout"`
-	MaxAttempts *integer        `yaml:"max_attempts"`
-	Backoff     backoffSettings `yaml:"backoff"`
+// entryOf lists the fields of a schedule as the file may have them.
+func entryOf(s *producer.Schedule) (list []target) {
+	for _, f := range producer.Fields() {
+		list = append(list, target{name: f.Name, v: reflect.ValueOf(written(f.Name, f.Of(s))).Elem()})
+	}
+	last := len(list) - 1 // backoff_cap; backoff may also be a mapping of base and cap
+	list[last-1].within = []target{{name: "base", v: list[last-1].v}, {name: "cap", v: list[last].v}}
+	return list
 }
 
-// schedule is the schedule that the settings describe, and what of them could not be read.
-func (s *scheduleSettings) schedule() (producer.Schedule, error) {
-	p := producer.Schedule{
-		Name: string(s.Name),
-		Rule: schedule.Rule{
-			Every: time.Duration(s.Every), Cron: string(s.Cron), Timezone: string(s.Timezone),
-			DST:   schedule.DST{Gap: schedule.GapPolicy(s.DST.Gap), Overlap: schedule.OverlapPolicy(s.DST.Overlap)},
-			Start: string(s.Start), MaxRuns: int64(s.MaxRuns), Jitter: time.Duration(s.Jitter),
-			Missed: schedule.Missed(s.Missed), CatchUp: time.Duration(s.CatchUp), Overlap: schedule.Overlap(s.Overlap),
-		},
-		Task: string(s.Task), Secret: s.Secret, Queue: string(s.Queue), Timeout: time.Duration(s.Timeout),
-		Backoff: task.Backoff{Base: time.Duration(s.Backoff.Base), Cap: time.Duration(s.Backoff.Cap)},
-	}
-	var wrong []error
-	var err error
-	if s.Until != "" {
-		if p.Until, err = task.ParseTime("until", string(s.Until)); err != nil {
-			wrong = append(wrong, err)
+// written points to a field of a schedule as a type that reads it as people write it.
+func written(name string, at any) any {
+	switch at := at.(type) {
+	case *schedule.Duration:
+		switch name {
+		case "every":
+			return (*interval)(at)
+		case "jitter":
+			return (*duration)(at)
 		}
+		return (*period)(at)
+	case *time.Time:
+		return (*moment)(at)
+	case *task.Priority:
+		return (*priority)(at)
+	case *int:
+		return (*attempts)(at)
+	case *int64:
+		return (*count)(at)
 	}
-	if p.Priority, err = task.ParsePriority(string(s.Priority)); err != nil {
-		wrong = append(wrong, err)
-	}
-	if s.MaxAttempts != nil {
-		p.MaxAttempts = int(*s.MaxAttempts)
-		if err := task.CheckAttempts(p.MaxAttempts, producer.ScheduleMaxAttempts); err != nil {
-			wrong = append(wrong, err)
-		}
-	}
-	if s.Payload != nil {
-		if p.Payload, err = json.Marshal(s.Payload); err != nil {
-			wrong = append(wrong, refuse("payload", "", "cannot be written as JSON", "use no infinite numbers, and only text as keys"))
-		}
-	}
-	return p, errors.Join(wrong...)
-}
-
-// takeSchedules makes schedules of the settings. One that could not be read whole keeps its place.
-func (f *File) takeSchedules(list []scheduleSettings) {
-	f.Schedules = make([]producer.Schedule, len(list))
-	for i := range list {
-		var err error
-		f.Schedules[i], err = list[i].schedule()
-		for _, p := range f.add(nil, fmt.Sprintf("schedules[%d]", i), err) {
-			f.doc.aside[field.Of(p).Field] = true
-			f.unread = append(f.unread, p)
-		}
-	}
+	return at
 }
 
 // takeReferences looks at the environment variables to which payloads of http refer. Each run resolves them, and not this file.

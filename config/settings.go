@@ -7,6 +7,7 @@ import (
 	"github.com/onbeat/onbeat"
 	"github.com/onbeat/onbeat/handlers"
 	"github.com/onbeat/onbeat/instance"
+	"github.com/onbeat/onbeat/producer"
 	"github.com/onbeat/onbeat/queue"
 	"github.com/onbeat/onbeat/store"
 )
@@ -48,8 +49,8 @@ type settings struct {
 		Format text `yaml:"format"`
 	} `yaml:"log"`
 
-	Notify    []notifySettings   `yaml:"notify"`
-	Schedules []scheduleSettings `yaml:"schedules"`
+	Notify    []notifySettings    `yaml:"notify"`
+	Schedules []producer.Schedule `yaml:"schedules"`
 }
 
 // keepSettings tells zero, which is refused, from a number that is not there.

@@ -33,7 +33,7 @@ func fieldsOf(rule []schedule.Field) []Field {
 		{"priority", "`normal`", "`high`, `normal` or `low`", func(s *Schedule) any { return &s.Priority }},
 		{"timeout", "`30m`", "how long one run may take", func(s *Schedule) any { return (*schedule.Duration)(&s.Timeout) }},
 		{"max_attempts", "3", "runs of a slot that may begin; 1 means no retry", func(s *Schedule) any { return &s.MaxAttempts }},
-		{"backoff", "`1s`", "the longest delay after the first failure, which doubles with each further one", func(s *Schedule) any { return (*schedule.Duration)(&s.Backoff.Base) }},
+		{"backoff", "`1s`", "the longest delay after the first failure, which doubles with each further one; in YAML, a mapping of `base` and `cap` says both", func(s *Schedule) any { return (*schedule.Duration)(&s.Backoff.Base) }},
 		{"backoff_cap", "`1h`", "the longest delay of all", func(s *Schedule) any { return (*schedule.Duration)(&s.Backoff.Cap) }},
 	}...)
 }
