@@ -54,7 +54,7 @@ build: ## Build bin/onbeat, with its version in it.
 # real processes, a real Redis and leases of a second.
 VIRTUAL := $(MODULE)/model $(MODULE)/schedule $(MODULE)/simulation
 # Those with processes that are killed and frozen come after the others. Their tests wait for leases and for servers that come
-# back, so three run at a time.
+# back, so four run at a time.
 PROCESSES := $(MODULE)/integration
 REAL      := $(filter-out $(VIRTUAL) $(PROCESSES),$(shell $(GO) list ./...))
 
@@ -80,7 +80,7 @@ test-real:
 
 .PHONY: test-integration
 test-integration:
-	$(TESTENV) $(GOTEST) $(RACE) -parallel 3 $(PROCESSES)
+	$(TESTENV) $(GOTEST) $(RACE) -parallel 4 $(PROCESSES)
 
 .PHONY: test-histories
 test-histories:

@@ -7,12 +7,13 @@ import (
 	"slices"
 
 	"github.com/onbeat/onbeat/admin"
+	"github.com/onbeat/onbeat/internal/trial"
 	"github.com/onbeat/onbeat/queue"
 )
 
 // termOf returns the term in which an instance leads now.
-func (s *Stage) termOf(ctx context.Context, a *Instance) (term queue.Term, err error) {
-	err = s.Wait(ctx, a.name+" in the lead", func(ctx context.Context) (bool, error) {
+func (s *Stage) termOf(ctx context.Context, a *trial.Process) (term queue.Term, err error) {
+	err = s.Wait(ctx, a.Name+" in the lead", func(ctx context.Context) (bool, error) {
 		there, err := s.Instances.List(ctx)
 		i := slices.IndexFunc(there.Items, func(i admin.Instance) bool { return i.PID == a.PID() && i.Leader })
 		if i < 0 {
@@ -49,7 +50,7 @@ func (s *Stage) deposed(ctx context.Context, term queue.Term) error {
 
 // leadsAgain waits until an instance leads and the beat goes on. Meanwhile no older release may work, unless this instance
 // loses the lead once more, as on a machine that is too busy to run it.
-func (s *Stage) leadsAgain(ctx context.Context, a *Instance, release string) error {
+func (s *Stage) leadsAgain(ctx context.Context, a *trial.Process, release string) error {
 	term, err := s.termOf(ctx, a)
 	if err != nil {
 		return err
@@ -60,7 +61,7 @@ func (s *Stage) leadsAgain(ctx context.Context, a *Instance, release string) err
 	}
 	still, err := s.termOf(ctx, a)
 	if err == nil && still == term {
-		s.takeovers = append(s.takeovers, takeover{release, from})
+		s.takeovers = append(s.takeovers, trial.Takeover{Release: release, From: from})
 	}
 	return err
 }

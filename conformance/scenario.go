@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/onbeat/onbeat/internal/trial"
 	"github.com/onbeat/onbeat/store"
 )
 
@@ -47,14 +48,14 @@ const roughly = 20 * time.Millisecond
 // Play plays a scenario in a scratch namespace, judges it, and removes all that it made, even if ctx ends. It uses only
 // those Options that concern one scenario. A broken promise is in the result and is not an error; with an error, the result
 // has at most the logs.
-func Play(ctx context.Context, o Options, namespace string, c *Scenario) (*Result, error) {
+func Play(ctx context.Context, o Options, namespace string, c *Scenario) (*trial.Result, error) {
 	if c.skip != "" {
-		return &Result{Scenario: c.Name, OK: true, Skipped: c.skip}, nil
+		return &trial.Result{Scenario: c.Name, OK: true, Skipped: c.skip}, nil
 	}
 	began := time.Now()
 	s, err := newStage(ctx, o, namespace, c)
 	if err != nil {
-		return &Result{}, err
+		return &trial.Result{}, err
 	}
 	over := false
 	defer func() {
@@ -73,23 +74,23 @@ func Play(ctx context.Context, o Options, namespace string, c *Scenario) (*Resul
 
 // judged plays a scenario and judges it. A scenario that gets stuck counts as a broken promise, unless Redis is gone or a
 // user interrupted the suite.
-func (s *Stage) judged(ctx context.Context) (*Result, error) {
+func (s *Stage) judged(ctx context.Context) (*trial.Result, error) {
 	err := s.c.Play(ctx, s)
 	if err == nil {
 		err = s.finish(ctx)
 	}
 	if stop := s.hopeless(ctx, err); stop != nil {
-		return &Result{Logs: s.lastWords()}, stop
+		return &trial.Result{Logs: s.LastWords()}, stop
 	}
-	s.endAll()
+	s.KillAll()
 	e, gathered := s.evidence(ctx)
 	if gathered != nil {
-		return &Result{Logs: s.lastWords()}, errors.Join(err, gathered)
+		return &trial.Result{Logs: s.LastWords()}, errors.Join(err, gathered)
 	}
-	r := judge(e)
+	r := trial.Judge(e)
 	r.Note = s.note
 	if r.Note == "" && e.Slack > roughly {
-		r.Note = fmt.Sprintf("the suite cannot notice a slot that is early by less than %.0f ms: it knows the clock of Redis no better here", millis(e.Slack))
+		r.Note = fmt.Sprintf("the suite cannot notice a slot that is early by less than %.0f ms: it knows the clock of Redis no better here", trial.Millis(e.Slack))
 	}
 	if err != nil {
 		s.found = append(s.found, strings.ReplaceAll(err.Error(), "\n", ": "))
@@ -97,9 +98,9 @@ func (s *Stage) judged(ctx context.Context) (*Result, error) {
 	r.OK = r.OK && len(s.found) == 0
 	r.Wrong = append(s.found, r.Wrong...)
 	if !r.OK {
-		r.Logs = s.lastWords()
+		r.Logs = s.LastWords()
 		if s.stall > s.c.Load.Lease/4 {
-			r.Wrong = append(r.Wrong, fmt.Sprintf("this machine held this program up for as long as %.0f ms: try again when it is less busy", millis(s.stall)))
+			r.Wrong = append(r.Wrong, fmt.Sprintf("this machine held this program up for as long as %.0f ms: try again when it is less busy", trial.Millis(s.stall)))
 		}
 	}
 	return r, nil

@@ -33,7 +33,7 @@ const settled = beats * 10
 // rollouts replaces all replicas by those of a new release, again and again, at random moments around the slots.
 func rollouts(n, replicas int) func(context.Context, *Stage) error {
 	return func(ctx context.Context, s *Stage) error {
-		var old []*Instance
+		var old []*trial.Process
 		for i := range n + 1 {
 			release := fmt.Sprintf("r%d", i)
 			s.act("rollout %d of %d", i, n)
@@ -61,7 +61,7 @@ func rollouts(n, replicas int) func(context.Context, *Stage) error {
 }
 
 // pair starts an instance that stands by, and then one that leads.
-func (s *Stage) pair(ctx context.Context, url string) (heir, leader *Instance, err error) {
+func (s *Stage) pair(ctx context.Context, url string) (heir, leader *trial.Process, err error) {
 	s.act("two instances start")
 	if heir, err = s.Start("heir", "r1"); err != nil {
 		return nil, nil, err
@@ -236,7 +236,7 @@ func (s *Stage) flood(ctx context.Context, from, to int) error {
 	for i := from; i < to; i++ {
 		id := fmt.Sprintf("flood-%04d", i)
 		s.tasks = append(s.tasks, id)
-		list = append(list, task.New("http", map[string]any{"url": s.rec.URL("flood")}, task.ID(id), task.WithPriority(task.Low)))
+		list = append(list, task.New("http", map[string]any{"url": s.Rec.URL("flood")}, task.ID(id), task.WithPriority(task.Low)))
 	}
 	return s.Wait(ctx, "an answer to the enqueue call", func(ctx context.Context) (bool, error) {
 		_, err := s.Tasks.Enqueue(ctx, list)

@@ -7,9 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/onbeat/onbeat/admin"
@@ -30,21 +28,19 @@ var errStuck = errors.New("stuck")
 
 // Stage is where one scenario is played: a namespace, a receiver, and instances. It is for one goroutine.
 type Stage struct {
+	*trial.Stage
 	*Scratch
-	o         Options
-	c         Scenario
-	namespace string
-	rec       *trial.Recorder
-	clock     redisClock
-	dir       string
-	link      *link
-	instances []*Instance
+	o      Options
+	c      Scenario
+	clock  redisClock
+	config string
+	link   *link
 
 	before     queue.Term // the first term
-	takeovers  []takeover
-	leaderless []span
-	away       span
-	empty      span
+	takeovers  []trial.Takeover
+	leaderless []trial.Span
+	away       trial.Span
+	empty      trial.Span
 	until      time.Time
 	tasks      []string
 	note       string
@@ -55,17 +51,18 @@ type Stage struct {
 }
 
 func newStage(ctx context.Context, o Options, namespace string, c *Scenario) (s *Stage, err error) {
-	s = &Stage{o: o, c: *c, namespace: namespace}
+	s = &Stage{o: o, c: *c}
 	s.c.Load = cmp.Or(c.Load, suiteLoad)
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.close())
 		}
 	}()
-	if s.dir, err = os.MkdirTemp("", "onbeat-conformance-"); err != nil {
+	dir, err := os.MkdirTemp("", "onbeat-conformance-")
+	if err != nil {
 		return s, err
 	}
-	if s.rec, err = trial.NewRecorder(); err != nil {
+	if s.Stage, err = trial.NewStage(o.URL, namespace, dir); err != nil {
 		return s, err
 	}
 	if s.Scratch, err = o.Open(namespace); err != nil {
@@ -74,37 +71,27 @@ func newStage(ctx context.Context, o Options, namespace string, c *Scenario) (s 
 	if s.clock, err = readClock(ctx, s.Scratch); err != nil {
 		return s, err
 	}
-	return s, os.WriteFile(s.config(), []byte(s.yaml()), 0o600)
-}
-
-func (s *Stage) config() string { return filepath.Join(s.dir, "onbeat.yaml") }
-
-func (s *Stage) yaml() string {
-	load := s.c.Load
-	var b strings.Builder
-	fmt.Fprintf(&b, "namespace: %s\nlease: %s\ndrain: 5s\nconcurrency: 20\n%sschedules:\n", s.namespace, load.Lease, s.c.config)
-	for i := range load.Schedules {
-		fmt.Fprintf(&b, "  - {name: beat-%02d, every: %s, task: http, payload: {url: %q, timeout: 5s}}\n", i, load.Every, s.rec.URL("beat"))
+	var beats []string
+	for i := range s.c.Load.Schedules {
+		beats = append(beats, s.Beat("beat", fmt.Sprintf("beat-%02d", i), s.c.Load.Every, "timeout: 5s"))
 	}
-	return b.String()
+	s.config, err = s.WriteConfig("onbeat.yaml", fmt.Sprintf("lease: %s\ndrain: 5s\nconcurrency: 20\n%s", s.c.Load.Lease, s.c.config), beats...)
+	return s, err
 }
 
 // close removes everything, in any state.
 func (s *Stage) close() error {
-	s.endAll()
+	if s.Stage != nil {
+		s.Stage.Close()
+		defer func() { _ = os.RemoveAll(s.Dir) }()
+	}
 	if s.link != nil {
 		s.link.close()
-	}
-	if s.rec != nil {
-		s.rec.Close()
-	}
-	if s.dir != "" {
-		_ = os.RemoveAll(s.dir)
 	}
 	if s.Scratch == nil {
 		return nil
 	}
-	defer s.Close()
+	defer s.Scratch.Close()
 	return s.remove()
 }
 
@@ -116,7 +103,7 @@ func (s *Stage) act(format string, args ...any) {
 
 func (s *Stage) show() {
 	if s.o.Watch != nil {
-		s.o.status.Arrived = s.rec.Count()
+		s.o.status.Arrived = s.Rec.Count()
 		s.o.Watch(s.o.status)
 	}
 }
@@ -136,8 +123,8 @@ func (s *Stage) Wait(ctx context.Context, what string, ok func(context.Context) 
 		if err != nil {
 			last = err
 		}
-		if i := slices.IndexFunc(s.instances, (*Instance).crashed); i >= 0 {
-			return fmt.Errorf("%w: %s ended by itself", errStuck, s.instances[i].name)
+		if i := slices.IndexFunc(s.Started, (*trial.Process).Crashed); i >= 0 {
+			return fmt.Errorf("%w: %s ended by itself", errStuck, s.Started[i].Name)
 		}
 		if time.Since(began) > patience {
 			return errors.Join(fmt.Errorf("%w: waited %s for %s", errStuck, patience, what), last)
@@ -176,7 +163,7 @@ func (s *Stage) pause(ctx context.Context, least, most time.Duration) error {
 
 // took records that a release has taken over.
 func (s *Stage) took(release string) {
-	s.takeovers = append(s.takeovers, takeover{release, s.clock.now().Add(s.clock.slack)})
+	s.takeovers = append(s.takeovers, trial.Takeover{Release: release, From: s.clock.now().Add(s.clock.slack)})
 }
 
 // grow waits for n more arrivals of slots that are not due yet.
@@ -184,7 +171,7 @@ func (s *Stage) grow(ctx context.Context, n int) error {
 	from := s.clock.now()
 	return s.Wait(ctx, "the beat", func(context.Context) (bool, error) {
 		fresh := 0
-		for _, a := range s.rec.Arrivals() {
+		for _, a := range s.Rec.Arrivals() {
 			if a.Slot.After(from) {
 				fresh++
 			}
@@ -205,8 +192,8 @@ func (s *Stage) finish(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var left []*Instance
-	for _, i := range s.instances {
+	var left []*trial.Process
+	for _, i := range s.Started {
 		if !i.HasExited() {
 			left = append(left, i)
 		}
@@ -215,7 +202,7 @@ func (s *Stage) finish(ctx context.Context) error {
 }
 
 // Arrivals returns what the receiver has seen so far.
-func (s *Stage) Arrivals() []Arrival { return s.rec.Arrivals() }
+func (s *Stage) Arrivals() []trial.Arrival { return s.Rec.Arrivals() }
 
 // slack returns by how much the clock here may differ from that of Redis: the time of a call, and the drift since.
 func (s *Stage) slack(ctx context.Context) (time.Duration, error) {
@@ -224,9 +211,9 @@ func (s *Stage) slack(ctx context.Context) (time.Duration, error) {
 }
 
 // evidence gathers the evidence when every process has ended.
-func (s *Stage) evidence(ctx context.Context) (evidence, error) {
-	e := evidence{
-		Grids: map[string]schedule.Grid{}, Arrivals: s.rec.Arrivals(), Until: s.until,
+func (s *Stage) evidence(ctx context.Context) (trial.Evidence, error) {
+	e := trial.Evidence{
+		Grids: map[string]schedule.Grid{}, Arrivals: s.Rec.Arrivals(), Until: s.until,
 		Away: s.away, Empty: s.empty, Takeovers: s.takeovers, Tasks: s.tasks,
 	}
 	var err error

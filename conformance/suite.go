@@ -28,7 +28,7 @@ type Options struct {
 	Only []string
 	// Receive, if not nil, changes what the receiver saw before it is judged. Tests use it to break a promise, and check
 	// that the judge notices.
-	Receive func([]Arrival) []Arrival
+	Receive func([]trial.Arrival) []trial.Arrival
 	// Watch, if not nil, is called many times a second with the status, by the goroutine that plays.
 	Watch func(Status)
 
@@ -45,10 +45,10 @@ type Status struct {
 
 // Report is the outcome of all scenarios.
 type Report struct {
-	OK        bool      `json:"ok"`
-	Namespace string    `json:"namespace"` // the beginning of the scratch namespaces' names
-	Seconds   float64   `json:"seconds"`
-	Scenarios []*Result `json:"scenarios"`
+	OK        bool            `json:"ok"`
+	Namespace string          `json:"namespace"` // the beginning of the scratch namespaces' names
+	Seconds   float64         `json:"seconds"`
+	Scenarios []*trial.Result `json:"scenarios"`
 }
 
 // MaxRollouts bounds Options.Rollouts: about twenty minutes.
@@ -88,7 +88,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 		}
 		report.Scenarios = append(report.Scenarios, result)
 	}
-	report.OK = !slices.ContainsFunc(report.Scenarios, func(r *Result) bool { return !r.OK })
+	report.OK = !slices.ContainsFunc(report.Scenarios, func(r *trial.Result) bool { return !r.OK })
 	report.Seconds = seconds(time.Since(began))
 	return report, nil
 }

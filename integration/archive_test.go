@@ -18,6 +18,7 @@ import (
 
 	"github.com/onbeat/onbeat/history"
 	"github.com/onbeat/onbeat/integration/internal/rig"
+	"github.com/onbeat/onbeat/internal/trial"
 	"github.com/onbeat/onbeat/testpostgres"
 	"github.com/onbeat/onbeat/testredis"
 )
@@ -60,12 +61,7 @@ func (s *side) start(version int, list ...string) *rig.Process {
 // stop stops all replicas, at once.
 func (s *side) stop() {
 	s.Helper()
-	for _, p := range s.replicas {
-		p.Send(syscall.SIGTERM)
-	}
-	for _, p := range s.replicas {
-		p.WantExit()
-	}
+	rig.Stop(s.replicas...)
 }
 
 // says counts how often the replicas that were not replaced have logged a message.
@@ -354,7 +350,7 @@ func (s *side) arrived() map[run]int {
 }
 
 // judge judges both beats, and returns the figures of the quick one.
-func (s *side) judge(ended time.Time) rig.Figures {
+func (s *side) judge(ended time.Time) *trial.Result {
 	s.Helper()
 	s.WantEverySlot("slow", time.Second, false)
 	s.WantAuditAgrees("slow")

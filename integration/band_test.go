@@ -6,7 +6,6 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
-	"syscall"
 	"testing"
 	"time"
 
@@ -164,12 +163,7 @@ func (b *band) ends() {
 		b.plays(time.Now())
 	}
 	b.ended = time.Now()
-	for _, p := range b.replicas {
-		p.Send(syscall.SIGTERM)
-	}
-	for _, p := range b.replicas {
-		p.WantExit()
-	}
+	rig.Stop(b.replicas...)
 	for _, kind := range []string{"leader", "suspected"} {
 		b.events[kind] = b.world.events(kind)
 	}

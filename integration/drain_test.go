@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/onbeat/onbeat/integration/internal/rig"
 	"github.com/onbeat/onbeat/internal/trial"
 	"github.com/onbeat/onbeat/testredis"
 )
@@ -89,13 +88,14 @@ func (w *world) wantRuns(id string, releases []string) {
 // A schedule whose runs take 3 s, several at a time, goes through rollouts beside the fast ones: every run finishes where
 // it began, none runs twice, and no other schedule waits for them.
 func TestDrain_slowRunsFinishWhileTheBeatGoesOn(t *testing.T) {
+	onlyInASoak(t)
 	const every = 500 * time.Millisecond
 	f := newFleet(t, "")
 	slow := f.BeatTo("slow?for=3s", "slow", every)
 	live := f.release("v1", slow).up(1)
 	versions := []string{"v1"}
 	f.goesOn(10)
-	for n := range rig.Size(1, 5) {
+	for n := range 5 {
 		version := fmt.Sprintf("v%d", n+2)
 		live = f.release(version, slow).rollout(live)
 		versions = append(versions, version)

@@ -43,7 +43,7 @@ func killedWithin(t *testing.T, kind, driver, source string) {
 	w := &effectsWorld{world: newWorld(t), driver: driver, source: source}
 	w.open()
 	const each = 30
-	kills := rig.Size(15, 200)
+	kills := rig.Size(10, 200)
 	for i := range kills {
 		w.enqueue(each)
 		before := w.count("SELECT count(*) FROM effects")
@@ -72,7 +72,7 @@ func killedWithin(t *testing.T, kind, driver, source string) {
 	if n <= all || single == all {
 		t.Errorf("without Once %d tasks had %d effects, %d of them one: this proves nothing", all, n, single)
 	}
-	w.Row("killed within handlers.Once ("+kind+")", rig.Figures{},
+	w.Row("killed within handlers.Once ("+kind+")", nil,
 		fmt.Sprintf("%d kills; %d effects of %d tasks; without Once %d effects, %d tasks had more than one", kills, all, all, n, all-single))
 }
 
@@ -134,7 +134,9 @@ const (
 func (w *effectsWorld) starts(release string) *trial.Process {
 	w.Helper()
 	log := filepath.Join(w.Dir, release+".log")
-	p, err := trial.Start(release, w.Dir, log, append(w.Env(), effectsDriver+"="+w.driver, effectsSource+"="+w.source, "ONBEAT_RELEASE="+release))
+	p, err := trial.Start(release, log, trial.Program{
+		Env: append(w.Env(), effectsDriver+"="+w.driver, effectsSource+"="+w.source, "ONBEAT_RELEASE="+release), Dir: w.Dir,
+	})
 	if err != nil {
 		w.Fatal(err)
 	}

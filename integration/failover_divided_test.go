@@ -14,6 +14,7 @@ import (
 // reports that. With strict durability no slot runs twice. If all replicas must have a write, neither side begins a task
 // until all are back. If one replica must have it, the majority goes on.
 func TestFailover_divided(t *testing.T) {
+	onlyInASoak(t)
 	t.Parallel()
 	for _, c := range []struct {
 		name, head string
@@ -22,7 +23,7 @@ func TestFailover_divided(t *testing.T) {
 		{"strict durability of all replicas", "durability: {replicas: 2, strict: true}\n", 0},
 		{"no durability", "", 1},
 		{"strict durability of 1 of 2 replicas", "durability: {replicas: 1, strict: true}\n", 0.02},
-	}[:rig.Size(2, 3)] {
+	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			g := testredis.Sentinels(t)
@@ -36,7 +37,7 @@ func TestFailover_divided(t *testing.T) {
 			leader := w.Serve("c", w.Config("c.yaml", head, schedules...), "--redis", g.Minority())
 			leader.Said("leads")
 			w.Grow(600, "nothing arrives")
-			n := rig.Size(1, 5)
+			const n = 5
 			for range n {
 				heal := g.Split(t)
 				time.Sleep(10 * time.Second) // the fault

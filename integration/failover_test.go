@@ -45,7 +45,7 @@ func (w *world) wantRepeatsWithin(names []string, from, to time.Time) (repeats i
 			repeats++
 			if first := again[0].At; first.Before(from) || first.After(to) {
 				w.Errorf("%s: slot %d arrived %d times, first at %s, not between %s and %s: %s", name, ms, len(again),
-					first.Format("05.000"), from.Format("05.000"), to.Format("05.000"), rig.Describe(again))
+					first.Format("05.000"), from.Format("05.000"), to.Format("05.000"), trial.Describe(again))
 			}
 		}
 	}
@@ -104,19 +104,13 @@ func epochs(p *rig.Process) (list []int64) {
 	return list
 }
 
-// lag describes how late the slots before a moment were.
-func (w *world) lag(before time.Time) string {
-	l := rig.Lags(slices.DeleteFunc(w.Rec.Arrivals(), func(a trial.Arrival) bool { return a.At.After(before) }))
-	return fmt.Sprintf("lag p50 %s, p99 %s", rig.Quantile(l, .5).Round(time.Microsecond), rig.Quantile(l, .99).Round(time.Microsecond))
-}
-
 // The primary of a Sentinel group is killed under twenty schedules each 200 ms. No slot is missed. With durability no slot
 // runs twice. Without it, only slots of the last second before may run twice, because the replica may not have their writes.
 func TestFailover_sentinelPromotesAReplica(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ name, head string }{
 		{"durability of 1 replica", "durability: {replicas: 1}\n"}, {"no durability", ""},
-	} {
+	}[:rig.Size(1, 2)] {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			g := testredis.Sentinels(t)
@@ -140,7 +134,7 @@ func TestFailover_sentinelPromotesAReplica(t *testing.T) {
 			}
 			w.WantAuditAgrees(names...)
 			w.failoverRow("Sentinel, the primary killed, "+c.name, names, ended,
-				fmt.Sprintf("promoted after %s; %s before", promoted.Sub(killed).Round(time.Millisecond), w.lag(killed)))
+				fmt.Sprintf("promoted after %s", promoted.Sub(killed).Round(time.Millisecond)))
 		})
 	}
 }

@@ -34,9 +34,9 @@ func TestFault_garbageInARecordHarmsNobodyElse(t *testing.T) {
 		name   string
 		record []byte
 	}{
-		{"random", random}, {"headed", append([]byte("1.\x03\x04http"), random...)}, // it begins like a record
+		{"headed", append([]byte("1.\x03\x04http"), random...)}, {"random", random}, // the first begins like a record
 		{"zeros", make([]byte, 50<<20)}, {"lines", bytes.Repeat([]byte("\n"), 50<<20)},
-	}[:rig.Size(2, 4)]
+	}[:rig.Size(1, 4)]
 	for _, kind := range kinds {
 		name, record := kind.name, kind.record
 		for _, id := range []string{"before-" + name, name, "behind-" + name} {
@@ -76,7 +76,7 @@ func TestFault_garbageInARecordHarmsNobodyElse(t *testing.T) {
 	ended := time.Now()
 	p.Stop()
 	for _, a := range w.Rec.Arrivals() {
-		if a.ID == slot || a.ID == "random" || a.ID == "zeros" || a.ID == "lines" {
+		if a.ID == slot || a.ID == "headed" || a.ID == "random" || a.ID == "zeros" || a.ID == "lines" {
 			t.Errorf("%s was run", a.ID)
 		}
 	}

@@ -25,7 +25,7 @@ func TestFault_theLeaderIsKilledAtRandomMoments(t *testing.T) {
 		w.BeatTo("b?for=150ms", "b", beatEvery), w.Beat("c", time.Second)) // b nearly always runs
 	spare := w.Serve("spare", config, "--release", "spare")
 	spare.Said("leads")
-	n := rig.Size(4, 100)
+	n := rig.Size(3, 100)
 	for i := range n {
 		name := fmt.Sprintf("killed-%d", i)
 		p := w.Serve(name, config, "--release", name)
@@ -57,8 +57,8 @@ func TestFault_aClientIsKilledInTheMiddleOfABatch(t *testing.T) {
 	tasks := "onbeat:{" + w.NS + "}:tasks"
 	there := func() int { return int(rdb.HLen(context.Background(), tasks).Val()) }
 	partly := 0
-	for i := range rig.Size(4, 20) {
-		client, err := trial.StartProgram(w.Binary(), "client", "", filepath.Join(w.Dir, "client.log"), w.Env(), "enqueue", "--file", file)
+	for i := range rig.Size(3, 20) {
+		client, err := trial.Start("client", filepath.Join(w.Dir, "client.log"), trial.Program{Path: w.Binary(), Args: []string{"enqueue", "--file", file}, Env: w.Env()})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -95,5 +95,5 @@ func TestFault_aClientIsKilledInTheMiddleOfABatch(t *testing.T) {
 	if lanes != all {
 		t.Errorf("%d tasks are due, %d have a record", lanes, all)
 	}
-	w.Row("client killed in the middle of a batch", rig.Figures{}, fmt.Sprintf("%d times; %d of %d tasks were there before the last call: %s", partly, before, all, said[0]))
+	w.Row("client killed in the middle of a batch", nil, fmt.Sprintf("%d times; %d of %d tasks were there before the last call: %s", partly, before, all, said[0]))
 }

@@ -47,7 +47,7 @@ func TestFault_startAndStopLeaveNothing(t *testing.T) {
 	if did.Ran < n/4 {
 		t.Errorf("only %d of %d rounds ran a task", did.Ran, n)
 	}
-	w.Row("dispatchers started and stopped", rig.Figures{}, fmt.Sprintf("%d rounds, %d of them ran a task; goroutines %d before, %d after; %d connections and %d keys left",
+	w.Row("dispatchers started and stopped", nil, fmt.Sprintf("%d rounds, %d of them ran a task; goroutines %d before, %d after; %d connections and %d keys left",
 		n, did.Ran, did.Before, did.After, connections(), len(left)))
 }
 

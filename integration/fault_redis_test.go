@@ -1,11 +1,9 @@
 package integration
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -14,7 +12,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/onbeat/onbeat/integration/internal/rig"
-	"github.com/onbeat/onbeat/internal/trial"
 	"github.com/onbeat/onbeat/testredis"
 )
 
@@ -37,7 +34,7 @@ func (w *world) epoch(rdb *redis.Client) int64 {
 // machine crashes.
 func TestFault_redisIsKilledAndKeepsItsFile(t *testing.T) {
 	t.Parallel()
-	for _, fsync := range []string{"always", "everysec"} {
+	for _, fsync := range []string{"everysec", "always"}[:rig.Size(1, 2)] {
 		t.Run(fsync, func(t *testing.T) {
 			t.Parallel()
 			w, srv := privateWorld(t, "--appendonly", "yes", "--appendfsync", fsync)
@@ -70,57 +67,10 @@ func TestFault_redisIsKilledAndKeepsItsFile(t *testing.T) {
 	}
 }
 
-// Redis comes back empty, again and again. Each time the instance registers again, brings its schedules back on their grids,
-// and leads in a later epoch. No slot runs twice, and fences go on rising.
-func TestFault_redisRestartsEmpty(t *testing.T) {
-	t.Parallel()
-	w, srv := privateWorld(t)
-	rdb := srv.Client()
-	p := w.Serve("one", w.Config("onbeat.yaml", "concurrency: 20\nlease: 1s\n", w.Beat("a", beatEvery), w.Beat("b", time.Second)))
-	p.Said("leads")
-	n := rig.Size(2, 20)
-	for range n {
-		w.Grow(20, "nothing arrives")
-		before, seen := w.epoch(rdb), w.Rec.Arrivals()
-		leads := p.Says("leads")
-		srv.Kill()
-		srv.Restart()
-		p.SaidTimes("leads", leads+1)
-		back := time.Now()
-		w.Grow(20, "the beat does not come back")
-		if after := w.epoch(rdb); after <= before {
-			t.Errorf("epoch %d after %d: it must rise though Redis knew nothing", after, before)
-		}
-		last := slices.MaxFunc(seen, func(a, b trial.Arrival) int { return cmp.Compare(a.Fence, b.Fence) })
-		for _, a := range w.Rec.Arrivals() {
-			if a.At.After(back) && a.Fence <= last.Fence {
-				t.Errorf("%s came with fence %d, and %s before Redis was empty with %d", a.ID, a.Fence, last.ID, last.Fence)
-			}
-		}
-	}
-	p.Stop()
-	var got rig.Figures
-	for name, every := range map[string]time.Duration{"a": beatEvery, "b": time.Second} {
-		list := w.Of(name)
-		for _, again := range rig.BySlot(t, list) {
-			if len(again) != 1 {
-				t.Errorf("slot %s ran %d times: %s", again[0].ID, len(again), rig.Describe(again))
-			}
-		}
-		got.Add(w.JudgeOne(name, list, every, list[0].Slot))
-	}
-	lags := rig.Lags(w.Rec.Arrivals())
-	got.P50, got.P99 = rig.Quantile(lags, .5), rig.Quantile(lags, .99)
-	if got.OffGrid > 0 {
-		t.Errorf("%d slots are not on the grid of the first", got.OffGrid)
-	}
-	w.WantAuditClean()
-	w.Row("Redis restarted empty", got, fmt.Sprintf("%d times; schedules come back on their grids, slots that fell due meanwhile by their policy", n))
-}
-
 // SCRIPT FLUSH again and again, under load: each client loads the scripts again that it needs, and no task is lost or runs
 // twice.
 func TestFault_scriptsAreFlushedUnderLoad(t *testing.T) {
+	onlyInASoak(t)
 	t.Parallel()
 	w, srv := privateWorld(t)
 	rdb := srv.Client()

@@ -18,17 +18,26 @@ const fleetEvery = 100 * time.Millisecond
 
 // fleet is a world with twenty schedules, each every 100 ms, and releases that follow one another.
 //
-// Its tests do not run in parallel, because they judge milliseconds, and each of them keeps two cores busy.
+// It plays beside other tests, except in a soak and where it is alone: there it judges milliseconds.
 type fleet struct {
 	*world
+	alone bool
 	head  string    // of every config file: how instances lead and consume
 	beats []string  // the schedules' names
 	ended time.Time // when the last release was asked to stop
 }
 
+// newFleet prepares a fleet that plays beside other tests, except in a soak.
 func newFleet(t *testing.T, head string) *fleet {
 	t.Helper()
-	f := &fleet{world: newWorld(t), head: "concurrency: 50\n" + head}
+	beside(t)
+	return newFleetHere(t, head, soaks())
+}
+
+// newFleetHere prepares a fleet of a test that is alone, or is beside others already.
+func newFleetHere(t *testing.T, head string, alone bool) *fleet {
+	t.Helper()
+	f := &fleet{world: newWorld(t), alone: alone, head: "concurrency: 50\n" + head}
 	for i := range 20 {
 		f.beats = append(f.beats, fmt.Sprintf("beat-%02d", i))
 	}
@@ -81,13 +90,7 @@ func (r *release) up(n int) *release {
 // down sends SIGTERM to the replicas that are left, all at once, and waits for clean exits.
 func (r *release) down() {
 	r.Helper()
-	left := slices.DeleteFunc(slices.Clone(r.replicas), func(p *rig.Process) bool { return p.HasExited() })
-	for _, p := range left {
-		p.Send(trial.SigTerm)
-	}
-	for _, p := range left {
-		p.WantExit()
-	}
+	rig.Stop(r.replicas...)
 }
 
 // rollout replaces the old release replica by replica: each new one is up before an old one gets SIGTERM. Both happen

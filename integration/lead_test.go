@@ -15,7 +15,7 @@ func TestLead_aReleaseThatCrashLoopsNeverLeadsWithMinReady(t *testing.T) {
 	old := f.release("v1").up(1)
 	f.goesOn(5)
 	next := f.release("v2")
-	for range rig.Size(3, 20) {
+	for range rig.Size(2, 20) {
 		p := next.start()
 		p.Said("registered")
 		f.goesOn(10) // its life, shorter than min_ready
@@ -34,6 +34,7 @@ func TestLead_aReleaseThatCrashLoopsNeverLeadsWithMinReady(t *testing.T) {
 //
 // The limit leaves some time for a busy machine of two cores.
 func TestLead_theOldReleaseLeadsAgainWithinALeaseOfACrash(t *testing.T) {
+	onlyInASoak(t)
 	const lease = 2 * time.Second
 	f := newFleet(t, fmt.Sprintf("consume: release\nlease: %s\n", lease))
 	old := f.release("v1").up(1)
@@ -41,7 +42,7 @@ func TestLead_theOldReleaseLeadsAgainWithinALeaseOfACrash(t *testing.T) {
 	next := f.release("v2")
 	want := []string{"v1"}
 	var worst time.Duration
-	for range rig.Size(3, 20) {
+	for range 20 {
 		p := next.start()
 		p.Said("leads")
 		anyOffset()

@@ -8,7 +8,8 @@ import (
 	"github.com/onbeat/onbeat/integration/internal/rig"
 )
 
-// Releases in a row, each new one up before the old one gets SIGTERM, at random offsets around the slots.
+// Releases in a row, each new one up before the old one gets SIGTERM, at random offsets around the slots. They are
+// alone on the machine, and judge how long the beat pauses.
 func TestRollout_releasesInARowMissNoBeat(t *testing.T) {
 	for _, c := range []struct {
 		name, head string
@@ -18,13 +19,13 @@ func TestRollout_releasesInARowMissNoBeat(t *testing.T) {
 		{"one replica each", "", 1, false},
 		{"three replicas each", "consume: release\n", 3, false},
 		{"three replicas each, sticky", "consume: release\nlead: sticky\n", 3, true},
-	} {
+	}[:rig.Size(2, 3)] {
 		t.Run(c.name, func(t *testing.T) {
-			f := newFleet(t, c.head)
+			f := newFleetHere(t, c.head, true)
 			live := f.release("v1").up(c.replicas)
 			versions := []string{"v1"}
 			f.goesOn(rig.Size(5, 20))
-			for n := range rig.Size(3, 10) {
+			for n := range rig.Size(2, 10) {
 				version := fmt.Sprintf("v%d", n+2)
 				live = f.release(version).rollout(live)
 				f.goesOn(rig.Size(5, 20))
@@ -48,6 +49,7 @@ func TestRollout_releasesInARowMissNoBeat(t *testing.T) {
 
 // A release is rolled back: the release before it is the newest again.
 func TestRollout_aRollbackIsARollout(t *testing.T) {
+	onlyInASoak(t)
 	f := newFleet(t, "consume: release\n")
 	good := f.release("v1").up(2)
 	f.goesOn(5)
@@ -63,11 +65,12 @@ func TestRollout_aRollbackIsARollout(t *testing.T) {
 
 // Two full releases live side by side for a while: the new one works from the moment it is up, the old one is idle.
 func TestRollout_blueGreenWorksOnOneSide(t *testing.T) {
+	onlyInASoak(t)
 	f := newFleet(t, "consume: release\n")
 	blue := f.release("blue").up(3)
 	f.goesOn(5)
 	green := f.release("green").up(3)
-	f.goesOn(rig.Size(15, 100))
+	f.goesOn(100)
 	blue.down()
 	f.goesOn(5)
 	f.ends(green)
@@ -79,6 +82,7 @@ func TestRollout_blueGreenWorksOnOneSide(t *testing.T) {
 // In the middle of a rollout both releases get more replicas. New replicas of the old release start later than the new
 // release, and still count as old.
 func TestRollout_scaleUpInTheMiddleChangesNothing(t *testing.T) {
+	onlyInASoak(t)
 	f := newFleet(t, "consume: release\nlead: sticky\n")
 	old := f.release("v1").up(2)
 	f.goesOn(5)

@@ -18,7 +18,7 @@ import (
 // run beside it.
 func TestSuspicion_isRareOnABusyMachineAndHarmless(t *testing.T) {
 	length := busyFor(t)
-	f := newFleet(t, "")
+	f := newFleetHere(t, "", true)
 	live := f.release("v1").up(3)
 	f.goesOn(20)
 	hogs := f.hogs(2 * runtime.NumCPU())
@@ -66,7 +66,7 @@ func busyFor(t *testing.T) time.Duration {
 func (f *fleet) hogs(n int) (list []*trial.Process) {
 	f.Helper()
 	for i := range n {
-		p, err := trial.StartProgram("/bin/sh", fmt.Sprintf("hog %d", i+1), "", os.DevNull, nil, "-c", "while :; do :; done")
+		p, err := trial.Start(fmt.Sprintf("hog %d", i+1), os.DevNull, trial.Program{Path: "/bin/sh", Args: []string{"-c", "while :; do :; done"}})
 		if err != nil {
 			f.Fatal(err)
 		}

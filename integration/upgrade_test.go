@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/onbeat/onbeat/integration/internal/rig"
+	"github.com/onbeat/onbeat/internal/trial"
 	"github.com/onbeat/onbeat/testredis"
 )
 
@@ -30,7 +31,7 @@ var lastRelease = sync.OnceValues(func() (path string, err error) {
 // paused, as both programs see them.
 func TestUpgrade_fromTheLastTagAndBack(t *testing.T) {
 	beginBuild(t, lastRelease)
-	t.Parallel()
+	beside(t)
 	last, err := lastRelease()
 	switch {
 	case errors.Is(err, errUnreleased):
@@ -38,7 +39,7 @@ func TestUpgrade_fromTheLastTagAndBack(t *testing.T) {
 	case err != nil:
 		t.Fatal("the program of the last tag:", err)
 	}
-	u := &upgrade{fleet: newFleet(t, "lease: 1s\n"), last: last}
+	u := &upgrade{fleet: newFleetHere(t, "lease: 1s\n", soaks()), last: last}
 	u.beats = u.beats[:5]
 	was := u.of(last, "v1").up(1)
 	u.goesOn(5)
@@ -129,7 +130,7 @@ func (u *upgrade) wantTasks() {
 	}
 	for _, id := range append(u.tasks, "dead") {
 		if n := len(u.Task(id)); n != 1 {
-			u.Errorf("%s arrived %d times: %s", id, n, rig.Describe(u.Task(id)))
+			u.Errorf("%s arrived %d times: %s", id, n, trial.Describe(u.Task(id)))
 		}
 	}
 }

@@ -37,6 +37,23 @@ func beginBuild(t *testing.T, build func() (string, error)) {
 	}
 }
 
+func soaks() bool { return os.Getenv("ONBEAT_SOAK") == "1" }
+
+// beside lets a test run beside others, but not in a soak: there it measures milliseconds.
+func beside(t *testing.T) {
+	if !soaks() {
+		t.Parallel()
+	}
+}
+
+// onlyInASoak skips a scenario of which the other tests, or the simulation, show the most.
+func onlyInASoak(t *testing.T) {
+	t.Helper()
+	if !soaks() {
+		t.Skip("played in a soak (ONBEAT_SOAK=1)")
+	}
+}
+
 // world is one namespace on a Redis, and the processes that a test starts in it.
 type world struct{ *rig.World }
 

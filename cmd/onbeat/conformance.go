@@ -13,6 +13,7 @@ import (
 
 	"github.com/onbeat/onbeat"
 	"github.com/onbeat/onbeat/conformance"
+	"github.com/onbeat/onbeat/internal/trial"
 	"github.com/onbeat/onbeat/schedule"
 	"github.com/onbeat/onbeat/store"
 )
@@ -187,7 +188,7 @@ func lagMillis(ms float64) string {
 	return fmt.Sprintf("%.1f ms", ms)
 }
 
-func (s *conformanceShow) details(x *conformance.Result) {
+func (s *conformanceShow) details(x *trial.Result) {
 	var lines []string
 	add := func(n int, text string) {
 		if n > 0 {

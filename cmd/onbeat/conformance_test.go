@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/onbeat/onbeat/conformance"
+	"github.com/onbeat/onbeat/internal/trial"
 	"github.com/onbeat/onbeat/testredis"
 )
 
@@ -27,9 +28,9 @@ func init() {
 		if only := os.Getenv(tryOnly); only != "" {
 			o.Only = []string{only}
 		}
-		o.Receive = map[string]func([]conformance.Arrival) []conformance.Arrival{
-			"drop":  func(l []conformance.Arrival) []conformance.Arrival { return slices.Delete(l, 5, 6) },
-			"twice": func(l []conformance.Arrival) []conformance.Arrival { return append(l, l[5]) },
+		o.Receive = map[string]func([]trial.Arrival) []trial.Arrival{
+			"drop":  func(l []trial.Arrival) []trial.Arrival { return slices.Delete(l, 5, 6) },
+			"twice": func(l []trial.Arrival) []trial.Arrival { return append(l, l[5]) },
 		}[os.Getenv(breakThis)]
 	}
 }
@@ -262,7 +263,7 @@ func TestConformanceShow_printsATable(t *testing.T) {
 	t.Parallel()
 	var out, errs lockedBuffer
 	show := &conformanceShow{a: &app{globals: &globals{}, out: &out, err: &errs}}
-	show.report(&conformance.Report{Scenarios: []*conformance.Result{
+	show.report(&conformance.Report{Scenarios: []*trial.Result{
 		{Scenario: "rollouts", OK: true, Audit: true, Slots: 270, Gap: 109.2, P50: 1.7, P99: 10.2},
 		{Scenario: "killed", OK: true, Audit: true, Slots: 420, Gap: 2100, P50: 28.9, P99: 2000, Repeated: 3, LedAfter: 141},
 		{Scenario: "cut", OK: true, Skipped: "no way"},

@@ -13,8 +13,8 @@ import (
 type demoLane struct {
 	release  string
 	starts   int
-	instance *conformance.Instance // nil before the first start
-	state    string                // as the picture shows it
+	instance *trial.Process // nil before the first start
+	state    string         // as the picture shows it
 }
 
 // start starts an instance of the lane's release.

@@ -5,7 +5,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/onbeat/onbeat/conformance"
 	"github.com/onbeat/onbeat/internal/trial"
 )
 
@@ -16,7 +15,7 @@ type demoLoss struct {
 }
 
 // paused returns by how much the beat that was due next was late.
-func (l demoLoss) paused(list []conformance.Arrival) (late time.Duration) {
+func (l demoLoss) paused(list []trial.Arrival) (late time.Duration) {
 	next := time.Time{}
 	for _, a := range list {
 		if a.Slot.After(l.at) && (next.IsZero() || a.Slot.Before(next)) {
@@ -30,7 +29,7 @@ func (l demoLoss) paused(list []conformance.Arrival) (late time.Duration) {
 const onTime = 20 * time.Millisecond
 
 // words says how long the beat paused.
-func (l demoLoss) words(list []conformance.Arrival) string {
+func (l demoLoss) words(list []trial.Arrival) string {
 	switch late := l.paused(list); {
 	case late <= onTime:
 		return "The beat did not pause."
@@ -42,9 +41,9 @@ func (l demoLoss) words(list []conformance.Arrival) string {
 }
 
 // lost adds how long the beat paused at each kind of loss.
-func (v *demoVerdict) lost(losses []demoLoss, list []conformance.Arrival) {
+func (v *demoVerdict) lost(losses []demoLoss, list []trial.Arrival) {
 	for _, l := range losses {
-		switch late := millis(l.paused(list)); l.sig {
+		switch late := trial.Millis(l.paused(list)); l.sig {
 		case trial.SigKill:
 			v.AfterKill = max(v.AfterKill, late)
 		case trial.SigStop:

@@ -7,13 +7,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/onbeat/onbeat/conformance"
+	"github.com/onbeat/onbeat/internal/trial"
 )
 
 // demoShow is the picture of the demo. On a terminal it is redrawn in place; elsewhere each event is a line.
 type demoShow struct {
 	lanes    []*demoLane
-	arrivals func() []conformance.Arrival
+	arrivals func() []trial.Arrival
 	began    time.Time
 	w        io.Writer
 	live     bool
@@ -96,16 +96,14 @@ func (s *demoShow) tell(least int) {
 		if last != first {
 			beats = fmt.Sprintf("beats %d to %d", first, last)
 		}
-		fmt.Fprintf(s.w, "        %s on %s, at most %.1f ms after the slot\n", beats, oneCell(list[from].Release), millis(worst))
+		fmt.Fprintf(s.w, "        %s on %s, at most %.1f ms after the slot\n", beats, oneCell(list[from].Release), trial.Millis(worst))
 	}
 }
 
 // number returns the number of a slot, from 0.
-func (s *demoShow) number(a conformance.Arrival, list []conformance.Arrival) int {
+func (s *demoShow) number(a trial.Arrival, list []trial.Arrival) int {
 	return int(a.Slot.Sub(list[0].Slot).Round(demoEvery/2) / demoEvery)
 }
-
-func millis(d time.Duration) float64 { return float64(d.Microseconds()/100) / 10 }
 
 // colourOf returns the colour of a lane's release.
 func (s *demoShow) colourOf(lane int, text string) string {
@@ -189,7 +187,7 @@ func (s *demoShow) state(lane int, state string) string {
 }
 
 // marks returns the beats of one lane, one column per slot.
-func (s *demoShow) marks(lane int, release string, list []conformance.Arrival) string {
+func (s *demoShow) marks(lane int, release string, list []trial.Arrival) string {
 	if len(list) == 0 {
 		return ""
 	}
@@ -220,7 +218,7 @@ func (s *demoShow) marks(lane int, release string, list []conformance.Arrival) s
 }
 
 // ruler numbers the columns by fives.
-func ruler(list []conformance.Arrival) string {
+func ruler(list []trial.Arrival) string {
 	if len(list) == 0 {
 		return ""
 	}

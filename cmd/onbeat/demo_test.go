@@ -13,7 +13,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/onbeat/onbeat/conformance"
 	"github.com/onbeat/onbeat/internal/trial"
 )
 
@@ -93,10 +92,10 @@ func wantNothingLeft(t *testing.T, temp string) {
 }
 
 // demoBeats are arrivals of slots 0 to n-1, a second apart, each 2 ms after its slot.
-func demoBeats(n int) (list []conformance.Arrival) {
+func demoBeats(n int) (list []trial.Arrival) {
 	for i := range n {
 		slot := time.UnixMilli(1_700_000_000_000).Add(time.Duration(i) * demoEvery)
-		list = append(list, conformance.Arrival{Release: "v1", Slot: slot, At: slot.Add(2 * time.Millisecond), Attempt: 1})
+		list = append(list, trial.Arrival{Release: "v1", Slot: slot, At: slot.Add(2 * time.Millisecond), Attempt: 1})
 	}
 	return list
 }
@@ -117,14 +116,14 @@ func TestDemoLoss_saysHowLongTheBeatPaused(t *testing.T) {
 		}
 		v := &demoVerdict{}
 		v.lost([]demoLoss{l, {trial.SigStop, l.at.Add(demoEvery)}}, list)
-		if v.AfterKill != millis(late) || v.AfterStop != 2 {
+		if v.AfterKill != trial.Millis(late) || v.AfterStop != 2 {
 			t.Errorf("%s late: %+v", late, v)
 		}
 	}
 }
 
-func demoShowOf(list []conformance.Arrival, w io.Writer) *demoShow {
-	return &demoShow{arrivals: func() []conformance.Arrival { return list }, began: time.Now(), w: w}
+func demoShowOf(list []trial.Arrival, w io.Writer) *demoShow {
+	return &demoShow{arrivals: func() []trial.Arrival { return list }, began: time.Now(), w: w}
 }
 
 var escapes = regexp.MustCompile("\x1b\\[[0-9;]*[A-Za-z]")

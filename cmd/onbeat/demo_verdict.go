@@ -3,7 +3,7 @@ package main
 import (
 	"fmt"
 
-	"github.com/onbeat/onbeat/conformance"
+	"github.com/onbeat/onbeat/internal/trial"
 )
 
 // demoVerdict is the verdict of the demo, as the JSON shows it.
@@ -28,7 +28,7 @@ type demoVerdict struct {
 	Wrong      []string `json:"wrong,omitempty"`
 }
 
-func demoVerdictOf(r *conformance.Result, redis string) *demoVerdict {
+func demoVerdictOf(r *trial.Result, redis string) *demoVerdict {
 	return &demoVerdict{
 		OK: r.OK, Redis: redis, Seconds: r.Seconds, Slots: r.Slots,
 		Missed: r.Missed, Duplicated: r.Duplicated, Early: r.Early, OffGrid: r.OffGrid,

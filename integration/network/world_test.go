@@ -65,7 +65,7 @@ func (w *world) long(id string, takes time.Duration) trial.Arrival {
 
 // wantSteady judges the schedules by the recorder and by the audit, which must agree, and reports the scenario. Slots of the
 // last second may have no instance left to run them.
-func (w *world) wantSteady(scenario string, besides ...string) rig.Figures {
+func (w *world) wantSteady(scenario string, besides ...string) *trial.Result {
 	w.Helper()
 	got := w.Steady(every, w.ended.Add(-time.Second), "a", "b")
 	w.Row(scenario, got, besides...)

@@ -10,38 +10,46 @@ import (
 	"syscall"
 )
 
-// Process is a process of the program itself. It has its own process group, so that keys typed in a terminal do not reach
-// it. On Linux the kernel kills it when this process is gone.
+// Process is a process that can be stopped, killed and frozen. It has its own process group, so that keys typed in a
+// terminal do not reach it. On Linux the kernel kills it when this process is gone.
 type Process struct {
-	name   string
+	Name string
+
 	cmd    *exec.Cmd
+	log    string
+	told   syscall.Signal
 	exited chan struct{}
 }
 
-// Start starts a process that logs to a file. It inherits this process's environment without onbeat's variables; more
-// is added to that.
-func Start(name, dir, log string, more []string, args ...string) (*Process, error) {
-	exe, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
-	return StartProgram(exe, name, dir, log, more, args...)
+// Program is what to start. The zero Program is that of this process.
+type Program struct {
+	Path string
+	Args []string
+	Env  []string // beside this process's environment, without onbeat's variables
+	Dir  string
 }
 
-// StartProgram is Start for another build of the program.
-func StartProgram(exe, name, dir, log string, more []string, args ...string) (*Process, error) {
+// Start starts a process that logs to a file.
+func Start(name, log string, of Program) (*Process, error) {
+	if of.Path == "" {
+		self, err := os.Executable()
+		if err != nil {
+			return nil, err
+		}
+		of.Path = self
+	}
 	file, err := os.OpenFile(log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = file.Close() }() // the child has its own copy
-	cmd := exec.Command(exe, args...)
+	cmd := exec.Command(of.Path, of.Args...)
 	cmd.Stdout, cmd.Stderr = file, file
-	cmd.Dir = dir
+	cmd.Dir = of.Dir
 	cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "ONBEAT_") })
-	cmd.Env = append(cmd.Env, more...)
+	cmd.Env = append(cmd.Env, of.Env...)
 	cmd.SysProcAttr = ofOurs()
-	p := &Process{name: name, cmd: cmd, exited: make(chan struct{})}
+	p := &Process{Name: name, cmd: cmd, log: log, exited: make(chan struct{})}
 	started := make(chan error)
 	go func() {
 		// Linux kills the child when the thread that started it ends: keep that thread for as long as the child lives.
@@ -81,14 +89,30 @@ func (p *Process) ExitCode() int { return p.cmd.ProcessState.ExitCode() }
 
 // Signal sends the process a signal. Its children do not get it.
 func (p *Process) Signal(s syscall.Signal) error {
+	p.told = s
 	if err := p.cmd.Process.Signal(s); err != nil {
-		return fmt.Errorf("signal %s: %w", p.name, err)
+		return fmt.Errorf("signal %s: %w", p.Name, err)
 	}
 	return nil
 }
 
+// Told returns the last signal that the process was sent, or 0.
+func (p *Process) Told() syscall.Signal { return p.told }
+
+// Crashed reports whether the process ended though nobody here told it to.
+func (p *Process) Crashed() bool {
+	return p.HasExited() && p.told != SigTerm && p.told != SigKill
+}
+
 // Kill ends the process, in any state, and waits until it is gone.
 func (p *Process) Kill() {
+	p.told = SigKill
 	_ = p.cmd.Process.Kill()
 	<-p.exited
+}
+
+// Log returns what the process has logged so far.
+func (p *Process) Log() (string, error) {
+	text, err := os.ReadFile(p.log)
+	return string(text), err
 }

@@ -1,35 +1,140 @@
 package rig
 
 import (
-	"fmt"
-	"maps"
+	"encoding/json"
 	"slices"
 	"testing"
 	"time"
 
+	"github.com/onbeat/onbeat/audit"
 	"github.com/onbeat/onbeat/internal/trial"
+	"github.com/onbeat/onbeat/schedule"
+	"github.com/onbeat/onbeat/task"
 )
 
-// Figures are the counts and times by which a scenario is judged.
-type Figures struct {
-	Slots, Missed, Duplicated, OffGrid int
-
-	// Repeated is how many slots took a later attempt, with a larger fence, because a run was lost: no duplicates.
-	Repeated int
-
-	// Gap is the longest time between two neighbouring arrivals of one schedule, a repeated run not counted.
-	// P50, P99 and Worst are of the time from slot to arrival.
-	Gap, P50, P99, Worst time.Duration
+// evidence is of some schedules with the same interval. The first slot that arrived sets the grid of each.
+func (w *World) evidence(every time.Duration, until time.Time, lists map[string][]trial.Arrival) trial.Evidence {
+	w.Helper()
+	e := trial.Evidence{Grids: map[string]schedule.Grid{}, Until: until, Unaudited: true, Setbacks: 1}
+	for name, list := range lists {
+		zero := until
+		for _, a := range list {
+			zero = slices.MinFunc([]time.Time{zero, a.Slot}, time.Time.Compare)
+		}
+		grid, err := schedule.Every(every).Grid(zero)
+		if err != nil {
+			w.Fatal(err)
+		}
+		e.Grids[name] = grid
+		e.Arrivals = append(e.Arrivals, list...)
+	}
+	return e
 }
 
-// Add adds the figures of another schedule, except the lags.
-func (f *Figures) Add(g Figures) {
-	f.Slots += g.Slots
-	f.Missed += g.Missed
-	f.Duplicated += g.Duplicated
-	f.OffGrid += g.OffGrid
-	f.Repeated += g.Repeated
-	f.Gap = max(f.Gap, g.Gap)
+// Judge judges schedules by the recorder alone. Every slot from the first that arrived up to a moment must be there.
+func (w *World) Judge(every time.Duration, until time.Time, names ...string) *trial.Result {
+	w.Helper()
+	lists := map[string][]trial.Arrival{}
+	for _, name := range names {
+		lists[name] = w.Of(name)
+	}
+	return trial.Judge(w.evidence(every, until, lists))
+}
+
+// JudgeOne judges the arrivals of one schedule, or of the part of it that lies on one grid.
+func (w *World) JudgeOne(name string, list []trial.Arrival, every time.Duration, until time.Time) *trial.Result {
+	w.Helper()
+	return trial.Judge(w.evidence(every, until, map[string][]trial.Arrival{name: list}))
+}
+
+// WantWhole fails unless every slot ran, on the grid, not early, and again only as a further attempt with a larger fence.
+func (w *World) WantWhole(what string, r *trial.Result) {
+	w.Helper()
+	for _, wrong := range r.Wrong {
+		w.Errorf("%s: %s", what, wrong)
+	}
+}
+
+// WantEverySlot fails unless every slot of a schedule, from the first that arrived to the last, arrived exactly once, on one
+// grid. With retries, a run may be repeated because its instance was lost.
+func (w *World) WantEverySlot(name string, every time.Duration, retries bool) {
+	w.Helper()
+	list := w.Of(name)
+	var last time.Time
+	for _, a := range list {
+		if a.Slot.After(last) {
+			last = a.Slot
+		}
+	}
+	r := w.JudgeOne(name, list, every, last)
+	w.WantWhole(name, r)
+	if r.Repeated > 0 && !retries {
+		w.Errorf("%s: %d slots were repeated", name, r.Repeated)
+	}
+}
+
+// Steady judges schedules that must be whole up to a moment, by the recorder and by the audit. The two must agree.
+func (w *World) Steady(every time.Duration, until time.Time, names ...string) *trial.Result {
+	w.Helper()
+	lists := map[string][]trial.Arrival{}
+	for _, name := range names {
+		lists[name] = w.Of(name)
+	}
+	e := w.evidence(every, until, lists)
+	e.Reports, e.Unaudited = w.WantAuditClean(), false
+	r := trial.Judge(e)
+	w.WantWhole("the beats", r)
+	return r
+}
+
+// WantAuditClean fails if onbeat audit finds a broken promise. It allows overdue slots without an instance, because the test
+// has stopped the instances. It returns the reports.
+func (w *World) WantAuditClean() []audit.Report {
+	w.Helper()
+	code, out, errs := w.Try("audit", "--json", "--since", "2h") // longer than the longest test
+	var all struct{ Schedules []audit.Report }
+	if err := json.Unmarshal([]byte(out), &all); err != nil {
+		w.Fatalf("audit: exit %d: %v: %s%s", code, err, out, errs)
+	}
+	unattended := slices.ContainsFunc(all.Schedules, func(r audit.Report) bool { return r.Unattended })
+	broken := slices.ContainsFunc(all.Schedules, func(r audit.Report) bool { return r.Broken() })
+	if broken || code != 0 && !unattended {
+		w.Errorf("audit: exit %d: %s", code, out)
+	}
+	if len(all.Schedules) == 0 {
+		w.Error("audit: it knows no schedule")
+	}
+	return all.Schedules
+}
+
+// WantAuditAgrees is WantAuditClean, and also fails unless the audit counts as many slots run as the recorder saw from a
+// moment on.
+func (w *World) WantAuditAgrees(names ...string) {
+	w.Helper()
+	w.WantAuditAgreesSince(time.Time{}, names...)
+}
+
+// WantAuditAgreesSince is WantAuditAgrees where Redis knows nothing from before a moment.
+func (w *World) WantAuditAgreesSince(since time.Time, names ...string) {
+	w.Helper()
+	reports := w.WantAuditClean()
+	for _, name := range names {
+		slots := map[int64]bool{}
+		for _, a := range w.Of(name) {
+			if _, slot, ok := task.ParseSlotID(a.ID); ok && a.At.After(since) {
+				slots[slot.UnixMilli()] = true
+			}
+		}
+		ran := int64(0)
+		for _, r := range reports {
+			if r.Schedule == name {
+				ran = r.Counts[audit.OnTime] + r.Counts[audit.Late]
+			}
+		}
+		if ran != int64(len(slots)) {
+			w.Errorf("audit says that %d slots of %s ran, the recorder saw %d", ran, name, len(slots))
+		}
+	}
 }
 
 // BySlot groups the arrivals of one schedule by slot. It fails the test if one came early.
@@ -45,55 +150,6 @@ func BySlot(t *testing.T, list []trial.Arrival) map[int64][]trial.Arrival {
 	return slots
 }
 
-// Judge counts the slots of some schedules by their outcome, by the recorder alone. The first slot that arrived sets the grid
-// of a schedule, and every slot from there to until must arrive. None may come early.
-func (w *World) Judge(every time.Duration, until time.Time, names ...string) (f Figures) {
-	w.Helper()
-	var all []trial.Arrival
-	for _, name := range names {
-		list := w.Of(name)
-		all = append(all, list...)
-		f.Add(w.JudgeOne(name, list, every, until))
-	}
-	l := Lags(all)
-	f.P50, f.P99, f.Worst = Quantile(l, .5), Quantile(l, .99), Quantile(l, 1)
-	return f
-}
-
-// JudgeOne judges the arrivals of one schedule, or of the part of it that lies on one grid.
-func (w *World) JudgeOne(name string, list []trial.Arrival, every time.Duration, until time.Time) (f Figures) {
-	w.Helper()
-	if len(list) == 0 {
-		w.Errorf("%s: nothing arrived", name)
-		return f
-	}
-	slots := BySlot(w.T, list)
-	first := slices.Min(slices.Collect(maps.Keys(slots)))
-	step := every.Milliseconds()
-	for ms := first; ms <= until.UnixMilli(); ms += step {
-		if len(slots[ms]) == 0 {
-			f.Missed++
-		}
-	}
-	var arrivals []time.Time
-	for ms, runs := range slots {
-		f.Slots++
-		slices.SortFunc(runs, func(a, b trial.Arrival) int { return a.At.Compare(b.At) })
-		arrivals = append(arrivals, runs[0].At)
-		switch {
-		case (ms-first)%step != 0:
-			f.OffGrid++
-		case len(runs) > 1 && Rising(runs):
-			f.Repeated++
-		case len(runs) > 1:
-			f.Duplicated++
-			w.Logf("%s: duplicated: %s", name, Describe(runs))
-		}
-	}
-	f.Gap = longestGap(arrivals)
-	return f
-}
-
 // Rising reports whether each run of a slot is a later attempt than the one before, with a larger fence.
 func Rising(runs []trial.Arrival) bool {
 	for i := 1; i < len(runs); i++ {
@@ -102,79 +158,4 @@ func Rising(runs []trial.Arrival) bool {
 		}
 	}
 	return true
-}
-
-// longestGap returns the longest time between two neighbouring arrivals.
-func longestGap(arrivals []time.Time) (gap time.Duration) {
-	slices.SortFunc(arrivals, time.Time.Compare)
-	for i := 1; i < len(arrivals); i++ {
-		gap = max(gap, arrivals[i].Sub(arrivals[i-1]))
-	}
-	return gap
-}
-
-// WantWhole fails if a slot was missed, duplicated or off the grid.
-func (w *World) WantWhole(what string, f Figures) {
-	w.Helper()
-	if f.Missed > 0 || f.Duplicated > 0 || f.OffGrid > 0 {
-		w.Errorf("%s: %d missed, %d duplicated, %d off the grid, of %d slots", what, f.Missed, f.Duplicated, f.OffGrid, f.Slots)
-	}
-}
-
-// WantEverySlot fails unless every slot of a schedule, from the first that arrived to the last, arrived exactly once, on one
-// grid. With retries, a run may be repeated because its instance was lost.
-func (w *World) WantEverySlot(name string, every time.Duration, retries bool) {
-	w.Helper()
-	list := w.Of(name)
-	var last time.Time
-	for _, a := range list {
-		if a.Slot.After(last) {
-			last = a.Slot
-		}
-	}
-	f := w.JudgeOne(name, list, every, last)
-	w.WantWhole(name, f)
-	if f.Repeated > 0 && !retries {
-		w.Errorf("%s: %d slots were repeated", name, f.Repeated)
-	}
-}
-
-// Steady judges schedules that must be whole up to a moment, by the recorder and by the audit. The two must agree.
-func (w *World) Steady(every time.Duration, until time.Time, names ...string) Figures {
-	w.Helper()
-	got := w.Judge(every, until, names...)
-	w.WantWhole("the beats", got)
-	lines := w.WantAuditAgrees(names...)
-	for _, name := range names {
-		if missed := lines[name].Missed; missed > 0 {
-			w.Errorf("%s: the audit says that %d were missed", name, missed)
-		}
-	}
-	return got
-}
-
-// Describe says how a slot ran.
-func Describe(list []trial.Arrival) (s string) {
-	for _, a := range list {
-		s += fmt.Sprintf("[attempt %d, fence %d, release %s, at %s] ", a.Attempt, a.Fence, a.Release, a.At.Format("05.000"))
-	}
-	return s
-}
-
-// Lags returns the times from slot to arrival, sorted.
-func Lags(list []trial.Arrival) []time.Duration {
-	out := make([]time.Duration, len(list))
-	for i, a := range list {
-		out[i] = a.At.Sub(a.Slot)
-	}
-	slices.Sort(out)
-	return out
-}
-
-// Quantile returns a quantile of sorted durations, or zero if there are none.
-func Quantile(sorted []time.Duration, q float64) time.Duration {
-	if len(sorted) == 0 {
-		return 0
-	}
-	return sorted[min(int(float64(len(sorted))*q), len(sorted)-1)]
 }

@@ -1,8 +1,8 @@
 package rig
 
 import (
-	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -14,10 +14,7 @@ import (
 // Process is one running `onbeat serve`.
 type Process struct {
 	*trial.Process
-	Name string
-
-	w   *World
-	log string
+	w *World
 }
 
 // Serve starts an instance. It is killed when the test ends, and its log shown if the test failed.
@@ -29,15 +26,11 @@ func (w *World) Serve(name, config string, args ...string) *Process {
 // ServeAs starts an instance of another build of the program, with more environment.
 func (w *World) ServeAs(path string, env []string, name, config string, args ...string) *Process {
 	w.Helper()
-	file, err := os.CreateTemp(w.Dir, name+"-*.log")
+	started, err := w.Start(name, config, trial.Program{Path: path, Args: args, Env: env})
 	if err != nil {
 		w.Fatal(err)
 	}
-	_ = file.Close()
-	p := &Process{Name: name, w: w, log: file.Name()}
-	if p.Process, err = trial.StartProgram(path, name, "", p.log, env, append([]string{"serve", "--config", config}, args...)...); err != nil {
-		w.Fatal(err)
-	}
+	p := &Process{Process: started, w: w}
 	w.Cleanup(func() {
 		p.Kill()
 		if w.Failed() {
@@ -49,11 +42,11 @@ func (w *World) ServeAs(path string, env []string, name, config string, args ...
 
 // Log returns the log so far.
 func (p *Process) Log() string {
-	text, err := os.ReadFile(p.log)
+	text, err := p.Process.Log()
 	if err != nil {
 		p.w.Error(err)
 	}
-	return string(text)
+	return text
 }
 
 // Says returns how often the process has logged a message.
@@ -95,19 +88,24 @@ func (p *Process) Send(s syscall.Signal) {
 // Stop sends SIGTERM and waits for a clean exit.
 func (p *Process) Stop() {
 	p.w.Helper()
-	p.Send(trial.SigTerm)
-	p.WantExit()
+	Stop(p)
 }
 
-// WantExit waits for a clean exit.
-func (p *Process) WantExit() {
-	p.w.Helper()
-	select {
-	case <-p.Exited():
-		if code := p.ExitCode(); code != 0 {
-			p.w.Errorf("%s did not exit cleanly: exit %d", p.Name, code)
+// Stop sends SIGTERM to the processes that still run, all at once, and waits for clean exits.
+func Stop(list ...*Process) {
+	list = slices.DeleteFunc(slices.Clone(list), func(p *Process) bool { return p.HasExited() })
+	for _, p := range list {
+		p.Send(trial.SigTerm)
+	}
+	for _, p := range list {
+		p.w.Helper()
+		select {
+		case <-p.Exited():
+			if code := p.ExitCode(); code != 0 {
+				p.w.Errorf("%s did not exit cleanly: exit %d", p.Name, code)
+			}
+		case <-time.After(40 * time.Second):
+			p.w.Fatalf("%s does not exit", p.Name)
 		}
-	case <-time.After(40 * time.Second):
-		p.w.Fatalf("%s does not exit", p.Name)
 	}
 }

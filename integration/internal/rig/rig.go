@@ -1,5 +1,5 @@
-// Package rig drives the program for the tests of both modules: a namespace on a Redis, real processes of the real binary,
-// and a recorder that judges, and knows nothing of onbeat but the headers of the http handler.
+// Package rig sets up the stage of package trial for tests: real processes of the real binary, in a namespace on a Redis of the
+// tests. What goes wrong fails the test.
 package rig
 
 import (
@@ -23,8 +23,8 @@ import (
 // World is one namespace on a Redis, and the processes that a test starts in it.
 type World struct {
 	*testing.T
-	NS, URL, Dir string
-	Rec          *trial.Recorder
+	*trial.Stage
+	NS string
 }
 
 // New uses the shared real Redis.
@@ -37,12 +37,13 @@ func New(t *testing.T) *World {
 // On uses the Redis at a URL.
 func On(t *testing.T, url string) *World {
 	t.Helper()
-	rec, err := trial.NewRecorder()
+	ns := testredis.Namespace(t)
+	stage, err := trial.NewStage(url, ns, t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(rec.Close)
-	return &World{T: t, NS: testredis.Namespace(t), URL: url, Rec: rec, Dir: t.TempDir()}
+	t.Cleanup(stage.Close)
+	return &World{T: t, Stage: stage, NS: ns}
 }
 
 // Private uses a Redis of the test's own, which the test may disturb.
@@ -55,11 +56,11 @@ func Private(t *testing.T, args ...string) (*World, *testredis.Server) {
 // Config writes a config file: the head that all share, and the schedules.
 func (w *World) Config(name, head string, schedules ...string) string {
 	w.Helper()
-	text := fmt.Sprintf("redis: {url: %q}\nnamespace: %s\n%s\n", w.URL, w.NS, head)
-	if len(schedules) > 0 {
-		text += "schedules:\n" + strings.Join(schedules, "")
+	path, err := w.WriteConfig(name, head+"\n", schedules...)
+	if err != nil {
+		w.Fatal(err)
 	}
-	return w.File(name, text)
+	return path
 }
 
 // File writes a file.
@@ -74,16 +75,12 @@ func (w *World) File(name, text string) (path string) {
 
 // Beat is a schedule that calls the recorder.
 func (w *World) Beat(name string, every time.Duration, more ...string) string {
-	return w.BeatTo(name, name, every, more...)
+	return w.Stage.Beat(name, name, every, more...)
 }
 
 // BeatTo is a schedule that calls a path of the recorder.
 func (w *World) BeatTo(path, name string, every time.Duration, more ...string) string {
-	s := fmt.Sprintf("  - name: %s\n    every: %s\n    task: http\n    payload: {url: %q}\n", name, every, w.Rec.URL(path))
-	for _, line := range more {
-		s += "    " + line + "\n"
-	}
-	return s
+	return w.Stage.Beat(path, name, every, more...)
 }
 
 // Payload returns the payload of a task that calls a path of the recorder.
@@ -134,11 +131,6 @@ func (w *World) TryAs(path string, env []string, args ...string) (code int, stdo
 		w.Fatalf("onbeat %v: %v", args, err)
 	}
 	return cmd.ProcessState.ExitCode(), out.String(), errs.String()
-}
-
-// Env is the environment that tells a command its Redis and its namespace.
-func (w *World) Env() []string {
-	return []string{"ONBEAT_REDIS_URL=" + w.URL, "ONBEAT_NAMESPACE=" + w.NS}
 }
 
 // Must runs a command, fails if the command does, and returns its stdout.

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/onbeat/onbeat/internal/trial"
 )
 
 // Size returns how much of something a scenario has: little in CI, all of it in a soak (ONBEAT_SOAK=1).
@@ -19,20 +21,20 @@ func Size[T int | time.Duration](few, all T) T {
 
 var columns = []string{"scenario", "slots", "missed", "duplicated", "off grid", "repeated", "longest gap", "lag p50", "lag p99", "besides"}
 
-func (f Figures) cells() []string {
-	if f.Slots == 0 { // a scenario without a beat
+func cellsOf(r *trial.Result) []string {
+	if r == nil { // a scenario without a beat
 		return slices.Repeat([]string{"-"}, len(columns)-2)
 	}
-	ms := func(d time.Duration) string { return fmt.Sprintf("%.1f ms", float64(d.Microseconds())/1000) }
+	ms := func(ms float64) string { return fmt.Sprintf("%.1f ms", ms) }
 	n := func(i int) string { return fmt.Sprint(i) }
-	return []string{n(f.Slots), n(f.Missed), n(f.Duplicated), n(f.OffGrid), n(f.Repeated), ms(f.Gap), ms(f.P50), ms(f.P99)}
+	return []string{n(r.Slots), n(r.Missed), n(r.Duplicated), n(r.OffGrid), n(r.Repeated), ms(r.Gap), ms(r.P50), ms(r.P99)}
 }
 
-// Row logs the result of a scenario, with a remark. If ONBEAT_SOAK_TABLE names a file, Row adds a row to the Markdown table
+// Row logs the result of a scenario, nil if it has no beat, with a remark. If ONBEAT_SOAK_TABLE names a file, Row adds a row to the Markdown table
 // there, and begins the table if the file is empty.
-func (w *World) Row(scenario string, f Figures, besides ...string) {
+func (w *World) Row(scenario string, r *trial.Result, besides ...string) {
 	w.Helper()
-	cells := append(append([]string{scenario}, f.cells()...), strings.Join(besides, "; "))
+	cells := append(append([]string{scenario}, cellsOf(r)...), strings.Join(besides, "; "))
 	said := make([]string, len(cells))
 	for i, cell := range cells {
 		said[i] = columns[i] + " " + cell

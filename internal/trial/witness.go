@@ -1,4 +1,4 @@
-package conformance
+package trial
 
 import (
 	"fmt"
@@ -11,7 +11,7 @@ import (
 )
 
 // judgeAudit compares what the audit says with what the receiver saw.
-func (r *Result) judgeAudit(e evidence, by map[string][]Arrival) {
+func (r *Result) judgeAudit(e Evidence, by map[string][]Arrival) {
 	reports := map[string]*audit.Report{}
 	for i := range e.Reports {
 		reports[e.Reports[i].Schedule] = &e.Reports[i]
@@ -53,7 +53,8 @@ func (r *Result) judgeAudit(e evidence, by map[string][]Arrival) {
 	}
 }
 
-func describe(runs []Arrival) string {
+// Describe says how a slot or a task ran.
+func Describe(runs []Arrival) string {
 	var parts []string
 	for _, a := range runs {
 		parts = append(parts, fmt.Sprintf("attempt %d by %s at %s", a.Attempt, a.Release, clock(a.At)))
@@ -63,4 +64,5 @@ func describe(runs []Arrival) string {
 
 func clock(t time.Time) string { return t.Local().Format("15:04:05.000") }
 
-func millis(d time.Duration) float64 { return float64(d.Microseconds()/100) / 10 }
+// Millis returns a duration as reports show it.
+func Millis(d time.Duration) float64 { return float64(d.Microseconds()/100) / 10 }

@@ -1,18 +1,14 @@
-package conformance
+package trial
 
 import (
 	"time"
 
 	"github.com/onbeat/onbeat/audit"
-	"github.com/onbeat/onbeat/internal/trial"
 	"github.com/onbeat/onbeat/schedule"
 )
 
-// Arrival is one run, as the receiver saw it.
-type Arrival = trial.Arrival
-
-// evidence is what is known about one scenario when it is over. All times are by the clock of Redis.
-type evidence struct {
+// Evidence is what is known about one scenario when it is over. All times are by the clock of Redis.
+type Evidence struct {
 	// Grids are the slots that each schedule should have.
 	Grids map[string]schedule.Grid
 	// Arrivals is what the receiver saw, in any order.
@@ -24,32 +20,33 @@ type evidence struct {
 	// Away is a time without an instance, if there was one, from when the first was told to leave until the next ran a
 	// task. The policy of the schedules is to run its latest slot. Empty is the part of it in which surely no instance was
 	// there.
-	Away, Empty span
+	Away, Empty Span
 	// Takeovers say from when on a release worked: no older release may run a later slot.
-	Takeovers []takeover
+	Takeovers []Takeover
 	// Tasks are the IDs of tasks that a caller enqueued; each must arrive once.
 	Tasks []string
 	// Quiet says that every fault came while no task ran: no run may be repeated.
 	Quiet bool
 	// Leaderless are the times from the loss of a leader until another instance led. In a quiet scenario the lag of slots that
 	// came due within them is measured separately.
-	Leaderless []span
+	Leaderless []Span
 	// Follow is how long another instance may take to lead after a loss.
 	Follow time.Duration
 	// Setbacks is how many instances were lost and how many runs failed. For each, one run may be repeated.
 	Setbacks int64
 	// Reports are the audit. A slot may arrive again, as a further attempt, only if the audit has a run of it that failed
-	// or was lost with its instance.
-	Reports []audit.Report
+	// or was lost with its instance. Unaudited says that nobody asked the audit.
+	Reports   []audit.Report
+	Unaudited bool
 }
 
-// span is a time without its ends.
-type span struct{ From, To time.Time }
+// Span is a time without its ends.
+type Span struct{ From, To time.Time }
 
-func (s span) holds(t time.Time) bool { return t.After(s.From) && t.Before(s.To) }
+func (s Span) holds(t time.Time) bool { return t.After(s.From) && t.Before(s.To) }
 
-// takeover is when a release began to work. Releases are numbered in the order of their rollout.
-type takeover struct {
+// Takeover is when a release began to work. Releases are numbered in the order of their rollout.
+type Takeover struct {
 	Release string
 	From    time.Time
 }

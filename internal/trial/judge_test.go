@@ -1,4 +1,4 @@
-package conformance
+package trial
 
 import (
 	"slices"
@@ -10,43 +10,45 @@ import (
 	"github.com/onbeat/onbeat/schedule"
 )
 
+const tenth = 100 * time.Millisecond
+
 // evidenceOf20 returns the evidence of a schedule whose 20 slots each arrived once, 2 ms after their time.
-func evidenceOf20(t *testing.T) *evidence {
+func evidenceOf20(t *testing.T) *Evidence {
 	t.Helper()
 	zero := time.UnixMilli(1_700_000_000_000).UTC()
-	grid, err := schedule.Rule{Every: beatEvery}.Grid(zero)
+	grid, err := schedule.Rule{Every: tenth}.Grid(zero)
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := &evidence{
+	e := &Evidence{
 		Grids:   map[string]schedule.Grid{"a": grid},
-		Until:   zero.Add(19 * beatEvery),
+		Until:   zero.Add(19 * tenth),
 		Slack:   time.Millisecond,
 		Reports: []audit.Report{{Schedule: "a", Slots: 20, Counts: map[audit.Verdict]int64{audit.OnTime: 20}}},
 	}
 	for i := range 20 {
-		slot := zero.Add(time.Duration(i) * beatEvery)
+		slot := zero.Add(time.Duration(i) * tenth)
 		e.Arrivals = append(e.Arrivals, Arrival{Schedule: "a", Release: "r1", Slot: slot, At: slot.Add(2 * time.Millisecond), Attempt: 1, Fence: int64(100 + i)})
 	}
 	return e
 }
 
-func (e *evidence) counts(ran, missed int64) {
+func (e *Evidence) counts(ran, missed int64) {
 	e.Reports[0].Counts = map[audit.Verdict]int64{audit.OnTime: ran, audit.Missed: missed}
 }
 
 // drop removes arrivals.
-func (e *evidence) drop(from, to int) { e.Arrivals = slices.Delete(e.Arrivals, from, to) }
+func (e *Evidence) drop(from, to int) { e.Arrivals = slices.Delete(e.Arrivals, from, to) }
 
 // again makes one slot arrive again.
-func (e *evidence) again(i, attempt int) {
+func (e *Evidence) again(i, attempt int) {
 	a := e.Arrivals[i]
 	a.At, a.Attempt, a.Fence = a.At.Add(time.Second), attempt, a.Fence+int64(attempt-1)*1000
 	e.Arrivals = append(e.Arrivals, a)
 }
 
 // taskTwice makes a task arrive as its first attempt, and as another one.
-func (e *evidence) taskTwice(attempt int) {
+func (e *Evidence) taskTwice(attempt int) {
 	e.Tasks = []string{"x"}
 	e.Arrivals = append(e.Arrivals, Arrival{ID: "x", Attempt: 1, Fence: 1}, Arrival{ID: "x", Attempt: attempt, Fence: 2})
 }
@@ -55,17 +57,17 @@ func TestJudge_findsEachBrokenPromise(t *testing.T) {
 	t.Parallel()
 	type counts struct{ missed, duplicated, early, offGrid, older, byPolicy, repeated int }
 	for name, tt := range map[string]struct {
-		change func(*evidence)
+		change func(*Evidence)
 		want   counts
 		audit  bool
 		says   string // "" if no promise broke
 	}{
-		"every slot once": {func(*evidence) {}, counts{}, true, ""},
+		"every slot once": {func(*Evidence) {}, counts{}, true, ""},
 		"one missed, and the audit says that it ran": {
-			func(e *evidence) { e.drop(4, 5) }, counts{missed: 1}, false, "never arrived",
+			func(e *Evidence) { e.drop(4, 5) }, counts{missed: 1}, false, "never arrived",
 		},
 		"one missed, and the audit says so too": {
-			func(e *evidence) {
+			func(e *Evidence) {
 				slot := e.Arrivals[4].Slot
 				e.drop(4, 5)
 				e.Reports[0].Counts = map[audit.Verdict]int64{audit.OnTime: 19, audit.Lost: 1}
@@ -73,103 +75,103 @@ func TestJudge_findsEachBrokenPromise(t *testing.T) {
 			}, counts{missed: 1}, false, "lost: gone",
 		},
 		"the beat stopped before the end": {
-			func(e *evidence) { e.drop(15, 20); e.counts(15, 0) }, counts{missed: 5}, true, "never arrived",
+			func(e *Evidence) { e.drop(15, 20); e.counts(15, 0) }, counts{missed: 5}, true, "never arrived",
 		},
 		"the last have time still": {
-			func(e *evidence) { e.Until = e.Arrivals[14].Slot; e.drop(15, 20); e.counts(15, 0) }, counts{}, true, "",
+			func(e *Evidence) { e.Until = e.Arrivals[14].Slot; e.drop(15, 20); e.counts(15, 0) }, counts{}, true, "",
 		},
-		"one twice": {func(e *evidence) { e.again(4, 1) }, counts{duplicated: 1}, true, "arrived 2 times"},
+		"one twice": {func(e *Evidence) { e.again(4, 1) }, counts{duplicated: 1}, true, "arrived 2 times"},
 		"one repeated, and the audit knows why": {
-			func(e *evidence) { e.again(4, 2); e.Reports[0].LostRuns = 1 }, counts{repeated: 1}, true, "",
+			func(e *Evidence) { e.again(4, 2); e.Reports[0].LostRuns = 1 }, counts{repeated: 1}, true, "",
 		},
 		"one repeated, and the audit does not know why": {
-			func(e *evidence) { e.again(4, 2) }, counts{repeated: 1}, false, "counts 0",
+			func(e *Evidence) { e.again(4, 2) }, counts{repeated: 1}, false, "counts 0",
 		},
 		"one repeated, though nothing ran when the faults came": {
-			func(e *evidence) { e.again(4, 2); e.Reports[0].LostRuns = 1; e.Quiet = true }, counts{duplicated: 1}, true, "arrived 2 times",
+			func(e *Evidence) { e.again(4, 2); e.Reports[0].LostRuns = 1; e.Quiet = true }, counts{duplicated: 1}, true, "arrived 2 times",
 		},
 		"one repeated under the same fence": {
-			func(e *evidence) { e.again(4, 2); e.Arrivals[20].Fence = 104; e.Reports[0].LostRuns = 1 }, counts{repeated: 1}, true, "attempt 2 has fence 104",
+			func(e *Evidence) { e.again(4, 2); e.Arrivals[20].Fence = 104; e.Reports[0].LostRuns = 1 }, counts{repeated: 1}, true, "attempt 2 has fence 104",
 		},
 		"one repeated twice as the same attempt": {
-			func(e *evidence) { e.again(4, 2); e.again(4, 2); e.Reports[0].LostRuns = 2 }, counts{duplicated: 1}, true, "arrived 3 times",
+			func(e *Evidence) { e.again(4, 2); e.again(4, 2); e.Reports[0].LostRuns = 2 }, counts{duplicated: 1}, true, "arrived 3 times",
 		},
 		"one early": {
-			func(e *evidence) { e.Arrivals[4].At = e.Arrivals[4].Slot.Add(-2 * time.Millisecond) }, counts{early: 1}, true, "2ms early",
+			func(e *Evidence) { e.Arrivals[4].At = e.Arrivals[4].Slot.Add(-2 * time.Millisecond) }, counts{early: 1}, true, "2ms early",
 		},
 		"one early by less than the clocks are apart": {
-			func(e *evidence) { e.Arrivals[4].At = e.Arrivals[4].Slot.Add(-time.Millisecond) }, counts{}, true, "",
+			func(e *Evidence) { e.Arrivals[4].At = e.Arrivals[4].Slot.Add(-time.Millisecond) }, counts{}, true, "",
 		},
 		"one off the grid in place of one on it": {
-			func(e *evidence) { e.Arrivals[4].Slot = e.Arrivals[4].Slot.Add(time.Millisecond) },
+			func(e *Evidence) { e.Arrivals[4].Slot = e.Arrivals[4].Slot.Add(time.Millisecond) },
 			counts{missed: 1, offGrid: 1}, true, "not on the grid",
 		},
 		"one by an older release": {
-			func(e *evidence) {
-				e.Takeovers = []takeover{{"r1", e.Arrivals[0].Slot}, {"r2", e.Arrivals[18].Slot}}
+			func(e *Evidence) {
+				e.Takeovers = []Takeover{{"r1", e.Arrivals[0].Slot}, {"r2", e.Arrivals[18].Slot}}
 			}, counts{older: 1}, true, "after r2 had taken over",
 		},
 		"the newer one takes over after the last": {
-			func(e *evidence) {
-				e.Takeovers = []takeover{{"r1", e.Arrivals[0].Slot}, {"r2", e.Arrivals[19].Slot}}
+			func(e *Evidence) {
+				e.Takeovers = []Takeover{{"r1", e.Arrivals[0].Slot}, {"r2", e.Arrivals[19].Slot}}
 			}, counts{}, true, "",
 		},
 		"five fall away while nobody is there": {
-			func(e *evidence) {
-				e.Away = span{e.Arrivals[4].Slot, e.Arrivals[10].Slot}
+			func(e *Evidence) {
+				e.Away = Span{e.Arrivals[4].Slot, e.Arrivals[10].Slot}
 				e.drop(5, 10)
 				e.counts(15, 5)
 			}, counts{byPolicy: 5}, true, "",
 		},
 		"five fall away, and the audit knows of four": {
-			func(e *evidence) {
-				e.Away = span{e.Arrivals[4].Slot, e.Arrivals[10].Slot}
+			func(e *Evidence) {
+				e.Away = Span{e.Arrivals[4].Slot, e.Arrivals[10].Slot}
 				e.drop(5, 10)
 				e.counts(15, 4)
 			}, counts{byPolicy: 5}, false, "counts 4 slots as missed by their policy",
 		},
 		"five fall away while somebody is there": {
-			func(e *evidence) { e.drop(5, 10); e.counts(15, 5) }, counts{missed: 5}, false, "never arrived",
+			func(e *Evidence) { e.drop(5, 10); e.counts(15, 5) }, counts{missed: 5}, false, "never arrived",
 		},
 		"two run though nobody was there": {
-			func(e *evidence) {
-				e.Away = span{e.Arrivals[4].Slot, e.Arrivals[10].Slot}
-				e.Empty = span{e.Arrivals[5].Slot, e.Arrivals[9].Slot}
+			func(e *Evidence) {
+				e.Away = Span{e.Arrivals[4].Slot, e.Arrivals[10].Slot}
+				e.Empty = Span{e.Arrivals[5].Slot, e.Arrivals[9].Slot}
 				e.drop(5, 7)
 				e.counts(18, 2)
 			}, counts{byPolicy: 2}, true, "2 slots from the time without an instance",
 		},
 		"the audit says that one was skipped": {
-			func(e *evidence) { e.Reports[0].Counts[audit.Skipped] = 1 }, counts{}, false, "skipped",
+			func(e *Evidence) { e.Reports[0].Counts[audit.Skipped] = 1 }, counts{}, false, "skipped",
 		},
-		"the audit knows nothing of it": {func(e *evidence) { e.Reports = nil }, counts{}, false, "has no report of a"},
-		"nothing arrives":               {func(e *evidence) { e.drop(0, 20) }, counts{missed: 20}, false, "never arrived"},
+		"the audit knows nothing of it": {func(e *Evidence) { e.Reports = nil }, counts{}, false, "has no report of a"},
+		"nothing arrives":               {func(e *Evidence) { e.drop(0, 20) }, counts{missed: 20}, false, "never arrived"},
 		"there is no schedule": {
-			func(e *evidence) { e.Grids, e.Arrivals = nil, nil }, counts{}, true, "no schedule",
+			func(e *Evidence) { e.Grids, e.Arrivals = nil, nil }, counts{}, true, "no schedule",
 		},
 		"a schedule without a slot": {
-			func(e *evidence) { e.Until = time.Time{}; e.drop(0, 20); e.counts(0, 0) }, counts{}, true, "no slots",
+			func(e *Evidence) { e.Until = time.Time{}; e.drop(0, 20); e.counts(0, 0) }, counts{}, true, "no slots",
 		},
 		"a task is missed, another comes twice": {
-			func(e *evidence) {
+			func(e *Evidence) {
 				e.Tasks = []string{"x", "y", "z"}
 				e.Arrivals = append(e.Arrivals, Arrival{ID: "x"}, Arrival{ID: "y"}, Arrival{ID: "y"})
 			}, counts{missed: 1, duplicated: 1}, true, "task z never arrived",
 		},
 		"a task is repeated, and an instance was lost": {
-			func(e *evidence) { e.taskTwice(2); e.Setbacks = 1 }, counts{repeated: 1}, true, "",
+			func(e *Evidence) { e.taskTwice(2); e.Setbacks = 1 }, counts{repeated: 1}, true, "",
 		},
-		"a task is repeated for no reason":      {func(e *evidence) { e.taskTwice(2) }, counts{duplicated: 1}, true, "task x arrived 2 times"},
-		"a task is run twice in one attempt":    {func(e *evidence) { e.taskTwice(1); e.Setbacks = 1 }, counts{duplicated: 1}, true, "task x arrived 2 times"},
-		"a task that nobody enqueued":           {func(e *evidence) { e.Arrivals = append(e.Arrivals, Arrival{ID: "x"}) }, counts{}, true, "no caller enqueued it"},
-		"a slot of a schedule that nobody made": {func(e *evidence) { e.Arrivals[4].Schedule, e.Arrivals[4].ID = "b", "b@1" }, counts{missed: 1}, false, "no caller enqueued it"},
-		"a request that is no run":              {func(e *evidence) { e.Arrivals = append(e.Arrivals, Arrival{}) }, counts{}, true, ""},
+		"a task is repeated for no reason":      {func(e *Evidence) { e.taskTwice(2) }, counts{duplicated: 1}, true, "task x arrived 2 times"},
+		"a task is run twice in one attempt":    {func(e *Evidence) { e.taskTwice(1); e.Setbacks = 1 }, counts{duplicated: 1}, true, "task x arrived 2 times"},
+		"a task that nobody enqueued":           {func(e *Evidence) { e.Arrivals = append(e.Arrivals, Arrival{ID: "x"}) }, counts{}, true, "no caller enqueued it"},
+		"a slot of a schedule that nobody made": {func(e *Evidence) { e.Arrivals[4].Schedule, e.Arrivals[4].ID = "b", "b@1" }, counts{missed: 1}, false, "no caller enqueued it"},
+		"a request that is no run":              {func(e *Evidence) { e.Arrivals = append(e.Arrivals, Arrival{}) }, counts{}, true, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			e := evidenceOf20(t)
 			tt.change(e)
-			r := judge(*e)
+			r := Judge(*e)
 			got := counts{r.Missed, r.Duplicated, r.Early, r.OffGrid, r.Older, r.ByPolicy, r.Repeated}
 			if got != tt.want || r.Audit != tt.audit {
 				t.Errorf("%+v, the audit agrees: %v; want %+v, %v; %q", got, r.Audit, tt.want, tt.audit, r.Wrong)
@@ -188,7 +190,7 @@ func TestJudge_measuresLagAndGap(t *testing.T) {
 	t.Parallel()
 	e := evidenceOf20(t)
 	e.Arrivals[7].At = e.Arrivals[7].Slot.Add(90 * time.Millisecond) // 12 ms before the next
-	r := judge(*e)
+	r := Judge(*e)
 	if r.Slots != 20 || r.P50 != 2 || r.P99 != 90 || r.Max != 90 || r.Gap != 188 {
 		t.Errorf("%d slots, p50 %v, p99 %v, max %v, gap %v; want 20, 2, 90, 90, 188", r.Slots, r.P50, r.P99, r.Max, r.Gap)
 	}
@@ -198,9 +200,9 @@ func TestJudge_measuresWhatALostLeaderHeldUpApart(t *testing.T) {
 	t.Parallel()
 	e := evidenceOf20(t)
 	e.Arrivals[7].At = e.Arrivals[7].Slot.Add(90 * time.Millisecond)
-	e.Leaderless = []span{{e.Arrivals[6].Slot, e.Arrivals[8].Slot}} // without its ends
+	e.Leaderless = []Span{{e.Arrivals[6].Slot, e.Arrivals[8].Slot}} // without its ends
 	e.Quiet, e.Follow = true, time.Second
-	r := judge(*e)
+	r := Judge(*e)
 	if r.Slots != 20 || r.HeldUp != 1 || r.MaxHeldUp != 90 || r.Max != 2 || r.LedAfter != 200 || !r.OK {
 		t.Errorf("%d slots, %d held up by %v, the others by at most %v, led after %v; want 20, 1, 90, 2, 200; %q",
 			r.Slots, r.HeldUp, r.MaxHeldUp, r.Max, r.LedAfter, r.Wrong)
@@ -210,9 +212,9 @@ func TestJudge_measuresWhatALostLeaderHeldUpApart(t *testing.T) {
 func TestJudge_findsALeaderThatNobodyFollowedInTime(t *testing.T) {
 	t.Parallel()
 	e := evidenceOf20(t)
-	e.Leaderless = []span{{e.Arrivals[2].Slot, e.Arrivals[3].Slot}, {e.Arrivals[6].Slot, e.Arrivals[8].Slot}}
+	e.Leaderless = []Span{{e.Arrivals[2].Slot, e.Arrivals[3].Slot}, {e.Arrivals[6].Slot, e.Arrivals[8].Slot}}
 	e.Follow = 150 * time.Millisecond
-	r := judge(*e)
+	r := Judge(*e)
 	if r.OK || len(r.Wrong) != 1 || !strings.Contains(r.Wrong[0], "led only 200ms after the leader was lost") {
 		t.Errorf("ok %v, %q", r.OK, r.Wrong)
 	}
@@ -224,7 +226,7 @@ func TestJudge_tellsTheFirstOfMuchThatIsWrong(t *testing.T) {
 	for i := range 15 {
 		e.again(i, 1)
 	}
-	r := judge(*e)
+	r := Judge(*e)
 	if r.Duplicated != 15 || len(r.Wrong) != maxWrong+1 || r.Wrong[maxWrong] != "and 5 more" {
 		t.Errorf("%d duplicated: %q", r.Duplicated, r.Wrong)
 	}

@@ -1,4 +1,4 @@
-package conformance
+package trial
 
 import (
 	"fmt"
@@ -53,8 +53,8 @@ func (r *Result) wrong(format string, args ...any) {
 	r.more++
 }
 
-// judge compares the evidence with the promises.
-func judge(e evidence) *Result {
+// Judge compares the evidence with the promises.
+func Judge(e Evidence) *Result {
 	r := &Result{OK: true, repeats: map[string]int64{}}
 	if len(e.Grids) == 0 {
 		r.wrong("no schedule to judge")
@@ -70,7 +70,9 @@ func judge(e evidence) *Result {
 	r.judgeStrangers(e)
 	r.judgeTakeovers(e)
 	r.judgeLosses(e)
-	r.judgeAudit(e, by)
+	if !e.Unaudited {
+		r.judgeAudit(e, by)
+	}
 	r.times()
 	if r.more > 0 {
 		r.Wrong = append(r.Wrong, fmt.Sprintf("and %d more", r.more))
@@ -79,7 +81,7 @@ func judge(e evidence) *Result {
 }
 
 // judgeSchedule checks every slot that one schedule should have had, and every run that it had.
-func (r *Result) judgeSchedule(e evidence, name string, grid schedule.Grid, list []Arrival) {
+func (r *Result) judgeSchedule(e Evidence, name string, grid schedule.Grid, list []Arrival) {
 	seen := map[int64][]Arrival{}
 	last := e.Until
 	for _, a := range list {
@@ -120,7 +122,7 @@ func (r *Result) judgeSchedule(e evidence, name string, grid schedule.Grid, list
 	if within > 1 {
 		r.wrong("%s: %d slots from the time without an instance ran, and the policy is to run only the latest", name, within)
 	}
-	r.Gap = max(r.Gap, millis(longestGap(list)))
+	r.Gap = max(r.Gap, Millis(longestGap(list)))
 }
 
 func onGrid(grid schedule.Grid, slot time.Time) bool {
@@ -128,7 +130,7 @@ func onGrid(grid schedule.Grid, slot time.Time) bool {
 }
 
 // judgeRuns checks the runs of one slot. More than one is right only if each is a further attempt.
-func (r *Result) judgeRuns(e evidence, name string, slot time.Time, runs []Arrival) {
+func (r *Result) judgeRuns(e Evidence, name string, slot time.Time, runs []Arrival) {
 	slices.SortFunc(runs, func(a, b Arrival) int { return a.At.Compare(b.At) })
 	r.measure(e, slot, runs[0].At.Sub(slot))
 	if len(runs) == 1 {
@@ -145,7 +147,7 @@ func (r *Result) judgeRuns(e evidence, name string, slot time.Time, runs []Arriv
 		return
 	}
 	r.Duplicated++
-	r.wrong("%s: slot %s arrived %d times: %s", name, clock(slot), len(runs), describe(runs))
+	r.wrong("%s: slot %s arrived %d times: %s", name, clock(slot), len(runs), Describe(runs))
 }
 
 // judgeFences checks that each further attempt has a larger fence, by which a receiver could refuse the one before.
@@ -159,7 +161,7 @@ func (r *Result) judgeFences(what string, runs []Arrival) {
 }
 
 // judgeAbsent separates slots that the policy dropped, because no instance was there, from slots that were lost.
-func (r *Result) judgeAbsent(e evidence, name string, absent []time.Time) {
+func (r *Result) judgeAbsent(e Evidence, name string, absent []time.Time) {
 	for _, slot := range absent {
 		if e.Away.holds(slot) {
 			r.ByPolicy++
@@ -171,7 +173,7 @@ func (r *Result) judgeAbsent(e evidence, name string, absent []time.Time) {
 }
 
 // judgeTasks checks the tasks that no schedule made. As with slots, a further attempt is right if there is a reason.
-func (r *Result) judgeTasks(e evidence, list []Arrival) {
+func (r *Result) judgeTasks(e Evidence, list []Arrival) {
 	seen := map[string][]Arrival{}
 	for _, a := range list {
 		seen[a.ID] = append(seen[a.ID], a)
@@ -192,13 +194,13 @@ func (r *Result) judgeTasks(e evidence, list []Arrival) {
 			r.judgeFences("task "+id, runs)
 		case n > 1:
 			r.Duplicated++
-			r.wrong("task %s arrived %d times: %s", id, n, describe(runs))
+			r.wrong("task %s arrived %d times: %s", id, n, Describe(runs))
 		}
 	}
 }
 
 // judgeStrangers reports runs of tasks that no one asked for.
-func (r *Result) judgeStrangers(e evidence) {
+func (r *Result) judgeStrangers(e Evidence) {
 	asked := map[string]bool{}
 	for _, id := range e.Tasks {
 		asked[id] = true
@@ -211,7 +213,7 @@ func (r *Result) judgeStrangers(e evidence) {
 }
 
 // judgeTakeovers reports slots that an older release ran although a newer one had taken over before they came due.
-func (r *Result) judgeTakeovers(e evidence) {
+func (r *Result) judgeTakeovers(e Evidence) {
 	order := map[string]int{}
 	for i, t := range e.Takeovers {
 		order[t.Release] = i
@@ -228,10 +230,10 @@ func (r *Result) judgeTakeovers(e evidence) {
 }
 
 // judgeLosses reports a leader that nobody followed for longer than its lease explains.
-func (r *Result) judgeLosses(e evidence) {
+func (r *Result) judgeLosses(e Evidence) {
 	for _, s := range e.Leaderless {
 		took := s.To.Sub(s.From)
-		r.LedAfter = max(r.LedAfter, millis(took))
+		r.LedAfter = max(r.LedAfter, Millis(took))
 		if took > e.Follow {
 			r.wrong("another instance led only %s after the leader was lost, later than its lease explains", took.Round(time.Millisecond))
 		}
@@ -251,13 +253,27 @@ func longestGap(list []Arrival) (longest time.Duration) {
 }
 
 // measure records the lag of a slot.
-func (r *Result) measure(e evidence, slot time.Time, lag time.Duration) {
-	if e.Quiet && slices.ContainsFunc(e.Leaderless, func(s span) bool { return s.holds(slot) }) {
+func (r *Result) measure(e Evidence, slot time.Time, lag time.Duration) {
+	if e.Quiet && slices.ContainsFunc(e.Leaderless, func(s Span) bool { return s.holds(slot) }) {
 		r.HeldUp++
-		r.MaxHeldUp = max(r.MaxHeldUp, millis(lag))
+		r.MaxHeldUp = max(r.MaxHeldUp, Millis(lag))
 		return
 	}
 	r.lags = append(r.lags, lag)
+}
+
+// Add adds the figures of a result of others.
+func (r *Result) Add(o *Result) {
+	r.Slots += o.Slots
+	r.Missed += o.Missed
+	r.Duplicated += o.Duplicated
+	r.OffGrid += o.OffGrid
+	r.Early += o.Early
+	r.Repeated += o.Repeated
+	r.Gap = max(r.Gap, o.Gap)
+	r.Wrong = append(r.Wrong, o.Wrong...)
+	r.lags = append(r.lags, o.lags...)
+	r.times()
 }
 
 func (r *Result) times() {
@@ -266,5 +282,5 @@ func (r *Result) times() {
 		return
 	}
 	slices.Sort(r.lags)
-	r.P50, r.P99, r.Max = millis(r.lags[n/2]), millis(r.lags[(n*99-1)/100]), millis(r.lags[n-1])
+	r.P50, r.P99, r.Max = Millis(r.lags[n/2]), Millis(r.lags[(n*99-1)/100]), Millis(r.lags[n-1])
 }
