@@ -15,7 +15,7 @@ import (
 // evidence is of some schedules with the same interval. The first slot that arrived sets the grid of each.
 func (w *World) evidence(every time.Duration, until time.Time, lists map[string][]trial.Arrival) trial.Evidence {
 	w.Helper()
-	e := trial.Evidence{Grids: map[string]schedule.Grid{}, Until: until, Unaudited: true, Setbacks: 1}
+	e := trial.Evidence{Grids: map[string]schedule.Grid{}, Until: until, Unaudited: true}
 	for name, list := range lists {
 		zero := until
 		for _, a := range list {

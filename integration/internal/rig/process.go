@@ -99,13 +99,19 @@ func Stop(list ...*Process) {
 	}
 	for _, p := range list {
 		p.w.Helper()
-		select {
-		case <-p.Exited():
-			if code := p.ExitCode(); code != 0 {
-				p.w.Errorf("%s did not exit cleanly: exit %d", p.Name, code)
-			}
-		case <-time.After(40 * time.Second):
-			p.w.Fatalf("%s does not exit", p.Name)
+		p.WantExit()
+	}
+}
+
+// WantExit waits for a clean exit.
+func (p *Process) WantExit() {
+	p.w.Helper()
+	select {
+	case <-p.Exited():
+		if code := p.ExitCode(); code != 0 {
+			p.w.Errorf("%s did not exit cleanly: exit %d", p.Name, code)
 		}
+	case <-time.After(40 * time.Second):
+		p.w.Fatalf("%s does not exit", p.Name)
 	}
 }
