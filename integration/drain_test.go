@@ -38,9 +38,11 @@ func TestPromise3_aRunSurvivesTheRolloutOrIsHandedBack(t *testing.T) {
 			config := w.Config("onbeat.yaml", "drain: "+c.drain+"\n")
 			old := w.Serve("v1", config, "--release", "v1")
 			old.Said("leads")
+			var lines strings.Builder
 			for i := range tasks {
-				w.Must("enqueue", "http", "--id", fmt.Sprintf("long-%d", i), "--payload", w.Payload("?for=3s"))
+				fmt.Fprintf(&lines, `{"type":"http","id":"long-%d","payload":%s}`+"\n", i, w.Payload("?for=4s"))
 			}
+			w.Must("enqueue", "--file", w.File("tasks.jsonl", lines.String()))
 			testredis.Eventually(t, 10*time.Second, func() bool { return w.Rec.Count() == tasks }, "the tasks do not start")
 			next := w.Serve("v2", config, "--release", "v2")
 			next.Said("leads")

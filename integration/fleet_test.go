@@ -18,26 +18,18 @@ const fleetEvery = 100 * time.Millisecond
 
 // fleet is a world with twenty schedules, each every 100 ms, and releases that follow one another.
 //
-// It plays beside other tests, except in a soak and where it is alone: there it judges milliseconds.
+// It plays beside other tests, except in a soak, which measures milliseconds.
 type fleet struct {
 	*world
-	alone bool
 	head  string    // of every config file: how instances lead and consume
 	beats []string  // the schedules' names
 	ended time.Time // when the last release was asked to stop
 }
 
-// newFleet prepares a fleet that plays beside other tests, except in a soak.
 func newFleet(t *testing.T, head string) *fleet {
 	t.Helper()
 	beside(t)
-	return newFleetHere(t, head, soaks())
-}
-
-// newFleetHere prepares a fleet of a test that is alone, or is beside others already.
-func newFleetHere(t *testing.T, head string, alone bool) *fleet {
-	t.Helper()
-	f := &fleet{world: newWorld(t), alone: alone, head: "concurrency: 50\n" + head}
+	f := &fleet{world: newWorld(t), head: "concurrency: 50\n" + head}
 	for i := range 20 {
 		f.beats = append(f.beats, fmt.Sprintf("beat-%02d", i))
 	}

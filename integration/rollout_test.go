@@ -8,8 +8,7 @@ import (
 	"github.com/onbeat/onbeat/integration/internal/rig"
 )
 
-// Releases in a row, each new one up before the old one gets SIGTERM, at random offsets around the slots. They are
-// alone on the machine, and judge how long the beat pauses.
+// Releases in a row, each new one up before the old one gets SIGTERM, at random offsets around the slots.
 func TestRollout_releasesInARowMissNoBeat(t *testing.T) {
 	for _, c := range []struct {
 		name, head string
@@ -21,7 +20,7 @@ func TestRollout_releasesInARowMissNoBeat(t *testing.T) {
 		{"three replicas each, sticky", "consume: release\nlead: sticky\n", 3, true},
 	}[:rig.Size(2, 3)] {
 		t.Run(c.name, func(t *testing.T) {
-			f := newFleetHere(t, c.head, true)
+			f := newFleet(t, c.head)
 			live := f.release("v1").up(c.replicas)
 			versions := []string{"v1"}
 			f.goesOn(rig.Size(5, 20))

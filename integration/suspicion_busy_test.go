@@ -18,7 +18,7 @@ import (
 // run beside it.
 func TestSuspicion_isRareOnABusyMachineAndHarmless(t *testing.T) {
 	length := busyFor(t)
-	f := newFleetHere(t, "", true)
+	f := newFleet(t, "")
 	live := f.release("v1").up(3)
 	f.goesOn(20)
 	hogs := f.hogs(2 * runtime.NumCPU())

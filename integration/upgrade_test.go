@@ -31,7 +31,7 @@ var lastRelease = sync.OnceValues(func() (path string, err error) {
 // paused, as both programs see them.
 func TestUpgrade_fromTheLastTagAndBack(t *testing.T) {
 	beginBuild(t, lastRelease)
-	beside(t)
+	u := &upgrade{fleet: newFleet(t, "lease: 1s\n")}
 	last, err := lastRelease()
 	switch {
 	case errors.Is(err, errUnreleased):
@@ -39,8 +39,7 @@ func TestUpgrade_fromTheLastTagAndBack(t *testing.T) {
 	case err != nil:
 		t.Fatal("the program of the last tag:", err)
 	}
-	u := &upgrade{fleet: newFleetHere(t, "lease: 1s\n", soaks()), last: last}
-	u.beats = u.beats[:5]
+	u.last, u.beats = last, u.beats[:5]
 	was := u.of(last, "v1").up(1)
 	u.goesOn(5)
 	u.begins()
