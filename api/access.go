@@ -261,7 +261,7 @@ func (a *access) guard(l *limits, next http.Handler) http.Handler {
 		w.Header().Set("Cross-Origin-Resource-Policy", "same-origin")
 		hurry(w, briefTime, briefTime)
 		if isProbe(r) {
-			l.probe(w, r, next)
+			next.ServeHTTP(w, r)
 			return
 		}
 		if r.URL.Path == "/session" && len(a.tokens()) > 0 {

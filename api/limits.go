@@ -25,7 +25,7 @@ const (
 	perSender   = 8_000            // requests of one of them
 	refusedRate = 1_000            // requests a second of all who are not let in
 	paceTime    = time.Second / 4  // that a request which comes too early waits
-	batchBody   = 32 << 20         // bytes of a body that adds tasks
+	batchBody   = 32 << 20         // bytes of a body that adds tasks: 10,000 with small payloads
 	otherBody   = 2 << 20          // bytes of any other body, if payloads are no larger
 	bufferBytes = 256 << 20        // bytes of bodies and replies that this process has in memory
 	bodyTime    = 30 * time.Second // until a body is there
@@ -91,11 +91,6 @@ func hurry(w http.ResponseWriter, body, reply time.Duration) {
 	now, rc := time.Now(), http.NewResponseController(w)
 	_ = rc.SetReadDeadline(now.Add(body))
 	_ = rc.SetWriteDeadline(now.Add(reply))
-}
-
-// probe serves a request after the health of this process, which no limit holds up.
-func (l *limits) probe(w http.ResponseWriter, r *http.Request, next http.Handler) {
-	next.ServeHTTP(w, r)
 }
 
 // turnAway answers a request that is not let in: a browser that opens a page is sent to sign in. Those who guess tokens are slowed
@@ -262,6 +257,7 @@ func (l *limits) work(b *buffer, r *http.Request, next http.Handler) (worked boo
 		}
 	}()
 	next.ServeHTTP(b, r.WithContext(ctx))
+	b.pack(r)
 	return true
 }
 

@@ -78,11 +78,6 @@ func TestLimits_ofRate(t *testing.T) {
 	if codes[200] < 100 || codes[429] < 100 {
 		t.Errorf("%v", codes)
 	}
-	w := httptest.NewRecorder()
-	l.probe(w, local(http.MethodGet, "/healthz"), h)
-	if w.Code != 200 {
-		t.Errorf("a probe: %d", w.Code)
-	}
 }
 
 func TestLimits_ofWhoIsNotLetIn(t *testing.T) {

@@ -7,8 +7,10 @@ import (
 	"log"
 	"net"
 	"net/http"
-	"sync"
+	"sync/atomic"
 	"time"
+
+	"golang.org/x/net/netutil"
 )
 
 // What connections may take.
@@ -25,17 +27,17 @@ const (
 // connections, keeps others waiting at most. With a TLS config it speaks TLS. It looks for errands that nobody works on. When ctx
 // ends it ends the streams of events, leaves its errands to other instances, finishes what it answers, for at most five seconds, and returns nil.
 func (s *Server) Serve(ctx context.Context, l net.Listener, conf *tls.Config) error {
-	room := &bounded{Listener: l, slots: make(chan struct{}, mostConnections), closed: make(chan struct{})}
-	l = room
+	l = netutil.LimitListener(l, mostConnections) // more wait in the kernel
 	if conf != nil {
 		l = tls.NewListener(l, conf)
 	}
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true) // with HTTP/2, one connection is hundreds
 	server := &http.Server{
-		Handler: room.turn(s), ReadHeaderTimeout: headerTime, IdleTimeout: idleTime, MaxHeaderBytes: mostHeader, Protocols: protocols,
+		Handler: s, ReadHeaderTimeout: headerTime, IdleTimeout: idleTime, MaxHeaderBytes: mostHeader, Protocols: protocols,
 		ErrorLog: log.New(io.Discard, "", 0), // what clients do wrong is not news
 	}
+	hangUpOver(mostKept, server)
 	server.RegisterOnShutdown(s.Close) // nobody comes in any more, so a stream that ends here is taken up elsewhere
 	defer s.Close()
 	defer s.work.follow()()
@@ -55,53 +57,22 @@ func (s *Server) Serve(ctx context.Context, l net.Listener, conf *tls.Config) er
 	return nil
 }
 
-// bounded lets a number of connections in at once. More wait in the kernel.
-type bounded struct {
-	net.Listener
-	slots  chan struct{}
-	closed chan struct{}
-	once   sync.Once
-}
-
-// Accept waits until there is room, and for a connection.
-func (b *bounded) Accept() (net.Conn, error) {
-	select {
-	case b.slots <- struct{}{}:
-	case <-b.closed:
-		return nil, net.ErrClosed
+// hangUpOver ends connections with their answer while more than most are open, to make room for those that wait.
+func hangUpOver(most int64, server *http.Server) {
+	var open atomic.Int64
+	next := server.Handler
+	server.ConnState = func(_ net.Conn, state http.ConnState) {
+		switch state {
+		case http.StateNew:
+			open.Add(1)
+		case http.StateClosed, http.StateHijacked:
+			open.Add(-1)
+		}
 	}
-	conn, err := b.Listener.Accept()
-	if err != nil {
-		<-b.slots
-		return nil, err
-	}
-	return &counted{Conn: conn, leave: sync.OnceFunc(func() { <-b.slots })}, nil
-}
-
-// turn makes room for those that wait: when most of it is taken, a connection ends with the answer.
-func (b *bounded) turn(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if len(b.slots)-1 > mostKept { // one is for the connection that is to come
+	server.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if open.Load() > most {
 			w.Header().Set("Connection", "close")
 		}
 		next.ServeHTTP(w, r)
 	})
-}
-
-// Close stops to accept.
-func (b *bounded) Close() error {
-	b.once.Do(func() { close(b.closed) })
-	return b.Listener.Close()
-}
-
-// counted gives its room back when it is closed.
-type counted struct {
-	net.Conn
-	leave func()
-}
-
-// Close closes the connection.
-func (c *counted) Close() error {
-	defer c.leave()
-	return c.Conn.Close()
 }

@@ -76,7 +76,7 @@ func New(a *admin.Admin, cfg Config) (*Server, error) {
 		return nil, err
 	}
 	s.pages()
-	s.handler = guard(&s.cfg, remember(a.Answers, pack(s.streamed(s.fallback(s.mux)))))
+	s.handler = guard(&s.cfg, remember(a.Answers, s.streamed(s.fallback(s.mux))))
 	return s, nil
 }
 

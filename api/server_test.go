@@ -390,7 +390,7 @@ func TestBodies_areJSONAndNotTooLarge(t *testing.T) {
 	if p.Status != http.StatusUnsupportedMediaType || !strings.Contains(p.Detail, "--json") {
 		t.Errorf("%+v", p)
 	}
-	r := httptest.NewRequestWithContext(t.Context(), "POST", "/v1/tasks", io.LimitReader(endless{}, maxBody+1))
+	r := httptest.NewRequestWithContext(t.Context(), "POST", "/v1/tasks", io.LimitReader(endless{}, batchBody+1))
 	r.Host, r.RemoteAddr = "localhost", "127.0.0.1:5555"
 	r.Header.Set("Content-Type", "application/json")
 	w := httptest.NewRecorder()
