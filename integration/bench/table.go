@@ -123,14 +123,18 @@ func (p *params) label() string {
 			parts = append(parts, fmt.Sprintf(format, figure(float64(n))))
 		}
 	}
-	switch {
-	case p.How != "":
-		parts = append(parts, map[string]string{"bulk": "in bulk", "one": "one at a time"}[p.How])
+	word := func(is bool, text string) {
+		if is {
+			parts = append(parts, text)
+		}
+	}
+	word(p.How == "bulk", "in bulk")
+	word(p.How == "one", "one at a time")
+	if p.How != "" {
 		add("%s bytes", p.Bytes)
-	case p.Rate+p.Backlog+p.Instances+p.Jobs+p.Schedules+p.Processes == 0 && p.Servers > 1:
-		parts = append(parts, fmt.Sprintf("%d × %d", p.Servers, p.Concurrency))
-	case p.Rate+p.Backlog+p.Instances+p.Jobs+p.Schedules+p.Processes == 0:
-		add("%s", p.Concurrency)
+	} else if p.Rate+p.Backlog+p.Instances+p.Jobs+p.Schedules+p.Processes == 0 { // S2
+		word(p.Servers > 1, fmt.Sprintf("%d × %d", p.Servers, p.Concurrency))
+		word(p.Servers <= 1, figure(float64(p.Concurrency)))
 	}
 	add("%s/s", p.Rate)
 	add("%s pending", p.Backlog)
@@ -140,11 +144,9 @@ func (p *params) label() string {
 	add("each %s ms", p.BeatMs)
 	add("%s schedules", p.Schedules)
 	add("%s processes", p.Processes)
-	for word, is := range map[string]bool{"tuned": p.Tuned, "best found": p.Best, "append-only": p.Store == "aof"} {
-		if is {
-			parts = append(parts, word)
-		}
-	}
+	word(p.Tuned, "tuned")
+	word(p.Best, "best found")
+	word(p.Store == "aof", "append-only")
 	return strings.Join(parts, ", ")
 }
 
