@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/onbeat/onbeat/history"
-	"github.com/onbeat/onbeat/internal/page"
 	"github.com/onbeat/onbeat/task"
 )
 
@@ -74,13 +73,4 @@ func TestWords_ofLua(t *testing.T) {
 	if found < 4 {
 		t.Errorf("only %d words were found: did the scripts change?", found)
 	}
-}
-
-func TestReference_listsEachWord(t *testing.T) {
-	t.Parallel()
-	var words []string
-	for _, w := range history.Words() {
-		words = append(words, string(w))
-	}
-	page.Compare(t, "## History", page.Listed(t, page.Table(t, "../docs/reference.md", "## History")), words)
 }

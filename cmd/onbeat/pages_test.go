@@ -3,9 +3,6 @@ package main
 import (
 	"bytes"
 	"errors"
-	"go/ast"
-	"go/parser"
-	"go/token"
 	"io"
 	"os"
 	"os/exec"
@@ -20,7 +17,6 @@ import (
 
 	"github.com/onbeat/onbeat/admin"
 	"github.com/onbeat/onbeat/config"
-	"github.com/onbeat/onbeat/internal/page"
 )
 
 func readPage(t *testing.T, name string) string {
@@ -224,35 +220,4 @@ func TestOperations_showsAProbeThatTells(t *testing.T) {
 			t.Errorf("%+v: %v", c.lines, err)
 		}
 	}
-}
-
-func TestReference_listsEachExitCode(t *testing.T) {
-	t.Parallel()
-	files, err := filepath.Glob("*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var codes []string
-	for _, name := range files {
-		if strings.HasSuffix(name, "_test.go") {
-			continue
-		}
-		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
-		if err != nil {
-			t.Fatal(err)
-		}
-		ast.Inspect(file, func(n ast.Node) bool {
-			spec, ok := n.(*ast.ValueSpec)
-			if !ok || !strings.HasPrefix(spec.Names[0].Name, "exit") {
-				return true
-			}
-			for _, v := range spec.Values {
-				if lit, ok := v.(*ast.BasicLit); ok && lit.Kind == token.INT {
-					codes = append(codes, lit.Value)
-				}
-			}
-			return true
-		})
-	}
-	page.Compare(t, "## Exit codes", page.Listed(t, page.Table(t, "../../docs/reference.md", "## Exit codes")), codes)
 }
