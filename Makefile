@@ -1,7 +1,6 @@
 # The same targets serve people and CI.
 
 GO      ?= go
-MODULE  := github.com/onbeat/onbeat
 BIN     := bin/onbeat
 
 # The version in the program: a tag if there is one, else the commit.
@@ -26,19 +25,11 @@ FUZZTIME ?= 20s
 # What `make test` notes which Redis each package ran on in.
 REPORT := $(CURDIR)/bin/test-redis.txt
 
-# Tests that need what no other part does are modules of their own: a program that imports onbeat has nothing to do with
-# toxiproxy, porcupine and other evaluators of cron expressions.
-NETWORK      := integration/network
-HISTORIES    := histories
-DIFFERENTIAL := schedule/differential
-BROWSER      := integration/browser
-MODULES      := $(NETWORK) $(HISTORIES) $(DIFFERENTIAL) $(BROWSER)
-
 # What the rows of `make soak` are gathered in.
 SOAK := $(CURDIR)/bin/soak.md
 
 # The packages that a promise is made of.
-CORE := task schedule queue instance producer consumer handlers lock
+CORE := task schedule internal/queue instance producer consumer handlers lock
 
 .DEFAULT_GOAL := help
 
@@ -50,13 +41,13 @@ help: ## Say what can be made.
 build: ## Build bin/onbeat, with its version in it.
 	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/onbeat
 
+# Tests that look at onbeat from outside are a module of its own: a program that imports onbeat has nothing to do with
+# toxiproxy, chromedp, the peers of the bench and other evaluators of cron expressions.
+OUTSIDE := cd integration &&
+
 # The packages whose tests have a clock of their own, or none. They take the processors that the others leave, which have
 # real processes, a real Redis and leases of a second.
-VIRTUAL := $(MODULE)/model $(MODULE)/schedule $(MODULE)/simulation
-# Those with processes that are killed and frozen come after the others. Their tests wait for leases and for servers that come
-# back, so four run at a time.
-PROCESSES := $(MODULE)/integration
-REAL      := $(filter-out $(VIRTUAL) $(PROCESSES),$(shell $(GO) list ./...))
+VIRTUAL := ./model ./simulation ./differential
 
 # Every test runs anew. test-vet looks at all packages, so go test need not.
 GOTEST := $(GO) test -count=1 -vet=off -timeout 20m
@@ -72,27 +63,24 @@ test: ## Run every test, with the race detector, on a real Redis where there is 
 # One after the other: all have leases of a second, and some judge milliseconds.
 .PHONY: test-processes
 test-processes:
-	@code=0; for part in test-real test-integration test-network test-histories test-browser; do $(MAKE) --no-print-directory $$part || code=1; done; exit $$code
+	@code=0; for part in test-real test-integration test-network test-browser; do $(MAKE) --no-print-directory $$part || code=1; done; exit $$code
 
 .PHONY: test-real
 test-real:
-	$(TESTENV) $(GOTEST) $(RACE) -p $(PARALLEL) $(REAL)
+	$(TESTENV) $(GOTEST) $(RACE) -p $(PARALLEL) ./...
 
+# Those with processes that are killed and frozen wait for leases and for servers that come back, so four run at a time.
 .PHONY: test-integration
 test-integration:
-	$(TESTENV) $(GOTEST) $(RACE) -parallel 4 $(PROCESSES)
-
-.PHONY: test-histories
-test-histories:
-	cd $(HISTORIES) && $(TESTENV) $(GOTEST) $(RACE) ./...
+	$(OUTSIDE) $(TESTENV) $(GOTEST) $(RACE) -parallel 4 .
 
 .PHONY: test-network
 test-network:
-	cd $(NETWORK) && $(TESTENV) $(GOTEST) $(RACE) ./...
+	$(OUTSIDE) $(TESTENV) $(GOTEST) $(RACE) ./network
 
 .PHONY: test-browser
 test-browser:
-	cd $(BROWSER) && $(TESTENV) $(GOTEST) $(RACE) ./...
+	$(OUTSIDE) $(TESTENV) $(GOTEST) $(RACE) ./browser
 
 # The pictures that the pages have. The others of bin/screenshots are for whoever changes the dashboard.
 SHOTS := beat-rollout beat-rollout-dark beat-crash beat-narrow overview schedule dead
@@ -100,29 +88,26 @@ SHOTS := beat-rollout beat-rollout-dark beat-crash beat-narrow overview schedule
 .PHONY: screenshots
 screenshots: ## Look at each page of the dashboard in Chromium: bin/screenshots, and some of them to docs/img.
 	@mkdir -p bin/screenshots docs/img
-	cd $(BROWSER) && ONBEAT_SHOTS=$(CURDIR)/bin/screenshots $(GO) test -count=1 -timeout 20m -run TestShots .
+	$(OUTSIDE) ONBEAT_SHOTS=$(CURDIR)/bin/screenshots $(GO) test -count=1 -timeout 20m -run TestShots ./browser
 	@for name in $(SHOTS); do cp bin/screenshots/$$name.png docs/img/; done
 
 .PHONY: test-virtual
 test-virtual:
 	@code=0; $(MAKE) --no-print-directory test-vet || code=1; \
-		set -x; $(TESTENV) nice -n 19 $(GOTEST) $(RACE) -p 2 $(VIRTUAL) || code=1; \
-		nice -n 19 $(GOTEST) -p 1 ./model ./simulation || code=1; \
-		(cd $(DIFFERENTIAL) && $(TESTENV) nice -n 19 $(GOTEST) $(RACE) ./...) || code=1; \
+		set -x; ($(OUTSIDE) $(TESTENV) nice -n 19 $(GOTEST) $(RACE) -p 2 $(VIRTUAL)) || code=1; \
+		($(OUTSIDE) nice -n 19 $(GOTEST) -p 1 ./model ./simulation) || code=1; \
 		exit $$code
 
-# The other modules are looked at as their tests are built, with the race detector, so that nothing is compiled for this alone.
+# The tests from outside are looked at as they are built, with the race detector, so that nothing is compiled for this alone.
 .PHONY: test-vet
 test-vet:
 	@code=0; set -x; nice -n 19 $(GO) vet ./... || code=1; \
-		for dir in $(MODULES); do (cd $$dir && $(TESTENV) nice -n 19 $(GO) vet $(RACE) ./...) || code=1; done; exit $$code
+		($(OUTSIDE) $(TESTENV) nice -n 19 $(GO) vet $(RACE) ./...) || code=1; exit $$code
 
 .PHONY: soak
 soak: soak-simulation ## Run the rollouts and the faults in full (three hours), and write the tables of docs/reliability.md.
 	@mkdir -p $(dir $(SOAK)) && rm -f $(SOAK)
-	@code=0; for dir in integration $(NETWORK) $(HISTORIES); do \
-		(cd $$dir && $(TESTENV) ONBEAT_SOAK=1 ONBEAT_SOAK_TABLE=$(SOAK) $(GO) test $(RACE) -count=1 -timeout 5h .) || code=1; \
-	done; \
+	@code=0; ($(OUTSIDE) $(TESTENV) ONBEAT_SOAK=1 ONBEAT_SOAK_TABLE=$(SOAK) $(GO) test $(RACE) -count=1 -p 1 -timeout 5h . ./network) || code=1; \
 	[ -s $(SOAK) ] || exit 1; \
 	awk '{ print } /^<!-- make soak/ { exit }' docs/reliability.md >bin/reliability.md && \
 		{ printf '\nOf %s, commit %s, on %s cores with %s.\n\n' "$$(date -u +%F)" "$$(git rev-parse --short HEAD)" "$$(getconf _NPROCESSORS_ONLN)" \
@@ -138,8 +123,8 @@ MUTANTS  := $(CURDIR)/bin/mutants.md
 .PHONY: soak-simulation
 soak-simulation: ## Try seeds for SIMULATE (default 1h), put every fault back, and write both to docs/reliability.md.
 	@mkdir -p bin && rm -f $(SEEDS) $(MUTANTS)
-	@code=0; ONBEAT_SIMULATE=$(SIMULATE) ONBEAT_SIMULATION_TABLE=$(SEEDS) $(GO) test -short -count=1 -timeout 0 -run TestSeeds ./simulation || code=1; \
-	ONBEAT_SOAK=1 ONBEAT_MUTANTS_TABLE=$(MUTANTS) $(GO) test -count=1 -timeout 0 -run TestMutants ./simulation || code=1; \
+	@code=0; ONBEAT_SIMULATE=$(SIMULATE) ONBEAT_SIMULATION_TABLE=$(SEEDS) sh -c "$(OUTSIDE) $(GO) test -short -count=1 -timeout 0 -run TestSeeds ./simulation" || code=1; \
+	ONBEAT_SOAK=1 ONBEAT_MUTANTS_TABLE=$(MUTANTS) sh -c "$(OUTSIDE) $(GO) test -count=1 -timeout 0 -run TestMutants ./simulation" || code=1; \
 	[ -s $(SEEDS) ] || exit 1; \
 	{ awk '{ print } /^<!-- make soak-simulation/ { exit }' docs/reliability.md; \
 		printf '\nOf %s, commit %s, on %s cores.\n\n' "$$(date -u +%F)" "$$(git rev-parse --short HEAD)" "$$(getconf _NPROCESSORS_ONLN)"; \
@@ -149,7 +134,7 @@ soak-simulation: ## Try seeds for SIMULATE (default 1h), put every fault back, a
 
 .PHONY: test-fast
 test-fast: ## Run the short tests without containers or the race detector; results are cached.
-	@code=0; for dir in . $(HISTORIES) $(DIFFERENTIAL); do \
+	@code=0; for dir in . integration; do \
 		(cd $$dir && set -x && ONBEAT_TEST_ON=$${ONBEAT_TEST_ON:-child} $(GO) test -short -p $(PARALLEL) ./...) || code=1; \
 	done; exit $$code
 
@@ -159,7 +144,7 @@ lint: ## Check style and structure with golangci-lint.
 	if command -v golangci-lint >/dev/null 2>&1 && golangci-lint version 2>/dev/null | grep -q 'version v\{0,1\}2\.'; then \
 		lint=golangci-lint; \
 	fi; \
-	code=0; for dir in . $(HISTORIES) $(DIFFERENTIAL); do (cd $$dir && set -x && $$lint run ./...) || code=1; done; exit $$code
+	code=0; for dir in . integration; do (cd $$dir && set -x && $$lint run ./...) || code=1; done; exit $$code
 
 .PHONY: vuln
 vuln: ## Look for known vulnerabilities in what the program calls.
@@ -183,8 +168,8 @@ fuzz: ## Run each fuzz test for FUZZTIME (default 20s).
 cover: ## Show how much of each core package the tests run.
 	@mkdir -p bin
 	@for pkg in $(CORE); do \
-		$(GO) test -count=1 -coverprofile=bin/cover-$$pkg.out ./$$pkg >bin/cover.log 2>&1 || { cat bin/cover.log; exit 1; }; \
-		printf '  %-10s %s\n' $$pkg "$$($(GO) tool cover -func=bin/cover-$$pkg.out | awk '/^total:/ {print $$3}')"; \
+		$(GO) test -count=1 -coverprofile=bin/cover-$$(basename $$pkg).out ./$$pkg >bin/cover.log 2>&1 || { cat bin/cover.log; exit 1; }; \
+		printf '  %-10s %s\n' $$pkg "$$($(GO) tool cover -func=bin/cover-$$(basename $$pkg).out | awk '/^total:/ {print $$3}')"; \
 	done
 
 .PHONY: demo

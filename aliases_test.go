@@ -9,9 +9,9 @@ import (
 
 	"github.com/onbeat/onbeat"
 	"github.com/onbeat/onbeat/admin"
+	"github.com/onbeat/onbeat/internal/testredis"
 	"github.com/onbeat/onbeat/schedule"
 	"github.com/onbeat/onbeat/task"
-	"github.com/onbeat/onbeat/testredis"
 )
 
 func TestEnqueue_aDuplicateNamesTheTaskThatIsThere(t *testing.T) {

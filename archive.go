@@ -4,8 +4,8 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/onbeat/onbeat/archive"
-	"github.com/onbeat/onbeat/archiver"
-	"github.com/onbeat/onbeat/notify"
+	"github.com/onbeat/onbeat/handlers/notify"
+	"github.com/onbeat/onbeat/internal/archiver"
 )
 
 // ArchiveBuffer is how many bytes Redis keeps for an archive that is away, unless [Caps].Buffer says another number.

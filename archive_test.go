@@ -13,16 +13,16 @@ import (
 
 	"github.com/onbeat/onbeat"
 	"github.com/onbeat/onbeat/admin"
+	"github.com/onbeat/onbeat/admin/audit"
 	"github.com/onbeat/onbeat/archive/sqlarchive"
-	"github.com/onbeat/onbeat/audit"
 	"github.com/onbeat/onbeat/handlers"
-	"github.com/onbeat/onbeat/history"
+	"github.com/onbeat/onbeat/internal/history"
+	"github.com/onbeat/onbeat/internal/queue"
+	"github.com/onbeat/onbeat/internal/testpostgres"
+	"github.com/onbeat/onbeat/internal/testredis"
 	"github.com/onbeat/onbeat/producer"
-	"github.com/onbeat/onbeat/queue"
 	"github.com/onbeat/onbeat/schedule"
 	"github.com/onbeat/onbeat/task"
-	"github.com/onbeat/onbeat/testpostgres"
-	"github.com/onbeat/onbeat/testredis"
 )
 
 // archiving returns a dispatcher that beats often, and keeps little of its history in Redis.

@@ -14,13 +14,13 @@ import (
 
 	"github.com/onbeat/onbeat/archive"
 	"github.com/onbeat/onbeat/consumer"
+	"github.com/onbeat/onbeat/handlers/notify"
 	"github.com/onbeat/onbeat/instance"
-	"github.com/onbeat/onbeat/notify"
+	"github.com/onbeat/onbeat/internal/seal"
+	"github.com/onbeat/onbeat/internal/store"
+	"github.com/onbeat/onbeat/internal/tracing"
 	"github.com/onbeat/onbeat/outbox"
-	"github.com/onbeat/onbeat/seal"
-	"github.com/onbeat/onbeat/store"
 	"github.com/onbeat/onbeat/task"
-	"github.com/onbeat/onbeat/tracing"
 )
 
 // Config describes a dispatcher. Only Namespace is required.

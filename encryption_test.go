@@ -16,10 +16,10 @@ import (
 
 	"github.com/onbeat/onbeat"
 	"github.com/onbeat/onbeat/handlers"
+	"github.com/onbeat/onbeat/internal/seal"
+	"github.com/onbeat/onbeat/internal/testredis"
 	"github.com/onbeat/onbeat/schedule"
-	"github.com/onbeat/onbeat/seal"
 	"github.com/onbeat/onbeat/task"
-	"github.com/onbeat/onbeat/testredis"
 )
 
 const number = "4111-1111-1111-1111"

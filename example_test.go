@@ -8,8 +8,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/onbeat/onbeat"
-	"github.com/onbeat/onbeat/embedded"
 	"github.com/onbeat/onbeat/handlers"
+	"github.com/onbeat/onbeat/internal/embedded"
 	"github.com/onbeat/onbeat/schedule"
 	"github.com/onbeat/onbeat/task"
 )

@@ -4,8 +4,8 @@ import (
 	"time"
 
 	"github.com/onbeat/onbeat/instance"
+	"github.com/onbeat/onbeat/internal/queue"
 	"github.com/onbeat/onbeat/producer"
-	"github.com/onbeat/onbeat/queue"
 )
 
 // Tests look at what callers do not get.

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/onbeat/onbeat/internal/precise"
-	"github.com/onbeat/onbeat/testredis"
+	"github.com/onbeat/onbeat/internal/testredis"
 )
 
 func TestMain(m *testing.M) {

@@ -1,12 +1,8 @@
 package onbeat_test
 
 import (
-	"io/fs"
 	"os"
 	"os/exec"
-	"path/filepath"
-	"regexp"
-	"slices"
 	"strings"
 	"testing"
 )
@@ -32,7 +28,7 @@ func TestGoMod_hasNothingThatOnlyAFewTestsNeed(t *testing.T) {
 // A program that imports onbeat has in it only the drivers that it asks for: those of package sqlarchive or sqloutbox, or its own.
 func TestPackages_bringNoDriverOfADatabase(t *testing.T) {
 	t.Parallel()
-	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", ".", "./client", "./admin", "./api", "./audit", "./archive", "./outbox").Output()
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", ".", "./client", "./admin", "./api", "./admin/audit", "./archive", "./outbox").Output()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,43 +41,5 @@ func TestPackages_bringNoDriverOfADatabase(t *testing.T) {
 				t.Errorf("a program that imports onbeat links %s", dep)
 			}
 		}
-	}
-}
-
-// `./...` leaves nested modules out: a test in one that the Makefile does not name would run nowhere.
-func TestMakefile_namesEachNestedModule(t *testing.T) {
-	t.Parallel()
-	var found []string
-	err := filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {
-		if err == nil && entry.IsDir() && (entry.Name() == "node_modules" || path != "." && strings.HasPrefix(entry.Name(), ".")) {
-			return fs.SkipDir
-		}
-		if dir := filepath.ToSlash(filepath.Dir(path)); entry.Name() == "go.mod" && dir != "." && dir != "integration/bench" { // it has no tests
-			found = append(found, dir)
-		}
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	makefile, err := os.ReadFile("Makefile")
-	if err != nil {
-		t.Fatal(err)
-	}
-	values := map[string]string{}
-	for _, m := range regexp.MustCompile(`(?m)^([A-Z]+) +:= (.*)$`).FindAllStringSubmatch(string(makefile), -1) {
-		values["$("+m[1]+")"] = m[2]
-	}
-	var named []string
-	for _, name := range strings.Fields(values["$(MODULES)"]) {
-		named = append(named, values[name])
-		if n := strings.Count(string(makefile), "cd "+name+" && $(TESTENV)"); n != 1 {
-			t.Errorf("%d lines of the Makefile run the tests of %s, want 1", n, name)
-		}
-	}
-	slices.Sort(named)
-	slices.Sort(found)
-	if !slices.Equal(named, found) {
-		t.Errorf("MODULES of the Makefile are %v, and there are %v", named, found)
 	}
 }

@@ -7,7 +7,7 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"github.com/onbeat/onbeat/notify"
+	"github.com/onbeat/onbeat/handlers/notify"
 	"github.com/onbeat/onbeat/task"
 )
 

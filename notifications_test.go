@@ -22,9 +22,9 @@ import (
 
 	"github.com/onbeat/onbeat"
 	"github.com/onbeat/onbeat/handlers"
-	"github.com/onbeat/onbeat/notify"
+	"github.com/onbeat/onbeat/handlers/notify"
+	"github.com/onbeat/onbeat/internal/testredis"
 	"github.com/onbeat/onbeat/task"
-	"github.com/onbeat/onbeat/testredis"
 )
 
 // inbox is a receiver that keeps each message by its ID.

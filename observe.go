@@ -1,14 +1,14 @@
 package onbeat
 
 import (
-	"github.com/onbeat/onbeat/archiver"
 	"github.com/onbeat/onbeat/consumer"
+	"github.com/onbeat/onbeat/handlers/notify"
 	"github.com/onbeat/onbeat/instance"
-	"github.com/onbeat/onbeat/notify"
+	"github.com/onbeat/onbeat/internal/archiver"
+	"github.com/onbeat/onbeat/internal/queue"
+	"github.com/onbeat/onbeat/internal/store"
 	"github.com/onbeat/onbeat/outbox"
 	"github.com/onbeat/onbeat/producer"
-	"github.com/onbeat/onbeat/queue"
-	"github.com/onbeat/onbeat/store"
 )
 
 // Observer is told what a dispatcher does, as it happens. Each room says what it tells; none waits for more than the call. Package

@@ -35,12 +35,12 @@ import (
 	"github.com/onbeat/onbeat/consumer"
 	"github.com/onbeat/onbeat/handlers"
 	"github.com/onbeat/onbeat/instance"
-	"github.com/onbeat/onbeat/past"
+	"github.com/onbeat/onbeat/internal/past"
+	"github.com/onbeat/onbeat/internal/queue"
+	"github.com/onbeat/onbeat/internal/seal"
+	"github.com/onbeat/onbeat/internal/store"
 	"github.com/onbeat/onbeat/producer"
-	"github.com/onbeat/onbeat/queue"
 	"github.com/onbeat/onbeat/schedule"
-	"github.com/onbeat/onbeat/seal"
-	"github.com/onbeat/onbeat/store"
 	"github.com/onbeat/onbeat/task"
 )
 

@@ -15,8 +15,8 @@ import (
 
 // libraryPackages are those that other programs import, each of which shows how.
 var libraryPackages = []string{
-	"task", "tracing", "schedule", "queue", "instance", "producer", "consumer", "handlers", "lock", "config", "api", "client", "telemetry", "archive",
-	"archive/sqlarchive", "outbox", "outbox/sqloutbox", "notify", "dashboard",
+	"task", "schedule", "instance", "producer", "consumer", "handlers", "handlers/notify", "lock", "api", "api/dashboard", "client", "telemetry", "archive",
+	"archive/sqlarchive", "outbox", "outbox/sqloutbox",
 }
 
 func TestPackages_haveADocComment(t *testing.T) {

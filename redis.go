@@ -3,7 +3,7 @@ package onbeat
 import (
 	"github.com/redis/go-redis/v9"
 
-	"github.com/onbeat/onbeat/store"
+	"github.com/onbeat/onbeat/internal/store"
 )
 
 // Dial returns a Redis client for a URL, tuned for a [Dispatcher]. It does not connect yet; close it when done.

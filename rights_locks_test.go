@@ -11,8 +11,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/onbeat/onbeat/internal/testredis"
 	"github.com/onbeat/onbeat/lock"
-	"github.com/onbeat/onbeat/testredis"
 )
 
 // The rules of docs/rights.md for locks are enough, in a namespace and without one, which is a namespace too.

@@ -25,10 +25,10 @@ import (
 
 	"github.com/onbeat/onbeat"
 	"github.com/onbeat/onbeat/handlers"
+	"github.com/onbeat/onbeat/internal/testredis"
+	"github.com/onbeat/onbeat/internal/tracing"
 	"github.com/onbeat/onbeat/schedule"
 	"github.com/onbeat/onbeat/task"
-	"github.com/onbeat/onbeat/testredis"
-	"github.com/onbeat/onbeat/tracing"
 )
 
 // docs/traces.md names the test of each claim; tests are renamed.

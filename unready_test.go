@@ -8,8 +8,8 @@ import (
 
 	"github.com/onbeat/onbeat"
 	"github.com/onbeat/onbeat/handlers"
+	"github.com/onbeat/onbeat/internal/testredis"
 	"github.com/onbeat/onbeat/task"
-	"github.com/onbeat/onbeat/testredis"
 )
 
 // Unready tells each state of a process apart, and ends with Run.

@@ -7,10 +7,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/onbeat/onbeat/audit"
-	"github.com/onbeat/onbeat/past"
+	"github.com/onbeat/onbeat/admin/audit"
+	"github.com/onbeat/onbeat/internal/past"
+	"github.com/onbeat/onbeat/internal/queue"
 	"github.com/onbeat/onbeat/producer"
-	"github.com/onbeat/onbeat/queue"
 	"github.com/onbeat/onbeat/task"
 )
 

@@ -8,10 +8,10 @@ import (
 	"time"
 
 	"github.com/onbeat/onbeat/admin"
+	"github.com/onbeat/onbeat/internal/testredis"
 	"github.com/onbeat/onbeat/producer"
 	"github.com/onbeat/onbeat/schedule"
 	"github.com/onbeat/onbeat/task"
-	"github.com/onbeat/onbeat/testredis"
 )
 
 // Every change that a person asks for is an event with that name, and one of a schedule says what was before and is after.

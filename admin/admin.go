@@ -5,9 +5,9 @@ import (
 	"time"
 
 	"github.com/onbeat/onbeat/instance"
-	"github.com/onbeat/onbeat/past"
+	"github.com/onbeat/onbeat/internal/past"
+	"github.com/onbeat/onbeat/internal/queue"
 	"github.com/onbeat/onbeat/producer"
-	"github.com/onbeat/onbeat/queue"
 	"github.com/onbeat/onbeat/schedule"
 )
 

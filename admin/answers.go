@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/internal/queue"
 )
 
 // Answers remembers what requests were answered that may be sent twice, such as those with an Idempotency-Key.

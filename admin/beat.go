@@ -5,8 +5,8 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/onbeat/onbeat/audit"
-	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/admin/audit"
+	"github.com/onbeat/onbeat/internal/queue"
 )
 
 // BeatQuery says of which time to draw the beat.

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/onbeat/onbeat/internal/queue"
+	"github.com/onbeat/onbeat/internal/store"
 	"github.com/onbeat/onbeat/internal/wording"
-	"github.com/onbeat/onbeat/queue"
-	"github.com/onbeat/onbeat/store"
 )
 
 // Worker works on errands, such as in an API that serves them.

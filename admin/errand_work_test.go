@@ -4,9 +4,9 @@ import (
 	"context"
 	"testing"
 
-	"github.com/onbeat/onbeat/queue"
-	"github.com/onbeat/onbeat/store"
-	"github.com/onbeat/onbeat/testredis"
+	"github.com/onbeat/onbeat/internal/queue"
+	"github.com/onbeat/onbeat/internal/store"
+	"github.com/onbeat/onbeat/internal/testredis"
 )
 
 // halting are tasks of which a page fails in the middle, once.

@@ -7,7 +7,7 @@ import (
 
 	"github.com/onbeat/onbeat"
 	"github.com/onbeat/onbeat/admin"
-	"github.com/onbeat/onbeat/embedded"
+	"github.com/onbeat/onbeat/internal/embedded"
 	"github.com/onbeat/onbeat/task"
 )
 

@@ -12,8 +12,8 @@ import (
 	"github.com/onbeat/onbeat"
 	"github.com/onbeat/onbeat/admin"
 	"github.com/onbeat/onbeat/handlers"
+	"github.com/onbeat/onbeat/internal/testredis"
 	"github.com/onbeat/onbeat/task"
-	"github.com/onbeat/onbeat/testredis"
 )
 
 // failing returns a dispatcher whose tasks die of the error in their payload.

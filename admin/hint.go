@@ -5,8 +5,8 @@ import (
 	"strings"
 
 	"github.com/onbeat/onbeat/archive"
-	"github.com/onbeat/onbeat/seal"
-	"github.com/onbeat/onbeat/store"
+	"github.com/onbeat/onbeat/internal/seal"
+	"github.com/onbeat/onbeat/internal/store"
 )
 
 // RightsPage is where to look for the rights that a user of Redis needs.

@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"github.com/onbeat/onbeat/instance"
+	"github.com/onbeat/onbeat/internal/queue"
+	"github.com/onbeat/onbeat/internal/store"
 	"github.com/onbeat/onbeat/internal/wording"
-	"github.com/onbeat/onbeat/queue"
-	"github.com/onbeat/onbeat/store"
 )
 
 // Instances shows the instances of a namespace, and says which of them shall lead and work.

@@ -9,14 +9,14 @@ import (
 	"time"
 
 	"github.com/onbeat/onbeat/admin"
-	"github.com/onbeat/onbeat/audit"
-	"github.com/onbeat/onbeat/history"
+	"github.com/onbeat/onbeat/admin/audit"
 	"github.com/onbeat/onbeat/instance"
+	"github.com/onbeat/onbeat/internal/history"
+	"github.com/onbeat/onbeat/internal/queue"
+	"github.com/onbeat/onbeat/internal/testredis"
 	"github.com/onbeat/onbeat/producer"
-	"github.com/onbeat/onbeat/queue"
 	"github.com/onbeat/onbeat/schedule"
 	"github.com/onbeat/onbeat/task"
-	"github.com/onbeat/onbeat/testredis"
 )
 
 // everyField is a schedule whose every field is set, as far as they go together.

@@ -8,9 +8,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/onbeat/onbeat/history"
+	"github.com/onbeat/onbeat/internal/history"
+	"github.com/onbeat/onbeat/internal/queue"
 	"github.com/onbeat/onbeat/producer"
-	"github.com/onbeat/onbeat/queue"
 )
 
 // Summary says in a few numbers how the schedules of a namespace have done lately, and which of them need a look. What it says of

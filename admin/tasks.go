@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/onbeat/onbeat/past"
+	"github.com/onbeat/onbeat/internal/past"
+	"github.com/onbeat/onbeat/internal/queue"
 	"github.com/onbeat/onbeat/producer"
-	"github.com/onbeat/onbeat/queue"
 	"github.com/onbeat/onbeat/task"
 )
 

@@ -16,9 +16,9 @@ import (
 	"github.com/onbeat/onbeat"
 	"github.com/onbeat/onbeat/admin"
 	"github.com/onbeat/onbeat/handlers"
-	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/internal/queue"
+	"github.com/onbeat/onbeat/internal/testredis"
 	"github.com/onbeat/onbeat/task"
-	"github.com/onbeat/onbeat/testredis"
 )
 
 const patience = 10 * time.Second

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/onbeat/onbeat/admin"
-	"github.com/onbeat/onbeat/audit"
+	"github.com/onbeat/onbeat/admin/audit"
 )
 
 // judge is an activity whose audits take until they are let go.

@@ -14,9 +14,9 @@ import (
 
 	"github.com/onbeat/onbeat"
 	"github.com/onbeat/onbeat/api"
+	"github.com/onbeat/onbeat/internal/testredis"
 	"github.com/onbeat/onbeat/task"
 	"github.com/onbeat/onbeat/telemetry"
-	"github.com/onbeat/onbeat/testredis"
 )
 
 // BenchmarkAPI asks for what people look at while many tasks wait: as many millions as ONBEAT_TEST_MILLIONS says, or 10,000 tasks.

@@ -13,9 +13,9 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/onbeat/onbeat/admin"
-	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/internal/queue"
+	"github.com/onbeat/onbeat/internal/tracing"
 	"github.com/onbeat/onbeat/task"
-	"github.com/onbeat/onbeat/tracing"
 )
 
 // maxBatch is the most tasks of one request, and maxRefused is how many refused tasks, or parameters, it names.

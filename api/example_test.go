@@ -10,7 +10,7 @@ import (
 
 	"github.com/onbeat/onbeat"
 	"github.com/onbeat/onbeat/api"
-	"github.com/onbeat/onbeat/embedded"
+	"github.com/onbeat/onbeat/internal/embedded"
 )
 
 func Example() {

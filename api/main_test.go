@@ -3,7 +3,7 @@ package api
 import (
 	"testing"
 
-	"github.com/onbeat/onbeat/testredis"
+	"github.com/onbeat/onbeat/internal/testredis"
 )
 
 func TestMain(m *testing.M) { testredis.Main(m) }

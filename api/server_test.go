@@ -17,7 +17,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/onbeat/onbeat"
-	"github.com/onbeat/onbeat/testredis"
+	"github.com/onbeat/onbeat/internal/testredis"
 )
 
 // service is a server of a namespace of its own.

@@ -6,7 +6,7 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"github.com/onbeat/onbeat/history"
+	"github.com/onbeat/onbeat/internal/history"
 )
 
 // Opener says where an archive is, and opens it. Package sqlarchive has one.

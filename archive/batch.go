@@ -3,7 +3,7 @@ package archive
 import (
 	"time"
 
-	"github.com/onbeat/onbeat/history"
+	"github.com/onbeat/onbeat/internal/history"
 )
 
 // Position is how far a namespace has been archived. It is kept in the database, and moves with the rows that it stands for.

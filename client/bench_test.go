@@ -9,8 +9,8 @@ import (
 	"github.com/onbeat/onbeat/admin"
 	"github.com/onbeat/onbeat/api"
 	"github.com/onbeat/onbeat/client"
+	"github.com/onbeat/onbeat/internal/testredis"
 	"github.com/onbeat/onbeat/task"
-	"github.com/onbeat/onbeat/testredis"
 )
 
 // BenchmarkEnqueue adds tasks over HTTP and, beside that, with the producer itself, on the same Redis: 1,000 a call, and one a

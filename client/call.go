@@ -16,7 +16,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/onbeat/onbeat/field"
+	"github.com/onbeat/onbeat/internal/field"
 )
 
 // Bounds of one call.

@@ -17,13 +17,13 @@ import (
 	"github.com/onbeat/onbeat/admin"
 	"github.com/onbeat/onbeat/api"
 	"github.com/onbeat/onbeat/client"
-	"github.com/onbeat/onbeat/field"
+	"github.com/onbeat/onbeat/internal/field"
+	"github.com/onbeat/onbeat/internal/queue"
+	"github.com/onbeat/onbeat/internal/store"
+	"github.com/onbeat/onbeat/internal/testredis"
 	"github.com/onbeat/onbeat/producer"
-	"github.com/onbeat/onbeat/queue"
 	"github.com/onbeat/onbeat/schedule"
-	"github.com/onbeat/onbeat/store"
 	"github.com/onbeat/onbeat/task"
-	"github.com/onbeat/onbeat/testredis"
 )
 
 func TestMain(m *testing.M) { testredis.Main(m) }

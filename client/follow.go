@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/onbeat/onbeat/admin"
-	"github.com/onbeat/onbeat/store"
+	"github.com/onbeat/onbeat/internal/store"
 )
 
 // Bounds of a stream. The API gives a sign of life every 15 seconds.

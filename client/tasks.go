@@ -13,9 +13,9 @@ import (
 	"strings"
 
 	"github.com/onbeat/onbeat/admin"
-	"github.com/onbeat/onbeat/field"
+	"github.com/onbeat/onbeat/internal/field"
+	"github.com/onbeat/onbeat/internal/queue"
 	"github.com/onbeat/onbeat/producer"
-	"github.com/onbeat/onbeat/queue"
 	"github.com/onbeat/onbeat/task"
 )
 

@@ -3,7 +3,7 @@ package consumer
 import (
 	"testing"
 
-	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/internal/queue"
 )
 
 // One call settles no more than can be sent in time: large records go a few at a time, and each one goes in the end.

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/onbeat/onbeat/internal/testredis"
 	"github.com/onbeat/onbeat/task"
-	"github.com/onbeat/onbeat/testredis"
 )
 
 // A run that is behind is not cancelled for one that replaces those on time.

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/onbeat/onbeat/internal/testredis"
 	"github.com/onbeat/onbeat/task"
-	"github.com/onbeat/onbeat/testredis"
 )
 
 // The first tasks of a burst are not to wait until all of it is claimed, and the rest not for a hundred calls.

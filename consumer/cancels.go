@@ -3,9 +3,9 @@ package consumer
 import (
 	"sync"
 
-	"github.com/onbeat/onbeat/history"
 	"github.com/onbeat/onbeat/instance"
-	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/internal/history"
+	"github.com/onbeat/onbeat/internal/queue"
 	"github.com/onbeat/onbeat/task"
 )
 

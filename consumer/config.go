@@ -11,8 +11,8 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/onbeat/onbeat/handlers"
+	"github.com/onbeat/onbeat/internal/tracing"
 	"github.com/onbeat/onbeat/task"
-	"github.com/onbeat/onbeat/tracing"
 )
 
 // Config tunes a Consumer. The zero value is ready to use.

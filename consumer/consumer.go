@@ -9,10 +9,10 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/onbeat/onbeat/handlers"
-	"github.com/onbeat/onbeat/history"
 	"github.com/onbeat/onbeat/instance"
-	"github.com/onbeat/onbeat/queue"
-	"github.com/onbeat/onbeat/store"
+	"github.com/onbeat/onbeat/internal/history"
+	"github.com/onbeat/onbeat/internal/queue"
+	"github.com/onbeat/onbeat/internal/store"
 )
 
 // Consumer is a TaskConsumer: it claims due tasks, runs them, and settles the runs.

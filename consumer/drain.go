@@ -6,9 +6,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/onbeat/onbeat/history"
-	"github.com/onbeat/onbeat/queue"
-	"github.com/onbeat/onbeat/store"
+	"github.com/onbeat/onbeat/internal/history"
+	"github.com/onbeat/onbeat/internal/queue"
+	"github.com/onbeat/onbeat/internal/store"
 	"github.com/onbeat/onbeat/task"
 )
 

@@ -10,8 +10,8 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/onbeat/onbeat/queue"
-	"github.com/onbeat/onbeat/store"
+	"github.com/onbeat/onbeat/internal/queue"
+	"github.com/onbeat/onbeat/internal/store"
 )
 
 // lanes is the partition's lanes as the consumer last read them. The lanes that it claims from are in groups of one queue

@@ -3,7 +3,7 @@ package consumer
 import (
 	"slices"
 
-	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/internal/queue"
 )
 
 // lately keeps the newest settlements that Redis has accepted. A failover may lose a settlement and keep its claim: the

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/onbeat/onbeat/internal/testredis"
 	"github.com/onbeat/onbeat/task"
-	"github.com/onbeat/onbeat/testredis"
 )
 
 // Redis dies and comes back as it was when a run had begun. The run has ended since, which Redis does not know: it is settled

@@ -3,7 +3,7 @@ package consumer
 import (
 	"time"
 
-	"github.com/onbeat/onbeat/history"
+	"github.com/onbeat/onbeat/internal/history"
 	"github.com/onbeat/onbeat/task"
 )
 

@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/onbeat/onbeat/handlers"
-	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/internal/queue"
+	"github.com/onbeat/onbeat/internal/testredis"
 	"github.com/onbeat/onbeat/task"
-	"github.com/onbeat/onbeat/testredis"
 )
 
 func TestRun_neverEarly(t *testing.T) {

@@ -10,8 +10,8 @@ import (
 
 	"github.com/onbeat/onbeat/handlers"
 	"github.com/onbeat/onbeat/instance"
+	"github.com/onbeat/onbeat/internal/testredis"
 	"github.com/onbeat/onbeat/task"
-	"github.com/onbeat/onbeat/testredis"
 )
 
 // Instances that read different lanes, by queue or by type, watch for themselves: a wake-up that one of them takes in

@@ -10,10 +10,10 @@ import (
 	"time"
 
 	"github.com/onbeat/onbeat/handlers"
-	"github.com/onbeat/onbeat/history"
 	"github.com/onbeat/onbeat/instance"
+	"github.com/onbeat/onbeat/internal/history"
+	"github.com/onbeat/onbeat/internal/testredis"
 	"github.com/onbeat/onbeat/task"
-	"github.com/onbeat/onbeat/testredis"
 )
 
 // TestPromise8_unknownWorkWaits: a task of a type that no instance handles stays due and costs no attempt.

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/onbeat/onbeat/handlers"
-	"github.com/onbeat/onbeat/history"
-	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/internal/history"
+	"github.com/onbeat/onbeat/internal/queue"
 	"github.com/onbeat/onbeat/task"
 )
 

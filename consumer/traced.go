@@ -5,9 +5,9 @@ import (
 	"fmt"
 
 	"github.com/onbeat/onbeat/handlers"
-	"github.com/onbeat/onbeat/history"
-	"github.com/onbeat/onbeat/queue"
-	"github.com/onbeat/onbeat/tracing"
+	"github.com/onbeat/onbeat/internal/history"
+	"github.com/onbeat/onbeat/internal/queue"
+	"github.com/onbeat/onbeat/internal/tracing"
 )
 
 // workTraced is work within a span, which it puts into the run's context, where the handler finds it. It begins before the handler,

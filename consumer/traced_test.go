@@ -14,9 +14,9 @@ import (
 	"go.opentelemetry.io/otel/trace/noop"
 
 	"github.com/onbeat/onbeat/handlers"
-	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/internal/queue"
+	"github.com/onbeat/onbeat/internal/tracing"
 	"github.com/onbeat/onbeat/task"
-	"github.com/onbeat/onbeat/tracing"
 )
 
 // bare returns a consumer and a run of a task whose handler does nothing, without Redis.

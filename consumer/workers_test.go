@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"github.com/onbeat/onbeat/handlers"
-	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/internal/queue"
+	"github.com/onbeat/onbeat/internal/testredis"
 	"github.com/onbeat/onbeat/task"
-	"github.com/onbeat/onbeat/testredis"
 )
 
 // Each run begins at once, though none before it has ended; and each is let go with the others.

@@ -3,7 +3,7 @@ package handlers
 import (
 	"github.com/rs/zerolog"
 
-	"github.com/onbeat/onbeat/field"
+	"github.com/onbeat/onbeat/internal/field"
 )
 
 // BuiltinConfig tunes the handlers of the onbeat program. The zero value is ready to use.

@@ -14,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/onbeat/onbeat/field"
+	"github.com/onbeat/onbeat/internal/field"
 	"github.com/onbeat/onbeat/task"
 )
 

@@ -10,8 +10,8 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/onbeat/onbeat/internal/tracing"
 	"github.com/onbeat/onbeat/task"
-	"github.com/onbeat/onbeat/tracing"
 )
 
 // The headers of every request, as the receiver of a task sees them. They are in canonical form here, because the header is

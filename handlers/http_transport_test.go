@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/onbeat/onbeat/handlers"
+	"github.com/onbeat/onbeat/internal/testredis"
 	"github.com/onbeat/onbeat/task"
-	"github.com/onbeat/onbeat/testredis"
 )
 
 // watched is a server that counts its connections by their state, and its requests.

@@ -10,11 +10,11 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/onbeat/onbeat/embedded"
 	"github.com/onbeat/onbeat/handlers"
+	"github.com/onbeat/onbeat/internal/embedded"
+	"github.com/onbeat/onbeat/internal/testredis"
 	"github.com/onbeat/onbeat/lock"
 	"github.com/onbeat/onbeat/task"
-	"github.com/onbeat/onbeat/testredis"
 )
 
 func lockerOf(t testing.TB, mini *testredis.Miniredis) *lock.Locker {

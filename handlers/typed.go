@@ -6,7 +6,7 @@ import (
 	"reflect"
 	"slices"
 
-	"github.com/onbeat/onbeat/field"
+	"github.com/onbeat/onbeat/internal/field"
 	"github.com/onbeat/onbeat/task"
 )
 

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/internal/queue"
 )
 
 // The errors of a request that was refused. Nothing has changed then.

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/onbeat/onbeat/testredis"
+	"github.com/onbeat/onbeat/internal/testredis"
 )
 
 // Redis's clock is set back while the leader is dying: its lease must not last until the old time has come again.

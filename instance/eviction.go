@@ -6,7 +6,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/onbeat/onbeat/store"
+	"github.com/onbeat/onbeat/internal/store"
 )
 
 // warnOfEviction logs a warning if Redis is set up to drop keys when it is full. It asks INFO, which is allowed in more

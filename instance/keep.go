@@ -5,8 +5,8 @@ import (
 	"errors"
 	"time"
 
-	"github.com/onbeat/onbeat/queue"
-	"github.com/onbeat/onbeat/store"
+	"github.com/onbeat/onbeat/internal/queue"
+	"github.com/onbeat/onbeat/internal/store"
 )
 
 // keep renews the lease until serve has returned. If the lease is lost, it ends the session's context and waits for serve.

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/onbeat/onbeat/store"
+	"github.com/onbeat/onbeat/internal/store"
 )
 
 // What a lookout waits for before it suspects a leader; see look.lua. Each of the first three is doubled for each time that

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/onbeat/onbeat/queue"
-	"github.com/onbeat/onbeat/testredis"
+	"github.com/onbeat/onbeat/internal/queue"
+	"github.com/onbeat/onbeat/internal/testredis"
 )
 
 func TestLook_replacesALeaderThatDied(t *testing.T) {

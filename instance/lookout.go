@@ -6,7 +6,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/internal/queue"
 )
 
 // lookSoon is the least time between two looks, however many messages say that somebody is silent.

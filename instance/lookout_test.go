@@ -14,8 +14,8 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/rs/zerolog"
 
-	"github.com/onbeat/onbeat/queue"
-	"github.com/onbeat/onbeat/testredis"
+	"github.com/onbeat/onbeat/internal/queue"
+	"github.com/onbeat/onbeat/internal/testredis"
 )
 
 // pairOn is two processes of a namespace: the older stands by, and the newer leads over a wire of its own.

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/onbeat/onbeat/queue"
-	"github.com/onbeat/onbeat/testredis"
+	"github.com/onbeat/onbeat/internal/queue"
+	"github.com/onbeat/onbeat/internal/testredis"
 )
 
 // A Redis that lost its last writes in a failover may give an epoch back that it had taken away.

@@ -8,9 +8,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/onbeat/onbeat/queue"
-	"github.com/onbeat/onbeat/store"
-	"github.com/onbeat/onbeat/testredis"
+	"github.com/onbeat/onbeat/internal/queue"
+	"github.com/onbeat/onbeat/internal/store"
+	"github.com/onbeat/onbeat/internal/testredis"
 )
 
 // bubble runs a test on a miniredis in a synctest bubble: time passes when all wait.

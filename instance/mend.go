@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/onbeat/onbeat/queue"
-	"github.com/onbeat/onbeat/store"
+	"github.com/onbeat/onbeat/internal/queue"
+	"github.com/onbeat/onbeat/internal/store"
 )
 
 // mendEvery is the shortest time between two looks for keys of another type.

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/onbeat/onbeat/testredis"
+	"github.com/onbeat/onbeat/internal/testredis"
 )
 
 // Keys are looked at once a second at most. One that is written over in between ends no instance: it tries again.

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/internal/queue"
 )
 
 // node is a manager that runs.

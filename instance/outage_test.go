@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/onbeat/onbeat/testredis"
+	"github.com/onbeat/onbeat/internal/testredis"
 )
 
 func TestOutage_atStartIsWaitedOut(t *testing.T) {

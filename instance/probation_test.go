@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/onbeat/onbeat/testredis"
+	"github.com/onbeat/onbeat/internal/testredis"
 )
 
 // crash runs an instance of a release for a while, on a client of its own, and has it be heard of no more.

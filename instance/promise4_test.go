@@ -7,8 +7,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/onbeat/onbeat/queue"
-	"github.com/onbeat/onbeat/testredis"
+	"github.com/onbeat/onbeat/internal/queue"
+	"github.com/onbeat/onbeat/internal/testredis"
 )
 
 // When the session's context ends, its lease in Redis still runs: no other instance can have its tasks before it let go of them.

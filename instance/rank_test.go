@@ -10,8 +10,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/onbeat/onbeat/queue"
-	"github.com/onbeat/onbeat/testredis"
+	"github.com/onbeat/onbeat/internal/queue"
+	"github.com/onbeat/onbeat/internal/testredis"
 )
 
 func TestRank_withoutReleasesTheNewestLeads(t *testing.T) {

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/onbeat/onbeat/queue"
-	"github.com/onbeat/onbeat/store"
+	"github.com/onbeat/onbeat/internal/queue"
+	"github.com/onbeat/onbeat/internal/store"
 )
 
 // An instance that stood down becomes ready again after this many leases, because its trouble may have passed. If it soon

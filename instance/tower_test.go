@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/onbeat/onbeat/testredis"
+	"github.com/onbeat/onbeat/internal/testredis"
 )
 
 // tower is two instances that listen: b, the newer, leads; a is the lookout.

@@ -16,11 +16,11 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/redis/go-redis/v9"
 
-	"github.com/onbeat/onbeat/history"
 	"github.com/onbeat/onbeat/integration/internal/rig"
+	"github.com/onbeat/onbeat/internal/history"
+	"github.com/onbeat/onbeat/internal/testpostgres"
+	"github.com/onbeat/onbeat/internal/testredis"
 	"github.com/onbeat/onbeat/internal/trial"
-	"github.com/onbeat/onbeat/testpostgres"
-	"github.com/onbeat/onbeat/testredis"
 )
 
 // run names a run of a task.

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/onbeat/onbeat/integration/internal/rig"
-	"github.com/onbeat/onbeat/testredis"
+	"github.com/onbeat/onbeat/internal/testredis"
 )
 
 const beatEvery = 200 * time.Millisecond

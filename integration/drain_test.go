@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/onbeat/onbeat/internal/testredis"
 	"github.com/onbeat/onbeat/internal/trial"
-	"github.com/onbeat/onbeat/testredis"
 )
 
 // ends counts how the requests of a schedule or of tasks ended: answered, or given up by their instance.

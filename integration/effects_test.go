@@ -19,10 +19,10 @@ import (
 	"github.com/onbeat/onbeat"
 	"github.com/onbeat/onbeat/handlers"
 	"github.com/onbeat/onbeat/integration/internal/rig"
+	"github.com/onbeat/onbeat/internal/testpostgres"
+	"github.com/onbeat/onbeat/internal/testredis"
 	"github.com/onbeat/onbeat/internal/trial"
 	"github.com/onbeat/onbeat/task"
-	"github.com/onbeat/onbeat/testpostgres"
-	"github.com/onbeat/onbeat/testredis"
 )
 
 // A process is killed at random moments, again and again, while its handlers write to a database. Under handlers.Once each task

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/onbeat/onbeat/testredis"
+	"github.com/onbeat/onbeat/internal/testredis"
 )
 
 // Every command of the program, and an instance, on a cluster of three primaries: no script asks for keys of two nodes.

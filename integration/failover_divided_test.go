@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/onbeat/onbeat/integration/internal/rig"
-	"github.com/onbeat/onbeat/testredis"
+	"github.com/onbeat/onbeat/internal/testredis"
 )
 
 // The network divides a Sentinel group: the leader keeps the old primary and one sentinel; on the other side are two

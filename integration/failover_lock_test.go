@@ -12,9 +12,9 @@ import (
 
 	"github.com/onbeat/onbeat"
 	"github.com/onbeat/onbeat/integration/internal/rig"
+	"github.com/onbeat/onbeat/internal/store"
+	"github.com/onbeat/onbeat/internal/testredis"
 	"github.com/onbeat/onbeat/lock"
-	"github.com/onbeat/onbeat/store"
-	"github.com/onbeat/onbeat/testredis"
 )
 
 // hold is a time in which a client believed that it held the lock.

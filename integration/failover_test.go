@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/onbeat/onbeat/integration/internal/rig"
+	"github.com/onbeat/onbeat/internal/testredis"
 	"github.com/onbeat/onbeat/internal/trial"
-	"github.com/onbeat/onbeat/testredis"
 )
 
 // twenty are the schedules of a failover. All slots of a time without an instance must run, so that none may be missing.

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/onbeat/onbeat/integration/internal/rig"
+	"github.com/onbeat/onbeat/internal/testredis"
 	"github.com/onbeat/onbeat/internal/trial"
-	"github.com/onbeat/onbeat/testredis"
 )
 
 // A leader is frozen past its lease while it runs a task, and the answer to the task's request comes meanwhile. When the

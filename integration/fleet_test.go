@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/onbeat/onbeat/integration/internal/rig"
+	"github.com/onbeat/onbeat/internal/testredis"
 	"github.com/onbeat/onbeat/internal/trial"
-	"github.com/onbeat/onbeat/testredis"
 )
 
 // fleetEvery is the interval of a fleet's schedules. Two of them are the longest gap that a rollout may leave.

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/onbeat/onbeat/integration/internal/rig"
-	"github.com/onbeat/onbeat/testredis"
+	"github.com/onbeat/onbeat/internal/testredis"
 )
 
 // A new release that crashes in a loop, each time before min_ready has gone by, never leads and never works.

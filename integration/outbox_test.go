@@ -11,10 +11,10 @@ import (
 	_ "github.com/jackc/pgx/v5/stdlib" // the driver "pgx"
 
 	"github.com/onbeat/onbeat/integration/internal/rig"
+	"github.com/onbeat/onbeat/internal/testpostgres"
+	"github.com/onbeat/onbeat/internal/testredis"
 	"github.com/onbeat/onbeat/outbox"
 	"github.com/onbeat/onbeat/task"
-	"github.com/onbeat/onbeat/testpostgres"
-	"github.com/onbeat/onbeat/testredis"
 )
 
 // The process that moves tasks from a database is killed at a random moment, again and again, under load, while another instance

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/onbeat/onbeat/integration/internal/rig"
+	"github.com/onbeat/onbeat/internal/testredis"
 	"github.com/onbeat/onbeat/internal/trial"
-	"github.com/onbeat/onbeat/testredis"
 )
 
 // A release removes a schedule, adds one and changes an interval. Each change takes effect at one moment, which the events

@@ -13,10 +13,10 @@ import (
 	"time"
 
 	"github.com/onbeat/onbeat/admin"
-	"github.com/onbeat/onbeat/audit"
+	"github.com/onbeat/onbeat/admin/audit"
 	"github.com/onbeat/onbeat/client"
 	"github.com/onbeat/onbeat/integration/internal/rig"
-	"github.com/onbeat/onbeat/testredis"
+	"github.com/onbeat/onbeat/internal/testredis"
 )
 
 // watcher follows the events of a rollout over the API. Its calls go to the address of one instance at a time, as those through

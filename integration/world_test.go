@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/onbeat/onbeat/integration/internal/rig"
-	"github.com/onbeat/onbeat/testredis"
+	"github.com/onbeat/onbeat/internal/testredis"
 )
 
 func TestMain(m *testing.M) {

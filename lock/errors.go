@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/onbeat/onbeat/store"
+	"github.com/onbeat/onbeat/internal/store"
 )
 
 // Why a lock was not taken, and why one ended. Match with errors.Is.

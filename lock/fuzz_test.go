@@ -4,7 +4,7 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/onbeat/onbeat/store"
+	"github.com/onbeat/onbeat/internal/store"
 )
 
 // The reply of a script of a lock: an invalid number counts as 0, so that no holder gets the lock by it.

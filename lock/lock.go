@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/onbeat/onbeat/store"
+	"github.com/onbeat/onbeat/internal/store"
 )
 
 // Lock is a lock that is held until it is released or lost. Its methods may be called from any goroutine.

@@ -9,8 +9,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/onbeat/onbeat/internal/testredis"
 	"github.com/onbeat/onbeat/lock"
-	"github.com/onbeat/onbeat/testredis"
 )
 
 func TestAcquire_hasOneHolderAndARisingFence(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/onbeat/onbeat/testredis"
+	"github.com/onbeat/onbeat/internal/testredis"
 )
 
 // A process that was frozen past its lease finds that it lost the lock, and does not touch the next holder's. What it

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/onbeat/onbeat/store"
+	"github.com/onbeat/onbeat/internal/store"
 )
 
 // ballot is the result of asking all nodes once.

@@ -12,8 +12,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/onbeat/onbeat/internal/testredis"
 	"github.com/onbeat/onbeat/lock"
-	"github.com/onbeat/onbeat/testredis"
 )
 
 func long(o *lock.Options) { o.TTL = time.Minute }

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/onbeat/onbeat"
-	"github.com/onbeat/onbeat/embedded"
 	"github.com/onbeat/onbeat/handlers"
+	"github.com/onbeat/onbeat/internal/embedded"
 	"github.com/onbeat/onbeat/outbox"
 	"github.com/onbeat/onbeat/outbox/sqloutbox"
 	"github.com/onbeat/onbeat/task"

@@ -9,10 +9,10 @@ import (
 	"math"
 	"time"
 
-	"github.com/onbeat/onbeat/field"
+	"github.com/onbeat/onbeat/internal/field"
+	"github.com/onbeat/onbeat/internal/queue"
+	"github.com/onbeat/onbeat/internal/store"
 	"github.com/onbeat/onbeat/producer"
-	"github.com/onbeat/onbeat/queue"
-	"github.com/onbeat/onbeat/store"
 	"github.com/onbeat/onbeat/task"
 )
 

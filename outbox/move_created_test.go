@@ -4,8 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/onbeat/onbeat/internal/testredis"
 	"github.com/onbeat/onbeat/task"
-	"github.com/onbeat/onbeat/testredis"
 )
 
 // What handlers.Once tells effects apart by is the ID of a task and when it was created. Both are those that the caller's transaction

@@ -5,9 +5,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/onbeat/onbeat/internal/testpostgres"
+	"github.com/onbeat/onbeat/internal/testredis"
 	"github.com/onbeat/onbeat/task"
-	"github.com/onbeat/onbeat/testpostgres"
-	"github.com/onbeat/onbeat/testredis"
 )
 
 // How many tasks a second come from the table to Redis, and how many go into it.

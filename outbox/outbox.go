@@ -9,10 +9,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/onbeat/onbeat/internal/seal"
+	"github.com/onbeat/onbeat/internal/tracing"
 	"github.com/onbeat/onbeat/producer"
-	"github.com/onbeat/onbeat/seal"
 	"github.com/onbeat/onbeat/task"
-	"github.com/onbeat/onbeat/tracing"
 )
 
 // Execer runs a statement: a *sql.Tx, or a *sql.DB or *sql.Conn outside a transaction. [Pgx] makes one of a pgx.Tx.

@@ -10,11 +10,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/onbeat/onbeat/internal/queue"
+	"github.com/onbeat/onbeat/internal/testpostgres"
+	"github.com/onbeat/onbeat/internal/testredis"
 	"github.com/onbeat/onbeat/producer"
-	"github.com/onbeat/onbeat/queue"
 	"github.com/onbeat/onbeat/task"
-	"github.com/onbeat/onbeat/testpostgres"
-	"github.com/onbeat/onbeat/testredis"
 )
 
 // A task is enqueued if the caller's transaction commits, and only then.

@@ -8,8 +8,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/onbeat/onbeat/internal/testredis"
 	"github.com/onbeat/onbeat/schedule"
-	"github.com/onbeat/onbeat/testredis"
 )
 
 // afterwards is called after each command of a client.

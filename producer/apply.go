@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/onbeat/onbeat/history"
-	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/internal/history"
+	"github.com/onbeat/onbeat/internal/queue"
 )
 
 // ApplyResult says what Apply did.

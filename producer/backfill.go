@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/onbeat/onbeat/history"
-	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/internal/history"
+	"github.com/onbeat/onbeat/internal/queue"
 	"github.com/onbeat/onbeat/schedule"
 	"github.com/onbeat/onbeat/task"
 )

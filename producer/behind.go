@@ -7,8 +7,8 @@ import (
 	"sort"
 	"time"
 
-	"github.com/onbeat/onbeat/history"
-	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/internal/history"
+	"github.com/onbeat/onbeat/internal/queue"
 	"github.com/onbeat/onbeat/schedule"
 	"github.com/onbeat/onbeat/task"
 )

@@ -4,8 +4,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/onbeat/onbeat/history"
-	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/internal/history"
+	"github.com/onbeat/onbeat/internal/queue"
 )
 
 func TestRemove_saysWhetherItWasDeletedOrRetired(t *testing.T) {

@@ -8,9 +8,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/onbeat/onbeat/queue"
-	"github.com/onbeat/onbeat/seal"
-	"github.com/onbeat/onbeat/store"
+	"github.com/onbeat/onbeat/internal/queue"
+	"github.com/onbeat/onbeat/internal/seal"
+	"github.com/onbeat/onbeat/internal/store"
 )
 
 // declare makes the stored schedules match what this release declares. It makes new ones, changes those that differ,

@@ -8,8 +8,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/onbeat/onbeat/history"
-	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/internal/history"
+	"github.com/onbeat/onbeat/internal/queue"
 )
 
 // Follower follows the schedules of a partition, from any process, whichever instance leads: which there are, how stale each is,

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/internal/queue"
 	"github.com/onbeat/onbeat/task"
 )
 

@@ -5,7 +5,7 @@ import (
 	"runtime"
 	"slices"
 
-	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/internal/queue"
 	"github.com/onbeat/onbeat/task"
 )
 

@@ -6,10 +6,10 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/onbeat/onbeat/queue"
-	"github.com/onbeat/onbeat/store"
+	"github.com/onbeat/onbeat/internal/queue"
+	"github.com/onbeat/onbeat/internal/store"
+	"github.com/onbeat/onbeat/internal/testredis"
 	"github.com/onbeat/onbeat/task"
-	"github.com/onbeat/onbeat/testredis"
 )
 
 // A large task shares no call: neither does it wait, nor do others fail when Redis hangs up on it.

@@ -5,7 +5,7 @@ import (
 	"reflect"
 	"strings"
 
-	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/internal/queue"
 )
 
 // inventory is what a reading of all schedules found, beside what this release declares. What is stored as it is declared is

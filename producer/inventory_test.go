@@ -12,11 +12,11 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/internal/queue"
+	"github.com/onbeat/onbeat/internal/seal"
+	"github.com/onbeat/onbeat/internal/testredis"
 	"github.com/onbeat/onbeat/schedule"
-	"github.com/onbeat/onbeat/seal"
 	"github.com/onbeat/onbeat/task"
-	"github.com/onbeat/onbeat/testredis"
 )
 
 // lastRun is one that was stored.

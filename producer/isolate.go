@@ -7,8 +7,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/onbeat/onbeat/queue"
-	"github.com/onbeat/onbeat/store"
+	"github.com/onbeat/onbeat/internal/queue"
+	"github.com/onbeat/onbeat/internal/store"
 )
 
 // over reports whether an answer of Redis says that the term is over.

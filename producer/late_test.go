@@ -10,7 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/onbeat/onbeat/history"
+	"github.com/onbeat/onbeat/internal/history"
 	"github.com/onbeat/onbeat/schedule"
 )
 

@@ -13,8 +13,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/onbeat/onbeat/internal/testredis"
 	"github.com/onbeat/onbeat/schedule"
-	"github.com/onbeat/onbeat/testredis"
 )
 
 // cpuTime is what this process has used.

@@ -5,9 +5,9 @@ import (
 	"errors"
 	"time"
 
-	"github.com/onbeat/onbeat/history"
 	"github.com/onbeat/onbeat/instance"
-	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/internal/history"
+	"github.com/onbeat/onbeat/internal/queue"
 )
 
 // memory is what an instance that has led knows of the schedules. If Redis comes back without them, the instance restores

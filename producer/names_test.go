@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/onbeat/onbeat/internal/testredis"
 	"github.com/onbeat/onbeat/task"
-	"github.com/onbeat/onbeat/testredis"
 )
 
 // A caller cannot take a name that the dispatcher gives by itself: a slot would not run, or wait for a stranger's task.

@@ -1,6 +1,6 @@
 package producer
 
-import "github.com/onbeat/onbeat/queue"
+import "github.com/onbeat/onbeat/internal/queue"
 
 // Observer is told what a leader does. Its method must not block.
 type Observer interface {

@@ -6,8 +6,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/onbeat/onbeat/internal/testredis"
 	"github.com/onbeat/onbeat/schedule"
-	"github.com/onbeat/onbeat/testredis"
 )
 
 // bubble is a world in virtual time, in which a call takes none.

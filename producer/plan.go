@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/internal/queue"
 )
 
 // Plan is what [Schedules.Apply] would do to one schedule.

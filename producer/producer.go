@@ -7,10 +7,10 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/onbeat/onbeat/queue"
-	"github.com/onbeat/onbeat/store"
+	"github.com/onbeat/onbeat/internal/queue"
+	"github.com/onbeat/onbeat/internal/store"
+	"github.com/onbeat/onbeat/internal/tracing"
 	"github.com/onbeat/onbeat/task"
-	"github.com/onbeat/onbeat/tracing"
 )
 
 // Config tunes a Producer. The zero value is ready to use.

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/onbeat/onbeat/instance"
-	"github.com/onbeat/onbeat/queue"
-	"github.com/onbeat/onbeat/store"
+	"github.com/onbeat/onbeat/internal/queue"
+	"github.com/onbeat/onbeat/internal/store"
 )
 
 // progress says how the leader's work gets on. The goroutine that works writes it, and another goroutine reads it, because

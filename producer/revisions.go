@@ -9,9 +9,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/onbeat/onbeat/history"
-	"github.com/onbeat/onbeat/queue"
-	"github.com/onbeat/onbeat/seal"
+	"github.com/onbeat/onbeat/internal/history"
+	"github.com/onbeat/onbeat/internal/queue"
+	"github.com/onbeat/onbeat/internal/seal"
 	"github.com/onbeat/onbeat/task"
 )
 

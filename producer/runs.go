@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/onbeat/onbeat/history"
+	"github.com/onbeat/onbeat/internal/history"
 	"github.com/onbeat/onbeat/task"
 )
 

@@ -10,9 +10,9 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/onbeat/onbeat/instance"
-	"github.com/onbeat/onbeat/queue"
-	"github.com/onbeat/onbeat/store"
-	"github.com/onbeat/onbeat/tracing"
+	"github.com/onbeat/onbeat/internal/queue"
+	"github.com/onbeat/onbeat/internal/store"
+	"github.com/onbeat/onbeat/internal/tracing"
 )
 
 // SchedulerConfig tunes a Scheduler.

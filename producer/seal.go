@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/onbeat/onbeat/queue"
-	"github.com/onbeat/onbeat/seal"
+	"github.com/onbeat/onbeat/internal/queue"
+	"github.com/onbeat/onbeat/internal/seal"
 )
 
 // readDefinition reads a stored definition. If it is encrypted and does not open here, the schedule carries the encrypted payload in

@@ -4,8 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/onbeat/onbeat/internal/store"
 	"github.com/onbeat/onbeat/schedule"
-	"github.com/onbeat/onbeat/store"
 )
 
 // However long calls take, the leader does not wake to find that it is too early, and wake again at once.

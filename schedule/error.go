@@ -1,6 +1,6 @@
 package schedule
 
-import "github.com/onbeat/onbeat/field"
+import "github.com/onbeat/onbeat/internal/field"
 
 // ErrInvalid is matched by every error of this package; see [field.ErrInvalid]. Use errors.As with *[FieldError] to find
 // out which field is invalid.

@@ -8,7 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/onbeat/onbeat/schedule/internal/oracle"
+	"github.com/onbeat/onbeat/internal/oracle"
 )
 
 func TestGrid_everySlotIsAnchorPlusIntervals(t *testing.T) {

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/onbeat/onbeat/schedule/internal/oracle"
+	"github.com/onbeat/onbeat/internal/oracle"
 )
 
 // A walk is what the clock on the wall shows at each step of (from, to], and at

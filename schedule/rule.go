@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"time"
 
-	"github.com/onbeat/onbeat/field"
+	"github.com/onbeat/onbeat/internal/field"
 )
 
 // StartAligned, as [Rule.Start], puts the slots of an every rule on multiples of its interval since 1970-01-01T00:00:00Z.

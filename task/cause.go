@@ -4,7 +4,7 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/onbeat/onbeat/field"
+	"github.com/onbeat/onbeat/internal/field"
 )
 
 // maxCause bounds the text of a cause, in bytes.

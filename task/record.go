@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/onbeat/onbeat/seal"
+	"github.com/onbeat/onbeat/internal/seal"
 )
 
 // ErrRecord is returned by [Decode] for bytes that are not a record, or a record of a format that this release cannot read.

@@ -1,6 +1,6 @@
 package task
 
-import "github.com/onbeat/onbeat/seal"
+import "github.com/onbeat/onbeat/internal/seal"
 
 // Seal encrypts the payload for the record: [Encode] then writes Sealed in place of Payload. Keys that seal nothing leave the
 // payload as it is.

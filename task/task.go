@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/onbeat/onbeat/field"
-	"github.com/onbeat/onbeat/seal"
+	"github.com/onbeat/onbeat/internal/field"
+	"github.com/onbeat/onbeat/internal/seal"
 )
 
 // DefaultQueue is the queue of a task whose Queue is empty.

@@ -8,7 +8,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/onbeat/onbeat/field"
+	"github.com/onbeat/onbeat/internal/field"
 )
 
 // ErrInvalid is matched by every error that refuses invalid input; see [field.ErrInvalid].

@@ -13,9 +13,9 @@ import (
 
 	"github.com/onbeat/onbeat"
 	"github.com/onbeat/onbeat/instance"
+	"github.com/onbeat/onbeat/internal/queue"
 	"github.com/onbeat/onbeat/outbox"
 	"github.com/onbeat/onbeat/producer"
-	"github.com/onbeat/onbeat/queue"
 )
 
 // Options tune metrics. The zero value is ready to use.

@@ -9,10 +9,10 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/onbeat/onbeat/history"
+	"github.com/onbeat/onbeat/internal/history"
+	"github.com/onbeat/onbeat/internal/testredis"
 	"github.com/onbeat/onbeat/task"
 	"github.com/onbeat/onbeat/telemetry"
-	"github.com/onbeat/onbeat/testredis"
 )
 
 // BenchmarkScrape gathers all metrics while many tasks wait in 10 queues: as many as ONBEAT_TEST_SCRAPE says, or 10,000.

@@ -11,8 +11,8 @@ import (
 
 	"github.com/onbeat/onbeat/admin"
 	"github.com/onbeat/onbeat/instance"
+	"github.com/onbeat/onbeat/internal/queue"
 	"github.com/onbeat/onbeat/producer"
-	"github.com/onbeat/onbeat/queue"
 )
 
 // A scrape waits this long for Redis. The reading itself may go on for longer: the next scrape takes it up, so that a namespace

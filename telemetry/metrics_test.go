@@ -16,11 +16,11 @@ import (
 
 	"github.com/onbeat/onbeat"
 	"github.com/onbeat/onbeat/handlers"
+	"github.com/onbeat/onbeat/internal/testredis"
 	"github.com/onbeat/onbeat/producer"
 	"github.com/onbeat/onbeat/schedule"
 	"github.com/onbeat/onbeat/task"
 	"github.com/onbeat/onbeat/telemetry"
-	"github.com/onbeat/onbeat/testredis"
 )
 
 func TestMetrics_countRunsBySlotTypeAndOutcome(t *testing.T) {

@@ -12,10 +12,10 @@ import (
 	"github.com/onbeat/onbeat/archive/sqlarchive"
 	"github.com/onbeat/onbeat/handlers"
 	"github.com/onbeat/onbeat/internal/page"
+	"github.com/onbeat/onbeat/internal/testredis"
 	"github.com/onbeat/onbeat/schedule"
 	"github.com/onbeat/onbeat/task"
 	"github.com/onbeat/onbeat/telemetry"
-	"github.com/onbeat/onbeat/testredis"
 )
 
 // TestMetrics_areThoseOfThePage holds docs/metrics.md to what a registry gathers.

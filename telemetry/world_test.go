@@ -15,8 +15,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/onbeat/onbeat"
+	"github.com/onbeat/onbeat/internal/testredis"
 	"github.com/onbeat/onbeat/telemetry"
-	"github.com/onbeat/onbeat/testredis"
 )
 
 const patience = 30 * time.Second

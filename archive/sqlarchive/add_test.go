@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/onbeat/onbeat/archive"
-	"github.com/onbeat/onbeat/history"
+	"github.com/onbeat/onbeat/internal/history"
 )
 
 func TestAdd_movesThePositionOnlyFromWhereItWas(t *testing.T) {

@@ -8,8 +8,8 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/onbeat/onbeat/archive"
-	"github.com/onbeat/onbeat/history"
-	"github.com/onbeat/onbeat/testpostgres"
+	"github.com/onbeat/onbeat/internal/history"
+	"github.com/onbeat/onbeat/internal/testpostgres"
 )
 
 // BenchmarkAdd adds batches of 5,000 runs. Each commit waits for the disk, as in production.

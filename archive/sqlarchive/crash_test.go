@@ -20,8 +20,8 @@ import (
 
 	"github.com/onbeat/onbeat/archive"
 	"github.com/onbeat/onbeat/archive/sqlarchive"
-	"github.com/onbeat/onbeat/history"
-	"github.com/onbeat/onbeat/testpostgres"
+	"github.com/onbeat/onbeat/internal/history"
+	"github.com/onbeat/onbeat/internal/testpostgres"
 )
 
 // asFollower is the present and the URL in the environment of a child of this test, which archives until it is killed.

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/onbeat/onbeat/history"
+	"github.com/onbeat/onbeat/internal/history"
 )
 
 // queries returns the statements of the page, under the heading of three queries.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/onbeat/onbeat/archive"
 	"github.com/onbeat/onbeat/archive/sqlarchive"
-	"github.com/onbeat/onbeat/history"
+	"github.com/onbeat/onbeat/internal/history"
 )
 
 // What follows a history reads the position, adds what comes after it, and moves it.

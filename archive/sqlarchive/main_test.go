@@ -19,8 +19,8 @@ import (
 
 	"github.com/onbeat/onbeat/archive"
 	"github.com/onbeat/onbeat/archive/sqlarchive"
-	"github.com/onbeat/onbeat/history"
-	"github.com/onbeat/onbeat/testpostgres"
+	"github.com/onbeat/onbeat/internal/history"
+	"github.com/onbeat/onbeat/internal/testpostgres"
 )
 
 func TestMain(m *testing.M) {

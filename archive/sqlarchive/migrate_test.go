@@ -11,7 +11,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/onbeat/onbeat/archive"
-	"github.com/onbeat/onbeat/testpostgres"
+	"github.com/onbeat/onbeat/internal/testpostgres"
 )
 
 // Each migration can be taken back, and applied again.

@@ -15,8 +15,8 @@ import (
 
 	"github.com/onbeat/onbeat/archive"
 	"github.com/onbeat/onbeat/archive/sqlarchive"
-	"github.com/onbeat/onbeat/field"
-	"github.com/onbeat/onbeat/testpostgres"
+	"github.com/onbeat/onbeat/internal/field"
+	"github.com/onbeat/onbeat/internal/testpostgres"
 )
 
 func postgres(t *testing.T) string {

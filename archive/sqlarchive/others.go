@@ -2,7 +2,7 @@ package sqlarchive
 
 import (
 	"github.com/onbeat/onbeat/archive"
-	"github.com/onbeat/onbeat/history"
+	"github.com/onbeat/onbeat/internal/history"
 )
 
 var (

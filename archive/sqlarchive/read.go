@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/onbeat/onbeat/history"
+	"github.com/onbeat/onbeat/internal/history"
 )
 
 // pageRows is how many rows one call reads.

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/onbeat/onbeat/archive"
-	"github.com/onbeat/onbeat/history"
+	"github.com/onbeat/onbeat/internal/history"
 )
 
 // A failover took entries back, and their IDs were given again: notes of one place are more than one page reads.

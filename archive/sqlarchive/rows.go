@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/onbeat/onbeat/history"
+	"github.com/onbeat/onbeat/internal/history"
 )
 
 var (

@@ -3,7 +3,7 @@ package sqlarchive
 import (
 	"strings"
 
-	"github.com/onbeat/onbeat/field"
+	"github.com/onbeat/onbeat/internal/field"
 )
 
 const (

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/onbeat/onbeat/admin"
-	"github.com/onbeat/onbeat/audit"
-	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/admin/audit"
+	"github.com/onbeat/onbeat/internal/queue"
 	"github.com/onbeat/onbeat/schedule"
 )
 

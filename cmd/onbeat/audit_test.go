@@ -11,8 +11,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/onbeat/onbeat/audit"
-	"github.com/onbeat/onbeat/embedded"
+	"github.com/onbeat/onbeat/admin/audit"
+	"github.com/onbeat/onbeat/internal/embedded"
 	"github.com/onbeat/onbeat/producer"
 	"github.com/onbeat/onbeat/schedule"
 )

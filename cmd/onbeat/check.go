@@ -8,11 +8,11 @@ import (
 	"time"
 
 	"github.com/onbeat/onbeat"
-	"github.com/onbeat/onbeat/config"
-	"github.com/onbeat/onbeat/field"
+	"github.com/onbeat/onbeat/cmd/onbeat/internal/config"
+	"github.com/onbeat/onbeat/internal/field"
+	"github.com/onbeat/onbeat/internal/store"
 	"github.com/onbeat/onbeat/producer"
 	"github.com/onbeat/onbeat/schedule"
-	"github.com/onbeat/onbeat/store"
 	"github.com/onbeat/onbeat/task"
 )
 

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/onbeat/onbeat/admin"
-	"github.com/onbeat/onbeat/config"
-	"github.com/onbeat/onbeat/testredis"
+	"github.com/onbeat/onbeat/cmd/onbeat/internal/config"
+	"github.com/onbeat/onbeat/internal/testredis"
 )
 
 func TestTarget_takesItsDurabilityFromTheConfig(t *testing.T) {

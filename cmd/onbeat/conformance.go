@@ -12,10 +12,10 @@ import (
 	"time"
 
 	"github.com/onbeat/onbeat"
-	"github.com/onbeat/onbeat/conformance"
+	"github.com/onbeat/onbeat/cmd/onbeat/internal/conformance"
+	"github.com/onbeat/onbeat/internal/store"
 	"github.com/onbeat/onbeat/internal/trial"
 	"github.com/onbeat/onbeat/schedule"
-	"github.com/onbeat/onbeat/store"
 )
 
 type conformanceCmd struct {

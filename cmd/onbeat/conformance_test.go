@@ -12,9 +12,9 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/onbeat/onbeat/conformance"
+	"github.com/onbeat/onbeat/cmd/onbeat/internal/conformance"
+	"github.com/onbeat/onbeat/internal/testredis"
 	"github.com/onbeat/onbeat/internal/trial"
-	"github.com/onbeat/onbeat/testredis"
 )
 
 // With these, a test asks the program that it starts to run fewer scenarios, or to break a promise.

@@ -10,10 +10,10 @@ import (
 
 	"github.com/onbeat/onbeat/admin"
 	remote "github.com/onbeat/onbeat/client"
-	"github.com/onbeat/onbeat/config"
+	"github.com/onbeat/onbeat/cmd/onbeat/internal/config"
 	"github.com/onbeat/onbeat/internal/private"
-	"github.com/onbeat/onbeat/queue"
-	"github.com/onbeat/onbeat/store"
+	"github.com/onbeat/onbeat/internal/queue"
+	"github.com/onbeat/onbeat/internal/store"
 )
 
 // maxToken is more bytes than any token has.

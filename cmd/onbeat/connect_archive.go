@@ -8,7 +8,7 @@ import (
 	"github.com/onbeat/onbeat"
 	"github.com/onbeat/onbeat/archive"
 	"github.com/onbeat/onbeat/archive/sqlarchive"
-	"github.com/onbeat/onbeat/config"
+	"github.com/onbeat/onbeat/cmd/onbeat/internal/config"
 )
 
 // archiveOf sets the archive from the flag, or else from the environment and the config, which must agree, as for Redis. Without

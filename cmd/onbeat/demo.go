@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/onbeat/onbeat/conformance"
-	"github.com/onbeat/onbeat/embedded"
+	"github.com/onbeat/onbeat/cmd/onbeat/internal/conformance"
+	"github.com/onbeat/onbeat/internal/embedded"
 	"github.com/onbeat/onbeat/internal/trial"
 )
 

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/onbeat/onbeat/admin"
-	"github.com/onbeat/onbeat/conformance"
+	"github.com/onbeat/onbeat/cmd/onbeat/internal/conformance"
 	"github.com/onbeat/onbeat/internal/trial"
 )
 

@@ -5,7 +5,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/onbeat/onbeat/conformance"
+	"github.com/onbeat/onbeat/cmd/onbeat/internal/conformance"
 	"github.com/onbeat/onbeat/internal/trial"
 )
 

@@ -10,8 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/onbeat/onbeat/config"
-	"github.com/onbeat/onbeat/embedded"
+	"github.com/onbeat/onbeat/cmd/onbeat/internal/config"
+	"github.com/onbeat/onbeat/internal/embedded"
 	"github.com/onbeat/onbeat/internal/private"
 )
 

@@ -7,7 +7,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/onbeat/onbeat/archive"
-	"github.com/onbeat/onbeat/doctor"
+	"github.com/onbeat/onbeat/cmd/onbeat/internal/doctor"
 )
 
 type doctorCmd struct {

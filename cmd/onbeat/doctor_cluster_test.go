@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/onbeat/onbeat/doctor"
-	"github.com/onbeat/onbeat/testredis"
+	"github.com/onbeat/onbeat/cmd/onbeat/internal/doctor"
+	"github.com/onbeat/onbeat/internal/testredis"
 )
 
 // The doctor reports that the namespace's slot is being moved, and does not ask for more workers then. It compares the

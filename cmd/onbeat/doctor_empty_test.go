@@ -7,9 +7,9 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/onbeat/onbeat/doctor"
-	"github.com/onbeat/onbeat/queue"
-	"github.com/onbeat/onbeat/testredis"
+	"github.com/onbeat/onbeat/cmd/onbeat/internal/doctor"
+	"github.com/onbeat/onbeat/internal/queue"
+	"github.com/onbeat/onbeat/internal/testredis"
 )
 
 // The name of an empty namespace is probably mistyped: the doctor warns, and names the nearest namespace that it finds.

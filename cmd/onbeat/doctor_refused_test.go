@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/onbeat/onbeat/doctor"
-	"github.com/onbeat/onbeat/testredis"
+	"github.com/onbeat/onbeat/cmd/onbeat/internal/doctor"
+	"github.com/onbeat/onbeat/internal/testredis"
 )
 
 // Where Redis refuses writes, the doctor shows its table, and fails.

@@ -5,9 +5,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/onbeat/onbeat/doctor"
-	"github.com/onbeat/onbeat/queue"
-	"github.com/onbeat/onbeat/testredis"
+	"github.com/onbeat/onbeat/cmd/onbeat/internal/doctor"
+	"github.com/onbeat/onbeat/internal/queue"
+	"github.com/onbeat/onbeat/internal/testredis"
 )
 
 // as returns a shell whose user has the rights of a role in its namespace, except some.

@@ -4,7 +4,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/onbeat/onbeat/field"
+	"github.com/onbeat/onbeat/internal/field"
 	"github.com/onbeat/onbeat/schedule"
 )
 

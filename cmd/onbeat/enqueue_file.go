@@ -7,7 +7,7 @@ import (
 	"io"
 
 	"github.com/onbeat/onbeat/admin"
-	"github.com/onbeat/onbeat/config"
+	"github.com/onbeat/onbeat/cmd/onbeat/internal/config"
 	"github.com/onbeat/onbeat/internal/input"
 	"github.com/onbeat/onbeat/task"
 )

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/onbeat/onbeat/admin"
-	"github.com/onbeat/onbeat/store"
+	"github.com/onbeat/onbeat/internal/store"
 )
 
 type eventsCmd struct {

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/onbeat/onbeat/admin"
-	"github.com/onbeat/onbeat/store"
+	"github.com/onbeat/onbeat/internal/store"
 )
 
 // A user whose URL names the sentinels already gets no hint to name them.

@@ -10,8 +10,8 @@ import (
 
 	"github.com/onbeat/onbeat/admin"
 	"github.com/onbeat/onbeat/instance"
+	"github.com/onbeat/onbeat/internal/queue"
 	"github.com/onbeat/onbeat/internal/wording"
-	"github.com/onbeat/onbeat/queue"
 )
 
 type instancesResignCmd struct {

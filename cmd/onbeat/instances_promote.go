@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/onbeat/onbeat/queue"
+	"github.com/onbeat/onbeat/internal/queue"
 	"github.com/onbeat/onbeat/task"
 )
 

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/onbeat/onbeat/admin"
+	"github.com/onbeat/onbeat/internal/store"
 	"github.com/onbeat/onbeat/internal/wording"
-	"github.com/onbeat/onbeat/store"
 )
 
 // readyCount is a flag such as "ready=3".

@@ -3,7 +3,7 @@ package main
 import (
 	"cmp"
 
-	"github.com/onbeat/onbeat/config"
+	"github.com/onbeat/onbeat/cmd/onbeat/internal/config"
 	"github.com/onbeat/onbeat/internal/input"
 	"github.com/onbeat/onbeat/internal/private"
 )

@@ -17,9 +17,9 @@ import (
 
 	"github.com/onbeat/onbeat"
 	"github.com/onbeat/onbeat/admin"
+	"github.com/onbeat/onbeat/internal/store"
 	"github.com/onbeat/onbeat/lock"
 	"github.com/onbeat/onbeat/schedule"
-	"github.com/onbeat/onbeat/store"
 )
 
 // The exit codes of lock run, beside the command's own: those of flock(1), which come from sysexits.h, and two more.

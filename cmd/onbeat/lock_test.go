@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/onbeat/onbeat/internal/testredis"
 	"github.com/onbeat/onbeat/lock"
-	"github.com/onbeat/onbeat/testredis"
 )
 
 // holds takes a lock, beside the program, until the test ends.

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/onbeat/onbeat/testredis"
+	"github.com/onbeat/onbeat/internal/testredis"
 )
 
 // underLock prepares a shell script under the lock "job", in a process of its own without a terminal. It does not start it.

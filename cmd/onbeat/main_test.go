@@ -12,7 +12,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/onbeat/onbeat/testredis"
+	"github.com/onbeat/onbeat/internal/testredis"
 )
 
 func TestMain(m *testing.M) {

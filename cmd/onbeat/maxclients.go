@@ -12,7 +12,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/onbeat/onbeat/store"
+	"github.com/onbeat/onbeat/internal/store"
 )
 
 // A Redis at maxclients sends the reason to each new connection, and hangs up without reading. The Redis client writes first, so

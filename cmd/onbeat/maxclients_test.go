@@ -10,9 +10,9 @@ import (
 
 	"github.com/onbeat/onbeat"
 	"github.com/onbeat/onbeat/instance"
-	"github.com/onbeat/onbeat/queue"
-	"github.com/onbeat/onbeat/store"
-	"github.com/onbeat/onbeat/testredis"
+	"github.com/onbeat/onbeat/internal/queue"
+	"github.com/onbeat/onbeat/internal/store"
+	"github.com/onbeat/onbeat/internal/testredis"
 )
 
 func dialed(t *testing.T, url string) redis.UniversalClient {

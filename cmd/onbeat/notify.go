@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/onbeat/onbeat/notify"
+	"github.com/onbeat/onbeat/handlers/notify"
 )
 
 type notifyCmd struct {

@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/onbeat/onbeat/config"
-	"github.com/onbeat/onbeat/testredis"
+	"github.com/onbeat/onbeat/cmd/onbeat/internal/config"
+	"github.com/onbeat/onbeat/internal/testredis"
 )
 
 // The kubelet has no token, and names the pod by its address.

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/onbeat/onbeat/testredis"
+	"github.com/onbeat/onbeat/internal/testredis"
 )
 
 // A value that payloads refer to reaches the receiver. It reaches neither Redis nor the log nor the output of commands, not even if

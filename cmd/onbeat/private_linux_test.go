@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/onbeat/onbeat/testredis"
+	"github.com/onbeat/onbeat/internal/testredis"
 )
 
 // likeAnyUser takes the rights of root, such as to look into every process, from a program and all that it starts.

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/onbeat/onbeat/config"
+	"github.com/onbeat/onbeat/cmd/onbeat/internal/config"
 )
 
 // A newcomer who pastes the first config of the README has no shop.example to call, so it must run without a network.

@@ -10,8 +10,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/onbeat/onbeat/config"
-	"github.com/onbeat/onbeat/doctor"
+	"github.com/onbeat/onbeat/cmd/onbeat/internal/config"
+	"github.com/onbeat/onbeat/cmd/onbeat/internal/doctor"
 )
 
 // cautions warn of settings that work but are not safe: the way to Redis, and secrets that other users can read. serve logs them,

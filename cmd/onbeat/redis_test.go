@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/onbeat/onbeat/testredis"
+	"github.com/onbeat/onbeat/internal/testredis"
 )
 
 func TestDoctor_warnsOfAPasswordThatOthersCanRead(t *testing.T) {

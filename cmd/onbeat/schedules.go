@@ -8,10 +8,10 @@ import (
 	"strings"
 
 	"github.com/onbeat/onbeat/admin"
+	"github.com/onbeat/onbeat/internal/queue"
+	"github.com/onbeat/onbeat/internal/store"
 	"github.com/onbeat/onbeat/internal/wording"
 	"github.com/onbeat/onbeat/producer"
-	"github.com/onbeat/onbeat/queue"
-	"github.com/onbeat/onbeat/store"
 	"github.com/onbeat/onbeat/task"
 )
 

@@ -3,8 +3,8 @@ package main
 import (
 	"github.com/rs/zerolog"
 
+	"github.com/onbeat/onbeat/internal/store"
 	"github.com/onbeat/onbeat/internal/wording"
-	"github.com/onbeat/onbeat/store"
 )
 
 // An error quotes the value that it refuses. That may be a URL with a password that the user put in the wrong place: as a

@@ -13,7 +13,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/onbeat/onbeat"
-	"github.com/onbeat/onbeat/config"
+	"github.com/onbeat/onbeat/cmd/onbeat/internal/config"
 	"github.com/onbeat/onbeat/handlers"
 	"github.com/onbeat/onbeat/producer"
 	"github.com/onbeat/onbeat/telemetry"

@@ -15,8 +15,8 @@ import (
 
 	"github.com/onbeat/onbeat"
 	"github.com/onbeat/onbeat/api"
-	"github.com/onbeat/onbeat/config"
-	"github.com/onbeat/onbeat/dashboard"
+	"github.com/onbeat/onbeat/api/dashboard"
+	"github.com/onbeat/onbeat/cmd/onbeat/internal/config"
 	"github.com/onbeat/onbeat/handlers"
 	"github.com/onbeat/onbeat/task"
 )

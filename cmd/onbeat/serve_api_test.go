@@ -19,8 +19,8 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"github.com/onbeat/onbeat/config"
-	"github.com/onbeat/onbeat/testredis"
+	"github.com/onbeat/onbeat/cmd/onbeat/internal/config"
+	"github.com/onbeat/onbeat/internal/testredis"
 )
 
 // served is where an instance says that it serves the API.

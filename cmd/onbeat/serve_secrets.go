@@ -15,7 +15,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/onbeat/onbeat/api"
-	"github.com/onbeat/onbeat/config"
+	"github.com/onbeat/onbeat/cmd/onbeat/internal/config"
 )
 
 // secrets are the tokens and certificates of the API. They are read again now and then, so that they are replaced without a

@@ -15,7 +15,7 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"github.com/onbeat/onbeat/testredis"
+	"github.com/onbeat/onbeat/internal/testredis"
 )
 
 // recorder notes the slots that arrive, and who sent them.

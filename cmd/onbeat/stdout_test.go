@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/onbeat/onbeat/testredis"
+	"github.com/onbeat/onbeat/internal/testredis"
 )
 
 // full is a stdout on a full disk.

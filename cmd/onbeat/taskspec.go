@@ -4,7 +4,7 @@ import (
 	"errors"
 
 	"github.com/onbeat/onbeat/admin"
-	"github.com/onbeat/onbeat/config"
+	"github.com/onbeat/onbeat/cmd/onbeat/internal/config"
 	"github.com/onbeat/onbeat/handlers"
 	"github.com/onbeat/onbeat/internal/strictjson"
 	"github.com/onbeat/onbeat/task"

@@ -17,7 +17,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/onbeat/onbeat/embedded"
+	"github.com/onbeat/onbeat/internal/embedded"
 )
 
 // postgresServer is a cluster with PostgreSQL's own settings, on 127.0.0.1 and a free port.

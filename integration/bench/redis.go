@@ -9,7 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/onbeat/onbeat/embedded"
+	"github.com/onbeat/onbeat/internal/embedded"
 )
 
 // redisServer is a redis-server.

@@ -9,7 +9,7 @@ import (
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/chromedp/kb"
 
-	"github.com/onbeat/onbeat/testredis"
+	"github.com/onbeat/onbeat/internal/testredis"
 )
 
 // axe is axe-core 4.14.1, which finds what people with disabilities stumble over. It comes to the page by the DevTools protocol, so

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/onbeat/onbeat/integration/internal/rig"
-	"github.com/onbeat/onbeat/testredis"
+	"github.com/onbeat/onbeat/internal/testredis"
 )
 
 // A Redis that answers after half a second or more: slots run later by that much, and nothing else changes.

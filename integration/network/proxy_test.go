@@ -11,7 +11,7 @@ import (
 	toxiproxy "github.com/Shopify/toxiproxy/v2"
 	"github.com/rs/zerolog"
 
-	"github.com/onbeat/onbeat/embedded"
+	"github.com/onbeat/onbeat/internal/embedded"
 )
 
 // link is the network between one instance and Redis.

@@ -7,8 +7,8 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/onbeat/onbeat/integration/internal/rig"
+	"github.com/onbeat/onbeat/internal/testredis"
 	"github.com/onbeat/onbeat/internal/trial"
-	"github.com/onbeat/onbeat/testredis"
 )
 
 // The proxy itself may leave a goroutine behind: one that passes on what it had read when its link was closed waits for a

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/onbeat/onbeat/field"
+	"github.com/onbeat/onbeat/internal/field"
 )
 
 func TestParse_completesWhatAURLLeavesOpen(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/onbeat/onbeat/field"
+	"github.com/onbeat/onbeat/internal/field"
 )
 
 // Check refuses JSON that encoding/json would accept and change: of two equal keys in an object it keeps the last, and it

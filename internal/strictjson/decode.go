@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/onbeat/onbeat/field"
+	"github.com/onbeat/onbeat/internal/field"
 	"github.com/onbeat/onbeat/internal/wording"
 )
 

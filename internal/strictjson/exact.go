@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"sync"
 
-	"github.com/onbeat/onbeat/field"
+	"github.com/onbeat/onbeat/internal/field"
 	"github.com/onbeat/onbeat/internal/wording"
 )
 

@@ -3,7 +3,7 @@ package trial
 import (
 	"time"
 
-	"github.com/onbeat/onbeat/audit"
+	"github.com/onbeat/onbeat/admin/audit"
 	"github.com/onbeat/onbeat/schedule"
 )
 

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/onbeat/onbeat/audit"
+	"github.com/onbeat/onbeat/admin/audit"
 )
 
 // judgeAudit compares what the audit says with what the receiver saw.

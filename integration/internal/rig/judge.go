@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/onbeat/onbeat/audit"
+	"github.com/onbeat/onbeat/admin/audit"
 	"github.com/onbeat/onbeat/internal/trial"
 	"github.com/onbeat/onbeat/schedule"
 	"github.com/onbeat/onbeat/task"

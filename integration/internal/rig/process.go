@@ -7,8 +7,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/onbeat/onbeat/internal/testredis"
 	"github.com/onbeat/onbeat/internal/trial"
-	"github.com/onbeat/onbeat/testredis"
 )
 
 // Process is one running `onbeat serve`.

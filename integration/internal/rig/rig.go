@@ -16,8 +16,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/onbeat/onbeat/internal/testredis"
 	"github.com/onbeat/onbeat/internal/trial"
-	"github.com/onbeat/onbeat/testredis"
 )
 
 // World is one namespace on a Redis, and the processes that a test starts in it.

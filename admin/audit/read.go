@@ -1,0 +1,320 @@
+package audit
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/onbeat/onbeat/internal/history"
+	"github.com/onbeat/onbeat/internal/past"
+	"github.com/onbeat/onbeat/internal/queue"
+	"github.com/onbeat/onbeat/internal/store"
+	"github.com/onbeat/onbeat/producer"
+	"github.com/onbeat/onbeat/schedule"
+	"github.com/onbeat/onbeat/task"
+)
+
+// Options tune an audit. The zero value is ready to use.
+type Options struct {
+	// Schedule is the schedule to audit. Default: all, including those that were deleted lately.
+	Schedule string
+	// Since is how far back to look. Default 1h.
+	Since time.Duration
+	// Tolerance is how long after its due time a slot may be claimed and still count as on time. Default 1s.
+	Tolerance time.Duration
+	// Grace is how long ago a slot without a note may have been due and still count as pending. Default 2s.
+	Grace time.Duration
+	// MaxSlots is how many slots of each schedule are judged at most: the newest. The report says from when on. Default
+	// 10,000,000, which take 160 MB.
+	MaxSlots int
+	// Past is where to read what happened. Default: Redis alone.
+	Past *past.Past
+}
+
+// groupSlots is about how many slots are judged in one pass over the history.
+const groupSlots = 4_000_000
+
+// maxPlaced is how many long-due tasks are looked up in full.
+const maxPlaced = 1000
+
+// longDue is how late a task must be before its place is looked up in full.
+const longDue = time.Minute
+
+// Run audits schedules, by name, up to the present time of Redis. It changes nothing. It returns [queue.ErrNotFound] for a
+// schedule that does not exist now and did not within Options.Since. For schedules that this release cannot read it returns
+// a joined error, besides the reports of the others.
+func Run(ctx context.Context, q *queue.Queue, s *producer.Schedules, opts Options) ([]Report, error) {
+	if opts.Since <= 0 {
+		opts.Since = time.Hour
+	}
+	a := &auditor{q: q, past: pastOf(q, opts.Past), opts: opts, known: map[string]*input{}}
+	if opts.Schedule != "" {
+		a.names = []string{opts.Schedule}
+	}
+	if err := a.read(ctx, s); err != nil {
+		return nil, err
+	}
+	var reports []Report
+	var group []*ledger
+	slots := 0
+	names := slices.Sorted(maps.Keys(a.known))
+	for i, name := range names {
+		if err := ctx.Err(); err != nil { // millions of slots take seconds
+			return nil, fmt.Errorf("audit: %w", context.Cause(ctx))
+		}
+		in := *a.known[name]
+		in.MaxSlots = opts.MaxSlots
+		l := open(in)
+		group, slots = append(group, l), slots+len(l.slots)
+		if slots < groupSlots && i+1 < len(names) {
+			continue
+		}
+		if err := a.judge(ctx, group); err != nil {
+			return nil, err
+		}
+		for _, l := range group {
+			reports = append(reports, l.report())
+		}
+		group, slots = nil, 0
+	}
+	attended, err := q.Attended(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("audit: %w", err)
+	}
+	for i := range reports {
+		reports[i].Unattended = !attended && reports[i].Overdue > 0
+	}
+	return reports, errors.Join(a.unread...)
+}
+
+// pastOf is Redis alone if the caller names no past.
+func pastOf(q *queue.Queue, p *past.Past) *past.Past {
+	if p == nil {
+		return past.Of(q, nil)
+	}
+	return p
+}
+
+type auditor struct {
+	q        *queue.Queue
+	past     *past.Past
+	opts     Options
+	names    []string  // the schedules to judge; none: all
+	from, to time.Time // zero: as opts say, and now
+	now      time.Time
+	known    map[string]*input
+	unread   []error
+}
+
+// read reads the schedules and the rules that they had.
+func (a *auditor) read(ctx context.Context, s *producer.Schedules) error {
+	// The schedules first, then the history: by then the history has what the schedules say is dealt with.
+	list, err := a.list(ctx, s)
+	if err != nil {
+		return err
+	}
+	known, err := a.past.Known(ctx, a.from)
+	if err != nil {
+		return err
+	}
+	now := map[string]*producer.Status{}
+	for i := range list {
+		if name := list[i].Schedule.Name; a.wanted(name) {
+			now[name] = &list[i]
+			a.input(name)
+		}
+	}
+	err = a.history(ctx, a.from, func(e history.Entry) error {
+		for _, n := range e.Notes {
+			if n.Word == history.Was && a.wanted(n.Schedule) {
+				a.was(n)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for _, name := range a.names {
+		if a.known[name] == nil {
+			return fmt.Errorf("schedule %q: %w", name, errors.Join(append(a.unread, queue.ErrNotFound)...))
+		}
+	}
+	events, err := a.past.Events(ctx, a.from, maxEvents)
+	if err != nil {
+		return err
+	}
+	losses := lossesOf(events)
+	for name, in := range a.known {
+		in.Known, in.Gaps, in.Losses = known.From, known.Gaps, losses
+		if err := in.complete(now[name]); err != nil {
+			a.unread = append(a.unread, err)
+			delete(a.known, name)
+		}
+	}
+	a.take(events)
+	return nil
+}
+
+func (a *auditor) list(ctx context.Context, s *producer.Schedules) (list []producer.Status, err error) {
+	if len(a.names) != 1 {
+		list, err = s.List(ctx)
+	} else {
+		var one producer.Status
+		if one, err = s.Get(ctx, a.names[0]); err == nil {
+			list = []producer.Status{one}
+		}
+	}
+	switch {
+	case errors.Is(err, queue.ErrNotFound): // it may have been deleted lately
+	case err != nil && len(list) == 0 && (store.Retryable(err) || errors.Is(err, store.ErrDenied)):
+		return nil, err
+	case err != nil:
+		a.unread = append(a.unread, err)
+	}
+	a.now, err = a.q.Now(ctx)
+	if a.to.IsZero() || a.to.After(a.now) {
+		a.to = a.now
+	}
+	if a.from.IsZero() {
+		a.from = a.to.Add(-a.opts.Since)
+	}
+	return list, err
+}
+
+func (a *auditor) wanted(name string) bool {
+	return len(a.names) == 0 || slices.Contains(a.names, name)
+}
+
+func (a *auditor) input(name string) *input {
+	in := a.known[name]
+	if in == nil {
+		in = &input{Schedule: name, From: a.from, To: a.to, Now: a.now, Tolerance: a.opts.Tolerance, Grace: a.opts.Grace}
+		a.known[name] = in
+	}
+	return in
+}
+
+// was takes in a rule that a schedule had until it was changed or deleted.
+func (a *auditor) was(n history.Note) {
+	var r schedule.Rule
+	err := json.Unmarshal([]byte(n.Why), &r)
+	if err == nil {
+		var p period
+		if p, err = newPeriod(r, n.From); err == nil {
+			p.Until, p.Looked = n.At, n.To
+			in := a.input(n.Schedule)
+			in.Periods = append(in.Periods, p)
+			return
+		}
+	}
+	a.unread = append(a.unread, fmt.Errorf("schedule %q: its rule until %s: %w", n.Schedule, n.At.Format(time.RFC3339), err))
+}
+
+// complete adds the rule that a schedule has now; nil stands for a deleted one.
+func (in *input) complete(s *producer.Status) error {
+	if s == nil {
+		in.Settled = in.Now
+		return nil
+	}
+	in.Settled, in.Paused, in.Behind = s.Pushed, s.Paused, s.Spans
+	in.Over = s.Schedule.MaxRuns > 0 && s.Runs >= s.Schedule.MaxRuns
+	p, err := newPeriod(s.Schedule.Rule, s.Anchor)
+	if err != nil {
+		return fmt.Errorf("schedule %q: %w", in.Schedule, err)
+	}
+	in.Periods = append(in.Periods, p)
+	return nil
+}
+
+// maxEvents is more events than Redis keeps.
+const maxEvents = 100_000
+
+// take notes when pauses ended, and which runs were settled in vain.
+func (a *auditor) take(events []queue.Event) {
+	for i := range events {
+		e := &events[i]
+		if in := a.known[e.Fields["schedule"]]; in != nil && e.Kind == "schedule resumed" {
+			in.Resumed = append(in.Resumed, e.At)
+		}
+		for _, id := range e.Vain() {
+			if name, at, ok := task.ParseSlotID(id); ok && a.known[name] != nil {
+				a.known[name].Vain = append(a.known[name].Vain, at)
+			}
+		}
+	}
+}
+
+// history reads what happened since a moment; of one schedule, if there is only one to judge, where that is cheaper.
+func (a *auditor) history(ctx context.Context, since time.Time, fn func(history.Entry) error) error {
+	only := ""
+	if len(a.names) == 1 {
+		only = a.names[0]
+	}
+	return a.past.HistoryOf(ctx, only, since, fn)
+}
+
+// judge reads the history once for a group of schedules, asks for the tasks of slots that remain open, and reads what was
+// written meanwhile.
+func (a *auditor) judge(ctx context.Context, group []*ledger) error {
+	of := make(map[string]*ledger, len(group))
+	for _, l := range group {
+		of[l.in.Schedule] = l
+	}
+	last := ""
+	note := func(e history.Entry) error {
+		if !history.Before(last, e.ID) {
+			return nil // read before
+		}
+		last = e.ID
+		for _, n := range e.Notes {
+			if l := of[n.Schedule]; l != nil {
+				l.note(n)
+			}
+		}
+		return nil
+	}
+	// A run that was early may have ended before its slot.
+	if err := a.history(ctx, a.from.Add(-time.Minute), note); err != nil {
+		return err
+	}
+	for _, l := range group {
+		if err := a.stand(ctx, l); err != nil {
+			return err
+		}
+	}
+	for _, l := range group {
+		l.asked = true
+	}
+	return a.history(ctx, later(history.At(last), a.from.Add(-time.Minute)), note)
+}
+
+// stand asks for the tasks of slots that no note settles.
+func (a *auditor) stand(ctx context.Context, l *ledger) error {
+	slots := slices.Collect(l.unaccounted())
+	ids := make([]string, len(slots))
+	for i, at := range slots {
+		ids[i] = task.SlotID(l.in.Schedule, at)
+	}
+	found, err := a.q.Standing(ctx, ids)
+	if err != nil {
+		return err
+	}
+	placed := 0
+	for i, ok := range found {
+		if ok && placed < maxPlaced && slots[i].Before(a.now.Add(-longDue)) {
+			placed++
+			if ok, err = a.q.InPlace(ctx, ids[i]); err != nil {
+				return err
+			}
+		}
+		if ok {
+			l.stands(slots[i])
+		}
+	}
+	return nil
+}

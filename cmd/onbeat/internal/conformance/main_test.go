@@ -1,0 +1,9 @@
+package conformance
+
+import (
+	"testing"
+
+	"github.com/onbeat/onbeat/internal/testredis"
+)
+
+func TestMain(m *testing.M) { testredis.Main(m) }

@@ -1,0 +1,58 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/onbeat/onbeat/internal/seal"
+	"github.com/onbeat/onbeat/producer"
+)
+
+// encrypted says which keys the payloads in Redis need, and warns of those that this process does not have. It says nothing of a
+// namespace without encryption.
+func (d *doctor) encrypted(ctx context.Context) {
+	tasks, err := d.q.CountSealed(ctx)
+	if err != nil {
+		d.fail("encryption", "", "%v", err)
+		return
+	}
+	schedules, err := producer.NewSchedules(d.q, nil).KeysOf(ctx)
+	if err != nil {
+		d.fail("encryption", "", "%v", err)
+		return
+	}
+	keys, err := seal.New(d.cfg.Encryption)
+	if err != nil {
+		d.fail("encryption", "", "%v", err)
+		return
+	}
+	all := maps.Clone(schedules)
+	maps.Copy(all, tasks.Tasks)
+	if len(all) == 0 && len(d.cfg.Encryption.Keys) == 0 {
+		return
+	}
+	var need, lack []string
+	for _, id := range slices.Sorted(maps.Keys(all)) {
+		need = append(need, fmt.Sprintf("key %q: %d tasks, %d schedules", id, tasks.Tasks[id], schedules[id]))
+		if !keys.Has(id) {
+			lack = append(lack, fmt.Sprintf("%q", id))
+		}
+	}
+	for _, k := range d.cfg.Encryption.Keys {
+		if _, used := all[k.ID]; !used {
+			need = append(need, fmt.Sprintf("key %q: nothing", k.ID))
+		}
+	}
+	detail := strings.Join(need, "; ")
+	if !tasks.Whole {
+		detail += "; only the first 64 MiB of the tasks were read, so do not remove a key by this"
+	}
+	if len(lack) > 0 {
+		d.warn("encryption", "put them into encryption.keys of the instances: their tasks stay due until one has the key", "this config lacks %s; %s", strings.Join(lack, ", "), detail)
+		return
+	}
+	d.ok("encryption", "%s", detail)
+}

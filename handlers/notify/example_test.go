@@ -1,0 +1,37 @@
+package notify_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"time"
+
+	"github.com/onbeat/onbeat/handlers/notify"
+)
+
+// A receiver verifies what it is sent. Here the message is one to try the target out; those of a dispatcher come by
+// onbeat.Config.Notify.
+func Example() {
+	key := []byte("a key of sixteen bytes or more")
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		if err := notify.Verify(key, r.Header, body, time.Now()); err != nil {
+			http.Error(w, err.Error(), http.StatusUnauthorized)
+			return
+		}
+		fmt.Printf("%s\n", body)
+	}))
+	defer server.Close()
+
+	target := notify.Target{
+		Name: "oncall", URL: server.URL, Key: key,
+		Kind: notify.Template, Template: `{"text": {{json .Title}}, "lines": {{json .Lines}}}`,
+	}
+	err := notify.Send(context.Background(), target, notify.Sample("shop", notify.Dead, time.Unix(1_700_000_000, 0)))
+	fmt.Println(err)
+	// Output:
+	// {"text": "shop: 1,000 tasks are dead", "lines": ["example: an example: dial tcp: \"refused\"","and 999 more"]}
+	// <nil>
+}

@@ -1,0 +1,306 @@
+package notify
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/onbeat/onbeat/instance"
+	"github.com/onbeat/onbeat/internal/queue"
+	"github.com/onbeat/onbeat/internal/testredis"
+	"github.com/onbeat/onbeat/producer"
+	"github.com/onbeat/onbeat/task"
+)
+
+// world is a partition whose instances lead when the test says so.
+type world struct {
+	testing.TB
+	rdb  *redis.Client
+	part queue.Partition
+	q    *queue.Queue
+	reg  *instance.Registry
+}
+
+func newWorld(t testing.TB, rdb *redis.Client) *world {
+	t.Helper()
+	w := &world{TB: t, rdb: rdb, part: queue.Partition{Namespace: testredis.Namespace(t)}}
+	var err error
+	w.q, err = queue.New(rdb, w.part, queue.Caps{})
+	must(t, err)
+	w.reg, err = instance.NewRegistry(rdb, w.part)
+	must(t, err)
+	return w
+}
+
+// leader is an instance that leads from now on, with a notifier.
+type leader struct {
+	*Notifier
+	w    *world
+	term queue.Term
+}
+
+func (w *world) lead(id string, targets ...Target) *leader {
+	w.Helper()
+	const lease = time.Hour
+	gen, _, _, err := w.reg.Register(w.Context(), instance.Config{ID: id, Release: id, Lease: lease}, instance.Past{})
+	must(w, err)
+	v, err := w.reg.Ready(w.Context(), id, gen, lease)
+	must(w, err)
+	if v.Leader != id {
+		w.Fatalf("%s does not lead: %+v", id, v)
+	}
+	n := New(w.q, Config{Targets: targets, Namespace: "shop", Enqueue: producer.New(w.q, producer.Config{}).EnqueueAll})
+	return &leader{n, w, queue.Term{Instance: id, Gen: gen, Epoch: v.Epoch}}
+}
+
+func (l *leader) see() {
+	l.w.Helper()
+	_, err := l.look(l.w.Context(), l.term)
+	must(l.w, err)
+}
+
+// turn looks until another window has begun.
+func (l *leader) turn() {
+	l.w.Helper()
+	l.see()
+	was := l.known.rounds[0].place.UpTo
+	testredis.Eventually(l.w, 30*time.Second, func() bool {
+		l.see()
+		return l.known.rounds[0].place.UpTo > was
+	}, "another window")
+}
+
+func (w *world) note(lines ...string) {
+	w.Helper()
+	must(w, w.rdb.XAdd(w.Context(), &redis.XAddArgs{Stream: w.q.Keys().History, Values: []any{"runs", strings.Join(lines, "\n")}}).Err())
+}
+
+// titles are those of the messages whose tasks are there.
+func (w *world) titles() (list []string) {
+	w.Helper()
+	p, err := w.q.List(w.Context(), task.Due, queue.ListOptions{Type: Type, Limit: 1000})
+	must(w, err)
+	for _, f := range p.Tasks {
+		var one parcel
+		must(w, json.Unmarshal(f.Task.Payload, &one))
+		if strings.Contains(string(f.Task.Payload), "hooks.example") {
+			w.Errorf("the payload has the URL: %s", f.Task.Payload)
+		}
+		list = append(list, one.Target+" "+one.Message.Title())
+	}
+	slices.Sort(list)
+	return list
+}
+
+func (w *world) same(want ...string) {
+	w.Helper()
+	if got := w.titles(); !slices.Equal(got, want) {
+		w.Errorf("got %q, want %q", got, want)
+	}
+}
+
+var ops = Target{Name: "ops", URL: "https://hooks.example/sesame", Window: time.Second, Failing: 3, On: Topics()}
+
+func TestNotifier_aThousandDeadAreOneMessage(t *testing.T) {
+	t.Parallel()
+	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
+		w := newWorld(t, rdb)
+		l := w.lead("a", Target{Name: "ops", URL: ops.URL, Window: time.Second, On: []Topic{Dead}})
+		l.turn() // so that the rest comes in one window
+		now, err := w.q.Now(t.Context())
+		must(t, err)
+		var dead []redis.Z
+		for i := range 1000 {
+			dead = append(dead, redis.Z{Score: float64(now.UnixMilli()), Member: fmt.Sprintf("s@%d", i)})
+		}
+		must(t, rdb.ZAdd(t.Context(), w.q.Keys().Dead, dead...).Err())
+		testredis.Eventually(t, 30*time.Second, func() bool { l.turn(); return len(w.titles()) > 0 }, "a message")
+		w.same("ops shop: 1,000 tasks are dead")
+	})
+}
+
+// A leader that goes leaves the open window to the next one.
+func TestNotifier_aChangeOfLeaderLosesAndDoublesNothing(t *testing.T) {
+	t.Parallel()
+	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
+		w := newWorld(t, rdb)
+		target := ops
+		target.On = []Topic{Failing, Missed, Recovered}
+		a := w.lead("a", target)
+		a.turn()
+		w.note("s@1000 failed 1 1", "s@1000 failed 2 1", "m@1000 missed outage")
+		a.see() // read, and not told yet, unless the window has just ended
+		b := w.lead("b", target)
+		w.note("s@1000 dead 3 1")
+		b.turn()
+		b.turn()
+		testredis.Eventually(t, 30*time.Second, func() bool {
+			_, err := a.look(t.Context(), a.term)
+			return over(err)
+		}, "the old leader hears that it leads no more, at the end of its window")
+		w.same("ops shop: 1 schedule or type fails again and again", "ops shop: 1 slot was missed")
+	})
+}
+
+// The messages of a window are noted in one step with its end: whatever fails behind it, each is enqueued once.
+func TestNotifier_aLeaderLostWhileItTellsLosesAndDoublesNothing(t *testing.T) {
+	t.Parallel()
+	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
+		for name, added := range map[string]bool{"before": false, "after": true} {
+			t.Run(name, func(t *testing.T) {
+				w := newWorld(t, rdb)
+				a := w.lead("a", ops)
+				a.see()
+				enqueue := a.cfg.Enqueue
+				a.cfg.Enqueue = func(ctx context.Context, list []*task.Task) ([]producer.Result, error) {
+					if added {
+						if _, err := enqueue(ctx, list); err != nil {
+							return nil, err
+						}
+					}
+					return nil, errLost
+				}
+				w.note("m@1000 missed outage")
+				testredis.Eventually(t, 30*time.Second, func() bool {
+					_, err := a.look(t.Context(), a.term)
+					return errors.Is(err, errLost)
+				}, "the leader is lost")
+				b := w.lead("b", Target{Name: "ops", URL: ops.URL, Window: time.Second, On: []Topic{Missed}})
+				b.turn()
+				b.turn()
+				w.same("ops shop: 1 slot was missed")
+				if left, err := w.q.Notices(t.Context()); err != nil || slices.ContainsFunc(slices.Collect(maps.Keys(left)), func(k string) bool { return strings.HasPrefix(k, "m ") }) {
+					t.Errorf("left: %v, %v", left, err)
+				}
+			})
+		}
+	})
+}
+
+var errLost = errors.New("lost")
+
+func TestNotifier_saysWhatItCouldNotRead(t *testing.T) {
+	t.Parallel()
+	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
+		w := newWorld(t, rdb)
+		target := ops
+		target.On = []Topic{Missed}
+		w.note("s@1 done 1 1")
+		a := w.lead("a", target)
+		a.turn()
+		for range 10 {
+			w.note("m@1000 missed outage")
+		}
+		must(t, rdb.XTrimMaxLen(t.Context(), w.q.Keys().History, 2).Err())
+		a.turn()
+		a.turn()
+		w.same("ops shop: 2 slots were missed", "ops shop: messages may be missing: Redis had cut off what happened before it was read")
+	})
+}
+
+// An archive has Redis trim the runs that it has. Those that the next leader reads again for the open window stay.
+func TestNotifier_keepsTheRunsThatItNeeds(t *testing.T) {
+	t.Parallel()
+	rdb := testredis.Real(t)
+	w := newWorld(t, rdb)
+	target := ops
+	target.On, target.Window = []Topic{Failing}, 2*time.Second
+	fail := func(n int) {
+		pipe := rdb.Pipeline()
+		for range n {
+			pipe.XAdd(t.Context(), &redis.XAddArgs{Stream: w.q.Keys().Runs, Values: []any{"tasks", "x failed 1 1", "facts", "http default 0"}})
+		}
+		_, err := pipe.Exec(t.Context())
+		must(t, err)
+	}
+	trim := func(l *leader) {
+		seen, err := w.q.RunsTail(t.Context(), "", 0)
+		must(t, err)
+		_, err = w.q.TrimRuns(t.Context(), seen.Stream, l.Needed())
+		must(t, err)
+	}
+	fail(500)
+	a := w.lead("a", target)
+	trim(a)
+	if n := rdb.XLen(t.Context(), w.q.Keys().Runs).Val(); n != 500 {
+		t.Errorf("%d are left, before the notifier has looked", n)
+	}
+	a.turn()
+	trim(a)
+	if n := rdb.XLen(t.Context(), w.q.Keys().Runs).Val(); n > 300 {
+		t.Errorf("%d are left, and none is needed", n)
+	}
+	fail(1000)
+	a.see()
+	fail(1000)
+	trim(a)
+	b := w.lead("b", target)
+	b.turn()
+	b.turn()
+	w.same("ops shop: 1 schedule or type fails again and again")
+}
+
+// A failover took the end of a stream back. What was read of it was told, and nothing is told twice.
+func TestNotifier_goesOnFromTheEndOfAStreamThatWentBack(t *testing.T) {
+	t.Parallel()
+	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
+		w := newWorld(t, rdb)
+		target := ops
+		target.On = []Topic{Missed}
+		w.note("m@1 done 1 1")
+		a := w.lead("a", target)
+		a.see()
+		w.note("m@1000 missed outage")
+		a.turn()
+		rows, err := rdb.XRevRangeN(t.Context(), w.q.Keys().History, "+", "-", 1).Result()
+		must(t, err)
+		must(t, rdb.XDel(t.Context(), w.q.Keys().History, rows[0].ID).Err())
+		a.turn()
+		w.note("m@2000 missed outage")
+		a.turn()
+		a.turn()
+		w.same("ops shop: 1 slot was missed", "ops shop: 1 slot was missed")
+	})
+}
+
+func TestNotifier_tellsNothingOfTheTimeBeforeItHadTargets(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, testredis.Mini(t).Client)
+	w.note("m@1000 missed outage")
+	must(t, w.q.Tell(t.Context(), "no leader", "instance", "x"))
+	a := w.lead("a", ops)
+	a.turn()
+	w.same()
+}
+
+// fakeSession is of an instance that does not lead.
+type fakeSession struct {
+	ctx      context.Context
+	draining chan struct{}
+}
+
+func (s fakeSession) Context() context.Context                          { return s.ctx }
+func (s fakeSession) Draining() <-chan struct{}                         { return s.draining }
+func (s fakeSession) Term() (t queue.Term, began time.Time, leads bool) { return }
+
+func TestNotifier_endsWithTheSession(t *testing.T) {
+	t.Parallel()
+	for _, end := range []func(context.CancelFunc, chan struct{}){
+		func(cancel context.CancelFunc, _ chan struct{}) { cancel() },
+		func(_ context.CancelFunc, draining chan struct{}) { close(draining) },
+	} {
+		ctx, cancel := context.WithCancel(t.Context())
+		s := fakeSession{ctx, make(chan struct{})}
+		end(cancel, s.draining)
+		must(t, New(nil, Config{}).Run(s)) // it asks Redis for nothing
+		cancel()
+	}
+}

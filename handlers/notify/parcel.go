@@ -1,0 +1,55 @@
+package notify
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/onbeat/onbeat/internal/field"
+	"github.com/onbeat/onbeat/task"
+)
+
+// Type is the type of the tasks that send messages. Every instance with a target handles it.
+const Type = "onbeat.notify"
+
+// parcel is a message on its way: the payload of a task. It names the target; the URL and the key are in the config of the
+// instance that sends it.
+type parcel struct {
+	Target  string  `json:"target"`
+	Message Message `json:"message"`
+}
+
+// messageID is the ID of the task that sends a message. The same message has the same ID, whichever instance derives it, so that
+// Redis refuses the second one.
+func messageID(k groupKey, window time.Duration, end time.Time) string {
+	return fmt.Sprintf("%s:%s:%s:%d:%d", Type, k.target, k.topic, window.Milliseconds(), end.UnixMilli())
+}
+
+// isOwn reports whether a task of that ID sends a message. A schedule may have such a name, but its tasks have @ or ! behind it.
+func isOwn(id string) bool { return strings.HasPrefix(id, Type+":") && !strings.ContainsAny(id, "@!") }
+
+// parseParcel reads a payload. It keeps no unknown field, so that a newer release may add some.
+func parseParcel(payload []byte) (*parcel, error) {
+	p := &parcel{}
+	if err := json.Unmarshal(payload, p); err != nil {
+		return nil, &task.FieldError{Field: "payload", Reason: "not a message: " + field.Cut(oneLine(err.Error()), 200), Hint: "onbeat makes these tasks itself"}
+	}
+	if p.Target == "" || p.Message.Topic == "" {
+		return nil, &task.FieldError{Field: "payload.target", Value: p.Target, Reason: "no target, or no topic", Hint: "onbeat makes these tasks itself"}
+	}
+	return p, nil
+}
+
+// The attempts at a message: with these, the last one is made after about half an hour.
+const mostAttempts = 12
+
+var spacing = task.Backoff{Base: 5 * time.Second, Cap: 10 * time.Minute}
+
+// taskOf is the task that sends a message. It comes before the backlog that the message may be about.
+func taskOf(id, queue, text string) *task.Task {
+	return &task.Task{
+		ID: id, Type: Type, Payload: []byte(text), Queue: queue, Priority: task.High,
+		MaxAttempts: mostAttempts, Backoff: spacing, Timeout: 2 * mostTimeout,
+	}
+}

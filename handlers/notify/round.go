@@ -1,0 +1,348 @@
+package notify
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/onbeat/onbeat/internal/history"
+	"github.com/onbeat/onbeat/internal/queue"
+	"github.com/onbeat/onbeat/producer"
+	"github.com/onbeat/onbeat/task"
+)
+
+// round gathers what the targets of one window are to hear. All of it but the open window is in Redis; the open window is read
+// again from there by the next leader.
+type round struct {
+	window  time.Duration
+	targets []*Target
+	place   position
+	saved   string // the text of the place as Redis has it
+
+	subjects map[about]*subject
+	gone     []about // subjects that left since the last window
+	crowded  bool    // there are more than are followed
+	groups   map[groupKey]*group
+}
+
+type groupKey struct {
+	target string
+	topic  Topic
+}
+
+// mostSubjects is how many schedules and types are followed at once for failing and stale.
+const mostSubjects = 2000
+
+// forgetAfter is how long a subject is kept of which nothing more is heard: its schedule is gone, perhaps.
+const forgetAfter = 30 * 24 * time.Hour
+
+func newRound(window time.Duration) *round {
+	return &round{window: window, subjects: map[about]*subject{}, groups: map[groupKey]*group{}}
+}
+
+// end is when the open window ends.
+func (r *round) end() time.Time { return aligned(time.UnixMilli(r.place.UpTo), r.window).Add(r.window) }
+
+// ended returns the end of the last window that is over, if one is. Windows in which no instance led are one with the next.
+func (r *round) ended(now time.Time) (end time.Time, ok bool) {
+	end = aligned(now, r.window)
+	return end, end.UnixMilli() > r.place.UpTo
+}
+
+// any reports whether a target hears of a topic.
+func (r *round) any(topic Topic) bool {
+	return slices.ContainsFunc(r.targets, func(t *Target) bool { return slices.Contains(t.On, topic) })
+}
+
+// add tells each target that hears of it.
+func (r *round) add(topic Topic, n int64, notice Notice) {
+	for _, t := range r.targets {
+		if t.hears(topic, notice.Schedule) {
+			r.tell(t, topic, n, notice)
+		}
+	}
+}
+
+func (r *round) tell(t *Target, topic Topic, n int64, notice Notice) {
+	k := groupKey{t.Name, topic}
+	if r.groups[k] == nil {
+		r.groups[k] = &group{}
+	}
+	r.groups[k].add(topic, n, notice)
+}
+
+// takeEvent takes in an event that it has not read before.
+func (r *round) takeEvent(e *queue.Event) {
+	if compareIDs(e.ID, r.place.Event) <= 0 {
+		return
+	}
+	r.place.Event = e.ID
+	switch e.Kind {
+	case "leader", "no leader", "leads but cannot schedule":
+		r.add(Leader, 1, Notice{At: e.At, Text: leaderText(e)})
+	case "archive behind", "archive lost":
+		r.add(ArchiveBehind, 1, Notice{At: e.At, Text: archiveText(e)})
+	case "schedule paused", "schedule deleted", "schedule retired":
+		r.forget(about{aSchedule, e.Fields["schedule"]}) // nothing more is to be expected of it
+	}
+}
+
+func leaderText(e *queue.Event) string {
+	who := e.Fields["instance"]
+	if release := e.Fields["release"]; release != "" {
+		who += " (release " + release + ")"
+	}
+	switch e.Kind {
+	case "no leader":
+		return "no instance can lead; " + who + " led last"
+	case "leads but cannot schedule":
+		return who + " leads but cannot schedule: " + e.Fields["reason"]
+	}
+	if before := e.Fields["before"]; before != "" {
+		return who + " leads, where " + before + " led before"
+	}
+	return who + " leads, where none did"
+}
+
+func archiveText(e *queue.Event) string {
+	text := e.Kind
+	for _, name := range slices.Sorted(maps.Keys(e.Fields)) {
+		text += fmt.Sprintf(", %s %s", name, e.Fields[name])
+	}
+	return text
+}
+
+// takeEntry takes in an entry of the history, or of the runs of other tasks, that it has not read before. Place is up to where it
+// has read that stream.
+func (r *round) takeEntry(e *history.Entry, place *string) {
+	if compareIDs(e.ID, *place) <= 0 {
+		return
+	}
+	*place = e.ID
+	for i := range e.Notes {
+		r.takeNote(&e.Notes[i])
+	}
+}
+
+func (r *round) takeNote(n *history.Note) {
+	switch n.Word {
+	case history.Missed:
+		slots := int64(1)
+		if n.TaskID == "" {
+			slots = n.Count
+		}
+		if n.Schedule != "" && slots > 0 {
+			r.add(Missed, slots, Notice{At: n.At, Schedule: n.Schedule, Count: slots, Text: missedText(slots, n.Why)})
+		}
+	case history.Failed, history.Dead:
+		if a, ok := aboutOf(n); ok {
+			if s := r.subject(a); s != nil {
+				s.fail(n.At, n.Error)
+			}
+		}
+	case history.Done:
+		if a, ok := aboutOf(n); ok && r.subjects[a] != nil {
+			r.subjects[a].succeed(n.At)
+		}
+	}
+}
+
+// aboutOf is the schedule of a run, or else its type. A message that could not be sent is no reason for another one.
+func aboutOf(n *history.Note) (about, bool) {
+	switch {
+	case isOwn(n.TaskID), n.Type == Type:
+		return about{}, false
+	case n.Maker != "":
+		return about{aSchedule, n.Maker}, true
+	default:
+		return about{aType, n.Type}, n.Type != ""
+	}
+}
+
+// scheduleOf is the schedule of the slot, trigger or backfill that a task's ID names; "" if it names none.
+func scheduleOf(id string) string {
+	if name, rest, ok := strings.Cut(id, "!"); ok && len(rest) == len(task.NewID(time.Time{})) && task.CheckName("", name) == nil {
+		return name
+	}
+	if i, j := strings.LastIndexByte(id, '@'), strings.LastIndexByte(id, '+'); j > i { // a mark behind the slot
+		id = id[:j]
+	}
+	schedule, _, _ := task.ParseSlotID(id)
+	return schedule
+}
+
+// subject is what is known of a subject, which begins now if it is new; nil if there are too many.
+func (r *round) subject(a about) *subject {
+	s := r.subjects[a]
+	if s == nil {
+		if len(r.subjects) >= mostSubjects {
+			r.crowded = true
+			return nil
+		}
+		s = &subject{}
+		r.subjects[a] = s
+	}
+	return s
+}
+
+func (r *round) forget(a about) {
+	if r.subjects[a] != nil {
+		delete(r.subjects, a)
+		r.gone = append(r.gone, a)
+	}
+}
+
+// takeDied takes in the tasks that died in the window, and returns those whose records are to be shown.
+func (r *round) takeDied(list []queue.Death) (shown []string) {
+	for _, d := range list {
+		if isOwn(d.ID) {
+			continue
+		}
+		r.add(Dead, 1, Notice{At: d.At, Schedule: scheduleOf(d.ID), Task: d.ID, Text: "dead"})
+	}
+	for k, g := range r.groups {
+		if k.topic == Dead {
+			for i := range g.notices {
+				shown = append(shown, g.notices[i].Task)
+			}
+		}
+	}
+	slices.Sort(shown)
+	return slices.Compact(shown)
+}
+
+// describe adds to the notices of dead tasks what their records say.
+func (r *round) describe(records map[string]*task.Task) {
+	for k, g := range r.groups {
+		if k.topic != Dead {
+			continue
+		}
+		for i := range g.notices {
+			n := &g.notices[i]
+			if t := records[n.Task]; t != nil {
+				n.Type, n.Error = t.Type, shortError(t.LastError())
+				n.Text = fmt.Sprintf("dead after %s", attempts(t.Attempts))
+			}
+		}
+	}
+}
+
+func attempts(n int) string {
+	if n == 1 {
+		return "1 attempt"
+	}
+	return fmt.Sprintf("%d attempts", n)
+}
+
+// judge takes in how stale schedules are.
+func (r *round) judge(end time.Time, list []producer.Stale) {
+	lowest := 0
+	for _, t := range r.targets {
+		if slices.Contains(t.On, Stale) && (lowest == 0 || t.Stale < lowest) {
+			lowest = t.Stale
+		}
+	}
+	if lowest == 0 {
+		return
+	}
+	for _, x := range list {
+		if x.Ratio < float64(lowest) {
+			continue
+		}
+		if s := r.subject(about{aSchedule, x.Schedule}); s != nil {
+			s.goStale(end, x.Ratio)
+		}
+	}
+}
+
+// settle tells of the subjects that are not well any more, or well again. One that is well for less than a window is neither, so
+// that what fails and succeeds in turn is told once.
+func (r *round) settle(end time.Time) {
+	names := slices.SortedFunc(maps.Keys(r.subjects), func(a, b about) int {
+		return cmp.Or(strings.Compare(a.what, b.what), strings.Compare(a.name, b.name))
+	})
+	for _, a := range names {
+		s := r.subjects[a]
+		if a == theArchive {
+			continue
+		}
+		for _, t := range r.targets {
+			r.compare(t, a, s, end)
+		}
+		if s.well(end, r.window) || end.UnixMilli()-s.At > forgetAfter.Milliseconds() {
+			r.forget(a)
+		}
+	}
+	if r.crowded {
+		for k, g := range r.groups {
+			g.atLeast = k.topic == Failing || k.topic == Stale
+		}
+	}
+}
+
+func (r *round) compare(t *Target, a about, s *subject, end time.Time) {
+	n := Notice{At: time.UnixMilli(s.At).UTC(), Schedule: a.schedule(), Type: a.typ()}
+	failing := t.hears(Failing, a.schedule()) && s.Peak >= t.Failing
+	stale := t.hears(Stale, a.schedule()) && s.Stale >= float64(t.Stale)
+	if failing && s.was.peak < t.Failing {
+		told := n
+		told.Count, told.Error = int64(s.Peak), s.Error
+		told.Text = fmt.Sprintf("%d failures in a row", s.Peak)
+		if s.Peak == 1 {
+			told.Text = "a failure"
+		}
+		r.tell(t, Failing, 1, told)
+	}
+	if stale && s.was.stale < float64(t.Stale) {
+		told := n
+		told.Text = fmt.Sprintf("no success for %.1f times the gap between its slots", s.Stale)
+		r.tell(t, Stale, 1, told)
+	}
+	if (failing || stale) && s.well(end, r.window) && t.hears(Recovered, a.schedule()) {
+		told := n
+		told.Text = "succeeds again since " + time.UnixMilli(s.Well).UTC().Format(time.RFC3339)
+		r.tell(t, Recovered, 1, told)
+	}
+}
+
+// messages are those of the window, by the IDs of their tasks.
+func (r *round) messages(namespace string, end time.Time) map[string]parcel {
+	all := map[string]parcel{}
+	for k, g := range r.groups {
+		all[messageID(k, r.window, end)] = parcel{Target: k.target, Message: Message{
+			Namespace: namespace, Topic: k.topic, From: time.UnixMilli(r.place.UpTo).UTC(), To: end,
+			Count: g.count, AtLeast: g.atLeast, Notices: g.notices,
+		}}
+	}
+	return all
+}
+
+// change is what Redis is to note at the end of the window.
+func (r *round) change(end time.Time) queue.NoticeChange {
+	place := r.place
+	place.UpTo = end.UnixMilli()
+	c := queue.NoticeChange{Name: positionName(r.window), Was: r.saved, Set: map[string]string{positionName(r.window): place.encode()}}
+	for a, s := range r.subjects {
+		if s.touched {
+			c.Set[a.subjectName(r.window)] = s.encode()
+		}
+	}
+	for _, a := range r.gone {
+		if r.subjects[a] == nil {
+			c.Remove = append(c.Remove, a.subjectName(r.window))
+		}
+	}
+	return c
+}
+
+// begin begins the next window, once Redis has noted the last one.
+func (r *round) begin(end time.Time, saved string) {
+	r.place.UpTo, r.saved = end.UnixMilli(), saved
+	for _, s := range r.subjects {
+		s.was, s.touched = s.state(), false
+	}
+	r.gone, r.crowded, r.groups = nil, false, map[groupKey]*group{}
+}

@@ -1,0 +1,420 @@
+package archiver_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/rs/zerolog"
+
+	"github.com/onbeat/onbeat/archive"
+	"github.com/onbeat/onbeat/archive/sqlarchive"
+	"github.com/onbeat/onbeat/internal/archiver"
+	"github.com/onbeat/onbeat/internal/history"
+	"github.com/onbeat/onbeat/internal/queue"
+	"github.com/onbeat/onbeat/internal/testpostgres"
+	"github.com/onbeat/onbeat/internal/testredis"
+)
+
+const patience = 60 * time.Second
+
+// world is a namespace with an archive. Its methods fail the test if they fail.
+type world struct {
+	testing.TB
+	rdb   *redis.Client
+	q     *queue.Queue
+	keys  queue.Keys
+	ns    string
+	to    archive.Opener
+	log   *lines
+	told  *told
+	start time.Time
+	next  int
+}
+
+func newWorld(t testing.TB, rdb *redis.Client, url string, caps queue.Caps) *world {
+	t.Helper()
+	p := queue.Partition{Namespace: testredis.Namespace(t)}
+	w := &world{TB: t, rdb: rdb, keys: p.Keys(), ns: p.Namespace, to: sqlarchive.Config{URL: url}, log: &lines{}, told: &told{}, start: time.Now().Add(-time.Hour)}
+	if caps.Archive == 0 {
+		caps.Archive = 1_000_000
+	}
+	var err error
+	w.q, err = queue.New(rdb, p, caps)
+	w.must(err)
+	return w
+}
+
+// sqlite is the URL of a database of the test's own.
+func sqlite(t testing.TB) string {
+	t.Helper()
+	return "sqlite://" + filepath.Join(t.TempDir(), "archive.db")
+}
+
+func (w *world) must(err error) {
+	w.Helper()
+	if err != nil {
+		w.Fatal(err)
+	}
+}
+
+// follow archives until stop, or the end of the test.
+func (w *world) follow(instance string) (stop func()) {
+	w.Helper()
+	source, err := archive.NewSource(w.to, w.ns, zerolog.Nop())
+	w.must(err)
+	a := archiver.New(w.q, source, archiver.Config{Every: 10 * time.Millisecond, Observer: w.told, Log: zerolog.New(w.log)})
+	ctx, cancel := context.WithCancel(context.Background())
+	var work sync.WaitGroup
+	work.Go(func() { a.Follow(ctx, instance) })
+	var once sync.Once
+	stop = func() {
+		once.Do(func() {
+			cancel()
+			work.Wait()
+			w.must(source.Close())
+		})
+	}
+	w.Cleanup(stop)
+	return stop
+}
+
+// note adds entries to the history, of one run each, and returns their IDs.
+func (w *world) note(n int) (ids []string) {
+	w.Helper()
+	return w.add(w.keys.History, "runs", n)
+}
+
+func (w *world) add(stream, field string, n int) (ids []string) {
+	w.Helper()
+	pipe := w.rdb.Pipeline()
+	for range n {
+		w.next++
+		pipe.XAdd(w.Context(), &redis.XAddArgs{Stream: stream, Values: map[string]any{
+			field: fmt.Sprintf("%s done 1 %d", w.task(w.next), w.slot(w.next)+5), "gen": "7", "instance": "i", "release": "v1",
+		}})
+	}
+	cmds, err := pipe.Exec(w.Context())
+	w.must(err)
+	for _, c := range cmds {
+		ids = append(ids, c.(*redis.StringCmd).Val())
+	}
+	return ids
+}
+
+// slot is when the run with a number was due, and task its ID.
+func (w *world) slot(n int) int64  { return w.start.UnixMilli() + int64(n) }
+func (w *world) task(n int) string { return fmt.Sprintf("beat@%d", w.slot(n)) }
+
+// archive opens the archive to look into it.
+func (w *world) archive() archive.Archive {
+	w.Helper()
+	a, err := w.to.Open(w.Context(), w.ns, zerolog.Nop())
+	w.must(err)
+	w.Cleanup(func() { _ = a.Close() })
+	return a
+}
+
+// archived returns the IDs of the archived history.
+func (w *world) archived(a archive.Archive) (ids []string) {
+	w.Helper()
+	w.must(a.History(w.Context(), time.Time{}, func(e history.Entry) error {
+		ids = append(ids, e.ID)
+		return nil
+	}))
+	return ids
+}
+
+// eventually waits until the archive has these entries, and no others.
+func (w *world) eventually(a archive.Archive, want []string) {
+	w.Helper()
+	testredis.Eventually(w, patience, func() error {
+		at, err := a.Position(w.Context())
+		if err == nil && (len(want) == 0 || at.History != want[len(want)-1]) {
+			err = fmt.Errorf("archived up to %q", at.History)
+		}
+		return err
+	}, "all is archived")
+	if got := w.archived(a); strings.Join(got, " ") != strings.Join(want, " ") {
+		w.Fatalf("archived are %d entries, want %d\n%v\n%v", len(got), len(want), got, want)
+	}
+}
+
+// told notes what an archiver tells.
+type told struct {
+	mu     sync.Mutex
+	behind int64
+	lost   int64
+}
+
+func (o *told) ArchiveBehind(n int64) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.behind = n
+}
+
+func (o *told) ArchiveLost(n int64) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.lost += n
+}
+
+func (o *told) now() (behind, lost int64) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.behind, o.lost
+}
+
+// lines is a log.
+type lines struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *lines) count(line string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Count(l.text.String(), line)
+}
+
+// databases runs a test on both.
+func databases(t *testing.T, test func(t *testing.T, url string)) {
+	t.Helper()
+	t.Run("sqlite", func(t *testing.T) {
+		t.Parallel()
+		test(t, sqlite(t))
+	})
+	t.Run("postgres", func(t *testing.T) {
+		t.Parallel()
+		test(t, testpostgres.Database(t))
+	})
+}
+
+func TestArchiver_goesOnFromWhereAnotherOneStopped(t *testing.T) {
+	t.Parallel()
+	databases(t, func(t *testing.T, url string) {
+		w := newWorld(t, testredis.Real(t), url, queue.Caps{})
+		a := w.archive()
+		want := w.note(1500)
+		stop := w.follow("a")
+		w.eventually(a, want)
+		want = append(want, w.note(10)...)
+		w.eventually(a, want)
+		stop()
+		want = append(want, w.note(700)...)
+		w.follow("b")
+		w.eventually(a, want)
+		if at, err := a.Position(t.Context()); err != nil || at.Read != int64(len(want)) || at.Lost != 0 {
+			t.Errorf("%+v, %v", at, err)
+		}
+		if _, lost := w.told.now(); lost != 0 {
+			t.Errorf("%d lost", lost)
+		}
+	})
+}
+
+// Two instances may believe that they lead. Each entry is archived once all the same.
+func TestArchiver_twoAtOnceArchiveEachEntryOnce(t *testing.T) {
+	t.Parallel()
+	databases(t, func(t *testing.T, url string) {
+		w := newWorld(t, testredis.Real(t), url, queue.Caps{})
+		a := w.archive()
+		w.follow("a")
+		w.follow("b")
+		var want []string
+		for range 100 {
+			want = append(want, w.note(20)...)
+		}
+		w.eventually(a, want)
+	})
+}
+
+// Runs of other tasks, events and revisions are archived beside the history.
+func TestArchiver_archivesAllKinds(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, testredis.Real(t), sqlite(t), queue.Caps{})
+	a := w.archive()
+	ctx := t.Context()
+	w.add(w.keys.Runs, "tasks", 3)
+	w.must(w.q.Tell(ctx, "no leader", "instance", "i", "since", "5"))
+	at := func(n int64) string { // a revision of now: the retention, which goes on beside, leaves it
+		return fmt.Sprint(10+n, " ", time.Now().UnixMilli()+n)
+	}
+	w.must(w.rdb.HSet(ctx, w.keys.Revisions, "beat", at(2)+" changed ann\t{\"b\":2}\n"+at(1)+" made \t{\"a\":1}").Err())
+	w.must(w.rdb.ZAdd(ctx, w.keys.Changed, redis.Z{Score: 12, Member: "beat"}).Err())
+	w.follow("a")
+	w.eventually(a, w.note(1))
+	runs, err := a.Runs(ctx, w.task(3))
+	if err != nil || len(runs) != 1 || runs[0].Word != history.Done {
+		t.Errorf("runs: %+v, %v", runs, err)
+	}
+	events, err := a.Events(ctx, time.Time{}, time.Time{}, 0)
+	if err != nil || len(events) != 1 || events[0].Kind != "no leader" || events[0].Fields["since"] != "5" {
+		t.Errorf("events: %+v, %v", events, err)
+	}
+	says, err := a.Revisions(ctx, "beat", 0, 0)
+	if err != nil || len(says) != 2 || says[0].Number != 12 || says[0].Who != "ann" || says[1].Definition != `{"a":1}` {
+		t.Errorf("revisions: %+v, %v", says, err)
+	}
+	w.must(w.rdb.HSet(ctx, w.keys.Revisions, "beat", at(3)+" deleted bob\t").Err())
+	w.must(w.rdb.ZAdd(ctx, w.keys.Changed, redis.Z{Score: 13, Member: "beat"}).Err())
+	testredis.Eventually(t, patience, func() bool {
+		says, err := a.Revisions(ctx, "beat", 0, 0)
+		return err == nil && len(says) == 3 && says[0].What == "deleted"
+	}, "a later revision is archived")
+}
+
+// Once all is archived, Redis keeps of the history what it keeps without an archive.
+func TestArchiver_trimsWhatIsArchived(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, testredis.Real(t), sqlite(t), queue.Caps{History: 150})
+	a := w.archive()
+	want := w.note(2000)
+	w.add(w.keys.Runs, "tasks", 1000)
+	w.follow("a")
+	w.eventually(a, want)
+	length := func(key string) int64 { return w.rdb.XLen(t.Context(), key).Val() }
+	testredis.Eventually(t, patience, func() bool { return length(w.keys.History) < 300 && length(w.keys.Runs) < 250 }, "trimmed")
+	want = append(want, w.note(500)...)
+	w.eventually(a, want)
+	if n := length(w.keys.History); n < 150 {
+		t.Errorf("only %d entries are left in Redis", n)
+	}
+	if _, lost := w.told.now(); lost != 0 {
+		t.Errorf("%d lost", lost)
+	}
+}
+
+func TestArchiver_countsWhatRedisDroppedBefore(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, testredis.Real(t), sqlite(t), queue.Caps{})
+	a := w.archive()
+	want := w.note(100)
+	stop := w.follow("a")
+	w.eventually(a, want)
+	stop()
+	lost := w.note(50)
+	kept := w.note(20)
+	w.must(w.rdb.XTrimMinID(t.Context(), w.keys.History, kept[0]).Err())
+	w.follow("b")
+	w.eventually(a, append(want, kept...))
+	list, err := a.Lost(t.Context(), time.Time{})
+	if err != nil || len(list) != 1 || list[0].Entries != int64(len(lost)) || list[0].Stream != "history" {
+		t.Fatalf("%+v, %v", list, err)
+	}
+	if !list[0].From.Equal(history.At(want[99])) || !list[0].To.Equal(history.At(kept[0])) {
+		t.Errorf("%+v, want from %s to %s", list[0], want[99], kept[0])
+	}
+	if _, n := w.told.now(); n != 50 {
+		t.Errorf("the observer was told of %d", n)
+	}
+	if w.log.count("redis dropped entries before they were archived") != 1 {
+		t.Error("the log does not tell once")
+	}
+	testredis.Eventually(t, patience, func() bool {
+		events, err := w.q.Events(t.Context(), time.Time{}, 10)
+		return err == nil && len(events) == 1 && events[0].Kind == "archive lost" && events[0].Fields["entries"] == "50" && events[0].Fields["instance"] == "b"
+	}, "an event tells")
+}
+
+// A failover may take the end of the stream, which is archived already. What comes after that is archived, and nothing counts as
+// lost.
+func TestArchiver_aStreamThatWentBackGoesOn(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, testredis.Real(t), sqlite(t), queue.Caps{})
+	a := w.archive()
+	want := w.note(100)
+	stop := w.follow("a")
+	w.eventually(a, want)
+	stop()
+	w.must(w.rdb.XDel(t.Context(), w.keys.History, want[90:]...).Err())
+	want = append(want, w.note(5)...)
+	w.follow("b")
+	w.eventually(a, want)
+	if _, lost := w.told.now(); lost != 0 {
+		t.Errorf("%d lost", lost)
+	}
+}
+
+// A Redis that came back empty may have lost entries: nobody knows how many.
+func TestArchiver_aStreamThatIsNewIsReported(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, testredis.Real(t), sqlite(t), queue.Caps{})
+	a := w.archive()
+	want := w.note(10)
+	stop := w.follow("a")
+	w.eventually(a, want)
+	stop()
+	w.must(w.rdb.Del(t.Context(), w.keys.History).Err())
+	want = append(want, w.note(5)...)
+	w.follow("b")
+	w.eventually(a, want)
+	if list, err := a.Lost(t.Context(), time.Time{}); err != nil || len(list) != 1 || list[0].Entries != 0 {
+		t.Errorf("%+v, %v", list, err)
+	}
+	if _, lost := w.told.now(); lost != 1 {
+		t.Errorf("%d lost", lost)
+	}
+}
+
+// A user without the right to XTRIM archives all the same, and the log says once what it costs.
+func TestArchiver_withoutTheRightToTrimGoesOn(t *testing.T) {
+	t.Parallel()
+	admin := testredis.Real(t)
+	w := newWorld(t, admin, sqlite(t), queue.Caps{History: 100})
+	p := queue.Partition{Namespace: w.ns}
+	q, err := queue.New(testredis.User(t, admin, strings.Fields(queue.ACL(queue.AsInstance, p, false))), p, queue.Caps{History: 100, Archive: 1000})
+	w.must(err)
+	w.q = q
+	a := w.archive()
+	want := w.note(400)
+	w.follow("a")
+	w.eventually(a, want)
+	want = append(want, w.note(400)...)
+	w.eventually(a, want)
+	testredis.Eventually(t, patience, func() bool { return w.log.count("cannot trim what is archived") == 1 }, "the log says so")
+	if n := admin.XLen(t.Context(), w.keys.History).Val(); n != 800 {
+		t.Errorf("%d entries are left", n)
+	}
+}
+
+// While the database is away Redis keeps the entries. Those that it has when the database is back are archived, each once.
+func TestArchiver_aDatabaseThatWasAwayMissesNothing(t *testing.T) {
+	t.Parallel()
+	server := testpostgres.Private(t)
+	w := newWorld(t, testredis.Real(t), server.Database(), queue.Caps{})
+	a := w.archive()
+	want := w.note(300)
+	stop := w.follow("a")
+	w.eventually(a, want)
+	for i, down := range []func(){server.Stop, server.Kill, server.Kill} {
+		down()
+		want = append(want, w.note(200)...)
+		testredis.Eventually(t, patience, func() bool { behind, _ := w.told.now(); return behind >= 200 }, "it says that entries wait")
+		if i == 1 { // another instance leads when the database comes back
+			stop()
+			stop = w.follow("b")
+		}
+		server.Start()
+		w.eventually(a, want)
+		testredis.Eventually(t, patience, func() bool { behind, _ := w.told.now(); return behind == 0 }, "nothing waits any more")
+	}
+	if _, lost := w.told.now(); lost != 0 {
+		t.Errorf("%d lost", lost)
+	}
+	if w.log.count("cannot archive: trying again") < 3 || w.log.count("archiving goes on") < 2 {
+		t.Error("the log does not tell")
+	}
+}

@@ -1,0 +1,310 @@
+package archiver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/onbeat/onbeat/archive"
+	"github.com/onbeat/onbeat/internal/history"
+	"github.com/onbeat/onbeat/internal/queue"
+	"github.com/onbeat/onbeat/internal/store"
+)
+
+// How long the steps may take.
+const (
+	readTime = 10 * time.Second // a reading of Redis, or of the position
+	addTime  = time.Minute      // a batch
+	tidyTime = 5 * time.Minute  // a round of the retention
+)
+
+// tidyEvery is how often the retention is seen to.
+const tidyEvery = 10 * time.Minute
+
+// A page is how many entries of a stream one step reads. An entry has the runs of one batch, so the page shrinks and grows
+// with what the last ones held.
+const (
+	firstPage = 50
+	mostPage  = 500
+	mostNotes = 10_000 // in a page, about
+)
+
+// mostEvents and mostSchedules bound what else one step reads.
+const (
+	mostEvents    = 500
+	mostSchedules = 100
+)
+
+// term is what an archiver knows in one term of its instance.
+type term struct {
+	*Archiver
+	by    who
+	at    archive.Position
+	sure  bool // at is what the archive says
+	page  int
+	trims bool // Redis lets this instance trim
+	buffer
+}
+
+// found is what one step read.
+type found struct {
+	history, runs part[history.Entry]
+	events        part[queue.Event]
+	revisions     []archive.Revision
+	schedules     int64
+	since         time.Time
+	moreSchedules bool
+}
+
+func (f *found) more() bool {
+	return f.history.more || f.runs.more || f.events.more || f.moreSchedules
+}
+
+// losses are what each stream lost, by its name.
+func (f *found) losses() (list []archive.Loss) {
+	for _, x := range []struct {
+		stream string
+		loss   *archive.Loss
+	}{{"history", f.history.loss}, {"runs", f.runs.loss}, {"events", f.events.loss}} {
+		if x.loss != nil {
+			x.loss.Stream = x.stream
+			list = append(list, *x.loss)
+		}
+	}
+	return list
+}
+
+// step archives one batch, and reports whether there is more.
+func (t *term) step(ctx context.Context) (more bool, err error) {
+	a, err := t.open(ctx)
+	if err != nil {
+		return false, err
+	}
+	f, err := t.read(ctx)
+	if err != nil {
+		return false, err
+	}
+	if b := t.batch(&f); b.Next != t.at {
+		switch err := t.add(ctx, a, b); {
+		case errors.Is(err, archive.ErrMoved): // another instance archived it meanwhile
+			return true, nil
+		case err != nil:
+			t.behind(t.left(&f))
+			t.page = max(1, t.page/2) // a batch that takes too long never passes
+			return false, fmt.Errorf("archive a batch: %w", err)
+		}
+		t.report(ctx, t.by, &f)
+	}
+	t.size(&f)
+	if f.more() {
+		t.behind(t.left(&f))
+		return true, nil
+	}
+	t.behind(0)
+	t.trim(ctx, &f)
+	return false, nil
+}
+
+// open opens the archive and reads the position, if that was not done yet.
+func (t *term) open(ctx context.Context) (archive.Archive, error) {
+	if t.sure {
+		return t.source.Archive(ctx)
+	}
+	if err := t.look(ctx); err != nil { // first, because a database that is away may take its time to say so
+		return nil, err
+	}
+	a, err := t.source.Archive(ctx)
+	if err != nil {
+		return nil, err
+	}
+	ctx, done := context.WithTimeout(ctx, readTime)
+	defer done()
+	at, err := a.Position(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read the position in the archive: %w", err)
+	}
+	t.at, t.sure = at, true
+	return a, nil
+}
+
+// look tells how much waits, as far as is known before the archive has said its position.
+func (t *term) look(ctx context.Context) error {
+	ctx, done := context.WithTimeout(ctx, readTime)
+	defer done()
+	h, err := t.q.HistoryTail(ctx, "", 0)
+	if err != nil {
+		return err
+	}
+	r, err := t.q.RunsTail(ctx, "", 0)
+	if err != nil {
+		return err
+	}
+	f := found{history: part[history.Entry]{was: h.Stream}, runs: part[history.Entry]{was: r.Stream}}
+	t.behind(t.left(&f))
+	return nil
+}
+
+// read reads what is new in Redis, a page of each kind.
+func (t *term) read(ctx context.Context) (f found, err error) {
+	ctx, done := context.WithTimeout(ctx, readTime)
+	defer done()
+	if t.at.History == "" {
+		if f.since, err = t.q.HistorySince(ctx); err != nil {
+			return f, err
+		}
+	}
+	if f.history, err = t.history.read(ctx, place{t.at.History, t.at.HistoryAdded}, t.page); err != nil {
+		return f, err
+	}
+	if f.runs, err = t.runs.read(ctx, place{t.at.Runs, t.at.RunsAdded}, t.page); err != nil {
+		return f, err
+	}
+	if f.events, err = t.events.read(ctx, place{id: t.at.Events}, mostEvents); err != nil {
+		return f, err
+	}
+	return f, t.readSchedules(ctx, &f)
+}
+
+// readSchedules reads the revisions of schedules that were changed. Redis has the last 50 of each; those that are archived are
+// archived once.
+func (t *term) readSchedules(ctx context.Context, f *found) error {
+	from := t.at.Schedules
+	if f.history.back { // a failover may have given versions a second time
+		from = 0
+	}
+	names, next, err := t.q.ChangedSchedules(ctx, from, mostSchedules)
+	if err != nil {
+		return err
+	}
+	f.schedules, f.moreSchedules = next, len(names) >= mostSchedules
+	lists, err := t.q.RevisionsOf(ctx, names)
+	for i, list := range lists {
+		for _, r := range slices.Backward(list) {
+			f.revisions = append(f.revisions, archive.Revision{
+				Schedule: names[i], Number: r.Number, At: r.At, What: r.What, Who: r.Who, Definition: r.Definition,
+			})
+		}
+	}
+	return err
+}
+
+// batch is what a step archives. Its position is that of t if there is nothing.
+func (t *term) batch(f *found) archive.Batch {
+	b := archive.Batch{Entries: slices.Concat(f.history.items, f.runs.items), Revisions: f.revisions, Next: t.at}
+	for _, e := range f.events.items {
+		b.Events = append(b.Events, archive.Event{ID: e.ID, At: e.At, Kind: e.Kind, Fields: e.Fields})
+	}
+	for _, l := range f.losses() {
+		b.Losses = append(b.Losses, l)
+		b.Next.Lost += l.Entries
+	}
+	n := &b.Next
+	n.History, n.HistoryAdded = f.history.next.id, f.history.next.added
+	n.Runs, n.RunsAdded = f.runs.next.id, f.runs.next.added
+	n.Events, n.Schedules = f.events.next.id, f.schedules
+	n.Read += int64(len(b.Entries))
+	if t.at.History == "" && n.History != "" && n.Since.IsZero() {
+		n.Since = f.since
+	}
+	return b
+}
+
+func (t *term) add(ctx context.Context, a archive.Archive, b archive.Batch) error {
+	ctx, done := context.WithTimeout(ctx, addTime)
+	defer done()
+	b.Next.At = time.Now()
+	if err := a.Add(ctx, t.at, b); err != nil {
+		t.sure = false // the answer may be lost, and the batch there
+		return err
+	}
+	t.at = b.Next
+	return nil
+}
+
+// behind tells how many entries wait.
+func (t *term) behind(entries int64) {
+	t.waits.Store(entries)
+	t.Archiver.behind(entries)
+}
+
+// left is how many entries wait behind the position.
+func (t *term) left(f *found) int64 {
+	return left(place{t.at.History, t.at.HistoryAdded}, f.history.was) + left(place{t.at.Runs, t.at.RunsAdded}, f.runs.was)
+}
+
+// size chooses the next page by what this one held.
+func (t *term) size(f *found) {
+	notes, fits := 0, mostPage
+	for _, p := range []*part[history.Entry]{&f.history, &f.runs} {
+		for i := range p.items {
+			notes += len(p.items[i].Notes)
+		}
+		if len(p.items) > 0 {
+			fits = min(fits, p.fits)
+		}
+	}
+	switch {
+	case notes > mostNotes:
+		t.page /= 2
+	case notes < mostNotes/4 && (f.history.more || f.runs.more):
+		t.page *= 2
+	}
+	t.page = max(1, min(t.page, fits))
+}
+
+// trim removes from Redis what is archived, down to what it keeps without an archive. All that was there when this step began
+// to read is archived now.
+func (t *term) trim(ctx context.Context, f *found) {
+	if !t.trims {
+		return
+	}
+	ctx, done := context.WithTimeout(ctx, readTime)
+	defer done()
+	_, err := t.q.TrimHistory(ctx, f.history.was)
+	if err == nil {
+		_, err = t.q.TrimRuns(ctx, f.runs.was, t.needed())
+	}
+	if errors.Is(err, store.ErrDenied) {
+		t.trims = false
+		t.log.Warn().Err(err).Msg("cannot trim what is archived: redis keeps it")
+	}
+}
+
+// keepTidy sees to the retention of the archive, beside what the term archives.
+func (t *term) keepTidy(ctx context.Context) {
+	for wait := time.Duration(0); pause(ctx, wait); wait = tidyEvery {
+		if err := t.tidy(ctx); err != nil && ctx.Err() == nil {
+			t.log.Warn().Err(err).Msg("could not remove what the archive no longer keeps")
+		}
+	}
+}
+
+func (t *term) tidy(ctx context.Context) error {
+	ctx, done := context.WithTimeout(ctx, tidyTime)
+	defer done()
+	a, err := t.source.Archive(ctx)
+	if err != nil {
+		return nil //nolint:nilerr // step tells of it
+	}
+	now, err := t.q.Now(ctx)
+	if err != nil {
+		return err
+	}
+	if own := time.Now(); own.Before(now) {
+		now = own // what is removed is gone: Redis with a clock far ahead must not empty the archive
+	}
+	return a.Trim(ctx, now)
+}
+
+func ms(at time.Time) string { return strconv.FormatInt(at.UnixMilli(), 10) }
+
+// entriesText is "" if the number is not known.
+func entriesText(n int64) string {
+	if n == 0 {
+		return ""
+	}
+	return strconv.FormatInt(n, 10)
+}

@@ -1,0 +1,153 @@
+package history
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/onbeat/onbeat/internal/field"
+	"github.com/onbeat/onbeat/task"
+)
+
+// Note says what happened to one run, or to a range of a schedule's slots.
+type Note struct {
+	// Schedule is empty for a task that is no slot.
+	Schedule string
+	// Maker is the schedule that made the task: as a slot, by a trigger or by a backfill. It is empty for a range, and for a
+	// task that a caller added.
+	Maker string
+	// Slot is that of a single task. From and To are the first and the last of a range of slots that were not pushed.
+	Slot, From, To time.Time
+	// Word is the outcome. A newer release may write words that this package does not have.
+	Word Word
+	// Attempt and Claimed tell of the run, if there was one: which it was, and when an instance took it.
+	Attempt int
+	Claimed time.Time
+	// Took is how long the handler ran, and Error what it returned, cut to 200 bytes. Both are zero if they are not known:
+	// the instance was lost, or its release was too old to note them.
+	Took  time.Duration
+	Error string
+	// Type, Queue and Due are those of the task, and Output is what its handler put out. All are zero unless the release that
+	// ran the task noted them, for an archive: see [Notes]. Due is zero too if it is not known.
+	Type, Queue string
+	Due         time.Time
+	Output      string
+	// Count is how many slots a range has.
+	Count int64
+	// Why is the reason given, such as overlap or outage.
+	Why string
+	// TaskID is empty for a range.
+	TaskID string
+
+	// The fields that all notes of an entry share.
+	Gen      int64     // the generation that ran it, or wrote it; 0 if it is not known
+	Instance string    // the instance's ID
+	Release  string    // the instance's release
+	At       time.Time // when it was written, by the clock of Redis
+}
+
+// maxError is how much of an error is kept with each run that failed.
+const maxError = 200
+
+// Notes says which runs are noted, and how much of each. The zero value notes the runs of schedules alone.
+type Notes struct {
+	// Every notes each run, for an archive: also those of tasks that no schedule made, and of each run also the type, the
+	// queue, the due time and the output of its task.
+	Every bool
+	// Output is how many bytes of an output are kept.
+	Output int
+}
+
+// Run writes the note of a run that a schedule made. It returns "" for another task.
+func Run(t *task.Task, w Word, took time.Duration, err string) string {
+	return Notes{}.Run(t, w, took, err, "")
+}
+
+// Run writes the note of a run, or returns "" if the run is not noted.
+//
+//	report@1700000000000 failed 1 1700000000012 <tab> 340 dial tcp: connection refused <tab> http default 1700000000000 12 rows\n
+//
+// Each part behind a tab is stored apart from the lines, so that an older release, which does not know it, reads the lines as
+// before. The last part is there only with Every. The note of a task that no schedule made begins with a tab: it goes into a
+// stream of its own, because its ID may look like that of a slot.
+func (n Notes) Run(t *task.Task, w Word, took time.Duration, err, output string) string {
+	if t.Schedule == "" && !n.Every {
+		return ""
+	}
+	var claimed int64
+	if !t.Claimed.IsZero() {
+		claimed = t.Claimed.UnixMilli()
+	}
+	b := make([]byte, 0, len(t.ID)+64+min(len(err), maxError)+n.size(t, output))
+	if t.Schedule == "" {
+		b = append(b, '\t')
+	}
+	b = append(append(append(append(b, t.ID...), ' '), w...), ' ')
+	b = append(strconv.AppendInt(b, int64(t.Attempt), 10), ' ')
+	b = append(strconv.AppendInt(b, claimed, 10), '\t')
+	if took > 0 { // zero says that it is not known
+		took = max(took, time.Millisecond)
+	}
+	b = strconv.AppendInt(b, took.Milliseconds(), 10)
+	if err != "" {
+		b = append(append(b, ' '), oneLine(field.Cut(err, maxError))...)
+	}
+	return string(n.appendFacts(b, t, output))
+}
+
+// Unread writes that a task is dead whose record cannot be read, or returns "" if that is not noted. Of the task only the ID is
+// known for sure.
+func (n Notes) Unread(t *task.Task) string {
+	b := append([]byte(t.ID), " "+string(Dead)+" 0 0"...)
+	_, _, slot := task.ParseSlotID(t.ID)
+	switch {
+	case slot && n.Every:
+		return string(n.appendFacts(append(b, '\t'), t, ""))
+	case slot:
+		return string(b)
+	case n.Every:
+		return "\t" + string(n.appendFacts(append(b, '\t'), t, ""))
+	}
+	return ""
+}
+
+// Split takes apart what [Notes.Run] wrote: the line, how long the run took with its error, and the facts for an archive. Other
+// says that no schedule made the task.
+func Split(note string) (line, more, facts string, other bool) {
+	note, other = strings.CutPrefix(note, "\t")
+	line, more, _ = strings.Cut(note, "\t")
+	more, facts, _ = strings.Cut(more, "\t")
+	return line, more, facts, other
+}
+
+// Range writes what became of slots that were never pushed.
+//
+//	report@1700000000000..1700000060000 missed 61 outage
+func Range(schedule string, from, to time.Time, w Word, n int64, why string) string {
+	b := make([]byte, 0, len(schedule)+len(w)+len(why)+56)
+	b = strconv.AppendInt(append(append(b, schedule...), '@'), from.UnixMilli(), 10)
+	b = strconv.AppendInt(append(b, ".."...), to.UnixMilli(), 10)
+	b = append(append(append(b, ' '), w...), ' ')
+	b = append(strconv.AppendInt(b, n, 10), ' ')
+	return string(append(b, why...))
+}
+
+// Join puts two texts together, either of which may be "".
+func Join(a, b string) string {
+	switch "" {
+	case a:
+		return b
+	case b:
+		return a
+	}
+	return a + "\n" + b
+}
+
+func oneLine(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' {
+			return ' '
+		}
+		return r
+	}, s)
+}

@@ -1,0 +1,96 @@
+package past
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/onbeat/onbeat/archive"
+	"github.com/onbeat/onbeat/internal/history"
+	"github.com/onbeat/onbeat/internal/queue"
+)
+
+// Events returns the newest events since a moment (zero: ever), the newest last: at most limit, or 100 if limit is not
+// positive.
+func (p *Past) Events(ctx context.Context, since time.Time, limit int) ([]queue.Event, error) {
+	if limit <= 0 {
+		limit = 100
+	}
+	list, err := p.q.Events(ctx, since, limit)
+	if err != nil || p.source == nil || len(list) >= limit {
+		return list, err
+	}
+	first, err := p.q.EventsSince(ctx)
+	if err != nil || !first.After(since) {
+		return list, err
+	}
+	a, err := p.archived(ctx)
+	if err != nil {
+		return list, err
+	}
+	older, err := a.Events(ctx, since, first, limit)
+	if err != nil {
+		return list, err
+	}
+	older = slices.DeleteFunc(older, func(e archive.Event) bool { return len(list) > 0 && !history.Before(e.ID, list[0].ID) })
+	older = older[max(len(older)-(limit-len(list)), 0):]
+	return append(eventsOf(older), list...), nil
+}
+
+// EventsAfter returns the events after the one with an ID, and since a moment (zero: ever), the oldest first: at most limit.
+func (p *Past) EventsAfter(ctx context.Context, id string, since time.Time, limit int) ([]queue.Event, error) {
+	if p.source == nil {
+		return p.q.EventsAfter(ctx, id, since, limit)
+	}
+	first, err := p.q.EventsSince(ctx)
+	if err != nil || !first.After(since) && !first.After(history.At(id)) {
+		if err != nil {
+			return nil, err
+		}
+		return p.q.EventsAfter(ctx, id, since, limit)
+	}
+	a, err := p.archived(ctx)
+	if err != nil {
+		return nil, err
+	}
+	from := id
+	if since.After(history.At(id)) {
+		from = lastBefore(since)
+	}
+	old, err := a.EventsAfter(ctx, from, limit)
+	if err != nil || len(old) >= limit {
+		return eventsOf(old), err
+	}
+	list := eventsOf(old)
+	if len(list) > 0 {
+		from = list[len(list)-1].ID
+	}
+	rest, err := p.q.EventsAfter(ctx, from, since, limit-len(list))
+	return append(list, rest...), err
+}
+
+func eventsOf(list []archive.Event) []queue.Event {
+	out := make([]queue.Event, len(list))
+	for i, e := range list {
+		out[i] = queue.Event{ID: e.ID, At: e.At, Kind: e.Kind, Fields: e.Fields}
+	}
+	return out
+}
+
+// RevisionsBefore returns the revisions of a schedule before one with a number (0: all), the newest first, as far as the archive
+// has them: at most limit. It returns none without an archive.
+func (p *Past) RevisionsBefore(ctx context.Context, name string, number int64, limit int) ([]queue.Revision, error) {
+	if p.source == nil {
+		return nil, nil
+	}
+	a, err := p.archived(ctx)
+	if err != nil {
+		return nil, err
+	}
+	found, err := a.Revisions(ctx, name, number, limit)
+	list := make([]queue.Revision, len(found))
+	for i, r := range found {
+		list[i] = queue.Revision{Number: r.Number, At: r.At, What: r.What, Who: r.Who, Definition: r.Definition}
+	}
+	return list, err
+}

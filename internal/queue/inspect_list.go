@@ -1,0 +1,329 @@
+package queue
+
+import (
+	"cmp"
+	"context"
+	"encoding/base64"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/onbeat/onbeat/internal/store"
+	"github.com/onbeat/onbeat/task"
+)
+
+// ListOptions say which tasks to list. The zero value lists the first 100.
+type ListOptions struct {
+	// Queue, Type, Schedule and Key list only tasks of that queue, type, schedule and key. Empty: any.
+	Queue, Type, Schedule, Key string
+	// Error lists only tasks whose last error has the cause of this one; see [task.Cause]. A * in it stands for any text. Empty: any.
+	Error string
+	// Limit is the most tasks on a page. Default 100; more than 1000 counts as 1000.
+	Limit int
+	// After is the Next of the previous page.
+	After string
+
+	cause string // of Error
+}
+
+func (o ListOptions) withDefaults() ListOptions {
+	if o.Limit <= 0 {
+		o.Limit = 100
+	}
+	o.Limit = min(o.Limit, 1000)
+	o.cause = task.Cause(o.Error)
+	return o
+}
+
+// mayBe reports from the ID alone whether a task may belong to the schedule that is asked for. The ID of a slot is
+// name@ms; that of a run by hand begins with name!.
+func (o *ListOptions) mayBe(id string) bool {
+	if o.Schedule == "" {
+		return true
+	}
+	rest, ok := strings.CutPrefix(id, o.Schedule)
+	return ok && rest != "" && (rest[0] == '@' || rest[0] == '!')
+}
+
+func (o *ListOptions) ofLane(l Lane) bool {
+	return (o.Queue == "" || o.Queue == l.Queue) && (o.Type == "" || o.Type == l.Type)
+}
+
+func (o *ListOptions) match(t *task.Task) bool {
+	return o.ofLane(LaneOf(t)) && (o.Schedule == "" || o.Schedule == t.Schedule) && (o.Key == "" || o.Key == t.Key) && o.failed(t)
+}
+
+// failed reports whether the last error of a task is the one that is asked for.
+func (o *ListOptions) failed(t *task.Task) bool {
+	return o.Error == "" || len(t.Failures) > 0 && like(task.Cause(t.LastError()), o.cause)
+}
+
+// like reports whether a text is that of a pattern, in which * stands for any text.
+func like(text, pattern string) bool {
+	parts := strings.Split(pattern, "*")
+	last := len(parts) - 1
+	if last == 0 {
+		return text == pattern
+	}
+	text, ok := strings.CutPrefix(text, parts[0])
+	for i := 1; ok && i < last; i++ {
+		_, text, ok = strings.Cut(text, parts[i])
+	}
+	return ok && strings.HasSuffix(text, parts[last])
+}
+
+// Page is one page of a list.
+type Page struct {
+	Tasks []Found
+	// Next is the After of the next page, or "" if this page is the last.
+	Next string
+}
+
+// scanMost is the most tasks that List looks at for one page.
+const scanMost = 20_000
+
+// List reads a page of the tasks in a state. Due tasks come in due order, followed by those that wait for their key.
+// Running tasks come with the longest running first, dead ones with the newest first, and done ones with the one that is
+// kept the longest first.
+//
+// A page may be short, even empty, and still have a Next, because List looks at no more than 20,000 tasks for one page. A
+// task that moves meanwhile may be missed. List lists a task whose record cannot be read by its ID alone, unless a filter
+// is set.
+//
+// List returns a [*task.FieldError] for an After that is not a cursor, and for an unknown state.
+func (q *Queue) List(ctx context.Context, state task.State, opts ListOptions) (Page, error) {
+	o := opts.withDefaults()
+	after, err := parseCursor(o.After)
+	if err != nil {
+		return Page{}, fmt.Errorf("list %s tasks: %w", state, err)
+	}
+	var p Page
+	switch state {
+	case task.Due:
+		p, err = q.listDue(ctx, &o, after)
+	case task.Running:
+		p, err = q.listRunning(ctx, &o, after)
+	case task.Dead:
+		p, err = q.listEnded(ctx, q.keys.Dead, state, &o, after)
+	case task.Done:
+		p, err = q.listEnded(ctx, q.keys.Done, state, &o, after)
+	default:
+		_, err = task.ParseState(string(state))
+	}
+	if err != nil {
+		return Page{}, fmt.Errorf("list %s tasks: %w", state, err)
+	}
+	return p, nil
+}
+
+// cursor is the last place that a page looked at, in an order of scores and members. The zero value is before all.
+type cursor struct {
+	kind   byte // 't': a task; 'h': a member of held; 0: none
+	score  float64
+	member string
+}
+
+func (c cursor) String() string {
+	if c.kind == 0 {
+		return ""
+	}
+	s := string(c.kind) + strconv.FormatFloat(c.score, 'f', -1, 64) + " " + c.member
+	return base64.RawURLEncoding.EncodeToString([]byte(s))
+}
+
+func parseCursor(s string) (cursor, error) {
+	if s == "" {
+		return cursor{}, nil
+	}
+	bad := &task.FieldError{Field: "after", Value: s, Reason: "not a cursor", Hint: "pass the next that the page before returned"}
+	b, err := base64.RawURLEncoding.DecodeString(s)
+	if err != nil || len(b) < 3 || b[0] != 't' && b[0] != 'h' {
+		return cursor{}, bad
+	}
+	score, member, ok := strings.Cut(string(b[1:]), " ")
+	at, err := strconv.ParseFloat(score, 64)
+	if err != nil || !ok || math.IsNaN(at) {
+		return cursor{}, bad
+	}
+	return cursor{kind: b[0], score: at, member: member}, nil
+}
+
+// listEnded pages backwards through a zset of tasks that have ended.
+func (q *Queue) listEnded(ctx context.Context, key string, state task.State, o *ListOptions, after cursor) (Page, error) {
+	end, err := q.rdb.ZCard(ctx, key).Result()
+	if err != nil {
+		return Page{}, store.Classify(err)
+	}
+	if after.kind != 0 {
+		ends, err := q.seek(ctx, []string{key}, after, false)
+		if err != nil {
+			return Page{}, err
+		}
+		end = ends[0]
+	}
+	var p Page
+	for looked := 0; end > 0 && looked < scanMost; {
+		rows, err := q.rdb.ZRangeWithScores(ctx, key, max(end-int64(o.Limit), 0), end-1).Result()
+		if err != nil {
+			return Page{}, store.Classify(err)
+		}
+		if len(rows) == 0 {
+			return p, nil
+		}
+		slices.Reverse(rows)
+		end -= int64(len(rows))
+		looked += len(rows)
+		list := make([]row, 0, len(rows))
+		for _, z := range rows {
+			r := rowOf(z)
+			list = append(list, row{id: r.id, score: r.score, found: Found{State: state, At: store.FromMs(store.ClampMs(r.score))}})
+		}
+		n, err := q.appendRecords(ctx, &p, list, o)
+		if err != nil {
+			return Page{}, err
+		}
+		if last := list[n-1]; n < len(list) || end > 0 {
+			p.Next = cursor{kind: 't', score: last.score, member: last.id}.String()
+		} else {
+			p.Next = ""
+		}
+		if len(p.Tasks) == o.Limit {
+			return p, nil
+		}
+	}
+	return p, nil
+}
+
+// row is one task on its way to a page.
+type row struct {
+	id    string
+	score float64
+	found Found // without the task
+	claim string
+	by    generation
+}
+
+func rowOf(z redis.Z) row {
+	id, _ := z.Member.(string)
+	return row{id: id, score: z.Score}
+}
+
+// appendRecords reads the records of rows and appends the tasks that match, until the page is full. It returns how many
+// rows it used.
+func (q *Queue) appendRecords(ctx context.Context, p *Page, rows []row, o *ListOptions) (used int, err error) {
+	var wanted []string
+	for _, r := range rows {
+		if o.mayBe(r.id) {
+			wanted = append(wanted, r.id)
+		}
+	}
+	if len(wanted) == 0 {
+		return len(rows), nil
+	}
+	records, err := q.rdb.HMGet(ctx, q.keys.Tasks, wanted...).Result()
+	if err != nil {
+		return 0, store.Classify(err)
+	}
+	for i, r := range rows {
+		if len(p.Tasks) == o.Limit {
+			return i, nil
+		}
+		if !o.mayBe(r.id) {
+			continue
+		}
+		rec, ok := records[0].(string)
+		records = records[1:]
+		if !ok {
+			continue // the task left meanwhile
+		}
+		t := &task.Task{ID: r.id}
+		unreadable := task.Decode(rec, t)
+		damaged := unreadable != nil
+		if damaged {
+			*t = task.Task{ID: r.id}
+		}
+		if damaged && *o != (ListOptions{Limit: o.Limit, After: o.After}) || !damaged && !o.match(t) {
+			continue
+		}
+		f := r.found
+		f.Task, f.Unreadable = t, unreadable
+		switch f.State {
+		case task.Due:
+			f = foundDue(t, r.score)
+			f.Held = r.found.Held
+		case task.Running:
+			f = foundRunning(t, r.claim, r.by)
+		}
+		p.Tasks = append(p.Tasks, f)
+	}
+	return len(rows), nil
+}
+
+// listRunning lists the claims of all generations. There are no more of them than workers, so it reads them all for each
+// page.
+func (q *Queue) listRunning(ctx context.Context, o *ListOptions, after cursor) (Page, error) {
+	gens, err := q.generations(ctx)
+	if err != nil {
+		return Page{}, err
+	}
+	pipe := q.rdb.Pipeline()
+	all := make([]*redis.MapStringStringCmd, len(gens))
+	for i, g := range gens {
+		all[i] = pipe.HGetAll(ctx, q.keys.Running(g.gen))
+	}
+	if len(gens) > 0 {
+		if err := exec(ctx, pipe); err != nil {
+			return Page{}, err
+		}
+	}
+	var rows []row
+	for i, g := range gens {
+		for id, value := range all[i].Val() {
+			if id == "" { // the entry of the last seq
+				continue
+			}
+			_, at, _, _ := parseClaim(value)
+			rows = append(rows, row{id: id, score: float64(store.Ms(at)), claim: value, by: g, found: Found{State: task.Running}})
+		}
+	}
+	slices.SortFunc(rows, func(a, b row) int { return cmp.Or(cmp.Compare(a.score, b.score), cmp.Compare(a.id, b.id)) })
+	if after.kind != 0 {
+		from, found := slices.BinarySearchFunc(rows, after, func(r row, c cursor) int {
+			return cmp.Or(cmp.Compare(r.score, c.score), cmp.Compare(r.id, c.member))
+		})
+		if found {
+			from++
+		}
+		rows = rows[from:]
+	}
+	var p Page
+	for len(rows) > 0 && len(p.Tasks) < o.Limit {
+		part := rows[:min(len(rows), MaxBatch)]
+		n, err := q.appendRecords(ctx, &p, part, o)
+		if err != nil {
+			return Page{}, err
+		}
+		if n < len(rows) {
+			p.Next = cursor{kind: 't', score: rows[n-1].score, member: rows[n-1].id}.String()
+		} else {
+			p.Next = ""
+		}
+		rows = rows[n:]
+	}
+	return p, nil
+}
+
+// generations reads which generations may hold claims.
+func (q *Queue) generations(ctx context.Context) ([]generation, error) {
+	pipe := q.rdb.Pipeline()
+	members := pipe.HGetAll(ctx, q.keys.Members)
+	orphans := pipe.ZRange(ctx, q.keys.Orphans, 0, -1)
+	if err := exec(ctx, pipe); err != nil {
+		return nil, err
+	}
+	return generations(members.Val(), orphans.Val()), nil
+}

@@ -1,0 +1,72 @@
+package queue
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/onbeat/onbeat/internal/store"
+)
+
+// scanLast is how a last run was read before it was read by hand. What they accept stays readable, and means the same.
+func scanLast(s string) (Last, error) {
+	if s == "" {
+		return Last{}, nil
+	}
+	var l Last
+	var slot, anchor int64
+	var paused int
+	if _, err := fmt.Sscanf(s, "%d %d %d %d %d", &l.Rev, &slot, &l.Runs, &anchor, &paused); err != nil {
+		return Last{}, err
+	}
+	l.Slot, l.Anchor, l.Paused = store.FromMs(slot), store.FromMs(anchor), paused == 1
+	return l, nil
+}
+
+// readAsEver are texts that look like a last run, and whether they are one.
+var readAsEver = []struct {
+	text string
+	want *Last // nil: refused
+}{
+	{"", &Last{}},
+	{"1 2 3 4 0", &Last{Rev: 1, Slot: time.UnixMilli(2).UTC(), Runs: 3, Anchor: time.UnixMilli(4).UTC()}},
+	{"1 0 3 4 1", &Last{Rev: 1, Runs: 3, Anchor: time.UnixMilli(4).UTC(), Paused: true}},
+	{"1 0 0 4 2", &Last{Rev: 1, Anchor: time.UnixMilli(4).UTC()}},
+	{"9223372036854775807 0 -7 -4 0", &Last{Rev: 1<<63 - 1, Runs: -7}},
+	{"1 0 0 4 0 6", &Last{Rev: 1, Anchor: time.UnixMilli(4).UTC()}}, // a newer release may add a number
+	{"1 0 0 4 0 ", &Last{Rev: 1, Anchor: time.UnixMilli(4).UTC()}},
+	{"1 0 0 4 0x", &Last{Rev: 1, Anchor: time.UnixMilli(4).UTC()}},
+	{" 1 0  0 +4 00", &Last{Rev: 1, Anchor: time.UnixMilli(4).UTC()}},
+	{"9223372036854775808 0 0 4 0", nil},
+	{"1 2 3 4", nil},
+	{"1 2 3 4 ", nil},
+	{"1 2 3 4 x", nil},
+	{"1_0 2 3 4 0", nil},
+	{"1.0 2 3 4 0", nil},
+	{"0x1 2 3 4 0", nil},
+	{"1\n2 3 4 0", nil},
+	{" ", nil},
+	{"x", nil},
+}
+
+func TestParseLast_readsWhatEarlierReleasesRead(t *testing.T) {
+	t.Parallel()
+	for _, r := range readAsEver {
+		got, err := ParseLast(r.text)
+		old, oldErr := scanLast(r.text)
+		switch {
+		case r.want == nil && (err == nil || oldErr == nil || got != Last{}):
+			t.Errorf("%q was read as %+v, earlier as %+v", r.text, got, old)
+		case r.want != nil && (err != nil || oldErr != nil || got != *r.want || old != *r.want):
+			t.Errorf("%q: %+v, %v; earlier %+v, %v; want %+v", r.text, got, err, old, oldErr, *r.want)
+		}
+	}
+}
+
+func BenchmarkParseLast(b *testing.B) {
+	for b.Loop() {
+		if _, err := ParseLast("1700000000001 1700000000000 5 1690000000000 0"); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,129 @@
+package queue
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/onbeat/onbeat/internal/store"
+	"github.com/onbeat/onbeat/task"
+)
+
+var noticesScript = store.NewScript("notices", store.Careful, source("notices"))
+
+// noticesKept is how long what was noted of notifications outlives the last note.
+const noticesKept = 30 * 24 * time.Hour
+
+// NoticeChange changes what is noted of notifications.
+type NoticeChange struct {
+	// Name is that of a text which must still be Was ("": none) for the change to happen.
+	Name, Was string
+	Set       map[string]string
+	Remove    []string
+}
+
+// Notices returns what leaders have noted of notifications, by name; package notify knows what it means.
+func (q *Queue) Notices(ctx context.Context) (map[string]string, error) {
+	all, err := q.rdb.HGetAll(ctx, q.keys.Notices).Result()
+	if err != nil {
+		return nil, fmt.Errorf("read the notices: %w", store.Classify(err))
+	}
+	return all, nil
+}
+
+// ChangeNotices makes a change. It returns [ErrNotLeader], [ErrFenced], or [ErrChanged] if the text was another one, and does
+// nothing then.
+func (q *Queue) ChangeNotices(ctx context.Context, term Term, c NoticeChange) error {
+	args := []any{term.Instance, term.Gen, term.Epoch, c.Name, c.Was, noticesKept.Milliseconds(), len(c.Set)}
+	for _, name := range slices.Sorted(maps.Keys(c.Set)) {
+		args = append(args, name, c.Set[name])
+	}
+	for _, name := range c.Remove {
+		args = append(args, name)
+	}
+	v, err := noticesScript.Run(ctx, q.rdb, []string{q.keys.Instances, q.keys.Members, q.keys.Leader, q.keys.Notices}, args)
+	if err != nil {
+		return fmt.Errorf("note what was told: %w", err)
+	}
+	r := store.NewReply(v)
+	r.Int()
+	if r.Int() == 0 && r.Err == nil {
+		return fmt.Errorf("note what was told: %w", ErrChanged)
+	}
+	return r.Err
+}
+
+// Ends are the IDs of the newest entries of the streams; "" for one that is empty.
+type Ends struct{ Event, Entry, Run string }
+
+// Ends returns the ends of the events, of the history, and of the runs of other tasks.
+func (q *Queue) Ends(ctx context.Context) (Ends, error) {
+	pipe := q.rdb.Pipeline()
+	last := make([]*redis.XMessageSliceCmd, 3)
+	for i, stream := range []string{q.keys.Events, q.keys.History, q.keys.Runs} {
+		last[i] = pipe.XRevRangeN(ctx, stream, "+", "-", 1)
+	}
+	if err := exec(ctx, pipe); err != nil {
+		return Ends{}, fmt.Errorf("look at the ends of the streams: %w", err)
+	}
+	id := func(c *redis.XMessageSliceCmd) string {
+		if len(c.Val()) == 0 {
+			return ""
+		}
+		return c.Val()[0].ID
+	}
+	return Ends{id(last[0]), id(last[1]), id(last[2])}, nil
+}
+
+// Death is a task that died, and when.
+type Death struct {
+	ID string
+	At time.Time
+}
+
+// DiedBetween lists the tasks that died from a moment on, and before another, and are still dead: the first to die first. It
+// reads a page at a time.
+func (q *Queue) DiedBetween(ctx context.Context, from, to time.Time) (list []Death, err error) {
+	by := &redis.ZRangeBy{
+		Min: strconv.FormatInt(store.Ms(from), 10), Max: "(" + strconv.FormatInt(store.Ms(to), 10), Count: MaxBatch,
+	}
+	for {
+		rows, err := q.rdb.ZRangeByScoreWithScores(ctx, q.keys.Dead, by).Result()
+		if err != nil {
+			return nil, fmt.Errorf("list the dead: %w", store.Classify(err))
+		}
+		for _, z := range rows {
+			r := rowOf(z)
+			list = append(list, Death{ID: r.id, At: store.FromMs(store.ClampMs(r.score))})
+		}
+		if len(rows) < MaxBatch {
+			return list, nil
+		}
+		by.Offset += MaxBatch
+	}
+}
+
+// Records reads the records of up to [MaxBatch] tasks. It leaves out those that are gone, or that cannot be read.
+func (q *Queue) Records(ctx context.Context, ids []string) (map[string]*task.Task, error) {
+	found := map[string]*task.Task{}
+	if len(ids) == 0 {
+		return found, nil
+	}
+	records, err := q.rdb.HMGet(ctx, q.keys.Tasks, ids...).Result()
+	if err != nil {
+		return nil, fmt.Errorf("read the records of tasks: %w", store.Classify(err))
+	}
+	for i, id := range ids {
+		text, ok := records[i].(string)
+		t := &task.Task{ID: id}
+		if ok && task.Decode(text, t) == nil {
+			found[id] = t
+		}
+	}
+	return found, nil
+}

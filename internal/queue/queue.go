@@ -1,0 +1,195 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/onbeat/onbeat/internal/history"
+	"github.com/onbeat/onbeat/internal/seal"
+	"github.com/onbeat/onbeat/internal/store"
+	"github.com/onbeat/onbeat/task"
+)
+
+// Caps bound the records that would otherwise grow without end. The zero value means the defaults.
+type Caps struct {
+	// Dead is how many dead tasks are kept; the oldest leave first. Default 10,000.
+	Dead int
+	// Done is how many finished tasks are kept, even if their Keep is not over. Default 100,000.
+	Done int
+	// History is about how many entries the history keeps. An entry holds a batch of slots. Default 100,000.
+	History int
+	// Events is about how many events are kept. Default [MaxEvents], which is also the maximum.
+	Events int
+	// Archive is how many entries Redis keeps for an archive that has not read them yet: of the history, in place of History if
+	// it is more, and of the runs of other tasks. If it is positive, instances note every run, see [history.Notes]. Default: one
+	// for each 128 bytes of Buffer, which no more fit into; 0 without Buffer: there is no archive.
+	Archive int
+	// Buffer is about how many bytes the history and the runs of other tasks may take in Redis together, with an archive: the
+	// leader removes the oldest, archived or not; see [Queue.TrimToBuffer]. At least [LeastBuffer]. Default 0: only Archive
+	// bounds them.
+	Buffer int64
+	// Output is how many bytes of each run's output are noted for the archive: at most [MaxOutput]. Default 1 KiB; a negative
+	// number: none.
+	Output int
+}
+
+// LeastBuffer is the least Buffer that Caps may have.
+const LeastBuffer = 1 << 20
+
+// MaxOutput is the most that is noted of an output.
+const MaxOutput = 16 << 10
+
+// MaxEvents is the most events that are kept. The scripts of package instance write events too, and cut the stream to this
+// length.
+const MaxEvents = 10_000
+
+// Validate returns a [*task.FieldError] for a cap that the scripts could not keep: Events over [MaxEvents], a negative Archive,
+// a Buffer under [LeastBuffer], Output over [MaxOutput].
+func (c Caps) Validate() error {
+	switch {
+	case c.Events > MaxEvents:
+		return &task.FieldError{
+			Field: "keep.events", Value: strconv.Itoa(c.Events), Reason: "out of range", Hint: fmt.Sprintf("1 to %d, which is the default", MaxEvents),
+		}
+	case c.Archive < 0:
+		return &task.FieldError{Field: "caps.archive", Value: strconv.Itoa(c.Archive), Reason: "negative", Hint: "entries; 0 for the default"}
+	case c.Buffer < 0, c.Buffer > 0 && c.Buffer < LeastBuffer:
+		return &task.FieldError{
+			Field: "archive.buffer", Value: strconv.FormatInt(c.Buffer, 10), Reason: "out of range", Hint: "1MiB or more, such as 512MiB",
+		}
+	case c.Output > MaxOutput:
+		return &task.FieldError{Field: "archive.output", Value: strconv.Itoa(c.Output), Reason: "out of range", Hint: fmt.Sprintf("at most %d bytes", MaxOutput)}
+	}
+	return nil
+}
+
+// WithDefaults returns the caps with each unset one set to its default.
+func (c Caps) WithDefaults() Caps {
+	for _, f := range []struct {
+		value    *int
+		fallback int
+	}{{&c.Dead, 10_000}, {&c.Done, 100_000}, {&c.History, 100_000}, {&c.Events, MaxEvents}} {
+		if *f.value <= 0 {
+			*f.value = f.fallback
+		}
+	}
+	if c.Output == 0 {
+		c.Output = 1 << 10
+	}
+	if c.Archive == 0 {
+		c.Archive = int(min(c.Buffer/leastEntry, math.MaxInt32))
+	}
+	return c
+}
+
+// history returns the cap of the history. An archive that is away for a while is to find there what it has not read.
+func (c Caps) history() int { return max(c.History, c.Archive) }
+
+// Queue gives access to the due sets of one partition, and to the records around them. It is safe for concurrent use. All
+// state is in Redis, except for that of [Queue.CaughtUp] and [Queue.Lagging].
+type Queue struct {
+	rdb  redis.UniversalClient
+	part Partition
+	keys Keys
+	caps Caps
+	seal *seal.Keys
+
+	caughtUp atomic.Int64 // unix ms
+	lagging  atomic.Bool  // see Lagging
+}
+
+// New returns the queue of a partition. It does not talk to Redis. It returns the errors of [Partition.Validate] and
+// [Caps.Validate].
+func New(rdb redis.UniversalClient, p Partition, caps Caps) (*Queue, error) {
+	if err := errors.Join(p.Validate(), caps.Validate()); err != nil {
+		return nil, err
+	}
+	return &Queue{rdb: rdb, part: p, keys: p.Keys(), caps: caps.WithDefaults()}, nil
+}
+
+// Namespace returns the namespace that the partition is a part of.
+func (q *Queue) Namespace() string { return q.part.Namespace }
+
+// Keys returns the names of the partition's keys.
+func (q *Queue) Keys() Keys { return q.keys }
+
+// SealWith makes the queue encrypt the payloads of the tasks that it adds. Call it before anything else.
+func (q *Queue) SealWith(k *seal.Keys) { q.seal = k }
+
+// Seal returns the keys that encrypt payloads, or nil.
+func (q *Queue) Seal() *seal.Keys { return q.seal }
+
+// Notes says which runs are noted: every one if there is an archive.
+func (q *Queue) Notes() history.Notes {
+	return history.Notes{Every: q.caps.Archive > 0, Output: max(q.caps.Output, 0)}
+}
+
+// Redis returns the client that New was given.
+func (q *Queue) Redis() redis.UniversalClient { return q.rdb }
+
+// CaughtUp returns the last moment, by the clock of Redis, at which this process saw no due work left that it may claim;
+// zero if it never did. If Redis loses its memory, slots due up to that moment need not run again.
+func (q *Queue) CaughtUp() time.Time { return store.FromMs(q.caughtUp.Load()) }
+
+// Lagging reports whether due work may wait that this process has not claimed: its last [Queue.Cycle] failed, left due
+// work, or claimed as many tasks as it asked for.
+func (q *Queue) Lagging() bool { return q.lagging.Load() }
+
+func (q *Queue) noteCaughtUp(r *CycleRequest, out *CycleReply) {
+	if !out.MayClaim {
+		return
+	}
+	q.lagging.Store(out.LeftDue || r.Want > 0 && len(out.Claimed) >= r.Want)
+	if r.Want > 0 && !out.LeftDue {
+		q.caughtUp.Store(out.Now.UnixMilli())
+	}
+}
+
+// Now returns the time by the clock of Redis, the only clock that decides anything.
+func (q *Queue) Now(ctx context.Context) (time.Time, error) {
+	return store.Now(ctx, q.rdb)
+}
+
+// Lanes lists the lanes in use, in no order. The version rises whenever the list changes; [Queue.Cycle] and the heartbeat
+// return it.
+func (q *Queue) Lanes(ctx context.Context) (lanes []Lane, version int64, err error) {
+	pipe := q.rdb.Pipeline()
+	v := pipe.HGet(ctx, q.keys.Meta, "lanes") // first: a lane that is added in between only makes the caller read again
+	names := pipe.HKeys(ctx, q.keys.Lanes)
+	if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) {
+		return nil, 0, fmt.Errorf("list lanes: %w", store.Classify(err))
+	}
+	for _, name := range names.Val() {
+		if l, err := ParseLane(name); err == nil {
+			lanes = append(lanes, l)
+		}
+	}
+	version, _ = v.Int64()
+	return lanes, version, nil
+}
+
+// StrayLanes lists the names in the list of lanes that are no lane. Another program wrote them: no instance looks at their tasks.
+func (q *Queue) StrayLanes(ctx context.Context) (names []string, err error) {
+	all, err := q.rdb.HKeys(ctx, q.keys.Lanes).Result()
+	if err != nil {
+		return nil, fmt.Errorf("list lanes: %w", store.Classify(err))
+	}
+	for _, name := range all {
+		if _, err := ParseLane(name); err != nil {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+// Strict reports whether durability is strict: a write that too few replicas have is an error. See [store.Durability].
+func (q *Queue) Strict() bool { return store.IsStrict(q.rdb) }

@@ -1,0 +1,447 @@
+package queue_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/onbeat/onbeat/instance"
+	"github.com/onbeat/onbeat/internal/queue"
+	"github.com/onbeat/onbeat/internal/testredis"
+	"github.com/onbeat/onbeat/task"
+)
+
+// stock is a namespace with something in every place. a leads; b was lost and ran something.
+type stock struct {
+	*world
+	n          *world // the same, by a user that may lack a right
+	a          *inst
+	lost       int64 // b's generation
+	gens       map[int64]bool
+	lanes      []queue.LaneClaim
+	settles    []queue.Settlement
+	recoveries []queue.Recovery
+	s, p       queue.Last // of schedules s, which has pushed nothing, and p, which pushed two slots
+	missed     queue.Drop
+	stays      queue.Drop
+	ahead      queue.Ahead
+	asked      queue.AnswerClaim
+	working    queue.Errand
+}
+
+func newStock(t *testing.T, admin, narrow redis.UniversalClient) *stock {
+	t.Helper()
+	ns := testredis.Namespace(t)
+	w := worldIn(t, admin, ns)
+	s := &stock{world: w, n: worldIn(t, narrow, ns), lanes: append(lanesOf("job", "other"), queue.LaneClaim{Lane: lane("limited"), Limit: 2})}
+	b := w.join("b", consume("all"))
+	w.add(job("lost"), job("lost with key", task.Key("l", 1)), job("lost and dead"))
+	b.claim(3, s.lanes)
+	s.a, s.lost = w.join("a"), b.gen
+	s.gens = map[int64]bool{b.gen: true, s.a.gen: true}
+
+	w.add(keyed("runs", "k", 1, task.Wait, 1), keyed("r@1", "r", 1, task.Replace, 2), keyed("s@1", "s", 1, task.Skip, 3),
+		job("finishes"), job("is kept"), job("moves", task.Key("m", 1)), job("dies"), job("was kept"), job("died"))
+	limited := func(id string) *task.Task { return task.New("limited", nil, task.ID(id)) }
+	w.add(limited("l1"))
+	of := map[string]*task.Task{}
+	for _, t := range s.a.claim(10, s.lanes) {
+		of[t.ID] = t
+	}
+	settle := func(id string, o queue.Outcome) queue.Settlement {
+		t := of[id]
+		return queue.Settlement{ID: id, Fence: t.Fence, Outcome: o, Keep: time.Hour, Lane: queue.LaneOf(t), Record: queue.Rewrite(t), Note: "s@5 done 1 0"}
+	}
+	s.a.cycle(0, s.lanes, settle("was kept", queue.Kept), settle("died", queue.Died))
+	w.add(keyed("waits", "k", 1, task.Wait, 11))
+	s.a.cycle(10, s.lanes)
+	w.add(job("due"), job("later", task.At(w.now().Add(time.Hour))), keyed("waits too", "k", 1, task.Wait, 12), keyed("r@2", "r", 1, task.Replace, 13),
+		keyed("s@2", "s", 1, task.Skip, 14), keyed("m2", "m", 1, task.Wait, 15), limited("l2"), limited("l3"), task.New("other", nil, task.ID("o")))
+	s.settles = []queue.Settlement{settle("finishes", queue.Finished), settle("runs", queue.Finished), settle("is kept", queue.Kept), settle("moves", queue.Moved), settle("dies", queue.Died)}
+	s.s, s.p = w.schedule("s"), w.schedule("p")
+	long, slot := time.UnixMilli(1_000), w.now().Add(time.Hour).Truncate(time.Second)
+	s.a.advance(step("p", s.p, long, long.Add(time.Second), slot))
+	s.p = w.last("p")
+	s.missed, s.stays = drop("p", long, long), drop("p", long.Add(time.Second), long.Add(time.Second))
+	s.stays.Behind = true
+	s.ahead = queue.Ahead{Slot: slot, Count: 1}
+	s.must(s.rdb.ZAdd(t.Context(), s.keys.Done, redis.Z{Score: 1, Member: "was kept"}).Err())
+	b.lose(s.a)
+	s.join("c", release("v0"), func(c *instance.Config) { c.Standby = true })
+	s.must(s.rdb.ZAdd(t.Context(), s.keys.Instances, redis.Z{Score: 1, Member: "c"}).Err())
+	s.recoveries = w.recoveries(s.lost)
+	s.recoveries[slices.IndexFunc(s.recoveries, func(r queue.Recovery) bool { return r.Claim.Task.ID == "lost and dead" })].Dead = true
+	s.answers()
+	s.errands()
+	s.must(s.q.ChangeNotices(t.Context(), s.a.term(), queue.NoticeChange{Name: "w", Set: map[string]string{"w": "1", "s old": "x"}}))
+	w.checkPlaces(s.gens)
+	return s
+}
+
+// answers puts there the claim of a request, and an answer that is older than answers are kept.
+func (s *stock) answers() {
+	s.Helper()
+	var err error
+	s.asked, err = s.q.ClaimAnswer(s.Context(), "asked", "x", time.Minute)
+	s.must(err)
+	old, err := s.q.ClaimAnswer(s.Context(), "old", "x", time.Minute)
+	s.must(err)
+	s.must(s.q.SettleAnswer(s.Context(), old, []byte("said long ago")))
+	s.must(s.rdb.ZAdd(s.Context(), s.keys.Answered, redis.Z{Score: 1, Member: "old"}).Err())
+}
+
+// errands puts there an errand that is worked on, one that waits, one that was stopped, and one that ended long ago.
+func (s *stock) errands() {
+	s.Helper()
+	for _, id := range []string{"mine", "waits", "stopped", "old"} {
+		_, err := s.q.BeginErrand(queue.By(s.Context(), id), id, []byte("{}"))
+		s.must(err)
+		if id == "mine" {
+			s.working, _, err = s.q.TakeErrand(s.Context())
+			s.must(err)
+		}
+	}
+	s.must(s.q.StopErrand(s.Context(), "stopped"))
+	s.must(s.rdb.HSet(s.Context(), s.keys.Errands, "old", "done 1 1 1 0 0 0\told\t{}\t\t").Err())
+}
+
+// calls are all that changes something, by the script.
+var calls = []struct {
+	name, script string
+	call         func(ctx context.Context, s *stock) error
+}{
+	{"enqueue", "enqueue", func(ctx context.Context, s *stock) error {
+		_, _, err := s.n.q.Enqueue(ctx, []*task.Task{job("new", task.Unique("u", time.Hour)), task.New("never seen", nil)}, true)
+		return err
+	}},
+	{"move", "move", func(ctx context.Context, s *stock) error {
+		a, b := job("new", task.Unique("u", time.Hour)), task.New("never seen", nil, task.ID("new too"))
+		_, _, err := s.n.q.Move(ctx, []*task.Task{a, b}, queue.Moving{Began: s.now(), Marks: map[*task.Task]string{a: "a", b: "b"}})
+		return err
+	}},
+	{"settle and claim", "cycle", func(ctx context.Context, s *stock) error {
+		r := s.a.request(20, s.lanes, s.settles...)
+		_, err := s.n.q.Cycle(ctx, r)
+		return err
+	}},
+	{"claim", "cycle", func(ctx context.Context, s *stock) error {
+		_, err := s.n.q.Cycle(ctx, s.a.request(20, s.lanes))
+		return err
+	}},
+	{"settle", "cycle", func(ctx context.Context, s *stock) error {
+		_, err := s.n.q.Cycle(ctx, s.a.request(0, s.lanes, s.settles...))
+		return err
+	}},
+	{"push and drop", "advance", func(ctx context.Context, s *stock) error {
+		p := step("p", s.p, s.ahead.Slot.Add(time.Second))
+		p.Drop, p.Remains = []queue.Drop{s.missed, s.stays}, "1 2 3"
+		_, _, _, err := s.n.q.Advance(ctx, s.a.term(), []queue.Step{p, step("s", s.s, s.now().Add(time.Second))})
+		return err
+	}},
+	{"pause", "change", func(ctx context.Context, s *stock) error {
+		_, _, err := s.n.q.Change(ctx, 0, []queue.Change{{Name: "p", Expect: s.p.String(), Pause: yes(true), Lane: lane("job"), Ahead: []queue.Ahead{s.ahead}, Event: "x", Note: "p@1..2 paused 1"}})
+		return err
+	}},
+	{"change and delete", "change", func(ctx context.Context, s *stock) error {
+		_, _, err := s.n.q.Change(ctx, 0, []queue.Change{
+			{Name: "s", Expect: s.s.String(), Definition: "{}", Event: "x"},
+			{Name: "p", Expect: s.p.String(), Delete: true, Lane: lane("job"), Ahead: []queue.Ahead{s.ahead}, Event: "x"},
+		})
+		return err
+	}},
+	{"retire", "change", func(ctx context.Context, s *stock) error {
+		_, _, err := s.n.q.Change(ctx, 0, []queue.Change{{Name: "p", Expect: s.p.String(), Retire: true, By: "v2", Lane: lane("job"), Ahead: []queue.Ahead{s.ahead}, Event: "x"}})
+		return err
+	}},
+	{"cancel what is due", "cancel", func(ctx context.Context, s *stock) error { _, err := s.n.q.Cancel(ctx, "due", "", false); return err }},
+	{"cancel what waits", "cancel", func(ctx context.Context, s *stock) error { _, err := s.n.q.Cancel(ctx, "waits", "", false); return err }},
+	{"cancel what runs", "cancel", func(ctx context.Context, s *stock) error { _, err := s.n.q.Cancel(ctx, "runs", "", false); return err }},
+	{"delete what is dead", "cancel", func(ctx context.Context, s *stock) error { _, err := s.n.q.Cancel(ctx, "died", "", true); return err }},
+	{"delete what is kept", "cancel", func(ctx context.Context, s *stock) error {
+		_, err := s.n.q.Cancel(ctx, "was kept", "", true)
+		return err
+	}},
+	{"retry the dead", "revive", func(ctx context.Context, s *stock) error {
+		_, err := s.n.q.Revive(ctx, []*task.Task{job("died")})
+		return err
+	}},
+	{"take back", "recover", func(ctx context.Context, s *stock) error {
+		_, _, err := s.n.q.Recover(ctx, s.lost, s.recoveries)
+		return err
+	}},
+	{"forget a generation", "recover", func(ctx context.Context, s *stock) error { _, _, err := s.n.q.Recover(ctx, s.lost, nil); return err }},
+	{"tidy up", "tidy", func(ctx context.Context, s *stock) error {
+		_, err := s.n.q.Tidy(ctx, time.Second)
+		return err
+	}},
+	{"join", "register", func(ctx context.Context, s *stock) error {
+		_, _, _, err := s.n.reg.Register(ctx, instance.Config{ID: "c", Lease: time.Minute}, instance.Past{})
+		return err
+	}},
+	{"find that one is lost", "heartbeat", func(ctx context.Context, s *stock) error {
+		_, err := s.n.reg.Heartbeat(ctx, "a", s.a.gen, time.Minute, time.Time{}, "")
+		return err
+	}},
+	{"leave", "deregister", func(ctx context.Context, s *stock) error { _, err := s.n.reg.Deregister(ctx, "a", s.a.gen); return err }},
+	{"resign", "state", func(ctx context.Context, s *stock) error { _, err := s.n.reg.Resign(ctx, "a", s.a.gen); return err }},
+	{"ask to drain", "ask", func(ctx context.Context, s *stock) error { _, err := s.n.reg.AskToDrain(ctx, "a", "ann"); return err }},
+	{"open", "open", func(ctx context.Context, s *stock) error { _, err := s.n.reg.Open(ctx, s.a.term()); return err }},
+	{"declare", "declare", func(ctx context.Context, s *stock) error { _, _, err := s.n.reg.Declare(ctx, s.a.term()); return err }},
+	{"claim an answer", "answer_claim", func(ctx context.Context, s *stock) error {
+		_, err := s.n.q.ClaimAnswer(ctx, "new", "x", time.Minute)
+		return err
+	}},
+	{"keep an answer", "answer_settle", func(ctx context.Context, s *stock) error {
+		return s.n.q.SettleAnswer(ctx, s.asked, []byte("said"))
+	}},
+	{"note what was told", "notices", func(ctx context.Context, s *stock) error {
+		return s.n.q.ChangeNotices(ctx, s.a.term(), queue.NoticeChange{Name: "w", Was: "1", Set: map[string]string{"w": "2", "s new": "x"}, Remove: []string{"s old"}})
+	}},
+	{"begin an errand", "errand_begin", func(ctx context.Context, s *stock) error {
+		_, err := s.n.q.BeginErrand(ctx, "new", []byte("{}"))
+		return err
+	}},
+	{"take an errand", "errand_take", func(ctx context.Context, s *stock) error { _, _, err := s.n.q.TakeErrand(ctx); return err }},
+	{"note an errand", "errand_note", func(ctx context.Context, s *stock) error {
+		e := s.working
+		e.Matched, e.Cursor = 3, "dead.x"
+		_, err := s.n.q.NoteErrand(ctx, &e)
+		return err
+	}},
+	{"stop an errand", "errand_ask", func(ctx context.Context, s *stock) error { return s.n.q.StopErrand(ctx, s.working.ID) }},
+	{"resume an errand", "errand_ask", func(ctx context.Context, s *stock) error { return s.n.q.ResumeErrand(ctx, "stopped") }},
+	{"give up an answer", "answer_settle", func(ctx context.Context, s *stock) error { return s.n.q.SettleAnswer(ctx, s.asked, nil) }},
+}
+
+// contents is all that the namespace holds, in a form that does not depend on how Redis keeps it: but for who watches, which
+// each heartbeat mends; the number of the last call; which lanes there are, as one without tasks harms nobody; and what records
+// say, as the record of a result may be written before the result is taken: it comes again, with the same record.
+func (s *stock) contents() map[string]string {
+	ctx, all := context.Background(), map[string]string{}
+	for _, key := range s.rdb.Keys(ctx, strings.ReplaceAll(s.part.Prefix(), "{", "\\{")+"*").Val() {
+		if key == s.keys.Watch || key == s.keys.Lanes {
+			continue
+		}
+		switch s.rdb.Type(ctx, key).Val() {
+		case "hash":
+			h := s.rdb.HGetAll(ctx, key).Val()
+			if strings.HasPrefix(key, s.part.Prefix()+"running:") {
+				delete(h, "")
+			}
+			if key == s.keys.Meta {
+				delete(h, "lanes")
+			}
+			if key == s.keys.Tasks {
+				for id := range h {
+					h[id] = ""
+				}
+			}
+			all[key] = fmt.Sprint(h)
+		case "zset":
+			all[key] = fmt.Sprint(s.rdb.ZRangeWithScores(ctx, key, 0, -1).Val())
+		case "stream":
+			all[key] = fmt.Sprint(s.rdb.XRange(ctx, key, "-", "+").Val())
+		default:
+			all[key] = s.rdb.Get(ctx, key).Val()
+		}
+	}
+	return all
+}
+
+// nothingDone fails unless each task is in one place, and, if a call was refused, all is as it was before.
+func (s *stock) nothingDone(t *testing.T, err error, before map[string]string) {
+	t.Helper()
+	t.Log(err)
+	s.checkPlaces(s.gens)
+	if err != nil {
+		s.as(t, before)
+	}
+}
+
+// as fails unless all is as it was before.
+func (s *stock) as(t *testing.T, before map[string]string) {
+	t.Helper()
+	after := s.contents()
+	for key := range before {
+		if after[key] != before[key] {
+			t.Errorf("%s was %s and is %s", key, before[key], after[key])
+		}
+		delete(after, key)
+	}
+	for key, is := range after {
+		t.Errorf("%s was not there, and is %s", key, is)
+	}
+}
+
+var called = regexp.MustCompile(`(?:redis\.p?call|many)\("([A-Z]+)"`)
+
+// commandsOf are the commands that scripts name.
+func commandsOf(t *testing.T) (list []string) {
+	t.Helper()
+	for _, pattern := range []string{"scripts/*.lua", "../store/scripts/*.lua", "../../instance/scripts/*.lua"} {
+		names, err := filepath.Glob(pattern)
+		if err != nil || len(names) == 0 {
+			t.Fatal(pattern, err)
+		}
+		for _, name := range names {
+			body, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, m := range called.FindAllStringSubmatch(string(body), -1) {
+				list = append(list, m[1])
+			}
+		}
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+// sourcesOf are the files of which a script is made; of its libraries all that it may have.
+func sourcesOf(t *testing.T, script string) (list []string) {
+	t.Helper()
+	patterns := []string{"../store/scripts/lib.lua", "scripts/lib*.lua", "scripts/" + script + "*.lua"}
+	if _, err := os.Stat("../../instance/scripts/" + script + ".lua"); err == nil {
+		patterns = append(patterns, "../../instance/scripts/lib*.lua", "../../instance/scripts/"+script+".lua")
+	}
+	if script == "move" {
+		patterns = append(patterns, "scripts/enqueue.lua")
+	}
+	if !slices.Contains([]string{"cycle", "enqueue", "advance", "move"}, script) {
+		patterns = append(patterns, "../store/scripts/careful.lua")
+	}
+	for _, pattern := range patterns {
+		names, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range names {
+			body, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			list = append(list, string(body))
+		}
+	}
+	return list
+}
+
+// Redis may refuse any command of a script to its user: still each task is in exactly one place.
+func TestScripts_refusedCommandsLoseNothing(t *testing.T) {
+	t.Parallel()
+	admin := testredis.Real(t)
+	sources := map[string]string{}
+	for _, c := range calls {
+		sources[c.script] = strings.ToLower(strings.Join(sourcesOf(t, c.script), "\n"))
+	}
+	for _, command := range commandsOf(t) {
+		narrow := testredis.User(t, admin, []string{"~*", "&*", "+@all", "-" + strings.ToLower(command)})
+		for _, c := range calls {
+			if !strings.Contains(sources[c.script], `"`+strings.ToLower(command)+`"`) {
+				continue
+			}
+			t.Run(command+"/"+c.name, func(t *testing.T) {
+				s := newStock(t, admin, narrow)
+				before := s.contents()
+				s.nothingDone(t, c.call(t.Context(), s), before)
+			})
+		}
+	}
+}
+
+// The same for a key that something else than onbeat has made one of another type.
+func TestScripts_keysOfAnotherTypeLoseNothing(t *testing.T) {
+	t.Parallel()
+	admin := testredis.Real(t)
+	k := queue.Partition{Namespace: "ns"}.Keys()
+	kinds := []string{k.Tasks, k.Lanes, k.Held, k.Active, k.Dead, k.Done, k.Cancel, k.Watch, k.Orphans, k.Schedules, k.Last, k.Behind, k.Changed,
+		k.Retired, k.Retirements, k.Revisions, k.Instances, k.Members, k.Details, k.Leader, k.Releases, k.Trial, k.Strikes, k.Declarers, k.Asked, k.Meta, k.Events, k.History,
+		k.Answers, k.Answered, k.Errands, k.Notices,
+		k.Due(lane("job")), k.Due(lane("other")), k.Due(lane("limited")), k.Running(1), k.Running(2)}
+	named := keysNamed(t, admin)
+	for _, kind := range kinds {
+		for _, c := range calls {
+			what := kind[strings.LastIndex(kind, "}:")+2:]
+			if first, _, _ := strings.Cut(what, ":"); !named[c.name][first] {
+				continue
+			}
+			t.Run(what+"/"+c.name, func(t *testing.T) {
+				s := newStock(t, admin, admin)
+				key := s.part.Prefix() + what
+				switch what {
+				case "running:1":
+					key = s.keys.Running(s.a.gen)
+				case "running:2":
+					key = s.keys.Running(s.lost)
+				}
+				ctx, before := t.Context(), s.contents()
+				had := s.rdb.Exists(ctx, key).Val() == 1
+				if had {
+					s.must(s.rdb.Rename(ctx, key, key+":aside").Err())
+				}
+				s.must(s.rdb.Set(ctx, key, "of another type", 0).Err())
+				err := c.call(ctx, s)
+				s.must(s.rdb.Del(ctx, key).Err())
+				if had {
+					s.must(s.rdb.Rename(ctx, key+":aside", key).Err())
+				}
+				s.nothingDone(t, err, before)
+			})
+		}
+	}
+}
+
+// keysNamed says which keys each call names, by the first word of theirs.
+func keysNamed(t *testing.T, admin *redis.Client) map[string]map[string]bool {
+	t.Helper()
+	named := map[string]map[string]bool{}
+	for _, c := range calls {
+		heard := redis.NewClient(admin.Options())
+		k := &keyHook{keys: map[string]bool{}}
+		heard.AddHook(k)
+		s := newStock(t, admin, heard)
+		if err := c.call(t.Context(), s); err != nil {
+			t.Fatalf("%s: %v", c.name, err)
+		}
+		if err := heard.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if len(k.keys) == 0 {
+			t.Fatalf("%s names no key", c.name)
+		}
+		named[c.name] = k.keys
+	}
+	return named
+}
+
+// keyHook notes the keys that scripts are called with.
+type keyHook struct{ keys map[string]bool }
+
+func (*keyHook) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (*keyHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+func (k *keyHook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if args := cmd.Args(); len(args) > 3 && strings.HasPrefix(strings.ToLower(fmt.Sprint(args[0])), "eval") {
+			n, _ := strconv.Atoi(fmt.Sprint(args[2]))
+			for _, key := range args[3 : 3+n] {
+				_, rest, _ := strings.Cut(fmt.Sprint(key), "}:")
+				first, _, _ := strings.Cut(rest, ":")
+				k.keys[first] = true
+			}
+		}
+		return next(ctx, cmd)
+	}
+}

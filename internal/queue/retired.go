@@ -1,0 +1,114 @@
+package queue
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/onbeat/onbeat/internal/store"
+)
+
+// RetiredKept is how long the record of a retired or deleted schedule is kept. If its release is in force again by then, or
+// if a person restores it, the schedule goes on as it was.
+const RetiredKept = 30 * 24 * time.Hour
+
+// Retired is a schedule that is gone and may come back, as it was when a newer release did not declare it any more, or when
+// it was deleted.
+type Retired struct {
+	Name       string
+	At         time.Time
+	By         string // the release that retired it, or who deleted it
+	Deleted    bool
+	Definition string
+	Last       string
+}
+
+// Retired returns, by name, those of the named schedules that are retired now. It leaves out a schedule that was made,
+// changed or deleted by hand since.
+func (q *Queue) Retired(ctx context.Context, names []string) (map[string]Retired, error) {
+	return q.gone(ctx, names, false)
+}
+
+// Deleted returns, by name, those of the named schedules that were deleted and have not come back since.
+func (q *Queue) Deleted(ctx context.Context, names []string) (map[string]Retired, error) {
+	return q.gone(ctx, names, true)
+}
+
+// AllDeleted returns all schedules that [Queue.Deleted] would, in no order.
+func (q *Queue) AllDeleted(ctx context.Context) ([]Retired, error) {
+	found := map[string]Retired{}
+	for cursor, size := uint64(0), firstEntries; ; {
+		kv, next, err := q.rdb.HScan(ctx, q.keys.Retired, cursor, "", int64(size)).Result()
+		if err != nil {
+			return nil, fmt.Errorf("read deleted schedules: %w", store.Classify(err))
+		}
+		size.took(kv)
+		var names []string
+		for i := 0; i+1 < len(kv); i += 2 {
+			if r, _, ok := parseRetired(kv[i], kv[i+1]); ok && r.Deleted {
+				names = append(names, r.Name)
+			}
+		}
+		part, err := q.Deleted(ctx, names)
+		if err != nil {
+			return nil, err
+		}
+		maps.Copy(found, part)
+		if cursor = next; cursor == 0 {
+			return slices.Collect(maps.Values(found)), nil
+		}
+	}
+}
+
+func (q *Queue) gone(ctx context.Context, names []string, deleted bool) (map[string]Retired, error) {
+	found := map[string]Retired{}
+	var list []string
+	versions := map[string]int64{}
+	for from := 0; from < len(names); from += MaxBatch {
+		part := names[from:min(from+MaxBatch, len(names))]
+		values, err := q.rdb.HMGet(ctx, q.keys.Retired, part...).Result()
+		if err != nil {
+			return nil, fmt.Errorf("read retired schedules: %w", store.Classify(err))
+		}
+		for i, name := range part {
+			text, _ := values[i].(string)
+			if r, version, ok := parseRetired(name, text); ok && r.Deleted == deleted {
+				found[name], versions[name] = r, version
+				list = append(list, name)
+			}
+		}
+	}
+	// An older release, which knows no retired schedules, may have made one of them again. Then its version is another one.
+	changed, err := q.ChangedAt(ctx, list)
+	if err != nil {
+		return nil, err
+	}
+	for i, name := range list {
+		if changed[i] != 0 && changed[i] != versions[name] {
+			delete(found, name)
+		}
+	}
+	return found, nil
+}
+
+// parseRetired reads the text of change.lua: three lines, "when version release", the last run and the definition. Of a
+// deleted schedule the version has a "d" before it: an older release, which takes none for restorable, cannot read it.
+func parseRetired(name, text string) (r Retired, version int64, ok bool) {
+	lines := strings.SplitN(text, "\n", 3)
+	if len(lines) < 3 {
+		return r, 0, false
+	}
+	head := strings.SplitN(lines[0], " ", 3)
+	if len(head) < 3 {
+		return r, 0, false
+	}
+	at, err1 := strconv.ParseInt(head[0], 10, 64)
+	number, deleted := strings.CutPrefix(head[1], "d")
+	version, err2 := strconv.ParseInt(number, 10, 64)
+	r = Retired{Name: name, At: store.FromMs(store.ClampMs(float64(at))), By: head[2], Deleted: deleted, Last: lines[1], Definition: lines[2]}
+	return r, version, err1 == nil && err2 == nil
+}

@@ -1,0 +1,61 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/onbeat/onbeat/internal/store"
+)
+
+// Revision is what a schedule said from a change on.
+type Revision struct {
+	// Number is the revision of its last run after the change: see [Last]. A pause raises that too, and is no revision.
+	Number int64
+	// At is when it was made; zero for a change by a release that notes no revisions.
+	At time.Time
+	// What is the last word of the change's event: made, changed, deleted, retired, restored or reverted.
+	What string
+	// Who asked for the change, or the release that retired the schedule; "" if nobody is known.
+	Who string
+	// Definition is what the schedule said; "" if it was deleted or retired, or if the definition alone is over 256 KiB.
+	Definition string
+}
+
+// Revisions returns the revisions of a schedule, the newest first: at most 50, and 256 KiB of them. They are kept for
+// [RetiredKept] after the schedule is gone. Those of a change by a release that notes none are missing, but for what the
+// schedule said when a later one was noted.
+func (q *Queue) Revisions(ctx context.Context, name string) ([]Revision, error) {
+	text, err := q.rdb.HGet(ctx, q.keys.Revisions, name).Result()
+	if err != nil && !errors.Is(err, redis.Nil) {
+		return nil, fmt.Errorf("read the revisions of schedule %q: %w", name, store.Classify(err))
+	}
+	return parseRevisions(text), nil
+}
+
+func parseRevisions(text string) (list []Revision) {
+	for line := range strings.SplitSeq(text, "\n") {
+		if r, ok := parseRevision(line); ok {
+			list = append(list, r)
+		}
+	}
+	return list
+}
+
+// parseRevision reads a line of change.lua: "revision when what who", a tab, and the definition.
+func parseRevision(line string) (r Revision, ok bool) {
+	head, definition, ok := strings.Cut(line, "\t")
+	parts := strings.SplitN(head, " ", 4)
+	if !ok || len(parts) < 4 {
+		return r, false
+	}
+	number, err1 := strconv.ParseInt(parts[0], 10, 64)
+	at, err2 := strconv.ParseInt(parts[1], 10, 64)
+	r = Revision{Number: number, At: store.FromMs(store.ClampMs(float64(at))), What: parts[2], Who: parts[3], Definition: definition}
+	return r, err1 == nil && err2 == nil && number > 0
+}

@@ -1,0 +1,103 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/onbeat/onbeat/internal/history"
+	"github.com/onbeat/onbeat/internal/store"
+)
+
+// Standing reports for each ID whether a task with it exists: due, running, dead or kept.
+func (q *Queue) Standing(ctx context.Context, ids []string) ([]bool, error) {
+	found := make([]bool, 0, len(ids))
+	for from := 0; from < len(ids); from += MaxBatch {
+		part := ids[from:min(from+MaxBatch, len(ids))]
+		records, err := q.rdb.HMGet(ctx, q.keys.Tasks, part...).Result()
+		if err != nil {
+			return nil, fmt.Errorf("look for tasks: %w", store.Classify(err))
+		}
+		for _, r := range records {
+			found = append(found, r != nil)
+		}
+	}
+	return found, nil
+}
+
+// Dead returns those of the IDs whose tasks are dead. It sends one command for each [MaxBatch] of them.
+func (q *Queue) Dead(ctx context.Context, ids []string) (dead []string, err error) {
+	for from := 0; from < len(ids); from += MaxBatch {
+		part := ids[from:min(from+MaxBatch, len(ids))]
+		scores, err := q.rdb.ZMScore(ctx, q.keys.Dead, part...).Result()
+		if err != nil {
+			return nil, fmt.Errorf("look for dead tasks: %w", store.Classify(err))
+		}
+		for i, died := range scores {
+			if died != 0 { // go-redis returns 0 for one that is not there; none died in 1970
+				dead = append(dead, part[i])
+			}
+		}
+	}
+	return dead, nil
+}
+
+// InPlace reports whether a task is really due, running, dead or kept, where [Queue.Standing] only looks for its record.
+// It reports true for an ended task whose record cannot be read. For another task whose record cannot be read it returns
+// an error.
+func (q *Queue) InPlace(ctx context.Context, id string) (bool, error) {
+	_, err := q.Task(ctx, id)
+	if errors.Is(err, ErrNotFound) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// HistorySince returns the moment from which the history is complete. It is zero if nothing was ever trimmed from the
+// history, and if the history is empty.
+func (q *Queue) HistorySince(ctx context.Context) (time.Time, error) {
+	first, err := q.rdb.XRangeN(ctx, q.keys.History, "-", "+", 1).Result()
+	if err != nil {
+		return time.Time{}, fmt.Errorf("read the history: %w", store.Classify(err))
+	}
+	if len(first) == 0 {
+		return time.Time{}, nil
+	}
+	info, err := q.rdb.XInfoStream(ctx, q.keys.History).Result()
+	if err != nil {
+		return time.Time{}, fmt.Errorf("read the history: %w", store.Classify(err))
+	}
+	// Redis before 7 does not count the entries that were added. Trimming never goes below the cap.
+	whole := info.EntriesAdded == info.Length
+	if info.EntriesAdded == 0 {
+		whole = info.Length < int64(q.caps.History)
+	}
+	if whole {
+		return time.Time{}, nil
+	}
+	return history.At(first[0].ID), nil
+}
+
+// Attended reports whether at least one instance is registered and its lease has not run out.
+func (q *Queue) Attended(ctx context.Context) (bool, error) {
+	now, err := q.Now(ctx)
+	if err != nil {
+		return false, err
+	}
+	n, err := q.rdb.ZCount(ctx, q.keys.Instances, "("+strconv.FormatInt(store.Ms(now), 10), "+inf").Result()
+	if err != nil {
+		return false, fmt.Errorf("count the instances: %w", store.Classify(err))
+	}
+	return n > 0, nil
+}
+
+// TryWrite tries whether Redis accepts the writes of an instance, and changes nothing. If not, it returns the reason that
+// Redis gives: too few replicas, no memory, a full disk, or that it is a replica.
+func (q *Queue) TryWrite(ctx context.Context) error {
+	if err := q.rdb.Do(ctx, "ZADD", q.keys.Watch, "XX", 0, "\x00").Err(); err != nil {
+		return fmt.Errorf("write: %w", store.Classify(err))
+	}
+	return nil
+}

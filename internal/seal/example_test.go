@@ -1,0 +1,26 @@
+package seal_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+
+	"github.com/onbeat/onbeat/internal/seal"
+)
+
+func Example() {
+	keys, err := seal.New(seal.Config{Keys: []seal.Key{{ID: "k1", Secret: bytes.Repeat([]byte{7}, seal.KeyBytes)}}})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	box := keys.Seal(seal.Task("invoice-42", "invoice.send"), []byte(`{"card":"4111"}`))
+	plain, err := keys.Open(seal.Task("invoice-42", "invoice.send"), box)
+	fmt.Println(box.Key, string(plain), err)
+
+	_, err = keys.Open(seal.Task("invoice-43", "invoice.send"), box)
+	fmt.Println(errors.Is(err, seal.ErrDamaged))
+	// Output:
+	// k1 {"card":"4111"} <nil>
+	// true
+}

@@ -1,0 +1,128 @@
+package seal_test
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/onbeat/onbeat/internal/field"
+	"github.com/onbeat/onbeat/internal/seal"
+)
+
+func key(id string) seal.Key {
+	return seal.Key{ID: id, Secret: bytes.Repeat([]byte(id[:1]), seal.KeyBytes)}
+}
+
+func keysOf(t testing.TB, c seal.Config) *seal.Keys {
+	t.Helper()
+	k, err := seal.New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+func TestOpen_refusesWhatWasChangedOrMoved(t *testing.T) {
+	t.Parallel()
+	k := keysOf(t, seal.Config{Keys: []seal.Key{key("a"), key("b")}})
+	owner, plain := seal.Task("id", "type"), []byte("payload")
+	box := k.Seal(owner, plain)
+	if got, err := k.Open(owner, box); err != nil || !bytes.Equal(got, plain) || box.Key != "a" {
+		t.Fatalf("%s, %q, %v", box.Key, got, err)
+	}
+	for name, o := range map[string]seal.Owner{
+		"another task": seal.Task("id2", "type"), "another type": seal.Task("id", "type2"),
+		"a schedule": seal.Schedule("id", "type"), "the same letters": seal.Task("i", "dtype"),
+	} {
+		if _, err := k.Open(o, box); !errors.Is(err, seal.ErrDamaged) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for i := range box.Data {
+		broken := *box
+		broken.Data = bytes.Clone(box.Data)
+		broken.Data[i] ^= 1
+		if _, err := k.Open(owner, &broken); !errors.Is(err, seal.ErrDamaged) {
+			t.Fatalf("bit flipped in byte %d: %v", i, err)
+		}
+	}
+	renamed := *box
+	renamed.Key = "b"
+	if _, err := k.Open(owner, &renamed); !errors.Is(err, seal.ErrDamaged) {
+		t.Errorf("under the name of another key: %v", err)
+	}
+	if _, err := (*seal.Keys)(nil).Open(owner, box); !errors.Is(err, seal.ErrNoKey) || !strings.Contains(err.Error(), `"a"`) {
+		t.Errorf("without keys: %v", err)
+	}
+}
+
+func TestKeys_rotate(t *testing.T) {
+	t.Parallel()
+	owner := seal.Schedule("s", "t")
+	one, both, next := keysOf(t, seal.Config{Keys: []seal.Key{key("a")}}), keysOf(t, seal.Config{Keys: []seal.Key{key("a"), key("b")}}), keysOf(t, seal.Config{Keys: []seal.Key{key("b"), key("a")}})
+	a, b := one.Seal(owner, []byte("x")), next.Seal(owner, []byte("x"))
+	for _, box := range []*seal.Box{a, b} {
+		if plain, err := both.Open(owner, box); err != nil || string(plain) != "x" {
+			t.Errorf("%s: %q, %v", box.Key, plain, err)
+		}
+	}
+	if !next.Stale(a) || next.Stale(b) || !one.Stale(nil) {
+		t.Error("stale is what another key sealed, or none")
+	}
+	reads := keysOf(t, seal.Config{Keys: []seal.Key{key("a")}, OpenOnly: true})
+	if reads.Seal(owner, []byte("x")) != nil || !reads.Stale(a) || reads.Stale(nil) {
+		t.Error("open only: seals nothing")
+	}
+}
+
+// Without keys, a task or a schedule costs no memory more.
+func TestKeys_thatAreNotThereCostNothing(t *testing.T) {
+	t.Parallel()
+	var none *seal.Keys
+	owner, plain := seal.Task("id", "type"), []byte("payload")
+	if n := testing.Benchmark(func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			if none.Seal(owner, plain) != nil || none.Stale(nil) || none.Has("a") || none.First() != "" {
+				b.Fatal("there are no keys")
+			}
+		}
+	}).AllocsPerOp(); n != 0 {
+		t.Errorf("%d allocations", n)
+	}
+}
+
+func TestNew_refusesKeysThatCannotBeUsed(t *testing.T) {
+	t.Parallel()
+	for _, keys := range [][]seal.Key{
+		{{ID: "", Secret: key("a").Secret}}, {{ID: "a b", Secret: key("a").Secret}}, {{ID: strings.Repeat("a", 65), Secret: key("a").Secret}},
+		{key("a"), key("a")}, {{ID: "a", Secret: []byte("hunter2")}}, {{ID: "a"}},
+	} {
+		_, err := seal.New(seal.Config{Keys: keys})
+		if !errors.Is(err, field.ErrInvalid) || strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("%q: %v", keys[0].ID, err)
+		}
+	}
+}
+
+func FuzzParseBox(f *testing.F) {
+	k := keysOf(f, seal.Config{Keys: []seal.Key{key("a")}})
+	owner := seal.Task("id", "type")
+	real := k.Seal(owner, []byte("payload"))
+	f.Add(string(real.Append(nil)))
+	f.Add("\x01at")
+	f.Add(string(k.Seal(seal.Answer("id", "request"), []byte("payload")).Append(nil)))
+	f.Fuzz(func(t *testing.T, s string) {
+		box := seal.ParseBox(s)
+		if box == nil {
+			return
+		}
+		if again := string(box.Append(nil)); again != s || box.Len() != len(s) {
+			t.Errorf("%q became %q, %d bytes", s, again, box.Len())
+		}
+		if plain, err := k.Open(owner, box); err == nil && string(plain) != "payload" {
+			t.Errorf("%q opened as %q", s, plain)
+		}
+	})
+}

@@ -1,9 +1,0 @@
-package store_test
-
-import (
-	"testing"
-
-	"github.com/onbeat/onbeat/testredis"
-)
-
-func TestMain(m *testing.M) { testredis.Main(m) }
