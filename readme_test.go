@@ -7,37 +7,43 @@ import (
 	"testing"
 )
 
-// The Go code that README.md shows to Go teams is that of a package which is compiled, and whose test runs. A block that
+// The Go code that README.md and docs/go.md show is that of packages that are compiled, and whose tests run. A block that
 // begins with its package, or its comment, is a whole file.
 func TestReadme_showsCodeThatRuns(t *testing.T) {
 	t.Parallel()
-	readme, err := os.ReadFile("README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, section, _ := strings.Cut(string(readme), "\n## For Go teams\n")
-	section, _, _ = strings.Cut(section, "\n## ")
-	var blocks []string
-	for _, block := range strings.Split(section, "```go\n")[1:] {
-		code, _, _ := strings.Cut(block, "```")
-		blocks = append(blocks, code)
-	}
-	files, err := filepath.Glob("internal/billing/*.go")
-	if err != nil || len(files) != len(blocks) {
-		t.Fatalf("README.md shows %d blocks of the files %q, %v", len(blocks), files, err)
-	}
-	for _, code := range blocks {
-		shown := false
-		for _, file := range files {
-			source, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
+	for page, folder := range map[string]string{"README.md": "internal/quickstart", "docs/go.md": "internal/billing"} {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var blocks []string
+		for _, block := range strings.Split(string(text), "```go\n")[1:] {
+			code, _, _ := strings.Cut(block, "```")
+			blocks = append(blocks, code)
+		}
+		files, err := filepath.Glob(folder + "/*.go")
+		if err != nil || len(files) != len(blocks) {
+			t.Fatalf("%s shows %d blocks of the files %q, %v", page, len(blocks), files, err)
+		}
+		for _, code := range blocks {
+			if !shown(t, code, files) {
+				t.Errorf("%s shows code that is in no file of %s:\n%s", page, folder, code)
 			}
-			whole := strings.Contains(code, "\npackage ") || strings.HasPrefix(code, "package ")
-			shown = shown || string(source) == code || !whole && strings.HasSuffix(string(source), "\n\n"+code)
-		}
-		if !shown {
-			t.Errorf("README.md shows code that is in no file of internal/billing:\n%s", code)
 		}
 	}
+}
+
+func shown(t *testing.T, code string, files []string) bool {
+	t.Helper()
+	for _, file := range files {
+		source, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		whole := strings.Contains(code, "\npackage ") || strings.HasPrefix(code, "package ")
+		if string(source) == code || !whole && strings.HasSuffix(string(source), "\n\n"+code) {
+			return true
+		}
+	}
+	return false
 }
