@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"text/template"
 	"time"
 
 	"github.com/onbeat/onbeat/handlers/notify"
@@ -25,9 +26,10 @@ func Example() {
 	}))
 	defer server.Close()
 
+	body := template.Must(template.New("").Funcs(notify.Funcs()).Parse(`{"text": {{json .Title}}, "lines": {{json .Lines}}}`))
 	target := notify.Target{
 		Name: "oncall", URL: server.URL, Key: key,
-		Kind: notify.Template, Template: `{"text": {{json .Title}}, "lines": {{json .Lines}}}`,
+		Kind: notify.Template, Template: body,
 	}
 	err := notify.Send(context.Background(), target, notify.Sample("shop", notify.Dead, time.Unix(1_700_000_000, 0)))
 	fmt.Println(err)

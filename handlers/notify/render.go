@@ -5,14 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"strings"
-	"text/template"
 	"time"
 
 	"github.com/onbeat/onbeat/internal/field"
 )
 
 // render writes a message as the target wants it.
-func (t *Target) render(m *Message, with *template.Template) (string, error) {
+func (t *Target) render(m *Message) (string, error) {
 	switch t.Kind {
 	case Slack:
 		return encoded(map[string]any{"text": slackText.Replace(text(m))}), nil
@@ -21,7 +20,7 @@ func (t *Target) render(m *Message, with *template.Template) (string, error) {
 	case Teams:
 		return encoded(card(m)), nil
 	case Template:
-		return fill(with, m)
+		return fill(t.Template, m)
 	}
 	return encoded(map[string]any{"type": Type + "." + string(m.Topic), "timestamp": m.To, "data": titled{m.Title(), m}}), nil
 }
@@ -94,14 +93,7 @@ func (b *bounded) Write(p []byte) (int, error) {
 	return b.Builder.Write(p)
 }
 
-func parseTemplate(text string) (*template.Template, error) {
-	return template.New("notify").Option("missingkey=error").Funcs(template.FuncMap{"json": func(v any) (string, error) {
-		b, err := json.Marshal(v)
-		return string(b), err
-	}}).Parse(text)
-}
-
-func fill(with *template.Template, m *Message) (string, error) {
+func fill(with Executor, m *Message) (string, error) {
 	var b bounded
 	if err := with.Execute(&b, m); err != nil {
 		return "", err
@@ -113,22 +105,18 @@ func fill(with *template.Template, m *Message) (string, error) {
 // something is wrong.
 func (t *Target) checkTemplate() error {
 	switch {
-	case t.Kind != Template && t.Template == "" && t.ContentType == "":
+	case t.Kind != Template && t.Template == nil && t.ContentType == "":
 		return nil
 	case t.Kind != Template:
 		return refuse("template", "", "is only for kind: template", "leave template and content_type out, or set kind: template")
-	case t.Template == "":
+	case t.Template == nil:
 		return refuse("template", "", "missing", "a text/template, such as {\"text\": {{json .Title}}}")
 	case strings.ContainsFunc(t.ContentType, func(r rune) bool { return r < ' ' || r > '~' }):
 		return refuse("content_type", "", "has a character that a header cannot have", "such as text/plain; charset=utf-8")
 	}
-	with, err := parseTemplate(t.Template)
-	if err != nil {
-		return refuse("template", "", oneLine(err.Error()), "see text/template")
-	}
 	own := t.withDefaults()
 	for _, topic := range append(Topics(), Unread, Test) {
-		body, err := fill(with, Sample("namespace", topic, time.Unix(1_700_000_000, 0).UTC()))
+		body, err := fill(t.Template, Sample("namespace", topic, time.Unix(1_700_000_000, 0).UTC()))
 		if err != nil {
 			return refuse("template", "", "with a message of "+string(topic)+": "+oneLine(err.Error()), "see docs/notify.md for what a message has")
 		}

@@ -8,7 +8,6 @@ import (
 	"net/url"
 	"regexp"
 	"strconv"
-	"text/template"
 	"time"
 
 	"github.com/onbeat/onbeat/handlers"
@@ -18,7 +17,6 @@ import (
 // sender sends messages to one target, by a handler of http of its own.
 type sender struct {
 	Target
-	with    *template.Template
 	host    string
 	http    handlers.TaskHandler
 	secrets *task.Task // a payload of what no error may show
@@ -30,11 +28,6 @@ func newSender(t Target) (*sender, error) {
 	u, err := url.Parse(t.URL)
 	if err != nil {
 		return nil, t.CheckURL()
-	}
-	if t.Kind == Template {
-		if s.with, err = parseTemplate(t.Template); err != nil {
-			return nil, t.checkTemplate()
-		}
 	}
 	s.host = u.Hostname()
 	password, _ := u.User.Password()
@@ -56,7 +49,7 @@ func (s *sender) close() {
 
 // send makes the request of a message. No error shows the URL.
 func (s *sender) send(ctx context.Context, t *task.Task, m *Message) error {
-	body, err := s.render(m, s.with)
+	body, err := s.render(m)
 	if err != nil {
 		return handlers.Dead(fmt.Errorf("target %q: %w", s.Name, err))
 	}

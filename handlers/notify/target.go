@@ -3,7 +3,9 @@ package notify
 import (
 	"cmp"
 	"crypto/tls"
+	"encoding/json"
 	"fmt"
+	"io"
 	"net/url"
 	"path"
 	"slices"
@@ -52,8 +54,8 @@ type Target struct {
 	// Stale is for how many times the gap between its slots a schedule must not have succeeded to be stale. Default 3.
 	Stale int
 
-	// Template is a text/template that makes the body of a request out of a [Message]; for the kind Template.
-	Template string
+	// Template makes the body of a request out of a [*Message]; for the kind Template. See [Funcs].
+	Template Executor
 	// ContentType is that of the template's text. Default application/json.
 	ContentType string
 
@@ -63,6 +65,23 @@ type Target struct {
 	DenyPrivate bool
 	// TLS is used for https. Default: that of net/http.
 	TLS *tls.Config
+}
+
+// Executor is a [text/template.Template], or what is executed as one is. A program links that package only if it has such a target.
+//
+// [text/template.Template]: https://pkg.go.dev/text/template#Template
+type Executor interface {
+	Execute(w io.Writer, message any) error
+}
+
+// Funcs are functions for [text/template.Template.Funcs]: json writes a value as JSON.
+//
+// [text/template.Template.Funcs]: https://pkg.go.dev/text/template#Template.Funcs
+func Funcs() map[string]any {
+	return map[string]any{"json": func(v any) (string, error) {
+		b, err := json.Marshal(v)
+		return string(b), err
+	}}
 }
 
 // The bounds of a target.

@@ -30,11 +30,10 @@ func TestValidate_refusesEachFaultAndShowsNoSecret(t *testing.T) {
 		{"failing", func(t *Target) { t.Failing = -1 }},
 		{"stale", func(t *Target) { t.Stale = 1 }},
 		{"template", func(t *Target) { t.Kind = Template }},
-		{"template", func(t *Target) { t.Template = "x" }},
-		{"template", func(t *Target) { t.Kind, t.Template = Template, "{{" }},
-		{"template", func(t *Target) { t.Kind, t.Template = Template, `{{.Nothing}}` }},
-		{"template", func(t *Target) { t.Kind, t.Template = Template, `{"text": "{{range .Lines}}{{.}}{{end}}"}` }},
-		{"content_type", func(t *Target) { t.Kind, t.Template, t.ContentType = Template, "x", "text/plain\n" }},
+		{"template", func(t *Target) { t.Template = parse("x") }},
+		{"template", func(t *Target) { t.Kind, t.Template = Template, parse(`{{.Nothing}}`) }},
+		{"template", func(t *Target) { t.Kind, t.Template = Template, parse(`{"text": "{{range .Lines}}{{.}}{{end}}"}`) }},
+		{"content_type", func(t *Target) { t.Kind, t.Template, t.ContentType = Template, parse("x"), "text/plain\n" }},
 	} {
 		bad := good
 		c.change(&bad)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"text/template"
 	"time"
 
 	"github.com/onbeat/onbeat/handlers/notify"
@@ -70,15 +71,16 @@ func (f *File) takeNotify(list []notifySettings) {
 			ca: f.path(string(s.TLSCA)), field: fmt.Sprintf("notify[%d]", i),
 			target: notify.Target{
 				Name: string(s.Name), Kind: notify.Kind(s.Kind), Schedules: s.Schedules, Window: time.Duration(s.Window),
-				Failing: int(s.Failing), Stale: int(s.Stale), Template: string(s.Template), ContentType: string(s.ContentType),
+				Failing: int(s.Failing), Stale: int(s.Stale), ContentType: string(s.ContentType),
 				Timeout: time.Duration(s.Timeout), DenyPrivate: s.DenyPrivate || f.Handlers.HTTP.DenyPrivate,
 			},
 		}
 		for _, topic := range s.On {
 			w.target.On = append(w.target.On, notify.Topic(topic))
 		}
+		body := string(s.Template)
 		if name := f.path(string(s.TemplateFile)); name != "" {
-			if w.target.Template != "" {
+			if body != "" {
 				f.problems = append(f.problems, f.doc.at("", refuse(w.field+".template_file", "", "beside a template", "keep one of the two")))
 			}
 			data, err := private.ReadLinked(name, maxTemplate)
@@ -86,7 +88,15 @@ func (f *File) takeNotify(list []notifySettings) {
 				f.problems = append(f.problems, f.doc.at("", refuse(w.field+".template_file", string(s.TemplateFile), reasonOf(err), "name a file of your own that holds the template")))
 				continue
 			}
-			w.target.Template = string(data)
+			body = string(data)
+		}
+		if body != "" {
+			parsed, err := template.New("notify").Option("missingkey=error").Funcs(notify.Funcs()).Parse(body)
+			if err != nil {
+				f.problems = append(f.problems, f.doc.at("", refuse(w.field+".template", "", err.Error(), "see docs/notify.md for what a template has")))
+				continue
+			}
+			w.target.Template = parsed
 		}
 		f.Notify.list = append(f.Notify.list, w)
 	}

@@ -41,8 +41,12 @@ notify:
 		a.Failing != 7 || a.Stale != 4 || a.Timeout != 3*time.Second || !a.DenyPrivate {
 		t.Error("not what the file says")
 	}
-	if list[1].URL != "https://hooks.example/sesame" || list[1].Kind != notify.Slack || list[2].Template != "{{json .Title}}" {
+	if list[1].URL != "https://hooks.example/sesame" || list[1].Kind != notify.Slack {
 		t.Error("not what the files hold")
+	}
+	var body strings.Builder
+	if err := list[2].Template.Execute(&body, &notify.Message{Namespace: "shop", Topic: notify.Dead}); err != nil || body.String() != `"shop: 0 tasks are dead"` {
+		t.Errorf("the template makes %s, %v", body.String(), err)
 	}
 }
 
