@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/onbeat/onbeat/integration/internal/containers"
 	"github.com/onbeat/onbeat/integration/internal/rig"
 	"github.com/onbeat/onbeat/internal/testredis"
 )
@@ -24,7 +25,7 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
-	testredis.Main(m)
+	containers.Main(m)
 }
 
 // beginBuild begins a build that takes minutes where nothing is cached. Call it before t.Parallel: the tests that run one by one

@@ -6,15 +6,15 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/onbeat/onbeat/integration/internal/containers"
 	"github.com/onbeat/onbeat/integration/internal/rig"
-	"github.com/onbeat/onbeat/internal/testredis"
 	"github.com/onbeat/onbeat/internal/trial"
 )
 
 // The proxy itself may leave a goroutine behind: one that passes on what it had read when its link was closed waits for a
 // reader for ever.
 func TestMain(m *testing.M) {
-	testredis.Main(m, goleak.IgnoreAnyFunction("github.com/Shopify/toxiproxy/v2/toxics.(*ToxicStub).Run"))
+	containers.Main(m, goleak.IgnoreAnyFunction("github.com/Shopify/toxiproxy/v2/toxics.(*ToxicStub).Run"))
 }
 
 // every is the interval of the schedules.

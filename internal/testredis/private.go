@@ -13,7 +13,7 @@ import (
 // it fails the test; call methods from the test's own goroutine.
 type Server struct {
 	t     testing.TB
-	proc  process
+	proc  Process
 	about string
 	up    bool
 }
@@ -39,7 +39,7 @@ func Private(t testing.TB, args ...string) *Server {
 	return nil
 }
 
-func privateOn(t testing.TB, b backend, args []string) (*Server, error) {
+func privateOn(t testing.TB, b Backend, args []string) (*Server, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), startTimeout)
 	defer cancel()
@@ -51,15 +51,15 @@ func privateOn(t testing.TB, b backend, args []string) (*Server, error) {
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 		defer cancel()
-		if err := p.remove(ctx); err != nil {
+		if err := p.Remove(ctx); err != nil {
 			t.Errorf("testredis: remove the private Redis: %v", err)
 		}
 	})
 	name, err := version(ctx, s.URL())
 	if err != nil {
-		return nil, errors.Join(err, p.stop(ctx))
+		return nil, errors.Join(err, p.Stop(ctx))
 	}
-	s.about = name + " " + b.where()
+	s.about = name + " " + b.Where()
 	return s, nil
 }
 
@@ -67,16 +67,16 @@ func privateOn(t testing.TB, b backend, args []string) (*Server, error) {
 func (s *Server) String() string { return s.about }
 
 // URL returns where the server listens. It stays the same over Restart.
-func (s *Server) URL() string { return "redis://" + s.proc.addr() + "/0" }
+func (s *Server) URL() string { return "redis://" + s.proc.Addr() + "/0" }
 
 // Addr returns the host and port of URL.
-func (s *Server) Addr() string { return s.proc.addr() }
+func (s *Server) Addr() string { return s.proc.Addr() }
 
 // Client returns a client of this server, closed when the test ends. The functions change its options first: timeouts,
 // retries.
 func (s *Server) Client(change ...func(*redis.Options)) *redis.Client {
 	s.t.Helper()
-	opts := &redis.Options{Addr: s.proc.addr()}
+	opts := &redis.Options{Addr: s.proc.Addr()}
 	for _, f := range change {
 		f(opts)
 	}
@@ -98,27 +98,27 @@ func (s *Server) do(what string, op func(context.Context) error) {
 // Stop asks the server to end, which lets it write its data, and waits until it has ended.
 func (s *Server) Stop() {
 	s.t.Helper()
-	s.do("stop", s.proc.stop)
+	s.do("stop", s.proc.Stop)
 	s.up = false
 }
 
 // Kill ends the server at once with SIGKILL, and waits until it is gone.
 func (s *Server) Kill() {
 	s.t.Helper()
-	s.do("kill", s.proc.kill)
+	s.do("kill", s.proc.Kill)
 	s.up = false
 }
 
 // Pause freezes the server with SIGSTOP. It keeps its connections and accepts new ones, but answers none of them.
 func (s *Server) Pause() {
 	s.t.Helper()
-	s.do("pause", s.proc.pause)
+	s.do("pause", s.proc.Pause)
 }
 
 // Resume lets a paused server go on.
 func (s *Server) Resume() {
 	s.t.Helper()
-	s.do("resume", s.proc.resume)
+	s.do("resume", s.proc.Resume)
 }
 
 // Restart stops the server if it runs, starts it again, and waits until it answers. Its port and settings stay the same.
@@ -128,6 +128,6 @@ func (s *Server) Restart() {
 	if s.up {
 		s.Stop()
 	}
-	s.do("restart", s.proc.restart)
+	s.do("restart", s.proc.Restart)
 	s.up = true
 }

@@ -21,14 +21,12 @@
 // first of these that there is:
 //
 //  1. the server at the URL in ONBEAT_TEST_REDIS;
-//  2. a container, if a Docker engine answers and has the image named by ONBEAT_TEST_IMAGE (default
-//     onbeat-test-redis:local, which integration/image/build.sh makes); nothing is ever pulled;
+//  2. a container, in the packages that set [Containers];
 //  3. a redis-server on PATH, as a child process;
 //  4. miniredis, inside the test's process.
 //
-// ONBEAT_TEST_ON restricts 2 to 4 to one: container, child or miniredis. A container shares this host's network where it
-// can; else its port is mapped. ONBEAT_TEST_NETWORK, host or bridge, overrides that. With ONBEAT_REQUIRE_REAL=1, a test
-// fails that would run on miniredis or be skipped without a real server.
+// ONBEAT_TEST_ON restricts 2 to 4 to one: container, child or miniredis. A package without containers ignores the first of
+// these words. With ONBEAT_REQUIRE_REAL=1, a test fails that would run on miniredis or be skipped without a real server.
 //
 // Which function to use: [Client] for most tests; [Mini] for fast ones and for testing/synctest; [Each] for what must hold
 // on both; [Real] for what miniredis cannot do; [Private] for faults; [Replicated], [Sentinels], [Cluster] and [OnDisk] for
@@ -74,7 +72,6 @@ func Main(m *testing.M, opts ...goleak.Option) {
 			code = cmp.Or(code, 1)
 		}
 	}
-	docker.close()
 	if code == 0 {
 		if err := goleak.Find(opts...); err != nil {
 			fmt.Fprintln(os.Stderr, "testredis: the tests passed, but left goroutines behind:", err)
@@ -164,7 +161,7 @@ func requireReal() bool { return os.Getenv("ONBEAT_REQUIRE_REAL") == "1" }
 
 // The values of ONBEAT_TEST_ON.
 const (
-	onContainer = "container"
+	OnContainer = "container"
 	onChild     = "child"
 	onMiniredis = "miniredis"
 )
@@ -172,7 +169,7 @@ const (
 // allowed reports whether ONBEAT_TEST_ON permits this kind of server.
 func allowed(kind string) bool {
 	only := os.Getenv("ONBEAT_TEST_ON")
-	return only == "" || only == kind
+	return only == "" || only == kind || only == OnContainer && Containers == nil
 }
 
 // choose starts the first kind of server that there is.
@@ -189,18 +186,18 @@ func choose(ctx context.Context) (*server, error) {
 			why = append(why, err)
 			continue
 		}
-		name, err := version(ctx, "redis://"+p.addr()+"/0")
+		name, err := version(ctx, "redis://"+p.Addr()+"/0")
 		if err != nil {
-			return nil, errors.Join(err, p.remove(ctx))
+			return nil, errors.Join(err, p.Remove(ctx))
 		}
 		return &server{
-			url:   "redis://" + p.addr() + "/0",
-			about: name + " " + b.where(),
+			url:   "redis://" + p.Addr() + "/0",
+			about: name + " " + b.Where(),
 			real:  true,
 			stop: func() error {
 				ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 				defer cancel()
-				return p.remove(ctx)
+				return p.Remove(ctx)
 			},
 		}, nil
 	}
@@ -235,7 +232,7 @@ func chooseGiven(ctx context.Context, url string) (*server, error) {
 }
 
 // errNoReal says how to get a real server.
-var errNoReal = errors.New("no real Redis: set ONBEAT_TEST_REDIS, or install redis-server, or start Docker and run integration/image/build.sh")
+var errNoReal = errors.New("no real Redis: set ONBEAT_TEST_REDIS, or install redis-server")
 
 // version asks a server for its name and version.
 func version(ctx context.Context, url string) (string, error) {

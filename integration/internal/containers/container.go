@@ -1,4 +1,9 @@
-package testredis
+// Package containers runs the Redis of tests in containers, if a Docker engine answers and has the image named by
+// ONBEAT_TEST_IMAGE (default onbeat-test-redis:local, which integration/image/build.sh makes). Nothing is ever pulled.
+//
+// A container shares this host's network where it can; else its port is mapped. ONBEAT_TEST_NETWORK, host or bridge,
+// overrides that.
+package containers
 
 import (
 	"bufio"
@@ -17,6 +22,8 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
+	"testing"
 	"time"
 
 	"github.com/moby/moby/api/types/container"
@@ -24,6 +31,9 @@ import (
 	"github.com/moby/moby/client"
 	"github.com/testcontainers/testcontainers-go"
 	tclog "github.com/testcontainers/testcontainers-go/log"
+	"go.uber.org/goleak"
+
+	"github.com/onbeat/onbeat/internal/testredis"
 )
 
 // defaultImage is the image that integration/image/build.sh makes.
@@ -43,35 +53,29 @@ const (
 	onBridge = "bridge"
 )
 
-// lookup finds the engine once. The engine stays nil if there is none to use.
-type lookup struct {
-	once   sync.Once
-	engine *engine
-}
-
-var docker lookup
-
-func (l *lookup) get() *engine {
-	l.once.Do(func() {
-		e, err := findEngine()
-		if err != nil {
-			if os.Getenv("ONBEAT_TEST_ON") == onContainer {
-				fmt.Fprintln(os.Stderr, "testredis: no container:", err)
-			}
-			return
+// Main is testredis.Main for a package whose tests run in containers where they can.
+func Main(m *testing.M, opts ...goleak.Option) {
+	testredis.Containers = func() testredis.Backend {
+		if e := only(); e != nil {
+			return e
 		}
-		l.engine = e
-		e.sweep()
-	})
-	return l.engine
+		return nil
+	}
+	testredis.Main(m, opts...)
 }
 
-// close closes the connections to the engine.
-func (l *lookup) close() {
-	if l.engine != nil {
-		_ = l.engine.provider.Close()
+// only finds the engine once, and returns nil if there is none to use.
+var only = sync.OnceValue(func() *engine {
+	e, err := findEngine()
+	if err != nil {
+		if os.Getenv("ONBEAT_TEST_ON") == testredis.OnContainer {
+			fmt.Fprintln(os.Stderr, "containers: none:", err)
+		}
+		return nil
 	}
-}
+	e.sweep()
+	return e
+})
 
 func (e *engine) docker() *client.Client { return dockerClient(e.provider) }
 
@@ -136,7 +140,7 @@ func sharesOurNetwork(p *testcontainers.DockerProvider, system string, security 
 		!slices.ContainsFunc(security, func(s string) bool { return strings.Contains(s, "rootless") })
 }
 
-func (e *engine) where() string { return "in a container" }
+func (e *engine) Where() string { return "in a container" }
 
 // Labels by which sweep finds containers whose test is gone.
 const (
@@ -144,12 +148,12 @@ const (
 	labelPID  = "onbeat.testredis.pid"
 )
 
-func (e *engine) start(ctx context.Context, port int, args []string) (process, error) {
+func (e *engine) Start(ctx context.Context, port int, args []string) (testredis.Process, error) {
 	return e.run(ctx, port, args, os.Getpid())
 }
 
 // run starts a server that belongs to the process owner.
-func (e *engine) run(ctx context.Context, port int, args []string, owner int) (process, error) {
+func (e *engine) run(ctx context.Context, port int, args []string, owner int) (testredis.Process, error) {
 	mark := "onbeat-" + rand.Text() + ".rdb"
 	inside := network.MustParsePort(strconv.Itoa(port) + "/tcp")
 	cmd := []string{
@@ -187,11 +191,12 @@ func (e *engine) run(ctx context.Context, port int, args []string, owner int) (p
 
 	made, err := e.provider.CreateContainer(ctx, req)
 	if err != nil {
+		_ = e.provider.Close()
 		return nil, fmt.Errorf("create the container: %w", err)
 	}
 	b := &box{engine: e, id: made.GetContainerID(), address: net.JoinHostPort(host, strconv.Itoa(port)), mark: mark}
-	if err := b.restart(ctx); err != nil {
-		return nil, errors.Join(err, b.remove(context.WithoutCancel(ctx)))
+	if err := b.Restart(ctx); err != nil {
+		return nil, errors.Join(err, b.Remove(context.WithoutCancel(ctx)))
 	}
 	return b, nil
 }
@@ -218,7 +223,7 @@ func (e *engine) sweep() {
 	}
 	for _, c := range list.Items {
 		pid, err := strconv.Atoi(c.Labels[labelPID])
-		if err != nil || alive(pid) {
+		if err != nil || !errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
 			continue
 		}
 		_, _ = e.docker().ContainerRemove(ctx, c.ID, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
@@ -233,23 +238,23 @@ type box struct {
 	mark    string // a setting that tells our server from a stranger on its port
 }
 
-func (b *box) addr() string { return b.address }
+func (b *box) Addr() string { return b.address }
 
 func (b *box) signal(ctx context.Context, name string) error {
 	_, err := b.engine.docker().ContainerKill(ctx, b.id, client.ContainerKillOptions{Signal: name})
 	return err
 }
 
-func (b *box) stop(ctx context.Context) error {
+func (b *box) Stop(ctx context.Context) error {
 	return errors.Join(b.signal(ctx, "SIGTERM"), b.awaitGone(ctx))
 }
 
-func (b *box) kill(ctx context.Context) error {
+func (b *box) Kill(ctx context.Context) error {
 	return errors.Join(b.signal(ctx, "SIGKILL"), b.awaitGone(ctx))
 }
 
-func (b *box) pause(ctx context.Context) error  { return b.signal(ctx, "SIGSTOP") }
-func (b *box) resume(ctx context.Context) error { return b.signal(ctx, "SIGCONT") }
+func (b *box) Pause(ctx context.Context) error  { return b.signal(ctx, "SIGSTOP") }
+func (b *box) Resume(ctx context.Context) error { return b.signal(ctx, "SIGCONT") }
 
 func (b *box) running(ctx context.Context) (bool, error) {
 	got, err := b.engine.docker().ContainerInspect(ctx, b.id, client.ContainerInspectOptions{})
@@ -267,10 +272,10 @@ func (b *box) awaitGone(ctx context.Context) error {
 }
 
 // restart starts the container and waits until its Redis answers.
-func (b *box) restart(ctx context.Context) error {
+func (b *box) Restart(ctx context.Context) error {
 	if _, err := b.engine.docker().ContainerStart(ctx, b.id, client.ContainerStartOptions{}); err != nil {
 		if strings.Contains(err.Error(), "port is already allocated") || strings.Contains(err.Error(), "address already in use") {
-			return fmt.Errorf("%w: %w", errPortTaken, err)
+			return fmt.Errorf("%w: %w", testredis.ErrPortTaken, err)
 		}
 		return fmt.Errorf("start the container: %w", err)
 	}
@@ -296,12 +301,12 @@ func (b *box) death(ctx context.Context) error {
 		out = string(bytes.TrimSpace(text))
 	}
 	if strings.Contains(out, "Address already in use") || strings.Contains(out, "Failed listening") {
-		return errPortTaken
+		return testredis.ErrPortTaken
 	}
 	return fmt.Errorf("redis-server ended as soon as it was started; it printed %q", out)
 }
 
-func (b *box) remove(ctx context.Context) error {
+func (b *box) Remove(ctx context.Context) error {
 	defer b.engine.provider.Close()
 	_, err := b.engine.docker().ContainerRemove(ctx, b.id, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
 	return err
