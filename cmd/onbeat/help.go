@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
@@ -43,25 +44,39 @@ func refuseIgnored(command *kong.Context) error {
 	return nil
 }
 
-// printHelp prints what a command does, the flags that mean something to it, and examples.
+// printHelp prints the purpose of a command, its own arguments and flags, examples, and at the end the global flags, a line each.
 func printHelp(options kong.HelpOptions, command *kong.Context) error {
 	n := command.Selected()
 	if n == nil {
 		n = command.Model.Node
 	}
+	var shared []*kong.Flag
 	for _, group := range n.AllFlags(true) {
 		for _, f := range group {
-			f.Hidden = !hasUse(n, f.Name)
+			if ofAll := slices.Contains(command.Model.Flags, f); ofAll && hasUse(n, f.Name) {
+				shared = append(shared, f)
+			}
 		}
+	}
+	for _, f := range command.Model.Flags {
+		f.Hidden = true
 	}
 	if err := kong.DefaultHelpPrinter(options, command); err != nil {
 		return err
 	}
-	list := examples[strings.TrimSpace(strings.TrimPrefix(n.FullPath(), "onbeat"))]
-	if list == "" {
-		return nil
+	var b strings.Builder
+	if list := examples[strings.TrimSpace(strings.TrimPrefix(n.FullPath(), "onbeat"))]; list != "" {
+		fmt.Fprintf(&b, "\nExamples:\n  %s\n", strings.ReplaceAll(strings.TrimSpace(list), "\n", "\n  "))
 	}
-	_, err := fmt.Fprintln(command.Stdout, "\nExamples:\n  "+strings.ReplaceAll(strings.TrimSpace(list), "\n", "\n  "))
+	b.WriteString("\nGlobal flags:\n")
+	for _, f := range shared {
+		name := f.String()
+		if f.Short == 0 {
+			name = "    " + name
+		}
+		fmt.Fprintf(&b, "  %-23s %s\n", name, f.Help)
+	}
+	_, err := io.WriteString(command.Stdout, b.String())
 	return err
 }
 

@@ -49,8 +49,8 @@ func TestHelp_showsNoFlagThatMeansNothing(t *testing.T) {
 		{"lock run", "--config --redis --namespace", "--json"},
 		{"conformance", "--config --redis --json", "--namespace"},
 	} {
-		_, flags, _ := strings.Cut(s.must(strings.Fields(c.command+" --help")...), "Flags:")
-		flags, _, _ = strings.Cut(flags, "Examples:")
+		own, global := flagsIn(s.must(strings.Fields(c.command + " --help")...))
+		flags := strings.Join(append(own, global...), "\n")
 		for _, f := range strings.Fields(c.shown) {
 			if !strings.Contains(flags, f) {
 				t.Errorf("%s: %s is not shown", c.command, f)
@@ -62,6 +62,38 @@ func TestHelp_showsNoFlagThatMeansNothing(t *testing.T) {
 			}
 		}
 	}
+}
+
+// The help of a command begins with what is its own. The global flags come last, each on a line of a terminal.
+func TestHelp_hasTheGlobalFlagsLast(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	for _, command := range []string{"", "tasks list", "lock run", "schedules", "demo"} {
+		help := s.must(strings.Fields(command + " --help")...)
+		own, global := flagsIn(help)
+		if len(global) == 0 || !strings.HasSuffix(strings.TrimSpace(help), strings.TrimSpace(strings.Join(global, "\n"))) {
+			t.Errorf("%s: the help does not end in the global flags:\n%s", command, help)
+		}
+		for _, line := range global {
+			if len(line) > 80 {
+				t.Errorf("%s: %d columns: %s", command, len(line), line)
+			}
+		}
+		if strings.Contains(strings.Join(own, "\n"), "--config") {
+			t.Errorf("%s: its own flags have a global one", command)
+		}
+	}
+}
+
+// flagsIn returns the lines of a help that show a command's own flags, and those that show global ones.
+func flagsIn(help string) (own, global []string) {
+	before, after, _ := strings.Cut(help, "Global flags:\n")
+	for line := range strings.Lines(before) {
+		if strings.HasPrefix(strings.TrimSpace(line), "-") {
+			own = append(own, strings.TrimRight(line, "\n"))
+		}
+	}
+	return own, strings.Split(strings.TrimRight(after, "\n"), "\n")
 }
 
 // Each command has examples, and the parser accepts each example.

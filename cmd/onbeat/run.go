@@ -36,13 +36,13 @@ type cli struct {
 
 // globals are the flags of every command.
 type globals struct {
-	Config    string `short:"c" placeholder:"FILE" predict:"file" help:"Config file (YAML). Commands other than serve take its redis, archive and namespace."`
-	Redis     string `placeholder:"URL" help:"Redis to use: a redis://, rediss://, redis-sentinel:// or redis-cluster:// URL, or file:PATH of a file that holds one. Default: $$ONBEAT_REDIS_URL or the config, which must not differ, or redis://127.0.0.1:6379/0."`
-	Archive   string `placeholder:"URL" help:"Archive to read what Redis no longer has: a postgres:// or sqlite:// URL, or file:PATH of a file that holds one. Default: $$ONBEAT_ARCHIVE or the config, which must not differ, or none."`
-	Namespace string `short:"n" placeholder:"NAME" help:"Namespace to work in. Default: $$ONBEAT_NAMESPACE or the config, which must not differ."`
-	API       string `name:"api" placeholder:"URL" help:"API of an onbeat serve to use in place of Redis, such as http://127.0.0.1:8080. Default: $$ONBEAT_API."`
-	TokenFile string `placeholder:"FILE" predict:"file" help:"File that holds the token for the API. Default: the token in $$ONBEAT_TOKEN."`
-	PlainHTTP bool   `name:"plain-http" help:"Send the token over http:// to another machine, although whoever is on the way can read it."`
+	Config    string `short:"c" placeholder:"FILE" predict:"file" help:"Config file (YAML)."`
+	Redis     string `placeholder:"URL" help:"Redis (or $$ONBEAT_REDIS_URL, or the config)."`
+	Archive   string `placeholder:"URL" help:"Archive (or $$ONBEAT_ARCHIVE, or the config)."`
+	Namespace string `short:"n" placeholder:"NAME" help:"Namespace (or $$ONBEAT_NAMESPACE, or the config)."`
+	API       string `name:"api" placeholder:"URL" help:"API to use in place of Redis (or $$ONBEAT_API)."`
+	TokenFile string `placeholder:"FILE" predict:"file" help:"File with the token for the API (or $$ONBEAT_TOKEN)."`
+	PlainHTTP bool   `name:"plain-http" help:"Send the token over http://, readable on the way."`
 	JSON      bool   `name:"json" help:"Print JSON."`
 }
 
@@ -109,7 +109,7 @@ func checkArgs(args []string) error {
 }
 
 func newParser(c *cli, stdout, stderr io.Writer) (*kong.Kong, error) {
-	return kong.New(c,
+	parser, err := kong.New(c,
 		kong.Name("onbeat"),
 		kong.Description("Keeps fixed-cadence jobs on the beat through every deploy."),
 		kong.Writers(stdout, stderr),
@@ -118,4 +118,9 @@ func newParser(c *cli, stdout, stderr io.Writer) (*kong.Kong, error) {
 		kong.Help(printHelp),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, FlagsLast: true, NoExpandSubcommands: true}),
 	)
+	if err != nil {
+		return nil, err
+	}
+	parser.Model.HelpFlag.Help = "Print this help."
+	return parser, nil
 }
