@@ -230,7 +230,7 @@ func (c *Consumer) vain(void []int) {
 		ctx, done := context.WithTimeout(session.Context(), callTimeout)
 		defer done()
 		if err := c.q.SettledInVain(ctx, session.ID, ids); err != nil && ctx.Err() == nil {
-			c.log.Warn().Err(err).Msg("could not record that as an event")
+			c.log.Debug().Err(err).Msg("could not record that as an event")
 		}
 	}()
 }

@@ -49,7 +49,7 @@ type result struct {
 func (c *Consumer) start(parent context.Context, t *task.Task) {
 	if r := c.inflight[t.ID]; r != nil {
 		r.again = t.Fence
-		c.log.Warn().Str("task", t.ID).Msg("claimed a task that already runs here: redis lost the first claim")
+		c.log.Debug().Str("task", t.ID).Msg("claimed a task that already runs here: redis lost the first claim")
 		return
 	}
 	if c.notes.Output > 0 && c.notes.Every {

@@ -46,7 +46,7 @@ func (m *Manager) findLost(ctx context.Context, s *Session) {
 		n, err := m.q.FindLost(ctx)
 		switch {
 		case err != nil && ctx.Err() == nil:
-			m.log.Warn().Err(err).Msg("could not find all tasks of the keys that were set aside: the leader tries again in half a minute")
+			m.log.Debug().Err(err).Msg("could not find all tasks of the keys that were set aside: the leader tries again in half a minute")
 		case n > 0:
 			m.log.Warn().Int("tasks", n).Msg("found tasks again whose key was set aside")
 		}

@@ -70,7 +70,7 @@ func (m *Manager) recoverAll(ctx context.Context, gens []int64) (failed error) {
 		case err != nil && ctx.Err() != nil:
 			return context.Cause(ctx)
 		case err != nil:
-			m.log.Warn().Err(err).Int64("generation", gen).Msg("could not take back the tasks of a lost instance")
+			m.log.Debug().Err(err).Int64("generation", gen).Msg("could not take back the tasks of a lost instance")
 			failed = err
 		case stuck:
 			m.later[gen] = time.Now().Add(stuckPause)

@@ -86,7 +86,7 @@ func (s *Scheduler) Run(session *instance.Session) error {
 		s.remember(ctx, t, err)
 		if err != nil && ctx.Err() == nil { // else the term is over, which was logged already
 			s.progress.failed(err)
-			s.log.Warn().Err(err).Msg("scheduling stopped: it begins again if this instance still leads")
+			s.log.Debug().Err(err).Msg("scheduling stopped: it begins again if this instance still leads")
 		}
 	})
 	s.forget(session)
@@ -226,7 +226,7 @@ func (t *tenure) upkeep(ctx context.Context) {
 	t.lookForStrangers(ctx)
 	t.session.FindLost()
 	if _, err := t.tick(ctx); err != nil && ctx.Err() == nil {
-		t.log.Warn().Err(err).Msg("could not read the clock of redis")
+		t.log.Debug().Err(err).Msg("could not read the clock of redis")
 	}
 }
 
@@ -243,10 +243,10 @@ func (t *tenure) tidy(ctx context.Context) {
 	ctx, done := t.progress.attempt(ctx, callLimit(t.session))
 	defer done()
 	if _, err := t.q.Tidy(ctx, t.session.Lease()); err != nil && ctx.Err() == nil {
-		t.log.Warn().Err(err).Msg("could not tidy up")
+		t.log.Debug().Err(err).Msg("could not tidy up")
 	}
 	if wrong, err := t.q.Recount(ctx); err != nil && ctx.Err() == nil {
-		t.log.Warn().Err(err).Msg("could not recount running tasks")
+		t.log.Debug().Err(err).Msg("could not recount running tasks")
 	} else if wrong > 0 {
 		t.log.Error().Int("counts", wrong).Msg("corrected the counts of running tasks: something else writes to onbeat's keys")
 	}
@@ -343,7 +343,7 @@ func (t *tenure) takeBack(ctx context.Context) {
 	}
 	t.tookBack = true
 	if err := t.session.TakeBack(ctx); err != nil && ctx.Err() == nil {
-		t.log.Warn().Err(err).Msg("opening the gate before the leader has taken back all runs of lost instances")
+		t.log.Debug().Err(err).Msg("opening the gate before the leader has taken back all runs of lost instances")
 	}
 }
 

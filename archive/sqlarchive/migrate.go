@@ -55,7 +55,7 @@ func (a *store) migrate(ctx context.Context) error {
 func (a *store) compare(ctx context.Context, p *goose.Provider) error {
 	current, known, err := p.GetVersions(ctx)
 	if err == nil && current > known {
-		a.log.Warn().Int64("version", current).Int64("known", known).Msg("archive has tables of a newer release")
+		a.log.Debug().Int64("version", current).Int64("known", known).Msg("archive has tables of a newer release")
 	}
 	return err
 }

@@ -90,7 +90,7 @@ func (h *Handler) tell(ctx context.Context, t *task.Task, p *parcel, err error) 
 	h.log.Error().Err(err).Str("target", p.Target).Str("topic", string(p.Message.Topic)).Msg("gave up a message to a target")
 	told := h.events.Tell(context.WithoutCancel(ctx), "notification failed", "target", p.Target, "topic", string(p.Message.Topic), "task", t.ID, "reason", shortError(err.Error()))
 	if told != nil {
-		h.log.Warn().Err(told).Msg("could not record that as an event")
+		h.log.Debug().Err(told).Msg("could not record that as an event")
 	}
 }
 

@@ -149,7 +149,7 @@ func (a *Archiver) report(ctx context.Context, by who, f *found) {
 		err := a.q.Tell(ctx, "archive lost", "instance", by.instance, "release", by.release, "stream", l.Stream,
 			"entries", entriesText(l.Entries), "from", ms(l.From), "to", ms(l.To))
 		if err != nil && ctx.Err() == nil {
-			a.log.Warn().Err(err).Msg("could not record that as an event")
+			a.log.Debug().Err(err).Msg("could not record that as an event")
 		}
 	}
 }
