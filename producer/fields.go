@@ -21,20 +21,20 @@ func Fields() []Field { return fields }
 var fields = fieldsOf(schedule.Fields())
 
 func fieldsOf(rule []schedule.Field) []Field {
-	list := []Field{{"name", "required", "names the schedule within the namespace", func(s *Schedule) any { return &s.Name }}}
+	list := []Field{{"name", "required", "the name of the schedule within the namespace", func(s *Schedule) any { return &s.Name }}}
 	for _, f := range rule {
 		list = append(list, Field{f.Name, f.Default, f.Doc, func(s *Schedule) any { return f.Of(&s.Rule) }})
 	}
 	return append(list, []Field{
-		{"task", "required", "the type, which picks the handler: `echo`, `http`, `exec`, `sleep`, or one of your Go program", func(s *Schedule) any { return &s.Task }},
-		{"payload", "none", "what the handler gets: see the payloads below", func(s *Schedule) any { return &s.Payload }},
-		{"secret", "none", "the paths of its payload that are secret, besides those of its type", func(s *Schedule) any { return &s.Secret }},
-		{"queue", "`default`", "where its tasks wait", func(s *Schedule) any { return &s.Queue }},
+		{"task", "required", "the task type, which selects the handler: `echo`, `http`, `exec`, `sleep`, or one of your Go program", func(s *Schedule) any { return &s.Task }},
+		{"payload", "none", "the input of the handler: see the payloads below", func(s *Schedule) any { return &s.Payload }},
+		{"secret", "none", "secret paths of the payload, besides those of the type", func(s *Schedule) any { return &s.Secret }},
+		{"queue", "`default`", "the queue in which its tasks wait", func(s *Schedule) any { return &s.Queue }},
 		{"priority", "`normal`", "`high`, `normal` or `low`", func(s *Schedule) any { return &s.Priority }},
 		{"timeout", "`30m`", "how long one run may take", func(s *Schedule) any { return (*schedule.Duration)(&s.Timeout) }},
-		{"max_attempts", "3", "runs of a slot that may begin; 1 means no retry", func(s *Schedule) any { return &s.MaxAttempts }},
-		{"backoff", "`1s`", "the longest delay after the first failure, which doubles with each further one; in YAML, a mapping of `base` and `cap` says both", func(s *Schedule) any { return (*schedule.Duration)(&s.Backoff.Base) }},
-		{"backoff_cap", "`1h`", "the longest delay of all", func(s *Schedule) any { return (*schedule.Duration)(&s.Backoff.Cap) }},
+		{"max_attempts", "3", "how many runs of a slot may begin; 1: no retry", func(s *Schedule) any { return &s.MaxAttempts }},
+		{"backoff", "`1s`", "the longest delay after the first failure; it doubles with each further failure. In YAML, a mapping of `base` and `cap` sets both", func(s *Schedule) any { return (*schedule.Duration)(&s.Backoff.Base) }},
+		{"backoff_cap", "`1h`", "the longest delay after any failure", func(s *Schedule) any { return (*schedule.Duration)(&s.Backoff.Cap) }},
 	}...)
 }
 

@@ -22,17 +22,15 @@ func Fields() []Field { return fields }
 var fields = []Field{
 	{"every", "this or `cron`", "a fixed interval, from 1ms", func(r *Rule) any { return (*Duration)(&r.Every) }},
 	{"cron", "this or `every`", "5 fields, or 6 with seconds: names, ranges, steps, `L W # ?`, `@hourly` and its like; in quotes", func(r *Rule) any { return &r.Cron }},
-	{"timezone", "UTC", "the zone that `cron` is read in, such as `Asia/Seoul`", func(r *Rule) any { return &r.Timezone }},
-	{"dst", "by the expression", "what daylight saving does to `cron`: `gap` is for times that it leaves out, `skip`, or `after`, one slot after the gap; " +
-		"`overlap` is for times that come twice, `first`, `second` or `both`", func(r *Rule) any { return &r.DST }},
-	{"start", "when it is first applied", "`aligned` (of `every`): at multiples of the interval; or a time in RFC 3339", func(r *Rule) any { return &r.Start }},
+	{"timezone", "UTC", "the time zone of `cron`, such as `Asia/Seoul`", func(r *Rule) any { return &r.Timezone }},
+	{"dst", "by the expression", "how `cron` treats daylight saving. `gap`, for times that do not exist: `skip`, or `after` (one slot after the gap). `overlap`, for times that come twice: `first`, `second` or `both`", func(r *Rule) any { return &r.DST }},
+	{"start", "when the schedule is first applied", "`aligned` (of `every`): at multiples of the interval; or a time in RFC 3339", func(r *Rule) any { return &r.Start }},
 	{"until", "no end", "the last instant that a slot may have, in RFC 3339", func(r *Rule) any { return &r.Until }},
 	{"max_runs", "no limit", "how many slots the schedule has in all; slots that `overlap` drops count, missed slots do not", func(r *Rule) any { return &r.MaxRuns }},
-	{"jitter", "`0s`", "delays each slot by up to this, by an amount that depends on the name and the slot alone; at most `every`", func(r *Rule) any { return (*Duration)(&r.Jitter) }},
-	{"missed", "`once`", "what happens to slots that went by while no instance was there: `once` runs the latest of them; `all` runs each that is no older than `catch_up`, " +
-		"after the slots that are on time; `skip` runs none", func(r *Rule) any { return &r.Missed }},
+	{"jitter", "`0s`", "the longest delay of a slot, at most `every`; the delay depends only on the name and the slot", func(r *Rule) any { return (*Duration)(&r.Jitter) }},
+	{"missed", "`once`", "the policy for slots of a time without an instance. `once`: run the latest; `all`: run each that is no older than `catch_up`, after the slots that are on time; `skip`: run none", func(r *Rule) any { return &r.Missed }},
 	{"catch_up", "`1h`", "how far back `missed: all` reaches", func(r *Rule) any { return (*Duration)(&r.CatchUp) }},
-	{"overlap", "`allow`", "what happens when the previous run still goes on: `allow`, `skip`, `queue` (one waits), `replace` (the previous run is cancelled)", func(r *Rule) any { return &r.Overlap }},
+	{"overlap", "`allow`", "the policy while the previous run still goes on. `allow`: run beside it; `skip`: drop the slot; `queue`: one slot waits; `replace`: cancel the previous run", func(r *Rule) any { return &r.Overlap }},
 }
 
 func (r *Rule) fields() []form.Field {
