@@ -10,7 +10,18 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/onbeat/onbeat/archive"
+	"github.com/onbeat/onbeat/archive/sqlarchive"
+	"github.com/onbeat/onbeat/internal/field"
 )
+
+// This program, which is that of the tests, has SQLite alone: see the example.
+func TestSource_refusesADatabaseThatTheProgramDoesNotImport(t *testing.T) {
+	t.Parallel()
+	_, err := archive.NewSource(sqlarchive.Config{URL: "postgres://db/shop"}, "test", zerolog.Nop())
+	if f := field.Of(err); f == nil || f.Field != "archive.url" || !strings.Contains(f.Hint, `"github.com/onbeat/onbeat/postgres"`) {
+		t.Errorf("%v", err)
+	}
+}
 
 // opener counts how often it opens an archive that knows nothing.
 type opener struct {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/redis/go-redis/v9"
+	_ "modernc.org/sqlite"
 
 	"github.com/onbeat/onbeat/internal/database"
 	"github.com/onbeat/onbeat/internal/queue"
@@ -54,7 +55,7 @@ func (p place) Open() (Database, error) {
 	if where.Postgres != nil {
 		kind = PostgreSQL
 	}
-	db, err := where.Open("_txlock=immediate&_pragma=busy_timeout(5000)")
+	db, err := where.Open("_txlock=immediate&_pragma=busy_timeout(5000)", "")
 	return Database{DB: db, Kind: kind, Poll: 50 * time.Millisecond}, err
 }
 

@@ -5,5 +5,5 @@
 // migrates the tables, whose names begin with onbeat_. On PostgreSQL a day of runs is a partition, and a trim drops those that
 // are too old.
 //
-// The drivers, pgx and modernc.org/sqlite, are linked into programs that import this package, and into no others.
+// The program imports the database that it uses: package postgres of onbeat, or modernc.org/sqlite.
 package sqlarchive

@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	_ "github.com/jackc/pgx/v5/stdlib"
 	"github.com/rs/zerolog"
 	"go.uber.org/goleak"
 	_ "modernc.org/sqlite"
@@ -21,6 +20,7 @@ import (
 	"github.com/onbeat/onbeat/archive/sqlarchive"
 	"github.com/onbeat/onbeat/internal/history"
 	"github.com/onbeat/onbeat/internal/testpostgres"
+	_ "github.com/onbeat/onbeat/postgres"
 )
 
 func TestMain(m *testing.M) {

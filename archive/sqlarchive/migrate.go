@@ -2,88 +2,116 @@ package sqlarchive
 
 import (
 	"context"
+	"database/sql"
 	"embed"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 
-	"github.com/pressly/goose/v3"
-
 	"github.com/onbeat/onbeat/archive"
 )
 
+// migrations are files of SQL, the first of which makes the tables of version 1, and each other those of the next version.
+//
 //go:embed migrations
 var migrations embed.FS
 
-// versions is the table in which goose keeps which migrations were applied.
+// versions is the table that says which versions there have been.
 const versions = "onbeat_archive_versions"
 
-func (a *store) provider() (*goose.Provider, error) {
-	dialect, files, opts, err := a.engine.migrations()
+// migrating is how the tables of a database are migrated.
+type migrating struct {
+	folder string // of the migrations
+	there  string // counts the tables of versions: one, or none yet
+	begin  string // begins a transaction in which no other instance migrates; empty: each transaction is one
+}
+
+// version returns the version of the tables, -1 if there are none, and that of this release.
+func (a *store) version(ctx context.Context, q interface {
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+},
+) (current, known int64, err error) {
+	m := a.engine.migrations()
+	files, err := fs.ReadDir(migrations, m.folder)
 	if err != nil {
-		return nil, err
+		return 0, 0, err
 	}
-	return goose.NewProvider(dialect, a.db, files, append(opts, goose.WithTableName(versions), goose.WithDisableGlobalRegistry(true))...)
+	n, known := 0, int64(len(files))
+	if err := q.QueryRowContext(ctx, m.there).Scan(&n); err != nil || n == 0 {
+		return -1, known, err
+	}
+	err = q.QueryRowContext(ctx, "select coalesce(max(version_id), 0) from "+versions).Scan(&current)
+	return current, known, err
 }
 
-// migrate applies what is new. A database without a lock has another instance do it at the same moment: one of the two fails,
-// and finds it done.
+// migrate applies what is new, and says so if the tables are newer than this release, as after a rollback.
 func (a *store) migrate(ctx context.Context) error {
-	const tries = 3
-	var err error
-	for range tries {
-		var p *goose.Provider
-		if p, err = a.provider(); err != nil {
-			return err
-		}
-		var applied []*goose.MigrationResult
-		if applied, err = p.Up(ctx); err == nil {
-			if len(applied) > 0 {
-				a.log.Info().Int64("version", applied[len(applied)-1].Source.Version).Msg("archive migrated")
-			}
-			return a.compare(ctx, p)
-		}
-		if kind, _ := a.engine.kind(err); kind != nil || ctx.Err() != nil {
-			return err
-		}
+	current, known, err := a.version(ctx, a.db)
+	if err == nil && current < known {
+		return a.apply(ctx)
 	}
-	return err
-}
-
-// compare says so if the tables are newer than this release, as after a rollback.
-func (a *store) compare(ctx context.Context, p *goose.Provider) error {
-	current, known, err := p.GetVersions(ctx)
 	if err == nil && current > known {
 		a.log.Debug().Int64("version", current).Int64("known", known).Msg("archive has tables of a newer release")
 	}
 	return err
 }
 
+// apply applies what is new in one transaction, in which no other instance does.
+func (a *store) apply(ctx context.Context) error {
+	m := a.engine.migrations()
+	tx, err := a.db.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.Rollback() }()
+	if m.begin != "" {
+		if _, err := tx.ExecContext(ctx, m.begin); err != nil {
+			return err
+		}
+	}
+	current, known, err := a.version(ctx, tx)
+	if err != nil || current >= known {
+		return err
+	}
+	statements := []string{}
+	if current < 0 {
+		statements, current = append(statements, "create table "+versions+" (version_id bigint primary key)"), 0
+	}
+	files, err := fs.ReadDir(migrations, m.folder)
+	if err != nil {
+		return err
+	}
+	for v := current; v < known; v++ {
+		text, err := migrations.ReadFile(m.folder + "/" + files[v].Name())
+		if err != nil {
+			return err
+		}
+		statements = append(statements, string(text), fmt.Sprintf("insert into %s (version_id) values (%d)", versions, v+1))
+	}
+	for _, statement := range statements {
+		if _, err := tx.ExecContext(ctx, statement); err != nil {
+			return err
+		}
+	}
+	if err := tx.Commit(); err != nil {
+		return err
+	}
+	a.log.Info().Int64("version", known).Msg("archive migrated")
+	return nil
+}
+
 var noTables = fmt.Errorf("%w: there are none yet, an instance that leads makes them", archive.ErrTables)
 
 // check refuses tables that this release would make or migrate, and changes none.
 func (a *store) check(ctx context.Context) error {
-	p, err := a.provider()
-	if err != nil {
+	current, known, err := a.version(ctx, a.db)
+	switch {
+	case err != nil:
 		return err
-	}
-	there := "select count(*) from pg_catalog.pg_class where oid = to_regclass('" + versions + "')"
-	if _, lite := a.engine.(sqlite); lite {
-		there = "select count(*) from sqlite_master where name = '" + versions + "'"
-	}
-	n, current := 0, int64(0)
-	if err := a.db.QueryRowContext(ctx, there).Scan(&n); err != nil {
-		return err
-	}
-	if n == 0 {
+	case current < 0:
 		return noTables
-	}
-	if err := a.db.QueryRowContext(ctx, "select coalesce(max(version_id), 0) from "+versions).Scan(&current); err != nil {
-		return err
-	}
-	sources := p.ListSources()
-	if known := sources[len(sources)-1].Version; current < known {
+	case current < known:
 		return fmt.Errorf("%w: they are of version %d, an instance of this release that leads migrates them to %d", archive.ErrTables, current, known)
 	}
 	return nil

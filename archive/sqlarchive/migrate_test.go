@@ -14,39 +14,6 @@ import (
 	"github.com/onbeat/onbeat/internal/testpostgres"
 )
 
-// Each migration can be taken back, and applied again.
-func TestMigrations_goDownAndUpAgain(t *testing.T) {
-	t.Parallel()
-	for name, url := range map[string]func() string{
-		"postgres": func() string { return testpostgres.Database(t) },
-		"sqlite":   func() string { return "sqlite://" + filepath.Join(t.TempDir(), "a.db") },
-	} {
-		a, err := Config{URL: url()}.open(t.Context(), "test", zerolog.Nop())
-		if err != nil {
-			t.Fatal(name, err)
-		}
-		defer a.Close()
-		p, err := a.provider()
-		if err != nil {
-			t.Fatal(name, err)
-		}
-		for range len(p.ListSources()) {
-			if _, err := p.Down(t.Context()); err != nil {
-				t.Fatal(name, err)
-			}
-		}
-		if _, err := a.Position(t.Context()); err == nil {
-			t.Errorf("%s: the tables are still there", name)
-		}
-		if err := a.migrate(t.Context()); err != nil {
-			t.Fatal(name, err)
-		}
-		if _, err := a.Position(t.Context()); err != nil {
-			t.Error(name, err)
-		}
-	}
-}
-
 // A commit waits for the disk, also where the database is set not to.
 func TestOpen_makesCommitsDurable(t *testing.T) {
 	t.Parallel()

@@ -9,9 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
-
 	"github.com/onbeat/onbeat/archive"
 )
 
@@ -72,18 +69,15 @@ func partitionOf(n int64) string { return partition + time.Unix(n*86400, 0).UTC(
 // partition, the rows of the day go there.
 func (p *postgres) makeDay(ctx context.Context, n int64) error {
 	err := p.attach(ctx, n)
-	var said *pgconn.PgError
-	if errors.As(err, &said) {
-		switch said.Code {
-		case "42501":
-			if p.tell() {
-				p.log.Warn().Err(err).Msg("archive makes no partitions: its user does not own the tables")
-			}
-			err = nil
-		case "23514", "42P07":
-			p.log.Warn().Err(err).Str("partition", partitionOf(n)).Msg("archive makes no partition of a day")
-			err = nil
+	switch state(err) {
+	case "42501":
+		if p.tell() {
+			p.log.Warn().Err(err).Msg("archive makes no partitions: its user does not own the tables")
 		}
+		err = nil
+	case "23514", "42P07":
+		p.log.Warn().Err(err).Str("partition", partitionOf(n)).Msg("archive makes no partition of a day")
+		err = nil
 	}
 	if err == nil {
 		p.days.set(n)
@@ -116,8 +110,8 @@ func (p *postgres) attach(ctx context.Context, n int64) error {
 	if err != nil || all[partitionOf(n)] {
 		return err
 	}
-	table := pgx.Identifier{schema, partitionOf(n)}.Sanitize()
-	parent := pgx.Identifier{schema, runs.name}.Sanitize()
+	table := identifier(schema, partitionOf(n))
+	parent := identifier(schema, runs.name)
 	from, to := time.Unix(n*86400, 0).UTC(), time.Unix((n+1)*86400, 0).UTC()
 	for _, statement := range []string{
 		"create table " + table + " (like " + parent + " including defaults including constraints)",
@@ -173,7 +167,7 @@ func (p *postgres) trimRuns(ctx context.Context, a *store, edge moment, now time
 		if err != nil || began.Add(day+longestRun).After(now.Add(-longest)) {
 			continue // the default one, one that a person made, or one with rows to keep
 		}
-		if err := p.drop(ctx, pgx.Identifier{schema, table}.Sanitize()); err != nil {
+		if err := p.drop(ctx, identifier(schema, table)); err != nil {
 			if kind, _ := p.kind(err); !errors.Is(kind, archive.ErrDenied) {
 				return err
 			}

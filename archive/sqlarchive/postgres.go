@@ -8,20 +8,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"net"
 	"strings"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/pgtype"
-	"github.com/jackc/pgx/v5/stdlib"
-	"github.com/pressly/goose/v3"
-	"github.com/pressly/goose/v3/lock"
 	"github.com/rs/zerolog"
 
 	"github.com/onbeat/onbeat/archive"
+	"github.com/onbeat/onbeat/internal/database"
 )
 
 // limits end what would wait for ever, on the server: a statement, a wait for a lock, and the transaction of a process that
@@ -31,38 +25,38 @@ var limits = map[string]string{
 }
 
 type postgres struct {
-	db   *sql.DB
-	log  zerolog.Logger
-	keep time.Duration
-	days days
+	db     *sql.DB
+	server database.Postgres
+	log    zerolog.Logger
+	keep   time.Duration
+	days   days
 }
 
 func (a *store) openPostgres() (err error) {
-	params := a.where.Postgres.RuntimeParams
 	for name, value := range limits {
-		if _, set := params[name]; !set {
-			params[name] = value
-		}
+		a.where.Postgres.Default(name, value)
 	}
-	if a.db, err = a.where.Open("", stdlib.OptionAfterConnect(durable)); err != nil {
+	if a.db, err = a.where.Open("", durable); err != nil {
 		return err
 	}
 	a.db.SetMaxOpenConns(mostConns)
 	a.db.SetMaxIdleConns(mostConns)
 	a.db.SetConnMaxIdleTime(5 * time.Minute)
 	a.db.SetConnMaxLifetime(15 * time.Minute) // then it follows a name that means another server
-	a.engine = &postgres{db: a.db, log: a.log, keep: a.keep}
+	a.engine = &postgres{db: a.db, server: a.where.Postgres, log: a.log, keep: a.keep}
 	return nil
 }
 
 // durable makes a commit wait for the disk, even where the database is set not to: Redis drops what is archived, so a crash that
 // took a commit back would lose its rows. A stricter setting stays.
-func durable(ctx context.Context, c *pgx.Conn) error {
-	_, err := c.Exec(ctx, "select set_config('synchronous_commit', 'on', false) where current_setting('synchronous_commit') = 'off'")
-	return err
-}
+const durable = "select set_config('synchronous_commit', 'on', false) where current_setting('synchronous_commit') = 'off'"
 
-func (*postgres) time(m moment) any { return pgtype.Timestamptz{Time: m.Time, Valid: !m.IsZero()} }
+func (*postgres) time(m moment) any {
+	if m.IsZero() {
+		return nil
+	}
+	return m.Time
+}
 
 // insert sends each column as an array, in one statement.
 func (*postgres) insert(ctx context.Context, tx *sql.Tx, t *table, namespace string, rows []row) error {
@@ -88,9 +82,9 @@ func columnsOf(rows []row) (arrays []any, types []string) {
 		case *int64:
 			array, kind = make([]int64, len(rows)), "bigint"
 		case *number:
-			array, kind = make(pgtype.FlatArray[pgtype.Int8], len(rows)), "bigint"
+			array, kind = make([]*int64, len(rows)), "bigint"
 		case *moment:
-			array, kind = make(pgtype.FlatArray[pgtype.Timestamptz], len(rows)), "timestamptz"
+			array, kind = make([]*time.Time, len(rows)), "timestamptz"
 		default:
 			array = make([]string, len(rows))
 		}
@@ -106,9 +100,13 @@ func columnsOf(rows []row) (arrays []any, types []string) {
 			case *int64:
 				arrays[c].([]int64)[i] = *v
 			case *number:
-				arrays[c].(pgtype.FlatArray[pgtype.Int8])[i] = pgtype.Int8{Int64: int64(*v), Valid: *v != 0}
+				if *v != 0 {
+					arrays[c].([]*int64)[i] = (*int64)(v)
+				}
 			case *moment:
-				arrays[c].(pgtype.FlatArray[pgtype.Timestamptz])[i] = pgtype.Timestamptz{Time: v.Time, Valid: !v.IsZero()}
+				if !v.IsZero() {
+					arrays[c].([]*time.Time)[i] = &v.Time
+				}
 			}
 		}
 	}
@@ -121,28 +119,37 @@ const (
 	partitionLock = 0x6f6e626561740002
 )
 
-func (*postgres) migrations() (goose.Dialect, fs.FS, []goose.ProviderOption, error) {
-	files, err := fs.Sub(migrations, "migrations/postgres")
-	if err != nil {
-		return "", nil, nil, err
+func (*postgres) migrations() migrating {
+	return migrating{
+		folder: "migrations/postgres", there: "select count(*) from pg_catalog.pg_class where oid = to_regclass('" + versions + "')",
+		begin: fmt.Sprintf("set local lock_timeout = '60s'; select pg_advisory_xact_lock(%d)", int64(migrationLock)),
 	}
-	locker, err := lock.NewPostgresSessionLocker(lock.WithLockID(migrationLock), lock.WithLockTimeout(1, 60), lock.WithUnlockTimeout(1, 5))
-	return goose.DialectPostgres, files, []goose.ProviderOption{goose.WithSessionLocker(locker)}, err
 }
 
-func (*postgres) kind(err error) (error, string) {
-	var said *pgconn.PgError
-	if errors.As(err, &said) {
-		return kindOfState(said.Code)
+// state is the SQLSTATE of an error, or "".
+func state(err error) string {
+	if said := interface{ SQLState() string }(nil); errors.As(err, &said) {
+		return said.SQLState()
+	}
+	return ""
+}
+
+// identifier is a name of a schema and one in it, quoted.
+func identifier(schema, name string) string {
+	quoted := func(s string) string { return `"` + strings.ReplaceAll(s, `"`, `""`) + `"` }
+	return quoted(schema) + "." + quoted(name)
+}
+
+func (p *postgres) kind(err error) (error, string) {
+	if code := state(err); code != "" {
+		return kindOfState(code)
 	}
 	var untrusted *tls.CertificateVerificationError
-	var dial *pgconn.ConnectError
 	var network net.Error
 	switch {
 	case errors.As(err, &untrusted):
 		return archive.ErrDenied, "the server's certificate is not trusted: see sslmode and sslrootcert"
-	case errors.As(err, &dial), errors.As(err, &network), pgconn.Timeout(err), errors.Is(err, pgconn.ErrConnClosed),
-		errors.Is(err, driver.ErrBadConn), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, net.ErrClosed):
+	case p.server.Unreachable(err), errors.As(err, &network), errors.Is(err, driver.ErrBadConn), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, net.ErrClosed):
 		return archive.ErrUnavailable, ""
 	}
 	return nil, ""

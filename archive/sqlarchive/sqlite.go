@@ -5,14 +5,9 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"strings"
 	"time"
-
-	"github.com/pressly/goose/v3"
-	driver "modernc.org/sqlite"
-	sqlite3 "modernc.org/sqlite/lib"
 
 	"github.com/onbeat/onbeat/archive"
 )
@@ -33,7 +28,7 @@ func (a *store) openSQLite() error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", archive.ErrDenied, err)
 	}
-	if a.db, err = a.where.Open(pragmas); err != nil {
+	if a.db, err = a.where.Open(pragmas, ""); err != nil {
 		return err
 	}
 	a.db.SetMaxOpenConns(mostConns)
@@ -117,24 +112,39 @@ func (sqlite) trimRuns(ctx context.Context, a *store, edge moment, _ time.Time) 
 	return a.removeBefore(ctx, runs.name, "noted", edge)
 }
 
-func (sqlite) migrations() (goose.Dialect, fs.FS, []goose.ProviderOption, error) {
-	files, err := fs.Sub(migrations, "migrations/sqlite")
-	return goose.DialectSQLite3, files, nil, err
+func (sqlite) migrations() migrating {
+	return migrating{folder: "migrations/sqlite", there: "select count(*) from sqlite_master where name = '" + versions + "'"}
 }
 
+// The codes of SQLite, as https://sqlite.org/rescode.html has them.
+const (
+	litePerm     = 3
+	liteBusy     = 5
+	liteLocked   = 6
+	liteNoMemory = 7
+	liteReadOnly = 8
+	liteStopped  = 9
+	liteIO       = 10
+	liteCorrupt  = 11
+	liteFull     = 13
+	liteCantOpen = 14
+	liteAuth     = 23
+	liteNotADB   = 26
+)
+
 func (sqlite) kind(err error) (error, string) {
-	var said *driver.Error
+	var said interface{ Code() int }
 	if !errors.As(err, &said) {
 		return nil, ""
 	}
 	switch said.Code() & 0xff {
-	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_INTERRUPT, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_NOMEM:
+	case liteBusy, liteLocked, liteStopped, liteIO, liteNoMemory:
 		return archive.ErrUnavailable, ""
-	case sqlite3.SQLITE_FULL:
+	case liteFull:
 		return archive.ErrFull, ""
-	case sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH:
+	case liteReadOnly, liteCantOpen, litePerm, liteAuth:
 		return archive.ErrDenied, "see the rights of the file and of its folder"
-	case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB:
+	case liteCorrupt, liteNotADB:
 		return nil, "the file is damaged: move it away, and a new archive begins"
 	}
 	return nil, ""

@@ -5,10 +5,8 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"io/fs"
 	"time"
 
-	"github.com/pressly/goose/v3"
 	"github.com/rs/zerolog"
 
 	"github.com/onbeat/onbeat/internal/database"
@@ -43,8 +41,8 @@ type engine interface {
 	prepare(ctx context.Context, ran []row) error
 	// trimRuns removes the runs noted before the edge of a namespace, as soon as that is cheap.
 	trimRuns(ctx context.Context, a *store, edge moment, now time.Time) error
-	// migrations returns the dialect of the migrations, the migrations, and options such as a lock.
-	migrations() (goose.Dialect, fs.FS, []goose.ProviderOption, error)
+	// migrations says how the tables are migrated.
+	migrations() migrating
 	// kind returns which of the errors of package archive an error is, or nil, and what a person might do.
 	kind(err error) (kind error, hint string)
 }

@@ -1,30 +1,44 @@
-// Package database opens the SQL databases that a user names by a URL: PostgreSQL, or SQLite in a file.
+// Package database opens the SQL databases that a user names by a URL: PostgreSQL, or SQLite in a file. It links neither: the program
+// imports the one that it uses.
 package database
 
 import (
+	"context"
 	"database/sql"
-	"net"
 	"net/url"
+	"slices"
 	"strings"
-	"time"
-
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/stdlib"
-	_ "modernc.org/sqlite" // the driver "sqlite"
 
 	"github.com/onbeat/onbeat/task"
 )
 
-const (
-	// connectTimeout is how long a server may take to answer at first, unless the URL says connect_timeout.
-	connectTimeout = 10 * time.Second
-	// keepAlive is how often a connection on which nothing happens is tried, so that a network that died is found.
-	keepAlive = 15 * time.Second
-)
+// Postgres is a server of PostgreSQL.
+type Postgres interface {
+	// Default sets a parameter of each session, unless the URL does.
+	Default(name, value string)
+	// Password is that of the URL or of the environment.
+	Password() string
+	// Open returns the database, without connecting to it yet. Each connection begins with the statement, if there is one.
+	Open(begin string) *sql.DB
+	// Listen listens to a channel, on a connection of its own. It calls told when it begins and for each notification, and returns when
+	// ctx ends, or when it hears nothing more.
+	Listen(ctx context.Context, channel string, told func())
+	// Unreachable reports whether an error is one of the connection.
+	Unreachable(err error) bool
+}
 
-// Address is a URL in parts: settings for PostgreSQL, or the path of a file.
+// parsePostgres is nil in a program that does not import package postgres.
+var parsePostgres func(url string) (Postgres, error)
+
+// RegisterPostgres gives what parses a URL. Package postgres calls it when the program begins.
+func RegisterPostgres(parse func(url string) (Postgres, error)) { parsePostgres = parse }
+
+// liteDriver is the name that modernc.org/sqlite has in database/sql.
+const liteDriver = "sqlite"
+
+// Address is a URL in parts: a server of PostgreSQL, or the path of a file.
 type Address struct {
-	Postgres *pgx.ConnConfig // nil: SQLite
+	Postgres Postgres // nil: SQLite
 	File     string
 }
 
@@ -37,6 +51,11 @@ func Parse(section, raw string) (*Address, error) {
 			Hint: "postgres://user:password@host:5432/database, or sqlite:///var/lib/onbeat/" + section + ".db",
 		}
 	}
+	unlinked := func(kind, driver string) error {
+		return &task.FieldError{
+			Field: section + ".url", Value: Redacted(raw), Reason: "this program has no driver for " + kind, Hint: `import _ "` + driver + `"`,
+		}
+	}
 	scheme, rest, _ := strings.Cut(raw, "://")
 	switch {
 	case raw == "":
@@ -45,11 +64,15 @@ func Parse(section, raw string) (*Address, error) {
 		if unclear(rest) {
 			return nil, refuse("has an @ or a # after its host: in a password write / as %2F, ? as %3F, # as %23 and @ as %40")
 		}
-		conf, err := pgx.ParseConfig(raw)
+		if parsePostgres == nil {
+			return nil, unlinked("PostgreSQL", "github.com/onbeat/onbeat/postgres")
+		}
+		server, err := parsePostgres(raw)
 		if err != nil {
 			return nil, refuse("cannot be parsed") // the text of err may have a part of the password
 		}
-		return &Address{Postgres: settled(conf, section)}, nil
+		server.Default("application_name", "onbeat "+section)
+		return &Address{Postgres: server}, nil
 	case strings.HasPrefix(raw, "sqlite::memory:"), scheme == "sqlite" && strings.HasPrefix(rest, ":memory:"):
 		return nil, refuse("a database in memory ends with its process")
 	case scheme != "sqlite":
@@ -63,25 +86,17 @@ func Parse(section, raw string) (*Address, error) {
 	if err != nil || strings.ContainsRune(path, 0) {
 		return nil, refuse("cannot be parsed")
 	}
+	if !slices.Contains(sql.Drivers(), liteDriver) {
+		return nil, unlinked("SQLite", "modernc.org/sqlite")
+	}
 	return &Address{File: path}, nil
 }
 
-// settled completes what a URL of PostgreSQL leaves open.
-func settled(conf *pgx.ConnConfig, section string) *pgx.ConnConfig {
-	if conf.ConnectTimeout == 0 {
-		conf.ConnectTimeout = connectTimeout
-	}
-	conf.DialFunc = (&net.Dialer{KeepAlive: keepAlive}).DialContext
-	if _, named := conf.RuntimeParams["application_name"]; !named {
-		conf.RuntimeParams["application_name"] = "onbeat " + section
-	}
-	return conf
-}
-
-// Open returns the database, without connecting to it yet. The pragmas are for each connection of SQLite, the options for PostgreSQL.
-func (a *Address) Open(pragmas string, options ...stdlib.OptionOpenDB) (*sql.DB, error) {
+// Open returns the database, without connecting to it yet. The pragmas are for each connection of SQLite; each of PostgreSQL begins with
+// a statement, if there is one.
+func (a *Address) Open(pragmas, begin string) (*sql.DB, error) {
 	if a.Postgres != nil {
-		return stdlib.OpenDB(*a.Postgres, options...), nil
+		return a.Postgres.Open(begin), nil
 	}
-	return sql.Open("sqlite", "file:"+(&url.URL{Path: a.File}).EscapedPath()+"?"+pragmas)
+	return sql.Open(liteDriver, "file:"+(&url.URL{Path: a.File}).EscapedPath()+"?"+pragmas)
 }

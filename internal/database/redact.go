@@ -66,9 +66,9 @@ func Redacted(raw string) string {
 
 // Hide returns a text without the password.
 func (a *Address) Hide(text string) string {
-	if a.Postgres == nil || a.Postgres.Password == "" {
+	if a.Postgres == nil || a.Postgres.Password() == "" {
 		return text
 	}
-	password := a.Postgres.Password
+	password := a.Postgres.Password()
 	return strings.NewReplacer(password, hidden, url.QueryEscape(password), hidden, url.PathEscape(password), hidden).Replace(text)
 }

@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	_ "github.com/onbeat/onbeat/postgres"
 )
 
 // startTimeout is how long a server may take to start, and to recover after it was killed.

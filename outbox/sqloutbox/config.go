@@ -1,6 +1,7 @@
 package sqloutbox
 
 import (
+	"context"
 	"time"
 
 	"github.com/onbeat/onbeat/internal/database"
@@ -45,7 +46,7 @@ func (c Config) Open() (outbox.Database, error) {
 	if err != nil {
 		return outbox.Database{}, err
 	}
-	db, err := where.Open(pragmas)
+	db, err := where.Open(pragmas, "")
 	if err != nil {
 		return outbox.Database{}, err
 	}
@@ -53,7 +54,8 @@ func (c Config) Open() (outbox.Database, error) {
 	db.SetConnMaxIdleTime(time.Minute)
 	opened := outbox.Database{DB: db, Kind: outbox.SQLite, Poll: c.Poll}
 	if where.Postgres != nil {
-		opened.Kind, opened.Listen = outbox.PostgreSQL, listener(where.Postgres)
+		opened.Kind = outbox.PostgreSQL
+		opened.Listen = func(ctx context.Context, told func()) { where.Postgres.Listen(ctx, "onbeat_outbox", told) }
 	}
 	return opened, nil
 }

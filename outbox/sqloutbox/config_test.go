@@ -6,7 +6,10 @@ import (
 	"testing"
 	"time"
 
+	_ "modernc.org/sqlite"
+
 	"github.com/onbeat/onbeat/outbox/sqloutbox"
+	_ "github.com/onbeat/onbeat/postgres"
 	"github.com/onbeat/onbeat/task"
 )
 

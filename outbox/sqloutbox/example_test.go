@@ -5,6 +5,7 @@ import (
 
 	"github.com/onbeat/onbeat"
 	"github.com/onbeat/onbeat/outbox/sqloutbox"
+	_ "github.com/onbeat/onbeat/postgres"
 )
 
 // An instance moves the tasks of a database to its Redis.

@@ -3,8 +3,6 @@
 -- A later migration may only add: tables, columns that are null or have a default, indexes. The release before it must be able to go on
 -- writing and reading, because a rollout runs both, and a rollback runs it alone.
 
--- +goose Up
-
 -- How far each namespace is archived. The instance that adds rows moves the position in the same transaction.
 create table onbeat_positions (
   namespace text collate "C" primary key,
@@ -109,11 +107,3 @@ create table onbeat_losses (
   entries   bigint,               -- null: Redis cannot tell
   primary key (namespace, until, since, stream)
 );
-
--- +goose Down
-drop table onbeat_losses;
-drop table onbeat_events;
-drop table onbeat_revisions;
-drop table onbeat_fates;
-drop table onbeat_runs;
-drop table onbeat_positions;

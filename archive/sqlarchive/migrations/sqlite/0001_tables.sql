@@ -98,11 +98,3 @@ create table onbeat_losses (
   entries   integer,
   primary key (namespace, until, since, stream)
 );
-
--- +goose Down
-drop table onbeat_losses;
-drop table onbeat_events;
-drop table onbeat_revisions;
-drop table onbeat_fates;
-drop table onbeat_runs;
-drop table onbeat_positions;

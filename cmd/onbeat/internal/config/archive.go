@@ -7,8 +7,10 @@ import (
 	"time"
 
 	"github.com/goccy/go-yaml/ast"
+	_ "modernc.org/sqlite" // for archives and outboxes
 
 	"github.com/onbeat/onbeat/archive/sqlarchive"
+	_ "github.com/onbeat/onbeat/postgres"
 )
 
 // Archive says where the archive is, and what it keeps.
