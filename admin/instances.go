@@ -20,11 +20,10 @@ type Instances interface {
 	// instance of it is registered, and none was lost lately.
 	Promote(ctx context.Context, release string) (Promoted, error)
 	// Resign makes an instance give up the lead and work on. Another one leads when Resign returns; the instance leads again
-	// only when no other can, or when its release is promoted. The error matches [queue.ErrNotFound],
-	// [instance.ErrNoOther] or [instance.ErrOlder].
+	// only when no other can, or when its release is promoted. The error matches [queue.ErrNotFound] or [instance.ErrNoOther].
 	Resign(ctx context.Context, id string) error
 	// Drain makes an instance finish its runs and leave, and its process end, as SIGTERM does. It takes no more work when Drain
-	// returns, and leaves the list when it has finished. The error matches [queue.ErrNotFound] or [instance.ErrOlder].
+	// returns, and leaves the list when it has finished. The error matches [queue.ErrNotFound].
 	Drain(ctx context.Context, id string) error
 	// Pause lets no instance begin a task for a time of up to [instance.LongestPause]. What runs goes on.
 	Pause(ctx context.Context, d time.Duration) (Pause, error)
@@ -185,18 +184,13 @@ func (n *instances) leaderless(ctx context.Context, list *InstanceList) time.Tim
 // leaderlessIn finds in events, the newest last, since when no instance leads. It is zero if one does, or if the events do not
 // reach back to it.
 func leaderlessIn(events []queue.Event) time.Time {
-	for i, e := range slices.Backward(events) {
+	for _, e := range slices.Backward(events) {
 		switch e.Kind {
 		case "leader":
 			return time.Time{}
 		case "no leader":
 			if ms, ok := msOf(e.Fields["since"]); ok {
 				return ms
-			}
-			for _, l := range slices.Backward(events[:i]) { // an earlier release says it in the event of the lost leader
-				if ms, ok := msOf(l.Fields["lease"]); ok && l.Kind == "lost" && l.Fields["instance"] == e.Fields["instance"] {
-					return ms
-				}
 			}
 			return e.At
 		}

@@ -11,7 +11,7 @@ import (
 type Revision struct {
 	// Revision is its number; see [Schedule].
 	Revision int64 `json:"revision"`
-	// At is when it was made; zero for a change by a release that notes no revisions.
+	// At is when it was made.
 	At time.Time `json:"at,omitzero"`
 	// What is made, changed, deleted, retired, restored or reverted.
 	What string `json:"what"`

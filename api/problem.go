@@ -105,7 +105,6 @@ var answers = []struct {
 	{queue.ErrDuplicate, http.StatusConflict, "duplicate", 0},
 	{admin.ErrRevision, http.StatusPreconditionFailed, "revision", 0},
 	{instance.ErrNoOther, http.StatusConflict, "no-other", 0},
-	{instance.ErrOlder, http.StatusConflict, "older", 0},
 	{queue.ErrChanged, http.StatusConflict, "changed", 0},
 	{producer.ErrNewer, http.StatusConflict, "newer", 0},
 	{task.ErrRecord, http.StatusConflict, "newer", 0},

@@ -183,10 +183,7 @@ func (s *schedules) Trigger(ctx context.Context, name string, payload json.RawMe
 
 func (s *schedules) Backfill(ctx context.Context, name string, b producer.Backfilling) (admin.Backfilled, error) {
 	out := admin.Backfilled{Name: name}
-	body := map[string]any{"from": b.From.UTC().Format(time.RFC3339Nano), "to": b.To.UTC().Format(time.RFC3339Nano), "again": b.Again}
-	if b.DryRun { // a server of an older release refuses it, and runs nothing
-		body["dry_run"] = true
-	}
+	body := map[string]any{"from": b.From.UTC().Format(time.RFC3339Nano), "to": b.To.UTC().Format(time.RFC3339Nano), "again": b.Again, "dry_run": b.DryRun}
 	err := s.change(ctx, name, "backfill", body, &out)
 	return out, err
 }

@@ -9,13 +9,8 @@ import (
 	"github.com/onbeat/onbeat/internal/queue"
 )
 
-// The errors of a request that was refused. Nothing has changed then.
-var (
-	// ErrOlder: the instance is of an older release of onbeat, and would not hear the request.
-	ErrOlder = errors.New("its release does not know this request")
-	// ErrNoOther: no other instance is ready and could lead, so this one cannot resign.
-	ErrNoOther = errors.New("no other instance is ready to lead")
-)
+// ErrNoOther: no other instance is ready and could lead, so this one cannot resign. Nothing has changed.
+var ErrNoOther = errors.New("no other instance is ready to lead")
 
 // asksKept is how long a request is kept for a process that was frozen, so that its lease ran out before it heard.
 const asksKept = 24 * time.Hour
@@ -24,8 +19,7 @@ const asksKept = 24 * time.Hour
 // returns. It stays ready and takes work as before, also when it comes back after a lost lease. It leads again only when no
 // other instance that was not asked can lead, when its release is promoted and has no other candidate, or in a new process.
 //
-// AskToResign returns [queue.ErrNotFound] if no such instance is registered, [ErrNoOther] or [ErrOlder]. To ask again changes
-// nothing. An instance of an older release that wins or holds an election does not know of the request, and may end it.
+// AskToResign returns [queue.ErrNotFound] if no such instance is registered, or [ErrNoOther]. To ask again changes nothing.
 func (r *Registry) AskToResign(ctx context.Context, id, by string) (View, error) {
 	return r.ask(ctx, "resign", id, by)
 }
@@ -34,7 +28,7 @@ func (r *Registry) AskToResign(ctx context.Context, id, by string) (View, error)
 // finishes its runs, deregisters, and [Manager.Run] returns nil. It claims nothing from the moment AskToDrain returns; it may
 // leave long after. The last instance may be asked too.
 //
-// AskToDrain returns [queue.ErrNotFound] if no such instance is registered, or [ErrOlder]. To ask again changes nothing.
+// AskToDrain returns [queue.ErrNotFound] if no such instance is registered. To ask again changes nothing.
 func (r *Registry) AskToDrain(ctx context.Context, id, by string) (View, error) {
 	return r.ask(ctx, "drain", id, by)
 }
@@ -42,7 +36,7 @@ func (r *Registry) AskToDrain(ctx context.Context, id, by string) (View, error) 
 func (r *Registry) ask(ctx context.Context, what, id, by string) (View, error) {
 	values, err := r.run(ctx, askScript, r.first(), id, what, by, asksKept.Milliseconds())
 	if err == nil {
-		err = map[string]error{"unknown": queue.ErrNotFound, "older": ErrOlder, "alone": ErrNoOther}[values.Text(0)]
+		err = map[string]error{"unknown": queue.ErrNotFound, "alone": ErrNoOther}[values.Text(0)]
 	}
 	if err != nil {
 		return View{}, fmt.Errorf("ask instance %s to %s: %w", id, what, err)

@@ -148,8 +148,7 @@ func (c Config) checkRelease() error {
 	return nil
 }
 
-// Details describe an instance to people. No decision depends on them, except on Hears, and on Answers and
-// LeaseMS that of the lookout.
+// Details describe an instance to people. No decision depends on them, except that of the lookout on LeaseMS.
 type Details struct {
 	Host        string    `json:"host"`
 	PID         int       `json:"pid"`
@@ -157,9 +156,7 @@ type Details struct {
 	Types       []string  `json:"types,omitempty"`
 	Queues      []string  `json:"queues,omitempty"`
 	Concurrency int       `json:"concurrency,omitempty"`
-	LeaseMS     int64     `json:"lease_ms,omitempty"` // how long a lease is; 0: a release that does not say
-	Hears       bool      `json:"hears,omitempty"`    // its release knows what a person asks of it: see ask.lua
-	Answers     bool      `json:"answers,omitempty"`  // its release says with a heartbeat that it was suspected wrongly: see look.lua
+	LeaseMS     int64     `json:"lease_ms,omitempty"` // how long a lease is
 }
 
 // DefaultLease is the lease of a [Config] that does not set one.
@@ -169,5 +166,5 @@ var started = time.Now().UTC().Truncate(time.Millisecond)
 
 func (c Config) details() Details {
 	host, _ := os.Hostname()
-	return Details{Host: host, PID: os.Getpid(), Started: started, Types: c.Types, Queues: c.Queues, Concurrency: c.Concurrency, LeaseMS: c.Lease.Milliseconds(), Hears: true, Answers: true}
+	return Details{Host: host, PID: os.Getpid(), Started: started, Types: c.Types, Queues: c.Queues, Concurrency: c.Concurrency, LeaseMS: c.Lease.Milliseconds()}
 }

@@ -66,7 +66,7 @@ func TestRegistry_damagedNotesStopNobody(t *testing.T) {
 			for _, key := range []string{k.Declarers, k.Strikes, k.Releases} {
 				must(t, r.rdb.HSet(ctx, key, "v1", text, "v2", text, "1", text, "2", text, "x", text).Err())
 			}
-			must(t, r.rdb.HSet(ctx, k.Meta, "declared", text, "declarer", text, "clock", text).Err())
+			must(t, r.rdb.HSet(ctx, k.Meta, "declared", text, "clock", text).Err())
 			r.expire(old, time.Millisecond)
 			m := r.join("new", "v2")
 			// By the damaged entry its release may have strikes. Then it leads all the same, because there is no other instance.

@@ -262,22 +262,6 @@ func TestLook_goesByTheLeaseOfTheLeader(t *testing.T) {
 	}, func(c *Config) { c.Lease = lease })
 }
 
-// A leader of a release that cannot say that it lives after all would stay a suspect for good.
-func TestLook_sparesALeaderOfAnOlderRelease(t *testing.T) {
-	t.Parallel()
-	towers(t, func(t *testing.T, w *tower) {
-		must(t, w.rdb.HSet(t.Context(), w.q.Keys().Details, "b", `{"host":"h","lease_ms":5000,"hears":true}`).Err())
-		w.idle(w.b)
-		w.enqueue("due")
-		if l := w.watches(5 * time.Second); l.Suspected {
-			t.Fatalf("suspected: %+v", l)
-		}
-		if l := w.dies(5 * time.Second); l.Suspected {
-			t.Fatalf("suspected: %+v", l)
-		}
-	})
-}
-
 // An instance that may not lead looks at nobody.
 func TestLookout_isACandidate(t *testing.T) {
 	t.Parallel()
@@ -371,18 +355,6 @@ func TestLook_damagedSuspicions(t *testing.T) {
 			if got := w.suspects("b"); !strings.HasSuffix(got, " 1 0 0 0") {
 				t.Errorf("%q became %q", rubbish, got)
 			}
-		}
-	})
-}
-
-// An older release leaves what is noted of the instances that it sweeps. The next one that registers removes it.
-func TestPromise10_suspectsThatAnOlderReleaseLeftLeave(t *testing.T) {
-	t.Parallel()
-	towers(t, func(t *testing.T, w *tower) {
-		must(t, w.rdb.HSet(t.Context(), w.q.Keys().Suspects, "swept", "1 1 0 0 0").Err())
-		w.up("c", "v2")
-		if got := w.suspects("swept"); got != "" || w.suspects("b") == "" {
-			t.Errorf("swept: %q; b: %q", got, w.suspects("b"))
 		}
 	})
 }

@@ -209,8 +209,7 @@ const LongestPause = 10 * time.Minute
 
 // Pause stops all instances from claiming for d from now on, at most [LongestPause]; zero ends a pause. Runs go on and are
 // settled as usual. Tasks that fall due meanwhile are late, and subject to their overlap policy. Use it for a planned
-// failover of Redis: a task that has not begun cannot begin twice. Instances of an older release, which does not know
-// pauses, claim as usual.
+// failover of Redis: a task that has not begun cannot begin twice.
 func (r *Registry) Pause(ctx context.Context, d time.Duration) (View, error) {
 	if d < 0 || d > LongestPause {
 		return View{}, &task.FieldError{Field: "for", Value: d.String(), Reason: "out of range", Hint: "up to " + LongestPause.String()}

@@ -2,8 +2,6 @@ package producer
 
 import (
 	"context"
-	"fmt"
-	"hash/crc32"
 	"sort"
 	"time"
 
@@ -43,32 +41,10 @@ func (e *entry) count(spans []queue.Span) (n int64) {
 	return n
 }
 
-// times names the grid without its anchor: it holds what [sameTimes] compares.
-func (e *entry) times() string {
-	return fmt.Sprintf("%08x", crc32.ChecksumIEEE(fmt.Appendf(nil, "%d %s %s %v %s", e.s.Every, e.s.Cron, e.s.Timezone, e.s.DST, e.s.Start)))
-}
-
-// owing encodes spans as they are stored in Redis.
-func (e *entry) owing(spans []queue.Span) string {
-	if len(spans) == 0 {
-		return ""
-	}
-	return queue.Behind{Anchor: e.last.Anchor, Times: e.times(), Spans: spans}.String()
-}
-
-// owes reads what is stored in Redis. Spans of another grid are not run: an older release, which knows nothing of them,
-// changed the schedule or made it anew.
+// owes reads what is stored in Redis. A damaged text counts as nothing to push.
 func (e *entry) owes(text string) {
-	e.owed, e.behind, e.stray = text, nil, nil
-	if text == "" {
-		return
-	}
-	b, err := queue.ParseBehind(text)
-	if err != nil || !b.Anchor.Equal(e.last.Anchor) || b.Times != e.times() {
-		e.stray = b.Spans
-		return
-	}
-	e.behind = b.Spans
+	e.owed = text
+	e.behind, _ = queue.ParseBehind(text)
 }
 
 // fallBehind puts off the missed slots up to latest: they are pushed oldest first, behind all tasks on time.
@@ -206,24 +182,12 @@ func (e *entry) pushOldest(m *move) {
 	}
 }
 
-// forgone notes that the slots that the schedule is behind with are not run. If the grid is no longer known, nor is their
-// number.
+// forgone notes that the slots that the schedule is behind with are not run.
 func (e *entry) forgone(word history.Word, why string) (note string) {
 	for _, s := range e.behind {
 		note = history.Join(note, history.Range(e.s.Name, e.grid.Next(s.From), s.To, word, e.grid.Count(s.From, s.To), why))
 	}
-	for _, s := range e.stray {
-		note = history.Join(note, history.Range(e.s.Name, s.From.Add(time.Millisecond), s.To, word, 0, why))
-	}
 	return note
-}
-
-// changed notes the slots of another grid that the schedule is behind with.
-func (e *entry) changed() string {
-	if len(e.stray) == 0 {
-		return ""
-	}
-	return e.forgone(history.Changed, "schedule was changed")
 }
 
 // owe queues an entry that is behind for its turn to be pushed.
@@ -250,29 +214,4 @@ func (t *tenure) repay(ctx context.Context) error {
 		}
 	}
 	return t.advance(ctx, moves)
-}
-
-// forsake notes what schedules were behind with that no longer exist: an older release, which knows nothing of it, deleted
-// them.
-func (t *tenure) forsake(ctx context.Context, inv *inventory) error {
-	all, err := t.q.Behind(ctx)
-	if err != nil {
-		return err
-	}
-	var changes []queue.Change
-	for name, text := range all {
-		if inv.has(name) {
-			continue
-		}
-		e := &entry{s: &Schedule{Name: name}}
-		e.owes(text)
-		changes = append(changes, queue.Change{
-			Name: name, Delete: true, Event: "schedule deleted", Note: e.forgone(history.Deleted, "schedule was deleted"),
-		})
-	}
-	if len(changes) == 0 {
-		return nil
-	}
-	_, _, err = t.q.Change(ctx, t.term.Epoch, changes)
-	return err
 }

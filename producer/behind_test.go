@@ -186,17 +186,6 @@ func TestBehind_whenTheScheduleChanges(t *testing.T) {
 		"policy":   {func(w *world) { s := all("s"); s.Missed = schedule.MissedSkip; w.applied(s) }, "missed", false},
 		"interval": {func(w *world) { s := all("s"); s.Every = 3 * time.Second; w.applied(s) }, "changed", false},
 		"delete":   {func(w *world) { must(w, w.Delete(w.Context(), "s")) }, "deleted", false},
-		"made anew by a release that knows nothing of it": {func(w *world) {
-			text := w.rdb.HGet(w.Context(), w.q.Keys().Behind, "s").Val()
-			must(w, w.Delete(w.Context(), "s"))
-			time.Sleep(time.Millisecond)
-			w.applied(all("s"))
-			must(w, w.rdb.HSet(w.Context(), w.q.Keys().Behind, "s", text).Err())
-		}, "changed", false},
-		"deleted by a release that knows nothing of it": {func(w *world) {
-			must(w, w.rdb.HDel(w.Context(), w.q.Keys().Schedules, "s").Err())
-			must(w, w.rdb.HDel(w.Context(), w.q.Keys().Last, "s").Err())
-		}, "deleted", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -22,8 +22,7 @@ type entry struct {
 	at   int       // its index in the plan, -1 if it has none
 
 	owed   string       // what it is behind with, as it is stored in Redis
-	behind []queue.Span // the same, decoded
-	stray  []queue.Span // the same, of another grid
+	behind queue.Behind // the same, decoded
 	queued bool         // it waits for its turn to be pushed
 
 	seal    *seal.Keys
@@ -60,7 +59,7 @@ func entryFrom(st queue.Stored, head *definitionHead, s *Schedule) (*entry, erro
 
 // follow takes in a move that was made.
 func (e *entry) follow(m *move) {
-	e.owed, e.behind, e.stray = m.step.Remains, m.behind, nil
+	e.owed, e.behind = m.step.Remains, m.behind
 	e.set(m.last)
 }
 

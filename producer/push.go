@@ -142,7 +142,7 @@ type move struct {
 	e      *entry
 	step   queue.Step
 	last   queue.Last
-	behind []queue.Span
+	behind queue.Behind
 	onTime bool // it pushes the next slots, not those that the schedule is behind with
 }
 

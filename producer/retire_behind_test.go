@@ -23,9 +23,7 @@ func TestRetire_whatItIsBehindWithIsNoRunThatItHad(t *testing.T) {
 	must(t, err)
 	last := queue.Last{Rev: 1, Slot: sec(4), Runs: 2, Anchor: zero}
 	st := queue.Stored{Name: "s", Definition: text, Last: last.String()}
-	e, err := newEntry(st)
-	must(t, err)
-	st.Behind = e.owing([]queue.Span{{From: sec(2).Add(-time.Millisecond), To: sec(4)}})
+	st.Behind = queue.Behind{{From: sec(2).Add(-time.Millisecond), To: sec(4)}}.String()
 
 	c, err := retire(st, "v2", sec(10))
 	must(t, err)

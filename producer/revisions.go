@@ -18,8 +18,7 @@ import (
 // Revision is a change of a schedule, and what it said from then on.
 type Revision struct {
 	Number int64
-	// At is when it was made; zero for a change by a release that notes no revisions.
-	At time.Time
+	At     time.Time
 	// What is made, changed, deleted, retired, restored or reverted.
 	What string
 	// By is who asked for it; "" if a leader declared the schedule, or if nobody is known.
@@ -36,8 +35,7 @@ type Revision struct {
 }
 
 // Revisions returns a page of the revisions of a schedule, the newest first, and where to go on. Limit is 20 by default. After
-// is the place where the page before ended. What a release changed that notes no revisions is the newest one, with its number
-// and no more. The error matches [queue.ErrNotFound] if nothing is known of the schedule.
+// is the place where the page before ended. The error matches [queue.ErrNotFound] if nothing is known of the schedule.
 func (s *Schedules) Revisions(ctx context.Context, name string, limit int, after string) (page []Revision, next string, err error) {
 	before := int64(0)
 	if after != "" {
@@ -105,7 +103,7 @@ func (s *Schedules) withOlder(ctx context.Context, name string, noted []queue.Re
 	return noted, none
 }
 
-// revisions reads what is noted of a schedule, the newest first, and what it says now if that is not noted.
+// revisions reads what is noted of a schedule, the newest first.
 func (s *Schedules) revisions(ctx context.Context, name string) ([]queue.Revision, error) {
 	st, err := s.q.Schedule(ctx, name)
 	if err != nil {
@@ -116,17 +114,8 @@ func (s *Schedules) revisions(ctx context.Context, name string) ([]queue.Revisio
 		return nil, err
 	}
 	last, _ := queue.ParseLast(st.Last)
-	unknown := st.Definition != "" && last.Rev > 0
-	if len(noted) > 0 && unknown {
-		switch newest := &noted[0]; {
-		case newest.Definition == st.Definition || newest.Number > last.Rev: // it was changed after we read it
-			unknown = false
-		case newest.Number == last.Rev: // too long to be noted
-			newest.Definition, unknown = st.Definition, false
-		}
-	}
-	if unknown {
-		noted = slices.Insert(noted, 0, queue.Revision{Number: last.Rev, What: string(Changed), Definition: st.Definition})
+	if len(noted) > 0 && noted[0].Number == last.Rev { // it may be too long to be noted
+		noted[0].Definition = st.Definition
 	}
 	if len(noted) == 0 {
 		return nil, fmt.Errorf("schedule %q: %w", name, queue.ErrNotFound)

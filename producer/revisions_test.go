@@ -171,36 +171,6 @@ func TestRevert_goesBackAndIsARevision(t *testing.T) {
 	})
 }
 
-// A schedule of a release that notes no revisions has one, and what such a release changes is seen.
-func TestRevisions_ofAReleaseThatNotesNone(t *testing.T) {
-	t.Parallel()
-	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
-		w := newWorld(t, rdb)
-		ctx := t.Context()
-		w.apply("s", schedule.Every(time.Hour))
-		must(t, rdb.Del(ctx, w.q.Keys().Revisions).Err())
-		if got := fmt.Sprint(w.revisions("s")); got != "[changed  1h0m0s]" {
-			t.Error(got)
-		}
-		seen, err := w.Get(ctx, "s")
-		must(t, err)
-		if did, err := w.By("ann").ApplyIf(ctx, every(time.Minute), seen.Revision); did != Changed || err != nil {
-			t.Fatalf("%v, %v", did, err)
-		}
-		noted := rdb.HGetAll(ctx, w.q.Keys().Revisions).Val()
-		seen, err = w.Get(ctx, "s")
-		must(t, err)
-		must(t, second(w.Apply(ctx, every(time.Second)))) // as an older release does it
-		must(t, rdb.HSet(ctx, w.q.Keys().Revisions, noted).Err())
-		if got := fmt.Sprint(w.revisions("s")); got != "[changed  1s changed ann 1m0s changed  1h0m0s]" {
-			t.Error(got)
-		}
-		if _, err := w.ApplyIf(ctx, every(time.Hour), seen.Revision); !errors.Is(err, queue.ErrRevision) {
-			t.Errorf("passed over a change that is not noted: %v", err)
-		}
-	})
-}
-
 func TestRestore_goesOnAsItWas(t *testing.T) {
 	t.Parallel()
 	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {

@@ -35,17 +35,17 @@ func (e *entry) step(now, missed, until time.Time) (move, bool) {
 	return m, e.moves(&m)
 }
 
-// stay returns a move that changes nothing yet, except that it gives up what is behind on another grid.
+// stay returns a move that changes nothing yet.
 func (e *entry) stay() move {
 	return move{
 		e: e, last: e.last, behind: slices.Clone(e.behind),
-		step: queue.Step{Name: e.s.Name, Expect: e.raw, Behind: e.owed, Note: e.changed()},
+		step: queue.Step{Name: e.s.Name, Expect: e.raw, Behind: e.owed},
 	}
 }
 
 // moves completes a move, and reports whether it changes anything.
 func (e *entry) moves(m *move) bool {
-	m.step.Becomes, m.step.Remains = m.last.String(), e.owing(m.behind)
+	m.step.Becomes, m.step.Remains = m.last.String(), m.behind.String()
 	return m.step.Becomes != e.raw || m.step.Remains != e.owed
 }
 

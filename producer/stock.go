@@ -2,12 +2,10 @@ package producer
 
 import (
 	"context"
-	"errors"
 	"maps"
 	"slices"
 
 	"github.com/onbeat/onbeat/internal/queue"
-	"github.com/onbeat/onbeat/internal/store"
 	"github.com/onbeat/onbeat/task"
 )
 
@@ -64,9 +62,6 @@ func (t *tenure) read(ctx context.Context) (*inventory, error) {
 	}
 	// A schedule that changed during the read may have come as two halves that do not belong together.
 	if err := t.refresh(ctx); err != nil {
-		return nil, err
-	}
-	if err := t.forsake(ctx, inv); err != nil && !errors.Is(err, store.ErrFull) { // it can wait for room
 		return nil, err
 	}
 	return inv, nil

@@ -290,17 +290,6 @@ func TestCheckID_refusesWhatTurnsTheDirectionOfText(t *testing.T) {
 	}
 }
 
-// A record that an earlier version accepted stays readable.
-func TestDecode_readsAKeyThatIsRefusedToday(t *testing.T) {
-	t.Parallel()
-	old := task.New("echo", []byte("1"), task.Key("k\u202e1", 1))
-	old.Trace = "t\u202e"
-	var got task.Task
-	if err := task.Decode(string(task.Encode(nil, old)), &got); err != nil || got.Key != old.Key || got.Trace != old.Trace {
-		t.Errorf("%+v, %v", got, err)
-	}
-}
-
 func TestValidate_ofAGoodTaskAllocatesNothing(t *testing.T) {
 	good := task.New("invoice.send", nil, task.ID("a"), task.Queue("mail"), task.Key("k", 1), task.Unique("u", time.Hour), task.At(time.Now()))
 	if n := testing.AllocsPerRun(100, func() { _ = good.Validate(task.Limits{}) }); n != 0 {

@@ -152,8 +152,6 @@ func (c *client) unasked(ctx context.Context, id string, err error) error {
 	switch {
 	case errors.Is(err, instance.ErrNoOther):
 		return &failure{err, "start another instance, or wait until one is ready: onbeat instances --wait ready=2"}
-	case errors.Is(err, instance.ErrOlder):
-		return &failure{err, "stop its process with SIGTERM, or finish the rollout of this version first"}
 	case !errors.Is(err, queue.ErrNotFound):
 		return err
 	}

@@ -58,12 +58,7 @@ func (a *app) printRevision(r *admin.Revision, now time.Time) {
 	if by := cmp.Or(r.By, r.Release); by != "" { // the release has declared the schedule, and did not ask for what a person did
 		text += " by " + by
 	}
-	if r.At.IsZero() {
-		text += ", by a release that notes no more than this"
-	} else {
-		text += " " + wording.Ago(r.At, now)
-	}
-	a.printf("%s", text)
+	a.printf("%s %s", text, wording.Ago(r.At, now))
 	if r.Encrypted != "" {
 		a.printf("  payload: %s", r.Encrypted)
 	}

@@ -11,7 +11,7 @@
 -- KEYS[1..15] see lib_elect.lua
 -- ARGV[1] id  [2] resign or drain  [3] who asks  [4] how long the request is kept for a process that was frozen (ms)
 -- Returns {what became of the request, view...}: "done", also if it had been asked before; "unknown": no such instance is
--- registered; "older": its release does not know requests; "alone": it should resign, and no other instance could lead.
+-- registered; "alone": it should resign, and no other instance could lead.
 -- O(instances + requests).
 sweep()
 local id, what = ARGV[1], ARGV[2]
@@ -76,8 +76,6 @@ if not m.gen then
   came = "unknown"
 elseif m.state == "d" or what == "resign" and (m.standby or m.resigned) then
   came = "done"
-elseif not string.find(redis.call("HGET", details, id) or "", '"hears":true', 1, true) then
-  came = "older"
 else
   came = what == "drain" and drain() or resign()
 end

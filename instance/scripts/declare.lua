@@ -50,13 +50,6 @@ local function present(order, gen, gone)
   return drains[gen] and 0 or math.max(gone + grace - now, 0)
 end
 
--- An older version of onbeat knows no declarers, and notes only the last declaration in meta. Take that over once.
-local had = redis.call("HMGET", meta, "declared", "declarer")
-local had_order, had_gen = string.match(had[1] or "0 0", "^(%d+) (%d+)$")
-if had_gen and had[1] and had[2] ~= had_gen then
-  redis.call("HSET", declarers, had_gen, had_order .. " 0")
-  redis.call("HSET", meta, "declarer", had_gen)
-end
 local declared = redis.call("HGETALL", declarers)
 local wait = 0
 for i = 1, #declared, 2 do
@@ -77,10 +70,11 @@ end
 if wait > 0 then
   return { 0, math.min(wait, 1000) }
 end
+local had_order, had_gen = string.match(redis.call("HGET", meta, "declared") or "", "^(%d+) (%d+)$")
 had_order, had_gen = tonumber(had_order or 0), tonumber(had_gen or 0)
 if had_order > m.order or had_order == m.order and had_gen > m.gen then
   record(events, cap_events, "event", "declares again", "instance", ARGV[1], "release", m.release)
 end
-redis.call("HSET", meta, "declared", int(m.order) .. " " .. int(m.gen), "declarer", ARGV[2])
+redis.call("HSET", meta, "declared", int(m.order) .. " " .. int(m.gen))
 redis.call("HSET", declarers, ARGV[2], int(m.order) .. " 0")
 return { 1, 0 }

@@ -168,7 +168,7 @@ local function recall(m)
 end
 
 -- since reads back: when an instance led again after a time with no leader. The entry has the epoch for which it was written,
--- because an older release does not know the field and leaves it as it was.
+-- because it ends with that epoch.
 local function since(back, epoch)
   local of, at = string.match(back or "", "^(%d+) (%d+)$")
   return of and of == epoch and tonumber(at) or nil
@@ -186,7 +186,7 @@ local ended = {}
 -- due tasks: a wake-up must not go to an instance that may not claim any more, or is frozen.
 local function elect()
   local ids = living()
-  local current = redis.call("HMGET", leader, "id", "gen", "open", "epoch", "back", "since", "there")
+  local current = redis.call("HMGET", leader, "id", "gen", "open", "epoch", "back", "there")
   local suspected = suspicions()
   local best, incumbent, resigned, passed -- passed over: the best of those that are suspected
   for _, id in ipairs(ids) do
@@ -236,10 +236,9 @@ local function elect()
   -- was for the first one. If an instance has proof that there was no leaderless time, back is 1, the beginning of time.
   local open = current[1] and current[1] ~= "" and current[3] or "0"
   local epoch = int(rise("epoch"))
-  local led = current[1] and current[1] ~= "" and tonumber(current[6]) -- for a leader that an older release elected, without "back"
-  local there = num(current[7]) or 0
-  local proven = not led and there > now and there <= now + 60000 and 1
-  local back = open == "1" and "" or epoch .. " " .. int(since(current[5], current[4]) or led or proven or now)
+  local there = num(current[6]) or 0
+  local proven = there > now and there <= now + 60000 and 1
+  local back = open == "1" and "" or epoch .. " " .. int(since(current[5], current[4]) or proven or now)
   redis.call("HDEL", leader, "there")
   redis.call("HSET", leader, "id", best.id, "gen", int(best.gen), "epoch", epoch, "order", int(best.order),
     "consume", best.consume, "open", open, "since", int(now), "back", back)

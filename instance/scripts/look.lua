@@ -2,8 +2,6 @@
 -- life is suspected. Then another instance is elected in the same step, as if the leader had resigned. What the leader holds
 -- stays its own until its lease ends. If it lives, its next heartbeat says so, and by its rank it leads again.
 --
--- A leader of an older release is not suspected: by its heartbeat it could not say that it lives after all.
---
 -- Signs of life are the leader's heartbeats, its cycles and its pushes. Without one it is suspected
 --   if nobody listens to its channel, though somebody did at its last heartbeat, in looks over ARGV[9]: its process died
 --   if it should have looked for due tasks ARGV[10] ago, and has shown no sign for as long: its process is frozen
@@ -93,9 +91,6 @@ elseif not owed then
 end
 if alone > 0 and alone + patience(9) < due then
   due, reason = alone + patience(9), "no listener"
-end
-if not string.find(about, '"answers":true', 1, true) then
-  due, alone = math.huge, 0
 end
 
 if known and due <= now then

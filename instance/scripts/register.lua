@@ -97,18 +97,6 @@ if #lost > 100 then -- for example, a program that has a new release name at eac
     absent(lost[i].release)
   end
 end
--- An older version of onbeat knows no strikes, and leaves those of releases that it forgets. Remove them.
-for _, struck in ipairs(redis.call("HKEYS", strikes)) do
-  if redis.call("HEXISTS", releases, struck) == 0 then
-    redis.call("HDEL", strikes, struck)
-  end
-end
--- The same of what is noted of instances that it sweeps.
-for _, gone in ipairs(redis.call("HKEYS", suspects)) do
-  if redis.call("HEXISTS", members, gone) == 0 then
-    redis.call("HDEL", suspects, gone)
-  end
-end
 redis.call("ZREMRANGEBYSCORE", trial, "-inf", int(now - 7200000))
 local member = redis.call("HGET", members, id)
 local before, over_gen = parse(member), generation(member)

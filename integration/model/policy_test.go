@@ -110,15 +110,16 @@ func (w *world) steps(s *queue.Step, last *queue.Last) {
 	s.Becomes = last.String()
 }
 
-// owed returns the slots that the schedule is behind with, as they lie in Redis.
-func owed(text string) []int64 {
+// owed returns the slots that the schedule is behind with, as they lie in Redis beside its last run.
+func owed(text, last string) []int64 {
 	b, err := queue.ParseBehind(text)
-	if err != nil {
+	l, err2 := queue.ParseLast(last)
+	if err = errors.Join(err, err2); err != nil {
 		broken(2, "%v", err)
 	}
 	var list []int64
-	for _, s := range b.Spans {
-		list = append(list, slots(store.Ms(b.Anchor), store.Ms(s.From), store.Ms(s.To))...)
+	for _, s := range b {
+		list = append(list, slots(store.Ms(l.Anchor), store.Ms(s.From), store.Ms(s.To))...)
 	}
 	return list
 }
@@ -131,19 +132,18 @@ func (w *world) late(op string, s *queue.Step, last *queue.Last) {
 		broken(2, "%v", err)
 	}
 	if op == "put off" {
-		b.Anchor, b.Times = last.Anchor, "x"
 		missed := slots(store.Ms(last.Anchor), store.Ms(last.Slot), w.now)
 		if n := len(missed); n > 0 {
 			last.Slot = store.FromMs(missed[n-1])
-			b.Spans = append(b.Spans, queue.Span{From: store.FromMs(missed[0] - 1), To: last.Slot})
+			b = append(b, queue.Span{From: store.FromMs(missed[0] - 1), To: last.Slot})
 		}
 		s.Becomes, s.Remains = last.String(), b.String()
 		return
 	}
-	first := owed(s.Behind)[0]
-	b.Spans[0].From = store.FromMs(first)
-	if b.Spans[0].From.Equal(b.Spans[0].To) {
-		b.Spans = b.Spans[1:]
+	first := owed(s.Behind, s.Expect)[0]
+	b[0].From = store.FromMs(first)
+	if b[0].From.Equal(b[0].To) {
+		b = b[1:]
 	}
 	s.Remains = b.String()
 	if op == "give up" {
@@ -206,7 +206,7 @@ func (w *world) change(c call, a *answer) error {
 		return fmt.Errorf("nobody knows how to %s", c.op)
 	}
 	if x.Behind != "" {
-		for _, s := range owed(x.Behind) {
+		for _, s := range owed(x.Behind, c.last) {
 			x.Note = strings.TrimPrefix(x.Note+"\n"+rangeNote([]int64{s}, "forgone"), "\n")
 		}
 	}

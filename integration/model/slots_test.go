@@ -52,7 +52,7 @@ func (b *book) judgeAdvance(w *world, a answer, before disk) (said []string) {
 	if a.step.Remains == a.step.Behind {
 		return said
 	}
-	for _, s := range owed(a.step.Remains) {
+	for _, s := range owed(a.step.Remains, now) {
 		if b.fates[s] != 0 && b.fates[s] != owing {
 			broken(1, "slot %d is put off, and was dealt with before", s)
 		}
@@ -209,8 +209,8 @@ func (b *book) judgeKept(w *world, c call, a answer, before disk) {
 		}
 	}
 	lines := strings.SplitN(text, "\n", 3)
-	mark := map[string]string{"retire": " v9", "delete": " "}[c.op]
-	if len(lines) < 3 || !strings.HasSuffix(lines[0], mark) || strings.Contains(lines[0], " d") != (c.op == "delete") || lines[1] != last.String() || lines[2] != before.get(keys.Schedules, scheduleName) {
+	mark := map[string]string{"retire": " retired v9", "delete": " deleted "}[c.op]
+	if len(lines) < 3 || !strings.HasSuffix(lines[0], mark) || lines[1] != last.String() || lines[2] != before.get(keys.Schedules, scheduleName) {
 		broken(2, "it was retired at %q, and is kept as %q", last.String(), text)
 	}
 }
@@ -227,7 +227,7 @@ func (b *book) allDealtWith(anchor, to int64, last string) {
 // checkSlots: no slot up to the last run is lost, and no slot after it waits.
 func (b *book) checkSlots(w *world) {
 	last, raw := stored(w.disk)
-	late := owed(behind(w.disk))
+	late := owed(behind(w.disk), raw)
 	for s, f := range b.fates {
 		if (f == owing) != slices.Contains(late, s) {
 			broken(2, "slot %d: fate %d, and it is behind with %v", s, f, late)

@@ -67,8 +67,7 @@ func Run(t *task.Task, w Word, took time.Duration, err string) string {
 //
 //	report@1700000000000 failed 1 1700000000012 <tab> 340 dial tcp: connection refused <tab> http default 1700000000000 12 rows\n
 //
-// Each part behind a tab is stored apart from the lines, so that an older release, which does not know it, reads the lines as
-// before. The last part is there only with Every. The note of a task that no schedule made begins with a tab: it goes into a
+// Each part behind a tab is stored apart from the lines: most readers need the lines alone. The last part is there only with Every. The note of a task that no schedule made begins with a tab: it goes into a
 // stream of its own, because its ID may look like that of a slot.
 func (n Notes) Run(t *task.Task, w Word, took time.Duration, err, output string) string {
 	if t.Schedule == "" && !n.Every {

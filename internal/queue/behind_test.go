@@ -1,6 +1,7 @@
 package queue_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -13,16 +14,13 @@ import (
 func TestParseBehind_readsWhatStringWrote(t *testing.T) {
 	t.Parallel()
 	span := func(from, to int64) queue.Span { return queue.Span{From: ms(from), To: ms(to)} }
-	for _, b := range []queue.Behind{
-		{}, {Anchor: ms(5), Times: "x", Spans: []queue.Span{span(4, 9)}},
-		{Anchor: ms(1_700_000_000_000), Times: "0abc", Spans: []queue.Span{span(1, 2), span(5, 1_700_000_000_000)}},
-	} {
+	for _, b := range []queue.Behind{nil, {span(4, 9)}, {span(1, 2), span(5, 1_700_000_000_000)}} {
 		got, err := queue.ParseBehind(b.String())
-		if err != nil || got.String() != b.String() || len(got.Spans) != len(b.Spans) || !got.Anchor.Equal(b.Anchor) {
+		if err != nil || !slices.Equal(got, b) {
 			t.Errorf("%q: got %+v, %v", b, got, err)
 		}
 	}
-	for _, text := range []string{"x", "1 x", "1 x 2", "1 x 2 3 4", "1 x 2 y", "y x 2 3"} {
+	for _, text := range []string{"x", "1", "1 x", "x 1", "1 2 3", "1  2", "1 2 "} {
 		if _, err := queue.ParseBehind(text); err == nil {
 			t.Errorf("%q was read", text)
 		}

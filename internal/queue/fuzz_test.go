@@ -11,19 +11,16 @@ import (
 	"github.com/onbeat/onbeat/task"
 )
 
-// How far a schedule has come: what reads is written so that it reads the same.
+// How far a schedule has come: what is read is written so that it is read the same.
 func FuzzParseLast(f *testing.F) {
 	for _, s := range []string{"1 2 3 4 0", "1 2 3 4 1", "", "1 2 3 4", "1 2 3 4 5 6", "-1 -2 -3 -4 0", "9223372036854775808 0 0 0 0", "0x1 2 3 4 0", "1\n2 3 4 0", "a"} {
 		f.Add(s)
 	}
-	for _, r := range readAsEver {
+	for _, r := range lastRuns {
 		f.Add(r.text)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
 		last, err := ParseLast(s)
-		if old, oldErr := scanLast(s); (err == nil) != (oldErr == nil) || last != old {
-			t.Fatalf("%q: %+v, %v; earlier releases read %+v, %v", s, last, err, old, oldErr)
-		}
 		if err != nil {
 			return
 		}
@@ -34,7 +31,7 @@ func FuzzParseLast(f *testing.F) {
 }
 
 func FuzzParseBehind(f *testing.F) {
-	for _, s := range []string{"", "1 {} 2 3", "1 {} 2 3 4 5", "1 {}", "1 {} 2", "x {} 2 3", "-1  -2 -3", "9223372036854775807 a 0 9223372036854775807"} {
+	for _, s := range []string{"", "2 3", "2 3 4 5", "1 {}", "2", "x 3", "-1  -2", "0 9223372036854775807"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
@@ -73,7 +70,7 @@ func FuzzParseCursor(f *testing.F) {
 func FuzzMembers(f *testing.F) {
 	for _, s := range []string{
 		"default|normal|job", "q|urgent|t", "||", "5 1700000000000 1.7e+12", "5 1 2 \x1fjob", "9e300 9e300 9e300", "k\x1f1700000000000\x1fdue\x1fid",
-		"a\x1fnan\x1fb\x1fc", "1 2 v1\nlast\ndefinition", "1 d2 ann\nlast\n", "1 2 made ann\t{}", "1 9223372036854775807 made ann\t", "1 2\n\n", "", "inf", "-9e300",
+		"a\x1fnan\x1fb\x1fc", "1 retired v1\nlast\ndefinition", "1 deleted ann\nlast\n", "1 2 made ann\t{}", "1 9223372036854775807 made ann\t", "1 2\n\n", "", "inf", "-9e300",
 	} {
 		f.Add(s)
 	}
@@ -90,7 +87,7 @@ func FuzzMembers(f *testing.F) {
 		if id, _, set, ok := parseHeld(s); ok && (strings.Contains(id, "\x1f") || strings.Contains(set, "\x1f")) {
 			t.Fatalf("%q: task %q waits for lane %q", s, id, set)
 		}
-		if r, _, ok := parseRetired("name", s); ok && !strings.HasSuffix(s, "\n"+r.Last+"\n"+r.Definition) {
+		if r, ok := parseRetired("name", s); ok && !strings.HasSuffix(s, "\n"+r.Last+"\n"+r.Definition) {
 			t.Fatalf("%q: %+v", s, r)
 		}
 		if r, ok := parseRevision(s); ok {

@@ -62,7 +62,7 @@ type Keys struct {
 	Declarers string // hash generation that declared schedules -> "order gone"
 	Asked     string // hash instance -> what a person asked of it: "what generation when" (see ask.lua)
 	Suspects  string // hash instance -> what is noted of its being suspected: "generation listens wrong when since" (see lib_elect.lua)
-	// Meta is a hash of counters: gen, epoch, order, fence, lanes, schedules, done, retried, died, declared, declarer; beat,
+	// Meta is a hash of counters: gen, epoch, order, fence, lanes, schedules, done, retried, died, declared; beat,
 	// clock; "backlog:<schedule>" (see advance.lua), "lost:<ms>:<key>" (see mend.lua).
 	Meta string
 

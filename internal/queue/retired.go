@@ -49,7 +49,7 @@ func (q *Queue) AllDeleted(ctx context.Context) ([]Retired, error) {
 		size.took(kv)
 		var names []string
 		for i := 0; i+1 < len(kv); i += 2 {
-			if r, _, ok := parseRetired(kv[i], kv[i+1]); ok && r.Deleted {
+			if r, ok := parseRetired(kv[i], kv[i+1]); ok && r.Deleted {
 				names = append(names, r.Name)
 			}
 		}
@@ -66,8 +66,6 @@ func (q *Queue) AllDeleted(ctx context.Context) ([]Retired, error) {
 
 func (q *Queue) gone(ctx context.Context, names []string, deleted bool) (map[string]Retired, error) {
 	found := map[string]Retired{}
-	var list []string
-	versions := map[string]int64{}
 	for from := 0; from < len(names); from += MaxBatch {
 		part := names[from:min(from+MaxBatch, len(names))]
 		values, err := q.rdb.HMGet(ctx, q.keys.Retired, part...).Result()
@@ -76,39 +74,26 @@ func (q *Queue) gone(ctx context.Context, names []string, deleted bool) (map[str
 		}
 		for i, name := range part {
 			text, _ := values[i].(string)
-			if r, version, ok := parseRetired(name, text); ok && r.Deleted == deleted {
-				found[name], versions[name] = r, version
-				list = append(list, name)
+			if r, ok := parseRetired(name, text); ok && r.Deleted == deleted {
+				found[name] = r
 			}
-		}
-	}
-	// An older release, which knows no retired schedules, may have made one of them again. Then its version is another one.
-	changed, err := q.ChangedAt(ctx, list)
-	if err != nil {
-		return nil, err
-	}
-	for i, name := range list {
-		if changed[i] != 0 && changed[i] != versions[name] {
-			delete(found, name)
 		}
 	}
 	return found, nil
 }
 
-// parseRetired reads the text of change.lua: three lines, "when version release", the last run and the definition. Of a
-// deleted schedule the version has a "d" before it: an older release, which takes none for restorable, cannot read it.
-func parseRetired(name, text string) (r Retired, version int64, ok bool) {
+// parseRetired reads the text of change.lua: three lines, "when retired release" or "when deleted who", the last run and the
+// definition.
+func parseRetired(name, text string) (r Retired, ok bool) {
 	lines := strings.SplitN(text, "\n", 3)
 	if len(lines) < 3 {
-		return r, 0, false
+		return r, false
 	}
 	head := strings.SplitN(lines[0], " ", 3)
-	if len(head) < 3 {
-		return r, 0, false
+	if len(head) < 3 || head[1] != "retired" && head[1] != "deleted" {
+		return r, false
 	}
-	at, err1 := strconv.ParseInt(head[0], 10, 64)
-	number, deleted := strings.CutPrefix(head[1], "d")
-	version, err2 := strconv.ParseInt(number, 10, 64)
-	r = Retired{Name: name, At: store.FromMs(store.ClampMs(float64(at))), By: head[2], Deleted: deleted, Last: lines[1], Definition: lines[2]}
-	return r, version, err1 == nil && err2 == nil
+	at, err := strconv.ParseInt(head[0], 10, 64)
+	r = Retired{Name: name, At: store.FromMs(store.ClampMs(float64(at))), By: head[2], Deleted: head[1] == "deleted", Last: lines[1], Definition: lines[2]}
+	return r, err == nil
 }

@@ -56,34 +56,6 @@ func TestChange_notesRevisions(t *testing.T) {
 	})
 }
 
-// A release that notes no revisions changes a schedule: what it said by then is noted with the next change, and no earlier.
-func TestChange_notesWhatAnOlderReleaseMadeOfIt(t *testing.T) {
-	t.Parallel()
-	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
-		w := newWorld(t, rdb)
-		ctx := t.Context()
-		changes := int64(0)
-		old := func(definition string) int64 {
-			changes += 100
-			l := queue.Last{Rev: w.now().UnixMilli() + changes, Anchor: w.now()}
-			w.must(rdb.HSet(ctx, w.keys.Schedules, "s", definition).Err())
-			w.must(rdb.HSet(ctx, w.keys.Last, "s", l.String()).Err())
-			return l.Rev
-		}
-		rev := old("1")
-		equal(t, "revisions", w.said("s"), nil)
-		w.by("ann", queue.Change{Name: "s", Definition: "2", Event: "schedule changed"})
-		equal(t, "revisions", w.said("s"), []string{"changed ann 2", "changed  1"})
-		noted, err := w.q.Revisions(ctx, "s")
-		w.must(err)
-		same(t, "number", noted[1].Number, rev)
-		same(t, "when", noted[1].At.IsZero(), true)
-		old("3")
-		w.by("bob", queue.Change{Name: "s", Delete: true, Event: "schedule deleted"})
-		equal(t, "revisions", w.said("s"), []string{"deleted bob ", "changed  3", "changed ann 2", "changed  1"})
-	})
-}
-
 func TestChange_boundsRevisions(t *testing.T) {
 	t.Parallel()
 	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
@@ -120,34 +92,26 @@ func TestRevisions_leaveOutWhatIsDamaged(t *testing.T) {
 	})
 }
 
-// The record of a schedule leaves 30 days after it is gone, and its revisions with it, also if an older release deleted it. No
-// others do.
+// The record of a schedule leaves 30 days after it is gone, and its revisions with it. No others do.
 func TestTidy_forgetsWhatIsLongGone(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, testredis.Real(t))
 	ctx, rdb := t.Context(), w.rdb
-	for _, name := range []string{"stays", "recent", "gone", "again", "dropped"} {
+	for _, name := range []string{"stays", "recent", "gone", "again", "half"} {
 		w.by("", queue.Change{Name: name, Definition: strings.Repeat("x", 100), Event: "schedule made"})
 	}
-	for _, name := range []string{"recent", "gone", "again"} {
+	w.must(rdb.HDel(ctx, w.keys.Last, "half").Err())
+	for _, name := range []string{"recent", "gone", "again", "half"} {
 		w.by("", queue.Change{Name: name, Delete: true, Event: "schedule deleted"})
 	}
-	w.must(rdb.HSet(ctx, w.keys.Schedules, "again", "2").Err()) // by an older release
-	w.must(rdb.HDel(ctx, w.keys.Schedules, "dropped").Err())    // the same
 	long := float64(w.now().Add(-queue.RetiredKept - time.Second).UnixMilli())
-	w.must(rdb.ZAdd(ctx, w.keys.Retirements, redis.Z{Score: long, Member: "gone"}, redis.Z{Score: long, Member: "again"}).Err())
-	tidy := func() {
-		_, err := w.q.Tidy(ctx, 5*time.Second)
-		w.must(err)
+	for _, name := range []string{"gone", "again", "half"} {
+		w.must(rdb.ZAdd(ctx, w.keys.Retirements, redis.Z{Score: long, Member: name}).Err())
 	}
-	tidy()
-	same(t, "revisions while names are kept", w.count(w.keys.Revisions), 5)
-	w.must(rdb.HIncrBy(ctx, w.keys.Meta, "schedules", queue.NamesKept.Milliseconds()+1).Err())
-	testredis.Eventually(t, 20*time.Second, func() bool {
-		tidy()
-		return w.count(w.keys.Revisions) == 3
-	}, "the revisions of those that are gone leave")
-	for name, want := range map[string]int{"stays": 1, "recent": 2, "gone": 0, "again": 2, "dropped": 0} {
+	w.by("", queue.Change{Name: "again", Definition: "2", Event: "schedule made"})
+	_, err := w.q.Tidy(ctx, 5*time.Second)
+	w.must(err)
+	for name, want := range map[string]int{"stays": 1, "recent": 2, "gone": 0, "again": 3, "half": 0} {
 		same(t, name, len(w.said(name)), want)
 	}
 	list, err := w.q.AllDeleted(ctx)

@@ -5,8 +5,7 @@ import (
 	"strconv"
 )
 
-// Values is a reply that is read by position. A value that is missing at the end, because an older release does not send it
-// yet, is zero.
+// Values is a reply that is read by position. A value that is missing at the end is zero.
 type Values []any
 
 // ValuesOf returns the result of [Script.Run] as Values. A number alone counts as an array of one.

@@ -74,7 +74,7 @@ local function elsewhere(name, owes, remains)
 end
 
 -- taken reports whether a record under a slot's id is of a task of another origin: it does not name this schedule. Enqueue
--- refuses such IDs, but an older release does not, and another program may write them.
+-- refuses such IDs, but another program may write them.
 local function taken(name, body)
   local length = #name < 128 and string.char(#name) or string.char(#name % 128 + 128, math.floor(#name / 128))
   return not string.find(body, "\15" .. length .. name, 1, true)

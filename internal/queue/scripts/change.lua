@@ -10,8 +10,8 @@
 -- KEYS[7] history   stream  KEYS[8] events stream
 -- KEYS[9] ..        due sets, and the last four:
 -- behind      hash  schedule -> missed slots that are still to be pushed
--- retired     hash  schedule -> three lines: "when version release" (the release that retired it), last run, definition;
---                   of a deleted one the version has a "d" before it, and who deleted it stands for the release
+-- retired     hash  schedule -> three lines: "when retired release" (the release that retired it) or "when deleted who",
+--                   last run, definition
 -- retirements zset  schedule -> when it was retired or deleted
 -- revisions   hash  schedule -> a line for each revision, the newest first: "revision when what who", a tab, definition
 --
@@ -82,14 +82,9 @@ local function line(rev, at, what, who, definition)
   return int(rev) .. " " .. int(at) .. " " .. what .. " " .. string.gsub(who, "%c", " ") .. "\t" .. string.gsub(definition, "\n", " ")
 end
 
--- remember adds a revision to those of a schedule: 50 of them, and 256 KiB, are kept. An older release notes none. So if
--- the schedule said something else than the newest one, that comes first, as a change of which no more is known.
-local function remember(name, newest, rev, was)
+-- remember adds a revision to those of a schedule: 50 of them, and 256 KiB, are kept.
+local function remember(name, newest)
   local past, kept, size = redis.call("HGET", revisions, name) or "", {}, 0
-  local unknown = line(rev, 0, "changed", "", was)
-  if was ~= "" and string.match(past, "^[^\n]-\t([^\n]*)") ~= string.match(unknown, "\t(.*)") then
-    past = unknown .. "\n" .. past
-  end
   for text in string.gmatch(newest .. "\n" .. past, "[^\n]+") do
     size = size + #text + 1
     if size > 262144 and #kept == 0 then
@@ -152,10 +147,12 @@ for i = 1, tonumber(arg()) do
     end
     if by or definition == "-" and current ~= "" then
       redis.call("HSET", retired, name, table.concat({
-        int(now) .. (by and " " or " d") .. int(version) .. " " .. (by or string.gsub(actor, "%c", " ")),
+        int(now) .. (by and " retired " or " deleted ") .. (by or string.gsub(actor, "%c", " ")),
         table.concat({ int(rev or 0), int(stays), int(runs - left), zero, stopped }, " "),
         said,
       }, "\n"))
+      redis.call("ZADD", retirements, now, name)
+    elseif definition == "-" then -- a caller deletes half a schedule: only its revisions stay
       redis.call("ZADD", retirements, now, name)
     elseif current == "" then
       redis.call("HDEL", retired, name)
@@ -168,7 +165,7 @@ for i = 1, tonumber(arg()) do
       becomes = rev
       renote(name, said, definition)
     elseif definition ~= "" then
-      remember(name, line(becomes, now, what, by or actor, (by or definition == "-") and "" or definition), rev, said)
+      remember(name, line(becomes, now, what, by or actor, (by or definition == "-") and "" or definition))
     end
     if by or definition == "-" then
       redis.call("HDEL", schedules, name)

@@ -2,8 +2,7 @@
 
 -- note_runs adds an entry to the history, with a line for each run: "task word attempt claimed". Text after a tab in a line
 -- is what a report of the run needs besides, and after another tab what an archive is told. They go into fields of their own,
--- "more" and "facts", with a line for each run, so that an older release, which does not know the fields, reads the lines as
--- before. A note that begins with a tab is of a task that no schedule made: it goes into the stream runs, in the same way.
+-- "more" and "facts", with a line for each run. A note that begins with a tab is of a task that no schedule made: it goes into the stream runs, in the same way.
 local function note_runs(history, runs, cap, notes, ...)
   local function add(stream, field, from, ...)
     local lines, more, facts = {}, {}, {}

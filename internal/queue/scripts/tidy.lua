@@ -63,21 +63,12 @@ for _, name in ipairs(old) do
   end
 end
 
--- Forget schedules that were retired or deleted long ago: they cannot come back as they were.
+-- Forget schedules that were retired or deleted long ago, and what they said: they cannot come back as they were.
 local revisions, retired, retirements = unpack(KEYS, #KEYS - 2, #KEYS)
 local forgotten = redis.call("ZRANGEBYSCORE", retirements, "-inf", int(now - tonumber(ARGV[#ARGV])), "LIMIT", 0, 100)
 many("ZREM", retirements, forgotten)
 many("HDEL", retired, forgotten)
-
--- Forget the revisions of schedules of which nothing else is known. An older release, which knows no revisions, may have
--- deleted them, so each call looks at some, from elsewhere each second.
-local some = redis.call("HSCAN", revisions, int(math.floor(now / 1000) * 97), "COUNT", 10)[2]
-for i = 1, #some, 2 do
-  local name = some[i]
-  if redis.call("HEXISTS", schedules, name) + redis.call("HEXISTS", retired, name) == 0 and not redis.call("ZSCORE", changed, name) then
-    redis.call("HDEL", revisions, name)
-  end
-end
+many("HDEL", revisions, forgotten)
 
 local requests = redis.call("HGETALL", cancel)
 for i = 1, #requests, 2 do
