@@ -8,17 +8,12 @@ import (
 	"github.com/onbeat/onbeat/internal/archiver"
 )
 
-// ArchiveBuffer is how many bytes Redis keeps for an archive that is away, unless [Caps].Buffer says another number.
-const ArchiveBuffer = 512 << 20
-
 // setArchive completes the settings of an archive, and returns its source: nil without an archive.
 func (c *Config) setArchive() (*archive.Source, error) {
 	if c.Archive == nil {
 		return nil, nil //nolint:nilnil // there is none, which is no error
 	}
-	if c.Caps.Buffer == 0 {
-		c.Caps.Buffer = ArchiveBuffer
-	}
+	c.Caps = c.Caps.ForArchive()
 	return archive.NewSource(c.Archive, c.Namespace, c.Log)
 }
 

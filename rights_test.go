@@ -201,7 +201,7 @@ func reads(t *testing.T, d *onbeat.Dispatcher) {
 	must(t, err)
 	_, err = q.Revisions(ctx, "s")
 	must(t, err)
-	_, err = q.Standing(ctx, []string{"x"})
+	_, err = q.Exist(ctx, []string{"x"})
 	must(t, err)
 }
 

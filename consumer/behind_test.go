@@ -28,9 +28,9 @@ func TestCancel_replacingSparesWhatIsBehind(t *testing.T) {
 		return nil
 	}), concurrency(5))
 	w.leads(n)
-	add := func(id string, c task.Conflict) {
+	add := func(id string, c task.Overlap) {
 		x := job(id)
-		x.Key, x.KeyLimit, x.Conflict = "k", 2, c
+		x.Key, x.KeyLimit, x.Overlap = "k", 2, c
 		w.add(x)
 	}
 	add("behind", task.Behind)

@@ -129,7 +129,7 @@ func (c *Consumer) answered(a answer) (again bool, err error) {
 	}
 	r := a.reply
 	c.clock.Set(a.sent, a.came, r.Now)
-	c.vain(r.Void)
+	c.reportVoid(r.Void)
 	// r.Refused indexes the settlements that were sent: refused must read them before they leave the slice.
 	refused := c.refused(r)
 	c.lately.add(c.settled[:a.settled])
@@ -211,10 +211,10 @@ func (c *Consumer) observe(a *answer) {
 	}
 }
 
-// vain logs, and records as an event, the runs whose claims were void when they were settled. They have run, and may
+// reportVoid logs, and records as an event, the runs whose claims were void when they were settled. They have run, and may
 // run again. It leaves out two kinds: a settlement that an earlier call carried (its reply was lost, and Redis may have
 // accepted it then), and a task that was only handed back.
-func (c *Consumer) vain(void []int) {
+func (c *Consumer) reportVoid(void []int) {
 	var ids []string
 	for _, n := range void {
 		if s := &c.settled[n]; !s.Tried && !handedBack(s) {
@@ -304,7 +304,7 @@ func (c *Consumer) adopt(ctx context.Context, reply *queue.CycleReply) error {
 		switch {
 		case ok:
 			c.keyed = c.keyed || t.Key != ""
-			before.Tried = true // so that vain does not report it
+			before.Tried = true // so that reportVoid does not report it
 			c.settled = append(c.settled, before)
 		case claim.Err != nil:
 			c.malformed(queue.Malformed{ID: t.ID, Fence: t.Fence, Record: claim.Record, Err: claim.Err})

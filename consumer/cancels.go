@@ -62,7 +62,7 @@ func (c *Consumer) cancelRun(r instance.Cancel) {
 	}
 	for id, run := range c.inflight {
 		// A slot on time does not replace a run that is behind; see lib_cancel.lua.
-		spared := r.Reason == "replaced" && id != r.Task && run.task.Conflict == task.Behind
+		spared := r.Reason == "replaced" && id != r.Task && run.task.Overlap == task.Behind
 		if !spared && r.Covers(id, run.task.Key, run.task.Fence) {
 			run.end(cause)
 		}

@@ -45,8 +45,8 @@ func TestConsume_owesTheKeyUntilTheLanesAreRead(t *testing.T) {
 				a := w.start(handles(w, ran.run, "x", "fresh"), consumeBy(instance.ConsumeAll), over(shaky{w.rdb, &left}))
 				w.leads(a)
 				first, next := typed("x", "first"), typed("fresh", "next")
-				first.Key, first.KeyLimit, first.Conflict = "k", 1, task.Wait
-				next.Key, next.KeyLimit, next.Conflict = "k", 1, task.Wait
+				first.Key, first.KeyLimit, first.Overlap = "k", 1, task.Wait
+				next.Key, next.KeyLimit, next.Overlap = "k", 1, task.Wait
 				w.add(first)
 				time.Sleep(time.Millisecond)
 				w.start(handles(w, ran.run, "x", "fresh"), consumeBy(instance.ConsumeAll), standby)

@@ -119,15 +119,15 @@ func TestLimits_overTwoInstances(t *testing.T) {
 }
 
 // slot is a task as a schedule with an overlap policy makes it.
-func slot(n int, policy task.Conflict) *task.Task {
+func slot(n int, policy task.Overlap) *task.Task {
 	at := time.UnixMilli(int64(n))
-	return &task.Task{ID: task.SlotID("s", at), Type: "job", Schedule: "s", Slot: at, Key: "schedule:s", KeyLimit: 1, Conflict: policy, Keep: -1}
+	return &task.Task{ID: task.SlotID("s", at), Type: "job", Schedule: "s", Slot: at, Key: "schedule:s", KeyLimit: 1, Overlap: policy, Keep: -1}
 }
 
 func TestOverlap(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
-		policy  task.Conflict
+		policy  task.Overlap
 		ran     string
 		skipped string
 		cause   error

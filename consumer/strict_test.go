@@ -136,7 +136,7 @@ func (w *world) saysInVain(slot string) {
 	testredis.Eventually(w, patience, func() bool {
 		events, err := w.q.Events(w.Context(), time.Time{}, 100)
 		must(w, err)
-		return slices.ContainsFunc(events, func(e queue.Event) bool { return len(e.Vain()) == 1 && e.Vain()[0] == slot })
+		return slices.ContainsFunc(events, func(e queue.Event) bool { return len(e.Void()) == 1 && e.Void()[0] == slot })
 	}, "an event names it")
 }
 

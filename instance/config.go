@@ -148,7 +148,7 @@ func (c Config) checkRelease() error {
 	return nil
 }
 
-// Details describe an instance to people. No decision depends on them, except that of the lookout on LeaseMS.
+// Details describe an instance to people. No decision depends on them, except that of the monitor on LeaseMS.
 type Details struct {
 	Host        string    `json:"host"`
 	PID         int       `json:"pid"`

@@ -171,7 +171,7 @@ func TestLook_leavesADamagedLeaderToItsHeartbeat(t *testing.T) {
 		towers(t, func(t *testing.T, w *tower) {
 			w.idle(w.b)
 			must(t, damage(t.Context(), w))
-			if l := w.look(); l.Suspected || l.Lookout {
+			if l := w.look(); l.Suspected || l.Monitor {
 				t.Errorf("%+v", l)
 			}
 		})

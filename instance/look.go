@@ -8,14 +8,14 @@ import (
 	"github.com/onbeat/onbeat/internal/store"
 )
 
-// What a lookout waits for before it suspects a leader; see look.lua. Each of the first three is doubled for each time that
+// What a monitor waits for before it suspects a leader; see look.lua. Each of the first three is doubled for each time that
 // the leader was suspected wrongly in the last ten minutes, up to a lease.
 const (
 	lookAlone = 40 * time.Millisecond  // how long nobody listens to its channel: its process died
 	lookOwing = 700 * time.Millisecond // how long it is silent, and has owed a look at due tasks: its process is frozen
 
-	lookTrusts = time.Second            // how long the lookout must have listened itself, so that it may judge by listeners
-	lookLate   = 300 * time.Millisecond // a lookout that is later has to begin anew, and may lose its place
+	lookTrusts = time.Second            // how long the monitor must have listened itself, so that it may judge by listeners
+	lookLate   = 300 * time.Millisecond // a monitor that is later has to begin anew, and may lose its place
 	lookAfter  = 30 * time.Millisecond  // how long after a due time it looks
 	lookApart  = 100 * time.Millisecond // the least time between two looks while nothing is suspicious
 	lookBusy   = 200 * time.Millisecond // the time between two looks at a leader that is busy
@@ -24,7 +24,7 @@ const (
 // lookSilent is how long a leader that does not watch for due tasks may be silent: two heartbeats and a half.
 func lookSilent(lease time.Duration) time.Duration { return lease / 2 }
 
-// Seen is what a lookout has seen of the leader. The zero value is that of the first look.
+// Seen is what a monitor has seen of the leader. The zero value is that of the first look.
 type Seen struct {
 	Signs string    // the last signs of life: heartbeats, cycles, pushes
 	Since time.Time // since when they are the same
@@ -40,13 +40,13 @@ type Look struct {
 	Own       int  // the same for the caller's channel
 	Wrong     int  // how often the leader was suspected wrongly lately
 
-	// Lookout: the caller is the lookout. Next is when it looks next, by the clock of Redis; zero: when a heartbeat or a
+	// Monitor: the caller is the monitor. Next is when it looks next, by the clock of Redis; zero: when a heartbeat or a
 	// message says so.
-	Lookout bool
+	Monitor bool
 	Next    time.Time
 }
 
-// Look looks whether the leader lives, if the caller is the lookout: a heartbeat says whether it is, see [Beat.Lookout]. If
+// Look looks whether the leader lives, if the caller is the monitor: a heartbeat says whether it is, see [Beat.Monitor]. If
 // the leader has been silent for too long, it is suspected, and another instance leads when Look returns. The tasks that it
 // runs stay its own until its lease ends. If it lives after all, it leads again with its next heartbeat.
 //
@@ -66,7 +66,7 @@ func (r *Registry) Look(ctx context.Context, id string, gen, leaderGen int64, le
 			Signs: values.Text(viewed + 1), Since: store.FromMs(values.Int(viewed + 2)), Alone: store.FromMs(values.Int(viewed + 3)),
 		},
 		Listeners: int(values.Int(viewed + 4)), Own: int(values.Int(viewed + 5)), Wrong: int(values.Int(viewed + 6)),
-		Lookout: values.Int(viewed+7) != 0,
+		Monitor: values.Int(viewed+7) != 0,
 	}
 	if next := values.Int(viewed + 7); next > 0 {
 		l.Next = store.FromMs(next)

@@ -69,12 +69,12 @@ func TestLook_judgesByListenersOnlyIfThatProvesSomething(t *testing.T) {
 			w.beat(w.b)
 			return time.Minute
 		},
-		"the lookout does not listen": func(w *tower) time.Duration {
+		"the monitor does not listen": func(w *tower) time.Duration {
 			w.deaf("b")
 			w.deaf("a")
 			return time.Minute
 		},
-		"the lookout has listened for too short a time": func(w *tower) time.Duration {
+		"the monitor has listened for too short a time": func(w *tower) time.Duration {
 			w.deaf("b")
 			return lookTrusts - time.Millisecond
 		},
@@ -150,17 +150,17 @@ func TestLook_restsWhileNothingIsDue(t *testing.T) {
 		w.idle(w.b)
 		for range 10 {
 			time.Sleep(200 * time.Millisecond)
-			if l := w.look(); l.Suspected || !l.Next.IsZero() || !l.Lookout {
+			if l := w.look(); l.Suspected || !l.Next.IsZero() || !l.Monitor {
 				t.Fatalf("%+v", l)
 			}
 		}
-		if b := w.beat(w.a); !b.Lookout || b.Look < time.Minute {
+		if b := w.beat(w.a); !b.Monitor || b.Look < time.Minute {
 			t.Errorf("a heartbeat says: look in %v", b.Look)
 		}
 	})
 }
 
-// A lookout that was frozen itself knows nothing of the time between: what it saw before does not count.
+// A monitor that was frozen itself knows nothing of the time between: what it saw before does not count.
 func TestLook_forgetsWhatItSawBeforeItWasLate(t *testing.T) {
 	t.Parallel()
 	towers(t, func(t *testing.T, w *tower) {
@@ -203,8 +203,8 @@ func TestPromise4_aSuspectKeepsItsClaims(t *testing.T) {
 			t.Error("its claim was void")
 		}
 		w.idle(w.b)
-		if !w.beat(w.a).Lookout {
-			t.Fatal("a is no lookout any more")
+		if !w.beat(w.a).Monitor {
+			t.Fatal("a is no monitor any more")
 		}
 		began := time.Now()
 		if l := w.dies(time.Second); !l.Suspected {
@@ -241,7 +241,7 @@ func TestLook_leadsOnWithSticky(t *testing.T) {
 }
 
 // Leases may differ, for example while a rollout changes the setting. A leader that lives is not suspected between two of its
-// heartbeats because those of the lookout are more frequent.
+// heartbeats because those of the monitor are more frequent.
 func TestLook_goesByTheLeaseOfTheLeader(t *testing.T) {
 	t.Parallel()
 	const lease = 30 * time.Second
@@ -263,7 +263,7 @@ func TestLook_goesByTheLeaseOfTheLeader(t *testing.T) {
 }
 
 // An instance that may not lead looks at nobody.
-func TestLookout_isACandidate(t *testing.T) {
+func TestMonitor_isACandidate(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, r *rig, _ *testredis.Miniredis) {
 		w := &tower{rig: r, ears: map[string]func(){}}
@@ -272,30 +272,30 @@ func TestLookout_isACandidate(t *testing.T) {
 		starting := r.join("c", "")
 		for _, m := range []member{w.a, w.b, starting} {
 			w.listen(m)
-			if w.beat(m).Lookout {
-				t.Errorf("%s is the lookout", m.id)
+			if w.beat(m).Monitor {
+				t.Errorf("%s is the monitor", m.id)
 			}
 		}
 		w.deaf("b")
 		for range 5 {
 			time.Sleep(lookAlone)
-			if l := w.look(); l.Suspected || l.Lookout {
+			if l := w.look(); l.Suspected || l.Monitor {
 				t.Fatalf("%+v", l)
 			}
 		}
 	})
 }
 
-// Others take the place of a lookout that leaves, drains, or is late.
-func TestLookout_isReplaced(t *testing.T) {
+// Others take the place of a monitor that leaves, drains, or is late.
+func TestMonitor_isReplaced(t *testing.T) {
 	t.Parallel()
 	for name, gone := range map[string]func(w *tower){
 		"leaves": func(w *tower) { w.leave(w.a) },
 		"drains": func(w *tower) { w.resign(w.a) },
 		"is deaf": func(w *tower) {
 			w.deaf("a")
-			if w.beat(w.a).Lookout {
-				w.Error("a deaf lookout keeps its place")
+			if w.beat(w.a).Monitor {
+				w.Error("a deaf monitor keeps its place")
 			}
 		},
 		"late": func(*tower) { time.Sleep(time.Minute/5 + lookLate + time.Millisecond) }, // its lease is a minute
@@ -306,14 +306,14 @@ func TestLookout_isReplaced(t *testing.T) {
 				c := r.up("c", "v0")
 				w := newTower(t, r)
 				w.listen(c)
-				if w.beat(c).Lookout {
-					t.Fatal("two lookouts")
+				if w.beat(c).Monitor {
+					t.Fatal("two monitors")
 				}
 				gone(w)
-				if !w.beat(c).Lookout {
+				if !w.beat(c).Monitor {
 					t.Fatal("nobody took its place")
 				}
-				if name == "late" && w.look().Lookout {
+				if name == "late" && w.look().Monitor {
 					t.Error("it still looks")
 				}
 			})

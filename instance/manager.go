@@ -169,7 +169,7 @@ func (m *Manager) session(ctx context.Context, s *Session, serve func(*Session) 
 	served := make(chan error, 1)
 	var helpers sync.WaitGroup
 	helpers.Go(func() { m.listen(background, s) })
-	helpers.Go(func() { m.lookout(background, s) })
+	helpers.Go(func() { m.monitor(background, s) })
 	helpers.Go(func() { m.takeBack(background, s.orphans) })
 	helpers.Go(func() { m.warnOfEviction(background) })
 	helpers.Go(func() { m.findLost(background, s) })

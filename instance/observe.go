@@ -7,6 +7,6 @@ type Observer interface {
 	Heard(v View)
 	// Leads is told the epoch of each term of this instance when the term begins, and 0 when it ends.
 	Leads(epoch int64)
-	// LeaderSuspected is told that this instance, as the lookout, found a leader without a sign of life: another one leads.
+	// LeaderSuspected is told that this instance, as the monitor, found a leader without a sign of life: another one leads.
 	LeaderSuspected()
 }

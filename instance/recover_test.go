@@ -22,7 +22,7 @@ func TestManager_takesBackTheTasksOfTheLost(t *testing.T) {
 			&task.Task{ID: "again", Type: "t", MaxAttempts: 2},
 			&task.Task{ID: "last", Type: "t", MaxAttempts: 1},
 			&task.Task{ID: "slot", Type: "t", Schedule: "nightly", Slot: time.Now().Truncate(time.Second)},
-			&task.Task{ID: "keyed", Type: "t", Key: "k", Conflict: task.Skip},
+			&task.Task{ID: "keyed", Type: "t", Key: "k", Overlap: task.Skip},
 		)
 		r.wantClaims(dead, 4)
 		must(t, r.rdb.HSet(t.Context(), r.q.Keys().Running(dead.gen), "strange", "1 2 3").Err())

@@ -98,8 +98,8 @@ type Beat struct {
 	Left      time.Duration // the time left of the leader's lease; negative if no instance leads
 	Overslept bool          // a watcher did not look for due work in time: the caller must look
 	Listens   int           // 1: the caller's channel has a listener; 0: it has none; -1: Redis does not tell
-	Lookout   bool          // the caller is the lookout: it must look whether the leader lives
-	Look      time.Duration // in how long the lookout must look
+	Monitor   bool          // the caller is the monitor: it must look whether the leader lives
+	Look      time.Duration // in how long the monitor must look
 	Orphans   []int64       // generations to recover
 	Cancel    []Cancel      // runs to cancel
 }
@@ -259,7 +259,7 @@ func (r *Registry) Heartbeat(ctx context.Context, id string, gen int64, lease ti
 	left, late, look, n := values.Int(viewed), values.Int(viewed+1), values.Int(viewed+3), int(values.Int(viewed+4))
 	b := Beat{
 		View: viewOf(values), Left: time.Duration(left) * time.Millisecond, Overslept: late == 1,
-		Listens: int(values.Int(viewed + 2)), Lookout: look >= 0, Look: time.Duration(max(look, 0)) * time.Millisecond,
+		Listens: int(values.Int(viewed + 2)), Monitor: look >= 0, Look: time.Duration(max(look, 0)) * time.Millisecond,
 	}
 	rest := viewed + 5
 	for i := range n {

@@ -48,8 +48,8 @@ type Session struct {
 	lease    time.Duration
 	takeBack func(context.Context) error
 	mend     func(ctx context.Context, cause error) bool
-	posts    chan time.Duration // in how long the lookout must look; see post
-	silent   Bell               // a message found no listener: the lookout must look
+	posts    chan time.Duration // in how long the monitor must look; see post
+	silent   Bell               // a message found no listener: the monitor must look
 	tune     Bell               // this instance does not hear its own channel: listen anew
 	stuck    chan stuck         // what a leader that cannot schedule says
 	observer Observer           // may be nil

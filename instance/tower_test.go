@@ -7,7 +7,7 @@ import (
 	"github.com/onbeat/onbeat/internal/testredis"
 )
 
-// tower is two instances that listen: b, the newer, leads; a is the lookout.
+// tower is two instances that listen: b, the newer, leads; a is the monitor.
 type tower struct {
 	*rig
 	a, b member
@@ -33,10 +33,10 @@ func newTower(t *testing.T, r *rig, changes ...change) *tower {
 	r.open(w.b)
 	w.listen(w.a)
 	w.listen(w.b)
-	if got := w.beat(w.b); got.Lookout || got.Listens != 1 {
+	if got := w.beat(w.b); got.Monitor || got.Listens != 1 {
 		t.Fatalf("the leader: %+v", got)
 	}
-	if got := w.beat(w.a); !got.Lookout || got.Listens != 1 {
+	if got := w.beat(w.a); !got.Monitor || got.Listens != 1 {
 		t.Fatalf("the candidate: %+v", got)
 	}
 	return w

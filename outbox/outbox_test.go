@@ -89,14 +89,14 @@ func TestAdd_keepsAllOfATask(t *testing.T) {
 		in := &task.Task{
 			ID: "ünï", Type: "job", Payload: []byte("\x00\xff"), Secret: []string{"a"}, Queue: "q", Priority: task.High, Due: time.UnixMilli(4102444800000),
 			MaxAttempts: 3, Backoff: task.Backoff{Base: time.Second, Cap: time.Minute}, Timeout: time.Minute, Keep: time.Hour,
-			Key: "k", KeyLimit: 2, Conflict: task.Skip, UniqueKey: "u", UniqueFor: time.Hour,
+			Key: "k", KeyLimit: 2, Overlap: task.Skip, UniqueKey: "u", UniqueFor: time.Hour,
 		}
 		w.add(in, task.New("job", nil, task.ID("second"), task.Unique("u", 0)))
 		w.drain(w.mover())
 		out := w.records()["ünï"]
 		if out == nil || !bytes.Equal(out.Payload, in.Payload) || out.Queue != "q" || out.Priority != task.High || out.MaxAttempts != 3 ||
 			out.Backoff != in.Backoff || out.Timeout != time.Minute || out.Keep != time.Hour || out.Key != "k" || out.KeyLimit != 2 ||
-			out.Conflict != task.Skip || len(out.Secret) != 1 || time.Since(out.Created) > time.Hour {
+			out.Overlap != task.Skip || len(out.Secret) != 1 || time.Since(out.Created) > time.Hour {
 			t.Errorf("%+v", out)
 		}
 		if due := w.rdb.ZScore(t.Context(), w.keys.Due(queue.LaneOf(in)), in.ID).Val(); int64(due) != in.Due.UnixMilli() {

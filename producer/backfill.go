@@ -25,7 +25,7 @@ func (s *Schedules) Trigger(ctx context.Context, name string, payload json.RawMe
 	}
 	t := status.Schedule.slotTask(time.Time{})
 	t.ID = name + "!" + task.NewID(time.Now())
-	t.Slot, t.Conflict = time.Time{}, task.Behind
+	t.Slot, t.Overlap = time.Time{}, task.Behind
 	if payload != nil {
 		t.Payload = payload
 	}
@@ -166,7 +166,7 @@ func (s *Schedule) backfillTask(slot, now time.Time) *task.Task {
 	t := s.slotTask(slot)
 	t.ID += backfillMark
 	t.Priority, t.Keep = task.Low, -1
-	t.Conflict = task.Behind // all are due at once, and the user asked for each: they run one after the other
+	t.Overlap = task.Behind // all are due at once, and the user asked for each: they run one after the other
 	if due := s.JitterFor(s.Name, slot); due.After(now) {
 		t.Due = due
 	}

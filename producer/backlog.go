@@ -43,7 +43,7 @@ func (e *entry) probe(now time.Time, bound int) queue.Probe {
 }
 
 // crowd takes in whether the backlog kept a step from pushing.
-func (t *tenure) crowd(e *entry, s *queue.Step) {
+func (t *term) crowd(e *entry, s *queue.Step) {
 	crowded := len(s.Push) > 0 && s.Dropped > 0
 	switch {
 	case crowded && !e.crowded:

@@ -175,7 +175,7 @@ func (e *entry) pushOldest(m *move) {
 	s := &m.behind[0]
 	s.From = e.grid.Next(s.From)
 	t := e.s.slotTask(s.From)
-	t.Priority, t.Conflict = min(t.Priority, task.Low), task.Behind
+	t.Priority, t.Overlap = min(t.Priority, task.Low), task.Behind
 	m.push(t, e.s.JitterFor(e.s.Name, s.From)) // not earlier: the slot may have been missed by less than its jitter
 	if !s.From.Before(s.To) {
 		m.behind = m.behind[1:]
@@ -191,7 +191,7 @@ func (e *entry) forgone(word history.Word, why string) (note string) {
 }
 
 // owe queues an entry that is behind for its turn to be pushed.
-func (t *tenure) owe(e *entry) {
+func (t *term) owe(e *entry) {
 	if e.owed != "" && !e.last.Paused && !e.queued {
 		e.queued = true
 		t.behind = append(t.behind, e)
@@ -199,7 +199,7 @@ func (t *tenure) owe(e *entry) {
 }
 
 // repay pushes some of what schedules are behind with, each in its turn.
-func (t *tenure) repay(ctx context.Context) error {
+func (t *term) repay(ctx context.Context) error {
 	var moves []move
 	now := t.clock.Now()
 	for size := 0; len(t.behind) > 0 && size < roundSlots; {

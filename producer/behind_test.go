@@ -11,7 +11,7 @@ import (
 )
 
 // after returns a leader that takes over after a time without a leader. It has opened the gate, and pushed nothing yet.
-func (w *world) after(gap time.Duration, before *tenure) *tenure {
+func (w *world) after(gap time.Duration, before *term) *term {
 	w.Helper()
 	if before != nil {
 		_, err := w.reg.Deregister(w.Context(), before.term.Instance, before.term.Gen)
@@ -38,7 +38,7 @@ func (w *world) applied(s Schedule) {
 }
 
 // finish has a leader push until it is not behind any more.
-func (w *world) finish(tn *tenure) {
+func (w *world) finish(tn *term) {
 	w.Helper()
 	for range 10_000 {
 		must(w, tn.push(w.Context()))
@@ -119,7 +119,7 @@ func TestBehind_goesOnWithTheNextLeader(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, w *world) {
 		w.applied(all("s"))
-		var tn *tenure
+		var tn *term
 		for i := range 5 {
 			tn = w.after(5*time.Minute, tn)
 			if i != 2 {

@@ -18,7 +18,7 @@ import (
 // stays. While an instance that declared and is newer is present, an older one changes nothing, and asks again later.
 //
 // A change takes back what was pushed ahead, so with many changes, slots are pushed in between.
-func (t *tenure) declare(ctx context.Context, inv *inventory) error {
+func (t *term) declare(ctx context.Context, inv *inventory) error {
 	t.askAgain = nil
 	if inv.declared == nil {
 		return nil
@@ -58,7 +58,7 @@ func (t *tenure) declare(ctx context.Context, inv *inventory) error {
 }
 
 // ask declares the schedules if this leader may by now. It is called every second, so it reads no schedule until it may.
-func (t *tenure) ask(ctx context.Context) error {
+func (t *term) ask(ctx context.Context) error {
 	may, again, err := t.reg.Declare(ctx, t.term)
 	if err == nil && !may {
 		t.askAgain = time.After(again)
@@ -78,7 +78,7 @@ func (t *tenure) ask(ctx context.Context) error {
 
 // declaring returns a function that reads all schedules and declares. Until it has succeeded once, what was known before
 // counts, however often it is tried.
-func (t *tenure) declaring() func(context.Context) error {
+func (t *term) declaring() func(context.Context) error {
 	t.before = t.known()
 	return func(ctx context.Context) error {
 		inv, err := t.stock(ctx)
@@ -98,7 +98,7 @@ const declareChunk = 500
 
 // declarePart changes some of the schedules that differ. Other callers, and this leader's own pushes, may have moved them
 // since they were compared, so it reads and compares them again.
-func (t *tenure) declarePart(ctx context.Context, want map[string]*Schedule, part []queue.Change) error {
+func (t *term) declarePart(ctx context.Context, want map[string]*Schedule, part []queue.Change) error {
 	names := make([]string, len(part))
 	var declared []*Schedule
 	for i := range part {
@@ -151,7 +151,7 @@ func (t *tenure) declarePart(ctx context.Context, want map[string]*Schedule, par
 }
 
 // share lets the entries that say what is declared have no copy of it. Both are kept for as long as this instance leads.
-func (t *tenure) share(declared []*Schedule) {
+func (t *term) share(declared []*Schedule) {
 	head := t.head()
 	for _, s := range declared {
 		if e := t.entries[s.Name]; e != nil && e.head.says(Declared) && e.head.Release == head.Release && e.head.newer == nil && same(e.s, s) {
@@ -161,7 +161,7 @@ func (t *tenure) share(declared []*Schedule) {
 }
 
 // retired reads the declared schedules that are not stored because another release retired them.
-func (t *tenure) retired(ctx context.Context, declared []*Schedule, stored map[string]queue.Stored) (map[string]queue.Retired, error) {
+func (t *term) retired(ctx context.Context, declared []*Schedule, stored map[string]queue.Stored) (map[string]queue.Retired, error) {
 	var absent []string
 	for _, s := range declared {
 		if stored[s.Name].Absent() {
@@ -172,12 +172,12 @@ func (t *tenure) retired(ctx context.Context, declared []*Schedule, stored map[s
 }
 
 // head is that of the definitions that this instance declares.
-func (t *tenure) head() *definitionHead {
+func (t *term) head() *definitionHead {
 	return &definitionHead{V: definitionVersion, Origin: Declared, Release: t.session.Release}
 }
 
 // compare lists the changes that make the stored schedules match the declared ones.
-func (t *tenure) compare(declared []*Schedule, stored map[string]queue.Stored, retired map[string]queue.Retired) ([]queue.Change, error) {
+func (t *term) compare(declared []*Schedule, stored map[string]queue.Stored, retired map[string]queue.Retired) ([]queue.Change, error) {
 	head, now := t.head(), t.clock.Now()
 	var changes []queue.Change
 	named := make(map[string]bool, len(declared))

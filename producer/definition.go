@@ -203,11 +203,11 @@ func (s *Schedule) slotTask(slot time.Time) *task.Task {
 	}
 	switch s.Overlap {
 	case schedule.OverlapSkip:
-		t.Conflict = task.Skip
+		t.Overlap = task.Skip
 	case schedule.OverlapQueue:
-		t.Conflict = task.QueueUp
+		t.Overlap = task.QueueUp
 	case schedule.OverlapReplace:
-		t.Conflict = task.Replace
+		t.Overlap = task.Replace
 	default:
 		return t
 	}

@@ -126,12 +126,12 @@ func TestSchedule_Validate(t *testing.T) {
 
 func TestSlotTask_overlap(t *testing.T) {
 	t.Parallel()
-	for policy, want := range map[schedule.Overlap]task.Conflict{
+	for policy, want := range map[schedule.Overlap]task.Overlap{
 		schedule.OverlapSkip: task.Skip, schedule.OverlapQueue: task.QueueUp, schedule.OverlapReplace: task.Replace,
 	} {
 		s := every(time.Second)
 		s.Overlap = policy
-		if got := s.slotTask(epoch); got.Conflict != want || got.Key != "schedule:s" || got.KeyLimit != 1 {
+		if got := s.slotTask(epoch); got.Overlap != want || got.Key != "schedule:s" || got.KeyLimit != 1 {
 			t.Errorf("%s: %+v", policy, got)
 		}
 	}

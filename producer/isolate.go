@@ -25,7 +25,7 @@ func special(ctx context.Context, err error) bool {
 
 // send is [queue.Queue.Advance] for steps of which Redis may refuse one for what it is: send sets that one aside, so that
 // it delays no other schedule. The step counts as moved.
-func (t *tenure) send(ctx context.Context, steps []queue.Step) (now time.Time, dropped int, moved []int, err error) {
+func (t *term) send(ctx context.Context, steps []queue.Step) (now time.Time, dropped int, moved []int, err error) {
 	now, dropped, moved, err = t.q.Advance(ctx, t.term, steps)
 	switch {
 	case err == nil:
@@ -61,7 +61,7 @@ func (t *tenure) send(ctx context.Context, steps []queue.Step) (now time.Time, d
 }
 
 // isAside reports whether a schedule is left alone for now: it was set aside and has not changed since.
-func (t *tenure) isAside(st queue.Stored) bool {
+func (t *term) isAside(st queue.Stored) bool {
 	last, ok := t.aside[st.Name]
 	if ok && last != st.Last {
 		delete(t.aside, st.Name)
@@ -70,7 +70,7 @@ func (t *tenure) isAside(st queue.Stored) bool {
 }
 
 // retryAside takes back what was set aside, because it may pass now.
-func (t *tenure) retryAside(ctx context.Context) error {
+func (t *term) retryAside(ctx context.Context) error {
 	names := slices.Sorted(maps.Keys(t.aside))
 	clear(t.aside)
 	return t.reload(ctx, names)

@@ -160,7 +160,7 @@ func TestDeclare_pushesWhileItDeclares(t *testing.T) {
 		for i := range list {
 			list[i] = skipping(fmt.Sprintf("s%04d", i), time.Second)
 		}
-		lead := func(release, payload string) *tenure {
+		lead := func(release, payload string) *term {
 			declared := slices.Clone(list)
 			for i := range declared {
 				declared[i].Payload = json.RawMessage(payload)

@@ -133,8 +133,8 @@ func TestBackfill_isNotSkippedForOverlap(t *testing.T) {
 			for id, rec := range rdb.HGetAll(t.Context(), w.q.Keys().Tasks).Val() {
 				tk := task.Task{ID: id}
 				must(t, task.Decode(rec, &tk))
-				if strings.HasPrefix(id, name) && (tk.Key == "" || tk.Conflict != task.Behind) {
-					t.Fatalf("%s: key %q, conflict %q", id, tk.Key, tk.Conflict)
+				if strings.HasPrefix(id, name) && (tk.Key == "" || tk.Overlap != task.Behind) {
+					t.Fatalf("%s: key %q, overlap %q", id, tk.Key, tk.Overlap)
 				}
 			}
 		}

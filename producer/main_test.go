@@ -48,12 +48,12 @@ func worldIn(t testing.TB, rdb redis.UniversalClient, ns string) *world {
 }
 
 // lead registers an instance, which is then the newest, and begins its term by hand.
-func (w *world) lead(id, release string, declared func() []Schedule) *tenure {
+func (w *world) lead(id, release string, declared func() []Schedule) *term {
 	w.Helper()
 	return w.leadOver(w.q, id, release, declared)
 }
 
-func (w *world) leadOver(q *queue.Queue, id, release string, declared func() []Schedule) *tenure {
+func (w *world) leadOver(q *queue.Queue, id, release string, declared func() []Schedule) *term {
 	w.Helper()
 	ctx := context.Background()
 	gen, _, _, err := w.reg.Register(ctx, instance.Config{ID: id, Release: release, Lease: time.Minute}, instance.Past{})
@@ -61,7 +61,7 @@ func (w *world) leadOver(q *queue.Queue, id, release string, declared func() []S
 	v, err := w.reg.Ready(ctx, id, gen, instance.DefaultLease)
 	must(w, err)
 	s := NewScheduler(q, w.reg, SchedulerConfig{Horizon: 400 * time.Millisecond, Declared: declared})
-	return &tenure{
+	return &term{
 		Scheduler: s, session: &instance.Session{Release: release}, open: v.Open, back: v.Back,
 		term: queue.Term{Instance: id, Gen: gen, Epoch: v.Epoch},
 	}

@@ -19,7 +19,7 @@ type memory struct {
 }
 
 // known returns what this term knows: the memory from before the term, until the term has read all schedules.
-func (t *tenure) known() memory {
+func (t *term) known() memory {
 	if !t.whole {
 		return t.before
 	}
@@ -32,7 +32,7 @@ func (t *tenure) known() memory {
 
 // remember keeps what a term knew when it ended. If another instance leads now, it keeps nothing: the new leader knows
 // better.
-func (s *Scheduler) remember(ctx context.Context, t *tenure, err error) {
+func (s *Scheduler) remember(ctx context.Context, t *term, err error) {
 	s.memory = t.known()
 	if errors.Is(err, queue.ErrNotLeader) || errors.Is(context.Cause(ctx), instance.ErrDeposed) {
 		s.memory = memory{}
@@ -53,7 +53,7 @@ func (s *Scheduler) recall(session *instance.Session) {
 	if len(s.memory.entries) == 0 {
 		return
 	}
-	t := &tenure{Scheduler: s, session: session}
+	t := &term{Scheduler: s, session: session}
 	_ = t.insist(session.Context(), func(ctx context.Context) error {
 		_, err := t.without(ctx, t.restore(ctx, s.memory, nil))
 		return err

@@ -20,7 +20,7 @@ func (w *world) setAside(key string) {
 }
 
 // takesIn has a leader look at what was changed.
-func (w *world) takesIn(tn *tenure) {
+func (w *world) takesIn(tn *term) {
 	w.Helper()
 	must(w, tn.insist(w.Context(), tn.refresh))
 	if tn.halves {

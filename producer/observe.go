@@ -9,7 +9,7 @@ type Observer interface {
 }
 
 // observe tells the observer what a call pushed. Moved are the indexes of the steps that were left out.
-func (t *tenure) observe(steps []queue.Step, moved []int) {
+func (t *term) observe(steps []queue.Step, moved []int) {
 	if t.cfg.Observer == nil {
 		return
 	}

@@ -81,7 +81,7 @@ func (p *Producer) add(ctx context.Context, t *task.Task, look bool) (string, er
 	for tries := 0; ; tries++ {
 		refused, err := p.group.add(ctx, t, look)
 		if err == nil {
-			return standing(refused, t.ID), refused
+			return existing(refused, t.ID), refused
 		}
 		if !p.again(ctx, err, tries) {
 			return t.ID, err
@@ -134,7 +134,7 @@ func (p *Producer) inParts(ctx context.Context, tasks []*task.Task, add func(res
 		rest := tasks[len(results):]
 		refused, added, err := add(rest)
 		for i := range added {
-			results = append(results, Result{ID: standing(refused[i], rest[i].ID), Err: refused[i]})
+			results = append(results, Result{ID: existing(refused[i], rest[i].ID), Err: refused[i]})
 		}
 		if added > 0 {
 			tries = 0
@@ -161,8 +161,8 @@ func named(t *task.Task, now time.Time) bool {
 	return true
 }
 
-// standing returns the ID of the task that a refused task met, or else the task's own.
-func standing(refused error, id string) string {
+// existing returns the ID of the task that a refused task met, or else the task's own.
+func existing(refused error, id string) string {
 	if refused == nil {
 		return id
 	}

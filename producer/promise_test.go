@@ -69,7 +69,7 @@ func TestPromise1_aSlotIsPushedAtMostOnce(t *testing.T) {
 	gone := len(run)
 
 	var wg sync.WaitGroup
-	for _, tn := range []*tenure{present, &twin} {
+	for _, tn := range []*term{present, &twin} {
 		wg.Go(func() {
 			for range 20 {
 				if err := tn.push(ctx); err != nil {

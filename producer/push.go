@@ -14,10 +14,10 @@ import (
 
 // ahead is how far beyond the horizon slots are pushed once a push is needed at all, so that a frequent schedule is pushed
 // in batches and not slot by slot.
-func (t *tenure) ahead() time.Duration { return t.cfg.Horizon / 4 }
+func (t *term) ahead() time.Duration { return t.cfg.Horizon / 4 }
 
 // wait returns how long until a schedule's next slot comes within the horizon.
-func (t *tenure) wait() time.Duration {
+func (t *term) wait() time.Duration {
 	if len(t.behind) > 0 {
 		return 0
 	}
@@ -41,7 +41,7 @@ func quiet(at time.Time, most time.Duration) time.Time {
 // push pushes the slots of every schedule whose next slot is within the horizon, or soon will be. The earliest slots go
 // first: a new leader with many schedules must not fill the horizon of one schedule before it pushes the next slot of
 // another. Then it pushes a part of what schedules are behind with.
-func (t *tenure) push(ctx context.Context) error {
+func (t *term) push(ctx context.Context) error {
 	if err := t.pushSoon(ctx); err != nil {
 		return err
 	}
@@ -54,7 +54,7 @@ func (t *tenure) push(ctx context.Context) error {
 }
 
 // pushSoon pushes the slots that have come and those that come next.
-func (t *tenure) pushSoon(ctx context.Context) error {
+func (t *term) pushSoon(ctx context.Context) error {
 	first := t.clock.Now().Add(min(time.Second, t.cfg.Horizon/2))
 	return t.pushUntil(ctx, time.Time{}, first, first)
 }
@@ -63,7 +63,7 @@ func (t *tenure) pushSoon(ctx context.Context) error {
 // pushed late runs late, just like one that was pushed ahead and waits. Only when the leader pushed nothing for longer than
 // it pushes ahead do its slots count as missed, as in a time without a leader. The time that the leader needs to take stock
 // is not counted.
-func (t *tenure) late(now time.Time) time.Time {
+func (t *term) late(now time.Time) time.Time {
 	if !t.since.IsZero() {
 		now = t.since
 	}
@@ -71,12 +71,12 @@ func (t *tenure) late(now time.Time) time.Time {
 }
 
 // forgives returns how late a slot may be pushed without counting as missed.
-func (t *tenure) forgives() time.Duration { return max(t.cfg.Horizon, lateGrace) }
+func (t *term) forgives() time.Duration { return max(t.cfg.Horizon, lateGrace) }
 
 // pushUntil makes steps for the schedules whose next slot is not after soon, and moves them on to until. Slots up to missed
 // count as missed; a zero missed means those that are too late. It ends early when Redis has only half of a schedule: the
 // leader takes stock first.
-func (t *tenure) pushUntil(ctx context.Context, missed, soon, until time.Time) error {
+func (t *term) pushUntil(ctx context.Context, missed, soon, until time.Time) error {
 	for {
 		now := t.clock.Now()
 		late := missed
@@ -92,7 +92,7 @@ func (t *tenure) pushUntil(ctx context.Context, missed, soon, until time.Time) e
 
 // step returns the next step of a schedule. Slots that a change took back had been pushed ahead, so they run late, however
 // long ago they were due.
-func (t *tenure) step(e *entry, now, missed, until time.Time) (move, bool) {
+func (t *term) step(e *entry, now, missed, until time.Time) (move, bool) {
 	back := e.takenBack(t.cfg.Horizon + t.ahead())
 	if e.next.After(t.outage) && !e.next.After(missed) && !e.next.After(back) {
 		return e.step(now, before(e.next), minTime(until, back))
@@ -101,7 +101,7 @@ func (t *tenure) step(e *entry, now, missed, until time.Time) (move, bool) {
 }
 
 // pushOnce makes one step for each schedule that has one, and reports whether any may have another.
-func (t *tenure) pushOnce(ctx context.Context, now, missed, soon, until time.Time) (more bool, err error) {
+func (t *term) pushOnce(ctx context.Context, now, missed, soon, until time.Time) (more bool, err error) {
 	var moves []move
 	var rest []*entry
 	for size := 0; len(t.plan) > 0 && !t.plan[0].next.After(soon) && size < pushBatch; {
@@ -147,7 +147,7 @@ type move struct {
 }
 
 // advance sends steps and moves their schedules on. It reads again those that another caller moved meanwhile.
-func (t *tenure) advance(ctx context.Context, moves []move) error {
+func (t *term) advance(ctx context.Context, moves []move) error {
 	if len(moves) == 0 {
 		return nil
 	}
@@ -194,7 +194,7 @@ func (t *tenure) advance(ctx context.Context, moves []move) error {
 	return t.reload(ctx, again)
 }
 
-func (t *tenure) afterError(ctx context.Context, moves []move, err error) error {
+func (t *term) afterError(ctx context.Context, moves []move, err error) error {
 	if errors.Is(err, queue.ErrNotLeader) || errors.Is(err, queue.ErrFenced) {
 		return err // no step was made, and this leader may know more than Redis does
 	}
@@ -212,7 +212,7 @@ func (t *tenure) afterError(ctx context.Context, moves []move, err error) error 
 }
 
 // reload reads schedules again. A schedule that is missing was deleted, or Redis lost it: then it is restored first.
-func (t *tenure) reload(ctx context.Context, names []string) error {
+func (t *term) reload(ctx context.Context, names []string) error {
 	if len(names) == 0 {
 		return nil
 	}
@@ -232,7 +232,7 @@ func (t *tenure) reload(ctx context.Context, names []string) error {
 }
 
 // refresh reads what has changed since the schedules were last read.
-func (t *tenure) refresh(ctx context.Context) error {
+func (t *term) refresh(ctx context.Context) error {
 	names, version, err := t.q.ChangedSince(ctx, t.version)
 	if err != nil {
 		return err
@@ -251,7 +251,7 @@ func (t *tenure) refresh(ctx context.Context) error {
 // catchUp deals with what was missed while no instance led: slots that were pushed and not claimed, and slots that were
 // never pushed, up to the last moment before this term began. Consumers wait until it is done, so it only puts off the
 // missed slots that are to run behind all tasks on time.
-func (t *tenure) catchUp(ctx context.Context, missed time.Time) error {
+func (t *term) catchUp(ctx context.Context, missed time.Time) error {
 	var moves []move
 	for _, e := range t.entries {
 		drops := e.sweep(missed, 2*(t.cfg.Horizon+t.ahead()))

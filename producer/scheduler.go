@@ -36,7 +36,7 @@ type SchedulerConfig struct {
 	Tracer *tracing.Tracer
 }
 
-// lateGrace is how late any slot may be pushed without counting as missed; see [tenure.late].
+// lateGrace is how late any slot may be pushed without counting as missed; see [term.late].
 const lateGrace = time.Second
 
 // longestPause is the longest wait between two tries while Redis is away.
@@ -79,9 +79,9 @@ func (s *Scheduler) Run(session *instance.Session) error {
 	defer watch.Wait()
 	defer stop()
 	s.recall(session)
-	session.Lead(func(ctx context.Context, term queue.Term) {
+	session.Lead(func(ctx context.Context, led queue.Term) {
 		// Whether the gate is shut was decided when the term began, and only this leader opens it.
-		t := &tenure{Scheduler: s, session: session, term: term, open: session.View().Open, back: session.View().Back, before: s.memory}
+		t := &term{Scheduler: s, session: session, term: led, open: session.View().Open, back: session.View().Back, before: s.memory}
 		err := t.run(ctx)
 		s.remember(ctx, t, err)
 		if err != nil && ctx.Err() == nil { // else the term is over, which was logged already
@@ -93,8 +93,8 @@ func (s *Scheduler) Run(session *instance.Session) error {
 	return nil
 }
 
-// tenure is one term of leadership.
-type tenure struct {
+// term is one term of leadership.
+type term struct {
 	*Scheduler
 	session *instance.Session
 	term    queue.Term
@@ -122,7 +122,7 @@ type tenure struct {
 }
 
 // run leads: it takes stock, opens the gate if no instance led before, and pushes until the term ends.
-func (t *tenure) run(ctx context.Context) error {
+func (t *term) run(ctx context.Context) error {
 	t.session.Reconnected() // all is read now, so an earlier reconnect does not matter
 	if err := t.insist(ctx, t.takeStock); err != nil {
 		return err
@@ -182,7 +182,7 @@ func (t *tenure) run(ctx context.Context) error {
 const longestAgain = 30 * time.Second
 
 // insist calls fn until it succeeds, the term ends, or another try is useless.
-func (t *tenure) insist(ctx context.Context, fn func(context.Context) error) error {
+func (t *term) insist(ctx context.Context, fn func(context.Context) error) error {
 	t.progress.begin()
 	for n := 0; ; n++ {
 		attempt, done := t.progress.attempt(ctx, callLimit(t.session))
@@ -221,7 +221,7 @@ func (t *tenure) insist(ctx context.Context, fn func(context.Context) error) err
 }
 
 // upkeep is done now and then. It reads the clock again because a slot may be far ahead, and two clocks drift apart.
-func (t *tenure) upkeep(ctx context.Context) {
+func (t *term) upkeep(ctx context.Context) {
 	t.tidy(ctx)
 	t.lookForStrangers(ctx)
 	t.session.FindLost()
@@ -231,7 +231,7 @@ func (t *tenure) upkeep(ctx context.Context) {
 }
 
 // lookForStrangers finds keys of another type that no instance has met: a command may need them.
-func (t *tenure) lookForStrangers(ctx context.Context) {
+func (t *term) lookForStrangers(ctx context.Context) {
 	ctx, done := t.progress.attempt(ctx, callLimit(t.session))
 	defer done()
 	if names, err := t.q.OfAnotherType(ctx); err == nil && len(names) > 0 {
@@ -239,7 +239,7 @@ func (t *tenure) lookForStrangers(ctx context.Context) {
 	}
 }
 
-func (t *tenure) tidy(ctx context.Context) {
+func (t *term) tidy(ctx context.Context) {
 	ctx, done := t.progress.attempt(ctx, callLimit(t.session))
 	defer done()
 	if _, err := t.q.Tidy(ctx, t.session.Lease()); err != nil && ctx.Err() == nil {
@@ -256,7 +256,7 @@ func (t *tenure) tidy(ctx context.Context) {
 // deals with what was missed while no instance led, and opens the gate. What cannot be restored or declared neither keeps
 // the gate shut nor delays the other schedules: only the work behind the gate makes room in a full Redis. It is tried
 // again; see lacking.
-func (t *tenure) takeStock(ctx context.Context) error {
+func (t *term) takeStock(ctx context.Context) error {
 	now, err := t.tick(ctx)
 	if err != nil {
 		return err
@@ -296,7 +296,7 @@ func (t *tenure) takeStock(ctx context.Context) error {
 
 // returned returns when an instance led again. If the gate is still shut, that may not have been this leader. The slots
 // since then were for the other leader to push, and it did not get to them: they are late, not missed.
-func (t *tenure) returned() time.Time {
+func (t *term) returned() time.Time {
 	if t.back.IsZero() {
 		return t.began
 	}
@@ -304,7 +304,7 @@ func (t *tenure) returned() time.Time {
 }
 
 // openGate lets consumers claim, once what was missed while no instance led has been dealt with.
-func (t *tenure) openGate(ctx context.Context) error {
+func (t *term) openGate(ctx context.Context) error {
 	if t.open {
 		return nil
 	}
@@ -322,13 +322,13 @@ func (t *tenure) openGate(ctx context.Context) error {
 }
 
 // announce declares. If that fails, the rest of the term goes on.
-func (t *tenure) announce(ctx context.Context, inv *inventory) error {
+func (t *term) announce(ctx context.Context, inv *inventory) error {
 	_, err := t.without(ctx, t.declare(ctx, inv))
 	return err
 }
 
 // without takes in an error that scheduling can go on with, and returns any other.
-func (t *tenure) without(ctx context.Context, err error) (lacks bool, _ error) {
+func (t *term) without(ctx context.Context, err error) (lacks bool, _ error) {
 	if err == nil || over(err) || store.Retryable(err) || ctx.Err() != nil {
 		return false, err
 	}
@@ -337,7 +337,7 @@ func (t *tenure) without(ctx context.Context, err error) (lacks bool, _ error) {
 }
 
 // takeBack takes back the runs of the dead, once a term. The gate opens when that is done, or after half a lease.
-func (t *tenure) takeBack(ctx context.Context) {
+func (t *term) takeBack(ctx context.Context) {
 	if t.tookBack {
 		return
 	}
@@ -347,8 +347,8 @@ func (t *tenure) takeBack(ctx context.Context) {
 	}
 }
 
-// tick reads the clock of Redis and returns it: the tenure's own clock is an estimate.
-func (t *tenure) tick(ctx context.Context) (time.Time, error) {
+// tick reads the clock of Redis and returns it: the term's own clock is an estimate.
+func (t *term) tick(ctx context.Context) (time.Time, error) {
 	asked := time.Now()
 	now, err := t.q.Now(ctx)
 	if err != nil {
@@ -363,13 +363,13 @@ func (t *tenure) tick(ctx context.Context) (time.Time, error) {
 func before(ms time.Time) time.Time { return ms.Add(-time.Millisecond) }
 
 // put takes in a schedule as it is stored in Redis now.
-func (t *tenure) put(st queue.Stored) {
+func (t *term) put(st queue.Stored) {
 	e, err := newEntry(st)
 	t.hold(st, e, err)
 }
 
 // hold takes in the entry that was made of a stored schedule; nil if there is none.
-func (t *tenure) hold(st queue.Stored, e *entry, err error) {
+func (t *term) hold(st queue.Stored, e *entry, err error) {
 	if st.Half() && t.entries[st.Name] != nil {
 		t.halves = true // keep what is known of it: it is made whole from that
 		return

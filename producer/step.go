@@ -90,7 +90,7 @@ func (e *entry) stepMissed(m *move, now, missed time.Time) {
 // leader, it is swept, and the latest slot of that time runs instead.
 func (e *entry) pushLatest(m *move, slot time.Time) {
 	t := e.s.slotTask(slot)
-	t.Priority, t.Conflict = min(t.Priority, task.Normal), task.Behind
+	t.Priority, t.Overlap = min(t.Priority, task.Normal), task.Behind
 	m.push(t, e.s.JitterFor(e.s.Name, slot))
 }
 

@@ -11,7 +11,7 @@ import (
 
 // stock restores the schedules that Redis lost, then reads all schedules. While some cannot be restored they are lacking,
 // and what the term knows is not whole.
-func (t *tenure) stock(ctx context.Context) (*inventory, error) {
+func (t *term) stock(ctx context.Context) (*inventory, error) {
 	for {
 		unrestored, err := t.without(ctx, t.restore(ctx, t.before, nil))
 		if err != nil {
@@ -38,7 +38,7 @@ func (t *tenure) stock(ctx context.Context) (*inventory, error) {
 }
 
 // read reads all schedules as they are stored in Redis, beside what this release declares. What was known before is in t.before.
-func (t *tenure) read(ctx context.Context) (*inventory, error) {
+func (t *term) read(ctx context.Context) (*inventory, error) {
 	var declared []Schedule
 	if t.cfg.Declared != nil {
 		declared = t.cfg.Declared()
@@ -69,7 +69,7 @@ func (t *tenure) read(ctx context.Context) (*inventory, error) {
 
 // complete makes schedules whole of which Redis has only the definition: as they are known here, or else as if they were
 // new, on the grid of their rule.
-func (t *tenure) complete(ctx context.Context, stored map[string]queue.Stored) error {
+func (t *term) complete(ctx context.Context, stored map[string]queue.Stored) error {
 	var changes []queue.Change
 	for _, st := range stored {
 		if !st.Half() {
@@ -94,7 +94,7 @@ func (t *tenure) complete(ctx context.Context, stored map[string]queue.Stored) e
 
 // completed returns the change that makes a schedule whole. Only its last run was overwritten. What was pushed is still in
 // its lane or has run, unless the tasks pushed ahead are gone too.
-func (t *tenure) completed(ctx context.Context, st queue.Stored) (*queue.Change, error) {
+func (t *term) completed(ctx context.Context, st queue.Stored) (*queue.Change, error) {
 	e := t.before.entries[st.Name]
 	if e == nil {
 		d, err := decodeDefinition(st.Name, st.Definition)
@@ -108,11 +108,11 @@ func (t *tenure) completed(ctx context.Context, st queue.Stored) (*queue.Change,
 	}
 	now := t.clock.Now()
 	if e.last.Slot.After(now) {
-		standing, err := t.q.Standing(ctx, []string{task.SlotID(e.s.Name, e.last.Slot)})
+		exist, err := t.q.Exist(ctx, []string{task.SlotID(e.s.Name, e.last.Slot)})
 		if err != nil {
 			return nil, err
 		}
-		if !standing[0] {
+		if !exist[0] {
 			return e.restored(t.before.seen)
 		}
 	}
@@ -125,7 +125,7 @@ func (t *tenure) completed(ctx context.Context, st queue.Stored) (*queue.Change,
 
 // lacks reports whether a known schedule that no caller deleted is missing from what was read. It takes in one that a
 // caller has made again since.
-func (t *tenure) lacks(ctx context.Context, inv *inventory) (bool, error) {
+func (t *term) lacks(ctx context.Context, inv *inventory) (bool, error) {
 	var names []string
 	for name := range t.before.entries {
 		if !inv.has(name) {
@@ -155,7 +155,7 @@ func (t *tenure) lacks(ctx context.Context, inv *inventory) (bool, error) {
 
 // restore restores those of the named schedules (nil: all) that are known here and that Redis lost. A schedule that exists
 // is left as it is.
-func (t *tenure) restore(ctx context.Context, known memory, names []string) error {
+func (t *term) restore(ctx context.Context, known memory, names []string) error {
 	if len(known.entries) == 0 {
 		return nil
 	}
@@ -203,7 +203,7 @@ func (t *tenure) restore(ctx context.Context, known memory, names []string) erro
 // lost names the schedules that are missing although no caller has deleted them since a version was known: for a deletion
 // Redis would have a later version. If that version is so old that Redis may have forgotten the deletion, they count as
 // deleted.
-func (t *tenure) lost(ctx context.Context, known, version int64, names []string) (lost []queue.Stored, err error) {
+func (t *term) lost(ctx context.Context, known, version int64, names []string) (lost []queue.Stored, err error) {
 	list, err := t.q.SchedulesNamed(ctx, names)
 	if err != nil {
 		return nil, err

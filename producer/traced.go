@@ -41,7 +41,7 @@ func (p *Producer) tracedAll(ctx context.Context, tasks []*task.Task, look bool)
 }
 
 // sendTraced is send within a span, to which the runs of the slots that it pushes will have a link.
-func (t *tenure) sendTraced(ctx context.Context, steps []queue.Step) (now time.Time, dropped int, moved []int, err error) {
+func (t *term) sendTraced(ctx context.Context, steps []queue.Step) (now time.Time, dropped int, moved []int, err error) {
 	slots := 0
 	for i := range steps {
 		slots += len(steps[i].Push)

@@ -40,7 +40,7 @@ func (w *world) crash(id, release string, lease time.Duration, declared func() [
 	must(w, err)
 	v, err := w.reg.Ready(ctx, id, gen, instance.DefaultLease)
 	must(w, err)
-	tn := &tenure{
+	tn := &term{
 		Scheduler: NewScheduler(w.q, w.reg, SchedulerConfig{Declared: declared}), session: &instance.Session{Release: release}, open: true,
 		term: queue.Term{Instance: id, Gen: gen, Epoch: v.Epoch},
 	}

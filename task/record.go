@@ -107,10 +107,10 @@ func appendKey(b []byte, t *Task) []byte {
 	b = append(b, recordKeyed)
 	b = strconv.AppendInt(b, int64(max(t.KeyLimit, 1)), 10)
 	b = append(b, ',')
-	if t.Conflict == Wait {
+	if t.Overlap == Wait {
 		b = append(b, 'w')
 	} else {
-		b = append(b, byte(t.Conflict))
+		b = append(b, byte(t.Overlap))
 	}
 	b = strconv.AppendInt(b, int64(len(t.Key)), 10)
 	b = append(b, ':')
@@ -214,7 +214,7 @@ func decodeKey(s string, t *Task) (string, error) {
 	}
 	t.KeyLimit, t.Key = limit, s[colon+1:colon+1+n]
 	if c := s[comma+1]; c != 'w' {
-		t.Conflict = Conflict(c)
+		t.Overlap = Overlap(c)
 	}
 	return s[colon+1+n:], nil
 }

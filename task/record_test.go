@@ -30,7 +30,7 @@ func fullTask() *task.Task {
 		Attempts: 2, MaxAttempts: 7, Timeout: 90 * time.Second,
 		Backoff: task.Backoff{Base: 2 * time.Second, Cap: 5 * time.Minute}, Keep: -1,
 		Trace: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
-		Key:   "nightly", KeyLimit: 1, Conflict: task.QueueUp,
+		Key:   "nightly", KeyLimit: 1, Overlap: task.QueueUp,
 		Failures: []task.Failure{
 			{At: ms(1700000055000), Attempt: 1, Instance: "0197-a", Error: "boom"},
 			{At: ms(1700000058000), Attempt: 2, Error: "lost"},
@@ -125,11 +125,11 @@ func TestDecode_takesAKnownNumberOfAnotherKindAsUnknown(t *testing.T) {
 	}
 }
 
-func TestDecode_keepsAConflictPolicyOfANewerRelease(t *testing.T) {
+func TestDecode_keepsAnOverlapOfANewerRelease(t *testing.T) {
 	t.Parallel()
 	const rec = "1k3,z1:a\x03\x04echo"
 	got := decode(t, rec)
-	if got.Conflict != 'z' || got.Key != "a" || got.KeyLimit != 3 {
+	if got.Overlap != 'z' || got.Key != "a" || got.KeyLimit != 3 {
 		t.Fatalf("got %+v", got)
 	}
 	if again := string(task.Encode(nil, got)); again != rec {
@@ -278,7 +278,7 @@ func drawTask(r *rapid.T) *task.Task {
 	if rapid.Bool().Draw(r, "has key") {
 		t.Key = rapid.StringN(1, 20, -1).Draw(r, "key")
 		t.KeyLimit = rapid.IntRange(1, 1e6).Draw(r, "key limit")
-		t.Conflict = rapid.SampledFrom([]task.Conflict{task.Wait, task.Skip, task.QueueUp, task.Replace, task.Behind}).Draw(r, "conflict")
+		t.Overlap = rapid.SampledFrom([]task.Overlap{task.Wait, task.Skip, task.QueueUp, task.Replace, task.Behind}).Draw(r, "overlap")
 	}
 	for range rapid.IntRange(0, task.MaxFailures).Draw(r, "failures") {
 		t.Failures = append(t.Failures, task.Failure{At: millis.Draw(r, "at"), Attempt: rapid.IntRange(0, task.MaxAttemptsLimit).Draw(r, "attempt"),

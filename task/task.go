@@ -64,8 +64,8 @@ type Task struct {
 	Key string
 	// KeyLimit is how many tasks with this Key may run at once. Zero means 1.
 	KeyLimit int
-	// Conflict says what happens when the task is due while its Key is at its limit. The zero value waits.
-	Conflict Conflict
+	// Overlap says what happens when the task is due while its Key is at its limit. The zero value waits.
+	Overlap Overlap
 
 	// Schedule is the schedule that made the task, and Slot is the task's place on the grid. Both are zero for other tasks.
 	Schedule string

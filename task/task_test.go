@@ -192,7 +192,7 @@ func TestValidate_namesTheField(t *testing.T) {
 		`max_attempts "1000001": out of range (1 to 1000000, or 0 for the default of 10)`: with(task.MaxAttempts(1_000_001)),
 		`key_limit "-1": negative (1 or more)`:                                            with(task.Key("k", -1)),
 		`priority "Priority(2)": unknown priority (one of low, normal, high)`:             with(task.WithPriority(2)),
-		`conflict ":": unknown conflict policy (Wait, Skip, QueueUp, Replace or Behind)`:  with(func(t *task.Task) { t.Conflict = ':' }),
+		`overlap ":": unknown policy (Wait, Skip, QueueUp, Replace or Behind)`:            with(func(t *task.Task) { t.Overlap = ':' }),
 		`due "1969-12-31T23:59:59Z": out of range (between the years 1970 and 9999)`:      with(task.At(ms(-1000))),
 		`due "10000-01-01T00:00:00Z": out of range (between the years 1970 and 9999)`:     with(task.At(ms(253402300800000))),
 	} {
@@ -234,10 +234,10 @@ func TestValidate_acceptsTheBounds(t *testing.T) {
 	t.Parallel()
 	ok := task.New(strings.Repeat("a", task.MaxNameLen), nil, task.ID(strings.Repeat("é", task.MaxIDLen/2)), task.At(ms(0)), task.Queue("aZ09-_.:/+"),
 		task.MaxAttempts(task.MaxAttemptsLimit), task.Keep(-1), task.Timeout(math.MaxInt64), task.Key("any key", 0), task.WithPriority(task.Low))
-	for _, c := range []task.Conflict{task.Wait, task.Skip, task.QueueUp, task.Replace} {
-		ok.Conflict = c
+	for _, c := range []task.Overlap{task.Wait, task.Skip, task.QueueUp, task.Replace} {
+		ok.Overlap = c
 		if err := ok.Validate(task.Limits{}); err != nil {
-			t.Errorf("conflict %d: %v", c, err)
+			t.Errorf("overlap %d: %v", c, err)
 		}
 	}
 }

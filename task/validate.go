@@ -133,10 +133,10 @@ func (t *Task) checkNumbers(f *faults) {
 	if t.Priority < Low || t.Priority > High {
 		f.add(&FieldError{Field: "priority", Value: t.Priority.String(), Reason: "unknown priority", Hint: "one of low, normal, high"})
 	}
-	switch t.Conflict {
+	switch t.Overlap {
 	case Wait, Skip, QueueUp, Replace, Behind:
 	default:
-		f.add(&FieldError{Field: "conflict", Value: string(rune(t.Conflict)), Reason: "unknown conflict policy",
+		f.add(&FieldError{Field: "overlap", Value: string(rune(t.Overlap)), Reason: "unknown policy",
 			Hint: "Wait, Skip, QueueUp, Replace or Behind"})
 	}
 }

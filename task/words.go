@@ -72,21 +72,21 @@ func (p *Priority) UnmarshalText(b []byte) error {
 	return nil
 }
 
-// Conflict says what happens to a due task whose key is at its limit. The letters are part of the record and of cycle.lua.
-type Conflict byte
+// Overlap says what happens to a due task whose key is at its limit. The letters are part of the record and of cycle.lua.
+type Overlap byte
 
-// The five conflicts. A schedule's overlap policy is Skip, QueueUp or Replace, with the schedule's name in the key. These
+// The five overlaps. A schedule's overlap policy is Skip, QueueUp or Replace, with the schedule's name in the key. These
 // three look only at the tasks on time. A Behind task makes them wait, and they neither skip nor cancel it.
 const (
-	Wait    Conflict = 0   // wait its turn, in due order
-	Skip    Conflict = 's' // leave the due set, recorded as skipped
-	QueueUp Conflict = 'q' // wait, but only one task may; a later one is skipped
-	Replace Conflict = 'r' // cancel the running task and wait for its end; an earlier waiter is skipped
-	Behind  Conflict = 'b' // wait behind all others: for slots that were missed, backfilled or triggered
+	Wait    Overlap = 0   // wait its turn, in due order
+	Skip    Overlap = 's' // leave the due set, recorded as skipped
+	QueueUp Overlap = 'q' // wait, but only one task may; a later one is skipped
+	Replace Overlap = 'r' // cancel the running task and wait for its end; an earlier waiter is skipped
+	Behind  Overlap = 'b' // wait behind all others: for slots that were missed, backfilled or triggered
 )
 
-// Begun returns the conflict of a task that had begun and comes back: its own schedule's overlap policy does not skip it.
-func (c Conflict) Begun() Conflict {
+// Begun returns the overlap of a task that had begun and comes back: its own schedule's overlap policy does not skip it.
+func (c Overlap) Begun() Overlap {
 	if c == Behind {
 		return c
 	}

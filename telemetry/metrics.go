@@ -139,7 +139,7 @@ func (m *Metrics) make() []prometheus.Collector {
 	m.busy = gauge("onbeat_workers_busy", "Handlers that run in this process.")
 	m.leader = gauge("onbeat_leader", "1 on the instance that leads, 0 on the others.")
 	m.epoch = gauge("onbeat_epoch", "The number of the leader's term, as this process last heard.")
-	m.suspicions = counter("onbeat_suspicions_total", "Leaders without a sign of life that this instance, as the lookout, had replaced.")
+	m.suspicions = counter("onbeat_suspicions_total", "Leaders without a sign of life that this instance, as the monitor, had replaced.")
 	m.changes = counter("onbeat_leader_changes_total", "Terms that began since this process started, of any instance.")
 	m.moved = counters("onbeat_outbox_moved_total", "Rows of the outbox that this process moved, by result.", "result")
 	m.outbox = gauge("onbeat_outbox_waiting", "Rows of the outbox that wait, as this process last saw; of more than 10,000 it says 10,000.")

@@ -56,8 +56,8 @@ type input struct {
 	Paused bool
 	// Losses are the times whose writes Redis lost.
 	Losses []Loss
-	// Vain are slots that ran to their end under a claim that Redis no longer knew.
-	Vain []time.Time
+	// Void are slots that ran to their end under a claim that Redis no longer knew.
+	Void []time.Time
 	// Resumed are the moments at which a pause ended.
 	Resumed []time.Time
 

@@ -103,7 +103,7 @@ func open(in input) *ledger {
 			l.slots = append(l.slots, slot{ms: at.UnixMilli()})
 		}
 	}
-	for _, at := range in.Vain {
+	for _, at := range in.Void {
 		if s := l.find(at); s != nil {
 			s.flags |= perhaps
 		}

@@ -19,7 +19,7 @@ func TestJudge_marksWhatALossMayHaveRepeated(t *testing.T) {
 	loss := Loss{From: at(10), Known: at(13), Until: at(15), Found: at(15)}
 	in := question{input: input{
 		Schedule: "beat", Periods: []period{every(t, time.Second, t0)}, From: t0, To: at(20), Settled: at(20),
-		Losses: []Loss{loss}, Vain: []time.Time{at(3), at(3.5)},
+		Losses: []Loss{loss}, Void: []time.Time{at(3), at(3.5)},
 	}}
 	var list []history.Note
 	add := func(noted float64, line string) {
@@ -85,7 +85,7 @@ func TestLosses_thatOverlapAreOne(t *testing.T) {
 }
 
 // Slots that were settled in vain are named by the event.
-func TestVain_isNamed(t *testing.T) {
+func TestVoid_isNamed(t *testing.T) {
 	t.Parallel()
 	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
 		ctx := t.Context()
@@ -100,7 +100,7 @@ func TestVain_isNamed(t *testing.T) {
 		if err != nil || len(events) != 1 {
 			t.Fatalf("%v, %v", events, err)
 		}
-		if got := events[0].Vain(); len(got) != 2 || got[0] != "beat@1700000000000" || got[1] != "b@1700000001000" || events[0].Fields["tasks"] != "3" {
+		if got := events[0].Void(); len(got) != 2 || got[0] != "beat@1700000000000" || got[1] != "b@1700000001000" || events[0].Fields["tasks"] != "3" {
 			t.Errorf("%v of %v", got, events[0])
 		}
 	})

@@ -241,9 +241,9 @@ func (a *auditor) take(events []queue.Event) {
 		if in := a.known[e.Fields["schedule"]]; in != nil && e.Kind == "schedule resumed" {
 			in.Resumed = append(in.Resumed, e.At)
 		}
-		for _, id := range e.Vain() {
+		for _, id := range e.Void() {
 			if name, at, ok := task.ParseSlotID(id); ok && a.known[name] != nil {
-				a.known[name].Vain = append(a.known[name].Vain, at)
+				a.known[name].Void = append(a.known[name].Void, at)
 			}
 		}
 	}
@@ -300,7 +300,7 @@ func (a *auditor) stand(ctx context.Context, l *ledger) error {
 	for i, at := range slots {
 		ids[i] = task.SlotID(l.in.Schedule, at)
 	}
-	found, err := a.q.Standing(ctx, ids)
+	found, err := a.q.Exist(ctx, ids)
 	if err != nil {
 		return err
 	}

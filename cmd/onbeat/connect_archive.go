@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/onbeat/onbeat"
 	"github.com/onbeat/onbeat/archive"
 	"github.com/onbeat/onbeat/archive/sqlarchive"
 	"github.com/onbeat/onbeat/cmd/onbeat/internal/config"
@@ -33,7 +32,8 @@ func (a *app) archiveOf(file *config.File, t *target) error {
 	if err := own.Validate(); err != nil {
 		return file.At(err)
 	}
-	t.cfg.Archive, t.cfg.Caps.Buffer, t.cfg.Caps.Output = own, cmp.Or(file.Archive.Buffer, onbeat.ArchiveBuffer), file.Archive.Output
+	t.cfg.Archive, t.cfg.Caps.Buffer, t.cfg.Caps.Output = own, file.Archive.Buffer, file.Archive.Output
+	t.cfg.Caps = t.cfg.Caps.ForArchive()
 	if file.Archive.Secret {
 		t.archive = file.Name
 	}

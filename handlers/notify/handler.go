@@ -59,7 +59,7 @@ func NewHandler(targets []Target, observer Observer, events Teller, log zerolog.
 
 // Handle implements [handlers.TaskHandler].
 func (h *Handler) Handle(ctx context.Context, t *task.Task) error {
-	p, err := parseParcel(t.Payload)
+	p, err := parseDelivery(t.Payload)
 	if err != nil {
 		return handlers.Dead(err)
 	}
@@ -73,7 +73,7 @@ func (h *Handler) Handle(ctx context.Context, t *task.Task) error {
 }
 
 // tell says what came of an attempt. A message that could not be sent is an event, and never another message.
-func (h *Handler) tell(ctx context.Context, t *task.Task, p *parcel, err error) {
+func (h *Handler) tell(ctx context.Context, t *task.Task, p *delivery, err error) {
 	result := Sent
 	switch {
 	case err != nil && (handlers.IsDead(err) || t.Attempt >= t.AttemptsAllowed()):
@@ -96,7 +96,7 @@ func (h *Handler) tell(ctx context.Context, t *task.Task, p *parcel, err error) 
 
 // CheckPayload implements [handlers.PayloadChecker].
 func (h *Handler) CheckPayload(payload []byte) error {
-	_, err := parseParcel(payload)
+	_, err := parseDelivery(payload)
 	return err
 }
 

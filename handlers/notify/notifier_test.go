@@ -89,7 +89,7 @@ func (w *world) titles() (list []string) {
 	p, err := w.q.List(w.Context(), task.Due, queue.ListOptions{Type: Type, Limit: 1000})
 	must(w, err)
 	for _, f := range p.Tasks {
-		var one parcel
+		var one delivery
 		must(w, json.Unmarshal(f.Task.Payload, &one))
 		if strings.Contains(string(f.Task.Payload), "hooks.example") {
 			w.Errorf("the payload has the URL: %s", f.Task.Payload)

@@ -309,10 +309,10 @@ func (r *round) compare(t *Target, a about, s *subject, end time.Time) {
 }
 
 // messages are those of the window, by the IDs of their tasks.
-func (r *round) messages(namespace string, end time.Time) map[string]parcel {
-	all := map[string]parcel{}
+func (r *round) messages(namespace string, end time.Time) map[string]delivery {
+	all := map[string]delivery{}
 	for k, g := range r.groups {
-		all[messageID(k, r.window, end)] = parcel{Target: k.target, Message: Message{
+		all[messageID(k, r.window, end)] = delivery{Target: k.target, Message: Message{
 			Namespace: namespace, Topic: k.topic, From: time.UnixMilli(r.place.UpTo).UTC(), To: end,
 			Count: g.count, AtLeast: g.atLeast, Notices: g.notices,
 		}}

@@ -227,7 +227,7 @@ func TestHandler_triesAgainAndGivesUpAloud(t *testing.T) {
 	must(t, err)
 	t.Cleanup(func() { _ = h.Close() })
 	payload := func(target string) []byte {
-		b, err := json.Marshal(parcel{target, *aMessage()})
+		b, err := json.Marshal(delivery{target, *aMessage()})
 		must(t, err)
 		return b
 	}

@@ -6,13 +6,13 @@
 -- ARGV[1] id  [2] generation  [3] lease ms  [4] how late a watcher may be before others look (ms)
 -- ARGV[5] the clock of Redis when it last answered the caller a heartbeat, or 0
 -- ARGV[6] the name of the lanes that the caller reads, if it believes that it watches; else ""
--- ARGV[7] how late the lookout may be before another takes its place  [8] how long after a due time the lookout looks
+-- ARGV[7] how late the monitor may be before another takes its place  [8] how long after a due time the monitor looks
 -- ARGV[9] the time between two looks while nobody watches (all ms)
 -- Returns {view..., what is left of the leader's lease (ms, -1 without a leader), overslept 0|1, whether the caller's channel
---   has a listener (1, 0; -1: Redis does not tell), in how many ms to look (-1: the caller is not the lookout), n orphans,
+--   has a listener (1, 0; -1: Redis does not tell), in how many ms to look (-1: the caller is not the monitor), n orphans,
 --   orphans..., cancel requests as field, value...}.
 -- Overslept: a watcher is late, or the caller believes that it watches and does not. The caller must look for due tasks.
--- Lookout: the one candidate that looks whether the leader lives, see look.lua.
+-- Monitor: the one candidate that looks whether the leader lives, see look.lua.
 -- Orphans go to the leader, and to the caller whose heartbeat found lost instances.
 -- Errors: FENCED (the lease had run out, or another generation took the ID). O(1) while nothing changes.
 local cancel = KEYS[16]
@@ -44,7 +44,7 @@ if wronged or trusted.listens ~= heard then
 end
 
 local found = sweep()
-local lead = redis.call("HMGET", leader, "id", "gen", "order", "consume", "open", "epoch", "lookout")
+local lead = redis.call("HMGET", leader, "id", "gen", "order", "consume", "open", "epoch", "monitor")
 local leads = lead[1] and generation(redis.call("HGET", members, lead[1]))
 if lead[1] == id then
   -- If the entry is not as onbeat wrote it, another program has damaged it. Then elect again, with the gate shut.
@@ -61,8 +61,8 @@ elseif wronged then
   elect() -- by its rank it leads again
 end
 
--- stands_by returns in how many ms the caller is to look whether the leader lives, or -1 if it is not the lookout. It becomes
--- the lookout if there is none, if that one leads by now, or if it is late.
+-- stands_by returns in how many ms the caller is to look whether the leader lives, or -1 if it is not the monitor. It becomes
+-- the monitor if there is none, if that one leads by now, or if it is late.
 local function stands_by(leader_id, m)
   local holder, of, planned = string.match(lead[7] or "", "^(%S+) (%d+) (%d+)$")
   planned = num(planned)
@@ -80,7 +80,7 @@ local function stands_by(leader_id, m)
   end
   local first = tonumber(redis.call("ZRANGE", watch, 0, 0, "WITHSCORES")[2])
   local wait = first and math.min(math.max(first + tonumber(ARGV[8]) - now, 0), lease) or tonumber(ARGV[9])
-  redis.call("HSET", leader, "lookout", id .. " " .. ARGV[2] .. " " .. int(now + math.min(wait, lease / 5)))
+  redis.call("HSET", leader, "monitor", id .. " " .. ARGV[2] .. " " .. int(now + math.min(wait, lease / 5)))
   return wait
 end
 

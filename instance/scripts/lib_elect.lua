@@ -7,7 +7,7 @@
 --                          standby: 1; 2: asked to resign, so it leads only if no other can; else 0
 -- KEYS[3]  leader    hash  id, gen, epoch, order, consume, open, since, back; pause: until when no instance claims;
 --                          there: until when an election counts as one without a leaderless time, see register.lua
---                          lookout: "id generation when": who looks whether the leader lives, and when again, see look.lua
+--                          monitor: "id generation when": who looks whether the leader lives, and when again, see look.lua
 --                          sign: when the leader last pushed
 -- KEYS[4]  meta      hash  last generation, epoch and order given; beat: when Redis last answered a heartbeat
 -- KEYS[5]  events    stream
@@ -133,10 +133,10 @@ local function listeners(id)
   return type(reply) == "table" and not reply.err and tonumber(reply[2]) or nil
 end
 
--- relieve ends an instance's being the lookout.
+-- relieve ends an instance's being the monitor.
 local function relieve(id)
-  if string.match(redis.call("HGET", leader, "lookout") or "", "^%S+") == id then
-    redis.call("HDEL", leader, "lookout")
+  if string.match(redis.call("HGET", leader, "monitor") or "", "^%S+") == id then
+    redis.call("HDEL", leader, "monitor")
   end
 end
 

@@ -1,4 +1,4 @@
--- look.lua is called by the lookout: the one candidate that looks whether the leader lives. A leader that shows no sign of
+-- look.lua is called by the monitor: the one candidate that looks whether the leader lives. A leader that shows no sign of
 -- life is suspected. Then another instance is elected in the same step, as if the leader had resigned. What the leader holds
 -- stays its own until its lease ends. If it lives, its next heartbeat says so, and by its rank it leads again.
 --
@@ -21,7 +21,7 @@
 --   two looks at a busy leader (all ms)
 -- Returns {view..., suspected 0|1, the signs of life, since when they are the same, since when nobody listens, or 0, how many
 --   listen to the leader's channel, to the caller's (-1: Redis does not tell), how often the leader was suspected wrongly,
---   when to look next: unix ms, -1 when a heartbeat or a message says so, 0 never: the caller is not the lookout}.
+--   when to look next: unix ms, -1 when a heartbeat or a message says so, 0 never: the caller is not the monitor}.
 -- Errors: FENCED. O(instances).
 local id, gen = ARGV[1], ARGV[2]
 if not live(instances, members, id, gen) then
@@ -29,7 +29,7 @@ if not live(instances, members, id, gen) then
 end
 sweep()
 local member = redis.call("HGET", members, id)
-local lead = redis.call("HMGET", leader, "id", "gen", "epoch", "sign", "lookout")
+local lead = redis.call("HMGET", leader, "id", "gen", "epoch", "sign", "monitor")
 local holder, of, planned = string.match(lead[5] or "", "^(%S+) (%d+) (%d+)$")
 local caller = suspicion(id, gen)
 planned = num(planned)
@@ -48,7 +48,7 @@ end
 
 local beat = tonumber(ARGV[4]) / 5
 local function plan(at)
-  redis.call("HSET", leader, "lookout", id .. " " .. gen .. " " .. int(at < 0 and now + beat or math.min(at, now + beat)))
+  redis.call("HSET", leader, "monitor", id .. " " .. gen .. " " .. int(at < 0 and now + beat or math.min(at, now + beat)))
   return at < 0 and -1 or int(at)
 end
 

@@ -30,7 +30,7 @@ type book struct {
 	strikes   map[string]strike
 	asked     map[string]request // by the ID of the instance
 	suspects  map[string]suspect // by the ID of the instance
-	out       lookout
+	out       monitor
 	pushed    int64 // when a leader last pushed
 	seen      signs // the leader's signs of life at the last look
 	// schedule

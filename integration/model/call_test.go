@@ -49,7 +49,7 @@ type answer struct {
 	count      int
 	state      task.State
 	dup        string // why a task was refused
-	post       bool   // the caller is the lookout, a heartbeat says
+	post       bool   // the caller is the monitor, a heartbeat says
 	look       instance.Look
 	said       string // what became of a request
 	step       queue.Step
@@ -107,7 +107,7 @@ func (w *world) ask(c call, a *answer) error {
 		return view(w.reg.Promote(ctx, c.release))
 	case "beat":
 		b, err := w.reg.Heartbeat(ctx, c.id, c.gen, time.Duration(lease)*time.Millisecond, time.Time{}, "")
-		a.orphans, a.count, a.post = b.Orphans, len(b.Cancel), b.Lookout
+		a.orphans, a.count, a.post = b.Orphans, len(b.Cancel), b.Monitor
 		return view(b.View, err)
 	case "look out", "suspect":
 		return w.lookOut(c, a)
@@ -258,7 +258,7 @@ func (w *world) recover(c call, a *answer) error {
 	for _, x := range c.looked {
 		t := *x.Task
 		t.Fail(task.Failure{Attempt: t.Attempt, Error: "lost"})
-		t.Conflict = t.Conflict.Begun()
+		t.Overlap = t.Overlap.Begun()
 		r := queue.Recovery{
 			Claim: x, Lane: queue.LaneOf(&t), Dead: t.Attempts >= t.AttemptsAllowed(), Record: queue.Rewrite(&t), Note: w.room.line(t.Schedule != "", fmt.Sprintf("%s lost %d", t.ID, t.Attempt)),
 		}

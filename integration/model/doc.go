@@ -11,7 +11,7 @@
 // knows the scripts' contracts, and none of their code. After each call the model compares the book with the reply, and with
 // what Redis holds.
 //
-// A lookout suspects the leader with the evidence that the program demands, and also with none (looks_test.go): no promise may
+// A monitor suspects the leader with the evidence that the program demands, and also with none (looks_test.go): no promise may
 // rest on that evidence.
 //
 // Everything at once is too much to be searched: random walks go through it (walk_test.go). ONBEAT_SOAK=1 looks one step

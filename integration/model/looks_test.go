@@ -11,11 +11,11 @@ import (
 	"github.com/onbeat/onbeat/instance"
 )
 
-// The lookout looks in two ways. "look out" is its own call, with the evidence that the program demands. "suspect" demands
+// The monitor looks in two ways. "look out" is its own call, with the evidence that the program demands. "suspect" demands
 // none, as if all of it had been mistaken: the promises may not rest on it. So the search has suspicions, true and wrong, at
 // any moment.
 
-// What a lookout waits for (ms); see instance/look.go.
+// What a monitor waits for (ms); see instance/look.go.
 const (
 	lookAlone  = int64(40)
 	lookOwing  = int64(700)
@@ -35,8 +35,8 @@ type suspect struct {
 	since     int64
 }
 
-// lookout is the candidate that looks whether the leader lives, and when it is to look again.
-type lookout struct {
+// monitor is the candidate that looks whether the leader lives, and when it is to look again.
+type monitor struct {
 	id        string
 	gen, next int64
 }
@@ -54,7 +54,7 @@ func (b *book) signs() signs {
 	return signs{b.leader, b.epoch, b.members[b.leader].lease, b.seqs[b.leader], b.pushed}
 }
 
-// looks adds the looks of an instance. It makes them whether or not it is the lookout by now.
+// looks adds the looks of an instance. It makes them whether or not it is the monitor by now.
 func (m *menu) looks(i int, p *proc) {
 	if p.leads == 0 || p.leads == p.gen {
 		return
@@ -78,7 +78,7 @@ func (w *world) lookOut(c call, a *answer) error {
 		return err
 	}
 	a.view = viewOf(values)
-	a.look = instance.Look{Suspected: fmt.Sprint(values[11]) == "1", Lookout: fmt.Sprint(values[18]) != "0"}
+	a.look = instance.Look{Suspected: fmt.Sprint(values[11]) == "1", Monitor: fmt.Sprint(values[18]) != "0"}
 	return nil
 }
 
@@ -156,14 +156,14 @@ func (b *book) judgePost(w *world, m member, a answer) {
 	free := b.out.id == "" || b.out.id == leads || b.out.next+lookLate < w.now || b.out.next > w.now+2*lease
 	is := b.leader != 0 && b.leader != m.rank.gen && b.mayLead(m) && (mine || free && w.listens(m.id))
 	if a.post != is {
-		broken(5, "%s is told that it is the lookout: %v; must be %v: it was %v", m.id, a.post, is, b.out)
+		broken(5, "%s is told that it is the monitor: %v; must be %v: it was %v", m.id, a.post, is, b.out)
 	}
 	if is {
 		wait := lookBusy
 		if at, ok := first(w.disk); ok {
 			wait = min(max(at+lookAfter-w.now, 0), lease)
 		}
-		b.out = lookout{m.id, m.rank.gen, w.now + min(wait, lease/5)}
+		b.out = monitor{m.id, m.rank.gen, w.now + min(wait, lease/5)}
 	}
 }
 
@@ -187,7 +187,7 @@ func owes(d disk, id string) (at int64, ok bool) {
 	return at, ok
 }
 
-// judgeLook: only the lookout suspects anybody, and only the leader, which showed no sign of life for long enough. Then another
+// judgeLook: only the monitor suspects anybody, and only the leader, which showed no sign of life for long enough. Then another
 // instance leads.
 func (b *book) judgeLook(w *world, c call, a answer, before disk) {
 	count := len(b.members)
@@ -200,11 +200,11 @@ func (b *book) judgeLook(w *world, c call, a answer, before disk) {
 	known := b.leader == c.leads
 	want := is && known && (c.op == "suspect" && b.doubted(led, w.now, before) || c.op == "look out" && b.silent(w, c, led, before))
 	if a.look.Suspected != want && len(b.members) == count {
-		broken(5, "%s suspects %s: %v; must be %v: the lookout is %v", c.id, led.id, a.look.Suspected, want, b.out)
+		broken(5, "%s suspects %s: %v; must be %v: the monitor is %v", c.id, led.id, a.look.Suspected, want, b.out)
 	}
 	if a.look.Suspected {
 		if !is || !known {
-			broken(5, "%s suspects %s; the lookout is %v", c.id, led.id, b.out)
+			broken(5, "%s suspects %s; the monitor is %v", c.id, led.id, b.out)
 		}
 		s := b.suspicion(led, w.now)
 		s.since = w.now
@@ -212,11 +212,11 @@ func (b *book) judgeLook(w *world, c call, a answer, before disk) {
 		b.elect(w.now)
 		return
 	}
-	if a.look.Lookout != is {
-		broken(5, "%s is the lookout: %v; must be %v", c.id, a.look.Lookout, b.out)
+	if a.look.Monitor != is {
+		broken(5, "%s is the monitor: %v; must be %v", c.id, a.look.Monitor, b.out)
 	}
 	if is { // when it looks next is a matter of speed
-		b.out.next = b.lookoutOf(w.disk).next
+		b.out.next = b.monitorOf(w.disk).next
 		if b.out.next <= w.now || b.out.next > w.now+lease/5 {
 			broken(5, "%s is to look in %d ms; it counts as late only after that", c.id, b.out.next-w.now)
 		}
@@ -247,19 +247,19 @@ func (b *book) silent(w *world, c call, led member, before disk) bool {
 		!watches && silent >= patience(lookSilent)
 }
 
-func (b *book) lookoutOf(d disk) (l lookout) {
-	_, _ = fmt.Sscanf(d.get(keys.Leader, "lookout"), "%s %d %d", &l.id, &l.gen, &l.next)
+func (b *book) monitorOf(d disk) (l monitor) {
+	_, _ = fmt.Sscanf(d.get(keys.Leader, "monitor"), "%s %d %d", &l.id, &l.gen, &l.next)
 	return l
 }
 
-// relieve ends a member's being the lookout.
+// relieve ends a member's being the monitor.
 func (b *book) relieve(id string) {
 	if b.out.id == id {
-		b.out = lookout{}
+		b.out = monitor{}
 	}
 }
 
-// checkSuspects compares what is noted of instances, the lookout and the last push.
+// checkSuspects compares what is noted of instances, the monitor and the last push.
 func (b *book) checkSuspects(w *world) {
 	if n := len(w.disk[keys.Suspects].fields); n != len(b.suspects) {
 		broken(5, "of %d instances something is noted; must be %v", n, b.suspects)
@@ -273,8 +273,8 @@ func (b *book) checkSuspects(w *world) {
 			broken(5, "of %s is noted %q; must be %v", id, got, s)
 		}
 	}
-	if got := b.lookoutOf(w.disk); got != b.out {
-		broken(5, "the lookout is %v; must be %v", got, b.out)
+	if got := b.monitorOf(w.disk); got != b.out {
+		broken(5, "the monitor is %v; must be %v", got, b.out)
 	}
 	if got := number(w.disk.get(keys.Leader, "sign")); got != b.pushed {
 		broken(5, "the leader last pushed at %d; it was at %d", got, b.pushed)

@@ -17,13 +17,13 @@ func (e entry) asked(id string, d disk) bool {
 		return true
 	}
 	byKey, rest := covers("k:" + e.key)
-	return e.key != "" && byKey && !(e.conflict == task.Behind && strings.HasSuffix(rest, "replaced"))
+	return e.key != "" && byKey && !(e.overlap == task.Behind && strings.HasSuffix(rest, "replaced"))
 }
 
 // onTime returns the other tasks of a key that are on time.
 func (b *book) onTime(id, key string, is func(string, entry) bool) bool {
 	for other, o := range b.tasks {
-		if other != id && o.key == key && o.conflict != task.Behind && is(other, o) {
+		if other != id && o.key == key && o.overlap != task.Behind && is(other, o) {
 			return true
 		}
 	}
@@ -33,7 +33,7 @@ func (b *book) onTime(id, key string, is func(string, entry) bool) bool {
 // judgeSkipped: a slot that is skipped for overlap does overlap a slot on time.
 func (b *book) judgeSkipped(id string, e entry) {
 	ok := b.onTime(id, e.key, func(_ string, o entry) bool {
-		return o.place == running || o.place == waiting && (e.conflict != task.Wait || o.conflict == task.Replace)
+		return o.place == running || o.place == waiting && (e.overlap != task.Wait || o.overlap == task.Replace)
 	})
 	if !ok {
 		broken(2, "%s was skipped, and no other of its key is on time: %v", id, e)
@@ -46,7 +46,7 @@ func (b *book) judgeOverlap(w *world, before disk) {
 	was := before.places()
 	for id, f := range w.disk.places() {
 		e := b.tasks[id]
-		if f.held && !was[id].held && e.conflict == task.Replace {
+		if f.held && !was[id].held && e.overlap == task.Replace {
 			b.onTime(id, e.key, func(other string, o entry) bool {
 				if o.place == running && !o.asked(other, w.disk) {
 					broken(2, "%s is to be replaced by %s, and nobody asked it to stop", other, id)
@@ -54,9 +54,9 @@ func (b *book) judgeOverlap(w *world, before disk) {
 				return false
 			})
 		}
-		if f.held && was[id].held && e.conflict != task.Behind {
+		if f.held && was[id].held && e.overlap != task.Behind {
 			for other, o := range b.tasks {
-				if o.key == e.key && o.conflict == task.Behind && o.place == running && was[other].held {
+				if o.key == e.key && o.overlap == task.Behind && o.place == running && was[other].held {
 					broken(2, "%s is behind and runs, and %s waits", other, id)
 				}
 			}

@@ -102,8 +102,8 @@ func (b *book) checkPlace(w *world, id string, e entry, f found) {
 	if err := task.Decode(w.disk.get(keys.Tasks, id), &t); err != nil {
 		broken(3, "%s: its record: %v", id, err)
 	}
-	if t.Attempts != e.attempts || t.Type != e.typ || t.Key != e.key || t.Conflict != e.conflict {
-		broken(3, "%s: its record says %d attempts, type %s, key %q, policy %q; it is %v", id, t.Attempts, t.Type, t.Key, t.Conflict, e)
+	if t.Attempts != e.attempts || t.Type != e.typ || t.Key != e.key || t.Overlap != e.overlap {
+		broken(3, "%s: its record says %d attempts, type %s, key %q, overlap %q; it is %v", id, t.Attempts, t.Type, t.Key, t.Overlap, e)
 	}
 	if f.held {
 		b.checkHeld(w, id, e)
@@ -139,7 +139,7 @@ func (b *book) checkLimits(w *world) {
 		if e.key != "" {
 			want["k:"+e.key]++
 		}
-		if e.conflict == task.Behind {
+		if e.overlap == task.Behind {
 			want["b:"+e.key]++
 		}
 		if e.typ == "rare" {

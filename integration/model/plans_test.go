@@ -299,7 +299,7 @@ var rooms = []*room{
 	},
 	{
 		// One candidate looks out, whatever becomes of the leader.
-		name: "lookout", lead: "sticky", consume: "newest", eager: true, looks: true,
+		name: "monitor", lead: "sticky", consume: "newest", eager: true, looks: true,
 		procs: []proc{{id: "a", release: "v1"}, {id: "b", release: "v2"}, {id: "c", release: "v1"}},
 		joins: 4, want: 1,
 		setup: opened("b join", "b ready", "c join", "a beat"),
@@ -307,7 +307,7 @@ var rooms = []*room{
 		depth: 4, states: 1000,
 	},
 	{
-		// The lookout looks with care at a leader that was suspected wrongly.
+		// The monitor looks with care at a leader that was suspected wrongly.
 		name: "trusted", lead: "newest", consume: "newest", eager: true, looks: true,
 		procs: []proc{{id: "a", release: "v1"}, {id: "b", release: "v2"}},
 		tasks: map[string]*task.Task{"x": task.New("job", nil, task.In(100*time.Millisecond))},

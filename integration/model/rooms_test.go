@@ -27,7 +27,7 @@ type room struct {
 
 	eager   bool // the leader may open the gate before it has caught up
 	watched bool // states that differ only in their watchers count as different
-	looks   bool // the same for what lookouts know, and what is noted of suspects
+	looks   bool // the same for what monitors know, and what is noted of suspects
 	archive bool // each run is noted, also those of tasks that are no slots
 	parsed  []string
 }
@@ -48,9 +48,9 @@ func (r *room) menuOf(s *state, setup bool) []action {
 	return c.menu(s)
 }
 
-func keyed(id, key string, conflict task.Conflict) *task.Task {
+func keyed(id, key string, overlap task.Overlap) *task.Task {
 	t := task.New("job", nil, task.ID(id), task.Key(key, 1))
-	t.Conflict = conflict
+	t.Overlap = overlap
 	return t
 }
 

@@ -80,7 +80,7 @@ func (s *state) markKey(h *maphash.Hash, key string, ranks func(int64) int) {
 		text := f.text
 		switch {
 		case key == keys.Meta && (f.name == "done" || f.name == "retried" || f.name == "died" || f.name == "lanes"),
-			key == keys.Leader && (f.name == "since" || !s.looks && (f.name == "lookout" || f.name == "sign")):
+			key == keys.Leader && (f.name == "since" || !s.looks && (f.name == "monitor" || f.name == "sign")):
 			continue
 		case key == keys.Meta && (f.name == "fence" || f.name == "epoch"), key == keys.Leader && f.name == "epoch":
 			text = fmt.Sprint(ranks(number(text)))

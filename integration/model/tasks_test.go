@@ -32,11 +32,11 @@ type entry struct {
 	typ      string
 	key      string
 	limit    int
-	conflict task.Conflict
+	overlap  task.Overlap
 }
 
 func waitingEntry(t *task.Task, due int64) entry {
-	return entry{place: waiting, due: due, typ: t.Type, key: t.Key, limit: max(t.KeyLimit, 1), conflict: t.Conflict}
+	return entry{place: waiting, due: due, typ: t.Type, key: t.Key, limit: max(t.KeyLimit, 1), overlap: t.Overlap}
 }
 
 // count returns how many tasks of a key, or of a type, run.
@@ -66,7 +66,7 @@ func (b *book) judgeCycle(w *world, c call, a answer, before disk, notes []strin
 	for _, note := range notes {
 		id, ok := strings.CutSuffix(note, " skipped overlap")
 		if e := b.tasks[id]; ok {
-			if e.place != waiting || e.key == "" || e.conflict == task.Behind {
+			if e.place != waiting || e.key == "" || e.overlap == task.Behind {
 				broken(3, "%s was skipped, and is %v", id, e)
 			}
 			b.judgeSkipped(id, e)
@@ -190,7 +190,7 @@ func (b *book) judgeRecover(c call, a answer, before disk) (said []string) {
 		if r.Asked != nil && e.asked(id, before) {
 			r = *r.Asked
 		}
-		e.place, e.gen, e.fence, e.conflict = waiting, 0, 0, e.conflict.Begun()
+		e.place, e.gen, e.fence, e.overlap = waiting, 0, 0, e.overlap.Begun()
 		e.due, e.attempts = store.Ms(r.Claim.Task.Due)+1, r.Claim.Task.Attempts+1
 		if r.Dead {
 			e.place = dead
@@ -260,7 +260,7 @@ func (b *book) judgeRevive(now int64, c call, a answer, revived entry) {
 		broken(3, "%d of %s came back to life, and it was %v", a.count, c.task, e)
 	}
 	if e.place == dead {
-		e.place, e.due, e.attempts, e.conflict = waiting, now, 0, revived.conflict
+		e.place, e.due, e.attempts, e.overlap = waiting, now, 0, revived.overlap
 		b.tasks[c.task] = e
 	}
 }

@@ -28,7 +28,7 @@ func mutants() []mutant {
 		{
 			"the gate opens before the dead are taken back, and a missed slot counts like one on time", []edit{
 				{"producer/scheduler.go", "	t.takeBack(ctx)\n", ""},
-				{"producer/step.go", "	t.Priority, t.Conflict = min(t.Priority, task.Normal), task.Behind\n", "	t.Priority = min(t.Priority, task.Normal)\n"},
+				{"producer/step.go", "	t.Priority, t.Overlap = min(t.Priority, task.Normal), task.Behind\n", "	t.Priority = min(t.Priority, task.Normal)\n"},
 			},
 			"06-dead-runs-hold-no-key",
 			[]string{"policy"},
@@ -142,8 +142,8 @@ func mutants() []mutant {
 			[]string{"passed on"},
 		},
 		{
-			"a lookout that is late keeps its place", one("instance/scripts/heartbeat.lua", "planned + tonumber(ARGV[7]) < now", "false"),
-			"23-the-lookout-is-lost-first",
+			"a monitor that is late keeps its place", one("instance/scripts/heartbeat.lua", "planned + tonumber(ARGV[7]) < now", "false"),
+			"23-the-monitor-is-lost-first",
 			[]string{"passed on"},
 		},
 		{
@@ -169,7 +169,7 @@ func mutants() []mutant {
 		{name: "an overslept watcher is nobody's matter", edits: one("instance/keep.go", "	if b.Overslept {\n", "	if false {\n")},
 		{name: "what was lost is not taken back", edits: one("instance/keep.go", "		case s.orphans <- b.Orphans:\n", "		case s.orphans <- nil:\n")},
 		{name: "a heartbeat cancels nothing", edits: one("instance/keep.go", "	s.cancelRuns(b.Cancel)\n", "")},
-		{name: "the lookout does not confirm what it saw", edits: one("instance/lookout.go", "	w.seen, w.leads = l.Seen, l.LeaderGen\n", "	w.leads = l.LeaderGen\n")},
+		{name: "the monitor does not confirm what it saw", edits: one("instance/monitor.go", "	w.seen, w.leads = l.Seen, l.LeaderGen\n", "	w.leads = l.LeaderGen\n")},
 		{name: "a new connection is trusted at once", edits: one("instance/look.go", "	lookTrusts = time.Second ", "	lookTrusts = 0 * time.Second ")},
 		{name: "who was suspected wrongly is suspected again as soon", edits: one("instance/scripts/look.lua", " * 2 ^ math.min(them.wrong, 20)", "")},
 		{name: "the end of a term is not noticed", edits: one("instance/session.go", "		s.endTerm(ErrDeposed)\n", "		_ = ErrDeposed\n")},

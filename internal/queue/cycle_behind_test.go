@@ -15,14 +15,14 @@ import (
 // lately is a moment so many milliseconds after one at which tasks of today could be due.
 func lately(ms int64) int64 { return 1_700_000_000_000 + ms }
 
-func slotIn(n int, policy task.Conflict) *task.Task {
+func slotIn(n int, policy task.Overlap) *task.Task {
 	return keyed(fmt.Sprint("s@", n), "s", 1, policy, lately(int64(n)))
 }
 
 // Tasks that are behind wait behind all tasks on time, and never hold those up, with any policy.
 func TestCycle_whatIsBehindNeitherDropsNorIsDropped(t *testing.T) {
 	t.Parallel()
-	for _, policy := range []task.Conflict{task.Skip, task.QueueUp, task.Replace} {
+	for _, policy := range []task.Overlap{task.Skip, task.QueueUp, task.Replace} {
 		t.Run(string(rune(policy)), func(t *testing.T) {
 			t.Parallel()
 			testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
@@ -53,7 +53,7 @@ func TestCycle_whatIsBehindNeitherDropsNorIsDropped(t *testing.T) {
 // Among themselves those on time go by their policy, whatever is behind.
 func TestCycle_whatIsOnTimeGoesByItsPolicy(t *testing.T) {
 	t.Parallel()
-	for policy, want := range map[task.Conflict]struct{ skipped, next string }{
+	for policy, want := range map[task.Overlap]struct{ skipped, next string }{
 		task.Skip: {"s@6", "s@5"}, task.QueueUp: {"s@6", "s@5"}, task.Replace: {"s@5", "s@6"},
 	} {
 		t.Run(string(rune(policy)), func(t *testing.T) {
@@ -73,7 +73,7 @@ func TestCycle_whatIsOnTimeGoesByItsPolicy(t *testing.T) {
 				w.add(slotIn(7, policy))
 				a.cycle(10, lanesOf("job"))
 				same(t, "asked to stop", len(a.beat().Cancel), map[bool]int{true: 1, false: 0}[policy == task.Replace])
-				equal(t, "skipped while one on time runs", w.notes()[1:], map[task.Conflict][]string{task.Skip: {"s@7 skipped overlap"}}[policy])
+				equal(t, "skipped while one on time runs", w.notes()[1:], map[task.Overlap][]string{task.Skip: {"s@7 skipped overlap"}}[policy])
 			})
 		})
 	}
@@ -100,10 +100,10 @@ func TestAdvance_marksWhatIsBehind(t *testing.T) {
 		_, dropped, _, err := w.q.Advance(t.Context(), a.term(), []queue.Step{{Name: "s", Expect: last.String(), Becomes: last.String(), Drop: drops}})
 		w.must(err)
 		same(t, "dropped", dropped, 0)
-		for n, want := range []task.Conflict{task.Skip, task.Skip, task.Behind, task.Skip} {
+		for n, want := range []task.Overlap{task.Skip, task.Skip, task.Behind, task.Skip} {
 			f, err := w.q.Task(t.Context(), fmt.Sprint("s@", n))
 			w.must(err)
-			same(t, f.Task.ID, f.Task.Conflict, want)
+			same(t, f.Task.ID, f.Task.Overlap, want)
 		}
 	})
 }

@@ -14,9 +14,9 @@ import (
 )
 
 // keyed is a task with a key, due so many milliseconds after 1970: long ago, in a fixed order.
-func keyed(id, key string, limit int, policy task.Conflict, ms int64) *task.Task {
+func keyed(id, key string, limit int, policy task.Overlap, ms int64) *task.Task {
 	t := job(id, task.Key(key, limit), task.At(time.UnixMilli(ms)))
-	t.Conflict = policy
+	t.Overlap = policy
 	return t
 }
 

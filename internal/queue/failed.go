@@ -14,7 +14,7 @@ type Failed struct {
 func Fail(t *task.Task, f task.Failure, forGood bool) Failed {
 	next := Failed{Task: *t}
 	next.Fail(f)
-	next.Conflict = t.Conflict.Begun()
+	next.Overlap = t.Overlap.Begun()
 	next.Record = Rewrite(&next.Task)
 	next.Dead = forGood || next.Attempts >= t.AttemptsAllowed()
 	return next

@@ -156,7 +156,7 @@ func TestFullRedis_whatPassesAndWhatIsRefused(t *testing.T) {
 			f.a.beat()
 			f.must(f.rdb.ConfigSet(ctx, "maxmemory", "0").Err())
 			f.must(f.rdb.HSet(ctx, f.keys.Details, "b", `{"lease_ms":500}`).Err())
-			f.must(f.rdb.HSet(ctx, f.keys.Leader, "lookout", fmt.Sprintf("a %d %d", f.a.gen, time.Now().Add(time.Second).UnixMilli())).Err())
+			f.must(f.rdb.HSet(ctx, f.keys.Leader, "monitor", fmt.Sprintf("a %d %d", f.a.gen, time.Now().Add(time.Second).UnixMilli())).Err())
 			f.must(f.rdb.ConfigSet(ctx, "maxmemory", "1").Err())
 			l, err := f.reg.Look(ctx, "a", f.a.gen, b.gen, 500*time.Millisecond, instance.Seen{}, time.Minute)
 			f.must(err)

@@ -55,7 +55,7 @@ type Keys struct {
 	Instances string // zset instance -> lease end
 	Members   string // hash instance -> rank and state (see lib_elect.lua)
 	Details   string // hash instance -> JSON for people
-	Leader    string // hash id, gen, epoch, order, consume, open, since, lookout, sign
+	Leader    string // hash id, gen, epoch, order, consume, open, since, monitor, sign
 	Releases  string // hash release -> "order gone"
 	Trial     string // zset generation -> until when it is on probation, or has to prove itself (see lib_elect.lua)
 	Strikes   string // hash release -> "how often it was lost soon after becoming ready, when last"

@@ -105,7 +105,7 @@ func TestCycle_notesADroppedSlotBesideFacts(t *testing.T) {
 		w := newWorld(t, rdb, archived)
 		a := w.join("a")
 		slot := func(i int64) *task.Task {
-			return &task.Task{ID: task.SlotID("s", ms(i)), Type: "job", Schedule: "s", Slot: ms(i), Key: "s", Conflict: task.Skip}
+			return &task.Task{ID: task.SlotID("s", ms(i)), Type: "job", Schedule: "s", Slot: ms(i), Key: "s", Overlap: task.Skip}
 		}
 		w.add(slot(1), job("other"))
 		claimed := a.claim(2, lanesOf("job"))

@@ -61,7 +61,7 @@ func (w *world) checkPlaces(gens map[int64]bool) {
 		w.must(task.Decode(rec, &t))
 		if places[0] == "running" && t.Key != "" {
 			running["k:"+t.Key]++
-			if t.Conflict == task.Behind {
+			if t.Overlap == task.Behind {
 				running["b:"+t.Key]++
 			}
 		}
@@ -123,7 +123,7 @@ func walk(w *world, rnd *rand.Rand, steps int) {
 				x := task.New([]string{"job", "limited"}[rnd.IntN(2)], nil, task.ID(fmt.Sprint("t", rnd.IntN(60))))
 				if rnd.IntN(2) == 0 {
 					x.Apply(task.Key(fmt.Sprint("k", rnd.IntN(3)), 1+rnd.IntN(2)))
-					x.Conflict = []task.Conflict{task.Wait, task.Skip, task.QueueUp, task.Replace, task.Behind}[rnd.IntN(5)]
+					x.Overlap = []task.Overlap{task.Wait, task.Skip, task.QueueUp, task.Replace, task.Behind}[rnd.IntN(5)]
 				}
 				list = append(list, x)
 			}

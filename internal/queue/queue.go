@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -87,6 +88,12 @@ func (c Caps) WithDefaults() Caps {
 	if c.Archive == 0 {
 		c.Archive = int(min(c.Buffer/leastEntry, math.MaxInt32))
 	}
+	return c
+}
+
+// ForArchive returns the caps of a namespace with an archive: Redis keeps 512 MiB for it by default.
+func (c Caps) ForArchive() Caps {
+	c.Buffer = cmp.Or(c.Buffer, 512<<20)
 	return c
 }
 

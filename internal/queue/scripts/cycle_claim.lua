@@ -48,7 +48,7 @@ local function claimer()
     return prefix
   end
 
-  -- conflict reports whether a task with a key may run now. If the key has no room, the policy decides: the task is
+  -- admits reports whether a task with a key may run now. If the key has no room, its overlap decides: the task is
   -- dropped, or waits for its key. A task that is behind never stands in the way of one on time, so the policies s, q and
   -- r count it neither as running nor as waiting.
   --
@@ -57,7 +57,7 @@ local function claimer()
   --   r  drop the tasks on time that wait, ask the ones on time that run to stop, and wait
   --   b  the task is behind: wait after all tasks on time
   --   any other: wait
-  local function conflict(lane, task, due, key, limit, policy)
+  local function admits(lane, task, due, key, limit, overlap)
     local runs = num(redis.call("HGET", active, "k:" .. key)) or 0
     if runs < limit then
       return true
@@ -69,10 +69,10 @@ local function claimer()
     local function waiting()
       return redis.call("ZLEXCOUNT", held, low, high)
     end
-    if policy == "s" and (on_time() >= limit or on_time() + waiting() >= limit) or policy == "q" and waiting() > 0 then
+    if overlap == "s" and (on_time() >= limit or on_time() + waiting() >= limit) or overlap == "q" and waiting() > 0 then
       drop[1] = task
     else
-      if policy == "r" then
+      if overlap == "r" then
         for _, waits in ipairs(redis.call("ZRANGEBYLEX", held, low, high, "LIMIT", 0, chunk)) do
           redis.call("ZREM", held, waits)
           undo("ZADD", held, 0, waits)
@@ -86,7 +86,7 @@ local function claimer()
           tell(channel, "cancel")
         end
       end
-      hold(held, key, due, lane.key, task, policy == "b")
+      hold(held, key, due, lane.key, task, overlap == "b")
     end
     remove_last("HDEL", tasks, drop)
     for _, gone in ipairs(drop) do
@@ -150,16 +150,16 @@ local function claimer()
   -- "\31b:key" before what it is given, the limit of the type. It returns nil if the task may not run now. It counts the
   -- task in its key; take counts all tasks of the type at once.
   local function limits(lane, id, due, body, tail)
-    local limit, policy, length, stop = string.match(body, "^1k(%d+),(%a)(%d+):()")
+    local limit, overlap, length, stop = string.match(body, "^1k(%d+),(%a)(%d+):()")
     if not limit then -- a damaged record: the consumer settles the task as dead
       return tail
     end
     local key = string.sub(body, stop, stop + length - 1)
-    if not conflict(lane, id, due, key, tonumber(limit), policy) then
+    if not admits(lane, id, due, key, tonumber(limit), overlap) then
       return nil
     end
     adjust(active, "k:" .. key, 1)
-    if policy == "b" then
+    if overlap == "b" then
       adjust(active, "b:" .. key, 1)
       tail = "\31b:" .. key .. tail
     end

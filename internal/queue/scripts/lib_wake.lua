@@ -7,7 +7,7 @@
 -- a watcher dies, its score goes by, and the next heartbeat of any instance finds that.
 --
 -- A process that died receives no message, and Redis says so at once. Then the next watcher of the same kind is told too, and
--- the lookout looks whether the leader lives (see instance/scripts/look.lua). So it is with a watcher that should have looked
+-- the monitor looks whether the leader lives (see instance/scripts/look.lua). So it is with a watcher that should have looked
 -- long ago: it may have died, and its place lasts as long as its lease.
 
 -- never is the score of an instance that only waits to be woken: later than any due time. (Not 9e15: the embedded server's

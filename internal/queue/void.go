@@ -8,10 +8,10 @@ import (
 	"github.com/onbeat/onbeat/task"
 )
 
-// vain is the kind of the event. mostVain is how many slots one event names.
+// inVain is the kind of the event. mostVoid is how many slots one event names.
 const (
-	vain     = "settled in vain"
-	mostVain = 100
+	inVain   = "settled in vain"
+	mostVoid = 100
 )
 
 // SettledInVain records an event: an instance ran tasks to their end, but Redis did not know their claims any more. They
@@ -19,16 +19,16 @@ const (
 func (q *Queue) SettledInVain(ctx context.Context, instance string, ids []string) error {
 	var slots []string
 	for _, id := range ids {
-		if _, _, ok := task.ParseSlotID(id); ok && len(slots) < mostVain {
+		if _, _, ok := task.ParseSlotID(id); ok && len(slots) < mostVoid {
 			slots = append(slots, id)
 		}
 	}
-	return q.Tell(ctx, vain, "instance", instance, "tasks", strconv.Itoa(len(ids)), "slots", strings.Join(slots, " "))
+	return q.Tell(ctx, inVain, "instance", instance, "tasks", strconv.Itoa(len(ids)), "slots", strings.Join(slots, " "))
 }
 
-// Vain returns the slots that an event names as settled in vain.
-func (e *Event) Vain() []string {
-	if e.Kind != vain {
+// Void returns the slots whose claims were void when they were settled, as an event names them.
+func (e *Event) Void() []string {
+	if e.Kind != inVain {
 		return nil
 	}
 	return strings.Fields(e.Fields["slots"])

@@ -41,10 +41,10 @@ func newPair(t *testing.T, srv *testredis.Server) *pairOn {
 	s := p.leads.session()
 	p.gen = s.Gen
 	testredis.Eventually(t, testTimeout, func() bool {
-		at := r.rdb.HMGet(context.Background(), p.lookup.Leader, "id", "lookout").Val()
+		at := r.rdb.HMGet(context.Background(), p.lookup.Leader, "id", "monitor").Val()
 		post, _ := at[1].(string)
 		return at[0] == "b" && strings.HasPrefix(post, "a ") && strings.Contains(p.suspect("b"), " 1 0 0 0")
-	}, "b leads, and a is the lookout")
+	}, "b leads, and a is the monitor")
 	time.Sleep(lookTrusts) // by then a has listened for long enough
 	return p
 }
@@ -67,7 +67,7 @@ func (p *pairOn) leader() string {
 }
 
 // Of these only one process dies, and its lease is five seconds.
-func TestLookout_replacesADeadLeaderAtOnce(t *testing.T) {
+func TestMonitor_replacesADeadLeaderAtOnce(t *testing.T) {
 	t.Parallel()
 	p := newPair(t, testredis.Private(t))
 	p.owes(0)
@@ -86,7 +86,7 @@ func TestLookout_replacesADeadLeaderAtOnce(t *testing.T) {
 }
 
 // The message that a task is due is what shows that the leader is gone.
-func TestLookout_looksWhenAMessageFoundNoListener(t *testing.T) {
+func TestMonitor_looksWhenAMessageFoundNoListener(t *testing.T) {
 	t.Parallel()
 	p := newPair(t, testredis.Private(t))
 	p.owes(time.Hour)
@@ -100,7 +100,7 @@ func TestLookout_looksWhenAMessageFoundNoListener(t *testing.T) {
 	}
 }
 
-func TestLookout_replacesAFrozenLeaderSoon(t *testing.T) {
+func TestMonitor_replacesAFrozenLeaderSoon(t *testing.T) {
 	t.Parallel()
 	p := newPair(t, testredis.Private(t))
 	p.owes(0)
@@ -118,7 +118,7 @@ func TestLookout_replacesAFrozenLeaderSoon(t *testing.T) {
 }
 
 // A Redis that closed all connections makes nobody suspect.
-func TestLookout_suspectsNobodyWhenRedisClosesConnections(t *testing.T) {
+func TestMonitor_suspectsNobodyWhenRedisClosesConnections(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	for name, closes := range map[string]func(srv *testredis.Server, rdb redis.UniversalClient){
@@ -135,7 +135,7 @@ func TestLookout_suspectsNobodyWhenRedisClosesConnections(t *testing.T) {
 			srv := testredis.Private(t)
 			p := newPair(t, srv)
 			for range 5 {
-				p.owes(0) // so that the lookout looks
+				p.owes(0) // so that the monitor looks
 				closes(srv, p.rdb)
 				time.Sleep(400 * time.Millisecond)
 			}
@@ -147,7 +147,7 @@ func TestLookout_suspectsNobodyWhenRedisClosesConnections(t *testing.T) {
 }
 
 // Without the right to ask who listens the lease rules, and each instance says so once.
-func TestLookout_withoutTheRight(t *testing.T) {
+func TestMonitor_withoutTheRight(t *testing.T) {
 	t.Parallel()
 	admin := testredis.Real(t)
 	r := newRig(t, admin)
@@ -158,7 +158,7 @@ func TestLookout_withoutTheRight(t *testing.T) {
 	must(t, func() error { time.Sleep(1500 * time.Millisecond); return nil }())
 	b, err := rigOf(t, user, r.p.Namespace).reg.Heartbeat(context.Background(), m.id, m.gen, time.Second, time.Time{}, "")
 	must(t, err)
-	if b.Listens != -1 || b.Lookout {
+	if b.Listens != -1 || b.Monitor {
 		t.Errorf("%+v", b)
 	}
 	if n := strings.Count(log.String(), "NUMSUB"); n != 1 {
@@ -184,8 +184,8 @@ func (s *sink) String() string {
 	return s.buf.String()
 }
 
-// An idle namespace pays nothing for its lookout.
-func TestLookout_costsNothingWhileNothingIsDue(t *testing.T) {
+// An idle namespace pays nothing for its monitor.
+func TestMonitor_costsNothingWhileNothingIsDue(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, r *rig, mini *testredis.Miniredis) {
 		old, line := r.other(mini)
@@ -208,10 +208,10 @@ func TestLookout_costsNothingWhileNothingIsDue(t *testing.T) {
 }
 
 // A short lease, or many messages, make heartbeats come more often than looks.
-func TestLookout_looksHoweverOftenHeartbeatsCome(t *testing.T) {
+func TestMonitor_looksHoweverOftenHeartbeatsCome(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := watchman{timer: time.NewTimer(0)}
+		w := monitoring{timer: time.NewTimer(0)}
 		w.rest()
 		for began := time.Now(); ; {
 			w.posted(lookBusy)

@@ -13,9 +13,9 @@ import (
 // Type is the type of the tasks that send messages. Every instance with a target handles it.
 const Type = "onbeat.notify"
 
-// parcel is a message on its way: the payload of a task. It names the target; the URL and the key are in the config of the
+// delivery is a message on its way: the payload of a task. It names the target; the URL and the key are in the config of the
 // instance that sends it.
-type parcel struct {
+type delivery struct {
 	Target  string  `json:"target"`
 	Message Message `json:"message"`
 }
@@ -29,9 +29,9 @@ func messageID(k groupKey, window time.Duration, end time.Time) string {
 // isOwn reports whether a task of that ID sends a message. A schedule may have such a name, but its tasks have @ or ! behind it.
 func isOwn(id string) bool { return strings.HasPrefix(id, Type+":") && !strings.ContainsAny(id, "@!") }
 
-// parseParcel reads a payload. It keeps no unknown field, so that a newer release may add some.
-func parseParcel(payload []byte) (*parcel, error) {
-	p := &parcel{}
+// parseDelivery reads a payload. It keeps no unknown field, so that a newer release may add some.
+func parseDelivery(payload []byte) (*delivery, error) {
+	p := &delivery{}
 	if err := json.Unmarshal(payload, p); err != nil {
 		return nil, &task.FieldError{Field: "payload", Reason: "not a message: " + field.Cut(oneLine(err.Error()), 200), Hint: "onbeat makes these tasks itself"}
 	}

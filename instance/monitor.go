@@ -12,10 +12,10 @@ import (
 // lookSoon is the least time between two looks, however many messages say that somebody is silent.
 const lookSoon = 20 * time.Millisecond
 
-// notLookout is the plan of an instance that is not the lookout.
-const notLookout = time.Duration(-1)
+// notMonitor is the plan of an instance that is not the monitor.
+const notMonitor = time.Duration(-1)
 
-// post tells the lookout's goroutine what the last heartbeat said: in how long to look, or notLookout. It does not block.
+// post tells the monitor's goroutine what the last heartbeat said: in how long to look, or notMonitor. It does not block.
 func (s *Session) post(d time.Duration) {
 	select {
 	case <-s.posts: // the goroutine has not taken the last one: this one is newer
@@ -24,18 +24,18 @@ func (s *Session) post(d time.Duration) {
 	s.posts <- d // only the keeper sends, so there is room
 }
 
-// lookIn returns what a heartbeat said to the lookout's goroutine.
+// lookIn returns what a heartbeat said to the monitor's goroutine.
 func lookIn(b Beat) time.Duration {
-	if !b.Lookout {
-		return notLookout
+	if !b.Monitor {
+		return notMonitor
 	}
 	return b.Look
 }
 
-// lookout looks whether the leader lives, while this instance is the one that looks, until ctx ends. Heartbeats say whether it
+// monitor looks whether the leader lives, while this instance is the one that looks, until ctx ends. Heartbeats say whether it
 // is. It shares nothing with the other parts of the instance but bells and the view.
-func (m *Manager) lookout(ctx context.Context, s *Session) {
-	w := watchman{timer: time.NewTimer(0)}
+func (m *Manager) monitor(ctx context.Context, s *Session) {
+	w := monitoring{timer: time.NewTimer(0)}
 	w.rest()
 	defer w.timer.Stop()
 	for {
@@ -55,9 +55,9 @@ func (m *Manager) lookout(ctx context.Context, s *Session) {
 	}
 }
 
-// watchman is what the lookout's goroutine knows.
-type watchman struct {
-	on      bool // this instance is the lookout
+// monitoring is what the monitor's goroutine knows.
+type monitoring struct {
+	on      bool // this instance is the monitor
 	timer   *time.Timer
 	planned time.Time // when it looks next; zero: when it is told
 	seen    Seen
@@ -67,7 +67,7 @@ type watchman struct {
 }
 
 // at plans a look, if none is planned before that.
-func (w *watchman) at(t time.Time) {
+func (w *monitoring) at(t time.Time) {
 	if !w.planned.IsZero() && w.planned.Before(t) {
 		return
 	}
@@ -75,14 +75,14 @@ func (w *watchman) at(t time.Time) {
 	w.timer.Reset(time.Until(t))
 }
 
-func (w *watchman) rest() {
+func (w *monitoring) rest() {
 	w.timer.Stop()
 	w.planned = time.Time{}
 }
 
 // posted takes in what a heartbeat said. A look that is to confirm a suspicion, or to come soon, stays as it was planned:
 // heartbeats can come more often than looks, and would put them off for ever.
-func (w *watchman) posted(d time.Duration) {
+func (w *monitoring) posted(d time.Duration) {
 	if d < 0 {
 		w.on, w.seen = false, Seen{}
 		w.rest()
@@ -96,7 +96,7 @@ func (w *watchman) posted(d time.Duration) {
 }
 
 // look looks once, and plans the next look. What it saw before its own connection was made anew proves nothing.
-func (m *Manager) look(ctx context.Context, s *Session, w *watchman) {
+func (m *Manager) look(ctx context.Context, s *Session, w *monitoring) {
 	since := s.listening()
 	if since != w.heard {
 		w.seen, w.heard = Seen{}, since
@@ -126,7 +126,7 @@ func (m *Manager) look(ctx context.Context, s *Session, w *watchman) {
 	if l.Epoch != known.Epoch {
 		s.Doubt() // only the keeper takes in views, so that none comes late
 	}
-	if w.on = l.Lookout; w.on && !l.Next.IsZero() {
+	if w.on = l.Monitor; w.on && !l.Next.IsZero() {
 		w.at(time.Now().Add(l.Next.Sub(l.Now)))
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/onbeat/onbeat/internal/store"
 )
 
-// Standing reports for each ID whether a task with it exists: due, running, dead or kept.
-func (q *Queue) Standing(ctx context.Context, ids []string) ([]bool, error) {
+// Exist reports for each ID whether a task with it exists: due, running, dead or kept.
+func (q *Queue) Exist(ctx context.Context, ids []string) ([]bool, error) {
 	found := make([]bool, 0, len(ids))
 	for from := 0; from < len(ids); from += MaxBatch {
 		part := ids[from:min(from+MaxBatch, len(ids))]
@@ -44,7 +44,7 @@ func (q *Queue) Dead(ctx context.Context, ids []string) (dead []string, err erro
 	return dead, nil
 }
 
-// InPlace reports whether a task is really due, running, dead or kept, where [Queue.Standing] only looks for its record.
+// InPlace reports whether a task is really due, running, dead or kept, where [Queue.Exist] only looks for its record.
 // It reports true for an ended task whose record cannot be read. For another task whose record cannot be read it returns
 // an error.
 func (q *Queue) InPlace(ctx context.Context, id string) (bool, error) {
