@@ -1,14 +1,25 @@
 package model
 
-// mutants are the breaks, script by script. (The in-process server's Lua compiles some "if false" wrongly. There the
+// perPromise are the breaks that every run tries: one of each promise that the model judges.
+func perPromise() []mutant {
+	return []mutant{
+		{"advance", "slots", `current[i] ~= expect`, `nil == expect`},                         // promise 1
+		{"advance", "slots", `notes[#notes + 1] = note`, ``},                                  // promise 2
+		{"cycle", "tasks", `many("ZADD", dead, died)`, ``},                                    // promise 3
+		{"recover", "lost", `redis.call("HGET", running, task) == value`, `true`},             // promise 4
+		{"cycle", "releases", `state == "r" and (`, `(`},                                      // promise 5
+		{"declare", "undone", `order > m.order or order == m.order and gen > m.gen`, `false`}, // promise 9
+	}
+}
+
+// mutants are all breaks, script by script. (The in-process server's Lua compiles some "if false" wrongly. There the
 // condition is another one that is never true.)
 func mutants() []mutant {
-	list := []mutant{
+	list := append(perPromise(), []mutant{
 		// cycle.lua: the check of the caller, and settling
 		{"cycle", "replies", `seq <= last_seq`, `false`},
 		{"cycle", "outage", `lead[5] ~= "1"`, `false`},
 		{"cycle", "outage", `return state == "r" and (lead[4]`, `return true or (lead[4]`},
-		{"cycle", "releases", `state == "r" and (`, `(`},
 		{"cycle", "releases", `lead[4] == "release" and lead[3] == order`, `lead[4] == "release"`},
 		{"cycle", "again", `value and (value == held_by or string.find(value, fence, 1, true) == 1)`, `value`},
 		{"cycle", "tasks", `redis.call("HDEL", running, unpack(list, first, last))`, ``},
@@ -17,7 +28,6 @@ func mutants() []mutant {
 		{"cycle", "tasks", `many("ZADD", done, ends)`, ``},
 		{"cycle", "tasks", `undo_added(done, ends) many("HSET", tasks, bodies)`, `undo_added(done, ends)`},
 		{"cycle", "tasks", "for key, list in pairs(sets) do many(\"ZADD\", key, list)", `for key, list in pairs(sets) do`},
-		{"cycle", "tasks", `many("ZADD", dead, died)`, ``},
 		{"cycle", "tasks", `undo_added(dead, died) many("HSET", tasks, bodies)`, `undo_added(dead, died)`},
 		{"cycle", "slots", `notes[1], more[1], facts[1] = lines, reports, told`, ``},
 		{"cycle", "ended", `remember(unpack(others))`, ``},
@@ -60,11 +70,9 @@ func mutants() []mutant {
 
 		{"advance", "slots", `lead[1] ~= id or lead[2] ~= gen or lead[3] ~= epoch`, `false`},
 		{"advance", "terms", `or lead[3] ~= epoch`, ``},
-		{"advance", "slots", `current[i] ~= expect`, `nil == expect`},
 		{"advance", "slots", `many("HSET", last, becomes)`, ``},
 		{"advance", "slots", `many("HSET", tasks, records)`, ``},
 		{"advance", "slots", `undo_added(key, set) many("ZADD", key, set)`, ``},
-		{"advance", "slots", `notes[#notes + 1] = note`, ``},
 		{"advance", "slots", `lanes_known(lanes, meta, channel, used)`, ``},
 		{"advance", "outage", `due and tonumber(due) == tonumber(ARGV[p + 2])`, `due`},
 		{"advance", "outage", `remove_last("ZREM", set, list)`, ``},
@@ -103,7 +111,6 @@ func mutants() []mutant {
 		{"schedules", "slots", `redis.call("HMGET", KEYS[key], unpack(ARGV))`, `redis.call("HMGET", KEYS[2], "other")`},
 
 		{"recover", "lost", `not redis.call("ZSCORE", orphans, gen)`, `false`},
-		{"recover", "lost", `redis.call("HGET", running, task) == value`, `true`},
 		{"recover", "lost", `redis.call("HDEL", running, task)`, ``},
 		{"recover", "lost", `add(runs, "tasks", "\t", ...)`, `nil`},
 		{"recover", "lost", `redis.call("HSET", tasks, task, body)`, ``},
@@ -266,7 +273,6 @@ func mutants() []mutant {
 		{"standdown", "stand down", `unpack(view(id, pack(m)))`, `unpack(view())`},
 		{"standdown", "loop", `(m.state == "r" or on_probation(m))`, `m.state == "r"`},
 
-		{"declare", "undone", `order > m.order or order == m.order and gen > m.gen`, `false`},
 		{"declare", "undone", `order > m.order or order == m.order and gen > m.gen`, `order > m.order`},
 		{"declare", "undone", `math.max(gone + grace - now, 0)`, `math.huge`},
 		{"declare", "undone", `math.max(gone + grace - now, 0)`, `0`},
@@ -276,7 +282,7 @@ func mutants() []mutant {
 		{"declare", "undone", `redis.call("HDEL", declarers, declared[i])`, ``},
 		{"declare", "declared", `lead[1] ~= ARGV[1] or lead[2] ~= ARGV[2] or lead[3] ~= ARGV[3]`, `false`},
 		{"declare", "declared", `redis.call("HSET", declarers, ARGV[2], int(m.order) .. " 0")`, ``},
-	}
+	}...)
 	// Checks that every script which acts for an instance must make, and code that all scripts which elect share.
 	for script, room := range map[string]string{
 		"cycle": "replies", "advance": "restarts", "heartbeat": "registry", "state": "registry", "open": "restarts", "declare": "restarts",

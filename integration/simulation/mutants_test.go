@@ -26,8 +26,9 @@ type mutant struct {
 
 type edit struct{ file, old, text string }
 
-// someMutants is how many mutants are tried without ONBEAT_SOAK, because building each takes a while.
-const someMutants = 3
+// always are the plans whose mutants every run tries: one of the grid (promise 7) and one of effects. The model breaks the
+// other promises, and building a mutant takes a while.
+var always = []string{"16-lost-is-not-gone", "27-an-effect-happens-once"}
 
 // TestMutants_areFound puts faults back, and demands that the simulation shows each. ONBEAT_SOAK=1 tries all mutants, and
 // counts the seeds that it takes to find each, for at most ONBEAT_MUTANT_SEEDS (3m). ONBEAT_MUTANTS=1 tries all mutants with
@@ -45,8 +46,7 @@ func TestMutants_areFound(t *testing.T) {
 		list = slices.DeleteFunc(list, func(m mutant) bool { return m.plan == "" })
 	}
 	if !soak && os.Getenv("ONBEAT_MUTANTS") == "" {
-		from := int(time.Now().Unix()/60) * someMutants % len(list)
-		list = append(list, list...)[from : from+someMutants]
+		list = slices.DeleteFunc(list, func(m mutant) bool { return !slices.Contains(always, m.plan) })
 	}
 	budget := 3 * time.Minute
 	if text := os.Getenv("ONBEAT_MUTANT_SEEDS"); text != "" {
