@@ -156,6 +156,7 @@ func TestRestore_afterAStepWithoutAReply(t *testing.T) {
 			t.Error("it was deleted, and the leader goes on with it")
 		}
 		w.forget()
+		testredis.Eventually(t, patience, func() bool { return w.now().UnixMilli() > tn.version }, "what is written now has a later version")
 		if err := tn.afterError(ctx, step, store.ErrUnreachable); !errors.Is(err, store.ErrUnreachable) {
 			t.Errorf("after it: %v", err)
 		}
