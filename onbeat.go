@@ -107,6 +107,9 @@ func New(rdb redis.UniversalClient, cfg Config) (*Dispatcher, error) {
 	d.producer = producer.New(q, producer.Config{
 		Limits: task.Limits{Payload: cfg.PayloadLimit}, Check: d.checkPayload, Secret: cfg.Secret, Tracer: cfg.tracer(),
 	})
+	if err := d.mux.Handle(task.BulkType, admin.NewBulkHandler(q, cfg.Log)); err != nil {
+		return nil, err
+	}
 	if err := d.handleNotify(); err != nil {
 		return nil, err
 	}

@@ -17,10 +17,9 @@ type Admin struct {
 	Schedules Schedules
 	Instances Instances
 	Activity  Activity
-	Errands   Errands
-	// Answers and Worker are for an API that serves the rest. They are nil where another process does.
+	Bulks     Bulks
+	// Answers are for an API that serves the rest. They are nil where another process does.
 	Answers Answers
-	Worker  Worker
 }
 
 // Of returns the admin of the namespace that a queue, a producer and a registry share. The past is where it reads what
@@ -32,15 +31,13 @@ func Of(q *queue.Queue, p *producer.Producer, reg *instance.Registry, before *pa
 	s := producer.NewSchedules(q, p).With(before)
 	inst := &instances{q: q, reg: reg}
 	t := &tasks{q: q, p: p, past: before}
-	e := &errands{q: q, tasks: t}
 	return &Admin{
 		Tasks:     t,
 		Schedules: &schedules{q: q, s: s, p: p},
 		Instances: inst,
 		Activity:  &activity{q: q, s: s, past: before, instances: inst},
-		Errands:   e,
+		Bulks:     &bulks{q: q, tasks: t, instances: inst},
 		Answers:   q,
-		Worker:    e,
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/onbeat/onbeat/internal/queue"
@@ -22,7 +23,8 @@ const (
 	DeleteTasks Action = "delete" // dead or done, as the filter says; by default dead
 )
 
-// Bulk does one thing to the tasks that a filter matches, a page at a time. To go on, the caller repeats it with After set to the
+// Bulk does one thing to the tasks that a filter matches, a page at a time. It leaves alone the dispatcher's own tasks, whose types begin
+// with [task.Own], unless the filter names the type. To go on, the caller repeats it with After set to the
 // Next of the result. A task that changes its state meanwhile may be met twice or never.
 type Bulk struct {
 	Action Action     `json:"action"`
@@ -67,6 +69,9 @@ func (b *Bulk) states() ([]task.State, error) {
 	default:
 		return nil, &task.FieldError{Field: "action", Value: string(b.Action), Reason: "unknown", Hint: "use cancel, retry or delete"}
 	}
+	if b.Filter.Type == task.BulkType {
+		return nil, &task.FieldError{Field: "filter.type", Value: task.BulkType, Reason: "a bulk action changes no other one", Hint: "stop each by itself"}
+	}
 	if b.Filter.State == "" {
 		return byDefault, nil
 	}
@@ -91,9 +96,10 @@ func (t *tasks) Bulk(ctx context.Context, b Bulk) (BulkResult, error) {
 		left -= len(p.Tasks)
 		var readable []*task.Task
 		for i := range p.Tasks {
-			if f := &p.Tasks[i]; f.Unreadable != nil || f.Task.Type == "" {
+			switch f := &p.Tasks[i]; {
+			case f.Unreadable != nil || f.Task.Type == "":
 				out.Unreadable++
-			} else {
+			case !strings.HasPrefix(f.Task.Type, task.Own) || f.Task.Type == b.Filter.Type:
 				readable = append(readable, f.Task)
 			}
 		}

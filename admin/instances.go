@@ -10,6 +10,7 @@ import (
 	"github.com/onbeat/onbeat/internal/queue"
 	"github.com/onbeat/onbeat/internal/store"
 	"github.com/onbeat/onbeat/internal/wording"
+	"github.com/onbeat/onbeat/task"
 )
 
 // Instances shows the instances of a namespace, and says which of them shall lead and work.
@@ -107,6 +108,20 @@ func (l *InstanceList) Handles(queue, typ string) bool {
 			(lead.Consume == instance.ConsumeAll || lead.Consume == instance.ConsumeRelease && i.Order == lead.Order)
 		return may && i.LeaseLeftMS > 0 && slices.Contains(i.Types, typ) && (len(i.Queues) == 0 || slices.Contains(i.Queues, queue))
 	})
+}
+
+// QueueOf returns a queue from which an instance that may take tasks now takes those of a type: the default one if it can be. It returns
+// false if no instance takes any.
+func (l *InstanceList) QueueOf(typ string) (string, bool) {
+	names := []string{task.DefaultQueue}
+	for _, i := range l.Items {
+		names = append(names, i.Queues...)
+	}
+	at := slices.IndexFunc(names, func(name string) bool { return l.Handles(name, typ) })
+	if at < 0 {
+		return "", false
+	}
+	return names[at], true
 }
 
 // Pause says until when no instance begins a task.

@@ -14,8 +14,6 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
-
-	"github.com/rs/zerolog"
 )
 
 // served is a server of a handler behind the guard, as [Server.Serve] serves it.
@@ -256,7 +254,7 @@ func TestLimits_aBugIsAnAnswer(t *testing.T) {
 
 func TestServe_hangsUpOnSlowHeaders(t *testing.T) {
 	t.Parallel()
-	s := &Server{handler: http.NotFoundHandler(), stream: newStream(nil), work: newErrandWork(nil, zerolog.Nop())}
+	s := &Server{handler: http.NotFoundHandler(), stream: newStream(nil)}
 	addr, stop := serving(t, s)
 	defer stop()
 	conn, err := net.Dial("tcp", addr)
@@ -288,7 +286,7 @@ func TestServe_hangsUpOnWhoIsRefusedAndStays(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			cfg := Config{Tokens: func() []Token { return []Token{{Name: "a", Role: Viewer, Secret: "0123456789"}} }}
-			addr, stop := serving(t, &Server{handler: guard(&cfg, http.NotFoundHandler()), stream: newStream(nil), work: newErrandWork(nil, zerolog.Nop())})
+			addr, stop := serving(t, &Server{handler: guard(&cfg, http.NotFoundHandler()), stream: newStream(nil)})
 			defer stop()
 			conn, err := net.Dial("tcp", addr)
 			if err != nil {

@@ -101,7 +101,7 @@ var answers = []struct {
 	{context.DeadlineExceeded, http.StatusServiceUnavailable, "unreachable", 1},
 	{task.ErrInvalid, http.StatusBadRequest, "invalid", 0},
 	{queue.ErrNotFound, http.StatusNotFound, "not-found", 0},
-	{queue.ErrErrands, http.StatusConflict, "errands", 0},
+	{admin.ErrBulks, http.StatusConflict, "bulk", 0},
 	{queue.ErrDuplicate, http.StatusConflict, "duplicate", 0},
 	{admin.ErrRevision, http.StatusPreconditionFailed, "revision", 0},
 	{instance.ErrNoOther, http.StatusConflict, "no-other", 0},

@@ -10,7 +10,6 @@ import (
 	"github.com/onbeat/onbeat/admin"
 	"github.com/onbeat/onbeat/admin/audit"
 	"github.com/onbeat/onbeat/instance"
-	"github.com/onbeat/onbeat/internal/queue"
 	"github.com/onbeat/onbeat/schedule"
 	"github.com/onbeat/onbeat/task"
 )
@@ -20,7 +19,7 @@ var schemas = map[reflect.Type]reflect.Type{
 	reflect.TypeFor[admin.Duration]():         reflect.TypeFor[durationSchema](),
 	reflect.TypeFor[task.State]():             reflect.TypeFor[stateSchema](),
 	reflect.TypeFor[admin.Action]():           reflect.TypeFor[actionSchema](),
-	reflect.TypeFor[queue.ErrandState]():      reflect.TypeFor[errandStateSchema](),
+	reflect.TypeFor[admin.BulkState]():        reflect.TypeFor[bulkStateSchema](),
 	reflect.TypeFor[audit.Report]():           reflect.TypeFor[audit.ReportJSON](),
 	reflect.TypeFor[schedule.Missed]():        reflect.TypeFor[missedSchema](),
 	reflect.TypeFor[schedule.Overlap]():       reflect.TypeFor[overlapSchema](),
@@ -31,14 +30,14 @@ var schemas = map[reflect.Type]reflect.Type{
 }
 
 type (
-	durationSchema    struct{}
-	stateSchema       struct{}
-	actionSchema      struct{}
-	errandStateSchema struct{}
-	missedSchema      struct{}
-	overlapSchema     struct{}
-	gapSchema         struct{}
-	foldSchema        struct{}
+	durationSchema  struct{}
+	stateSchema     struct{}
+	actionSchema    struct{}
+	bulkStateSchema struct{}
+	missedSchema    struct{}
+	overlapSchema   struct{}
+	gapSchema       struct{}
+	foldSchema      struct{}
 )
 
 // Schema is read by huma.
@@ -57,8 +56,8 @@ func (actionSchema) Schema(huma.Registry) *huma.Schema {
 }
 
 // Schema is read by huma.
-func (errandStateSchema) Schema(huma.Registry) *huma.Schema {
-	return words(queue.ErrandWaiting, queue.ErrandRunning, queue.ErrandStopped, queue.ErrandFailed, queue.ErrandDone)
+func (bulkStateSchema) Schema(huma.Registry) *huma.Schema {
+	return words(admin.BulkWaiting, admin.BulkRunning, admin.BulkStopped, admin.BulkFailed, admin.BulkDone)
 }
 
 // Schema is read by huma.

@@ -24,8 +24,8 @@ const (
 )
 
 // Serve answers the requests that come by a listener until ctx ends, within limits: a client that is slow, or opens many
-// connections, keeps others waiting at most. With a TLS config it speaks TLS. It looks for errands that nobody works on. When ctx
-// ends it ends the streams of events, leaves its errands to other instances, finishes what it answers, for at most five seconds, and returns nil.
+// connections, keeps others waiting at most. With a TLS config it speaks TLS. When ctx
+// ends it ends the streams of events, finishes what it answers, for at most five seconds, and returns nil.
 func (s *Server) Serve(ctx context.Context, l net.Listener, conf *tls.Config) error {
 	l = netutil.LimitListener(l, mostConnections) // more wait in the kernel
 	if conf != nil {
@@ -40,7 +40,6 @@ func (s *Server) Serve(ctx context.Context, l net.Listener, conf *tls.Config) er
 	hangUpOver(mostKept, server)
 	server.RegisterOnShutdown(s.Close) // nobody comes in any more, so a stream that ends here is taken up elsewhere
 	defer s.Close()
-	defer s.work.follow()()
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(l) }()
 	select {

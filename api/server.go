@@ -53,7 +53,6 @@ type Server struct {
 	huma     huma.API
 	document []byte // OpenAPI in JSON
 	stream   *stream
-	work     *errandWork
 	audits   chan struct{} // those at work
 	handler  http.Handler
 }
@@ -63,11 +62,10 @@ func New(a *admin.Admin, cfg Config) (*Server, error) {
 	own := *a
 	own.Tasks = derived{a.Tasks}
 	s := &Server{admin: &own, cfg: cfg, mux: http.NewServeMux(), stream: newStream(a.Activity), audits: make(chan struct{}, 1)}
-	s.work = newErrandWork(a.Worker, cfg.Log)
 	s.huma = humago.New(s.mux, humaConfig(&s.cfg))
 	s.schedules()
 	s.tasks()
-	s.errands()
+	s.bulk()
 	s.instances()
 	s.activity()
 	s.me()
@@ -80,12 +78,8 @@ func New(a *admin.Admin, cfg Config) (*Server, error) {
 	return s, nil
 }
 
-// Close ends the streams of events, which would otherwise go on until their clients leave, and leaves the errands that the server works
-// on to other instances.
-func (s *Server) Close() {
-	s.stream.Close()
-	s.work.close()
-}
+// Close ends the streams of events, which would otherwise go on until their clients leave.
+func (s *Server) Close() { s.stream.Close() }
 
 // ServeHTTP answers one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {

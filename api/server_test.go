@@ -162,8 +162,8 @@ var story = []exchange{
 	{"DELETE", "/v1/tasks/x%2F2", "", 200},
 	{"POST", "/v1/tasks/bulk", `{"action":"cancel","filter":{"type":"echo"},"dry_run":true}`, 200},
 	{"POST", "/v1/tasks/bulk", `{"action":"delete","filter":{"state":"done"}}`, 200},
-	{"POST", "/v1/errands", `{"action":"retry","filter":{"type":"echo"}}`, 202},
-	{"GET", "/v1/errands", "", 200},
+	{"POST", "/v1/bulk", `{"action":"retry","filter":{"type":"echo"}}`, 202},
+	{"GET", "/v1/bulk", "", 200},
 	{"GET", "/v1/instances", "", 200},
 	{"POST", "/v1/instances/pause", `{"for":"1m"}`, 200},
 	{"POST", "/v1/instances/resume", "", 200},
@@ -184,7 +184,7 @@ var story = []exchange{
 }
 
 // elsewhere are the operations that other tests see succeed, because they need an instance, a run or a revision.
-var elsewhere = []string{"revertSchedule", "promoteRelease", "resignInstance", "drainInstance", "retryTask", "getErrand", "stopErrand", "resumeErrand"}
+var elsewhere = []string{"revertSchedule", "promoteRelease", "resignInstance", "drainInstance", "retryTask", "getBulk", "stopBulk", "resumeBulk"}
 
 // withoutRedis are requests that are answered without it.
 var withoutRedis = []string{"/v1/me", "/v1/beat?step=often"}

@@ -13,8 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rs/zerolog"
-
 	"github.com/onbeat/onbeat/admin"
 )
 
@@ -120,7 +118,7 @@ func (l *journal) Follow(ctx context.Context, after string, fn func(admin.Event)
 }
 
 func serverOf(l admin.Activity) *Server {
-	s := &Server{stream: newStream(l), work: newErrandWork(nil, zerolog.Nop())}
+	s := &Server{stream: newStream(l)}
 	s.handler = guard(&Config{}, s.streamed(http.NotFoundHandler()))
 	return s
 }
@@ -374,7 +372,7 @@ func TestStream_endsForATokenThatWasTakenAway(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
 	list := threeTokens()
-	s := &Server{stream: newStream(newJournal()), work: newErrandWork(nil, zerolog.Nop())}
+	s := &Server{stream: newStream(newJournal())}
 	s.stream.heartbeat = 20 * time.Millisecond
 	s.handler = guard(&Config{Tokens: func() []Token { mu.Lock(); defer mu.Unlock(); return list }}, s.streamed(http.NotFoundHandler()))
 	addr, _ := serving(t, s)

@@ -42,7 +42,7 @@ func New(base string, o Options) (*admin.Admin, error) {
 	}
 	c := &conn{base: strings.TrimSuffix(u.String(), "/"), token: o.Token, timeout: cmp.Or(o.Timeout, time.Minute)}
 	c.http = clientOf(&o)
-	return &admin.Admin{Tasks: &tasks{c}, Schedules: &schedules{c}, Instances: &instances{c}, Activity: &activity{c}, Errands: &errands{c}}, nil
+	return &admin.Admin{Tasks: &tasks{c}, Schedules: &schedules{c}, Instances: &instances{c}, Activity: &activity{c}, Bulks: &bulks{c}}, nil
 }
 
 // parse reads the URL of an API. A path before /v1 is that of a proxy.

@@ -91,7 +91,7 @@ func (c *conn) strange(what string) error {
 var kinds = map[string]error{
 	"archive": archive.ErrUnavailable, "unreplicated": store.ErrUnreplicated, "suspect": store.ErrSuspect, "unreachable": store.ErrUnreachable, "busy": store.ErrBusy,
 	"full": store.ErrFull, "denied": store.ErrDenied, "wrong-type": store.ErrWrongType, "interrupted": store.ErrUnreachable,
-	"not-found": queue.ErrNotFound, "changed": queue.ErrChanged, "errands": queue.ErrErrands, "no-other": instance.ErrNoOther, "newer": producer.ErrNewer, "revision": admin.ErrRevision,
+	"not-found": queue.ErrNotFound, "changed": queue.ErrChanged, "bulk": admin.ErrBulks, "no-other": instance.ErrNoOther, "newer": producer.ErrNewer, "revision": admin.ErrRevision,
 	"invalid": task.ErrInvalid, "no-key": seal.ErrNoKey, "damaged": seal.ErrDamaged,
 }
 

@@ -34,6 +34,11 @@ func (c *Consumer) drain() {
 		c.log.Info().Int("running", n).Dur("drain", c.cfg.Drain).Msg("finishing running tasks")
 	}
 	c.draining = true
+	for _, r := range c.inflight {
+		if r.task.Type == task.BulkType { // it may last for hours, and goes on elsewhere from the page that it is at
+			r.end(ErrDrained)
+		}
+	}
 	c.session.Watch("")
 	hurry := c.cfg.Hurry
 	timeIsUp := func() {

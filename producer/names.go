@@ -15,7 +15,15 @@ const (
 
 // noticeType is the type of the tasks that send messages to the targets of notify, and begins their IDs, which anybody can foretell: a
 // task of another type that has one would be in the place of the message.
-const noticeType = "onbeat.notify"
+const noticeType = task.Own + "notify"
+
+// checkType refuses a type of the dispatcher's own tasks. A caller may send a message.
+func checkType(typ string) error {
+	if !strings.HasPrefix(typ, task.Own) || typ == noticeType {
+		return nil
+	}
+	return &task.FieldError{Field: "type", Value: typ, Reason: "types that begin with " + task.Own + " are reserved", Hint: "begin it with something else"}
+}
 
 // errNilTask refuses a nil task, which is a bug in the caller's program.
 var errNilTask = &task.FieldError{Field: "task", Reason: "is nil", Hint: "make one with task.New"}
@@ -30,9 +38,9 @@ func CheckNames(t *task.Task) error {
 		return &task.FieldError{
 			Field: "id", Value: t.ID, Reason: "looks like the ID of a schedule's slot", Hint: "onbeat gives IDs like name@number to slots: use another character than @",
 		}
-	case strings.HasPrefix(t.ID, noticeType+":") && t.Type != noticeType:
+	case strings.HasPrefix(t.ID, task.Own) && (t.Type != noticeType || !strings.HasPrefix(t.ID, noticeType+":")):
 		return &task.FieldError{
-			Field: "id", Value: t.ID, Reason: "looks like the ID of a message to a target of notify", Hint: "begin it with something else than " + noticeType + ":",
+			Field: "id", Value: t.ID, Reason: "IDs that begin with " + task.Own + " are reserved", Hint: "begin it with something else",
 		}
 	case strings.HasPrefix(t.Key, scheduleKey):
 		return &task.FieldError{
@@ -43,5 +51,5 @@ func CheckNames(t *task.Task) error {
 			Field: "schedule", Value: t.Schedule, Reason: "only the dispatcher sets it", Hint: "trigger or backfill the schedule",
 		}
 	}
-	return nil
+	return checkType(t.Type)
 }

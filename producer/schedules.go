@@ -199,7 +199,7 @@ func (s *Schedules) read(ctx context.Context, name string) (queue.Stored, time.T
 
 // CheckSchedule refuses a schedule that could not run.
 func (p *Producer) CheckSchedule(want *Schedule) error {
-	if err := want.Validate(p.cfg.Limits); err != nil {
+	if err := errors.Join(want.Validate(p.cfg.Limits), checkType(want.Task)); err != nil {
 		return err
 	}
 	if p.cfg.Check != nil {

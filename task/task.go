@@ -12,6 +12,12 @@ import (
 // DefaultQueue is the queue of a task whose Queue is empty.
 const DefaultQueue = "default"
 
+// Own begins the types and the IDs of the dispatcher's own tasks.
+const Own = "onbeat."
+
+// BulkType is the type of the tasks that cancel, retry or delete many tasks. Every instance handles it.
+const BulkType = Own + "bulk"
+
 // Defaults for fields that are not set.
 const (
 	DefaultMaxAttempts = 10

@@ -1,8 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"time"
 
 	"github.com/onbeat/onbeat/admin"
 	"github.com/onbeat/onbeat/task"
@@ -35,7 +38,11 @@ func (f *taskFilter) check(ids []string) error {
 	return nil
 }
 
-// bulk applies an action to every task that the filter matches, page by page. With --dry-run it only counts the tasks.
+// bulkPatience is how long a command waits for an instance that goes on with its bulk action. Then it does the pages itself.
+const bulkPatience = 5 * time.Second
+
+// bulk applies an action to every task that the filter matches: an instance does it, or this process if none takes it. With --dry-run it
+// only counts the tasks.
 func (f *taskFilter) bulk(ctx context.Context, a *app, doing string, action admin.Action, state task.State) error {
 	cl, err := a.connect(ctx)
 	if err != nil {
@@ -43,25 +50,87 @@ func (f *taskFilter) bulk(ctx context.Context, a *app, doing string, action admi
 	}
 	defer cl.Close()
 	p := a.progress()
-	sum := admin.BulkResult{}
-	b := admin.Bulk{
-		Action: action, DryRun: f.DryRun,
-		Filter: admin.TaskFilter{State: state, Queue: f.Queue, Type: f.Type, Schedule: f.Schedule, Key: f.Key, Error: f.Error},
+	defer p.clear()
+	spec := admin.BulkSpec{
+		Action: action, Filter: admin.TaskFilter{State: state, Queue: f.Queue, Type: f.Type, Schedule: f.Schedule, Key: f.Key, Error: f.Error},
 	}
+	sum := admin.BulkResult{DryRun: f.DryRun}
+	say := func() { p.say("%d tasks", sum.Matched) }
+	if f.DryRun {
+		err = eachPage(ctx, cl, spec, &sum, say)
+	} else {
+		err = followBulk(ctx, cl, spec, &sum, say)
+	}
+	p.clear()
+	if err != nil {
+		return fmt.Errorf("after %d tasks, of which %d are %s: %w", sum.Matched, sum.Changed, doing, err)
+	}
+	return a.printBulk(&sum, doing)
+}
+
+// eachPage does page after page in this process, or counts them.
+func eachPage(ctx context.Context, cl *client, s admin.BulkSpec, sum *admin.BulkResult, say func()) error {
+	b := admin.Bulk{Action: s.Action, Filter: s.Filter, DryRun: sum.DryRun}
 	for {
 		page, err := cl.Tasks.Bulk(ctx, b)
 		sum.Add(page)
-		if err != nil {
-			p.clear()
-			return fmt.Errorf("after %d tasks, of which %d are %s: %w", sum.Matched, sum.Changed, doing, err)
-		}
-		p.say("%d tasks", sum.Matched)
-		if b.After = page.Next; b.After == "" {
-			break
+		say()
+		if b.After = page.Next; err != nil || b.After == "" {
+			return err
 		}
 	}
-	p.clear()
-	return a.printBulk(&sum, doing)
+}
+
+// followBulk begins a bulk action and looks at it until it has ended. When ctx ends, it stops it. If no instance goes on with it, it
+// stops it and does the rest in this process.
+func followBulk(ctx context.Context, cl *client, s admin.BulkSpec, sum *admin.BulkResult, say func()) error {
+	list, err := cl.Instances.List(ctx)
+	if err != nil {
+		return err
+	}
+	if _, ok := list.QueueOf(task.BulkType); !ok || list.PausedUntil.After(list.Now) {
+		return eachPage(ctx, cl, s, sum, say)
+	}
+	x, err := cl.Bulks.Begin(ctx, s)
+	if err != nil {
+		return err
+	}
+	ran := time.Now() // or when it has begun
+	for wait := 10 * time.Millisecond; x.State.Open(); wait = min(2*wait, 250*time.Millisecond) {
+		if x.State == admin.BulkRunning {
+			ran = time.Now()
+		}
+		late := time.Since(ran) > bulkPatience
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+		}
+		look := cl.Bulks.Get
+		if late || ctx.Err() != nil {
+			look = cl.Bulks.Stop
+		}
+		bound, done := context.WithTimeout(context.WithoutCancel(ctx), connectTime)
+		x, err = look(bound, x.ID)
+		done()
+		sum.Matched, sum.Changed, sum.Unreadable = x.Matched, x.Changed, x.Unreadable
+		say()
+		switch {
+		case ctx.Err() != nil:
+			return errors.Join(ctx.Err(), err)
+		case err != nil:
+			return err
+		case late && x.State == admin.BulkStopped:
+			sum.Matched, sum.Unreadable = sum.Changed, 0 // the rest is met again
+			return eachPage(ctx, cl, s, sum, say)
+		}
+	}
+	switch x.State {
+	case admin.BulkFailed:
+		return errors.New(x.Error)
+	case admin.BulkStopped:
+		return fmt.Errorf("stopped by %s", cmp.Or(x.StoppedBy, "nobody: its task was removed"))
+	}
+	return nil
 }
 
 func (a *app) printBulk(b *admin.BulkResult, doing string) error {

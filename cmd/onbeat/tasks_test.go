@@ -197,6 +197,38 @@ func TestTasks_ofEachState(t *testing.T) {
 	s.fails(1, []string{"tasks", "show", "works"}, "not found")
 }
 
+// Many tasks are changed with and without an instance, on Redis and over the API, and it looks the same. The command never waits for an
+// instance that is not there.
+func TestTasks_manyWithAndWithoutAnInstance(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	url := s.throughAPI(t, nil)
+	both := func(begun int) {
+		t.Helper()
+		for _, env := range []func(string) string{s.env(), testEnv("ONBEAT_API", url, "ONBEAT_TOKEN", apiToken)} {
+			for i := range 3 {
+				s.must("enqueue", "sleep", "--id", fmt.Sprint("later", i), "--in", "1h", "--payload", `{"for":"1s"}`)
+			}
+			r := runWith(t.Context(), env, "", "tasks", "cancel", "--all", "--type", "sleep")
+			if r.code != 0 || r.out != "3 of 3 tasks cancelled, or asked to stop\n" {
+				t.Errorf("%+v", r)
+			}
+			if r := runWith(t.Context(), env, "", "tasks", "cancel", "--all", "--type", task.BulkType); r.code != exitAsked {
+				t.Errorf("%+v", r)
+			}
+		}
+		n := strings.Count(s.must("events", "--since", "1h"), "bulk done")
+		if n != begun {
+			t.Errorf("instances did %d, want %d", n, begun)
+		}
+	}
+	both(0)
+	s.serving("--release", "v1")
+	both(2)
+	s.must("instances", "pause", "--for", "10m")
+	both(2)
+}
+
 func TestTasksShow_printsAPayloadAsItWasWritten(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)

@@ -26,8 +26,8 @@ func messageID(k groupKey, window time.Duration, end time.Time) string {
 	return fmt.Sprintf("%s:%s:%s:%d:%d", Type, k.target, k.topic, window.Milliseconds(), end.UnixMilli())
 }
 
-// isOwn reports whether a task of that ID sends a message. A schedule may have such a name, but its tasks have @ or ! behind it.
-func isOwn(id string) bool { return strings.HasPrefix(id, Type+":") && !strings.ContainsAny(id, "@!") }
+// isOwn reports whether a task of that ID is the dispatcher's own. A schedule may have such a name, but its tasks have @ or ! behind it.
+func isOwn(id string) bool { return strings.HasPrefix(id, task.Own) && !strings.ContainsAny(id, "@!") }
 
 // parseDelivery reads a payload. It keeps no unknown field, so that a newer release may add some.
 func parseDelivery(payload []byte) (*delivery, error) {

@@ -153,7 +153,7 @@ func (r *round) takeNote(n *history.Note) {
 // aboutOf is the schedule of a run, or else its type. A message that could not be sent is no reason for another one.
 func aboutOf(n *history.Note) (about, bool) {
 	switch {
-	case isOwn(n.TaskID), n.Type == Type:
+	case isOwn(n.TaskID), strings.HasPrefix(n.Type, task.Own):
 		return about{}, false
 	case n.Maker != "":
 		return about{aSchedule, n.Maker}, true

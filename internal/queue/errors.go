@@ -21,8 +21,8 @@ var (
 	ErrNotFound = errors.New("not found")
 	// ErrRevision: the schedule has another revision than the caller said.
 	ErrRevision = errors.New("another revision")
-	// ErrErrands: as many errands as may be are under way.
-	ErrErrands = errors.New("too many errands are under way")
+	// ErrBulks: as many bulk actions as may be are under way.
+	ErrBulks = errors.New("too many bulk actions are under way")
 	// ErrChanged: another caller changed it at the same time, at each of our tries.
 	ErrChanged = errors.New("changed at the same time")
 )

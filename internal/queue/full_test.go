@@ -79,20 +79,14 @@ func (f *full) changes(changes ...queue.Change) error {
 	return err
 }
 
-// errand has an errand begun, taken and done.
-func (f *full) errand() error {
-	_, err := f.q.BeginErrand(f.Context(), "e", []byte("{}"))
-	f.must(err)
-	e, ok, err := f.q.TakeErrand(f.Context())
-	if err != nil || !ok {
-		return fmt.Errorf("taken: %t: %w", ok, err)
-	}
-	e.State, e.Changed = queue.ErrandDone, 7
-	if held, err := f.q.NoteErrand(f.Context(), &e); err != nil || !held {
-		return fmt.Errorf("held: %t: %w", held, err)
-	}
-	if e, err = f.q.Errand(f.Context(), "e"); err == nil && (e.State != queue.ErrandDone || e.Changed != 7) {
-		return fmt.Errorf("noted: %+v", e)
+// bulk has a bulk action begun, claimed and done.
+func (f *full) bulk() error {
+	f.begin("e", "ann")
+	b, _ := f.bulkClaim("e", 1)
+	b.State, b.Changed = queue.BulkDone, 7
+	held, err := f.q.NoteBulk(f.Context(), &b)
+	if err == nil && (!held || b.State != queue.BulkDone || b.Changed != 7) {
+		return fmt.Errorf("held: %t: %+v", held, b)
 	}
 	return err
 }
@@ -254,12 +248,12 @@ func TestFullRedis_whatPassesAndWhatIsRefused(t *testing.T) {
 			c, err := f.q.ClaimAnswer(ctx, "id", "request", time.Minute)
 			return errors.Join(err, f.q.SettleAnswer(ctx, c, []byte("200")))
 		}},
-		{"beginning an errand", "errand_begin", false, func(f *full) error { _, err := f.q.BeginErrand(ctx, "e", []byte("{}")); return err }},
-		{"taking an errand", "errand_take", false, func(f *full) error { return f.errand() }},
-		{"noting that an errand is done", "errand_note", false, func(f *full) error { return f.errand() }},
-		{"stopping an errand, and letting it go on", "errand_ask", false, func(f *full) error {
-			_, err := f.q.BeginErrand(ctx, "e", []byte("{}"))
-			return errors.Join(err, f.q.StopErrand(ctx, "e"), f.q.ResumeErrand(ctx, "e"))
+		{"doing a bulk action", "bulk_note", false, func(f *full) error { return f.bulk() }},
+		{"stopping a bulk action, and letting it go on", "bulk_ask", false, func(f *full) error {
+			f.begin("e", "ann")
+			_, stopped := f.q.StopBulk(ctx, "e")
+			_, resumed := f.q.ResumeBulk(ctx, "e", "")
+			return errors.Join(stopped, resumed)
 		}},
 		{"noting what was told", "notices", false, func(f *full) error {
 			return f.q.ChangeNotices(ctx, f.a.term(), queue.NoticeChange{Name: "w", Set: map[string]string{"w": "1"}})

@@ -69,7 +69,7 @@ type Keys struct {
 	Answers  string // hash request with an Idempotency-Key -> its answer (see answer_claim.lua)
 	Answered string // zset the same requests -> when each was claimed
 
-	Errands string // hash errand -> its record (see lib_errand.lua)
+	Bulk string // hash bulk action -> its record (see lib_bulk.lua)
 
 	Notices string // hash what the leader has told its targets of (see package notify)
 
@@ -91,7 +91,7 @@ func (p Partition) Keys() Keys {
 		Releases: x + "releases", Trial: x + "trial", Strikes: x + "strikes", Declarers: x + "declarers", Asked: x + "asked",
 		Suspects: x + "suspects", Meta: x + "meta",
 		Retired: x + "retired", Retirements: x + "retirements", Revisions: x + "revisions",
-		Answers: x + "answers", Answered: x + "answered", Errands: x + "errands", Notices: x + "notices",
+		Answers: x + "answers", Answered: x + "answered", Bulk: x + "bulk", Notices: x + "notices",
 		Events: x + "events", History: x + "history", Runs: x + "runs", Wake: x + "wake",
 	}
 }

@@ -35,7 +35,8 @@ type stock struct {
 	stays      queue.Drop
 	ahead      queue.Ahead
 	asked      queue.AnswerClaim
-	working    queue.Errand
+	working    queue.Bulk
+	claimed    *task.Task // that works on it
 }
 
 func newStock(t *testing.T, admin, narrow redis.UniversalClient) *stock {
@@ -81,7 +82,7 @@ func newStock(t *testing.T, admin, narrow redis.UniversalClient) *stock {
 	s.recoveries = w.recoveries(s.lost)
 	s.recoveries[slices.IndexFunc(s.recoveries, func(r queue.Recovery) bool { return r.Claim.Task.ID == "lost and dead" })].Dead = true
 	s.answers()
-	s.errands()
+	s.bulks()
 	s.must(s.q.ChangeNotices(t.Context(), s.a.term(), queue.NoticeChange{Name: "w", Set: map[string]string{"w": "1", "s old": "x"}}))
 	w.checkPlaces(s.gens)
 	return s
@@ -99,19 +100,16 @@ func (s *stock) answers() {
 	s.must(s.rdb.ZAdd(s.Context(), s.keys.Answered, redis.Z{Score: 1, Member: "old"}).Err())
 }
 
-// errands puts there an errand that is worked on, one that waits, one that was stopped, and one that ended long ago.
-func (s *stock) errands() {
+// bulks puts there a bulk action that is worked on, one that waits, one that was stopped, and one that ended long ago.
+func (s *stock) bulks() {
 	s.Helper()
 	for _, id := range []string{"mine", "waits", "stopped", "old"} {
-		_, err := s.q.BeginErrand(queue.By(s.Context(), id), id, []byte("{}"))
-		s.must(err)
-		if id == "mine" {
-			s.working, _, err = s.q.TakeErrand(s.Context())
-			s.must(err)
-		}
+		s.begin(id, id)
 	}
-	s.must(s.q.StopErrand(s.Context(), "stopped"))
-	s.must(s.rdb.HSet(s.Context(), s.keys.Errands, "old", "done 1 1 1 0 0 0\told\t{}\t\t").Err())
+	s.working, s.claimed = s.bulkClaim("mine", 1)
+	_, err := s.q.StopBulk(s.Context(), "stopped")
+	s.must(err)
+	s.must(s.rdb.HSet(s.Context(), s.keys.Bulk, "old", "done retry x 1 1 1 0 0 0 0\told\t{}\t\t").Err())
 }
 
 // calls are all that changes something, by the script.
@@ -206,19 +204,19 @@ var calls = []struct {
 	{"note what was told", "notices", func(ctx context.Context, s *stock) error {
 		return s.n.q.ChangeNotices(ctx, s.a.term(), queue.NoticeChange{Name: "w", Was: "1", Set: map[string]string{"w": "2", "s new": "x"}, Remove: []string{"s old"}})
 	}},
-	{"begin an errand", "errand_begin", func(ctx context.Context, s *stock) error {
-		_, err := s.n.q.BeginErrand(ctx, "new", []byte("{}"))
+	{"begin a bulk action", "bulk_ask", func(ctx context.Context, s *stock) error {
+		_, err := s.n.q.BeginBulk(ctx, queue.Bulk{ID: "new", Action: "retry", Filter: []byte("{}")}, "")
 		return err
 	}},
-	{"take an errand", "errand_take", func(ctx context.Context, s *stock) error { _, _, err := s.n.q.TakeErrand(ctx); return err }},
-	{"note an errand", "errand_note", func(ctx context.Context, s *stock) error {
-		e := s.working
-		e.Matched, e.Cursor = 3, "dead.x"
-		_, err := s.n.q.NoteErrand(ctx, &e)
+	{"stop a bulk action", "bulk_ask", func(ctx context.Context, s *stock) error { _, err := s.n.q.StopBulk(ctx, "mine"); return err }},
+	{"resume a bulk action", "bulk_ask", func(ctx context.Context, s *stock) error { _, err := s.n.q.ResumeBulk(ctx, "stopped", ""); return err }},
+	{"claim a bulk action", "bulk_note", func(ctx context.Context, s *stock) error { _, _, err := s.n.q.ClaimBulk(ctx, s.claimed); return err }},
+	{"end a bulk action", "bulk_note", func(ctx context.Context, s *stock) error {
+		b := s.working
+		b.Matched, b.Cursor, b.State = 3, "", queue.BulkDone
+		_, err := s.n.q.NoteBulk(ctx, &b)
 		return err
 	}},
-	{"stop an errand", "errand_ask", func(ctx context.Context, s *stock) error { return s.n.q.StopErrand(ctx, s.working.ID) }},
-	{"resume an errand", "errand_ask", func(ctx context.Context, s *stock) error { return s.n.q.ResumeErrand(ctx, "stopped") }},
 	{"give up an answer", "answer_settle", func(ctx context.Context, s *stock) error { return s.n.q.SettleAnswer(ctx, s.asked, nil) }},
 }
 
@@ -365,7 +363,7 @@ func TestScripts_keysOfAnotherTypeLoseNothing(t *testing.T) {
 	k := queue.Partition{Namespace: "ns"}.Keys()
 	kinds := []string{k.Tasks, k.Lanes, k.Held, k.Active, k.Dead, k.Done, k.Cancel, k.Watch, k.Orphans, k.Schedules, k.Last, k.Behind, k.Changed,
 		k.Retired, k.Retirements, k.Revisions, k.Instances, k.Members, k.Details, k.Leader, k.Releases, k.Trial, k.Strikes, k.Declarers, k.Asked, k.Meta, k.Events, k.History,
-		k.Answers, k.Answered, k.Errands, k.Notices,
+		k.Answers, k.Answered, k.Bulk, k.Notices,
 		k.Due(lane("job")), k.Due(lane("other")), k.Due(lane("limited")), k.Running(1), k.Running(2)}
 	named := keysNamed(t, admin)
 	for _, kind := range kinds {

@@ -53,6 +53,10 @@ const sentences = {
   'task cancel asked': (f) => `${f.task} was asked to stop${by(f)}`,
   'task deleted': (f) => `${f.task}, which was ${f.state}, was removed${by(f)}`,
   'task retried by hand': (f) => `${f.task} is due again${by(f)}`,
+  'bulk begun': (f) => `a bulk action (${f.action}) has begun${by(f)}`,
+  'bulk done': (f) => `a bulk action (${f.action}) is done: it changed ${number(f.changed)} of ${number(f.matched)} tasks`,
+  'bulk stopped': (f) => `a bulk action (${f.action}) was stopped${by(f)}, after ${number(f.changed)} tasks`,
+  'bulk failed': (f) => `a bulk action (${f.action}) failed after ${number(f.changed)} tasks: ${f.error}`,
   'tasks changed': (f) => `${f.action} of ${number(f.tasks)} tasks${by(f)}`,
   'declares again': (f) => `a newer release is gone: the schedules of release ${f.release} are in force again`,
   'schedule sealed': (f) => `the payload of ${f.schedule} was stored anew, with the key of today or without one`,
@@ -67,9 +71,9 @@ const sentences = {
 
 const tones = {
   lost: 'bad', suspected: 'bad', 'no leader': 'bad', 'lost writes': 'bad', 'clock set back': 'bad', 'leads but cannot schedule': 'bad', 'archive lost': 'bad',
-  'settled in vain': 'bad', backlog: 'bad', 'notification failed': 'bad', 'outbox refused': 'bad', 'set aside': 'bad',
-  'on probation': 'slow', 'stood down': 'slow', 'claims paused': 'slow', draining: 'slow', 'suspected wrongly': 'slow', 'asked to drain': 'slow', 'asked to resign': 'slow',
-  leader: 'odd', promoted: 'odd', ready: 'good', 'claims resumed': 'good',
+  'settled in vain': 'bad', backlog: 'bad', 'notification failed': 'bad', 'outbox refused': 'bad', 'set aside': 'bad', 'bulk failed': 'bad',
+  'on probation': 'slow', 'stood down': 'slow', 'claims paused': 'slow', draining: 'slow', 'suspected wrongly': 'slow', 'asked to drain': 'slow', 'asked to resign': 'slow', 'bulk stopped': 'slow',
+  leader: 'odd', promoted: 'odd', ready: 'good', 'claims resumed': 'good', 'bulk done': 'good',
 };
 
 export const kinds = Object.keys(sentences);

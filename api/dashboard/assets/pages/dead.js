@@ -3,7 +3,7 @@ import { get, query } from '../api.js';
 import { $, clone, el, fill, keyed, may } from '../dom.js';
 import * as live from '../live.js';
 import { button, deedsForAll, many, renew } from '../tasks/act.js';
-import { Errands } from '../tasks/errands.js';
+import { Bulks } from '../tasks/bulk.js';
 import { filter, suggest, watch } from '../tasks/filters.js';
 import { filterWords, pathOf, plural } from '../tasks/words.js';
 import { ago, number, stamp } from '../time.js';
@@ -70,17 +70,17 @@ function showGroup(row, g) {
 
 const view = new View($('#groups'), { load, show });
 const look = () => view.refresh();
-const errands = new Errands($('#errands'), look);
+const bulks = new Bulks($('#bulks'), look);
 
 $('#bulk')?.replaceChildren(...deedsForAll('dead').map((d) => button(d, { retry: 'Retry all …', delete: 'Delete all …' }[d])));
 $('#bulk')?.addEventListener('click', async (e) => {
-  const errand = e.target.dataset.act && (await many(e.target.dataset.act, { state: 'dead', ...filter() }));
-  if (errand) errands.follow(errand);
+  const begun = e.target.dataset.act && (await many(e.target.dataset.act, { state: 'dead', ...filter() }));
+  if (begun) bulks.follow(begun);
 });
 $('#groups tbody').addEventListener('click', async (e) => {
   const row = e.target.closest('tr');
-  const errand = e.target.dataset.act && (await many(e.target.dataset.act, { state: 'dead', ...filterOf(row.group) }));
-  if (errand) renew(view, row, errands.follow(errand));
+  const begun = e.target.dataset.act && (await many(e.target.dataset.act, { state: 'dead', ...filterOf(row.group) }));
+  if (begun) renew(view, row, bulks.follow(begun));
 });
 $('#groups [data-act=more]').addEventListener('click', () => {
   most += 20;

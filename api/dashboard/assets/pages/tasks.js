@@ -3,7 +3,7 @@ import { get } from '../api.js';
 import { $, $$, clone, fill, keyed } from '../dom.js';
 import * as live from '../live.js';
 import { button, deedsFor, deedsForAll, many, one, renew } from '../tasks/act.js';
-import { Errands } from '../tasks/errands.js';
+import { Bulks } from '../tasks/bulk.js';
 import { filter, suggest, watch } from '../tasks/filters.js';
 import { attemptsOf, badgeOf, filterWords, lastError, line, orders, pathOf, plural, whenOf } from '../tasks/words.js';
 import { ago, number, stamp } from '../time.js';
@@ -83,7 +83,7 @@ function ofWords(t) {
 }
 
 const view = new View($('#list'), { load, show });
-const errands = new Errands($('#errands'), () => view.refresh());
+const bulks = new Bulks($('#bulks'), () => view.refresh());
 
 // look reads anew what the address says.
 function look() {
@@ -109,8 +109,8 @@ $('#find').addEventListener('submit', (e) => {
 });
 $('#bulk')?.addEventListener('click', async (e) => {
   const deed = e.target.dataset.act;
-  const errand = deed && (await many(deed, { ...(state() && { state: state() }), ...filter() }));
-  if (errand) errands.follow(errand);
+  const begun = deed && (await many(deed, { ...(state() && { state: state() }), ...filter() }));
+  if (begun) bulks.follow(begun);
 });
 $('#list tbody').addEventListener('click', async (e) => {
   const row = e.target.closest('tr');

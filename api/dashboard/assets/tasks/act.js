@@ -60,13 +60,13 @@ export function whatOf(deed, filter) {
   return filterWords(live ? filter : { state: 'dead', ...filter }, live ? 'due and running tasks' : 'tasks');
 }
 
-// many asks whether to do a deed to all tasks that a filter matches: it says first how many there are. It resolves to the errand that the
-// server has begun, or to undefined. The page may be left then: the server goes on.
+// many asks whether to do a deed to all tasks that a filter matches: it says first how many there are. It resolves to the bulk action that
+// has begun, or to undefined. The page may be left then: the instances go on.
 export function many(deed, filter) {
   const words = deeds[deed];
   const said = el('p', { role: 'status' }, 'Counting …');
   let about = 0;
-  const key = newKey(); // for each try to begin the same errand
+  const key = newKey(); // for each try to begin the same one
   return ask({
     title: `${words.name} all ${whatOf(deed, filter)}?`, body: said, action: words.name + ' them all', danger: deed !== 'retry',
     ready: async (dialog, signal) => {
@@ -76,7 +76,7 @@ export function many(deed, filter) {
       said.textContent = (about ? `${plural(about)} match now. Those that come to match meanwhile are included. The server does it: you need not wait.` : 'No task matches now.') + rest;
       return about > 0;
     },
-    act: () => post('/errands', { action: deed, filter, about }, { key }),
+    act: () => post('/bulk', { action: deed, filter, about }, { key }),
   });
 }
 

@@ -7,8 +7,8 @@ import (
 	"github.com/onbeat/onbeat/internal/testredis"
 )
 
-// What the server does to many tasks goes on without the tab that began it, on another instance too; everybody sees how far it is.
-func TestErrands_goOnWithoutTheirTab(t *testing.T) {
+// A bulk action goes on without the tab that began it, on another instance too; everybody sees how far it is.
+func TestBulks_goOnWithoutTheirTab(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	first := w.serve("v1", head)
@@ -24,9 +24,9 @@ func TestErrands_goOnWithoutTheirTab(t *testing.T) {
 	b.click("#bulk [data-act=cancel]")
 	b.shows("dialog[open]", "12,000 tasks match now")
 	b.agrees()
-	b.shows("#errands", "Cancelling all due tasks of type mail")
-	b.shows("#errands", "of about 12,000 tasks")
-	b.waits(`document.querySelector('#errands progress').value > 0`)
+	b.shows("#bulks", "Cancelling all due tasks of type mail")
+	b.shows("#bulks", "of about 12,000 tasks")
+	b.waits(`document.querySelector('#bulks progress').value > 0`)
 	b.open("/audit") // the tab has left
 
 	w.serve("v2", head)
@@ -34,17 +34,17 @@ func TestErrands_goOnWithoutTheirTab(t *testing.T) {
 	other := b.another()
 	other.allow(gone)
 	other.open("/dead")
-	other.waits(`document.querySelector('#errands progress')?.value > 0`)
-	other.click("#errands [data-act=stop]")
-	other.shows("#errands", "stopped it")
+	other.waits(`document.querySelector('#bulks progress')?.value > 0`)
+	other.click("#bulks [data-act=stop]")
+	other.shows("#bulks", "stopped it")
 	left := len(w.list("--state", "due"))
 	if left == 0 {
 		t.Error("it was done before it was stopped")
 	}
-	other.click("#errands [data-act=resume]")
+	other.click("#bulks [data-act=resume]")
 	testredis.Eventually(w, 3*patience, func() bool { return len(w.list("--state", "due")) == 0 }, "some are still due")
-	other.shows("#errands", "12,000 tasks cancelled, or asked to stop")
+	other.shows("#bulks", "12,000 tasks cancelled, or asked to stop")
 	b.open("/tasks")
-	b.shows("#errands", "12,000 tasks cancelled, or asked to stop")
-	b.waits(`!document.querySelector('#errands button')`)
+	b.shows("#bulks", "12,000 tasks cancelled, or asked to stop")
+	b.waits(`!document.querySelector('#bulks button')`)
 }

@@ -1,5 +1,4 @@
-// What the server does to many tasks, as long as it does it and for a while after, whoever began it: how far it is, to stop it, and to
-// have it go on.
+// The bulk actions under way, and for a while after, whoever began them: how far each is, to stop it, and to have it go on.
 import { get, place, post } from '../api.js';
 import { tell } from '../ask.js';
 import { $, clone, el, fill, keyed, may } from '../dom.js';
@@ -19,7 +18,7 @@ const isShown = (e) => isOpen(e) || Date.now() - new Date(e.at) < lasting[e.stat
 // mayGoOn reports whether the one who looks may have it go on.
 const mayGoOn = (e) => may(e.action === 'delete' ? 'admin' : 'operator');
 
-// farWords says how far an errand is.
+// farWords says how far a bulk action is.
 function farWords(e) {
   const deed = deeds[e.action];
   const far = `${number(e.changed)}${e.about ? ' of about ' + plural(Math.max(e.about, e.matched)) : ''} ${deed.done}`;
@@ -59,30 +58,30 @@ function show(item, e) {
 }
 
 const names = { stop: 'Stop', resume: 'Go on' };
-const asks = { stop: (id) => post(place`/errands/${id}/stop`), resume: (id) => post(place`/errands/${id}/resume`) };
+const asks = { stop: (id) => post(place`/bulk/${id}/stop`), resume: (id) => post(place`/bulk/${id}/resume`) };
 
-// Errands shows them in an element. changed is called when one has ended.
-export class Errands {
+// Bulks shows them in an element. changed is called when one has ended.
+export class Bulks {
   constructor(root, changed) {
     this.root = root;
     this.changed = changed;
     this.open = new Map(); // ID -> those who wait for its end
-    this.view = new View(root, { load: (signal) => get('/errands', {}, { signal }), show: (list) => this.show(list.items) });
+    this.view = new View(root, { load: (signal) => get('/bulk', {}, { signal }), show: (list) => this.show(list.items) });
     root.addEventListener('click', (e) => e.target.dataset.act in names && this.ask(e.target));
-    live.onChange(['tasks changed'], () => this.view.refresh(), 1000);
+    live.onChange(['tasks changed', 'bulk begun', 'bulk done', 'bulk stopped', 'bulk failed'], () => this.view.refresh(), 1000);
     this.view.refresh();
   }
 
   show(items) {
     const list = items.filter((e) => deeds[e.action] && isShown(e)).slice(0, shown);
     this.root.hidden = !list.length;
-    keyed($('ul', this.root), list, (e) => e.id, () => clone('errand'), show);
+    keyed($('ul', this.root), list, (e) => e.id, () => clone('bulk'), show);
     this.view.every = list.some(isOpen) ? 1000 : list.length ? minute : 0;
     for (const e of items) this.note(e);
     return true;
   }
 
-  // note tells those who wait for it that an errand has ended, if it was open when it was seen last.
+  // note tells those who wait for it that a bulk action has ended, if it was open when it was seen last.
   note(e) {
     if (isOpen(e) && !this.open.has(e.id)) this.open.set(e.id, []);
     if (isOpen(e) || !this.open.has(e.id)) return;
@@ -93,7 +92,7 @@ export class Errands {
     for (const done of waiting) done(e);
   }
 
-  // follow shows an errand that has just begun. It resolves when it has ended.
+  // follow shows a bulk action that has just begun. It resolves when it has ended.
   follow(e) {
     const ended = new Promise((resolve) => this.open.set(e.id, [...(this.open.get(e.id) ?? []), resolve]));
     this.view.refresh();
