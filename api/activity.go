@@ -17,8 +17,8 @@ func (s *Server) activity() {
 	add(s, route{id: "counts", method: get, path: "/counts", summary: "Count the tasks", role: Viewer}, s.counts)
 	add(s, route{id: "listEvents", method: get, path: "/events", summary: "List events, the newest last", role: Viewer, streams: true}, s.listEvents)
 	add(s, route{id: "audit", method: get, path: "/audit", summary: "Judge every slot of a time", role: Viewer, errors: []int{http.StatusNotFound}}, s.audit)
-	add(s, route{id: "beat", method: get, path: "/beat", summary: "Show each expected slot of a span of time with its fate, and who led when", role: Viewer, errors: []int{http.StatusNotFound}}, s.beat)
-	add(s, route{id: "summary", method: get, path: "/summary", summary: "Say in a few numbers how the schedules do, and which need a look", role: Viewer}, s.summary)
+	add(s, route{id: "beat", method: get, path: "/beat", summary: "Show each expected slot of a span with its outcome, and the leaders", role: Viewer, errors: []int{http.StatusNotFound}}, s.beat)
+	add(s, route{id: "summary", method: get, path: "/summary", summary: "Show figures of all schedules, and the schedules with trouble", role: Viewer}, s.summary)
 	add(s, route{id: "preview", method: get, path: "/preview", summary: "List the slots of a rule", role: Viewer}, s.preview)
 }
 

@@ -16,10 +16,10 @@ func (s *Server) instances() {
 	post, all := http.MethodPost, "/instances"
 	add(s, route{id: "listInstances", method: http.MethodGet, path: all, summary: "List the registered instances", role: Viewer}, s.listInstances)
 	add(s, route{id: "promoteRelease", method: post, path: all + "/promote", summary: "Make a release the newest, so that it leads", role: Admin, body: reflect.TypeFor[promoteBody](), errors: []int{http.StatusNotFound}}, s.promote)
-	add(s, route{id: "pauseInstances", method: post, path: all + "/pause", summary: "Let no instance begin a task for a time", role: Operator, body: reflect.TypeFor[pauseBody]()}, s.pauseInstances)
+	add(s, route{id: "pauseInstances", method: post, path: all + "/pause", summary: "Pause all instances: no instance begins a task", role: Operator, body: reflect.TypeFor[pauseBody]()}, s.pauseInstances)
 	add(s, route{id: "resumeInstances", method: post, path: all + "/resume", summary: "End a pause before its time", role: Operator}, s.resumeInstances)
-	add(s, route{id: "resignInstance", method: post, path: all + "/{id}/resign", summary: "Have an instance give up the lead and work on", role: Admin}, s.resign)
-	add(s, route{id: "drainInstance", method: post, path: all + "/{id}/drain", summary: "Have an instance finish its runs and leave", role: Admin}, s.drain)
+	add(s, route{id: "resignInstance", method: post, path: all + "/{id}/resign", summary: "Make an instance give up the lead and work on", role: Admin}, s.resign)
+	add(s, route{id: "drainInstance", method: post, path: all + "/{id}/drain", summary: "Make an instance finish its runs and leave", role: Admin}, s.drain)
 }
 
 func (s *Server) listInstances(ctx context.Context, _ *struct{}) (*reply[admin.InstanceList], error) {

@@ -16,7 +16,7 @@ type Me struct {
 }
 
 func (s *Server) me() {
-	add(s, route{id: "me", method: http.MethodGet, path: "/me", summary: "Say who asks, and what they may do", role: Viewer}, s.whoami)
+	add(s, route{id: "me", method: http.MethodGet, path: "/me", summary: "Show the holder of the token and its rights", role: Viewer}, s.whoami)
 }
 
 func (s *Server) whoami(ctx context.Context, _ *struct{}) (*reply[Me], error) {

@@ -18,10 +18,10 @@ func (s *Server) schedules() {
 	get := http.MethodGet
 	add(s, route{id: "listSchedules", method: get, path: "/schedules", summary: "List the schedules, by name", role: Viewer}, s.listSchedules)
 	add(s, route{id: "getSchedule", method: get, path: "/schedules/{name}", summary: "Show a schedule, its next slots and its last runs", role: Viewer}, s.getSchedule)
-	add(s, route{id: "listScheduleRuns", method: get, path: "/schedules/{name}/runs", summary: "List what became of a schedule's slots, the newest first", role: Viewer}, s.listScheduleRuns)
+	add(s, route{id: "listScheduleRuns", method: get, path: "/schedules/{name}/runs", summary: "List the outcomes of a schedule's slots, the newest first", role: Viewer}, s.listScheduleRuns)
 	add(s, route{id: "listSlots", method: get, path: "/schedules/{name}/slots", summary: "List the next slots of a schedule", role: Viewer}, s.listSlots)
-	add(s, route{id: "listRuns", method: get, path: "/runs", summary: "List what became of the slots of all schedules, the newest first", role: Viewer}, s.listRuns)
-	add(s, route{id: "listRevisions", method: get, path: "/schedules/{name}/revisions", summary: "List what a schedule said, also one that is gone, the newest first", role: Viewer}, s.listRevisions)
+	add(s, route{id: "listRuns", method: get, path: "/runs", summary: "List the outcomes of all schedules' slots, the newest first", role: Viewer}, s.listRuns)
+	add(s, route{id: "listRevisions", method: get, path: "/schedules/{name}/revisions", summary: "List the revisions of a schedule, also of a deleted one, the newest first", role: Viewer}, s.listRevisions)
 	s.scheduleChanges()
 }
 

@@ -23,12 +23,12 @@ func (s *Server) scheduleChanges() {
 	post, one := http.MethodPost, "/schedules/{name}"
 	definition, replacement := reflect.TypeFor[admin.Definition](), reflect.TypeFor[replaceBody]()
 	add(s, route{id: "createSchedule", method: post, path: "/schedules", summary: "Make a schedule", role: Admin, status: http.StatusCreated, body: definition, also: reflect.TypeFor[admin.Plan]()}, s.createSchedule)
-	add(s, route{id: "replaceSchedule", method: http.MethodPut, path: one, summary: "Make a schedule, or replace the one of that name", role: Admin, body: replacement, errors: []int{http.StatusPreconditionFailed}}, s.replaceSchedule)
-	add(s, route{id: "deleteSchedule", method: http.MethodDelete, path: one, summary: "Delete a schedule; tasks of slots that have come stay", role: Admin}, s.deleteSchedule)
-	add(s, route{id: "restoreSchedule", method: post, path: one + "/restore", summary: "Let a deleted schedule go on, on its old grid", role: Admin}, s.restoreSchedule)
-	add(s, route{id: "revertSchedule", method: post, path: one + "/revert", summary: "Make a schedule say again what it said at a revision", role: Admin, body: reflect.TypeFor[revertBody]()}, s.revertSchedule)
+	add(s, route{id: "replaceSchedule", method: http.MethodPut, path: one, summary: "Make or replace a schedule", role: Admin, body: replacement, errors: []int{http.StatusPreconditionFailed}}, s.replaceSchedule)
+	add(s, route{id: "deleteSchedule", method: http.MethodDelete, path: one, summary: "Delete a schedule; tasks of due slots stay", role: Admin}, s.deleteSchedule)
+	add(s, route{id: "restoreSchedule", method: post, path: one + "/restore", summary: "Restore a deleted schedule on its old grid", role: Admin}, s.restoreSchedule)
+	add(s, route{id: "revertSchedule", method: post, path: one + "/revert", summary: "Set a schedule back to a revision", role: Admin, body: reflect.TypeFor[revertBody]()}, s.revertSchedule)
 	add(s, route{id: "pauseSchedule", method: post, path: one + "/pause", summary: "Stop a schedule: no later slot runs", role: Operator}, s.pauseSchedule)
-	add(s, route{id: "resumeSchedule", method: post, path: one + "/resume", summary: "Let a paused schedule go on, on its old grid", role: Operator}, s.resumeSchedule)
+	add(s, route{id: "resumeSchedule", method: post, path: one + "/resume", summary: "Resume a paused schedule on its old grid", role: Operator}, s.resumeSchedule)
 	add(s, route{id: "triggerSchedule", method: post, path: one + "/trigger", summary: "Run a schedule's task once, now, outside its grid", role: Operator, body: reflect.TypeFor[triggerBody](), mayBeEmpty: true, status: http.StatusCreated}, s.triggerSchedule)
 	add(s, route{id: "backfillSchedule", method: post, path: one + "/backfill", summary: "Run the task of every slot in a range of time, oldest first", role: Operator, body: reflect.TypeFor[backfillBody]()}, s.backfillSchedule)
 }

@@ -15,7 +15,7 @@ func (s *Server) tasks() {
 	add(s, route{id: "listTasks", method: get, path: "/tasks", summary: "List tasks", role: Viewer}, s.listTasks)
 	add(s, route{id: "enqueue", method: post, path: "/tasks", summary: "Add one task, or a batch of them", role: Operator, body: reflect.TypeFor[enqueueBody](), status: http.StatusCreated, also: reflect.TypeFor[admin.List[admin.Enqueued]]()}, s.enqueue)
 	add(s, route{id: "getTask", method: get, path: one, summary: "Show a task", role: Viewer}, s.getTask)
-	add(s, route{id: "deleteTask", method: http.MethodDelete, path: one, summary: "Cancel a task, or forget one that has ended", role: Operator}, s.deleteTask)
+	add(s, route{id: "deleteTask", method: http.MethodDelete, path: one, summary: "Cancel a task, or delete an ended task", role: Operator}, s.deleteTask)
 	add(s, route{id: "cancelTask", method: post, path: one + "/cancel", summary: "Cancel a due task, or ask a running one to stop", role: Operator}, s.cancelTask)
 	add(s, route{id: "retryTask", method: post, path: one + "/retry", summary: "Make a dead task due again", role: Operator}, s.retryTask)
 	add(s, route{id: "listFailures", method: get, path: "/failures", summary: "Group the dead tasks by type and error, a page of them at a time", role: Viewer}, s.listFailures)

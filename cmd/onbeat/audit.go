@@ -18,7 +18,7 @@ import (
 type auditCmd struct {
 	Schedule  string `arg:"" optional:"" help:"The schedule to audit. Default: all, also those deleted lately."`
 	Since     string `default:"1h" placeholder:"T" help:"Look back to this time: RFC 3339, a date, or how long ago (default ${default})."`
-	Tolerance string `default:"1s" placeholder:"D" help:"How long after its time a slot is still on time (default ${default})."`
+	Tolerance string `default:"1s" placeholder:"D" help:"Longest lag of a slot that is on time (default ${default})."`
 }
 
 // Help is shown by onbeat audit --help.

@@ -17,7 +17,7 @@ type enqueueCmd struct {
 	File    string `placeholder:"FILE" predict:"file" help:"Add the tasks of a file, one JSON object a line; - is stdin. Fields as the flags: type, payload, in, at, id, queue, priority, timeout, max_attempts, backoff, backoff_cap, unique, unique_for, key, key_limit, keep."`
 	SkipBad bool   `help:"Report a bad line and go on. The exit code is 1 if there was a bad line."`
 
-	Payload     string  `short:"p" placeholder:"JSON" predict:"file" help:"What the handler gets: ${payloadHelp}"`
+	Payload     string  `short:"p" placeholder:"JSON" predict:"file" help:"Input of the handler: ${payloadHelp}"`
 	In          string  `placeholder:"D" help:"Due after this time from now: 10m, 1.5h, 2d."`
 	At          string  `placeholder:"T" help:"Due at a time (RFC 3339), or at midnight of a date here: 2030-01-31."`
 	ID          *string `placeholder:"ID" help:"An ID of your own: a second task with the same ID is not added."`

@@ -14,7 +14,7 @@ type instancesCmd struct {
 	Resign  instancesResignCmd  `cmd:"" help:"Make an instance give up the lead, and work on."`
 	Drain   instancesDrainCmd   `cmd:"" help:"Make an instance finish its runs and leave, as SIGTERM does."`
 	Promote instancesPromoteCmd `cmd:"" help:"Make a release the newest, as if it had been rolled out now."`
-	Pause   instancesPauseCmd   `cmd:"" help:"Let no instance begin a task for a while, for a planned failover of Redis."`
+	Pause   instancesPauseCmd   `cmd:"" help:"Pause all instances for a planned failover of Redis: no instance begins a task."`
 	Resume  instancesResumeCmd  `cmd:"" help:"End a pause before its time."`
 }
 

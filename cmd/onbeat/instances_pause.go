@@ -9,7 +9,7 @@ import (
 )
 
 type instancesPauseCmd struct {
-	For time.Duration `required:"" help:"For how long at most, up to 10m."`
+	For time.Duration `required:"" help:"Length of the pause, up to 10m."`
 }
 
 // Help says when to use the command.

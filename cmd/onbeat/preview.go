@@ -22,10 +22,10 @@ type previewCmd struct {
 	Until      string   `placeholder:"T" help:"Show no slot after this time."`
 	Start      string   `placeholder:"S" help:"Slot zero: aligned, or a time."`
 	Count      int      `default:"10" placeholder:"N" help:"How many slots. Default 10."`
-	DSTGap     string   `name:"dst-gap" placeholder:"P" values:"skip,after" help:"What happens to a slot in the hour that daylight saving skips: skip or after."`
-	DSTOverlap string   `name:"dst-overlap" placeholder:"P" values:"first,second,both" help:"Which of the two slots runs in the hour that comes twice: first, second or both."`
+	DSTGap     string   `name:"dst-gap" placeholder:"P" values:"skip,after" help:"Policy for a slot in the hour that daylight saving skips: skip or after."`
+	DSTOverlap string   `name:"dst-overlap" placeholder:"P" values:"first,second,both" help:"Slots to run in the hour that comes twice: first, second or both."`
 	Jitter     duration `placeholder:"D" help:"Longest delay of a slot's due time."`
-	Name       string   `default:"${previewName}" placeholder:"NAME" help:"Name that the jitter is computed for."`
+	Name       string   `default:"${previewName}" placeholder:"NAME" help:"Name of the schedule: the jitter depends on it."`
 }
 
 // Run shows the next slots.

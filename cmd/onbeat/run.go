@@ -22,13 +22,13 @@ type cli struct {
 	Schedules   schedulesCmd   `cmd:"" help:"List, change, pause, trigger, revert and restore schedules."`
 	Tasks       tasksCmd       `cmd:"" help:"List, cancel, retry and delete tasks."`
 	Instances   instancesCmd   `cmd:"" help:"List the instances or wait for them; promote a release; make an instance resign or drain."`
-	Events      eventsCmd      `cmd:"" help:"Show what changed: instances that joined, led and left, and changes made by hand."`
-	Audit       auditCmd       `cmd:"" help:"Compare the slots that should have run with what happened to each."`
+	Events      eventsCmd      `cmd:"" help:"Show events: instances that joined, led and left, and changes by people."`
+	Audit       auditCmd       `cmd:"" help:"Compare the expected slots with their outcomes."`
 	Lock        lockCmd        `cmd:"" ignores:"archive,api,token-file,plain-http,json" help:"Run a command under a lock, for example so that a crontab on many machines runs on only one."`
-	Notify      notifyCmd      `cmd:"" ignores:"archive,api,token-file,plain-http,redis" help:"Try the targets of notifications out."`
-	Check       checkCmd       `cmd:"" ignores:"archive,api,token-file,plain-http,config,redis" help:"Check a whole config file, and show what is due next. Needs no Redis."`
+	Notify      notifyCmd      `cmd:"" ignores:"archive,api,token-file,plain-http,redis" help:"Send test messages to the targets of notifications."`
+	Check       checkCmd       `cmd:"" ignores:"archive,api,token-file,plain-http,config,redis" help:"Check a whole config file, and show the next slots. Needs no Redis."`
 	Preview     previewCmd     `cmd:"" help:"Show the next slots of a rule (this needs no Redis) or of a schedule, and explain daylight saving."`
-	Doctor      doctorCmd      `cmd:"" ignores:"api,token-file,plain-http" help:"Check Redis and the namespace for what goes wrong in production."`
+	Doctor      doctorCmd      `cmd:"" ignores:"api,token-file,plain-http" help:"Check Redis and the namespace for faults."`
 	Conformance conformanceCmd `cmd:"" ignores:"archive,api,token-file,plain-http" refuses:"namespace" help:"Try rollouts and faults against your own Redis, and judge every slot."`
 	Completion  completionCmd  `cmd:"" ignores:"archive,api,token-file,plain-http,config,redis,namespace,json" help:"Print a completion script for bash, zsh or fish."`
 	Version     versionCmd     `cmd:"" ignores:"archive,api,token-file,plain-http,config,redis,namespace" help:"Print the version."`
@@ -38,7 +38,7 @@ type cli struct {
 type globals struct {
 	Config    string `short:"c" placeholder:"FILE" predict:"file" help:"Config file (YAML)."`
 	Redis     string `placeholder:"URL" help:"Redis (or $$ONBEAT_REDIS_URL, or the config)."`
-	Archive   string `placeholder:"URL" help:"Archive (or $$ONBEAT_ARCHIVE, or the config)."`
+	Archive   string `placeholder:"URL" help:"SQL archive (or $$ONBEAT_ARCHIVE, or the config)."`
 	Namespace string `short:"n" placeholder:"NAME" help:"Namespace (or $$ONBEAT_NAMESPACE, or the config)."`
 	API       string `name:"api" placeholder:"URL" help:"API to use in place of Redis (or $$ONBEAT_API)."`
 	TokenFile string `placeholder:"FILE" predict:"file" help:"File with the token for the API (or $$ONBEAT_TOKEN)."`

@@ -18,16 +18,16 @@ import (
 type schedulesCmd struct {
 	List      schedulesListCmd      `cmd:"" help:"List the schedules."`
 	Show      schedulesShowCmd      `cmd:"" help:"Show a schedule and its next slots."`
-	Runs      schedulesRunsCmd      `cmd:"" help:"List what became of a schedule's slots, the newest first."`
-	Revisions schedulesRevisionsCmd `cmd:"" help:"List what a schedule said, who made it say so, and when, the newest first."`
+	Runs      schedulesRunsCmd      `cmd:"" help:"List the outcomes of a schedule's slots, the newest first."`
+	Revisions schedulesRevisionsCmd `cmd:"" help:"List the revisions of a schedule, the newest first."`
 	Apply     schedulesApplyCmd     `cmd:"" help:"Make or change the schedules of a file."`
-	Revert    schedulesRevertCmd    `cmd:"" help:"Make a schedule say again what it said at a revision."`
+	Revert    schedulesRevertCmd    `cmd:"" help:"Set a schedule back to a revision."`
 	Pause     schedulesPauseCmd     `cmd:"" help:"Stop schedules: no later slot runs."`
-	Resume    schedulesResumeCmd    `cmd:"" help:"Let paused schedules go on, on their old grid."`
+	Resume    schedulesResumeCmd    `cmd:"" help:"Resume paused schedules on their old grid."`
 	Trigger   schedulesTriggerCmd   `cmd:"" help:"Run a schedule's task once, now, outside its grid."`
 	Backfill  schedulesBackfillCmd  `cmd:"" help:"Run the task of every slot in a range of time, oldest first, also of slots that have run and of slots before the schedule began."`
 	Delete    schedulesDeleteCmd    `cmd:"" help:"Delete schedules. They can be restored for 30 days."`
-	Restore   schedulesRestoreCmd   `cmd:"" help:"Let deleted schedules go on, on their old grid."`
+	Restore   schedulesRestoreCmd   `cmd:"" help:"Restore deleted schedules on their old grid."`
 }
 
 // notFound adds to the error of an unknown schedule the name that the user may have meant.

@@ -13,7 +13,7 @@ import (
 
 type schedulesApplyCmd struct {
 	File   string `arg:"" predict:"file" help:"YAML file with schedules as in the config file, or only their list; - is stdin."`
-	DryRun bool   `help:"Show which schedules apply would make and which fields it would change, and write nothing."`
+	DryRun bool   `help:"Show the schedules and fields that apply would make or change, and write nothing."`
 }
 
 // Help is shown by onbeat schedules apply --help.

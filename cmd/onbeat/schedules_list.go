@@ -15,7 +15,7 @@ import (
 )
 
 type schedulesListCmd struct {
-	Deleted bool `help:"List those that were deleted and can be restored."`
+	Deleted bool `help:"List deleted schedules that can be restored."`
 	Reveal  bool `help:"With --json: show the secret values of payloads too."`
 }
 

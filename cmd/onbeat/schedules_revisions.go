@@ -15,7 +15,7 @@ import (
 type schedulesRevisionsCmd struct {
 	Name  string `arg:"" predict:"schedule" help:"Schedule, also one that was deleted or retired within 30 days."`
 	Limit int    `default:"20" placeholder:"N" help:"List at most this many (default ${default}); 50 are kept."`
-	After string `placeholder:"CURSOR" help:"Go on after this cursor, which the page before printed at its end."`
+	After string `placeholder:"CURSOR" help:"Continue after this cursor, printed at the end of the page before."`
 
 	Reveal bool `help:"Show the secret values of payloads too."`
 }

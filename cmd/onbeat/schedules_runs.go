@@ -14,7 +14,7 @@ import (
 type schedulesRunsCmd struct {
 	Name  string `arg:"" predict:"schedule" help:"Schedule."`
 	Limit int    `default:"20" placeholder:"N" help:"List at least this many runs, if there are so many (default ${default})."`
-	After string `placeholder:"CURSOR" help:"Go on after this cursor, which the page before printed at its end."`
+	After string `placeholder:"CURSOR" help:"Continue after this cursor, printed at the end of the page before."`
 }
 
 // mostListed is the largest --limit.

@@ -15,7 +15,7 @@ import (
 type tasksCmd struct {
 	List     tasksListCmd     `cmd:"" help:"List tasks."`
 	Show     tasksShowCmd     `cmd:"" help:"Show a task: its payload, attempts and errors."`
-	Failures tasksFailuresCmd `cmd:"" help:"Group the dead tasks by what they died of."`
+	Failures tasksFailuresCmd `cmd:"" help:"Group the dead tasks by type and error."`
 	Cancel   tasksCancelCmd   `cmd:"" help:"Remove due tasks, and ask running ones to stop."`
 	Retry    tasksRetryCmd    `cmd:"" help:"Make dead tasks due again."`
 	Delete   tasksDeleteCmd   `cmd:"" help:"Cancel tasks, and forget those that have ended."`

@@ -15,7 +15,7 @@ type tasksFailuresCmd struct {
 	Type     string `placeholder:"T" help:"Only tasks of this type."`
 	Schedule string `placeholder:"NAME" predict:"schedule" help:"Only tasks of this schedule."`
 	Key      string `placeholder:"KEY" help:"Only tasks with this key."`
-	Error    string `placeholder:"TEXT" help:"Only tasks that died of this error. * stands for any text."`
+	Error    string `placeholder:"TEXT" help:"Only tasks with this last error. * stands for any text."`
 }
 
 // Help is shown by onbeat tasks failures --help.

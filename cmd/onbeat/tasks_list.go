@@ -15,9 +15,9 @@ type tasksListCmd struct {
 	Type     string `placeholder:"T" help:"Only tasks of this type."`
 	Schedule string `placeholder:"NAME" predict:"schedule" help:"Only tasks of this schedule."`
 	Key      string `placeholder:"KEY" help:"Only tasks with this key, such as those that wait for it."`
-	Error    string `placeholder:"TEXT" help:"Only tasks whose last error is this one, but for times, IDs and other long numbers in it. * stands for any text."`
+	Error    string `placeholder:"TEXT" help:"Only tasks with this last error; times, IDs and other long numbers may differ. * stands for any text."`
 	Limit    int    `default:"100" placeholder:"N" help:"How many tasks to list at most, up to 1000. Default 100."`
-	After    string `placeholder:"CURSOR" help:"Go on after this cursor, which the page before printed at its end. Pass the same filters."`
+	After    string `placeholder:"CURSOR" help:"Continue after this cursor, printed at the end of the page before. Pass the same filters."`
 	Reveal   bool   `help:"With --json: show the secret values of payloads too."`
 }
 
