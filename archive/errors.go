@@ -19,5 +19,5 @@ var (
 )
 
 // Retryable reports whether the same call may succeed a moment later without help from a person. After another error a person has
-// to act; a follower tries again all the same, because nobody tells it when that was done.
+// to act; a follower retries all the same, because it does not learn when the person has acted.
 func Retryable(err error) bool { return errors.Is(err, ErrUnavailable) }

@@ -1,4 +1,4 @@
-// Package handlers says what runs: a [TaskHandler] does the work of one task, and a [Mux] gives each task to the
+// Package handlers runs tasks: a [TaskHandler] does the work of one task, and a [Mux] gives each task to the
 // handler of its type.
 //
 // # A tour
@@ -13,14 +13,14 @@
 // [Typed] decodes the payload, strictly unless it is [Lenient]. [Func] takes the task as it is. [HTTP], [Exec], [Sleep] and [Echo] are ready to
 // use, and [Builtin] is the set that the program serves.
 //
-// What a handler returns decides what comes next. After nil, the task is done. After an error, it is retried after the
+// The result of a handler decides the next step. After nil, the task is done. After an error, it is retried after the
 // task's backoff; [RetryAfter] sets the delay, and [Dead] allows no retry. Within [Recover], a panic is an error too, with
 // its stack.
 //
 // To register a handler that is [Scheduled] is to schedule it. A handler that is a [PayloadChecker] refuses an invalid
 // payload when it comes in. Middleware made with [Wrap] leaves both visible to [As].
 //
-// # What a handler must bear
+// # Runs are repeated
 //
 // Delivery is at least once: a run that was lost with its process, or that outlived its lease, is repeated. To make an
 // effect exactly once, key it by the task's ID (one effect a task), or guard it by the largest Fence seen (a run that was

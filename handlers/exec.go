@@ -80,7 +80,7 @@ func (c ExecConfig) withDefaults() ExecConfig {
 // None of this is a security boundary. A command runs as the user of this process. It can leave its group, with setsid(1)
 // or as a daemon, and live on. It can read the files that this process can, and on Linux its environment in /proc, unless
 // the process has forbidden that (PR_SET_DUMPABLE), as onbeat serve --allow-exec does. A command that must end with its
-// run, whatever it does, needs a container or a systemd scope of its own.
+// run in any case needs a container or a systemd scope of its own.
 func Exec(cfg ExecConfig) TaskHandler {
 	h := &execHandler{cfg: cfg.withDefaults()}
 	return typed[execPayload]{fn: h.run}

@@ -154,7 +154,7 @@ func (e *StatusError) Error() string {
 //
 // HTTP uses the proxy of the environment (HTTP_PROXY, HTTPS_PROXY, NO_PROXY), except with DenyPrivate: a proxy would look
 // up names on its own. Errors show the method, scheme, host and path; never the user, the password, the query or a header. Where
-// an answer repeats the value of a variable, in whatever case and with whatever white space, or its first 8 bytes or more, they
+// an answer repeats the value of a variable, in any case and with any white space, or its first 8 bytes or more, they
 // show ${NAME}. They do not recognise a value that the receiver has changed or encoded otherwise than as JSON.
 //
 // The handler is also a [PayloadChecker], and an [io.Closer] that closes idle connections.

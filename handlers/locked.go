@@ -22,8 +22,8 @@ func LockName(name string) func(*task.Task) string { return func(*task.Task) str
 // not answer, the run fails with [lock.ErrUnreachable] and is retried after the task's backoff. An invalid name makes the
 // task [Dead].
 //
-// What the handler returns counts, even if the lock was lost meanwhile: only the resource that the handler wrote to can
-// tell, by the fence.
+// The result of the handler counts, even if the lock was lost meanwhile: only the resource that the handler wrote to can
+// detect that, by the fence.
 //
 // Use Locked for work that is also done outside of this dispatcher, by a crontab with `onbeat lock run` or by another
 // program. If only tasks of one dispatcher must not run at once, use [task.Key]: waiting for a key costs no attempt.

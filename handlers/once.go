@@ -26,7 +26,7 @@ import (
 //
 // If fn returns an error, panics or ends its goroutine, nothing is committed. The same is true if ctx ends before the commit.
 // Fn must write with tx alone, leave its Commit and Rollback to Once, and not keep it: while it is open, it holds a connection,
-// and in SQLite the only right to write. What fn does outside of the database is not undone, and is repeated.
+// and in SQLite the only right to write. Effects of fn outside of the database are not undone, and are repeated.
 //
 // It works with PostgreSQL and SQLite, by any driver of database/sql.
 func Once(db *sql.DB, fn func(ctx context.Context, tx *sql.Tx, t *task.Task) error, opts ...OnceOption) TaskHandler {

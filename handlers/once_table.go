@@ -29,7 +29,7 @@ const OnceSchema = `CREATE TABLE IF NOT EXISTS onbeat_once (
 CREATE INDEX IF NOT EXISTS onbeat_once_until ON onbeat_once (until);
 `
 
-// What Once says to the database. Both databases know $1, in the order of the arguments.
+// The statements of Once. Both databases know $1, in the order of the arguments.
 const (
 	insertEffect = `INSERT INTO onbeat_once (namespace, type, effect, task, attempt, fence, instance, claimed, until)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT DO NOTHING`

@@ -12,8 +12,8 @@ import (
 )
 
 // Output says what the run of ctx has put out, for the archive of runs, which keeps the beginning of it: 1 KiB, or as much as
-// archive.output says. The last call of a run counts. What is secret of the payload is hidden as in errors, see [Hide]; other
-// secrets do not belong into an output.
+// archive.output says. The last call of a run counts. Secret values of the payload are hidden as in errors, see [Hide]; other
+// secrets do not belong in an output.
 //
 // Output does nothing outside of a run, and without an archive.
 func Output(ctx context.Context, text string) {

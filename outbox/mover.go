@@ -52,7 +52,7 @@ type MoverConfig struct {
 	// Queue and Producer add the tasks.
 	Queue    *queue.Queue
 	Producer *producer.Producer
-	// Observer is told what the mover does. Nil: nobody is.
+	// Observer is told about the work of the mover. Nil: no observer.
 	Observer Observer
 	// Log receives changes of state, and failures.
 	Log zerolog.Logger

@@ -47,7 +47,7 @@ func Add(ctx context.Context, tx Execer, tasks ...*task.Task) error {
 // that has none.
 //
 // The delay of a task counts from here, by the clock of the database, the window of its unique key from when it is moved. A task
-// whose ID or unique key is taken by then is dropped, as the caller asked: nobody is there to hear of it any more.
+// whose ID or unique key is taken by then is dropped, as the caller asked: no caller waits for the answer any more.
 //
 // The error matches [task.ErrInvalid], by a [*producer.BatchError], if a task is invalid: nothing was written. After any other error
 // the caller must roll tx back. It matches [ErrNoTable] if the table is not there.

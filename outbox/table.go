@@ -45,8 +45,8 @@ const waiting = "FROM onbeat_outbox WHERE namespace = $1 AND refused IS NULL"
 var counting = fmt.Sprintf("SELECT (SELECT count(*) FROM (SELECT 1 %s LIMIT %d) own), (SELECT count(*) FROM (SELECT 1 %s LIMIT %d) free)",
 	waiting, countUpTo, "FROM onbeat_outbox WHERE namespace = '' AND refused IS NULL", countUpTo)
 
-// These wait for nobody: rows that another mover has locked are passed over, and every wait for the database ends within 20 s. A
-// mover that stands still with rows locked loses its session after as long as Redis accepts what it adds.
+// These statements do not wait for other movers: they pass over rows that another mover has locked, and every wait for the
+// database ends within 20 s. A mover that freezes with rows locked loses its session after the time for which Redis accepts its call.
 var postgres = dialect{
 	table:  postgresTable,
 	exists: "SELECT count(*) FROM pg_class WHERE oid = to_regclass('onbeat_outbox')",

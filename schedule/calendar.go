@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// calendar is a cron expression as bits. It counts in wall-clock seconds: what the clock on the wall shows, counted as if
-// the clock showed UTC, whatever its zone. It is small and comparable, so equal expressions share one copy.
+// calendar is a cron expression as bits. It counts in wall-clock seconds: it takes the local time of
+// the zone as if it were UTC. It is small and comparable, so equal expressions share one copy.
 type calendar struct {
 	second, minute uint64 // bits 0-59
 	nth            uint64 // bit (n-1)*7+weekday: MON#2

@@ -10,7 +10,7 @@ import (
 // maxCause bounds the text of a cause, in bytes.
 const maxCause = 200
 
-// What differs between two errors of one cause: moments and durations, and words with digits in them.
+// Two errors of one cause may differ in moments and durations, and in words with digits.
 var (
 	differsByTime = regexp.MustCompile(`\b\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)?)?|\b(?:\d+(?:\.\d+)?(?:ns|µs|us|ms|s|m|h))+\b`)
 	hasDigit      = regexp.MustCompile(`[0-9A-Za-z_-]*[0-9][0-9A-Za-z_-]*`)

@@ -26,7 +26,7 @@ func Unique(key string, window time.Duration) Option {
 	return func(t *Task) { t.UniqueKey, t.UniqueFor = key, window }
 }
 
-// Secret marks values of the payload that nobody sees who only looks on; see [CheckSecret].
+// Secret marks values of the payload that commands and logs hide; see [CheckSecret].
 func Secret(paths ...string) Option {
 	return func(t *Task) { t.Secret = append(t.Secret[:len(t.Secret):len(t.Secret)], paths...) }
 }

@@ -18,8 +18,8 @@ const Masked = "***"
 
 // CheckSecret refuses what is no path of a payload. A path names the fields of JSON from the outside in, with dots between them:
 // card.number, headers.Authorization, items.*.token. A * is every field, or every item of a list; a number is one item; \. is a
-// dot that is part of a name. Upper and lower case are the same. A path that is * or . alone is the whole payload. What lies below
-// a path is secret too.
+// dot that is part of a name. Upper and lower case are the same. A path that is * or . alone is the whole payload. Fields
+// below a path are secret too.
 func CheckSecret(field, path string) error {
 	var reason string
 	switch {

@@ -36,9 +36,9 @@ type Task struct {
 	Type string
 	// Payload is the input of the handler, usually JSON.
 	Payload []byte
-	// Secret are the paths of the payload whose values nobody sees who only looks on; see [CheckSecret]. They stay with the task.
+	// Secret are the paths of the payload whose values commands and logs hide; see [CheckSecret]. They stay with the task.
 	Secret []string
-	// Sealed is the payload as the record has it, if that is encrypted. [Task.Open] reads it. Whoever enqueues a task leaves it nil.
+	// Sealed is the payload as the record has it, if that is encrypted. [Task.Open] reads it. Callers of Enqueue leave it nil.
 	Sealed *seal.Box
 
 	// Queue is the queue in which the task waits. Empty means [DefaultQueue].

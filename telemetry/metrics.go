@@ -42,8 +42,8 @@ func (o Options) withDefaults() Options {
 
 // Metrics keeps the metrics of one dispatcher. It is the observer in that dispatcher's onbeat.Config.
 //
-// What this process does is counted as it happens. What all instances share, such as the tasks that wait, is read from Redis when
-// someone looks, and is missing when Redis does not answer: it is never out of date.
+// It counts the work of this process as it happens. Each scrape reads the state that all instances share, such as the waiting tasks,
+// from Redis. Without an answer of Redis these series are missing, so they are never out of date.
 type Metrics struct {
 	opts Options
 

@@ -15,7 +15,7 @@ const (
 	chunkBytes = 8 << 20
 )
 
-// errStill refuses a batch after which nobody could tell whether it was added.
+// errStill refuses a batch that leaves no trace of whether it was added.
 var errStill = errors.New("a batch with rows must move the position")
 
 // Add implements [archive.Archive], in one transaction. Rows whose key is there are left out: a run that was noted twice is archived

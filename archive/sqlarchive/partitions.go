@@ -148,8 +148,8 @@ func partitionsOf(ctx context.Context, q querier) (schema string, all map[string
 	return schema, all, rows.Err()
 }
 
-// trimRuns makes the partitions of the next days, and drops those whose runs nobody keeps. Where a partition must stay for
-// another namespace, or the user may not drop it, rows are removed.
+// trimRuns makes the partitions of the next days, and drops those whose runs are too old. If a partition must stay for
+// another namespace, or the user may not drop it, trimRuns removes its rows.
 func (p *postgres) trimRuns(ctx context.Context, a *store, edge moment, now time.Time) error {
 	p.days.forget()
 	for n := dayOf(now); n <= dayOf(now)+ahead; n++ {

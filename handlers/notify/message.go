@@ -106,7 +106,7 @@ type group struct {
 	notices []Notice
 }
 
-// add counts n things, and keeps the notice if it is one of the first. What one schedule missed is one notice.
+// add counts n things, and keeps the notice if it is one of the first. The missed slots of one schedule are one notice.
 func (g *group) add(topic Topic, n int64, notice Notice) {
 	g.count += n
 	if topic == Missed {

@@ -83,8 +83,8 @@ func New(q *queue.Queue, cfg Config) *Notifier {
 	return &Notifier{q: q, cfg: cfg}
 }
 
-// Run tells the targets, in every term of the session. It returns when the session drains or ends. What it cannot do it tries
-// again; no failure ends it.
+// Run tells the targets, in every term of the session. It returns when the session drains or ends. It retries after
+// every failure; no failure ends it.
 func (n *Notifier) Run(s Session) error {
 	failures := 0
 	for {

@@ -40,7 +40,7 @@ func (s *subject) encode() string {
 	return string(b)
 }
 
-// parseSubject reads what encode wrote. What something else has written there counts as nothing.
+// parseSubject reads what encode wrote. Text of another program counts as nothing.
 func parseSubject(text string) *subject {
 	s := &subject{}
 	if json.Unmarshal([]byte(text), s) != nil {
