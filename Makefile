@@ -38,76 +38,70 @@ help: ## Say what can be made.
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: build
-build: ## Build bin/onbeat, with its version in it.
+build: ## Build bin/onbeat.
 	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/onbeat
+
+.PHONY: demo
+demo: ## Show a rollout that loses no beat.
+	@$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/onbeat
+	@./$(BIN) demo
 
 # Tests that look at onbeat from outside are a module of its own: a program that imports onbeat has nothing to do with
 # toxiproxy, chromedp, the peers of the bench and other evaluators of cron expressions.
 OUTSIDE := cd integration &&
 
-# The packages whose tests have a clock of their own, or none. They take the processors that the others leave, which have
-# real processes, a real Redis and leases of a second.
-VIRTUAL := ./model ./simulation ./differential
+# Every test runs anew. go test vets each package as it builds it, so nothing is compiled for go vet alone.
+GOTEST := $(GO) test -count=1 -vet=all -timeout 20m
 
-# Every test runs anew. test-vet looks at all packages, so go test need not.
-GOTEST := $(GO) test -count=1 -vet=off -timeout 20m
-
+# Two rows of parts run side by side: one computes while the other waits for leases, processes and pages.
 .PHONY: test
-test: ## Run every test, with the race detector, on a real Redis where there is one.
+test: ## Run the tests, with the race detector (6 minutes).
 	@$(if $(CC_FOUND),:,echo "no C compiler: running without -race")
 	@mkdir -p $(dir $(REPORT)) && rm -f $(REPORT)
-	@code=0; ONBEAT_TEST_REPORT=$(REPORT) $(MAKE) --no-print-directory -k -j2 test-processes test-virtual || code=1; \
+	@code=0; ONBEAT_TEST_REPORT=$(REPORT) $(MAKE) --no-print-directory -k -j2 test-inside test-outside || code=1; \
 		if [ -s $(REPORT) ]; then echo; echo "Which Redis each package ran on:"; sort -u $(REPORT); fi; \
 		exit $$code
 
-# One after the other: all have leases of a second, and some judge milliseconds.
-.PHONY: test-processes
-test-processes:
-	@code=0; for part in test-real test-integration test-network test-browser; do $(MAKE) --no-print-directory $$part || code=1; done; exit $$code
-
-.PHONY: test-real
-test-real:
+.PHONY: test-inside
+test-inside:
 	$(TESTENV) $(GOTEST) $(RACE) -p $(PARALLEL) ./...
 
-# Those with processes that are killed and frozen wait for leases and for servers that come back, so four run at a time.
-.PHONY: test-integration
-test-integration:
-	$(OUTSIDE) $(TESTENV) $(GOTEST) $(RACE) -parallel 4 .
+# The model and the simulation have a clock of their own and little that runs at once. The race detector makes them three to
+# five times slower, so it looks at them in a soak. They come first: what the others are built from is compiled meanwhile.
+VIRTUAL := ./model ./simulation ./differential
 
-.PHONY: test-network
-test-network:
-	$(OUTSIDE) $(TESTENV) $(GOTEST) $(RACE) ./network
+# Those with processes that are killed and frozen wait for leases and for servers that come back, so six run at a time.
+.PHONY: test-outside
+test-outside:
+	@code=0; set -x; \
+		($(OUTSIDE) $(GOTEST) -p 1 $(VIRTUAL)) || code=1; \
+		($(OUTSIDE) $(TESTENV) $(GOTEST) $(RACE) -parallel 6 . ./internal/...) || code=1; \
+		($(OUTSIDE) $(TESTENV) $(GOTEST) $(RACE) -p 1 ./network ./browser) || code=1; \
+		exit $$code
 
-.PHONY: test-browser
-test-browser:
-	$(OUTSIDE) $(TESTENV) $(GOTEST) $(RACE) ./browser
+.PHONY: test-fast
+test-fast: ## Run the short tests, without containers or the race detector; cached.
+	@code=0; for dir in . integration; do \
+		(cd $$dir && set -x && ONBEAT_TEST_ON=$${ONBEAT_TEST_ON:-child} $(GO) test -short -p $(PARALLEL) ./...) || code=1; \
+	done; exit $$code
 
 # The pictures that the pages have. The others of bin/screenshots are for whoever changes the dashboard.
 SHOTS := beat-rollout beat-rollout-dark beat-crash beat-narrow overview schedule dead
 
 .PHONY: screenshots
-screenshots: ## Look at each page of the dashboard in Chromium: bin/screenshots, and some of them to docs/img.
+screenshots: ## Take the pictures of the dashboard anew, with Chromium.
 	@mkdir -p bin/screenshots docs/img
 	$(OUTSIDE) ONBEAT_SHOTS=$(CURDIR)/bin/screenshots $(GO) test -count=1 -timeout 20m -run TestShots ./browser
 	@for name in $(SHOTS); do cp bin/screenshots/$$name.png docs/img/; done
 
-.PHONY: test-virtual
-test-virtual:
-	@code=0; $(MAKE) --no-print-directory test-vet || code=1; \
-		set -x; ($(OUTSIDE) $(TESTENV) nice -n 19 $(GOTEST) $(RACE) -p 2 $(VIRTUAL)) || code=1; \
-		($(OUTSIDE) nice -n 19 $(GOTEST) -p 1 ./model ./simulation) || code=1; \
-		exit $$code
-
-# The tests from outside are looked at as they are built, with the race detector, so that nothing is compiled for this alone.
-.PHONY: test-vet
-test-vet:
-	@code=0; set -x; nice -n 19 $(GO) vet ./... || code=1; \
-		($(OUTSIDE) $(TESTENV) nice -n 19 $(GO) vet $(RACE) ./...) || code=1; exit $$code
-
 .PHONY: soak
-soak: soak-simulation ## Run the rollouts and the faults in full (three hours), and write the tables of docs/reliability.md.
+soak: ## Run rollouts, faults and simulation in full (4 hours); writes docs/reliability.md.
+	@echo "make soak takes about 4 hours: $(SIMULATE) of new seeds, then the mutants, then rollouts and faults."
+	@$(MAKE) --no-print-directory soak-simulation
 	@mkdir -p $(dir $(SOAK)) && rm -f $(SOAK)
-	@code=0; ($(OUTSIDE) $(TESTENV) ONBEAT_SOAK=1 ONBEAT_SOAK_TABLE=$(SOAK) $(GO) test $(RACE) -count=1 -p 1 -timeout 5h . ./network) || code=1; \
+	@code=0; $(TESTENV) ONBEAT_SOAK=1 $(GO) test $(RACE) -count=1 -p 1 -timeout 1h ./... || code=1; \
+	($(OUTSIDE) $(TESTENV) $(GO) test $(RACE) -short -count=1 -p 1 -timeout 1h $(VIRTUAL)) || code=1; \
+	($(OUTSIDE) $(TESTENV) ONBEAT_SOAK=1 ONBEAT_SOAK_TABLE=$(SOAK) $(GO) test $(RACE) -count=1 -p 1 -timeout 5h . ./network) || code=1; \
 	[ -s $(SOAK) ] || exit 1; \
 	awk '{ print } /^<!-- make soak/ { exit }' docs/reliability.md >bin/reliability.md && \
 		{ printf '\nOf %s, commit %s, on %s cores with %s.\n\n' "$$(date -u +%F)" "$$(git rev-parse --short HEAD)" "$$(getconf _NPROCESSORS_ONLN)" \
@@ -115,13 +109,13 @@ soak: soak-simulation ## Run the rollouts and the faults in full (three hours), 
 		head -n 2 $(SOAK); tail -n +3 $(SOAK) | LC_ALL=C sort; } >>bin/reliability.md && mv bin/reliability.md docs/reliability.md || code=1; \
 	exit $$code
 
-# How long seeds are tried, and what the figures are gathered in.
+# The part of a soak in virtual time: how long seeds are tried, and what the figures are gathered in.
 SIMULATE ?= 1h
 SEEDS    := $(CURDIR)/bin/simulation.md
 MUTANTS  := $(CURDIR)/bin/mutants.md
 
 .PHONY: soak-simulation
-soak-simulation: ## Try seeds for SIMULATE (default 1h), put every fault back, and write both to docs/reliability.md.
+soak-simulation:
 	@mkdir -p bin && rm -f $(SEEDS) $(MUTANTS)
 	@code=0; ONBEAT_SIMULATE=$(SIMULATE) ONBEAT_SIMULATION_TABLE=$(SEEDS) sh -c "$(OUTSIDE) $(GO) test -short -count=1 -timeout 0 -run TestSeeds ./simulation" || code=1; \
 	ONBEAT_MUTANTS=1 sh -c "$(OUTSIDE) $(GO) test -count=1 -timeout 0 -run TestModel ./model" || code=1; \
@@ -133,14 +127,22 @@ soak-simulation: ## Try seeds for SIMULATE (default 1h), put every fault back, a
 		awk '/^<!-- end of make soak-simulation/ { on = 1 } on { print }' docs/reliability.md; } >bin/reliability.md && mv bin/reliability.md docs/reliability.md || code=1; \
 	exit $$code
 
-.PHONY: test-fast
-test-fast: ## Run the short tests without containers or the race detector; results are cached.
-	@code=0; for dir in . integration; do \
-		(cd $$dir && set -x && ONBEAT_TEST_ON=$${ONBEAT_TEST_ON:-child} $(GO) test -short -p $(PARALLEL) ./...) || code=1; \
-	done; exit $$code
+# BullMQ is measured if Node and npm are there, River if PostgreSQL is.
+BENCH_NODE = @if command -v npm >/dev/null 2>&1 && [ ! -d integration/bench/node/node_modules ]; then \
+	cd integration/bench/node && npm install --no-package-lock --ignore-scripts --no-audit --no-fund --silent || echo "BullMQ could not be installed"; fi
+
+.PHONY: bench
+bench: ## Measure onbeat beside its peers (75 minutes), for docs/performance.md.
+	$(BENCH_NODE)
+	cd integration/bench && $(GO) run . $(BENCH)
+
+.PHONY: bench-quick
+bench-quick: ## The same with smaller numbers (5 minutes).
+	$(BENCH_NODE)
+	cd integration/bench && $(GO) run . -quick $(BENCH)
 
 .PHONY: lint
-lint: ## Check style and structure with golangci-lint.
+lint: ## Check style and structure.
 	@lint="$(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINT_VERSION)"; \
 	if command -v golangci-lint >/dev/null 2>&1 && golangci-lint version 2>/dev/null | grep -q 'version v\{0,1\}2\.'; then \
 		lint=golangci-lint; \
@@ -148,15 +150,15 @@ lint: ## Check style and structure with golangci-lint.
 	code=0; for dir in . integration; do (cd $$dir && set -x && $$lint run ./...) || code=1; done; exit $$code
 
 .PHONY: vuln
-vuln: ## Look for known vulnerabilities in what the program calls.
+vuln: ## Look for known vulnerabilities.
 	$(GO) run golang.org/x/vuln/cmd/govulncheck@$(VULN_VERSION) ./...
 
 .PHONY: licences
-licences: ## Write the licences of all that is linked into THIRD_PARTY_LICENSES; a test says if it is not current.
+licences: ## Write THIRD_PARTY_LICENSES anew.
 	@$(GO) run ./internal/licences >THIRD_PARTY_LICENSES.new && mv THIRD_PARTY_LICENSES.new THIRD_PARTY_LICENSES || { rm -f THIRD_PARTY_LICENSES.new; exit 1; }
 
 .PHONY: fuzz
-fuzz: ## Run each fuzz test for FUZZTIME (default 20s).
+fuzz: ## Run each fuzz test for FUZZTIME (20s).
 	@grep -rhoE --include='*_test.go' '^func Fuzz[A-Za-z0-9_]+' . >/dev/null || { echo "there are no fuzz tests"; exit 0; }; \
 	set -e; for pkg in $$($(GO) list ./...); do \
 		for name in $$($(GO) test -list '^Fuzz' $$pkg | grep '^Fuzz' || true); do \
@@ -166,32 +168,13 @@ fuzz: ## Run each fuzz test for FUZZTIME (default 20s).
 	done
 
 .PHONY: cover
-cover: ## Show how much of each core package the tests run.
+cover: ## Show how much of each core package the tests reach.
 	@mkdir -p bin
 	@for pkg in $(CORE); do \
 		$(GO) test -count=1 -coverprofile=bin/cover-$$(basename $$pkg).out ./$$pkg >bin/cover.log 2>&1 || { cat bin/cover.log; exit 1; }; \
 		printf '  %-10s %s\n' $$pkg "$$($(GO) tool cover -func=bin/cover-$$(basename $$pkg).out | awk '/^total:/ {print $$3}')"; \
 	done
 
-.PHONY: demo
-demo: ## Build it, and show a rollout that loses no beat.
-	@$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/onbeat
-	@./$(BIN) demo
-
 .PHONY: clean
 clean: ## Remove what was built and measured.
 	rm -rf bin coverage cover.out
-
-# BullMQ is measured if Node and npm are there, River if PostgreSQL is.
-BENCH_NODE = @if command -v npm >/dev/null 2>&1 && [ ! -d integration/bench/node/node_modules ]; then \
-	cd integration/bench/node && npm install --no-package-lock --ignore-scripts --no-audit --no-fund --silent || echo "BullMQ could not be installed"; fi
-
-.PHONY: bench
-bench: ## Measure onbeat beside its peers (an hour and a quarter), and print the tables of docs/performance.md.
-	$(BENCH_NODE)
-	cd integration/bench && $(GO) run . $(BENCH)
-
-.PHONY: bench-quick
-bench-quick: ## Measure with smaller numbers, under 5 minutes.
-	$(BENCH_NODE)
-	cd integration/bench && $(GO) run . -quick $(BENCH)

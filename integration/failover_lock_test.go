@@ -61,6 +61,7 @@ func together(holds []hold) (n int, longest time.Duration) {
 // If Redis forgets writes in a failover, it may forget a lock: now and then two clients hold it. With a client that is strict
 // about all replicas that never happens.
 func TestFailover_locks(t *testing.T) {
+	onlyInASoak(t)
 	t.Parallel()
 	for _, c := range []struct {
 		name string

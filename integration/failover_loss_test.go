@@ -62,6 +62,7 @@ func (w *world) wantFencesRise(lost, back time.Time) {
 //
 // On a busy machine the sentinels may promote a second time by themselves. That would be two losses, so it is tried anew.
 func TestFailover_whatNoReplicaHadIsReportedAndRunsAgain(t *testing.T) {
+	onlyInASoak(t)
 	t.Parallel()
 	for range 3 {
 		if losesWhatNoReplicaHad(t) {

@@ -88,6 +88,7 @@ func stopped(t *testing.T, g *testredis.SentinelGroup) {
 // Two primaries for a moment, under three instances. The claims of the old primary are held back, because it saw a replica
 // leave. No slot runs twice with strict durability of all replicas, nor if the instances pause.
 func TestFailover_twoPrimaries(t *testing.T) {
+	onlyInASoak(t)
 	t.Parallel()
 	strict := "durability: {replicas: 2, strict: true}\n"
 	for _, c := range []struct {

@@ -91,8 +91,7 @@ func offset(off time.Duration) string {
 // Two instances, one with a clock an hour ahead and one an hour behind, hand the lead to each other. Every slot runs once, at
 // its own time by the true clock, and none early. A task that is enqueued with a wrong clock runs at the time asked for.
 func TestPromise6_aClockWrongByAnHourChangesNothing(t *testing.T) {
-	beginBuild(t, shiftedBinary)
-	t.Parallel()
+	onlyInASoak(t)
 	w := newWorld(t)
 	if _, err := shiftedBinary(); err != nil {
 		t.Fatal(err)

@@ -108,7 +108,7 @@ func TestAdd_throughCrashesOfTheServerLosesAndDoublesNothing(t *testing.T) {
 		<-ended
 	}()
 	n := int64(0)
-	for i := range 6 {
+	for i := range 4 {
 		progress(t, a, n)
 		if time.Sleep(time.Duration(i*7) * time.Millisecond); i%2 == 0 {
 			server.Kill()
@@ -130,7 +130,7 @@ func TestAdd_throughCrashesOfTheServerLosesAndDoublesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	ended <- nil
-	t.Logf("%d entries through 6 crashes and stops", whole(t, a))
+	t.Logf("%d entries through 4 crashes and stops", whole(t, a))
 }
 
 // beFollower archives until it is killed.
@@ -151,7 +151,7 @@ func TestAdd_throughKillsOfTheProcessLosesAndDoublesNothing(t *testing.T) {
 	each(t, func(t *testing.T, url string) {
 		a := open(t, url)
 		n := int64(0)
-		for i := range 8 {
+		for i := range 4 {
 			child := exec.Command(os.Args[0])
 			var said bytes.Buffer
 			child.Env, child.Stderr = append(os.Environ(), asFollower+"="+strconv.FormatInt(now.UnixMilli(), 10)+" "+url), &said
@@ -164,7 +164,7 @@ func TestAdd_throughKillsOfTheProcessLosesAndDoublesNothing(t *testing.T) {
 			}
 			n = whole(t, a)
 		}
-		t.Logf("%d entries through 8 kills", n)
+		t.Logf("%d entries through 4 kills", n)
 	})
 }
 
