@@ -303,10 +303,23 @@ func withoutReal(t testing.TB, why ...error) {
 	t.Skip("testredis:", reason)
 }
 
+// raced is set in builds with the race detector.
+var raced bool
+
 // Each runs the test twice, as subtests named miniredis and redis: once on a miniredis of its own and once on the shared
-// real server. Without a real server, the second is skipped, or fails if ONBEAT_REQUIRE_REAL=1.
+// real server. Without a real server, the second is skipped, or fails if ONBEAT_REQUIRE_REAL=1. With a real server and the
+// race detector, the first is left to a soak (ONBEAT_SOAK=1); the model and the simulation run every script on miniredis
+// without it.
 func Each(t *testing.T, test func(t *testing.T, rdb *redis.Client)) {
 	t.Helper()
-	t.Run("miniredis", func(t *testing.T) { test(t, Mini(t).Client) })
+	if !halved(t) {
+		t.Run("miniredis", func(t *testing.T) { test(t, Mini(t).Client) })
+	}
 	t.Run("redis", func(t *testing.T) { test(t, Real(t)) })
+}
+
+// halved reports whether Each leaves out miniredis.
+func halved(t testing.TB) bool {
+	t.Helper()
+	return raced && os.Getenv("ONBEAT_SOAK") != "1" && shared.get(t).real
 }
