@@ -6,7 +6,7 @@ func perPromise() []mutant {
 		{"advance", "slots", `current[i] ~= expect`, `nil == expect`},                         // promise 1
 		{"advance", "slots", `notes[#notes + 1] = note`, ``},                                  // promise 2
 		{"cycle", "tasks", `many("ZADD", dead, died)`, ``},                                    // promise 3
-		{"recover", "lost", `redis.call("HGET", running, task) == value`, `true`},             // promise 4
+		{"register", "restarts", `redis.call("ZADD", orphans, now, int(over_gen))`, ``},       // promise 4
 		{"cycle", "releases", `state == "r" and (`, `(`},                                      // promise 5
 		{"declare", "undone", `order > m.order or order == m.order and gen > m.gen`, `false`}, // promise 9
 	}
@@ -102,7 +102,7 @@ func mutants() []mutant {
 		{"change", "slots", `slot == "" and not again and now or now + 1`, `now`},
 
 		{"change", "retired", `redis.call("HSET", retired, name, table.concat({`, `redis.call("HSET", retired, "", table.concat({`},
-		{"change", "retired", `redis.call("ZADD", retirements, now, name)`, ``},
+		{"change", "retired", `"\n")) redis.call("ZADD", retirements, now, name)`, `"\n"))`},
 		{"change", "retired", `int(stays), int(runs - left), zero`, `int(was), int(runs - left), zero`},
 		{"change", "retired", `int(stays), int(runs - left), zero`, `int(stays), int(runs), zero`},
 		{"change", "retired", `redis.call("HDEL", retired, name)`, ``},
@@ -111,6 +111,7 @@ func mutants() []mutant {
 		{"schedules", "slots", `redis.call("HMGET", KEYS[key], unpack(ARGV))`, `redis.call("HMGET", KEYS[2], "other")`},
 
 		{"recover", "lost", `not redis.call("ZSCORE", orphans, gen)`, `false`},
+		{"recover", "lost", `redis.call("HGET", running, task) == value`, `true`},
 		{"recover", "lost", `redis.call("HDEL", running, task)`, ``},
 		{"recover", "lost", `add(runs, "tasks", "\t", ...)`, `nil`},
 		{"recover", "lost", `redis.call("HSET", tasks, task, body)`, ``},
@@ -153,7 +154,6 @@ func mutants() []mutant {
 		{"tidy", "ended", `remove_last("HDEL", tasks, old)`, ``},
 
 		{"register", "registry", "sweep()\nif there", `if there`},
-		{"register", "restarts", `redis.call("ZADD", orphans, now, int(over_gen))`, ``},
 		{"register", "releases", `or ARGV[10])`, `or 0)`},
 		{"register", "releases", `if gone > 0 and now - gone >= tonumber(ARGV[8]) then`, `if false then`},
 		{"register", "releases", `if gone > 0 and now - gone >= tonumber(ARGV[8]) then`, `if gone > 0 then`},
