@@ -204,7 +204,7 @@ func TestArchive_hasTheRevisionsThatRedisHasDropped(t *testing.T) {
 				t.Errorf("limit %d: a page of %d", limit, len(list.Items))
 			}
 			for _, r := range list.Items {
-				if r.Definition == nil || time.Duration(r.Definition.Every) != time.Duration(want)*time.Hour || len(r.Changes) == 0 && want > 1 {
+				if r.Definition == nil || r.Definition.Every != time.Duration(want)*time.Hour || len(r.Changes) == 0 && want > 1 {
 					t.Fatalf("limit %d: %+v in place of %dh", limit, r, want)
 				}
 				want--
@@ -218,7 +218,7 @@ func TestArchive_hasTheRevisionsThatRedisHasDropped(t *testing.T) {
 	}
 	_, err = all.Revert(ctx, "s", first)
 	must(t, err)
-	if s, err := all.Get(ctx, "s"); err != nil || time.Duration(s.Every) != time.Hour {
+	if s, err := all.Get(ctx, "s"); err != nil || s.Every != time.Hour {
 		t.Errorf("reverted to the first: %+v, %v", s, err)
 	}
 }

@@ -62,7 +62,7 @@ func TestEncryption_ofRevisionsAndDeletedSchedules(t *testing.T) {
 
 	was := dump(t, rdb, ns)
 	now, err := none.Get(ctx, "s")
-	if err != nil || now.Schedule.Payload != nil || !strings.Contains(now.Schedule.Encrypted(), `"k1"`) {
+	if err != nil || now.Schedule.Payload != nil || !strings.Contains(now.Schedule.Unopened(), `"k1"`) {
 		t.Errorf("without the key: %+v, %v", now, err)
 	}
 	for what, do := range map[string]func() error{

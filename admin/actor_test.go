@@ -131,12 +131,12 @@ func TestSchedules_revisionsAndDeletedInJSON(t *testing.T) {
 	must(t, err)
 	revisions = roundTrip(t, revisions)
 	if n := revisions.Items; len(n) != 2 || n[0].What != "deleted" || n[0].Definition != nil || n[0].By != "ann@host" || revisions.Next == "" ||
-		n[1].Revision != got.Revision || n[1].Definition.Every != admin.Duration(time.Minute) || len(n[1].Changes) != 1 {
+		n[1].Revision != got.Revision || n[1].Definition.Every != time.Minute || len(n[1].Changes) != 1 {
 		t.Errorf("%+v", revisions)
 	}
 	deleted, err := a.Schedules.Deleted(ctx)
 	must(t, err)
-	if x := roundTrip(t, deleted).Items; len(x) != 1 || x[0].Deleted.By != "ann@host" || x[0].Revision != 0 || x[0].Every != admin.Duration(time.Minute) {
+	if x := roundTrip(t, deleted).Items; len(x) != 1 || x[0].Deleted.By != "ann@host" || x[0].Revision != 0 || x[0].Every != time.Minute {
 		t.Errorf("%+v", deleted)
 	}
 	if back, err := a.Schedules.Restore(ctx, "s"); err != nil || back.Revision <= got.Revision || back.Deleted != nil {

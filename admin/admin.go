@@ -2,13 +2,11 @@ package admin
 
 import (
 	"context"
-	"time"
 
 	"github.com/onbeat/onbeat/instance"
 	"github.com/onbeat/onbeat/internal/past"
 	"github.com/onbeat/onbeat/internal/queue"
 	"github.com/onbeat/onbeat/producer"
-	"github.com/onbeat/onbeat/schedule"
 )
 
 // Admin is what people do with a namespace. It is safe for concurrent use, from any process, whichever instance leads.
@@ -51,21 +49,6 @@ type List[T any] struct {
 // ListOf returns a page whose items are never null in JSON.
 func ListOf[T any](items []T, next string) List[T] {
 	return List[T]{Items: append([]T{}, items...), Next: next}
-}
-
-// Duration is a length of time. In JSON it is text, such as "1h30m".
-type Duration time.Duration
-
-// MarshalText writes the duration as people write it.
-func (d Duration) MarshalText() ([]byte, error) {
-	return []byte(schedule.FormatDuration(time.Duration(d))), nil
-}
-
-// UnmarshalText reads what [schedule.ParseDuration] takes.
-func (d *Duration) UnmarshalText(b []byte) error {
-	v, err := schedule.ParseDuration(string(b))
-	*d = Duration(v)
-	return err
 }
 
 // By returns a context in which changes are made in the name of a person or program, such as "ann@host". Events and

@@ -21,13 +21,6 @@ func (t Task) Masked() Task {
 	return t
 }
 
-// Masked returns the definition without what is secret of its payload. It knows only the paths of the schedule, and not those of
-// its type.
-func (d Definition) Masked() Definition {
-	d.Payload = MaskPayload(d.Payload, d.Secret)
-	return d
-}
-
 // Masked returns the schedule without what is secret of its payload.
 func (s Schedule) Masked() Schedule {
 	s.Payload = MaskPayload(s.Payload, task.Secrets(s.Secret, s.SecretOfType))

@@ -19,7 +19,7 @@ func TestMasked_hidesWhatIsSecret(t *testing.T) {
 	if got := (admin.Task{PayloadText: "card 4111", Secret: secret}).Masked().PayloadText; got != "***" {
 		t.Error(got)
 	}
-	if got := string(admin.Schedule{Definition: admin.Definition{Payload: payload, Secret: secret}}.Masked().Payload); got != want {
+	if got := string(admin.Schedule{Schedule: producer.Schedule{Payload: payload, Secret: secret}}.Masked().Payload); got != want {
 		t.Error(got)
 	}
 	changes := producer.MaskChanges([]producer.FieldChange{

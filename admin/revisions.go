@@ -20,7 +20,7 @@ type Revision struct {
 	// Release is the release that declared, or retired, the schedule.
 	Release string `json:"release,omitempty"`
 	// Definition is what the schedule said. It is nil if the schedule was deleted or retired, or if a newer release wrote it.
-	Definition *Definition `json:"definition,omitempty"`
+	Definition *producer.Schedule `json:"definition,omitempty"`
 	// Changes are the fields that changed since the revision before, if both are known.
 	Changes []producer.FieldChange `json:"changes,omitempty"`
 	// Encrypted says why the payload cannot be shown: it is encrypted, and does not open here.
@@ -32,8 +32,7 @@ type Revision struct {
 func revisionOf(r *producer.Revision) Revision {
 	out := Revision{Revision: r.Number, At: r.At, What: r.What, By: r.By, Release: r.Release, Changes: r.Changes, Secret: r.Secret}
 	if r.Schedule != nil {
-		d := DefinitionOf(r.Schedule)
-		out.Definition, out.Encrypted = &d, r.Schedule.Encrypted()
+		out.Definition, out.Encrypted = r.Schedule, r.Schedule.Unopened()
 	}
 	return out
 }

@@ -1,15 +1,24 @@
 package admin
 
 import (
+	"cmp"
+	"encoding/json"
 	"time"
 
+	"github.com/onbeat/onbeat/internal/form"
 	"github.com/onbeat/onbeat/internal/history"
 	"github.com/onbeat/onbeat/producer"
 	"github.com/onbeat/onbeat/schedule"
 )
 
-// Schedule is a schedule, how far it has come, and how its last runs went.
+// Schedule is a schedule, how far it has come, and how its last runs went. In JSON it is one object.
 type Schedule struct {
+	ScheduleState
+	producer.Schedule `json:"-"`
+}
+
+// ScheduleState says how far a schedule has come, and how its last runs went.
+type ScheduleState struct {
 	// Origin is producer.Declared or producer.Applied. Release is the release that declared it.
 	Origin  string `json:"origin"`
 	Release string `json:"release,omitempty"`
@@ -31,8 +40,6 @@ type Schedule struct {
 	// Encrypted says why the payload cannot be shown: it is encrypted, and does not open here.
 	Encrypted string `json:"encrypted,omitempty"`
 
-	Definition
-
 	// Latest says how the last runs went; nil if no run of it is in the newest part of the history.
 	Latest *Latest `json:"latest,omitempty"`
 
@@ -40,9 +47,14 @@ type Schedule struct {
 	SecretOfType []string `json:"secret_of_type,omitempty"`
 }
 
-// ScheduleDetail is a schedule with what is next and what was last.
+// ScheduleDetail is a schedule with what is next and what was last. In JSON it is one object.
 type ScheduleDetail struct {
 	Schedule
+	Around
+}
+
+// Around is what is next of a schedule and what was last.
+type Around struct {
 	Upcoming   []Slot `json:"upcoming"`    // the next slots, at most 5; none while paused
 	RecentRuns []Run  `json:"recent_runs"` // the newest first, about 5
 }
@@ -74,22 +86,44 @@ type Run struct {
 	Release  string       `json:"release,omitempty"` // of that instance
 }
 
-// Grid returns the schedule's grid with its present anchor.
-func (s *Schedule) Grid() (schedule.Grid, error) {
-	r := s.Rule()
-	return r.Grid(s.Anchor)
+// MarshalJSON writes the state and the schedule as one object.
+func (s Schedule) MarshalJSON() ([]byte, error) { return joined(s.Schedule, s.ScheduleState) }
+
+// UnmarshalJSON reads what MarshalJSON wrote.
+func (s *Schedule) UnmarshalJSON(b []byte) error { return parted(b, &s.Schedule, &s.ScheduleState) }
+
+// MarshalJSON writes the schedule and what is around it as one object.
+func (d ScheduleDetail) MarshalJSON() ([]byte, error) { return joined(d.Schedule, d.Around) }
+
+// UnmarshalJSON reads what MarshalJSON wrote.
+func (d *ScheduleDetail) UnmarshalJSON(b []byte) error { return parted(b, &d.Schedule, &d.Around) }
+
+func joined(schedule json.Marshaler, more any) ([]byte, error) {
+	x, err := json.Marshal(more)
+	if err != nil {
+		return nil, err
+	}
+	y, err := schedule.MarshalJSON() // json.Marshal would go over it once more
+	return form.Join(x, y), err
 }
+
+func parted(object []byte, schedule json.Unmarshaler, more any) error {
+	return cmp.Or(json.Unmarshal(object, more), schedule.UnmarshalJSON(object))
+}
+
+// Grid returns the schedule's grid with its present anchor.
+func (s *Schedule) Grid() (schedule.Grid, error) { return s.Rule.Grid(s.Anchor) }
 
 func (s *schedules) scheduleOf(st *producer.Status) Schedule {
 	return showSchedule(st, s.p.Secret(st.Schedule.Task, nil))
 }
 
 func showSchedule(s *producer.Status, secret []string) Schedule {
-	return Schedule{
+	return Schedule{Schedule: s.Schedule, ScheduleState: ScheduleState{
 		Origin: s.Origin, Release: s.Release, Paused: s.Paused, Anchor: s.Anchor, Last: s.Last, Next: s.Next, Runs: s.Runs,
-		Behind: s.Behind, Revision: s.Revision, Retired: s.Retired, Deleted: s.Deleted, Encrypted: s.Schedule.Encrypted(),
-		Definition: DefinitionOf(&s.Schedule), SecretOfType: secret,
-	}
+		Behind: s.Behind, Revision: s.Revision, Retired: s.Retired, Deleted: s.Deleted, Encrypted: s.Schedule.Unopened(),
+		SecretOfType: secret,
+	}}
 }
 
 func runOf(r *producer.Run) Run {

@@ -109,7 +109,7 @@ func (s *schedules) Get(ctx context.Context, name string) (ScheduleDetail, error
 		return d, err
 	}
 	runs, _, err := s.s.With(nil).Runs(ctx, name, "", shown) // those that Redis has: an archive that is away hides no schedule
-	d = ScheduleDetail{Schedule: s.scheduleOf(&status), Upcoming: upcoming(&status, now), RecentRuns: ListOf(shownRuns(runs), "").Items}
+	d = ScheduleDetail{s.scheduleOf(&status), Around{upcoming(&status, now), ListOf(shownRuns(runs), "").Items}}
 	d.Latest = latestOf(latest[name])
 	return d, err
 }

@@ -30,8 +30,8 @@ var everyField = producer.Schedule{
 	},
 }
 
-// A field that is added to a schedule or a rule, and forgotten here, fails this test.
-func TestDefinition_keepsEveryField(t *testing.T) {
+// A field that is added to a schedule or a rule, and forgotten in their lists of fields, fails this test.
+func TestSchedules_keepEveryField(t *testing.T) {
 	t.Parallel()
 	for _, v := range []any{everyField, everyField.Rule} {
 		for i := range reflect.ValueOf(v).NumField() {
@@ -40,16 +40,32 @@ func TestDefinition_keepsEveryField(t *testing.T) {
 			}
 		}
 	}
-	d := roundTrip(t, admin.DefinitionOf(&everyField))
-	back, err := d.Schedule()
-	must(t, err)
-	if !reflect.DeepEqual(back, everyField) {
-		t.Errorf("%+v\nbecomes\n%+v", everyField, back)
+	whole := admin.ScheduleDetail{Schedule: admin.Schedule{Schedule: everyField, ScheduleState: admin.ScheduleState{Runs: 3}}, Around: admin.Around{Upcoming: []admin.Slot{{}}}}
+	if got := roundTrip(t, whole); !reflect.DeepEqual(got, whole) {
+		t.Errorf("%+v\nbecomes\n%+v", whole, got)
 	}
-	d.Priority = "urgent"
-	if _, err := d.Schedule(); !errors.Is(err, task.ErrInvalid) {
-		t.Errorf("%v", err)
-	}
+	ways(t, func(t *testing.T, of way) {
+		a, ctx, want := of(dispatcher(t, testredis.Real(t))), t.Context(), everyField
+		want.Cron, want.Timezone, want.DST = "", "", schedule.DST{} // they exclude Every
+		if plan, err := a.Schedules.Plan(ctx, want); err != nil || plan.Result != "would make" {
+			t.Fatal(plan, err)
+		}
+		_, err := a.Schedules.Apply(ctx, want)
+		must(t, err)
+		got, err := a.Schedules.Get(ctx, want.Name)
+		must(t, err)
+		if got := roundTrip(t, got).Schedule.Schedule; !reflect.DeepEqual(got, want) {
+			t.Errorf("%+v\nbecomes\n%+v", want, got)
+		}
+		page, err := a.Schedules.Revisions(ctx, want.Name, 1, "")
+		must(t, err)
+		if got := roundTrip(t, page).Items[0].Definition; !reflect.DeepEqual(*got, want) {
+			t.Errorf("%+v\nis the revision\n%+v", want, got)
+		}
+		if plan, err := a.Schedules.Plan(ctx, got.Schedule.Schedule); err != nil || plan.Result != "unchanged" {
+			t.Error(plan, err)
+		}
+	})
 }
 
 func TestSchedules_fromMadeToDeleted(t *testing.T) {
@@ -73,7 +89,7 @@ func TestSchedules_fromMadeToDeleted(t *testing.T) {
 		got, err := a.Schedules.Get(ctx, "s")
 		must(t, err)
 		got = roundTrip(t, got)
-		if got.Origin != producer.Applied || got.Every != admin.Duration(50*time.Millisecond) || len(got.Upcoming) != 5 || len(got.RecentRuns) == 0 ||
+		if got.Origin != producer.Applied || got.Every != 50*time.Millisecond || len(got.Upcoming) != 5 || len(got.RecentRuns) == 0 ||
 			got.RecentRuns[0].Outcome != history.Dead || got.RecentRuns[0].Error != "it is bad" || got.RecentRuns[0].Release != "v1" {
 			t.Errorf("%+v", got)
 		}
@@ -111,7 +127,7 @@ func TestSchedules_fromMadeToDeleted(t *testing.T) {
 		if b, err := a.Schedules.Backfill(ctx, "s", producer.Backfilling{From: time.Now().Add(-3 * time.Hour), To: time.Now().Add(-time.Minute)}); err != nil || b.Slots < 2 || b.Added != b.Slots {
 			t.Errorf("%+v, %v", b, err)
 		}
-		if was, err := a.Schedules.Delete(ctx, "s"); err != nil || was.Name != "s" || was.Every != admin.Duration(time.Hour) {
+		if was, err := a.Schedules.Delete(ctx, "s"); err != nil || was.Name != "s" || was.Every != time.Hour {
 			t.Errorf("%+v, %v", was, err)
 		}
 		if _, err := a.Schedules.Get(ctx, "s"); !errors.Is(err, queue.ErrNotFound) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/onbeat/onbeat/admin"
 	"github.com/onbeat/onbeat/instance"
+	"github.com/onbeat/onbeat/schedule"
 	"github.com/onbeat/onbeat/task"
 )
 
@@ -46,7 +47,7 @@ func (s *Server) promote(ctx context.Context, _ *struct{}) (*reply[admin.Promote
 
 // pauseBody says how long no task begins.
 type pauseBody struct {
-	For admin.Duration `json:"for" doc:"At most 10m."`
+	For schedule.Duration `json:"for" doc:"At most 10m."`
 }
 
 func (s *Server) pauseInstances(ctx context.Context, _ *struct{}) (*reply[admin.Pause], error) {

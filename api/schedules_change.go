@@ -21,7 +21,7 @@ import (
 // scheduleChanges registers what changes schedules.
 func (s *Server) scheduleChanges() {
 	post, one := http.MethodPost, "/schedules/{name}"
-	definition, replacement := reflect.TypeFor[admin.Definition](), reflect.TypeFor[replaceBody]()
+	definition, replacement := reflect.TypeFor[producer.Schedule](), reflect.TypeFor[replaceBody]()
 	add(s, route{id: "createSchedule", method: post, path: "/schedules", summary: "Make a schedule", role: Admin, status: http.StatusCreated, body: definition, also: reflect.TypeFor[admin.Plan]()}, s.createSchedule)
 	add(s, route{id: "replaceSchedule", method: http.MethodPut, path: one, summary: "Make or replace a schedule", role: Admin, body: replacement, errors: []int{http.StatusPreconditionFailed}}, s.replaceSchedule)
 	add(s, route{id: "deleteSchedule", method: http.MethodDelete, path: one, summary: "Delete a schedule; tasks of due slots stay", role: Admin}, s.deleteSchedule)
@@ -71,27 +71,43 @@ func (s *Server) plan(ctx context.Context, want producer.Schedule) (*planned, er
 
 // wanted reads a definition from the body. A name in the path must be that of the definition, or stand in for it.
 func (s *Server) wanted(ctx context.Context, name string) (producer.Schedule, error) {
-	var d admin.Definition
-	if err := read(ctx, &d, "schedule"); err != nil {
-		return producer.Schedule{}, err
+	var want producer.Schedule
+	v := reflect.New(definitionType)
+	if err := read(ctx, v.Interface(), "schedule"); err != nil {
+		return want, err
 	}
-	if name != "" && d.Name != "" && d.Name != name {
-		return producer.Schedule{}, located(&task.FieldError{Field: "name", Value: d.Name, Reason: "not the name in the path",
+	for i, f := range producer.Fields() {
+		reflect.ValueOf(f.Of(&want)).Elem().Set(v.Elem().Field(i))
+	}
+	if name != "" && want.Name != "" && want.Name != name {
+		return want, located(&task.FieldError{Field: "name", Value: want.Name, Reason: "not the name in the path",
 			Hint: "leave it out; to rename a schedule, make another and delete this one"}, "")
 	}
 	if name != "" {
-		d.Name = name
+		want.Name = name
 	}
-	want, err := d.Schedule()
-	return want, located(err, "")
+	return want, nil
 }
+
+// definitionType is a struct of the fields of a schedule, for what goes by reflection.
+var definitionType = func() reflect.Type {
+	fields := make([]reflect.StructField, len(producer.Fields()))
+	for i, f := range producer.Fields() {
+		tag := f.Name
+		if f.Default != "required" {
+			tag += ",omitempty"
+		}
+		fields[i] = reflect.StructField{Name: "F" + strconv.Itoa(i), Type: reflect.TypeOf(f.Of(&producer.Schedule{})).Elem(), Tag: reflect.StructTag(`json:"` + tag + `"`)}
+	}
+	return reflect.StructOf(fields)
+}()
 
 // replaceBody is a definition whose name may be left out.
 type replaceBody struct{}
 
 // Schema is read by huma.
 func (replaceBody) Schema(r huma.Registry) *huma.Schema {
-	whole := *r.Schema(reflect.TypeFor[admin.Definition](), false, "")
+	whole := *r.Schema(reflect.TypeFor[producer.Schedule](), false, "")
 	whole.Required = slices.DeleteFunc(slices.Clone(whole.Required), func(name string) bool { return name == "name" })
 	return &whole
 }

@@ -2,6 +2,7 @@ package api
 
 import (
 	"encoding/json"
+	"maps"
 	"reflect"
 	"strings"
 
@@ -10,13 +11,15 @@ import (
 	"github.com/onbeat/onbeat/admin"
 	"github.com/onbeat/onbeat/admin/audit"
 	"github.com/onbeat/onbeat/instance"
+	"github.com/onbeat/onbeat/producer"
 	"github.com/onbeat/onbeat/schedule"
 	"github.com/onbeat/onbeat/task"
 )
 
 // schemas says which types describe others that are not in JSON what they are in Go.
 var schemas = map[reflect.Type]reflect.Type{
-	reflect.TypeFor[admin.Duration]():         reflect.TypeFor[durationSchema](),
+	reflect.TypeFor[producer.Schedule]():      definitionType,
+	reflect.TypeFor[schedule.Duration]():      reflect.TypeFor[durationSchema](),
 	reflect.TypeFor[task.State]():             reflect.TypeFor[stateSchema](),
 	reflect.TypeFor[admin.Action]():           reflect.TypeFor[actionSchema](),
 	reflect.TypeFor[admin.BulkState]():        reflect.TypeFor[bulkStateSchema](),
@@ -90,8 +93,11 @@ func words[T ~string](list ...T) *huma.Schema {
 
 // schemaName names a type in the document: a page of tasks is TaskList.
 func schemaName(t reflect.Type, hint string) string {
-	if t == reflect.TypeFor[audit.ReportJSON]() {
+	switch t {
+	case reflect.TypeFor[audit.ReportJSON]():
 		return "AuditReport"
+	case definitionType:
+		return "Definition"
 	}
 	name := huma.DefaultSchemaNamer(t, hint)
 	if of, ok := strings.CutPrefix(name, "List"); ok && of != "" && t.Kind() == reflect.Struct {
@@ -105,6 +111,10 @@ func (s *Server) describe() ([]byte, error) {
 	all := s.huma.OpenAPI().Components.Schemas.Map()
 	delete(all, "ErrorModel") // of huma; no reply has it
 	delete(all, "ErrorDetail")
+	for _, name := range []string{"Schedule", "ScheduleDetail"} { // one object with the definition
+		maps.Copy(all[name].Properties, all["Definition"].Properties)
+		all[name].Required = append(all[name].Required, all["Definition"].Required...)
+	}
 	for _, schema := range all {
 		for _, p := range schema.Properties {
 			if p.Type == huma.TypeArray {

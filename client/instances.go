@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/onbeat/onbeat/admin"
+	"github.com/onbeat/onbeat/schedule"
 )
 
 // instances are the instances of a namespace behind an API.
@@ -36,7 +37,7 @@ func (n *instances) ask(ctx context.Context, id, what string) error {
 
 func (n *instances) Pause(ctx context.Context, d time.Duration) (admin.Pause, error) {
 	var out admin.Pause
-	err := n.c.post(ctx, "/instances/pause", map[string]any{"for": admin.Duration(d)}, &out)
+	err := n.c.post(ctx, "/instances/pause", map[string]any{"for": schedule.Duration(d)}, &out)
 	return out, err
 }
 

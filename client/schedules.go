@@ -119,7 +119,7 @@ func (s *schedules) put(ctx context.Context, want *producer.Schedule, query url.
 	if len(want.Payload) > 0 && !json.Valid(want.Payload) {
 		return plan, &task.FieldError{Field: "payload", Reason: "not JSON", Hint: "the API takes only JSON"}
 	}
-	x := &call{method: http.MethodPut, path: place("/schedules/%s", want.Name), query: query, header: header, body: admin.DefinitionOf(want)}
+	x := &call{method: http.MethodPut, path: place("/schedules/%s", want.Name), query: query, header: header, body: want}
 	if want.Name == "" { // which the API refuses
 		x.method, x.path, x.header = http.MethodPost, "/schedules", nil
 	}

@@ -141,10 +141,9 @@ func (d definition) MarshalJSON() ([]byte, error) {
 }
 
 // UnmarshalJSON is the inverse of MarshalJSON.
-func (d *definition) UnmarshalJSON(b []byte) (err error) {
+func (d *definition) UnmarshalJSON(b []byte) error {
 	*d = definition{}
-	d.newer, err = form.Unmarshal(b, append(d.Schedule.fields(), d.definitionHead.fields()...))
-	return err
+	return form.Unmarshal(b, append(d.Schedule.fields(), d.definitionHead.fields()...), &d.newer)
 }
 
 func (d *definition) encode() (string, error) {

@@ -52,6 +52,5 @@ func (s Schedule) MarshalJSON() ([]byte, error) { return form.Marshal(s.fields()
 // UnmarshalJSON reads what MarshalJSON wrote. It ignores unknown fields.
 func (s *Schedule) UnmarshalJSON(b []byte) error {
 	*s = Schedule{}
-	_, err := form.Unmarshal(b, s.fields())
-	return err
+	return form.Unmarshal(b, s.fields(), nil)
 }

@@ -72,8 +72,8 @@ func (d *definition) stale(keys *seal.Keys) bool {
 	return keys != nil && len(d.Payload) > 0 && keys.Stale(d.Sealed)
 }
 
-// Encrypted says why the payload of a stored schedule is not here, or "".
-func (s *Schedule) Encrypted() string {
+// Unopened says why the payload of a stored schedule is not here, or "".
+func (s *Schedule) Unopened() string {
 	if s.sealed == nil {
 		return ""
 	}

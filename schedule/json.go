@@ -49,8 +49,7 @@ func (r Rule) MarshalJSON() ([]byte, error) { return form.Marshal(r.fields()) }
 // then refuses. So an older release can read, show and write back what a newer one wrote, but cannot run it wrongly.
 func (r *Rule) UnmarshalJSON(b []byte) error {
 	*r = Rule{}
-	_, err := form.Unmarshal(b, r.fields())
-	return err
+	return form.Unmarshal(b, r.fields(), nil)
 }
 
 // Duration is a length of time. In JSON it is text, such as "1h30m".

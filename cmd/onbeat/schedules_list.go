@@ -61,7 +61,7 @@ func (a *app) scheduleTable(list []admin.Schedule, now time.Time) *table {
 	t := a.table("NAME", "WHEN", "TASK", "NEXT", "LAST RUN", "OUTCOME", "STATE")
 	for i := range list {
 		s := &list[i]
-		rule := s.Rule()
+		rule := s.Rule
 		state := cell{text: scheduleState(s)}
 		if s.Paused {
 			state.paint = a.style.yellow

@@ -140,7 +140,7 @@ func (a *app) listDeleted(ctx context.Context, cl *client, reveal bool) error {
 	t := a.table("NAME", "WHEN", "TASK", "DELETED", "BY", "STATE")
 	for i := range list.Items {
 		s := &list.Items[i]
-		t.add(cell{s.Name, a.style.bold}, shortWhen(s.Rule()), s.Task, wording.Ago(s.Deleted.At, now), dash(s.Deleted.By), scheduleState(s))
+		t.add(cell{s.Name, a.style.bold}, shortWhen(s.Rule), s.Task, wording.Ago(s.Deleted.At, now), dash(s.Deleted.By), scheduleState(s))
 	}
 	t.print(a.out)
 	return unread

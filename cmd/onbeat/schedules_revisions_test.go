@@ -32,7 +32,7 @@ func TestSchedules_revisionsAndRevert(t *testing.T) {
 		t.Errorf("%q", out)
 	}
 	var got admin.Schedule
-	if s.json(&got, "schedules", "show", "a"); got.Every != admin.Duration(time.Hour) {
+	if s.json(&got, "schedules", "show", "a"); got.Every != time.Hour {
 		t.Errorf("%+v", got)
 	}
 	s.json(&list, "schedules", "revisions", "a", "--limit", "1")

@@ -46,10 +46,9 @@ func (c *schedulesShowCmd) Run(ctx context.Context, a *app) error {
 
 func (a *app) printSchedule(s *admin.ScheduleDetail, now time.Time) {
 	f := a.fields()
-	rule := s.Rule()
-	loc := rule.Location()
+	loc := s.Rule.Location()
 	f.add("name", a.style.bold(s.Name))
-	f.add("when", schedule.Describe(rule))
+	f.add("when", schedule.Describe(s.Rule))
 	f.add("state", scheduleState(&s.Schedule))
 	if s.Revision != 0 {
 		f.add("revision", fmt.Sprint(s.Revision))
@@ -60,15 +59,17 @@ func (a *app) printSchedule(s *admin.ScheduleDetail, now time.Time) {
 	f.add("task", s.Task)
 	f.add("payload", string(plainJSON(s.Payload))+s.Encrypted)
 	f.add("queue", s.Queue)
-	f.add("priority", s.Priority)
+	if s.Priority != task.Normal {
+		f.add("priority", s.Priority.String())
+	}
 	if s.Timeout > 0 {
-		f.add("timeout", schedule.FormatDuration(time.Duration(s.Timeout)))
+		f.add("timeout", schedule.FormatDuration(s.Timeout))
 	}
 	if s.MaxAttempts > 0 {
 		f.add("max attempts", fmt.Sprint(s.MaxAttempts))
 	}
-	if s.Backoff > 0 || s.BackoffCap > 0 {
-		base, limit := task.Backoff{Base: time.Duration(s.Backoff), Cap: time.Duration(s.BackoffCap)}.Bounds()
+	if s.Backoff != (task.Backoff{}) {
+		base, limit := s.Backoff.Bounds()
 		f.add("backoff", schedule.FormatDuration(base)+" up to "+schedule.FormatDuration(limit))
 	}
 	f.add("anchor", at(s.Anchor.In(loc)))

@@ -85,26 +85,30 @@ func isPlain(text []byte) bool {
 	return true
 }
 
-// Unmarshal reads the fields that an object has, and leaves the others alone. It returns the members that are none of the fields.
-func Unmarshal(object []byte, fields []Field) (rest map[string]json.RawMessage, err error) {
+// Unmarshal reads the fields that an object has, and leaves the others alone. Unless rest is nil, it puts there the members that are
+// none of the fields.
+func Unmarshal(object []byte, fields []Field, rest *map[string]json.RawMessage) error {
 	object = bytes.TrimLeft(object, " \t\r\n")
 	if !json.Valid(object) || object[0] != '{' {
-		return nil, json.Unmarshal(object, &rest) // which says what it is
+		return json.Unmarshal(object, new(map[string]json.RawMessage)) // which says what it is
 	}
 	for name, value := range members(object) {
 		i := slices.IndexFunc(fields, func(f Field) bool { return f.Name == string(name) })
 		if i < 0 {
 			if rest == nil {
-				rest = map[string]json.RawMessage{}
+				continue
 			}
-			rest[string(name)] = bytes.Clone(value)
+			if *rest == nil {
+				*rest = map[string]json.RawMessage{}
+			}
+			(*rest)[string(name)] = bytes.Clone(value)
 			continue
 		}
 		if err := setValue(fields[i].At, value); err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
+			return fmt.Errorf("%s: %w", name, err)
 		}
 	}
-	return rest, nil
+	return nil
 }
 
 func setValue(at any, value []byte) error {
@@ -185,7 +189,11 @@ func end(b []byte) int {
 
 // Join returns objects as one.
 func Join(objects ...[]byte) []byte {
-	all := []byte{'{'}
+	size := 2
+	for _, o := range objects {
+		size += len(o)
+	}
+	all := append(make([]byte, 0, size), '{')
 	for _, o := range objects {
 		if len(o) <= len("{}") {
 			continue

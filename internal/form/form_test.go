@@ -43,7 +43,8 @@ func FuzzForm(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		var got thing
-		rest, err := form.Unmarshal([]byte(text), got.fields())
+		var rest map[string]json.RawMessage
+		err := form.Unmarshal([]byte(text), got.fields(), &rest)
 		var all map[string]json.RawMessage
 		if json.Unmarshal([]byte(text), &all) != nil {
 			if err == nil {
