@@ -86,7 +86,7 @@ type Run struct {
 	Release  string       `json:"release,omitempty"` // of that instance
 }
 
-// MarshalJSON writes the state and the schedule as one object.
+// MarshalJSON writes the schedule and its state as one object.
 func (s Schedule) MarshalJSON() ([]byte, error) { return joined(s.Schedule, s.ScheduleState) }
 
 // UnmarshalJSON reads what MarshalJSON wrote.
@@ -99,11 +99,11 @@ func (d ScheduleDetail) MarshalJSON() ([]byte, error) { return joined(d.Schedule
 func (d *ScheduleDetail) UnmarshalJSON(b []byte) error { return parted(b, &d.Schedule, &d.Around) }
 
 func joined(schedule json.Marshaler, more any) ([]byte, error) {
-	x, err := json.Marshal(more)
+	x, err := schedule.MarshalJSON() // json.Marshal would go over it once more
 	if err != nil {
 		return nil, err
 	}
-	y, err := schedule.MarshalJSON() // json.Marshal would go over it once more
+	y, err := json.Marshal(more)
 	return form.Join(x, y), err
 }
 
