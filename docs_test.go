@@ -310,7 +310,7 @@ func literal(e ast.Expr, constants map[string]string) (string, bool) {
 }
 
 // loudFolders are those whose code runs within serve.
-var loudFolders = []string{".", "cmd/onbeat", "api", "archive/sqlarchive", "internal/archiver", "consumer", "instance", "lock", "handlers/notify", "outbox", "producer", "internal/queue", "internal/store"}
+var loudFolders = []string{"admin", ".", "cmd/onbeat", "api", "archive/sqlarchive", "internal/archiver", "consumer", "instance", "lock", "handlers/notify", "outbox", "producer", "internal/queue", "internal/store"}
 
 // logLines are the lines that serve logs at warn and error, with their levels.
 func logLines(t *testing.T) map[string]string {
