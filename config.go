@@ -17,6 +17,7 @@ import (
 	"github.com/onbeat/onbeat/handlers/notify"
 	"github.com/onbeat/onbeat/instance"
 	"github.com/onbeat/onbeat/internal/seal"
+	"github.com/onbeat/onbeat/internal/secret"
 	"github.com/onbeat/onbeat/internal/store"
 	"github.com/onbeat/onbeat/internal/tracing"
 	"github.com/onbeat/onbeat/outbox"
@@ -51,7 +52,7 @@ type Config struct {
 	// PayloadLimit is the largest size of a payload, in bytes. Default 1 MiB.
 	PayloadLimit int
 	// Secret are, by type, the paths of payloads whose values are shown to nobody who only looks on, nor in any log; see
-	// [task.CheckSecret]. A task keeps those with which it was added.
+	// [task.Secret]. A task keeps those with which it was added.
 	Secret map[string][]string
 	// Encryption encrypts payloads at rest. Default: no keys, and payloads are stored as they are.
 	Encryption seal.Config
@@ -105,7 +106,7 @@ func (c Config) Validate() error {
 func (c Config) checkSecret() error {
 	var list []error
 	for _, typ := range slices.Sorted(maps.Keys(c.Secret)) {
-		list = append(list, task.CheckName("secret", typ), task.CheckSecrets("secret."+typ, c.Secret[typ]))
+		list = append(list, task.CheckName("secret", typ), secret.CheckPaths("secret."+typ, c.Secret[typ]))
 	}
 	return errors.Join(list...)
 }

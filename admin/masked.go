@@ -1,29 +1,22 @@
 package admin
 
 import (
-	"encoding/json"
-
+	"github.com/onbeat/onbeat/internal/secret"
 	"github.com/onbeat/onbeat/producer"
-	"github.com/onbeat/onbeat/task"
 )
-
-// MaskPayload returns a payload with *** in the place of each value that lies at a secret path; see [task.CheckSecret].
-func MaskPayload(payload json.RawMessage, secret []string) json.RawMessage {
-	return task.Mask(payload, secret)
-}
 
 // Masked returns the task as people see it who only look on: without what is secret of its payload.
 func (t Task) Masked() Task {
-	t.Payload = MaskPayload(t.Payload, t.Secret)
+	t.Payload = secret.Mask(t.Payload, t.Secret)
 	if t.PayloadText != "" && len(t.Secret) > 0 {
-		t.PayloadText = task.Masked
+		t.PayloadText = secret.Masked
 	}
 	return t
 }
 
 // Masked returns the schedule without what is secret of its payload.
 func (s Schedule) Masked() Schedule {
-	s.Payload = MaskPayload(s.Payload, task.Secrets(s.Secret, s.SecretOfType))
+	s.Payload = secret.Mask(s.Payload, secret.Join(s.Secret, s.SecretOfType))
 	return s
 }
 
@@ -37,7 +30,7 @@ func (s ScheduleDetail) Masked() ScheduleDetail {
 func (r Revision) Masked() Revision {
 	if r.Definition != nil {
 		d := *r.Definition
-		d.Payload = MaskPayload(d.Payload, r.Secret)
+		d.Payload = secret.Mask(d.Payload, r.Secret)
 		r.Definition = &d
 	}
 	r.Changes = producer.MaskChanges(r.Changes, r.Secret)

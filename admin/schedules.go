@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/onbeat/onbeat/internal/queue"
+	"github.com/onbeat/onbeat/internal/secret"
 	"github.com/onbeat/onbeat/producer"
-	"github.com/onbeat/onbeat/task"
 )
 
 // Schedules shows and changes schedules. A change holds for every slot after the call returned. Where a name is unknown, the
@@ -207,7 +207,7 @@ func (s *schedules) Slots(ctx context.Context, name string, from time.Time, coun
 func (s *schedules) Plan(ctx context.Context, want producer.Schedule) (Plan, error) {
 	plan, err := s.s.Plan(ctx, want)
 	out := Plan{Name: want.Name, Result: string(plan.Result), Changes: plan.Changes}
-	out.Secret = s.p.Secret(want.Task, task.Secrets(plan.Secret, want.Secret))
+	out.Secret = s.p.Secret(want.Task, secret.Join(plan.Secret, want.Secret))
 	switch plan.Result {
 	case producer.Made:
 		out.Result = "would make"

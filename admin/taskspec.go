@@ -28,7 +28,7 @@ type TaskSpec struct {
 	Key         *string         `json:"key,omitempty"`
 	KeyLimit    int             `json:"key_limit,omitempty"`
 	Keep        string          `json:"keep,omitempty"`
-	Secret      []string        `json:"secret,omitempty"` // paths of the payload; see task.CheckSecret
+	Secret      []string        `json:"secret,omitempty"` // paths of the payload; see task.Secret
 	// Trace is the W3C traceparent of the span that the task continues, and TraceState the tracestate that goes with it.
 	Trace      string `json:"trace,omitempty"`
 	TraceState string `json:"tracestate,omitempty"`

@@ -16,6 +16,7 @@ import (
 	"github.com/onbeat/onbeat"
 	"github.com/onbeat/onbeat/handlers"
 	"github.com/onbeat/onbeat/internal/seal"
+	"github.com/onbeat/onbeat/internal/secret"
 	"github.com/onbeat/onbeat/internal/testredis"
 	"github.com/onbeat/onbeat/task"
 )
@@ -42,7 +43,7 @@ func secretly(t *testing.T, c onbeat.Config) (*service, *bytes.Buffer) {
 				return nil
 			}
 			marked := *x
-			marked.Secret = task.Secrets(x.Secret, c.Secret[x.Type])
+			marked.Secret = secret.Join(x.Secret, c.Secret[x.Type])
 			return handlers.Hide(&marked, errors.Join(
 				&task.FieldError{Field: "payload.note", Value: "refuse", Reason: "no"},
 				&task.FieldError{Field: "payload.card", Value: card, Reason: "no card: " + card},
@@ -141,7 +142,7 @@ func TestWithhold_aViewerSeesNoSecretOfAPayload(t *testing.T) {
 				url = strings.NewReplacer("{name}", name, "{id}", id).Replace(path)
 			}
 			code, text := s.as(viewer, method, url, "")
-			if strings.Contains(text, "1111-1111") || code == 200 && mayShow && !strings.Contains(text, task.Masked) {
+			if strings.Contains(text, "1111-1111") || code == 200 && mayShow && !strings.Contains(text, secret.Masked) {
 				t.Errorf("%s %s: a viewer gets %d %s", method, url, code, text)
 			}
 			whole, admins := s.as(admins, method, url, "")

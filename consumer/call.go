@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/onbeat/onbeat/internal/queue"
+	"github.com/onbeat/onbeat/internal/secret"
 	"github.com/onbeat/onbeat/internal/store"
 	"github.com/onbeat/onbeat/task"
 )
@@ -261,7 +262,7 @@ func (c *Consumer) accept(t *task.Task) {
 		return
 	}
 	t.Release = c.session.Release
-	t.Secret = task.Secrets(t.Secret, c.cfg.Secret[t.Type])
+	t.Secret = secret.Join(t.Secret, c.cfg.Secret[t.Type])
 	if err := t.Open(c.q.Seal()); err != nil && c.inflight[t.ID] == nil {
 		c.unopened(t, err)
 		return

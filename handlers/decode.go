@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/onbeat/onbeat/internal/secret"
 	"github.com/onbeat/onbeat/internal/wording"
 	"github.com/onbeat/onbeat/task"
 )
@@ -143,56 +144,20 @@ func decodeError(err error, payload []byte, into reflect.Type) error {
 	if errors.Is(err, io.ErrUnexpectedEOF) {
 		return &task.FieldError{Field: "payload", Reason: "not JSON: it ends too early", Hint: payloadHint}
 	}
-	text := err.Error()[:min(len(err.Error()), 2*maxPanicText)]
-	if shown := shownIn(text, payload); len(shown) <= mostShown {
-		text = hide(text, spellings(shown), maxPanicText)
-	} else {
-		text = "(not shown: it has many values of the payload)"
+	// An UnmarshalJSON, that of time.Time for example, may say what it could not read. The error is kept in Redis, where the
+	// payload may be encrypted.
+	var shown secret.Set
+	for _, v := range secret.Values(payload, []string{"*"}) {
+		if len(v) >= leastHidden {
+			shown.Add(v)
+		}
 	}
+	text := shown.HideStart(err.Error()[:min(len(err.Error()), 2*maxPanicText)], maxPanicText)
 	return &task.FieldError{Field: "payload", Reason: oneLine(text, maxPanicText), Hint: payloadHint}
 }
 
-// leastHidden is the length of the shortest value that is hidden: a shorter one may be part of any word. If an error has more
-// values than mostShown, all of its text is hidden, because to look for each takes time.
-const (
-	leastHidden = 4
-	mostShown   = 100
-)
-
-// shownIn lists the values of a payload that a text shows, in whole or from their start. An UnmarshalJSON, that of time.Time for
-// example, may say what it could not read. The error is kept in Redis, where the payload may be encrypted.
-func shownIn(text string, payload []byte) (list []string) {
-	d := json.NewDecoder(bytes.NewReader(payload))
-	d.UseNumber()
-	var whole any
-	if d.Decode(&whole) != nil {
-		return nil // no UnmarshalJSON has seen it
-	}
-	var look func(v any)
-	look = func(v any) {
-		switch v := v.(type) {
-		case map[string]any:
-			for _, below := range v {
-				look(below)
-			}
-		case []any:
-			for _, below := range v {
-				look(below)
-			}
-		case json.Number:
-			look(v.String())
-		case string:
-			if len(v) < leastHidden || len(list) > mostShown {
-				return
-			}
-			if start, _, _ := strings.Cut(jsonText(v[:min(len(v), startOf)]), `\`); strings.Contains(text, start) {
-				list = append(list, v)
-			}
-		}
-	}
-	look(whole)
-	return list
-}
+// leastHidden is the length of the shortest value that is hidden: a shorter one may be part of any word.
+const leastHidden = 4
 
 // knownFields returns the fields that a payload may have. It returns none for a type with nested fields, because
 // encoding/json does not say on which level it met the unknown one.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/onbeat/onbeat/internal/secret"
 	"github.com/onbeat/onbeat/task"
 )
 
@@ -25,7 +26,7 @@ func Echo(log zerolog.Logger) TaskHandler {
 			e = e.Str("slot", formatSlot(at))
 		}
 		e = e.Int("attempt", t.Attempt)
-		switch payload := task.Mask(t.Payload, t.Secret); {
+		switch payload := secret.Mask(t.Payload, t.Secret); {
 		case len(payload) == 0:
 		case json.Valid(payload):
 			e = e.RawJSON("payload", payload)

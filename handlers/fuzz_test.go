@@ -90,16 +90,9 @@ func FuzzReferences(f *testing.F) {
 			}
 			return value
 		})
-		values := map[string]string{}
-		for _, name := range names {
-			values[name] = value
-		}
 		if len(names) > 0 {
 			if !strings.Contains(resolved, value) {
 				t.Fatalf("%q is sent as %q", text, resolved)
-			}
-			if shown := hide(resolved, secretsOf(values), len(resolved)); strings.Contains(shown, value) {
-				t.Fatalf("%q is shown as %q", resolved, shown)
 			}
 		}
 		body, err := json.Marshal(text)

@@ -155,7 +155,8 @@ func (e *StatusError) Error() string {
 // HTTP uses the proxy of the environment (HTTP_PROXY, HTTPS_PROXY, NO_PROXY), except with DenyPrivate: a proxy would look
 // up names on its own. Errors show the method, scheme, host and path; never the user, the password, the query or a header. Where
 // an answer repeats the value of a variable, in any case and with any white space, or its first 8 bytes or more, they
-// show ${NAME}. They do not recognise a value that the receiver has changed or encoded otherwise than as JSON.
+// show ${NAME}, also where the value is escaped, or encoded in base64 or hex. They do not recognise a value that the receiver has
+// changed in another way.
 //
 // The handler is also a [PayloadChecker], and an [io.Closer] that closes idle connections.
 func HTTP(cfg HTTPConfig) TaskHandler {
@@ -226,15 +227,15 @@ func (h *httpHandler) Handle(ctx context.Context, t *task.Task) error {
 		_, _ = io.CopyN(io.Discard, res.Body, readBody) // the status has decided
 		return nil
 	}
-	start, _ := io.ReadAll(io.LimitReader(res.Body, int64(max(errorBody, keep+1)+longest(call.secrets))))
+	start, _ := io.ReadAll(io.LimitReader(res.Body, int64(max(errorBody, keep+1)+call.secrets.Longest())))
 	_, _ = io.CopyN(io.Discard, res.Body, int64(readBody-len(start)))
 	if keep > 0 {
-		Output(ctx, hideAnswer(string(start), call.secrets, keep+1)) // one byte more than is kept shows that there was more
+		Output(ctx, call.secrets.HideStart(string(start), keep+1)) // one byte more than is kept shows that there was more
 	}
 	if call.expected(res.StatusCode) {
 		return nil
 	}
-	err = &StatusError{Target: call.target, Status: res.StatusCode, Body: oneLine(hideAnswer(string(start), call.secrets, errorBody), errorBody)}
+	err = &StatusError{Target: call.target, Status: res.StatusCode, Body: oneLine(call.secrets.HideStart(string(start), errorBody), errorBody)}
 	if d, ok := retryAfter(res, time.Now()); ok {
 		return RetryAfter(err, min(max(d, time.Second), h.cfg.MaxRetryAfter))
 	}

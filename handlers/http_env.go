@@ -2,7 +2,6 @@ package handlers
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,7 +11,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/onbeat/onbeat/task"
+	"github.com/onbeat/onbeat/internal/secret"
 )
 
 // ErrEnv is returned by the http handler when a payload refers to an environment variable that this instance does not pass
@@ -109,7 +108,10 @@ func (c *httpCall) resolved(allowed []string) (*httpCall, error) {
 		}
 		return values[name]
 	})
-	r.secrets = secretsOf(values)
+	r.secrets = &secret.Set{}
+	for name, value := range values {
+		r.secrets.AddNamed(name, value)
+	}
 	return &r, nil
 }
 
@@ -126,40 +128,19 @@ func jsonText(s string) string {
 	return strings.TrimSuffix(strings.TrimPrefix(b.String(), `"`), "\"\n")
 }
 
-// secret is a value that a call sends, in one of its spellings, and the variable that it is of.
-type secret struct{ name, value string }
+// quotation is what an error of net/http quotes of an answer that is not HTTP.
+var quotation = regexp.MustCompile(`"(?:[^"\\]|\\.)*"`)
 
-// shown is what stands in the place of the secret.
-func (s secret) shown() string {
-	if s.name == "" { // of no variable
-		return task.Masked
+// veil makes the text of an error that may quote an answer fit to be kept: without what was sent as a secret. A quotation may have a
+// part of one, so it is left out.
+func (c *httpCall) veil(err error) error {
+	if c.secrets.Empty() {
+		return err
 	}
-	return "${" + s.name + "}"
+	return veiled{err, quotation.ReplaceAllString(c.secrets.Hide(err.Error()), `"…"`)}
 }
 
-// secretsOf lists the spellings of values, the longest first.
-func secretsOf(values map[string]string) (list []secret) {
-	for name, value := range values {
-		list = append(list, secret{name, value})
-		if spelt := jsonText(value); spelt != value {
-			list = append(list, secret{name, spelt})
-		}
-	}
-	slices.SortFunc(list, func(a, b secret) int {
-		return cmp.Or(len(b.value)-len(a.value), strings.Compare(a.name, b.name))
-	})
-	return list
-}
-
-// longest is how many bytes the longest of the secrets has.
-func longest(secrets []secret) int {
-	if len(secrets) == 0 {
-		return 0
-	}
-	return len(secrets[0].value)
-}
-
-// veiled is an error with secrets in it, under a text without them.
+// veiled is an error under another text.
 type veiled struct {
 	error
 	text string
@@ -167,16 +148,3 @@ type veiled struct {
 
 func (v veiled) Error() string { return v.text }
 func (v veiled) Unwrap() error { return v.error }
-
-// quotation is what an error of net/http quotes of an answer that is not HTTP.
-var quotation = regexp.MustCompile(`"(?:[^"\\]|\\.)*"`)
-
-// veil makes the text of an error that may quote an answer fit to be kept: without what was sent as a secret. A quotation may have a
-// part of one, so it is left out.
-func (c *httpCall) veil(err error) error {
-	if len(c.secrets) == 0 {
-		return err
-	}
-	text := err.Error()
-	return veiled{err, quotation.ReplaceAllString(hide(text, c.secrets, len(text)), `"…"`)}
-}

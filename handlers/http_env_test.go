@@ -153,7 +153,7 @@ func TestHTTP_showsNoValueInErrors(t *testing.T) {
 		return handlers.Report(err)
 	}
 	for path, want := range map[string]string{
-		"/text": "you sent: ${API_TOKEN} follows", "/json": `{"t":"${API_TOKEN}"}`, "/broken": "${API_TOKEN}", "/escaped": "not shown", "/garbage": `malformed HTTP status code "…"`,
+		"/text": "you sent: ${API_TOKEN} follows", "/json": `{"t":"${API_TOKEN}"}`, "/broken": "${API_TOKEN}", "/escaped": `{"t":"${API_TOKEN}"}`, "/garbage": `malformed HTTP status code "…"`,
 	} {
 		if said := fail(path); !strings.Contains(said, want) || strings.Contains(said, "s3cr3t") || strings.Contains(said, `\ken`) {
 			t.Errorf("%s: %s", path, said)

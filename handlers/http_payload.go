@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/onbeat/onbeat/internal/secret"
 	"github.com/onbeat/onbeat/schedule"
 	"github.com/onbeat/onbeat/task"
 )
@@ -41,9 +42,9 @@ type httpCall struct {
 	kept    http.Client
 	fresh   http.Client // see freshFor
 
-	template bool     // the header or the body has references, maybe escaped ones
-	env      []string // the variables to which they refer
-	secrets  []secret // the values of those, once they are resolved
+	template bool        // the header or the body has references, maybe escaped ones
+	env      []string    // the variables to which they refer
+	secrets  *secret.Set // the values of those, once they are resolved
 }
 
 func (c *httpCall) expected(status int) bool {

@@ -2,12 +2,12 @@ package handlers
 
 import (
 	"context"
-	"slices"
 	"strings"
 	"sync"
 	"unicode/utf8"
 
 	"github.com/onbeat/onbeat/internal/field"
+	"github.com/onbeat/onbeat/internal/secret"
 	"github.com/onbeat/onbeat/task"
 )
 
@@ -97,41 +97,15 @@ func (o *output) shown(t *task.Task) string {
 	if text == "" {
 		return ""
 	}
-	secrets, ok := payloadSecrets(t)
-	if !ok {
-		return field.Cut(tooMany, o.limit)
-	}
-	text = strings.ToValidUTF8(text, string(utf8.RuneError))
-	if len(secrets) > 0 {
-		text = hide(text, secrets, len(text))
-	}
+	secrets := secret.OfPayload(t.Payload, t.Secret)
+	text = secrets.Hide(strings.ToValidUTF8(text, string(utf8.RuneError)))
 	if end {
-		return cutStart(hideEnds(text, secrets), o.limit)
+		return cutStart(secrets.HideEnds(text), o.limit)
 	}
 	if len(text) <= o.limit {
 		return text
 	}
 	return field.Cut(text, max(o.limit-len("…"), 0))
-}
-
-// hideEnds hides the ends of secrets in a text whose beginning is missing: a secret may have been cut there. It is hide, read
-// backwards.
-func hideEnds(text string, secrets []secret) string {
-	if len(secrets) == 0 {
-		return text
-	}
-	back := make([]secret, len(secrets))
-	for i, s := range secrets {
-		back[i] = secret{value: backwards(s.value)}
-	}
-	text = backwards(text)
-	return backwards(hide(text, back, len(text)))
-}
-
-func backwards(s string) string {
-	r := []rune(s)
-	slices.Reverse(r)
-	return string(r)
 }
 
 // cutStart shortens s to its end, of at most limit bytes with an ellipsis before it, and cuts no character in two.

@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/onbeat/onbeat/handlers"
+	"github.com/onbeat/onbeat/internal/secret"
 	"github.com/onbeat/onbeat/task"
 )
 
@@ -85,7 +86,7 @@ func TestOutput_hidesWhatIsSecret(t *testing.T) {
 	const value = "s3cr\"et/of-the-card"
 	x := &task.Task{Payload: []byte(`{"card":"s3cr\"et/of-the-card"}`), Secret: []string{"card"}}
 	for _, text := range []string{value, "card " + value + ".", fmt.Sprintf("%q", value), strings.ToUpper(value)} {
-		if got := kept(t, x, 100, text); strings.Contains(strings.ToLower(got), "of-the") || !strings.Contains(got, task.Masked) {
+		if got := kept(t, x, 100, text); strings.Contains(strings.ToLower(got), "of-the") || !strings.Contains(got, secret.Masked) {
 			t.Errorf("%q: %q", text, got)
 		}
 	}

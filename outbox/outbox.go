@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/onbeat/onbeat/internal/seal"
+	"github.com/onbeat/onbeat/internal/secret"
 	"github.com/onbeat/onbeat/internal/tracing"
 	"github.com/onbeat/onbeat/producer"
 	"github.com/onbeat/onbeat/task"
@@ -73,7 +74,7 @@ func (o *Outbox) check(t *task.Task) error {
 	if err := t.Validate(o.Limits); err != nil || o.Check == nil {
 		return err
 	}
-	return o.Check(&task.Task{Type: t.Type, Payload: t.Payload, Secret: task.Secrets(t.Secret, o.Secret[t.Type])})
+	return o.Check(&task.Task{Type: t.Type, Payload: t.Payload, Secret: secret.Join(t.Secret, o.Secret[t.Type])})
 }
 
 // maxInsert is how many rows one statement adds. A statement adds a power of two of them, so that there are few different ones for
@@ -131,7 +132,7 @@ func (o *Outbox) row(args []any, t *task.Task, now time.Time) []any {
 	if c.Created.IsZero() {
 		c.Created = now.Truncate(time.Millisecond)
 	}
-	c.Secret = task.Secrets(c.Secret, o.Secret[c.Type])
+	c.Secret = secret.Join(c.Secret, o.Secret[c.Type])
 	c.Seal(o.Keys)
 	delay := int64(0)
 	if c.Due.IsZero() {

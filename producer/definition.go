@@ -31,7 +31,7 @@ type Schedule struct {
 	Task string
 	// Payload is the payload of the schedule's tasks.
 	Payload json.RawMessage
-	// Secret are the paths of the payload that are secret, besides those of its type; see [task.CheckSecret].
+	// Secret are the paths of the payload that are secret, besides those of its type; see [task.Secret].
 	Secret []string
 
 	// Queue, Priority, Timeout, MaxAttempts and Backoff apply to the schedule's tasks; see task.Task. MaxAttempts defaults

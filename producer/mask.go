@@ -4,18 +4,18 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/onbeat/onbeat/task"
+	"github.com/onbeat/onbeat/internal/secret"
 )
 
 // MaskChanges returns changes of fields with *** in the place of each value of a payload that lies at a secret path.
-func MaskChanges(list []FieldChange, secret []string) []FieldChange {
-	if len(secret) == 0 {
+func MaskChanges(list []FieldChange, paths []string) []FieldChange {
+	if len(paths) == 0 {
 		return list
 	}
 	out := make([]FieldChange, len(list))
 	for i, c := range list {
 		if place, ok := placeOf(c.Field); ok {
-			c.From, c.To = string(task.MaskAt([]byte(c.From), place, secret)), string(task.MaskAt([]byte(c.To), place, secret))
+			c.From, c.To = string(secret.MaskAt([]byte(c.From), place, paths)), string(secret.MaskAt([]byte(c.To), place, paths))
 		}
 		out[i] = c
 	}

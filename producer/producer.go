@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/onbeat/onbeat/internal/queue"
+	"github.com/onbeat/onbeat/internal/secret"
 	"github.com/onbeat/onbeat/internal/store"
 	"github.com/onbeat/onbeat/internal/tracing"
 	"github.com/onbeat/onbeat/task"
@@ -198,7 +199,7 @@ func (p *Producer) CheckNew(t *task.Task) error {
 
 // Secret returns the secret paths of a payload: its own and those of its type.
 func (p *Producer) Secret(typ string, own []string) []string {
-	return task.Secrets(own, p.cfg.Secret[typ])
+	return secret.Join(own, p.cfg.Secret[typ])
 }
 
 // tries is how often a call that surely changed nothing is sent, over about two seconds.

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/onbeat/onbeat/internal/queue"
-	"github.com/onbeat/onbeat/task"
+	"github.com/onbeat/onbeat/internal/secret"
 )
 
 // ahead is how far beyond the horizon slots are pushed once a push is needed at all, so that a frequent schedule is pushed
@@ -158,7 +158,7 @@ func (t *term) advance(ctx context.Context, moves []move) error {
 			m.step.Probe = m.e.probe(t.clock.Now(), t.cfg.Backlog)
 		}
 		for _, p := range m.step.Push {
-			p.Task.Secret = task.Secrets(p.Task.Secret, t.cfg.Secret[p.Task.Type])
+			p.Task.Secret = secret.Join(p.Task.Secret, t.cfg.Secret[p.Task.Type])
 		}
 		steps[i] = m.step
 	}

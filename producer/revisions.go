@@ -12,6 +12,7 @@ import (
 	"github.com/onbeat/onbeat/internal/history"
 	"github.com/onbeat/onbeat/internal/queue"
 	"github.com/onbeat/onbeat/internal/seal"
+	"github.com/onbeat/onbeat/internal/secret"
 	"github.com/onbeat/onbeat/task"
 )
 
@@ -138,7 +139,7 @@ func (s *Schedules) revisionOf(name string, noted []queue.Revision, i int) Revis
 		return r
 	}
 	if was, err := openDefinition(name, noted[i+1].Definition, s.q.Seal()); err == nil {
-		r.Secret = task.Secrets(r.Secret, s.p.Secret(was.Task, was.Secret))
+		r.Secret = secret.Join(r.Secret, s.p.Secret(was.Task, was.Secret))
 		if was.sealed == nil && d.sealed == nil {
 			r.Changes, _ = changesOf(&was.Schedule, &d.Schedule) // both were read from JSON
 		}

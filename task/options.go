@@ -26,7 +26,10 @@ func Unique(key string, window time.Duration) Option {
 	return func(t *Task) { t.UniqueKey, t.UniqueFor = key, window }
 }
 
-// Secret marks values of the payload that commands and logs hide; see [CheckSecret].
+// Secret marks values of the payload that commands and logs hide. A path names the fields of JSON from the outside in, with
+// dots between them: card.number, headers.Authorization, items.*.token. A * is every field, or every item of a list; a number is one
+// item; \. is a dot that is part of a name. Upper and lower case are the same. A path that is * or . alone is the whole payload.
+// Fields below a path are secret too.
 func Secret(paths ...string) Option {
 	return func(t *Task) { t.Secret = append(t.Secret[:len(t.Secret):len(t.Secret)], paths...) }
 }

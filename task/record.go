@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/onbeat/onbeat/internal/seal"
+	"github.com/onbeat/onbeat/internal/secret"
 )
 
 // ErrRecord is returned by [Decode] for bytes that are not a record, or a record of a format that this release cannot read.
@@ -300,7 +301,7 @@ func (t *Task) setBytes(field uint64, s string) bool {
 		t.Sealed = seal.ParseBox(s)
 		return t.Sealed != nil
 	case fSecret:
-		if len(t.Secret) < MaxSecret { // a corrupt record may hold any number
+		if len(t.Secret) < secret.MaxPaths { // a corrupt record may hold any number
 			t.Secret = append(t.Secret, s)
 		}
 	case fQueue:

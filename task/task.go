@@ -36,7 +36,7 @@ type Task struct {
 	Type string
 	// Payload is the input of the handler, usually JSON.
 	Payload []byte
-	// Secret are the paths of the payload whose values commands and logs hide; see [CheckSecret]. They stay with the task.
+	// Secret are the paths of the payload whose values commands and logs hide; see [Secret]. They stay with the task.
 	Secret []string
 	// Sealed is the payload as the record has it, if that is encrypted. [Task.Open] reads it. Callers of Enqueue leave it nil.
 	Sealed *seal.Box

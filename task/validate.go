@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/onbeat/onbeat/internal/field"
+	"github.com/onbeat/onbeat/internal/secret"
 )
 
 // ErrInvalid is matched by every error that refuses invalid input; see [field.ErrInvalid].
@@ -54,7 +55,7 @@ func (t *Task) Validate(l Limits) error {
 		f.add(CheckName("queue", t.Queue))
 	}
 	f.add(t.checkPayload(l))
-	f.add(CheckSecrets("secret", t.Secret))
+	f.add(secret.CheckPaths("secret", t.Secret))
 	t.checkTimes(&f)
 	t.checkNumbers(&f)
 	t.checkKeys(&f)

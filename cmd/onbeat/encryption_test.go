@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/onbeat/onbeat/internal/secret"
 	"github.com/onbeat/onbeat/internal/testredis"
-	"github.com/onbeat/onbeat/task"
 )
 
 // keyOf is a key of encryption as people write it.
@@ -145,7 +145,7 @@ api:
 		t.Errorf("an admin: %s", got)
 	}
 	for _, path := range []string{"/v1/schedules/s", "/v1/schedules", "/v1/schedules/s/revisions", "/v1/tasks/t", "/v1/tasks"} {
-		if got := ask(eye, "GET", path, "", 200); !strings.Contains(got, task.Masked) {
+		if got := ask(eye, "GET", path, "", 200); !strings.Contains(got, secret.Masked) {
 			t.Errorf("%s: %s", path, got)
 		}
 	}

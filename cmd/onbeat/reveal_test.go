@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/onbeat/onbeat/task"
+	"github.com/onbeat/onbeat/internal/secret"
 )
 
 // What is secret of a payload is shown only on demand, by whatever way a command reaches the namespace. What is secret of a type is
@@ -42,7 +42,7 @@ func TestReveal_showsWhatIsSecretAndNothingElseDoes(t *testing.T) {
 			"schedules revisions gone --json", "tasks show t", "tasks show t --json", "tasks list --json",
 		} {
 			args := strings.Fields(line)
-			if r := run(args...); r.code != 0 || strings.Contains(r.out+r.err, "number-of") || !strings.Contains(r.out, task.Masked) {
+			if r := run(args...); r.code != 0 || strings.Contains(r.out+r.err, "number-of") || !strings.Contains(r.out, secret.Masked) {
 				t.Errorf("over %s: %s: %+v", how, line, r)
 			}
 			if r := run(append(args, "--reveal")...); r.code != 0 || !strings.Contains(r.out, card) {

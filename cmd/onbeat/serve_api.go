@@ -18,6 +18,7 @@ import (
 	"github.com/onbeat/onbeat/api/dashboard"
 	"github.com/onbeat/onbeat/cmd/onbeat/internal/config"
 	"github.com/onbeat/onbeat/handlers"
+	"github.com/onbeat/onbeat/internal/secret"
 	"github.com/onbeat/onbeat/task"
 )
 
@@ -97,7 +98,7 @@ func (w *web) open(t target, ready func() error, metrics http.Handler) (err erro
 		Ready: ready, Metrics: metrics, Dashboard: pages, Log: w.log,
 		CheckPayload: func(x *task.Task) error {
 			marked := *x
-			marked.Secret = task.Secrets(x.Secret, t.cfg.Secret[x.Type])
+			marked.Secret = secret.Join(x.Secret, t.cfg.Secret[x.Type])
 			return handlers.Hide(&marked, config.CheckPayload(mux, x.Type, x.Payload, false))
 		},
 	})

@@ -24,7 +24,7 @@ func (k *checker) task(s *admin.TaskSpec) (*task.Task, error) {
 	if err != nil {
 		return nil, err
 	}
-	return t, config.CheckPayload(k.mux, t.Type, t.Payload, false)
+	return t, handlers.Hide(t, config.CheckPayload(k.mux, t.Type, t.Payload, false))
 }
 
 // parseSpec reads one line of a file of tasks, strictly.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/onbeat/onbeat/handlers"
+	"github.com/onbeat/onbeat/internal/secret"
 	"github.com/onbeat/onbeat/task"
 )
 
@@ -19,7 +20,7 @@ type sender struct {
 	Target
 	host    string
 	http    handlers.TaskHandler
-	secrets *task.Task // a payload of what no error may show
+	secrets *secret.Set // of what no error may show
 }
 
 func newSender(t Target) (*sender, error) {
@@ -30,11 +31,8 @@ func newSender(t Target) (*sender, error) {
 		return nil, t.CheckURL()
 	}
 	s.host = u.Hostname()
-	password, _ := u.User.Password()
-	s.secrets = &task.Task{
-		Payload: []byte(encoded(map[string]any{"s": []string{t.URL, u.RequestURI(), u.EscapedPath(), u.Path, u.RawQuery, u.User.Username(), password}})),
-		Secret:  []string{"s.*"},
-	}
+	s.secrets = &secret.Set{}
+	s.secrets.Add(t.URL)
 	s.http = handlers.HTTP(handlers.HTTPConfig{
 		DenyPrivate: t.DenyPrivate, Timeout: t.Timeout, MaxRedirects: -1, IdlePerHost: 2, IdleTimeout: time.Minute, TLS: t.TLS,
 	})
@@ -57,7 +55,7 @@ func (s *sender) send(ctx context.Context, t *task.Task, m *Message) error {
 	call.Payload, call.Sealed, call.Secret = s.request(t.ID, body, time.Now()), nil, nil
 	// The answer is no output of the run, which an archive would keep: it may repeat the URL.
 	if err := s.http.Handle(handlers.KeepOutput(ctx, 0), &call); err != nil {
-		return &sendError{s.Name, s.host, handlers.Hide(s.secrets, err)}
+		return &sendError{s.Name, s.host, s.secrets.Wrap(err)}
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package handlers
+package secret
 
 import (
 	"strings"
@@ -8,7 +8,7 @@ import (
 
 func TestHide_findsWhatAReceiverChanged(t *testing.T) {
 	t.Parallel()
-	list := secretsOf(map[string]string{"KEY": "-----BEGIN KEY-----\nMIIabcd\nefgh\n", "TOKEN": "Tok-3n_of the É\ttest", "REGION": "eu"})
+	list := named(map[string]string{"KEY": "-----BEGIN KEY-----\nMIIabcd\nefgh\n", "TOKEN": "Tok-3n_of the É\ttest", "REGION": "eu"})
 	for text, want := range map[string]string{
 		"x tok-3N_OF THE é TEST y":                    "x ${TOKEN} y",
 		"x Tok-3n_of\r\n  the É test":                 "x ${TOKEN}",
@@ -22,19 +22,19 @@ func TestHide_findsWhatAReceiverChanged(t *testing.T) {
 		"the \xff\t  end, É ok":                       "the \xff\t  end, É ok",
 		"":                                            "",
 	} {
-		if got := hide(text, list, len(text)); got != want {
+		if got := list.Hide(text); got != want {
 			t.Errorf("%q: %q, want %q", text, got, want)
 		}
 	}
 	// One secret begins within another.
-	list = secretsOf(map[string]string{"A": "one-two-three", "B": "three-four-five"})
-	if got := hide("x one-two-three-four-five y", list, 99); got != "x ${A} y" {
+	list = named(map[string]string{"A": "one-two-three", "B": "three-four-five"})
+	if got := list.Hide("x one-two-three-four-five y"); got != "x ${A} y" {
 		t.Error(got)
 	}
-	if got := hide("x  one-two-three", list, 2); got != "x " {
+	if got := list.HideStart("x  one-two-three", 2); got != "x " {
 		t.Errorf("%q", got)
 	}
-	if got := hide("x one-two", secretsOf(map[string]string{"BLANK": " \n"}), 99); got != "x one-two" {
+	if got := named(map[string]string{"BLANK": " \n"}).Hide("x one-two"); got != "x one-two" {
 		t.Errorf("%q", got)
 	}
 }
@@ -42,10 +42,18 @@ func TestHide_findsWhatAReceiverChanged(t *testing.T) {
 // A long answer that is nearly a long secret, over and over, takes no longer than any other.
 func TestHide_isLinear(t *testing.T) {
 	t.Parallel()
-	list := secretsOf(map[string]string{"A": strings.Repeat("a", 100_000) + "b"})
+	list := named(map[string]string{"A": strings.Repeat("a", 100_000) + "b"})
 	begin := time.Now()
-	hide(strings.Repeat("a", 300_000), list, 300_000)
+	list.Hide(strings.Repeat("a", 300_000))
 	if d := time.Since(begin); d > 5*time.Second {
 		t.Errorf("took %v", d)
 	}
+}
+
+func named(values map[string]string) *Set {
+	s := &Set{}
+	for name, value := range values {
+		s.AddNamed(name, value)
+	}
+	return s
 }

@@ -1,12 +1,10 @@
-package task_test
+package secret
 
 import (
 	"encoding/json"
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/onbeat/onbeat/task"
 )
 
 func TestMask_hidesTheValuesAtItsPaths(t *testing.T) {
@@ -26,35 +24,35 @@ func TestMask_hidesTheValuesAtItsPaths(t *testing.T) {
 		{`not JSON`, "a", `"***"`},
 		{``, "a", ``},
 	} {
-		if got := string(task.Mask([]byte(c.payload), []string{c.secret})); got != c.want {
+		if got := string(Mask([]byte(c.payload), []string{c.secret})); got != c.want {
 			t.Errorf("%s at %s: %s, want %s", c.payload, c.secret, got, c.want)
 		}
 	}
-	if got := string(task.Mask([]byte(`not JSON`), nil)); got != "not JSON" {
+	if got := string(Mask([]byte(`not JSON`), nil)); got != "not JSON" {
 		t.Errorf("nothing is secret: %s", got)
 	}
-	if got := string(task.MaskAt([]byte(`{"number":"4111"}`), []string{"card"}, []string{"card.number"})); got != `{"number":"***"}` {
+	if got := string(MaskAt([]byte(`{"number":"4111"}`), []string{"card"}, []string{"card.number"})); got != `{"number":"***"}` {
 		t.Errorf("a part: %s", got)
 	}
 }
 
-func TestSecretValues_areThoseThatAreHidden(t *testing.T) {
+func TestValues_areThoseThatAreHidden(t *testing.T) {
 	t.Parallel()
-	got := task.SecretValues([]byte(`{"a":{"b":"x\ny","n":1.50},"c":"shown"}`), []string{"a"})
+	got := Values([]byte(`{"a":{"b":"x\ny","n":1.50},"c":"shown"}`), []string{"a"})
 	if !slices.Equal(got, []string{"1.50", "x\ny"}) {
 		t.Errorf("%q", got)
 	}
 }
 
-func TestCheckSecret_refusesWhatIsNoPath(t *testing.T) {
+func TestCheckPath_refusesWhatIsNoPath(t *testing.T) {
 	t.Parallel()
 	for _, path := range []string{"", "a..b", ".a", "a.", "a\nb", "\xff", strings.Repeat("a", 300)} {
-		if task.CheckSecret("secret", path) == nil {
+		if checkPath("secret", path) == nil {
 			t.Errorf("%q was taken", path)
 		}
 	}
 	for _, path := range []string{".", "*", "a", "a.*.b", `a\.b`, "0"} {
-		if err := task.CheckSecret("secret", path); err != nil {
+		if err := checkPath("secret", path); err != nil {
 			t.Error(err)
 		}
 	}
@@ -64,7 +62,7 @@ func FuzzMask(f *testing.F) {
 	f.Add(`{"a":{"b":"secret"},"c":[1,"x"]}`, "a.b")
 	f.Add(`[[[]]]`, "*")
 	f.Fuzz(func(t *testing.T, payload, path string) {
-		got := task.Mask([]byte(payload), []string{path})
+		got := Mask([]byte(payload), []string{path})
 		switch {
 		case payload == "":
 		case !json.Valid([]byte(payload)) && string(got) != `"***"`:
@@ -72,7 +70,7 @@ func FuzzMask(f *testing.F) {
 		case !json.Valid(got):
 			t.Errorf("%q became %q", payload, got)
 		}
-		if all := task.SecretValues(task.Mask([]byte(payload), []string{"*"}), []string{"*"}); len(all) > 1 || len(all) == 1 && all[0] != task.Masked {
+		if all := Values(Mask([]byte(payload), []string{"*"}), []string{"*"}); len(all) > 1 || len(all) == 1 && all[0] != Masked {
 			t.Errorf("%q shows %q", payload, all)
 		}
 	})

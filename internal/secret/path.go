@@ -1,4 +1,4 @@
-package task
+package secret
 
 import (
 	"bytes"
@@ -7,51 +7,54 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf8"
+
+	"github.com/onbeat/onbeat/internal/field"
 )
 
-// MaxSecret is how many paths of a payload can be secret.
-const MaxSecret = 100
+// MaxPaths is how many paths of a payload can be secret.
+const MaxPaths = 100
 
-// Masked stands for a value that is not shown.
-const Masked = "***"
+// longestPath is the most bytes of a path.
+const longestPath = 256
 
-// CheckSecret refuses what is no path of a payload. A path names the fields of JSON from the outside in, with dots between them:
+// checkPath refuses what is no path of a payload. A path names the fields of JSON from the outside in, with dots between them:
 // card.number, headers.Authorization, items.*.token. A * is every field, or every item of a list; a number is one item; \. is a
-// dot that is part of a name. Upper and lower case are the same. A path that is * or . alone is the whole payload. Fields
-// below a path are secret too.
-func CheckSecret(field, path string) error {
+// dot that is part of a name. Upper and lower case are the same. A path that is * or . alone is the whole payload. Fields below a
+// path are secret too.
+func checkPath(name, path string) error {
 	var reason string
 	switch {
 	case path == "":
 		reason = "empty"
-	case len(path) > MaxIDLen:
+	case len(path) > longestPath:
 		reason = fmt.Sprintf("%d bytes long", len(path))
-	case !utf8.ValidString(path) || strings.ContainsFunc(path, isControl):
+	case !utf8.ValidString(path) || strings.ContainsFunc(path, func(r rune) bool { return unicode.IsControl(r) || r == 0x2028 || r == 0x2029 }):
 		reason = "has a control character, or is not UTF-8"
 	case path != "." && slices.Contains(splitPath(path), ""):
 		reason = "has an empty part"
 	default:
 		return nil
 	}
-	return &FieldError{Field: field, Value: path, Reason: reason, Hint: `a path such as card.number, items.*.token or headers.Authorization; * for the whole payload`}
+	return &field.Error{Field: name, Value: path, Reason: reason, Hint: `a path such as card.number, items.*.token or headers.Authorization; * for the whole payload`}
 }
 
-// CheckSecrets refuses paths that [CheckSecret] refuses, and more than [MaxSecret] of them.
-func CheckSecrets(field string, paths []string) error {
-	if len(paths) > MaxSecret {
-		return &FieldError{Field: field, Reason: fmt.Sprintf("%d paths, the limit is %d", len(paths), MaxSecret), Hint: "name the object around them, or * for the whole payload"}
+// CheckPaths refuses what is no path of a payload, and more than a hundred paths.
+func CheckPaths(name string, paths []string) error {
+	if len(paths) > MaxPaths {
+		return &field.Error{Field: name, Reason: fmt.Sprintf("%d paths, the limit is %d", len(paths), MaxPaths), Hint: "name the object around them, or * for the whole payload"}
 	}
 	for i, path := range paths {
-		if err := CheckSecret(fmt.Sprintf("%s[%d]", field, i), path); err != nil {
+		if err := checkPath(fmt.Sprintf("%s[%d]", name, i), path); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// Secrets joins paths, each once, in order.
-func Secrets(a, b []string) []string {
+// Join joins paths, each once, in order.
+func Join(a, b []string) []string {
 	for _, path := range b {
 		if !slices.Contains(a, path) {
 			a = append(a[:len(a):len(a)], path)
@@ -81,8 +84,8 @@ func MaskAt(part []byte, place []string, secret []string) []byte {
 	return maskBelow(part, left)
 }
 
-// SecretValues returns the values that [Mask] hides, as text, each once.
-func SecretValues(payload []byte, secret []string) []string {
+// Values returns the values that [Mask] hides, as text, each once.
+func Values(payload []byte, secret []string) []string {
 	if len(secret) == 0 || len(payload) == 0 {
 		return nil
 	}

@@ -1,0 +1,221 @@
+package secret
+
+import (
+	"encoding/base64"
+	"encoding/hex"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/onbeat/onbeat/internal/field"
+)
+
+// Masked stands for a value that is not shown.
+const Masked = "***"
+
+// shortest is the length of the shortest value without a name that is looked for within a text: a shorter one would be found
+// anywhere.
+const shortest = 3
+
+// mostValues is the most values of a payload that are looked for. With more of them a text is left out.
+const mostValues = 1000
+
+const tooMany = "(not shown: the payload has more than 1,000 secret values)"
+
+// Set is a set of secret texts. The zero value and a nil Set have none. It finds a secret as it is; in other case, or with other
+// white space; with the escapes of JSON, Go, URLs or HTML, one within the other too; in base64, also as a part of what is encoded; and
+// in hex. Of a secret URL it finds the parts too. It also finds the start of a secret: its first 8 bytes anywhere, and 4 at the end
+// of a text. Finding takes time by the length of the text and of the secrets.
+type Set struct {
+	all    string // in place of each text
+	values []value
+	forms  []form // by [Set.ready]
+	once   sync.Once
+}
+
+// value is a secret, and what is shown in its place.
+type value struct{ text, shown string }
+
+// form is a folded spelling that stays recognisable under all escapes.
+type form struct{ text, shown string }
+
+// OfPayload returns the values of a payload that lie at secret paths; nil if there are none.
+func OfPayload(payload []byte, paths []string) *Set {
+	values := Values(payload, paths)
+	if len(values) == 0 {
+		return nil
+	}
+	if len(values) > mostValues {
+		return &Set{all: tooMany}
+	}
+	s := &Set{}
+	s.Add(values...)
+	return s
+}
+
+// Add adds secrets. It is for before the first use.
+func (s *Set) Add(texts ...string) {
+	for _, text := range texts {
+		s.values = append(s.values, value{text, Masked})
+	}
+}
+
+// AddNamed adds the value of an environment variable, in whose place a text has ${NAME}.
+func (s *Set) AddNamed(name, text string) {
+	s.values = append(s.values, value{text, "${" + name + "}"})
+}
+
+// Longest is about how many bytes the longest of the secrets has where it is escaped.
+func (s *Set) Longest() (n int) {
+	if s != nil {
+		for _, v := range s.values {
+			n = max(n, 3*len(v.text))
+		}
+	}
+	return n
+}
+
+// Empty reports whether there are no secrets.
+func (s *Set) Empty() bool { return s == nil || s.all == "" && len(s.values) == 0 }
+
+// Hide returns a text without the secrets.
+func (s *Set) Hide(text string) string { return s.HideStart(text, len(text)) }
+
+// HideStart is [Set.Hide] for the first limit bytes of a text. Of a secret that begins within the limit nothing is shown, so the
+// text has to go on behind it for [Set.Longest].
+func (s *Set) HideStart(text string, limit int) string {
+	limit = min(limit, len(text))
+	switch {
+	case s.Empty() || text == "":
+		return text[:limit]
+	case s.all != "":
+		return s.all
+	}
+	for _, v := range s.values {
+		if v.text == text {
+			return v.shown
+		}
+	}
+	return s.hidden(text, limit, false)
+}
+
+// HideEnds hides the ends of secrets in a text whose beginning is missing: a secret may have been cut there.
+func (s *Set) HideEnds(text string) string {
+	if s.Empty() || s.all != "" {
+		return s.Hide(text)
+	}
+	return backwards(s.hidden(backwards(text), len(text), true))
+}
+
+// Wrap returns an error whose text has no secrets. The error wraps err; a [*field.Error] within it is found without secrets too.
+func (s *Set) Wrap(err error) error {
+	if err == nil || s.Empty() {
+		return err
+	}
+	return veiled{err, s.Hide(err.Error()), s}
+}
+
+// ready makes the forms once.
+func (s *Set) ready() []form {
+	s.once.Do(func() {
+		for _, v := range s.values {
+			s.forms = append(s.forms, v.forms()...)
+		}
+		slices.SortFunc(s.forms, func(a, b form) int {
+			if c := len(b.text) - len(a.text); c != 0 {
+				return c
+			}
+			return strings.Compare(a.text+a.shown, b.text+b.shown)
+		})
+		s.forms = slices.Compact(s.forms)
+	})
+	return s.forms
+}
+
+// forms lists the spellings of a value that are not the work of an escape, which [views] undoes.
+func (v value) forms() (list []form) {
+	add := func(text string) {
+		if folded := strings.Trim(folded(original(text)).text, " "); folded != "" {
+			list = append(list, form{folded, v.shown})
+		}
+	}
+	if len(v.text) < shortest {
+		if v.shown != Masked {
+			add(v.text)
+		}
+		return list
+	}
+	for _, part := range append(partsOf(v.text), v.text) {
+		add(part)
+		add(hex.EncodeToString([]byte(part)))
+		for _, encoding := range []*base64.Encoding{base64.StdEncoding, base64.URLEncoding} {
+			add(encoding.EncodeToString([]byte(part)))
+			for before := range 3 {
+				add(within(encoding, part, before))
+			}
+		}
+	}
+	return list
+}
+
+// within returns the characters that a text has in base64 of a longer text, behind so many bytes more than three times any number.
+func within(encoding *base64.Encoding, text string, before int) string {
+	whole := encoding.EncodeToString([]byte("\x00\x00"[:before] + text))
+	from := (before*8 + 5) / 6
+	if to := (before + len(text)) * 8 / 6; to-from >= leastCore {
+		return whole[from:to]
+	}
+	return ""
+}
+
+// leastCore is the length of the shortest part of base64 that is looked for.
+const leastCore = 4
+
+// partsOf lists what an error may show of a URL: it with and without its login, its query or its fragment, and each of these.
+func partsOf(text string) (list []string) {
+	u, err := url.Parse(text)
+	if err != nil || u.Host == "" {
+		return nil
+	}
+	bare := *u
+	bare.User = nil
+	noQuery := bare
+	noQuery.RawQuery, noQuery.Fragment, noQuery.RawFragment = "", "", ""
+	password, _ := u.User.Password()
+	list = []string{
+		u.String(), u.Redacted(), bare.String(), noQuery.String(), u.Host + u.EscapedPath(), u.Host, u.Hostname(), u.RequestURI(), u.EscapedPath(), u.Path,
+		u.RawQuery, u.Fragment, u.User.String(), u.User.Username(), password,
+	}
+	for _, values := range u.Query() {
+		list = append(list, values...)
+	}
+	return slices.DeleteFunc(list, func(part string) bool { return len(part) < shortest })
+}
+
+// veiled is an error under a text without secrets.
+type veiled struct {
+	err  error
+	text string
+	set  *Set
+}
+
+func (v veiled) Error() string { return v.text }
+func (v veiled) Unwrap() error { return v.err }
+
+// Veil hides the secrets in a text, for who writes the errors within this one by themselves.
+func (v veiled) Veil(text string) string { return v.set.Hide(text) }
+
+// As finds a field error without secrets: its value would be shown.
+func (v veiled) As(target any) bool {
+	to, ok := target.(**field.Error)
+	if !ok {
+		return false
+	}
+	found := field.Of(v.err)
+	if found == nil {
+		return false
+	}
+	*to = &field.Error{Field: found.Field, Value: v.Veil(found.Value), Reason: v.Veil(found.Reason), Hint: found.Hint}
+	return true
+}
