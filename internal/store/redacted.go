@@ -107,14 +107,12 @@ var harmless = []string{
 	"tls_cert", "tls_key", "write_timeout",
 }
 
-var optionName = regexp.MustCompile(`^[a-z_]+$`)
-
 func redactedQuery(query string) string {
 	params := strings.Split(query, "&")
 	for i, p := range params {
 		name, _, ok := strings.Cut(p, "=")
 		switch {
-		case !ok || !optionName.MatchString(name):
+		case !ok || !slices.Contains(harmless, name) && !slices.Contains(own, name): // it may be the rest of a password
 			params[i] = hidden
 		case !slices.Contains(harmless, name):
 			params[i] = name + "=" + hidden

@@ -2,7 +2,7 @@ package store
 
 import (
 	"crypto/tls"
-	"errors"
+	"maps"
 	"net"
 	"net/url"
 	"runtime"
@@ -15,6 +15,7 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 	"github.com/rs/zerolog"
 
+	"github.com/onbeat/onbeat/internal/wording"
 	"github.com/onbeat/onbeat/task"
 )
 
@@ -184,17 +185,29 @@ func (u *redisURL) rebuilt(path string, more url.Values) string {
 	return (&url.URL{Scheme: scheme, Host: u.hosts[0], Path: path, RawQuery: q.Encode()}).String()
 }
 
-// refused turns an error of go-redis about the URL into a refusal.
+// refused turns an error of go-redis about the URL into a refusal. Of the error it repeats only the name of a known parameter: the
+// rest may be a part of a password.
 func (u *redisURL) refused(err error) error {
-	var broken *url.Error
-	reason := strings.TrimPrefix(err.Error(), "redis: ")
-	if errors.As(err, &broken) || strings.Contains(reason, "://") {
-		reason = "cannot be parsed"
+	text := strings.TrimPrefix(err.Error(), "redis: ")
+	for _, name := range harmless {
+		if strings.HasPrefix(text, "invalid "+name+" ") {
+			return u.refuse("has an invalid " + name)
+		}
 	}
-	if head, _, quotes := strings.Cut(reason, `"`); quotes { // the quoted text may be part of a password
-		reason, _, _ = strings.Cut(head, ":")
+	switch {
+	case strings.HasPrefix(text, "invalid database number"):
+		return u.refuse("has an invalid database number")
+	case strings.HasPrefix(text, "invalid URL path"):
+		return u.refuse("has a path that is not a database number")
+	case !strings.HasPrefix(text, "unexpected option"):
+		return u.refuse("cannot be parsed")
 	}
-	return u.refuse(reason)
+	for _, name := range slices.Sorted(maps.Keys(u.query)) {
+		if best := wording.Nearest(name, harmless); best != "" && best != name {
+			return u.refuse("has an unknown parameter, did you mean " + best + "?")
+		}
+	}
+	return u.refuse("has an unknown parameter: in a password write ? as %3F, & as %26 and @ as %40")
 }
 
 func (u *redisURL) credentials() (user, password string) {

@@ -88,6 +88,7 @@ func TestDial_refusesWhatItCannotUse_andKeepsThePassword(t *testing.T) {
 		"redis://:42/hunter2+x@h", "redis-sentinel://user:42/hunter2@h", "redis-sentinel://user:42/m/hunter2@h", "redis://:42#hunter2@h",
 		"redis://:42?hunter2@h", "redis-cluster://u:42/hunter2@h", "redis://h?pool_size=-1", "redis-sentinel://h/m?pool_size=-1",
 		"redis-cluster://h?pool_size=-1", "redis://h?pool_size=99999999999", "redis://h?min_idle_conns=-1", "redis://h?max_active_conns=99999999999",
+		"redis://:42?hunter2=x@h", "redis://h?sentinel_password=a?b&hunter2=", "redis-sentinel://h/m?sentinel_password=a&hunter2=", "redis-sentinel://h/m/0/hunter2",
 		"redis-sentinel://h/m/-1", "redis-sentinel://h/m?db=-3", "redis://h?db=-3",
 	} {
 		rdb, err := store.Dial(url)
@@ -126,7 +127,7 @@ func TestRedacted(t *testing.T) {
 		"redis://h/0?password=a@b": "redis://…",
 		"redis-sentinel://u:p@h:1,i/m/0?sentinel_password=p&read_timeout=1s": "redis-sentinel://u:…@h:1,i/m/0?sentinel_password=…&read_timeout=1s",
 		"redis://h?sentinel_password=a&secret":                               "redis://h?sentinel_password=…&…",
-		"redis://h?pass=secret&auth=secret&%70assword=secret&db=3":           "redis://h?pass=…&auth=…&…&db=3",
+		"redis://h?pass=secret&auth=secret&%70assword=secret&db=3":           "redis://h?…&…&…&db=3",
 		"redis-cluster://a:1,b:secret":                                       "redis-cluster://…",
 		"http://u:p@h":                                                       "…",
 		"u://secret:@h":                                                      "…",
