@@ -3,6 +3,7 @@ package onbeat
 import (
 	"github.com/redis/go-redis/v9"
 
+	"github.com/onbeat/onbeat/internal/secret"
 	"github.com/onbeat/onbeat/internal/store"
 )
 
@@ -20,4 +21,4 @@ func Dial(rawURL string) (redis.UniversalClient, error) { return store.Dial(rawU
 type Dialer = store.Dialer
 
 // Redacted returns a Redis URL, valid or not, without its passwords.
-func Redacted(rawURL string) string { return store.Redacted(rawURL) }
+func Redacted(rawURL string) string { return secret.URL(rawURL) }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/onbeat/onbeat/archive"
 	"github.com/onbeat/onbeat/internal/database"
+	"github.com/onbeat/onbeat/internal/secret"
 	"github.com/onbeat/onbeat/task"
 )
 
@@ -60,4 +61,4 @@ func (c Config) Open(ctx context.Context, namespace string, log zerolog.Logger) 
 }
 
 // String returns the URL without its password.
-func (c Config) String() string { return database.Redacted(c.URL) }
+func (c Config) String() string { return secret.URL(c.URL) }

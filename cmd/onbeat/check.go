@@ -10,7 +10,7 @@ import (
 	"github.com/onbeat/onbeat"
 	"github.com/onbeat/onbeat/cmd/onbeat/internal/config"
 	"github.com/onbeat/onbeat/internal/field"
-	"github.com/onbeat/onbeat/internal/store"
+	"github.com/onbeat/onbeat/internal/secret"
 	"github.com/onbeat/onbeat/producer"
 	"github.com/onbeat/onbeat/schedule"
 	"github.com/onbeat/onbeat/task"
@@ -135,10 +135,10 @@ func faultsOf(errs ...error) []fault {
 	list := []fault{}
 	for _, err := range errs {
 		for _, p := range config.ProblemsOf(err) {
-			one := fault{Line: p.Line, Reason: store.RedactedText(p.Err.Error()), text: said(p)}
+			one := fault{Line: p.Line, Reason: secret.Text(p.Err.Error()), text: said(p)}
 			if field := field.Of(p); field != nil {
-				one.Field, one.Value = store.RedactedValue(field.Field), store.RedactedValue(field.Value)
-				one.Reason, one.Hint = store.RedactedText(field.Reason), store.RedactedText(field.Hint)
+				one.Field, one.Value = secret.Value(field.Field), secret.Value(field.Value)
+				one.Reason, one.Hint = secret.Text(field.Reason), secret.Text(field.Hint)
 			}
 			list = append(list, one)
 		}

@@ -11,7 +11,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/onbeat/onbeat/admin"
-	"github.com/onbeat/onbeat/internal/store"
+	"github.com/onbeat/onbeat/internal/secret"
 	"github.com/onbeat/onbeat/internal/wording"
 	"github.com/onbeat/onbeat/task"
 )
@@ -62,7 +62,7 @@ func parseError(err error) error {
 	text := err.Error()
 	for _, kind := range []string{"unexpected argument ", "unknown flag --"} {
 		if value, ok := strings.CutPrefix(text, kind); ok {
-			text = kind + store.RedactedValue(value)
+			text = kind + secret.Value(value)
 		}
 	}
 	return &usageError{text, helpOf(at)}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/onbeat/onbeat/internal/secret"
 	"github.com/onbeat/onbeat/task"
 )
 
@@ -47,13 +48,13 @@ type Address struct {
 func Parse(section, raw string) (*Address, error) {
 	refuse := func(reason string) error {
 		return &task.FieldError{
-			Field: section + ".url", Value: Redacted(raw), Reason: reason,
+			Field: section + ".url", Value: secret.URL(raw), Reason: reason,
 			Hint: "postgres://user:password@host:5432/database, or sqlite:///var/lib/onbeat/" + section + ".db",
 		}
 	}
 	unlinked := func(kind, driver string) error {
 		return &task.FieldError{
-			Field: section + ".url", Value: Redacted(raw), Reason: "this program has no driver for " + kind, Hint: `import _ "` + driver + `"`,
+			Field: section + ".url", Value: secret.URL(raw), Reason: "this program has no driver for " + kind, Hint: `import _ "` + driver + `"`,
 		}
 	}
 	scheme, rest, _ := strings.Cut(raw, "://")
@@ -99,4 +100,22 @@ func (a *Address) Open(pragmas, begin string) (*sql.DB, error) {
 		return a.Postgres.Open(begin), nil
 	}
 	return sql.Open(liteDriver, "file:"+(&url.URL{Path: a.File}).EscapedPath()+"?"+pragmas)
+}
+
+// unclear reports whether what follows the scheme may have a password that was not escaped.
+func unclear(rest string) bool {
+	authority, tail := rest, ""
+	if i := strings.IndexAny(rest, "/?#"); i >= 0 {
+		authority, tail = rest[:i], rest[i:]
+	}
+	return strings.ContainsAny(tail, "@#") || strings.Count(authority, "@") > 1
+}
+
+// Hide returns a text without the password.
+func (a *Address) Hide(text string) string {
+	var s secret.Set
+	if a.Postgres != nil {
+		s.Add(a.Postgres.Password())
+	}
+	return s.Hide(text)
 }

@@ -39,16 +39,9 @@ func TestParse_namesTheFieldOfItsSection(t *testing.T) {
 }
 
 // A URL whose host is missing has its password where a port would be.
-func TestRedacted_showsNoPasswordForAPort(t *testing.T) {
+func TestParse_showsNoPasswordForAPort(t *testing.T) {
 	t.Parallel()
-	for raw, want := range map[string]string{
-		"postgres://u:hush": "postgres://…", "postgres://u:hush/5": "postgres://…", "postgres://u:5hush?x": "postgres://…", "postgresql://a:1,u:hush/d": "postgresql://…",
-		"postgres://h:5432/d": "postgres://h:5432/d", "postgres://a:1,b/d?x=1": "postgres://a:1,b/d?…", "postgres://[::1]:5432/d": "postgres://[::1]:5432/d",
-		"postgres:///d": "postgres:///d", "postgres://u:hush@h:x/d": "postgres://u:…@h:x/d",
-	} {
-		if got := database.Redacted(raw); got != want {
-			t.Errorf("%s: %s, want %s", raw, got, want)
-		}
+	for _, raw := range []string{"postgres://u:hush", "postgres://u:hush/5", "postgres://u:5hush?x", "postgresql://a:1,u:hush/d", "postgres://u:hush@h:x/d"} {
 		if _, err := database.Parse("archive", raw); err != nil && strings.Contains(err.Error(), "hush") {
 			t.Errorf("%s is shown: %v", raw, err)
 		}

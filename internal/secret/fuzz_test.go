@@ -48,7 +48,7 @@ func FuzzSet(f *testing.F) {
 		s.Add(text)
 		for i, one := range spelt(text) {
 			got := s.Hide("before " + one + " behind")
-			for _, plain := range views(got, false) {
+			for _, plain := range readings(got) {
 				if strings.Contains(plain.text, strings.ToLower(text)) || strings.Contains(plain.text, "zq7") {
 					t.Errorf("%d: %q shows %q", i, got, text)
 				}

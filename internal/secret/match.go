@@ -7,7 +7,7 @@ import (
 
 // How much of a secret is hidden where a text has no more of it.
 const (
-	brokenOff = 4 // at the end of the text, which may have been cut there
+	brokenOff = 4 // at an end of the text, which may have been cut there
 	startOf   = 8 // anywhere
 )
 
@@ -17,17 +17,12 @@ type mark struct {
 	end   int
 }
 
-// hidden returns the first limit bytes of a text with what is shown in the place of secrets. Back says that the text runs backwards.
-func (s *Set) hidden(text string, limit int, back bool) string {
-	forms := s.ready()
+// hidden returns the first limit bytes of a text with what is shown in the place of secrets, and of their ends if ends is true.
+func (s *Set) hidden(text string, limit int, ends bool) string {
 	marks := make([]mark, len(text))
-	for _, v := range views(text, back) {
-		for _, f := range forms {
-			if back {
-				f.text = backwards(f.text)
-				f.shown = backwards(f.shown)
-			}
-			f.find(v, marks)
+	for _, r := range readings(text) {
+		for _, f := range s.spellings() {
+			f.find(r, marks, ends)
 		}
 	}
 	var b strings.Builder
@@ -43,37 +38,33 @@ func (s *Set) hidden(text string, limit int, back bool) string {
 	return b.String()
 }
 
-// find marks where a form, or the start of it, begins.
-func (f form) find(v view, marks []mark) {
-	if !f.mayBeIn(v.text) {
-		return
+// find marks where a form begins, or the start of it, or the end of it.
+func (f form) find(r reading, marks []mark, ends bool) {
+	set := func(from, to int) {
+		if at, end := r.at[from], r.at[to]; end > max(at, marks[at].end) {
+			marks[at] = mark{f.shown, end}
+		}
 	}
-	for i, n := range common(f.text + v.text)[len(f.text):] {
-		n = min(n, len(f.text))
-		if n == len(f.text) || n >= startOf || n >= brokenOff && i+n == len(v.text) {
-			if at, end := v.at[i], v.at[i+n]; end > max(at, marks[at].end) {
-				marks[at] = mark{f.shown, end}
+	whole, size := len(f.text), len(r.text)
+	if strings.Contains(r.text, f.text[:min(whole, brokenOff)]) { // most texts have nothing of a secret in them
+		for i, n := range common(f.text, r.text) {
+			if n == whole || n >= startOf || n >= brokenOff && i+n == size {
+				set(i, i+n)
+			}
+		}
+	}
+	if ends && strings.Contains(r.text, f.text[max(whole-brokenOff, 0):]) {
+		for i, n := range common(backwards(f.text), backwards(r.text)) {
+			if n >= startOf || n >= brokenOff && i+n == size {
+				set(size-i-n, size-i)
 			}
 		}
 	}
 }
 
-// mayBeIn is a quick look: most texts have nothing of a secret in them.
-func (f form) mayBeIn(text string) bool {
-	start := f.text[:min(len(f.text), startOf)]
-	if strings.Contains(text, start) {
-		return true
-	}
-	for n := brokenOff; n < len(start); n++ {
-		if strings.HasSuffix(text, start[:n]) {
-			return true
-		}
-	}
-	return false
-}
-
-// common is, for each byte of s, how much of what begins there s begins with too (the Z function, in linear time).
-func common(s string) []int {
+// common returns, for each byte of a text, how many bytes from there are those that form begins with (the Z function, in linear time).
+func common(form, text string) []int {
+	s := form + text
 	z := make([]int, len(s))
 	for i, l, r := 1, 0, 0; i < len(s); i++ {
 		if i < r {
@@ -86,11 +77,15 @@ func common(s string) []int {
 			l, r = i, i+z[i]
 		}
 	}
-	return z
+	for i := range z {
+		z[i] = min(z[i], len(form))
+	}
+	return z[len(form):]
 }
 
+// backwards returns the bytes of a text in reverse.
 func backwards(s string) string {
-	r := []rune(s)
-	slices.Reverse(r)
-	return string(r)
+	b := []byte(s)
+	slices.Reverse(b)
+	return string(b)
 }

@@ -1,11 +1,6 @@
 package secret
 
 import (
-	"encoding/base64"
-	"encoding/hex"
-	"net/url"
-	"slices"
-	"strings"
 	"sync"
 
 	"github.com/onbeat/onbeat/internal/field"
@@ -30,15 +25,12 @@ const tooMany = "(not shown: the payload has more than 1,000 secret values)"
 type Set struct {
 	all    string // in place of each text
 	values []value
-	forms  []form // by [Set.ready]
+	forms  []form // by [Set.spellings]
 	once   sync.Once
 }
 
 // value is a secret, and what is shown in its place.
 type value struct{ text, shown string }
-
-// form is a folded spelling that stays recognisable under all escapes.
-type form struct{ text, shown string }
 
 // OfPayload returns the values of a payload that lie at secret paths; nil if there are none.
 func OfPayload(payload []byte, paths []string) *Set {
@@ -100,12 +92,12 @@ func (s *Set) HideStart(text string, limit int) string {
 	return s.hidden(text, limit, false)
 }
 
-// HideEnds hides the ends of secrets in a text whose beginning is missing: a secret may have been cut there.
+// HideEnds is [Set.Hide] for a text whose beginning is missing: a secret may have been cut there, so it finds the ends of secrets too.
 func (s *Set) HideEnds(text string) string {
 	if s.Empty() || s.all != "" {
 		return s.Hide(text)
 	}
-	return backwards(s.hidden(backwards(text), len(text), true))
+	return s.hidden(text, len(text), true)
 }
 
 // Wrap returns an error whose text has no secrets. The error wraps err; a [*field.Error] within it is found without secrets too.
@@ -114,83 +106,6 @@ func (s *Set) Wrap(err error) error {
 		return err
 	}
 	return veiled{err, s.Hide(err.Error()), s}
-}
-
-// ready makes the forms once.
-func (s *Set) ready() []form {
-	s.once.Do(func() {
-		for _, v := range s.values {
-			s.forms = append(s.forms, v.forms()...)
-		}
-		slices.SortFunc(s.forms, func(a, b form) int {
-			if c := len(b.text) - len(a.text); c != 0 {
-				return c
-			}
-			return strings.Compare(a.text+a.shown, b.text+b.shown)
-		})
-		s.forms = slices.Compact(s.forms)
-	})
-	return s.forms
-}
-
-// forms lists the spellings of a value that are not the work of an escape, which [views] undoes.
-func (v value) forms() (list []form) {
-	add := func(text string) {
-		if folded := strings.Trim(folded(original(text)).text, " "); folded != "" {
-			list = append(list, form{folded, v.shown})
-		}
-	}
-	if len(v.text) < shortest {
-		if v.shown != Masked {
-			add(v.text)
-		}
-		return list
-	}
-	for _, part := range append(partsOf(v.text), v.text) {
-		add(part)
-		add(hex.EncodeToString([]byte(part)))
-		for _, encoding := range []*base64.Encoding{base64.StdEncoding, base64.URLEncoding} {
-			add(encoding.EncodeToString([]byte(part)))
-			for before := range 3 {
-				add(within(encoding, part, before))
-			}
-		}
-	}
-	return list
-}
-
-// within returns the characters that a text has in base64 of a longer text, behind so many bytes more than three times any number.
-func within(encoding *base64.Encoding, text string, before int) string {
-	whole := encoding.EncodeToString([]byte("\x00\x00"[:before] + text))
-	from := (before*8 + 5) / 6
-	if to := (before + len(text)) * 8 / 6; to-from >= leastCore {
-		return whole[from:to]
-	}
-	return ""
-}
-
-// leastCore is the length of the shortest part of base64 that is looked for.
-const leastCore = 4
-
-// partsOf lists what an error may show of a URL: it with and without its login, its query or its fragment, and each of these.
-func partsOf(text string) (list []string) {
-	u, err := url.Parse(text)
-	if err != nil || u.Host == "" {
-		return nil
-	}
-	bare := *u
-	bare.User = nil
-	noQuery := bare
-	noQuery.RawQuery, noQuery.Fragment, noQuery.RawFragment = "", "", ""
-	password, _ := u.User.Password()
-	list = []string{
-		u.String(), u.Redacted(), bare.String(), noQuery.String(), u.Host + u.EscapedPath(), u.Host, u.Hostname(), u.RequestURI(), u.EscapedPath(), u.Path,
-		u.RawQuery, u.Fragment, u.User.String(), u.User.Username(), password,
-	}
-	for _, values := range u.Query() {
-		list = append(list, values...)
-	}
-	return slices.DeleteFunc(list, func(part string) bool { return len(part) < shortest })
 }
 
 // veiled is an error under a text without secrets.

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"net"
 	"net/url"
+	"regexp"
 	"runtime"
 	"slices"
 	"strconv"
@@ -15,11 +16,12 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 	"github.com/rs/zerolog"
 
+	"github.com/onbeat/onbeat/internal/secret"
 	"github.com/onbeat/onbeat/internal/wording"
 	"github.com/onbeat/onbeat/task"
 )
 
-const redisHint = "redis://, rediss://, redis-sentinel:// or redis-cluster://, such as " + exampleURL
+const redisHint = "redis://, rediss://, redis-sentinel:// or redis-cluster://, such as " + secret.ExampleURL
 
 // Dial returns a Redis client for a URL, tuned for a [Dispatcher]. It does not connect yet; close it when done.
 //
@@ -77,6 +79,8 @@ type redisURL struct {
 	conf  *tls.Config // nil: without TLS
 }
 
+var redisScheme = regexp.MustCompile(`^rediss?(-sentinel|-cluster)?$`)
+
 func parseRedisURL(raw string) (*redisURL, error) {
 	u := &redisURL{raw: raw}
 	scheme, rest, ok := strings.Cut(raw, "://")
@@ -84,7 +88,7 @@ func parseRedisURL(raw string) (*redisURL, error) {
 		return nil, u.refuse("has no scheme")
 	}
 	base, kind, _ := strings.Cut(scheme, "-")
-	if !slices.Contains(schemes, scheme) {
+	if !redisScheme.MatchString(scheme) {
 		return nil, u.refuse("unknown scheme")
 	}
 	u.tls, u.kind = base == "rediss", kind
@@ -164,7 +168,7 @@ func hostPort(s, port string) (string, bool) {
 }
 
 func (u *redisURL) refuse(reason string) error {
-	return &task.FieldError{Field: "redis.url", Value: Redacted(u.raw), Reason: reason, Hint: redisHint}
+	return &task.FieldError{Field: "redis.url", Value: secret.URL(u.raw), Reason: reason, Hint: redisHint}
 }
 
 // rebuilt returns a URL that go-redis understands, with one host and without user and password.
@@ -189,7 +193,7 @@ func (u *redisURL) rebuilt(path string, more url.Values) string {
 // rest may be a part of a password.
 func (u *redisURL) refused(err error) error {
 	text := strings.TrimPrefix(err.Error(), "redis: ")
-	for _, name := range harmless {
+	for _, name := range secret.Harmless {
 		if strings.HasPrefix(text, "invalid "+name+" ") {
 			return u.refuse("has an invalid " + name)
 		}
@@ -203,7 +207,7 @@ func (u *redisURL) refused(err error) error {
 		return u.refuse("cannot be parsed")
 	}
 	for _, name := range slices.Sorted(maps.Keys(u.query)) {
-		if best := wording.Nearest(name, harmless); best != "" && best != name {
+		if best := wording.Nearest(name, secret.Harmless); best != "" && best != name {
 			return u.refuse("has an unknown parameter, did you mean " + best + "?")
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/onbeat/onbeat/internal/database"
+	"github.com/onbeat/onbeat/internal/secret"
 	"github.com/onbeat/onbeat/outbox"
 	"github.com/onbeat/onbeat/task"
 )
@@ -61,4 +62,4 @@ func (c Config) Open() (outbox.Database, error) {
 }
 
 // String returns the URL without its password.
-func (c Config) String() string { return database.Redacted(c.URL) }
+func (c Config) String() string { return secret.URL(c.URL) }

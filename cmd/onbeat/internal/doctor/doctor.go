@@ -15,6 +15,7 @@ import (
 	"github.com/onbeat/onbeat/instance"
 	"github.com/onbeat/onbeat/internal/queue"
 	"github.com/onbeat/onbeat/internal/seal"
+	"github.com/onbeat/onbeat/internal/secret"
 	"github.com/onbeat/onbeat/internal/store"
 	"github.com/onbeat/onbeat/internal/wording"
 	"github.com/onbeat/onbeat/outbox"
@@ -203,9 +204,9 @@ func (d *doctor) fail(name, hint, format string, args ...any) {
 }
 
 func (d *doctor) note(name, state, hint, format string, args ...any) {
-	d.checks = append(d.checks, Check{name, state, store.RedactedText(wording.OneLine(fmt.Sprintf(format, args...))), hint})
+	d.checks = append(d.checks, Check{name, state, secret.Text(wording.OneLine(fmt.Sprintf(format, args...))), hint})
 }
 
 func (d *doctor) report() Report {
-	return Report{Redis: store.Redacted(d.cfg.URL), Namespace: d.cfg.Namespace, Checks: d.checks}
+	return Report{Redis: secret.URL(d.cfg.URL), Namespace: d.cfg.Namespace, Checks: d.checks}
 }

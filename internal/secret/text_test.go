@@ -1,21 +1,20 @@
-package store_test
+package secret
 
 import (
 	"strings"
 	"testing"
 
 	"github.com/onbeat/onbeat/internal/field"
-	"github.com/onbeat/onbeat/internal/store"
 )
 
-func TestRedactedText_leavesTheRest(t *testing.T) {
+func TestText_leavesTheRest(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"plain": "plain",
 		"redis://u:…@h:1: redis is unreachable":        "redis://u:…@h:1: redis is unreachable",
 		"redis://h:1: task \"x@5\"":                    "redis://h:…@5\"", // not to be told apart: a password may have spaces
 		"(redis://, rediss://h:1/0).":                  "(redis://, rediss://h:1/0).",
-		"such as " + example + ")":                     "such as " + example + ")",
+		"such as " + ExampleURL + ")":                  "such as " + ExampleURL + ")",
 		`"redis://…": in a password # is and @ is %40`: `"redis://…": in a password # is and @ is %40`,
 		"redis://u:a@h, redis-cluster://v:b@i,j":       "redis://u:…@h, redis-cluster://v:…@i,j",
 		"redis:/u:b@h":                                 "redis:/…",
@@ -24,17 +23,17 @@ func TestRedactedText_leavesTheRest(t *testing.T) {
 		"amqps+x://token@h":                            "amqps+x://…@h",
 		"dial redis://token@h:1: refused":              "dial redis://…@h:1: refused",
 	} {
-		if got := store.RedactedText(text); got != want {
+		if got := Text(text); got != want {
 			t.Errorf("%s: %s, want %s", text, got, want)
 		}
-		if again := store.RedactedText(want); again != want && !strings.Contains(text, "x@5") {
+		if again := Text(want); again != want && !strings.Contains(text, "x@5") {
 			t.Errorf("%s becomes %s", want, again)
 		}
 	}
 }
 
 // What an error quotes may be a URL of any kind, and cut before its @.
-func TestRedactedText_ofQuotedValues(t *testing.T) {
+func TestText_ofQuotedValues(t *testing.T) {
 	t.Parallel()
 	for value, want := range map[string]string{
 		"https://user:" + strings.Repeat("SECRET", 13) + "@host/":    `"https://…"`,
@@ -61,18 +60,15 @@ func TestRedactedText_ofQuotedValues(t *testing.T) {
 		`{"to":"a@b"}`:                                               `"{\"to\":\"a@b\"}"`,
 	} {
 		err := &field.Error{Field: "namespace", Value: value, Reason: "bad", Hint: `not "x@y"`}
-		if got := store.RedactedText(err.Error()); got != "namespace "+want+`: bad (not "x@y")` {
+		if got := Text(err.Error()); got != "namespace "+want+`: bad (not "x@y")` {
 			t.Errorf("%s: %s, want %s", value, got, want)
 		}
-		if got := store.RedactedValue(value); strings.Contains(got, "SEC") || strings.Contains(got, "RET") {
+		if got := Value(value); strings.Contains(got, "SEC") || strings.Contains(got, "RET") {
 			t.Errorf("%s alone: %s", value, got)
 		}
 	}
 	const two = `redis.url "redis://h": differs from "file:https://u:x@h/x" (unset a@b)`
-	if got := store.RedactedText(two); got != `redis.url "redis://h": differs from "file:https://…@h/x" (unset a@b)` {
+	if got := Text(two); got != `redis.url "redis://h": differs from "file:https://…@h/x" (unset a@b)` {
 		t.Error(got)
 	}
 }
-
-// example stands in the hint of a refused URL.
-const example = "redis://user:password@127.0.0.1:6379/0"

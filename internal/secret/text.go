@@ -1,14 +1,12 @@
-package store
+package secret
 
 import (
 	"regexp"
 	"strings"
 )
 
-const unsaid = "…"
-
-// exampleURL is in the hint of a refused URL. No Redis has its password.
-const exampleURL = "redis://user:password@127.0.0.1:6379/0"
+// ExampleURL is in the hint of a refused URL. No Redis has its password.
+const ExampleURL = "redis://user:password@127.0.0.1:6379/0"
 
 var (
 	ofRedis = regexp.MustCompile(`(?i)rediss?(-sentinel|-cluster)?:/+`) // a path has one slash where a URL has two
@@ -19,23 +17,23 @@ var (
 // ofAny finds where a user and a password may begin: behind the slashes of a URL, or where a word and a colon stand together.
 var ofAny = regexp.MustCompile(`(?:file:)?(?:[A-Za-z][A-Za-z0-9+.-]*:)?//|(?:^|[\s=,("'])[^\s=:@/"'\\{}\[\]]+:\S|^:\S`)
 
-// RedactedText returns text in which no URL shows a user or a password. It is for texts whose origin is not known: an error
+// Text returns text in which no URL shows a user or a password. It is for texts whose origin is not known: an error
 // quotes what it refuses, and that may be a URL that was put in the wrong place, such as a namespace or a file.
-func RedactedText(text string) string {
+func Text(text string) string {
 	var b strings.Builder
 	for {
 		start, end := quotedIn(text)
 		if redis := ofRedis.FindStringIndex(text); start < 0 || redis != nil && redis[0] < start {
 			return b.String() + redactedPlain(text) // the password of a URL without quotes may have quotes in it
 		}
-		b.WriteString(redactedPlain(text[:start]) + `"` + RedactedValue(text[start+1:end-1]) + `"`)
+		b.WriteString(redactedPlain(text[:start]) + `"` + Value(text[start+1:end-1]) + `"`)
 		text = text[end:]
 	}
 }
 
-// RedactedValue is [RedactedText] for a text that is one value, which may end in the ellipsis of a cut. From the place where a
+// Value is [Text] for a text that is one value, which may end in the ellipsis of a cut. From the place where a
 // user and a password may begin it hides all up to the last @, because a password may have any character in it.
-func RedactedValue(value string) string {
+func Value(value string) string {
 	redis := ofRedis.FindStringIndex(value)
 	before := value
 	if redis != nil {
@@ -88,7 +86,7 @@ func quotedIn(text string) (start, end int) {
 	return -1, -1
 }
 
-// redactedPlain is [RedactedText] for a text of which no part is known to be one value.
+// redactedPlain is [Text] for a text of which no part is known to be one value.
 func redactedPlain(text string) string {
 	starts := ofRedis.FindAllStringIndex(text, -1)
 	var b strings.Builder
@@ -131,12 +129,12 @@ func endOfWord(text string) int {
 
 func redactedToken(token, scheme string) string {
 	switch {
-	case token == exampleURL, len(token) < len(scheme):
+	case token == ExampleURL, len(token) < len(scheme):
 		return token
 	case !strings.HasSuffix(scheme, "://") || strings.ToLower(scheme) != scheme:
 		return scheme + unsaid
 	}
-	return Redacted(token)
+	return URL(token)
 }
 
 // withoutLogins leaves out user and password of URLs of whatever scheme. Digits and a slash are a port, and no password.
