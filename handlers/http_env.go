@@ -137,14 +137,5 @@ func (c *httpCall) veil(err error) error {
 	if c.secrets.Empty() {
 		return err
 	}
-	return veiled{err, quotation.ReplaceAllString(c.secrets.Hide(err.Error()), `"…"`)}
+	return c.secrets.Under(quotation.ReplaceAllString(c.secrets.Hide(err.Error()), `"…"`), err)
 }
-
-// veiled is an error under another text.
-type veiled struct {
-	error
-	text string
-}
-
-func (v veiled) Error() string { return v.text }
-func (v veiled) Unwrap() error { return v.error }

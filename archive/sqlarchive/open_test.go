@@ -56,7 +56,7 @@ func TestConfig_showsNoPassword(t *testing.T) {
 	t.Parallel()
 	for url, want := range map[string]string{
 		"": "", "postgres://h/d": "postgres://h/d", "postgres://u@h/d": "postgres://u@h/d", "postgres://u:secret@h:1/d?password=secret": "postgres://u:…@h:1/d?…",
-		"postgres://u:secret/x@h/d": "postgres://…", "u:secret@h": "…", "mysql://u:secret@h": "…", "sqlite:///a.db": "sqlite:///a.db",
+		"postgres://u:secret/x@h/d": "postgres://…", "u:secret@h": "…@h", "mysql://u:secret@h": "…", "sqlite:///a.db": "sqlite:///a.db",
 	} {
 		if got := (sqlarchive.Config{URL: url}).String(); got != want {
 			t.Errorf("%q is shown as %q, want %q", url, got, want)

@@ -105,8 +105,11 @@ func (s *Set) Wrap(err error) error {
 	if err == nil || s.Empty() {
 		return err
 	}
-	return veiled{err, s.Hide(err.Error()), s}
+	return s.Under(err.Error(), err)
 }
+
+// Under is [Set.Wrap] with another text for the error.
+func (s *Set) Under(text string, err error) error { return veiled{err, s.Hide(text), s} }
 
 // veiled is an error under a text without secrets.
 type veiled struct {

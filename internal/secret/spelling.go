@@ -182,23 +182,18 @@ func within(encoding *base64.Encoding, text string, before int) string {
 	return ""
 }
 
-// partsOf lists what an error may show of a URL: it with and without its login, its query or its fragment, and each of these.
+// partsOf lists what an error may show of a URL: it without its login, and each of its parts.
 func partsOf(text string) (list []string) {
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" {
 		return nil
 	}
-	bare := *u
-	bare.User = nil
-	noQuery := bare
-	noQuery.RawQuery, noQuery.Fragment, noQuery.RawFragment = "", "", ""
 	password, _ := u.User.Password()
-	list = []string{
-		u.String(), u.Redacted(), bare.String(), noQuery.String(), u.Host + u.EscapedPath(), u.Host, u.Hostname(), u.RequestURI(), u.EscapedPath(), u.Path,
-		u.RawQuery, u.Fragment, u.User.String(), u.User.Username(), password,
-	}
+	list = []string{u.Redacted(), u.Host, u.Hostname(), u.EscapedPath(), u.RequestURI(), u.RawQuery, u.Fragment, u.User.Username(), password}
 	for _, values := range u.Query() {
 		list = append(list, values...)
 	}
+	u.User = nil
+	list = append(list, u.String())
 	return slices.DeleteFunc(list, func(part string) bool { return len(part) < shortest })
 }

@@ -45,16 +45,17 @@ func URL(raw string) string {
 	case !schemes.MatchString(scheme):
 		return unsaid // the text may be a user and, behind the colon, a password that begins with two slashes
 	}
-	shown := scheme + "://"
+	shown, postgres := scheme+"://", strings.HasPrefix(scheme, "postgres")
 	if i := strings.LastIndexByte(rest, '@'); i >= 0 {
 		if strings.ContainsAny(rest[:i], "/?#") {
 			return shown + unsaid
 		}
 		user, _, has := strings.Cut(rest[:i], ":")
-		if !has { // a name alone may be a password in the wrong place
-			user = unsaid
-		} else {
+		switch {
+		case has:
 			user += ":" + unsaid
+		case !postgres: // Redis has no user without a password, so the name may be a password in the wrong place
+			user = unsaid
 		}
 		shown, rest = shown+user+"@", rest[i+1:]
 	}
@@ -65,7 +66,7 @@ func URL(raw string) string {
 	}
 	shown += hosts
 	if has {
-		shown += "/" + pathOf(path, strings.HasSuffix(scheme, "sentinel") || strings.HasPrefix(scheme, "postgres"))
+		shown += "/" + pathOf(path, postgres || strings.HasSuffix(scheme, "sentinel"))
 	}
 	if asks {
 		shown += "?" + queryOf(query)

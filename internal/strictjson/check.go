@@ -2,6 +2,7 @@ package strictjson
 
 import (
 	"bytes"
+	"regexp"
 	"strconv"
 	"strings"
 	"unicode"
@@ -139,38 +140,8 @@ func Fold(key string) string {
 	}, key)
 }
 
-// halfPair reports whether JSON text has an escaped surrogate without its other half.
-func halfPair(raw []byte) bool {
-	for i := 0; i+1 < len(raw); i++ {
-		if raw[i] != '\\' {
-			continue
-		}
-		i++
-		if raw[i] != 'u' {
-			continue
-		}
-		switch unit := hexUnit(raw[i+1:]); {
-		case unit >= 0xdc00 && unit < 0xe000:
-			return true
-		case unit >= 0xd800 && unit < 0xdc00:
-			rest := raw[i+5:]
-			if !bytes.HasPrefix(rest, []byte(`\u`)) {
-				return true
-			}
-			if low := hexUnit(rest[2:]); low < 0xdc00 || low >= 0xe000 {
-				return true
-			}
-			i += 6
-		}
-		i += 4
-	}
-	return false
-}
+// paired matches JSON text in which each escaped surrogate has its other half.
+var paired = regexp.MustCompile(`(?is)^(?:[^\\]|\\(?:[^u]|u(?:[^d]|d(?:[0-7]|[89ab]..\\ud[c-f]))))*$`)
 
-func hexUnit(b []byte) uint64 {
-	if len(b) < 4 {
-		return 0
-	}
-	n, _ := strconv.ParseUint(string(b[:4]), 16, 16)
-	return n
-}
+// halfPair reports whether JSON text has an escaped surrogate without its other half.
+func halfPair(raw []byte) bool { return bytes.Contains(raw, []byte(`\u`)) && !paired.Match(raw) }
