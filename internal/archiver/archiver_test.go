@@ -318,12 +318,10 @@ func TestArchiver_countsWhatRedisDroppedBefore(t *testing.T) {
 	if !list[0].From.Equal(history.At(want[99])) || !list[0].To.Equal(history.At(kept[0])) {
 		t.Errorf("%+v, want from %s to %s", list[0], want[99], kept[0])
 	}
-	if _, n := w.told.now(); n != 50 {
-		t.Errorf("the observer was told of %d", n)
-	}
-	if w.log.count("redis dropped entries before they were archived") != 1 {
-		t.Error("the log does not tell once")
-	}
+	testredis.Eventually(t, patience, func() bool {
+		_, n := w.told.now()
+		return n == 50 && w.log.count("redis dropped entries before they were archived") == 1
+	}, "the observer and the log tell once")
 	testredis.Eventually(t, patience, func() bool {
 		events, err := w.q.Events(t.Context(), time.Time{}, 10)
 		return err == nil && len(events) == 1 && events[0].Kind == "archive lost" && events[0].Fields["entries"] == "50" && events[0].Fields["instance"] == "b"
