@@ -11,12 +11,13 @@ import (
 	"github.com/google/uuid"
 	"github.com/rs/zerolog"
 	"go.opentelemetry.io/otel"
-	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace"
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/onbeat/onbeat/cmd/onbeat/internal/otlp"
 	"github.com/onbeat/onbeat/internal/field"
 	"github.com/onbeat/onbeat/internal/tracing"
 	"github.com/onbeat/onbeat/task"
@@ -38,9 +39,13 @@ func (a *app) newTraces(ctx context.Context, log zerolog.Logger) (traces, error)
 	}
 	otel.SetLogger(logr.Discard()) // else the SDK writes lines of its own to stderr
 	otel.SetErrorHandler(&exportErrors{log: log})
-	exporter, err := otlptracehttp.New(ctx)
+	client, err := otlp.New(a.env)
 	if err != nil {
 		return traces{}, &failure{err, "see the OTEL_EXPORTER_OTLP_ variables, or set OTEL_TRACES_EXPORTER=none"}
+	}
+	exporter, err := otlptrace.New(ctx, client)
+	if err != nil {
+		return traces{}, err
 	}
 	source, err := resource.New(ctx, resource.WithTelemetrySDK(), resource.WithAttributes(
 		semconv.ServiceName("onbeat"), semconv.ServiceVersion(buildVersion()), semconv.ServiceInstanceID(uuid.NewString()),
@@ -69,8 +74,10 @@ func (a *app) wantsTraces(log zerolog.Logger) bool {
 		log.Warn().Str("exporter", field.Cut(name, 60)).Msg("OTEL_TRACES_EXPORTER is neither otlp nor none: there are no traces")
 		return false
 	}
-	if cmp.Or(a.env("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL"), a.env("OTEL_EXPORTER_OTLP_PROTOCOL")) == "grpc" {
-		log.Warn().Msg("the OTLP protocol is grpc, which this program does not have: sending traces over HTTP, mostly to port 4318")
+	switch name := cmp.Or(a.env("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL"), a.env("OTEL_EXPORTER_OTLP_PROTOCOL")); name {
+	case "", "http/protobuf":
+	default:
+		log.Warn().Str("protocol", field.Cut(name, 60)).Msg("the OTLP protocol is http/protobuf alone: sending traces over HTTP, mostly to port 4318")
 	}
 	return true
 }

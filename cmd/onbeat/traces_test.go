@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/rs/zerolog"
-	collectorpb "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/protobuf/proto"
@@ -60,7 +59,7 @@ func (c *collector) take(q *http.Request) error {
 	if q.URL.Path != "/v1/traces" || q.Header.Get("Content-Type") != "application/x-protobuf" {
 		return fmt.Errorf("%s of %s", q.URL.Path, q.Header.Get("Content-Type"))
 	}
-	var request collectorpb.ExportTraceServiceRequest
+	var request tracepb.TracesData // the same bytes as an ExportTraceServiceRequest
 	if err := proto.Unmarshal(b, &request); err != nil {
 		return err
 	}
@@ -183,6 +182,8 @@ func TestTraces_areOffUnlessTheEnvironmentAsksForThem(t *testing.T) {
 		{[]string{"OTEL_EXPORTER_OTLP_ENDPOINT", "http://h", "OTEL_SDK_DISABLED", "TRUE"}, false, ""},
 		{[]string{"OTEL_TRACES_EXPORTER", "jaeger"}, false, "neither otlp nor none"},
 		{[]string{"OTEL_TRACES_EXPORTER", "otlp", "OTEL_EXPORTER_OTLP_PROTOCOL", "grpc"}, true, "over HTTP"},
+		{[]string{"OTEL_TRACES_EXPORTER", "otlp", "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "http/json"}, true, "over HTTP"},
+		{[]string{"OTEL_TRACES_EXPORTER", "otlp", "OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf"}, true, ""},
 	} {
 		var log lockedBuffer
 		a := newApp(&globals{}, testEnv(c.env...), strings.NewReader(""), io.Discard, io.Discard)
