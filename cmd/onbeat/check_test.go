@@ -55,14 +55,7 @@ func TestCheck_listsEachProblem(t *testing.T) {
 	file := s.file("x.yaml", "lease: 1ms\nschedules:\n  - {name: a, every: 1s, task: htpt}\n  - name: b\n    cron: 61 * * * *\n    task: http\n")
 	r := runWith(t.Context(), testEnv(), "", "check", file)
 	lines := strings.Split(strings.TrimSpace(r.out), "\n")
-	want := []string{
-		`:1: lease "1ms": out of range (500ms to 1h; the default is 5s)`,
-		`:3: schedules[0].task "htpt": no handler for that type (did you mean http?`,
-		`:4: schedules[1].payload: missing`,
-		`:5: schedules[1].cron minute "61":`,
-		`warning: ` + file + `: no namespace: `,
-		`4 problems`,
-	}
+	want := []string{`:1: lease "1ms": `, `:3: schedules[0].task "htpt": `, `:4: schedules[1].payload: `, `:5: schedules[1].cron minute "61":`, "warning: " + file, "4 problems"}
 	if r.code != exitFailed || r.err != "" || len(lines) != len(want) {
 		t.Fatalf("%+v", r)
 	}
@@ -76,7 +69,7 @@ func TestCheck_listsEachProblem(t *testing.T) {
 	if err := json.Unmarshal([]byte(r.out), &found); err != nil || r.code != exitFailed || found.OK || len(found.Problems) != 4 {
 		t.Fatalf("%v: %+v", err, r)
 	}
-	if p := found.Problems[0]; p.Line != 1 || p.Field != "lease" || p.Value != "1ms" || p.Reason != "out of range" || p.Hint == "" {
+	if p := found.Problems[0]; p.Line != 1 || p.Field != "lease" || p.Value != "1ms" || p.Reason == "" || p.Hint == "" {
 		t.Errorf("%+v", p)
 	}
 }
@@ -87,12 +80,7 @@ func TestCheck_warnsOfTokensThatAreNotHere(t *testing.T) {
 	s := newShell(t)
 	file := s.file("x.yaml", "namespace: shop\napi:\n  tokens:\n    - {name: a, role: viewer, token_file: nowhere}\n    - {name: b, role: admin, token: '${NOT_SET}'}\n")
 	r := runWith(t.Context(), testEnv(), "", "check", file)
-	for _, want := range []string{"nowhere\": no such file or directory (a file", "NOT_SET}\": the environment variable is not set (set NOT_SET)"} {
-		if strings.Count(r.out, want) != 1 {
-			t.Errorf("not once %s: %+v", want, r)
-		}
-	}
-	if r.code != exitFine || strings.Count(r.out, "warning:") != 2 {
+	if r.code != exitFine || strings.Count(r.out, "warning:") != 2 || !strings.Contains(r.out, `nowhere"`) || !strings.Contains(r.out, `${NOT_SET}"`) {
 		t.Errorf("%+v", r)
 	}
 }
@@ -104,20 +92,12 @@ func TestCheck_exits(t *testing.T) {
 		text, want string
 		code       int
 	}{
-		{"a: b: c\n", "x.yaml:1: mapping value is not allowed", exitFailed},
-		{"", "x.yaml: empty", exitFailed},
-		{"namespace: x\n", "OK ", exitFine},
-		{shopConfig, `warning: `, exitFine}, // PW is not set
-		{shopConfig, `shop.yaml:2: redis.url "${PW}": the environment variable is not set (set PW,`, exitFine},
-		{"namespace: x\nhttp: {pass_env: [T]}\nschedules:\n  - {name: a, every: 1s, task: http, payload: {url: 'http://h', body: '${T}'}}\n",
-			`warning: `, exitFine},
-		{"namespace: x\nschedules:\n  - {name: a, every: 1s, task: http, payload: {url: 'http://h', body: '${T}'}}\n",
-			`x.yaml:3: schedules[0].payload "${T}": the environment variable is not in http.pass_env`, exitFailed},
+		{"a: b: c\n", "x.yaml:1: ", exitFailed},
+		{"", "x.yaml: ", exitFailed},
+		{shopConfig, `shop.yaml:2: redis.url "${PW}": `, exitFine}, // PW is not set, here
+		{"namespace: x\nschedules:\n  - {name: a, every: 1s, task: http, payload: {url: 'http://h', body: '${T}'}}\n", `x.yaml:3: schedules[0].payload "${T}": `, exitFailed},
 		{"- {name: a, every: 1s, task: http, payload: {url: 'http://h', body: '${T}'}}\n", ": 1 schedule\n", exitFine}, // only the instance knows which variables it passes
-		{"redis: {url: 'file:redis.url'}\n", `x.yaml:1: redis.url "file:`, exitFine},
-		{"namespace: x\nschedules:\n  - {name: a, cron: '0 0 * * *', until: 2020-01-01T00:00:00Z, task: echo}\n", `x.yaml:3: schedules[0].until "2020-01-01T00:00:00Z": no slot is left`, exitFine},
-		{"lease: 5s\n", "x.yaml: no namespace: pass --namespace or set ONBEAT_NAMESPACE\nOK ", exitFine},
-		{"namespace: x\nconcurrency: 0\n", `x.yaml:2: concurrency "0": zero (leave it out for the default)`, exitFailed},
+		{"namespace: x\nschedules:\n  - {name: a, cron: '0 0 * * *', until: 2020-01-01T00:00:00Z, task: echo}\n", `x.yaml:3: schedules[0].until "2020-01-01T00:00:00Z": `, exitFine},
 		{"- {name: a, every: 1s, task: invoice.send}\n", ": 1 schedule\n", exitFine}, // another program has the handler
 		{"- {name: a, every: 1s, task: invoice.send}\n- {name: a, every: 1s, task: http}\n", "2 problems", exitFailed},
 	} {
@@ -129,7 +109,7 @@ func TestCheck_exits(t *testing.T) {
 			t.Errorf("%d: %+v, want exit %d and %q", i, r, c.code, c.want)
 		}
 	}
-	s.failed(runWith(t.Context(), testEnv(), "", "check", filepath.Join(t.TempDir(), "none.yaml")), exitAsked, "no file", "no such file")
+	s.failed(runWith(t.Context(), testEnv(), "", "check", filepath.Join(t.TempDir(), "none.yaml")), exitAsked, "no file", "none.yaml")
 	s.failed(runWith(t.Context(), testEnv(), "", "check"), exitAsked, "no argument", "<file>")
 	if r := runWith(t.Context(), testEnv(), "namespace: x\nlease: 5\n", "check", "-"); r.code != exitFailed || !strings.HasPrefix(r.out, "stdin:2: lease") {
 		t.Errorf("stdin: %+v", r)
@@ -141,10 +121,8 @@ func TestCheck_refusesWhatServeRefuses(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
 	file := s.file("x.yaml", "exec: {grace: 1s}\nlease: 1ms\nschedules:\n  - {name: a, every: 1s, task: exec, payload: {command: [ls]}}\n")
-	const refused = "exec is not allowed (start with --allow-exec if every caller that can enqueue may run programs here)"
 	r := runWith(t.Context(), testEnv(), "", "check", "--namespace", "x", file)
-	if want := file + ":1: exec: " + refused + "\n" + file + ":2: lease"; r.code != exitFailed || !strings.HasPrefix(r.out, want) ||
-		!strings.Contains(r.out, file+":4: schedules[0].task \"exec\": "+refused+"\n3 problems\n") {
+	if r.code != exitFailed || !strings.HasPrefix(r.out, file+":1: exec: ") || !strings.Contains(r.out, "--allow-exec") || !strings.Contains(r.out, file+`:4: schedules[0].task "exec": `) {
 		t.Errorf("%+v", r)
 	}
 	file = s.file("y.yaml", "schedules:\n  - {name: a, every: 1s, task: exec, payload: {command: [ls]}}\n")

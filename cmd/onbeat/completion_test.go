@@ -80,28 +80,6 @@ func TestCompletion_inBashOffersFilesAsTheyAreNamed(t *testing.T) {
 	notRun(t, dir)
 }
 
-func TestCompletion_knowsCheckAndDryRun(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "f.yaml"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	script := newShell(t).must("completion", "bash")
-	for words, want := range map[string]string{"onbeat chec": "check\n", "onbeat check f.y": "f.yaml\n", "onbeat schedules apply --dr": "--dry-run\n"} {
-		ask := script + "\nCOMP_WORDS=(" + words + ")\nCOMP_CWORD=$((${#COMP_WORDS[@]} - 1))\n_onbeat\n" +
-			"for x in \"${COMPREPLY[@]}\"; do printf '%s\\n' \"$x\"; done\n"
-		if got := shellWith(t, dir, "bash", "", ask); got != want {
-			t.Errorf("%s: offers %q, want %q", words, got, want)
-		}
-	}
-	s := newShell(t)
-	for shell, want := range map[string]string{"zsh": "dry-run", "fish": "dry-run"} {
-		if script := s.must("completion", shell); !strings.Contains(script, want) || !strings.Contains(script, "Check a whole config file") {
-			t.Errorf("%s: the script knows no check or --dry-run", shell)
-		}
-	}
-}
-
 func TestCompletion_listsNamesOnlyInEveryShell(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

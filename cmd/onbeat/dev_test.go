@@ -140,29 +140,6 @@ func TestDev_runsWithoutARedisServer(t *testing.T) {
 	}
 }
 
-func TestDev_leavesAConfigOfYoursAlone(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	name := filepath.Join(dir, "mine.yaml")
-	if err := os.WriteFile(name, []byte("namespace: dev\nschedules:\n  - {name: tick, every: 1h, task: echo}\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	p := startProgram(t, dir, nil, "dev", "--in-process", "-c", "mine.yaml")
-	c := clientOf(t, dir, p.says("Try in another terminal"))
-	for end := time.Now().Add(10 * time.Second); ; time.Sleep(20 * time.Millisecond) {
-		list, err := c.Schedules.List(t.Context())
-		if err == nil && len(list.Items) == 1 && list.Items[0].Name == "tick" {
-			break
-		}
-		if time.Now().After(end) {
-			t.Fatalf("schedules = %v, %v; want tick alone", list, err)
-		}
-	}
-	if _, err := os.Stat(filepath.Join(dir, ".onbeat", "dev.yaml")); err == nil {
-		t.Error("a sample was written though a config was named")
-	}
-}
-
 // What a config says of the production of others, dev leaves alone, and says so.
 func TestDev_leavesTheDatabasesOfAConfigAlone(t *testing.T) {
 	t.Parallel()
@@ -228,6 +205,9 @@ func TestDev_isFoundInItsFolder(t *testing.T) {
 		t.Errorf("it asks for flags that no command needs here: %s", said)
 	}
 	awaitSchedule(t, dir, "tick")
+	if _, err := os.Stat(filepath.Join(dir, ".onbeat", "dev.yaml")); err == nil {
+		t.Error("a sample was written though a config was named")
+	}
 	_, added, _ := strings.Cut(p.out.String(), "From another folder, add ")
 	added, _, _ = strings.Cut(added, "\n")
 	away := startProgram(t, t.TempDir(), nil, append([]string{"schedules", "list"}, strings.Fields(added)...)...)

@@ -127,15 +127,6 @@ func TestDoctor_leavesWhatNobodyHandlesOutOfLateness(t *testing.T) {
 	}
 }
 
-func TestDoctor_saysHowLongTheOldestHasBeenWaiting(t *testing.T) {
-	t.Parallel()
-	s := newShell(t)
-	s.must("enqueue", "old", "--at", "2020-01-01T00:00:00Z")
-	if c := diagnose(t, s, 0).of("lateness"); !strings.Contains(c.Detail, "(old) has been waiting for ") {
-		t.Errorf("%+v", c)
-	}
-}
-
 func TestDoctor_mayDoWithoutInfoAndConfig(t *testing.T) {
 	t.Parallel()
 	srv := testredis.Private(t)

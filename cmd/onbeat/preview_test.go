@@ -78,21 +78,3 @@ func TestPreview_ofASchedule(t *testing.T) {
 	s.fails(2, []string{"preview", "a", "--every", "1s"}, "a schedule and a rule exclude each other")
 	s.fails(2, []string{"preview", "a", "--from", "x"}, `from "x": not a time, a date or a duration`)
 }
-
-func TestPreview_refuses(t *testing.T) {
-	t.Parallel()
-	s := newShell(t)
-	for _, c := range []struct {
-		args []string
-		want string
-	}{
-		{[]string{}, "neither every nor cron"},
-		{[]string{"--every", "1s", "--cron", "* * * * *"}, "every and cron are both set"},
-		{[]string{"--cron", "99 * * * *"}, `cron minute "99"`},
-		{[]string{"--cron", "* * * * *", "--timezone", "Mars"}, `timezone "Mars": unknown zone`},
-		{[]string{"--cron", "* * * * *", "--count", "0"}, `count "0"`},
-		{[]string{"--cron", "* * * * *", "--from", "x"}, `from "x": not a time, a date or a duration`},
-	} {
-		s.fails(2, append([]string{"preview"}, c.args...), c.want)
-	}
-}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"log"
@@ -10,7 +9,6 @@ import (
 	"os"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/onbeat/onbeat/internal/testredis"
 )
@@ -34,7 +32,7 @@ func TestDoctor_warnsOfAPasswordThatOthersCanRead(t *testing.T) {
 			t.Fatal(err)
 		}
 		r := runWith(t.Context(), testEnv("SECRET", "hunter2"), "", "doctor", "-c", name)
-		want := fmt.Sprintf("c.yaml holds the password of Redis, and other users can read it (mode %04o)", c.mode)
+		want := fmt.Sprintf("mode %04o", c.mode)
 		if r.code != 0 || strings.Contains(r.out, want) != c.warns || strings.Contains(r.out, "hunter2") {
 			t.Errorf("%s with mode %o: exit %d\n%s%s", c.url, c.mode, r.code, r.out, r.err)
 		}
@@ -48,16 +46,13 @@ func TestServe_warnsOfWhatIsNotSafe(t *testing.T) {
 	if err := os.Chmod(name, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	ctx, done := context.WithTimeout(t.Context(), time.Second)
-	defer done()
-	r := runWith(ctx, testEnv(), "", "serve", "-c", name)
-	for _, want := range []string{`"level":"warn","hint":"remove it, and name the CA with tls_ca"`, "skip_verify: a host between this machine and Redis can pose",
-		"c.yaml holds the password of Redis, and other users can read it (mode 0644)"} {
-		if !strings.Contains(r.err, want) {
-			t.Errorf("the log has no %q:\n%s", want, r.err)
+	log := starts(t, testEnv(), "-c", name)
+	for _, want := range []string{"tls_ca", "skip_verify", "mode 0644"} {
+		if !strings.Contains(log, want) {
+			t.Errorf("the log has no %q:\n%s", want, log)
 		}
 	}
-	if strings.Contains(r.err, "hunter2") {
+	if strings.Contains(log, "hunter2") {
 		t.Error("the log has the password")
 	}
 }
@@ -86,8 +81,8 @@ func TestConnect_saysWhatIsWrongWithTLS(t *testing.T) {
 	plain := httptest.NewServer(http.NotFoundHandler())
 	t.Cleanup(plain.Close)
 	for url, want := range map[string]string{
-		strings.Replace(stranger.URL, "https", "rediss", 1): "unknown authority (name the CA that signed it with tls_ca)",
-		strings.Replace(plain.URL, "http", "rediss", 1):     "(this port does not speak TLS: use redis:// in place of rediss://)",
+		strings.Replace(stranger.URL, "https", "rediss", 1): "tls_ca",
+		strings.Replace(plain.URL, "http", "rediss", 1):     "redis://",
 	} {
 		s.fails(1, []string{"tasks", "list", "--redis", url}, want)
 		if r := s.run("", "serve", "--redis", url); r.code != 1 || !strings.Contains(r.err, want) {

@@ -50,22 +50,6 @@ func TestSchedules_revisionsAndRevert(t *testing.T) {
 	}
 }
 
-// A person's change of a schedule that a release has declared is the person's alone.
-func TestRevisions_nameOneActor(t *testing.T) {
-	t.Parallel()
-	now := time.Now()
-	for want, r := range map[string]admin.Revision{
-		"7 changed by ann 1.0s ago\n": {Revision: 7, What: "changed", By: "ann", Release: "v45", At: now.Add(-time.Second)},
-		"6 made by v45 1.0s ago\n":    {Revision: 6, What: "made", Release: "v45", At: now.Add(-time.Second)},
-	} {
-		var out strings.Builder
-		newApp(&globals{}, testEnv(), strings.NewReader(""), &out, &out).printRevision(&r, now)
-		if out.String() != want {
-			t.Errorf("%q, want %q", out.String(), want)
-		}
-	}
-}
-
 func TestSchedules_deletedAndRestored(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)

@@ -91,17 +91,6 @@ func TestErrors_showWhatStandsBehindAURL(t *testing.T) {
 	}
 }
 
-func TestCheck_showsNoPasswordInJSON(t *testing.T) {
-	t.Parallel()
-	s := newShell(t)
-	for _, text := range []string{"https://u:two S3CRET@h: 1\n", "namespace: 'https://u:12/S3CRET@h'\n"} {
-		r := runWith(t.Context(), testEnv(), "", "check", "--json", s.file("c.yaml", text))
-		if r.code != 1 || strings.Contains(r.out+r.err, "S3CRET") || !strings.Contains(r.out, "https://…@h") {
-			t.Errorf("%s: %+v", text, r)
-		}
-	}
-}
-
 func TestLog_showsNoPasswordOfAnError(t *testing.T) {
 	t.Parallel()
 	var said strings.Builder

@@ -62,21 +62,21 @@ func TestEncryption_refusesKeysThatCannotBeUsed(t *testing.T) {
 	putKey(t, filepath.Join(dir, "short"), secret[:20], 0o600)
 	putKey(t, filepath.Join(dir, "long"), strings.Repeat(secret, 100), 0o600)
 	for entry, want := range map[string]string{
-		"{id: a, key: '" + secret + "'}":       "key: written in the file",
-		"{id: a, key: 'x${GOOD}'}":             "key: written in the file",
-		"{id: a, key: '${UNSET}'}":             `key "${UNSET}": the environment variable is not set (set UNSET; base64`,
-		"{id: a, key: '${SHORT}'}":             `key "${SHORT}": does not hold a key (base64 of 32 random bytes`,
-		"{id: a}":                              "key: missing, or beside a key_file",
-		"{id: a, key: '${GOOD}', key_file: x}": "key: missing, or beside a key_file",
-		"{id: a, key_file: nowhere}":           `key_file "nowhere": no such file or directory (name a file`,
-		"{id: a, key_file: write}":             `key_file "write": others may`,
-		"{id: a, key_file: short}":             `key_file "short": does not hold a key`,
-		"{id: a, key_file: long}":              `key_file "long": larger than 4096 bytes`,
-		"{id: 'a b', key: '${GOOD}'}":          `id "a b": not the name of a key`,
-		"{key: '${GOOD}'}":                     "id: not the name of a key",
-		"{id: ok, key: '${GOOD}'}":             `id "ok": names two keys`,
+		"{id: a, key: '" + secret + "'}":       "key",
+		"{id: a, key: 'x${GOOD}'}":             "key",
+		"{id: a, key: '${UNSET}'}":             "key",
+		"{id: a, key: '${SHORT}'}":             "key",
+		"{id: a}":                              "key",
+		"{id: a, key: '${GOOD}', key_file: x}": "key",
+		"{id: a, key_file: nowhere}":           "key_file",
+		"{id: a, key_file: write}":             "key_file",
+		"{id: a, key_file: short}":             "key_file",
+		"{id: a, key_file: long}":              "key_file",
+		"{id: 'a b', key: '${GOOD}'}":          "id",
+		"{key: '${GOOD}'}":                     "id",
+		"{id: ok, key: '${GOOD}'}":             "id",
 	} {
-		if strings.Contains(want, "others") && runtime.GOOS == "windows" {
+		if strings.Contains(entry, "write") && runtime.GOOS == "windows" {
 			continue
 		}
 		text := "namespace: x\nencryption:\n  keys:\n    - {id: ok, key_file: good}\n    - " + entry + "\n"
@@ -86,22 +86,19 @@ func TestEncryption_refusesKeysThatCannotBeUsed(t *testing.T) {
 			t.Fatal(err)
 		}
 		err = f.Check()
-		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "x.yaml:5: ") {
-			t.Errorf("%s: %v, want %s", entry, err, want)
+		if list := ProblemsOf(err); len(list) != 1 || list[0].Line != 5 || field.Of(list[0]).Field != "encryption.keys[1]."+want {
+			t.Errorf("%s: %v, want %s of line 5", entry, err, want)
 			continue
 		}
 		if strings.Contains(err.Error(), secret[:10]) {
 			t.Errorf("%s: it shows the key: %v", entry, err)
-		}
-		if got := field.Of(ProblemsOf(err)[0]).Field; !strings.HasPrefix(got, "encryption.keys[1]") {
-			t.Errorf("%s: the field %s", entry, got)
 		}
 	}
 	f, err := Parse("x.yaml", []byte("encryption: {open_only: true}\n"), testEnv())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := f.Check(); err == nil || !strings.Contains(err.Error(), "there is no key to open with") {
-		t.Error(err)
+	if f.Check() == nil {
+		t.Error("it opens with no key")
 	}
 }
