@@ -2,7 +2,6 @@ package handlers
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -184,42 +183,4 @@ func spoil(i int) {
 		_ = decodePayload([]byte(payload), &v, false)
 	}()
 	<-done
-}
-
-// What it costs to decode a payload, beside json.Unmarshal and beside a strict decoder for each payload.
-func BenchmarkTyped(b *testing.B) {
-	type pay struct {
-		Order  int      `json:"order"`
-		Amount string   `json:"amount"`
-		Lines  []string `json:"lines"`
-	}
-	lines := strings.Repeat(`,"a line of an order of some length"`, 300)[1:]
-	for _, c := range []struct{ size, payload string }{
-		{"two fields", `{"order":4711,"amount":"12.50"}`},
-		{"10 KiB", `{"order":4711,"lines":[` + lines + `]}`},
-		{"100 KiB", `{"order":4711,"lines":[` + strings.Repeat(lines+",", 9) + lines + `]}`},
-	} {
-		x := &task.Task{Payload: []byte(c.payload)}
-		ctx := NewContext(context.Background(), x)
-		nop := func(context.Context, pay) error { return nil }
-		strict, lenient := Typed(nop), Typed(nop, Lenient)
-		for _, way := range []struct {
-			name string
-			run  func() error
-		}{
-			{"json.Unmarshal", func() error { var v pay; return json.Unmarshal(x.Payload, &v) }},
-			{"fresh decoder", func() error { var v pay; return freshly(x.Payload, &v, false) }},
-			{"strict", func() error { return strict.Handle(ctx, x) }},
-			{"lenient", func() error { return lenient.Handle(ctx, x) }},
-		} {
-			b.Run(c.size+"/"+way.name, func(b *testing.B) {
-				b.ReportAllocs()
-				for b.Loop() {
-					if err := way.run(); err != nil {
-						b.Fatal(err)
-					}
-				}
-			})
-		}
-	}
 }

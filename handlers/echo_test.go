@@ -48,10 +48,3 @@ func TestEcho_saysTheSlot(t *testing.T) {
 		}
 	}
 }
-
-func TestEcho_toNowhere(t *testing.T) {
-	t.Parallel()
-	if err := handlers.Echo(zerolog.Nop()).Handle(t.Context(), &task.Task{}); err != nil {
-		t.Error(err)
-	}
-}

@@ -4,7 +4,6 @@ import (
 	"net"
 	"net/netip"
 	"syscall"
-	"time"
 )
 
 // IsPublic is for tests.
@@ -22,9 +21,6 @@ func GuardedHTTP(allowed string) TaskHandler {
 
 // DenyPrivate is for tests.
 func DenyPrivate(address string) error { return denyPrivate("tcp", address, nil) }
-
-// ParseRetryAfter is for tests.
-func ParseRetryAfter(s string, now time.Time) (time.Duration, bool) { return parseRetryAfter(s, now) }
 
 // CachedHTTP is how many payloads an http handler has ready.
 func CachedHTTP(h TaskHandler) int {

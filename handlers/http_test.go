@@ -13,7 +13,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/onbeat/onbeat/handlers"
 	"github.com/onbeat/onbeat/task"
@@ -286,25 +285,5 @@ func TestHTTP_boundsItsCache(t *testing.T) {
 	}
 	if n := handlers.CachedHTTP(fresh); n != 0 {
 		t.Error("a long payload is kept")
-	}
-}
-
-func TestHTTPConfig_Validate(t *testing.T) {
-	t.Parallel()
-	for want, cfg := range map[string]handlers.HTTPConfig{
-		`timeout "-1s": negative (leave it out for the default)`:         {Timeout: -time.Second},
-		`max_retry_after "-1s": negative (leave it out for the default)`: {MaxRetryAfter: -time.Second},
-		`idle_per_host "-1": negative (leave it out for the default)`:    {IdlePerHost: -1},
-		`idle_timeout "-1s": negative (leave it out for the default)`:    {IdleTimeout: -time.Second},
-	} {
-		if err := cfg.Validate(); err == nil || err.Error() != want {
-			t.Errorf("Validate = %v, want %s", err, want)
-		}
-		if err := ask(t, newHTTP(t, cfg), "url", serve(t, status(200)).URL); err != nil {
-			t.Errorf("%s: and yet %v", want, err)
-		}
-	}
-	if err := (handlers.HTTPConfig{MaxRedirects: -1}).Validate(); err != nil {
-		t.Error(err)
 	}
 }

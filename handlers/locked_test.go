@@ -115,14 +115,6 @@ func TestLocked_failsWhenRedisDoesNotAnswer(t *testing.T) {
 	}
 }
 
-func TestLocked_hidesNothing(t *testing.T) {
-	t.Parallel()
-	h := handlers.Locked(lockerOf(t, testredis.Mini(t)), handlers.LockName("report"))(report{})
-	if _, ok := handlers.As[handlers.Scheduled](h); !ok {
-		t.Error("the schedule is not found behind it")
-	}
-}
-
 func ExampleLocked() {
 	srv, err := embedded.Start(context.Background(), embedded.Options{InProcess: true})
 	if err != nil {

@@ -56,16 +56,6 @@ func TestRecover_knowsEveryKindOfPanic(t *testing.T) {
 	}
 }
 
-func TestRecover_passesOnWhatIsNoPanic(t *testing.T) {
-	t.Parallel()
-	for _, want := range []error{nil, io.EOF} {
-		h := handlers.Recover()(handlers.Func(func(context.Context, *task.Task) error { return want }))
-		if err := h.Handle(t.Context(), &task.Task{}); err != want {
-			t.Errorf("Handle = %v, want %v", err, want)
-		}
-	}
-}
-
 func TestDo_callsDoneOnceWhateverHappens(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -124,21 +114,6 @@ func TestTimeout_keepsAnEarlierEndAndItsCause(t *testing.T) {
 			t.Errorf("cause = %v", err)
 		}
 	})
-}
-
-func TestTimeout_ofZeroIsNone(t *testing.T) {
-	t.Parallel()
-	for _, d := range []time.Duration{0, -1} {
-		h := handlers.Timeout(d)(handlers.Func(func(ctx context.Context, _ *task.Task) error {
-			if at, ok := ctx.Deadline(); ok {
-				t.Errorf("a deadline at %s", at)
-			}
-			return nil
-		}))
-		if err := h.Handle(context.Background(), &task.Task{}); err != nil {
-			t.Error(err)
-		}
-	}
 }
 
 // logged runs fn within Log and returns what was written.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -35,22 +34,6 @@ func TestMux_givesEachTaskToTheHandlerOfItsType(t *testing.T) {
 	}
 	if err := handlers.Func(mux.Serve).Handle(t.Context(), &task.Task{Type: "b"}); err != boom {
 		t.Errorf("as a handler: %v", err)
-	}
-}
-
-func TestMux_listsItsTypesSorted(t *testing.T) {
-	t.Parallel()
-	mux := handlers.NewMux()
-	if got := mux.Types(); len(got) != 0 {
-		t.Errorf("Types = %q", got)
-	}
-	for _, typ := range []string{"c", "a", "b"} {
-		if err := mux.HandleFunc(typ, nothing); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if got := mux.Types(); !slices.Equal(got, []string{"a", "b", "c"}) {
-		t.Errorf("Types = %q", got)
 	}
 }
 
@@ -228,15 +211,5 @@ func TestMux_allocatesNothing(t *testing.T) { // not parallel: it counts
 	mux, x := stacked(t), &task.Task{Type: "x"}
 	if n := testing.AllocsPerRun(100, func() { _ = mux.Serve(context.Background(), x) }); n != 0 {
 		t.Errorf("a run through the mux, Log and Recover allocates %v times, want 0", n)
-	}
-}
-
-func BenchmarkMux(b *testing.B) {
-	b.ReportAllocs()
-	mux, x, ctx := stacked(b), &task.Task{Type: "x"}, context.Background()
-	for b.Loop() {
-		if err := mux.Serve(ctx, x); err != nil {
-			b.Fatal(err)
-		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/onbeat/onbeat/handlers"
@@ -62,58 +63,49 @@ func TestTyped_namesTheFieldsThatItKnows(t *testing.T) {
 		Not    int                 `json:"-"`
 		hidden int                 //nolint:unused // it is not to be named
 	}
-	refused := func(h handlers.TaskHandler) string {
-		c, _ := h.(handlers.PayloadChecker)
-		return c.CheckPayload([]byte(`{"wombat":1}`)).Error()
-	}
 	for _, c := range []struct {
-		h    handlers.TaskHandler
-		want string
+		h     handlers.TaskHandler
+		known string
 	}{
-		{handlers.Typed(func(context.Context, flat) error { return nil }), "payload.wombat: unknown field (known: to, Amount, tags)"},
-		{handlers.Typed(func(context.Context, *flat) error { return nil }), "payload.wombat: unknown field (known: to, Amount, tags)"},
-		{handlers.Typed(func(context.Context, struct{}) error { return nil }), "payload.wombat: unknown field (check the spelling; unknown fields are refused)"},
-		{handlers.Typed(func(context.Context, struct{ T tree }) error { return nil }), "payload.wombat: unknown field (check the spelling; unknown fields are refused)"},
-		{handlers.Sleep(), "payload.wombat: unknown field (known: for, fail)"},
+		{handlers.Typed(func(context.Context, flat) error { return nil }), "to, Amount, tags)"},
+		{handlers.Typed(func(context.Context, *flat) error { return nil }), "to, Amount, tags)"},
+		{handlers.Typed(func(context.Context, struct{ T tree }) error { return nil }), ""},
+		{handlers.Sleep(), "for, fail)"},
 	} {
-		if got := refused(c.h); got != c.want {
-			t.Errorf("%s, want %s", got, c.want)
+		err := c.h.(handlers.PayloadChecker).CheckPayload([]byte(`{"wombat":1}`))
+		if e, ok := errors.AsType[*task.FieldError](err); !ok || e.Field != "payload.wombat" || !strings.HasSuffix(err.Error(), c.known) {
+			t.Errorf("%v, want %s", err, c.known)
 		}
 	}
 }
 
 func TestTyped_makesABadPayloadDead(t *testing.T) {
 	t.Parallel()
-	const hint = " (pass a JSON value with the fields of the handler)"
-	for payload, want := range map[string]string{
-		``:                             "payload: missing" + hint,
-		` null `:                       "payload: missing" + hint,
-		`{`:                            "payload: not JSON: it ends too early" + hint,
-		`nonsense`:                     "payload: not JSON: invalid character 'o' in literal null (expecting 'u'), at byte 2" + hint,
-		`[1]`:                          "payload: want object, got a JSON array" + hint,
-		`{"number":"4"}`:               "payload.number: want int, got a JSON string" + hint,
-		`{"number":1e99}`:              "payload.number: want int, got a JSON number" + hint,
-		`{"number":1,"tags":{}}`:       "payload.tags: want list, got a JSON object" + hint,
-		`{"number":1,"to":{"city":1}}`: "payload.to.city: want string, got a JSON number" + hint,
-		`{"number":"1","nummer":2}`:    "payload.number: want int, got a JSON string" + hint,
-		`{"nummer":2} x`:               "payload.nummer: unknown field (check the spelling; unknown fields are refused)",
-		`{"number":1} {"number":2}`:    "payload: more text follows the JSON value, at byte 14 (pass one JSON value)",
-		`{"number":1}x`:                "payload: more text follows the JSON value, at byte 12 (pass one JSON value)",
-		`{}`:                           "payload.number: missing (a number above zero)",
-		`{"number":-1}`:                "payload: a negative number",
+	for payload, field := range map[string]string{
+		``:                             "payload",
+		` null `:                       "payload",
+		`{`:                            "payload",
+		`nonsense`:                     "payload",
+		`[1]`:                          "payload",
+		`{"number":"4"}`:               "payload.number",
+		`{"number":1e99}`:              "payload.number",
+		`{"number":1,"tags":{}}`:       "payload.tags",
+		`{"number":1,"to":{"city":1}}`: "payload.to.city",
+		`{"number":"1","nummer":2}`:    "payload.number",
+		`{"nummer":2} x`:               "payload.nummer",
+		`{"number":1}x`:                "payload",
+		`{}`:                           "payload.number",
+		`{"number":-1}`:                "payload",
 	} {
 		called := false
 		h := handlers.Typed(func(context.Context, invoice) error { called = true; return nil })
 		err := h.Handle(t.Context(), &task.Task{Payload: []byte(payload)})
-		if err == nil || err.Error() != want {
-			t.Errorf("%s: %v\nwant %s", payload, err, want)
+		e, ok := errors.AsType[*task.FieldError](err)
+		if !ok || e.Field != field || called || !handlers.IsDead(err) || !errors.Is(err, task.ErrInvalid) {
+			t.Errorf("%s: %v, called %t, dead %t, want %s refused", payload, err, called, handlers.IsDead(err), field)
 		}
-		if called || !handlers.IsDead(err) || !errors.Is(err, task.ErrInvalid) {
-			t.Errorf("%s: called %t, dead %t, invalid %t", payload, called, handlers.IsDead(err), errors.Is(err, task.ErrInvalid))
-		}
-		checkErr := h.(handlers.PayloadChecker).CheckPayload([]byte(payload))
-		if checkErr == nil || checkErr.Error() != want || handlers.IsDead(checkErr) {
-			t.Errorf("CheckPayload(%s) = %v", payload, checkErr)
+		if checked := h.(handlers.PayloadChecker).CheckPayload([]byte(payload)); checked == nil || checked.Error() != err.Error() || handlers.IsDead(checked) {
+			t.Errorf("CheckPayload(%s) = %v", payload, checked)
 		}
 	}
 }
@@ -121,23 +113,18 @@ func TestTyped_makesABadPayloadDead(t *testing.T) {
 // A run that meets a field of a newer release is retried: that release may be there by then.
 func TestTyped_isRetriedForAnUnknownField(t *testing.T) {
 	t.Parallel()
-	const reason, newer, hint = "unknown field", ", which a newer release may know", " (check the spelling; unknown fields are refused)"
 	for payload, field := range map[string]string{
-		`{"number":1,"nummer":2}`:        "payload.nummer: ",
-		`{"nummer":2}`:                   "payload.nummer: ", // which is why a number is missing
-		`{"nummer":2,"number":"1"}`:      "payload.nummer: ",
-		`{"number":1,"to":{"town":"x"}}`: "payload.town: ",
+		`{"number":1,"nummer":2}`:        "payload.nummer",
+		`{"nummer":2}`:                   "payload.nummer", // which is why a number is missing
+		`{"nummer":2,"number":"1"}`:      "payload.nummer",
+		`{"number":1,"to":{"town":"x"}}`: "payload.town",
 	} {
 		h := handlers.Typed(func(context.Context, invoice) error { t.Error("called"); return nil })
 		err := h.Handle(t.Context(), &task.Task{Payload: []byte(payload)})
-		if err == nil || err.Error() != field+reason+newer+hint {
-			t.Errorf("%s: %v", payload, err)
+		if e, ok := errors.AsType[*task.FieldError](err); !ok || e.Field != field || handlers.IsDead(err) || !errors.Is(err, handlers.ErrUnknownField) {
+			t.Errorf("%s: %v, dead %t", payload, err, handlers.IsDead(err))
 		}
-		if handlers.IsDead(err) || !errors.Is(err, handlers.ErrUnknownField) || !errors.Is(err, task.ErrInvalid) {
-			t.Errorf("%s: dead %t, unknown %t", payload, handlers.IsDead(err), errors.Is(err, handlers.ErrUnknownField))
-		}
-		checked, _ := errors.AsType[*task.FieldError](h.(handlers.PayloadChecker).CheckPayload([]byte(payload)))
-		if checked == nil || checked.Error() != field+reason+hint {
+		if checked := h.(handlers.PayloadChecker).CheckPayload([]byte(payload)); !errors.Is(checked, task.ErrInvalid) {
 			t.Errorf("CheckPayload(%s) = %v", payload, checked)
 		}
 	}
@@ -228,12 +215,5 @@ func TestTyped_handsOnTheTaskAndTheError(t *testing.T) {
 		if err := h.Handle(ctx, own); err != boom {
 			t.Errorf("Handle = %v", err)
 		}
-	}
-}
-
-func TestFromContext_isNilOutsideOfARun(t *testing.T) {
-	t.Parallel()
-	if got := handlers.FromContext(t.Context()); got != nil {
-		t.Errorf("FromContext = %+v", got)
 	}
 }
