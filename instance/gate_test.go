@@ -213,21 +213,6 @@ func TestGate_isShutAfterATimeWithNoLeader(t *testing.T) {
 	}
 }
 
-func TestGate_isShutIfTheLeaderDiedBeforeAnotherWasReady(t *testing.T) {
-	t.Parallel()
-	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
-		t.Parallel()
-		r := newRig(t, rdb)
-		a := r.up("a", "")
-		r.open(a)
-		b := r.join("b", "")
-		r.expire(a, time.Minute)
-		r.ready(b)
-		r.wantLeader("b")
-		r.wantOpen(false)
-	})
-}
-
 func TestOpen_isForTheLeaderOfThisEpoch(t *testing.T) {
 	t.Parallel()
 	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {

@@ -9,8 +9,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/onbeat/onbeat/internal/queue"
-	"github.com/onbeat/onbeat/internal/store"
 	"github.com/onbeat/onbeat/internal/testredis"
 	"github.com/onbeat/onbeat/task"
 )
@@ -69,22 +67,6 @@ func TestSuspected_takesNothingFromADamagedEntry(t *testing.T) {
 		if suspected(noted, 7) != want {
 			t.Errorf("%q: suspected is not %v", noted, want)
 		}
-	}
-}
-
-func TestList_withoutRedis(t *testing.T) {
-	t.Parallel()
-	rdb := testredis.Mini(t).Client
-	r := rigOf(t, rdb, "ns")
-	must(t, rdb.Close())
-	if _, err := r.reg.List(t.Context()); !errors.Is(err, store.ErrUnreachable) {
-		t.Fatal(err)
-	}
-	if _, err := r.reg.Cancels(t.Context()); !errors.Is(err, store.ErrUnreachable) {
-		t.Fatal(err)
-	}
-	if _, _, err := r.reg.Declare(t.Context(), queue.Term{}); !errors.Is(err, store.ErrUnreachable) {
-		t.Fatal(err)
 	}
 }
 

@@ -288,20 +288,6 @@ func TestRank_aReleaseIsNewWhileItsLastInstancesDrain(t *testing.T) {
 	})
 }
 
-func TestRank_rollbackIsNewestAgain(t *testing.T) {
-	t.Parallel()
-	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
-		t.Parallel()
-		r := newRig(t, rdb)
-		a := r.up("a", "v1")
-		r.up("b", "v2")
-		r.leave(a)
-		r.wantLeader("b")
-		r.up("a2", "v1")
-		r.wantLeader("a2")
-	})
-}
-
 func TestRank_aProcessThatComesBackIsAsOldAsItWas(t *testing.T) {
 	t.Parallel()
 	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {

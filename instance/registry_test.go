@@ -169,18 +169,6 @@ func TestHeartbeat_ofAnyInstanceReplacesADeadLeader(t *testing.T) {
 	})
 }
 
-func TestHeartbeat_findsALeaderThatIsNotThere(t *testing.T) {
-	t.Parallel()
-	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
-		t.Parallel()
-		r := newRig(t, rdb)
-		a := r.up("a", "")
-		must(t, rdb.HSet(t.Context(), r.q.Keys().Leader, "id", "ghost", "gen", "1").Err())
-		r.beat(a)
-		r.wantLeader("a")
-	})
-}
-
 func TestDeregister_withRunningTasksLeavesAnOrphan(t *testing.T) {
 	t.Parallel()
 	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
@@ -248,13 +236,6 @@ func TestRegistry_writesEvents(t *testing.T) {
 	})
 }
 
-func TestRegistry_refusesABadNamespace(t *testing.T) {
-	t.Parallel()
-	if _, err := NewRegistry(nil, queue.Partition{Namespace: "a b"}); err == nil {
-		t.Fatal("a namespace with a space was taken")
-	}
-}
-
 func TestRegistry_givesUpWhenTheContextEnds(t *testing.T) {
 	t.Parallel()
 	s := testredis.Private(t)
@@ -269,30 +250,5 @@ func TestRegistry_givesUpWhenTheContextEnds(t *testing.T) {
 	r.wantErr(err, store.ErrUnreachable)
 	if took := time.Since(began); took > 2*time.Second {
 		t.Fatalf("gave up after %v", took)
-	}
-}
-
-func TestRegistry_worksWhenRedisIsFull(t *testing.T) {
-	t.Parallel()
-	s := testredis.Private(t, "--maxmemory-policy", "noeviction")
-	rdb := s.Client()
-	r := rigOf(t, rdb, "ns")
-	a := r.up("a", "v1")
-	r.open(a)
-	must(t, rdb.ConfigSet(t.Context(), "maxmemory", "1").Err())
-	if err := rdb.Set(t.Context(), "x", "y", 0).Err(); err == nil {
-		t.Fatal("the test's Redis is not full")
-	}
-	r.beat(a)
-	b := r.up("b", "v2")
-	r.wantLeader("b")
-	r.resign(b)
-	r.leave(b)
-	r.wantLeader("a")
-	r.leave(a)
-	c := r.up("c", "v3")
-	r.open(c)
-	if ok, _, err := r.reg.Declare(t.Context(), r.term(c)); err != nil || !ok {
-		t.Fatalf("declare: %v, %v", ok, err)
 	}
 }

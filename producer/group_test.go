@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net"
-	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -200,20 +199,4 @@ func TestGroup_bounds(t *testing.T) {
 			t.Errorf("%d of %d bytes: %d fit, want %d", tt.n, tt.bytes, got, tt.want)
 		}
 	}
-}
-
-// BenchmarkEnqueue_parallel adds tasks one at a time from 16 goroutines or more.
-func BenchmarkEnqueue_parallel(b *testing.B) {
-	w := newWorld(b, testredis.Client(b))
-	payload := make([]byte, 64)
-	b.ReportAllocs()
-	b.SetParallelism((15 + runtime.GOMAXPROCS(0)) / runtime.GOMAXPROCS(0))
-	b.RunParallel(func(pb *testing.PB) {
-		for pb.Next() {
-			if _, err := w.p.Enqueue(b.Context(), task.New("job", payload, task.In(time.Hour))); err != nil {
-				b.Error(err)
-			}
-		}
-	})
-	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "tasks/s")
 }

@@ -221,20 +221,3 @@ func TestTakeStock_changesOnlyWhatDiffers(t *testing.T) {
 		}
 	}
 }
-
-// What a leader pays for each schedule when it takes over what it declares itself.
-func BenchmarkInventory(b *testing.B) {
-	s := Schedule{Name: "s", Rule: schedule.Every(time.Minute), Task: "t", Payload: []byte(`{"customer":123456,"kind":"daily"}`)}
-	st := queue.Stored{Name: "s", Definition: textOf(b, Declared, "v1", s, nil), Last: lastRun}
-	for what, declared := range map[string][]Schedule{"declared": {s}, "decoded": nil} {
-		b.Run(what, func(b *testing.B) {
-			b.ReportAllocs()
-			inv := newInventory(declared)
-			for b.Loop() {
-				if _, err := inv.take(st); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
-	}
-}

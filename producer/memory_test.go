@@ -93,25 +93,6 @@ func TestRestore_fromWhatTheLeaderKnows(t *testing.T) {
 	})
 }
 
-// A schedule that was deleted while another instance led stays deleted.
-func TestRestore_leavesDeletedSchedulesAlone(t *testing.T) {
-	t.Parallel()
-	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
-		ctx := t.Context()
-		w := newWorld(t, rdb)
-		w.apply("s", schedule.Every(time.Second))
-		tn := w.lead("one", "v1", nil)
-		must(t, tn.takeStock(ctx))
-		must(t, w.Delete(ctx, "s"))
-		must(t, tn.restore(ctx, tn.known(), nil))
-		st, err := w.q.Schedule(ctx, "s")
-		must(t, err)
-		if st != (queue.Stored{Name: "s"}) {
-			t.Errorf("it came back: %+v", st)
-		}
-	})
-}
-
 // A leader whose Redis came back empty hears that it is fenced, and must not take in that there are no schedules.
 func TestRestore_afterAStepThatWasFenced(t *testing.T) {
 	t.Parallel()

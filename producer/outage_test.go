@@ -68,58 +68,6 @@ func TestSweep_whatStaysIsBehind(t *testing.T) {
 	}
 }
 
-// TestOutage stops every instance for shorter and longer than the horizon.
-func TestOutage(t *testing.T) {
-	t.Parallel()
-	for _, gap := range []time.Duration{200 * time.Millisecond, 1500 * time.Millisecond} {
-		t.Run(gap.String(), func(t *testing.T) {
-			t.Parallel()
-			w := newWorld(t, testredis.Real(t))
-			ctx := t.Context()
-			for _, m := range []schedule.Missed{schedule.MissedOnce, schedule.MissedAll, schedule.MissedSkip} {
-				w.apply(string(m), schedule.Rule{Every: 50 * time.Millisecond, Missed: m})
-			}
-			tn := w.lead("one", "", nil)
-			must(t, tn.takeStock(ctx))
-			must(t, tn.push(ctx))
-			from := w.now()
-			_, err := w.reg.Deregister(ctx, "one", tn.term.Gen)
-			must(t, err)
-			time.Sleep(gap)
-			tn = w.lead("two", "", nil)
-			if tn.open {
-				t.Fatal("the gate is open though nobody led")
-			}
-			must(t, tn.takeStock(ctx))
-			must(t, tn.push(ctx))
-			if open := w.rdb.HGet(ctx, w.q.Keys().Leader, "open").Val(); open != "1" {
-				t.Fatal("the gate is shut")
-			}
-			missed := func(name string) (n int) {
-				for ms := range w.pushed(name) {
-					if ms > from.UnixMilli() && ms < tn.back.UnixMilli() {
-						n++
-					}
-				}
-				return n
-			}
-			slots := int(gap / (50 * time.Millisecond))
-			if n := missed("once"); n != 1 {
-				t.Errorf("once: %d of the missed slots run", n)
-			}
-			if n := missed("skip"); n != 0 {
-				t.Errorf("skip: %d of the missed slots run", n)
-			}
-			if n := missed("all"); n < slots {
-				t.Errorf("all: %d of at least %d missed slots run", n, slots)
-			}
-			for _, name := range []string{"once", "all", "skip"} {
-				w.account(name)
-			}
-		})
-	}
-}
-
 // TestFull: at maxmemory slots wait, and come; and the gate opens, because only work that leaves makes room.
 func TestFull(t *testing.T) {
 	t.Parallel()
@@ -143,30 +91,4 @@ func TestFull(t *testing.T) {
 	testredis.Eventually(t, patience, func() bool { return len(w.pushed("s")) > 10 && len(w.pushed("new")) == 1 }, "slots come")
 	n.stop()
 	w.account("s")
-}
-
-func TestRedisRestarts(t *testing.T) {
-	t.Parallel()
-	srv := testredis.Private(t, "--appendonly", "yes", "--appendfsync", "always")
-	w := worldIn(t, srv.Client(), "restarts")
-	w.apply("s", schedule.Rule{Every: 20 * time.Millisecond, Missed: schedule.MissedAll})
-	n := w.start("v1", nil)
-	w.leads(n)
-	for range 2 {
-		srv.Kill()
-		srv.Restart()
-		now := w.now().UnixMilli()
-		testredis.Eventually(t, patience, func() bool {
-			for ms := range w.pushed("s") {
-				if ms > now+100 {
-					return true
-				}
-			}
-			return false
-		}, "it goes on")
-	}
-	n.stop()
-	if _, noted := w.account("s"); noted != 0 {
-		t.Errorf("%d slots did not run", noted)
-	}
 }

@@ -262,31 +262,6 @@ func TestDelete_aNameThatIsUsedAgainBeginsAnew(t *testing.T) {
 	})
 }
 
-// What a release declares as the one before did is no revision, and writes nothing.
-func TestDeclare_whatStaysIsNoRevision(t *testing.T) {
-	t.Parallel()
-	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
-		w := newWorld(t, rdb)
-		ctx := t.Context()
-		declare := func(id, release string, d time.Duration) string {
-			tn := w.lead(id, release, func() []Schedule { return []Schedule{every(d)} })
-			stored, err := tn.stock(ctx)
-			must(t, err)
-			must(t, tn.declare(ctx, stored))
-			return rdb.HGet(ctx, w.q.Keys().Revisions, "s").Val()
-		}
-		one := declare("one", "v1", time.Hour)
-		if two := declare("two", "v2", time.Hour); two != one || one == "" {
-			t.Errorf("%q becomes %q", one, two)
-		}
-		declare("three", "v3", time.Minute)
-		page, _, err := w.Revisions(ctx, "s", 1, "")
-		if err != nil || page[0].Release != "v3" || page[0].By != "" || page[0].What != "changed" || len(page[0].Changes) != 1 {
-			t.Errorf("%+v, %v", page, err)
-		}
-	})
-}
-
 // What an event says of a change is bounded, is JSON, and has no value of a payload.
 func TestChangesMade_isBounded(t *testing.T) {
 	t.Parallel()

@@ -200,27 +200,6 @@ func TestDeclare_whatWasRetiredAMonthAgoBeginsAnew(t *testing.T) {
 	})
 }
 
-func TestDeclare_whatALostReleaseDeclaredHoldsForAMinute(t *testing.T) {
-	t.Parallel()
-	undoing(t, func(t *testing.T, w *world) {
-		two := w.start("v2", ticking("billing", "keepme"))
-		w.leads(two)
-		time.Sleep(5 * time.Second)
-		billing := w.had("billing")
-		w.crash("three", "v3", 5*time.Second, ticking("brandnew", "keepme"))
-		w.wants("v3 leads:", "brandnew keepme")
-		time.Sleep(60 * time.Second) // it was lost after five
-		w.leads(two)
-		w.wants("55 s after v3 was lost", "brandnew keepme")
-		time.Sleep(7 * time.Second)
-		w.wants("62 s after v3 was lost", "billing keepme")
-		if now := w.had("billing"); !now.Anchor.Equal(billing.Anchor) {
-			t.Errorf("billing came back as %+v, was %+v", now, billing)
-		}
-		w.account("billing")
-	})
-}
-
 func TestDeclare_aNewerGenerationThatIsGoneIsUndone(t *testing.T) {
 	t.Parallel()
 	for _, release := range []string{"", "v1"} {

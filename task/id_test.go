@@ -88,11 +88,3 @@ func TestParseSlotID_refusesAnythingElse(t *testing.T) {
 		}
 	}
 }
-
-func BenchmarkNewID(b *testing.B) {
-	b.ReportAllocs()
-	now := time.Now()
-	for b.Loop() {
-		_ = task.NewID(now)
-	}
-}

@@ -324,25 +324,6 @@ func benchTask() *task.Task {
 		Schedule: "nightly", Slot: ms(1700000050000), MaxAttempts: 3}
 }
 
-func BenchmarkEncode(b *testing.B) {
-	b.ReportAllocs()
-	t, buf := benchTask(), make([]byte, 0, 256)
-	for b.Loop() {
-		buf = task.Encode(buf[:0], t)
-	}
-}
-
-func BenchmarkDecode(b *testing.B) {
-	b.ReportAllocs()
-	rec := string(task.Encode(nil, benchTask()))
-	var t task.Task
-	for b.Loop() {
-		if err := task.Decode(rec, &t); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
-
 func TestRecord_allocations(t *testing.T) { // not parallel: it counts
 	rec, buf := string(task.Encode(nil, benchTask())), make([]byte, 0, 256)
 	in, out := benchTask(), task.Task{}

@@ -7,9 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
-	"github.com/onbeat/onbeat/internal/history"
 	"github.com/onbeat/onbeat/internal/testredis"
 	"github.com/onbeat/onbeat/task"
 	"github.com/onbeat/onbeat/telemetry"
@@ -38,19 +35,4 @@ func BenchmarkScrape(b *testing.B) {
 		w.scrape()
 	}
 	b.ReportMetric(float64(tasks), "tasks")
-}
-
-// BenchmarkRun is what the metrics cost each run.
-func BenchmarkRun(b *testing.B) {
-	m, err := telemetry.NewMetrics(prometheus.NewRegistry(), telemetry.Options{})
-	if err != nil {
-		b.Fatal(err)
-	}
-	t := task.New("job", nil)
-	t.Due = time.Now()
-	t.Claimed = t.Due.Add(time.Millisecond)
-	for b.Loop() {
-		m.Began(t)
-		m.Ended(t, history.Done, time.Millisecond)
-	}
 }

@@ -15,6 +15,12 @@ import (
 	"github.com/onbeat/onbeat/schedule"
 )
 
+// fataler is a test, of this package or of rapid.
+type fataler interface {
+	Helper()
+	Fatal(args ...any)
+}
+
 // t0 is slot zero of most tests.
 var t0 = time.UnixMilli(1_700_000_000_000).UTC()
 

@@ -210,23 +210,6 @@ func TestChange_isFollowedByVersion(t *testing.T) {
 	})
 }
 
-func TestParseLast_readsWhatStringWrote(t *testing.T) {
-	t.Parallel()
-	for _, l := range []queue.Last{
-		{}, {Rev: 1}, {Rev: 7, Slot: ms(5), Runs: 3, Anchor: ms(1_700_000_000_000), Paused: true},
-	} {
-		got, err := queue.ParseLast(l.String())
-		if err != nil || got != l {
-			t.Errorf("%+v: got %+v, %v", l, got, err)
-		}
-	}
-	for _, s := range []string{"x", "1 2 3", "1 2 3 4 x"} {
-		if _, err := queue.ParseLast(s); err == nil {
-			t.Errorf("%q was read", s)
-		}
-	}
-}
-
 // A damaged version counts as absent, and hides no later change.
 func TestChanged_damagedVersions(t *testing.T) {
 	t.Parallel()

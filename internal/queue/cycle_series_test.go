@@ -7,7 +7,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/onbeat/onbeat/internal/queue"
 	"github.com/onbeat/onbeat/internal/testredis"
 	"github.com/onbeat/onbeat/task"
 )
@@ -87,31 +86,5 @@ func TestCycle_aRefusedClaimOfOneMomentLeavesNoTrace(t *testing.T) {
 		same(t, "claimed", len(a.cycle(50, lanesOf("job"), settle).Claimed), 50)
 		same(t, "held", w.count(w.keys.Held), 2)
 		same(t, "noted", len(w.notes()), 1)
-	})
-}
-
-// The notes of settlements are sent joined. Those whose claim is void are left out of the history, with their reports.
-func TestCycle_leavesVoidNotesOut(t *testing.T) {
-	t.Parallel()
-	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
-		w := newWorld(t, rdb)
-		a := w.join("a")
-		var settles []queue.Settlement
-		w.add(jobs("j", 4)...)
-		for i, c := range a.claim(4, lanesOf("job")) {
-			s := finished(c)
-			if i > 0 { // the first is no slot
-				s.Note = fmt.Sprintf("s@%d done 1 0\t%d", i, 10*i)
-			}
-			if i == 2 {
-				s.Fence--
-			}
-			settles = append(settles, s)
-		}
-		r := a.cycle(0, lanesOf("job"), settles...)
-		same(t, "void", fmt.Sprint(r.Void), "[2]")
-		entry := rdb.XRange(t.Context(), w.keys.History, "-", "+").Val()[0].Values
-		same(t, "runs", entry["runs"], any("s@1 done 1 0\ns@3 done 1 0"))
-		same(t, "more", entry["more"], any("10\n30"))
 	})
 }

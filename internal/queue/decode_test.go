@@ -118,29 +118,6 @@ func TestParseScore(t *testing.T) {
 	}
 }
 
-func BenchmarkDecodeClaim(b *testing.B) {
-	v := claimReply(100)
-	b.ReportAllocs()
-	for b.Loop() {
-		if r, err := decodeCycle(store.NewReply(v), claimRequest, nil); err != nil || len(r.Claimed) != 100 {
-			b.Fatal(err)
-		}
-	}
-}
-
-func BenchmarkSettleArgs(b *testing.B) {
-	settle := make([]Settlement, 100)
-	for i := range settle {
-		settle[i] = Settlement{ID: task.NewID(time.Unix(1700000000, int64(i))), Fence: 1_700_000_000_000_000 + int64(i/50)} // of two claims
-	}
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, args, err := appendSettlements(make([]any, 0, 512), settle, nil, false); err != nil || len(args) != 111 {
-			b.Fatal(len(args), err)
-		}
-	}
-}
-
 // A page of entries with large outputs is followed by smaller ones, and never by none.
 func TestNextPage_boundsTheBytesOfACall(t *testing.T) {
 	t.Parallel()

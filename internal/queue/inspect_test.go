@@ -11,7 +11,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/onbeat/onbeat/internal/history"
 	"github.com/onbeat/onbeat/internal/queue"
 	"github.com/onbeat/onbeat/internal/testredis"
 	"github.com/onbeat/onbeat/task"
@@ -319,40 +318,5 @@ func TestEvents_andFollow(t *testing.T) {
 		same(t, "events of the future", len(events), 0)
 		err = w.q.FollowEvents(t.Context(), "0-0", func(queue.Event) error { return stop })
 		same(t, "stopped by fn", errors.Is(err, stop), true)
-	})
-}
-
-func TestHistory_readsAllPages(t *testing.T) {
-	t.Parallel()
-	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
-		w := newWorld(t, rdb)
-		a := w.join("a")
-		l := w.schedule("s")
-		since := w.now()
-		const n = 1201
-		for i := range n {
-			s := step("s", l, ms(int64(i+1)))
-			s.Push = nil
-			s.Note = fmt.Sprintf("s@%d..%d missed 1 outage", i+1, i+1)
-			a.advance(s)
-			l = w.last("s")
-		}
-		seen := 0
-		err := w.q.History(t.Context(), since, func(e history.Entry) error {
-			for _, note := range e.Notes {
-				seen++
-				if note.From != ms(int64(seen)) || note.Gen != a.gen || note.At.IsZero() || note.At != e.At {
-					return fmt.Errorf("note %d: %+v", seen, note)
-				}
-			}
-			return nil
-		})
-		w.must(err)
-		same(t, "notes", seen, n)
-		stop := errors.New("stop")
-		if err := w.q.History(t.Context(), time.Time{}, func(history.Entry) error { return stop }); !errors.Is(err, stop) {
-			t.Errorf("stopped with %v", err)
-		}
-		w.must(w.q.History(t.Context(), w.now().Add(time.Hour), func(history.Entry) error { return stop }))
 	})
 }

@@ -44,11 +44,3 @@ func TestParseLast_takesFiveNumbersAndWhatFollows(t *testing.T) {
 		}
 	}
 }
-
-func BenchmarkParseLast(b *testing.B) {
-	for b.Loop() {
-		if _, err := ParseLast("1700000000001 1700000000000 5 1690000000000 0"); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
