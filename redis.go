@@ -14,8 +14,14 @@ import (
 //	redis-cluster://user:password@host:6379,host:6379
 //
 // With rediss:// the connection is encrypted. Dial refuses an invalid URL with a [*task.FieldError], which does not show
-// its password. See [store.Dial] for certificates and other parameters.
+// its password. docs/reference.md has the parameters, also those for certificates.
 func Dial(rawURL string) (redis.UniversalClient, error) { return store.Dial(rawURL) }
+
+// Durable returns a client whose scripts return once replicas have their writes. Give it to package lock. A [Dispatcher]
+// makes its own from [Config.Durability]. Closing the client closes rdb.
+func Durable(rdb redis.UniversalClient, d Durability) redis.UniversalClient {
+	return store.Durable(rdb, d)
+}
 
 // Dialer is [Dial] with hooks for what a client notices. The zero value is Dial.
 type Dialer = store.Dialer

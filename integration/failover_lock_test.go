@@ -12,7 +12,6 @@ import (
 
 	"github.com/onbeat/onbeat"
 	"github.com/onbeat/onbeat/integration/internal/rig"
-	"github.com/onbeat/onbeat/internal/store"
 	"github.com/onbeat/onbeat/internal/testredis"
 	"github.com/onbeat/onbeat/lock"
 )
@@ -65,10 +64,10 @@ func TestFailover_locks(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name string
-		want store.Durability
+		want onbeat.Durability
 	}{
-		{"strict durability of all replicas", store.Durability{Replicas: 2, Strict: true, Timeout: 500 * time.Millisecond}},
-		{"as it is", store.Durability{}},
+		{"strict durability of all replicas", onbeat.Durability{Replicas: 2, Strict: true, Timeout: 500 * time.Millisecond}},
+		{"as it is", onbeat.Durability{}},
 	}[:rig.Size(1, 2)] {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -92,7 +91,7 @@ func TestFailover_locks(t *testing.T) {
 				}
 				defer rdb.Close()
 				all.Go(func() {
-					contend(ctx, store.Durable(rdb, c.want), "nightly", func(h hold) {
+					contend(ctx, onbeat.Durable(rdb, c.want), "nightly", func(h hold) {
 						mu.Lock()
 						defer mu.Unlock()
 						holds = append(holds, h)

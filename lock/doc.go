@@ -34,7 +34,7 @@
 //
 // Nor does a lock on one Redis survive what Redis forgets. If a replica is promoted before it heard of the lock, it grants
 // the lock to a second holder: across fifty planned failovers of Sentinel, 2 % of the holders were not alone, for 27 ms at
-// most. With a client of [store.Durable] that is strict and waits for all replicas, a lock is not held before each replica
+// most. With a client of onbeat.Durable that is strict and waits for all replicas, a lock is not held before each replica
 // knows it. [Quorum] is for users with several servers; its documentation says what it does not promise.
 //
 // # What not to use
