@@ -40,7 +40,7 @@ func (t *term) tell(waits int64, left queue.Buffer, err error) {
 	b := &t.buffer
 	if errors.Is(err, store.ErrDenied) && !b.refused { // other errors keep the term from archiving too, and it tells of them
 		b.refused = true
-		t.log.Warn().Err(err).Msg("cannot trim what waits to be archived: redis keeps more than archive.buffer")
+		t.log.Warn().Err(err).Msg("cannot trim entries that wait to be archived: redis keeps more than archive.buffer")
 	}
 	if left.Assumed != nil && !b.assumed {
 		b.assumed = true

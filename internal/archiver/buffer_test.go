@@ -93,7 +93,7 @@ func TestBuffer_withoutTheRightsTellsOnce(t *testing.T) {
 	want := w.note(3_000)
 	w.follow("a")
 	w.eventually(a, want)
-	for _, line := range []string{"cannot ask redis how large the history is", "cannot trim what waits to be archived"} {
+	for _, line := range []string{"cannot ask redis how large the history is", "cannot trim entries that wait to be archived"} {
 		testredis.Eventually(t, patience, func() bool { return w.log.count(line) > 0 }, "the log says: %s", line)
 	}
 	w.eventually(a, append(want, w.note(10)...))

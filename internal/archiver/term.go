@@ -277,7 +277,7 @@ func (t *term) trim(ctx context.Context, f *found) {
 func (t *term) keepTidy(ctx context.Context) {
 	for wait := time.Duration(0); pause(ctx, wait); wait = tidyEvery {
 		if err := t.tidy(ctx); err != nil && ctx.Err() == nil {
-			t.log.Warn().Err(err).Msg("could not remove what the archive no longer keeps")
+			t.log.Warn().Err(err).Msg("could not remove expired rows of the archive")
 		}
 	}
 }
