@@ -15,29 +15,6 @@ import (
 	"github.com/onbeat/onbeat/task"
 )
 
-func TestRun_neverEarly(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, testredis.Real(t))
-	var ran ledger
-	w.start(one(t, func(ctx context.Context, tk *task.Task) error {
-		now, err := w.q.Now(ctx)
-		if err == nil && now.Before(tk.Due) {
-			t.Errorf("%s ran %v early", tk.ID, tk.Due.Sub(now))
-		}
-		if tk.Claimed.Before(tk.Due) {
-			t.Errorf("%s was claimed early", tk.ID)
-		}
-		ran.note(tk)
-		return err
-	}), concurrency(100))
-	now, err := w.q.Now(t.Context())
-	must(t, err)
-	for i := range 40 {
-		w.add(job("j"+string(rune('a'+i)), task.At(now.Add(time.Duration(300+i*23)*time.Millisecond))))
-	}
-	testredis.Eventually(t, patience, func() bool { return ran.total() == 40 }, "all ran")
-}
-
 func TestRun_retriesWithTheDelayGiven(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, testredis.Real(t))

@@ -64,28 +64,3 @@ func TestWake_reachesWhoeverHandlesTheNextOfAKey(t *testing.T) {
 		}
 	})
 }
-
-// The one that was to look at a due time leaves: another looks.
-func TestWake_whoWatchedLeaves(t *testing.T) {
-	t.Parallel()
-	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
-		w := newWorld(t, rdb)
-		var ran ledger
-		var nodes []*node
-		for range 3 {
-			n := w.start(one(t, func(_ context.Context, x *task.Task) error {
-				ran.note(x)
-				return nil
-			}), consumeBy(instance.ConsumeAll))
-			w.leads(n)
-			nodes = append(nodes, n)
-		}
-		w.add(job("first")) // the lane is known from here on
-		w.gone("first")
-		testredis.Eventually(t, patience, func() bool { return rdb.ZCard(t.Context(), w.q.Keys().Watch).Val() == 3 }, "all watch")
-		w.add(job("x", task.In(2*time.Second)))
-		nodes[0].stop()
-		nodes[1].stop()
-		testredis.Eventually(t, 6*time.Second, func() bool { return ran.count("x") == 1 }, "x runs")
-	})
-}

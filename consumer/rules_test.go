@@ -2,7 +2,6 @@ package consumer
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -11,7 +10,6 @@ import (
 
 	"github.com/onbeat/onbeat/handlers"
 	"github.com/onbeat/onbeat/instance"
-	"github.com/onbeat/onbeat/internal/history"
 	"github.com/onbeat/onbeat/internal/testredis"
 	"github.com/onbeat/onbeat/task"
 )
@@ -124,80 +122,6 @@ func slot(n int, policy task.Overlap) *task.Task {
 	return &task.Task{ID: task.SlotID("s", at), Type: "job", Schedule: "s", Slot: at, Key: "schedule:s", KeyLimit: 1, Overlap: policy, Keep: -1}
 }
 
-func TestOverlap(t *testing.T) {
-	t.Parallel()
-	for name, tt := range map[string]struct {
-		policy  task.Overlap
-		ran     string
-		skipped string
-		cause   error
-	}{
-		"skip":    {task.Skip, "1", "2 3", nil},
-		"queue":   {task.QueueUp, "1 2", "3", nil},
-		"replace": {task.Replace, "1 3", "2", ErrReplaced},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w := newWorld(t, testredis.Real(t))
-			var ran ledger
-			var cause caught
-			release := make(chan struct{})
-			w.start(one(t, func(ctx context.Context, tk *task.Task) error {
-				ran.note(tk)
-				if tk.Slot.UnixMilli() != 1 {
-					return nil
-				}
-				select {
-				case <-release:
-					return nil
-				case <-ctx.Done():
-					time.Sleep(200 * time.Millisecond) // the third comes before it has ended
-					cause.set(context.Cause(ctx))
-					return ctx.Err()
-				}
-			}))
-			w.add(slot(1, tt.policy))
-			testredis.Eventually(t, patience, func() bool { return ran.total() == 1 }, "the first runs")
-			w.add(slot(2, tt.policy))
-			time.Sleep(50 * time.Millisecond)
-			w.add(slot(3, tt.policy))
-			if tt.cause == nil {
-				time.Sleep(100 * time.Millisecond)
-				close(release)
-			}
-			w.gone("s@1", "s@2", "s@3")
-			got := ""
-			for i, tk := range ran.all() {
-				if i > 0 {
-					got += " "
-				}
-				got += fmt.Sprint(tk.Slot.UnixMilli())
-			}
-			if got != tt.ran {
-				t.Errorf("ran %s, want %s", got, tt.ran)
-			}
-			skipped := ""
-			must(t, w.q.History(t.Context(), time.Time{}, func(e history.Entry) error {
-				for _, n := range e.Notes {
-					if n.Word == "skipped" {
-						if skipped != "" {
-							skipped += " "
-						}
-						skipped += fmt.Sprint(n.Slot.UnixMilli())
-					}
-				}
-				return nil
-			}))
-			if skipped != tt.skipped {
-				t.Errorf("skipped %q, want %q", skipped, tt.skipped)
-			}
-			if !errors.Is(cause.get(), tt.cause) {
-				t.Errorf("cause %v, want %v", cause.get(), tt.cause)
-			}
-		})
-	}
-}
-
 // TestPromise3_tenThousandTasksRunOnce is a stress of two consumers that share the work.
 func TestPromise3_tenThousandTasksRunOnce(t *testing.T) {
 	t.Parallel()
@@ -269,48 +193,5 @@ func TestIdle_costsNoPolling(t *testing.T) {
 		if tk.ID == "now" && tk.Claimed.Sub(tk.Due) > 800*time.Millisecond {
 			t.Errorf("claimed %v late: by the heartbeat, not the wake-up", tk.Claimed.Sub(tk.Due))
 		}
-	}
-}
-
-func TestConsume_whoWorks(t *testing.T) {
-	t.Parallel()
-	for rule, want := range map[instance.Consume]string{
-		instance.ConsumeNewest: "c", instance.ConsumeRelease: "bc", instance.ConsumeAll: "abc",
-	} {
-		t.Run(string(rule), func(t *testing.T) {
-			t.Parallel()
-			w := newWorld(t, testredis.Real(t))
-			var ran ledger
-			fn := func(_ context.Context, tk *task.Task) error {
-				ran.note(tk)
-				time.Sleep(20 * time.Millisecond)
-				return nil
-			}
-			names := map[string]string{}
-			for _, i := range []struct{ name, release string }{{"a", "v1"}, {"b", "v2"}, {"c", "v2"}} {
-				n := w.start(one(t, fn), release(i.release), consumeBy(rule), concurrency(2))
-				names[n.id] = i.name
-				w.leads(n)
-			}
-			var list []*task.Task
-			for i := range 60 {
-				list = append(list, job(fmt.Sprint("t", i), task.Keep(-1)))
-			}
-			w.add(list...)
-			testredis.Eventually(t, patience, func() bool { return ran.total() == 60 }, "all run")
-			who := map[string]bool{}
-			for _, tk := range ran.all() {
-				who[names[tk.Instance]] = true
-			}
-			got := ""
-			for _, name := range []string{"a", "b", "c"} {
-				if who[name] {
-					got += name
-				}
-			}
-			if got != want {
-				t.Errorf("%s worked, want %s", got, want)
-			}
-		})
 	}
 }

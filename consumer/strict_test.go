@@ -6,8 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/onbeat/onbeat/internal/queue"
 	"github.com/onbeat/onbeat/internal/store"
 	"github.com/onbeat/onbeat/internal/testredis"
@@ -101,33 +99,6 @@ func TestConsumer_claimedOnceMoreWhileItRuns(t *testing.T) {
 		t.Errorf("x ran %d times", got)
 	}
 	n.stop()
-}
-
-// A run that ends when Redis knows nothing of its claim any more is named in an event.
-func TestConsumer_settledInVainIsSaid(t *testing.T) {
-	t.Parallel()
-	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
-		w := newWorld(t, rdb)
-		const slot = "beat@1700000000000"
-		let := make(chan struct{})
-		var ran ledger
-		n := w.start(one(t, func(_ context.Context, tk *task.Task) error {
-			ran.note(tk)
-			<-let
-			return nil
-		}))
-		w.leads(n)
-		tk := job(slot)
-		_, _, err := w.q.Enqueue(t.Context(), []*task.Task{tk}, false)
-		must(t, err)
-		testredis.Eventually(t, patience, func() bool { return ran.count(slot) == 1 }, "it runs")
-		gens := rdb.Keys(t.Context(), w.q.Keys().Running(1)[:len(w.q.Keys().Running(1))-1]+"*").Val()
-		for _, key := range gens {
-			must(t, rdb.HDel(t.Context(), key, slot).Err())
-		}
-		close(let)
-		w.saysInVain(slot)
-	})
 }
 
 // saysInVain waits for the event that a slot was settled in vain.
