@@ -1,11 +1,7 @@
 package testredis
 
 import (
-	"errors"
-	"strings"
 	"testing"
-	"testing/synctest"
-	"time"
 )
 
 func TestNamespace_leavesNothingBehind(t *testing.T) {
@@ -30,40 +26,4 @@ func TestNamespace_leavesNothingBehind(t *testing.T) {
 	if keys, err := rdb.Keys(t.Context(), "*"+other+"*").Result(); len(keys) != 1 || err != nil {
 		t.Errorf("of another namespace: %v, %v; want its one key", keys, err)
 	}
-}
-
-func TestNamespace_isValidAndItsOwn(t *testing.T) {
-	t.Parallel()
-	a, b := Namespace(t), Namespace(t)
-	if a == b {
-		t.Errorf("two calls returned %s", a)
-	}
-	if bad := strings.Trim(a, "abcdefghijklmnopqrstuvwxyz0123456789-"); bad != "" || len(a) > 40 {
-		t.Errorf("namespace = %s", a)
-	}
-}
-
-func TestEventually_tellsWhatItWaitedForAndWhy(t *testing.T) {
-	t.Parallel()
-	n := outcome(t, func(t testing.TB) {
-		Eventually(t, time.Millisecond, func() error { return errors.New("two tasks due") }, "queue %s is empty", "q")
-	})
-	if want := "queue q is empty: not within 1ms: two tasks due"; n.failed != want {
-		t.Errorf("failed with %q, want %q", n.failed, want)
-	}
-	n = outcome(t, func(t testing.TB) { Eventually(t, time.Millisecond, func() bool { return false }, "never") })
-	if want := "never: not within 1ms"; n.failed != want {
-		t.Errorf("failed with %q, want %q", n.failed, want)
-	}
-}
-
-func TestEventually_returnsOnceItHolds(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		start := time.Now()
-		Eventually(t, time.Hour, func() bool { return time.Since(start) >= time.Second }, "a second passes")
-		if took := time.Since(start); took > 1100*time.Millisecond {
-			t.Errorf("took %v, want about 1s", took)
-		}
-	})
 }

@@ -1,14 +1,9 @@
 package testredis
 
 import (
-	"context"
-	"fmt"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 )
 
 func TestMini_worksInABubble(t *testing.T) {
@@ -71,24 +66,5 @@ func TestMini_setTimeMovesTimeAndExpiry(t *testing.T) {
 	m.SetTime(at.Add(2 * time.Hour))
 	if n, err := m.Client.Exists(t.Context(), "k").Result(); n != 0 || err != nil {
 		t.Errorf("after two hours: %d, %v; want the key gone", n, err)
-	}
-}
-
-// A pipe holds nothing: without a buffer, client and server wait for each other.
-func TestMini_takesALongPipeline(t *testing.T) {
-	t.Parallel()
-	rdb := Mini(t).Client
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-	defer cancel()
-	value := strings.Repeat("x", 4096)
-	_, err := rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
-		for i := range 500 {
-			p.Set(ctx, fmt.Sprint(i), value, 0)
-			p.Get(ctx, fmt.Sprint(i))
-		}
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
 	}
 }

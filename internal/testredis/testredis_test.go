@@ -3,7 +3,6 @@ package testredis
 import (
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -54,37 +53,6 @@ func outcome(t *testing.T, test func(t testing.TB)) *note {
 	}()
 	<-done
 	return n
-}
-
-func TestClient_sharesOneServer(t *testing.T) {
-	t.Parallel()
-	ns := Namespace(t)
-	if err := Client(t).Set(t.Context(), ns, "seen", 0).Err(); err != nil {
-		t.Fatal(err)
-	}
-	if got, err := Client(t).Get(t.Context(), ns).Result(); got != "seen" || err != nil {
-		t.Errorf("through another client: %q, %v; want seen", got, err)
-	}
-	opts, err := redis.ParseURL(URL(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	rdb := redis.NewClient(opts)
-	defer rdb.Close()
-	if got, err := rdb.Get(t.Context(), ns).Result(); got != "seen" || err != nil {
-		t.Errorf("through URL: %q, %v; want seen", got, err)
-	}
-}
-
-func TestReal_isNotMiniredis(t *testing.T) {
-	t.Parallel()
-	info, err := Real(t).InfoMap(t.Context(), "server").Result()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if info["Server"]["run_id"] == "" {
-		t.Errorf("INFO server = %v, want a run_id", info)
-	}
 }
 
 func TestWithoutReal_skipsUnlessOneIsRequired(t *testing.T) {
@@ -154,24 +122,6 @@ func TestEach_runsOnBoth(t *testing.T) {
 	}
 	if got := strings.Join(names, " "); got != want {
 		t.Errorf("ran on %q, want %q", got, want)
-	}
-}
-
-func TestReport_addsALineToTheFile(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "report")
-	t.Setenv("ONBEAT_TEST_REPORT", path)
-	var out strings.Builder
-	report(&out, "redis-server 7.0.15 in a container")
-	report(&out, "redis-server 7.0.15 in a container")
-	if want := "testredis: redis-server 7.0.15 in a container\n"; out.String() != want+want {
-		t.Errorf("printed %q", out.String())
-	}
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if n := strings.Count(string(text), "\n"); n != 2 || !strings.Contains(string(text), "testredis") {
-		t.Errorf("the file holds %q, want two lines that name the package", text)
 	}
 }
 
