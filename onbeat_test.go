@@ -18,7 +18,6 @@ import (
 	"github.com/onbeat/onbeat/handlers"
 	"github.com/onbeat/onbeat/instance"
 	"github.com/onbeat/onbeat/internal/queue"
-	"github.com/onbeat/onbeat/internal/store"
 	"github.com/onbeat/onbeat/internal/testredis"
 	"github.com/onbeat/onbeat/producer"
 	"github.com/onbeat/onbeat/schedule"
@@ -148,21 +147,6 @@ func TestNew_refusals(t *testing.T) {
 		var field *task.FieldError
 		if !errors.As(err, &field) {
 			t.Errorf("%s: %v", name, err)
-		}
-	}
-}
-
-func TestNew_refusesANilClient(t *testing.T) {
-	t.Parallel()
-	for what, rdb := range map[string]redis.UniversalClient{
-		"nil": nil, "a nil client": (*redis.Client)(nil), "a nil cluster": (*redis.ClusterClient)(nil),
-	} {
-		for _, durability := range []store.Durability{{}, {Replicas: 1}} {
-			_, err := onbeat.New(rdb, onbeat.Config{Namespace: "n", Durability: durability})
-			var field *task.FieldError
-			if !errors.As(err, &field) || field.Field != "rdb" {
-				t.Errorf("%s: %v", what, err)
-			}
 		}
 	}
 }

@@ -351,27 +351,6 @@ func TestReplace_onlyTheRevisionThatIsMeant(t *testing.T) {
 	}
 }
 
-func TestRevert_makesAScheduleSayWhatItSaid(t *testing.T) {
-	t.Parallel()
-	s := serve(t, Config{})
-	const path = "/v1/schedules/s"
-	s.call("PUT", path, `{"every":"1h","task":"echo"}`)
-	s.call("PUT", path, `{"every":"2h","task":"echo"}`)
-	_, _, text := s.call("GET", path+"/revisions", "")
-	var list struct {
-		Items []struct{ Revision int64 }
-	}
-	if err := json.Unmarshal([]byte(text), &list); err != nil || len(list.Items) != 2 {
-		t.Fatal(err, text)
-	}
-	if status, _, text := s.call("POST", path+"/revert", fmt.Sprintf(`{"revision":%d}`, list.Items[1].Revision)); status != 200 {
-		t.Error(text)
-	}
-	if _, _, text := s.call("GET", path, ""); !strings.Contains(text, `"every":"1h"`) {
-		t.Error(text)
-	}
-}
-
 // Only one content type is taken, because a page elsewhere can have a browser send some others unasked.
 func TestBodies_areJSONAndNotTooLarge(t *testing.T) {
 	t.Parallel()
