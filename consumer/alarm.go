@@ -26,7 +26,7 @@ func newAlarm() *alarm {
 }
 
 // Set makes the alarm ring at a moment, in place of the one set before. The zero time silences it. A ring that is already
-// under way may still come, so the loop must treat a ring as a hint and look at what is due.
+// under way may still come, so the loop must treat a ring as a hint, and look for due tasks.
 func (a *alarm) Set(at time.Time) {
 	if at.Equal(a.at) {
 		return

@@ -236,7 +236,7 @@ func (c *Consumer) reportVoid(void []int) {
 	}()
 }
 
-// caughtUp reads from Redis what a reply shows to be out of date here: the claims, after a lost reply or lost writes, or
+// caughtUp reads from Redis the data that is out of date here by a reply: the claims, after a lost reply or lost writes, or
 // the list of lanes. It reports whether to look again at once.
 func (c *Consumer) caughtUp(r *queue.CycleReply, again bool) (bool, error) {
 	if c.doubt {

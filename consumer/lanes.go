@@ -30,7 +30,7 @@ type laneQueue struct {
 	groups [][]queue.LaneClaim
 }
 
-// reads names what a consumer reads. Two consumers have the same name if they read the same types of the same queues with
+// reads names the lanes that a consumer reads. Two consumers have the same name if they read the same types of the same queues with
 // the same limits; then one can watch for the other. The limits count: a consumer that has reached its lower limit of a
 // type does not see the tasks that the other could still claim.
 func reads(h Handlers, cfg *Config) string {

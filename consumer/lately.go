@@ -15,8 +15,8 @@ type lately struct {
 	bytes int // of the records and notes in it
 }
 
-// lately keeps at most this many settlements, which are those of the last seconds unless many thousands end each second; and
-// records and notes of at most so many bytes together, because a failed run carries its task's payload, and a note the output.
+// lately keeps at most this many settlements. They are those of the last seconds, unless many thousands end each second. Their
+// records and notes have at most so many bytes together: a failed run carries its task's payload, and a note the output.
 const (
 	mostLately      = 8192
 	mostLatelyBytes = 8 << 20

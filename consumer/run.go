@@ -13,8 +13,7 @@ import (
 	"github.com/onbeat/onbeat/task"
 )
 
-// The causes with which a run's context ends, besides those of the session's context. A handler reads them with
-// [context.Cause].
+// The causes that end a run's context, besides those of the session's context. A handler reads them with [context.Cause].
 var (
 	// ErrTimeout: the run took longer than its task's timeout. The attempt failed.
 	ErrTimeout = errors.New("the run timed out")
@@ -68,7 +67,7 @@ func (c *Consumer) start(parent context.Context, t *task.Task) {
 	c.workers.begin(r)
 }
 
-// typeOf returns what the consumer knows of the runs of a type.
+// typeOf returns the consumer's knowledge of the runs of a type.
 func (c *Consumer) typeOf(name string) *taskType {
 	if c.last == nil || c.last.name != name { // mostly it is the type of the task before
 		if c.types[name] == nil {
@@ -97,7 +96,7 @@ func (c *Consumer) work(r *run, results chan<- result) {
 	})
 }
 
-// outcome decides how a run is settled. Err is what its handler returned; cause is why its context ended, or nil. A
+// outcome decides how a run is settled. Err is the error of its handler; cause is the cause that ended its context, or nil. A
 // handler that returned no error has succeeded, even if its context had ended.
 func (c *Consumer) outcome(r *run, cause, err error) result {
 	t := r.task
@@ -137,7 +136,7 @@ func (c *Consumer) outcome(r *run, cause, err error) result {
 	return out
 }
 
-// output returns what a run put out, for its note.
+// output returns the output of a run, for its note.
 func (c *Consumer) output(r *run) string {
 	if !c.notes.Every {
 		return ""

@@ -48,7 +48,7 @@ func (c *runContext) Err() error {
 	return nil
 }
 
-// Value returns the task for handlers.FromContext, and for handlers.Output what the parent carries. A context that the
+// Value returns the task for handlers.FromContext, and the parent's value for handlers.Output. A context that the
 // handler derives from this one asks for a private key of package context: it finds the real context, and so the cause.
 func (c *runContext) Value(key any) any {
 	switch key {

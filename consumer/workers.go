@@ -70,11 +70,11 @@ func (w *workers) sendOne() {
 	w.idle = w.idle[:last]
 	w.fewest = min(w.fewest, last)
 	w.mu.Unlock()
-	wake <- struct{}{} // it has room for one, and only who took it from idle sends
+	wake <- struct{}{} // it has room for one, and only the worker that took it from idle sends
 }
 
-// work is a worker. If a handler ends the goroutine ([runtime.Goexit]), only this worker ends: whoever is needed at the line
-// was sent before.
+// work is a worker. If a handler ends the goroutine ([runtime.Goexit]), only this worker ends: it has sent another worker to
+// the line before, if tasks wait there.
 func (w *workers) work() {
 	wake := make(chan struct{}, 1)
 	w.clean()
@@ -152,13 +152,13 @@ func (w *workers) close() {
 	w.idle = nil
 }
 
-// clean undoes what a handler may have left behind on its goroutine: pprof labels, and that a fault panics.
+// clean undoes the settings that a handler may have left on its goroutine: pprof labels, and that a fault panics.
 func (w *workers) clean() {
 	pprof.SetGoroutineLabels(w.labels)
 	debug.SetPanicOnFault(false)
 }
 
-// taskType is what the consumer knows of the runs of a type.
+// taskType is the consumer's knowledge of the runs of a type.
 type taskType struct {
 	name  string
 	runs  int         // that began; only the loop uses it

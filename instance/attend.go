@@ -2,10 +2,10 @@ package instance
 
 import "context"
 
-// Attend calls fn in each term of this instance, beside [Session.Lead], until the session ends or drains: for work that only
-// one instance is to do, and that must not keep it from leading. Fn's context ends with the term; then fn must return. If fn
-// returns earlier, Attend calls it again in the next term. Two instances may be at it for a moment, as one that is cut off
-// hears late that it no longer leads.
+// Attend calls fn in each term of this instance, beside [Session.Lead], until the session ends or drains. It is for work
+// that only one instance must do, and that must not delay the lead. Fn's context ends with the term; then fn must return. If fn
+// returns earlier, Attend calls it again in the next term. Two instances may run it for a moment, because an instance that is
+// cut off learns late that it no longer leads.
 func (s *Session) Attend(fn func(ctx context.Context)) {
 	var last *term
 	for {

@@ -8,10 +8,10 @@ import (
 	"github.com/onbeat/onbeat/internal/store"
 )
 
-// What a monitor waits for before it suspects a leader; see look.lua. Each of the first three is doubled for each time that
-// the leader was suspected wrongly in the last ten minutes, up to a lease.
+// The waits of a monitor before it suspects a leader; see look.lua. Each of the first three doubles for each time that the
+// leader was suspected wrongly in the last ten minutes, up to a lease.
 const (
-	lookAlone = 40 * time.Millisecond  // how long nobody listens to its channel: its process died
+	lookAlone = 40 * time.Millisecond  // how long no client listens to its channel: its process died
 	lookOwing = 700 * time.Millisecond // how long it is silent, and has owed a look at due tasks: its process is frozen
 
 	lookTrusts = time.Second            // how long the monitor must have listened itself, so that it may judge by listeners
@@ -24,14 +24,14 @@ const (
 // lookSilent is how long a leader that does not watch for due tasks may be silent: two heartbeats and a half.
 func lookSilent(lease time.Duration) time.Duration { return lease / 2 }
 
-// Seen is what a monitor has seen of the leader. The zero value is that of the first look.
+// Seen is the state of the leader that a monitor has seen. The zero value is for the first look.
 type Seen struct {
 	Signs string    // the last signs of life: heartbeats, cycles, pushes
 	Since time.Time // since when they are the same
-	Alone time.Time // since when nobody listens to the leader's channel; zero: somebody does, or it proves nothing
+	Alone time.Time // since when no client listens to the leader's channel; zero: a client listens, or the silence proves nothing
 }
 
-// Look is what [Registry.Look] returns besides the view.
+// Look is the view and the further results of [Registry.Look].
 type Look struct {
 	View
 	Suspected bool // the leader was suspected by this look: another instance leads

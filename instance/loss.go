@@ -10,7 +10,7 @@ type Loss struct {
 	Known time.Time // the last heartbeat of this instance that Redis answered
 }
 
-// Loss returns the loss that was found last, and false if there is none or the caller has settled it with
+// Loss returns the last loss that was found, and false if there is no loss or the caller has settled it with
 // [Session.SettleLoss].
 func (s *Session) Loss() (Loss, bool) {
 	l := s.loss.Load()

@@ -15,7 +15,8 @@ const lookSoon = 20 * time.Millisecond
 // notMonitor is the plan of an instance that is not the monitor.
 const notMonitor = time.Duration(-1)
 
-// post tells the monitor's goroutine what the last heartbeat said: in how long to look, or notMonitor. It does not block.
+// post passes the plan of the last heartbeat to the monitor's goroutine: the time until the next look, or notMonitor. It does
+// not block.
 func (s *Session) post(d time.Duration) {
 	select {
 	case <-s.posts: // the goroutine has not taken the last one: this one is newer
@@ -24,7 +25,7 @@ func (s *Session) post(d time.Duration) {
 	s.posts <- d // only the keeper sends, so there is room
 }
 
-// lookIn returns what a heartbeat said to the monitor's goroutine.
+// lookIn returns the plan of a heartbeat for the monitor's goroutine.
 func lookIn(b Beat) time.Duration {
 	if !b.Monitor {
 		return notMonitor
@@ -55,7 +56,7 @@ func (m *Manager) monitor(ctx context.Context, s *Session) {
 	}
 }
 
-// monitoring is what the monitor's goroutine knows.
+// monitoring is the state of the monitor's goroutine.
 type monitoring struct {
 	on      bool // this instance is the monitor
 	timer   *time.Timer
@@ -80,8 +81,8 @@ func (w *monitoring) rest() {
 	w.planned = time.Time{}
 }
 
-// posted takes in what a heartbeat said. A look that is to confirm a suspicion, or to come soon, stays as it was planned:
-// heartbeats can come more often than looks, and would put them off for ever.
+// posted applies the plan of a heartbeat. A planned look stays if it will confirm a suspicion, or comes soon: heartbeats can
+// come more often than looks, and would put them off for ever.
 func (w *monitoring) posted(d time.Duration) {
 	if d < 0 {
 		w.on, w.seen = false, Seen{}
@@ -95,7 +96,7 @@ func (w *monitoring) posted(d time.Duration) {
 	w.at(time.Now().Add(d))
 }
 
-// look looks once, and plans the next look. What it saw before its own connection was made anew proves nothing.
+// look looks once, and plans the next look. Earlier looks prove nothing once this instance's own connection was made anew.
 func (m *Manager) look(ctx context.Context, s *Session, w *monitoring) {
 	since := s.listening()
 	if since != w.heard {

@@ -1,12 +1,13 @@
 package instance
 
-// Observer is told what an instance hears of the others. Its methods may be called from several goroutines at once. They must
-// not block, because the lease waits for them.
+// Observer learns of the leader and of this instance's terms. Its methods may be called from several goroutines at once. They
+// must not block, because the lease waits for them.
 type Observer interface {
-	// Heard is told of each answer that renews the lease, and says who leads.
+	// Heard is called for each reply that renews the lease. The view names the leader.
 	Heard(v View)
-	// Leads is told the epoch of each term of this instance when the term begins, and 0 when it ends.
+	// Leads is called with the epoch when a term of this instance begins, and with 0 when it ends.
 	Leads(epoch int64)
-	// LeaderSuspected is told that this instance, as the monitor, found a leader without a sign of life: another one leads.
+	// LeaderSuspected is called when this instance, as the monitor, found a leader without a sign of life. Another instance
+	// then leads.
 	LeaderSuspected()
 }

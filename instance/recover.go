@@ -139,8 +139,8 @@ func (m *Manager) damaged(c queue.Claim) queue.Recovery {
 	return queue.Recovery{Claim: c, Dead: true, Record: []byte(c.Record), Note: m.q.Notes().Unread(c.Task)}
 }
 
-// recovery returns what becomes of one task. If a caller asked to cancel it when its instance was gone and could not hear
-// that, the task does not run again.
+// recovery returns the recovery of one task. If a caller asked to cancel it when its instance was gone, the task does not run
+// again.
 func (m *Manager) recovery(c queue.Claim) queue.Recovery {
 	r := m.lost(c, lostText, history.Lost)
 	if !r.Dead {

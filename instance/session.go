@@ -154,7 +154,7 @@ func (s *Session) wake(ms int64) {
 	s.Work.Ring()
 }
 
-// Doubt makes the instance send a heartbeat at once, which tells it who leads. A caller uses it after a script returned
+// Doubt makes the instance send a heartbeat at once. The reply names the leader. A caller uses it after a script returned
 // [queue.ErrNotLeader] or [queue.ErrFenced].
 func (s *Session) Doubt() { s.beat.Ring() }
 
@@ -182,7 +182,7 @@ func (s *Session) Refused() {
 	s.refused = true
 }
 
-// Watch notes what the consumer reads, while the consumer relies on being woken; "" ends that. If Redis has lost the
+// Watch notes the name of the lanes that the consumer reads, while it relies on wake-ups; "" ends that. If Redis has lost the
 // consumer's place among the watchers, as it may with its last writes, the next heartbeat rings Work.
 func (s *Session) Watch(reads string) {
 	s.mu.Lock()

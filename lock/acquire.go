@@ -100,14 +100,15 @@ func (a *attempt) until(taken int64) int64 {
 	return taken + ms(a.opts.AtLeastFor)
 }
 
-// again gives back what was taken, and gives the next try another token: the release may still be under way, and must not
-// hit what that try takes.
+// again gives back the nodes that were taken, and gives the next try another token: the release may still be under way, and
+// must not release the nodes of that try.
 func (a *attempt) again(ctx context.Context) {
 	a.drop(ctx, a.keys, a.token, a.last)
 	a.token = uuid.NewString()
 }
 
-// fail returns the error of an attempt, or nil. It gives back what the attempt may have taken without hearing so.
+// fail returns the error of an attempt, or nil. It gives back nodes that the attempt may have taken although no
+// reply said so.
 func (a *attempt) fail(ctx context.Context, err error) error {
 	if err == nil {
 		return nil

@@ -32,7 +32,7 @@
 // is larger for each later holder, so keep the largest fence seen beside the data and refuse smaller ones. Without that, a
 // lock saves work that would be done twice, but does not guarantee that no work is.
 //
-// Nor does a lock on one Redis survive what Redis forgets. If a replica is promoted before it heard of the lock, it grants
+// A lock on one Redis is lost when Redis forgets its write. If a replica is promoted before it heard of the lock, it grants
 // the lock to a second holder: across fifty planned failovers of Sentinel, 2 % of the holders were not alone, for 27 ms at
 // most. With a client of onbeat.Durable that is strict and waits for all replicas, a lock is not held before each replica
 // knows it. [Quorum] is for users with several servers; its documentation says what it does not promise.

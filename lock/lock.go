@@ -81,7 +81,7 @@ func (h *Lock) end(cause error) {
 // Release gives the lock back, ends its context, and wakes a waiter. It returns [ErrLost] if another holder may have had
 // the lock meanwhile; it leaves that holder's lock alone. If Redis does not answer, it retries until the lease is over or
 // ctx ends. Then it returns [ErrUnreachable], and Redis frees the lock within a TTL. It tries once even if ctx has ended
-// before. Later calls return what the first one did.
+// before. Later calls return the result of the first.
 func (h *Lock) Release(ctx context.Context) error {
 	h.releasing.Do(func() {
 		h.end(ErrReleased)
@@ -103,7 +103,7 @@ func (h *Lock) Release(ctx context.Context) error {
 
 func (h *Lock) lost() bool { return errors.Is(context.Cause(h.life), ErrLost) }
 
-// returns says what became of a release, node by node.
+// returns is the outcome of a release, node by node.
 type returns struct {
 	given []bool // the lock was ours, and is free now
 	maybe []bool // a reply was lost: if the lock is gone now, an earlier try may have released it

@@ -88,8 +88,8 @@ func (l *Locker) unheard(heard int, errs []error) error {
 	return fmt.Errorf("%d of %d nodes answered: %w", heard, len(l.nodes), first)
 }
 
-// drop gives back what an attempt took or may have taken. It wakes no waiter: when several attempts compete, one must not
-// set off the next.
+// drop gives back the nodes that an attempt took or may have taken. It wakes no waiter: when several attempts compete, none of
+// them must start the next.
 func (l *Locker) drop(ctx context.Context, k keys, token string, b *ballot) {
 	ctx = context.WithoutCancel(ctx)
 	l.each(func(i int, n node) {

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Ahead counts the slots to come of all schedules, as of the last [Follower.Follow]: each number is those of one step, the first
-// of which begins after a moment. The times are those of the slots, without jitter. Paused schedules have none.
+// Ahead counts the slots to come of all schedules, as of the last [Follower.Follow]. Each number counts one step; the first step
+// begins after the given moment. The times are slots, without jitter. Paused schedules have none.
 func (f *Follower) Ahead(after time.Time, step time.Duration, steps int) []int64 {
 	sums := make([]int64, steps)
 	for _, s := range f.known {

@@ -11,7 +11,7 @@ import (
 	"github.com/onbeat/onbeat/internal/queue"
 )
 
-// ApplyResult says what Apply did.
+// ApplyResult is the result of Apply.
 type ApplyResult string
 
 // The results of Apply.
@@ -21,9 +21,9 @@ const (
 	Unchanged ApplyResult = "unchanged"
 )
 
-// Apply makes a schedule, or changes the one of that name. The anchor stays unless Start changes. A schedule that a release
-// declared is changed too, until that release's next leader declares it again. One that is made under the name of a deleted
-// schedule begins anew, and the deleted one can no longer be restored.
+// Apply makes a schedule, or changes the schedule of that name. The anchor stays unless Start changes. A schedule that a
+// release declared changes too, until that release's next leader declares it again. A schedule that is made under the name of a
+// deleted one begins anew, and the deleted schedule can no longer be restored.
 func (s *Schedules) Apply(ctx context.Context, want Schedule) (ApplyResult, error) {
 	return s.apply(ctx, want, nil)
 }
@@ -74,8 +74,8 @@ func checkRevision(st queue.Stored, revision int64) error {
 	return nil
 }
 
-// apply works out the change that applies a schedule, with fields of a newer release if it has some, and what it does. The change is
-// nil if the result is Unchanged.
+// apply works out the change that applies a schedule, with fields of a newer release if it has some, and its result. The change
+// is nil if the result is Unchanged.
 func apply(st queue.Stored, want *Schedule, newer map[string]json.RawMessage, now time.Time) (ApplyResult, *queue.Change, error) {
 	head := definitionHead{V: definitionVersion, Origin: Applied, newer: newer}
 	var was *Schedule

@@ -124,7 +124,7 @@ func (s *Schedules) Backfill(ctx context.Context, name string, b Backfilling) (B
 	return out, flush()
 }
 
-// forgetDead forgets those of the tasks whose run in an earlier backfill failed for good: a dead task is kept, and its ID is taken.
+// forgetDead forgets the tasks whose run in an earlier backfill failed for good: a dead task is kept, and its ID is taken.
 func (s *Schedules) forgetDead(ctx context.Context, batch []*task.Task) error {
 	ids := make([]string, len(batch))
 	for i, t := range batch {

@@ -41,7 +41,7 @@ func (e *entry) count(spans []queue.Span) (n int64) {
 	return n
 }
 
-// owes reads what is stored in Redis. A damaged text counts as nothing to push.
+// owes reads the spans that are stored in Redis. A damaged text counts as no span.
 func (e *entry) owes(text string) {
 	e.owed = text
 	e.behind, _ = queue.ParseBehind(text)
@@ -66,7 +66,8 @@ func (e *entry) fallBehind(m *move, now, missed, latest time.Time) {
 	e.trim(m)
 }
 
-// trim bounds what a schedule is behind with, also to its max_runs: then the schedule ends with the last slot that may run.
+// trim bounds the slots that a schedule is behind with, also to its max_runs: then the schedule ends with the last slot that may
+// run.
 func (e *entry) trim(m *move) {
 	const why = "too many slots to catch up"
 	if n := len(m.behind) - maxSpans; n > 0 {
@@ -198,7 +199,7 @@ func (t *term) owe(e *entry) {
 	}
 }
 
-// repay pushes some of what schedules are behind with, each in its turn.
+// repay pushes some of the slots that schedules are behind with, each schedule in its turn.
 func (t *term) repay(ctx context.Context) error {
 	var moves []move
 	now := t.clock.Now()

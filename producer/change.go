@@ -16,9 +16,9 @@ import (
 // changeTries is how often a change is worked out again because another caller was faster.
 const changeTries = 20
 
-// These functions work out a change from what was read at now. They are pure, so that a caller can try them again.
+// These functions work out a change from a state that was read at now. They are pure, so that a caller can retry them.
 
-// replace makes a schedule say s. It returns nil if the schedule says so already.
+// replace gives a schedule the definition s. It returns nil if the schedule has it already.
 func replace(st queue.Stored, s *Schedule, head definitionHead, now time.Time) (*queue.Change, error) {
 	next := definition{definitionHead: head, Schedule: *s}.sealedWith(st.Seal)
 	text, err := next.encode()
@@ -109,8 +109,8 @@ func sameTimes(a, b *Schedule) bool {
 	return a.Every == b.Every && a.Cron == b.Cron && a.Timezone == b.Timezone && a.DST == b.DST && a.Start == b.Start
 }
 
-// remove deletes a schedule, and keeps what it was, settled up to now. The history calls its slots that are not run by the
-// word.
+// remove deletes a schedule, and keeps its definition and last run, settled up to now. The history notes its slots that do not
+// run under the word.
 func remove(st queue.Stored, word history.Word, now time.Time) (*queue.Change, error) {
 	c := &queue.Change{Name: st.Name, Expect: st.Last, Delete: true, Event: "schedule deleted"}
 	if e, err := newEntry(st); err == nil && e != nil {
@@ -136,8 +136,8 @@ func retire(st queue.Stored, release string, now time.Time) (*queue.Change, erro
 }
 
 // comeBack turns the change that makes a schedule into one that lets it go on as it was when it was retired or deleted: on
-// its grid, with its runs, and paused if it was. The slots since then are noted, and none of them runs. What cannot be read here is
-// made anew.
+// its grid, with its runs, and paused if it was. The slots since then are noted, and none of them runs. A schedule
+// that cannot be read here is made anew.
 func comeBack(r queue.Retired, made *queue.Change, s *Schedule, now time.Time) (*queue.Change, error) {
 	was, err := decodeDefinition(r.Name, r.Definition)
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Bounds of what an event says of a change.
+// The bounds of the changes in an event.
 const (
 	longestChanges = 4 << 10
 	longestValue   = 256
@@ -16,8 +16,8 @@ const (
 const hidden = "…"
 
 // changesMade returns what changes between two schedules, as JSON for an event: a list of [FieldChange], 4 KiB at most. Either
-// schedule may be nil. It says which values of a payload change, and not what they are: events are shown to everybody. A
-// revision has them.
+// schedule may be nil. It names the values of a payload that change, and hides the values: events are shown to
+// everybody. A revision has the values.
 func changesMade(was, want *Schedule) string {
 	list, err := changesOf(orEmpty(was), orEmpty(want))
 	if err != nil {

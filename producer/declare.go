@@ -14,10 +14,10 @@ import (
 )
 
 // declare makes the stored schedules match what this release declares. It makes new ones, changes those that differ,
-// retires those that are no longer declared, and brings back those that another release retired. What was applied by hand
-// stays. While an instance that declared and is newer is present, an older one changes nothing, and asks again later.
+// retires those that are no longer declared, and brings back those that another release retired. Schedules that
+// a person applied stay. While a newer instance that declared is present, an older one changes nothing, and asks again later.
 //
-// A change takes back what was pushed ahead, so with many changes, slots are pushed in between.
+// A change takes back the slots that were pushed ahead, so with many changes, slots are pushed in between.
 func (t *term) declare(ctx context.Context, inv *inventory) error {
 	t.askAgain = nil
 	if inv.declared == nil {
@@ -76,8 +76,8 @@ func (t *term) ask(ctx context.Context) error {
 	return err
 }
 
-// declaring returns a function that reads all schedules and declares. Until it has succeeded once, what was known before
-// counts, however often it is tried.
+// declaring returns a function that reads all schedules and declares. Until it has succeeded once, the earlier
+// knowledge counts, however often it is tried.
 func (t *term) declaring() func(context.Context) error {
 	t.before = t.known()
 	return func(ctx context.Context) error {

@@ -58,7 +58,7 @@ type answer struct{ refused, err error }
 // add adds a task that was checked and has its ID. An error fails all calls of a shared call, with one exception: a denied
 // key is found before anything is written, so each call is sent again by itself.
 //
-// If the context ends while the task waits, add takes the task back, and the error matches only that of the context. If it
+// If the context ends while the task waits, add takes the task back, and the error matches only the context's. If it
 // ends while the call is under way, the task may have been added, and the error matches [store.ErrUnreachable] too.
 func (g *group) add(ctx context.Context, t *task.Task, look bool) (refused, err error) {
 	if err := ctx.Err(); err != nil {

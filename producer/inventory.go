@@ -8,8 +8,8 @@ import (
 	"github.com/onbeat/onbeat/internal/queue"
 )
 
-// inventory is what a reading of all schedules found, beside what this release declares. What is stored as it is declared is
-// compared once, as text, and not decoded.
+// inventory is the result of a reading of all schedules, beside the declarations of this release. A schedule that is stored as it
+// is declared is compared once, as text, and not decoded.
 type inventory struct {
 	declared []Schedule              // what this release declares, see [SchedulerConfig]; nil: it leaves the schedules of other releases alone
 	place    map[string]int          // of each in declared, by name

@@ -16,15 +16,14 @@ func over(err error) bool {
 	return errors.Is(err, queue.ErrNotLeader) || errors.Is(err, queue.ErrFenced)
 }
 
-// special reports whether an error is the fault of what was sent, and not of the term, the connection or the state of
-// Redis.
+// special reports whether the content of a call caused its error, and not the term, the connection or the state of Redis.
 func special(ctx context.Context, err error) bool {
 	return ctx.Err() == nil && !over(err) && !store.Retryable(err) && !errors.Is(err, store.ErrFull) &&
 		!errors.Is(err, store.ErrDenied) && !errors.Is(err, store.ErrWrongType) && !errors.Is(err, context.Canceled)
 }
 
-// send is [queue.Queue.Advance] for steps of which Redis may refuse one for what it is: send sets that one aside, so that
-// it delays no other schedule. The step counts as moved.
+// send is [queue.Queue.Advance] for steps of which Redis may refuse one because of its content. Send sets that step aside, so
+// that it delays no other schedule. The step counts as moved.
 func (t *term) send(ctx context.Context, steps []queue.Step) (now time.Time, dropped int, moved []int, err error) {
 	now, dropped, moved, err = t.q.Advance(ctx, t.term, steps)
 	switch {

@@ -10,7 +10,7 @@ import (
 	"github.com/onbeat/onbeat/internal/queue"
 )
 
-// memory is what an instance that has led knows of the schedules. If Redis comes back without them, the instance restores
+// memory is the knowledge of the schedules of an instance that has led. If Redis comes back without them, the instance restores
 // them as they were, on their grid. An instance that never led has no memory: it declares the schedules anew.
 type memory struct {
 	version int64
@@ -18,7 +18,7 @@ type memory struct {
 	seen    time.Time // the clock of Redis when it last answered; what was due by then was claimed
 }
 
-// known returns what this term knows: the memory from before the term, until the term has read all schedules.
+// known returns the knowledge of this term: the memory from before the term, until the term has read all schedules.
 func (t *term) known() memory {
 	if !t.whole {
 		return t.before
@@ -30,7 +30,7 @@ func (t *term) known() memory {
 	return memory{version: t.version, entries: t.entries, seen: seen}
 }
 
-// remember keeps what a term knew when it ended. If another instance leads now, it keeps nothing: the new leader knows
+// remember keeps the knowledge of a term at its end. If another instance leads now, it keeps nothing: the new leader knows
 // better.
 func (s *Scheduler) remember(ctx context.Context, t *term, err error) {
 	s.memory = t.known()
@@ -46,9 +46,9 @@ func (s *Scheduler) forget(session *instance.Session) {
 	}
 }
 
-// recall restores the schedules that Redis lost, before a new leader could make them anew. It waits for Redis to answer,
-// for as long as the session lives. What Redis refuses, because it is full, is left to the term. The memory is kept until
-// then, because Redis may be lost once more.
+// recall restores the schedules that Redis lost, before a new leader could make them anew. It waits for Redis to answer, for as
+// long as the session lives. If Redis refuses a schedule, because it is full, recall leaves it to the term. The memory is kept
+// until then, because Redis may be lost once more.
 func (s *Scheduler) recall(session *instance.Session) {
 	if len(s.memory.entries) == 0 {
 		return

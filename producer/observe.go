@@ -2,13 +2,13 @@ package producer
 
 import "github.com/onbeat/onbeat/internal/queue"
 
-// Observer is told what a leader does. Its method must not block.
+// Observer learns of the work of a leader. Its method must not block.
 type Observer interface {
-	// Pushed is told how many slots each call pushed.
+	// Pushed is called with the number of slots that a call pushed.
 	Pushed(slots int)
 }
 
-// observe tells the observer what a call pushed. Moved are the indexes of the steps that were left out.
+// observe tells the observer how many slots a call pushed. Moved are the indexes of the steps that were left out.
 func (t *term) observe(steps []queue.Step, moved []int) {
 	if t.cfg.Observer == nil {
 		return

@@ -13,15 +13,15 @@ import (
 	"github.com/onbeat/onbeat/internal/queue"
 )
 
-// Plan is what [Schedules.Apply] would do to one schedule.
+// Plan is the effect that [Schedules.Apply] would have on one schedule.
 type Plan struct {
-	// Result is what Apply would return.
+	// Result is the result that Apply would return.
 	Result ApplyResult
 	// Changes are the fields that Apply would change, by name. Empty unless Result is Changed; also empty if the stored
 	// schedule cannot be read because a newer release wrote it.
 	Changes []FieldChange
-	// Declared says that a release declares the stored schedule: its next leader declares that again. Release is that
-	// release, if it has a name.
+	// Declared: a release declares the stored schedule, and its next leader declares that again. Release is the name of the
+	// release, if it has one.
 	Declared bool
 	Release  string
 	// Secret are the paths of the stored payload that are secret.
@@ -36,7 +36,7 @@ type FieldChange struct {
 	To    string `json:"to"`
 }
 
-// Plan says what [Schedules.Apply] would do now. It writes nothing.
+// Plan returns the effect that [Schedules.Apply] would have now. It writes nothing.
 func (s *Schedules) Plan(ctx context.Context, want Schedule) (Plan, error) {
 	if err := s.p.CheckSchedule(&want); err != nil {
 		return Plan{}, err

@@ -37,9 +37,9 @@ type Producer struct {
 // New returns a producer.
 func New(q *queue.Queue, cfg Config) *Producer { return &Producer{q: q, cfg: cfg, group: group{q: q}} }
 
-// Result says what became of one task of a batch.
+// Result is the outcome of one task of a batch.
 type Result struct {
-	// ID is that of the task, or of the task that took its place.
+	// ID is the ID of the task, or of the task that took its place.
 	ID string
 	// Err is nil if the task was added. It matches [queue.ErrDuplicate] if the task was refused because its ID or unique
 	// key is taken.

@@ -28,7 +28,7 @@ func (t *term) wait() time.Duration {
 	return max(at.Sub(t.clock.Now()), 0) // push uses this clock: after a wait by another, it might find nothing to do
 }
 
-// quiet returns a moment before at, by less than most, at which little is due; if there is none, it returns at. Most slots
+// quiet returns a moment before at, by less than most, at which little is due; without such a moment it returns at. Most slots
 // lie on whole seconds, and a push at that moment would delay them.
 func quiet(at time.Time, most time.Duration) time.Time {
 	half := at.Add(-time.Second / 2).Truncate(time.Second).Add(time.Second / 2)
@@ -40,7 +40,7 @@ func quiet(at time.Time, most time.Duration) time.Time {
 
 // push pushes the slots of every schedule whose next slot is within the horizon, or soon will be. The earliest slots go
 // first: a new leader with many schedules must not fill the horizon of one schedule before it pushes the next slot of
-// another. Then it pushes a part of what schedules are behind with.
+// another. Then it pushes a part of the slots that schedules are behind with.
 func (t *term) push(ctx context.Context) error {
 	if err := t.pushSoon(ctx); err != nil {
 		return err
@@ -126,7 +126,7 @@ func (t *term) pushOnce(ctx context.Context, now, missed, soon, until time.Time)
 	return len(moves) > 0 && len(t.plan) > 0 && !t.plan[0].next.After(soon), err
 }
 
-// inOrder sorts moves by their next slot, and those of the same moment by the name of the schedule. Redis keeps tasks that
+// inOrder sorts moves by their next slot, and moves of the same moment by the name of the schedule. Redis keeps tasks that
 // are due at once in the order of their IDs, which begin with that name; to add them in that order costs it the least.
 func inOrder(moves []move) {
 	slices.SortFunc(moves, func(a, b move) int {
@@ -248,8 +248,8 @@ func (t *term) refresh(ctx context.Context) error {
 	return nil
 }
 
-// catchUp deals with what was missed while no instance led: slots that were pushed and not claimed, and slots that were
-// never pushed, up to the last moment before this term began. Consumers wait until it is done, so it only puts off the
+// catchUp deals with the slots missed while no instance led: slots that were pushed and not claimed, and slots that were never
+// pushed, up to the last moment before this term began. Consumers wait until it is done, so it only puts off the
 // missed slots that are to run behind all tasks on time.
 func (t *term) catchUp(ctx context.Context, missed time.Time) error {
 	var moves []move

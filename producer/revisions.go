@@ -16,13 +16,13 @@ import (
 	"github.com/onbeat/onbeat/task"
 )
 
-// Revision is a change of a schedule, and what it said from then on.
+// Revision is a change of a schedule, and the definition from then on.
 type Revision struct {
 	Number int64
 	At     time.Time
 	// What is made, changed, deleted, retired, restored or reverted.
 	What string
-	// By is who asked for it; "" if a leader declared the schedule, or if nobody is known.
+	// By is the actor; "" if a leader declared the schedule, or if the actor is not known.
 	By string
 	// Origin is Declared or Applied. Release is the release that declared, or retired, the schedule.
 	Origin  string
@@ -147,8 +147,7 @@ func (s *Schedules) revisionOf(name string, noted []queue.Revision, i int) Revis
 	return r
 }
 
-// Revert makes a schedule say again what it said at a revision. That is a new revision. The anchor stays unless Start
-// changes.
+// Revert gives a schedule the definition of a revision again, as a new revision. The anchor stays unless Start changes.
 func (s *Schedules) Revert(ctx context.Context, name string, revision int64) (ApplyResult, error) {
 	noted, err := s.revisions(ctx, name)
 	if err != nil {

@@ -59,8 +59,8 @@ func RunOf(n *history.Note) Run {
 	return r
 }
 
-// Runs returns what became of the tasks of a schedule, or of those of all schedules if name is "", newest first, as far back as the history and the past reach: at least limit
-// (default 20) if there are as many. To go on, pass next as after; next is "" at the end.
+// Runs returns the runs of a schedule, or of all schedules if name is "", newest first, as far back as the history and the past
+// reach: at least limit (default 20) if there are as many. To go on, pass next as after; next is "" at the end.
 func (s *Schedules) Runs(ctx context.Context, name, after string, limit int) (runs []Run, next string, err error) {
 	if limit <= 0 {
 		limit = 20

@@ -42,7 +42,7 @@ const lateGrace = time.Second
 // longestPause is the longest wait between two tries while Redis is away.
 const longestPause = 200 * time.Millisecond
 
-// tidyEvery is how often the leader removes what has expired.
+// tidyEvery is the time between two removals of expired entries by the leader.
 const tidyEvery = 30 * time.Second
 
 // Scheduler is the CentralScheduler: while its instance leads, it pushes the slots of every schedule.
@@ -178,7 +178,7 @@ func (t *term) run(ctx context.Context) error {
 	}
 }
 
-// longestAgain is the longest wait between two tries to restore or declare what could not be.
+// longestAgain is the longest wait between two tries to restore or declare a schedule.
 const longestAgain = 30 * time.Second
 
 // insist calls fn until it succeeds, the term ends, or another try is useless.
@@ -253,9 +253,9 @@ func (t *term) tidy(ctx context.Context) {
 }
 
 // takeStock begins a term, and begins it again when Redis may have lost its last writes. It reads all schedules, declares,
-// deals with what was missed while no instance led, and opens the gate. What cannot be restored or declared neither keeps
-// the gate shut nor delays the other schedules: only the work behind the gate makes room in a full Redis. It is tried
-// again; see lacking.
+// deals with the slots missed while no instance led, and opens the gate. A schedule that cannot be restored or declared neither
+// keeps the gate shut nor delays the other schedules: only the work behind the gate makes room in a full Redis. The leader
+// retries it; see lacking.
 func (t *term) takeStock(ctx context.Context) error {
 	now, err := t.tick(ctx)
 	if err != nil {
@@ -303,7 +303,7 @@ func (t *term) returned() time.Time {
 	return minTime(t.back, t.began)
 }
 
-// openGate lets consumers claim, once what was missed while no instance led has been dealt with.
+// openGate lets consumers claim, once catchUp has dealt with the missed slots.
 func (t *term) openGate(ctx context.Context) error {
 	if t.open {
 		return nil

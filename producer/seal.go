@@ -25,7 +25,7 @@ func openDefinition(name, text string, keys *seal.Keys) (*definition, error) {
 	return d, nil
 }
 
-// owner is what the payload of a definition is sealed for.
+// owner is the owner for which the payload of a definition is sealed.
 func (s *Schedule) owner() seal.Owner { return seal.Schedule(s.Name, s.Task) }
 
 // sealedWith returns the definition as it is stored: with its payload encrypted, if a key seals.
@@ -41,8 +41,8 @@ func (d definition) sealedWith(keys *seal.Keys) definition {
 	return d
 }
 
-// checkOpens refuses to write over a payload that this process cannot read for want of its key: it would store in the clear what
-// was encrypted, and could not tell whether it changes.
+// checkOpens refuses to write over a payload that this process cannot read for want of its key. A write would store an encrypted
+// payload in the clear, and could not tell whether it changes.
 func (d *definition) checkOpens(keys *seal.Keys) error {
 	if d.sealed == nil || keys.Has(d.sealed.Key) {
 		return nil

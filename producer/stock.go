@@ -10,7 +10,7 @@ import (
 )
 
 // stock restores the schedules that Redis lost, then reads all schedules. While some cannot be restored they are lacking,
-// and what the term knows is not whole.
+// and the knowledge of the term is not whole.
 func (t *term) stock(ctx context.Context) (*inventory, error) {
 	for {
 		unrestored, err := t.without(ctx, t.restore(ctx, t.before, nil))
@@ -37,7 +37,8 @@ func (t *term) stock(ctx context.Context) (*inventory, error) {
 	}
 }
 
-// read reads all schedules as they are stored in Redis, beside what this release declares. What was known before is in t.before.
+// read reads all schedules as they are stored in Redis, beside the declarations of this release. The earlier knowledge is in
+// t.before.
 func (t *term) read(ctx context.Context) (*inventory, error) {
 	var declared []Schedule
 	if t.cfg.Declared != nil {
@@ -92,8 +93,8 @@ func (t *term) complete(ctx context.Context, stored map[string]queue.Stored) err
 	return err
 }
 
-// completed returns the change that makes a schedule whole. Only its last run was overwritten. What was pushed is still in
-// its lane or has run, unless the tasks pushed ahead are gone too.
+// completed returns the change that makes a schedule whole. Only its last run was overwritten. The pushed slots are still
+// in their lane or have run, unless the tasks pushed ahead are gone too.
 func (t *term) completed(ctx context.Context, st queue.Stored) (*queue.Change, error) {
 	e := t.before.entries[st.Name]
 	if e == nil {
@@ -123,8 +124,8 @@ func (t *term) completed(ctx context.Context, st queue.Stored) (*queue.Change, e
 	return c, err
 }
 
-// lacks reports whether a known schedule that no caller deleted is missing from what was read. It takes in one that a
-// caller has made again since.
+// lacks reports whether a known schedule that no caller deleted is missing from the schedules that were read. It takes in
+// a schedule that a caller has made again since.
 func (t *term) lacks(ctx context.Context, inv *inventory) (bool, error) {
 	var names []string
 	for name := range t.before.entries {
@@ -153,8 +154,8 @@ func (t *term) lacks(ctx context.Context, inv *inventory) (bool, error) {
 	return len(lost) > 0, err
 }
 
-// restore restores those of the named schedules (nil: all) that are known here and that Redis lost. A schedule that exists
-// is left as it is.
+// restore restores the named schedules (nil: all) that this instance knows and Redis lost. It leaves a schedule that exists as
+// it is.
 func (t *term) restore(ctx context.Context, known memory, names []string) error {
 	if len(known.entries) == 0 {
 		return nil
