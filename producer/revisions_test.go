@@ -40,26 +40,26 @@ func TestApplyIf_changesOnlyWhatTheCallerHasSeen(t *testing.T) {
 	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
 		w := newWorld(t, rdb)
 		ctx := t.Context()
-		refused := func(revision int64, says string) {
+		refused := func(revision int64) {
 			t.Helper()
 			did, err := w.ApplyIf(ctx, every(time.Minute), revision)
-			if !errors.Is(err, queue.ErrRevision) || !strings.Contains(err.Error(), says) || strings.Contains(err.Error(), "\n") || did != "" {
+			if !errors.Is(err, queue.ErrRevision) || did != "" {
 				t.Errorf("%v, %v", did, err)
 			}
 		}
-		refused(7, "there is none, and revision 7 was expected")
+		refused(7)
 		if did, err := w.ApplyIf(ctx, every(time.Hour), 0); did != Made || err != nil {
 			t.Fatalf("%v, %v", did, err)
 		}
 		made, err := w.Get(ctx, "s")
 		must(t, err)
-		refused(0, fmt.Sprintf("of revision %d", made.Revision))
+		refused(0)
 		if did, err := w.ApplyIf(ctx, every(2*time.Hour), made.Revision); did != Changed || err != nil {
 			t.Fatalf("%v, %v", did, err)
 		}
 		changed, err := w.Get(ctx, "s")
 		must(t, err)
-		refused(made.Revision, fmt.Sprintf("it is at revision %d", changed.Revision))
+		refused(made.Revision)
 		tn := w.lead("one", "", nil) // a push is no change
 		must(t, tn.takeStock(ctx))
 		must(t, tn.push(ctx))
@@ -67,13 +67,13 @@ func TestApplyIf_changesOnlyWhatTheCallerHasSeen(t *testing.T) {
 			t.Errorf("%v, %v", did, err)
 		}
 		must(t, second(w.Pause(ctx, "s")))
-		refused(changed.Revision, "it is at revision")
+		refused(changed.Revision)
 		must(t, w.Delete(ctx, "s"))
-		refused(changed.Revision, "there is none")
+		refused(changed.Revision)
 		must(t, w.Restore(ctx, "s"))
-		refused(changed.Revision, "it is at revision")
+		refused(changed.Revision)
 		must(t, rdb.HSet(ctx, w.q.Keys().Last, "s", "rubbish").Err())
-		refused(0, "damaged")
+		refused(0)
 		if did, err := w.Apply(ctx, every(time.Minute)); did != Changed || err != nil {
 			t.Errorf("%v, %v", did, err)
 		}

@@ -20,43 +20,40 @@ func TestValidate_namesTheFieldAtFault(t *testing.T) {
 		return r
 	}
 	for _, test := range []struct {
-		rule        Rule
-		field, says string
+		rule  Rule
+		field string
 	}{
-		{Rule{}, "every", "neither every nor cron"},
-		{Rule{Every: 1, Cron: "* * * * *"}, "every", "are both set"},
-		{Every(-time.Second), "every", "negative"},
-		{Every(time.Microsecond), "every", "finer than a millisecond"},
-		{Every(MaxDuration + time.Millisecond), "every", "out of range 1ms-36525d"},
-		{every(func(r *Rule) { r.Timezone = "Asia/Seoul" }), "timezone", "no timezone"},
-		{every(func(r *Rule) { r.DST.Gap = DSTGapSkip }), "dst", "applies only to a cron rule"},
-		{every(func(r *Rule) { r.Start = "tomorrow" }), "start", "not a start time"},
-		{every(func(r *Rule) { r.Start = "1969-12-31T23:59:59Z" }), "start", "out of range"},
-		{every(func(r *Rule) { r.Start = "2026-01-01T00:00:00.0005Z" }), "start", "finer than a millisecond"},
-		{every(func(r *Rule) { r.Until = time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC) }), "until", "out of range"},
-		{every(func(r *Rule) { r.Start, r.Until = "2026-02-01T00:00:00Z", ts("2026-01-01") }), "until", "before the start"},
-		{every(func(r *Rule) { r.MaxRuns = -1 }), "max_runs", "negative"},
-		{every(func(r *Rule) { r.Jitter = -1 }), "jitter", "negative"},
-		{every(func(r *Rule) { r.Jitter = time.Hour }), "jitter", "longer than the interval of 1m"},
-		{every(func(r *Rule) { r.CatchUp = 1 }), "catch_up", "finer than a millisecond"},
-		{every(func(r *Rule) { r.Missed = "never" }), "missed", "use once, all or skip"},
-		{every(func(r *Rule) { r.Overlap = "both" }), "overlap", "use allow, skip, queue or replace"},
-		{cron(func(r *Rule) { r.Cron = "0 2 * *" }), "cron", "4 fields, and needs 5 or 6"},
-		{cron(func(r *Rule) { r.Start = StartAligned }), "start", "always aligned"},
-		{cron(func(r *Rule) { r.DST.Gap = "before" }), "dst gap", "use skip or after"},
-		{cron(func(r *Rule) { r.DST.Overlap = "none" }), "dst overlap", "use first, second or both"},
-		{cron(func(r *Rule) { r.Timezone = "Berlin" }), "timezone", "unknown zone"},
-		{cron(func(r *Rule) { r.Timezone = "right/Europe/Berlin" }), "timezone", "unknown zone"},
-		{cron(func(r *Rule) { r.Timezone = "../../etc/passwd" }), "timezone", "unknown zone"},
-		{cron(func(r *Rule) { r.Timezone = strings.Repeat("x", 1<<20) }), "timezone", "unknown zone"},
-		{Cron("0 2 * * *", time.Local), "timezone", "local zone"},
-		{Cron("0 2 * * *", time.FixedZone("KST", 9*3600)), "timezone", "unknown zone"},
+		{Rule{}, "every"},
+		{Rule{Every: 1, Cron: "* * * * *"}, "every"},
+		{Every(-time.Second), "every"},
+		{Every(time.Microsecond), "every"},
+		{Every(MaxDuration + time.Millisecond), "every"},
+		{every(func(r *Rule) { r.Timezone = "Asia/Seoul" }), "timezone"},
+		{every(func(r *Rule) { r.DST.Gap = DSTGapSkip }), "dst"},
+		{every(func(r *Rule) { r.Start = "tomorrow" }), "start"},
+		{every(func(r *Rule) { r.Start = "1969-12-31T23:59:59Z" }), "start"},
+		{every(func(r *Rule) { r.Start = "2026-01-01T00:00:00.0005Z" }), "start"},
+		{every(func(r *Rule) { r.Until = time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC) }), "until"},
+		{every(func(r *Rule) { r.Start, r.Until = "2026-02-01T00:00:00Z", ts("2026-01-01") }), "until"},
+		{every(func(r *Rule) { r.MaxRuns = -1 }), "max_runs"},
+		{every(func(r *Rule) { r.Jitter = -1 }), "jitter"},
+		{every(func(r *Rule) { r.Jitter = time.Hour }), "jitter"},
+		{every(func(r *Rule) { r.CatchUp = 1 }), "catch_up"},
+		{every(func(r *Rule) { r.Missed = "never" }), "missed"},
+		{every(func(r *Rule) { r.Overlap = "both" }), "overlap"},
+		{cron(func(r *Rule) { r.Cron = "0 2 * *" }), "cron"},
+		{cron(func(r *Rule) { r.Start = StartAligned }), "start"},
+		{cron(func(r *Rule) { r.DST.Gap = "before" }), "dst gap"},
+		{cron(func(r *Rule) { r.DST.Overlap = "none" }), "dst overlap"},
+		{cron(func(r *Rule) { r.Timezone = "Berlin" }), "timezone"},
+		{cron(func(r *Rule) { r.Timezone = "right/Europe/Berlin" }), "timezone"},
+		{cron(func(r *Rule) { r.Timezone = "../../etc/passwd" }), "timezone"},
+		{cron(func(r *Rule) { r.Timezone = strings.Repeat("x", 1<<20) }), "timezone"},
+		{Cron("0 2 * * *", time.Local), "timezone"},
+		{Cron("0 2 * * *", time.FixedZone("KST", 9*3600)), "timezone"},
 	} {
 		err := test.rule.Validate()
 		fe := wantField(t, err, test.field)
-		if !strings.Contains(err.Error(), test.says) {
-			t.Errorf("got %q, want it to say %q", err, test.says)
-		}
 		if len(fe.Value) > 60 {
 			t.Errorf("the error quotes %d bytes of its input", len(fe.Value))
 		}
