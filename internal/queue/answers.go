@@ -27,7 +27,7 @@ const (
 	answersBytes = 64 << 20
 )
 
-// Asked is what [Queue.ClaimAnswer] found out about a request: one of the five.
+// Asked is the finding of [Queue.ClaimAnswer] about a request: one of five.
 type Asked string
 
 // What may be known of a request.

@@ -23,7 +23,7 @@ const (
 	mostCuts = 20
 )
 
-// Buffer is what Redis keeps of the history and of the runs of other tasks, together.
+// Buffer is the part of the history and of the runs of other tasks that Redis keeps, together.
 type Buffer struct {
 	Bytes   int64
 	Entries int64

@@ -18,7 +18,7 @@ var cycleScript = store.NewScript("cycle", WakeLib, source("lib_held"), source("
 // MaxBatch is the most tasks that one call settles or claims. A caller that has more makes more calls.
 const MaxBatch = 1000
 
-// Outcome is what became of a run.
+// Outcome is the outcome of a run.
 type Outcome uint8
 
 // The outcomes, in the order in which cycle.lua takes them.
@@ -30,7 +30,7 @@ const (
 	outcomes
 )
 
-// Settlement says what became of one run. ID and Fence name the claim. Which of the other fields count depends on Outcome.
+// Settlement is the outcome of one run. ID and Fence name the claim. Which of the other fields count depends on Outcome.
 type Settlement struct {
 	ID      string
 	Fence   int64

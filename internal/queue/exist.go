@@ -27,7 +27,7 @@ func (q *Queue) Exist(ctx context.Context, ids []string) ([]bool, error) {
 	return found, nil
 }
 
-// Dead returns those of the IDs whose tasks are dead. It sends one command for each [MaxBatch] of them.
+// Dead returns the IDs whose tasks are dead. It sends one command for each [MaxBatch] of them.
 func (q *Queue) Dead(ctx context.Context, ids []string) (dead []string, err error) {
 	for from := 0; from < len(ids); from += MaxBatch {
 		part := ids[from:min(from+MaxBatch, len(ids))]

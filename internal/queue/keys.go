@@ -111,7 +111,7 @@ func (k Keys) Moved(mark string) string { return k.prefix + "moved:" + mark }
 // WakeOf returns the wake-up channel of one instance.
 func (k Keys) WakeOf(instance string) string { return k.Wake + ":" + instance }
 
-// Lane names a due set: that of one queue, priority and type. A consumer reads only the lanes of types that it handles,
+// Lane names a due set, of one queue, priority and type. A consumer reads only the lanes of types that it handles,
 // so a task of an unknown type waits and costs no instance anything.
 type Lane struct {
 	Queue    string

@@ -19,15 +19,15 @@ var noticesScript = store.NewScript("notices", store.Careful, source("notices"))
 // noticesKept is how long what was noted of notifications outlives the last note.
 const noticesKept = 30 * 24 * time.Hour
 
-// NoticeChange changes what is noted of notifications.
+// NoticeChange changes the notes of notifications.
 type NoticeChange struct {
-	// Name is that of a text which must still be Was ("": none) for the change to happen.
+	// Name is the name of a text. The change happens only if the text is still Was ("": none).
 	Name, Was string
 	Set       map[string]string
 	Remove    []string
 }
 
-// Notices returns what leaders have noted of notifications, by name; package notify knows what it means.
+// Notices returns the leaders' notes of notifications, by name. Package notify knows their meaning.
 func (q *Queue) Notices(ctx context.Context) (map[string]string, error) {
 	all, err := q.rdb.HGetAll(ctx, q.keys.Notices).Result()
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 
 var recoverScript = store.NewScript("recover", store.Careful, WakeLib, source("lib_held"), source("lib_cancel"), source("lib_history"), source("recover"))
 
-// Recovery says what becomes of one task that a dead generation was running: due again, or dead.
+// Recovery is the outcome for one task that a dead generation was running: due again, or dead.
 type Recovery struct {
 	Claim  Claim
 	Lane   Lane

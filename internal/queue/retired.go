@@ -27,13 +27,13 @@ type Retired struct {
 	Last       string
 }
 
-// Retired returns, by name, those of the named schedules that are retired now. It leaves out a schedule that was made,
+// Retired returns, by name, the named schedules that are retired now. It leaves out a schedule that was made,
 // changed or deleted by hand since.
 func (q *Queue) Retired(ctx context.Context, names []string) (map[string]Retired, error) {
 	return q.gone(ctx, names, false)
 }
 
-// Deleted returns, by name, those of the named schedules that were deleted and have not come back since.
+// Deleted returns, by name, the named schedules that were deleted and have not come back since.
 func (q *Queue) Deleted(ctx context.Context, names []string) (map[string]Retired, error) {
 	return q.gone(ctx, names, true)
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/onbeat/onbeat/internal/store"
 )
 
-// Revision is what a schedule said from a change on.
+// Revision is the definition of a schedule from a change on.
 type Revision struct {
 	// Number is the revision of its last run after the change: see [Last]. A pause raises that too, and is no revision.
 	Number int64
@@ -21,9 +21,9 @@ type Revision struct {
 	At time.Time
 	// What is the last word of the change's event: made, changed, deleted, retired, restored or reverted.
 	What string
-	// Who asked for the change, or the release that retired the schedule; "" if nobody is known.
+	// The actor, or the release that retired the schedule; "" if neither is known.
 	Who string
-	// Definition is what the schedule said; "" if it was deleted or retired, or if the definition alone is over 256 KiB.
+	// Definition is the text of the definition; "" if it was deleted or retired, or if the definition alone is over 256 KiB.
 	Definition string
 }
 

@@ -13,7 +13,7 @@ import (
 	"github.com/onbeat/onbeat/internal/store"
 )
 
-// Tail is what came after a place in a stream, for a reader that follows it.
+// Tail has the entries after a place in a stream, for a reader that follows it.
 type Tail[T any] struct {
 	Items []T // the oldest first
 	// There says that nothing before Items is missing: the entry of the place is still in the stream, or the place is "".
@@ -190,7 +190,7 @@ func PlaceBefore(id string, d time.Duration) string {
 	return strconv.FormatInt(max(history.At(id).Add(-d).UnixMilli(), 0), 10)
 }
 
-// EventsSince returns the moment from which the events are complete. It is zero if none was ever dropped, and if there is none.
+// EventsSince returns the moment from which the events are complete. It is zero if Redis never dropped an event, and if there is no event.
 func (q *Queue) EventsSince(ctx context.Context) (time.Time, error) {
 	t, err := q.EventTail(ctx, "", 1)
 	whole := t.Stream.Added == t.Stream.Length

@@ -50,7 +50,7 @@ type WrongTypeError struct {
 	Keys []string
 }
 
-// Unwrap returns what Redis said.
+// Unwrap returns the error of Redis.
 func (e *WrongTypeError) Unwrap() error { return e.error }
 
 // Refusal makes the error that [Classify] returns when a script refuses with a word of its own. Make it once, at start.

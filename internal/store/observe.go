@@ -9,11 +9,11 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Observer is told of the calls to Redis. Its methods may be called from several goroutines at once, and must not block.
+// Observer learns of the calls to Redis. Its methods may be called from several goroutines at once, and must not block.
 type Observer interface {
-	// Called is told of each call of a script: its name, how long the caller waited, and its error as [Classify] has it.
+	// Called is called after each call of a script, with its name, the time that the caller waited, and its error as [Classify] has it.
 	Called(script string, took time.Duration, err error)
-	// PrimarySuspected is told that claims are held back, because the primary may not be the primary any more: see [ErrSuspect].
+	// PrimarySuspected is called when claims are held back, because the primary may not be the primary any more: see [ErrSuspect].
 	PrimarySuspected()
 }
 

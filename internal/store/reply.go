@@ -13,7 +13,7 @@ type Reply struct {
 	Err    error
 }
 
-// NewReply begins at the first value of what [Script.Run] returned.
+// NewReply begins at the first value of the result of [Script.Run].
 func NewReply(v any) *Reply {
 	values, ok := v.([]any)
 	if !ok {
