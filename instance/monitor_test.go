@@ -74,7 +74,7 @@ func TestMonitor_replacesADeadLeaderAtOnce(t *testing.T) {
 	p.wire.cut()
 	took := p.wire.since(time.Now(), func() bool { return p.leader() == "a" })
 	t.Logf("another leads after %v", took)
-	if took > 400*time.Millisecond {
+	if took > DefaultLease/5 {
 		t.Errorf("it took %v", took)
 	}
 	if !slices.Contains(p.events(), "suspected b") {
@@ -95,7 +95,7 @@ func TestMonitor_looksWhenAMessageFoundNoListener(t *testing.T) {
 		return p.rdb.PubSubNumSub(context.Background(), p.lookup.WakeOf("b")).Val()[p.lookup.WakeOf("b")] == 0
 	}, "nobody listens")
 	p.enqueue("now")
-	if took := p.wire.since(time.Now(), func() bool { return p.leader() == "a" }); took > 400*time.Millisecond {
+	if took := p.wire.since(time.Now(), func() bool { return p.leader() == "a" }); took > DefaultLease/5 {
 		t.Errorf("it took %v", took)
 	}
 }
@@ -107,7 +107,7 @@ func TestMonitor_replacesAFrozenLeaderSoon(t *testing.T) {
 	p.wire.freeze()
 	took := p.wire.since(time.Now(), func() bool { return p.leader() == "a" })
 	t.Logf("another leads after %v", took)
-	if took > 1500*time.Millisecond {
+	if took > DefaultLease/2 {
 		t.Errorf("it took %v", took)
 	}
 	p.wire.thaw()
