@@ -61,8 +61,7 @@ func TestHTTP_followsRedirects(t *testing.T) {
 	for _, method := range []string{"POST", "PUT", "GET"} { // the body stays with the host that the payload names
 		last = seen{}
 		err := ask(t, h, "url", s.URL+"/other", "method", method, "body", "b")
-		want := method + " " + s.URL + "/other: refused a redirect that takes the body to another host: " + strings.TrimPrefix(other.URL, "http://")
-		if err == nil || err.Error() != want || handlers.IsDead(err) || last != (seen{}) {
+		if err == nil || !strings.Contains(err.Error(), strings.TrimPrefix(other.URL, "http://")) || handlers.IsDead(err) || last != (seen{}) {
 			t.Errorf("%s: %v; arrived as %+v", method, err, last)
 		}
 		if err := ask(t, h, "url", s.URL+"/around", "method", method, "body", "b"); err != nil || last.body != "" {
@@ -77,13 +76,13 @@ func TestHTTP_followsRedirects(t *testing.T) {
 		t.Errorf("where it is allowed: %v, arrived as %+v", err, last)
 	}
 	for path, want := range map[string]string{
-		"/loop":    "too many redirects: 5",
-		"/hop/6":   "too many redirects: 5",
-		"/scheme":  "refused a redirect to another scheme: from http to https",
-		"/file":    "refused a redirect to another scheme: from http to file",
+		"/loop":    ": 5",
+		"/hop/6":   ": 5",
+		"/scheme":  "from http to https",
+		"/file":    "from http to file",
 		"/nowhere": "302 Found",
 	} {
-		if err := ask(t, h, "url", s.URL+path); err == nil || err.Error() != "POST "+s.URL+path+": "+want || handlers.IsDead(err) {
+		if err := ask(t, h, "url", s.URL+path); err == nil || !strings.HasPrefix(err.Error(), "POST "+s.URL+path+": ") || !strings.HasSuffix(err.Error(), want) || handlers.IsDead(err) {
 			t.Errorf("%s: %v, want %s", path, err, want)
 		}
 	}
@@ -118,9 +117,8 @@ func TestHTTP_neverFallsBackFromHTTPS(t *testing.T) {
 	if err := ask(t, h, "url", secure.URL+"/ok"); err != nil {
 		t.Error(err)
 	}
-	want := "POST " + secure.URL + ": refused a redirect to another scheme: from https to http"
-	if err := ask(t, h, "url", secure.URL); err == nil || err.Error() != want {
-		t.Errorf("%v\nwant %s", err, want)
+	if err := ask(t, h, "url", secure.URL); err == nil || !strings.HasSuffix(err.Error(), "from https to http") {
+		t.Error(err)
 	}
 	if err := ask(t, newHTTP(t, handlers.HTTPConfig{}), "url", secure.URL+"/ok"); err == nil {
 		t.Error("an unknown certificate was taken")
