@@ -11,6 +11,7 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	"go.opentelemetry.io/otel/trace"
+	"go.opentelemetry.io/otel/trace/noop"
 
 	"github.com/onbeat/onbeat/handlers"
 	"github.com/onbeat/onbeat/internal/queue"
@@ -39,6 +40,40 @@ func TestTraced_costsNothingWhenOff(t *testing.T) {
 	if n := testing.AllocsPerRun(100, work); n > 1 {
 		t.Errorf("%v allocations, want 1", n)
 	}
+}
+
+// BenchmarkWork is all that a run costs besides Redis: without traces, with a provider that does nothing,
+// and without the code for traces.
+func BenchmarkWork(b *testing.B) {
+	for _, c := range []struct {
+		name string
+		p    trace.TracerProvider
+	}{{"nil", nil}, {"noop", noop.NewTracerProvider()}} {
+		b.Run(c.name, func(b *testing.B) {
+			_, work := bare(b, c.p, nil)
+			b.ReportAllocs()
+			for b.Loop() {
+				work()
+			}
+		})
+	}
+	b.Run("without", func(b *testing.B) {
+		c, _ := bare(b, nil, nil)
+		results := make(chan result, 1)
+		job := task.New("job", nil, task.ID("t"))
+		parent := b.Context()
+		b.ReportAllocs()
+		for b.Loop() {
+			r := &run{runContext: runContext{parent: parent, task: job, deadline: time.Now().Add(time.Hour)}}
+			h, _ := c.handlers.Handler(r.task.Type)
+			handlers.Do(r, h, r.task, func(err error) {
+				out := c.outcome(r, r.why(), err)
+				r.over()
+				results <- out
+			})
+			<-results
+		}
+	})
 }
 
 // The outcome in the span is the word that the history has for the run.
