@@ -25,7 +25,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	node, err := instance.New(q, part, instance.Config{ID: "web-1", Release: "v42"})
+	node, err := instance.New(q.Client(), part.Namespace, instance.Config{ID: "web-1", Release: "v42"})
 	if err != nil {
 		log.Fatal(err)
 	}

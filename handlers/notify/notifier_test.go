@@ -35,7 +35,7 @@ func newWorld(t testing.TB, rdb *redis.Client) *world {
 	var err error
 	w.q, err = queue.New(rdb, w.part, queue.Caps{})
 	must(t, err)
-	w.reg, err = instance.NewRegistry(rdb, w.part)
+	w.reg, err = instance.NewRegistry(rdb, w.part.Namespace)
 	must(t, err)
 	return w
 }
@@ -57,7 +57,10 @@ func (w *world) lead(id string, targets ...Target) *leader {
 	if v.Leader != id {
 		w.Fatalf("%s does not lead: %+v", id, v)
 	}
-	n := New(w.q, Config{Targets: targets, Namespace: "shop", Enqueue: producer.New(w.q, producer.Config{}).EnqueueAll})
+	p, err := producer.New(w.q.Client(), w.part.Namespace, producer.Config{})
+	must(w, err)
+	n, err := New(w.q.Client(), w.part.Namespace, Config{Targets: targets, Enqueue: p.EnqueueAll})
+	must(w, err)
 	return &leader{n, w, queue.Term{Instance: id, Gen: gen, Epoch: v.Epoch}}
 }
 
@@ -300,7 +303,9 @@ func TestNotifier_endsWithTheSession(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		s := fakeSession{ctx, make(chan struct{})}
 		end(cancel, s.draining)
-		must(t, New(nil, Config{}).Run(s)) // it asks Redis for nothing
+		n, err := New(nil, "shop", Config{})
+		must(t, err)
+		must(t, n.Run(s)) // it asks Redis for nothing
 		cancel()
 	}
 }
