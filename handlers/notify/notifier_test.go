@@ -103,8 +103,12 @@ func (w *world) titles() (list []string) {
 	return list
 }
 
+// same compares the titles of all messages with those that are wanted, without the name of the target and of the namespace.
 func (w *world) same(want ...string) {
 	w.Helper()
+	for i := range want {
+		want[i] = "ops " + w.part.Namespace + ": " + want[i]
+	}
 	if got := w.titles(); !slices.Equal(got, want) {
 		w.Errorf("got %q, want %q", got, want)
 	}
@@ -126,7 +130,7 @@ func TestNotifier_aThousandDeadAreOneMessage(t *testing.T) {
 		}
 		must(t, rdb.ZAdd(t.Context(), w.q.Keys().Dead, dead...).Err())
 		testredis.Eventually(t, 30*time.Second, func() bool { l.turn(); return len(w.titles()) > 0 }, "a message")
-		w.same("ops shop: 1,000 tasks are dead")
+		w.same("1,000 tasks are dead")
 	})
 }
 
@@ -149,7 +153,7 @@ func TestNotifier_aChangeOfLeaderLosesAndDoublesNothing(t *testing.T) {
 			_, err := a.look(t.Context(), a.term)
 			return over(err)
 		}, "the old leader hears that it leads no more, at the end of its window")
-		w.same("ops shop: 1 schedule or type fails again and again", "ops shop: 1 slot was missed")
+		w.same("1 schedule or type fails again and again", "1 slot was missed")
 	})
 }
 
@@ -179,7 +183,7 @@ func TestNotifier_aLeaderLostWhileItTellsLosesAndDoublesNothing(t *testing.T) {
 				b := w.lead("b", Target{Name: "ops", URL: ops.URL, Window: time.Second, On: []Topic{Missed}})
 				b.turn()
 				b.turn()
-				w.same("ops shop: 1 slot was missed")
+				w.same("1 slot was missed")
 				if left, err := w.q.Notices(t.Context()); err != nil || slices.ContainsFunc(slices.Collect(maps.Keys(left)), func(k string) bool { return strings.HasPrefix(k, "m ") }) {
 					t.Errorf("left: %v, %v", left, err)
 				}
@@ -205,7 +209,7 @@ func TestNotifier_saysWhatItCouldNotRead(t *testing.T) {
 		must(t, rdb.XTrimMaxLen(t.Context(), w.q.Keys().History, 2).Err())
 		a.turn()
 		a.turn()
-		w.same("ops shop: 2 slots were missed", "ops shop: messages may be missing: Redis had cut off what happened before it was read")
+		w.same("2 slots were missed", "messages may be missing: Redis had cut off what happened before it was read")
 	})
 }
 
@@ -248,7 +252,7 @@ func TestNotifier_keepsTheRunsThatItNeeds(t *testing.T) {
 	b := w.lead("b", target)
 	b.turn()
 	b.turn()
-	w.same("ops shop: 1 schedule or type fails again and again")
+	w.same("1 schedule or type fails again and again")
 }
 
 // A failover took the end of a stream back. What was read of it was told, and nothing is told twice.
@@ -270,7 +274,7 @@ func TestNotifier_goesOnFromTheEndOfAStreamThatWentBack(t *testing.T) {
 		w.note("m@2000 missed outage")
 		a.turn()
 		a.turn()
-		w.same("ops shop: 1 slot was missed", "ops shop: 1 slot was missed")
+		w.same("1 slot was missed", "1 slot was missed")
 	})
 }
 
