@@ -25,7 +25,7 @@ export const restore = (name) => now(() => post(place`/schedules/${name}/restore
 // trigger asks whether to run a schedule once, with its own payload or another.
 export function trigger(name) {
   const payload = el('textarea', { name: 'payload', rows: 5, spellcheck: 'false' });
-  const label = el('label', {}, 'Payload', payload, el('span', { class: 'hint' }, 'JSON, in place of the schedule's payload.'));
+  const label = el('label', {}, 'Payload', payload, el('span', { class: 'hint' }, "JSON, in place of the schedule's payload."));
   const more = el('details', {}, el('summary', {}, 'With another payload'), label);
   const key = newKey(); // a call without an answer is sent again as the same
   return ask({
