@@ -35,6 +35,7 @@ import (
 	"github.com/onbeat/onbeat/consumer"
 	"github.com/onbeat/onbeat/handlers"
 	"github.com/onbeat/onbeat/instance"
+	"github.com/onbeat/onbeat/internal/past"
 	"github.com/onbeat/onbeat/internal/queue"
 	"github.com/onbeat/onbeat/internal/seal"
 	"github.com/onbeat/onbeat/internal/store"
@@ -48,10 +49,9 @@ import (
 type Dispatcher struct {
 	cfg      Config
 	q        *queue.Queue
-	rdb      redis.UniversalClient // that of q
+	reg      *instance.Registry
 	mux      *handlers.Mux
 	producer *producer.Producer
-	admin    *admin.Admin
 	archive  *archive.Source // nil: none
 
 	behindFor time.Duration // notify.Config.BehindFor; tests shorten it
@@ -82,9 +82,13 @@ func New(rdb redis.UniversalClient, cfg Config) (*Dispatcher, error) {
 	p := queue.Partition{Namespace: cfg.Namespace}
 	durable := store.Durable(rdb, cfg.durability())
 	if cfg.Observer != nil {
-		durable = store.Observed(durable, cfg.Observer)
+		rdb, durable = store.Observed(rdb, cfg.Observer), store.Observed(durable, cfg.Observer)
 	}
 	q, err := queue.New(durable, p, cfg.Caps)
+	if err != nil {
+		return nil, err
+	}
+	reg, err := instance.NewRegistry(rdb, p)
 	if err != nil {
 		return nil, err
 	}
@@ -97,26 +101,13 @@ func New(rdb redis.UniversalClient, cfg Config) (*Dispatcher, error) {
 	}
 	q.SealWith(keys)
 	if cfg.Observer != nil {
-		if err := cfg.Observer.Bind(q.Client(), cfg.Namespace); err != nil {
-			return nil, err
-		}
+		cfg.Observer.Bind(q, reg)
 	}
-	d := &Dispatcher{cfg: cfg, q: q, rdb: q.Client(), mux: handlers.NewMux(), archive: kept}
-	d.producer, err = producer.New(d.rdb, cfg.Namespace, producer.Config{
-		Limits: task.Limits{Payload: cfg.PayloadLimit}, Check: d.checkPayload, Secret: cfg.Secret, TracerProvider: cfg.TracerProvider,
+	d := &Dispatcher{cfg: cfg, q: q, reg: reg, mux: handlers.NewMux(), archive: kept}
+	d.producer = producer.New(q, producer.Config{
+		Limits: task.Limits{Payload: cfg.PayloadLimit}, Check: d.checkPayload, Secret: cfg.Secret, Tracer: cfg.tracer(),
 	})
-	if err != nil {
-		return nil, err
-	}
-	d.admin, err = admin.New(d.rdb, cfg.Namespace, d.producer, kept)
-	if err != nil {
-		return nil, err
-	}
-	bulk, err := admin.NewBulkHandler(d.rdb, cfg.Namespace, cfg.Log)
-	if err != nil {
-		return nil, err
-	}
-	if err := d.mux.Handle(task.BulkType, bulk); err != nil {
+	if err := d.mux.Handle(task.BulkType, admin.NewBulkHandler(q, cfg.Log)); err != nil {
 		return nil, err
 	}
 	if err := d.handleNotify(); err != nil {
@@ -253,7 +244,7 @@ func (d *Dispatcher) EnqueueAll(ctx context.Context, tasks []*task.Task) ([]Resu
 // Admin looks at the namespace's tasks, schedules, instances and events, and changes them: get, list, count, cancel, retry,
 // pause, trigger and more. It needs no Run.
 func (d *Dispatcher) Admin() *admin.Admin {
-	return d.admin
+	return admin.Of(d.q, d.producer, d.reg, past.Of(d.q, d.archive))
 }
 
 // Unready returns nil while this process can do its part: it runs, is registered and ready, does not drain, and Redis answered
@@ -284,32 +275,26 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 	own := d.cfg.instance()
 	own.Types = d.mux.Types()
 	own.Queues = slices.Sorted(maps.Keys(d.cfg.Queues))
-	node, err := instance.New(d.rdb, d.cfg.Namespace, own)
+	node, err := instance.New(d.q, queue.Partition{Namespace: d.cfg.Namespace}, own)
 	if err != nil {
 		return err
 	}
 	log := d.cfg.Log.With().Str("instance", node.ID()).Logger()
 	tasks := d.cfg.consumer()
 	tasks.Log, tasks.Labels = log, labels(ctx)
-	work, err := consumer.New(d.rdb, d.cfg.Namespace, d.mux, tasks)
+	work, err := consumer.New(d.q, d.mux, tasks)
 	if err != nil {
 		return err
 	}
-	schedules, err := producer.NewScheduler(d.rdb, d.cfg.Namespace, producer.SchedulerConfig{
+	schedules := producer.NewScheduler(d.q, d.reg, producer.SchedulerConfig{
 		Horizon: 2 * node.Lease(), Declared: d.declared, Secret: d.cfg.Secret, Observer: d.cfg.Observer, Log: log,
-		TracerProvider: d.cfg.TracerProvider,
+		Tracer: d.cfg.tracer(),
 	})
-	if err != nil {
-		return err
-	}
 	mover, err := d.mover(log)
 	if err != nil {
 		return err
 	}
-	notifier, err := d.notifier(log)
-	if err != nil {
-		return err
-	}
+	notifier := d.notifier(log)
 	d.mu.Lock()
 	d.scheduler, d.node = schedules, node
 	d.mu.Unlock()

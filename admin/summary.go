@@ -107,9 +107,7 @@ func (a *activity) Summary(ctx context.Context, since time.Duration) (Summary, e
 	defer a.summaries.mu.Unlock()
 	f := a.summaries.follower
 	if f == nil {
-		if f, err = producer.NewFollower(a.q.Client(), a.q.Namespace()); err != nil {
-			return Summary{}, err
-		}
+		f = producer.NewFollower(a.q)
 		a.summaries.follower = f
 	}
 	found, err := f.Follow(ctx)

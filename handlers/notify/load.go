@@ -33,9 +33,7 @@ func (n *Notifier) load(ctx context.Context, now time.Time) (*known, error) {
 		r.place = place
 		k.rounds = append(k.rounds, r)
 		if r.any(Stale) && k.fresh == nil {
-			if k.fresh, err = producer.NewFollower(n.q.Client(), n.q.Namespace()); err != nil {
-				return nil, err
-			}
+			k.fresh = producer.NewFollower(n.q)
 		}
 	}
 	for name, text := range all {

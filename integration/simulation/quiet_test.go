@@ -175,11 +175,7 @@ func (w *world) leftOver() {
 
 // audit compares onbeat's own audit with what the handlers saw.
 func (w *world) audit(ctx context.Context) {
-	auditor, err := audit.New(w.queue.Client(), w.queue.Namespace(), nil)
-	var reports []audit.Report
-	if err == nil {
-		reports, err = auditor.Run(ctx, audit.Options{})
-	}
+	reports, err := audit.Run(ctx, w.queue, w.schedules, audit.Options{})
 	if err != nil {
 		w.with(func() { w.blame("error", "audit: %v", err) })
 		return

@@ -126,9 +126,14 @@ func (q *Queue) Cycle(ctx context.Context, r *CycleRequest) (*CycleReply, error)
 	}
 	v, err := cycleScript.Run(ctx, q.rdb, keys, args)
 	if err != nil {
+		q.lagging.Store(true)
 		return nil, fmt.Errorf("cycle: %w", err)
 	}
-	return decodeCycle(store.NewReply(v), r, order)
+	out, err := decodeCycle(store.NewReply(v), r, order)
+	if err == nil {
+		q.noteCaughtUp(r, out)
+	}
+	return out, err
 }
 
 // appendSettlements appends the settlements, grouped by outcome as cycle.lua reads them, and returns their order.

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/onbeat/onbeat/internal/seal"
+	"github.com/onbeat/onbeat/producer"
 )
 
 // encrypted says which keys the payloads in Redis need, and warns of those that this process does not have. It says nothing of a
@@ -18,7 +19,7 @@ func (d *doctor) encrypted(ctx context.Context) {
 		d.fail("encryption", "", "%v", err)
 		return
 	}
-	schedules, err := d.schedules.KeysOf(ctx)
+	schedules, err := producer.NewSchedules(d.q, nil).KeysOf(ctx)
 	if err != nil {
 		d.fail("encryption", "", "%v", err)
 		return
