@@ -36,7 +36,7 @@ func TestBulks_goOnWithoutTheirTab(t *testing.T) {
 	other.allow(gone)
 	other.open("/dead")
 	other.waits(`document.querySelector('#bulks progress')?.value > 0`)
-	other.shows("#bulks", "it waits for an instance")
+	other.shows("#bulks", "an instance is to go on with it")
 	other.click("#bulks [data-act=stop]")
 	other.shows("#bulks", "stopped it")
 	left := len(w.list("--state", "due"))

@@ -70,7 +70,7 @@ async function call(method, path, body, { signal, match, key, etag } = {}) {
   try {
     json = text ? JSON.parse(text) : undefined;
   } catch {
-    throw new Problem(reply.status, { detail: 'the answer is not from onbeat: does a proxy answer in its place?' });
+    throw new Problem(reply.status, { detail: 'the answer is not from onbeat: is there a proxy between?' });
   }
   if (!reply.ok) throw new Problem(reply.status, json);
   etag?.(reply.headers.get('ETag'));

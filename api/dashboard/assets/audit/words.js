@@ -13,7 +13,7 @@ export const rank = (r) => (r.broken ? 5 : r.unattended ? 4 : failing(r) ? 3 : r
 export const badge = (r) => [['well', 'good'], [r.missed ? 'missed slots' : 'waits', 'slow'], ['failures', 'slow'], ['failing', 'bad'], ['nobody runs it', 'bad'], ['broken', 'bad']][rank(r)];
 export const otherOf = (r) => r.skipped + r.paused + r.changed + r.cancelled + r.pending + r.unknown + r.lost + r.duplicated + r.early + r.off_grid;
 
-const broken = [['lost', 'were lost: no record explains them'], ['duplicated', 'ran twice for no reason'], ['early', 'began before they were due'], ['off_grid', 'ran for times that are no slots']];
+const broken = [['lost', 'were lost: nothing accounts for them'], ['duplicated', 'ran twice for no reason'], ['early', 'began before they were due'], ['off_grid', 'ran for times that are no slots']];
 
 // troubles says what is wrong with a schedule, the worst first.
 export function troubles(r) {
@@ -21,7 +21,7 @@ export function troubles(r) {
   for (const b of r.breaks ?? []) list.push({ tone: 'bad', text: `${stamp(b.slot, { full: true, ms: true })}: ${b.verdict.replace('_', ' ')}${b.detail ? ', ' + b.detail : ''}`, detail: true });
   if (r.unattended) list.push({ tone: 'bad', text: slots(r.overdue, 'is overdue, and no instance runs it', 'are overdue, and no instance runs them') });
   else if (r.overdue) list.push({ tone: 'slow', text: slots(r.overdue, 'is overdue, and waits for an instance that takes it', 'are overdue, and wait for an instance that takes them') });
-  if (failing(r)) list.push({ tone: 'bad', text: `no run succeeded: all ${number(r.failed)} ended runs failed for good` });
+  if (failing(r)) list.push({ tone: 'bad', text: `no run succeeded: each of the ${number(r.failed)} that ended failed for good` });
   else if (r.failed) list.push({ tone: 'slow', text: `${slots(r.failed)} failed for good` });
   if (r.possibly_repeated) list.push({ tone: 'slow', text: `${slots(r.possibly_repeated)} may have run twice: Redis lost its writes when they were due` });
   if (r.missed) list.push({ tone: 'slow', text: slots(r.missed, 'was missed', 'were missed') + whyOf(r, 'missed') });
@@ -41,7 +41,7 @@ export function verdict({ ok, schedules }) {
   const b = schedules.reduce((n, r) => n + brokenOf(r), 0);
   if (b) said.push(`${slots(b)} of ${plural(count((r) => r.broken), 'schedule')} broke a promise`);
   if (count((r) => r.unattended)) said.push(`${plural(count((r) => r.unattended), 'schedule')} with overdue slots and no instance`);
-  if (count(failing)) said.push(`${plural(count(failing), 'schedule')} without a run that succeeded`);
+  if (count(failing)) said.push(`${plural(count(failing), 'schedule')} of which no run succeeded`);
   if (said.length) return ['bad', 'Not well: ' + said.join('; ') + '.'];
   const rest = count((r) => rank(r) > 0);
   if (!ok) return ['bad', 'Not all could be judged.'];

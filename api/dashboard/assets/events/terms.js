@@ -5,7 +5,7 @@ function cause(e, before, last) {
   const f = e.fields;
   const of = (kind) => before.find((x) => x.event === kind && x.fields.instance === f.before);
   const promoted = before.find((x) => x.event === 'promoted' && x.fields.release === f.release);
-  if (before.some((x) => x.event === 'suspected wrongly' && x.fields.instance === f.instance)) return 'the instance had been suspected wrongly, and leads again by its rank';
+  if (before.some((x) => x.event === 'suspected wrongly' && x.fields.instance === f.instance)) return 'it had been suspected wrongly, and leads again by its rank';
   if (of('suspected')) return 'the leader before showed no sign of life';
   if (of('lost')) return 'the leader before was lost';
   if (of('stood down')) return 'the leader before could not schedule';

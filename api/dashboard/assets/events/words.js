@@ -7,7 +7,7 @@ const told = (ms) => (Number(ms) > 0 ? stamp(Number(ms), { ms: true }) : '');
 const by = (f) => (f.by ? `, by ${f.by}` : '');
 const release = (f) => (f.release ? ` of release ${f.release}` : '');
 const who = (f) => `${f.instance}${release(f)}`;
-const changed = (word) => (f) => `${f.schedule} was ${word}${f.by ? ' by ' + f.by : ' by the declaration of the leader'}${changesOf(f)}`;
+const changed = (word) => (f) => `${f.schedule} was ${word}${f.by ? ' by ' + f.by : ' by what the leader declares'}${changesOf(f)}`;
 
 function changesOf(f) {
   try {
@@ -30,14 +30,14 @@ const sentences = {
   suspected: (f) => `${who(f)} led, and showed no sign of life for ${length(Number(f.ms))} (${f.reason}); ${f.by} saw it`,
   'suspected wrongly': (f) => `${who(f)} lives after all, after ${length(Number(f.ms))}`,
   leader: (f) => `${who(f)} leads from now on, epoch ${f.epoch}; ${f.before ? 'before it ' + f.before : 'no instance led before'}`,
-  'no leader': (f) => `no instance can lead${f.since ? ' since ' + told(f.since) : ''}; ${f.instance || 'no instance'} led last`,
+  'no leader': (f) => `no instance can lead${f.since ? ' since ' + told(f.since) : ''}; ${f.instance || 'nobody'} led last`,
   promoted: (f) => `release ${f.release} was made the newest${by(f)}`,
   'on probation': (f) => `${who(f)} waits ${length(Number(f.ms))} before it is ready: its release was lost ${f.strikes} times soon after it became ready`,
   'stood down': (f) => `${who(f)} could not schedule (${f.reason}), and another instance leads`,
   'leads but cannot schedule': (f) => `${who(f)} leads and cannot schedule: ${f.reason}`,
   'claims paused': (f) => `no instance begins a task for ${length(Number(f.ms))}${by(f)}`,
   'claims resumed': (f) => `instances begin tasks again${by(f)}`,
-  'lost writes': (f) => `Redis lost the writes after ${told(f.kept) || 'the beginning'}`,
+  'lost writes': (f) => `Redis lost what it had answered after ${told(f.kept) || 'the beginning'}`,
   'clock set back': (f) => `the clock of Redis was set back by ${length(Number(f.ms))}`,
   'schedule made': changed('made'),
   'schedule changed': changed('changed'),
@@ -59,9 +59,9 @@ const sentences = {
   'bulk failed': (f) => `a bulk action (${f.action}) failed after ${number(f.changed)} tasks: ${f.error}`,
   'tasks changed': (f) => `${f.action} of ${number(f.tasks)} tasks${by(f)}`,
   'declares again': (f) => `a newer release is gone: the schedules of release ${f.release} are in force again`,
-  'schedule sealed': (f) => `the payload of ${f.schedule} was stored anew, with the present key or without a key`,
+  'schedule sealed': (f) => `the payload of ${f.schedule} was stored anew, with the key of today or without one`,
   'outbox refused': (f) => `${number(f.tasks)} rows of the outbox cannot be enqueued; the first is ${f.task}: ${f.error}`,
-  'settled in vain': (f) => `${number(f.tasks)} runs of ${f.instance} ended, but Redis no longer knew their claims; they may run again`,
+  'settled in vain': (f) => `${number(f.tasks)} runs of ${f.instance} ended whose claims Redis did not know any more; they may run again`,
   'archive lost': (f) => `Redis dropped ${f.entries ? number(f.entries) + ' ' : ''}entries of ${f.stream} before they were archived, added from ${told(f.from)} to ${told(f.to)}`,
   'set aside': (f) => `something damaged ${f.key || f.lane || f.task || f.instance}; it was set aside`,
   'found again': (f) => `of lane ${f.lane}, which was set aside, ${number(f.due)} tasks are due again, and ${number(f.dead)} are dead`,

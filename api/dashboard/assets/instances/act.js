@@ -56,7 +56,7 @@ export function onAll(list, then) {
     const length = el('input', { name: 'for', value: '1m', required: true, autocomplete: 'off' });
     const done = await ask({
       title: 'Pause all instances?', action: 'Pause',
-      body: ['No instance begins a task for that time. For a planned failover of Redis, for example. Running tasks go on, and slots that come meanwhile run afterwards.', el('label', {}, 'For ', length, el('span', { class: 'hint' }, ' at most 10m'))],
+      body: ['No instance begins a task for that time. For a planned failover of Redis, for example. What runs goes on, and slots that come meanwhile run afterwards.', el('label', {}, 'For ', length, el('span', { class: 'hint' }, ' at most 10m'))],
       act: async (data) => {
         const r = await post('/instances/pause', { for: data.get('for') });
         tell(`No instance begins a task until ${stamp(r.until)}.`);

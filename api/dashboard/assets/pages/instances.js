@@ -74,7 +74,7 @@ function showLeader(list, leader) {
   const since = list.leaderless_since;
   fill($('#leader'), {
     leader: leader ? [el('strong', {}, leader.id), ` leads${leader.release ? `, release ${leader.release}` : ''}` + (term ? `, since ${stamp(term.from)} (${ago(term.from)})` : '') + '.']
-      : [el('strong', { class: 'bad' }, 'No instance leads' + (since ? ` since ${stamp(since)} (${ago(since)})` : '') + '.'), ' No slot is pushed until an instance leads.'],
+      : [el('strong', { class: 'bad' }, 'No instance leads' + (since ? ` since ${stamp(since)} (${ago(since)})` : '') + '.'), ' No slot is pushed until one does.'],
     why: term ? `Why: ${term.why}.` : null,
     paused: list.paused_until ? `Paused until ${stamp(list.paused_until)} (${ago(list.paused_until)}): no instance begins a task. What runs goes on.` : null,
   });

@@ -25,7 +25,7 @@ export const restore = (name) => now(() => post(place`/schedules/${name}/restore
 // trigger asks whether to run a schedule once, with its own payload or another.
 export function trigger(name) {
   const payload = el('textarea', { name: 'payload', rows: 5, spellcheck: 'false' });
-  const label = el('label', {}, 'Payload', payload, el('span', { class: 'hint' }, "JSON, in place of the schedule's payload."));
+  const label = el('label', {}, 'Payload', payload, el('span', { class: 'hint' }, 'JSON, in place of that of the schedule.'));
   const more = el('details', {}, el('summary', {}, 'With another payload'), label);
   const key = newKey(); // a call without an answer is sent again as the same
   return ask({
@@ -104,7 +104,7 @@ async function counting(dialog, { fields, said, count }, signal) {
       some = r.added > 0;
       const ran = r.slots - r.added;
       text = plural(r.slots, 'slot') + (ran ? `, of which an earlier backfill has run ${number(ran)}: ${number(r.added)} would run.` : '.');
-      text += ' Slots of an earlier backfill that still wait do not run twice.';
+      text += ' Those of an earlier backfill that still wait are not run twice.';
     } catch (err) {
       if (signal.aborted) return false;
       wrong = err.message;

@@ -59,7 +59,7 @@ function showRevision(li, r, newest, present) {
       r.encrypted && el('p', { class: 'muted' }, r.encrypted),
       r.definition && el('details', {}, el('summary', {}, 'What it said'), el('pre', { tabindex: 0 }, JSON.stringify(r.definition, null, 2))),
     ].filter(Boolean),
-    act: back ? el('button', { type: 'button', 'data-act': 'revert', 'aria-label': `Go back to it … revision ${r.revision} of ${stamp(r.at)}` }, 'Revert to it …') : null,
+    act: back ? el('button', { type: 'button', 'data-act': 'revert', 'aria-label': `Go back to it … revision ${r.revision} of ${stamp(r.at)}` }, 'Go back to it …') : null,
   });
 }
 
@@ -69,7 +69,7 @@ function revert(name, r, present) {
   const shown = el('div');
   return ask({
     title: `Back to revision ${r.revision}?`, action: 'Go back to it',
-    body: [`The schedule gets its definition ${r.at ? 'of ' + stamp(r.at) : 'of then'} again, as a new revision. The present revision stays in the list.`, said, shown],
+    body: [`It says again what it said ${r.at ? 'since ' + stamp(r.at) : 'then'}. That is a new revision; the present one stays in the list.`, said, shown],
     ready: async (dialog, signal) => {
       const plan = r.encrypted ? {} : await put(place`/schedules/${name}` + '?dry_run=true', { ...r.definition, name }, { signal });
       if (plan.result === 'unchanged') {
@@ -84,7 +84,7 @@ function revert(name, r, present) {
     },
     act: async () => {
       await post(place`/schedules/${name}/revert`, { revision: r.revision });
-      tell(`${name} has the definition of revision ${r.revision} again.`);
+      tell(`${name} says again what it said at revision ${r.revision}.`);
       return true;
     },
   });

@@ -13,7 +13,7 @@ import { capital, pathOf, zoneOf } from './words.js';
 export async function review(d, was) {
   const plan = await planOf(d, was);
   if (plan.result === 'unchanged') {
-    tell('The schedule is the same already: nothing to change.');
+    tell('It says the same already: nothing to change.');
     return undefined;
   }
   if (!was && plan.result === 'would change') throw taken(d.name);
@@ -32,7 +32,7 @@ export async function review(d, was) {
         if (err.status !== 412) throw err;
         [base, wanted] = await renewed(said, wanted, base);
         $('[data-act=ok]', dialog).textContent = 'Change it all the same';
-        throw new Error('Somebody changed the schedule meanwhile. Those changes stay, except in fields that you change too.');
+        throw new Error('Somebody changed it meanwhile. What they changed stays, but for the fields that you change too.');
       }
     },
   });
@@ -80,8 +80,8 @@ async function renewed(root, mine, base) {
   const told = others.flatMap((r) => [el('p', {}, el('strong', {}, heading(r))), ...(r.changes?.length ? [diff(r.changes)] : [])]);
   const d = rebased(mine, base, now);
   const plan = await planOf(d, now);
-  if (!others.length) told.push(el('p', {}, 'Somebody paused, resumed or touched the schedule meanwhile. Its definition is the same.'));
-  told.push(el('p', {}, el('strong', {}, plan.result === 'unchanged' ? 'The schedule is already as you want it.' : 'Your change would then be:')));
+  if (!others.length) told.push(el('p', {}, 'It was paused, resumed or otherwise touched meanwhile; what it says is the same.'));
+  told.push(el('p', {}, el('strong', {}, plan.result === 'unchanged' ? 'It says already what you want.' : 'Your change would then be:')));
   await show(root, d, now, plan, told);
   return [now, d];
 }

@@ -11,8 +11,8 @@ export const pathOf = (name) => place`/schedules/${name}`;
 export const states = { failing: 'bad', stale: 'slow', behind: 'slow', on: 'good', paused: '', ended: '', retired: 'odd', deleted: '' };
 
 export const stateWords = {
-  failing: 'its last run failed, and is not retried', stale: 'no run succeeded for over two of its intervals', behind: 'missed slots are still to run', on: 'it runs',
-  paused: 'no slot runs until it is resumed', ended: 'it has no more slots', retired: 'its release is not in force', deleted: 'it can be restored for 30 days',
+  failing: 'its last run failed for good', stale: 'it has not run well for over two of its intervals', behind: 'missed slots are still to run', on: 'it runs',
+  paused: 'no slot runs until it is resumed', ended: 'no slot comes any more', retired: 'its release is not in force', deleted: 'it can be restored for 30 days',
 };
 
 // stateOf says how a schedule stands.

@@ -73,7 +73,7 @@ export function many(deed, filter) {
       const count = await countAll({ action: deed, filter, dry_run: true }, signal, (n) => (said.textContent = `Counting … ${plural(n.matched)} so far`));
       about = count.matched;
       const rest = count.unreadable ? ` ${plural(count.unreadable)} more cannot be read, and stay as they are.` : '';
-      said.textContent = (about ? `${plural(about)} match now. Tasks that match later are included. The server does the work: you need not wait.` : 'No task matches now.') + rest;
+      said.textContent = (about ? `${plural(about)} match now. Those that come to match meanwhile are included. The server does it: you need not wait.` : 'No task matches now.') + rest;
       return about > 0;
     },
     act: () => post('/bulk', { action: deed, filter, about }, { key }),

@@ -24,7 +24,7 @@ function farWords(e) {
   const far = `${number(e.changed)}${e.about ? ' of about ' + plural(Math.max(e.about, e.matched)) : ''} ${deed.done}`;
   switch (e.state) {
     case 'waiting':
-      return far + '; it waits for an instance to go on.';
+      return far + '; an instance is to go on with it.';
     case 'running':
       return far + '.';
     case 'stopped':

@@ -84,11 +84,11 @@ function present(t, now) {
     }
     case 'dead':
       if (t.runs?.at(-1)?.outcome === 'dead') return []; // its last run says so
-      return [step(3, t.at, 'Dead', 'bad', { more: n >= t.max_attempts ? `no attempt is left of ${t.max_attempts}` : `after ${n} of ${t.max_attempts} attempts: the handler allowed no retry` })];
+      return [step(3, t.at, 'Dead', 'bad', { more: n >= t.max_attempts ? `no attempt is left of ${t.max_attempts}` : `after ${n} of ${t.max_attempts} attempts: it was not to be tried again` })];
     case 'done':
       return [step(3, undefined, stopOf(t) ? 'Ended' : 'Done', stopOf(t) ? '' : 'good', {}), step(4, t.at, 'Will be forgotten', '', { ahead: true })];
     case 'gone':
-      return [step(3, undefined, 'Forgotten by Redis', '', { more: 'the archive has the runs above' })];
+      return [step(3, undefined, 'Forgotten by Redis', '', { more: 'the archive knows what is above' })];
   }
   return [];
 }

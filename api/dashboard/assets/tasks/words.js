@@ -11,7 +11,7 @@ export const orders = {
   running: 'the longest running first',
   due: 'the earliest due first',
   dead: 'those that died last first',
-  done: 'the longest kept first',
+  done: 'those kept the longest first',
 };
 
 export const pathOf = (id) => place`/tasks/${id}`;
