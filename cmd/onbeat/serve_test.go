@@ -240,7 +240,9 @@ func starts(t *testing.T, env func(string) string, args ...string) string {
 	ctx, end := context.WithCancel(t.Context())
 	var log lockedBuffer
 	ended := make(chan int)
-	go func() { ended <- run(ctx, append([]string{"serve"}, args...), env, strings.NewReader(""), io.Discard, &log) }()
+	go func() {
+		ended <- run(ctx, append([]string{"serve"}, args...), env, strings.NewReader(""), io.Discard, &log)
+	}()
 	testredis.Eventually(t, 20*time.Second, func() bool { return strings.Contains(log.String(), "starting") }, "it does not begin")
 	end()
 	<-ended
