@@ -64,7 +64,10 @@ test: ## Run the tests, with the race detector (6 minutes).
 
 .PHONY: test-inside
 test-inside:
-	$(TESTENV) $(GOTEST) $(RACE) -p $(PARALLEL) ./...
+	@code=0; set -x; \
+		($(GOTEST) -run 'TestConfig_is' ./cmd/onbeat/internal/config) || code=1; \
+		($(TESTENV) $(GOTEST) $(RACE) -p $(PARALLEL) ./...) || code=1; \
+		exit $$code
 
 # The model and the simulation have a clock of their own and little that runs at once. The race detector makes them three to
 # five times slower, so it looks at them in a soak. They come first: what the others are built from is compiled meanwhile.

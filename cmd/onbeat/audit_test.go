@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/onbeat/onbeat/admin/audit"
 	"github.com/onbeat/onbeat/internal/embedded"
+	"github.com/onbeat/onbeat/internal/testredis"
 	"github.com/onbeat/onbeat/producer"
 	"github.com/onbeat/onbeat/schedule"
 )
@@ -37,20 +39,29 @@ func newAuditHouse(t *testing.T) *auditHouse {
 	return &auditHouse{t, openInside(t, server.URL(), auditNamespace), server.URL()}
 }
 
-func (h *auditHouse) beat() {
+// beat runs the dispatcher until the schedule "beat" and the others given have ended several slots.
+func (h *auditHouse) beat(others ...string) {
 	h.Helper()
-	h.beatEvery(50 * time.Millisecond)
+	h.beatEvery(50*time.Millisecond, 10, append(others, "beat")...)
 }
 
-func (h *auditHouse) beatEvery(d time.Duration) {
+func (h *auditHouse) beatEvery(d time.Duration, runs int, names ...string) {
 	h.Helper()
 	s := producer.Schedule{Name: "beat", Rule: schedule.Rule{Every: d}, Task: "echo"}
 	if _, err := h.Admin().Schedules.Apply(h.Context(), s); err != nil {
 		h.Fatal(err)
 	}
-	ctx, done := context.WithTimeout(h.Context(), 600*time.Millisecond)
-	defer done()
-	if err := h.inside.Run(ctx); err != nil {
+	ctx, stop := context.WithCancel(h.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- h.inside.Run(ctx) }()
+	testredis.Eventually(h.T, time.Minute, func() bool {
+		return !slices.ContainsFunc(names, func(name string) bool {
+			page, err := h.Admin().Schedules.Runs(ctx, name, runs, "")
+			return err != nil || len(page.Items) < runs
+		})
+	}, "the runs are in the history")
+	stop()
+	if err := <-ended; err != nil {
 		h.Fatal(err)
 	}
 }

@@ -99,7 +99,7 @@ func TestBackfill_againRunsWhatFailed(t *testing.T) {
 func TestSchedulesList_staleIsCountedInSlots(t *testing.T) {
 	t.Parallel()
 	h := newAuditHouse(t)
-	h.beatEvery(time.Second) // the list may take hundreds of milliseconds on a busy machine
+	h.beatEvery(time.Second, 1, "beat") // the list may take hundreds of milliseconds on a busy machine
 	if _, out := h.command("schedules", "list"); !strings.Contains(out, "done") || strings.Contains(out, "no success") {
 		t.Errorf("right after it ran:\n%s", out)
 	}

@@ -39,7 +39,7 @@ func TestSchedules_aFailingJobIsSeen(t *testing.T) {
 	if _, err := h.Admin().Schedules.Apply(t.Context(), s); err != nil {
 		t.Fatal(err)
 	}
-	h.beat()
+	h.beat("sad")
 
 	_, out := h.command("schedules", "runs", "sad", "--json")
 	var page struct {

@@ -96,11 +96,9 @@ func TestConfig_isReadInTimeUpToItsBounds(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")
 	}
-	for i, c := range largeConfigs() {
-		if raced && i != int(time.Now().Unix()/60)%4 {
-			continue // a minute and more for all
-		}
-		within(t, c.name, 30*time.Second, 3000, func() {
+	skipRaced(t)
+	for _, c := range largeConfigs() {
+		within(t, c.name, 3000, func() {
 			f, err := parseDocument("x.yaml", []byte(c.yaml))
 			if err != nil {
 				t.Errorf("%s: %.300v", c.name, err)
@@ -113,8 +111,17 @@ func TestConfig_isReadInTimeUpToItsBounds(t *testing.T) {
 	}
 }
 
-// within runs what must not take long, nor much memory.
-func within(t *testing.T, name string, limit time.Duration, megabytes uint64, f func()) {
+// skipRaced leaves a test of one goroutine's work to the run without the race detector, which takes a tenth of the time.
+func skipRaced(t *testing.T) {
+	t.Helper()
+	if raced {
+		t.Skip("make test runs this without the race detector")
+	}
+}
+
+// within runs what must not take long, nor much memory. On an idle machine each takes less than two seconds; without its bound it
+// takes many minutes, or all memory.
+func within(t *testing.T, name string, megabytes uint64, f func()) {
 	t.Helper()
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -122,11 +129,8 @@ func within(t *testing.T, name string, limit time.Duration, megabytes uint64, f 
 	f()
 	took := time.Since(began)
 	runtime.ReadMemStats(&after)
-	if took > time.Second {
-		t.Logf("%s: took %v", name, took)
-	}
-	if took > limit {
-		t.Errorf("%s: took %v, more than %v", name, took, limit)
+	if took > time.Minute {
+		t.Errorf("%s: took %v", name, took)
 	}
 	if used := (after.TotalAlloc - before.TotalAlloc) >> 20; used > megabytes {
 		t.Errorf("%s: allocated %d MiB, more than %d", name, used, megabytes)
@@ -135,11 +139,9 @@ func within(t *testing.T, name string, limit time.Duration, megabytes uint64, f 
 
 // It does not run beside others: it counts what is allocated.
 func TestConfig_isBounded(t *testing.T) {
-	for i, c := range hostileConfigs() {
-		if raced && i%4 != int(time.Now().Unix()/60)%4 { // they take ten times as long: a part of them, another each minute
-			continue
-		}
-		within(t, c.name, 15*time.Second, 1500, func() {
+	skipRaced(t)
+	for _, c := range hostileConfigs() {
+		within(t, c.name, 1500, func() {
 			_, err := checked("x.yaml", c.yaml, testEnv())
 			switch {
 			case err == nil && c.want != "":
