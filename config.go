@@ -19,7 +19,6 @@ import (
 	"github.com/onbeat/onbeat/internal/seal"
 	"github.com/onbeat/onbeat/internal/secret"
 	"github.com/onbeat/onbeat/internal/store"
-	"github.com/onbeat/onbeat/internal/tracing"
 	"github.com/onbeat/onbeat/outbox"
 	"github.com/onbeat/onbeat/task"
 )
@@ -121,9 +120,6 @@ func (c Config) instance() instance.Config {
 func (c Config) consumer() consumer.Config {
 	return consumer.Config{
 		Concurrency: c.Concurrency, Queues: c.Queues, Strict: c.Strict, Limits: c.Limits, Drain: c.Drain, Hurry: c.Hurry,
-		Secret: c.Secret, Observer: c.Observer, Log: c.Log, Tracer: c.tracer(),
+		Secret: c.Secret, Observer: c.Observer, Log: c.Log, TracerProvider: c.TracerProvider,
 	}
 }
-
-// tracer returns nil if traces are off.
-func (c Config) tracer() *tracing.Tracer { return tracing.New(c.TracerProvider, c.Namespace) }

@@ -12,9 +12,11 @@ import (
 
 func (d *Dispatcher) Queue() *queue.Queue { return d.q }
 
-func (d *Dispatcher) Instances() *instance.Registry { return d.reg }
+func (d *Dispatcher) Instances() (*instance.Registry, error) {
+	return instance.NewRegistry(d.rdb, d.cfg.Namespace)
+}
 
-func (d *Dispatcher) Schedules() *producer.Schedules { return producer.NewSchedules(d.q, d.producer) }
+func (d *Dispatcher) Schedules() *producer.Schedules { return producer.NewSchedules(d.producer, nil) }
 
 // TellOfArchive has targets hear of an archive that has been behind for that long.
 func (d *Dispatcher) TellOfArchive(behindFor time.Duration) { d.behindFor = behindFor }

@@ -28,12 +28,12 @@ func (d *Dispatcher) handleNotify() error {
 }
 
 // notifier returns what runs on the leader's side, or nil without targets.
-func (d *Dispatcher) notifier(log zerolog.Logger) *notify.Notifier {
+func (d *Dispatcher) notifier(log zerolog.Logger) (*notify.Notifier, error) {
 	if len(d.cfg.Notify) == 0 {
-		return nil
+		return nil, nil //nolint:nilnil // there is none, which is no error
 	}
-	return notify.New(d.q, notify.Config{
-		Targets: d.cfg.Notify, Namespace: d.cfg.Namespace, Queue: queueOf(d.cfg.Queues), BehindFor: d.behindFor,
+	return notify.New(d.rdb, d.cfg.Namespace, notify.Config{
+		Targets: d.cfg.Notify, Queue: queueOf(d.cfg.Queues), BehindFor: d.behindFor,
 		Enqueue: d.producer.EnqueueAll, Log: log,
 	})
 }

@@ -5,10 +5,10 @@ import (
 	"github.com/onbeat/onbeat/handlers/notify"
 	"github.com/onbeat/onbeat/instance"
 	"github.com/onbeat/onbeat/internal/archiver"
-	"github.com/onbeat/onbeat/internal/queue"
 	"github.com/onbeat/onbeat/internal/store"
 	"github.com/onbeat/onbeat/outbox"
 	"github.com/onbeat/onbeat/producer"
+	"github.com/redis/go-redis/v9"
 )
 
 // Observer is told what a dispatcher does, as it happens. Each room says what it tells; none waits for more than the call. Package
@@ -21,6 +21,7 @@ type Observer interface {
 	store.Observer
 	archiver.Observer
 	notify.Observer
-	// Bind gives the observer what it may read of the namespace. [New] calls it before anything happens.
-	Bind(q *queue.Queue, reg *instance.Registry)
+	// Bind tells the observer of which namespace it is told, so that it may read there. [New] calls it before anything happens, and
+	// returns its error.
+	Bind(rdb redis.UniversalClient, namespace string) error
 }

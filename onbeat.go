@@ -35,7 +35,6 @@ import (
 	"github.com/onbeat/onbeat/consumer"
 	"github.com/onbeat/onbeat/handlers"
 	"github.com/onbeat/onbeat/instance"
-	"github.com/onbeat/onbeat/internal/past"
 	"github.com/onbeat/onbeat/internal/queue"
 	"github.com/onbeat/onbeat/internal/seal"
 	"github.com/onbeat/onbeat/internal/store"
@@ -49,9 +48,10 @@ import (
 type Dispatcher struct {
 	cfg      Config
 	q        *queue.Queue
-	reg      *instance.Registry
+	rdb      redis.UniversalClient // that of q
 	mux      *handlers.Mux
 	producer *producer.Producer
+	admin    *admin.Admin
 	archive  *archive.Source // nil: none
 
 	behindFor time.Duration // notify.Config.BehindFor; tests shorten it
@@ -82,13 +82,9 @@ func New(rdb redis.UniversalClient, cfg Config) (*Dispatcher, error) {
 	p := queue.Partition{Namespace: cfg.Namespace}
 	durable := store.Durable(rdb, cfg.durability())
 	if cfg.Observer != nil {
-		rdb, durable = store.Observed(rdb, cfg.Observer), store.Observed(durable, cfg.Observer)
+		durable = store.Observed(durable, cfg.Observer)
 	}
 	q, err := queue.New(durable, p, cfg.Caps)
-	if err != nil {
-		return nil, err
-	}
-	reg, err := instance.NewRegistry(rdb, p)
 	if err != nil {
 		return nil, err
 	}
@@ -101,13 +97,26 @@ func New(rdb redis.UniversalClient, cfg Config) (*Dispatcher, error) {
 	}
 	q.SealWith(keys)
 	if cfg.Observer != nil {
-		cfg.Observer.Bind(q, reg)
+		if err := cfg.Observer.Bind(q.Client(), cfg.Namespace); err != nil {
+			return nil, err
+		}
 	}
-	d := &Dispatcher{cfg: cfg, q: q, reg: reg, mux: handlers.NewMux(), archive: kept}
-	d.producer = producer.New(q, producer.Config{
-		Limits: task.Limits{Payload: cfg.PayloadLimit}, Check: d.checkPayload, Secret: cfg.Secret, Tracer: cfg.tracer(),
+	d := &Dispatcher{cfg: cfg, q: q, rdb: q.Client(), mux: handlers.NewMux(), archive: kept}
+	d.producer, err = producer.New(d.rdb, cfg.Namespace, producer.Config{
+		Limits: task.Limits{Payload: cfg.PayloadLimit}, Check: d.checkPayload, Secret: cfg.Secret, TracerProvider: cfg.TracerProvider,
 	})
-	if err := d.mux.Handle(task.BulkType, admin.NewBulkHandler(q, cfg.Log)); err != nil {
+	if err != nil {
+		return nil, err
+	}
+	d.admin, err = admin.New(d.rdb, cfg.Namespace, d.producer, kept)
+	if err != nil {
+		return nil, err
+	}
+	bulk, err := admin.NewBulkHandler(d.rdb, cfg.Namespace, cfg.Log)
+	if err != nil {
+		return nil, err
+	}
+	if err := d.mux.Handle(task.BulkType, bulk); err != nil {
 		return nil, err
 	}
 	if err := d.handleNotify(); err != nil {
@@ -244,7 +253,7 @@ func (d *Dispatcher) EnqueueAll(ctx context.Context, tasks []*task.Task) ([]Resu
 // Admin looks at the namespace's tasks, schedules, instances and events, and changes them: get, list, count, cancel, retry,
 // pause, trigger and more. It needs no Run.
 func (d *Dispatcher) Admin() *admin.Admin {
-	return admin.Of(d.q, d.producer, d.reg, past.Of(d.q, d.archive))
+	return d.admin
 }
 
 // Unready returns nil while this process can do its part: it runs, is registered and ready, does not drain, and Redis answered
@@ -275,26 +284,32 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 	own := d.cfg.instance()
 	own.Types = d.mux.Types()
 	own.Queues = slices.Sorted(maps.Keys(d.cfg.Queues))
-	node, err := instance.New(d.q, queue.Partition{Namespace: d.cfg.Namespace}, own)
+	node, err := instance.New(d.rdb, d.cfg.Namespace, own)
 	if err != nil {
 		return err
 	}
 	log := d.cfg.Log.With().Str("instance", node.ID()).Logger()
 	tasks := d.cfg.consumer()
 	tasks.Log, tasks.Labels = log, labels(ctx)
-	work, err := consumer.New(d.q, d.mux, tasks)
+	work, err := consumer.New(d.rdb, d.cfg.Namespace, d.mux, tasks)
 	if err != nil {
 		return err
 	}
-	schedules := producer.NewScheduler(d.q, d.reg, producer.SchedulerConfig{
+	schedules, err := producer.NewScheduler(d.rdb, d.cfg.Namespace, producer.SchedulerConfig{
 		Horizon: 2 * node.Lease(), Declared: d.declared, Secret: d.cfg.Secret, Observer: d.cfg.Observer, Log: log,
-		Tracer: d.cfg.tracer(),
+		TracerProvider: d.cfg.TracerProvider,
 	})
+	if err != nil {
+		return err
+	}
 	mover, err := d.mover(log)
 	if err != nil {
 		return err
 	}
-	notifier := d.notifier(log)
+	notifier, err := d.notifier(log)
+	if err != nil {
+		return err
+	}
 	d.mu.Lock()
 	d.scheduler, d.node = schedules, node
 	d.mu.Unlock()

@@ -15,7 +15,7 @@ import (
 func (d *Dispatcher) Outbox() *outbox.Outbox {
 	return &outbox.Outbox{
 		Namespace: d.cfg.Namespace, Limits: task.Limits{Payload: d.cfg.PayloadLimit}, Check: d.checkPayload, Secret: d.cfg.Secret,
-		Keys: d.q.Seal(), Tracer: d.cfg.tracer(),
+		Keys: d.q.Seal(), TracerProvider: d.cfg.TracerProvider,
 	}
 }
 
@@ -32,7 +32,7 @@ func (d *Dispatcher) mover(log zerolog.Logger) (*outbox.Mover, error) {
 		return nil, nil //nolint:nilnil // no outbox has no mover
 	}
 	return outbox.NewMover(outbox.MoverConfig{
-		Database: d.cfg.Outbox, Namespace: d.cfg.Namespace, Queue: d.q, Producer: d.producer, Observer: d.cfg.Observer, Log: log,
+		Database: d.cfg.Outbox, Redis: d.rdb, Namespace: d.cfg.Namespace, Producer: d.producer, Observer: d.cfg.Observer, Log: log,
 	})
 }
 

@@ -111,6 +111,7 @@ type activity struct {
 	q         *queue.Queue
 	s         *producer.Schedules
 	past      *past.Past
+	auditor   *audit.Auditor
 	instances Instances
 	summaries summaries
 }
@@ -186,14 +187,13 @@ func (a *activity) Audit(ctx context.Context, o audit.Options) (Audit, error) {
 	if o.Since <= 0 {
 		o.Since = time.Hour
 	}
-	o.Past = a.past
-	reports, err := audit.Run(ctx, a.q, a.s, o)
+	reports, err := a.auditor.Run(ctx, o)
 	out := Audit{Schedules: append([]audit.Report{}, reports...)}
 	if err != nil && len(reports) == 0 {
 		return out, err
 	}
 	var lost error
-	if out.LostWrites, lost = audit.Losses(ctx, a.q, a.past, o.Since); lost != nil {
+	if out.LostWrites, lost = a.auditor.Losses(ctx, o.Since); lost != nil {
 		return out, lost
 	}
 	return out, err

@@ -3,10 +3,13 @@ package admin
 import (
 	"context"
 
+	"github.com/onbeat/onbeat/admin/audit"
+	"github.com/onbeat/onbeat/archive"
 	"github.com/onbeat/onbeat/instance"
 	"github.com/onbeat/onbeat/internal/past"
 	"github.com/onbeat/onbeat/internal/queue"
 	"github.com/onbeat/onbeat/producer"
+	"github.com/redis/go-redis/v9"
 )
 
 // Admin is what people do with a namespace. It is safe for concurrent use, from any process, whichever instance leads.
@@ -20,23 +23,33 @@ type Admin struct {
 	Answers Answers
 }
 
-// Of returns the admin of the namespace that a queue, a producer and a registry share. The past is where it reads what
-// happened; nil is Redis alone.
-func Of(q *queue.Queue, p *producer.Producer, reg *instance.Registry, before *past.Past) *Admin {
-	if before == nil {
-		before = past.Of(q, nil)
+// New returns the admin of a namespace. The producer adds the tasks that people ask for. What happened longer ago than Redis knows
+// the admin reads in an archive, if kept is not nil. New does not talk to Redis.
+func New(rdb redis.UniversalClient, namespace string, p *producer.Producer, kept *archive.Source) (*Admin, error) {
+	q, err := queue.Of(rdb, namespace)
+	if err != nil {
+		return nil, err
 	}
-	s := producer.NewSchedules(q, p).With(before)
+	reg, err := instance.NewRegistry(rdb, namespace)
+	if err != nil {
+		return nil, err
+	}
+	auditor, err := audit.New(rdb, namespace, kept)
+	if err != nil {
+		return nil, err
+	}
+	before := past.Of(q, kept)
+	s := producer.NewSchedules(p, kept)
 	inst := &instances{q: q, reg: reg}
 	t := &tasks{q: q, p: p, past: before}
 	return &Admin{
 		Tasks:     t,
 		Schedules: &schedules{q: q, s: s, p: p},
 		Instances: inst,
-		Activity:  &activity{q: q, s: s, past: before, instances: inst},
+		Activity:  &activity{q: q, s: s, past: before, auditor: auditor, instances: inst},
 		Bulks:     &bulks{q: q, tasks: t, instances: inst},
-		Answers:   q,
-	}
+		Answers:   answers{q},
+	}, nil
 }
 
 // List is one page of a list in JSON.

@@ -82,7 +82,7 @@ type Session struct {
 }
 
 func (a *activity) Beat(ctx context.Context, o BeatQuery) (Beat, error) {
-	span, lines, unread := audit.Slots(ctx, a.q, a.s, audit.Span{From: o.From, To: o.To, Schedules: o.Schedules, Step: o.Step, Past: a.past})
+	span, lines, unread := a.auditor.Slots(ctx, audit.Span{From: o.From, To: o.To, Schedules: o.Schedules, Step: o.Step})
 	if lines == nil && unread != nil {
 		return Beat{}, unread
 	}

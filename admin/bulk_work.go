@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/redis/go-redis/v9"
 	"github.com/rs/zerolog"
 
 	"github.com/onbeat/onbeat/internal/queue"
@@ -28,8 +29,12 @@ type BulkHandler struct {
 }
 
 // NewBulkHandler returns the handler of a namespace.
-func NewBulkHandler(q *queue.Queue, log zerolog.Logger) *BulkHandler {
-	return &BulkHandler{bulks{q: q, tasks: &tasks{q: q}}, log}
+func NewBulkHandler(rdb redis.UniversalClient, namespace string, log zerolog.Logger) (*BulkHandler, error) {
+	q, err := queue.Of(rdb, namespace)
+	if err != nil {
+		return nil, err
+	}
+	return &BulkHandler{bulks{q: q, tasks: &tasks{q: q}}, log}, nil
 }
 
 // Handle does page after page of a bulk action. A run whose claim is void does nothing. When ctx ends, the next run goes on.

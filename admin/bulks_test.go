@@ -229,7 +229,9 @@ func TestBulks_failAndGoOn(t *testing.T) {
 		fence++
 		x := &task.Task{ID: due.Items[i].ID, Type: task.BulkType, Fence: fence}
 		return func() admin.BulkTask {
-			must(t, admin.NewBulkHandler(q, zerolog.Nop()).Handle(ctx, x))
+			h, err := admin.NewBulkHandler(q.Client(), q.Namespace(), zerolog.Nop())
+			must(t, err)
+			must(t, h.Handle(ctx, x))
 			b, err := a.Bulks.Get(ctx, id)
 			must(t, err)
 			return b

@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"github.com/onbeat/onbeat/internal/form"
-	"github.com/onbeat/onbeat/internal/history"
 	"github.com/onbeat/onbeat/producer"
 	"github.com/onbeat/onbeat/schedule"
+	"github.com/onbeat/onbeat/task"
 )
 
 // Schedule is a schedule, how far it has come, and how its last runs went. In JSON it is one object.
@@ -78,7 +78,7 @@ type Run struct {
 	Ended    time.Time    `json:"ended,omitzero"`
 	Took     string       `json:"took,omitempty"`
 	Lag      string       `json:"lag,omitempty"`
-	Outcome  history.Word `json:"outcome"`
+	Outcome  task.Outcome `json:"outcome"`
 	Why      string       `json:"why,omitempty"`    // why a slot did not run
 	Error    string       `json:"error,omitempty"`  // of a failed run, cut to 200 bytes
 	Output   string       `json:"output,omitempty"` // what its handler put out; only with an archive

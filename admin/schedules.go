@@ -108,7 +108,7 @@ func (s *schedules) Get(ctx context.Context, name string) (ScheduleDetail, error
 	if err != nil {
 		return d, err
 	}
-	runs, _, err := s.s.With(nil).Runs(ctx, name, "", shown) // those that Redis has: an archive that is away hides no schedule
+	runs, _, err := producer.NewSchedules(s.p, nil).Runs(ctx, name, "", shown) // those that Redis has: an archive that is away hides no schedule
 	d = ScheduleDetail{s.scheduleOf(&status), Around{upcoming(&status, now), ListOf(shownRuns(runs), "").Items}}
 	d.Latest = latestOf(latest[name])
 	return d, err

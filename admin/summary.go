@@ -107,7 +107,9 @@ func (a *activity) Summary(ctx context.Context, since time.Duration) (Summary, e
 	defer a.summaries.mu.Unlock()
 	f := a.summaries.follower
 	if f == nil {
-		f = producer.NewFollower(a.q)
+		if f, err = producer.NewFollower(a.q.Client(), a.q.Namespace()); err != nil {
+			return Summary{}, err
+		}
 		a.summaries.follower = f
 	}
 	found, err := f.Follow(ctx)

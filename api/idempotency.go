@@ -68,14 +68,14 @@ func remember(answers admin.Answers, next http.Handler) http.Handler {
 		switch {
 		case err != nil:
 			problem(w, http.StatusServiceUnavailable, err)
-		case claim.Asked == queue.AnswerKept:
+		case claim.Asked == string(queue.AnswerKept):
 			replay(w, r, claim.Answer)
-		case claim.Asked == queue.AnswerOther:
+		case claim.Asked == string(queue.AnswerOther):
 			problem(w, errOther.status, errOther)
-		case claim.Asked == queue.AnswerRunning:
+		case claim.Asked == string(queue.AnswerRunning):
 			later(w, errRunning)
 		default:
-			answerOnce(answers, claim, hashOf(id, request), next, w, r)
+			answerOnce(claim, hashOf(id, request), next, w, r)
 		}
 	})
 }
@@ -103,12 +103,12 @@ func hashOf(texts ...string) string {
 
 // answerOnce works on a request, and keeps its answer. The tasks get their IDs from id, which is that of the key with this request:
 // when the answer is gone, another request with the key must not find the tasks of the first.
-func answerOnce(answers admin.Answers, claim queue.AnswerClaim, id string, next http.Handler, w http.ResponseWriter, r *http.Request) {
+func answerOnce(claim admin.AnswerClaim, id string, next http.Handler, w http.ResponseWriter, r *http.Request) {
 	k := &keep{ResponseWriter: w, role: identityOf(r.Context()).Role}
 	defer func() { // also when the handler panics, and after the client has left
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), settleTime)
 		defer cancel()
-		_ = answers.SettleAnswer(ctx, claim, k.answer()) // if it fails, the claim ends by itself
+		_ = claim.Settle(ctx, k.answer()) // if it fails, the claim ends by itself
 	}()
 	ctx := context.WithValue(r.Context(), derivedKey{}, seed{hashOf(id, identityOf(r.Context()).salt)})
 	next.ServeHTTP(k, r.WithContext(ctx))

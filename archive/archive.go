@@ -5,8 +5,6 @@ import (
 	"time"
 
 	"github.com/rs/zerolog"
-
-	"github.com/onbeat/onbeat/internal/history"
 )
 
 // Opener says where an archive is, and opens it. Package sqlarchive has one.
@@ -33,15 +31,15 @@ type Archive interface {
 
 	// History calls fn with each entry of the history since a moment (zero: ever), the oldest first, with its notes as they were. It
 	// returns at the end, or with the error of fn. Runs that no schedule made are not in the history.
-	History(ctx context.Context, since time.Time, fn func(history.Entry) error) error
+	History(ctx context.Context, since time.Time, fn func(Entry) error) error
 	// HistoryOf is History of one schedule, if it is not "": of its ranges, and of the tasks that it made.
-	HistoryOf(ctx context.Context, schedule string, since time.Time, fn func(history.Entry) error) error
+	HistoryOf(ctx context.Context, schedule string, since time.Time, fn func(Entry) error) error
 	// HistoryBefore calls fn with the entries of the history before the one with an ID ("": all), the newest first, until fn
 	// returns false. With a schedule, entries have the notes of that schedule's ranges and of the tasks that it made alone, and
 	// those without any are left out.
-	HistoryBefore(ctx context.Context, id, schedule string, fn func(history.Entry) bool) error
+	HistoryBefore(ctx context.Context, id, schedule string, fn func(Entry) bool) error
 	// Runs returns the notes of one task, the oldest first: the newest 1,000.
-	Runs(ctx context.Context, taskID string) ([]history.Note, error)
+	Runs(ctx context.Context, taskID string) ([]Note, error)
 	// Events returns the newest events from a moment up to another one (zero: no bound), the newest last: at most limit, or 100 if
 	// limit is not positive.
 	Events(ctx context.Context, from, to time.Time, limit int) ([]Event, error)

@@ -2,8 +2,6 @@ package archive
 
 import (
 	"time"
-
-	"github.com/onbeat/onbeat/internal/history"
 )
 
 // Position is how far a namespace has been archived. It is kept in the database, and moves with the rows that it stands for.
@@ -26,7 +24,7 @@ type Position struct {
 
 // Batch is what one call of [Archive.Add] archives.
 type Batch struct {
-	Entries   []history.Entry // of the history, and of the runs that no schedule made
+	Entries   []Entry // of the history, and of the runs that no schedule made
 	Events    []Event
 	Revisions []Revision
 	Losses    []Loss

@@ -70,7 +70,7 @@ func TestConfig_Validate(t *testing.T) {
 		"concurrency": {Concurrency: -1}, "queues": {Queues: map[string]int{"a b": 1}}, "queues.a": {Queues: map[string]int{"a": 0}},
 		"limits": {Limits: map[string]int{"": 1}}, "limits.t": {Limits: map[string]int{"t": 0}},
 	} {
-		_, err := New(nil, nil, c)
+		_, err := New(nil, "shop", nil, c)
 		var e *task.FieldError
 		if !errors.As(err, &e) || e.Field != field {
 			t.Errorf("%s: %v", field, err)

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/onbeat/onbeat/instance"
 	"github.com/onbeat/onbeat/internal/queue"
 	"github.com/onbeat/onbeat/internal/secret"
 	"github.com/onbeat/onbeat/internal/store"
@@ -90,13 +91,29 @@ func (c *Consumer) send(want int) {
 	if c.stale < mostStale { // else 0: claim even if the list of lanes has changed
 		req.LanesVer = c.lanes.version
 	}
+	session := c.session
 	go func() {
 		defer done()
 		a := answer{sent: time.Now(), settled: len(batch), want: req.Want}
-		a.reply, a.err = store.Within(ctx, func() (*queue.CycleReply, error) { return c.q.Cycle(ctx, req) })
+		a.reply, a.err = store.Within(ctx, func() (*queue.CycleReply, error) { return c.cycle(ctx, session, req) })
 		a.came = time.Now()
 		c.answers <- a
 	}()
+}
+
+// cycle makes a call, and tells the session how much due work is left.
+func (c *Consumer) cycle(ctx context.Context, session *instance.Session, r *queue.CycleRequest) (*queue.CycleReply, error) {
+	out, err := c.q.Cycle(ctx, r)
+	switch {
+	case err != nil:
+		session.Lags(true)
+	case out.MayClaim:
+		session.Lags(out.LeftDue || r.Want > 0 && len(out.Claimed) >= r.Want)
+		if r.Want > 0 && !out.LeftDue {
+			session.CaughtUp(out.Now)
+		}
+	}
+	return out, err
 }
 
 // batch returns the settlements of the next call: the first ones that fit, and at least one if there is one.

@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/rs/zerolog"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/onbeat/onbeat/handlers"
-	"github.com/onbeat/onbeat/internal/tracing"
 	"github.com/onbeat/onbeat/task"
 )
 
@@ -38,8 +38,8 @@ type Config struct {
 	Observer Observer
 	// Log receives failures and state changes. The zero Logger discards them.
 	Log zerolog.Logger
-	// Tracer makes a span of each run. Default nil: none.
-	Tracer *tracing.Tracer
+	// TracerProvider makes a span of each run. Default nil: none.
+	TracerProvider trace.TracerProvider
 	// Labels are the pprof labels that the goroutine of each run begins with. Default: none.
 	Labels pprof.LabelSet
 }

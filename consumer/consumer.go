@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/redis/go-redis/v9"
 	"github.com/rs/zerolog"
 
 	"github.com/onbeat/onbeat/handlers"
@@ -13,6 +14,7 @@ import (
 	"github.com/onbeat/onbeat/internal/history"
 	"github.com/onbeat/onbeat/internal/queue"
 	"github.com/onbeat/onbeat/internal/store"
+	"github.com/onbeat/onbeat/internal/tracing"
 )
 
 // Consumer is a TaskConsumer: it claims due tasks, runs them, and settles the runs.
@@ -20,7 +22,8 @@ type Consumer struct {
 	q        *queue.Queue
 	handlers Handlers
 	cfg      Config
-	notes    history.Notes // which runs are noted
+	notes    history.Notes   // which runs are noted
+	tracer   *tracing.Tracer // nil: none
 	log      zerolog.Logger
 
 	// The fields below belong to the loop of one session.
@@ -55,17 +58,21 @@ type Consumer struct {
 	slept    func(since time.Time) time.Duration
 }
 
-// New returns a consumer that claims from q and runs tasks with h. It returns the error of [Config.Validate] if cfg is
-// invalid.
-func New(q *queue.Queue, h Handlers, cfg Config) (*Consumer, error) {
+// New returns a consumer that claims the due tasks of a namespace and runs them with h. It returns the error of [Config.Validate]
+// if cfg is invalid, and a [*task.FieldError] for a namespace that is.
+func New(rdb redis.UniversalClient, namespace string, h Handlers, cfg Config) (*Consumer, error) {
 	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	q, err := queue.Of(rdb, namespace)
+	if err != nil {
 		return nil, err
 	}
 	cfg = cfg.withDefaults()
 	if cfg.Observer != nil {
 		cfg.Observer.Workers(cfg.Concurrency)
 	}
-	return &Consumer{q: q, handlers: h, cfg: cfg, notes: q.Notes(), log: cfg.Log, slept: slept}, nil
+	return &Consumer{q: q, handlers: h, cfg: cfg, notes: q.Notes(), log: cfg.Log, slept: slept, tracer: tracing.New(cfg.TracerProvider, namespace)}, nil
 }
 
 // Run claims and runs due tasks for one session of an instance, until the session drains. Then the runs may finish for as long

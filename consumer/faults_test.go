@@ -63,9 +63,9 @@ func TestPromise3_aLostReplyLosesAndDoublesNothing(t *testing.T) {
 func TestDrain_handsBackWhatALostReplyClaimed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, testredis.Real(t))
-	c, err := New(w.q, one(t, func(context.Context, *task.Task) error { t.Error("ran"); return nil }), Config{})
+	c, err := New(w.q.Client(), w.ns, one(t, func(context.Context, *task.Task) error { t.Error("ran"); return nil }), Config{})
 	must(t, err)
-	m, err := instance.New(w.q, queue.Partition{Namespace: w.ns}, instance.Config{})
+	m, err := instance.New(w.q.Client(), w.ns, instance.Config{})
 	must(t, err)
 	w.add(job("claimed", task.MaxAttempts(1)))
 	ctx, stop := context.WithCancel(t.Context())

@@ -44,7 +44,7 @@ func worldIn(t *testing.T, rdb redis.UniversalClient, ns string, caps ...queue.C
 	p := queue.Partition{Namespace: ns}
 	q, err := queue.New(rdb, p, append(caps, queue.Caps{})[0])
 	must(t, err)
-	reg, err := instance.NewRegistry(rdb, p)
+	reg, err := instance.NewRegistry(rdb, p.Namespace)
 	must(t, err)
 	return &world{T: t, rdb: rdb, ns: ns, q: q, reg: reg}
 }
@@ -94,11 +94,11 @@ func (w *world) start(h Handlers, changes ...func(*setup)) *node {
 	p := queue.Partition{Namespace: w.ns}
 	q, err := queue.New(s.rdb, p, s.caps)
 	must(w, err)
-	m, err := instance.New(q, p, s.instance)
+	m, err := instance.New(q.Client(), p.Namespace, s.instance)
 	must(w, err)
-	reg, err := instance.NewRegistry(s.rdb, p)
+	reg, err := instance.NewRegistry(s.rdb, p.Namespace)
 	must(w, err)
-	c, err := New(q, h, s.Config)
+	c, err := New(q.Client(), w.ns, h, s.Config)
 	must(w, err)
 	if s.slept != nil {
 		c.slept = s.slept

@@ -3,7 +3,6 @@ package consumer
 import (
 	"time"
 
-	"github.com/onbeat/onbeat/internal/history"
 	"github.com/onbeat/onbeat/task"
 )
 
@@ -19,5 +18,5 @@ type Observer interface {
 	Began(t *task.Task)
 	// Ended is told of each run whose handler returned, and of what became of it: done, failed, dead, cancelled or returned; lost
 	// if the lease was lost meanwhile.
-	Ended(t *task.Task, outcome history.Word, took time.Duration)
+	Ended(t *task.Task, outcome task.Outcome, took time.Duration)
 }

@@ -85,7 +85,7 @@ func (c *Consumer) work(r *run, results chan<- result) {
 	if !ok { // cannot happen while Handlers stays the same: the consumer claims only from lanes of known types
 		h = handlers.Func(func(context.Context, *task.Task) error { return handlers.ErrUnknownType })
 	}
-	if c.cfg.Tracer != nil {
+	if c.tracer != nil {
 		c.workTraced(r, h, results)
 		return
 	}

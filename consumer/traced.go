@@ -16,7 +16,7 @@ import (
 //go:noinline
 func (c *Consumer) workTraced(r *run, h handlers.TaskHandler, results chan<- result) {
 	var span *tracing.Run
-	r.parent, span = c.cfg.Tracer.Run(r.parent, r.task)
+	r.parent, span = c.tracer.Run(r.parent, r.task)
 	handlers.Do(r, h, r.task, func(err error) {
 		out := c.outcomeTraced(span, r, r.why(), err)
 		r.over()

@@ -14,7 +14,6 @@ import (
 	"go.opentelemetry.io/otel/trace/noop"
 
 	"github.com/onbeat/onbeat/handlers"
-	"github.com/onbeat/onbeat/internal/queue"
 	"github.com/onbeat/onbeat/internal/tracing"
 	"github.com/onbeat/onbeat/task"
 )
@@ -22,7 +21,7 @@ import (
 // bare returns a consumer and a run of a task whose handler does nothing, without Redis.
 func bare(t testing.TB, p trace.TracerProvider, err error) (*Consumer, func()) {
 	t.Helper()
-	c, bad := New(&queue.Queue{}, one(t, func(context.Context, *task.Task) error { return err }), Config{Tracer: tracing.New(p, "shop")})
+	c, bad := New(nil, "shop", one(t, func(context.Context, *task.Task) error { return err }), Config{TracerProvider: p})
 	must(t, bad)
 	results := make(chan result, 1)
 	job := task.New("job", nil, task.ID("t"), task.Trace("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"))
@@ -92,7 +91,7 @@ func TestTraced_outcomes(t *testing.T) {
 		p := sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans))
 		consumer, _ := bare(t, p, nil)
 		r := &run{runContext: runContext{parent: t.Context(), task: task.New("job", nil, task.ID("t")), deadline: time.Now().Add(time.Hour)}}
-		_, span := consumer.cfg.Tracer.Run(t.Context(), r.task)
+		_, span := consumer.tracer.Run(t.Context(), r.task)
 		consumer.outcomeTraced(span, r, c.cause, c.err)
 		got := ""
 		for _, kv := range spans.GetSpans()[0].Attributes {
@@ -116,7 +115,7 @@ func TestTraced_hidesSecrets(t *testing.T) {
 	for _, cause := range []error{nil, ErrTimeout} {
 		spans.Reset()
 		r := &run{runContext: runContext{parent: t.Context(), task: job, deadline: time.Now().Add(time.Hour)}}
-		_, span := consumer.cfg.Tracer.Run(t.Context(), r.task)
+		_, span := consumer.tracer.Run(t.Context(), r.task)
 		consumer.outcomeTraced(span, r, cause, errors.New("the bank refuses 4111-1111"))
 		text := fmt.Sprint(spans.GetSpans())
 		if strings.Contains(text, "4111-1111") || !strings.Contains(text, "the bank refuses ***") {

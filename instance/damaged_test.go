@@ -30,7 +30,7 @@ func TestRecover_aDamagedTaskIsDead(t *testing.T) {
 	for _, id := range []string{"plain", slot} {
 		must(t, r.rdb.HSet(t.Context(), k.Tasks, id, strings.Repeat("\x00", 1000)).Err())
 	}
-	m, err := New(r.q, r.p, Config{})
+	m, err := New(r.q.Client(), r.p.Namespace, Config{})
 	must(t, err)
 	leader := r.up("leader", "")
 	r.expire(dead, time.Millisecond)

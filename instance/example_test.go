@@ -9,7 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/onbeat/onbeat/instance"
-	"github.com/onbeat/onbeat/internal/queue"
+	"github.com/onbeat/onbeat/task"
 )
 
 // A manager keeps an instance registered and calls serve for each registration. What only the leader does runs under
@@ -20,12 +20,7 @@ func Example() {
 		log.Fatal(err)
 	}
 	rdb := redis.NewClient(&redis.Options{Addr: server.Addr()})
-	part := queue.Partition{Namespace: "shop"}
-	q, err := queue.New(rdb, part, queue.Caps{})
-	if err != nil {
-		log.Fatal(err)
-	}
-	node, err := instance.New(q, part, instance.Config{ID: "web-1", Release: "v42"})
+	node, err := instance.New(rdb, "shop", instance.Config{ID: "web-1", Release: "v42"})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -35,7 +30,7 @@ func Example() {
 
 	ctx, stop := context.WithCancel(context.Background()) // signal.NotifyContext in a program
 	err = node.Run(ctx, func(s *instance.Session) error {
-		s.Lead(func(term context.Context, t queue.Term) {
+		s.Lead(func(term context.Context, t task.Term) {
 			fmt.Println(t.Instance, "leads")
 			stop()
 			<-term.Done()

@@ -39,7 +39,7 @@ func rigOf(t *testing.T, rdb redis.UniversalClient, namespace string) *rig {
 	p := queue.Partition{Namespace: namespace}
 	q, err := queue.New(rdb, p, queue.Caps{})
 	must(t, err)
-	reg, err := NewRegistry(rdb, p)
+	reg, err := NewRegistry(rdb, p.Namespace)
 	must(t, err)
 	return &rig{T: t, rdb: rdb, q: q, reg: reg, p: p, want: 10}
 }

@@ -40,6 +40,8 @@ type Manager struct {
 	current atomic.Pointer[Session] // the last session, for Unready
 	over    atomic.Bool             // Run has returned
 
+	claims claims // over all sessions
+
 	mending sync.Mutex
 	mended  time.Time // when keys of another type were last looked for
 
@@ -47,20 +49,20 @@ type Manager struct {
 	later      map[int64]time.Time // generations with records that only another release can read -> when to try again
 }
 
-// New returns the manager of an instance. It does not talk to Redis. It returns the error of [Config.Validate] if cfg is
-// invalid.
-func New(q *queue.Queue, p queue.Partition, cfg Config) (*Manager, error) {
+// New returns the manager of an instance of a namespace. It does not talk to Redis. It returns the error of [Config.Validate] if
+// cfg is invalid, and a [*task.FieldError] for a namespace that is.
+func New(rdb redis.UniversalClient, namespace string, cfg Config) (*Manager, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	reg, err := NewRegistry(q.Redis(), p)
+	q, err := queue.Of(rdb, namespace)
 	if err != nil {
 		return nil, err
 	}
 	cfg = cfg.withDefaults()
 	log := cfg.Log.With().Str("instance", cfg.ID).Logger()
 	return &Manager{
-		rdb: q.Redis(), reg: reg, q: q, cfg: cfg, log: log,
+		rdb: q.Redis(), reg: registryOf(q), q: q, cfg: cfg, log: log,
 		recovering: make(chan struct{}, 1), later: map[int64]time.Time{},
 	}, nil
 }
@@ -119,6 +121,7 @@ func (m *Manager) join(ctx context.Context) (*Session, error) {
 			}
 			m.gen, m.order = gen, order
 			s := newSession(m.cfg.ID, gen, m.cfg.Release)
+			s.claimed = &m.claims
 			s.lease, s.takeBack, s.mend, s.observer = m.cfg.Lease, m.takeBackNow, m.mend, m.cfg.Observer
 			s.trust(asked.Add(m.cfg.Lease - m.cfg.margin()))
 			m.heard(s, v)

@@ -8,7 +8,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/onbeat/onbeat/internal/queue"
 	"github.com/onbeat/onbeat/internal/store"
 	"github.com/onbeat/onbeat/internal/testredis"
 )
@@ -297,13 +296,13 @@ func (c Config) renamed(id string) Config { c.ID = id; return c }
 func TestManager_refusesABadConfig(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, r *rig, _ *testredis.Miniredis) {
-		if _, err := New(r.q, r.p, Config{Lease: time.Millisecond}); err == nil {
+		if _, err := New(r.q.Client(), r.p.Namespace, Config{Lease: time.Millisecond}); err == nil {
 			t.Fatal("a lease of a millisecond was taken")
 		}
-		if _, err := New(r.q, queue.Partition{}, Config{}); err == nil {
+		if _, err := New(r.q.Client(), "", Config{}); err == nil {
 			t.Fatal("an empty namespace was taken")
 		}
-		m, err := New(r.q, r.p, Config{ID: "a"})
+		m, err := New(r.q.Client(), r.p.Namespace, Config{ID: "a"})
 		must(t, err)
 		if m.ID() != "a" || m.Lease() != 5*time.Second {
 			t.Fatalf("%q %v", m.ID(), m.Lease())

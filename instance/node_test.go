@@ -32,7 +32,7 @@ func (r *rig) node(c Config) *node {
 
 func (r *rig) nodeServing(c Config, serve func(*Session) error) *node {
 	r.Helper()
-	m, err := New(r.q, r.p, c)
+	m, err := New(r.q.Client(), r.p.Namespace, c)
 	must(r, err)
 	ctx, stop := context.WithCancel(context.Background())
 	n := &node{T: r.T, m: m, sessions: make(chan *Session, 100), stop: stop, done: make(chan error, 1)}

@@ -51,7 +51,7 @@ func TestPromise4_theContextEndsBeforeTheLease(t *testing.T) {
 			if len(gens) != 1 || gens[0] != a.gen {
 				t.Fatalf("orphans %v, want %d", gens, a.gen)
 			}
-			heir, err := New(r.q, r.p, Config{ID: "b"})
+			heir, err := New(r.q.Client(), r.p.Namespace, Config{ID: "b"})
 			must(t, err)
 			_, err = heir.recover(t.Context(), a.gen)
 			must(t, err)

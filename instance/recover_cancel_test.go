@@ -25,7 +25,7 @@ func TestRecover_honoursACancelThatNobodyHeard(t *testing.T) {
 		}
 		r.expire(lost, time.Millisecond)
 		r.up("next", "")
-		m, err := New(r.q, r.p, Config{ID: "recoverer"})
+		m, err := New(r.q.Client(), r.p.Namespace, Config{ID: "recoverer"})
 		must(t, err)
 		if _, err := m.recover(t.Context(), lost.gen); err != nil {
 			t.Fatal(err)

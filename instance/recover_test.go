@@ -142,7 +142,7 @@ func TestRecover_onceEvenByManyAtOnce(t *testing.T) {
 	r.add(list...)
 	r.want = n
 	r.wantClaims(dead, n)
-	m, err := New(r.q, r.p, Config{})
+	m, err := New(r.q.Client(), r.p.Namespace, Config{})
 	must(t, err)
 	if stuck, err := m.recover(t.Context(), dead.gen); err != nil || stuck {
 		t.Fatalf("%v, %v of a generation that is alive", stuck, err)

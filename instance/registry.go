@@ -59,13 +59,16 @@ type Registry struct {
 	keys queue.Keys
 }
 
-// NewRegistry returns the registry of a partition. It does not talk to Redis yet.
-func NewRegistry(rdb redis.UniversalClient, p queue.Partition) (*Registry, error) {
-	if err := p.Validate(); err != nil {
+// NewRegistry returns the registry of a namespace. It does not talk to Redis yet.
+func NewRegistry(rdb redis.UniversalClient, namespace string) (*Registry, error) {
+	q, err := queue.Of(rdb, namespace)
+	if err != nil {
 		return nil, err
 	}
-	return &Registry{rdb: rdb, keys: p.Keys()}, nil
+	return registryOf(q), nil
 }
+
+func registryOf(q *queue.Queue) *Registry { return &Registry{rdb: q.Redis(), keys: q.Keys()} }
 
 // View is the part of the reply that every call of the registry returns: the leader, and versions that tell what to read
 // again.
@@ -187,7 +190,7 @@ func (r *Registry) Deregister(ctx context.Context, id string, gen int64) (View, 
 
 // Open opens the gate after a time with no leader, so that consumers claim again. Only the leader may call it; else it
 // returns [queue.ErrNotLeader] or [queue.ErrFenced].
-func (r *Registry) Open(ctx context.Context, t queue.Term) (View, error) {
+func (r *Registry) Open(ctx context.Context, t task.Term) (View, error) {
 	return r.view(ctx, "open", openScript, r.first(), t.Instance, t.Gen, t.Epoch)
 }
 
@@ -236,7 +239,7 @@ func (r *Registry) Paused(ctx context.Context) (until time.Time, left time.Durat
 // Declare asks whether this leader may declare schedules. It may not while a newer release that has declared, or a newer
 // generation of its own, is present: an older instance must neither bring back schedules that were removed nor prune ones
 // that were added. If not, the leader asks again after the returned time.
-func (r *Registry) Declare(ctx context.Context, t queue.Term) (may bool, again time.Duration, err error) {
+func (r *Registry) Declare(ctx context.Context, t task.Term) (may bool, again time.Duration, err error) {
 	values, err := r.run(ctx, declareScript, r.first(), t.Instance, t.Gen, t.Epoch, releaseGrace.Milliseconds())
 	if err != nil {
 		return false, 0, fmt.Errorf("declare: %w", err)

@@ -236,6 +236,13 @@ func TestRegistry_writesEvents(t *testing.T) {
 	})
 }
 
+func TestRegistry_refusesABadNamespace(t *testing.T) {
+	t.Parallel()
+	if _, err := NewRegistry(nil, "a b"); err == nil {
+		t.Fatal("a namespace with a space was taken")
+	}
+}
+
 func TestRegistry_givesUpWhenTheContextEnds(t *testing.T) {
 	t.Parallel()
 	s := testredis.Private(t)

@@ -7,8 +7,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/onbeat/onbeat/internal/queue"
 	"github.com/onbeat/onbeat/internal/store"
+	"github.com/onbeat/onbeat/task"
 )
 
 // The causes with which the context of a session or a term ends.
@@ -68,6 +68,7 @@ type Session struct {
 	unsure   atomic.Bool               // the same: the state that Redis knows may be an earlier one
 	listens  atomic.Pointer[time.Time] // since when this instance listens to its channel; nil: it does not yet
 	claims   atomic.Bool               // the same: the consumer has not asked yet what Redis believes that it holds
+	claimed  *claims
 	loss     atomic.Pointer[Loss]
 	mu       sync.Mutex
 	view     View
@@ -82,7 +83,7 @@ type Session struct {
 }
 
 type term struct {
-	queue.Term
+	task.Term
 	began  time.Time
 	ctx    context.Context
 	cancel context.CancelCauseFunc
@@ -90,7 +91,7 @@ type term struct {
 
 func newSession(id string, gen int64, release string) *Session {
 	s := &Session{
-		ID: id, Gen: gen, Release: release,
+		ID: id, Gen: gen, Release: release, claimed: new(claims),
 		Work: NewBell(), Schedules: NewBell(), beat: NewBell(), strayed: NewBell(), silent: NewBell(), tune: NewBell(),
 		draining: make(chan struct{}), changed: make(chan struct{}), lost: make(chan struct{}),
 		wall:    func() time.Time { return time.Now().Round(0) },
@@ -199,7 +200,7 @@ func (s *Session) watches() string {
 // Lead calls fn for each term of this instance, one after the other, until the session ends or drains. Fn's context ends with
 // the term, with a cause; then fn must return. If fn returns while the term lives, Lead calls it again, after a pause that
 // grows to a heartbeat, and once Redis has said that this instance still leads.
-func (s *Session) Lead(fn func(ctx context.Context, t queue.Term)) {
+func (s *Session) Lead(fn func(ctx context.Context, t task.Term)) {
 	var last *term // not its epoch: Redis may give an epoch twice after it lost its last writes
 	var b backoff
 	for {
@@ -265,7 +266,7 @@ func (s *Session) see(v View) (before, after int64) {
 		s.endTerm(errShut) // another term begins, and opens the gate
 	}
 	if leads && s.term == nil && s.ctx.Err() == nil {
-		t := &term{Term: queue.Term{Instance: s.ID, Gen: s.Gen, Epoch: v.Epoch}, began: time.Now()}
+		t := &term{Term: task.Term{Instance: s.ID, Gen: s.Gen, Epoch: v.Epoch}, began: time.Now()}
 		t.ctx, t.cancel = context.WithCancelCause(s.ctx)
 		s.term = t
 		if s.observer != nil {

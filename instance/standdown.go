@@ -8,6 +8,7 @@ import (
 
 	"github.com/onbeat/onbeat/internal/queue"
 	"github.com/onbeat/onbeat/internal/store"
+	"github.com/onbeat/onbeat/task"
 )
 
 // An instance that stood down becomes ready again after this many leases, because its trouble may have passed. If it soon
@@ -20,7 +21,7 @@ const (
 // StandDown makes a leader that cannot schedule hand over, if hand is set and another instance could lead. That one leads
 // when StandDown returns true. If it returns false and say is set, an event says why the caller leads on. It returns
 // [queue.ErrNotLeader] or [queue.ErrFenced] if the term is over. [Registry.Ready] undoes it.
-func (r *Registry) StandDown(ctx context.Context, t queue.Term, why string, hand, say bool) (bool, View, error) {
+func (r *Registry) StandDown(ctx context.Context, t task.Term, why string, hand, say bool) (bool, View, error) {
 	values, err := r.run(ctx, standDownScript, r.first(), t.Instance, t.Gen, t.Epoch, why, flag(hand), flag(say))
 	if err != nil {
 		return false, View{}, fmt.Errorf("stand down: %w", err)
@@ -37,7 +38,7 @@ func flag(on bool) string {
 
 // stuck is a leader's report that it cannot schedule.
 type stuck struct {
-	term      queue.Term
+	term      task.Term
 	why       string
 	hand, say bool
 	stood     chan bool // gets one value: whether it stood down
@@ -46,7 +47,7 @@ type stuck struct {
 // StandDown hands leadership over. A leader that cannot schedule calls it. If hand is set and another instance could lead,
 // that one leads from now on, and this one rests: a minute with a lease of 5s, longer if it soon happens again. StandDown
 // reports whether it handed over. If not, and say is set, an event says why.
-func (s *Session) StandDown(ctx context.Context, t queue.Term, why string, hand, say bool) bool {
+func (s *Session) StandDown(ctx context.Context, t task.Term, why string, hand, say bool) bool {
 	x := stuck{term: t, why: why, hand: hand, say: say, stood: make(chan bool, 1)}
 	select {
 	case s.stuck <- x:
@@ -62,11 +63,11 @@ func (s *Session) StandDown(ctx context.Context, t queue.Term, why string, hand,
 }
 
 // Term returns the term that this instance leads, as far as it knows, and when the term began here.
-func (s *Session) Term() (t queue.Term, began time.Time, leads bool) {
+func (s *Session) Term() (t task.Term, began time.Time, leads bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.term == nil || s.term.ctx.Err() != nil {
-		return queue.Term{}, time.Time{}, false
+		return task.Term{}, time.Time{}, false
 	}
 	return s.term.Term, s.term.began, true
 }

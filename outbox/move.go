@@ -78,7 +78,7 @@ func (m *Mover) add(ctx context.Context, rows []row, began time.Time) ([]produce
 	for i, r := range rows {
 		tasks[i], marks[r.task] = r.task, r.mark
 	}
-	return m.p.Move(ctx, tasks, queue.Moving{Began: began, Marks: marks})
+	return m.p.Move(ctx, tasks, began, marks)
 }
 
 // take locks rows and reads them. Rows whose tasks cannot be enqueued come apart from the others.

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/redis/go-redis/v9"
 	"github.com/rs/zerolog"
 
 	"github.com/onbeat/onbeat/internal/queue"
@@ -47,10 +48,10 @@ func (b bell) ring() {
 type MoverConfig struct {
 	// Database is where the table is.
 	Database Opener
-	// Namespace is the one whose tasks it moves, besides those that name none. It is that of Queue.
+	// Redis and Namespace are where the tasks go. The mover moves those of this namespace, and those that name none.
+	Redis     redis.UniversalClient
 	Namespace string
-	// Queue and Producer add the tasks.
-	Queue    *queue.Queue
+	// Producer adds the tasks there.
 	Producer *producer.Producer
 	// Observer is told about the work of the mover. Nil: no observer.
 	Observer Observer
@@ -63,8 +64,12 @@ func NewMover(c MoverConfig) (*Mover, error) {
 	if err := c.Database.Validate(); err != nil {
 		return nil, err
 	}
+	q, err := queue.Of(c.Redis, c.Namespace)
+	if err != nil {
+		return nil, err
+	}
 	return &Mover{
-		from: c.Database, q: c.Queue, p: c.Producer, log: c.Log, namespace: c.Namespace, observer: c.Observer,
+		from: c.Database, q: q, p: c.Producer, log: c.Log, namespace: c.Namespace, observer: c.Observer,
 		most: maxBatch, told: make(bell, 1),
 	}, nil
 }

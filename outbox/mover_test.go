@@ -164,7 +164,7 @@ func TestMover_boundsItsBatches(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, w *world) {
 		m := w.mover(func(c *MoverConfig) {
-			c.Producer = producer.New(w.q, producer.Config{Limits: task.Limits{Payload: 8 << 20}})
+			c.Producer = w.producer(producer.Config{Limits: task.Limits{Payload: 8 << 20}})
 		})
 		w.box.Limits = task.Limits{Payload: 8 << 20}
 		for i, size := range []int{1 << 20, 2 << 20, 3 << 20, 5 << 20, 1} {

@@ -14,6 +14,7 @@ import (
 	"github.com/onbeat/onbeat/internal/tracing"
 	"github.com/onbeat/onbeat/producer"
 	"github.com/onbeat/onbeat/task"
+	"go.opentelemetry.io/otel/trace"
 )
 
 // Execer runs a statement: a *sql.Tx, or a *sql.DB or *sql.Conn outside a transaction. [Pgx] makes one of a pgx.Tx.
@@ -35,8 +36,8 @@ type Outbox struct {
 	Secret map[string][]string
 	// Keys encrypt payloads, in the table as in Redis. Nil: they stay as they are.
 	Keys *seal.Keys
-	// Tracer makes a span of each call that adds tasks.
-	Tracer *tracing.Tracer
+	// TracerProvider makes a span of each call that adds tasks. Nil: none.
+	TracerProvider trace.TracerProvider
 }
 
 // Add writes tasks into the table, by a zero [Outbox].
@@ -58,10 +59,10 @@ func (o *Outbox) Add(ctx context.Context, tx Execer, tasks ...*task.Task) error 
 			return &producer.BatchError{Index: i, Of: len(tasks), Err: err}
 		}
 	}
-	if o.Tracer == nil || len(tasks) == 0 {
+	if o.TracerProvider == nil || len(tasks) == 0 {
 		return o.insert(ctx, tx, tasks)
 	}
-	ctx, span := o.Tracer.Enqueue(ctx, tasks)
+	ctx, span := tracing.New(o.TracerProvider, o.Namespace).Enqueue(ctx, tasks)
 	err := o.insert(ctx, tx, tasks)
 	span.End(err)
 	return err

@@ -148,7 +148,7 @@ func TestAdd_encryptsPayloads(t *testing.T) {
 		}
 		checked := ""
 		w.drain(w.mover(func(c *MoverConfig) {
-			c.Producer = producer.New(w.q, producer.Config{Check: func(t *task.Task) error { checked = string(t.Payload); return nil }})
+			c.Producer = w.producer(producer.Config{Check: func(t *task.Task) error { checked = string(t.Payload); return nil }})
 		}))
 		out := w.records()["x"]
 		if out == nil || out.Payload != nil || out.Open(keys) != nil || string(out.Payload) != `"the secret"` || checked != `"the secret"` {
@@ -158,7 +158,7 @@ func TestAdd_encryptsPayloads(t *testing.T) {
 		w.add(task.New("job", "the secret", task.ID("y")))
 		w.q.SealWith(nil)
 		w.drain(w.mover(func(c *MoverConfig) {
-			c.Producer = producer.New(w.q, producer.Config{Check: func(t *task.Task) error { return errors.New("checked") }})
+			c.Producer = w.producer(producer.Config{Check: func(t *task.Task) error { return errors.New("checked") }})
 		}))
 		if out := w.records()["y"]; out == nil || out.Open(keys) != nil || string(out.Payload) != `"the secret"` {
 			t.Errorf("%+v", out)

@@ -113,10 +113,17 @@ func (w *world) add(tasks ...*task.Task) {
 	w.must(w.box.Add(w.Context(), w.db, tasks...))
 }
 
+func (w *world) producer(c producer.Config) *producer.Producer {
+	w.Helper()
+	p, err := producer.New(w.q.Client(), w.ns, c)
+	w.must(err)
+	return p
+}
+
 // mover returns a mover that is ready to make turns.
 func (w *world) mover(change ...func(*MoverConfig)) *Mover {
 	w.Helper()
-	c := MoverConfig{Database: w.at, Namespace: w.ns, Queue: w.q, Producer: producer.New(w.q, producer.Config{}), Observer: w.seen}
+	c := MoverConfig{Database: w.at, Redis: w.q.Client(), Namespace: w.ns, Producer: w.producer(producer.Config{}), Observer: w.seen}
 	for _, f := range change {
 		f(&c)
 	}

@@ -18,7 +18,8 @@ func TestAhead_countsTheSlotsToCome(t *testing.T) {
 	w.apply("daily", schedule.Rule{Cron: "30 2 * * *"})
 	_, err := w.Pause(w.Context(), "paused")
 	must(w, err)
-	f := NewFollower(w.q)
+	f, err := NewFollower(w.q.Client(), w.ns)
+	must(t, err)
 	w.follow(f)
 	night := time.Date(2100, 1, 31, 2, 29, 50, 0, time.UTC)
 	if got := fmt.Sprint(f.Ahead(night, 5*time.Second, 3)); got != "[5 6 5]" {
@@ -32,7 +33,8 @@ func TestDue_hasTheJitter(t *testing.T) {
 	r := schedule.Every(time.Hour)
 	r.Jitter = time.Minute
 	w.apply("a", r)
-	f := NewFollower(w.q)
+	f, err := NewFollower(w.q.Client(), w.ns)
+	must(t, err)
 	w.follow(f)
 	slot := time.Date(2100, 1, 31, 2, 0, 0, 0, time.UTC)
 	if got, want := f.Due("a", slot), r.JitterFor("a", slot); !got.Equal(want) || got.Equal(slot) {
@@ -49,7 +51,8 @@ func TestFollower_saysWhichSchedulesAreBehind(t *testing.T) {
 		ctx := t.Context()
 		w.applied(all("s"))
 		w.apply("well", schedule.Every(time.Hour))
-		f := NewFollower(w.q)
+		f, err := NewFollower(w.q.Client(), w.ns)
+		must(t, err)
 		w.follow(f)
 		tn := w.after(5*time.Minute, nil)
 		e := tn.entries["s"]
@@ -76,7 +79,8 @@ func TestFollower_saysSinceWhenNoSlotIsPushed(t *testing.T) {
 		must(t, err)
 		tn := w.after(5*time.Second, nil)
 		must(t, tn.push(ctx))
-		f := NewFollower(w.q)
+		f, err := NewFollower(w.q.Client(), w.ns)
+		must(t, err)
 		w.follow(f)
 		wantSince := func(when string, want time.Time) {
 			t.Helper()

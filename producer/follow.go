@@ -8,8 +8,11 @@ import (
 	"slices"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/onbeat/onbeat/internal/history"
 	"github.com/onbeat/onbeat/internal/queue"
+	"github.com/onbeat/onbeat/task"
 )
 
 // Follower follows the schedules of a partition, from any process, whichever instance leads: which there are, how stale each is,
@@ -28,7 +31,7 @@ type Follower struct {
 	before string // the place down to which successes were looked for
 	looked int    // how many entries were looked at for that; mostLatest: it is over
 	oldest time.Time
-	fates  map[history.Word]int64
+	fates  map[task.Outcome]int64
 }
 
 // followed is one schedule.
@@ -46,7 +49,7 @@ type Following struct {
 	// of whose successes nothing is known yet.
 	Stale []Stale
 	// Fates counts the slots since the follower was made, by what became of them at last.
-	Fates map[history.Word]int64
+	Fates map[task.Outcome]int64
 }
 
 // Stale says how long ago a schedule last succeeded.
@@ -59,20 +62,24 @@ type Stale struct {
 }
 
 // Fates are the words that [Following] counts slots by. The other words are of runs after which the slot runs again.
-func Fates() []history.Word {
-	return []history.Word{
+func Fates() []task.Outcome {
+	return []task.Outcome{
 		history.Done, history.Dead, history.Cancelled, history.Skipped, history.Missed, history.Paused, history.Changed,
 		history.Deleted, history.Retired, history.Forgotten,
 	}
 }
 
-// NewFollower returns a follower that counts slots from now on. It does not talk to Redis yet.
-func NewFollower(q *queue.Queue) *Follower {
-	f := &Follower{q: q, made: time.Now(), known: map[string]*followed{}, fates: map[history.Word]int64{}}
+// NewFollower returns a follower of a namespace that counts slots from now on. It does not talk to Redis yet.
+func NewFollower(rdb redis.UniversalClient, namespace string) (*Follower, error) {
+	q, err := queue.Of(rdb, namespace)
+	if err != nil {
+		return nil, err
+	}
+	f := &Follower{q: q, made: time.Now(), known: map[string]*followed{}, fates: map[task.Outcome]int64{}}
 	for _, word := range Fates() {
 		f.fates[word] = 0
 	}
-	return f
+	return f, nil
 }
 
 // mostNotes bounds how many notes of the history one reading takes in. The next one goes on from there.

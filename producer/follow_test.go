@@ -46,7 +46,8 @@ func TestFollow_countsFatesSinceItWasMade(t *testing.T) {
 		w := newWorld(t, rdb)
 		now := w.now()
 		w.note(now.Add(-time.Minute), "s@1000 done 1 1000")
-		f := NewFollower(w.q)
+		f, err := NewFollower(w.q.Client(), w.ns)
+		must(t, err)
 		f.made = f.made.Add(-time.Second)
 		if got := w.follow(f).Fates; len(got) != len(Fates()) || got[history.Done] != 0 {
 			t.Errorf("%v", got)
@@ -77,7 +78,8 @@ func TestFollow_saysHowStaleEachScheduleIs(t *testing.T) {
 	_, err := w.Pause(w.Context(), "paused")
 	must(w, err)
 	w.note(now.Add(-30*time.Second), fmt.Sprintf("before@%d done 1 1000", now.UnixMilli()))
-	f := NewFollower(w.q)
+	f, err := NewFollower(w.q.Client(), w.ns)
+	must(t, err)
 	if got := ratios(f, now); len(got) != 0 {
 		t.Errorf("it says %v before it has read anything", got)
 	}
@@ -99,10 +101,11 @@ func TestFollow_takesInWhatChanges(t *testing.T) {
 	w := newWorld(t, testredis.Mini(t).Dialed(t))
 	w.apply("a", schedule.Every(time.Minute))
 	w.apply("b", schedule.Every(time.Minute))
-	f := NewFollower(w.q)
+	f, err := NewFollower(w.q.Client(), w.ns)
+	must(t, err)
 	w.follow(f)
 	w.apply("c", schedule.Every(time.Hour))
-	_, err := w.Pause(w.Context(), "a")
+	_, err = w.Pause(w.Context(), "a")
 	must(w, err)
 	must(w, w.Delete(w.Context(), "b"))
 	if got := w.follow(f); got.Active != 1 || got.Paused != 1 || got.Stale[0].Schedule != "c" {
@@ -127,7 +130,8 @@ func TestFollow_looksBackAPageAtATime(t *testing.T) {
 	for i := range lookPage {
 		w.note(now.Add(-time.Hour+time.Duration(i)*time.Second), "other@1000 done 1 1000")
 	}
-	f := NewFollower(w.q)
+	f, err := NewFollower(w.q.Client(), w.ns)
+	must(t, err)
 	if got := w.follow(f); len(got.Stale) != 0 {
 		t.Errorf("%+v after the first page", got.Stale)
 	}

@@ -41,10 +41,11 @@ func worldIn(t testing.TB, rdb redis.UniversalClient, ns string) *world {
 	part := queue.Partition{Namespace: ns}
 	q, err := queue.New(rdb, part, queue.Caps{})
 	must(t, err)
-	reg, err := instance.NewRegistry(rdb, part)
+	reg, err := instance.NewRegistry(rdb, part.Namespace)
 	must(t, err)
-	p := New(q, Config{})
-	return &world{TB: t, rdb: rdb, ns: ns, reg: reg, p: p, Schedules: NewSchedules(q, p)}
+	p, err := New(q.Client(), ns, Config{})
+	must(t, err)
+	return &world{TB: t, rdb: rdb, ns: ns, reg: reg, p: p, Schedules: NewSchedules(p, nil)}
 }
 
 // lead registers an instance, which is then the newest, and begins its term by hand.
@@ -60,7 +61,8 @@ func (w *world) leadOver(q *queue.Queue, id, release string, declared func() []S
 	must(w, err)
 	v, err := w.reg.Ready(ctx, id, gen, instance.DefaultLease)
 	must(w, err)
-	s := NewScheduler(q, w.reg, SchedulerConfig{Horizon: 400 * time.Millisecond, Declared: declared})
+	s, err := NewScheduler(q.Client(), w.ns, SchedulerConfig{Horizon: 400 * time.Millisecond, Declared: declared})
+	must(w, err)
 	return &term{
 		Scheduler: s, session: &instance.Session{Release: release}, open: v.Open, back: v.Back,
 		term: queue.Term{Instance: id, Gen: gen, Epoch: v.Epoch},
@@ -180,11 +182,10 @@ func (w *world) startOver(rdb redis.UniversalClient, release string, declared fu
 	part := queue.Partition{Namespace: w.ns}
 	q, err := queue.New(rdb, part, queue.Caps{})
 	must(w, err)
-	m, err := instance.New(q, part, instance.Config{Release: release, Lease: time.Second})
+	m, err := instance.New(q.Client(), part.Namespace, instance.Config{Release: release, Lease: time.Second})
 	must(w, err)
-	reg, err := instance.NewRegistry(rdb, part)
+	s, err := NewScheduler(q.Client(), w.ns, SchedulerConfig{Horizon: 2 * time.Second, Declared: declared})
 	must(w, err)
-	s := NewScheduler(q, reg, SchedulerConfig{Horizon: 2 * time.Second, Declared: declared})
 	ctx, cancel := context.WithCancel(context.Background())
 	over := make(chan error, 1)
 	go func() { over <- m.Run(ctx, s.Run) }()

@@ -23,8 +23,8 @@ func (t *term) known() memory {
 	if !t.whole {
 		return t.before
 	}
-	seen := t.q.CaughtUp()
-	if v := t.session.View(); v.May && !t.q.Lagging() { // else nothing was claimed by then: there is a pause, say
+	seen, lags := t.session.Claimed()
+	if v := t.session.View(); v.May && !lags { // else nothing was claimed by then: there is a pause, say
 		seen = maxTime(v.Now, seen)
 	}
 	return memory{version: t.version, entries: t.entries, seen: seen}

@@ -4,7 +4,7 @@ import "github.com/onbeat/onbeat/internal/queue"
 
 // Observer learns of the work of a leader. Its method must not block.
 type Observer interface {
-	// Pushed is called with the number of slots that a call pushed.
+	// Pushed is called with the number of slots that a call pushed. The call may return after the term that sent it has ended.
 	Pushed(slots int)
 }
 

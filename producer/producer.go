@@ -7,6 +7,9 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/onbeat/onbeat/internal/queue"
 	"github.com/onbeat/onbeat/internal/secret"
 	"github.com/onbeat/onbeat/internal/store"
@@ -23,19 +26,26 @@ type Config struct {
 	Check func(t *task.Task) error
 	// Secret are, by type, the secret paths of payloads: each task that is added gets those of its type.
 	Secret map[string][]string
-	// Tracer makes a span of each call that adds tasks. Default nil: none.
-	Tracer *tracing.Tracer
+	// TracerProvider makes a span of each call that adds tasks. Default nil: none.
+	TracerProvider trace.TracerProvider
 }
 
 // Producer is a TaskProducer: it adds tasks. It is safe for concurrent use.
 type Producer struct {
-	q     *queue.Queue
-	cfg   Config
-	group group // of single calls
+	q      *queue.Queue
+	cfg    Config
+	tracer *tracing.Tracer // nil: none
+	group  group           // of single calls
 }
 
-// New returns a producer.
-func New(q *queue.Queue, cfg Config) *Producer { return &Producer{q: q, cfg: cfg, group: group{q: q}} }
+// New returns a producer of a namespace. It does not talk to Redis. It refuses an invalid namespace with a [*task.FieldError].
+func New(rdb redis.UniversalClient, namespace string, cfg Config) (*Producer, error) {
+	q, err := queue.Of(rdb, namespace)
+	if err != nil {
+		return nil, err
+	}
+	return &Producer{q: q, cfg: cfg, tracer: tracing.New(cfg.TracerProvider, namespace), group: group{q: q}}, nil
+}
 
 // Result is the outcome of one task of a batch.
 type Result struct {
@@ -71,7 +81,7 @@ func (p *Producer) enqueue(ctx context.Context, t *task.Task) (string, error) {
 	}
 	t.Secret = p.Secret(t.Type, t.Secret)
 	look := named(t, time.Now())
-	if p.cfg.Tracer != nil {
+	if p.tracer != nil {
 		return p.traced(ctx, t, look)
 	}
 	return p.add(ctx, t, look)
@@ -117,7 +127,7 @@ func (p *Producer) enqueueAll(ctx context.Context, tasks []*task.Task) ([]Result
 		t.Secret = p.Secret(t.Type, t.Secret)
 		look = named(t, now) || look
 	}
-	if p.cfg.Tracer != nil && len(tasks) > 0 {
+	if p.tracer != nil && len(tasks) > 0 {
 		return p.tracedAll(ctx, tasks, look)
 	}
 	return p.addAll(ctx, tasks, look)

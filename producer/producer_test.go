@@ -159,8 +159,15 @@ func TestEnqueue_triesAgainOnlyWhatSurelyDidNotHappen(t *testing.T) {
 }
 
 func ExampleProducer_EnqueueAll() {
+	rdb := redis.NewClient(&redis.Options{})
+	defer rdb.Close()
+	p, err := New(rdb, "shop", Config{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
 	check := func(tasks ...*task.Task) {
-		_, err := New(nil, Config{}).EnqueueAll(context.Background(), tasks)
+		_, err := p.EnqueueAll(context.Background(), tasks)
 		var bad *BatchError
 		if errors.As(err, &bad) {
 			fmt.Printf("nothing was added: number %d: %v\n", bad.Index, bad.Err)

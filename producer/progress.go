@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/onbeat/onbeat/instance"
-	"github.com/onbeat/onbeat/internal/queue"
 	"github.com/onbeat/onbeat/internal/store"
+	"github.com/onbeat/onbeat/task"
 )
 
 // progress says how the leader's work gets on. The goroutine that works writes it, and another goroutine reads it, because
@@ -133,7 +133,7 @@ func (s *Scheduler) watch(ctx context.Context, session *instance.Session) {
 
 // standDown logs that the leader cannot schedule, and hands over if that helps. It does not help if Redis is full or lacks
 // replicas: then no instance could schedule.
-func (s *Scheduler) standDown(ctx context.Context, session *instance.Session, term queue.Term, since time.Duration, err error, say bool) {
+func (s *Scheduler) standDown(ctx context.Context, session *instance.Session, term task.Term, since time.Duration, err error, say bool) {
 	why := "no call to redis returns"
 	if err != nil {
 		why = err.Error()

@@ -91,7 +91,7 @@ func (s *Schedules) withOlder(ctx context.Context, name string, noted []queue.Re
 	if n := len(noted); n > 0 && (below == 0 || below > noted[n-1].Number) {
 		below = noted[n-1].Number
 	}
-	if s.past == nil || len(noted) > 0 && noted[len(noted)-1].What == string(Made) {
+	if len(noted) > 0 && noted[len(noted)-1].What == string(Made) {
 		return noted, none
 	}
 	older, err := s.past.RevisionsBefore(ctx, name, below, limit)

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/onbeat/onbeat/archive"
 	"github.com/onbeat/onbeat/internal/history"
 	"github.com/onbeat/onbeat/task"
 )
@@ -18,7 +19,7 @@ type Run struct {
 	Began    time.Time     // when an instance claimed it; zero if the slot ended without a run, such as a skipped one
 	Took     time.Duration // how long the handler ran; zero if not known
 	Lag      time.Duration // from the slot's time, without jitter, until it began
-	Outcome  history.Word
+	Outcome  task.Outcome
 	Why      string // why a slot did not run
 	Error    string // the error of a failed run, cut to 200 bytes
 	Output   string // what its handler put out, as far as it is noted for an archive
@@ -45,7 +46,7 @@ func (r *Run) failed() bool {
 }
 
 // RunOf returns the run that a note is about.
-func RunOf(n *history.Note) Run {
+func RunOf(n *archive.Note) Run {
 	r := Run{
 		Schedule: n.Maker, Task: n.TaskID, Slot: n.Slot, Attempt: n.Attempt, Began: n.Claimed, Took: n.Took,
 		Outcome: n.Word, Why: n.Why, Error: n.Error, Output: n.Output, Instance: n.Instance, Release: n.Release,
@@ -65,7 +66,7 @@ func (s *Schedules) Runs(ctx context.Context, name, after string, limit int) (ru
 	if limit <= 0 {
 		limit = 20
 	}
-	err = s.historyBefore(ctx, after, name, func(e history.Entry) bool {
+	err = s.past.HistoryBefore(ctx, after, name, func(e history.Entry) bool {
 		if len(runs) >= limit {
 			return false
 		}
@@ -81,13 +82,6 @@ func (s *Schedules) Runs(ctx context.Context, name, after string, limit int) (ru
 		next = ""
 	}
 	return runs, next, err
-}
-
-func (s *Schedules) historyBefore(ctx context.Context, id, schedule string, fn func(history.Entry) bool) error {
-	if s.past == nil {
-		return s.q.HistoryBefore(ctx, id, fn)
-	}
-	return s.past.HistoryBefore(ctx, id, schedule, fn)
 }
 
 // Latest says how the last runs of a schedule went.

@@ -7,12 +7,15 @@ import (
 	"sync"
 	"time"
 
+	"github.com/redis/go-redis/v9"
 	"github.com/rs/zerolog"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/onbeat/onbeat/instance"
 	"github.com/onbeat/onbeat/internal/queue"
 	"github.com/onbeat/onbeat/internal/store"
 	"github.com/onbeat/onbeat/internal/tracing"
+	"github.com/onbeat/onbeat/task"
 )
 
 // SchedulerConfig tunes a Scheduler.
@@ -32,8 +35,8 @@ type SchedulerConfig struct {
 	Observer Observer
 	// Log receives state changes. The zero Logger discards them.
 	Log zerolog.Logger
-	// Tracer makes a span of each call that pushes slots. Default nil: none.
-	Tracer *tracing.Tracer
+	// TracerProvider makes a span of each call that pushes slots. Default nil: none.
+	TracerProvider trace.TracerProvider
 }
 
 // lateGrace is how late any slot may be pushed without counting as missed; see [term.late].
@@ -51,20 +54,32 @@ type Scheduler struct {
 	reg       *instance.Registry
 	cfg       SchedulerConfig
 	log       zerolog.Logger
+	tracer    *tracing.Tracer // nil: none
 	redeclare instance.Bell
 	memory    memory // of the last term
 	progress  progress
 }
 
-// NewScheduler returns a scheduler.
-func NewScheduler(q *queue.Queue, reg *instance.Registry, cfg SchedulerConfig) *Scheduler {
+// NewScheduler returns a scheduler of a namespace. It does not talk to Redis. It refuses an invalid namespace with a
+// [*task.FieldError].
+func NewScheduler(rdb redis.UniversalClient, namespace string, cfg SchedulerConfig) (*Scheduler, error) {
+	q, err := queue.Of(rdb, namespace)
+	if err != nil {
+		return nil, err
+	}
+	reg, err := instance.NewRegistry(rdb, namespace)
+	if err != nil {
+		return nil, err
+	}
 	if cfg.Horizon <= 0 {
 		cfg.Horizon = 10 * time.Second
 	}
 	if cfg.Backlog <= 0 {
 		cfg.Backlog = defaultBacklog
 	}
-	return &Scheduler{q: q, reg: reg, cfg: cfg, log: cfg.Log, redeclare: instance.NewBell()}
+	return &Scheduler{
+		q: q, reg: reg, cfg: cfg, log: cfg.Log, tracer: tracing.New(cfg.TracerProvider, namespace), redeclare: instance.NewBell(),
+	}, nil
 }
 
 // Redeclare makes the leader read and compare the declared schedules again. On an instance that does not lead, that happens
@@ -79,7 +94,7 @@ func (s *Scheduler) Run(session *instance.Session) error {
 	defer watch.Wait()
 	defer stop()
 	s.recall(session)
-	session.Lead(func(ctx context.Context, led queue.Term) {
+	session.Lead(func(ctx context.Context, led task.Term) {
 		// Whether the gate is shut was decided when the term began, and only this leader opens it.
 		t := &term{Scheduler: s, session: session, term: led, open: session.View().Open, back: session.View().Back, before: s.memory}
 		err := t.run(ctx)

@@ -8,7 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/onbeat/onbeat/internal/history"
+	"github.com/onbeat/onbeat/archive"
+	"github.com/onbeat/onbeat/internal/past"
 	"github.com/onbeat/onbeat/internal/queue"
 	"github.com/onbeat/onbeat/schedule"
 	"github.com/onbeat/onbeat/task"
@@ -19,23 +20,8 @@ import (
 type Schedules struct {
 	q    *queue.Queue
 	p    *Producer
-	past Past // nil: Redis alone
+	past *past.Past
 	by   string
-}
-
-// Past has what happened to schedules longer ago than Redis knows; package past has one.
-type Past interface {
-	// HistoryBefore is [queue.Queue.HistoryBefore], and may leave out what is of another schedule, unless that is "".
-	HistoryBefore(ctx context.Context, id, schedule string, fn func(history.Entry) bool) error
-	// RevisionsBefore returns the revisions of a schedule before one with a number (0: all), the newest first: at most limit.
-	RevisionsBefore(ctx context.Context, name string, number int64, limit int) ([]queue.Revision, error)
-}
-
-// With returns the same schedules with a past. Without one they know what Redis knows.
-func (s *Schedules) With(before Past) *Schedules {
-	knowing := *s
-	knowing.past = before
-	return &knowing
 }
 
 // By names the person or program that asks for manual changes, such as "ann@host". Events and revisions show the name. It
@@ -46,8 +32,11 @@ func (s *Schedules) By(actor string) *Schedules {
 	return &named
 }
 
-// NewSchedules returns the schedules of a partition.
-func NewSchedules(q *queue.Queue, p *Producer) *Schedules { return &Schedules{q: q, p: p} }
+// NewSchedules returns the schedules to which a producer adds tasks. What happened to them longer ago than Redis knows it reads in an
+// archive, if kept is not nil.
+func NewSchedules(p *Producer, kept *archive.Source) *Schedules {
+	return &Schedules{q: p.q, p: p, past: past.Of(p.q, kept)}
+}
 
 // Status is a schedule and how far it has come.
 type Status struct {

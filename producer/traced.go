@@ -11,7 +11,7 @@ import (
 
 // traced is add within a span, which the task carries along.
 func (p *Producer) traced(ctx context.Context, t *task.Task, look bool) (string, error) {
-	ctx, span := p.cfg.Tracer.Enqueue(ctx, []*task.Task{t})
+	ctx, span := p.tracer.Enqueue(ctx, []*task.Task{t})
 	id, err := p.add(ctx, t, look)
 	failure := err
 	if errors.Is(err, queue.ErrDuplicate) {
@@ -24,7 +24,7 @@ func (p *Producer) traced(ctx context.Context, t *task.Task, look bool) (string,
 
 // tracedAll is addAll within a span, which all tasks carry along.
 func (p *Producer) tracedAll(ctx context.Context, tasks []*task.Task, look bool) ([]Result, error) {
-	ctx, span := p.cfg.Tracer.Enqueue(ctx, tasks)
+	ctx, span := p.tracer.Enqueue(ctx, tasks)
 	results, err := p.addAll(ctx, tasks, look)
 	duplicates, failure := 0, err
 	for i := range results {
@@ -46,10 +46,10 @@ func (t *term) sendTraced(ctx context.Context, steps []queue.Step) (now time.Tim
 	for i := range steps {
 		slots += len(steps[i].Push)
 	}
-	if t.cfg.Tracer == nil || slots == 0 {
+	if t.tracer == nil || slots == 0 {
 		return t.send(ctx, steps)
 	}
-	ctx, span := t.cfg.Tracer.Push(ctx, t.term.Instance, slots)
+	ctx, span := t.tracer.Push(ctx, t.term.Instance, slots)
 	if link := span.Link(); link != "" {
 		for i := range steps {
 			for _, p := range steps[i].Push {

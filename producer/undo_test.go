@@ -40,8 +40,10 @@ func (w *world) crash(id, release string, lease time.Duration, declared func() [
 	must(w, err)
 	v, err := w.reg.Ready(ctx, id, gen, instance.DefaultLease)
 	must(w, err)
+	s, err := NewScheduler(w.q.Client(), w.ns, SchedulerConfig{Declared: declared})
+	must(w, err)
 	tn := &term{
-		Scheduler: NewScheduler(w.q, w.reg, SchedulerConfig{Declared: declared}), session: &instance.Session{Release: release}, open: true,
+		Scheduler: s, session: &instance.Session{Release: release}, open: true,
 		term: queue.Term{Instance: id, Gen: gen, Epoch: v.Epoch},
 	}
 	must(w, tn.takeStock(ctx))

@@ -64,6 +64,7 @@ type Metrics struct {
 	types    *bounded
 
 	leader     prometheus.Gauge
+	leads      atomic.Bool
 	epoch      prometheus.Gauge
 	changes    prometheus.Counter
 	suspicions prometheus.Counter

@@ -7,11 +7,11 @@ import (
 
 	"github.com/onbeat/onbeat/handlers/notify"
 	"github.com/onbeat/onbeat/instance"
-	"github.com/onbeat/onbeat/internal/history"
 	"github.com/onbeat/onbeat/internal/queue"
 	"github.com/onbeat/onbeat/internal/store"
 	"github.com/onbeat/onbeat/producer"
 	"github.com/onbeat/onbeat/task"
+	"github.com/redis/go-redis/v9"
 )
 
 // The results of a call that was to claim tasks.
@@ -34,10 +34,19 @@ var errorKinds = []struct {
 
 const otherError = "other"
 
-// Bind gives the metrics what they read. A dispatcher calls it.
-func (m *Metrics) Bind(q *queue.Queue, reg *instance.Registry) {
-	m.q, m.reg, m.follower = q, reg, producer.NewFollower(q)
+// Bind tells the metrics what they read. A dispatcher calls it.
+func (m *Metrics) Bind(rdb redis.UniversalClient, namespace string) (err error) {
+	if m.q, err = queue.Of(rdb, namespace); err != nil {
+		return err
+	}
+	if m.reg, err = instance.NewRegistry(rdb, namespace); err != nil {
+		return err
+	}
+	if m.follower, err = producer.NewFollower(rdb, namespace); err != nil {
+		return err
+	}
 	m.bound.Store(true)
+	return nil
 }
 
 // Workers implements [onbeat.Observer], as do the other methods.
@@ -69,7 +78,7 @@ func (m *Metrics) Began(t *task.Task) {
 }
 
 // Ended counts a run and observes how long it took.
-func (m *Metrics) Ended(t *task.Task, outcome history.Word, took time.Duration) {
+func (m *Metrics) Ended(t *task.Task, outcome task.Outcome, took time.Duration) {
 	m.busy.Dec()
 	typ := m.types.label(t.Type)
 	m.runs.WithLabelValues(typ, string(outcome)).Inc()
@@ -94,6 +103,7 @@ func (m *Metrics) Heard(v instance.View) {
 // Leads notes whether this instance leads.
 func (m *Metrics) Leads(epoch int64) {
 	m.pushed.never()
+	m.leads.Store(epoch != 0)
 	if epoch == 0 {
 		m.leader.Set(0)
 		return

@@ -82,7 +82,7 @@ func (s *scrape) Collect(ch chan<- prometheus.Metric) {
 	if age, ok := m.heard.age(); ok {
 		out.gauge(beatDesc, age.Seconds())
 	}
-	if age, ok := m.pushed.age(); ok {
+	if age, ok := m.pushed.age(); ok && m.leads.Load() { // a push may return after its term has ended
 		out.gauge(pushDesc, age.Seconds())
 	}
 	if n := m.behind.Load(); n >= 0 {

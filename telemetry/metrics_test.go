@@ -78,6 +78,27 @@ func TestMetrics_leaderIsZeroOnceItHasStopped(t *testing.T) {
 	}
 }
 
+// A push that was under way when the term ended returns later.
+func TestMetrics_aLatePushIsOfNoLeader(t *testing.T) {
+	t.Parallel()
+	reg, m, err := telemetry.NewRegistry(telemetry.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{TB: t, reg: reg}
+	const age = "onbeat_last_push_age_seconds"
+	m.Leads(7)
+	m.Pushed(1)
+	if _, ok := w.scrape()[age]; !ok {
+		t.Error("the leader does not say when it pushed")
+	}
+	m.Leads(0)
+	m.Pushed(1)
+	if _, ok := w.scrape()[age]; ok {
+		t.Error("an instance that does not lead says when it pushed")
+	}
+}
+
 func TestMetrics_leaderChangesAreCountedByThoseWhoStay(t *testing.T) {
 	t.Parallel()
 	rdb := testredis.Client(t)

@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/onbeat/onbeat/internal/past"
 	"github.com/onbeat/onbeat/internal/queue"
 )
 
@@ -24,13 +23,13 @@ type Loss struct {
 }
 
 // Losses reads the losses that were found within the given time before now, oldest first. Each instance reports what Redis
-// had acknowledged to it and no longer has; reports that overlap count as one loss. Without a past it reads Redis alone.
-func Losses(ctx context.Context, q *queue.Queue, p *past.Past, since time.Duration) ([]Loss, error) {
-	now, err := q.Now(ctx)
+// had acknowledged to it and no longer has; reports that overlap count as one loss.
+func (r *Auditor) Losses(ctx context.Context, since time.Duration) ([]Loss, error) {
+	now, err := r.q.Now(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("audit: %w", err)
 	}
-	events, err := pastOf(q, p).Events(ctx, now.Add(-since), maxEvents)
+	events, err := r.past.Events(ctx, now.Add(-since), maxEvents)
 	if err != nil {
 		return nil, fmt.Errorf("audit: %w", err)
 	}

@@ -73,7 +73,7 @@ func TestLosses_thatOverlapAreOne(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		list, err := Losses(ctx, q, nil, time.Minute)
+		list, err := auditorOf(t, q).Losses(ctx, time.Minute)
 		if err != nil || len(list) != 1 {
 			t.Fatalf("%v, %v; want one", list, err)
 		}
@@ -104,4 +104,13 @@ func TestVoid_isNamed(t *testing.T) {
 			t.Errorf("%v of %v", got, events[0])
 		}
 	})
+}
+
+func auditorOf(t *testing.T, q *queue.Queue) *Auditor {
+	t.Helper()
+	r, err := New(q.Client(), q.Namespace(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
 }

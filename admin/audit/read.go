@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/onbeat/onbeat/archive"
 	"github.com/onbeat/onbeat/internal/history"
 	"github.com/onbeat/onbeat/internal/past"
 	"github.com/onbeat/onbeat/internal/queue"
@@ -16,6 +17,7 @@ import (
 	"github.com/onbeat/onbeat/producer"
 	"github.com/onbeat/onbeat/schedule"
 	"github.com/onbeat/onbeat/task"
+	"github.com/redis/go-redis/v9"
 )
 
 // Options tune an audit. The zero value is ready to use.
@@ -31,8 +33,27 @@ type Options struct {
 	// MaxSlots is how many slots of each schedule are judged at most: the newest. The report says from when on. Default
 	// 10,000,000, which take 160 MB.
 	MaxSlots int
-	// Past is where to read what happened. Default: Redis alone.
-	Past *past.Past
+}
+
+// Auditor audits the schedules of a namespace. It changes nothing, and is safe for concurrent use.
+type Auditor struct {
+	q    *queue.Queue
+	s    *producer.Schedules
+	past *past.Past
+}
+
+// New returns the auditor of a namespace. It reads what happened in Redis, and in an archive if kept is not nil. It does not talk to
+// Redis yet.
+func New(rdb redis.UniversalClient, namespace string, kept *archive.Source) (*Auditor, error) {
+	q, err := queue.Of(rdb, namespace)
+	if err != nil {
+		return nil, err
+	}
+	p, err := producer.New(rdb, namespace, producer.Config{})
+	if err != nil {
+		return nil, err
+	}
+	return &Auditor{q: q, s: producer.NewSchedules(p, kept), past: past.Of(q, kept)}, nil
 }
 
 // groupSlots is about how many slots are judged in one pass over the history.
@@ -44,18 +65,18 @@ const maxPlaced = 1000
 // longDue is how late a task must be before its place is looked up in full.
 const longDue = time.Minute
 
-// Run audits schedules, by name, up to the present time of Redis. It changes nothing. It returns [queue.ErrNotFound] for a
+// Run audits schedules, by name, up to the present time of Redis. It returns [queue.ErrNotFound] for a
 // schedule that does not exist now and did not within Options.Since. For schedules that this release cannot read it returns
 // a joined error, besides the reports of the others.
-func Run(ctx context.Context, q *queue.Queue, s *producer.Schedules, opts Options) ([]Report, error) {
+func (r *Auditor) Run(ctx context.Context, opts Options) ([]Report, error) {
 	if opts.Since <= 0 {
 		opts.Since = time.Hour
 	}
-	a := &auditor{q: q, past: pastOf(q, opts.Past), opts: opts, known: map[string]*input{}}
+	a := &auditor{Auditor: r, opts: opts, known: map[string]*input{}}
 	if opts.Schedule != "" {
 		a.names = []string{opts.Schedule}
 	}
-	if err := a.read(ctx, s); err != nil {
+	if err := a.read(ctx); err != nil {
 		return nil, err
 	}
 	var reports []Report
@@ -81,7 +102,7 @@ func Run(ctx context.Context, q *queue.Queue, s *producer.Schedules, opts Option
 		}
 		group, slots = nil, 0
 	}
-	attended, err := q.Attended(ctx)
+	attended, err := r.q.Attended(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("audit: %w", err)
 	}
@@ -91,17 +112,9 @@ func Run(ctx context.Context, q *queue.Queue, s *producer.Schedules, opts Option
 	return reports, errors.Join(a.unread...)
 }
 
-// pastOf is Redis alone if the caller names no past.
-func pastOf(q *queue.Queue, p *past.Past) *past.Past {
-	if p == nil {
-		return past.Of(q, nil)
-	}
-	return p
-}
-
+// auditor is one audit.
 type auditor struct {
-	q        *queue.Queue
-	past     *past.Past
+	*Auditor
 	opts     Options
 	names    []string  // the schedules to judge; none: all
 	from, to time.Time // zero: as opts say, and now
@@ -111,9 +124,9 @@ type auditor struct {
 }
 
 // read reads the schedules and the rules that they had.
-func (a *auditor) read(ctx context.Context, s *producer.Schedules) error {
+func (a *auditor) read(ctx context.Context) error {
 	// The schedules first, then the history: by then the history has what the schedules say is dealt with.
-	list, err := a.list(ctx, s)
+	list, err := a.list(ctx)
 	if err != nil {
 		return err
 	}
@@ -160,12 +173,12 @@ func (a *auditor) read(ctx context.Context, s *producer.Schedules) error {
 	return nil
 }
 
-func (a *auditor) list(ctx context.Context, s *producer.Schedules) (list []producer.Status, err error) {
+func (a *auditor) list(ctx context.Context) (list []producer.Status, err error) {
 	if len(a.names) != 1 {
-		list, err = s.List(ctx)
+		list, err = a.s.List(ctx)
 	} else {
 		var one producer.Status
-		if one, err = s.Get(ctx, a.names[0]); err == nil {
+		if one, err = a.s.Get(ctx, a.names[0]); err == nil {
 			list = []producer.Status{one}
 		}
 	}

@@ -28,6 +28,7 @@ type house struct {
 	ns        string
 	queue     *queue.Queue
 	schedules *producer.Schedules
+	auditor   *audit.Auditor
 }
 
 func newHouse(t *testing.T, rdb *redis.Client) *house {
@@ -38,7 +39,14 @@ func newHouse(t *testing.T, rdb *redis.Client) *house {
 	if h.queue, err = queue.New(rdb, queue.Partition{Namespace: h.ns}, queue.Caps{}); err != nil {
 		t.Fatal(err)
 	}
-	h.schedules = producer.NewSchedules(h.queue, producer.New(h.queue, producer.Config{}))
+	p, err := producer.New(rdb, h.ns, producer.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.schedules = producer.NewSchedules(p, nil)
+	if h.auditor, err = audit.New(rdb, h.ns, nil); err != nil {
+		t.Fatal(err)
+	}
 	return h
 }
 
@@ -91,7 +99,7 @@ func (h *house) ran(name string) (slot time.Time) {
 
 func (h *house) audit(name string) audit.Report {
 	h.Helper()
-	list, err := audit.Run(h.Context(), h.queue, h.schedules, audit.Options{Schedule: name, Grace: time.Millisecond})
+	list, err := h.auditor.Run(h.Context(), audit.Options{Schedule: name, Grace: time.Millisecond})
 	if err != nil {
 		h.Fatal(err)
 	}
@@ -160,7 +168,7 @@ func TestRun_judgesTheDeletedToo(t *testing.T) {
 		if r.Broken() || r.Counts[audit.OnTime]+r.Counts[audit.Late] < 5 {
 			t.Errorf("%v, %v; want some that ran and nothing broken", r.Counts, r.Breaks)
 		}
-		if _, err := audit.Run(t.Context(), h.queue, h.schedules, audit.Options{Schedule: "other"}); !errors.Is(err, queue.ErrNotFound) {
+		if _, err := h.auditor.Run(t.Context(), audit.Options{Schedule: "other"}); !errors.Is(err, queue.ErrNotFound) {
 			t.Errorf("of a schedule that never was: %v, want ErrNotFound", err)
 		}
 	})
@@ -171,7 +179,7 @@ func TestRun_knowsWhatNobodyHasDealtWith(t *testing.T) {
 	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
 		t.Parallel()
 		h := newHouse(t, rdb)
-		if list, err := audit.Run(t.Context(), h.queue, h.schedules, audit.Options{}); err != nil || len(list) != 0 {
+		if list, err := h.auditor.Run(t.Context(), audit.Options{}); err != nil || len(list) != 0 {
 			t.Errorf("of nothing: %v, %v", list, err)
 		}
 		h.apply("beat", schedule.Rule{Every: 50 * time.Millisecond})

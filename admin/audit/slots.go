@@ -9,14 +9,12 @@ import (
 	"slices"
 	"time"
 
+	"github.com/onbeat/onbeat/archive"
 	"github.com/onbeat/onbeat/internal/history"
-	"github.com/onbeat/onbeat/internal/past"
-	"github.com/onbeat/onbeat/internal/queue"
-	"github.com/onbeat/onbeat/producer"
 	"github.com/onbeat/onbeat/task"
 )
 
-// Span says which slots [Slots] judges.
+// Span says which slots [Auditor.Slots] judges.
 type Span struct {
 	// From and To bound the slots; both are inclusive. Zero: an hour before To, and now. A To that has not come counts as now.
 	From, To time.Time
@@ -24,8 +22,6 @@ type Span struct {
 	Schedules []string
 	// Step sums up the slots of a schedule if there is less time than this between them, on average. Zero: each slot is by itself.
 	Step time.Duration
-	// Past is where to read what happened. Default: Redis alone.
-	Past *past.Past
 }
 
 // Line is every slot that a schedule should have had in a span, each by itself or summed up.
@@ -45,10 +41,10 @@ type Judged struct {
 	// last run that has ended.
 	Ran  bool
 	Lag  time.Duration
-	Last history.Note
+	Last archive.Note
 }
 
-// MostSlots is how many slots [Slots] judges at most.
+// MostSlots is how many slots [Auditor.Slots] judges at most.
 const MostSlots = 10_000
 
 // The bounds of a span with steps.
@@ -66,14 +62,13 @@ const (
 // longest is the longest span.
 const longest = 366 * 24 * time.Hour
 
-// Slots judges each slot of a span as [Run] does, and returns a line for each schedule, by name, and the span as it was
+// Slots judges each slot of a span as [Auditor.Run] does, and returns a line for each schedule, by name, and the span as it was
 // judged. It returns a [*task.FieldError] for a span that has more than [MostSlots] slots, or with a step more than
 // [MostSummed] of one schedule, and [queue.ErrNotFound] for a schedule that does not exist now and did not since From. For
 // schedules that this release cannot read it returns a joined error, besides the lines of the others.
-func Slots(ctx context.Context, q *queue.Queue, s *producer.Schedules, o Span) (Span, []Line, error) {
+func (r *Auditor) Slots(ctx context.Context, o Span) (Span, []Line, error) {
 	a := &auditor{
-		q: q, past: pastOf(q, o.Past), opts: Options{Since: time.Hour}, names: o.Schedules, from: o.From, to: o.To,
-		known: map[string]*input{},
+		Auditor: r, opts: Options{Since: time.Hour}, names: o.Schedules, from: o.From, to: o.To, known: map[string]*input{},
 	}
 	if err := a.bound(ctx); err != nil {
 		return o, nil, err
@@ -82,7 +77,7 @@ func Slots(ctx context.Context, q *queue.Queue, s *producer.Schedules, o Span) (
 	if err := o.checkStep(); err != nil {
 		return o, nil, err
 	}
-	if err := a.read(ctx, s); err != nil {
+	if err := a.read(ctx); err != nil {
 		return o, nil, err
 	}
 	lines, err := a.lines(ctx, o)

@@ -39,7 +39,7 @@ func (s *shell) wantsLeader(id string) {
 // frozen registers an instance that is ready and does nothing, not even send heartbeats.
 func (s *shell) frozen(release string) (id string) {
 	s.Helper()
-	reg, err := instance.NewRegistry(s.rdb, queue.Partition{Namespace: s.ns})
+	reg, err := instance.NewRegistry(s.rdb, s.ns)
 	if err != nil {
 		s.Fatal(err)
 	}

@@ -10,7 +10,6 @@ import (
 
 	"github.com/onbeat/onbeat"
 	"github.com/onbeat/onbeat/instance"
-	"github.com/onbeat/onbeat/internal/queue"
 	"github.com/onbeat/onbeat/internal/store"
 	"github.com/onbeat/onbeat/internal/testredis"
 )
@@ -56,7 +55,7 @@ func TestCommands_sayThatRedisTakesNoMoreConnections(t *testing.T) {
 func TestInstances_sayWhenNobodyLedAnyMore(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
-	reg, err := instance.NewRegistry(s.rdb, queue.Partition{Namespace: s.ns})
+	reg, err := instance.NewRegistry(s.rdb, s.ns)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,11 +21,7 @@ func (s *shell) release(name string, declared ...string) *instance.Manager {
 	if err != nil {
 		s.Fatal(err)
 	}
-	m, err := instance.New(q, part, instance.Config{Release: name})
-	if err != nil {
-		s.Fatal(err)
-	}
-	reg, err := instance.NewRegistry(s.rdb, part)
+	m, err := instance.New(q.Client(), part.Namespace, instance.Config{Release: name})
 	if err != nil {
 		s.Fatal(err)
 	}
@@ -33,9 +29,12 @@ func (s *shell) release(name string, declared ...string) *instance.Manager {
 	for _, name := range declared {
 		list = append(list, producer.Schedule{Name: name, Rule: schedule.Every(time.Hour), Task: "echo"})
 	}
-	work := producer.NewScheduler(q, reg, producer.SchedulerConfig{
+	work, err := producer.NewScheduler(q.Client(), s.ns, producer.SchedulerConfig{
 		Declared: func() []producer.Schedule { return list },
 	})
+	if err != nil {
+		s.Fatal(err)
+	}
 	ended := make(chan error, 1)
 	go func() { ended <- m.Run(s.Context(), work.Run) }()
 	s.Cleanup(func() {

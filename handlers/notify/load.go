@@ -33,7 +33,9 @@ func (n *Notifier) load(ctx context.Context, now time.Time) (*known, error) {
 		r.place = place
 		k.rounds = append(k.rounds, r)
 		if r.any(Stale) && k.fresh == nil {
-			k.fresh = producer.NewFollower(n.q)
+			if k.fresh, err = producer.NewFollower(n.q.Client(), n.q.Namespace()); err != nil {
+				return nil, err
+			}
 		}
 	}
 	for name, text := range all {

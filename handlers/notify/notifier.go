@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/redis/go-redis/v9"
 	"github.com/rs/zerolog"
 
 	"github.com/onbeat/onbeat/internal/queue"
@@ -21,8 +22,6 @@ import (
 type Config struct {
 	// Targets are those that it tells. They have passed [Validate].
 	Targets []Target
-	// Namespace is that of the queue.
-	Namespace string
 	// Queue is where the tasks wait that send the messages. Default: the default queue.
 	Queue string
 	// BehindFor is how long the archive must have been behind, without a break, for the targets to hear of it. Default 5m.
@@ -41,7 +40,7 @@ type Session interface {
 	Context() context.Context
 	Draining() <-chan struct{}
 	// Term is the term in which the instance leads, if it does, and when that began.
-	Term() (t queue.Term, began time.Time, leads bool)
+	Term() (t task.Term, began time.Time, leads bool)
 }
 
 // Notifier follows what happens in a partition while its instance leads, and enqueues the messages for its targets. It reads small
@@ -73,14 +72,18 @@ const (
 	longestAgain = 30 * time.Second
 )
 
-// New returns a notifier of a partition.
-func New(q *queue.Queue, cfg Config) *Notifier {
+// New returns a notifier of a namespace. It does not talk to Redis yet.
+func New(rdb redis.UniversalClient, namespace string, cfg Config) (*Notifier, error) {
+	q, err := queue.Of(rdb, namespace)
+	if err != nil {
+		return nil, err
+	}
 	targets := make([]Target, len(cfg.Targets))
 	for i, t := range cfg.Targets {
 		targets[i] = t.withDefaults()
 	}
 	cfg.Targets, cfg.BehindFor = targets, cmp.Or(cfg.BehindFor, behindFor)
-	return &Notifier{q: q, cfg: cfg}
+	return &Notifier{q: q, cfg: cfg}, nil
 }
 
 // Run tells the targets, in every term of the session. It returns when the session drains or ends. It retries after
@@ -210,7 +213,7 @@ func (n *Notifier) close(ctx context.Context, term queue.Term, r *round, end tim
 	c := r.change(end)
 	saved := c.Set[c.Name]
 	messages := map[string]string{}
-	for id, p := range r.messages(n.cfg.Namespace, end) {
+	for id, p := range r.messages(n.q.Namespace(), end) {
 		text, err := json.Marshal(p)
 		if err != nil {
 			return err

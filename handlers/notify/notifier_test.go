@@ -35,7 +35,7 @@ func newWorld(t testing.TB, rdb *redis.Client) *world {
 	var err error
 	w.q, err = queue.New(rdb, w.part, queue.Caps{})
 	must(t, err)
-	w.reg, err = instance.NewRegistry(rdb, w.part)
+	w.reg, err = instance.NewRegistry(rdb, w.part.Namespace)
 	must(t, err)
 	return w
 }
@@ -57,7 +57,10 @@ func (w *world) lead(id string, targets ...Target) *leader {
 	if v.Leader != id {
 		w.Fatalf("%s does not lead: %+v", id, v)
 	}
-	n := New(w.q, Config{Targets: targets, Namespace: "shop", Enqueue: producer.New(w.q, producer.Config{}).EnqueueAll})
+	p, err := producer.New(w.q.Client(), w.part.Namespace, producer.Config{})
+	must(w, err)
+	n, err := New(w.q.Client(), w.part.Namespace, Config{Targets: targets, Enqueue: p.EnqueueAll})
+	must(w, err)
 	return &leader{n, w, queue.Term{Instance: id, Gen: gen, Epoch: v.Epoch}}
 }
 
@@ -100,8 +103,12 @@ func (w *world) titles() (list []string) {
 	return list
 }
 
+// same compares the titles of all messages with those that are wanted, without the name of the target and of the namespace.
 func (w *world) same(want ...string) {
 	w.Helper()
+	for i := range want {
+		want[i] = "ops " + w.part.Namespace + ": " + want[i]
+	}
 	if got := w.titles(); !slices.Equal(got, want) {
 		w.Errorf("got %q, want %q", got, want)
 	}
@@ -123,7 +130,7 @@ func TestNotifier_aThousandDeadAreOneMessage(t *testing.T) {
 		}
 		must(t, rdb.ZAdd(t.Context(), w.q.Keys().Dead, dead...).Err())
 		testredis.Eventually(t, 30*time.Second, func() bool { l.turn(); return len(w.titles()) > 0 }, "a message")
-		w.same("ops shop: 1,000 tasks are dead")
+		w.same("1,000 tasks are dead")
 	})
 }
 
@@ -146,7 +153,7 @@ func TestNotifier_aChangeOfLeaderLosesAndDoublesNothing(t *testing.T) {
 			_, err := a.look(t.Context(), a.term)
 			return over(err)
 		}, "the old leader hears that it leads no more, at the end of its window")
-		w.same("ops shop: 1 schedule or type fails again and again", "ops shop: 1 slot was missed")
+		w.same("1 schedule or type fails again and again", "1 slot was missed")
 	})
 }
 
@@ -176,7 +183,7 @@ func TestNotifier_aLeaderLostWhileItTellsLosesAndDoublesNothing(t *testing.T) {
 				b := w.lead("b", Target{Name: "ops", URL: ops.URL, Window: time.Second, On: []Topic{Missed}})
 				b.turn()
 				b.turn()
-				w.same("ops shop: 1 slot was missed")
+				w.same("1 slot was missed")
 				if left, err := w.q.Notices(t.Context()); err != nil || slices.ContainsFunc(slices.Collect(maps.Keys(left)), func(k string) bool { return strings.HasPrefix(k, "m ") }) {
 					t.Errorf("left: %v, %v", left, err)
 				}
@@ -202,7 +209,7 @@ func TestNotifier_saysWhatItCouldNotRead(t *testing.T) {
 		must(t, rdb.XTrimMaxLen(t.Context(), w.q.Keys().History, 2).Err())
 		a.turn()
 		a.turn()
-		w.same("ops shop: 2 slots were missed", "ops shop: messages may be missing: Redis had cut off what happened before it was read")
+		w.same("2 slots were missed", "messages may be missing: Redis had cut off what happened before it was read")
 	})
 }
 
@@ -245,7 +252,7 @@ func TestNotifier_keepsTheRunsThatItNeeds(t *testing.T) {
 	b := w.lead("b", target)
 	b.turn()
 	b.turn()
-	w.same("ops shop: 1 schedule or type fails again and again")
+	w.same("1 schedule or type fails again and again")
 }
 
 // A failover took the end of a stream back. What was read of it was told, and nothing is told twice.
@@ -267,7 +274,7 @@ func TestNotifier_goesOnFromTheEndOfAStreamThatWentBack(t *testing.T) {
 		w.note("m@2000 missed outage")
 		a.turn()
 		a.turn()
-		w.same("ops shop: 1 slot was missed", "ops shop: 1 slot was missed")
+		w.same("1 slot was missed", "1 slot was missed")
 	})
 }
 
@@ -300,7 +307,9 @@ func TestNotifier_endsWithTheSession(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		s := fakeSession{ctx, make(chan struct{})}
 		end(cancel, s.draining)
-		must(t, New(nil, Config{}).Run(s)) // it asks Redis for nothing
+		n, err := New(nil, "shop", Config{})
+		must(t, err)
+		must(t, n.Run(s)) // it asks Redis for nothing
 		cancel()
 	}
 }

@@ -50,9 +50,9 @@ func TestRun_tellsAtTheEndOfEachWindow(t *testing.T) {
 		time.Sleep(9 * time.Second)
 		w.same()
 		time.Sleep(2 * time.Second)
-		w.same("ops shop: 10 slots were missed")
+		w.same("10 slots were missed")
 		time.Sleep(10 * time.Minute)
-		w.same("ops shop: 10 slots were missed")
+		w.same("10 slots were missed")
 	})
 }
 
@@ -76,6 +76,6 @@ func TestRun_goesOnWhenRedisIsBack(t *testing.T) {
 		if got := strings.Count(lines.String(), "cannot follow"); got != 1 || strings.Count(lines.String(), "notifying goes on") != 1 {
 			t.Errorf("%s", lines.String())
 		}
-		w.same("ops shop: 1 slot was missed")
+		w.same("1 slot was missed")
 	})
 }

@@ -41,7 +41,7 @@ func newWorld(t testing.TB, r *room, broken map[string]string) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	reg, err := instance.NewRegistry(rdb, partition)
+	reg, err := instance.NewRegistry(rdb, partition.Namespace)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -175,7 +175,11 @@ func (w *world) leftOver() {
 
 // audit compares onbeat's own audit with what the handlers saw.
 func (w *world) audit(ctx context.Context) {
-	reports, err := audit.Run(ctx, w.queue, w.schedules, audit.Options{})
+	auditor, err := audit.New(w.queue.Client(), w.queue.Namespace(), nil)
+	var reports []audit.Report
+	if err == nil {
+		reports, err = auditor.Run(ctx, audit.Options{})
+	}
 	if err != nil {
 		w.with(func() { w.blame("error", "audit: %v", err) })
 		return

@@ -142,10 +142,14 @@ func (w *world) run() {
 	if w.queue, err = queue.New(rdb, queue.Partition{Namespace: namespace}, queue.Caps{}); err != nil {
 		w.t.Fatal(err)
 	}
-	if w.registry, err = instance.NewRegistry(rdb, queue.Partition{Namespace: namespace}); err != nil {
+	if w.registry, err = instance.NewRegistry(rdb, namespace); err != nil {
 		w.t.Fatal(err)
 	}
-	w.schedules = producer.NewSchedules(w.queue, producer.New(w.queue, producer.Config{}))
+	p, err := producer.New(rdb, namespace, producer.Config{})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.schedules = producer.NewSchedules(p, nil)
 	if w.plan.hasEffects() {
 		w.effects = openEffects(w.t)
 		defer w.effects.close()

@@ -37,7 +37,7 @@ func (n Notes) appendFacts(b []byte, t *task.Task, output string) []byte {
 }
 
 // tell reads what appendFacts wrote.
-func (n *Note) tell(text string) {
+func tell(n *Note, text string) {
 	parts := strings.SplitN(text, " ", 4)
 	if len(parts) < 3 {
 		return

@@ -8,13 +8,6 @@ import (
 	"github.com/onbeat/onbeat/task"
 )
 
-// Entry is the notes that one step wrote.
-type Entry struct {
-	ID    string // its position: the next reading goes on behind it
-	At    time.Time
-	Notes []Note
-}
-
 // ParseEntry reads an entry of the streams history or runs, by its ID and fields. It leaves out invalid parts, or keeps them
 // as they are.
 func ParseEntry(id string, values map[string]any) Entry {
@@ -42,10 +35,10 @@ func ParseEntry(id string, values map[string]any) Entry {
 			}
 			n := add(parse(line))
 			if i < len(more) {
-				n.report(more[i])
+				report(n, more[i])
 			}
 			if i < len(facts) {
-				n.tell(facts[i])
+				tell(n, facts[i])
 			}
 		}
 	}
@@ -77,7 +70,7 @@ func place(id string) (ms, seq uint64) {
 }
 
 // report reads how long a run took, and what it failed with.
-func (n *Note) report(text string) {
+func report(n *Note, text string) {
 	took, err, _ := strings.Cut(text, " ")
 	ms, bad := strconv.ParseInt(took, 10, 64)
 	if bad != nil || ms < 0 || ms > lastMs {
@@ -96,8 +89,8 @@ func Parse(line string) Note {
 	if other {
 		n = parseTask(line)
 	}
-	n.report(more)
-	n.tell(facts)
+	report(&n, more)
+	tell(&n, facts)
 	return n
 }
 

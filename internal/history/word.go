@@ -1,8 +1,19 @@
 package history
 
-// Word says what became of a run, or of slots. Releases write and read the same words; one that a release does not know is of a
-// newer one, and is left as it is.
-type Word string
+import (
+	"github.com/onbeat/onbeat/archive"
+	"github.com/onbeat/onbeat/task"
+)
+
+// The types that users meet too.
+type (
+	// Word is written into the history as it is.
+	Word = task.Outcome
+	// Note is read from the history, and written by [Notes] and [Range].
+	Note = archive.Note
+	// Entry is read by [ParseEntry].
+	Entry = archive.Entry
+)
 
 // The outcomes of a run. [Skipped], [Missed] and [Cancelled] are also outcomes of a slot that was pushed and did not run.
 const (

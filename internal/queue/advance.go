@@ -12,11 +12,7 @@ import (
 var advanceScript = store.NewScript("advance", WakeLib, source("advance"))
 
 // Term names a leader's term. A script that only the leader may run compares all three fields.
-type Term struct {
-	Instance string
-	Gen      int64
-	Epoch    int64
-}
+type Term = task.Term
 
 // Place names a task in a lane's due set.
 type Place struct {

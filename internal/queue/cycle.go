@@ -126,14 +126,9 @@ func (q *Queue) Cycle(ctx context.Context, r *CycleRequest) (*CycleReply, error)
 	}
 	v, err := cycleScript.Run(ctx, q.rdb, keys, args)
 	if err != nil {
-		q.lagging.Store(true)
 		return nil, fmt.Errorf("cycle: %w", err)
 	}
-	out, err := decodeCycle(store.NewReply(v), r, order)
-	if err == nil {
-		q.noteCaughtUp(r, out)
-	}
-	return out, err
+	return decodeCycle(store.NewReply(v), r, order)
 }
 
 // appendSettlements appends the settlements, grouped by outcome as cycle.lua reads them, and returns their order.

@@ -38,7 +38,7 @@ func worldIn(t testing.TB, rdb redis.UniversalClient, namespace string, caps ...
 	if err != nil {
 		t.Fatal(err)
 	}
-	reg, err := instance.NewRegistry(rdb, p)
+	reg, err := instance.NewRegistry(rdb, p.Namespace)
 	if err != nil {
 		t.Fatal(err)
 	}

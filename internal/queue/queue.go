@@ -8,7 +8,6 @@ import (
 	"math"
 	"slices"
 	"strconv"
-	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -101,16 +100,13 @@ func (c Caps) ForArchive() Caps {
 func (c Caps) history() int { return max(c.History, c.Archive) }
 
 // Queue gives access to the due sets of one partition, and to the records around them. It is safe for concurrent use. All
-// state is in Redis, except for that of [Queue.CaughtUp] and [Queue.Lagging].
+// state is in Redis.
 type Queue struct {
 	rdb  redis.UniversalClient
 	part Partition
 	keys Keys
 	caps Caps
 	seal *seal.Keys
-
-	caughtUp atomic.Int64 // unix ms
-	lagging  atomic.Bool  // see Lagging
 }
 
 // New returns the queue of a partition. It does not talk to Redis. It returns the errors of [Partition.Validate] and
@@ -119,8 +115,30 @@ func New(rdb redis.UniversalClient, p Partition, caps Caps) (*Queue, error) {
 	if err := errors.Join(p.Validate(), caps.Validate()); err != nil {
 		return nil, err
 	}
+	if c, ok := rdb.(*client); ok {
+		rdb = c.q.rdb
+	}
 	return &Queue{rdb: rdb, part: p, keys: p.Keys(), caps: caps.WithDefaults()}, nil
 }
+
+// Of returns the queue of a namespace on a client: the one whose [Queue.Client] that is, or else a new one with the default caps.
+func Of(rdb redis.UniversalClient, namespace string) (*Queue, error) {
+	p := Partition{Namespace: namespace}
+	if c, ok := rdb.(*client); ok && c.q.part == p {
+		return c.q, nil
+	}
+	return New(rdb, p, Caps{})
+}
+
+// client is a client of Redis that knows its queue. Packages above take a client and a namespace. So a program can use each of them
+// alone, and a dispatcher still gives all of them one queue, with its caps and its keys.
+type client struct {
+	redis.UniversalClient
+	q *Queue
+}
+
+// Client returns the client of Redis from which [Of] returns this queue again.
+func (q *Queue) Client() redis.UniversalClient { return &client{q.rdb, q} }
 
 // Namespace returns the namespace that the partition is a part of.
 func (q *Queue) Namespace() string { return q.part.Namespace }
@@ -141,24 +159,6 @@ func (q *Queue) Notes() history.Notes {
 
 // Redis returns the client that New was given.
 func (q *Queue) Redis() redis.UniversalClient { return q.rdb }
-
-// CaughtUp returns the last moment, by the clock of Redis, at which this process saw no due work left that it may claim;
-// zero if it never did. If Redis loses its memory, slots due up to that moment need not run again.
-func (q *Queue) CaughtUp() time.Time { return store.FromMs(q.caughtUp.Load()) }
-
-// Lagging reports whether due work may wait that this process has not claimed: its last [Queue.Cycle] failed, left due
-// work, or claimed as many tasks as it asked for.
-func (q *Queue) Lagging() bool { return q.lagging.Load() }
-
-func (q *Queue) noteCaughtUp(r *CycleRequest, out *CycleReply) {
-	if !out.MayClaim {
-		return
-	}
-	q.lagging.Store(out.LeftDue || r.Want > 0 && len(out.Claimed) >= r.Want)
-	if r.Want > 0 && !out.LeftDue {
-		q.caughtUp.Store(out.Now.UnixMilli())
-	}
-}
 
 // Now returns the time by the clock of Redis, the only clock that decides anything.
 func (q *Queue) Now(ctx context.Context) (time.Time, error) {

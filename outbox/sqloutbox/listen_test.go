@@ -43,15 +43,15 @@ type moving struct {
 func newMoving(t testing.TB, c sqloutbox.Config) *moving {
 	t.Helper()
 	m := &moving{TB: t, rdb: testredis.Client(t), ns: testredis.Namespace(t)}
-	q, err := queue.New(m.rdb, queue.Partition{Namespace: m.ns}, queue.Caps{})
-	must(t, err)
 	opened, err := c.Open()
 	must(t, err)
 	m.db = opened.DB
 	t.Cleanup(func() { _ = m.db.Close() })
 	must(t, outbox.Migrate(t.Context(), m.db))
+	p, err := producer.New(m.rdb, m.ns, producer.Config{})
+	must(t, err)
 	mover, err := outbox.NewMover(outbox.MoverConfig{
-		Database: c, Namespace: m.ns, Queue: q, Producer: producer.New(q, producer.Config{}), Observer: m,
+		Database: c, Redis: m.rdb, Namespace: m.ns, Producer: p, Observer: m,
 	})
 	must(t, err)
 	ctx, stop := context.WithCancel(context.Background())

@@ -26,7 +26,7 @@ func TestDeposed_findsThatATermThatIsOverIsNotRefused(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		reg, err := instance.NewRegistry(rdb, queue.Partition{Namespace: ns})
+		reg, err := instance.NewRegistry(rdb, ns)
 		if err != nil {
 			t.Fatal(err)
 		}

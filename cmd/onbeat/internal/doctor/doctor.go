@@ -12,7 +12,6 @@ import (
 
 	"github.com/onbeat/onbeat/admin"
 	"github.com/onbeat/onbeat/archive"
-	"github.com/onbeat/onbeat/instance"
 	"github.com/onbeat/onbeat/internal/queue"
 	"github.com/onbeat/onbeat/internal/seal"
 	"github.com/onbeat/onbeat/internal/secret"
@@ -79,6 +78,7 @@ type doctor struct {
 	cfg       Config
 	q         *queue.Queue
 	admin     *admin.Admin
+	schedules *producer.Schedules
 	sentinels *sentinels    // nil: the URL names no sentinels
 	node      *redis.Client // the node that holds the namespace
 	info      map[string]string
@@ -123,11 +123,14 @@ func Examine(ctx context.Context, cfg Config) (Report, error) {
 	if d.q, err = queue.New(cfg.Redis, queue.Partition{Namespace: name}, cfg.Caps); err != nil {
 		return Report{}, err
 	}
-	reg, err := instance.NewRegistry(cfg.Redis, queue.Partition{Namespace: name})
+	p, err := producer.New(d.q.Client(), name, producer.Config{})
 	if err != nil {
 		return Report{}, err
 	}
-	d.admin = admin.Of(d.q, producer.New(d.q, producer.Config{}), reg, nil)
+	d.schedules = producer.NewSchedules(p, nil)
+	if d.admin, err = admin.New(d.q.Client(), name, p, nil); err != nil {
+		return Report{}, err
+	}
 	if cfg.Ping == nil {
 		cfg.Ping = func(ctx context.Context) error { return store.Classify(cfg.Redis.Ping(ctx).Err()) }
 	}

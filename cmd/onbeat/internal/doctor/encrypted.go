@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/onbeat/onbeat/internal/seal"
-	"github.com/onbeat/onbeat/producer"
 )
 
 // encrypted says which keys the payloads in Redis need, and warns of those that this process does not have. It says nothing of a
@@ -19,7 +18,7 @@ func (d *doctor) encrypted(ctx context.Context) {
 		d.fail("encryption", "", "%v", err)
 		return
 	}
-	schedules, err := producer.NewSchedules(d.q, nil).KeysOf(ctx)
+	schedules, err := d.schedules.KeysOf(ctx)
 	if err != nil {
 		d.fail("encryption", "", "%v", err)
 		return
