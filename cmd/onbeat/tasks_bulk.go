@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/onbeat/onbeat/admin"
+	"github.com/onbeat/onbeat/internal/store"
 	"github.com/onbeat/onbeat/task"
 )
 
@@ -40,6 +41,9 @@ func (f *taskFilter) check(ids []string) error {
 
 // bulkPatience is how long a command waits for an instance that goes on with its bulk action. Then it does the pages itself.
 const bulkPatience = 5 * time.Second
+
+// lookPatience is how long a command that follows a bulk action looks again while Redis or the API does not answer.
+const lookPatience = 30 * time.Second
 
 // bulk applies an action to every task that the filter matches: an instance does it, or this process if none takes it. With --dry-run it
 // only counts the tasks.
@@ -95,7 +99,7 @@ func followBulk(ctx context.Context, cl *client, s admin.BulkSpec, sum *admin.Bu
 	if err != nil {
 		return err
 	}
-	ran := time.Now() // or when it has begun
+	ran, heard := time.Now(), time.Now() // or when it has begun
 	for wait := 10 * time.Millisecond; x.State.Open(); wait = min(2*wait, 250*time.Millisecond) {
 		if x.State == admin.BulkRunning {
 			ran = time.Now()
@@ -110,15 +114,19 @@ func followBulk(ctx context.Context, cl *client, s admin.BulkSpec, sum *admin.Bu
 			look = cl.Bulks.Stop
 		}
 		bound, done := context.WithTimeout(context.WithoutCancel(ctx), connectTime)
-		x, err = look(bound, x.ID)
+		seen, err := look(bound, x.ID)
 		done()
+		if err == nil {
+			x, heard = seen, time.Now()
+		}
 		sum.Matched, sum.Changed, sum.Unreadable = x.Matched, x.Changed, x.Unreadable
 		say()
 		switch {
 		case ctx.Err() != nil:
 			return errors.Join(ctx.Err(), err)
+		case store.Retryable(err) && time.Since(heard) < lookPatience:
 		case err != nil:
-			return err
+			return fmt.Errorf("%w (an instance goes on with it: \"onbeat events\" tells its end)", err)
 		case late && x.State == admin.BulkStopped:
 			sum.Matched, sum.Unreadable = sum.Changed, 0 // the rest is met again
 			return eachPage(ctx, cl, s, sum, say)

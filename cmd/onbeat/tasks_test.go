@@ -2,7 +2,12 @@ package main
 
 import (
 	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	neturl "net/url"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -227,6 +232,32 @@ func TestTasks_manyWithAndWithoutAnInstance(t *testing.T) {
 	both(2)
 	s.must("instances", "pause", "--for", "10m")
 	both(2)
+}
+
+// The instance goes on when the command cannot look: the command looks again, and tells the sum.
+func TestTasks_manyThoughTheAPIIsAwayForAMoment(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	s.serving("--release", "v1")
+	target, err := neturl.Parse(s.throughAPI(t, nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var away atomic.Int64
+	proxy := httputil.NewSingleHostReverseProxy(target)
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodGet && strings.HasPrefix(r.URL.Path, "/v1/bulk/") && away.Add(1) <= 5 {
+			w.WriteHeader(http.StatusBadGateway)
+			return
+		}
+		proxy.ServeHTTP(w, r)
+	}))
+	t.Cleanup(front.Close)
+	s.must("enqueue", "sleep", "--id", "later", "--in", "1h", "--payload", `{"for":"1s"}`)
+	r := runWith(t.Context(), testEnv("ONBEAT_API", front.URL, "ONBEAT_TOKEN", apiToken), "", "tasks", "cancel", "--all", "--type", "sleep")
+	if r.code != 0 || r.out != "1 of 1 tasks cancelled, or asked to stop\n" || away.Load() <= 5 {
+		t.Errorf("%+v after %d looks", r, away.Load())
+	}
 }
 
 func TestTasksShow_printsAPayloadAsItWasWritten(t *testing.T) {
