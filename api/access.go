@@ -258,30 +258,37 @@ func guard(cfg *Config, next http.Handler) http.Handler {
 
 func (a *access) guard(l *limits, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer l.abort(r)
 		w.Header().Set("Cross-Origin-Resource-Policy", "same-origin")
 		hurry(w, briefTime, briefTime)
-		if isProbe(r) {
+		tokens := len(a.tokens()) > 0
+		switch {
+		case isProbe(r):
 			next.ServeHTTP(w, r)
 			return
-		}
-		if r.URL.Path == "/session" && len(a.tokens()) > 0 {
+		case r.URL.Path == "/session" && tokens:
 			a.session(w, r, l)
 			return
 		}
-		who := Identity{}
-		if !isOpen(r) || len(a.tokens()) == 0 && !a.proxy {
-			var refused *refusal
-			if who, refused = a.who(r); refused != nil {
-				l.turnAway(w, r, refused)
-				return
-			}
+		who, refused := a.who(r)
+		if isOpen(r) && (tokens || a.proxy) {
+			l.open(w, r, who.Name, next) // without an identity: it looks the same for everybody
+			return
+		}
+		if refused != nil {
+			l.turnAway(w, r, refused)
+			return
 		}
 		ctx := context.WithValue(r.Context(), identityKey{}, who)
 		ctx = context.WithValue(ctx, recheckKey{}, func() bool {
 			now, refused := a.who(r)
 			return refused == nil && now.Name == who.Name && now.Role == who.Role
 		})
-		l.serve(w, r.WithContext(ctx), next)
+		if r = r.WithContext(ctx); isOpen(r) {
+			l.open(w, r, who.Name, next)
+			return
+		}
+		l.serve(w, r, next)
 	})
 }
 

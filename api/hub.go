@@ -34,6 +34,7 @@ type hub struct {
 
 // listener gets the events from a place on.
 type listener struct {
+	who    string // whose it is
 	events chan admin.Event
 	words  chan string   // on how Redis is; the newest counts
 	known  chan struct{} // closed when at is set
@@ -43,14 +44,21 @@ type listener struct {
 
 func newHub(a admin.Activity) *hub { return &hub{activity: a, listeners: map[*listener]bool{}} }
 
-// join adds a listener, unless there are too many. The first of them starts the reader.
-func (h *hub) join() (*listener, bool) {
+// join adds a listener, unless its sender has as many as it leaves to others. The first of them starts the reader.
+func (h *hub) join(who string) (*listener, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.closed || len(h.listeners) >= mostListeners {
+	own := 1
+	for l := range h.listeners {
+		if l.who == who {
+			own++
+		}
+	}
+	if h.closed || own > mostListeners-len(h.listeners)-1 {
 		return nil, false
 	}
 	l := &listener{
+		who:    who,
 		events: make(chan admin.Event, behindAtMost), words: make(chan string, 1), known: make(chan struct{}), gone: make(chan struct{}),
 	}
 	if h.stop == nil {

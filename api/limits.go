@@ -10,8 +10,6 @@ import (
 	"runtime/debug"
 	"strconv"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -23,7 +21,7 @@ const (
 	atOnce      = 64               // requests that are worked on at once
 	perSecond   = 10_000           // requests of all senders
 	perSender   = 8_000            // requests of one of them
-	refusedRate = 1_000            // requests a second of all who are not let in
+	strangeRate = 1_000            // requests a second of all who have no token
 	paceTime    = time.Second / 4  // that a request which comes too early waits
 	batchBody   = 32 << 20         // bytes of a body that adds tasks: 10,000 with small payloads
 	otherBody   = 2 << 20          // bytes of any other body, if payloads are no larger
@@ -44,42 +42,27 @@ type limits struct {
 	log     zerolog.Logger
 	body    int64
 	all     *rate.Limiter
-	refused *rate.Limiter // of those who are not let in: they take none of the requests of others
+	strange *rate.Limiter // of those without a token: they take none of the requests of others
 	slots   chan struct{}
 	bytes   budget
-
-	mu   sync.Mutex
-	each map[string]*rate.Limiter
+	senders senders
 }
 
 func newLimits(cfg *Config) *limits {
 	l := &limits{
 		log: cfg.Log, body: max(otherBody, 2*int64(cfg.Limits.Payload)), all: rate.NewLimiter(perSecond, perSecond),
-		refused: rate.NewLimiter(refusedRate, refusedRate), slots: make(chan struct{}, atOnce), each: map[string]*rate.Limiter{},
+		strange: rate.NewLimiter(strangeRate, strangeRate), slots: make(chan struct{}, atOnce), senders: senders{each: map[string]*sender{}},
 	}
 	l.bytes.free.Store(bufferBytes)
 	return l
 }
-
-// budget is a number of bytes.
-type budget struct{ free atomic.Int64 }
-
-// take takes n bytes, or none.
-func (b *budget) take(n int) bool {
-	if b.free.Add(-int64(n)) >= 0 {
-		return true
-	}
-	b.free.Add(int64(n))
-	return false
-}
-
-func (b *budget) give(n int) { b.free.Add(int64(n)) }
 
 // Why a request is not served.
 var (
 	errRate   = &refusal{http.StatusTooManyRequests, "rate", "too many requests a second", "try again later; a batch adds thousands of tasks at once"}
 	errBusy   = &refusal{http.StatusServiceUnavailable, "busy", "too many requests at once", "try again later"}
 	errMemory = &refusal{http.StatusServiceUnavailable, "memory", "too many large requests or replies at once", "try again later"}
+	errNoBody = &refusal{http.StatusRequestEntityTooLarge, "too-large", "this request takes no body", ""}
 	errSlow   = &refusal{http.StatusRequestTimeout, "slow", "the body did not come in time", ""}
 	errCut    = &refusal{http.StatusBadRequest, "cut", "the body ended early", ""}
 	errBug    = &refusal{http.StatusInternalServerError, "internal", "internal error", "the log of the server has it"}
@@ -96,12 +79,7 @@ func hurry(w http.ResponseWriter, body, reply time.Duration) {
 // turnAway answers a request that is not let in: a browser that opens a page is sent to sign in. Those who guess tokens are slowed
 // down, whatever they ask for, and hung up on when they are many.
 func (l *limits) turnAway(w http.ResponseWriter, r *http.Request, why *refusal) {
-	now := time.Now()
-	turn := l.refused.ReserveN(now, 1)
-	if wait := turn.DelayFrom(now); wait > paceTime || wait > 0 && pause(r.Context(), wait) != nil {
-		turn.CancelAt(now)
-		w.Header().Set("Connection", "close")
-		later(w, errRate)
+	if !l.paceStranger(w, r) {
 		return
 	}
 	if why.status == http.StatusUnauthorized && isPage(r) {
@@ -111,15 +89,54 @@ func (l *limits) turnAway(w http.ResponseWriter, r *http.Request, why *refusal) 
 	deny(w, why)
 }
 
-// serve serves a request within the limits.
+// paceStranger lets a request without a token wait until the rate allows it. It answers one that comes much too soon.
+func (l *limits) paceStranger(w http.ResponseWriter, r *http.Request) bool {
+	now := time.Now()
+	turn := l.strange.ReserveN(now, 1)
+	if wait := turn.DelayFrom(now); wait <= paceTime && (wait <= 0 || pause(r.Context(), wait) == nil) {
+		return true
+	}
+	turn.CancelAt(now)
+	w.Header().Set("Connection", "close")
+	later(w, errRate)
+	return false
+}
+
+// open serves a request that anybody may send. It takes no body, and its answer is not gathered: so it holds its connection for a
+// while, and no memory. A holder of a token is held to its own rate, not to that of strangers.
+func (l *limits) open(w http.ResponseWriter, r *http.Request, holder string, next http.Handler) {
+	if r.ContentLength != 0 {
+		w.Header().Set("Connection", "close")
+		problem(w, errNoBody.status, errNoBody)
+		return
+	}
+	if holder == "" && !l.paceStranger(w, r) {
+		return
+	}
+	if holder != "" && !l.pace(r.Context(), l.senders.of(holder)) {
+		later(w, errRate)
+		return
+	}
+	rc := http.NewResponseController(w)
+	_ = rc.SetReadDeadline(time.Time{}) // it would end the work
+	_ = rc.SetWriteDeadline(time.Now().Add(writeTime))
+	next.ServeHTTP(w, r)
+}
+
+// serve serves a request of the holder of a token within the limits.
 func (l *limits) serve(w http.ResponseWriter, r *http.Request, next http.Handler) {
-	if !l.pace(r.Context()) {
+	own := l.senders.of(identityOf(r.Context()).Name)
+	if !hold(r.Context(), own) {
+		w.Header().Set("Connection", "close")
+	}
+	if !l.pace(r.Context(), own) {
 		later(w, errRate)
 		return
 	}
 	rc := http.NewResponseController(w)
 	hurry(w, bodyTime, bodyTime+slotTime+writeTime)
-	body, done := l.read(w, r)
+	memory := share{&l.bytes, own}
+	body, done := l.read(w, r, memory)
 	defer done()
 	if body == nil {
 		return
@@ -130,9 +147,9 @@ func (l *limits) serve(w http.ResponseWriter, r *http.Request, next http.Handler
 		next.ServeHTTP(w, r) // it has deadlines, and limits, of its own
 		return
 	}
-	b := &buffer{header: http.Header{}, budget: &l.bytes}
+	b := &buffer{header: http.Header{}, memory: memory}
 	defer b.release()
-	if !l.work(b, r, next) {
+	if !l.work(b, r, own, next) {
 		later(w, errBusy)
 		return
 	}
@@ -142,9 +159,9 @@ func (l *limits) serve(w http.ResponseWriter, r *http.Request, next http.Handler
 
 // pace lets a request wait until the rates allow it, and reports whether they do soon enough. A sender that keeps close to its rate
 // is slowed down by that much: sent away, it would come back after a second, with many others.
-func (l *limits) pace(ctx context.Context) bool {
+func (l *limits) pace(ctx context.Context, by *sender) bool {
 	now := time.Now()
-	all, own := l.all.ReserveN(now, 1), l.of(identityOf(ctx).Name).ReserveN(now, 1)
+	all, own := l.all.ReserveN(now, 1), by.pace.ReserveN(now, 1)
 	wait := max(all.DelayFrom(now), own.DelayFrom(now))
 	if wait <= paceTime && (wait <= 0 || pause(ctx, wait) == nil) {
 		return true
@@ -154,26 +171,11 @@ func (l *limits) pace(ctx context.Context) bool {
 	return false
 }
 
-// of returns the limiter of a sender.
-func (l *limits) of(name string) *rate.Limiter {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if one := l.each[name]; one != nil {
-		return one
-	}
-	if len(l.each) >= knownAtMost { // tokens come and go
-		clear(l.each)
-	}
-	one := rate.NewLimiter(perSender, perSender)
-	l.each[name] = one
-	return one
-}
-
 // read reads the body of a request. If it cannot be used, read has answered the request, and returns nil. Done gives the
-// memory back.
-func (l *limits) read(w http.ResponseWriter, r *http.Request) (body []byte, done func()) {
+// memory back. The body of a request that only asks means nothing, so it is not kept: a stream would keep it for hours.
+func (l *limits) read(w http.ResponseWriter, r *http.Request, memory share) (body []byte, done func()) {
 	taken := 0
-	done = func() { l.bytes.give(taken) }
+	done = func() { memory.give(taken) }
 	most := l.body
 	if r.URL.Path == "/v1/tasks" {
 		most = max(batchBody, most)
@@ -184,16 +186,23 @@ func (l *limits) read(w http.ResponseWriter, r *http.Request) (body []byte, done
 	}
 	from := http.MaxBytesReader(w, r.Body, most)
 	body = []byte{}
+	if r.Method == http.MethodGet || r.Method == http.MethodHead {
+		if _, err := io.Copy(io.Discard, from); err != nil {
+			badBody(w, err, most)
+			return nil, done
+		}
+		return body, done
+	}
 	for {
 		if len(body) == cap(body) { // doubled, as append does: so the memory is counted before it is used
 			grown := min(max(2*cap(body), int(min(max(r.ContentLength, 512), chunk))), int(most)+1)
-			if !l.bytes.take(grown) {
+			if !memory.take(grown) {
 				later(w, errMemory)
 				return nil, done
 			}
 			larger := make([]byte, len(body), grown)
 			copy(larger, body)
-			l.bytes.give(taken)
+			memory.give(taken)
 			body, taken = larger, grown
 		}
 		n, err := from.Read(body[len(body):cap(body)])
@@ -234,23 +243,25 @@ func later(w http.ResponseWriter, why *refusal) {
 	problem(w, why.status, why)
 }
 
-// work lets the handler answer into the buffer, in one of the slots. It reports whether one became free in time.
-func (l *limits) work(b *buffer, r *http.Request, next http.Handler) (worked bool) {
+// work lets the handler answer into the buffer, in one of the slots: first of the sender's own, so that those that wait for one of all
+// are of many senders. It reports whether one became free in time.
+func (l *limits) work(b *buffer, r *http.Request, own *sender, next http.Handler) (worked bool) {
 	wait := time.NewTimer(slotTime)
 	defer wait.Stop()
-	select {
-	case l.slots <- struct{}{}:
-	case <-wait.C:
-		return false
-	case <-r.Context().Done():
-		return false
+	for _, slots := range []chan struct{}{own.slots, l.slots} {
+		select {
+		case slots <- struct{}{}:
+			defer func() { <-slots }()
+		case <-wait.C:
+			return false
+		case <-r.Context().Done():
+			return false
+		}
 	}
-	defer func() { <-l.slots }()
 	ctx, cancel := context.WithTimeout(r.Context(), workTime)
 	defer cancel()
 	defer func() {
-		if bug := recover(); bug != nil {
-			l.log.Error().Any("panic", bug).Str("path", r.URL.Path).Bytes("stack", debug.Stack()).Msg("a request of the API failed: this is a bug")
+		if l.caught(recover(), r) {
 			b.reset()
 			problem(b, errBug.status, errBug)
 			worked = true
@@ -261,12 +272,28 @@ func (l *limits) work(b *buffer, r *http.Request, next http.Handler) (worked boo
 	return true
 }
 
+// caught logs what a handler panicked with, if it did.
+func (l *limits) caught(bug any, r *http.Request) bool {
+	if bug == nil {
+		return false
+	}
+	l.log.Error().Any("panic", bug).Str("path", r.URL.Path).Bytes("stack", debug.Stack()).Msg("a request of the API failed: this is a bug")
+	return true
+}
+
+// abort ends the connection of a request whose handler panicked while it answered: what was sent is not whole.
+func (l *limits) abort(r *http.Request) {
+	if l.caught(recover(), r) {
+		panic(http.ErrAbortHandler)
+	}
+}
+
 // buffer is a reply in memory.
 type buffer struct {
 	header http.Header
 	status int
 	body   bytes.Buffer
-	budget *budget
+	memory share
 	taken  int
 	full   bool
 }
@@ -286,7 +313,7 @@ func (b *buffer) Write(p []byte) (int, error) {
 	b.WriteHeader(http.StatusOK)
 	if need := b.body.Len() + len(p); need > b.taken {
 		grown := max(2*b.taken, need)
-		if b.full = b.full || !b.budget.take(grown-b.taken); b.full {
+		if b.full = b.full || !b.memory.take(grown-b.taken); b.full {
 			return 0, errMemory
 		}
 		b.taken = grown
@@ -307,7 +334,7 @@ func (b *buffer) reset() {
 
 // release gives the memory back.
 func (b *buffer) release() {
-	b.budget.give(b.taken)
+	b.memory.give(b.taken)
 	b.taken = 0
 }
 

@@ -36,7 +36,7 @@ func (b *buffer) pack(r *http.Request) {
 	if b.full || b.status != http.StatusOK || b.body.Len() < leastPacked || negotiation.SelectQValue(accepted, []string{"identity", "gzip"}) != "gzip" {
 		return
 	}
-	small := &buffer{header: b.header, status: b.status, budget: b.budget}
+	small := &buffer{header: b.header, status: b.status, memory: b.memory}
 	z, _ := packers.Get().(*gzip.Writer)
 	z.Reset(small)
 	_, _ = z.Write(b.body.Bytes()) // if it fails, small is full

@@ -7,27 +7,22 @@ import (
 	"log"
 	"net"
 	"net/http"
-	"sync/atomic"
 	"time"
-
-	"golang.org/x/net/netutil"
 )
 
 // What connections may take.
 const (
-	mostConnections = 1_024
-	mostKept        = 768              // connections, before those that were answered are hung up on
-	headerTime      = 5 * time.Second  // until a request's header is there, and the TLS handshake is done
-	idleTime        = 60 * time.Second // between two requests
-	mostHeader      = 64 << 10         // bytes of a header
-	closeTime       = 5 * time.Second  // until requests that are being answered are cut off
+	headerTime = 5 * time.Second  // until a request's header is there, and the TLS handshake is done
+	idleTime   = 60 * time.Second // between two requests
+	mostHeader = 64 << 10         // bytes of a header
+	closeTime  = 5 * time.Second  // until requests that are being answered are cut off
 )
 
 // Serve answers the requests that come by a listener until ctx ends, within limits: a client that is slow, or opens many
 // connections, keeps others waiting at most. With a TLS config it speaks TLS. When ctx
 // ends it ends the streams of events, finishes what it answers, for at most five seconds, and returns nil.
 func (s *Server) Serve(ctx context.Context, l net.Listener, conf *tls.Config) error {
-	l = netutil.LimitListener(l, mostConnections) // more wait in the kernel
+	l = &connections{Listener: l}
 	if conf != nil {
 		l = tls.NewListener(l, conf)
 	}
@@ -35,9 +30,8 @@ func (s *Server) Serve(ctx context.Context, l net.Listener, conf *tls.Config) er
 	protocols.SetHTTP1(true) // with HTTP/2, one connection is hundreds
 	server := &http.Server{
 		Handler: s, ReadHeaderTimeout: headerTime, IdleTimeout: idleTime, MaxHeaderBytes: mostHeader, Protocols: protocols,
-		ErrorLog: log.New(io.Discard, "", 0), // what clients do wrong is not news
+		ConnContext: connected, ErrorLog: log.New(io.Discard, "", 0), // what clients do wrong is not news
 	}
-	hangUpOver(mostKept, server)
 	server.RegisterOnShutdown(s.Close) // nobody comes in any more, so a stream that ends here is taken up elsewhere
 	defer s.Close()
 	ended := make(chan error, 1)
@@ -54,24 +48,4 @@ func (s *Server) Serve(ctx context.Context, l net.Listener, conf *tls.Config) er
 	}
 	<-ended
 	return nil
-}
-
-// hangUpOver ends connections with their answer while more than most are open, to make room for those that wait.
-func hangUpOver(most int64, server *http.Server) {
-	var open atomic.Int64
-	next := server.Handler
-	server.ConnState = func(_ net.Conn, state http.ConnState) {
-		switch state {
-		case http.StateNew:
-			open.Add(1)
-		case http.StateClosed, http.StateHijacked:
-			open.Add(-1)
-		}
-	}
-	server.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if open.Load() > most {
-			w.Header().Set("Connection", "close")
-		}
-		next.ServeHTTP(w, r)
-	})
 }

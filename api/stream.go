@@ -74,7 +74,7 @@ func (s *stream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		problem(w, http.StatusBadRequest, &task.FieldError{Field: "after", Value: after, Reason: "not the ID of an event", Hint: "leave it out to begin with the next event"})
 		return
 	}
-	l, ok := s.hub.join()
+	l, ok := s.hub.join(identityOf(r.Context()).Name)
 	if !ok {
 		w.Header().Set("Connection", "close")
 		w.Header().Set("Retry-After", "5")
