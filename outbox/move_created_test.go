@@ -44,6 +44,27 @@ func TestMover_movesATaskAsItWasCreated(t *testing.T) {
 	})
 }
 
+// By ID and creation one effect is that of one task, however often a program adds the same task.
+func TestAdd_ofTheSameTaskAgainIsOfTheSameEffect(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, w *world) {
+		var seen []*task.Task
+		for _, x := range []*task.Task{task.New("job", nil), task.New("job", nil, task.ID("named"))} {
+			for range 2 {
+				w.add(x)
+				w.drain(w.mover())
+				seen = append(seen, w.records()[x.ID])
+				w.consume(map[string]int{})
+				time.Sleep(2 * time.Millisecond) // the second time is another
+			}
+			if a, b := seen[0], seen[1]; a == nil || b == nil || !a.Created.Equal(b.Created) || !a.Created.Equal(x.Created) {
+				t.Errorf("the first came as %+v, the second as %+v", a, b)
+			}
+			seen = nil
+		}
+	})
+}
+
 // created returns when each task of the table was created.
 func (w *world) created() map[string]time.Time {
 	w.Helper()

@@ -45,8 +45,9 @@ func Add(ctx context.Context, tx Execer, tasks ...*task.Task) error {
 	return new(Outbox).Add(ctx, tx, tasks...)
 }
 
-// Add writes tasks into the table. They are enqueued soon after tx commits, and never if it does not. Add sets the ID of each task
-// that has none.
+// Add writes tasks into the table. They are enqueued soon after tx commits, and never if it does not. Add sets the ID and the time
+// of creation of each task that has none, as Enqueue does. So the same task added again, in another transaction, is one task while
+// the first is known, and one effect of handlers.Once for as long as that keeps its row.
 //
 // The delay of a task counts from here, by the clock of the database, the window of its unique key from when it is moved. A task
 // whose ID or unique key is taken by then is dropped, as the caller asked: no caller waits for the answer any more.
@@ -126,12 +127,12 @@ func (o *Outbox) row(args []any, t *task.Task, now time.Time) []any {
 	if t.ID == "" {
 		t.ID = mark
 	}
+	if t.Created.IsZero() {
+		t.Created = now.Truncate(time.Millisecond)
+	}
 	c := *t
 	if c.ID == mark && c.Keep == 0 {
 		c.Keep = -1 // not an ID of the caller's choice, but the mover could not tell
-	}
-	if c.Created.IsZero() {
-		c.Created = now.Truncate(time.Millisecond)
 	}
 	c.Secret = secret.Join(c.Secret, o.Secret[c.Type])
 	c.Seal(o.Keys)
