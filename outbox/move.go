@@ -4,14 +4,10 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math"
 	"time"
 
-	"github.com/onbeat/onbeat/internal/field"
-	"github.com/onbeat/onbeat/internal/queue"
-	"github.com/onbeat/onbeat/internal/store"
 	"github.com/onbeat/onbeat/producer"
 	"github.com/onbeat/onbeat/task"
 )
@@ -20,15 +16,14 @@ const (
 	// maxBatch bounds the rows of a batch, and batchBytes the bytes of their records, if there are several.
 	maxBatch   = 500
 	batchBytes = 4 << 20
-	// maxError bounds the text of an error in the table, in bytes.
-	maxError = 1 << 10
 )
 
 // row is a row of the table whose task can be moved.
 type row struct {
-	id   int64
-	mark string
-	task *task.Task
+	id    int64
+	mark  string
+	task  *task.Task
+	added bool // the task is in Redis
 }
 
 // refusal is a row whose task cannot be moved, ever.
@@ -39,6 +34,9 @@ type refusal struct {
 
 // move moves one batch, in a transaction, and returns how many rows it dealt with.
 func (m *Mover) move(ctx context.Context) (n int, err error) {
+	if len(m.stuck.passed(time.Now())) >= maxStuck {
+		return 0, errStuck
+	}
 	began, err := m.q.Now(ctx) // before the rows are locked; and no row is locked while Redis is away
 	if err != nil {
 		return 0, err
@@ -61,11 +59,12 @@ func (m *Mover) move(ctx context.Context) (n int, err error) {
 	if failure != nil && len(b.rows)+len(b.refused) == 0 {
 		return 0, failure
 	}
+	n = len(b.rows) + len(b.refused)
 	if err := b.commit(ctx, tx); err != nil {
 		return 0, err
 	}
 	b.tell(ctx)
-	return len(b.rows) + len(b.refused), failure
+	return n, failure
 }
 
 // add adds the tasks of rows to Redis. The results are those of the first rows, after an error.
@@ -122,9 +121,9 @@ func (m *Mover) take(ctx context.Context, tx *sql.Tx) (rows []row, refused []ref
 	return rows, refused, list.Err()
 }
 
-// lock locks the first rows, and returns as many as one batch may have.
+// lock locks the first rows that are not passed over, and returns as many as one batch may have.
 func (m *Mover) lock(ctx context.Context, tx *sql.Tx) (ids []int64, err error) {
-	list, err := tx.QueryContext(ctx, m.d.lock, m.namespace, m.most)
+	list, err := tx.QueryContext(ctx, m.d.lock, m.namespace, m.most, listed(m.stuck.passed(time.Now())))
 	if err != nil {
 		return nil, err
 	}
@@ -176,104 +175,4 @@ func ms(n int64) time.Duration {
 func listed(ids []int64) string {
 	b, _ := json.Marshal(ids) // whole numbers always can be
 	return string(b)
-}
-
-// batch is what one transaction deals with.
-type batch struct {
-	m       *Mover
-	rows    []row // to be removed
-	refused []refusal
-	moved   []string // marks of those rows whose tasks are in Redis
-}
-
-// judge sorts rows by their results.
-func (b *batch) judge(results []producer.Result) {
-	kept := b.rows[:0:0]
-	for i, r := range b.rows {
-		var taken *queue.Refused
-		switch err := results[i].Err; {
-		case err == nil, errors.As(err, &taken) && taken.By == "moved":
-			b.moved = append(b.moved, r.mark)
-		case taken == nil:
-			b.refused = append(b.refused, refusal{r, err})
-			continue
-		}
-		kept = append(kept, r)
-	}
-	b.rows = kept
-}
-
-// isCulprit reports whether a failure is that of one row, so that the row must not hold up those behind it. A batch that fails for
-// an unknown reason is tried again with fewer rows, down to one.
-func (b *batch) isCulprit(failure error, rows []row) bool {
-	if passing(failure) {
-		return false
-	}
-	alone := len(rows) == 1
-	b.m.most = max(len(rows)/2, 1)
-	return alone
-}
-
-// passing reports whether a failure says nothing of the tasks: Redis is away, full or refuses this client, or time is up.
-func passing(err error) bool {
-	for _, known := range []error{
-		store.ErrFull, store.ErrDenied, store.ErrWrongType, queue.ErrLate, context.Canceled, context.DeadlineExceeded,
-	} {
-		if errors.Is(err, known) {
-			return true
-		}
-	}
-	return store.Retryable(err)
-}
-
-// commit removes the rows whose tasks are dealt with, and notes why others were refused.
-func (b *batch) commit(ctx context.Context, tx *sql.Tx) error {
-	if len(b.rows) > 0 {
-		ids := make([]int64, len(b.rows))
-		for i, r := range b.rows {
-			ids[i] = r.id
-		}
-		if _, err := tx.ExecContext(ctx, b.m.d.remove, listed(ids)); err != nil {
-			return fmt.Errorf("remove moved rows: %w", err)
-		}
-	}
-	for _, r := range b.refused {
-		if _, err := tx.ExecContext(ctx, b.m.d.refuse, r.id, field.Cut(r.err.Error(), maxError)); err != nil {
-			return fmt.Errorf("note a refused row: %w", err)
-		}
-	}
-	if err := tx.Commit(); err != nil {
-		return fmt.Errorf("commit moved rows: %w", err)
-	}
-	return nil
-}
-
-// tell lets the marks go, and tells of what was done. Whatever fails here is no loss: the rows are gone.
-func (b *batch) tell(ctx context.Context) {
-	m := b.m
-	if m.most < maxBatch {
-		m.most = min(2*m.most, maxBatch)
-	}
-	if len(b.moved) > 0 {
-		_ = m.q.Moved(ctx, b.moved)
-	}
-	if len(b.refused) > 0 {
-		first := b.refused[0]
-		id := field.Cut(first.task.ID, task.MaxIDLen)
-		why := field.Cut(first.err.Error(), maxError)
-		m.log.Warn().Int("tasks", len(b.refused)).Str("task", id).Str("error", why).
-			Msg("refused tasks of the outbox: their rows stay in the table, each with its error")
-		_ = m.q.Tell(ctx, "outbox refused", "tasks", fmt.Sprint(len(b.refused)), "task", id, "type", field.Cut(first.task.Type, task.MaxNameLen), "error", why)
-	}
-	if m.observer == nil {
-		return
-	}
-	for _, r := range []struct {
-		result string
-		n      int
-	}{{Moved, len(b.moved)}, {Duplicate, len(b.rows) - len(b.moved)}, {Refused, len(b.refused)}} {
-		if r.n > 0 {
-			m.observer.OutboxMoved(r.result, r.n)
-		}
-	}
 }

@@ -31,6 +31,7 @@ type Mover struct {
 	ready  bool // the table is there
 	most   int  // rows of the next batch
 	failed int  // turns in a row
+	stuck  stuck
 	told   bell
 }
 
@@ -70,7 +71,7 @@ func NewMover(c MoverConfig) (*Mover, error) {
 	}
 	return &Mover{
 		from: c.Database, q: q, p: c.Producer, log: c.Log, namespace: c.Namespace, observer: c.Observer,
-		most: maxBatch, told: make(bell, 1),
+		most: maxBatch, stuck: stuck{}, told: make(bell, 1),
 	}, nil
 }
 

@@ -8,6 +8,8 @@ const (
 	Duplicate = "duplicate"
 	// Refused: the task cannot be enqueued. Its row stays in the table, with the error.
 	Refused = "refused"
+	// Stuck: the database neither removes the row nor notes why its task is refused. It is passed over for a minute.
+	Stuck = "stuck"
 )
 
 // Observer is told what a mover does. Its methods must not block.

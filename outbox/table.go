@@ -19,7 +19,7 @@ type dialect struct {
 	state  string // of a namespace: rows that wait, seconds that the first has, rows that were refused
 	why    string // the error of the last row that was refused
 	adopt  string // gives the first rows of no namespace one
-	lock   string // the first rows of a namespace, and their sizes
+	lock   string // the first rows of a namespace without those listed, and their sizes
 	read   string
 	remove string
 	refuse string
@@ -59,7 +59,8 @@ var postgres = dialect{
 	why: "SELECT coalesce(error, '') FROM onbeat_outbox WHERE namespace IN ($1, '') AND refused IS NOT NULL ORDER BY refused DESC LIMIT 1",
 	adopt: `UPDATE onbeat_outbox SET namespace = $1 WHERE id IN
 		(SELECT id FROM onbeat_outbox WHERE namespace = '' AND refused IS NULL ORDER BY id LIMIT $2 FOR UPDATE SKIP LOCKED)`,
-	lock: "SELECT id, octet_length(record) + octet_length(task) + octet_length(mark) + octet_length(unique_key) " + waiting + " ORDER BY id LIMIT $2 FOR UPDATE SKIP LOCKED",
+	lock: "SELECT id, octet_length(record) + octet_length(task) + octet_length(mark) + octet_length(unique_key) " + waiting +
+		" AND id NOT IN (SELECT v::bigint FROM json_array_elements_text($3::json) v) ORDER BY id LIMIT $2 FOR UPDATE SKIP LOCKED",
 	read: `SELECT id, task, record, mark,
 		greatest(0, least(delay_ms, ceil(delay_ms - CASE WHEN isfinite(added) THEN extract(epoch FROM clock_timestamp() - added) * 1000 ELSE 0 END)))::bigint,
 		unique_key, unique_ms
@@ -81,7 +82,8 @@ var sqlite = dialect{
 	why: "SELECT coalesce(error, '') FROM onbeat_outbox WHERE namespace IN ($1, '') AND refused IS NOT NULL ORDER BY refused DESC LIMIT 1",
 	adopt: `UPDATE onbeat_outbox SET namespace = $1 WHERE id IN
 		(SELECT id FROM onbeat_outbox WHERE namespace = '' AND refused IS NULL ORDER BY id LIMIT $2)`,
-	lock: "SELECT id, length(record) + length(task) + length(mark) + length(unique_key) " + waiting + " ORDER BY id LIMIT $2",
+	lock: "SELECT id, length(record) + length(task) + length(mark) + length(unique_key) " + waiting +
+		" AND id NOT IN (SELECT value FROM json_each($3)) ORDER BY id LIMIT $2",
 	read: `SELECT id, task, record, mark, CAST(max(0, min(delay_ms, delay_ms + 1 - (` + sqliteNow + ` - added))) AS INTEGER), unique_key,
 		CAST(unique_ms AS INTEGER)
 		FROM onbeat_outbox WHERE id IN (SELECT value FROM json_each($1)) ORDER BY id`,

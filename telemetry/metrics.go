@@ -157,7 +157,7 @@ func (m *Metrics) make() []prometheus.Collector {
 	for _, result := range []string{claimedSome, claimedNone, claimRefused, claimFailed} {
 		m.claims.WithLabelValues(result)
 	}
-	for _, result := range []string{outbox.Moved, outbox.Duplicate, outbox.Refused} {
+	for _, result := range []string{outbox.Moved, outbox.Duplicate, outbox.Refused, outbox.Stuck} {
 		m.moved.WithLabelValues(result)
 	}
 	return []prometheus.Collector{

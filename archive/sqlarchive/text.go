@@ -1,10 +1,6 @@
 package sqlarchive
 
-import (
-	"strings"
-
-	"github.com/onbeat/onbeat/internal/field"
-)
+import "github.com/onbeat/onbeat/internal/database"
 
 const (
 	// longestName is more than any valid name or ID has. An index of PostgreSQL takes no more than 2,704 bytes of a whole key.
@@ -14,13 +10,7 @@ const (
 )
 
 // name makes a text fit a column that is part of a key.
-func name(s string) string { return field.Cut(text(s), longestName) }
+func name(s string) string { return database.Text(s, longestName) }
 
-// text makes a text one that PostgreSQL takes. Bytes that it refuses become U+FFFD: one bad text must not stop the archive.
-func text(s string) string {
-	s = strings.ToValidUTF8(s, "\uFFFD")
-	if strings.IndexByte(s, 0) >= 0 {
-		s = strings.ReplaceAll(s, "\x00", "\uFFFD")
-	}
-	return field.Cut(s, longestText)
-}
+// text makes a text fit any other column.
+func text(s string) string { return database.Text(s, longestText) }

@@ -61,6 +61,7 @@ const sentences = {
   'declares again': (f) => `a newer release is gone: the schedules of release ${f.release} are in force again`,
   'schedule sealed': (f) => `the payload of ${f.schedule} was stored anew, with the key of today or without one`,
   'outbox refused': (f) => `${number(f.tasks)} rows of the outbox cannot be enqueued; the first is ${f.task}: ${f.error}`,
+  'outbox stuck': (f) => `the database neither deletes nor changes ${number(f.tasks)} rows of the outbox; the first is ${f.task}: ${f.error}`,
   'settled in vain': (f) => `${number(f.tasks)} runs of ${f.instance} ended whose claims Redis did not know any more; they may run again`,
   'archive lost': (f) => `Redis dropped ${f.entries ? number(f.entries) + ' ' : ''}entries of ${f.stream} before they were archived, added from ${told(f.from)} to ${told(f.to)}`,
   'set aside': (f) => `something damaged ${f.key || f.lane || f.task || f.instance}; it was set aside`,
@@ -71,7 +72,7 @@ const sentences = {
 
 const tones = {
   lost: 'bad', suspected: 'bad', 'no leader': 'bad', 'lost writes': 'bad', 'clock set back': 'bad', 'leads but cannot schedule': 'bad', 'archive lost': 'bad',
-  'settled in vain': 'bad', backlog: 'bad', 'notification failed': 'bad', 'outbox refused': 'bad', 'set aside': 'bad', 'bulk failed': 'bad',
+  'settled in vain': 'bad', backlog: 'bad', 'notification failed': 'bad', 'outbox refused': 'bad', 'outbox stuck': 'bad', 'set aside': 'bad', 'bulk failed': 'bad',
   'on probation': 'slow', 'stood down': 'slow', 'claims paused': 'slow', draining: 'slow', 'suspected wrongly': 'slow', 'asked to drain': 'slow', 'asked to resign': 'slow', 'bulk stopped': 'slow',
   leader: 'odd', promoted: 'odd', ready: 'good', 'claims resumed': 'good', 'bulk done': 'good',
 };
