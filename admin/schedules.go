@@ -83,8 +83,8 @@ type Plan struct {
 type Backfilled struct {
 	Name  string `json:"name"`
 	Slots int    `json:"slots"` // how many slots the time has
-	Added int    `json:"added"` // how many were added; an earlier backfill has run the others, or they still wait
-	// DryRun says that they were only counted: Added is how many no earlier backfill has run, also if they still wait.
+	Added int    `json:"added"` // how many were added; an earlier backfill has added the others
+	// DryRun says that they were only counted: Added is how many would be added.
 	DryRun bool `json:"dry_run,omitempty"`
 }
 

@@ -255,7 +255,7 @@ func (s *Server) mayRun(ctx context.Context, name string) error {
 type backfillBody struct {
 	From  moment `json:"from" doc:"First slot at or after this time: RFC 3339, a date, or how long ago."`
 	To    moment `json:"to,omitempty" doc:"Last slot at or before this time. Default now."`
-	Again bool   `json:"again,omitempty" doc:"Also run the slots that an earlier backfill has run."`
+	Again bool   `json:"again,omitempty" doc:"Also run the slots that a backfill of the last seven days has run, unless they still wait or run."`
 	// DryRun is named as in a bulk change.
 	DryRun bool `json:"dry_run,omitempty" doc:"Only count them."`
 }

@@ -6,10 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"strings"
 	"time"
 
-	"github.com/onbeat/onbeat/internal/history"
 	"github.com/onbeat/onbeat/internal/queue"
 	"github.com/onbeat/onbeat/schedule"
 	"github.com/onbeat/onbeat/task"
@@ -39,11 +37,14 @@ func (s *Schedules) Trigger(ctx context.Context, name string, payload json.RawMe
 // maxBackfill bounds the slots of one call of Backfill.
 const maxBackfill = 100_000
 
+// BackfilledFor is how long a slot that was backfilled is not backfilled again, unless a caller says so.
+const BackfilledFor = 7 * 24 * time.Hour
+
 // Backfilling says which slots to backfill, and how.
 type Backfilling struct {
 	From, To time.Time // both inclusive
-	// Again also runs slots that an earlier backfill has run. Without it, a second backfill of the same time runs no slot
-	// twice, as far back as the history reaches.
+	// Again also runs slots of earlier backfills, unless they still wait or run. Without it no slot is added twice within
+	// [BackfilledFor], also by calls at the same time, and whatever became of its run.
 	Again bool
 	// DryRun only counts: it adds nothing, and leaves no event.
 	DryRun bool
@@ -54,8 +55,7 @@ type Backfilling struct {
 // Backfilled is the result of a backfill.
 type Backfilled struct {
 	Slots int // how many slots the time has
-	// Added is how many were added; an earlier backfill has run the others, or they still wait. Of a dry run it counts those that
-	// still wait too.
+	// Added is how many were added; an earlier backfill has added the others. A dry run with Again counts all.
 	Added int
 }
 
@@ -76,14 +76,8 @@ func (s *Schedules) Backfill(ctx context.Context, name string, b Backfilling) (B
 	if err != nil || n == 0 {
 		return Backfilled{}, err
 	}
-	ran := map[string]bool{}
-	if !b.Again {
-		if ran, err = s.backfilled(ctx, name); err != nil {
-			return Backfilled{}, err
-		}
-	}
 	if b.DryRun {
-		return b.count(grid, name, ran), nil
+		return s.countFree(ctx, &status.Schedule, grid, b)
 	}
 	if err := s.q.Tell(ctx, "backfill", "schedule", name, "from", b.From.Format(time.RFC3339Nano), "to", b.To.Format(time.RFC3339Nano),
 		"slots", strconv.FormatInt(n, 10), "by", queue.Actor(s.named(ctx))); err != nil {
@@ -94,7 +88,7 @@ func (s *Schedules) Backfill(ctx context.Context, name string, b Backfilling) (B
 	done := 0
 	flush := func() error {
 		if b.Again {
-			if err := s.forgetDead(ctx, batch); err != nil {
+			if err := s.free(ctx, batch); err != nil {
 				return err
 			}
 		}
@@ -112,9 +106,7 @@ func (s *Schedules) Backfill(ctx context.Context, name string, b Backfilling) (B
 	}
 	for slot := range grid.Between(b.From.Add(-time.Nanosecond), b.To) {
 		done++
-		if t := status.Schedule.backfillTask(slot, now); !ran[t.ID] {
-			batch = append(batch, t)
-		}
+		batch = append(batch, status.Schedule.backfillTask(slot, now))
 		if len(batch) == queue.MaxBatch {
 			if err := flush(); err != nil {
 				return out, err
@@ -124,11 +116,14 @@ func (s *Schedules) Backfill(ctx context.Context, name string, b Backfilling) (B
 	return out, flush()
 }
 
-// forgetDead forgets the tasks whose run in an earlier backfill failed for good: a dead task is kept, and its ID is taken.
-func (s *Schedules) forgetDead(ctx context.Context, batch []*task.Task) error {
+// free gives up what keeps slots from being backfilled again: their unique keys, and the dead task of a run that failed for good.
+func (s *Schedules) free(ctx context.Context, batch []*task.Task) error {
 	ids := make([]string, len(batch))
 	for i, t := range batch {
 		ids[i] = t.ID
+	}
+	if err := s.q.ForgetUnique(ctx, ids); err != nil { // the unique key of such a task is its ID
+		return err
 	}
 	dead, err := s.q.Dead(ctx, ids)
 	if err != nil {
@@ -165,6 +160,7 @@ func (b *Backfilling) grid(status *Status, now time.Time) (schedule.Grid, int64,
 func (s *Schedule) backfillTask(slot, now time.Time) *task.Task {
 	t := s.slotTask(slot)
 	t.ID += backfillMark
+	t.UniqueKey, t.UniqueFor = t.ID, BackfilledFor
 	t.Priority, t.Keep = task.Low, -1
 	t.Overlap = task.Behind // all are due at once, and the user asked for each: they run one after the other
 	if due := s.JitterFor(s.Name, slot); due.After(now) {
@@ -173,30 +169,19 @@ func (s *Schedule) backfillTask(slot, now time.Time) *task.Task {
 	return t
 }
 
-// backfilled returns the tasks of the schedule's earlier backfills that have ended, as far back as the history reaches.
-func (s *Schedules) backfilled(ctx context.Context, name string) (map[string]bool, error) {
-	ran := map[string]bool{}
-	err := s.q.History(ctx, time.Time{}, func(e history.Entry) error {
-		for i := range e.Notes {
-			n := &e.Notes[i]
-			if n.Word == history.Done && strings.HasPrefix(n.TaskID, name+"@") && strings.HasSuffix(n.TaskID, backfillMark) {
-				ran[n.TaskID] = true
-			}
-		}
-		return nil
-	})
-	return ran, err
-}
-
-// count says how many slots there are, and how many of them no earlier backfill has run.
-func (b *Backfilling) count(grid schedule.Grid, name string, ran map[string]bool) (out Backfilled) {
+// countFree says how many slots there are, and how many of them a backfill would add.
+func (s *Schedules) countFree(ctx context.Context, sched *Schedule, grid schedule.Grid, b Backfilling) (out Backfilled, err error) {
+	var ids []string
 	for slot := range grid.Between(b.From.Add(-time.Nanosecond), b.To) {
-		out.Slots++
-		if !ran[task.SlotID(name, slot)+backfillMark] {
-			out.Added++
-		}
+		ids = append(ids, task.SlotID(sched.Name, slot)+backfillMark)
 	}
-	return out
+	out.Slots, out.Added = len(ids), len(ids)
+	if b.Again {
+		return out, nil
+	}
+	held, err := s.q.UniqueHeld(ctx, ids)
+	out.Added -= held
+	return out, err
 }
 
 // anchorBefore returns a slot zero on the same grid that is not after from.

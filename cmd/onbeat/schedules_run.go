@@ -42,7 +42,7 @@ type schedulesBackfillCmd struct {
 	Name  string `arg:"" predict:"schedule" help:"Schedule."`
 	From  string `required:"" placeholder:"T" help:"First slot at or after this time: RFC 3339, a date, or how long ago."`
 	To    string `placeholder:"T" help:"Last slot at or before this time. Default now."`
-	Again bool   `help:"Also run the slots that an earlier backfill has run."`
+	Again bool   `help:"Also run the slots that a backfill of the last seven days has run."`
 	Dry   bool   `name:"dry-run" help:"Only count the slots."`
 }
 
@@ -91,7 +91,7 @@ func (c *schedulesBackfillCmd) Run(ctx context.Context, a *app) error {
 		return a.printJSON(got)
 	}
 	if c.Dry {
-		a.printf("would add %d of %d slots, but for those of an earlier backfill that still wait", got.Added, got.Slots)
+		a.printf("would add %d of %d slots", got.Added, got.Slots)
 		return nil
 	}
 	a.printf("added %d of %d slots", got.Added, got.Slots)
@@ -99,7 +99,7 @@ func (c *schedulesBackfillCmd) Run(ctx context.Context, a *app) error {
 		if c.Again {
 			a.printf("%d of an earlier backfill wait or run now", left)
 		} else {
-			a.printf("%d wait, have run or have failed in an earlier backfill; --again runs those that have ended once more", left)
+			a.printf("an earlier backfill has added %d; --again runs those that have ended once more", left)
 		}
 	}
 	return nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -42,6 +43,36 @@ func (q *Queue) Dead(ctx context.Context, ids []string) (dead []string, err erro
 		}
 	}
 	return dead, nil
+}
+
+// UniqueHeld returns how many of the unique keys a task of the last window holds. It sends one command for each [MaxBatch] of them.
+func (q *Queue) UniqueHeld(ctx context.Context, uniques []string) (held int, err error) {
+	for part := range slices.Chunk(uniques, MaxBatch) {
+		n, err := q.rdb.Exists(ctx, q.uniqueKeys(part)...).Result()
+		if err != nil {
+			return held, fmt.Errorf("look for unique keys: %w", store.Classify(err))
+		}
+		held += int(n)
+	}
+	return held, nil
+}
+
+// ForgetUnique ends the windows of unique keys: a task may take each of them at once. Their holders stay as they are.
+func (q *Queue) ForgetUnique(ctx context.Context, uniques []string) error {
+	for part := range slices.Chunk(uniques, MaxBatch) {
+		if err := q.rdb.Del(ctx, q.uniqueKeys(part)...).Err(); err != nil {
+			return fmt.Errorf("forget unique keys: %w", store.Classify(err))
+		}
+	}
+	return nil
+}
+
+func (q *Queue) uniqueKeys(uniques []string) []string {
+	keys := make([]string, len(uniques))
+	for i, u := range uniques {
+		keys[i] = q.keys.Unique(u)
+	}
+	return keys
 }
 
 // InPlace reports whether a task is really due, running, dead or kept, where [Queue.Exist] only looks for its record.

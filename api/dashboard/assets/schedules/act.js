@@ -77,7 +77,7 @@ export function backfill(s) {
     el('div', { class: 'pair' },
       el('label', {}, 'From', from, el('span', { class: 'hint' }, `In ${zoneName()}; this moment included.`)),
       el('label', {}, 'To', to, el('span', { class: 'hint' }, 'Empty: now.'))),
-    el('label', { class: 'check' }, again, ' also those that an earlier backfill has run'));
+    el('label', { class: 'check' }, again, ' also those that a backfill of the last seven days has run'));
   return ask({
     title: `Backfill ${name}`, action: 'Run these slots',
     body: ['The task of every slot in a time runs, oldest first and behind all tasks on time, whether or not the slot ran when it was due.', fields, said],
@@ -103,8 +103,8 @@ async function counting(dialog, { fields, said, count }, signal) {
       const r = await count(signal);
       some = r.added > 0;
       const ran = r.slots - r.added;
-      text = plural(r.slots, 'slot') + (ran ? `, of which an earlier backfill has run ${number(ran)}: ${number(r.added)} would run.` : '.');
-      text += ' Those of an earlier backfill that still wait are not run twice.';
+      text = plural(r.slots, 'slot') + (ran ? `, of which an earlier backfill has added ${number(ran)}: ${number(r.added)} would run.` : '.');
+      if (again.checked) text += ' Those of an earlier backfill that still wait are not run twice.';
     } catch (err) {
       if (signal.aborted) return false;
       wrong = err.message;
