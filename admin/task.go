@@ -90,12 +90,3 @@ func (e *StateError) Error() string {
 	}
 	return fmt.Sprintf("task %q is %s, not %s", e.ID, e.State, e.Want)
 }
-
-// Enqueued says what became of one task that was to be added.
-type Enqueued struct {
-	// ID is that of the task, or of the task that took its place.
-	ID    string `json:"id"`
-	Added bool   `json:"added"`
-	// Taken says what the other task holds: "id" or "unique". Empty if the task was added.
-	Taken string `json:"taken,omitempty"`
-}

@@ -14,8 +14,7 @@ import (
 
 // Tasks adds, shows and changes tasks.
 type Tasks interface {
-	// Enqueue adds tasks, in one batch, and returns what became of each. A task whose ID or unique key is taken is not added;
-	// that is no error. The error says how far the batch came; see [producer.Producer.EnqueueAll].
+	// Enqueue adds tasks, in one batch, and returns what became of each; see [Enqueued]. The error says how far the batch came; see [producer.Producer.EnqueueAll].
 	Enqueue(ctx context.Context, list []*task.Task) ([]Enqueued, error)
 	// Get finds a task in any state, with the runs that the archive knows of it, if there is one; also a task that only the
 	// archive knows any more: its state is [Gone]. The error matches [queue.ErrNotFound] if there is none.
@@ -74,23 +73,14 @@ func (t *tasks) Enqueue(ctx context.Context, list []*task.Task) ([]Enqueued, err
 		if err != nil && !errors.Is(err, queue.ErrDuplicate) {
 			return nil, err
 		}
-		return []Enqueued{enqueuedOf(id, err)}, nil
+		return []Enqueued{{id, err}}, nil
 	}
 	results, err := t.p.EnqueueAll(ctx, list)
 	out := make([]Enqueued, len(results))
 	for i, r := range results {
-		out[i] = enqueuedOf(r.ID, r.Err)
+		out[i] = Enqueued{r.ID, r.Err}
 	}
 	return out, err
-}
-
-func enqueuedOf(id string, err error) Enqueued {
-	e := Enqueued{ID: id, Added: err == nil}
-	var taken *queue.Refused
-	if errors.As(err, &taken) {
-		e.Taken = taken.By
-	}
-	return e
 }
 
 func (t *tasks) Get(ctx context.Context, id string) (Task, error) {

@@ -13,7 +13,6 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/onbeat/onbeat/admin"
-	"github.com/onbeat/onbeat/internal/queue"
 	"github.com/onbeat/onbeat/internal/tracing"
 	"github.com/onbeat/onbeat/task"
 )
@@ -92,8 +91,8 @@ func (s *Server) enqueue(ctx context.Context, in *enqueueIn) (*enqueuedOut, erro
 		return nil, located(err, "")
 	}
 	e := done[0]
-	if !e.Added {
-		return nil, &queue.Refused{By: e.Taken, ID: e.ID}
+	if e.Err != nil {
+		return nil, located(e.Err, "")
 	}
 	return &enqueuedOut{http.StatusCreated, pathOf("/v1/tasks", e.ID), EnqueueReply{one: &e}}, nil
 }

@@ -224,8 +224,8 @@ func (d derived) Enqueue(ctx context.Context, list []*task.Task) ([]admin.Enqueu
 	}
 	done, err := d.Tasks.Enqueue(ctx, list)
 	for i := range done {
-		if i < len(list) && named[i] && !done[i].Added && done[i].ID == list[i].ID { // it holds its ID, or its unique key, itself
-			done[i].Added, done[i].Taken = true, ""
+		if i < len(list) && named[i] && done[i].There() != nil && done[i].ID == list[i].ID { // it holds its ID, or its unique key, itself
+			done[i].Err = nil
 		}
 	}
 	return done, err

@@ -235,7 +235,7 @@ func (s *Server) triggerSchedule(ctx context.Context, in *named) (*reply[admin.E
 		return nil, err
 	}
 	id, err := s.admin.Schedules.Trigger(ctx, in.Name, b.Payload)
-	return &reply[admin.Enqueued]{admin.Enqueued{ID: id, Added: true}}, located(err, "")
+	return &reply[admin.Enqueued]{admin.Enqueued{ID: id}}, located(err, "")
 }
 
 // mayRun refuses to run the tasks of a schedule that the token may not enqueue.

@@ -23,6 +23,7 @@ var schemas = map[reflect.Type]reflect.Type{
 	reflect.TypeFor[task.State]():             reflect.TypeFor[stateSchema](),
 	reflect.TypeFor[admin.Action]():           reflect.TypeFor[actionSchema](),
 	reflect.TypeFor[admin.BulkState]():        reflect.TypeFor[bulkStateSchema](),
+	reflect.TypeFor[admin.Enqueued]():         reflect.TypeFor[admin.EnqueuedJSON](),
 	reflect.TypeFor[audit.Report]():           reflect.TypeFor[audit.ReportJSON](),
 	reflect.TypeFor[schedule.Missed]():        reflect.TypeFor[missedSchema](),
 	reflect.TypeFor[schedule.Overlap]():       reflect.TypeFor[overlapSchema](),

@@ -106,7 +106,7 @@ func TestPost_isDoneOnceThoughItsReplyIsLost(t *testing.T) {
 	})
 	list := []*task.Task{task.New("t", nil), task.New("t", nil)}
 	done, err := c.Tasks.Enqueue(t.Context(), list)
-	if err != nil || len(done) != 2 || !done[0].Added || list[1].ID != done[1].ID {
+	if err != nil || len(done) != 2 || !done[0].Added() || list[1].ID != done[1].ID {
 		t.Fatalf("%+v, %v", done, err)
 	}
 	n, err := h.direct.Activity.Counts(t.Context())
@@ -125,7 +125,7 @@ func TestEnqueue_splitsWhatOneRequestCannotHold(t *testing.T) {
 	}
 	list[1700].UniqueKey, list[2400].UniqueKey = "u", "u"
 	done, err := c.Tasks.Enqueue(ctx, list)
-	if err != nil || len(done) != len(list) || done[2400].Taken != "unique" || done[2400].ID != done[1700].ID || done[2400].Added {
+	if err != nil || len(done) != len(list) || done[2400].There() == nil || done[2400].There().By != "unique" || done[2400].ID != done[1700].ID {
 		t.Fatalf("%d, %v", len(done), err)
 	}
 	large := []*task.Task{}
@@ -335,7 +335,7 @@ func TestEnqueue_waitsForATryThatTimedOut(t *testing.T) {
 	})
 	c, err := client.New(h.url, client.Options{HTTP: h.http, Timeout: 2 * time.Second})
 	must(t, err)
-	if done, err := c.Tasks.Enqueue(t.Context(), []*task.Task{task.New("t", nil)}); err != nil || !done[0].Added || calls.Load() != 3 {
+	if done, err := c.Tasks.Enqueue(t.Context(), []*task.Task{task.New("t", nil)}); err != nil || !done[0].Added() || calls.Load() != 3 {
 		t.Errorf("%+v, %v after %d calls", done, err, calls.Load())
 	}
 }
@@ -361,7 +361,7 @@ func TestEnqueue_waitsForAnEarlierTryThatTheAPIStillWorksOn(t *testing.T) {
 			next.ServeHTTP(w, r)
 		}
 	})
-	if done, err := h.client(t, "").Tasks.Enqueue(t.Context(), []*task.Task{task.New("t", nil)}); err != nil || !done[0].Added || calls.Load() != 5 {
+	if done, err := h.client(t, "").Tasks.Enqueue(t.Context(), []*task.Task{task.New("t", nil)}); err != nil || !done[0].Added() || calls.Load() != 5 {
 		t.Errorf("%+v, %v after %d calls", done, err, calls.Load())
 	}
 }

@@ -94,7 +94,7 @@ func (t *tasks) one(ctx context.Context, x *task.Task, spec json.RawMessage) ([]
 	err := t.c.post(ctx, "/tasks", spec, &e)
 	var taken *queue.Refused
 	if errors.As(err, &taken) {
-		e, err = admin.Enqueued{ID: taken.ID, Taken: taken.By}, nil
+		e, err = admin.Enqueued{ID: taken.ID, Err: taken}, nil
 	}
 	if err != nil {
 		return nil, err

@@ -111,17 +111,21 @@ func (c *enqueueCmd) one(ctx context.Context, a *app) error {
 }
 
 func (a *app) printEnqueued(e admin.Enqueued, t *task.Task) error {
+	there := e.There()
+	if e.Err != nil && there == nil {
+		return e.Err
+	}
 	if a.JSON {
 		if err := a.printJSON(e); err != nil {
 			return err
 		}
-	} else if e.Added {
+	} else if there == nil {
 		a.printf("%s", e.ID)
 	}
-	switch e.Taken {
-	case "":
+	switch {
+	case there == nil:
 		return nil
-	case "unique":
+	case there.By == "unique":
 		return fmt.Errorf("already there: task %q holds the unique key %q", e.ID, t.UniqueKey)
 	}
 	return fmt.Errorf("already there: task %q", e.ID)

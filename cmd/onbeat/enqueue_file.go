@@ -44,7 +44,7 @@ func (c *enqueueCmd) file(ctx context.Context, a *app) error {
 	}
 	defer source.Close()
 	if again && !c.SkipBad {
-		if err := f.read(ctx, source, func([]*task.Task) error { return nil }); err != nil {
+		if err := f.read(ctx, source, func([]*task.Task, []int) error { return nil }); err != nil {
 			return err
 		}
 		if _, err := source.(io.Seeker).Seek(0, io.SeekStart); err != nil {
@@ -57,12 +57,12 @@ func (c *enqueueCmd) file(ctx context.Context, a *app) error {
 	}
 	defer client.Close()
 	p := a.progress()
-	err = f.read(ctx, source, func(batch []*task.Task) error {
+	err = f.read(ctx, source, func(batch []*task.Task, lines []int) error {
 		defer p.say("enqueued %d", f.summary.Enqueued)
-		return f.add(ctx, client, batch)
+		return f.add(ctx, client, batch, lines)
 	})
 	p.clear()
-	if err != nil {
+	if err != nil && !errors.Is(err, errSaid) {
 		return f.partly(err)
 	}
 	return f.report()
@@ -81,14 +81,14 @@ func (f *taskFile) open(ctx context.Context) (source io.ReadCloser, again bool, 
 	return file, info.Mode().IsRegular(), nil
 }
 
-// read calls add with each batch of good tasks.
-func (f *taskFile) read(ctx context.Context, source io.Reader, add func([]*task.Task) error) error {
+// read calls add with each batch of good tasks, and their lines.
+func (f *taskFile) read(ctx context.Context, source io.Reader, add func([]*task.Task, []int) error) error {
 	payload := f.check.limits.Payload
 	if payload == 0 {
 		payload = task.DefaultPayloadLimit
 	}
 	lines := newLineReader(source, 6*payload+64<<10) // JSON may take six bytes for one
-	batch := make([]*task.Task, 0, fileBatch)
+	batch, numbers := make([]*task.Task, 0, fileBatch), make([]int, 0, fileBatch)
 	for {
 		t, err := f.next(lines)
 		switch {
@@ -96,7 +96,7 @@ func (f *taskFile) read(ctx context.Context, source io.Reader, add func([]*task.
 			if len(batch) == 0 {
 				return nil
 			}
-			return add(batch)
+			return add(batch, numbers)
 		case err != nil && f.skipBad && askedWrongly(err):
 			f.summary.Bad++
 			fmt.Fprintln(f.app.err, "onbeat:", said(err))
@@ -104,11 +104,12 @@ func (f *taskFile) read(ctx context.Context, source io.Reader, add func([]*task.
 		case err != nil:
 			return err
 		}
-		if batch = append(batch, t); len(batch) == fileBatch {
-			if err := add(batch); err != nil {
+		batch, numbers = append(batch, t), append(numbers, lines.n)
+		if len(batch) == fileBatch {
+			if err := add(batch, numbers); err != nil {
 				return err
 			}
-			batch = batch[:0]
+			batch, numbers = batch[:0], numbers[:0]
 		}
 		if err := ctx.Err(); err != nil {
 			return err
@@ -135,15 +136,24 @@ func (f *taskFile) next(lines *lineReader) (*task.Task, error) {
 	return t, nil
 }
 
-func (f *taskFile) add(ctx context.Context, c *client, batch []*task.Task) error {
+// add adds a batch, and tells of each line whose task Redis refuses: of such lines it returns [errSaid], unless bad lines are skipped.
+func (f *taskFile) add(ctx context.Context, c *client, batch []*task.Task, lines []int) error {
 	f.app.carryTrace(batch)
 	results, err := c.Tasks.Enqueue(ctx, batch)
-	for _, r := range results {
-		if r.Added {
+	bad := f.summary.Bad
+	for i, r := range results {
+		switch {
+		case r.Err == nil:
 			f.summary.Enqueued++
-		} else {
+		case r.There() != nil:
 			f.summary.AlreadyThere++
+		default:
+			f.summary.Bad++
+			fmt.Fprintln(f.app.err, "onbeat:", said(&config.Problem{File: f.name, Line: lines[i], Err: r.Err}))
 		}
+	}
+	if err == nil && f.summary.Bad > bad && !f.skipBad {
+		return errSaid
 	}
 	return err
 }
@@ -156,8 +166,7 @@ func (f *taskFile) partly(err error) error {
 	return err
 }
 
-// report prints the results of the lines. It fails if a bad line was skipped: the user saw an error for that line, and its task is
-// not enqueued.
+// report prints the results of the lines. It fails if a line was bad: the user saw an error for that line, and its task is not enqueued.
 func (f *taskFile) report() error {
 	s := f.summary
 	if f.app.JSON {

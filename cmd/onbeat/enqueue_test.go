@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/onbeat/onbeat/admin"
+	"github.com/onbeat/onbeat/internal/queue"
 	"github.com/onbeat/onbeat/task"
 )
 
@@ -152,6 +153,42 @@ func TestEnqueueFile_namesTheBadLine(t *testing.T) {
 	if r.code != 1 || r.out != "enqueued 8, 0 already there, 2 bad\n" || strings.Count(r.err, "\n") != 2 ||
 		!strings.Contains(r.err, "tasks.jsonl:7: ") || !strings.Contains(r.err, "tasks.jsonl:9: longer than any task") {
 		t.Errorf("--skip-bad: %+v", r)
+	}
+}
+
+// Redis may refuse a task of a batch: the command names its line, counts it and fails, however it reaches the namespace.
+func TestEnqueueFile_tellsOfTasksThatRedisRefuses(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	url := s.throughAPI(t, nil)
+	lanes := map[string]any{}
+	for i := range 2000 {
+		lanes[fmt.Sprint("low/full", i, "/x")] = 1
+	}
+	s.must("enqueue", "echo", "--id", "there") // its lane exists
+	keys := queue.Partition{Namespace: s.ns}.Keys()
+	if err := s.rdb.HSet(t.Context(), keys.Lanes, lanes).Err(); err != nil {
+		t.Fatal(err)
+	}
+	for i, env := range []func(string) string{s.env(), testEnv("ONBEAT_API", url, "ONBEAT_TOKEN", apiToken)} {
+		file := s.file(fmt.Sprint(i, ".jsonl"), fmt.Sprintf(`{"type":"echo","id":"new%d"}
+{"type":"echo","id":"there"}
+{"type":"other"}
+{"type":"another","id":"mine%d"}
+`, i, i))
+		for _, args := range [][]string{{"enqueue", "--file", file}, {"enqueue", "--file", file, "--skip-bad"}} {
+			r := runWith(t.Context(), env, "", args...)
+			if r.code != exitFailed || !strings.HasSuffix(r.out, "already there, 2 bad\n") ||
+				strings.Count(r.err, "2,000 lanes") != 2 || !strings.Contains(r.err, ".jsonl:3:") || !strings.Contains(r.err, ".jsonl:4:") {
+				t.Errorf("%+v", r)
+			}
+		}
+		if r := runWith(t.Context(), env, "", "enqueue", "other"); r.code != exitAsked || r.out != "" || !strings.Contains(r.err, "2,000 lanes") {
+			t.Errorf("%+v", r)
+		}
+	}
+	if n := s.rdb.HLen(t.Context(), keys.Tasks).Val(); n != 3 {
+		t.Errorf("there are %d tasks", n)
 	}
 }
 

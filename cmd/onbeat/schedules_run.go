@@ -32,7 +32,7 @@ func (c *schedulesTriggerCmd) Run(ctx context.Context, a *app) error {
 		return cl.notFound(ctx, c.Name, err)
 	}
 	if a.JSON {
-		return a.printJSON(admin.Enqueued{ID: id, Added: true})
+		return a.printJSON(admin.Enqueued{ID: id})
 	}
 	a.printf("%s", id)
 	return nil

@@ -1,0 +1,82 @@
+package admin
+
+import (
+	"encoding/json"
+	"errors"
+
+	"github.com/onbeat/onbeat/internal/queue"
+	"github.com/onbeat/onbeat/task"
+)
+
+// Enqueued says what became of one task that was to be added. It is one of three: the task was added (Err is nil); another
+// task is already there (Err is a [*queue.Refused] and matches [queue.ErrDuplicate]); or the task was refused (any other Err,
+// such as a [*task.FieldError]).
+type Enqueued struct {
+	ID  string // of the task, or of the task that is already there
+	Err error
+}
+
+// Added reports whether the task was added.
+func (e Enqueued) Added() bool { return e.Err == nil }
+
+// There returns why the task that is already there took the place, or nil if the task was added or refused.
+func (e Enqueued) There() *queue.Refused {
+	var there *queue.Refused
+	errors.As(e.Err, &there)
+	return there
+}
+
+// EnqueuedJSON is how an [Enqueued] is written.
+type EnqueuedJSON struct {
+	ID    string `json:"id" doc:"Of the task, or of the task that is already there."`
+	Added bool   `json:"added"`
+	// Taken says what the task that is already there holds. Empty if the task was added or refused.
+	Taken string `json:"taken,omitempty" enum:"id,unique" doc:"The task is not added, because another one is already there: this is what that one holds."`
+	// Refused says why the task was refused.
+	Refused *RefusedJSON `json:"refused,omitempty" doc:"The task is not added: why."`
+}
+
+// RefusedJSON is why a task was refused.
+type RefusedJSON struct {
+	Field  string `json:"field,omitempty"`
+	Value  string `json:"value,omitempty"`
+	Reason string `json:"reason"`
+	Hint   string `json:"hint,omitempty"`
+}
+
+// MarshalJSON writes an [EnqueuedJSON].
+func (e Enqueued) MarshalJSON() ([]byte, error) {
+	out := EnqueuedJSON{ID: e.ID, Added: e.Added()}
+	var bad *task.FieldError
+	switch there := e.There(); {
+	case e.Err == nil:
+	case there != nil:
+		out.Taken = there.By
+	case errors.As(e.Err, &bad):
+		out.Refused = &RefusedJSON{bad.Field, bad.Value, bad.Reason, bad.Hint}
+	default:
+		out.Refused = &RefusedJSON{Reason: e.Err.Error()}
+	}
+	return json.Marshal(out)
+}
+
+// UnmarshalJSON reads an [EnqueuedJSON]. An answer that is none of the three counts as refused.
+func (e *Enqueued) UnmarshalJSON(data []byte) error {
+	var in EnqueuedJSON
+	if err := json.Unmarshal(data, &in); err != nil {
+		return err
+	}
+	*e = Enqueued{ID: in.ID}
+	switch r := in.Refused; {
+	case in.Added:
+	case in.Taken != "":
+		e.Err = &queue.Refused{By: in.Taken, ID: in.ID}
+	case r == nil:
+		e.Err = errors.New("not added, and the answer does not say why")
+	case r.Field == "":
+		e.Err = errors.New(r.Reason)
+	default:
+		e.Err = &task.FieldError{Field: r.Field, Value: r.Value, Reason: r.Reason, Hint: r.Hint}
+	}
+	return nil
+}
