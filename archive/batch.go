@@ -51,9 +51,9 @@ type Revision struct {
 	Definition string
 }
 
-// Loss is a span of the history that Redis dropped before it was archived.
+// Loss is a span of which Redis dropped entries before they were archived.
 type Loss struct {
 	From, To time.Time
-	Stream   string // history, runs or events
+	Stream   string // history, runs, events or revisions
 	Entries  int64  // how many entries were lost; 0 if Redis cannot tell
 }

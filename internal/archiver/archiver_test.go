@@ -251,7 +251,7 @@ func TestArchiver_archivesAllKinds(t *testing.T) {
 	w.add(w.keys.Runs, "tasks", 3)
 	w.must(w.q.Tell(ctx, "no leader", "instance", "i", "since", "5"))
 	at := func(n int64) string { // a revision of now: the retention, which goes on beside, leaves it
-		return fmt.Sprint(10+n, " ", time.Now().UnixMilli()+n)
+		return fmt.Sprint(10+n, " ", 9+n, " ", time.Now().UnixMilli()+n)
 	}
 	w.must(w.rdb.HSet(ctx, w.keys.Revisions, "beat", at(2)+" changed ann\t{\"b\":2}\n"+at(1)+" made \t{\"a\":1}").Err())
 	w.must(w.rdb.ZAdd(ctx, w.keys.Changed, redis.Z{Score: 12, Member: "beat"}).Err())

@@ -54,6 +54,7 @@ type found struct {
 	history, runs part[history.Entry]
 	events        part[queue.Event]
 	revisions     []archive.Revision
+	lost          *archive.Loss // of revisions
 	schedules     int64
 	since         time.Time
 	moreSchedules bool
@@ -68,7 +69,7 @@ func (f *found) losses() (list []archive.Loss) {
 	for _, x := range []struct {
 		stream string
 		loss   *archive.Loss
-	}{{"history", f.history.loss}, {"runs", f.runs.loss}, {"events", f.events.loss}} {
+	}{{"history", f.history.loss}, {"runs", f.runs.loss}, {"events", f.events.loss}, {"revisions", f.lost}} {
 		if x.loss != nil {
 			x.loss.Stream = x.stream
 			list = append(list, *x.loss)
@@ -168,8 +169,8 @@ func (t *term) read(ctx context.Context) (f found, err error) {
 	return f, t.readSchedules(ctx, &f)
 }
 
-// readSchedules reads the revisions of schedules that were changed. Redis has the last 50 of each; those that are archived are
-// archived once.
+// readSchedules reads the revisions of schedules that were changed. Redis has the last 50 of each; of those that are archived already
+// the archive takes no second one.
 func (t *term) readSchedules(ctx context.Context, f *found) error {
 	from := t.at.Schedules
 	if f.history.back { // a failover may have given versions a second time
@@ -182,6 +183,7 @@ func (t *term) readSchedules(ctx context.Context, f *found) error {
 	f.schedules, f.moreSchedules = next, len(names) >= mostSchedules
 	lists, err := t.q.RevisionsOf(ctx, names)
 	for i, list := range lists {
+		t.missing(list, f)
 		for _, r := range slices.Backward(list) {
 			f.revisions = append(f.revisions, archive.Revision{
 				Schedule: names[i], Number: r.Number, At: r.At, What: r.What, Who: r.Who, Definition: r.Definition,
@@ -189,6 +191,28 @@ func (t *term) readSchedules(ctx context.Context, f *found) error {
 		}
 	}
 	return err
+}
+
+// missing notes a loss if revisions of a schedule came and went since the last reading. Each names the one before it, and those up to
+// the position are archived.
+func (t *term) missing(list []queue.Revision, f *found) {
+	for i, r := range list {
+		there := i+1 < len(list) && list[i+1].Number == r.Before
+		if there || r.Before <= t.at.Schedules || t.at == (archive.Position{}) {
+			continue
+		}
+		l := f.lost
+		if l == nil {
+			l = &archive.Loss{From: store.FromMs(t.at.Schedules), To: r.At}
+			f.lost = l
+		}
+		if r.At.After(l.To) {
+			l.To = r.At
+		}
+		if l.To.Before(l.From) { // versions of quick changes run ahead of the clock
+			l.From = l.To
+		}
+	}
 }
 
 // batch is what a step archives. Its position is that of t if there is nothing.

@@ -138,8 +138,8 @@ const (
 	laneAge = time.Hour
 )
 
-// NamesKept is how long [Queue.ChangedSince] still names a deleted schedule.
-const NamesKept = 24 * time.Hour
+// NamesKept is how long [Queue.ChangedSince] still names a deleted schedule: as long as its revisions are there to be archived.
+const NamesKept = RetiredKept
 
 // Tidy removes entries that have outlived their time or their cap, a bounded number in each call, and returns how many
 // it removed. The leader calls it now and then. Tidy keeps a request to cancel for two leases, and at least a minute: the
@@ -156,7 +156,7 @@ func (q *Queue) Tidy(ctx context.Context, lease time.Duration) (int, error) {
 	k := &q.keys
 	keys := []string{k.Done, k.Dead, k.Tasks, k.Lanes, k.Meta, k.Cancel, k.Active, k.Held, k.Watch,
 		k.Schedules, k.Changed}
-	args := []any{q.caps.Done, q.caps.Dead, MaxBatch, laneAge.Milliseconds(), k.Wake, NamesKept.Milliseconds()}
+	args := []any{q.caps.Done, q.caps.Dead, MaxBatch, laneAge.Milliseconds(), k.Wake}
 	keys, args = set.declare(k, keys, args)
 	keys, args = append(keys, k.Revisions, k.Retired, k.Retirements), append(args, max(2*lease, time.Minute).Milliseconds(), RetiredKept.Milliseconds())
 	v, err := tidyScript.Run(ctx, q.rdb, keys, args)

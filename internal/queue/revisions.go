@@ -17,6 +17,8 @@ import (
 type Revision struct {
 	// Number is the revision of its last run after the change: see [Last]. A pause raises that too, and is no revision.
 	Number int64
+	// Before is the number of the revision before it; 0 if none was known.
+	Before int64
 	// At is when it was made; zero for a change by a release that notes no revisions.
 	At time.Time
 	// What is the last word of the change's event: made, changed, deleted, retired, restored or reverted.
@@ -47,15 +49,20 @@ func parseRevisions(text string) (list []Revision) {
 	return list
 }
 
-// parseRevision reads a line of change.lua: "revision when what who", a tab, and the definition.
+// parseRevision reads a line of change.lua: "revision before when what who", a tab, and the definition.
 func parseRevision(line string) (r Revision, ok bool) {
 	head, definition, ok := strings.Cut(line, "\t")
-	parts := strings.SplitN(head, " ", 4)
-	if !ok || len(parts) < 4 {
+	parts := strings.SplitN(head, " ", 5)
+	if !ok || len(parts) < 5 {
 		return r, false
 	}
-	number, err1 := strconv.ParseInt(parts[0], 10, 64)
-	at, err2 := strconv.ParseInt(parts[1], 10, 64)
-	r = Revision{Number: number, At: store.FromMs(store.ClampMs(float64(at))), What: parts[2], Who: parts[3], Definition: definition}
-	return r, err1 == nil && err2 == nil && number > 0
+	var n [3]int64
+	for i := range n {
+		var err error
+		if n[i], err = strconv.ParseInt(parts[i], 10, 64); err != nil {
+			return r, false
+		}
+	}
+	r = Revision{Number: n[0], Before: n[1], At: store.FromMs(store.ClampMs(float64(n[2]))), What: parts[3], Who: parts[4], Definition: definition}
+	return r, r.Number > 0
 }

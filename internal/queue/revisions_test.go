@@ -83,7 +83,7 @@ func TestRevisions_leaveOutWhatIsDamaged(t *testing.T) {
 	t.Parallel()
 	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
 		w := newWorld(t, rdb)
-		for _, rubbish := range []string{"", "\n", "x", "1 2", "1 2 3 4", "\t", "x 2 3 4\t5", "-1 2 3 4\t5", "\x00\t\n\t\t\n"} {
+		for _, rubbish := range []string{"", "\n", "x", "1 2", "1 2 3 4 5", "\t", "x 2 3 4 5\t6", "1 x 3 4 5\t6", "-1 2 3 4 5\t6", "\x00\t\n\t\t\n"} {
 			w.must(rdb.HSet(t.Context(), w.keys.Revisions, rubbish+"s", rubbish).Err())
 			equal(t, "revisions", w.said(rubbish+"s"), nil)
 			w.by("", queue.Change{Name: rubbish + "s", Definition: "1", Event: "schedule made"})

@@ -13,7 +13,8 @@
 -- retired     hash  schedule -> three lines: "when retired release" (the release that retired it) or "when deleted who",
 --                   last run, definition
 -- retirements zset  schedule -> when it was retired or deleted
--- revisions   hash  schedule -> a line for each revision, the newest first: "revision when what who", a tab, definition
+-- revisions   hash  schedule -> a line for each revision, the newest first: "revision before when what who", a tab, definition;
+--   before is the revision before it, or 0 if none was known: a reader sees whether lines are missing
 --
 -- ARGV[1] wake channel  [2] cap of history  [3] cap of events  [4] epoch that must still lead, or ""
 -- ARGV[5] who asks for the changes, or ""
@@ -77,14 +78,16 @@ local function withdraw(name, lane, n, slot)
   return stays, left
 end
 
--- line writes a revision. Neither who it was nor the definition may break it.
-local function line(rev, at, what, who, definition)
-  return int(rev) .. " " .. int(at) .. " " .. what .. " " .. string.gsub(who, "%c", " ") .. "\t" .. string.gsub(definition, "\n", " ")
+-- plain takes out of a text what would break a line.
+local function plain(text)
+  return (string.gsub(text, "\n", " "))
 end
 
 -- remember adds a revision to those of a schedule: 50 of them, and 256 KiB, are kept.
-local function remember(name, newest)
+local function remember(name, rev, what, who, definition)
   local past, kept, size = redis.call("HGET", revisions, name) or "", {}, 0
+  local before = string.match(past, "^%d+") or "0"
+  local newest = int(rev) .. " " .. before .. " " .. int(now) .. " " .. what .. " " .. string.gsub(who, "%c", " ") .. "\t" .. plain(definition)
   for text in string.gmatch(newest .. "\n" .. past, "[^\n]+") do
     size = size + #text + 1
     if size > 262144 and #kept == 0 then
@@ -102,8 +105,8 @@ end
 local function renote(name, said, definition)
   local past = redis.call("HGET", revisions, name) or ""
   local head, noted, rest = string.match(past, "^([^\n]-)\t([^\n]*)(.*)$")
-  if noted and noted == string.match(line(0, 0, "", "", said), "\t(.*)") then
-    local text = string.match(line(0, 0, "", "", definition), "\t(.*)")
+  if noted and noted == plain(said) then
+    local text = plain(definition)
     if #head + #text + #rest > 262144 then
       text = ""
     end
@@ -165,7 +168,7 @@ for i = 1, tonumber(arg()) do
       becomes = rev
       renote(name, said, definition)
     elseif definition ~= "" then
-      remember(name, line(becomes, now, what, by or actor, (by or definition == "-") and "" or definition))
+      remember(name, becomes, what, by or actor, (by or definition == "-") and "" or definition)
     end
     if by or definition == "-" then
       redis.call("HDEL", schedules, name)

@@ -7,8 +7,8 @@
 -- KEYS[10] schedules hash  KEYS[11] changed zset  KEYS[12] .. due sets
 -- the last three: revisions hash, retired hash, retirements zset
 -- ARGV[1] cap of done  [2] cap of dead  [3] most to remove at once  [4] how long a lane is kept while empty (ms)
--- ARGV[5] wake channel  [6] how long a deleted schedule is still named (ms: versions are at least the clock)
--- ARGV[7] n lanes, then their names, then how long a request to cancel is kept, and a retired schedule (ms)
+-- ARGV[5] wake channel
+-- ARGV[6] n lanes, then their names, then how long a request to cancel is kept, and a schedule that is gone (ms)
 -- Returns {removed, lanes removed}. O(removed * log(n) + lanes).
 local done, dead, tasks, lanes, meta, cancel, active, held, watch, schedules, changed = unpack(KEYS, 1, 11)
 redis.call("ZREM", watch, nobody) -- a first write that takes no memory: the others then pass at maxmemory
@@ -37,8 +37,8 @@ end
 
 local gone, used, declared = {}, {}, {}
 local waiting = redis.call("ZCARD", held)
-for i = 1, tonumber(ARGV[7]) do
-  local name, key = ARGV[7 + i], KEYS[11 + i]
+for i = 1, tonumber(ARGV[6]) do
+  local name, key = ARGV[6 + i], KEYS[11 + i]
   declared[key] = true
   local since = num(redis.call("HGET", lanes, name))
   if redis.call("EXISTS", key) == 1 then
@@ -53,8 +53,8 @@ if #gone > 0 then
   lanes_changed(meta)
 end
 
--- A deleted schedule stays in changed for a time, so that instances that read the changes see it.
-local behind = (num(redis.call("HGET", meta, "schedules")) or 0) - tonumber(ARGV[6])
+-- A deleted schedule stays in changed for a time, so that those who read the changes see it. Versions are at least the clock.
+local behind = (num(redis.call("HGET", meta, "schedules")) or 0) - tonumber(ARGV[#ARGV])
 local n_old = behind > 0 and redis.call("ZCOUNT", changed, "-inf", int(behind)) or 0
 local old = n_old > 0 and redis.call("ZRANGE", changed, turn(n_old), math.min(turn(n_old) + 99, n_old - 1)) or {}
 for _, name in ipairs(old) do

@@ -61,9 +61,10 @@ func (d *doctor) archived(ctx context.Context) {
 	case waits > archiveLate:
 		d.warn("archive", "see the log of the leader; is the archive in its config?", "the history of the last %s waits", wording.Span(waits))
 	case len(losses) > 0:
-		d.warn("archive", "raise archive.buffer, or keep the database up; audits call those slots unknown",
-			"entries were lost %d times within %s, last between %s and %s", len(losses), wording.Span(lossesOf),
-			losses[len(losses)-1].From.UTC().Format(time.RFC3339), losses[len(losses)-1].To.UTC().Format(time.RFC3339))
+		last := losses[len(losses)-1]
+		d.warn("archive", "raise archive.buffer, or keep the database up; audits call slots of a lost part of the history unknown",
+			"entries were lost %d times within %s, last of the %s, between %s and %s", len(losses), wording.Span(lossesOf),
+			last.Stream, last.From.UTC().Format(time.RFC3339), last.To.UTC().Format(time.RFC3339))
 	default:
 		d.archiveOK(ctx, a, at)
 	}
