@@ -84,13 +84,17 @@ func TestBulks_doWhatTheFilterSays(t *testing.T) {
 	t.Parallel()
 	ways(t, func(t *testing.T, of way) {
 		testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
-			d := dispatcher(t, rdb)
+			name := testredis.Namespace(t)
+			d := named(t, rdb, name)
 			a, ctx := of(d), t.Context()
 			for i := range 20 {
 				enqueue(t, a, []string{"long", "b"}[i%2], fmt.Sprint("t", i), task.In(time.Hour))
 			}
 			enqueue(t, a, "long", "runs")
-			enqueue(t, a, "onbeat.notify", "onbeat.notify:x")
+			q, err := queue.Of(rdb, name)
+			must(t, err)
+			_, _, err = q.Enqueue(ctx, []*task.Task{{ID: "onbeat.notify:x", Type: "onbeat.notify"}}, true)
+			must(t, err)
 			run(t, d)
 			await(t, a, "runs", task.Running)
 			begun, err := a.Bulks.Begin(ctx, admin.BulkSpec{Action: admin.CancelTasks, Filter: admin.TaskFilter{Queue: "default"}, About: 21})

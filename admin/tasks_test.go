@@ -26,7 +26,12 @@ const patience = 10 * time.Second
 // dispatcher returns one whose tasks of type "bad" fail for good, and of type "long" run until they are cancelled.
 func dispatcher(t *testing.T, rdb *redis.Client) *onbeat.Dispatcher {
 	t.Helper()
-	d, err := onbeat.New(rdb, onbeat.Config{Namespace: testredis.Namespace(t), Release: "v1", Drain: 50 * time.Millisecond})
+	return named(t, rdb, testredis.Namespace(t))
+}
+
+func named(t *testing.T, rdb *redis.Client, namespace string) *onbeat.Dispatcher {
+	t.Helper()
+	d, err := onbeat.New(rdb, onbeat.Config{Namespace: namespace, Release: "v1", Drain: 50 * time.Millisecond})
 	must(t, err)
 	must(t, d.Handle("bad", handlers.Func(func(context.Context, *task.Task) error { return handlers.Dead(errors.New("it is bad")) })))
 	must(t, d.Handle("long", handlers.Func(func(ctx context.Context, _ *task.Task) error { <-ctx.Done(); return ctx.Err() })))

@@ -13,13 +13,9 @@ const (
 	scheduleKey  = "schedule:"
 )
 
-// noticeType is the type of the tasks that send messages to the targets of notify, and begins their IDs, which anybody can foretell: a
-// task of another type that has one would be in the place of the message.
-const noticeType = task.Own + "notify"
-
-// checkType refuses a type of the dispatcher's own tasks. A caller may send a message.
+// checkType refuses a type of the dispatcher's own tasks.
 func checkType(typ string) error {
-	if !strings.HasPrefix(typ, task.Own) || typ == noticeType {
+	if !strings.HasPrefix(typ, task.Own) {
 		return nil
 	}
 	return &task.FieldError{Field: "type", Value: typ, Reason: "types that begin with " + task.Own + " are reserved", Hint: "begin it with something else"}
@@ -38,7 +34,7 @@ func CheckNames(t *task.Task) error {
 		return &task.FieldError{
 			Field: "id", Value: t.ID, Reason: "looks like the ID of a schedule's slot", Hint: "onbeat gives IDs like name@number to slots: use another character than @",
 		}
-	case strings.HasPrefix(t.ID, task.Own) && (t.Type != noticeType || !strings.HasPrefix(t.ID, noticeType+":")):
+	case strings.HasPrefix(t.ID, task.Own): // anybody can foretell those of messages
 		return &task.FieldError{
 			Field: "id", Value: t.ID, Reason: "IDs that begin with " + task.Own + " are reserved", Hint: "begin it with something else",
 		}

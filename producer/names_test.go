@@ -20,7 +20,8 @@ func TestEnqueue_refusesNamesOfTheDispatcher(t *testing.T) {
 		"a key":      task.New("job", nil, task.Key("schedule:nightly", 1)),
 		"a schedule": {Type: "job", Schedule: "nightly"},
 		"a slot's":   {Type: "job", Slot: time.UnixMilli(1)},
-		"a message":  task.New("job", nil, task.ID("onbeat.notify:ops:dead:60000:1795338400000")),
+		"a message":  task.New("onbeat.notify", nil),
+		"its ID":     task.New("job", nil, task.ID("onbeat.notify:ops:dead:60000:1795338400000")),
 	} {
 		var field *task.FieldError
 		if _, err := p.Enqueue(t.Context(), tk); !errors.Is(err, task.ErrInvalid) || !errors.As(err, &field) {

@@ -50,6 +50,6 @@ var spacing = task.Backoff{Base: 5 * time.Second, Cap: 10 * time.Minute}
 func taskOf(id, queue, text string) *task.Task {
 	return &task.Task{
 		ID: id, Type: Type, Payload: []byte(text), Queue: queue, Priority: task.High,
-		MaxAttempts: mostAttempts, Backoff: spacing, Timeout: 2 * mostTimeout,
+		MaxAttempts: mostAttempts, Backoff: spacing, Timeout: 2 * mostTimeout, Keep: task.DefaultKeepByID, Created: time.Now(),
 	}
 }

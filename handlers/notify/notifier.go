@@ -26,8 +26,6 @@ type Config struct {
 	Queue string
 	// BehindFor is how long the archive must have been behind, without a break, for the targets to hear of it. Default 5m.
 	BehindFor time.Duration
-	// Enqueue adds tasks, as [producer.Producer.EnqueueAll] does.
-	Enqueue func(context.Context, []*task.Task) ([]producer.Result, error)
 	// Log receives what fails. The zero Logger discards it.
 	Log zerolog.Logger
 }
@@ -49,6 +47,7 @@ type Notifier struct {
 	q     *queue.Queue
 	cfg   Config
 	known *known // nil: to be read from Redis
+	add   func(context.Context, *task.Task) error
 
 	behind archive
 	needed atomic.Pointer[string] // nil: not known yet
@@ -83,7 +82,11 @@ func New(rdb redis.UniversalClient, namespace string, cfg Config) (*Notifier, er
 		targets[i] = t.withDefaults()
 	}
 	cfg.Targets, cfg.BehindFor = targets, cmp.Or(cfg.BehindFor, behindFor)
-	return &Notifier{q: q, cfg: cfg}, nil
+	return &Notifier{q: q, cfg: cfg, add: func(ctx context.Context, t *task.Task) error {
+		// Not through a producer: a caller may add no task of this type, and a user's limit of payloads is not for it.
+		refused, _, err := q.Enqueue(ctx, []*task.Task{t}, true)
+		return errors.Join(append(refused, err)...)
+	}}, nil
 }
 
 // Run tells the targets, in every term of the session. It returns when the session drains or ends. It retries after
@@ -242,11 +245,9 @@ func (n *Notifier) enqueue(ctx context.Context, term queue.Term) error {
 	first := n.known.rounds[0]
 	c := queue.NoticeChange{Name: positionName(first.window), Was: first.saved}
 	for _, id := range ids {
-		added, err := n.cfg.Enqueue(ctx, []*task.Task{taskOf(id, n.cfg.Queue, n.known.messages[id])})
-		if err == nil && !errors.Is(added[0].Err, queue.ErrDuplicate) {
-			err = added[0].Err
-		}
+		err := n.add(ctx, taskOf(id, n.cfg.Queue, n.known.messages[id]))
 		switch {
+		case errors.Is(err, queue.ErrDuplicate):
 		case errors.Is(err, task.ErrInvalid):
 			n.cfg.Log.Error().Err(err).Str("task", id).Msg("dropped a message to a target: its task was refused")
 		case err != nil:

@@ -16,7 +16,6 @@ import (
 	"github.com/onbeat/onbeat/instance"
 	"github.com/onbeat/onbeat/internal/queue"
 	"github.com/onbeat/onbeat/internal/testredis"
-	"github.com/onbeat/onbeat/producer"
 	"github.com/onbeat/onbeat/task"
 )
 
@@ -57,9 +56,7 @@ func (w *world) lead(id string, targets ...Target) *leader {
 	if v.Leader != id {
 		w.Fatalf("%s does not lead: %+v", id, v)
 	}
-	p, err := producer.New(w.q.Client(), w.part.Namespace, producer.Config{})
-	must(w, err)
-	n, err := New(w.q.Client(), w.part.Namespace, Config{Targets: targets, Enqueue: p.EnqueueAll})
+	n, err := New(w.q.Client(), w.part.Namespace, Config{Targets: targets})
 	must(w, err)
 	return &leader{n, w, queue.Term{Instance: id, Gen: gen, Epoch: v.Epoch}}
 }
@@ -166,14 +163,14 @@ func TestNotifier_aLeaderLostWhileItTellsLosesAndDoublesNothing(t *testing.T) {
 				w := newWorld(t, rdb)
 				a := w.lead("a", ops)
 				a.see()
-				enqueue := a.cfg.Enqueue
-				a.cfg.Enqueue = func(ctx context.Context, list []*task.Task) ([]producer.Result, error) {
+				add := a.add
+				a.add = func(ctx context.Context, x *task.Task) error {
 					if added {
-						if _, err := enqueue(ctx, list); err != nil {
-							return nil, err
+						if err := add(ctx, x); err != nil {
+							return err
 						}
 					}
-					return nil, errLost
+					return errLost
 				}
 				w.note("m@1000 missed outage")
 				testredis.Eventually(t, 30*time.Second, func() bool {
