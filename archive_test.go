@@ -17,7 +17,6 @@ import (
 	"github.com/onbeat/onbeat/archive/sqlarchive"
 	"github.com/onbeat/onbeat/handlers"
 	"github.com/onbeat/onbeat/internal/history"
-	"github.com/onbeat/onbeat/internal/queue"
 	"github.com/onbeat/onbeat/internal/testpostgres"
 	"github.com/onbeat/onbeat/internal/testredis"
 	"github.com/onbeat/onbeat/producer"
@@ -102,7 +101,7 @@ func TestArchive_hasWhatRedisHasDropped(t *testing.T) {
 		}
 		_, _ = d.Admin().Tasks.Delete(ctx, "one") // the second time Redis does not know it
 	}
-	if _, err := d.Admin().Tasks.Get(ctx, "other"); !errors.Is(err, queue.ErrNotFound) {
+	if _, err := d.Admin().Tasks.Get(ctx, "other"); !errors.Is(err, task.ErrNotFound) {
 		t.Errorf("a task that never was: %v", err)
 	}
 }

@@ -61,10 +61,10 @@ func TestRights_documentedAreEnough(t *testing.T) {
 			must(t, err)
 		}
 		_, err := d.Enqueue(t.Context(), task.New("job", nil, task.Unique("u", time.Hour)))
-		if !errors.Is(err, queue.ErrDuplicate) {
+		if !errors.Is(err, task.ErrDuplicate) {
 			t.Errorf("the second of a window: %v", err)
 		}
-		if _, err := d.Queue().Cancel(t.Context(), "x", "", false); !errors.Is(err, store.ErrDenied) {
+		if _, err := d.Queue().Cancel(t.Context(), "x", "", false); !errors.Is(err, task.ErrDenied) {
 			t.Errorf("a producer cancels: %v", err)
 		}
 	})
@@ -76,7 +76,7 @@ func TestRights_documentedAreEnough(t *testing.T) {
 		sameRules(t, rules, queue.ACL(queue.AsReader, queue.Partition{Namespace: ns}, false))
 		d := dispatcher(t, testredis.User(t, admin, rules), onbeat.Config{Namespace: ns})
 		reads(t, d)
-		if _, err := d.Enqueue(t.Context(), task.New("job", nil)); !errors.Is(err, store.ErrDenied) {
+		if _, err := d.Enqueue(t.Context(), task.New("job", nil)); !errors.Is(err, task.ErrDenied) {
 			t.Errorf("a reader enqueues: %v", err)
 		}
 	})
@@ -175,7 +175,7 @@ func reads(t *testing.T, d *onbeat.Dispatcher) {
 		must(t, err)
 	}
 	_, err := q.Task(ctx, "kept")
-	if !errors.Is(err, queue.ErrNotFound) {
+	if !errors.Is(err, task.ErrNotFound) {
 		must(t, err)
 	}
 	_, err = q.Counts(ctx)
@@ -244,12 +244,12 @@ func TestRights_ofAWrongPassword(t *testing.T) {
 	for _, role := range []queue.Role{queue.AsInstance, queue.AsProducer, queue.AsReader} {
 		q, err := queue.New(rdb, queue.Partition{Namespace: testredis.Namespace(t)}, queue.Caps{})
 		must(t, err)
-		if missing, err := q.Missing(t.Context(), role, true); !errors.Is(err, store.ErrDenied) || !strings.Contains(err.Error(), "WRONGPASS") {
+		if missing, err := q.Missing(t.Context(), role, true); !errors.Is(err, task.ErrDenied) || !strings.Contains(err.Error(), "WRONGPASS") {
 			t.Errorf("%s: %v lack, %v", role, missing, err)
 		}
 	}
 	err := dispatcher(t, rdb, onbeat.Config{}).Run(t.Context())
-	if !errors.Is(err, store.ErrDenied) || !strings.Contains(err.Error(), "WRONGPASS") {
+	if !errors.Is(err, task.ErrDenied) || !strings.Contains(err.Error(), "WRONGPASS") {
 		t.Errorf("an instance: %v", err)
 	}
 }
@@ -263,8 +263,8 @@ func TestRun_saysWhichRightsAreMissing(t *testing.T) {
 	rules = slices.DeleteFunc(rules, func(r string) bool { return r == "+publish" })
 	d := dispatcher(t, testredis.User(t, admin, rules), onbeat.Config{Namespace: ns})
 	err := d.Run(t.Context())
-	if !errors.Is(err, store.ErrDenied) || !strings.Contains(err.Error(), "+publish") {
-		t.Errorf("%v, want %v that names +publish", err, store.ErrDenied)
+	if !errors.Is(err, task.ErrDenied) || !strings.Contains(err.Error(), "+publish") {
+		t.Errorf("%v, want %v that names +publish", err, task.ErrDenied)
 	}
 	if keys := admin.Keys(t.Context(), "onbeat:\\{"+ns+"\\}:*").Val(); len(keys) > 0 {
 		t.Errorf("it left %v", keys)
@@ -279,10 +279,10 @@ func TestRights_tenantsAreApart(t *testing.T) {
 	rdb := testredis.User(t, admin, rightsOf(t, "An instance", mine))
 	d := dispatcher(t, rdb, onbeat.Config{Namespace: theirs})
 	_, err := d.Enqueue(t.Context(), task.New("job", nil))
-	if !errors.Is(err, store.ErrDenied) {
+	if !errors.Is(err, task.ErrDenied) {
 		t.Errorf("enqueue in another's namespace: %v", err)
 	}
-	if err := d.Run(t.Context()); !errors.Is(err, store.ErrDenied) {
+	if err := d.Run(t.Context()); !errors.Is(err, task.ErrDenied) {
 		t.Errorf("run in another's namespace: %v", err)
 	}
 	if err := rdb.Subscribe(t.Context(), "onbeat:{"+theirs+"}:wake").Ping(t.Context()); err == nil {

@@ -15,7 +15,6 @@ import (
 	"github.com/onbeat/onbeat/admin/audit"
 	"github.com/onbeat/onbeat/handlers"
 	"github.com/onbeat/onbeat/internal/history"
-	"github.com/onbeat/onbeat/internal/queue"
 	"github.com/onbeat/onbeat/internal/testredis"
 	"github.com/onbeat/onbeat/producer"
 	"github.com/onbeat/onbeat/schedule"
@@ -123,7 +122,7 @@ func TestBeat_isBounded(t *testing.T) {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
-		if _, err := a.Activity.Beat(ctx, admin.BeatQuery{Schedules: []string{"fast", "none"}, From: now}); !errors.Is(err, queue.ErrNotFound) {
+		if _, err := a.Activity.Beat(ctx, admin.BeatQuery{Schedules: []string{"fast", "none"}, From: now}); !errors.Is(err, task.ErrNotFound) {
 			t.Errorf("%v", err)
 		}
 		summed := admin.BeatQuery{From: now.Add(-time.Hour), To: now, Step: time.Minute}

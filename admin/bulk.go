@@ -179,7 +179,7 @@ func (t *tasks) act(ctx context.Context, a Action, list []*task.Task) (n int, er
 			err = t.q.Forget(ctx, x.ID, byHand)
 		}
 		switch {
-		case errors.Is(err, queue.ErrNotFound), errors.As(err, new(*StateError)):
+		case errors.Is(err, task.ErrNotFound), errors.As(err, new(*StateError)):
 		case err != nil:
 			return n, err
 		default:

@@ -24,7 +24,7 @@ type Bulks interface {
 	Begin(ctx context.Context, s BulkSpec) (BulkTask, error)
 	// List lists the bulk actions of the last week, the newest first: at most 100.
 	List(ctx context.Context) (List[BulkTask], error)
-	// Get returns a bulk action. The error matches [queue.ErrNotFound] if there is none.
+	// Get returns a bulk action. The error matches [task.ErrNotFound] if there is none.
 	Get(ctx context.Context, id string) (BulkTask, error)
 	// Stop stops a bulk action, after the page that it is at. One that has ended stays as it is.
 	Stop(ctx context.Context, id string) (BulkTask, error)

@@ -134,7 +134,7 @@ func TestBulks_refuseWhatTheyCannotDo(t *testing.T) {
 			"get": second(a.Bulks.Get(ctx, "none")), "stop": second(a.Bulks.Stop(ctx, "none")), "resume": second(a.Bulks.Resume(ctx, "none")),
 			"get nothing": second(a.Bulks.Get(ctx, "")),
 		} {
-			if !errors.Is(err, queue.ErrNotFound) {
+			if !errors.Is(err, task.ErrNotFound) {
 				t.Errorf("%s: %v", name, err)
 			}
 		}

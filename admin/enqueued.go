@@ -4,12 +4,11 @@ import (
 	"encoding/json"
 	"errors"
 
-	"github.com/onbeat/onbeat/internal/queue"
 	"github.com/onbeat/onbeat/task"
 )
 
 // Enqueued says what became of one task that was to be added. It is one of three: the task was added (Err is nil); another
-// task is already there (Err is a [*queue.Refused] and matches [queue.ErrDuplicate]); or the task was refused (any other Err,
+// task is already there (Err is a [*task.Refused] and matches [task.ErrDuplicate]); or the task was refused (any other Err,
 // such as a [*task.FieldError]).
 type Enqueued struct {
 	ID  string // of the task, or of the task that is already there
@@ -20,8 +19,8 @@ type Enqueued struct {
 func (e Enqueued) Added() bool { return e.Err == nil }
 
 // There returns why the task that is already there took the place, or nil if the task was added or refused.
-func (e Enqueued) There() *queue.Refused {
-	var there *queue.Refused
+func (e Enqueued) There() *task.Refused {
+	var there *task.Refused
 	errors.As(e.Err, &there)
 	return there
 }
@@ -70,7 +69,7 @@ func (e *Enqueued) UnmarshalJSON(data []byte) error {
 	switch r := in.Refused; {
 	case in.Added:
 	case in.Taken != "":
-		e.Err = &queue.Refused{By: in.Taken, ID: in.ID}
+		e.Err = &task.Refused{By: in.Taken, ID: in.ID}
 	case r == nil:
 		e.Err = errors.New("not added, and the answer does not say why")
 	case r.Field == "":

@@ -7,6 +7,7 @@ import (
 	"github.com/onbeat/onbeat/archive"
 	"github.com/onbeat/onbeat/internal/seal"
 	"github.com/onbeat/onbeat/internal/store"
+	"github.com/onbeat/onbeat/task"
 )
 
 // RightsPage is where to look for the rights that a user of Redis needs.
@@ -27,17 +28,17 @@ func hintOf(err error) string {
 		return "is the database of the archive running? name another with --archive or ONBEAT_ARCHIVE"
 	case errors.Is(err, archive.ErrDenied):
 		return "check the user, the password and the database of archive.url"
-	case errors.Is(err, store.ErrFull):
+	case errors.Is(err, task.ErrFull):
 		return "raise maxmemory, or see onbeat doctor"
 	case errors.Is(err, store.ErrWrongType):
 		return `"onbeat doctor" names the key; a running leader sets it aside within 30 s`
-	case errors.Is(err, store.ErrDenied) && strings.Contains(err.Error(), "docs/rights.md"): // it says what is missing
+	case errors.Is(err, task.ErrDenied) && strings.Contains(err.Error(), "docs/rights.md"): // it says what is missing
 		return ""
 	case store.LacksRight(err):
 		return "the user lacks a right: " + RightsPage
-	case errors.Is(err, store.ErrDenied):
+	case errors.Is(err, task.ErrDenied):
 		return "check the user and password of the Redis URL"
-	case errors.Is(err, store.ErrUnreplicated):
+	case errors.Is(err, task.ErrUnreplicated):
 		return "the primary has the change, and it is lost if the primary is lost now; when the replicas are back (see onbeat doctor), repeat the command"
 	case errors.Is(err, seal.ErrNoKey):
 		return "give this process the key: encryption.keys of its config"
@@ -50,7 +51,7 @@ func hintOf(err error) string {
 // busyHint returns what to do about what Redis cannot do now, or "".
 func busyHint(err error) string {
 	switch {
-	case !errors.Is(err, store.ErrBusy):
+	case !errors.Is(err, task.ErrBusy):
 		return ""
 	case store.OfMove(err):
 		return "is the cluster being resharded? this ends with the resharding; if a move was broken off, run redis-cli --cluster fix HOST:PORT"
@@ -78,7 +79,7 @@ func PrimaryHint(url string) string {
 
 // OfReplica reports whether a replica was asked to write.
 func OfReplica(err error) bool {
-	return errors.Is(err, store.ErrBusy) && strings.Contains(err.Error(), "READONLY")
+	return errors.Is(err, task.ErrBusy) && strings.Contains(err.Error(), "READONLY")
 }
 
 // Brief returns the text of an error without the place in a script where it arose, which helps no user.

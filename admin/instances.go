@@ -17,14 +17,14 @@ import (
 type Instances interface {
 	// List returns all registered instances, the highest rank first. They may have changed since.
 	List(ctx context.Context) (InstanceList, error)
-	// Promote makes a release the newest, as if it had been rolled out now. The error matches [queue.ErrNotFound] if no
+	// Promote makes a release the newest, as if it had been rolled out now. The error matches [task.ErrNotFound] if no
 	// instance of it is registered, and none was lost lately.
 	Promote(ctx context.Context, release string) (Promoted, error)
 	// Resign makes an instance give up the lead and work on. Another one leads when Resign returns; the instance leads again
-	// only when no other can, or when its release is promoted. The error matches [queue.ErrNotFound] or [instance.ErrNoOther].
+	// only when no other can, or when its release is promoted. The error matches [task.ErrNotFound] or [instance.ErrNoOther].
 	Resign(ctx context.Context, id string) error
 	// Drain makes an instance finish its runs and leave, and its process end, as SIGTERM does. It takes no more work when Drain
-	// returns, and leaves the list when it has finished. The error matches [queue.ErrNotFound].
+	// returns, and leaves the list when it has finished. The error matches [task.ErrNotFound].
 	Drain(ctx context.Context, id string) error
 	// Pause lets no instance begin a task for a time of up to [instance.LongestPause]. What runs goes on.
 	Pause(ctx context.Context, d time.Duration) (Pause, error)

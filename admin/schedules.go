@@ -9,10 +9,11 @@ import (
 	"github.com/onbeat/onbeat/internal/queue"
 	"github.com/onbeat/onbeat/internal/secret"
 	"github.com/onbeat/onbeat/producer"
+	"github.com/onbeat/onbeat/task"
 )
 
 // Schedules shows and changes schedules. A change holds for every slot after the call returned. Where a name is unknown, the
-// error matches [queue.ErrNotFound].
+// error matches [task.ErrNotFound].
 type Schedules interface {
 	// Get returns a schedule, also one that was retired and may come back.
 	Get(ctx context.Context, name string) (ScheduleDetail, error)
@@ -56,12 +57,12 @@ type Schedules interface {
 	// those that it cannot read because a newer release wrote them.
 	Deleted(ctx context.Context) (List[Schedule], error)
 	// Restore lets a deleted schedule go on, on its old grid, with its runs counted, and paused if it was. The error matches
-	// [queue.ErrNotFound] if it was deleted over 30 days ago, or if one of that name was made since.
+	// [task.ErrNotFound] if it was deleted over 30 days ago, or if one of that name was made since.
 	Restore(ctx context.Context, name string) (Schedule, error)
 }
 
 // ErrRevision reports that a schedule has another revision than the caller said.
-var ErrRevision = queue.ErrRevision
+var ErrRevision = producer.ErrRevision
 
 // Plan is what [Schedules.Apply] did or would do.
 type Plan struct {
@@ -121,9 +122,9 @@ func (s *schedules) status(ctx context.Context, name string) (producer.Status, t
 		return producer.Status{}, now, err
 	}
 	status, err := s.s.Get(ctx, name)
-	if errors.Is(err, queue.ErrNotFound) {
+	if errors.Is(err, task.ErrNotFound) {
 		was, err2 := s.s.Retired(ctx, name)
-		if err2 == nil || !errors.Is(err2, queue.ErrNotFound) {
+		if err2 == nil || !errors.Is(err2, task.ErrNotFound) {
 			return was, now, err2
 		}
 	}

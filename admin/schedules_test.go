@@ -12,7 +12,6 @@ import (
 	"github.com/onbeat/onbeat/admin/audit"
 	"github.com/onbeat/onbeat/instance"
 	"github.com/onbeat/onbeat/internal/history"
-	"github.com/onbeat/onbeat/internal/queue"
 	"github.com/onbeat/onbeat/internal/testredis"
 	"github.com/onbeat/onbeat/producer"
 	"github.com/onbeat/onbeat/schedule"
@@ -130,7 +129,7 @@ func TestSchedules_fromMadeToDeleted(t *testing.T) {
 		if was, err := a.Schedules.Delete(ctx, "s"); err != nil || was.Name != "s" || was.Every != time.Hour {
 			t.Errorf("%+v, %v", was, err)
 		}
-		if _, err := a.Schedules.Get(ctx, "s"); !errors.Is(err, queue.ErrNotFound) {
+		if _, err := a.Schedules.Get(ctx, "s"); !errors.Is(err, task.ErrNotFound) {
 			t.Errorf("%v", err)
 		}
 		if runs, err := a.Schedules.Runs(ctx, "", 1000, ""); err != nil || len(runs.Items) < 4 {
@@ -190,7 +189,7 @@ func TestInstances_sayWhoLeadsAndWhetherTheyMayWork(t *testing.T) {
 		if err != nil || len(list.Items) != 0 || list.Leader() != nil || !list.LeaderlessSince.IsZero() || list.Now.IsZero() {
 			t.Errorf("%+v, %v", list, err)
 		}
-		if _, err := a.Instances.Promote(ctx, "v1"); !errors.Is(err, queue.ErrNotFound) {
+		if _, err := a.Instances.Promote(ctx, "v1"); !errors.Is(err, task.ErrNotFound) {
 			t.Errorf("%v", err)
 		}
 		running, stop := context.WithCancel(context.Background())

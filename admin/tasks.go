@@ -17,7 +17,7 @@ type Tasks interface {
 	// Enqueue adds tasks, in one batch, and returns what became of each; see [Enqueued]. The error says how far the batch came; see [producer.Producer.EnqueueAll].
 	Enqueue(ctx context.Context, list []*task.Task) ([]Enqueued, error)
 	// Get finds a task in any state, with the runs that the archive knows of it, if there is one; also a task that only the
-	// archive knows any more: its state is [Gone]. The error matches [queue.ErrNotFound] if there is none.
+	// archive knows any more: its state is [Gone]. The error matches [task.ErrNotFound] if there is none.
 	Get(ctx context.Context, id string) (Task, error)
 	// List reads a page of tasks. A page may be short, even empty, and still have a Next.
 	List(ctx context.Context, o TaskQuery) (List[Task], error)
@@ -70,7 +70,7 @@ type tasks struct {
 func (t *tasks) Enqueue(ctx context.Context, list []*task.Task) ([]Enqueued, error) {
 	if len(list) == 1 { // concurrent calls share round trips
 		id, err := t.p.Enqueue(ctx, list[0])
-		if err != nil && !errors.Is(err, queue.ErrDuplicate) {
+		if err != nil && !errors.Is(err, task.ErrDuplicate) {
 			return nil, err
 		}
 		return []Enqueued{{id, err}}, nil
@@ -86,7 +86,7 @@ func (t *tasks) Enqueue(ctx context.Context, list []*task.Task) ([]Enqueued, err
 func (t *tasks) Get(ctx context.Context, id string) (Task, error) {
 	f, err := t.q.Task(ctx, id)
 	switch {
-	case errors.Is(err, queue.ErrNotFound):
+	case errors.Is(err, task.ErrNotFound):
 		return t.forgotten(ctx, id, err)
 	case err != nil:
 		return Task{}, err

@@ -113,7 +113,7 @@ func TestTasks_changeByState(t *testing.T) {
 				if was, err := a.Tasks.Delete(ctx, id); err != nil || was != want {
 					t.Errorf("delete %s: %s, %v", id, was, err)
 				}
-				if _, err := a.Tasks.Get(ctx, id); !errors.Is(err, queue.ErrNotFound) {
+				if _, err := a.Tasks.Get(ctx, id); !errors.Is(err, task.ErrNotFound) {
 					t.Errorf("%s is there: %v", id, err)
 				}
 			}
@@ -121,7 +121,7 @@ func TestTasks_changeByState(t *testing.T) {
 				"get": second(a.Tasks.Get(ctx, "none")), "cancel": second(a.Tasks.Cancel(ctx, "none")),
 				"retry": a.Tasks.Retry(ctx, "none"), "delete": second(a.Tasks.Delete(ctx, "none")),
 			} {
-				if !errors.Is(err, queue.ErrNotFound) {
+				if !errors.Is(err, task.ErrNotFound) {
 					t.Errorf("%s: %v", name, err)
 				}
 			}
@@ -140,7 +140,7 @@ func TestTasks_enqueueSaysWhatTookThePlace(t *testing.T) {
 			task.New("x", nil, task.ID("one")), task.New("x", nil, task.ID("two"), task.Unique("k", time.Hour)), task.New("x", nil, task.ID("three")),
 		})
 		if err != nil || done[0].There() == nil || done[1].There() == nil ||
-			*done[0].There() != (queue.Refused{By: "id", ID: "one"}) || *done[1].There() != (queue.Refused{By: "unique", ID: "one"}) ||
+			*done[0].There() != (task.Refused{By: "id", ID: "one"}) || *done[1].There() != (task.Refused{By: "unique", ID: "one"}) ||
 			done[2] != (admin.Enqueued{ID: "three"}) {
 			t.Errorf("%+v, %v", done, err)
 		}

@@ -12,7 +12,6 @@ import (
 	"github.com/onbeat/onbeat/archive"
 	"github.com/onbeat/onbeat/instance"
 	"github.com/onbeat/onbeat/internal/field"
-	"github.com/onbeat/onbeat/internal/queue"
 	"github.com/onbeat/onbeat/internal/seal"
 	"github.com/onbeat/onbeat/internal/store"
 	"github.com/onbeat/onbeat/internal/wording"
@@ -90,22 +89,22 @@ var answers = []struct {
 	{archive.ErrDenied, http.StatusServiceUnavailable, "archive", 30},
 	{archive.ErrTables, http.StatusServiceUnavailable, "archive", 30},
 	{archive.ErrFull, http.StatusServiceUnavailable, "archive", 30},
-	{store.ErrUnreplicated, http.StatusServiceUnavailable, "unreplicated", 1},
+	{task.ErrUnreplicated, http.StatusServiceUnavailable, "unreplicated", 1},
 	{store.ErrSuspect, http.StatusServiceUnavailable, "suspect", 1},
-	{store.ErrUnreachable, http.StatusServiceUnavailable, "unreachable", 1},
-	{store.ErrBusy, http.StatusServiceUnavailable, "busy", 1},
-	{store.ErrFull, http.StatusServiceUnavailable, "full", 30},
-	{store.ErrDenied, http.StatusServiceUnavailable, "denied", 30},
+	{task.ErrUnreachable, http.StatusServiceUnavailable, "unreachable", 1},
+	{task.ErrBusy, http.StatusServiceUnavailable, "busy", 1},
+	{task.ErrFull, http.StatusServiceUnavailable, "full", 30},
+	{task.ErrDenied, http.StatusServiceUnavailable, "denied", 30},
 	{store.ErrWrongType, http.StatusServiceUnavailable, "wrong-type", 30},
 	{context.Canceled, http.StatusServiceUnavailable, "interrupted", 1},
 	{context.DeadlineExceeded, http.StatusServiceUnavailable, "unreachable", 1},
 	{task.ErrInvalid, http.StatusBadRequest, "invalid", 0},
-	{queue.ErrNotFound, http.StatusNotFound, "not-found", 0},
+	{task.ErrNotFound, http.StatusNotFound, "not-found", 0},
 	{admin.ErrBulks, http.StatusConflict, "bulk", 0},
-	{queue.ErrDuplicate, http.StatusConflict, "duplicate", 0},
+	{task.ErrDuplicate, http.StatusConflict, "duplicate", 0},
 	{admin.ErrRevision, http.StatusPreconditionFailed, "revision", 0},
 	{instance.ErrNoOther, http.StatusConflict, "no-other", 0},
-	{queue.ErrChanged, http.StatusConflict, "changed", 0},
+	{task.ErrChanged, http.StatusConflict, "changed", 0},
 	{producer.ErrNewer, http.StatusConflict, "newer", 0},
 	{task.ErrRecord, http.StatusConflict, "newer", 0},
 	{seal.ErrNoKey, http.StatusConflict, "no-key", 0},
@@ -122,7 +121,7 @@ func problemOf(err error) (p *Problem, known bool) {
 	var own *refusal
 	var tooLarge *http.MaxBytesError
 	var state *admin.StateError
-	var taken *queue.Refused
+	var taken *task.Refused
 	switch {
 	case errors.As(err, &own):
 		if own.status == http.StatusTooManyRequests || own.status == http.StatusServiceUnavailable {

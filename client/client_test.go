@@ -17,8 +17,6 @@ import (
 	"github.com/onbeat/onbeat/api"
 	"github.com/onbeat/onbeat/client"
 	"github.com/onbeat/onbeat/internal/field"
-	"github.com/onbeat/onbeat/internal/queue"
-	"github.com/onbeat/onbeat/internal/store"
 	"github.com/onbeat/onbeat/internal/testredis"
 	"github.com/onbeat/onbeat/producer"
 	"github.com/onbeat/onbeat/schedule"
@@ -162,11 +160,11 @@ func TestErrors_areThoseOfTheCall(t *testing.T) {
 		call func(*admin.Admin) error
 		is   error
 	}{
-		"no task":     {func(a *admin.Admin) error { _, err := a.Tasks.Get(ctx, "no/such?%2F"); return err }, queue.ErrNotFound},
-		"no dots":     {func(a *admin.Admin) error { _, err := a.Tasks.Cancel(ctx, ".."); return err }, queue.ErrNotFound},
+		"no task":     {func(a *admin.Admin) error { _, err := a.Tasks.Get(ctx, "no/such?%2F"); return err }, task.ErrNotFound},
+		"no dots":     {func(a *admin.Admin) error { _, err := a.Tasks.Cancel(ctx, ".."); return err }, task.ErrNotFound},
 		"state":       {func(a *admin.Admin) error { return a.Tasks.Retry(ctx, "due") }, &admin.StateError{}},
-		"no schedule": {func(a *admin.Admin) error { _, err := a.Schedules.Pause(ctx, "none"); return err }, queue.ErrNotFound},
-		"no release":  {func(a *admin.Admin) error { _, err := a.Instances.Promote(ctx, "none"); return err }, queue.ErrNotFound},
+		"no schedule": {func(a *admin.Admin) error { _, err := a.Schedules.Pause(ctx, "none"); return err }, task.ErrNotFound},
+		"no release":  {func(a *admin.Admin) error { _, err := a.Instances.Promote(ctx, "none"); return err }, task.ErrNotFound},
 		"cursor":      {func(a *admin.Admin) error { _, err := a.Tasks.List(ctx, admin.TaskQuery{After: "x"}); return err }, task.ErrInvalid},
 		"no rule": {func(a *admin.Admin) error {
 			_, err := a.Schedules.Apply(ctx, producer.Schedule{Name: "x", Task: "t"})
@@ -206,9 +204,9 @@ func TestErrors_ofOtherServersAndNone(t *testing.T) {
 		{302, "text/html", "", client.ErrStrange},
 		{401, "text/html", "", client.ErrToken},
 		{404, "text/html", "not found", client.ErrStrange},
-		{502, "text/html", "bad gateway", store.ErrUnreachable},
-		{503, "application/problem+json", `{"type":"urn:onbeat:problem:of-a-newer-release","detail":"later"}`, store.ErrBusy},
-		{503, "application/problem+json", `{"type":"urn:onbeat:problem:full","detail":"redis is out of memory"}`, store.ErrFull},
+		{502, "text/html", "bad gateway", task.ErrUnreachable},
+		{503, "application/problem+json", `{"type":"urn:onbeat:problem:of-a-newer-release","detail":"later"}`, task.ErrBusy},
+		{503, "application/problem+json", `{"type":"urn:onbeat:problem:full","detail":"redis is out of memory"}`, task.ErrFull},
 		{401, "application/problem+json", `{"type":"urn:onbeat:problem:unknown-token","detail":"the token is not known"}`, client.ErrToken},
 	} {
 		_, err := stub(t, x.status, x.kind, x.body).Activity.Counts(ctx)
@@ -223,7 +221,7 @@ func TestErrors_ofOtherServersAndNone(t *testing.T) {
 	gone.Close()
 	c, err := client.New(gone.URL, client.Options{Timeout: time.Second})
 	must(t, err)
-	if _, err := c.Activity.Counts(ctx); !errors.Is(err, store.ErrUnreachable) || strings.Contains(err.Error(), "redis") {
+	if _, err := c.Activity.Counts(ctx); !errors.Is(err, task.ErrUnreachable) || strings.Contains(err.Error(), "redis") {
 		t.Errorf("%v", err)
 	}
 }
@@ -303,7 +301,7 @@ func TestFollow_losesNoEventBetweenStreams(t *testing.T) {
 		t.Errorf("%v after %d events in %d streams", err, seen, streams.Load())
 	}
 	h.put(func(w http.ResponseWriter, _ *http.Request, _ http.Handler) { w.WriteHeader(http.StatusBadGateway) })
-	if err := c.Activity.Follow(ctx, "0", func(admin.Event) error { return nil }); !errors.Is(err, store.ErrUnreachable) {
+	if err := c.Activity.Follow(ctx, "0", func(admin.Event) error { return nil }); !errors.Is(err, task.ErrUnreachable) {
 		t.Errorf("%v", err)
 	}
 }

@@ -15,7 +15,6 @@ import (
 	"github.com/onbeat/onbeat/archive"
 	"github.com/onbeat/onbeat/instance"
 	"github.com/onbeat/onbeat/internal/field"
-	"github.com/onbeat/onbeat/internal/queue"
 	"github.com/onbeat/onbeat/internal/seal"
 	"github.com/onbeat/onbeat/internal/store"
 	"github.com/onbeat/onbeat/producer"
@@ -41,7 +40,7 @@ func (e *brokenError) Error() string {
 	return e.base + ": " + e.err.Error()
 }
 
-func (e *brokenError) Unwrap() []error { return []error{store.ErrUnreachable, e.err} }
+func (e *brokenError) Unwrap() []error { return []error{task.ErrUnreachable, e.err} }
 
 // limitedError says that the API asks to slow down.
 type limitedError struct {
@@ -89,9 +88,9 @@ func (c *conn) strange(what string) error {
 
 // kinds says what each kind of problem matches here. The field errors, states and duplicates are made anew.
 var kinds = map[string]error{
-	"archive": archive.ErrUnavailable, "unreplicated": store.ErrUnreplicated, "suspect": store.ErrSuspect, "unreachable": store.ErrUnreachable, "busy": store.ErrBusy,
-	"full": store.ErrFull, "denied": store.ErrDenied, "wrong-type": store.ErrWrongType, "interrupted": store.ErrUnreachable,
-	"not-found": queue.ErrNotFound, "changed": queue.ErrChanged, "bulk": admin.ErrBulks, "no-other": instance.ErrNoOther, "newer": producer.ErrNewer, "revision": admin.ErrRevision,
+	"archive": archive.ErrUnavailable, "unreplicated": task.ErrUnreplicated, "suspect": store.ErrSuspect, "unreachable": task.ErrUnreachable, "busy": task.ErrBusy,
+	"full": task.ErrFull, "denied": task.ErrDenied, "wrong-type": store.ErrWrongType, "interrupted": task.ErrUnreachable,
+	"not-found": task.ErrNotFound, "changed": task.ErrChanged, "bulk": admin.ErrBulks, "no-other": instance.ErrNoOther, "newer": producer.ErrNewer, "revision": admin.ErrRevision,
 	"invalid": task.ErrInvalid, "no-key": seal.ErrNoKey, "damaged": seal.ErrDamaged,
 }
 
@@ -124,11 +123,11 @@ func (c *conn) refused(resp *http.Response, text []byte) error {
 	case kind == "state" && p.State != "":
 		return &admin.StateError{ID: p.ID, State: p.State, Want: p.Want}
 	case p.Taken != "":
-		return &queue.Refused{By: p.Taken, ID: p.ID}
+		return &task.Refused{By: p.Taken, ID: p.ID}
 	case len(p.Errors) > 0:
 		return p.fields()
 	case status == http.StatusTooManyRequests:
-		a.is = []error{store.ErrBusy}
+		a.is = []error{task.ErrBusy}
 		seconds, _ := strconv.Atoi(resp.Header.Get("Retry-After"))
 		return &limitedError{a, time.Duration(max(seconds, 1)) * time.Second}
 	case kind == "running":
@@ -138,7 +137,7 @@ func (c *conn) refused(resp *http.Response, text []byte) error {
 	case kinds[kind] != nil:
 		a.is = []error{kinds[kind]}
 	case status == http.StatusServiceUnavailable: // a kind of a newer release
-		a.is = []error{store.ErrBusy}
+		a.is = []error{task.ErrBusy}
 	}
 	return &a
 }

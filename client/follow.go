@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/onbeat/onbeat/admin"
-	"github.com/onbeat/onbeat/internal/store"
+	"github.com/onbeat/onbeat/task"
 )
 
 // Bounds of a stream. The API gives a sign of life every 15 seconds.
@@ -99,4 +99,4 @@ func (a *activity) stream(ctx context.Context, after string, fn func(admin.Event
 	return nil
 }
 
-var errSilent = fmt.Errorf("%w: the stream of events fell silent", store.ErrUnreachable)
+var errSilent = fmt.Errorf("%w: the stream of events fell silent", task.ErrUnreachable)

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/onbeat/onbeat/admin"
-	"github.com/onbeat/onbeat/internal/queue"
 	"github.com/onbeat/onbeat/producer"
 	"github.com/onbeat/onbeat/task"
 )
@@ -73,7 +72,7 @@ func (s *schedules) Runs(ctx context.Context, name string, n int, after string) 
 		path = place("/schedules/%s/runs", name)
 	}
 	page, err := listOf[admin.Run](ctx, s.c, path, query)
-	if errors.Is(err, queue.ErrNotFound) { // the API also says that there is no such schedule
+	if errors.Is(err, task.ErrNotFound) { // the API also says that there is no such schedule
 		err = nil
 	}
 	return page, err

@@ -92,7 +92,7 @@ func name(t *task.Task, e *admin.Enqueued) {
 func (t *tasks) one(ctx context.Context, x *task.Task, spec json.RawMessage) ([]admin.Enqueued, error) {
 	var e admin.Enqueued
 	err := t.c.post(ctx, "/tasks", spec, &e)
-	var taken *queue.Refused
+	var taken *task.Refused
 	if errors.As(err, &taken) {
 		e, err = admin.Enqueued{ID: taken.ID, Err: taken}, nil
 	}
@@ -130,7 +130,7 @@ func (t *tasks) Get(ctx context.Context, id string) (out admin.Task, err error) 
 }
 
 // missing is the error for an empty name, which no path can have.
-func missing(noun string) error { return fmt.Errorf("%s %q: %w", noun, "", queue.ErrNotFound) }
+func missing(noun string) error { return fmt.Errorf("%s %q: %w", noun, "", task.ErrNotFound) }
 
 // compact returns JSON without the white space around it.
 func compact(b json.RawMessage) json.RawMessage { return bytes.TrimSpace(b) }

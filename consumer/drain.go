@@ -60,7 +60,7 @@ func (c *Consumer) drain() {
 		select {
 		case a := <-c.answers:
 			_, err := c.answered(a)
-			if lasting = err != nil && !store.Retryable(err) && !errors.Is(err, store.ErrFull); err != nil {
+			if lasting = err != nil && !store.Retryable(err) && !errors.Is(err, task.ErrFull); err != nil {
 				failures++
 				retry = time.After(c.troubled(err, failures))
 			} else {

@@ -190,7 +190,7 @@ func TestRun_keepsWhatIsDone(t *testing.T) {
 	}
 	refused, _, err := w.q.Enqueue(t.Context(), []*task.Task{job("small")}, true)
 	must(t, err)
-	if !errors.Is(refused[0], queue.ErrDuplicate) {
+	if !errors.Is(refused[0], task.ErrDuplicate) {
 		t.Errorf("the same ID again: %v", refused[0])
 	}
 }

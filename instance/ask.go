@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/onbeat/onbeat/internal/queue"
+	"github.com/onbeat/onbeat/task"
 )
 
 // ErrNoOther: no other instance is ready and could lead, so this one cannot resign. Nothing has changed.
@@ -19,7 +19,7 @@ const asksKept = 24 * time.Hour
 // returns. It stays ready and takes work as before, also when it comes back after a lost lease. It leads again only when no
 // other instance that was not asked can lead, when its release is promoted and has no other candidate, or in a new process.
 //
-// AskToResign returns [queue.ErrNotFound] if no such instance is registered, or [ErrNoOther]. To ask again changes nothing.
+// AskToResign returns [task.ErrNotFound] if no such instance is registered, or [ErrNoOther]. To ask again changes nothing.
 func (r *Registry) AskToResign(ctx context.Context, id, by string) (View, error) {
 	return r.ask(ctx, "resign", id, by)
 }
@@ -28,7 +28,7 @@ func (r *Registry) AskToResign(ctx context.Context, id, by string) (View, error)
 // finishes its runs, deregisters, and [Manager.Run] returns nil. It claims nothing from the moment AskToDrain returns; it may
 // leave long after. The last instance may be asked too.
 //
-// AskToDrain returns [queue.ErrNotFound] if no such instance is registered. To ask again changes nothing.
+// AskToDrain returns [task.ErrNotFound] if no such instance is registered. To ask again changes nothing.
 func (r *Registry) AskToDrain(ctx context.Context, id, by string) (View, error) {
 	return r.ask(ctx, "drain", id, by)
 }
@@ -36,7 +36,7 @@ func (r *Registry) AskToDrain(ctx context.Context, id, by string) (View, error) 
 func (r *Registry) ask(ctx context.Context, what, id, by string) (View, error) {
 	values, err := r.run(ctx, askScript, r.first(), id, what, by, asksKept.Milliseconds())
 	if err == nil {
-		err = map[string]error{"unknown": queue.ErrNotFound, "alone": ErrNoOther}[values.Text(0)]
+		err = map[string]error{"unknown": task.ErrNotFound, "alone": ErrNoOther}[values.Text(0)]
 	}
 	if err != nil {
 		return View{}, fmt.Errorf("ask instance %s to %s: %w", id, what, err)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/onbeat/onbeat/internal/queue"
 	"github.com/onbeat/onbeat/internal/testredis"
+	"github.com/onbeat/onbeat/task"
 )
 
 func (r *rig) askResign(m member) View {
@@ -154,7 +155,7 @@ func TestAsk_refusesAndLeavesNothingBehind(t *testing.T) {
 	r.askDrain(a)
 	r.leave(a)
 	before, member := len(r.events()), r.rdb.HGet(t.Context(), r.q.Keys().Members, "b").Val()
-	for id, want := range map[string]error{"a": queue.ErrNotFound, "": queue.ErrNotFound} {
+	for id, want := range map[string]error{"a": task.ErrNotFound, "": task.ErrNotFound} {
 		_, err := r.reg.AskToDrain(t.Context(), id, "")
 		r.wantErr(err, want)
 		_, err = r.reg.AskToResign(t.Context(), id, "")

@@ -12,6 +12,7 @@ import (
 
 	"github.com/onbeat/onbeat/internal/queue"
 	"github.com/onbeat/onbeat/internal/store"
+	"github.com/onbeat/onbeat/task"
 )
 
 // Manager is an InstanceManager: it keeps one instance registered. The caller runs it once.
@@ -79,7 +80,7 @@ func (m *Manager) Lease() time.Duration { return m.cfg.Lease }
 // when it has nothing more to finish.
 //
 // Run waits while Redis cannot be reached, at start too. It returns the error of serve, or nil. If Redis refuses the user
-// from the start, it returns [store.ErrDenied] with the missing rights. If Redis refuses the user later, Run logs that and
+// from the start, it returns [task.ErrDenied] with the missing rights. If Redis refuses the user later, Run logs that and
 // waits, because an operator may put the password right: such a slip must not end an instance.
 func (m *Manager) Run(ctx context.Context, serve func(*Session) error) error {
 	defer m.over.Store(true)
@@ -139,9 +140,9 @@ func (m *Manager) join(ctx context.Context) (*Session, error) {
 			return nil, context.Cause(ctx)
 		case errors.Is(err, store.ErrWrongType):
 			m.mend(ctx, err) // it looks once a second at most, so it may do nothing now; the loop tries again
-		case errors.Is(err, store.ErrDenied) && m.gen > 0:
+		case errors.Is(err, task.ErrDenied) && m.gen > 0:
 			m.lament(ctx, err)
-		case !store.Retryable(err) && !errors.Is(err, store.ErrFull):
+		case !store.Retryable(err) && !errors.Is(err, task.ErrFull):
 			return nil, err
 		}
 		if b.tries == 0 {

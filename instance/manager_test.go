@@ -8,8 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/onbeat/onbeat/internal/store"
 	"github.com/onbeat/onbeat/internal/testredis"
+	"github.com/onbeat/onbeat/task"
 )
 
 // bubble runs a test on a miniredis in a synctest bubble: time passes when all wait.
@@ -150,7 +150,7 @@ func TestManager_waitsForRedis(t *testing.T) {
 		time.Sleep(time.Second)
 		must(t, waiting.leave()) // SIGTERM while it waits
 		mini.SetError("NOPERM this user has no permissions")
-		if err := r.node(Config{}).ended(); !errors.Is(err, store.ErrDenied) {
+		if err := r.node(Config{}).ended(); !errors.Is(err, task.ErrDenied) {
 			t.Fatalf("Run returned %v, want ErrDenied", err)
 		}
 		mini.SetError("")

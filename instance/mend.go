@@ -9,6 +9,7 @@ import (
 
 	"github.com/onbeat/onbeat/internal/queue"
 	"github.com/onbeat/onbeat/internal/store"
+	"github.com/onbeat/onbeat/task"
 )
 
 // mendEvery is the shortest time between two looks for keys of another type.
@@ -73,7 +74,7 @@ func (s *Session) Mend(cause error) bool {
 	return true
 }
 
-// mayAll waits until Redis answers. It returns [store.ErrDenied], with the rules to add, if the user lacks a right that an
+// mayAll waits until Redis answers. It returns [task.ErrDenied], with the rules to add, if the user lacks a right that an
 // instance needs.
 func (m *Manager) mayAll(ctx context.Context) error {
 	var b backoff
@@ -86,7 +87,7 @@ func (m *Manager) mayAll(ctx context.Context) error {
 			return nil
 		case err == nil && len(missing) > 0:
 			return lacks(missing)
-		case err == nil || !errors.Is(err, store.ErrUnreachable):
+		case err == nil || !errors.Is(err, task.ErrUnreachable):
 			if b.tries > 0 {
 				m.log.Info().Msg("redis answers again")
 			}
@@ -102,7 +103,7 @@ func (m *Manager) mayAll(ctx context.Context) error {
 }
 
 func lacks(missing []string) error {
-	return fmt.Errorf("%w: the user lacks %s; docs/rights.md has the rules for an instance", store.ErrDenied, strings.Join(missing, " "))
+	return fmt.Errorf("%w: the user lacks %s; docs/rights.md has the rules for an instance", task.ErrDenied, strings.Join(missing, " "))
 }
 
 // named returns an error that ends the instance. If its user lost rights, the error names them: for a command in a script

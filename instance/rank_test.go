@@ -12,6 +12,7 @@ import (
 
 	"github.com/onbeat/onbeat/internal/queue"
 	"github.com/onbeat/onbeat/internal/testredis"
+	"github.com/onbeat/onbeat/task"
 )
 
 func TestRank_withoutReleasesTheNewestLeads(t *testing.T) {
@@ -251,7 +252,7 @@ func TestPromote_makesAReleaseTheNewest(t *testing.T) {
 		promote("v3", r.term(member{"c", r.genOf("c")}))
 		r.up("x2", "v3")
 		r.wantLeader("x2")
-		if _, err := r.reg.Promote(t.Context(), "v9"); !errors.Is(err, queue.ErrNotFound) {
+		if _, err := r.reg.Promote(t.Context(), "v9"); !errors.Is(err, task.ErrNotFound) {
 			t.Fatalf("an unknown release: %v", err)
 		}
 	})

@@ -195,11 +195,11 @@ func (r *Registry) Open(ctx context.Context, t task.Term) (View, error) {
 }
 
 // Promote makes a release the newest, as if it had been rolled out now. If an instance of it is ready, one leads when
-// Promote returns. It returns [queue.ErrNotFound] if no instance of the release is registered and none was lost lately.
+// Promote returns. It returns [task.ErrNotFound] if no instance of the release is registered and none was lost lately.
 func (r *Registry) Promote(ctx context.Context, release string) (View, error) {
 	values, err := r.run(ctx, promoteScript, r.first(), release, queue.Actor(ctx))
 	if err == nil && values.Int(0) == 0 {
-		err = queue.ErrNotFound
+		err = task.ErrNotFound
 	}
 	if err != nil {
 		return View{}, fmt.Errorf("promote release %q: %w", release, err)

@@ -9,8 +9,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/onbeat/onbeat/internal/queue"
-	"github.com/onbeat/onbeat/internal/store"
 	"github.com/onbeat/onbeat/internal/testredis"
+	"github.com/onbeat/onbeat/task"
 )
 
 func TestRegister_generationsAndEpochsRise(t *testing.T) {
@@ -254,7 +254,7 @@ func TestRegistry_givesUpWhenTheContextEnds(t *testing.T) {
 	defer done()
 	began := time.Now()
 	_, err := r.reg.Heartbeat(ctx, m.id, m.gen, time.Minute, time.Time{}, "")
-	r.wantErr(err, store.ErrUnreachable)
+	r.wantErr(err, task.ErrUnreachable)
 	if took := time.Since(began); took > 2*time.Second {
 		t.Fatalf("gave up after %v", took)
 	}

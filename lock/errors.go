@@ -5,16 +5,16 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/onbeat/onbeat/internal/store"
+	"github.com/onbeat/onbeat/task"
 )
 
 // Why a lock was not taken, and why one ended. Match with errors.Is.
 var (
 	// ErrHeld: another holder has the lock. See [HeldError].
 	ErrHeld = errors.New("lock is held by another holder")
-	// ErrUnreachable: Redis did not answer, or too few nodes of a quorum did; the same as [store.ErrUnreachable]. The lock
+	// ErrUnreachable: Redis did not answer, or too few nodes of a quorum did; the same as [task.ErrUnreachable]. The lock
 	// may have been taken; if so, it is free again after its TTL (or AtLeastFor).
-	ErrUnreachable = store.ErrUnreachable
+	ErrUnreachable = task.ErrUnreachable
 	// ErrLost: the lease could not be renewed, or the lock was taken away in Redis. Others may hold it.
 	ErrLost = errors.New("lock is lost")
 	// ErrAtMost: the lock was held for [Options.AtMostFor].

@@ -10,9 +10,9 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/onbeat/onbeat/internal/store"
 	"github.com/onbeat/onbeat/internal/testredis"
 	"github.com/onbeat/onbeat/lock"
+	"github.com/onbeat/onbeat/task"
 )
 
 // nodes are servers that know nothing of each other.
@@ -289,7 +289,7 @@ func TestQuorum_saysThatItIsRefusedWhileItWaits(t *testing.T) {
 		time.Sleep(r.opts.TTL / 2) // of the bubble
 		minis[1].SetError("NOPERM this user may not")
 		minis[2].SetError("NOPERM this user may not")
-		wantErr(t, (<-waits).err, store.ErrDenied)
+		wantErr(t, (<-waits).err, task.ErrDenied)
 		time.Sleep(time.Second) // a subscription that broke ends with its next try
 	})
 }

@@ -30,7 +30,7 @@ type batch struct {
 func (b *batch) judge(results []producer.Result) {
 	kept := b.rows[:0:0]
 	for i, r := range b.rows {
-		var taken *queue.Refused
+		var taken *task.Refused
 		if err := results[i].Err; err != nil && !errors.As(err, &taken) {
 			b.refused = append(b.refused, refusal{r, err})
 			continue
@@ -55,7 +55,7 @@ func (b *batch) isCulprit(failure error, rows []row) bool {
 // passing reports whether a failure says nothing of the tasks: Redis is away, full or refuses this client, or time is up.
 func passing(err error) bool {
 	for _, known := range []error{
-		store.ErrFull, store.ErrDenied, store.ErrWrongType, queue.ErrLate, context.Canceled, context.DeadlineExceeded,
+		task.ErrFull, task.ErrDenied, store.ErrWrongType, queue.ErrLate, context.Canceled, context.DeadlineExceeded,
 	} {
 		if errors.Is(err, known) {
 			return true

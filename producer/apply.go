@@ -9,6 +9,7 @@ import (
 
 	"github.com/onbeat/onbeat/internal/history"
 	"github.com/onbeat/onbeat/internal/queue"
+	"github.com/onbeat/onbeat/task"
 )
 
 // ApplyResult is the result of Apply.
@@ -28,8 +29,11 @@ func (s *Schedules) Apply(ctx context.Context, want Schedule) (ApplyResult, erro
 	return s.apply(ctx, want, nil)
 }
 
+// ErrRevision reports that a schedule has another revision than the caller said.
+var ErrRevision = errors.New("another revision")
+
 // ApplyIf is Apply if the schedule has the revision that the caller has seen; see [Status]. With revision 0 it only makes
-// one that is not there. Otherwise it changes nothing, and the error matches [queue.ErrRevision].
+// one that is not there. Otherwise it changes nothing, and the error matches [ErrRevision].
 func (s *Schedules) ApplyIf(ctx context.Context, want Schedule, revision int64) (ApplyResult, error) {
 	return s.apply(ctx, want, func(st queue.Stored) error { return checkRevision(st, revision) })
 }
@@ -58,18 +62,18 @@ func (s *Schedules) apply(ctx context.Context, want Schedule, check func(queue.S
 func checkRevision(st queue.Stored, revision int64) error {
 	if st.Absent() {
 		if revision != 0 {
-			return fmt.Errorf("schedule %q: %w: there is none, and revision %d was expected", st.Name, queue.ErrRevision, revision)
+			return fmt.Errorf("schedule %q: %w: there is none, and revision %d was expected", st.Name, ErrRevision, revision)
 		}
 		return nil
 	}
 	last, err := queue.ParseLast(st.Last)
 	switch {
 	case err != nil || st.Half():
-		return fmt.Errorf("schedule %q: %w: it is damaged; apply it without a revision", st.Name, queue.ErrRevision)
+		return fmt.Errorf("schedule %q: %w: it is damaged; apply it without a revision", st.Name, ErrRevision)
 	case revision == 0:
-		return fmt.Errorf("schedule %q: %w: there is one, of revision %d, and none was expected", st.Name, queue.ErrRevision, last.Rev)
+		return fmt.Errorf("schedule %q: %w: there is one, of revision %d, and none was expected", st.Name, ErrRevision, last.Rev)
 	case last.Rev != revision:
-		return fmt.Errorf("schedule %q: %w: it is at revision %d, and %d was expected", st.Name, queue.ErrRevision, last.Rev, revision)
+		return fmt.Errorf("schedule %q: %w: it is at revision %d, and %d was expected", st.Name, ErrRevision, last.Rev, revision)
 	}
 	return nil
 }
@@ -135,7 +139,7 @@ func (s *Schedules) change(ctx context.Context, name string, mayBeNew bool,
 	ctx = s.named(ctx)
 	for range changeTries {
 		st, now, err := s.read(ctx, name)
-		if err != nil && !(mayBeNew && errors.Is(err, queue.ErrNotFound)) {
+		if err != nil && !(mayBeNew && errors.Is(err, task.ErrNotFound)) {
 			return err
 		}
 		c, err := work(st, now)
@@ -154,7 +158,7 @@ func (s *Schedules) change(ctx context.Context, name string, mayBeNew bool,
 			return nil
 		}
 	}
-	return fmt.Errorf("schedule %q: %w", name, queue.ErrChanged)
+	return fmt.Errorf("schedule %q: %w", name, task.ErrChanged)
 }
 
 // named returns a context in which changes are made in the name that [Schedules.By] set, if it did.

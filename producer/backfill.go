@@ -130,7 +130,7 @@ func (s *Schedules) free(ctx context.Context, batch []*task.Task) error {
 		return err
 	}
 	for _, id := range dead {
-		if err := s.q.Forget(ctx, id, "backfilled again"); err != nil && !errors.Is(err, queue.ErrNotFound) {
+		if err := s.q.Forget(ctx, id, "backfilled again"); err != nil && !errors.Is(err, task.ErrNotFound) {
 			return err
 		}
 	}

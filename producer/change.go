@@ -11,6 +11,7 @@ import (
 	"github.com/onbeat/onbeat/internal/history"
 	"github.com/onbeat/onbeat/internal/queue"
 	"github.com/onbeat/onbeat/schedule"
+	"github.com/onbeat/onbeat/task"
 )
 
 // changeTries is how often a change is worked out again because another caller was faster.
@@ -181,7 +182,7 @@ func pause(st queue.Stored, paused bool, now time.Time) (*queue.Change, error) {
 		return nil, err
 	}
 	if e == nil { // a definition without a last run: another program wrote it
-		return nil, fmt.Errorf("schedule %q: %w", st.Name, queue.ErrNotFound)
+		return nil, fmt.Errorf("schedule %q: %w", st.Name, task.ErrNotFound)
 	}
 	if e.last.Paused == paused {
 		return nil, nil

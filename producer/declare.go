@@ -11,6 +11,7 @@ import (
 	"github.com/onbeat/onbeat/internal/queue"
 	"github.com/onbeat/onbeat/internal/seal"
 	"github.com/onbeat/onbeat/internal/store"
+	"github.com/onbeat/onbeat/task"
 )
 
 // declare makes the stored schedules match what this release declares. It makes new ones, changes those that differ,
@@ -137,7 +138,7 @@ func (t *term) declarePart(ctx context.Context, want map[string]*Schedule, part 
 			break
 		}
 		if tries == changeTries {
-			return fmt.Errorf("declare %q: %w", changes[moved[0]].Name, queue.ErrChanged)
+			return fmt.Errorf("declare %q: %w", changes[moved[0]].Name, task.ErrChanged)
 		}
 	}
 	if err := t.refresh(ctx); err != nil {

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/onbeat/onbeat/internal/queue"
-	"github.com/onbeat/onbeat/internal/store"
 	"github.com/onbeat/onbeat/task"
 )
 
@@ -59,7 +58,7 @@ type answer struct{ refused, err error }
 // key is found before anything is written, so each call is sent again by itself.
 //
 // If the context ends while the task waits, add takes the task back, and the error matches only the context's. If it
-// ends while the call is under way, the task may have been added, and the error matches [store.ErrUnreachable] too.
+// ends while the call is under way, the task may have been added, and the error matches [task.ErrUnreachable] too.
 func (g *group) add(ctx context.Context, t *task.Task, look bool) (refused, err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, notAdded(err)
@@ -79,7 +78,7 @@ func (g *group) add(ctx context.Context, t *task.Task, look bool) (refused, err 
 	case <-ctx.Done():
 		return g.leave(ctx, c)
 	}
-	if errors.Is(err, store.ErrDenied) { // before the script ran, and perhaps for a queue that only another call uses
+	if errors.Is(err, task.ErrDenied) { // before the script ran, and perhaps for a queue that only another call uses
 		return g.one(ctx, t, look)
 	}
 	return refused, err
@@ -141,7 +140,7 @@ func (g *group) leave(ctx context.Context, c *call) (refused, err error) {
 	case a := <-c.answer: // the answer came at the same moment
 		return a.refused, a.err
 	default:
-		return nil, fmt.Errorf("enqueue: %w: no answer yet: %w", store.ErrUnreachable, ctx.Err())
+		return nil, fmt.Errorf("enqueue: %w: no answer yet: %w", task.ErrUnreachable, ctx.Err())
 	}
 }
 

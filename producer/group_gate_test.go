@@ -10,7 +10,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/onbeat/onbeat/internal/store"
 	"github.com/onbeat/onbeat/internal/testredis"
 	"github.com/onbeat/onbeat/task"
 )
@@ -149,7 +148,7 @@ func (c *crowd) there(id string) bool {
 // wantNotAdded fails unless an error says that the context ended and nothing was added.
 func wantNotAdded(t testing.TB, err, ctx error) {
 	t.Helper()
-	if !errors.Is(err, ctx) || errors.Is(err, store.ErrUnreachable) || !strings.Contains(err.Error(), "nothing was added") {
+	if !errors.Is(err, ctx) || errors.Is(err, task.ErrUnreachable) || !strings.Contains(err.Error(), "nothing was added") {
 		t.Errorf("%v", err)
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/onbeat/onbeat/internal/queue"
-	"github.com/onbeat/onbeat/internal/store"
 	"github.com/onbeat/onbeat/internal/testredis"
 	"github.com/onbeat/onbeat/task"
 )
@@ -50,7 +49,7 @@ func TestGroup_aTaskThatIsDeniedHarmsNobody(t *testing.T) {
 	}
 	for i, o := range c.all()[abreast:] {
 		there := admin.HExists(t.Context(), k.Tasks, o.id).Val()
-		if theirs := i%2 == 1; there == theirs || theirs != errors.Is(o.err, store.ErrDenied) {
+		if theirs := i%2 == 1; there == theirs || theirs != errors.Is(o.err, task.ErrDenied) {
 			t.Errorf("%d: %+v, there: %v", i, o, there)
 		}
 	}
@@ -65,7 +64,7 @@ func TestGroup_nobodyHangsWhenRedisGoes(t *testing.T) {
 	}
 	srv.Kill()
 	for _, o := range c.all() {
-		if !errors.Is(o.err, store.ErrUnreachable) {
+		if !errors.Is(o.err, task.ErrUnreachable) {
 			t.Errorf("%+v", o)
 		}
 	}

@@ -12,7 +12,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/onbeat/onbeat/internal/queue"
-	"github.com/onbeat/onbeat/internal/store"
 	"github.com/onbeat/onbeat/internal/testredis"
 	"github.com/onbeat/onbeat/task"
 )
@@ -45,7 +44,7 @@ func TestGroup_property(t *testing.T) {
 				switch {
 				case err == nil && n == 1:
 					added++
-				case errors.Is(err, store.ErrUnreachable) && errors.Is(err, context.DeadlineExceeded) && n <= 1:
+				case errors.Is(err, task.ErrUnreachable) && errors.Is(err, context.DeadlineExceeded) && n <= 1:
 					open++
 				case err != nil && n == 0:
 					left++

@@ -10,8 +10,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/onbeat/onbeat/internal/queue"
-	"github.com/onbeat/onbeat/internal/store"
 	"github.com/onbeat/onbeat/internal/testredis"
 	"github.com/onbeat/onbeat/task"
 )
@@ -84,7 +82,7 @@ func TestGroup_refusesEachItsOwn(t *testing.T) {
 			id      string
 			refused bool
 		}{{"a", false}, {"a", true}, {"first", true}, {got[3].id, false}, {got[4].id, false}, {got[4].id, true}, {"b", false}, {got[7].id, false}} {
-			if got[i].id != want.id || errors.Is(got[i].err, queue.ErrDuplicate) != want.refused || !want.refused && got[i].err != nil {
+			if got[i].id != want.id || errors.Is(got[i].err, task.ErrDuplicate) != want.refused || !want.refused && got[i].err != nil {
 				t.Errorf("%d: %+v, want %+v", i, got[i], want)
 			}
 		}
@@ -132,7 +130,7 @@ func TestGroup_whoLeavesOnTheWayMayHaveAdded(t *testing.T) {
 		c.departs()
 		cancel()
 		o := soon(t, left)
-		if !errors.Is(o.err, context.Canceled) || !errors.Is(o.err, store.ErrUnreachable) {
+		if !errors.Is(o.err, context.Canceled) || !errors.Is(o.err, task.ErrUnreachable) {
 			t.Errorf("%v", o.err)
 		}
 		left <- o
@@ -154,9 +152,9 @@ func TestGroup_whatFailsACallFailsAllThatShareIt(t *testing.T) {
 		want  error
 		calls int32 // 0: more, because each tries again
 	}{
-		"full":           {busyError("OOM command not allowed"), 1000, store.ErrFull, abreast + 1},
-		"a lost reply":   {lost, 1000, store.ErrUnreachable, abreast + 1},
-		"denied":         {busyError("NOPERM no"), 1000, store.ErrDenied, abreast + 1 + 5},
+		"full":           {busyError("OOM command not allowed"), 1000, task.ErrFull, abreast + 1},
+		"a lost reply":   {lost, 1000, task.ErrUnreachable, abreast + 1},
+		"denied":         {busyError("NOPERM no"), 1000, task.ErrDenied, abreast + 1 + 5},
 		"loading awhile": {busyError("LOADING"), abreast + 1, nil, 0},
 	} {
 		t.Run(name, func(t *testing.T) {

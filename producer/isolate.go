@@ -9,6 +9,7 @@ import (
 
 	"github.com/onbeat/onbeat/internal/queue"
 	"github.com/onbeat/onbeat/internal/store"
+	"github.com/onbeat/onbeat/task"
 )
 
 // over reports whether an answer of Redis says that the term is over.
@@ -18,8 +19,8 @@ func over(err error) bool {
 
 // special reports whether the content of a call caused its error, and not the term, the connection or the state of Redis.
 func special(ctx context.Context, err error) bool {
-	return ctx.Err() == nil && !over(err) && !store.Retryable(err) && !errors.Is(err, store.ErrFull) &&
-		!errors.Is(err, store.ErrDenied) && !errors.Is(err, store.ErrWrongType) && !errors.Is(err, context.Canceled)
+	return ctx.Err() == nil && !over(err) && !store.Retryable(err) && !errors.Is(err, task.ErrFull) &&
+		!errors.Is(err, task.ErrDenied) && !errors.Is(err, store.ErrWrongType) && !errors.Is(err, context.Canceled)
 }
 
 // send is [queue.Queue.Advance] for steps of which Redis may refuse one because of its content. Send sets that step aside, so

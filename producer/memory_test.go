@@ -10,9 +10,9 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/onbeat/onbeat/internal/queue"
-	"github.com/onbeat/onbeat/internal/store"
 	"github.com/onbeat/onbeat/internal/testredis"
 	"github.com/onbeat/onbeat/schedule"
+	"github.com/onbeat/onbeat/task"
 )
 
 // forget deletes every key of the namespace: a Redis that came back empty.
@@ -138,7 +138,7 @@ func TestRestore_afterAStepWithoutAReply(t *testing.T) {
 		}
 		w.forget()
 		testredis.Eventually(t, patience, func() bool { return w.now().UnixMilli() > tn.version }, "what is written now has a later version")
-		if err := tn.afterError(ctx, step, store.ErrUnreachable); !errors.Is(err, store.ErrUnreachable) {
+		if err := tn.afterError(ctx, step, task.ErrUnreachable); !errors.Is(err, task.ErrUnreachable) {
 			t.Errorf("after it: %v", err)
 		}
 		if e := w.entry("lost"); !e.last.Anchor.Equal(anchor) || tn.entries["lost"] == nil {

@@ -9,7 +9,7 @@ import (
 )
 
 // Move is [Producer.EnqueueAll] for tasks that another store holds too: see [queue.Queue.Move]. The caller has
-// checked each with [Producer.CheckNew]. A task that was moved before has an error that matches [queue.ErrDuplicate], by "moved".
+// checked each with [Producer.CheckNew]. A task that was moved before has an error that matches [task.ErrDuplicate], by "moved".
 //
 // Began is a moment, by the clock of Redis, before the caller knew that no other caller moves these tasks. Marks has a name for each
 // task, which the other store gave it and gives no other.

@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/onbeat/onbeat/internal/store"
 	"github.com/onbeat/onbeat/internal/testredis"
 	"github.com/onbeat/onbeat/schedule"
 	"github.com/onbeat/onbeat/task"
@@ -79,7 +78,7 @@ func TestFull(t *testing.T) {
 		t.Fatal(err)
 	}
 	must(t, w.rdb.ConfigSet(ctx, "maxmemory", "1").Err())
-	if _, err := w.p.Enqueue(ctx, task.New("job", nil)); !errors.Is(err, store.ErrFull) {
+	if _, err := w.p.Enqueue(ctx, task.New("job", nil)); !errors.Is(err, task.ErrFull) {
 		t.Fatalf("enqueue: %v", err)
 	}
 	n := w.start("v1", declare("new"))

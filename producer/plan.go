@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/onbeat/onbeat/internal/queue"
+	"github.com/onbeat/onbeat/task"
 )
 
 // Plan is the effect that [Schedules.Apply] would have on one schedule.
@@ -42,7 +42,7 @@ func (s *Schedules) Plan(ctx context.Context, want Schedule) (Plan, error) {
 		return Plan{}, err
 	}
 	st, now, err := s.read(ctx, want.Name)
-	if err != nil && !errors.Is(err, queue.ErrNotFound) {
+	if err != nil && !errors.Is(err, task.ErrNotFound) {
 		return Plan{}, err
 	}
 	did, _, err := apply(st, &want, nil, now)

@@ -51,7 +51,7 @@ func New(rdb redis.UniversalClient, namespace string, cfg Config) (*Producer, er
 type Result struct {
 	// ID is the ID of the task, or of the task that took its place.
 	ID string
-	// Err is nil if the task was added. It matches [queue.ErrDuplicate] if the task was refused because its ID or unique
+	// Err is nil if the task was added. It matches [task.ErrDuplicate] if the task was refused because its ID or unique
 	// key is taken.
 	Err error
 }
@@ -59,10 +59,10 @@ type Result struct {
 // Enqueue adds one task, with the options applied, and returns its ID. Concurrent calls share round trips; a single call is
 // not delayed for that.
 //
-// The error matches [task.ErrInvalid] if the task is invalid, [queue.ErrDuplicate] if its ID or unique key is taken
-// (Enqueue then returns the ID of the task that holds it), and [store.ErrFull] if Redis has no memory for it. In these
-// cases nothing was added. After [store.ErrUnreachable] the task may have been added: enqueue the same ID again, which is
-// refused if it was. An error that matches that of ctx, and not [store.ErrUnreachable], says that ctx ended before the task
+// The error matches [task.ErrInvalid] if the task is invalid, [task.ErrDuplicate] if its ID or unique key is taken
+// (Enqueue then returns the ID of the task that holds it), and [task.ErrFull] if Redis has no memory for it. In these
+// cases nothing was added. After [task.ErrUnreachable] the task may have been added: enqueue the same ID again, which is
+// refused if it was. An error that matches that of ctx, and not [task.ErrUnreachable], says that ctx ended before the task
 // was sent.
 func (p *Producer) Enqueue(ctx context.Context, t *task.Task, opts ...task.Option) (string, error) {
 	if t == nil { // the options would panic
@@ -177,7 +177,7 @@ func existing(refused error, id string) string {
 	if refused == nil {
 		return id
 	}
-	var taken *queue.Refused
+	var taken *task.Refused
 	if errors.As(refused, &taken) {
 		return taken.ID
 	}
@@ -217,7 +217,7 @@ const tries = 6
 
 // again waits and reports whether to send the call again: only if it surely changed nothing.
 func (p *Producer) again(ctx context.Context, err error, n int) bool {
-	if n >= tries || !errors.Is(err, store.ErrBusy) && !store.NotSent(err) {
+	if n >= tries || !errors.Is(err, task.ErrBusy) && !store.NotSent(err) {
 		return false
 	}
 	d := 30 * time.Millisecond << n

@@ -11,8 +11,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/onbeat/onbeat/internal/queue"
-	"github.com/onbeat/onbeat/internal/store"
 	"github.com/onbeat/onbeat/internal/testredis"
 	"github.com/onbeat/onbeat/task"
 )
@@ -30,17 +28,17 @@ func TestEnqueue_duplicates(t *testing.T) {
 		if id, err = w.p.Enqueue(ctx, task.New("job", nil), task.ID("mine")); id != "mine" || err != nil {
 			t.Fatalf("%q, %v", id, err)
 		}
-		if id, err = w.p.Enqueue(ctx, task.New("job", nil), task.ID("mine")); id != "mine" || !errors.Is(err, queue.ErrDuplicate) {
+		if id, err = w.p.Enqueue(ctx, task.New("job", nil), task.ID("mine")); id != "mine" || !errors.Is(err, task.ErrDuplicate) {
 			t.Errorf("the same ID: %q, %v", id, err)
 		}
 		first, err := w.p.Enqueue(ctx, task.New("job", nil), task.Unique("inv-42", time.Hour))
 		must(t, err)
-		if id, err = w.p.Enqueue(ctx, task.New("job", nil), task.Unique("inv-42", time.Hour)); id != first || !errors.Is(err, queue.ErrDuplicate) {
+		if id, err = w.p.Enqueue(ctx, task.New("job", nil), task.Unique("inv-42", time.Hour)); id != first || !errors.Is(err, task.ErrDuplicate) {
 			t.Errorf("the same unique key: %q, %v; %q stands", id, err, first)
 		}
 		results, err := w.p.EnqueueAll(ctx, []*task.Task{task.New("job", nil, task.ID("a")), task.New("job", nil, task.ID("mine")), task.New("job", nil, task.ID("a"))})
 		must(t, err)
-		if len(results) != 3 || results[0].Err != nil || !errors.Is(results[1].Err, queue.ErrDuplicate) || !errors.Is(results[2].Err, queue.ErrDuplicate) {
+		if len(results) != 3 || results[0].Err != nil || !errors.Is(results[1].Err, task.ErrDuplicate) || !errors.Is(results[2].Err, task.ErrDuplicate) {
 			t.Errorf("%+v", results)
 		}
 	})
@@ -121,8 +119,8 @@ func TestEnqueue_triesAgainOnlyWhatSurelyDidNotHappen(t *testing.T) {
 	}{
 		"a dial that failed":          {dial, false, 2, nil, 3},
 		"redis is loading":            {busyError("LOADING Redis is loading"), false, 2, nil, 3},
-		"a lost reply":                {lost, true, 1, store.ErrUnreachable, 1},
-		"a dial that goes on failing": {dial, false, 1000, store.ErrUnreachable, tries + 1},
+		"a lost reply":                {lost, true, 1, task.ErrUnreachable, 1},
+		"a dial that goes on failing": {dial, false, 1000, task.ErrUnreachable, tries + 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -145,7 +143,7 @@ func TestEnqueue_triesAgainOnlyWhatSurelyDidNotHappen(t *testing.T) {
 				t.Errorf("%d calls, want %d", n, tt.calls)
 			}
 			if tt.reach { // the same ID again tells
-				if _, err := w.p.Enqueue(t.Context(), task.New("job", nil, task.ID("x"))); !errors.Is(err, queue.ErrDuplicate) {
+				if _, err := w.p.Enqueue(t.Context(), task.New("job", nil, task.ID("x"))); !errors.Is(err, task.ErrDuplicate) {
 					t.Errorf("again: %v", err)
 				}
 			}

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/onbeat/onbeat/instance"
-	"github.com/onbeat/onbeat/internal/store"
 	"github.com/onbeat/onbeat/task"
 )
 
@@ -141,7 +140,7 @@ func (s *Scheduler) standDown(ctx context.Context, session *instance.Session, te
 	if say {
 		s.log.Error().Str("reason", why).Dur("for", since).Msg("this instance leads, but cannot schedule: slots will be late")
 	}
-	hand := !errors.Is(err, store.ErrFull) && !errors.Is(err, store.ErrUnreplicated)
+	hand := !errors.Is(err, task.ErrFull) && !errors.Is(err, task.ErrUnreplicated)
 	if !hand && !say {
 		return
 	}

@@ -36,7 +36,7 @@ type Revision struct {
 }
 
 // Revisions returns a page of the revisions of a schedule, the newest first, and where to go on. Limit is 20 by default. After
-// is the place where the page before ended. The error matches [queue.ErrNotFound] if nothing is known of the schedule.
+// is the place where the page before ended. The error matches [task.ErrNotFound] if nothing is known of the schedule.
 func (s *Schedules) Revisions(ctx context.Context, name string, limit int, after string) (page []Revision, next string, err error) {
 	before := int64(0)
 	if after != "" {
@@ -49,7 +49,7 @@ func (s *Schedules) Revisions(ctx context.Context, name string, limit int, after
 	}
 	noted, err := s.revisions(ctx, name)
 	here, older := len(noted), min(limit, mostOlder)+1
-	if err == nil && !reaches(noted, before, limit) || errors.Is(err, queue.ErrNotFound) {
+	if err == nil && !reaches(noted, before, limit) || errors.Is(err, task.ErrNotFound) {
 		noted, err = s.withOlder(ctx, name, noted, before, older, err)
 	}
 	if err != nil {
@@ -119,7 +119,7 @@ func (s *Schedules) revisions(ctx context.Context, name string) ([]queue.Revisio
 		noted[0].Definition = st.Definition
 	}
 	if len(noted) == 0 {
-		return nil, fmt.Errorf("schedule %q: %w", name, queue.ErrNotFound)
+		return nil, fmt.Errorf("schedule %q: %w", name, task.ErrNotFound)
 	}
 	return noted, nil
 }
@@ -215,7 +215,7 @@ func (s *Schedules) Deleted(ctx context.Context) ([]Status, error) {
 }
 
 // Restore lets a deleted schedule go on as it was: on its old grid, with its runs counted, and paused if it was. The slots
-// since then are noted as deleted, and none of them runs. The error matches [queue.ErrNotFound] if no such schedule was
+// since then are noted as deleted, and none of them runs. The error matches [task.ErrNotFound] if no such schedule was
 // deleted within 30 days, or if one of that name was made since.
 func (s *Schedules) Restore(ctx context.Context, name string) error {
 	return s.change(ctx, name, true, func(st queue.Stored, now time.Time) (*queue.Change, error) {
@@ -225,7 +225,7 @@ func (s *Schedules) Restore(ctx context.Context, name string) error {
 		}
 		r, ok := found[name]
 		if !ok || !st.Absent() {
-			return nil, fmt.Errorf("deleted schedule %q: %w", name, queue.ErrNotFound)
+			return nil, fmt.Errorf("deleted schedule %q: %w", name, task.ErrNotFound)
 		}
 		d, err := openDefinition(name, r.Definition, s.q.Seal())
 		if err != nil {

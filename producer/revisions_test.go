@@ -13,7 +13,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/onbeat/onbeat/internal/history"
-	"github.com/onbeat/onbeat/internal/queue"
 	"github.com/onbeat/onbeat/internal/seal"
 	"github.com/onbeat/onbeat/internal/testredis"
 	"github.com/onbeat/onbeat/schedule"
@@ -43,7 +42,7 @@ func TestApplyIf_changesOnlyWhatTheCallerHasSeen(t *testing.T) {
 		refused := func(revision int64) {
 			t.Helper()
 			did, err := w.ApplyIf(ctx, every(time.Minute), revision)
-			if !errors.Is(err, queue.ErrRevision) || did != "" {
+			if !errors.Is(err, ErrRevision) || did != "" {
 				t.Errorf("%v, %v", did, err)
 			}
 		}
@@ -96,7 +95,7 @@ func TestApplyIf_letsOneOfManyThrough(t *testing.T) {
 				_, err := w.ApplyIf(ctx, every(time.Duration(4*round+i+1)*time.Minute), seen.Revision)
 				if err == nil {
 					through.Add(1)
-				} else if !errors.Is(err, queue.ErrRevision) {
+				} else if !errors.Is(err, ErrRevision) {
 					t.Error(err)
 				}
 			})
@@ -151,7 +150,7 @@ func TestRevert_goesBackAndIsARevision(t *testing.T) {
 		must(t, w.Delete(ctx, "s"))
 		page, _, err = w.Revisions(ctx, "s", 1, "")
 		must(t, err)
-		if _, err := w.Revert(ctx, "s", was.Revision); !errors.Is(err, queue.ErrNotFound) {
+		if _, err := w.Revert(ctx, "s", was.Revision); !errors.Is(err, task.ErrNotFound) {
 			t.Errorf("of one that is deleted: %v", err)
 		}
 		must(t, w.Restore(ctx, "s"))
@@ -165,7 +164,7 @@ func TestRevert_goesBackAndIsARevision(t *testing.T) {
 				t.Errorf("after %q: %v", after, err)
 			}
 		}
-		if _, _, err := w.Revisions(ctx, "none", 1, ""); !errors.Is(err, queue.ErrNotFound) {
+		if _, _, err := w.Revisions(ctx, "none", 1, ""); !errors.Is(err, task.ErrNotFound) {
 			t.Error(err)
 		}
 	})
@@ -189,7 +188,7 @@ func TestRestore_goesOnAsItWas(t *testing.T) {
 		if err != nil || len(list) != 1 || list[0].Deleted == nil || list[0].Deleted.By != "ann" || list[0].Revision != 0 || !list[0].Next.IsZero() {
 			t.Fatalf("%+v, %v", list, err)
 		}
-		if _, err := w.Retired(ctx, "s"); !errors.Is(err, queue.ErrNotFound) {
+		if _, err := w.Retired(ctx, "s"); !errors.Is(err, task.ErrNotFound) {
 			t.Errorf("it counts as retired: %v", err)
 		}
 		time.Sleep(100 * time.Millisecond)
@@ -211,7 +210,7 @@ func TestRestore_goesOnAsItWas(t *testing.T) {
 		if deleted < 4 {
 			t.Errorf("%d slots are noted as deleted", deleted)
 		}
-		if err := w.Restore(ctx, "s"); !errors.Is(err, queue.ErrNotFound) {
+		if err := w.Restore(ctx, "s"); !errors.Is(err, task.ErrNotFound) {
 			t.Errorf("twice: %v", err)
 		}
 		must(t, second(w.Pause(ctx, "s")))
@@ -255,7 +254,7 @@ func TestDelete_aNameThatIsUsedAgainBeginsAnew(t *testing.T) {
 			}
 			must(t, rdb.HDel(ctx, w.q.Keys().Schedules, "s").Err())
 			must(t, rdb.HDel(ctx, w.q.Keys().Last, "s").Err())
-			if err := w.Restore(ctx, "s"); !errors.Is(err, queue.ErrNotFound) {
+			if err := w.Restore(ctx, "s"); !errors.Is(err, task.ErrNotFound) {
 				t.Errorf("%s: %v", what, err)
 			}
 		}

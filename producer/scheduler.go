@@ -221,7 +221,7 @@ func (t *term) insist(ctx context.Context, fn func(context.Context) error) error
 			t.log.Warn().Err(err).Msg("cannot schedule: trying again")
 		}
 		switch {
-		case errors.Is(err, store.ErrFull):
+		case errors.Is(err, task.ErrFull):
 			t.tidy(ctx)
 		case errors.Is(err, store.ErrWrongType) && t.session.Mend(err):
 			fn = t.takeStock // what was stored there is gone: restore what is known here
@@ -323,7 +323,7 @@ func (t *term) openGate(ctx context.Context) error {
 	if t.open {
 		return nil
 	}
-	if err := t.catchUp(ctx, t.outage); err != nil && !errors.Is(err, store.ErrFull) {
+	if err := t.catchUp(ctx, t.outage); err != nil && !errors.Is(err, task.ErrFull) {
 		return err
 	}
 	t.progress.made()

@@ -136,7 +136,7 @@ func (s *Schedules) List(ctx context.Context) ([]Status, error) {
 	return list, errors.Join(unread...)
 }
 
-// Get returns one schedule. The error matches [queue.ErrNotFound] if there is none.
+// Get returns one schedule. The error matches [task.ErrNotFound] if there is none.
 func (s *Schedules) Get(ctx context.Context, name string) (Status, error) {
 	st, now, err := s.read(ctx, name)
 	if err != nil {
@@ -145,7 +145,7 @@ func (s *Schedules) Get(ctx context.Context, name string) (Status, error) {
 	return statusOf(st, now)
 }
 
-// Retired returns a schedule that a release retired, as it was then. The error matches [queue.ErrNotFound] if there is
+// Retired returns a schedule that a release retired, as it was then. The error matches [task.ErrNotFound] if there is
 // none, or if it was retired so long ago that it is no longer kept.
 func (s *Schedules) Retired(ctx context.Context, name string) (Status, error) {
 	found, err := s.q.Retired(ctx, []string{name})
@@ -154,7 +154,7 @@ func (s *Schedules) Retired(ctx context.Context, name string) (Status, error) {
 	}
 	r, ok := found[name]
 	if !ok {
-		return Status{}, fmt.Errorf("retired schedule %q: %w", name, queue.ErrNotFound)
+		return Status{}, fmt.Errorf("retired schedule %q: %w", name, task.ErrNotFound)
 	}
 	return s.statusOfGone(&r)
 }
@@ -181,7 +181,7 @@ func (s *Schedules) read(ctx context.Context, name string) (queue.Stored, time.T
 	}
 	st, err := s.q.Schedule(ctx, name)
 	if err == nil && st.Definition == "" {
-		err = fmt.Errorf("schedule %q: %w", name, queue.ErrNotFound)
+		err = fmt.Errorf("schedule %q: %w", name, task.ErrNotFound)
 	}
 	return st, now, err
 }

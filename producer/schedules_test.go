@@ -110,7 +110,7 @@ func TestChange_nothingPushedAheadLeaks(t *testing.T) {
 			"delete": w.Delete(ctx, "s"), "get": second(w.Get(ctx, "s")), "pause": second(w.Pause(ctx, "s")),
 			"trigger": second(w.Trigger(ctx, "s", nil)), "backfill": second(w.backfill(ctx, "s", epoch, epoch, nil)),
 		} {
-			if !errors.Is(err, queue.ErrNotFound) {
+			if !errors.Is(err, task.ErrNotFound) {
 				t.Errorf("%s of one that is deleted: %v", what, err)
 			}
 		}
@@ -143,7 +143,7 @@ func TestChange_whileTheLeaderPushes(t *testing.T) {
 					s.MaxAttempts = 1 + rand.IntN(3)
 					_, err = w.Apply(ctx, s)
 				}
-				if err != nil && !errors.Is(err, queue.ErrChanged) {
+				if err != nil && !errors.Is(err, task.ErrChanged) {
 					t.Error(err)
 				}
 				time.Sleep(time.Duration(rand.IntN(30)) * time.Millisecond)

@@ -14,7 +14,7 @@ func (p *Producer) traced(ctx context.Context, t *task.Task, look bool) (string,
 	ctx, span := p.tracer.Enqueue(ctx, []*task.Task{t})
 	id, err := p.add(ctx, t, look)
 	failure := err
-	if errors.Is(err, queue.ErrDuplicate) {
+	if errors.Is(err, task.ErrDuplicate) {
 		span.Duplicates(1)
 		failure = nil
 	}
@@ -29,7 +29,7 @@ func (p *Producer) tracedAll(ctx context.Context, tasks []*task.Task, look bool)
 	duplicates, failure := 0, err
 	for i := range results {
 		switch bad := results[i].Err; {
-		case errors.Is(bad, queue.ErrDuplicate):
+		case errors.Is(bad, task.ErrDuplicate):
 			duplicates++
 		case bad != nil && failure == nil:
 			failure = bad

@@ -12,6 +12,7 @@ import (
 	"github.com/onbeat/onbeat/internal/queue"
 	"github.com/onbeat/onbeat/internal/testredis"
 	"github.com/onbeat/onbeat/schedule"
+	"github.com/onbeat/onbeat/task"
 )
 
 // undoing runs a test on a miniredis in a synctest bubble: time passes when all wait.
@@ -161,12 +162,12 @@ func TestDeclare_whatWasDeletedByHandIsNotKept(t *testing.T) {
 			t.Errorf("billing was %+v, %v", s, err)
 		}
 		w.apply("billing", schedule.Every(time.Hour))
-		if _, err := w.Retired(ctx, "billing"); !errors.Is(err, queue.ErrNotFound) {
+		if _, err := w.Retired(ctx, "billing"); !errors.Is(err, task.ErrNotFound) {
 			t.Errorf("it is kept though there is another: %v", err)
 		}
 		must(t, w.Delete(ctx, "billing"))
 		must(t, w.Delete(ctx, "keepme"))
-		if _, err := w.Retired(ctx, "keepme"); !errors.Is(err, queue.ErrNotFound) {
+		if _, err := w.Retired(ctx, "keepme"); !errors.Is(err, task.ErrNotFound) {
 			t.Errorf("what was deleted by hand is kept: %v", err)
 		}
 		three.stop()

@@ -12,12 +12,6 @@ import (
 	"github.com/onbeat/onbeat/internal/secret"
 )
 
-// ErrInvalid is matched by every error that refuses invalid input; see [field.ErrInvalid].
-var ErrInvalid = field.ErrInvalid
-
-// FieldError refuses one field of the input; see [field.Error].
-type FieldError = field.Error
-
 // Limits bound what a task may hold. The zero value means the defaults.
 type Limits struct {
 	// Payload is the largest size of a payload, in bytes. Default 1 MiB.

@@ -27,8 +27,8 @@ var errorKinds = []struct {
 	name string
 	err  error
 }{
-	{"unreplicated", store.ErrUnreplicated}, {"suspect", store.ErrSuspect}, {"unreachable", store.ErrUnreachable},
-	{"busy", store.ErrBusy}, {"full", store.ErrFull}, {"denied", store.ErrDenied}, {"wrong_type", store.ErrWrongType},
+	{"unreplicated", task.ErrUnreplicated}, {"suspect", store.ErrSuspect}, {"unreachable", task.ErrUnreachable},
+	{"busy", task.ErrBusy}, {"full", task.ErrFull}, {"denied", task.ErrDenied}, {"wrong_type", store.ErrWrongType},
 	{"fenced", queue.ErrFenced}, {"not_leader", queue.ErrNotLeader}, {"stale", queue.ErrStale},
 }
 

@@ -65,7 +65,7 @@ const maxPlaced = 1000
 // longDue is how late a task must be before its place is looked up in full.
 const longDue = time.Minute
 
-// Run audits schedules, by name, up to the present time of Redis. It returns [queue.ErrNotFound] for a
+// Run audits schedules, by name, up to the present time of Redis. It returns [task.ErrNotFound] for a
 // schedule that does not exist now and did not within Options.Since. For schedules that this release cannot read it returns
 // a joined error, besides the reports of the others.
 func (r *Auditor) Run(ctx context.Context, opts Options) ([]Report, error) {
@@ -154,7 +154,7 @@ func (a *auditor) read(ctx context.Context) error {
 	}
 	for _, name := range a.names {
 		if a.known[name] == nil {
-			return fmt.Errorf("schedule %q: %w", name, errors.Join(append(a.unread, queue.ErrNotFound)...))
+			return fmt.Errorf("schedule %q: %w", name, errors.Join(append(a.unread, task.ErrNotFound)...))
 		}
 	}
 	events, err := a.past.Events(ctx, a.from, maxEvents)
@@ -183,8 +183,8 @@ func (a *auditor) list(ctx context.Context) (list []producer.Status, err error) 
 		}
 	}
 	switch {
-	case errors.Is(err, queue.ErrNotFound): // it may have been deleted lately
-	case err != nil && len(list) == 0 && (store.Retryable(err) || errors.Is(err, store.ErrDenied)):
+	case errors.Is(err, task.ErrNotFound): // it may have been deleted lately
+	case err != nil && len(list) == 0 && (store.Retryable(err) || errors.Is(err, task.ErrDenied)):
 		return nil, err
 	case err != nil:
 		a.unread = append(a.unread, err)

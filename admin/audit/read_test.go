@@ -168,7 +168,7 @@ func TestRun_judgesTheDeletedToo(t *testing.T) {
 		if r.Broken() || r.Counts[audit.OnTime]+r.Counts[audit.Late] < 5 {
 			t.Errorf("%v, %v; want some that ran and nothing broken", r.Counts, r.Breaks)
 		}
-		if _, err := h.auditor.Run(t.Context(), audit.Options{Schedule: "other"}); !errors.Is(err, queue.ErrNotFound) {
+		if _, err := h.auditor.Run(t.Context(), audit.Options{Schedule: "other"}); !errors.Is(err, task.ErrNotFound) {
 			t.Errorf("of a schedule that never was: %v, want ErrNotFound", err)
 		}
 	})

@@ -64,7 +64,7 @@ const longest = 366 * 24 * time.Hour
 
 // Slots judges each slot of a span as [Auditor.Run] does, and returns a line for each schedule, by name, and the span as it was
 // judged. It returns a [*task.FieldError] for a span that has more than [MostSlots] slots, or with a step more than
-// [MostSummed] of one schedule, and [queue.ErrNotFound] for a schedule that does not exist now and did not since From. For
+// [MostSummed] of one schedule, and [task.ErrNotFound] for a schedule that does not exist now and did not since From. For
 // schedules that this release cannot read it returns a joined error, besides the lines of the others.
 func (r *Auditor) Slots(ctx context.Context, o Span) (Span, []Line, error) {
 	a := &auditor{

@@ -11,8 +11,8 @@ import (
 
 	"github.com/onbeat/onbeat/admin"
 	"github.com/onbeat/onbeat/admin/audit"
-	"github.com/onbeat/onbeat/internal/queue"
 	"github.com/onbeat/onbeat/schedule"
+	"github.com/onbeat/onbeat/task"
 )
 
 type auditCmd struct {
@@ -53,7 +53,7 @@ func (c *auditCmd) Run(ctx context.Context, a *app) error {
 	defer client.Close()
 	verdict, err := client.Activity.Audit(ctx, opts)
 	if err != nil && len(verdict.Schedules) == 0 {
-		if errors.Is(err, queue.ErrNotFound) {
+		if errors.Is(err, task.ErrNotFound) {
 			return &failure{err, "see onbeat schedules list"}
 		}
 		return err

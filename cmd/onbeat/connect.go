@@ -236,7 +236,7 @@ func (t target) ping(ctx context.Context, rdb redis.UniversalClient) error {
 	}
 	url := onbeat.Redacted(t.url)
 	err = whyHungUp(ctx, rdb, store.Classify(err))
-	if errors.Is(err, store.ErrBusy) { // so Redis runs
+	if errors.Is(err, task.ErrBusy) { // so Redis runs
 		return &failure{fmt.Errorf("%s: %w", url, err), admin.Hint(err)}
 	}
 	if hint, ok := tlsHint(err); ok {

@@ -12,8 +12,7 @@ import (
 	remote "github.com/onbeat/onbeat/client"
 	"github.com/onbeat/onbeat/cmd/onbeat/internal/config"
 	"github.com/onbeat/onbeat/internal/private"
-	"github.com/onbeat/onbeat/internal/queue"
-	"github.com/onbeat/onbeat/internal/store"
+	"github.com/onbeat/onbeat/task"
 )
 
 // maxToken is more bytes than any token has.
@@ -109,16 +108,16 @@ func (a *app) checkAPI(ctx context.Context, url string, c *admin.Admin) error {
 		return &failure{err, "is onbeat serve running there? its api.listen says where it listens; name another with --api or ONBEAT_API"}
 	case errors.Is(err, remote.ErrToken) && a.TokenFile == "" && a.env("ONBEAT_TOKEN") == "":
 		return &failure{errors.New("the API needs a token"), "set ONBEAT_TOKEN, or name a file with --token-file"} // the API's own hint is for curl
-	case errors.Is(err, queue.ErrNotFound):
+	case errors.Is(err, task.ErrNotFound):
 		return &failure{errors.New("the API is not at this URL"), "leave out /v1, and each path that no proxy needs"}
-	case errors.Is(err, store.ErrUnreachable) && strings.Contains(err.Error(), store.ErrUnreachable.Error()):
+	case errors.Is(err, task.ErrUnreachable) && strings.Contains(err.Error(), task.ErrUnreachable.Error()):
 		return &failure{err, "the API answers, but its Redis does not: run onbeat doctor with the config of that serve"}
 	case errors.Is(err, remote.ErrStrange):
 		return &failure{err, "is this the address of the API of onbeat?"}
 	case certHint(err) != "":
 		return &failure{err, certHint(err)}
 	case timed.Err() != nil && ctx.Err() == nil:
-		return &failure{fmt.Errorf("%w: no answer within %s", store.ErrUnreachable, 3*connectTime), "name another with --api or ONBEAT_API"}
+		return &failure{fmt.Errorf("%w: no answer within %s", task.ErrUnreachable, 3*connectTime), "name another with --api or ONBEAT_API"}
 	}
 	return err
 }

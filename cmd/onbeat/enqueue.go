@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/onbeat/onbeat/admin"
-	"github.com/onbeat/onbeat/internal/store"
 	"github.com/onbeat/onbeat/task"
 )
 
@@ -101,7 +100,7 @@ func (c *enqueueCmd) one(ctx context.Context, a *app) error {
 	defer client.Close()
 	a.carryTrace([]*task.Task{t})
 	done, err := client.Tasks.Enqueue(ctx, []*task.Task{t})
-	if errors.Is(err, store.ErrUnreplicated) {
+	if errors.Is(err, task.ErrUnreplicated) {
 		return &failure{err, fmt.Sprintf("task %q is added, but lost if the primary is lost now: when the replicas are back, repeat the command with --id %s", t.ID, t.ID)}
 	}
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 
 	"github.com/onbeat/onbeat/admin"
 	"github.com/onbeat/onbeat/instance"
-	"github.com/onbeat/onbeat/internal/queue"
 	"github.com/onbeat/onbeat/internal/wording"
+	"github.com/onbeat/onbeat/task"
 )
 
 type instancesResignCmd struct {
@@ -152,7 +152,7 @@ func (c *client) unasked(ctx context.Context, id string, err error) error {
 	switch {
 	case errors.Is(err, instance.ErrNoOther):
 		return &failure{err, "start another instance, or wait until one is ready: onbeat instances --wait ready=2"}
-	case !errors.Is(err, queue.ErrNotFound):
+	case !errors.Is(err, task.ErrNotFound):
 		return err
 	}
 	var known, like []string

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/onbeat/onbeat/internal/queue"
 	"github.com/onbeat/onbeat/task"
 )
 
@@ -32,7 +31,7 @@ func (c *instancesPromoteCmd) Run(ctx context.Context, a *app) error {
 	}
 	defer cl.Close()
 	p, err := cl.Instances.Promote(ctx, c.Release)
-	if errors.Is(err, queue.ErrNotFound) {
+	if errors.Is(err, task.ErrNotFound) {
 		return cl.unknownRelease(ctx, c.Release)
 	}
 	if err != nil {

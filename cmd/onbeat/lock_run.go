@@ -20,6 +20,7 @@ import (
 	"github.com/onbeat/onbeat/internal/store"
 	"github.com/onbeat/onbeat/lock"
 	"github.com/onbeat/onbeat/schedule"
+	"github.com/onbeat/onbeat/task"
 )
 
 // The exit codes of lock run, beside the command's own: those of flock(1), which come from sysexits.h, and two more.
@@ -246,7 +247,7 @@ func (c *lockRunCmd) notHeld(err error, p *lockPlan) error {
 		return &exitStatus{exitUsage, err}
 	case admin.OfReplica(err):
 		return &exitStatus{exitNoRedis, hintOfReplica(fmt.Errorf("%s: %w", onbeat.Redacted(p.url), err), p.url)}
-	case errors.Is(err, store.ErrBusy):
+	case errors.Is(err, task.ErrBusy):
 		return &exitStatus{exitNoRedis, &failure{fmt.Errorf("%s: %w", onbeat.Redacted(p.url), err), admin.Hint(err)}}
 	case store.Retryable(err):
 		err = &failure{fmt.Errorf("%s: %w", onbeat.Redacted(p.url), err), "is it running? name another with --redis or ONBEAT_REDIS_URL"}

@@ -12,7 +12,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/onbeat/onbeat/internal/store"
+	"github.com/onbeat/onbeat/task"
 )
 
 // A Redis at maxclients sends the reason to each new connection, and hangs up without reading. The Redis client writes first, so
@@ -42,7 +42,7 @@ func whyHungUp(ctx context.Context, rdb redis.UniversalClient, err error) error 
 	}
 	for _, addr := range addrs {
 		if said := greeting(ctx, addr); strings.Contains(said, "max number of clients") {
-			return fmt.Errorf("%w: %s says: %s", store.ErrBusy, addr, strings.TrimPrefix(said, "-"))
+			return fmt.Errorf("%w: %s says: %s", task.ErrBusy, addr, strings.TrimPrefix(said, "-"))
 		}
 	}
 	return err

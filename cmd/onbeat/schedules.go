@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/onbeat/onbeat/admin"
-	"github.com/onbeat/onbeat/internal/queue"
 	"github.com/onbeat/onbeat/internal/store"
 	"github.com/onbeat/onbeat/internal/wording"
 	"github.com/onbeat/onbeat/producer"
@@ -32,7 +31,7 @@ type schedulesCmd struct {
 
 // notFound adds to the error of an unknown schedule the name that the user may have meant.
 func (c *client) notFound(ctx context.Context, name string, err error) error {
-	if !errors.Is(err, queue.ErrNotFound) {
+	if !errors.Is(err, task.ErrNotFound) {
 		return err
 	}
 	var names []string
@@ -41,10 +40,10 @@ func (c *client) notFound(ctx context.Context, name string, err error) error {
 		names = append(names, list.Items[i].Name)
 	}
 	if s, err := c.Schedules.Get(ctx, name); err == nil && s.Retired != nil {
-		return &failure{fmt.Errorf("schedule %q: %w", name, queue.ErrNotFound), "it is " + scheduleState(&s.Schedule) + "; onbeat schedules show has what it was"}
+		return &failure{fmt.Errorf("schedule %q: %w", name, task.ErrNotFound), "it is " + scheduleState(&s.Schedule) + "; onbeat schedules show has what it was"}
 	}
 	if deleted, _ := c.Schedules.Deleted(ctx); slices.ContainsFunc(deleted.Items, func(s admin.Schedule) bool { return s.Name == name }) {
-		return &failure{fmt.Errorf("schedule %q: %w", name, queue.ErrNotFound), "it was deleted; onbeat schedules restore lets it go on"}
+		return &failure{fmt.Errorf("schedule %q: %w", name, task.ErrNotFound), "it was deleted; onbeat schedules restore lets it go on"}
 	}
 	hint := "see onbeat schedules list"
 	if best := wording.Nearest(name, names); best != "" {
@@ -135,8 +134,8 @@ func (a *app) each(names []string, do func(string) (string, error)) error {
 // ofOneName reports whether an error is about one schedule or task alone, and not about Redis.
 func ofOneName(err error) bool {
 	var failed *failure
-	return errors.Is(err, queue.ErrNotFound) || errors.Is(err, task.ErrInvalid) || errors.As(err, new(*admin.StateError)) ||
-		errors.As(err, &failed) && !store.Retryable(failed.err) && !errors.Is(failed.err, store.ErrDenied)
+	return errors.Is(err, task.ErrNotFound) || errors.Is(err, task.ErrInvalid) || errors.As(err, new(*admin.StateError)) ||
+		errors.As(err, &failed) && !store.Retryable(failed.err) && !errors.Is(failed.err, task.ErrDenied)
 }
 
 // wordStyle colours a word that says whether anything changed.

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/onbeat/onbeat/admin"
-	"github.com/onbeat/onbeat/internal/queue"
 	"github.com/onbeat/onbeat/internal/wording"
+	"github.com/onbeat/onbeat/task"
 )
 
 type schedulesRevisionsCmd struct {
@@ -110,7 +110,7 @@ func (c *schedulesRestoreCmd) Run(ctx context.Context, a *app) error {
 	defer cl.Close()
 	return a.each(c.Names, func(name string) (string, error) {
 		_, err := cl.Schedules.Restore(ctx, name)
-		if errors.Is(err, queue.ErrNotFound) {
+		if errors.Is(err, task.ErrNotFound) {
 			err = &failure{err, "see onbeat schedules list --deleted"}
 		}
 		return "restored", err

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/onbeat/onbeat/admin"
-	"github.com/onbeat/onbeat/internal/queue"
 	"github.com/onbeat/onbeat/internal/wording"
 	"github.com/onbeat/onbeat/task"
 )
@@ -61,7 +60,7 @@ func (a *app) stateStyle(s task.State) func(string) string {
 }
 
 func noTask(id string, err error) error {
-	if errors.Is(err, queue.ErrNotFound) {
+	if errors.Is(err, task.ErrNotFound) {
 		return &failure{fmt.Errorf("task %q: not found", id), "onbeat forgets a finished task unless it was enqueued with --id or --keep"}
 	}
 	return err

@@ -123,7 +123,7 @@ func (n *Notifier) Run(s Session) error {
 
 // over reports whether an error says that another instance leads.
 func over(err error) bool {
-	return errors.Is(err, queue.ErrNotLeader) || errors.Is(err, queue.ErrFenced) || errors.Is(err, queue.ErrChanged)
+	return errors.Is(err, queue.ErrNotLeader) || errors.Is(err, queue.ErrFenced) || errors.Is(err, task.ErrChanged)
 }
 
 // look reads on, and tells of the windows that are over. It returns in how long to look again.
@@ -247,7 +247,7 @@ func (n *Notifier) enqueue(ctx context.Context, term queue.Term) error {
 	for _, id := range ids {
 		err := n.add(ctx, taskOf(id, n.cfg.Queue, n.known.messages[id]))
 		switch {
-		case errors.Is(err, queue.ErrDuplicate):
+		case errors.Is(err, task.ErrDuplicate):
 		case errors.Is(err, task.ErrInvalid):
 			n.cfg.Log.Error().Err(err).Str("task", id).Msg("dropped a message to a target: its task was refused")
 		case err != nil:

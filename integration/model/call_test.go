@@ -70,7 +70,7 @@ const (
 )
 
 var refusals = map[refusal]error{
-	fenced: queue.ErrFenced, notLeader: queue.ErrNotLeader, stale: queue.ErrStale, alive: queue.ErrAlive, notFound: queue.ErrNotFound,
+	fenced: queue.ErrFenced, notLeader: queue.ErrNotLeader, stale: queue.ErrStale, alive: queue.ErrAlive, notFound: task.ErrNotFound,
 }
 
 // make makes a call as an instance does.
@@ -282,7 +282,7 @@ func (w *world) askClient(ctx context.Context, c call, a *answer) (err error) {
 	case "enqueue":
 		t := *w.room.task(c.task)
 		refused, _, err := w.q.Enqueue(ctx, []*task.Task{&t}, true)
-		var r *queue.Refused
+		var r *task.Refused
 		if err == nil && errors.As(refused[0], &r) {
 			a.dup = r.By
 		}

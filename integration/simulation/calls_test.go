@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/onbeat/onbeat/internal/queue"
-	"github.com/onbeat/onbeat/internal/store"
 	"github.com/onbeat/onbeat/producer"
 	"github.com/onbeat/onbeat/task"
 )
@@ -107,14 +105,14 @@ func (w *world) call(s *step) {
 		switch {
 		case err == nil && after != nil:
 			after(at)
-		case errors.Is(err, queue.ErrNotFound):
+		case errors.Is(err, task.ErrNotFound):
 		case err != nil:
 			w.trace("call %s %s: %v", s.Do, s.Name, err)
 			if after != nil { // the call may have taken effect: its outcome is unknown
 				l.unsure, l.active = true, false
 			}
 			passes := s.Do == "pause" || s.Do == "resume" || s.Do == "delete" // these take no memory
-			if now := time.Now(); now.After(w.calm) && !w.redis.brokeIdle(err) || passes && errors.Is(err, store.ErrFull) {
+			if now := time.Now(); now.After(w.calm) && !w.redis.brokeIdle(err) || passes && errors.Is(err, task.ErrFull) {
 				w.blame("refused", "%s %s: %v", s.Do, s.Name, err)
 			}
 		}

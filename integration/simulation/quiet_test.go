@@ -9,6 +9,7 @@ import (
 
 	"github.com/onbeat/onbeat/admin/audit"
 	"github.com/onbeat/onbeat/internal/queue"
+	"github.com/onbeat/onbeat/task"
 )
 
 // patience is how long the remaining work may take after the last planned step.
@@ -60,7 +61,7 @@ func (w *world) settle() {
 		w.with(func() { w.blame("error", "list schedules when all is quiet: %v", err) })
 	}
 	for _, s := range list {
-		if _, err := schedules.Pause(ctx, s.Schedule.Name); err != nil && !errors.Is(err, queue.ErrNotFound) {
+		if _, err := schedules.Pause(ctx, s.Schedule.Name); err != nil && !errors.Is(err, task.ErrNotFound) {
 			w.with(func() { w.blame("error", "pause %s when all is quiet: %v", s.Schedule.Name, err) })
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/onbeat/onbeat/instance"
-	"github.com/onbeat/onbeat/internal/queue"
+	"github.com/onbeat/onbeat/task"
 )
 
 // told notes that a process was told to leave.
@@ -36,7 +36,7 @@ func (w *world) request(n *node, what string) {
 	_, err := ask(ctx, id, "somebody")
 	w.with(func() {
 		w.trace("%s of %s: %v", what, n.plan.Name, err)
-		known := errors.Is(err, queue.ErrNotFound) || errors.Is(err, instance.ErrNoOther) || w.redis.brokeIdle(err)
+		known := errors.Is(err, task.ErrNotFound) || errors.Is(err, instance.ErrNoOther) || w.redis.brokeIdle(err)
 		if err != nil && !known && time.Now().After(w.calm) {
 			w.blame("refused", "%s of %s: %v", what, n.plan.Name, err)
 		}

@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/onbeat/onbeat/internal/queue"
-	"github.com/onbeat/onbeat/internal/store"
+	"github.com/onbeat/onbeat/task"
 )
 
 // weighEvery is after how many looks for what is new the archiver looks how much memory it takes in Redis.
@@ -38,7 +38,7 @@ func (t *term) keepToBuffer(ctx context.Context) {
 // it has, because its position is gone then.
 func (t *term) tell(waits int64, left queue.Buffer, err error) {
 	b := &t.buffer
-	if errors.Is(err, store.ErrDenied) && !b.refused { // other errors keep the term from archiving too, and it tells of them
+	if errors.Is(err, task.ErrDenied) && !b.refused { // other errors keep the term from archiving too, and it tells of them
 		b.refused = true
 		t.log.Warn().Err(err).Msg("cannot trim entries that wait to be archived: redis keeps more than archive.buffer")
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/onbeat/onbeat/internal/history"
 	"github.com/onbeat/onbeat/internal/queue"
 	"github.com/onbeat/onbeat/internal/store"
+	"github.com/onbeat/onbeat/task"
 )
 
 // How long the steps may take.
@@ -291,7 +292,7 @@ func (t *term) trim(ctx context.Context, f *found) {
 	if err == nil {
 		_, err = t.q.TrimRuns(ctx, f.runs.was, t.needed())
 	}
-	if errors.Is(err, store.ErrDenied) {
+	if errors.Is(err, task.ErrDenied) {
 		t.trims = false
 		t.log.Warn().Err(err).Msg("cannot trim what is archived: redis keeps it")
 	}

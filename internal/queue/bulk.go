@@ -101,7 +101,7 @@ func (q *Queue) BeginBulk(ctx context.Context, b Bulk, queue string) (Bulk, erro
 }
 
 // ResumeBulk lets a bulk action that was stopped, or that has failed, go on where it was. Another stays as it is. It returns
-// [ErrNotFound] if there is none, and [ErrBulks] as BeginBulk does.
+// [task.ErrNotFound] if there is none, and [ErrBulks] as BeginBulk does.
 func (q *Queue) ResumeBulk(ctx context.Context, id, queue string) (Bulk, error) {
 	b, err := q.Bulk(ctx, id)
 	if err != nil {
@@ -131,7 +131,7 @@ type bulkPayload struct {
 }
 
 // StopBulk stops a bulk action in the name of the actor: its worker does nothing more after the page that it is at. One that has ended
-// stays as it is. It returns [ErrNotFound] if there is none.
+// stays as it is. It returns [task.ErrNotFound] if there is none.
 func (q *Queue) StopBulk(ctx context.Context, id string) (Bulk, error) {
 	b, err := q.askBulk(ctx, "stop", Bulk{ID: id}, "", &task.Task{})
 	if err == nil && b.State == BulkStopped { // if this fails, the run learns that it is void
@@ -147,7 +147,7 @@ func (q *Queue) stopBulkOf(ctx context.Context, taskID string) error {
 		return nil
 	}
 	_, err := q.askBulk(ctx, "stop", Bulk{ID: id}, turn, &task.Task{})
-	if errors.Is(err, ErrNotFound) {
+	if errors.Is(err, task.ErrNotFound) {
 		return nil
 	}
 	return err
@@ -169,7 +169,7 @@ func (q *Queue) askBulk(ctx context.Context, ask string, b Bulk, turn string, t 
 		case "own":
 			err = fmt.Errorf("%w: %d of one sender at most", ErrBulks, bulksOfOne)
 		case "none":
-			err = ErrNotFound
+			err = task.ErrNotFound
 		default:
 			b, _ = parseBulk(b.ID, r.Text())
 			err = r.Err
@@ -245,7 +245,7 @@ func (q *Queue) Bulks(ctx context.Context) ([]Bulk, error) {
 	return list, q.judgeSilent(ctx, list, clock.Val())
 }
 
-// Bulk returns one of them, or [ErrNotFound].
+// Bulk returns one of them, or [task.ErrNotFound].
 func (q *Queue) Bulk(ctx context.Context, id string) (Bulk, error) {
 	pipe := q.rdb.Pipeline()
 	clock, one := pipe.Time(ctx), pipe.HGet(ctx, q.keys.Bulk, id)
@@ -254,7 +254,7 @@ func (q *Queue) Bulk(ctx context.Context, id string) (Bulk, error) {
 	}
 	b, ok := parseBulk(id, one.Val())
 	if !ok {
-		return Bulk{}, fmt.Errorf("bulk action %q: %w", id, ErrNotFound)
+		return Bulk{}, fmt.Errorf("bulk action %q: %w", id, task.ErrNotFound)
 	}
 	list := []Bulk{b}
 	err := q.judgeSilent(ctx, list, clock.Val())

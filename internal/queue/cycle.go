@@ -95,7 +95,7 @@ type Malformed struct {
 }
 
 // Cycle settles runs that ended and claims due tasks, in one step. It never sends a request twice. After an error that
-// leaves the outcome open ([store.ErrUnreachable]), or after [ErrStale], the caller reads with [Queue.Claims] what this
+// leaves the outcome open ([task.ErrUnreachable]), or after [ErrStale], the caller reads with [Queue.Claims] what this
 // generation holds. It may send the settlements again: to settle a run twice is harmless.
 //
 // Cycle returns [ErrFenced], and does nothing, if the instance's lease ran out.

@@ -131,11 +131,11 @@ func TestDurable_strict(t *testing.T) {
 	c.claim(1, lanesOf("job"))
 	replica.Pause()
 	for range 3 { // not only the first
-		if err := enqueue("c"); !errors.Is(err, store.ErrUnreplicated) || !store.Retryable(err) {
+		if err := enqueue("c"); !errors.Is(err, task.ErrUnreplicated) || !store.Retryable(err) {
 			t.Errorf("enqueue: %v", err)
 		}
 	}
-	if r, err := w.q.Cycle(t.Context(), c.request(1, lanesOf("job"))); !errors.Is(err, store.ErrUnreplicated) || r != nil {
+	if r, err := w.q.Cycle(t.Context(), c.request(1, lanesOf("job"))); !errors.Is(err, task.ErrUnreplicated) || r != nil {
 		t.Errorf("it may begin %+v, %v", r, err)
 	}
 	replica.Resume()
@@ -229,7 +229,7 @@ func TestDurable_aPrimaryDemotedWhileWaitingHasNotAnswered(t *testing.T) {
 	host, port, err := net.SplitHostPort(replica.Addr())
 	w.must(err)
 	w.must(plain.ReplicaOf(t.Context(), host, port).Err())
-	if err := <-enqueued; !errors.Is(err, store.ErrUnreachable) {
+	if err := <-enqueued; !errors.Is(err, task.ErrUnreachable) {
 		t.Errorf("enqueue: %v, want that Redis is out of reach", err)
 	}
 }
@@ -239,7 +239,7 @@ func TestDurable_aPrimaryDemotedBeforeWaitingHasNotAnswered(t *testing.T) {
 	t.Parallel()
 	_, replica := testredis.Replicated(t)
 	w := worldIn(t, store.Durable(replica.Client(), store.Durability{Replicas: 1}), "durable")
-	if _, err := w.q.Schedule(t.Context(), "s"); !errors.Is(err, store.ErrUnreachable) {
+	if _, err := w.q.Schedule(t.Context(), "s"); !errors.Is(err, task.ErrUnreachable) {
 		t.Errorf("%v, want that Redis is out of reach", err)
 	}
 }

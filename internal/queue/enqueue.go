@@ -2,7 +2,6 @@ package queue
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/onbeat/onbeat/internal/store"
@@ -11,39 +10,15 @@ import (
 
 var enqueueScript = store.NewScript("enqueue", WakeLib, source("enqueue"))
 
-// ErrDuplicate is matched by each [Refused].
-var ErrDuplicate = errors.New("duplicate")
-
-// Refused says why one task of a batch was not added. It matches [ErrDuplicate].
-type Refused struct {
-	// By is "id" (a task with this ID exists), "unique" (another task holds the unique key) or "moved" (see [Queue.Move]).
-	By string
-	// ID is the ID of the existing task.
-	ID string
-}
-
-func (r *Refused) Error() string {
-	switch r.By {
-	case "unique":
-		return fmt.Sprintf("duplicate: task %q holds its unique key", r.ID)
-	case "moved":
-		return fmt.Sprintf("duplicate: the task %q was moved before", r.ID)
-	}
-	return fmt.Sprintf("duplicate: a task with the ID %q exists", r.ID)
-}
-
-// Is matches [ErrDuplicate].
-func (r *Refused) Is(target error) bool { return target == ErrDuplicate }
-
 // batchBytes bounds the payloads that one call sends. Every other client waits while a script runs.
 const batchBytes = 4 << 20
 
 // Enqueue adds tasks, each of which must have an ID. With look it refuses an ID that exists; without look the caller
-// guarantees that the IDs are new. Refused has an entry for each task: nil if the task was added; a [*Refused]; or a
+// guarantees that the IDs are new. Refused has an entry for each task: nil if the task was added; a [*task.Refused]; or a
 // [*task.FieldError] if the task needs a new lane and 2,000 lanes are in use.
 //
 // Enqueue splits batches over [MaxBatch], and over 4 MiB of payload. It adds each part whole or not at all. If a call
-// fails, added is how many tasks the calls before it handled. After [store.ErrUnreachable] the next part may or may not
+// fails, added is how many tasks the calls before it handled. After [task.ErrUnreachable] the next part may or may not
 // have been added. The caller can enqueue it again with look: tasks that were added are refused as long as they exist.
 func (q *Queue) Enqueue(ctx context.Context, tasks []*task.Task, look bool) (refused []error, added int, err error) {
 	return inParts(tasks, func(part []*task.Task, refused []error) error {
@@ -93,7 +68,7 @@ func (q *Queue) enqueueBatch(ctx context.Context, tasks []*task.Task, look bool,
 
 func refusal(by, id string) error {
 	if by != "lane" {
-		return &Refused{By: by, ID: id}
+		return &task.Refused{By: by, ID: id}
 	}
 	return &task.FieldError{
 		Field: "queue", Reason: fmt.Sprintf("would add a lane (queue, priority and type: %s), and the limit of 2,000 lanes is reached", id),

@@ -50,11 +50,11 @@ func TestEnqueue_refusesAKnownID(t *testing.T) {
 		w.must(err)
 		same(t, "dealt with", added, 4)
 		for i, want := range []string{"x", "", "new", "y"} {
-			var r *queue.Refused
+			var r *task.Refused
 			if got := errors.As(refused[i], &r); got != (want != "") {
 				t.Fatalf("task %d: refused = %v", i, refused[i])
 			}
-			if want != "" && (r.By != "id" || r.ID != want || !errors.Is(refused[i], queue.ErrDuplicate) || !strings.Contains(r.Error(), want)) {
+			if want != "" && (r.By != "id" || r.ID != want || !errors.Is(refused[i], task.ErrDuplicate) || !strings.Contains(r.Error(), want)) {
 				t.Errorf("task %d: refused = %+v, want by id %s", i, r, want)
 			}
 		}
@@ -81,7 +81,7 @@ func TestEnqueue_uniqueWindow(t *testing.T) {
 			return refused[0]
 		}
 		w.must(add("first"))
-		var r *queue.Refused
+		var r *task.Refused
 		if err := add("second"); !errors.As(err, &r) || r.By != "unique" || r.ID != "first" || !strings.Contains(err.Error(), "first") {
 			t.Fatalf("within the window: %v", err)
 		}
@@ -285,7 +285,7 @@ func TestEnqueue_aUniqueKeyOfAnotherType(t *testing.T) {
 		w.add(job("x", task.Unique("u", time.Hour)))
 		refused, _, err := w.q.Enqueue(t.Context(), []*task.Task{job("y", task.Unique("u", time.Hour))}, true)
 		w.must(err)
-		if !errors.Is(refused[0], queue.ErrDuplicate) || rdb.TTL(t.Context(), w.keys.Unique("u")).Val() <= 0 {
+		if !errors.Is(refused[0], task.ErrDuplicate) || rdb.TTL(t.Context(), w.keys.Unique("u")).Val() <= 0 {
 			t.Errorf("the second: %v", refused[0])
 		}
 	})

@@ -10,6 +10,7 @@ import (
 
 	"github.com/onbeat/onbeat/internal/history"
 	"github.com/onbeat/onbeat/internal/store"
+	"github.com/onbeat/onbeat/task"
 )
 
 // Exist reports for each ID whether a task with it exists: due, running, dead or kept.
@@ -80,7 +81,7 @@ func (q *Queue) uniqueKeys(uniques []string) []string {
 // an error.
 func (q *Queue) InPlace(ctx context.Context, id string) (bool, error) {
 	_, err := q.Task(ctx, id)
-	if errors.Is(err, ErrNotFound) {
+	if errors.Is(err, task.ErrNotFound) {
 		return false, nil
 	}
 	return err == nil, err

@@ -36,13 +36,13 @@ func TestFullRedis_isWorkedOff(t *testing.T) {
 	}
 	before := keys()
 	_, added, err := w.q.Enqueue(ctx, []*task.Task{job("new", task.Unique("u", time.Hour)), task.New("new", nil, task.ID("new2"))}, true)
-	if !errors.Is(err, store.ErrFull) || store.Retryable(err) || added != 0 {
+	if !errors.Is(err, task.ErrFull) || store.Retryable(err) || added != 0 {
 		t.Fatalf("enqueue: added %d, %v, want ErrFull", added, err)
 	}
-	if _, _, _, err = w.q.Advance(ctx, a.term(), []queue.Step{step("s", l, ms(1000))}); !errors.Is(err, store.ErrFull) {
+	if _, _, _, err = w.q.Advance(ctx, a.term(), []queue.Step{step("s", l, ms(1000))}); !errors.Is(err, task.ErrFull) {
 		t.Fatalf("advance: %v, want ErrFull", err)
 	}
-	if _, _, err = w.q.Change(ctx, 0, []queue.Change{{Name: "s2", Definition: "{}"}}); !errors.Is(err, store.ErrFull) {
+	if _, _, err = w.q.Change(ctx, 0, []queue.Change{{Name: "s2", Definition: "{}"}}); !errors.Is(err, task.ErrFull) {
 		t.Fatalf("change: %v, want ErrFull", err)
 	}
 	same(t, "what is there", keys(), before)
@@ -78,7 +78,7 @@ func TestErrors_ofARealRedis(t *testing.T) {
 		if !errors.Is(err, want) {
 			t.Errorf("%s: enqueue: %v, want %v", what, err, want)
 		}
-		if want == store.ErrBusy || what == "no password" {
+		if want == task.ErrBusy || what == "no password" {
 			return // reading works; after a long command without a password the connection is closed
 		}
 		_, err = w.q.Now(ctx)
@@ -129,19 +129,19 @@ func TestErrors_ofARealRedis(t *testing.T) {
 	w.must(err)
 	refused := l.Addr().String()
 	w.must(l.Close())
-	try("connection refused", srv.Client(no, func(o *redis.Options) { o.Addr = refused }), store.ErrUnreachable)
+	try("connection refused", srv.Client(no, func(o *redis.Options) { o.Addr = refused }), task.ErrUnreachable)
 
 	w.must(admin.ACLSetUser(ctx, "reader", "on", ">pw", "~*", "+@connection").Err())
-	try("not permitted", srv.Client(no, func(o *redis.Options) { o.Username, o.Password = "reader", "pw" }), store.ErrDenied)
-	try("wrong password", srv.Client(no, func(o *redis.Options) { o.Username, o.Password = "reader", "no" }), store.ErrDenied)
+	try("not permitted", srv.Client(no, func(o *redis.Options) { o.Username, o.Password = "reader", "pw" }), task.ErrDenied)
+	try("wrong password", srv.Client(no, func(o *redis.Options) { o.Username, o.Password = "reader", "no" }), task.ErrDenied)
 
 	host, port, _ := net.SplitHostPort(refused)
 	w.must(admin.ReplicaOf(ctx, host, port).Err())
-	try("a replica", srv.Client(no), store.ErrBusy)
+	try("a replica", srv.Client(no), task.ErrBusy)
 	w.must(admin.ReplicaOf(ctx, "no", "one").Err())
 
 	w.must(admin.ConfigSet(ctx, "requirepass", "secret").Err())
-	try("no password", srv.Client(no), store.ErrDenied)
+	try("no password", srv.Client(no), task.ErrDenied)
 
 	deaf, err := net.Listen("tcp", "127.0.0.1:0") // connects, and never answers
 	w.must(err)
@@ -153,7 +153,7 @@ func TestErrors_ofARealRedis(t *testing.T) {
 	})
 	q, err := queue.New(slow, queue.Partition{Namespace: "errors"}, queue.Caps{})
 	w.must(err)
-	if _, err := q.Now(short); !errors.Is(err, store.ErrUnreachable) {
+	if _, err := q.Now(short); !errors.Is(err, task.ErrUnreachable) {
 		t.Errorf("no answer: %v", err)
 	}
 }
@@ -178,7 +178,7 @@ func TestCycle_lostReply(t *testing.T) {
 
 	p.dropReplies.Store(true)
 	r := a.request(2, lanesOf("job"), finished(first[0]))
-	if _, err := w.q.Cycle(t.Context(), r); !errors.Is(err, store.ErrUnreachable) || store.NotSent(err) {
+	if _, err := w.q.Cycle(t.Context(), r); !errors.Is(err, task.ErrUnreachable) || store.NotSent(err) {
 		t.Fatalf("with the reply lost: %v, want ErrUnreachable", err)
 	}
 	p.dropReplies.Store(false)

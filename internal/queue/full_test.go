@@ -302,7 +302,7 @@ func TestFullRedis_whatPassesAndWhatIsRefused(t *testing.T) {
 			switch {
 			case !tt.refused:
 				f.must(err)
-			case !errors.Is(err, store.ErrFull):
+			case !errors.Is(err, task.ErrFull):
 				t.Errorf("error %v, want ErrFull", err)
 			case f.content() != before:
 				t.Errorf("refused, and yet something was written: was\n%s\nis\n%s", before, f.content())

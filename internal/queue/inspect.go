@@ -35,7 +35,7 @@ type generation struct {
 	release  string
 }
 
-// Task finds a task by its ID, in any state. It returns [ErrNotFound] for an unknown task, and an error for a task whose
+// Task finds a task by its ID, in any state. It returns [task.ErrNotFound] for an unknown task, and an error for a task whose
 // record cannot be read, unless the task has ended.
 func (q *Queue) Task(ctx context.Context, id string) (Found, error) {
 	// While find looks, a task may move from a place that find has yet to look at to one that it has looked at. That does
@@ -49,14 +49,14 @@ func (q *Queue) Task(ctx context.Context, id string) (Found, error) {
 			return f, nil
 		}
 	}
-	return Found{}, fmt.Errorf("task %q: %w", id, ErrNotFound)
+	return Found{}, fmt.Errorf("task %q: %w", id, task.ErrNotFound)
 }
 
 func (q *Queue) find(ctx context.Context, id string) (f Found, ok bool, err error) {
 	k := &q.keys
 	rec, err := q.rdb.HGet(ctx, k.Tasks, id).Result()
 	if errors.Is(err, redis.Nil) {
-		return f, false, ErrNotFound
+		return f, false, task.ErrNotFound
 	}
 	if err != nil {
 		return f, false, store.Classify(err)

@@ -28,7 +28,7 @@ func TestTask_isFoundWhereverItIs(t *testing.T) {
 			same(t, "ID", f.Task.ID, id)
 			return f
 		}
-		if _, err := w.q.Task(t.Context(), "x"); !errors.Is(err, queue.ErrNotFound) {
+		if _, err := w.q.Task(t.Context(), "x"); !errors.Is(err, task.ErrNotFound) {
 			t.Fatalf("unknown: %v, want ErrNotFound", err)
 		}
 		at := w.now().Add(time.Hour).Truncate(time.Millisecond)

@@ -97,7 +97,7 @@ func TestMend_findsTheTasksOfALane(t *testing.T) {
 		w.must(rdb.Set(ctx, w.keys.Due(lane("job")), "not ours", 0).Err())
 		_, err := w.q.Mend(ctx, nil)
 		w.must(err)
-		if _, err := w.q.Task(ctx, "plain"); !errors.Is(err, queue.ErrNotFound) {
+		if _, err := w.q.Task(ctx, "plain"); !errors.Is(err, task.ErrNotFound) {
 			t.Fatalf("%v: the test is of nothing", err)
 		}
 		for i, want := range []int{2, 0} {

@@ -9,7 +9,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/onbeat/onbeat/internal/queue"
-	"github.com/onbeat/onbeat/internal/store"
 	"github.com/onbeat/onbeat/internal/testredis"
 	"github.com/onbeat/onbeat/task"
 )
@@ -26,7 +25,7 @@ func (w *world) move(began time.Time, list ...*task.Task) []string {
 	same(w, "dealt with", added, len(list))
 	by := make([]string, len(list))
 	for i, err := range refused {
-		var taken *queue.Refused
+		var taken *task.Refused
 		if errors.As(err, &taken) {
 			by[i] = taken.By
 		} else if err != nil {
@@ -114,7 +113,7 @@ func TestMove_isWholeOrNotAtAll(t *testing.T) {
 	w.must(err)
 	x := job("x")
 	_, _, err = q.Move(t.Context(), []*task.Task{x}, queue.Moving{Began: w.now(), Marks: map[*task.Task]string{x: "m"}})
-	if !errors.Is(err, store.ErrDenied) {
+	if !errors.Is(err, task.ErrDenied) {
 		t.Fatal(err)
 	}
 	same(t, "records", admin.HLen(t.Context(), w.keys.Tasks).Val(), 0)

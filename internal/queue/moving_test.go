@@ -11,6 +11,7 @@ import (
 
 	"github.com/onbeat/onbeat/internal/store"
 	"github.com/onbeat/onbeat/internal/testredis"
+	"github.com/onbeat/onbeat/task"
 )
 
 func clientOfCluster(t *testing.T, c *testredis.ClusterGroup) *redis.ClusterClient {
@@ -31,7 +32,7 @@ func TestScript_waitsWhileASlotOfAClusterIsMoved(t *testing.T) {
 	short, done := context.WithTimeout(t.Context(), 700*time.Millisecond)
 	defer done()
 	_, _, err := w.q.Enqueue(short, jobs("refused", 1), true)
-	if !errors.Is(err, store.ErrBusy) || !store.OfMove(err) || !strings.Contains(err.Error(), "the cluster is moving a slot") {
+	if !errors.Is(err, task.ErrBusy) || !store.OfMove(err) || !strings.Contains(err.Error(), "the cluster is moving a slot") {
 		t.Fatalf("while it is moved: %v", err)
 	}
 	asked := time.Now()

@@ -36,7 +36,7 @@ func (q *Queue) Notices(ctx context.Context) (map[string]string, error) {
 	return all, nil
 }
 
-// ChangeNotices makes a change. It returns [ErrNotLeader], [ErrFenced], or [ErrChanged] if the text was another one, and does
+// ChangeNotices makes a change. It returns [ErrNotLeader], [ErrFenced], or [task.ErrChanged] if the text was another one, and does
 // nothing then.
 func (q *Queue) ChangeNotices(ctx context.Context, term Term, c NoticeChange) error {
 	args := []any{term.Instance, term.Gen, term.Epoch, c.Name, c.Was, noticesKept.Milliseconds(), len(c.Set)}
@@ -53,7 +53,7 @@ func (q *Queue) ChangeNotices(ctx context.Context, term Term, c NoticeChange) er
 	r := store.NewReply(v)
 	r.Int()
 	if r.Int() == 0 && r.Err == nil {
-		return fmt.Errorf("note what was told: %w", ErrChanged)
+		return fmt.Errorf("note what was told: %w", task.ErrChanged)
 	}
 	return r.Err
 }

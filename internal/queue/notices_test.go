@@ -10,6 +10,7 @@ import (
 
 	"github.com/onbeat/onbeat/internal/queue"
 	"github.com/onbeat/onbeat/internal/testredis"
+	"github.com/onbeat/onbeat/task"
 )
 
 func TestChangeNotices_isForTheLeaderThatReadTheText(t *testing.T) {
@@ -22,7 +23,7 @@ func TestChangeNotices_isForTheLeaderThatReadTheText(t *testing.T) {
 		if ttl := rdb.PTTL(ctx, w.keys.Notices).Val(); ttl < 29*24*time.Hour {
 			t.Errorf("kept for %v", ttl)
 		}
-		if err := w.q.ChangeNotices(ctx, a.term(), queue.NoticeChange{Name: "w", Set: map[string]string{"w": "2"}}); !errors.Is(err, queue.ErrChanged) {
+		if err := w.q.ChangeNotices(ctx, a.term(), queue.NoticeChange{Name: "w", Set: map[string]string{"w": "2"}}); !errors.Is(err, task.ErrChanged) {
 			t.Errorf("another text: %v", err)
 		}
 		w.must(w.q.ChangeNotices(ctx, a.term(), queue.NoticeChange{Name: "w", Was: "1", Set: map[string]string{"w": "2"}, Remove: []string{"x"}}))

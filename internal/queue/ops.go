@@ -25,7 +25,7 @@ var (
 //   - running: the instance will cancel the handler's context, and settle the task as cancelled.
 //   - dead or done: the task stays, or is removed if forget is set.
 //
-// Cancel returns [ErrNotFound] for an unknown task. It returns an error for a task whose record cannot be read, unless
+// Cancel returns [task.ErrNotFound] for an unknown task. It returns an error for a task whose record cannot be read, unless
 // that task has ended and forget is set.
 func (q *Queue) Cancel(ctx context.Context, id, reason string, forget bool) (task.State, error) {
 	if forget {
@@ -35,7 +35,7 @@ func (q *Queue) Cancel(ctx context.Context, id, reason string, forget bool) (tas
 }
 
 // Forget removes a task that is dead or done. A task that is not, such as one that was retried a moment ago, stays:
-// [ErrNotFound].
+// [task.ErrNotFound].
 func (q *Queue) Forget(ctx context.Context, id, reason string) error {
 	_, err := q.cancel(ctx, id, reason, cancelEnded)
 	return err
@@ -51,7 +51,7 @@ const (
 func (q *Queue) cancel(ctx context.Context, id, reason, which string) (task.State, error) {
 	rec, err := q.rdb.HGet(ctx, q.keys.Tasks, id).Result()
 	if errors.Is(err, redis.Nil) {
-		return "", fmt.Errorf("task %q: %w", id, ErrNotFound)
+		return "", fmt.Errorf("task %q: %w", id, task.ErrNotFound)
 	}
 	if err != nil {
 		return "", fmt.Errorf("task %q: %w", id, store.Classify(err))
@@ -91,7 +91,7 @@ func (q *Queue) cancel(ctx context.Context, id, reason, which string) (task.Stat
 	}
 	where, _ := v.(string)
 	if where == "" {
-		return "", fmt.Errorf("task %q: %w", id, ErrNotFound)
+		return "", fmt.Errorf("task %q: %w", id, task.ErrNotFound)
 	}
 	return task.State(where), nil
 }

@@ -17,7 +17,7 @@ import (
 func (w *world) cancel(id string, forget bool) task.State {
 	w.Helper()
 	s, err := w.q.Cancel(w.Context(), id, "by hand", forget)
-	if errors.Is(err, queue.ErrNotFound) {
+	if errors.Is(err, task.ErrNotFound) {
 		return ""
 	}
 	w.must(err)
@@ -236,7 +236,7 @@ func TestForget_leavesWhatIsDueAgain(t *testing.T) {
 		w.must(err)
 		_, err = w.q.Revive(t.Context(), []*task.Task{again.Task})
 		w.must(err)
-		if err := w.q.Forget(t.Context(), settle[0].ID, "test"); !errors.Is(err, queue.ErrNotFound) {
+		if err := w.q.Forget(t.Context(), settle[0].ID, "test"); !errors.Is(err, task.ErrNotFound) {
 			t.Errorf("of one that is due again: %v", err)
 		}
 		w.must(w.q.Forget(t.Context(), settle[1].ID, "test"))

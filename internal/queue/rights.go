@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/onbeat/onbeat/internal/store"
+	"github.com/onbeat/onbeat/task"
 )
 
 // Role is the part that a Redis client plays. It decides which rights the client's user needs.
@@ -154,7 +155,7 @@ func (q *Queue) triesOf(r Role, durable bool) (list []try) {
 
 // Missing tries each right that a role needs, and returns the rights that this user lacks, as the rules that would grant
 // them: "+publish", "~onbeat:{default}:*". With durability the user needs WAIT too. Missing changes nothing in Redis. It
-// returns an error that matches [store.ErrDenied] if Redis does not accept the user or its password.
+// returns an error that matches [task.ErrDenied] if Redis does not accept the user or its password.
 func (q *Queue) Missing(ctx context.Context, r Role, durable bool) ([]string, error) {
 	refused := map[string]bool{}
 	pipe, list := q.rdb.Pipeline(), q.triesOf(r, durable)
@@ -180,7 +181,7 @@ func (q *Queue) Missing(ctx context.Context, r Role, durable bool) ([]string, er
 		switch err := store.Classify(cmd.Err()); {
 		case lasts(err):
 			return nil, fmt.Errorf("check the rights of the user: %w", err)
-		case errors.Is(err, store.ErrDenied):
+		case errors.Is(err, task.ErrDenied):
 			refused[q.rule(r, list[i], err.Error())] = true
 		}
 	}
@@ -244,7 +245,7 @@ func unanswered(err error) error {
 
 // lasts reports whether an error is not about a single right: Redis is away, or does not accept the user or the password.
 func lasts(err error) bool {
-	return errors.Is(err, store.ErrUnreachable) || errors.Is(err, store.ErrDenied) && !store.LacksRight(err)
+	return errors.Is(err, task.ErrUnreachable) || errors.Is(err, task.ErrDenied) && !store.LacksRight(err)
 }
 
 func (q *Queue) trySubscribe(ctx context.Context, refused map[string]bool) error {
@@ -255,7 +256,7 @@ func (q *Queue) trySubscribe(ctx context.Context, refused map[string]bool) error
 	switch err := store.Classify(err); {
 	case lasts(err):
 		return fmt.Errorf("check the rights of the user: %w", err)
-	case errors.Is(err, store.ErrDenied):
+	case errors.Is(err, task.ErrDenied):
 		refused[q.rule(AsInstance, t, err.Error())] = true
 	}
 	return nil

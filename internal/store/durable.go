@@ -25,7 +25,7 @@ type Durability struct {
 	Replicas int
 	// Timeout is how long a call waits for them. Default 200ms, at most 2s, and less than the client's read timeout.
 	Timeout time.Duration
-	// Strict: a write that too few replicas have returns [ErrUnreplicated], and the caller tries again. So no task begins
+	// Strict: a write that too few replicas have returns [task.ErrUnreplicated], and the caller tries again. So no task begins
 	// whose claim the next primary may not have, and no task begins while there are too few replicas. If Replicas is the
 	// number of all replicas, no slot runs twice in a failover.
 	Strict bool
@@ -200,15 +200,15 @@ func (d *durable) acknowledged(wait *redis.IntCmd, strict bool) error {
 	case err != nil && !errors.As(err, &refused):
 		return err // the primary was lost before it said that a replica has the write
 	case err != nil && (redis.HasErrorPrefix(err, "UNBLOCKED") || strings.Contains(err.Error(), "replica instances")):
-		return fmt.Errorf("%w: %s", ErrUnreachable, err.Error()) // the primary became a replica, before or during the wait
-	case err != nil && errors.Is(Classify(err), ErrBusy):
-		return fmt.Errorf("%w: %s", ErrUnreachable, err.Error()) // not ErrBusy: the script has run
+		return fmt.Errorf("%w: %s", task.ErrUnreachable, err.Error()) // the primary became a replica, before or during the wait
+	case err != nil && errors.Is(Classify(err), task.ErrBusy):
+		return fmt.Errorf("%w: %s", task.ErrUnreachable, err.Error()) // not ErrBusy: the script has run
 	case err != nil && strict:
 		return err // for example, the user may not call WAIT
 	}
 	d.note(int(acked))
 	if strict && int(acked) < d.want.Replicas {
-		return fmt.Errorf("%w: %d of the %d that durability asks for have the write", ErrUnreplicated, acked, d.want.Replicas)
+		return fmt.Errorf("%w: %d of the %d that durability asks for have the write", task.ErrUnreplicated, acked, d.want.Replicas)
 	}
 	return nil
 }

@@ -9,36 +9,26 @@ import (
 	"strings"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/onbeat/onbeat/task"
 )
 
-// The errors of Redis that callers tell apart. Match with errors.Is.
+// The errors of Redis that callers tell apart, besides those of package task. Match them with errors.Is.
 var (
-	// ErrUnreachable: no connection, or it broke. Redis may or may not have done the call. Try again with backoff.
-	ErrUnreachable = errors.New("redis is unreachable")
-	// ErrBusy: Redis answers, but cannot serve now (loading, a replica, a slot that moves). Try again.
-	ErrBusy = errors.New("redis cannot serve now")
-	// ErrUnreplicated: too few replicas have the write, and [Durability] is strict. The primary has done it, and it may be
-	// lost with the primary. Try again.
-	ErrUnreplicated = errors.New("too few replicas")
-	// ErrSuspect: the primary lost a replica a moment ago, and may not be the primary any more. Its claims are held back. Try
-	// again.
+	// ErrSuspect: the primary lost a replica a moment ago, and may not be the primary any more. Its claims are held back. Retry.
 	ErrSuspect = errors.New("redis may not be the primary any more")
-	// ErrFull: Redis is at maxmemory and refused to take more. Nothing was written.
-	ErrFull = errors.New("redis is out of memory")
-	// ErrDenied: Redis refuses the user or the password, or the user may not call a command.
-	ErrDenied = errors.New("redis denies access")
 	// ErrWrongType: another program has overwritten a key of onbeat's with a key of another type. Nothing was done.
 	ErrWrongType = errors.New("a key of onbeat has the wrong type")
 )
 
 // Retryable reports whether the same call may succeed a moment later without help from a person.
 func Retryable(err error) bool {
-	return errors.Is(err, ErrUnreachable) || errors.Is(err, ErrBusy) || errors.Is(err, ErrUnreplicated) || errors.Is(err, ErrSuspect)
+	return errors.Is(err, task.ErrUnreachable) || errors.Is(err, task.ErrBusy) || errors.Is(err, task.ErrUnreplicated) || errors.Is(err, ErrSuspect)
 }
 
-// LacksRight reports whether an [ErrDenied] is about one right that the user lacks, and not about the user or the password.
+// LacksRight reports whether an [task.ErrDenied] is about one right that the user lacks, and not about the user or the password.
 func LacksRight(err error) bool {
-	return errors.Is(err, ErrDenied) && (strings.Contains(err.Error(), "NOPERM") || strings.Contains(err.Error(), deniedInScript))
+	return errors.Is(err, task.ErrDenied) && (strings.Contains(err.Error(), "NOPERM") || strings.Contains(err.Error(), deniedInScript))
 }
 
 // deniedInScript is what Redis 7 and later say in place of NOPERM if a script calls the command.
@@ -67,18 +57,18 @@ type answer struct {
 }
 
 var replies = []answer{
-	{"OOM", ErrFull}, {"WRONGTYPE", ErrWrongType},
-	{"LOADING", ErrBusy}, {"READONLY", ErrBusy}, {"MOVED", ErrBusy}, {"ASK", ErrBusy}, {"TRYAGAIN", ErrBusy},
-	{"CLUSTERDOWN", ErrBusy}, {"MASTERDOWN", ErrBusy}, {"BUSY", ErrBusy}, {"NOREPLICAS", ErrBusy},
-	{awayInScript, ErrBusy}, {"Script attempted to execute a write command while the cluster is down", ErrBusy},
-	{"UNBLOCKED", ErrBusy}, {"MISCONF", ErrBusy}, {"ERR max number of clients", ErrBusy},
-	{"NOAUTH", ErrDenied}, {"WRONGPASS", ErrDenied}, {"NOPERM", ErrDenied},
-	{deniedInScript, ErrDenied},
-	{"Protocol error: unauthenticated", ErrDenied}, // the reply to a long command before AUTH
+	{"OOM", task.ErrFull}, {"WRONGTYPE", ErrWrongType},
+	{"LOADING", task.ErrBusy}, {"READONLY", task.ErrBusy}, {"MOVED", task.ErrBusy}, {"ASK", task.ErrBusy}, {"TRYAGAIN", task.ErrBusy},
+	{"CLUSTERDOWN", task.ErrBusy}, {"MASTERDOWN", task.ErrBusy}, {"BUSY", task.ErrBusy}, {"NOREPLICAS", task.ErrBusy},
+	{awayInScript, task.ErrBusy}, {"Script attempted to execute a write command while the cluster is down", task.ErrBusy},
+	{"UNBLOCKED", task.ErrBusy}, {"MISCONF", task.ErrBusy}, {"ERR max number of clients", task.ErrBusy},
+	{"NOAUTH", task.ErrDenied}, {"WRONGPASS", task.ErrDenied}, {"NOPERM", task.ErrDenied},
+	{deniedInScript, task.ErrDenied},
+	{"Protocol error: unauthenticated", task.ErrDenied}, // the reply to a long command before AUTH
 }
 
 // Classify wraps an error of go-redis with the sentinel error that it means. It returns nil, redis.Nil, a cancelled context,
-// and an error that it does not know as they are. A deadline that has passed counts as [ErrUnreachable].
+// and an error that it does not know as they are. A deadline that has passed counts as [task.ErrUnreachable].
 func Classify(err error) error {
 	if err == nil || errors.Is(err, redis.Nil) {
 		return err
@@ -103,7 +93,7 @@ func Classify(err error) error {
 	case errors.As(err, &network), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF),
 		errors.Is(err, net.ErrClosed), errors.Is(err, redis.ErrClosed), errors.Is(err, redis.ErrPoolTimeout),
 		errors.Is(err, context.DeadlineExceeded):
-		return fmt.Errorf("%w: %w", ErrUnreachable, err)
+		return fmt.Errorf("%w: %w", task.ErrUnreachable, err)
 	}
 	return err
 }

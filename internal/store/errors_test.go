@@ -13,6 +13,7 @@ import (
 
 	"github.com/onbeat/onbeat/internal/queue"
 	"github.com/onbeat/onbeat/internal/store"
+	"github.com/onbeat/onbeat/task"
 )
 
 // replyError is an error that Redis answered with.
@@ -32,36 +33,36 @@ func TestClassify(t *testing.T) {
 		{replyError("NOTLEADER epoch 5"), queue.ErrNotLeader},
 		{replyError("STALE 7"), queue.ErrStale},
 		{replyError("ALIVE generation 7"), queue.ErrAlive},
-		{replyError("OOM command not allowed when used memory > 'maxmemory'. script: f2, on @user_script:1."), store.ErrFull},
-		{replyError("ERR Error running script (call to f_ab): @user_script:1: -OOM command not allowed when used memory > 'maxmemory'."), store.ErrFull},
-		{replyError("LOADING Redis is loading the dataset in memory"), store.ErrBusy},
-		{replyError("READONLY You can't write against a read only replica."), store.ErrBusy},
-		{replyError("ERR Error running script (call to f_ab): @user_script:1: -READONLY You can't write against a read only replica."), store.ErrBusy},
-		{replyError("CLUSTERDOWN The cluster is down"), store.ErrBusy},
-		{replyError("TRYAGAIN Multiple keys request during rehashing of slot"), store.ErrBusy},
-		{replyError("MOVED 7365 127.0.0.1:6379"), store.ErrBusy},
-		{replyError("MASTERDOWN Link with MASTER is down"), store.ErrBusy},
-		{replyError("BUSY Redis is busy running a script."), store.ErrBusy},
-		{replyError("MISCONF Redis is configured to save RDB snapshots"), store.ErrBusy},
-		{replyError("NOREPLICAS Not enough good replicas to write."), store.ErrBusy},
-		{replyError("UNBLOCKED force unblock from blocking operation"), store.ErrBusy},
-		{replyError("ERR max number of clients reached"), store.ErrBusy},
-		{replyError("NOAUTH Authentication required."), store.ErrDenied},
-		{replyError("WRONGPASS invalid username-password pair or user is disabled."), store.ErrDenied},
-		{replyError("NOPERM this user has no permissions to run the 'evalsha' command"), store.ErrDenied},
-		{replyError("ERR Protocol error: unauthenticated multibulk length"), store.ErrDenied},
+		{replyError("OOM command not allowed when used memory > 'maxmemory'. script: f2, on @user_script:1."), task.ErrFull},
+		{replyError("ERR Error running script (call to f_ab): @user_script:1: -OOM command not allowed when used memory > 'maxmemory'."), task.ErrFull},
+		{replyError("LOADING Redis is loading the dataset in memory"), task.ErrBusy},
+		{replyError("READONLY You can't write against a read only replica."), task.ErrBusy},
+		{replyError("ERR Error running script (call to f_ab): @user_script:1: -READONLY You can't write against a read only replica."), task.ErrBusy},
+		{replyError("CLUSTERDOWN The cluster is down"), task.ErrBusy},
+		{replyError("TRYAGAIN Multiple keys request during rehashing of slot"), task.ErrBusy},
+		{replyError("MOVED 7365 127.0.0.1:6379"), task.ErrBusy},
+		{replyError("MASTERDOWN Link with MASTER is down"), task.ErrBusy},
+		{replyError("BUSY Redis is busy running a script."), task.ErrBusy},
+		{replyError("MISCONF Redis is configured to save RDB snapshots"), task.ErrBusy},
+		{replyError("NOREPLICAS Not enough good replicas to write."), task.ErrBusy},
+		{replyError("UNBLOCKED force unblock from blocking operation"), task.ErrBusy},
+		{replyError("ERR max number of clients reached"), task.ErrBusy},
+		{replyError("NOAUTH Authentication required."), task.ErrDenied},
+		{replyError("WRONGPASS invalid username-password pair or user is disabled."), task.ErrDenied},
+		{replyError("NOPERM this user has no permissions to run the 'evalsha' command"), task.ErrDenied},
+		{replyError("ERR Protocol error: unauthenticated multibulk length"), task.ErrDenied},
 		{replyError("WRONGTYPE Operation against a key"), store.ErrWrongType},
-		{replyError("ERR The user executing the script can't run this command or subcommand script: 1, on @user_script:1."), store.ErrDenied},
+		{replyError("ERR The user executing the script can't run this command or subcommand script: 1, on @user_script:1."), task.ErrDenied},
 		{replyError("ERR unknown command 'X'"), nil},
 		{replyError("ERR value says LOADING"), nil},
-		{dial, store.ErrUnreachable},
-		{fmt.Errorf("wrapped: %w", dial), store.ErrUnreachable},
-		{io.EOF, store.ErrUnreachable},
-		{io.ErrUnexpectedEOF, store.ErrUnreachable},
-		{net.ErrClosed, store.ErrUnreachable},
-		{redis.ErrPoolTimeout, store.ErrUnreachable},
-		{redis.ErrClosed, store.ErrUnreachable},
-		{context.DeadlineExceeded, store.ErrUnreachable},
+		{dial, task.ErrUnreachable},
+		{fmt.Errorf("wrapped: %w", dial), task.ErrUnreachable},
+		{io.EOF, task.ErrUnreachable},
+		{io.ErrUnexpectedEOF, task.ErrUnreachable},
+		{net.ErrClosed, task.ErrUnreachable},
+		{redis.ErrPoolTimeout, task.ErrUnreachable},
+		{redis.ErrClosed, task.ErrUnreachable},
+		{context.DeadlineExceeded, task.ErrUnreachable},
 		{context.Canceled, nil},
 		{redis.Nil, nil},
 		{errors.New("else"), nil},
@@ -74,7 +75,7 @@ func TestClassify(t *testing.T) {
 		if tt.want == nil && got != tt.err || tt.want != nil && !errors.Is(got, tt.want) || !errors.Is(got, tt.err) {
 			t.Errorf("%v: got %v, want %v", tt.err, got, tt.want)
 		}
-		retry := tt.want == store.ErrUnreachable || tt.want == store.ErrBusy
+		retry := tt.want == task.ErrUnreachable || tt.want == task.ErrBusy
 		if store.Retryable(got) != retry {
 			t.Errorf("%v: retryable = %v", tt.err, !retry)
 		}

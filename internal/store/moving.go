@@ -40,7 +40,7 @@ func untilMoved(ctx context.Context, ask func() (any, error)) (any, error) {
 	}
 }
 
-// OfMove reports whether an [ErrBusy] comes from a slot that moves from one node of a cluster to another. The error ends by
+// OfMove reports whether an [task.ErrBusy] comes from a slot that moves from one node of a cluster to another. The error ends by
 // itself when the slot has arrived. If the move was broken off, it does not end by itself.
 func OfMove(err error) bool {
 	return err != nil && (redis.HasErrorPrefix(err, "TRYAGAIN") || redis.HasErrorPrefix(err, "ASK ") || strings.Contains(err.Error(), awayInScript))

@@ -11,6 +11,7 @@ import (
 
 	"github.com/onbeat/onbeat/internal/store"
 	"github.com/onbeat/onbeat/internal/testredis"
+	"github.com/onbeat/onbeat/task"
 )
 
 // told notes what an observer is told.
@@ -45,7 +46,7 @@ func TestObserved_tellsOfScriptsAlone(t *testing.T) {
 		if _, err := store.Now(t.Context(), seen); err != nil {
 			t.Error(err)
 		}
-		if len(o.scripts) != 2 || o.scripts[0] != "observed" || o.scripts[1] != "observed" || o.errs[0] != nil || !errors.Is(o.errs[1], store.ErrFull) {
+		if len(o.scripts) != 2 || o.scripts[0] != "observed" || o.scripts[1] != "observed" || o.errs[0] != nil || !errors.Is(o.errs[1], task.ErrFull) {
 			t.Errorf("%q, %v", o.scripts, o.errs)
 		}
 	})
@@ -69,7 +70,7 @@ func TestObserved_aSuspicionIsToldOnce(t *testing.T) {
 	t.Parallel()
 	primary, o := &suspecting{UniversalClient: testredis.Mini(t).Dialed(t)}, &told{}
 	seen := store.Observed(primary, o)
-	for _, err := range []error{nil, store.ErrSuspect, store.ErrSuspect, store.ErrUnreachable, store.ErrSuspect, nil, store.ErrSuspect} {
+	for _, err := range []error{nil, store.ErrSuspect, store.ErrSuspect, task.ErrUnreachable, store.ErrSuspect, nil, store.ErrSuspect} {
 		primary.err = err
 		_, _ = observedScript.Run(t.Context(), seen, nil, []any{"a"})
 	}

@@ -19,6 +19,7 @@ import (
 
 	"github.com/onbeat/onbeat/internal/store"
 	"github.com/onbeat/onbeat/internal/testredis"
+	"github.com/onbeat/onbeat/task"
 )
 
 // A sentinel that is behind, and answers before the others, strands no client, whatever address it names.
@@ -165,7 +166,7 @@ func TestDial_saysWhatTheSentinelsName(t *testing.T) {
 		}
 		defer func() { _ = rdb.Close() }()
 		err = rdb.Set(t.Context(), "onbeat:test:nowhere", "1", time.Second).Err()
-		if err == nil || !store.NotSent(err) || !errors.Is(store.Classify(err), store.ErrUnreachable) || strings.Contains(err.Error(), "\n") {
+		if err == nil || !store.NotSent(err) || !errors.Is(store.Classify(err), task.ErrUnreachable) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("got %v", err)
 			continue
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/onbeat/onbeat/internal/store"
 	"github.com/onbeat/onbeat/internal/trial"
+	"github.com/onbeat/onbeat/task"
 )
 
 // Scenario is one trial.
@@ -117,7 +118,7 @@ func (s *Stage) hopeless(ctx context.Context, err error) error {
 		_, err = s.Queue.Now(ctx)
 	}
 	// The error that is left decides: it comes from Redis itself, or from something that onbeat did.
-	if store.Retryable(err) || errors.Is(err, store.ErrDenied) || errors.Is(err, store.ErrFull) || errors.Is(err, os.ErrNotExist) {
+	if store.Retryable(err) || errors.Is(err, task.ErrDenied) || errors.Is(err, task.ErrFull) || errors.Is(err, os.ErrNotExist) {
 		return err
 	}
 	return nil

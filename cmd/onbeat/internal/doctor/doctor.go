@@ -19,6 +19,7 @@ import (
 	"github.com/onbeat/onbeat/internal/wording"
 	"github.com/onbeat/onbeat/outbox"
 	"github.com/onbeat/onbeat/producer"
+	"github.com/onbeat/onbeat/task"
 )
 
 // The states of a check.
@@ -190,7 +191,7 @@ func (d *doctor) cure(err error, missing string) string {
 	if err = store.Classify(err); store.LacksRight(err) {
 		return missing
 	}
-	if !errors.Is(err, store.ErrBusy) {
+	if !errors.Is(err, task.ErrBusy) {
 		return ""
 	}
 	return admin.Hint(err)

@@ -12,6 +12,7 @@ import (
 	"github.com/onbeat/onbeat/internal/queue"
 	"github.com/onbeat/onbeat/internal/store"
 	"github.com/onbeat/onbeat/internal/wording"
+	"github.com/onbeat/onbeat/task"
 )
 
 func (d *doctor) namespaceOverview(ctx context.Context) {
@@ -76,7 +77,7 @@ func (d *doctor) keysOverCaps(ctx context.Context) {
 		{"dead", d.node.ZCard(ctx, k.Dead).Result, caps.Dead}, {"done", d.node.ZCard(ctx, k.Done).Result, caps.Done},
 	} {
 		n, err := c.length()
-		if errors.Is(store.Classify(err), store.ErrDenied) {
+		if errors.Is(store.Classify(err), task.ErrDenied) {
 			d.warn("caps", "allow the user XLEN and ZCARD, to let the doctor see more", "%s: %v", c.name, err)
 			return
 		}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/onbeat/onbeat/admin"
 	"github.com/onbeat/onbeat/internal/store"
+	"github.com/onbeat/onbeat/task"
 )
 
 // server finds the node that holds the namespace, and reads which server it runs.
@@ -90,7 +91,7 @@ func (d *doctor) role(context.Context) {
 // writes tries a write like the first one of an instance.
 func (d *doctor) writes(ctx context.Context) {
 	err := d.q.TryWrite(ctx)
-	d.full = errors.Is(err, store.ErrFull)
+	d.full = errors.Is(err, task.ErrFull)
 	switch {
 	case err == nil:
 		d.ok("writes", "Redis accepts them")
