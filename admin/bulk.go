@@ -42,6 +42,7 @@ type BulkResult struct {
 	Changed int `json:"changed"`
 	// Unreadable tasks are of a newer release, or damaged. They are left alone.
 	Unreadable int    `json:"unreadable"`
+	AtLeast    bool   `json:"at_least,omitempty"` // as that of a [BulkTask]
 	DryRun     bool   `json:"dry_run"`
 	Next       string `json:"next,omitempty"` // "": that was the last page
 }

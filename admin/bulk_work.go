@@ -2,6 +2,7 @@ package admin
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -91,6 +92,7 @@ func (b *bulks) page(ctx context.Context, x *queue.Bulk) error {
 	x.Changed += page.Changed
 	if err != nil {
 		x.Matched += page.Changed
+		x.Short = x.Short || errors.Is(err, task.ErrUnreachable) // it may have changed tasks
 		return err
 	}
 	x.Matched, x.Unreadable, x.Cursor = x.Matched+page.Matched, x.Unreadable+page.Unreadable, page.Next

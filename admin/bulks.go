@@ -63,9 +63,11 @@ type BulkTask struct {
 	BulkSpec
 	By    string    `json:"by,omitempty"` // who began it
 	State BulkState `json:"state"`
-	// Matched and Changed count tasks as those of [BulkResult] do. They lack those of a page during which a worker was lost.
+	// Matched and Changed count tasks as those of [BulkResult] do.
 	Matched int `json:"matched"`
 	Changed int `json:"changed"`
+	// AtLeast says that both may be short of the tasks of one call, because an instance or Redis was lost during it.
+	AtLeast bool `json:"at_least,omitempty" doc:"The counts may be short of the tasks of one call, because an instance or Redis was lost during it."`
 	// Unreadable tasks are of a newer release, or damaged. They are left alone.
 	Unreadable int       `json:"unreadable"`
 	Begun      time.Time `json:"begun"`
@@ -152,7 +154,7 @@ func filterOf(b *queue.Bulk) (f TaskFilter, err error) {
 
 func bulkOf(b queue.Bulk) BulkTask {
 	out := BulkTask{
-		ID: b.ID, By: b.By, State: BulkState(b.State), Matched: b.Matched, Changed: b.Changed, Unreadable: b.Unreadable, Begun: b.Begun, At: b.At,
+		ID: b.ID, By: b.By, State: BulkState(b.State), Matched: b.Matched, Changed: b.Changed, Unreadable: b.Unreadable, AtLeast: b.Short, Begun: b.Begun, At: b.At,
 		BulkSpec: BulkSpec{Action: Action(b.Action), About: b.About},
 	}
 	_ = json.Unmarshal(b.Filter, &out.Filter) // of a newer release as much as this one knows

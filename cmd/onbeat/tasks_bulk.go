@@ -119,7 +119,7 @@ func followBulk(ctx context.Context, cl *client, s admin.BulkSpec, sum *admin.Bu
 		if err == nil {
 			x, heard = seen, time.Now()
 		}
-		sum.Matched, sum.Changed, sum.Unreadable = x.Matched, x.Changed, x.Unreadable
+		sum.Matched, sum.Changed, sum.Unreadable, sum.AtLeast = x.Matched, x.Changed, x.Unreadable, x.AtLeast
 		say()
 		switch {
 		case ctx.Err() != nil:
@@ -148,7 +148,11 @@ func (a *app) printBulk(b *admin.BulkResult, doing string) error {
 	if b.DryRun {
 		a.printf("%d tasks would be %s", b.Matched, doing)
 	} else {
-		a.printf("%d of %d tasks %s", b.Changed, b.Matched, doing)
+		least := ""
+		if b.AtLeast {
+			least = "at least "
+		}
+		a.printf("%s%d of %d tasks %s", least, b.Changed, b.Matched, doing)
 	}
 	if b.Unreadable > 0 {
 		a.printf("onbeat cannot read %d more, and leaves them alone", b.Unreadable)

@@ -56,8 +56,10 @@ type Bulk struct {
 	At    time.Time // of the last note
 
 	Matched, Changed, Unreadable int
-	Cursor                       string // where it goes on
-	Said                         string // who stopped it, or why it failed
+	// Short: the counts may lack what a call changed whose answer nobody got, because the worker or Redis was lost.
+	Short  bool
+	Cursor string // where it goes on
+	Said   string // who stopped it, or why it failed
 
 	turn  string // the task of each turn is another one
 	fence int64
@@ -201,7 +203,7 @@ func (q *Queue) NoteBulk(ctx context.Context, b *Bulk) (held bool, err error) {
 
 func (q *Queue) noteBulk(ctx context.Context, b *Bulk, state string) (held bool, err error) {
 	v, err := bulkNoteScript.Run(ctx, q.rdb, []string{q.keys.Bulk, q.keys.Events}, []any{
-		b.ID, b.turn, b.fence, state, b.Matched, b.Changed, b.Unreadable, oneLine(b.Cursor), oneLine(b.Said), BulkKept.Milliseconds(), q.caps.Events,
+		b.ID, b.turn, b.fence, state, b.Matched, b.Changed, b.Unreadable, oneLine(b.Cursor), oneLine(b.Said), BulkKept.Milliseconds(), q.caps.Events, b.Short,
 	})
 	if err != nil {
 		return true, fmt.Errorf("note how far bulk action %q is: %w", b.ID, err)
@@ -297,7 +299,7 @@ func parseBulk(id, text string) (b Bulk, ok bool) {
 		return b, false
 	}
 	head := strings.Fields(parts[0])
-	if len(head) != 10 {
+	if len(head) != 11 {
 		return b, false
 	}
 	var n [7]int64
@@ -311,7 +313,7 @@ func parseBulk(id, text string) (b Bulk, ok bool) {
 	return Bulk{
 		ID: id, State: head[0], Action: head[1], turn: head[2], fence: n[0],
 		Begun: store.FromMs(store.ClampMs(float64(n[1]))), At: store.FromMs(store.ClampMs(float64(n[2]))), About: int(n[3]),
-		Matched: int(n[4]), Changed: int(n[5]), Unreadable: int(n[6]),
+		Matched: int(n[4]), Changed: int(n[5]), Unreadable: int(n[6]), Short: head[10] == "1",
 		By: parts[1], Filter: []byte(parts[2]), Cursor: parts[3], Said: parts[4],
 	}, true
 }

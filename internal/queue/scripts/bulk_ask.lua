@@ -70,7 +70,7 @@ if asked == "begin" and not b then
   end
   b = {
     id = id, state = "waiting", action = ARGV[4], turn = ARGV[13], fence = 0, begun = now, at = now, about = ARGV[6],
-    matched = "0", changed = "0", unreadable = "0", by = by, filter = ARGV[5], cursor = "", said = "",
+    matched = "0", changed = "0", unreadable = "0", short = "0", by = by, filter = ARGV[5], cursor = "", said = "",
   }
   begin(b)
   remove_last("HDEL", hash, gone)

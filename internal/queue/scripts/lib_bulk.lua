@@ -1,21 +1,23 @@
 -- lib_bulk.lua reads and writes the records of bulk actions. Each is worked on by a task of the type onbeat.bulk.
 
--- bulk reads a record: "state action turn fence begun at about matched changed unreadable", and behind a tab each who began it, the
+-- bulk reads a record: "state action turn fence begun at about matched changed unreadable
+-- short" (short: 1 if the counts may lack what a call changed whose answer nobody got), and behind a tab each who began it, the
 -- filter, the cursor, and a text about its end. It returns nil for a record that is damaged.
 local function bulk(id, text)
   local head, by, filter, cursor, said = string.match(text or "", "^([^\t]*)\t([^\t]*)\t([^\t]*)\t([^\t]*)\t([^\t]*)$")
   local b = { id = id, by = by, filter = filter, cursor = cursor, said = said }
   if head then
     local fence, begun, at
-    b.state, b.action, b.turn, fence, begun, at, b.about, b.matched, b.changed, b.unreadable =
-      string.match(head, "^(%a+) (%S+) (%S+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+)$")
+    b.state, b.action, b.turn, fence, begun, at, b.about, b.matched, b.changed, b.unreadable, b.short =
+      string.match(head, "^(%a+) (%S+) (%S+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) ([01])$")
     b.fence, b.begun, b.at = num(fence), num(begun), num(at)
   end
   return b.fence and b.begun and b.at and b or nil
 end
 
 local function bulk_text(b)
-  local head = { b.state, b.action, b.turn, int(b.fence), int(b.begun), int(b.at), b.about, b.matched, b.changed, b.unreadable }
+  local head = { b.state, b.action, b.turn, int(b.fence), int(b.begun), int(b.at), b.about, b.matched, b.changed, b.unreadable,
+    b.short }
   return table.concat({ table.concat(head, " "), b.by, b.filter, b.cursor, b.said }, "\t")
 end
 

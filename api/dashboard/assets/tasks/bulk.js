@@ -18,10 +18,12 @@ const isShown = (e) => isOpen(e) || Date.now() - new Date(e.at) < lasting[e.stat
 // mayGoOn reports whether the one who looks may have it go on.
 const mayGoOn = (e) => may(e.action === 'delete' ? 'admin' : 'operator');
 
+const least = (e) => (e.at_least ? 'at least ' : '');
+
 // farWords says how far a bulk action is.
 function farWords(e) {
   const deed = deeds[e.action];
-  const far = `${number(e.changed)}${e.about ? ' of about ' + plural(Math.max(e.about, e.matched)) : ''} ${deed.done}`;
+  const far = `${least(e)}${number(e.changed)}${e.about ? ' of about ' + plural(Math.max(e.about, e.matched)) : ''} ${deed.done}`;
   switch (e.state) {
     case 'waiting':
       return far + '; an instance is to go on with it.';
@@ -39,7 +41,7 @@ function endWords(e) {
   const rest = [];
   if (e.matched > e.changed) rest.push(`${plural(e.matched - e.changed)} had changed meanwhile`);
   if (e.unreadable) rest.push(`${plural(e.unreadable)} cannot be read, and stay as they are`);
-  return `${plural(e.changed)} ${deeds[e.action].done}${rest.length ? '; ' + rest.join('; ') : ''}.`;
+  return `${least(e)}${plural(e.changed)} ${deeds[e.action].done}${rest.length ? '; ' + rest.join('; ') : ''}.`;
 }
 
 function show(item, e) {
