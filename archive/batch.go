@@ -51,9 +51,9 @@ type Revision struct {
 	Definition string
 }
 
-// Loss is a span of which Redis dropped entries before they were archived.
+// Loss is a span of which entries are missing: Redis dropped them before they were archived, or they went with the tables.
 type Loss struct {
 	From, To time.Time
-	Stream   string // history, runs, events or revisions
+	Stream   string // history, runs, events, revisions, or all
 	Entries  int64  // how many entries were lost; 0 if Redis cannot tell
 }

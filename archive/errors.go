@@ -14,8 +14,9 @@ var (
 	ErrFull = errors.New("the archive's database is full")
 	// ErrDenied: the database refuses the user, or the user may not do this, or there is no such database or file.
 	ErrDenied = errors.New("the archive's database denies access")
-	// ErrTables: the tables are missing or older than this release, and the caller asked to leave them as they are.
-	ErrTables = errors.New("the archive's tables are not those of this release")
+	// ErrTables: the tables are missing, or older than this release. A caller that asked to leave them as they are leaves them so. For
+	// another, Position, Add and Trim have made them again by then: what was archived is gone.
+	ErrTables = errors.New("the archive's tables are missing, or not those of this release")
 )
 
 // Retryable reports whether the same call may succeed a moment later without help from a person. After another error a person has

@@ -21,7 +21,7 @@ var errStill = errors.New("a batch with rows must move the position")
 // Add implements [archive.Archive], in one transaction. Rows whose key is there are left out: a run that was noted twice is archived
 // once.
 func (a *store) Add(ctx context.Context, was archive.Position, b archive.Batch) error {
-	if err := a.add(ctx, was, b); err != nil {
+	if err := a.remake(ctx, a.add(ctx, was, b)); err != nil {
 		return fmt.Errorf("archive %d entries: %w", len(b.Entries), a.fault(ctx, err))
 	}
 	return nil
@@ -106,7 +106,7 @@ func (a *store) move(ctx context.Context, tx *sql.Tx, was, next archive.Position
 // Position implements [archive.Archive].
 func (a *store) Position(ctx context.Context) (archive.Position, error) {
 	p, _, err := a.position(ctx)
-	if err != nil {
+	if err = a.remake(ctx, err); err != nil {
 		return archive.Position{}, fmt.Errorf("read the position in the archive: %w", a.fault(ctx, err))
 	}
 	return p, nil

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rs/zerolog"
 
@@ -84,8 +85,35 @@ func TestOpen_asIsChangesNothing(t *testing.T) {
 		if _, err := a.db.Exec("delete from " + versions + " where version_id > 0"); err != nil {
 			t.Fatal(name, err)
 		}
-		if _, err := c.open(t.Context(), "test", zerolog.Nop()); !errors.Is(err, archive.ErrTables) || !strings.Contains(err.Error(), "they are of version 0") {
+		if _, err := c.open(t.Context(), "test", zerolog.Nop()); !errors.Is(err, archive.ErrTables) {
 			t.Errorf("%s: older tables: %v", name, err)
 		}
+	}
+}
+
+// A file that is removed is made again, for this user alone.
+func TestPosition_followsTheNameOfTheFile(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "a.db")
+	a, err := Config{URL: "sqlite://" + file}.open(t.Context(), "test", zerolog.Nop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	if err := a.Add(t.Context(), archive.Position{}, archive.Batch{Next: archive.Position{History: "1-0", Read: 1}}); err != nil {
+		t.Fatal(err)
+	}
+	a.db.SetConnMaxLifetime(time.Nanosecond) // as if the minute was over
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	if at, err := a.Position(t.Context()); err == nil {
+		t.Errorf("at %+v without a file", at)
+	}
+	if at, err := a.Position(t.Context()); err != nil || at.History != "" {
+		t.Errorf("then at %+v, %v", at, err)
+	}
+	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v, %v", info, err)
 	}
 }

@@ -121,7 +121,8 @@ const (
 
 func (*postgres) migrations() migrating {
 	return migrating{
-		folder: "migrations/postgres", there: "select count(*) from pg_catalog.pg_class where oid = to_regclass('" + versions + "')",
+		folder: "migrations/postgres", tables: append([]string{runs.name + "_default"}, ownTables...),
+		there: "select count(*) from pg_catalog.pg_class where oid in (select to_regclass(name) from unnest(array[LIST]) name)",
 		begin: fmt.Sprintf("set local lock_timeout = '60s'; select pg_advisory_xact_lock(%d)", int64(migrationLock)),
 	}
 }
@@ -170,7 +171,9 @@ func kindOfState(code string) (error, string) {
 		return archive.ErrUnavailable, "" // a partition was dropped just now; a lock; a server that is a replica; a pause of this process
 	case strings.HasPrefix(code, "08"), strings.HasPrefix(code, "40"), strings.HasPrefix(code, "53"), strings.HasPrefix(code, "57"):
 		return archive.ErrUnavailable, "" // the connection, a deadlock, too many connections, a shutdown or a timeout
-	case code == "42P01" || code == "42703" || code == "23502":
+	case code == "42P01":
+		return archive.ErrTables, ""
+	case code == "42703" || code == "23502":
 		return nil, "the tables are not those of this release: see onbeat_archive_versions"
 	}
 	return nil, ""

@@ -12,28 +12,37 @@ import (
 	"github.com/onbeat/onbeat/archive"
 )
 
-// pragmas are for each connection. A commit waits for the disk: Redis drops what is archived. A writer waits for another one for
+// pragmas are for each connection, which makes no file. A commit waits for the disk: Redis drops what is archived. A writer waits for another one for
 // up to 10 s. The log is copied into the file after 16 MB, not after each batch.
-const pragmas = "_txlock=immediate&_pragma=busy_timeout(10000)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)" +
+const pragmas = "mode=rw&_txlock=immediate&_pragma=busy_timeout(10000)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)" +
 	"&_pragma=wal_autocheckpoint(4000)&_pragma=cache_size(-16000)"
 
 type sqlite struct{}
 
-// openSQLite makes the file if it is missing, for this user alone: outputs of runs may be secret.
 func (a *store) openSQLite() error {
-	f, err := os.OpenFile(a.where.File, os.O_RDWR|os.O_CREATE, 0o600)
-	if err == nil {
-		err = f.Close()
-	}
+	err := makeFile(a.where.File)
 	if err != nil {
-		return fmt.Errorf("%w: %w", archive.ErrDenied, err)
+		return err
 	}
 	if a.db, err = a.where.Open(pragmas, ""); err != nil {
 		return err
 	}
 	a.db.SetMaxOpenConns(mostConns)
 	a.db.SetMaxIdleConns(mostConns)
+	a.db.SetConnMaxLifetime(time.Minute) // then it opens the file that has the name by now
 	a.engine = sqlite{}
+	return nil
+}
+
+// makeFile makes the file if it is missing, for this user alone: outputs of runs may be secret.
+func makeFile(path string) error {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err == nil {
+		err = f.Close()
+	}
+	if err != nil {
+		return fmt.Errorf("%w: %w", archive.ErrDenied, err)
+	}
 	return nil
 }
 
@@ -113,11 +122,12 @@ func (sqlite) trimRuns(ctx context.Context, a *store, edge moment, _ time.Time) 
 }
 
 func (sqlite) migrations() migrating {
-	return migrating{folder: "migrations/sqlite", there: "select count(*) from sqlite_master where name = '" + versions + "'"}
+	return migrating{folder: "migrations/sqlite", tables: ownTables, there: "select count(*) from sqlite_master where name in (LIST)"}
 }
 
 // The codes of SQLite, as https://sqlite.org/rescode.html has them.
 const (
+	liteError    = 1
 	litePerm     = 3
 	liteBusy     = 5
 	liteLocked   = 6
@@ -138,6 +148,10 @@ func (sqlite) kind(err error) (error, string) {
 		return nil, ""
 	}
 	switch said.Code() & 0xff {
+	case liteError:
+		if strings.Contains(err.Error(), "no such table: onbeat_") {
+			return archive.ErrTables, ""
+		}
 	case liteBusy, liteLocked, liteStopped, liteIO, liteNoMemory:
 		return archive.ErrUnavailable, ""
 	case liteFull:

@@ -29,6 +29,7 @@ type store struct {
 	keep      time.Duration
 	log       zerolog.Logger
 	where     *database.Address
+	asIs      bool // nothing is made or migrated
 }
 
 // engine is what PostgreSQL and SQLite do differently.
@@ -55,7 +56,7 @@ func (c Config) open(ctx context.Context, namespace string, log zerolog.Logger) 
 	if c.AsIs && where.Postgres == nil && blank(where.File) {
 		return nil, fmt.Errorf("open the archive: %w", noTables)
 	}
-	a := &store{namespace: name(namespace), keep: cmp.Or(c.Keep, defaultKeep), log: log, where: where}
+	a := &store{namespace: name(namespace), keep: cmp.Or(c.Keep, defaultKeep), log: log, where: where, asIs: c.AsIs}
 	open := a.openSQLite
 	if where.Postgres != nil {
 		open = a.openPostgres

@@ -13,7 +13,7 @@ const trimRows = "1000"
 // Trim implements [archive.Archive], in small steps. On PostgreSQL it also makes the partitions of the next days, and removes runs a
 // day at a time, up to four days late.
 func (a *store) Trim(ctx context.Context, now time.Time) error {
-	if err := a.trim(ctx, now); err != nil {
+	if err := a.remake(ctx, a.trim(ctx, now)); err != nil {
 		return fmt.Errorf("trim the archive: %w", a.fault(ctx, err))
 	}
 	return nil

@@ -142,7 +142,7 @@ func (a *Archiver) behind(entries int64) {
 func (a *Archiver) report(ctx context.Context, by who, f *found) {
 	for _, l := range f.losses() {
 		a.log.Error().Str("stream", l.Stream).Time("from", l.From).Time("to", l.To).Int64("entries", l.Entries).
-			Msg("redis dropped entries before they were archived")
+			Msg("the archive lost entries")
 		if a.cfg.Observer != nil {
 			a.cfg.Observer.ArchiveLost(max(l.Entries, 1))
 		}

@@ -320,7 +320,7 @@ func TestArchiver_countsWhatRedisDroppedBefore(t *testing.T) {
 	}
 	testredis.Eventually(t, patience, func() bool {
 		_, n := w.told.now()
-		return n == 50 && w.log.count("redis dropped entries before they were archived") == 1
+		return n == 50 && w.log.count("the archive lost entries") == 1
 	}, "the observer and the log tell once")
 	testredis.Eventually(t, patience, func() bool {
 		events, err := w.q.Events(t.Context(), time.Time{}, 10)

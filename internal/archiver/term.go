@@ -44,7 +44,8 @@ type term struct {
 	*Archiver
 	by    who
 	at    archive.Position
-	sure  bool // at is what the archive says
+	sure  bool      // at is what the archive says
+	since time.Time // the namespace is archived since then; zero: nothing was yet
 	page  int
 	trims bool // Redis lets this instance trim
 	buffer
@@ -59,6 +60,15 @@ type found struct {
 	schedules     int64
 	since         time.Time
 	moreSchedules bool
+	gone          *archive.Loss // all that was archived before
+}
+
+// begins is the time of the first entry that was read of the history, or now if none was.
+func (f *found) begins() time.Time {
+	if len(f.history.items) > 0 {
+		return f.history.items[0].At
+	}
+	return time.Now()
 }
 
 func (f *found) more() bool {
@@ -70,7 +80,7 @@ func (f *found) losses() (list []archive.Loss) {
 	for _, x := range []struct {
 		stream string
 		loss   *archive.Loss
-	}{{"history", f.history.loss}, {"runs", f.runs.loss}, {"events", f.events.loss}, {"revisions", f.lost}} {
+	}{{"history", f.history.loss}, {"runs", f.runs.loss}, {"events", f.events.loss}, {"revisions", f.lost}, {"all", f.gone}} {
 		if x.loss != nil {
 			x.loss.Stream = x.stream
 			list = append(list, *x.loss)
@@ -99,6 +109,7 @@ func (t *term) step(ctx context.Context) (more bool, err error) {
 			return false, fmt.Errorf("archive a batch: %w", err)
 		}
 		t.report(ctx, t.by, &f)
+		t.note(ctx, &f)
 	}
 	t.size(&f)
 	if f.more() {
@@ -128,8 +139,27 @@ func (t *term) open(ctx context.Context) (archive.Archive, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the position in the archive: %w", err)
 	}
+	if t.since, err = t.q.ArchivedSince(ctx); err != nil {
+		return nil, err
+	}
 	t.at, t.sure = at, true
 	return a, nil
+}
+
+// note notes in Redis since when the namespace is archived, once that is so. It tells an archive that is new from one that has lost
+// all it had.
+func (t *term) note(ctx context.Context, f *found) {
+	if !t.since.IsZero() && f.gone == nil {
+		return
+	}
+	ctx, done := context.WithTimeout(ctx, readTime)
+	defer done()
+	since := f.begins()
+	if err := t.q.NoteArchived(ctx, since); err != nil {
+		t.log.Debug().Err(err).Msg("could not note since when there is an archive")
+		return
+	}
+	t.since = since
 }
 
 // look tells how much waits, as far as is known before the archive has said its position.
@@ -166,6 +196,12 @@ func (t *term) read(ctx context.Context) (f found, err error) {
 	}
 	if f.events, err = t.events.read(ctx, place{id: t.at.Events}, mostEvents); err != nil {
 		return f, err
+	}
+	if t.at == (archive.Position{}) && !t.since.IsZero() {
+		f.gone = &archive.Loss{From: t.since, To: f.begins()}
+		if f.gone.To.Before(t.since) {
+			f.gone.From = f.gone.To
+		}
 	}
 	return f, t.readSchedules(ctx, &f)
 }

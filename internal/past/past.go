@@ -201,7 +201,7 @@ func (p *Past) knownWith(ctx context.Context, a archive.Archive, upTo string, si
 		return k, err
 	}
 	for _, l := range losses {
-		if l.Stream == "history" {
+		if l.Stream == "history" || l.Stream == "all" {
 			k.Gaps = append(k.Gaps, Gap{l.From, l.To})
 		}
 	}

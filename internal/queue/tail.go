@@ -3,6 +3,7 @@ package queue
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -201,4 +202,26 @@ func (q *Queue) EventsSince(ctx context.Context) (time.Time, error) {
 		return time.Time{}, err
 	}
 	return t.Items[0].At, nil
+}
+
+// ArchivedSince returns since when the namespace is archived; zero if it never was. An archive that has nothing although the namespace
+// is archived has lost what it had.
+func (q *Queue) ArchivedSince(ctx context.Context) (time.Time, error) {
+	text, err := q.rdb.HGet(ctx, q.keys.Meta, "archived").Result()
+	if errors.Is(err, redis.Nil) {
+		return time.Time{}, nil
+	}
+	if err != nil {
+		return time.Time{}, fmt.Errorf("read since when the namespace is archived: %w", store.Classify(err))
+	}
+	ms, _ := strconv.ParseInt(text, 10, 64)
+	return store.FromMs(max(store.ClampMs(float64(ms)), 1)), nil // a damaged one is the beginning of time
+}
+
+// NoteArchived notes since when the namespace is archived.
+func (q *Queue) NoteArchived(ctx context.Context, since time.Time) error {
+	if err := q.rdb.HSet(ctx, q.keys.Meta, "archived", since.UnixMilli()).Err(); err != nil {
+		return fmt.Errorf("note since when the namespace is archived: %w", store.Classify(err))
+	}
+	return nil
 }

@@ -1,10 +1,10 @@
 -- The history of runs, slots, schedules and events. All times are of the clock of Redis.
 --
--- A later migration may only add: tables, columns that are null or have a default, indexes. The release before it must be able to go on
+-- A later migration may only add: tables, columns that are null or have a default, indexes. Each statement passes over what is there. The release before it must be able to go on
 -- writing and reading, because a rollout runs both, and a rollback runs it alone.
 
 -- How far each namespace is archived. The instance that adds rows moves the position in the same transaction.
-create table onbeat_positions (
+create table if not exists onbeat_positions (
   namespace text collate "C" primary key,
   history   text not null,        -- the last entry of the stream of the history,
   runs      text not null,        -- of that of the runs that no schedule made,
@@ -21,7 +21,7 @@ create table onbeat_positions (
 );
 
 -- Each run of a task, and each slot that was pushed and did not run. A day is a partition.
-create table onbeat_runs (
+create table if not exists onbeat_runs (
   namespace  text collate "C" not null,
   task       text collate "C" not null,
   begun      timestamptz not null, -- when it was claimed; when it was noted, if that is not known or more than three days before
@@ -48,14 +48,14 @@ create table onbeat_runs (
 ) partition by range (begun);
 
 -- Rows go here if their day has no partition: their time is far from the present, or the user may not make tables.
-create table onbeat_runs_default partition of onbeat_runs default;
+create table if not exists onbeat_runs_default partition of onbeat_runs default;
 
-create index onbeat_runs_noted on onbeat_runs (namespace, noted);
-create index onbeat_runs_history on onbeat_runs (namespace, noted, entry, line) where schedule <> '';
-create index onbeat_runs_schedule on onbeat_runs (namespace, schedule, noted) where schedule <> '';
+create index if not exists onbeat_runs_noted on onbeat_runs (namespace, noted);
+create index if not exists onbeat_runs_history on onbeat_runs (namespace, noted, entry, line) where schedule <> '';
+create index if not exists onbeat_runs_schedule on onbeat_runs (namespace, schedule, noted) where schedule <> '';
 
 -- Ranges of a schedule's slots that were never pushed. Outcome was: the rule, in why, that held from first_slot until noted.
-create table onbeat_fates (
+create table if not exists onbeat_fates (
   namespace  text collate "C" not null,
   schedule   text collate "C" not null,
   outcome    text collate "C" not null,
@@ -72,10 +72,10 @@ create table onbeat_fates (
   primary key (namespace, schedule, noted, entry, line, outcome)
 );
 
-create index onbeat_fates_noted on onbeat_fates (namespace, noted, entry, line);
+create index if not exists onbeat_fates_noted on onbeat_fates (namespace, noted, entry, line);
 
 -- What a schedule said from a change on.
-create table onbeat_revisions (
+create table if not exists onbeat_revisions (
   namespace  text collate "C" not null,
   schedule   text collate "C" not null,
   revision   bigint not null,
@@ -86,10 +86,10 @@ create table onbeat_revisions (
   primary key (namespace, schedule, revision)
 );
 
-create index onbeat_revisions_at on onbeat_revisions (namespace, at);
+create index if not exists onbeat_revisions_at on onbeat_revisions (namespace, at);
 
 -- State changes: who joined, led, was lost; what people did.
-create table onbeat_events (
+create table if not exists onbeat_events (
   namespace text collate "C" not null,
   at        timestamptz not null,  -- with entry: its place in the stream of events
   entry     bigint not null,
@@ -98,12 +98,12 @@ create table onbeat_events (
   primary key (namespace, at, entry, kind)
 );
 
--- Spans of the history that Redis dropped before they were archived.
-create table onbeat_losses (
+-- Spans of which entries were lost before they were archived, or with the tables that had them.
+create table if not exists onbeat_losses (
   namespace text collate "C" not null,
   since     timestamptz not null,
   until     timestamptz not null,
-  stream    text collate "C" not null, -- history, runs or events
+  stream    text collate "C" not null, -- history, runs, events, revisions, or all
   entries   bigint,               -- null: Redis cannot tell
   primary key (namespace, until, since, stream)
 );

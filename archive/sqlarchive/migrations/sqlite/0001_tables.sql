@@ -1,9 +1,8 @@
 -- The tables of PostgreSQL's 0001_tables.sql, which says what is in them, without partitions. Times are milliseconds since 1970, UTC.
 --
--- A later migration may only add: tables, columns that are null or have a default, indexes.
+-- A later migration may only add: tables, columns that are null or have a default, indexes. Each statement passes over what is there.
 
--- +goose Up
-create table onbeat_positions (
+create table if not exists onbeat_positions (
   namespace text primary key,
   history   text not null,
   runs      text not null,
@@ -19,7 +18,7 @@ create table onbeat_positions (
   keep_ms   integer not null
 );
 
-create table onbeat_runs (
+create table if not exists onbeat_runs (
   namespace  text not null,
   task       text not null,
   begun      integer not null,
@@ -45,11 +44,11 @@ create table onbeat_runs (
   primary key (namespace, task, begun, outcome, attempt)
 );
 
-create index onbeat_runs_noted on onbeat_runs (namespace, noted);
-create index onbeat_runs_history on onbeat_runs (namespace, noted, entry, line) where schedule <> '';
-create index onbeat_runs_schedule on onbeat_runs (namespace, schedule, noted) where schedule <> '';
+create index if not exists onbeat_runs_noted on onbeat_runs (namespace, noted);
+create index if not exists onbeat_runs_history on onbeat_runs (namespace, noted, entry, line) where schedule <> '';
+create index if not exists onbeat_runs_schedule on onbeat_runs (namespace, schedule, noted) where schedule <> '';
 
-create table onbeat_fates (
+create table if not exists onbeat_fates (
   namespace  text not null,
   schedule   text not null,
   outcome    text not null,
@@ -66,9 +65,9 @@ create table onbeat_fates (
   primary key (namespace, schedule, noted, entry, line, outcome)
 );
 
-create index onbeat_fates_noted on onbeat_fates (namespace, noted, entry, line);
+create index if not exists onbeat_fates_noted on onbeat_fates (namespace, noted, entry, line);
 
-create table onbeat_revisions (
+create table if not exists onbeat_revisions (
   namespace  text not null,
   schedule   text not null,
   revision   integer not null,
@@ -79,9 +78,9 @@ create table onbeat_revisions (
   primary key (namespace, schedule, revision)
 );
 
-create index onbeat_revisions_at on onbeat_revisions (namespace, at);
+create index if not exists onbeat_revisions_at on onbeat_revisions (namespace, at);
 
-create table onbeat_events (
+create table if not exists onbeat_events (
   namespace text not null,
   at        integer not null,
   entry     integer not null,
@@ -90,7 +89,7 @@ create table onbeat_events (
   primary key (namespace, at, entry, kind)
 );
 
-create table onbeat_losses (
+create table if not exists onbeat_losses (
   namespace text not null,
   since     integer not null,
   until     integer not null,

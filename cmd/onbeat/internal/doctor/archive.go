@@ -29,6 +29,12 @@ func (d *doctor) archived(ctx context.Context) {
 	ctx, done := context.WithTimeout(ctx, archiveTime)
 	defer done()
 	a, err := d.cfg.Archive.Archive(ctx)
+	since, _ := d.q.ArchivedSince(ctx) // a Redis that does not answer is reported elsewhere
+	if errors.Is(err, archive.ErrTables) && !since.IsZero() {
+		d.fail("archive", "the instance that leads makes the tables again, and archives what Redis has: see its log if it does not", "what was archived since %s is gone: %v",
+			since.UTC().Format(time.RFC3339), err)
+		return
+	}
 	if errors.Is(err, archive.ErrTables) { // the source leaves them as they are
 		d.warn("archive", "start an instance of this release with that archive in its config: doctor changes nothing", "%v", err)
 		return
@@ -56,6 +62,9 @@ func (d *doctor) archived(ctx context.Context) {
 	switch losses, err := a.Lost(ctx, time.Now().Add(-lossesOf)); {
 	case err != nil:
 		d.fail("archive", "", "%v", err)
+	case at.History == "" && !since.IsZero():
+		d.fail("archive", "the instance that leads archives what Redis has: see its log if it does not; is this the archive of its config?",
+			"what was archived since %s is gone: the database has nothing of this namespace", since.UTC().Format(time.RFC3339))
 	case waits > archiveLate && at.History == "":
 		d.warn("archive", "name the archive in the config of the instances: only the leader archives", "nothing is archived yet")
 	case waits > archiveLate:

@@ -59,6 +59,13 @@ func TestArchived_saysHowTheArchiveIs(t *testing.T) {
 	must(t, err)
 	want(examined(rdb, none), Warn, "there are none yet")
 
+	must(t, q.NoteArchived(t.Context(), at))
+	want(examined(rdb, none), Fail, "is gone")
+	fresh, err := archive.NewSource(sqlarchive.Config{URL: "sqlite://" + filepath.Join(t.TempDir(), "fresh.db")}, p.Namespace, zerolog.Nop())
+	must(t, err)
+	want(examined(rdb, fresh), Fail, "is gone")
+	must(t, fresh.Close())
+
 	away, err := archive.NewSource(sqlarchive.Config{URL: "postgres://u:s3cret@127.0.0.1:1/d"}, "n", zerolog.Nop())
 	must(t, err)
 	c := examined(rdb, away)
