@@ -1,7 +1,6 @@
 package api
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -13,6 +12,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/onbeat/onbeat/admin"
+	"github.com/onbeat/onbeat/internal/strictjson"
 	"github.com/onbeat/onbeat/internal/tracing"
 	"github.com/onbeat/onbeat/task"
 )
@@ -106,52 +106,31 @@ func (s *Server) checkSize(raw []byte) error {
 	return &task.FieldError{Field: "payload", Reason: fmt.Sprintf("too large: the task has %d bytes, and the limit is %d", len(raw), limit)}
 }
 
-// specs are the tasks of a batch. A list with more than a batch may have is not read further: each one costs memory.
-type specs []json.RawMessage
-
-// UnmarshalJSON reads a list.
-func (s *specs) UnmarshalJSON(data []byte) error {
-	d := json.NewDecoder(bytes.NewReader(data))
-	if open, err := d.Token(); err != nil || open != json.Delim('[') {
-		return json.Unmarshal(data, (*[]json.RawMessage)(s)) // which says what it is
-	}
-	list := specs{}
-	for d.More() {
-		if len(list) == maxBatch {
-			return &task.FieldError{Field: "tasks", Reason: "too many", Hint: fmt.Sprintf("1 to %d tasks", maxBatch)}
-		}
-		var one json.RawMessage
-		if err := d.Decode(&one); err != nil {
-			return err
-		}
-		list = append(list, one)
-	}
-	*s = list
-	return nil
-}
-
-// batchOf returns the tasks of {"tasks": [...]}. A body without such a list is one task.
-func batchOf(body []byte) (batch []json.RawMessage, is bool, err error) {
-	var probe struct {
-		Tasks *json.RawMessage `json:"tasks"`
-	}
-	if json.Unmarshal(body, &probe) != nil || probe.Tasks == nil {
+// batchOf returns the tasks of {"tasks": [...]}, as they are written in the body. A body without such a list is one task. Nothing is read
+// into memory yet: each task is looked at for its size first.
+func batchOf(body []byte) (batch [][]byte, is bool, err error) {
+	if !json.Valid(body) {
 		return nil, false, nil
 	}
+	batch, rest := strictjson.List(body, "tasks", maxBatch)
+	switch {
+	case rest == nil:
+		return nil, false, nil
+	case len(batch) > maxBatch:
+		return nil, true, located(&task.FieldError{Field: "tasks", Reason: "too many", Hint: fmt.Sprintf("1 to %d tasks", maxBatch)}, "")
+	}
 	var b struct {
-		Tasks specs `json:"tasks"`
+		Tasks []struct{} `json:"tasks"`
 	}
-	if err := located(strictly(body, &b, "batch"), ""); err != nil {
-		return nil, true, err
+	err = strictly(rest, &b, "batch")
+	if err == nil && len(batch) == 0 {
+		err = &task.FieldError{Field: "tasks", Value: "0", Reason: "out of range", Hint: fmt.Sprintf("1 to %d tasks", maxBatch)}
 	}
-	if len(b.Tasks) == 0 {
-		return nil, true, located(&task.FieldError{Field: "tasks", Value: "0", Reason: "out of range", Hint: fmt.Sprintf("1 to %d tasks", maxBatch)}, "")
-	}
-	return b.Tasks, true, nil
+	return batch, true, located(err, "")
 }
 
 // enqueueBatch adds tasks, after it has checked each of them. Redis takes none if one is refused.
-func (s *Server) enqueueBatch(ctx context.Context, in *enqueueIn, batch []json.RawMessage) (*enqueuedOut, error) {
+func (s *Server) enqueueBatch(ctx context.Context, in *enqueueIn, batch [][]byte) (*enqueuedOut, error) {
 	list := make([]*task.Task, len(batch))
 	var refused *Problem
 	bad := 0

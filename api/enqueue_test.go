@@ -2,6 +2,7 @@ package api
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -15,18 +16,51 @@ import (
 	"github.com/onbeat/onbeat/task"
 )
 
+// allocated returns how many bytes f has allocated. The test must not be parallel.
+func allocated(f func()) uint64 {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	f()
+	runtime.ReadMemStats(&after)
+	return after.TotalAlloc - before.TotalAlloc
+}
+
 // A list of millions is refused before each of them has its place in memory.
 func TestBatchOf_aListOfMillionsTakesLittleMemory(t *testing.T) {
 	body := append([]byte(`{"tasks":[1`), bytes.Repeat([]byte(`,1`), 2<<20)...)
 	body = append(body, `],"tasks":[{}]}`...)
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	_, is, err := batchOf(body)
-	runtime.ReadMemStats(&after)
-	if p, _ := problemOf(err); !is || err == nil || p.Detail != "tasks: too many (1 to 10000 tasks)" || p.Errors[0].Pointer != "#/tasks" {
+	var is bool
+	var err error
+	took := allocated(func() { _, is, err = batchOf(body) })
+	if p, _ := problemOf(err); !is || err == nil || len(p.Errors) != 1 || p.Errors[0].Pointer != "#/tasks" {
 		t.Errorf("%v, %v", is, err)
 	}
-	if took := after.TotalAlloc - before.TotalAlloc; took > uint64(16*len(body)) {
+	if took > uint64(len(body)) {
+		t.Errorf("a body of %d bytes took %d", len(body), took)
+	}
+}
+
+// wide returns an object of many short keys, with about that many bytes.
+func wide(size int) string {
+	var b strings.Builder
+	b.WriteString(`{"0":1`)
+	for i := 1; b.Len() < size; i++ {
+		fmt.Fprintf(&b, `,"%x":1`, i)
+	}
+	return b.String() + "}"
+}
+
+// The size of each task of a batch is looked at before its keys.
+func TestEnqueue_refusesALargeTaskOfABatchForItsBytesAlone(t *testing.T) {
+	s := serve(t, Config{})
+	body := []byte(`{"tasks":[{"type":"echo","payload":` + wide(8<<20) + `}]}`)
+	ctx := context.WithValue(t.Context(), bodyKey{}, body)
+	var err error
+	took := allocated(func() { _, err = s.enqueue(ctx, &enqueueIn{}) })
+	if p, _ := problemOf(err); len(p.Errors) != 1 || p.Errors[0].Field != "tasks[0].payload" {
+		t.Errorf("%v", err)
+	}
+	if took > 1<<20 {
 		t.Errorf("a body of %d bytes took %d", len(body), took)
 	}
 }

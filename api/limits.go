@@ -25,7 +25,7 @@ const (
 	paceTime    = time.Second / 4  // that a request which comes too early waits
 	batchBody   = 32 << 20         // bytes of a body that adds tasks: 10,000 with small payloads
 	otherBody   = 2 << 20          // bytes of any other body, if payloads are no larger
-	bufferBytes = 256 << 20        // bytes of bodies and replies that this process has in memory
+	bufferBytes = 288 << 20        // bytes of bodies, of what reading them takes, and of replies that this process has in memory
 	bodyTime    = 30 * time.Second // until a body is there
 	slotTime    = 5 * time.Second  // until a request is worked on
 	workTime    = 30 * time.Second // of the work
@@ -53,8 +53,15 @@ func newLimits(cfg *Config) *limits {
 		log: cfg.Log, body: max(otherBody, 2*int64(cfg.Limits.Payload)), all: rate.NewLimiter(perSecond, perSecond),
 		strange: rate.NewLimiter(strangeRate, strangeRate), slots: make(chan struct{}, atOnce), senders: senders{each: map[string]*sender{}},
 	}
-	l.bytes.free.Store(bufferBytes)
+	most := int(max(batchBody, l.body))
+	l.bytes.free.Store(int64(max(bufferBytes, 2*(2*most+l.cost(most, maxBatch))))) // half of it is enough for the largest request
 	return l
+}
+
+// cost returns how many bytes the work on a body takes beside it: a JSON document of many keys takes several times its own size, but of
+// a batch one task is read at a time. So a record of each task, and all payloads twice, come on top of the largest task.
+func (l *limits) cost(size, objects int) int {
+	return 2*size + 8*min(size, int(l.body)) + min(objects, maxBatch)<<10
 }
 
 // Why a request is not served.
@@ -135,8 +142,9 @@ func (l *limits) serve(w http.ResponseWriter, r *http.Request, next http.Handler
 	}
 	rc := http.NewResponseController(w)
 	hurry(w, bodyTime, bodyTime+slotTime+writeTime)
-	memory := share{&l.bytes, own}
-	body, done := l.read(w, r, memory)
+	b := &buffer{header: http.Header{}, memory: share{&l.bytes, own}}
+	defer b.release()
+	body, done := l.read(w, r, b)
 	defer done()
 	if body == nil {
 		return
@@ -147,12 +155,17 @@ func (l *limits) serve(w http.ResponseWriter, r *http.Request, next http.Handler
 		next.ServeHTTP(w, r) // it has deadlines, and limits, of its own
 		return
 	}
-	b := &buffer{header: http.Header{}, memory: memory}
-	defer b.release()
+	if !b.reserve(l.cost(len(body), bytes.Count(body, []byte("{"))) - b.taken) {
+		later(w, errMemory)
+		return
+	}
 	if !l.work(b, r, own, next) {
 		later(w, errBusy)
 		return
 	}
+	body, r.Body = nil, http.NoBody
+	done() // before the client takes its time
+	b.shrink()
 	_ = rc.SetWriteDeadline(time.Now().Add(writeTime))
 	b.send(w)
 }
@@ -172,10 +185,11 @@ func (l *limits) pace(ctx context.Context, by *sender) bool {
 }
 
 // read reads the body of a request. If it cannot be used, read has answered the request, and returns nil. Done gives the
-// memory back. The body of a request that only asks means nothing, so it is not kept: a stream would keep it for hours.
-func (l *limits) read(w http.ResponseWriter, r *http.Request, memory share) (body []byte, done func()) {
+// memory back. The body of a request that only asks means nothing, so it is not kept: a stream would keep it for hours. What the work
+// will take is reserved first, if the size is known, so that of many large requests at once some are worked on.
+func (l *limits) read(w http.ResponseWriter, r *http.Request, b *buffer) (body []byte, done func()) {
 	taken := 0
-	done = func() { memory.give(taken) }
+	done = func() { b.memory.give(taken); taken = 0 }
 	most := l.body
 	if r.URL.Path == "/v1/tasks" {
 		most = max(batchBody, most)
@@ -193,16 +207,25 @@ func (l *limits) read(w http.ResponseWriter, r *http.Request, memory share) (bod
 		}
 		return body, done
 	}
+	if !b.reserve(l.cost(int(max(r.ContentLength, 0)), 0)) {
+		w.Header().Set("Connection", "close")
+		later(w, errMemory)
+		return nil, done
+	}
 	for {
 		if len(body) == cap(body) { // doubled, as append does: so the memory is counted before it is used
-			grown := min(max(2*cap(body), int(min(max(r.ContentLength, 512), chunk))), int(most)+1)
-			if !memory.take(grown) {
+			end := most
+			if r.ContentLength >= 0 {
+				end = r.ContentLength
+			}
+			grown := min(max(2*cap(body), chunk), int(end)+1) // one more, to find the end
+			if !b.memory.take(grown) {
 				later(w, errMemory)
 				return nil, done
 			}
 			larger := make([]byte, len(body), grown)
 			copy(larger, body)
-			memory.give(taken)
+			b.memory.give(taken)
 			body, taken = larger, grown
 		}
 		n, err := from.Read(body[len(body):cap(body)])
@@ -305,6 +328,24 @@ func (b *buffer) Header() http.Header { return b.header }
 func (b *buffer) WriteHeader(status int) {
 	if b.status == 0 && status >= 200 {
 		b.status = status
+	}
+}
+
+// reserve takes memory for the work on a request, which its reply may use: work that was done is not refused for its answer. It
+// reports whether there is enough.
+func (b *buffer) reserve(n int) bool {
+	if !b.memory.take(n) {
+		return false
+	}
+	b.taken += n
+	return true
+}
+
+// shrink gives back what the reply does not use.
+func (b *buffer) shrink() {
+	if spare := b.taken - b.body.Cap(); spare > 0 {
+		b.memory.give(spare)
+		b.taken -= spare
 	}
 }
 

@@ -14,6 +14,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/onbeat/onbeat/task"
 )
 
 // served is a server of a handler behind the guard, as [Server.Serve] serves it.
@@ -334,4 +336,54 @@ func TestServe_aStreamWaitsForItsBodyNoLongerThanOthers(t *testing.T) {
 	if w.Code != errSlow.status {
 		t.Errorf("%d", w.Code)
 	}
+}
+
+// Half of the memory is enough for the largest request, whatever the limit of payloads is: a sender alone is never refused for good.
+func TestLimits_theLargestRequestHasRoom(t *testing.T) {
+	t.Parallel()
+	for _, payload := range []int{0, 1000, 10 << 20, 100 << 20} {
+		l := newLimits(&Config{Limits: task.Limits{Payload: payload}})
+		for _, size := range []int{batchBody, int(l.body)} {
+			memory := share{&l.bytes, l.senders.of("a")}
+			need := size + size/2 + 1 + l.cost(size, 1<<30) // with the smaller half of the body, which is copied
+			if !memory.take(need) {
+				t.Errorf("payloads of %d bytes: a body of %d has no room", payload, size)
+			}
+			memory.give(need)
+		}
+	}
+}
+
+// What was done is not refused because there is no memory for the answer, and while the client takes it, it holds no more than that.
+func TestLimits_theWorkReservesTheMemoryOfItsReply(t *testing.T) {
+	t.Parallel()
+	l := newLimits(&Config{})
+	l.bytes.free.Store(1 << 20)
+	r := local(http.MethodPost, "/v1/tasks")
+	body := bytes.Repeat([]byte("x"), 30_000)
+	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	w := &taker{ResponseRecorder: httptest.NewRecorder(), l: l}
+	l.serve(w, r, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		l.bytes.free.Add(-1 << 30) // others take all
+		_, _ = w.Write(bytes.Repeat([]byte("x"), 100_000))
+		l.bytes.free.Add(1 << 30)
+	}))
+	if w.Code != 200 || w.Body.Len() != 100_000 {
+		t.Errorf("%d, %d bytes", w.Code, w.Body.Len())
+	}
+	if w.held > 300_000 {
+		t.Errorf("%d bytes are held while the answer is taken", w.held)
+	}
+}
+
+// taker notes what is held while an answer is taken.
+type taker struct {
+	*httptest.ResponseRecorder
+	l    *limits
+	held int64
+}
+
+func (t *taker) WriteHeader(status int) {
+	t.held = 1<<20 - t.l.bytes.free.Load()
+	t.ResponseRecorder.WriteHeader(status)
 }

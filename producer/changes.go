@@ -30,9 +30,9 @@ func changesMade(was, want *Schedule) string {
 	return encodeChanges(list)
 }
 
-// encodeChanges leaves out the last ones that are too many, and says how many.
+// encodeChanges leaves out the last ones that are too many, and says how many. A payload may have changed in a hundred thousand values.
 func encodeChanges(list []FieldChange) string {
-	for n := len(list); ; n-- {
+	for n := min(len(list), longestChanges/len(`{"field":""},`)); ; n-- {
 		part := list[:n:n]
 		if left := len(list) - n; left > 0 {
 			part = append(part, FieldChange{Field: "…", To: fmt.Sprintf("%d more", left)})

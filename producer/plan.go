@@ -62,8 +62,20 @@ func (s *Schedules) Plan(ctx context.Context, want Schedule) (Plan, error) {
 	return p, err
 }
 
+// longestFlat is the most bytes of payloads that are compared value by value, which takes a hundred times their bytes.
+const longestFlat = 64 << 10
+
 // changesOf lists the fields in which two schedules differ.
 func changesOf(was, want *Schedule) ([]FieldChange, error) {
+	if len(was.Payload)+len(want.Payload) > longestFlat {
+		a, b := *was, *want
+		a.Payload, b.Payload = nil, nil
+		list, err := changesOf(&a, &b)
+		if err == nil && !bytes.Equal(was.Payload, want.Payload) {
+			list = append(list, FieldChange{"payload", string(was.Payload), string(want.Payload)})
+		}
+		return list, err
+	}
 	a, err := textsOf(was)
 	if err != nil {
 		return nil, err

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -78,5 +79,21 @@ func TestChangesOf(t *testing.T) {
 		if fmt.Sprint(got) != c.want {
 			t.Errorf("got  %v\nwant %s", got, c.want)
 		}
+	}
+}
+
+// A payload that is large is compared as a whole: value by value it would take a hundred times its bytes.
+func TestChangesOf_comparesALargePayloadAsAWhole(t *testing.T) {
+	t.Parallel()
+	large := func(last string) *Schedule {
+		return &Schedule{Name: "s", Payload: json.RawMessage(`{"a":"` + strings.Repeat("x", longestFlat) + `","b":` + last + `}`)}
+	}
+	changed, err := changesOf(large("1"), large("2"))
+	must(t, err)
+	if len(changed) != 1 || changed[0].Field != "payload" {
+		t.Errorf("%d changes", len(changed))
+	}
+	if none, err := changesOf(large("1"), large("1")); len(none) != 0 || err != nil {
+		t.Errorf("%d changes, %v", len(none), err)
 	}
 }

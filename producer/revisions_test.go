@@ -266,7 +266,7 @@ func TestChangesMade_isBounded(t *testing.T) {
 	t.Parallel()
 	s := every(time.Hour)
 	fields := map[string]string{}
-	for i := range 500 {
+	for i := range 3_000 {
 		fields[fmt.Sprint("field", i)] = "secret"
 	}
 	s.Payload, _ = json.Marshal(fields)

@@ -2,6 +2,7 @@ package strictjson
 
 import (
 	"bytes"
+	"hash/maphash"
 	"regexp"
 	"strconv"
 	"strings"
@@ -15,13 +16,13 @@ import (
 // replaces bytes that are not UTF-8 by U+FFFD. The data must be valid JSON otherwise. If fold is not nil, it decides which keys of
 // the outermost object are equal. root is the field that the document is; "" if it is a whole one, whose fields have no prefix.
 func Check(data []byte, root string, fold func(string) string) error {
-	w := &walk{root: root, fold: fold}
+	w := &walk{data: data, root: root, fold: fold}
 	for l := (lexer{data: data}); ; {
 		k, raw := l.next()
 		if raw == nil {
 			return nil
 		}
-		if err := w.take(k, raw); err != nil {
+		if err := w.take(k, raw, l.at-len(raw)); err != nil {
 			return err
 		}
 	}
@@ -29,61 +30,69 @@ func Check(data []byte, root string, fold func(string) string) error {
 
 // walk is a walk through a JSON document.
 type walk struct {
+	data []byte
 	root string
 	fold func(string) string
 	open []*level
 }
 
-// level is an object or a list that the walk is in.
+// level is an object or a list that the walk is in. Of the keys of an object it has hashes: an object of millions of short keys would
+// take many times its own size as text.
 type level struct {
-	keys    map[string]bool // nil: a list
-	key     string          // the key of the next value
-	isValue bool            // the next token of an object is a value, not a key
-	n       int             // how many values have come so far
+	keys    map[uint64]int // hash → where the key is; nil: a list
+	key     []byte         // the key of the next value, with its quotes
+	isValue bool           // the next token of an object is a value, not a key
+	n       int            // how many values have come so far
 }
 
-// take checks a token.
-func (w *walk) take(k kind, raw []byte) error {
+var seed = maphash.MakeSeed()
+
+// take checks the token at a place of the data.
+func (w *walk) take(k kind, raw []byte, place int) error {
 	if k == '}' || k == ']' {
 		w.open = w.open[:max(len(w.open)-1, 0)]
 		return nil
 	}
-	isText, text := k == '"', ""
 	var in *level
 	if len(w.open) > 0 {
 		in = w.open[len(w.open)-1]
 	}
 	isKey := in != nil && in.keys != nil && !in.isValue
 	if isKey {
-		text = textOf(raw)
-		in.key, in.isValue = text, true
+		in.key, in.isValue = raw, true
 	} else if in != nil {
 		in.n++
 		in.isValue = false
 	}
+	isText := k == '"'
 	switch {
 	case isText && !utf8.Valid(raw):
-		if isKey {
-			in.key = string(raw[bytes.IndexByte(raw, '"')+1 : len(raw)-1])
-		}
 		return w.refuse("not UTF-8", "save the file as UTF-8")
 	case isText && halfPair(raw):
 		return w.refuse("has half a surrogate pair, which is not a character", `\ud83d\ude00 is one character, \ud83d alone is not`)
 	case isKey:
-		name := text
-		if w.fold != nil && len(w.open) == 1 {
-			name = w.fold(text)
-		}
-		if in.keys[name] {
+		hash := maphash.Bytes(seed, w.name(raw))
+		if first, known := in.keys[hash]; known && bytes.Equal(w.name(raw), w.name(tokenAt(w.data, first))) {
 			return w.refuse("appears twice", "write each key once: one of the two values would be lost")
 		}
-		in.keys[name] = true
+		in.keys[hash] = place
 	case k == '{':
-		w.open = append(w.open, &level{keys: map[string]bool{}})
+		w.open = append(w.open, &level{keys: map[uint64]int{}})
 	case k == '[':
 		w.open = append(w.open, &level{})
 	}
 	return nil
+}
+
+// name returns what a key is compared by.
+func (w *walk) name(raw []byte) []byte {
+	switch {
+	case w.fold != nil && len(w.open) == 1:
+		return []byte(w.fold(textOf(raw)))
+	case bytes.IndexByte(raw, '\\') >= 0:
+		return []byte(textOf(raw))
+	}
+	return raw[1 : len(raw)-1]
 }
 
 // refuse returns an error with the path of the walk's present place.
@@ -98,7 +107,7 @@ func (w *walk) refuse(reason, hint string) error {
 		if path.Len() > 0 {
 			path.WriteByte('.')
 		}
-		path.WriteString(shownKey(l.key))
+		path.WriteString(shownKey(keyText(l.key)))
 		if path.Len() > 256 {
 			path.WriteString("…")
 			break
@@ -108,6 +117,14 @@ func (w *walk) refuse(reason, hint string) error {
 		path.WriteString("task")
 	}
 	return &field.Error{Field: path.String(), Reason: reason, Hint: hint}
+}
+
+// keyText returns what a key says, with the bytes that are not UTF-8 if it has any.
+func keyText(raw []byte) string {
+	if len(raw) < 2 || utf8.Valid(raw) {
+		return textOf(raw)
+	}
+	return string(raw[1 : len(raw)-1])
 }
 
 // longestShown is the most bytes of a key or a number that an error shows: a document may be one long key.

@@ -3,6 +3,7 @@ package strictjson
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 )
 
 // lexer cuts valid JSON into tokens. [json.Decoder.Token] does that too, but makes an error, which it drops, for each string.
@@ -75,6 +76,44 @@ func (l *lexer) skip() {
 			return
 		}
 	}
+}
+
+// tokenAt returns the token that begins at a place.
+func tokenAt(data []byte, place int) []byte {
+	l := lexer{data: data, at: place}
+	_, raw := l.next()
+	return raw
+}
+
+// List returns the values of the list that the object in data has under a name, each as it is written there, and the object with an
+// empty list in its place. Of more than most values it returns one more. It copies nothing else, so it is the first look at a document that may be too
+// large. The data must be valid JSON. What
+// is no list stays where it is, and without the name List returns no object.
+func List(data []byte, name string, most int) (values [][]byte, rest []byte) {
+	l := lexer{data: data}
+	if k, _ := l.next(); k != '{' {
+		return nil, nil
+	}
+	for l.more() {
+		if _, key := l.next(); textOf(key) != name {
+			l.skip()
+			continue
+		}
+		if l.peek() != '[' {
+			return nil, data
+		}
+		from := l.at
+		for l.at++; l.more(); {
+			value := l.at
+			if l.skip(); len(values) == most+1 {
+				continue
+			}
+			values = append(values, data[value:l.at])
+		}
+		l.next()
+		return values, slices.Concat(data[:from], []byte("[]"), data[l.at:])
+	}
+	return nil, nil
 }
 
 // textOf returns what a string says, as encoding/json reads it.
