@@ -17,7 +17,7 @@
 // did to a slot, and [Describe] puts a rule into words. This package only carries and checks Missed, CatchUp, Overlap and
 // MaxRuns; the scheduler acts on them.
 //
-// All times are in whole milliseconds, in UTC, from 1970 to 9999.
+// All times are in whole milliseconds, in UTC, from 1970 to 9999-12-30.
 //
 // # Intervals
 //

@@ -6,8 +6,8 @@ import (
 	"unique"
 )
 
-// maxMilli is the last instant of the year 9999, in unix milliseconds.
-const maxMilli = 253402300799999
+// maxMilli is the last instant of 9999-12-30, in unix milliseconds. In no zone is it the year 10000 by then, which JSON cannot write.
+const maxMilli = 253402214399999
 
 // Grid is a rule with its anchor: the set of the rule's slots. It is a small value that is safe to copy and to use from
 // many goroutines; grids with the same expression and zone share their compiled form. The zero Grid has no slots.
@@ -47,8 +47,8 @@ func (r Rule) Grid(anchor time.Time) (Grid, error) {
 	return g, nil
 }
 
-// Next returns the first slot strictly after t. It returns the zero Time if there is none: the rule's Until, or the year
-// 9999, has passed.
+// Next returns the first slot strictly after t. It returns the zero Time if there is none: the rule's Until, or
+// 9999-12-30, has passed.
 func (g Grid) Next(t time.Time) time.Time { return asTime(g.next(floorMilli(t))) }
 
 // Prev returns the last slot strictly before t. It returns the zero Time if there is none: t is not after the anchor, or
@@ -143,7 +143,7 @@ func asTime(ms int64) time.Time {
 }
 
 // floorMilli and ceilMilli return t in unix milliseconds, rounded down and up. A time that no slot can have becomes one
-// just outside the years 1 to 9999, so that later arithmetic does not overflow.
+// just outside those from year 1 to the last, so that later arithmetic does not overflow.
 func floorMilli(t time.Time) int64 {
 	const year1 = -62135596800
 	switch sec := t.Unix(); {

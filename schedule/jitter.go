@@ -7,7 +7,8 @@ import (
 
 // JitterFor returns when the slot of the schedule called name comes due: the slot plus a delay in [0, Jitter), in whole
 // milliseconds. The delay depends only on name, slot and Jitter, so every process and every release computes the same
-// delay. Delays are spread evenly, both over the slots of a schedule and over the schedules of a slot.
+// delay. Delays are spread evenly, both over the slots of a schedule and over the schedules of a slot. Nothing comes due after the last
+// instant at which a slot may lie.
 func (r Rule) JitterFor(name string, slot time.Time) time.Time {
 	span := r.Jitter.Milliseconds()
 	if span <= 0 {
@@ -15,7 +16,11 @@ func (r Rule) JitterFor(name string, slot time.Time) time.Time {
 	}
 	// The high word of hash × span is uniform in [0, span), without the bias and the division of a modulo.
 	delay, _ := bits.Mul64(jitterHash(name, uint64(slot.UnixMilli())), uint64(span))
-	return slot.Add(time.Duration(delay) * time.Millisecond)
+	due := slot.Add(time.Duration(delay) * time.Millisecond)
+	if due.UnixMilli() > maxMilli {
+		return asTime(maxMilli)
+	}
+	return due
 }
 
 // jitterHash is FNV-1a over the name, a zero byte and the slot's eight bytes, little end first, then SplitMix64's finisher:

@@ -35,7 +35,7 @@ type Rule struct {
 	// lies before it.
 	Start string
 
-	// Until is the last instant at which a slot may lie, inclusive, up to the year 9999. Default: no end.
+	// Until is the last instant at which a slot may lie, inclusive, up to 9999-12-30. Default: no end.
 	Until time.Time
 
 	// MaxRuns ends the schedule after that many runs. Default 0, no limit. A [Grid] ignores it, because only the scheduler
@@ -186,10 +186,10 @@ func (r Rule) checkJitter() error {
 	return err
 }
 
-// checkInstant refuses a time at which no slot can lie: it must be from 1970 to 9999, in whole milliseconds.
+// checkInstant refuses a time at which no slot can lie: it must be from 1970 to 9999-12-30, in whole milliseconds.
 func checkInstant(field string, t time.Time) error {
 	if sec := t.Unix(); sec < 0 || sec > maxMilli/1000 {
-		return invalid(field, t.UTC().Format(time.RFC3339), "out of range", "use a time from 1970 to 9999")
+		return invalid(field, t.UTC().Format(time.RFC3339), "out of range", "use a time from 1970 to 9999-12-30")
 	}
 	if t.Nanosecond()%int(time.Millisecond) != 0 {
 		return invalid(field, t.UTC().Format(time.RFC3339Nano), "finer than a millisecond", "use whole milliseconds")
