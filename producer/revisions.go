@@ -91,10 +91,8 @@ func (s *Schedules) withOlder(ctx context.Context, name string, noted []queue.Re
 	if n := len(noted); n > 0 && (below == 0 || below > noted[n-1].Number) {
 		below = noted[n-1].Number
 	}
-	if len(noted) > 0 && noted[len(noted)-1].What == string(Made) {
-		return noted, none
-	}
-	older, err := s.past.RevisionsBefore(ctx, name, below, limit)
+	first := len(noted) > 0 && noted[len(noted)-1].Before == 0
+	older, err := s.past.RevisionsBefore(ctx, name, below, first, limit)
 	if err != nil {
 		return nil, err
 	}
@@ -147,16 +145,18 @@ func (s *Schedules) revisionOf(name string, noted []queue.Revision, i int) Revis
 	return r
 }
 
-// Revert gives a schedule the definition of a revision again, as a new revision. The anchor stays unless Start changes.
+// Revert gives a schedule the definition of a revision again, as a new revision. The anchor stays unless Start changes. A schedule that
+// was deleted is restored by [Schedules.Restore]; one of which Redis knows nothing more, but the archive does, is made anew.
 func (s *Schedules) Revert(ctx context.Context, name string, revision int64) (ApplyResult, error) {
-	noted, err := s.revisions(ctx, name)
-	if err != nil {
-		return "", err
+	noted, none := s.revisions(ctx, name)
+	if none != nil && !errors.Is(none, task.ErrNotFound) {
+		return "", none
 	}
 	is := func(r queue.Revision) bool { return r.Number == revision }
 	i := slices.IndexFunc(noted, is)
 	if i < 0 {
-		if noted, err = s.withOlder(ctx, name, noted, revision+1, 1, nil); err != nil {
+		var err error
+		if noted, err = s.withOlder(ctx, name, noted, revision+1, 1, none); err != nil {
 			return "", err
 		}
 		i = slices.IndexFunc(noted, is)
@@ -184,7 +184,8 @@ func (s *Schedules) Revert(ctx context.Context, name string, revision int64) (Ap
 		return "", err
 	}
 	did := Unchanged
-	err = s.change(ctx, name, false, func(st queue.Stored, now time.Time) (c *queue.Change, err error) {
+	mayBeNew := none != nil // only the archive knows of it: Redis came back empty, or the schedule is long gone
+	err = s.change(ctx, name, mayBeNew, func(st queue.Stored, now time.Time) (c *queue.Change, err error) {
 		if did, c, err = apply(st, &d.Schedule, d.newer, now); c != nil {
 			c.Event = "schedule reverted"
 		}

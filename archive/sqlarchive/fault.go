@@ -30,7 +30,7 @@ func (a *store) fault(ctx context.Context, err error) error {
 	switch {
 	case err == nil, errors.Is(err, archive.ErrMoved):
 		return err
-	case ctx.Err() != nil:
+	case ctx.Err() != nil && !errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return context.Cause(ctx)
 	}
 	var kind error

@@ -60,6 +60,7 @@ type found struct {
 	schedules     int64
 	since         time.Time
 	moreSchedules bool
+	follows       bool          // something was archived before
 	gone          *archive.Loss // all that was archived before
 }
 
@@ -149,12 +150,17 @@ func (t *term) open(ctx context.Context) (archive.Archive, error) {
 // note notes in Redis since when the namespace is archived, once that is so. It tells an archive that is new from one that has lost
 // all it had.
 func (t *term) note(ctx context.Context, f *found) {
-	if !t.since.IsZero() && f.gone == nil {
+	if !t.since.IsZero() && f.gone == nil && f.history.loss == nil {
 		return
 	}
 	ctx, done := context.WithTimeout(ctx, readTime)
 	defer done()
 	since := f.begins()
+	if f.follows { // Redis came back empty: the archive has more than it knows of
+		if since = t.at.Since; since.IsZero() {
+			since = time.UnixMilli(1)
+		}
+	}
 	if err := t.q.NoteArchived(ctx, since); err != nil {
 		t.log.Debug().Err(err).Msg("could not note since when there is an archive")
 		return
@@ -197,7 +203,8 @@ func (t *term) read(ctx context.Context) (f found, err error) {
 	if f.events, err = t.events.read(ctx, place{id: t.at.Events}, mostEvents); err != nil {
 		return f, err
 	}
-	if t.at == (archive.Position{}) && !t.since.IsZero() {
+	f.follows = t.at != (archive.Position{})
+	if !f.follows && !t.since.IsZero() {
 		f.gone = &archive.Loss{From: t.since, To: f.begins()}
 		if f.gone.To.Before(t.since) {
 			f.gone.From = f.gone.To

@@ -20,13 +20,16 @@ func (p *Past) Events(ctx context.Context, since time.Time, limit int) ([]queue.
 	if err != nil || p.source == nil || len(list) >= limit {
 		return list, err
 	}
-	first, err := p.q.EventsSince(ctx)
-	if err != nil || !first.After(since) {
+	if all, err := p.hasEvents(ctx, lastBefore(since)); all || err != nil {
 		return list, err
 	}
 	a, err := p.archived(ctx)
 	if err != nil {
 		return list, err
+	}
+	first := time.Time{}
+	if len(list) > 0 {
+		first = list[0].At
 	}
 	older, err := a.Events(ctx, since, first, limit)
 	if err != nil {
@@ -37,13 +40,27 @@ func (p *Past) Events(ctx context.Context, since time.Time, limit int) ([]queue.
 	return append(eventsOf(older), list...), nil
 }
 
+// hasEvents reports whether Redis has all events that came after an ID.
+func (p *Past) hasEvents(ctx context.Context, id string) (bool, error) {
+	if met, err := p.q.EventsUpTo(ctx, id); err != nil || met != "" {
+		return err == nil, err
+	}
+	if first, err := p.q.EventsSince(ctx); err != nil || !first.IsZero() {
+		return false, err
+	}
+	return p.whole(ctx)
+}
+
 // EventsAfter returns the events after the one with an ID, and since a moment (zero: ever), the oldest first: at most limit.
 func (p *Past) EventsAfter(ctx context.Context, id string, since time.Time, limit int) ([]queue.Event, error) {
 	if p.source == nil {
 		return p.q.EventsAfter(ctx, id, since, limit)
 	}
-	first, err := p.q.EventsSince(ctx)
-	if err != nil || !first.After(since) && !first.After(history.At(id)) {
+	from := id
+	if since.After(history.At(id)) {
+		from = lastBefore(since)
+	}
+	if all, err := p.hasEvents(ctx, from); all || err != nil {
 		if err != nil {
 			return nil, err
 		}
@@ -52,10 +69,6 @@ func (p *Past) EventsAfter(ctx context.Context, id string, since time.Time, limi
 	a, err := p.archived(ctx)
 	if err != nil {
 		return nil, err
-	}
-	from := id
-	if since.After(history.At(id)) {
-		from = lastBefore(since)
 	}
 	old, err := a.EventsAfter(ctx, from, limit)
 	if err != nil || len(old) >= limit {
@@ -78,10 +91,15 @@ func eventsOf(list []archive.Event) []queue.Event {
 }
 
 // RevisionsBefore returns the revisions of a schedule before one with a number (0: all), the newest first, as far as the archive
-// has them: at most limit. It returns none without an archive.
-func (p *Past) RevisionsBefore(ctx context.Context, name string, number int64, limit int) ([]queue.Revision, error) {
+// has them: at most limit. First says that Redis knows of none before. It returns none without an archive.
+func (p *Past) RevisionsBefore(ctx context.Context, name string, number int64, first bool, limit int) ([]queue.Revision, error) {
 	if p.source == nil {
 		return nil, nil
+	}
+	if first {
+		if whole, err := p.whole(ctx); whole || err != nil {
+			return nil, err
+		}
 	}
 	a, err := p.archived(ctx)
 	if err != nil {

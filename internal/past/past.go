@@ -20,27 +20,48 @@ type Past struct {
 // Of returns the past of the namespace of a queue. The source is nil if there is no archive.
 func Of(q *queue.Queue, source *archive.Source) *Past { return &Past{q: q, source: source} }
 
-// archived opens the archive.
+// archiveTime is how long the archive may take to say that it is there. A database that hangs must not take the time of all else that is
+// asked.
+const archiveTime = 5 * time.Second
+
+// archived opens the archive, and sees whether it answers.
 func (p *Past) archived(ctx context.Context) (archive.Archive, error) {
-	a, err := p.source.Archive(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("redis no longer has all of that, and the rest cannot be read: %w", err)
+	limited, done := context.WithTimeout(ctx, archiveTime)
+	defer done()
+	a, err := p.source.Archive(limited)
+	if err == nil {
+		_, err = a.Position(limited)
 	}
-	return a, nil
+	switch {
+	case err == nil:
+		return a, nil
+	case errors.Is(limited.Err(), context.DeadlineExceeded):
+		return nil, fmt.Errorf("could not ask the archive: %w: no answer in time", archive.ErrUnavailable)
+	}
+	return nil, fmt.Errorf("could not ask the archive: %w", err)
 }
 
-// needed opens the archive if Redis may lack some of the history. If Redis says that it has all of it, an archive that is away
-// is no error: it would have more only if Redis had come back empty.
+// needed opens the archive, unless it has no more of the history than Redis.
 func (p *Past) needed(ctx context.Context) (archive.Archive, error) {
-	first, err := p.q.HistorySince(ctx)
-	if err != nil {
+	if whole, err := p.whole(ctx); whole || err != nil {
 		return nil, err
 	}
-	a, err := p.archived(ctx)
-	if err != nil && first.IsZero() {
-		return nil, nil //nolint:nilnil // see above
+	return p.archived(ctx)
+}
+
+// whole reports whether Redis has all of the history that ever was. One that came back empty has not: it does not know any more since
+// when the namespace is archived, or begins later than that.
+func (p *Past) whole(ctx context.Context) (bool, error) {
+	first, err := p.q.HistorySince(ctx)
+	if err != nil || !first.IsZero() {
+		return false, err
 	}
-	return a, err
+	since, err := p.q.ArchivedSince(ctx)
+	if err != nil || since.IsZero() {
+		return false, err
+	}
+	t, err := p.q.HistoryTail(ctx, "", 1)
+	return len(t.Items) > 0 && !t.Items[0].At.After(since), err
 }
 
 // firstPage is how many entries the first call reads; then their size decides.
@@ -221,7 +242,7 @@ func (p *Past) Runs(ctx context.Context, id string) ([]history.Note, error) {
 	if p.source == nil {
 		return nil, nil
 	}
-	a, err := p.source.Archive(ctx)
+	a, err := p.archived(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -1,7 +1,10 @@
 package past_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"net"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -17,6 +20,7 @@ import (
 	"github.com/onbeat/onbeat/internal/past"
 	"github.com/onbeat/onbeat/internal/queue"
 	"github.com/onbeat/onbeat/internal/testredis"
+	_ "github.com/onbeat/onbeat/postgres"
 )
 
 // world is a namespace whose archive a test fills by hand. Its methods fail the test if they fail.
@@ -206,18 +210,54 @@ func TestPast_withoutItsDatabase(t *testing.T) {
 	w.must(err)
 	w.p = past.Of(w.q, source)
 	w.note(100)
+	all := func() error { return w.p.History(t.Context(), time.Time{}, func(history.Entry) error { return nil }) }
+	if err := all(); err == nil {
+		t.Error("nobody knows whether there is more in the archive, and that is no error")
+	}
+	w.must(w.q.NoteArchived(t.Context(), history.At(w.ids[0])))
 	if got := w.read(time.Time{}); !slices.Equal(got, w.ids) {
 		t.Errorf("%d entries, want %d", len(got), len(w.ids))
 	}
+	if list, err := w.p.Events(t.Context(), time.Time{}, 10); len(list) > 0 || err != nil {
+		t.Errorf("%+v, %v", list, err)
+	}
+	w.must(w.q.NoteArchived(t.Context(), began.Add(-time.Hour)))
+	if err := all(); err == nil {
+		t.Error("the archive has more, and that is no error")
+	}
+	if _, err := w.p.Events(t.Context(), time.Time{}, 10); err == nil {
+		t.Error("it may have more events, and that is no error")
+	}
+	w.must(w.q.NoteArchived(t.Context(), history.At(w.ids[0])))
 	w.drop(50)
 	if got := w.read(began.Add(60 * time.Second)); !slices.Equal(got, w.ids[60:]) {
 		t.Errorf("%d entries, want %d", len(got), 40)
 	}
-	if err := w.p.History(t.Context(), time.Time{}, func(history.Entry) error { return nil }); err == nil {
+	if err := all(); err == nil {
 		t.Error("a history without its beginning is no error")
 	}
 	if _, err := w.p.Known(t.Context(), time.Time{}); err == nil {
 		t.Error("what is known is said without the archive")
+	}
+}
+
+// A database that hangs takes its own time and no more, and is the one that is blamed.
+func TestPast_withADatabaseThatHangs(t *testing.T) {
+	t.Parallel()
+	hangs, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0") // it takes connections, and never answers
+	w := newWorld(t)
+	w.must(err)
+	t.Cleanup(func() { _ = hangs.Close() })
+	source, err := archive.NewSource(sqlarchive.Config{URL: "postgres://u@" + hangs.Addr().String() + "/d"}, "n", zerolog.Nop())
+	w.must(err)
+	t.Cleanup(func() { _ = source.Close() })
+	w.p = past.Of(w.q, source)
+	for _, within := range []time.Duration{time.Minute, 50 * time.Millisecond} {
+		ctx, done := context.WithTimeout(t.Context(), within)
+		defer done()
+		if _, err := w.p.Known(ctx, time.Time{}); !errors.Is(err, archive.ErrUnavailable) || within == time.Minute && ctx.Err() != nil {
+			t.Errorf("within %s: %v", within, err)
+		}
 	}
 }
 
@@ -260,5 +300,13 @@ func TestEvents_goOnInTheArchive(t *testing.T) {
 	}
 	if !slices.Equal(got, ids) {
 		t.Errorf("page by page: %v", got)
+	}
+	w.must(w.rdb.Del(t.Context(), w.keys.Events).Err()) // Redis came back empty
+	w.must(w.rdb.XAdd(t.Context(), &redis.XAddArgs{Stream: w.keys.Events, Values: []any{"event", "joined"}}).Err())
+	if got := idsOf(w.p.Events(t.Context(), began, 100)); len(got) != 31 {
+		t.Errorf("from an empty Redis: %v", got)
+	}
+	if got := idsOf(w.p.EventsAfter(t.Context(), "0", time.Time{}, 100)); len(got) != 31 {
+		t.Errorf("from an empty Redis, after: %v", got)
 	}
 }
