@@ -16,8 +16,7 @@ import (
 	"github.com/onbeat/onbeat/consumer"
 	"github.com/onbeat/onbeat/handlers/notify"
 	"github.com/onbeat/onbeat/instance"
-	"github.com/onbeat/onbeat/internal/seal"
-	"github.com/onbeat/onbeat/internal/secret"
+	"github.com/onbeat/onbeat/internal/field"
 	"github.com/onbeat/onbeat/internal/store"
 	"github.com/onbeat/onbeat/outbox"
 	"github.com/onbeat/onbeat/task"
@@ -54,7 +53,7 @@ type Config struct {
 	// [task.Secret]. A task keeps those with which it was added.
 	Secret map[string][]string
 	// Encryption encrypts payloads at rest. Default: no keys, and payloads are stored as they are.
-	Encryption seal.Config
+	Encryption task.Encryption
 	// Caps bound what Redis keeps of finished work, and for an archive that is away. Give all instances of the namespace the same.
 	Caps Caps
 	// Archive keeps what became of every run, longer than Redis does: a sqlarchive.Config is an SQL database, see docs/archive.md.
@@ -97,15 +96,14 @@ func (c Config) Validate() error {
 	if c.PayloadLimit < 0 {
 		limit = &task.FieldError{Field: "payload_limit", Value: fmt.Sprint(c.PayloadLimit), Reason: "negative", Hint: "bytes; the default is 1 MiB"}
 	}
-	_, keys := seal.New(c.Encryption)
 	return errors.Join(c.instance().Validate(), c.consumer().Validate(), c.Durability.Validate(), c.Caps.Validate(), limit,
-		c.checkSecret(), keys, c.checkArchive(), c.checkOutbox(), notify.Validate(c.Notify))
+		c.checkSecret(), field.In("encryption", c.Encryption.Validate()), c.checkArchive(), c.checkOutbox(), notify.Validate(c.Notify))
 }
 
 func (c Config) checkSecret() error {
 	var list []error
 	for _, typ := range slices.Sorted(maps.Keys(c.Secret)) {
-		list = append(list, task.CheckName("secret", typ), secret.CheckPaths("secret."+typ, c.Secret[typ]))
+		list = append(list, task.CheckName("secret", typ), task.CheckSecret("secret."+typ, c.Secret[typ]))
 	}
 	return errors.Join(list...)
 }

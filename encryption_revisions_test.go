@@ -11,7 +11,6 @@ import (
 
 	"github.com/onbeat/onbeat"
 	"github.com/onbeat/onbeat/handlers"
-	"github.com/onbeat/onbeat/internal/seal"
 	"github.com/onbeat/onbeat/internal/testredis"
 	"github.com/onbeat/onbeat/producer"
 	"github.com/onbeat/onbeat/schedule"
@@ -28,8 +27,8 @@ func hourOf(name, payload string) producer.Schedule {
 func TestEncryption_ofRevisionsAndDeletedSchedules(t *testing.T) {
 	t.Parallel()
 	rdb, ns, ctx := testredis.Real(t), testredis.Namespace(t), t.Context()
-	with := func(keys ...seal.Key) *producer.Schedules {
-		return dispatcher(t, rdb, onbeat.Config{Namespace: ns, Encryption: seal.Config{Keys: keys}}).Schedules()
+	with := func(keys ...task.EncryptionKey) *producer.Schedules {
+		return dispatcher(t, rdb, onbeat.Config{Namespace: ns, Encryption: task.Encryption{Keys: keys}}).Schedules()
 	}
 	k1, k2 := keyOf("k1"), keyOf("k2")
 	old, both, none := with(k1), with(k2, k1), with()
@@ -71,7 +70,7 @@ func TestEncryption_ofRevisionsAndDeletedSchedules(t *testing.T) {
 		"applyIf": func() error { _, err := none.ApplyIf(ctx, hourOf("s", "plain"), now.Revision); return err },
 		"plan":    func() error { _, err := none.Plan(ctx, hourOf("s", "plain")); return err },
 	} {
-		if err := do(); !errors.Is(err, seal.ErrNoKey) || !strings.Contains(err.Error(), `"k1"`) {
+		if err := do(); !errors.Is(err, task.ErrNoKey) || !strings.Contains(err.Error(), `"k1"`) {
 			t.Errorf("%s without the key: %v", what, err)
 		}
 	}
@@ -111,7 +110,7 @@ func TestEncryption_ofRevisionsAndDeletedSchedules(t *testing.T) {
 	if err := rdb.HSet(ctx, revisions, "s", damaged).Err(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := both.Revert(ctx, "s", first.Revision); !errors.Is(err, seal.ErrDamaged) {
+	if _, err := both.Revert(ctx, "s", first.Revision); !errors.Is(err, task.ErrDamaged) {
 		t.Errorf("to what does not open: %v", err)
 	}
 }
@@ -122,8 +121,8 @@ func TestEncryption_anewIsNoRevision(t *testing.T) {
 	t.Parallel()
 	rdb, ns, ctx := testredis.Real(t), testredis.Namespace(t), t.Context()
 	var ran atomic.Int64
-	node := func(keys ...seal.Key) *onbeat.Dispatcher {
-		d := dispatcher(t, rdb, onbeat.Config{Namespace: ns, Lease: time.Second, Encryption: seal.Config{Keys: keys}})
+	node := func(keys ...task.EncryptionKey) *onbeat.Dispatcher {
+		d := dispatcher(t, rdb, onbeat.Config{Namespace: ns, Lease: time.Second, Encryption: task.Encryption{Keys: keys}})
 		count := handlers.Func(func(context.Context, *task.Task) error { ran.Add(1); return nil })
 		if err := errors.Join(d.Handle("pay", count), d.Schedule("declared", schedule.Every(time.Hour), "pay", number)); err != nil {
 			t.Fatal(err)
@@ -149,7 +148,7 @@ func TestEncryption_anewIsNoRevision(t *testing.T) {
 		}
 		seen[name] = s.Revision
 	}
-	for i, keys := range [][]seal.Key{{k1}, {k2, k1}, {k2, k1}, {k2}} {
+	for i, keys := range [][]task.EncryptionKey{{k1}, {k2, k1}, {k2, k1}, {k2}} {
 		d := node(keys...)
 		before, err := d.Queue().SchedulesVersion(ctx)
 		if err != nil {

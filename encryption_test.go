@@ -16,7 +16,6 @@ import (
 
 	"github.com/onbeat/onbeat"
 	"github.com/onbeat/onbeat/handlers"
-	"github.com/onbeat/onbeat/internal/seal"
 	"github.com/onbeat/onbeat/internal/testredis"
 	"github.com/onbeat/onbeat/schedule"
 	"github.com/onbeat/onbeat/task"
@@ -24,8 +23,8 @@ import (
 
 const number = "4111-1111-1111-1111"
 
-func keyOf(id string) seal.Key {
-	return seal.Key{ID: id, Secret: bytes.Repeat([]byte(id[len(id)-1:]), seal.KeyBytes)}
+func keyOf(id string) task.EncryptionKey {
+	return task.EncryptionKey{ID: id, Secret: bytes.Repeat([]byte(id[len(id)-1:]), task.EncryptionKeyBytes)}
 }
 
 // seenBy collects what a handler got, by release.
@@ -81,7 +80,7 @@ func dump(t *testing.T, rdb *redis.Client, namespace string) string {
 func TestEncryption_rolloutBringsAndRotatesKeys(t *testing.T) {
 	t.Parallel()
 	rdb, ns, seen := testredis.Real(t), testredis.Namespace(t), &seenBy{}
-	node := func(release string, c seal.Config) *onbeat.Dispatcher {
+	node := func(release string, c task.Encryption) *onbeat.Dispatcher {
 		d := dispatcher(t, rdb, onbeat.Config{Namespace: ns, Release: release, Lease: time.Second, Encryption: c})
 		if err := errors.Join(d.Handle("pay", seen.handler(release, nil)),
 			d.Schedule("beat", schedule.Every(200*time.Millisecond), "pay", map[string]string{"card": number})); err != nil {
@@ -101,11 +100,11 @@ func TestEncryption_rolloutBringsAndRotatesKeys(t *testing.T) {
 		testredis.Eventually(t, patience, func() bool { return seen.of(id) == want }, "%s runs in %s", id, release)
 	}
 	k1, k2 := keyOf("k1"), keyOf("k2")
-	plain := node("v1", seal.Config{})
+	plain := node("v1", task.Encryption{})
 	stopPlain := run(t, plain)
 	enqueue(plain, "plain")
 	ran("plain", "v1")
-	first := node("v2", seal.Config{Keys: []seal.Key{k1}})
+	first := node("v2", task.Encryption{Keys: []task.EncryptionKey{k1}})
 	enqueue(first, "early") // before an instance has the key
 	stopFirst := run(t, first)
 	stopPlain()
@@ -121,7 +120,7 @@ func TestEncryption_rolloutBringsAndRotatesKeys(t *testing.T) {
 	}
 	testredis.Eventually(t, patience, func() bool { return keys()["k1"] == 1 }, "the schedule is encrypted with k1")
 
-	second := node("v3", seal.Config{Keys: []seal.Key{k2, k1}})
+	second := node("v3", task.Encryption{Keys: []task.EncryptionKey{k2, k1}})
 	stopSecond := run(t, second)
 	stopFirst()
 	testredis.Eventually(t, patience, func() bool { return keys()["k2"] == 1 }, "and then with k2")
@@ -141,7 +140,7 @@ func TestEncryption_rolloutBringsAndRotatesKeys(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	again := node("v3", seal.Config{Keys: []seal.Key{k2}})
+	again := node("v3", task.Encryption{Keys: []task.EncryptionKey{k2}})
 	stopAgain := run(t, again)
 	enqueue(again, "last")
 	ran("last", "v3")
@@ -160,7 +159,7 @@ func TestEncryption_redisHasNoPlaintext(t *testing.T) {
 	rdb, ns, seen := testredis.Real(t), testredis.Namespace(t), &seenBy{}
 	var log bytes.Buffer
 	d := dispatcher(t, rdb, onbeat.Config{
-		Namespace: ns, Encryption: seal.Config{Keys: []seal.Key{keyOf("k1")}}, Secret: map[string][]string{"pay": {"card"}}, Log: zerolog.New(zerolog.SyncWriter(&log)),
+		Namespace: ns, Encryption: task.Encryption{Keys: []task.EncryptionKey{keyOf("k1")}}, Secret: map[string][]string{"pay": {"card"}}, Log: zerolog.New(zerolog.SyncWriter(&log)),
 	})
 	payload := map[string]string{"card": number}
 	if err := errors.Join(d.Handle("pay", seen.handler("-", fmt.Errorf("the bank refuses %s", number))),
@@ -198,7 +197,7 @@ func TestEncryption_redisHasNoPlaintext(t *testing.T) {
 func TestEncryption_whatWasTamperedWithIsDead(t *testing.T) {
 	t.Parallel()
 	rdb, seen := testredis.Real(t), &seenBy{}
-	d := dispatcher(t, rdb, onbeat.Config{Encryption: seal.Config{Keys: []seal.Key{keyOf("k1")}}})
+	d := dispatcher(t, rdb, onbeat.Config{Encryption: task.Encryption{Keys: []task.EncryptionKey{keyOf("k1")}}})
 	if err := d.Handle("pay", seen.handler("-", nil)); err != nil {
 		t.Fatal(err)
 	}

@@ -27,9 +27,8 @@ var rooms = [][]string{
 	{"internal/queue"},
 	{"internal/history", "internal/store", "internal/tracing"},
 	{"archive"},
-	{"task", "schedule"},
-	{"internal/seal"},
-	{"internal/field"},
+	{"internal/seal", "internal/field", "schedule"},
+	{"task"},
 }
 
 // Data flows one way, and so do imports. What lies beside the house (embedded, testredis, internal, the benches) is not in the

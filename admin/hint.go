@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/onbeat/onbeat/archive"
-	"github.com/onbeat/onbeat/internal/seal"
 	"github.com/onbeat/onbeat/internal/store"
 	"github.com/onbeat/onbeat/task"
 )
@@ -40,7 +39,7 @@ func hintOf(err error) string {
 		return "check the user and password of the Redis URL"
 	case errors.Is(err, task.ErrUnreplicated):
 		return "the primary has the change, and it is lost if the primary is lost now; when the replicas are back (see onbeat doctor), repeat the command"
-	case errors.Is(err, seal.ErrNoKey):
+	case errors.Is(err, task.ErrNoKey):
 		return "give this process the key: encryption.keys of its config"
 	case OfReplica(err):
 		return namePrimary

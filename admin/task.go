@@ -65,7 +65,7 @@ func taskOf(f *queue.Found, p *producer.Producer, keys *seal.Keys) Task {
 		Timeout: schedule.FormatDuration(t.RunTimeout()), Failures: t.Failures,
 	}
 	out.Secret = p.Secret(t.Type, t.Secret)
-	if err := t.Open(keys); err != nil {
+	if err := keys.OpenTask(t); err != nil {
 		out.Encrypted = err.Error()
 	}
 	if json.Valid(t.Payload) {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/onbeat/onbeat/internal/field"
+	"github.com/onbeat/onbeat/internal/wording"
 	"github.com/onbeat/onbeat/schedule"
 	"github.com/onbeat/onbeat/task"
 )
@@ -108,7 +109,7 @@ func (s *TaskSpec) Task(limits task.Limits) (*task.Task, error) {
 		t.Priority, refused = task.Normal, append(refused, err)
 	}
 	refused = append(refused, s.durations(t), s.moment(t), t.Validate(limits))
-	if err := field.Join(refused...); err != nil {
+	if err := wording.Join(refused...); err != nil {
 		return nil, err
 	}
 	return t, nil
@@ -140,7 +141,7 @@ func (s *TaskSpec) durations(t *task.Task) error {
 	if s.Keep != "" && t.Keep == 0 {
 		t.Keep = -1 // the user set it to zero and did not leave it out
 	}
-	return field.Join(refused...)
+	return wording.Join(refused...)
 }
 
 // moment reads when the task is due.

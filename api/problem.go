@@ -11,8 +11,6 @@ import (
 	"github.com/onbeat/onbeat/admin"
 	"github.com/onbeat/onbeat/archive"
 	"github.com/onbeat/onbeat/instance"
-	"github.com/onbeat/onbeat/internal/field"
-	"github.com/onbeat/onbeat/internal/seal"
 	"github.com/onbeat/onbeat/internal/store"
 	"github.com/onbeat/onbeat/internal/wording"
 	"github.com/onbeat/onbeat/producer"
@@ -107,8 +105,8 @@ var answers = []struct {
 	{task.ErrChanged, http.StatusConflict, "changed", 0},
 	{producer.ErrNewer, http.StatusConflict, "newer", 0},
 	{task.ErrRecord, http.StatusConflict, "newer", 0},
-	{seal.ErrNoKey, http.StatusConflict, "no-key", 0},
-	{seal.ErrDamaged, http.StatusConflict, "damaged", 0},
+	{task.ErrNoKey, http.StatusConflict, "no-key", 0},
+	{task.ErrDamaged, http.StatusConflict, "damaged", 0},
 }
 
 // problemOf turns an error into a problem. One that is unknown is only called an internal error: known is false, and the caller
@@ -175,8 +173,8 @@ func fieldsBehind(err error, veil func(string) string) (list []FieldProblem) {
 		}
 		return list
 	}
-	if f, ok := err.(*field.Error); ok { //nolint:errorlint // as above
-		return []FieldProblem{{Field: f.Field, Value: field.Cut(veil(f.Value), 60), Reason: veil(f.Reason), Hint: f.Hint}}
+	if f, ok := err.(*task.FieldError); ok { //nolint:errorlint // as above
+		return []FieldProblem{{Field: f.Field, Value: wording.Cut(veil(f.Value), 60), Reason: veil(f.Reason), Hint: f.Hint}}
 	}
 	if inner := errors.Unwrap(err); inner != nil {
 		return fieldsBehind(inner, veil)

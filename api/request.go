@@ -16,7 +16,6 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
-	"github.com/onbeat/onbeat/internal/field"
 	"github.com/onbeat/onbeat/internal/strictjson"
 	"github.com/onbeat/onbeat/internal/wording"
 	"github.com/onbeat/onbeat/task"
@@ -71,10 +70,10 @@ func checkQuery(op *huma.Operation, raw string) error {
 			break
 		}
 		if !slices.Contains(known, name) {
-			refused = append(refused, &task.FieldError{Field: field.Cut(name, 60), Reason: "unknown parameter", Hint: wording.Suggest(name, known)})
+			refused = append(refused, &task.FieldError{Field: wording.Cut(name, 60), Reason: "unknown parameter", Hint: wording.Suggest(name, known)})
 		}
 	}
-	return field.Join(refused...)
+	return wording.Join(refused...)
 }
 
 func keys(values url.Values) func(func(string) bool) {
@@ -114,7 +113,7 @@ func checkMedia(header string) error {
 		return nil
 	}
 	return &refusal{
-		http.StatusUnsupportedMediaType, "media-type", "the Content-Type is " + strconv.Quote(field.Cut(header, 60)) + ", not application/json",
+		http.StatusUnsupportedMediaType, "media-type", "the Content-Type is " + strconv.Quote(wording.Cut(header, 60)) + ", not application/json",
 		"with curl, use --json in place of --data",
 	}
 }
@@ -179,6 +178,6 @@ func located(err error, prefix string) error {
 		}
 		texts[i] = &task.FieldError{Field: f.Field, Value: f.Value, Reason: f.Reason, Hint: f.Hint}
 	}
-	p.Errors, p.Detail = list, field.Join(texts...).Error()
+	p.Errors, p.Detail = list, wording.Join(texts...).Error()
 	return p
 }

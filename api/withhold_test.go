@@ -15,7 +15,6 @@ import (
 
 	"github.com/onbeat/onbeat"
 	"github.com/onbeat/onbeat/handlers"
-	"github.com/onbeat/onbeat/internal/seal"
 	"github.com/onbeat/onbeat/internal/secret"
 	"github.com/onbeat/onbeat/internal/testredis"
 	"github.com/onbeat/onbeat/task"
@@ -200,8 +199,8 @@ func TestProblems_showNothingThatIsSecret(t *testing.T) {
 func TestIdempotency_keepsPayloadsEncrypted(t *testing.T) {
 	t.Parallel()
 	role := Admin
-	key := seal.Key{ID: "k", Secret: bytes.Repeat([]byte("k"), seal.KeyBytes)}
-	s, _ := secretly(t, onbeat.Config{Encryption: seal.Config{Keys: []seal.Key{key}}})
+	key := task.EncryptionKey{ID: "k", Secret: bytes.Repeat([]byte("k"), task.EncryptionKeyBytes)}
+	s, _ := secretly(t, onbeat.Config{Encryption: task.Encryption{Keys: []task.EncryptionKey{key}}})
 	tokens := func() []Token { return []Token{{Name: "ann", Role: role, Secret: admins}} }
 	s.handler = guard(&Config{Tokens: tokens}, remember(s.admin.Answers, s.mux))
 	s.told()

@@ -16,7 +16,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/onbeat/onbeat/internal/field"
+	"github.com/onbeat/onbeat/internal/wording"
 )
 
 // Bounds of one call.
@@ -183,7 +183,7 @@ func mediaOf(resp *http.Response) string {
 // kindOf names the type of a reply, which some other server may have sent.
 func kindOf(resp *http.Response) string {
 	if kind := mediaOf(resp); kind != "" {
-		return field.Cut(kind, 60) + " (status " + strconv.Itoa(resp.StatusCode) + ")"
+		return wording.Cut(kind, 60) + " (status " + strconv.Itoa(resp.StatusCode) + ")"
 	}
 	return "status " + strconv.Itoa(resp.StatusCode)
 }

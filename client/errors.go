@@ -14,9 +14,8 @@ import (
 	"github.com/onbeat/onbeat/admin"
 	"github.com/onbeat/onbeat/archive"
 	"github.com/onbeat/onbeat/instance"
-	"github.com/onbeat/onbeat/internal/field"
-	"github.com/onbeat/onbeat/internal/seal"
 	"github.com/onbeat/onbeat/internal/store"
+	"github.com/onbeat/onbeat/internal/wording"
 	"github.com/onbeat/onbeat/producer"
 	"github.com/onbeat/onbeat/task"
 )
@@ -91,7 +90,7 @@ var kinds = map[string]error{
 	"archive": archive.ErrUnavailable, "unreplicated": task.ErrUnreplicated, "suspect": store.ErrSuspect, "unreachable": task.ErrUnreachable, "busy": task.ErrBusy,
 	"full": task.ErrFull, "denied": task.ErrDenied, "wrong-type": store.ErrWrongType, "interrupted": task.ErrUnreachable,
 	"not-found": task.ErrNotFound, "changed": task.ErrChanged, "bulk": admin.ErrBulks, "no-other": instance.ErrNoOther, "newer": producer.ErrNewer, "revision": admin.ErrRevision,
-	"invalid": task.ErrInvalid, "no-key": seal.ErrNoKey, "damaged": seal.ErrDamaged,
+	"invalid": task.ErrInvalid, "no-key": task.ErrNoKey, "damaged": task.ErrDamaged,
 }
 
 // problem is an error as the API answers it.
@@ -146,7 +145,7 @@ func (c *conn) refused(resp *http.Response, text []byte) error {
 func (p *problem) fields() error {
 	a := answer{text: p.Detail}
 	for _, f := range p.Errors {
-		a.is = append(a.is, &field.Error{Field: f.Field, Value: f.Value, Reason: f.Reason, Hint: f.Hint})
+		a.is = append(a.is, &task.FieldError{Field: f.Field, Value: f.Value, Reason: f.Reason, Hint: f.Hint})
 	}
 	if len(a.is) == 1 && a.is[0].Error() == p.Detail {
 		return a.is[0]
@@ -160,7 +159,7 @@ func (c *conn) foreign(resp *http.Response) error {
 	case code == http.StatusBadGateway || code == http.StatusServiceUnavailable || code == http.StatusGatewayTimeout:
 		return &brokenError{c.base, fmt.Errorf("a proxy answers: %s", resp.Status)}
 	case code < 400:
-		return c.strange("redirects, to " + strconv.Quote(field.Cut(hostOf(resp.Header.Get("Location")), 60)))
+		return c.strange("redirects, to " + strconv.Quote(wording.Cut(hostOf(resp.Header.Get("Location")), 60)))
 	case code == http.StatusUnauthorized || code == http.StatusForbidden:
 		return &answer{c.base + ": " + resp.Status, []error{ErrToken}}
 	}

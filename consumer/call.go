@@ -280,7 +280,7 @@ func (c *Consumer) accept(t *task.Task) {
 	}
 	t.Release = c.session.Release
 	t.Secret = secret.Join(t.Secret, c.cfg.Secret[t.Type])
-	if err := t.Open(c.q.Seal()); err != nil && c.inflight[t.ID] == nil {
+	if err := c.q.Seal().OpenTask(t); err != nil && c.inflight[t.ID] == nil {
 		c.unopened(t, err)
 		return
 	}

@@ -6,7 +6,6 @@ import (
 
 	"github.com/onbeat/onbeat/internal/history"
 	"github.com/onbeat/onbeat/internal/queue"
-	"github.com/onbeat/onbeat/internal/seal"
 	"github.com/onbeat/onbeat/task"
 )
 
@@ -18,7 +17,7 @@ const keyWait = time.Minute
 // dead.
 func (c *Consumer) unopened(t *task.Task, err error) {
 	s := queue.Settlement{ID: t.ID, Fence: t.Fence, Outcome: queue.Moved, Lane: queue.LaneOf(t), Delay: keyWait}
-	if errors.Is(err, seal.ErrNoKey) {
+	if errors.Is(err, task.ErrNoKey) {
 		c.log.Error().Err(err).Str("task", t.ID).Str("type", t.Type).Msg("cannot decrypt a payload: leaving the task to an instance that has the key")
 		c.settled = append(c.settled, s)
 		return

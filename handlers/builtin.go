@@ -3,7 +3,7 @@ package handlers
 import (
 	"github.com/rs/zerolog"
 
-	"github.com/onbeat/onbeat/internal/field"
+	"github.com/onbeat/onbeat/internal/wording"
 )
 
 // BuiltinConfig tunes the handlers of the onbeat program. The zero value is ready to use.
@@ -32,7 +32,7 @@ func (c BuiltinConfig) Validate() error {
 	if err := c.Exec.Validate(); err != nil {
 		list = append(list, within("exec", err))
 	}
-	return field.Join(list...)
+	return wording.Join(list...)
 }
 
 // Builtin returns the handlers of the onbeat program, by type: http, echo, sleep, and exec if it is allowed.

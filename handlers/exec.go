@@ -15,8 +15,8 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"github.com/onbeat/onbeat/internal/field"
 	"github.com/onbeat/onbeat/internal/tracing"
+	"github.com/onbeat/onbeat/internal/wording"
 	"github.com/onbeat/onbeat/task"
 )
 
@@ -46,7 +46,7 @@ func (c ExecConfig) Validate() error {
 	if c.Output < 0 {
 		list = append(list, &task.FieldError{Field: "output", Value: strconv.Itoa(c.Output), Reason: "negative", Hint: hint})
 	}
-	return field.Join(list...)
+	return wording.Join(list...)
 }
 
 func (c ExecConfig) withDefaults() ExecConfig {

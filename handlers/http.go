@@ -14,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/onbeat/onbeat/internal/field"
+	"github.com/onbeat/onbeat/internal/wording"
 	"github.com/onbeat/onbeat/task"
 )
 
@@ -79,7 +79,7 @@ func (c HTTPConfig) Validate() error {
 			list = append(list, &task.FieldError{Field: "pass_env", Value: name, Reason: "not a variable name", Hint: "letters, digits and _, such as API_TOKEN"})
 		}
 	}
-	return field.Join(list...)
+	return wording.Join(list...)
 }
 
 func (c HTTPConfig) withDefaults() HTTPConfig {

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/onbeat/onbeat/internal/field"
 	"github.com/onbeat/onbeat/internal/secret"
 )
 
@@ -137,5 +138,5 @@ func (c *httpCall) veil(err error) error {
 	if c.secrets.Empty() {
 		return err
 	}
-	return c.secrets.Under(quotation.ReplaceAllString(c.secrets.Hide(err.Error()), `"…"`), err)
+	return field.VeilAs(c.secrets, quotation.ReplaceAllString(c.secrets.Hide(err.Error()), `"…"`), err)
 }

@@ -6,8 +6,8 @@ import (
 	"sync"
 	"unicode/utf8"
 
-	"github.com/onbeat/onbeat/internal/field"
 	"github.com/onbeat/onbeat/internal/secret"
+	"github.com/onbeat/onbeat/internal/wording"
 	"github.com/onbeat/onbeat/task"
 )
 
@@ -105,7 +105,7 @@ func (o *output) shown(t *task.Task) string {
 	if len(text) <= o.limit {
 		return text
 	}
-	return field.Cut(text, max(o.limit-len("…"), 0))
+	return wording.Cut(text, max(o.limit-len("…"), 0))
 }
 
 // cutStart shortens s to its end, of at most limit bytes with an ellipsis before it, and cuts no character in two.

@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"github.com/onbeat/onbeat/internal/field"
 	"github.com/onbeat/onbeat/internal/secret"
 	"github.com/onbeat/onbeat/task"
 )
@@ -14,5 +15,5 @@ func Hide(t *task.Task, err error) error {
 	if err == nil {
 		return nil
 	}
-	return secret.OfPayload(t.Payload, t.Secret).Wrap(err)
+	return field.Veil(secret.OfPayload(t.Payload, t.Secret), err)
 }

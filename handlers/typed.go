@@ -6,7 +6,7 @@ import (
 	"reflect"
 	"slices"
 
-	"github.com/onbeat/onbeat/internal/field"
+	"github.com/onbeat/onbeat/internal/wording"
 	"github.com/onbeat/onbeat/task"
 )
 
@@ -100,7 +100,7 @@ func within(parent string, err error) error {
 		for _, one := range joined.Unwrap() {
 			list = append(list, within(parent, one))
 		}
-		return field.Join(list...)
+		return wording.Join(list...)
 	}
 	if f, ok := errors.AsType[*task.FieldError](err); ok {
 		below := *f

@@ -159,7 +159,7 @@ func (m *Mover) check(t *task.Task) error {
 	}
 	open := *t
 	if keys := m.q.Seal(); keys.Has(t.Sealed.Key) {
-		if err := open.Open(keys); err != nil {
+		if err := keys.OpenTask(&open); err != nil {
 			return err
 		}
 	}

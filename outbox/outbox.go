@@ -135,7 +135,7 @@ func (o *Outbox) row(args []any, t *task.Task, now time.Time) []any {
 		c.Keep = -1 // not an ID of the caller's choice, but the mover could not tell
 	}
 	c.Secret = secret.Join(c.Secret, o.Secret[c.Type])
-	c.Seal(o.Keys)
+	o.Keys.SealTask(&c)
 	delay := int64(0)
 	if c.Due.IsZero() {
 		delay = ceilMs(c.Delay)

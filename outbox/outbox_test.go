@@ -151,7 +151,7 @@ func TestAdd_encryptsPayloads(t *testing.T) {
 			c.Producer = w.producer(producer.Config{Check: func(t *task.Task) error { checked = string(t.Payload); return nil }})
 		}))
 		out := w.records()["x"]
-		if out == nil || out.Payload != nil || out.Open(keys) != nil || string(out.Payload) != `"the secret"` || checked != `"the secret"` {
+		if out == nil || out.Payload != nil || keys.OpenTask(out) != nil || string(out.Payload) != `"the secret"` || checked != `"the secret"` {
 			t.Errorf("%+v, checked %q", out, checked)
 		}
 		// A mover without the key moves it as it is, and checks nothing of what it cannot read.
@@ -160,7 +160,7 @@ func TestAdd_encryptsPayloads(t *testing.T) {
 		w.drain(w.mover(func(c *MoverConfig) {
 			c.Producer = w.producer(producer.Config{Check: func(t *task.Task) error { return errors.New("checked") }})
 		}))
-		if out := w.records()["y"]; out == nil || out.Open(keys) != nil || string(out.Payload) != `"the secret"` {
+		if out := w.records()["y"]; out == nil || keys.OpenTask(out) != nil || string(out.Payload) != `"the secret"` {
 			t.Errorf("%+v", out)
 		}
 	})

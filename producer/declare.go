@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/onbeat/onbeat/internal/queue"
-	"github.com/onbeat/onbeat/internal/seal"
 	"github.com/onbeat/onbeat/internal/store"
 	"github.com/onbeat/onbeat/task"
 )
@@ -189,7 +188,7 @@ func (t *term) compare(declared []*Schedule, stored map[string]queue.Stored, ret
 			st.Seal = t.q.Seal()
 		}
 		c, err := replace(st, s, *head, now)
-		if errors.Is(err, seal.ErrNoKey) {
+		if errors.Is(err, task.ErrNoKey) {
 			t.log.Error().Err(err).Msg("cannot declare a schedule: leaving it as it is")
 			continue
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/onbeat/onbeat/internal/form"
 	"github.com/onbeat/onbeat/internal/queue"
 	"github.com/onbeat/onbeat/internal/seal"
+	"github.com/onbeat/onbeat/internal/wording"
 	"github.com/onbeat/onbeat/schedule"
 	"github.com/onbeat/onbeat/task"
 )
@@ -42,13 +43,13 @@ type Schedule struct {
 	MaxAttempts int
 	Backoff     task.Backoff
 
-	sealed *seal.Box // the payload, if it is encrypted and this process cannot open it
+	sealed *task.Sealed // the payload, if it is encrypted and this process cannot open it
 }
 
 // Validate refuses a schedule that could not run: an invalid name, rule, task or number. It joins one [*task.FieldError] for
 // each field.
 func (s *Schedule) Validate(l task.Limits) error {
-	return field.Join(task.CheckName("name", s.Name), s.Rule.Validate(), s.checkTask(l))
+	return wording.Join(task.CheckName("name", s.Name), s.Rule.Validate(), s.checkTask(l))
 }
 
 func (s *Schedule) checkTask(l task.Limits) error {
@@ -72,7 +73,7 @@ func (s *Schedule) checkTask(l task.Limits) error {
 		Type: cmp.Or(s.Task, "any"), Queue: s.Queue, Payload: s.Payload, Secret: s.Secret, Priority: s.Priority, Timeout: s.Timeout,
 		MaxAttempts: s.MaxAttempts, Backoff: s.Backoff,
 	}
-	return field.Join(append(list, each.Validate(l))...)
+	return wording.Join(append(list, each.Validate(l))...)
 }
 
 // AsStored returns the schedule as it would be read back from Redis. A change of s, of its payload for example, does not
@@ -110,7 +111,7 @@ type definitionHead struct {
 	Origin  string
 	Release string
 
-	Sealed *seal.Box // in place of the payload
+	Sealed *task.Sealed // in place of the payload
 
 	newer map[string]json.RawMessage // fields that a newer release wrote and this one does not know: it keeps them
 }

@@ -115,7 +115,7 @@ func TestSchedule_Validate(t *testing.T) {
 		change(&s)
 		err := s.Validate(task.Limits{})
 		var own *task.FieldError
-		var rule *schedule.FieldError
+		var rule *task.FieldError
 		switch {
 		case errors.As(err, &own) && own.Field == field, errors.As(err, &rule) && rule.Field == field:
 		default:

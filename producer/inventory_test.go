@@ -33,9 +33,9 @@ func textOf(t testing.TB, origin, release string, s Schedule, keys *seal.Keys) s
 
 func keysOf(t testing.TB, openOnly bool, ids ...string) *seal.Keys {
 	t.Helper()
-	c := seal.Config{OpenOnly: openOnly}
+	c := task.Encryption{OpenOnly: openOnly}
 	for _, id := range ids {
-		c.Keys = append(c.Keys, seal.Key{ID: id, Secret: bytes.Repeat([]byte(id[:1]), seal.KeyBytes)})
+		c.Keys = append(c.Keys, task.EncryptionKey{ID: id, Secret: bytes.Repeat([]byte(id[:1]), task.EncryptionKeyBytes)})
 	}
 	k, err := seal.New(c)
 	must(t, err)
@@ -52,7 +52,7 @@ func TestInventory_settled(t *testing.T) {
 	bare := s
 	bare.Payload = nil
 	boxed := bare
-	boxed.sealed = &seal.Box{Key: "9"}
+	boxed.sealed = &task.Sealed{Key: "9"}
 	k1, k2, both, open := keysOf(t, false, "1"), keysOf(t, false, "2"), keysOf(t, false, "2", "1"), keysOf(t, true, "1")
 	for what, c := range map[string]struct {
 		declared   Schedule // default s

@@ -11,7 +11,6 @@ import (
 
 	"github.com/onbeat/onbeat/internal/history"
 	"github.com/onbeat/onbeat/internal/queue"
-	"github.com/onbeat/onbeat/internal/seal"
 	"github.com/onbeat/onbeat/internal/secret"
 	"github.com/onbeat/onbeat/task"
 )
@@ -175,7 +174,7 @@ func (s *Schedules) Revert(ctx context.Context, name string, revision int64) (Ap
 		err = d.checkOpens(s.q.Seal())
 	}
 	if err == nil && d.sealed != nil {
-		err = fmt.Errorf("schedule %q: revision %d: %w", name, revision, seal.ErrDamaged)
+		err = fmt.Errorf("schedule %q: revision %d: %w", name, revision, task.ErrDamaged)
 	}
 	if err != nil {
 		return "", err

@@ -6,6 +6,7 @@ import (
 
 	"github.com/onbeat/onbeat/internal/queue"
 	"github.com/onbeat/onbeat/internal/seal"
+	"github.com/onbeat/onbeat/task"
 )
 
 // readDefinition reads a stored definition. If it is encrypted and does not open here, the schedule carries the encrypted payload in
@@ -47,7 +48,7 @@ func (d *definition) checkOpens(keys *seal.Keys) error {
 	if d.sealed == nil || keys.Has(d.sealed.Key) {
 		return nil
 	}
-	return fmt.Errorf("schedule %q: %w: key %q", d.Name, seal.ErrNoKey, d.sealed.Key)
+	return fmt.Errorf("schedule %q: %w: key %q", d.Name, task.ErrNoKey, d.sealed.Key)
 }
 
 // reseal returns the change that stores a definition as the keys seal today, or nil if it is stored so. Nothing else changes.

@@ -28,7 +28,7 @@ func ParseEvery(s string) (time.Duration, error) {
 
 // ParseDuration reads a duration in Go's notation, and also in days and weeks: "250ms", "1h30m", "1.5d", "2w". A day is
 // always 24 hours. The result is in whole milliseconds, from 0 to [MaxDuration]; ParseDuration refuses anything else with a
-// *[FieldError].
+// *[task.FieldError].
 func ParseDuration(s string) (time.Duration, error) { return parseDuration("duration", s) }
 
 func parseDuration(field, s string) (time.Duration, error) {

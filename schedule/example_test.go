@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/onbeat/onbeat/schedule"
+	"github.com/onbeat/onbeat/task"
 )
 
 func Example() {
@@ -45,7 +46,7 @@ func ExampleRule_Validate() {
 	err := schedule.Cron("61 * * * *", nil).Validate()
 	fmt.Println(err)
 	fmt.Println(schedule.Cron("0 22-2 * * *", nil).Validate())
-	fmt.Println(errors.Is(err, schedule.ErrInvalid))
+	fmt.Println(errors.Is(err, task.ErrInvalid))
 	// Output:
 	// cron minute "61": out of range 0-59
 	// cron hour "22-2": the range "22-2" runs backwards (if it is meant to wrap around, write 22-23,0-2)

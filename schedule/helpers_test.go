@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/onbeat/onbeat/task"
 )
 
 // ts reads a time as RFC 3339, or as a date and time in UTC.
@@ -37,10 +39,10 @@ func local(g Grid, loc *time.Location, from, to time.Time) []string {
 	return got
 }
 
-func wantField(t *testing.T, err error, field string) *FieldError {
+func wantField(t *testing.T, err error, field string) *task.FieldError {
 	t.Helper()
-	var fe *FieldError
-	if !errors.As(err, &fe) || !errors.Is(err, ErrInvalid) {
+	var fe *task.FieldError
+	if !errors.As(err, &fe) || !errors.Is(err, task.ErrInvalid) {
 		t.Fatalf("got error %v, want a FieldError that is ErrInvalid", err)
 	}
 	if fe.Field != field {

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"time"
 
-	"github.com/onbeat/onbeat/internal/field"
+	"github.com/onbeat/onbeat/internal/wording"
 )
 
 // StartAligned, as [Rule.Start], puts the slots of an every rule on multiples of its interval since 1970-01-01T00:00:00Z.
@@ -71,7 +71,7 @@ func Cron(expr string, loc *time.Location) Rule {
 	return r
 }
 
-// Validate refuses an invalid rule, with one joined *[FieldError] for each field. They match [ErrInvalid].
+// Validate refuses an invalid rule, with one joined *[task.FieldError] for each field. They match [task.ErrInvalid].
 func (r Rule) Validate() error {
 	_, err := r.compile()
 	return err
@@ -89,7 +89,7 @@ type compiled struct {
 
 func (r Rule) compile() (compiled, error) {
 	var c compiled
-	err := field.Join(r.compileWhen(&c), r.compileBounds(&c), r.checkPolicies())
+	err := wording.Join(r.compileWhen(&c), r.compileBounds(&c), r.checkPolicies())
 	return c, err
 }
 
@@ -100,12 +100,12 @@ func (r Rule) compileWhen(c *compiled) error {
 	case r.Every != 0 && r.Cron != "":
 		return invalid("every", FormatDuration(r.Every), "every and cron are both set", "remove one of them")
 	case r.Every != 0:
-		return field.Join(checkDuration("every", r.Every, 1), r.checkElapsed())
+		return wording.Join(checkDuration("every", r.Every, 1), r.checkElapsed())
 	}
 	var cron, zone error
 	c.cal, cron = parseCron(r.Cron)
 	c.zone, zone = loadZone(r.Timezone)
-	err := field.Join(cron, zone, oneOf("dst gap", r.DST.Gap, DSTGapSkip, DSTGapAfter),
+	err := wording.Join(cron, zone, oneOf("dst gap", r.DST.Gap, DSTGapSkip, DSTGapAfter),
 		oneOf("dst overlap", r.DST.Overlap, DSTOverlapFirst, DSTOverlapSecond, DSTOverlapBoth))
 	if err == nil {
 		c.dst = r.DST.resolve(&c.cal)
@@ -122,7 +122,7 @@ func (r Rule) checkElapsed() error {
 	if r.DST != (DST{}) {
 		list = append(list, invalid("dst", "", "applies only to a cron rule", "remove it, or use cron"))
 	}
-	return field.Join(list...)
+	return wording.Join(list...)
 }
 
 func (r Rule) compileBounds(c *compiled) error {
@@ -130,7 +130,7 @@ func (r Rule) compileBounds(c *compiled) error {
 	if start == nil && until == nil && c.hasStart && c.until < c.start {
 		return invalid("until", r.Until.UTC().Format(time.RFC3339Nano), "is before the start", "give a later time")
 	}
-	return field.Join(start, until)
+	return wording.Join(start, until)
 }
 
 func (r Rule) compileStart(c *compiled) error {
@@ -172,7 +172,7 @@ func (r Rule) checkPolicies() error {
 	if r.MaxRuns < 0 {
 		runs = invalid("max_runs", formatInt(r.MaxRuns), "negative", "use 0 for no limit")
 	}
-	return field.Join(runs, r.checkJitter(), checkDuration("catch_up", r.CatchUp, 0),
+	return wording.Join(runs, r.checkJitter(), checkDuration("catch_up", r.CatchUp, 0),
 		oneOf("missed", r.Missed, MissedOnce, MissedAll, MissedSkip),
 		oneOf("overlap", r.Overlap, OverlapAllow, OverlapSkip, OverlapQueue, OverlapReplace))
 }

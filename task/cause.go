@@ -4,7 +4,7 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/onbeat/onbeat/internal/field"
+	"github.com/onbeat/onbeat/internal/wording"
 )
 
 // maxCause bounds the text of a cause, in bytes.
@@ -22,7 +22,7 @@ var (
 func Cause(text string) string {
 	text, _, _ = strings.Cut(strings.TrimSpace(text), "\n")
 	for {
-		next := differsByTime.ReplaceAllString(field.Cut(strings.Join(strings.Fields(text), " "), maxCause), "…")
+		next := differsByTime.ReplaceAllString(wording.Cut(strings.Join(strings.Fields(text), " "), maxCause), "…")
 		next = hasDigit.ReplaceAllStringFunc(next, func(word string) string {
 			if digits(word) >= 4 {
 				return "…"

@@ -3,15 +3,46 @@ package task
 import (
 	"errors"
 	"fmt"
+	"strconv"
+	"strings"
 
-	"github.com/onbeat/onbeat/internal/field"
+	"github.com/onbeat/onbeat/internal/wording"
 )
 
-// ErrInvalid is matched by every error that refuses invalid input; see [field.ErrInvalid].
-var ErrInvalid = field.ErrInvalid
+// ErrInvalid is matched by every [FieldError].
+var ErrInvalid = errors.New("invalid")
 
-// FieldError refuses one field of the input; see [field.Error].
-type FieldError = field.Error
+// FieldError refuses one field of the input. Several of them may be joined.
+type FieldError struct {
+	Field  string // its name, and where it is: "schedules[3].every", "cron minute"
+	Value  string // the value that was given; "" if there was none. The message shows the first 60 bytes of a long one.
+	Reason string // what is wrong with it
+	Hint   string // what to write instead; "" if there is nothing to add
+}
+
+// Error is one line for a person.
+func (e *FieldError) Error() string {
+	var b strings.Builder
+	b.WriteString(e.Field)
+	if e.Value != "" {
+		b.WriteString(" " + strconv.Quote(shortened(e.Value)))
+	}
+	b.WriteString(": " + e.Reason)
+	if e.Hint != "" {
+		b.WriteString(" (" + e.Hint + ")")
+	}
+	return b.String()
+}
+
+// Is matches [ErrInvalid].
+func (e *FieldError) Is(target error) bool { return target == ErrInvalid }
+
+func shortened(s string) string {
+	if len(s) <= 64 {
+		return s
+	}
+	return wording.Cut(s, 60)
+}
 
 // Errors of the calls that add, read or change something in a namespace. Match them with errors.Is.
 var (
@@ -21,6 +52,10 @@ var (
 	ErrNotFound = errors.New("not found")
 	// ErrChanged: other callers changed the same thing at the same time, more often than the call was retried.
 	ErrChanged = errors.New("changed at the same time")
+	// ErrNoKey: a payload is encrypted with a key that this process does not have.
+	ErrNoKey = errors.New("encrypted with a key that this process does not have")
+	// ErrDamaged: a payload does not decrypt with its own key: it was changed, or moved from another task.
+	ErrDamaged = errors.New("encrypted, and cannot be opened: it was changed in Redis, or comes from another task")
 )
 
 // Errors of Redis. They wrap its reply. Match them with errors.Is.

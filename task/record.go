@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/onbeat/onbeat/internal/seal"
 	"github.com/onbeat/onbeat/internal/secret"
 )
 
@@ -52,7 +51,7 @@ const (
 	fFailure     = 16 // repeated: at, attempt, instance length, instance, text
 	fTraceState  = 17
 	fSecret      = 18 // repeated: a path of the payload
-	fSealed      = 19 // in place of fPayload: see seal.Box
+	fSealed      = 19 // in place of fPayload: see Sealed
 )
 
 // Encode appends the record of t to b. It keeps the fields of a newer release that t was decoded from.
@@ -298,7 +297,7 @@ func (t *Task) setBytes(field uint64, s string) bool {
 	case fPayload:
 		t.Payload = []byte(s) // a copy: it outlives its batch, and the handler may change it
 	case fSealed:
-		t.Sealed = seal.ParseBox(s)
+		t.Sealed = ParseSealed(s)
 		return t.Sealed != nil
 	case fSecret:
 		if len(t.Secret) < secret.MaxPaths { // a corrupt record may hold any number

@@ -5,8 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/onbeat/onbeat/internal/field"
-	"github.com/onbeat/onbeat/internal/seal"
+	"github.com/onbeat/onbeat/internal/wording"
 )
 
 // DefaultQueue is the queue of a task whose Queue is empty.
@@ -39,7 +38,7 @@ type Task struct {
 	// Secret are the paths of the payload whose values commands and logs hide; see [Secret]. They stay with the task.
 	Secret []string
 	// Sealed is the payload as the record has it, if that is encrypted. [Task.Open] reads it. Callers of Enqueue leave it nil.
-	Sealed *seal.Box
+	Sealed *Sealed
 
 	// Queue is the queue in which the task waits. Empty means [DefaultQueue].
 	Queue string
@@ -175,7 +174,7 @@ func (t *Task) RunTimeout() time.Duration {
 // [MaxFailureText] bytes.
 func (t *Task) Fail(f Failure) {
 	t.Attempts++
-	f.Error = field.Cut(f.Error, MaxFailureText)
+	f.Error = wording.Cut(f.Error, MaxFailureText)
 	t.Failures = append(t.Failures, f)
 	if n := len(t.Failures) - MaxFailures; n > 0 {
 		t.Failures = append(t.Failures[:0:0], t.Failures[n:]...)

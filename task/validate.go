@@ -8,8 +8,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/onbeat/onbeat/internal/field"
 	"github.com/onbeat/onbeat/internal/secret"
+	"github.com/onbeat/onbeat/internal/wording"
 )
 
 // Limits bound what a task may hold. The zero value means the defaults.
@@ -49,11 +49,11 @@ func (t *Task) Validate(l Limits) error {
 		f.add(CheckName("queue", t.Queue))
 	}
 	f.add(t.checkPayload(l))
-	f.add(secret.CheckPaths("secret", t.Secret))
+	f.add(CheckSecret("secret", t.Secret))
 	t.checkTimes(&f)
 	t.checkNumbers(&f)
 	t.checkKeys(&f)
-	return field.Join(f...)
+	return wording.Join(f...)
 }
 
 // faults are what is wrong with a task. To find nothing takes no memory.
@@ -225,4 +225,23 @@ func notInName(r rune) bool {
 		return false
 	}
 	return !strings.ContainsRune("-_.:/+", r)
+}
+
+// CheckSecret refuses secret paths of a payload that are no paths, and more than 100 of them; see [Secret].
+func CheckSecret(field string, paths []string) error {
+	if len(paths) > secret.MaxPaths {
+		return &FieldError{
+			Field: field, Reason: fmt.Sprintf("%d paths, the limit is %d", len(paths), secret.MaxPaths),
+			Hint: "name the object around them, or * for the whole payload",
+		}
+	}
+	for i, path := range paths {
+		if reason := secret.CheckPath(path); reason != "" {
+			return &FieldError{
+				Field: fmt.Sprintf("%s[%d]", field, i), Value: path, Reason: reason,
+				Hint: "a path such as card.number, items.*.token or headers.Authorization; * for the whole payload",
+			}
+		}
+	}
+	return nil
 }

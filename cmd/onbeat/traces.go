@@ -18,8 +18,8 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/onbeat/onbeat/cmd/onbeat/internal/otlp"
-	"github.com/onbeat/onbeat/internal/field"
 	"github.com/onbeat/onbeat/internal/tracing"
+	"github.com/onbeat/onbeat/internal/wording"
 	"github.com/onbeat/onbeat/task"
 )
 
@@ -71,13 +71,13 @@ func (a *app) wantsTraces(log zerolog.Logger) bool {
 	case "none":
 		return false
 	default:
-		log.Warn().Str("exporter", field.Cut(name, 60)).Msg("OTEL_TRACES_EXPORTER is neither otlp nor none: there are no traces")
+		log.Warn().Str("exporter", wording.Cut(name, 60)).Msg("OTEL_TRACES_EXPORTER is neither otlp nor none: there are no traces")
 		return false
 	}
 	switch name := cmp.Or(a.env("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL"), a.env("OTEL_EXPORTER_OTLP_PROTOCOL")); name {
 	case "", "http/protobuf":
 	default:
-		log.Warn().Str("protocol", field.Cut(name, 60)).Msg("the OTLP protocol is http/protobuf alone: sending traces over HTTP, mostly to port 4318")
+		log.Warn().Str("protocol", wording.Cut(name, 60)).Msg("the OTLP protocol is http/protobuf alone: sending traces over HTTP, mostly to port 4318")
 	}
 	return true
 }
@@ -126,7 +126,7 @@ func (e *exportErrors) Handle(err error) {
 
 // plainError returns the text of an error on one line. It may hold a body that the collector answered.
 func plainError(err error) string {
-	return field.Cut(strings.Join(strings.Fields(err.Error()), " "), 300)
+	return wording.Cut(strings.Join(strings.Fields(err.Error()), " "), 300)
 }
 
 // carryTrace has tasks carry the trace context of the environment, in which another program may have started this command.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/onbeat/onbeat/internal/field"
+	"github.com/onbeat/onbeat/internal/wording"
 	"github.com/onbeat/onbeat/task"
 )
 
@@ -33,7 +33,7 @@ func isOwn(id string) bool { return strings.HasPrefix(id, task.Own) && !strings.
 func parseDelivery(payload []byte) (*delivery, error) {
 	p := &delivery{}
 	if err := json.Unmarshal(payload, p); err != nil {
-		return nil, &task.FieldError{Field: "payload", Reason: "not a message: " + field.Cut(oneLine(err.Error()), 200), Hint: "onbeat makes these tasks itself"}
+		return nil, &task.FieldError{Field: "payload", Reason: "not a message: " + wording.Cut(oneLine(err.Error()), 200), Hint: "onbeat makes these tasks itself"}
 	}
 	if p.Target == "" || p.Message.Topic == "" {
 		return nil, &task.FieldError{Field: "payload.target", Value: p.Target, Reason: "no target, or no topic", Hint: "onbeat makes these tasks itself"}

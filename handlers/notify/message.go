@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/onbeat/onbeat/internal/field"
+	"github.com/onbeat/onbeat/internal/wording"
 )
 
 // Message is what a target is told at once: all that happened of one topic in one window.
@@ -96,7 +96,7 @@ func oneLine(s string) string {
 // shortError is an error as a notice keeps it: the first line, which a stack may follow.
 func shortError(text string) string {
 	first, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
-	return field.Cut(oneLine(first), mostError)
+	return wording.Cut(oneLine(first), mostError)
 }
 
 // group gathers the notices of one message.

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/onbeat/onbeat/internal/field"
+	"github.com/onbeat/onbeat/internal/wording"
 )
 
 // render writes a message as the target wants it.
@@ -16,7 +16,7 @@ func (t *Target) render(m *Message) (string, error) {
 	case Slack:
 		return encoded(map[string]any{"text": slackText.Replace(text(m))}), nil
 	case Discord:
-		return encoded(map[string]any{"content": field.Cut(noLinks.Replace(text(m)), mostDiscord), "allowed_mentions": map[string]any{"parse": []string{}}}), nil
+		return encoded(map[string]any{"content": wording.Cut(noLinks.Replace(text(m)), mostDiscord), "allowed_mentions": map[string]any{"parse": []string{}}}), nil
 	case Teams:
 		return encoded(card(m)), nil
 	case Template:

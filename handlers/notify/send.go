@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/onbeat/onbeat/handlers"
+	"github.com/onbeat/onbeat/internal/field"
 	"github.com/onbeat/onbeat/internal/secret"
 	"github.com/onbeat/onbeat/task"
 )
@@ -55,7 +56,7 @@ func (s *sender) send(ctx context.Context, t *task.Task, m *Message) error {
 	call.Payload, call.Sealed, call.Secret = s.request(t.ID, body, time.Now()), nil, nil
 	// The answer is no output of the run, which an archive would keep: it may repeat the URL.
 	if err := s.http.Handle(handlers.KeepOutput(ctx, 0), &call); err != nil {
-		return &sendError{s.Name, s.host, s.secrets.Wrap(err)}
+		return &sendError{s.Name, s.host, field.Veil(s.secrets, err)}
 	}
 	return nil
 }

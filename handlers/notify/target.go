@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/onbeat/onbeat/internal/field"
+	"github.com/onbeat/onbeat/internal/wording"
 	"github.com/onbeat/onbeat/task"
 )
 
@@ -138,12 +139,12 @@ func Validate(targets []Target) error {
 		}
 		named[t.Name] = true
 	}
-	return field.Join(list...)
+	return wording.Join(list...)
 }
 
 // Validate refuses a target that could not be used.
 func (t *Target) Validate() error {
-	return field.Join(task.CheckName("name", t.Name), t.CheckURL(), t.CheckSettings())
+	return wording.Join(task.CheckName("name", t.Name), t.CheckURL(), t.CheckSettings())
 }
 
 // CheckSettings is Validate without the name and the URL.
@@ -169,7 +170,7 @@ func (t *Target) CheckSettings() error {
 	if t.Stale < 0 || t.Stale == 1 || t.Stale > mostInARow {
 		list = append(list, refuse("stale", fmt.Sprint(t.Stale), "out of range", "2 to 1000 gaps between slots"))
 	}
-	return field.Join(list...)
+	return wording.Join(list...)
 }
 
 func (t *Target) checkKind() error {
@@ -187,7 +188,7 @@ func (t *Target) checkTopics() error {
 	if slices.Contains(t.On, Recovered) && !slices.Contains(t.On, Failing) && !slices.Contains(t.On, Stale) {
 		faults = append(faults, refuse("on", string(Recovered), "nothing can recover", "add failing or stale"))
 	}
-	return field.Join(faults...)
+	return wording.Join(faults...)
 }
 
 // CheckURL is the part of Validate about the URL. It never shows the URL: that of a chat's webhook is all that one needs to write
@@ -217,7 +218,7 @@ func within(parent string, err error) error {
 		for _, one := range joined.Unwrap() {
 			list = append(list, within(parent, one))
 		}
-		return field.Join(list...)
+		return wording.Join(list...)
 	}
 	f := field.Of(err)
 	if f == nil {

@@ -3,7 +3,7 @@ package database
 import (
 	"strings"
 
-	"github.com/onbeat/onbeat/internal/field"
+	"github.com/onbeat/onbeat/internal/wording"
 )
 
 // Text makes a text one that a database takes, of limit bytes at most and an ellipsis. PostgreSQL refuses bytes that are not UTF-8,
@@ -14,5 +14,5 @@ func Text(s string, limit int) string {
 	if strings.IndexByte(s, 0) >= 0 {
 		s = strings.ReplaceAll(s, "\x00", "\uFFFD")
 	}
-	return field.Cut(s, limit)
+	return wording.Cut(s, limit)
 }

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/onbeat/onbeat/internal/field"
+	"github.com/onbeat/onbeat/internal/wording"
 	"github.com/onbeat/onbeat/task"
 )
 
@@ -31,7 +31,7 @@ func (n Notes) appendFacts(b []byte, t *task.Task, output string) []byte {
 	b = append(append(b, oneWord(t.QueueName())...), ' ')
 	b = strconv.AppendInt(b, due, 10)
 	if output != "" && n.Output > 0 {
-		b = appendEscaped(append(b, ' '), field.Cut(output, n.Output))
+		b = appendEscaped(append(b, ' '), wording.Cut(output, n.Output))
 	}
 	return b
 }

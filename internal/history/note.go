@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/onbeat/onbeat/internal/field"
+	"github.com/onbeat/onbeat/internal/wording"
 	"github.com/onbeat/onbeat/task"
 )
 
@@ -52,7 +52,7 @@ func (n Notes) Run(t *task.Task, w Word, took time.Duration, err, output string)
 	}
 	b = strconv.AppendInt(b, took.Milliseconds(), 10)
 	if err != "" {
-		b = append(append(b, ' '), oneLine(field.Cut(err, maxError))...)
+		b = append(append(b, ' '), oneLine(wording.Cut(err, maxError))...)
 	}
 	return string(n.appendFacts(b, t, output))
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/onbeat/onbeat/internal/seal"
 	"github.com/onbeat/onbeat/internal/store"
+	"github.com/onbeat/onbeat/task"
 )
 
 var (
@@ -92,9 +93,9 @@ func (q *Queue) openAnswer(c *AnswerClaim, text string) ([]byte, error) {
 	if !ok {
 		return []byte(text), nil
 	}
-	box := seal.ParseBox(sealed)
+	box := task.ParseSealed(sealed)
 	if box == nil {
-		return nil, fmt.Errorf("the answer that is kept: %w", seal.ErrDamaged)
+		return nil, fmt.Errorf("the answer that is kept: %w", task.ErrDamaged)
 	}
 	answer, err := q.seal.Open(seal.Answer(c.id, c.request), box)
 	if err != nil {

@@ -211,7 +211,7 @@ func (b *batch) encodeNew(buf []byte, t *task.Task) []byte {
 // encodeSealed appends the record of a new task, with its payload encrypted if a key seals. The task itself stays as it is.
 func encodeSealed(buf []byte, t *task.Task, keys *seal.Keys) []byte {
 	was := t.Sealed
-	t.Seal(keys)
+	keys.SealTask(t)
 	buf = task.Encode(buf, t)
 	t.Sealed = was
 	return buf

@@ -6,10 +6,11 @@ import (
 	"fmt"
 
 	"github.com/onbeat/onbeat/internal/seal"
+	"github.com/onbeat/onbeat/task"
 )
 
 func Example() {
-	keys, err := seal.New(seal.Config{Keys: []seal.Key{{ID: "k1", Secret: bytes.Repeat([]byte{7}, seal.KeyBytes)}}})
+	keys, err := seal.New(task.Encryption{Keys: []task.EncryptionKey{{ID: "k1", Secret: bytes.Repeat([]byte{7}, task.EncryptionKeyBytes)}}})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -19,7 +20,7 @@ func Example() {
 	fmt.Println(box.Key, string(plain), err)
 
 	_, err = keys.Open(seal.Task("invoice-43", "invoice.send"), box)
-	fmt.Println(errors.Is(err, seal.ErrDamaged))
+	fmt.Println(errors.Is(err, task.ErrDamaged))
 	// Output:
 	// k1 {"card":"4111"} <nil>
 	// true

@@ -6,15 +6,15 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/onbeat/onbeat/internal/field"
 	"github.com/onbeat/onbeat/internal/seal"
+	"github.com/onbeat/onbeat/task"
 )
 
-func key(id string) seal.Key {
-	return seal.Key{ID: id, Secret: bytes.Repeat([]byte(id[:1]), seal.KeyBytes)}
+func key(id string) task.EncryptionKey {
+	return task.EncryptionKey{ID: id, Secret: bytes.Repeat([]byte(id[:1]), task.EncryptionKeyBytes)}
 }
 
-func keysOf(t testing.TB, c seal.Config) *seal.Keys {
+func keysOf(t testing.TB, c task.Encryption) *seal.Keys {
 	t.Helper()
 	k, err := seal.New(c)
 	if err != nil {
@@ -25,7 +25,7 @@ func keysOf(t testing.TB, c seal.Config) *seal.Keys {
 
 func TestOpen_refusesWhatWasChangedOrMoved(t *testing.T) {
 	t.Parallel()
-	k := keysOf(t, seal.Config{Keys: []seal.Key{key("a"), key("b")}})
+	k := keysOf(t, task.Encryption{Keys: []task.EncryptionKey{key("a"), key("b")}})
 	owner, plain := seal.Task("id", "type"), []byte("payload")
 	box := k.Seal(owner, plain)
 	if got, err := k.Open(owner, box); err != nil || !bytes.Equal(got, plain) || box.Key != "a" {
@@ -35,7 +35,7 @@ func TestOpen_refusesWhatWasChangedOrMoved(t *testing.T) {
 		"another task": seal.Task("id2", "type"), "another type": seal.Task("id", "type2"),
 		"a schedule": seal.Schedule("id", "type"), "the same letters": seal.Task("i", "dtype"),
 	} {
-		if _, err := k.Open(o, box); !errors.Is(err, seal.ErrDamaged) {
+		if _, err := k.Open(o, box); !errors.Is(err, task.ErrDamaged) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -43,16 +43,16 @@ func TestOpen_refusesWhatWasChangedOrMoved(t *testing.T) {
 		broken := *box
 		broken.Data = bytes.Clone(box.Data)
 		broken.Data[i] ^= 1
-		if _, err := k.Open(owner, &broken); !errors.Is(err, seal.ErrDamaged) {
+		if _, err := k.Open(owner, &broken); !errors.Is(err, task.ErrDamaged) {
 			t.Fatalf("bit flipped in byte %d: %v", i, err)
 		}
 	}
 	renamed := *box
 	renamed.Key = "b"
-	if _, err := k.Open(owner, &renamed); !errors.Is(err, seal.ErrDamaged) {
+	if _, err := k.Open(owner, &renamed); !errors.Is(err, task.ErrDamaged) {
 		t.Errorf("under the name of another key: %v", err)
 	}
-	if _, err := (*seal.Keys)(nil).Open(owner, box); !errors.Is(err, seal.ErrNoKey) || !strings.Contains(err.Error(), `"a"`) {
+	if _, err := (*seal.Keys)(nil).Open(owner, box); !errors.Is(err, task.ErrNoKey) || !strings.Contains(err.Error(), `"a"`) {
 		t.Errorf("without keys: %v", err)
 	}
 }
@@ -60,9 +60,9 @@ func TestOpen_refusesWhatWasChangedOrMoved(t *testing.T) {
 func TestKeys_rotate(t *testing.T) {
 	t.Parallel()
 	owner := seal.Schedule("s", "t")
-	one, both, next := keysOf(t, seal.Config{Keys: []seal.Key{key("a")}}), keysOf(t, seal.Config{Keys: []seal.Key{key("a"), key("b")}}), keysOf(t, seal.Config{Keys: []seal.Key{key("b"), key("a")}})
+	one, both, next := keysOf(t, task.Encryption{Keys: []task.EncryptionKey{key("a")}}), keysOf(t, task.Encryption{Keys: []task.EncryptionKey{key("a"), key("b")}}), keysOf(t, task.Encryption{Keys: []task.EncryptionKey{key("b"), key("a")}})
 	a, b := one.Seal(owner, []byte("x")), next.Seal(owner, []byte("x"))
-	for _, box := range []*seal.Box{a, b} {
+	for _, box := range []*task.Sealed{a, b} {
 		if plain, err := both.Open(owner, box); err != nil || string(plain) != "x" {
 			t.Errorf("%s: %q, %v", box.Key, plain, err)
 		}
@@ -70,7 +70,7 @@ func TestKeys_rotate(t *testing.T) {
 	if !next.Stale(a) || next.Stale(b) || !one.Stale(nil) {
 		t.Error("stale is what another key sealed, or none")
 	}
-	reads := keysOf(t, seal.Config{Keys: []seal.Key{key("a")}, OpenOnly: true})
+	reads := keysOf(t, task.Encryption{Keys: []task.EncryptionKey{key("a")}, OpenOnly: true})
 	if reads.Seal(owner, []byte("x")) != nil || !reads.Stale(a) || reads.Stale(nil) {
 		t.Error("open only: seals nothing")
 	}
@@ -95,26 +95,26 @@ func TestKeys_thatAreNotThereCostNothing(t *testing.T) {
 
 func TestNew_refusesKeysThatCannotBeUsed(t *testing.T) {
 	t.Parallel()
-	for _, keys := range [][]seal.Key{
+	for _, keys := range [][]task.EncryptionKey{
 		{{ID: "", Secret: key("a").Secret}}, {{ID: "a b", Secret: key("a").Secret}}, {{ID: strings.Repeat("a", 65), Secret: key("a").Secret}},
 		{key("a"), key("a")}, {{ID: "a", Secret: []byte("hunter2")}}, {{ID: "a"}},
 	} {
-		_, err := seal.New(seal.Config{Keys: keys})
-		if !errors.Is(err, field.ErrInvalid) || strings.Contains(err.Error(), "hunter2") {
+		_, err := seal.New(task.Encryption{Keys: keys})
+		if !errors.Is(err, task.ErrInvalid) || strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("%q: %v", keys[0].ID, err)
 		}
 	}
 }
 
 func FuzzParseBox(f *testing.F) {
-	k := keysOf(f, seal.Config{Keys: []seal.Key{key("a")}})
+	k := keysOf(f, task.Encryption{Keys: []task.EncryptionKey{key("a")}})
 	owner := seal.Task("id", "type")
 	real := k.Seal(owner, []byte("payload"))
 	f.Add(string(real.Append(nil)))
 	f.Add("\x01at")
 	f.Add(string(k.Seal(seal.Answer("id", "request"), []byte("payload")).Append(nil)))
 	f.Fuzz(func(t *testing.T, s string) {
-		box := seal.ParseBox(s)
+		box := task.ParseSealed(s)
 		if box == nil {
 			return
 		}

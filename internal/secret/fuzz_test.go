@@ -4,15 +4,11 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"net/url"
 	"strconv"
 	"strings"
 	"testing"
 	"unicode/utf8"
-
-	"github.com/onbeat/onbeat/internal/field"
 )
 
 // spelt lists the ways in which an error may write a text.
@@ -70,19 +66,5 @@ func TestSet_findsThePartsOfAURL(t *testing.T) {
 				t.Errorf("%s: %s", text, got)
 			}
 		}
-	}
-}
-
-func TestSet_wrapsErrors(t *testing.T) {
-	t.Parallel()
-	cause := errors.New("hunter2 is wrong")
-	s := OfPayload([]byte(`{"a":"hunter2","n":99}`), []string{"*"})
-	err := s.Wrap(fmt.Errorf("%w: %w", cause, &field.Error{Field: "a", Value: "99", Reason: "no hunter2"}))
-	if f := field.Of(err); !errors.Is(err, cause) || strings.Contains(err.Error(), "hunter2") || f == nil || f.Value != Masked || f.Reason != "no "+Masked {
-		t.Errorf("%v, %+v", err, f)
-	}
-	var none *Set
-	if none.Wrap(cause) != cause || s.Wrap(nil) != nil || none.Hide("x") != "x" {
-		t.Error("without secrets an error stays as it is")
 	}
 }

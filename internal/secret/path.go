@@ -9,8 +9,6 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
-
-	"github.com/onbeat/onbeat/internal/field"
 )
 
 // MaxPaths is how many paths of a payload can be secret.
@@ -19,38 +17,22 @@ const MaxPaths = 100
 // longestPath is the most bytes of a path.
 const longestPath = 256
 
-// checkPath refuses what is no path of a payload. A path names the fields of JSON from the outside in, with dots between them:
-// card.number, headers.Authorization, items.*.token. A * is every field, or every item of a list; a number is one item; \. is a
-// dot that is part of a name. Upper and lower case are the same. A path that is * or . alone is the whole payload. Fields below a
-// path are secret too.
-func checkPath(name, path string) error {
-	var reason string
+// CheckPath returns the reason why a text is no path of a payload, or "". A path names the fields of JSON from the outside in, with
+// dots between them: card.number, headers.Authorization, items.*.token. A * is every field, or every item of a list; a number is one
+// item; \. is a dot that is part of a name. Upper and lower case are the same. A path that is * or . alone is the whole payload.
+// Fields below a path are secret too.
+func CheckPath(path string) (reason string) {
 	switch {
 	case path == "":
-		reason = "empty"
+		return "empty"
 	case len(path) > longestPath:
-		reason = fmt.Sprintf("%d bytes long", len(path))
+		return fmt.Sprintf("%d bytes long", len(path))
 	case !utf8.ValidString(path) || strings.ContainsFunc(path, func(r rune) bool { return unicode.IsControl(r) || r == 0x2028 || r == 0x2029 }):
-		reason = "has a control character, or is not UTF-8"
+		return "has a control character, or is not UTF-8"
 	case path != "." && slices.Contains(splitPath(path), ""):
-		reason = "has an empty part"
-	default:
-		return nil
+		return "has an empty part"
 	}
-	return &field.Error{Field: name, Value: path, Reason: reason, Hint: `a path such as card.number, items.*.token or headers.Authorization; * for the whole payload`}
-}
-
-// CheckPaths refuses what is no path of a payload, and more than a hundred paths.
-func CheckPaths(name string, paths []string) error {
-	if len(paths) > MaxPaths {
-		return &field.Error{Field: name, Reason: fmt.Sprintf("%d paths, the limit is %d", len(paths), MaxPaths), Hint: "name the object around them, or * for the whole payload"}
-	}
-	for i, path := range paths {
-		if err := checkPath(fmt.Sprintf("%s[%d]", name, i), path); err != nil {
-			return err
-		}
-	}
-	return nil
+	return ""
 }
 
 // Join joins paths, each once, in order.

@@ -47,13 +47,13 @@ func TestValues_areThoseThatAreHidden(t *testing.T) {
 func TestCheckPath_refusesWhatIsNoPath(t *testing.T) {
 	t.Parallel()
 	for _, path := range []string{"", "a..b", ".a", "a.", "a\nb", "\xff", strings.Repeat("a", 300)} {
-		if checkPath("secret", path) == nil {
+		if CheckPath(path) == "" {
 			t.Errorf("%q was taken", path)
 		}
 	}
 	for _, path := range []string{".", "*", "a", "a.*.b", `a\.b`, "0"} {
-		if err := checkPath("secret", path); err != nil {
-			t.Error(err)
+		if reason := CheckPath(path); reason != "" {
+			t.Errorf("%q: %s", path, reason)
 		}
 	}
 }

@@ -2,8 +2,6 @@ package secret
 
 import (
 	"sync"
-
-	"github.com/onbeat/onbeat/internal/field"
 )
 
 // Masked stands for a value that is not shown.
@@ -98,42 +96,4 @@ func (s *Set) HideEnds(text string) string {
 		return s.Hide(text)
 	}
 	return s.hidden(text, len(text), true)
-}
-
-// Wrap returns an error whose text has no secrets. The error wraps err; a [*field.Error] within it is found without secrets too.
-func (s *Set) Wrap(err error) error {
-	if err == nil || s.Empty() {
-		return err
-	}
-	return s.Under(err.Error(), err)
-}
-
-// Under is [Set.Wrap] with another text for the error.
-func (s *Set) Under(text string, err error) error { return veiled{err, s.Hide(text), s} }
-
-// veiled is an error under a text without secrets.
-type veiled struct {
-	err  error
-	text string
-	set  *Set
-}
-
-func (v veiled) Error() string { return v.text }
-func (v veiled) Unwrap() error { return v.err }
-
-// Veil hides the secrets in a text, for who writes the errors within this one by themselves.
-func (v veiled) Veil(text string) string { return v.set.Hide(text) }
-
-// As finds a field error without secrets: its value would be shown.
-func (v veiled) As(target any) bool {
-	to, ok := target.(**field.Error)
-	if !ok {
-		return false
-	}
-	found := field.Of(v.err)
-	if found == nil {
-		return false
-	}
-	*to = &field.Error{Field: found.Field, Value: v.Veil(found.Value), Reason: v.Veil(found.Reason), Hint: found.Hint}
-	return true
 }

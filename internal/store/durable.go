@@ -11,7 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/onbeat/onbeat/internal/field"
+	"github.com/onbeat/onbeat/internal/wording"
 	"github.com/onbeat/onbeat/task"
 )
 
@@ -40,7 +40,7 @@ const (
 )
 
 // Validate refuses, with one joined [*task.FieldError] for each field, settings that cannot work.
-func (d Durability) Validate() error { return field.Join(d.checkReplicas(), d.checkTimeout()) }
+func (d Durability) Validate() error { return wording.Join(d.checkReplicas(), d.checkTimeout()) }
 
 func (d Durability) checkReplicas() error {
 	if d.Replicas < 0 || d.Replicas > 100 {

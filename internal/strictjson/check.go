@@ -9,7 +9,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/onbeat/onbeat/internal/field"
+	"github.com/onbeat/onbeat/task"
 )
 
 // Check refuses JSON that encoding/json would accept and change: of two equal keys in an object it keeps the last, and it
@@ -116,7 +116,7 @@ func (w *walk) refuse(reason, hint string) error {
 	if path.Len() == 0 {
 		path.WriteString("task")
 	}
-	return &field.Error{Field: path.String(), Reason: reason, Hint: hint}
+	return &task.FieldError{Field: path.String(), Reason: reason, Hint: hint}
 }
 
 // keyText returns what a key says, with the bytes that are not UTF-8 if it has any.

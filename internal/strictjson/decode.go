@@ -12,6 +12,7 @@ import (
 
 	"github.com/onbeat/onbeat/internal/field"
 	"github.com/onbeat/onbeat/internal/wording"
+	"github.com/onbeat/onbeat/task"
 )
 
 // Malformed reports a document that is not one JSON object. Its text names no field.
@@ -27,7 +28,7 @@ func (e *Malformed) Error() string { return e.Text }
 const mostRefused = 100
 
 // Decode reads the one object in data into v, a pointer to a struct. The noun says what v is, in errors. An error is a
-// [*Malformed], or a [*field.Error] for each field that is wrong, joined. Names of fields match as in encoding/json, without
+// [*Malformed], or a [*task.FieldError] for each field that is wrong, joined. Names of fields match as in encoding/json, without
 // regard to case; see [Check] for what else it refuses.
 func Decode(data []byte, v any, noun string) error {
 	d := json.NewDecoder(bytes.NewReader(data))
@@ -74,14 +75,14 @@ func fields(data []byte, t reflect.Type, path string) error {
 		}
 		f, known := fieldOf(t, key)
 		if !known {
-			refused = append(refused, &field.Error{Field: at(path, key), Reason: "unknown field", Hint: wording.Suggest(key, Names(t))})
+			refused = append(refused, &task.FieldError{Field: at(path, key), Reason: "unknown field", Hint: wording.Suggest(key, Names(t))})
 			continue
 		}
 		if err := refusal(value, f, at(path, nameOf(f))); err != nil {
 			refused = append(refused, err)
 		}
 	}
-	return field.Join(refused...)
+	return wording.Join(refused...)
 }
 
 // refusal returns why a value cannot be that of a field, or nil.
@@ -100,16 +101,16 @@ func refusal(value json.RawMessage, f reflect.StructField, path string) error {
 	}
 	var typ *json.UnmarshalTypeError
 	if errors.As(err, &typ) {
-		return &field.Error{Field: path, Reason: "must be " + wanted(typ.Type, f) + ", but is " + isNow(typ)}
+		return &task.FieldError{Field: path, Reason: "must be " + wanted(typ.Type, f) + ", but is " + isNow(typ)}
 	}
 	if own := field.Of(err); own != nil {
-		return &field.Error{Field: path, Value: own.Value, Reason: own.Reason, Hint: own.Hint}
+		return &task.FieldError{Field: path, Value: own.Value, Reason: own.Reason, Hint: own.Hint}
 	}
 	var moment *time.ParseError
 	if errors.As(err, &moment) {
-		return &field.Error{Field: path, Value: strings.Trim(moment.Value, `"`), Reason: "not a time", Hint: "RFC 3339, such as 2030-01-31T09:00:00Z"}
+		return &task.FieldError{Field: path, Value: strings.Trim(moment.Value, `"`), Reason: "not a time", Hint: "RFC 3339, such as 2030-01-31T09:00:00Z"}
 	}
-	return &field.Error{Field: path, Reason: strings.TrimPrefix(err.Error(), "json: ")}
+	return &task.FieldError{Field: path, Reason: strings.TrimPrefix(err.Error(), "json: ")}
 }
 
 // isObject reports whether values of a type are objects whose fields are those of the struct.
@@ -151,7 +152,7 @@ func fieldOf(t reflect.Type, key string) (reflect.StructField, bool) {
 
 func at(path, key string) string {
 	if path == "" && key != "" {
-		return field.Cut(key, longestShown)
+		return wording.Cut(key, longestShown)
 	}
 	if path == "" {
 		return shownKey(key)
@@ -179,7 +180,7 @@ func kindOf(t reflect.Type) string {
 // isNow returns the kind of value that the field has. For a number that is not whole or too large, it returns the number.
 func isNow(typ *json.UnmarshalTypeError) string {
 	if number, ok := strings.CutPrefix(typ.Value, "number "); ok {
-		return field.Cut(number, longestShown)
+		return wording.Cut(number, longestShown)
 	}
 	return article(typ.Value)
 }

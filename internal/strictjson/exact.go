@@ -6,14 +6,14 @@ import (
 	"strconv"
 	"sync"
 
-	"github.com/onbeat/onbeat/internal/field"
 	"github.com/onbeat/onbeat/internal/wording"
+	"github.com/onbeat/onbeat/task"
 )
 
 // Exact refuses what [Decode] takes and a schema does not: a key that is a field's name in other letters, and null. The data must
 // be one that Decode has read into a struct of type t.
 func Exact(data []byte, t reflect.Type) error {
-	return field.Join(exact(&lexer{data: data}, t, "")...)
+	return wording.Join(exact(&lexer{data: data}, t, "")...)
 }
 
 // exact reads one value. It stops at mostRefused refusals, wherever it is then.
@@ -27,7 +27,7 @@ func exact(l *lexer, t reflect.Type, path string) (refused []error) {
 	}
 	switch k, _ := l.next(); {
 	case k == 'n' && path != "":
-		return []error{&field.Error{Field: path, Reason: "must be " + kindOf(t) + ", but is null", Hint: "leave it out"}}
+		return []error{&task.FieldError{Field: path, Reason: "must be " + kindOf(t) + ", but is null", Hint: "leave it out"}}
 	case k == '[':
 		for i := 0; l.more() && len(refused) < mostRefused; i++ {
 			refused = append(refused, exact(l, t.Elem(), path+"["+strconv.Itoa(i)+"]")...)
@@ -51,7 +51,7 @@ func member(l *lexer, t reflect.Type, path, key string) []error {
 		typ, ok := typesOf(t)[key]
 		if !ok {
 			l.skip()
-			return []error{&field.Error{Field: at(path, key), Reason: "unknown field", Hint: wording.Suggest(key, Names(t))}}
+			return []error{&task.FieldError{Field: at(path, key), Reason: "unknown field", Hint: wording.Suggest(key, Names(t))}}
 		}
 		of = typ
 	} else if t.Kind() == reflect.Map {

@@ -7,7 +7,7 @@ import (
 	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/onbeat/onbeat/internal/field"
+	"github.com/onbeat/onbeat/internal/wording"
 	"github.com/onbeat/onbeat/task"
 )
 
@@ -141,7 +141,7 @@ func failed(span trace.Span, kind string, err error) {
 	if err == nil || !span.IsRecording() {
 		return
 	}
-	text := field.Cut(err.Error(), task.MaxFailureText)
+	text := wording.Cut(err.Error(), task.MaxFailureText)
 	typ := semconv.ErrorType(err)
 	if kind != "" {
 		typ = semconv.ErrorTypeKey.String(kind)

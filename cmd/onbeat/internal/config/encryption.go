@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/onbeat/onbeat/internal/private"
-	"github.com/onbeat/onbeat/internal/seal"
+	"github.com/onbeat/onbeat/task"
 )
 
 // encryptionSettings name the keys that encrypt payloads. The file itself holds none.
@@ -34,7 +34,7 @@ func (f *File) takeKeys(e *encryptionSettings, getenv func(string) string) {
 	if e.OpenOnly && len(e.Keys) == 0 {
 		f.problems = append(f.problems, f.doc.at("", refuse("encryption.open_only", "true", "there is no key to open with", "name one in encryption.keys")))
 	}
-	var keys []seal.Key
+	var keys []task.EncryptionKey
 	for i := range e.Keys {
 		if name := f.path(string(e.Keys[i].KeyFile)); name != "" {
 			f.KeyFiles = append(f.KeyFiles, name)
@@ -44,7 +44,7 @@ func (f *File) takeKeys(e *encryptionSettings, getenv func(string) string) {
 			f.problems = append(f.problems, f.doc.at(fmt.Sprintf("encryption.keys[%d]", i), err))
 			continue
 		}
-		keys = append(keys, seal.Key{ID: string(e.Keys[i].ID), Secret: secret})
+		keys = append(keys, task.EncryptionKey{ID: string(e.Keys[i].ID), Secret: secret})
 	}
 	if len(keys) == len(e.Keys) {
 		f.Dispatcher.Encryption.Keys = keys
@@ -76,7 +76,7 @@ func (f *File) secretOf(k *keySettings, getenv func(string) string) ([]byte, err
 
 func decodeKey(field, from, text string) ([]byte, error) {
 	secret, err := base64.StdEncoding.DecodeString(strings.TrimSpace(text))
-	if err != nil || len(secret) != seal.KeyBytes {
+	if err != nil || len(secret) != task.EncryptionKeyBytes {
 		return nil, refuse(field, from, "does not hold a key", keyHint)
 	}
 	return secret, nil

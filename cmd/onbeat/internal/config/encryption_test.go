@@ -11,12 +11,12 @@ import (
 	"testing"
 
 	"github.com/onbeat/onbeat/internal/field"
-	"github.com/onbeat/onbeat/internal/seal"
+	"github.com/onbeat/onbeat/task"
 )
 
 // keyText is a key as people write it.
 func keyText(b byte) string {
-	return base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{b}, seal.KeyBytes))
+	return base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{b}, task.EncryptionKeyBytes))
 }
 
 func putKey(t *testing.T, name, text string, mode os.FileMode) {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/onbeat/onbeat/handlers"
+	"github.com/onbeat/onbeat/internal/field"
 	"github.com/onbeat/onbeat/internal/secret"
 	"github.com/onbeat/onbeat/internal/wording"
 	"github.com/onbeat/onbeat/producer"
@@ -85,7 +86,7 @@ func (f *File) checkSchedules(limits task.Limits, known bool) (list Problems) {
 		list = f.add(list, path, s.Validate(limits))
 		if s.Task != "" && len(s.Payload) <= cmp.Or(limits.Payload, task.DefaultPayloadLimit) {
 			paths := secret.Join(s.Secret, f.Dispatcher.Secret[s.Task])
-			list = f.add(list, path, secret.OfPayload(s.Payload, paths).Wrap(CheckPayload(mux, s.Task, s.Payload, known)))
+			list = f.add(list, path, field.Veil(secret.OfPayload(s.Payload, paths), CheckPayload(mux, s.Task, s.Payload, known)))
 		}
 		if before, twice := first[s.Name]; twice {
 			list = f.add(list, path, refuse("name", s.Name, "declared twice",

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/onbeat/onbeat/internal/field"
+	"github.com/onbeat/onbeat/internal/wording"
 )
 
 // damage looks for keys that another program has written, and for schedules with too many waiting slots.
@@ -27,7 +27,7 @@ func (d *doctor) damage(ctx context.Context) {
 		}
 	}
 	for i, name := range stray {
-		stray[i] = strconv.QuoteToASCII(field.Cut(name, 60))
+		stray[i] = strconv.QuoteToASCII(wording.Cut(name, 60))
 	}
 	now, err := d.q.Now(ctx)
 	if err != nil {

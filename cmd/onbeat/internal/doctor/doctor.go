@@ -13,7 +13,6 @@ import (
 	"github.com/onbeat/onbeat/admin"
 	"github.com/onbeat/onbeat/archive"
 	"github.com/onbeat/onbeat/internal/queue"
-	"github.com/onbeat/onbeat/internal/seal"
 	"github.com/onbeat/onbeat/internal/secret"
 	"github.com/onbeat/onbeat/internal/store"
 	"github.com/onbeat/onbeat/internal/wording"
@@ -57,7 +56,7 @@ type Config struct {
 	// Outbox names the database of the instances' outbox, or is nil.
 	Outbox outbox.Opener
 	// Encryption are the keys of this process: payloads that are encrypted with others are reported.
-	Encryption seal.Config
+	Encryption task.Encryption
 	// Archive is where the namespace's archive is. Default: there is none.
 	Archive *archive.Source
 }
