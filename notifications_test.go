@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log"
 	"maps"
@@ -21,6 +22,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/onbeat/onbeat"
+	"github.com/onbeat/onbeat/admin"
 	"github.com/onbeat/onbeat/handlers"
 	"github.com/onbeat/onbeat/handlers/notify"
 	"github.com/onbeat/onbeat/internal/testredis"
@@ -222,4 +224,35 @@ func TestNotify_aBadReceiverHoldsUpNoOther(t *testing.T) {
 	for key := range keysWith(t, rdb, ns, "sesame") {
 		t.Errorf("%s has a URL", key)
 	}
+}
+
+// The dispatcher's own messages need no room of the users: neither the limit of payloads nor that of lanes is theirs.
+func TestNotify_hasRoomOfItsOwn(t *testing.T) {
+	t.Parallel()
+	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
+		in := newInbox(t)
+		d := dispatcher(t, rdb, onbeat.Config{PayloadLimit: 10, Notify: []notify.Target{
+			{Name: "ops", URL: in.URL, Key: in.key, Window: time.Second, On: []notify.Topic{notify.Dead}},
+		}})
+		must(t, d.Handle("job", handlers.Func(func(context.Context, *task.Task) error { return handlers.Dead(errors.New("broken")) })))
+		keys, ctx := d.Queue().Keys(), t.Context()
+		for i := range 2000 {
+			must(t, rdb.HSet(ctx, keys.Lanes, fmt.Sprintf("q%d|normal|other", i), time.Now().UnixMilli()).Err())
+		}
+		defer run(t, d)()
+		testredis.Eventually(t, patience, func() bool { return rdb.Exists(ctx, keys.Notices).Val() == 1 }, "the leader has begun to follow")
+		must(t, rdb.HDel(ctx, keys.Lanes, "q0|normal|other").Err()) // room for one of a user
+		_, err := d.Enqueue(ctx, task.New("job", nil))
+		must(t, err)
+		if _, err := d.Enqueue(ctx, task.New("another", nil)); err == nil {
+			t.Fatal("there is room for more")
+		}
+		testredis.Eventually(t, patience, func() bool { return in.counts()[notify.Dead] == 1 }, "a message")
+		b, err := d.Admin().Bulks.Begin(ctx, admin.BulkSpec{Action: admin.DeleteTasks, Filter: admin.TaskFilter{State: task.Dead, Type: "job"}})
+		must(t, err)
+		testredis.Eventually(t, patience, func() bool {
+			b, err := d.Admin().Bulks.Get(ctx, b.ID)
+			return err == nil && b.Changed == 1
+		}, "a bulk action")
+	})
 }

@@ -28,6 +28,9 @@ const (
 	GaveUp = "gave_up" // it was the last attempt
 )
 
+// unknown is the target of a message that cannot be read.
+const unknown = "unknown"
+
 // Results are all of them.
 func Results() []string { return []string{Sent, Failed, GaveUp} }
 
@@ -60,10 +63,10 @@ func NewHandler(targets []Target, observer Observer, events Teller, log zerolog.
 // Handle implements [handlers.TaskHandler].
 func (h *Handler) Handle(ctx context.Context, t *task.Task) error {
 	p, err := parseDelivery(t.Payload)
-	if err != nil {
-		return handlers.Dead(err)
-	}
-	if s := h.senders[p.Target]; s == nil {
+	if err != nil { // nobody knows for whom it was
+		err = handlers.Dead(err)
+		p = &delivery{Target: unknown}
+	} else if s := h.senders[p.Target]; s == nil {
 		err = fmt.Errorf("target %q: %w", p.Target, ErrNoTarget)
 	} else {
 		err = s.send(ctx, t, &p.Message)

@@ -246,11 +246,7 @@ func (n *Notifier) enqueue(ctx context.Context, term queue.Term) error {
 	c := queue.NoticeChange{Name: positionName(first.window), Was: first.saved}
 	for _, id := range ids {
 		err := n.add(ctx, taskOf(id, n.cfg.Queue, n.known.messages[id]))
-		switch {
-		case errors.Is(err, task.ErrDuplicate):
-		case errors.Is(err, task.ErrInvalid):
-			n.cfg.Log.Error().Err(err).Str("task", id).Msg("dropped a message to a target: its task was refused")
-		case err != nil:
+		if err != nil && !errors.Is(err, task.ErrDuplicate) {
 			return err
 		}
 		c.Remove = append(c.Remove, messageName(id))

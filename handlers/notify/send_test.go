@@ -249,15 +249,16 @@ func TestHandler_triesAgainAndGivesUpAloud(t *testing.T) {
 	if err := run(payload("gone"), mostAttempts); !errors.Is(err, ErrNoTarget) {
 		t.Errorf("%v", err)
 	}
-	for _, bad := range []string{"", "{}", `{"target": "ops"}`, "[]"} {
+	bad := []string{"", "{}", `{"target": "ops"}`, "[]"}
+	for _, bad := range bad {
 		if err := run([]byte(bad), 1); !handlers.IsDead(err) || !errors.Is(err, task.ErrInvalid) {
 			t.Errorf("%q: %v", bad, err)
 		}
 	}
-	if got, want := fmt.Sprint(o.results), "[ops failed ops gave_up ops sent gone failed gone gave_up]"; got != want {
+	if got, want := fmt.Sprint(o.results), "[ops failed ops gave_up ops sent gone failed gone gave_up"+strings.Repeat(" unknown gave_up", len(bad))+"]"; got != want {
 		t.Errorf("results %s, want %s", got, want)
 	}
-	if len(o.events) != 2 || !strings.HasPrefix(o.events[0], "notification failed target ops topic dead task id reason target \"ops\" at") || strings.Contains(o.events[0], "sesame") {
+	if len(o.events) != 2+len(bad) || !strings.HasPrefix(o.events[0], "notification failed target ops topic dead task id reason target \"ops\" at") || strings.Contains(o.events[0], "sesame") {
 		t.Errorf("events %q", o.events)
 	}
 }

@@ -57,7 +57,7 @@ end
 
 -- shut_lanes returns task number -> lane for the tasks of lanes that are too many, or nil if there are none. An instance
 -- reads all lanes of its types with each call, so without a limit a producer could hold up every instance with new queue
--- names.
+-- names. The lanes of the dispatcher's own types, which are few, always have room.
 local most_lanes = 2000
 local function shut_lanes()
   local shut, room = nil, most_lanes - redis.call("HLEN", lanes)
@@ -66,7 +66,7 @@ local function shut_lanes()
   end
   local new, known = {}, redis.call("HMGET", lanes, unpack(ARGV, 6, 5 + n_lanes))
   for lane = 1, n_lanes do
-    if not known[lane] then
+    if not known[lane] and not string.find(ARGV[5 + lane], "|onbeat%.[^|]*$") then
       room = room - 1
       new[lane] = room < 0
     end
