@@ -72,6 +72,7 @@ type Keys struct {
 	Bulk string // hash bulk action -> its record (see lib_bulk.lua)
 
 	Notices string // hash what the leader has told its targets of (see package notify)
+	Health  string // hash schedule -> how its slots went, as of the leader (see producer.Health)
 
 	Events  string // stream state changes, capped
 	History string // stream what became of the slots of schedules, capped
@@ -91,7 +92,7 @@ func (p Partition) Keys() Keys {
 		Releases: x + "releases", Trial: x + "trial", Strikes: x + "strikes", Declarers: x + "declarers", Asked: x + "asked",
 		Suspects: x + "suspects", Meta: x + "meta",
 		Retired: x + "retired", Retirements: x + "retirements", Revisions: x + "revisions",
-		Answers: x + "answers", Answered: x + "answered", Bulk: x + "bulk", Notices: x + "notices",
+		Answers: x + "answers", Answered: x + "answered", Bulk: x + "bulk", Notices: x + "notices", Health: x + "health",
 		Events: x + "events", History: x + "history", Runs: x + "runs", Wake: x + "wake",
 	}
 }

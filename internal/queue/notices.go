@@ -39,6 +39,31 @@ func (q *Queue) Notices(ctx context.Context) (map[string]string, error) {
 // ChangeNotices makes a change. It returns [ErrNotLeader], [ErrFenced], or [task.ErrChanged] if the text was another one, and does
 // nothing then.
 func (q *Queue) ChangeNotices(ctx context.Context, term Term, c NoticeChange) error {
+	return q.changeNotes(ctx, term, q.keys.Notices, c)
+}
+
+// NoteHealth makes a change to what is noted of the health of schedules, as ChangeNotices does.
+func (q *Queue) NoteHealth(ctx context.Context, term Term, c NoticeChange) error {
+	return q.changeNotes(ctx, term, q.keys.Health, c)
+}
+
+// Health returns what is noted of schedules, in their order; "" if nothing is.
+func (q *Queue) Health(ctx context.Context, names []string) ([]string, error) {
+	list := make([]string, 0, len(names))
+	for part := range slices.Chunk(names, MaxBatch) {
+		got, err := q.rdb.HMGet(ctx, q.keys.Health, part...).Result()
+		if err != nil {
+			return nil, fmt.Errorf("read the health of schedules: %w", store.Classify(err))
+		}
+		for _, v := range got {
+			text, _ := v.(string)
+			list = append(list, text)
+		}
+	}
+	return list, nil
+}
+
+func (q *Queue) changeNotes(ctx context.Context, term Term, key string, c NoticeChange) error {
 	args := []any{term.Instance, term.Gen, term.Epoch, c.Name, c.Was, noticesKept.Milliseconds(), len(c.Set)}
 	for _, name := range slices.Sorted(maps.Keys(c.Set)) {
 		args = append(args, name, c.Set[name])
@@ -46,14 +71,14 @@ func (q *Queue) ChangeNotices(ctx context.Context, term Term, c NoticeChange) er
 	for _, name := range c.Remove {
 		args = append(args, name)
 	}
-	v, err := noticesScript.Run(ctx, q.rdb, []string{q.keys.Instances, q.keys.Members, q.keys.Leader, q.keys.Notices}, args)
+	v, err := noticesScript.Run(ctx, q.rdb, []string{q.keys.Instances, q.keys.Members, q.keys.Leader, key}, args)
 	if err != nil {
-		return fmt.Errorf("note what was told: %w", err)
+		return fmt.Errorf("note for the next leader: %w", err)
 	}
 	r := store.NewReply(v)
 	r.Int()
 	if r.Int() == 0 && r.Err == nil {
-		return fmt.Errorf("note what was told: %w", task.ErrChanged)
+		return fmt.Errorf("note for the next leader: %w", task.ErrChanged)
 	}
 	return r.Err
 }

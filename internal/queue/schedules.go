@@ -181,7 +181,7 @@ func (q *Queue) changeBatch(ctx context.Context, epoch int64, changes []Change) 
 	for _, l := range lanes.list {
 		keys = append(keys, k.Due(l))
 	}
-	keys = append(keys, k.Behind, k.Retired, k.Retirements, k.Revisions)
+	keys = append(keys, k.Behind, k.Retired, k.Retirements, k.Revisions, k.Health)
 	v, err := changeScript.Run(ctx, q.rdb, keys, args)
 	if err != nil {
 		return nil, err

@@ -8,13 +8,14 @@
 -- KEYS[3] changed   zset    schedule -> version
 -- KEYS[4] tasks     hash    KEYS[5] meta hash  KEYS[6] leader hash
 -- KEYS[7] history   stream  KEYS[8] events stream
--- KEYS[9] ..        due sets, and the last four:
+-- KEYS[9] ..        due sets, and the last five:
 -- behind      hash  schedule -> missed slots that are still to be pushed
 -- retired     hash  schedule -> three lines: "when retired release" (the release that retired it) or "when deleted who",
 --                   last run, definition
 -- retirements zset  schedule -> when it was retired or deleted
 -- revisions   hash  schedule -> a line for each revision, the newest first: "revision before when what who", a tab, definition;
 --   before is the revision before it, or 0 if none was known: a reader sees whether lines are missing
+-- health      hash  schedule -> how its slots went
 --
 -- ARGV[1] wake channel  [2] cap of history  [3] cap of events  [4] epoch that must still lead, or ""
 -- ARGV[5] who asks for the changes, or ""
@@ -35,7 +36,7 @@
 -- At maxmemory Redis refuses a script's first write if that may take memory, and only the first. So the first write is
 -- chosen: to pause, resume, delete or retire passes; a call that brings a definition is refused as a whole.
 local schedules, last, changed, tasks, meta, leader, history, events = unpack(KEYS, 1, 8)
-local behind, retired, retirements, revisions = unpack(KEYS, #KEYS - 3, #KEYS)
+local behind, retired, retirements, revisions, health = unpack(KEYS, #KEYS - 4, #KEYS)
 local channel, epoch, actor = ARGV[1], ARGV[4], ARGV[5]
 if epoch ~= "" and redis.call("HGET", leader, "epoch") ~= epoch then
   return redis.error_reply("NOTLEADER epoch " .. (redis.call("HGET", leader, "epoch") or "0"))
@@ -174,6 +175,7 @@ for i = 1, tonumber(arg()) do
       redis.call("HDEL", schedules, name)
       redis.call("HDEL", last, name)
       redis.call("HDEL", meta, "backlog:" .. name)
+      redis.call("HDEL", health, name)
     else
       if definition ~= "" then
         redis.call("HSET", schedules, name, definition)

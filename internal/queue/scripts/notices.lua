@@ -1,8 +1,8 @@
--- notices.lua notes what the leader has told its targets, if the caller still leads, and no other leader has moved on
--- meanwhile.
+-- notices.lua notes what the next leader must know, such as what this one has told its targets, if the caller still leads, and no
+-- other leader has moved on meanwhile.
 --
 -- KEYS[1] instances zset  KEYS[2] members hash  KEYS[3] leader hash
--- KEYS[4] notices   hash  name -> text (see package notify)
+-- KEYS[4] notices or health  hash  name -> text (see package notify and producer.Health)
 -- ARGV[1] id  [2] generation  [3] epoch  [4] name of the text to compare  [5] that text as it was read, or ""
 -- ARGV[6] how long all of it is kept after this call, ms
 -- ARGV[7] n names to set, then each with its text, then the names to remove

@@ -1,0 +1,267 @@
+package producer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/onbeat/onbeat/internal/field"
+	"github.com/onbeat/onbeat/internal/history"
+	"github.com/onbeat/onbeat/internal/queue"
+	"github.com/onbeat/onbeat/internal/store"
+	"github.com/onbeat/onbeat/task"
+)
+
+// Health says how the runs and slots of one schedule went, as far as the history was read. The leader keeps it in Redis, beside the
+// schedule, so every process knows the same at once.
+type Health struct {
+	Success time.Time // when a run last ended well; zero if none did
+	Ended   time.Time // when a run last ended for good
+	Outcome task.Outcome
+	// Dead is how many runs ended dead since Success, and Failed how many attempts failed since Ended.
+	Dead, Failed int64
+	// Skipped is how many slots were skipped since Ended because the run before them went on, and Missed how many were missed since
+	// Success; MissedAt is when the last of these was noted.
+	Skipped, Missed int64
+	MissedAt        time.Time
+	// Noted is when anything was last noted.
+	Noted time.Time
+	// Took is how long a run usually takes: a moving average.
+	Took time.Duration
+	// Task and Error are of the last attempt that failed.
+	Task, Error string
+}
+
+// longestHealthError bounds the error that is kept with a schedule.
+const longestHealthError = 200
+
+// add takes in a note of the schedule, and reports whether it tells anything.
+func (h *Health) add(n *history.Note) bool {
+	switch n.Word {
+	case history.Done:
+		took := n.Took
+		if h.Took > 0 {
+			took = (3*h.Took + n.Took) / 4
+		}
+		*h = Health{Success: n.At, Ended: n.At, Outcome: n.Word, Took: took}
+	case history.Dead:
+		h.Dead++
+		h.Ended, h.Outcome, h.Failed, h.Skipped = n.At, n.Word, 0, 0
+		h.Task, h.Error = n.TaskID, field.Cut(n.Error, longestHealthError)
+	case history.Cancelled:
+		h.Ended, h.Outcome, h.Failed, h.Skipped = n.At, n.Word, 0, 0
+	case history.Failed, history.Lost:
+		h.Failed++
+		h.Task, h.Error = n.TaskID, field.Cut(n.Error, longestHealthError)
+	case history.Skipped:
+		h.Skipped += slotsOf(n)
+	case history.Missed:
+		h.Missed, h.MissedAt = h.Missed+slotsOf(n), n.At
+	default:
+		return false
+	}
+	h.Noted = n.At
+	return true
+}
+
+// slotsOf returns how many slots a note is about.
+func slotsOf(n *history.Note) int64 {
+	if n.TaskID == "" {
+		return n.Count
+	}
+	return 1
+}
+
+func (h *Health) encode() string {
+	ms := func(t time.Time) int64 {
+		if t.IsZero() {
+			return 0
+		}
+		return store.Ms(t)
+	}
+	return fmt.Sprintf("%d %d %d %d %d %d %d %d %d %s\t%s\t%s", ms(h.Success), ms(h.Ended), ms(h.Noted), ms(h.MissedAt), h.Dead, h.Failed, h.Skipped,
+		h.Missed, h.Took.Milliseconds(), h.Outcome, h.Task, h.Error)
+}
+
+// parseHealth reads what encode wrote. What it cannot read counts as nothing known.
+func parseHealth(text string) (h Health) {
+	parts := strings.SplitN(text, "\t", 3)
+	head := strings.Split(parts[0], " ")
+	if len(parts) != 3 || len(head) != 10 {
+		return h
+	}
+	var n [9]int64
+	for i := range n {
+		v, err := strconv.ParseInt(head[i], 10, 64)
+		if err != nil || v < 0 {
+			return Health{}
+		}
+		n[i] = v
+	}
+	at := func(ms int64) time.Time {
+		if ms == 0 {
+			return time.Time{}
+		}
+		return store.FromMs(store.ClampMs(float64(ms)))
+	}
+	return Health{
+		Success: at(n[0]), Ended: at(n[1]), Noted: at(n[2]), MissedAt: at(n[3]), Dead: n[4], Failed: n[5], Skipped: n[6], Missed: n[7],
+		Took: time.Duration(min(n[8], 1<<40)) * time.Millisecond, Outcome: task.Outcome(head[9]), Task: parts[1], Error: parts[2],
+	}
+}
+
+// healthPlace is the field of the hash that says up to which entry of the history it was read. No schedule has that name.
+const healthPlace = "@"
+
+// healthStep is how often the leader notes the health of schedules. healthBehind is how many notes of the history a reader takes in besides
+// what the leader has noted.
+const (
+	healthStep   = 2 * time.Second
+	healthAgain  = 10 * time.Second
+	healthBehind = 20_000
+)
+
+// Healths returns, by name, how the runs of schedules went, as of now: what the leader has noted, and what was noted in the history
+// since. A schedule of which nothing is known is left out.
+func (s *Schedules) Healths(ctx context.Context, names []string) (map[string]*Health, error) {
+	texts, err := s.q.Health(ctx, append([]string{healthPlace}, names...))
+	if err != nil {
+		return nil, err
+	}
+	list := make(map[string]*Health, len(names))
+	wanted := make(map[string]bool, len(names))
+	for i, name := range names {
+		wanted[name] = true
+		if texts[i+1] != "" {
+			h := parseHealth(texts[i+1])
+			list[name] = &h
+		}
+	}
+	notes := 0
+	err = s.q.HistoryAfter(ctx, afterPlace(texts[0]), func(e history.Entry) error {
+		for i := range e.Notes {
+			if name := subjectOf(&e.Notes[i]); wanted[name] {
+				addTo(list, name, &e.Notes[i])
+			}
+		}
+		if notes += len(e.Notes); notes >= healthBehind {
+			return errEnough
+		}
+		return nil
+	})
+	if errors.Is(err, errEnough) {
+		err = nil
+	}
+	return list, err
+}
+
+// subjectOf returns the schedule that a note is of: also that of a trigger or a backfill.
+func subjectOf(n *history.Note) string {
+	if n.Maker != "" {
+		return n.Maker
+	}
+	return n.Schedule
+}
+
+func addTo(list map[string]*Health, name string, n *history.Note) bool {
+	h := list[name]
+	if h == nil {
+		h = &Health{}
+		list[name] = h
+	}
+	return h.add(n)
+}
+
+func afterPlace(text string) string {
+	if text == "" {
+		return "0-0"
+	}
+	return text
+}
+
+// KeepHealth notes the health of schedules in Redis in every term of the session. It returns when the session drains or ends; no
+// failure ends it: what was not noted is in the history, and is noted next time.
+func (s *Schedules) KeepHealth(session interface {
+	Context() context.Context
+	Draining() <-chan struct{}
+	Term() (t task.Term, began time.Time, leads bool)
+}) {
+	for {
+		wait := healthStep
+		if term, _, leads := session.Term(); leads {
+			more, err := s.noteHealth(session.Context(), term)
+			switch {
+			case err != nil:
+				wait = healthAgain
+			case more:
+				wait = 0
+			}
+		}
+		select {
+		case <-time.After(wait):
+		case <-session.Draining():
+			return
+		case <-session.Context().Done():
+			return
+		}
+	}
+}
+
+// noteHealth takes in a part of the history, and notes it. It reports whether there is more.
+func (s *Schedules) noteHealth(ctx context.Context, term task.Term) (more bool, err error) {
+	place, err := s.q.Health(ctx, []string{healthPlace})
+	if err != nil {
+		return false, err
+	}
+	read, last := []history.Entry{}, ""
+	notes := 0
+	err = s.q.HistoryAfter(ctx, afterPlace(place[0]), func(e history.Entry) error {
+		read, last = append(read, e), e.ID
+		if notes += len(e.Notes); notes >= queue.MaxBatch {
+			return errEnough
+		}
+		return nil
+	})
+	if more = errors.Is(err, errEnough); err != nil && !more || last == "" {
+		return false, err
+	}
+	names := map[string]bool{}
+	for _, e := range read {
+		for i := range e.Notes {
+			names[subjectOf(&e.Notes[i])] = true
+		}
+	}
+	delete(names, "")
+	list, err := s.noted(ctx, names)
+	if err != nil {
+		return false, err
+	}
+	c := queue.NoticeChange{Name: healthPlace, Was: place[0], Set: map[string]string{healthPlace: last}}
+	for _, e := range read {
+		for i := range e.Notes {
+			if name := subjectOf(&e.Notes[i]); name != "" && addTo(list, name, &e.Notes[i]) {
+				c.Set[name] = list[name].encode()
+			}
+		}
+	}
+	return more, s.q.NoteHealth(ctx, term, c)
+}
+
+// noted reads what is noted of schedules.
+func (s *Schedules) noted(ctx context.Context, names map[string]bool) (map[string]*Health, error) {
+	list := map[string]*Health{}
+	sorted := slices.Sorted(maps.Keys(names))
+	texts, err := s.q.Health(ctx, sorted)
+	for i, text := range texts {
+		if text != "" {
+			h := parseHealth(text)
+			list[sorted[i]] = &h
+		}
+	}
+	return list, err
+}

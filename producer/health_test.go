@@ -1,0 +1,89 @@
+package producer
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/onbeat/onbeat/internal/history"
+	"github.com/onbeat/onbeat/internal/testredis"
+	"github.com/onbeat/onbeat/schedule"
+	"github.com/onbeat/onbeat/task"
+)
+
+// What the leader has noted and what came since is one truth, for each process and across leaders.
+func TestHealth_isTheSameHoweverMuchIsNoted(t *testing.T) {
+	t.Parallel()
+	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
+		w := newWorld(t, rdb)
+		w.apply("s", schedule.Every(time.Hour))
+		w.apply("other", schedule.Every(time.Hour))
+		now := w.now().Truncate(time.Millisecond)
+		lines := []string{
+			"s@1000 done 1 1000", "s@2000 failed 1 2000", "s@2000 dead 2 2100", "s@3000 skipped overlap", "s@4000..8000 missed 5 outage",
+			"other@1000 dead 1 1000", "mail done 1 1000", "s!x failed 1 9000", "s@9000 lost 1 9000",
+		}
+		term := w.lead("a", "v1", nil).term
+		for i := range lines {
+			if i%4 == 2 {
+				_, err := w.noteHealth(t.Context(), term)
+				must(t, err)
+			}
+			w.note(now.Add(time.Duration(i)*time.Millisecond), lines[i])
+			if i == 6 {
+				term = w.lead("b", "v2", nil).term
+			}
+			got, err := w.Healths(t.Context(), []string{"s", "other", "none"})
+			must(t, err)
+			want := map[string]*Health{}
+			for k, line := range lines[:i+1] {
+				n := history.Parse(line)
+				n.At = now.Add(time.Duration(k) * time.Millisecond)
+				if name := subjectOf(&n); name != "" {
+					addTo(want, name, &n)
+				}
+			}
+			if fmt.Sprint(values(got)) != fmt.Sprint(values(want)) {
+				t.Fatalf("after %q\n got %v\nwant %v", lines[i], values(got), values(want))
+			}
+		}
+		got, err := w.Healths(t.Context(), []string{"s"})
+		must(t, err)
+		if h := got["s"]; h.Dead != 1 || h.Skipped != 1 || h.Missed != 5 || h.Failed != 2 || h.Task != "s@9000" || h.Outcome != history.Dead {
+			t.Errorf("%+v", h)
+		}
+		must(t, w.Delete(t.Context(), "s"))
+		if left := rdb.HKeys(t.Context(), w.q.Keys().Health).Val(); strings.Contains(fmt.Sprint(left), "s ") {
+			t.Errorf("a deleted schedule leaves %v", left)
+		}
+	})
+}
+
+func values(list map[string]*Health) map[string]Health {
+	out := map[string]Health{}
+	for name, h := range list {
+		out[name] = *h
+	}
+	return out
+}
+
+func TestHealth_isReadAsItWasWritten(t *testing.T) {
+	t.Parallel()
+	at := time.UnixMilli(1795338400000).UTC()
+	for _, h := range []Health{
+		{}, {Success: at, Ended: at, Outcome: history.Done, Noted: at, Took: time.Second},
+		{Dead: 3, Failed: 2, Skipped: 1, Missed: 9, MissedAt: at, Noted: at, Outcome: task.Outcome("dead"), Task: "a@1", Error: "no\troute to \"x\""},
+	} {
+		if got := parseHealth(h.encode()); got != h {
+			t.Errorf("%+v became %+v", h, got)
+		}
+	}
+	for _, bad := range []string{"", "x", "1 2 3\t\t", "1 2 3 4 5 6 7 8 -9 done\t\t"} {
+		if got := parseHealth(bad); got != (Health{}) {
+			t.Errorf("%q: %+v", bad, got)
+		}
+	}
+}
