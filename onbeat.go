@@ -310,15 +310,17 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	kept := producer.NewSchedules(d.producer, nil)
 	d.mu.Lock()
 	d.scheduler, d.node = schedules, node
 	d.mu.Unlock()
 
 	return node.Run(ctx, func(session *instance.Session) error {
 		var g errgroup.Group
-		g.Go(func() error { return schedules.Run(session) }) // only the leader schedules
-		g.Go(func() error { return work.Run(session) })      // Redis decides which instance may take work
-		g.Go(func() error { return move(mover, session) })   // every instance moves
+		g.Go(func() error { return schedules.Run(session) })   // only the leader schedules
+		g.Go(func() error { return kept.KeepHealth(session) }) // only the leader notes how they went
+		g.Go(func() error { return work.Run(session) })        // Redis decides which instance may take work
+		g.Go(func() error { return move(mover, session) })     // every instance moves
 		if d.archive != nil {
 			g.Go(func() error { return d.archiver(notifier, log).Run(session) }) // only the leader archives
 		}

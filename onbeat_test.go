@@ -286,7 +286,7 @@ func TestPromise10_memoryIsBounded(t *testing.T) {
 		}
 	}
 	known := map[string]bool{}
-	for _, key := range []string{k.Tasks, k.Lanes, k.Dead, k.Done, k.Schedules, k.Last, k.Changed, k.Leader, k.Releases, k.Meta, k.Events, k.History, k.Revisions} {
+	for _, key := range []string{k.Tasks, k.Lanes, k.Dead, k.Done, k.Schedules, k.Last, k.Changed, k.Leader, k.Releases, k.Meta, k.Events, k.History, k.Revisions, k.Health} {
 		known[key] = true
 	}
 	for _, key := range rdb.Keys(t.Context(), "onbeat:{"+ns+"}:*").Val() {

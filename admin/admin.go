@@ -44,9 +44,9 @@ func New(rdb redis.UniversalClient, namespace string, p *producer.Producer, kept
 	t := &tasks{q: q, p: p, past: before}
 	return &Admin{
 		Tasks:     t,
-		Schedules: &schedules{q: q, s: s, p: p},
+		Schedules: &schedules{q: q, s: s, p: p, n: inst},
 		Instances: inst,
-		Activity:  &activity{q: q, s: s, past: before, auditor: auditor, instances: inst},
+		Activity:  &activity{q: q, s: s, past: before, auditor: auditor, instances: inst, tasks: t},
 		Bulks:     &bulks{q: q, tasks: t, instances: inst},
 		Answers:   answers{q},
 	}, nil

@@ -19,6 +19,7 @@ type Schedule struct {
 
 // ScheduleState says how far a schedule has come, and how its last runs went.
 type ScheduleState struct {
+	Condition
 	// Origin is producer.Declared or producer.Applied. Release is the release that declared it.
 	Origin  string `json:"origin"`
 	Release string `json:"release,omitempty"`

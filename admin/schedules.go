@@ -97,6 +97,7 @@ type schedules struct {
 	q *queue.Queue
 	s *producer.Schedules
 	p *producer.Producer
+	n Instances
 }
 
 func (s *schedules) Get(ctx context.Context, name string) (ScheduleDetail, error) {
@@ -110,8 +111,12 @@ func (s *schedules) Get(ctx context.Context, name string) (ScheduleDetail, error
 		return d, err
 	}
 	runs, _, err := producer.NewSchedules(s.p, nil).Runs(ctx, name, "", shown) // those that Redis has: an archive that is away hides no schedule
+	x, err2 := sceneOf(ctx, s.q, s.s, s.n, []string{name})
+	if err2 != nil {
+		return d, err2
+	}
 	d = ScheduleDetail{s.scheduleOf(&status), Around{upcoming(&status, now), ListOf(shownRuns(runs), "").Items}}
-	d.Latest = latestOf(latest[name])
+	d.Latest, d.Condition = latestOf(latest[name]), x.judge(&status)
 	return d, err
 }
 
@@ -157,10 +162,14 @@ func (s *schedules) List(ctx context.Context) (List[Schedule], error) {
 	if err != nil {
 		return ListOf[Schedule](nil, ""), err
 	}
+	x, err := sceneOf(ctx, s.q, s.s, s.n, names)
+	if err != nil {
+		return ListOf[Schedule](nil, ""), err
+	}
 	page := List[Schedule]{Items: make([]Schedule, len(list))}
 	for i := range list {
 		page.Items[i] = s.scheduleOf(&list[i])
-		page.Items[i].Latest = latestOf(latest[names[i]])
+		page.Items[i].Latest, page.Items[i].Condition = latestOf(latest[names[i]]), x.judge(&list[i])
 	}
 	return page, unread
 }

@@ -18,6 +18,7 @@ func (s *Server) activity() {
 	add(s, route{id: "listEvents", method: get, path: "/events", summary: "List events, the newest last", role: Viewer, streams: true}, s.listEvents)
 	add(s, route{id: "audit", method: get, path: "/audit", summary: "Judge every slot of a time", role: Viewer, errors: []int{http.StatusNotFound}}, s.audit)
 	add(s, route{id: "beat", method: get, path: "/beat", summary: "Show each expected slot of a span with its outcome, and the leaders", role: Viewer, errors: []int{http.StatusNotFound}}, s.beat)
+	add(s, route{id: "status", method: get, path: "/status", summary: "Say whether all is well now, and what is wrong, the worst first", role: Viewer}, s.status)
 	add(s, route{id: "summary", method: get, path: "/summary", summary: "Show figures of all schedules, and the schedules with trouble", role: Viewer}, s.summary)
 	add(s, route{id: "preview", method: get, path: "/preview", summary: "List the slots of a rule", role: Viewer}, s.preview)
 }
@@ -98,6 +99,11 @@ func (s *Server) since(ctx context.Context, m moment) (time.Duration, error) {
 		return 0, &task.FieldError{Field: "since", Value: string(m), Reason: "not before now", Hint: "for example 90s, 1h30m, 7d or 2030-01-31"}
 	}
 	return now.Sub(since), nil
+}
+
+func (s *Server) status(ctx context.Context, _ *struct{}) (*reply[admin.Status], error) {
+	out, err := s.admin.Activity.Status(ctx)
+	return &reply[admin.Status]{out}, err
 }
 
 type summaryIn struct {

@@ -170,6 +170,7 @@ var story = []exchange{
 	{"GET", "/v1/failures?type=echo&error=*refused", "", 200},
 	{"GET", "/v1/me", "", 200},
 	{"GET", "/v1/counts", "", 200},
+	{"GET", "/v1/status", "", 200},
 	{"GET", "/v1/summary", "", 200},
 	{"GET", "/v1/summary?since=1h", "", 200},
 	{"GET", "/v1/events?limit=3", "", 200},

@@ -68,6 +68,11 @@ func (a *activity) Beat(ctx context.Context, o admin.BeatQuery) (admin.Beat, err
 	return out.Beat, unread(out.Unreadable)
 }
 
+func (a *activity) Status(ctx context.Context) (out admin.Status, err error) {
+	err = a.c.get(ctx, "/status", nil, &out)
+	return out, err
+}
+
 func (a *activity) Summary(ctx context.Context, since time.Duration) (out admin.Summary, err error) {
 	query := url.Values{}
 	if since > 0 {

@@ -25,6 +25,8 @@ type Health struct {
 	Outcome task.Outcome
 	// Dead is how many runs ended dead since Success, and Failed how many attempts failed since Ended.
 	Dead, Failed int64
+	// Troubled is when the first attempt failed since Success, or the first slot was missed.
+	Troubled time.Time
 	// Skipped is how many slots were skipped since Ended because the run before them went on, and Missed how many were missed since
 	// Success; MissedAt is when the last of these was noted.
 	Skipped, Missed int64
@@ -50,23 +52,32 @@ func (h *Health) add(n *history.Note) bool {
 		}
 		*h = Health{Success: n.At, Ended: n.At, Outcome: n.Word, Took: took}
 	case history.Dead:
+		h.trouble(n.At)
 		h.Dead++
 		h.Ended, h.Outcome, h.Failed, h.Skipped = n.At, n.Word, 0, 0
 		h.Task, h.Error = n.TaskID, field.Cut(n.Error, longestHealthError)
 	case history.Cancelled:
 		h.Ended, h.Outcome, h.Failed, h.Skipped = n.At, n.Word, 0, 0
 	case history.Failed, history.Lost:
+		h.trouble(n.At)
 		h.Failed++
 		h.Task, h.Error = n.TaskID, field.Cut(n.Error, longestHealthError)
 	case history.Skipped:
 		h.Skipped += slotsOf(n)
 	case history.Missed:
+		h.trouble(n.At)
 		h.Missed, h.MissedAt = h.Missed+slotsOf(n), n.At
 	default:
 		return false
 	}
 	h.Noted = n.At
 	return true
+}
+
+func (h *Health) trouble(at time.Time) {
+	if h.Troubled.IsZero() {
+		h.Troubled = at
+	}
 }
 
 // slotsOf returns how many slots a note is about.
@@ -84,7 +95,7 @@ func (h *Health) encode() string {
 		}
 		return store.Ms(t)
 	}
-	return fmt.Sprintf("%d %d %d %d %d %d %d %d %d %s\t%s\t%s", ms(h.Success), ms(h.Ended), ms(h.Noted), ms(h.MissedAt), h.Dead, h.Failed, h.Skipped,
+	return fmt.Sprintf("%d %d %d %d %d %d %d %d %d %d %s\t%s\t%s", ms(h.Success), ms(h.Ended), ms(h.Noted), ms(h.MissedAt), ms(h.Troubled), h.Dead, h.Failed, h.Skipped,
 		h.Missed, h.Took.Milliseconds(), h.Outcome, h.Task, h.Error)
 }
 
@@ -92,10 +103,10 @@ func (h *Health) encode() string {
 func parseHealth(text string) (h Health) {
 	parts := strings.SplitN(text, "\t", 3)
 	head := strings.Split(parts[0], " ")
-	if len(parts) != 3 || len(head) != 10 {
+	if len(parts) != 3 || len(head) != 11 {
 		return h
 	}
-	var n [9]int64
+	var n [10]int64
 	for i := range n {
 		v, err := strconv.ParseInt(head[i], 10, 64)
 		if err != nil || v < 0 {
@@ -110,8 +121,8 @@ func parseHealth(text string) (h Health) {
 		return store.FromMs(store.ClampMs(float64(ms)))
 	}
 	return Health{
-		Success: at(n[0]), Ended: at(n[1]), Noted: at(n[2]), MissedAt: at(n[3]), Dead: n[4], Failed: n[5], Skipped: n[6], Missed: n[7],
-		Took: time.Duration(min(n[8], 1<<40)) * time.Millisecond, Outcome: task.Outcome(head[9]), Task: parts[1], Error: parts[2],
+		Success: at(n[0]), Ended: at(n[1]), Noted: at(n[2]), MissedAt: at(n[3]), Troubled: at(n[4]), Dead: n[5], Failed: n[6], Skipped: n[7], Missed: n[8],
+		Took: time.Duration(min(n[9], 1<<40)) * time.Millisecond, Outcome: task.Outcome(head[10]), Task: parts[1], Error: parts[2],
 	}
 }
 
@@ -184,13 +195,13 @@ func afterPlace(text string) string {
 	return text
 }
 
-// KeepHealth notes the health of schedules in Redis in every term of the session. It returns when the session drains or ends; no
+// KeepHealth notes the health of schedules in Redis in every term of the session. It returns nil when the session drains or ends; no
 // failure ends it: what was not noted is in the history, and is noted next time.
 func (s *Schedules) KeepHealth(session interface {
 	Context() context.Context
 	Draining() <-chan struct{}
 	Term() (t task.Term, began time.Time, leads bool)
-}) {
+}) error {
 	for {
 		wait := healthStep
 		if term, _, leads := session.Term(); leads {
@@ -205,9 +216,9 @@ func (s *Schedules) KeepHealth(session interface {
 		select {
 		case <-time.After(wait):
 		case <-session.Draining():
-			return
+			return nil
 		case <-session.Context().Done():
-			return
+			return nil
 		}
 	}
 }

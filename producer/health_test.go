@@ -81,7 +81,7 @@ func TestHealth_isReadAsItWasWritten(t *testing.T) {
 			t.Errorf("%+v became %+v", h, got)
 		}
 	}
-	for _, bad := range []string{"", "x", "1 2 3\t\t", "1 2 3 4 5 6 7 8 -9 done\t\t"} {
+	for _, bad := range []string{"", "x", "1 2 3\t\t", "1 2 3 4 5 6 7 8 9 -9 done\t\t"} {
 		if got := parseHealth(bad); got != (Health{}) {
 			t.Errorf("%q: %+v", bad, got)
 		}

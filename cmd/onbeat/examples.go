@@ -126,6 +126,10 @@ onbeat lock run deploy --wait 5m --at-most 30m -- make deploy`,
 onbeat preview nightly-report
 onbeat preview --cron '0 2 * * *' --timezone Asia/Seoul
 onbeat preview --every 90s --from 2030-01-01T00:00:00Z --count 3`,
+	"status": `
+onbeat status
+onbeat status -c onbeat.yaml --json
+onbeat status --api https://onbeat.internal:8080`,
 	"doctor": `
 onbeat doctor
 onbeat doctor -c onbeat.yaml --json

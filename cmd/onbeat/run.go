@@ -23,12 +23,13 @@ type cli struct {
 	Tasks       tasksCmd       `cmd:"" help:"List, cancel, retry and delete tasks."`
 	Instances   instancesCmd   `cmd:"" help:"List the instances or wait for them; promote a release; make an instance resign or drain."`
 	Events      eventsCmd      `cmd:"" help:"Show events: instances that joined, led and left, and changes by people."`
-	Audit       auditCmd       `cmd:"" help:"Compare the expected slots with their outcomes."`
+	Status      statusCmd      `cmd:"" help:"Say whether all is well now, and what is wrong."`
+	Audit       auditCmd       `cmd:"" help:"Say what became of each slot."`
 	Lock        lockCmd        `cmd:"" ignores:"archive,api,token-file,plain-http,json" help:"Run a command under a lock, for example so that a crontab on many machines runs on only one."`
 	Notify      notifyCmd      `cmd:"" ignores:"archive,api,token-file,plain-http,redis" help:"Send test messages to the targets of notifications."`
 	Check       checkCmd       `cmd:"" ignores:"archive,api,token-file,plain-http,config,redis" help:"Check a whole config file, and show the next slots. Needs no Redis."`
 	Preview     previewCmd     `cmd:"" help:"Show the next slots of a rule (this needs no Redis) or of a schedule, and explain daylight saving."`
-	Doctor      doctorCmd      `cmd:"" ignores:"api,token-file,plain-http" help:"Check Redis and the namespace for faults."`
+	Doctor      doctorCmd      `cmd:"" ignores:"api,token-file,plain-http" help:"Check whether Redis and the namespace are set up well."`
 	Conformance conformanceCmd `cmd:"" ignores:"archive,api,token-file,plain-http" refuses:"namespace" help:"Try rollouts and faults against your own Redis, and judge every slot."`
 	Completion  completionCmd  `cmd:"" ignores:"archive,api,token-file,plain-http,config,redis,namespace,json" help:"Print a completion script for bash, zsh or fish."`
 	Version     versionCmd     `cmd:"" ignores:"archive,api,token-file,plain-http,config,redis,namespace" help:"Print the version."`

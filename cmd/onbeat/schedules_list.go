@@ -58,29 +58,21 @@ func (c *schedulesListCmd) Run(ctx context.Context, a *app) error {
 }
 
 func (a *app) scheduleTable(list []admin.Schedule, now time.Time) *table {
-	t := a.table("NAME", "WHEN", "TASK", "NEXT", "LAST RUN", "OUTCOME", "STATE")
+	t := a.table("NAME", "WHEN", "TASK", "NEXT", "LAST RUN", "OUTCOME", "HEALTH", "FROM")
 	for i := range list {
 		s := &list[i]
 		rule := s.Rule
-		state := cell{text: scheduleState(s)}
-		if s.Paused {
-			state.paint = a.style.yellow
-		}
 		ran := cell{"-", a.style.dim}
 		if s.Latest != nil {
 			ran.text = wording.Ago(s.Latest.Run.Began, now)
 		}
-		t.add(cell{s.Name, a.style.bold}, shortWhen(rule), s.Task, both(s.Next.In(rule.Location()), now), ran, a.outcome(s, now), state)
+		t.add(cell{s.Name, a.style.bold}, shortWhen(rule), s.Task, both(s.Next.In(rule.Location()), now), ran, a.outcome(s), a.health(s, now), whose(s))
 	}
 	return t
 }
 
-// staleAfter is how many slots without a success make a schedule stale.
-const staleAfter = 3
-
-// outcome shows how the last run went and how many runs failed in a row, or for how many slots no run succeeded if the schedule is
-// stale.
-func (a *app) outcome(s *admin.Schedule, now time.Time) cell {
+// outcome shows how the last run went, and how many runs failed in a row.
+func (a *app) outcome(s *admin.Schedule) cell {
 	l := s.Latest
 	if l == nil {
 		return cell{text: "-"}
@@ -94,12 +86,20 @@ func (a *app) outcome(s *admin.Schedule, now time.Time) cell {
 	case l.Run.Outcome == history.Done:
 		c.paint = a.style.green
 	}
-	if grid, err := s.Grid(); err == nil && !s.Paused && !l.Success.IsZero() {
-		// A success is known when its run has ended, and the next run may be as long.
-		known := l.Success.Add(2 * max(l.Run.Ended.Sub(l.Run.Began), 0))
-		if n := grid.Count(known, s.Last); n >= staleAfter {
-			c = cell{fmt.Sprintf("%s, no success for %d slots", c.text, n), a.style.red}
-		}
+	return c
+}
+
+// health shows how the schedule is, in the words of onbeat status.
+func (a *app) health(s *admin.Schedule, now time.Time) cell {
+	c := cell{string(s.Health), a.style.green}
+	switch {
+	case s.Health.Bad():
+		c.paint = a.style.red
+	case s.Health != admin.Well:
+		c.paint = a.style.yellow
+	}
+	if !s.Since.IsZero() {
+		c.text += " for " + wording.Span(now.Sub(s.Since))
 	}
 	return c
 }
@@ -110,25 +110,29 @@ func shortWhen(r schedule.Rule) string {
 	return when
 }
 
+// whose says where the schedule comes from.
+func whose(s *admin.Schedule) string {
+	if s.Origin == producer.Declared && s.Release != "" {
+		return s.Origin + " by " + s.Release
+	}
+	return s.Origin
+}
+
 // scheduleState says whether the schedule runs, and where it comes from.
 func scheduleState(s *admin.Schedule) string {
-	whose := s.Origin
-	if s.Origin == producer.Declared && s.Release != "" {
-		whose += " by " + s.Release
-	}
 	switch {
 	case s.Deleted != nil && s.Paused:
-		return "paused, " + whose
+		return "paused, " + whose(s)
 	case s.Deleted != nil:
-		return whose
+		return whose(s)
 	case s.Retired != nil && s.Retired.Release != "":
-		return "retired by " + s.Retired.Release + ", " + whose
+		return "retired by " + s.Retired.Release + ", " + whose(s)
 	case s.Retired != nil:
-		return "retired, " + whose
+		return "retired, " + whose(s)
 	case s.Paused:
-		return "paused, " + whose
+		return "paused, " + whose(s)
 	case s.Next.IsZero() && !s.Anchor.IsZero():
-		return "ended, " + whose
+		return "ended, " + whose(s)
 	}
-	return whose
+	return whose(s)
 }

@@ -72,7 +72,7 @@ func TestSchedules_deletedAndRestored(t *testing.T) {
 	if out := s.must("schedules", "restore", "b", "a"); out != "restored b\nrestored a\n" {
 		t.Errorf("%q", out)
 	}
-	if out := s.must("schedules", "list"); !strings.Contains(out, "paused, applied") || cells(out, "a") == nil {
+	if out := s.must("schedules", "list"); !strings.Contains(out, "paused for ") || cells(out, "a") == nil {
 		t.Errorf("%s", out)
 	}
 	s.fails(1, []string{"schedules", "restore", "a"}, `deleted schedule "a": not found`, "onbeat schedules list --deleted")

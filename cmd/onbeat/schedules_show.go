@@ -50,6 +50,10 @@ func (a *app) printSchedule(s *admin.ScheduleDetail, now time.Time) {
 	f.add("name", a.style.bold(s.Name))
 	f.add("when", schedule.Describe(s.Rule))
 	f.add("state", scheduleState(&s.Schedule))
+	if s.Health != "" && s.Deleted == nil {
+		f.add("health", a.health(&s.Schedule, now).text)
+		f.add("why", s.Why)
+	}
 	if s.Revision != 0 {
 		f.add("revision", fmt.Sprint(s.Revision))
 	}

@@ -93,10 +93,10 @@ func TestSchedules_listAndShow(t *testing.T) {
 	}
 	s.must("schedules", "apply", s.file("s.yaml", applied))
 	out := s.must("schedules", "list")
-	if head := cells(out, "NAME"); strings.Join(head, " ") != "NAME WHEN TASK NEXT LAST RUN OUTCOME STATE" {
+	if head := cells(out, "NAME"); strings.Join(head, " ") != "NAME WHEN TASK NEXT LAST RUN OUTCOME HEALTH FROM" {
 		t.Errorf("head %v", head)
 	}
-	if row := strings.Join(cells(out, "nightly"), " "); !strings.HasPrefix(row, `nightly cron "30 2 * * *" Europe/Berlin http in `) || !strings.HasSuffix(row, "- - applied") {
+	if row := strings.Join(cells(out, "nightly"), " "); !strings.HasPrefix(row, `nightly cron "30 2 * * *" Europe/Berlin http in `) || !strings.HasSuffix(row, "- - well applied") {
 		t.Errorf("row %q", row)
 	}
 	out = s.must("schedules", "show", "nightly")
@@ -132,7 +132,7 @@ func TestSchedules_pauseResumeTriggerDelete(t *testing.T) {
 			t.Errorf("%s: %q, want %q", c.args, out, c.want)
 		}
 	}
-	if out := s.must("schedules", "list"); !strings.Contains(out, "paused, applied") {
+	if out := s.must("schedules", "list"); !strings.Contains(out, "paused for ") {
 		t.Errorf("%s", out)
 	}
 	for _, verb := range []string{"show", "pause", "resume", "trigger", "delete"} {

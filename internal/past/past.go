@@ -1,6 +1,7 @@
 package past
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -39,6 +40,29 @@ func (p *Past) archived(ctx context.Context) (archive.Archive, error) {
 		return nil, fmt.Errorf("could not ask the archive: %w: no answer in time", archive.ErrUnavailable)
 	}
 	return nil, fmt.Errorf("could not ask the archive: %w", err)
+}
+
+// Behind returns when the first entry of the history was written that is not archived. It is zero if all are, or without an archive.
+func (p *Past) Behind(ctx context.Context) (since time.Time, err error) {
+	if p.source == nil {
+		return since, nil
+	}
+	a, err := p.archived(ctx)
+	if err != nil {
+		return since, err
+	}
+	at, err := a.Position(ctx)
+	if err != nil {
+		return since, err
+	}
+	err = p.q.HistoryAfter(ctx, cmp.Or(at.History, "0-0"), func(e history.Entry) error {
+		since = e.At
+		return errStop
+	})
+	if errors.Is(err, errStop) {
+		err = nil
+	}
+	return since, err
 }
 
 // needed opens the archive, unless it has no more of the history than Redis.

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -263,12 +264,29 @@ func (q *Queue) appendRecords(ctx context.Context, p *Page, rows []row, o *ListO
 	return len(rows), nil
 }
 
-// listRunning lists the claims of all generations. There are no more of them than workers, so it reads them all for each
-// page.
-func (q *Queue) listRunning(ctx context.Context, o *ListOptions, after cursor) (Page, error) {
+// Held is a claim: that an instance runs a task, and since when.
+type Held struct {
+	ID       string
+	At       time.Time
+	Gen      int64
+	Instance string // "" for one that is lost, until its tasks are taken back
+}
+
+// Running returns the claims of all generations, without the records of their tasks, in no order. There are no more of them than
+// workers.
+func (q *Queue) Running(ctx context.Context) ([]Held, error) {
+	rows, err := q.runningRows(ctx)
+	list := make([]Held, len(rows))
+	for i, r := range rows {
+		list[i] = Held{ID: r.id, At: store.FromMs(int64(r.score)), Gen: r.by.gen, Instance: r.by.instance}
+	}
+	return list, err
+}
+
+func (q *Queue) runningRows(ctx context.Context) ([]row, error) {
 	gens, err := q.generations(ctx)
 	if err != nil {
-		return Page{}, err
+		return nil, err
 	}
 	pipe := q.rdb.Pipeline()
 	all := make([]*redis.MapStringStringCmd, len(gens))
@@ -277,7 +295,7 @@ func (q *Queue) listRunning(ctx context.Context, o *ListOptions, after cursor) (
 	}
 	if len(gens) > 0 {
 		if err := exec(ctx, pipe); err != nil {
-			return Page{}, err
+			return nil, err
 		}
 	}
 	var rows []row
@@ -289,6 +307,16 @@ func (q *Queue) listRunning(ctx context.Context, o *ListOptions, after cursor) (
 			_, at, _, _ := parseClaim(value)
 			rows = append(rows, row{id: id, score: float64(store.Ms(at)), claim: value, by: g, found: Found{State: task.Running}})
 		}
+	}
+	return rows, nil
+}
+
+// listRunning lists the claims of all generations. There are no more of them than workers, so it reads them all for each
+// page.
+func (q *Queue) listRunning(ctx context.Context, o *ListOptions, after cursor) (Page, error) {
+	rows, err := q.runningRows(ctx)
+	if err != nil {
+		return Page{}, err
 	}
 	slices.SortFunc(rows, func(a, b row) int { return cmp.Or(cmp.Compare(a.score, b.score), cmp.Compare(a.id, b.id)) })
 	if after.kind != 0 {

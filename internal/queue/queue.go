@@ -143,6 +143,9 @@ func (q *Queue) Client() redis.UniversalClient { return &client{q.rdb, q} }
 // Namespace returns the namespace that the partition is a part of.
 func (q *Queue) Namespace() string { return q.part.Namespace }
 
+// Caps returns how much the partition keeps.
+func (q *Queue) Caps() Caps { return q.caps }
+
 // Keys returns the names of the partition's keys.
 func (q *Queue) Keys() Keys { return q.keys }
 

@@ -2,6 +2,7 @@ package wording
 
 import (
 	"fmt"
+	"strconv"
 	"time"
 )
 
@@ -33,4 +34,12 @@ func Span(d time.Duration) string {
 		return fmt.Sprintf("%dh%dm", hours, minutes%60)
 	}
 	return fmt.Sprintf("%dd%dh", hours/24, hours%24)
+}
+
+// Count is a number of things: "1 slot", "3 slots".
+func Count(n int64, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return strconv.FormatInt(n, 10) + " " + many
 }

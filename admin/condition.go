@@ -1,0 +1,280 @@
+package admin
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/onbeat/onbeat/internal/history"
+	"github.com/onbeat/onbeat/internal/queue"
+	"github.com/onbeat/onbeat/internal/wording"
+	"github.com/onbeat/onbeat/producer"
+	"github.com/onbeat/onbeat/task"
+)
+
+// Health is how a schedule is now. One place computes it, and every surface shows it.
+type Health string
+
+// The healths, the worst first.
+const (
+	Unhandled Health = "unhandled" // no instance handles its type
+	Hung      Health = "hung"      // a run has lasted longer than the time between two slots, and longer than usual
+	Failing   Health = "failing"   // the last run that ended was dead, or attempts fail again and again
+	Overdue   Health = "overdue"   // a slot is due and does not run, or was missed
+	Skipping  Health = "skipping"  // slots are skipped again and again behind runs that go on
+	Stale     Health = "stale"     // no run has ended well for three times the time between two slots
+	Retired   Health = "retired"   // a newer release does not declare it
+	Paused    Health = "paused"
+	Well      Health = "well"
+)
+
+// Condition is how a schedule is now, since when, and why.
+type Condition struct {
+	Health Health `json:"health,omitempty"`
+	// Since is when it became so, as far as that is known. It is zero for a schedule that is well.
+	Since time.Time `json:"since,omitzero"`
+	// Why is one line for a person.
+	Why string `json:"why,omitempty"`
+	// Success is when a run last ended well; zero if none is known. Usual is how long a run usually takes.
+	Success time.Time `json:"last_success,omitzero"`
+	Usual   string    `json:"usual,omitempty"`
+	// HeldBy is the task whose run is hung, or failed last.
+	HeldBy string `json:"held_by,omitempty"`
+	// Skipped is how many slots were skipped behind a run since one ended.
+	Skipped int64 `json:"skipped,omitempty"`
+}
+
+// Bad reports whether the schedule does not do what it says. One that a person paused, and one that is retired, does.
+func (h Health) Bad() bool { return h != Well && h != Paused && h != Retired }
+
+// When a schedule is not well.
+const (
+	lateBy        = 10 * time.Second // a slot is overdue this long after it was due
+	hungFrom      = 10 * time.Second // a run of a faster schedule may last this long
+	hungRatio     = 2                // times the usual time
+	failingFromAt = 3                // attempts in a row
+	skippingFrom  = 3                // slots in a row
+	staleFromGaps = 3
+)
+
+// scene is what is known of a namespace at one moment, to judge schedules by.
+type scene struct {
+	now     time.Time
+	list    InstanceList
+	held    []queue.Held
+	running map[string]queue.Held // the longest run of each schedule
+	healths map[string]*producer.Health
+}
+
+// sceneOf reads a scene for some schedules.
+func sceneOf(ctx context.Context, q *queue.Queue, s *producer.Schedules, n Instances, names []string) (*scene, error) {
+	x := &scene{running: map[string]queue.Held{}}
+	var err error
+	if x.list, err = n.List(ctx); err != nil {
+		return nil, err
+	}
+	if x.held, err = q.Running(ctx); err != nil {
+		return nil, err
+	}
+	for _, h := range x.held {
+		name, _, slot := task.ParseSlotID(h.ID)
+		if was, ok := x.running[name]; slot && (!ok || h.At.Before(was.At)) {
+			x.running[name] = h
+		}
+	}
+	if x.healths, err = s.Healths(ctx, names); err != nil {
+		return nil, err
+	}
+	x.now, err = q.Now(ctx) // last: nothing that was read is later
+	return x, err
+}
+
+// judge says how a schedule is. The worst reason wins.
+func (x *scene) judge(s *producer.Status) Condition {
+	h := x.healths[s.Schedule.Name]
+	if h == nil {
+		h = &producer.Health{}
+	}
+	c := Condition{Health: Well, Success: h.Success, Skipped: h.Skipped}
+	if h.Took > 0 {
+		c.Usual = wording.Span(h.Took)
+	}
+	switch {
+	case s.Retired != nil:
+		c.Health, c.Since, c.Why = Retired, s.Retired.At, "no release that leads declares it"
+		if s.Retired.Release != "" {
+			c.Why = "release " + s.Retired.Release + " does not declare it"
+		}
+		return c
+	case s.Paused:
+		c.Health, c.Since = Paused, x.changed(s)
+		return c
+	case s.Deleted != nil || s.Next.IsZero() && s.Last.IsZero():
+		return c
+	}
+	grid, err := s.Grid()
+	if err != nil {
+		return c // a newer release wrote it
+	}
+	at := beat{x.now, gapAt(grid, x.now), s}
+	for _, f := range []func(*Condition, beat, *producer.Health) bool{x.unhandled, x.hung, failing, x.overdue, x.skipping, stale} {
+		if f(&c, at, h) {
+			break
+		}
+	}
+	return c
+}
+
+// beat is a schedule at a moment. Gap is the longer of the two times between its slots around it; zero if there are none.
+type beat struct {
+	now time.Time
+	gap time.Duration
+	*producer.Status
+}
+
+type grid interface {
+	Next(time.Time) time.Time
+	Prev(time.Time) time.Time
+}
+
+// gapAt returns the longer of the times between the last two slots and from the last slot to the next.
+func gapAt(g grid, now time.Time) (gap time.Duration) {
+	last, next := g.Prev(now), g.Next(now)
+	if !last.IsZero() && !next.IsZero() {
+		gap = next.Sub(last)
+	} else if !next.IsZero() {
+		if after := g.Next(next); !after.IsZero() {
+			gap = after.Sub(next)
+		}
+	}
+	if before := g.Prev(last); !last.IsZero() && !before.IsZero() {
+		gap = max(gap, last.Sub(before))
+	}
+	return gap
+}
+
+// changed returns when a schedule was last changed: a revision is at least the clock at that time.
+func (x *scene) changed(s *producer.Status) time.Time {
+	if at := time.UnixMilli(s.Revision).UTC(); s.Revision > 0 && !at.After(x.now) {
+		return at
+	}
+	return time.Time{}
+}
+
+func (x *scene) unhandled(c *Condition, at beat, h *producer.Health) bool {
+	typ, queueName := at.Schedule.Task, at.Schedule.Queue
+	if queueName == "" {
+		queueName = task.DefaultQueue
+	}
+	alive := slices.ContainsFunc(x.list.Items, func(i Instance) bool { return i.LeaseLeftMS > 0 && i.State == "ready" })
+	if !alive || x.list.Handles(queueName, typ) {
+		return false // without an instance all of them wait, which is one line of its own
+	}
+	c.Health, c.Since = Unhandled, later(h.Ended, at.Anchor)
+	c.Why = fmt.Sprintf("no instance handles %s in the queue %s", typ, queueName)
+	if near := x.list.nearest(typ); near != "" {
+		c.Why += "; " + near + " is handled"
+	}
+	return true
+}
+
+// nearest returns the type that an instance handles and that a name is probably meant to be, or "".
+func (l *InstanceList) nearest(typ string) string {
+	var types []string
+	for i := range l.Items {
+		types = append(types, l.Items[i].Types...)
+	}
+	slices.Sort(types)
+	return wording.Nearest(typ, slices.Compact(types))
+}
+
+func (x *scene) hung(c *Condition, at beat, h *producer.Health) bool {
+	run, ok := x.running[at.Schedule.Name]
+	lasts := x.now.Sub(run.At)
+	if !ok || lasts <= max(at.gap, hungFrom, hungRatio*h.Took) {
+		return false
+	}
+	c.Health, c.Since, c.HeldBy = Hung, run.At, run.ID
+	c.Why = "a run has lasted " + wording.Span(lasts)
+	if h.Took > 0 {
+		c.Why += "; it usually takes " + wording.Span(h.Took)
+	}
+	if h.Skipped > 0 {
+		c.Why += "; " + wording.Count(h.Skipped, "slot was", "slots were") + " skipped behind it"
+	}
+	return true
+}
+
+func failing(c *Condition, _ beat, h *producer.Health) bool {
+	switch {
+	case h.Outcome == history.Dead:
+		c.Why = wording.Count(h.Dead, "run", "runs") + " in a row failed for good"
+	case h.Failed >= failingFromAt:
+		c.Why = fmt.Sprintf("%d attempts in a row failed", h.Failed)
+	default:
+		return false
+	}
+	c.Health, c.Since, c.HeldBy = Failing, h.Troubled, h.Task
+	if h.Error != "" {
+		c.Why += ": " + h.Error
+	}
+	return true
+}
+
+// overdue reports whether the last slot came a while ago and nothing was heard of it, or slots were missed since the last success.
+func (x *scene) overdue(c *Condition, at beat, h *producer.Health) bool {
+	_, runs := x.running[at.Schedule.Name]
+	due := at.Last
+	if !due.IsZero() {
+		due = at.Schedule.JitterFor(at.Schedule.Name, at.Last)
+	}
+	switch {
+	case !due.IsZero() && x.now.Sub(due) > lateBy && !runs && h.Noted.Before(at.Last) && !x.changed(at.Status).After(at.Last):
+		c.Health, c.Since = Overdue, due
+		c.Why = "the slot of " + at.Last.UTC().Format(time.RFC3339) + " waits"
+	case h.Missed > 0:
+		c.Health, c.Since = Overdue, h.MissedAt
+		c.Why = wording.Count(h.Missed, "slot was", "slots were") + " missed, and no run has ended well since"
+	default:
+		return false
+	}
+	return true
+}
+
+func (x *scene) skipping(c *Condition, at beat, h *producer.Health) bool {
+	if h.Skipped < skippingFrom {
+		return false
+	}
+	c.Health, c.Since = Skipping, h.Ended
+	c.Why = wording.Count(h.Skipped, "slot was", "slots were") + " skipped behind a run that goes on"
+	if run, ok := x.running[at.Schedule.Name]; ok {
+		c.Since, c.HeldBy = run.At, run.ID
+	}
+	return true
+}
+
+func stale(c *Condition, at beat, h *producer.Health) bool {
+	since := later(h.Success, at.Anchor)
+	if at.gap == 0 || at.Schedule.MaxRuns > 0 || since.IsZero() {
+		return false
+	}
+	if at.Revision > 0 {
+		if changed := time.UnixMilli(at.Revision); !changed.After(at.now) {
+			since = later(since, changed)
+		}
+	}
+	if at.now.Sub(since) < staleFromGaps*at.gap+lateBy {
+		return false
+	}
+	c.Health, c.Since = Stale, h.Success
+	c.Why = "no run has ended well for " + wording.Span(at.now.Sub(since)) + "; one should each " + wording.Span(at.gap)
+	return true
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}

@@ -1,0 +1,81 @@
+package admin
+
+import (
+	"testing"
+	"time"
+
+	"github.com/onbeat/onbeat/internal/history"
+	"github.com/onbeat/onbeat/internal/queue"
+	"github.com/onbeat/onbeat/producer"
+	"github.com/onbeat/onbeat/schedule"
+)
+
+var noon = time.Date(2030, 1, 31, 12, 0, 0, 0, time.UTC)
+
+// every is a schedule of each minute, on the minute, whose last slot came 30 s ago.
+func every(change func(*producer.Status)) *producer.Status {
+	s := &producer.Status{
+		Schedule: producer.Schedule{Name: "s", Task: "job", Rule: schedule.Every(time.Minute)},
+		Anchor:   noon.Add(-time.Hour), Last: noon.Add(-30 * time.Second), Next: noon.Add(30 * time.Second), Pushed: noon,
+		Revision: noon.Add(-time.Hour).UnixMilli(),
+	}
+	s.Anchor = s.Anchor.Add(30 * time.Second)
+	if change != nil {
+		change(s)
+	}
+	return s
+}
+
+func TestJudge(t *testing.T) {
+	t.Parallel()
+	ago := func(d time.Duration) time.Time { return noon.Add(-d) }
+	well := producer.Health{Success: ago(29 * time.Second), Ended: ago(29 * time.Second), Noted: ago(29 * time.Second), Outcome: history.Done, Took: time.Second}
+	with := func(change func(*producer.Health)) producer.Health {
+		h := well
+		change(&h)
+		return h
+	}
+	for name, c := range map[string]struct {
+		status func(*producer.Status)
+		health producer.Health
+		runs   time.Duration // how long a run lasts; 0: none
+		types  []string
+		want   Health
+		since  time.Time
+	}{
+		"well": {health: well, want: Well},
+		"new": {status: func(s *producer.Status) {
+			s.Anchor, s.Last, s.Next = noon.Add(time.Minute), time.Time{}, noon.Add(time.Minute)
+		}, want: Well},
+		"runs":     {health: with(func(h *producer.Health) { h.Noted = ago(80 * time.Second) }), runs: 20 * time.Second, want: Well},
+		"retired":  {status: func(s *producer.Status) { s.Retired = &producer.Retirement{At: ago(time.Hour), Release: "v2"} }, health: well, want: Retired, since: ago(time.Hour)},
+		"paused":   {status: func(s *producer.Status) { s.Paused = true }, health: well, want: Paused, since: ago(time.Hour)},
+		"typo":     {health: well, types: []string{"jbo"}, want: Unhandled, since: ago(29 * time.Second)},
+		"hung":     {health: well, runs: 2 * time.Minute, want: Hung, since: ago(2 * time.Minute)},
+		"long":     {health: with(func(h *producer.Health) { h.Took = 2 * time.Minute }), runs: 3 * time.Minute, want: Well},
+		"dead":     {health: with(func(h *producer.Health) { h.Outcome, h.Dead, h.Troubled = history.Dead, 1, ago(time.Minute) }), want: Failing, since: ago(time.Minute)},
+		"a retry":  {health: with(func(h *producer.Health) { h.Failed = 2 }), want: Well},
+		"retries":  {health: with(func(h *producer.Health) { h.Failed, h.Troubled = 3, ago(time.Minute) }), want: Failing, since: ago(time.Minute)},
+		"overdue":  {health: with(func(h *producer.Health) { h.Noted = ago(89 * time.Second) }), want: Overdue, since: ago(30 * time.Second)},
+		"missed":   {health: with(func(h *producer.Health) { h.Missed, h.MissedAt = 2, ago(20*time.Second) }), want: Overdue, since: ago(20 * time.Second)},
+		"skipping": {health: with(func(h *producer.Health) { h.Skipped = 3 }), want: Skipping, since: ago(29 * time.Second)},
+		"stale": {
+			health: with(func(h *producer.Health) { h.Success, h.Outcome = ago(4*time.Minute), history.Cancelled }), want: Stale, since: ago(4 * time.Minute),
+		},
+	} {
+		types := c.types
+		if types == nil {
+			types = []string{"job"}
+		}
+		x := &scene{
+			now: noon, list: InstanceList{Items: []Instance{{ID: "a", State: "ready", Leader: true, LeaseLeftMS: 1, Types: types}}},
+			running: map[string]queue.Held{}, healths: map[string]*producer.Health{"s": &c.health},
+		}
+		if c.runs > 0 {
+			x.running["s"] = queue.Held{ID: "s@1", At: noon.Add(-c.runs)}
+		}
+		if got := x.judge(every(c.status)); got.Health != c.want || !got.Since.Equal(c.since) || (got.Why == "") != (c.want == Well || c.want == Paused) {
+			t.Errorf("%s: %+v, want %s since %v", name, got, c.want, c.since)
+		}
+	}
+}

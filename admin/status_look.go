@@ -1,0 +1,273 @@
+package admin
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/onbeat/onbeat/internal/queue"
+	"github.com/onbeat/onbeat/internal/wording"
+	"github.com/onbeat/onbeat/producer"
+	"github.com/onbeat/onbeat/task"
+)
+
+// When something needs a look.
+const (
+	waitsTooLong  = time.Minute
+	idleFor       = 30 * time.Second
+	pausedTooLong = 24 * time.Hour
+	lately        = 24 * time.Hour
+	nearlyFull    = 0.8
+	mostLanes     = 2000 // see enqueue.lua
+	longestRuns   = 3    // of those that hold the workers, by name
+	mostCauses    = 3    // of dead tasks
+)
+
+// mayWork are the instances that may take tasks now.
+func (v *view) mayWork() []Instance {
+	return slices.DeleteFunc(slices.Clone(v.list.Items), func(i Instance) bool {
+		return i.State != "ready" || i.LeaseLeftMS <= 0 || !slices.ContainsFunc(i.Types, func(typ string) bool {
+			return v.list.handledBy(&i, "", typ)
+		})
+	})
+}
+
+func (v *view) lookAtInstances() {
+	lead := v.list.Leader()
+	alive := slices.ContainsFunc(v.list.Items, func(i Instance) bool { return i.LeaseLeftMS > 0 })
+	switch {
+	case !alive:
+		v.add(StatusLine{Bad: true, Kind: KindNoInstance, Since: v.list.LeaderlessSince, Text: "no instance runs: nothing is scheduled, and no task begins", Command: "onbeat events"})
+	case lead == nil:
+		v.add(StatusLine{Bad: true, Kind: KindNoLeader, Since: v.list.LeaderlessSince, Text: "no instance leads: nothing is scheduled, and no task begins", Command: "onbeat instances"})
+	default:
+		v.Leader, v.Release = lead.ID, lead.Release
+	}
+	if !v.list.PausedUntil.IsZero() {
+		v.add(StatusLine{Kind: KindAllPaused, Text: "all instances are paused until " + v.list.PausedUntil.UTC().Format(time.RFC3339) + ": no task begins", Command: "onbeat instances resume"})
+	}
+	for _, i := range v.mayWork() {
+		v.Ready++
+		v.Workers += i.Concurrency
+	}
+}
+
+func (v *view) lookAtSchedules(list []producer.Status) {
+	var unpushed time.Time
+	for i := range list {
+		s := &list[i]
+		c := v.judge(s)
+		line := StatusLine{Bad: c.Health.Bad(), Kind: string(c.Health), Name: s.Schedule.Name, Since: c.Since, Text: c.Why, Command: "onbeat schedules show " + s.Schedule.Name}
+		switch {
+		case c.Health == Well:
+			v.Well++
+			continue
+		case c.Health == Paused:
+			if c.Since.IsZero() || v.now.Sub(c.Since) < pausedTooLong {
+				continue
+			}
+			line.Text, line.Command = "paused for more than a day", "onbeat schedules resume "+s.Schedule.Name
+		case c.Health == Unhandled:
+			line.typ = s.Schedule.Task
+		case c.Health == Hung:
+			line.Command = "onbeat tasks show " + c.HeldBy
+		}
+		v.add(line)
+		if first := firstUnpushed(s, v.now); !first.IsZero() && (unpushed.IsZero() || first.Before(unpushed)) {
+			unpushed = first
+		}
+	}
+	if !unpushed.IsZero() && v.Leader != "" {
+		v.add(StatusLine{Bad: true, Kind: KindUnpushed, Name: v.Leader, Since: unpushed, Text: "the leader pushes no slots", Command: "onbeat events"})
+	}
+}
+
+// firstUnpushed returns the first slot that has come and that nobody has dealt with, once that is a while ago.
+func firstUnpushed(s *producer.Status, now time.Time) time.Time {
+	if s.Paused || s.Retired != nil || s.Pushed.IsZero() || !s.Pushed.Before(s.Last) {
+		return time.Time{}
+	}
+	g, err := s.Grid()
+	if err != nil {
+		return time.Time{}
+	}
+	first := g.Next(s.Pushed)
+	if first.IsZero() || now.Sub(first) < lateBy {
+		return time.Time{}
+	}
+	return first
+}
+
+// lookAtWork looks at the tasks that wait, and at who should run them.
+func (v *view) lookAtWork(n *queue.Counts) {
+	var oldest time.Time
+	may := v.mayWork()
+	idle := map[string]time.Time{}
+	told := map[string]bool{} // the types of which a schedule's line tells
+	for _, l := range v.Lines {
+		told[l.typ] = true
+	}
+	for i := range n.Lanes {
+		l := &n.Lanes[i]
+		late := v.now.Sub(l.Head)
+		if l.Overdue == 0 || l.Head.IsZero() || late < 0 {
+			continue
+		}
+		name := l.Lane.Type
+		if len(may) > 0 && !v.list.Handles(l.Lane.Queue, name) {
+			if told[name] {
+				continue
+			}
+			text := fmt.Sprintf("%s of the type %s in the queue %s: no instance handles them", wording.Count(l.Overdue, "task waits", "tasks wait"), name, l.Lane.Queue)
+			if near := v.list.nearest(name); near != "" && near != name {
+				text += "; " + near + " is handled"
+			}
+			v.add(StatusLine{Bad: true, Kind: string(Unhandled), Name: name, Since: l.Head, Text: text, Command: "onbeat tasks list --state due --type " + name})
+			continue
+		}
+		if oldest.IsZero() || l.Head.Before(oldest) {
+			oldest = l.Head
+		}
+		if late > waitsTooLong && len(may) > 0 {
+			v.add(StatusLine{Bad: true, Kind: KindWaiting, Name: name, Since: l.Head, Text: wording.Count(l.Overdue, "task waits", "tasks wait") + " in the queue " + l.Lane.Queue, Command: "onbeat tasks list --state due --type " + name})
+		}
+		for k := range may {
+			if may[k].Running == 0 && late > idleFor && v.list.PausedUntil.IsZero() && v.list.handledBy(&may[k], l.Lane.Queue, name) {
+				if was, ok := idle[may[k].ID]; !ok || l.Head.Before(was) {
+					idle[may[k].ID] = l.Head
+				}
+			}
+		}
+	}
+	for id, since := range idle {
+		v.add(StatusLine{Bad: true, Kind: KindIdle, Name: id, Since: since, Text: "this instance is ready and claims nothing, though tasks wait", Command: "onbeat instances"})
+	}
+	v.lookAtWorkers(may, oldest)
+}
+
+// lookAtWorkers looks whether all workers are held by long runs while tasks wait.
+func (v *view) lookAtWorkers(may []Instance, oldest time.Time) {
+	running := int64(0)
+	for i := range may {
+		running += may[i].Running
+	}
+	if v.Workers == 0 || running < int64(v.Workers) || oldest.IsZero() || v.now.Sub(oldest) < lateBy {
+		return
+	}
+	slices.SortFunc(v.held, func(a, b queue.Held) int { return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.ID, b.ID)) })
+	var names []string
+	for _, h := range v.held[:min(len(v.held), longestRuns)] {
+		names = append(names, fmt.Sprintf("%s (%s)", h.ID, wording.Span(v.now.Sub(h.At))))
+	}
+	text := fmt.Sprintf("all %d workers are busy, and tasks wait; the longest runs: %s", v.Workers, strings.Join(names, ", "))
+	v.add(StatusLine{Bad: true, Kind: KindBusy, Since: oldest, Text: text, Command: "onbeat tasks list --state running"})
+	if lead := v.list.Leader(); lead != nil && len(v.list.Items) > len(may) {
+		v.Lines[len(v.Lines)-1].Text += fmt.Sprintf("; with consume: %s, %d of %d instances take work, and consume: all lets each of them", lead.Consume, len(may), len(v.list.Items))
+	}
+}
+
+func (v *view) lookAtCaps(n *queue.Counts, caps queue.Caps) {
+	for _, c := range []struct {
+		what    string
+		n, most int64
+		command string
+	}{
+		{"lanes (a queue, priority and type each)", int64(len(n.Lanes)), mostLanes, "onbeat doctor"},
+		{"dead tasks", n.Dead, int64(caps.Dead), "onbeat tasks failures"},
+	} {
+		if c.most > 0 && float64(c.n) >= nearlyFull*float64(c.most) {
+			v.add(StatusLine{Kind: KindFull, Name: c.what, Text: fmt.Sprintf("%d of at most %d %s", c.n, c.most, c.what), Command: c.command})
+		}
+	}
+}
+
+// lookAtDead groups the tasks that died lately and are still dead.
+func (a *activity) lookAtDead(ctx context.Context, v *view, dead int64) error {
+	if dead == 0 {
+		return nil
+	}
+	page, err := a.tasks.Failures(ctx, FailureQuery{})
+	if err != nil {
+		return err
+	}
+	from := v.now.Add(-lately)
+	groups := slices.DeleteFunc(page.Items, func(g FailureGroup) bool { return g.Newest.Before(from) })
+	for i, g := range groups {
+		if i == mostCauses {
+			v.More += len(groups) - i
+			break
+		}
+		v.add(StatusLine{
+			Bad: true, Kind: KindDead, Name: g.Type, Since: later(g.Oldest, from), Command: "onbeat tasks failures",
+			Text: wording.Count(int64(g.Tasks), "task failed", "tasks failed") + " for good: " + g.Error,
+		})
+	}
+	return nil
+}
+
+// mostStatusEvents bounds how many events a status reads.
+const mostStatusEvents = 2000
+
+// lookAtEvents tells what was lost or refused lately.
+func (a *activity) lookAtEvents(ctx context.Context, v *view) error {
+	events, err := a.q.Events(ctx, v.now.Add(-lately), mostStatusEvents)
+	said := map[string]*StatusLine{}
+	for _, e := range events {
+		line := StatusLine{Since: e.At}
+		switch e.Kind {
+		case "lost writes":
+			line.Kind, line.Bad, line.Text = KindLost, true, "Redis lost its last writes"
+			if e.Fields["kept"] == "0" {
+				line.Text = "Redis came back empty"
+			}
+			line.Command = "onbeat audit"
+		case "outbox refused", "outbox stuck":
+			line.Kind, line.Bad, line.Command = KindOutbox, true, "onbeat doctor"
+			line.Text = "rows of the outbox were refused, and stay in its table: " + e.Fields["error"]
+			if e.Kind == "outbox stuck" {
+				line.Text = "rows of the outbox can neither be removed nor noted: " + e.Fields["error"]
+			}
+		case "archive lost":
+			line.Kind, line.Bad, line.Command = KindArchive, true, "onbeat events"
+			line.Text = "entries were gone before they were archived: " + e.Fields["stream"]
+		default:
+			continue
+		}
+		if said[line.Text] == nil {
+			said[line.Text] = &line
+			v.add(line)
+		}
+	}
+	return err
+}
+
+// archiveBehind is how old the first entry may be that is not archived.
+const archiveBehind = time.Minute
+
+// lookAtArchive looks whether the archive has what happened.
+func (a *activity) lookAtArchive(ctx context.Context, v *view) error {
+	since, err := a.past.Behind(ctx)
+	if err == nil && !since.IsZero() && v.now.Sub(since) > archiveBehind {
+		v.add(StatusLine{Bad: true, Kind: KindArchive, Since: since, Text: "the archive is behind", Command: "onbeat doctor"})
+	}
+	return err
+}
+
+// handledBy reports whether one instance may take tasks of a type in a queue; "" is any queue.
+func (l *InstanceList) handledBy(i *Instance, queueName, typ string) bool {
+	one := InstanceList{Now: l.Now, Items: []Instance{*i}}
+	if lead := l.Leader(); lead != nil && lead.ID != i.ID {
+		one.Items = append(one.Items, *lead)
+		one.Items[1].Types = nil
+	}
+	if queueName == "" {
+		queueName = task.DefaultQueue
+		if len(i.Queues) > 0 {
+			queueName = i.Queues[0]
+		}
+	}
+	return one.Handles(queueName, typ)
+}
