@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -111,7 +112,7 @@ func (v *view) add(l StatusLine) { v.Lines = append(v.Lines, l) }
 
 func (v *view) ask(what string, err error) {
 	if err != nil {
-		v.Unasked = append(v.Unasked, what+": "+Brief(err))
+		v.Unasked = append(v.Unasked, what+": "+strings.TrimPrefix(Brief(err), "could not ask "+what+": "))
 	}
 }
 
