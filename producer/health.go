@@ -10,10 +10,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/onbeat/onbeat/internal/field"
 	"github.com/onbeat/onbeat/internal/history"
 	"github.com/onbeat/onbeat/internal/queue"
 	"github.com/onbeat/onbeat/internal/store"
+	"github.com/onbeat/onbeat/internal/wording"
 	"github.com/onbeat/onbeat/task"
 )
 
@@ -55,13 +55,13 @@ func (h *Health) add(n *history.Note) bool {
 		h.trouble(n.At)
 		h.Dead++
 		h.Ended, h.Outcome, h.Failed, h.Skipped = n.At, n.Word, 0, 0
-		h.Task, h.Error = n.TaskID, field.Cut(n.Error, longestHealthError)
+		h.Task, h.Error = n.TaskID, wording.Cut(n.Error, longestHealthError)
 	case history.Cancelled:
 		h.Ended, h.Outcome, h.Failed, h.Skipped = n.At, n.Word, 0, 0
 	case history.Failed, history.Lost:
 		h.trouble(n.At)
 		h.Failed++
-		h.Task, h.Error = n.TaskID, field.Cut(n.Error, longestHealthError)
+		h.Task, h.Error = n.TaskID, wording.Cut(n.Error, longestHealthError)
 	case history.Skipped:
 		h.Skipped += slotsOf(n)
 	case history.Missed:
