@@ -26,6 +26,8 @@ type Consumer struct {
 	tracer   *tracing.Tracer // nil: none
 	log      zerolog.Logger
 
+	sealedTold time.Time // when the log last named a task that this instance cannot decrypt
+
 	// The fields below belong to the loop of one session.
 	session  *instance.Session
 	runs     context.Context // the parent of those of the runs: the session's, with the namespace

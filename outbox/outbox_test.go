@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/onbeat/onbeat/internal/queue"
+	"github.com/onbeat/onbeat/internal/seal"
 	"github.com/onbeat/onbeat/internal/testpostgres"
 	"github.com/onbeat/onbeat/internal/testredis"
 	"github.com/onbeat/onbeat/producer"
@@ -154,14 +155,18 @@ func TestAdd_encryptsPayloads(t *testing.T) {
 		if out == nil || out.Payload != nil || keys.OpenTask(out) != nil || string(out.Payload) != `"the secret"` || checked != `"the secret"` {
 			t.Errorf("%+v, checked %q", out, checked)
 		}
-		// A mover without the key moves it as it is, and checks nothing of what it cannot read.
-		w.add(task.New("job", "the secret", task.ID("y")))
-		w.q.SealWith(nil)
-		w.drain(w.mover(func(c *MoverConfig) {
-			c.Producer = w.producer(producer.Config{Check: func(t *task.Task) error { return errors.New("checked") }})
-		}))
-		if out := w.records()["y"]; out == nil || keys.OpenTask(out) != nil || string(out.Payload) != `"the secret"` {
-			t.Errorf("%+v", out)
+		// A mover without the key, or with another one under its ID, moves it as it is, and checks nothing of what it cannot read.
+		other, err := seal.New(task.Encryption{Keys: []task.EncryptionKey{{ID: "k", Secret: bytes.Repeat([]byte{1}, task.EncryptionKeyBytes)}}})
+		w.must(err)
+		for id, here := range map[string]*seal.Keys{"none": nil, "other": other} {
+			w.add(task.New("job", "the secret", task.ID(id)))
+			w.q.SealWith(here)
+			w.drain(w.mover(func(c *MoverConfig) {
+				c.Producer = w.producer(producer.Config{Check: func(t *task.Task) error { return errors.New("checked") }})
+			}))
+			if out := w.records()[id]; out == nil || keys.OpenTask(out) != nil || string(out.Payload) != `"the secret"` {
+				t.Errorf("%s: %+v", id, out)
+			}
 		}
 	})
 }

@@ -54,8 +54,9 @@ var (
 	ErrChanged = errors.New("changed at the same time")
 	// ErrNoKey: a payload is encrypted with a key that this process does not have.
 	ErrNoKey = errors.New("encrypted with a key that this process does not have")
-	// ErrDamaged: a payload does not decrypt with its own key: it was changed, or moved from another task.
-	ErrDamaged = errors.New("encrypted, and cannot be opened: it was changed in Redis, or comes from another task")
+	// ErrDamaged: a payload does not decrypt with the key of its ID: that is another key, or the payload was changed, or moved from
+	// another task.
+	ErrDamaged = errors.New("encrypted, and cannot be opened: another key has its ID, or it was changed in Redis")
 )
 
 // Errors of Redis. They wrap its reply. Match them with errors.Is.

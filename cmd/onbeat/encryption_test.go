@@ -76,6 +76,10 @@ func TestDoctor_saysWhichKeysAreNeeded(t *testing.T) {
 	if !strings.Contains(plain.out, `this config lacks "k1"; key "k1": 1 tasks, 1 schedules`) || !strings.Contains(plain.out, "encryption.keys of the instances") {
 		t.Errorf("%+v", plain)
 	}
+	other := runWith(t.Context(), testEnv("K", keyOf("o")), "", "-c", s.file("other.yaml", base+"encryption: {keys: [{id: k1, key: '${K}'}]}\n"), "doctor")
+	if !strings.Contains(other.out, `1 tasks do not open with the key "k1" of this config`) {
+		t.Errorf("with another key of that ID: %+v", other)
+	}
 	if r := s.run("", "schedules", "apply", s.file("s.yaml", "- {name: a, every: 1h, task: echo, payload: other}\n")); r.code == 0 || !strings.Contains(r.err, `"k1"`) || !strings.Contains(r.err, "give this process the key") {
 		t.Errorf("without the key: %+v", r)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/onbeat/onbeat/internal/seal"
 	"github.com/onbeat/onbeat/internal/store"
 	"github.com/onbeat/onbeat/task"
 )
@@ -11,15 +12,17 @@ import (
 // Sealed says how many tasks need which key.
 type Sealed struct {
 	Tasks map[string]int // by the ID of the key
-	Whole bool           // all records were read; else only the first 64 MiB of them
+	// Closed are those of them that do not open with the keys that were given: the key is not among them, or is another one.
+	Closed map[string]int
+	Whole  bool // all records were read; else only the first 64 MiB of them
 }
 
 // sealedBytes bounds what CountSealed reads.
 const sealedBytes = 64 << 20
 
-// CountSealed counts the tasks whose payloads are encrypted, by key.
-func (q *Queue) CountSealed(ctx context.Context) (Sealed, error) {
-	out, size := Sealed{Tasks: map[string]int{}}, 0
+// CountSealed counts the tasks whose payloads are encrypted, by key, and tries to open them.
+func (q *Queue) CountSealed(ctx context.Context, keys *seal.Keys) (Sealed, error) {
+	out, size := Sealed{Tasks: map[string]int{}, Closed: map[string]int{}}, 0
 	for cursor := uint64(0); size < sealedBytes; {
 		kv, next, err := q.rdb.HScan(ctx, q.keys.Tasks, cursor, "", claimRecords).Result()
 		if err != nil {
@@ -27,8 +30,13 @@ func (q *Queue) CountSealed(ctx context.Context) (Sealed, error) {
 		}
 		for i := 0; i+1 < len(kv); i += 2 {
 			size += len(kv[i+1])
-			if t := (task.Task{ID: kv[i]}); task.Decode(kv[i+1], &t) == nil && t.Sealed != nil {
-				out.Tasks[t.Sealed.Key]++
+			t := task.Task{ID: kv[i]}
+			if task.Decode(kv[i+1], &t) != nil || t.Sealed == nil {
+				continue
+			}
+			out.Tasks[t.Sealed.Key]++
+			if keys.OpenTask(&t) != nil {
+				out.Closed[t.Sealed.Key]++
 			}
 		}
 		if cursor = next; cursor == 0 {
