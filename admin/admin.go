@@ -19,8 +19,9 @@ type Admin struct {
 	Instances Instances
 	Activity  Activity
 	Bulks     Bulks
-	// Answers are for an API that serves the rest. They are nil where another process does.
-	Answers Answers
+	// Answers and Sessions are for an API that serves the rest. They are nil where another process does.
+	Answers  Answers
+	Sessions Sessions
 }
 
 // New returns the admin of a namespace. The producer adds the tasks that people ask for. What happened longer ago than Redis knows
@@ -49,6 +50,7 @@ func New(rdb redis.UniversalClient, namespace string, p *producer.Producer, kept
 		Activity:  &activity{q: q, s: s, past: before, auditor: auditor, instances: inst, tasks: t},
 		Bulks:     &bulks{q: q, tasks: t, instances: inst},
 		Answers:   answers{q},
+		Sessions:  q,
 	}, nil
 }
 

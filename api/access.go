@@ -35,6 +35,9 @@ type Token struct {
 	Secret string
 	// Queues and Types are those of the tasks that the holder may enqueue. Empty: all.
 	Queues, Types []string
+	// Trouble says why the secret could not be read: then it is the one that it was before, or none. Since is when that began.
+	Trouble string
+	Since   time.Time
 }
 
 // Identity is who sent a request.
@@ -59,11 +62,12 @@ type access struct {
 	tokens    func() []Token
 	proxy     bool
 	namespace string
+	sessions  *sessions
 }
 
 // newAccess returns the access that a config describes.
 func newAccess(cfg *Config) *access {
-	a := &access{tokens: cfg.Tokens, proxy: cfg.BehindProxy, namespace: cfg.Namespace}
+	a := &access{tokens: cfg.Tokens, proxy: cfg.BehindProxy, namespace: cfg.Namespace, sessions: &sessions{noted: cfg.sessions}}
 	if a.tokens == nil {
 		a.tokens = func() []Token { return nil }
 	}
@@ -107,12 +111,15 @@ func (a *access) who(r *http.Request) (Identity, *refusal) {
 
 // signedIn returns the holder of a session.
 func (a *access) signedIn(list []Token, cookies []*http.Cookie, r *http.Request) (Identity, *refusal) {
-	t := holderOfOne(list, a.namespace, cookies, time.Now())
+	t, ids := holderOfOne(list, a.namespace, cookies, time.Now())
 	switch {
 	case http.NewCrossOriginProtection().Check(r) != nil:
 		return Identity{}, errForeign
 	case t == nil:
 		return Identity{}, errSession
+	}
+	if refused := a.sessions.check(r.Context(), t.Name, ids); refused != nil {
+		return Identity{}, refused
 	}
 	return t.identity(), nil
 }
@@ -240,9 +247,9 @@ func isPage(r *http.Request) bool {
 	return r.Method == http.MethodGet && !strings.HasPrefix(r.URL.Path, "/v1/") && strings.Contains(r.Header.Get("Accept"), "text/html")
 }
 
-// signIn sends a browser to the page that asks for a token, and from there back. A path that begins with two slashes would be the
+// toSignIn sends a browser to the page that asks for a token, and from there back. A path that begins with two slashes would be the
 // name of another host there.
-func signIn(w http.ResponseWriter, r *http.Request) {
+func toSignIn(w http.ResponseWriter, r *http.Request) {
 	next := r.URL.RequestURI()
 	if strings.HasPrefix(next, "//") {
 		next = "/"
@@ -282,7 +289,7 @@ func (a *access) guard(l *limits, next http.Handler) http.Handler {
 		ctx := context.WithValue(r.Context(), identityKey{}, who)
 		ctx = context.WithValue(ctx, recheckKey{}, func() bool {
 			now, refused := a.who(r)
-			return refused == nil && now.Name == who.Name && now.Role == who.Role
+			return refused == errNoWord || refused == nil && now.Name == who.Name && now.Role == who.Role
 		})
 		if r = r.WithContext(ctx); isOpen(r) {
 			l.open(w, r, who.Name, next)

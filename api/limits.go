@@ -90,7 +90,7 @@ func (l *limits) turnAway(w http.ResponseWriter, r *http.Request, why *refusal) 
 		return
 	}
 	if why.status == http.StatusUnauthorized && isPage(r) {
-		signIn(w, r)
+		toSignIn(w, r)
 		return
 	}
 	deny(w, why)

@@ -27,7 +27,8 @@ type Config struct {
 	// CheckPayload, if not nil, refuses a payload that the handler of its type would refuse.
 	CheckPayload func(t *task.Task) error
 	// Tokens returns the tokens that are let in. It is called for each request, so tokens change without a restart. If it is
-	// nil or returns none, this machine alone is let in, under a loopback name, and may do everything.
+	// nil or returns none, this machine alone is let in, under a loopback name, and may do everything. So a token that is withdrawn
+	// stays in the list, without a secret.
 	Tokens func() []Token
 	// BehindProxy says that a proxy in front decides who is let in, and for which hosts: without tokens, everybody who reaches
 	// the server may do everything.
@@ -43,6 +44,8 @@ type Config struct {
 	Dashboard Pages
 	// Log receives errors that are not the caller's. The zero Logger discards them.
 	Log zerolog.Logger
+
+	sessions admin.Sessions // nil: nobody notes sessions, and each goes on to its end
 }
 
 // Server serves an [admin.Admin]. It is an [http.Handler], safe for concurrent use.
@@ -62,6 +65,7 @@ func New(a *admin.Admin, cfg Config) (*Server, error) {
 	own := *a
 	own.Tasks = derived{a.Tasks}
 	s := &Server{admin: &own, cfg: cfg, mux: http.NewServeMux(), stream: newStream(a.Activity), audits: make(chan struct{}, 1)}
+	s.cfg.sessions = a.Sessions
 	s.huma = humago.New(s.mux, humaConfig(&s.cfg))
 	s.schedules()
 	s.tasks()

@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"crypto/hmac"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
@@ -10,11 +11,17 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
+
+	"github.com/onbeat/onbeat/admin"
 )
 
 // sessionTime is how long a browser stays signed in.
 const sessionTime = 12 * time.Hour
+
+// seenTime is how long a session that was found goes on while Redis is away.
+const seenTime = 5 * time.Minute
 
 // maxSignIn is the most bytes of a request to sign in.
 const maxSignIn = 4 << 10
@@ -24,8 +31,9 @@ var (
 	errSignIn  = &refusal{http.StatusBadRequest, "invalid", "this is not a request to sign in", `send {"token": "…"}`}
 )
 
-// A session is a cookie that a browser gets for a token. No server keeps it: the cookie has the name of the token, its own end,
-// and a MAC of both by the token. So each server that knows the token knows the session, and the session ends with the token.
+// A session is a cookie that a browser gets for a token: the end of the session, the name of the token, the session's own ID, and a MAC
+// of them by the token. So only a server that knows the token knows the session, and the session ends with the token. It also ends when
+// the browser signs out: Redis has the IDs of those that go on.
 
 // sessionCookie is the name of the cookie. Two dispatchers on one host have two: browsers tell ports apart for pages, not for
 // cookies. Over TLS the name begins with __Host-: a browser takes such a cookie from this host alone, and over TLS.
@@ -48,8 +56,8 @@ func (a *access) cookies(r *http.Request) []*http.Cookie {
 }
 
 // sessionOf returns the value of the cookie of a token's holder.
-func sessionOf(t *Token, namespace string, end time.Time) string {
-	text := strconv.FormatInt(end.Unix(), 10) + "." + base64.RawURLEncoding.EncodeToString([]byte(t.Name))
+func sessionOf(t *Token, namespace, id string, end time.Time) string {
+	text := strconv.FormatInt(end.Unix(), 10) + "." + base64.RawURLEncoding.EncodeToString([]byte(t.Name)) + "." + id
 	return text + "." + base64.RawURLEncoding.EncodeToString(sessionMAC(t, namespace, text))
 }
 
@@ -59,41 +67,87 @@ func sessionMAC(t *Token, namespace, text string) []byte {
 	return mac.Sum(nil)
 }
 
-// holderOf returns the token of a session that has not ended.
-func holderOf(list []Token, namespace, cookie string, now time.Time) *Token {
-	i := strings.LastIndexByte(cookie, '.')
-	if i < 0 {
-		return nil
+// holderOf returns the token of a session that has not reached its end, and the ID of the session.
+func holderOf(list []Token, namespace, cookie string, now time.Time) (*Token, string) {
+	parts := strings.Split(cookie, ".")
+	if len(parts) != 4 {
+		return nil, ""
 	}
-	text := cookie[:i]
-	sent, err := base64.RawURLEncoding.DecodeString(cookie[i+1:])
-	until, name, ok := strings.Cut(text, ".")
-	end, failed := strconv.ParseInt(until, 10, 64)
-	if err != nil || !ok || failed != nil || now.Unix() >= end || end > now.Add(sessionTime+time.Minute).Unix() {
-		return nil
+	text := strings.Join(parts[:3], ".")
+	sent, err := base64.RawURLEncoding.DecodeString(parts[3])
+	end, failed := strconv.ParseInt(parts[0], 10, 64)
+	if err != nil || failed != nil || now.Unix() >= end || end > now.Add(sessionTime+time.Minute).Unix() {
+		return nil, ""
 	}
 	for k := range list {
 		t := &list[k]
-		if t.Secret != "" && base64.RawURLEncoding.EncodeToString([]byte(t.Name)) == name && hmac.Equal(sent, sessionMAC(t, namespace, text)) {
-			return t
+		if t.Secret != "" && base64.RawURLEncoding.EncodeToString([]byte(t.Name)) == parts[1] && hmac.Equal(sent, sessionMAC(t, namespace, text)) {
+			return t, parts[2]
 		}
 	}
-	return nil
+	return nil, ""
 }
 
-// holderOfOne returns the token of the one session among cookies. Another port or name of the host may have added cookies: what is no
-// session does not count, and between two holders nobody chooses.
-func holderOfOne(list []Token, namespace string, cookies []*http.Cookie, now time.Time) (found *Token) {
+// holderOfOne returns the token of the sessions among cookies, and their IDs. Another port or name of the host may have added cookies:
+// what is no session does not count, and between two holders nobody chooses.
+func holderOfOne(list []Token, namespace string, cookies []*http.Cookie, now time.Time) (found *Token, ids []string) {
 	for _, c := range cookies {
-		t := holderOf(list, namespace, c.Value, now)
+		t, id := holderOf(list, namespace, c.Value, now)
 		if t != nil && found != nil && t != found {
-			return nil
+			return nil, nil
 		}
 		if t != nil {
-			found = t
+			found, ids = t, append(ids, id)
 		}
 	}
-	return found
+	return found, ids
+}
+
+// errNoWord refuses a session while Redis does not say whether it goes on.
+var errNoWord = &refusal{http.StatusServiceUnavailable, "unreachable", "it is not known whether the session goes on: Redis does not answer", "try again later"}
+
+// sessions are those that go on.
+type sessions struct {
+	noted admin.Sessions // nil: nobody notes them
+
+	mu   sync.Mutex
+	seen map[string]time.Time // session → when it was last found; pages that a person has open stay of use while Redis is away
+}
+
+// check returns why none of the sessions of a holder counts, or nil.
+func (s *sessions) check(ctx context.Context, holder string, ids []string) *refusal {
+	if s.noted == nil {
+		return nil
+	}
+	why := errSession
+	for _, id := range ids {
+		goesOn, err := s.noted.HasSession(ctx, holder, id)
+		if s.find(id, goesOn, err) {
+			return nil
+		}
+		if err != nil {
+			why = errNoWord
+		}
+	}
+	return why
+}
+
+// find reports whether a session counts, by what Redis said of it.
+func (s *sessions) find(id string, goesOn bool, err error) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case err != nil:
+		return time.Since(s.seen[id]) < seenTime
+	case !goesOn:
+		delete(s.seen, id)
+		return false
+	}
+	if len(s.seen) >= knownAtMost || s.seen == nil {
+		s.seen = map[string]time.Time{}
+	}
+	s.seen[id] = time.Now()
+	return true
 }
 
 // session answers POST /session, which signs a browser in, and DELETE /session, which signs it out.
@@ -102,26 +156,35 @@ func (a *access) session(w http.ResponseWriter, r *http.Request, l *limits) {
 		l.turnAway(w, r, errForeign)
 		return
 	}
-	secure := a.isSecure(r)
-	cookie := &http.Cookie{
-		Name: sessionCookie(a.namespace, secure), Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: secure, MaxAge: -1,
-	}
 	switch r.Method {
 	case http.MethodDelete:
-		http.SetCookie(w, cookie)
-		w.WriteHeader(http.StatusNoContent)
-		return
+		a.signOut(w, r, l)
 	case http.MethodPost:
+		a.signIn(w, r, l)
 	default:
 		w.Header().Set("Allow", "POST, DELETE")
 		problem(w, http.StatusMethodNotAllowed, &refusal{http.StatusMethodNotAllowed, "method-not-allowed", "the method " + r.Method + " is not allowed here", "POST or DELETE"})
-		return
 	}
+}
+
+// answer sends a browser its cookie, or with an empty value has it forget the one that it has.
+func (a *access) answer(w http.ResponseWriter, r *http.Request, value string) {
+	secure, age := a.isSecure(r), int(sessionTime/time.Second)
+	if value == "" {
+		age = -1
+	}
+	http.SetCookie(w, &http.Cookie{
+		Name: sessionCookie(a.namespace, secure), Value: value, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: secure, MaxAge: age,
+	})
+	w.WriteHeader(http.StatusNoContent)
+}
+
+func (a *access) signIn(w http.ResponseWriter, r *http.Request, l *limits) {
 	var asked struct {
 		Token string `json:"token"`
 	}
 	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxSignIn)).Decode(&asked); err != nil {
-		problem(w, errSignIn.status, errSignIn)
+		l.turnAway(w, r, errSignIn)
 		return
 	}
 	list := a.tokens()
@@ -130,9 +193,38 @@ func (a *access) session(w http.ResponseWriter, r *http.Request, l *limits) {
 		l.turnAway(w, r, errUnknownToken)
 		return
 	}
-	cookie.Value, cookie.MaxAge = sessionOf(&list[found], a.namespace, time.Now().Add(sessionTime)), int(sessionTime/time.Second)
-	http.SetCookie(w, cookie)
-	w.WriteHeader(http.StatusNoContent)
+	t, id, end := &list[found], rand.Text(), time.Now().Add(sessionTime)
+	if !l.pace(r.Context(), l.senders.of(t.Name)) {
+		later(w, errRate)
+		return
+	}
+	if noted := a.sessions.noted; noted != nil {
+		if err := noted.BeginSession(r.Context(), t.Name, id, end); err != nil {
+			problem(w, http.StatusServiceUnavailable, err)
+			return
+		}
+	}
+	a.answer(w, r, sessionOf(t, a.namespace, id, end))
+}
+
+// signOut ends the sessions that a browser holds here. While Redis is away it says so, and the browser keeps them.
+func (a *access) signOut(w http.ResponseWriter, r *http.Request, l *limits) {
+	list, noted := a.tokens(), a.sessions.noted
+	for _, c := range a.cookies(r) {
+		t, id := holderOf(list, a.namespace, c.Value, time.Now())
+		if t == nil || noted == nil {
+			continue
+		}
+		if !l.pace(r.Context(), l.senders.of(t.Name)) {
+			later(w, errRate)
+			return
+		}
+		if err := noted.EndSession(r.Context(), t.Name, id); err != nil {
+			problem(w, http.StatusServiceUnavailable, err)
+			return
+		}
+	}
+	a.answer(w, r, "")
 }
 
 // IdentityOf returns who sent the request of a context, for handlers that a [Server] calls.

@@ -124,8 +124,12 @@ func TestSession_endsWithItsTokenAndInTime(t *testing.T) {
 		}
 	}
 	own := (*d.tokens.Load())[0]
-	with := func(namespace string, end time.Duration, t Token) *http.Cookie {
-		return &http.Cookie{Name: c.Name, Value: sessionOf(&t, namespace, time.Now().Add(end))}
+	with := func(namespace string, end time.Duration, of Token) *http.Cookie {
+		at := time.Now().Add(end)
+		if err := d.admin.Sessions.BeginSession(t.Context(), of.Name, "id", at.Add(time.Hour)); err != nil {
+			t.Fatal(err)
+		}
+		return &http.Cookie{Name: c.Name, Value: sessionOf(&of, namespace, "id", at)}
 	}
 	if w := d.ask("GET", "/v1/me", "", holding(with("shop", time.Minute, own))); w.Code != 200 {
 		t.Errorf("a session that goes on: %d %s", w.Code, w.Body)
@@ -224,5 +228,57 @@ func TestSigningIn_refusesAllButAToken(t *testing.T) {
 	alone := httptest.NewRecorder()
 	if serve(t, Config{}).ServeHTTP(alone, r); alone.Code != http.StatusNotFound {
 		t.Errorf("without tokens: %d %s", alone.Code, alone.Body)
+	}
+}
+
+// A browser that signs out ends its session on every server, and no other session.
+func TestSession_endsWhereItSignedOut(t *testing.T) {
+	t.Parallel()
+	d := openDesk(t, Config{})
+	other := &desk{service: &service{t: t}}
+	var err error
+	if other.Server, err = New(d.admin, Config{Namespace: "shop", Tokens: func() []Token { return *d.tokens.Load() }}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(other.Close)
+	c, second := d.signIn("the operator's secret"), d.signIn("the operator's secret")
+	for _, at := range []*desk{d, other} {
+		if w := at.ask("GET", "/v1/me", "", holding(c)); w.Code != 200 {
+			t.Fatalf("%d %s", w.Code, w.Body)
+		}
+	}
+	if w := d.ask("DELETE", "/session", "", holding(c)); w.Code != http.StatusNoContent {
+		t.Fatalf("%d %s", w.Code, w.Body)
+	}
+	for _, at := range []*desk{d, other} {
+		if w := at.ask("GET", "/v1/me", "", holding(c)); w.Code != http.StatusUnauthorized || !strings.Contains(w.Body.String(), "session-ended") {
+			t.Errorf("a copy of the cookie: %d %s", w.Code, w.Body)
+		}
+		if w := at.ask("GET", "/v1/me", "", holding(second)); w.Code != 200 {
+			t.Errorf("another session of the token: %d %s", w.Code, w.Body)
+		}
+		if w := at.ask("GET", "/v1/me", "", holding(second), holding(c)); w.Code != 200 {
+			t.Errorf("beside one that has ended: %d %s", w.Code, w.Body)
+		}
+	}
+}
+
+// While Redis is away, a session that was found goes on for a while, no other is let in, and nobody is told that a session has ended.
+func TestSession_whileRedisIsAway(t *testing.T) {
+	t.Parallel()
+	d := openDesk(t, Config{})
+	c, fresh := d.signIn("the operator's secret"), d.signIn("the operator's secret")
+	d.ask("GET", "/v1/me", "", holding(c))
+	d.redis.SetError("LOADING Redis is loading the dataset in memory")
+	if w := d.ask("GET", "/v1/me", "", holding(c)); w.Code != 200 {
+		t.Errorf("one that was found: %d %s", w.Code, w.Body)
+	}
+	for what, w := range map[string]*httptest.ResponseRecorder{
+		"one that was not": d.ask("GET", "/v1/me", "", holding(fresh)), "signing out": d.ask("DELETE", "/session", "", holding(c)),
+		"signing in": d.ask("POST", "/session", `{"token":"the operator's secret"}`),
+	} {
+		if w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") == "" || len(w.Result().Cookies()) > 0 {
+			t.Errorf("%s: %d %v %s", what, w.Code, w.Header(), w.Body)
+		}
 	}
 }

@@ -77,6 +77,7 @@ type Metrics struct {
 	failures *prometheus.CounterVec
 	doubts   prometheus.Counter
 	told     *prometheus.CounterVec
+	secrets  *prometheus.CounterVec
 	targets  *bounded
 
 	heard  moment       // when Redis last answered a heartbeat
@@ -150,6 +151,7 @@ func (m *Metrics) make() []prometheus.Collector {
 	m.lost = counter("onbeat_archive_lost_entries_total", "Entries that Redis dropped before this process could archive them.")
 	m.behind.Store(-1)
 	m.told = counters("onbeat_notifications_total", "Attempts of this process to send a message to a target of notify, by result.", "target", "result")
+	m.secrets = counters("onbeat_api_secret_errors_total", "Readings of a token's file, or of the certificates, of the API that failed.", "kind", "name")
 	for _, kind := range errorKinds {
 		m.failures.WithLabelValues(kind.name)
 	}
@@ -162,7 +164,7 @@ func (m *Metrics) make() []prometheus.Collector {
 	}
 	return []prometheus.Collector{
 		m.runs, m.duration, m.lag, m.wait, m.claims, m.workers, m.busy, m.leader, m.epoch, m.changes, m.suspicions, m.scripts, m.failures,
-		m.doubts, m.lost, m.told, m.moved, m.outbox, &scrape{m},
+		m.doubts, m.lost, m.told, m.secrets, m.moved, m.outbox, &scrape{m},
 	}
 }
 

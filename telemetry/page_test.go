@@ -31,6 +31,7 @@ func TestMetrics_areThoseOfThePage(t *testing.T) {
 	w.must(w.Schedule("beat", schedule.Every(time.Hour), "beat", nil))
 	w.start()
 	w.metrics.Notified("oncall", "sent")
+	w.metrics.SecretUnreadable("token", "ci")
 	w.eventually(`onbeat_notifications_total{result="sent",target="oncall"}`, 1)
 	w.eventually(`onbeat_notifications_total{result="gave_up",target="oncall"}`, 0) // there before the first one, which a rate needs
 	w.eventually(`onbeat_runs_total{outcome="done",type="beat"}`, 1)

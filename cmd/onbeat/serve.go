@@ -71,6 +71,9 @@ func (c *serveCmd) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	own.Observer = metrics
+	if web != nil {
+		web.secrets.count = metrics.SecretUnreadable
+	}
 	traces, err := a.newTraces(ctx, log)
 	if err != nil {
 		return err

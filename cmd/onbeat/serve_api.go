@@ -112,7 +112,7 @@ func (w *web) start() {
 	w.log.Info().Str("url", w.url()).Int("tokens", len(w.secrets.cfg.Tokens)).Bool("client_certificates", w.secrets.cfg.ClientCA != "").Msg("serving the API")
 	w.work.Go(func() { w.secrets.follow(ctx, secretsTime) })
 	w.work.Go(func() {
-		if err := w.server.Serve(ctx, w.listener, w.secrets.tls()); err != nil {
+		if err := w.server.Serve(ctx, w.listener, w.secrets.settings()); err != nil {
 			w.log.Error().Err(err).Msg("the API has stopped; the instance works on")
 		}
 	})

@@ -89,12 +89,23 @@ func TestServe_servesTheAPI(t *testing.T) {
 		_ = resp.Body.Close()
 	}
 	put(t, file, "short")
-	p.logs("kept the old tokens and certificates of the API: the new ones cannot be used")
+	p.logs("kept the old secret of a token of the API: its file cannot be used")
 	put(t, file, "the-second-secret-of-all")
 	p.logs("read new tokens or certificates of the API")
 	if one, two := status(t, client, url+"/v1/counts", "the-first-secret-of-all"), status(t, client, url+"/v1/counts", "the-second-secret-of-all"); one != 401 || two != 200 {
 		t.Errorf("after the token was replaced: %d, %d", one, two)
 	}
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	p.logs("withdrew a token of the API: its file is gone")
+	if ci, eye := status(t, client, url+"/v1/counts", "the-second-secret-of-all"), status(t, client, url+"/v1/counts", "the-secret-of-the-eye"); ci != 401 || eye != 200 {
+		t.Errorf("after the file of one token was removed: %d, %d", ci, eye)
+	}
+	put(t, file, "the-second-secret-of-all")
+	testredis.Eventually(t, 30*time.Second, func() bool {
+		return status(t, client, url+"/v1/counts", "the-second-secret-of-all") == 200
+	}, "the token does not come back with its file")
 	for _, secret := range []string{"the-first-secret-of-all", "the-second-secret", "the-secret-of-the-eye"} {
 		if strings.Contains(p.errs.String()+p.out.String(), secret) {
 			t.Errorf("the log shows %s", secret)

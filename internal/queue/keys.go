@@ -109,6 +109,9 @@ func (k Keys) Unique(key string) string { return k.prefix + "unique:" + key }
 // Moved returns the string that marks a task as moved here from another store (see move.lua). It expires.
 func (k Keys) Moved(mark string) string { return k.prefix + "moved:" + mark }
 
+// Sessions returns the zset of the sessions of a token's holder, each with its end. It expires with the last.
+func (k Keys) Sessions(holder string) string { return k.prefix + "sessions:" + holder }
+
 // WakeOf returns the wake-up channel of one instance.
 func (k Keys) WakeOf(instance string) string { return k.Wake + ":" + instance }
 

@@ -1,5 +1,6 @@
 // What every page has: the menu, the zone, the live connection, the state of the view in the address.
 import { get } from './api.js';
+import { tell } from './ask.js';
 import { $ } from './dom.js';
 import * as live from './live.js';
 import { switchZone, zoneName } from './time.js';
@@ -20,8 +21,9 @@ document.addEventListener('zone', showZone);
 showZone();
 
 $('#signout')?.addEventListener('click', async () => {
-  await fetch('/session', { method: 'DELETE' });
-  location.assign('/login');
+  const reply = await fetch('/session', { method: 'DELETE' }).catch(() => null);
+  if (reply?.ok) location.assign('/login');
+  else tell('You are still signed in: ' + ((await reply?.json().catch(() => null))?.detail || 'the server does not answer'), 'bad');
 });
 
 if ($('#live')) live.start();
