@@ -109,7 +109,7 @@ func (s *stock) bulks() {
 	s.working, s.claimed = s.bulkClaim("mine", 1)
 	_, err := s.q.StopBulk(s.Context(), "stopped")
 	s.must(err)
-	s.must(s.rdb.HSet(s.Context(), s.keys.Bulk, "old", "done retry x 1 1 1 0 0 0 0\told\t{}\t\t").Err())
+	s.must(s.rdb.HSet(s.Context(), s.keys.Bulk, "old", "done retry x 1 1 1 0 0 0 0 0\told\t{}\t\t").Err())
 }
 
 // calls are all that changes something, by the script.
