@@ -17,6 +17,7 @@ import (
 	"github.com/onbeat/onbeat/handlers"
 	"github.com/onbeat/onbeat/internal/queue"
 	"github.com/onbeat/onbeat/internal/testredis"
+	"github.com/onbeat/onbeat/producer"
 	"github.com/onbeat/onbeat/schedule"
 	"github.com/onbeat/onbeat/task"
 )
@@ -251,4 +252,41 @@ func TestEncryption_whatDoesNotOpenWaits(t *testing.T) {
 	run(t, d)
 	testredis.Eventually(t, patience, func() bool { return seen.of("whole") == `right "whole"` }, "the task runs with its key")
 	waits(d, "flipped", "moved")
+}
+
+// Who can write to Redis without the key, and may look at tasks, sees no secret field by that: neither by another path in the record or
+// in the definition, nor by a copy in a namespace of its own.
+func TestEncryption_hidesWhatWasSecretWhenItWasSealed(t *testing.T) {
+	t.Parallel()
+	rdb := testredis.Real(t)
+	config := onbeat.Config{Namespace: testredis.Namespace(t), Encryption: task.Encryption{Keys: []task.EncryptionKey{keyOf("k1")}}}
+	d, ctx := dispatcher(t, rdb, config), t.Context()
+	payload := map[string]string{"card": number}
+	s := producer.Schedule{Name: "beat", Rule: schedule.Every(time.Hour), Task: "pay", Payload: []byte(`{"card":"` + number + `"}`), Secret: []string{"card"}}
+	if _, err := d.Enqueue(ctx, task.New("pay", payload, task.ID("x"), task.Secret("card"), task.In(time.Hour))); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.Admin().Schedules.Apply(ctx, s); err != nil {
+		t.Fatal(err)
+	}
+	keys := d.Queue().Keys()
+	record, definition := rdb.HGet(ctx, keys.Tasks, "x").Val(), rdb.HGet(ctx, keys.Schedules, "beat").Val()
+	if strings.Count(record, "card") != 1 || strings.Count(definition, "card") != 1 {
+		t.Fatalf("the paths are elsewhere: %q, %q", record, definition)
+	}
+	rdb.HSet(ctx, keys.Tasks, "x", strings.Replace(record, "card", "cart", 1))
+	rdb.HSet(ctx, keys.Schedules, "beat", strings.Replace(definition, "card", "cart", 1))
+	if f, err := d.Admin().Tasks.Get(ctx, "x"); err != nil || string(f.Masked().Payload) != `{"card":"***"}` {
+		t.Errorf("the task shows %s, %v", f.Masked().Payload, err)
+	}
+	if f, err := d.Admin().Schedules.Get(ctx, "beat"); err != nil || strings.Contains(string(f.Masked().Payload), number) || len(f.Payload) == 0 {
+		t.Errorf("the schedule shows %s, %v", f.Masked().Payload, err)
+	}
+	config.Namespace = testredis.Namespace(t)
+	other := dispatcher(t, rdb, config)
+	rdb.HSet(ctx, other.Queue().Keys().Tasks, "x", record)
+	rdb.ZAdd(ctx, other.Queue().Keys().Due(queue.LaneOf(task.New("pay", nil))), redis.Z{Score: 4e12, Member: "x"})
+	if f, err := other.Admin().Tasks.Get(ctx, "x"); err != nil || f.Payload != nil || f.Encrypted == "" {
+		t.Errorf("in another namespace: %+v, %v", f, err)
+	}
 }

@@ -91,7 +91,7 @@ func New(rdb redis.UniversalClient, cfg Config) (*Dispatcher, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	keys, err := seal.New(cfg.Encryption)
+	keys, err := seal.New(cfg.Encryption, cfg.Namespace)
 	if err != nil {
 		return nil, err
 	}

@@ -58,6 +58,7 @@ func taskOf(f *queue.Found, p *producer.Producer, keys *seal.Keys) Task {
 	if f.Unreadable != nil {
 		return Task{ID: t.ID, State: f.State, At: f.At, Unreadable: f.Unreadable.Error()}
 	}
+	closed := keys.OpenTask(t)
 	out := Task{
 		ID: t.ID, Type: t.Type, State: f.State, Held: f.Held, Queue: t.QueueName(), Priority: t.Priority.String(),
 		Due: t.Due, At: f.At, Schedule: t.Schedule, Slot: t.Slot, Attempts: t.Attempts, Attempt: t.Attempt,
@@ -65,8 +66,8 @@ func taskOf(f *queue.Found, p *producer.Producer, keys *seal.Keys) Task {
 		Timeout: schedule.FormatDuration(t.RunTimeout()), Failures: t.Failures,
 	}
 	out.Secret = p.Secret(t.Type, t.Secret)
-	if err := keys.OpenTask(t); err != nil {
-		out.Encrypted = err.Error()
+	if closed != nil {
+		out.Encrypted = closed.Error()
 	}
 	if json.Valid(t.Payload) {
 		out.Payload = t.Payload

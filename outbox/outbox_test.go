@@ -156,7 +156,7 @@ func TestAdd_encryptsPayloads(t *testing.T) {
 			t.Errorf("%+v, checked %q", out, checked)
 		}
 		// A mover without the key, or with another one under its ID, moves it as it is, and checks nothing of what it cannot read.
-		other, err := seal.New(task.Encryption{Keys: []task.EncryptionKey{{ID: "k", Secret: bytes.Repeat([]byte{1}, task.EncryptionKeyBytes)}}})
+		other, err := seal.New(task.Encryption{Keys: []task.EncryptionKey{{ID: "k", Secret: bytes.Repeat([]byte{1}, task.EncryptionKeyBytes)}}}, w.ns)
 		w.must(err)
 		for id, here := range map[string]*seal.Keys{"none": nil, "other": other} {
 			w.add(task.New("job", "the secret", task.ID(id)))

@@ -37,7 +37,7 @@ func keysOf(t testing.TB, openOnly bool, ids ...string) *seal.Keys {
 	for _, id := range ids {
 		c.Keys = append(c.Keys, task.EncryptionKey{ID: id, Secret: bytes.Repeat([]byte(id[:1]), task.EncryptionKeyBytes)})
 	}
-	k, err := seal.New(c)
+	k, err := seal.New(c, "test")
 	must(t, err)
 	return k
 }

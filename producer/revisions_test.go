@@ -283,7 +283,7 @@ func TestChangesMade_isBounded(t *testing.T) {
 func TestKeysOf_countsWhatCanBeRestored(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, testredis.Real(t))
-	keys, err := seal.New(task.Encryption{Keys: []task.EncryptionKey{{ID: "old", Secret: make([]byte, task.EncryptionKeyBytes)}}})
+	keys, err := seal.New(task.Encryption{Keys: []task.EncryptionKey{{ID: "old", Secret: make([]byte, task.EncryptionKeyBytes)}}}, w.q.Namespace())
 	must(t, err)
 	w.q.SealWith(keys)
 	s := every(time.Hour)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/onbeat/onbeat/internal/queue"
 	"github.com/onbeat/onbeat/internal/seal"
+	"github.com/onbeat/onbeat/internal/secret"
 	"github.com/onbeat/onbeat/task"
 )
 
@@ -20,8 +21,8 @@ func openDefinition(name, text string, keys *seal.Keys) (*definition, error) {
 	if err != nil || d.sealed == nil {
 		return d, err
 	}
-	if plain, err := keys.Open(d.owner(), d.sealed); err == nil {
-		d.Payload, d.sealed = plain, nil
+	if plain, paths, err := keys.Open(d.owner(), d.sealed); err == nil {
+		d.Payload, d.Secret, d.sealed = plain, secret.Join(d.Secret, paths), nil
 	}
 	return d, nil
 }
@@ -33,7 +34,7 @@ func (s *Schedule) owner() seal.Owner { return seal.Schedule(s.Name, s.Task) }
 func (d definition) sealedWith(keys *seal.Keys) definition {
 	box := d.sealed
 	if len(d.Payload) > 0 {
-		box = keys.Seal(d.owner(), d.Payload)
+		box = keys.Seal(d.owner(), d.Payload, d.Secret)
 	}
 	d.V, d.Sealed = definitionVersion, box
 	if box != nil {

@@ -80,7 +80,7 @@ const sealedAnswer = "\x00"
 
 // sealAnswer encrypts an answer if a key seals: it may have payloads in it.
 func (q *Queue) sealAnswer(c *AnswerClaim, answer []byte) []byte {
-	box := q.seal.Seal(seal.Answer(c.id, c.request), answer)
+	box := q.seal.Seal(seal.Answer(c.id, c.request), answer, nil)
 	if box == nil {
 		return answer
 	}
@@ -97,7 +97,7 @@ func (q *Queue) openAnswer(c *AnswerClaim, text string) ([]byte, error) {
 	if box == nil {
 		return nil, fmt.Errorf("the answer that is kept: %w", task.ErrDamaged)
 	}
-	answer, err := q.seal.Open(seal.Answer(c.id, c.request), box)
+	answer, _, err := q.seal.Open(seal.Answer(c.id, c.request), box)
 	if err != nil {
 		return nil, fmt.Errorf("the answer that is kept: %w", err)
 	}

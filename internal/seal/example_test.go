@@ -10,18 +10,18 @@ import (
 )
 
 func Example() {
-	keys, err := seal.New(task.Encryption{Keys: []task.EncryptionKey{{ID: "k1", Secret: bytes.Repeat([]byte{7}, task.EncryptionKeyBytes)}}})
+	keys, err := seal.New(task.Encryption{Keys: []task.EncryptionKey{{ID: "k1", Secret: bytes.Repeat([]byte{7}, task.EncryptionKeyBytes)}}}, "shop")
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	box := keys.Seal(seal.Task("invoice-42", "invoice.send"), []byte(`{"card":"4111"}`))
-	plain, err := keys.Open(seal.Task("invoice-42", "invoice.send"), box)
-	fmt.Println(box.Key, string(plain), err)
+	box := keys.Seal(seal.Task("invoice-42", "invoice.send"), []byte(`{"card":"4111"}`), []string{"card"})
+	plain, secret, err := keys.Open(seal.Task("invoice-42", "invoice.send"), box)
+	fmt.Println(box.Key, string(plain), secret, err)
 
-	_, err = keys.Open(seal.Task("invoice-43", "invoice.send"), box)
+	_, _, err = keys.Open(seal.Task("invoice-43", "invoice.send"), box)
 	fmt.Println(errors.Is(err, task.ErrDamaged))
 	// Output:
-	// k1 {"card":"4111"} <nil>
+	// k1 {"card":"4111"} [card] <nil>
 	// true
 }

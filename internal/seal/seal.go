@@ -3,6 +3,8 @@ package seal
 import (
 	"crypto/aes"
 	"crypto/cipher"
+	"encoding/binary"
+	"errors"
 	"fmt"
 	"strconv"
 
@@ -11,16 +13,18 @@ import (
 
 // Keys seal and open. A nil *Keys has no key. It is safe for concurrent use.
 type Keys struct {
-	first string // "" seals nothing
-	byID  map[string]cipher.AEAD
+	namespace string
+	first     string // "" seals nothing
+	byID      map[string]cipher.AEAD
 }
 
-// New returns the keys of a config, or nil if it has none. It returns the error of [task.Encryption.Validate].
-func New(e task.Encryption) (*Keys, error) {
+// New returns the keys of a config for a namespace, or nil if it has none. What is sealed in one namespace opens in no other. It returns
+// the error of [task.Encryption.Validate].
+func New(e task.Encryption, namespace string) (*Keys, error) {
 	if err := e.Validate(); err != nil || len(e.Keys) == 0 {
 		return nil, err
 	}
-	k := &Keys{byID: make(map[string]cipher.AEAD, len(e.Keys))}
+	k := &Keys{namespace: namespace, byID: make(map[string]cipher.AEAD, len(e.Keys))}
 	for _, key := range e.Keys {
 		block, err := aes.NewCipher(key.Secret)
 		if err != nil {
@@ -47,24 +51,58 @@ func (k *Keys) First() string {
 	return k.first
 }
 
-// Seal returns a box that opens only for its owner. It returns nil if no key seals, or if there is nothing to seal.
-func (k *Keys) Seal(o Owner, plain []byte) *task.Sealed {
+// Seal returns a box that opens only for its owner. It returns nil if no key seals, or if there is nothing to seal. The secret paths of
+// a payload go into the box too: who can write to Redis can change them there, and must not uncover by that what a box hides.
+func (k *Keys) Seal(o Owner, plain []byte, secret []string) *task.Sealed {
 	if k == nil || k.first == "" || len(plain) == 0 {
 		return nil
 	}
-	return &task.Sealed{Key: k.first, Kind: o.kind, Data: k.byID[k.first].Seal(nil, nil, plain, o.bind(k.first))}
+	data := k.byID[k.first].Seal(nil, nil, packed(plain, secret), o.bind(k.namespace, k.first))
+	return &task.Sealed{Key: k.first, Kind: o.kind, Data: data}
 }
 
 // Open returns what was sealed. The error matches [task.ErrNoKey] or [task.ErrDamaged].
-func (k *Keys) Open(o Owner, b *task.Sealed) ([]byte, error) {
+func (k *Keys) Open(o Owner, b *task.Sealed) (plain []byte, secret []string, err error) {
 	if !k.Has(b.Key) {
-		return nil, fmt.Errorf("%w: key %q", task.ErrNoKey, b.Key)
+		return nil, nil, fmt.Errorf("%w: key %q", task.ErrNoKey, b.Key)
 	}
-	plain, err := k.byID[b.Key].Open(nil, nil, b.Data, o.bind(b.Key))
+	data, err := k.byID[b.Key].Open(nil, nil, b.Data, o.bind(k.namespace, b.Key))
+	if err == nil {
+		plain, secret, err = unpacked(data)
+	}
 	if err != nil {
-		return nil, fmt.Errorf("%w (key %q)", task.ErrDamaged, b.Key)
+		return nil, nil, fmt.Errorf("%w (key %q)", task.ErrDamaged, b.Key)
 	}
-	return plain, nil
+	return plain, secret, nil
+}
+
+// packed is what a box holds: how many secret paths, each with its length, and then the payload.
+func packed(plain []byte, secret []string) []byte {
+	b := binary.AppendUvarint(make([]byte, 0, len(plain)+64), uint64(len(secret)))
+	for _, path := range secret {
+		b = binary.AppendUvarint(b, uint64(len(path)))
+		b = append(b, path...)
+	}
+	return append(b, plain...)
+}
+
+var errPacked = errors.New("not what packed made")
+
+func unpacked(b []byte) (plain []byte, secret []string, err error) {
+	next := func() uint64 {
+		v, n := binary.Uvarint(b)
+		if n <= 0 || v > uint64(len(b)-n) {
+			err = errPacked
+			return 0
+		}
+		b = b[n:]
+		return v
+	}
+	for n := next(); n > 0 && err == nil; n-- {
+		size := next()
+		secret, b = append(secret, string(b[:size])), b[size:]
+	}
+	return b, secret, err
 }
 
 // Stale reports whether a box, or nil for what is not sealed, is not sealed as these keys would seal it now.
@@ -98,10 +136,10 @@ func Schedule(name, typ string) Owner { return Owner{OfSchedule, name, typ} }
 // Answer returns the owner that is the answer of a request, under the ID that its sender chose.
 func Answer(id, request string) Owner { return Owner{OfAnswer, id, request} }
 
-// bind returns the owner and the key as the additional data of AES-GCM. The lengths keep two owners from reading alike.
-func (o Owner) bind(key string) []byte {
-	b := append(make([]byte, 0, 16+len(o.name)+len(o.typ)+len(key)), o.kind)
-	for _, s := range []string{o.name, o.typ, key} {
+// bind returns the namespace, the owner and the key as the additional data of AES-GCM. The lengths keep two owners from reading alike.
+func (o Owner) bind(namespace, key string) []byte {
+	b := append(make([]byte, 0, 20+len(namespace)+len(o.name)+len(o.typ)+len(key)), o.kind)
+	for _, s := range []string{namespace, o.name, o.typ, key} {
 		b = append(strconv.AppendInt(b, int64(len(s)), 10), ':')
 		b = append(b, s...)
 	}

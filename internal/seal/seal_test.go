@@ -3,6 +3,7 @@ package seal_test
 import (
 	"bytes"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -16,7 +17,7 @@ func key(id string) task.EncryptionKey {
 
 func keysOf(t testing.TB, c task.Encryption) *seal.Keys {
 	t.Helper()
-	k, err := seal.New(c)
+	k, err := seal.New(c, "shop")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -27,15 +28,22 @@ func TestOpen_refusesWhatWasChangedOrMoved(t *testing.T) {
 	t.Parallel()
 	k := keysOf(t, task.Encryption{Keys: []task.EncryptionKey{key("a"), key("b")}})
 	owner, plain := seal.Task("id", "type"), []byte("payload")
-	box := k.Seal(owner, plain)
-	if got, err := k.Open(owner, box); err != nil || !bytes.Equal(got, plain) || box.Key != "a" {
-		t.Fatalf("%s, %q, %v", box.Key, got, err)
+	box := k.Seal(owner, plain, []string{"card", "a.b"})
+	if got, secret, err := k.Open(owner, box); err != nil || !bytes.Equal(got, plain) || box.Key != "a" || !slices.Equal(secret, []string{"card", "a.b"}) {
+		t.Fatalf("%s, %q, %q, %v", box.Key, got, secret, err)
+	}
+	elsewhere, err := seal.New(task.Encryption{Keys: []task.EncryptionKey{key("a")}}, "other")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := elsewhere.Open(owner, box); !errors.Is(err, task.ErrDamaged) {
+		t.Errorf("in another namespace: %v", err)
 	}
 	for name, o := range map[string]seal.Owner{
 		"another task": seal.Task("id2", "type"), "another type": seal.Task("id", "type2"),
 		"a schedule": seal.Schedule("id", "type"), "the same letters": seal.Task("i", "dtype"),
 	} {
-		if _, err := k.Open(o, box); !errors.Is(err, task.ErrDamaged) {
+		if _, _, err := k.Open(o, box); !errors.Is(err, task.ErrDamaged) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -43,16 +51,16 @@ func TestOpen_refusesWhatWasChangedOrMoved(t *testing.T) {
 		broken := *box
 		broken.Data = bytes.Clone(box.Data)
 		broken.Data[i] ^= 1
-		if _, err := k.Open(owner, &broken); !errors.Is(err, task.ErrDamaged) {
+		if _, _, err := k.Open(owner, &broken); !errors.Is(err, task.ErrDamaged) {
 			t.Fatalf("bit flipped in byte %d: %v", i, err)
 		}
 	}
 	renamed := *box
 	renamed.Key = "b"
-	if _, err := k.Open(owner, &renamed); !errors.Is(err, task.ErrDamaged) {
+	if _, _, err := k.Open(owner, &renamed); !errors.Is(err, task.ErrDamaged) {
 		t.Errorf("under the name of another key: %v", err)
 	}
-	if _, err := (*seal.Keys)(nil).Open(owner, box); !errors.Is(err, task.ErrNoKey) || !strings.Contains(err.Error(), `"a"`) {
+	if _, _, err := (*seal.Keys)(nil).Open(owner, box); !errors.Is(err, task.ErrNoKey) || !strings.Contains(err.Error(), `"a"`) {
 		t.Errorf("without keys: %v", err)
 	}
 }
@@ -61,9 +69,9 @@ func TestKeys_rotate(t *testing.T) {
 	t.Parallel()
 	owner := seal.Schedule("s", "t")
 	one, both, next := keysOf(t, task.Encryption{Keys: []task.EncryptionKey{key("a")}}), keysOf(t, task.Encryption{Keys: []task.EncryptionKey{key("a"), key("b")}}), keysOf(t, task.Encryption{Keys: []task.EncryptionKey{key("b"), key("a")}})
-	a, b := one.Seal(owner, []byte("x")), next.Seal(owner, []byte("x"))
+	a, b := one.Seal(owner, []byte("x"), nil), next.Seal(owner, []byte("x"), nil)
 	for _, box := range []*task.Sealed{a, b} {
-		if plain, err := both.Open(owner, box); err != nil || string(plain) != "x" {
+		if plain, _, err := both.Open(owner, box); err != nil || string(plain) != "x" {
 			t.Errorf("%s: %q, %v", box.Key, plain, err)
 		}
 	}
@@ -71,7 +79,7 @@ func TestKeys_rotate(t *testing.T) {
 		t.Error("stale is what another key sealed, or none")
 	}
 	reads := keysOf(t, task.Encryption{Keys: []task.EncryptionKey{key("a")}, OpenOnly: true})
-	if reads.Seal(owner, []byte("x")) != nil || !reads.Stale(a) || reads.Stale(nil) {
+	if reads.Seal(owner, []byte("x"), nil) != nil || !reads.Stale(a) || reads.Stale(nil) {
 		t.Error("open only: seals nothing")
 	}
 }
@@ -84,7 +92,7 @@ func TestKeys_thatAreNotThereCostNothing(t *testing.T) {
 	if n := testing.Benchmark(func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			if none.Seal(owner, plain) != nil || none.Stale(nil) || none.Has("a") || none.First() != "" {
+			if none.Seal(owner, plain, nil) != nil || none.Stale(nil) || none.Has("a") || none.First() != "" {
 				b.Fatal("there are no keys")
 			}
 		}
@@ -99,7 +107,7 @@ func TestNew_refusesKeysThatCannotBeUsed(t *testing.T) {
 		{{ID: "", Secret: key("a").Secret}}, {{ID: "a b", Secret: key("a").Secret}}, {{ID: strings.Repeat("a", 65), Secret: key("a").Secret}},
 		{key("a"), key("a")}, {{ID: "a", Secret: []byte("hunter2")}}, {{ID: "a"}},
 	} {
-		_, err := seal.New(task.Encryption{Keys: keys})
+		_, err := seal.New(task.Encryption{Keys: keys}, "shop")
 		if !errors.Is(err, task.ErrInvalid) || strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("%q: %v", keys[0].ID, err)
 		}
@@ -109,10 +117,10 @@ func TestNew_refusesKeysThatCannotBeUsed(t *testing.T) {
 func FuzzParseBox(f *testing.F) {
 	k := keysOf(f, task.Encryption{Keys: []task.EncryptionKey{key("a")}})
 	owner := seal.Task("id", "type")
-	real := k.Seal(owner, []byte("payload"))
+	real := k.Seal(owner, []byte("payload"), []string{"p"})
 	f.Add(string(real.Append(nil)))
 	f.Add("\x01at")
-	f.Add(string(k.Seal(seal.Answer("id", "request"), []byte("payload")).Append(nil)))
+	f.Add(string(k.Seal(seal.Answer("id", "request"), []byte("payload"), nil).Append(nil)))
 	f.Fuzz(func(t *testing.T, s string) {
 		box := task.ParseSealed(s)
 		if box == nil {
@@ -121,7 +129,7 @@ func FuzzParseBox(f *testing.F) {
 		if again := string(box.Append(nil)); again != s || box.Len() != len(s) {
 			t.Errorf("%q became %q, %d bytes", s, again, box.Len())
 		}
-		if plain, err := k.Open(owner, box); err == nil && string(plain) != "payload" {
+		if plain, _, err := k.Open(owner, box); err == nil && string(plain) != "payload" {
 			t.Errorf("%q opened as %q", s, plain)
 		}
 	})

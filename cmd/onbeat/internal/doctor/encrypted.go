@@ -13,7 +13,7 @@ import (
 // encrypted says which keys the payloads in Redis need, and warns of those that this process does not have. It says nothing of a
 // namespace without encryption.
 func (d *doctor) encrypted(ctx context.Context) {
-	keys, err := seal.New(d.cfg.Encryption)
+	keys, err := seal.New(d.cfg.Encryption, d.cfg.Namespace)
 	if err != nil {
 		d.fail("encryption", "", "%v", err)
 		return
