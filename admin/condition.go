@@ -173,14 +173,14 @@ func (x *scene) unhandled(c *Condition, at beat, h *producer.Health) bool {
 	}
 	c.Health, c.Since = Unhandled, later(h.Ended, at.Anchor)
 	c.Why = fmt.Sprintf("no instance handles %s in the queue %s", typ, queueName)
-	if near := x.list.nearest(typ); near != "" {
+	if near := x.list.Nearest(typ); near != "" {
 		c.Why += "; " + near + " is handled"
 	}
 	return true
 }
 
-// nearest returns the type that an instance handles and that a name is probably meant to be, or "".
-func (l *InstanceList) nearest(typ string) string {
+// Nearest returns the type that an instance handles and that a name is probably meant to be, or "".
+func (l *InstanceList) Nearest(typ string) string {
 	var types []string
 	for i := range l.Items {
 		types = append(types, l.Items[i].Types...)

@@ -122,7 +122,7 @@ func (v *view) lookAtWork(n *queue.Counts) {
 				continue
 			}
 			text := fmt.Sprintf("%s of the type %s in the queue %s: no instance handles them", wording.Count(l.Overdue, "task waits", "tasks wait"), name, l.Lane.Queue)
-			if near := v.list.nearest(name); near != "" && near != name {
+			if near := v.list.Nearest(name); near != "" && near != name {
 				text += "; " + near + " is handled"
 			}
 			v.add(StatusLine{Bad: true, Kind: string(Unhandled), Name: name, Since: l.Head, Text: text, Command: "onbeat tasks list --state due --type " + name})

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/rs/zerolog"
+
 	"github.com/onbeat/onbeat/handlers"
 	"github.com/onbeat/onbeat/internal/history"
 	"github.com/onbeat/onbeat/internal/queue"
@@ -207,7 +209,14 @@ func (c *Consumer) fail(s *queue.Settlement, t *task.Task, took time.Duration, e
 	report := handlers.Report(err)
 	failed := queue.Fail(t, task.Failure{At: time.Now().UTC(), Attempt: t.Attempt, Instance: t.Instance, Error: report}, handlers.IsDead(err))
 	s.Record = failed.Record
-	event := c.log.Warn().Str("task", t.ID).Str("type", t.Type).Int("attempt", t.Attempt).Err(err)
+	level := zerolog.WarnLevel
+	if failed.Dead {
+		level = zerolog.ErrorLevel
+	}
+	event := c.log.WithLevel(level).Str("task", t.ID).Str("type", t.Type).Int("attempt", t.Attempt).Err(err)
+	if t.Schedule != "" {
+		event.Str("schedule", t.Schedule)
+	}
 	if failed.Dead {
 		s.Outcome, s.Note = queue.Died, c.notes.Run(t, history.Dead, took, report, output)
 		event.Msg("task is dead")

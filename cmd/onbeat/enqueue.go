@@ -14,6 +14,7 @@ type enqueueCmd struct {
 	Type string `arg:"" optional:"" help:"Type of the task. It selects the handler."`
 
 	File    string `placeholder:"FILE" predict:"file" help:"Add the tasks of a file, one JSON object a line; - is stdin. Fields as the flags: type, payload, in, at, id, queue, priority, timeout, max_attempts, backoff, backoff_cap, unique, unique_for, key, key_limit, keep."`
+	Strict  bool   `help:"Refuse a task that no instance handles now. Without it, the task waits until one does, and a note says so."`
 	SkipBad bool   `help:"Report a bad line and go on. The exit code is 1 if there was a bad line."`
 
 	Payload     string  `short:"p" placeholder:"JSON" predict:"file" help:"Input of the handler: ${payloadHelp}"`
@@ -40,6 +41,8 @@ func (c *enqueueCmd) Run(ctx context.Context, a *app) error {
 		return &usageError{"TYPE and --file exclude each other", "each line of the file names its type"}
 	case c.File != "" && c.ofOne() != "":
 		return &usageError{c.ofOne() + " and --file exclude each other", "each line of the file sets it for its task"}
+	case c.File != "" && c.Strict:
+		return &usageError{"--strict and --file exclude each other", "leave out --strict: a note names the types that no instance handles"}
 	case c.File != "":
 		return c.file(ctx, a)
 	case c.Type == "":
@@ -98,6 +101,13 @@ func (c *enqueueCmd) one(ctx context.Context, a *app) error {
 		return err
 	}
 	defer client.Close()
+	why := ""
+	if list, err := client.Instances.List(ctx); err == nil {
+		why = unhandled(&list, t.Type, t.Queue)
+	}
+	if why != "" && c.Strict {
+		return &failure{errors.New(why), "mend the type, or leave out --strict: the task then waits until an instance handles it"}
+	}
 	a.carryTrace([]*task.Task{t})
 	done, err := client.Tasks.Enqueue(ctx, []*task.Task{t})
 	if errors.Is(err, task.ErrUnreplicated) {
@@ -105,6 +115,9 @@ func (c *enqueueCmd) one(ctx context.Context, a *app) error {
 	}
 	if err != nil {
 		return err
+	}
+	if why != "" && done[0].Err == nil {
+		fmt.Fprintf(a.err, "onbeat: note: %s: the task waits until one does\n", why)
 	}
 	return a.printEnqueued(done[0], t)
 }

@@ -1,10 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 
 	"github.com/onbeat/onbeat/admin"
 	"github.com/onbeat/onbeat/cmd/onbeat/internal/config"
@@ -29,6 +32,7 @@ type taskFile struct {
 	check   *checker
 	skipBad bool
 	summary fileSummary
+	kinds   map[kind]bool // of the tasks that were added
 }
 
 // file adds the tasks of a file. It checks all of them before it adds the first. A stream is checked batch by batch.
@@ -37,7 +41,7 @@ func (c *enqueueCmd) file(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	f := &taskFile{app: a, name: c.File, check: newChecker(target.limits()), skipBad: c.SkipBad}
+	f := &taskFile{kinds: map[kind]bool{}, app: a, name: c.File, check: newChecker(target.limits()), skipBad: c.SkipBad}
 	source, again, err := f.open(ctx)
 	if err != nil {
 		return err
@@ -65,6 +69,7 @@ func (c *enqueueCmd) file(ctx context.Context, a *app) error {
 	if err != nil && !errors.Is(err, errSaid) {
 		return f.partly(err)
 	}
+	a.sayUnhandled(ctx, client, slices.SortedFunc(maps.Keys(f.kinds), func(a, b kind) int { return cmp.Or(cmp.Compare(a.typ, b.typ), cmp.Compare(a.queue, b.queue)) }))
 	return f.report()
 }
 
@@ -145,6 +150,7 @@ func (f *taskFile) add(ctx context.Context, c *client, batch []*task.Task, lines
 		switch {
 		case r.Err == nil:
 			f.summary.Enqueued++
+			f.kinds[kind{batch[i].Type, batch[i].Queue}] = true
 		case r.There() != nil:
 			f.summary.AlreadyThere++
 		default:

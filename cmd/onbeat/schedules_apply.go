@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/onbeat/onbeat/admin"
 	"github.com/onbeat/onbeat/cmd/onbeat/internal/config"
 	"github.com/onbeat/onbeat/producer"
 	"github.com/onbeat/onbeat/task"
@@ -47,7 +48,11 @@ func (c *schedulesApplyCmd) Run(ctx context.Context, a *app) error {
 		err = a.applySchedules(ctx, cl, list)
 	}
 	if err == nil {
-		a.sayUnhandled(ctx, cl, list)
+		kinds := make([]kind, len(list))
+		for i := range list {
+			kinds[i] = kind{list[i].Task, list[i].Queue}
+		}
+		a.sayUnhandled(ctx, cl, kinds)
 	}
 	return err
 }
@@ -109,18 +114,33 @@ func (a *app) targetFor(file *config.File) (target, error) {
 	return t, err
 }
 
+// kind is what decides which instance handles a task.
+type kind struct{ typ, queue string }
+
 // sayUnhandled notes on stderr which task types no instance handles.
-func (a *app) sayUnhandled(ctx context.Context, cl *client, list []producer.Schedule) {
+func (a *app) sayUnhandled(ctx context.Context, cl *client, list []kind) {
 	instances, err := cl.Instances.List(ctx)
 	if err != nil || len(instances.Items) == 0 {
 		return
 	}
 	var said []string
 	for i := range list {
-		typ, lane := list[i].Task, cmp.Or(list[i].Queue, task.DefaultQueue)
-		if !slices.Contains(said, typ) && !instances.Handles(lane, typ) {
-			said = append(said, typ)
-			fmt.Fprintf(a.err, "onbeat: note: no instance handles %q: its tasks wait until one does\n", typ)
+		if why := unhandled(&instances, list[i].typ, list[i].queue); why != "" && !slices.Contains(said, why) {
+			said = append(said, why)
+			fmt.Fprintf(a.err, "onbeat: note: %s: its tasks wait until one does\n", why)
 		}
 	}
+}
+
+// unhandled says that no instance handles tasks of a type in a queue, with the nearest type that one does. It is "" if one does, or if
+// no instance is there.
+func unhandled(list *admin.InstanceList, typ, queue string) string {
+	if len(list.Items) == 0 || list.Handles(cmp.Or(queue, task.DefaultQueue), typ) {
+		return ""
+	}
+	why := fmt.Sprintf("no instance handles %q", typ)
+	if near := list.Nearest(typ); near != "" && near != typ {
+		why += fmt.Sprintf(" (%q is handled)", near)
+	}
+	return why
 }

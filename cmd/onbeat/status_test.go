@@ -61,6 +61,25 @@ func TestStatus_namesWhatIsWrong(t *testing.T) {
 	}
 }
 
+// A typing error in a type is told at once, or refused.
+func TestEnqueue_namesATypeThatNoInstanceHandles(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	s.must("enqueue", "htpp", "--id", "early") // nobody knows yet
+	s.serving("--release", "v1")
+	if r := s.run("", "enqueue", "htpp", "--id", "late"); r.code != 0 || r.out != "late\n" || !strings.Contains(r.err, `"http" is handled`) {
+		t.Errorf("%+v", r)
+	}
+	if r := s.run(`{"type":"htpp"}`+"\n"+`{"type":"echo"}`+"\n", "enqueue", "--file", "-"); r.code != 0 || strings.Count(r.err, `"http" is handled`) != 1 {
+		t.Errorf("%+v", r)
+	}
+	if r := s.run("", "enqueue", "htpp", "--strict", "--id", "strict"); r.code != exitFailed || r.out != "" || !strings.Contains(r.err, `"http" is handled`) {
+		t.Errorf("%+v", r)
+	}
+	s.fails(1, []string{"tasks", "show", "strict"}, "not found")
+	s.must("enqueue", "echo", "--strict")
+}
+
 // What could not be told is not green.
 func TestStatus_withoutRedis(t *testing.T) {
 	t.Parallel()
