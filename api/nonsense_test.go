@@ -34,21 +34,27 @@ func TestRequests_thatAreNonsenseDoNothing(t *testing.T) {
 	}
 }
 
-// A name may be all dots. Its path is one that no client and no server makes shorter.
-func TestLocation_isThatOfANameOfDots(t *testing.T) {
+// What no browser can address is not made: a name of dots alone. Other names with dots have their path.
+func TestNames_ofDotsAreRefused(t *testing.T) {
 	t.Parallel()
 	s := serve(t, Config{})
-	for _, c := range [][3]string{
-		{"/v1/schedules", `{"name":"..","every":"1h","task":"echo"}`, "/v1/schedules/%2E%2E"},
-		{"/v1/tasks", `{"id":".","type":"echo"}`, "/v1/tasks/%2E"},
-		{"/v1/tasks", `{"id":"a/..","type":"echo"}`, "/v1/tasks/a%2F.."},
-	} {
-		_, header, _ := s.call("POST", c[0], c[1])
-		if at := header.Get("Location"); at != c[2] {
-			t.Errorf("%s: %s", c[1], at)
+	for _, name := range []string{".", ".."} {
+		for _, c := range [][2]string{
+			{"/v1/schedules", `{"name":"` + name + `","every":"1h","task":"echo"}`}, {"/v1/tasks", `{"id":"` + name + `","type":"echo"}`},
+			{"/v1/tasks", `{"tasks":[{"id":"` + name + `","type":"echo"}]}`},
+		} {
+			if p := s.problem("POST", c[0], c[1]); p.Status != 400 || len(p.Errors) != 1 {
+				t.Errorf("%s: %+v", c[1], p)
+			}
 		}
-		if status, _, text := s.call("GET", c[2], ""); status != 200 {
-			t.Errorf("%s: %d %s", c[2], status, text)
+		if p := s.problem("PUT", "/v1/schedules/"+strings.ReplaceAll(name, ".", "%2E"), `{"every":"1h","task":"echo"}`); p.Status != 400 {
+			t.Errorf("%s: %+v", name, p)
 		}
+	}
+	_, header, _ := s.call("POST", "/v1/tasks", `{"id":"a/..","type":"echo"}`)
+	if at := header.Get("Location"); at != "/v1/tasks/a%2F.." {
+		t.Errorf("%s", at)
+	} else if status, _, text := s.call("GET", at, ""); status != 200 {
+		t.Errorf("%s: %d %s", at, status, text)
 	}
 }

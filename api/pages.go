@@ -70,7 +70,7 @@ func docsPage() http.Handler {
 func (s *Server) fallback(next *http.ServeMux) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !isClean(r.URL.EscapedPath()) {
-			problem(w, http.StatusNotFound, errors.New("a path has no empty part and none that is . or .. (in a name, write %2F, and %2E in place of a dot)"))
+			problem(w, http.StatusNotFound, errors.New("a path has no empty part and none that is . or .. (in a name, write %2F)"))
 			return
 		}
 		if _, pattern := next.Handler(r); pattern != "" {

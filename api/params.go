@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/url"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -89,9 +88,4 @@ type identified struct {
 }
 
 // pathOf returns the path of one of many: of a schedule by its name, of a task by its ID.
-func pathOf(all, name string) string {
-	if name == "." || name == ".." { // a path that has these would be made shorter
-		return all + "/" + strings.ReplaceAll(name, ".", "%2E")
-	}
-	return all + "/" + url.PathEscape(name)
-}
+func pathOf(all, name string) string { return all + "/" + url.PathEscape(name) }

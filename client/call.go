@@ -13,7 +13,6 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/onbeat/onbeat/internal/wording"
@@ -47,9 +46,7 @@ type call struct {
 func place(format string, names ...string) string {
 	args := make([]any, len(names))
 	for i, name := range names {
-		if args[i] = url.PathEscape(name); name == "." || name == ".." { // a path that has these would be made shorter
-			args[i] = strings.ReplaceAll(name, ".", "%2E")
-		}
+		args[i] = url.PathEscape(name)
 	}
 	return fmt.Sprintf(format, args...)
 }

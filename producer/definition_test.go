@@ -72,7 +72,7 @@ func TestDefinition_roundTrip(t *testing.T) {
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		s := Schedule{
-			Name: "s", Task: rapid.StringMatching(`[a-z.]{1,9}`).Draw(t, "task"), Queue: rapid.StringMatching(`[a-z]{0,5}`).Draw(t, "queue"),
+			Name: "s", Task: rapid.StringMatching(`[a-z][a-z.]{0,8}`).Draw(t, "task"), Queue: rapid.StringMatching(`[a-z]{0,5}`).Draw(t, "queue"),
 			Priority: rapid.SampledFrom([]task.Priority{task.Low, task.Normal, task.High}).Draw(t, "priority"),
 			Timeout:  ms(t, "timeout"), MaxAttempts: rapid.IntRange(0, 50).Draw(t, "attempts"),
 			Backoff: task.Backoff{Base: ms(t, "base"), Cap: ms(t, "cap")},

@@ -134,7 +134,7 @@ func TestInventory_readsAsDecodingReads(t *testing.T) {
 			return time.Duration(rapid.Int64Range(0, 1e6).Draw(r, name)) * unit
 		}
 		s := Schedule{
-			Name: "s", Task: rapid.StringMatching(`[a-z.]{1,9}`).Draw(r, "task"), Queue: rapid.StringMatching(`[a-z]{0,5}`).Draw(r, "queue"),
+			Name: "s", Task: rapid.StringMatching(`[a-z][a-z.]{0,8}`).Draw(r, "task"), Queue: rapid.StringMatching(`[a-z]{0,5}`).Draw(r, "queue"),
 			Priority: rapid.SampledFrom([]task.Priority{task.Low, task.Normal, task.High}).Draw(r, "priority"),
 			Secret:   rapid.SampledFrom([][]string{nil, {}, {"a.b"}, {"a", "c"}}).Draw(r, "secret"),
 			Payload:  json.RawMessage(rapid.SampledFrom([]string{"", "null", "1", `"<&>"`, " {\"a\" : [ 1, 2 ] } ", "{\"a\":\"\u2028\"}"}).Draw(r, "payload")),

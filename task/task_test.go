@@ -296,3 +296,12 @@ func TestValidate_ofAGoodTaskAllocatesNothing(t *testing.T) {
 		t.Errorf("%v allocations", n)
 	}
 }
+
+func TestCheckID_refusesWhatNoPathCanHave(t *testing.T) {
+	t.Parallel()
+	for name, fine := range map[string]bool{".": false, "..": false, "...": true, ".a": true, "a.": true} {
+		if id, name := task.CheckID("id", name), task.CheckName("name", name); (id == nil) != fine || (name == nil) != fine {
+			t.Errorf("%v, %v", id, name)
+		}
+	}
+}

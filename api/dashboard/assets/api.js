@@ -23,10 +23,8 @@ export function query(params = {}) {
 
 // place writes a path with names in it: place`/schedules/${name}/pause`.
 export function place(parts, ...names) {
-  return parts.reduce((path, part, i) => path + encode(names[i - 1]) + part);
+  return parts.reduce((path, part, i) => path + encodeURIComponent(names[i - 1]) + part);
 }
-
-const encode = (name) => (/^\.{1,2}$/.test(name) ? name.replaceAll('.', '%2E') : encodeURIComponent(name));
 
 // newKey makes an Idempotency-Key. crypto.randomUUID is not there on pages that came over plain http from another machine.
 export const newKey = () => crypto.getRandomValues(new Uint32Array(4)).join('-');
