@@ -22,19 +22,19 @@ func TestEnqueue_aDuplicateNamesTheTaskThatIsThere(t *testing.T) {
 		t.Fatal(err)
 	}
 	id, err := d.Enqueue(t.Context(), task.New("invoice.send", nil), task.Unique("inv-42", time.Hour))
-	var refused *onbeat.Refused
-	if id != first || !errors.Is(err, onbeat.ErrDuplicate) || !errors.As(err, &refused) || refused.By != "unique" || refused.ID != first {
+	var refused *task.Refused
+	if id != first || !errors.Is(err, task.ErrDuplicate) || !errors.As(err, &refused) || refused.By != "unique" || refused.ID != first {
 		t.Errorf("%q, %v; %q is there", id, err, first)
 	}
 	results, err := d.EnqueueAll(t.Context(), []*task.Task{task.New("invoice.send", nil, task.ID(first))})
-	if want := (onbeat.Result{ID: first, Err: &onbeat.Refused{By: "id", ID: first}}); err != nil || len(results) != 1 ||
+	if want := (onbeat.Result{ID: first, Err: &task.Refused{By: "id", ID: first}}); err != nil || len(results) != 1 ||
 		results[0].ID != want.ID || results[0].Err.Error() != want.Err.Error() {
 		t.Errorf("%v, %v", results, err)
 	}
 	_, err = d.EnqueueAll(t.Context(), []*task.Task{task.New("a", nil), task.New("a b", nil)})
 	var batch *onbeat.BatchError
-	var field *onbeat.FieldError
-	if !errors.Is(err, onbeat.ErrInvalid) || !errors.As(err, &batch) || batch.Index != 1 || !errors.As(err, &field) || field.Field != "type" {
+	var field *task.FieldError
+	if !errors.Is(err, task.ErrInvalid) || !errors.As(err, &batch) || batch.Index != 1 || !errors.As(err, &field) || field.Field != "type" {
 		t.Errorf("%v", err)
 	}
 }
@@ -73,7 +73,7 @@ func TestDispatcher_canBeLookedInto(t *testing.T) {
 	if list, err := a.Instances.List(ctx); err != nil || len(list.Items) != 1 || list.Items[0].Release != "v1" {
 		t.Errorf("%+v, %v", list, err)
 	}
-	if _, err := a.Tasks.Get(ctx, "unknown"); !errors.Is(err, onbeat.ErrNotFound) {
+	if _, err := a.Tasks.Get(ctx, "unknown"); !errors.Is(err, task.ErrNotFound) {
 		t.Errorf("%v", err)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/redis/go-redis/v9"
 	"github.com/rs/zerolog"
 	"go.opentelemetry.io/otel/trace"
 
@@ -17,8 +18,10 @@ import (
 	"github.com/onbeat/onbeat/handlers/notify"
 	"github.com/onbeat/onbeat/instance"
 	"github.com/onbeat/onbeat/internal/field"
+	"github.com/onbeat/onbeat/internal/queue"
 	"github.com/onbeat/onbeat/internal/store"
 	"github.com/onbeat/onbeat/outbox"
+	"github.com/onbeat/onbeat/producer"
 	"github.com/onbeat/onbeat/task"
 )
 
@@ -74,9 +77,59 @@ type Config struct {
 	TracerProvider trace.TracerProvider
 }
 
+// Caps bound the records that Redis would otherwise keep without end. The zero value means the defaults.
+type Caps struct {
+	// Dead is how many dead tasks are kept; the oldest leave first. Default 10,000.
+	Dead int
+	// Done is how many finished tasks are kept, even if their Keep is not over. Default 100,000.
+	Done int
+	// History is about how many entries the history keeps. An entry holds a batch of slots. Default 100,000.
+	History int
+	// Events is about how many events are kept. Default 10,000, which is also the maximum.
+	Events int
+	// Buffer is about how many bytes the history and the runs of other tasks may take in Redis together, with an archive: the
+	// leader removes the oldest, archived or not. At least 1 MiB. Default 512 MiB with an archive; without one it bounds nothing.
+	Buffer int64
+	// Output is how many bytes of each run's output are noted for the archive: at most 16 KiB. Default 1 KiB; a negative
+	// number: none.
+	Output int
+}
+
+// caps returns the caps of the queue, those of a namespace with an archive if there is one.
+func (c *Config) caps() queue.Caps {
+	k := c.Caps
+	caps := queue.Caps{Dead: k.Dead, Done: k.Done, History: k.History, Events: k.Events, Buffer: k.Buffer, Output: k.Output}
+	if c.Archive != nil {
+		caps = caps.ForArchive()
+	}
+	return caps
+}
+
+// Observer is told what a dispatcher does, as it happens. Each room says what it tells; none waits for more than the call. The
+// methods may be called from several goroutines at once, and must not block. Package telemetry has one that keeps metrics.
+type Observer interface {
+	consumer.Observer
+	producer.Observer
+	instance.Observer
+	outbox.Observer
+	notify.Observer
+	// Called is called after each call of a script of Redis, with its name, the time that the caller waited, and its error.
+	Called(script string, took time.Duration, err error)
+	// PrimarySuspected is called when claims are held back, because the primary of Redis may not be the primary any more.
+	PrimarySuspected()
+	// ArchiveBehind is told how many entries wait in Redis to be archived, as far as Redis tells. A negative number says that
+	// this instance no longer archives.
+	ArchiveBehind(entries int64)
+	// ArchiveLost is told of entries that Redis dropped before they were archived. If Redis does not tell how many, it is one.
+	ArchiveLost(entries int64)
+	// Bind tells the observer of which namespace it is told, so that it may read there. [New] calls it before anything happens, and
+	// returns its error.
+	Bind(rdb redis.UniversalClient, namespace string) error
+}
+
 // durability returns the settings of durability. If the caller set no Report, it logs the reports.
 func (c *Config) durability() store.Durability {
-	d := c.Durability
+	d := store.Durability(c.Durability)
 	if d.Report == nil {
 		d.Report = func(n int, enough bool) {
 			if enough {
@@ -96,8 +149,19 @@ func (c Config) Validate() error {
 	if c.PayloadLimit < 0 {
 		limit = &task.FieldError{Field: "payload_limit", Value: fmt.Sprint(c.PayloadLimit), Reason: "negative", Hint: "bytes; the default is 1 MiB"}
 	}
-	return errors.Join(c.instance().Validate(), c.consumer().Validate(), c.Durability.Validate(), c.Caps.Validate(), limit,
-		c.checkSecret(), field.In("encryption", c.Encryption.Validate()), c.checkArchive(), c.checkOutbox(), notify.Validate(c.Notify))
+	return errors.Join(c.instance().Validate(), c.consumer().Validate(), field.In("durability", store.Durability(c.Durability).Validate()),
+		field.In("caps", c.caps().Validate()), limit,
+		c.checkSecret(), field.In("encryption", c.Encryption.Validate()), c.checkOpeners(), notify.Validate(c.Notify))
+}
+
+func (c Config) checkOpeners() (err error) {
+	if c.Archive != nil {
+		err = c.Archive.Validate()
+	}
+	if c.Outbox != nil {
+		err = errors.Join(err, c.Outbox.Validate())
+	}
+	return err
 }
 
 func (c Config) checkSecret() error {

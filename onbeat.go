@@ -20,24 +20,23 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"reflect"
-	"runtime/pprof"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/onbeat/onbeat/admin"
 	"github.com/onbeat/onbeat/archive"
-	"github.com/onbeat/onbeat/consumer"
 	"github.com/onbeat/onbeat/handlers"
+	"github.com/onbeat/onbeat/handlers/notify"
 	"github.com/onbeat/onbeat/instance"
+	"github.com/onbeat/onbeat/internal/field"
 	"github.com/onbeat/onbeat/internal/queue"
 	"github.com/onbeat/onbeat/internal/seal"
 	"github.com/onbeat/onbeat/internal/store"
+	"github.com/onbeat/onbeat/outbox"
 	"github.com/onbeat/onbeat/producer"
 	"github.com/onbeat/onbeat/schedule"
 	"github.com/onbeat/onbeat/task"
@@ -72,19 +71,22 @@ func New(rdb redis.UniversalClient, cfg Config) (*Dispatcher, error) {
 	if err := cfg.setLog(); err != nil {
 		return nil, err
 	}
-	if err := cfg.Durability.ValidateFor(rdb); err != nil {
-		return nil, err
+	if err := store.Durability(cfg.Durability).ValidateFor(rdb); err != nil {
+		return nil, field.In("durability", err)
 	}
-	kept, err := cfg.setArchive()
-	if err != nil {
-		return nil, err
+	var kept *archive.Source
+	if cfg.Archive != nil {
+		var err error
+		if kept, err = archive.NewSource(cfg.Archive, cfg.Namespace, cfg.Log); err != nil {
+			return nil, err
+		}
 	}
 	p := queue.Partition{Namespace: cfg.Namespace}
 	durable := store.Durable(rdb, cfg.durability())
 	if cfg.Observer != nil {
 		durable = store.Observed(durable, cfg.Observer)
 	}
-	q, err := queue.New(durable, p, cfg.Caps)
+	q, err := queue.New(durable, p, cfg.caps())
 	if err != nil {
 		return nil, err
 	}
@@ -240,7 +242,7 @@ func (d *Dispatcher) declared() []producer.Schedule {
 }
 
 // Enqueue adds one task, with the options applied, and returns its ID. If the ID or unique key is taken, the error matches
-// [ErrDuplicate], and the returned ID is that of the task that holds it. See [producer.Producer.Enqueue] for other errors.
+// [task.ErrDuplicate], and the returned ID is that of the task that holds it. See [producer.Producer.Enqueue] for other errors.
 func (d *Dispatcher) Enqueue(ctx context.Context, t *task.Task, opts ...task.Option) (string, error) {
 	return d.producer.Enqueue(ctx, t, opts...)
 }
@@ -271,72 +273,46 @@ func (d *Dispatcher) Unready() error {
 
 var errNotRun = errors.New("not started: Run has not been called, or has not begun")
 
-// Run works until ctx ends, or until a person asks this instance to drain. Then it resigns, so that another instance leads at once, and lets running tasks finish for as
-// long as Config.Drain, or until Config.Hurry. It hands back the rest and returns nil. While Redis is unreachable, it
-// waits. Run returns an error if a registration was refused, or if Redis refuses this client. Call it once.
-func (d *Dispatcher) Run(ctx context.Context) error {
-	d.mu.Lock()
-	bad := d.bad
-	d.mu.Unlock()
-	if bad != nil {
-		return bad
+// Outbox returns an outbox of this namespace: its Add enqueues tasks within a transaction of a SQL database. It checks and encrypts
+// payloads as Enqueue does. It needs neither Run nor Config.Outbox, nor Redis: some instance has to look into the database.
+func (d *Dispatcher) Outbox() *outbox.Outbox {
+	return &outbox.Outbox{
+		Namespace: d.cfg.Namespace, Limits: task.Limits{Payload: d.cfg.PayloadLimit}, Check: d.checkPayload, Secret: d.cfg.Secret,
+		Encryption: d.cfg.Encryption, TracerProvider: d.cfg.TracerProvider,
 	}
-	own := d.cfg.instance()
-	own.Types = d.mux.Types()
-	own.Queues = slices.Sorted(maps.Keys(d.cfg.Queues))
-	node, err := instance.New(d.rdb, d.cfg.Namespace, own)
-	if err != nil {
-		return err
-	}
-	log := d.cfg.Log.With().Str("instance", node.ID()).Logger()
-	tasks := d.cfg.consumer()
-	tasks.Log, tasks.Labels = log, labels(ctx)
-	work, err := consumer.New(d.rdb, d.cfg.Namespace, d.mux, tasks)
-	if err != nil {
-		return err
-	}
-	schedules, err := producer.NewScheduler(d.rdb, d.cfg.Namespace, producer.SchedulerConfig{
-		Horizon: 2 * node.Lease(), Declared: d.declared, Secret: d.cfg.Secret, Observer: d.cfg.Observer, Log: log,
-		TracerProvider: d.cfg.TracerProvider,
-	})
-	if err != nil {
-		return err
-	}
-	mover, err := d.mover(log)
-	if err != nil {
-		return err
-	}
-	notifier, err := d.notifier(log)
-	if err != nil {
-		return err
-	}
-	kept := producer.NewSchedules(d.producer, nil)
-	d.mu.Lock()
-	d.scheduler, d.node = schedules, node
-	d.mu.Unlock()
-
-	return node.Run(ctx, func(session *instance.Session) error {
-		var g errgroup.Group
-		g.Go(func() error { return schedules.Run(session) })   // only the leader schedules
-		g.Go(func() error { return kept.KeepHealth(session) }) // only the leader notes how they went
-		g.Go(func() error { return work.Run(session) })        // Redis decides which instance may take work
-		g.Go(func() error { return move(mover, session) })     // every instance moves
-		if d.archive != nil {
-			g.Go(func() error { return d.archiver(notifier, log).Run(session) }) // only the leader archives
-		}
-		if notifier != nil {
-			g.Go(func() error { return notifier.Run(session) }) // only the leader notifies
-		}
-		return g.Wait()
-	})
 }
 
-// labels are the pprof labels of the context that Run got: handlers run under them too.
-func labels(ctx context.Context) pprof.LabelSet {
-	var list []string
-	pprof.ForLabels(ctx, func(name, value string) bool {
-		list = append(list, name, value)
-		return true
-	})
-	return pprof.Labels(list...)
+// handleNotify registers the handler of the tasks that send messages, if there are targets.
+func (d *Dispatcher) handleNotify() error {
+	if len(d.cfg.Notify) == 0 {
+		return nil
+	}
+	var observer notify.Observer
+	if d.cfg.Observer != nil {
+		observer = d.cfg.Observer
+	}
+	h, err := notify.NewHandler(d.cfg.Notify, observer, d.q, d.cfg.Log)
+	if err != nil {
+		return err
+	}
+	return d.mux.Handle(notify.Type, h)
 }
+
+// Close closes the connections to the archive, if there is one. Call it when neither Run nor what [Dispatcher.Admin] returned
+// is used any more. The caller closes the client of Redis.
+func (d *Dispatcher) Close() error {
+	if d.archive == nil {
+		return nil
+	}
+	return d.archive.Close()
+}
+
+// What a [Dispatcher] takes and returns, so that a program that uses one imports few other packages.
+type (
+	// Schedule is a schedule as [Dispatcher.Declare] takes it.
+	Schedule = producer.Schedule
+	// Result is the outcome of one task of a batch; see [Dispatcher.EnqueueAll].
+	Result = producer.Result
+	// BatchError says which task of a batch was refused, and why.
+	BatchError = producer.BatchError
+)

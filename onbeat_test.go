@@ -17,7 +17,6 @@ import (
 	"github.com/onbeat/onbeat"
 	"github.com/onbeat/onbeat/handlers"
 	"github.com/onbeat/onbeat/instance"
-	"github.com/onbeat/onbeat/internal/queue"
 	"github.com/onbeat/onbeat/internal/testredis"
 	"github.com/onbeat/onbeat/producer"
 	"github.com/onbeat/onbeat/schedule"
@@ -244,7 +243,7 @@ func TestPromise10_memoryIsBounded(t *testing.T) {
 	t.Parallel()
 	rdb, ns := testredis.Real(t), testredis.Namespace(t)
 	d := dispatcher(t, rdb, onbeat.Config{
-		Namespace: ns, Concurrency: 100, Caps: queue.Caps{Dead: 50, Done: 60, History: 100, Events: 100}, Consume: instance.ConsumeAll,
+		Namespace: ns, Concurrency: 100, Caps: onbeat.Caps{Dead: 50, Done: 60, History: 100, Events: 100}, Consume: instance.ConsumeAll,
 	})
 	var slots, tasks atomic.Int32
 	if err := errors.Join(

@@ -16,7 +16,6 @@ import (
 	"github.com/onbeat/onbeat/handlers"
 	"github.com/onbeat/onbeat/internal/history"
 	"github.com/onbeat/onbeat/internal/queue"
-	"github.com/onbeat/onbeat/internal/store"
 	"github.com/onbeat/onbeat/internal/testredis"
 	"github.com/onbeat/onbeat/schedule"
 	"github.com/onbeat/onbeat/task"
@@ -379,7 +378,7 @@ func TestRights_withDurability(t *testing.T) {
 	primary, _ := testredis.Replicated(t)
 	ns := testredis.Namespace(t)
 	rdb := testredis.User(t, primary.Client(), strings.Fields(queue.ACL(queue.AsInstance, queue.Partition{Namespace: ns}, true)))
-	d := dispatcher(t, rdb, onbeat.Config{Namespace: ns, Durability: store.Durability{Replicas: 1}})
+	d := dispatcher(t, rdb, onbeat.Config{Namespace: ns, Durability: onbeat.Durability{Replicas: 1}})
 	var ran atomic.Int64
 	must(t, d.Handle("job", handlers.Func(func(context.Context, *task.Task) error { ran.Add(1); return nil })))
 	must(t, d.Schedule("s", schedule.Every(50*time.Millisecond), "job", nil))

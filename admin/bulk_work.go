@@ -25,8 +25,8 @@ const (
 
 // BulkHandler handles the tasks of the type [task.BulkType].
 type BulkHandler struct {
-	bulks
-	log zerolog.Logger
+	bulks *bulks
+	log   zerolog.Logger
 }
 
 // NewBulkHandler returns the handler of a namespace.
@@ -35,16 +35,16 @@ func NewBulkHandler(rdb redis.UniversalClient, namespace string, log zerolog.Log
 	if err != nil {
 		return nil, err
 	}
-	return &BulkHandler{bulks{q: q, tasks: &tasks{q: q}}, log}, nil
+	return &BulkHandler{&bulks{q: q, tasks: &tasks{q: q}}, log}, nil
 }
 
 // Handle does page after page of a bulk action. A run whose claim is void does nothing. When ctx ends, the next run goes on.
 func (h *BulkHandler) Handle(ctx context.Context, t *task.Task) error {
-	b, ok, err := h.q.ClaimBulk(ctx, t)
+	b, ok, err := h.bulks.q.ClaimBulk(ctx, t)
 	if err != nil || !ok {
 		return err
 	}
-	if err := h.work(ctx, &b); err != nil {
+	if err := h.bulks.work(ctx, &b); err != nil {
 		h.log.Warn().Err(err).Str("bulk", b.ID).Msg("a bulk action failed")
 	}
 	if b.Open() {

@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"math/bits"
 	"strings"
+	"sync"
 	"time"
 
+	"github.com/onbeat/onbeat/internal/field"
 	"github.com/onbeat/onbeat/internal/seal"
 	"github.com/onbeat/onbeat/internal/secret"
 	"github.com/onbeat/onbeat/internal/tracing"
@@ -34,10 +36,14 @@ type Outbox struct {
 	Check func(t *task.Task) error
 	// Secret are, by type, the secret paths of payloads.
 	Secret map[string][]string
-	// Keys encrypt payloads, in the table as in Redis. Nil: they stay as they are.
-	Keys *seal.Keys
+	// Encryption encrypts payloads, in the table as in Redis. It needs the Namespace. Without keys payloads stay as they are.
+	Encryption task.Encryption
 	// TracerProvider makes a span of each call that adds tasks. Nil: none.
 	TracerProvider trace.TracerProvider
+
+	once sync.Once
+	keys *seal.Keys
+	bad  error
 }
 
 // Add writes tasks into the table, by a zero [Outbox].
@@ -55,6 +61,9 @@ func Add(ctx context.Context, tx Execer, tasks ...*task.Task) error {
 // The error matches [task.ErrInvalid], by a [*producer.BatchError], if a task is invalid: nothing was written. After any other error
 // the caller must roll tx back. It matches [ErrNoTable] if the table is not there.
 func (o *Outbox) Add(ctx context.Context, tx Execer, tasks ...*task.Task) error {
+	if o.once.Do(o.takeKeys); o.bad != nil {
+		return o.bad
+	}
 	for i, t := range tasks {
 		if err := o.check(t); err != nil {
 			return &producer.BatchError{Index: i, Of: len(tasks), Err: err}
@@ -102,6 +111,16 @@ func (o *Outbox) insert(ctx context.Context, tx Execer, tasks []*task.Task) erro
 	return nil
 }
 
+// takeKeys makes the keys. Without a namespace no instance could open what they seal.
+func (o *Outbox) takeKeys() {
+	if o.Namespace == "" && len(o.Encryption.Keys) > 0 {
+		o.bad = &task.FieldError{Field: "namespace", Reason: "missing: encryption needs it", Hint: "name the namespace whose instances move the tasks"}
+		return
+	}
+	o.keys, o.bad = seal.New(o.Encryption, o.Namespace)
+	o.bad = field.In("encryption", o.bad)
+}
+
 // columns is how many columns Add fills.
 const columns = 8
 
@@ -135,7 +154,7 @@ func (o *Outbox) row(args []any, t *task.Task, now time.Time) []any {
 		c.Keep = -1 // not an ID of the caller's choice, but the mover could not tell
 	}
 	c.Secret = secret.Join(c.Secret, o.Secret[c.Type])
-	o.Keys.SealTask(&c)
+	o.keys.SealTask(&c)
 	delay := int64(0)
 	if c.Due.IsZero() {
 		delay = ceilMs(c.Delay)

@@ -242,3 +242,13 @@ func TestPage_hasTheStatementsThatMakeTheTable(t *testing.T) {
 		}
 	}
 }
+
+// What is sealed opens in its own namespace only.
+func TestOutbox_encryptsForANamespace(t *testing.T) {
+	t.Parallel()
+	o := &Outbox{Encryption: task.Encryption{Keys: []task.EncryptionKey{{ID: "k", Secret: make([]byte, task.EncryptionKeyBytes)}}}}
+	err := o.Add(t.Context(), nil, task.New("a", nil))
+	if refused, ok := errors.AsType[*task.FieldError](err); !ok || refused.Field != "namespace" {
+		t.Errorf("%v", err)
+	}
+}

@@ -100,9 +100,9 @@ func (w *world) must(err error) {
 // sealed has the outbox and the movers of w encrypt payloads.
 func (w *world) sealed() *seal.Keys {
 	w.Helper()
-	keys, err := seal.New(task.Encryption{Keys: []task.EncryptionKey{{ID: "k", Secret: make([]byte, task.EncryptionKeyBytes)}}}, w.ns)
+	w.box.Encryption = task.Encryption{Keys: []task.EncryptionKey{{ID: "k", Secret: make([]byte, task.EncryptionKeyBytes)}}}
+	keys, err := seal.New(w.box.Encryption, w.ns)
 	w.must(err)
-	w.box.Keys = keys
 	w.q.SealWith(keys)
 	return keys
 }

@@ -50,8 +50,8 @@ type Status struct {
 	Runs     int64     // slots that have come and were not disposed of
 	Pushed   time.Time // slots up to here have been dealt with, except those that it is behind with
 
-	Behind int64        // missed slots that are still to run
-	Spans  []queue.Span // where they lie
+	Behind int64  // missed slots that are still to run
+	Spans  []Span // where they lie
 
 	// Revision is the revision of a schedule that is there. It rises with every change, also with a pause, and never
 	// repeats; zero for a schedule that is gone, or damaged.
@@ -60,6 +60,9 @@ type Status struct {
 	Retired *Retirement // set for a schedule that is kept until its release is in force again; else nil
 	Deleted *Deletion   // set for a schedule that was deleted and can be restored; else nil
 }
+
+// Span is the slots after From, up to and including To.
+type Span struct{ From, To time.Time }
 
 // Retirement says which release no longer declared a schedule, and since when the schedule has not run.
 type Retirement struct {
@@ -91,7 +94,10 @@ func statusOf(st queue.Stored, now time.Time) (Status, error) {
 	}
 	s.Paused, s.Anchor, s.Runs, s.Pushed = e.last.Paused, e.last.Anchor, e.last.Runs, e.last.Slot
 	s.Revision = e.last.Rev
-	s.Behind, s.Spans = e.count(e.behind), e.behind
+	s.Behind = e.count(e.behind)
+	for _, span := range e.behind {
+		s.Spans = append(s.Spans, Span(span))
+	}
 	if s.Runs > 0 {
 		s.Last = e.upTo(minTime(now, e.last.Slot))
 	}

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/onbeat/onbeat/internal/past"
-	"github.com/onbeat/onbeat/internal/queue"
+	"github.com/onbeat/onbeat/producer"
 	"github.com/onbeat/onbeat/schedule"
 )
 
@@ -49,7 +49,7 @@ type input struct {
 	// Settled is the schedule's last run: later slots have not been dealt with, which is no fault while no instance leads.
 	Settled time.Time
 	// Behind are the missed slots up to Settled that are still to be pushed.
-	Behind []queue.Span
+	Behind []producer.Span
 	// Over: the schedule has had all its runs. Slots after Settled are not expected.
 	Over bool
 	// Paused: the schedule is paused now.

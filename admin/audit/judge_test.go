@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/onbeat/onbeat/internal/history"
-	"github.com/onbeat/onbeat/internal/queue"
+	"github.com/onbeat/onbeat/producer"
 	"github.com/onbeat/onbeat/schedule"
 )
 
@@ -199,7 +199,7 @@ func TestJudge_givesEverySlotOneVerdict(t *testing.T) {
 		},
 		"missed, and still to be pushed": {
 			lines: ranBut(2, 3, 4, 5), broken: true,
-			change: func(in *question) { in.Behind = []queue.Span{{From: at(1), To: at(2)}, {From: at(3), To: at(5)}} },
+			change: func(in *question) { in.Behind = []producer.Span{{From: at(1), To: at(2)}, {From: at(3), To: at(5)}} },
 			want:   counts{OnTime: 6, Pending: 3, Lost: 1},
 		},
 		"failed between the readings, and waits for its next attempt": {

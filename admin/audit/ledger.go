@@ -9,7 +9,7 @@ import (
 
 	"github.com/onbeat/onbeat/internal/history"
 	"github.com/onbeat/onbeat/internal/past"
-	"github.com/onbeat/onbeat/internal/queue"
+	"github.com/onbeat/onbeat/producer"
 )
 
 // ledger judges one schedule step by step, so that many schedules are audited in one pass over the history. The caller
@@ -348,7 +348,7 @@ func (l *ledger) silence(s *slot) Verdict {
 		return Pending
 	case at.After(l.in.Settled) && l.in.Paused:
 		return Paused
-	case at.After(l.in.Settled), s.state == silent && slices.ContainsFunc(l.in.Behind, func(b queue.Span) bool {
+	case at.After(l.in.Settled), s.state == silent && slices.ContainsFunc(l.in.Behind, func(b producer.Span) bool {
 		return at.After(b.From) && !at.After(b.To)
 	}):
 		return Pending

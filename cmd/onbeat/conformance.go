@@ -11,8 +11,8 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/onbeat/onbeat"
 	"github.com/onbeat/onbeat/cmd/onbeat/internal/conformance"
+	"github.com/onbeat/onbeat/internal/secret"
 	"github.com/onbeat/onbeat/internal/store"
 	"github.com/onbeat/onbeat/internal/trial"
 	"github.com/onbeat/onbeat/schedule"
@@ -59,7 +59,7 @@ func (c *conformanceCmd) Run(ctx context.Context, a *app) error {
 	show := &conformanceShow{a: a, bar: a.progress(), began: time.Now()}
 	if !a.JSON {
 		a.printf("This takes about %s on %s, at about 100 tasks a second, in namespaces conformance-… that it removes at the end",
-			conformance.Estimate(n).Round(5*time.Second), onbeat.Redacted(t.url))
+			conformance.Estimate(n).Round(5*time.Second), secret.URL(t.url))
 	}
 	opts := conformance.Options{
 		URL: t.url, Rollouts: n, FlushScripts: c.ScriptFlush, Watch: show.see,
@@ -110,13 +110,13 @@ func conformanceFailed(err error, t target) error {
 	case errors.Is(err, conformance.ErrUnsupported):
 		return &failure{err, "run it on Linux or macOS"}
 	case errors.Is(err, conformance.ErrLeft):
-		return &failure{fmt.Errorf("%s: %w", onbeat.Redacted(t.url), err), "Redis removes its keys within " + schedule.FormatDuration(conformance.KeysLive)}
+		return &failure{fmt.Errorf("%s: %w", secret.URL(t.url), err), "Redis removes its keys within " + schedule.FormatDuration(conformance.KeysLive)}
 	case errors.Is(err, context.Canceled):
 		return err
 	case store.Retryable(err):
-		return &failure{fmt.Errorf("%s: %w", onbeat.Redacted(t.url), err), "no slot was judged: Redis has to stay reachable while the suite runs"}
+		return &failure{fmt.Errorf("%s: %w", secret.URL(t.url), err), "no slot was judged: Redis has to stay reachable while the suite runs"}
 	}
-	return fmt.Errorf("%s: %w", onbeat.Redacted(t.url), err)
+	return fmt.Errorf("%s: %w", secret.URL(t.url), err)
 }
 
 // barWidth fits a terminal of 80 columns: the progress line cannot overwrite a line that wraps.

@@ -18,6 +18,7 @@ import (
 	"github.com/onbeat/onbeat/cmd/onbeat/internal/config"
 	"github.com/onbeat/onbeat/handlers"
 	"github.com/onbeat/onbeat/internal/queue"
+	"github.com/onbeat/onbeat/internal/secret"
 	"github.com/onbeat/onbeat/internal/store"
 	"github.com/onbeat/onbeat/task"
 )
@@ -148,7 +149,7 @@ func shownURL(url string) string {
 	if _, in := inFile(url); in {
 		return url
 	}
-	return onbeat.Redacted(url)
+	return secret.URL(url)
 }
 
 // errNoNamespace refuses a command that needs a namespace when no flag, variable or config names one.
@@ -234,7 +235,7 @@ func (t target) ping(ctx context.Context, rdb redis.UniversalClient) error {
 	case <-ctx.Done():
 		err = ctx.Err()
 	}
-	url := onbeat.Redacted(t.url)
+	url := secret.URL(t.url)
 	err = whyHungUp(ctx, rdb, store.Classify(err))
 	if errors.Is(err, task.ErrBusy) { // so Redis runs
 		return &failure{fmt.Errorf("%s: %w", url, err), admin.Hint(err)}

@@ -33,7 +33,6 @@ func (a *app) archiveOf(file *config.File, t *target) error {
 		return file.At(err)
 	}
 	t.cfg.Archive, t.cfg.Caps.Buffer, t.cfg.Caps.Output = own, file.Archive.Buffer, file.Archive.Output
-	t.cfg.Caps = t.cfg.Caps.ForArchive()
 	if file.Archive.Secret {
 		t.archive = file.Name
 	}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/onbeat/onbeat"
 	"github.com/onbeat/onbeat/admin"
+	"github.com/onbeat/onbeat/internal/secret"
 	"github.com/onbeat/onbeat/internal/store"
 	"github.com/onbeat/onbeat/lock"
 	"github.com/onbeat/onbeat/schedule"
@@ -217,7 +218,7 @@ func (c *lockRunCmd) take(ctx context.Context, a *app, rdb redis.UniversalClient
 		}
 		if !told {
 			told = true
-			fmt.Fprintln(a.err, "onbeat: waiting for "+onbeat.Redacted(p.url)+":", said(whyHungUp(ctx, rdb, err)))
+			fmt.Fprintln(a.err, "onbeat: waiting for "+secret.URL(p.url)+":", said(whyHungUp(ctx, rdb, err)))
 		}
 		select {
 		case <-time.After(pause):
@@ -246,12 +247,12 @@ func (c *lockRunCmd) notHeld(err error, p *lockPlan) error {
 	case askedWrongly(err):
 		return &exitStatus{exitUsage, err}
 	case admin.OfReplica(err):
-		return &exitStatus{exitNoRedis, hintOfReplica(fmt.Errorf("%s: %w", onbeat.Redacted(p.url), err), p.url)}
+		return &exitStatus{exitNoRedis, hintOfReplica(fmt.Errorf("%s: %w", secret.URL(p.url), err), p.url)}
 	case errors.Is(err, task.ErrBusy):
-		return &exitStatus{exitNoRedis, &failure{fmt.Errorf("%s: %w", onbeat.Redacted(p.url), err), admin.Hint(err)}}
+		return &exitStatus{exitNoRedis, &failure{fmt.Errorf("%s: %w", secret.URL(p.url), err), admin.Hint(err)}}
 	case store.Retryable(err):
-		err = &failure{fmt.Errorf("%s: %w", onbeat.Redacted(p.url), err), "is it running? name another with --redis or ONBEAT_REDIS_URL"}
+		err = &failure{fmt.Errorf("%s: %w", secret.URL(p.url), err), "is it running? name another with --redis or ONBEAT_REDIS_URL"}
 		return &exitStatus{exitNoRedis, err}
 	}
-	return &exitStatus{exitRefused, fmt.Errorf("%s: %w", onbeat.Redacted(p.url), err)}
+	return &exitStatus{exitRefused, fmt.Errorf("%s: %w", secret.URL(p.url), err)}
 }

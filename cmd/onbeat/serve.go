@@ -15,6 +15,7 @@ import (
 	"github.com/onbeat/onbeat"
 	"github.com/onbeat/onbeat/cmd/onbeat/internal/config"
 	"github.com/onbeat/onbeat/handlers"
+	"github.com/onbeat/onbeat/internal/secret"
 	"github.com/onbeat/onbeat/producer"
 	"github.com/onbeat/onbeat/telemetry"
 )
@@ -125,7 +126,7 @@ func (c *serveCmd) equip(d *onbeat.Dispatcher, cfg *config.File, log zerolog.Log
 
 // announce logs what starts, and what its operator should know.
 func announce(t target, cfg *config.File, own *onbeat.Config, named bool, log zerolog.Logger) {
-	log.Info().Str("namespace", own.Namespace).Str("redis", onbeat.Redacted(t.url)).Str("version", buildVersion()).
+	log.Info().Str("namespace", own.Namespace).Str("redis", secret.URL(t.url)).Str("version", buildVersion()).
 		Int("schedules", len(cfg.Schedules)).Msg("starting")
 	if own.Archive != nil {
 		log.Info().Str("archive", own.Archive.String()).Msg("archiving, while this instance leads")

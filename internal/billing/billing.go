@@ -42,7 +42,7 @@ func Run(ctx context.Context, version string) error {
 	d.Handle("invoice.send", handlers.Typed(sendInvoice))
 	d.Schedule("warm-up", schedule.Every(time.Minute), "invoice.send", Invoice{Number: "test"})
 	_, err = d.Enqueue(ctx, task.New("invoice.send", Invoice{Number: "inv-42"}), task.In(10*time.Minute), task.Unique("inv-42", time.Hour))
-	if err != nil && !errors.Is(err, onbeat.ErrDuplicate) {
+	if err != nil && !errors.Is(err, task.ErrDuplicate) {
 		return err
 	}
 	return d.Run(ctx) // also returns the errors of Handle and Schedule

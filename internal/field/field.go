@@ -17,16 +17,21 @@ func Of(err error) *task.FieldError {
 
 // In returns err with a place in front of the name of each field that it refuses: "durability" makes "durability.timeout" of "timeout".
 func In(place string, err error) error {
+	return Rename(err, func(name string) string { return place + "." + name })
+}
+
+// Rename returns err with another name of each field that it refuses.
+func Rename(err error, to func(name string) string) error {
 	switch e := err.(type) { //nolint:errorlint // an error around a refusal has words of its own
 	case *task.FieldError:
-		in := *e
-		in.Field = place + "." + e.Field
-		return &in
+		renamed := *e
+		renamed.Field = to(e.Field)
+		return &renamed
 	case interface{ Unwrap() []error }:
 		list := e.Unwrap()
 		out := make([]error, len(list))
 		for i := range list {
-			out[i] = In(place, list[i])
+			out[i] = Rename(list[i], to)
 		}
 		return wording.Join(out...)
 	}

@@ -186,7 +186,7 @@ func TestDurability_refusesWhatCouldNotWork(t *testing.T) {
 	t.Parallel()
 	for _, d := range []store.Durability{{Replicas: -1}, {Strict: true}, {Replicas: 101}, {Replicas: 1, Timeout: time.Microsecond}, {Replicas: 1, Timeout: 3 * time.Second},
 		{Timeout: time.Second}} {
-		if err := d.Validate(); err == nil || !strings.Contains(err.Error(), "durability.") {
+		if err := d.Validate(); !errors.Is(err, task.ErrInvalid) {
 			t.Errorf("%+v: %v", d, err)
 		}
 	}
@@ -267,7 +267,7 @@ func TestDurability_refusesAClientThatGivesUpBefore(t *testing.T) {
 		} {
 			err := c.d.ValidateFor(rdb)
 			var field *task.FieldError
-			if refused := errors.As(err, &field) && field.Field == "durability.timeout"; refused != c.refused || (err != nil) != c.refused {
+			if refused := errors.As(err, &field) && field.Field == "timeout"; refused != c.refused || (err != nil) != c.refused {
 				t.Errorf("read timeout %v, %+v, %T: %v", c.read, c.d, rdb, err)
 			}
 			_ = rdb.Close()

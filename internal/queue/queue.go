@@ -15,6 +15,7 @@ import (
 	"github.com/onbeat/onbeat/internal/history"
 	"github.com/onbeat/onbeat/internal/seal"
 	"github.com/onbeat/onbeat/internal/store"
+	"github.com/onbeat/onbeat/internal/wording"
 	"github.com/onbeat/onbeat/task"
 )
 
@@ -51,24 +52,26 @@ const MaxOutput = 16 << 10
 // length.
 const MaxEvents = 10_000
 
-// Validate returns a [*task.FieldError] for a cap that the scripts could not keep: Events over [MaxEvents], a negative Archive,
-// a Buffer under [LeastBuffer], Output over [MaxOutput].
+// Validate refuses, with a [*task.FieldError] for each, caps that the scripts could not keep: Events over [MaxEvents], a negative
+// Archive, a Buffer under [LeastBuffer], Output over [MaxOutput].
 func (c Caps) Validate() error {
-	switch {
-	case c.Events > MaxEvents:
-		return &task.FieldError{
-			Field: "keep.events", Value: strconv.Itoa(c.Events), Reason: "out of range", Hint: fmt.Sprintf("1 to %d, which is the default", MaxEvents),
-		}
-	case c.Archive < 0:
-		return &task.FieldError{Field: "caps.archive", Value: strconv.Itoa(c.Archive), Reason: "negative", Hint: "entries; 0 for the default"}
-	case c.Buffer < 0, c.Buffer > 0 && c.Buffer < LeastBuffer:
-		return &task.FieldError{
-			Field: "archive.buffer", Value: strconv.FormatInt(c.Buffer, 10), Reason: "out of range", Hint: "1MiB or more, such as 512MiB",
-		}
-	case c.Output > MaxOutput:
-		return &task.FieldError{Field: "archive.output", Value: strconv.Itoa(c.Output), Reason: "out of range", Hint: fmt.Sprintf("at most %d bytes", MaxOutput)}
+	var list []error
+	refuse := func(name string, value int64, reason, hint string) {
+		list = append(list, &task.FieldError{Field: name, Value: strconv.FormatInt(value, 10), Reason: reason, Hint: hint})
 	}
-	return nil
+	if c.Events > MaxEvents {
+		refuse("events", int64(c.Events), "out of range", fmt.Sprintf("1 to %d, which is the default", MaxEvents))
+	}
+	if c.Archive < 0 {
+		refuse("archive", int64(c.Archive), "negative", "entries; 0 for the default")
+	}
+	if c.Buffer < 0 || c.Buffer > 0 && c.Buffer < LeastBuffer {
+		refuse("buffer", c.Buffer, "out of range", "1MiB or more, such as 512MiB")
+	}
+	if c.Output > MaxOutput {
+		refuse("output", int64(c.Output), "out of range", fmt.Sprintf("at most %d bytes", MaxOutput))
+	}
+	return wording.Join(list...)
 }
 
 // WithDefaults returns the caps with each unset one set to its default.

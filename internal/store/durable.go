@@ -15,22 +15,12 @@ import (
 	"github.com/onbeat/onbeat/task"
 )
 
-// Durability says for how many replicas a write waits (the WAIT of Redis).
-//
-// A write that Redis answered is on that many replicas, so it outlives the primary if one of them is promoted. This is no
-// consensus: a sentinel may promote another replica. Unless Strict is set, too few or too slow replicas do not stop the
-// work: it goes on, is as durable as without, and Report is called.
+// Durability says for how many replicas a write waits. onbeat.Durability has the documentation of its fields.
 type Durability struct {
-	// Replicas is how many replicas must have a write before a call returns. Default 0: calls do not wait.
 	Replicas int
-	// Timeout is how long a call waits for them. Default 200ms, at most 2s, and less than the client's read timeout.
-	Timeout time.Duration
-	// Strict: a write that too few replicas have returns [task.ErrUnreplicated], and the caller tries again. So no task begins
-	// whose claim the next primary may not have, and no task begins while there are too few replicas. If Replicas is the
-	// number of all replicas, no slot runs twice in a failover.
-	Strict bool
-	// Report is called when there are too few replicas, with how many there were, and when there are enough again.
-	Report func(replicas int, enough bool)
+	Timeout  time.Duration
+	Strict   bool
+	Report   func(replicas int, enough bool)
 }
 
 // durableTimeout is the default. For durablePause calls do not wait, once there were too few replicas.
@@ -45,17 +35,17 @@ func (d Durability) Validate() error { return wording.Join(d.checkReplicas(), d.
 func (d Durability) checkReplicas() error {
 	if d.Replicas < 0 || d.Replicas > 100 {
 		return &task.FieldError{
-			Field: "durability.replicas", Value: strconv.Itoa(d.Replicas), Reason: "out of range", Hint: "0 to 100; the default is 0",
+			Field: "replicas", Value: strconv.Itoa(d.Replicas), Reason: "out of range", Hint: "0 to 100; the default is 0",
 		}
 	}
 	if d.Timeout != 0 && d.Replicas == 0 {
 		return &task.FieldError{
-			Field: "durability.replicas", Reason: "missing: durability.timeout needs it", Hint: "for example 1",
+			Field: "replicas", Reason: "missing: timeout needs it", Hint: "for example 1",
 		}
 	}
 	if d.Strict && d.Replicas == 0 {
 		return &task.FieldError{
-			Field: "durability.replicas", Reason: "missing: durability.strict needs it",
+			Field: "replicas", Reason: "missing: strict needs it",
 			Hint: "as many as Redis has: then a failover repeats nothing",
 		}
 	}
@@ -65,7 +55,7 @@ func (d Durability) checkReplicas() error {
 func (d Durability) checkTimeout() error {
 	if d.Timeout != 0 && (d.Timeout < time.Millisecond || d.Timeout > 2*time.Second) {
 		return &task.FieldError{
-			Field: "durability.timeout", Value: d.Timeout.String(), Reason: "out of range", Hint: "1ms to 2s; the default is 200ms",
+			Field: "timeout", Value: d.Timeout.String(), Reason: "out of range", Hint: "1ms to 2s; the default is 200ms",
 		}
 	}
 	return nil
@@ -91,7 +81,7 @@ func (d Durability) ValidateFor(rdb redis.UniversalClient) error {
 		return nil
 	}
 	return &task.FieldError{
-		Field: "durability.timeout", Value: d.Timeout.String(), Reason: "not less than the client's read_timeout of " + read.String(),
+		Field: "timeout", Value: d.Timeout.String(), Reason: "not less than the client's read_timeout of " + read.String(),
 		Hint: "the client would give up first: raise read_timeout in the URL of Redis, or lower this",
 	}
 }

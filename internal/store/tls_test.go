@@ -330,7 +330,7 @@ func TestDispatcher_isDurableOverTLS(t *testing.T) {
 		return strings.Contains(rdb.Info(t.Context(), "replication").Val(), "state=online")
 	}, "the replica follows")
 	short := -1
-	d, err := onbeat.New(rdb, onbeat.Config{Namespace: testredis.Namespace(t), Durability: store.Durability{Replicas: 1, Timeout: 2 * time.Second,
+	d, err := onbeat.New(rdb, onbeat.Config{Namespace: testredis.Namespace(t), Durability: onbeat.Durability{Replicas: 1, Timeout: 2 * time.Second,
 		Report: func(replicas int, enough bool) {
 			if !enough {
 				short = replicas

@@ -19,7 +19,7 @@ func Example() {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []error{nil, onbeat.ErrDuplicate} {
+	for _, want := range []error{nil, task.ErrDuplicate} {
 		if _, err := d.Enqueue(t.Context(), task.New("invoice.send", nil), task.ID("inv-42")); !errors.Is(err, want) {
 			t.Errorf("got %v, want %v", err, want)
 		}

@@ -2,7 +2,6 @@ package config
 
 import (
 	"context"
-	"errors"
 	"strings"
 	"time"
 
@@ -57,8 +56,5 @@ func (f *File) checkArchive() error {
 	if c.URL == "" || strings.HasPrefix(c.URL, FilePrefix) || variable.MatchString(c.URL) {
 		c.URL = "sqlite:///elsewhere" // a file, a flag or the environment says it; the rest is checked all the same
 	}
-	caps := f.Dispatcher.Caps
-	caps.Buffer, caps.Output = f.Archive.Buffer, f.Archive.Output
-	caps.Events = 0 // judged by itself
-	return errors.Join(c.Validate(), caps.Validate())
+	return c.Validate()
 }

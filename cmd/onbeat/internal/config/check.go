@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -21,7 +22,7 @@ func (f *File) Check() error {
 	}
 	list := append(slices.Clone(f.unread), f.problems...)
 	for _, check := range []func() error{
-		f.checkRedis, f.checkNamespace, f.Dispatcher.Validate, f.Handlers.Validate, f.checkArchive, f.checkAPI, f.checkNotify, f.checkLog,
+		f.checkRedis, f.checkNamespace, f.checkDispatcher, f.Handlers.Validate, f.checkArchive, f.checkAPI, f.checkNotify, f.checkLog,
 	} {
 		list = f.add(list, "", check())
 	}
@@ -79,6 +80,15 @@ func (f *File) checkNamespace() error {
 		return nil // a flag or the environment may say it
 	}
 	return queue.Partition{Namespace: f.Dispatcher.Namespace}.Validate()
+}
+
+// inFileAs are the fields of a file that have other names in [onbeat.Config].
+var inFileAs = map[string]string{"caps.events": "keep.events", "caps.buffer": "archive.buffer", "caps.output": "archive.output"}
+
+func (f *File) checkDispatcher() error {
+	d := f.Dispatcher
+	d.Caps.Buffer, d.Caps.Output = f.Archive.Buffer, f.Archive.Output
+	return field.Rename(d.Validate(), func(name string) string { return cmp.Or(inFileAs[name], name) })
 }
 
 func (f *File) checkLog() (err error) {

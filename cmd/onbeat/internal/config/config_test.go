@@ -8,7 +8,7 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"github.com/onbeat/onbeat/internal/queue"
+	"github.com/onbeat/onbeat"
 	"github.com/onbeat/onbeat/internal/wording"
 	"github.com/onbeat/onbeat/producer"
 	"github.com/onbeat/onbeat/task"
@@ -105,7 +105,7 @@ func TestConfig_saysEverything(t *testing.T) {
 	if d.Drain >= 0 {
 		t.Errorf("drain 0s means not at all, got %v", d.Drain)
 	}
-	if want := (queue.Caps{Dead: 1, Done: 2, History: 3, Events: 4}); d.Caps != want {
+	if want := (onbeat.Caps{Dead: 1, Done: 2, History: 3, Events: 4}); d.Caps != want {
 		t.Errorf("caps %+v", d.Caps)
 	}
 	if h := c.Handlers.HTTP; !h.DenyPrivate || h.Timeout != 5*time.Second || h.MaxRedirects != -1 || !h.RedirectBody || h.MaxRetryAfter != 24*time.Hour || h.IdlePerHost != 3 || h.IdleTimeout != time.Hour {

@@ -7,8 +7,6 @@ import (
 	"github.com/onbeat/onbeat"
 	"github.com/onbeat/onbeat/handlers"
 	"github.com/onbeat/onbeat/instance"
-	"github.com/onbeat/onbeat/internal/queue"
-	"github.com/onbeat/onbeat/internal/store"
 	"github.com/onbeat/onbeat/producer"
 )
 
@@ -90,7 +88,7 @@ func (s *settings) dispatcher() onbeat.Config {
 		Lead: instance.Lead(s.Lead), Consume: instance.Consume(s.Consume), Standby: s.Standby,
 		Lease: time.Duration(s.Lease), MinReady: time.Duration(s.MinReady),
 		Concurrency: int(s.Concurrency), Queues: intsOf(s.Queues), Strict: s.Strict, Limits: intsOf(s.Limits), Drain: drainOf(s.Drain),
-		Durability:   store.Durability{Replicas: int(s.Durability.Replicas), Timeout: time.Duration(s.Durability.Timeout), Strict: s.Durability.Strict},
+		Durability:   onbeat.Durability{Replicas: int(s.Durability.Replicas), Timeout: time.Duration(s.Durability.Timeout), Strict: s.Durability.Strict},
 		PayloadLimit: int(s.PayloadLimit), Secret: s.Secret, Caps: s.Keep.caps(),
 	}
 }
@@ -108,14 +106,14 @@ func (s *settings) handlers() handlers.BuiltinConfig {
 	return b
 }
 
-func (k keepSettings) caps() queue.Caps {
+func (k keepSettings) caps() onbeat.Caps {
 	n := func(i *integer) int {
 		if i == nil {
 			return 0
 		}
 		return int(*i)
 	}
-	return queue.Caps{Dead: n(k.Dead), Done: n(k.Done), History: n(k.History), Events: n(k.Events)}
+	return onbeat.Caps{Dead: n(k.Dead), Done: n(k.Done), History: n(k.History), Events: n(k.Events)}
 }
 
 // zeros refuses numbers below one: zero would be taken for the default.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/onbeat/onbeat"
 	"github.com/onbeat/onbeat/admin"
 	"github.com/onbeat/onbeat/archive"
 	"github.com/onbeat/onbeat/internal/queue"
@@ -50,8 +51,8 @@ type Config struct {
 	Cautions []Check
 
 	// Durability, Caps and Lease are the settings of the namespace's instances.
-	Durability store.Durability
-	Caps       queue.Caps
+	Durability onbeat.Durability
+	Caps       onbeat.Caps
 	Lease      time.Duration
 	// Outbox names the database of the instances' outbox, or is nil.
 	Outbox outbox.Opener
@@ -59,6 +60,15 @@ type Config struct {
 	Encryption task.Encryption
 	// Archive is where the namespace's archive is. Default: there is none.
 	Archive *archive.Source
+}
+
+// caps returns the caps that the instances give to Redis.
+func (c *Config) caps() queue.Caps {
+	caps := queue.Caps{Dead: c.Caps.Dead, Done: c.Caps.Done, History: c.Caps.History, Events: c.Caps.Events, Buffer: c.Caps.Buffer}
+	if c.Archive != nil {
+		caps = caps.ForArchive()
+	}
+	return caps.WithDefaults()
 }
 
 // Report holds the results of all checks.
@@ -120,7 +130,7 @@ func Examine(ctx context.Context, cfg Config) (Report, error) {
 	d := &doctor{cfg: cfg, bare: cfg.Namespace == "", sentinels: sentinelsOf(cfg.URL), checks: slices.Clone(cfg.Cautions)}
 	name := cmp.Or(cfg.Namespace, bareNamespace)
 	var err error
-	if d.q, err = queue.New(cfg.Redis, queue.Partition{Namespace: name}, cfg.Caps); err != nil {
+	if d.q, err = queue.New(cfg.Redis, queue.Partition{Namespace: name}, cfg.caps()); err != nil {
 		return Report{}, err
 	}
 	p, err := producer.New(d.q.Client(), name, producer.Config{})

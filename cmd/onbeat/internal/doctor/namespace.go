@@ -64,7 +64,7 @@ func split(instances []admin.Instance) (live []admin.Instance, gone []string) {
 // keysOverCaps looks for keys that have outgrown their caps.
 func (d *doctor) keysOverCaps(ctx context.Context) {
 	k := d.q.Keys()
-	caps := d.cfg.Caps.WithDefaults()
+	caps := d.cfg.caps()
 	var over []string
 	for _, c := range []struct {
 		name   string
