@@ -209,17 +209,15 @@ func (c *Consumer) fail(s *queue.Settlement, t *task.Task, took time.Duration, e
 	report := handlers.Report(err)
 	failed := queue.Fail(t, task.Failure{At: time.Now().UTC(), Attempt: t.Attempt, Instance: t.Instance, Error: report}, handlers.IsDead(err))
 	s.Record = failed.Record
-	level := zerolog.WarnLevel
-	if failed.Dead {
-		level = zerolog.ErrorLevel
-	}
-	event := c.log.WithLevel(level).Str("task", t.ID).Str("type", t.Type).Int("attempt", t.Attempt).Err(err)
-	if t.Schedule != "" {
-		event.Str("schedule", t.Schedule)
+	of := func(e *zerolog.Event) {
+		e.Str("task", t.ID).Str("type", t.Type).Int("attempt", t.Attempt).Err(err)
+		if t.Schedule != "" {
+			e.Str("schedule", t.Schedule)
+		}
 	}
 	if failed.Dead {
 		s.Outcome, s.Note = queue.Died, c.notes.Run(t, history.Dead, took, report, output)
-		event.Msg("task is dead")
+		c.log.Error().Func(of).Msg("task is dead")
 		return
 	}
 	delay, given := handlers.RetryDelay(err)
@@ -227,5 +225,5 @@ func (c *Consumer) fail(s *queue.Settlement, t *task.Task, took time.Duration, e
 		delay = t.Backoff.Delay(failed.Attempts)
 	}
 	s.Outcome, s.Lane, s.Delay, s.Note, s.Task = queue.Moved, queue.LaneOf(t), delay, c.notes.Run(t, history.Failed, took, report, output), t
-	event.Dur("retry_in", delay).Msg("run failed")
+	c.log.Warn().Func(of).Dur("retry_in", delay).Msg("run failed")
 }
