@@ -118,7 +118,9 @@ func TestDoctor_strictFailsForWarnings(t *testing.T) {
 	if want := strings.Contains(r.out, `"state":"warn"`); (r.code == exitFailed) != want { // a busy machine is slow, of which latency warns
 		t.Errorf("%+v", r)
 	}
-	s.must("enqueue", "mine.own")
+	if r := s.run("", "enqueue", "mine.own"); r.code != 0 {
+		t.Errorf("%+v", r)
+	}
 	if out := s.must("doctor"); !strings.Contains(out, "no instance handles them") {
 		t.Errorf("%s", out)
 	}

@@ -41,7 +41,7 @@ func TestSchedules_aFailingJobIsSeen(t *testing.T) {
 	}
 	h.beat("sad")
 
-	_, out := h.command("schedules", "runs", "sad", "--json")
+	_, out := h.command("schedules", "runs", "sad", "--json", "--limit", "1000")
 	var page struct {
 		Items []struct {
 			Slot, Began, Ended                             time.Time
