@@ -62,8 +62,8 @@ type Config struct {
 	// Archive keeps what became of every run, longer than Redis does: a sqlarchive.Config is an SQL database, see docs/archive.md.
 	// All processes of a namespace should name the same one. Default nil: none.
 	Archive archive.Opener
-	// Outbox names a SQL database whose table onbeat_outbox this instance moves to Redis, as any other that names it: a
-	// sqloutbox.Config. Default nil: none. See [Dispatcher.Outbox].
+	// Outbox names a SQL database whose table onbeat_outbox this instance moves to Redis, as any other that names it: an
+	// [outbox.SQL]. Default nil: none. See [Dispatcher.Outbox].
 	Outbox outbox.Opener
 	// Notify are the webhooks that are told what goes wrong; see package notify. Default: none.
 	Notify []notify.Target

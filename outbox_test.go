@@ -14,7 +14,6 @@ import (
 	"github.com/onbeat/onbeat/handlers"
 	"github.com/onbeat/onbeat/internal/testredis"
 	"github.com/onbeat/onbeat/outbox"
-	"github.com/onbeat/onbeat/outbox/sqloutbox"
 	"github.com/onbeat/onbeat/task"
 )
 
@@ -26,7 +25,7 @@ func TestOutbox_isMovedWhileTheInstanceRuns(t *testing.T) {
 	must(t, err)
 	t.Cleanup(func() { _ = db.Close() })
 	must(t, outbox.Migrate(t.Context(), db))
-	d := dispatcher(t, testredis.Client(t), onbeat.Config{Outbox: sqloutbox.Config{URL: "sqlite://" + file, Poll: 50 * time.Millisecond}})
+	d := dispatcher(t, testredis.Client(t), onbeat.Config{Outbox: outbox.SQL{URL: "sqlite://" + file, Poll: 50 * time.Millisecond}})
 	var ran atomic.Int64
 	must(t, d.Handle("job", handlers.Typed(func(_ context.Context, n int) error {
 		ran.Add(int64(n))
@@ -53,7 +52,7 @@ func TestOutbox_isMovedWhileTheInstanceRuns(t *testing.T) {
 // An instance without a database runs all the same.
 func TestOutbox_thatIsAwayHoldsUpNothing(t *testing.T) {
 	t.Parallel()
-	d := dispatcher(t, testredis.Client(t), onbeat.Config{Outbox: sqloutbox.Config{URL: "postgres://u:hush@127.0.0.1:1/d"}})
+	d := dispatcher(t, testredis.Client(t), onbeat.Config{Outbox: outbox.SQL{URL: "postgres://u:hush@127.0.0.1:1/d"}})
 	ran := make(chan struct{})
 	must(t, d.Handle("job", handlers.Func(func(context.Context, *task.Task) error {
 		close(ran)
@@ -71,7 +70,7 @@ func TestOutbox_thatIsAwayHoldsUpNothing(t *testing.T) {
 	if stop(); time.Since(began) > 10*time.Second {
 		t.Errorf("it took %s to stop", time.Since(began))
 	}
-	bad := onbeat.Config{Namespace: "x", Outbox: sqloutbox.Config{URL: "mysql://u:hush@h/d"}}
+	bad := onbeat.Config{Namespace: "x", Outbox: outbox.SQL{URL: "mysql://u:hush@h/d"}}
 	if _, err := onbeat.New(testredis.Client(t), bad); !errors.Is(err, task.ErrInvalid) || strings.Contains(err.Error(), "hush") {
 		t.Error(err)
 	}

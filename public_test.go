@@ -3,12 +3,15 @@ package onbeat_test
 import (
 	"bytes"
 	"fmt"
+	"go/ast"
 	"go/importer"
 	"go/token"
 	"go/types"
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -30,6 +33,83 @@ func TestPublic_namesNoInternalType(t *testing.T) {
 			}
 		}
 	}
+}
+
+// The documentation of a public package sends no reader to a package that the reader cannot import.
+func TestPublic_documentationNamesNoInternalPackage(t *testing.T) {
+	t.Parallel()
+	var names []string
+	folders := goFolders(t)
+	for _, dir := range folders {
+		if strings.HasPrefix(dir, "internal/") {
+			names = append(names, filepath.Base(dir))
+		}
+	}
+	inside := regexp.MustCompile(`\b(` + strings.Join(names, "|") + `)\.[A-Z]\w*`)
+	for _, dir := range folders {
+		if strings.HasPrefix(dir, "cmd/") || slices.Contains(strings.Split(dir, "/"), "internal") {
+			continue
+		}
+		for _, file := range parseFolder(t, dir, func(name string) bool { return !strings.HasSuffix(name, "_test.go") }) {
+			for _, text := range documentation(file) {
+				if name := inside.FindString(text); name != "" {
+					t.Errorf("%s: %s in %q", dir, name, text)
+				}
+			}
+		}
+	}
+}
+
+// documentation returns the comments of a file that a user of its package reads.
+func documentation(file *ast.File) (list []string) {
+	if file.Doc != nil {
+		list = append(list, file.Doc.Text())
+	}
+	for _, d := range file.Decls {
+		from, to := d.Pos(), d.End()
+		switch d := d.(type) {
+		case *ast.FuncDecl:
+			if !d.Name.IsExported() || d.Doc == nil || d.Recv != nil && !exportedReceiver(d.Recv.List[0].Type) {
+				continue
+			}
+			from, to = d.Doc.Pos(), d.Pos()
+		case *ast.GenDecl:
+			if !slices.ContainsFunc(d.Specs, exportedSpec) {
+				continue
+			}
+			if d.Doc != nil {
+				from = d.Doc.Pos()
+			}
+		}
+		for _, c := range file.Comments {
+			if from <= c.Pos() && c.End() <= to {
+				list = append(list, c.Text())
+			}
+		}
+	}
+	return list
+}
+
+func exportedReceiver(x ast.Expr) bool {
+	switch x := x.(type) {
+	case *ast.StarExpr:
+		return exportedReceiver(x.X)
+	case *ast.IndexExpr:
+		return exportedReceiver(x.X)
+	case *ast.Ident:
+		return x.IsExported()
+	}
+	return true
+}
+
+func exportedSpec(s ast.Spec) bool {
+	switch s := s.(type) {
+	case *ast.TypeSpec:
+		return s.Name.IsExported()
+	case *ast.ValueSpec:
+		return slices.ContainsFunc(s.Names, (*ast.Ident).IsExported)
+	}
+	return false
 }
 
 // publicPackages are the packages that another module can import, as the compiler exported them.

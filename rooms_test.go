@@ -16,7 +16,7 @@ import (
 var rooms = [][]string{
 	{"cmd/onbeat"},
 	{"cmd/onbeat/internal/config", "cmd/onbeat/internal/conformance", "cmd/onbeat/internal/doctor", "api/dashboard", "telemetry"},
-	{"api", "client", "archive/sqlarchive", "outbox/sqloutbox", "postgres"},
+	{"api", "client", "archive/sqlarchive", "postgres"},
 	{"."},
 	{"admin > admin/audit", "admin/audit"},
 	{

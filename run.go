@@ -131,7 +131,7 @@ type archiving struct {
 	notifier *notify.Notifier
 }
 
-// ArchiveBehind implements [archiver.Observer].
+// ArchiveBehind implements [Observer].
 func (a archiving) ArchiveBehind(entries int64) {
 	if a.observer != nil {
 		a.observer.ArchiveBehind(entries)
@@ -141,7 +141,7 @@ func (a archiving) ArchiveBehind(entries int64) {
 	}
 }
 
-// ArchiveLost implements [archiver.Observer]. The notifier reads of a loss in the events.
+// ArchiveLost implements [Observer]. The notifier reads of a loss in the events.
 func (a archiving) ArchiveLost(entries int64) {
 	if a.observer != nil {
 		a.observer.ArchiveLost(entries)

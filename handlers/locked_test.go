@@ -8,10 +8,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/onbeat/onbeat/handlers"
-	"github.com/onbeat/onbeat/internal/embedded"
 	"github.com/onbeat/onbeat/internal/testredis"
 	"github.com/onbeat/onbeat/lock"
 	"github.com/onbeat/onbeat/task"
@@ -116,13 +116,12 @@ func TestLocked_failsWhenRedisDoesNotAnswer(t *testing.T) {
 }
 
 func ExampleLocked() {
-	srv, err := embedded.Start(context.Background(), embedded.Options{InProcess: true})
+	srv, err := miniredis.Run()
 	if err != nil {
 		panic(err)
 	}
 	defer srv.Close()
-	opts, _ := redis.ParseURL(srv.URL())
-	rdb := redis.NewClient(opts)
+	rdb := redis.NewClient(&redis.Options{Addr: srv.Addr()})
 	defer rdb.Close()
 
 	locker, err := lock.New(rdb, lock.Options{Namespace: "shop"})

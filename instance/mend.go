@@ -59,7 +59,7 @@ func (m *Manager) findLost(ctx context.Context, s *Session) {
 func (s *Session) FindLost() { s.strayed.Ring() }
 
 // Mend sets aside keys that another program has overwritten with another type, so that work goes on without them. The
-// caller is a part of this instance that got [store.ErrWrongType], and passes that error as cause. Then all parts of this
+// caller is a part of this instance to which Redis answered that a key has the wrong type, and passes that error as cause. Then all parts of this
 // instance read again. Mend reports whether there was such a key. It looks once a second at most, and reports false
 // otherwise.
 func (s *Session) Mend(cause error) bool {

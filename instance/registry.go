@@ -157,7 +157,7 @@ func (r *Registry) Register(ctx context.Context, c Config, past Past) (gen, orde
 }
 
 // Ready makes an instance ready, so that it can lead. Once Ready returns, no older instance claims a task that the rule
-// gives to the newest. It returns [queue.ErrFenced] if the instance is not registered any more.
+// gives to the newest. It returns an error if the instance is not registered any more.
 //
 // If an instance of its release was lost soon after becoming ready, and a candidate of another release is there, the
 // instance is not ready but on [View.Probation]. It becomes ready when the caller asks again after that time, or at once
@@ -188,8 +188,8 @@ func (r *Registry) Deregister(ctx context.Context, id string, gen int64) (View, 
 	return r.view(ctx, "deregister", deregisterScript, r.first(r.keys.Running(gen)), id, gen)
 }
 
-// Open opens the gate after a time with no leader, so that consumers claim again. Only the leader may call it; else it
-// returns [queue.ErrNotLeader] or [queue.ErrFenced].
+// Open opens the gate after a time with no leader, so that consumers claim again. Only the leader may call it: for
+// another instance it returns an error, and changes nothing.
 func (r *Registry) Open(ctx context.Context, t task.Term) (View, error) {
 	return r.view(ctx, "open", openScript, r.first(), t.Instance, t.Gen, t.Epoch)
 }
@@ -248,7 +248,7 @@ func (r *Registry) Declare(ctx context.Context, t task.Term) (may bool, again ti
 }
 
 // Heartbeat renews the lease, drops instances whose lease ran out, and elects a leader if there is none. It returns
-// [queue.ErrFenced] if this instance's own lease had run out.
+// an error if this instance's own lease had run out.
 //
 // Seen is when Redis last answered a heartbeat of this instance. Reads is what the consumer reads while it relies on being
 // woken. From both the script can tell whether Redis has lost writes. Both may be zero.

@@ -155,8 +155,8 @@ func (s *Session) wake(ms int64) {
 	s.Work.Ring()
 }
 
-// Doubt makes the instance send a heartbeat at once. The reply names the leader. A caller uses it after a script returned
-// [queue.ErrNotLeader] or [queue.ErrFenced].
+// Doubt makes the instance send a heartbeat at once. The reply names the leader. A caller uses it after Redis refused
+// a call because this instance does not lead, or is not registered any more.
 func (s *Session) Doubt() { s.beat.Ring() }
 
 // Look makes this instance's consumer look for due tasks now. Messages of Redis would do so too, but they can be lost, and

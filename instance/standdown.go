@@ -20,7 +20,7 @@ const (
 
 // StandDown makes a leader that cannot schedule hand over, if hand is set and another instance could lead. That one leads
 // when StandDown returns true. If it returns false and say is set, an event says why the caller leads on. It returns
-// [queue.ErrNotLeader] or [queue.ErrFenced] if the term is over. [Registry.Ready] undoes it.
+// an error if the term is over. [Registry.Ready] undoes it.
 func (r *Registry) StandDown(ctx context.Context, t task.Term, why string, hand, say bool) (bool, View, error) {
 	values, err := r.run(ctx, standDownScript, r.first(), t.Instance, t.Gen, t.Epoch, why, flag(hand), flag(say))
 	if err != nil {

@@ -6,24 +6,46 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
 
-	"github.com/onbeat/onbeat/internal/embedded"
 	"github.com/onbeat/onbeat/lock"
 )
 
 // inProcess is a Redis for an example.
 func inProcess() (rdb *redis.Client, done func()) {
-	srv, err := embedded.Start(context.Background(), embedded.Options{InProcess: true})
+	srv, err := miniredis.Run()
 	if err != nil {
 		panic(err)
 	}
-	opts, _ := redis.ParseURL(srv.URL())
-	rdb = redis.NewClient(opts)
+	rdb = redis.NewClient(&redis.Options{Addr: srv.Addr()})
 	return rdb, func() {
 		_ = rdb.Close()
-		_ = srv.Close()
+		srv.Close()
 	}
+}
+
+// A locker has a client of Redis and a namespace. Locks of another namespace are other locks.
+func Example() {
+	rdb, done := inProcess()
+	defer done()
+	ctx := context.Background()
+
+	locker, err := lock.New(rdb, lock.Options{Namespace: "shop"})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	held, err := locker.TryAcquire(ctx, "nightly-report")
+	if err != nil {
+		fmt.Println(err) // another holder has it, or Redis does not answer
+		return
+	}
+	fmt.Println(held.Name(), held.Context().Err())
+	fmt.Println(held.Release(ctx))
+	// Output:
+	// nightly-report <nil>
+	// <nil>
 }
 
 func ExampleAcquire() {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Opener says where the table is, and opens its database. Package sqloutbox has one.
+// Opener says where the table is, and opens its database. [SQL] is one.
 type Opener interface {
 	// Validate refuses what cannot be opened with a [*task.FieldError], which does not show a password. It connects to nothing.
 	Validate() error

@@ -14,7 +14,6 @@ import (
 	"github.com/onbeat/onbeat/handlers"
 	"github.com/onbeat/onbeat/internal/embedded"
 	"github.com/onbeat/onbeat/outbox"
-	"github.com/onbeat/onbeat/outbox/sqloutbox"
 	"github.com/onbeat/onbeat/task"
 )
 
@@ -41,7 +40,7 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	d, err := onbeat.New(rdb, onbeat.Config{Namespace: "shop", Release: "v42", Outbox: sqloutbox.Config{URL: "sqlite://" + file, Poll: 50 * time.Millisecond}})
+	d, err := onbeat.New(rdb, onbeat.Config{Namespace: "shop", Release: "v42", Outbox: outbox.SQL{URL: "sqlite://" + file, Poll: 50 * time.Millisecond}})
 	if err != nil {
 		fmt.Println(err)
 		return

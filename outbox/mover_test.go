@@ -142,7 +142,7 @@ func TestMover_countsDelaysFromTheTransaction(t *testing.T) {
 		in := func(id string, d time.Duration) *task.Task { return task.New("job", nil, task.ID(id), task.In(d)) }
 		w.add(in("later", time.Hour), in("over", time.Minute), in("new", time.Hour))
 		earlier := "added - interval '20 minutes'"
-		if strings.HasPrefix(w.at.url, "sqlite") {
+		if strings.HasPrefix(w.at.URL, "sqlite") {
 			earlier = "added - 1200000"
 		}
 		_, err := w.db.ExecContext(t.Context(), "UPDATE onbeat_outbox SET added = "+earlier+" WHERE task <> 'new'")

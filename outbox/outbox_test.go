@@ -191,7 +191,7 @@ func TestMigrate_anyNumberOfTimesAtOnce(t *testing.T) {
 		var all sync.WaitGroup
 		for range 4 {
 			all.Go(func() {
-				db, err := place{url: url}.Open()
+				db, err := SQL{URL: url}.Open()
 				if err != nil {
 					t.Error(err)
 					return
@@ -220,7 +220,7 @@ func TestMigrate_needsNoRightsWhereTheTableIs(t *testing.T) {
 	t.Cleanup(func() {
 		_, _ = w.db.ExecContext(context.Background(), "DROP OWNED BY shop_outbox; DROP ROLE shop_outbox")
 	})
-	w.at.url = strings.Replace(w.at.url, "test@", "shop_outbox@", 1)
+	w.at.URL = strings.Replace(w.at.URL, "test@", "shop_outbox@", 1)
 	m := w.mover()
 	w.must(w.box.Add(t.Context(), m.db, jobs("x", 3)...))
 	w.drain(m)

@@ -24,7 +24,7 @@ func TestMover_survivesWhatARowMayHold(t *testing.T) {
 			{"type = $1", long, false}, {"delay_ms = $1", int64(math.MaxInt64), false}, {"delay_ms = $1", int64(math.MinInt64), false},
 			{"record = $1", task.Encode(nil, &task.Task{Type: "a\x00\xff"}), true},
 		}
-		if strings.HasPrefix(w.at.url, "sqlite") {
+		if strings.HasPrefix(w.at.URL, "sqlite") {
 			rows = append(rows, row{"unique_ms = $1", "soon", false}, row{"delay_ms = $1", "soon", false}, row{"delay_ms = $1", 1e300, false},
 				row{"added = $1", "soon", false}, row{"mark = $1", []byte("\xff\x00"), true}, row{"record = $1", 7, true})
 		} else {

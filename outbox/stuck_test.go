@@ -144,7 +144,7 @@ func (w *world) forbid(statements ...string) (free func()) {
 		w.must(err)
 	}
 	on, does := "", "BEGIN SELECT RAISE(ABORT, 'not this one'); END"
-	if strings.HasPrefix(w.at.url, "postgres") {
+	if strings.HasPrefix(w.at.URL, "postgres") {
 		run("CREATE FUNCTION no() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'not this one'; END $$")
 		on, does = " ON onbeat_outbox", "EXECUTE FUNCTION no()"
 	}

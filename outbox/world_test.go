@@ -14,7 +14,6 @@ import (
 	"github.com/redis/go-redis/v9"
 	_ "modernc.org/sqlite"
 
-	"github.com/onbeat/onbeat/internal/database"
 	"github.com/onbeat/onbeat/internal/queue"
 	"github.com/onbeat/onbeat/internal/seal"
 	"github.com/onbeat/onbeat/internal/testpostgres"
@@ -30,7 +29,7 @@ const patience = 30 * time.Second
 // world is a namespace on a Redis, and a database with the table.
 type world struct {
 	testing.TB
-	at   place
+	at   SQL
 	db   *sql.DB
 	rdb  redis.UniversalClient
 	ns   string
@@ -38,25 +37,6 @@ type world struct {
 	keys queue.Keys
 	box  *Outbox
 	seen *tally
-}
-
-// place is where the database of a test is. Its movers are not told of rows, but look often.
-type place struct{ url string }
-
-func (p place) Validate() error { return nil }
-func (p place) String() string  { return p.url }
-
-func (p place) Open() (Database, error) {
-	where, err := database.Parse("outbox", p.url)
-	if err != nil {
-		return Database{}, err
-	}
-	kind := SQLite
-	if where.Postgres != nil {
-		kind = PostgreSQL
-	}
-	db, err := where.Open("_txlock=immediate&_pragma=busy_timeout(5000)", "")
-	return Database{DB: db, Kind: kind, Poll: 50 * time.Millisecond}, err
 }
 
 // each runs a test on SQLite, and on PostgreSQL.
@@ -76,7 +56,7 @@ func onSQLite(t testing.TB) string { return "sqlite://" + filepath.Join(t.TempDi
 
 func newWorld(t testing.TB, url string, rdb redis.UniversalClient) *world {
 	t.Helper()
-	w := &world{TB: t, at: place{url: url}, rdb: rdb, ns: testredis.Namespace(t), seen: &tally{results: map[string]int{}}}
+	w := &world{TB: t, at: SQL{URL: url, Poll: 50 * time.Millisecond}, rdb: rdb, ns: testredis.Namespace(t), seen: &tally{results: map[string]int{}}}
 	w.box = &Outbox{Namespace: w.ns}
 	var err error
 	w.q, err = queue.New(rdb, queue.Partition{Namespace: w.ns}, queue.Caps{})
@@ -266,7 +246,7 @@ func (h *heard) times(line string) int {
 // pgxTx begins a transaction of pgx.
 func (w *world) pgxTx() (pgx.Tx, func()) {
 	w.Helper()
-	c, err := pgx.Connect(w.Context(), w.at.url)
+	c, err := pgx.Connect(w.Context(), w.at.URL)
 	w.must(err)
 	tx, err := c.Begin(w.Context())
 	w.must(err)

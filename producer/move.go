@@ -8,7 +8,7 @@ import (
 	"github.com/onbeat/onbeat/task"
 )
 
-// Move is [Producer.EnqueueAll] for tasks that another store holds too: see [queue.Queue.Move]. The caller has
+// Move is [Producer.EnqueueAll] for tasks that another store holds too: Redis remembers which of them it got. The caller has
 // checked each with [Producer.CheckNew]. A task that was moved before has an error that matches [task.ErrDuplicate], by "moved".
 //
 // Began is a moment, by the clock of Redis, before the caller knew that no other caller moves these tasks. Marks has a name for each

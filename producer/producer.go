@@ -104,7 +104,7 @@ func (p *Producer) add(ctx context.Context, t *task.Task, look bool) (string, er
 // error is a [*BatchError] and nothing is written. It sets the ID of each task that has none. The result has an entry for
 // each task that was dealt with; after an error, these are fewer than the tasks.
 //
-// A batch of more than [queue.MaxBatch] tasks is added in parts, each whole or not at all.
+// A batch of more than 1,000 tasks is added in parts, each whole or not at all.
 func (p *Producer) EnqueueAll(ctx context.Context, tasks []*task.Task) ([]Result, error) {
 	for i, t := range tasks {
 		if err := CheckNames(t); err != nil {

@@ -25,7 +25,7 @@ type Schedules struct {
 }
 
 // By names the person or program that asks for manual changes, such as "ann@host". Events and revisions show the name. It
-// goes before that of the context; see [queue.By].
+// goes before a name in the context of a call.
 func (s *Schedules) By(actor string) *Schedules {
 	named := *s
 	named.by = actor

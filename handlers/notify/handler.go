@@ -34,7 +34,7 @@ const unknown = "unknown"
 // Results are all of them.
 func Results() []string { return []string{Sent, Failed, GaveUp} }
 
-// Teller adds an event, as queue.Queue.Tell does.
+// Teller adds an event to those of the namespace.
 type Teller interface {
 	Tell(ctx context.Context, kind string, fields ...string) error
 }

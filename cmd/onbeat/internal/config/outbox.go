@@ -3,7 +3,7 @@ package config
 import (
 	"time"
 
-	"github.com/onbeat/onbeat/outbox/sqloutbox"
+	"github.com/onbeat/onbeat/outbox"
 )
 
 // outboxSettings name the database of the outbox. Its url follows the rules of redis.url.
@@ -31,5 +31,5 @@ func (f *File) takeOutbox(s *outboxSettings, getenv func(string) string) {
 		f.problems = append(f.problems, f.doc.at("", err))
 		return
 	}
-	f.Dispatcher.Outbox = sqloutbox.Config{URL: f.placeDatabase(at), Poll: time.Duration(s.Poll)}
+	f.Dispatcher.Outbox = outbox.SQL{URL: f.placeDatabase(at), Poll: time.Duration(s.Poll)}
 }

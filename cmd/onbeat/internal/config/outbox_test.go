@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/onbeat/onbeat/internal/field"
-	"github.com/onbeat/onbeat/outbox/sqloutbox"
+	"github.com/onbeat/onbeat/outbox"
 )
 
 func TestOutbox_readsItsURLAsThatOfRedis(t *testing.T) {
@@ -30,7 +30,7 @@ func TestOutbox_readsItsURLAsThatOfRedis(t *testing.T) {
 			t.Errorf("%s: %v", text, err)
 			continue
 		}
-		own, _ := f.Dispatcher.Outbox.(sqloutbox.Config)
+		own, _ := f.Dispatcher.Outbox.(outbox.SQL)
 		if own.URL != want || f.OutboxSecret {
 			t.Errorf("%s: %s", text, own.URL)
 		}

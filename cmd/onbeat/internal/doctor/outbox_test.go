@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/onbeat/onbeat/outbox"
-	"github.com/onbeat/onbeat/outbox/sqloutbox"
 	"github.com/onbeat/onbeat/task"
 )
 
@@ -36,7 +35,7 @@ func TestDoctor_looksIntoTheOutbox(t *testing.T) {
 		}, Warn, "too odd"},
 	} {
 		must(t, c.do())
-		d := &doctor{cfg: Config{Namespace: "shop", Outbox: sqloutbox.Config{URL: "sqlite://" + file}}}
+		d := &doctor{cfg: Config{Namespace: "shop", Outbox: outbox.SQL{URL: "sqlite://" + file}}}
 		if d.outbox(t.Context()); len(d.checks) != 1 || d.checks[0].State != c.state || !strings.Contains(d.checks[0].Detail, c.says) {
 			t.Errorf("%+v, want %s and %q", d.checks, c.state, c.says)
 		}

@@ -1,4 +1,4 @@
-package sqloutbox
+package outbox
 
 import (
 	"context"
@@ -6,13 +6,13 @@ import (
 
 	"github.com/onbeat/onbeat/internal/database"
 	"github.com/onbeat/onbeat/internal/secret"
-	"github.com/onbeat/onbeat/outbox"
 	"github.com/onbeat/onbeat/task"
 )
 
-// Config says where the table is. URL is required. It is an [outbox.Opener].
-type Config struct {
-	// URL is that of the database: postgres://user:password@host:5432/name, or sqlite:///absolute/path or sqlite://relative/path.
+// SQL is an [Opener] of a database by its URL: PostgreSQL from 13 on, or a file of SQLite. The program imports the database that it
+// uses: package postgres of onbeat, or modernc.org/sqlite.
+type SQL struct {
+	// URL is required: postgres://user:password@host:5432/name, or sqlite:///absolute/path or sqlite://relative/path.
 	URL string
 	// Poll is how often a mover looks for tasks of which it was not told, 50ms to 1h. Default 1s. PostgreSQL tells movers of tasks
 	// at once; SQLite does not.
@@ -26,12 +26,12 @@ const (
 
 // Validate returns a [*task.FieldError] for a URL of another kind of database, or one that cannot be read, and for a Poll that is
 // out of range. No error shows a password. It does not connect.
-func (c Config) Validate() error {
+func (c SQL) Validate() error {
 	_, err := c.parse()
 	return err
 }
 
-func (c Config) parse() (*database.Address, error) {
+func (c SQL) parse() (*database.Address, error) {
 	if c.Poll != 0 && (c.Poll < minPoll || c.Poll > maxPoll) {
 		return nil, &task.FieldError{Field: "outbox.poll", Value: c.Poll.String(), Reason: "out of range", Hint: "50ms to 1h; leave it out for 1s"}
 	}
@@ -42,24 +42,24 @@ func (c Config) parse() (*database.Address, error) {
 const pragmas = "_txlock=immediate&_pragma=busy_timeout(5000)"
 
 // Open returns the database, without connecting to it yet.
-func (c Config) Open() (outbox.Database, error) {
+func (c SQL) Open() (Database, error) {
 	where, err := c.parse()
 	if err != nil {
-		return outbox.Database{}, err
+		return Database{}, err
 	}
 	db, err := where.Open(pragmas, "")
 	if err != nil {
-		return outbox.Database{}, err
+		return Database{}, err
 	}
 	db.SetMaxOpenConns(2)
 	db.SetConnMaxIdleTime(time.Minute)
-	opened := outbox.Database{DB: db, Kind: outbox.SQLite, Poll: c.Poll}
+	opened := Database{DB: db, Kind: SQLite, Poll: c.Poll}
 	if where.Postgres != nil {
-		opened.Kind = outbox.PostgreSQL
+		opened.Kind = PostgreSQL
 		opened.Listen = func(ctx context.Context, told func()) { where.Postgres.Listen(ctx, "onbeat_outbox", told) }
 	}
 	return opened, nil
 }
 
 // String returns the URL without its password.
-func (c Config) String() string { return secret.URL(c.URL) }
+func (c SQL) String() string { return secret.URL(c.URL) }

@@ -1,4 +1,4 @@
-package sqloutbox_test
+package outbox_test
 
 import (
 	"context"
@@ -15,12 +15,9 @@ import (
 	"github.com/onbeat/onbeat/internal/testpostgres"
 	"github.com/onbeat/onbeat/internal/testredis"
 	"github.com/onbeat/onbeat/outbox"
-	"github.com/onbeat/onbeat/outbox/sqloutbox"
 	"github.com/onbeat/onbeat/producer"
 	"github.com/onbeat/onbeat/task"
 )
-
-func TestMain(m *testing.M) { testredis.Main(m) }
 
 const patience = 30 * time.Second
 
@@ -40,7 +37,7 @@ type moving struct {
 	moved atomic.Int64
 }
 
-func newMoving(t testing.TB, c sqloutbox.Config) *moving {
+func newMoving(t testing.TB, c outbox.SQL) *moving {
 	t.Helper()
 	m := &moving{TB: t, rdb: testredis.Client(t), ns: testredis.Namespace(t)}
 	opened, err := c.Open()
@@ -85,7 +82,7 @@ func (m *moving) listeners() (n int) {
 // PostgreSQL tells movers of new rows: they do not wait until they look by themselves.
 func TestListen_tellsAMoverAtOnce(t *testing.T) {
 	t.Parallel()
-	m := newMoving(t, sqloutbox.Config{URL: testpostgres.Database(t), Poll: time.Hour})
+	m := newMoving(t, outbox.SQL{URL: testpostgres.Database(t), Poll: time.Hour})
 	for i := range 3 {
 		testredis.Eventually(t, patience, func() bool { return m.listeners() == 1 }, "it does not listen")
 		m.add(fmt.Sprint("x", i))
@@ -101,7 +98,7 @@ func TestListen_tellsAMoverAtOnce(t *testing.T) {
 // A file of SQLite tells nobody; a mover looks.
 func TestOpen_ofAFileIsLookedIntoByPoll(t *testing.T) {
 	t.Parallel()
-	m := newMoving(t, sqloutbox.Config{URL: "sqlite://" + t.TempDir() + "/a b%20c.db", Poll: 50 * time.Millisecond})
+	m := newMoving(t, outbox.SQL{URL: "sqlite://" + t.TempDir() + "/a b%20c.db", Poll: 50 * time.Millisecond})
 	m.add("x")
 	testredis.Eventually(t, patience, func() bool { return m.moved.Load() == 1 }, "not moved")
 }
@@ -112,7 +109,7 @@ func BenchmarkLag(b *testing.B) {
 		"sqlite": func() string { return "sqlite://" + b.TempDir() + "/shop.db" }, "postgres": func() string { return testpostgres.Database(b) },
 	} {
 		b.Run(name, func(b *testing.B) {
-			m := newMoving(b, sqloutbox.Config{URL: url()})
+			m := newMoving(b, outbox.SQL{URL: url()})
 			tasks := queue.Partition{Namespace: m.ns}.Keys().Tasks
 			var lags []time.Duration
 			for i := 0; b.Loop(); i++ {

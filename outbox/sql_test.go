@@ -1,4 +1,4 @@
-package sqloutbox_test
+package outbox_test
 
 import (
 	"errors"
@@ -8,19 +8,19 @@ import (
 
 	_ "modernc.org/sqlite"
 
-	"github.com/onbeat/onbeat/outbox/sqloutbox"
+	"github.com/onbeat/onbeat/outbox"
 	_ "github.com/onbeat/onbeat/postgres"
 	"github.com/onbeat/onbeat/task"
 )
 
-func TestConfig_refusesWhatItCannotUse(t *testing.T) {
+func TestSQL_refusesWhatItCannotUse(t *testing.T) {
 	t.Parallel()
 	for url, ok := range map[string]bool{
 		"postgres://u:hush@h:5432/d?sslmode=disable": true, "postgresql://h/d": true, "sqlite:///a/b%20c.db": true, "sqlite://b.db": true, "sqlite://%zz": false,
 		"": false, "mysql://u:hush@h/d": false, "sqlite://": false, "sqlite://:memory:": false, "sqlite::memory:": false, "postgres://u:hush/x@h/d": false, "sqlite:///a?x=hush": false,
 		"postgres://u:hush@h:port/d": false, "postgres://u:hush@h/d?sslmode=hush": false, "hush": false,
 	} {
-		c := sqloutbox.Config{URL: url}
+		c := outbox.SQL{URL: url}
 		err := c.Validate()
 		var refused *task.FieldError
 		if (err == nil) != ok || err != nil && (!errors.As(err, &refused) || refused.Field != "outbox.url") {
@@ -31,7 +31,7 @@ func TestConfig_refusesWhatItCannotUse(t *testing.T) {
 		}
 	}
 	for poll, ok := range map[time.Duration]bool{0: true, time.Second: true, time.Millisecond: false, -1: false, 2 * time.Hour: false} {
-		if err := (sqloutbox.Config{URL: "sqlite://x", Poll: poll}).Validate(); (err == nil) != ok {
+		if err := (outbox.SQL{URL: "sqlite://x", Poll: poll}).Validate(); (err == nil) != ok {
 			t.Errorf("%s: %v", poll, err)
 		}
 	}
