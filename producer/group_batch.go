@@ -40,12 +40,12 @@ func (g *group) take() bool {
 	return true
 }
 
-// fitting returns how many of the calls fit into one batch.
+// fitting returns how many of the calls fit into one batch. All of a batch are of one actor, whose name Redis notes with new lanes.
 func fitting(waiting []*call) int {
 	size := 0
 	for i, c := range waiting {
 		size += len(c.task.Payload)
-		if i == queue.MaxBatch || size > groupBytes {
+		if i == queue.MaxBatch || size > groupBytes || queue.Actor(c.ctx) != queue.Actor(waiting[0].ctx) {
 			return i
 		}
 	}

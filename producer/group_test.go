@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/onbeat/onbeat/internal/queue"
 	"github.com/onbeat/onbeat/internal/testredis"
 	"github.com/onbeat/onbeat/task"
 )
@@ -185,7 +186,7 @@ func TestGroup_bounds(t *testing.T) {
 	t.Parallel()
 	calls := func(n, bytes int) (list []*call) {
 		for range n {
-			list = append(list, &call{task: task.Task{Payload: make([]byte, bytes)}})
+			list = append(list, &call{ctx: t.Context(), task: task.Task{Payload: make([]byte, bytes)}})
 		}
 		return list
 	}
@@ -196,5 +197,10 @@ func TestGroup_bounds(t *testing.T) {
 		if got := fitting(calls(tt.n, tt.bytes)); got != tt.want {
 			t.Errorf("%d of %d bytes: %d fit, want %d", tt.n, tt.bytes, got, tt.want)
 		}
+	}
+	mixed := calls(5, 1)
+	mixed[3].ctx = queue.By(t.Context(), "ann") // Redis notes who made a lane
+	if got := fitting(mixed); got != 3 {
+		t.Errorf("of two actors: %d fit, want 3", got)
 	}
 }

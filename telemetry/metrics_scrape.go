@@ -37,6 +37,7 @@ var (
 	deadDesc      = desc("onbeat_dead_tasks", "Tasks whose last attempt failed, as far as they are kept.")
 	heldDesc      = desc("onbeat_held_tasks", "Due tasks that wait for their key.")
 	unhandledDesc = desc("onbeat_unhandled_tasks", "Due tasks that no instance handles which may take work.", "type")
+	lanesDesc     = desc("onbeat_lanes", "Lanes in use: combinations of queue, priority and type.")
 	schedulesDesc = desc("onbeat_schedules", "Schedules by state.", "state")
 	instancesDesc = desc("onbeat_instances", "Instances whose lease holds, by state.", "state")
 	freshDesc     = desc("onbeat_schedule_freshness_ratio", "Time since a schedule's last success, divided by the time between two slots.", "schedule")
@@ -51,7 +52,7 @@ var (
 // Describe implements [prometheus.Collector].
 func (s *scrape) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		dueDesc, oldestDesc, pendingDesc, runningDesc, deadDesc, heldDesc, unhandledDesc, schedulesDesc, instancesDesc, freshDesc,
+		dueDesc, oldestDesc, pendingDesc, runningDesc, deadDesc, heldDesc, unhandledDesc, lanesDesc, schedulesDesc, instancesDesc, freshDesc,
 		slotsDesc, pushDesc, beatDesc, behindDesc, errorsDesc, buildDesc,
 	} {
 		ch <- d
@@ -165,6 +166,7 @@ func (s *sender) counts(g *gathered) {
 	s.gauge(runningDesc, float64(c.Running))
 	s.gauge(deadDesc, float64(c.Dead))
 	s.gauge(heldDesc, float64(c.Held))
+	s.gauge(lanesDesc, float64(len(c.Lanes)))
 	queues := map[string]*backlog{}
 	for _, l := range c.Lanes {
 		b := &backlog{due: l.Overdue, pending: l.Due}

@@ -2,12 +2,14 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/onbeat/onbeat/cmd/onbeat/internal/doctor"
+	"github.com/onbeat/onbeat/internal/queue"
 	"github.com/onbeat/onbeat/internal/testredis"
 )
 
@@ -106,6 +108,28 @@ func TestDoctor_namesALaneThatIsNone(t *testing.T) {
 	}
 	c := diagnose(t, s, 1).of("damage")
 	if c.State != doctor.Fail || !strings.Contains(c.Detail, `"bad\x1b\nxxx`) || strings.Contains(c.Detail, "default") || len(c.Detail) > 150 {
+		t.Errorf("%+v", c)
+	}
+}
+
+func TestDoctor_namesWhoFillsTheLanes(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	lanes := map[string]any{}
+	for i := range queue.MostLanes*8/10 - 1 {
+		lanes[fmt.Sprintf("default|normal|t%d", i)] = "1 shop"
+	}
+	keys := queue.Partition{Namespace: s.ns}.Keys()
+	if err := s.rdb.HSet(t.Context(), keys.Lanes, lanes).Err(); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range diagnose(t, s, 0).Checks {
+		if c.Name == "lanes" {
+			t.Errorf("below 80 %%: %+v", c)
+		}
+	}
+	s.must("enqueue", "echo", "--in", "1h")
+	if c := diagnose(t, s, 0).of("lanes"); c.State != doctor.Warn || !strings.Contains(c.Detail, `"shop"`) {
 		t.Errorf("%+v", c)
 	}
 }

@@ -73,7 +73,7 @@ func mutants() []mutant {
 		{"advance", "slots", `many("HSET", last, becomes)`, ``},
 		{"advance", "slots", `many("HSET", tasks, records)`, ``},
 		{"advance", "slots", `undo_added(key, set) many("ZADD", key, set)`, ``},
-		{"advance", "slots", `lanes_known(lanes, meta, channel, used)`, ``},
+		{"advance", "slots", `lanes_known(lanes, meta, channel, used, "schedules")`, ``},
 		{"advance", "outage", `due and tonumber(due) == tonumber(ARGV[p + 2])`, `due`},
 		{"advance", "outage", `remove_last("ZREM", set, list)`, ``},
 		{"advance", "outage", `remove_last("HDEL", tasks, gone)`, ``},
@@ -147,7 +147,7 @@ func mutants() []mutant {
 		{"enqueue", "ended", `elseif holder then`, `elseif false then`},
 		{"enqueue", "ended", `put("HSET", tasks, records, 1, n)`, ``},
 		{"enqueue", "ended", `redis.call("SET", key, taken[key], "PX", ARGV[uniques + n + i - 1])`, ``},
-		{"enqueue", "ended", `lanes_known(lanes, meta, channel, used)`, ``},
+		{"enqueue", "ended", `lanes_known(lanes, meta, channel, used, ARGV[5])`, ``},
 		{"enqueue", "ended", `lanes_changed(meta) tell(channel, "lanes")`, `tell(channel, "lanes")`},
 
 		{"tidy", "ended", `"-inf", now, "LIMIT", 0, most`, `"-inf", "+inf", "LIMIT", 0, most`},

@@ -50,6 +50,7 @@ type batch struct {
 	holders []any // for each task, the number of its unique key, or 0; nil if no task has one
 	windows []any // the window of each unique key, in ms
 	seal    *seal.Keys
+	by      string // who adds them, or ""
 }
 
 func newBatch(k *Keys, tasks []*task.Task, look bool) *batch {
@@ -115,7 +116,7 @@ func (b *batch) request(k *Keys, look bool) (keys []string, args []any) {
 	keys = append(keys, k.Tasks, k.Lanes, k.Meta, k.Watch)
 	args = make([]any, 0, 16+len(b.lanes.list)+5*len(b.tasks)+len(b.windows))
 	earliest, delay := b.first()
-	args = append(args, k.Wake, look, earliest, delay)
+	args = append(args, k.Wake, look, earliest, delay, b.by)
 	keys, args = b.lanes.declare(k, keys, args)
 	args = b.appendRuns(args)
 	args = append(args, len(b.tasks))

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/onbeat/onbeat/internal/store"
+	"github.com/onbeat/onbeat/internal/wording"
 	"github.com/onbeat/onbeat/task"
 )
 
@@ -48,7 +49,7 @@ func inParts(tasks []*task.Task, add func(part []*task.Task, refused []error) er
 
 func (q *Queue) enqueueBatch(ctx context.Context, tasks []*task.Task, look bool, refused []error) error {
 	b := newBatch(&q.keys, tasks, look)
-	b.seal = q.seal
+	b.seal, b.by = q.seal, wording.Cut(Actor(ctx), longestMaker)
 	keys, args := b.request(&q.keys, look)
 	v, err := enqueueScript.Run(ctx, q.rdb, keys, args)
 	if err != nil {
@@ -60,18 +61,18 @@ func (q *Queue) enqueueBatch(ctx context.Context, tasks []*task.Task, look bool,
 	for r.More() {
 		i, by, id := r.Int(), r.Text(), r.Text()
 		if r.Err == nil && i >= 0 && int(i) < len(refused) {
-			refused[b.index(int(i))] = refusal(by, id)
+			refused[b.index(int(i))] = q.refusal(ctx, by, id)
 		}
 	}
 	return r.Err
 }
 
-func refusal(by, id string) error {
+func (q *Queue) refusal(ctx context.Context, by, id string) error {
 	if by != "lane" {
 		return &task.Refused{By: by, ID: id}
 	}
 	return &task.FieldError{
-		Field: "queue", Reason: fmt.Sprintf("would add a lane (queue, priority and type: %s), and the limit of 2,000 lanes is reached", id),
-		Hint: "use fewer queues, because every instance looks at each one; a key (--key) keeps tasks from running at the same time",
+		Field: "queue", Reason: fmt.Sprintf("would add a lane (queue, priority and type: %s), and the limit of 2,000 lanes is reached%s", id, q.makers.most(ctx, q)),
+		Hint: "use fewer queues and types, because every instance looks at each one; a key (--key) keeps tasks from running at the same time",
 	}
 }

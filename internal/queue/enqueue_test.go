@@ -276,6 +276,32 @@ func TestEnqueue_lanesAreBounded(t *testing.T) {
 	})
 }
 
+// A refusal for one lane too many names the one who made the most, also after the leader has tidied up.
+func TestEnqueue_namesWhoFilledTheLanes(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, testredis.Real(t))
+	w.add(job("unnamed"))
+	shop := queue.By(t.Context(), "shop at night")
+	for n := 0; n < queue.MostLanes-1; {
+		var list []*task.Task
+		for ; len(list) < 500 && n < queue.MostLanes-1; n++ {
+			list = append(list, task.New(fmt.Sprint("type", n), nil, task.ID(fmt.Sprint(n))))
+		}
+		_, _, err := w.q.Enqueue(shop, list, false)
+		w.must(err)
+	}
+	_, err := w.q.Tidy(t.Context(), time.Hour)
+	w.must(err)
+	refused, _, err := w.q.Enqueue(queue.By(t.Context(), "another"), []*task.Task{task.New("more", nil, task.ID("x"))}, true)
+	w.must(err)
+	if refused[0] == nil || !strings.Contains(refused[0].Error(), `"shop at night"`) || !strings.Contains(refused[0].Error(), fmt.Sprint(queue.MostLanes-1)) {
+		t.Errorf("%v", refused[0])
+	}
+	makers, err := w.q.MakersOfLanes(t.Context())
+	w.must(err)
+	same(t, "those of callers without a name", makers[""], 1)
+}
+
 // A unique key that another program has overwritten holds no window, and blocks no task.
 func TestEnqueue_aUniqueKeyOfAnotherType(t *testing.T) {
 	t.Parallel()

@@ -78,7 +78,7 @@ func (q *Queue) moveBatch(ctx context.Context, tasks []*task.Task, m Moving, ref
 			if by == "moved" {
 				moved[i], again, id = true, true, tasks[i].ID
 			}
-			refused[at[i]] = refusal(by, id)
+			refused[at[i]] = q.refusal(ctx, by, id)
 		}
 		if r.Err != nil || !again {
 			return r.Err
@@ -97,7 +97,7 @@ func (q *Queue) moveBatch(ctx context.Context, tasks []*task.Task, m Moving, ref
 
 func (q *Queue) callMove(ctx context.Context, tasks []*task.Task, m Moving) (*store.Reply, error) {
 	b := newBatch(&q.keys, tasks, true)
-	b.seal = q.seal
+	b.seal, b.by = q.seal, "outbox"
 	keys, args := b.request(&q.keys, true)
 	for _, t := range tasks {
 		keys = append(keys, q.keys.Moved(m.Marks[t]))

@@ -110,6 +110,8 @@ type Queue struct {
 	keys Keys
 	caps Caps
 	seal *seal.Keys
+
+	makers makers
 }
 
 // New returns the queue of a partition. It does not talk to Redis. It returns the errors of [Partition.Validate] and

@@ -239,7 +239,7 @@ for lane, set in pairs(sets) do
   many("ZADD", key, set)
 end
 if #used > 0 then
-  lanes_known(lanes, meta, channel, used)
+  lanes_known(lanes, meta, channel, used, "schedules")
   wake(watch, channel, earliest)
 end
 for i = 1, #full, 2 do

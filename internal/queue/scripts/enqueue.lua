@@ -2,13 +2,13 @@
 -- at maxmemory. So a batch is added whole or not at all.
 --
 -- KEYS[1] tasks   hash  task -> record
--- KEYS[2] lanes   hash  lane -> first used (unix ms)
+-- KEYS[2] lanes   hash  lane -> first used (unix ms), and by whom
 -- KEYS[3] meta    hash
 -- KEYS[4] watch   zset  see lib_wake.lua
 -- KEYS[5] ..      the due sets, then the unique keys (strings that expire)
 --
 -- ARGV[1] wake channel  [2] "1": look for IDs that exist  [3] earliest due time (unix ms), or "" for none
---     [4] least delay in ms, or "" if all due times are given  [5] n lanes, then their names
+--     [4] least delay in ms, or "" if all due times are given  [5] who adds them, or ""  [6] n lanes, then their names
 -- then n series of tasks of one lane, then for each: number of the lane, how many tasks
 -- then n tasks, for each: due ("+ms" from now, or unix ms), id; then for each again: id, record
 -- then n unique keys; if there are any: for each task its unique key's number or 0, then for each key its window in ms
@@ -18,8 +18,8 @@
 -- O(n * log(due)).
 local tasks, lanes, meta, watch, channel = KEYS[1], KEYS[2], KEYS[3], KEYS[4], ARGV[1]
 local look, earliest, delay = ARGV[2] == "1", tonumber(ARGV[3]), tonumber(ARGV[4])
-local n_lanes = tonumber(ARGV[5])
-local runs = 6 + n_lanes -- where the series begin in ARGV, as scores and records below
+local n_lanes = tonumber(ARGV[6])
+local runs = 7 + n_lanes -- where the series begin in ARGV, as scores and records below
 local n_runs = tonumber(ARGV[runs])
 local scores = runs + 2 * n_runs + 2
 local n = tonumber(ARGV[scores - 1])
@@ -64,9 +64,9 @@ local function shut_lanes()
   if room >= n_lanes then
     return nil
   end
-  local new, known = {}, redis.call("HMGET", lanes, unpack(ARGV, 6, 5 + n_lanes))
+  local new, known = {}, redis.call("HMGET", lanes, unpack(ARGV, 7, 6 + n_lanes))
   for lane = 1, n_lanes do
-    if not known[lane] and not string.find(ARGV[5 + lane], "|onbeat%.[^|]*$") then
+    if not known[lane] and not string.find(ARGV[6 + lane], "|onbeat%.[^|]*$") then
       room = room - 1
       new[lane] = room < 0
     end
@@ -77,7 +77,7 @@ local function shut_lanes()
     for _ = 1, tonumber(ARGV[runs + 2 * r]) do
       if new[lane] then
         shut = shut or {}
-        shut[i] = ARGV[5 + lane]
+        shut[i] = ARGV[6 + lane]
       end
       i = i + 1
     end
@@ -179,11 +179,11 @@ if added > 0 then
   for r = 1, n_runs do
     local lane, count = tonumber(ARGV[runs + 2 * r - 1]), tonumber(ARGV[runs + 2 * r])
     if put("ZADD", KEYS[4 + lane], scores, from, from + count - 1) then
-      used[#used + 1] = ARGV[5 + lane]
+      used[#used + 1] = ARGV[6 + lane]
     end
     from = from + count
   end
-  lanes_known(lanes, meta, channel, used)
+  lanes_known(lanes, meta, channel, used, ARGV[5])
   for i = 1, n_uniques do
     local key = KEYS[4 + n_lanes + i]
     if takes[i] then

@@ -53,13 +53,13 @@ local function lanes_changed(meta)
   redis.call("HSET", meta, "lanes", int(math.max(version + 1, now)))
 end
 
--- lanes_known adds new lanes to the list, and tells all instances to read it.
-local function lanes_known(lanes, meta, channel, names)
+-- lanes_known adds new lanes to the list, with the name of the one that made them if it has one, and tells all instances to read it.
+local function lanes_known(lanes, meta, channel, names, by)
   local known, fresh = redis.call("HMGET", lanes, unpack(names)), {}
   for i, name in ipairs(names) do
     if not known[i] then
       fresh[#fresh + 1] = name
-      fresh[#fresh + 1] = int(now)
+      fresh[#fresh + 1] = by and by ~= "" and int(now) .. " " .. by or int(now)
     end
   end
   if #fresh > 0 then

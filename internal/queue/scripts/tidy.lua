@@ -40,9 +40,10 @@ local waiting = redis.call("ZCARD", held)
 for i = 1, tonumber(ARGV[6]) do
   local name, key = ARGV[6 + i], KEYS[11 + i]
   declared[key] = true
-  local since = num(redis.call("HGET", lanes, name))
+  local since, by = string.match(redis.call("HGET", lanes, name) or "", "^(%d+)(.*)$")
+  since = num(since)
   if redis.call("EXISTS", key) == 1 then
-    used[#used + 1], used[#used + 2] = name, int(now)
+    used[#used + 1], used[#used + 2] = name, int(now) .. (by or "")
   elseif since and now - since > tonumber(ARGV[4]) and waiting == 0 then
     gone[#gone + 1] = name
   end

@@ -89,6 +89,16 @@ func (d *doctor) keysOverCaps(ctx context.Context) {
 			over = append(over, fmt.Sprintf("%s holds %d of %d", c.name, n, c.most))
 		}
 	}
+	if makers, err := d.q.MakersOfLanes(ctx); err == nil {
+		n := 0
+		for _, made := range makers {
+			n += made
+		}
+		if n >= queue.MostLanes*8/10 {
+			d.warn("lanes", "use fewer queues and types, or give the token that makes them types (api.tokens): at the limit a task that needs a new lane is refused",
+				"%d of %d lanes (queue, priority and type) are in use, %s", n, queue.MostLanes, queue.MostOf(makers))
+		}
+	}
 	if len(over) > 0 {
 		d.warn("caps", "does an instance lead? the leader trims them; or did you lower the caps?", "%s", strings.Join(over, ", "))
 		return
