@@ -54,6 +54,6 @@ type Revision struct {
 // Loss is a span of which entries are missing: Redis dropped them before they were archived, or they went with the tables.
 type Loss struct {
 	From, To time.Time
-	Stream   string // history, runs, events, revisions, or all
+	Stream   string // history, runs, events or revisions
 	Entries  int64  // how many entries were lost; 0 if Redis cannot tell
 }

@@ -2,6 +2,7 @@ package archiver_test
 
 import (
 	"database/sql"
+	"slices"
 	"testing"
 	"time"
 
@@ -29,24 +30,32 @@ func TestArchiver_beginsAnewInADatabaseThatWasEmptied(t *testing.T) {
 		_, err := db.ExecContext(t.Context(), "drop schema public cascade; create schema public")
 		w.must(err)
 	}
-	kept := func() []string {
+	kept := func(stream string) []string {
 		t.Helper()
-		return ids(w.rdb.XRange(t.Context(), w.keys.History, "-", "+").Val())
+		return ids(w.rdb.XRange(t.Context(), stream, "-", "+").Val())
 	}
-	losses := func(want int) []archive.Loss {
+	losses := func(streams ...string) []archive.Loss {
 		t.Helper()
 		list, err := a.Lost(t.Context(), time.Time{})
-		if err != nil || len(list) != want {
-			t.Fatalf("%+v, %v; want %d", list, err, want)
+		if err != nil || len(list) != len(streams) {
+			t.Fatalf("%+v, %v; want %v", list, err, streams)
+		}
+		for _, l := range list {
+			if !slices.Contains(streams, l.Stream) {
+				t.Fatalf("%+v; want %v", list, streams)
+			}
 		}
 		return list
 	}
-	trimmed := func() bool { return w.rdb.XLen(t.Context(), w.keys.History).Val() < 400 }
+	trimmed := func() bool {
+		return w.rdb.XLen(t.Context(), w.keys.History).Val() < 400 && w.rdb.XLen(t.Context(), w.keys.Runs).Val() < 250
+	}
 
 	all := w.note(1000)
+	w.add(w.keys.Runs, "tasks", 500)
 	stop := w.follow("a")
 	w.eventually(a, all)
-	losses(0)
+	losses()
 	since, err := w.q.ArchivedSince(t.Context())
 	if err != nil || !since.Equal(history.At(all[0])) {
 		t.Errorf("archived since %v, %v", since, err)
@@ -55,22 +64,24 @@ func TestArchiver_beginsAnewInADatabaseThatWasEmptied(t *testing.T) {
 
 	empty()
 	w.note(1)
-	there := kept()
+	there := kept(w.keys.History)
 	w.eventually(a, there)
-	l := losses(1)[0]
-	if l.Stream != "all" || !l.From.Equal(since) || !l.To.Equal(history.At(there[0])) {
-		t.Errorf("%+v, want from %v to %v", l, since, history.At(there[0]))
+	for _, l := range losses("history", "runs") {
+		first := map[string]string{"history": there[0], "runs": kept(w.keys.Runs)[0]}[l.Stream]
+		if !l.From.Equal(since) || !l.To.Equal(history.At(first)) {
+			t.Errorf("%+v, want from %v to %v", l, since, history.At(first))
+		}
 	}
 
 	stop()
 	empty()
 	w.follow("b")
-	w.eventually(a, there)
-	losses(1)
+	w.eventually(a, there) // Redis still has all of the history that was archived since
+	losses("runs")
 	testredis.Eventually(t, patience, func() bool {
 		events, err := w.q.Events(t.Context(), time.Time{}, 10)
 		_, lost := w.told.now()
-		return err == nil && len(events) == 2 && events[1].Kind == "archive lost" && events[1].Fields["stream"] == "all" && lost == 2
+		return err == nil && len(events) == 3 && events[2].Kind == "archive lost" && lost == 3
 	}, "an event and the observer tell each time")
 }
 

@@ -33,6 +33,15 @@ type part[T any] struct {
 	was   queue.Stream
 }
 
+// begins notes a loss if the stream begins after a moment since which all of it was archived: that is gone. It is none if Redis has all
+// that it ever added.
+func (p *part[T]) begins(since time.Time, at func(*T) time.Time) {
+	whole := p.was.Added > 0 && p.was.Added == p.was.Length
+	if !whole && len(p.items) > 0 && at(&p.items[0]).After(since) {
+		p.loss = &archive.Loss{From: since, To: at(&p.items[0])}
+	}
+}
+
 // again is how far before its position the archiver reads anew when the stream has lost its end: entries that were added since
 // may have IDs before the position, if the clock of the new primary is behind. What is read twice is archived once.
 const again = time.Minute

@@ -60,8 +60,8 @@ type found struct {
 	schedules     int64
 	since         time.Time
 	moreSchedules bool
-	follows       bool          // something was archived before
-	gone          *archive.Loss // all that was archived before
+	follows       bool // something was archived before
+	anew          bool // and is gone, with the tables that had it
 }
 
 // begins is the time of the first entry that was read of the history, or now if none was.
@@ -81,7 +81,7 @@ func (f *found) losses() (list []archive.Loss) {
 	for _, x := range []struct {
 		stream string
 		loss   *archive.Loss
-	}{{"history", f.history.loss}, {"runs", f.runs.loss}, {"events", f.events.loss}, {"revisions", f.lost}, {"all", f.gone}} {
+	}{{"history", f.history.loss}, {"runs", f.runs.loss}, {"events", f.events.loss}, {"revisions", f.lost}} {
 		if x.loss != nil {
 			x.loss.Stream = x.stream
 			list = append(list, *x.loss)
@@ -150,7 +150,7 @@ func (t *term) open(ctx context.Context) (archive.Archive, error) {
 // note notes in Redis since when the namespace is archived, once that is so. It tells an archive that is new from one that has lost
 // all it had.
 func (t *term) note(ctx context.Context, f *found) {
-	if !t.since.IsZero() && f.gone == nil && f.history.loss == nil {
+	if !t.since.IsZero() && !f.anew && f.history.loss == nil {
 		return
 	}
 	ctx, done := context.WithTimeout(ctx, readTime)
@@ -204,11 +204,10 @@ func (t *term) read(ctx context.Context) (f found, err error) {
 		return f, err
 	}
 	f.follows = t.at != (archive.Position{})
-	if !f.follows && !t.since.IsZero() {
-		f.gone = &archive.Loss{From: t.since, To: f.begins()}
-		if f.gone.To.Before(t.since) {
-			f.gone.From = f.gone.To
-		}
+	if f.anew = !f.follows && !t.since.IsZero(); f.anew {
+		f.history.begins(t.since, func(e *history.Entry) time.Time { return e.At })
+		f.runs.begins(t.since, func(e *history.Entry) time.Time { return e.At })
+		f.events.begins(t.since, func(e *queue.Event) time.Time { return e.At })
 	}
 	return f, t.readSchedules(ctx, &f)
 }
@@ -242,12 +241,15 @@ func (t *term) readSchedules(ctx context.Context, f *found) error {
 func (t *term) missing(list []queue.Revision, f *found) {
 	for i, r := range list {
 		there := i+1 < len(list) && list[i+1].Number == r.Before
-		if there || r.Before <= t.at.Schedules || t.at == (archive.Position{}) {
+		if there || r.Before <= t.at.Schedules || !f.follows && !f.anew {
 			continue
 		}
 		l := f.lost
 		if l == nil {
 			l = &archive.Loss{From: store.FromMs(t.at.Schedules), To: r.At}
+			if f.anew {
+				l.From = t.since
+			}
 			f.lost = l
 		}
 		if r.At.After(l.To) {

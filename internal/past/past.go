@@ -246,7 +246,7 @@ func (p *Past) knownWith(ctx context.Context, a archive.Archive, upTo string, si
 		return k, err
 	}
 	for _, l := range losses {
-		if l.Stream == "history" || l.Stream == "all" {
+		if l.Stream == "history" {
 			k.Gaps = append(k.Gaps, Gap{l.From, l.To})
 		}
 	}

@@ -1,9 +1,12 @@
 package testpostgres
 
 import (
+	"errors"
+	"fmt"
 	"os"
 	"os/user"
 	"strconv"
+	"strings"
 	"syscall"
 )
 
@@ -41,4 +44,26 @@ func account() (uid, gid uint32, err error) {
 	}
 	m, err := strconv.ParseUint(u.Gid, 10, 32)
 	return uint32(n), uint32(m), err
+}
+
+// freeze stops a server and then its sessions, because one that is stopped begins none; or lets them go on.
+func freeze(pid int, stop bool) error {
+	sig := syscall.SIGCONT
+	if stop {
+		sig = syscall.SIGSTOP
+	}
+	if err := syscall.Kill(pid, sig); err != nil {
+		return err
+	}
+	sessions, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
+	for _, word := range strings.Fields(string(sessions)) {
+		child, wrong := strconv.Atoi(word)
+		if wrong == nil {
+			wrong = syscall.Kill(child, sig)
+		}
+		if wrong != nil && !errors.Is(wrong, syscall.ESRCH) {
+			err = errors.Join(err, wrong)
+		}
+	}
+	return err
 }

@@ -208,6 +208,19 @@ func (s *Server) Kill() { s.end(syscall.SIGKILL) }
 // Stop stops the server cleanly, and hangs up on its clients.
 func (s *Server) Stop() { s.end(syscall.SIGINT) }
 
+// Freeze stops the server with all its sessions, until Thaw: it answers nothing, and hangs up on nobody. It works on Linux.
+func (s *Server) Freeze() { s.freeze(true) }
+
+// Thaw lets a server that was frozen go on.
+func (s *Server) Thaw() { s.freeze(false) }
+
+func (s *Server) freeze(stop bool) {
+	s.t.Helper()
+	if err := freeze(s.cmd.Process.Pid, stop); err != nil {
+		s.t.Fatal("testpostgres: ", err)
+	}
+}
+
 // Start starts the server after Kill or Stop, where it was.
 func (s *Server) Start() {
 	s.t.Helper()

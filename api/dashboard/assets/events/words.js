@@ -63,7 +63,7 @@ const sentences = {
   'outbox refused': (f) => `${number(f.tasks)} rows of the outbox cannot be enqueued; the first is ${f.task}: ${f.error}`,
   'outbox stuck': (f) => `the database neither deletes nor changes ${number(f.tasks)} rows of the outbox; the first is ${f.task}: ${f.error}`,
   'settled in vain': (f) => `${number(f.tasks)} runs of ${f.instance} ended whose claims Redis did not know any more; they may run again`,
-  'archive lost': (f) => f.stream === 'all' ? `what was archived from ${told(f.from)} to ${told(f.to)} is gone: the archive's tables are new` : `Redis dropped ${f.entries ? number(f.entries) + ' ' : ''}entries of ${f.stream} before they were archived, added from ${told(f.from)} to ${told(f.to)}`,
+  'archive lost': (f) => `the archive lost ${f.entries ? number(f.entries) + ' ' : ''}entries of ${f.stream}, added from ${told(f.from)} to ${told(f.to)}`,
   'set aside': (f) => `something damaged ${f.key || f.lane || f.task || f.instance}; it was set aside`,
   'found again': (f) => `of lane ${f.lane}, which was set aside, ${number(f.due)} tasks are due again, and ${number(f.dead)} are dead`,
   recounted: (f) => `${number(f.counts)} counts of running tasks were wrong, and are right again`,

@@ -103,7 +103,7 @@ create table if not exists onbeat_losses (
   namespace text collate "C" not null,
   since     timestamptz not null,
   until     timestamptz not null,
-  stream    text collate "C" not null, -- history, runs, events, revisions, or all
+  stream    text collate "C" not null, -- history, runs, events or revisions
   entries   bigint,               -- null: Redis cannot tell
   primary key (namespace, until, since, stream)
 );
