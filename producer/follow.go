@@ -2,7 +2,6 @@ package producer
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -28,6 +27,8 @@ type Follower struct {
 	names   []string // of known, sorted; nil: to be sorted anew
 
 	after  string // the place in the history up to which all was read; "" before the first time
+	met    bool   // that is an entry
+	gaps   int64
 	before string // the place down to which successes were looked for
 	looked int    // how many entries were looked at for that; mostLatest: it is over
 	oldest time.Time
@@ -50,6 +51,8 @@ type Following struct {
 	Stale []Stale
 	// Fates counts the slots since the follower was made, by what became of them at last.
 	Fates map[task.Outcome]int64
+	// Gaps is how often Redis had dropped entries of the history before the follower read them. Fates lack what they said.
+	Gaps int64
 }
 
 // Stale says how long ago a schedule last succeeded.
@@ -82,14 +85,15 @@ func NewFollower(rdb redis.UniversalClient, namespace string) (*Follower, error)
 	return f, nil
 }
 
-// mostNotes bounds how many notes of the history one reading takes in. The next one goes on from there.
-const mostNotes = 50_000
-
-// errEnough ends a reading.
-var errEnough = errors.New("enough was read")
+// mostNotes bounds how many notes of the history one reading takes in. The next one goes on from there. firstFollowed is how many entries
+// its first page has: then their size decides.
+const (
+	mostNotes     = 50_000
+	firstFollowed = 50
+)
 
 // Follow reads on. The first time it reads all schedules, and counts no slot: so a counter that is made of the fates is seen at
-// zero before it rises. Then it takes 5 commands, besides those for what has changed.
+// zero before it rises. Then it takes 6 commands, besides those for what has changed.
 func (f *Follower) Follow(ctx context.Context) (Following, error) {
 	now, err := f.q.Now(ctx)
 	if err != nil {
@@ -102,8 +106,10 @@ func (f *Follower) Follow(ctx context.Context) (Following, error) {
 		from := now.Add(-time.Since(f.made))
 		f.after = fmt.Sprintf("%d-0", from.UnixMilli())
 		f.before, f.oldest = f.after, from
-	} else if err := f.readOn(ctx); err != nil {
+	} else if gap, err := f.readOn(ctx); err != nil {
 		return Following{}, err
+	} else if gap {
+		f.gaps++
 	}
 	if err := f.lookBack(ctx); err != nil {
 		return Following{}, err
@@ -170,24 +176,27 @@ func (f *Follower) put(st queue.Stored) {
 	f.known[st.Name] = is
 }
 
-// readOn takes in what was noted since the last time.
-func (f *Follower) readOn(ctx context.Context) error {
-	notes := 0
-	err := f.q.HistoryAfter(ctx, f.after, func(e history.Entry) error {
-		for i := range e.Notes {
-			f.count(&e.Notes[i])
-			f.succeed(&e.Notes[i])
+// readOn takes in what was noted since the last time. It reports whether Redis had dropped some of that.
+func (f *Follower) readOn(ctx context.Context) (gap bool, err error) {
+	for page, notes := firstFollowed, 0; ; {
+		t, err := f.q.HistoryTail(ctx, f.after, page)
+		if err != nil {
+			return gap, err
 		}
-		f.after = e.ID
-		if notes += len(e.Notes); notes >= mostNotes {
-			return errEnough
+		gap = gap || f.met && !t.There && len(t.Items) > 0
+		for _, e := range t.Items {
+			for i := range e.Notes {
+				f.count(&e.Notes[i])
+				f.succeed(&e.Notes[i])
+			}
+			f.after, f.met = e.ID, true
+			notes += len(e.Notes)
 		}
-		return nil
-	})
-	if errors.Is(err, errEnough) {
-		return nil
+		if !t.More || notes >= mostNotes {
+			return gap, nil
+		}
+		page = t.Fits
 	}
-	return err
 }
 
 // count counts the slots of a note by their fate.
@@ -253,7 +262,7 @@ func (f *Follower) found(now time.Time) Following {
 	if f.names == nil {
 		f.names = slices.Sorted(maps.Keys(f.known))
 	}
-	out := Following{Fates: maps.Clone(f.fates)}
+	out := Following{Fates: maps.Clone(f.fates), Gaps: f.gaps}
 	for _, name := range f.names {
 		s := f.known[name]
 		if s.last.Paused {

@@ -165,3 +165,28 @@ func TestFollow_gapsOfANightDoNotCount(t *testing.T) {
 		}
 	}
 }
+
+// What Redis dropped before it was read is told, once, and an end of the history that comes back is no gap.
+func TestFollow_tellsWhatItCouldNotRead(t *testing.T) {
+	t.Parallel()
+	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
+		w := newWorld(t, rdb)
+		f, err := NewFollower(w.q.Client(), w.ns)
+		must(t, err)
+		f.made = f.made.Add(-time.Second)
+		w.follow(f)
+		now := w.now()
+		for i, want := range []int64{0, 0, 1, 1, 2} {
+			switch i {
+			case 2: // the first is gone, with all between
+				must(t, rdb.XTrimMaxLen(t.Context(), w.q.Keys().History, 0).Err())
+			case 4: // Redis came back empty
+				must(t, rdb.Del(t.Context(), w.q.Keys().History).Err())
+			}
+			w.note(now.Add(time.Duration(i+1)*time.Millisecond), "s@2000 done 1 2000")
+			if got := w.follow(f); got.Gaps != want || got.Fates[history.Done] != int64(i+1) {
+				t.Errorf("%d: %+v, want %d gaps", i, got, want)
+			}
+		}
+	})
+}

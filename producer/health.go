@@ -39,6 +39,9 @@ type Health struct {
 	Task, Error string
 }
 
+// errEnough ends a reading of the history.
+var errEnough = errors.New("enough was read")
+
 // longestHealthError bounds the error that is kept with a schedule.
 const longestHealthError = 200
 

@@ -45,7 +45,7 @@ var (
 	pushDesc      = desc("onbeat_last_push_age_seconds", "How long ago this leader last pushed slots.")
 	behindDesc    = desc("onbeat_archive_behind_entries", "Entries that wait in Redis to be archived, on the instance that archives.")
 	beatDesc      = desc("onbeat_heartbeat_age_seconds", "How long ago Redis last answered a heartbeat of this process.")
-	errorsDesc    = desc("onbeat_scrape_errors_total", "Readings of Redis for these metrics that failed.")
+	errorsDesc    = desc("onbeat_scrape_errors_total", "Readings of Redis for these metrics that failed, or that came too late for a part of the history.")
 	buildDesc     = desc("onbeat_build_info", "The version of the program and the release that it runs. Always 1.", "version", "release")
 )
 
@@ -126,7 +126,9 @@ func (m *Metrics) gather() *gathered {
 	following, err3 := m.follower.Follow(ctx)
 	if err3 == nil {
 		g.following = &following
-		m.fates.Store(&following)
+		if was := m.fates.Swap(&following); was != nil && following.Gaps > was.Gaps {
+			m.scrapeErrors.Add(1)
+		}
 	}
 	if errors.Join(err1, err2, err3) != nil {
 		m.scrapeErrors.Add(1)
