@@ -42,10 +42,14 @@ func (g *group) take() bool {
 
 // fitting returns how many of the calls fit into one batch. All of a batch are of one actor, whose name Redis notes with new lanes.
 func fitting(waiting []*call) int {
-	size := 0
+	size, by := 0, ""
 	for i, c := range waiting {
+		actor := queue.Actor(c.ctx)
+		if i == 0 {
+			by = actor
+		}
 		size += len(c.task.Payload)
-		if i == queue.MaxBatch || size > groupBytes || queue.Actor(c.ctx) != queue.Actor(waiting[0].ctx) {
+		if i == queue.MaxBatch || size > groupBytes || actor != by {
 			return i
 		}
 	}
