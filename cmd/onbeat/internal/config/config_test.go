@@ -249,7 +249,7 @@ func FuzzConfig(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		var err error
-		within(t, "config", 2000, func() {
+		within(t, "config", 10*time.Second, 2000, func() {
 			_, err = checked("x.yaml", text, testEnv())
 		})
 		switch {
